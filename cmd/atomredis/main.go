@@ -1,0 +1,149 @@
+// Command atomredis is a Redis server. It is started like redis-server: with a configuration file, with options named like
+// the directives of such a file, or with both.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/atomredis/atomredis/server"
+)
+
+const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
+       atomredis - (reads the configuration from standard input)
+       atomredis -v or --version
+       atomredis -h or --help
+
+Examples:
+       atomredis
+       atomredis --port 7777
+       atomredis /etc/redis/redis.conf --loglevel verbose
+       echo 'bind 127.0.0.1' | atomredis -
+`
+
+func main() {
+	stop := make(chan os.Signal, 2)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGHUP) // the server outlives the terminal that it was started from
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, stop))
+}
+
+// run is the program; it returns the exit code. The server runs until something arrives on stop, or a client shuts it down.
+func run(args []string, stdout, stderr io.Writer, stop <-chan os.Signal) int {
+	if len(args) == 1 {
+		switch args[0] {
+		case "-v", "--version":
+			fmt.Fprintf(stdout, "atomredis v=%s redis=%s go=%s bits=%d\n", server.Version, server.RedisVersion,
+				strings.TrimPrefix(runtime.Version(), "go"), strconv.IntSize)
+			return 0
+		case "-h", "--help":
+			fmt.Fprint(stdout, usage)
+			return 0
+		}
+	}
+	if err := serve(args, stdout, stop); err != nil {
+		fmt.Fprintln(stderr, "atomredis:", err)
+		return 1
+	}
+	return 0
+}
+
+// serve runs the server.
+func serve(args []string, stdout io.Writer, stop <-chan os.Signal) error {
+	config := server.NewConfig()
+	if err := config.LoadArgs(args); err != nil {
+		return err
+	}
+	set := config.Get()
+	if err := os.Chdir(set.Dir); err != nil {
+		return fmt.Errorf("dir: %w", err)
+	}
+	log, closeLog, err := openLog(config, stdout)
+	if err != nil {
+		return fmt.Errorf("logfile: %w", err)
+	}
+	defer closeLog()
+	if names := config.WithoutEffect(); len(names) > 0 {
+		log.Info("some directives of the configuration have no effect here", "directives", strings.Join(names, " "))
+	}
+	srv, err := server.New(config, log, server.Options{})
+	if err != nil {
+		return err
+	}
+	if err := srv.Start(); err != nil {
+		return err
+	}
+	var addrs []string
+	for _, a := range srv.Addrs() {
+		addrs = append(addrs, a.String())
+	}
+	if len(addrs) == 0 {
+		return errors.Join(errors.New("configured to listen nowhere: set port and bind, or unixsocket"), srv.Close())
+	}
+	if set.PidFile != "" {
+		if err := os.WriteFile(set.PidFile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+			log.Warn("cannot write the pid file", "error", err)
+		} else {
+			defer os.Remove(set.PidFile)
+		}
+	}
+	log.Info("ready to accept connections", "version", server.Version, "pid", os.Getpid(), "addresses", strings.Join(addrs, " "))
+
+	select {
+	case sig := <-stop:
+		log.Info("shutting down", "signal", sig.String())
+		signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second one ends the process at once
+	case <-srv.Done():
+	}
+	err = srv.Close()
+	log.Info("stopped")
+	return err
+}
+
+// openLog opens the log: text at the configured level, which CONFIG SET changes, to the log file or to stdout.
+func openLog(config *server.Config, stdout io.Writer) (*slog.Logger, func() error, error) {
+	set := config.Get()
+	out, closeLog := stdout, func() error { return nil }
+	if set.LogFile != "" {
+		f, err := os.OpenFile(set.LogFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, nil, err
+		}
+		out, closeLog = f, f.Close
+	}
+	var level slog.LevelVar
+	level.Set(set.LogLevel)
+	config.OnChange(func(_, next *server.Settings) error {
+		level.Set(next.LogLevel)
+		return nil
+	})
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: &level, ReplaceAttr: nameLevel})), closeLog, nil
+}
+
+// nameLevel gives levels the names that the loglevel directive has for them.
+func nameLevel(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 || a.Key != slog.LevelKey {
+		return a
+	}
+	level, _ := a.Value.Any().(slog.Level)
+	name := "error"
+	switch {
+	case level < server.LevelVerbose:
+		name = "debug"
+	case level < slog.LevelInfo:
+		name = "verbose"
+	case level < slog.LevelWarn:
+		name = "notice"
+	case level < slog.LevelError:
+		name = "warning"
+	}
+	return slog.String(slog.LevelKey, name)
+}

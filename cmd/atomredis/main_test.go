@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/server"
+)
+
+// start runs the program in the background until stop is called, and returns when the log says that it is ready.
+func start(t *testing.T, args ...string) (signals chan os.Signal, exit chan int) {
+	t.Helper()
+	t.Chdir(t.TempDir()) // the directory of the process, which serve changes, is put back after the test
+	r, w := io.Pipe()
+	signals, exit = make(chan os.Signal, 1), make(chan int, 1)
+	go func() {
+		code := run(args, w, w, signals)
+		w.Close()
+		exit <- code
+	}()
+	lines := bufio.NewScanner(r)
+	var log strings.Builder
+	for lines.Scan() {
+		log.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "ready to accept connections") {
+			go io.Copy(io.Discard, r)
+			return signals, exit
+		}
+	}
+	require.Fail(t, "the server did not start", log.String())
+	return nil, nil
+}
+
+// ask sends an inline command and returns the first line of the reply.
+func ask(t *testing.T, socket, command string) string {
+	t.Helper()
+	conn, err := net.Dial("unix", socket)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, command+"\r\n")
+	require.NoError(t, err)
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(line)
+}
+
+func TestASignalStopsTheServer(t *testing.T) {
+	dir := t.TempDir()
+	socket, pid := filepath.Join(dir, "s"), filepath.Join(dir, "pid")
+	signals, exit := start(t, "--port", "0", "--unixsocket", socket, "--pidfile", pid)
+	require.Equal(t, "+PONG", ask(t, socket, "PING"))
+	require.FileExists(t, pid)
+	signals <- syscall.SIGTERM
+	require.Zero(t, <-exit)
+	require.NoFileExists(t, pid)
+	_, err := net.Dial("unix", socket)
+	require.Error(t, err)
+}
+
+func TestShutdownEndsTheProgram(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	_, exit := start(t, "--port", "0", "--unixsocket", socket)
+	require.Empty(t, ask(t, socket, "SHUTDOWN NOSAVE"))
+	require.Zero(t, <-exit)
+}
+
+func TestPathsAreRelativeToDir(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "redis.conf")
+	require.NoError(t, os.WriteFile(file, []byte("port 0\nunixsocket s\ndir "+dir+"\n"), 0o600))
+	signals, exit := start(t, file)
+	require.Equal(t, "+OK", ask(t, filepath.Join(dir, "s"), "CONFIG SET timeout 7"))
+	require.Equal(t, "+OK", ask(t, filepath.Join(dir, "s"), "CONFIG REWRITE"))
+	signals <- syscall.SIGINT
+	require.Zero(t, <-exit)
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "timeout 7\n")
+}
+
+func TestTheLogFollowsLoglevel(t *testing.T) {
+	config := server.NewConfig()
+	var out bytes.Buffer
+	log, closeLog, err := openLog(config, &out)
+	require.NoError(t, err)
+	defer closeLog()
+	log.Debug("one")
+	log.Info("two")
+	require.NoError(t, config.Set("loglevel", "warning", true))
+	log.Info("three")
+	log.Warn("four")
+	require.NoError(t, config.Set("loglevel", "nothing", true))
+	log.Error("five")
+	require.NoError(t, config.Set("loglevel", "debug", true))
+	log.Debug("six")
+	require.Regexp(t, `\Atime=\S+ level=notice msg=two\ntime=\S+ level=warning msg=four\ntime=\S+ level=debug msg=six\n\z`, out.String())
+}
+
+func TestWhatCannotBeStartedIsReported(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--port", "x"}, "atomredis: command line: '--port x': argument couldn't be parsed into an integer\n"},
+		{[]string{"--port", "0"}, "atomredis: configured to listen nowhere: set port and bind, or unixsocket\n"},
+		{[]string{"--dir", "/nonexistent/dir"}, "atomredis: dir: chdir /nonexistent/dir: no such file or directory\n"},
+	} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, 1, run(tc.args, &stdout, &stderr, nil))
+		require.Equal(t, tc.want, stderr.String())
+	}
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	var stdout bytes.Buffer
+	require.Zero(t, run([]string{"--version"}, &stdout, io.Discard, nil))
+	require.Contains(t, stdout.String(), "atomredis v="+server.Version+" redis="+server.RedisVersion)
+	stdout.Reset()
+	require.Zero(t, run([]string{"-h"}, &stdout, io.Discard, nil))
+	require.Equal(t, usage, stdout.String())
+}

@@ -1,0 +1,74 @@
+// Replays every transcript: against the server under test, and on request against a live Redis.
+
+package conformance
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/conformance/oracle"
+	"github.com/atomredis/atomredis/server"
+)
+
+// addrVariable is the environment variable that names a server to test instead of one in this process.
+const addrVariable = "ATOMREDIS_CONFORMANCE_ADDR"
+
+func TestServerGivesTheRecordedReplies(t *testing.T) {
+	if addr := os.Getenv(addrVariable); addr != "" {
+		replayAll(t, func() (net.Conn, error) { return Dial(addr) })
+		return
+	}
+	for name, options := range map[string]server.Options{"event loops": {}, "goroutines": {Goroutines: true}} {
+		t.Run(name, func(t *testing.T) { replayAll(t, startServer(t, options)) })
+	}
+}
+
+// startServer starts a server in this process for as long as the test runs, and returns how to reach it.
+func startServer(t *testing.T, options server.Options) Dialer {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	options.Listeners = []net.Listener{l}
+	config := server.NewConfig()
+	require.NoError(t, config.Set("port", "0", false))
+	if shards := os.Getenv("ATOMREDIS_TEST_SHARDS"); shards != "" {
+		require.NoError(t, config.Set("shards", shards, false))
+	}
+	srv, err := server.New(config, slog.New(slog.DiscardHandler), options)
+	require.NoError(t, err)
+	require.NoError(t, srv.Start())
+	t.Cleanup(func() { require.NoError(t, srv.Close()) })
+	return func() (net.Conn, error) { return Dial(l.Addr().String()) }
+}
+
+func TestRedisGivesTheRecordedReplies(t *testing.T) {
+	addr := oracle.Start(t)
+	replayAll(t, func() (net.Conn, error) { return Dial(addr) })
+}
+
+func replayAll(t *testing.T, dial Dialer) {
+	files, err := filepath.Glob("testdata/*/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/"), ".txt")
+		t.Run(name, func(t *testing.T) { Run(t, dial, file) })
+	}
+}
+
+func TestTranscriptsAreInTheirWrittenForm(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.txt")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		transcript, err := Parse(file, string(text))
+		require.NoError(t, err)
+		require.Equal(t, string(text), transcript.String(), file)
+	}
+}

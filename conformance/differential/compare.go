@@ -1,0 +1,271 @@
+// When two replies count as the same: equal to the byte, except where the command leaves something open.
+
+package differential
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/atomredis/atomredis/conformance"
+)
+
+// value is short for the replies that this package handles.
+type value = conformance.Value
+
+// comparison is how the replies to one command are compared.
+type comparison struct {
+	same func(args []string, a, b value) bool
+	// marker is what a transcript has for such a reply before it is recorded.
+	marker string
+}
+
+// comparisons has an entry for every command whose reply is not compared to the byte.
+var comparisons = map[string]comparison{
+	"SMEMBERS": {unordered, "unordered []"},
+	"SUNION":   {unordered, "unordered []"},
+	"SINTER":   {unordered, "unordered []"},
+	"SDIFF":    {unordered, "unordered []"},
+	"KEYS":     {unordered, "unordered []"},
+	"HKEYS":    {unordered, "unordered []"},
+	"HVALS":    {unordered, "unordered []"},
+	"PUBSUB":   {unordered, "unordered []"},
+	"HGETALL":  {pairs, "pairs []"},
+
+	"TTL":         {near(2), ""},
+	"PTTL":        {near(2000), ""},
+	"EXPIRETIME":  {near(2), ""},
+	"PEXPIRETIME": {near(2000), ""},
+
+	"SRANDMEMBER": {sameShape, "*"},
+	"HRANDFIELD":  {sameShape, "*"},
+	"ZRANDMEMBER": {sameShape, "*"},
+	"SPOP":        {sameShape, "*"},
+	"RANDOMKEY":   {sameShape, "*"},
+	"HELLO":       {sameShape, "*"},
+
+	"SCAN":  {scan(unordered), "*"},
+	"SSCAN": {scan(unordered), "*"},
+	"HSCAN": {scan(pairs), "*"},
+	"ZSCAN": {scan(pairs), "*"},
+
+	"XPENDING": {pending, ""},
+	"XINFO":    {streamInfo, "*"},
+}
+
+// init breaks the cycle of a table whose entries look into the table.
+func init() {
+	comparisons["EVAL"] = comparison{scripted, ""}
+	comparisons["EVAL_RO"] = comparison{scripted, ""}
+}
+
+// same reports whether two servers' replies to a command agree.
+func same(args []string, a, b value) bool {
+	if a.Equal(b) {
+		return true
+	}
+	if len(args) == 0 {
+		return false
+	}
+	c, ok := comparisons[strings.ToUpper(args[0])]
+	return ok && c.same(args, a, b)
+}
+
+func compareValues(a, b value) int { return strings.Compare(a.String(), b.String()) }
+
+// unordered compares the elements as a multiset.
+func unordered(_ []string, a, b value) bool {
+	if a.Kind != b.Kind || !a.IsAggregate() || !b.IsAggregate() {
+		return false
+	}
+	x, y := slices.Clone(a.Elems), slices.Clone(b.Elems)
+	slices.SortFunc(x, compareValues)
+	slices.SortFunc(y, compareValues)
+	return slices.EqualFunc(x, y, value.Equal)
+}
+
+// pairs compares a map, or a flat list of keys and values, as a multiset of pairs.
+func pairs(_ []string, a, b value) bool {
+	if a.Kind != b.Kind || !a.IsAggregate() || !b.IsAggregate() || len(a.Elems)%2 != 0 || len(b.Elems)%2 != 0 {
+		return false
+	}
+	return unordered(nil, joinPairs(a), joinPairs(b))
+}
+
+func joinPairs(v value) value {
+	joined := value{Kind: conformance.Array}
+	for i := 0; i < len(v.Elems); i += 2 {
+		joined.Elems = append(joined.Elems, value{Kind: conformance.Array, Elems: v.Elems[i : i+2]})
+	}
+	return joined
+}
+
+// near accepts positive numbers that differ by a little time.
+func near(tolerance int64) func([]string, value, value) bool {
+	return func(_ []string, a, b value) bool {
+		x, err1 := strconv.ParseInt(a.Text, 10, 64)
+		y, err2 := strconv.ParseInt(b.Text, 10, 64)
+		return a.Kind == b.Kind && err1 == nil && err2 == nil && x >= 0 && y >= 0 && max(x-y, y-x) <= tolerance
+	}
+}
+
+// sameShape accepts any content in the same types and sizes.
+func sameShape(_ []string, a, b value) bool {
+	if a.Kind != b.Kind || a.Null != b.Null || a.Kind == conformance.Error || len(a.Elems) != len(b.Elems) {
+		return false
+	}
+	for i := range a.Elems {
+		if !sameShape(nil, a.Elems[i], b.Elems[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// scan compares the elements of a complete pass: from cursor 0 with a COUNT of 10000, which the generator
+// uses for that. Of any other pass only the form is certain.
+func scan(elements func([]string, value, value) bool) func([]string, value, value) bool {
+	return func(args []string, a, b value) bool {
+		if len(a.Elems) != 2 || len(b.Elems) != 2 {
+			return false
+		}
+		// The generator writes COUNT right after the cursor in a complete pass.
+		count := slices.Index(args, "COUNT")
+		if count > 0 && args[count-1] == "0" && count+1 < len(args) && args[count+1] == "10000" {
+			return a.Elems[0].Equal(b.Elems[0]) && elements(nil, a.Elems[1], b.Elems[1])
+		}
+		return a.Elems[0].Kind == b.Elems[0].Kind && a.Elems[1].Kind == b.Elems[1].Kind
+	}
+}
+
+// pending compares XPENDING, in whose extended form the third column is an idle time.
+func pending(_ []string, a, b value) bool {
+	if a.Kind != b.Kind || len(a.Elems) != len(b.Elems) {
+		return false
+	}
+	for i := range a.Elems {
+		x, y := a.Elems[i], b.Elems[i]
+		if len(x.Elems) != 4 || len(y.Elems) != 4 {
+			if !x.Equal(y) {
+				return false
+			}
+			continue
+		}
+		if !x.Elems[2].Equal(y.Elems[2]) && !near(2000)(nil, x.Elems[2], y.Elems[2]) {
+			return false
+		}
+		if !x.Elems[0].Equal(y.Elems[0]) || !x.Elems[1].Equal(y.Elems[1]) || !x.Elems[3].Equal(y.Elems[3]) {
+			return false
+		}
+	}
+	return true
+}
+
+// streamInfo compares XINFO without the sizes of the radix tree and with times masked.
+func streamInfo(_ []string, a, b value) bool { return maskInfo(a).Equal(maskInfo(b)) }
+
+// firstTimestamp is well below the present in milliseconds and above every count.
+const firstTimestamp = 1_000_000_000_000
+
+func maskInfo(v value) value {
+	if v.Kind == conformance.Integer {
+		if n, err := strconv.ParseInt(v.Text, 10, 64); err == nil && n > firstTimestamp {
+			v.Text = "time"
+		}
+	}
+	masked := v
+	masked.Elems = make([]value, len(v.Elems))
+	for i, e := range v.Elems {
+		masked.Elems[i] = maskInfo(e)
+		if i == 0 {
+			continue
+		}
+		switch v.Elems[i-1].Text {
+		case "radix-tree-keys", "radix-tree-nodes", "idle":
+			masked.Elems[i].Text = "masked"
+		}
+	}
+	return masked
+}
+
+// firstArg is where the command stands in the arguments of an EVAL that runs one.
+const firstArg = 4
+
+// scripted compares a script that runs its arguments as a command by the rule of that command.
+func scripted(args []string, a, b value) bool {
+	if len(args) <= firstArg || !strings.Contains(args[1], "unpack(ARGV)") {
+		return false
+	}
+	return same(args[firstArg:], a, b)
+}
+
+// chosenFrom checks a random choice against the full read before it: members only, distinct if the count
+// is positive, and as many as there are. It knows nothing of replies that are not lists, such as QUEUED.
+func chosenFrom(full value, args []string, chosen value) bool {
+	if !full.IsAggregate() || len(full.Elems) == 0 || len(args) != 3 || !chosen.IsAggregate() {
+		return true
+	}
+	count, err := strconv.Atoi(args[2])
+	if err != nil {
+		return true
+	}
+	left := map[string]int{}
+	for _, e := range full.Elems {
+		left[e.Text] = 1
+	}
+	for _, e := range chosen.Elems {
+		n, ok := left[e.Text]
+		if !ok || count > 0 && n == 0 {
+			return false
+		}
+		left[e.Text] = 0
+	}
+	if count >= 0 {
+		return len(chosen.Elems) == min(count, len(full.Elems))
+	}
+	return len(chosen.Elems) == -count
+}
+
+// known is a difference that has an explanation and is counted, not reported.
+type known struct {
+	reason  string
+	matches func(args []string, a, b value) bool
+}
+
+// knownDifferences is empty for Redis against Redis, and should stay as short as it can. docs/compatibility.md says more
+// of each.
+var knownDifferences []known
+
+// init breaks the cycle of a table whose entries look into the table.
+func init() {
+	knownDifferences = []known{
+		{"doubles print in their shortest form, as since Redis 7.2; 7.0 prints 17 digits", shorterDoubles},
+		{"ZRANK and ZREVRANK take WITHSCORE, as since Redis 7.2", withScore},
+	}
+}
+
+// shorterDoubles accepts doubles that are written with different digits and are the same number.
+func shorterDoubles(args []string, a, b value) bool {
+	x, y := shortest(a), shortest(b)
+	return x.Equal(y) || same(args, x, y)
+}
+
+// shortest rewrites every text that is a double with a fraction or an exponent.
+func shortest(v value) value {
+	if (v.Kind == conformance.Bulk || v.Kind == conformance.Double) && strings.ContainsAny(v.Text, ".e") {
+		if f, err := strconv.ParseFloat(v.Text, 64); err == nil {
+			v.Text = strconv.FormatFloat(f, 'g', -1, 64)
+		}
+	}
+	elems := make([]value, len(v.Elems))
+	for i, e := range v.Elems {
+		elems[i] = shortest(e)
+	}
+	v.Elems = elems
+	return v
+}
+
+func withScore(args []string, a, _ value) bool {
+	return len(args) == 4 && (strings.EqualFold(args[0], "ZRANK") || strings.EqualFold(args[0], "ZREVRANK")) &&
+		a.Kind == conformance.Error && strings.Contains(a.Text, "wrong number of arguments")
+}

@@ -1,0 +1,65 @@
+// Package oracle runs the redis-server found in PATH, for tests that ask a real Redis.
+package oracle
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Variable is the environment variable that asks for tests against a real Redis, by the value 1.
+const Variable = "ATOMREDIS_ORACLE"
+
+// startTimeout is how long Redis may take until it accepts connections.
+const startTimeout = 10 * time.Second
+
+// Start runs a redis-server for the length of the test and returns the path of its Unix socket. It skips
+// the test where no oracle is asked for. Further arguments go to redis-server.
+func Start(t testing.TB, args ...string) string {
+	t.Helper()
+	if os.Getenv(Variable) != "1" {
+		t.Skipf("%s is not 1", Variable)
+	}
+	// A Unix socket's path must be short, which that of t.TempDir may not be.
+	dir, err := os.MkdirTemp("", "oracle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "redis.sock")
+	cmd := exec.Command("redis-server", append([]string{"--port", "0", "--unixsocket", socket, "--save", "", "--dir", dir}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	ready := make(chan struct{})
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "ready to accept connections at") {
+				close(ready)
+				break
+			}
+		}
+		// Redis must not block on a full pipe.
+		for lines.Scan() {
+		}
+	}()
+	select {
+	case <-ready:
+	case <-time.After(startTimeout):
+		t.Fatal("redis-server did not start")
+	}
+	return socket
+}

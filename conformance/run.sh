@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Holds bin/atomredis against a live Redis: checks that the transcripts are what Redis says, compares random commands with one
+# and with sixteen shards, and runs the protocols of atom and pressure and ten thousand blocked clients at full size.
+# Usage: run.sh [number of random commands]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+n=${1:-1000000}
+seed=${SEED:-$RANDOM}
+
+if ! command -v redis-server >/dev/null || ! command -v redis-cli >/dev/null; then
+	apt-get update -q
+	DEBIAN_FRONTEND=noninteractive apt-get install -yq redis-server redis-tools
+fi
+ATOMREDIS_ORACLE=1 go test -count=1 ./conformance
+
+work=$(mktemp -d)
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
+# Three ports that are probably free; a server that does not get its own ends the run below.
+base=$((20000 + RANDOM % 10000))
+redis=$base one=$((base + 1)) sixteen=$((base + 2))
+redis-server --port $redis --bind 127.0.0.1 --save "" --appendonly no --dir "$work" >"$work/redis.log" &
+pids+=($!)
+bin/atomredis --port $one --bind 127.0.0.1 --shards 1 --maxclients 20000 >"$work/one.log" &
+pids+=($!)
+bin/atomredis --port $sixteen --bind 127.0.0.1 --shards 16 --maxclients 20000 >"$work/sixteen.log" &
+pids+=($!)
+for port in $redis $one $sixteen; do
+	for _ in $(seq 100); do redis-cli -p $port ping >/dev/null 2>&1 && break; sleep 0.1; done
+done
+for pid in "${pids[@]}"; do
+	kill -0 "$pid" || { cat "$work"/*.log; exit 1; }
+done
+
+go run ./conformance/differential/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -n "$n" -seed "$seed" -dir "$work"
+go run ./conformance/differential/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$sixteen -n $((n / 2)) -seed $((seed + 1000000)) -dir "$work"
+
+export ATOMREDIS_BLOCKED_CLIENTS=${CLIENTS:-10000} ATOMREDIS_PRESSURE_MESSAGES=${MESSAGES:-51000}
+for port in $one $sixteen; do
+	ATOMREDIS_CONFORMANCE_ADDR=127.0.0.1:$port go test -count=1 -timeout 20m ./conformance/protocols
+done

@@ -1,0 +1,78 @@
+package engine
+
+import "strings"
+
+// EventClass is a set of classes of keyspace events, as notify-keyspace-events names them.
+type EventClass uint32
+
+// The classes of events. EventKeyspace and EventKeyevent choose the channels, the others what is published.
+const (
+	EventKeyspace EventClass = 1 << iota // K
+	EventKeyevent                        // E
+	EventGeneric                         // g
+	EventString                          // $
+	EventList                            // l
+	EventSet                             // s
+	EventHash                            // h
+	EventZSet                            // z
+	EventExpired                         // x
+	EventEvicted                         // e
+	EventStream                          // t
+	EventKeyMiss                         // m
+	EventModule                          // d
+	EventNew                             // n
+
+	// EventAll is what A stands for: every class but key misses and new keys.
+	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired |
+		EventEvicted | EventStream | EventModule
+)
+
+var eventLetters = []struct {
+	letter byte
+	class  EventClass
+}{
+	{'A', EventAll}, {'g', EventGeneric}, {'$', EventString}, {'l', EventList}, {'s', EventSet}, {'h', EventHash},
+	{'z', EventZSet}, {'x', EventExpired}, {'e', EventEvicted}, {'t', EventStream}, {'d', EventModule},
+	{'K', EventKeyspace}, {'E', EventKeyevent}, {'m', EventKeyMiss}, {'n', EventNew},
+}
+
+// ParseEventClasses reads the value of notify-keyspace-events.
+func ParseEventClasses(s string) (EventClass, bool) {
+	var c EventClass
+next:
+	for i := range len(s) {
+		for _, l := range eventLetters {
+			if l.letter == s[i] {
+				c |= l.class
+				continue next
+			}
+		}
+		return 0, false
+	}
+	return c, true
+}
+
+// String returns the classes as CONFIG GET shows them.
+func (c EventClass) String() string {
+	var b strings.Builder
+	for _, l := range eventLetters {
+		if c&l.class == l.class {
+			b.WriteByte(l.letter)
+			if l.class == EventAll {
+				c &^= EventAll
+			}
+		}
+	}
+	return b.String()
+}
+
+// Observer hears of what happens to keys. It is called under the guard that makes the change, so it must be quick and
+// must not use the keyspace.
+type Observer interface {
+	// KeyEvent is called for events whose class is enabled with SetEventClasses. owner is the guard's Owner.
+	KeyEvent(owner any, event string, db int, key string)
+	// KeyChanged is called for every change of a key while Keyspace.ObserveChanges is on.
+	KeyChanged(owner any, db int, key string)
+	// Flushed is called when all keys of a database (of all databases: db -1) were removed at once.
+	Flushed(owner any, db int)
+}

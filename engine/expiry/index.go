@@ -1,0 +1,124 @@
+// Package expiry keeps things that fall due in order of their deadlines: the keys of a shard, the blocked clients of an
+// event loop. It knows no clock.
+package expiry
+
+// Item is what an Index orders. The index tells each item its place, so that an item can be moved or removed without a
+// search.
+type Item interface {
+	// SetSlot stores the item's place in the index; 0 means that it is in none.
+	SetSlot(slot int)
+	// Slot returns what SetSlot stored last.
+	Slot() int
+}
+
+// arity of the heap: four children share a cache line of deadlines.
+const arity = 4
+
+// Index orders items by deadline: a heap, so the next deadline is at hand at once, and adding, moving and removing cost
+// O(log n). The zero value is empty and ready.
+type Index[T Item] struct {
+	// nodes is a heap: no node has a later deadline than its children. The item in nodes[i] has slot i+1.
+	nodes []node[T]
+}
+
+type node[T Item] struct {
+	at   int64
+	item T
+}
+
+// Len returns the number of items.
+func (x *Index[T]) Len() int { return len(x.nodes) }
+
+// Set gives the item the deadline at, adding it if it is not in the index.
+func (x *Index[T]) Set(item T, at int64) {
+	i := item.Slot() - 1
+	if i < 0 {
+		i = len(x.nodes)
+		x.nodes = append(x.nodes, node[T]{})
+		x.up(i, node[T]{at, item})
+		return
+	}
+	x.place(i, node[T]{at, item})
+}
+
+// Remove takes the item out of the index, if it is in it.
+func (x *Index[T]) Remove(item T) {
+	i := item.Slot() - 1
+	if i < 0 {
+		return
+	}
+	item.SetSlot(0)
+	last := len(x.nodes) - 1
+	moved := x.nodes[last]
+	x.nodes[last] = node[T]{}
+	x.nodes = x.nodes[:last]
+	if i < last {
+		x.place(i, moved)
+	}
+}
+
+// Min returns the item with the earliest deadline.
+func (x *Index[T]) Min() (item T, at int64, ok bool) {
+	if len(x.nodes) == 0 {
+		return item, 0, false
+	}
+	return x.nodes[0].item, x.nodes[0].at, true
+}
+
+// Each calls fn for every item, in no order, until fn returns false. The index must not change meanwhile.
+func (x *Index[T]) Each(fn func(item T, at int64) bool) {
+	for _, n := range x.nodes {
+		if !fn(n.item, n.at) {
+			return
+		}
+	}
+}
+
+// Clear removes every item. It does not reset the items' slots: they are expected to be dropped too.
+func (x *Index[T]) Clear() { x.nodes = nil }
+
+func (x *Index[T]) place(i int, n node[T]) {
+	if i > 0 && n.at < x.nodes[(i-1)/arity].at {
+		x.up(i, n)
+		return
+	}
+	x.down(i, n)
+}
+
+func (x *Index[T]) up(i int, n node[T]) {
+	for i > 0 {
+		parent := (i - 1) / arity
+		if x.nodes[parent].at <= n.at {
+			break
+		}
+		x.put(i, x.nodes[parent])
+		i = parent
+	}
+	x.put(i, n)
+}
+
+func (x *Index[T]) down(i int, n node[T]) {
+	for {
+		first := i*arity + 1
+		if first >= len(x.nodes) {
+			break
+		}
+		least := first
+		for c := first + 1; c < min(first+arity, len(x.nodes)); c++ {
+			if x.nodes[c].at < x.nodes[least].at {
+				least = c
+			}
+		}
+		if x.nodes[least].at >= n.at {
+			break
+		}
+		x.put(i, x.nodes[least])
+		i = least
+	}
+	x.put(i, n)
+}
+
+func (x *Index[T]) put(i int, n node[T]) {
+	x.nodes[i] = n
+	n.item.SetSlot(i + 1)
+}

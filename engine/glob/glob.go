@@ -1,0 +1,122 @@
+// Package glob matches byte strings against the glob patterns of KEYS, SCAN,
+// PSUBSCRIBE, CONFIG GET and the other commands that take a pattern.
+package glob
+
+// Match reports whether the whole of s matches pattern. The pattern knows
+//
+//   - any run of bytes, also none
+//     ?       any one byte
+//     [ab]    one of the listed bytes; [^ab] none of them; [a-z] a range, in
+//     either order
+//     \x      the byte x itself, inside a class as well
+//
+// A class that is not closed ends with the pattern, and a backslash at the
+// very end stands for itself. An empty s is matched by the empty pattern
+// only: not even "*" matches it, which is how Redis compares too (its KEYS
+// and SCAN take a lone "*" as "no pattern" before they get here).
+//
+// With nocase, ASCII letters match in either case, except for one that a
+// backslash escapes inside a class.
+//
+// Only the latest star is ever retried, because giving an earlier one more
+// bytes cannot turn a failure into a match. The work is therefore bounded by
+// len(pattern) times len(s), whatever the pattern.
+func Match(pattern, s []byte, nocase bool) bool {
+	if len(s) == 0 {
+		return len(pattern) == 0
+	}
+	p, i := 0, 0
+	retry, mark := -1, 0 // pattern position after the latest star; start of what follows it in s
+	for i < len(s) {
+		if p < len(pattern) {
+			if pattern[p] == '*' {
+				p++
+				if p == len(pattern) {
+					return true
+				}
+				retry, mark = p, i
+				continue
+			}
+			if n, ok := matchOne(pattern[p:], s[i], nocase); ok {
+				p += n
+				i++
+				continue
+			}
+		}
+		if retry < 0 {
+			return false
+		}
+		mark++
+		p, i = retry, mark
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// matchOne compares c with the first element of p, which is not a star, and
+// returns the length of that element if it matches.
+func matchOne(p []byte, c byte, nocase bool) (n int, ok bool) {
+	switch {
+	case p[0] == '?':
+		return 1, true
+	case p[0] == '[':
+		return matchClass(p, c, nocase)
+	case p[0] == '\\' && len(p) >= 2:
+		return 2, equal(p[1], c, nocase)
+	}
+	return 1, equal(p[0], c, nocase)
+}
+
+// matchClass compares c with the class at the start of p and returns the
+// length of the class.
+func matchClass(p []byte, c byte, nocase bool) (n int, ok bool) {
+	i := 1
+	negated := i < len(p) && p[i] == '^'
+	if negated {
+		i++
+	}
+	found := false
+	for i < len(p) && p[i] != ']' {
+		switch {
+		case p[i] == '\\' && len(p)-i >= 2:
+			found = found || p[i+1] == c
+			i += 2
+		case len(p)-i >= 3 && p[i+1] == '-':
+			found = found || inRange(p[i], p[i+2], c, nocase)
+			i += 3
+		default:
+			found = found || equal(p[i], c, nocase)
+			i++
+		}
+	}
+	if i < len(p) {
+		i++ // the closing bracket
+	}
+	return i, found != negated
+}
+
+// inRange orders the ends before it folds case, and compares bytes as signed
+// ones: Redis does both on the machines most people run it on.
+func inRange(from, to, c byte, nocase bool) bool {
+	lo, hi := int8(from), int8(to)
+	if lo > hi {
+		lo, hi = hi, lo
+	}
+	if nocase {
+		lo, hi, c = int8(lower(byte(lo))), int8(lower(byte(hi))), lower(c)
+	}
+	return lo <= int8(c) && int8(c) <= hi
+}
+
+func equal(a, b byte, nocase bool) bool {
+	return a == b || nocase && lower(a) == lower(b)
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + ('a' - 'A')
+	}
+	return c
+}

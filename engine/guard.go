@@ -1,0 +1,523 @@
+package engine
+
+import (
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/atomredis/atomredis/engine/dict"
+)
+
+// Guard is the right to use some shards of a keyspace. It is the unit of atomicity: all that a command (or a
+// transaction, or a script) does happens under one guard, and whoever waited for it is served before the guard ends.
+// A Guard is used by one goroutine and may be used again after Unlock.
+type Guard struct {
+	// Owner is handed to the Observer with every change; the guard itself does not use it.
+	Owner any
+	// NoTouch keeps reads from changing the time of last access (CLIENT NO-TOUCH).
+	NoTouch bool
+
+	ks     *Keyspace
+	held   uint64 // the shards that are locked
+	now    int64
+	ready  []*waitQueue // queues whose key has changed under this guard
+	warmed byte
+	again  []*Waiter // waiters that could not be served because they need more shards
+}
+
+// Lock takes the given shards (bits as ShardOf gives them; AllShards for all) at the time now, in ms since 1970, which
+// is the time for everything done under the guard.
+func (g *Guard) Lock(ks *Keyspace, shards uint64, now int64) {
+	g.ks, g.held, g.now = ks, shards&ks.all, now
+	for m := g.held; m != 0; m &= m - 1 {
+		ks.shards[bits.TrailingZeros64(m)].mu.Lock()
+	}
+}
+
+// Unlock serves the clients that waited for what was changed, and gives the shards back.
+func (g *Guard) Unlock() {
+	g.release()
+	g.Owner = nil
+	for len(g.again) > 0 {
+		w := g.again[0]
+		g.again = append(g.again[1:], g.ks.serveAgain(w, g.now)...)
+	}
+}
+
+// release is Unlock but for the waiters in again.
+func (g *Guard) release() {
+	if len(g.ready) > 0 {
+		g.serve()
+	}
+	for m := g.held; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros64(m)
+		g.ks.arm(i, g.now)
+		g.ks.shards[i].mu.Unlock()
+	}
+	g.held = 0
+}
+
+// Now returns the guard's time in ms since 1970.
+func (g *Guard) Now() int64 { return g.now }
+
+// Holds reports whether the guard holds all of the given shards.
+func (g *Guard) Holds(shards uint64) bool { return shards&g.ks.all&^g.held == 0 }
+
+// Keyspace returns the keyspace that the guard locks.
+func (g *Guard) Keyspace() *Keyspace { return g.ks }
+
+func (g *Guard) shard(i uint8) *shard {
+	if g.held&(1<<i) == 0 {
+		panic("engine: key outside of the guard's shards")
+	}
+	return &g.ks.shards[i]
+}
+
+// Peek returns the entry of a key, or nil. It leaves no trace: no statistics, no access time.
+func (g *Guard) Peek(db int, key []byte) *Entry {
+	i := uint8(0)
+	if len(g.ks.shards) > 1 {
+		i = uint8(bits.TrailingZeros64(g.ks.ShardOf(key)))
+	}
+	p, ok := g.shard(i).dbs[db].dict.Get(key)
+	if !ok {
+		return nil
+	}
+	return g.unlessExpired(*p)
+}
+
+// PeekString is Peek for a key that is a string.
+func (g *Guard) PeekString(db int, key string) *Entry {
+	p, ok := g.shard(g.ks.shardIndex(key)).dbs[db].dict.GetString(key)
+	if !ok {
+		return nil
+	}
+	return g.unlessExpired(*p)
+}
+
+func (g *Guard) unlessExpired(e *Entry) *Entry {
+	if e.deadline != 0 && e.deadline <= g.now {
+		g.expire(e)
+		return nil
+	}
+	return e
+}
+
+// MaxWarm is the largest number of keys for Warm.
+const MaxWarm = 16
+
+// Warm reads the entries of up to MaxWarm keys that are about to be used, in stages, so that the processor fetches their
+// memory side by side instead of waiting for each in turn when the commands run. It changes nothing.
+func (g *Guard) Warm(db int, keys [][]byte) {
+	var at [MaxWarm]int
+	var dicts [MaxWarm]*dict.Dict[*Entry]
+	var entries [MaxWarm]*Entry
+	for i, key := range keys {
+		dicts[i] = &g.shardOfKey(key).dbs[db].dict
+		at[i] = dicts[i].Probe(key)
+	}
+	for i := range keys {
+		if at[i] >= 0 {
+			_, p := dicts[i].At(at[i])
+			entries[i] = *p
+		}
+	}
+	var sum byte
+	for i := range keys {
+		if e := entries[i]; e != nil && len(e.key) > 0 {
+			sum += e.key[0] + byte(e.deadline)
+		}
+	}
+	for i := range keys {
+		if e := entries[i]; e != nil && len(e.str) > 0 {
+			sum += e.str[0] + e.str[len(e.str)-1]
+		}
+	}
+	g.warmed = sum // without a use the reads would be no reads
+}
+
+// Read returns the entry of a key for a command that reads it, or nil; it counts as a hit or a miss.
+func (g *Guard) Read(db int, key []byte) *Entry {
+	e := g.Peek(db, key)
+	if e == nil {
+		g.shardOfKey(key).stats.Misses++
+		if g.wants(EventKeyMiss) {
+			g.Notify(EventKeyMiss, "keymiss", db, string(key))
+		}
+		return nil
+	}
+	g.ks.shards[e.shard].stats.Hits++
+	g.touch(e)
+	return e
+}
+
+// Write returns the entry of a key for a command that will change it, or nil.
+func (g *Guard) Write(db int, key []byte) *Entry {
+	e := g.Peek(db, key)
+	if e != nil {
+		g.touch(e)
+	}
+	return e
+}
+
+func (g *Guard) touch(e *Entry) {
+	if !g.NoTouch {
+		e.access = uint32(g.now / 1000)
+	}
+}
+
+func (g *Guard) shardOfKey(key []byte) *shard {
+	if len(g.ks.shards) == 1 {
+		return g.shard(0)
+	}
+	return g.shard(uint8(bits.TrailingZeros64(g.ks.ShardOf(key))))
+}
+
+// Create adds an entry with a collection as its value under a key that must not exist. The collection may still be
+// empty, but must not be when the command ends. The caller reports the change with Changed.
+func (g *Guard) Create(db int, key []byte, value any) *Entry {
+	e := g.insert(db, string(key))
+	e.typ, e.obj = typeOf(value), value
+	return e
+}
+
+// CreateString adds an entry with a copy of v as its value under a key that must not exist.
+func (g *Guard) CreateString(db int, key, v []byte) *Entry {
+	e := g.insert(db, string(key))
+	e.SetBytes(v)
+	return e
+}
+
+// CreateStringOwned is CreateString without the copy: the entry owns v from now on.
+func (g *Guard) CreateStringOwned(db int, key, v []byte) *Entry {
+	e := g.insert(db, string(key))
+	e.str = v
+	return e
+}
+
+func (g *Guard) insert(db int, key string) *Entry {
+	i := g.ks.shardIndex(key)
+	e := &Entry{key: key, db: uint16(db), shard: i, access: uint32(g.now / 1000)}
+	g.shard(i).dbs[db].dict.SetString(key, e)
+	g.Wake(e)
+	g.Notify(EventNew, "new", db, key)
+	return e
+}
+
+// Overwrite replaces the value of an entry, whatever its type, by a copy of v, and leaves its deadline alone.
+func (g *Guard) Overwrite(e *Entry, v []byte) {
+	if e.typ != String {
+		e.typ, e.obj = String, nil
+		g.Wake(e)
+	}
+	e.SetBytes(v)
+}
+
+// OverwriteCollection replaces the value of an entry by a collection and removes its deadline.
+func (g *Guard) OverwriteCollection(e *Entry, value any) {
+	e.typ, e.obj, e.str = typeOf(value), value, nil
+	g.SetDeadline(e, 0)
+	g.Wake(e)
+}
+
+// Changed must be called after every change of an entry's value or deadline. It is the one place where everything that
+// depends on the change is told; event is published if its class is enabled.
+func (g *Guard) Changed(e *Entry, class EventClass, event string) {
+	g.changed(&g.ks.shards[e.shard], int(e.db), e.key)
+	g.Notify(class, event, int(e.db), e.key)
+}
+
+// Remove deletes an entry and tells everybody as Changed does. The entry must not be used afterwards, but for its key.
+func (g *Guard) Remove(e *Entry, class EventClass, event string) {
+	g.unlink(e)
+	g.Changed(e, class, event)
+}
+
+// unlink takes the entry out of its database.
+func (g *Guard) unlink(e *Entry) {
+	g.SetDeadline(e, 0)
+	g.Wake(e)
+	s := g.shard(e.shard)
+	d := &s.dbs[e.db].dict
+	if i, ok := d.IndexOf(view(e.key)); ok {
+		d.DeleteAt(i)
+	}
+}
+
+func (g *Guard) expire(e *Entry) {
+	g.ks.shards[e.shard].stats.Expired++
+	g.Remove(e, EventExpired, "expired")
+}
+
+// SetDeadline makes an entry expire at a time in ms since 1970; 0 means never. The caller reports the change.
+func (g *Guard) SetDeadline(e *Entry, at int64) {
+	if at == e.deadline {
+		return
+	}
+	s := g.shard(e.shard)
+	d := &s.dbs[e.db]
+	if e.deadline != 0 {
+		d.expires--
+		d.deadlines -= float64(e.deadline)
+	}
+	e.deadline = at
+	if at == 0 {
+		s.expires.Remove(e)
+		return
+	}
+	d.expires++
+	d.deadlines += float64(at)
+	s.expires.Set(e, at)
+}
+
+// ChangedBookkeeping is Changed for what a stream holds beside its entries: groups, consumers, pending entries, its last
+// ID. As in Redis it is no change to WATCH and to clients' caches.
+func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
+	g.ks.shards[e.shard].stats.Changes++
+	g.Notify(class, event, int(e.db), e.key)
+}
+
+// Wake lets the clients that wait for an entry's key try again. The guard does so itself for keys that appear, go, or get a
+// value of another kind; only streams have readers that wait for more.
+func (g *Guard) Wake(e *Entry) {
+	if s := g.shard(e.shard); len(s.queues) > 0 {
+		if q, ok := s.queues[dbKey{int(e.db), e.key}]; ok {
+			g.markReady(q)
+		}
+	}
+}
+
+// changed tells those that remember a key of shard s that it is not as they knew it.
+func (g *Guard) changed(s *shard, db int, key string) {
+	s.stats.Changes++
+	if len(s.watches) > 0 {
+		if w, ok := s.watches[dbKey{db, key}]; ok {
+			w.version++
+		}
+	}
+	if g.ks.observeChanges.Load() {
+		g.ks.observer.KeyChanged(g.Owner, db, key)
+	}
+}
+
+func (g *Guard) wants(class EventClass) bool { return EventClass(g.ks.events.Load())&class != 0 }
+
+// Notify publishes a keyspace event if its class is enabled.
+func (g *Guard) Notify(class EventClass, event string, db int, key string) {
+	if g.wants(class) && g.ks.observer != nil {
+		g.ks.observer.KeyEvent(g.Owner, event, db, key)
+	}
+}
+
+// Move gives an entry another key, in the same or another database. The new key must not exist. The caller holds the
+// shards of both keys and reports the changes of both with Changed and Vanished.
+func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
+	at := e.deadline
+	g.unlink(e)
+	moved := g.insert(db, string(key))
+	moved.typ, moved.str, moved.obj = e.typ, e.str, e.obj
+	g.SetDeadline(moved, at)
+	return moved
+}
+
+// Vanished tells everybody that a key is gone which was moved away.
+func (g *Guard) Vanished(db int, key []byte, class EventClass, event string) {
+	g.changed(g.shardOfKey(key), db, string(key))
+	g.Notify(class, event, db, string(key))
+}
+
+// Copy adds a copy of an entry, with its deadline, under a key that must not exist.
+func (g *Guard) Copy(e *Entry, db int, key []byte) *Entry {
+	c := g.insert(db, string(key))
+	c.typ = e.typ
+	c.str, c.obj = e.cloneValue()
+	g.SetDeadline(c, e.deadline)
+	return c
+}
+
+// Len returns the number of keys in a database. The guard must hold all shards, as for all functions below.
+func (g *Guard) Len(db int) int {
+	n := 0
+	for i := range g.ks.shards {
+		n += g.shard(uint8(i)).dbs[db].dict.Len()
+	}
+	return n
+}
+
+// Stats returns the counters, summed over all shards.
+func (g *Guard) Stats() Stats {
+	var sum Stats
+	for i := range g.ks.shards {
+		s := &g.shard(uint8(i)).stats
+		sum.Hits += s.Hits
+		sum.Misses += s.Misses
+		sum.Expired += s.Expired
+		sum.Changes += s.Changes
+	}
+	return sum
+}
+
+// DBStats returns the size of a database.
+func (g *Guard) DBStats(db int) DBStats {
+	var sum DBStats
+	var deadlines float64
+	for i := range g.ks.shards {
+		d := &g.shard(uint8(i)).dbs[db]
+		sum.Keys += d.dict.Len()
+		sum.Expires += d.expires
+		deadlines += d.deadlines
+	}
+	if sum.Expires > 0 {
+		sum.AvgTTL = max(int64(deadlines/float64(sum.Expires))-g.now, 0)
+	}
+	return sum
+}
+
+// RandomKey returns the key of a random entry of a database, each with the same probability; nil if there is none.
+func (g *Guard) RandomKey(db int) *Entry {
+	for {
+		n := g.Len(db)
+		if n == 0 {
+			return nil
+		}
+		i := rand.IntN(n)
+		for s := range g.ks.shards {
+			d := &g.ks.shards[s].dbs[db].dict
+			if i < d.Len() {
+				_, p := d.At(i)
+				if e := g.unlessExpired(*p); e != nil {
+					return e
+				}
+				break // an expired key was removed: draw again
+			}
+			i -= d.Len()
+		}
+	}
+}
+
+// Each calls fn for every entry of a database, in no order, until fn returns false. fn must not change the keyspace.
+func (g *Guard) Each(db int, fn func(e *Entry) bool) {
+	for i := range g.ks.shards {
+		for _, p := range g.shard(uint8(i)).dbs[db].dict.All() {
+			if e := *p; (e.deadline == 0 || e.deadline > g.now) && !fn(e) {
+				return
+			}
+		}
+	}
+}
+
+// Scan walks a database a piece at a time: it visits about count entries from where cursor points and returns the cursor
+// to go on with, 0 at the end; 0 also starts. An entry that is there from the first call to the last is visited at least
+// once, whatever else is added and removed meanwhile. fn must not change the keyspace.
+//
+// A cursor is the shard's number in the low bits and above them how many of its entries are left to visit.
+func (g *Guard) Scan(db int, cursor uint64, count int, fn func(e *Entry)) uint64 {
+	shift := bits.Len(uint(len(g.ks.shards) - 1))
+	i := int(cursor & uint64(len(g.ks.shards)-1))
+	left := cursor >> shift
+	for i < len(g.ks.shards) {
+		d := &g.shard(uint8(i)).dbs[db].dict
+		visited := 0
+		if d.Len() > 0 {
+			left = d.Scan(left, count, func(_ string, p **Entry) {
+				visited++
+				if e := *p; e.deadline == 0 || e.deadline > g.now {
+					fn(e)
+				}
+			})
+		} else {
+			left = 0
+		}
+		if left != 0 {
+			return left<<shift | uint64(i)
+		}
+		// The next shard starts at its end, which a cursor of 0 means within a shard but not between calls.
+		i++
+		if count -= visited; count <= 0 {
+			for i < len(g.ks.shards) {
+				if n := g.ks.shards[i].dbs[db].dict.Len(); n > 0 {
+					return uint64(n)<<shift | uint64(i)
+				}
+				i++
+			}
+		}
+	}
+	return 0
+}
+
+// Flush removes all keys of a database, or of all databases if db is -1, and returns how many there were.
+func (g *Guard) Flush(db int) int {
+	first, last := db, db
+	if db < 0 {
+		first, last = 0, g.ks.databases-1
+	}
+	removed := 0
+	for i := range g.ks.shards {
+		s := g.shard(uint8(i))
+		for n := first; n <= last; n++ {
+			d := &s.dbs[n]
+			removed += d.dict.Len()
+			s.stats.Changes += int64(d.dict.Len())
+			g.touchWaiting(s, func(k dbKey) bool {
+				_, exists := d.dict.GetString(k.key)
+				return k.db == n && exists
+			})
+			g.dropDeadlines(s, d)
+			*d = database{}
+		}
+	}
+	if g.ks.observeChanges.Load() {
+		g.ks.observer.Flushed(g.Owner, db)
+	}
+	return removed
+}
+
+// dropDeadlines takes the entries of a database that is about to go out of the deadline index.
+func (g *Guard) dropDeadlines(s *shard, d *database) {
+	if d.expires == s.expires.Len() {
+		s.expires.Clear()
+		return
+	}
+	for _, p := range d.dict.All() {
+		s.expires.Remove(*p)
+	}
+}
+
+// Swap exchanges the contents of two databases.
+func (g *Guard) Swap(a, b int) {
+	if a == b {
+		return
+	}
+	for i := range g.ks.shards {
+		s := g.shard(uint8(i))
+		da, db := &s.dbs[a], &s.dbs[b]
+		g.touchWaiting(s, func(k dbKey) bool {
+			if k.db != a && k.db != b {
+				return false
+			}
+			_, inA := da.dict.GetString(k.key)
+			_, inB := db.dict.GetString(k.key)
+			return inA || inB
+		})
+		*da, *db = *db, *da
+		for _, p := range da.dict.All() {
+			(*p).db = uint16(a)
+		}
+		for _, p := range db.dict.All() {
+			(*p).db = uint16(b)
+		}
+	}
+}
+
+// touchWaiting treats all watched keys, and keys that clients wait for, as changed if affected says so.
+func (g *Guard) touchWaiting(s *shard, affected func(k dbKey) bool) {
+	for k, w := range s.watches {
+		if affected(k) {
+			w.version++
+		}
+	}
+	for k, q := range s.queues {
+		if affected(k) {
+			g.markReady(q)
+		}
+	}
+}

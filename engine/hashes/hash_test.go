@@ -1,0 +1,241 @@
+package hashes
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var usual = Limits{Entries: 128, Value: 64}
+
+func contents(h *Hash) map[string]string {
+	m := map[string]string{}
+	for f, v := range h.All() {
+		m[string(f)] = string(v)
+	}
+	return m
+}
+
+func set(h *Hash, field, value string) bool { return h.Set([]byte(field), []byte(value), usual) }
+
+func TestBecomesLargeBeyondTheLimitsAndStaysLarge(t *testing.T) {
+	long := strings.Repeat("x", 65)
+	tests := []struct {
+		name   string
+		lim    Limits
+		sets   [][2]string
+		encode string
+	}{
+		{"at the value limit", usual, [][2]string{{long[1:], long[1:]}}, "listpack"},
+		{"long value", usual, [][2]string{{"f", long}}, "hashtable"},
+		{"long field", usual, [][2]string{{long, "v"}}, "hashtable"},
+		{"long value replaces a short one", usual, [][2]string{{"f", "v"}, {"f", long}}, "hashtable"},
+		{"at the entry limit", Limits{2, 64}, [][2]string{{"a", ""}, {"b", ""}, {"b", "1"}}, "listpack"},
+		{"beyond the entry limit", Limits{2, 64}, [][2]string{{"a", ""}, {"b", ""}, {"c", ""}}, "hashtable"},
+		{"no small hashes", Limits{0, 64}, [][2]string{{"a", ""}}, "hashtable"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var h Hash
+			want := map[string]string{}
+			for _, s := range tt.sets {
+				h.Set([]byte(s[0]), []byte(s[1]), tt.lim)
+				want[s[0]] = s[1]
+			}
+			require.Equal(t, tt.encode, h.Encoding())
+			require.Equal(t, want, contents(&h))
+			for f := range want {
+				require.True(t, h.Delete([]byte(f)))
+			}
+			require.Zero(t, h.Len())
+			require.Equal(t, tt.encode, h.Encoding())
+		})
+	}
+}
+
+func TestSmallHashKeepsTheOrderOfItsFields(t *testing.T) {
+	var h Hash
+	for _, f := range []string{"c", "a", "d", "b"} {
+		set(&h, f, f)
+	}
+	set(&h, "a", "a longer value")
+	h.Delete([]byte("d"))
+	var got []string
+	for f, v := range h.All() {
+		got = append(got, string(f), string(v))
+	}
+	require.Equal(t, []string{"c", "c", "a", "a longer value", "b", "b"}, got)
+}
+
+func TestFieldsAreNotConfusedWithValues(t *testing.T) {
+	var h Hash
+	set(&h, "a", "b")
+	require.False(t, h.Has([]byte("b")))
+	require.False(t, h.Delete([]byte("b")))
+	require.True(t, set(&h, "b", "a"))
+	require.Equal(t, map[string]string{"a": "b", "b": "a"}, contents(&h))
+}
+
+func TestBehavesLikeAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lim := Limits{
+			Entries: rapid.SampledFrom([]int{0, 4, 128}).Draw(t, "entries"),
+			Value:   rapid.SampledFrom([]int{3, 64}).Draw(t, "value"),
+		}
+		h := new(Hash)
+		model := map[string]string{}
+		field := rapid.Map(rapid.IntRange(0, 20), strconv.Itoa)
+		wasLarge := false
+		t.Repeat(map[string]func(*rapid.T){
+			"set": func(t *rapid.T) {
+				f := field.Draw(t, "field")
+				n := rapid.SampledFrom([]int{0, 1, 3, 4, 64, 65, 300}).Draw(t, "size")
+				v := strings.Repeat(rapid.SampledFrom([]string{"a", "b", "\x00", "\xff"}).Draw(t, "byte"), n)
+				_, had := model[f]
+				require.Equal(t, !had, h.Set([]byte(f), []byte(v), lim))
+				model[f] = v
+			},
+			"get": func(t *rapid.T) {
+				f := field.Draw(t, "field")
+				want, had := model[f]
+				v, ok := h.Get([]byte(f))
+				require.Equal(t, had, ok)
+				require.Equal(t, had, h.Has([]byte(f)))
+				require.Equal(t, want, string(v))
+			},
+			"delete": func(t *rapid.T) {
+				f := field.Draw(t, "field")
+				_, had := model[f]
+				require.Equal(t, had, h.Delete([]byte(f)))
+				delete(model, f)
+			},
+			"clone": func(t *rapid.T) {
+				old := h
+				h = h.Clone()
+				for f := range model {
+					old.Set([]byte(f), []byte("gone"), lim)
+				}
+			},
+			"": func(t *rapid.T) {
+				require.Equal(t, len(model), h.Len())
+				require.True(t, maps.Equal(model, contents(h)))
+				large := h.Encoding() == "hashtable"
+				require.True(t, large || !wasLarge, "a large hash became small")
+				wasLarge = large
+			},
+		})
+	})
+}
+
+// sizes returns hashes of n fields in both representations.
+func sizes(n int) map[string]*Hash {
+	small, large := new(Hash), new(Hash)
+	for i := range n {
+		f, v := fmt.Appendf(nil, "f%d", i), fmt.Appendf(nil, "v%d", i)
+		small.Set(f, v, Limits{n, 64})
+		large.Set(f, v, Limits{0, 0})
+	}
+	return map[string]*Hash{small.Encoding(): small, large.Encoding(): large}
+}
+
+func requirePair(t require.TestingT, field, value []byte) {
+	require.Equal(t, "v"+string(field[1:]), string(value))
+}
+
+func TestScanVisitsAllFields(t *testing.T) {
+	for encoding, h := range sizes(100) {
+		t.Run(encoding, func(t *testing.T) {
+			calls, seen := 0, map[string]bool{}
+			for cursor := uint64(0); calls == 0 || cursor != 0; calls++ {
+				cursor = h.Scan(cursor, 10, func(f, v []byte) {
+					requirePair(t, f, v)
+					seen[string(f)] = true
+				})
+			}
+			require.Len(t, seen, 100)
+			require.Equal(t, map[string]int{"listpack": 1, "hashtable": 10}[encoding], calls)
+		})
+	}
+}
+
+func TestRandomChoosesWithRepetition(t *testing.T) {
+	for encoding, h := range sizes(10) {
+		t.Run(encoding, func(t *testing.T) {
+			for _, count := range []int{-1, 0, 1, 1000} {
+				picks, seen := 0, map[string]bool{}
+				h.Random(count, func(f, v []byte) {
+					requirePair(t, f, v)
+					seen[string(f)] = true
+					picks++
+				})
+				require.Equal(t, max(count, 0), picks)
+				if count == 1000 {
+					require.Len(t, seen, 10)
+				}
+			}
+		})
+	}
+	new(Hash).Random(5, func(_, _ []byte) { t.Fatal("an empty hash has no fields") })
+}
+
+func TestSampleChoosesWithoutRepetition(t *testing.T) {
+	for encoding, h := range sizes(10) {
+		t.Run(encoding, func(t *testing.T) {
+			for _, count := range []int{-1, 0, 1, 2, 9, 10, 11} {
+				seen := map[string]bool{}
+				h.Sample(count, func(f, v []byte) {
+					requirePair(t, f, v)
+					require.False(t, seen[string(f)])
+					seen[string(f)] = true
+				})
+				require.Len(t, seen, max(0, min(count, 10)))
+			}
+		})
+	}
+}
+
+func TestReplacingALongValueByAShortOneFreesIt(t *testing.T) {
+	var h Hash
+	h.Set([]byte("f"), bytes.Repeat([]byte("x"), 1000), usual)
+	set(&h, "f", "short")
+	v, _ := h.Get([]byte("f"))
+	require.Equal(t, "short", string(v))
+	require.Less(t, cap(v), 100)
+}
+
+func TestReplacingAndReadingDoNotAllocate(t *testing.T) {
+	for encoding, h := range sizes(100) {
+		t.Run(encoding, func(t *testing.T) {
+			lim := Limits{100, 64}
+			field, miss, value := []byte("f50"), []byte("g"), []byte("v50")
+			require.Zero(t, testing.AllocsPerRun(100, func() {
+				h.Set(field, value, lim)
+				h.Get(field)
+				h.Has(miss)
+				h.Delete(miss)
+				n := 0
+				for _, v := range h.All() {
+					n += len(v)
+				}
+			}))
+		})
+	}
+}
+
+func BenchmarkSetReplace(b *testing.B) {
+	for encoding, h := range sizes(128) {
+		b.Run(encoding, func(b *testing.B) {
+			field, value, lim := []byte("f64"), []byte("v64"), Limits{128, 64}
+			b.ReportAllocs()
+			for b.Loop() {
+				h.Set(field, value, lim)
+			}
+		})
+	}
+}

@@ -1,0 +1,180 @@
+// Package engine is the keyspace: databases of entries split into shards, guards under which commands reach them, and
+// everything that follows a change: expiry, WATCH versions, blocked clients, keyspace events. It knows neither protocol
+// nor connections.
+//
+// Locks are taken downward only: shards in index order (by a Guard), then a Waiter, then whatever an Observer or a
+// waiter's callbacks take. No code that holds a later one takes an earlier one.
+package engine
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/engine/dict"
+	"github.com/atomredis/atomredis/engine/expiry"
+)
+
+// MaxShards is the largest number of shards: a guard's shards are the bits of a word.
+const MaxShards = 64
+
+// AllShards is the shard set of a guard over the whole keyspace.
+const AllShards = ^uint64(0)
+
+// Options configure a Keyspace.
+type Options struct {
+	// Shards is the number of shards, a power of two from 1 to MaxShards. 0 means 1.
+	Shards int
+	// Databases is the number of databases. 0 means 16.
+	Databases int
+	// Clock gives the time. nil means SystemClock.
+	Clock Clock
+	// Observer hears of changes. nil means nobody.
+	Observer Observer
+}
+
+// Keyspace holds all databases.
+type Keyspace struct {
+	shards    []shard
+	all       uint64 // one bit per shard
+	databases int
+	clock     Clock
+	observer  Observer
+	seed      maphash.Seed
+
+	events         atomic.Uint32 // EventClass: what KeyEvent is called for
+	observeChanges atomic.Bool
+	closed         atomic.Bool
+	running        sync.WaitGroup // expiry timers that have fired and not finished
+}
+
+// shard is the part of the keyspace whose keys hash to it. mu protects everything in it and every entry reached from it.
+type shard struct {
+	mu      sync.Mutex
+	dbs     []database
+	expires expiry.Index[*Entry]
+	queues  map[dbKey]*waitQueue
+	watches map[dbKey]*Watch
+	stats   Stats
+
+	timer Timer // fires at armed; nil if none
+	armed int64
+
+	_ [64]byte // keeps the locks of neighbours in different cache lines
+}
+
+type dbKey struct {
+	db  int
+	key string
+}
+
+type database struct {
+	dict dict.Dict[*Entry]
+	// expires counts the entries with a deadline; deadlines is the sum of these deadlines.
+	expires   int
+	deadlines float64
+}
+
+// Stats are counters of a keyspace since its start or the last ResetStats.
+type Stats struct {
+	// Hits and Misses count lookups of keys by reading commands.
+	Hits, Misses int64
+	// Expired counts keys removed because their time had come.
+	Expired int64
+	// Changes counts changes of keys.
+	Changes int64
+}
+
+// New returns an empty keyspace.
+func New(o Options) *Keyspace {
+	o.Shards = max(o.Shards, 1)
+	if o.Databases <= 0 {
+		o.Databases = 16
+	}
+	if o.Clock == nil {
+		o.Clock = SystemClock{}
+	}
+	if o.Shards > MaxShards || bits.OnesCount(uint(o.Shards)) != 1 {
+		panic("engine: the number of shards must be a power of two up to 64")
+	}
+	ks := &Keyspace{
+		shards:    make([]shard, o.Shards),
+		all:       AllShards >> (MaxShards - o.Shards),
+		databases: o.Databases,
+		clock:     o.Clock,
+		observer:  o.Observer,
+		seed:      maphash.MakeSeed(),
+	}
+	for i := range ks.shards {
+		ks.shards[i].dbs = make([]database, o.Databases)
+		ks.shards[i].queues = map[dbKey]*waitQueue{}
+		ks.shards[i].watches = map[dbKey]*Watch{}
+	}
+	return ks
+}
+
+// Close stops the expiry timers and waits for those that are running. Nothing may use the keyspace afterwards.
+func (ks *Keyspace) Close() {
+	ks.closed.Store(true)
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.mu.Lock()
+		ks.disarm(s)
+		s.mu.Unlock()
+	}
+	ks.running.Wait()
+}
+
+// Databases returns the number of databases.
+func (ks *Keyspace) Databases() int { return ks.databases }
+
+// Clock returns the clock that the keyspace follows.
+func (ks *Keyspace) Clock() Clock { return ks.clock }
+
+// Now returns the time in ms since 1970.
+func (ks *Keyspace) Now() int64 { return ks.clock.Now().UnixMilli() }
+
+// SetEventClasses chooses the events that the Observer hears of.
+func (ks *Keyspace) SetEventClasses(c EventClass) { ks.events.Store(uint32(c)) }
+
+// EventClasses returns what SetEventClasses set.
+func (ks *Keyspace) EventClasses() EventClass { return EventClass(ks.events.Load()) }
+
+// ObserveChanges turns the Observer's KeyChanged and Flushed calls on or off.
+func (ks *Keyspace) ObserveChanges(on bool) { ks.observeChanges.Store(on) }
+
+// ShardOf returns the shard set of a single key.
+func (ks *Keyspace) ShardOf(key []byte) uint64 {
+	if len(ks.shards) == 1 {
+		return 1
+	}
+	return 1 << ks.index(maphash.Bytes(ks.seed, key))
+}
+
+func (ks *Keyspace) shardIndex(key string) uint8 {
+	if len(ks.shards) == 1 {
+		return 0
+	}
+	return ks.index(maphash.String(ks.seed, key))
+}
+
+func (ks *Keyspace) index(hash uint64) uint8 { return uint8(hash) & uint8(len(ks.shards)-1) }
+
+// ResetStats sets the counters to zero.
+func (ks *Keyspace) ResetStats() {
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.mu.Lock()
+		s.stats = Stats{}
+		s.mu.Unlock()
+	}
+}
+
+// DBStats describes one database.
+type DBStats struct {
+	// Keys is the number of keys, Expires the number of those with a deadline.
+	Keys, Expires int
+	// AvgTTL is the mean time to live of the latter, in ms.
+	AvgTTL int64
+}

@@ -1,0 +1,332 @@
+package lists
+
+import (
+	"math"
+	"slices"
+)
+
+// This file changes lists other than at the ends, and keeps the ring of nodes in order.
+
+// Set replaces element i. It reports whether there is such an element.
+func (l *List) Set(i int, v []byte) bool {
+	if i < 0 || i >= l.len {
+		return false
+	}
+	j, k := l.locate(i)
+	nd := l.at(j)
+	p := nd.seek(k)
+	old, next := nd.elem(p)
+	if len(old) == len(v) {
+		copy(old, v)
+		return true
+	}
+	p = nd.cut(p, next)
+	nd.n--
+	l.len--
+	if nd.n == 0 {
+		l.release(nd)
+		p = 0
+	}
+	l.insert(j, p, k, v)
+	return true
+}
+
+// InsertBefore puts v before the first element equal to pivot. It reports whether there is one.
+func (l *List) InsertBefore(pivot, v []byte) bool {
+	for j := range l.nodes {
+		if p, k := l.at(j).find(pivot); k >= 0 {
+			l.insert(j, p, k, v)
+			return true
+		}
+	}
+	return false
+}
+
+// InsertAfter puts v after the first element equal to pivot. It reports whether there is one.
+func (l *List) InsertAfter(pivot, v []byte) bool {
+	for j := range l.nodes {
+		nd := l.at(j)
+		if p, k := nd.find(pivot); k >= 0 {
+			_, next := nd.elem(p)
+			l.insert(j, next, k+1, v)
+			return true
+		}
+	}
+	return false
+}
+
+// insert puts v into node j at offset p, where k of the node's elements lie before p. If it does not
+// fit, it goes to the end of a neighbour, or the node splits.
+func (l *List) insert(j, p, k int, v []byte) {
+	size := encodedLen(len(v))
+	lo := j
+	if nd := l.at(j); !l.fits(nd, size, 1) {
+		switch k {
+		case 0:
+			if j > 0 && l.fits(l.at(j-1), size, 1) {
+				j--
+				p = len(l.at(j).buf)
+			} else {
+				p = l.insertNode(j, size, false)
+			}
+		case nd.n:
+			j++
+			if j < l.nodes && l.fits(l.at(j), size, 1) {
+				p = l.at(j).head
+			} else {
+				p = l.insertNode(j, size, false)
+			}
+		default:
+			l.split(j, p, k)
+			if l.fits(l.at(j), size, 1) {
+				p = len(l.at(j).buf)
+			} else if j++; l.fits(l.at(j), size, 1) {
+				p = l.at(j).head
+			} else {
+				p = l.insertNode(j, size, false)
+			}
+		}
+	}
+	l.write(l.at(j), p, size, v)
+	l.tidy(min(lo, j), min(max(lo, j)+1, l.nodes-1))
+}
+
+// Remove removes elements equal to v and returns how many, as LREM does: the first count ones, the
+// last ones if count is negative, all if it is 0.
+func (l *List) Remove(count int, v []byte) int {
+	left := count
+	switch {
+	case count == 0:
+		left = math.MaxInt
+	case count < 0:
+		left = -(count + 1)
+		if left < math.MaxInt {
+			left++
+		}
+	}
+	removed, lo, hi := 0, 0, 0 // lo and hi are the first and the last node changed
+	for i := 0; i < l.nodes && removed < left; i++ {
+		j, n := i, 0
+		if count < 0 {
+			j = l.nodes - 1 - i
+			n = l.at(j).removeLast(v, left-removed)
+		} else {
+			n = l.at(j).removeFirst(v, left-removed)
+		}
+		if n == 0 {
+			continue
+		}
+		if removed == 0 {
+			lo, hi = j, j
+		}
+		lo, hi = min(lo, j), max(hi, j)
+		removed += n
+	}
+	if removed > 0 {
+		l.len -= removed
+		l.tidy(lo, hi)
+	}
+	return removed
+}
+
+// Trim keeps only the elements start to stop, both included.
+func (l *List) Trim(start, stop int) {
+	start, stop = max(start, 0), min(stop, l.len-1)
+	if start > stop {
+		*l = List{limit: l.limit}
+		return
+	}
+	front, back := start, l.len-1-stop
+	if front > 0 {
+		j, k := l.locate(front)
+		l.deleteNodes(0, j)
+		nd := l.at(0)
+		nd.head = nd.seek(k)
+		nd.n -= k
+		nd.start += k
+		l.len -= front
+		l.dropped(0)
+	}
+	if back > 0 {
+		j, k := l.locate(l.len - back - 1)
+		l.deleteNodes(j+1, l.nodes-j-1)
+		nd := l.at(j)
+		nd.buf = nd.buf[:nd.seek(k+1)]
+		nd.n = k + 1
+		l.len -= back
+		l.dropped(j)
+	}
+}
+
+// split divides node j at offset p, which has k elements before and at least one after it.
+func (l *List) split(j, p, k int) {
+	nd := l.at(j)
+	right := node{buf: append([]byte(nil), nd.buf[p:]...), n: nd.n - k}
+	nd.buf = nd.buf[:p]
+	nd.n = k
+	l.makeSlot(j + 1)
+	*l.at(j + 1) = right
+	l.bytes += cap(right.buf)
+	l.compact(l.at(j))
+}
+
+// compact gives back the free room of a node that nobody pushes to.
+func (l *List) compact(nd *node) {
+	if size := nd.size(); size < cap(nd.buf)*3/4 {
+		l.bytes -= cap(nd.buf)
+		nd.buf, nd.head = append([]byte(nil), nd.buf[nd.head:]...), 0
+		l.bytes += cap(nd.buf)
+	}
+}
+
+// tidy restores the invariants after the nodes lo to hi have changed: it deletes empty nodes, merges
+// neighbours that fit into one, renumbers, gives back memory, and settles the encoding.
+func (l *List) tidy(lo, hi int) {
+	lo, hi = max(lo-1, 0), min(hi+1, l.nodes-1)
+	write := lo
+	for read := lo; read <= hi; read++ {
+		nd := l.at(read)
+		if nd.n == 0 {
+			l.release(nd)
+			continue
+		}
+		if write > lo {
+			if left := l.at(write - 1); l.fits(left, nd.size(), nd.n) {
+				p := l.open(left, len(left.buf), nd.size())
+				copy(left.buf[p:], nd.buf[nd.head:])
+				left.n += nd.n
+				l.release(nd)
+				continue
+			}
+		}
+		if write < read {
+			*l.at(write), *nd = *nd, node{}
+		}
+		write++
+	}
+	l.deleteNodes(write, hi+1-write)
+	if l.nodes > 0 {
+		l.renumber(lo, min(write, l.nodes-1))
+	}
+	l.tighten()
+	l.settle()
+}
+
+// renumber sets the positions right after the nodes lo to hi have changed, counting from the side
+// that has fewer nodes to touch.
+func (l *List) renumber(lo, hi int) {
+	if lo < l.nodes-1-hi {
+		at := l.at(hi + 1).start
+		for j := hi; j >= 0; j-- {
+			nd := l.at(j)
+			at -= nd.n
+			nd.start = at
+		}
+		return
+	}
+	for j := max(lo, 1); j < l.nodes; j++ {
+		before := l.at(j - 1)
+		l.at(j).start = before.start + before.n
+	}
+}
+
+// insertNode makes an empty node j with room for more elements like the one of size bytes that it is
+// made for; atFront says that they will be pushed to its front. It returns the offset to write at.
+func (l *List) insertNode(j, size int, atFront bool) int {
+	// The only node of a small list grows as needed. Beside others, a node that will take many
+	// elements gets all its memory at once.
+	room := size
+	maxBytes, maxEntries := l.limit.bounds()
+	if l.nodes > 0 && size <= maxBytes/8 {
+		room = maxBytes
+		if maxEntries < maxBytes/size {
+			room = maxEntries * size
+		}
+	}
+	var nd node
+	if c := cap(l.spare); room <= c && c <= 2*room {
+		nd.buf, l.spare = l.spare, nil
+	} else {
+		nd.buf = slices.Grow([]byte(nil), room)
+		l.bytes += cap(nd.buf)
+	}
+	switch {
+	case j < l.nodes:
+		nd.start = l.at(j).start
+	case j > 0:
+		last := l.at(j - 1)
+		nd.start = last.start + last.n
+	}
+	if atFront {
+		nd.buf = nd.buf[:cap(nd.buf)]
+		nd.head = len(nd.buf)
+	}
+	l.makeSlot(j)
+	*l.at(j) = nd
+	return nd.head
+}
+
+// makeSlot moves nodes so that slot j is free for a new one.
+func (l *List) makeSlot(j int) {
+	if l.nodes == len(l.ring) {
+		l.resizeRing(max(1, 2*len(l.ring)))
+	}
+	l.nodes++
+	if j < l.nodes/2 {
+		l.first = (l.first - 1) & (len(l.ring) - 1)
+		for i := range j {
+			*l.at(i) = *l.at(i + 1)
+		}
+	} else {
+		for i := l.nodes - 1; i > j; i-- {
+			*l.at(i) = *l.at(i - 1)
+		}
+	}
+}
+
+// deleteNodes takes the nodes from j on, n of them, out of the ring.
+func (l *List) deleteNodes(j, n int) {
+	if n == 0 {
+		return
+	}
+	for i := j; i < j+n; i++ {
+		l.release(l.at(i))
+	}
+	if j < l.nodes-j-n {
+		for i := j - 1; i >= 0; i-- {
+			*l.at(i + n), *l.at(i) = *l.at(i), node{}
+		}
+		l.first = (l.first + n) & (len(l.ring) - 1)
+	} else {
+		for i := j + n; i < l.nodes; i++ {
+			*l.at(i - n), *l.at(i) = *l.at(i), node{}
+		}
+	}
+	l.nodes -= n
+	size := len(l.ring)
+	for size > 8 && l.nodes < size/4 {
+		size /= 2
+	}
+	if size < len(l.ring) {
+		l.resizeRing(size)
+	}
+}
+
+// resizeRing moves the nodes to a ring of another size.
+func (l *List) resizeRing(size int) {
+	ring := make([]node, size)
+	for i := range l.nodes {
+		ring[i] = *l.at(i)
+	}
+	l.ring, l.first = ring, 0
+}
+
+// release empties a node and lets go of its buffer, or keeps it as the spare one. Its position stays.
+func (l *List) release(nd *node) {
+	if maxBytes, _ := l.limit.bounds(); l.nodes > 1 && l.spare == nil && cap(nd.buf) <= 2*maxBytes {
+		l.spare = nd.buf[:0]
+	} else {
+		l.bytes -= cap(nd.buf)
+	}
+	*nd = node{start: nd.start}
+}

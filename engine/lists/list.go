@@ -1,0 +1,339 @@
+// Package lists holds the list data structure: a deque of byte strings in flat chunks.
+//
+// The chunks, called nodes, lie in a ring. Every node knows the position of its first element, so
+// that an index is found by binary search; a change in the middle renumbers the nodes on one side,
+// which costs less than finding the place did.
+//
+// Arguments are copied when they are stored and may die afterwards. They must not be views of the
+// list they are passed to. Slices that a List hands out are views: read-only, and valid until the
+// next change of the list.
+package lists
+
+import (
+	"bytes"
+	"math"
+	"unsafe"
+)
+
+// List is a list of byte strings. It has no lock. Make one with New.
+type List struct {
+	ring  []node // a power of two of slots, or none
+	first int    // slot of the first node
+	nodes int    // slots in use; none of their nodes is empty
+	len   int
+	bytes int // capacity of all node buffers, and of spare
+	// spare is the buffer of a node that went, kept for the next one, so that neither a queue nor pushes and pops across
+	// the boundary of a node allocate.
+	spare []byte
+	limit Limit
+	quick bool // reported as quicklist: sticky until the list is well within one node again
+}
+
+// Limit is the size of a node, as in list-max-listpack-size: -1 to -5 stand for 4, 8, 16, 32 and 64
+// KiB, a positive number is a number of elements (within 8 KiB).
+type Limit int
+
+// DefaultLimit is what Redis uses unless configured otherwise: 8 KiB.
+const DefaultLimit Limit = -2
+
+// entryLimitBytes bounds a node whose limit is a number of elements.
+const entryLimitBytes = 8 << 10
+
+// bounds returns the limit as bytes and as number of elements.
+func (m Limit) bounds() (maxBytes, maxEntries int) {
+	if m < 0 {
+		return 4 << 10 << (-max(m, -5) - 1), math.MaxInt
+	}
+	return entryLimitBytes, int(min(max(m, 1), 1<<15-1))
+}
+
+// New returns an empty list.
+func New(limit Limit) *List { return &List{limit: limit} }
+
+// SetLimit changes the node size for the changes to come.
+func (l *List) SetLimit(limit Limit) { l.limit = limit }
+
+// Len is the number of elements.
+func (l *List) Len() int { return l.len }
+
+// Size is the memory in use, in bytes.
+func (l *List) Size() int { return nodeBytes*len(l.ring) + l.bytes }
+
+// nodeBytes is the size of a slot in the ring.
+const nodeBytes = int(unsafe.Sizeof(node{}))
+
+// Encoding is the name Redis has for the form of the list: "listpack" for one node within the limit,
+// "quicklist" for more. Like Redis, a list that has shrunk counts as a listpack again once its one
+// node is at most half full.
+func (l *List) Encoding() string {
+	if l.quick {
+		return "quicklist"
+	}
+	return "listpack"
+}
+
+// settle decides the encoding after a change.
+func (l *List) settle() {
+	if l.nodes != 1 {
+		l.quick = l.nodes > 1
+		return
+	}
+	nd := l.at(0)
+	maxBytes, maxEntries := l.limit.bounds()
+	size := nd.size()
+	switch {
+	case size > maxBytes || nd.n > maxEntries:
+		l.quick = true
+	case size <= maxBytes/2 && nd.n <= maxEntries/2:
+		l.quick = false
+	}
+}
+
+// PushFront adds v before the first element.
+func (l *List) PushFront(v []byte) {
+	size := encodedLen(len(v))
+	if l.nodes == 0 || !l.fits(l.at(0), size, 1) {
+		l.insertNode(0, size, true)
+	}
+	nd := l.at(0)
+	l.write(nd, nd.head, size, v)
+	nd.start--
+	l.settle()
+}
+
+// PushBack adds v after the last element.
+func (l *List) PushBack(v []byte) {
+	size := encodedLen(len(v))
+	if l.nodes == 0 || !l.fits(l.at(l.nodes-1), size, 1) {
+		l.insertNode(l.nodes, size, false)
+	}
+	nd := l.at(l.nodes - 1)
+	l.write(nd, len(nd.buf), size, v)
+	l.settle()
+}
+
+// Front returns the first element.
+func (l *List) Front() ([]byte, bool) {
+	if l.len == 0 {
+		return nil, false
+	}
+	nd := l.at(0)
+	v, _ := nd.elem(nd.head)
+	return v, true
+}
+
+// Back returns the last element.
+func (l *List) Back() ([]byte, bool) {
+	if l.len == 0 {
+		return nil, false
+	}
+	nd := l.at(l.nodes - 1)
+	v, _ := nd.elemBefore(len(nd.buf))
+	return v, true
+}
+
+// DropFront removes the first element, if there is one. Use Front before to see it.
+func (l *List) DropFront() {
+	if l.len == 0 {
+		return
+	}
+	nd := l.at(0)
+	_, nd.head = nd.elem(nd.head)
+	nd.n--
+	nd.start++
+	l.len--
+	l.dropped(0)
+}
+
+// DropBack removes the last element, if there is one. Use Back before to see it.
+func (l *List) DropBack() {
+	if l.len == 0 {
+		return
+	}
+	nd := l.at(l.nodes - 1)
+	_, end := nd.elemBefore(len(nd.buf))
+	nd.buf = nd.buf[:end]
+	nd.n--
+	l.len--
+	l.dropped(l.nodes - 1)
+}
+
+// dropped cleans up after elements left node i, the first or the last one.
+func (l *List) dropped(i int) {
+	if nd := l.at(i); nd.n == 0 {
+		l.deleteNodes(i, 1)
+	}
+	l.tighten()
+	l.settle()
+}
+
+// tighten gives back the room of a list that has shrunk to a small part of one node.
+func (l *List) tighten() {
+	if l.nodes == 1 {
+		nd := l.at(0)
+		l.bytes -= cap(nd.buf)
+		nd.tighten()
+		l.bytes += cap(nd.buf)
+		if cap(nd.buf) < cap(l.spare) {
+			l.bytes -= cap(l.spare)
+			l.spare = nil
+		}
+	}
+}
+
+// Index returns element i, counted from 0.
+func (l *List) Index(i int) ([]byte, bool) {
+	if i < 0 || i >= l.len {
+		return nil, false
+	}
+	j, k := l.locate(i)
+	nd := l.at(j)
+	v, _ := nd.elem(nd.seek(k))
+	return v, true
+}
+
+// Range calls fn with the elements start to stop, both included, in order, until fn returns false.
+// The part of the range outside the list is ignored.
+func (l *List) Range(start, stop int, fn func(v []byte) bool) {
+	start, stop = max(start, 0), min(stop, l.len-1)
+	if start > stop {
+		return
+	}
+	todo := stop - start + 1
+	i, k := l.locate(start)
+	nd := l.at(i)
+	for p := nd.seek(k); ; {
+		for p < len(nd.buf) {
+			v, next := nd.elem(p)
+			if !fn(v) {
+				return
+			}
+			if todo--; todo == 0 {
+				return
+			}
+			p = next
+		}
+		i++
+		nd = l.at(i)
+		p = nd.head
+	}
+}
+
+// RangeReverse calls fn with the elements stop down to start, both included, until fn returns false.
+// The part of the range outside the list is ignored.
+func (l *List) RangeReverse(start, stop int, fn func(v []byte) bool) {
+	start, stop = max(start, 0), min(stop, l.len-1)
+	if start > stop {
+		return
+	}
+	todo := stop - start + 1
+	i, k := l.locate(stop)
+	nd := l.at(i)
+	for p := nd.seek(k + 1); ; {
+		for p > nd.head {
+			v, at := nd.elemBefore(p)
+			if !fn(v) {
+				return
+			}
+			if todo--; todo == 0 {
+				return
+			}
+			p = at
+		}
+		i--
+		nd = l.at(i)
+		p = len(nd.buf)
+	}
+}
+
+// Pos calls fn with the indexes of elements equal to v, as LPOS does. Rank 1 begins with the first
+// match, 2 with the second; -1 begins with the last match and goes backwards. At most count matches
+// are reported and at most maxlen elements compared; 0 is no bound. Rank 0 counts as 1.
+func (l *List) Pos(v []byte, rank, count, maxlen int, fn func(i int)) {
+	if maxlen <= 0 || maxlen > l.len {
+		maxlen = l.len
+	}
+	i, step, skip := 0, 1, rank-1
+	walk, start, stop := l.Range, 0, maxlen-1
+	if rank < 0 {
+		i, step, skip = l.len-1, -1, -(rank + 1)
+		walk, start, stop = l.RangeReverse, l.len-maxlen, l.len-1
+	}
+	found := 0
+	walk(start, stop, func(e []byte) bool {
+		if bytes.Equal(e, v) {
+			if skip > 0 {
+				skip--
+			} else {
+				fn(i)
+				found++
+			}
+		}
+		i += step
+		return count <= 0 || found < count
+	})
+}
+
+// Clone returns an independent copy.
+func (l *List) Clone() *List {
+	c := *l
+	c.ring = make([]node, len(l.ring))
+	c.first = 0
+	c.bytes, c.spare = 0, nil
+	for i := range l.nodes {
+		nd := *l.at(i)
+		nd.buf = append([]byte(nil), nd.buf[nd.head:]...)
+		nd.head = 0
+		c.ring[i] = nd
+		c.bytes += cap(nd.buf)
+	}
+	return &c
+}
+
+// at returns node i. The pointer is valid until a node is inserted or deleted.
+func (l *List) at(i int) *node { return &l.ring[(l.first+i)&(len(l.ring)-1)] }
+
+// locate returns the node that holds element i, which must exist, and the element's number therein.
+func (l *List) locate(i int) (j, k int) {
+	at := l.at(0).start + i
+	if last := l.at(l.nodes - 1); at >= last.start {
+		return l.nodes - 1, at - last.start
+	}
+	lo, hi := 0, l.nodes-1 // node lo starts at or before the element, node hi after it
+	for hi-lo > 1 {
+		mid := int(uint(lo+hi) / 2)
+		if l.at(mid).start <= at {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo, at - l.at(lo).start
+}
+
+// fits tells whether n more elements of size bytes together may go into a node. Anything may go into
+// an empty one, so an element beyond the limit has a node of its own.
+func (l *List) fits(nd *node, size, n int) bool {
+	if nd.n == 0 {
+		return true
+	}
+	maxBytes, maxEntries := l.limit.bounds()
+	return nd.size()+size <= maxBytes && nd.n+n <= maxEntries
+}
+
+// write stores v, encoded in size bytes, at offset p of a node.
+func (l *List) write(nd *node, p, size int, v []byte) {
+	p = l.open(nd, p, size)
+	put(nd.buf[p:p+size], v)
+	nd.n++
+	l.len++
+}
+
+// open makes a gap in a node and keeps account of the memory.
+func (l *List) open(nd *node, p, size int) int {
+	maxBytes, _ := l.limit.bounds()
+	was := cap(nd.buf)
+	p = nd.open(p, size, maxBytes)
+	l.bytes += cap(nd.buf) - was
+	return p
+}

@@ -1,0 +1,194 @@
+// Delivery through a group: reading, acknowledging, claiming.
+
+package streams
+
+import "math"
+
+// ReadNew delivers the entries after the group's LastID to c, at most count of
+// them if count is positive, and returns how many. They become pending unless
+// noAck. fn is called with each; it must not change the stream.
+func (g *Group) ReadNew(s *Stream, c *Consumer, count int, noAck bool, now int64, fn func(Entry)) int {
+	start, ok := g.LastID.Next()
+	if !ok {
+		return 0
+	}
+	read := 0
+	s.Range(start, MaxID, false, func(e Entry) bool {
+		g.advance(s, e.ID)
+		if !noAck {
+			g.AddPending(e.ID, c, now, 1)
+			c.ActiveTime = now
+		}
+		fn(e)
+		read++
+		return read != count
+	})
+	return read
+}
+
+// ReadHistory delivers again the entries after the given ID that are pending
+// for c, at most count of them if count is positive, and returns how many. fn
+// is called with each; exists is false, and the entry has an ID only, if it is
+// not in the stream any more. fn must not change the stream.
+func (g *Group) ReadHistory(s *Stream, c *Consumer, after ID, count int, now int64, fn func(e Entry, exists bool)) int {
+	start, ok := after.Next()
+	if !ok {
+		return 0
+	}
+	read := 0
+	c.pending.ascend(start, MaxID, func(n *NACK) bool {
+		e, exists := s.Get(n.ID)
+		if exists {
+			n.DeliveryTime = now
+			n.DeliveryCount++
+		}
+		e.ID = n.ID
+		fn(e, exists)
+		read++
+		return read != count
+	})
+	return read
+}
+
+// AddPending makes id pending for c as given, whether or not it was pending
+// before, for c or another consumer.
+func (g *Group) AddPending(id ID, c *Consumer, deliveryTime, deliveryCount int64) *NACK {
+	n := g.pending.get(id)
+	if n == nil {
+		n = &NACK{ID: id}
+		g.pending.add(n)
+	}
+	n.assign(c)
+	n.DeliveryTime, n.DeliveryCount = deliveryTime, deliveryCount
+	return n
+}
+
+// assign moves n, which is in the group's list, to c.
+func (n *NACK) assign(c *Consumer) {
+	if n.Consumer == c {
+		return
+	}
+	if n.Consumer != nil {
+		n.Consumer.pending.remove(n.ID)
+	}
+	n.Consumer = c
+	c.pending.add(n)
+}
+
+// Ack ends that an entry is pending, and reports whether it was.
+func (g *Group) Ack(id ID) bool {
+	n := g.pending.get(id)
+	if n == nil {
+		return false
+	}
+	g.forget(n)
+	return true
+}
+
+func (g *Group) forget(n *NACK) {
+	g.pending.remove(n.ID)
+	n.Consumer.pending.remove(n.ID)
+}
+
+// PendingLen returns the number of pending entries.
+func (g *Group) PendingLen() int { return g.pending.len() }
+
+// PendingBounds returns the first and the last pending ID.
+func (g *Group) PendingBounds() (first, last ID, ok bool) { return g.pending.bounds() }
+
+// Pending calls fn with the pending entries from start to end until it returns
+// false. fn must not change the group.
+func (g *Group) Pending(start, end ID, fn func(*NACK) bool) { g.pending.ascend(start, end, fn) }
+
+// FindPending returns the record of a pending entry, or nil.
+func (g *Group) FindPending(id ID) *NACK { return g.pending.get(id) }
+
+// PendingLen returns the number of the consumer's pending entries.
+func (c *Consumer) PendingLen() int { return c.pending.len() }
+
+// Pending calls fn with the consumer's pending entries from start to end until
+// it returns false. fn must not change the group.
+func (c *Consumer) Pending(start, end ID, fn func(*NACK) bool) { c.pending.ascend(start, end, fn) }
+
+// ClaimOptions says which entries change hands, and what is recorded then.
+type ClaimOptions struct {
+	Now           int64
+	MinIdle       int64 // leave what was delivered more recently than this
+	DeliveryTime  int64 // to be recorded; Now unless the command says otherwise
+	DeliveryCount int64 // to be recorded; if negative, it goes up by one, unless JustID
+	JustID        bool
+	Force         bool // claim also what is not pending, if it is in the stream
+}
+
+// Claim makes id pending for c. The result is nil if it may not, and then
+// dropped tells whether id was pending until now but is not in the stream any
+// more: such a record goes.
+func (g *Group) Claim(s *Stream, id ID, c *Consumer, opt ClaimOptions) (n *NACK, dropped bool) {
+	n = g.pending.get(id)
+	if !s.Has(id) {
+		if n != nil {
+			g.forget(n)
+		}
+		return nil, n != nil
+	}
+	switch {
+	case n == nil && !opt.Force:
+		return nil, false
+	case n == nil:
+		n = g.AddPending(id, c, opt.DeliveryTime, 1)
+	case opt.MinIdle > 0 && opt.Now-n.DeliveryTime < opt.MinIdle:
+		return nil, false
+	}
+	n.assign(c)
+	n.DeliveryTime = opt.DeliveryTime
+	if opt.DeliveryCount >= 0 {
+		n.DeliveryCount = opt.DeliveryCount
+	} else if !opt.JustID {
+		n.DeliveryCount++
+	}
+	c.ActiveTime = opt.Now
+	return n, false
+}
+
+// attemptsPerCount bounds how many pending entries AutoClaim looks at for each
+// one it may return.
+const attemptsPerCount = 10
+
+// AutoClaim makes pending for c what has been pending for at least minIdle, from
+// start on, and calls fn with each; fn must not change the stream. Records whose
+// entry is not in the stream any more go, and dropped has their IDs. At most
+// count entries are claimed or dropped. next is where to go on, 0-0 if the end
+// was reached.
+func (g *Group) AutoClaim(s *Stream, c *Consumer, start ID, minIdle, now int64, count int, justID bool, fn func(*NACK, Entry)) (next ID, dropped []ID) {
+	attempts := math.MaxInt
+	if count < math.MaxInt/attemptsPerCount {
+		attempts = count * attemptsPerCount
+	}
+	g.pending.ascend(start, MaxID, func(n *NACK) bool {
+		if attempts <= 0 || count <= 0 {
+			next = n.ID
+			return false
+		}
+		attempts--
+		e, ok := s.Get(n.ID)
+		switch {
+		case !ok:
+			dropped = append(dropped, n.ID)
+			count--
+		case minIdle <= 0 || now-n.DeliveryTime >= minIdle:
+			n.assign(c)
+			n.DeliveryTime = now
+			if !justID {
+				n.DeliveryCount++
+			}
+			c.ActiveTime = now
+			fn(n, e)
+			count--
+		}
+		return true
+	})
+	for _, id := range dropped {
+		g.Ack(id)
+	}
+	return next, dropped
+}

@@ -1,0 +1,187 @@
+// Consumer groups: where a group stands in the stream, and its consumers.
+
+package streams
+
+import (
+	"cmp"
+	"slices"
+)
+
+// UnknownEntriesRead is the EntriesRead of a group whose count is not known.
+const UnknownEntriesRead = -1
+
+// Group is a consumer group. LastID and EntriesRead may be set at any time.
+//
+// Every NACK is in the pending list of the group and in that of exactly one
+// consumer, the one it names.
+type Group struct {
+	Name        string
+	LastID      ID    // of the last entry delivered
+	EntriesRead int64 // how many entries were added up to LastID, or UnknownEntriesRead
+	pending     pendingList
+	consumers   []*Consumer // by name
+}
+
+// Consumer is a member of a group.
+type Consumer struct {
+	Name       string
+	SeenTime   int64 // of the latest command in its name; the caller sets it
+	ActiveTime int64 // of the latest delivery or claim, -1 if there was none
+	pending    pendingList
+}
+
+// Groups returns the groups in the byte order of their names. The slice is
+// valid until a group is created or destroyed.
+func (s *Stream) Groups() []*Group { return s.groups }
+
+// Group returns the group with the given name, or nil.
+func (s *Stream) Group(name []byte) *Group {
+	if i, ok := search(s.groups, name); ok {
+		return s.groups[i]
+	}
+	return nil
+}
+
+// CreateGroup adds a group; created is false if the name is taken, and g is
+// then the group that has it.
+func (s *Stream) CreateGroup(name []byte, last ID, entriesRead int64) (g *Group, created bool) {
+	i, taken := search(s.groups, name)
+	if taken {
+		return s.groups[i], false
+	}
+	g = &Group{Name: string(name), LastID: last, EntriesRead: entriesRead, pending: newPendingList()}
+	s.groups = slices.Insert(s.groups, i, g)
+	return g, true
+}
+
+// DestroyGroup removes a group and reports whether it was there.
+func (s *Stream) DestroyGroup(name []byte) bool {
+	i, ok := search(s.groups, name)
+	if ok {
+		s.groups = slices.Delete(s.groups, i, i+1)
+	}
+	return ok
+}
+
+// Consumers returns the consumers in the byte order of their names. The slice
+// is valid until a consumer is created or deleted.
+func (g *Group) Consumers() []*Consumer { return g.consumers }
+
+// Consumer returns the consumer with the given name, or nil.
+func (g *Group) Consumer(name []byte) *Consumer {
+	if i, ok := search(g.consumers, name); ok {
+		return g.consumers[i]
+	}
+	return nil
+}
+
+// CreateConsumer returns the consumer with the given name, which it creates if
+// there is none.
+func (g *Group) CreateConsumer(name []byte, now int64) (c *Consumer, created bool) {
+	i, taken := search(g.consumers, name)
+	if taken {
+		return g.consumers[i], false
+	}
+	c = &Consumer{Name: string(name), SeenTime: now, ActiveTime: -1, pending: newPendingList()}
+	g.consumers = slices.Insert(g.consumers, i, c)
+	return c, true
+}
+
+// DeleteConsumer removes a consumer and all its pending entries, and returns
+// how many those were; ok is false if there is no such consumer.
+func (g *Group) DeleteConsumer(name []byte) (pending int, ok bool) {
+	i, ok := search(g.consumers, name)
+	if !ok {
+		return 0, false
+	}
+	c := g.consumers[i]
+	c.pending.ascend(MinID, MaxID, func(n *NACK) bool {
+		g.pending.remove(n.ID)
+		return true
+	})
+	g.consumers = slices.Delete(g.consumers, i, i+1)
+	return c.pending.len(), true
+}
+
+// Lag returns how many entries of s the group has yet to be given; ok is false
+// if that cannot be known because of deleted entries.
+func (s *Stream) Lag(g *Group) (lag int64, ok bool) {
+	if s.entriesAdded == 0 {
+		return 0, true
+	}
+	if g.EntriesRead != UnknownEntriesRead && !s.deletedSince(g.LastID) {
+		return s.entriesAdded - g.EntriesRead, true
+	}
+	read := s.countUpTo(g.LastID)
+	return s.entriesAdded - read, read != UnknownEntriesRead
+}
+
+// deletedSince reports whether an entry at id or after it is missing from
+// between the entries that are left.
+func (s *Stream) deletedSince(id ID) bool {
+	return s.length > 0 && !s.maxDeletedID.IsZero() &&
+		!s.maxDeletedID.Less(s.FirstID()) && !s.maxDeletedID.Less(id)
+}
+
+// countUpTo returns how many entries were ever added up to id, or
+// UnknownEntriesRead. It is known at the end of the stream, and also at and
+// before its first entry if nothing was deleted after that.
+func (s *Stream) countUpTo(id ID) int64 {
+	if s.entriesAdded == 0 {
+		return 0
+	}
+	if s.length == 0 && !s.lastID.Less(id) || id == s.lastID {
+		return s.entriesAdded
+	}
+	if s.lastID.Less(id) {
+		return UnknownEntriesRead
+	}
+	first := s.FirstID()
+	if s.maxDeletedID.IsZero() || s.maxDeletedID.Less(first) {
+		if id.Less(first) {
+			return s.entriesAdded - int64(s.length)
+		}
+		if id == first {
+			return s.entriesAdded - int64(s.length) + 1
+		}
+	}
+	return UnknownEntriesRead
+}
+
+// advance moves the group to an entry that is being delivered.
+func (g *Group) advance(s *Stream, id ID) {
+	if g.EntriesRead != UnknownEntriesRead && !s.deletedSince(id) {
+		g.EntriesRead++
+	} else if s.entriesAdded > 0 {
+		g.EntriesRead = s.countUpTo(id)
+	}
+	g.LastID = id
+}
+
+// clone returns a deep copy.
+func (g *Group) clone() *Group {
+	c := &Group{Name: g.Name, LastID: g.LastID, EntriesRead: g.EntriesRead, pending: newPendingList()}
+	for _, from := range g.consumers {
+		to := &Consumer{Name: from.Name, SeenTime: from.SeenTime, ActiveTime: from.ActiveTime, pending: newPendingList()}
+		c.consumers = append(c.consumers, to)
+		from.pending.ascend(MinID, MaxID, func(n *NACK) bool {
+			copied := *n
+			copied.Consumer = to
+			to.pending.add(&copied)
+			c.pending.add(&copied)
+			return true
+		})
+	}
+	return c
+}
+
+func (g *Group) name() string { return g.Name }
+
+func (c *Consumer) name() string { return c.Name }
+
+// search returns where the one with the given name is or would be.
+func search[T interface{ name() string }](list []T, name []byte) (int, bool) {
+	return slices.BinarySearchFunc(list, name, func(e T, name []byte) int {
+		return cmp.Compare(e.name(), string(name))
+	})
+}

@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+)
+
+// Waiter is a blocked client's place in the queues of the keys it waits for. Whenever one of the keys has changed, and
+// before anyone else's command runs, Try is called for the waiters of the key in the order in which they came.
+type Waiter struct {
+	// DB and Keys are what is waited for; Keys are owned by the waiter.
+	DB   int
+	Keys []string
+	// Stream says that the waiter wants to hear of removed keys too, as readers of consumer groups do.
+	Stream bool
+	// Shards are those that Try uses beside that of its key. If the guard that changed the key does not hold them, the
+	// queue is served right after it under another guard that does.
+	Shards uint64
+	// Try does what the client waits for, for a key that has changed, and reports whether it could. If not it must
+	// leave everything as it was. It may be called from any goroutine.
+	Try func(g *Guard, key string) bool
+	// Served is called after a successful Try, under the guard; the waiter is then done.
+	Served func()
+
+	mu    sync.Mutex // protects done and makes calls of Try exclusive
+	done  bool
+	nodes []waitNode
+}
+
+// waitNode is a waiter's place in one queue. The queue's shard protects it.
+type waitNode struct {
+	waiter     *Waiter
+	queue      *waitQueue // nil once it has left the queue
+	prev, next *waitNode
+}
+
+// waitQueue holds the waiters of one key, first come first served. Its shard's lock protects it.
+type waitQueue struct {
+	dbKey
+	shard       uint8
+	first, last *waitNode
+	streams     int // how many of the waiters have Stream set
+	ready       bool
+}
+
+// Wait puts w at the end of the queues of its keys, whose shards the guard must hold. It must be called under the guard
+// that found nothing to take, so that nothing is missed in between.
+func (g *Guard) Wait(w *Waiter) {
+	w.nodes = make([]waitNode, 0, len(w.Keys))
+	for i, key := range w.Keys {
+		if slices.Contains(w.Keys[:i], key) {
+			continue
+		}
+		index := g.ks.shardIndex(key)
+		s := g.shard(index)
+		id := dbKey{w.DB, key}
+		q := s.queues[id]
+		if q == nil {
+			q = &waitQueue{dbKey: id, shard: index}
+			s.queues[id] = q
+		}
+		w.nodes = append(w.nodes, waitNode{waiter: w, queue: q})
+		n := &w.nodes[len(w.nodes)-1]
+		if n.prev = q.last; n.prev != nil {
+			n.prev.next = n
+		} else {
+			q.first = n
+		}
+		q.last = n
+		if w.Stream {
+			q.streams++
+		}
+	}
+}
+
+// Withdraw ends the wait of a client that times out, is unblocked or hangs up. It reports false if the waiter was served
+// before; otherwise Try will not be called any more. Leave must follow in both cases.
+func (w *Waiter) Withdraw() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waiting := !w.done
+	w.done = true
+	return waiting
+}
+
+// Leave takes a waiter that was served or withdrawn out of its queues, at time now. No guard may be held.
+func (ks *Keyspace) Leave(w *Waiter, now int64) {
+	var g Guard
+	g.Lock(ks, ks.shardsOf(w), now)
+	g.unlinkHeld(w)
+	g.Unlock()
+}
+
+// serveAgain serves the keys of a waiter under a guard that holds all that its Try uses, and returns the waiters behind it
+// that need yet other shards.
+func (ks *Keyspace) serveAgain(w *Waiter, now int64) []*Waiter {
+	var g Guard
+	g.Lock(ks, ks.shardsOf(w)|w.Shards, now)
+	for _, key := range w.Keys { // not w.nodes: w may have left, and those behind it wait all the same
+		if q, ok := g.shard(ks.shardIndex(key)).queues[dbKey{w.DB, key}]; ok {
+			g.markReady(q)
+		}
+	}
+	g.release()
+	return g.again
+}
+
+func (ks *Keyspace) shardsOf(w *Waiter) uint64 {
+	var set uint64
+	for _, k := range w.Keys {
+		set |= 1 << ks.shardIndex(k)
+	}
+	return set
+}
+
+func (g *Guard) markReady(q *waitQueue) {
+	if !q.ready {
+		q.ready = true
+		g.ready = append(g.ready, q)
+	}
+}
+
+// serve lets the waiters of changed keys try, in the order in which the keys changed. What one of them takes or adds may
+// make further keys ready.
+func (g *Guard) serve() {
+	for i := 0; i < len(g.ready); i++ {
+		q := g.ready[i]
+		q.ready = false
+		g.serveQueue(q)
+	}
+	clear(g.ready)
+	g.ready = g.ready[:0]
+}
+
+func (g *Guard) serveQueue(q *waitQueue) {
+	for n := q.first; n != nil; {
+		if q.streams == 0 && g.PeekString(q.db, q.key) == nil {
+			return // nothing left: don't walk thousands of waiters for nothing
+		}
+		next := n.next
+		w := n.waiter
+		w.mu.Lock()
+		switch {
+		case w.done:
+		case !g.Holds(w.Shards):
+			g.again = append(g.again, w) // nobody behind it may be served before it
+			w.mu.Unlock()
+			return
+		case w.Try(g, q.key):
+			w.done = true
+			w.Served()
+		}
+		done := w.done
+		w.mu.Unlock()
+		if done {
+			g.unlinkHeld(w)
+		}
+		n = next
+	}
+}
+
+// unlinkHeld takes a waiter out of those of its queues whose shards the guard holds.
+func (g *Guard) unlinkHeld(w *Waiter) {
+	for i := range w.nodes {
+		if q := w.nodes[i].queue; q != nil && g.held&(1<<q.shard) != 0 {
+			g.unlinkWaiter(&w.nodes[i])
+		}
+	}
+}
+
+func (g *Guard) unlinkWaiter(n *waitNode) {
+	q := n.queue
+	if n.prev != nil {
+		n.prev.next = n.next
+	} else {
+		q.first = n.next
+	}
+	if n.next != nil {
+		n.next.prev = n.prev
+	} else {
+		q.last = n.prev
+	}
+	if n.waiter.Stream {
+		q.streams--
+	}
+	n.queue, n.prev, n.next = nil, nil, nil
+	if q.first == nil {
+		delete(g.ks.shards[q.shard].queues, q.dbKey)
+	}
+}

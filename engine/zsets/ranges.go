@@ -1,0 +1,242 @@
+package zsets
+
+// This file finds and removes members by rank, score and name. Ranges of scores and names become
+// ranges of ranks first, so that there is one way to walk and one to remove.
+
+// ScoreRange is the scores from Min to Max; MinEx and MaxEx exclude the bound itself. A bound may be
+// infinite, not NaN.
+type ScoreRange struct {
+	Min, Max     float64
+	MinEx, MaxEx bool
+}
+
+// LexBound is an end of a range of names.
+type LexBound struct {
+	Kind   LexKind
+	Member []byte // for Inclusive and Exclusive
+}
+
+// LexKind says how a LexBound bounds.
+type LexKind int8
+
+// The kinds of bounds, with how they are written in commands.
+const (
+	LexMin    LexKind = iota // "-": before every name
+	LexMax                   // "+": after every name
+	Inclusive                // "[name"
+	Exclusive                // "(name"
+)
+
+// LexRange is the names from Min to Max. It is meant for sets whose scores are all the same; on
+// others it finds some range, but which one is unspecified.
+type LexRange struct{ Min, Max LexBound }
+
+// span is a range of ranks: from (included) to (excluded).
+type span struct{ from, to int }
+
+func (s span) len() int { return max(s.to-s.from, 0) }
+
+// ranks limits a range of ranks to those that exist.
+func (z *ZSet) ranks(start, stop int) span {
+	start, stop = max(start, 0), min(stop, z.Len()-1)
+	if start > stop {
+		return span{}
+	}
+	return span{start, stop + 1}
+}
+
+// scored finds the ranks of a range of scores.
+func (z *ZSet) scored(r ScoreRange) span {
+	return span{
+		z.first(func(score float64, _ string) bool {
+			return score > r.Min || score == r.Min && !r.MinEx
+		}),
+		z.first(func(score float64, _ string) bool {
+			return score > r.Max || score == r.Max && r.MaxEx
+		}),
+	}
+}
+
+// named finds the ranks of a range of names.
+func (z *ZSet) named(r LexRange) span {
+	return span{z.first(r.Min.begins), z.first(r.Max.ended)}
+}
+
+// begins tells whether a member lies at or after the lower bound b.
+func (b LexBound) begins(_ float64, member string) bool {
+	switch b.Kind {
+	case Inclusive:
+		return member >= text(b.Member)
+	case Exclusive:
+		return member > text(b.Member)
+	}
+	return b.Kind == LexMin
+}
+
+// ended tells whether a member lies after the upper bound b.
+func (b LexBound) ended(_ float64, member string) bool {
+	switch b.Kind {
+	case Inclusive:
+		return member > text(b.Member)
+	case Exclusive:
+		return member >= text(b.Member)
+	}
+	return b.Kind == LexMin
+}
+
+// first is the rank of the first member for which reached is true, Len if there is none.
+func (z *ZSet) first(reached func(score float64, member string) bool) int {
+	if z.large != nil {
+		return z.large.order.first(reached)
+	}
+	rank := 0
+	for p := z.small.First(); p >= 0; p = z.small.Next(p) {
+		score, member := z.decode(p)
+		if reached(score, text(member)) {
+			break
+		}
+		rank++
+	}
+	return rank
+}
+
+// RangeByRank calls fn with the members of rank start to stop, both included, until fn returns false.
+// In reverse, ranks count from the highest member, and the walk goes down. The part of the range
+// outside the set is ignored.
+func (z *ZSet) RangeByRank(start, stop int, reverse bool, fn func(member []byte, score float64) bool) {
+	s := z.ranks(start, stop)
+	if reverse {
+		s = span{z.Len() - s.to, z.Len() - s.from}
+	}
+	z.walk(s, reverse, fn)
+}
+
+// RangeByScore calls fn with the members whose scores are in the range, ascending, or descending in
+// reverse, until fn returns false. It leaves out the first offset ones and stops after limit; a
+// negative limit is none. A negative offset finds nothing.
+func (z *ZSet) RangeByScore(r ScoreRange, reverse bool, offset, limit int, fn func(member []byte, score float64) bool) {
+	z.walk(z.scored(r).part(reverse, offset, limit), reverse, fn)
+}
+
+// RangeByLex is RangeByScore for names.
+func (z *ZSet) RangeByLex(r LexRange, reverse bool, offset, limit int, fn func(member []byte, score float64) bool) {
+	z.walk(z.named(r).part(reverse, offset, limit), reverse, fn)
+}
+
+// CountByScore is the number of members in the range.
+func (z *ZSet) CountByScore(r ScoreRange) int { return z.scored(r).len() }
+
+// CountByLex is the number of members in the range.
+func (z *ZSet) CountByLex(r LexRange) int { return z.named(r).len() }
+
+// RemoveRangeByRank removes the members of rank start to stop, both included, and returns their
+// number. It calls fn, unless nil, with each of them first, ascending; the view is valid until fn
+// returns.
+func (z *ZSet) RemoveRangeByRank(start, stop int, fn func(member []byte, score float64)) int {
+	return z.remove(z.ranks(start, stop), fn)
+}
+
+// RemoveRangeByScore is RemoveRangeByRank for a range of scores.
+func (z *ZSet) RemoveRangeByScore(r ScoreRange, fn func(member []byte, score float64)) int {
+	return z.remove(z.scored(r), fn)
+}
+
+// RemoveRangeByLex is RemoveRangeByRank for a range of names.
+func (z *ZSet) RemoveRangeByLex(r LexRange, fn func(member []byte, score float64)) int {
+	return z.remove(z.named(r), fn)
+}
+
+// PopMin removes the count lowest members and returns how many there were. It calls fn with each of
+// them, ascending; the view is valid until fn returns.
+func (z *ZSet) PopMin(count int, fn func(member []byte, score float64)) int {
+	return z.remove(span{0, min(count, z.Len())}, fn)
+}
+
+// PopMax removes the count highest members and returns how many there were. It calls fn with each of
+// them, descending; the view is valid until fn returns.
+func (z *ZSet) PopMax(count int, fn func(member []byte, score float64)) int {
+	s := span{z.Len() - max(0, min(count, z.Len())), z.Len()}
+	z.walk(s, true, func(member []byte, score float64) bool {
+		fn(member, score)
+		return true
+	})
+	return z.remove(s, nil)
+}
+
+// part is what remains of a span after an offset and with a limit, seen from the end where a walk
+// begins.
+func (s span) part(reverse bool, offset, limit int) span {
+	n := s.len()
+	if offset < 0 || offset >= n {
+		return span{}
+	}
+	n -= offset
+	if limit >= 0 {
+		n = min(n, limit)
+	}
+	if reverse {
+		return span{s.to - offset - n, s.to - offset}
+	}
+	return span{s.from + offset, s.from + offset + n}
+}
+
+// walk calls fn with the members in s.
+func (z *ZSet) walk(s span, reverse bool, fn func(member []byte, score float64) bool) {
+	todo := s.len()
+	if todo == 0 {
+		return
+	}
+	start := s.from
+	if reverse {
+		start = s.to - 1
+	}
+	if z.large != nil {
+		visit := func(it *item) bool {
+			todo--
+			return fn(view(it.member), it.score) && todo > 0
+		}
+		if reverse {
+			z.large.order.root.descend(start, visit)
+		} else {
+			z.large.order.root.ascend(start, visit)
+		}
+		return
+	}
+	for p := z.small.Seek(start); todo > 0; todo-- {
+		score, member := z.decode(p)
+		if !fn(member, score) {
+			return
+		}
+		if reverse {
+			p = z.small.Prev(p)
+		} else {
+			p = z.small.Next(p)
+		}
+	}
+}
+
+// remove removes the members in s, calling fn with each of them before, unless it is nil.
+func (z *ZSet) remove(s span, fn func(member []byte, score float64)) int {
+	n := s.len()
+	if n == 0 {
+		return 0
+	}
+	if l := z.large; l != nil {
+		l.order.remove(s.from, n, func(it item) {
+			l.scores.Delete(view(it.member))
+			l.bytes -= len(it.member)
+			if fn != nil {
+				fn(view(it.member), it.score)
+			}
+		})
+		return n
+	}
+	if fn != nil {
+		z.walk(s, false, func(member []byte, score float64) bool {
+			fn(member, score)
+			return true
+		})
+	}
+	z.small.Delete(z.small.Seek(s.from), n)
+	return n
+}

@@ -1,0 +1,334 @@
+// Package resp turns a client's bytes into commands and replies into bytes, in RESP2 and RESP3. It does no I/O.
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/tidwall/redcon"
+)
+
+// headerLimit is the longest line (inline command, or *n and $n header) a client may send, as in Redis.
+const headerLimit = 64 * 1024
+
+// Limits of a client that has not authenticated yet, as in Redis.
+const (
+	unauthMultibulk = 10
+	unauthBulk      = 16384
+)
+
+// ProtocolError is a violation of RESP. Its text is what Redis answers after "ERR ", and the client is closed.
+type ProtocolError string
+
+// Error returns the text as Redis words it.
+func (e ProtocolError) Error() string { return "Protocol error: " + string(e) }
+
+// The violations that a parser reports.
+const (
+	errMultibulkLen    = ProtocolError("invalid multibulk length")
+	errBulkLen         = ProtocolError("invalid bulk length")
+	errBigMultibulk    = ProtocolError("too big mbulk count string")
+	errBigBulk         = ProtocolError("too big bulk count string")
+	errBigInline       = ProtocolError("too big inline request")
+	errUnbalanced      = ProtocolError("unbalanced quotes in request")
+	errUnauthMultibulk = ProtocolError("unauthenticated multibulk length")
+	errUnauthBulk      = ProtocolError("unauthenticated bulk length")
+)
+
+// Parser splits the bytes of one client into commands. Whole multibulk commands are parsed by redcon; what redcon finds
+// incomplete or wrong is scanned here, once, for Redis's limits and error texts, and for how many bytes are still
+// missing, so that a large command arriving in pieces is not parsed again with each piece.
+type Parser struct {
+	// MaxBulk is the longest argument in bytes (proto-max-bulk-len).
+	MaxBulk int
+	// Unauthenticated applies the small limits of a client that has yet to authenticate.
+	Unauthenticated bool
+
+	// The scan of an incomplete command, as offsets from its first byte: the scan goes on at pos with left arguments to
+	// go once need bytes are there. need is 0 between commands.
+	pos, left, need int
+}
+
+// Next parses the first command in buf. It returns the command's arguments, appended to args[:0] as views into buf, and
+// the number of bytes it took. n is 0 when buf holds no whole command yet; n > 0 with no arguments is an empty line or
+// an empty array, which Redis skips. After an error the client must be closed.
+func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error) {
+	if len(buf) == 0 || len(buf) < p.need {
+		return args[:0], 0, nil
+	}
+	if buf[0] != '*' {
+		return p.inline(buf, args)
+	}
+	if p.need > 0 || p.Unauthenticated {
+		if done, n, err := p.scan(buf); !done || n > 0 || err != nil {
+			return args[:0], n, err
+		}
+	}
+	out, n, err = readCommand(buf, args)
+	if n == 0 || err != nil {
+		out = out[:0]
+		var done bool
+		var skip int
+		if done, skip, err = p.scan(buf); done && skip == 0 && err == nil {
+			// Every length was sound, so what redcon refused is a bulk without its closing CRLF.
+			err = errBulkLen
+		}
+		return out, skip, err
+	}
+	if !canonical(out, n) {
+		if _, _, err := p.scan(buf); err != nil {
+			return out[:0], 0, err
+		}
+	}
+	p.Reset()
+	if n > p.MaxBulk {
+		for _, a := range out {
+			if len(a) > p.MaxBulk {
+				return out[:0], 0, errBulkLen
+			}
+		}
+	}
+	return out, n, nil
+}
+
+// Reset forgets an incomplete command, for a caller that will present its bytes again from an earlier place.
+func (p *Parser) Reset() { p.pos, p.left, p.need = 0, 0, 0 }
+
+// readCommand calls redcon's parser, which panics on some negative bulk lengths; those become an error here.
+func readCommand(buf []byte, args [][]byte) (out [][]byte, n int, err error) {
+	defer func() {
+		if recover() != nil {
+			out, n, err = args[:0], 0, errBulkLen
+		}
+	}()
+	complete, out, _, rest, err := redcon.ReadNextCommand(buf, args)
+	if !complete {
+		return out, 0, err
+	}
+	return out, len(buf) - len(rest), err
+}
+
+// canonical reports whether a command of n bytes has no header but such as Redis accepts. redcon also reads numbers with
+// leading zeros, which make a command longer than it needs to be, and missing numbers, which stand for empty arguments.
+func canonical(args [][]byte, n int) bool {
+	size := 1 + digits(len(args)) + 2
+	for _, a := range args {
+		if len(a) == 0 {
+			return false
+		}
+		size += 1 + digits(len(a)) + 2 + len(a) + 2
+	}
+	return size == n
+}
+
+// digits returns how many decimal digits n has.
+func digits(n int) int {
+	d := 1
+	for ; n >= 10; n /= 10 {
+		d++
+	}
+	return d
+}
+
+// scan checks the headers of the multibulk command at the start of buf, as far as they have arrived. done says that the
+// whole command is there; skip > 0 that it is an empty array of that many bytes.
+func (p *Parser) scan(buf []byte) (done bool, skip int, err error) {
+	if p.need == 0 || p.pos == 0 {
+		count, next, err := header(buf, 0, errMultibulkLen, errBigMultibulk)
+		if err != nil || next == 0 {
+			return false, 0, err
+		}
+		if count > math.MaxInt32 {
+			return false, 0, errMultibulkLen
+		}
+		if count <= 0 {
+			p.need = 0
+			return true, next, nil
+		}
+		if p.Unauthenticated && count > unauthMultibulk {
+			return false, 0, errUnauthMultibulk
+		}
+		p.pos, p.left = next, int(count)
+	}
+	for p.left > 0 {
+		p.need = p.pos + 1
+		if p.pos >= len(buf) {
+			return false, 0, nil
+		}
+		if buf[p.pos] != '$' {
+			// Redis looks for the end of the line first, then at its first byte.
+			if bytes.IndexByte(buf[p.pos:], '\r') < 0 {
+				if len(buf)-p.pos > headerLimit {
+					return false, 0, errBigBulk
+				}
+				return false, 0, nil
+			}
+			return false, 0, ProtocolError("expected '$', got '" + string(rune(buf[p.pos])) + "'")
+		}
+		size, next, err := header(buf, p.pos, errBulkLen, errBigBulk)
+		if err != nil || next == 0 {
+			return false, 0, err
+		}
+		if size < 0 || size > int64(p.MaxBulk) {
+			return false, 0, errBulkLen
+		}
+		if p.Unauthenticated && size > unauthBulk {
+			return false, 0, errUnauthBulk
+		}
+		end := next + int(size) + 2
+		if end > len(buf) {
+			p.need = end
+			return false, 0, nil
+		}
+		p.pos = end
+		p.left--
+	}
+	p.pos, p.need = 0, 0
+	return true, 0, nil
+}
+
+// header reads the number of the *n or $n line at buf[at:]. next is the offset behind the line, 0 if it is incomplete.
+func header(buf []byte, at int, invalid, tooBig error) (num int64, next int, err error) {
+	line := buf[at:]
+	i := bytes.IndexByte(line, '\r')
+	if i < 0 {
+		if len(line) > headerLimit {
+			return 0, 0, tooBig
+		}
+		return 0, 0, nil
+	}
+	if i+1 >= len(line) {
+		return 0, 0, nil
+	}
+	num, ok := ParseInt(line[1:i])
+	if !ok {
+		return 0, 0, invalid
+	}
+	return num, at + i + 2, nil
+}
+
+// inline parses a command typed as a plain line.
+func (p *Parser) inline(buf []byte, args [][]byte) ([][]byte, int, error) {
+	i := bytes.IndexByte(buf, '\n')
+	if i < 0 {
+		if len(buf) > headerLimit {
+			return args[:0], 0, errBigInline
+		}
+		return args[:0], 0, nil
+	}
+	line := buf[:i]
+	if i > 0 && line[i-1] == '\r' {
+		line = line[:i-1]
+	}
+	out, err := SplitArgs(line, args[:0])
+	if err != nil {
+		return out[:0], 0, errUnbalanced
+	}
+	return out, i + 1, nil
+}
+
+// ErrUnbalancedQuotes is returned by SplitArgs for a quote that is not closed, or is closed inside a word.
+var ErrUnbalancedQuotes = errors.New("unbalanced quotes")
+
+// SplitArgs splits a line into words the way Redis does for inline commands and redis.conf: words are separated by
+// white space, "…" understands \xHH \n \r \t \b \a \" \\, and '…' understands \'. The words are appended to args; words
+// without quotes are views into line.
+func SplitArgs(line []byte, args [][]byte) ([][]byte, error) {
+	i := 0
+	for {
+		for i < len(line) && isSpace(line[i]) {
+			i++
+		}
+		if i == len(line) {
+			return args, nil
+		}
+		start := i
+		for i < len(line) && !isSpace(line[i]) && line[i] != '"' && line[i] != '\'' {
+			i++
+		}
+		if i == len(line) || isSpace(line[i]) {
+			args = append(args, line[start:i])
+			continue
+		}
+		word := append([]byte(nil), line[start:i]...)
+		var ok bool
+		if word, i, ok = quotedWord(line, i, word); !ok {
+			return args, ErrUnbalancedQuotes
+		}
+		args = append(args, word)
+	}
+}
+
+// quotedWord reads the rest of a word from the first quote in it on.
+func quotedWord(line []byte, i int, word []byte) ([]byte, int, bool) {
+	for i < len(line) && !isSpace(line[i]) {
+		quote := line[i]
+		if quote != '"' && quote != '\'' {
+			word = append(word, quote)
+			i++
+			continue
+		}
+		i++
+		for {
+			if i >= len(line) {
+				return word, i, false
+			}
+			c := line[i]
+			if c == quote {
+				i++
+				if i < len(line) && !isSpace(line[i]) {
+					return word, i, false
+				}
+				return word, i, true
+			}
+			if c != '\\' || i+1 >= len(line) {
+				word = append(word, c)
+				i++
+				continue
+			}
+			next := line[i+1]
+			switch {
+			case quote == '\'' && next != '\'':
+				word = append(word, c)
+				i++
+				continue
+			case quote == '"' && next == 'x' && i+3 < len(line) && isHex(line[i+2]) && isHex(line[i+3]):
+				v, _ := strconv.ParseUint(string(line[i+2:i+4]), 16, 8)
+				word = append(word, byte(v))
+				i += 4
+				continue
+			case quote == '"':
+				next = unescape(next)
+			}
+			word = append(word, next)
+			i += 2
+		}
+	}
+	return word, i, true
+}
+
+func unescape(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'b':
+		return '\b'
+	case 'a':
+		return '\a'
+	}
+	return c
+}
+
+func isSpace(c byte) bool {
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f'
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}

@@ -1,0 +1,207 @@
+package resp
+
+import (
+	"strconv"
+
+	"github.com/tidwall/redcon"
+)
+
+// Writer builds replies in the protocol version of one client. Types that RESP2 lacks are written as Redis does for
+// RESP2 clients: maps and sets as arrays, doubles as bulk strings, booleans as 1 and 0.
+type Writer struct {
+	// Buf holds the replies so far.
+	Buf []byte
+	// Proto is 2 or 3.
+	Proto int
+}
+
+// OK writes the status reply OK.
+func (w *Writer) OK() { w.Buf = redcon.AppendOK(w.Buf) }
+
+// Simple writes a status reply.
+func (w *Writer) Simple(s string) {
+	w.Buf = append(w.Buf, '+')
+	w.Buf = append(w.Buf, s...)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// Error writes an error reply: its code word and text, without the leading '-'. Line breaks become spaces.
+func (w *Writer) Error(s string) {
+	w.Buf = append(w.Buf, '-')
+	start := len(w.Buf)
+	w.Buf = append(w.Buf, s...)
+	for i, c := range w.Buf[start:] {
+		if c == '\r' || c == '\n' {
+			w.Buf[start+i] = ' '
+		}
+	}
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// Int writes an integer reply.
+func (w *Writer) Int(n int64) {
+	if n >= 0 && n < 10 {
+		w.Buf = append(w.Buf, ':', byte('0'+n), '\r', '\n')
+		return
+	}
+	w.Buf = append(w.Buf, ':')
+	w.Buf = strconv.AppendInt(w.Buf, n, 10)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// Bulk writes a bulk string.
+func (w *Writer) Bulk(b []byte) {
+	w.header('$', len(b))
+	w.Buf = append(w.Buf, b...)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// BulkString writes a bulk string.
+func (w *Writer) BulkString(s string) {
+	w.header('$', len(s))
+	w.Buf = append(w.Buf, s...)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// BulkInt writes n as a bulk string.
+func (w *Writer) BulkInt(n int64) {
+	var scratch [20]byte
+	w.Bulk(strconv.AppendInt(scratch[:0], n, 10))
+}
+
+// Null writes the null bulk string of RESP2, or RESP3's null.
+func (w *Writer) Null() {
+	if w.Proto == 3 {
+		w.Buf = append(w.Buf, "_\r\n"...)
+		return
+	}
+	w.Buf = redcon.AppendNull(w.Buf)
+}
+
+// NullArray writes the null array of RESP2, or RESP3's null.
+func (w *Writer) NullArray() {
+	if w.Proto == 3 {
+		w.Buf = append(w.Buf, "_\r\n"...)
+		return
+	}
+	w.Buf = append(w.Buf, "*-1\r\n"...)
+}
+
+// Array starts an array of n replies.
+func (w *Writer) Array(n int) { w.header('*', n) }
+
+// Map starts a map of n pairs of replies.
+func (w *Writer) Map(n int) {
+	if w.Proto == 3 {
+		w.header('%', n)
+		return
+	}
+	w.header('*', 2*n)
+}
+
+// Set starts a set of n replies.
+func (w *Writer) Set(n int) {
+	if w.Proto == 3 {
+		w.header('~', n)
+		return
+	}
+	w.header('*', n)
+}
+
+// Push starts an out-of-band message of n replies.
+func (w *Writer) Push(n int) {
+	if w.Proto == 3 {
+		w.header('>', n)
+		return
+	}
+	w.header('*', n)
+}
+
+// Double writes a double; a bulk string in RESP2.
+func (w *Writer) Double(f float64) {
+	var scratch [40]byte
+	b := AppendFloat(scratch[:0], f)
+	if w.Proto == 3 {
+		w.Buf = append(w.Buf, ',')
+		w.Buf = append(w.Buf, b...)
+		w.Buf = append(w.Buf, '\r', '\n')
+		return
+	}
+	w.Bulk(b)
+}
+
+// Bool writes a boolean; 1 or 0 in RESP2.
+func (w *Writer) Bool(v bool) {
+	switch {
+	case w.Proto == 3 && v:
+		w.Buf = append(w.Buf, "#t\r\n"...)
+	case w.Proto == 3:
+		w.Buf = append(w.Buf, "#f\r\n"...)
+	case v:
+		w.Int(1)
+	default:
+		w.Int(0)
+	}
+}
+
+// Verbatim writes text with its three-letter format; a bulk string in RESP2.
+func (w *Writer) Verbatim(format, text string) {
+	if w.Proto == 3 {
+		w.header('=', len(text)+4)
+		w.Buf = append(w.Buf, format...)
+		w.Buf = append(w.Buf, ':')
+		w.Buf = append(w.Buf, text...)
+		w.Buf = append(w.Buf, '\r', '\n')
+		return
+	}
+	w.BulkString(text)
+}
+
+// Raw appends replies that are encoded already.
+func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
+
+// Mark is a place in the replies where the header of a collection will be put once its size is known.
+type Mark int
+
+// Defer marks the start of a collection of as yet unknown size; one of the End methods must follow.
+func (w *Writer) Defer() Mark { return Mark(len(w.Buf)) }
+
+// EndArray puts the header of an array of n replies at the mark.
+func (w *Writer) EndArray(m Mark, n int) { w.insertHeader(m, '*', n) }
+
+// EndMap puts the header of a map of n pairs at the mark.
+func (w *Writer) EndMap(m Mark, n int) {
+	if w.Proto == 3 {
+		w.insertHeader(m, '%', n)
+		return
+	}
+	w.insertHeader(m, '*', 2*n)
+}
+
+// EndSet puts the header of a set of n replies at the mark.
+func (w *Writer) EndSet(m Mark, n int) {
+	if w.Proto == 3 {
+		w.insertHeader(m, '~', n)
+		return
+	}
+	w.insertHeader(m, '*', n)
+}
+
+func (w *Writer) header(kind byte, n int) {
+	if n >= 0 && n < 10 {
+		w.Buf = append(w.Buf, kind, byte('0'+n), '\r', '\n')
+		return
+	}
+	w.Buf = append(w.Buf, kind)
+	w.Buf = strconv.AppendInt(w.Buf, int64(n), 10)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+func (w *Writer) insertHeader(m Mark, kind byte, n int) {
+	end := len(w.Buf)
+	w.header(kind, n)
+	var scratch [24]byte
+	head := scratch[:copy(scratch[:], w.Buf[end:])]
+	copy(w.Buf[int(m)+len(head):], w.Buf[m:end])
+	copy(w.Buf[m:], head)
+}

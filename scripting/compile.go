@@ -1,0 +1,362 @@
+package scripting
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// maxSyntaxDepth bounds the nesting of expressions and blocks, for the compiler recurses on it.
+const maxSyntaxDepth = 2000
+
+// concatName is the global that the compiler puts in the place of the operator "..", which would print numbers in another
+// way than Lua 5.1. No script can write this name.
+const concatName = "(concat)"
+
+// compile compiles a source. name is how messages call it. The error is a message in the form of Lua's own.
+func compile(source, name string) (c *chunk, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c, err = nil, fmt.Errorf("%s: %v", name, p)
+		}
+	}()
+	stmts, err := parse.Parse(strings.NewReader(source), name)
+	if err != nil {
+		return nil, errors.New(syntaxMessage(name, err))
+	}
+	r := rewriter{names: &names{}}
+	stmts = r.chunk(stmts)
+	if r.tooDeep {
+		return nil, fmt.Errorf("%s:1: chunk has too many syntax levels", name)
+	}
+	proto, err := lua.Compile(stmts, name)
+	if err != nil {
+		var e *lua.CompileError
+		if errors.As(err, &e) {
+			return nil, fmt.Errorf("%s:%d: %s", name, e.Line, e.Message)
+		}
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &chunk{proto: proto, names: r.names}, nil
+}
+
+// syntaxMessage gives the parser's errors Lua's form.
+func syntaxMessage(name string, err error) string {
+	var e *parse.Error
+	if !errors.As(err, &e) {
+		return fmt.Sprintf("%s:1: %v", name, err)
+	}
+	line, near := e.Pos.Line, e.Token
+	if near == "" || line < 0 {
+		line, near = max(line, 1), "<eof>"
+	}
+	message := e.Message
+	if strings.HasPrefix(message, "syntax error") {
+		message = "unexpected symbol"
+	}
+	return fmt.Sprintf("%s:%d: %s near '%s'", name, line, message, near)
+}
+
+// rewriter walks over a syntax tree: it replaces concatenations, and notes how the operands of expressions are called.
+type rewriter struct {
+	names   *names
+	scopes  []scope
+	level   int // functions around the present place
+	depth   int
+	tooDeep bool
+	concats bool // there is a concatenation
+}
+
+// scope are the local variables of a block.
+type scope struct {
+	level int
+	vars  map[string]bool
+}
+
+func (r *rewriter) chunk(stmts []ast.Stmt) []ast.Stmt {
+	r.block(stmts)
+	if !r.concats || r.tooDeep {
+		return stmts
+	}
+	// Functions reach the concatenation through a local variable, which is faster than a global.
+	get := &ast.IdentExpr{Value: concatName}
+	get.SetLine(1)
+	get.SetLastLine(1)
+	local := &ast.LocalAssignStmt{Names: []string{concatName}, Exprs: []ast.Expr{get}}
+	local.SetLine(1)
+	local.SetLastLine(1)
+	return append([]ast.Stmt{local}, stmts...)
+}
+
+func (r *rewriter) block(stmts []ast.Stmt, vars ...string) {
+	r.open(vars...)
+	r.stmts(stmts)
+	r.close()
+}
+
+func (r *rewriter) open(vars ...string) {
+	s := scope{level: r.level, vars: map[string]bool{}}
+	for _, v := range vars {
+		s.vars[v] = true
+	}
+	r.scopes = append(r.scopes, s)
+}
+
+func (r *rewriter) close() { r.scopes = r.scopes[:len(r.scopes)-1] }
+
+func (r *rewriter) declare(vars ...string) {
+	for _, v := range vars {
+		r.scopes[len(r.scopes)-1].vars[v] = true
+	}
+}
+
+// enter counts a level of syntax and reports whether it may be walked into; leave must follow.
+func (r *rewriter) enter() bool {
+	r.depth++
+	if r.depth > maxSyntaxDepth {
+		r.tooDeep = true
+	}
+	return !r.tooDeep
+}
+
+func (r *rewriter) leave() { r.depth-- }
+
+func (r *rewriter) stmts(stmts []ast.Stmt) {
+	if r.enter() {
+		for _, s := range stmts {
+			r.stmt(s)
+		}
+	}
+	r.leave()
+}
+
+func (r *rewriter) stmt(s ast.Stmt) {
+	switch s := s.(type) {
+	case *ast.AssignStmt:
+		r.exprs(s.Rhs)
+		r.exprs(s.Lhs)
+	case *ast.LocalAssignStmt:
+		if fn, ok := oneFunction(s.Exprs); ok { // "local function f" sees itself
+			r.declare(s.Names...)
+			r.expr(fn)
+			return
+		}
+		r.exprs(s.Exprs)
+		r.declare(s.Names...)
+	case *ast.FuncCallStmt:
+		s.Expr = r.expr(s.Expr)
+	case *ast.DoBlockStmt:
+		r.block(s.Stmts)
+	case *ast.WhileStmt:
+		s.Condition = r.expr(s.Condition)
+		r.block(s.Stmts)
+	case *ast.RepeatStmt:
+		r.open()
+		r.stmts(s.Stmts)
+		s.Condition = r.expr(s.Condition)
+		r.close()
+	case *ast.IfStmt:
+		s.Condition = r.expr(s.Condition)
+		r.block(s.Then)
+		r.block(s.Else)
+	case *ast.NumberForStmt:
+		s.Init, s.Limit = r.expr(s.Init), r.expr(s.Limit)
+		if s.Step != nil {
+			s.Step = r.expr(s.Step)
+		}
+		r.block(s.Stmts, s.Name)
+	case *ast.GenericForStmt:
+		r.exprs(s.Exprs)
+		r.names.add(s.Line(), operand{kind: calling})
+		r.block(s.Stmts, s.Names...)
+	case *ast.FuncDefStmt:
+		if s.Name.Func != nil {
+			s.Name.Func = r.expr(s.Name.Func)
+		}
+		if s.Name.Receiver != nil {
+			s.Name.Receiver = r.expr(s.Name.Receiver)
+			r.function(s.Func, "self")
+			return
+		}
+		r.function(s.Func)
+	case *ast.ReturnStmt:
+		r.exprs(s.Exprs)
+	}
+}
+
+func oneFunction(exprs []ast.Expr) (*ast.FunctionExpr, bool) {
+	if len(exprs) != 1 {
+		return nil, false
+	}
+	fn, ok := exprs[0].(*ast.FunctionExpr)
+	return fn, ok
+}
+
+func (r *rewriter) function(fn *ast.FunctionExpr, vars ...string) {
+	r.level++
+	if fn.ParList != nil {
+		vars = append(vars, fn.ParList.Names...)
+	}
+	r.block(fn.Stmts, vars...)
+	r.level--
+}
+
+func (r *rewriter) exprs(list []ast.Expr) {
+	for i, e := range list {
+		list[i] = r.expr(e)
+	}
+}
+
+// expr walks over an expression and returns what is to take its place.
+func (r *rewriter) expr(e ast.Expr) ast.Expr {
+	if r.enter() {
+		e = r.rewrite(e)
+	}
+	r.leave()
+	return e
+}
+
+func (r *rewriter) rewrite(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.AttrGetExpr:
+		key := ""
+		switch k := e.Key.(type) {
+		case *ast.StringExpr:
+			key = k.Value
+		case *ast.NumberExpr:
+			key = k.Value
+		}
+		r.names.add(e.Line(), operand{kind: indexing, key: key, name: r.nameOf(e.Object)})
+		e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
+	case *ast.TableExpr:
+		for _, f := range e.Fields {
+			if f.Key != nil {
+				f.Key = r.expr(f.Key)
+			}
+			f.Value = r.expr(f.Value)
+		}
+	case *ast.FuncCallExpr:
+		if e.Receiver != nil {
+			r.names.add(e.Line(), operand{kind: indexing, key: e.Method, name: r.nameOf(e.Receiver)})
+			r.names.add(e.Line(), operand{kind: calling, name: "method '" + e.Method + "'"})
+			e.Receiver = r.expr(e.Receiver)
+		} else {
+			r.names.add(e.Line(), operand{kind: calling, name: r.nameOf(e.Func)})
+			e.Func = r.expr(e.Func)
+		}
+		r.exprs(e.Args)
+	case *ast.LogicalOpExpr:
+		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+	case *ast.RelationalOpExpr:
+		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+	case *ast.StringConcatOpExpr:
+		return r.concat(e)
+	case *ast.ArithmeticOpExpr:
+		r.names.add(e.Line(), operand{kind: arithmetic, key: e.Operator, name: r.nameOf(e.Lhs), other: r.nameOf(e.Rhs)})
+		e.Lhs, e.Rhs = r.expr(e.Lhs), r.expr(e.Rhs)
+	case *ast.UnaryMinusOpExpr:
+		r.names.add(e.Line(), operand{kind: negating, key: constantType(e.Expr), name: r.nameOf(e.Expr)})
+		e.Expr = r.expr(e.Expr)
+	case *ast.UnaryNotOpExpr:
+		e.Expr = r.expr(e.Expr)
+	case *ast.UnaryLenOpExpr:
+		r.names.add(e.Line(), operand{kind: measuring, key: constantType(e.Expr), name: r.nameOf(e.Expr)})
+		e.Expr = r.expr(e.Expr)
+	case *ast.FunctionExpr:
+		r.function(e)
+	}
+	return e
+}
+
+// concat replaces a chain of concatenations by one call.
+func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
+	call := &ast.FuncCallExpr{AdjustRet: true}
+	call.SetLine(e.Line())
+	call.SetLastLine(e.LastLine())
+	var labels []string
+	last := ast.Expr(e)
+	for {
+		pair, ok := last.(*ast.StringConcatOpExpr)
+		if !ok {
+			break
+		}
+		labels = append(labels, r.nameOf(pair.Lhs))
+		call.Args = append(call.Args, single(r.expr(pair.Lhs)))
+		last = pair.Rhs
+	}
+	labels = append(labels, r.nameOf(last))
+	call.Args = append(call.Args, single(r.expr(last)))
+	if len(call.Args) > maxConcat {
+		r.tooDeep = true
+	}
+	for i, label := range labels {
+		r.names.add(e.Line(), operand{kind: concatenating, key: concatKey(i+1, len(labels)), name: label})
+	}
+	fn := &ast.IdentExpr{Value: concatName}
+	fn.SetLine(e.Line())
+	fn.SetLastLine(e.LastLine())
+	call.Func = fn
+	r.concats = true
+	return call
+}
+
+// maxConcat is the most operands of one chain of concatenations; they all need a register.
+const maxConcat = 150
+
+// single makes an expression give exactly one value.
+func single(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		e.AdjustRet = true
+	case *ast.Comma3Expr:
+		e.AdjustRet = true
+	}
+	return e
+}
+
+func concatKey(at, count int) string { return strconv.Itoa(at) + " of " + strconv.Itoa(count) }
+
+// nameOf returns how messages call what an expression denotes: "local 'x'"; empty if it has no name.
+func (r *rewriter) nameOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.IdentExpr:
+		for i := len(r.scopes) - 1; i >= 0; i-- {
+			s := r.scopes[i]
+			if s.vars[e.Value] {
+				if s.level == r.level {
+					return "local '" + e.Value + "'"
+				}
+				return "upvalue '" + e.Value + "'"
+			}
+		}
+		return "global '" + e.Value + "'"
+	case *ast.AttrGetExpr:
+		if s, ok := e.Key.(*ast.StringExpr); ok {
+			return "field '" + s.Value + "'"
+		}
+		return "field '?'"
+	}
+	return ""
+}
+
+// constantType returns the type of a literal; empty for other expressions.
+func constantType(e ast.Expr) string {
+	switch e.(type) {
+	case *ast.NumberExpr:
+		return "number"
+	case *ast.StringExpr:
+		return "string"
+	case *ast.TrueExpr, *ast.FalseExpr:
+		return "boolean"
+	case *ast.TableExpr:
+		return "table"
+	case *ast.FunctionExpr:
+		return "function"
+	}
+	return ""
+}

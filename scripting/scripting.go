@@ -1,0 +1,222 @@
+// Package scripting runs Redis's Lua scripts. It knows no server: commands that a script calls go to a Host, and replies
+// travel in both directions as encoded RESP.
+package scripting
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Engine compiles scripts, keeps them by their digest, and runs them. Its methods may be called from any goroutine.
+type Engine struct {
+	options Options
+
+	mu      sync.Mutex // protects what follows
+	scripts map[string]*Script
+	idle    []*vm
+}
+
+// maxIdle is how many virtual machines are kept for reuse. Scripts of one server exclude each other, so that more would
+// serve only short overlaps.
+const maxIdle = 4
+
+// Options tell an engine about its server.
+type Options struct {
+	// Version and VersionNum are what scripts see as redis.REDIS_VERSION and redis.REDIS_VERSION_NUM.
+	Version    string
+	VersionNum int
+	// Log takes what scripts write with redis.log.
+	Log func(level Level, message string)
+}
+
+// Level is the importance of a script's log message.
+type Level int
+
+// The levels, as scripts count them.
+const (
+	LevelDebug Level = iota
+	LevelVerbose
+	LevelNotice
+	LevelWarning
+)
+
+// Host is the server from a script's point of view.
+type Host interface {
+	// Call executes a command and returns its encoded reply in the given version of the protocol. The arguments are views
+	// that die when Call returns; the reply need only stay valid until the next Call.
+	Call(args [][]byte, proto int) []byte
+}
+
+// Script is a compiled script. It does not change.
+type Script struct {
+	// SHA is the digest of the source in lower-case hexadecimal.
+	SHA string
+	// Flags are those of the shebang line; meaningful only if Declared.
+	Flags Flags
+	// Declared says that the source has a shebang line.
+	Declared bool
+
+	code *chunk
+}
+
+// Flags are promises and wishes of a script, given in its shebang line.
+type Flags uint8
+
+// The flags of scripts.
+const (
+	NoWrites Flags = 1 << iota
+	AllowOOM
+	AllowStale
+	NoCluster
+	AllowCrossSlotKeys
+)
+
+var flagNames = map[string]Flags{"no-writes": NoWrites, "allow-oom": AllowOOM, "allow-stale": AllowStale,
+	"no-cluster": NoCluster, "allow-cross-slot-keys": AllowCrossSlotKeys}
+
+// New returns an engine without scripts.
+func New(options Options) *Engine {
+	return &Engine{options: options, scripts: map[string]*Script{}}
+}
+
+// Close forgets the scripts and the idle virtual machines.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.scripts = map[string]*Script{}
+	e.idle = nil
+}
+
+// Load compiles source, unless it is known already, and keeps it. The error is the text of an error reply.
+func (e *Engine) Load(source []byte) (*Script, error) {
+	digest := sha1.Sum(source)
+	var sha [2 * sha1.Size]byte
+	hex.Encode(sha[:], digest[:])
+	e.mu.Lock()
+	script := e.scripts[string(sha[:])]
+	e.mu.Unlock()
+	if script != nil {
+		return script, nil
+	}
+	script, err := compileScript(string(sha[:]), string(source))
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.scripts[script.SHA] = script
+	e.mu.Unlock()
+	return script, nil
+}
+
+// Find returns the script with the digest, in whatever case, or nil.
+func (e *Engine) Find(sha []byte) *Script {
+	if len(sha) != 2*sha1.Size {
+		return nil
+	}
+	var lower [2 * sha1.Size]byte
+	for i, c := range sha {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		lower[i] = c
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.scripts[string(lower[:])]
+}
+
+// Flush forgets all scripts.
+func (e *Engine) Flush() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.scripts = map[string]*Script{}
+}
+
+// Run executes a script and writes exactly one reply to w. keys and args are not kept.
+func (e *Engine) Run(script *Script, host Host, keys, args [][]byte, w *resp.Writer) {
+	m := e.take()
+	if m.run(script, host, keys, args, w) {
+		e.give(m)
+	}
+}
+
+func (e *Engine) take() *vm {
+	e.mu.Lock()
+	if n := len(e.idle); n > 0 {
+		m := e.idle[n-1]
+		e.idle = e.idle[:n-1]
+		e.mu.Unlock()
+		return m
+	}
+	e.mu.Unlock()
+	return newVM(&e.options)
+}
+
+func (e *Engine) give(m *vm) {
+	e.mu.Lock()
+	if len(e.idle) < maxIdle {
+		e.idle = append(e.idle, m)
+	}
+	e.mu.Unlock()
+}
+
+// compileScript makes a script of its source.
+func compileScript(sha, source string) (*Script, error) {
+	script := &Script{SHA: sha}
+	body := source
+	if strings.HasPrefix(source, "#!") {
+		line, _, ok := strings.Cut(source, "\n")
+		if !ok {
+			return nil, fmt.Errorf("ERR Invalid script shebang")
+		}
+		if err := script.readShebang(line); err != nil {
+			return nil, err
+		}
+		body = source[len(line):] // the line break stays, for the line numbers
+	}
+	code, err := compile(body, "user_script")
+	if err != nil {
+		return nil, fmt.Errorf("ERR Error compiling script (new function): %w", err)
+	}
+	script.code = code
+	return script, nil
+}
+
+// readShebang reads the first line of a source, "#!lua flags=a,b".
+func (s *Script) readShebang(line string) error {
+	words := strings.Fields(line)
+	if words[0] != "#!lua" {
+		return fmt.Errorf("ERR Unexpected engine in script shebang: %s", words[0])
+	}
+	s.Declared = true
+	for _, word := range words[1:] {
+		list, ok := strings.CutPrefix(word, "flags=")
+		if !ok {
+			return fmt.Errorf("ERR Unknown lua shebang option: %s", word)
+		}
+		if list == "" {
+			continue
+		}
+		for _, name := range strings.Split(list, ",") {
+			flag, ok := flagNames[name]
+			if !ok {
+				return fmt.Errorf("ERR Unexpected flag in script shebang: %s", name)
+			}
+			s.Flags |= flag
+		}
+	}
+	return nil
+}
+
+// chunk is compiled Lua that any number of virtual machines may run.
+type chunk struct {
+	proto *lua.FunctionProto
+	names *names
+}

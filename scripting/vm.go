@@ -1,0 +1,292 @@
+package scripting
+
+import (
+	"fmt"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// vm is a Lua virtual machine with Redis's sandbox. It runs one script at a time, and nothing that a script does outlives
+// it: globals and libraries are read-only, so that all that a script made is garbage when it ends.
+type vm struct {
+	options *Options
+	state   *lua.LState
+	// env is what scripts see as their globals: an empty table that reads from globals and refuses writes.
+	env, globals *lua.LTable
+	// protected maps the read-only tables that scripts see to the tables behind them.
+	protected map[*lua.LTable]*lua.LTable
+	// stringMeta is what scripts see as the metatable of strings, globalsMeta as that of the globals.
+	stringMeta, globalsMeta *lua.LTable
+	random                  random
+	threads                 []*lua.LState // idle, for protected calls
+	depth                   int           // nested calls that use the machine's own stack
+	raised                  raised
+
+	// What follows belongs to the running script.
+
+	host  Host
+	proto int
+	args  [][]byte // of the command that the script calls, views of arena
+	arena []byte
+	names map[string]*names // by chunk name
+}
+
+// raised remembers where an error value was raised that does not tell so itself.
+type raised struct {
+	value  lua.LValue
+	source string
+	line   int
+}
+
+const (
+	// maxFrames is how deep Lua functions may call each other.
+	maxFrames = 8 * 1024
+	// maxRegisters bounds the values on a stack.
+	maxRegisters = 256 * 1024
+	// maxDepth bounds the nesting of what uses the machine's own stack: protected calls and coroutines.
+	maxDepth = 190
+	// maxString is the longest string that a library function makes.
+	maxString = 128 << 20
+	// keepArena is the largest argument buffer that is kept for the next script.
+	keepArena = 64 << 10
+)
+
+func newVM(options *Options) *vm {
+	m := &vm{options: options, protected: map[*lua.LTable]*lua.LTable{}, names: map[string]*names{}}
+	L := lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxFrames, MinimizeStackMemory: true,
+		RegistrySize: 1024, RegistryMaxSize: maxRegisters, RegistryGrowStep: 4096})
+	m.state = L
+	m.random.seed(0)
+	lua.OpenCoroutine(L)
+	coroutines := L.GetGlobal("coroutine").(*lua.LTable)
+
+	m.globals = L.NewTable()
+	m.env = m.protect(m.globals)
+	m.openBase()
+	m.openCoroutines(coroutines)
+	m.library("math", m.mathLibrary())
+	m.library("table", m.tableLibrary())
+	m.openStrings()
+	m.library("redis", m.redisLibrary())
+	m.globals.RawSetString("_G", m.env)
+	m.globals.RawSetString("_VERSION", lua.LString(lua.LuaVersion))
+
+	missing := L.NewTable()
+	missing.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
+		L.RaiseError("Script attempted to access nonexistent global variable '%s'", toText(L.Get(2)))
+		return 0
+	}))
+	m.globals.Metatable = missing
+	m.globalsMeta = m.protect(missing)
+	return m
+}
+
+// protect returns a read-only view of a table.
+func (m *vm) protect(t *lua.LTable) *lua.LTable {
+	meta := m.state.NewTable()
+	meta.RawSetString("__index", t)
+	meta.RawSetString("__newindex", m.state.NewFunction(func(L *lua.LState) int {
+		L.RaiseError("%s", readOnlyTable)
+		return 0
+	}))
+	view := m.state.NewTable()
+	view.Metatable = meta
+	m.protected[view] = t
+	return view
+}
+
+const readOnlyTable = "Attempt to modify a readonly table"
+
+// behind returns the table that a read-only view shows, or t itself.
+func (m *vm) behind(t *lua.LTable) *lua.LTable {
+	if t.Metatable != lua.LNil {
+		if real := m.protected[t]; real != nil {
+			return real
+		}
+	}
+	return t
+}
+
+// mustBeOurs raises an error if t is read-only.
+func (m *vm) mustBeOurs(L *lua.LState, t *lua.LTable) {
+	if m.behind(t) != t {
+		m.raise(L, lua.LString(readOnlyTable))
+	}
+}
+
+// library adds a read-only table of functions to the globals.
+func (m *vm) library(name string, t *lua.LTable) {
+	m.globals.RawSetString(name, m.protect(t))
+}
+
+// functions adds Go functions to a table.
+func (m *vm) functions(t *lua.LTable, functions map[string]lua.LGFunction) *lua.LTable {
+	for name, fn := range functions {
+		t.RawSetString(name, m.state.NewFunction(fn))
+	}
+	return t
+}
+
+// load makes a function of compiled code.
+func (m *vm) load(c *chunk) *lua.LFunction {
+	fn := m.state.NewFunctionFromProto(c.proto)
+	fn.Env = m.env
+	return fn
+}
+
+// run executes a script and writes its reply. It reports whether the machine may be used again.
+func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer) (reusable bool) {
+	mark := len(w.Buf)
+	defer func() {
+		if p := recover(); p != nil {
+			w.Buf = w.Buf[:mark]
+			w.Error(fmt.Sprintf("ERR %v script: %s", p, script.SHA))
+			reusable = false
+		}
+	}()
+	L := m.state
+	m.host, m.proto = host, 2
+	m.names["user_script"] = script.code.names
+	m.globals.RawSetString("KEYS", stringsTable(L, keys))
+	m.globals.RawSetString("ARGV", stringsTable(L, args))
+	L.Push(m.load(script.code))
+	err := L.PCall(0, 1, nil)
+	if err == nil {
+		m.writeReply(w, L.Get(-1))
+		reusable = true
+	} else {
+		var value lua.LValue
+		value, reusable = m.translate(err)
+		m.writeError(w, script, value)
+	}
+	L.SetTop(0)
+	L.G.CurrentThread = L
+	m.host = nil
+	clear(m.names)
+	m.raised = raised{}
+	m.depth = 0
+	for i := range m.args {
+		m.args[i] = nil
+	}
+	if cap(m.arena) > keepArena {
+		m.arena = nil
+	}
+	return reusable
+}
+
+// stringsTable returns a Lua list of strings.
+func stringsTable(L *lua.LState, list [][]byte) *lua.LTable {
+	t := L.CreateTable(len(list), 0)
+	for i, b := range list {
+		t.RawSetInt(i+1, lua.LString(b))
+	}
+	return t
+}
+
+// translate returns the error value of a failed call with the wording of Lua 5.1. It reports false if the call ended in a
+// way that leaves its stack unusable.
+func (m *vm) translate(err error) (value lua.LValue, reusable bool) {
+	e, ok := err.(*lua.ApiError)
+	if !ok {
+		return lua.LString(err.Error()), false
+	}
+	if e.Type == lua.ApiErrorPanic {
+		text := e.Object.String()
+		if text == "lua callstack overflow" {
+			return lua.LString("stack overflow"), true
+		}
+		return lua.LString(text), false
+	}
+	if text, ok := e.Object.(lua.LString); ok && e.Object != m.raised.value {
+		return lua.LString(m.reword(string(text))), true
+	}
+	return e.Object, true
+}
+
+// raise raises a value that says nothing of its place as an error, and remembers the place for the script's reply.
+func (m *vm) raise(L *lua.LState, value lua.LValue) {
+	source, line, ok := caller(L)
+	if ok {
+		m.raised = raised{value, source, line}
+	}
+	L.Error(value, 0)
+}
+
+// raiseReply raises an error that a script's caller sees as an error reply.
+func (m *vm) raiseReply(L *lua.LState, text string) {
+	m.raise(L, errorTable(L, text))
+}
+
+// caller tells which line of Lua called the running Go function.
+func caller(L *lua.LState) (source string, line int, ok bool) {
+	for level := 0; ; level++ {
+		frame, ok := L.GetStack(level)
+		if !ok {
+			return "", 0, false
+		}
+		if _, err := L.GetInfo("Sl", frame, lua.LNil); err != nil {
+			return "", 0, false
+		}
+		if frame.What != "G" && frame.Source != "" {
+			return frame.Source, frame.CurrentLine, true
+		}
+	}
+}
+
+// writeError writes the reply of a script that ended in an error.
+func (m *vm) writeError(w *resp.Writer, script *Script, value lua.LValue) {
+	source, line := "", 0
+	if value == m.raised.value {
+		source, line = m.raised.source, m.raised.line
+	}
+	var text string
+	switch v := value.(type) {
+	case *lua.LTable:
+		text = toText(v.RawGetString("err"))
+	default:
+		text = "ERR " + toText(v)
+		if source == "" {
+			source, line = position(toText(v))
+		}
+	}
+	text += " script: " + script.SHA
+	if source != "" {
+		text += fmt.Sprintf(", on %s:%d.", chunkSource(source), line)
+	}
+	w.Error(text)
+}
+
+// position reads the source and line that a message begins with.
+func position(text string) (source string, line int) {
+	rest := text
+	offset := 0
+	if strings.HasPrefix(text, `[string "`) {
+		if offset = strings.Index(text, `"]:`); offset < 0 {
+			return "", 0
+		}
+		offset += 2
+	} else if offset = strings.IndexByte(text, ':'); offset < 0 {
+		return "", 0
+	}
+	source, rest = text[:offset], text[offset+1:]
+	digits := 0
+	for digits < len(rest) && digits < 9 && rest[digits] >= '0' && rest[digits] <= '9' {
+		line = line*10 + int(rest[digits]-'0')
+		digits++
+	}
+	if digits == 0 || !strings.HasPrefix(rest[digits:], ":") {
+		return "", 0
+	}
+	return source, line
+}
+
+// chunkSource returns the name of a chunk as error replies show it, from the form that messages show.
+func chunkSource(shown string) string {
+	if s, ok := strings.CutPrefix(shown, `[string "`); ok {
+		return strings.TrimSuffix(s, `"]`)
+	}
+	return "@" + shown
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package server
+
+import "net"
+
+// setBacklog leaves the number of connections that may wait to be accepted to the system: tcp-backlog has no effect.
+func setBacklog(net.Listener, int) error { return nil }

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// blocked is the state of a client that waits for keys.
+type blocked struct {
+	waiter   engine.Waiter
+	ctx      Ctx         // what Try works with
+	w        resp.Writer // takes the reply until the session's own goroutine fetches it
+	deadline int64       // ms since 1970; 0 waits for ever
+	empty    func(w *resp.Writer)
+	served   bool // set by Served; read by the session's goroutine after mailServed
+}
+
+// block suspends the client; see Ctx.Block. The guard is still held.
+func (s *Session) block(c *Ctx, b Block) {
+	state := &blocked{empty: b.Empty}
+	state.w.Proto = c.W.Proto
+	args := cloneArgs(c.Args)
+	state.ctx = Ctx{Args: args, W: &state.w, DB: c.DB, Session: s, Server: s.srv, Cmd: c.Cmd, NoBlock: true}
+	if b.Timeout > 0 {
+		state.deadline = s.now + b.Timeout
+		if state.deadline < s.now {
+			state.deadline = math.MaxInt64 // so far off that it overflows
+		}
+	}
+	w := &state.waiter
+	w.DB, w.Stream, w.Shards = c.DB, b.Stream, b.Shards
+	for _, k := range b.Keys {
+		w.Keys = append(w.Keys, string(k))
+	}
+	w.Try = func(g *engine.Guard, key string) bool {
+		state.ctx.G = g
+		return s.tryBlocked(state, b.Try, []byte(key))
+	}
+	w.Served = func() { s.post(mailServed) }
+	s.blocked = state
+	c.G.Wait(w)
+	// Whoever sees in INFO that a client is blocked must find it with CLIENT LIST and CLIENT UNBLOCK.
+	s.info.Lock()
+	s.infoData.blocked, s.infoData.blockedCommand = true, state
+	s.info.Unlock()
+	s.srv.stats.blocked.Add(1)
+}
+
+// tryBlocked calls try on behalf of the blocked client. A panic in it is a bug that must not reach whoever changed the
+// key: the client gets an error and is released.
+func (s *Session) tryBlocked(state *blocked, try func(c *Ctx, key []byte) bool, key []byte) (done bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.srv.logPanic(state.ctx.Cmd, p)
+			state.w.Buf = append(state.w.Buf[:0], "-ERR internal error\r\n"...)
+			done = true
+		}
+	}()
+	return try(&state.ctx, key)
+}
+
+// readBlockedMail acts on mail for a blocked client.
+func (s *Session) readBlockedMail(m mail) {
+	b := s.blocked
+	switch {
+	case m&mailServed != 0:
+		s.endBlock(b.w.Buf)
+	// In these CLIENT UNBLOCK has withdrawn the waiter.
+	case m&mailUnblocked != 0:
+		s.endEmpty()
+	case m&mailError != 0:
+		s.endBlock([]byte("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"))
+	}
+}
+
+// timeOut answers a blocked client whose time is up, unless another end of its wait is on the way.
+func (s *Session) timeOut() {
+	if s.blocked.waiter.Withdraw() {
+		s.endEmpty()
+	}
+}
+
+// endEmpty answers a blocked client as if its time were up.
+func (s *Session) endEmpty() {
+	w := resp.Writer{Proto: s.out.Proto}
+	s.blocked.empty(&w)
+	s.endBlock(w.Buf)
+}
+
+// endBlock answers the blocked client and lets it go on.
+func (s *Session) endBlock(reply []byte) {
+	s.srv.ks.Leave(&s.blocked.waiter, s.now)
+	s.blocked = nil
+	s.srv.stats.blocked.Add(-1)
+	switch s.replies {
+	case replyOn:
+		s.out.Raw(reply)
+	case replySkipNext:
+		s.replies = replyOn
+	}
+}
+
+// cancelBlocked forgets what a client that hangs up was waiting for.
+func (s *Session) cancelBlocked() {
+	s.blocked.waiter.Withdraw()
+	s.srv.ks.Leave(&s.blocked.waiter, s.now)
+	s.blocked = nil
+	s.srv.stats.blocked.Add(-1)
+}

@@ -1,0 +1,506 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// testServer is a running server and the way to connect to it.
+type testServer struct {
+	*Server
+	t testing.TB
+}
+
+// eachTransport runs a test with one event loop, with several, and with goroutines; with one shard and with many.
+func eachTransport(t *testing.T, test func(t *testing.T, o Options, settings ...string)) {
+	t.Run("one loop", func(t *testing.T) { test(t, Options{}, "shards", "1") })
+	t.Run("four loops", func(t *testing.T) { test(t, Options{}, "shards", "16", "io-threads", "4") })
+	t.Run("goroutines", func(t *testing.T) { test(t, Options{Goroutines: true}, "shards", "16") })
+}
+
+// startTestServer starts a server on a free port. settings are directives and their values.
+func startTestServer(t testing.TB, o Options, settings ...string) *testServer {
+	s := newTestServer(t, o, settings...)
+	require.NoError(t, s.Start())
+	return s
+}
+
+func newTestServer(t testing.TB, o Options, settings ...string) *testServer {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	config := NewConfig()
+	for i := 0; i < len(settings); i += 2 {
+		require.NoError(t, config.Set(settings[i], settings[i+1], false))
+	}
+	require.NoError(t, config.Set("port", "0", false))
+	o.Listeners = []net.Listener{l}
+	srv, err := New(config, slog.New(slog.DiscardHandler), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { srv.Close() })
+	return &testServer{srv, t}
+}
+
+func (s *testServer) dial() (net.Conn, error) { return conformance.Dial(s.Addrs()[0].String()) }
+
+// testClient sends commands and reads replies in the notation of transcripts.
+type testClient struct {
+	*conformance.Conn
+	t testing.TB
+}
+
+func (s *testServer) connect() *testClient {
+	nc, err := s.dial()
+	require.NoError(s.t, err)
+	c := &testClient{conformance.NewConn(nc), s.t}
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+const testTimeout = 10 * time.Second
+
+// do returns the reply to a command of words separated by spaces.
+func (c *testClient) do(command string) string {
+	c.t.Helper()
+	v, err := c.Do(testTimeout, strings.Fields(command)...)
+	require.NoError(c.t, err)
+	if v.Kind == conformance.Bulk {
+		return v.Text
+	}
+	return v.String()
+}
+
+// read returns the next reply or push.
+func (c *testClient) read() string {
+	c.t.Helper()
+	v, err := c.Read(testTimeout)
+	require.NoError(c.t, err)
+	return v.String()
+}
+
+func TestTranscriptsOfConnectionsHoldOnEveryTransport(t *testing.T) {
+	files, err := filepath.Glob("../conformance/testdata/connection/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, settings...)
+		for _, file := range files {
+			t.Run(filepath.Base(file), func(t *testing.T) { conformance.Run(t, s.dial, file) })
+		}
+	})
+}
+
+func TestPasswordIsAskedFor(t *testing.T) {
+	s := startTestServer(t, Options{}, "requirepass", "secret")
+	c := s.connect()
+	for _, step := range [][2]string{
+		{"PING", "-NOAUTH Authentication required."},
+		{"CLIENT SETINFO LIB-NAME x", "-NOAUTH Authentication required."},
+		{"HELLO", "-" + string(errNotAuthed)},
+		{"HELLO 3 AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"AUTH nobody secret", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"RESET", "+RESET"},
+		{"AUTH secret", "+OK"},
+		{"PING", "+PONG"},
+		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"PING", "+PONG"},
+		{"RESET", "+RESET"},
+		{"PING", "-NOAUTH Authentication required."},
+		{"AUTH default secret", "+OK"},
+	} {
+		require.Equal(t, step[1], c.do(step[0]), step[0])
+	}
+	require.Contains(t, s.connect().do("HELLO 3 AUTH default secret SETNAME me"), `"proto" 3`)
+}
+
+func TestClientTellsOfItsLibrary(t *testing.T) {
+	s := startTestServer(t, Options{})
+	c := s.connect()
+	for _, step := range [][2]string{
+		{"CLIENT SETINFO LIB-NAME lib", "+OK"},
+		{"CLIENT SETINFO lib-ver 1.2", "+OK"},
+		{"CLIENT SETINFO lib-name \x01", "-ERR lib-name cannot contain spaces, newlines or special characters."},
+		{"CLIENT SETINFO color red", "-ERR Unrecognized option 'color'"},
+		{"CLIENT NO-TOUCH ON", "+OK"},
+		{"CLIENT NO-TOUCH maybe", "-ERR syntax error"},
+		{"CLIENT NO-EVICT ON", "+OK"},
+	} {
+		require.Equal(t, step[1], c.do(step[0]), step[0])
+	}
+	require.Regexp(t, `flags=eT .* lib-name=lib lib-ver=1\.2\n$`, c.do("CLIENT INFO"))
+	require.Equal(t, "+RESET", c.do("RESET"))
+	require.Regexp(t, `flags=N .* lib-name=lib lib-ver=1\.2\n$`, c.do("CLIENT INFO"))
+}
+
+func TestClientKillByAge(t *testing.T) {
+	clock := engine.NewManualClock(time.UnixMilli(1_000_000))
+	s := startTestServer(t, Options{Clock: clock})
+	old := s.connect()
+	old.do("PING")
+	clock.Advance(10 * time.Second)
+	c := s.connect()
+	require.Equal(t, "0", c.do("CLIENT KILL MAXAGE 11"))
+	require.Equal(t, "1", c.do("CLIENT KILL MAXAGE 10 SKIPME no"))
+	require.Equal(t, "closed", old.read())
+	require.Equal(t, "-ERR maxage should be greater than 0", c.do("CLIENT KILL MAXAGE 0"))
+	require.Equal(t, "-ERR maxage is not an integer or out of range", c.do("CLIENT KILL MAXAGE x"))
+	for strings.Count(c.do("CLIENT LIST"), "\n") > 1 {
+	}
+}
+
+func TestPauseEndsByTime(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		clock := engine.NewManualClock(time.UnixMilli(1_000_000))
+		o.Clock = clock
+		s := startTestServer(t, o, settings...)
+		a, b := s.connect(), s.connect()
+		require.Equal(t, "+OK", a.do("CLIENT PAUSE 5000 WRITE"))
+		b.Append("SET", "k", "v")
+		require.NoError(t, b.Flush())
+		for !strings.Contains(a.do("INFO clients"), "blocked_clients:1\r\n") {
+		}
+		require.Contains(t, a.do("CLIENT LIST"), "flags=b ")
+		for !b.Ready(time.Millisecond) {
+			clock.Advance(time.Second)
+		}
+		require.Equal(t, "+OK", b.read())
+		require.Equal(t, "+OK", a.do("SET k v2"))
+		require.Contains(t, a.do("INFO clients"), "blocked_clients:0\r\n")
+	})
+}
+
+func TestTrackingTableIsBounded(t *testing.T) {
+	s := startTestServer(t, Options{}, "tracking-table-max-keys", "2")
+	c := s.connect()
+	c.do("HELLO 3")
+	require.Equal(t, "+OK", c.do("CLIENT TRACKING ON"))
+	require.Equal(t, "[null null null null]", c.do("MGET a b c d"))
+	require.Regexp(t, `^push\["invalidate" \["[abcd]"\]\]$`, c.read())
+	require.Regexp(t, `^push\["invalidate" \["[abcd]"\]\]$`, c.read())
+	_, keys, readers, _ := s.tracking.size()
+	require.Equal(t, []int{2, 2}, []int{keys, readers})
+	require.Equal(t, "+OK", c.do("CLIENT TRACKING OFF"))
+	clients, keys, readers, _ := s.tracking.size()
+	require.Equal(t, []int{0, 0, 0}, []int{clients, keys, readers})
+}
+
+func TestExpiredKeysAreInvalidated(t *testing.T) {
+	clock := engine.NewManualClock(time.UnixMilli(1_000_000))
+	s := startTestServer(t, Options{Clock: clock})
+	c := s.connect()
+	c.do("HELLO 3")
+	c.do("SET k v PX 100")
+	c.do("CLIENT TRACKING ON")
+	require.Equal(t, "v", c.do("GET k"))
+	clock.Advance(time.Second)
+	require.Equal(t, `push["invalidate" ["k"]]`, c.read())
+}
+
+// Many clients track and change the same keys: whoever reads a value last must have been told of every change since.
+func TestCachesStayCoherentUnderConcurrency(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, settings...)
+		const readers, writers, changes = 4, 2, 100
+		var wg sync.WaitGroup
+		for range writers {
+			c := s.connect()
+			wg.Go(func() {
+				for i := range changes {
+					c.do(fmt.Sprintf("INCRBY counter %d", i%3+1))
+				}
+				c.do("INCR done")
+			})
+		}
+		for range readers {
+			c := s.connect()
+			wg.Go(func() {
+				c.do("HELLO 3")
+				c.do("CLIENT TRACKING ON")
+				for {
+					// A push for the first key may come before the reply for the second.
+					c.Append("GET", "counter")
+					c.Append("GET", "done")
+					if c.Flush() != nil {
+						return
+					}
+					var values []string
+					stale := false
+					for len(values) < 2 {
+						if got := c.read(); strings.HasPrefix(got, "push") {
+							stale = true
+						} else {
+							values = append(values, got)
+						}
+					}
+					if values[1] == fmt.Sprintf("%q", fmt.Sprint(writers)) {
+						return
+					}
+					if !stale {
+						c.read() // the writers are not done: one of the keys will change
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestMonitorsAndKillsUnderConcurrency(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, settings...)
+		m := s.connect()
+		require.Equal(t, "+OK", m.do("MONITOR"))
+		var wg sync.WaitGroup
+		for range 4 {
+			c := s.connect()
+			wg.Go(func() {
+				for range 50 {
+					c.do("PING")
+					c.do("CLIENT LIST")
+					c.do("INFO everything")
+				}
+			})
+		}
+		wg.Go(func() {
+			for range 20 {
+				victim := s.connect()
+				s.connect().do("CLIENT KILL ID " + victim.do("CLIENT ID"))
+				require.Equal(t, "closed", victim.read())
+			}
+		})
+		for seen := 0; seen < 4*50; {
+			if strings.Contains(m.read(), "PING") {
+				seen++
+			}
+		}
+		wg.Wait()
+	})
+}
+
+func TestConnectionsAreRefused(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, append(settings, "maxclients", "1")...)
+		c := s.connect()
+		require.Equal(t, "+PONG", c.do("PING"))
+		require.Equal(t, "-ERR max number of clients reached", s.connect().read())
+		require.Contains(t, c.do("INFO stats"), "rejected_connections:1\r\n")
+	})
+	s := startTestServer(t, Options{})
+	require.Empty(t, s.refuseClient(true))
+	require.Regexp(t, "^DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. ", s.refuseClient(false))
+	open := startTestServer(t, Options{}, "protected-mode", "no")
+	require.Empty(t, open.refuseClient(false))
+	guarded := startTestServer(t, Options{}, "requirepass", "x")
+	require.Empty(t, guarded.refuseClient(false))
+}
+
+// detached returns a session without a transport.
+func (s *testServer) detached() *Session {
+	c := s.newSession(Peer{Addr: "127.0.0.1:1"}, func() {})
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+func (s *Session) send(now int64, command string) string {
+	s.Input([]byte(command+"\r\n"), now)
+	out := string(s.Output())
+	s.SetOutput(nil)
+	return out
+}
+
+func TestIdleClientsExpire(t *testing.T) {
+	s := startTestServer(t, Options{}, "timeout", "10")
+	now := s.ks.Now()
+	c := s.detached()
+	c.send(now, "PING")
+	require.False(t, s.expired(c, now+10_000))
+	require.True(t, s.expired(c, now+10_001))
+	c.send(now, "SUBSCRIBE x")
+	require.False(t, s.expired(c, now+60_000), "subscribers may wait")
+	c.send(now, "RESET")
+	require.True(t, s.expired(c, now+60_000))
+	c.send(now, "MONITOR")
+	require.False(t, s.expired(c, now+60_000), "monitors may wait")
+}
+
+func TestOutputLimits(t *testing.T) {
+	s := startTestServer(t, Options{}, "client-output-buffer-limit", "normal 1000 100 5 pubsub 50 0 0")
+	now := s.ks.Now()
+	c := s.detached()
+	require.False(t, s.overLimit(c, 1000))
+	require.True(t, s.overLimit(c, 1001))
+	c.send(now, "SUBSCRIBE x")
+	require.True(t, s.overLimit(c, 51), "subscribers have limits of their own")
+	c.send(now, "UNSUBSCRIBE")
+	require.False(t, s.overLimit(c, 51))
+
+	c.SetOutput(make([]byte, 101))
+	require.False(t, s.expired(c, now))
+	require.False(t, s.expired(c, now+5000))
+	require.True(t, s.expired(c, now+5001))
+	c.SetOutput(make([]byte, 100))
+	require.False(t, s.expired(c, now+6000))
+	c.SetOutput(make([]byte, 101))
+	require.False(t, s.expired(c, now+7000), "it is counted anew")
+	require.False(t, s.expired(c, now+12000))
+	c.SetOutput(make([]byte, 1001))
+	require.True(t, s.overLimit(c, 0))
+	c.post(mailKill)
+	require.False(t, s.overLimit(c, 0), "it is being closed already")
+}
+
+func TestSubscriberThatDoesNotReadIsDisconnected(t *testing.T) {
+	s := startTestServer(t, Options{}, "client-output-buffer-limit", "pubsub 100kb 0 0")
+	c := s.detached()
+	now := s.ks.Now()
+	c.send(now, "SUBSCRIBE x")
+	p := s.detached()
+	for range 200 {
+		p.send(now, "PUBLISH x "+strings.Repeat("m", 1000))
+	}
+	c.Advance(now)
+	require.True(t, c.Closing())
+	require.Empty(t, c.Output())
+}
+
+func TestInfoIsWellFormed(t *testing.T) {
+	clock := engine.NewManualClock(time.UnixMilli(1_000_000))
+	s := startTestServer(t, Options{Clock: clock})
+	c := s.detached()
+	c.send(clock.Now().UnixMilli(), "SET k v EX 100")
+	c.send(clock.Now().UnixMilli(), "GET k x")
+	info := func(command string) string {
+		c.Input([]byte(command+"\r\n"), clock.Now().UnixMilli())
+		defer c.SetOutput(nil)
+		_, text, _ := strings.Cut(string(c.Output()), "\r\n")
+		return strings.TrimSuffix(text, "\r\n")
+	}
+	all := info("INFO everything")
+	headers := regexp.MustCompile(`(?m)^# (\w+)\r$`).FindAllStringSubmatch(all, -1)
+	var names []string
+	for _, h := range headers {
+		names = append(names, h[1])
+	}
+	require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Commandstats", "Cluster", "Keyspace"}, names)
+	for line := range strings.SplitSeq(strings.TrimSuffix(all, "\r\n"), "\r\n") {
+		require.Regexp(t, `^($|# \w+$|[\w|.-]+:[^:\n]*$)`, strings.ReplaceAll(line, ":-1", ""))
+	}
+	require.Equal(t, "# Keyspace\r\ndb0:keys=1,expires=1,avg_ttl=100000\r\n", info("INFO keyspace"))
+	require.NotContains(t, info("INFO"), "# Commandstats")
+	require.Regexp(t, `cmdstat_get:calls=0,usec=0,usec_per_call=0\.00,rejected_calls=1,failed_calls=0\r\n`, all)
+	require.Equal(t, "# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\ndb0:keys=1,expires=1,avg_ttl=100000\r\n", info("INFO keyspace nosuch CLUSTER"))
+	require.Empty(t, info("INFO nosuch"))
+
+	// In a transaction it holds the shards itself.
+	c.send(clock.Now().UnixMilli(), "MULTI\r\nINFO keyspace\r\nGET k")
+	require.Contains(t, c.send(clock.Now().UnixMilli(), "EXEC"), "db0:keys=1,expires=1,avg_ttl=100000\r\n")
+}
+
+func TestOperationsPerSecondAreMeasured(t *testing.T) {
+	s := startTestServer(t, Options{Goroutines: true})
+	var r rates
+	r.sample(s.Server, 1000)
+	c := s.detached()
+	for range 50 {
+		c.send(1000, "PING")
+	}
+	s.stats.bytesIn.Add(4096)
+	r.sample(s.Server, 1500)
+	require.Zero(t, r.throughput().commands, "it is too early for a sample")
+	r.sample(s.Server, 3000)
+	require.EqualValues(t, 25, r.throughput().commands)
+	require.InDelta(t, 2, r.throughput().in, 0.5)
+	s.ResetStats()
+	r.sample(s.Server, 4000)
+	require.EqualValues(t, 25, r.throughput().commands, "a sample that has nothing to compare with changes nothing")
+}
+
+func TestShutdown(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, settings...)
+		c := s.connect()
+		for _, step := range [][2]string{
+			{"SHUTDOWN FOO", "-ERR syntax error"},
+			{"SHUTDOWN SAVE NOSAVE", "-ERR syntax error"},
+			{"SHUTDOWN ABORT NOW", "-ERR syntax error"},
+			{"SHUTDOWN ABORT", "-ERR No shutdown in progress."},
+			{"SHUTDOWN SAVE", "-ERR Errors trying to SHUTDOWN. Check logs."},
+			{"SHUTDOWN NOSAVE NOW FORCE", "closed"},
+		} {
+			require.Equal(t, step[1], c.do(step[0]), step[0])
+		}
+		<-s.Done()
+	})
+}
+
+func TestDebugIsForThoseWhoMay(t *testing.T) {
+	for setting, want := range map[string]string{
+		"no":    `-ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.`,
+		"yes":   "+OK",
+		"local": "+OK",
+	} {
+		s := startTestServer(t, Options{}, "enable-debug-command", setting)
+		require.Equal(t, want, s.connect().do("DEBUG SLEEP 0"))
+		far := s.newSession(Peer{Addr: "192.0.2.1:1"}, func() {})
+		require.Equal(t, setting == "yes", far.debugAllowed())
+		far.Close()
+	}
+	s := startTestServer(t, Options{}, "enable-debug-command", "yes")
+	require.Equal(t, "-ERR unknown subcommand or wrong number of arguments for 'JMAP'. Try DEBUG HELP.", s.connect().do("DEBUG JMAP"))
+}
+
+func TestUnblockRacesWithServing(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := newTestServer(t, o, settings...)
+		s.table.byName["await"] = awaitCommand()
+		require.NoError(t, s.Start())
+		b := s.connect()
+		id := b.do("CLIENT ID")
+		a, w := s.connect(), s.connect()
+		for range 50 {
+			b.Append("AWAIT", "k")
+			require.NoError(t, b.Flush())
+			for !strings.Contains(a.do("INFO clients"), "blocked_clients:1\r\n") {
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() { w.do("SET k v") })
+			unblocked := a.do("CLIENT UNBLOCK " + id + " ERROR")
+			want := map[string]string{"0": "+served", "1": "-UNBLOCKED client unblocked via CLIENT UNBLOCK"}[unblocked]
+			require.Equal(t, want, b.read())
+			wg.Wait()
+			w.do("DEL k")
+		}
+	})
+}
+
+// awaitCommand is a command that waits for a key.
+func awaitCommand() *Command {
+	cmd := &Command{Name: "await", Arity: 2, Flags: Blocking, Keys: keys("i1+r0/1/0[RO]")}
+	try := func(c *Ctx, key []byte) bool {
+		if c.G.Peek(c.DB, key) == nil {
+			return false
+		}
+		c.W.Simple("served")
+		return true
+	}
+	cmd.Do = func(c *Ctx) {
+		if !try(c, c.Args[1]) {
+			c.Block(Block{Keys: c.Args[1:], Try: try, Empty: func(w *resp.Writer) { w.Null() }})
+		}
+	}
+	cmd.derive()
+	return cmd
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// clients is the register of connected clients.
+type clients struct {
+	mu     sync.Mutex
+	nextID int64
+	byID   map[int64]*Session
+	count  atomic.Int64
+}
+
+func (r *clients) add(s *Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil {
+		r.byID = map[int64]*Session{}
+	}
+	r.nextID++
+	s.id = r.nextID
+	r.byID[s.id] = s
+	r.count.Add(1)
+}
+
+func (r *clients) remove(s *Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byID, s.id)
+	r.count.Add(-1)
+}
+
+// get returns the client with that number, or nil.
+func (r *clients) get(id int64) *Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byID[id]
+}
+
+// all returns the clients in order of their numbers.
+func (r *clients) all() []*Session {
+	r.mu.Lock()
+	list := make([]*Session, 0, len(r.byID))
+	for _, s := range r.byID {
+		list = append(list, s)
+	}
+	r.mu.Unlock()
+	slices.SortFunc(list, func(a, b *Session) int { return cmp.Compare(a.id, b.id) })
+	return list
+}
+
+// clientInfo is what others may know of a session: a copy made after every batch of commands.
+type clientInfo struct {
+	db, proto              int
+	name, lib, libVersion  string
+	lastCmd                *Command
+	lastActive             int64 // ms since 1970
+	channels, patterns     int
+	shardChannels, watched int
+	multi                  int // queued commands, in EXEC too, -1 outside of MULTI
+	input, inputFree       int
+	output                 int
+	blocked, monitor       bool
+	blockedCommand         *blocked
+	tracking               trackingFlags
+	redirect               int64
+	closing                bool
+	noEvict, noTouch       bool
+}
+
+// publish refreshes what others see of the session.
+func (s *Session) publish() {
+	s.info.Lock()
+	d := &s.infoData
+	d.db, d.proto = s.db, s.out.Proto
+	d.name, d.lib, d.libVersion = s.name, s.libName, s.libVersion
+	d.lastCmd, d.lastActive = s.lastCmd, s.now
+	d.channels, d.patterns, d.shardChannels = len(s.subs.channels), len(s.subs.patterns), len(s.subs.shards)
+	d.multi = -1
+	switch {
+	case s.tx.active:
+		d.multi = len(s.tx.queue)
+	case s.tx.running > 0:
+		d.multi = s.tx.running
+	}
+	d.watched = len(s.tx.watches)
+	d.input, d.inputFree = len(s.input), cap(s.input)-len(s.input)
+	d.output = len(s.out.Buf)
+	d.blocked, d.monitor = s.blocked != nil, s.monitor
+	d.blockedCommand = s.blocked
+	d.tracking, d.redirect = s.tracking.flags(), s.tracking.redirect
+	d.closing = s.closing
+	d.noEvict, d.noTouch = s.noEvict, s.guard.NoTouch
+	s.info.Unlock()
+}
+
+// snapshot returns what was published last.
+func (s *Session) snapshot() clientInfo {
+	s.info.Lock()
+	defer s.info.Unlock()
+	return s.infoData
+}

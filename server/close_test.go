@@ -1,0 +1,49 @@
+package server
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/atomredis/atomredis/conformance"
+)
+
+func TestClosedServerLeavesNoGoroutine(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		before := goleak.IgnoreCurrent()
+		s := startTestServer(t, o, settings...)
+		var conns []net.Conn
+		dial := func() *testClient {
+			conn, err := s.dial()
+			require.NoError(t, err)
+			conns = append(conns, conn)
+			return &testClient{conformance.NewConn(conn), t}
+		}
+		send := func(command string) {
+			dial()
+			_, err := conns[len(conns)-1].Write(request(strings.Fields(command)...))
+			require.NoError(t, err)
+		}
+		admin := dial()
+		send("BLPOP nothing 0")
+		send("XREAD BLOCK 100000 STREAMS nothing $")
+		for !strings.Contains(admin.do("INFO clients"), "blocked_clients:2\r\n") {
+		}
+		subscriber := dial()
+		subscriber.do("SUBSCRIBE channel")
+		monitor := dial()
+		require.Equal(t, "+OK", monitor.do("MONITOR"))
+		require.Equal(t, "+OK", admin.do("CLIENT PAUSE 100000 WRITE"))
+		send("SET paused z")
+		for !strings.Contains(admin.do("INFO clients"), "blocked_clients:3\r\n") {
+		}
+		require.NoError(t, s.Close())
+		for _, conn := range conns {
+			conn.Close()
+		}
+		goleak.VerifyNone(t, before)
+	})
+}

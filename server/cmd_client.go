@@ -1,0 +1,485 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// clientCommands is CLIENT. What it says about tracking is carried out in tracking.go, about pauses in pause.go.
+var clientCommands = []*Command{
+	{Name: "client", Group: "connection", Since: "2.4.0", Arity: -2,
+		Summary: "A container for commands about clients", Complexity: "Depends on the sub-command", Subs: []*Command{
+			{Name: "client|caching", Group: "connection", Since: "6.0.0", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Says whether the keys of the next command are to be tracked", Syntax: "<YES | NO>", Complexity: "O(1)", Do: cmdClientCaching},
+			{Name: "client|getname", Group: "connection", Since: "2.6.9", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Tells the client's name", Complexity: "O(1)", Do: cmdClientGetname},
+			{Name: "client|getredir", Group: "connection", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Tells which client hears of changed keys instead of this one", Complexity: "O(1)", Do: cmdClientGetredir},
+			{Name: "client|help", Group: "connection", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatConnection,
+				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdClientHelp},
+			{Name: "client|id", Group: "connection", Since: "5.0.0", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Tells the client's number", Complexity: "O(1)", Do: cmdClientID},
+			{Name: "client|info", Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Describes the client's connection", Complexity: "O(1)", Do: cmdClientInfo},
+			{Name: "client|kill", Group: "connection", Since: "2.4.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Disconnects clients",
+				Syntax: "<ip:port | [ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | USER username | ADDR ip:port | LADDR ip:port | SKIPME <YES | NO> | MAXAGE maxage] " +
+					"[[ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | USER username | ADDR ip:port | LADDR ip:port | SKIPME <YES | NO> | MAXAGE maxage] ...]>",
+				Complexity: "O(N), where N is the number of clients", Do: cmdClientKill},
+			{Name: "client|list", Group: "connection", Since: "2.4.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Describes the connected clients", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+				Complexity: "O(N), where N is the number of clients", Do: cmdClientList},
+			{Name: "client|no-evict", Group: "connection", Since: "7.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Keeps the client from being disconnected to save memory", Syntax: "<ON | OFF>", Complexity: "O(1)", Do: cmdClientNoEvict},
+			{Name: "client|no-touch", Group: "connection", Since: "7.2.0", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Keeps the client's commands from changing when keys were last accessed", Syntax: "<ON | OFF>", Complexity: "O(1)", Do: cmdClientNoTouch},
+			{Name: "client|pause", Group: "connection", Since: "3.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Makes commands wait for some time", Syntax: "timeout [WRITE | ALL]", Complexity: "O(1)", Do: cmdClientPause},
+			{Name: "client|reply", Group: "connection", Since: "3.2.0", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Says whether the client wants replies", Syntax: "<ON | OFF | SKIP>", Complexity: "O(1)", Do: cmdClientReply},
+			{Name: "client|setinfo", Group: "connection", Since: "7.2.0", Arity: 4, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Tells the server which library the client uses", Syntax: "<LIB-NAME libname | LIB-VER libver>", Complexity: "O(1)", Do: cmdClientSetinfo},
+			{Name: "client|setname", Group: "connection", Since: "2.6.9", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Gives the client a name", Syntax: "connection-name", Complexity: "O(1)", Do: cmdClientSetname},
+			{Name: "client|tracking", Group: "connection", Since: "6.0.0", Arity: -3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Has the server tell when keys change that the client may have cached", Syntax: "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
+				Complexity: "O(N), where N is the number of prefixes", Do: cmdClientTracking},
+			{Name: "client|trackinginfo", Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Tells how the client's keys are tracked", Complexity: "O(1)", Do: cmdClientTrackinginfo},
+			{Name: "client|unblock", Group: "connection", Since: "5.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Releases a client from a blocking command", Syntax: "client-id [TIMEOUT | ERROR]", Complexity: "O(1)", Do: cmdClientUnblock},
+			{Name: "client|unpause", Group: "connection", Since: "6.2.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+				Summary: "Lets commands go on that CLIENT PAUSE made wait", Complexity: "O(N), where N is the number of clients that wait", Do: cmdClientUnpause},
+		}},
+}
+
+func cmdClientGetname(c *Ctx) {
+	if c.Session.name == "" {
+		c.W.Null()
+		return
+	}
+	c.W.BulkString(c.Session.name)
+}
+
+func cmdClientSetname(c *Ctx) {
+	if !printable(c.Args[2]) {
+		c.Err(errClientName)
+		return
+	}
+	c.Session.name = string(c.Args[2])
+	c.W.OK()
+}
+
+func cmdClientSetinfo(c *Ctx) {
+	s := c.Session
+	var field *string
+	switch {
+	case equalFold(c.Args[2], "lib-name"):
+		field = &s.libName
+	case equalFold(c.Args[2], "lib-ver"):
+		field = &s.libVersion
+	default:
+		c.Err(Error(fmt.Sprintf("ERR Unrecognized option '%s'", c.Args[2])))
+		return
+	}
+	if !printable(c.Args[3]) {
+		c.Err(Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", c.Args[2])))
+		return
+	}
+	*field = string(c.Args[3])
+	c.W.OK()
+}
+
+func cmdClientID(c *Ctx) { c.W.Int(c.Session.id) }
+
+func cmdClientNoEvict(c *Ctx) { c.onOff(&c.Session.noEvict) }
+func cmdClientNoTouch(c *Ctx) { c.onOff(&c.Session.guard.NoTouch) }
+
+// onOff sets a switch as the argument says.
+func (c *Ctx) onOff(to *bool) {
+	switch {
+	case equalFold(c.Args[2], "on"):
+		*to = true
+	case equalFold(c.Args[2], "off"):
+		*to = false
+	default:
+		c.Err(ErrSyntax)
+		return
+	}
+	c.W.OK()
+}
+
+// cmdClientReply answers ON alone.
+func cmdClientReply(c *Ctx) {
+	s := c.Session
+	switch {
+	case equalFold(c.Args[2], "on"):
+		s.replies = replyOn
+		c.W.OK()
+	case equalFold(c.Args[2], "off"):
+		s.replies = replyOff
+	case equalFold(c.Args[2], "skip"):
+		if s.replies != replyOff {
+			s.replies = replySkipNext
+		}
+	default:
+		c.Err(ErrSyntax)
+	}
+}
+
+// clientType is what CLIENT LIST and CLIENT KILL tell clients apart by.
+type clientType uint8
+
+const (
+	anyType clientType = iota
+	normalType
+	pubsubType
+	masterType  // there are none: the server does not replicate
+	replicaType // likewise
+)
+
+// clientTypeArg reads a type; if it is none an error is written and ok is false.
+func (c *Ctx) clientTypeArg(arg []byte) (t clientType, ok bool) {
+	switch lower(arg) {
+	case "normal":
+		return normalType, true
+	case "pubsub":
+		return pubsubType, true
+	case "master":
+		return masterType, true
+	case "replica", "slave":
+		return replicaType, true
+	}
+	c.Err(Error(fmt.Sprintf("ERR Unknown client type '%s'", arg)))
+	return anyType, false
+}
+
+// subscriptions counts those of all kinds.
+func (d *clientInfo) subscriptions() int { return d.channels + d.patterns + d.shardChannels }
+
+func (d *clientInfo) clientType() clientType {
+	if d.subscriptions() > 0 {
+		return pubsubType
+	}
+	return normalType
+}
+
+func cmdClientInfo(c *Ctx) {
+	c.publishSelf()
+	c.W.Verbatim("txt", string(c.Session.describe(nil, c.Now()))+"\n")
+}
+
+// publishSelf lets the client see itself as it is now, not as it was after its last batch.
+func (c *Ctx) publishSelf() {
+	if c.Session.tx.running == 0 {
+		c.Session.lastCmd = c.Cmd
+	}
+	c.Session.publish()
+}
+
+func cmdClientList(c *Ctx) {
+	all := c.Server.clients.all()
+	typ := anyType
+	switch {
+	case len(c.Args) == 2:
+	case len(c.Args) == 4 && equalFold(c.Args[2], "type"):
+		var ok bool
+		if typ, ok = c.clientTypeArg(c.Args[3]); !ok {
+			return
+		}
+	case len(c.Args) > 3 && equalFold(c.Args[2], "id"):
+		all = all[:0]
+		for _, arg := range c.Args[3:] {
+			id, ok := c.IntIn(arg, math.MinInt64, math.MaxInt64, "ERR Invalid client ID")
+			if !ok {
+				return
+			}
+			if s := c.Server.clients.get(id); s != nil {
+				all = append(all, s)
+			}
+		}
+	default:
+		c.Err(ErrSyntax)
+		return
+	}
+	c.publishSelf()
+	var text []byte
+	for _, s := range all {
+		if d := s.snapshot(); s.dying() || typ != anyType && d.clientType() != typ {
+			continue
+		}
+		text = append(s.describe(text, c.Now()), '\n')
+	}
+	c.W.Verbatim("txt", string(text))
+}
+
+// describe appends a line on the session without its end, as CLIENT LIST shows it. Any goroutine may call it.
+func (s *Session) describe(dst []byte, now int64) []byte {
+	d := s.snapshot()
+	number := func(name string, n int64) {
+		dst = append(append(append(dst, ' '), name...), '=')
+		dst = strconv.AppendInt(dst, n, 10)
+	}
+	text := func(name, value string) {
+		dst = append(append(append(append(dst, ' '), name...), '='), value...)
+	}
+	dst = strconv.AppendInt(append(dst, "id="...), s.id, 10)
+	text("addr", s.peer.Addr)
+	text("laddr", s.peer.Local)
+	number("fd", int64(s.peer.FD))
+	text("name", d.name)
+	number("age", max(now-s.started.UnixMilli(), 0)/1000)
+	number("idle", max(now-d.lastActive, 0)/1000)
+	text("flags", s.flagLetters(&d, now))
+	number("db", int64(d.db))
+	number("sub", int64(d.channels))
+	number("psub", int64(d.patterns))
+	number("ssub", int64(d.shardChannels))
+	number("multi", int64(d.multi))
+	number("qbuf", int64(d.input))
+	number("qbuf-free", int64(d.inputFree))
+	number("argv-mem", 0) // arguments are views into the input
+	number("multi-mem", 0)
+	number("rbs", int64(d.output))
+	number("rbp", int64(d.output))
+	number("obl", int64(d.output))
+	number("oll", 0)
+	number("omem", int64(d.output))
+	number("tot-mem", int64(d.input+d.inputFree+d.output))
+	events := "r"
+	if d.output > 0 {
+		events = "rw"
+	}
+	text("events", events)
+	cmd := "NULL"
+	if d.lastCmd != nil {
+		cmd = d.lastCmd.Name
+	}
+	text("cmd", cmd)
+	text("user", "default")
+	redirect := int64(-1)
+	if d.tracking != 0 {
+		redirect = d.redirect
+	}
+	number("redir", redirect)
+	number("resp", int64(d.proto))
+	text("lib-name", d.lib)
+	text("lib-ver", d.libVersion)
+	return dst
+}
+
+// flagLetters returns a letter for everything that is special about a client.
+func (s *Session) flagLetters(d *clientInfo, now int64) string {
+	var letters []byte
+	for _, f := range []struct {
+		set    bool
+		letter byte
+	}{
+		{d.monitor, 'O'},
+		{d.subscriptions() > 0, 'P'},
+		{d.multi >= 0, 'x'},
+		{d.blocked || s.srv.pause.holds(s, now), 'b'},
+		{d.tracking&trackingOn != 0, 't'},
+		{d.tracking&trackingBroken != 0, 'R'},
+		{d.tracking&trackingBcast != 0, 'B'},
+		{d.closing, 'c'},
+		{s.dying(), 'A'},
+		{s.peer.unix(), 'U'},
+		{d.noEvict, 'e'},
+		{d.noTouch, 'T'},
+	} {
+		if f.set {
+			letters = append(letters, f.letter)
+		}
+	}
+	if len(letters) == 0 {
+		return "N"
+	}
+	return string(letters)
+}
+
+// killFilter says which clients CLIENT KILL is meant for.
+type killFilter struct {
+	id          int64 // 0 = whatever
+	typ         clientType
+	addr, local []byte
+	skipMe      bool
+	maxAge      int64 // seconds; 0 = whatever
+}
+
+// matches reports whether s, of which d is known, is meant.
+func (f *killFilter) matches(s *Session, d *clientInfo, now int64) bool {
+	switch {
+	case f.id != 0 && s.id != f.id,
+		f.typ != anyType && d.clientType() != f.typ,
+		f.addr != nil && s.peer.Addr != string(f.addr),
+		f.local != nil && s.peer.Local != string(f.local),
+		f.maxAge != 0 && (now-s.started.UnixMilli())/1000 < f.maxAge:
+		return false
+	}
+	return true
+}
+
+func cmdClientKill(c *Ctx) {
+	f, ok := killFilter{skipMe: true}, true
+	old := len(c.Args) == 3
+	if old {
+		f = killFilter{addr: c.Args[2]}
+	} else if f, ok = c.killFilter(); !ok {
+		return
+	}
+	killed, self := int64(0), false
+	for _, s := range c.Server.clients.all() {
+		if s == c.Session {
+			c.publishSelf()
+		}
+		d := s.snapshot()
+		if s.dying() || !f.matches(s, &d, c.Now()) {
+			continue
+		}
+		if s == c.Session {
+			if f.skipMe {
+				continue
+			}
+			self = true
+		} else {
+			if b := d.blockedCommand; b != nil {
+				b.waiter.Withdraw() // from now on it takes nothing
+			}
+			s.post(mailKill)
+		}
+		if killed++; old {
+			break
+		}
+	}
+	switch {
+	case !old:
+		c.W.Int(killed)
+	case killed == 0:
+		c.Err("ERR No such client")
+	default:
+		c.W.OK()
+	}
+	if self {
+		c.Session.closing = true // but the reply must still get out
+	}
+}
+
+// killFilter reads the options of CLIENT KILL; if there is something wrong with them an error is written and ok is
+// false.
+func (c *Ctx) killFilter() (f killFilter, ok bool) {
+	f.skipMe = true
+	for o := c.Options(2); o.Next(); {
+		if !o.More() {
+			c.Err(ErrSyntax)
+			return f, false
+		}
+		switch {
+		case o.Is("id"):
+			if f.id, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, "ERR client-id should be greater than 0"); !ok {
+				return f, false
+			}
+		case o.Is("type"):
+			if f.typ, ok = c.clientTypeArg(o.Arg()); !ok {
+				return f, false
+			}
+		case o.Is("addr"):
+			f.addr = o.Arg()
+		case o.Is("laddr"):
+			f.local = o.Arg()
+		case o.Is("user"):
+			if user := o.Arg(); string(user) != "default" {
+				c.Err(Error(fmt.Sprintf("ERR No such user '%s'", user)))
+				return f, false
+			}
+		case o.Is("skipme"):
+			switch lower(o.Arg()) {
+			case "yes":
+				f.skipMe = true
+			case "no":
+				f.skipMe = false
+			default:
+				c.Err(ErrSyntax)
+				return f, false
+			}
+		case o.Is("maxage"):
+			if f.maxAge, ok = resp.ParseInt(o.Arg()); !ok {
+				c.Err("ERR maxage is not an integer or out of range")
+				return f, false
+			}
+			if f.maxAge <= 0 {
+				c.Err("ERR maxage should be greater than 0")
+				return f, false
+			}
+		default:
+			c.Err(ErrSyntax)
+			return f, false
+		}
+	}
+	return f, true
+}
+
+func cmdClientUnblock(c *Ctx) {
+	m := mailUnblocked
+	if len(c.Args) > 4 {
+		c.wrongUse("CLIENT")
+		return
+	}
+	if len(c.Args) == 4 {
+		switch {
+		case equalFold(c.Args[3], "timeout"):
+		case equalFold(c.Args[3], "error"):
+			m = mailError
+		default:
+			c.Err("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+			return
+		}
+	}
+	id, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	if s := c.Server.clients.get(id); s != nil {
+		// Whoever withdraws the waiter decides how its wait ends: the key that it waits for, its timeout, or we.
+		if b := s.snapshot().blockedCommand; b != nil && b.waiter.Withdraw() {
+			s.post(m)
+			c.W.Int(1)
+			return
+		}
+	}
+	c.W.Int(0)
+}
+
+func cmdClientHelp(c *Ctx) {
+	helpReply(c,
+		"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"CACHING (YES|NO)", "    Track the keys of the next command (OPTIN mode), or do not (OPTOUT mode).",
+		"GETNAME", "    Tell the name of this connection.",
+		"GETREDIR", "    Tell which client gets the invalidation messages of this one.",
+		"ID", "    Tell the number of this connection.",
+		"INFO", "    Describe this connection.",
+		"KILL <ip:port>", "    Close the connection from that address.",
+		"KILL <option> <value> [<option> <value> [...]]", "    Close all connections to which all of the options apply:",
+		"    * ID <client-id>", "      The one of that number.",
+		"    * ADDR (<ip:port>|<unixsocket>:0)", "      Those from that address.",
+		"    * LADDR (<ip:port>|<unixsocket>:0)", "      Those to that address of the server.",
+		"    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)", "      Those of that type.",
+		"    * USER <username>", "      Those of that user.",
+		"    * MAXAGE <seconds>", "      Those that are at least so old.",
+		"    * SKIPME (YES|NO)", "      Spare this connection (the default) or not.",
+		"LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <client-id> [<client-id> ...]]", "    Describe connections, all or those of a type or number.",
+		"NO-EVICT (ON|OFF)", "    Protect this connection from being closed to save memory.",
+		"NO-TOUCH (ON|OFF)", "    Leave alone when keys were last accessed.",
+		"PAUSE <timeout> [WRITE|ALL]", "    Make all commands, or those that write, wait for <timeout> milliseconds.",
+		"REPLY (ON|OFF|SKIP)", "    Choose whether commands are answered.",
+		"SETINFO (LIB-NAME|LIB-VER) <value>", "    Tell which library this connection uses.",
+		"SETNAME <name>", "    Name this connection.",
+		"TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]", "    Hear of changes of keys that this connection has read.",
+		"TRACKINGINFO", "    Tell how this connection tracks.",
+		"UNBLOCK <clientid> [TIMEOUT|ERROR]", "    Release a client from the command in which it blocks.",
+		"UNPAUSE", "    End a pause.",
+		"HELP", "    Print this help.")
+}

@@ -1,0 +1,420 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/engine/glob"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// The COMMAND commands: what the command table says, told to clients.
+var commandCommands = []*Command{
+	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: Loading | Stale, ACL: CatConnection,
+		Summary: "Returns the facts about all commands", Complexity: "O(N), where N is the number of commands", Do: cmdCommand, Subs: []*Command{
+			{Name: "command|count", Group: "server", Since: "2.8.13", Arity: 2, Flags: Loading | Stale, ACL: CatConnection,
+				Summary: "Counts the commands", Complexity: "O(1)", Do: cmdCommandCount},
+			{Name: "command|docs", Group: "server", Since: "7.0.0", Arity: -2, Flags: Loading | Stale, ACL: CatConnection,
+				Summary: "Returns the documentation of commands", Syntax: "[command-name [command-name ...]]",
+				Complexity: "O(N), where N is the number of commands", Do: cmdCommandDocs},
+			{Name: "command|getkeys", Group: "server", Since: "2.8.13", Arity: -4, Flags: Loading | Stale, ACL: CatConnection,
+				Summary: "Finds the keys among the arguments of a command", Syntax: "command arg [arg ...]",
+				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeys},
+			{Name: "command|getkeysandflags", Group: "server", Since: "7.0.0", Arity: -4, Flags: Loading | Stale, ACL: CatConnection,
+				Summary: "Finds the keys among the arguments of a command, and what happens to them", Syntax: "command arg [arg ...]",
+				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeysandflags},
+			{Name: "command|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatConnection,
+				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdCommandHelp},
+			{Name: "command|info", Group: "server", Since: "2.8.13", Arity: -2, Flags: Loading | Stale, ACL: CatConnection,
+				Summary: "Returns the facts about commands", Syntax: "[command-name [command-name ...]]",
+				Complexity: "O(N), where N is the number of commands", Do: cmdCommandInfo},
+			{Name: "command|list", Group: "server", Since: "7.0.0", Arity: -2, Flags: Loading | Stale, ACL: CatConnection,
+				Summary: "Lists the names of commands", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
+				Complexity: "O(N), where N is the number of commands", Do: cmdCommandList},
+		}},
+}
+
+// Errors of COMMAND GETKEYS.
+const (
+	errInvalidCommand     Error = "ERR Invalid command specified"
+	errNoKeyArguments     Error = "ERR The command has no key arguments"
+	errCommandArity       Error = "ERR Invalid number of arguments specified for command"
+	errInvalidCommandArgs Error = "ERR Invalid arguments specified for command"
+)
+
+func cmdCommand(c *Ctx) {
+	if len(c.Args) > 1 { // a sub-command that exists would have been found
+		c.Err(Error("ERR unknown subcommand '" + string(c.Args[1][:min(len(c.Args[1]), 128)]) + "'. Try COMMAND HELP."))
+		return
+	}
+	writeInfoOfAll(c)
+}
+
+func writeInfoOfAll(c *Ctx) {
+	c.W.Array(len(c.Server.table.list))
+	for _, cmd := range c.Server.table.list {
+		writeCommandInfo(c.W, cmd)
+	}
+}
+
+func cmdCommandCount(c *Ctx) { c.W.Int(int64(len(c.Server.table.list))) }
+
+func cmdCommandDocs(c *Ctx) {
+	cmds := c.Server.table.list
+	if len(c.Args) > 2 {
+		cmds = nil
+		for _, name := range c.Args[2:] {
+			if cmd := c.Server.table.named(name); cmd != nil {
+				cmds = append(cmds, cmd)
+			}
+		}
+	}
+	c.W.Map(len(cmds))
+	for _, cmd := range cmds {
+		c.W.BulkString(cmd.Name)
+		writeCommandDocs(c.W, cmd)
+	}
+}
+
+func cmdCommandGetkeys(c *Ctx) {
+	keys, args, ok := commandKeys(c)
+	if !ok {
+		return
+	}
+	c.W.Array(len(keys))
+	for _, k := range keys {
+		c.W.Bulk(args[k.at])
+	}
+}
+
+func cmdCommandGetkeysandflags(c *Ctx) {
+	keys, args, ok := commandKeys(c)
+	if !ok {
+		return
+	}
+	c.W.Array(len(keys))
+	for _, k := range keys {
+		c.W.Array(2)
+		c.W.Bulk(args[k.at])
+		writeNames(c.W, "", usage(k.spec, args))
+	}
+}
+
+// keyPlace is a key that a command has among its arguments.
+type keyPlace struct {
+	at   int
+	spec *KeySpec
+}
+
+// commandKeys finds the keys of the command that follows the first two arguments. If there are none an error is written and
+// ok is false.
+func commandKeys(c *Ctx) (keys []keyPlace, args [][]byte, ok bool) {
+	args = c.Args[2:]
+	cmd, _ := c.Server.table.lookup(args)
+	isKey := func(k KeySpec) bool { return !slices.Contains(k.Flags, "not_key") }
+	switch {
+	case cmd == nil:
+		c.Err(errInvalidCommand)
+		return nil, nil, false
+	case !slices.ContainsFunc(cmd.Keys, isKey):
+		c.Err(errNoKeyArguments)
+		return nil, nil, false
+	case !cmd.arityOK(len(args)):
+		c.Err(errCommandArity)
+		return nil, nil, false
+	}
+	fit := cmd.eachKey(args, func(i int, spec *KeySpec) bool {
+		if isKey(*spec) {
+			keys = append(keys, keyPlace{i, spec})
+		}
+		return true
+	})
+	if !fit {
+		keys = nil
+	}
+	if len(keys) == 0 && cmd.Flags&NoMandatoryKeys == 0 {
+		c.Err(errInvalidCommandArgs)
+		return nil, nil, false
+	}
+	return keys, args, true
+}
+
+// usage returns what happens to the key. The table describes SET as with GET, on which it depends whether the old value is
+// read.
+func usage(spec *KeySpec, args [][]byte) []string {
+	if !slices.Contains(spec.Flags, "variable_flags") {
+		return spec.Flags
+	}
+	if equalFold(args[0], "set") && !slices.ContainsFunc(args[3:], func(a []byte) bool { return equalFold(a, "get") }) {
+		return []string{"OW", "update"}
+	}
+	return slices.DeleteFunc(slices.Clone(spec.Flags), func(f string) bool { return f == "variable_flags" })
+}
+
+func cmdCommandHelp(c *Ctx) {
+	helpReply(c,
+		"COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"(no subcommand)", "    Show the facts about all commands.",
+		"COUNT", "    Show how many commands there are.",
+		"LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]", "    List the names of commands, all or some.",
+		"INFO [<command-name> ...]", "    Show the facts about commands, all or those named.",
+		"DOCS [<command-name> ...]", "    Show the documentation of commands, all or those named.",
+		"GETKEYS <full-command>", "    Find the keys among the arguments of a command.",
+		"GETKEYSANDFLAGS <full-command>", "    Find the keys, and what the command does to each.",
+		"HELP", "    Print this help.")
+}
+
+func cmdCommandInfo(c *Ctx) {
+	if len(c.Args) == 2 {
+		writeInfoOfAll(c)
+		return
+	}
+	c.W.Array(len(c.Args) - 2)
+	for _, name := range c.Args[2:] {
+		if cmd := c.Server.table.named(name); cmd != nil {
+			writeCommandInfo(c.W, cmd)
+		} else {
+			c.W.Null()
+		}
+	}
+}
+
+func cmdCommandList(c *Ctx) {
+	keep := func(*Command) bool { return true }
+	if o := c.Options(2); o.Next() {
+		if !o.Is("filterby") || o.Left() != 2 {
+			c.Err(ErrSyntax)
+			return
+		}
+		o.Next()
+		value := o.Rest()[0]
+		switch {
+		case o.Is("module"):
+			keep = func(*Command) bool { return false } // there are no modules
+		case o.Is("aclcat"):
+			keep = func(cmd *Command) bool { return slices.Contains(cmd.ACL.Names(), lower(value)) }
+		case o.Is("pattern"):
+			keep = func(cmd *Command) bool { return glob.Match(value, []byte(cmd.Name), true) }
+		default:
+			c.Err(ErrSyntax)
+			return
+		}
+	}
+	m, n := c.W.Defer(), 0
+	for cmd := range c.Server.table.all {
+		if keep(cmd) {
+			c.W.BulkString(cmd.Name)
+			n++
+		}
+	}
+	c.W.EndArray(m, n)
+}
+
+// all calls fn for all commands and sub-commands until it returns false.
+func (t *table) all(fn func(*Command) bool) {
+	for _, cmd := range t.list {
+		if !fn(cmd) {
+			return
+		}
+		for _, sub := range cmd.Subs {
+			if !fn(sub) {
+				return
+			}
+		}
+	}
+}
+
+// named returns the command or sub-command ("config|get") of that name, in whatever case, or nil.
+func (t *table) named(name []byte) *Command { return t.byName[lower(name)] }
+
+// unlisted are flags that Redis keeps to itself.
+const unlisted = MayReplicate | TouchesArbitraryKeys | Protected
+
+// writeCommandInfo writes an element of the reply to COMMAND INFO.
+func writeCommandInfo(w *resp.Writer, cmd *Command) {
+	w.Array(10)
+	w.BulkString(cmd.Name)
+	w.Int(int64(cmd.Arity))
+	writeNames(w, "", (cmd.Flags &^ unlisted).Names())
+	first, last, step := cmd.keyRange()
+	w.Int(int64(first))
+	w.Int(int64(last))
+	w.Int(int64(step))
+	writeNames(w, "@", cmd.ACL.Names())
+	tips := commandTips[cmd.Name]
+	w.Set(len(tips))
+	for _, tip := range tips {
+		w.BulkString(tip)
+	}
+	w.Set(len(cmd.Keys))
+	for i := range cmd.Keys {
+		writeKeySpec(w, &cmd.Keys[i])
+	}
+	if len(cmd.Subs) == 0 {
+		w.Set(0)
+		return
+	}
+	w.Array(len(cmd.Subs))
+	for _, sub := range cmd.Subs {
+		writeCommandInfo(w, sub)
+	}
+}
+
+func writeNames(w *resp.Writer, prefix string, names []string) {
+	w.Set(len(names))
+	for _, n := range names {
+		w.Simple(prefix + n)
+	}
+}
+
+// keyRange returns the places of keys in the old form: first, last (negative counts from the end) and step; zeros if the keys
+// are not at fixed places. It is the range of the first spec, extended by specs that follow without a gap.
+func (cmd *Command) keyRange() (first, last, step int) {
+	end := func(k *KeySpec) int {
+		if k.LastKey < 0 {
+			return k.LastKey
+		}
+		return k.Index + k.LastKey
+	}
+	for i := range cmd.Keys {
+		k := &cmd.Keys[i]
+		switch {
+		case k.Keyword != "" || k.Index == 0 || k.ByNumber:
+		case len(cmd.Keys) == 1:
+			return k.Index, end(k), k.Step
+		case k.Step != 1:
+		case first == 0:
+			first, last, step = k.Index, end(k), 1
+		case last == k.Index-1:
+			last = end(k)
+		}
+	}
+	return first, last, step
+}
+
+func writeKeySpec(w *resp.Writer, k *KeySpec) {
+	w.Map(3)
+	w.BulkString("flags")
+	writeNames(w, "", k.Flags)
+	w.BulkString("begin_search")
+	switch {
+	case k.Keyword != "":
+		writeSpecPart(w, "keyword", "keyword", k.Keyword, "startfrom", k.StartFrom)
+	case k.Index != 0:
+		writeSpecPart(w, "index", "index", k.Index)
+	default:
+		writeSpecPart(w, "unknown")
+	}
+	w.BulkString("find_keys")
+	switch {
+	case k.ByNumber:
+		writeSpecPart(w, "keynum", "keynumidx", k.NumIndex, "firstkey", k.FirstKey, "keystep", k.Step)
+	case k.Step != 0:
+		writeSpecPart(w, "range", "lastkey", k.LastKey, "keystep", k.Step, "limit", k.Limit)
+	default:
+		writeSpecPart(w, "unknown")
+	}
+}
+
+// writeSpecPart writes the kind of a part of a key spec and its fields, which are names and values in turn.
+func writeSpecPart(w *resp.Writer, kind string, fields ...any) {
+	w.Map(2)
+	w.BulkString("type")
+	w.BulkString(kind)
+	w.BulkString("spec")
+	w.Map(len(fields) / 2)
+	for _, f := range fields {
+		switch f := f.(type) {
+		case string:
+			w.BulkString(f)
+		case int:
+			w.Int(int64(f))
+		}
+	}
+}
+
+// writeCommandDocs writes a value of the reply to COMMAND DOCS.
+func writeCommandDocs(w *resp.Writer, cmd *Command) {
+	m, n := w.Defer(), 0
+	field := func(name, value string) {
+		if value != "" {
+			w.BulkString(name)
+			w.BulkString(value)
+			n++
+		}
+	}
+	field("summary", cmd.Summary)
+	field("since", cmd.Since)
+	field("group", cmd.docGroup())
+	field("complexity", cmd.Complexity)
+	if cmd.Deprecated != "" {
+		w.BulkString("doc_flags")
+		writeNames(w, "", []string{"deprecated"})
+		n++
+	}
+	field("deprecated_since", cmd.Deprecated)
+	field("replaced_by", cmd.Instead)
+	if args, err := cmd.arguments(); err == nil && len(args) > 0 {
+		w.BulkString("arguments")
+		writeArguments(w, args)
+		n++
+	}
+	if len(cmd.Subs) > 0 {
+		w.BulkString("subcommands")
+		w.Map(len(cmd.Subs))
+		for _, sub := range cmd.Subs {
+			w.BulkString(sub.Name)
+			writeCommandDocs(w, sub)
+		}
+		n++
+	}
+	w.EndMap(m, n)
+}
+
+// docGroup returns the name of the group as COMMAND DOCS shows it.
+func (cmd *Command) docGroup() string { return strings.ReplaceAll(cmd.Group, "_", "-") }
+
+func writeArguments(w *resp.Writer, args []*argument) {
+	w.Array(len(args))
+	for _, a := range args {
+		m, n := w.Defer(), 2
+		w.BulkString("name")
+		w.BulkString(a.name)
+		w.BulkString("type")
+		w.BulkString(a.kind)
+		if a.kind == argKey {
+			w.BulkString("key_spec_index")
+			w.Int(int64(a.keySpec))
+			n++
+		}
+		if a.token != "" {
+			w.BulkString("token")
+			w.BulkString(a.token)
+			n++
+		}
+		if flags := a.flags(); len(flags) > 0 {
+			w.BulkString("flags")
+			writeNames(w, "", flags)
+			n++
+		}
+		if len(a.args) > 0 {
+			w.BulkString("arguments")
+			writeArguments(w, a.args)
+			n++
+		}
+		w.EndMap(m, n)
+	}
+}
+
+func (a *argument) flags() (names []string) {
+	if a.optional {
+		names = append(names, "optional")
+	}
+	if a.multiple {
+		names = append(names, "multiple")
+	}
+	if a.multipleToken {
+		names = append(names, "multiple_token")
+	}
+	return names
+}

@@ -1,0 +1,207 @@
+package server
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"math"
+)
+
+// connectionCommands are what a client says about its own connection; CLIENT is in cmd_client.go.
+var connectionCommands = []*Command{
+	{Name: "auth", Group: "connection", Since: "1.0.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, ACL: CatConnection,
+		Summary: "Shows a password, and so who the client is", Syntax: "[username] password", Complexity: "O(1)", Do: cmdAuth},
+	{Name: "echo", Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast, ACL: CatConnection,
+		Summary: "Answers its argument", Syntax: "message", Complexity: "O(1)", Do: cmdEcho},
+	{Name: "hello", Group: "connection", Since: "6.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, ACL: CatConnection,
+		Summary: "Chooses the protocol version and tells about the server", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Complexity: "O(1)", Do: cmdHello},
+	{Name: "ping", Group: "connection", Since: "1.0.0", Arity: -1, Flags: Fast, ACL: CatConnection, whileSubscribed: true,
+		Summary: "Shows that the server is alive", Syntax: "[message]", Complexity: "O(1)", Do: cmdPing},
+	{Name: "quit", Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", Instead: "just closing the connection", Arity: -1, Flags: AllowBusy | NoScript | Loading | Stale | Fast | NoAuth, ACL: CatConnection,
+		whileSubscribed: true, immediate: true,
+		Summary: "Closes the connection", Complexity: "O(1)", Do: cmdQuit},
+	{Name: "reset", Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, ACL: CatConnection,
+		whileSubscribed: true, immediate: true,
+		Summary: "Makes the connection as good as new", Complexity: "O(1)", Do: cmdReset},
+	{Name: "select", Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast, ACL: CatConnection,
+		Summary: "Chooses the database for the commands that follow", Syntax: "index", Complexity: "O(1)", Do: cmdSelect},
+}
+
+const (
+	errWrongPass  Error = "WRONGPASS invalid username-password pair or user is disabled."
+	errNoPassword Error = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
+	errNotAuthed  Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	errProtover   Error = "ERR Protocol version is not an integer or out of range"
+	errNoProto    Error = "NOPROTO unsupported protocol version"
+	errClientName Error = "ERR Client names cannot contain spaces, newlines or special characters."
+)
+
+func cmdAuth(c *Ctx) {
+	user, password := []byte("default"), c.Args[1]
+	switch len(c.Args) {
+	case 2:
+		if c.Server.config.Get().RequirePass == "" {
+			c.Err(errNoPassword)
+			return
+		}
+	case 3:
+		user, password = c.Args[1], c.Args[2]
+	default:
+		c.Err(ErrSyntax)
+		return
+	}
+	if !c.Session.authenticate(user, password) {
+		c.Err(errWrongPass)
+		return
+	}
+	c.W.OK()
+}
+
+// authenticate reports whether the password is right, and lets the client in if it is. There is one user, and without
+// requirepass any password is.
+func (s *Session) authenticate(user, password []byte) bool {
+	want := s.srv.config.Get().RequirePass
+	if string(user) != "default" || want != "" && subtle.ConstantTimeCompare(password, []byte(want)) != 1 {
+		return false
+	}
+	s.setAuthenticated(true)
+	return true
+}
+
+func (s *Session) setAuthenticated(yes bool) {
+	s.authenticated = yes
+	s.parser.Unauthenticated = !yes
+}
+
+func cmdEcho(c *Ctx) { c.W.Bulk(c.Args[1]) }
+
+func cmdHello(c *Ctx) {
+	s := c.Session
+	proto := s.out.Proto
+	if len(c.Args) > 1 {
+		n, ok := c.IntIn(c.Args[1], math.MinInt64, math.MaxInt64, errProtover)
+		if !ok {
+			return
+		}
+		if n != 2 && n != 3 {
+			c.Err(errNoProto)
+			return
+		}
+		proto = int(n)
+	}
+	var user, password, name []byte
+	for o := c.Options(2); o.Next(); {
+		switch {
+		case o.Is("auth") && o.Left() >= 2:
+			user, password = o.Arg(), o.Arg()
+		case o.Is("setname") && o.More():
+			if name = o.Arg(); !printable(name) {
+				c.Err(errClientName)
+				return
+			}
+		default:
+			c.Err(Error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", o.Word())))
+			return
+		}
+	}
+	if user != nil && !s.authenticate(user, password) {
+		c.Err(errWrongPass)
+		return
+	}
+	if !s.authenticated {
+		c.Err(errNotAuthed)
+		return
+	}
+	if name != nil {
+		s.name = string(name)
+	}
+	s.setProto(proto)
+
+	c.W.Map(7)
+	c.W.BulkString("server")
+	c.W.BulkString("redis")
+	c.W.BulkString("version")
+	c.W.BulkString(RedisVersion)
+	c.W.BulkString("proto")
+	c.W.Int(int64(proto))
+	c.W.BulkString("id")
+	c.W.Int(s.id)
+	c.W.BulkString("mode")
+	c.W.BulkString("standalone")
+	c.W.BulkString("role")
+	c.W.BulkString("master")
+	c.W.BulkString("modules")
+	c.W.Array(0)
+}
+
+func cmdPing(c *Ctx) {
+	if len(c.Args) > 2 {
+		c.Err(wrongArity(c.Cmd))
+		return
+	}
+	if c.Session.subs.count > 0 && c.W.Proto == 2 {
+		c.W.Array(2)
+		c.W.BulkString("pong")
+		if len(c.Args) == 1 {
+			c.W.BulkString("")
+			return
+		}
+	} else if len(c.Args) == 1 {
+		c.W.Simple("PONG")
+		return
+	}
+	c.W.Bulk(c.Args[1])
+}
+
+func cmdQuit(c *Ctx) {
+	c.W.OK()
+	c.Session.closing = true
+}
+
+// cmdReset takes back all that the client has chosen, but for what it told of its library.
+func cmdReset(c *Ctx) {
+	s := c.Session
+	s.discard()
+	s.unsubscribeAll()
+	s.stopTracking()
+	if s.monitor {
+		c.Server.monitors.remove(s)
+	}
+	s.db = 0
+	s.name = ""
+	s.replies = replyOn
+	s.noEvict, s.guard.NoTouch = false, false
+	s.setAuthenticated(c.Server.config.Get().RequirePass == "")
+	s.setProto(2)
+	c.W.Simple("RESET")
+}
+
+func cmdSelect(c *Ctx) {
+	db, ok := c.Int(c.Args[1])
+	switch {
+	case !ok:
+		return
+	case db < math.MinInt32 || db > math.MaxInt32:
+		c.Err("ERR value is out of range, value must between -2147483648 and 2147483647")
+		return
+	case db < 0 || db >= int64(c.Server.ks.Databases()):
+		c.Err(ErrDBRange)
+		return
+	}
+	c.DB, c.Session.db = int(db), int(db)
+	c.W.OK()
+}
+
+// printable reports whether a name has no spaces and nothing but printable ASCII characters.
+func printable(name []byte) bool {
+	for _, b := range name {
+		if b < '!' || b > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// wrongUse answers a sub-command with a wrong number of arguments that its arity lets pass.
+func (c *Ctx) wrongUse(container string) {
+	c.Err(Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.", c.Args[1], container)))
+}

@@ -1,0 +1,330 @@
+package server
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has the commands on keys of any type, those on their deadlines excepted.
+
+var genericCommands = slices.Concat(expireCommands, []*Command{
+	{Name: "copy", Group: "generic", Since: "6.2.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS] i2+r0/1/0[OW,UPDATE]"),
+		Summary: "Copies a key with its value and deadline", Syntax: "source destination [DB destination-db] [REPLACE]",
+		Complexity: "O(N), where N is the number of elements of the value", Do: cmdCopy},
+	{Name: "del", Group: "generic", Since: "1.0.0", Arity: -2, Flags: Write, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RM,DELETE]"),
+		Summary: "Deletes keys", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdDel},
+	{Name: "exists", Group: "generic", Since: "1.0.0", Arity: -2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RO]"),
+		Summary: "Counts how many of the keys exist", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdExists},
+	{Name: "keys", Group: "generic", Since: "1.0.0", Arity: 2, Flags: ReadOnly | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+		Summary: "Lists all keys that match a pattern", Syntax: "pattern", Complexity: "O(N), where N is the number of keys in the database", Do: cmdKeys},
+	{Name: "move", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Moves a key to another database", Syntax: "key db", Complexity: "O(1)", Do: cmdMove},
+	{Name: "randomkey", Group: "generic", Since: "1.0.0", Arity: 1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace, ACL: CatKeyspace,
+		Summary: "Returns a random key of the database", Complexity: "O(1)", Do: cmdRandomkey},
+	{Name: "rename", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,UPDATE]"),
+		Summary: "Gives a key a new name and replaces what had that name", Syntax: "key newkey", Complexity: "O(1)", Do: cmdRename},
+	{Name: "renamenx", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,INSERT]"),
+		Summary: "Gives a key a new name that no other key has", Syntax: "key newkey", Complexity: "O(1)", Do: cmdRenamenx},
+	{Name: "scan", Group: "generic", Since: "2.8.0", Arity: -2, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace, ACL: CatKeyspace,
+		Summary: "Lists the keys of the database a piece at a time", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+		Complexity: "O(1) for every call, O(N) for a whole walk, where N is the number of keys in the database", Do: cmdScan},
+	{Name: "touch", Group: "generic", Since: "3.2.1", Arity: -2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RO]"),
+		Summary: "Sets the time of last access of keys to now and counts those that exist", Syntax: "key [key ...]",
+		Complexity: "O(N), where N is the number of keys", Do: cmdTouch},
+	{Name: "type", Group: "generic", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Tells the type of a key's value", Syntax: "key", Complexity: "O(1)", Do: cmdType},
+	{Name: "unlink", Group: "generic", Since: "4.0.0", Arity: -2, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RM,DELETE]"),
+		Summary: "Deletes keys and leaves their memory to be freed in the background", Syntax: "key [key ...]",
+		Complexity: "O(N), where N is the number of keys", Do: cmdDel},
+	{Name: "wait", Group: "generic", Since: "3.0.0", Arity: 3, Flags: Blocking, ACL: CatConnection,
+		Summary: "Waits until replicas have the client's writes", Syntax: "numreplicas timeout", Complexity: "O(1)", Do: cmdWait},
+	{Name: "waitaof", Group: "generic", Since: "7.2.0", Arity: 4, Flags: Blocking, ACL: CatConnection,
+		Summary: "Waits until the client's writes are on disk, here and on replicas", Syntax: "numlocal numreplicas timeout",
+		Complexity: "O(1)", Do: cmdWaitaof},
+})
+
+const (
+	errIntRange    Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
+	errNumLocal    Error = "ERR value is out of range, value must between 0 and 1"
+	errWaitTimeout Error = "ERR timeout is not an integer or out of range"
+	errNoAOF       Error = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+)
+
+// silent is the class of events that nobody hears of: of a key that makes room for another.
+const silent engine.EventClass = 0
+
+func cmdCopy(c *Ctx) {
+	src, dst := c.Args[1], c.Args[2]
+	db, replace := c.DB, false
+	for o := c.Options(3); o.Next(); {
+		switch {
+		case o.Is("replace"):
+			replace = true
+		case o.Is("db") && o.More():
+			var ok bool
+			if db, ok = c.database(o.Arg()); !ok {
+				return
+			}
+		default:
+			c.Err(ErrSyntax)
+			return
+		}
+	}
+	if db == c.DB && string(src) == string(dst) {
+		c.Err(ErrSameObject)
+		return
+	}
+	e := c.Read(src)
+	if e == nil {
+		c.W.Int(0)
+		return
+	}
+	if old := c.G.Write(db, dst); old != nil {
+		if !replace {
+			c.W.Int(0)
+			return
+		}
+		c.G.Remove(old, silent, "")
+	}
+	c.G.Changed(c.G.Copy(e, db, dst), engine.EventGeneric, "copy_to")
+	c.W.Int(1)
+}
+
+// database reads the number of a database; if it is none an error is written and ok is false.
+func (c *Ctx) database(arg []byte) (db int, ok bool) {
+	n, ok := c.Int(arg)
+	switch {
+	case !ok:
+		return 0, false
+	case n < math.MinInt32 || n > math.MaxInt32:
+		c.Err(errIntRange)
+		return 0, false
+	case n < 0 || n >= int64(c.Server.Keyspace().Databases()):
+		c.Err(ErrDBRange)
+		return 0, false
+	}
+	return int(n), true
+}
+
+func cmdDel(c *Ctx) {
+	n := int64(0)
+	for _, key := range c.Args[1:] {
+		if e := c.G.Peek(c.DB, key); e != nil {
+			c.G.Remove(e, engine.EventGeneric, "del")
+			n++
+		}
+	}
+	c.W.Int(n)
+}
+
+func cmdExists(c *Ctx) { c.countExisting(false) }
+func cmdTouch(c *Ctx)  { c.countExisting(true) }
+
+// countExisting replies how many of the keys in the arguments exist.
+func (c *Ctx) countExisting(touch bool) {
+	n := int64(0)
+	for _, key := range c.Args[1:] {
+		if c.look(key, touch) != nil {
+			n++
+		}
+	}
+	c.W.Int(n)
+}
+
+// look is Read, but it is the command that decides, not the client, whether the key's time of last access changes.
+func (c *Ctx) look(key []byte, touch bool) *engine.Entry {
+	was := c.G.NoTouch
+	c.G.NoTouch = !touch
+	e := c.Read(key)
+	c.G.NoTouch = was
+	return e
+}
+
+func cmdKeys(c *Ctx) {
+	o := scanOptions{pattern: c.Args[1]}
+	if string(o.pattern) == "*" {
+		o.pattern = nil
+	}
+	var scratch []byte
+	mark, n := c.W.Defer(), 0
+	c.G.Each(c.DB, func(e *engine.Entry) bool {
+		scratch = append(scratch[:0], e.Key()...)
+		if o.match(scratch) {
+			c.W.Bulk(scratch)
+			n++
+		}
+		return true
+	})
+	c.W.EndArray(mark, n)
+}
+
+func cmdMove(c *Ctx) {
+	key := c.Args[1]
+	db, ok := c.database(c.Args[2])
+	if !ok {
+		return
+	}
+	if db == c.DB {
+		c.Err(ErrSameObject)
+		return
+	}
+	e := c.G.Write(c.DB, key)
+	if e == nil || c.G.Write(db, key) != nil {
+		c.W.Int(0)
+		return
+	}
+	moved := c.G.Move(e, db, key)
+	c.G.Vanished(c.DB, key, engine.EventGeneric, "move_from")
+	c.G.Changed(moved, engine.EventGeneric, "move_to")
+	c.W.Int(1)
+}
+
+func cmdRandomkey(c *Ctx) {
+	if e := c.G.RandomKey(c.DB); e != nil {
+		c.W.BulkString(e.Key())
+	} else {
+		c.W.Null()
+	}
+}
+
+func cmdRename(c *Ctx) {
+	if _, ok := c.rename(true); ok {
+		c.W.OK()
+	}
+}
+
+func cmdRenamenx(c *Ctx) {
+	switch renamed, ok := c.rename(false); {
+	case !ok:
+	case renamed:
+		c.W.Int(1)
+	default:
+		c.W.Int(0)
+	}
+}
+
+// rename gives the key argument 1 the name argument 2, unless there is such a key already and replace is false. If there is
+// nothing to rename an error is written and ok is false.
+func (c *Ctx) rename(replace bool) (renamed, ok bool) {
+	from, to := c.Args[1], c.Args[2]
+	e := c.G.Write(c.DB, from)
+	if e == nil {
+		c.Err(ErrNoKey)
+		return false, false
+	}
+	if string(from) == string(to) {
+		return false, true
+	}
+	if old := c.G.Write(c.DB, to); old != nil {
+		if !replace {
+			return false, true
+		}
+		c.G.Remove(old, silent, "")
+	}
+	moved := c.G.Move(e, c.DB, to)
+	c.G.Vanished(c.DB, from, engine.EventGeneric, "rename_from")
+	c.G.Changed(moved, engine.EventGeneric, "rename_to")
+	return true, true
+}
+
+func cmdScan(c *Ctx) {
+	o, ok := c.scanOptions(1, scanType)
+	if !ok {
+		return
+	}
+	// An unknown type is no mistake: no key has it.
+	typ, known := engine.ParseType(lower(o.typeName))
+	var found []*engine.Entry
+	var scratch []byte
+	next := c.G.Scan(c.DB, o.cursor, o.count, func(e *engine.Entry) {
+		if o.typeName != nil && (!known || e.Type() != typ) {
+			return
+		}
+		scratch = append(scratch[:0], e.Key()...)
+		if o.match(scratch) {
+			found = append(found, e)
+		}
+	})
+	c.W.Array(2)
+	c.W.Bulk(strconv.AppendUint(scratch[:0], next, 10))
+	c.W.Array(len(found))
+	for _, e := range found {
+		c.W.BulkString(e.Key())
+	}
+}
+
+func cmdType(c *Ctx) {
+	if e := c.look(c.Args[1], false); e != nil {
+		c.W.Simple(e.Type().String())
+	} else {
+		c.W.Simple("none")
+	}
+}
+
+// cmdWait waits for replicas: there are none, so if it waits for some it waits until its time is up.
+func cmdWait(c *Ctx) {
+	replicas, ok := c.Int(c.Args[1])
+	if !ok {
+		return
+	}
+	timeout, ok := c.waitTimeout(c.Args[2])
+	if !ok {
+		return
+	}
+	if replicas <= 0 {
+		c.W.Int(0)
+		return
+	}
+	c.Block(Block{Timeout: timeout, Empty: func(w *resp.Writer) { w.Int(0) }})
+}
+
+func cmdWaitaof(c *Ctx) {
+	local, ok := c.Int(c.Args[1])
+	if !ok {
+		return
+	}
+	if local < 0 || local > 1 {
+		c.Err(errNumLocal)
+		return
+	}
+	replicas, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	if replicas < 0 {
+		c.Err(ErrNotPositive)
+		return
+	}
+	timeout, ok := c.waitTimeout(c.Args[3])
+	if !ok {
+		return
+	}
+	if local > 0 {
+		c.Err(errNoAOF)
+		return
+	}
+	none := func(w *resp.Writer) {
+		w.Array(2)
+		w.Int(0)
+		w.Int(0)
+	}
+	if replicas == 0 {
+		none(c.W)
+		return
+	}
+	c.Block(Block{Timeout: timeout, Empty: none})
+}
+
+// waitTimeout reads a timeout in ms; if it is none an error is written and ok is false.
+func (c *Ctx) waitTimeout(arg []byte) (ms int64, ok bool) {
+	ms, ok = c.IntIn(arg, math.MinInt64, math.MaxInt64, errWaitTimeout)
+	if ok && ms < 0 {
+		c.Err(ErrTimeoutNegative)
+		return 0, false
+	}
+	return ms, ok
+}

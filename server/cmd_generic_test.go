@@ -1,0 +1,111 @@
+package server
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDeadlinesBeyond64BitsAreRefused(t *testing.T) {
+	const now = 1_000_000
+	for _, c := range []struct {
+		unit timeUnit
+		n    int64
+		at   int64
+		ok   bool
+	}{
+		{inMillis, 1, now + 1, true},
+		{inMillis, math.MaxInt64 - now, math.MaxInt64, true},
+		{inMillis, math.MaxInt64 - now + 1, 0, false},
+		{inMillis, math.MinInt64, math.MinInt64 + now, true},
+		{inSeconds, 2, now + 2000, true},
+		{inSeconds, math.MaxInt64 / 1000, 0, false},
+		{inSeconds, math.MinInt64 / 1000, math.MinInt64/1000*1000 + now, true},
+		{inSeconds, math.MinInt64/1000 - 1, 0, false},
+		{atMillis, math.MaxInt64, math.MaxInt64, true},
+		{atMillis, math.MinInt64, math.MinInt64, true},
+		{atSeconds, math.MaxInt64 / 1000, math.MaxInt64 / 1000 * 1000, true},
+		{atSeconds, math.MaxInt64/1000 + 1, 0, false},
+	} {
+		at, ok := c.unit.deadline(now, c.n)
+		require.Equal(t, c.ok, ok, c)
+		require.Equal(t, c.at, at, c)
+	}
+}
+
+func TestExpireConditionsTreatNoDeadlineAsLaterThanAnyTime(t *testing.T) {
+	for _, c := range []struct {
+		cond    expireConditions
+		old, at int64
+		want    bool
+	}{
+		{expireConditions{}, 0, 5, true},
+		{expireConditions{nx: true}, 0, 5, true},
+		{expireConditions{nx: true}, 9, 5, false},
+		{expireConditions{xx: true}, 0, 5, false},
+		{expireConditions{xx: true}, 9, 5, true},
+		{expireConditions{gt: true}, 0, 5, false},
+		{expireConditions{gt: true}, 5, 5, false},
+		{expireConditions{gt: true}, 4, 5, true},
+		{expireConditions{lt: true}, 0, 5, true},
+		{expireConditions{lt: true}, 5, 5, false},
+		{expireConditions{lt: true}, 6, 5, true},
+		{expireConditions{lt: true, xx: true}, 0, 5, false},
+		{expireConditions{lt: true, xx: true}, 6, 5, true},
+	} {
+		require.Equal(t, c.want, c.cond.allow(c.old, c.at), "%+v", c)
+	}
+}
+
+func TestTTLRoundsToTheNearestSecond(t *testing.T) {
+	b := newTestCtx(t)
+	e := b.G.CreateString(0, []byte("key"), nil)
+	for at, want := range map[int64][4]string{ // TTL, PTTL, EXPIRETIME, PEXPIRETIME at the time 1000000
+		0:             {":-1\r\n", ":-1\r\n", ":-1\r\n", ":-1\r\n"},
+		1_000_001:     {":0\r\n", ":1\r\n", ":1000\r\n", ":1000001\r\n"},
+		1_000_499:     {":0\r\n", ":499\r\n", ":1000\r\n", ":1000499\r\n"},
+		1_000_500:     {":1\r\n", ":500\r\n", ":1001\r\n", ":1000500\r\n"},
+		math.MaxInt64: {":9223372036853776\r\n", ":9223372036853775807\r\n", ":9223372036854776\r\n", ":9223372036854775807\r\n"},
+	} {
+		b.G.SetDeadline(e, at)
+		for i, name := range []string{"ttl", "pttl", "expiretime", "pexpiretime"} {
+			require.Equal(t, want[i], b.call(commandNamed(t, genericCommands, name), name, "key"), "%s %d", name, at)
+			require.Equal(t, ":-2\r\n", b.call(commandNamed(t, genericCommands, name), name, "none"))
+		}
+	}
+}
+
+func TestLookingAtAKeyTouchesItOnlyWhereItShould(t *testing.T) {
+	for name, touches := range map[string]bool{"exists": false, "type": false, "ttl": false, "touch": true} {
+		b := newTestCtx(t)
+		ks := b.G.Keyspace()
+		e := b.G.CreateString(0, []byte("key"), nil)
+		before := e.Access()
+		b.G.Unlock()
+		b.G.Lock(ks, 1, 9_000_000)
+		b.G.NoTouch = touches // the command decides, not the client
+		b.call(commandNamed(t, genericCommands, name), name, "key")
+		require.Equal(t, touches, e.Access() != before, name)
+		require.Equal(t, touches, b.G.NoTouch, name)
+	}
+}
+
+func TestAnExpiredTimeDeletesTheKey(t *testing.T) {
+	for _, words := range [][]string{
+		{"expire", "key", "0"}, {"expire", "key", "-1"}, {"pexpire", "key", "-9223372036854775808"}, {"expireat", "key", "1000"},
+		{"pexpireat", "key", "1000000"}, {"pexpireat", "key", "0", "LT"},
+	} {
+		b := newTestCtx(t)
+		b.G.CreateString(0, []byte("key"), nil)
+		require.Equal(t, ":1\r\n", b.call(commandNamed(t, genericCommands, words[0]), words...), words)
+		require.Nil(t, b.G.Peek(0, []byte("key")), words)
+	}
+}
+
+func TestTheLargestTimeToLiveSurvivesARoundTrip(t *testing.T) {
+	b := newTestCtx(t)
+	b.G.CreateString(0, []byte("key"), nil)
+	require.Equal(t, ":1\r\n", b.call(commandNamed(t, genericCommands, "pexpireat"), "pexpireat", "key", "9223372036854775807"))
+	require.Equal(t, int64(math.MaxInt64), b.G.Peek(0, []byte("key")).Deadline())
+}

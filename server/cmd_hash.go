@@ -1,0 +1,429 @@
+package server
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has the commands on hashes.
+
+var hashCommands = []*Command{
+	{Name: "hdel", Group: "hash", Since: "2.0.0", Arity: -3, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes fields", Syntax: "key field [field ...]", Complexity: "O(N), where N is the number of fields to remove", Do: cmdHdel},
+	{Name: "hexists", Group: "hash", Since: "2.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Tells whether a hash has a field", Syntax: "key field", Complexity: "O(1)", Do: cmdHexists},
+	{Name: "hget", Group: "hash", Since: "2.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the value of a field", Syntax: "key field", Complexity: "O(1)", Do: cmdHget},
+	{Name: "hgetall", Group: "hash", Since: "2.0.0", Arity: 2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns all fields and their values", Syntax: "key", Complexity: "O(N), where N is the size of the hash", Do: cmdHgetall},
+	{Name: "hincrby", Group: "hash", Since: "2.0.0", Arity: 4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Adds a number to the integer in a field; a missing field counts as 0", Syntax: "key field increment", Complexity: "O(1)", Do: cmdHincrby},
+	{Name: "hincrbyfloat", Group: "hash", Since: "2.6.0", Arity: 4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Adds a number to the floating point number in a field; a missing field counts as 0", Syntax: "key field increment", Complexity: "O(1)", Do: cmdHincrbyfloat},
+	{Name: "hkeys", Group: "hash", Since: "2.0.0", Arity: 2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns all fields", Syntax: "key", Complexity: "O(N), where N is the size of the hash", Do: cmdHkeys},
+	{Name: "hlen", Group: "hash", Since: "2.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Counts the fields of a hash", Syntax: "key", Complexity: "O(1)", Do: cmdHlen},
+	{Name: "hmget", Group: "hash", Since: "2.0.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the values of several fields", Syntax: "key field [field ...]", Complexity: "O(N), where N is the number of fields asked for", Do: cmdHmget},
+	{Name: "hmset", Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", Instead: "`HSET` with several pairs of field and value", Arity: -4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Gives fields their values", Syntax: "key field value [field value ...]", Complexity: "O(N), where N is the number of fields to set", Do: cmdHmset},
+	{Name: "hrandfield", Group: "hash", Since: "6.2.0", Arity: -2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns random fields", Syntax: "key [count [WITHVALUES]]", Complexity: "O(N), where N is the number of fields returned", Do: cmdHrandfield},
+	{Name: "hscan", Group: "hash", Since: "2.8.0", Arity: -3, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Walks the fields a few at a time", Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
+		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the hash", Do: cmdHscan},
+	{Name: "hset", Group: "hash", Since: "2.0.0", Arity: -4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Gives fields their values and counts the new fields", Syntax: "key field value [field value ...]", Complexity: "O(N), where N is the number of fields to set", Do: cmdHset},
+	{Name: "hsetnx", Group: "hash", Since: "2.0.0", Arity: 4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Gives a field a value if it does not exist", Syntax: "key field value", Complexity: "O(1)", Do: cmdHsetnx},
+	{Name: "hstrlen", Group: "hash", Since: "3.2.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Returns the length of the value of a field", Syntax: "key field", Complexity: "O(1)", Do: cmdHstrlen},
+	{Name: "hvals", Group: "hash", Since: "2.0.0", Arity: 2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns all values", Syntax: "key", Complexity: "O(N), where N is the size of the hash", Do: cmdHvals},
+}
+
+// Errors of HINCRBY and HINCRBYFLOAT.
+const (
+	errHashNotInteger Error = "ERR hash value is not an integer"
+	errHashNotFloat   Error = "ERR hash value is not a float"
+	errNotFinite      Error = "ERR value is NaN or Infinity"
+)
+
+// readHash returns the hash under key argument 1; an empty one, which must not be changed, if there is none. If the key is
+// of another type an error is written and ok is false.
+func (c *Ctx) readHash() (h *hashes.Hash, ok bool) {
+	e, ok := c.ReadAs(c.Args[1], engine.Hash)
+	if e == nil {
+		return new(hashes.Hash), ok
+	}
+	return e.Hash(), true
+}
+
+// hashToChange returns e, or if that is nil a new entry with an empty hash under key argument 1.
+func (c *Ctx) hashToChange(e *engine.Entry) *engine.Entry {
+	if e == nil {
+		e = c.G.Create(c.DB, c.Args[1], new(hashes.Hash))
+	}
+	return e
+}
+
+func cmdHdel(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return
+	}
+	removed := 0
+	if e != nil {
+		for _, field := range c.Args[2:] {
+			if e.Hash().Delete(field) {
+				removed++
+			}
+		}
+	}
+	if removed > 0 {
+		c.G.Changed(e, engine.EventHash, "hdel")
+		if e.Hash().Len() == 0 {
+			c.G.Remove(e, engine.EventGeneric, "del")
+		}
+	}
+	c.W.Int(int64(removed))
+}
+
+func cmdHexists(c *Ctx) {
+	h, ok := c.readHash()
+	switch {
+	case !ok:
+	case h.Has(c.Args[2]):
+		c.W.Int(1)
+	default:
+		c.W.Int(0)
+	}
+}
+
+func cmdHget(c *Ctx) {
+	if h, ok := c.readHash(); ok {
+		c.hget(h, c.Args[2])
+	}
+}
+
+// hget replies with the value of a field.
+func (c *Ctx) hget(h *hashes.Hash, field []byte) {
+	if value, ok := h.Get(field); ok {
+		c.W.Bulk(value)
+	} else {
+		c.W.Null()
+	}
+}
+
+func cmdHgetall(c *Ctx) {
+	h, ok := c.readHash()
+	if !ok {
+		return
+	}
+	c.W.Map(h.Len())
+	for field, value := range h.All() {
+		c.W.Bulk(field)
+		c.W.Bulk(value)
+	}
+}
+
+func cmdHincrby(c *Ctx) {
+	field := c.Args[2]
+	by, ok := c.Int(c.Args[3])
+	if !ok {
+		return
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return
+	}
+	n := int64(0)
+	if e != nil {
+		if value, ok := e.Hash().Get(field); ok {
+			if n, ok = resp.ParseInt(value); !ok {
+				c.Err(errHashNotInteger)
+				return
+			}
+		}
+	}
+	if by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
+		c.Err(ErrOverflow)
+		return
+	}
+	n += by
+	var scratch [20]byte
+	e = c.hashToChange(e)
+	e.Hash().Set(field, strconv.AppendInt(scratch[:0], n, 10), c.Server.HashLimits())
+	c.G.Changed(e, engine.EventHash, "hincrby")
+	c.W.Int(n)
+}
+
+func cmdHincrbyfloat(c *Ctx) {
+	field := c.Args[2]
+	by, ok := parseLongDouble(c.Args[3])
+	if !ok {
+		c.Err(ErrNotFloat)
+		return
+	}
+	if by.IsInf() {
+		c.Err(errNotFinite)
+		return
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return
+	}
+	sum := by
+	if e != nil {
+		if value, ok := e.Hash().Get(field); ok {
+			x, ok := parseLongDouble(value)
+			if !ok {
+				c.Err(errHashNotFloat)
+				return
+			}
+			if sum, ok = addLongDouble(x, by); !ok {
+				c.Err(ErrNaN)
+				return
+			}
+		}
+	}
+	text := appendLongDouble(nil, sum)
+	e = c.hashToChange(e)
+	e.Hash().Set(field, text, c.Server.HashLimits())
+	c.G.Changed(e, engine.EventHash, "hincrbyfloat")
+	c.W.Bulk(text)
+}
+
+func cmdHkeys(c *Ctx) {
+	h, ok := c.readHash()
+	if !ok {
+		return
+	}
+	c.W.Array(h.Len())
+	for field := range h.All() {
+		c.W.Bulk(field)
+	}
+}
+
+func cmdHlen(c *Ctx) {
+	if h, ok := c.readHash(); ok {
+		c.W.Int(int64(h.Len()))
+	}
+}
+
+func cmdHmget(c *Ctx) {
+	h, ok := c.readHash()
+	if !ok {
+		return
+	}
+	c.W.Array(len(c.Args) - 2)
+	for _, field := range c.Args[2:] {
+		c.hget(h, field)
+	}
+}
+
+func cmdHmset(c *Ctx) {
+	if _, ok := c.hset(); ok {
+		c.W.OK()
+	}
+}
+
+// hset gives fields the values that follow them among the arguments and returns how many are new. If that is not possible
+// an error is written and ok is false.
+func (c *Ctx) hset() (created int, ok bool) {
+	if len(c.Args)%2 != 0 {
+		c.Err(wrongArity(c.Cmd))
+		return 0, false
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return 0, false
+	}
+	e = c.hashToChange(e)
+	lim := c.Server.HashLimits()
+	for i := 2; i < len(c.Args); i += 2 {
+		if e.Hash().Set(c.Args[i], c.Args[i+1], lim) {
+			created++
+		}
+	}
+	c.G.Changed(e, engine.EventHash, "hset")
+	return created, true
+}
+
+func cmdHrandfield(c *Ctx) {
+	if len(c.Args) == 2 {
+		h, ok := c.readHash()
+		switch {
+		case !ok:
+		case h.Len() == 0:
+			c.W.Null()
+		default:
+			h.Random(1, func(field, _ []byte) { c.W.Bulk(field) })
+		}
+		return
+	}
+	count, ok := c.randomCount(c.Args[2])
+	if !ok {
+		return
+	}
+	withValues := len(c.Args) == 4 && equalFold(c.Args[3], "withvalues")
+	switch {
+	case len(c.Args) > 3 && !withValues:
+		c.Err(ErrSyntax)
+		return
+	case withValues && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
+		c.Err(ErrOutOfRange)
+		return
+	}
+	h, ok := c.readHash()
+	if !ok {
+		return
+	}
+	if h.Len() == 0 || count == 0 {
+		c.W.Array(0)
+		return
+	}
+	pairs := withValues && c.W.Proto == 3
+	add := func(field, value []byte) {
+		if pairs {
+			c.W.Array(2)
+		}
+		c.W.Bulk(field)
+		if withValues {
+			c.W.Bulk(value)
+		}
+	}
+	begin := func(n int) {
+		if withValues && !pairs {
+			n *= 2
+		}
+		c.W.Array(n)
+	}
+	if count < 0 {
+		c.repeat(count, begin, func(n int, room func() bool) {
+			h.Random(n, func(field, value []byte) {
+				if room() {
+					add(field, value)
+				}
+			})
+		})
+		return
+	}
+	n := int(min(count, int64(h.Len())))
+	begin(n)
+	h.Sample(n, add)
+}
+
+// randomCount reads how many random elements are wanted: different ones, or if the number is negative any. If it is none
+// an error is written and ok is false.
+func (c *Ctx) randomCount(arg []byte) (count int64, ok bool) {
+	if count, ok = c.Int(arg); !ok {
+		return 0, false
+	}
+	if count == math.MinInt64 { // its opposite is no integer of 64 bits
+		c.Err(errRandomCount)
+		return 0, false
+	}
+	return count, true
+}
+
+// repeat writes as many random elements, which may repeat, as a negative count asks for. Nothing but the count bounds such
+// a reply, and it must fit into memory: it may be as long as two strings of proto-max-bulk-len. The command is refused
+// at once if the shortest elements would take more than that, and else as soon as what is written does.
+//
+// begin writes the header of n elements, and draw writes the next n of them; it leaves out those for which room is false.
+func (c *Ctx) repeat(count int64, begin func(n int), draw func(n int, room func() bool)) {
+	const (
+		shortest = len("$0\r\n\r\n")
+		piece    = 1024 // drawing several at once is faster
+	)
+	limit := 2 * min(int64(c.Server.MaxBulk()), math.MaxInt64/2)
+	if count < -limit/int64(shortest) {
+		c.Err(ErrOutOfRange)
+		return
+	}
+	start := len(c.W.Buf)
+	room := func() bool { return int64(len(c.W.Buf)-start) <= limit }
+	left := int(-count)
+	for begin(left); left > 0 && room(); left -= piece {
+		draw(min(left, piece), room)
+	}
+	if !room() {
+		c.W.Buf = c.W.Buf[:start]
+		c.Err(ErrOutOfRange)
+	}
+}
+
+func cmdHscan(c *Ctx) {
+	e, o, ok := c.scanCollection(engine.Hash, scanNoValues)
+	if !ok {
+		return
+	}
+	var found resp.Writer
+	n := 0
+	next := e.Hash().Scan(o.cursor, o.count, func(field, value []byte) {
+		if !o.match(field) {
+			return
+		}
+		found.Bulk(field)
+		n++
+		if !o.noValues {
+			found.Bulk(value)
+			n++
+		}
+	})
+	c.scanReply(next, n, &found)
+}
+
+// scanReply replies with the cursor to go on with and the n elements that were found, which are bulk strings.
+func (c *Ctx) scanReply(next uint64, n int, found *resp.Writer) {
+	var scratch [20]byte
+	c.W.Array(2)
+	c.W.Bulk(strconv.AppendUint(scratch[:0], next, 10))
+	c.W.Array(n)
+	c.W.Raw(found.Buf)
+}
+
+func cmdHset(c *Ctx) {
+	if created, ok := c.hset(); ok {
+		c.W.Int(int64(created))
+	}
+}
+
+func cmdHsetnx(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return
+	}
+	if e != nil && e.Hash().Has(c.Args[2]) {
+		c.W.Int(0)
+		return
+	}
+	e = c.hashToChange(e)
+	e.Hash().Set(c.Args[2], c.Args[3], c.Server.HashLimits())
+	c.G.Changed(e, engine.EventHash, "hset")
+	c.W.Int(1)
+}
+
+func cmdHstrlen(c *Ctx) {
+	if h, ok := c.readHash(); ok {
+		value, _ := h.Get(c.Args[2])
+		c.W.Int(int64(len(value)))
+	}
+}
+
+func cmdHvals(c *Ctx) {
+	h, ok := c.readHash()
+	if !ok {
+		return
+	}
+	c.W.Array(h.Len())
+	for _, value := range h.All() {
+		c.W.Bulk(value)
+	}
+}

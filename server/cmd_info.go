@@ -1,0 +1,300 @@
+package server
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// serverCommands tell about the server as a whole, and stop it.
+var serverCommands = []*Command{
+	// WholeKeyspace lets INFO read the counters of all shards.
+	{Name: "info", Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale | WholeKeyspace, ACL: CatDangerous,
+		Summary: "Describes the server and counts what it did", Syntax: "[section [section ...]]", Complexity: "O(1)", Do: cmdInfo},
+	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale | Protected | WholeKeyspace,
+		Summary: "Makes the server pause, for tests", Syntax: "<SLEEP seconds>", Complexity: "Depends on the argument", Do: cmdDebug},
+	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | Loading | Stale,
+		Summary: "Shows all commands as the server executes them", Complexity: "O(1)", Do: cmdMonitor},
+	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1, Flags: NoScript | Loading | Stale | Fast, ACL: CatAdmin | CatDangerous,
+		Summary: "Tells the server's part in replication", Complexity: "O(1)", Do: cmdRole},
+	{Name: "shutdown", Group: "server", Since: "1.0.0", Arity: -1, Flags: Admin | NoScript | Loading | Stale | NoMulti | AllowBusy,
+		Summary: "Stops the server", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", Complexity: "O(N), where N is the number of clients", Do: cmdShutdown},
+}
+
+// infoSection is one part of INFO.
+type infoSection struct {
+	name  string
+	extra bool // shown only when asked for, or with everything
+	write func(b *infoText, c *Ctx)
+}
+
+var infoSections = []infoSection{
+	{"Server", false, (*infoText).server},
+	{"Clients", false, (*infoText).clients},
+	{"Memory", false, (*infoText).memory},
+	{"Persistence", false, (*infoText).persistence},
+	{"Stats", false, (*infoText).stats},
+	{"Replication", false, (*infoText).replication},
+	{"CPU", false, (*infoText).cpu},
+	{"Modules", false, func(*infoText, *Ctx) {}},
+	{"Commandstats", true, (*infoText).commandStats},
+	{"Cluster", false, (*infoText).cluster},
+	{"Keyspace", false, (*infoText).keyspace},
+}
+
+func cmdInfo(c *Ctx) {
+	var b infoText
+	for _, s := range infoSections {
+		if s.wanted(c.Args[1:]) {
+			b.section(s.name)
+			s.write(&b, c)
+		}
+	}
+	c.W.Verbatim("txt", b.String())
+}
+
+// wanted reports whether the section is among those asked for.
+func (s *infoSection) wanted(words [][]byte) bool {
+	if len(words) == 0 {
+		return !s.extra
+	}
+	return slices.ContainsFunc(words, func(w []byte) bool {
+		switch name := lower(w); name {
+		case "default":
+			return !s.extra
+		case "all", "everything":
+			return true
+		default:
+			return name == strings.ToLower(s.name)
+		}
+	})
+}
+
+// infoText is the reply of INFO as it grows.
+type infoText struct{ strings.Builder }
+
+func (b *infoText) section(name string) {
+	if b.Len() > 0 {
+		b.WriteString("\r\n")
+	}
+	b.WriteString("# " + name + "\r\n")
+}
+
+func (b *infoText) text(name, value string) { b.WriteString(name + ":" + value + "\r\n") }
+
+func (b *infoText) number(name string, n int64) { b.text(name, strconv.FormatInt(n, 10)) }
+
+// bytes writes a size as a number and for people.
+func (b *infoText) bytes(name string, n int64) {
+	b.number(name, n)
+	b.text(name+"_human", humanBytes(n))
+}
+
+// humanBytes returns a size as 12B, 1.50K, 2.00M, …
+func humanBytes(n int64) string {
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + "B"
+	}
+	f := float64(n) / 1024
+	for _, unit := range "KMGT" {
+		if f < 1024 {
+			return fmt.Sprintf("%.2f%c", f, unit)
+		}
+		f /= 1024
+	}
+	return fmt.Sprintf("%.2fP", f)
+}
+
+func (b *infoText) server(c *Ctx) {
+	srv := c.Server
+	now := srv.ks.Clock().Now()
+	uptime := max(int64(now.Sub(srv.started).Seconds()), 0)
+	executable, err := os.Executable()
+	if err != nil {
+		executable = ""
+	}
+	io := "epoll"
+	if _, ok := srv.transport.(*goroutines); ok {
+		io = "goroutines"
+	}
+	b.text("redis_version", RedisVersion)
+	b.text("atomredis_version", Version)
+	b.text("redis_mode", "standalone")
+	b.text("os", runtime.GOOS+" "+runtime.GOARCH)
+	b.number("arch_bits", strconv.IntSize)
+	b.text("go_version", runtime.Version())
+	b.text("multiplexing_api", io)
+	b.number("process_id", int64(os.Getpid()))
+	b.text("run_id", srv.runID)
+	b.number("tcp_port", int64(srv.config.Get().Port))
+	b.number("server_time_usec", now.UnixMicro())
+	b.number("uptime_in_seconds", uptime)
+	b.number("uptime_in_days", uptime/(24*60*60))
+	b.text("executable", filepath.Clean(executable))
+}
+
+func (b *infoText) clients(c *Ctx) {
+	srv := c.Server
+	tracking, _, _, _ := srv.tracking.size()
+	b.number("connected_clients", srv.clients.count.Load())
+	b.number("cluster_connections", 0)
+	b.number("maxclients", srv.maxClients())
+	b.number("blocked_clients", srv.stats.blocked.Load()+int64(srv.pause.held(&srv.clients, c.Now())))
+	b.number("tracking_clients", int64(tracking))
+}
+
+func (b *infoText) memory(*Ctx) {
+	used := heapBytes()
+	b.bytes("used_memory", used)
+	if rss, ok := residentBytes(); ok {
+		b.bytes("used_memory_rss", rss)
+		if used > 0 {
+			b.text("mem_fragmentation_ratio", strconv.FormatFloat(float64(rss)/float64(used), 'f', 2, 64))
+		}
+	}
+	b.bytes("maxmemory", 0)
+	b.text("maxmemory_policy", "noeviction")
+	b.text("mem_allocator", "go")
+}
+
+// heapBytes returns the size of all objects on the heap, dead ones that are not collected yet included.
+func heapBytes() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return int64(sample[0].Value.Uint64())
+}
+
+// residentBytes returns how much memory the process occupies, where the system tells.
+func residentBytes() (int64, bool) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, false
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0, false
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize()), err == nil
+}
+
+// persistence says that there is none.
+func (b *infoText) persistence(*Ctx) {
+	b.number("loading", 0)
+	b.number("async_loading", 0)
+	b.number("rdb_bgsave_in_progress", 0)
+	b.number("aof_enabled", 0)
+	b.number("aof_rewrite_in_progress", 0)
+}
+
+func (b *infoText) stats(c *Ctx) {
+	srv := c.Server
+	srv.rates.sample(srv, c.Now())
+	rate := srv.rates.throughput()
+	s := &srv.stats
+	b.number("total_connections_received", s.connections.Load())
+	b.number("total_commands_processed", srv.commandCalls())
+	b.number("instantaneous_ops_per_sec", rate.commands)
+	b.number("total_net_input_bytes", s.bytesIn.Load())
+	b.number("total_net_output_bytes", s.bytesOut.Load())
+	b.text("instantaneous_input_kbps", strconv.FormatFloat(rate.in, 'f', 2, 64))
+	b.text("instantaneous_output_kbps", strconv.FormatFloat(rate.out, 'f', 2, 64))
+	b.number("rejected_connections", s.rejected.Load())
+	b.number("evicted_keys", 0)
+	k := c.G.Stats()
+	b.number("expired_keys", k.Expired)
+	b.number("keyspace_hits", k.Hits)
+	b.number("keyspace_misses", k.Misses)
+	channels, patterns, shards := srv.pubsub.sizes()
+	b.number("pubsub_channels", int64(channels))
+	b.number("pubsub_patterns", int64(patterns))
+	b.number("pubsubshard_channels", int64(shards))
+	_, keys, readers, prefixes := srv.tracking.size()
+	b.number("tracking_total_keys", int64(keys))
+	b.number("tracking_total_items", int64(readers))
+	b.number("tracking_total_prefixes", int64(prefixes))
+	b.number("total_error_replies", s.errors.Load())
+	b.number("total_reads_processed", s.reads.Load())
+	b.number("total_writes_processed", s.writes.Load())
+}
+
+// sizes returns the numbers of channels, patterns and shard channels with subscribers.
+func (h *hub) sizes() (channels, patterns, shards int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.channels), len(h.patterns), len(h.shards)
+}
+
+func (b *infoText) replication(c *Ctx) {
+	b.text("role", "master")
+	b.number("connected_slaves", 0)
+	b.text("master_failover_state", "no-failover")
+	b.text("master_replid", c.Server.runID)
+	b.number("master_repl_offset", 0)
+	b.number("repl_backlog_active", 0)
+}
+
+func (b *infoText) cpu(*Ctx) {
+	if system, user, ok := cpuSeconds(); ok {
+		b.text("used_cpu_sys", strconv.FormatFloat(system, 'f', 6, 64))
+		b.text("used_cpu_user", strconv.FormatFloat(user, 'f', 6, 64))
+	}
+}
+
+func (b *infoText) commandStats(c *Ctx) {
+	srv := c.Server
+	var all []*Command
+	for _, cmd := range srv.table.list {
+		all = append(append(all, cmd), cmd.Subs...)
+	}
+	slices.SortFunc(all, func(x, y *Command) int { return cmp.Compare(x.Name, y.Name) })
+	for _, cmd := range all {
+		s := &srv.commandStats[cmd.index]
+		calls, rejected, failed := s.calls.Load(), s.rejected.Load(), s.failed.Load()
+		if calls == 0 && rejected == 0 && failed == 0 {
+			continue
+		}
+		usec := float64(s.nanos.Load()) / 1000
+		perCall := 0.0
+		if calls > 0 {
+			perCall = usec / float64(calls)
+		}
+		fmt.Fprintf(b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
+			cmd.Name, calls, int64(usec), perCall, rejected, failed)
+	}
+}
+
+func (b *infoText) cluster(*Ctx) { b.number("cluster_enabled", 0) }
+
+func (b *infoText) keyspace(c *Ctx) {
+	for db := range c.Server.ks.Databases() {
+		if s := c.G.DBStats(db); s.Keys > 0 {
+			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL)
+		}
+	}
+}
+
+func cmdRole(c *Ctx) {
+	c.W.Array(3)
+	c.W.BulkString("master")
+	c.W.Int(0)
+	c.W.Array(0)
+}
+
+// newRunID returns a number by which this run of the server can be told from all others.
+func newRunID() string {
+	var b [20]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"math"
+	"strings"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has the commands on whole databases, and two that need no data at all: TIME and LOLWUT.
+
+var keyspaceCommands = []*Command{
+	{Name: "dbsize", Group: "server", Since: "1.0.0", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace, ACL: CatKeyspace,
+		Summary: "Counts the keys of the database", Complexity: "O(1)", Do: cmdDbsize},
+	{Name: "flushall", Group: "server", Since: "1.0.0", Arity: -1, Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+		Summary: "Deletes all keys of all databases", Syntax: "[ASYNC | SYNC]", Complexity: "O(N), where N is the number of keys deleted", Do: cmdFlushall},
+	{Name: "flushdb", Group: "server", Since: "1.0.0", Arity: -1, Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+		Summary: "Deletes all keys of the database", Syntax: "[ASYNC | SYNC]", Complexity: "O(N), where N is the number of keys deleted", Do: cmdFlushdb},
+	{Name: "lolwut", Group: "server", Since: "5.0.0", Arity: -1, Flags: ReadOnly | Fast,
+		Summary: "Draws a picture and tells the version", Syntax: "[VERSION version] [columns] [rows]", Complexity: "O(N), where N is the size of the picture", Do: cmdLolwut},
+	{Name: "swapdb", Group: "server", Since: "4.0.0", Arity: 3, Flags: Write | Fast | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+		Summary: "Exchanges the contents of two databases", Syntax: "index1 index2",
+		Complexity: "O(N+M), where N is the number of keys in both databases and M that of watched keys and blocked clients", Do: cmdSwapdb},
+	{Name: "time", Group: "server", Since: "2.6.0", Arity: 1, Flags: Loading | Stale | Fast,
+		Summary: "Tells the server's time", Complexity: "O(1)", Do: cmdTime},
+}
+
+const (
+	errFirstDB  Error = "ERR invalid first DB index"
+	errSecondDB Error = "ERR invalid second DB index"
+)
+
+func cmdDbsize(c *Ctx) { c.W.Int(int64(c.G.Len(c.DB))) }
+
+func cmdFlushall(c *Ctx) { c.flush(-1) }
+func cmdFlushdb(c *Ctx)  { c.flush(c.DB) }
+
+// flush deletes all keys of a database, or of all if db is -1. ASYNC and SYNC are the same here: either way the keys are
+// gone at once and their memory is freed in the background.
+func (c *Ctx) flush(db int) {
+	o := c.Options(1)
+	if o.Next() && (o.More() || !o.Is("async") && !o.Is("sync")) {
+		c.Err(ErrSyntax)
+		return
+	}
+	c.G.Flush(db)
+	c.W.OK()
+}
+
+func cmdSwapdb(c *Ctx) {
+	a, ok := c.IntIn(c.Args[1], math.MinInt32, math.MaxInt32, errFirstDB)
+	if !ok {
+		return
+	}
+	b, ok := c.IntIn(c.Args[2], math.MinInt32, math.MaxInt32, errSecondDB)
+	if !ok {
+		return
+	}
+	if n := int64(c.Server.Keyspace().Databases()); a < 0 || a >= n || b < 0 || b >= n {
+		c.Err(ErrDBRange)
+		return
+	}
+	c.G.Swap(int(a), int(b))
+	c.W.OK()
+}
+
+func cmdTime(c *Ctx) {
+	us := c.Server.Keyspace().Clock().Now().UnixMicro()
+	c.W.Array(2)
+	c.W.BulkInt(us / 1e6)
+	c.W.BulkInt(us % 1e6)
+}
+
+// The size of the picture that LOLWUT draws: unless told, and at most.
+const (
+	lolwutColumns, lolwutRows       = 41, 15
+	lolwutMaxColumns, lolwutMaxRows = 400, 100
+)
+
+// cmdLolwut draws an atom. There is one picture, whatever version is asked for.
+func cmdLolwut(c *Ctx) {
+	size := [2]int64{lolwutColumns, lolwutRows}
+	o := c.Options(1)
+	for i := 0; o.Next(); {
+		version := i == 0 && o.Is("version") && o.More()
+		if version {
+			o.Arg()
+		}
+		n, ok := resp.ParseInt(o.Word())
+		if !ok {
+			c.Err(ErrNotInteger)
+			return
+		}
+		if !version && i < len(size) {
+			size[i] = n
+			i++
+		}
+	}
+	columns := int(min(max(size[0], 1), lolwutMaxColumns))
+	rows := int(min(max(size[1], 1), lolwutMaxRows))
+	c.W.Verbatim("txt", drawAtom(columns, rows)+"\natomredis ver. "+Version+"\n")
+}
+
+// drawAtom draws a nucleus and three electrons on their orbits.
+func drawAtom(columns, rows int) string {
+	picture := make([][]byte, rows)
+	for y := range picture {
+		picture[y] = []byte(strings.Repeat(" ", columns))
+	}
+	plot := func(x, y float64, mark byte) { // -1 to 1 in both directions
+		picture[int(math.Round((y+1)/2*float64(rows-1)))][int(math.Round((x+1)/2*float64(columns-1)))] = mark
+	}
+	const orbits = 3
+	orbit := func(k int, angle float64) (x, y float64) {
+		sin, cos := math.Sincos(float64(k) * math.Pi / orbits)
+		along, across := math.Cos(angle), math.Sin(angle)/orbits
+		return along*cos - across*sin, along*sin + across*cos
+	}
+	steps := 8 * (columns + rows)
+	for k := range orbits {
+		for i := range steps {
+			x, y := orbit(k, 2*math.Pi*float64(i)/float64(steps))
+			plot(x, y, '.')
+		}
+	}
+	for k := range orbits {
+		x, y := orbit(k, float64(k)+0.5)
+		plot(x, y, 'o')
+	}
+	plot(0, 0, '@')
+	var b strings.Builder
+	for _, line := range picture {
+		b.WriteString(strings.TrimRight(string(line), " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

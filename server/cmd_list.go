@@ -1,0 +1,391 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/lists"
+)
+
+// This file has the commands on lists that answer at once and leave elements in place or add them; those that pop are in
+// cmd_list_pop.go.
+
+const (
+	errRankZero        Error = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
+	errCountNegative   Error = "ERR COUNT can't be negative"
+	errMaxLenNegative  Error = "ERR MAXLEN can't be negative"
+	listPushComplexity       = "O(1) for each element"
+)
+
+var listCommands = []*Command{
+	{Name: "blmove", Group: "list", Since: "6.2.0", Arity: 6, Flags: Write | DenyOOM | Blocking, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+		Summary: "Moves an element from one list to another and waits for one if there is none", Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Complexity: "O(1)", Do: cmdBlmove},
+	{Name: "blmpop", Group: "list", Since: "7.0.0", Arity: -5, Flags: Write | Blocking, ACL: CatList, Keys: keys("i2+n0/1/1[RW,ACCESS,DELETE]"),
+		Summary: "Pops elements of the first list that has any and waits for some if none has", Syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Complexity: "O(N+M), where N is the number of keys and M that of the elements", Do: cmdBlmpop},
+	{Name: "blpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: Write | Blocking, ACL: CatList, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Pops the first element of the first list that has any and waits for one if none has", Syntax: "key [key ...] timeout", Complexity: "O(N), where N is the number of keys", Do: cmdBlpop},
+	{Name: "brpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: Write | Blocking, ACL: CatList, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Pops the last element of the first list that has any and waits for one if none has", Syntax: "key [key ...] timeout", Complexity: "O(N), where N is the number of keys", Do: cmdBrpop},
+	{Name: "brpoplpush", Group: "list", Since: "2.2.0", Deprecated: "6.2.0", Instead: "`BLMOVE` with `RIGHT` and `LEFT`", Arity: 4, Flags: Write | DenyOOM | Blocking, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+		Summary: "Moves the last element of a list to the head of another and waits for one if there is none", Syntax: "source destination timeout", Complexity: "O(1)", Do: cmdBrpoplpush},
+	{Name: "lindex", Group: "list", Since: "1.0.0", Arity: 3, Flags: ReadOnly, ACL: CatList, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the element at an index", Syntax: "key index", Complexity: "O(log(N))", Do: cmdLindex},
+	{Name: "linsert", Group: "list", Since: "2.2.0", Arity: 5, Flags: Write | DenyOOM, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Inserts an element before or after another", Syntax: "key <BEFORE | AFTER> pivot element", Complexity: "O(N), where N is the number of elements before the pivot", Do: cmdLinsert},
+	{Name: "llen", Group: "list", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Returns the length of a list", Syntax: "key", Complexity: "O(1)", Do: cmdLlen},
+	{Name: "lmove", Group: "list", Since: "6.2.0", Arity: 5, Flags: Write | DenyOOM, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+		Summary: "Moves an element from an end of one list to an end of another", Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT>", Complexity: "O(1)", Do: cmdLmove},
+	{Name: "lmpop", Group: "list", Since: "7.0.0", Arity: -4, Flags: Write, ACL: CatList, Keys: keys("i1+n0/1/1[RW,ACCESS,DELETE]"),
+		Summary: "Pops elements of the first list that has any", Syntax: "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Complexity: "O(N+M), where N is the number of keys and M that of the elements", Do: cmdLmpop},
+	{Name: "lpop", Group: "list", Since: "1.0.0", Arity: -2, Flags: Write | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Removes and returns elements at the head of a list", Syntax: "key [count]", Complexity: "O(N), where N is the number of elements returned", Do: cmdLpop},
+	{Name: "lpos", Group: "list", Since: "6.0.6", Arity: -3, Flags: ReadOnly, ACL: CatList, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the indexes of elements with a value", Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", Complexity: "O(N), where N is the number of elements", Do: cmdLpos},
+	{Name: "lpush", Group: "list", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Adds elements at the head of a list", Syntax: "key element [element ...]", Complexity: listPushComplexity, Do: cmdLpush},
+	{Name: "lpushx", Group: "list", Since: "2.2.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Adds elements at the head of a list if it exists", Syntax: "key element [element ...]", Complexity: listPushComplexity, Do: cmdLpushx},
+	{Name: "lrange", Group: "list", Since: "1.0.0", Arity: 4, Flags: ReadOnly, ACL: CatList, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the elements between two indexes", Syntax: "key start stop", Complexity: "O(log(N)+M), where M is the number of elements returned", Do: cmdLrange},
+	{Name: "lrem", Group: "list", Since: "1.0.0", Arity: 4, Flags: Write, ACL: CatList, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes elements with a value", Syntax: "key count element", Complexity: "O(N)", Do: cmdLrem},
+	{Name: "lset", Group: "list", Since: "1.0.0", Arity: 4, Flags: Write | DenyOOM, ACL: CatList, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Replaces the element at an index", Syntax: "key index element", Complexity: "O(log(N))", Do: cmdLset},
+	{Name: "ltrim", Group: "list", Since: "1.0.0", Arity: 4, Flags: Write, ACL: CatList, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes all elements but those between two indexes", Syntax: "key start stop", Complexity: "O(N), where N is the number of elements removed", Do: cmdLtrim},
+	{Name: "rpop", Group: "list", Since: "1.0.0", Arity: -2, Flags: Write | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Removes and returns elements at the tail of a list", Syntax: "key [count]", Complexity: "O(N), where N is the number of elements returned", Do: cmdRpop},
+	{Name: "rpoplpush", Group: "list", Since: "1.2.0", Deprecated: "6.2.0", Instead: "`LMOVE` with `RIGHT` and `LEFT`", Arity: 3, Flags: Write | DenyOOM, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+		Summary: "Moves the last element of a list to the head of another", Syntax: "source destination", Complexity: "O(1)", Do: cmdRpoplpush},
+	{Name: "rpush", Group: "list", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Adds elements at the tail of a list", Syntax: "key element [element ...]", Complexity: listPushComplexity, Do: cmdRpush},
+	{Name: "rpushx", Group: "list", Since: "2.2.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Adds elements at the tail of a list if it exists", Syntax: "key element [element ...]", Complexity: listPushComplexity, Do: cmdRpushx},
+}
+
+// side is an end of a list.
+type side bool
+
+const (
+	left  side = false
+	right side = true
+)
+
+func parseSide(word []byte) (s side, ok bool) {
+	switch {
+	case equalFold(word, "left"):
+		return left, true
+	case equalFold(word, "right"):
+		return right, true
+	}
+	return left, false
+}
+
+// push adds v at this end.
+func (s side) push(l *lists.List, v []byte) {
+	if s == left {
+		l.PushFront(v)
+	} else {
+		l.PushBack(v)
+	}
+}
+
+// peek returns the element at this end of a list that is not empty.
+func (s side) peek(l *lists.List) []byte {
+	var v []byte
+	if s == left {
+		v, _ = l.Front()
+	} else {
+		v, _ = l.Back()
+	}
+	return v
+}
+
+// drop removes the element at this end.
+func (s side) drop(l *lists.List) {
+	if s == left {
+		l.DropFront()
+	} else {
+		l.DropBack()
+	}
+}
+
+// pushEvent and popEvent are the keyspace events at this end.
+func (s side) pushEvent() string {
+	if s == left {
+		return "lpush"
+	}
+	return "rpush"
+}
+
+func (s side) popEvent() string {
+	if s == left {
+		return "lpop"
+	}
+	return "rpop"
+}
+
+func cmdLpush(c *Ctx)  { c.push(left, true) }
+func cmdLpushx(c *Ctx) { c.push(left, false) }
+func cmdRpush(c *Ctx)  { c.push(right, true) }
+func cmdRpushx(c *Ctx) { c.push(right, false) }
+
+// push adds the arguments at an end of a list, which is created if it is missing and create is set.
+func (c *Ctx) push(s side, create bool) {
+	e, ok := c.WriteAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	if e == nil {
+		if !create {
+			c.W.Int(0)
+			return
+		}
+		e = c.G.Create(c.DB, c.Args[1], lists.New(c.Server.ListLimit()))
+	}
+	l := e.List()
+	for _, v := range c.Args[2:] {
+		s.push(l, v)
+	}
+	c.W.Int(int64(l.Len()))
+	c.G.Changed(e, engine.EventList, s.pushEvent())
+}
+
+func cmdLlen(c *Ctx) {
+	e, ok := c.ReadAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.W.Int(0)
+		return
+	}
+	c.W.Int(int64(e.List().Len()))
+}
+
+func cmdLindex(c *Ctx) {
+	e, ok := c.ReadAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.W.Null()
+		return
+	}
+	i, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	if v, ok := e.List().Index(listIndex(i, e.List().Len())); ok {
+		c.W.Bulk(v)
+	} else {
+		c.W.Null()
+	}
+}
+
+// listIndex turns an index that may count from the end into one from the start, -1 if it is out of range.
+func listIndex(i int64, n int) int {
+	if i < 0 {
+		i += int64(n)
+	}
+	if i < 0 || i >= int64(n) {
+		return -1
+	}
+	return int(i)
+}
+
+// listRange turns a range that may count from the end into one from the start; it is empty if start > stop.
+func listRange(start, stop int64, n int) (int, int) {
+	if start < 0 {
+		start = max(start+int64(n), 0)
+	}
+	if stop < 0 {
+		stop += int64(n)
+	}
+	stop = min(stop, int64(n)-1)
+	if start > stop {
+		return 0, -1
+	}
+	return int(start), int(stop)
+}
+
+func cmdLset(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.Err(ErrNoKey)
+		return
+	}
+	i, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	if !e.List().Set(listIndex(i, e.List().Len()), c.Args[3]) {
+		c.Err(ErrIndexRange)
+		return
+	}
+	c.W.OK()
+	c.G.Changed(e, engine.EventList, "lset")
+}
+
+func cmdLinsert(c *Ctx) {
+	before := equalFold(c.Args[2], "before")
+	if !before && !equalFold(c.Args[2], "after") {
+		c.Err(ErrSyntax)
+		return
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.W.Int(0)
+		return
+	}
+	insert := e.List().InsertAfter
+	if before {
+		insert = e.List().InsertBefore
+	}
+	if !insert(c.Args[3], c.Args[4]) {
+		c.W.Int(-1)
+		return
+	}
+	c.W.Int(int64(e.List().Len()))
+	c.G.Changed(e, engine.EventList, "linsert")
+}
+
+func cmdLrange(c *Ctx) {
+	start, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	stop, ok := c.Int(c.Args[3])
+	if !ok {
+		return
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.W.Array(0)
+		return
+	}
+	from, to := listRange(start, stop, e.List().Len())
+	c.W.Array(to - from + 1)
+	if to >= from {
+		e.List().Range(from, to, func(v []byte) bool {
+			c.W.Bulk(v)
+			return true
+		})
+	}
+}
+
+func cmdLrem(c *Ctx) {
+	count, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	removed := 0
+	if e != nil {
+		removed = e.List().Remove(int(max(count, -math.MaxInt64)), c.Args[3])
+	}
+	c.W.Int(int64(removed))
+	if removed > 0 {
+		c.listRemoved(e, "lrem")
+	}
+}
+
+func cmdLtrim(c *Ctx) {
+	start, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	stop, ok := c.Int(c.Args[3])
+	if !ok {
+		return
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	c.W.OK()
+	if e == nil {
+		return
+	}
+	e.List().Trim(listRange(start, stop, e.List().Len()))
+	c.listRemoved(e, "ltrim")
+}
+
+// listRemoved reports that elements have left a list, and removes it if none is left.
+func (c *Ctx) listRemoved(e *engine.Entry, event string) {
+	if e.List().Len() > 0 {
+		c.G.Changed(e, engine.EventList, event)
+		return
+	}
+	c.G.Notify(engine.EventList, event, e.DB(), e.Key())
+	c.G.Remove(e, engine.EventGeneric, "del")
+}
+
+func cmdLpos(c *Ctx) {
+	rank, count, maxlen, list := int64(1), int64(1), int64(0), false
+	for o := c.Options(3); o.Next(); {
+		var ok bool
+		switch {
+		case o.Is("rank") && o.More():
+			if rank, ok = c.Int(o.Arg()); !ok {
+				return
+			}
+			if rank == 0 {
+				c.Err(errRankZero)
+				return
+			}
+			if rank == math.MinInt64 {
+				rank = -1 // it has no opposite, and Redis takes the first match
+			}
+		case o.Is("count") && o.More():
+			if count, ok = c.IntIn(o.Arg(), 0, math.MaxInt64, errCountNegative); !ok {
+				return
+			}
+			list = true
+		case o.Is("maxlen") && o.More():
+			if maxlen, ok = c.IntIn(o.Arg(), 0, math.MaxInt64, errMaxLenNegative); !ok {
+				return
+			}
+		default:
+			c.Err(ErrSyntax)
+			return
+		}
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	if !list {
+		at := -1
+		if e != nil {
+			e.List().Pos(c.Args[2], int(rank), 1, int(maxlen), func(i int) { at = i })
+		}
+		if at < 0 {
+			c.W.Null()
+		} else {
+			c.W.Int(int64(at))
+		}
+		return
+	}
+	mark, n := c.W.Defer(), 0
+	if e != nil {
+		e.List().Pos(c.Args[2], int(rank), int(count), int(maxlen), func(i int) {
+			c.W.Int(int64(i))
+			n++
+		})
+	}
+	c.W.EndArray(mark, n)
+}

@@ -1,0 +1,196 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has the commands that take elements from the ends of lists, at once or as soon as there are any.
+
+func cmdLpop(c *Ctx) { c.pop(left) }
+func cmdRpop(c *Ctx) { c.pop(right) }
+
+func (c *Ctx) pop(s side) {
+	if len(c.Args) > 3 {
+		c.Err(wrongArity(c.Cmd))
+		return
+	}
+	count, counted := int64(1), len(c.Args) == 3
+	if counted {
+		var ok bool
+		if count, ok = c.IntIn(c.Args[2], 0, math.MaxInt64, ErrNotPositive); !ok {
+			return
+		}
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.List)
+	switch {
+	case !ok:
+	case e == nil && counted:
+		c.W.NullArray()
+	case e == nil:
+		c.W.Null()
+	case !counted:
+		c.popOne(e, s)
+	case count == 0:
+		c.W.Array(0)
+	default:
+		c.popMany(e, s, count)
+	}
+}
+
+// popOne takes the element at an end of the list and replies it.
+func (c *Ctx) popOne(e *engine.Entry, s side) {
+	l := e.List()
+	c.W.Bulk(s.peek(l))
+	s.drop(l)
+	c.listRemoved(e, s.popEvent())
+}
+
+// popMany takes up to count elements at an end of the list and replies them.
+func (c *Ctx) popMany(e *engine.Entry, s side, count int64) {
+	l := e.List()
+	n := int(min(count, int64(l.Len())))
+	c.W.Array(n)
+	for range n {
+		c.W.Bulk(s.peek(l))
+		s.drop(l)
+	}
+	c.listRemoved(e, s.popEvent())
+}
+
+func cmdBlpop(c *Ctx) { c.blockingPop(left) }
+func cmdBrpop(c *Ctx) { c.blockingPop(right) }
+
+func (c *Ctx) blockingPop(s side) {
+	last := len(c.Args) - 1
+	timeout, ok := c.Timeout(c.Args[last])
+	if !ok {
+		return
+	}
+	c.popFirst(engine.List, c.Args[1:last], timeout, true, func(c *Ctx, key []byte, e *engine.Entry) {
+		c.W.Array(2)
+		c.W.Bulk(key)
+		c.popOne(e, s)
+	})
+}
+
+func cmdLmpop(c *Ctx)  { c.lmpop(1, false) }
+func cmdBlmpop(c *Ctx) { c.lmpop(2, true) }
+
+// lmpop is LMPOP, and if wait is set BLMPOP, with the number of keys in argument at.
+func (c *Ctx) lmpop(at int, wait bool) {
+	m, ok := c.multiPop(at, wait, "left", "right")
+	if !ok {
+		return
+	}
+	s := side(m.second)
+	c.popFirst(engine.List, m.keys, m.timeout, wait, func(c *Ctx, key []byte, e *engine.Entry) {
+		c.W.Array(2)
+		c.W.Bulk(key)
+		c.popMany(e, s, m.count)
+	})
+}
+
+func cmdRpoplpush(c *Ctx) { c.move(right, left) }
+
+func cmdLmove(c *Ctx) {
+	if from, to, ok := c.moveSides(); ok {
+		c.move(from, to)
+	}
+}
+
+// moveSides reads the two ends of LMOVE and BLMOVE.
+func (c *Ctx) moveSides() (from, to side, ok bool) {
+	from, ok = parseSide(c.Args[3])
+	if ok {
+		to, ok = parseSide(c.Args[4])
+	}
+	if !ok {
+		c.Err(ErrSyntax)
+	}
+	return from, to, ok
+}
+
+// move moves an element of the list in argument 1 to the one in argument 2.
+func (c *Ctx) move(from, to side) {
+	src, ok := c.WriteAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	if src == nil {
+		c.W.Null()
+		return
+	}
+	c.moveFrom(src, from, to)
+}
+
+// moveFrom moves an element of src to the list in argument 2, which may be the same, and replies the element, or the
+// error that the destination is no list.
+func (c *Ctx) moveFrom(src *engine.Entry, from, to side) {
+	dst, ok := c.WriteAs(c.Args[2], engine.List)
+	if !ok {
+		return
+	}
+	if dst == src {
+		v := append([]byte(nil), from.peek(src.List())...) // a list must not be given a view of itself
+		from.drop(src.List())
+		to.push(src.List(), v)
+		c.W.Bulk(v)
+		c.G.Changed(src, engine.EventList, to.pushEvent())
+		c.G.Notify(engine.EventList, from.popEvent(), src.DB(), src.Key())
+		return
+	}
+	if dst == nil {
+		dst = c.G.Create(c.DB, c.Args[2], lists.New(c.Server.ListLimit()))
+	}
+	v := from.peek(src.List())
+	to.push(dst.List(), v)
+	c.W.Bulk(v)
+	from.drop(src.List())
+	c.G.Changed(dst, engine.EventList, to.pushEvent())
+	c.listRemoved(src, from.popEvent())
+}
+
+func cmdBlmove(c *Ctx) {
+	if from, to, ok := c.moveSides(); ok {
+		c.blockingMove(from, to, c.Args[5])
+	}
+}
+
+func cmdBrpoplpush(c *Ctx) { c.blockingMove(right, left, c.Args[3]) }
+
+func (c *Ctx) blockingMove(from, to side, timeoutArg []byte) {
+	timeout, ok := c.Timeout(timeoutArg)
+	if !ok {
+		return
+	}
+	src, ok := c.WriteAs(c.Args[1], engine.List)
+	if !ok {
+		return
+	}
+	if src != nil {
+		c.moveFrom(src, from, to)
+		return
+	}
+	if c.NoBlock {
+		c.W.Null() // but the reply at the timeout is a null array
+		return
+	}
+	c.Block(Block{
+		Keys:    c.Args[1:2],
+		Shards:  c.Server.Keyspace().ShardOf(c.Args[2]),
+		Timeout: timeout,
+		Empty:   (*resp.Writer).NullArray,
+		Try: func(c *Ctx, key []byte) bool {
+			src := c.G.Write(c.DB, key)
+			if src == nil || src.Type() != engine.List {
+				return false
+			}
+			c.moveFrom(src, from, to)
+			return true
+		},
+	})
+}

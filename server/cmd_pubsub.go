@@ -1,0 +1,153 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/engine/glob"
+)
+
+var pubsubCommands = []*Command{
+	{Name: "psubscribe", Group: "pubsub", Since: "2.0.0", Arity: -2, Flags: PubSub | NoScript | Loading | Stale, whileSubscribed: true,
+		Summary: "Listens to the channels whose names match the patterns", Syntax: "pattern [pattern ...]", Complexity: "O(N), where N is the number of patterns", Do: cmdPsubscribe},
+	{Name: "publish", Group: "pubsub", Since: "2.0.0", Arity: 3, Flags: PubSub | Loading | Stale | Fast | MayReplicate,
+		Summary: "Sends a message to the subscribers of a channel", Syntax: "channel message", Complexity: "O(N+M), where N is the number of the channel's subscribers and M that of all patterns", Do: cmdPublish},
+	{Name: "pubsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Summary: "A container for commands about subscriptions", Complexity: "Depends on the sub-command", Subs: []*Command{
+		{Name: "pubsub|channels", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Summary: "Lists the channels that have subscribers", Syntax: "[pattern]", Complexity: "O(N), where N is the number of channels", Do: cmdPubsubChannels},
+		{Name: "pubsub|help", Group: "pubsub", Since: "6.2.0", Arity: 2, Flags: Loading | Stale,
+			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdPubsubHelp},
+		{Name: "pubsub|numpat", Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: PubSub | Loading | Stale,
+			Summary: "Counts the patterns that clients listen to", Complexity: "O(1)", Do: cmdPubsubNumpat},
+		{Name: "pubsub|numsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Summary: "Counts the subscribers of channels", Syntax: "[channel [channel ...]]", Complexity: "O(N), where N is the number of channels", Do: cmdPubsubNumsub},
+		{Name: "pubsub|shardchannels", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Summary: "Lists the shard channels that have subscribers", Syntax: "[pattern]", Complexity: "O(N), where N is the number of shard channels", Do: cmdPubsubShardchannels},
+		{Name: "pubsub|shardnumsub", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
+			Summary: "Counts the subscribers of shard channels", Syntax: "[shardchannel [shardchannel ...]]", Complexity: "O(N), where N is the number of shard channels", Do: cmdPubsubShardnumsub},
+	}},
+	{Name: "punsubscribe", Group: "pubsub", Since: "2.0.0", Arity: -1, Flags: PubSub | NoScript | Loading | Stale, whileSubscribed: true,
+		Summary: "Stops listening to patterns, or to all of them", Syntax: "[pattern [pattern ...]]", Complexity: "O(N), where N is the number of patterns", Do: cmdPunsubscribe},
+	{Name: "spublish", Group: "pubsub", Since: "7.0.0", Arity: 3, Flags: PubSub | Loading | Stale | Fast | MayReplicate, Keys: keys("i1+r0/1/0[NOT_KEY]"),
+		Summary: "Sends a message to the subscribers of a shard channel", Syntax: "shardchannel message", Complexity: "O(N), where N is the number of the channel's subscribers", Do: cmdSpublish},
+	{Name: "ssubscribe", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | NoScript | Loading | Stale, Keys: keys("i1+r-1/1/0[NOT_KEY]"), whileSubscribed: true,
+		Summary: "Listens to shard channels", Syntax: "shardchannel [shardchannel ...]", Complexity: "O(N), where N is the number of channels", Do: cmdSsubscribe},
+	{Name: "subscribe", Group: "pubsub", Since: "2.0.0", Arity: -2, Flags: PubSub | NoScript | Loading | Stale, whileSubscribed: true,
+		Summary: "Listens to channels", Syntax: "channel [channel ...]", Complexity: "O(N), where N is the number of channels", Do: cmdSubscribe},
+	{Name: "sunsubscribe", Group: "pubsub", Since: "7.0.0", Arity: -1, Flags: PubSub | NoScript | Loading | Stale, Keys: keys("i1+r-1/1/0[NOT_KEY]"), whileSubscribed: true,
+		Summary: "Stops listening to shard channels, or to all of them", Syntax: "[shardchannel [shardchannel ...]]", Complexity: "O(N), where N is the number of channels", Do: cmdSunsubscribe},
+	{Name: "unsubscribe", Group: "pubsub", Since: "2.0.0", Arity: -1, Flags: PubSub | NoScript | Loading | Stale, whileSubscribed: true,
+		Summary: "Stops listening to channels, or to all of them", Syntax: "[channel [channel ...]]", Complexity: "O(N), where N is the number of channels", Do: cmdUnsubscribe},
+}
+
+func cmdSubscribe(c *Ctx)    { c.subscribe(byChannel) }
+func cmdPsubscribe(c *Ctx)   { c.subscribe(byPattern) }
+func cmdSsubscribe(c *Ctx)   { c.subscribe(byShard) }
+func cmdUnsubscribe(c *Ctx)  { c.unsubscribe(byChannel) }
+func cmdPunsubscribe(c *Ctx) { c.unsubscribe(byPattern) }
+func cmdSunsubscribe(c *Ctx) { c.unsubscribe(byShard) }
+
+// subscribe subscribes to the names in the arguments and confirms each.
+func (c *Ctx) subscribe(kind *subscriptionKind) {
+	for _, name := range c.Args[1:] {
+		c.Server.pubsub.subscribe(c.Session, kind, string(name))
+		c.confirm(kind, kind.subscribed, name)
+	}
+}
+
+// unsubscribe ends the subscriptions that the arguments name, or all of the kind.
+func (c *Ctx) unsubscribe(kind *subscriptionKind) {
+	if len(c.Args) > 1 {
+		for _, name := range c.Args[1:] {
+			c.Server.pubsub.unsubscribe(c.Session, kind, string(name))
+			c.confirm(kind, kind.unsubscribed, name)
+		}
+		return
+	}
+	mine := *kind.of(&c.Session.subs)
+	if len(mine) == 0 {
+		c.confirm(kind, kind.unsubscribed, nil)
+		return
+	}
+	for name := range mine {
+		c.Server.pubsub.unsubscribe(c.Session, kind, name)
+		c.confirm(kind, kind.unsubscribed, []byte(name))
+	}
+}
+
+// confirm writes one confirmation; a nil name is the null of an UNSUBSCRIBE that ended nothing.
+func (c *Ctx) confirm(kind *subscriptionKind, word string, name []byte) {
+	c.W.Push(3)
+	c.W.BulkString(word)
+	if name == nil {
+		c.W.Null()
+	} else {
+		c.W.Bulk(name)
+	}
+	c.W.Int(int64(kind.total(&c.Session.subs)))
+}
+
+func cmdPublish(c *Ctx) {
+	c.W.Int(int64(c.Server.pubsub.publish(c.Session, c.Args[1], c.Args[2])))
+}
+
+func cmdSpublish(c *Ctx) {
+	c.W.Int(int64(c.Server.pubsub.publishShard(c.Session, c.Args[1], c.Args[2])))
+}
+
+func cmdPubsubChannels(c *Ctx)      { c.listChannels(byChannel) }
+func cmdPubsubShardchannels(c *Ctx) { c.listChannels(byShard) }
+
+func (c *Ctx) listChannels(kind *subscriptionKind) {
+	if len(c.Args) > 3 {
+		c.Err(Error("ERR unknown subcommand or wrong number of arguments for '" + string(c.Args[1]) + "'. Try PUBSUB HELP."))
+		return
+	}
+	h := &c.Server.pubsub
+	var names []string
+	h.mu.Lock()
+	for name := range *kind.in(h) {
+		if len(c.Args) == 2 || glob.Match(c.Args[2], []byte(name), false) {
+			names = append(names, name)
+		}
+	}
+	h.mu.Unlock()
+	slices.SortFunc(names, strings.Compare)
+	c.W.Array(len(names))
+	for _, name := range names {
+		c.W.BulkString(name)
+	}
+}
+
+func cmdPubsubNumpat(c *Ctx) {
+	h := &c.Server.pubsub
+	h.mu.Lock()
+	n := len(h.patterns)
+	h.mu.Unlock()
+	c.W.Int(int64(n))
+}
+
+func cmdPubsubNumsub(c *Ctx)      { c.countSubscribers(byChannel) }
+func cmdPubsubShardnumsub(c *Ctx) { c.countSubscribers(byShard) }
+
+func (c *Ctx) countSubscribers(kind *subscriptionKind) {
+	h := &c.Server.pubsub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.W.Array(2 * (len(c.Args) - 2))
+	for _, name := range c.Args[2:] {
+		c.W.Bulk(name)
+		c.W.Int(int64(len((*kind.in(h))[string(name)])))
+	}
+}
+
+func cmdPubsubHelp(c *Ctx) {
+	helpReply(c,
+		"PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"CHANNELS [<pattern>]", "    List the channels with subscribers, all or those that match the pattern.",
+		"NUMPAT", "    Count the patterns that clients have subscribed to.",
+		"NUMSUB [<channel> ...]", "    Count the subscribers of each channel; patterns do not count.",
+		"SHARDCHANNELS [<pattern>]", "    List the shard channels with subscribers, all or those that match the pattern.",
+		"SHARDNUMSUB [<channel> ...]", "    Count the subscribers of each shard channel.",
+		"HELP", "    Print this help.")
+}

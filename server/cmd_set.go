@@ -1,0 +1,386 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/sets"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has the commands on sets.
+
+var setCommands = []*Command{
+	{Name: "sadd", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Adds members", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members to add", Do: cmdSadd},
+	{Name: "scard", Group: "set", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Counts the members of a set", Syntax: "key", Complexity: "O(1)", Do: cmdScard},
+	{Name: "sdiff", Group: "set", Since: "1.0.0", Arity: -2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r-1/1/0[RO,ACCESS]"),
+		Summary: "Returns the members of the first set that are in none of the others", Syntax: "key [key ...]",
+		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSdiff},
+	{Name: "sdiffstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
+		Summary: "Stores the members of the first set that are in none of the others", Syntax: "destination key [key ...]",
+		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSdiffstore},
+	{Name: "sinter", Group: "set", Since: "1.0.0", Arity: -2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r-1/1/0[RO,ACCESS]"),
+		Summary: "Returns the members that all sets have in common", Syntax: "key [key ...]",
+		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSinter},
+	{Name: "sintercard", Group: "set", Since: "7.0.0", Arity: -3, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+		Summary: "Counts the members that all sets have in common", Syntax: "numkeys key [key ...] [LIMIT limit]",
+		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSintercard},
+	{Name: "sinterstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
+		Summary: "Stores the members that all sets have in common", Syntax: "destination key [key ...]",
+		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSinterstore},
+	{Name: "sismember", Group: "set", Since: "1.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Tells whether a set has a member", Syntax: "key member", Complexity: "O(1)", Do: cmdSismember},
+	{Name: "smembers", Group: "set", Since: "1.0.0", Arity: 2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns all members", Syntax: "key", Complexity: "O(N), where N is the size of the set", Do: cmdSmembers},
+	{Name: "smismember", Group: "set", Since: "6.2.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Tells of several members whether a set has them", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members asked for", Do: cmdSmismember},
+	{Name: "smove", Group: "set", Since: "1.0.0", Arity: 4, Flags: Write | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+		Summary: "Moves a member from one set to another", Syntax: "source destination member", Complexity: "O(1)", Do: cmdSmove},
+	{Name: "spop", Group: "set", Since: "1.0.0", Arity: -2, Flags: Write | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Removes random members and returns them", Syntax: "key [count]", Complexity: "O(N), where N is the number of members removed", Do: cmdSpop},
+	{Name: "srandmember", Group: "set", Since: "1.0.0", Arity: -2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns random members", Syntax: "key [count]", Complexity: "O(N), where N is the number of members returned", Do: cmdSrandmember},
+	{Name: "srem", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes members", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members to remove", Do: cmdSrem},
+	{Name: "sscan", Group: "set", Since: "2.8.0", Arity: -3, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Walks the members a few at a time", Syntax: "key cursor [MATCH pattern] [COUNT count]",
+		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the set", Do: cmdSscan},
+	{Name: "sunion", Group: "set", Since: "1.0.0", Arity: -2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r-1/1/0[RO,ACCESS]"),
+		Summary: "Returns the members of any of the sets", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of members in all sets", Do: cmdSunion},
+	{Name: "sunionstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
+		Summary: "Stores the members of any of the sets", Syntax: "destination key [key ...]", Complexity: "O(N), where N is the number of members in all sets", Do: cmdSunionstore},
+}
+
+// readSet returns the set under a key, or nil, which reads as an empty set, if there is none. If the key is of another
+// type an error is written and ok is false.
+func (c *Ctx) readSet(key []byte) (s *sets.Set, ok bool) {
+	e, ok := c.ReadAs(key, engine.Set)
+	if e == nil {
+		return nil, ok
+	}
+	return e.Set(), true
+}
+
+// readSets is readSet for several keys.
+func (c *Ctx) readSets(keys [][]byte) (operands []*sets.Set, ok bool) {
+	operands = make([]*sets.Set, len(keys))
+	for i, key := range keys {
+		if operands[i], ok = c.readSet(key); !ok {
+			return nil, false
+		}
+	}
+	return operands, true
+}
+
+func cmdSadd(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Set)
+	if !ok {
+		return
+	}
+	if e == nil {
+		e = c.G.Create(c.DB, c.Args[1], new(sets.Set))
+	}
+	added, lim := 0, c.Server.SetLimits()
+	for _, member := range c.Args[2:] {
+		if e.Set().Add(member, lim) {
+			added++
+		}
+	}
+	if added > 0 {
+		c.G.Changed(e, engine.EventSet, "sadd")
+	}
+	c.W.Int(int64(added))
+}
+
+func cmdScard(c *Ctx) {
+	if s, ok := c.readSet(c.Args[1]); ok {
+		c.W.Int(int64(s.Len()))
+	}
+}
+
+// setOperation calls add with the members that the combination of some sets has, once each.
+type setOperation func(operands []*sets.Set, lim sets.Limits, add func(member []byte))
+
+func setDifference(operands []*sets.Set, _ sets.Limits, add func(member []byte)) {
+	sets.Difference(operands, add)
+}
+
+func setIntersection(operands []*sets.Set, _ sets.Limits, add func(member []byte)) {
+	sets.Intersect(operands, 0, add)
+}
+
+func setUnion(operands []*sets.Set, lim sets.Limits, add func(member []byte)) {
+	for member := range sets.Union(operands, lim).All() {
+		add(member)
+	}
+}
+
+func cmdSdiff(c *Ctx)       { c.combine(setDifference) }
+func cmdSdiffstore(c *Ctx)  { c.combineStore(setDifference, "sdiffstore") }
+func cmdSinter(c *Ctx)      { c.combine(setIntersection) }
+func cmdSinterstore(c *Ctx) { c.combineStore(setIntersection, "sinterstore") }
+func cmdSunion(c *Ctx)      { c.combine(setUnion) }
+func cmdSunionstore(c *Ctx) { c.combineStore(setUnion, "sunionstore") }
+
+// combine replies with the result of an operation.
+func (c *Ctx) combine(op setOperation) {
+	operands, ok := c.readSets(c.Args[1:])
+	if !ok {
+		return
+	}
+	mark, n := c.W.Defer(), 0
+	op(operands, c.Server.SetLimits(), func(member []byte) {
+		c.W.Bulk(member)
+		n++
+	})
+	c.W.EndSet(mark, n)
+}
+
+// combineStore puts the result of an operation in the place of what is under key argument 1, and replies with its size. An
+// empty result removes the key.
+func (c *Ctx) combineStore(op setOperation, event string) {
+	operands, ok := c.readSets(c.Args[2:])
+	if !ok {
+		return
+	}
+	result, lim := new(sets.Set), c.Server.SetLimits()
+	op(operands, lim, func(member []byte) { result.Add(member, lim) })
+	n := result.Len()
+	e := c.G.Write(c.DB, c.Args[1])
+	switch {
+	case n == 0 && e != nil:
+		c.G.Remove(e, engine.EventGeneric, "del")
+	case n == 0:
+	case e != nil:
+		c.G.OverwriteCollection(e, result)
+		c.G.Changed(e, engine.EventSet, event)
+	default:
+		c.G.Changed(c.G.Create(c.DB, c.Args[1], result), engine.EventSet, event)
+	}
+	c.W.Int(int64(n))
+}
+
+func cmdSintercard(c *Ctx) {
+	numKeys, ok := c.IntIn(c.Args[1], 1, math.MaxInt64, ErrNumKeys)
+	if !ok {
+		return
+	}
+	if numKeys > int64(len(c.Args)-2) {
+		c.Err(ErrNumKeysRange)
+		return
+	}
+	options := 2 + int(numKeys)
+	limit := int64(0)
+	for o := c.Options(options); o.Next(); {
+		if !o.Is("limit") || !o.More() {
+			c.Err(ErrSyntax)
+			return
+		}
+		if limit, ok = c.IntIn(o.Arg(), 0, math.MaxInt64, errNegativeLimit); !ok {
+			return
+		}
+	}
+	operands, ok := c.readSets(c.Args[2:options])
+	if !ok {
+		return
+	}
+	n := 0
+	sets.Intersect(operands, int(min(limit, math.MaxInt)), func([]byte) { n++ })
+	c.W.Int(int64(n))
+}
+
+func cmdSismember(c *Ctx) {
+	if s, ok := c.readSet(c.Args[1]); ok {
+		c.isMember(s, c.Args[2])
+	}
+}
+
+// isMember replies with 1 if the set has the member, else with 0.
+func (c *Ctx) isMember(s *sets.Set, member []byte) {
+	if s.Contains(member) {
+		c.W.Int(1)
+	} else {
+		c.W.Int(0)
+	}
+}
+
+func cmdSmembers(c *Ctx) {
+	s, ok := c.readSet(c.Args[1])
+	if !ok {
+		return
+	}
+	c.W.Set(s.Len())
+	for member := range s.All() {
+		c.W.Bulk(member)
+	}
+}
+
+func cmdSmismember(c *Ctx) {
+	s, ok := c.readSet(c.Args[1])
+	if !ok {
+		return
+	}
+	c.W.Array(len(c.Args) - 2)
+	for _, member := range c.Args[2:] {
+		c.isMember(s, member)
+	}
+}
+
+func cmdSmove(c *Ctx) {
+	member := c.Args[3]
+	src := c.G.Write(c.DB, c.Args[1])
+	if src == nil { // then the destination may be of any type
+		c.W.Int(0)
+		return
+	}
+	dst := c.G.Write(c.DB, c.Args[2])
+	if src.Type() != engine.Set || dst != nil && dst.Type() != engine.Set {
+		c.Err(ErrWrongType)
+		return
+	}
+	if src == dst {
+		c.isMember(src.Set(), member)
+		return
+	}
+	if !src.Set().Remove(member) {
+		c.W.Int(0)
+		return
+	}
+	c.setShrunk(src, "srem")
+	if dst == nil {
+		dst = c.G.Create(c.DB, c.Args[2], new(sets.Set))
+	}
+	if dst.Set().Add(member, c.Server.SetLimits()) {
+		c.G.Changed(dst, engine.EventSet, "sadd")
+	}
+	c.W.Int(1)
+}
+
+// setShrunk reports that members were removed from a set, and removes the key if none is left.
+func (c *Ctx) setShrunk(e *engine.Entry, event string) {
+	c.G.Changed(e, engine.EventSet, event)
+	if e.Set().Len() == 0 {
+		c.G.Remove(e, engine.EventGeneric, "del")
+	}
+}
+
+func cmdSpop(c *Ctx) {
+	if len(c.Args) > 3 {
+		c.Err(ErrSyntax)
+		return
+	}
+	count, counted := int64(1), len(c.Args) == 3
+	if counted {
+		var ok bool
+		if count, ok = c.IntIn(c.Args[2], 0, math.MaxInt64, ErrNotPositive); !ok {
+			return
+		}
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Set)
+	switch {
+	case !ok:
+		return
+	case e == nil && !counted:
+		c.W.Null()
+		return
+	case e == nil || count == 0:
+		c.W.Set(0)
+		return
+	}
+	n := int(min(count, int64(e.Set().Len())))
+	if counted {
+		c.W.Set(n)
+	}
+	if n == e.Set().Len() { // to take them out one by one would cost more
+		for member := range e.Set().All() {
+			c.W.Bulk(member)
+		}
+		c.G.Changed(e, engine.EventSet, "spop")
+		c.G.Remove(e, engine.EventGeneric, "del")
+		return
+	}
+	var scratch [64]byte
+	for range n {
+		member, _ := e.Set().Pop(scratch[:0])
+		c.W.Bulk(member)
+	}
+	c.G.Changed(e, engine.EventSet, "spop")
+}
+
+func cmdSrandmember(c *Ctx) {
+	switch len(c.Args) {
+	case 2:
+		s, ok := c.readSet(c.Args[1])
+		switch {
+		case !ok:
+		case s.Len() == 0:
+			c.W.Null()
+		default:
+			s.Random(1, c.W.Bulk)
+		}
+		return
+	case 3:
+	default:
+		c.Err(ErrSyntax)
+		return
+	}
+	count, ok := c.randomCount(c.Args[2])
+	if !ok {
+		return
+	}
+	s, ok := c.readSet(c.Args[1])
+	switch {
+	case !ok:
+	case s.Len() == 0 || count == 0:
+		c.W.Array(0)
+	case count < 0:
+		c.repeat(count, c.W.Array, func(n int, room func() bool) {
+			s.Random(n, func(member []byte) {
+				if room() {
+					c.W.Bulk(member)
+				}
+			})
+		})
+	default:
+		n := int(min(count, int64(s.Len())))
+		c.W.Array(n)
+		s.Sample(n, c.W.Bulk)
+	}
+}
+
+func cmdSrem(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Set)
+	if !ok {
+		return
+	}
+	removed := 0
+	if e != nil {
+		for _, member := range c.Args[2:] {
+			if e.Set().Remove(member) {
+				removed++
+			}
+		}
+	}
+	if removed > 0 {
+		c.setShrunk(e, "srem")
+	}
+	c.W.Int(int64(removed))
+}
+
+func cmdSscan(c *Ctx) {
+	e, o, ok := c.scanCollection(engine.Set, 0)
+	if !ok {
+		return
+	}
+	var found resp.Writer
+	n := 0
+	next := e.Set().Scan(o.cursor, o.count, func(member []byte) {
+		if o.match(member) {
+			found.Bulk(member)
+			n++
+		}
+	})
+	c.scanReply(next, n, &found)
+}

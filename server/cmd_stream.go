@@ -1,0 +1,503 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has the table of the commands on streams, and those that add, list, remove and trim entries. Reading what is
+// new, consumer groups and XINFO are in the other cmd_stream files.
+
+var streamCommands = []*Command{
+	{Name: "xack", Group: "stream", Since: "5.0.0", Arity: -4, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Ends that entries are pending in a consumer group, and returns how many were", Syntax: "key group id [id ...]",
+		Complexity: "O(1) for each entry", Do: cmdXack},
+	{Name: "xadd", Group: "stream", Since: "5.0.0", Arity: -5, Flags: Write | DenyOOM | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Adds an entry to a stream, which is created if there is none", Syntax: "key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
+		Complexity: "O(1) to add, O(N) to trim, where N is the number of entries removed", Do: cmdXadd},
+	{Name: "xautoclaim", Group: "stream", Since: "6.2.0", Arity: -6, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Finds entries that have been pending for long and gives them to another consumer", Syntax: "key group consumer min-idle-time start [COUNT count] [JUSTID]",
+		Complexity: "O(1) if COUNT is small", Do: cmdXautoclaim},
+	{Name: "xclaim", Group: "stream", Since: "5.0.0", Arity: -6, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Gives pending entries to another consumer", Syntax: "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
+		Complexity: "O(log N), where N is the number of entries pending in the group", Do: cmdXclaim},
+	{Name: "xdel", Group: "stream", Since: "5.0.0", Arity: -3, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes entries and returns how many there were", Syntax: "key id [id ...]", Complexity: "O(1) for each entry", Do: cmdXdel},
+	{Name: "xgroup", Group: "stream", Since: "5.0.0", Arity: -2,
+		Summary: "Manages consumer groups", Complexity: "Depends on the subcommand", Subs: xgroupCommands},
+	{Name: "xinfo", Group: "stream", Since: "5.0.0", Arity: -2,
+		Summary: "Describes streams and consumer groups", Complexity: "Depends on the subcommand", Subs: xinfoCommands},
+	{Name: "xlen", Group: "stream", Since: "5.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Counts the entries of a stream", Syntax: "key", Complexity: "O(1)", Do: cmdXlen},
+	{Name: "xpending", Group: "stream", Since: "5.0.0", Arity: -3, Flags: ReadOnly, ACL: CatStream, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Counts or lists the pending entries of a consumer group", Syntax: "key group [[IDLE min-idle-time] start end count [consumer]]",
+		Complexity: "O(N+M), where N is the number of entries looked at and M the number of consumers in the summary", Do: cmdXpending},
+	{Name: "xrange", Group: "stream", Since: "5.0.0", Arity: -4, Flags: ReadOnly, ACL: CatStream, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the entries in a range of IDs", Syntax: "key start end [COUNT count]",
+		Complexity: "O(N), where N is the number of entries returned", Do: cmdXrange},
+	{Name: "xread", Group: "stream", Since: "5.0.0", Arity: -4, Flags: Blocking | ReadOnly, ACL: CatStream, Keys: keys("kw:STREAMS@1+r-1/1/2[RO,ACCESS]"),
+		Summary: "Returns the entries after given IDs of one or more streams, and can wait for some", Syntax: "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+		Complexity: "O(N) for each stream, where N is the number of entries returned", Do: cmdXread},
+	{Name: "xreadgroup", Group: "stream", Since: "5.0.0", Arity: -7, Flags: Blocking | Write, ACL: CatStream, Keys: keys("kw:STREAMS@4+r-1/1/2[RO,ACCESS]"),
+		Summary: "Delivers new entries of one or more streams to a consumer of a group, and can wait for some, or returns its pending ones", Syntax: "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
+		Complexity: "O(M) for each stream, where M is the number of entries returned", Do: cmdXreadgroup},
+	{Name: "xrevrange", Group: "stream", Since: "5.0.0", Arity: -4, Flags: ReadOnly, ACL: CatStream, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the entries in a range of IDs, the last one first", Syntax: "key end start [COUNT count]",
+		Complexity: "O(N), where N is the number of entries returned", Do: cmdXrevrange},
+	{Name: "xsetid", Group: "stream", Since: "5.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Sets the last ID of a stream, for internal use", Syntax: "key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]", Complexity: "O(1)", Do: cmdXsetid},
+	{Name: "xtrim", Group: "stream", Since: "5.0.0", Arity: -4, Flags: Write, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes the oldest entries and returns how many", Syntax: "key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]",
+		Complexity: "O(N), where N is the number of entries removed", Do: cmdXtrim},
+}
+
+// Errors of commands on streams.
+const (
+	errStreamID        Error = "ERR Invalid stream ID specified as stream command argument"
+	errZeroID          Error = "ERR The ID specified in XADD must be greater than 0-0"
+	errNoIDsLeft       Error = "ERR The stream has exhausted the last possible ID, unable to add more items"
+	errStartOfInterval Error = "ERR invalid start ID for the interval"
+	errEndOfInterval   Error = "ERR invalid end ID for the interval"
+	errTwoTrims        Error = "ERR syntax error, MAXLEN and MINID options at the same time are not compatible"
+	errMaxLen          Error = "ERR The MAXLEN argument must be >= 0."
+	errTrimLimit       Error = "ERR The LIMIT argument must be >= 0."
+	errLimitAlone      Error = "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
+	errLimitExact      Error = "ERR syntax error, LIMIT cannot be used without the special ~ option"
+	errNoTrim          Error = "ERR syntax error, XTRIM must be called with a trimming strategy"
+	errEntriesAdded    Error = "ERR entries_added must be positive"
+)
+
+// streamID reads an ID that has to be complete but for its second part, which is 0 by default; if it is none an error
+// is written and ok is false.
+func (c *Ctx) streamID(arg []byte) (id streams.ID, ok bool) {
+	if id, ok = streams.ParseID(arg, 0); !ok {
+		c.Err(errStreamID)
+	}
+	return id, ok
+}
+
+// streamIDs is streamID for several, which it appends to dst.
+func (c *Ctx) streamIDs(dst []streams.ID, args [][]byte) (ids []streams.ID, ok bool) {
+	for _, arg := range args {
+		id, ok := c.streamID(arg)
+		if !ok {
+			return nil, false
+		}
+		dst = append(dst, id)
+	}
+	return dst, true
+}
+
+// interval reads the two ends of a range of IDs; '(' excludes the end. If one is wrong an error is written and ok is
+// false.
+func (c *Ctx) interval(first, last []byte) (start, end streams.ID, ok bool) {
+	if start, ok = c.intervalStart(first); !ok {
+		return start, end, false
+	}
+	end, exclusive, ok := c.intervalEnd(last, math.MaxUint64)
+	if ok && exclusive {
+		if end, ok = end.Prev(); !ok {
+			c.Err(errEndOfInterval)
+		}
+	}
+	return start, end, ok
+}
+
+// intervalStart reads the lower end of a range of IDs.
+func (c *Ctx) intervalStart(arg []byte) (start streams.ID, ok bool) {
+	start, exclusive, ok := c.intervalEnd(arg, 0)
+	if ok && exclusive {
+		if start, ok = start.Next(); !ok {
+			c.Err(errStartOfInterval)
+		}
+	}
+	return start, ok
+}
+
+// intervalEnd reads an end of a range of IDs. - and + can not be excluded.
+func (c *Ctx) intervalEnd(arg []byte, defaultSeq uint64) (id streams.ID, exclusive, ok bool) {
+	if exclusive = len(arg) > 1 && arg[0] == '('; exclusive {
+		id, ok = streams.ParseID(arg[1:], defaultSeq)
+	} else {
+		id, ok = streams.ParseRangeID(arg, defaultSeq)
+	}
+	if !ok {
+		c.Err(errStreamID)
+	}
+	return id, exclusive, ok
+}
+
+// writeStreamID writes an ID.
+func writeStreamID(w *resp.Writer, id streams.ID) {
+	var scratch [41]byte
+	w.Bulk(id.Append(scratch[:0]))
+}
+
+// writeStreamEntry writes an entry: its ID, and its fields and values in one array.
+func writeStreamEntry(w *resp.Writer, e streams.Entry) {
+	w.Array(2)
+	writeStreamID(w, e.ID)
+	w.Array(2 * e.Len())
+	for field, value := range e.Fields() {
+		w.Bulk(field)
+		w.Bulk(value)
+	}
+}
+
+// writeStreamRange writes an array of the entries from start to end, at most count of them if count is positive.
+func writeStreamRange(w *resp.Writer, s *streams.Stream, start, end streams.ID, reverse bool, count int) {
+	mark, n := w.Defer(), 0
+	s.Range(start, end, reverse, func(e streams.Entry) bool {
+		writeStreamEntry(w, e)
+		n++
+		return n != count
+	})
+	w.EndArray(mark, n)
+}
+
+// trimming says what XADD and XTRIM remove.
+type trimming struct {
+	by      trimStrategy
+	maxLen  int64
+	minID   streams.ID
+	approx  bool
+	limited bool // LIMIT was given
+	limit   int64
+}
+
+type trimStrategy uint8
+
+const (
+	trimNothing trimStrategy = iota
+	trimByLength
+	trimByMinID
+)
+
+// option takes one of the options for trimming, if o is at one. If its argument is wrong an error is written and ok is
+// false.
+func (t *trimming) option(c *Ctx, o *OptionArgs) (taken, ok bool) {
+	if !o.More() {
+		return false, true
+	}
+	switch {
+	case o.Is("maxlen"):
+		arg, ok := t.threshold(c, o, trimByLength)
+		if !ok {
+			return true, false
+		}
+		if t.maxLen, ok = c.Int(arg); ok && t.maxLen < 0 {
+			c.Err(errMaxLen)
+			ok = false
+		}
+		return true, ok
+	case o.Is("minid"):
+		arg, ok := t.threshold(c, o, trimByMinID)
+		if ok {
+			t.minID, ok = c.streamID(arg)
+		}
+		return true, ok
+	case o.Is("limit"):
+		t.limited = true
+		if t.limit, ok = c.Int(o.Arg()); ok && t.limit < 0 {
+			c.Err(errTrimLimit)
+			ok = false
+		}
+		return true, ok
+	}
+	return false, true
+}
+
+// threshold takes what stands between the strategy and its argument, and the argument.
+func (t *trimming) threshold(c *Ctx, o *OptionArgs, by trimStrategy) (arg []byte, ok bool) {
+	if t.by != trimNothing {
+		c.Err(errTwoTrims)
+		return nil, false
+	}
+	t.by = by
+	arg = o.Arg()
+	if o.More() && len(arg) == 1 && (arg[0] == '~' || arg[0] == '=') {
+		t.approx = arg[0] == '~'
+		arg = o.Arg()
+	}
+	return arg, true
+}
+
+// check reports whether the options fit together, and writes an error if they do not. XTRIM requires a strategy.
+func (t *trimming) check(c *Ctx, required bool) bool {
+	switch {
+	case t.limit > 0 && t.by == trimNothing:
+		c.Err(errLimitAlone)
+	case required && t.by == trimNothing:
+		c.Err(errNoTrim)
+	case t.limited && !t.approx:
+		c.Err(errLimitExact)
+	default:
+		return true
+	}
+	return false
+}
+
+// apply trims s and returns how many entries it removed.
+func (t *trimming) apply(s *streams.Stream, lim streams.Limits) int {
+	limit := 0
+	switch {
+	case t.limited:
+		limit = int(t.limit)
+	case t.approx:
+		limit = lim.DefaultTrimLimit()
+	}
+	switch t.by {
+	case trimByLength:
+		return s.TrimByLength(int(t.maxLen), t.approx, limit)
+	case trimByMinID:
+		return s.TrimByMinID(t.minID, t.approx, limit)
+	}
+	return 0
+}
+
+// newEntry is what XADD adds.
+type newEntry struct {
+	id      streams.ID
+	auto    bool // the server chooses the ID
+	autoSeq bool // the server chooses its second part
+	fields  [][]byte
+	trim    trimming
+	noMake  bool // only to a stream that exists
+}
+
+// parse reads the arguments of XADD; if they are wrong an error is written and ok is false.
+func (n *newEntry) parse(c *Ctx) (ok bool) {
+	o := c.Options(2)
+	for o.Next() {
+		if n.auto = len(o.Word()) == 1 && o.Word()[0] == '*'; n.auto {
+			break
+		}
+		if taken, ok := n.trim.option(c, &o); !ok {
+			return false
+		} else if taken {
+			continue
+		}
+		if o.Is("nomkstream") {
+			n.noMake = true
+			continue
+		}
+		if n.id, n.autoSeq, ok = streams.ParseNewID(o.Word()); !ok {
+			c.Err(errStreamID)
+			return false
+		}
+		break
+	}
+	n.fields = o.Rest()
+	switch {
+	case !n.trim.check(c, false):
+	case len(n.fields) == 0 || len(n.fields)%2 != 0:
+		c.Err(wrongArity(c.Cmd))
+	case !n.auto && !n.autoSeq && n.id.IsZero():
+		c.Err(errZeroID)
+	default:
+		return true
+	}
+	return false
+}
+
+// resolve completes the ID; if none is left, or the given one is too small, an error is written and ok is false.
+func (n *newEntry) resolve(c *Ctx, s *streams.Stream) (id streams.ID, ok bool) {
+	switch {
+	case s.LastID() == streams.MaxID:
+		c.Err(errNoIDsLeft)
+		return id, false
+	case n.auto:
+		return s.NextID(uint64(c.Now()))
+	case !n.autoSeq:
+		return n.id, true
+	}
+	if id, ok = s.NextSeq(n.id.Ms); !ok {
+		c.Err(Error(streams.ErrIDTooSmall.Error()))
+	}
+	return id, ok
+}
+
+func cmdXadd(c *Ctx) {
+	var n newEntry
+	if !n.parse(c) {
+		return
+	}
+	key := c.Args[1]
+	e, ok := c.WriteAs(key, engine.Stream)
+	if !ok {
+		return
+	}
+	if e == nil && n.noMake {
+		c.W.Null()
+		return
+	}
+	var s *streams.Stream
+	if e != nil {
+		s = e.Stream()
+	} else {
+		s = streams.New()
+	}
+	id, ok := n.resolve(c, s)
+	if !ok {
+		return
+	}
+	lim := c.Server.StreamLimits()
+	if err := s.Append(id, n.fields, lim); err != nil {
+		c.Err(Error(err.Error()))
+		return
+	}
+	if e == nil {
+		e = c.G.Create(c.DB, key, s)
+	}
+	trimmed := n.trim.apply(s, lim)
+	c.G.Changed(e, engine.EventStream, "xadd")
+	c.G.Wake(e)
+	if trimmed > 0 {
+		c.G.Notify(engine.EventStream, "xtrim", c.DB, e.Key())
+	}
+	writeStreamID(c.W, id)
+}
+
+func cmdXdel(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.W.Int(0)
+		return
+	}
+	var scratch [8]streams.ID
+	ids, ok := c.streamIDs(scratch[:0], c.Args[2:])
+	if !ok {
+		return
+	}
+	removed := int64(0)
+	for _, id := range ids {
+		if e.Stream().Delete(id) {
+			removed++
+		}
+	}
+	if removed > 0 {
+		c.G.Changed(e, engine.EventStream, "xdel")
+	}
+	c.W.Int(removed)
+}
+
+func cmdXlen(c *Ctx) {
+	e, ok := c.ReadAs(c.Args[1], engine.Stream)
+	switch {
+	case !ok:
+	case e == nil:
+		c.W.Int(0)
+	default:
+		c.W.Int(int64(e.Stream().Len()))
+	}
+}
+
+func cmdXrange(c *Ctx)    { c.xrange(c.Args[2], c.Args[3], false) }
+func cmdXrevrange(c *Ctx) { c.xrange(c.Args[3], c.Args[2], true) }
+
+// xrange is XRANGE and XREVRANGE.
+func (c *Ctx) xrange(first, last []byte, reverse bool) {
+	start, end, ok := c.interval(first, last)
+	if !ok {
+		return
+	}
+	count := int64(-1)
+	for o := c.Options(4); o.Next(); {
+		if !o.Is("count") || !o.More() {
+			c.Err(ErrSyntax)
+			return
+		}
+		if count, ok = c.Int(o.Arg()); !ok {
+			return
+		}
+		count = max(count, 0)
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.Stream)
+	switch {
+	case !ok:
+	case e == nil:
+		c.W.Array(0)
+	case count == 0:
+		c.W.NullArray()
+	default:
+		writeStreamRange(c.W, e.Stream(), start, end, reverse, int(count))
+	}
+}
+
+func cmdXsetid(c *Ctx) {
+	id, ok := c.streamID(c.Args[2])
+	if !ok {
+		return
+	}
+	added, maxDeleted := int64(-1), streams.ID{}
+	for o := c.Options(3); o.Next(); {
+		switch {
+		case o.Is("entriesadded") && o.More():
+			if added, ok = c.Int(o.Arg()); ok && added < 0 {
+				c.Err(errEntriesAdded)
+				ok = false
+			}
+		case o.Is("maxdeletedid") && o.More():
+			if maxDeleted, ok = c.streamID(o.Arg()); ok && id.Less(maxDeleted) {
+				c.Err(Error(streams.ErrSetIDBelowDeleted.Error()))
+				ok = false
+			}
+		default:
+			c.Err(ErrSyntax)
+			return
+		}
+		if !ok {
+			return
+		}
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.Err(ErrNoKey)
+		return
+	}
+	if err := e.Stream().SetID(id, added, maxDeleted); err != nil {
+		c.Err(Error(err.Error()))
+		return
+	}
+	c.G.ChangedBookkeeping(e, engine.EventStream, "xsetid")
+	c.W.OK()
+}
+
+func cmdXtrim(c *Ctx) {
+	var t trimming
+	for o := c.Options(2); o.Next(); {
+		taken, ok := t.option(c, &o)
+		if !ok {
+			return
+		}
+		if !taken {
+			c.Err(ErrSyntax)
+			return
+		}
+	}
+	if !t.check(c, true) {
+		return
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.W.Int(0)
+		return
+	}
+	removed := t.apply(e.Stream(), c.Server.StreamLimits())
+	if removed > 0 {
+		c.G.Changed(e, engine.EventStream, "xtrim")
+	}
+	c.W.Int(int64(removed))
+}

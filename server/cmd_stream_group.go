@@ -1,0 +1,549 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/streams"
+)
+
+// This file has the commands on consumer groups but for XREADGROUP: XGROUP, XACK, XPENDING, XCLAIM and XAUTOCLAIM.
+
+var xgroupCommands = []*Command{
+	{Name: "xgroup|create", Group: "stream", Since: "5.0.0", Arity: -5, Flags: Write | DenyOOM, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,INSERT]"),
+		Summary: "Creates a consumer group", Syntax: "key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]", Complexity: "O(1)", Do: cmdXgroupCreate},
+	{Name: "xgroup|createconsumer", Group: "stream", Since: "6.2.0", Arity: 5, Flags: Write | DenyOOM, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,INSERT]"),
+		Summary: "Creates a consumer in a group", Syntax: "key group consumer", Complexity: "O(1)", Do: cmdXgroupCreateconsumer},
+	{Name: "xgroup|delconsumer", Group: "stream", Since: "5.0.0", Arity: 5, Flags: Write, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,DELETE]"),
+		Summary: "Removes a consumer from its group and returns how many entries were pending for it", Syntax: "key group consumer", Complexity: "O(1)", Do: cmdXgroupDelconsumer},
+	{Name: "xgroup|destroy", Group: "stream", Since: "5.0.0", Arity: 4, Flags: Write, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,DELETE]"),
+		Summary: "Removes a consumer group", Syntax: "key group", Complexity: "O(N), where N is the number of entries pending in the group", Do: cmdXgroupDestroy},
+	{Name: "xgroup|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatStream,
+		Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdXgroupHelp},
+	{Name: "xgroup|setid", Group: "stream", Since: "5.0.0", Arity: -5, Flags: Write, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,UPDATE]"),
+		Summary: "Sets the ID that a group was given last", Syntax: "key group <id | $> [ENTRIESREAD entries-read]", Complexity: "O(1)", Do: cmdXgroupSetid},
+}
+
+// Errors of the commands on consumer groups.
+const (
+	errGroupNeedsKey  Error = "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically."
+	errGroupExists    Error = "BUSYGROUP Consumer Group name already exists"
+	errEntriesRead    Error = "ERR value for ENTRIESREAD must be positive or -1"
+	errClaimIdle      Error = "ERR Invalid min-idle-time argument for XCLAIM"
+	errAutoClaimIdle  Error = "ERR Invalid min-idle-time argument for XAUTOCLAIM"
+	errAutoClaimCount Error = "ERR COUNT must be > 0"
+)
+
+// maxAutoClaimCount is the largest COUNT of XAUTOCLAIM.
+const maxAutoClaimCount = math.MaxInt64 / 16
+
+// cString returns what error texts show of a name: they end at a zero byte, as in Redis.
+func cString(name []byte) []byte {
+	name, _, _ = bytes.Cut(name, []byte{0})
+	return name
+}
+
+// errUnknownForm is the error for a subcommand with arguments that it does not have.
+func (c *Ctx) errUnknownForm(container string) {
+	c.Err(Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.", c.Args[1], container)))
+}
+
+// groupChanged reports a change in a group that may have created a consumer and that Redis has no other event for.
+func (c *Ctx) groupChanged(e *engine.Entry, created bool) {
+	if created {
+		c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-createconsumer")
+		return
+	}
+	c.G.ChangedBookkeeping(e, 0, "")
+}
+
+// groupOf returns the stream and the group that arguments 1 and 2 name. If there is none an error is written and ok is
+// false.
+func (c *Ctx) groupOf(e *engine.Entry) (s *streams.Stream, g *streams.Group, ok bool) {
+	if e != nil {
+		s = e.Stream()
+		g = s.Group(c.Args[2])
+	}
+	if g == nil {
+		c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", cString(c.Args[1]), cString(c.Args[2]))))
+		return nil, nil, false
+	}
+	return s, g, true
+}
+
+// xgroupEntry returns the stream that XGROUP changes; if there is none an error is written and ok is false.
+func (c *Ctx) xgroupEntry() (e *engine.Entry, ok bool) {
+	if e, ok = c.WriteAs(c.Args[2], engine.Stream); ok && e == nil {
+		c.Err(errGroupNeedsKey)
+		ok = false
+	}
+	return e, ok
+}
+
+// xgroupGroup returns the group that XGROUP changes and its stream; if there is none an error is written and ok is
+// false.
+func (c *Ctx) xgroupGroup() (e *engine.Entry, g *streams.Group, ok bool) {
+	if e, ok = c.xgroupEntry(); !ok {
+		return nil, nil, false
+	}
+	if g = e.Stream().Group(c.Args[3]); g == nil {
+		c.errNoGroup()
+		return nil, nil, false
+	}
+	return e, g, true
+}
+
+// errNoGroup says that the group that arguments 2 and 3 name is not there.
+func (c *Ctx) errNoGroup() {
+	c.Err(Error(fmt.Sprintf("NOGROUP No such consumer group '%s' for key name '%s'", cString(c.Args[3]), cString(c.Args[2]))))
+}
+
+// isDollar reports whether an argument stands for the end of the stream.
+func isDollar(arg []byte) bool { return len(arg) == 1 && arg[0] == '$' }
+
+// entriesRead reads the argument of ENTRIESREAD; if it is wrong an error is written and ok is false.
+func (c *Ctx) entriesRead(arg []byte) (n int64, ok bool) {
+	if n, ok = c.Int(arg); ok && n < 0 && n != streams.UnknownEntriesRead {
+		c.Err(errEntriesRead)
+		ok = false
+	}
+	return n, ok
+}
+
+func cmdXgroupCreate(c *Ctx) {
+	read, makeStream := int64(streams.UnknownEntriesRead), false
+	for o := c.Options(5); o.Next(); {
+		switch {
+		case o.Is("mkstream"):
+			makeStream = true
+		case o.Is("entriesread") && o.More():
+			var ok bool
+			if read, ok = c.entriesRead(o.Arg()); !ok {
+				return
+			}
+		default:
+			c.errUnknownForm("XGROUP")
+			return
+		}
+	}
+	e, ok := c.WriteAs(c.Args[2], engine.Stream)
+	if !ok {
+		return
+	}
+	if e == nil && !makeStream {
+		c.Err(errGroupNeedsKey)
+		return
+	}
+	var start streams.ID
+	if !isDollar(c.Args[4]) {
+		if start, ok = c.streamID(c.Args[4]); !ok {
+			return
+		}
+	} else if e != nil {
+		start = e.Stream().LastID()
+	}
+	changed := c.G.ChangedBookkeeping
+	if e == nil {
+		e = c.G.Create(c.DB, c.Args[2], streams.New())
+		changed = c.G.Changed
+	}
+	if _, created := e.Stream().CreateGroup(c.Args[3], start, read); !created {
+		c.Err(errGroupExists)
+		return
+	}
+	changed(e, engine.EventStream, "xgroup-create")
+	c.W.OK()
+}
+
+func cmdXgroupCreateconsumer(c *Ctx) {
+	e, g, ok := c.xgroupGroup()
+	if !ok {
+		return
+	}
+	if _, created := g.CreateConsumer(c.Args[4], c.Now()); !created {
+		c.W.Int(0)
+		return
+	}
+	c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-createconsumer")
+	c.W.Int(1)
+}
+
+func cmdXgroupDelconsumer(c *Ctx) {
+	e, g, ok := c.xgroupGroup()
+	if !ok {
+		return
+	}
+	pending, ok := g.DeleteConsumer(c.Args[4])
+	if ok {
+		c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-delconsumer")
+	}
+	c.W.Int(int64(pending))
+}
+
+func cmdXgroupDestroy(c *Ctx) {
+	e, ok := c.xgroupEntry()
+	if !ok {
+		return
+	}
+	if !e.Stream().DestroyGroup(c.Args[3]) {
+		c.W.Int(0)
+		return
+	}
+	c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-destroy")
+	c.G.Wake(e) // those who wait in the group must be told
+	c.W.Int(1)
+}
+
+func cmdXgroupHelp(c *Ctx) {
+	helpReply(c,
+		"XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"CREATE <key> <groupname> <id|$> [MKSTREAM] [ENTRIESREAD <n>]",
+		"    Add a group that is to be given the entries after the ID, or only later ones ($).",
+		"    MKSTREAM makes the stream if need be; ENTRIESREAD tells how many entries",
+		"    were added up to the ID.",
+		"CREATECONSUMER <key> <groupname> <consumer>",
+		"    Add a consumer to the group.",
+		"DELCONSUMER <key> <groupname> <consumer>",
+		"    Drop a consumer, with whatever is pending for it.",
+		"DESTROY <key> <groupname>",
+		"    Drop the group, with its consumers.",
+		"SETID <key> <groupname> <id|$> [ENTRIESREAD <n>]",
+		"    Go on after another ID.",
+		"HELP",
+		"    Show this text.",
+	)
+}
+
+func cmdXgroupSetid(c *Ctx) {
+	read := int64(streams.UnknownEntriesRead)
+	for o := c.Options(5); o.Next(); {
+		if !o.Is("entriesread") || !o.More() {
+			c.errUnknownForm("XGROUP")
+			return
+		}
+		var ok bool
+		if read, ok = c.entriesRead(o.Arg()); !ok {
+			return
+		}
+	}
+	e, g, ok := c.xgroupGroup()
+	if !ok {
+		return
+	}
+	id := e.Stream().LastID()
+	if !isDollar(c.Args[4]) {
+		if id, ok = streams.ParseRangeID(c.Args[4], 0); !ok { // unlike CREATE it takes - and +
+			c.Err(errStreamID)
+			return
+		}
+	}
+	g.LastID, g.EntriesRead = id, read
+	c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-setid")
+	c.W.OK()
+}
+
+func cmdXack(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	var g *streams.Group
+	if e != nil {
+		g = e.Stream().Group(c.Args[2])
+	}
+	if g == nil {
+		c.W.Int(0)
+		return
+	}
+	var scratch [8]streams.ID
+	ids, ok := c.streamIDs(scratch[:0], c.Args[3:])
+	if !ok {
+		return
+	}
+	acked := int64(0)
+	for _, id := range ids {
+		if g.Ack(id) {
+			acked++
+		}
+	}
+	if acked > 0 {
+		c.G.ChangedBookkeeping(e, 0, "")
+	}
+	c.W.Int(acked)
+}
+
+func cmdXpending(c *Ctx) {
+	if len(c.Args) == 3 {
+		c.pendingSummary()
+	} else {
+		c.pendingList()
+	}
+}
+
+// pendingSummary is XPENDING without a range.
+func (c *Ctx) pendingSummary() {
+	e, ok := c.ReadAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	_, g, ok := c.groupOf(e)
+	if !ok {
+		return
+	}
+	w := c.W
+	w.Array(4)
+	w.Int(int64(g.PendingLen()))
+	first, last, ok := g.PendingBounds()
+	if !ok {
+		w.Null()
+		w.Null()
+		w.NullArray()
+		return
+	}
+	writeStreamID(w, first)
+	writeStreamID(w, last)
+	mark, n := w.Defer(), 0
+	for _, consumer := range g.Consumers() {
+		if consumer.PendingLen() > 0 {
+			w.Array(2)
+			w.BulkString(consumer.Name)
+			w.BulkInt(int64(consumer.PendingLen()))
+			n++
+		}
+	}
+	w.EndArray(mark, n)
+}
+
+// pendingList is XPENDING with a range.
+func (c *Ctx) pendingList() {
+	if len(c.Args) < 6 || len(c.Args) > 9 {
+		c.Err(ErrSyntax)
+		return
+	}
+	at, minIdle := 3, int64(0)
+	if equalFold(c.Args[3], "idle") {
+		var ok bool
+		if minIdle, ok = c.Int(c.Args[4]); !ok {
+			return
+		}
+		if len(c.Args) < 8 {
+			c.Err(ErrSyntax)
+			return
+		}
+		at = 5
+	}
+	count, ok := c.Int(c.Args[at+2])
+	if !ok {
+		return
+	}
+	start, end, ok := c.interval(c.Args[at], c.Args[at+1])
+	if !ok {
+		return
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	_, g, ok := c.groupOf(e)
+	if !ok {
+		return
+	}
+	var consumer *streams.Consumer
+	one := at+3 < len(c.Args)
+	if one {
+		consumer = g.Consumer(c.Args[at+3])
+	}
+	if count <= 0 || one && consumer == nil {
+		c.W.Array(0)
+		return
+	}
+	w, now := c.W, c.Now()
+	mark, n := w.Defer(), int64(0)
+	show := func(nack *streams.NACK) bool {
+		idle := now - nack.DeliveryTime
+		if minIdle != 0 && idle < minIdle {
+			return true
+		}
+		w.Array(4)
+		writeStreamID(w, nack.ID)
+		w.BulkString(nack.Consumer.Name)
+		w.Int(max(idle, 0))
+		w.Int(nack.DeliveryCount)
+		n++
+		return n < count
+	}
+	if one {
+		consumer.Pending(start, end, show)
+	} else {
+		g.Pending(start, end, show)
+	}
+	w.EndArray(mark, int(n))
+}
+
+// claimOptions are those of XCLAIM.
+type claimOptions struct {
+	streams.ClaimOptions
+	lastID streams.ID
+}
+
+// parse reads the options of XCLAIM that o holds; if they are wrong an error is written and ok is false.
+func (opt *claimOptions) parse(c *Ctx, o OptionArgs) (ok bool) {
+	delivered := int64(-1)
+	opt.DeliveryCount = -1
+	for o.Next() {
+		ok = true
+		switch {
+		case o.Is("force"):
+			opt.Force = true
+		case o.Is("justid"):
+			opt.JustID = true
+		case o.Is("idle") && o.More():
+			if delivered, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, "ERR Invalid IDLE option argument for XCLAIM"); ok {
+				delivered = opt.Now - delivered
+			}
+		case o.Is("time") && o.More():
+			delivered, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, "ERR Invalid TIME option argument for XCLAIM")
+		case o.Is("retrycount") && o.More():
+			opt.DeliveryCount, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, "ERR Invalid RETRYCOUNT option argument for XCLAIM")
+		case o.Is("lastid") && o.More():
+			opt.lastID, ok = c.streamID(o.Arg())
+		default:
+			c.Err(Error(fmt.Sprintf("ERR Unrecognized XCLAIM option '%s'", cString(o.Word()))))
+			return false
+		}
+		if !ok {
+			return false
+		}
+	}
+	opt.DeliveryTime = delivered
+	if delivered < 0 || delivered > opt.Now {
+		opt.DeliveryTime = opt.Now
+	}
+	return true
+}
+
+func cmdXclaim(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	s, g, ok := c.groupOf(e)
+	if !ok {
+		return
+	}
+	minIdle, ok := c.IntIn(c.Args[4], math.MinInt64, math.MaxInt64, errClaimIdle)
+	if !ok {
+		return
+	}
+	// The options begin where an argument is no ID.
+	var scratch [8]streams.ID
+	ids := scratch[:0]
+	for _, arg := range c.Args[5:] {
+		id, ok := streams.ParseID(arg, 0)
+		if !ok {
+			break
+		}
+		ids = append(ids, id)
+	}
+	opt := claimOptions{}
+	opt.Now, opt.MinIdle = c.Now(), max(minIdle, 0)
+	if !opt.parse(c, c.Options(5+len(ids))) {
+		return
+	}
+	changed := g.LastID.Less(opt.lastID)
+	if changed {
+		g.LastID = opt.lastID
+	}
+
+	consumer, created := g.CreateConsumer(c.Args[3], opt.Now)
+	mark, n := c.W.Defer(), 0
+	for _, id := range ids {
+		nack, dropped := g.Claim(s, id, consumer, opt.ClaimOptions)
+		changed = changed || nack != nil || dropped
+		if nack == nil {
+			continue
+		}
+		n++
+		if opt.JustID {
+			writeStreamID(c.W, id)
+		} else if entry, ok := s.Get(id); ok {
+			writeStreamEntry(c.W, entry)
+		}
+	}
+	c.W.EndArray(mark, n)
+	c.endClaim(e, g, consumer, created, n > 0, changed)
+}
+
+// endClaim reports what a command that claims entries has changed. A consumer that it created but that got nothing goes
+// again.
+func (c *Ctx) endClaim(e *engine.Entry, g *streams.Group, consumer *streams.Consumer, created, claimed, changed bool) {
+	switch {
+	case claimed:
+		consumer.SeenTime = c.Now()
+	case created:
+		g.DeleteConsumer(c.Args[3])
+	}
+	if claimed || changed {
+		c.groupChanged(e, created && claimed)
+	}
+}
+
+func cmdXautoclaim(c *Ctx) {
+	minIdle, ok := c.IntIn(c.Args[4], math.MinInt64, math.MaxInt64, errAutoClaimIdle)
+	if !ok {
+		return
+	}
+	start, ok := c.intervalStart(c.Args[5])
+	if !ok {
+		return
+	}
+	count, justID := int64(100), false
+	for o := c.Options(6); o.Next(); {
+		switch {
+		case o.Is("count") && o.More():
+			if count, ok = c.IntIn(o.Arg(), 1, maxAutoClaimCount, errAutoClaimCount); !ok {
+				return
+			}
+		case o.Is("justid"):
+			justID = true
+		default:
+			c.Err(ErrSyntax)
+			return
+		}
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	s, g, ok := c.groupOf(e)
+	if !ok {
+		return
+	}
+
+	w, now := c.W, c.Now()
+	consumer, created := g.CreateConsumer(c.Args[3], now)
+	begin, n := len(w.Buf), 0
+	next, dropped := g.AutoClaim(s, consumer, start, max(minIdle, 0), now, int(count), justID, func(nack *streams.NACK, e streams.Entry) {
+		n++
+		if justID {
+			writeStreamID(w, nack.ID)
+		} else {
+			writeStreamEntry(w, e)
+		}
+	})
+	// What the reply begins with is known only now.
+	end := len(w.Buf)
+	w.Array(3)
+	writeStreamID(w, next)
+	w.Array(n)
+	head := slices.Clone(w.Buf[end:])
+	w.Buf = slices.Insert(w.Buf[:end], begin, head...)
+	w.Array(len(dropped))
+	for _, id := range dropped {
+		writeStreamID(w, id)
+	}
+	c.endClaim(e, g, consumer, created, n > 0, len(dropped) > 0)
+}

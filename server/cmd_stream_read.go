@@ -1,0 +1,331 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has XREAD and XREADGROUP, which return what is new in streams, or wait for it.
+
+// Errors of XREAD and XREADGROUP.
+const (
+	errUnbalanced    Error = "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."
+	errGroupMissing  Error = "ERR Missing GROUP option for XREADGROUP"
+	errGroupOption   Error = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead."
+	errNoAckOption   Error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead."
+	errDollarInGroup Error = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
+	errNewNoGroup    Error = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+	errReadTimeout   Error = "ERR timeout is not an integer or out of range"
+	errStreamGone    Error = "UNBLOCKED the stream key no longer exists"
+	errGroupGone     Error = "NOGROUP the consumer group this client was blocked on no longer exists"
+)
+
+// streamRead is what a call of XREAD or XREADGROUP asks for. It holds no views: places of arguments are indexes.
+type streamRead struct {
+	group   int   // where the group's name is, and behind it the consumer's; 0 for XREAD
+	keys, n int   // where the keys are, and how many; the IDs follow
+	count   int   // of entries for each stream, if positive
+	wait    bool  // BLOCK was given
+	timeout int64 // in ms
+	noAck   bool
+}
+
+// streamPosition is where to read in one stream.
+type streamPosition struct {
+	e     *engine.Entry // nil if there is no stream
+	group *streams.Group
+	after streams.ID // MaxID in a group: what the group was not given yet
+}
+
+func cmdXread(c *Ctx)      { c.xread(false) }
+func cmdXreadgroup(c *Ctx) { c.xread(true) }
+
+// xread is XREAD and XREADGROUP.
+func (c *Ctx) xread(grouped bool) {
+	r, ok := parseStreamRead(c, grouped)
+	if !ok {
+		return
+	}
+	var scratch [4]streamPosition
+	from, ok := r.positions(c, scratch[:0])
+	if !ok {
+		return
+	}
+	mark, n := c.W.Defer(), 0
+	for i, p := range from {
+		if r.ready(p) {
+			r.deliver(c, c.Args[r.keys+i], p)
+			n++
+		}
+	}
+	switch {
+	case n > 0:
+		c.endStreams(mark, n)
+	case r.wait:
+		r.block(c, from)
+	default:
+		c.W.NullArray()
+	}
+}
+
+// parseStreamRead reads the arguments; if they are wrong an error is written and ok is false.
+func parseStreamRead(c *Ctx, grouped bool) (r streamRead, ok bool) {
+	o := c.Options(1)
+	for r.keys == 0 && o.Next() {
+		switch {
+		case o.Is("block") && o.More():
+			if c.InScript {
+				c.Err(Error(fmt.Sprintf("ERR %s command is not allowed with BLOCK option from scripts", c.Args[0])))
+				return r, false
+			}
+			r.wait = true
+			if r.timeout, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, errReadTimeout); !ok {
+				return r, false
+			}
+			if r.timeout < 0 {
+				c.Err(ErrTimeoutNegative)
+				return r, false
+			}
+		case o.Is("count") && o.More():
+			count, ok := c.Int(o.Arg())
+			if !ok {
+				return r, false
+			}
+			r.count = int(max(count, 0))
+		case o.Is("streams") && o.More():
+			r.keys = len(c.Args) - o.Left()
+			if o.Left()%2 != 0 {
+				c.Err(errUnbalanced)
+				return r, false
+			}
+			r.n = o.Left() / 2
+		case o.Is("group") && o.Left() >= 2:
+			if !grouped {
+				c.Err(errGroupOption)
+				return r, false
+			}
+			r.group = len(c.Args) - o.Left()
+			o.Skip(2)
+		case o.Is("noack"):
+			if !grouped {
+				c.Err(errNoAckOption)
+				return r, false
+			}
+			r.noAck = true
+		default:
+			c.Err(ErrSyntax)
+			return r, false
+		}
+	}
+	switch {
+	case r.keys == 0:
+		c.Err(ErrSyntax)
+	case grouped && r.group == 0:
+		c.Err(errGroupMissing)
+	case grouped && !r.holdsKeys(c):
+		c.Err(ErrSyntax)
+	default:
+		return r, true
+	}
+	return r, false
+}
+
+// firstStreamsWord is where the key spec of XREADGROUP begins to look for the word STREAMS.
+const firstStreamsWord = 4
+
+// holdsKeys reports whether the guard holds the shards of the keys. It does, unless the key spec, by which the guard was
+// made, took a group or a consumer for the word STREAMS.
+func (r streamRead) holdsKeys(c *Ctx) bool {
+	for i := max(r.group, firstStreamsWord); i < r.group+2; i++ {
+		if !equalFold(c.Args[i], "streams") {
+			continue
+		}
+		for _, key := range c.Args[r.keys : r.keys+r.n] {
+			if !c.G.Holds(c.G.Keyspace().ShardOf(key)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// positions appends to dst where to read in each stream. If a key or an ID is wrong an error is written and ok is false.
+func (r streamRead) positions(c *Ctx, dst []streamPosition) (from []streamPosition, ok bool) {
+	for i, key := range c.Args[r.keys : r.keys+r.n] {
+		p := streamPosition{}
+		if p.e, ok = c.ReadAs(key, engine.Stream); !ok {
+			return nil, false
+		}
+		if r.group != 0 {
+			name := c.Args[r.group]
+			if p.e != nil {
+				p.group = p.e.Stream().Group(name)
+			}
+			if p.group == nil {
+				c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s' in XREADGROUP with GROUP option", cString(key), cString(name))))
+				return nil, false
+			}
+		}
+		if p.after, ok = r.after(c, c.Args[r.keys+r.n+i], p.e); !ok {
+			return nil, false
+		}
+		dst = append(dst, p)
+	}
+	return dst, true
+}
+
+// after reads the ID after which to read in the stream of e, which may be nil.
+func (r streamRead) after(c *Ctx, arg []byte, e *engine.Entry) (id streams.ID, ok bool) {
+	if len(arg) == 1 {
+		switch arg[0] {
+		case '$':
+			if r.group != 0 {
+				c.Err(errDollarInGroup)
+				return id, false
+			}
+			if e != nil {
+				id = e.Stream().LastID()
+			}
+			return id, true
+		case '>':
+			if r.group == 0 {
+				c.Err(errNewNoGroup)
+				return id, false
+			}
+			return streams.MaxID, true
+		case '+':
+			if r.group != 0 {
+				break
+			}
+			if e == nil {
+				return id, true
+			}
+			last, ok := e.Stream().Last()
+			if !ok {
+				return e.Stream().LastID(), true // the next entry will be the last
+			}
+			id, _ = last.ID.Prev() // no entry has the ID 0-0
+			return id, true
+		}
+	}
+	return c.streamID(arg)
+}
+
+// ready reports whether there is something to read at p. The history of a consumer is always there, if only empty.
+func (r streamRead) ready(p streamPosition) bool {
+	if p.e == nil {
+		return false
+	}
+	after := p.after
+	if p.group != nil {
+		if after != streams.MaxID {
+			return true
+		}
+		after = p.group.LastID
+	}
+	last, ok := p.e.Stream().Last()
+	return ok && after.Less(last.ID)
+}
+
+// deliver writes the key and the entries at p.
+func (r streamRead) deliver(c *Ctx, key []byte, p streamPosition) {
+	if c.W.Proto != 3 {
+		c.W.Array(2)
+	}
+	c.W.Bulk(key)
+	s := p.e.Stream()
+	if p.group != nil {
+		r.deliverToGroup(c, s, p)
+		return
+	}
+	start, ok := p.after.Next()
+	if !ok {
+		c.W.Array(0)
+		return
+	}
+	writeStreamRange(c.W, s, start, streams.MaxID, false, r.count)
+}
+
+// deliverToGroup writes the entries at p, and records that the consumer has them.
+func (r streamRead) deliverToGroup(c *Ctx, s *streams.Stream, p streamPosition) {
+	w, now := c.W, c.Now()
+	consumer, created := p.group.CreateConsumer(c.Args[r.group+1], now)
+	consumer.SeenTime = now
+	mark, n := w.Defer(), 0
+	if p.after == streams.MaxID {
+		n = p.group.ReadNew(s, consumer, r.count, r.noAck, now, func(e streams.Entry) { writeStreamEntry(w, e) })
+	} else {
+		n = p.group.ReadHistory(s, consumer, p.after, r.count, now, func(e streams.Entry, exists bool) {
+			if exists {
+				writeStreamEntry(w, e)
+				return
+			}
+			w.Array(2)
+			writeStreamID(w, e.ID)
+			w.NullArray()
+		})
+	}
+	w.EndArray(mark, n)
+	c.groupChanged(p.e, created)
+}
+
+// endStreams ends the reply at mark, which has n keys with their entries.
+func (c *Ctx) endStreams(mark resp.Mark, n int) {
+	if c.W.Proto == 3 {
+		c.W.EndMap(mark, n)
+		return
+	}
+	c.W.EndArray(mark, n)
+}
+
+// block waits for entries at one of the positions.
+func (r streamRead) block(c *Ctx, from []streamPosition) {
+	after := make([]streams.ID, len(from))
+	for i, p := range from {
+		after[i] = p.after
+	}
+	c.Block(Block{
+		Keys: c.Args[r.keys : r.keys+r.n], Stream: r.group != 0, Timeout: r.timeout, Empty: (*resp.Writer).NullArray,
+		Try: func(c *Ctx, key []byte) bool {
+			for i, k := range c.Args[r.keys : r.keys+r.n] {
+				if bytes.Equal(k, key) {
+					return r.tryAgain(c, k, after[i]) // of a key given twice the first ID counts
+				}
+			}
+			return false
+		},
+	})
+}
+
+// tryAgain serves a client that waits, now that a key has changed, if it can.
+func (r streamRead) tryAgain(c *Ctx, key []byte, after streams.ID) bool {
+	p := streamPosition{e: c.G.Write(c.DB, key), after: after}
+	exists := p.e != nil && p.e.Type() == engine.Stream
+	if r.group != 0 {
+		if !exists {
+			c.Err(errStreamGone)
+			return true
+		}
+		if p.group = p.e.Stream().Group(c.Args[r.group]); p.group == nil {
+			c.Err(errGroupGone)
+			return true
+		}
+		after = p.group.LastID
+	}
+	if !exists {
+		return false
+	}
+	if !r.ready(p) && !after.Less(p.e.Stream().LastID()) {
+		return false
+	}
+	// As in Redis 7.0 the list is empty if entries were added and removed again under one guard.
+	mark := c.W.Defer()
+	r.deliver(c, key, p)
+	c.endStreams(mark, 1)
+	return true
+}

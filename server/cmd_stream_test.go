@@ -1,0 +1,285 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/streams"
+)
+
+// newStreamCtx returns a test context with a server, whose limits XADD needs.
+func newStreamCtx(t testing.TB) *testCtx {
+	b := newTestCtx(t)
+	b.Server = &Server{config: NewConfig()}
+	b.out.Proto = 2
+	return b
+}
+
+// stream calls a command on streams, named by the first word or for a container by the first two.
+func (b *testCtx) stream(t testing.TB, line string) string {
+	words := strings.Fields(line)
+	name, group := strings.ToLower(words[0]), streamCommands
+	switch name {
+	case "xgroup":
+		name, group = name+"|"+strings.ToLower(words[1]), xgroupCommands
+	case "xinfo":
+		name, group = name+"|"+strings.ToLower(words[1]), xinfoCommands
+	}
+	return b.call(commandNamed(t, group, name), words...)
+}
+
+func TestHotStreamCommandsDoNotAllocate(t *testing.T) {
+	b := newStreamCtx(t)
+	for i := range 200 {
+		b.stream(t, "XADD s "+strconv.Itoa(i+1)+"-1 field value")
+	}
+	b.stream(t, "XGROUP CREATE s g 0")
+	b.stream(t, "XREADGROUP GROUP g c STREAMS s >")
+	for _, line := range []string{
+		"XREAD COUNT 10 STREAMS s 150",
+		"XREAD STREAMS s none $ 0",
+		"XREAD STREAMS s +",
+		"XRANGE s 120 130",
+		"XREVRANGE s + - COUNT 5",
+		"XLEN s",
+		"XREADGROUP GROUP g c STREAMS s >",
+		"XREADGROUP GROUP g c COUNT 5 STREAMS s 150",
+		"XPENDING s g",
+		"XPENDING s g - + 10", "XPENDING s g - + 10 c",
+		"XACK s g 999-9",
+		"XTRIM s MAXLEN ~ 500",
+	} {
+		first := b.stream(t, line)
+		require.NotEqual(t, byte('-'), first[0], "%s: %s", line, first)
+		allocs := testing.AllocsPerRun(100, func() {
+			b.out.Buf = b.out.Buf[:0]
+			b.Cmd.Do(&b.Ctx)
+		})
+		require.Zero(t, allocs, line)
+	}
+}
+
+func TestAddingToATrimmedStreamAllocatesOnlyBlocks(t *testing.T) {
+	b := newStreamCtx(t)
+	b.stream(t, "XADD s MAXLEN ~ 100 * field value")
+	allocs := testing.AllocsPerRun(1000, func() {
+		b.out.Buf = b.out.Buf[:0]
+		b.Cmd.Do(&b.Ctx)
+	})
+	require.Less(t, allocs, 1.0)
+}
+
+func TestReadingAndAcknowledgingAllocatesOnlyThePendingRecord(t *testing.T) {
+	b := newStreamCtx(t)
+	for i := range 60 {
+		b.stream(t, "XADD s "+strconv.Itoa(i+1)+"-1 field value")
+	}
+	b.stream(t, "XGROUP CREATE s g 0")
+	b.stream(t, "XREADGROUP GROUP g c COUNT 1 STREAMS s >")
+	g := b.G.Peek(0, []byte("s")).Stream().Group([]byte("g"))
+	read, readArgs := b.Cmd, b.Args
+	ack := commandNamed(t, streamCommands, "xack")
+	ackArgs := [][]byte{[]byte("xack"), []byte("s"), []byte("g"), nil}
+	var id []byte
+	allocs := testing.AllocsPerRun(50, func() {
+		b.out.Buf = b.out.Buf[:0]
+		b.Args = readArgs
+		read.Do(&b.Ctx)
+		id = g.LastID.Append(id[:0])
+		ackArgs[3] = id
+		b.Args = ackArgs
+		ack.Do(&b.Ctx)
+	})
+	require.LessOrEqual(t, allocs, 1.0)
+}
+
+func TestPlusReadsTheLastEntryThatIsLeft(t *testing.T) {
+	b := newStreamCtx(t)
+	last := func(id string) string {
+		return "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n" + id + "\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
+	}
+	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD STREAMS s +"))
+	for _, id := range []string{"0-1", "1-0", "2-0"} {
+		b.stream(t, "XADD s "+id+" f v")
+		require.Equal(t, last(id), b.stream(t, "XREAD STREAMS s +"))
+	}
+	require.Equal(t, last("2-0"), b.stream(t, "XREAD COUNT 5 STREAMS s +"))
+	b.stream(t, "XDEL s 2-0")
+	require.Equal(t, last("1-0"), b.stream(t, "XREAD STREAMS s +"))
+	b.stream(t, "XTRIM s MAXLEN 0")
+	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD STREAMS s +"))
+	b.stream(t, "XGROUP CREATE s g 0")
+	require.Equal(t, "-"+string(errStreamID)+"\r\n", b.stream(t, "XREADGROUP GROUP g c STREAMS s +"))
+}
+
+func TestAFailedCommandLeavesNoStream(t *testing.T) {
+	for _, line := range []string{
+		"XADD s 0-0 f v",
+		"XADD s NOMKSTREAM 1-1 f v",
+		"XADD s MAXLEN -1 1-1 f v",
+		"XGROUP CREATE s g abc MKSTREAM",
+		"XGROUP CREATE s g 0",
+		"XSETID s 1-1",
+		"XTRIM s MAXLEN 0",
+	} {
+		b := newStreamCtx(t)
+		b.stream(t, line)
+		require.Nil(t, b.G.Peek(0, []byte("s")), line)
+	}
+}
+
+func TestOnlyAConsumerThatGotSomethingIsCreated(t *testing.T) {
+	for line, creates := range map[string]bool{
+		"XREADGROUP GROUP g new STREAMS s >":    false, // nothing is new
+		"XREADGROUP GROUP g new STREAMS s 0":    true,
+		"XCLAIM s g new 0 1-1":                  true,
+		"XCLAIM s g new 0 5-5":                  false,
+		"XCLAIM s g new 0 5-5 LASTID 7-7":       false,
+		"XCLAIM s g new 99999 1-1":              false,
+		"XCLAIM s g new 0 2-2":                  false,
+		"XCLAIM s g new 0 2-2 FORCE":            true,
+		"XAUTOCLAIM s g new 0 0":                true,
+		"XAUTOCLAIM s g new 99999 0":            false,
+		"XAUTOCLAIM s g new 0 2":                false,
+		"XREADGROUP GROUP none new STREAMS s >": false,
+	} {
+		b := newStreamCtx(t)
+		b.stream(t, "XADD s 1-1 f v")
+		b.stream(t, "XGROUP CREATE s g 0")
+		b.stream(t, "XREADGROUP GROUP g old STREAMS s >")
+		b.stream(t, "XADD s 2-2 f v")
+		b.stream(t, "XGROUP SETID s g 2-2")
+		b.stream(t, line)
+		g := b.G.Peek(0, []byte("s")).Stream().Group([]byte("g"))
+		require.Equal(t, creates, g.Consumer([]byte("new")) != nil, line)
+	}
+}
+
+func TestAutoclaimTellsWhereToGoOnAndWhatIsGone(t *testing.T) {
+	b := newStreamCtx(t)
+	for _, line := range []string{
+		"XADD s 1-1 f v", "XADD s 2-2 f v", "XADD s 3-3 f v",
+		"XGROUP CREATE s g 0", "XREADGROUP GROUP g old STREAMS s >", "XDEL s 1-1",
+	} {
+		b.stream(t, line)
+	}
+	require.Equal(t, "*3\r\n$3\r\n3-3\r\n*1\r\n$3\r\n2-2\r\n*1\r\n$3\r\n1-1\r\n", b.stream(t, "XAUTOCLAIM s g new 0 - COUNT 2 JUSTID"))
+	require.Equal(t, "*3\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n3-3\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n*0\r\n", b.stream(t, "XAUTOCLAIM s g new 0 3-3"))
+}
+
+func TestBlockingInAScriptIsRefused(t *testing.T) {
+	b := newStreamCtx(t)
+	b.NoBlock = true
+	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD BLOCK 0 STREAMS s $"))
+	b.InScript = true
+	require.Equal(t, "-ERR xRead command is not allowed with BLOCK option from scripts\r\n", b.stream(t, "xRead BLOCK x STREAMS s $"))
+}
+
+func TestAConsumerNamedStreamsMeetsNoKeyOutsideTheGuard(t *testing.T) {
+	ks := engine.New(engine.Options{Shards: 16})
+	defer ks.Close()
+	c := &testCtx{}
+	c.G, c.W = &c.guard, &c.out
+	cmd := commandNamed(t, streamCommands, "xreadgroup")
+	cmd = &Command{Name: cmd.Name, Keys: cmd.Keys, Do: cmd.Do, lock: lockKeys}
+	for _, line := range []string{
+		"XREADGROUP NOACK GROUP g STREAMS STREAMS k >",
+		"XREADGROUP NOACK GROUP STREAMS c STREAMS k >",
+		"XREADGROUP COUNT 1 GROUP STREAMS STREAMS STREAMS a b > >",
+		"XREADGROUP GROUP STREAMS STREAMS STREAMS a b > >",
+	} {
+		var args [][]byte
+		for _, w := range strings.Fields(line) {
+			args = append(args, []byte(w))
+		}
+		c.guard.Lock(ks, cmd.shards(ks, args), 1_000_000)
+		require.NotPanics(t, func() {
+			c.call(cmd, strings.Fields(line)...)
+		}, line)
+		c.guard.Unlock()
+		require.Equal(t, byte('-'), c.out.Buf[0])
+	}
+}
+
+// Random arguments must never panic, and every call must write exactly one reply.
+func TestAnyArgumentsOfStreamCommandsGiveOneReply(t *testing.T) {
+	words := []string{"s", "none", "str", "g", "c", "d", "0", "1", "-1", "5", "1-1", "2-2", "3-*", "*", "-", "+", "$", ">", "(1", "abc", "~", "=",
+		"MAXLEN", "MINID", "LIMIT", "NOMKSTREAM", "COUNT", "BLOCK", "STREAMS", "GROUP", "NOACK", "IDLE", "TIME", "RETRYCOUNT", "FORCE", "JUSTID",
+		"LASTID", "MKSTREAM", "ENTRIESREAD", "ENTRIESADDED", "MAXDELETEDID", "FULL", "18446744073709551615-18446744073709551615",
+		"9223372036854775807", "-9223372036854775808", ""}
+	var all []*Command
+	for _, group := range [][]*Command{streamCommands, xgroupCommands, xinfoCommands} {
+		for _, cmd := range group {
+			if cmd.Do != nil {
+				all = append(all, cmd)
+			}
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newStreamCtx(t)
+		defer b.guard.Unlock()
+		b.NoBlock = true
+		b.out.Proto = rapid.IntRange(2, 3).Draw(rt, "proto")
+		b.G.CreateString(0, []byte("str"), []byte("v"))
+		b.stream(t, "XADD s 1-1 f v")
+		b.stream(t, "XGROUP CREATE s g 0")
+		for range 30 {
+			cmd := rapid.SampledFrom(all).Draw(rt, "command")
+			line := append(strings.Split(cmd.Name, "|"), rapid.SliceOfN(rapid.SampledFrom(words), 0, 9).Draw(rt, "words")...)
+			if !cmd.arityOK(len(line)) {
+				continue
+			}
+			reply := b.call(cmd, line...)
+			require.Equal(rt, "", afterReply(rt, reply), "%q", line)
+		}
+	})
+}
+
+// afterReply returns what follows the first reply in s.
+func afterReply(t require.TestingT, s string) string {
+	head, rest, ok := strings.Cut(s, "\r\n")
+	require.True(t, ok, "no reply in %q", s)
+	n, _ := strconv.Atoi(head[1:])
+	switch head[0] {
+	case '$':
+		if n >= 0 {
+			rest = rest[n+2:]
+		}
+	case '%':
+		n *= 2
+		fallthrough
+	case '*':
+		for range max(n, 0) {
+			rest = afterReply(t, rest)
+		}
+	}
+	return rest
+}
+
+// The IDs that XADD gives out must grow, whatever the clock and the IDs given before.
+func TestIDsGivenOutByTheServerGrow(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newStreamCtx(t)
+		defer b.guard.Unlock()
+		last := streams.ID{}
+		for range 20 {
+			ms := rapid.Uint64Range(999_990, 1_000_010).Draw(rt, "ms")
+			arg := rapid.SampledFrom([]string{"*", "MS-*", "MS", "MS-5"}).Draw(rt, "form")
+			reply := b.stream(t, "XADD s "+strings.ReplaceAll(arg, "MS", strconv.FormatUint(ms, 10))+" f v")
+			if reply[0] == '-' {
+				require.NotEqual(rt, "*", arg)
+				require.Equal(rt, "-"+streams.ErrIDTooSmall.Error()+"\r\n", reply)
+				continue
+			}
+			id, ok := streams.ParseID([]byte(strings.Split(reply, "\r\n")[1]), 0)
+			require.True(rt, ok)
+			require.True(rt, last.Less(id), "%v after %v", id, last)
+			last = id
+		}
+	})
+}

@@ -1,0 +1,526 @@
+package server
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// This file has the commands on strings, except LCS.
+
+var stringCommands = []*Command{
+	{Name: "append", Group: "string", Since: "2.0.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Adds text at the end of a string, which is created if it does not exist", Syntax: "key value",
+		Complexity: "O(1), amortized over the growth of the string", Do: cmdAppend},
+	{Name: "decr", Group: "string", Since: "1.0.0", Arity: 2, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Takes one from an integer; a missing key counts as 0", Syntax: "key", Complexity: "O(1)", Do: cmdDecr},
+	{Name: "decrby", Group: "string", Since: "1.0.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Takes a number from an integer; a missing key counts as 0", Syntax: "key decrement", Complexity: "O(1)", Do: cmdDecrby},
+	{Name: "get", Group: "string", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Reads a string", Syntax: "key", Complexity: "O(1)", Do: cmdGet},
+	{Name: "getdel", Group: "string", Since: "6.2.0", Arity: 2, Flags: Write | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Reads a string and deletes it", Syntax: "key", Complexity: "O(1)", Do: cmdGetdel},
+	{Name: "getex", Group: "string", Since: "6.2.0", Arity: -2, Flags: Write | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Reads a string and changes when it expires", Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+		Complexity: "O(1)", Do: cmdGetex},
+	{Name: "getrange", Group: "string", Since: "2.4.0", Arity: 4, Flags: ReadOnly, ACL: CatString, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Reads a part of a string", Syntax: "key start end", Complexity: "O(N), where N is the length of the part", Do: cmdGetrange},
+	{Name: "getset", Group: "string", Since: "1.0.0", Deprecated: "6.2.0", Instead: "`SET` with the `GET` argument", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Writes a string and returns what was there before", Syntax: "key value", Complexity: "O(1)", Do: cmdGetset},
+	{Name: "incr", Group: "string", Since: "1.0.0", Arity: 2, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Adds one to an integer; a missing key counts as 0", Syntax: "key", Complexity: "O(1)", Do: cmdIncr},
+	{Name: "incrby", Group: "string", Since: "1.0.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Adds a number to an integer; a missing key counts as 0", Syntax: "key increment", Complexity: "O(1)", Do: cmdIncrby},
+	{Name: "incrbyfloat", Group: "string", Since: "2.6.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Adds a number to a floating point number; a missing key counts as 0", Syntax: "key increment", Complexity: "O(1)", Do: cmdIncrbyfloat},
+	{Name: "lcs", Group: "string", Since: "7.0.0", Arity: -3, Flags: ReadOnly, ACL: CatString, Keys: keys("i1+r1/1/0[RO,ACCESS]"),
+		Summary: "Finds the longest common subsequence of two strings", Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
+		Complexity: "O(N*M), where N and M are the lengths of the strings", Do: cmdLcs},
+	{Name: "mget", Group: "string", Since: "1.0.0", Arity: -2, Flags: ReadOnly | Fast, ACL: CatString, Keys: keys("i1+r-1/1/0[RO,ACCESS]"),
+		Summary: "Reads several strings", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdMget},
+	{Name: "mset", Group: "string", Since: "1.0.1", Arity: -3, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r-1/2/0[OW,UPDATE]"),
+		Summary: "Writes several strings at once", Syntax: "key value [key value ...]", Complexity: "O(N), where N is the number of keys", Do: cmdMset},
+	{Name: "msetnx", Group: "string", Since: "1.0.1", Arity: -3, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r-1/2/0[OW,INSERT]"),
+		Summary: "Writes several strings at once, if none of the keys exists", Syntax: "key value [key value ...]",
+		Complexity: "O(N), where N is the number of keys", Do: cmdMsetnx},
+	{Name: "psetex", Group: "string", Since: "2.6.0", Deprecated: "2.6.12", Instead: "`SET` with the `PX` argument", Arity: 4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
+		Summary: "Writes a string that expires after some milliseconds", Syntax: "key milliseconds value", Complexity: "O(1)", Do: cmdPsetex},
+	{Name: "set", Group: "string", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
+		Summary: "Writes a string, whatever the key held before", Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+		Complexity: "O(1)", Do: cmdSet},
+	{Name: "setex", Group: "string", Since: "2.0.0", Deprecated: "2.6.12", Instead: "`SET` with the `EX` argument", Arity: 4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
+		Summary: "Writes a string that expires after some seconds", Syntax: "key seconds value", Complexity: "O(1)", Do: cmdSetex},
+	{Name: "setnx", Group: "string", Since: "1.0.0", Deprecated: "2.6.12", Instead: "`SET` with the `NX` argument", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[OW,INSERT]"),
+		Summary: "Writes a string if the key does not exist", Syntax: "key value", Complexity: "O(1)", Do: cmdSetnx},
+	{Name: "setrange", Group: "string", Since: "2.2.0", Arity: 4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Overwrites a part of a string, which is filled up with zero bytes if it is too short", Syntax: "key offset value",
+		Complexity: "O(M), where M is the length of the value, and of the growth of the string", Do: cmdSetrange},
+	{Name: "strlen", Group: "string", Since: "2.2.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Returns the length of a string", Syntax: "key", Complexity: "O(1)", Do: cmdStrlen},
+	{Name: "substr", Group: "string", Since: "1.0.0", Deprecated: "2.0.0", Instead: "`GETRANGE`", Arity: 4, Flags: ReadOnly, ACL: CatString, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Reads a part of a string", Syntax: "key start end", Complexity: "O(N), where N is the length of the part", Do: cmdGetrange},
+}
+
+const (
+	errDecrOverflow Error = "ERR decrement would overflow"
+	errOffset       Error = "ERR offset is out of range"
+)
+
+func cmdAppend(c *Ctx) {
+	key, tail := c.Args[1], c.Args[2]
+	e, ok := c.WriteAs(key, engine.String)
+	if !ok {
+		return
+	}
+	if e == nil {
+		e = c.G.CreateString(c.DB, key, tail)
+	} else {
+		if !c.lengthAllowed(len(e.Bytes()), len(tail)) {
+			return
+		}
+		e.ReplaceBytes(append(e.Bytes(), tail...))
+	}
+	c.G.Changed(e, engine.EventString, "append")
+	c.W.Int(int64(len(e.Bytes())))
+}
+
+// lengthAllowed reports whether a string may be n + more bytes long; if not an error is written.
+func (c *Ctx) lengthAllowed(n, more int) bool {
+	if limit := c.Server.MaxBulk(); n > limit || more > limit-n {
+		c.Err(ErrStringTooLong)
+		return false
+	}
+	return true
+}
+
+func cmdIncr(c *Ctx) { c.increment(1) }
+func cmdDecr(c *Ctx) { c.increment(-1) }
+
+func cmdIncrby(c *Ctx) {
+	if by, ok := c.Int(c.Args[2]); ok {
+		c.increment(by)
+	}
+}
+
+func cmdDecrby(c *Ctx) {
+	by, ok := c.Int(c.Args[2])
+	switch {
+	case !ok:
+	case by == math.MinInt64: // its opposite is no integer of 64 bits
+		c.Err(errDecrOverflow)
+	default:
+		c.increment(-by)
+	}
+}
+
+// increment adds to the integer under key argument 1.
+func (c *Ctx) increment(by int64) {
+	key := c.Args[1]
+	e, ok := c.WriteAs(key, engine.String)
+	if !ok {
+		return
+	}
+	n := int64(0)
+	if e != nil {
+		if n, ok = c.Int(e.Bytes()); !ok {
+			return
+		}
+	}
+	if by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
+		c.Err(ErrOverflow)
+		return
+	}
+	n += by
+	var scratch [20]byte
+	c.store(e, key, strconv.AppendInt(scratch[:0], n, 10), "incrby")
+	c.W.Int(n)
+}
+
+func cmdIncrbyfloat(c *Ctx) {
+	key := c.Args[1]
+	e, ok := c.WriteAs(key, engine.String)
+	if !ok {
+		return
+	}
+	current := []byte("0")
+	if e != nil {
+		current = e.Bytes()
+	}
+	x, ok := parseLongDouble(current)
+	if !ok {
+		c.Err(ErrNotFloat)
+		return
+	}
+	y, ok := parseLongDouble(c.Args[2])
+	if !ok {
+		c.Err(ErrNotFloat)
+		return
+	}
+	sum, ok := addLongDouble(x, y)
+	if !ok {
+		c.Err(ErrNaN)
+		return
+	}
+	text := appendLongDouble(nil, sum)
+	c.store(e, key, text, "incrbyfloat")
+	c.W.Bulk(text)
+}
+
+// store makes a copy of v the value of e, a string, or of a new entry if e is nil, and reports the change. The deadline
+// stays.
+func (c *Ctx) store(e *engine.Entry, key, v []byte, event string) *engine.Entry {
+	if e == nil {
+		e = c.G.CreateString(c.DB, key, v)
+	} else {
+		e.SetBytes(v)
+	}
+	c.G.Changed(e, engine.EventString, event)
+	return e
+}
+
+func cmdGet(c *Ctx) { c.replyString() }
+
+// replyString replies with the string under key argument 1 and returns its entry; ok is false if an error was written.
+func (c *Ctx) replyString() (e *engine.Entry, ok bool) {
+	e, ok = c.ReadAs(c.Args[1], engine.String)
+	switch {
+	case !ok:
+	case e == nil:
+		c.W.Null()
+	default:
+		c.W.Bulk(e.Bytes())
+	}
+	return e, ok
+}
+
+func cmdGetdel(c *Ctx) {
+	if e, ok := c.replyString(); ok && e != nil {
+		c.G.Remove(e, engine.EventGeneric, "del")
+	}
+}
+
+func cmdGetex(c *Ctx) {
+	o, ok := c.setOptions(2, setPersist)
+	if !ok {
+		return
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.String)
+	if !ok {
+		return
+	}
+	if e == nil { // a bad time is no error then
+		c.W.Null()
+		return
+	}
+	at, ok := c.setDeadline(&o)
+	if !ok {
+		return
+	}
+	c.W.Bulk(e.Bytes())
+	switch {
+	case o.flags&setPersist != 0:
+		if e.Deadline() != 0 {
+			c.G.SetDeadline(e, 0)
+			c.G.Changed(e, engine.EventGeneric, "persist")
+		}
+	case o.flags&setExpire == 0:
+	case at <= c.Now():
+		c.G.Remove(e, engine.EventGeneric, "del")
+	default:
+		c.G.SetDeadline(e, at)
+		c.G.Changed(e, engine.EventGeneric, "expire")
+	}
+}
+
+func cmdGetrange(c *Ctx) {
+	start, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	end, ok := c.Int(c.Args[3])
+	if !ok {
+		return
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.String)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.W.Bulk(nil)
+		return
+	}
+	v := e.Bytes()
+	n := int64(len(v))
+	if start < 0 && end < 0 && start > end { // the end would be moved to 0 and give the first byte
+		c.W.Bulk(nil)
+		return
+	}
+	if start < 0 {
+		start = max(start+n, 0)
+	}
+	if end < 0 {
+		end = max(end+n, 0)
+	}
+	end = min(end, n-1)
+	if start > end {
+		c.W.Bulk(nil)
+		return
+	}
+	c.W.Bulk(v[start : end+1])
+}
+
+func cmdGetset(c *Ctx) {
+	if e, ok := c.replyString(); ok {
+		c.setString(e, c.Args[1], c.Args[2])
+	}
+}
+
+// setString makes a copy of v the value of e, of whatever type it was, or of a new entry if e is nil, without a deadline,
+// and reports the change.
+func (c *Ctx) setString(e *engine.Entry, key, v []byte) *engine.Entry {
+	if e == nil {
+		e = c.G.CreateString(c.DB, key, v)
+	} else {
+		c.G.Overwrite(e, v)
+		c.G.SetDeadline(e, 0)
+	}
+	c.G.Changed(e, engine.EventString, "set")
+	return e
+}
+
+func cmdMget(c *Ctx) {
+	c.W.Array(len(c.Args) - 1)
+	for _, key := range c.Args[1:] {
+		if e := c.Read(key); e != nil && e.Type() == engine.String {
+			c.W.Bulk(e.Bytes())
+		} else {
+			c.W.Null()
+		}
+	}
+}
+
+func cmdMset(c *Ctx) {
+	if len(c.Args)%2 == 0 {
+		c.Err(wrongArity(c.Cmd))
+		return
+	}
+	c.setPairs()
+	c.W.OK()
+}
+
+func cmdMsetnx(c *Ctx) {
+	if len(c.Args)%2 == 0 {
+		c.Err(wrongArity(c.Cmd))
+		return
+	}
+	for i := 1; i < len(c.Args); i += 2 {
+		if c.G.Write(c.DB, c.Args[i]) != nil {
+			c.W.Int(0)
+			return
+		}
+	}
+	c.setPairs()
+	c.W.Int(1)
+}
+
+// setPairs writes the pairs of keys and values that are the arguments.
+func (c *Ctx) setPairs() {
+	for i := 1; i < len(c.Args); i += 2 {
+		c.setString(c.G.Write(c.DB, c.Args[i]), c.Args[i], c.Args[i+1])
+	}
+}
+
+func cmdSet(c *Ctx) {
+	key, v := c.Args[1], c.Args[2]
+	if len(c.Args) == 3 {
+		c.setString(c.G.Write(c.DB, key), key, v)
+		c.W.OK()
+		return
+	}
+	if o, ok := c.setOptions(3, setNX|setXX|setGet|setKeepTTL); ok {
+		c.set(key, v, &o)
+	}
+}
+
+func cmdSetex(c *Ctx) {
+	c.set(c.Args[1], c.Args[3], &setOptions{flags: setExpire, time: c.Args[2], unit: inSeconds})
+}
+
+func cmdPsetex(c *Ctx) {
+	c.set(c.Args[1], c.Args[3], &setOptions{flags: setExpire, time: c.Args[2], unit: inMillis})
+}
+
+func cmdSetnx(c *Ctx) {
+	if c.G.Write(c.DB, c.Args[1]) != nil {
+		c.W.Int(0)
+		return
+	}
+	c.setString(nil, c.Args[1], c.Args[2])
+	c.W.Int(1)
+}
+
+// setOptions are the options of SET and GETEX.
+type setOptions struct {
+	flags setFlags
+	time  []byte // when or after how long the key expires, if setExpire; a view
+	unit  timeUnit
+}
+
+type setFlags uint8
+
+const (
+	setNX setFlags = 1 << iota
+	setXX
+	setGet
+	setKeepTTL
+	setPersist
+	setExpire
+)
+
+// setOptions reads the options from argument from on: those in allowed and the times. If they are wrong an error is
+// written and ok is false.
+func (c *Ctx) setOptions(from int, allowed setFlags) (o setOptions, ok bool) {
+	for p := c.Options(from); p.Next(); {
+		var flag, excluded setFlags
+		var unit timeUnit
+		switch {
+		case p.Is("nx"):
+			flag, excluded = setNX, setXX
+		case p.Is("xx"):
+			flag, excluded = setXX, setNX
+		case p.Is("get"):
+			flag = setGet
+		case p.Is("keepttl"):
+			flag, excluded = setKeepTTL, setExpire|setPersist
+		case p.Is("persist"):
+			flag, excluded = setPersist, setExpire|setKeepTTL
+		case p.Is("ex"):
+			unit = inSeconds
+		case p.Is("px"):
+			unit = inMillis
+		case p.Is("exat"):
+			unit = atSeconds
+		case p.Is("pxat"):
+			unit = atMillis
+		}
+		if unit.ms != 0 && p.More() {
+			flag, excluded = setExpire, setKeepTTL|setPersist
+			if o.unit != unit { // the same unit again is accepted, and the last one counts
+				excluded |= setExpire
+			}
+		}
+		if flag&(allowed|setExpire) == 0 || o.flags&excluded != 0 {
+			c.Err(ErrSyntax)
+			return o, false
+		}
+		if flag == setExpire {
+			o.time, o.unit = p.Arg(), unit
+		}
+		o.flags |= flag
+	}
+	return o, true
+}
+
+// setDeadline returns the deadline that the options ask for, 0 if none; if it is not possible an error is written and ok is
+// false.
+func (c *Ctx) setDeadline(o *setOptions) (at int64, ok bool) {
+	if o.flags&setExpire == 0 {
+		return 0, true
+	}
+	n, ok := c.Int(o.time)
+	if !ok {
+		return 0, false
+	}
+	if at, ok = o.unit.deadline(c.Now(), n); !ok || n <= 0 {
+		c.Err(c.badExpireTime())
+		return 0, false
+	}
+	return at, true
+}
+
+// set carries out SET with options.
+func (c *Ctx) set(key, v []byte, o *setOptions) {
+	at, ok := c.setDeadline(o)
+	if !ok {
+		return
+	}
+	var e *engine.Entry
+	if o.flags&setGet != 0 {
+		if e, ok = c.replyString(); !ok {
+			return
+		}
+	} else {
+		e = c.G.Write(c.DB, key)
+	}
+	if o.flags&setNX != 0 && e != nil || o.flags&setXX != 0 && e == nil {
+		if o.flags&setGet == 0 {
+			c.W.Null()
+		}
+		return
+	}
+	if e == nil {
+		e = c.G.CreateString(c.DB, key, v)
+	} else {
+		c.G.Overwrite(e, v)
+	}
+	if o.flags&setKeepTTL == 0 {
+		c.G.SetDeadline(e, at)
+	}
+	c.G.Changed(e, engine.EventString, "set")
+	if at != 0 {
+		c.G.Notify(engine.EventGeneric, "expire", c.DB, e.Key())
+	}
+	if o.flags&setGet == 0 {
+		c.W.OK()
+	}
+}
+
+func cmdSetrange(c *Ctx) {
+	key, v := c.Args[1], c.Args[3]
+	offset, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	if offset < 0 {
+		c.Err(errOffset)
+		return
+	}
+	e, ok := c.WriteAs(key, engine.String)
+	if !ok {
+		return
+	}
+	var old []byte
+	if e != nil {
+		old = e.Bytes()
+	}
+	if len(v) == 0 {
+		c.W.Int(int64(len(old)))
+		return
+	}
+	if !c.lengthAllowed(int(offset), len(v)) {
+		return
+	}
+	if e == nil {
+		e = c.G.CreateStringOwned(c.DB, key, nil)
+	}
+	end := int(offset) + len(v)
+	if end > len(old) {
+		old = append(old, make([]byte, end-len(old))...)
+		e.ReplaceBytes(old)
+	}
+	copy(old[offset:], v)
+	c.G.Changed(e, engine.EventString, "setrange")
+	c.W.Int(int64(len(old)))
+}
+
+func cmdStrlen(c *Ctx) {
+	e, ok := c.ReadAs(c.Args[1], engine.String)
+	switch {
+	case !ok:
+	case e == nil:
+		c.W.Int(0)
+	default:
+		c.W.Int(int64(len(e.Bytes())))
+	}
+}

@@ -1,0 +1,177 @@
+package server
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// testCtx is a Ctx with a guarded keyspace of its own, on which handlers can be called without a server.
+type testCtx struct {
+	Ctx
+	guard engine.Guard
+	out   resp.Writer
+}
+
+func newTestCtx(t testing.TB) *testCtx {
+	ks := engine.New(engine.Options{})
+	b := &testCtx{}
+	b.G, b.W = &b.guard, &b.out
+	b.guard.Lock(ks, engine.AllShards, 1_000_000)
+	t.Cleanup(func() {
+		b.guard.Unlock()
+		ks.Close()
+	})
+	return b
+}
+
+// call calls a handler with the given words and returns its reply.
+func (b *testCtx) call(cmd *Command, words ...string) string {
+	b.Args = nil
+	for _, w := range words {
+		b.Args = append(b.Args, []byte(w))
+	}
+	b.Cmd = cmd
+	b.out.Buf = b.out.Buf[:0]
+	cmd.Do(&b.Ctx)
+	return string(b.out.Buf)
+}
+
+// commandNamed returns the entry of a group's table.
+func commandNamed(t testing.TB, group []*Command, name string) *Command {
+	for _, cmd := range group {
+		if cmd.Name == name {
+			return cmd
+		}
+	}
+	require.Fail(t, "no such command", name)
+	return nil
+}
+
+func TestHotStringCommandsDoNotAllocate(t *testing.T) {
+	b := newTestCtx(t)
+	for _, words := range [][]string{
+		{"set", "key", "value"},
+		{"get", "key"},
+		{"set", "key", "other", "XX", "PX", "5000"},
+		{"set", "key", "41"},
+		{"incr", "key"},
+		{"incrby", "key", "-1000"},
+		{"setrange", "key", "0", ""},
+		{"strlen", "key"},
+		{"mget", "key", "key"},
+		{"mset", "key", "1", "key", "2"},
+	} {
+		cmd := commandNamed(t, stringCommands, words[0])
+		require.NotContains(t, b.call(cmd, words...), "-ERR")
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			b.out.Buf = b.out.Buf[:0]
+			cmd.Do(&b.Ctx)
+		}), words)
+	}
+}
+
+func TestFailedStringCommandsChangeNothing(t *testing.T) {
+	b := newTestCtx(t)
+	set := commandNamed(t, stringCommands, "set")
+	require.Equal(t, "+OK\r\n", b.call(set, "set", "key", "value", "px", "500"))
+	for _, words := range [][]string{
+		{"set", "key", "v", "nx"}, {"set", "key", "v", "ex", "0"}, {"set", "key", "v", "nx", "xx"}, {"set", "key", "v", "ex", "1", "keepttl"},
+		{"set", "key", "v", "persist"}, {"set", "key", "v", "px"}, {"set", "none", "v", "xx"}, {"set", "key", "v", "ex", "1", "px", "1"},
+		{"setex", "key", "9223372036854775807", "v"}, {"psetex", "key", "-1", "v"}, {"setnx", "key", "v"}, {"incr", "key"},
+		{"incrbyfloat", "key", "1"}, {"decrby", "none", "-9223372036854775808"}, {"incrbyfloat", "none", "inf"}, {"mset", "key", "v", "w"},
+		{"msetnx", "none", "v", "key", "w"}, {"setrange", "key", "-1", "v"}, {"setrange", "none", "5", ""}, {"getex", "key", "ex", "x"},
+		{"getex", "key", "nx"},
+	} {
+		b.call(commandNamed(t, stringCommands, words[0]), words...)
+		e := b.G.Peek(0, []byte("key"))
+		require.Equal(t, "value", string(e.Bytes()), words)
+		require.Equal(t, int64(1_000_500), e.Deadline(), words)
+		require.Equal(t, 1, b.G.Len(0), words)
+	}
+}
+
+func TestGetrangeIsASliceOfTheValue(t *testing.T) {
+	b := newTestCtx(t)
+	cmd := commandNamed(t, stringCommands, "getrange")
+	const value = "0123456789"
+	b.G.CreateString(0, []byte("key"), []byte(value))
+	edges := []int64{math.MinInt64, math.MinInt64 + 1, -12, -11, -10, -9, -5, -1, 0, 1, 5, 9, 10, 11, math.MaxInt64}
+	for _, start := range edges {
+		for _, end := range edges {
+			from, to := start, end
+			if from < 0 {
+				from = max(from+10, 0)
+			}
+			if to < 0 {
+				to = max(to+10, 0)
+			}
+			if start < 0 && end < 0 && start > end {
+				to = from - 1
+			}
+			want := ""
+			if to = min(to, 9); from <= to {
+				want = value[from : to+1]
+			}
+			var w resp.Writer
+			w.BulkString(want)
+			var words resp.Writer
+			require.Equal(t, string(w.Buf), b.call(cmd, "getrange", "key", decimal(&words, start), decimal(&words, end)), "%d %d", start, end)
+		}
+	}
+}
+
+// decimal returns n in decimal notation.
+func decimal(w *resp.Writer, n int64) string {
+	w.Buf = w.Buf[:0]
+	w.Int(n)
+	return string(w.Buf[1 : len(w.Buf)-2])
+}
+
+func TestLCSIsALongestCommonSubsequence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		letters := rapid.SliceOfN(rapid.SampledFrom([]byte("abc")), 0, 20)
+		a, b := letters.Draw(t, "a"), letters.Draw(t, "b")
+		up := make(bitset, (len(a)*len(b)+63)/64)
+		n := lcsLength(a, b, up)
+		require.Equal(t, longestCommon(a, b), n)
+		require.Equal(t, n, lcsLength(a, b, nil))
+
+		lastI, lastJ, total := len(a), len(b), 0
+		lcsMatches(a, b, up, func(i, j, size int) {
+			require.Positive(t, size)
+			require.LessOrEqual(t, i+size, lastI)
+			require.LessOrEqual(t, j+size, lastJ)
+			require.True(t, bytes.Equal(a[i:i+size], b[j:j+size]))
+			lastI, lastJ, total = i, j, total+size
+		})
+		require.Equal(t, n, total)
+	})
+}
+
+// longestCommon is the textbook's recursion.
+func longestCommon(a, b []byte) int {
+	memo := map[[2]int]int{}
+	var length func(i, j int) int
+	length = func(i, j int) int {
+		if i == 0 || j == 0 {
+			return 0
+		}
+		if n, ok := memo[[2]int{i, j}]; ok {
+			return n
+		}
+		n := max(length(i-1, j), length(i, j-1))
+		if a[i-1] == b[j-1] {
+			n = length(i-1, j-1) + 1
+		}
+		memo[[2]int{i, j}] = n
+		return n
+	}
+	return length(len(a), len(b))
+}

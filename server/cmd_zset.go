@@ -1,0 +1,491 @@
+package server
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/dict"
+	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has the table of the commands on sorted sets, and those that name members. Ranges, combinations of several
+// sets and removal at the ends are in the other cmd_zset files.
+
+var zsetCommands = []*Command{
+	{Name: "bzmpop", Group: "sorted_set", Since: "7.0.0", Arity: -5, Flags: Write | Blocking, ACL: CatSortedSet, Keys: keys("i2+n0/1/1[RW,ACCESS,DELETE]"),
+		Summary: "Removes members at an end of the first sorted set that has any, and waits for one if there is none",
+		Syntax:  "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Complexity: "O(K)+O(M*log(N)), where K is the number of keys, M that of members removed and N the size of their set", Do: cmdBzmpop},
+	{Name: "bzpopmax", Group: "sorted_set", Since: "5.0.0", Arity: -3, Flags: Write | Fast | Blocking, ACL: CatSortedSet, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Removes the highest member of the first sorted set that has any, and waits for one if there is none",
+		Syntax:  "key [key ...] timeout", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdBzpopmax},
+	{Name: "bzpopmin", Group: "sorted_set", Since: "5.0.0", Arity: -3, Flags: Write | Fast | Blocking, ACL: CatSortedSet, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Removes the lowest member of the first sorted set that has any, and waits for one if there is none",
+		Syntax:  "key [key ...] timeout", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdBzpopmin},
+	{Name: "zadd", Group: "sorted_set", Since: "1.2.0", Arity: -4, Flags: Write | DenyOOM | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Adds members with their scores, or changes the scores of members", Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
+		Complexity: "O(log(N)) for each member, where N is the size of the sorted set", Do: cmdZadd},
+	{Name: "zcard", Group: "sorted_set", Since: "1.2.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Counts the members of a sorted set", Syntax: "key", Complexity: "O(1)", Do: cmdZcard},
+	{Name: "zcount", Group: "sorted_set", Since: "2.0.0", Arity: 4, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Counts the members in a range of scores", Syntax: "key min max", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZcount},
+	{Name: "zdiff", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+		Summary: "Returns the members of the first sorted set that are in none of the others", Syntax: "numkeys key [key ...] [WITHSCORES]",
+		Complexity: "O(L + K*log(K)), where L is the number of members in all sets and K that of the result", Do: cmdZdiff},
+	{Name: "zdiffstore", Group: "sorted_set", Since: "6.2.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
+		Summary: "Stores the members of the first sorted set that are in none of the others", Syntax: "destination numkeys key [key ...]",
+		Complexity: "O(L + K*log(K)), where L is the number of members in all sets and K that of the result", Do: cmdZdiffstore},
+	{Name: "zincrby", Group: "sorted_set", Since: "1.2.0", Arity: 4, Flags: Write | DenyOOM | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Adds to the score of a member; a missing member counts as 0", Syntax: "key increment member", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZincrby},
+	{Name: "zinter", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+		Summary: "Returns the members that all sorted sets have in common", Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
+		Complexity: "O(N*K)+O(M*log(M)), where N is the size of the smallest set, K the number of sets and M the size of the result", Do: cmdZinter},
+	{Name: "zintercard", Group: "sorted_set", Since: "7.0.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+		Summary: "Counts the members that all sorted sets have in common", Syntax: "numkeys key [key ...] [LIMIT limit]",
+		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdZintercard},
+	{Name: "zinterstore", Group: "sorted_set", Since: "2.0.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
+		Summary: "Stores the members that all sorted sets have in common", Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
+		Complexity: "O(N*K)+O(M*log(M)), where N is the size of the smallest set, K the number of sets and M the size of the result", Do: cmdZinterstore},
+	{Name: "zlexcount", Group: "sorted_set", Since: "2.8.9", Arity: 4, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Counts the members in a range of names, where all scores are the same", Syntax: "key min max", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZlexcount},
+	{Name: "zmpop", Group: "sorted_set", Since: "7.0.0", Arity: -4, Flags: Write, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RW,ACCESS,DELETE]"),
+		Summary: "Removes members at an end of the first sorted set that has any", Syntax: "numkeys key [key ...] <MIN | MAX> [COUNT count]",
+		Complexity: "O(K)+O(M*log(N)), where K is the number of keys, M that of members removed and N the size of their set", Do: cmdZmpop},
+	{Name: "zmscore", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the scores of members", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members asked for", Do: cmdZmscore},
+	{Name: "zpopmax", Group: "sorted_set", Since: "5.0.0", Arity: -2, Flags: Write | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Removes the highest members", Syntax: "key [count]", Complexity: "O(M*log(N)), where M is the number of members removed and N the size of the sorted set", Do: cmdZpopmax},
+	{Name: "zpopmin", Group: "sorted_set", Since: "5.0.0", Arity: -2, Flags: Write | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Removes the lowest members", Syntax: "key [count]", Complexity: "O(M*log(N)), where M is the number of members removed and N the size of the sorted set", Do: cmdZpopmin},
+	{Name: "zrandmember", Group: "sorted_set", Since: "6.2.0", Arity: -2, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns random members", Syntax: "key [count [WITHSCORES]]", Complexity: "O(M*log(N)), where M is the number of members returned and N the size of the sorted set", Do: cmdZrandmember},
+	{Name: "zrange", Group: "sorted_set", Since: "1.2.0", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the members in a range of ranks, scores or names", Syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrange},
+	{Name: "zrangebylex", Group: "sorted_set", Since: "2.8.9", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `BYLEX` argument", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the members in a range of names, where all scores are the same", Syntax: "key min max [LIMIT offset count]",
+		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrangebylex},
+	{Name: "zrangebyscore", Group: "sorted_set", Since: "1.0.5", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `BYSCORE` argument", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the members in a range of scores", Syntax: "key min max [WITHSCORES] [LIMIT offset count]",
+		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrangebyscore},
+	{Name: "zrangestore", Group: "sorted_set", Since: "6.2.0", Arity: -5, Flags: Write | DenyOOM, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
+		Summary: "Stores the members in a range of ranks, scores or names", Syntax: "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
+		Complexity: "O(log(N)+M*log(M)), where N is the size of the source and M the number of members stored", Do: cmdZrangestore},
+	{Name: "zrank", Group: "sorted_set", Since: "2.0.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns how many members are lower than a member", Syntax: "key member [WITHSCORE]", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZrank},
+	{Name: "zrem", Group: "sorted_set", Since: "1.2.0", Arity: -3, Flags: Write | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes members", Syntax: "key member [member ...]", Complexity: "O(M*log(N)), where M is the number of members removed and N the size of the sorted set", Do: cmdZrem},
+	{Name: "zremrangebylex", Group: "sorted_set", Since: "2.8.9", Arity: 4, Flags: Write, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes the members in a range of names, where all scores are the same", Syntax: "key min max",
+		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members removed", Do: cmdZremrangebylex},
+	{Name: "zremrangebyrank", Group: "sorted_set", Since: "2.0.0", Arity: 4, Flags: Write, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes the members in a range of ranks", Syntax: "key start stop",
+		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members removed", Do: cmdZremrangebyrank},
+	{Name: "zremrangebyscore", Group: "sorted_set", Since: "1.2.0", Arity: 4, Flags: Write, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes the members in a range of scores", Syntax: "key min max",
+		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members removed", Do: cmdZremrangebyscore},
+	{Name: "zrevrange", Group: "sorted_set", Since: "1.2.0", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `REV` argument", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the members in a range of ranks, highest first", Syntax: "key start stop [WITHSCORES]",
+		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrevrange},
+	{Name: "zrevrangebylex", Group: "sorted_set", Since: "2.8.9", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `REV` and `BYLEX` arguments", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the members in a range of names, last first, where all scores are the same", Syntax: "key max min [LIMIT offset count]",
+		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrevrangebylex},
+	{Name: "zrevrangebyscore", Group: "sorted_set", Since: "2.2.0", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `REV` and `BYSCORE` arguments", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the members in a range of scores, highest first", Syntax: "key max min [WITHSCORES] [LIMIT offset count]",
+		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrevrangebyscore},
+	{Name: "zrevrank", Group: "sorted_set", Since: "2.0.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns how many members are higher than a member", Syntax: "key member [WITHSCORE]", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZrevrank},
+	{Name: "zscan", Group: "sorted_set", Since: "2.8.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Walks the members a few at a time", Syntax: "key cursor [MATCH pattern] [COUNT count]",
+		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the sorted set", Do: cmdZscan},
+	{Name: "zscore", Group: "sorted_set", Since: "1.2.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the score of a member", Syntax: "key member", Complexity: "O(1)", Do: cmdZscore},
+	{Name: "zunion", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+		Summary: "Returns the members of any of the sorted sets", Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
+		Complexity: "O(N)+O(M*log(M)), where N is the number of members in all sets and M the size of the result", Do: cmdZunion},
+	{Name: "zunionstore", Group: "sorted_set", Since: "2.0.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
+		Summary: "Stores the members of any of the sorted sets", Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
+		Complexity: "O(N)+O(M*log(M)), where N is the number of members in all sets and M the size of the result", Do: cmdZunionstore},
+}
+
+// Errors of ZADD and ZRANDMEMBER.
+const (
+	errZaddNXandXX   Error = "ERR XX and NX options at the same time are not compatible"
+	errZaddGTandLT   Error = "ERR GT, LT, and/or NX options at the same time are not compatible"
+	errZaddIncrPairs Error = "ERR INCR option supports a single increment-element pair"
+	errScoreNaN      Error = "ERR resulting score is not a number (NaN)"
+	errRandomCount   Error = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
+)
+
+// zaddRule says what ZADD does with members, depending on what is there.
+type zaddRule struct {
+	nx, xx bool // only new members, only those that exist
+	gt, lt bool // change scores only upward, only downward
+	ch     bool // count changed members too
+	incr   bool // add the score to what is there, and return the sum
+}
+
+func cmdZadd(c *Ctx) {
+	var r zaddRule
+	i := 2
+flags:
+	for ; i < len(c.Args); i++ {
+		switch w := c.Args[i]; {
+		case equalFold(w, "nx"):
+			r.nx = true
+		case equalFold(w, "xx"):
+			r.xx = true
+		case equalFold(w, "gt"):
+			r.gt = true
+		case equalFold(w, "lt"):
+			r.lt = true
+		case equalFold(w, "ch"):
+			r.ch = true
+		case equalFold(w, "incr"):
+			r.incr = true
+		default:
+			break flags
+		}
+	}
+	pairs := c.Args[i:]
+	switch {
+	case len(pairs) == 0 || len(pairs)%2 != 0:
+		c.Err(ErrSyntax)
+	case r.nx && r.xx:
+		c.Err(errZaddNXandXX)
+	case r.gt && r.lt || r.nx && (r.gt || r.lt):
+		c.Err(errZaddGTandLT)
+	case r.incr && len(pairs) > 2:
+		c.Err(errZaddIncrPairs)
+	default:
+		c.zadd(r, pairs)
+	}
+}
+
+func cmdZincrby(c *Ctx) { c.zadd(zaddRule{incr: true}, c.Args[2:4]) }
+
+// zadd applies the rule to pairs of score and member.
+func (c *Ctx) zadd(r zaddRule, pairs [][]byte) {
+	var room [16]float64
+	scores := room[:0]
+	for i := 0; i < len(pairs); i += 2 {
+		score, ok := c.Float(pairs[i])
+		if !ok {
+			return
+		}
+		scores = append(scores, score)
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
+	}
+	if e == nil {
+		if r.xx {
+			c.zaddReply(r, 0, 0, 0, false)
+			return
+		}
+		// Every rule but XX takes new members, so the set will not stay empty.
+		e = c.G.Create(c.DB, c.Args[1], zsets.New())
+	}
+	var added, changed int
+	var last float64
+	var done bool
+	z, lim := e.ZSet(), c.Server.ZSetLimits()
+	for i, score := range scores {
+		var was zaddOutcome
+		switch last, was = r.apply(z, pairs[2*i+1], score, lim); was {
+		case zaddNaN:
+			c.Err(errScoreNaN)
+			return // it was the only pair: nothing has changed
+		case zaddAdded:
+			added++
+		case zaddChanged:
+			changed++
+		}
+		done = was != zaddRefused
+	}
+	if added+changed > 0 {
+		event := "zadd"
+		if r.incr {
+			event = "zincr"
+		}
+		c.G.Changed(e, engine.EventZSet, event)
+	}
+	c.zaddReply(r, added, changed, last, done)
+}
+
+func (c *Ctx) zaddReply(r zaddRule, added, changed int, last float64, done bool) {
+	switch {
+	case r.incr && done:
+		c.W.Double(last)
+	case r.incr:
+		c.W.Null()
+	case r.ch:
+		c.W.Int(int64(added + changed))
+	default:
+		c.W.Int(int64(added))
+	}
+}
+
+// zaddOutcome is what became of a member.
+type zaddOutcome uint8
+
+const (
+	zaddRefused zaddOutcome = iota // the rule forbids the change
+	zaddSame                       // it has the score already
+	zaddChanged
+	zaddAdded
+	zaddNaN // there is no sum
+)
+
+// apply gives a member a score as far as the rule allows, and returns the score that it has then.
+func (r *zaddRule) apply(z *zsets.ZSet, member []byte, score float64, lim zsets.Limits) (float64, zaddOutcome) {
+	if r.nx || r.xx || r.gt || r.lt || r.incr {
+		old, existed := z.Score(member)
+		switch {
+		case !existed && r.xx, existed && r.nx:
+			return 0, zaddRefused
+		case existed && r.incr:
+			if score += old; math.IsNaN(score) {
+				return 0, zaddNaN
+			}
+		}
+		if existed && (r.lt && score >= old || r.gt && score <= old) {
+			return 0, zaddRefused
+		}
+	}
+	switch old, existed := setScore(z, member, score, lim); {
+	case !existed:
+		return score, zaddAdded
+	case old != score:
+		return score, zaddChanged
+	}
+	return score, zaddSame
+}
+
+// setScore gives a member its score in a set that is, or will be, the value of a key. There, small sets know no negative
+// zero, while large ones do.
+func setScore(z *zsets.ZSet, member []byte, score float64, lim zsets.Limits) (old float64, existed bool) {
+	if score == 0 && z.Encoding() == "listpack" && z.Len() < lim.Entries && len(member) <= lim.Value {
+		score = 0
+	}
+	return z.Set(member, score, lim)
+}
+
+func cmdZcard(c *Ctx) {
+	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+	switch {
+	case !ok:
+	case e == nil:
+		c.W.Int(0)
+	default:
+		c.W.Int(int64(e.ZSet().Len()))
+	}
+}
+
+func cmdZmscore(c *Ctx) {
+	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
+	}
+	c.W.Array(len(c.Args) - 2)
+	for _, member := range c.Args[2:] {
+		c.zscore(e, member)
+	}
+}
+
+func cmdZscore(c *Ctx) {
+	if e, ok := c.ReadAs(c.Args[1], engine.ZSet); ok {
+		c.zscore(e, c.Args[2])
+	}
+}
+
+// zscore replies with the score of a member of e, which may be nil.
+func (c *Ctx) zscore(e *engine.Entry, member []byte) {
+	if e != nil {
+		if score, ok := e.ZSet().Score(member); ok {
+			c.W.Double(score)
+			return
+		}
+	}
+	c.W.Null()
+}
+
+func cmdZrandmember(c *Ctx) {
+	if len(c.Args) == 2 {
+		e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+		switch {
+		case !ok:
+		case e == nil:
+			c.W.Null()
+		default:
+			member, _ := e.ZSet().At(rand.IntN(e.ZSet().Len()))
+			c.W.Bulk(member)
+		}
+		return
+	}
+	count, ok := c.randomCount(c.Args[2])
+	if !ok {
+		return
+	}
+	withScores := len(c.Args) == 4 && equalFold(c.Args[3], "withscores")
+	switch {
+	case len(c.Args) > 3 && !withScores:
+		c.Err(ErrSyntax)
+		return
+	case withScores && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
+		c.Err(ErrOutOfRange)
+		return
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
+	}
+	if e == nil || count == 0 {
+		c.W.Array(0)
+		return
+	}
+	z, out := e.ZSet(), c.members(withScores)
+	n := int64(z.Len())
+	switch {
+	case count < 0:
+		begin := func(n int) { c.W.Array(out.length(n)) }
+		c.repeat(count, begin, func(draws int, room func() bool) {
+			for ; draws > 0 && room(); draws-- {
+				out.add(z.At(rand.IntN(int(n))))
+			}
+		})
+	case count >= n:
+		c.W.Array(out.length(int(n)))
+		z.RangeByRank(0, int(n-1), true, out.add)
+	default:
+		c.W.Array(out.length(int(count)))
+		dict.Sample(int(n), int(count), func(i int) { out.add(z.At(i)) })
+	}
+}
+
+// zsetReply writes members, with their scores if they are wanted: as pairs, or all in one list.
+type zsetReply struct {
+	w             *resp.Writer
+	scores, pairs bool
+}
+
+// members returns the usual form of a reply: scores make pairs in RESP3 only.
+func (c *Ctx) members(withScores bool) zsetReply {
+	return zsetReply{c.W, withScores, c.W.Proto == 3}
+}
+
+// length returns the length of the list of n members.
+func (r zsetReply) length(n int) int {
+	if r.scores && !r.pairs {
+		return 2 * n
+	}
+	return n
+}
+
+// add writes a member; the result, true, suits the functions that walk sets.
+func (r zsetReply) add(member []byte, score float64) bool {
+	if r.scores && r.pairs {
+		r.w.Array(2)
+	}
+	r.w.Bulk(member)
+	if r.scores {
+		r.w.Double(score)
+	}
+	return true
+}
+
+func cmdZrank(c *Ctx)    { c.zrank(false) }
+func cmdZrevrank(c *Ctx) { c.zrank(true) }
+
+func (c *Ctx) zrank(reverse bool) {
+	if len(c.Args) > 4 {
+		c.Err(wrongArity(c.Cmd))
+		return
+	}
+	withScore := len(c.Args) == 4
+	if withScore && !equalFold(c.Args[3], "withscore") {
+		c.Err(ErrSyntax)
+		return
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
+	}
+	if e != nil {
+		if rank, score, ok := e.ZSet().Rank(c.Args[2]); ok {
+			if reverse {
+				rank = e.ZSet().Len() - 1 - rank
+			}
+			if withScore {
+				c.W.Array(2)
+			}
+			c.W.Int(int64(rank))
+			if withScore {
+				c.W.Double(score)
+			}
+			return
+		}
+	}
+	if withScore {
+		c.W.NullArray()
+	} else {
+		c.W.Null()
+	}
+}
+
+func cmdZrem(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
+	}
+	removed := 0
+	if e != nil {
+		for _, member := range c.Args[2:] {
+			if _, ok := e.ZSet().Remove(member); ok {
+				removed++
+			}
+		}
+		c.zremoved(e, removed, "zrem")
+	}
+	c.W.Int(int64(removed))
+}
+
+// zremoved reports that n members were removed from a sorted set, and removes the key if none is left.
+func (c *Ctx) zremoved(e *engine.Entry, n int, event string) {
+	if n == 0 {
+		return
+	}
+	c.G.Changed(e, engine.EventZSet, event)
+	if e.ZSet().Len() == 0 {
+		c.G.Remove(e, engine.EventGeneric, "del")
+	}
+}
+
+// cmdZscan writes scores as text in both protocols, as the SCAN family does with everything.
+func cmdZscan(c *Ctx) {
+	e, o, ok := c.scanCollection(engine.ZSet, 0)
+	if !ok {
+		return
+	}
+	type pair struct {
+		member []byte // a view that is valid as long as the set does not change
+		score  float64
+	}
+	var found []pair
+	next := e.ZSet().Scan(o.cursor, o.count, func(member []byte, score float64) {
+		if o.match(member) {
+			found = append(found, pair{member, score})
+		}
+	})
+	var scratch [40]byte
+	c.W.Array(2)
+	c.W.Bulk(strconv.AppendUint(scratch[:0], next, 10))
+	c.W.Array(2 * len(found))
+	for _, p := range found {
+		c.W.Bulk(p.member)
+		c.W.Bulk(resp.AppendFloat(scratch[:0], p.score))
+	}
+}

@@ -1,0 +1,283 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Command is one entry of the command table: everything the server knows about a command. Sub-commands are entries of
+// their own, whose names carry the parent's ("config|get").
+type Command struct {
+	// Name in lower case.
+	Name string
+	// Group is the group that Redis's documentation puts the command in.
+	Group string
+	// Since is the Redis version that introduced the command.
+	Since string
+	// Deprecated is the Redis version that deprecated it, if any; Instead says what to use.
+	Deprecated, Instead string
+	// Complexity is the documented cost, for COMMAND DOCS.
+	Complexity string
+	// Arity counts the arguments including the name (for sub-commands: both names); negative means "at least".
+	Arity int
+	// Flags say when the command may run and what it does.
+	Flags Flag
+	// ACL lists the categories that do not follow from Flags.
+	ACL Category
+	// Keys tells where the keys are among the arguments.
+	Keys []KeySpec
+	// Summary says in a few words what the command does.
+	Summary string
+	// Syntax is the grammar of the arguments as users read it; COMMAND DOCS derives its argument tree from it.
+	Syntax string
+	// Do carries the command out: it reads c.Args and writes exactly one reply.
+	Do func(c *Ctx)
+	// Subs are the sub-commands, if the command is only a container of them.
+	Subs []*Command
+
+	// immediate commands are executed, not queued, between MULTI and EXEC.
+	immediate bool
+	// whileSubscribed commands may be sent by a RESP2 client that has subscriptions.
+	whileSubscribed bool
+
+	parent *Command
+	index  int     // position in the server's statistics
+	lock   lockSet // which shards a guard for this command takes
+}
+
+// Flag is a set of properties of a command, named as Redis names them.
+type Flag uint32
+
+// The flags of commands.
+const (
+	Write Flag = 1 << iota
+	ReadOnly
+	DenyOOM
+	Admin
+	PubSub
+	NoScript
+	Blocking
+	Loading
+	Stale
+	SkipMonitor
+	SkipSlowlog
+	Fast
+	NoAuth
+	MayReplicate
+	NoMandatoryKeys
+	Protected
+	NoAsyncLoading
+	NoMulti
+	AllowBusy
+	TouchesArbitraryKeys
+	MovableKeys // derived from Keys
+
+	// WholeKeyspace is not shown to clients: the command needs a guard over all shards.
+	WholeKeyspace
+	// OwnGuard is not shown to clients: the command takes its guards itself.
+	OwnGuard
+)
+
+// flagNames are the names that COMMAND INFO shows, in bit order.
+var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading", "stale",
+	"skip_monitor", "skip_slowlog", "fast", "no_auth", "may_replicate", "no_mandatory_keys", "protected", "no_async_loading",
+	"no_multi", "allow_busy", "touches_arbitrary_keys", "movablekeys"}
+
+// Names returns the flags as COMMAND INFO shows them.
+func (f Flag) Names() []string {
+	var out []string
+	for i, n := range flagNames {
+		if f&(1<<i) != 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Category is a set of ACL categories.
+type Category uint32
+
+// The ACL categories, in the order in which ACL CAT lists them.
+const (
+	CatKeyspace Category = 1 << iota
+	CatRead
+	CatWrite
+	CatSet
+	CatSortedSet
+	CatList
+	CatHash
+	CatString
+	CatBitmap
+	CatHyperLogLog
+	CatGeo
+	CatStream
+	CatPubSub
+	CatAdmin
+	CatFast
+	CatSlow
+	CatBlocking
+	CatDangerous
+	CatConnection
+	CatTransaction
+	CatScripting
+)
+
+var categoryNames = [...]string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
+	"hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction",
+	"scripting"}
+
+// Names returns the categories without the leading '@'.
+func (c Category) Names() []string {
+	var out []string
+	for i, n := range categoryNames {
+		if c&(1<<i) != 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// KeySpec is one rule that finds keys among a command's arguments, with Redis's meaning: where to begin, and how to go on
+// from there.
+type KeySpec struct {
+	// Begin: at argument Index, or, if Keyword is set, behind the first Keyword, searched from argument StartFrom on
+	// (from the end backward if negative). Index 0 without Keyword means that the place cannot be told.
+	Index     int
+	Keyword   string
+	StartFrom int
+	// Find, by range: up to LastKey (relative to the beginning; negative counts from the last argument), every Step
+	// arguments, Limit > 1 takes only the first 1/Limit of them.
+	LastKey, Step, Limit int
+	// Find, by number: ByNumber says that argument NumIndex (relative to the beginning) holds the number of keys, the
+	// first of which is FirstKey arguments behind the beginning.
+	ByNumber           bool
+	NumIndex, FirstKey int
+	// Flags in lower case, as COMMAND INFO shows them.
+	Flags []string
+}
+
+// keys parses key specs in the notation "i1+r-1/2/0[RW,ACCESS]": begin at index 1 (or kw:WORD@from), then a range
+// last/step/limit (or n, numidx/first/step), then flags; several are separated by spaces, ? stands for unknown. A spec that
+// cannot be read is a mistake in the table and panics at start.
+func keys(notation string) []KeySpec {
+	var specs []KeySpec
+	for _, word := range strings.Fields(notation) {
+		spec, err := parseKeySpec(word)
+		if err != nil {
+			panic(fmt.Sprintf("server: key spec %q: %v", word, err))
+		}
+		specs = append(specs, spec)
+	}
+	return specs
+}
+
+func parseKeySpec(word string) (spec KeySpec, err error) {
+	body, flags, ok := strings.Cut(strings.TrimSuffix(word, "]"), "[")
+	if !ok {
+		return spec, fmt.Errorf("no flags")
+	}
+	for _, f := range strings.Split(flags, ",") {
+		switch f {
+		case "RO", "RW", "OW", "RM": // these four are shown in capitals
+		default:
+			f = strings.ToLower(f)
+		}
+		spec.Flags = append(spec.Flags, f)
+	}
+	begin, find, ok := strings.Cut(body, "+")
+	if !ok {
+		return spec, fmt.Errorf("no '+'")
+	}
+	switch {
+	case begin == "?":
+		return spec, nil
+	case strings.HasPrefix(begin, "kw:"):
+		word, from, _ := strings.Cut(begin[3:], "@")
+		spec.Keyword = word
+		spec.StartFrom, err = strconv.Atoi(from)
+	default:
+		spec.Index, err = strconv.Atoi(strings.TrimPrefix(begin, "i"))
+	}
+	if err != nil {
+		return spec, err
+	}
+	var n [3]int
+	for i, part := range strings.Split(find[1:], "/") {
+		if n[i], err = strconv.Atoi(part); err != nil {
+			return spec, err
+		}
+	}
+	if find[0] == 'n' {
+		spec.ByNumber, spec.NumIndex, spec.FirstKey, spec.Step = true, n[0], n[1], n[2]
+	} else {
+		spec.LastKey, spec.Step, spec.Limit = n[0], n[1], n[2]
+	}
+	return spec, nil
+}
+
+// positions calls fn with the index of each key that the spec finds in args, until fn returns false. It reports false
+// if the arguments do not fit the spec.
+func (k *KeySpec) positions(args [][]byte, fn func(i int) bool) bool {
+	first := k.Index
+	if k.Keyword != "" {
+		first = k.keywordAt(args)
+	}
+	if first <= 0 || first >= len(args) {
+		return k.Keyword != "" && first == 0
+	}
+	if k.ByNumber {
+		at := first + k.NumIndex
+		if at >= len(args) {
+			return false
+		}
+		n, err := strconv.Atoi(string(args[at]))
+		if err != nil || n < 0 || n > len(args) {
+			return false
+		}
+		start := first + k.FirstKey
+		if start+(n-1)*k.Step >= len(args) {
+			return false
+		}
+		for i := range n {
+			if !fn(start + i*k.Step) {
+				return true
+			}
+		}
+		return true
+	}
+	last := first + k.LastKey
+	if k.LastKey < 0 {
+		last = len(args) + k.LastKey
+		if k.Limit > 1 {
+			last = first + (last-first+1)/k.Limit - 1
+		}
+	}
+	if last >= len(args) {
+		return false
+	}
+	for i := first; i <= last; i += k.Step {
+		if !fn(i) {
+			return true
+		}
+	}
+	return true
+}
+
+// keywordAt returns the index behind the keyword, 0 if it is not there.
+func (k *KeySpec) keywordAt(args [][]byte) int {
+	if k.StartFrom > 0 {
+		for i := k.StartFrom; i < len(args)-1; i++ {
+			if strings.EqualFold(string(args[i]), k.Keyword) {
+				return i + 1
+			}
+		}
+		return 0
+	}
+	for i := len(args) + k.StartFrom; i > 0; i-- {
+		if i < len(args)-1 && strings.EqualFold(string(args[i]), k.Keyword) {
+			return i + 1
+		}
+	}
+	return 0
+}

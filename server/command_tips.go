@@ -1,0 +1,34 @@
+package server
+
+import "strings"
+
+// commandTips are the hints of COMMAND INFO: what replies leave open, and what a client of a cluster does with a command. They
+// mean nothing to the server.
+var commandTips = func() map[string][]string {
+	tips := map[string][]string{}
+	for _, g := range []struct{ tips, commands string }{
+		{"nondeterministic_output",
+			"client|info client|list hrandfield hscan pttl spop srandmember sscan time ttl xadd xautoclaim xclaim " +
+				"xinfo|consumers xpending xtrim zrandmember zscan"},
+		{"nondeterministic_output_order",
+			"command command|docs command|info command|list hgetall hkeys hvals sdiff sinter smembers sunion"},
+		{"request_policy:all_nodes response_policy:all_succeeded", "config|set script|flush script|load"},
+		{"request_policy:all_shards response_policy:all_succeeded", "flushall flushdb ping"},
+		{"request_policy:all_shards response_policy:agg_sum", "dbsize"},
+		{"request_policy:all_shards response_policy:agg_min", "wait waitaof"},
+		{"request_policy:all_shards response_policy:agg_logical_and", "script|exists"},
+		{"request_policy:all_shards nondeterministic_output_order", "keys"},
+		{"request_policy:all_shards nondeterministic_output", "randomkey"},
+		{"request_policy:multi_shard", "mget"},
+		{"request_policy:multi_shard response_policy:agg_sum", "del exists touch unlink"},
+		{"request_policy:multi_shard response_policy:all_succeeded", "mset"},
+		{"request_policy:multi_shard response_policy:agg_min", "msetnx"},
+		{"nondeterministic_output request_policy:special", "scan"},
+		{"nondeterministic_output request_policy:all_shards response_policy:special", "info"},
+	} {
+		for _, name := range strings.Fields(g.commands) {
+			tips[name] = strings.Fields(g.tips)
+		}
+	}
+	return tips
+}()

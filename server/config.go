@@ -1,0 +1,227 @@
+package server
+
+// The configuration: what can be set in redis.conf, on the command line and with CONFIG SET. The directives themselves
+// are in config_directives.go, reading and rewriting files in config_file.go.
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/glob"
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/sets"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/engine/zsets"
+)
+
+// Config is the configuration of a server. Get may be called by any goroutine at any time and costs one atomic load.
+type Config struct {
+	current atomic.Pointer[Settings]
+
+	mu      sync.Mutex // protects what follows, and is held while settings change
+	hooks   []func(old, new *Settings) error
+	file    string          // the absolute path of the configuration file, "" if there is none
+	changed map[string]bool // directives set by other means than the file
+	used    map[string]bool // directives set by whatever means
+}
+
+// Settings are the values of all directives at one moment. They are never changed: a change makes new ones.
+type Settings struct {
+	Bind           []string    // addresses to listen on; with a '-' in front, ones that may be missing
+	Port           int         // 0 = no TCP
+	UnixSocket     string      // "" = none
+	UnixSocketPerm os.FileMode // 0 = as created
+	TCPBacklog     int
+	TCPKeepAlive   int // seconds; 0 = off
+	Timeout        int // seconds; 0 = never
+	MaxClients     int
+	ProtectedMode  bool
+	RequirePass    string // "" = none
+
+	Databases int
+	Shards    int // 0 = choose by the size of the machine
+	IOThreads int // event loops
+
+	Dir      string
+	PidFile  string
+	LogFile  string // "" = standard output
+	LogLevel slog.Level
+
+	ProtoMaxBulkLen      int
+	QueryBufferLimit     int
+	OutputLimits         OutputLimits
+	TrackingTableMaxKeys int
+	NotifyKeyspaceEvents engine.EventClass
+	EnableDebugCommand   DebugAccess
+
+	Hash   hashes.Limits
+	Set    sets.Limits
+	ZSet   zsets.Limits
+	List   lists.Limit
+	Stream streams.Limits
+}
+
+// OutputLimits are the limits on output that waits for clients, by their class.
+type OutputLimits struct {
+	Normal, Replica, PubSub OutputLimit
+}
+
+// OutputLimit closes a client for which more than Hard bytes wait, or more than Soft bytes for SoftSeconds. 0 = no limit.
+type OutputLimit struct {
+	Hard, Soft  int64
+	SoftSeconds int
+}
+
+// DebugAccess says who may use DEBUG.
+type DebugAccess uint8
+
+// The values of enable-debug-command.
+const (
+	DebugNo DebugAccess = iota
+	DebugYes
+	DebugLocal // clients on the same machine
+)
+
+// Levels of the log that slog has no name for. LevelNothing is above everything that is ever logged.
+const (
+	LevelVerbose = slog.LevelDebug + 2
+	LevelNothing = slog.LevelError + 100
+)
+
+// NewConfig returns the default configuration.
+func NewConfig() *Config {
+	c := &Config{changed: map[string]bool{}, used: map[string]bool{}}
+	set := new(Settings)
+	for _, d := range directives {
+		if err := d.set(set, splitWords(d.initial)); err != nil {
+			panic("server: default of " + d.name + ": " + err.Error())
+		}
+	}
+	c.current.Store(set)
+	return c
+}
+
+// Get returns the present settings. They must not be changed.
+func (c *Config) Get() *Settings { return c.current.Load() }
+
+// OnChange registers a function that puts new settings into effect when they change at run time. If it returns an error the
+// change does not take place. Functions are called in the order in which they were registered, one change at a time; they
+// must not set anything themselves.
+func (c *Config) OnChange(apply func(old, new *Settings) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hooks = append(c.hooks, apply)
+}
+
+// Set changes one directive; several words in value are separated by spaces. runtime says that the server is running, so
+// that directives that only matter at start are refused.
+func (c *Config) Set(name, value string, runtime bool) error {
+	d := directiveNamed(name)
+	if d == nil {
+		return errUnknownDirective
+	}
+	if runtime {
+		_, err := c.setAll([]assignment{{d, name, value}})
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.Get()
+	if err := d.set(&next, d.words(value)); err != nil {
+		return err
+	}
+	c.noteChange(d)
+	c.current.Store(&next)
+	return nil
+}
+
+// assignment is one pair of CONFIG SET.
+type assignment struct {
+	d     *directive
+	name  string // the one of the directive's names that was used
+	value string
+}
+
+// checkAssignments finds out whether a running server may make the changes, whatever the values. If not it tells which is to
+// blame.
+func checkAssignments(pairs []assignment) (culprit string, err error) {
+	seen := make(map[string]bool, len(pairs))
+	for _, p := range pairs {
+		if p.d.startOnly {
+			return p.name, errImmutable
+		}
+		if seen[p.name] {
+			return p.name, errDuplicate
+		}
+		seen[p.name] = true
+	}
+	return "", nil
+}
+
+// setAll changes several directives of a running server, all or none. If it fails it tells which is to blame.
+func (c *Config) setAll(pairs []assignment) (culprit string, err error) {
+	if culprit, err := checkAssignments(pairs); err != nil {
+		return culprit, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.Get()
+	next := *old
+	for _, p := range pairs {
+		if err := p.d.set(&next, p.d.words(p.value)); err != nil {
+			return p.name, err
+		}
+	}
+	for i, apply := range c.hooks {
+		if err := apply(old, &next); err != nil {
+			for _, undo := range slices.Backward(c.hooks[:i]) {
+				if e := undo(&next, old); e != nil {
+					err = errors.Join(err, e)
+				}
+			}
+			return pairs[0].name, err
+		}
+	}
+	for _, p := range pairs {
+		c.noteChange(p.d)
+	}
+	c.current.Store(&next)
+	return "", nil
+}
+
+// noteChange remembers that a directive was set by other means than the file.
+func (c *Config) noteChange(d *directive) {
+	c.changed[d.name] = true
+	c.used[d.name] = true
+}
+
+// WithoutEffect returns the directives that were set, but that are accepted only for the sake of existing configuration
+// files: they steer machinery that this server does not have.
+func (c *Config) WithoutEffect() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for _, d := range directives {
+		if d.noEffect && c.used[d.name] {
+			names = append(names, d.name)
+		}
+	}
+	return names
+}
+
+// match calls fn for every directive, aliases included, whose name matches one of the glob patterns, once each and in order
+// of their names.
+func (c *Config) match(patterns [][]byte, fn func(name, value string)) {
+	set := c.Get()
+	for _, n := range directiveNames {
+		if slices.ContainsFunc(patterns, func(p []byte) bool { return glob.Match(p, []byte(n.name), true) }) {
+			fn(n.name, n.d.show(set))
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package server
+
+// Configuration files and command lines: reading them, and CONFIG REWRITE.
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// ConfigError says which line of a configuration cannot be used, and why.
+type ConfigError struct {
+	// File is the name of the file, "" for a command-line option.
+	File string
+	// Line counts from 1.
+	Line int
+	// Text is the line.
+	Text string
+	// Err is the reason.
+	Err error
+}
+
+// Error implements error.
+func (e *ConfigError) Error() string {
+	if e.File == "" {
+		return fmt.Sprintf("command line: '%s': %v", e.Text, e.Err)
+	}
+	return fmt.Sprintf("%s, line %d: '%s': %v", e.File, e.Line, e.Text, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+var errNoConfigFile = errors.New("The server is running without a config file")
+
+// maxIncludes is how deep files may include each other.
+const maxIncludes = 16
+
+// LoadFile reads a configuration file. If it fails nothing has changed.
+func (c *Config) LoadFile(path string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.Get()
+	if err := c.readFile(path, &next, 0); err != nil {
+		return err
+	}
+	file, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	c.file = file
+	c.current.Store(&next)
+	return nil
+}
+
+// LoadArgs reads the arguments of a command line: at first a configuration file or "-" for standard input, then options, each
+// two dashes and a directive, followed by its value: "redis.conf --port 6380 --bind 10.0.0.1 127.0.0.1". A "-" at the end
+// reads standard input as well. If it fails the configuration is good for nothing.
+func (c *Config) LoadArgs(args []string) error { return c.loadArgs(args, os.Stdin) }
+
+func (c *Config) loadArgs(args []string, stdin io.Reader) error {
+	if len(args) > 0 && args[0] != "-" && !strings.HasPrefix(args[0], "--") {
+		if err := c.LoadFile(args[0]); err != nil {
+			return err
+		}
+		args = args[1:]
+	}
+	fromStdin := false
+	if n := len(args); n > 0 && args[n-1] == "-" {
+		args, fromStdin = args[:n-1], true
+	} else if n > 0 && args[0] == "-" {
+		args, fromStdin = args[1:], true
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.Get()
+	if fromStdin {
+		if err := c.read(stdin, "standard input", &next, 0, c.noteChange); err != nil {
+			return err
+		}
+	}
+	for len(args) > 0 {
+		n := 1
+		for n < len(args) && !strings.HasPrefix(args[n], "--") {
+			n++
+		}
+		option, words := args[0], args[1:n]
+		name, ok := strings.CutPrefix(option, "--")
+		if !ok {
+			return &ConfigError{Text: option, Err: errUnknownDirective}
+		}
+		if err := c.line(name, words, &next, 0, c.noteChange); err != nil {
+			if included := new(ConfigError); errors.As(err, &included) {
+				return err
+			}
+			return &ConfigError{Text: strings.Join(args[:n], " "), Err: err}
+		}
+		args = args[n:]
+	}
+	c.current.Store(&next)
+	return nil
+}
+
+func (c *Config) readFile(path string, s *Settings, depth int) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("can't open config file: %w", err)
+	}
+	defer f.Close()
+	return c.read(f, path, s, depth, func(d *directive) { c.used[d.name] = true })
+}
+
+// read parses a configuration into s and calls note for every directive that it contains. c.mu is held.
+func (c *Config) read(r io.Reader, name string, s *Settings, depth int, note func(*directive)) error {
+	content, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("can't read config file %s: %w", name, err)
+	}
+	for i, line := range splitLines(content) {
+		words, err := lineWords(line)
+		if err == nil && len(words) > 0 {
+			err = c.line(words[0], words[1:], s, depth, note)
+		}
+		if included := new(ConfigError); errors.As(err, &included) {
+			return err // it tells the line of the file that was included
+		}
+		if err != nil {
+			return &ConfigError{File: name, Line: i + 1, Text: string(line), Err: err}
+		}
+	}
+	return nil
+}
+
+// line carries out one line.
+func (c *Config) line(name string, words []string, s *Settings, depth int, note func(*directive)) error {
+	if strings.EqualFold(name, "include") {
+		if len(words) != 1 {
+			return errWordCount
+		}
+		return c.include(words[0], s, depth)
+	}
+	d := directiveNamed(name)
+	if d == nil {
+		return errUnknownDirective
+	}
+	if err := d.set(s, words); err != nil {
+		return err
+	}
+	note(d)
+	return nil
+}
+
+// include reads the files that a glob pattern names. A pattern may match nothing, a plain name must exist.
+func (c *Config) include(pattern string, s *Settings, depth int) error {
+	if depth >= maxIncludes {
+		return errors.New("too many nested includes")
+	}
+	files := []string{pattern}
+	if strings.ContainsAny(pattern, "*?[") {
+		var err error
+		if files, err = filepath.Glob(pattern); err != nil {
+			return err
+		}
+	}
+	for _, file := range files {
+		if err := c.readFile(file, s, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func splitLines(content []byte) [][]byte {
+	lines := bytes.Split(content, []byte("\n"))
+	for i, line := range lines {
+		lines[i] = bytes.Trim(line, " \t\r")
+	}
+	return lines
+}
+
+// lineWords returns the words of a line, none if it is empty or a comment.
+func lineWords(line []byte) ([]string, error) {
+	if len(line) == 0 || line[0] == '#' || line[0] == 0 {
+		return nil, nil
+	}
+	args, err := resp.SplitArgs(line, nil)
+	if err != nil {
+		return nil, errors.New("Unbalanced quotes in configuration line")
+	}
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = string(a)
+	}
+	return words, nil
+}
+
+// Rewrite writes the directives that were set on the command line or while the server was running into the configuration
+// file, and leaves the rest of the file as it is. The file is replaced at once or not at all.
+func (c *Config) Rewrite() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file == "" {
+		return errNoConfigFile
+	}
+	content, err := os.ReadFile(c.file)
+	if err != nil {
+		return err
+	}
+	return replaceFile(c.file, c.rewritten(content))
+}
+
+// rewritten returns the content of the file with the present values of changed directives: in the place of the last line that
+// sets them, or at the end if a later include might set them otherwise.
+func (c *Config) rewritten(content []byte) []byte {
+	const heading = "# Generated by CONFIG REWRITE"
+	lines := bytes.Split(bytes.TrimSuffix(content, []byte("\n")), []byte("\n"))
+	if len(content) == 0 {
+		lines = nil
+	}
+	owner := make([]*directive, len(lines)) // of lines that set a changed directive
+	last := map[*directive]int{}
+	hasHeading := false
+	for i, line := range lines {
+		trimmed := bytes.Trim(line, " \t\r")
+		hasHeading = hasHeading || string(trimmed) == heading
+		words, err := lineWords(trimmed)
+		if err != nil || len(words) == 0 {
+			continue
+		}
+		if strings.EqualFold(words[0], "include") {
+			clear(last)
+		} else if d := directiveNamed(words[0]); d != nil && c.changed[d.name] {
+			owner[i], last[d] = d, i
+		}
+	}
+	set := c.Get()
+	var out bytes.Buffer
+	for i, line := range lines {
+		d := owner[i]
+		if d == nil {
+			out.Write(line)
+			out.WriteByte('\n')
+		} else if at, ok := last[d]; ok && at == i {
+			out.WriteString(d.line(set))
+		}
+	}
+	for _, d := range directives {
+		if _, ok := last[d]; ok || !c.changed[d.name] {
+			continue
+		}
+		if !hasHeading {
+			out.WriteString(heading + "\n")
+			hasHeading = true
+		}
+		out.WriteString(d.line(set))
+	}
+	return out.Bytes()
+}
+
+// line returns the directive with its value as a line of a configuration file.
+func (d *directive) line(s *Settings) string {
+	words := []string{d.name}
+	for _, w := range d.words(d.show(s)) {
+		words = append(words, quoteWord(w))
+	}
+	if len(words) == 1 {
+		words = append(words, `""`)
+	}
+	return strings.Join(words, " ") + "\n"
+}
+
+// quoteWord returns a word in the form in which resp.SplitArgs reads it back.
+func quoteWord(w string) string {
+	plain := func(b byte) bool { return b > ' ' && b < 0x7f && b != '"' && b != '\'' && b != '\\' && b != '#' }
+	if w != "" && !slices.ContainsFunc([]byte(w), func(b byte) bool { return !plain(b) }) {
+		return w
+	}
+	var out strings.Builder
+	out.WriteByte('"')
+	for i := range len(w) {
+		switch b := w[i]; {
+		case b == '"' || b == '\\':
+			out.WriteByte('\\')
+			out.WriteByte(b)
+		case b < ' ' || b >= 0x7f:
+			fmt.Fprintf(&out, `\x%02x`, b)
+		default:
+			out.WriteByte(b)
+		}
+	}
+	out.WriteByte('"')
+	return out.String()
+}
+
+// replaceFile gives a file new content, with its permissions kept, at once or not at all.
+func replaceFile(path string, content []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(content)
+	err = errors.Join(err, tmp.Chmod(info.Mode().Perm()), tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
+}

@@ -1,0 +1,383 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/sets"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/engine/zsets"
+)
+
+// shown returns the value of a directive as CONFIG GET shows it.
+func shown(t *testing.T, c *Config, name string) string {
+	t.Helper()
+	values := map[string]string{}
+	c.match([][]byte{[]byte(name)}, func(name, value string) { values[name] = value })
+	require.Contains(t, values, name)
+	return values[name]
+}
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func TestDefaultsAreThoseOfRedis(t *testing.T) {
+	s := NewConfig().Get()
+	require.Equal(t, []string{"127.0.0.1", "-::1"}, s.Bind)
+	require.Equal(t, 6379, s.Port)
+	require.Equal(t, 16, s.Databases)
+	require.Equal(t, 10000, s.MaxClients)
+	require.Equal(t, 300, s.TCPKeepAlive)
+	require.True(t, s.ProtectedMode)
+	require.Equal(t, slog.LevelInfo, s.LogLevel)
+	require.Equal(t, 512<<20, s.ProtoMaxBulkLen)
+	require.Equal(t, 1<<30, s.QueryBufferLimit)
+	require.Equal(t, OutputLimits{Replica: OutputLimit{256 << 20, 64 << 20, 60}, PubSub: OutputLimit{32 << 20, 8 << 20, 60}}, s.OutputLimits)
+	require.Equal(t, hashes.Limits{Entries: 512, Value: 64}, s.Hash)
+	require.Equal(t, sets.Limits{IntsetEntries: 512, ListpackEntries: 128, ListpackValue: 64}, s.Set)
+	require.Equal(t, zsets.DefaultLimits, s.ZSet)
+	require.Equal(t, streams.DefaultLimits, s.Stream)
+	require.EqualValues(t, -2, s.List)
+}
+
+func TestEveryDirectiveAcceptsWhatItShows(t *testing.T) {
+	names := map[string]bool{}
+	for _, n := range directiveNames {
+		require.False(t, names[n.name], "%s is there twice", n.name)
+		names[n.name] = true
+		c := NewConfig()
+		before := *c.Get()
+		require.NoError(t, c.Set(n.name, n.d.show(&before), false), n.name)
+		require.Equal(t, before, *c.Get(), n.name)
+		require.NoError(t, c.LoadFile(writeFile(t, "redis.conf", n.d.line(&before))), n.name)
+		require.Equal(t, before, *c.Get(), n.name)
+	}
+}
+
+func TestSetReadsValuesAsRedisDoes(t *testing.T) {
+	for _, tc := range []struct{ name, value, shown, err string }{
+		{"port", "6380", "6380", ""},
+		{"PORT", "0", "0", ""},
+		{"port", "abc", "", "argument couldn't be parsed into an integer"},
+		{"port", "70000", "", "argument must be between 0 and 65535 inclusive"},
+		{"port", " 5", "", "argument couldn't be parsed into an integer"},
+		{"nosuch", "1", "", "Bad directive or wrong number of arguments"},
+		{"bind", "10.0.0.1 -::1 *", "10.0.0.1 -::1 *", ""},
+		{"bind", "", "", ""},
+		{"maxclients", "0", "", "argument must be between 1 and 4294967295 inclusive"},
+		{"timeout", "-1", "", "argument must be between 0 and 2147483647 inclusive"},
+		{"timeout", "99999999999", "", "argument must be between 0 and 2147483647 inclusive"},
+		{"protected-mode", "NO", "no", ""},
+		{"protected-mode", "maybe", "", "argument must be 'yes' or 'no'"},
+		{"loglevel", "WARNING", "warning", ""},
+		{"loglevel", "foo", "", "argument(s) must be one of the following: debug, verbose, notice, warning, nothing"},
+		{"unixsocketperm", "700", "700", ""},
+		{"unixsocketperm", "9", "", "argument couldn't be parsed as an octal number"},
+		{"shards", "16", "16", ""},
+		{"shards", "12", "", "argument must be 0 or a power of two up to 64"},
+		{"shards", "128", "", "argument must be 0 or a power of two up to 64"},
+		{"shards", "-9223372036854775808", "", "argument must be 0 or a power of two up to 64"},
+		{"proto-max-bulk-len", "1gb", "1073741824", ""},
+		{"proto-max-bulk-len", "1", "", "argument must be between 1048576 and 9223372036854775807 inclusive"},
+		{"client-query-buffer-limit", "2m", "2000000", ""},
+		{"client-query-buffer-limit", "-1", "", "argument must be a memory value"},
+		{"client-query-buffer-limit", "\xff1\xff\xffMB", "", "argument must be a memory value"},
+		{"client-query-buffer-limit", "1x", "", "argument must be a memory value"},
+		{"client-query-buffer-limit", "9223372036854775807gb", "", "argument must be a memory value"},
+		{"client-output-buffer-limit", "normal 1mb 2mb 3 pubsub 0 0 0", "normal 1048576 2097152 3 slave 268435456 67108864 60 pubsub 0 0 0", ""},
+		{"client-output-buffer-limit", "replica 1 2 3", "normal 0 0 0 slave 1 2 3 pubsub 33554432 8388608 60", ""},
+		{"client-output-buffer-limit", "normal 1 2", "", "Wrong number of arguments in buffer limit configuration."},
+		{"client-output-buffer-limit", "foo 1 2 3", "", "Invalid client class specified in buffer limit configuration."},
+		{"client-output-buffer-limit", "normal a 2 3", "", "Error in hard, soft or soft_seconds setting in buffer limit configuration."},
+		{"client-output-buffer-limit", "normal 1 2 -3", "", "Error in hard, soft or soft_seconds setting in buffer limit configuration."},
+		{"notify-keyspace-events", "KEA", "AKE", ""},
+		{"notify-keyspace-events", "KEZ", "", "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."},
+		{"hash-max-ziplist-entries", "7", "7", ""},
+		{"hash-max-listpack-entries", "1k", "", "argument couldn't be parsed into an integer"},
+		{"list-max-listpack-size", "-9", "-9", ""},
+		{"requirepass", "a b", "a b", ""},
+		{"save", "", "", ""},
+		{"save", "3600 1", "", "only '' is supported: there is no persistence"},
+		{"appendonly", "NO", "no", ""},
+		{"appendonly", "yes", "", "only 'no' is supported: there is no persistence"},
+		{"maxmemory", "0mb", "0", ""},
+		{"maxmemory", "100mb", "", "only '0' is supported: there is no memory limit"},
+		{"slave-read-only", "yes", "yes", ""},
+	} {
+		c := NewConfig()
+		before := c.Get()
+		err := c.Set(tc.name, tc.value, false)
+		if tc.err != "" {
+			require.EqualError(t, err, tc.err, "%s %s", tc.name, tc.value)
+			require.Same(t, before, c.Get(), "a refused value must change nothing")
+			continue
+		}
+		require.NoError(t, err, "%s %s", tc.name, tc.value)
+		require.Equal(t, tc.shown, shown(t, c, strings.ToLower(tc.name)))
+	}
+}
+
+func TestAliasesAreTheSameDirective(t *testing.T) {
+	c := NewConfig()
+	require.NoError(t, c.Set("zset-max-ziplist-entries", "5", true))
+	require.Equal(t, "5", shown(t, c, "zset-max-listpack-entries"))
+	require.Equal(t, 5, c.Get().ZSet.Entries)
+}
+
+func TestARunningServerRefusesWhatMattersAtStartOnly(t *testing.T) {
+	for _, name := range []string{"port", "bind", "databases", "io-threads", "shards", "unixsocket", "tcp-backlog", "logfile", "dir",
+		"enable-debug-command"} {
+		c := NewConfig()
+		require.EqualError(t, c.Set(name, shown(t, c, name), true), "can't set immutable config", name)
+		require.NoError(t, c.Set(name, shown(t, c, name), false), name)
+	}
+}
+
+func TestSeveralChangesAtRunTimeHappenAllOrNone(t *testing.T) {
+	c := NewConfig()
+	assign := func(pairs ...string) []assignment {
+		var out []assignment
+		for i := 0; i < len(pairs); i += 2 {
+			out = append(out, assignment{directiveNamed(pairs[i]), pairs[i], pairs[i+1]})
+		}
+		return out
+	}
+	before := c.Get()
+	culprit, err := c.setAll(assign("timeout", "5", "maxclients", "x"))
+	require.Equal(t, "maxclients", culprit)
+	require.Equal(t, errNotNumber, err)
+	require.Same(t, before, c.Get())
+
+	culprit, err = c.setAll(assign("timeout", "5", "timeout", "6"))
+	require.Equal(t, "timeout", culprit)
+	require.Equal(t, errDuplicate, err)
+	require.Same(t, before, c.Get())
+
+	_, err = c.setAll(assign("timeout", "5", "maxclients", "6"))
+	require.NoError(t, err)
+	require.Equal(t, 5, c.Get().Timeout)
+	require.Equal(t, 6, c.Get().MaxClients)
+	require.Zero(t, before.Timeout, "settings are never changed")
+}
+
+func TestAChangeThatCannotBeAppliedIsTakenBack(t *testing.T) {
+	c := NewConfig()
+	var first []int
+	c.OnChange(func(_, next *Settings) error {
+		first = append(first, next.Timeout)
+		return nil
+	})
+	refused := errors.New("no")
+	c.OnChange(func(_, next *Settings) error {
+		if next.Timeout == 5 {
+			return refused
+		}
+		return nil
+	})
+	require.NoError(t, c.Set("timeout", "3", true))
+	require.ErrorIs(t, c.Set("timeout", "5", true), refused)
+	require.Equal(t, 3, c.Get().Timeout)
+	require.Equal(t, []int{3, 5, 3}, first)
+}
+
+func TestReadingSettingsDoesNotAllocate(t *testing.T) {
+	c := NewConfig()
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = c.Get().MaxClients }))
+}
+
+func TestLoadFileReadsRedisConf(t *testing.T) {
+	c := NewConfig()
+	require.NoError(t, c.LoadFile(writeFile(t, "redis.conf", `# a comment
+
+   port 7000
+bind 127.0.0.1 10.0.0.1`+"\r"+`
+REQUIREPASS "a \x41\"b"
+client-output-buffer-limit normal 1 2 3
+client-output-buffer-limit pubsub 4 5 6
+notify-keyspace-events Ex
+save ""
+loglevel nothing`)))
+	require.Equal(t, 7000, c.Get().Port)
+	require.Equal(t, []string{"127.0.0.1", "10.0.0.1"}, c.Get().Bind)
+	require.Equal(t, `a A"b`, c.Get().RequirePass)
+	require.Equal(t, OutputLimit{1, 2, 3}, c.Get().OutputLimits.Normal)
+	require.Equal(t, OutputLimit{4, 5, 6}, c.Get().OutputLimits.PubSub)
+	require.Equal(t, engine.EventKeyevent|engine.EventExpired, c.Get().NotifyKeyspaceEvents)
+	require.Equal(t, LevelNothing, c.Get().LogLevel)
+}
+
+func TestLoadFileTellsWhereAndWhy(t *testing.T) {
+	for _, tc := range []struct {
+		content string
+		line    int
+		reason  string
+	}{
+		{"port 1\nfoo bar\n", 2, "Bad directive or wrong number of arguments"},
+		{"timeout -1", 1, "argument must be between 0 and 2147483647 inclusive"},
+		{"\n\ntimeout \"1", 3, "Unbalanced quotes in configuration line"},
+		{"timeout 1 2", 1, "wrong number of arguments"},
+		{"timeout", 1, "wrong number of arguments"},
+		{"appendonly yes", 1, "only 'no' is supported: there is no persistence"},
+		{"include", 1, "wrong number of arguments"},
+	} {
+		c := NewConfig()
+		before := c.Get()
+		path := writeFile(t, "redis.conf", tc.content)
+		var e *ConfigError
+		require.ErrorAs(t, c.LoadFile(path), &e)
+		require.Equal(t, ConfigError{File: path, Line: tc.line, Text: strings.Split(tc.content, "\n")[tc.line-1], Err: e.Err}, *e)
+		require.EqualError(t, e.Err, tc.reason)
+		require.Same(t, before, c.Get())
+	}
+}
+
+func TestIncludeReadsFilesInTheirPlace(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	write("a.inc", "port 1\ntimeout 1")
+	write("b.inc", "port 2")
+	main := write("main.conf", "timeout 9\ninclude "+dir+"/*.inc\ninclude "+dir+"/none*\nmaxclients 3")
+	c := NewConfig()
+	require.NoError(t, c.LoadFile(main))
+	require.Equal(t, 2, c.Get().Port)
+	require.Equal(t, 1, c.Get().Timeout)
+	require.Equal(t, 3, c.Get().MaxClients)
+
+	require.ErrorIs(t, c.LoadFile(write("missing.conf", "include "+dir+"/none")), os.ErrNotExist)
+	var e *ConfigError
+	bad := write("bad.inc2", "port 1\nport x")
+	require.ErrorAs(t, c.LoadFile(write("bad.conf", "include "+bad)), &e)
+	require.Equal(t, bad, e.File)
+	require.Equal(t, 2, e.Line)
+	require.ErrorContains(t, c.LoadFile(write("self.conf", "include "+dir+"/self.conf")), "too many nested includes")
+}
+
+func TestAStockConfigurationFileWithoutPersistenceLoads(t *testing.T) {
+	c := NewConfig()
+	require.NoError(t, c.LoadFile("testdata/redis-7.0.conf"))
+	require.Contains(t, c.WithoutEffect(), "rdbcompression")
+	require.NotContains(t, c.WithoutEffect(), "save")
+	require.NotContains(t, c.WithoutEffect(), "crash-log-enabled", "only what the file contains")
+}
+
+func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
+	file := writeFile(t, "redis.conf", "port 1\ntimeout 7")
+	for _, tc := range []struct {
+		args  []string
+		stdin string
+		port  int
+		bind  string
+	}{
+		{args: nil, port: 6379, bind: "127.0.0.1 -::1"},
+		{args: []string{file}, port: 1, bind: "127.0.0.1 -::1"},
+		{args: []string{file, "--port", "2", "--bind", "a", "-b"}, port: 2, bind: "a -b"},
+		{args: []string{"--port", "2", "--save", "", "--bind", "a b"}, port: 2, bind: "a b"},
+		{args: []string{"--save", "--port", "2"}, port: 2, bind: "127.0.0.1 -::1"},
+		{args: []string{"--include", file}, port: 1, bind: "127.0.0.1 -::1"},
+		{args: []string{"-"}, stdin: "port 3\nbind x", port: 3, bind: "x"},
+		{args: []string{"-", "--port", "4"}, stdin: "port 3\nbind x", port: 4, bind: "x"},
+		{args: []string{file, "--bind", "y", "-"}, stdin: "port 3\nbind x", port: 3, bind: "y"},
+	} {
+		c := NewConfig()
+		require.NoError(t, c.loadArgs(tc.args, strings.NewReader(tc.stdin)), tc.args)
+		require.Equal(t, tc.port, c.Get().Port, tc.args)
+		require.Equal(t, tc.bind, shown(t, c, "bind"), tc.args)
+	}
+	for _, tc := range []struct {
+		args []string
+		err  string
+	}{
+		{[]string{"--foo", "bar"}, "command line: '--foo bar': Bad directive or wrong number of arguments"},
+		{[]string{"--port"}, "command line: '--port': wrong number of arguments"},
+		{[]string{"--port", "1", "2"}, "command line: '--port 1 2': wrong number of arguments"},
+		{[]string{"--timeout", "-1"}, "command line: '--timeout -1': argument must be between 0 and 2147483647 inclusive"},
+		{[]string{"-"}, "standard input, line 1: 'port x': argument couldn't be parsed into an integer"},
+	} {
+		require.EqualError(t, NewConfig().loadArgs(tc.args, strings.NewReader("port x")), tc.err)
+	}
+	require.ErrorIs(t, NewConfig().LoadArgs([]string{"/nonexistent/redis.conf"}), os.ErrNotExist)
+}
+
+func TestRewriteKeepsTheFileAndPutsChangesIn(t *testing.T) {
+	other := writeFile(t, "other.conf", "timeout 5\n")
+	for _, tc := range []struct {
+		name, before string
+		set          [][2]string
+		args         []string
+		after        string
+	}{
+		{"nothing changed", "# hello\nport 7000\n\n", nil, nil, "# hello\nport 7000\n\n"},
+		{"in place", "# hello\ntimeout 1 \n# bye", [][2]string{{"timeout", "2"}}, nil, "# hello\ntimeout 2\n# bye\n"},
+		{"last of several", "timeout 1\n# x\nTIMEOUT 2\n# y\n", [][2]string{{"timeout", "3"}}, nil, "# x\ntimeout 3\n# y\n"},
+		{"added", "port 1\n", [][2]string{{"timeout", "3"}, {"requirepass", "a \"b"}}, nil,
+			"port 1\n# Generated by CONFIG REWRITE\ntimeout 3\nrequirepass \"a \\\"b\"\n"},
+		{"added to an empty file", "", [][2]string{{"requirepass", ""}}, nil, "# Generated by CONFIG REWRITE\nrequirepass \"\"\n"},
+		{"alias", "hash-max-ziplist-entries 1\n", [][2]string{{"hash-max-listpack-entries", "2"}}, nil, "hash-max-listpack-entries 2\n"},
+		{"behind includes", "timeout 1\ninclude " + other + "\n", [][2]string{{"timeout", "3"}}, nil,
+			"include " + other + "\n# Generated by CONFIG REWRITE\ntimeout 3\n"},
+		{"command line", "port 1\n", nil, []string{"--bind", "127.0.0.1", "::1"}, "port 1\n# Generated by CONFIG REWRITE\nbind 127.0.0.1 ::1\n"},
+		{"several words", "client-output-buffer-limit normal 1 2 3\nclient-output-buffer-limit pubsub 1 2 3\n",
+			[][2]string{{"client-output-buffer-limit", "normal 4 4 4"}}, nil,
+			"client-output-buffer-limit normal 4 4 4 slave 268435456 67108864 60 pubsub 1 2 3\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			file := writeFile(t, "redis.conf", tc.before)
+			c := NewConfig()
+			require.NoError(t, c.LoadArgs(append([]string{file}, tc.args...)))
+			for _, p := range tc.set {
+				require.NoError(t, c.Set(p[0], p[1], true))
+			}
+			require.NoError(t, c.Rewrite())
+			after, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, tc.after, string(after))
+
+			again := NewConfig()
+			require.NoError(t, again.LoadFile(file))
+			require.Equal(t, *c.Get(), *again.Get())
+			require.NoError(t, c.Rewrite())
+			twice, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, tc.after, string(twice), "a second time changes nothing")
+		})
+	}
+	require.Equal(t, errNoConfigFile, NewConfig().Rewrite())
+}
+
+func FuzzConfigFile(f *testing.F) {
+	f.Add("port 1\nbind a b\n# x\nsave \"\"")
+	f.Add("client-output-buffer-limit normal 1kb 2 3\nrequirepass \"\\x00\\\"'\"")
+	f.Add("notify-keyspace-events KEA\nshards 8\nunixsocketperm 777\nmaxmemory 0gb")
+	f.Fuzz(func(t *testing.T, content string) {
+		if strings.Contains(strings.ToLower(content), "include") {
+			t.Skip("no files from outside")
+		}
+		c := NewConfig()
+		next := *c.Get()
+		if c.read(strings.NewReader(content), "fuzz", &next, 0, c.noteChange) != nil {
+			return
+		}
+		// What was read can be written, and read again with the same result.
+		c.current.Store(&next)
+		again := NewConfig()
+		reread := *again.Get()
+		require.NoError(t, again.read(strings.NewReader(string(c.rewritten([]byte(content)))), "fuzz", &reread, 0, again.noteChange))
+		require.Equal(t, next, reread)
+	})
+}

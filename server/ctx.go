@@ -1,0 +1,221 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Ctx is what a command's handler works with: its arguments, a guard over the shards of its keys, and the writer that
+// its reply goes to. It is valid only during the call, and so are the arguments, which are views into the client's input:
+// what is kept must be copied.
+type Ctx struct {
+	// Args are the command's name and arguments. For a sub-command Args[0] and Args[1] are its names.
+	Args [][]byte
+	// W takes the reply. In a script it is not the client's.
+	W *resp.Writer
+	// G is the guard over the shards of the command's keys.
+	G *engine.Guard
+	// DB is the selected database.
+	DB int
+	// Session is the client.
+	Session *Session
+	// Server is the server.
+	Server *Server
+	// Cmd is the command's entry in the table.
+	Cmd *Command
+	// NoBlock says that a blocking command must answer at once: it is in a transaction or in a script.
+	NoBlock bool
+	// InScript says that a script calls the command.
+	InScript bool
+}
+
+// Err writes an error reply.
+func (c *Ctx) Err(e Error) { c.W.Error(string(e)) }
+
+// Now returns the time of the command in ms since 1970.
+func (c *Ctx) Now() int64 { return c.G.Now() }
+
+// Read returns the entry of a key that the command reads, of whatever type, or nil.
+func (c *Ctx) Read(key []byte) *engine.Entry { return c.G.Read(c.DB, key) }
+
+// ReadAs returns the entry of a key that the command reads, or nil if there is none. If it is of another type, an
+// error is written and ok is false.
+func (c *Ctx) ReadAs(key []byte, typ engine.Type) (e *engine.Entry, ok bool) {
+	return c.typed(c.G.Read(c.DB, key), typ)
+}
+
+// WriteAs returns the entry of a key that the command changes, or nil if there is none. If it is of another type, an
+// error is written and ok is false.
+func (c *Ctx) WriteAs(key []byte, typ engine.Type) (e *engine.Entry, ok bool) {
+	return c.typed(c.G.Write(c.DB, key), typ)
+}
+
+func (c *Ctx) typed(e *engine.Entry, typ engine.Type) (*engine.Entry, bool) {
+	if e != nil && e.Type() != typ {
+		c.Err(ErrWrongType)
+		return nil, false
+	}
+	return e, true
+}
+
+// Int reads a 64-bit integer argument; if it is none an error is written and ok is false.
+func (c *Ctx) Int(arg []byte) (n int64, ok bool) {
+	if n, ok = resp.ParseInt(arg); !ok {
+		c.Err(ErrNotInteger)
+	}
+	return n, ok
+}
+
+// IntIn reads an integer argument between min and max; if it is none an error is written and ok is false.
+func (c *Ctx) IntIn(arg []byte, min, max int64, otherwise Error) (n int64, ok bool) {
+	n, ok = resp.ParseInt(arg)
+	if ok = ok && n >= min && n <= max; !ok {
+		c.Err(otherwise)
+	}
+	return n, ok
+}
+
+// Float reads a double argument; if it is none an error is written and ok is false.
+func (c *Ctx) Float(arg []byte) (f float64, ok bool) {
+	if f, ok = resp.ParseFloat(arg); !ok {
+		c.Err(ErrNotFloat)
+	}
+	return f, ok
+}
+
+// Options returns a parser over the arguments from index from on.
+func (c *Ctx) Options(from int) OptionArgs {
+	if from > len(c.Args) {
+		from = len(c.Args)
+	}
+	return OptionArgs{rest: c.Args[from:]}
+}
+
+// OptionArgs walks over optional arguments:
+//
+//	for o := c.Options(3); o.Next(); {
+//		switch {
+//		case o.Is("nx"):
+//		case o.Is("ex") && o.More():
+//			seconds := o.Arg()
+//		default:
+//			c.Err(ErrSyntax)
+//			return
+//		}
+//	}
+type OptionArgs struct {
+	word []byte
+	rest [][]byte
+}
+
+// Next moves to the next argument and reports whether there is one.
+func (o *OptionArgs) Next() bool {
+	if len(o.rest) == 0 {
+		return false
+	}
+	o.word, o.rest = o.rest[0], o.rest[1:]
+	return true
+}
+
+// Is reports whether the present argument is the word, given in lower case, in whatever case.
+func (o *OptionArgs) Is(word string) bool { return equalFold(o.word, word) }
+
+// Word returns the present argument.
+func (o *OptionArgs) Word() []byte { return o.word }
+
+// More reports whether at least one argument follows.
+func (o *OptionArgs) More() bool { return len(o.rest) > 0 }
+
+// Left returns how many arguments follow.
+func (o *OptionArgs) Left() int { return len(o.rest) }
+
+// Arg takes the argument that follows.
+func (o *OptionArgs) Arg() []byte {
+	o.word, o.rest = o.rest[0], o.rest[1:]
+	return o.word
+}
+
+// Rest returns the arguments that follow, without taking them.
+func (o *OptionArgs) Rest() [][]byte { return o.rest }
+
+// Skip takes n of the arguments that follow.
+func (o *OptionArgs) Skip(n int) { o.rest = o.rest[n:] }
+
+// equalFold reports whether b is word, which is in lower case, but for ASCII case.
+func equalFold(b []byte, word string) bool {
+	if len(b) != len(word) {
+		return false
+	}
+	for i := range b {
+		c := b[i]
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Block is a request to suspend the client until one of some keys has what the command needs.
+type Block struct {
+	// Keys are waited for.
+	Keys [][]byte
+	// Shards are used by Try beside those of Keys, as Keyspace.ShardOf gives them.
+	Shards uint64
+	// Stream says that Try must also be called when a key was removed.
+	Stream bool
+	// Timeout in ms; 0 waits for ever.
+	Timeout int64
+	// Try is called when key has changed, with a Ctx of the blocked client that has its own copy of the arguments. It
+	// writes the reply and returns true, or changes nothing, writes nothing and returns false.
+	Try func(c *Ctx, key []byte) bool
+	// Empty writes the reply of a client whose time is up.
+	Empty func(w *resp.Writer)
+}
+
+// Block suspends the client; the handler must have written no reply, and must return. Where a command must not block it
+// answers as if the time were up.
+func (c *Ctx) Block(b Block) {
+	if c.NoBlock {
+		b.Empty(c.W)
+		return
+	}
+	c.Session.block(c, b)
+}
+
+// Timeout reads the timeout of a blocking command, in seconds with a fraction, and returns it in ms, rounded up; if it
+// is none an error is written and ok is false.
+func (c *Ctx) Timeout(arg []byte) (ms int64, ok bool) {
+	f, ok := resp.ParseFloat(arg)
+	if !ok {
+		// Redis reads it as a long double, which can hold more than a double.
+		if x, isNumber := parseLongDouble(arg); isNumber {
+			f, _ = x.Float64()
+			ok = true
+		}
+	}
+	f *= 1000
+	switch {
+	case !ok:
+		c.Err(ErrTimeoutNotFloat)
+		return 0, false
+	case f < 0 || f >= maxTimeout:
+		c.Err(ErrTimeoutNegative) // also for what overflows, as in Redis
+		return 0, false
+	}
+	ms = int64(f)
+	if float64(ms) < f {
+		ms++
+	}
+	return ms, true
+}
+
+// maxTimeout keeps deadlines within 64 bits.
+const maxTimeout = float64(1<<63 - 1)
+
+// lower returns an argument as a string in lower case.
+func lower(b []byte) string { return strings.ToLower(string(b)) }

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// execute carries out one command of the client, which the table knows as cmd and container. It reports false if the command must be tried again later because
+// clients are paused; nothing has happened then.
+func (s *Session) execute(cmd, container *Command, args [][]byte) bool {
+	srv := s.srv
+	mark := len(s.out.Buf)
+	skip := s.replies != replyOn
+
+	switch e := s.refuse(cmd, container, args); {
+	case cmd == nil && isHTTP(args[0]):
+		s.srv.log.Warn("closing a client that speaks HTTP: possibly a cross-protocol attack", "addr", s.peer.Addr)
+		s.abort()
+	case e != "":
+		s.reject(cmd, e)
+	case srv.pause.active.Load() && s.pausedBy(cmd):
+		return false
+	case s.tx.active && !cmd.immediate:
+		s.enqueue(cmd, args)
+	default:
+		s.call(cmd, args)
+	}
+
+	if skip && s.replies != replyOn {
+		s.out.Buf = s.out.Buf[:mark]
+		// A blocked command has its reply skipped later, and CLIENT REPLY SKIP means the next one again.
+		if s.replies == replySkipNext && s.blocked == nil && (cmd == nil || cmd.Name != "client|reply") {
+			s.replies = replyOn
+		}
+	}
+	if len(s.early) > 0 {
+		s.out.Buf = slices.Insert(s.out.Buf, mark, s.early...)
+		s.early = s.early[:0]
+	}
+	if len(s.later) > 0 {
+		s.out.Raw(s.later)
+		s.later = s.later[:0]
+	}
+	return true
+}
+
+// refuse returns the error that keeps a command from being executed or queued, if there is one.
+func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
+	switch {
+	case cmd == nil && container != nil:
+		return Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.", untilNUL(args[1]), strings.ToUpper(container.Name)))
+	case cmd == nil:
+		return unknownCommand(args)
+	case !cmd.arityOK(len(args)) || cmd.Do == nil:
+		return wrongArity(cmd)
+	case !s.authenticated && cmd.Flags&NoAuth == 0:
+		return "NOAUTH Authentication required."
+	case s.tx.active && cmd.Flags&NoMulti != 0:
+		return "ERR Command not allowed inside a transaction"
+	case s.subs.count > 0 && s.out.Proto == 2 && !cmd.whileSubscribed:
+		return Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", cmd.Name))
+	case cmd.Flags&Protected != 0 && !s.debugAllowed():
+		return Error(fmt.Sprintf("ERR %s command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(cmd.Name)))
+	case s.monitor && cmd.Flags&(ReadOnly|Write|MayReplicate) != 0:
+		return "ERR Replica can't interact with the keyspace" // Redis treats monitors as a kind of replica
+	}
+	return ""
+}
+
+// isHTTP recognises the first words of lines that a browser sends when it is made to post to this port.
+func isHTTP(name []byte) bool { return equalFold(name, "post") || equalFold(name, "host:") }
+
+// unknownCommand returns the error for a command that does not exist.
+func unknownCommand(args [][]byte) Error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ERR unknown command '%.128s', with args beginning with: ", untilNUL(args[0]))
+	start := b.Len()
+	for _, a := range args[1:] {
+		if b.Len()-start >= 128 {
+			break
+		}
+		b.WriteByte('\'')
+		a = untilNUL(a)
+		b.Write(a[:min(len(a), 128-(b.Len()-1-start))])
+		b.WriteString("' ")
+	}
+	return Error(b.String())
+}
+
+// untilNUL returns what C would print of b.
+func untilNUL(b []byte) []byte {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	return b
+}
+
+func wrongArity(cmd *Command) Error {
+	return Error("ERR wrong number of arguments for '" + cmd.Name + "' command")
+}
+
+// reject answers a command with an error without executing it. In a transaction it spoils the whole.
+func (s *Session) reject(cmd *Command, e Error) {
+	if s.tx.active {
+		s.tx.spoiled = true
+	} else {
+		s.tracking.endCaching(cmd)
+	}
+	if cmd != nil {
+		s.srv.commandStats[cmd.index].rejected.Add(1)
+	}
+	s.srv.stats.errors.Add(1)
+	if cmd != nil && cmd.Name == "exec" {
+		s.discard()
+		e = "EXECABORT Transaction discarded because of: " + Error(strings.TrimPrefix(string(e), "ERR "))
+	}
+	s.out.Error(string(e))
+}
+
+// call executes a command of the client under a guard of its own.
+func (s *Session) call(cmd *Command, args [][]byte) {
+	c := &s.ctx
+	c.Cmd, c.Args, c.DB = cmd, args, s.db
+	s.guard.Owner = s
+	s.guard.Lock(s.srv.ks, cmd.shards(s.srv.ks, args), s.now)
+	s.runMonitored(c)
+	if s.tracking.on {
+		s.rememberKeys(cmd, args)
+	}
+	s.guard.Unlock()
+	s.lastCmd = cmd
+}
+
+// run calls the handler of c.Cmd and counts. It is the one way in which a handler is ever called, from clients,
+// transactions and scripts alike. A handler that panics is a bug; it must not take other clients down.
+func (s *Session) run(c *Ctx) {
+	mark := len(c.W.Buf)
+	s.count(c.Cmd)
+	defer func() {
+		if p := recover(); p != nil {
+			s.srv.logPanic(c.Cmd, p)
+			c.W.Buf = append(c.W.Buf[:mark], "-ERR internal error\r\n"...)
+		}
+	}()
+	cmd := c.Cmd
+	cmd.Do(c)
+	if len(c.W.Buf) > mark && c.W.Buf[mark] == '-' {
+		s.srv.commandStats[cmd.index].failed.Add(1)
+		s.srv.stats.errors.Add(1)
+	}
+}
+
+// tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
+// counters are changed once for several of them.
+type tally struct {
+	cmd   *Command
+	calls int64
+	start int64 // Server.ticks when the first of them began
+}
+
+// maxTally bounds how many calls share a reading of the clock.
+const maxTally = 16
+
+// count adds a call that is about to begin.
+func (s *Session) count(cmd *Command) {
+	if s.tally.cmd != cmd || s.tally.calls == maxTally {
+		s.flushTally()
+		s.tally.cmd = cmd
+	}
+	s.tally.calls++
+}
+
+// flushTally makes the counted calls visible in the server's statistics.
+func (s *Session) flushTally() {
+	now := s.srv.ticks()
+	if t := &s.tally; t.cmd != nil {
+		stats := &s.srv.commandStats[t.cmd.index]
+		stats.calls.Add(t.calls)
+		stats.nanos.Add(now - t.start)
+		if now-t.start > int64(1e6) {
+			s.now = s.srv.ks.Now() // slow commands must not leave the following ones in the past
+		}
+	}
+	s.tally = tally{start: now}
+}

@@ -1,0 +1,27 @@
+package server
+
+// Error is an error reply: its code word and text, exactly as Redis sends them.
+type Error string
+
+// Errors that more than one command gives.
+const (
+	ErrWrongType       Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	ErrSyntax          Error = "ERR syntax error"
+	ErrNotInteger      Error = "ERR value is not an integer or out of range"
+	ErrNotFloat        Error = "ERR value is not a valid float"
+	ErrOutOfRange      Error = "ERR value is out of range"
+	ErrNotPositive     Error = "ERR value is out of range, must be positive"
+	ErrNoKey           Error = "ERR no such key"
+	ErrIndexRange      Error = "ERR index out of range"
+	ErrOverflow        Error = "ERR increment or decrement would overflow"
+	ErrNaN             Error = "ERR increment would produce NaN or Infinity"
+	ErrStringTooLong   Error = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+	ErrDBRange         Error = "ERR DB index is out of range"
+	ErrInvalidDB       Error = "ERR invalid DB index"
+	ErrSameObject      Error = "ERR source and destination objects are the same"
+	ErrTimeoutNotFloat Error = "ERR timeout is not a float or out of range"
+	ErrTimeoutNegative Error = "ERR timeout is negative"
+	ErrInvalidCursor   Error = "ERR invalid cursor"
+	ErrNumKeys         Error = "ERR numkeys should be greater than 0"
+	ErrNumKeysRange    Error = "ERR Number of keys can't be greater than number of args"
+)

@@ -1,0 +1,203 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// goroutines is the transport that serves every client with two goroutines, a reader and a writer, for systems without
+// event loops and for connections that are no sockets.
+type goroutines struct {
+	srv *Server
+	wg  sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	listeners []net.Listener
+	conns     map[*stream]struct{}
+}
+
+// stream is one client's connection.
+type stream struct {
+	owner  *goroutines
+	conn   net.Conn
+	signal chan struct{} // the session has mail, or output, or the reader has ended
+
+	mu      sync.Mutex // protects what follows, and the session's owner-only state
+	session *Session
+	gone    bool // the client has hung up
+	timer   engine.Timer
+	armed   int64
+}
+
+func newGoroutines(srv *Server) *goroutines {
+	return &goroutines{srv: srv, conns: map[*stream]struct{}{}}
+}
+
+// listen accepts clients in a goroutine.
+func (t *goroutines) listen(l net.Listener) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listeners = append(t.listeners, l)
+	t.wg.Add(1)
+	go func() {
+		defer t.wg.Done()
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.accept(conn)
+		}
+	}()
+	return nil
+}
+
+// accept serves a client that has connected.
+func (t *goroutines) accept(conn net.Conn) {
+	loopback := true
+	peer := Peer{Addr: conn.RemoteAddr().String(), Local: conn.LocalAddr().String()}
+	switch a := conn.RemoteAddr().(type) {
+	case *net.TCPAddr:
+		loopback = a.IP.IsLoopback()
+		if seconds := t.srv.config.Get().TCPKeepAlive; seconds > 0 {
+			every := time.Duration(seconds) * time.Second
+			conn.(*net.TCPConn).SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: every, Interval: every / 3, Count: 3})
+		}
+	case *net.UnixAddr:
+		peer.Addr, peer.Local = peer.Local+":0", peer.Local+":0"
+	}
+	if refusal := t.srv.refuseClient(loopback); refusal != "" {
+		conn.Write([]byte("-" + refusal + "\r\n"))
+		conn.Close()
+		return
+	}
+	c := &stream{owner: t, conn: conn, signal: make(chan struct{}, 1)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		conn.Close()
+		return
+	}
+	c.session = t.srv.newSession(peer, c.wake)
+	t.conns[c] = struct{}{}
+	t.wg.Add(2)
+	go c.read()
+	go c.write()
+}
+
+// close disconnects all clients and waits for their goroutines. The listeners are closed already.
+func (t *goroutines) close() {
+	t.mu.Lock()
+	t.closed = true
+	for c := range t.conns {
+		c.conn.SetReadDeadline(time.Unix(1, 0)) // ends the reader; the writer still sends what there is
+	}
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+// wake makes the writer look at the session. It may be called under any lock.
+func (c *stream) wake() {
+	select {
+	case c.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (c *stream) read() {
+	defer c.owner.wg.Done()
+	buf := make([]byte, 16*1024)
+	for {
+		n, err := c.conn.Read(buf)
+		c.mu.Lock()
+		if n > 0 {
+			c.owner.srv.stats.reads.Add(1)
+			if !c.session.Closing() {
+				c.session.Input(buf[:n], c.owner.srv.ks.Now())
+			}
+		}
+		if err != nil {
+			c.gone = true
+		}
+		c.mu.Unlock()
+		c.wake()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *stream) write() {
+	defer c.owner.wg.Done()
+	var spare []byte
+	srv := c.owner.srv
+	check := srv.ks.Clock().AfterFunc(time.Second, c.wake)
+	nextCheck := srv.ks.Now() + 1000
+	for range c.signal {
+		now := srv.ks.Now()
+		c.mu.Lock()
+		c.session.Advance(now)
+		out := c.session.Output()
+		c.session.SetOutput(spare[:0])
+		end := c.gone || c.session.Closing()
+		if srv.overLimit(c.session, len(out)) {
+			end, out = true, nil
+		}
+		if now >= nextCheck {
+			end = end || srv.expired(c.session, now)
+			nextCheck = now + 1000
+			check = srv.ks.Clock().AfterFunc(time.Second, c.wake)
+		}
+		c.arm(now)
+		c.mu.Unlock()
+		if len(out) > 0 {
+			n, err := c.conn.Write(out)
+			srv.stats.writes.Add(1)
+			srv.stats.bytesOut.Add(int64(n))
+			end = end || err != nil
+		}
+		if spare = out; cap(spare) > keepBuffer {
+			spare = nil
+		}
+		if end {
+			break
+		}
+	}
+	check.Stop()
+	c.mu.Lock()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.session.abort()
+	c.session.Close()
+	c.mu.Unlock()
+	c.conn.Close() // last, so that who sees it closed finds nothing of the client left
+	c.owner.mu.Lock()
+	delete(c.owner.conns, c)
+	c.owner.mu.Unlock()
+}
+
+// keepBuffer is the largest output buffer that is kept for reuse.
+const keepBuffer = 64 * 1024
+
+// arm wakes the writer when the session's deadline comes.
+func (c *stream) arm(now int64) {
+	at := c.session.Deadline()
+	if at == 0 || c.timer != nil && c.armed == at {
+		return
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.armed = at
+	c.timer = c.owner.srv.ks.Clock().AfterFunc(time.Duration(min(max(at-now, 0), int64(time.Hour/time.Millisecond)))*time.Millisecond, func() {
+		c.mu.Lock()
+		c.timer = nil
+		c.mu.Unlock()
+		c.wake()
+	})
+}

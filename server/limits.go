@@ -1,0 +1,167 @@
+package server
+
+import (
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// outputLimit returns the limit on the output that waits for the client. Any goroutine may call it.
+func (s *Session) outputLimit() OutputLimit {
+	set := s.srv.config.Get()
+	if s.subscribed() {
+		return set.OutputLimits.PubSub
+	}
+	return set.OutputLimits.Normal
+}
+
+// subscribed reports whether the client has subscriptions, as of its last batch of commands. Any goroutine may call it.
+func (s *Session) subscribed() bool {
+	s.info.Lock()
+	defer s.info.Unlock()
+	return s.infoData.subscriptions() > 0
+}
+
+// overLimit reports whether the client must be closed because too much output waits for it: extra bytes that are on
+// their way to the session, or if extra is 0 what the session holds itself, which only the session's transport may ask.
+func (srv *Server) overLimit(s *Session, extra int) bool {
+	size := extra
+	if extra == 0 {
+		size = len(s.out.Buf)
+	}
+	hard := s.outputLimit().Hard
+	if hard == 0 || int64(size) <= hard || s.dying() {
+		return false
+	}
+	srv.log.Warn("closing client that does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", size)
+	return true
+}
+
+// dying reports whether somebody has already asked for the session to be closed at once.
+func (s *Session) dying() bool {
+	s.box.mu.Lock()
+	defer s.box.mu.Unlock()
+	return s.box.mail&mailKill != 0
+}
+
+// expired reports whether the client must be closed because it has been idle for longer than the timeout, or beyond the
+// soft limit of its output for too long. Its transport calls it about once a second.
+func (srv *Server) expired(s *Session, now int64) bool {
+	srv.rates.sample(srv, now)
+	set := srv.config.Get()
+	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && s.subs.count == 0 && !s.monitor
+	if idle && now-s.snapshot().lastActive > int64(set.Timeout)*1000 {
+		srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
+		return true
+	}
+	limit := s.outputLimit()
+	switch {
+	case limit.Soft == 0 || int64(len(s.out.Buf)) <= limit.Soft:
+		s.floodedSince = 0
+	case s.floodedSince == 0:
+		s.floodedSince = now
+	case now-s.floodedSince > int64(limit.SoftSeconds)*1000:
+		srv.log.Warn("closing client that does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", len(s.out.Buf))
+		return true
+	}
+	return false
+}
+
+// refuseClient returns the error with which a new connection is turned away, "" if it is welcome.
+func (srv *Server) refuseClient(loopback bool) string {
+	set := srv.config.Get()
+	if srv.clients.count.Load() >= srv.maxClients() {
+		srv.stats.rejected.Add(1)
+		return "ERR max number of clients reached"
+	}
+	srv.stats.connections.Add(1)
+	if set.ProtectedMode && set.RequirePass == "" && !loopback {
+		srv.stats.rejected.Add(1)
+		return protectedMode
+	}
+	return ""
+}
+
+// reservedFiles are the files that a server needs for itself.
+const reservedFiles = 32
+
+// maxClients returns the setting maxclients, or fewer if the process may not open as many sockets.
+func (srv *Server) maxClients() int64 {
+	n := int64(srv.config.Get().MaxClients)
+	if srv.maxFiles > 0 {
+		n = min(n, max(srv.maxFiles-reservedFiles, 1))
+	}
+	return n
+}
+
+const protectedMode = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +
+	"Until one is set, or protected mode is switched off, only clients on the server's own machine are served: those that connect to a loopback address or to the Unix socket. " +
+	"To let others in, give the server a password with the directive requirepass (the safe choice); or, if nobody who is not trusted can reach its port, " +
+	"send CONFIG SET protected-mode no from the server's machine, start the server with --protected-mode no, or put protected-mode no into its configuration file."
+
+// unix reports whether the client is connected through a Unix socket.
+func (p *Peer) unix() bool { return strings.HasPrefix(p.Addr, "/") || strings.HasPrefix(p.Addr, "@") }
+
+// local reports whether the client is on this machine.
+func (p *Peer) local() bool {
+	if p.unix() {
+		return true
+	}
+	a, err := netip.ParseAddrPort(p.Addr)
+	return err == nil && a.Addr().Unmap().IsLoopback()
+}
+
+// rates measures how much there is to do per second. Samples are taken about once a second while there are clients.
+type rates struct {
+	due atomic.Int64 // when the next sample is to be taken, in ms since 1970
+
+	mu                sync.Mutex // protects what follows
+	at                int64      // of the last sample
+	commands, in, out int64      // totals then
+	last              throughput
+}
+
+// sample takes a sample if one is due.
+func (r *rates) sample(srv *Server, now int64) {
+	if due := r.due.Load(); now < due || !r.due.CompareAndSwap(due, now+int64(time.Second/time.Millisecond)) {
+		return
+	}
+	commands := srv.commandCalls()
+	in, out := srv.stats.bytesIn.Load(), srv.stats.bytesOut.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// The first sample has nothing to compare with, nor has one after CONFIG RESETSTAT or a leap of the clock.
+	if ms := now - r.at; r.at != 0 && ms > 0 && commands >= r.commands && in >= r.in && out >= r.out {
+		seconds := float64(ms) / 1000
+		r.last = throughput{
+			commands: int64(float64(commands-r.commands) / seconds),
+			in:       float64(in-r.in) / 1024 / seconds,
+			out:      float64(out-r.out) / 1024 / seconds,
+		}
+	}
+	r.at, r.commands, r.in, r.out = now, commands, in, out
+}
+
+// throughput returns what was done between the last two samples.
+func (r *rates) throughput() throughput {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// throughput is per second.
+type throughput struct {
+	commands int64
+	in, out  float64 // kilobytes
+}
+
+// commandCalls returns how many commands have been executed.
+func (srv *Server) commandCalls() int64 {
+	n := int64(0)
+	for i := range srv.commandStats {
+		n += srv.commandStats[i].calls.Load()
+	}
+	return n
+}

@@ -1,0 +1,555 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/expiry"
+)
+
+// loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop takes every ready connection,
+// reads, lets the session execute what it read, and when it has been through all of them writes all replies. Its reads and
+// writes never block, so they bypass the scheduler.
+type loops struct {
+	srv  *Server
+	all  []*loop
+	next atomic.Uint32 // the loop that gets the next client
+	wg   sync.WaitGroup
+}
+
+// loop is one event loop. Everything but mail is used by its own goroutine only.
+type loop struct {
+	srv       *Server
+	owner     *loops
+	epoll     int
+	wakeup    int                     // eventfd
+	listeners map[int32]*listenSocket // by file descriptor
+	conns     []*socket               // by file descriptor
+	count     int                     // of conns
+	timers    expiry.Index[*Session]  // blocked and paused clients by deadline
+	sockets   map[*Session]*socket    // of the sessions in timers
+	ready     []*socket               // whose output may have to be written
+	woken     []*socket               // reused
+	buf       []byte                  // what is read goes here first
+	events    [256]unix.EpollEvent    // reused
+	now       int64                   // ms since 1970, taken once per round
+	nextCheck int64                   // when clients are checked for idleness
+	timer     engine.Timer            // wakes the loop at armed
+	armed     int64                   // 0 = not armed
+	muted     int                     // how many of listeners are muted
+
+	sleeping atomic.Bool // the loop waits, or is about to wait, for events
+	mail     struct {
+		sync.Mutex
+		woken     []*socket
+		arrived   []*socket       // accepted by another loop
+		listeners []*listenSocket // to be served
+		timer     bool            // the timer has fired
+		stop      bool
+	}
+}
+
+type listenSocket struct {
+	fd   int
+	file *os.File // owns fd
+	unix string   // the path, if it is a Unix socket
+	// muted says that clients are not accepted for the moment.
+	muted bool
+}
+
+// socket is one client's connection.
+type socket struct {
+	fd      int
+	loop    *loop
+	session *Session
+	queued  bool // in loop.ready
+	writing bool // EPOLLOUT is asked for
+	woken   atomic.Bool
+}
+
+const readBuffer = 128 * 1024
+
+// maxSleep in ms keeps far deadlines within a Duration.
+const maxSleep = int64(time.Hour / time.Millisecond)
+
+// newTransport returns event loops.
+func newTransport(srv *Server, n int) (transport, error) {
+	t := &loops{srv: srv}
+	for range n {
+		l, err := newLoop(srv, t)
+		if err != nil {
+			t.close()
+			return nil, err
+		}
+		t.all = append(t.all, l)
+		t.wg.Add(1)
+		go l.run()
+	}
+	return t, nil
+}
+
+func newLoop(srv *Server, owner *loops) (*loop, error) {
+	l := &loop{srv: srv, owner: owner, listeners: map[int32]*listenSocket{}, sockets: map[*Session]*socket{}, buf: make([]byte, readBuffer)}
+	var err error
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll_create1: %w", err)
+	}
+	if l.wakeup, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		unix.Close(l.epoll)
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	if err := l.watch(unix.EPOLL_CTL_ADD, l.wakeup, unix.EPOLLIN); err != nil {
+		unix.Close(l.epoll)
+		unix.Close(l.wakeup)
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *loop) watch(op, fd int, events uint32) error {
+	if err := unix.EpollCtl(l.epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil {
+		return fmt.Errorf("epoll_ctl: %w", err)
+	}
+	return nil
+}
+
+// listen makes the first loop accept clients.
+func (t *loops) listen(ln net.Listener) error {
+	filer, ok := ln.(interface{ File() (*os.File, error) })
+	if !ok {
+		return errors.New("not a socket")
+	}
+	file, err := filer.File()
+	if err != nil {
+		return err
+	}
+	s := &listenSocket{fd: int(file.Fd()), file: file}
+	if a, ok := ln.Addr().(*net.UnixAddr); ok {
+		s.unix = a.Name
+	}
+	if err := unix.SetNonblock(s.fd, true); err != nil {
+		file.Close()
+		return err
+	}
+	l := t.all[0]
+	l.mail.Lock()
+	l.mail.listeners = append(l.mail.listeners, s)
+	l.mail.Unlock()
+	l.interrupt()
+	return nil
+}
+
+// close stops all loops and waits for them.
+func (t *loops) close() {
+	for _, l := range t.all {
+		l.mail.Lock()
+		l.mail.stop = true
+		l.mail.Unlock()
+		l.interrupt()
+	}
+	t.wg.Wait()
+	for _, l := range t.all {
+		unix.Close(l.epoll)
+		unix.Close(l.wakeup)
+	}
+}
+
+// interrupt makes the loop look at its mail, now if it sleeps and otherwise before it sleeps next.
+func (l *loop) interrupt() {
+	if l.sleeping.Swap(false) {
+		one := uint64(1)
+		unix.Write(l.wakeup, unsafe.Slice((*byte)(unsafe.Pointer(&one)), 8))
+	}
+}
+
+// wake asks the loop to call the session's Advance.
+func (c *socket) wake() {
+	if c.woken.Swap(true) {
+		return
+	}
+	l := c.loop
+	l.mail.Lock()
+	l.mail.woken = append(l.mail.woken, c)
+	l.mail.Unlock()
+	l.interrupt()
+}
+
+func (l *loop) run() {
+	defer l.owner.wg.Done()
+	runtime.LockOSThread()
+	for {
+		n := l.wait()
+		l.now = l.srv.ks.Now()
+		for i := range l.events[:n] {
+			l.handle(&l.events[i])
+		}
+		if stop := l.readMail(); stop {
+			l.shutdown()
+			return
+		}
+		l.runTimers()
+		l.flushAll()
+		if l.now >= l.nextCheck {
+			l.checkClients()
+		}
+		l.arm()
+	}
+}
+
+// wait returns the number of ready file descriptors. While there is work it only asks; otherwise it sleeps.
+func (l *loop) wait() int {
+	n, _, _ := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), 0, 0, 0)
+	if count := int(n); count > 0 {
+		return count
+	}
+	l.sleeping.Store(true)
+	if l.hasMail() {
+		l.sleeping.Store(false)
+		return 0
+	}
+	count, err := unix.EpollWait(l.epoll, l.events[:], -1)
+	l.sleeping.Store(false)
+	if err != nil {
+		return 0 // interrupted by a signal
+	}
+	return count
+}
+
+func (l *loop) hasMail() bool {
+	l.mail.Lock()
+	defer l.mail.Unlock()
+	m := &l.mail
+	return len(m.woken) > 0 || len(m.arrived) > 0 || len(m.listeners) > 0 || m.timer || m.stop
+}
+
+func (l *loop) handle(ev *unix.EpollEvent) {
+	fd := int(ev.Fd)
+	if fd == l.wakeup {
+		var count [8]byte
+		unix.Read(fd, count[:])
+		return
+	}
+	if s, ok := l.listeners[ev.Fd]; ok {
+		l.accept(s)
+		return
+	}
+	c := l.conns[fd]
+	if c == nil {
+		return // closed earlier in this round
+	}
+	if ev.Events&(unix.EPOLLIN|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		l.read(c)
+	}
+	l.enqueue(c)
+}
+
+// read passes on what the client sent.
+func (l *loop) read(c *socket) {
+	if c.session.Closing() {
+		// Only the rest of the output is of interest, but a hang-up must not spin.
+		if n, err := l.readSome(c); n == 0 || err != 0 && err != unix.EAGAIN {
+			c.session.abort()
+		}
+		return
+	}
+	n, err := l.readSome(c)
+	switch {
+	case n > 0:
+		l.srv.stats.reads.Add(1)
+		c.session.Input(l.buf[:n], l.now)
+	case err == unix.EAGAIN || err == unix.EINTR:
+	default:
+		c.session.abort()
+	}
+}
+
+func (l *loop) readSome(c *socket) (int, unix.Errno) {
+	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&l.buf[0])), uintptr(len(l.buf)))
+	if err != 0 {
+		return -1, err
+	}
+	return int(n), 0
+}
+
+// enqueue marks a connection whose session may have output, or may have ended.
+func (l *loop) enqueue(c *socket) {
+	if !c.queued {
+		c.queued = true
+		l.ready = append(l.ready, c)
+	}
+}
+
+// flushAll writes the output of all connections that had something to do.
+func (l *loop) flushAll() {
+	for i := 0; i < len(l.ready); i++ {
+		c := l.ready[i]
+		c.queued = false
+		if c.fd >= 0 {
+			l.flush(c)
+		}
+		l.ready[i] = nil
+	}
+	l.ready = l.ready[:0]
+}
+
+func (l *loop) flush(c *socket) {
+	s := c.session
+	out := s.Output()
+	if len(out) > 0 {
+		n, _, err := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd), uintptr(unsafe.Pointer(&out[0])), uintptr(len(out)))
+		l.srv.stats.writes.Add(1)
+		switch {
+		case err == 0:
+			l.srv.stats.bytesOut.Add(int64(n))
+			rest := out[:copy(out, out[n:])]
+			if len(rest) == 0 && cap(rest) > readBuffer {
+				rest = nil
+			}
+			s.SetOutput(rest)
+		case err == unix.EAGAIN || err == unix.EINTR:
+		default:
+			l.drop(c)
+			return
+		}
+	}
+	pending := len(s.Output()) > 0
+	if s.Closing() && !pending {
+		l.drop(c)
+		return
+	}
+	if pending && l.srv.overLimit(s, 0) {
+		l.drop(c)
+		return
+	}
+	if pending != c.writing {
+		c.writing = pending
+		events := uint32(unix.EPOLLIN)
+		if pending {
+			events |= unix.EPOLLOUT
+		}
+		if err := l.watch(unix.EPOLL_CTL_MOD, c.fd, events); err != nil {
+			l.drop(c)
+			return
+		}
+	}
+	if at := s.Deadline(); at != 0 {
+		l.timers.Set(s, at)
+		l.sockets[s] = c
+	} else if s.Slot() != 0 {
+		l.timers.Remove(s)
+		delete(l.sockets, s)
+	}
+}
+
+// drop closes a connection.
+func (l *loop) drop(c *socket) {
+	l.timers.Remove(c.session)
+	delete(l.sockets, c.session)
+	c.session.Close()
+	l.conns[c.fd] = nil
+	l.count--
+	unix.Close(c.fd)
+	c.fd = -1
+}
+
+// readMail does what others have asked for, and reports that the loop must stop.
+func (l *loop) readMail() (stop bool) {
+	l.mail.Lock()
+	l.woken, l.mail.woken = l.mail.woken, l.woken[:0]
+	arrived, listeners := l.mail.arrived, l.mail.listeners
+	l.mail.arrived, l.mail.listeners = nil, nil
+	if l.mail.timer {
+		l.mail.timer, l.armed = false, 0
+	}
+	stop = l.mail.stop
+	l.mail.Unlock()
+
+	for _, s := range listeners {
+		l.listeners[int32(s.fd)] = s
+		if err := l.watch(unix.EPOLL_CTL_ADD, s.fd, unix.EPOLLIN); err != nil {
+			l.srv.log.Error("cannot accept clients", "error", err)
+		}
+	}
+	for _, c := range arrived {
+		l.adopt(c)
+	}
+	for i, c := range l.woken {
+		l.woken[i] = nil
+		c.woken.Store(false)
+		if c.fd >= 0 {
+			c.session.Advance(l.now)
+			l.enqueue(c)
+		}
+	}
+	return stop
+}
+
+// runTimers lets sessions go on whose time has come.
+func (l *loop) runTimers() {
+	for {
+		s, at, ok := l.timers.Min()
+		if !ok || at > l.now {
+			return
+		}
+		c := l.sockets[s]
+		l.timers.Remove(s)
+		delete(l.sockets, s)
+		s.Advance(l.now)
+		l.enqueue(c)
+	}
+}
+
+// arm makes sure that the loop is woken for its next timer.
+func (l *loop) arm() {
+	next := int64(0)
+	if l.count > 0 || l.muted > 0 {
+		next = l.nextCheck
+	}
+	if _, at, ok := l.timers.Min(); ok && (next == 0 || at < next) {
+		next = at
+	}
+	if next == 0 || l.armed != 0 && l.armed <= next {
+		return
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.armed = next
+	l.timer = l.srv.ks.Clock().AfterFunc(time.Duration(min(max(next-l.now, 0), maxSleep))*time.Millisecond, func() {
+		l.mail.Lock()
+		l.mail.timer = true
+		l.mail.Unlock()
+		l.interrupt()
+	})
+}
+
+// checkClients disconnects clients that have been idle for too long, or have left too much output unread for too long,
+// once a second.
+func (l *loop) checkClients() {
+	l.nextCheck = l.now + 1000
+	for _, s := range l.listeners {
+		if s.muted {
+			s.muted = false
+			l.muted--
+			l.watch(unix.EPOLL_CTL_MOD, s.fd, unix.EPOLLIN)
+		}
+	}
+	for _, c := range l.conns {
+		if c != nil && l.srv.expired(c.session, l.now) {
+			l.drop(c)
+		}
+	}
+}
+
+// accept takes all clients that are waiting.
+func (l *loop) accept(ln *listenSocket) {
+	for {
+		fd, addr, err := unix.Accept4(ln.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != nil {
+			if err != unix.EAGAIN && err != unix.EINTR && err != unix.ECONNABORTED {
+				// Out of files, most likely. The socket stays ready, so asking again at once would only spin.
+				l.srv.log.Warn("cannot accept clients for a second", "error", err)
+				l.mute(ln)
+			}
+			return
+		}
+		peer := Peer{FD: fd}
+		loopback := true
+		if ln.unix != "" {
+			peer.Addr, peer.Local = ln.unix+":0", ln.unix+":0"
+		} else {
+			remote := addrPort(addr)
+			peer.Addr = remote.String()
+			loopback = remote.Addr().IsLoopback()
+			if local, err := unix.Getsockname(fd); err == nil {
+				peer.Local = addrPort(local).String()
+			}
+			l.tune(fd)
+		}
+		if refusal := l.srv.refuseClient(loopback); refusal != "" {
+			unix.Write(fd, []byte("-"+refusal+"\r\n"))
+			unix.Close(fd)
+			continue
+		}
+		c := &socket{fd: fd}
+		c.loop = l.owner.all[int(l.owner.next.Add(1))%len(l.owner.all)]
+		c.session = l.srv.newSession(peer, c.wake)
+		if c.loop == l {
+			l.adopt(c)
+			continue
+		}
+		to := c.loop
+		to.mail.Lock()
+		to.mail.arrived = append(to.mail.arrived, c)
+		to.mail.Unlock()
+		to.interrupt()
+	}
+}
+
+// mute stops accepting from a socket until the next check of the clients.
+func (l *loop) mute(ln *listenSocket) {
+	ln.muted = true
+	l.muted++
+	l.watch(unix.EPOLL_CTL_MOD, ln.fd, 0)
+	l.nextCheck = l.now + 1000
+}
+
+// tune sets the options of a TCP connection.
+func (l *loop) tune(fd int) {
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if seconds := l.srv.config.Get().TCPKeepAlive; seconds > 0 {
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds)
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, max(seconds/3, 1))
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 3)
+	}
+}
+
+// adopt makes the loop serve a connection.
+func (l *loop) adopt(c *socket) {
+	for len(l.conns) <= c.fd {
+		l.conns = append(l.conns, nil)
+	}
+	l.conns[c.fd] = c
+	l.count++
+	if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, unix.EPOLLIN); err != nil {
+		l.drop(c)
+	}
+}
+
+// shutdown writes what can be written and closes everything.
+func (l *loop) shutdown() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.flushAll()
+	for _, c := range l.conns {
+		if c != nil {
+			l.drop(c)
+		}
+	}
+	for _, s := range l.listeners {
+		s.file.Close()
+	}
+}
+
+func addrPort(a unix.Sockaddr) netip.AddrPort {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
+	}
+	return netip.AddrPort{}
+}

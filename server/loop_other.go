@@ -1,0 +1,6 @@
+//go:build !linux
+
+package server
+
+// newTransport returns a goroutine per client where event loops are not available.
+func newTransport(srv *Server, _ int) (transport, error) { return newGoroutines(srv), nil }

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// monitors are the clients in MONITOR mode.
+type monitors struct {
+	count atomic.Int32 // of list, so that nobody prepares a line that nobody reads
+	mu    sync.Mutex   // protects list; only mailboxes are locked under it
+	list  []*Session
+}
+
+// active reports whether there is anybody to feed.
+func (m *monitors) active() bool { return m.count.Load() > 0 }
+
+// add makes a client a monitor.
+func (m *monitors) add(s *Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.monitor = true
+	m.list = append(m.list, s)
+	m.count.Add(1)
+}
+
+// remove ends a client's time as a monitor.
+func (m *monitors) remove(s *Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.monitor = false
+	if i := slices.Index(m.list, s); i >= 0 {
+		m.list = slices.Delete(m.list, i, i+1)
+		m.count.Add(-1)
+	}
+}
+
+// runMonitored is run for a command that monitors see. They see it when it is done, in the database that SELECT has
+// selected and behind the commands that EXEC has executed; only a script is seen ahead of the commands that it calls.
+func (s *Session) runMonitored(c *Ctx) {
+	m, cmd, args := &s.srv.monitors, c.Cmd, c.Args
+	ahead := cmd.Flags&SkipMonitor != 0 && m.active()
+	if ahead {
+		m.feed(s, cmd, args)
+	}
+	s.run(c)
+	if !ahead && m.active() {
+		m.feed(s, cmd, args)
+	}
+}
+
+// feed shows a command of the client s, or of a script that it runs, to all monitors.
+func (m *monitors) feed(s *Session, cmd *Command, args [][]byte) {
+	if cmd.Flags&Admin != 0 {
+		return
+	}
+	source := s.peer.Addr
+	switch running := s.ctx.Cmd; {
+	case running != cmd && running.Group == "scripting":
+		source = "lua"
+	case s.peer.unix():
+		source = "unix:" + source[:len(source)-len(":0")]
+	}
+	now := s.srv.ks.Clock().Now().UnixMicro()
+	line := make([]byte, 0, 128)
+	line = append(line, '+')
+	line = strconv.AppendInt(line, now/1e6, 10)
+	line = append(line, '.')
+	micros := strconv.AppendInt(nil, 1e6+now%1e6, 10) // the 1 keeps leading zeros
+	line = append(line, micros[1:]...)
+	line = append(line, " ["...)
+	line = strconv.AppendInt(line, int64(s.db), 10)
+	line = append(line, ' ')
+	line = append(append(line, source...), ']')
+	secret := secrets(cmd, args)
+	for i, a := range args {
+		line = append(line, ' ')
+		if slices.Contains(secret, i) {
+			a = []byte("(redacted)")
+		}
+		line = appendQuoted(line, a)
+	}
+	line = append(line, "\r\n"...)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, to := range m.list {
+		if to != s || !s.closing { // who says QUIT reads no more than its reply
+			to.pushAfter(s, line)
+		}
+	}
+}
+
+// secrets returns the indices of the arguments that nobody may see.
+func secrets(cmd *Command, args [][]byte) []int {
+	var out []int
+	switch cmd.Name {
+	case "auth":
+		for i := range args[1:] {
+			out = append(out, i+1)
+		}
+	case "hello":
+		for i := 2; i+2 < len(args); i++ {
+			if equalFold(args[i], "auth") {
+				out = append(out, i+1, i+2)
+				i += 2
+			}
+		}
+	}
+	return out
+}
+
+// appendQuoted appends b in double quotes, with escapes for everything that is not printable ASCII.
+func appendQuoted(dst, b []byte) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for _, c := range b {
+		switch c {
+		case '\\', '"':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\r':
+			dst = append(dst, `\r`...)
+		case '\t':
+			dst = append(dst, `\t`...)
+		case '\a':
+			dst = append(dst, `\a`...)
+		case '\b':
+			dst = append(dst, `\b`...)
+		default:
+			if c >= ' ' && c <= '~' {
+				dst = append(dst, c)
+			} else {
+				dst = append(dst, '\\', 'x', hex[c>>4], hex[c&15])
+			}
+		}
+	}
+	return append(dst, '"')
+}
+
+func cmdMonitor(c *Ctx) {
+	s := c.Session
+	if c.NoBlock {
+		c.Err("ERR MONITOR isn't allowed for DENY BLOCKING client")
+		return
+	}
+	if s.monitor {
+		return // Redis does not answer a second time
+	}
+	c.Server.monitors.add(s)
+	c.W.OK()
+}

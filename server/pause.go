@@ -1,0 +1,147 @@
+package server
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// pauseState is CLIENT PAUSE: until its time has come, or CLIENT UNPAUSE, commands wait in their sessions' input.
+type pauseState struct {
+	active atomic.Bool // false: no need to look further
+
+	mu      sync.Mutex // protects what follows; only mailboxes are locked under it
+	until   int64      // ms since 1970
+	all     bool       // all commands wait, not only those that may write
+	waiting map[*Session]struct{}
+}
+
+// pausedBy reports whether the command must wait now, and if so prepares the session for it.
+func (s *Session) pausedBy(cmd *Command) bool {
+	p := &s.srv.pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until <= s.now {
+		p.end()
+		return false
+	}
+	writes := cmd.Flags&(Write|MayReplicate) != 0 || cmd.Name == "exec" && s.tx.writes
+	if !p.all && !writes {
+		return false
+	}
+	p.waiting[s] = struct{}{}
+	s.pausedUntil = p.until
+	return true
+}
+
+// begin starts a pause. One that is running can only become longer and stricter.
+func (p *pauseState) begin(now, until int64, all bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until <= now {
+		p.end()
+	}
+	if until <= now && !p.active.Load() {
+		return
+	}
+	p.until = max(p.until, until)
+	p.all = p.all || all
+	if p.waiting == nil {
+		p.waiting = map[*Session]struct{}{}
+	}
+	p.active.Store(true)
+}
+
+// resume ends the pause and wakes everybody.
+func (p *pauseState) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.waiting {
+		s.post(mailResume)
+	}
+	p.end()
+}
+
+// end forgets the pause. Sessions that wait wake by themselves when the time that they know has come. mu is held.
+func (p *pauseState) end() {
+	p.until, p.all, p.waiting = 0, false, nil
+	p.active.Store(false)
+}
+
+// holds reports whether the session waits for the end of the pause.
+func (p *pauseState) holds(s *Session, now int64) bool {
+	if !p.active.Load() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.waiting[s]
+	return ok && p.until > now
+}
+
+// held returns the number of clients that wait for the end of the pause.
+func (p *pauseState) held(r *clients, now int64) int {
+	if !p.active.Load() {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until <= now {
+		return 0
+	}
+	n := 0
+	for s := range p.waiting {
+		if r.get(s.id) == s { // it may have hung up
+			n++
+		}
+	}
+	return n
+}
+
+func cmdClientPause(c *Ctx) {
+	all := true
+	if len(c.Args) > 4 {
+		c.wrongUse("CLIENT")
+		return
+	}
+	if len(c.Args) == 4 {
+		switch {
+		case equalFold(c.Args[3], "write"):
+			all = false
+		case equalFold(c.Args[3], "all"):
+		default:
+			c.Err("ERR CLIENT PAUSE mode must be WRITE or ALL")
+			return
+		}
+	}
+	until, ok := c.pauseEnd(c.Args[2])
+	if !ok {
+		return
+	}
+	c.Server.pause.begin(c.Now(), until, all)
+	c.W.OK()
+}
+
+// pauseEnd reads a timeout in ms, 0 or more, and returns when it ends: 0 if that is too far off to be reckoned with,
+// which ends it at once as in Redis.
+func (c *Ctx) pauseEnd(arg []byte) (until int64, ok bool) {
+	ms, ok := resp.ParseInt(arg)
+	switch {
+	case !ok:
+		c.Err("ERR timeout is not an integer or out of range")
+		return 0, false
+	case ms < 0:
+		c.Err(ErrTimeoutNegative)
+		return 0, false
+	case ms > math.MaxInt64-c.Now():
+		return 0, true
+	}
+	return c.Now() + ms, true
+}
+
+func cmdClientUnpause(c *Ctx) {
+	c.Server.pause.resume()
+	c.W.OK()
+}

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has what the popping commands of lists and sorted sets share.
+
+// errCountPositive is what LMPOP and ZMPOP say about a COUNT of 0 or less.
+const errCountPositive Error = "ERR count should be greater than 0"
+
+// multiPop are the arguments of LMPOP, ZMPOP and their blocking forms.
+type multiPop struct {
+	keys    [][]byte
+	second  bool // the second of the two ends was chosen
+	count   int64
+	timeout int64 // in ms
+}
+
+// multiPop reads them, with the number of keys in argument at, and the timeout of a blocking form before it; the latter is
+// looked at last. If they are wrong an error is written and ok is false.
+func (c *Ctx) multiPop(at int, blocking bool, first, second string) (m multiPop, ok bool) {
+	n, ok := c.IntIn(c.Args[at], 1, math.MaxInt64, ErrNumKeys)
+	if !ok {
+		return m, false
+	}
+	if n >= int64(len(c.Args)-at-1) {
+		c.Err(ErrSyntax) // nothing is left to say which end
+		return m, false
+	}
+	m.keys = c.Args[at+1 : at+1+int(n)]
+	m.count = 1
+	o := c.Options(at + 1 + int(n))
+	o.Next()
+	if m.second = o.Is(second); !m.second && !o.Is(first) {
+		c.Err(ErrSyntax)
+		return m, false
+	}
+	for counted := false; o.Next(); counted = true {
+		if counted || !o.Is("count") || !o.More() {
+			c.Err(ErrSyntax)
+			return m, false
+		}
+		if m.count, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, errCountPositive); !ok {
+			return m, false
+		}
+	}
+	if blocking {
+		m.timeout, ok = c.Timeout(c.Args[1])
+	}
+	return m, ok
+}
+
+// popFirst calls pop, which replies, for the first of the keys that holds a value of the type. If there is none it replies
+// a null array, or waits for one if wait is set. pop must not use the Ctx or the arguments of the call in which it was made.
+func (c *Ctx) popFirst(typ engine.Type, keys [][]byte, timeout int64, wait bool, pop func(c *Ctx, key []byte, e *engine.Entry)) {
+	for _, key := range keys {
+		e, ok := c.WriteAs(key, typ)
+		if !ok {
+			return
+		}
+		if e != nil {
+			pop(c, key, e)
+			return
+		}
+	}
+	if !wait {
+		c.W.NullArray()
+		return
+	}
+	c.Block(Block{
+		Keys: keys, Timeout: timeout, Empty: (*resp.Writer).NullArray,
+		Try: func(c *Ctx, key []byte) bool {
+			e := c.G.Write(c.DB, key)
+			if e == nil || e.Type() != typ {
+				return false
+			}
+			pop(c, key, e)
+			return true
+		},
+	})
+}

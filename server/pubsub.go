@@ -1,0 +1,179 @@
+package server
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/glob"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// hub knows who has subscribed to what. mu is taken last: nothing else is locked under it but mailboxes.
+type hub struct {
+	mu       sync.Mutex
+	channels map[string]subscribers
+	patterns map[string]subscribers
+	shards   map[string]subscribers
+	// count of channels and patterns, so that nobody prepares a message that nobody hears.
+	count atomic.Int64
+}
+
+type subscribers map[*Session]struct{}
+
+// subscriptions are those of one client.
+type subscriptions struct {
+	channels, patterns, shards map[string]struct{}
+	count                      int // of all three
+}
+
+// subscriptionKind is one of the three ways to subscribe.
+type subscriptionKind struct {
+	subscribed, unsubscribed string // the first word of the confirmations
+	of                       func(s *subscriptions) *map[string]struct{}
+	in                       func(h *hub) *map[string]subscribers
+	// total is the number that confirmations show.
+	total func(s *subscriptions) int
+}
+
+var (
+	byChannel = &subscriptionKind{"subscribe", "unsubscribe",
+		func(s *subscriptions) *map[string]struct{} { return &s.channels },
+		func(h *hub) *map[string]subscribers { return &h.channels },
+		func(s *subscriptions) int { return len(s.channels) + len(s.patterns) }}
+	byPattern = &subscriptionKind{"psubscribe", "punsubscribe",
+		func(s *subscriptions) *map[string]struct{} { return &s.patterns },
+		func(h *hub) *map[string]subscribers { return &h.patterns },
+		byChannel.total}
+	byShard = &subscriptionKind{"ssubscribe", "sunsubscribe",
+		func(s *subscriptions) *map[string]struct{} { return &s.shards },
+		func(h *hub) *map[string]subscribers { return &h.shards },
+		func(s *subscriptions) int { return len(s.shards) }}
+)
+
+// subscribe adds the session to the subscribers of name.
+func (h *hub) subscribe(s *Session, kind *subscriptionKind, name string) {
+	mine := kind.of(&s.subs)
+	if _, ok := (*mine)[name]; ok {
+		return
+	}
+	if *mine == nil {
+		*mine = map[string]struct{}{}
+	}
+	(*mine)[name] = struct{}{}
+	s.subs.count++
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := kind.in(h)
+	if *all == nil {
+		*all = map[string]subscribers{}
+	}
+	if (*all)[name] == nil {
+		(*all)[name] = subscribers{}
+		h.count.Add(1)
+	}
+	(*all)[name][s] = struct{}{}
+}
+
+// unsubscribe removes the session from the subscribers of name.
+func (h *hub) unsubscribe(s *Session, kind *subscriptionKind, name string) {
+	mine := *kind.of(&s.subs)
+	if _, ok := mine[name]; !ok {
+		return
+	}
+	delete(mine, name)
+	s.subs.count--
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := *kind.in(h)
+	delete(all[name], s)
+	if len(all[name]) == 0 {
+		delete(all, name)
+		h.count.Add(-1)
+	}
+}
+
+// unsubscribeAll ends all subscriptions of the client without telling it.
+func (s *Session) unsubscribeAll() {
+	for _, kind := range []*subscriptionKind{byChannel, byPattern, byShard} {
+		for name := range *kind.of(&s.subs) {
+			s.srv.pubsub.unsubscribe(s, kind, name)
+		}
+	}
+}
+
+// publish sends a message to the subscribers of a channel and returns how many there were. by is the client whose command
+// publishes it, or nil.
+func (h *hub) publish(by *Session, channel, payload []byte) int {
+	if h.count.Load() == 0 {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.send(by, h.channels[string(channel)], "message", channel, payload)
+	for pattern, subs := range h.patterns {
+		if pattern == "*" || glob.Match([]byte(pattern), channel, false) {
+			n += h.send(by, subs, "pmessage", []byte(pattern), channel, payload)
+		}
+	}
+	return n
+}
+
+// publishShard sends a message to the subscribers of a shard channel.
+func (h *hub) publishShard(by *Session, channel, payload []byte) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.send(by, h.shards[string(channel)], "smessage", channel, payload)
+}
+
+// send delivers one message to some clients. Encoded messages are shared by all clients of one protocol version.
+func (h *hub) send(by *Session, to subscribers, kind string, parts ...[]byte) int {
+	var encoded [4][]byte
+	for s := range to {
+		proto := s.proto.Load()
+		if encoded[proto] == nil {
+			w := resp.Writer{Proto: int(proto)}
+			w.Push(1 + len(parts))
+			w.BulkString(kind)
+			for _, p := range parts {
+				w.Bulk(p)
+			}
+			encoded[proto] = w.Buf
+		}
+		s.push(by, encoded[proto])
+	}
+	return len(to)
+}
+
+// push gives the session a published message, caused by a command of the client by (nil if by none).
+func (s *Session) push(by *Session, message []byte) {
+	if by == s {
+		s.early = append(s.early, message...)
+		return
+	}
+	s.post(0, message)
+}
+
+// publishKeyEvent publishes a keyspace event on its two channels, as far as they are enabled.
+func (srv *Server) publishKeyEvent(by *Session, event string, db int, key string) {
+	if srv.pubsub.count.Load() == 0 {
+		return
+	}
+	classes := srv.ks.EventClasses()
+	var channel []byte
+	if classes&engine.EventKeyspace != 0 {
+		channel = append(channel, "__keyspace@"...)
+		channel = strconv.AppendInt(channel, int64(db), 10)
+		channel = append(append(channel, "__:"...), key...)
+		srv.pubsub.publish(by, channel, []byte(event))
+	}
+	if classes&engine.EventKeyevent != 0 {
+		channel = append(channel[:0], "__keyevent@"...)
+		channel = strconv.AppendInt(channel, int64(db), 10)
+		channel = append(append(channel, "__:"...), event...)
+		srv.pubsub.publish(by, channel, []byte(key))
+	}
+}

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/glob"
+)
+
+// This file reads what SCAN, HSCAN, SSCAN and ZSCAN have in common: a cursor, and options that say how much to return of
+// what is found.
+
+// scanOptions are the arguments of a command of the SCAN family.
+type scanOptions struct {
+	// cursor is where to go on.
+	cursor uint64
+	// count is about how many elements to visit, at least 1.
+	count int
+	// typeName is the argument of TYPE, a view; nil if there is none.
+	typeName []byte
+	// noValues says that only names are wanted.
+	noValues bool
+
+	pattern []byte // a view; nil matches everything
+}
+
+// scanAllow says which options a command knows beside COUNT and MATCH.
+type scanAllow uint8
+
+// The options that only some commands have.
+const (
+	scanType     scanAllow = 1 << iota // TYPE
+	scanNoValues                       // NOVALUES
+)
+
+// match reports whether MATCH lets key pass. A lone "*" is no filter at all: unlike in glob.Match it lets an empty key
+// pass too.
+func (o *scanOptions) match(key []byte) bool {
+	return o.pattern == nil || glob.Match(o.pattern, key, false)
+}
+
+// scanOptions reads the cursor, argument from, and the options behind it; if they are wrong an error is written and ok is
+// false.
+func (c *Ctx) scanOptions(from int, allow scanAllow) (o scanOptions, ok bool) {
+	if o.cursor, ok = c.scanCursor(c.Args[from]); !ok {
+		return o, false
+	}
+	o.count = 10
+	for p := c.Options(from + 1); p.Next(); {
+		switch {
+		case p.Is("count") && p.More():
+			n, ok := c.Int(p.Arg())
+			if !ok {
+				return o, false
+			}
+			if n < 1 {
+				c.Err(ErrSyntax)
+				return o, false
+			}
+			o.count = int(min(n, math.MaxInt))
+		case p.Is("match") && p.More():
+			if o.pattern = p.Arg(); len(o.pattern) == 1 && o.pattern[0] == '*' {
+				o.pattern = nil
+			}
+		case p.Is("type") && p.More() && allow&scanType != 0:
+			o.typeName = p.Arg()
+		case p.Is("novalues") && allow&scanNoValues != 0:
+			o.noValues = true
+		default:
+			c.Err(ErrSyntax)
+			return o, false
+		}
+	}
+	return o, true
+}
+
+// scanCollection reads the arguments of a command that walks the collection of type typ under key argument 1. If there is
+// nothing to walk, because an argument is wrong or the key does not exist, the reply is written and ok is false. The key
+// is looked at before the options are: a missing key hides mistakes in them.
+func (c *Ctx) scanCollection(typ engine.Type, allow scanAllow) (e *engine.Entry, o scanOptions, ok bool) {
+	if _, ok = c.scanCursor(c.Args[2]); !ok {
+		return nil, o, false
+	}
+	if e, ok = c.ReadAs(c.Args[1], typ); !ok {
+		return nil, o, false
+	}
+	if e == nil {
+		c.W.Array(2)
+		c.W.BulkString("0")
+		c.W.Array(0)
+		return nil, o, false
+	}
+	o, ok = c.scanOptions(2, allow)
+	return e, o, ok
+}
+
+// scanCursor reads a cursor as C's strtoul reads numbers: signs, leading zeros and the empty text are accepted, a
+// negative number counts back from 2^64, and a zero byte ends the text. Spaces and anything else are not accepted.
+func (c *Ctx) scanCursor(arg []byte) (cursor uint64, ok bool) {
+	i, negative := 0, false
+	if len(arg) > 0 && (arg[0] == '-' || arg[0] == '+') {
+		negative = arg[0] == '-'
+		i++
+	}
+	digits := i
+	for ; i < len(arg) && arg[i] != 0; i++ {
+		d := uint64(arg[i] - '0')
+		if d > 9 || cursor > (math.MaxUint64-d)/10 {
+			c.Err(ErrInvalidCursor)
+			return 0, false
+		}
+		cursor = cursor*10 + d
+	}
+	if digits == 1 && i == digits { // only a sign
+		c.Err(ErrInvalidCursor)
+		return 0, false
+	}
+	if negative {
+		cursor = -cursor
+	}
+	return cursor, true
+}

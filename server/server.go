@@ -1,0 +1,253 @@
+// Package server is the Redis server: event loops that carry bytes, sessions that turn them into commands, the command
+// table, and the handlers, which act on the engine. Handlers are grouped by Redis's command groups in the cmd_ files.
+//
+// Calls go downward: transport → session → handler → engine. What goes upward — a reply for a blocked client, a published
+// message — is left in the session's mailbox, and its transport is woken.
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/sets"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/engine/zsets"
+)
+
+// Server is a running Redis server. Its methods may be called from any goroutine.
+type Server struct {
+	config *Config
+	log    *slog.Logger
+	ks     *engine.Keyspace
+	table  *table
+	runID  string
+
+	started  time.Time
+	tickBase time.Time
+	maxFiles int64 // how many files the process may have open; 0 if that is not known
+
+	clients  clients
+	pubsub   hub
+	tracking trackingTable
+	monitors monitors
+	pause    pauseState
+	rates    rates
+	scripts  scriptState
+
+	commandStats []commandStats
+	stats        serverStats
+
+	transport transport
+	listeners []net.Listener
+
+	closing sync.Once
+	done    chan struct{}
+	err     error
+}
+
+// commandStats counts the calls of one command.
+type commandStats struct {
+	calls, nanos, failed, rejected atomic.Int64
+	_                              [32]byte // two of them would share a cache line otherwise
+}
+
+// serverStats are the counters of INFO that are not the engine's. Those that grow with every command are kept elsewhere.
+type serverStats struct {
+	connections, rejected atomic.Int64
+	bytesIn, bytesOut     atomic.Int64
+	reads, writes         atomic.Int64
+	errors                atomic.Int64
+	blocked               atomic.Int64 // a gauge
+}
+
+// transport carries bytes between sockets and sessions.
+type transport interface {
+	// listen starts to accept clients.
+	listen(l net.Listener) error
+	// close disconnects all clients and returns when no goroutine of the transport is left.
+	close()
+}
+
+// Options are the parts of a server that a program, unlike redis.conf, can choose.
+type Options struct {
+	// Clock gives the time; nil is the system's.
+	Clock engine.Clock
+	// Goroutines serves every client with a goroutine of its own even where event loops are available.
+	Goroutines bool
+	// Listeners are served beside those that the configuration asks for. The server closes them.
+	Listeners []net.Listener
+}
+
+// New prepares a server with the given configuration; Start makes it listen. log must not be nil.
+func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
+	set := config.Get()
+	srv := &Server{
+		config: config, log: log,
+		table:    newTable(),
+		runID:    newRunID(),
+		tickBase: time.Now(),
+		done:     make(chan struct{}),
+
+		listeners: o.Listeners,
+	}
+	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock, Observer: (*observer)(srv)})
+	srv.started = srv.ks.Clock().Now()
+	srv.maxFiles, _ = fileLimit()
+	if n := srv.maxClients(); n < int64(set.MaxClients) {
+		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
+	}
+	srv.commandStats = make([]commandStats, srv.table.count)
+	if err := srv.startScripting(); err != nil {
+		return nil, err
+	}
+	config.OnChange(srv.configChanged)
+	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents)
+	var err error
+	if o.Goroutines {
+		srv.transport = newGoroutines(srv)
+	} else if srv.transport, err = newTransport(srv, set.IOThreads); err != nil {
+		return nil, err
+	}
+	return srv, nil
+}
+
+// shardCount returns the number of shards for a setting of 0, "choose": one if there is one event loop to use them, and as
+// many as the machine can use if clients are served in parallel.
+func shardCount(setting int, parallel bool) int {
+	if setting > 0 {
+		return setting
+	}
+	n := 1
+	for parallel && n < engine.MaxShards && runtime.GOMAXPROCS(0) > 2 && n < 4*runtime.GOMAXPROCS(0) {
+		n *= 2
+	}
+	return n
+}
+
+// configChanged applies settings that are not read where they are used.
+func (srv *Server) configChanged(_, set *Settings) error {
+	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents)
+	return nil
+}
+
+// Start listens on the configured addresses and serves clients in the background.
+func (srv *Server) Start() error {
+	listeners, err := listen(srv.config.Get())
+	srv.listeners = append(srv.listeners, listeners...)
+	if err != nil {
+		srv.Close()
+		return err
+	}
+	for _, l := range srv.listeners {
+		if err := srv.transport.listen(l); err != nil {
+			srv.Close()
+			return fmt.Errorf("listen on %s: %w", l.Addr(), err)
+		}
+	}
+	return nil
+}
+
+// Addrs returns the addresses on which the server listens.
+func (srv *Server) Addrs() []net.Addr {
+	var out []net.Addr
+	for _, l := range srv.listeners {
+		out = append(out, l.Addr())
+	}
+	return out
+}
+
+// Done is closed when the server has stopped, because of Close or a client's SHUTDOWN.
+func (srv *Server) Done() <-chan struct{} { return srv.done }
+
+// Close disconnects all clients and stops the server. It returns when nothing of it is running any more.
+func (srv *Server) Close() error {
+	srv.closing.Do(func() {
+		var errs []error
+		for _, l := range srv.listeners {
+			errs = append(errs, l.Close())
+		}
+		srv.transport.close()
+		srv.ks.Close()
+		srv.stopScripting()
+		srv.err = errors.Join(errs...)
+		close(srv.done)
+	})
+	<-srv.done
+	return srv.err
+}
+
+// Keyspace returns the server's data.
+func (srv *Server) Keyspace() *engine.Keyspace { return srv.ks }
+
+// ticks returns a monotonic time in ns. It is what commands are timed with: cheaper than the Clock, and never injected.
+func (srv *Server) ticks() int64 { return int64(time.Since(srv.tickBase)) }
+
+// ResetStats sets the counters of INFO to zero.
+func (srv *Server) ResetStats() {
+	for i := range srv.commandStats {
+		s := &srv.commandStats[i]
+		s.calls.Store(0)
+		s.nanos.Store(0)
+		s.failed.Store(0)
+		s.rejected.Store(0)
+	}
+	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.bytesOut,
+		&srv.stats.reads, &srv.stats.writes, &srv.stats.errors} {
+		c.Store(0)
+	}
+	srv.ks.ResetStats()
+}
+
+// MaxBulk is the longest string in bytes (proto-max-bulk-len).
+func (srv *Server) MaxBulk() int { return srv.config.Get().ProtoMaxBulkLen }
+
+// HashLimits are the limits of hashes in their small form.
+func (srv *Server) HashLimits() hashes.Limits { return srv.config.Get().Hash }
+
+// SetLimits are the limits of sets in their small forms.
+func (srv *Server) SetLimits() sets.Limits { return srv.config.Get().Set }
+
+// ZSetLimits are the limits of sorted sets in their small form.
+func (srv *Server) ZSetLimits() zsets.Limits { return srv.config.Get().ZSet }
+
+// ListLimit is the limit of a list's nodes.
+func (srv *Server) ListLimit() lists.Limit { return srv.config.Get().List }
+
+// StreamLimits are the limits of a stream's blocks.
+func (srv *Server) StreamLimits() streams.Limits { return srv.config.Get().Stream }
+
+// logPanic reports a bug in a handler.
+func (srv *Server) logPanic(cmd *Command, p any) {
+	srv.log.Error("a command handler panicked", "command", cmd.Name, "panic", p, "stack", string(debug.Stack()))
+}
+
+// observer passes on what the engine tells of keys.
+type observer Server
+
+// KeyEvent publishes a keyspace event.
+func (o *observer) KeyEvent(owner any, event string, db int, key string) {
+	by, _ := owner.(*Session)
+	(*Server)(o).publishKeyEvent(by, event, db, key)
+}
+
+// KeyChanged invalidates clients' caches of a key.
+func (o *observer) KeyChanged(owner any, _ int, key string) {
+	by, _ := owner.(*Session)
+	o.tracking.invalidate(by, key)
+}
+
+// Flushed invalidates clients' caches altogether.
+func (o *observer) Flushed(owner any, _ int) {
+	by, _ := owner.(*Session)
+	o.tracking.invalidateAll(by)
+}

@@ -1,0 +1,383 @@
+package server
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Session is one client: a state machine that takes the bytes that the client sent and gives the bytes to send back. It
+// does no I/O and never blocks; the transport that owns it does the first and waits for it.
+//
+// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, and what is set once
+// when the session starts. Others reach a session through post.
+type Session struct {
+	srv  *Server
+	id   int64
+	peer Peer
+	// wake makes the transport call Advance soon. It may be called by any goroutine, under any lock.
+	wake    func()
+	started time.Time
+
+	parser resp.Parser
+	input  []byte // bytes that do not make a whole command yet, or that wait for the client to be unblocked
+	out    resp.Writer
+	early  []byte // messages that the running command published to its own client; they precede its reply
+	later  []byte // invalidations that the running command caused to its own client; they follow its reply
+	guard  engine.Guard
+	ctx    Ctx
+	now    int64 // ms since 1970, refreshed with every batch
+	tally  tally
+
+	db            int
+	authenticated bool
+	tx            transaction
+	blocked       *blocked
+	pausedUntil   int64 // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
+	closing       bool  // close as soon as out is written
+	replies       replyMode
+	noEvict       bool
+	subs          subscriptions
+	tracking      trackingState
+	monitor       bool
+	floodedSince  int64 // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
+	lastCmd       *Command
+	name          string
+	libName       string
+	libVersion    string
+
+	// proto is out.Proto for those who send pushes.
+	proto atomic.Int32
+
+	slot int // place in the transport's timers
+
+	box mailbox
+
+	info     sync.Mutex
+	infoData clientInfo // protected by info; refreshed after every batch, and output when some of it is sent
+}
+
+// Peer tells where a client comes from.
+type Peer struct {
+	// Addr and Local are the two ends as CLIENT LIST shows them: "ip:port", or the path of the Unix socket with ":0".
+	Addr, Local string
+	// FD is the number of the socket's file descriptor, 0 if there is none.
+	FD int
+}
+
+// replyMode is what CLIENT REPLY chose.
+type replyMode uint8
+
+const (
+	replyOn replyMode = iota
+	replyOff
+	replySkipNext // the command that follows CLIENT REPLY SKIP
+)
+
+// mailbox is where other goroutines leave things for a session.
+type mailbox struct {
+	mu     sync.Mutex
+	push   []byte // out-of-band messages in the client's protocol
+	mail   mail   // what else happened
+	filled atomic.Bool
+}
+
+// mail is a set of things that can happen to a session from outside.
+type mail uint8
+
+const (
+	mailServed    mail = 1 << iota // the blocked command has its reply
+	mailUnblocked                  // CLIENT UNBLOCK … TIMEOUT
+	mailError                      // CLIENT UNBLOCK … ERROR
+	mailResume                     // the pause has ended
+	mailKill                       // close at once
+	mailKillAfter                  // close once the output is written
+)
+
+// newSession registers a client. wake is as in Session.
+func (srv *Server) newSession(peer Peer, wake func()) *Session {
+	s := &Session{
+		srv: srv, peer: peer, wake: wake,
+		started:       srv.ks.Clock().Now(),
+		authenticated: srv.config.Get().RequirePass == "",
+	}
+	s.now = s.started.UnixMilli()
+	s.setProto(2)
+	s.parser.MaxBulk = srv.MaxBulk()
+	s.parser.Unauthenticated = !s.authenticated
+	s.ctx = Ctx{W: &s.out, G: &s.guard, Session: s, Server: srv}
+	srv.clients.add(s)
+	s.publish()
+	return s
+}
+
+// setProto chooses the version of the protocol.
+func (s *Session) setProto(version int) {
+	s.out.Proto = version
+	s.proto.Store(int32(version))
+}
+
+// ID returns the client's number, which no other client of this server has had.
+func (s *Session) ID() int64 { return s.id }
+
+// Input takes bytes that the client sent, at time now in ms since 1970, and executes the commands that they complete.
+// b is not kept.
+func (s *Session) Input(b []byte, now int64) {
+	s.now = now
+	s.parser.MaxBulk = s.srv.MaxBulk()
+	s.srv.stats.bytesIn.Add(int64(len(b)))
+	if s.box.filled.Load() {
+		s.readMail()
+	}
+	if len(s.input) > 0 || s.waiting() {
+		s.input = append(s.input, b...)
+		s.processInput()
+	} else if rest := s.process(b); len(rest) > 0 {
+		s.input = append(s.input, rest...)
+	}
+	if len(s.input) > s.srv.config.Get().QueryBufferLimit {
+		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
+		s.abort()
+	}
+	s.publish()
+}
+
+// Advance reads what others left for the session and goes on with input that had to wait.
+func (s *Session) Advance(now int64) {
+	s.now = now
+	s.readMail()
+	s.checkTimers()
+	s.processInput()
+	s.publish()
+}
+
+// Deadline returns when Advance must be called at the latest, in ms since 1970; 0 if there is no need.
+func (s *Session) Deadline() int64 {
+	if s.blocked != nil {
+		return s.blocked.deadline
+	}
+	return s.pausedUntil
+}
+
+// Output returns the bytes to send to the client. The caller may take them with TakeOutput.
+func (s *Session) Output() []byte { return s.out.Buf }
+
+// SetOutput tells what is left to send, and gives the buffer back for reuse.
+func (s *Session) SetOutput(rest []byte) {
+	s.out.Buf = rest
+	s.info.Lock()
+	s.infoData.output = len(rest)
+	s.info.Unlock()
+}
+
+// Closing reports that the connection must be closed once the output is sent.
+func (s *Session) Closing() bool { return s.closing }
+
+// abort makes the transport close the connection without sending anything more.
+func (s *Session) abort() {
+	s.closing = true
+	s.out.Buf = s.out.Buf[:0]
+	s.input = nil
+}
+
+// Close ends the session: the client has gone. The transport must not use it any more.
+func (s *Session) Close() {
+	if s.blocked != nil {
+		s.cancelBlocked()
+	}
+	s.unwatchAll()
+	s.unsubscribeAll()
+	s.stopTracking()
+	if s.monitor {
+		s.srv.monitors.remove(s)
+	}
+	s.srv.clients.remove(s)
+}
+
+// waiting reports that commands must not be executed now.
+func (s *Session) waiting() bool { return s.blocked != nil || s.pausedUntil != 0 }
+
+func (s *Session) processInput() {
+	if len(s.input) == 0 || s.waiting() {
+		return
+	}
+	rest := s.process(s.input)
+	s.input = s.input[:copy(s.input, rest)]
+	if len(s.input) == 0 && cap(s.input) > 64*1024 {
+		s.input = nil
+	}
+}
+
+// lookahead is a stretch of parsed commands that are about to be executed.
+type lookahead struct {
+	commands []parsedCommand
+	args     [][]byte // of all commands
+	keys     [][]byte // the keys of those with a single one
+}
+
+// parsedCommand is one command as the table and the parser have it.
+type parsedCommand struct {
+	cmd, container *Command
+	args           [][]byte
+	size           int // in bytes
+}
+
+// lookaheads are shared by all sessions: one is needed only while input is processed.
+var lookaheads = sync.Pool{New: func() any {
+	return &lookahead{args: make([][]byte, 0, 8*engine.MaxWarm)}
+}}
+
+// process executes the commands at the start of b and returns what is left of it.
+func (s *Session) process(b []byte) []byte {
+	s.tally.start = s.srv.ticks()
+	defer s.flushTally()
+	ahead := lookaheads.Get().(*lookahead)
+	defer lookaheads.Put(ahead)
+	for len(b) > 0 && !s.closing {
+		more, err := s.parseAhead(ahead, b)
+		if len(ahead.keys) > 1 {
+			s.warm(ahead.keys)
+		}
+		for i := range ahead.commands {
+			p := &ahead.commands[i]
+			if len(p.args) > 0 && !s.execute(p.cmd, p.container, p.args) {
+				s.parser.Reset()
+				return b // it must wait its turn
+			}
+			if s.closing {
+				return nil
+			}
+			b = b[p.size:]
+			if s.blocked != nil {
+				s.parser.Reset()
+				return b
+			}
+		}
+		if err != nil {
+			s.out.Error("ERR " + err.Error())
+			s.closing = true
+			return nil
+		}
+		if !more {
+			break
+		}
+	}
+	return b
+}
+
+// parseAhead parses a stretch of commands at the start of b. more tells that there may be another one behind it.
+func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) {
+	depth := engine.MaxWarm
+	if !s.authenticated {
+		depth = 1 // the limits change with authentication
+	}
+	ahead.commands, ahead.keys = ahead.commands[:0], ahead.keys[:0]
+	used := 0
+	var last *Command // the one found last, by the name it was called
+	var name []byte
+	for len(ahead.commands) < depth {
+		args, n, err := s.parser.Next(b, ahead.args[used:used:cap(ahead.args)])
+		if err != nil || n == 0 {
+			return false, err
+		}
+		if used += len(args); used > cap(ahead.args) {
+			used = cap(ahead.args) // they did not fit and have memory of their own
+		}
+		p := parsedCommand{args: args, size: n}
+		if len(args) > 0 {
+			if last != nil && bytes.Equal(args[0], name) {
+				p.cmd = last // pipelines repeat themselves
+			} else if p.cmd, p.container = s.srv.table.lookup(args); p.cmd != nil && p.cmd.parent == nil && p.cmd.Subs == nil {
+				last, name = p.cmd, args[0]
+			}
+			if p.cmd != nil && p.cmd.lock == lockFirst && len(args) > 1 {
+				ahead.keys = append(ahead.keys, args[1])
+			}
+		}
+		ahead.commands = append(ahead.commands, p)
+		b = b[n:]
+	}
+	return true, nil
+}
+
+// warm has the memory of keys fetched before the commands that use them run.
+func (s *Session) warm(keys [][]byte) {
+	var shards uint64
+	for _, key := range keys {
+		shards |= s.srv.ks.ShardOf(key)
+	}
+	s.guard.Lock(s.srv.ks, shards, s.now)
+	s.guard.Warm(s.db, keys)
+	s.guard.Unlock()
+}
+
+// post leaves push bytes and mail for the session and wakes its transport. Any goroutine may call it, under any lock.
+func (s *Session) post(m mail, push ...[]byte) {
+	s.box.mu.Lock()
+	for _, b := range push {
+		s.box.push = append(s.box.push, b...)
+	}
+	s.box.mail |= m
+	first := !s.box.filled.Swap(true)
+	size := len(s.box.push)
+	s.box.mu.Unlock()
+	if first {
+		s.wake()
+	}
+	if m&mailKill == 0 && size > 0 && s.srv.overLimit(s, size) {
+		s.post(mailKill)
+	}
+}
+
+// readMail takes what others left.
+func (s *Session) readMail() {
+	if !s.box.filled.Load() {
+		return
+	}
+	s.box.mu.Lock()
+	m := s.box.mail
+	s.box.mail = 0
+	s.box.filled.Store(false)
+	if len(s.box.push) > 0 {
+		s.out.Raw(s.box.push)
+		s.box.push = s.box.push[:0]
+		if cap(s.box.push) > 64*1024 {
+			s.box.push = nil
+		}
+	}
+	s.box.mu.Unlock()
+
+	if m&mailKill != 0 {
+		s.abort()
+		return
+	}
+	if m&mailKillAfter != 0 {
+		s.closing = true
+	}
+	if m&mailResume != 0 {
+		s.pausedUntil = 0
+	}
+	if s.blocked != nil {
+		s.readBlockedMail(m)
+	}
+}
+
+// checkTimers ends waits whose time is up.
+func (s *Session) checkTimers() {
+	if s.pausedUntil != 0 && s.pausedUntil <= s.now {
+		s.pausedUntil = 0
+	}
+	if b := s.blocked; b != nil && b.deadline != 0 && b.deadline <= s.now {
+		s.timeOut()
+	}
+}
+
+// SetSlot implements expiry.Item for the transport's timers.
+func (s *Session) SetSlot(slot int) { s.slot = slot }
+
+// Slot implements expiry.Item.
+func (s *Session) Slot() int { return s.slot }

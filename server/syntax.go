@@ -1,0 +1,310 @@
+package server
+
+// The grammar of a command's arguments: Command.Syntax, as users read it, becomes the tree that COMMAND DOCS returns.
+//
+//	key value [NX | XX] [EX seconds | PX milliseconds] [GET]
+//
+// Words in lower case are arguments, others are literal tokens. A token takes the arguments behind it. […] is optional,
+// <…> is not, | separates choices, and "x [x ...]" repeats x, which may be several words.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// argument is a node of the tree.
+type argument struct {
+	name, kind    string
+	token         string // "" = none
+	optional      bool
+	multiple      bool // may be repeated,
+	multipleToken bool // each time with its token
+	keySpec       int  // of Command.Keys, for keys
+	args          []*argument
+}
+
+// The kinds of arguments, as COMMAND DOCS names them.
+const (
+	argKey       = "key"
+	argString    = "string"
+	argInteger   = "integer"
+	argDouble    = "double"
+	argPattern   = "pattern"
+	argUnixTime  = "unix-time"
+	argPureToken = "pure-token"
+	argOneOf     = "oneof"
+	argBlock     = "block"
+)
+
+// arguments returns the tree of the command's arguments.
+func (cmd *Command) arguments() ([]*argument, error) {
+	p := syntaxParser{cmd: cmd, words: syntaxWords(cmd.Syntax)}
+	args, err := p.sequence()
+	if err == nil && len(p.words) > 0 {
+		err = fmt.Errorf("unexpected %q", p.words[0])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("syntax of %s: %w", cmd.Name, err)
+	}
+	keys := 0
+	cmd.numberKeys(args, &keys)
+	return args, nil
+}
+
+// numberKeys finds the key spec of each key argument: the first belongs to the first spec, and so on; what is left belongs
+// to the last.
+func (cmd *Command) numberKeys(args []*argument, next *int) {
+	for _, a := range args {
+		if a.kind == argKey {
+			a.keySpec = min(*next, len(cmd.Keys)-1)
+			*next++
+		}
+		cmd.numberKeys(a.args, next)
+	}
+}
+
+// syntaxWords splits a grammar into words and brackets. Brackets touch what they enclose, which tells them from the tokens
+// < and >.
+func syntaxWords(s string) []string {
+	var b strings.Builder
+	for i := range len(s) {
+		space := func(j int) bool { return j < 0 || j >= len(s) || s[j] == ' ' }
+		switch c := s[i]; {
+		case c == '[' || c == ']':
+			b.WriteString(" " + string(c) + " ")
+		case c == '<' && !space(i+1):
+			b.WriteString(" (")
+			b.WriteByte(' ')
+		case c == '>' && !space(i-1):
+			b.WriteString(" ) ")
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return strings.Fields(b.String())
+}
+
+type syntaxParser struct {
+	cmd   *Command
+	words []string // what is left
+}
+
+func (p *syntaxParser) peek() string {
+	if len(p.words) == 0 {
+		return ""
+	}
+	return p.words[0]
+}
+
+func (p *syntaxParser) next() string {
+	word := p.words[0]
+	p.words = p.words[1:]
+	return word
+}
+
+// sequence parses up to a closing bracket, a '|' or the end.
+func (p *syntaxParser) sequence() ([]*argument, error) {
+	var seq []*argument
+	for {
+		switch word := p.peek(); {
+		case word == "" || word == "|" || word == "]" || word == ")":
+			return seq, nil
+		case word == "...":
+			return nil, errors.New("'...' outside of a repetition")
+		case p.repetition(&seq):
+		case word == "[" || word == "(":
+			a, err := p.group()
+			if err != nil {
+				return nil, err
+			}
+			seq = append(seq, a)
+		case isToken(word):
+			a, err := p.withToken()
+			if err != nil {
+				return nil, err
+			}
+			seq = append(seq, a)
+		default:
+			seq = append(seq, p.plain())
+		}
+	}
+}
+
+// plain parses an argument without a token.
+func (p *syntaxParser) plain() *argument {
+	name := p.next()
+	return &argument{name: name, kind: argumentKind(p.cmd, name)}
+}
+
+// withToken parses a token and the arguments that it takes.
+func (p *syntaxParser) withToken() (*argument, error) {
+	token := p.next()
+	if p.peek() == "(" {
+		a, err := p.group()
+		if err == nil {
+			a.token = token
+		}
+		return a, err
+	}
+	var taken []*argument
+	for {
+		if p.repetition(&taken) {
+			continue
+		}
+		if word := p.peek(); word == "" || isToken(word) || strings.Contains("[]()|...", word) {
+			break
+		}
+		taken = append(taken, p.plain())
+	}
+	if len(taken) == 0 {
+		return &argument{name: tokenName(token), kind: argPureToken, token: token}, nil
+	}
+	a := block(taken)
+	a.token = token
+	return a, nil
+}
+
+// group parses a bracket and its choices.
+func (p *syntaxParser) group() (*argument, error) {
+	open := p.next()
+	closing := map[string]string{"[": "]", "(": ")"}[open]
+	var choices []*argument
+	for {
+		seq, err := p.sequence()
+		if err != nil {
+			return nil, err
+		}
+		if len(seq) == 0 {
+			return nil, errors.New("empty choice")
+		}
+		choices = append(choices, block(seq))
+		if p.peek() != "|" {
+			break
+		}
+		p.next()
+	}
+	if p.peek() != closing {
+		return nil, fmt.Errorf("missing %q", closing)
+	}
+	p.next()
+	a := choices[0]
+	if len(choices) > 1 {
+		a = &argument{name: joinNames(choices), kind: argOneOf, args: choices}
+	}
+	if open == "[" {
+		a.optional = true
+	}
+	return a, nil
+}
+
+// repetition parses "[x ...]" if x is what the sequence ends with, and marks that as repeatable.
+func (p *syntaxParser) repetition(seq *[]*argument) bool {
+	if p.peek() != "[" {
+		return false
+	}
+	end, depth := 0, 0
+	for i, word := range p.words {
+		if word == "[" {
+			depth++
+		} else if word == "]" {
+			if depth--; depth == 0 {
+				end = i
+				break
+			}
+		}
+	}
+	if end == 0 || p.words[end-1] != "..." {
+		return false
+	}
+	inner := syntaxParser{cmd: p.cmd, words: p.words[1 : end-1]}
+	again, err := inner.sequence()
+	n := len(*seq) - len(again)
+	if err != nil || len(inner.words) > 0 || len(again) == 0 || n < 0 || !slices.EqualFunc((*seq)[n:], again, sameArgument) {
+		return false
+	}
+	a := block((*seq)[n:])
+	a.multiple = true
+	a.multipleToken = a.token != ""
+	*seq = append((*seq)[:n:n], a)
+	p.words = p.words[end+1:]
+	return true
+}
+
+func sameArgument(a, b *argument) bool {
+	return a.name == b.name && a.kind == b.kind && a.token == b.token && slices.EqualFunc(a.args, b.args, sameArgument)
+}
+
+// block makes one argument of a sequence.
+func block(seq []*argument) *argument {
+	if len(seq) == 1 {
+		return seq[0]
+	}
+	return &argument{name: joinNames(seq), kind: argBlock, args: slices.Clone(seq)}
+}
+
+func joinNames(args []*argument) string {
+	var names []string
+	for _, a := range args {
+		names = append(names, a.name)
+	}
+	return strings.Join(names, "_")
+}
+
+// isToken reports whether a word stands for itself.
+func isToken(word string) bool {
+	return !strings.Contains("[]()|...", word) && !strings.ContainsFunc(word, func(r rune) bool { return r >= 'a' && r <= 'z' })
+}
+
+func tokenName(token string) string {
+	switch token {
+	case "*":
+		return "auto"
+	case "$":
+		return "last"
+	case ">":
+		return "new"
+	case "=":
+		return "equal"
+	case "~":
+		return "approximately"
+	}
+	return strings.ToLower(token)
+}
+
+// argumentKind tells from the name of an argument what it is.
+func argumentKind(cmd *Command, name string) string {
+	switch name {
+	case "key", "key1", "key2", "newkey", "source", "destination", "src", "dst", "destkey", "sourcekey":
+		if len(cmd.Keys) > 0 {
+			return argKey
+		}
+	case "pattern":
+		return argPattern
+	case "score", "weight":
+		return argDouble
+	case "increment":
+		if cmd.Group == "sorted_set" || strings.HasSuffix(cmd.Name, "byfloat") {
+			return argDouble
+		}
+		return argInteger
+	case "timeout":
+		if cmd.Flags&Blocking != 0 && cmd.Group != "generic" {
+			return argDouble
+		}
+		return argInteger
+	case "start", "stop", "end":
+		if cmd.Group == "string" || cmd.Group == "list" || strings.HasSuffix(cmd.Name, "byrank") {
+			return argInteger
+		}
+	case "count", "cursor", "db", "decrement", "destination-db", "entries-added", "entries-read", "index", "index1", "index2",
+		"len", "limit", "maxage", "milliseconds", "min-idle-time", "min-match-len", "ms", "num-matches", "numkeys", "numlocal",
+		"numreplicas", "offset", "protover", "rank", "rows", "columns", "seconds", "client-id", "version":
+		return argInteger
+	}
+	if strings.HasPrefix(name, "unix-time-") {
+		return argUnixTime
+	}
+	return argString
+}

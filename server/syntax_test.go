@@ -1,0 +1,156 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// outline shows a tree on one line: name:kind/TOKEN, with ? for optional, + for multiple, ++ if with its token.
+func outline(args []*argument) string {
+	var parts []string
+	for _, a := range args {
+		s := a.name + ":" + a.kind
+		if a.token != "" && a.kind != argPureToken {
+			s += "/" + a.token
+		}
+		if a.kind == argKey {
+			s += fmt.Sprint(a.keySpec)
+		}
+		if a.optional {
+			s += "?"
+		}
+		if a.multiple {
+			s += "+"
+		}
+		if a.multipleToken {
+			s += "+"
+		}
+		if len(a.args) > 0 {
+			s += "{" + outline(a.args) + "}"
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestSyntaxBecomesATreeOfArguments(t *testing.T) {
+	for _, tc := range []struct{ syntax, specs, want string }{
+		{"", "", ""},
+		{"key value", "i1+r0/1/0[RW]", "key:key0 value:string"},
+		{"channel [channel ...]", "", "channel:string+"},
+		{"[key [key ...]]", "i1+r0/1/0[RW]", "key:key0?+"},
+		{"key value [key value ...]", "i1+r-1/2/0[OW]", "key_value:block+{key:key0 value:string}"},
+		{"key [NX | XX] [GET] [EX seconds | PXAT unix-time-milliseconds | KEEPTTL]", "i1+r0/1/0[RW]",
+			"key:key0 nx_xx:oneof?{nx:pure-token xx:pure-token} get:pure-token? " +
+				"seconds_unix-time-milliseconds_keepttl:oneof?{seconds:integer/EX unix-time-milliseconds:unix-time/PXAT keepttl:pure-token}"},
+		{"<LEFT | RIGHT>", "", "left_right:oneof{left:pure-token right:pure-token}"},
+		{"source destination", "i1+r0/1/0[RW] i2+r0/1/0[RW]", "source:key0 destination:key1"},
+		{"destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MAX>]", "i1+r0/1/0[OW] i2+n0/1/1[RO]",
+			"destination:key0 numkeys:integer key:key1+ weight:double/WEIGHTS?+ sum_max:oneof/AGGREGATE?{sum:pure-token max:pure-token}"},
+		{"[PREFIX prefix [PREFIX prefix ...]]", "", "prefix:string/PREFIX?++"},
+		{"[COUNT count] STREAMS key [key ...] id [id ...]", "kw:STREAMS@1+r-1/1/2[RO]",
+			"count:integer/COUNT? key_id:block/STREAMS{key:key0+ id:string+}"},
+		{"[<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id>", "",
+			"maxlen_minid_equal_approximately_threshold_count:block?{maxlen_minid:oneof{maxlen:pure-token minid:pure-token} " +
+				"equal_approximately:oneof?{equal:pure-token approximately:pure-token} threshold:string count:integer/LIMIT?} " +
+				"auto_id:oneof{auto:pure-token id:string}"},
+		{"[LIMIT offset count]", "", "offset_count:block/LIMIT?{offset:integer count:integer}"},
+		{"[A a | B] [[A a | B] ...]", "", "a_b:oneof?+{a:string/A b:pure-token}"},
+		{"<id | >>", "", "id_new:oneof{id:string new:pure-token}"},
+	} {
+		cmd := &Command{Name: "test", Syntax: tc.syntax, Keys: keys(tc.specs)}
+		args, err := cmd.arguments()
+		require.NoError(t, err, tc.syntax)
+		require.Equal(t, tc.want, outline(args), tc.syntax)
+	}
+}
+
+func TestSyntaxThatDoesNotParseIsAnError(t *testing.T) {
+	for _, syntax := range []string{"[a", "a]", "<a", "a>", "[]", "<a | >", "a | b", "...", "a ...", "a [b ...]", "[a ...] a"} {
+		_, err := (&Command{Name: "test", Syntax: syntax}).arguments()
+		require.Error(t, err, syntax)
+	}
+}
+
+func TestTheSyntaxOfEveryCommandParsesAndFitsItsArity(t *testing.T) {
+	for cmd := range newTable().all {
+		args, err := cmd.arguments()
+		if !assertNoError(t, err) || len(cmd.Subs) > 0 {
+			continue
+		}
+		least := minimum(args) + 1 + strings.Count(cmd.Name, "|")
+		if cmd.Arity > 0 {
+			require.Equal(t, cmd.Arity, least, "%s: %s", cmd.Name, outline(args))
+		} else {
+			require.GreaterOrEqual(t, least, -cmd.Arity, "%s: %s", cmd.Name, outline(args))
+		}
+		used := make([]bool, len(cmd.Keys))
+		markSpecs(args, used)
+		for i, spec := range cmd.Keys {
+			notKey := len(spec.Flags) > 0 && strings.Contains(strings.Join(spec.Flags, " "), "not_key")
+			require.True(t, used[i] || notKey, "%s: no argument for key spec %d", cmd.Name, i)
+		}
+	}
+}
+
+func assertNoError(t *testing.T, err error) bool {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+	return err == nil
+}
+
+func markSpecs(args []*argument, used []bool) {
+	for _, a := range args {
+		if a.kind == argKey {
+			used[a.keySpec] = true
+		}
+		markSpecs(a.args, used)
+	}
+}
+
+func TestEveryCommandIsDocumented(t *testing.T) {
+	for cmd := range newTable().all {
+		require.NotEmpty(t, cmd.Summary, cmd.Name)
+		require.False(t, strings.HasSuffix(cmd.Summary, "."), cmd.Name)
+		require.NotEmpty(t, cmd.Complexity, cmd.Name)
+		require.NotEmpty(t, cmd.Since, cmd.Name)
+		require.NotEmpty(t, cmd.Group, cmd.Name)
+		require.Equal(t, cmd.Deprecated != "", cmd.Instead != "", cmd.Name)
+	}
+}
+
+// minimum returns how many words the arguments take at least.
+func minimum(args []*argument) int {
+	n := 0
+	for _, a := range args {
+		if !a.optional {
+			n += a.minimum()
+		}
+	}
+	return n
+}
+
+// minimum returns how many words the argument takes at least if it is given.
+func (a *argument) minimum() int {
+	n := 1
+	switch a.kind {
+	case argPureToken:
+		return 1
+	case argOneOf:
+		n = a.args[0].minimum()
+		for _, choice := range a.args[1:] {
+			n = min(n, choice.minimum())
+		}
+	case argBlock:
+		n = minimum(a.args)
+	}
+	if a.token != "" {
+		n++
+	}
+	return n
+}

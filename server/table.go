@@ -1,0 +1,185 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// table is the command table in the form in which the dispatcher uses it.
+type table struct {
+	byName map[string]*Command
+	list   []*Command // top-level commands in order of their names
+	count  int        // commands and sub-commands, the size of per-command statistics
+}
+
+// lockSet says which shards a command's guard takes.
+type lockSet uint8
+
+const (
+	lockNone  lockSet = iota // the command uses no keys
+	lockFirst                // its only key is argument 1
+	lockKeys                 // the keys that its specs find
+	lockAll                  // the whole keyspace
+)
+
+// newTable puts the groups together and derives what follows from each entry.
+func newTable() *table {
+	t := &table{byName: map[string]*Command{}}
+	for _, group := range commandGroups() {
+		for _, entry := range group {
+			cmd := *entry // servers in one process must not share entries: index and parent are filled in
+			t.list = append(t.list, &cmd)
+		}
+	}
+	slices.SortFunc(t.list, func(a, b *Command) int { return compare(a.Name, b.Name) })
+	for _, cmd := range t.list {
+		t.add(cmd, cmd.Name)
+		subs := cmd.Subs
+		cmd.Subs = nil
+		for _, entry := range subs {
+			sub := *entry
+			sub.parent = cmd
+			cmd.Subs = append(cmd.Subs, &sub)
+			t.add(&sub, sub.Name)
+		}
+	}
+	return t
+}
+
+func (t *table) add(cmd *Command, name string) {
+	cmd.derive()
+	cmd.index = t.count
+	t.count++
+	t.byName[name] = cmd
+}
+
+// derive fills in what follows from the facts of the entry.
+func (cmd *Command) derive() {
+	for i := range cmd.Keys {
+		k := &cmd.Keys[i]
+		if k.ByNumber || k.Keyword != "" || k.Index == 0 {
+			cmd.Flags |= MovableKeys
+		}
+	}
+	implied := map[Flag]Category{Write: CatWrite, Admin: CatAdmin | CatDangerous, PubSub: CatPubSub, Fast: CatFast, Blocking: CatBlocking}
+	for flag, category := range implied {
+		if cmd.Flags&flag != 0 {
+			cmd.ACL |= category
+		}
+	}
+	if cmd.Flags&ReadOnly != 0 && cmd.ACL&CatScripting == 0 {
+		cmd.ACL |= CatRead
+	}
+	if cmd.Flags&Fast == 0 {
+		cmd.ACL |= CatSlow
+	}
+	realKeys := slices.ContainsFunc(cmd.Keys, func(k KeySpec) bool { return !slices.Contains(k.Flags, "not_key") })
+	switch {
+	case cmd.Flags&OwnGuard != 0:
+		cmd.lock = lockNone
+	case cmd.Flags&WholeKeyspace != 0:
+		cmd.lock = lockAll
+	case !realKeys:
+		cmd.lock = lockNone
+	case len(cmd.Keys) == 1 && cmd.Keys[0].Index == 1 && cmd.Keys[0].LastKey == 0 && cmd.Flags&MovableKeys == 0:
+		cmd.lock = lockFirst
+	default:
+		cmd.lock = lockKeys
+	}
+}
+
+// lookup finds the command that args name; for a container the sub-command. cmd is nil if there is none, container then
+// tells whether only the sub-command is unknown.
+func (t *table) lookup(args [][]byte) (cmd, container *Command) {
+	cmd = t.find(args[0])
+	if cmd == nil || cmd.Subs == nil || len(args) < 2 {
+		return cmd, nil
+	}
+	for _, sub := range cmd.Subs {
+		if equalFold(args[1], sub.Name[len(cmd.Name)+1:]) {
+			return sub, nil
+		}
+	}
+	if cmd.Do != nil {
+		return cmd, nil
+	}
+	return nil, cmd
+}
+
+// find returns the top-level command of that name, in whatever case; it does not allocate.
+func (t *table) find(name []byte) *Command {
+	var scratch [32]byte
+	if len(name) > len(scratch) {
+		return nil
+	}
+	for i, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		scratch[i] = c
+	}
+	cmd := t.byName[string(scratch[:len(name)])]
+	if cmd == nil || cmd.parent != nil {
+		return nil // "config|get" is no name that a client can send
+	}
+	return cmd
+}
+
+// arityOK reports whether n arguments, names included, fit the command.
+func (cmd *Command) arityOK(n int) bool {
+	if cmd.Arity < 0 {
+		return n >= -cmd.Arity
+	}
+	return n == cmd.Arity
+}
+
+// shards returns the shard set that a guard for the command must hold.
+func (cmd *Command) shards(ks *engine.Keyspace, args [][]byte) uint64 {
+	switch cmd.lock {
+	case lockFirst:
+		return ks.ShardOf(args[1])
+	case lockAll:
+		return engine.AllShards
+	case lockKeys:
+		var set uint64
+		cmd.eachKey(args, func(i int, _ *KeySpec) bool {
+			set |= ks.ShardOf(args[i])
+			return true
+		})
+		return set
+	}
+	return 0
+}
+
+// eachKey calls fn with the index of every key among args, in the order of the specs, until fn returns false. It
+// reports false if the arguments do not fit the specs.
+func (cmd *Command) eachKey(args [][]byte, fn func(i int, spec *KeySpec) bool) bool {
+	fit := true
+	for s := range cmd.Keys {
+		spec := &cmd.Keys[s]
+		if !spec.positions(args, func(i int) bool { return fn(i, spec) }) {
+			fit = false
+		}
+	}
+	return fit
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// commandGroups returns the command table, by group.
+func commandGroups() [][]*Command {
+	return [][]*Command{
+		stringCommands, genericCommands, listCommands, hashCommands, setCommands, zsetCommands, streamCommands, pubsubCommands, transactionCommands, scriptingCommands,
+		connectionCommands, clientCommands, keyspaceCommands, configCommands, commandCommands,
+		serverCommands,
+	}
+}

@@ -1,0 +1,191 @@
+package server
+
+import "github.com/atomredis/atomredis/engine"
+
+// transaction is the state of MULTI and WATCH of one client.
+type transaction struct {
+	active  bool // between MULTI and EXEC
+	spoiled bool // a command was refused: EXEC will fail
+	writes  bool // a queued command may write
+	queue   []queuedCommand
+	running int // commands of the queue that EXEC is executing
+	watches []watchedKey
+}
+
+// queuedCommand owns its arguments.
+type queuedCommand struct {
+	cmd  *Command
+	args [][]byte
+}
+
+type watchedKey struct {
+	watch   *engine.Watch
+	version uint64
+}
+
+var transactionCommands = []*Command{
+	{Name: "discard", Group: "transactions", Since: "2.0.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy, ACL: CatTransaction,
+		Summary: "Drops the commands queued since MULTI", Complexity: "O(N), where N is the number of queued commands", Do: cmdDiscard, immediate: true},
+	{Name: "exec", Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | OwnGuard, ACL: CatTransaction,
+		Summary: "Executes the commands queued since MULTI, all or none", Complexity: "That of the queued commands", Do: cmdExec, immediate: true},
+	{Name: "multi", Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy, ACL: CatTransaction,
+		Summary: "Starts a transaction: the commands that follow are queued", Complexity: "O(1)", Do: cmdMulti, immediate: true},
+	{Name: "unwatch", Group: "transactions", Since: "2.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | OwnGuard, ACL: CatTransaction,
+		Summary: "Forgets all watched keys", Complexity: "O(1)", Do: cmdUnwatch},
+	{Name: "watch", Group: "transactions", Since: "2.2.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy, ACL: CatTransaction,
+		Keys: keys("i1+r-1/1/0[RO]"), Summary: "Makes the next transaction fail if one of the keys changes before it", Syntax: "key [key ...]",
+		Complexity: "O(1) for every key", Do: cmdWatch, immediate: true},
+}
+
+func cmdMulti(c *Ctx) {
+	s := c.Session
+	if s.tx.active {
+		c.Err("ERR MULTI calls can not be nested")
+		return
+	}
+	s.tx.active = true
+	c.W.OK()
+}
+
+func cmdDiscard(c *Ctx) {
+	s := c.Session
+	if !s.tx.active {
+		c.Err("ERR DISCARD without MULTI")
+		return
+	}
+	s.discard()
+	c.W.OK()
+}
+
+func cmdWatch(c *Ctx) {
+	s := c.Session
+	if s.tx.active {
+		c.Err("ERR WATCH inside MULTI is not allowed")
+		return
+	}
+	for _, key := range c.Args[1:] {
+		if !s.watches(c.DB, key) {
+			w, version := c.G.Watch(c.DB, key)
+			s.tx.watches = append(s.tx.watches, watchedKey{w, version})
+		}
+	}
+	c.W.OK()
+}
+
+// watches reports whether the client watches the key already; its first version counts.
+func (s *Session) watches(db int, key []byte) bool {
+	for _, w := range s.tx.watches {
+		if d, k := w.watch.Key(); d == db && k == string(key) {
+			return true
+		}
+	}
+	return false
+}
+
+func cmdUnwatch(c *Ctx) {
+	c.Session.unwatchAll()
+	c.W.OK()
+}
+
+// unwatchAll forgets the watched keys. No guard may be held.
+func (s *Session) unwatchAll() {
+	if len(s.tx.watches) == 0 {
+		return
+	}
+	var g engine.Guard
+	g.Lock(s.srv.ks, s.watchShards(), s.now)
+	s.unwatchUnder(&g)
+	g.Unlock()
+}
+
+func (s *Session) watchShards() uint64 {
+	var shards uint64
+	for _, w := range s.tx.watches {
+		shards |= w.watch.Shard()
+	}
+	return shards
+}
+
+func (s *Session) unwatchUnder(g *engine.Guard) {
+	for _, w := range s.tx.watches {
+		g.Unwatch(w.watch)
+	}
+	s.tx.watches = nil
+}
+
+// enqueue keeps a command for EXEC.
+func (s *Session) enqueue(cmd *Command, args [][]byte) {
+	s.tx.queue = append(s.tx.queue, queuedCommand{cmd, cloneArgs(args)})
+	s.tx.writes = s.tx.writes || cmd.Flags&(Write|MayReplicate) != 0
+	s.out.Buf = append(s.out.Buf, "+QUEUED\r\n"...)
+}
+
+// cloneArgs copies arguments into memory of their own.
+func cloneArgs(args [][]byte) [][]byte {
+	size := 0
+	for _, a := range args {
+		size += len(a)
+	}
+	buf := make([]byte, 0, size)
+	out := make([][]byte, len(args))
+	for i, a := range args {
+		start := len(buf)
+		buf = append(buf, a...)
+		out[i] = buf[start:len(buf):len(buf)]
+	}
+	return out
+}
+
+// discard ends the transaction without executing it. No guard may be held.
+func (s *Session) discard() {
+	s.unwatchAll()
+	s.tx = transaction{}
+}
+
+// cmdExec runs the queued commands under one guard over all their shards.
+func cmdExec(c *Ctx) {
+	s := c.Session
+	if !s.tx.active {
+		c.Err("ERR EXEC without MULTI")
+		return
+	}
+	if s.tx.spoiled {
+		s.discard()
+		c.Err("EXECABORT Transaction discarded because of previous errors.")
+		return
+	}
+	queue := s.tx.queue
+	shards := s.watchShards()
+	for _, q := range queue {
+		shards |= q.cmd.shards(s.srv.ks, q.args)
+	}
+	g := c.G
+	g.Lock(s.srv.ks, shards, s.now)
+	defer g.Unlock() // call unlocks too, which then has nothing left to do
+
+	unchanged := true
+	for _, w := range s.tx.watches {
+		unchanged = g.Unchanged(w.watch, w.version) && unchanged
+	}
+	s.unwatchUnder(g)
+	s.tx = transaction{}
+	if !unchanged {
+		c.W.NullArray()
+		return
+	}
+
+	c.W.Array(len(queue))
+	exec := c.Cmd
+	c.NoBlock = true
+	s.tx.running, s.lastCmd = len(queue), exec
+	for _, q := range queue {
+		c.Cmd, c.Args, c.DB = q.cmd, q.args, s.db
+		s.runMonitored(c)
+		if s.tracking.on {
+			s.rememberKeys(q.cmd, q.args)
+		}
+	}
+	s.tx.running = 0
+	c.NoBlock = false
+	c.Cmd = exec
+}
