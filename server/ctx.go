@@ -29,6 +29,19 @@ type Ctx struct {
 	NoBlock bool
 	// InScript says that a script calls the command.
 	InScript bool
+
+	journalled bool // the handler has called Journal
+}
+
+// Journal has args, a command in the client's database, written to the journal instead of the command itself. A handler whose
+// effect does not follow from its arguments, the data and the time alone calls it with each of the commands that repeat what
+// it did, in order. args are not kept.
+func (c *Ctx) Journal(args ...[]byte) { c.JournalIn(c.DB, args...) }
+
+// JournalIn is Journal for a command in another database.
+func (c *Ctx) JournalIn(db int, args ...[]byte) {
+	c.journalled = true
+	c.G.Log(db, args)
 }
 
 // Err writes an error reply.
@@ -44,6 +57,11 @@ func (c *Ctx) Read(key []byte) *engine.Entry { return c.G.Read(c.DB, key) }
 // error is written and ok is false.
 func (c *Ctx) ReadAs(key []byte, typ engine.Type) (e *engine.Entry, ok bool) {
 	return c.typed(c.G.Read(c.DB, key), typ)
+}
+
+// ReadToWriteAs is ReadAs for a command that may change the entry afterwards.
+func (c *Ctx) ReadToWriteAs(key []byte, typ engine.Type) (e *engine.Entry, ok bool) {
+	return c.typed(c.G.ReadToWrite(c.DB, key), typ)
 }
 
 // WriteAs returns the entry of a key that the command changes, or nil if there is none. If it is of another type, an

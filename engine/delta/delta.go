@@ -1,0 +1,128 @@
+// Package delta notes which parts of a large value differ from what is stored of it, so that a checkpoint writes those and
+// no others, and keeps the parts as they were when the checkpoint began while it is being written.
+//
+// A part is what is stored under a name of its own: a field of a hash, a member of a set, a node of a list, a block of a
+// stream. Only values that are too large to be written whole have parts.
+package delta
+
+import (
+	"slices"
+	"strings"
+	"unsafe"
+)
+
+// Epochs counts the checkpoints that have begun. All values of a keyspace share one; it changes only while nobody can
+// change any of them. Current starts at 1.
+type Epochs struct{ Current uint32 }
+
+// Parts is a value that is stored in parts.
+type Parts interface {
+	// AppendPart appends the stored form of a part to dst; ok is false if the value has no such part.
+	AppendPart(dst []byte, name string) (out []byte, ok bool)
+}
+
+// Log is the record of one value's changes. Whoever holds the value's lock may use it. The methods Before and After may be
+// called on a nil *Log, which notes nothing.
+type Log struct {
+	// ID is the number under which the parts are stored; no other value ever had it.
+	ID uint64
+
+	epochs *Epochs
+	epoch  uint32   // that of names
+	names  []string // changed in this epoch; a name may be there repeatedly
+	limit  int      // the length of names at which repetitions are removed
+
+	// While the checkpoint that began with this epoch has still to read the value:
+	frozen []string         // what had changed when it began
+	saved  map[string]saved // parts that have changed since then, as they were
+}
+
+type saved struct {
+	data   []byte
+	exists bool
+}
+
+// minLimit is the number of names that is never searched for repetitions.
+const minLimit = 4096
+
+// NewLog returns the log of a value that is stored under id and has no changes.
+func NewLog(id uint64, epochs *Epochs) *Log {
+	return &Log{ID: id, epochs: epochs, epoch: epochs.Current, limit: minLimit}
+}
+
+// Before must be called before a part of p changes, appears or goes. name is not kept.
+func (l *Log) Before(name []byte, p Parts) {
+	if l == nil {
+		return
+	}
+	if l.epoch != l.epochs.Current {
+		l.roll()
+	}
+	if l.saved == nil {
+		return
+	}
+	view := unsafe.String(unsafe.SliceData(name), len(name))
+	if _, ok := l.saved[view]; ok {
+		return
+	}
+	data, exists := p.AppendPart(nil, view)
+	l.saved[strings.Clone(view)] = saved{data, exists}
+}
+
+// After must be called with the name of a part that has changed, appeared or gone, after Before. The string is kept, and
+// must never change.
+func (l *Log) After(name string) {
+	if l == nil {
+		return
+	}
+	n := len(l.names)
+	if n > 0 && l.names[n-1] == name || n > 1 && l.names[n-2] == name {
+		return // the ends of lists and streams change again and again
+	}
+	if n >= l.limit {
+		slices.Sort(l.names)
+		l.names = slices.Compact(l.names)
+		l.limit = max(minLimit, 2*len(l.names))
+	}
+	l.names = append(l.names, name)
+}
+
+// roll begins a new epoch: what has changed until now belongs to the checkpoint.
+func (l *Log) roll() {
+	l.epoch = l.epochs.Current
+	if len(l.names) > 0 {
+		l.frozen, l.names = l.names, nil
+		l.limit = minLimit
+		l.saved = map[string]saved{}
+	}
+}
+
+// Frozen returns the names of the parts that had changed when the present epoch began, in no order and perhaps repeatedly.
+// The caller may reorder them.
+func (l *Log) Frozen() []string {
+	if l.epoch != l.epochs.Current {
+		l.roll()
+	}
+	return l.frozen
+}
+
+// AppendFrozen appends the stored form of a part of p, as it was when the present epoch began; ok is false if p had no such
+// part then.
+func (l *Log) AppendFrozen(dst []byte, name string, p Parts) (out []byte, ok bool) {
+	if s, found := l.saved[name]; found {
+		return append(dst, s.data...), s.exists
+	}
+	return p.AppendPart(dst, name)
+}
+
+// Done ends the reading for a checkpoint: what was frozen has been read.
+func (l *Log) Done() { l.frozen, l.saved = nil, nil }
+
+// Abort ends a checkpoint that has failed: frozen, what Frozen returned, counts as changed again.
+func (l *Log) Abort(frozen []string) {
+	l.names = append(l.names, frozen...)
+	l.Done()
+}
+
+// Clean reports whether the value is as it is stored.
+func (l *Log) Clean() bool { return len(l.names) == 0 && len(l.frozen) == 0 }
