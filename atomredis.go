@@ -23,6 +23,10 @@ type Options struct {
 	Addr string
 	// UnixSocket is the path of a Unix socket to listen on. Empty means none.
 	UnixSocket string
+	// Dir is the directory in which the data is stored, as a server that is started without arguments does: every change goes
+	// to a journal that is synced once a second; "appendfsync" in Config chooses otherwise. It is made if it does not exist.
+	// Empty keeps the data in memory.
+	Dir string
 	// Config holds further directives of redis.conf by name, each with its value as it would stand in the file.
 	Config map[string]string
 	// Logger takes the server's log. nil discards it.
@@ -41,6 +45,11 @@ func Open(o Options) (*DB, error) {
 	config := server.NewConfig()
 	if err := config.Set("port", "0", false); err != nil {
 		return nil, fmt.Errorf("atomredis: %w", err)
+	}
+	if o.Dir == "" {
+		config.InMemory()
+	} else if err := config.Set("dir", o.Dir, false); err != nil {
+		return nil, fmt.Errorf("atomredis: dir: %w", err)
 	}
 	for name, value := range o.Config {
 		if err := config.Set(name, value, false); err != nil {

@@ -35,6 +35,7 @@ func startServer(t *testing.T, options server.Options) Dialer {
 	require.NoError(t, err)
 	options.Listeners = []net.Listener{l}
 	config := server.NewConfig()
+	config.InMemory()
 	require.NoError(t, config.Set("port", "0", false))
 	if shards := os.Getenv("ATOMREDIS_TEST_SHARDS"); shards != "" {
 		require.NoError(t, config.Set("shards", shards, false))

@@ -21,9 +21,9 @@ base=$((20000 + RANDOM % 10000))
 redis=$base one=$((base + 1)) sixteen=$((base + 2))
 redis-server --port $redis --bind 127.0.0.1 --save "" --appendonly no --dir "$work" >"$work/redis.log" &
 pids+=($!)
-bin/atomredis --port $one --bind 127.0.0.1 --shards 1 --maxclients 20000 >"$work/one.log" &
+bin/atomredis --port $one --bind 127.0.0.1 --shards 1 --maxclients 20000 --save "" --appendonly no >"$work/one.log" &
 pids+=($!)
-bin/atomredis --port $sixteen --bind 127.0.0.1 --shards 16 --maxclients 20000 >"$work/sixteen.log" &
+bin/atomredis --port $sixteen --bind 127.0.0.1 --shards 16 --maxclients 20000 --save "" --appendonly no >"$work/sixteen.log" &
 pids+=($!)
 for port in $redis $one $sixteen; do
 	for _ in $(seq 100); do redis-cli -p $port ping >/dev/null 2>&1 && break; sleep 0.1; done

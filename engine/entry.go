@@ -45,16 +45,26 @@ type Entry struct {
 	deadline int64  // unix time in ms; 0 = never expires
 	slot     int32  // place in the shard's deadline index
 	access   uint32 // unix time in s of the last access
-	db       uint16
+	space    uint32 // index in Keyspace.spaces
 	shard    uint8
 	typ      Type
+	flags    flags
 }
+
+// flags is what storage knows of an entry.
+type flags uint8
+
+const (
+	flagOdd      flags = 1 << iota // changed since the checkpoint before last or the last one; which one alternates:
+	flagEven                       // see Keyspace.mark and frozenMark
+	flagRemoved                    // not in its database any more
+	flagStored                     // the store may have the key
+	flagExternal                   // the store may have a value apart from the head
+	flagParts                      // the value is stored in parts
+)
 
 // Key returns the key.
 func (e *Entry) Key() string { return e.key }
-
-// DB returns the number of the database the entry is in.
-func (e *Entry) DB() int { return int(e.db) }
 
 // Type returns the type of the value.
 func (e *Entry) Type() Type { return e.typ }
@@ -65,11 +75,32 @@ func (e *Entry) Deadline() int64 { return e.deadline }
 // Access returns when the entry was last read or written, in s since 1970.
 func (e *Entry) Access() int64 { return int64(e.access) }
 
+// Load brings the value into memory if it is not there. Reading it does so too; a command that changes something else before
+// calls Load at first, because reading may fail.
+func (e *Entry) Load() {
+	if _, ok := e.obj.(*stub); ok {
+		e.load()
+	}
+}
+
+// LoadWhole is Load for a command that will only move the value: one that is stored in parts can be moved where it is.
+func (e *Entry) LoadWhole() {
+	if s, ok := e.obj.(*stub); ok && s.parts == 0 {
+		e.load()
+	}
+}
+
 // Bytes returns the value of a string: a view that is valid until the entry changes.
-func (e *Entry) Bytes() []byte { return e.str }
+func (e *Entry) Bytes() []byte {
+	if e.obj != nil {
+		e.load()
+	}
+	return e.str
+}
 
 // SetBytes stores a copy of v as the value of a string, in place where it fits without waste.
 func (e *Entry) SetBytes(v []byte) {
+	e.obj = nil
 	if c := cap(e.str); len(v) > c || c > 2*len(v)+32 {
 		e.str = make([]byte, len(v))
 	}
@@ -77,22 +108,32 @@ func (e *Entry) SetBytes(v []byte) {
 }
 
 // ReplaceBytes makes v, which the entry owns from now on, the value of a string.
-func (e *Entry) ReplaceBytes(v []byte) { e.str = v }
+func (e *Entry) ReplaceBytes(v []byte) { e.str, e.obj = v, nil }
 
 // List returns the value of a list.
-func (e *Entry) List() *lists.List { return e.obj.(*lists.List) }
+func (e *Entry) List() *lists.List { return collection[*lists.List](e) }
 
 // Set returns the value of a set.
-func (e *Entry) Set() *sets.Set { return e.obj.(*sets.Set) }
+func (e *Entry) Set() *sets.Set { return collection[*sets.Set](e) }
 
 // ZSet returns the value of a sorted set.
-func (e *Entry) ZSet() *zsets.ZSet { return e.obj.(*zsets.ZSet) }
+func (e *Entry) ZSet() *zsets.ZSet { return collection[*zsets.ZSet](e) }
 
 // Hash returns the value of a hash.
-func (e *Entry) Hash() *hashes.Hash { return e.obj.(*hashes.Hash) }
+func (e *Entry) Hash() *hashes.Hash { return collection[*hashes.Hash](e) }
 
 // Stream returns the value of a stream.
-func (e *Entry) Stream() *streams.Stream { return e.obj.(*streams.Stream) }
+func (e *Entry) Stream() *streams.Stream { return collection[*streams.Stream](e) }
+
+// collection returns the value of an entry, which it brings into memory if it is not there.
+func collection[T any](e *Entry) T {
+	v, ok := e.obj.(T)
+	if !ok {
+		e.load()
+		v = e.obj.(T)
+	}
+	return v
+}
 
 // SetSlot implements expiry.Item.
 func (e *Entry) SetSlot(slot int) { e.slot = int32(slot) }
@@ -118,6 +159,7 @@ func typeOf(value any) Type {
 }
 
 func (e *Entry) cloneValue() (str []byte, obj any) {
+	e.Load()
 	switch v := e.obj.(type) {
 	case *lists.List:
 		return nil, v.Clone()

@@ -12,6 +12,9 @@ const expireBatch = 64
 // arm makes sure that the timer of shard i fires at its earliest deadline. The shard must be locked.
 func (ks *Keyspace) arm(i int, now int64) {
 	s := &ks.shards[i]
+	if ks.replaying {
+		return
+	}
 	_, at, ok := s.expires.Min()
 	if !ok {
 		if s.timer != nil {

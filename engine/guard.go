@@ -3,6 +3,7 @@ package engine
 import (
 	"math/bits"
 	"math/rand/v2"
+	"strconv"
 
 	"github.com/atomredis/atomredis/engine/dict"
 )
@@ -22,7 +23,14 @@ type Guard struct {
 	ready  []*waitQueue // queues whose key has changed under this guard
 	warmed byte
 	again  []*Waiter // waiters that could not be served because they need more shards
+
+	changes  int    // see Changes
+	record   []byte // commands for the journal
+	recordDB int    // the database that is selected at their end
 }
+
+// maxKeptRecord is the size in bytes of the largest buffer for journal records that a guard keeps for the next one.
+const maxKeptRecord = 64 << 10
 
 // Lock takes the given shards (bits as ShardOf gives them; AllShards for all) at the time now, in ms since 1970, which
 // is the time for everything done under the guard.
@@ -48,12 +56,41 @@ func (g *Guard) release() {
 	if len(g.ready) > 0 {
 		g.serve()
 	}
+	if len(g.record) > 0 {
+		g.ks.journal.Append(g.now, g.record)
+		if g.record = g.record[:0]; cap(g.record) > maxKeptRecord {
+			g.record = nil
+		}
+		g.recordDB = 0
+	}
 	for m := g.held; m != 0; m &= m - 1 {
-		i := bits.TrailingZeros64(m)
-		g.ks.arm(i, g.now)
-		g.ks.shards[i].mu.Unlock()
+		g.ks.arm(bits.TrailingZeros64(m), g.now)
+	}
+	g.unlockShards()
+}
+
+// unlockShards gives the shards back. It is all that a guard needs at its end under which nothing was changed.
+func (g *Guard) unlockShards() {
+	for m := g.held; m != 0; m &= m - 1 {
+		g.ks.shards[bits.TrailingZeros64(m)].mu.Unlock()
 	}
 	g.held = 0
+}
+
+// Changes returns how often something was changed under this and earlier guards of g. What expired does not count.
+func (g *Guard) Changes() int { return g.changes }
+
+// Log adds a command to what is journalled of the guard: args in database db. They are not kept. Nothing else is: whoever
+// runs commands says with Log how to repeat them. Only keys that expire are logged by the guard itself.
+func (g *Guard) Log(db int, args [][]byte) {
+	if g.ks.journal == nil {
+		return
+	}
+	if db != g.recordDB {
+		g.recordDB = db
+		g.record = appendCommand(g.record, [][]byte{[]byte("SELECT"), strconv.AppendInt(nil, int64(db), 10)})
+	}
+	g.record = appendCommand(g.record, args)
 }
 
 // Now returns the guard's time in ms since 1970.
@@ -80,6 +117,9 @@ func (g *Guard) Peek(db int, key []byte) *Entry {
 	}
 	p, ok := g.shard(i).dbs[db].dict.Get(key)
 	if !ok {
+		if g.ks.fetching {
+			return g.fetch(db, string(key))
+		}
 		return nil
 	}
 	return g.unlessExpired(*p)
@@ -89,13 +129,16 @@ func (g *Guard) Peek(db int, key []byte) *Entry {
 func (g *Guard) PeekString(db int, key string) *Entry {
 	p, ok := g.shard(g.ks.shardIndex(key)).dbs[db].dict.GetString(key)
 	if !ok {
+		if g.ks.fetching {
+			return g.fetch(db, key)
+		}
 		return nil
 	}
 	return g.unlessExpired(*p)
 }
 
 func (g *Guard) unlessExpired(e *Entry) *Entry {
-	if e.deadline != 0 && e.deadline <= g.now {
+	if e.deadline != 0 && e.deadline <= g.now && !g.ks.replaying {
 		g.expire(e)
 		return nil
 	}
@@ -150,20 +193,25 @@ func (g *Guard) Read(db int, key []byte) *Entry {
 	return e
 }
 
-// Write returns the entry of a key for a command that will change it, or nil.
+// Write returns the entry of a key for a command that will change it, or nil. Only entries from Write, ReadToWrite and the
+// functions that create them may be changed.
 func (g *Guard) Write(db int, key []byte) *Entry {
 	e := g.Peek(db, key)
 	if e != nil {
 		g.touch(e)
+		g.preserve(e)
 	}
 	return e
 }
 
 // ReadToWrite is Read for a command that may change the entry afterwards.
-func (g *Guard) ReadToWrite(db int, key []byte) *Entry { return g.Read(db, key) }
-
-// Log adds a command to the record of what is done under the guard.
-func (g *Guard) Log(db int, args [][]byte) {}
+func (g *Guard) ReadToWrite(db int, key []byte) *Entry {
+	e := g.Read(db, key)
+	if e != nil {
+		g.preserve(e)
+	}
+	return e
+}
 
 func (g *Guard) touch(e *Entry) {
 	if !g.NoTouch {
@@ -202,7 +250,7 @@ func (g *Guard) CreateStringOwned(db int, key, v []byte) *Entry {
 
 func (g *Guard) insert(db int, key string) *Entry {
 	i := g.ks.shardIndex(key)
-	e := &Entry{key: key, db: uint16(db), shard: i, access: uint32(g.now / 1000)}
+	e := &Entry{key: key, space: g.ks.current[db], shard: i, access: uint32(g.now / 1000)}
 	g.shard(i).dbs[db].dict.SetString(key, e)
 	g.Wake(e)
 	g.Notify(EventNew, "new", db, key)
@@ -212,6 +260,7 @@ func (g *Guard) insert(db int, key string) *Entry {
 // Overwrite replaces the value of an entry, whatever its type, by a copy of v, and leaves its deadline alone.
 func (g *Guard) Overwrite(e *Entry, v []byte) {
 	if e.typ != String {
+		g.dropParts(e)
 		e.typ, e.obj = String, nil
 		g.Wake(e)
 	}
@@ -224,6 +273,7 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 	if e.typ == Stream {
 		g.Wake(e)
 	}
+	g.dropParts(e)
 	e.typ, e.obj, e.str = typeOf(value), value, nil
 	g.SetDeadline(e, 0)
 }
@@ -231,14 +281,27 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 // Changed must be called after every change of an entry's value or deadline. It is the one place where everything that
 // depends on the change is told; event is published if its class is enabled.
 func (g *Guard) Changed(e *Entry, class EventClass, event string) {
-	g.changed(&g.ks.shards[e.shard], int(e.db), e.key)
-	g.Notify(class, event, int(e.db), e.key)
+	if g.ks.source != nil {
+		g.markDirty(e)
+	}
+	g.announce(e, class, event)
 }
+
+// announce tells everybody that an entry has changed or gone.
+func (g *Guard) announce(e *Entry, class EventClass, event string) {
+	db := g.DB(e)
+	g.changed(&g.ks.shards[e.shard], db, e.key)
+	g.Notify(class, event, db, e.key)
+}
+
+// DB returns the number of the database that an entry is in.
+func (g *Guard) DB(e *Entry) int { return g.ks.spaces[e.space].db }
 
 // Remove deletes an entry and tells everybody as Changed does. The entry must not be used afterwards, but for its key.
 func (g *Guard) Remove(e *Entry, class EventClass, event string) {
 	g.unlink(e)
-	g.Changed(e, class, event)
+	g.dropParts(e)
+	g.announce(e, class, event)
 }
 
 // unlink takes the entry out of its database.
@@ -246,15 +309,25 @@ func (g *Guard) unlink(e *Entry) {
 	g.SetDeadline(e, 0)
 	g.Wake(e)
 	s := g.shard(e.shard)
-	d := &s.dbs[e.db].dict
+	if g.ks.source != nil {
+		g.preserve(e)
+		g.forget(e)
+	}
+	d := &s.dbs[g.DB(e)].dict
 	if i, ok := d.IndexOf(view(e.key)); ok {
 		d.DeleteAt(i)
 	}
 }
 
+// expire removes an entry whose time has come. That is no change by a command, and is journalled here.
 func (g *Guard) expire(e *Entry) {
 	g.ks.shards[e.shard].stats.Expired++
+	changes := g.changes
 	g.Remove(e, EventExpired, "expired")
+	g.changes = changes
+	if g.ks.journal != nil {
+		g.Log(g.DB(e), [][]byte{[]byte("DEL"), view(e.key)})
+	}
 }
 
 // SetDeadline makes an entry expire at a time in ms since 1970; 0 means never. The caller reports the change.
@@ -262,8 +335,9 @@ func (g *Guard) SetDeadline(e *Entry, at int64) {
 	if at == e.deadline {
 		return
 	}
+	g.preserve(e)
 	s := g.shard(e.shard)
-	d := &s.dbs[e.db]
+	d := &s.dbs[g.DB(e)]
 	if e.deadline != 0 {
 		d.expires--
 		d.deadlines -= float64(e.deadline)
@@ -281,15 +355,19 @@ func (g *Guard) SetDeadline(e *Entry, at int64) {
 // ChangedBookkeeping is Changed for what a stream holds beside its entries: groups, consumers, pending entries, its last
 // ID. As in Redis it is no change to WATCH and to clients' caches.
 func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
+	if g.ks.source != nil {
+		g.markDirty(e)
+	}
+	g.changes++
 	g.ks.shards[e.shard].stats.Changes++
-	g.Notify(class, event, int(e.db), e.key)
+	g.Notify(class, event, g.DB(e), e.key)
 }
 
 // Wake lets the clients that wait for an entry's key try again. The guard does so itself for keys that appear, go, or get a
 // value of another kind; only streams have readers that wait for more.
 func (g *Guard) Wake(e *Entry) {
 	if s := g.shard(e.shard); len(s.queues) > 0 {
-		if q, ok := s.queues[dbKey{int(e.db), e.key}]; ok {
+		if q, ok := s.queues[dbKey{g.DB(e), e.key}]; ok {
 			g.markReady(q)
 		}
 	}
@@ -297,6 +375,7 @@ func (g *Guard) Wake(e *Entry) {
 
 // changed tells those that remember a key of shard s that it is not as they knew it.
 func (g *Guard) changed(s *shard, db int, key string) {
+	g.changes++
 	s.stats.Changes++
 	if len(s.watches) > 0 {
 		if w, ok := s.watches[dbKey{db, key}]; ok {
@@ -321,9 +400,11 @@ func (g *Guard) Notify(class EventClass, event string, db int, key string) {
 // shards of both keys and reports the changes of both with Changed and Vanished.
 func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	at := e.deadline
+	e.LoadWhole() // it is found by its key
 	g.unlink(e)
 	moved := g.insert(db, string(key))
 	moved.typ, moved.str, moved.obj = e.typ, e.str, e.obj
+	moved.flags = e.flags & flagParts
 	g.SetDeadline(moved, at)
 	return moved
 }
@@ -336,9 +417,9 @@ func (g *Guard) Vanished(db int, key []byte, class EventClass, event string) {
 
 // Copy adds a copy of an entry, with its deadline, under a key that must not exist.
 func (g *Guard) Copy(e *Entry, db int, key []byte) *Entry {
+	str, obj := e.cloneValue() // before there is an entry: it may fail
 	c := g.insert(db, string(key))
-	c.typ = e.typ
-	c.str, c.obj = e.cloneValue()
+	c.typ, c.str, c.obj = e.typ, str, obj
 	g.SetDeadline(c, e.deadline)
 	return c
 }
@@ -460,11 +541,13 @@ func (g *Guard) Flush(db int) int {
 		first, last = 0, g.ks.databases-1
 	}
 	removed := 0
+	emptied := make([]bool, g.ks.databases)
 	for i := range g.ks.shards {
 		s := g.shard(uint8(i))
 		for n := first; n <= last; n++ {
 			d := &s.dbs[n]
 			removed += d.dict.Len()
+			emptied[n] = emptied[n] || d.dict.Len() > 0
 			s.stats.Changes += int64(d.dict.Len())
 			g.touchWaiting(s, func(k dbKey) bool {
 				_, exists := d.dict.GetString(k.key)
@@ -472,6 +555,12 @@ func (g *Guard) Flush(db int) int {
 			})
 			g.dropDeadlines(s, d)
 			*d = database{}
+		}
+	}
+	for n := first; n <= last; n++ {
+		if emptied[n] || g.ks.fetching {
+			g.changes++
+			g.ks.dropSpace(n)
 		}
 	}
 	if g.ks.observeChanges.Load() {
@@ -496,6 +585,7 @@ func (g *Guard) Swap(a, b int) {
 	if a == b {
 		return
 	}
+	g.changes++
 	for i := range g.ks.shards {
 		s := g.shard(uint8(i))
 		da, db := &s.dbs[a], &s.dbs[b]
@@ -508,13 +598,10 @@ func (g *Guard) Swap(a, b int) {
 			return inA || inB
 		})
 		*da, *db = *db, *da
-		for _, p := range da.dict.All() {
-			(*p).db = uint16(a)
-		}
-		for _, p := range db.dict.All() {
-			(*p).db = uint16(b)
-		}
 	}
+	spaces, current := g.ks.spaces, g.ks.current
+	current[a], current[b] = current[b], current[a]
+	spaces[current[a]].db, spaces[current[b]].db = a, b
 }
 
 // touchWaiting treats all watched keys, and keys that clients wait for, as changed if affected says so.

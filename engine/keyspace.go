@@ -12,8 +12,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/expiry"
+	"github.com/atomredis/atomredis/engine/lists"
 )
 
 // MaxShards is the largest number of shards: a guard's shards are the bits of a word.
@@ -32,6 +34,8 @@ type Options struct {
 	Clock Clock
 	// Observer hears of changes. nil means nobody.
 	Observer Observer
+	// Source is where the keyspace is stored. nil means that it is in memory only. See Freeze for how it gets there.
+	Source Source
 }
 
 // Keyspace holds all databases.
@@ -43,6 +47,24 @@ type Keyspace struct {
 	observer  Observer
 	seed      maphash.Seed
 
+	// What is below changes only while all shards are locked; whoever holds one may read it.
+	spaces  []space  // those in use and those that were dropped
+	current []uint32 // by database, index in spaces
+
+	// What storage needs, likewise. All is zero without a Source.
+	source        Source
+	journal       Journal
+	epochs        delta.Epochs
+	mark          flags // of entries that have changed since the last checkpoint began: flagOdd or flagEven
+	frozenMark    flags // of entries that a checkpoint under way has yet to read: the other one, or 0 if there is none
+	nextSpace     uint32
+	droppedSpaces []uint32 // their numbers
+	replaying     bool     // nothing expires by itself
+	fetching      bool     // keys may be in the store that are not in memory
+	nextParts     atomic.Uint64
+	blob          *stub // of all values that are stored whole, apart from their heads, and not in memory
+
+	listLimit      atomic.Int64  // of lists that come from the store
 	events         atomic.Uint32 // EventClass: what KeyEvent is called for
 	observeChanges atomic.Bool
 	closed         atomic.Bool
@@ -58,6 +80,13 @@ type shard struct {
 	watches map[dbKey]*Watch
 	stats   Stats
 
+	// What storage needs; see freeze.go and directory.go.
+	dirty   dirtyList
+	removed []removal
+	dropped []uint64         // numbers of values whose parts have gone
+	images  map[*Entry]Image // entries that have changed since the checkpoint under way began, as they were
+	lost    map[spaceKey]struct{}
+
 	timer Timer // fires at armed; nil if none
 	armed int64
 
@@ -67,6 +96,18 @@ type shard struct {
 type dbKey struct {
 	db  int
 	key string
+}
+
+// space is the content of a database: it keeps its identity when databases are swapped, and loses it when they are emptied.
+type space struct {
+	number  uint32 // in the store
+	db      int
+	dropped uint32 // the epoch in which it was emptied; 0 if it is in use
+}
+
+type spaceKey struct {
+	space uint32
+	key   string
 }
 
 type database struct {
@@ -105,6 +146,14 @@ func New(o Options) *Keyspace {
 		clock:     o.Clock,
 		observer:  o.Observer,
 		seed:      maphash.MakeSeed(),
+		source:    o.Source,
+		epochs:    delta.Epochs{Current: 1},
+		mark:      flagOdd,
+	}
+	ks.blob = &stub{ks: ks}
+	ks.SetListLimit(lists.DefaultLimit)
+	for db := range o.Databases {
+		ks.newSpace(db)
 	}
 	for i := range ks.shards {
 		ks.shards[i].dbs = make([]database, o.Databases)
@@ -112,6 +161,21 @@ func New(o Options) *Keyspace {
 		ks.shards[i].watches = map[dbKey]*Watch{}
 	}
 	return ks
+}
+
+// newSpace gives a database a space that has never been used.
+func (ks *Keyspace) newSpace(db int) {
+	ks.addSpace(db, ks.nextSpace)
+	ks.nextSpace++
+}
+
+func (ks *Keyspace) addSpace(db int, number uint32) {
+	ks.spaces = append(ks.spaces, space{number: number, db: db})
+	i := uint32(len(ks.spaces) - 1)
+	if db == len(ks.current) {
+		ks.current = append(ks.current, i)
+	}
+	ks.current[db] = i
 }
 
 // Close stops the expiry timers and waits for those that are running. Nothing may use the keyspace afterwards.
@@ -141,6 +205,9 @@ func (ks *Keyspace) SetEventClasses(c EventClass) { ks.events.Store(uint32(c)) }
 // EventClasses returns what SetEventClasses set.
 func (ks *Keyspace) EventClasses() EventClass { return EventClass(ks.events.Load()) }
 
+// SetListLimit chooses the node size of lists that come from the store; those that are created have their own.
+func (ks *Keyspace) SetListLimit(l lists.Limit) { ks.listLimit.Store(int64(l)) }
+
 // ObserveChanges turns the Observer's KeyChanged and Flushed calls on or off.
 func (ks *Keyspace) ObserveChanges(on bool) { ks.observeChanges.Store(on) }
 
@@ -161,12 +228,24 @@ func (ks *Keyspace) shardIndex(key string) uint8 {
 
 func (ks *Keyspace) index(hash uint64) uint8 { return uint8(hash) & uint8(len(ks.shards)-1) }
 
-// ResetStats sets the counters to zero.
+// Changes returns how many changes of keys there were since the keyspace began.
+func (ks *Keyspace) Changes() int64 {
+	n := int64(0)
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.mu.Lock()
+		n += s.stats.Changes
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// ResetStats sets the counters to zero, but for Changes.
 func (ks *Keyspace) ResetStats() {
 	for i := range ks.shards {
 		s := &ks.shards[i]
 		s.mu.Lock()
-		s.stats = Stats{}
+		s.stats = Stats{Changes: s.stats.Changes} // which storage counts on
 		s.mu.Unlock()
 	}
 }

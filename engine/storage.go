@@ -1,6 +1,18 @@
 package engine
 
-// This file is how the keyspace is seen by what stores it: package persist implements these interfaces.
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/sets"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/engine/zsets"
+)
+
+// This file is how the keyspace sees what stores it; package persist has the implementations.
 
 // Journal takes what was done under each guard.
 type Journal interface {
@@ -16,11 +28,14 @@ type Head struct {
 	Deadline int64 // ms since 1970; 0 is never
 	// Parts is the number under which the parts of the value are stored, 0 if the value is stored whole.
 	Parts uint64
-	// External says that the value, which is stored whole, is not in Blob and has to be asked for with Blob.
+	// External says that a value that is stored whole is kept apart from the head. Reading a Head then does not give Blob.
 	External bool
-	// Blob is the value in its stored form, as Entry.appendBlob makes it, unless Parts or External is set.
+	// Blob is the stored form of a value that is stored whole.
 	Blob []byte
 }
+
+// InlineLimit is the length of the longest stored form, in bytes, that is kept in the head of its key.
+const InlineLimit = 256
 
 // Source is where values are that are not in memory. Its methods may be called from any goroutine, under any guard.
 type Source interface {
@@ -30,4 +45,159 @@ type Source interface {
 	Blob(space uint32, key string) ([]byte, error)
 	// Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither argument.
 	Parts(id uint64, fn func(name, data []byte) error) error
+}
+
+// LoadError is what a Guard panics with if a stored value cannot be read: no handler can go on without it, and none has to
+// check for it. Whoever runs handlers recovers it.
+type LoadError struct {
+	Key string
+	Err error
+}
+
+func (e *LoadError) Error() string {
+	return fmt.Sprintf("read the stored value of key %s: %v", strconv.Quote(e.Key), e.Err)
+}
+
+func (e *LoadError) Unwrap() error { return e.Err }
+
+// value is a collection as storage sees it.
+type value interface {
+	delta.Parts
+	// Large reports whether the value must be stored in parts.
+	Large() bool
+	// Track makes the value note its changes; all its parts count as changed.
+	Track(l *delta.Log)
+	// Log returns the record of changes of a value that is stored in parts, nil if it is stored whole.
+	Log() *delta.Log
+	// AppendBlob appends the stored form of the whole value.
+	AppendBlob(dst []byte) []byte
+}
+
+// stub stands in Entry.obj for a value that is in the store and not in memory.
+type stub struct {
+	ks    *Keyspace
+	parts uint64 // as Head.Parts
+}
+
+// load brings the value of an entry into memory.
+func (e *Entry) load() {
+	s := e.obj.(*stub)
+	if err := e.loadFrom(s); err != nil {
+		panic(&LoadError{e.key, err})
+	}
+}
+
+func (e *Entry) loadFrom(s *stub) error {
+	if s.parts != 0 {
+		v, err := loadParts(s, e.typ)
+		if err == nil {
+			e.obj = v
+		}
+		return err
+	}
+	blob, err := s.ks.source.Blob(s.ks.spaces[e.space].number, e.key)
+	if err != nil {
+		return err
+	}
+	return e.decode(blob, s.ks)
+}
+
+// loader builds a value from its parts.
+type loader[T any] interface {
+	Add(name, data []byte) error
+	Finish(log *delta.Log) (T, error)
+}
+
+func loadParts(s *stub, typ Type) (any, error) {
+	log := delta.NewLog(s.parts, &s.ks.epochs)
+	switch typ {
+	case List:
+		return loadWith(s, log, lists.NewLoader(s.ks.storedListLimit()))
+	case Set:
+		return loadWith(s, log, sets.NewLoader())
+	case ZSet:
+		return loadWith(s, log, zsets.NewLoader())
+	case Hash:
+		return loadWith(s, log, hashes.NewLoader())
+	case Stream:
+		return loadWith(s, log, streams.NewLoader())
+	}
+	return nil, fmt.Errorf("a %s has no parts", typ)
+}
+
+func loadWith[T any](s *stub, log *delta.Log, l loader[T]) (any, error) {
+	if err := s.ks.source.Parts(s.parts, l.Add); err != nil {
+		return nil, err
+	}
+	return l.Finish(log)
+}
+
+// decode gives an entry the value whose stored form is blob, which the entry owns from now on.
+func (e *Entry) decode(blob []byte, ks *Keyspace) error {
+	if e.typ == String {
+		e.str, e.obj = blob, nil
+		return nil
+	}
+	v, err := decodeCollection(e.typ, blob, ks.storedListLimit())
+	if err == nil {
+		e.obj = v
+	}
+	return err
+}
+
+func decodeCollection(typ Type, blob []byte, limit lists.Limit) (any, error) {
+	switch typ {
+	case List:
+		return lists.DecodeBlob(blob, limit)
+	case Set:
+		return sets.DecodeBlob(blob)
+	case ZSet:
+		return zsets.DecodeBlob(blob)
+	case Hash:
+		return hashes.DecodeBlob(blob)
+	case Stream:
+		return streams.DecodeBlob(blob)
+	}
+	return nil, fmt.Errorf("unknown type %d", typ)
+}
+
+func (ks *Keyspace) storedListLimit() lists.Limit { return lists.Limit(ks.listLimit.Load()) }
+
+// appendBlob appends the stored form of a value that is in memory and is stored whole.
+func (e *Entry) appendBlob(dst []byte) []byte {
+	if e.typ == String {
+		return append(dst, e.str...)
+	}
+	return e.obj.(value).AppendBlob(dst)
+}
+
+// parts returns the number under which the parts of the value are stored, 0 if it is stored whole.
+func (e *Entry) parts() uint64 {
+	switch v := e.obj.(type) {
+	case nil:
+		return 0
+	case *stub:
+		return v.parts
+	default:
+		if e.flags&flagParts != 0 {
+			return v.(value).Log().ID
+		}
+		return 0
+	}
+}
+
+// appendCommand appends a command as a RESP array.
+func appendCommand(dst []byte, args [][]byte) []byte {
+	dst = appendLength(dst, '*', len(args))
+	for _, a := range args {
+		dst = appendLength(dst, '$', len(a))
+		dst = append(dst, a...)
+		dst = append(dst, '\r', '\n')
+	}
+	return dst
+}
+
+func appendLength(dst []byte, kind byte, n int) []byte {
+	dst = strconv.AppendInt(append(dst, kind), int64(n), 10)
+	return append(dst, '\r', '\n')
 }

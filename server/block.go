@@ -54,11 +54,15 @@ func (s *Session) tryBlocked(state *blocked, try func(c *Ctx, key []byte) bool, 
 	defer func() {
 		if p := recover(); p != nil {
 			s.srv.logPanic(state.ctx.Cmd, p)
-			state.w.Buf = append(state.w.Buf[:0], "-ERR internal error\r\n"...)
+			state.w.Buf = append(state.w.Buf[:0], panicReply(p)...)
 			done = true
 		}
 	}()
-	return try(&state.ctx, key)
+	changes := state.ctx.G.Changes()
+	state.ctx.journalled = false
+	done = try(&state.ctx, key)
+	state.ctx.journal(changes)
+	return done
 }
 
 // readBlockedMail acts on mail for a blocked client.
@@ -66,6 +70,7 @@ func (s *Session) readBlockedMail(m mail) {
 	b := s.blocked
 	switch {
 	case m&mailServed != 0:
+		s.served = true
 		s.endBlock(b.w.Buf)
 	// In these CLIENT UNBLOCK has withdrawn the waiter.
 	case m&mailUnblocked != 0:
@@ -108,4 +113,19 @@ func (s *Session) cancelBlocked() {
 	s.srv.ks.Leave(&s.blocked.waiter, s.now)
 	s.blocked = nil
 	s.srv.stats.blocked.Add(-1)
+}
+
+// Await suspends the client until the returned function is called, by any goroutine but with no guard held, with what writes
+// the reply; or until timeout ms have passed (0 is never), when empty writes it. As with Block the handler must have
+// written no reply, and must return. It must not be used where a command must not block.
+func (c *Ctx) Await(timeout int64, empty func(w *resp.Writer)) (finish func(reply func(w *resp.Writer))) {
+	s := c.Session
+	s.block(c, Block{Timeout: timeout, Empty: empty})
+	state := s.blocked
+	return func(reply func(w *resp.Writer)) {
+		if state.waiter.Withdraw() {
+			reply(&state.w)
+			s.post(mailServed)
+		}
+	}
 }

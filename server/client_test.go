@@ -42,6 +42,7 @@ func newTestServer(t testing.TB, o Options, settings ...string) *testServer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	config := NewConfig()
+	config.InMemory()
 	for i := 0; i < len(settings); i += 2 {
 		require.NoError(t, config.Set(settings[i], settings[i+1], false))
 	}

@@ -19,17 +19,17 @@ var genericCommands = slices.Concat(expireCommands, []*Command{
 		Summary: "Deletes keys", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdDel},
 	{Name: "exists", Group: "generic", Since: "1.0.0", Arity: -2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RO]"),
 		Summary: "Counts how many of the keys exist", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdExists},
-	{Name: "keys", Group: "generic", Since: "1.0.0", Arity: 2, Flags: ReadOnly | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+	{Name: "keys", Group: "generic", Since: "1.0.0", Arity: 2, Flags: ReadOnly | WholeKeyspace | AllKeys, ACL: CatKeyspace | CatDangerous,
 		Summary: "Lists all keys that match a pattern", Syntax: "pattern", Complexity: "O(N), where N is the number of keys in the database", Do: cmdKeys},
 	{Name: "move", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Moves a key to another database", Syntax: "key db", Complexity: "O(1)", Do: cmdMove},
-	{Name: "randomkey", Group: "generic", Since: "1.0.0", Arity: 1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace, ACL: CatKeyspace,
+	{Name: "randomkey", Group: "generic", Since: "1.0.0", Arity: 1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatKeyspace,
 		Summary: "Returns a random key of the database", Complexity: "O(1)", Do: cmdRandomkey},
 	{Name: "rename", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,UPDATE]"),
 		Summary: "Gives a key a new name and replaces what had that name", Syntax: "key newkey", Complexity: "O(1)", Do: cmdRename},
 	{Name: "renamenx", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,INSERT]"),
 		Summary: "Gives a key a new name that no other key has", Syntax: "key newkey", Complexity: "O(1)", Do: cmdRenamenx},
-	{Name: "scan", Group: "generic", Since: "2.8.0", Arity: -2, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace, ACL: CatKeyspace,
+	{Name: "scan", Group: "generic", Since: "2.8.0", Arity: -2, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatKeyspace,
 		Summary: "Lists the keys of the database a piece at a time", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
 		Complexity: "O(1) for every call, O(N) for a whole walk, where N is the number of keys in the database", Do: cmdScan},
 	{Name: "touch", Group: "generic", Since: "3.2.1", Arity: -2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RO]"),
@@ -83,6 +83,7 @@ func cmdCopy(c *Ctx) {
 		c.W.Int(0)
 		return
 	}
+	e.Load()
 	if old := c.G.Write(db, dst); old != nil {
 		if !replace {
 			c.W.Int(0)
@@ -113,7 +114,7 @@ func (c *Ctx) database(arg []byte) (db int, ok bool) {
 func cmdDel(c *Ctx) {
 	n := int64(0)
 	for _, key := range c.Args[1:] {
-		if e := c.G.Peek(c.DB, key); e != nil {
+		if e := c.G.Write(c.DB, key); e != nil {
 			c.G.Remove(e, engine.EventGeneric, "del")
 			n++
 		}
@@ -219,6 +220,7 @@ func (c *Ctx) rename(replace bool) (renamed, ok bool) {
 	if string(from) == string(to) {
 		return false, true
 	}
+	e.LoadWhole()
 	if old := c.G.Write(c.DB, to); old != nil {
 		if !replace {
 			return false, true
@@ -303,20 +305,27 @@ func cmdWaitaof(c *Ctx) {
 	if !ok {
 		return
 	}
-	if local > 0 {
+	st := &c.Server.storage
+	journalled := st.Storage != nil && st.HasJournal()
+	if local > 0 && !journalled {
 		c.Err(errNoAOF)
 		return
 	}
-	none := func(w *resp.Writer) {
-		w.Array(2)
-		w.Int(0)
-		w.Int(0)
+	counts := func(w *resp.Writer) {
+		n := int64(0)
+		if journalled && st.Durable() >= st.Appended() {
+			n = 1
+		}
+		writeAOFCounts(w, n)
 	}
-	if replicas == 0 {
-		none(c.W)
-		return
+	switch {
+	case replicas > 0: // which there will never be
+		c.Block(Block{Timeout: timeout, Empty: counts})
+	case local == 0 || c.NoBlock || st.Durable() >= st.Appended():
+		counts(c.W)
+	default:
+		st.await(st.Appended(), c.Await(timeout, counts))
 	}
-	c.Block(Block{Timeout: timeout, Empty: none})
 }
 
 // waitTimeout reads a timeout in ms; if it is none an error is written and ok is false.

@@ -92,6 +92,14 @@ func (b *infoText) text(name, value string) { b.WriteString(name + ":" + value +
 
 func (b *infoText) number(name string, n int64) { b.text(name, strconv.FormatInt(n, 10)) }
 
+func (b *infoText) flag(name string, set bool) {
+	if set {
+		b.number(name, 1)
+	} else {
+		b.number(name, 0)
+	}
+}
+
 // bytes writes a size as a number and for people.
 func (b *infoText) bytes(name string, n int64) {
 	b.number(name, n)
@@ -189,14 +197,74 @@ func residentBytes() (int64, bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// persistence says that there is none.
-func (b *infoText) persistence(*Ctx) {
-	b.number("loading", 0)
+// persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that it has
+// for the AOF.
+func (b *infoText) persistence(c *Ctx) {
+	srv := c.Server
+	if srv.storage.Storage == nil {
+		b.number("loading", 0)
+		b.number("async_loading", 0)
+		b.number("rdb_bgsave_in_progress", 0)
+		b.number("aof_enabled", 0)
+		b.number("aof_rewrite_in_progress", 0)
+		return
+	}
+	st := srv.storage.Status()
+	now := srv.ks.Clock().Now()
+	lastStatus := "ok"
+	if st.LastErr != nil {
+		lastStatus = "err"
+	}
+	running := int64(-1)
+	if st.Checkpoint {
+		running = int64(now.Sub(st.Began).Seconds())
+	}
+	took := int64(-1)
+	if st.Checkpoints > 0 {
+		took = int64(st.Took.Seconds())
+	}
+	b.flag("loading", st.Loading)
 	b.number("async_loading", 0)
-	b.number("rdb_bgsave_in_progress", 0)
-	b.number("aof_enabled", 0)
-	b.number("aof_rewrite_in_progress", 0)
+	if st.Loading {
+		b.number("loading_loaded_keys", int64(st.LoadedKeys))
+	}
+	b.number("rdb_changes_since_last_save", st.Changes)
+	b.flag("rdb_bgsave_in_progress", st.Checkpoint)
+	b.number("rdb_last_save_time", srv.lastSave(st).Unix())
+	b.text("rdb_last_bgsave_status", lastStatus)
+	b.number("rdb_last_bgsave_time_sec", took)
+	b.number("rdb_current_bgsave_time_sec", running)
+	b.number("rdb_saves", int64(st.Checkpoints))
+	b.flag("aof_enabled", st.Journal)
+	b.flag("aof_rewrite_in_progress", st.Checkpoint)
+	b.number("aof_rewrite_scheduled", 0)
+	b.number("aof_last_rewrite_time_sec", took)
+	b.number("aof_current_rewrite_time_sec", running)
+	b.text("aof_last_bgrewrite_status", lastStatus)
+	writeStatus := "ok"
+	if f := srv.storage.Err(); f != nil && f.Journal {
+		writeStatus = "err"
+	}
+	b.text("aof_last_write_status", writeStatus)
+	if st.Journal {
+		b.number("aof_current_size", st.JournalSize)
+		b.number("aof_base_size", st.JournalSize-st.JournalSince)
+		b.number("aof_buffer_length", st.Unsynced)
+	}
+	if st.Checkpoint {
+		b.number("checkpoint_keys_written", int64(st.Written))
+		b.number("checkpoint_keys_total", int64(st.Total))
+	}
+	for _, err := range []error{st.Failure, st.LastErr} {
+		if err != nil {
+			b.text("storage_last_error", oneLine(err.Error()))
+			break
+		}
+	}
 }
+
+// oneLine returns text without line breaks.
+func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
 
 func (b *infoText) stats(c *Ctx) {
 	srv := c.Server

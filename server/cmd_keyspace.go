@@ -10,7 +10,7 @@ import (
 // This file has the commands on whole databases, and two that need no data at all: TIME and LOLWUT.
 
 var keyspaceCommands = []*Command{
-	{Name: "dbsize", Group: "server", Since: "1.0.0", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace, ACL: CatKeyspace,
+	{Name: "dbsize", Group: "server", Since: "1.0.0", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace | AllKeys, ACL: CatKeyspace,
 		Summary: "Counts the keys of the database", Complexity: "O(1)", Do: cmdDbsize},
 	{Name: "flushall", Group: "server", Since: "1.0.0", Arity: -1, Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
 		Summary: "Deletes all keys of all databases", Syntax: "[ASYNC | SYNC]", Complexity: "O(N), where N is the number of keys deleted", Do: cmdFlushall},

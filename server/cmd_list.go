@@ -126,6 +126,26 @@ func (s side) popEvent() string {
 	return "rpop"
 }
 
+// The words for the two ends, and the commands that pop there, as they are journalled.
+var (
+	leftWord, rightWord       = []byte("LEFT"), []byte("RIGHT")
+	leftPopWord, rightPopWord = []byte("LPOP"), []byte("RPOP")
+)
+
+func (s side) word() []byte {
+	if s == left {
+		return leftWord
+	}
+	return rightWord
+}
+
+func (s side) popWord() []byte {
+	if s == left {
+		return leftPopWord
+	}
+	return rightPopWord
+}
+
 func cmdLpush(c *Ctx)  { c.push(left, true) }
 func cmdLpushx(c *Ctx) { c.push(left, false) }
 func cmdRpush(c *Ctx)  { c.push(right, true) }
@@ -330,7 +350,7 @@ func (c *Ctx) listRemoved(e *engine.Entry, event string) {
 		c.G.Changed(e, engine.EventList, event)
 		return
 	}
-	c.G.Notify(engine.EventList, event, e.DB(), e.Key())
+	c.G.Notify(engine.EventList, event, c.DB, e.Key())
 	c.G.Remove(e, engine.EventGeneric, "del")
 }
 

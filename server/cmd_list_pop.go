@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -74,6 +75,7 @@ func (c *Ctx) blockingPop(s side) {
 		c.W.Array(2)
 		c.W.Bulk(key)
 		c.popOne(e, s)
+		c.Journal(s.popWord(), key)
 	})
 }
 
@@ -91,6 +93,8 @@ func (c *Ctx) lmpop(at int, wait bool) {
 		c.W.Array(2)
 		c.W.Bulk(key)
 		c.popMany(e, s, m.count)
+		var scratch [20]byte
+		c.Journal(s.popWord(), key, strconv.AppendInt(scratch[:0], m.count, 10))
 	})
 }
 
@@ -127,8 +131,8 @@ func (c *Ctx) move(from, to side) {
 	c.moveFrom(src, from, to)
 }
 
-// moveFrom moves an element of src to the list in argument 2, which may be the same, and replies the element, or the
-// error that the destination is no list.
+// moveFrom moves an element of src, the list in argument 1, to the list in argument 2, which may be the same, and replies the
+// element, or the error that the destination is no list.
 func (c *Ctx) moveFrom(src *engine.Entry, from, to side) {
 	dst, ok := c.WriteAs(c.Args[2], engine.List)
 	if !ok {
@@ -140,18 +144,25 @@ func (c *Ctx) moveFrom(src *engine.Entry, from, to side) {
 		to.push(src.List(), v)
 		c.W.Bulk(v)
 		c.G.Changed(src, engine.EventList, to.pushEvent())
-		c.G.Notify(engine.EventList, from.popEvent(), src.DB(), src.Key())
+		c.G.Notify(engine.EventList, from.popEvent(), c.DB, src.Key())
+		c.journalMove(from, to)
 		return
 	}
+	v := from.peek(src.List())
 	if dst == nil {
 		dst = c.G.Create(c.DB, c.Args[2], lists.New(c.Server.ListLimit()))
 	}
-	v := from.peek(src.List())
 	to.push(dst.List(), v)
 	c.W.Bulk(v)
 	from.drop(src.List())
 	c.G.Changed(dst, engine.EventList, to.pushEvent())
 	c.listRemoved(src, from.popEvent())
+	c.journalMove(from, to)
+}
+
+// journalMove has a move journalled as one that does not wait.
+func (c *Ctx) journalMove(from, to side) {
+	c.Journal([]byte("LMOVE"), c.Args[1], c.Args[2], from.word(), to.word())
 }
 
 func cmdBlmove(c *Ctx) {

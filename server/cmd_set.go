@@ -244,6 +244,9 @@ func cmdSmove(c *Ctx) {
 		c.isMember(src.Set(), member)
 		return
 	}
+	if dst != nil {
+		dst.Set() // if it cannot be brought into memory nothing must have changed
+	}
 	if !src.Set().Remove(member) {
 		c.W.Int(0)
 		return
@@ -299,12 +302,22 @@ func cmdSpop(c *Ctx) {
 		}
 		c.G.Changed(e, engine.EventSet, "spop")
 		c.G.Remove(e, engine.EventGeneric, "del")
+		c.Journal([]byte("DEL"), c.Args[1])
 		return
 	}
-	var scratch [64]byte
-	for range n {
+	if n == 1 {
+		var scratch [64]byte
 		member, _ := e.Set().Pop(scratch[:0])
 		c.W.Bulk(member)
+		c.Journal([]byte("SREM"), c.Args[1], member)
+	} else {
+		removed := append(make([][]byte, 0, n+2), []byte("SREM"), c.Args[1])
+		for range n {
+			member, _ := e.Set().Pop(nil) // without memory that is used again: it lasts until it is journalled
+			c.W.Bulk(member)
+			removed = append(removed, member)
+		}
+		c.Journal(removed...)
 	}
 	c.G.Changed(e, engine.EventSet, "spop")
 }

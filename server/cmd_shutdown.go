@@ -6,8 +6,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// cmdShutdown stops the server; the client sees its connection close. There is nothing that could save the data, so
-// SAVE is refused unless data is allowed to be lost.
+// cmdShutdown stops the server; the client sees its connection close. What is stored is brought up to date before, unless
+// NOSAVE is given, so that the next start has no journal to read; if that fails the server stays, unless FORCE is given.
 func cmdShutdown(c *Ctx) {
 	var save, noSave, now, force, abort bool
 	for o := c.Options(1); o.Next(); {
@@ -34,15 +34,32 @@ func cmdShutdown(c *Ctx) {
 	case abort:
 		c.Err("ERR No shutdown in progress.") // it takes no time that another client could see
 		return
-	case save && !force:
-		c.Server.log.Warn("refused SHUTDOWN SAVE: the data is in memory only", "client", c.Session.id)
-		c.Err("ERR Errors trying to SHUTDOWN. Check logs.")
+	}
+	srv := c.Server
+	srv.log.Info("a client asked for shutdown", "client", c.Session.id, "addr", c.Session.peer.Addr)
+	if noSave || srv.storage.Storage == nil {
+		if save && !force {
+			srv.log.Warn("refused SHUTDOWN SAVE: the data is in memory only", "client", c.Session.id)
+			c.Err(errShutdown)
+			return
+		}
+		c.Session.closing = true
+		go srv.close(!noSave) // which waits for the goroutine that is executing this
 		return
 	}
-	c.Server.log.Info("a client asked for shutdown", "client", c.Session.id, "addr", c.Session.peer.Addr)
-	c.Session.closing = true
-	go c.Server.Close() // which waits for the goroutine that is executing this
+	finish := c.Await(0, (*resp.Writer).OK)
+	go func() {
+		if err := srv.storage.Save(); err != nil && !force {
+			srv.log.Error("cannot shut down: the last checkpoint has failed", "error", err)
+			finish(func(w *resp.Writer) { w.Error(string(errShutdown)) })
+			return
+		}
+		srv.Close()
+	}()
 }
+
+// errShutdown is the reply to a SHUTDOWN that would lose data.
+const errShutdown Error = "ERR Errors trying to SHUTDOWN. Check logs."
 
 // cmdDebug carries out DEBUG SLEEP, which holds up all commands that use keys.
 func cmdDebug(c *Ctx) {

@@ -2,6 +2,8 @@ package server
 
 import (
 	"math"
+	"strconv"
+	"sync"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
@@ -258,6 +260,13 @@ func (t *trimming) apply(s *streams.Stream, lim streams.Limits) int {
 	return 0
 }
 
+// The words with which XADD and XTRIM are journalled.
+var (
+	xaddWord   = []byte("XADD")
+	maxLenWord = []byte("MAXLEN")
+	exactWord  = []byte("=")
+)
+
 // newEntry is what XADD adds.
 type newEntry struct {
 	id      streams.ID
@@ -358,8 +367,38 @@ func cmdXadd(c *Ctx) {
 	if trimmed > 0 {
 		c.G.Notify(engine.EventStream, "xtrim", c.DB, e.Key())
 	}
+	if n.trim.approx {
+		c.journalXadd(id, n.fields, trimmed > 0, s.Len())
+	}
 	writeStreamID(c.W, id)
 }
+
+// journalXadd has an XADD that trims approximately journalled with what it did exactly, because that depends on how the
+// entries lie in blocks: the stream was trimmed to a length, or not at all.
+func (c *Ctx) journalXadd(id streams.ID, fields [][]byte, trimmed bool, length int) {
+	l := argLists.Get().(*argList)
+	text := id.Append(l.text[:0])
+	idEnd := len(text)
+	args := append(l.room[:0], xaddWord, c.Args[1])
+	if trimmed {
+		text = strconv.AppendInt(text, int64(length), 10)
+		args = append(args, maxLenWord, exactWord, text[idEnd:])
+	}
+	args = append(args, text[:idEnd])
+	args = append(args, fields...)
+	c.Journal(args...)
+	clear(l.room[:])
+	argLists.Put(l)
+}
+
+// argList is memory for the arguments of an XADD that is journalled, unless they are many.
+type argList struct {
+	room [32][]byte
+	text [64]byte // of an ID and a length
+}
+
+// argLists spare the most frequent command on streams allocations.
+var argLists = sync.Pool{New: func() any { return new(argList) }}
 
 func cmdXdel(c *Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Stream)
@@ -498,6 +537,10 @@ func cmdXtrim(c *Ctx) {
 	removed := t.apply(e.Stream(), c.Server.StreamLimits())
 	if removed > 0 {
 		c.G.Changed(e, engine.EventStream, "xtrim")
+	}
+	if removed > 0 && t.approx { // as with XADD
+		var number [20]byte
+		c.Journal([]byte("XTRIM"), c.Args[1], maxLenWord, exactWord, strconv.AppendInt(number[:0], int64(e.Stream().Len()), 10))
 	}
 	c.W.Int(int64(removed))
 }

@@ -240,7 +240,7 @@ func cmdXgroupSetid(c *Ctx) {
 			return
 		}
 	}
-	g.LastID, g.EntriesRead = id, read
+	g.SetID(id, read)
 	c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-setid")
 	c.W.OK()
 }
@@ -455,7 +455,7 @@ func cmdXclaim(c *Ctx) {
 	}
 	changed := g.LastID.Less(opt.lastID)
 	if changed {
-		g.LastID = opt.lastID
+		g.SetID(opt.lastID, g.EntriesRead)
 	}
 
 	consumer, created := g.CreateConsumer(c.Args[3], opt.Now)
@@ -482,7 +482,7 @@ func cmdXclaim(c *Ctx) {
 func (c *Ctx) endClaim(e *engine.Entry, g *streams.Group, consumer *streams.Consumer, created, claimed, changed bool) {
 	switch {
 	case claimed:
-		consumer.SeenTime = c.Now()
+		consumer.Seen(c.Now())
 	case created:
 		g.DeleteConsumer(c.Args[3])
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
@@ -158,7 +159,11 @@ func (r streamRead) holdsKeys(c *Ctx) bool {
 func (r streamRead) positions(c *Ctx, dst []streamPosition) (from []streamPosition, ok bool) {
 	for i, key := range c.Args[r.keys : r.keys+r.n] {
 		p := streamPosition{}
-		if p.e, ok = c.ReadAs(key, engine.Stream); !ok {
+		read := c.ReadAs
+		if r.group != 0 {
+			read = c.ReadToWriteAs
+		}
+		if p.e, ok = read(key, engine.Stream); !ok {
 			return nil, false
 		}
 		if r.group != 0 {
@@ -255,7 +260,7 @@ func (r streamRead) deliver(c *Ctx, key []byte, p streamPosition) {
 func (r streamRead) deliverToGroup(c *Ctx, s *streams.Stream, p streamPosition) {
 	w, now := c.W, c.Now()
 	consumer, created := p.group.CreateConsumer(c.Args[r.group+1], now)
-	consumer.SeenTime = now
+	consumer.Seen(now)
 	mark, n := w.Defer(), 0
 	if p.after == streams.MaxID {
 		n = p.group.ReadNew(s, consumer, r.count, r.noAck, now, func(e streams.Entry) { writeStreamEntry(w, e) })
@@ -324,8 +329,37 @@ func (r streamRead) tryAgain(c *Ctx, key []byte, after streams.ID) bool {
 		return false
 	}
 	// As in Redis 7.0 the list is empty if entries were added and removed again under one guard.
+	id := newEntriesID
+	if r.group != 0 && !r.ready(p) {
+		id = emptyHistoryID(p.group)
+	}
 	mark := c.W.Defer()
 	r.deliver(c, key, p)
 	c.endStreams(mark, 1)
+	if r.group != 0 {
+		r.journal(c, key, id)
+	}
 	return true
+}
+
+// newEntriesID stands for what a group was not given yet.
+var newEntriesID = []byte(">")
+
+// emptyHistoryID returns an ID behind all that is pending in a group: to read the history from there delivers nothing, but
+// notes that the consumer was there, as an empty list of new entries does.
+func emptyHistoryID(g *streams.Group) []byte {
+	_, last, _ := g.PendingBounds()
+	return last.Append(nil)
+}
+
+// journal has a delivery to a client that waited journalled as a read of the one stream that has served it.
+func (r streamRead) journal(c *Ctx, key, id []byte) {
+	args := [][]byte{[]byte("XREADGROUP"), []byte("GROUP"), c.Args[r.group], c.Args[r.group+1]}
+	if r.count > 0 {
+		args = append(args, []byte("COUNT"), strconv.AppendInt(nil, int64(r.count), 10))
+	}
+	if r.noAck {
+		args = append(args, []byte("NOACK"))
+	}
+	c.Journal(append(args, []byte("STREAMS"), key, id)...)
 }

@@ -87,7 +87,7 @@ func cmdAppend(c *Ctx) {
 
 // lengthAllowed reports whether a string may be n + more bytes long; if not an error is written.
 func (c *Ctx) lengthAllowed(n, more int) bool {
-	if limit := c.Server.MaxBulk(); n > limit || more > limit-n {
+	if limit := c.Server.MaxBulk(); (n > limit || more > limit-n) && !c.Session.replaying {
 		c.Err(ErrStringTooLong)
 		return false
 	}
@@ -179,23 +179,32 @@ func (c *Ctx) store(e *engine.Entry, key, v []byte, event string) *engine.Entry 
 	return e
 }
 
-func cmdGet(c *Ctx) { c.replyString() }
+func cmdGet(c *Ctx) {
+	if e, ok := c.ReadAs(c.Args[1], engine.String); ok {
+		c.replyString(e)
+	}
+}
 
-// replyString replies with the string under key argument 1 and returns its entry; ok is false if an error was written.
-func (c *Ctx) replyString() (e *engine.Entry, ok bool) {
-	e, ok = c.ReadAs(c.Args[1], engine.String)
-	switch {
-	case !ok:
-	case e == nil:
+// replyString replies with the string of e, a null if that is nil.
+func (c *Ctx) replyString(e *engine.Entry) {
+	if e == nil {
 		c.W.Null()
-	default:
+	} else {
 		c.W.Bulk(e.Bytes())
+	}
+}
+
+// replyOldString replies with the string under key argument 1 and returns its entry, which may be changed then; ok is false
+// if an error was written.
+func (c *Ctx) replyOldString() (e *engine.Entry, ok bool) {
+	if e, ok = c.ReadToWriteAs(c.Args[1], engine.String); ok {
+		c.replyString(e)
 	}
 	return e, ok
 }
 
 func cmdGetdel(c *Ctx) {
-	if e, ok := c.replyString(); ok && e != nil {
+	if e, ok := c.replyOldString(); ok && e != nil {
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}
 }
@@ -205,7 +214,7 @@ func cmdGetex(c *Ctx) {
 	if !ok {
 		return
 	}
-	e, ok := c.ReadAs(c.Args[1], engine.String)
+	e, ok := c.ReadToWriteAs(c.Args[1], engine.String)
 	if !ok {
 		return
 	}
@@ -271,7 +280,7 @@ func cmdGetrange(c *Ctx) {
 }
 
 func cmdGetset(c *Ctx) {
-	if e, ok := c.replyString(); ok {
+	if e, ok := c.replyOldString(); ok {
 		c.setString(e, c.Args[1], c.Args[2])
 	}
 }
@@ -447,7 +456,7 @@ func (c *Ctx) set(key, v []byte, o *setOptions) {
 	}
 	var e *engine.Entry
 	if o.flags&setGet != 0 {
-		if e, ok = c.replyString(); !ok {
+		if e, ok = c.replyOldString(); !ok {
 			return
 		}
 	} else {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
 )
@@ -15,6 +16,16 @@ const (
 	lowest  zend = false
 	highest zend = true
 )
+
+// The commands that pop at the two ends, as they are journalled.
+var popMinWord, popMaxWord = []byte("ZPOPMIN"), []byte("ZPOPMAX")
+
+func (end zend) popWord() []byte {
+	if end == highest {
+		return popMaxWord
+	}
+	return popMinWord
+}
 
 // pop removes count members, of which there must be as many, at the end of a sorted set, reports it, and writes each of
 // them to out.
@@ -86,6 +97,7 @@ func (c *Ctx) bzpop(end zend) {
 		c.W.Array(3)
 		c.W.Bulk(key)
 		end.pop(c, e, 1, zsetReply{w: c.W, scores: true})
+		c.Journal(end.popWord(), key)
 	})
 }
 
@@ -105,5 +117,7 @@ func (c *Ctx) zmpop(at int, wait bool) {
 		c.W.Bulk(key)
 		c.W.Array(n)
 		end.pop(c, e, n, zsetReply{w: c.W, scores: true, pairs: true})
+		var scratch [20]byte
+		c.Journal(end.popWord(), key, strconv.AppendInt(scratch[:0], int64(n), 10))
 	})
 }

@@ -75,6 +75,8 @@ const (
 
 	// WholeKeyspace is not shown to clients: the command needs a guard over all shards.
 	WholeKeyspace
+	// AllKeys is not shown to clients: the command has to know all keys of a database, and cannot run while they are loaded.
+	AllKeys
 	// OwnGuard is not shown to clients: the command takes its guards itself.
 	OwnGuard
 )

@@ -18,6 +18,8 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/journal"
 )
 
 // Config is the configuration of a server. Get may be called by any goroutine at any time and costs one atomic load.
@@ -53,6 +55,12 @@ type Settings struct {
 	LogFile  string // "" = standard output
 	LogLevel slog.Level
 
+	Save                    []persist.SavePoint
+	AppendOnly              bool
+	AppendFsync             journal.Policy
+	CheckpointSize          int // bytes of journal
+	StopWritesOnBgsaveError bool
+
 	ProtoMaxBulkLen      int
 	QueryBufferLimit     int
 	OutputLimits         OutputLimits
@@ -65,6 +73,18 @@ type Settings struct {
 	ZSet   zsets.Limits
 	List   lists.Limit
 	Stream streams.Limits
+}
+
+// Durable reports whether the data is stored: there are save points, or appendonly is on.
+func (s *Settings) Durable() bool { return s.AppendOnly || len(s.Save) > 0 }
+
+// InMemory makes the configuration, of a server that has not started, one that stores nothing.
+func (c *Config) InMemory() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.Get()
+	next.Save, next.AppendOnly = nil, false
+	c.current.Store(&next)
 }
 
 // OutputLimits are the limits on output that waits for clients, by their class.
@@ -199,6 +219,13 @@ func (c *Config) setAll(pairs []assignment) (culprit string, err error) {
 func (c *Config) noteChange(d *directive) {
 	c.changed[d.name] = true
 	c.used[d.name] = true
+}
+
+// IsSet reports whether a directive was set, by whatever means.
+func (c *Config) IsSet(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.used[name]
 }
 
 // WithoutEffect returns the directives that were set, but that are accepted only for the sake of existing configuration

@@ -16,6 +16,8 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -27,6 +29,8 @@ type directive struct {
 	startOnly bool
 	// many says that the value may be several words (or none); all others are exactly one.
 	many bool
+	// accumulates says that in files, and on the command line, a further line adds to the value instead of replacing it.
+	accumulates bool
 	// noEffect says that nothing depends on the directive; see Config.WithoutEffect.
 	noEffect bool
 	// parse reads the value into s, which it changes only if it returns nil.
@@ -47,6 +51,7 @@ var (
 	errNotOctal         = errors.New("argument couldn't be parsed as an octal number")
 	errEventClass       = errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
 	errShards           = errors.New("argument must be 0 or a power of two up to 64")
+	errSave             = errors.New("Invalid save parameters")
 	errOutputWords      = errors.New("Wrong number of arguments in buffer limit configuration.")
 	errOutputClass      = errors.New("Invalid client class specified in buffer limit configuration.")
 	errOutputLimit      = errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
@@ -73,7 +78,7 @@ var directives = slices.Concat([]*directive{
 	{name: "shards", initial: "0", startOnly: true, parse: parseShards,
 		show: func(s *Settings) string { return strconv.Itoa(s.Shards) }},
 	number("io-threads", "1", 1, 128, func(s *Settings) *int { return &s.IOThreads }).atStart(),
-	{name: "dir", initial: ".", startOnly: true, parse: parseDir, show: func(s *Settings) string { return s.Dir }},
+	{name: "dir", initial: "./data", startOnly: true, parse: parseDir, show: func(s *Settings) string { return s.Dir }},
 	text("pidfile", "", func(s *Settings) *string { return &s.PidFile }).atStart(),
 	text("logfile", "", func(s *Settings) *string { return &s.LogFile }).atStart(),
 	choice("loglevel", "notice", func(s *Settings) *slog.Level { return &s.LogLevel },
@@ -82,6 +87,13 @@ var directives = slices.Concat([]*directive{
 		option[slog.Level]{"nothing", LevelNothing}),
 	choice("enable-debug-command", "no", func(s *Settings) *DebugAccess { return &s.EnableDebugCommand },
 		option[DebugAccess]{"no", DebugNo}, option[DebugAccess]{"yes", DebugYes}, option[DebugAccess]{"local", DebugLocal}).atStart(),
+
+	// What is stored, and when.
+	{name: "save", initial: "3600 1 300 100 60 10000", many: true, accumulates: true, parse: parseSave, show: showSave},
+	yesNo("appendonly", "yes", func(s *Settings) *bool { return &s.AppendOnly }).atStart(),
+	choice("appendfsync", "everysec", func(s *Settings) *journal.Policy { return &s.AppendFsync }, fsyncPolicies...),
+	memory("checkpoint-size", "256mb", 1<<20, func(s *Settings) *int { return &s.CheckpointSize }).atStart(),
+	yesNo("stop-writes-on-bgsave-error", "yes", func(s *Settings) *bool { return &s.StopWritesOnBgsaveError }),
 
 	// Limits on clients.
 	memory("proto-max-bulk-len", "512mb", 1<<20, func(s *Settings) *int { return &s.ProtoMaxBulkLen }),
@@ -110,7 +122,7 @@ var directives = slices.Concat([]*directive{
 // exist here, so that they mean nothing.
 func fixedDirectives() []*directive {
 	const (
-		persistence = "there is no persistence"
+		files       = "data is stored in the directory dir by the journal and Pebble"
 		replication = "there is no replication"
 		cluster     = "there is no cluster mode"
 		eviction    = "there is no memory limit"
@@ -119,8 +131,6 @@ func fixedDirectives() []*directive {
 	)
 	var list []*directive
 	for _, f := range []struct{ name, alias, value, why string }{
-		{"save", "", "", persistence},
-		{"appendonly", "", "no", persistence},
 		{"daemonize", "", "no", service},
 		{"supervised", "", "no", service},
 		{"cluster-enabled", "", "no", cluster},
@@ -148,23 +158,21 @@ func fixedDirectives() []*directive {
 	for _, f := range []struct{ name, alias, value, why string }{
 		{"set-proc-title", "", "yes", "the process title is left alone"},
 		{"proc-title-template", "", "{title} {listen-addr} {server-mode}", "the process title is left alone"},
-		{"stop-writes-on-bgsave-error", "", "yes", persistence},
-		{"rdbcompression", "", "yes", persistence},
-		{"rdbchecksum", "", "yes", persistence},
-		{"sanitize-dump-payload", "", "no", persistence},
-		{"dbfilename", "", "dump.rdb", persistence},
-		{"rdb-del-sync-files", "", "no", persistence},
-		{"rdb-save-incremental-fsync", "", "yes", persistence},
-		{"appendfilename", "", "appendonly.aof", persistence},
-		{"appenddirname", "", "appendonlydir", persistence},
-		{"appendfsync", "", "everysec", persistence},
-		{"no-appendfsync-on-rewrite", "", "no", persistence},
-		{"auto-aof-rewrite-percentage", "", "100", persistence},
-		{"auto-aof-rewrite-min-size", "", "64mb", persistence},
-		{"aof-load-truncated", "", "yes", persistence},
-		{"aof-use-rdb-preamble", "", "yes", persistence},
-		{"aof-timestamp-enabled", "", "no", persistence},
-		{"aof-rewrite-incremental-fsync", "", "yes", persistence},
+		{"rdbcompression", "", "yes", files},
+		{"rdbchecksum", "", "yes", files},
+		{"sanitize-dump-payload", "", "no", files},
+		{"dbfilename", "", "dump.rdb", files},
+		{"rdb-del-sync-files", "", "no", files},
+		{"rdb-save-incremental-fsync", "", "yes", files},
+		{"appendfilename", "", "appendonly.aof", files},
+		{"appenddirname", "", "appendonlydir", files},
+		{"no-appendfsync-on-rewrite", "", "no", files},
+		{"auto-aof-rewrite-percentage", "", "100", files},
+		{"auto-aof-rewrite-min-size", "", "64mb", files},
+		{"aof-load-truncated", "", "yes", files},
+		{"aof-use-rdb-preamble", "", "yes", files},
+		{"aof-timestamp-enabled", "", "no", files},
+		{"aof-rewrite-incremental-fsync", "", "yes", files},
 		{"replica-serve-stale-data", "slave-serve-stale-data", "yes", replication},
 		{"replica-read-only", "slave-read-only", "yes", replication},
 		{"replica-priority", "slave-priority", "100", replication},
@@ -451,6 +459,35 @@ func parseDir(s *Settings, words []string) error {
 	}
 	s.Dir = dir
 	return nil
+}
+
+// parseSave reads pairs of seconds and changes. Nothing, or one empty word, is no save point at all.
+func parseSave(s *Settings, words []string) error {
+	if len(words) == 1 {
+		words = strings.Fields(words[0])
+	}
+	if len(words)%2 != 0 {
+		return errSave
+	}
+	var points []persist.SavePoint
+	for pair := range slices.Chunk(words, 2) {
+		seconds, ok1 := resp.ParseInt([]byte(pair[0]))
+		changes, ok2 := resp.ParseInt([]byte(pair[1]))
+		if !ok1 || !ok2 || seconds < 1 || changes < 0 || seconds > math.MaxInt32 || changes > math.MaxInt32 {
+			return errSave
+		}
+		points = append(points, persist.SavePoint{Seconds: int(seconds), Changes: int(changes)})
+	}
+	s.Save = points
+	return nil
+}
+
+func showSave(s *Settings) string {
+	words := make([]string, len(s.Save))
+	for i, p := range s.Save {
+		words[i] = fmt.Sprintf("%d %d", p.Seconds, p.Changes)
+	}
+	return strings.Join(words, " ")
 }
 
 func parsePerm(s *Settings, words []string) error {

@@ -151,6 +151,9 @@ func (c *Config) line(name string, words []string, s *Settings, depth int, note 
 	if d == nil {
 		return errUnknownDirective
 	}
+	if d.accumulates && c.used[d.name] && len(words) > 0 && words[0] != "" {
+		words = append(splitWords(d.show(s)), words...)
+	}
 	if err := d.set(s, words); err != nil {
 		return err
 	}

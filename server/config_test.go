@@ -61,6 +61,7 @@ func TestEveryDirectiveAcceptsWhatItShows(t *testing.T) {
 		before := *c.Get()
 		require.NoError(t, c.Set(n.name, n.d.show(&before), false), n.name)
 		require.Equal(t, before, *c.Get(), n.name)
+		c = NewConfig()
 		require.NoError(t, c.LoadFile(writeFile(t, "redis.conf", n.d.line(&before))), n.name)
 		require.Equal(t, before, *c.Get(), n.name)
 	}
@@ -109,9 +110,14 @@ func TestSetReadsValuesAsRedisDoes(t *testing.T) {
 		{"list-max-listpack-size", "-9", "-9", ""},
 		{"requirepass", "a b", "a b", ""},
 		{"save", "", "", ""},
-		{"save", "3600 1", "", "only '' is supported: there is no persistence"},
+		{"save", "3600 1", "3600 1", ""},
+		{"save", "3600 1 60 100", "3600 1 60 100", ""},
+		{"save", "3600", "", "Invalid save parameters"},
+		{"save", "0 1", "", "Invalid save parameters"},
 		{"appendonly", "NO", "no", ""},
-		{"appendonly", "yes", "", "only 'no' is supported: there is no persistence"},
+		{"appendonly", "yes", "yes", ""},
+		{"appendfsync", "Always", "always", ""},
+		{"appendfsync", "sometimes", "", "argument(s) must be one of the following: everysec, always, no"},
 		{"maxmemory", "0mb", "0", ""},
 		{"maxmemory", "100mb", "", "only '0' is supported: there is no memory limit"},
 		{"slave-read-only", "yes", "yes", ""},
@@ -229,7 +235,8 @@ func TestLoadFileTellsWhereAndWhy(t *testing.T) {
 		{"\n\ntimeout \"1", 3, "Unbalanced quotes in configuration line"},
 		{"timeout 1 2", 1, "wrong number of arguments"},
 		{"timeout", 1, "wrong number of arguments"},
-		{"appendonly yes", 1, "only 'no' is supported: there is no persistence"},
+		{"save 1", 1, "Invalid save parameters"},
+		{"dbfilename x", 1, "only 'dump.rdb' is supported: data is stored in the directory dir by the journal and Pebble"},
 		{"include", 1, "wrong number of arguments"},
 	} {
 		c := NewConfig()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/atomredis/atomredis/engine"
 )
 
 // execute carries out one command of the client, which the table knows as cmd and container. It reports false if the command must be tried again later because
@@ -65,6 +67,8 @@ func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 		return Error(fmt.Sprintf("ERR %s command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(cmd.Name)))
 	case s.monitor && cmd.Flags&(ReadOnly|Write|MayReplicate) != 0:
 		return "ERR Replica can't interact with the keyspace" // Redis treats monitors as a kind of replica
+	case s.srv.restricted.Load():
+		return s.srv.restriction(cmd, cmd.Flags&Write != 0 || cmd.Name == "exec" && s.tx.writes)
 	}
 	return ""
 }
@@ -136,18 +140,34 @@ func (s *Session) call(cmd *Command, args [][]byte) {
 func (s *Session) run(c *Ctx) {
 	mark := len(c.W.Buf)
 	s.count(c.Cmd)
+	cmd := c.Cmd
+	writes, changes := cmd.Flags&Write != 0, c.G.Changes()
+	c.journalled = false
 	defer func() {
 		if p := recover(); p != nil {
-			s.srv.logPanic(c.Cmd, p)
-			c.W.Buf = append(c.W.Buf[:mark], "-ERR internal error\r\n"...)
+			s.srv.logPanic(cmd, p)
+			c.W.Buf = append(c.W.Buf[:mark], panicReply(p)...)
+			if writes {
+				c.journal(changes)
+			}
 		}
 	}()
-	cmd := c.Cmd
 	cmd.Do(c)
+	if writes {
+		c.journal(changes)
+	}
 	if len(c.W.Buf) > mark && c.W.Buf[mark] == '-' {
 		s.srv.commandStats[cmd.index].failed.Add(1)
 		s.srv.stats.errors.Add(1)
 	}
+}
+
+// panicReply returns the reply to a command that could not be carried out.
+func panicReply(p any) string {
+	if e, ok := p.(*engine.LoadError); ok {
+		return "-ERR cannot " + oneLine(e.Error()) + "\r\n"
+	}
+	return "-ERR internal error\r\n"
 }
 
 // tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared

@@ -44,6 +44,7 @@ type harness struct {
 
 func newHarness(t require.TestingT) *harness {
 	config := NewConfig()
+	config.InMemory()
 	require.NoError(t, config.Set("proto-max-bulk-len", "1mb", false))
 	require.NoError(t, config.Set("shards", "4", false))
 	b := &harness{clock: engine.NewManualClock(time.UnixMilli(1e12)), log: &panicLog{}}

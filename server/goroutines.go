@@ -89,6 +89,15 @@ func (t *goroutines) accept(conn net.Conn) {
 	go c.write()
 }
 
+// storageChanged implements transport.
+func (t *goroutines) storageChanged() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.conns {
+		c.wake()
+	}
+}
+
 // close disconnects all clients and waits for their goroutines. The listeners are closed already.
 func (t *goroutines) close() {
 	t.mu.Lock()
@@ -141,9 +150,14 @@ func (c *stream) write() {
 		now := srv.ks.Now()
 		c.mu.Lock()
 		c.session.Advance(now)
-		out := c.session.Output()
-		c.session.SetOutput(spare[:0])
-		end := c.gone || c.session.Closing()
+		sendable := c.session.Sendable()
+		all := c.session.Output()
+		out := all[:sendable]
+		c.session.SetOutput(append(spare[:0], all[sendable:]...))
+		if c.owner.srv.storage.Storage != nil {
+			c.owner.srv.storage.Kick()
+		}
+		end := c.gone || c.session.Closing() && sendable == len(all)
 		if srv.overLimit(c.session, len(out)) {
 			end, out = true, nil
 		}

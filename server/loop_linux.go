@@ -41,6 +41,7 @@ type loop struct {
 	sockets   map[*Session]*socket    // of the sessions in timers
 	ready     []*socket               // whose output may have to be written
 	woken     []*socket               // reused
+	held      []*socket               // with output that waits for the journal
 	buf       []byte                  // what is read goes here first
 	events    [256]unix.EpollEvent    // reused
 	now       int64                   // ms since 1970, taken once per round
@@ -56,6 +57,7 @@ type loop struct {
 		arrived   []*socket       // accepted by another loop
 		listeners []*listenSocket // to be served
 		timer     bool            // the timer has fired
+		storage   bool            // storageChanged was called
 		stop      bool
 	}
 }
@@ -74,6 +76,7 @@ type socket struct {
 	loop    *loop
 	session *Session
 	queued  bool // in loop.ready
+	held    bool // in loop.held
 	writing bool // EPOLLOUT is asked for
 	woken   atomic.Bool
 }
@@ -150,6 +153,16 @@ func (t *loops) listen(ln net.Listener) error {
 	return nil
 }
 
+// storageChanged implements transport.
+func (t *loops) storageChanged() {
+	for _, l := range t.all {
+		l.mail.Lock()
+		l.mail.storage = true
+		l.mail.Unlock()
+		l.interrupt()
+	}
+}
+
 // close stops all loops and waits for them.
 func (t *loops) close() {
 	for _, l := range t.all {
@@ -199,6 +212,9 @@ func (l *loop) run() {
 			return
 		}
 		l.runTimers()
+		if l.srv.storage.Storage != nil {
+			l.srv.storage.Kick()
+		}
 		l.flushAll()
 		if l.now >= l.nextCheck {
 			l.checkClients()
@@ -230,7 +246,7 @@ func (l *loop) hasMail() bool {
 	l.mail.Lock()
 	defer l.mail.Unlock()
 	m := &l.mail
-	return len(m.woken) > 0 || len(m.arrived) > 0 || len(m.listeners) > 0 || m.timer || m.stop
+	return len(m.woken) > 0 || len(m.arrived) > 0 || len(m.listeners) > 0 || m.timer || m.storage || m.stop
 }
 
 func (l *loop) handle(ev *unix.EpollEvent) {
@@ -305,13 +321,15 @@ func (l *loop) flushAll() {
 
 func (l *loop) flush(c *socket) {
 	s := c.session
+	sendable := s.Sendable()
 	out := s.Output()
-	if len(out) > 0 {
-		n, _, err := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd), uintptr(unsafe.Pointer(&out[0])), uintptr(len(out)))
+	if sendable > 0 {
+		n, _, err := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd), uintptr(unsafe.Pointer(&out[0])), uintptr(sendable))
 		l.srv.stats.writes.Add(1)
 		switch {
 		case err == 0:
 			l.srv.stats.bytesOut.Add(int64(n))
+			sendable -= int(n)
 			rest := out[:copy(out, out[n:])]
 			if len(rest) == 0 && cap(rest) > readBuffer {
 				rest = nil
@@ -332,10 +350,14 @@ func (l *loop) flush(c *socket) {
 		l.drop(c)
 		return
 	}
-	if pending != c.writing {
-		c.writing = pending
+	if pending && sendable < len(s.Output()) && !c.held {
+		c.held = true
+		l.held = append(l.held, c)
+	}
+	if writing := sendable > 0; writing != c.writing {
+		c.writing = writing
 		events := uint32(unix.EPOLLIN)
-		if pending {
+		if writing {
 			events |= unix.EPOLLOUT
 		}
 		if err := l.watch(unix.EPOLL_CTL_MOD, c.fd, events); err != nil {
@@ -373,7 +395,19 @@ func (l *loop) readMail() (stop bool) {
 		l.mail.timer, l.armed = false, 0
 	}
 	stop = l.mail.stop
+	storage := l.mail.storage
+	l.mail.storage = false
 	l.mail.Unlock()
+
+	if storage {
+		for i, c := range l.held {
+			l.held[i], c.held = nil, false
+			if c.fd >= 0 {
+				l.enqueue(c)
+			}
+		}
+		l.held = l.held[:0]
+	}
 
 	for _, s := range listeners {
 		l.listeners[int32(s.fd)] = s

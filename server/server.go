@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -43,6 +45,10 @@ type Server struct {
 	pause    pauseState
 	rates    rates
 	scripts  scriptState
+	storage  storageState
+
+	// restricted says that the state of the storage keeps some commands from running; see restriction.
+	restricted atomic.Bool
 
 	commandStats []commandStats
 	stats        serverStats
@@ -74,6 +80,8 @@ type serverStats struct {
 type transport interface {
 	// listen starts to accept clients.
 	listen(l net.Listener) error
+	// storageChanged makes sessions look again at what they may send. Any goroutine may call it.
+	storageChanged()
 	// close disconnects all clients and returns when no goroutine of the transport is left.
 	close()
 }
@@ -86,6 +94,8 @@ type Options struct {
 	Goroutines bool
 	// Listeners are served beside those that the configuration asks for. The server closes them.
 	Listeners []net.Listener
+	// FS is where data is stored; nil is the system's files.
+	FS vfs.FS
 }
 
 // New prepares a server with the given configuration; Start makes it listen. log must not be nil.
@@ -100,24 +110,34 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 
 		listeners: o.Listeners,
 	}
-	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock, Observer: (*observer)(srv)})
+	if err := srv.openStorage(set, o.FS); err != nil {
+		return nil, err
+	}
+	var source engine.Source
+	if srv.storage.Storage != nil {
+		source = srv.storage.Source()
+	}
+	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
+		Observer: (*observer)(srv), Source: source})
+	srv.ks.SetListLimit(set.List)
 	srv.started = srv.ks.Clock().Now()
 	srv.maxFiles, _ = fileLimit()
 	if n := srv.maxClients(); n < int64(set.MaxClients) {
 		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
 	}
 	srv.commandStats = make([]commandStats, srv.table.count)
-	if err := srv.startScripting(); err != nil {
-		return nil, err
+	err := srv.startScripting()
+	switch {
+	case err != nil:
+	case o.Goroutines:
+		srv.transport = newGoroutines(srv)
+	default:
+		srv.transport, err = newTransport(srv, set.IOThreads)
+	}
+	if err != nil {
+		return nil, errors.Join(err, srv.closeStorage(false))
 	}
 	config.OnChange(srv.configChanged)
-	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents)
-	var err error
-	if o.Goroutines {
-		srv.transport = newGoroutines(srv)
-	} else if srv.transport, err = newTransport(srv, set.IOThreads); err != nil {
-		return nil, err
-	}
 	return srv, nil
 }
 
@@ -137,10 +157,16 @@ func shardCount(setting int, parallel bool) int {
 // configChanged applies settings that are not read where they are used.
 func (srv *Server) configChanged(_, set *Settings) error {
 	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents)
+	srv.ks.SetListLimit(set.List)
+	if st := srv.storage.Storage; st != nil {
+		st.SetPolicy(set.AppendFsync)
+		st.SetSavePoints(set.Save)
+	}
 	return nil
 }
 
-// Start listens on the configured addresses and serves clients in the background.
+// Start listens on the configured addresses, reads what is stored, and serves clients in the background. Clients that come
+// while it still reads are told so.
 func (srv *Server) Start() error {
 	listeners, err := listen(srv.config.Get())
 	srv.listeners = append(srv.listeners, listeners...)
@@ -154,6 +180,11 @@ func (srv *Server) Start() error {
 			return fmt.Errorf("listen on %s: %w", l.Addr(), err)
 		}
 	}
+	if err := srv.recoverData(); err != nil {
+		srv.close(false)
+		return err
+	}
+	srv.ks.SetEventClasses(srv.config.Get().NotifyKeyspaceEvents)
 	return nil
 }
 
@@ -169,8 +200,12 @@ func (srv *Server) Addrs() []net.Addr {
 // Done is closed when the server has stopped, because of Close or a client's SHUTDOWN.
 func (srv *Server) Done() <-chan struct{} { return srv.done }
 
-// Close disconnects all clients and stops the server. It returns when nothing of it is running any more.
-func (srv *Server) Close() error {
+// Close disconnects all clients, makes everything durable and stops the server. It returns when nothing of it is running any
+// more.
+func (srv *Server) Close() error { return srv.close(true) }
+
+// close is Close; without save the data is left to the journal, if there is one.
+func (srv *Server) close(save bool) error {
 	srv.closing.Do(func() {
 		var errs []error
 		for _, l := range srv.listeners {
@@ -179,6 +214,7 @@ func (srv *Server) Close() error {
 		srv.transport.close()
 		srv.ks.Close()
 		srv.stopScripting()
+		errs = append(errs, srv.closeStorage(save))
 		srv.err = errors.Join(errs...)
 		close(srv.done)
 	})

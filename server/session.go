@@ -35,6 +35,7 @@ type Session struct {
 
 	db            int
 	authenticated bool
+	replaying     bool // it is the journal's, whose commands have been accepted before
 	tx            transaction
 	blocked       *blocked
 	pausedUntil   int64 // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
@@ -44,7 +45,12 @@ type Session struct {
 	subs          subscriptions
 	tracking      trackingState
 	monitor       bool
-	floodedSince  int64 // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
+	holds         []hold // what of out must wait for the journal, in order
+	sendable      int    // the length of what comes before the first hold, if there are holds
+	heldChanges   int    // what guard.Changes said at the last call of holdOutput
+	served        bool   // since then somebody else's guard has done what this client was blocked for
+	heldOutput    int    // the length of out at the last call of holdOutput, less what was sent since
+	floodedSince  int64  // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
 	lastCmd       *Command
 	name          string
 	libName       string
@@ -143,6 +149,7 @@ func (s *Session) Input(b []byte, now int64) {
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
 		s.abort()
 	}
+	s.holdOutput()
 	s.publish()
 }
 
@@ -152,6 +159,7 @@ func (s *Session) Advance(now int64) {
 	s.readMail()
 	s.checkTimers()
 	s.processInput()
+	s.holdOutput()
 	s.publish()
 }
 
@@ -163,11 +171,12 @@ func (s *Session) Deadline() int64 {
 	return s.pausedUntil
 }
 
-// Output returns the bytes to send to the client. The caller may take them with TakeOutput.
+// Output returns the bytes for the client. The first Sendable bytes of them may be sent.
 func (s *Session) Output() []byte { return s.out.Buf }
 
 // SetOutput tells what is left to send, and gives the buffer back for reuse.
 func (s *Session) SetOutput(rest []byte) {
+	s.tookOutput(len(s.out.Buf) - len(rest))
 	s.out.Buf = rest
 	s.info.Lock()
 	s.infoData.output = len(rest)
@@ -181,6 +190,7 @@ func (s *Session) Closing() bool { return s.closing }
 func (s *Session) abort() {
 	s.closing = true
 	s.out.Buf = s.out.Buf[:0]
+	s.holds, s.heldOutput = nil, 0
 	s.input = nil
 }
 

@@ -15,6 +15,7 @@ import (
 // random ones of 100,000 keys.
 func benchmarkSession(b *testing.B, command func(key string) []string) {
 	config := NewConfig()
+	config.InMemory()
 	require.NoError(b, config.Set("port", "0", false))
 	srv, err := New(config, slog.New(slog.DiscardHandler), Options{Goroutines: true})
 	require.NoError(b, err)

@@ -181,5 +181,6 @@ func commandGroups() [][]*Command {
 		stringCommands, genericCommands, listCommands, hashCommands, setCommands, zsetCommands, streamCommands, pubsubCommands, transactionCommands, scriptingCommands,
 		connectionCommands, clientCommands, keyspaceCommands, configCommands, commandCommands,
 		serverCommands,
+		persistenceCommands,
 	}
 }

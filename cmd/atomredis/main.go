@@ -19,6 +19,7 @@ import (
 
 const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis - (reads the configuration from standard input)
+       atomredis check [--repair] DIR (verifies the data that a server has stored there)
        atomredis -v or --version
        atomredis -h or --help
 
@@ -49,6 +50,9 @@ func run(args []string, stdout, stderr io.Writer, stop <-chan os.Signal) int {
 			return 0
 		}
 	}
+	if len(args) > 0 && args[0] == "check" {
+		return check(args[1:], stdout, stderr)
+	}
 	if err := serve(args, stdout, stop); err != nil {
 		fmt.Fprintln(stderr, "atomredis:", err)
 		return 1
@@ -63,7 +67,13 @@ func serve(args []string, stdout io.Writer, stop <-chan os.Signal) error {
 		return err
 	}
 	set := config.Get()
-	if err := os.Chdir(set.Dir); err != nil {
+	if set.Durable() {
+		// The data is its owner's alone. A directory that exists keeps its permissions, and what is made in it is private.
+		if err := os.Mkdir(set.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("dir: %w", err)
+		}
+	}
+	if err := os.Chdir(set.Dir); err != nil && (set.Durable() || !errors.Is(err, os.ErrNotExist) || config.IsSet("dir")) {
 		return fmt.Errorf("dir: %w", err)
 	}
 	log, closeLog, err := openLog(config, stdout)

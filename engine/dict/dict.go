@@ -54,6 +54,17 @@ func (d *Dict[V]) GetString(key string) (*V, bool) {
 	return &d.entry(i).val, true
 }
 
+// Lookup is Get, and returns the key as the Dict keeps it: a string that stays valid when the entry has gone.
+func (d *Dict[V]) Lookup(key []byte) (kept string, v *V, ok bool) {
+	k := view(key)
+	i := d.find(hashOf(k), k)
+	if i < 0 {
+		return "", nil, false
+	}
+	e := d.entry(i)
+	return e.key, &e.val, true
+}
+
 // IndexOf returns the number of key's entry, for At and DeleteAt. It changes as entries are deleted.
 func (d *Dict[V]) IndexOf(key []byte) (int, bool) {
 	k := view(key)

@@ -345,3 +345,19 @@ func BenchmarkDeleteAndSet(b *testing.B) {
 		}
 	})
 }
+
+func TestLookupReturnsTheKeyThatIsKept(t *testing.T) {
+	d := New[int]()
+	key := []byte("key")
+	_, _, ok := d.Lookup(key)
+	require.False(t, ok)
+	d.Set(key, 1)
+	kept, v, ok := d.Lookup(key)
+	require.True(t, ok)
+	*v = 2
+	got, _ := d.Get(key)
+	require.Equal(t, 2, *got)
+	key[0] = 'x'
+	d.DeleteAt(0)
+	require.Equal(t, "key", kept)
+}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/listpack"
 )
@@ -20,6 +21,7 @@ import (
 type Hash struct {
 	small listpack.Listpack // field, value, field, value, … while large is nil
 	large *dict.Dict[[]byte]
+	log   *delta.Log // the changes of a large hash that is stored in parts; nil otherwise
 }
 
 // Limits bounds a small hash: how many fields, and how many bytes in any field or value.
@@ -72,7 +74,7 @@ func (h *Hash) Set(field, value []byte, lim Limits) (created bool) {
 		h.enlarge()
 	}
 	if h.large != nil {
-		return setLarge(h.large, field, value)
+		return h.setLarge(field, value)
 	}
 	if p := h.small.Find(field, 1); p != -1 {
 		h.small.Replace(h.small.Next(p), value)
@@ -90,8 +92,7 @@ func (h *Hash) Set(field, value []byte, lim Limits) (created bool) {
 // Delete removes field, and says whether it was there.
 func (h *Hash) Delete(field []byte) bool {
 	if h.large != nil {
-		_, ok := h.large.Delete(field)
-		return ok
+		return h.deleteLarge(field)
 	}
 	p := h.small.Find(field, 1)
 	if p == -1 {
@@ -186,7 +187,7 @@ func (h *Hash) Sample(count int, fn func(field, value []byte)) {
 	}
 }
 
-// Clone returns an independent copy.
+// Clone returns an independent copy, which does not note its changes.
 func (h *Hash) Clone() *Hash {
 	if h.large == nil {
 		return &Hash{small: h.small.Clone()}
@@ -198,7 +199,7 @@ func (h *Hash) Clone() *Hash {
 func (h *Hash) enlarge() {
 	large := dict.New[[]byte]()
 	for field, value := range h.All() {
-		setLarge(large, field, value)
+		large.SetString(keep(field, value))
 	}
 	h.large = large
 	h.small.Reset()
@@ -209,26 +210,61 @@ const (
 	spareValue  = 64 // room that a shorter value may leave unused
 )
 
-// setLarge gives field a value in d, and says whether the field is new. A value that fits where the
-// old one was is written there.
-func setLarge(d *dict.Dict[[]byte], field, value []byte) (created bool) {
-	if old, ok := d.Get(field); ok {
-		if n := len(value); n <= cap(*old) && cap(*old) <= 2*n+spareValue {
-			*old = append((*old)[:0], value...)
-		} else {
-			*old = append(make([]byte, 0, n), value...)
+// setLarge gives field a value in a large hash, and says whether the field is new. A value that fits where the old one was is
+// written there. The checks of log spare a hash that is not tracked the calls, which would show.
+func (h *Hash) setLarge(field, value []byte) (created bool) {
+	key, old, ok := h.large.Lookup(field)
+	if !ok {
+		key, value = keep(field, value)
+		if h.log != nil {
+			h.log.Before(bytesOf(key), h)
 		}
+		h.large.SetString(key, value)
+		if h.log != nil {
+			h.log.After(key)
+		}
+		return true
+	}
+	if h.log != nil {
+		h.log.Before(bytesOf(key), h)
+	}
+	if n := len(value); n <= cap(*old) && cap(*old) <= 2*n+spareValue {
+		*old = append((*old)[:0], value...)
+	} else {
+		*old = append(make([]byte, 0, n), value...)
+	}
+	if h.log != nil {
+		h.log.After(key)
+	}
+	return false
+}
+
+// deleteLarge removes field from a large hash, and says whether it was there.
+func (h *Hash) deleteLarge(field []byte) bool {
+	if h.log == nil {
+		_, ok := h.large.Delete(field)
+		return ok
+	}
+	i, ok := h.large.IndexOf(field)
+	if !ok {
 		return false
 	}
+	key, _ := h.large.At(i)
+	h.log.Before(bytesOf(key), h)
+	h.large.DeleteAt(i)
+	h.log.After(key)
+	return true
+}
+
+// keep copies a field and its value for a large hash.
+func keep(field, value []byte) (key string, v []byte) {
 	if len(value) > sharedValue {
-		d.Set(field, append(make([]byte, 0, len(value)), value...))
-		return true
+		return string(field), append(make([]byte, 0, len(value)), value...)
 	}
 	both := make([]byte, len(field)+len(value))
 	n := copy(both, field)
 	copy(both[n:], value)
-	d.SetString(unsafe.String(unsafe.SliceData(both), n), both[n:])
-	return true
+	return unsafe.String(unsafe.SliceData(both), n), both[n:]
 }
 
 // bytesOf returns the bytes of a string, which must not be modified.

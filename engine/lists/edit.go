@@ -16,6 +16,7 @@ func (l *List) Set(i int, v []byte) bool {
 	nd := l.at(j)
 	p := nd.seek(k)
 	old, next := nd.elem(p)
+	l.note(j)
 	if len(old) == len(v) {
 		copy(old, v)
 		return true
@@ -87,7 +88,7 @@ func (l *List) insert(j, p, k int, v []byte) {
 			}
 		}
 	}
-	l.write(l.at(j), p, size, v)
+	l.write(j, p, size, v)
 	l.tidy(min(lo, j), min(max(lo, j)+1, l.nodes-1))
 }
 
@@ -109,6 +110,11 @@ func (l *List) Remove(count int, v []byte) int {
 		j, n := i, 0
 		if count < 0 {
 			j = l.nodes - 1 - i
+		}
+		if !l.noteIfHas(j, v) {
+			continue
+		}
+		if count < 0 {
 			n = l.at(j).removeLast(v, left-removed)
 		} else {
 			n = l.at(j).removeFirst(v, left-removed)
@@ -133,13 +139,14 @@ func (l *List) Remove(count int, v []byte) int {
 func (l *List) Trim(start, stop int) {
 	start, stop = max(start, 0), min(stop, l.len-1)
 	if start > stop {
-		*l = List{limit: l.limit}
+		l.clear()
 		return
 	}
 	front, back := start, l.len-1-stop
 	if front > 0 {
 		j, k := l.locate(front)
 		l.deleteNodes(0, j)
+		l.note(0)
 		nd := l.at(0)
 		nd.head = nd.seek(k)
 		nd.n -= k
@@ -150,6 +157,7 @@ func (l *List) Trim(start, stop int) {
 	if back > 0 {
 		j, k := l.locate(l.len - back - 1)
 		l.deleteNodes(j+1, l.nodes-j-1)
+		l.note(j)
 		nd := l.at(j)
 		nd.buf = nd.buf[:nd.seek(k+1)]
 		nd.n = k + 1
@@ -158,8 +166,21 @@ func (l *List) Trim(start, stop int) {
 	}
 }
 
+// clear removes all elements.
+func (l *List) clear() {
+	l.setQuick(false)
+	for i := range l.nodes {
+		l.note(i)
+	}
+	if l.parts != nil {
+		l.parts.names = nil
+	}
+	*l = List{limit: l.limit, parts: l.parts}
+}
+
 // split divides node j at offset p, which has k elements before and at least one after it.
 func (l *List) split(j, p, k int) {
+	l.note(j)
 	nd := l.at(j)
 	right := node{buf: append([]byte(nil), nd.buf[p:]...), n: nd.n - k}
 	nd.buf = nd.buf[:p]
@@ -183,26 +204,31 @@ func (l *List) compact(nd *node) {
 // neighbours that fit into one, renumbers, gives back memory, and settles the encoding.
 func (l *List) tidy(lo, hi int) {
 	lo, hi = max(lo-1, 0), min(hi+1, l.nodes-1)
-	write := lo
-	for read := lo; read <= hi; read++ {
-		nd := l.at(read)
+	left := -1 // the node that takes the next one, if that fits
+	for i := lo; i <= hi; i++ {
+		nd := l.at(i)
 		if nd.n == 0 {
 			l.release(nd)
 			continue
 		}
-		if write > lo {
-			if left := l.at(write - 1); l.fits(left, nd.size(), nd.n) {
-				p := l.open(left, len(left.buf), nd.size())
-				copy(left.buf[p:], nd.buf[nd.head:])
-				left.n += nd.n
-				l.release(nd)
-				continue
-			}
+		if left >= 0 && l.fits(l.at(left), nd.size(), nd.n) {
+			l.note(left)
+			l.note(i)
+			to := l.at(left)
+			p := l.open(to, len(to.buf), nd.size())
+			copy(to.buf[p:], nd.buf[nd.head:])
+			to.n += nd.n
+			l.release(nd)
+			continue
 		}
-		if write < read {
-			*l.at(write), *nd = *nd, node{}
+		left = i
+	}
+	write := lo
+	for i := lo; i <= hi; i++ {
+		if l.at(i).n > 0 {
+			l.move(write, i)
+			write++
 		}
-		write++
 	}
 	l.deleteNodes(write, hi+1-write)
 	if l.nodes > 0 {
@@ -236,7 +262,7 @@ func (l *List) insertNode(j, size int, atFront bool) int {
 	// The only node of a small list grows as needed. Beside others, a node that will take many
 	// elements gets all its memory at once.
 	room := size
-	maxBytes, maxEntries := l.limit.bounds()
+	maxBytes, maxEntries := l.bounds()
 	if l.nodes > 0 && size <= maxBytes/8 {
 		room = maxBytes
 		if maxEntries < maxBytes/size {
@@ -268,6 +294,7 @@ func (l *List) insertNode(j, size int, atFront bool) int {
 
 // makeSlot moves nodes so that slot j is free for a new one.
 func (l *List) makeSlot(j int) {
+	name := l.newName(j)
 	if l.nodes == len(l.ring) {
 		l.resizeRing(max(1, 2*len(l.ring)))
 	}
@@ -275,12 +302,27 @@ func (l *List) makeSlot(j int) {
 	if j < l.nodes/2 {
 		l.first = (l.first - 1) & (len(l.ring) - 1)
 		for i := range j {
-			*l.at(i) = *l.at(i + 1)
+			l.move(i, i+1)
 		}
 	} else {
 		for i := l.nodes - 1; i > j; i-- {
-			*l.at(i) = *l.at(i - 1)
+			l.move(i, i-1)
 		}
+	}
+	if l.parts != nil {
+		l.parts.names[l.slot(j)] = name
+	}
+}
+
+// move makes node from node to, which is empty.
+func (l *List) move(to, from int) {
+	if to == from {
+		return
+	}
+	to, from = l.slot(to), l.slot(from)
+	l.ring[to], l.ring[from] = l.ring[from], node{}
+	if p := l.parts; p != nil {
+		p.names[to], p.names[from] = p.names[from], ""
 	}
 }
 
@@ -289,17 +331,18 @@ func (l *List) deleteNodes(j, n int) {
 	if n == 0 {
 		return
 	}
+	l.noteGone(j, n)
 	for i := j; i < j+n; i++ {
 		l.release(l.at(i))
 	}
 	if j < l.nodes-j-n {
 		for i := j - 1; i >= 0; i-- {
-			*l.at(i + n), *l.at(i) = *l.at(i), node{}
+			l.move(i+n, i)
 		}
 		l.first = (l.first + n) & (len(l.ring) - 1)
 	} else {
 		for i := j + n; i < l.nodes; i++ {
-			*l.at(i - n), *l.at(i) = *l.at(i), node{}
+			l.move(i-n, i)
 		}
 	}
 	l.nodes -= n
@@ -318,12 +361,19 @@ func (l *List) resizeRing(size int) {
 	for i := range l.nodes {
 		ring[i] = *l.at(i)
 	}
+	if p := l.parts; p != nil {
+		names := make([]string, size)
+		for i := range l.nodes {
+			names[i] = p.names[l.slot(i)]
+		}
+		p.names = names
+	}
 	l.ring, l.first = ring, 0
 }
 
 // release empties a node and lets go of its buffer, or keeps it as the spare one. Its position stays.
 func (l *List) release(nd *node) {
-	if maxBytes, _ := l.limit.bounds(); l.nodes > 1 && l.spare == nil && cap(nd.buf) <= 2*maxBytes {
+	if maxBytes, _ := l.bounds(); l.nodes > 1 && l.spare == nil && cap(nd.buf) <= 2*maxBytes {
 		l.spare = nd.buf[:0]
 	} else {
 		l.bytes -= cap(nd.buf)

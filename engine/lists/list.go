@@ -25,8 +25,9 @@ type List struct {
 	// spare is the buffer of a node that went, kept for the next one, so that neither a queue nor pushes and pops across
 	// the boundary of a node allocate.
 	spare []byte
-	limit Limit
-	quick bool // reported as quicklist: sticky until the list is well within one node again
+	limit int32  // a Limit
+	quick bool   // reported as quicklist: sticky until the list is well within one node again
+	parts *parts // nil unless the list is tracked
 }
 
 // Limit is the size of a node, as in list-max-listpack-size: -1 to -5 stand for 4, 8, 16, 32 and 64
@@ -47,17 +48,29 @@ func (m Limit) bounds() (maxBytes, maxEntries int) {
 	return entryLimitBytes, int(min(max(m, 1), 1<<15-1))
 }
 
+// narrow returns the limit, or the nearest one with the same bounds, in less room.
+func (m Limit) narrow() int32 { return int32(min(max(m, math.MinInt32), math.MaxInt32)) }
+
 // New returns an empty list.
-func New(limit Limit) *List { return &List{limit: limit} }
+func New(limit Limit) *List { return &List{limit: limit.narrow()} }
 
 // SetLimit changes the node size for the changes to come.
-func (l *List) SetLimit(limit Limit) { l.limit = limit }
+func (l *List) SetLimit(limit Limit) { l.limit = limit.narrow() }
+
+// bounds returns the limit of the list as bytes and as number of elements.
+func (l *List) bounds() (maxBytes, maxEntries int) { return Limit(l.limit).bounds() }
 
 // Len is the number of elements.
 func (l *List) Len() int { return l.len }
 
 // Size is the memory in use, in bytes.
-func (l *List) Size() int { return nodeBytes*len(l.ring) + l.bytes }
+func (l *List) Size() int {
+	n := nodeBytes*len(l.ring) + l.bytes
+	if l.parts != nil {
+		n += partBytes * len(l.parts.names)
+	}
+	return n
+}
 
 // nodeBytes is the size of a slot in the ring.
 const nodeBytes = int(unsafe.Sizeof(node{}))
@@ -75,17 +88,24 @@ func (l *List) Encoding() string {
 // settle decides the encoding after a change.
 func (l *List) settle() {
 	if l.nodes != 1 {
-		l.quick = l.nodes > 1
+		l.setQuick(l.nodes > 1)
 		return
 	}
 	nd := l.at(0)
-	maxBytes, maxEntries := l.limit.bounds()
+	maxBytes, maxEntries := l.bounds()
 	size := nd.size()
 	switch {
 	case size > maxBytes || nd.n > maxEntries:
-		l.quick = true
+		l.setQuick(true)
 	case size <= maxBytes/2 && nd.n <= maxEntries/2:
-		l.quick = false
+		l.setQuick(false)
+	}
+}
+
+func (l *List) setQuick(quick bool) {
+	if l.quick != quick {
+		l.noteState()
+		l.quick = quick
 	}
 }
 
@@ -96,7 +116,7 @@ func (l *List) PushFront(v []byte) {
 		l.insertNode(0, size, true)
 	}
 	nd := l.at(0)
-	l.write(nd, nd.head, size, v)
+	l.write(0, nd.head, size, v)
 	nd.start--
 	l.settle()
 }
@@ -107,8 +127,8 @@ func (l *List) PushBack(v []byte) {
 	if l.nodes == 0 || !l.fits(l.at(l.nodes-1), size, 1) {
 		l.insertNode(l.nodes, size, false)
 	}
-	nd := l.at(l.nodes - 1)
-	l.write(nd, len(nd.buf), size, v)
+	last := l.nodes - 1
+	l.write(last, len(l.at(last).buf), size, v)
 	l.settle()
 }
 
@@ -137,6 +157,7 @@ func (l *List) DropFront() {
 	if l.len == 0 {
 		return
 	}
+	l.note(0)
 	nd := l.at(0)
 	_, nd.head = nd.elem(nd.head)
 	nd.n--
@@ -150,6 +171,7 @@ func (l *List) DropBack() {
 	if l.len == 0 {
 		return
 	}
+	l.note(l.nodes - 1)
 	nd := l.at(l.nodes - 1)
 	_, end := nd.elemBefore(len(nd.buf))
 	nd.buf = nd.buf[:end]
@@ -274,12 +296,12 @@ func (l *List) Pos(v []byte, rank, count, maxlen int, fn func(i int)) {
 	})
 }
 
-// Clone returns an independent copy.
+// Clone returns an independent copy, which is not tracked.
 func (l *List) Clone() *List {
 	c := *l
 	c.ring = make([]node, len(l.ring))
 	c.first = 0
-	c.bytes, c.spare = 0, nil
+	c.bytes, c.spare, c.parts = 0, nil, nil
 	for i := range l.nodes {
 		nd := *l.at(i)
 		nd.buf = append([]byte(nil), nd.buf[nd.head:]...)
@@ -291,7 +313,10 @@ func (l *List) Clone() *List {
 }
 
 // at returns node i. The pointer is valid until a node is inserted or deleted.
-func (l *List) at(i int) *node { return &l.ring[(l.first+i)&(len(l.ring)-1)] }
+func (l *List) at(i int) *node { return &l.ring[l.slot(i)] }
+
+// slot returns where in the ring node i is.
+func (l *List) slot(i int) int { return (l.first + i) & (len(l.ring) - 1) }
 
 // locate returns the node that holds element i, which must exist, and the element's number therein.
 func (l *List) locate(i int) (j, k int) {
@@ -317,12 +342,14 @@ func (l *List) fits(nd *node, size, n int) bool {
 	if nd.n == 0 {
 		return true
 	}
-	maxBytes, maxEntries := l.limit.bounds()
+	maxBytes, maxEntries := l.bounds()
 	return nd.size()+size <= maxBytes && nd.n+n <= maxEntries
 }
 
-// write stores v, encoded in size bytes, at offset p of a node.
-func (l *List) write(nd *node, p, size int, v []byte) {
+// write stores v, encoded in size bytes, at offset p of node j.
+func (l *List) write(j, p, size int, v []byte) {
+	l.note(j)
+	nd := l.at(j)
 	p = l.open(nd, p, size)
 	put(nd.buf[p:p+size], v)
 	nd.n++
@@ -331,7 +358,7 @@ func (l *List) write(nd *node, p, size int, v []byte) {
 
 // open makes a gap in a node and keeps account of the memory.
 func (l *List) open(nd *node, p, size int) int {
-	maxBytes, _ := l.limit.bounds()
+	maxBytes, _ := l.bounds()
 	was := cap(nd.buf)
 	p = nd.open(p, size, maxBytes)
 	l.bytes += cap(nd.buf) - was

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/listpack"
 )
@@ -22,6 +23,7 @@ type Set struct {
 	ints     intset
 	small    listpack.Listpack
 	large    *dict.Dict[struct{}]
+	log      *delta.Log // the changes of a hash table that is stored in parts; nil otherwise
 }
 
 // Limits bounds the compact representations: the number of members of a set of integers, and the
@@ -108,7 +110,7 @@ func (s *Set) Add(member []byte, lim Limits) bool {
 		}
 		s.toHashtable()
 	}
-	return !s.large.Set(member, struct{}{})
+	return s.addLarge(member)
 }
 
 // Remove takes member out of the set, and says whether it was there.
@@ -124,8 +126,7 @@ func (s *Set) Remove(member []byte) bool {
 		}
 		return p != -1
 	default:
-		_, ok := s.large.Delete(member)
-		return ok
+		return s.removeLarge(member)
 	}
 }
 
@@ -148,8 +149,7 @@ func (s *Set) Pop(scratch []byte) ([]byte, bool) {
 		s.small.Delete(p, 1)
 		return scratch, true
 	default:
-		key, _ := s.large.DeleteAt(i)
-		return bytesOf(key), true
+		return bytesOf(s.removeAt(i)), true
 	}
 }
 
@@ -255,7 +255,7 @@ func (s *Set) Scan(cursor uint64, count int, fn func(member []byte)) uint64 {
 	return 0
 }
 
-// Clone returns an independent copy.
+// Clone returns an independent copy, which does not note its changes.
 func (s *Set) Clone() *Set {
 	c := &Set{encoding: s.encoding}
 	switch s.encoding {
@@ -267,6 +267,47 @@ func (s *Set) Clone() *Set {
 		c.large = s.large.Clone(nil)
 	}
 	return c
+}
+
+// addLarge puts member into a hash table, and says whether it is new.
+func (s *Set) addLarge(member []byte) bool {
+	if s.log == nil {
+		return !s.large.Set(member, struct{}{})
+	}
+	if _, ok := s.large.Get(member); ok {
+		return false
+	}
+	key := string(member)
+	s.log.Before(bytesOf(key), s)
+	s.large.SetString(key, struct{}{})
+	s.log.After(key)
+	return true
+}
+
+// removeLarge takes member out of a hash table, and says whether it was there.
+func (s *Set) removeLarge(member []byte) bool {
+	if s.log == nil {
+		_, ok := s.large.Delete(member)
+		return ok
+	}
+	i, ok := s.large.IndexOf(member)
+	if ok {
+		s.removeAt(i)
+	}
+	return ok
+}
+
+// removeAt takes entry number i out of a hash table and returns the member that it was.
+func (s *Set) removeAt(i int) string {
+	if s.log == nil {
+		key, _ := s.large.DeleteAt(i)
+		return key
+	}
+	key, _ := s.large.At(i)
+	s.log.Before(bytesOf(key), s)
+	s.large.DeleteAt(i)
+	s.log.After(key)
+	return key
 }
 
 // fitsListpack says whether a listpack may have member beside those that are there.

@@ -28,12 +28,13 @@ import (
 type block struct {
 	base, last ID // of the first and the last entry ever stored here
 	buf        []byte
-	names      int // number of names at the start of buf
-	body       int // where the entries start
-	head       int // the first live entry
-	live       int // entries not deleted
-	slots      int // entries ever stored here; limits how many may join
-	dead       int // bytes of deleted entries still in buf
+	names      int    // number of names at the start of buf
+	body       int    // where the entries start
+	head       int    // the first live entry
+	live       int    // entries not deleted
+	slots      int    // entries ever stored here; limits how many may join
+	dead       int    // bytes of deleted entries still in buf
+	part       string // its name as a part, if the stream is tracked
 }
 
 const (
@@ -218,7 +219,8 @@ func (b *block) seek(id ID) (s slot, ok bool) {
 func (b *block) ascend(start, end ID, fn func(Entry) bool) (more bool) {
 	at, ok := b.seek(start)
 	for ok {
-		if end.Less(at.id) || !at.deleted() && !fn(b.entry(at)) {
+		// The ID of a deleted entry may be beyond later ones, if the last ID of the stream was set back.
+		if !at.deleted() && (end.Less(at.id) || !fn(b.entry(at))) {
 			return false
 		}
 		if ok = at.next < len(b.buf); ok {

@@ -14,10 +14,15 @@ func (g *Group) ReadNew(s *Stream, c *Consumer, count int, noAck bool, now int64
 	}
 	read := 0
 	s.Range(start, MaxID, false, func(e Entry) bool {
+		if read == 0 {
+			s.note(g.part)
+			if !noAck {
+				c.active(now)
+			}
+		}
 		g.advance(s, e.ID)
 		if !noAck {
 			g.AddPending(e.ID, c, now, 1)
-			c.ActiveTime = now
 		}
 		fn(e)
 		read++
@@ -39,6 +44,7 @@ func (g *Group) ReadHistory(s *Stream, c *Consumer, after ID, count int, now int
 	c.pending.ascend(start, MaxID, func(n *NACK) bool {
 		e, exists := s.Get(n.ID)
 		if exists {
+			g.notePending(n.ID)
 			n.DeliveryTime = now
 			n.DeliveryCount++
 		}
@@ -53,6 +59,7 @@ func (g *Group) ReadHistory(s *Stream, c *Consumer, after ID, count int, now int
 // AddPending makes id pending for c as given, whether or not it was pending
 // before, for c or another consumer.
 func (g *Group) AddPending(id ID, c *Consumer, deliveryTime, deliveryCount int64) *NACK {
+	g.notePending(id)
 	n := g.pending.get(id)
 	if n == nil {
 		n = &NACK{ID: id}
@@ -63,7 +70,7 @@ func (g *Group) AddPending(id ID, c *Consumer, deliveryTime, deliveryCount int64
 	return n
 }
 
-// assign moves n, which is in the group's list, to c.
+// assign moves n, which is in the group's list, to c. The caller notes the change.
 func (n *NACK) assign(c *Consumer) {
 	if n.Consumer == c {
 		return
@@ -86,6 +93,7 @@ func (g *Group) Ack(id ID) bool {
 }
 
 func (g *Group) forget(n *NACK) {
+	g.notePending(n.ID)
 	g.pending.remove(n.ID)
 	n.Consumer.pending.remove(n.ID)
 }
@@ -138,6 +146,8 @@ func (g *Group) Claim(s *Stream, id ID, c *Consumer, opt ClaimOptions) (n *NACK,
 		n = g.AddPending(id, c, opt.DeliveryTime, 1)
 	case opt.MinIdle > 0 && opt.Now-n.DeliveryTime < opt.MinIdle:
 		return nil, false
+	default:
+		g.notePending(id)
 	}
 	n.assign(c)
 	n.DeliveryTime = opt.DeliveryTime
@@ -146,7 +156,7 @@ func (g *Group) Claim(s *Stream, id ID, c *Consumer, opt ClaimOptions) (n *NACK,
 	} else if !opt.JustID {
 		n.DeliveryCount++
 	}
-	c.ActiveTime = opt.Now
+	c.active(opt.Now)
 	return n, false
 }
 
@@ -176,12 +186,13 @@ func (g *Group) AutoClaim(s *Stream, c *Consumer, start ID, minIdle, now int64, 
 			dropped = append(dropped, n.ID)
 			count--
 		case minIdle <= 0 || now-n.DeliveryTime >= minIdle:
+			g.notePending(n.ID)
 			n.assign(c)
 			n.DeliveryTime = now
 			if !justID {
 				n.DeliveryCount++
 			}
-			c.ActiveTime = now
+			c.active(now)
 			fn(n, e)
 			count--
 		}

@@ -10,7 +10,7 @@ import (
 // UnknownEntriesRead is the EntriesRead of a group whose count is not known.
 const UnknownEntriesRead = -1
 
-// Group is a consumer group. LastID and EntriesRead may be set at any time.
+// Group is a consumer group. Its exported fields are to be read only.
 //
 // Every NACK is in the pending list of the group and in that of exactly one
 // consumer, the one it names.
@@ -18,16 +18,34 @@ type Group struct {
 	Name        string
 	LastID      ID    // of the last entry delivered
 	EntriesRead int64 // how many entries were added up to LastID, or UnknownEntriesRead
+	stream      *Stream
+	part        string // its name as a part
 	pending     pendingList
 	consumers   []*Consumer // by name
 }
 
-// Consumer is a member of a group.
+// Consumer is a member of a group. Its exported fields are to be read only.
 type Consumer struct {
 	Name       string
-	SeenTime   int64 // of the latest command in its name; the caller sets it
+	SeenTime   int64 // of the latest command in its name, as Seen was told
 	ActiveTime int64 // of the latest delivery or claim, -1 if there was none
+	group      *Group
+	part       string // its name as a part
 	pending    pendingList
+}
+
+// newGroup returns a group that is not yet in the list of its stream.
+func newGroup(s *Stream, name string, last ID, entriesRead int64) *Group {
+	part := groupPart(name)
+	return &Group{Name: part[1:], LastID: last, EntriesRead: entriesRead, stream: s, part: part, pending: newPendingList()}
+}
+
+// newConsumer returns a consumer that is not yet in the list of its group.
+func newConsumer(g *Group, name string, seen, active int64) *Consumer {
+	part := consumerPart(g.Name, name)
+	return &Consumer{
+		Name: part[len(part)-len(name):], SeenTime: seen, ActiveTime: active, group: g, part: part, pending: newPendingList(),
+	}
 }
 
 // Groups returns the groups in the byte order of their names. The slice is
@@ -49,7 +67,8 @@ func (s *Stream) CreateGroup(name []byte, last ID, entriesRead int64) (g *Group,
 	if taken {
 		return s.groups[i], false
 	}
-	g = &Group{Name: string(name), LastID: last, EntriesRead: entriesRead, pending: newPendingList()}
+	g = newGroup(s, string(name), last, entriesRead)
+	s.note(g.part)
 	s.groups = slices.Insert(s.groups, i, g)
 	return g, true
 }
@@ -58,9 +77,16 @@ func (s *Stream) CreateGroup(name []byte, last ID, entriesRead int64) (g *Group,
 func (s *Stream) DestroyGroup(name []byte) bool {
 	i, ok := search(s.groups, name)
 	if ok {
+		s.noteGone(s.groups[i])
 		s.groups = slices.Delete(s.groups, i, i+1)
 	}
 	return ok
+}
+
+// SetID sets what the group was given last, and how many entries were added up to there, or UnknownEntriesRead.
+func (g *Group) SetID(last ID, entriesRead int64) {
+	g.stream.note(g.part)
+	g.LastID, g.EntriesRead = last, entriesRead
 }
 
 // Consumers returns the consumers in the byte order of their names. The slice
@@ -82,7 +108,8 @@ func (g *Group) CreateConsumer(name []byte, now int64) (c *Consumer, created boo
 	if taken {
 		return g.consumers[i], false
 	}
-	c = &Consumer{Name: string(name), SeenTime: now, ActiveTime: -1, pending: newPendingList()}
+	c = newConsumer(g, string(name), now, -1)
+	g.stream.note(c.part)
 	g.consumers = slices.Insert(g.consumers, i, c)
 	return c, true
 }
@@ -95,12 +122,26 @@ func (g *Group) DeleteConsumer(name []byte) (pending int, ok bool) {
 		return 0, false
 	}
 	c := g.consumers[i]
+	g.stream.note(c.part)
 	c.pending.ascend(MinID, MaxID, func(n *NACK) bool {
+		g.notePending(n.ID)
 		g.pending.remove(n.ID)
 		return true
 	})
 	g.consumers = slices.Delete(g.consumers, i, i+1)
 	return c.pending.len(), true
+}
+
+// Seen notes that there was a command in the consumer's name at the given time.
+func (c *Consumer) Seen(now int64) {
+	c.group.stream.note(c.part)
+	c.SeenTime = now
+}
+
+// active notes that something was delivered to the consumer, or claimed for it, at the given time.
+func (c *Consumer) active(now int64) {
+	c.group.stream.note(c.part)
+	c.ActiveTime = now
 }
 
 // Lag returns how many entries of s the group has yet to be given; ok is false
@@ -148,7 +189,7 @@ func (s *Stream) countUpTo(id ID) int64 {
 	return UnknownEntriesRead
 }
 
-// advance moves the group to an entry that is being delivered.
+// advance moves the group to an entry that is being delivered. The caller notes the change.
 func (g *Group) advance(s *Stream, id ID) {
 	if g.EntriesRead != UnknownEntriesRead && !s.deletedSince(id) {
 		g.EntriesRead++
@@ -158,11 +199,11 @@ func (g *Group) advance(s *Stream, id ID) {
 	g.LastID = id
 }
 
-// clone returns a deep copy.
-func (g *Group) clone() *Group {
-	c := &Group{Name: g.Name, LastID: g.LastID, EntriesRead: g.EntriesRead, pending: newPendingList()}
+// clone returns a deep copy, for stream s.
+func (g *Group) clone(s *Stream) *Group {
+	c := newGroup(s, g.Name, g.LastID, g.EntriesRead)
 	for _, from := range g.consumers {
-		to := &Consumer{Name: from.Name, SeenTime: from.SeenTime, ActiveTime: from.ActiveTime, pending: newPendingList()}
+		to := newConsumer(c, from.Name, from.SeenTime, from.ActiveTime)
 		c.consumers = append(c.consumers, to)
 		from.pending.ascend(MinID, MaxID, func(n *NACK) bool {
 			copied := *n

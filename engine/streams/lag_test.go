@@ -73,7 +73,7 @@ func TestLagIsKnownExactlyWhenRedisKnowsIt(t *testing.T) {
 				case "create":
 					g, _ = s.CreateGroup([]byte("g"), id, int64(b))
 				case "groupid":
-					g.LastID, g.EntriesRead = id, int64(b)
+					g.SetID(id, int64(b))
 				case "read":
 					consumer, _ := g.CreateConsumer([]byte("c"), 0)
 					g.ReadNew(s, consumer, a, false, 0, func(Entry) {})

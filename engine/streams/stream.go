@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	"github.com/tidwall/btree"
+
+	"github.com/atomredis/atomredis/engine/delta"
 )
 
 // Stream is an append-only log of entries with 128-bit IDs. Appending is O(1)
@@ -21,8 +23,9 @@ type Stream struct {
 	lastID       ID
 	maxDeletedID ID
 	entriesAdded int64
-	groups       []*Group // by name
-	bufBytes     int      // capacity of all buffers
+	groups       []*Group   // by name
+	bufBytes     int        // capacity of all buffers
+	log          *delta.Log // nil unless the stream is tracked
 }
 
 // node is a block in the tree, with its key beside the pointer.
@@ -159,10 +162,16 @@ func (s *Stream) Append(id ID, fields [][]byte, lim Limits) error {
 			s.bufBytes += cap(b.buf)
 		}
 		b = newBlock(id, fields)
+		if s.log != nil {
+			b.part = blockPart(id)
+			s.note(b.part)
+		}
 		s.bufBytes += cap(b.buf)
 		s.blocks.Set(node{id, b})
 		s.tail = b
 	}
+	s.note(b.part)
+	s.note(metaPart)
 	s.bufBytes -= cap(b.buf)
 	b.add(id, fields)
 	s.bufBytes += cap(b.buf)
@@ -266,6 +275,7 @@ func (s *Stream) Delete(id ID) bool {
 	}
 	s.remove(b, at)
 	if s.maxDeletedID.Less(id) {
+		s.note(metaPart)
 		s.maxDeletedID = id
 	}
 	return true
@@ -274,6 +284,7 @@ func (s *Stream) Delete(id ID) bool {
 // remove takes an entry out of its block, and the block out of the tree if that
 // was its last one.
 func (s *Stream) remove(b *block, at slot) {
+	s.note(b.part)
 	s.length--
 	s.bufBytes -= cap(b.buf)
 	b.remove(at)
@@ -285,6 +296,7 @@ func (s *Stream) remove(b *block, at slot) {
 
 // drop takes a block out of the tree. The length is the caller's matter.
 func (s *Stream) drop(b *block) {
+	s.note(b.part)
 	s.bufBytes -= cap(b.buf)
 	s.blocks.Delete(node{base: b.base})
 	if b == s.tail {
@@ -307,6 +319,7 @@ func (s *Stream) SetID(last ID, entriesAdded int64, maxDeleted ID) error {
 			return ErrEntriesAddedTooSmall
 		}
 	}
+	s.note(metaPart)
 	s.lastID = last
 	if entriesAdded >= 0 {
 		s.entriesAdded = entriesAdded
@@ -317,7 +330,7 @@ func (s *Stream) SetID(last ID, entriesAdded int64, maxDeleted ID) error {
 	return nil
 }
 
-// Clone returns a deep copy.
+// Clone returns a deep copy, which is not tracked.
 func (s *Stream) Clone() *Stream {
 	c := New()
 	c.length, c.lastID, c.maxDeletedID, c.entriesAdded = s.length, s.lastID, s.maxDeletedID, s.entriesAdded
@@ -329,7 +342,7 @@ func (s *Stream) Clone() *Stream {
 		return true
 	})
 	for _, g := range s.groups {
-		c.groups = append(c.groups, g.clone())
+		c.groups = append(c.groups, g.clone(c))
 	}
 	return c
 }

@@ -223,7 +223,9 @@ func (z *ZSet) remove(s span, fn func(member []byte, score float64)) int {
 	}
 	if l := z.large; l != nil {
 		l.order.remove(s.from, n, func(it item) {
+			z.log.Before(view(it.member), z)
 			l.scores.Delete(view(it.member))
+			z.log.After(it.member)
 			l.bytes -= len(it.member)
 			if fn != nil {
 				fn(view(it.member), it.score)

@@ -15,6 +15,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/listpack"
 )
@@ -23,6 +24,7 @@ import (
 type ZSet struct {
 	small listpack.Listpack // elements are a score, 8 bytes, and its member
 	large *large            // nil while the set is small
+	log   *delta.Log        // the changes of a large set that is stored in parts; nil otherwise
 }
 
 // large is the form of a set beyond the limits.
@@ -92,7 +94,7 @@ func (z *ZSet) Score(member []byte) (float64, bool) {
 // had before, if it had one.
 func (z *ZSet) Set(member []byte, score float64, lim Limits) (old float64, existed bool) {
 	if z.large != nil {
-		return z.large.set(member, score)
+		return z.setLarge(member, score)
 	}
 	if p, _ := z.find(member); p >= 0 {
 		if old, _ = z.decode(p); old != score {
@@ -103,7 +105,7 @@ func (z *ZSet) Set(member []byte, score float64, lim Limits) (old float64, exist
 	}
 	if z.small.Len() >= lim.Entries || len(member) > lim.Value {
 		z.grow()
-		return z.large.set(member, score)
+		return z.setLarge(member, score)
 	}
 	z.insert(member, score)
 	return 0, false
@@ -123,13 +125,8 @@ func (z *ZSet) Incr(member []byte, delta float64, lim Limits) (float64, bool) {
 
 // Remove removes a member. It returns the score that it had, if it was there.
 func (z *ZSet) Remove(member []byte) (float64, bool) {
-	if l := z.large; l != nil {
-		score, ok := l.scores.Delete(member)
-		if ok {
-			l.bytes -= len(member)
-			l.order.remove(l.order.rank(item{score, text(member)}), 1, func(item) {})
-		}
-		return score, ok
+	if z.large != nil {
+		return z.removeLarge(member)
 	}
 	p, _ := z.find(member)
 	if p < 0 {
@@ -182,7 +179,7 @@ func (z *ZSet) Scan(cursor uint64, count int, fn func(member []byte, score float
 	return z.large.scores.Scan(cursor, count, func(key string, v *float64) { fn(view(key), *v) })
 }
 
-// Clone returns an independent copy.
+// Clone returns an independent copy, which does not note its changes.
 func (z *ZSet) Clone() *ZSet {
 	c := &ZSet{small: z.small.Clone()}
 	if l := z.large; l != nil {
@@ -239,32 +236,69 @@ func (z *ZSet) precedes(p listpack.Pos, it *item) bool {
 
 // grow makes a small set large.
 func (z *ZSet) grow() {
-	l := &large{scores: dict.New[float64]()}
+	l := newLarge()
 	for p := z.small.First(); p >= 0; p = z.small.Next(p) {
 		score, member := z.decode(p)
-		l.set(member, score)
+		l.add(string(member), score)
 	}
 	z.large = l
 	z.small.Reset()
 }
 
-func (l *large) set(member []byte, score float64) (old float64, existed bool) {
-	v, ok := l.scores.Get(member)
+func newLarge() *large { return &large{scores: dict.New[float64]()} }
+
+// add puts in a member that is not there. The string is kept.
+func (l *large) add(member string, score float64) {
+	l.scores.SetString(member, score)
+	l.order.insert(item{score, member})
+	l.bytes += len(member)
+}
+
+// setLarge is Set for a large set. The checks of log spare a set that is not tracked the calls, which would show.
+func (z *ZSet) setLarge(member []byte, score float64) (old float64, existed bool) {
+	l := z.large
+	kept, v, ok := l.scores.Lookup(member)
 	if !ok {
-		s := string(member)
-		l.scores.SetString(s, score)
-		l.order.insert(item{score, s})
-		l.bytes += len(member)
+		kept = string(member)
+		if z.log != nil {
+			z.log.Before(view(kept), z)
+		}
+		l.add(kept, score)
+		if z.log != nil {
+			z.log.After(kept)
+		}
 		return 0, false
 	}
 	if old = *v; old != score {
+		z.log.Before(view(kept), z)
 		*v = score
-		l.order.remove(l.order.rank(item{old, text(member)}), 1, func(it item) {
-			member = view(it.member) // the string that is kept
-		})
-		l.order.insert(item{score, text(member)})
+		l.order.remove(l.order.rank(item{old, kept}), 1, func(item) {})
+		l.order.insert(item{score, kept})
+		z.log.After(kept)
 	}
 	return old, true
+}
+
+// removeLarge is Remove for a large set.
+func (z *ZSet) removeLarge(member []byte) (float64, bool) {
+	l := z.large
+	var kept string
+	if z.log != nil {
+		var ok bool
+		if kept, _, ok = l.scores.Lookup(member); !ok {
+			return 0, false
+		}
+		z.log.Before(view(kept), z)
+	}
+	score, ok := l.scores.Delete(member)
+	if ok {
+		l.bytes -= len(member)
+		l.order.remove(l.order.rank(item{score, text(member)}), 1, func(item) {})
+	}
+	if z.log != nil {
+		z.log.After(kept)
+	}
+	return score, ok
 }
 
 // text is the bytes as a string, valid as long as they are unchanged.

@@ -1,0 +1,229 @@
+package engine
+
+import "errors"
+
+// The directory of keys. After a start the keys are in the store. Until all of them have been brought into memory, a key
+// that is not found there is looked up in the store; keys that were in the store and have been removed since are remembered
+// in shard.lost. A key that was brought in, or created, is never looked up again.
+
+// StoredState is what the store knows of a whole keyspace.
+type StoredState struct {
+	// Spaces are the numbers of the spaces of the databases; those that are missing get new ones.
+	Spaces []uint32
+	// NextSpace and NextParts are the first numbers that are not in use.
+	NextSpace uint32
+	NextParts uint64
+}
+
+// ErrTooFewDatabases is returned by Restore if more databases are stored than the keyspace has.
+var ErrTooFewDatabases = errors.New("the store has more databases than are configured")
+
+// Restore makes the keyspace, which must be new, that which is stored in its Source. The commands of the journal must be
+// repeated next, under guards that have the time of each record; until EndReplay nothing expires by itself.
+func (ks *Keyspace) Restore(s StoredState) error {
+	if len(s.Spaces) > ks.databases {
+		return ErrTooFewDatabases
+	}
+	ks.replaying = true
+	if len(s.Spaces) == 0 {
+		return nil
+	}
+	ks.spaces, ks.current = nil, nil
+	ks.nextSpace = s.NextSpace
+	ks.nextParts.Store(s.NextParts)
+	for db := range ks.databases {
+		if db < len(s.Spaces) {
+			ks.addSpace(db, s.Spaces[db])
+		} else {
+			ks.newSpace(db)
+		}
+	}
+	ks.fetching = true
+	for i := range ks.shards {
+		ks.shards[i].lost = map[spaceKey]struct{}{}
+	}
+	return nil
+}
+
+// EndReplay ends what Restore began: from now on keys expire and changes go to j, which may be nil.
+func (ks *Keyspace) EndReplay(j Journal) {
+	var g Guard
+	g.Lock(ks, AllShards, ks.Now())
+	defer g.Unlock()
+	ks.replaying = false
+	ks.journal = j
+}
+
+// Complete reports whether all keys are in memory. While they are not, functions of a Guard that concern a whole database
+// (Len, DBStats, RandomKey, Each, Scan) know only some of them.
+func (g *Guard) Complete() bool { return !g.ks.fetching }
+
+// fetch brings a key into memory that is not there, if the store has it.
+func (g *Guard) fetch(db int, key string) *Entry {
+	i := g.ks.current[db]
+	s := g.shard(g.ks.shardIndex(key))
+	if _, ok := s.lost[spaceKey{i, key}]; ok {
+		return nil
+	}
+	h, ok, err := g.ks.source.Head(g.ks.spaces[i].number, key)
+	if err == nil && ok {
+		var e *Entry
+		if e, err = g.restore(db, key, h); err == nil {
+			return g.unlessExpired(e)
+		}
+	}
+	if err != nil {
+		panic(&LoadError{key, err})
+	}
+	return nil
+}
+
+// restore adds the entry of a stored key. The head's blob is kept.
+func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
+	e := &Entry{key: key, space: g.ks.current[db], shard: g.ks.shardIndex(key), access: uint32(g.now / 1000), typ: h.Type, flags: flagStored}
+	switch {
+	case h.Parts != 0:
+		e.flags |= flagParts
+		e.obj = &stub{g.ks, h.Parts}
+	case h.External:
+		e.flags |= flagExternal
+		e.obj = g.ks.blob
+	default:
+		if err := e.decode(h.Blob, g.ks); err != nil {
+			return nil, err
+		}
+	}
+	g.shard(e.shard).dbs[db].dict.SetString(key, e)
+	g.SetDeadline(e, h.Deadline)
+	return e, nil
+}
+
+// directoryBatch is how many keys are brought into memory under one lock.
+const directoryBatch = 256
+
+// storedKey is a key with what is stored of it.
+type storedKey struct {
+	key  string
+	head Head
+}
+
+// LoadDirectory brings all keys into memory while the keyspace is in use. heads calls fn for every key that is stored in a
+// space, until fn returns false; fn keeps neither key nor head. loaded, called now and then, is told how many have been
+// read; it ends the loading by returning false.
+func (ks *Keyspace) LoadDirectory(heads func(space uint32, fn func(key []byte, h Head) bool) error, loaded func(n int) bool) error {
+	var g Guard
+	g.Lock(ks, AllShards, 0)
+	var indexes []uint32
+	if ks.fetching {
+		indexes = append(indexes, ks.current...)
+	}
+	spaces := append([]space(nil), ks.spaces...)
+	g.unlockShards()
+
+	total := 0
+	for _, i := range indexes {
+		batch := make([]storedKey, 0, directoryBatch)
+		var failed error
+		more := true
+		flush := func() bool {
+			more, failed = ks.loadBatch(i, batch)
+			total += len(batch)
+			clear(batch)
+			batch = batch[:0]
+			return more && failed == nil && loaded(total)
+		}
+		stopped := false
+		err := heads(spaces[i].number, func(key []byte, h Head) bool {
+			h.Blob = append([]byte(nil), h.Blob...)
+			batch = append(batch, storedKey{string(key), h})
+			if len(batch) == directoryBatch {
+				stopped = !flush()
+			}
+			return !stopped
+		})
+		if err == nil && !stopped {
+			stopped = !flush()
+		}
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		if stopped && more {
+			return nil // loaded said so
+		}
+	}
+	g.Lock(ks, AllShards, 0)
+	defer g.unlockShards()
+	ks.fetching = false
+	for i := range ks.shards {
+		ks.shards[i].lost = nil
+	}
+	return nil
+}
+
+// loadBatch adds the keys of a space that are not in memory yet. more is false if the space has been emptied.
+func (ks *Keyspace) loadBatch(space uint32, batch []storedKey) (more bool, err error) {
+	var shards uint64
+	for i := range batch {
+		shards |= 1 << ks.shardIndex(batch[i].key)
+	}
+	var g Guard
+	g.Lock(ks, max(shards, 1), ks.Now())
+	defer g.Unlock()
+	if ks.spaces[space].dropped != 0 {
+		return false, nil
+	}
+	db := ks.spaces[space].db
+	for i := range batch {
+		k := &batch[i]
+		s := g.shard(ks.shardIndex(k.key))
+		if _, ok := s.lost[spaceKey{space, k.key}]; ok {
+			continue
+		}
+		if _, ok := s.dbs[db].dict.GetString(k.key); ok {
+			continue
+		}
+		if _, err := g.restore(db, k.key, k.head); err != nil {
+			return false, &LoadError{k.key, err}
+		}
+	}
+	return true, nil
+}
+
+// dropSpace gives a database that has been emptied a new space.
+func (ks *Keyspace) dropSpace(db int) {
+	if ks.source == nil {
+		return
+	}
+	s := &ks.spaces[ks.current[db]]
+	s.dropped = ks.epochs.Current
+	ks.droppedSpaces = append(ks.droppedSpaces, s.number)
+	ks.newSpace(db)
+}
+
+// Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes back
+// when it is next used.
+func (g *Guard) Unload(e *Entry) bool {
+	if g.ks.frozenMark != 0 {
+		return false // what a checkpoint has read is not in the store before its end
+	}
+	if g.ks.source == nil || e.flags&flagStored == 0 || e.flags&(flagOdd|flagEven) != 0 {
+		return false
+	}
+	switch v := e.obj.(type) {
+	case *stub:
+		return false
+	case value:
+		if l := v.Log(); l != nil {
+			if !l.Clean() {
+				return false
+			}
+			e.obj = &stub{g.ks, l.ID}
+			return true
+		}
+	}
+	if e.flags&flagExternal == 0 {
+		return false
+	}
+	e.str, e.obj = nil, g.ks.blob
+	return true
+}

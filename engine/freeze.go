@@ -1,0 +1,476 @@
+package engine
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// Checkpoints. What has changed since the last one is known by entry (flags and shard.dirty), by removed key, by dropped
+// value, and within large values by part (package delta). Freeze sets all of that apart for an instant's lock and begins a
+// new epoch. The frozen entries are then read in small batches; whoever wants to change one before its turn leaves a copy of
+// it as it was (preserve). So the checkpoint is the keyspace at the instant of Freeze, whatever happens meanwhile.
+
+// removal is a key that has gone since the last checkpoint and may be in the store.
+type removal struct {
+	space    uint32
+	key      string
+	external bool
+}
+
+// Image is an entry as it was when a checkpoint began.
+type Image struct {
+	// Space and Key name the entry.
+	Space uint32
+	Key   string
+	// Head is what to store. Unless Known, its Blob is the value, also if External is set.
+	Head Head
+	// Known says that the value is as it is stored, and only the rest of the head is new.
+	Known bool
+	// WasExternal says that the store may have a value apart from the head from before.
+	WasExternal bool
+
+	entry *Entry
+	value value // what has parts, if it is in memory
+}
+
+// Frozen is what a checkpoint has to write. One goroutine uses it: first Heads, then Parts, then Done or Abort.
+type Frozen struct {
+	// Spaces are the numbers of the spaces of the databases, NextSpace and NextParts the first numbers that are not in use.
+	Spaces    []uint32
+	NextSpace uint32
+	NextParts uint64
+	// Keys is how many keys there are, -1 if that is not known because they are still being loaded.
+	Keys int
+	// DroppedSpaces have been emptied; all that is stored in them goes, in this order.
+	DroppedSpaces []uint32
+
+	ks      *Keyspace
+	epoch   uint32
+	dirty   []dirtyList
+	removed [][]removal
+	dropped []uint64
+	values  []frozenValue
+	kept    map[uint64]bool // the numbers of parts that are in use, of those that Heads has named
+	written atomic.Int64
+}
+
+// dirtyList is a list of changed entries. It grows by chunks: copying a list of millions would hold up whoever is adding.
+type dirtyList struct{ chunks [][]*Entry }
+
+const dirtyChunk = 4096
+
+func (l *dirtyList) add(e *Entry) {
+	last := len(l.chunks) - 1
+	if last < 0 || len(l.chunks[last]) == dirtyChunk {
+		l.chunks = append(l.chunks, make([]*Entry, 0, dirtyChunk))
+		last++
+	}
+	l.chunks[last] = append(l.chunks[last], e)
+}
+
+func (l *dirtyList) len() int {
+	if len(l.chunks) == 0 {
+		return 0
+	}
+	return (len(l.chunks)-1)*dirtyChunk + len(l.chunks[len(l.chunks)-1])
+}
+
+// all iterates over the changed entries.
+func (f *Frozen) all() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		for _, l := range f.dirty {
+			for _, c := range l.chunks {
+				for _, e := range c {
+					if !yield(e) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// frozenValue is a value of which parts have to be written.
+type frozenValue struct {
+	log   *delta.Log
+	value value
+	names []string
+}
+
+// Freeze begins a checkpoint. at is called while the whole keyspace is locked: what was journalled before then is in the
+// checkpoint, and nothing else. There must be no other unfinished one.
+func (ks *Keyspace) Freeze(at func()) *Frozen {
+	f := &Frozen{ks: ks, kept: map[uint64]bool{}}
+	var g Guard
+	g.Lock(ks, AllShards, ks.Now())
+	defer g.Unlock()
+	f.epoch = ks.epochs.Current
+	if f.Keys = -1; g.Complete() {
+		f.Keys = 0
+		for db := range ks.databases {
+			f.Keys += g.Len(db)
+		}
+	}
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		f.dirty = append(f.dirty, s.dirty)
+		f.removed = append(f.removed, s.removed)
+		f.dropped = append(f.dropped, s.dropped...)
+		s.dirty, s.removed, s.dropped = dirtyList{}, nil, nil
+		s.images = map[*Entry]Image{}
+	}
+	f.DroppedSpaces, ks.droppedSpaces = ks.droppedSpaces, nil
+	slices.Sort(f.DroppedSpaces)
+	for _, i := range ks.current {
+		f.Spaces = append(f.Spaces, ks.spaces[i].number)
+	}
+	f.NextSpace, f.NextParts = ks.nextSpace, ks.nextParts.Load()
+	ks.epochs.Current++
+	ks.frozenMark, ks.mark = ks.mark, ks.mark^(flagOdd|flagEven)
+	at()
+	return f
+}
+
+// Len returns how many keys have changed or gone.
+func (f *Frozen) Len() int {
+	n := 0
+	for i := range f.dirty {
+		n += f.dirty[i].len() + len(f.removed[i])
+	}
+	return n
+}
+
+// Written returns how many of them Heads is through with. Any goroutine may call it.
+func (f *Frozen) Written() int { return int(f.written.Load()) }
+
+// headItem is a key that Heads has to deal with.
+type headItem struct {
+	space    uint32
+	key      string
+	entry    *Entry // nil for a removed key
+	external bool   // of a removed key
+}
+
+// freezeBatch is how many entries or parts are read under one lock.
+const freezeBatch = 64
+
+// Heads calls put for every key that has changed and remove for every key that has gone, in the order of their spaces and
+// keys. It is called first, and ends with the first error.
+func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key string, wasExternal bool) error) error {
+	items := make([]headItem, 0, f.Len())
+	for _, removed := range f.removed {
+		for _, r := range removed {
+			items = append(items, headItem{r.space, r.key, nil, r.external})
+		}
+	}
+	var g Guard
+	g.Lock(f.ks, AllShards, 0)
+	spaces := slices.Clone(f.ks.spaces)
+	g.unlockShards()
+	for e := range f.all() {
+		items = append(items, headItem{spaces[e.space].number, e.key, e, false})
+	}
+	slices.SortFunc(items, func(a, b headItem) int {
+		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.key, b.key))
+	})
+
+	images := make([]Image, 0, freezeBatch)
+	for len(items) > 0 {
+		n := min(freezeBatch, len(items))
+		for n < len(items) && items[n].space == items[n-1].space && items[n].key == items[n-1].key {
+			n++
+		}
+		batch := items[:n]
+		items = items[n:]
+		images = f.read(batch, images[:0])
+		if err := f.emit(batch, images, put, remove); err != nil {
+			return err
+		}
+		f.written.Add(int64(n))
+	}
+	return nil
+}
+
+// read returns the images of the entries in a batch, in its order; nothing for those that had gone.
+func (f *Frozen) read(batch []headItem, images []Image) []Image {
+	var g Guard
+	var shards uint64
+	for i := range batch {
+		if e := batch[i].entry; e != nil {
+			shards |= 1 << e.shard
+		}
+	}
+	g.Lock(f.ks, shards, 0)
+	defer g.unlockShards()
+	for i := range batch {
+		e := batch[i].entry
+		if e == nil {
+			continue
+		}
+		if img, ok := g.shard(e.shard).images[e]; ok {
+			images = append(images, img)
+			continue
+		}
+		e.flags &^= f.ks.frozenMark
+		if e.flags&flagRemoved != 0 {
+			continue
+		}
+		if s := f.ks.spaces[e.space]; s.dropped == 0 || s.dropped > f.epoch {
+			images = append(images, g.image(e))
+		} else if e.flags&flagParts != 0 {
+			// The store may have the parts under a key that the value had in another space before.
+			f.dropped = append(f.dropped, e.parts())
+		}
+	}
+	return images
+}
+
+// emit tells what has become of the keys of a batch. A key that is in it more than once was removed and created anew.
+func (f *Frozen) emit(batch []headItem, images []Image, put func(*Image) error, remove func(uint32, string, bool) error) error {
+	for len(batch) > 0 {
+		first := batch[0]
+		external, gone := false, false
+		for len(batch) > 0 && batch[0].space == first.space && batch[0].key == first.key {
+			external = external || batch[0].external
+			gone = gone || batch[0].entry == nil
+			batch = batch[1:]
+		}
+		if len(images) == 0 || images[0].Space != first.space || images[0].Key != first.key {
+			if gone && !f.inDroppedSpace(first.space) {
+				if err := remove(first.space, first.key, external); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		img := images[0]
+		images = images[1:]
+		img.WasExternal = img.WasExternal || external
+		if err := put(&img); err != nil {
+			return err
+		}
+		if img.Head.Parts != 0 {
+			f.kept[img.Head.Parts] = true
+		}
+		if img.value != nil {
+			f.values = append(f.values, frozenValue{log: img.value.Log(), value: img.value})
+		}
+	}
+	return nil
+}
+
+func (f *Frozen) inDroppedSpace(space uint32) bool {
+	_, ok := slices.BinarySearch(f.DroppedSpaces, space)
+	return ok
+}
+
+// HasParts reports whether Heads has named a key whose value has its parts under id.
+func (f *Frozen) HasParts(id uint64) bool { return f.kept[id] }
+
+// Parts calls drop for every value whose parts all go, put for every part that has changed, and remove for every part that
+// has gone, in the order of the values' numbers and the parts' names. more are further values to drop. It is called after
+// Heads, and ends with the first error.
+func (f *Frozen) Parts(more []uint64, drop func(id uint64) error, put func(id uint64, name string, data []byte) error,
+	remove func(id uint64, name string) error) error {
+	dropped := append(slices.Clone(f.dropped), more...)
+	slices.Sort(dropped)
+	dropped = slices.Compact(dropped)
+	slices.SortFunc(f.values, func(a, b frozenValue) int { return cmp.Compare(a.log.ID, b.log.ID) })
+	for i := range f.values {
+		v := &f.values[i]
+		for len(dropped) > 0 && dropped[0] < v.log.ID {
+			if err := drop(dropped[0]); err != nil {
+				return err
+			}
+			dropped = dropped[1:]
+		}
+		if err := f.writeParts(v, put, remove); err != nil {
+			return err
+		}
+	}
+	for _, id := range dropped {
+		if err := drop(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeParts tells of the changed parts of one value. It holds all shards while it reads, because a value can have moved to
+// a key in another shard since the checkpoint began.
+func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, data []byte) error, remove func(id uint64, name string) error) error {
+	var g Guard
+	g.Lock(f.ks, AllShards, 0)
+	names := v.log.Frozen()
+	g.unlockShards()
+	v.names = slices.Clone(names)
+	slices.Sort(v.names)
+	names = slices.Compact(v.names)
+	v.names = names
+
+	type part struct {
+		start, end int
+		ok         bool
+	}
+	var buf []byte
+	var parts [freezeBatch]part
+	for len(names) > 0 {
+		batch := names[:min(freezeBatch, len(names))]
+		names = names[len(batch):]
+		buf = buf[:0]
+		g.Lock(f.ks, AllShards, 0)
+		for i, name := range batch {
+			start := len(buf)
+			var ok bool
+			buf, ok = v.log.AppendFrozen(buf, name, v.value)
+			parts[i] = part{start, len(buf), ok}
+		}
+		g.unlockShards()
+		for i, name := range batch {
+			var err error
+			if p := parts[i]; p.ok {
+				err = put(v.log.ID, name, buf[p.start:p.end])
+			} else {
+				err = remove(v.log.ID, name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	g.Lock(f.ks, AllShards, 0)
+	v.log.Done()
+	g.unlockShards()
+	return nil
+}
+
+// Done ends a checkpoint that is safe in the store.
+func (f *Frozen) Done() {
+	var g Guard
+	g.Lock(f.ks, AllShards, 0)
+	defer g.unlockShards()
+	f.end()
+}
+
+func (f *Frozen) end() {
+	f.ks.frozenMark = 0
+	for i := range f.ks.shards {
+		f.ks.shards[i].images = nil
+	}
+}
+
+// Abort ends a checkpoint that has failed: everything that it was to write counts as changed again.
+func (f *Frozen) Abort() {
+	var g Guard
+	g.Lock(f.ks, AllShards, 0)
+	defer g.unlockShards()
+	frozen := f.ks.frozenMark
+	f.end()
+	for e := range f.all() {
+		e.flags &^= frozen
+		e.flags |= flagStored | flagExternal // what the store has is not known any more; more than there is does no harm
+		if e.flags&flagRemoved == 0 {
+			g.markDirty(e)
+		} else {
+			s := g.shard(e.shard)
+			s.removed = append(s.removed, removal{f.ks.spaces[e.space].number, e.key, true})
+		}
+		if v, ok := e.obj.(value); ok && v.Log() != nil {
+			v.Log().Abort(v.Log().Frozen())
+		}
+	}
+	for _, v := range f.values {
+		v.log.Abort(v.names)
+	}
+	s := &f.ks.shards[0]
+	for _, removed := range f.removed {
+		for _, r := range removed {
+			r.external = true
+			s.removed = append(s.removed, r)
+		}
+	}
+	s.dropped = append(s.dropped, f.dropped...)
+	f.ks.droppedSpaces = append(f.ks.droppedSpaces, f.DroppedSpaces...)
+}
+
+// markDirty notes that an entry differs from what is stored.
+func (g *Guard) markDirty(e *Entry) {
+	ks := g.ks
+	if e.flags&ks.frozenMark != 0 {
+		panic("engine: a key was changed that was not asked for with Write")
+	}
+	if e.flags&ks.mark == 0 {
+		e.flags |= ks.mark
+		g.shard(e.shard).dirty.add(e)
+	}
+	if e.obj != nil && e.flags&flagParts == 0 {
+		if v, ok := e.obj.(value); ok && v.Large() {
+			v.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
+			e.flags |= flagParts
+		}
+	}
+}
+
+// preserve keeps an entry as it is for the checkpoint under way, if that still has to read it. It must be called before
+// anything of the entry but the content of a tracked value changes.
+func (g *Guard) preserve(e *Entry) {
+	if e.flags&g.ks.frozenMark == 0 {
+		return
+	}
+	g.shard(e.shard).images[e] = g.image(e)
+	e.flags &^= g.ks.frozenMark
+}
+
+// image returns what is to be stored of an entry, and notes that it will be.
+func (g *Guard) image(e *Entry) Image {
+	img := Image{
+		Space: g.ks.spaces[e.space].number, Key: e.key,
+		Head:        Head{Type: e.typ, Deadline: e.deadline, Parts: e.parts()},
+		WasExternal: e.flags&flagExternal != 0,
+	}
+	switch v := e.obj.(type) {
+	case *stub:
+		img.Head.External = v.parts == 0
+		img.Known = true
+	case value:
+		if img.Head.Parts != 0 {
+			img.value = v
+		}
+	}
+	if img.Head.Parts == 0 && !img.Known {
+		img.Head.Blob = e.appendBlob(nil)
+		img.Head.External = len(img.Head.Blob) > InlineLimit
+	}
+	e.flags = e.flags&^flagExternal | flagStored
+	if img.Head.External {
+		e.flags |= flagExternal
+	}
+	return img
+}
+
+// forget notes that a key is gone from its database. The entry must have been preserved.
+func (g *Guard) forget(e *Entry) {
+	s := g.shard(e.shard)
+	space := g.ks.spaces[e.space].number
+	e.flags |= flagRemoved
+	if e.flags&flagStored != 0 {
+		s.removed = append(s.removed, removal{space, e.key, e.flags&flagExternal != 0})
+	}
+	if s.lost != nil {
+		s.lost[spaceKey{e.space, e.key}] = struct{}{}
+	}
+}
+
+// dropParts notes that the value of an entry, if it is stored in parts, is not needed any more.
+func (g *Guard) dropParts(e *Entry) {
+	if e.flags&flagParts == 0 {
+		return
+	}
+	s := g.shard(e.shard)
+	s.dropped = append(s.dropped, e.parts())
+	e.flags &^= flagParts
+}

@@ -1,0 +1,529 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/sets"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/engine/zsets"
+)
+
+// memoryStore is a Source that keeps checkpoints in maps.
+type memoryStore struct {
+	state StoredState
+	heads map[spaceNumberKey]Head
+	blobs map[spaceNumberKey][]byte
+	parts map[uint64]map[string][]byte
+}
+
+type spaceNumberKey struct {
+	space uint32
+	key   string
+}
+
+func newMemoryStore() *memoryStore {
+	return &memoryStore{heads: map[spaceNumberKey]Head{}, blobs: map[spaceNumberKey][]byte{}, parts: map[uint64]map[string][]byte{}}
+}
+
+func (m *memoryStore) clone() *memoryStore {
+	c := &memoryStore{state: m.state, heads: maps.Clone(m.heads), blobs: maps.Clone(m.blobs), parts: map[uint64]map[string][]byte{}}
+	for id, p := range m.parts {
+		c.parts[id] = maps.Clone(p)
+	}
+	return c
+}
+
+func (m *memoryStore) Head(space uint32, key string) (Head, bool, error) {
+	h, ok := m.heads[spaceNumberKey{space, key}]
+	return h, ok, nil
+}
+
+func (m *memoryStore) Blob(space uint32, key string) ([]byte, error) {
+	b, ok := m.blobs[spaceNumberKey{space, key}]
+	if !ok {
+		return nil, errors.New("no such blob")
+	}
+	return slices.Clone(b), nil
+}
+
+func (m *memoryStore) Parts(id uint64, fn func(name, data []byte) error) error {
+	for _, name := range slices.Sorted(maps.Keys(m.parts[id])) {
+		if err := fn([]byte(name), m.parts[id][name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memoryStore) eachHead(space uint32, fn func(key []byte, h Head) bool) error {
+	for k, h := range m.heads {
+		if k.space == space && !fn([]byte(k.key), h) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// write applies what is frozen, and calls between now and then.
+func (m *memoryStore) write(t *testing.T, f *Frozen, between func()) {
+	m.state = StoredState{Spaces: f.Spaces, NextSpace: f.NextSpace, NextParts: f.NextParts}
+	var more []uint64
+	dropped := map[uint32]bool{}
+	for _, space := range f.DroppedSpaces {
+		dropped[space] = true
+		for k, h := range m.heads {
+			if k.space == space {
+				if h.Parts != 0 {
+					more = append(more, h.Parts)
+				}
+				delete(m.heads, k)
+				delete(m.blobs, k)
+			}
+		}
+	}
+	var last spaceNumberKey
+	ordered := func(k spaceNumberKey) {
+		require.True(t, last.space < k.space || last.space == k.space && (last.key < k.key || last == spaceNumberKey{}), "%v after %v", k, last)
+		require.False(t, dropped[k.space])
+		last = k
+	}
+	require.NoError(t, f.Heads(func(img *Image) error {
+		between()
+		k := spaceNumberKey{img.Space, img.Key}
+		ordered(k)
+		h := img.Head
+		if h.External && !img.Known {
+			m.blobs[k] = h.Blob
+		} else if !h.External && img.WasExternal {
+			delete(m.blobs, k)
+		}
+		if h.External || h.Parts != 0 {
+			h.Blob = nil
+		}
+		m.heads[k] = h
+		return nil
+	}, func(space uint32, key string, wasExternal bool) error {
+		k := spaceNumberKey{space, key}
+		ordered(k)
+		delete(m.heads, k)
+		if wasExternal {
+			delete(m.blobs, k)
+		}
+		return nil
+	}))
+	more = slices.DeleteFunc(more, f.HasParts)
+	require.NoError(t, f.Parts(more, func(id uint64) error {
+		delete(m.parts, id)
+		return nil
+	}, func(id uint64, name string, data []byte) error {
+		between()
+		if m.parts[id] == nil {
+			m.parts[id] = map[string][]byte{}
+		}
+		m.parts[id][name] = slices.Clone(data)
+		return nil
+	}, func(id uint64, name string) error {
+		delete(m.parts[id], name)
+		return nil
+	}))
+}
+
+// checkNoLeftovers fails if something is stored that no key needs.
+func (m *memoryStore) checkNoLeftovers(t *testing.T) {
+	used := map[uint64]bool{}
+	for k, h := range m.heads {
+		if h.Parts != 0 {
+			used[h.Parts] = true
+		}
+		if h.External {
+			require.Contains(t, m.blobs, k)
+		}
+	}
+	for k := range m.blobs {
+		require.True(t, m.heads[k].External, "blob of %v", k)
+	}
+	for id, p := range m.parts {
+		require.True(t, used[id] || len(p) == 0, "parts of %d", id)
+	}
+}
+
+// dump describes the whole keyspace.
+func dump(ks *Keyspace) string {
+	var g Guard
+	g.Lock(ks, AllShards, 0)
+	defer g.unlockShards()
+	var lines []string
+	for db := range ks.Databases() {
+		g.Each(db, func(e *Entry) bool {
+			lines = append(lines, fmt.Sprintf("%d %q %s %d %s", db, e.Key(), e.Type(), e.Deadline(), content(e)))
+			return true
+		})
+	}
+	sort.Strings(lines)
+	return fmt.Sprintf("%d keys\n%s", len(lines), joinLines(lines))
+}
+
+func joinLines(lines []string) string {
+	out := ""
+	for _, l := range lines {
+		out += l + "\n"
+	}
+	return out
+}
+
+func content(e *Entry) string {
+	var items []string
+	switch e.Type() {
+	case String:
+		return strconv.Quote(string(e.Bytes()))
+	case Hash:
+		for f, v := range e.Hash().All() {
+			items = append(items, string(f)+"="+string(v))
+		}
+		sort.Strings(items)
+		items = append(items, e.Hash().Encoding())
+	case Set:
+		for m := range e.Set().All() {
+			items = append(items, string(m))
+		}
+		sort.Strings(items)
+		items = append(items, e.Set().Encoding())
+	case ZSet:
+		z := e.ZSet()
+		for i := range z.Len() {
+			z.RangeByRank(i, i, false, func(m []byte, score float64) bool {
+				items = append(items, fmt.Sprint(string(m), score))
+				return true
+			})
+		}
+		items = append(items, z.Encoding())
+	case List:
+		e.List().Range(0, e.List().Len()-1, func(v []byte) bool {
+			items = append(items, string(v))
+			return true
+		})
+		items = append(items, e.List().Encoding())
+	case Stream:
+		s := e.Stream()
+		s.Range(streams.MinID, streams.MaxID, false, func(en streams.Entry) bool {
+			text := en.ID.String()
+			for f, v := range en.Fields() {
+				text += " " + string(f) + "=" + string(v)
+			}
+			items = append(items, text)
+			return true
+		})
+		items = append(items, s.LastID().String(), s.MaxDeletedID().String(), fmt.Sprint(s.EntriesAdded()))
+		for _, gr := range s.Groups() {
+			items = append(items, "group", gr.Name, gr.LastID.String(), fmt.Sprint(gr.EntriesRead))
+			for _, c := range gr.Consumers() {
+				items = append(items, c.Name, fmt.Sprint(c.SeenTime, c.ActiveTime))
+			}
+			gr.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
+				items = append(items, fmt.Sprint(n.ID, n.Consumer.Name, n.DeliveryTime, n.DeliveryCount))
+				return true
+			})
+		}
+	}
+	return fmt.Sprint(items)
+}
+
+// churn makes random changes.
+type churn struct {
+	ks  *Keyspace
+	rnd *rand.Rand
+	id  uint64
+}
+
+var (
+	churnHash = hashes.Limits{Entries: 8, Value: 64}
+	churnSet  = sets.Limits{IntsetEntries: 8, ListpackEntries: 8, ListpackValue: 64}
+	churnZSet = zsets.Limits{Entries: 8, Value: 64}
+)
+
+// entry returns a key of a type to change, which it makes if there is none.
+func (c *churn) entry(g *Guard, db int, typ Type, fresh func() any) *Entry {
+	key := []byte(fmt.Sprintf("%s%d", typ, c.rnd.IntN(4)))
+	if e := g.Write(db, key); e != nil {
+		if e.Type() == typ {
+			return e
+		}
+		g.Remove(e, EventGeneric, "del")
+	}
+	return g.Create(db, key, fresh())
+}
+
+func (c *churn) word(n int) []byte { return []byte("w" + strconv.Itoa(c.rnd.IntN(n))) }
+
+func (c *churn) change() {
+	var g Guard
+	g.Lock(c.ks, AllShards, c.ks.Now())
+	defer g.Unlock()
+	db := c.rnd.IntN(3)
+	done := func(e *Entry, empty bool) {
+		if empty {
+			g.Remove(e, EventGeneric, "del")
+			return
+		}
+		g.Changed(e, EventGeneric, "x")
+	}
+	switch c.rnd.IntN(16) {
+	case 0, 1:
+		key := []byte(fmt.Sprintf("string%d", c.rnd.IntN(6)))
+		v := make([]byte, c.rnd.IntN(2)*c.rnd.IntN(600)+1)
+		for i := range v {
+			v[i] = byte('a' + c.rnd.IntN(26))
+		}
+		if e := g.Write(db, key); e != nil {
+			g.Overwrite(e, v)
+			g.Changed(e, EventString, "set")
+		} else {
+			g.Changed(g.CreateString(db, key, v), EventString, "set")
+		}
+	case 2, 3:
+		e := c.entry(&g, db, Hash, func() any { return new(hashes.Hash) })
+		for range 1 + c.rnd.IntN(4) {
+			if c.rnd.IntN(3) == 0 {
+				e.Hash().Delete(c.word(40))
+			} else {
+				e.Hash().Set(c.word(40), c.word(1000), churnHash)
+			}
+		}
+		done(e, e.Hash().Len() == 0)
+	case 4, 5:
+		e := c.entry(&g, db, Set, func() any { return new(sets.Set) })
+		for range 1 + c.rnd.IntN(4) {
+			if c.rnd.IntN(3) == 0 {
+				e.Set().Remove(c.word(40))
+			} else {
+				e.Set().Add(c.word(40), churnSet)
+			}
+		}
+		done(e, e.Set().Len() == 0)
+	case 6, 7:
+		e := c.entry(&g, db, ZSet, func() any { return zsets.New() })
+		for range 1 + c.rnd.IntN(4) {
+			if c.rnd.IntN(3) == 0 {
+				e.ZSet().Remove(c.word(40))
+			} else {
+				e.ZSet().Set(c.word(40), float64(c.rnd.IntN(50)), churnZSet)
+			}
+		}
+		done(e, e.ZSet().Len() == 0)
+	case 8, 9:
+		e := c.entry(&g, db, List, func() any { return lists.New(4) })
+		l := e.List()
+		l.SetLimit(4)
+		for range 1 + c.rnd.IntN(6) {
+			switch c.rnd.IntN(4) {
+			case 0:
+				l.PushFront(c.word(1000))
+			case 1, 2:
+				l.PushBack(c.word(1000))
+			case 3:
+				l.DropFront()
+			}
+		}
+		done(e, l.Len() == 0)
+	case 10, 11:
+		e := c.entry(&g, db, Stream, func() any { return streams.New() })
+		s := e.Stream()
+		c.id++
+		if err := s.Append(streams.ID{Ms: c.id}, [][]byte{[]byte("f"), c.word(1000)}, streams.Limits{Entries: 4}); err != nil {
+			panic(err)
+		}
+		if c.rnd.IntN(3) == 0 {
+			s.Delete(streams.ID{Ms: c.id - uint64(c.rnd.IntN(20))})
+		}
+		if gr, _ := s.CreateGroup([]byte("g"), streams.MinID, 0); c.rnd.IntN(2) == 0 {
+			consumer, _ := gr.CreateConsumer(c.word(3), int64(c.id))
+			gr.ReadNew(s, consumer, 2, false, int64(c.id), func(streams.Entry) {})
+			gr.Ack(streams.ID{Ms: c.id - uint64(c.rnd.IntN(20))})
+		}
+		done(e, false)
+	case 12:
+		if e := g.Write(db, c.anyKey()); e != nil {
+			g.SetDeadline(e, c.ks.Now()+int64(c.rnd.IntN(2))*1e6)
+			done(e, e.Deadline() != 0 && e.Deadline() <= c.ks.Now())
+		}
+	case 13:
+		if e := g.Write(db, c.anyKey()); e != nil {
+			g.Remove(e, EventGeneric, "del")
+		}
+	case 14:
+		if e := g.Write(db, c.anyKey()); e != nil {
+			to, key := c.rnd.IntN(3), c.anyKey()
+			if old := g.Write(to, key); old == e {
+				return
+			} else if old != nil {
+				g.Remove(old, EventGeneric, "del")
+			}
+			if c.rnd.IntN(2) == 0 {
+				moved := g.Move(e, to, key)
+				g.Vanished(db, []byte(e.Key()), EventGeneric, "from")
+				g.Changed(moved, EventGeneric, "to")
+			} else {
+				g.Changed(g.Copy(e, to, key), EventGeneric, "copy")
+			}
+		}
+	case 15:
+		switch c.rnd.IntN(12) {
+		case 0:
+			g.Flush(db)
+		case 1:
+			g.Flush(-1)
+		case 2, 3:
+			g.Swap(0, 1+c.rnd.IntN(2))
+		default:
+			g.Each(db, func(e *Entry) bool {
+				g.Unload(e)
+				return true
+			})
+		}
+	}
+}
+
+func (c *churn) anyKey() []byte {
+	return []byte(fmt.Sprintf("%s%d", Type(c.rnd.IntN(6)), c.rnd.IntN(4)))
+}
+
+func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
+	for seed := range uint64(100) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		shards := 1 << (seed % 3)
+		store := newMemoryStore()
+		clock := NewManualClock(time.UnixMilli(1e12))
+		ks := New(Options{Shards: shards, Databases: 3, Clock: clock, Source: store})
+		require.NoError(t, ks.Restore(store.state))
+		ks.EndReplay(nil)
+		c := &churn{ks: ks, rnd: rnd}
+		for range 12 {
+			for range rnd.IntN(60) {
+				c.change()
+			}
+			f := ks.Freeze(func() {})
+			want := ""
+			if rnd.IntN(3) > 0 {
+				want = dump(ks) // also loads values, so that it is not done every time
+			}
+			next := store.clone()
+			failed := rnd.IntN(4) == 0
+			next.write(t, f, func() {
+				if rnd.IntN(4) == 0 {
+					c.change()
+				}
+			})
+			if failed {
+				f.Abort()
+				continue
+			}
+			*store = *next // the keyspace reads from it
+			f.Done()
+			store.checkNoLeftovers(t)
+			if want != "" {
+				require.Equal(t, want, dump(reopen(t, store.clone(), shards, clock)), "seed %d", seed)
+			}
+			if rnd.IntN(4) == 0 {
+				// What was changed since the checkpoint is not stored, so go on from what is.
+				ks = reopen(t, store, shards, clock)
+				c.ks = ks
+			}
+		}
+	}
+}
+
+// reopen returns the keyspace that is stored, with all its keys known or not yet.
+func reopen(t *testing.T, store *memoryStore, shards int, clock Clock) *Keyspace {
+	ks := New(Options{Shards: shards, Databases: 3, Clock: clock, Source: store})
+	require.NoError(t, ks.Restore(store.state))
+	ks.EndReplay(nil)
+	require.NoError(t, ks.LoadDirectory(store.eachHead, func(int) bool { return true }))
+	return ks
+}
+
+func TestKeysAreFoundBeforeTheDirectoryIsLoaded(t *testing.T) {
+	store := newMemoryStore()
+	clock := NewManualClock(time.UnixMilli(1e12))
+	ks := New(Options{Databases: 3, Clock: clock, Source: store})
+	require.NoError(t, ks.Restore(store.state))
+	ks.EndReplay(nil)
+	set := func(ks *Keyspace, key, value string) {
+		var g Guard
+		g.Lock(ks, AllShards, ks.Now())
+		defer g.Unlock()
+		if e := g.Write(0, []byte(key)); e != nil {
+			g.Overwrite(e, []byte(value))
+			g.Changed(e, EventString, "set")
+			return
+		}
+		g.Changed(g.CreateString(0, []byte(key), []byte(value)), EventString, "set")
+	}
+	for i := range 1000 {
+		set(ks, strconv.Itoa(i), "old")
+	}
+	f := ks.Freeze(func() {})
+	store.write(t, f, func() {})
+	f.Done()
+
+	ks = New(Options{Databases: 3, Clock: clock, Source: store})
+	require.NoError(t, ks.Restore(store.state))
+	ks.EndReplay(nil)
+	var g Guard
+	g.Lock(ks, AllShards, ks.Now())
+	require.False(t, g.Complete())
+	require.Equal(t, "old", string(g.Read(0, []byte("5")).Bytes()))
+	require.Nil(t, g.Read(0, []byte("none")))
+	g.Remove(g.Write(0, []byte("7")), EventGeneric, "del")
+	require.Nil(t, g.Read(0, []byte("7")), "a removed key must not come back from the store")
+	g.Unlock()
+	set(ks, "8", "new")
+	require.NoError(t, ks.LoadDirectory(store.eachHead, func(int) bool { return true }))
+	g.Lock(ks, AllShards, ks.Now())
+	defer g.Unlock()
+	require.True(t, g.Complete())
+	require.Equal(t, 999, g.Len(0))
+	require.Nil(t, g.Read(0, []byte("7")))
+	require.Equal(t, "new", string(g.Read(0, []byte("8")).Bytes()))
+	require.Equal(t, "old", string(g.Read(0, []byte("9")).Bytes()))
+}
+
+func TestAFlushWhileTheDirectoryIsLoaded(t *testing.T) {
+	store := newMemoryStore()
+	clock := NewManualClock(time.UnixMilli(1e12))
+	ks := New(Options{Databases: 3, Clock: clock, Source: store})
+	require.NoError(t, ks.Restore(store.state))
+	ks.EndReplay(nil)
+	c := &churn{ks: ks, rnd: rand.New(rand.NewPCG(7, 7))}
+	for range 500 {
+		c.change()
+	}
+	f := ks.Freeze(func() {})
+	store.write(t, f, func() {})
+	f.Done()
+	ks = New(Options{Databases: 3, Clock: clock, Source: store})
+	require.NoError(t, ks.Restore(store.state))
+	ks.EndReplay(nil)
+	var g Guard
+	g.Lock(ks, AllShards, ks.Now())
+	g.Flush(-1)
+	g.Unlock()
+	require.NoError(t, ks.LoadDirectory(store.eachHead, func(int) bool { return true }))
+	require.Equal(t, "0 keys\n", dump(ks))
+	f = ks.Freeze(func() {})
+	store.write(t, f, func() {})
+	f.Done()
+	store.checkNoLeftovers(t)
+	require.Empty(t, store.heads)
+}

@@ -1,0 +1,121 @@
+package hashes
+
+import (
+	"encoding/binary"
+	"errors"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/dict"
+)
+
+// This file has the stored forms. A small hash is stored whole: the format, then length (unsigned varint) and bytes of every
+// field and value in turn, in the order of the hash. A large one is stored in parts: the name of a part is a field and its data
+// the value.
+
+// blobFormat is the first byte of a hash that is stored whole.
+const blobFormat = 1
+
+// What is wrong with stored data.
+var (
+	errFormat     = errors.New("hash: unknown stored format")
+	errCut        = errors.New("hash: stored form ends within an element")
+	errTwice      = errors.New("hash: stored form has a field twice")
+	errPartsOrder = errors.New("hash: stored fields are out of order")
+)
+
+// Large reports whether the hash must be stored in parts.
+func (h *Hash) Large() bool { return h.large != nil }
+
+// Track makes a large hash note in l from now on which fields change. All that it has count as changed.
+func (h *Hash) Track(l *delta.Log) {
+	h.log = l
+	for key := range h.large.All() {
+		l.After(key)
+	}
+}
+
+// Log returns the record of changes, nil if the hash has none.
+func (h *Hash) Log() *delta.Log { return h.log }
+
+// AppendPart appends the value of a field of a large hash to dst; ok is false if there is no such field.
+func (h *Hash) AppendPart(dst []byte, name string) (out []byte, ok bool) {
+	v, ok := h.large.GetString(name)
+	if !ok {
+		return dst, false
+	}
+	return append(dst, *v...), true
+}
+
+// AppendBlob appends the stored form of a small hash to dst.
+func (h *Hash) AppendBlob(dst []byte) []byte {
+	dst = append(dst, blobFormat)
+	for field, value := range h.All() {
+		dst = append(binary.AppendUvarint(dst, uint64(len(field))), field...)
+		dst = append(binary.AppendUvarint(dst, uint64(len(value))), value...)
+	}
+	return dst
+}
+
+// DecodeBlob returns the hash that AppendBlob has stored, or an error if b is not one. It does not keep b.
+func DecodeBlob(b []byte) (*Hash, error) {
+	if len(b) == 0 || b[0] != blobFormat {
+		return nil, errFormat
+	}
+	h := new(Hash)
+	seen := map[string]struct{}{} // views of b
+	for b = b[1:]; len(b) > 0; {
+		var field, value []byte
+		var ok bool
+		if field, b, ok = cut(b); !ok {
+			return nil, errCut
+		}
+		if value, b, ok = cut(b); !ok {
+			return nil, errCut
+		}
+		seen[unsafe.String(unsafe.SliceData(field), len(field))] = struct{}{}
+		h.small.Append(field)
+		h.small.Append(value)
+		if len(seen) != h.Len() {
+			return nil, errTwice
+		}
+	}
+	return h, nil
+}
+
+// cut takes an element with its length from the front of b.
+func cut(b []byte) (element, rest []byte, ok bool) {
+	n, w := binary.Uvarint(b)
+	if w <= 0 || n > uint64(len(b)-w) {
+		return nil, nil, false
+	}
+	end := w + int(n)
+	return b[w:end], b[end:], true
+}
+
+// Loader builds a large hash from its parts.
+type Loader struct {
+	h    *Hash
+	last string // the field that was added last
+}
+
+// NewLoader returns a Loader that has no parts.
+func NewLoader() *Loader { return &Loader{h: &Hash{large: dict.New[[]byte]()}} }
+
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
+// once; it is an error if this one does not. After an error the Loader is of no more use.
+func (l *Loader) Add(name, data []byte) error {
+	if l.h.Len() > 0 && string(name) <= l.last {
+		return errPartsOrder
+	}
+	key, value := keep(name, data)
+	l.h.large.SetString(key, value)
+	l.last = key
+	return nil
+}
+
+// Finish returns the hash, whose changes will be noted in log. The error is always nil: a hash may have any fields.
+func (l *Loader) Finish(log *delta.Log) (*Hash, error) {
+	l.h.log = log
+	return l.h, nil
+}

@@ -1,0 +1,173 @@
+package lists
+
+import (
+	"encoding/binary"
+	"math"
+	"sort"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// This file is about lists that are tracked: every node has a name, under which it is stored as a part, and every change
+// of a node is noted.
+
+// parts is what a tracked list has beside its nodes.
+type parts struct {
+	log *delta.Log
+	// names are those of the nodes, in the same slots of a ring of the same size; a slot without a node has none. A name is
+	// a number, big-endian, so that the names are in the order of the nodes.
+	names []string
+}
+
+// partBytes is the memory that the name of a node takes.
+const partBytes = int(unsafe.Sizeof("")) + nameLen
+
+// nameLen is the length of a node's name.
+const nameLen = 8
+
+// stateName is the name of the part that says what the nodes do not. It is before all of theirs.
+const stateName = "\x00"
+
+const (
+	// middle is the number of a node that begins a list.
+	middle = 1 << 63
+	// spacing is the distance of a new node at either end from the one that was there. It leaves room for 2^32 more at
+	// either end, and for as many between two neighbours as it can be halved.
+	spacing = 1 << 31
+)
+
+func nameOf(number uint64) string {
+	var name [nameLen]byte
+	binary.BigEndian.PutUint64(name[:], number)
+	return string(name[:])
+}
+
+func numberOf(name string) uint64 { return binary.BigEndian.Uint64(view(name)) }
+
+// view returns the bytes of s, not to be changed.
+func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// spaced returns the names of n nodes, with room at the ends and between them.
+func spaced(n int) []string {
+	names := make([]string, n)
+	number := uint64(middle) - uint64(n/2)*spacing
+	for i := range names {
+		names[i] = nameOf(number)
+		number += spacing
+	}
+	return names
+}
+
+// note must be called before node i changes, when the nodes and their names agree or the node is noted already.
+func (l *List) note(i int) {
+	if l.parts != nil {
+		l.noteNode(i)
+	}
+}
+
+func (l *List) noteNode(i int) { l.notePart(l.parts.names[l.slot(i)]) }
+
+func (l *List) notePart(name string) {
+	l.parts.log.Before(view(name), l)
+	l.parts.log.After(name)
+}
+
+// noteState must be called before quick changes.
+func (l *List) noteState() {
+	if l.parts != nil {
+		l.notePart(stateName)
+	}
+}
+
+// noteIfHas must be called before elements equal to v leave node i. If the list is tracked, it reports whether there are
+// any.
+func (l *List) noteIfHas(i int, v []byte) bool {
+	if l.parts == nil {
+		return true
+	}
+	if _, k := l.at(i).find(v); k < 0 {
+		return false
+	}
+	l.note(i)
+	return true
+}
+
+// noteGone must be called before the nodes from j on, n of them, go. It takes their names.
+func (l *List) noteGone(j, n int) {
+	if l.parts == nil {
+		return
+	}
+	names := l.parts.names
+	for i := j; i < j+n; i++ {
+		if name := names[l.slot(i)]; name != "" { // else it has moved away
+			l.notePart(name)
+		}
+	}
+	for i := j; i < j+n; i++ {
+		names[l.slot(i)] = ""
+	}
+}
+
+// newName returns the name for a node that will be inserted as node j, and notes that it appears. It is empty if the list is
+// not tracked.
+func (l *List) newName(j int) string {
+	if l.parts == nil {
+		return ""
+	}
+	number, ok := l.newNumber(j)
+	if !ok {
+		l.rename()
+		number, _ = l.newNumber(j)
+	}
+	name := nameOf(number)
+	l.notePart(name)
+	return name
+}
+
+// newNumber returns the number for a new node j; ok is false if there is none left between its neighbours.
+func (l *List) newNumber(j int) (number uint64, ok bool) {
+	if l.nodes == 0 {
+		return middle, true
+	}
+	lo, hi := uint64(0), uint64(math.MaxUint64)
+	if j > 0 {
+		lo = numberOf(l.parts.names[l.slot(j-1)])
+	}
+	if j < l.nodes {
+		hi = numberOf(l.parts.names[l.slot(j)])
+	}
+	switch {
+	case hi-lo <= 1:
+		return 0, false
+	case j == l.nodes && hi-lo > spacing:
+		return lo + spacing, true
+	case j == 0 && hi-lo > spacing:
+		return hi - spacing, true
+	}
+	return lo + (hi-lo)/2, true
+}
+
+// rename gives all nodes new names, with room between them. All parts change.
+func (l *List) rename() {
+	p := l.parts
+	names := spaced(l.nodes)
+	// A node may get the name that another one had.
+	for i, name := range names {
+		p.log.Before(view(p.names[l.slot(i)]), l)
+		p.log.Before(view(name), l)
+	}
+	for i, name := range names {
+		slot := l.slot(i)
+		p.log.After(p.names[slot])
+		p.log.After(name)
+		p.names[slot] = name
+	}
+}
+
+// find returns the node with the given name; ok is false if there is none.
+func (l *List) find(name string) (i int, ok bool) {
+	names := l.parts.names
+	i = sort.Search(l.nodes, func(i int) bool { return names[l.slot(i)] >= name })
+	return i, i < l.nodes && names[l.slot(i)] == name
+}

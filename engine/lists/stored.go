@@ -1,0 +1,234 @@
+package lists
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// This file has the stored forms. Elements are stored as they are in a node. A small list is stored whole: the format,
+// whether it is reported as quicklist (0 or 1), and the elements. A large list is stored in parts: the part stateName has the
+// format and whether the list is reported as quicklist, and the others, whose names are in the order of the nodes, have the
+// format and the elements of one node each.
+
+// format is the first byte of every stored form.
+const format = 1
+
+// What is wrong with stored data.
+var (
+	errFormat   = errors.New("list: unknown stored format")
+	errEncoding = errors.New("list: stored encoding does not go with the elements")
+	errElement  = errors.New("list: a stored element is malformed")
+	errName     = errors.New("list: a stored node has no proper name")
+	errOrder    = errors.New("list: stored nodes are out of order")
+	errNoState  = errors.New("list: the stored nodes do not begin with the state of the list")
+	errEmpty    = errors.New("list: a stored node is empty")
+)
+
+// Large reports whether the list must be stored in parts.
+func (l *List) Large() bool { return l.nodes > 1 }
+
+// Track makes the list note in log from now on which nodes change. All that it has count as changed.
+func (l *List) Track(log *delta.Log) {
+	l.parts = &parts{log, make([]string, len(l.ring))}
+	log.After(stateName)
+	for i, name := range spaced(l.nodes) {
+		l.parts.names[l.slot(i)] = name
+		log.After(name)
+	}
+}
+
+// Log returns the record of changes, nil if the list has none.
+func (l *List) Log() *delta.Log {
+	if l.parts == nil {
+		return nil
+	}
+	return l.parts.log
+}
+
+// AppendPart appends the stored form of a part of a tracked list to dst; ok is false if there is no such part.
+func (l *List) AppendPart(dst []byte, name string) (out []byte, ok bool) {
+	if name == stateName {
+		return append(dst, format, l.quickByte()), true
+	}
+	i, ok := l.find(name)
+	if !ok {
+		return dst, false
+	}
+	nd := l.at(i)
+	return append(append(dst, format), nd.buf[nd.head:]...), true
+}
+
+// AppendBlob appends the stored form of the whole list to dst.
+func (l *List) AppendBlob(dst []byte) []byte {
+	dst = append(dst, format, l.quickByte())
+	for i := range l.nodes {
+		nd := l.at(i)
+		dst = append(dst, nd.buf[nd.head:]...)
+	}
+	return dst
+}
+
+func (l *List) quickByte() byte {
+	if l.quick {
+		return 1
+	}
+	return 0
+}
+
+// decodeState returns whether a list is reported as quicklist, and what follows that in b.
+func decodeState(b []byte) (quick bool, rest []byte, err error) {
+	if len(b) == 0 || b[0] != format {
+		return false, nil, errFormat
+	}
+	if len(b) < 2 || b[1] > 1 {
+		return false, nil, errEncoding
+	}
+	return b[1] == 1, b[2:], nil
+}
+
+// DecodeBlob returns the list that AppendBlob has stored, or an error if b is not one. It does not keep b. The list has nodes
+// within limit now and later, so that it is a quicklist if it does not fit into one.
+func DecodeBlob(b []byte, limit Limit) (*List, error) {
+	quick, b, err := decodeState(b)
+	if err != nil {
+		return nil, err
+	}
+	if quick && len(b) == 0 {
+		return nil, errEncoding
+	}
+	l := New(limit)
+	var nodes []node
+	for len(b) > 0 {
+		var nd node
+		end := 0
+		for end < len(b) {
+			size, ok := elementSize(b[end:])
+			if !ok {
+				return nil, errElement
+			}
+			if !l.fits(&node{buf: b[:end], n: nd.n}, size, 1) {
+				break
+			}
+			end += size
+			nd.n++
+		}
+		nd.buf = slices.Clone(b[:end])
+		nodes = append(nodes, nd)
+		b = b[end:]
+	}
+	l.fill(nodes)
+	l.quick = quick || l.nodes > 1
+	return l, nil
+}
+
+// elementSize returns how many bytes the element takes that b begins with; ok is false if it is not the encoding of one.
+func elementSize(b []byte) (size int, ok bool) {
+	n, w := 0, 0
+	for {
+		if w == len(b) || w == maxLengthBytes {
+			return 0, false
+		}
+		n |= int(b[w]&0x7f) << (7 * w)
+		w++
+		if b[w-1] < 0x80 {
+			break
+		}
+	}
+	if w != lengthBytes(n) || n > len(b)-2*w {
+		return 0, false
+	}
+	size = n + 2*w
+	for i := range w {
+		if b[i] != b[size-1-i] {
+			return 0, false
+		}
+	}
+	return size, true
+}
+
+// maxLengthBytes is the size of the varint of the largest length there is memory for.
+const maxLengthBytes = 7
+
+// fill gives an empty list its nodes, whose positions need not be set.
+func (l *List) fill(nodes []node) {
+	size := 0
+	for size < len(nodes) {
+		size = max(1, 2*size)
+	}
+	l.ring, l.nodes = make([]node, size), len(nodes)
+	for i := range nodes {
+		l.ring[i] = nodes[i]
+		l.ring[i].start = l.len
+		l.len += nodes[i].n
+		l.bytes += cap(nodes[i].buf)
+	}
+}
+
+// Loader builds a list from its parts.
+type Loader struct {
+	list  *List
+	state bool // seen
+	names []string
+	nodes []node
+}
+
+// NewLoader returns a Loader that has no parts, for a list whose nodes will be within limit.
+func NewLoader(limit Limit) *Loader { return &Loader{list: New(limit)} }
+
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
+// once; it is an error if this one does not, or is no part of a list. After an error the Loader is of no more use.
+func (l *Loader) Add(name, data []byte) error {
+	if string(name) == stateName {
+		quick, rest, err := decodeState(data)
+		switch {
+		case err != nil:
+			return err
+		case l.state:
+			return errOrder
+		case len(rest) > 0:
+			return errFormat
+		}
+		l.state, l.list.quick = true, quick
+		return nil
+	}
+	switch {
+	case !l.state:
+		return errNoState
+	case len(name) != nameLen:
+		return errName
+	case len(l.names) > 0 && string(name) <= l.names[len(l.names)-1]:
+		return errOrder
+	case len(data) == 0 || data[0] != format:
+		return errFormat
+	case len(data) == 1:
+		return errEmpty
+	}
+	nd := node{buf: slices.Clone(data[1:])}
+	for p := 0; p < len(nd.buf); nd.n++ {
+		size, ok := elementSize(nd.buf[p:])
+		if !ok {
+			return errElement
+		}
+		p += size
+	}
+	l.names = append(l.names, string(name))
+	l.nodes = append(l.nodes, nd)
+	return nil
+}
+
+// Finish returns the list, whose changes will be noted in log.
+func (l *Loader) Finish(log *delta.Log) (*List, error) {
+	if !l.state {
+		return nil, errNoState
+	}
+	if l.list.quick != (len(l.nodes) > 1) && len(l.nodes) != 1 {
+		return nil, errEncoding
+	}
+	l.list.fill(l.nodes)
+	names := make([]string, len(l.list.ring))
+	copy(names, l.names)
+	l.list.parts = &parts{log, names}
+	return l.list, nil
+}

@@ -1,0 +1,150 @@
+package sets
+
+import (
+	"encoding/binary"
+	"errors"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/dict"
+)
+
+// This file has the stored forms. A set of integers is stored whole: the format, the width of a member in bytes, and the
+// members, little-endian and ascending. So is a listpack: the format, then length (unsigned varint) and bytes of every member.
+// A hash table is stored in parts: the name of a part is a member, and it has no data.
+
+// The first byte of a set that is stored whole.
+const (
+	blobIntset   = 1
+	blobListpack = 2
+)
+
+// What is wrong with stored data.
+var (
+	errFormat     = errors.New("set: unknown stored format")
+	errIntset     = errors.New("set: stored integers are malformed")
+	errCut        = errors.New("set: stored form ends within a member")
+	errTwice      = errors.New("set: stored form has a member twice")
+	errPartsOrder = errors.New("set: stored members are out of order")
+	errPartData   = errors.New("set: a stored member has data")
+)
+
+// Large reports whether the set must be stored in parts.
+func (s *Set) Large() bool { return s.encoding == asHashtable }
+
+// Track makes a set that is Large note in l from now on which members come and go. All that it has count as changed.
+func (s *Set) Track(l *delta.Log) {
+	s.log = l
+	for key := range s.large.All() {
+		l.After(key)
+	}
+}
+
+// Log returns the record of changes, nil if the set has none.
+func (s *Set) Log() *delta.Log { return s.log }
+
+// AppendPart appends nothing to dst; ok says whether name is a member of the set, which must be Large.
+func (s *Set) AppendPart(dst []byte, name string) (out []byte, ok bool) {
+	_, ok = s.large.GetString(name)
+	return dst, ok
+}
+
+// AppendBlob appends the stored form of a set that is not Large to dst.
+func (s *Set) AppendBlob(dst []byte) []byte {
+	if s.encoding == asIntset {
+		dst = append(dst, blobIntset, byte(s.ints.width))
+		return append(dst, s.ints.data...)
+	}
+	dst = append(dst, blobListpack)
+	for member := range s.All() {
+		dst = append(binary.AppendUvarint(dst, uint64(len(member))), member...)
+	}
+	return dst
+}
+
+// DecodeBlob returns the set that AppendBlob has stored, or an error if b is not one. It does not keep b.
+func DecodeBlob(b []byte) (*Set, error) {
+	switch {
+	case len(b) > 0 && b[0] == blobIntset:
+		return decodeIntset(b[1:])
+	case len(b) > 0 && b[0] == blobListpack:
+		return decodeListpack(b[1:])
+	}
+	return nil, errFormat
+}
+
+func decodeIntset(b []byte) (*Set, error) {
+	if len(b) == 0 {
+		return nil, errIntset
+	}
+	ints := intset{data: b[1:], width: int(b[0])}
+	switch ints.width {
+	case 0:
+		if len(ints.data) > 0 {
+			return nil, errIntset
+		}
+	case 2, 4, 8:
+		if len(ints.data)%ints.width != 0 {
+			return nil, errIntset
+		}
+	default:
+		return nil, errIntset
+	}
+	for i := 1; i < ints.len(); i++ {
+		if ints.at(i-1) >= ints.at(i) {
+			return nil, errIntset
+		}
+	}
+	return &Set{ints: ints.clone()}, nil
+}
+
+func decodeListpack(b []byte) (*Set, error) {
+	s := &Set{encoding: asListpack}
+	seen := map[string]struct{}{} // views of b
+	for len(b) > 0 {
+		n, w := binary.Uvarint(b)
+		if w <= 0 || n > uint64(len(b)-w) {
+			return nil, errCut
+		}
+		end := w + int(n)
+		member := b[w:end]
+		seen[unsafe.String(unsafe.SliceData(member), len(member))] = struct{}{}
+		s.small.Append(member)
+		if len(seen) != s.small.Len() {
+			return nil, errTwice
+		}
+		b = b[end:]
+	}
+	return s, nil
+}
+
+// Loader builds a set that is Large from its parts.
+type Loader struct {
+	s    *Set
+	last string // the member that was added last
+}
+
+// NewLoader returns a Loader that has no parts.
+func NewLoader() *Loader {
+	return &Loader{s: &Set{encoding: asHashtable, large: dict.New[struct{}]()}}
+}
+
+// Add adds the part with the given name, which it does not keep, and data, which must be empty. Parts come in the byte order of
+// their names, each once; it is an error if this one does not. After an error the Loader is of no more use.
+func (l *Loader) Add(name, data []byte) error {
+	if l.s.Len() > 0 && string(name) <= l.last {
+		return errPartsOrder
+	}
+	if len(data) > 0 {
+		return errPartData
+	}
+	l.last = string(name)
+	l.s.large.SetString(l.last, struct{}{})
+	return nil
+}
+
+// Finish returns the set, whose changes will be noted in log. The error is always nil: a set may have any members.
+func (l *Loader) Finish(log *delta.Log) (*Set, error) {
+	l.s.log = log
+	return l.s, nil
+}

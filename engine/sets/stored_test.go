@@ -1,0 +1,244 @@
+package sets
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// storage is what a store holds of a value that is stored in parts.
+type storage map[string]string
+
+// write takes what has changed until the checkpoint began.
+func (s storage) write(l *delta.Log, p delta.Parts) {
+	for _, name := range l.Frozen() {
+		if data, ok := l.AppendFrozen(nil, name, p); ok {
+			s[name] = string(data)
+		} else {
+			delete(s, name)
+		}
+	}
+	l.Done()
+}
+
+// load builds the set from its parts.
+func (s storage) load(t require.TestingT, log *delta.Log) *Set {
+	l := NewLoader()
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		require.NoError(t, l.Add([]byte(name), []byte(s[name])))
+	}
+	set, err := l.Finish(log)
+	require.NoError(t, err)
+	return set
+}
+
+func TestCheckpointsStoreTheSetAsItWasWhenTheyBegan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		epochs, stored := &delta.Epochs{Current: 1}, storage{}
+		log, lim := delta.NewLog(7, epochs), Limits{}
+		member := rapid.Map(rapid.IntRange(0, 30), strconv.Itoa)
+		s := setOf(lim, numbers(rapid.IntRange(1, 20).Draw(t, "members at first"))...)
+		require.True(t, s.Large())
+		s.Track(log)
+		var frozen *Set // the set as it was when the checkpoint began that has not ended
+		begin := func() {
+			if frozen == nil {
+				epochs.Current++
+				frozen = s.Clone()
+			}
+		}
+		end := func(t *rapid.T) {
+			if frozen == nil {
+				return
+			}
+			stored.write(log, s)
+			loadedLog := delta.NewLog(7, epochs)
+			loaded := stored.load(t, loadedLog)
+			require.Equal(t, members(t, frozen), members(t, loaded))
+			require.Equal(t, "hashtable", loaded.Encoding())
+			require.Same(t, loadedLog, loaded.Log())
+			require.True(t, loadedLog.Clean())
+			frozen = nil
+			if log.Clean() && rapid.Bool().Draw(t, "go on with what was loaded") {
+				s, log = loaded, loadedLog
+			}
+		}
+		begin()
+		end(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"add":    func(t *rapid.T) { s.Add([]byte(member.Draw(t, "member")), lim) },
+			"remove": func(t *rapid.T) { s.Remove([]byte(member.Draw(t, "member"))) },
+			"pop":    func(*rapid.T) { s.Pop(nil) },
+			"pop all": func(*rapid.T) {
+				for s.Len() > 0 {
+					s.Pop(nil)
+				}
+			},
+			"change a clone": func(t *rapid.T) {
+				c := s.Clone()
+				require.Nil(t, c.Log())
+				c.Add([]byte("only in the clone"), lim)
+				c.Remove([]byte(member.Draw(t, "member")))
+				c.Pop(nil)
+			},
+			"begin": func(*rapid.T) { begin() },
+			"fail": func(*rapid.T) {
+				if frozen != nil {
+					log.Abort(log.Frozen())
+					frozen = nil
+				}
+			},
+			"end": end,
+			"checkpoint": func(t *rapid.T) {
+				begin()
+				end(t)
+			},
+		})
+		end(t)
+		begin()
+		end(t)
+		require.True(t, log.Clean())
+	})
+}
+
+func TestTrackingDoesNotNoteWhatChangesNothing(t *testing.T) {
+	s := setOf(Limits{}, "a", "b")
+	epochs := &delta.Epochs{Current: 1}
+	s.Track(delta.NewLog(1, epochs))
+	epochs.Current++
+	storage{}.write(s.Log(), s)
+	there, miss := []byte("a"), []byte("c")
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		s.Add(there, Limits{})
+		s.Remove(miss)
+	}))
+	require.True(t, s.Log().Clean())
+}
+
+func TestCompactSetKeepsItsFormWhenStored(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		member := rapid.Map(rapid.OneOf(rapid.Int64Range(-9, 9), rapid.Int64()), func(v int64) string {
+			return strconv.FormatInt(v, 10)
+		})
+		if rapid.Bool().Draw(t, "words too") {
+			member = rapid.OneOf(member, rapid.StringN(-1, 3, -1), rapid.StringN(100, 200, -1))
+		}
+		s := new(Set)
+		for range rapid.IntRange(0, 50).Draw(t, "members") {
+			s.Add([]byte(member.Draw(t, "member")), Limits{100, 100, 1000})
+		}
+		for range rapid.IntRange(0, 5).Draw(t, "pops") {
+			s.Pop(nil)
+		}
+		require.False(t, s.Large())
+		got, err := DecodeBlob(s.AppendBlob(nil))
+		require.NoError(t, err)
+		require.Equal(t, inOrder(s), inOrder(got))
+		require.Equal(t, s.Encoding(), got.Encoding())
+	})
+}
+
+// inOrder is the members in the order of All.
+func inOrder(s *Set) []string {
+	var out []string
+	for m := range s.All() {
+		out = append(out, string(m))
+	}
+	return out
+}
+
+func TestDecodeBlobRefusesWhatIsNoSet(t *testing.T) {
+	tests := []struct {
+		name, blob string
+		want       error
+	}{
+		{"nothing", "", errFormat},
+		{"unknown format", "\x03", errFormat},
+		{"no width", "\x01", errIntset},
+		{"integers without width", "\x01\x00a", errIntset},
+		{"unknown width", "\x01\x03abc", errIntset},
+		{"half an integer", "\x01\x04abcdef", errIntset},
+		{"integers descending", "\x01\x02\x02\x00\x01\x00", errIntset},
+		{"integer twice", "\x01\x02\x01\x00\x01\x00", errIntset},
+		{"member cut short", "\x02\x02b", errCut},
+		{"enormous length", "\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errCut},
+		{"length of too many bytes", "\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errCut},
+		{"member twice", "\x02\x01a\x01b\x01a", errTwice},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := DecodeBlob([]byte(tt.blob))
+			require.ErrorIs(t, err, tt.want)
+		})
+	}
+}
+
+func TestLoaderRefusesPartsThatAreNoSet(t *testing.T) {
+	for _, second := range []string{"b", "a", ""} {
+		l := NewLoader()
+		require.NoError(t, l.Add([]byte("b"), nil))
+		require.ErrorIs(t, l.Add([]byte(second), nil), errPartsOrder)
+	}
+	require.ErrorIs(t, NewLoader().Add([]byte("a"), []byte("1")), errPartData)
+}
+
+// requireSound checks that a set that was decoded has every member once and finds it.
+func requireSound(t *testing.T, s *Set) {
+	list := inOrder(s)
+	require.Len(t, list, s.Len())
+	require.Len(t, members(t, s), s.Len())
+	if s.encoding == asIntset {
+		for i := 1; i < s.ints.len(); i++ {
+			require.Less(t, s.ints.at(i-1), s.ints.at(i))
+		}
+	}
+	for _, m := range list {
+		require.True(t, s.Contains([]byte(m)))
+	}
+}
+
+func FuzzDecodeBlob(f *testing.F) {
+	for _, s := range []*Set{
+		setOf(usual), setOf(usual, "1", "-2"), setOf(usual, "1", "70000"), setOf(usual, "1", "5000000000"), setOf(usual, "a", ""),
+	} {
+		f.Add(s.AppendBlob(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := DecodeBlob(b)
+		if err != nil {
+			return
+		}
+		requireSound(t, s)
+		again, err := DecodeBlob(s.AppendBlob(nil))
+		require.NoError(t, err)
+		require.Equal(t, inOrder(s), inOrder(again))
+		require.Equal(t, s.Encoding(), again.Encoding())
+	})
+}
+
+func FuzzLoader(f *testing.F) {
+	f.Add([]byte("\x00\x01a\x02bc"))
+	f.Add([]byte("\x01b\x01a"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, want := NewLoader(), map[string]bool{}
+		for len(b) > 0 {
+			n := 1 + min(int(b[0]), len(b)-1)
+			name := b[1:n]
+			b = b[n:]
+			if l.Add(name, nil) != nil {
+				return
+			}
+			want[string(name)] = true
+		}
+		s, err := l.Finish(nil)
+		require.NoError(t, err)
+		requireSound(t, s)
+		require.Equal(t, want, members(t, s))
+	})
+}

@@ -1,0 +1,113 @@
+// Tracking: the names of the parts of a stream, and noting their changes.
+
+package streams
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// The first byte of a part's name says what the part is, and thereby what follows:
+//
+//	b  a block: the ID of the first entry ever stored in it
+//	c  a consumer: the length of the group's name, the group's name, the consumer's name
+//	g  a group: its name
+//	m  what the stream has once: nothing
+//	p  a pending entry: the length of the group's name, the group's name, the ID
+//
+// IDs are two big-endian numbers, so that they are in their order, and lengths are uvarints.
+const (
+	kindBlock    = 'b'
+	kindConsumer = 'c'
+	kindGroup    = 'g'
+	kindMeta     = 'm'
+	kindPending  = 'p'
+)
+
+// metaPart is the name of the part that the stream has once.
+const metaPart = string(kindMeta)
+
+// idLen is the length of an ID in a name.
+const idLen = 16
+
+func blockPart(base ID) string { return string(appendID([]byte{kindBlock}, base)) }
+
+func groupPart(name string) string { return string(kindGroup) + name }
+
+func consumerPart(group, name string) string {
+	part := make([]byte, 0, 1+uvarintLen(uint64(len(group)))+len(group)+len(name))
+	return text(append(appendText(append(part, kindConsumer), group), name...))
+}
+
+func pendingPart(group string, id ID) string {
+	part := make([]byte, 0, 1+uvarintLen(uint64(len(group)))+len(group)+idLen)
+	return text(appendID(appendText(append(part, kindPending), group), id))
+}
+
+func appendID(dst []byte, id ID) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, id.Ms)
+	return binary.BigEndian.AppendUint64(dst, id.Seq)
+}
+
+// appendText is appendBytes for a string.
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// raw returns the bytes of s, not to be changed.
+func raw(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// text returns b, which will not change any more, as a string.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// note must be called before the part with the given name changes, appears or goes. The name is kept.
+func (s *Stream) note(part string) {
+	if s.log != nil {
+		notePart(s.log, part, s)
+	}
+}
+
+func notePart(log *delta.Log, part string, s *Stream) {
+	log.Before(raw(part), s)
+	log.After(part)
+}
+
+// notePending must be called before the record of a pending entry changes, appears or goes.
+func (g *Group) notePending(id ID) {
+	if g.stream.log != nil {
+		notePart(g.stream.log, pendingPart(g.Name, id), g.stream)
+	}
+}
+
+// noteGone must be called before a group goes, with its consumers and what is pending.
+func (s *Stream) noteGone(g *Group) {
+	if s.log != nil {
+		g.eachPart(s.note)
+	}
+}
+
+// eachPart calls fn with the names of all parts, which may be kept, in no order.
+func (s *Stream) eachPart(fn func(part string)) {
+	fn(metaPart)
+	s.blocks.Scan(func(n node) bool {
+		fn(blockPart(n.base))
+		return true
+	})
+	for _, g := range s.groups {
+		g.eachPart(fn)
+	}
+}
+
+// eachPart calls fn with the names of all parts of a group.
+func (g *Group) eachPart(fn func(part string)) {
+	fn(g.part)
+	for _, c := range g.consumers {
+		fn(c.part)
+	}
+	g.pending.ascend(MinID, MaxID, func(n *NACK) bool {
+		fn(pendingPart(g.Name, n.ID))
+		return true
+	})
+}

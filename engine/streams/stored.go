@@ -1,0 +1,443 @@
+// The stored forms of streams.
+
+package streams
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// A stream is stored in parts, whose names are in parts.go. Their data is the format and then, numbers being varints,
+//
+//	b  last (as the ID of an entry), slots, names and body of the block, and its buffer
+//	c  the seen time, the active time
+//	g  the last ID, the entries read
+//	m  the last ID, the highest deleted ID, the entries added
+//	p  the name of the consumer with its length, the delivery time, the delivery count
+//
+// A small stream is stored whole: the format, and name and data of every part with their lengths, in the byte order of the
+// names.
+
+// format is the first byte of every stored form.
+const format = 1
+
+// What is wrong with stored data.
+var (
+	errFormat     = errors.New("stream: unknown stored format")
+	errCut        = errors.New("stream: stored form ends within a part")
+	errName       = errors.New("stream: a stored part has no proper name")
+	errOrder      = errors.New("stream: stored parts are out of order")
+	errData       = errors.New("stream: a stored part is malformed")
+	errBlock      = errors.New("stream: a stored block is malformed")
+	errBlockOrder = errors.New("stream: stored blocks overlap")
+	errConsumer   = errors.New("stream: a stored pending entry belongs to nobody")
+	errGroup      = errors.New("stream: a stored consumer belongs to no group")
+	errNoMeta     = errors.New("stream: a part that every stream has is not stored")
+	errLastID     = errors.New("stream: the stored last ID is before an entry")
+)
+
+// A stream is large that has more than one block or more than this.
+const (
+	smallGroups    = 16
+	smallConsumers = 16 // of all groups
+	smallPending   = 64 // of one group
+)
+
+// Large reports whether the stream must be stored in parts.
+func (s *Stream) Large() bool {
+	if s.blocks.Len() > 1 || len(s.groups) > smallGroups {
+		return true
+	}
+	consumers := 0
+	for _, g := range s.groups {
+		consumers += len(g.consumers)
+		if g.pending.len() > smallPending {
+			return true
+		}
+	}
+	return consumers > smallConsumers
+}
+
+// Track makes the stream note in log from now on which parts change. All that it has count as changed.
+func (s *Stream) Track(log *delta.Log) {
+	s.blocks.Scan(func(n node) bool {
+		n.part = blockPart(n.base)
+		return true
+	})
+	s.eachPart(log.After)
+	s.log = log
+}
+
+// Log returns the record of changes, nil if the stream has none.
+func (s *Stream) Log() *delta.Log { return s.log }
+
+// AppendPart appends the stored form of a part to dst; ok is false if there is no such part.
+func (s *Stream) AppendPart(dst []byte, name string) (out []byte, ok bool) {
+	p, err := parsePart(raw(name))
+	if err != nil {
+		return dst, false
+	}
+	switch p.kind {
+	case kindBlock:
+		if n, ok := s.blocks.Get(node{base: p.id}); ok {
+			return n.appendStored(dst), true
+		}
+		return dst, false
+	case kindMeta:
+		dst = appendVarID(appendVarID(append(dst, format), s.lastID), s.maxDeletedID)
+		return binary.AppendVarint(dst, s.entriesAdded), true
+	}
+	g := s.Group(p.group)
+	if g == nil {
+		return dst, false
+	}
+	switch p.kind {
+	case kindConsumer:
+		if c := g.Consumer(p.consumer); c != nil {
+			dst = binary.AppendVarint(append(dst, format), c.SeenTime)
+			return binary.AppendVarint(dst, c.ActiveTime), true
+		}
+	case kindGroup:
+		return binary.AppendVarint(appendVarID(append(dst, format), g.LastID), g.EntriesRead), true
+	case kindPending:
+		if n := g.pending.get(p.id); n != nil {
+			dst = appendText(append(dst, format), n.Consumer.Name)
+			dst = binary.AppendVarint(dst, n.DeliveryTime)
+			return binary.AppendVarint(dst, n.DeliveryCount), true
+		}
+	}
+	return dst, false
+}
+
+// AppendBlob appends the stored form of the whole stream to dst.
+func (s *Stream) AppendBlob(dst []byte) []byte {
+	var names []string
+	s.eachPart(func(part string) { names = append(names, part) })
+	slices.Sort(names)
+	dst = append(dst, format)
+	var data []byte
+	for _, name := range names {
+		data, _ = s.AppendPart(data[:0], name)
+		dst = appendBytes(appendText(dst, name), data)
+	}
+	return dst
+}
+
+// DecodeBlob returns the stream that AppendBlob has stored, or an error if b is not one. It does not keep b.
+func DecodeBlob(b []byte) (*Stream, error) {
+	if len(b) == 0 || b[0] != format {
+		return nil, errFormat
+	}
+	l, r := NewLoader(), reader{b: b[1:]}
+	for len(r.b) > 0 {
+		name, data := r.bytes(), r.bytes()
+		if r.bad {
+			return nil, errCut
+		}
+		if err := l.Add(name, data); err != nil {
+			return nil, err
+		}
+	}
+	return l.Finish(nil)
+}
+
+// part is what the name of a part says.
+type part struct {
+	kind            byte
+	group, consumer []byte
+	id              ID
+}
+
+// parsePart reads the name of a part.
+func parsePart(name []byte) (p part, err error) {
+	if len(name) == 0 {
+		return part{}, errName
+	}
+	p.kind = name[0]
+	r := reader{b: name[1:]}
+	switch p.kind {
+	case kindBlock:
+		p.id = r.fixedID()
+	case kindConsumer:
+		p.group = r.bytes()
+		p.consumer, r.b = r.b, nil
+	case kindGroup:
+		p.group, r.b = r.b, nil
+	case kindMeta:
+	case kindPending:
+		p.group = r.bytes()
+		p.id = r.fixedID()
+	default:
+		return part{}, errName
+	}
+	if !r.end() {
+		return part{}, errName
+	}
+	return p, nil
+}
+
+// Loader builds a stream from its parts.
+type Loader struct {
+	s      *Stream
+	last   string            // the name of the last part
+	groups map[string]*Group // those that something was said of
+	known  int               // how many of these are parts
+	meta   bool              // seen
+}
+
+// NewLoader returns a Loader that has no parts.
+func NewLoader() *Loader { return &Loader{s: New(), groups: map[string]*Group{}} }
+
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
+// once; it is an error if this one does not, or is no part of a stream. After an error the Loader is of no more use.
+func (l *Loader) Add(name, data []byte) error {
+	if string(name) <= l.last { // no name is empty
+		return errOrder
+	}
+	l.last = string(name)
+	p, err := parsePart(name)
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 || data[0] != format {
+		return errFormat
+	}
+	r := reader{b: data[1:]}
+	switch p.kind {
+	case kindBlock:
+		return l.addBlock(p.id, &r)
+	case kindConsumer:
+		g := l.group(p.group)
+		g.consumers = append(g.consumers, newConsumer(g, string(p.consumer), r.varint(), r.varint()))
+	case kindGroup:
+		g := l.group(p.group)
+		g.LastID, g.EntriesRead = r.id(), r.varint()
+		l.known++
+	case kindMeta:
+		l.s.lastID, l.s.maxDeletedID, l.s.entriesAdded = r.id(), r.id(), r.varint()
+		l.meta = true
+	case kindPending:
+		g := l.groups[string(p.group)]
+		consumer, time, count := r.bytes(), r.varint(), r.varint()
+		if g == nil || g.Consumer(consumer) == nil {
+			return errConsumer
+		}
+		n := &NACK{p.id, g.Consumer(consumer), time, count}
+		g.pending.tree.Load(pendingItem{n.ID, n})
+		n.Consumer.pending.tree.Load(pendingItem{n.ID, n})
+	}
+	if !r.end() {
+		return errData
+	}
+	return nil
+}
+
+// group returns the group with the given name, of which nothing else may be known yet.
+func (l *Loader) group(name []byte) *Group {
+	g := l.groups[string(name)]
+	if g == nil {
+		g = newGroup(l.s, string(name), ID{}, 0)
+		l.groups[g.Name] = g
+	}
+	return g
+}
+
+func (l *Loader) addBlock(base ID, r *reader) error {
+	s := l.s
+	b, err := decodeBlock(base, r)
+	if err != nil {
+		return err
+	}
+	if s.tail != nil && !s.tail.newest().id.Less(base) {
+		return errBlockOrder
+	}
+	b.part = l.last
+	s.blocks.Load(node{base, b})
+	s.tail = b
+	s.length += b.live
+	s.bufBytes += cap(b.buf)
+	return nil
+}
+
+// Finish returns the stream, whose changes will be noted in log.
+func (l *Loader) Finish(log *delta.Log) (*Stream, error) {
+	s := l.s
+	switch {
+	case !l.meta:
+		return nil, errNoMeta
+	case l.known != len(l.groups):
+		return nil, errGroup
+	case s.tail != nil && s.lastID.Less(s.tail.newest().id):
+		return nil, errLastID
+	}
+	for _, g := range l.groups {
+		s.groups = append(s.groups, g)
+	}
+	slices.SortFunc(s.groups, func(a, b *Group) int { return cmp.Compare(a.Name, b.Name) })
+	s.log = log
+	return s, nil
+}
+
+// appendStored appends the stored form of the block. It has the deleted entries, too: they count towards the size at which the
+// block is full.
+func (b *block) appendStored(dst []byte) []byte {
+	ms, seq := b.distance(b.last)
+	dst = append(dst, format)
+	for _, v := range [...]uint64{ms, seq, uint64(b.slots), uint64(b.names), uint64(b.body)} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	return append(dst, b.buf...)
+}
+
+// decodeBlock reads a block from r, and checks all that the methods of blocks rely on.
+func decodeBlock(base ID, r *reader) (*block, error) {
+	b := &block{base: base}
+	var ok bool
+	if b.last, ok = r.idFrom(base); !ok {
+		return nil, errBlock
+	}
+	slots, names, body := r.uvarint(), r.uvarint(), r.uvarint()
+	if r.bad || slots > math.MaxInt || names == 0 || body > uint64(len(r.b)) || names > body {
+		return nil, errBlock
+	}
+	b.slots, b.names, b.body = int(slots), int(names), int(body)
+	b.buf = slices.Clone(r.b)
+	nr := reader{b: b.buf[:b.body]}
+	nr.skip(names)
+	if !nr.end() {
+		return nil, errBlock
+	}
+
+	var newest ID
+	found := 0
+	for pos := b.body; pos < len(b.buf); found++ {
+		id, next, ok := b.check(pos)
+		if !ok {
+			return nil, errBlock
+		}
+		if b.buf[pos]&flagDeleted != 0 {
+			b.dead += next - pos
+		} else {
+			if b.live == 0 {
+				b.head = pos
+			} else if !newest.Less(id) {
+				return nil, errBlock
+			}
+			newest = id
+			b.live++
+		}
+		pos = next
+	}
+	if b.live == 0 || b.slots < found || b.last.Less(newest) || b.dead > len(b.buf)/2 {
+		return nil, errBlock
+	}
+	return b, nil
+}
+
+// check verifies that there is a slot at pos, and returns its ID and where the next one begins.
+func (b *block) check(pos int) (id ID, next int, ok bool) {
+	flags := b.buf[pos]
+	if flags&^(flagDeleted|flagShared) != 0 {
+		return ID{}, 0, false
+	}
+	rest := reader{b: b.buf[pos+1:]}
+	r := reader{b: rest.bytes()}
+	if id, ok = r.idFrom(b.base); !ok {
+		return ID{}, 0, false
+	}
+	if flags&flagShared != 0 {
+		r.skip(uint64(b.names))
+	} else {
+		n := r.uvarint()
+		r.skip(n) // the names and the values
+		r.skip(n)
+		r.bad = r.bad || n == 0
+	}
+	end := len(b.buf) - len(rest.b)
+	var back [binary.MaxVarintLen64]byte
+	if rest.bad || !r.end() || !bytes.HasPrefix(rest.b, appendBack(back[:0], end-pos)) {
+		return ID{}, 0, false
+	}
+	return id, end + uvarintLen(uint64(end-pos)), true
+}
+
+// appendVarID appends an ID as two uvarints.
+func appendVarID(dst []byte, id ID) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, id.Ms), id.Seq)
+}
+
+// reader reads what may be anything.
+type reader struct {
+	b   []byte // what has not been read
+	bad bool   // there was not what was asked for; all that has been read is worth nothing
+}
+
+// end reports whether everything was right and has been read.
+func (r *reader) end() bool { return !r.bad && len(r.b) == 0 }
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 || n != uvarintLen(v) {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v := r.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+// bytes reads a byte string, as appendBytes writes it.
+func (r *reader) bytes() []byte {
+	n := r.uvarint()
+	if r.bad || n > uint64(len(r.b)) {
+		r.bad = true
+		return nil
+	}
+	v := r.b[:n:n]
+	r.b = r.b[n:]
+	return v
+}
+
+// skip reads n byte strings.
+func (r *reader) skip(n uint64) {
+	for ; n > 0 && !r.bad; n-- {
+		r.bytes()
+	}
+}
+
+// id reads an ID as two uvarints.
+func (r *reader) id() ID { return ID{r.uvarint(), r.uvarint()} }
+
+// fixedID reads an ID as in the name of a part.
+func (r *reader) fixedID() ID {
+	if r.bad || len(r.b) < idLen {
+		r.bad = true
+		return ID{}
+	}
+	id := ID{binary.BigEndian.Uint64(r.b), binary.BigEndian.Uint64(r.b[8:])}
+	r.b = r.b[idLen:]
+	return id
+}
+
+// idFrom reads an ID as a block stores it; see distance.
+func (r *reader) idFrom(base ID) (id ID, ok bool) {
+	ms, seq := r.uvarint(), r.uvarint()
+	if ms == 0 {
+		seq += base.Seq
+		if seq < base.Seq {
+			return ID{}, false
+		}
+	}
+	id = ID{base.Ms + ms, seq}
+	return id, !r.bad && id.Ms >= base.Ms
+}

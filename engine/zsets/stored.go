@@ -1,0 +1,150 @@
+package zsets
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// This file has the stored forms, in which a score is the 8 bytes of the number, little-endian. A small set is stored whole: the
+// format, then score, length (unsigned varint) and bytes of every member, in the order of the set. A large one is stored in
+// parts: the name of a part is a member and its data the score.
+
+// blobFormat is the first byte of a set that is stored whole.
+const blobFormat = 1
+
+// What is wrong with stored data.
+var (
+	errFormat     = errors.New("sorted set: unknown stored format")
+	errCut        = errors.New("sorted set: stored form ends within a member")
+	errScore      = errors.New("sorted set: a stored score is not a number")
+	errOrder      = errors.New("sorted set: stored form is out of order")
+	errTwice      = errors.New("sorted set: stored form has a member twice")
+	errPartsOrder = errors.New("sorted set: stored members are out of order")
+)
+
+// Large reports whether the set must be stored in parts.
+func (z *ZSet) Large() bool { return z.large != nil }
+
+// Track makes a large set note in l from now on which members change. All that it has count as changed.
+func (z *ZSet) Track(l *delta.Log) {
+	z.log = l
+	for member := range z.large.scores.All() {
+		l.After(member)
+	}
+}
+
+// Log returns the record of changes, nil if the set has none.
+func (z *ZSet) Log() *delta.Log { return z.log }
+
+// AppendPart appends the score of a member of a large set to dst; ok is false if there is no such member.
+func (z *ZSet) AppendPart(dst []byte, name string) (out []byte, ok bool) {
+	v, ok := z.large.scores.GetString(name)
+	if !ok {
+		return dst, false
+	}
+	return appendScore(dst, *v), true
+}
+
+// AppendBlob appends the stored form of a small set to dst.
+func (z *ZSet) AppendBlob(dst []byte) []byte {
+	dst = append(dst, blobFormat)
+	z.RangeByRank(0, z.Len()-1, false, func(member []byte, score float64) bool {
+		dst = appendScore(dst, score)
+		dst = append(binary.AppendUvarint(dst, uint64(len(member))), member...)
+		return true
+	})
+	return dst
+}
+
+// DecodeBlob returns the set that AppendBlob has stored, or an error if b is not one. It does not keep b.
+func DecodeBlob(b []byte) (*ZSet, error) {
+	if len(b) == 0 || b[0] != blobFormat {
+		return nil, errFormat
+	}
+	z := New()
+	seen := map[string]struct{}{} // views of b
+	var last item
+	for b = b[1:]; len(b) > 0; {
+		if len(b) < scoreLen {
+			return nil, errCut
+		}
+		score, err := decodeScore(b[:scoreLen])
+		if err != nil {
+			return nil, err
+		}
+		b = b[scoreLen:]
+		n, w := binary.Uvarint(b)
+		if w <= 0 || n > uint64(len(b)-w) {
+			return nil, errCut
+		}
+		end := w + int(n)
+		it := item{score, text(b[w:end])}
+		b = b[end:]
+		if z.Len() > 0 && !last.less(&it) {
+			return nil, errOrder
+		}
+		seen[it.member] = struct{}{}
+		z.insert(view(it.member), score)
+		if len(seen) != z.Len() {
+			return nil, errTwice
+		}
+		last = it
+	}
+	return z, nil
+}
+
+func appendScore(dst []byte, score float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
+}
+
+// decodeScore returns the score that b, and nothing else, is the stored form of.
+func decodeScore(b []byte) (float64, error) {
+	if len(b) != scoreLen {
+		return 0, errScore
+	}
+	score := math.Float64frombits(binary.LittleEndian.Uint64(b))
+	if math.IsNaN(score) {
+		return 0, errScore
+	}
+	return score, nil
+}
+
+// Loader builds a large set from its parts.
+type Loader struct{ items []item }
+
+// NewLoader returns a Loader that has no parts.
+func NewLoader() *Loader { return new(Loader) }
+
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
+// once; it is an error if this one does not, or if its data is no score. After an error the Loader is of no more use.
+func (l *Loader) Add(name, data []byte) error {
+	if n := len(l.items); n > 0 && string(name) <= l.items[n-1].member {
+		return errPartsOrder
+	}
+	score, err := decodeScore(data)
+	if err != nil {
+		return err
+	}
+	l.items = append(l.items, item{score, string(name)})
+	return nil
+}
+
+// Finish returns the set, whose changes will be noted in log. The error is always nil: a set may have any members and scores.
+func (l *Loader) Finish(log *delta.Log) (*ZSet, error) {
+	// In order they fill the tree densely and without searching.
+	slices.SortFunc(l.items, func(a, b item) int {
+		if a.less(&b) {
+			return -1
+		}
+		return 1
+	})
+	large := newLarge()
+	for _, it := range l.items {
+		large.add(it.member, it.score)
+	}
+	return &ZSet{large: large, log: log}, nil
+}

@@ -1,0 +1,112 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/persist/journal"
+	"github.com/atomredis/atomredis/persist/store"
+)
+
+// Check reads everything in a directory, which no process may have open, without changing it. report is told what is found,
+// a line at a time. It returns the first damage; what a crash has left at the end of the journal is none.
+func Check(fs vfs.FS, dir string, report func(string)) error {
+	meta, err := store.Verify(fs, dir, report)
+	if err != nil && errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	report(fmt.Sprintf("store: %d keys, journal from position %d", meta.Keys, meta.Journal))
+	found, journalErr := journal.Verify(fs, journalDir(fs, dir), meta.Journal)
+	if errors.Is(journalErr, os.ErrNotExist) {
+		report("journal: none")
+		return err
+	}
+	report(fmt.Sprintf("journal: %d segments, %d bytes, %d records", found.Segments, found.Bytes, found.Records))
+	if journalErr != nil {
+		report(journalErr.Error())
+	}
+	if c := found.Cut; c.Bytes > 0 {
+		what := "an unfinished end, which the next start cuts off"
+		if journalErr != nil {
+			what = "what a repair would cut off"
+		}
+		report(fmt.Sprintf("journal: %s: %d bytes with %d records, from offset %d of %s on", what, c.Bytes, c.Records, c.Offset, c.File))
+	}
+	return errors.Join(err, journalErr)
+}
+
+// Repair makes the data in a directory, which no process may have open, usable again: it keeps what is sound, sets the rest
+// aside, and tells report what it dropped. It does nothing if Check finds no damage.
+func Repair(fs vfs.FS, dir string, report func(string)) error {
+	log := slog.New(slog.NewTextHandler(reportWriter{report}, nil))
+	meta, err := store.Verify(fs, dir, func(string) {})
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		// The journal goes on from keys that may be missing now: what cannot be repeated then is no reason not to start.
+		if err := writeMarker(fs, dir); err != nil {
+			return err
+		}
+		if err := store.Salvage(fs, dir, report); err != nil {
+			return err
+		}
+		if meta, err = store.Verify(fs, dir, func(string) {}); err != nil {
+			return fmt.Errorf("after the repair: %w", err)
+		}
+	}
+	found, err := journal.Repair(fs, journalDir(fs, dir), meta.Journal, log)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil && found.Cut.Bytes > 0 {
+		report(fmt.Sprintf("journal: dropped %d bytes with %d records, from offset %d of %s on", found.Cut.Bytes, found.Cut.Records,
+			found.Cut.Offset, found.Cut.File))
+	}
+	return err
+}
+
+// reportWriter passes lines of a log on.
+type reportWriter struct{ report func(string) }
+
+func (w reportWriter) Write(line []byte) (int, error) {
+	n := len(line)
+	if n > 0 && line[n-1] == '\n' {
+		line = line[:n-1]
+	}
+	w.report(string(line))
+	return n, nil
+}
+
+// markerName is a file that says that the store has been repaired, and that no checkpoint was made since.
+const markerName = "repaired"
+
+func writeMarker(fs vfs.FS, dir string) error {
+	f, err := fs.Create(fs.PathJoin(dir, markerName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, "what cannot be repeated of the journal is skipped at the next start\n")
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func hasMarker(fs vfs.FS, dir string) (bool, error) {
+	_, err := fs.Stat(fs.PathJoin(dir, markerName))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func removeMarker(fs vfs.FS, dir string) error {
+	err := fs.Remove(fs.PathJoin(dir, markerName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}

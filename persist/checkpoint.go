@@ -1,0 +1,224 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/store"
+)
+
+// ErrInProgress is returned by Begin if a checkpoint is being made.
+var ErrInProgress = errors.New("a checkpoint is in progress")
+
+var errClosed = errors.New("the storage is closed")
+
+// interval is how often it is decided whether a checkpoint is due.
+const interval = 100 * time.Millisecond
+
+// retryAfter is how long after a failed checkpoint the next one is tried.
+const retryAfter = 250 * time.Millisecond
+
+// run makes checkpoints when they are due or asked for.
+func (s *Storage) run() {
+	defer s.running.Done()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case done := <-s.requests:
+			done <- s.checkpoint(0)
+		case <-tick.C:
+			if why := s.due(time.Now()); why != "" {
+				s.o.Log.Debug("checkpoint", "reason", why)
+				s.checkpoint(0) // which logs
+			}
+		}
+	}
+}
+
+// due returns why a checkpoint should be made now, "" if none should.
+func (s *Storage) due(now time.Time) string {
+	changes := s.ks.Changes()
+	s.mu.Lock()
+	st := s.status
+	s.status.Changes = changes - st.changesAtSave
+	s.mu.Unlock()
+	if st.LastErr != nil || s.Err() != nil {
+		if now.Sub(st.attempted) < retryAfter {
+			return ""
+		}
+		return "the last one, or the journal, has failed"
+	}
+	if s.journal != nil && int64(s.journal.Appended()-st.position) >= s.o.CheckpointSize {
+		return "length of the journal"
+	}
+	changed := changes - st.changesAtSave
+	for _, p := range *s.savePoints.Load() {
+		if changed >= int64(p.Changes) && changed > 0 && now.Sub(st.attempted) >= time.Duration(p.Seconds)*time.Second {
+			return "save point"
+		}
+	}
+	return ""
+}
+
+// Save makes a checkpoint and returns when it is in the store.
+func (s *Storage) Save() error {
+	done := make(chan error, 1)
+	select {
+	case s.requests <- done:
+		return <-done
+	case <-s.stop:
+		return errClosed
+	}
+}
+
+// Begin starts a checkpoint in the background.
+func (s *Storage) Begin() error {
+	s.mu.Lock()
+	busy := s.status.Checkpoint
+	s.mu.Unlock()
+	if busy {
+		return ErrInProgress
+	}
+	s.running.Add(1)
+	go func() {
+		defer s.running.Done()
+		s.Save() // which logs
+	}()
+	return nil
+}
+
+// checkpoint brings everything that has changed into the store. If there is no journal, position is where the next one
+// will begin, unless it is before where that would be anyway.
+func (s *Storage) checkpoint(position uint64) error {
+	s.checkpointing.Lock()
+	defer s.checkpointing.Unlock()
+	start := time.Now()
+	s.mu.Lock()
+	s.status.Checkpoint, s.status.Began = true, start
+	position = max(position, s.status.position)
+	s.mu.Unlock()
+
+	failed := s.journal != nil && s.journal.Err() != nil
+	var changes int64
+	frozen := s.ks.Freeze(func() {
+		switch {
+		case s.journal == nil:
+		case failed:
+			position = s.journal.FailedNext()
+		default:
+			position = s.journal.Rotate()
+		}
+	})
+	changes = s.ks.Changes()
+	s.mu.Lock()
+	s.frozen = frozen
+	s.mu.Unlock()
+
+	err := s.write(frozen, position, start)
+	if err == nil {
+		frozen.Done()
+		if failed {
+			err = s.journal.Resume()
+		} else if s.journal != nil {
+			if e := s.journal.Release(position); e != nil {
+				s.o.Log.Warn("cannot remove segments of the journal that are no longer needed", "error", e)
+			}
+		}
+	} else {
+		frozen.Abort()
+	}
+	now := time.Now()
+	s.mu.Lock()
+	s.status.Checkpoint, s.frozen = false, nil
+	s.status.attempted, s.status.LastErr = now, err
+	if err == nil {
+		s.status.Saved, s.status.Took = start, now.Sub(start)
+		s.status.Checkpoints++
+		s.status.changesAtSave, s.status.Changes, s.status.position = changes, 0, position
+	}
+	s.mu.Unlock()
+	if err != nil {
+		if s.failure.Swap(&Failure{Err: err}) == nil {
+			s.o.Log.Error("a checkpoint has failed; trying again", "error", err)
+		}
+		s.o.Notify()
+		return err
+	}
+	if s.failure.Swap(nil) != nil || failed {
+		s.o.Log.Info("changes can be made durable again")
+		s.o.Notify()
+	}
+	s.o.Log.Debug("checkpoint done", "keys", frozen.Written(), "duration", now.Sub(start).Round(time.Millisecond))
+	return nil
+}
+
+// write brings what is frozen into the store.
+func (s *Storage) write(f *engine.Frozen, position uint64, start time.Time) error {
+	c, err := s.store.Begin()
+	if err != nil {
+		return err
+	}
+	if err := s.fill(c, f); err != nil {
+		c.Abort()
+		return err
+	}
+	keys := int64(f.Keys)
+	if keys < 0 {
+		keys = 0 // not known: the keys are still being loaded
+	}
+	err = c.Commit(store.Meta{
+		Journal: position, Spaces: f.Spaces, NextSpace: f.NextSpace, NextParts: f.NextParts, Saved: start.UnixMilli(), Keys: keys,
+	})
+	if err == nil && s.repaired {
+		if err = removeMarker(s.o.FS, s.o.Dir); err == nil {
+			s.repaired = false
+		}
+	}
+	return err
+}
+
+// fill gives a checkpoint everything that is frozen.
+func (s *Storage) fill(c *store.Checkpoint, f *engine.Frozen) error {
+	progress := newProgress(s.o.Log, "writing a checkpoint")
+	spaces := f.DroppedSpaces
+	dropBefore := func(space uint32) {
+		for len(spaces) > 0 && spaces[0] < space {
+			c.DropSpace(spaces[0])
+			spaces = spaces[1:]
+		}
+	}
+	err := f.Heads(
+		func(img *engine.Image) error {
+			progress.tell("written", f.Written(), "total", f.Len())
+			dropBefore(img.Space)
+			return c.PutHead(img.Space, img.Key, img.Head, img.Known, img.WasExternal)
+		},
+		func(space uint32, key string, wasExternal bool) error {
+			dropBefore(space)
+			return c.DeleteHead(space, key, wasExternal)
+		})
+	if err != nil {
+		return err
+	}
+	dropBefore(^uint32(0))
+
+	// The parts of values in emptied databases go too, but for those that were moved away before.
+	var dropped []uint64
+	for _, space := range f.DroppedSpaces {
+		err := s.store.Heads(space, func(_ []byte, h engine.Head) bool {
+			if h.Parts != 0 && !f.HasParts(h.Parts) {
+				dropped = append(dropped, h.Parts)
+			}
+			return true
+		})
+		if err != nil {
+			return fmt.Errorf("emptied database: %w", err)
+		}
+	}
+	return f.Parts(dropped, c.DropParts, c.PutPart, c.DeletePart)
+}

@@ -1,0 +1,296 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+)
+
+func rng(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// small makes a journal of three segments, the records of which are returned. The last segment has everything that a mark
+// vouches for if closed is set.
+func small(t require.TestingT, closed bool) (*vfs.MemFS, []string) {
+	fs := newFS(t)
+	j := open(t, Options{FS: fs})
+	var want []string
+	for i := range 9 {
+		if i > 0 && i%3 == 0 {
+			j.Rotate()
+		}
+		want = append(want, fmt.Sprintf("command %d", i))
+		appendSynced(t, j, want[i])
+	}
+	if closed {
+		require.NoError(t, j.Close())
+		return fs, want
+	}
+	crashed := cloneAll(fs)
+	require.NoError(t, j.Close())
+	return crashed, want
+}
+
+// checkDamaged checks that what Replay makes of a journal that may be damaged is right, and so is what Repair does.
+func checkDamaged(t require.TestingT, fs *vfs.MemFS, want []string) (damaged bool) {
+	before, verifyErr := Verify(fs, dir, 0)
+	got, report, err := replay(fs, 0)
+	require.Equal(t, verifyErr, err)
+	require.Equal(t, before, report)
+	require.LessOrEqual(t, len(got), len(want))
+	require.Equal(t, want[:len(got)], commandsOf(got))
+	if err != nil {
+		var damage *DamageError
+		require.ErrorAs(t, err, &damage)
+		again, err := Verify(fs, dir, 0)
+		require.Equal(t, verifyErr, err, "Replay has changed nothing")
+		require.Equal(t, before, again)
+
+		repaired, err := Repair(fs, dir, 0, nil)
+		require.NoError(t, err)
+		require.Equal(t, before, repaired)
+	}
+	// Now it is sound, and can be gone on with.
+	after, report2, err := replay(fs, 0)
+	require.NoError(t, err)
+	require.Equal(t, got, after)
+	require.Zero(t, report2.Cut)
+	require.Equal(t, report.End, report2.End)
+	j := open(t, Options{FS: fs})
+	require.Equal(t, report.End, j.Appended())
+	appendSynced(t, j, "new")
+	require.NoError(t, j.Close())
+	require.Equal(t, append(commandsOf(got), "new"), mustReplay(t, fs, 0))
+	return verifyErr != nil
+}
+
+func TestTruncatedAnywhere(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		fs, want := small(t, closed)
+		segments, _, err := list(fs, dir)
+		require.NoError(t, err)
+		require.Len(t, segments, 3)
+		for i, s := range segments {
+			whole := readFile(t, fs, segmentPath(fs, dir, s.start))
+			for n := range len(whole) {
+				clone := cloneAll(fs)
+				writeFile(t, clone, segmentPath(fs, dir, s.start), whole[:n])
+				damaged := checkDamaged(t, clone, want)
+				require.Equal(t, i < 2, damaged, "segment %d cut to %d bytes", i, n)
+			}
+		}
+	}
+}
+
+func TestFlippedAnywhere(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		fs, want := small(t, closed)
+		segments, _, err := list(fs, dir)
+		require.NoError(t, err)
+		for i, s := range segments {
+			whole := readFile(t, fs, segmentPath(fs, dir, s.start))
+			// In the last segment nothing vouches for the last batch, unless a mark comes after it, and nothing for the last mark.
+			vouched := len(whole)
+			if i == 2 {
+				if vouched -= markSize; !closed {
+					vouched -= recordHeader + minPayload + len(want[8])
+				}
+			}
+			for n := range len(whole) {
+				clone := cloneAll(fs)
+				b := slices.Clone(whole)
+				b[n] ^= byte(1 << (n % 8))
+				writeFile(t, clone, segmentPath(fs, dir, s.start), b)
+				require.Equal(t, n < vouched, checkDamaged(t, clone, want), "segment %d, byte %d of %d", i, n, len(whole))
+			}
+		}
+	}
+}
+
+func TestHoleBeforeUnsyncedRecordsIsTornTail(t *testing.T) {
+	fs := newFS(t)
+	j := open(t, Options{FS: fs, Policy: No})
+	appendSynced(t, j, "synced")
+	synced := j.Appended()
+	for i := range 10 {
+		j.Append(0, fmt.Appendf(nil, "not %d", i))
+	}
+	j.Rotate() // has everything written
+	require.NoError(t, j.Release(0))
+	require.NoError(t, j.Close())
+	// As if the crash had come before there was a second segment.
+	path := segmentPath(fs, dir, 0)
+	b := readFile(t, fs, path)
+	for i := range 8 {
+		b[headerSize+synced+markSize+8+uint64(i)] = 0
+	}
+	clone := newFS(t)
+	writeFile(t, clone, path, b)
+	got, report, err := replay(clone, 0)
+	require.NoError(t, err)
+	require.Equal(t, []string{"synced"}, commandsOf(got))
+	torn := int64(headerSize + synced + markSize)
+	require.Equal(t, Cut{File: path, Offset: torn, Bytes: int64(len(b)) - torn, Records: 9}, report.Cut)
+}
+
+func TestMissingSegment(t *testing.T) {
+	for missing := range 3 {
+		fs, want := small(t, true)
+		segments, _, err := list(fs, dir)
+		require.NoError(t, err)
+		path := segmentPath(fs, dir, segments[missing].start)
+		require.NoError(t, fs.Remove(path))
+		_, _, err = replay(fs, 0)
+		if missing == 2 {
+			require.NoError(t, err, "as if it had ended there")
+			continue
+		}
+		var damage *DamageError
+		require.ErrorAs(t, err, &damage)
+		require.Equal(t, path, damage.File)
+		report, err := Repair(fs, dir, 0, nil)
+		require.NoError(t, err)
+		require.Equal(t, 3*(2-missing), report.Cut.Records)
+		require.Equal(t, want[:3*missing], mustReplay(t, fs, 0))
+		// From after the gap on it is whole.
+		fs, _ = small(t, true)
+		segments, _, err = list(fs, dir)
+		require.NoError(t, err)
+		require.NoError(t, fs.Remove(segmentPath(fs, dir, segments[missing].start)))
+		require.Equal(t, want[3*missing+3:], mustReplay(t, fs, segments[missing+1].start))
+	}
+}
+
+func TestRepairKeepsWhatItCutsOff(t *testing.T) {
+	fs, want := small(t, true)
+	segments, _, err := list(fs, dir)
+	require.NoError(t, err)
+	path := segmentPath(fs, dir, segments[1].start)
+	whole := readFile(t, fs, path)
+	at := strings.Index(string(whole), want[4])
+	whole[at] ^= 1
+	writeFile(t, fs, path, whole)
+	report, err := Repair(fs, dir, 0, nil)
+	require.NoError(t, err)
+	require.Equal(t, path, report.Cut.File)
+	require.Equal(t, int64(at-recordHeader-minPayload), report.Cut.Offset)
+	require.Equal(t, segments[1].size-report.Cut.Offset+segments[2].size, report.Cut.Bytes)
+	require.Equal(t, 4, report.Cut.Records)
+	require.Equal(t, want[:4], mustReplay(t, fs, 0))
+	require.Equal(t, whole, readFile(t, fs, path+damagedSuffix))
+	require.Len(t, readFile(t, fs, segmentPath(fs, dir, segments[2].start)+damagedSuffix), int(segments[2].size))
+}
+
+func TestUnreadableDiskIsNoTornTail(t *testing.T) {
+	fs, _ := small(t, false)
+	eio := errors.New("input/output error")
+	segments, _, err := list(fs, dir)
+	require.NoError(t, err)
+	last := segments[2]
+	bad := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && op.Path == segmentPath(fs, dir, last.start) && op.Offset > headerSize {
+			return eio
+		}
+		return nil
+	}))
+	r := &reader{segment: last}
+	r.file, err = bad.Open(segmentPath(fs, dir, last.start))
+	require.NoError(t, err)
+	_, err = r.at(headerSize+1, 5)
+	require.ErrorIs(t, err, eio)
+	r.close()
+
+	all := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && op.Path == segmentPath(fs, dir, last.start) {
+			return eio
+		}
+		return nil
+	}))
+	_, _, err = replay(all, 0)
+	require.ErrorAs(t, err, new(*DamageError))
+	require.ErrorIs(t, err, eio)
+}
+
+func FuzzReplay(f *testing.F) {
+	fs, _ := small(f, true)
+	segments, _, err := list(fs, dir)
+	require.NoError(f, err)
+	for _, s := range segments {
+		b := readFile(f, fs, segmentPath(fs, dir, s.start))
+		f.Add(s.start, b)
+		f.Add(s.start, b[:len(b)-3])
+		f.Add(s.start, slices.Concat(b[:headerSize+5], b[headerSize+8:]))
+	}
+	f.Fuzz(func(t *testing.T, start uint64, b []byte) {
+		fs := newFS(t)
+		writeFile(t, fs, segmentPath(fs, dir, start), b)
+		before, verifyErr := Verify(fs, dir, start)
+		got, _, err := replay(fs, start)
+		require.Equal(t, verifyErr, err)
+		require.Equal(t, before.Records, len(got))
+		if err != nil {
+			require.ErrorAs(t, err, new(*DamageError))
+			_, err = Repair(fs, dir, start, nil)
+			require.NoError(t, err)
+		}
+		again, _, err := replay(fs, start)
+		require.NoError(t, err)
+		require.Equal(t, got, again)
+		if start > 1<<63 {
+			return // where no journal ever gets
+		}
+		j := open(t, Options{FS: fs, Start: start})
+		j.Append(1, []byte("new"))
+		require.NoError(t, j.Sync(context.Background()))
+		require.NoError(t, j.Close())
+		require.Equal(t, append(commandsOf(got), "new"), mustReplay(t, fs, start))
+	})
+}
+
+func TestOnDisk(t *testing.T) {
+	fs, disk := vfs.Default, t.TempDir()
+	nothing := func(uint64, int64, []byte) error { return nil }
+	j, err := Open(Options{FS: fs, Dir: disk})
+	require.NoError(t, err)
+	for i := range 4 {
+		appendSynced(t, j, fmt.Sprint("command ", i))
+		if i == 1 {
+			j.Rotate()
+		}
+	}
+	require.NoError(t, j.Close())
+	segments, _, err := list(fs, disk)
+	require.NoError(t, err)
+	require.Len(t, segments, 2)
+
+	torn := segmentPath(fs, disk, segments[1].start)
+	require.NoError(t, cut(fs, disk, segments[1].start, segments[1].size-markSize-3))
+	report, err := Replay(fs, disk, 0, nil, nothing)
+	require.NoError(t, err)
+	require.Equal(t, torn, report.Cut.File)
+	require.Equal(t, 3, report.Records)
+
+	damaged := segmentPath(fs, disk, 0)
+	b := readFile(t, fs, damaged)
+	b[len(b)-1] ^= 1
+	writeFile(t, fs, damaged, b)
+	_, err = Replay(fs, disk, 0, nil, nothing)
+	require.ErrorAs(t, err, new(*DamageError))
+	_, err = Repair(fs, disk, 0, nil)
+	require.NoError(t, err)
+	report, err = Replay(fs, disk, 0, nil, nothing)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.Records)
+	j, err = Open(Options{FS: fs, Dir: disk})
+	require.NoError(t, err)
+	require.Equal(t, report.End, j.Appended())
+	appendSynced(t, j, "new")
+	require.NoError(t, j.Close())
+}

@@ -1,0 +1,468 @@
+// Package journal is the log of what was done to a keyspace: records of commands, appended in the order of the changes, in files
+// that are called segments. The position of a record, its LSN, is where it would begin if all segments there ever were stood one
+// after the other, without their headers.
+//
+// Append only copies into a buffer. A goroutine of the journal writes what has gathered there and, depending on the policy, syncs
+// it: while it does so the next batch gathers, so that one sync serves everybody who appended meanwhile.
+//
+// At the beginning of a batch there is a mark if more is known to be synced than at the last one. By the marks Replay can tell a
+// torn tail, which a crash leaves of what was not synced yet, from damage to what was.
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Policy is when what is appended is synced (appendfsync).
+type Policy int
+
+// Always syncs as soon as possible, EverySec once a second, No leaves it to the operating system.
+const (
+	Always Policy = iota
+	EverySec
+	No
+)
+
+const (
+	defaultSegmentSize = 64 << 20
+	maxBuffered        = 64 << 20         // bytes that may wait to be written
+	eagerSize          = 1 << 20          // with so many bytes waiting, writing begins at once
+	minBuffer          = 64 << 10         // initial size of a buffer, in bytes
+	maxSpare           = 4 << 20          // longest buffer that is kept though less would do, in bytes
+	kickDelay          = time.Millisecond // Always: how long a batch waits for a Kick
+	writeInterval      = 5 * time.Millisecond
+	syncInterval       = time.Second
+	lagLimit           = 2 * time.Second
+)
+
+// ErrClosed is what Sync and Resume return of a journal that has been closed.
+var ErrClosed = errors.New("the journal is closed")
+
+// Options say where a journal is and how it works.
+type Options struct {
+	FS     vfs.FS
+	Dir    string // exists already
+	Policy Policy
+	// SegmentSize is how long a segment, in bytes, is before the next one begins. 0 means 64 MiB.
+	SegmentSize int64
+	// Start is the LSN of the first record if there are no segments, or if they end before it.
+	Start uint64
+	// Log takes what goes wrong. It may be nil.
+	Log *slog.Logger
+	// Now is the clock for EverySec and Lagging. nil means time.Now.
+	Now func() time.Time
+	// Notify is called by a goroutine of the journal, without locks, whenever Durable has advanced or Err has changed. It may
+	// be nil.
+	Notify func()
+}
+
+// Journal is a journal that is open for appending. Its methods may be called from any goroutine.
+type Journal struct {
+	o         Options
+	maxBuffer int // maxBuffered, but in tests
+	maxRecord int // longest commands of a record, in bytes
+
+	appended atomic.Uint64 // LSN after the last record; written under mu
+	durable  atomic.Uint64 // LSN before which everything is synced; written under mu
+	dirty    atomic.Int64  // when the first record that is not synced was appended, or earlier, in ns since 1970; 0 if there is none
+	policy   atomic.Int32
+	failure  atomic.Pointer[error] // nil unless failed; written under mu
+
+	wake    chan struct{} // has something once due is set
+	timer   *time.Timer   // sets due
+	syncs   chan syncRequest
+	running sync.WaitGroup
+
+	admin sync.Mutex // held by Release, Resume and Close; taken before mu
+
+	mu       sync.Mutex
+	changed  *sync.Cond // on mu; for everybody who waits for something below
+	buf      []byte     // what waits to be written; it ends at appended
+	spare    []byte     // an empty buffer, to change places with buf
+	cuts     []uint64   // where in buf new segments begin
+	marked   uint64     // what the last mark said at least
+	due      bool       // the writer has something to do
+	paused   bool       // the timer will set due, Append need not
+	busy     bool       // the writer uses what is below
+	syncing  bool       // a request is with the syncer
+	rotate   bool       // cuts have not been done yet
+	announce bool       // Notify must be called
+	unlogged bool       // the failure has not been logged
+	closed   bool
+	wantSync uint64 // LSN that Sync waits for
+	holding  bool   // failed, and what is appended from resumeAt on is kept in buf
+	resumeAt uint64
+	segments []segment // all there are; the last one is file
+
+	// These belong to the writer while it is busy, otherwise to who holds mu.
+	file      vfs.File
+	seed      uint32
+	size      int64     // length of file
+	written   uint64    // LSN up to which everything is written
+	writtenAt time.Time // when the last batch of that was taken
+	lastSync  time.Time // when the last sync began
+}
+
+// Open opens the journal in a directory for appending. Replay must have read it since it was last closed.
+func Open(o Options) (*Journal, error) {
+	if o.SegmentSize == 0 {
+		o.SegmentSize = defaultSegmentSize
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Notify == nil {
+		o.Notify = func() {}
+	}
+	o.Log = orDiscard(o.Log)
+	segments, _, err := list(o.FS, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	start := o.Start
+	if n := len(segments); n > 0 {
+		last := segments[n-1]
+		if last.end() < start {
+			if err := remove(o.FS, o.Dir, segments); err != nil {
+				return nil, err
+			}
+			segments = nil
+		} else {
+			// A segment is synced as a whole before there is another one.
+			if err := syncSegment(o.FS, o.Dir, last.start); err != nil {
+				return nil, err
+			}
+			if start = last.end(); start == last.start {
+				segments = segments[:n-1] // it is empty, and made anew
+			}
+		}
+	}
+	file, seed, err := create(o.FS, o.Dir, start)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{
+		o: o, maxBuffer: maxBuffered, maxRecord: maxPayload - minPayload,
+		wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour), syncs: make(chan syncRequest, 1),
+		segments: segments, marked: start, lastSync: o.Now(),
+	}
+	j.timer.Stop()
+	j.changed = sync.NewCond(&j.mu)
+	j.policy.Store(int32(o.Policy))
+	j.appended.Store(start)
+	j.begin(file, seed, start)
+	j.running.Add(2)
+	go j.runWriter()
+	go j.runSyncer()
+	return j, nil
+}
+
+// begin goes on in a new, empty segment. Everything before it is durable. The caller holds mu, unless nobody else has j yet.
+func (j *Journal) begin(file vfs.File, seed uint32, start uint64) {
+	j.file, j.seed, j.size, j.written = file, seed, headerSize, start
+	j.segments = append(j.segments, segment{start, headerSize})
+	j.durable.Store(start)
+}
+
+// Append adds a record of the commands that were done at time now, in ms since 1970. commands is not kept. It does no I/O, but
+// waits if too much is not written yet. What is appended after the journal has failed is dropped: see Err.
+func (j *Journal) Append(now int64, commands []byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := recordHeader + minPayload + len(commands)
+	for j.failure.Load() == nil && !j.closed && len(j.buf) > 0 && len(j.buf)+n > j.maxBuffer {
+		j.wakeWriter()
+		j.changed.Wait()
+	}
+	if j.closed {
+		return
+	}
+	if j.failure.Load() != nil {
+		if !j.holding {
+			return
+		}
+		if len(j.buf)+n > j.maxBuffer || len(commands) > j.maxRecord {
+			j.drop()
+			return
+		}
+	} else if len(commands) > j.maxRecord {
+		j.fail(fmt.Errorf("record of %d bytes is too long", len(commands)))
+		return
+	}
+	before := len(j.buf)
+	if before == 0 {
+		j.beginBatch()
+	}
+	if len(j.buf)+n > cap(j.buf) {
+		j.buf = slices.Grow(j.buf, max(n, cap(j.buf), minBuffer)) // doubling, so that little is moved
+	}
+	j.buf = appendRecord(j.buf, now, commands)
+	j.appended.Add(uint64(len(j.buf) - before))
+	if before < eagerSize && len(j.buf) >= eagerSize {
+		j.wakeWriter()
+	}
+}
+
+// beginBatch prepares for the first record in the buffer. The caller holds mu.
+func (j *Journal) beginBatch() {
+	if d := j.durable.Load(); d > j.marked {
+		j.buf = appendMark(j.buf)
+		j.marked = d
+	}
+	if j.dirty.Load() == 0 {
+		j.dirty.Store(j.o.Now().UnixNano())
+	}
+	switch {
+	case Policy(j.policy.Load()) == Always:
+		j.timer.Reset(kickDelay)
+	case !j.paused:
+		j.wakeWriter()
+	}
+}
+
+// wakeWriter has the writer take what there is. The caller holds mu.
+func (j *Journal) wakeWriter() {
+	j.due = true
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Appended returns the LSN after the last record.
+func (j *Journal) Appended() uint64 { return j.appended.Load() }
+
+// Durable returns the LSN before which everything is synced, or need not be because a checkpoint has it. It is less than
+// Appended while the journal has failed.
+func (j *Journal) Durable() uint64 { return j.durable.Load() }
+
+// Lagging reports that the policy is EverySec and something that was appended more than two seconds ago is not synced yet,
+// though the journal has not failed.
+func (j *Journal) Lagging() bool {
+	dirty := j.dirty.Load()
+	return dirty != 0 && Policy(j.policy.Load()) == EverySec && j.failure.Load() == nil && j.o.Now().UnixNano()-dirty > int64(lagLimit)
+}
+
+// Kick has what was appended written, and under Always synced, without further delay.
+func (j *Journal) Kick() {
+	j.mu.Lock()
+	if len(j.buf) > 0 {
+		j.wakeWriter()
+	}
+	j.mu.Unlock()
+}
+
+// SetPolicy changes when what is appended is synced.
+func (j *Journal) SetPolicy(p Policy) {
+	j.mu.Lock()
+	j.policy.Store(int32(p))
+	j.wakeWriter()
+	j.mu.Unlock()
+}
+
+// Sync returns when everything that has been appended is synced, or cannot be: then it returns why.
+func (j *Journal) Sync(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		j.mu.Lock()
+		j.changed.Broadcast()
+		j.mu.Unlock()
+	})()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	lsn := j.appended.Load()
+	for j.durable.Load() < lsn {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case j.failure.Load() != nil:
+			return *j.failure.Load()
+		case j.closed:
+			return ErrClosed
+		}
+		if j.wantSync < lsn {
+			j.wantSync = lsn
+			j.wakeWriter()
+		}
+		j.changed.Wait()
+	}
+	return nil
+}
+
+// Err returns why the journal has failed, nil if it has not. What is appended from then on is dropped, and nothing becomes
+// durable, until Resume.
+func (j *Journal) Err() error {
+	if err := j.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fail makes the journal fail, if it has not. The caller holds mu.
+func (j *Journal) fail(err error) {
+	if j.failure.Load() != nil {
+		return
+	}
+	j.failure.Store(&err)
+	// A position that is never synced: who asks whether what it had appended, in vain perhaps, is durable must not hear that
+	// everything is.
+	j.appended.Add(1)
+	j.drop()
+	j.announce, j.unlogged = true, true
+	j.changed.Broadcast()
+	j.wakeWriter()
+}
+
+// drop forgets what is not written. The caller holds mu.
+func (j *Journal) drop() {
+	j.buf, j.cuts, j.rotate, j.holding = j.buf[:0], nil, false, false
+}
+
+// FailedNext returns the LSN at which a journal that has failed will go on: it is after all that was ever handed out. The caller
+// makes a checkpoint of everything as it is now, for which it holds the whole keyspace while it calls FailedNext, and calls
+// Resume when the checkpoint is durable. What is appended meanwhile is kept.
+func (j *Journal) FailedNext() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failure.Load() != nil {
+		j.drop()
+		j.holding, j.resumeAt = true, j.appended.Load()
+	}
+	return j.appended.Load()
+}
+
+// Resume makes a journal that has failed go on at what FailedNext last returned; older segments are removed. If it returns an
+// error the journal has still failed, and everything must be done again, beginning with FailedNext.
+func (j *Journal) Resume() error {
+	j.admin.Lock()
+	defer j.admin.Unlock()
+	j.mu.Lock()
+	for j.busy || j.syncing {
+		j.changed.Wait()
+	}
+	err := j.resumable()
+	start := j.resumeAt
+	if err == nil && j.file != nil {
+		j.file.Close() // whether it can be closed does not matter any more
+		j.file = nil
+	}
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+
+	file, seed, err := create(j.o.FS, j.o.Dir, start)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	j.mu.Lock()
+	if err := j.resumable(); err != nil || j.resumeAt != start {
+		j.mu.Unlock()
+		file.Close()
+		return errors.Join(errNotKept, err)
+	}
+	j.begin(file, seed, start)
+	j.marked, j.holding = start, false
+	j.failure.Store(nil)
+	j.dirty.Store(0)
+	if len(j.buf) > 0 {
+		j.dirty.Store(j.o.Now().UnixNano())
+	}
+	j.announce = true
+	j.changed.Broadcast()
+	j.wakeWriter()
+	j.mu.Unlock()
+
+	if err := j.removeBefore(start); err != nil {
+		j.o.Log.Warn("cannot remove old segments of the journal", "error", err)
+	}
+	return nil
+}
+
+var errNotKept = errors.New("resume: the journal has no position at which to go on")
+
+// resumable returns nil if the journal has failed and has kept everything since FailedNext. The caller holds mu.
+func (j *Journal) resumable() error {
+	switch {
+	case j.closed:
+		return ErrClosed
+	case j.failure.Load() == nil || !j.holding:
+		return errNotKept
+	}
+	return nil
+}
+
+// Rotate has the next record go into a new segment, and returns its LSN. It does no I/O itself.
+func (j *Journal) Rotate() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	lsn := j.appended.Load()
+	if j.failure.Load() == nil && !j.closed {
+		j.cuts = append(j.cuts, lsn)
+		j.rotate = true
+		j.wakeWriter()
+	}
+	return lsn
+}
+
+// Release removes the segments that hold only records before an LSN, which a checkpoint has. It waits for what Rotate has begun.
+func (j *Journal) Release(before uint64) error {
+	j.admin.Lock()
+	defer j.admin.Unlock()
+	j.mu.Lock()
+	for j.rotate && !j.closed {
+		j.changed.Wait()
+	}
+	j.mu.Unlock()
+	return j.removeBefore(before)
+}
+
+// removeBefore removes the segments that hold only records before an LSN. The caller holds admin.
+func (j *Journal) removeBefore(before uint64) error {
+	segments, _, err := list(j.o.FS, j.o.Dir)
+	if err != nil {
+		return err
+	}
+	if err := remove(j.o.FS, j.o.Dir, segments[:obsolete(segments, before)]); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.segments = j.segments[obsolete(j.segments, before):]
+	j.mu.Unlock()
+	return nil
+}
+
+// Size returns the length of all segments in bytes.
+func (j *Journal) Size() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var n int64
+	for _, s := range j.segments {
+		n += s.size
+	}
+	return n
+}
+
+// Close writes and syncs everything, and ends the journal's goroutines. It returns why the journal has failed, if it has. What
+// is appended later is dropped.
+func (j *Journal) Close() error {
+	j.admin.Lock()
+	defer j.admin.Unlock()
+	j.mu.Lock()
+	if !j.closed {
+		j.closed = true
+		j.changed.Broadcast()
+		j.wakeWriter()
+	}
+	j.mu.Unlock()
+	j.running.Wait()
+	return j.Err()
+}

@@ -1,0 +1,415 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+)
+
+const dir = "j"
+
+func newFS(t require.TestingT) *vfs.MemFS {
+	fs := vfs.NewCrashableMem()
+	require.NoError(t, fs.MkdirAll(dir, 0o700))
+	root, err := fs.OpenDir("/")
+	require.NoError(t, err)
+	require.NoError(t, root.Sync())
+	require.NoError(t, root.Close())
+	return fs
+}
+
+func open(t require.TestingT, o Options) *Journal {
+	o.Dir = dir
+	j, err := Open(o)
+	require.NoError(t, err)
+	return j
+}
+
+// entry is a record as Replay gives it.
+type entry struct {
+	lsn      uint64
+	now      int64
+	commands string
+}
+
+func replay(fs vfs.FS, from uint64) ([]entry, Report, error) {
+	var got []entry
+	report, err := Replay(fs, dir, from, nil, func(lsn uint64, now int64, commands []byte) error {
+		got = append(got, entry{lsn, now, string(commands)})
+		return nil
+	})
+	return got, report, err
+}
+
+func commandsOf(entries []entry) []string {
+	out := []string{}
+	for _, e := range entries {
+		out = append(out, e.commands)
+	}
+	return out
+}
+
+func mustReplay(t require.TestingT, fs vfs.FS, from uint64) []string {
+	got, _, err := replay(fs, from)
+	require.NoError(t, err)
+	return commandsOf(got)
+}
+
+// appendSynced appends a record in a batch of its own.
+func appendSynced(t require.TestingT, j *Journal, s string) {
+	j.Append(1, []byte(s))
+	require.NoError(t, j.Sync(context.Background()))
+}
+
+// cloneAll copies a file system as it is now, as if the machine had lost power after everything had reached the disk.
+func cloneAll(fs *vfs.MemFS) *vfs.MemFS {
+	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng(0)})
+}
+
+func readFile(t require.TestingT, fs vfs.FS, path string) []byte {
+	info, err := fs.Stat(path)
+	require.NoError(t, err)
+	f, err := fs.Open(path)
+	require.NoError(t, err)
+	b := make([]byte, info.Size())
+	if len(b) > 0 {
+		_, err = f.ReadAt(b, 0)
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.Close())
+	return b
+}
+
+func writeFile(t require.TestingT, fs vfs.FS, path string, b []byte) {
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(slices.Clone(b)) // which may change it
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func TestReplayGivesWhatWasAppended(t *testing.T) {
+	for _, policy := range []Policy{Always, EverySec, No} {
+		t.Run(fmt.Sprint(policy), func(t *testing.T) {
+			fs := newFS(t)
+			var want []entry
+			for range 3 {
+				got, report, err := replay(fs, 7)
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+				j := open(t, Options{FS: fs, Policy: policy, Start: 7, SegmentSize: 1000})
+				require.Equal(t, report.End, j.Appended())
+				require.Equal(t, report.End, j.Durable())
+				for i := range 100 {
+					commands := strings.Repeat("x", i*i%300)
+					j.Append(int64(i)-50, []byte(commands))
+					end := j.Appended()
+					want = append(want, entry{end - uint64(recordHeader+minPayload+len(commands)), int64(i) - 50, commands})
+					if i%7 == 0 {
+						j.Kick()
+					}
+					if i%30 == 0 {
+						require.NoError(t, j.Sync(context.Background()))
+						require.GreaterOrEqual(t, j.Durable(), end)
+					}
+				}
+				require.NoError(t, j.Close())
+				require.Equal(t, j.Appended(), j.Durable())
+				j.Append(0, []byte("dropped"))
+			}
+			for i, e := range want {
+				got, _, err := replay(cloneAll(fs), e.lsn)
+				require.NoError(t, err)
+				require.Equal(t, want[i:], got)
+			}
+			report, err := Verify(fs, dir, 7)
+			require.NoError(t, err)
+			require.Equal(t, len(want), report.Records)
+			require.Zero(t, report.Cut)
+			require.Greater(t, report.Segments, 3)
+		})
+	}
+}
+
+func TestReplayRefusesPositionWithinRecord(t *testing.T) {
+	fs := newFS(t)
+	j := open(t, Options{FS: fs})
+	appendSynced(t, j, "one")
+	require.NoError(t, j.Close())
+	_, _, err := replay(fs, 3)
+	require.ErrorAs(t, err, new(*DamageError))
+}
+
+func TestErrorOfCallbackEndsReplay(t *testing.T) {
+	fs := newFS(t)
+	j := open(t, Options{FS: fs})
+	appendSynced(t, j, "one")
+	require.NoError(t, j.Close())
+	want := errors.New("no")
+	_, err := Replay(fs, dir, 0, nil, func(uint64, int64, []byte) error { return want })
+	require.Equal(t, want, err)
+}
+
+func TestRotateAndRelease(t *testing.T) {
+	fs := newFS(t)
+	j := open(t, Options{FS: fs})
+	var positions []uint64
+	for i := range 5 {
+		j.Append(0, fmt.Appendf(nil, "%d", i))
+		if i == 3 {
+			require.NoError(t, j.Sync(context.Background())) // so that nothing waits to be written
+		}
+		positions = append(positions, j.Rotate())
+		require.Equal(t, positions[i], j.Rotate(), "nothing was appended meanwhile")
+		require.Equal(t, j.Appended(), positions[i])
+	}
+	appendSynced(t, j, "5")
+	size := j.Size()
+	require.NoError(t, j.Release(positions[0]-1))
+	require.Equal(t, size, j.Size())
+	for i, p := range positions {
+		require.NoError(t, j.Release(p))
+		segments, _, err := list(fs, dir)
+		require.NoError(t, err)
+		require.Equal(t, p, segments[0].start)
+		var size int64
+		for _, s := range segments {
+			size += s.size
+		}
+		require.Equal(t, size, j.Size())
+		require.Equal(t, []string{"0", "1", "2", "3", "4", "5"}[i+1:], mustReplay(t, cloneAll(fs), p))
+	}
+	require.NoError(t, j.Release(j.Appended()))
+	appendSynced(t, j, "6")
+	require.NoError(t, j.Close())
+	require.Equal(t, []string{"5", "6"}, mustReplay(t, fs, positions[4]))
+}
+
+func TestJournalBeginsAtPositionBeyondItsEnd(t *testing.T) {
+	fs := newFS(t)
+	j := open(t, Options{FS: fs})
+	appendSynced(t, j, "old")
+	require.NoError(t, j.Close())
+	start := j.Appended() + 1000
+	require.Empty(t, mustReplay(t, fs, start))
+	segments, _, err := list(fs, dir)
+	require.NoError(t, err)
+	require.Empty(t, segments)
+
+	j = open(t, Options{FS: fs, Start: start})
+	require.Equal(t, start, j.Appended())
+	appendSynced(t, j, "new")
+	require.NoError(t, j.Close())
+	require.Equal(t, []string{"new"}, mustReplay(t, fs, start))
+}
+
+// gate holds up syncs of data until it is opened.
+type gate struct {
+	open    chan struct{}
+	reached chan struct{} // closed when the first one waits
+	once    sync.Once
+	syncs   atomic.Int32
+}
+
+func newGate() *gate { return &gate{open: make(chan struct{}), reached: make(chan struct{})} }
+
+func (g *gate) wrap(fs vfs.FS) vfs.FS {
+	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileSyncData {
+			g.syncs.Add(1)
+			g.once.Do(func() { close(g.reached) })
+			<-g.open
+		}
+		return nil
+	}))
+}
+
+func TestOneSyncServesAllWhoWait(t *testing.T) {
+	g := newGate()
+	j := open(t, Options{FS: g.wrap(newFS(t))})
+	const n = 200
+	var appended, done sync.WaitGroup
+	appended.Add(n)
+	for range n {
+		done.Go(func() {
+			j.Append(0, []byte("x"))
+			lsn := j.Appended()
+			appended.Done()
+			j.Kick()
+			if err := j.Sync(context.Background()); err != nil || j.Durable() < lsn {
+				t.Error("not durable", err)
+			}
+		})
+	}
+	appended.Wait()
+	<-g.reached
+	require.Zero(t, j.Durable())
+	close(g.open)
+	done.Wait()
+	require.LessOrEqual(t, g.syncs.Load(), int32(3))
+	require.NoError(t, j.Close())
+}
+
+func TestAlwaysNeedsNoKick(t *testing.T) {
+	durable := make(chan struct{}, 1)
+	j := open(t, Options{FS: newFS(t), Notify: func() { durable <- struct{}{} }})
+	j.Append(0, []byte("x"))
+	<-durable
+	require.Equal(t, j.Appended(), j.Durable())
+	require.NoError(t, j.Close())
+}
+
+// clock is a clock that stands.
+type clock struct{ ns atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
+func (c *clock) advance(d time.Duration) { c.ns.Add(int64(d)) }
+
+func TestEverySecSyncsOnceASecondAndSaysWhenItCannot(t *testing.T) {
+	var c clock
+	c.advance(time.Hour)
+	g := newGate()
+	fs := newFS(t)
+	j := open(t, Options{FS: g.wrap(fs), Policy: EverySec, Now: c.now})
+	j.Append(0, []byte("one"))
+	// Written soon, also while it is not synced.
+	written := func(n int) {
+		for len(readFile(t, fs, segmentPath(fs, dir, 0))) < headerSize+n*(recordHeader+minPayload+3) {
+			runtime.Gosched()
+		}
+	}
+	written(1)
+	require.Zero(t, g.syncs.Load())
+	require.False(t, j.Lagging())
+
+	c.advance(syncInterval)
+	j.Append(0, []byte("two"))
+	<-g.reached
+	j.Append(0, []byte("six"))
+	written(3)
+	require.False(t, j.Lagging())
+	c.advance(1500 * time.Millisecond)
+	require.True(t, j.Lagging())
+	require.Zero(t, j.Durable())
+	close(g.open)
+	require.NoError(t, j.Sync(context.Background()))
+	require.False(t, j.Lagging())
+	require.Equal(t, j.Appended(), j.Durable())
+
+	j.SetPolicy(No)
+	j.Append(0, []byte("two"))
+	c.advance(time.Hour)
+	require.False(t, j.Lagging())
+	require.NoError(t, j.Close())
+}
+
+func TestSyncEndsWithItsContext(t *testing.T) {
+	g := newGate()
+	j := open(t, Options{FS: g.wrap(newFS(t))})
+	j.Append(0, []byte("one"))
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-g.reached
+		cancel()
+	}()
+	require.ErrorIs(t, j.Sync(ctx), context.Canceled)
+	close(g.open)
+	require.NoError(t, j.Close())
+}
+
+func TestAppendWaitsForRoom(t *testing.T) {
+	g := newGate()
+	fs := newFS(t)
+	j := open(t, Options{FS: g.wrap(fs)})
+	j.maxBuffer = 100
+	var want []string
+	var appended atomic.Int32
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			j.Append(0, bytes.Repeat([]byte("x"), 30))
+			appended.Add(1)
+		}
+	}()
+	<-g.reached
+	for appended.Load() < 3 {
+		runtime.Gosched()
+	}
+	require.LessOrEqual(t, appended.Load(), int32(4), "two buffers")
+	close(g.open)
+	<-done
+	for range 20 {
+		want = append(want, strings.Repeat("x", 30))
+	}
+	j.Append(0, bytes.Repeat([]byte("y"), 1000)) // longer than all the room
+	require.NoError(t, j.Close())
+	require.Equal(t, append(want, strings.Repeat("y", 1000)), mustReplay(t, fs, 0))
+}
+
+func TestCloseEndsAllGoroutines(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 20 {
+		j := open(t, Options{FS: newFS(t), Policy: EverySec})
+		j.Append(0, []byte("x"))
+		require.NoError(t, j.Close())
+		require.NoError(t, j.Close())
+	}
+	for runtime.NumGoroutine() > before { // one that has called Done is about to end
+		runtime.Gosched()
+	}
+}
+
+// discard is a file system that forgets what is written.
+type discard struct{ vfs.FS }
+
+type discardFile struct{ vfs.File }
+
+func (d discard) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.Create(name, c)
+	return discardFile{f}, err
+}
+
+func (discardFile) Write(b []byte) (int, error) { return len(b), nil }
+
+// BenchmarkAppend is how long Append takes the caller if the writer keeps up; BenchmarkSaturated if it does not.
+func BenchmarkAppend(b *testing.B) {
+	for _, policy := range []Policy{Always, EverySec} {
+		b.Run(fmt.Sprint(policy), func(b *testing.B) {
+			j := open(b, Options{FS: discard{newFS(b)}, Policy: policy})
+			commands := bytes.Repeat([]byte("x"), 100)
+			b.ReportAllocs()
+			for i := range b.N {
+				if i%4096 == 0 {
+					b.StopTimer()
+					require.NoError(b, j.Sync(context.Background()))
+					b.StartTimer()
+				}
+				j.Append(1, commands)
+			}
+			require.NoError(b, j.Close())
+		})
+	}
+}
+
+func BenchmarkSaturated(b *testing.B) {
+	j := open(b, Options{FS: discard{newFS(b)}, Policy: EverySec})
+	commands := bytes.Repeat([]byte("x"), 100)
+	b.SetBytes(100)
+	for b.Loop() {
+		j.Append(1, commands)
+	}
+	require.NoError(b, j.Close())
+}

@@ -1,0 +1,269 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// DamageError says that the journal is not what was written and synced, as opposed to ending in what was never synced.
+type DamageError struct {
+	File   string
+	Offset int64 // in bytes, where the first bad record begins
+	Reason string
+	Err    error // of the file system, if that is the reason
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("the journal is damaged: %s at offset %d: %s", e.File, e.Offset, e.Reason)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Report is what was found in a journal.
+type Report struct {
+	// End is the LSN after the last sound record, or the position from which the journal was read if that is later.
+	End uint64
+	// Segments were read, which have this many Bytes. Records of commands begin at or after the position.
+	Segments int
+	Bytes    int64
+	Records  int
+	// Cut is what does not belong to the journal any more, or must go before it can be read.
+	Cut Cut
+}
+
+// Cut is the part of a journal, from an offset in a file on, that is or would be cut off: Bytes is 0 if there is none.
+// Records is how many sound records of commands are in it, including those before the position from which the journal was read.
+type Cut struct {
+	File    string
+	Offset  int64
+	Bytes   int64
+	Records int
+}
+
+// Replay calls fn with the records in dir that begin at LSN from or later, in their order: where they begin, and what was
+// given to Append. commands is valid until fn returns. It ends with the first error of fn, which it returns as it is.
+//
+// Afterwards the journal is ready for Open: segments that hold only what is before from are gone, and so is what a crash left
+// at the end and was never synced. An error is a *DamageError if synced data are missing or wrong; then nothing is changed.
+func Replay(
+	fs vfs.FS, dir string, from uint64, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
+) (Report, error) {
+	f, err := inspect(fs, dir, from, fn)
+	if err != nil {
+		return f.report, err
+	}
+	return f.report, f.finish(orDiscard(log))
+}
+
+// Verify reads the journal as Replay does, and changes nothing. If the error is a *DamageError, Cut in the report is what
+// Repair would cut off.
+func Verify(fs vfs.FS, dir string, from uint64) (Report, error) {
+	f, err := inspect(fs, dir, from, nil)
+	return f.report, err
+}
+
+// Repair makes a damaged journal one that can be replayed, by cutting off everything from the first damage on. The files that
+// had it are kept under names that end in .damaged.
+func Repair(fs vfs.FS, dir string, from uint64, log *slog.Logger) (Report, error) {
+	log = orDiscard(log)
+	f, err := inspect(fs, dir, from, nil)
+	if err == nil {
+		return f.report, f.finish(log)
+	}
+	var damage *DamageError
+	if !errors.As(err, &damage) {
+		return f.report, err
+	}
+	// From the end, so that after a crash there is still no gap.
+	for i := len(f.segments) - 1; i >= f.bad; i-- {
+		path := segmentPath(fs, dir, f.segments[i].start)
+		if i == f.bad && f.offset >= headerSize {
+			if err := fs.Remove(path + damagedSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return f.report, fmt.Errorf("remove %s: %w", path+damagedSuffix, err)
+			}
+			err = fs.Link(path, path+damagedSuffix)
+		} else {
+			err = fs.Rename(path, path+damagedSuffix)
+		}
+		if err != nil {
+			return f.report, fmt.Errorf("set %s aside: %w", path, err)
+		}
+	}
+	if err := syncDir(fs, dir); err != nil {
+		return f.report, err
+	}
+	if f.bad < len(f.segments) && f.offset >= headerSize {
+		if err := cut(fs, dir, f.segments[f.bad].start, f.offset); err != nil {
+			return f.report, err
+		}
+	}
+	c := f.report.Cut
+	log.Warn("journal repaired; what came after the damage is set aside", "reason", damage.Reason, "file", c.File, "offset", c.Offset,
+		"bytes", c.Bytes, "records", c.Records)
+	return f.report, nil
+}
+
+func orDiscard(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
+}
+
+// findings is what inspect finds. The segments from bad on are not sound: the first of them is up to offset, unless that lies
+// within its header.
+type findings struct {
+	fs       vfs.FS
+	dir      string
+	temps    []string
+	obsolete []segment // hold nothing at or after the position
+	segments []segment // the others
+	bad      int
+	offset   int64
+	report   Report
+}
+
+// inspect reads the journal from a position on, and changes nothing. fn may be nil. The error is a *DamageError if there is
+// damage.
+func inspect(fs vfs.FS, dir string, from uint64, fn func(lsn uint64, now int64, commands []byte) error) (*findings, error) {
+	f := &findings{fs: fs, dir: dir, report: Report{End: from}}
+	all, temps, err := list(fs, dir)
+	if err != nil {
+		return f, err
+	}
+	n := obsolete(all, from)
+	if n == len(all)-1 && all[n].start < from && all[n].end() <= from {
+		n++
+	}
+	f.temps, f.obsolete, f.segments = temps, all[:n], all[n:]
+	f.bad = len(f.segments)
+	position := from
+	for i, s := range f.segments {
+		if i == 0 && s.start > from || i > 0 && s.start != position {
+			return f, f.damage(i, 0, segmentPath(fs, dir, position), 0, "the segment is missing, or the one before has another length", nil)
+		}
+		size, err := f.read(i, from, fn)
+		if err != nil {
+			return f, err
+		}
+		position = s.start + uint64(max(size-headerSize, 0))
+		f.report.End = max(from, position)
+	}
+	return f, nil
+}
+
+// read reads a segment, and returns up to which offset it is sound. Only the last one may end in what is not.
+func (f *findings) read(i int, from uint64, fn func(lsn uint64, now int64, commands []byte) error) (int64, error) {
+	s := f.segments[i]
+	last := i == len(f.segments)-1
+	path := segmentPath(f.fs, f.dir, s.start)
+	r, reason, err := openReader(f.fs, f.dir, s)
+	if r == nil {
+		return 0, fmt.Errorf("open %s: %w", path, err)
+	}
+	defer r.close()
+	if err != nil {
+		return 0, f.damage(i, 0, path, 0, "cannot be read: "+err.Error(), err)
+	}
+	f.report.Segments++
+	f.report.Bytes += s.size
+	if reason != "" {
+		// The header is synced before anything is written after it.
+		if last && s.size <= headerSize {
+			f.cutFrom(i, 0, path, 0)
+			return 0, nil
+		}
+		return 0, f.damage(i, 0, path, 0, reason, nil)
+	}
+	for off := int64(headerSize); off < s.size; {
+		rec, reason, err := r.record(off)
+		if err != nil {
+			return 0, f.damage(i, off, path, off, "cannot be read: "+err.Error(), err)
+		}
+		if reason != "" {
+			return off, f.end(i, off, r, path, reason)
+		}
+		if next := s.start + uint64(rec.next-headerSize); rec.lsn < from && from < next {
+			return 0, f.damage(i, off, path, off, fmt.Sprintf("the data set was saved at position %d, within a record", from), nil)
+		}
+		if !rec.mark && rec.lsn >= from {
+			f.report.Records++
+			if fn != nil {
+				if err := fn(rec.lsn, rec.now, rec.commands); err != nil {
+					return 0, err
+				}
+			}
+		}
+		off = rec.next
+	}
+	return s.size, nil
+}
+
+// end decides what it means that segment i has no sound record at an offset: a torn tail, or damage. Parts of what was not
+// synced may have reached the disk in any order, so sound records may follow a torn one. But if one of them is a mark that says
+// that this place had been synced, it is damage.
+func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
+	if i < len(f.segments)-1 {
+		return f.damage(i, off, path, off, reason, nil) // it was synced before the next one was made
+	}
+	synced, err := r.syncedAfter(off)
+	if err != nil {
+		return f.damage(i, off, path, off, "cannot be read: "+err.Error(), err)
+	}
+	if synced > r.start+uint64(off-headerSize) {
+		return f.damage(i, off, path, off, reason+fmt.Sprintf(", though everything up to position %d was synced", synced), nil)
+	}
+	f.cutFrom(i, off, path, off)
+	return nil
+}
+
+// damage notes that the segments from i on are not sound, the first of them from an offset on, and returns the error for that.
+// The file and the offset where the damage shows may be others.
+func (f *findings) damage(i int, off int64, file string, fileOffset int64, reason string, err error) error {
+	f.cutFrom(i, off, file, fileOffset)
+	if i < len(f.segments) && off >= headerSize {
+		f.report.End = max(f.report.End, f.segments[i].start+uint64(off-headerSize))
+	}
+	return &DamageError{File: file, Offset: fileOffset, Reason: reason, Err: err}
+}
+
+func (f *findings) cutFrom(i int, off int64, file string, fileOffset int64) {
+	f.bad, f.offset = i, off
+	c := Cut{File: file, Offset: fileOffset}
+	for _, s := range f.segments[i:] {
+		c.Bytes += s.size - off
+		if r, reason, err := openReader(f.fs, f.dir, s); r != nil {
+			if err == nil && reason == "" {
+				c.Records += r.count(max(off, headerSize))
+			}
+			r.close()
+		}
+		off = 0
+	}
+	f.report.Cut = c
+}
+
+// finish makes a journal without damage ready for Open.
+func (f *findings) finish(log *slog.Logger) error {
+	for _, path := range f.temps {
+		if err := f.fs.Remove(path); err != nil {
+			return fmt.Errorf("remove %s: %w", path, err)
+		}
+	}
+	if err := remove(f.fs, f.dir, f.obsolete); err != nil {
+		return err
+	}
+	if f.bad == len(f.segments) {
+		return nil
+	}
+	c := f.report.Cut
+	log.Warn("the journal ends in what was never synced; it is cut off", "file", c.File, "offset", c.Offset, "bytes", c.Bytes)
+	if f.offset < headerSize {
+		return remove(f.fs, f.dir, f.segments[f.bad:])
+	}
+	return cut(f.fs, f.dir, f.segments[f.bad].start, f.offset)
+}

@@ -1,0 +1,415 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The format of segments. All numbers are little-endian.
+//
+//	segment  header, records
+//	header   magic (8), version (4), LSN of the first record (8), salt (8), CRC of what precedes (4)
+//	record   CRC (4), length of the payload, the highest bit set for a mark (4), low half of the LSN xor seed (4), payload
+//	payload  time in ms since 1970 (8), commands; or, of a mark, the LSN before which everything is synced (8)
+//
+// The checksums are CRC-32C. The CRC of a header is the seed of its segment: the CRCs of the records start from it. So neither
+// what a client has stored nor what a disk block held in an earlier life is taken for a record, because of the random salt.
+const (
+	magic        = "atomjrnl"
+	version      = 1
+	headerSize   = 32
+	recordHeader = 12
+	minPayload   = 8
+	markBit      = 1 << 31
+	markSize     = recordHeader + minPayload
+	maxPayload   = markBit - 1
+
+	prefix        = "journal-"
+	tempSuffix    = ".tmp"
+	damagedSuffix = ".damaged"
+)
+
+// window is how much of a segment is read at once, in bytes.
+const window = 256 << 10
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// segment is a file of the journal.
+type segment struct {
+	start uint64 // LSN of its first record
+	size  int64  // length of the file
+}
+
+// end is the LSN after the last byte of the file.
+func (s segment) end() uint64 { return s.start + uint64(max(s.size-headerSize, 0)) }
+
+func segmentName(start uint64) string { return fmt.Sprintf("%s%016x", prefix, start) }
+
+func segmentPath(fs vfs.FS, dir string, start uint64) string {
+	return fs.PathJoin(dir, segmentName(start))
+}
+
+// list returns the segments in a directory in the order of their LSNs, and the paths of temporary files that a crash has left.
+func list(fs vfs.FS, dir string) (segments []segment, temps []string, err error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list %s: %w", dir, err)
+	}
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, prefix)
+		if !ok {
+			continue
+		}
+		if strings.HasSuffix(digits, tempSuffix) {
+			temps = append(temps, fs.PathJoin(dir, name))
+			continue
+		}
+		start, err := strconv.ParseUint(digits, 16, 64)
+		if err != nil || segmentName(start) != name {
+			continue
+		}
+		info, err := fs.Stat(fs.PathJoin(dir, name))
+		if err != nil {
+			return nil, nil, fmt.Errorf("segment %s: %w", fs.PathJoin(dir, name), err)
+		}
+		segments = append(segments, segment{start, info.Size()})
+	}
+	slices.SortFunc(segments, func(a, b segment) int {
+		if a.start < b.start {
+			return -1
+		}
+		return 1
+	})
+	return segments, temps, nil
+}
+
+// create makes an empty segment, durably, in place of one of the same name. It returns the seed for its records.
+func create(fs vfs.FS, dir string, start uint64) (vfs.File, uint32, error) {
+	path := segmentPath(fs, dir, start)
+	header, seed := encodeHeader(start, rand.Uint64())
+	file, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, 0, fmt.Errorf("create %s: %w", path, err)
+	}
+	if err := writeAll(file, header); err != nil {
+		file.Close()
+		return nil, 0, fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := file.Sync(); err != nil {
+		file.Close()
+		return nil, 0, fmt.Errorf("sync %s: %w", path, err)
+	}
+	if err := syncDir(fs, dir); err != nil {
+		file.Close()
+		return nil, 0, err
+	}
+	return file, seed, nil
+}
+
+func writeAll(w io.Writer, b []byte) error {
+	n, err := w.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// syncDir makes what was created, renamed and removed in a directory durable.
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("open directory %s: %w", dir, err)
+	}
+	if err := d.Sync(); err != nil {
+		d.Close()
+		return fmt.Errorf("sync directory %s: %w", dir, err)
+	}
+	return d.Close()
+}
+
+// syncSegment makes a segment that an earlier process has written durable.
+func syncSegment(fs vfs.FS, dir string, start uint64) error {
+	path := segmentPath(fs, dir, start)
+	file, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	if err := file.Sync(); err != nil {
+		file.Close()
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return file.Close()
+}
+
+// remove removes segments, the oldest first, durably.
+func remove(fs vfs.FS, dir string, segments []segment) error {
+	if len(segments) == 0 {
+		return nil
+	}
+	for _, s := range segments {
+		path := segmentPath(fs, dir, s.start)
+		if err := fs.Remove(path); err != nil {
+			return fmt.Errorf("remove %s: %w", path, err)
+		}
+	}
+	return syncDir(fs, dir)
+}
+
+// obsolete returns how many segments, from the first on, hold only records before an LSN, going by where the next one begins.
+func obsolete(segments []segment, before uint64) int {
+	n := 0
+	for n+1 < len(segments) && segments[n+1].start <= before {
+		n++
+	}
+	return n
+}
+
+// cut makes a segment end at size, durably: at any instant the file has either length.
+func cut(fs vfs.FS, dir string, start uint64, size int64) error {
+	path := segmentPath(fs, dir, start)
+	if err := copyPrefix(fs, path, path+tempSuffix, size); err != nil {
+		return fmt.Errorf("cut %s: %w", path, err)
+	}
+	if err := fs.Rename(path+tempSuffix, path); err != nil {
+		return fmt.Errorf("cut %s: %w", path, err)
+	}
+	return syncDir(fs, dir)
+}
+
+func copyPrefix(fs vfs.FS, from, to string, size int64) error {
+	in, err := fs.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := fs.Create(to, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(struct{ io.Writer }{out}, io.NewSectionReader(in, 0, size))
+	if err == nil && n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}
+
+// encodeHeader returns the header of a segment and its seed.
+func encodeHeader(start, salt uint64) ([]byte, uint32) {
+	b := make([]byte, 0, headerSize)
+	b = append(b, magic...)
+	b = binary.LittleEndian.AppendUint32(b, version)
+	b = binary.LittleEndian.AppendUint64(b, start)
+	b = binary.LittleEndian.AppendUint64(b, salt)
+	seed := crc32.Checksum(b, castagnoli)
+	return binary.LittleEndian.AppendUint32(b, seed), seed
+}
+
+// decodeHeader returns the seed of a segment; reason is not empty if the header is not that of a segment that begins at start.
+func decodeHeader(b []byte, start uint64) (seed uint32, reason string) {
+	seed = binary.LittleEndian.Uint32(b[headerSize-4:])
+	switch {
+	case string(b[:len(magic)]) != magic:
+		return 0, "not a segment of a journal"
+	case crc32.Checksum(b[:headerSize-4], castagnoli) != seed:
+		return 0, "wrong checksum of the header"
+	case binary.LittleEndian.Uint32(b[8:]) != version:
+		return 0, fmt.Sprintf("unknown version %d", binary.LittleEndian.Uint32(b[8:]))
+	case binary.LittleEndian.Uint64(b[12:]) != start:
+		return 0, fmt.Sprintf("the header is that of the segment that begins at %d", binary.LittleEndian.Uint64(b[12:]))
+	}
+	return seed, ""
+}
+
+// appendRecord appends an unsealed record of commands to dst.
+func appendRecord(dst []byte, now int64, commands []byte) []byte {
+	var head [recordHeader + minPayload]byte
+	binary.LittleEndian.PutUint32(head[4:], uint32(minPayload+len(commands)))
+	binary.LittleEndian.PutUint64(head[recordHeader:], uint64(now))
+	return append(append(dst, head[:]...), commands...)
+}
+
+// appendMark appends an unsealed mark to dst; what it says is filled in when it is sealed.
+func appendMark(dst []byte) []byte {
+	var mark [markSize]byte
+	binary.LittleEndian.PutUint32(mark[4:], minPayload|markBit)
+	return append(dst, mark[:]...)
+}
+
+// seal completes the records in batch, which begins at LSN lsn in a segment with this seed. Everything before synced is.
+func seal(batch []byte, lsn uint64, seed uint32, synced uint64) {
+	for len(batch) > 0 {
+		length := binary.LittleEndian.Uint32(batch[4:])
+		n := recordHeader + int(length&^markBit)
+		binary.LittleEndian.PutUint32(batch[8:], uint32(lsn)^seed)
+		if length&markBit != 0 {
+			binary.LittleEndian.PutUint64(batch[recordHeader:], synced)
+		}
+		binary.LittleEndian.PutUint32(batch, crc32.Update(seed, castagnoli, batch[4:n]))
+		batch = batch[n:]
+		lsn += uint64(n)
+	}
+}
+
+// record is a record as it is read.
+type record struct {
+	lsn      uint64
+	next     int64 // offset after it
+	mark     bool
+	synced   uint64 // of a mark
+	now      int64  // of commands
+	commands []byte // valid until the next one is read
+}
+
+// reader reads a segment.
+type reader struct {
+	segment
+	file vfs.File
+	seed uint32
+	buf  []byte // the bytes of the file from offset on
+	off  int64
+}
+
+// openReader opens a segment. reason is not empty if it has no sound header. The reader is nil if the file cannot be opened.
+func openReader(fs vfs.FS, dir string, s segment) (r *reader, reason string, err error) {
+	file, err := fs.Open(segmentPath(fs, dir, s.start))
+	if err != nil {
+		return nil, "", err
+	}
+	r = &reader{segment: s, file: file}
+	if s.size < headerSize {
+		return r, "incomplete header", nil
+	}
+	b, err := r.at(0, headerSize)
+	if err != nil {
+		return r, "", err
+	}
+	r.seed, reason = decodeHeader(b, s.start)
+	return r, reason, nil
+}
+
+func (r *reader) close() { r.file.Close() }
+
+// at returns n bytes of the file, which has them, valid until the next call.
+func (r *reader) at(off int64, n int) ([]byte, error) {
+	if off < r.off || off+int64(n) > r.off+int64(len(r.buf)) {
+		if err := r.fill(off, int(min(int64(max(n, window)), r.size-off))); err != nil {
+			// Perhaps only what comes later cannot be read.
+			if err := r.fill(off, n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r.buf[off-r.off:][:n], nil
+}
+
+func (r *reader) fill(off int64, n int) error {
+	r.buf = slices.Grow(r.buf[:0], n)[:n]
+	r.off = off
+	if got, err := r.file.ReadAt(r.buf, off); got < n {
+		r.buf = r.buf[:0]
+		if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	return nil
+}
+
+// record reads the record at an offset. reason is not empty if there is no sound one.
+func (r *reader) record(off int64) (rec record, reason string, err error) {
+	rest := r.size - off
+	if rest < recordHeader+minPayload {
+		return rec, "incomplete record", nil
+	}
+	b, err := r.at(off, recordHeader)
+	if err != nil {
+		return rec, "", err
+	}
+	rec.lsn = r.start + uint64(off-headerSize)
+	length := binary.LittleEndian.Uint32(b[4:])
+	rec.mark = length&markBit != 0
+	length &^= markBit
+	switch {
+	case binary.LittleEndian.Uint32(b[8:]) != uint32(rec.lsn)^r.seed:
+		return rec, "no record", nil
+	case length < minPayload || rec.mark && length != minPayload:
+		return rec, "impossible length of a record", nil
+	case int64(length) > rest-recordHeader:
+		return rec, "incomplete record", nil
+	}
+	b, err = r.at(off, recordHeader+int(length))
+	if err != nil {
+		return rec, "", err
+	}
+	if crc32.Update(r.seed, castagnoli, b[4:]) != binary.LittleEndian.Uint32(b) {
+		return rec, "wrong checksum of a record", nil
+	}
+	rec.next = off + int64(len(b))
+	if rec.mark {
+		rec.synced = binary.LittleEndian.Uint64(b[recordHeader:])
+	} else {
+		rec.now = int64(binary.LittleEndian.Uint64(b[recordHeader:]))
+		rec.commands = b[recordHeader+minPayload:]
+	}
+	return rec, "", nil
+}
+
+// find returns the first sound record at or after an offset for which accept is true of its header; ok is false if there is
+// none. Headers that lead to no sound record are as good as impossible, because of the seed, so this takes linear time.
+func (r *reader) find(off int64, accept func(length uint32) bool) (rec record, ok bool, err error) {
+	for ; r.size-off >= recordHeader+minPayload; off++ {
+		b, err := r.at(off, recordHeader)
+		if err != nil {
+			return rec, false, err
+		}
+		lsn := r.start + uint64(off-headerSize)
+		if binary.LittleEndian.Uint32(b[8:]) != uint32(lsn)^r.seed || !accept(binary.LittleEndian.Uint32(b[4:])) {
+			continue
+		}
+		rec, reason, err := r.record(off)
+		if err != nil || reason == "" {
+			return rec, err == nil, err
+		}
+	}
+	return rec, false, nil
+}
+
+// syncedAfter returns the highest LSN that a mark at or after an offset gives, 0 if there is none.
+func (r *reader) syncedAfter(off int64) (uint64, error) {
+	var synced uint64
+	for {
+		rec, ok, err := r.find(off, func(length uint32) bool { return length == minPayload|markBit })
+		if err != nil || !ok {
+			return synced, err
+		}
+		synced = max(synced, rec.synced)
+		off = rec.next
+	}
+}
+
+// count returns how many sound records of commands there are at or after an offset. What cannot be read does not count.
+func (r *reader) count(off int64) int {
+	n := 0
+	for {
+		rec, ok, err := r.find(off, func(uint32) bool { return true })
+		if err != nil || !ok {
+			return n
+		}
+		if !rec.mark {
+			n++
+		}
+		off = rec.next
+	}
+}

@@ -1,0 +1,263 @@
+package journal
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The two goroutines of a journal. The writer writes, and under Always syncs too, since nobody is served before that. Otherwise
+// the syncer does it, so that a slow disk does not keep from the operating system what it would still have if only the server
+// dies.
+
+// syncRequest asks the syncer to make everything up to an LSN durable, which is written. at is when the last batch of it was
+// taken.
+type syncRequest struct {
+	file vfs.File
+	lsn  uint64
+	at   time.Time
+}
+
+func (j *Journal) runSyncer() {
+	defer j.running.Done()
+	for r := range j.syncs {
+		err := r.file.SyncData() // vfs.File promises nothing for this beside a Write, but all implementations allow it
+		j.mu.Lock()
+		j.syncing = false
+		if err != nil {
+			j.fail(fmt.Errorf("sync the journal: %w", err))
+		} else {
+			j.advance(r.lsn, r.at)
+		}
+		j.changed.Broadcast()
+		j.wakeWriter() // to notify, and because more may have to be synced
+		j.mu.Unlock()
+	}
+}
+
+// advance notes that everything up to an LSN, the last of which was taken at a certain time, is synced. The caller holds mu.
+func (j *Journal) advance(lsn uint64, at time.Time) {
+	if j.failure.Load() != nil || lsn <= j.durable.Load() {
+		return
+	}
+	j.durable.Store(lsn)
+	if j.appended.Load() == lsn {
+		j.dirty.Store(0)
+	} else {
+		j.dirty.Store(at.UnixNano()) // what is left was appended later
+	}
+	j.announce = true
+	j.changed.Broadcast()
+}
+
+func (j *Journal) runWriter() {
+	defer j.running.Done()
+	defer j.timer.Stop()
+	for {
+		closing := j.awaitDue()
+		j.step(closing)
+		if closing {
+			j.finish()
+		}
+		j.tell()
+		if closing {
+			return
+		}
+	}
+}
+
+// awaitDue waits until there is something to do. It reports whether the journal is being closed.
+func (j *Journal) awaitDue() (closing bool) {
+	for {
+		j.mu.Lock()
+		due := j.due
+		closing = j.closed
+		j.due = false
+		j.mu.Unlock()
+		if due || closing {
+			return closing
+		}
+		select {
+		case <-j.wake:
+		case <-j.timer.C:
+			j.mu.Lock()
+			j.due, j.paused = true, false
+			j.mu.Unlock()
+		}
+	}
+}
+
+// step writes what has been appended, and syncs as the policy and Sync want it.
+func (j *Journal) step(closing bool) {
+	at := j.o.Now()
+	j.mu.Lock()
+	if j.failure.Load() != nil {
+		j.paused = false
+		j.mu.Unlock()
+		return
+	}
+	batch, cuts := j.buf, j.cuts
+	j.buf, j.spare, j.cuts = j.spare[:0], nil, nil
+	j.busy = true
+	always := closing || Policy(j.policy.Load()) == Always
+	j.paused = !always && len(batch) > 0
+	start := j.appended.Load() - uint64(len(batch))
+	j.changed.Broadcast()
+	j.mu.Unlock()
+
+	err := j.write(batch, start, cuts, at)
+	if err == nil && always && j.written > j.durable.Load() {
+		err = j.syncHere()
+	}
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if cap(batch) <= maxSpare || len(batch) > cap(batch)/4 {
+		j.spare = batch // a large buffer stays as long as it is needed
+	}
+	j.busy = false
+	j.rotate = len(j.cuts) > 0
+	if err != nil {
+		j.fail(err)
+	}
+	j.changed.Broadcast()
+	if always || j.failure.Load() != nil {
+		return
+	}
+	everySec := Policy(j.policy.Load()) == EverySec && j.written > j.durable.Load()
+	elapsed := at.Sub(j.lastSync)
+	if !j.syncing && (j.wantSync > j.durable.Load() || everySec && elapsed >= syncInterval) && j.written > j.durable.Load() {
+		j.syncing, j.lastSync = true, at
+		j.syncs <- syncRequest{j.file, j.written, j.writtenAt}
+	}
+	switch {
+	case j.paused:
+		j.timer.Reset(writeInterval)
+	case everySec && !j.syncing:
+		j.timer.Reset(syncInterval - elapsed)
+	}
+}
+
+// write writes a batch, which begins at LSN start and was taken at a certain time. At each of cuts it begins a new segment.
+func (j *Journal) write(batch []byte, start uint64, cuts []uint64, at time.Time) error {
+	if len(batch) > 0 && j.size >= j.o.SegmentSize {
+		if err := j.nextSegment(start); err != nil {
+			return err
+		}
+	}
+	for _, lsn := range cuts {
+		n := lsn - start
+		if err := j.writePart(batch[:n], start, at); err != nil {
+			return err
+		}
+		if err := j.nextSegment(lsn); err != nil {
+			return err
+		}
+		batch, start = batch[n:], lsn
+	}
+	return j.writePart(batch, start, at)
+}
+
+// writePart writes records that begin at LSN start into the present segment.
+func (j *Journal) writePart(b []byte, start uint64, at time.Time) error {
+	if len(b) == 0 {
+		return nil
+	}
+	seal(b, start, j.seed, j.durable.Load())
+	if err := writeAll(j.file, b); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	j.size += int64(len(b))
+	j.written, j.writtenAt = start+uint64(len(b)), at
+	j.mu.Lock()
+	j.segments[len(j.segments)-1].size = j.size
+	j.mu.Unlock()
+	return nil
+}
+
+// nextSegment begins a segment at an LSN, up to which everything is written.
+func (j *Journal) nextSegment(lsn uint64) error {
+	if j.size == headerSize {
+		return nil // the present one begins there
+	}
+	if err := j.syncHere(); err != nil {
+		return err
+	}
+	err := j.file.Close()
+	j.file = nil
+	if err != nil {
+		return fmt.Errorf("close the journal: %w", err)
+	}
+	file, seed, err := create(j.o.FS, j.o.Dir, lsn)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.begin(file, seed, lsn)
+	j.mu.Unlock()
+	return nil
+}
+
+// syncHere makes everything that is written durable, in the writer's goroutine.
+func (j *Journal) syncHere() error {
+	j.mu.Lock()
+	for j.syncing {
+		j.changed.Wait()
+	}
+	err := j.Err()
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := j.file.SyncData(); err != nil {
+		return fmt.Errorf("sync the journal: %w", err)
+	}
+	j.mu.Lock()
+	j.advance(j.written, j.writtenAt)
+	j.mu.Unlock()
+	return nil
+}
+
+// finish ends a journal that is being closed: with a mark, if there is anything that none vouches for yet.
+func (j *Journal) finish() {
+	j.mu.Lock()
+	for j.syncing {
+		j.changed.Wait()
+	}
+	j.mu.Unlock()
+	close(j.syncs)
+	err := j.Err()
+	if err == nil && j.size > headerSize && j.written > j.marked {
+		lsn := j.written
+		j.appended.Add(markSize)
+		if err = j.writePart(appendMark(nil), lsn, j.o.Now()); err == nil {
+			err = j.syncHere()
+		}
+	}
+	if j.file != nil {
+		if e := j.file.Close(); err == nil && e != nil {
+			err = fmt.Errorf("close the journal: %w", e)
+		}
+		j.file = nil
+	}
+	if err != nil {
+		j.mu.Lock()
+		j.fail(err)
+		j.mu.Unlock()
+	}
+}
+
+// tell logs a failure and calls Notify if there is something new.
+func (j *Journal) tell() {
+	j.mu.Lock()
+	announce, unlogged, err := j.announce, j.unlogged, j.Err()
+	j.announce, j.unlogged = false, false
+	j.mu.Unlock()
+	if unlogged && err != nil {
+		j.o.Log.Error("the journal has failed; what changes from now on is not durable until a checkpoint succeeds", "error", err)
+	}
+	if announce {
+		j.o.Notify()
+	}
+}

@@ -1,0 +1,396 @@
+// Package persist makes a keyspace durable. A journal (package journal) takes what every guard did, in order; checkpoints
+// bring what has changed since the last one into the store (package store) together with the position in the journal from
+// which it has to be repeated. After a start the keyspace is what the store has, plus the journal from there.
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/journal"
+	"github.com/atomredis/atomredis/persist/store"
+)
+
+// Options say where and how a keyspace is stored.
+type Options struct {
+	// FS is the file system; nil is the system's.
+	FS vfs.FS
+	// Dir is the directory. It is made, for its owner alone, if it does not exist.
+	Dir string
+	// NoJournal leaves the journal out (appendonly no): after a crash all changes since the last checkpoint are lost.
+	NoJournal bool
+	// Policy is when the journal is synced (appendfsync).
+	Policy journal.Policy
+	// CheckpointSize is how long the journal may grow, in bytes, before a checkpoint makes it short again.
+	// 0 means DefaultCheckpointSize.
+	CheckpointSize int64
+	// SavePoints are further occasions for a checkpoint.
+	SavePoints []SavePoint
+	// Log takes what happens; it must not be nil.
+	Log *slog.Logger
+	// Notify is called, by any goroutine, whenever Durable or Err may have changed. It may be nil.
+	Notify func()
+}
+
+// DefaultCheckpointSize is the default of Options.CheckpointSize.
+const DefaultCheckpointSize = 256 << 20
+
+// SavePoint starts a checkpoint when this many changes have been made and this many seconds have passed since the last one,
+// like the save directive of redis.conf.
+type SavePoint struct{ Seconds, Changes int }
+
+// Storage is where a keyspace is stored. Its methods may be called from any goroutine, unless they say otherwise.
+type Storage struct {
+	o       Options
+	store   *store.Store
+	journal *journal.Journal // nil if there is none
+	ks      *engine.Keyspace
+
+	policy     atomic.Int32
+	savePoints atomic.Pointer[[]SavePoint]
+	failure    atomic.Pointer[Failure] // of the last checkpoint
+	loading    atomic.Bool             // keys are still being read
+	repaired   bool                    // the marker is there; see Repair
+
+	checkpointing sync.Mutex // held while a checkpoint is made
+	requests      chan chan error
+	stop          chan struct{}
+	running       sync.WaitGroup
+
+	mu     sync.Mutex // protects what follows
+	status Status
+	frozen *engine.Frozen // of the checkpoint under way
+}
+
+// Failure is why changes cannot be made durable.
+type Failure struct {
+	// Journal says that the journal has failed; otherwise the last checkpoint has.
+	Journal bool
+	Err     error
+}
+
+func (f *Failure) Error() string {
+	if f.Journal {
+		return "journal: " + f.Err.Error()
+	}
+	return "checkpoint: " + f.Err.Error()
+}
+
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Status is what INFO tells of a Storage.
+type Status struct {
+	// Journal says that there is one; JournalSize is its length in bytes, JournalSince what it has grown by since the last
+	// checkpoint, Unsynced the end of it that is not known to be on the disk.
+	Journal                             bool
+	JournalSize, JournalSince, Unsynced int64
+	// Loading says that keys are still being read from the store, LoadedKeys how many have been.
+	Loading    bool
+	LoadedKeys int
+	// Checkpoint says that a checkpoint is being made, since Began: Written of Total changed keys are through.
+	Checkpoint     bool
+	Began          time.Time
+	Written, Total int
+	// Saved is when the last successful checkpoint was taken (at start: when the one that was loaded was); it is zero if
+	// there was none. Took is how long it took, Changes how many changes were made since.
+	Saved   time.Time
+	Took    time.Duration
+	Changes int64
+	// Checkpoints counts those that succeeded since the start, LastErr is nil if the last one did.
+	Checkpoints int
+	LastErr     error
+	// Failure is what Err returns.
+	Failure error
+
+	changesAtSave int64
+	position      uint64    // LSN up to which the journal is in the store
+	attempted     time.Time // when the last checkpoint ended, whether or not it succeeded
+}
+
+// Open opens or creates the directory, which no other process may have open.
+func Open(o Options) (*Storage, error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.CheckpointSize == 0 {
+		o.CheckpointSize = DefaultCheckpointSize
+	}
+	if o.Notify == nil {
+		o.Notify = func() {}
+	}
+	st, err := store.Open(store.Options{FS: o.FS, Dir: o.Dir, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	s := &Storage{o: o, store: st, requests: make(chan chan error), stop: make(chan struct{})}
+	s.policy.Store(int32(o.Policy))
+	s.savePoints.Store(&o.SavePoints)
+	return s, nil
+}
+
+// Source returns where the keyspace finds what is stored.
+func (s *Storage) Source() engine.Source { return s.store }
+
+// journalDir is where the segments of the journal are.
+func journalDir(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "journal") }
+
+// makeDir makes a directory, for its owner alone, that is there after a power loss too.
+func makeDir(fs vfs.FS, parent, dir string) error {
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	d, err := fs.OpenDir(parent)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Recover makes ks, which is new and has Source as its source, what was stored: apply repeats the commands of one record of
+// the journal. From then on the changes of ks are made durable. progress is called now and then while the journal is read.
+// If it fails the Storage can only be closed.
+func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []byte) error) error {
+	start := time.Now()
+	s.ks = ks
+	meta, saved := s.store.Meta()
+	if saved {
+		s.status.Saved = time.UnixMilli(meta.Saved)
+	}
+	if err := ks.Restore(engine.StoredState{Spaces: meta.Spaces, NextSpace: meta.NextSpace, NextParts: meta.NextParts}); err != nil {
+		return err
+	}
+	dir := journalDir(s.o.FS, s.o.Dir)
+	err := makeDir(s.o.FS, s.o.Dir, dir)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if s.repaired, err = hasMarker(s.o.FS, s.o.Dir); err != nil {
+		return err
+	}
+	records := 0
+	progress := newProgress(s.o.Log, "reading the journal")
+	result, err := journal.Replay(s.o.FS, dir, meta.Journal, s.o.Log, func(lsn uint64, now int64, commands []byte) error {
+		records++
+		progress.tell("records", records)
+		err := apply(now, commands)
+		if err != nil && s.repaired {
+			s.o.Log.Warn("a command of the journal cannot be repeated on the repaired data", "position", lsn, "error", err)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("journal record at position %d: %w", lsn, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.status.position = meta.Journal
+	s.o.Log.Info("recovered", "keys", meta.Keys, "records", records, "duration", time.Since(start).Round(time.Millisecond))
+
+	if s.o.NoJournal {
+		ks.EndReplay(nil)
+		s.loading.Store(true)
+		if result.End > meta.Journal {
+			// What the journal has must not be repeated once there are changes that are not in it.
+			if err := s.checkpoint(result.End); err != nil {
+				return err
+			}
+		}
+	} else {
+		s.journal, err = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Start: meta.Journal, Log: s.o.Log, Notify: s.o.Notify})
+		if err != nil {
+			return err
+		}
+		ks.EndReplay(s.journal)
+		s.loading.Store(true)
+	}
+	s.running.Add(2)
+	go s.loadDirectory()
+	go s.run()
+	return nil
+}
+
+// loadDirectory brings the keys into memory.
+func (s *Storage) loadDirectory() {
+	defer s.running.Done()
+	start := time.Now()
+	progress := newProgress(s.o.Log, "loading keys")
+	keys := 0
+	err := s.ks.LoadDirectory(s.store.Heads, func(n int) bool {
+		keys = n
+		s.mu.Lock()
+		s.status.LoadedKeys = n
+		s.mu.Unlock()
+		progress.tell("keys", n)
+		select {
+		case <-s.stop:
+			return false
+		default:
+			return true
+		}
+	})
+	if err != nil {
+		s.o.Log.Error("cannot load all keys; commands that need all of them go on being refused", "error", err)
+		return
+	}
+	s.loading.Store(false)
+	s.o.Notify()
+	if keys > 0 {
+		s.o.Log.Info("all keys are in memory", "keys", keys, "duration", time.Since(start).Round(time.Millisecond))
+	}
+}
+
+// Hold returns the position up to which the journal must be durable before a client may be told anything that happened until
+// now, 0 if it need not wait. See Durable. While the journal has failed nothing waits: what has changed since, and what was
+// waiting then, must not be told at all.
+func (s *Storage) Hold() uint64 {
+	if s.journal == nil {
+		return 0
+	}
+	if s.journal.Err() != nil {
+		return 0
+	}
+	switch journal.Policy(s.policy.Load()) {
+	case journal.No:
+		return 0
+	case journal.EverySec:
+		if !s.journal.Lagging() {
+			return 0
+		}
+	}
+	if lsn := s.journal.Appended(); lsn > s.journal.Durable() {
+		return lsn
+	}
+	return 0
+}
+
+// Appended returns the position of the end of the journal.
+func (s *Storage) Appended() uint64 {
+	if s.journal == nil {
+		return 0
+	}
+	return s.journal.Appended()
+}
+
+// Durable returns the position up to which the journal is durable.
+func (s *Storage) Durable() uint64 {
+	if s.journal == nil {
+		return 0
+	}
+	return s.journal.Durable()
+}
+
+// HasJournal reports whether there is a journal.
+func (s *Storage) HasJournal() bool { return s.journal != nil }
+
+// Kick has the journal begin to write if somebody waits for it.
+func (s *Storage) Kick() {
+	if s.journal != nil && journal.Policy(s.policy.Load()) == journal.Always && s.journal.Appended() > s.journal.Durable() {
+		s.journal.Kick()
+	}
+}
+
+// SetPolicy changes when the journal is synced.
+func (s *Storage) SetPolicy(p journal.Policy) {
+	s.policy.Store(int32(p))
+	if s.journal != nil {
+		s.journal.SetPolicy(p)
+	}
+}
+
+// SetSavePoints changes the occasions for checkpoints.
+func (s *Storage) SetSavePoints(points []SavePoint) { s.savePoints.Store(&points) }
+
+// Err returns why changes cannot be made durable at present, nil if they can: a *Failure. Storage goes on trying.
+func (s *Storage) Err() *Failure {
+	if s.journal != nil {
+		if err := s.journal.Err(); err != nil {
+			return &Failure{Journal: true, Err: err}
+		}
+	}
+	return s.failure.Load()
+}
+
+// Loading reports that not all keys are in memory yet.
+func (s *Storage) Loading() bool { return s.loading.Load() }
+
+// Status returns what INFO tells.
+func (s *Storage) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.status
+	st.Journal = s.journal != nil
+	if st.Journal {
+		end := s.journal.Appended()
+		st.JournalSize = s.journal.Size()
+		st.JournalSince = int64(end - st.position)
+		st.Unsynced = int64(end - s.journal.Durable())
+	}
+	st.Loading = s.loading.Load()
+	if f := s.frozen; f != nil {
+		st.Written, st.Total = f.Written(), f.Len()
+	}
+	if f := s.Err(); f != nil {
+		st.Failure = f
+	}
+	return st
+}
+
+// Close makes a last checkpoint if save is set, and closes everything. Nothing may use the keyspace any more. What is in the
+// journal is durable when it returns without an error, also without a checkpoint.
+func (s *Storage) Close(save bool) error {
+	close(s.stop)
+	s.running.Wait()
+	var errs []error
+	if s.ks != nil && save {
+		if err := s.checkpoint(0); err != nil {
+			errs = append(errs, fmt.Errorf("last checkpoint: %w", err))
+		}
+	}
+	if s.journal != nil {
+		errs = append(errs, s.journal.Close())
+	}
+	errs = append(errs, s.store.Close())
+	return errors.Join(errs...)
+}
+
+// Sync returns when everything that was journalled until now is durable.
+func (s *Storage) Sync(ctx context.Context) error {
+	if s.journal == nil {
+		return nil
+	}
+	return s.journal.Sync(ctx)
+}
+
+// progress writes a line now and then while something takes long.
+type progress struct {
+	log  *slog.Logger
+	what string
+	next time.Time
+	n    int
+}
+
+const progressInterval = 5 * time.Second
+
+func newProgress(log *slog.Logger, what string) *progress {
+	return &progress{log: log, what: what, next: time.Now().Add(progressInterval)}
+}
+
+func (p *progress) tell(args ...any) {
+	if p.n++; p.n%1024 != 0 {
+		return // asking for the time costs more than what is counted
+	}
+	if now := time.Now(); now.After(p.next) {
+		p.next = now.Add(progressInterval)
+		p.log.Info(p.what, args...)
+	}
+}

@@ -1,0 +1,328 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// Checkpoint is a change of the store under way. What concerns heads is told in ascending order of spaces and keys, what
+// concerns parts in that of the values' numbers and the parts' names; between the two there is no order. A drop may be told
+// earlier than at its place, and nothing of what it drops may be put or deleted by the same checkpoint. Every method returns
+// the first error that there was, also before; the checkpoint can only be aborted then.
+//
+// Nothing can be read of it before Commit returns.
+type Checkpoint struct {
+	store *Store
+	db    *database
+	err   error
+	ended bool
+
+	heads, blobs, parts, meta stream
+
+	files    int // made so far
+	finished []string
+	key, buf []byte // reused
+}
+
+var (
+	errEnded      = errors.New("the checkpoint has ended")
+	errInProgress = errors.New("another checkpoint has not ended")
+)
+
+// Begin begins a checkpoint, which must end with Commit or Abort before the next one begins. A store that has failed is
+// opened anew first.
+func (s *Store) Begin() (*Checkpoint, error) {
+	if err := s.Reopen(); err != nil {
+		return nil, err
+	}
+	if s.writing != nil {
+		return nil, errInProgress
+	}
+	c := &Checkpoint{store: s}
+	for _, st := range []*stream{&c.heads, &c.blobs, &c.parts, &c.meta} {
+		st.c = c
+	}
+	s.mu.RLock()
+	c.db = s.db
+	s.mu.RUnlock()
+	s.writing = c
+	return c, nil
+}
+
+// DropSpace removes everything that is stored in a space.
+func (c *Checkpoint) DropSpace(space uint32) error {
+	heads, blobs := appendSpaceKey(nil, prefixHead, space), appendSpaceKey(nil, prefixBlob, space)
+	c.note(c.heads.drop(heads, after(heads)))
+	return c.note(c.blobs.drop(blobs, after(blobs)))
+}
+
+// PutHead stores the head of a key, and its value unless it has parts. If known is set the value is as it is stored already
+// and only the rest of the head is new; otherwise h.Blob is the value, which is kept apart from the head if h.External is
+// set. wasExternal says that a value may be stored apart from the head from before.
+func (c *Checkpoint) PutHead(space uint32, key string, h engine.Head, known, wasExternal bool) error {
+	if c.err != nil {
+		return c.err
+	}
+	if known && h.Parts == 0 && !h.External {
+		return c.note(fmt.Errorf("head of key %s: the value must be given", strconv.Quote(key)))
+	}
+	c.buf = appendHead(c.buf[:0], h)
+	c.note(c.heads.put(c.spaceKey(prefixHead, space, key), c.buf))
+	switch external := h.External && h.Parts == 0; {
+	case external && !known:
+		c.note(c.blobs.put(c.spaceKey(prefixBlob, space, key), h.Blob))
+	case !external && wasExternal:
+		c.note(c.blobs.delete(c.spaceKey(prefixBlob, space, key)))
+	}
+	return c.err
+}
+
+// DeleteHead removes a key, but for the parts of its value. wasExternal says that a value may be stored apart from the head.
+func (c *Checkpoint) DeleteHead(space uint32, key string, wasExternal bool) error {
+	c.note(c.heads.delete(c.spaceKey(prefixHead, space, key)))
+	if wasExternal {
+		c.note(c.blobs.delete(c.spaceKey(prefixBlob, space, key)))
+	}
+	return c.err
+}
+
+// DropParts removes all parts of a value.
+func (c *Checkpoint) DropParts(id uint64) error {
+	start := appendPartsKey(nil, id)
+	return c.note(c.parts.drop(start, after(start)))
+}
+
+// PutPart stores a part of a value. data is not kept.
+func (c *Checkpoint) PutPart(id uint64, name string, data []byte) error {
+	return c.note(c.parts.put(c.partKey(id, name), data))
+}
+
+// DeletePart removes a part of a value.
+func (c *Checkpoint) DeletePart(id uint64, name string) error {
+	return c.note(c.parts.delete(c.partKey(id, name)))
+}
+
+// Commit ends the checkpoint. If it returns nil everything is stored durably, and can be read. If it returns an error
+// nothing is, unless the store has failed: then Reopen shows which it is.
+func (c *Checkpoint) Commit(m Meta) error {
+	if c.ended {
+		return errEnded
+	}
+	m.Spaces = slices.Clone(m.Spaces)
+	c.note(c.meta.put(metaKey, appendMeta(nil, m)))
+	for _, st := range []*stream{&c.heads, &c.blobs, &c.parts, &c.meta} {
+		c.note(st.finish())
+	}
+	if c.err != nil {
+		c.Abort()
+		return fmt.Errorf("checkpoint: %w", c.err)
+	}
+	db, err := c.store.use()
+	if err == nil {
+		err = db.Ingest(context.Background(), c.finished)
+		db.users.Done()
+	}
+	if err != nil {
+		c.err = err
+		c.Abort()
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	c.ended = true
+	c.note(errEnded)
+	c.store.writing = nil
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	c.store.meta, c.store.saved = m, true
+	return nil
+}
+
+// Abort ends the checkpoint as if it had never begun. It does nothing after Commit.
+func (c *Checkpoint) Abort() {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	c.store.writing = nil
+	c.note(errEnded)
+	for _, st := range []*stream{&c.heads, &c.blobs, &c.parts, &c.meta} {
+		st.abandon()
+	}
+	for i := range c.files {
+		// What cannot be removed now is when the store is opened next.
+		_ = c.db.fence.Remove(c.path(i))
+	}
+}
+
+// note remembers the first error, and returns it.
+func (c *Checkpoint) note(err error) error {
+	if c.err == nil {
+		c.err = err
+	}
+	return c.err
+}
+
+func (c *Checkpoint) spaceKey(prefix byte, space uint32, key string) []byte {
+	c.key = append(appendSpaceKey(c.key[:0], prefix, space), key...)
+	return c.key
+}
+
+func (c *Checkpoint) partKey(id uint64, name string) []byte {
+	c.key = append(appendPartsKey(c.key[:0], id), name...)
+	return c.key
+}
+
+func (c *Checkpoint) path(file int) string {
+	return c.store.o.FS.PathJoin(c.store.o.Dir, checkpointDir, fmt.Sprintf("%06d.sst", file))
+}
+
+// fileSize is the number of bytes of keys and values after which the next file begins.
+const fileSize = 32 << 20
+
+// stream is a sequence of sorted files, which do not overlap, with what a checkpoint changes of one kind.
+type stream struct {
+	c    *Checkpoint
+	w    *sstable.Writer // nil between files
+	size int             // of what was written to w
+	last []byte          // key that was written last
+
+	drops []span // still to be written, in ascending order and disjoint
+	end   []byte // of the drop that was written last
+}
+
+// span is the keys from start to, but without, end.
+type span struct{ start, end []byte }
+
+// drop removes a range of keys when its turn has come.
+func (s *stream) drop(start, end []byte) error {
+	if s.c.err != nil {
+		return s.c.err
+	}
+	if string(start) < string(s.end) || s.last != nil && string(start) <= string(s.last) {
+		return fmt.Errorf("%q is dropped out of order", start)
+	}
+	if n := len(s.drops); n > 0 {
+		switch last := &s.drops[n-1]; {
+		case string(start) < string(last.end):
+			return fmt.Errorf("%q is dropped out of order", start)
+		case string(start) == string(last.end):
+			last.end = end
+			return nil
+		}
+	}
+	s.drops = append(s.drops, span{start, end})
+	return nil
+}
+
+func (s *stream) put(key, value []byte) error {
+	if err := s.before(key); err != nil {
+		return err
+	}
+	return s.wrote(key, len(value), s.w.Set(key, value))
+}
+
+func (s *stream) delete(key []byte) error {
+	if err := s.before(key); err != nil {
+		return err
+	}
+	return s.wrote(key, 0, s.w.Delete(key))
+}
+
+// before writes the drops that come before a key, and begins a file if there is none.
+func (s *stream) before(key []byte) error {
+	if s.c.err != nil {
+		return s.c.err
+	}
+	if s.last != nil && string(key) <= string(s.last) {
+		return fmt.Errorf("%q comes after %q", key, s.last)
+	}
+	for len(s.drops) > 0 && string(s.drops[0].start) <= string(key) {
+		if err := s.writeDrop(); err != nil {
+			return err
+		}
+	}
+	if string(key) < string(s.end) {
+		return fmt.Errorf("%q is changed and dropped", key)
+	}
+	return s.begin()
+}
+
+func (s *stream) writeDrop() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	d := s.drops[0]
+	s.drops, s.end = s.drops[1:], d.end
+	s.size += len(d.start) + len(d.end)
+	return s.w.DeleteRange(d.start, d.end)
+}
+
+// wrote notes that a key was written, and ends the file if it is long enough.
+func (s *stream) wrote(key []byte, size int, err error) error {
+	if err != nil {
+		return err
+	}
+	s.last = append(s.last[:0], key...)
+	if s.size += len(key) + size; s.size >= fileSize {
+		return s.endFile()
+	}
+	return nil
+}
+
+// begin begins a file if there is none.
+func (s *stream) begin() error {
+	if s.w != nil {
+		return nil
+	}
+	c := s.c
+	f, err := c.db.fence.Create(c.path(c.files), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	// Written to the disk as it grows, so that the journal does not wait behind it for long.
+	f = vfs.NewSyncingFile(f, vfs.SyncingFileOptions{BytesPerSync: 1 << 20})
+	c.finished = append(c.finished, c.path(c.files))
+	c.files++
+	s.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f),
+		c.db.options.MakeWriterOptions(0, c.db.FormatMajorVersion().MaxTableFormat()))
+	s.size = 0
+	return nil
+}
+
+// endFile completes the file and syncs it.
+func (s *stream) endFile() error {
+	w := s.w
+	s.w = nil
+	return w.Close()
+}
+
+// finish writes what is left.
+func (s *stream) finish() error {
+	if s.c.err != nil {
+		return s.c.err
+	}
+	for len(s.drops) > 0 {
+		if err := s.writeDrop(); err != nil {
+			return err
+		}
+	}
+	if s.w == nil {
+		return nil
+	}
+	return s.endFile()
+}
+
+// abandon closes the file, which nobody will read.
+func (s *stream) abandon() {
+	if s.w != nil {
+		_ = s.endFile() // as above
+	}
+}

@@ -1,0 +1,347 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+)
+
+// states are those that a store may be in.
+type states struct {
+	mu      sync.Mutex
+	allowed []map[string]string
+}
+
+func (s *states) set(allowed ...map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allowed = allowed
+}
+
+func (s *states) get() []map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.allowed
+}
+
+// TestCrashAnywhere loses the power before every change of the file system, with some of what was not synced on the disk, and
+// expects to find the last checkpoint that had been committed, or that one or the next if the next was being committed.
+func TestCrashAnywhere(t *testing.T) {
+	for seed := range uint64(3) {
+		mem := vfs.NewCrashableMem()
+		type crash struct {
+			fs      *vfs.MemFS
+			allowed []map[string]string
+			op      string
+		}
+		var mu sync.Mutex
+		var crashes []crash
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var now states
+		now.set(map[string]string{})
+		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				mu.Lock()
+				defer mu.Unlock()
+				// Before the clone is made: Commit may return while it is.
+				allowed := now.get()
+				clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[rng.IntN(3)], RNG: rng})
+				crashes = append(crashes, crash{clone, append(allowed, now.get()...), fmt.Sprint(op.Kind, op.Path)})
+			}
+			return nil
+		}))
+		w := newWorld(seed)
+		s := open(t, fs)
+		for i := range 6 {
+			before := w.stored()
+			next := *w // the same changes, without a store
+			next.rng = rand.New(rand.NewPCG(seed, uint64(i)))
+			w.rng = rand.New(rand.NewPCG(seed, uint64(i)))
+			after := next.clone().dryRun(t, 20)
+			now.set(before, after)
+			require.NoError(t, w.checkpoint(s, 20))
+			require.Equal(t, after, w.stored())
+			now.set(after)
+			if i == 3 {
+				require.NoError(t, s.Close())
+				s = open(t, fs)
+			}
+		}
+		require.NoError(t, s.Close())
+		for i, c := range crashes {
+			s, err := Open(Options{FS: c.fs, Dir: "some/where", tune: often})
+			require.NoError(t, err, "seed %d, crash %d before %s", seed, i, c.op)
+			requireOneOf(t, c.allowed, stored(t, s), "seed %d, crash %d before %s", seed, i, c.op)
+			require.NoError(t, s.Close())
+		}
+		t.Logf("%d crashes", len(crashes))
+	}
+}
+
+func requireOneOf(t *testing.T, allowed []map[string]string, got map[string]string, format string, args ...any) {
+	t.Helper()
+	for _, a := range allowed {
+		if maps.Equal(a, got) {
+			return
+		}
+	}
+	require.Failf(t, "the state is none of those that are allowed", format, args...)
+}
+
+func (w *world) clone() *world {
+	c := *w
+	c.spaces = append([]uint32(nil), w.spaces...)
+	c.heads = maps.Clone(w.heads)
+	c.parts = map[uint64]map[string]string{}
+	for id, parts := range w.parts {
+		c.parts[id] = maps.Clone(parts)
+	}
+	return &c
+}
+
+// dryRun returns what a store contains after w.checkpoint.
+func (w *world) dryRun(t require.TestingT, changes int) map[string]string {
+	s := open(t, vfs.NewMem())
+	require.NoError(t, w.checkpoint(s, changes))
+	require.NoError(t, s.Close())
+	return w.stored()
+}
+
+// TestErrorAnywhere has every operation of the file system fail in turn, once or until the end of a checkpoint.
+func TestErrorAnywhere(t *testing.T) {
+	for _, once := range []bool{true, false} {
+		const step = 5 // another fifth of them every time
+		for at := 1 + rand.IntN(step); ; at += step {
+			if !errorAt(t, int64(at), once) {
+				t.Logf("%d operations", at)
+				break
+			}
+		}
+	}
+}
+
+// errorAt reports whether there are so many operations.
+func errorAt(t *testing.T, at int64, once bool) bool {
+	name := fmt.Sprintf("operation %d, once %v", at, once)
+	var left atomic.Int64
+	left.Store(at)
+	var broken, healed atomic.Bool
+	failing := func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpFileClose, errorfs.OpGetDiskUsage:
+			return nil
+		}
+		n := left.Add(-1)
+		if healed.Load() || n > 0 || n < 0 && once {
+			return nil
+		}
+		broken.Store(true)
+		return fmt.Errorf("%v %s: the disk is broken", op.Kind, op.Path)
+	}
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(failing))
+	w := newWorld(1)
+	s, err := Open(Options{FS: fs, Dir: "some/where", tune: often})
+	if err != nil {
+		require.True(t, broken.Load(), "%s: %v", name, err)
+		healed.Store(true)
+		s = open(t, fs)
+	}
+	state := w.stored()
+	for i := range 5 {
+		w.rng = rand.New(rand.NewPCG(1, uint64(i)))
+		next := w.clone()
+		err := next.checkpoint(s, 20)
+		if err == nil {
+			w, state = next, next.stored()
+			continue
+		}
+		require.True(t, broken.Load(), "%s: %v", name, err)
+		healed.Store(true)
+		if s.Err() == nil {
+			require.Equal(t, state, stored(t, s), name)
+		} else {
+			if i%2 == 0 {
+				require.NoError(t, s.Close(), name)
+				s = open(t, fs)
+			} else {
+				require.NoError(t, s.Reopen(), name)
+			}
+			got := stored(t, s)
+			requireOneOf(t, []map[string]string{state, next.stored()}, got, name)
+			if !maps.Equal(got, state) {
+				w, state = next, got
+			}
+			m, _ := s.Meta()
+			require.Equal(t, w.meta.Saved, m.Saved, name)
+		}
+		next = w.clone()
+		require.NoError(t, next.checkpoint(s, 20), name)
+		w, state = next, next.stored()
+	}
+	healed.Store(true)
+	require.NoError(t, s.Reopen(), name)
+	require.Equal(t, state, stored(t, s), name)
+	_ = s.Close() // a compaction may have met the error
+	s = open(t, fs)
+	require.Equal(t, state, stored(t, s), name)
+	w.requireReadable(t, s)
+	require.NoError(t, s.Close(), name)
+	w.requireSound(t, fs)
+	return broken.Load()
+}
+
+// TestFailedStoreIsReadAndOpenedAnew has the MANIFEST fail to be synced.
+func TestFailedStoreIsReadAndOpenedAnew(t *testing.T) {
+	var broken atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		manifest := strings.HasPrefix(path.Base(op.Path), "MANIFEST")
+		if broken.Load() && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) && manifest {
+			return errors.New("input/output error")
+		}
+		return nil
+	}))
+	failed := make(chan error, 100)
+	s, err := Open(Options{FS: fs, Dir: "some/where", tune: often, Failed: func(err error) { failed <- err }})
+	require.NoError(t, err)
+	w := newWorld(1)
+	require.NoError(t, w.checkpoint(s, 50))
+	before := w.clone()
+	for range 3 {
+		broken.Store(true)
+		next := w.clone()
+		require.ErrorContains(t, next.checkpoint(s, 50), "input/output error")
+		require.ErrorContains(t, s.Err(), "input/output error")
+		require.ErrorContains(t, <-failed, "input/output error")
+		before.requireReadable(t, s)
+		// Opening anew may succeed, but changing anything does not.
+		require.Error(t, w.clone().checkpoint(s, 50))
+		before.requireReadable(t, s)
+
+		broken.Store(false)
+		require.NoError(t, s.Reopen())
+		require.NoError(t, s.Err())
+		m, _ := s.Meta()
+		if m.Saved != before.meta.Saved {
+			require.Equal(t, before.meta.Saved+1, m.Saved)
+		}
+		for len(failed) > 0 {
+			<-failed // those of the second attempt
+		}
+		// Everything again, as the keyspace would give it.
+		c, err := s.Begin()
+		require.NoError(t, err)
+		for space := range before.meta.NextSpace + 9 {
+			c.DropSpace(space)
+		}
+		for id := range before.meta.NextParts + 99 {
+			c.DropParts(id)
+		}
+		require.NoError(t, c.Commit(Meta{}))
+		w = newWorld(2)
+		require.NoError(t, w.checkpoint(s, 50))
+		before = w.clone()
+	}
+	broken.Store(true)
+	require.Error(t, w.clone().checkpoint(s, 50))
+	require.NoError(t, s.Close(), "it ends")
+	broken.Store(false)
+	require.NoError(t, open(t, fs).Close())
+}
+
+// TestFailedCompactionIsNotRepeatedAtOnce has all compactions fail.
+func TestFailedCompactionIsNotRepeatedAtOnce(t *testing.T) {
+	var broken atomic.Bool
+	var attempts atomic.Int64
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && op.Kind == errorfs.OpCreate && path.Base(path.Dir(op.Path)) == dataDir {
+			attempts.Add(1)
+			return errors.New("no space left on device")
+		}
+		return nil
+	}))
+	s, err := Open(Options{FS: fs, Dir: "some/where", tune: func(o *pebble.Options) { often(o) }})
+	require.NoError(t, err)
+	broken.Store(true)
+	w := newWorld(1)
+	for range 50 {
+		require.NoError(t, w.checkpoint(s, 20))
+	}
+	require.NoError(t, s.Err())
+	require.LessOrEqual(t, attempts.Load(), int64(1))
+	w.requireReadable(t, s)
+	require.NoError(t, s.Close())
+}
+
+// written counts the bytes that are written.
+type written struct {
+	vfs.FS
+	bytes *atomic.Int64
+}
+
+type writtenFile struct {
+	vfs.File
+	bytes *atomic.Int64
+}
+
+func (f written) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, category)
+	return writtenFile{file, f.bytes}, err
+}
+
+func (f writtenFile) Write(p []byte) (int, error) {
+	f.bytes.Add(int64(len(p)))
+	return f.File.Write(p)
+}
+
+func TestSmallCheckpointWritesLittle(t *testing.T) {
+	var n atomic.Int64
+	s, err := Open(Options{FS: written{vfs.NewMem(), &n}, Dir: "d"})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 1))
+	const parts, size, changes = 200_000, 100, 100
+	data := make([]byte, size)
+	put := func(step int, ids ...int) {
+		c, err := s.Begin()
+		require.NoError(t, err)
+		for _, i := range ids {
+			for j := range data {
+				data[j] = byte(rng.Uint32())
+			}
+			require.NoError(t, c.PutPart(1, fmt.Sprintf("%06d", i), data))
+		}
+		require.NoError(t, c.Commit(Meta{Saved: int64(step)}))
+	}
+	all := make([]int, parts)
+	for i := range all {
+		all[i] = i
+	}
+	put(0, all...)
+	total := n.Swap(0)
+	require.Greater(t, total, int64(parts*size))
+	const checkpoints = 200
+	for step := range checkpoints {
+		var some []int
+		for i := range changes {
+			some = append(some, i*(parts/changes)+rng.IntN(parts/changes))
+		}
+		put(step+1, some...)
+		if step == 0 {
+			t.Logf("the first checkpoint of %d parts after one of %d bytes writes %d bytes", changes, total, n.Load())
+			require.Less(t, n.Load(), int64(64<<10))
+		}
+	}
+	require.NoError(t, s.Close())
+	t.Logf("%d checkpoints write %d bytes each, with compactions", checkpoints, n.Load()/checkpoints)
+	require.Less(t, n.Load()/checkpoints, total/10)
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// The keys in Pebble begin with what is stored under them. Numbers in keys are big-endian, so that their order is that of
+// the numbers. Spaces and the numbers of parts are never used again once they were dropped.
+const (
+	prefixHead = 'k' // space, key: a head
+	prefixMeta = 'm' // nothing: the Meta
+	prefixPart = 'u' // number of the parts, name: a part, as it was given
+	prefixBlob = 'v' // space, key: a value that is not in its head, as it was given
+)
+
+const (
+	spaceKeySize = 1 + 4 // length of what comes before the key in the name of a head or blob
+	partsKeySize = 1 + 8 // length of what comes before the name of a part
+)
+
+var metaKey = []byte{prefixMeta}
+
+func appendSpaceKey(dst []byte, prefix byte, space uint32) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, prefix), space)
+}
+
+func appendPartsKey(dst []byte, id uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, prefixPart), id)
+}
+
+// after returns the least key that comes after all keys that begin with prefix. No prefix consists of 0xff bytes alone.
+func after(prefix []byte) []byte {
+	end := slices.Clone(prefix)
+	for i := len(end) - 1; ; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+}
+
+// A head is stored as its format, type, flags, deadline (varint, if any), number of its parts (uvarint, if any), and value.
+const (
+	headFormat = 1
+
+	headDeadline = 1 << 0
+	headParts    = 1 << 1
+	headExternal = 1 << 2
+)
+
+var errHead = errors.New("damaged head")
+
+// appendHead appends the stored form of a head to dst. The value is in it unless it has parts or is external.
+func appendHead(dst []byte, h engine.Head) []byte {
+	var flags byte
+	if h.Deadline != 0 {
+		flags |= headDeadline
+	}
+	if h.Parts != 0 {
+		flags |= headParts
+	}
+	if h.External {
+		flags |= headExternal
+	}
+	dst = append(dst, headFormat, byte(h.Type), flags)
+	if h.Deadline != 0 {
+		dst = binary.AppendVarint(dst, h.Deadline)
+	}
+	switch {
+	case h.Parts != 0:
+		return binary.AppendUvarint(dst, h.Parts)
+	case h.External:
+		return dst
+	}
+	return append(dst, h.Blob...)
+}
+
+// decodeHead reads what appendHead wrote. The Blob of the head is part of b.
+func decodeHead(b []byte) (engine.Head, error) {
+	if len(b) < 3 || b[0] != headFormat || b[1] > byte(engine.Stream) {
+		return engine.Head{}, errHead
+	}
+	flags := b[2]
+	if flags > headDeadline|headParts|headExternal || flags&headParts != 0 && flags&headExternal != 0 {
+		return engine.Head{}, errHead
+	}
+	h := engine.Head{Type: engine.Type(b[1]), External: flags&headExternal != 0}
+	d := decoder{b: b[3:]}
+	if flags&headDeadline != 0 {
+		if h.Deadline = d.varint(); h.Deadline == 0 {
+			return engine.Head{}, errHead
+		}
+	}
+	if flags&headParts != 0 {
+		if h.Parts = d.uvarint(); h.Parts == 0 {
+			return engine.Head{}, errHead
+		}
+	}
+	if d.failed || (h.Parts != 0 || h.External) && len(d.b) != 0 {
+		return engine.Head{}, errHead
+	}
+	if h.Parts == 0 && !h.External {
+		h.Blob = d.b
+	}
+	return h, nil
+}
+
+// Meta is what is known of the whole data set. It is committed with every checkpoint.
+type Meta struct {
+	// Journal is the position from which the journal has to be repeated.
+	Journal uint64
+	// Spaces holds the number of the space of every database.
+	Spaces []uint32
+	// NextSpace and NextParts are numbers such that they and greater ones were never used.
+	NextSpace uint32
+	NextParts uint64
+	// Saved is when the checkpoint was made, in ms since 1970.
+	Saved int64
+	// Keys is the number of keys that are stored, as the maker of the checkpoint gave it.
+	Keys int64
+}
+
+const metaFormat = 1
+
+var errMeta = errors.New("damaged meta record")
+
+// appendMeta appends the stored form of m to dst: the format, then numbers.
+func appendMeta(dst []byte, m Meta) []byte {
+	dst = append(dst, metaFormat)
+	dst = binary.AppendUvarint(dst, m.Journal)
+	dst = binary.AppendUvarint(dst, uint64(m.NextSpace))
+	dst = binary.AppendUvarint(dst, m.NextParts)
+	dst = binary.AppendVarint(dst, m.Saved)
+	dst = binary.AppendVarint(dst, m.Keys)
+	dst = binary.AppendUvarint(dst, uint64(len(m.Spaces)))
+	for _, space := range m.Spaces {
+		dst = binary.AppendUvarint(dst, uint64(space))
+	}
+	return dst
+}
+
+// decodeMeta reads what appendMeta wrote.
+func decodeMeta(b []byte) (Meta, error) {
+	if len(b) == 0 {
+		return Meta{}, errMeta
+	}
+	if b[0] != metaFormat {
+		return Meta{}, fmt.Errorf("%w: format %d is unknown", errMeta, b[0])
+	}
+	d := decoder{b: b[1:]}
+	m := Meta{Journal: d.uvarint(), NextSpace: d.uint32(), NextParts: d.uvarint(), Saved: d.varint(), Keys: d.varint()}
+	n := d.uvarint()
+	if d.failed || n > uint64(len(d.b)) {
+		return Meta{}, errMeta
+	}
+	if n > 0 {
+		m.Spaces = make([]uint32, n)
+	}
+	for i := range m.Spaces {
+		m.Spaces[i] = d.uint32()
+	}
+	if d.failed || len(d.b) != 0 {
+		return Meta{}, errMeta
+	}
+	return m, nil
+}
+
+// decoder reads numbers off the front of b, each in the only form in which it is written. Once that has failed it gives zeros.
+type decoder struct {
+	b      []byte
+	failed bool
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 || n > 1 && d.b[n-1] == 0 {
+		d.b, d.failed = nil, true
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) uint32() uint32 {
+	v := d.uvarint()
+	if v > 1<<32-1 {
+		d.b, d.failed = nil, true
+		return 0
+	}
+	return uint32(v)
+}
+
+func (d *decoder) varint() int64 {
+	v := d.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
+}

@@ -1,0 +1,55 @@
+package store
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+func TestAfter(t *testing.T) {
+	for prefix, want := range map[string]string{"a": "b", "k\x00\x00": "k\x00\x01", "k\x00\xff": "k\x01", "k\xff\xff": "l"} {
+		require.Equal(t, want, string(after([]byte(prefix))))
+	}
+}
+
+func TestHeadsAreDecodedAsTheyWereStored(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := engine.Head{Type: engine.Type(rapid.IntRange(0, int(engine.Stream)).Draw(t, "type")), Deadline: rapid.Int64().Draw(t, "deadline")}
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			h.Blob = append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "blob")...)
+		case 1:
+			h.External = true
+		default:
+			h.Parts = rapid.Uint64Min(1).Draw(t, "parts")
+		}
+		got, err := decodeHead(appendHead(nil, h))
+		require.NoError(t, err)
+		require.Equal(t, h, got)
+	})
+}
+
+func FuzzHead(f *testing.F) {
+	f.Add(appendHead(nil, engine.Head{Type: engine.Hash, Deadline: 1 << 40, Parts: 300}))
+	f.Add(appendHead(nil, engine.Head{Blob: []byte("value")}))
+	f.Add(appendHead(nil, engine.Head{External: true, Deadline: -1}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if h, err := decodeHead(b); err == nil && !bytes.Equal(appendHead(nil, h), b) {
+			t.Fatalf("%q is decoded, but stored as %q", b, appendHead(nil, h))
+		}
+	})
+}
+
+func FuzzMeta(f *testing.F) {
+	f.Add(appendMeta(nil, Meta{}))
+	f.Add(appendMeta(nil, Meta{Journal: 1 << 50, Spaces: []uint32{0, 1, 1 << 31}, NextSpace: 4, NextParts: 9, Saved: 1e12, Keys: 1000}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if m, err := decodeMeta(b); err == nil && !bytes.Equal(appendMeta(nil, m), b) {
+			t.Fatalf("%q is decoded, but stored as %q", b, appendMeta(nil, m))
+		}
+	})
+}

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// database is one Pebble at work, and what surrounds it.
+type database struct {
+	*pebble.DB
+	options *pebble.Options
+	fence   *fence
+	sched   *scheduler
+	log     *slog.Logger
+	failed  func(error)
+
+	users   sync.WaitGroup // operations that use it
+	closing chan struct{}
+}
+
+// openDatabase opens Pebble in a directory. failed, which may be called under locks of Pebble's, is told if it has failed
+// for good.
+func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, failed func(error), change func(*pebble.Options)) (d *database, err error) {
+	d = &database{fence: &fence{FS: fs}, log: log, failed: failed, closing: make(chan struct{})}
+	d.sched = &scheduler{fence: d.fence}
+	d.options = &pebble.Options{
+		FS:    d.fence,
+		Cache: cache,
+		// Named, so that a newer library does not change what is on the disk by itself.
+		FormatMajorVersion: pebble.FormatValueSeparation,
+		// Everything is ingested; the log and the table in memory stay empty.
+		DisableWAL:   true,
+		MemTableSize: 64 << 10,
+		// Every checkpoint puts a thin layer over all keys. Many are merged together, into a base level that is small and in
+		// small files, so that a checkpoint of a few keys costs little more than these keys.
+		L0CompactionThreshold: 16,
+		L0StopWritesThreshold: 1 << 20,
+		LBaseMaxBytes:         16 << 20,
+		TargetFileSizes:       [7]int64{2 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20, 32 << 20, 32 << 20},
+		MaxManifestFileSize:   4 << 20,
+		Logger:                (*logger)(d),
+		EventListener: &pebble.EventListener{
+			BackgroundError: d.backgroundError,
+			DataCorruption: func(info pebble.DataCorruptionInfo) {
+				log.Error("damaged data in the store", "file", info.Path, "error", info.Details)
+			},
+		},
+	}
+	for i := range d.options.Levels {
+		l := &d.options.Levels[i]
+		l.BlockSize = 16 << 10
+		l.IndexBlockSize = 256 << 10
+		l.FilterPolicy = bloom.FilterPolicy(10)
+	}
+	d.options.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	d.options.Experimental.CompactionScheduler = d.sched
+	d.options.Experimental.ReadSamplingMultiplier = -1 // reading causes no writing
+	if change != nil {
+		change(d.options)
+	}
+	d.options.EnsureDefaults()
+	defer func() {
+		// What is on the disk can be anything.
+		if r := recover(); r != nil {
+			d, err = nil, fmt.Errorf("open %s: Pebble panics: %v", dir, r)
+		}
+	}()
+	if d.DB, err = pebble.Open(dir, d.options); err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	if err := d.fence.Err(); err != nil {
+		d.abandon()
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	return d, nil
+}
+
+// fail ends all changes after an error of which Pebble does not know what it has left on the disk.
+func (d *database) fail(err error) {
+	if d.fence.shut(err) {
+		d.log.Error("the store has failed; it can be read, and changed when it was opened anew", "error", err)
+		d.failed(err)
+	}
+}
+
+// backgroundError is told by Pebble that something it does by itself has failed. It tries again.
+func (d *database) backgroundError(err error) {
+	if d.fence.Err() != nil {
+		return
+	}
+	d.log.Warn("background work in the store has failed", "error", err)
+	if d.sched.busy() {
+		d.sched.pause() // it is a compaction; Pebble's lock is held
+		return
+	}
+	// It is the gathering of statistics, which would be repeated at once.
+	select {
+	case <-time.After(time.Second):
+	case <-d.closing:
+	}
+}
+
+// close closes a database that nobody uses any more. One that has failed is left to itself if it does not come to an end.
+func (d *database) close() error {
+	close(d.closing)
+	if d.fence.Err() != nil {
+		d.abandon()
+		return nil
+	}
+	return d.Close()
+}
+
+// abandonAfter is how long abandon waits.
+const abandonAfter = 5 * time.Second
+
+// abandon gives back the memory and files of a database that has failed, as far as it goes.
+func (d *database) abandon() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }() // it has been left in the middle of a change
+		_ = d.Close()                    // as above
+	}()
+	select {
+	case <-done:
+	case <-time.After(abandonAfter):
+		d.log.Warn("the store that has failed cannot be closed; its memory remains in use")
+	}
+}
+
+// logger is a database as the logger of its Pebble.
+type logger database
+
+func (l *logger) Infof(format string, args ...any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug("pebble: " + fmt.Sprintf(format, args...))
+	}
+}
+
+func (l *logger) Errorf(format string, args ...any) {
+	l.log.Warn("pebble: " + fmt.Sprintf(format, args...))
+}
+
+// Fatalf is called when Pebble does not know how to go on: if the MANIFEST, the record of which files make up the data set,
+// cannot be written, or if its state in memory contradicts itself. When Fatalf returns, Pebble returns an error from what it
+// was doing, as if nothing had happened, which is right as long as the disk is not touched any more: whether the last
+// record is in the MANIFEST shows when the directory is opened anew. What was there before can be read until then.
+func (l *logger) Fatalf(format string, args ...any) {
+	(*database)(l).fail(fmt.Errorf(format, args...))
+}

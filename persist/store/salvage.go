@@ -1,0 +1,162 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// Salvage replaces the data in a directory, which no process has open, by all of it that is sound: keys of which something
+// cannot be read are left out, and so is what belongs to no key. report is told of what is left out, and where the data as it
+// was is kept. If there is an error nothing has been replaced yet, or it will be when the store is opened.
+func Salvage(fs vfs.FS, dir string, report func(string)) error {
+	o := Options{FS: fs, Dir: dir}
+	o.setDefaults()
+	lock, err := lockDir(o.FS, dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(salvageLocked(o, report), lock.Close())
+}
+
+func salvageLocked(o Options, report func(string)) error {
+	if err := finishSalvage(o.FS, o.Dir); err != nil {
+		return err
+	}
+	damaged, err := damagedName(o.FS, o.Dir)
+	if err != nil {
+		return err
+	}
+	if err := salvage(o, report); err != nil {
+		return err
+	}
+	report("the data as it was is kept in " + damaged)
+	return finishSalvage(o.FS, o.Dir)
+}
+
+const (
+	salvageDir  = "salvage"      // a store that is being filled
+	salvagedDir = "salvaged"     // data that replaces what is in dataDir; complete if it is there
+	damagedDir  = "data.damaged" // data that was replaced; a number may follow
+)
+
+// salvage leaves the data that is sound in salvagedDir.
+func salvage(o Options, report func(string)) error {
+	temporary := o.FS.PathJoin(o.Dir, salvageDir)
+	if err := o.FS.RemoveAll(temporary); err != nil {
+		return err
+	}
+	old, err := openReadOnly(o)
+	if err != nil {
+		return fmt.Errorf("nothing can be salvaged: %w", located(err))
+	}
+	fresh, err := Open(Options{FS: o.FS, Dir: temporary})
+	if err != nil {
+		return errors.Join(err, old.close())
+	}
+	err = copySound(old, fresh, report)
+	if err = errors.Join(err, fresh.Close(), old.close()); err != nil {
+		return err
+	}
+	if err := o.FS.Rename(o.FS.PathJoin(temporary, dataDir), o.FS.PathJoin(o.Dir, salvagedDir)); err != nil {
+		return err
+	}
+	if err := errors.Join(syncDir(o.FS, temporary), syncDir(o.FS, o.Dir)); err != nil {
+		return err
+	}
+	return o.FS.RemoveAll(temporary)
+}
+
+// copySound copies what is sound with one checkpoint.
+func copySound(old *database, fresh *Store, report func(string)) error {
+	meta, ok, err := old.meta()
+	if err == nil && !ok {
+		err = errMissing
+	}
+	if err != nil {
+		return fmt.Errorf("nothing can be salvaged: meta record: %w", located(err))
+	}
+	c, err := fresh.Begin()
+	if err != nil {
+		return err
+	}
+	defer c.Abort()
+	meta.Keys = 0
+	var buf []byte
+	var values []uint64
+	err = old.walkHeads(func(space uint32, key []byte, h engine.Head) error {
+		if err := old.check(space, key, h, &buf); err != nil {
+			report(fmt.Sprintf("left out: %v", err))
+			return nil
+		}
+		if h.External {
+			var err error
+			if h.Blob, _, err = old.get(append(appendSpaceKey(nil, prefixBlob, space), key...)); err != nil {
+				return err
+			}
+		}
+		if h.Parts != 0 {
+			values = append(values, h.Parts)
+		}
+		meta.Keys++
+		return c.PutHead(space, string(key), h, false, false)
+	}, func(err error) { report(fmt.Sprintf("left out: %v", err)) })
+	if err != nil {
+		return err
+	}
+	slices.Sort(values)
+	for _, id := range slices.Compact(values) {
+		err := old.scan(appendPartsKey(nil, id), func(key, data []byte) bool {
+			return c.PutPart(id, string(key[partsKeySize:]), data) == nil
+		})
+		if err = errors.Join(err, c.err); err != nil {
+			return err
+		}
+	}
+	return c.Commit(meta)
+}
+
+// finishSalvage puts salvaged data in the place of what was there. It can be interrupted anywhere and called again.
+func finishSalvage(fs vfs.FS, dir string) error {
+	salvaged, data := fs.PathJoin(dir, salvagedDir), fs.PathJoin(dir, dataDir)
+	if ok, err := exists(fs, salvaged); err != nil || !ok {
+		return err
+	}
+	ok, err := exists(fs, data)
+	if err != nil {
+		return err
+	}
+	if ok {
+		damaged, err := damagedName(fs, dir)
+		if err != nil {
+			return err
+		}
+		if err := fs.Rename(data, damaged); err != nil {
+			return err
+		}
+		if err := syncDir(fs, dir); err != nil {
+			return err
+		}
+	}
+	if err := fs.Rename(salvaged, data); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
+
+// damagedName returns where the data that is replaced next will be kept.
+func damagedName(fs vfs.FS, dir string) (string, error) {
+	for i := 1; ; i++ {
+		name := fs.PathJoin(dir, damagedDir)
+		if i > 1 {
+			name = fmt.Sprintf("%s.%d", name, i)
+		}
+		if ok, err := exists(fs, name); err != nil || !ok {
+			return name, err
+		}
+	}
+}

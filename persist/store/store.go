@@ -1,0 +1,393 @@
+// Package store keeps the data set in Pebble: heads of keys, large values, and the parts of collections. It is changed by
+// checkpoints alone, each of which takes place as a whole or not at all: what a checkpoint writes is put into sorted files
+// beside the data, which Pebble then takes in with one record.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// Options say where a Store is.
+type Options struct {
+	// FS is the file system; nil is the system's.
+	FS vfs.FS
+	// Dir is the directory. It is made, for its owner alone, if it does not exist.
+	Dir string
+	// Log takes what happens; nil discards it.
+	Log *slog.Logger
+	// CacheSize is how many bytes of blocks that were read are kept in memory; 0 means 32 MiB.
+	CacheSize int64
+	// Failed is called, by a goroutine of its own, when the store has failed; see Store.Err. It may be nil.
+	Failed func(error)
+
+	tune func(*pebble.Options) // for tests
+}
+
+const defaultCacheSize = 32 << 20
+
+func (o *Options) setDefaults() {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.CacheSize == 0 {
+		o.CacheSize = defaultCacheSize
+	}
+}
+
+// ErrClosed is returned by everything that is done with a Store after Close.
+var ErrClosed = errors.New("the store is closed")
+
+// Store is a data set on disk. Reading methods may be called from any goroutine. One goroutine writes: Begin, Reopen and the
+// methods of a Checkpoint must not be called at the same time.
+type Store struct {
+	o     Options
+	lock  io.Closer // that of the directory
+	cache *pebble.Cache
+
+	writing *Checkpoint // the one under way
+
+	mu     sync.RWMutex // protects what follows; held for short times only
+	db     *database
+	closed bool
+	meta   Meta
+	saved  bool // there is a meta
+}
+
+var _ engine.Source = (*Store)(nil)
+
+// The directories below that of a store.
+const (
+	dataDir       = "data"       // Pebble's
+	checkpointDir = "checkpoint" // files of the checkpoint under way; worthless after a crash
+)
+
+// Open opens or creates a store. No other process may have it open.
+func Open(o Options) (*Store, error) {
+	o.setDefaults()
+	if err := makeDir(o.FS, o.Dir); err != nil {
+		return nil, fmt.Errorf("make directory %s: %w", o.Dir, err)
+	}
+	lock, err := lockDir(o.FS, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{o: o, lock: lock, cache: pebble.NewCache(o.CacheSize)}
+	err = finishSalvage(o.FS, o.Dir)
+	if err == nil {
+		err = makeDir(o.FS, s.path(dataDir))
+	}
+	if err == nil {
+		err = s.open()
+	}
+	if err != nil {
+		s.cache.Unref()
+		return nil, errors.Join(err, lock.Close())
+	}
+	return s, nil
+}
+
+// open opens Pebble and reads the meta.
+func (s *Store) open() error {
+	if err := s.clearCheckpoint(); err != nil {
+		return fmt.Errorf("remove what is left of a checkpoint: %w", err)
+	}
+	if err := s.removeLogs(); err != nil {
+		return fmt.Errorf("remove logs: %w", err)
+	}
+	db, err := openDatabase(s.o.FS, s.path(dataDir), s.cache, s.o.Log, s.failed, s.o.tune)
+	if err != nil {
+		return err
+	}
+	meta, saved, err := db.meta()
+	if err != nil {
+		return errors.Join(err, db.close())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.db, s.meta, s.saved = db, meta, saved
+	return nil
+}
+
+// path returns the path of something in the directory.
+func (s *Store) path(name string) string { return s.o.FS.PathJoin(s.o.Dir, name) }
+
+// clearCheckpoint makes the directory of checkpoints, and makes it empty.
+func (s *Store) clearCheckpoint() error {
+	dir := s.path(checkpointDir)
+	if err := s.o.FS.RemoveAll(dir); err != nil {
+		return err
+	}
+	return s.o.FS.MkdirAll(dir, 0o700)
+}
+
+// removeLogs removes Pebble's logs, which are empty. When it finds one it makes a flush of nothing before it opens, and
+// repeats that without end if it fails.
+func (s *Store) removeLogs() error {
+	names, err := s.o.FS.List(s.path(dataDir))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".log") {
+			if err := s.o.FS.Remove(s.o.FS.PathJoin(s.o.Dir, dataDir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) failed(err error) {
+	if s.o.Failed != nil {
+		go s.o.Failed(err)
+	}
+}
+
+// Reopen makes a store that has failed usable again, if the disk is. The state is that before or after the checkpoint during
+// which it failed: Meta tells. It does nothing if the store has not failed.
+func (s *Store) Reopen() error {
+	s.mu.RLock()
+	old, closed := s.db, s.closed
+	s.mu.RUnlock()
+	if closed {
+		return ErrClosed
+	}
+	if old.fence.Err() == nil {
+		return nil
+	}
+	if s.writing != nil {
+		s.writing.Abort()
+	}
+	old.fence.drain()
+	if err := s.open(); err != nil {
+		return fmt.Errorf("open the store anew: %w", err)
+	}
+	old.users.Wait()
+	_ = old.close() // which has failed before
+	s.o.Log.Info("the store works again")
+	return nil
+}
+
+// Close closes the store. A checkpoint must have ended.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.closed = true
+	db := s.db
+	s.mu.Unlock()
+	db.users.Wait()
+	err := db.close()
+	s.cache.Unref()
+	return errors.Join(err, s.lock.Close())
+}
+
+// Err returns why the store has failed, nil if it has not. A store that has failed can be read, and shows what was there
+// before, but not changed until Reopen, which Begin calls.
+func (s *Store) Err() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.db.fence.Err()
+}
+
+// Meta returns what was committed with the last checkpoint; ok is false if there was none yet.
+func (s *Store) Meta() (m Meta, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.meta, s.saved
+}
+
+// use returns the database for an operation, at the end of which users.Done must be called.
+func (s *Store) use() (*database, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	s.db.users.Add(1)
+	return s.db, nil
+}
+
+// Head returns what is stored of a key; ok is false if nothing is.
+func (s *Store) Head(space uint32, key string) (h engine.Head, ok bool, err error) {
+	db, err := s.use()
+	if err != nil {
+		return engine.Head{}, false, err
+	}
+	defer db.users.Done()
+	b, ok, err := db.get(append(appendSpaceKey(nil, prefixHead, space), key...))
+	if err == nil && ok {
+		h, err = decodeHead(b)
+	}
+	if err != nil {
+		return engine.Head{}, false, fmt.Errorf("head of key %s: %w", strconv.Quote(key), err)
+	}
+	return h, ok, nil
+}
+
+// Blob returns a value that is stored whole and apart from its head. The caller owns it.
+func (s *Store) Blob(space uint32, key string) ([]byte, error) {
+	db, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	defer db.users.Done()
+	b, ok, err := db.get(append(appendSpaceKey(nil, prefixBlob, space), key...))
+	if err == nil && !ok {
+		err = errMissing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("value of key %s: %w", strconv.Quote(key), err)
+	}
+	return b, nil
+}
+
+var errMissing = errors.New("it is not in the store")
+
+// Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither argument.
+func (s *Store) Parts(id uint64, fn func(name, data []byte) error) error {
+	db, err := s.use()
+	if err != nil {
+		return err
+	}
+	defer db.users.Done()
+	prefix := appendPartsKey(nil, id)
+	failed := error(nil)
+	err = db.scan(prefix, func(key, value []byte) bool {
+		failed = fn(key[partsKeySize:], value)
+		return failed == nil
+	})
+	if err != nil {
+		err = fmt.Errorf("parts of value %d: %w", id, err)
+	}
+	return errors.Join(failed, err)
+}
+
+// Heads calls fn for every key in a space, in the order of the keys, until it returns false. fn keeps neither key nor h.Blob.
+func (s *Store) Heads(space uint32, fn func(key []byte, h engine.Head) bool) error {
+	db, err := s.use()
+	if err != nil {
+		return err
+	}
+	defer db.users.Done()
+	damaged := error(nil)
+	err = db.scan(appendSpaceKey(nil, prefixHead, space), func(key, value []byte) bool {
+		key = key[spaceKeySize:]
+		h, err := decodeHead(value)
+		if err != nil {
+			damaged = fmt.Errorf("head of key %s: %w", strconv.Quote(string(key)), err)
+			return false
+		}
+		return fn(key, h)
+	})
+	if err != nil {
+		err = fmt.Errorf("heads of space %d: %w", space, err)
+	}
+	return errors.Join(damaged, err)
+}
+
+// get returns a copy of what is stored under a key.
+func (d *database) get(key []byte) (value []byte, ok bool, err error) {
+	v, closer, err := d.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	value = append(make([]byte, 0, len(v)), v...)
+	return value, true, closer.Close()
+}
+
+// scan calls fn for everything that is stored under keys that begin with prefix, until it returns false.
+func (d *database) scan(prefix []byte, fn func(key, value []byte) bool) error {
+	return d.scanFrom(prefix, after(prefix), fn)
+}
+
+// scanFrom is scan for the keys from start to, but without, end.
+func (d *database) scanFrom(start, end []byte, fn func(key, value []byte) bool) error {
+	it, err := d.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if !fn(it.Key(), value) {
+			break
+		}
+	}
+	return it.Close() // which is what the iteration has failed with, if it has
+}
+
+// meta reads the meta record.
+func (d *database) meta() (Meta, bool, error) {
+	b, ok, err := d.get(metaKey)
+	if err != nil || !ok {
+		return Meta{}, false, err
+	}
+	m, err := decodeMeta(b)
+	return m, true, err
+}
+
+// makeDir makes a directory and those above it that do not exist, for their owner alone, so that they are there after a
+// crash.
+func makeDir(fs vfs.FS, dir string) error {
+	var parents []string
+	for p := dir; ; p = fs.PathDir(p) {
+		if _, err := fs.Stat(p); err == nil || fs.PathDir(p) == p {
+			break
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		parents = append(parents, fs.PathDir(p))
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, p := range parents {
+		if err := syncDir(fs, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	f, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// lockDir takes the lock of a store's directory.
+func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
+	lock, err := pebble.LockDirectory(dir, fs)
+	if err == nil {
+		return lock, nil
+	}
+	if _, ok := errors.AsType[*os.PathError](err); ok {
+		return nil, fmt.Errorf("lock the directory: %w", err) // the file of the lock cannot be made
+	}
+	return nil, fmt.Errorf("another process uses the directory %s: %w", dir, err)
+}

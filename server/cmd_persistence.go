@@ -1,0 +1,95 @@
+package server
+
+import (
+	"errors"
+	"time"
+
+	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/resp"
+)
+
+var persistenceCommands = []*Command{
+	{Name: "bgrewriteaof", Group: "server", Since: "1.0.0", Arity: 1, Flags: NoAsyncLoading | Admin | NoScript,
+		Summary: "Starts a checkpoint, after which the journal is short again", Complexity: "O(1)", Do: cmdBgrewriteaof},
+	{Name: "bgsave", Group: "server", Since: "1.0.0", Arity: -1, Flags: NoAsyncLoading | Admin | NoScript,
+		Summary: "Starts a checkpoint in the background", Syntax: "[SCHEDULE]", Complexity: "O(1)", Do: cmdBgsave},
+	{Name: "lastsave", Group: "server", Since: "1.0.0", Arity: 1, Flags: Loading | Stale | Fast, ACL: CatAdmin | CatDangerous,
+		Summary: "Tells when the last checkpoint that succeeded was taken", Complexity: "O(1)", Do: cmdLastsave},
+	{Name: "save", Group: "server", Since: "1.0.0", Arity: 1, Flags: NoAsyncLoading | Admin | NoScript | NoMulti,
+		Summary: "Makes a checkpoint and waits for it", Complexity: "O(N), where N is what has changed since the last one", Do: cmdSave},
+}
+
+// Errors of the commands that store data.
+const (
+	errInMemory       Error = "ERR the data is in memory only: the server was started with neither save points nor appendonly"
+	errSaveInProgress Error = "ERR Background save already in progress"
+	errAOFInProgress  Error = "ERR Background append only file rewriting already in progress"
+)
+
+// begin starts a checkpoint and replies.
+func (c *Ctx) begin(started string, busy Error) {
+	st := c.Server.storage.Storage
+	if st == nil {
+		c.Err(errInMemory)
+		return
+	}
+	switch err := st.Begin(); {
+	case errors.Is(err, persist.ErrInProgress):
+		c.Err(busy)
+	case err != nil:
+		c.Err("ERR " + Error(oneLine(err.Error())))
+	default:
+		c.W.Simple(started)
+	}
+}
+
+func cmdBgrewriteaof(c *Ctx) {
+	c.begin("Background append only file rewriting started", errAOFInProgress)
+}
+
+func cmdBgsave(c *Ctx) {
+	if o := c.Options(1); o.Next() && (o.More() || !o.Is("schedule")) {
+		c.Err(ErrSyntax)
+		return
+	}
+	c.begin("Background saving started", errSaveInProgress)
+}
+
+func cmdLastsave(c *Ctx) {
+	at := c.Server.started
+	if st := c.Server.storage.Storage; st != nil {
+		at = c.Server.lastSave(st.Status())
+	}
+	c.W.Int(at.Unix())
+}
+
+// lastSave returns when the last checkpoint was taken, or when the server started if there never was one.
+func (srv *Server) lastSave(st persist.Status) time.Time {
+	if st.Saved.IsZero() {
+		return srv.started
+	}
+	return st.Saved
+}
+
+func cmdSave(c *Ctx) {
+	st := c.Server.storage.Storage
+	if st == nil {
+		c.Err(errInMemory)
+		return
+	}
+	if st.Status().Checkpoint {
+		c.Err(errSaveInProgress)
+		return
+	}
+	finish := c.Await(0, (*resp.Writer).OK)
+	go func() {
+		err := st.Save()
+		finish(func(w *resp.Writer) {
+			if err != nil {
+				w.Error("ERR " + oneLine(err.Error()))
+			} else {
+				w.OK()
+			}
+		})
+	}()
+}

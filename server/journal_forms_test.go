@@ -1,0 +1,500 @@
+package server
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// memoryJournal is a journal that keeps its records.
+type memoryJournal struct{ records []memoryRecord }
+
+type memoryRecord struct {
+	now      int64
+	commands []byte
+}
+
+// Append implements engine.Journal.
+func (j *memoryJournal) Append(now int64, commands []byte) {
+	j.records = append(j.records, memoryRecord{now, slices.Clone(commands)})
+}
+
+// text returns the commands of a record, words separated by spaces.
+func (r memoryRecord) text(t require.TestingT) []string {
+	var out []string
+	parser := resp.Parser{MaxBulk: maxJournalBulk}
+	for b := r.commands; len(b) > 0; {
+		args, n, err := parser.Next(b, nil)
+		require.NoError(t, err)
+		require.NotZero(t, n)
+		words := make([]string, len(args))
+		for i, a := range args {
+			words[i] = string(a)
+		}
+		out = append(out, strings.Join(words, " "))
+		b = b[n:]
+	}
+	return out
+}
+
+// journalled is a server whose changes go to a journal in memory, with some clients.
+type journalled struct {
+	*harness
+	journal  memoryJournal
+	sessions [3]*Session
+}
+
+// newJournalled returns a server whose sets soon become large.
+func newJournalled(t require.TestingT) *journalled {
+	b := &journalled{harness: newHarness(t)}
+	require.NoError(t, b.config.Set("set-max-listpack-entries", maxSmallSet, false))
+	b.ks.EndReplay(&b.journal)
+	for i := range b.sessions {
+		b.sessions[i] = b.session()
+	}
+	return b
+}
+
+const maxSmallSet = "4"
+
+// step does what a line says: "+1000" lets so many ms pass, and anything else is a command, of the client whose number
+// may stand before it with a colon. It returns the replies of that client.
+func (b *journalled) step(line string) string {
+	if ms, ok := strings.CutPrefix(line, "+"); ok {
+		n, _ := strconv.Atoi(ms)
+		b.clock.Advance(time.Duration(n) * time.Millisecond)
+		b.advance()
+		return ""
+	}
+	s := b.sessions[0]
+	if len(line) > 2 && line[1] == ':' {
+		s, line = b.sessions[line[0]-'0'], line[2:]
+	}
+	s.Input(request(strings.Fields(line)...), b.ks.Now())
+	b.advance()
+	reply := string(s.Output())
+	s.SetOutput(nil)
+	return reply
+}
+
+// advance lets all clients read what was left for them.
+func (b *journalled) advance() {
+	for _, s := range b.sessions {
+		s.Advance(b.ks.Now())
+	}
+}
+
+// finish repeats the journal on a new server, and checks that the data is the same there. The streams have other blocks:
+// what happens must not depend on them.
+func (b *journalled) finish(t require.TestingT) {
+	again := newHarness(t)
+	require.NoError(t, again.config.Set("set-max-listpack-entries", maxSmallSet, false))
+	require.NoError(t, again.config.Set("stream-node-max-entries", "7", false))
+	require.NoError(t, again.ks.Restore(engine.StoredState{}))
+	r := newReplayer(again.Server)
+	for _, rec := range b.journal.records {
+		require.NoError(t, r.apply(rec.now, rec.commands), "%q", rec.text(t))
+	}
+	now := b.ks.Now()
+	require.Equal(t, dump(b.ks, now), dump(again.ks, now))
+	for _, s := range b.sessions {
+		s.Close()
+	}
+	require.NoError(t, b.Close())
+	require.NoError(t, again.Close())
+	require.Empty(t, b.log.found)
+	require.Empty(t, again.log.found)
+}
+
+// dump returns all that is stored, a line for each key.
+func dump(ks *engine.Keyspace, now int64) []string {
+	var g engine.Guard
+	g.Lock(ks, engine.AllShards, now)
+	defer g.Unlock()
+	var out []string
+	for db := range ks.Databases() {
+		g.Each(db, func(e *engine.Entry) bool {
+			out = append(out, fmt.Sprintf("%d %q %s expires %d: %s", db, e.Key(), e.Type(), e.Deadline(), dumpValue(e)))
+			return true
+		})
+	}
+	slices.Sort(out)
+	return out
+}
+
+// dumpValue describes a value, with its elements in an order that does not depend on the process.
+func dumpValue(e *engine.Entry) string {
+	var words []string
+	switch e.Type() {
+	case engine.String:
+		return strconv.Quote(string(e.Bytes()))
+	case engine.List:
+		e.List().Range(0, e.List().Len()-1, func(v []byte) bool {
+			words = append(words, strconv.Quote(string(v)))
+			return true
+		})
+	case engine.Set:
+		for member := range e.Set().All() {
+			words = append(words, strconv.Quote(string(member)))
+		}
+		slices.Sort(words)
+		words = append(words, e.Set().Encoding())
+	case engine.ZSet:
+		e.ZSet().RangeByRank(0, e.ZSet().Len()-1, false, func(member []byte, score float64) bool {
+			words = append(words, fmt.Sprintf("%q=%v", member, score))
+			return true
+		})
+		words = append(words, e.ZSet().Encoding())
+	case engine.Hash:
+		for field, value := range e.Hash().All() {
+			words = append(words, fmt.Sprintf("%q=%q", field, value))
+		}
+		slices.Sort(words)
+		words = append(words, e.Hash().Encoding())
+	case engine.Stream:
+		words = dumpStream(e.Stream())
+	}
+	return strings.Join(words, " ")
+}
+
+func dumpStream(s *streams.Stream) []string {
+	id := func(id streams.ID) string { return string(id.Append(nil)) }
+	words := []string{fmt.Sprintf("last %s deleted %s added %d", id(s.LastID()), id(s.MaxDeletedID()), s.EntriesAdded())}
+	s.Range(streams.MinID, streams.MaxID, false, func(e streams.Entry) bool {
+		words = append(words, id(e.ID))
+		for field, value := range e.Fields() {
+			words = append(words, fmt.Sprintf("%q=%q", field, value))
+		}
+		return true
+	})
+	for _, g := range s.Groups() {
+		words = append(words, fmt.Sprintf("\n group %q last %s read %d", g.Name, id(g.LastID), g.EntriesRead))
+		for _, c := range g.Consumers() {
+			words = append(words, fmt.Sprintf("\n  consumer %q seen %d active %d", c.Name, c.SeenTime, c.ActiveTime))
+		}
+		g.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
+			words = append(words, fmt.Sprintf("\n  pending %s for %q at %d, %d times", id(n.ID), n.Consumer.Name, n.DeliveryTime, n.DeliveryCount))
+			return true
+		})
+	}
+	return words
+}
+
+// fill returns n commands that add to a stream, several times as many as a block holds.
+func fill(key string, n int) []string {
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("XADD %s %d-1 field %d", key, i+1, i)
+	}
+	return lines
+}
+
+// journalForms are commands, and the record of the last one of them where that differs from the command.
+var journalForms = []struct {
+	name  string
+	steps []string
+	want  []string
+}{
+	{"set", []string{"SET k v", "SET k w EX 10", "SET k x KEEPTTL", "SET k y GET PX 5000", "SETEX j 7 v", "PSETEX i 70 v", "SETNX h v",
+		"SETNX h w", "GETSET k z", "MSET a 1 b 2", "MSETNX a 3 c 4", "MSETNX d 5", "APPEND a tail", "SETRANGE b 5 x"}, []string{"SETRANGE b 5 x"}},
+	{"increment", []string{"INCR n", "DECR n", "INCRBY n 5", "DECRBY n 3", "INCRBYFLOAT n 0.1", "INCRBYFLOAT n 1e-5"}, nil},
+	{"getex", []string{"SET k v", "+5", "GETEX k EX 10", "+5", "GETEX k PX 100", "GETEX k PERSIST", "GETEX k PXAT 1000000100000"}, nil},
+	{"getex in the past", []string{"SET k v", "GETEX k PXAT 1"}, nil},
+	{"getdel", []string{"SET k v", "GETDEL k"}, nil},
+	{"expire", []string{"MSET a 1 b 2 c 3 d 4 e 5", "+3", "EXPIRE a 10", "PEXPIRE b 1500", "EXPIREAT c 1000000100", "PEXPIREAT d 1000000100000", "EXPIRE e -1",
+		"PERSIST a", "EXPIRE a 20 NX", "EXPIRE a 30 GT"}, nil},
+	{"expired", []string{"SET a v PX 10", "SET b v PX 20", "+15", "SETNX a w", "+15", "APPEND b x"}, nil},
+	{"a deadline in the past", []string{"SET a v PXAT 5", "SET a w NX"}, []string{"DEL a", "SET a w NX"}},
+	{"rename", []string{"SET a v EX 10", "SADD b m", "RENAME a b", "RENAMENX b c", "COPY c d", "COPY c e DB 3", "MOVE c 2", "COPY d e REPLACE", "DEL d", "UNLINK nosuch e"},
+		[]string{"UNLINK nosuch e"}},
+	{"databases", []string{"SELECT 4", "SET k v", "SELECT 2", "SET k w", "SWAPDB 4 2", "SELECT 4", "APPEND k x"}, []string{"SELECT 4", "APPEND k x"}},
+	{"flush", []string{"SET k v", "FLUSHDB", "SET k v", "FLUSHALL"}, nil},
+	{"list", []string{"RPUSH l a b c d e f", "LPUSH l z", "LPUSHX l y", "RPUSHX l g", "LINSERT l BEFORE c x", "LSET l 0 w", "LREM l 1 d", "LTRIM l 1 -2",
+		"LPOP l", "RPOP l 2", "LMOVE l m LEFT RIGHT"}, []string{"LMOVE l m LEFT RIGHT"}},
+	{"rpoplpush", []string{"RPUSH l a b", "RPOPLPUSH l m"}, []string{"LMOVE l m RIGHT LEFT"}},
+	{"rotation", []string{"RPUSH l a b c", "LMOVE l l left right"}, []string{"LMOVE l l LEFT RIGHT"}},
+	{"lmpop", []string{"RPUSH l a b c", "LMPOP 2 none l LEFT COUNT 2"}, []string{"LPOP l 2"}},
+	{"blpop", []string{"RPUSH l a b", "BLPOP none l 0"}, []string{"LPOP l"}},
+	{"brpop", []string{"RPUSH l a b", "BRPOP none l 0"}, []string{"RPOP l"}},
+	{"blmove", []string{"RPUSH l a b", "BLMOVE l m LEFT RIGHT 0"}, []string{"LMOVE l m LEFT RIGHT"}},
+	{"brpoplpush", []string{"RPUSH l a b", "BRPOPLPUSH l m 0"}, []string{"LMOVE l m RIGHT LEFT"}},
+	{"blmpop", []string{"RPUSH l a b c", "BLMPOP 0 2 none l RIGHT COUNT 2"}, []string{"RPOP l 2"}},
+	{"blpop served later", []string{"1:BLPOP k l 0", "RPUSH l a b"}, []string{"RPUSH l a b", "LPOP l"}},
+	{"brpop served later", []string{"1:BRPOP k l 0", "RPUSH l a"}, []string{"RPUSH l a", "RPOP l"}},
+	{"blmpop served later", []string{"1:BLMPOP 0 2 k l LEFT COUNT 5", "RPUSH l a b"}, []string{"RPUSH l a b", "LPOP l 5"}},
+	{"a chain of moves", []string{"1:BLMOVE a b LEFT RIGHT 0", "2:BRPOPLPUSH b c 0", "RPUSH a x y"}, nil},
+	{"blocked in another database", []string{"1:SELECT 3", "1:BLPOP l 0", "RPUSH k a", "COPY k l DB 3"}, []string{"COPY k l DB 3", "SELECT 3", "LPOP l"}},
+	{"blmove to what is no list", []string{"SET m v", "1:BLMOVE l m LEFT RIGHT 0", "RPUSH l a"}, []string{"RPUSH l a"}},
+	{"hash", []string{"HSET h a 1 b 2 c 3", "HMSET h d 4", "HSETNX h e 5", "HINCRBY h a 5", "HINCRBYFLOAT h b 0.1", "HDEL h c nosuch"}, nil},
+	{"sadd", []string{"SADD s a b c", "SREM s a x", "SMOVE s t b", "SADD u c d", "SUNIONSTORE v s t u", "SINTERSTORE w v u", "SDIFFSTORE x v u"}, nil},
+	{"spop all", []string{"SADD s a b c", "SPOP s 3"}, []string{"DEL s"}},
+	{"spop the last", []string{"SADD s a", "SPOP s"}, []string{"DEL s"}},
+	{"spop integers", []string{"SADD s 1 2 3 4 5 6 7 8 9", "SPOP s", "SPOP s 5"}, nil},
+	{"spop strings", []string{"SADD s a b c d e f g h i", "SPOP s", "SPOP s 5"}, nil},
+	{"spop large", []string{"SADD s a b c d e f g h i " + strings.Repeat("long", 20), "SPOP s", "SPOP s 5"}, nil},
+	{"zadd", []string{"ZADD z 1 a 2 b 3 c 4 d 5 e 6 f", "ZADD z XX GT CH 7 a", "ZINCRBY z 1.5 b", "ZADD z INCR 1 c", "ZREM z d", "ZPOPMIN z", "ZPOPMAX z 2",
+		"ZADD y 0.1 a 0.2 b 0.3 c 0.4 x", "ZUNIONSTORE u 2 z y WEIGHTS 2 3", "ZINTERSTORE i 2 z y AGGREGATE MAX", "ZDIFFSTORE d 2 y z", "ZRANGESTORE r y 0 1",
+		"ZREMRANGEBYRANK y 0 0", "ZREMRANGEBYSCORE y 0.2 0.2", "ZREMRANGEBYLEX y [c [c"}, nil},
+	{"zmpop", []string{"ZADD z 1 a 2 b 3 c", "ZMPOP 2 none z MAX COUNT 2"}, []string{"ZPOPMAX z 2"}},
+	{"bzpopmin", []string{"ZADD z 1 a 2 b", "BZPOPMIN none z 0"}, []string{"ZPOPMIN z"}},
+	{"bzpopmax", []string{"ZADD z 1 a 2 b", "BZPOPMAX none z 0"}, []string{"ZPOPMAX z"}},
+	{"bzmpop", []string{"ZADD z 1 a 2 b 3 c", "BZMPOP 0 1 z MIN COUNT 2"}, []string{"ZPOPMIN z 2"}},
+	{"bzmpop served later", []string{"1:BZMPOP 0 2 y z MAX COUNT 2", "ZADD z 1 a 2 b 3 c"}, []string{"ZADD z 1 a 2 b 3 c", "ZPOPMAX z 2"}},
+	{"bzpop served later", []string{"1:BZPOPMAX y z 0", "2:BZPOPMIN z 0", "ZADD z 1 a 2 b 3 c"}, []string{"ZADD z 1 a 2 b 3 c", "ZPOPMAX z", "ZPOPMIN z"}},
+	{"xadd", []string{"XADD x * a 1", "+5", "XADD x * a 2 b 3", "XADD x * c 4", "XADD y 5-* a 1", "XADD y 5-* a 1", "XADD y NOMKSTREAM MAXLEN 2 6-1 a b",
+		"XADD y MINID 6 7-1 a b"}, nil},
+	{"xadd trims nothing", append(fill("x", 150), "XADD x NOMKSTREAM MAXLEN ~ 100 LIMIT 10 900-1 a b"), []string{"XADD x 900-1 a b"}},
+	{"xadd trims to a length", append(fill("x", 250), "XADD x MAXLEN ~ 120 900-1 a b"), []string{"XADD x MAXLEN = 151 900-1 a b"}},
+	{"xadd trims to an ID", append(fill("x", 250), "XADD x NOMKSTREAM MINID ~ 220 900-* a b"), []string{"XADD x MAXLEN = 51 900-0 a b"}},
+	{"xadd trims up to a limit", append(fill("x", 350), "XADD x MAXLEN ~ 0 LIMIT 250 900-1 a b"), []string{"XADD x MAXLEN = 151 900-1 a b"}},
+	{"xtrim", append(fill("x", 250), "XTRIM x MAXLEN 240", "XTRIM x MINID 20"), nil},
+	{"xtrim about", append(fill("x", 250), "XTRIM x MAXLEN ~ 120"), []string{"XTRIM x MAXLEN = 150"}},
+	{"xtrim about to an ID", append(fill("x", 250), "XDEL x 50-1 120-1", "XTRIM x MINID ~ 150"), []string{"XTRIM x MAXLEN = 149"}},
+	{"xdel", append(fill("x", 10), "XDEL x 3-1 5-1 99-1", "XSETID x 20-1 ENTRIESADDED 30 MAXDELETEDID 19-1"), nil},
+	{"groups", append(fill("x", 10), "XGROUP CREATE x g 3", "XGROUP CREATE new g $ MKSTREAM", "XGROUP CREATECONSUMER x g c", "XGROUP SETID x g 2 ENTRIESREAD 2",
+		"+10", "XREADGROUP GROUP g d COUNT 5 STREAMS x >", "+10", "XACK x g 3-1", "XREADGROUP GROUP g d COUNT 2 STREAMS x 0", "+10",
+		"XREADGROUP GROUP g e NOACK COUNT 1 STREAMS x >", "XDEL x 5-1", "XREADGROUP GROUP g d STREAMS x 0", "XGROUP CREATE x h 0", "XREADGROUP GROUP h c STREAMS x >",
+		"XGROUP DELCONSUMER x h c", "XGROUP DESTROY new g", "+5", "XREADGROUP GROUP g seen STREAMS x 0"), nil},
+	{"claims", append(fill("x", 40), "XGROUP CREATE x g 0", "XREADGROUP GROUP g c STREAMS x >", "+50", "XREADGROUP GROUP g c COUNT 2 STREAMS x 0", "+50",
+		"XCLAIM x g d 70 1-1 2-1 3-1 4-1", "+5", "XCLAIM x g e 0 5-1 JUSTID", "XCLAIM x g e 0 6-1 IDLE 30 RETRYCOUNT 9", "XCLAIM x g e 0 7-1 TIME 1000 LASTID 99-1",
+		"XDEL x 10-1 12-1", "XCLAIM x g f 0 10-1", "XAUTOCLAIM x g f 60 0 COUNT 3", "XAUTOCLAIM x g h 0 8 COUNT 4 JUSTID", "XACK x g 30-1", "XCLAIM x g i 0 30-1 FORCE"), nil},
+	{"xreadgroup served later", []string{"XGROUP CREATE x g $ MKSTREAM", "XGROUP CREATE y g $ MKSTREAM", "1:XREADGROUP GROUP g c COUNT 5 BLOCK 0 NOACK STREAMS x y > >", "+7",
+		"XADD y 5-1 a b"}, []string{"XADD y 5-1 a b", "XREADGROUP GROUP g c COUNT 5 NOACK STREAMS y >"}},
+	{"xreadgroup served at once", []string{"XGROUP CREATE x g $ MKSTREAM", "XADD x 5-1 a b", "XREADGROUP GROUP g c BLOCK 0 STREAMS x >"}, nil},
+	{"xreadgroup served with nothing", []string{"XGROUP CREATE x g $ MKSTREAM", "XADD x 5-1 a b", "XREADGROUP GROUP g d STREAMS x >", "+9",
+		"1:XREADGROUP GROUP g c BLOCK 0 STREAMS x >", "MULTI", "XADD x 6-1 a b", "XDEL x 6-1", "EXEC"},
+		[]string{"XADD x 6-1 a b", "XDEL x 6-1", "XREADGROUP GROUP g c STREAMS x 5-1"}},
+	{"transaction", []string{"SADD s a", "MULTI", "SPOP s", "SELECT 1", "BLPOP l 0", "RPUSH l a b", "BLPOP l 0", "INCR l", "GET k", "EXEC"},
+		[]string{"DEL s", "SELECT 1", "RPUSH l a b", "LPOP l"}},
+	{"script", []string{"SADD s a", "EVAL redis.call('spop',KEYS[1]);redis.call('select',5);redis.call('set','k','v');redis.pcall('incr','k');return(1) 1 s"},
+		[]string{"DEL s", "SELECT 5", "set k v"}},
+}
+
+func TestJournalRepeatsCommands(t *testing.T) {
+	for _, form := range journalForms {
+		t.Run(form.name, func(t *testing.T) {
+			b := newJournalled(t)
+			for i, line := range form.steps {
+				before := len(b.journal.records)
+				reply := b.step(line)
+				require.False(t, strings.HasPrefix(reply, "-"), "%s: %s", line, reply)
+				if i == len(form.steps)-1 {
+					require.Greater(t, len(b.journal.records), before)
+				}
+			}
+			if form.want != nil {
+				last := b.journal.records[len(b.journal.records)-1]
+				require.Equal(t, form.want, last.text(t))
+			}
+			b.finish(t)
+		})
+	}
+}
+
+// TestJournalRepeatsEveryWriteCommand checks that journalForms leave no command out that can change anything.
+func TestJournalRepeatsEveryWriteCommand(t *testing.T) {
+	b := newHarness(t)
+	missing := map[string]bool{}
+	for name, cmd := range b.table.byName {
+		if cmd.Flags&Write != 0 {
+			missing[name] = true
+		}
+	}
+	for _, form := range journalForms {
+		for _, line := range form.steps {
+			if len(line) > 2 && line[1] == ':' {
+				line = line[2:]
+			}
+			var args [][]byte
+			for _, word := range strings.Fields(line) {
+				args = append(args, []byte(word))
+			}
+			if cmd, _ := b.table.lookup(args); cmd != nil {
+				delete(missing, cmd.Name)
+			}
+		}
+	}
+	require.Empty(t, missing)
+	require.NoError(t, b.Close())
+}
+
+// journalTemplates are commands with random arguments: $A to $X are keys that mostly hold a value of one kind, $K is any of them,
+// $v is a value, $m are one to three of them, $n a small number, $f one with a fraction, $t a time in ms, $d a database, $i an ID
+// of a stream, $g a group and $c a consumer.
+var journalTemplates = strings.Split(strings.TrimSpace(`
+SET $A $v
+SET $K $v NX PX $t
+SET $A $v XX GET KEEPTTL
+SET $A $n EX $n
+GETEX $A PX $t
+GETEX $A PERSIST
+GETDEL $A
+GETSET $A $n
+APPEND $A $v
+SETRANGE $A $n $v
+INCRBY $A $n
+INCRBYFLOAT $A $f
+MSET $A $v $A $v
+MSETNX $A $v $A $v
+PEXPIRE $K $t
+PEXPIRE $K $t GT
+PEXPIREAT $K 1
+PERSIST $K
+DEL $K $K
+RENAME $K $K
+RENAMENX $K $K
+COPY $K $K
+COPY $K $K DB $d REPLACE
+MOVE $K $d
+SELECT $d
+SWAPDB $d $d
+FLUSHDB
+RPUSH $L $m
+LPUSH $L $m
+RPUSHX $L $v
+LPOP $L
+RPOP $L $n
+LINSERT $L AFTER $v $v
+LSET $L $n $v
+LREM $L $n $v
+LTRIM $L $n -2
+LMOVE $L $L LEFT RIGHT
+LMPOP 2 $L $L RIGHT COUNT $n
+BLPOP $L $L 0.2
+BRPOP $L 0.2
+BLMOVE $L $L RIGHT LEFT 0.2
+BRPOPLPUSH $L $L 0.2
+BLMPOP 0.2 2 $L $L LEFT COUNT $n
+SADD $S $m
+SADD $S $n $n $n
+SREM $S $m
+SPOP $S
+SPOP $S $n
+SMOVE $S $S $v
+SUNIONSTORE $S $S $S
+SINTERSTORE $S $S $S
+SDIFFSTORE $S $S $S
+HSET $H $v $v $v $v
+HSETNX $H $v $n
+HDEL $H $m
+HINCRBY $H $v $n
+HINCRBYFLOAT $H $v $f
+ZADD $Z $f $v $f $v
+ZADD $Z GT CH $f $v
+ZADD $Z NX INCR $f $v
+ZINCRBY $Z $f $v
+ZREM $Z $m
+ZPOPMIN $Z
+ZPOPMAX $Z $n
+ZMPOP 2 $Z $Z MIN COUNT $n
+BZPOPMIN $Z $Z 0.2
+BZPOPMAX $Z 0.2
+BZMPOP 0.2 2 $Z $Z MAX COUNT $n
+ZUNIONSTORE $Z 3 $Z $Z $S WEIGHTS $f $f $f
+ZINTERSTORE $Z 2 $Z $Z
+ZDIFFSTORE $Z 2 $Z $S
+ZRANGESTORE $Z $Z 0 $n
+ZREMRANGEBYRANK $Z 0 $n
+ZREMRANGEBYSCORE $Z 0 $f
+XADD $X * $v $v
+XADD $X * $v $v $v $v
+XADD $X MAXLEN ~ $n * $v $v
+XADD $X MINID ~ $i * $v $v
+XADD $X MAXLEN ~ $n LIMIT $n * $v $v
+XADD $X NOMKSTREAM MAXLEN $n $i $v $v
+XTRIM $X MAXLEN ~ $n
+XTRIM $X MINID ~ $i LIMIT $n
+XTRIM $X MAXLEN $n
+XDEL $X $i $i
+XSETID $X $i
+XGROUP CREATE $X $g $i MKSTREAM
+XGROUP CREATE $X $g $
+XGROUP CREATECONSUMER $X $g $c
+XGROUP DELCONSUMER $X $g $c
+XGROUP SETID $X $g $i
+XGROUP DESTROY $X $g
+XREADGROUP GROUP $g $c STREAMS $X >
+XREADGROUP GROUP $g $c COUNT $n STREAMS $X $i
+XREADGROUP GROUP $g $c COUNT $n BLOCK 200 STREAMS $X $X > >
+XREADGROUP GROUP $g $c BLOCK 200 NOACK STREAMS $X >
+XACK $X $g $i $i
+XCLAIM $X $g $c $t $i $i
+XCLAIM $X $g $c 0 $i FORCE JUSTID
+XAUTOCLAIM $X $g $c $t 0 COUNT 1
+XAUTOCLAIM $X $g $c 0 $i COUNT 2 JUSTID
+MULTI
+EVAL redis.call('spop',KEYS[1],2);return(redis.call('xadd',KEYS[2],'MAXLEN','~','2','*','a','b')) 2 $S $X
+`), "\n")
+
+// randomCommand returns a template with its arguments filled in.
+func randomCommand(r *rand.Rand, template string) string {
+	words := strings.Fields(template)
+	for i, w := range words {
+		if at := strings.IndexByte(w, '$'); at >= 0 && at+1 < len(w) {
+			words[i] = w[:at] + randomWord(r, w[at+1])
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// randomWord returns an argument of a kind that journalTemplates has.
+func randomWord(r *rand.Rand, kind byte) string {
+	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
+	switch kind {
+	case 'K':
+		return randomWord(r, "ALSHZX"[r.IntN(6)])
+	case 'v':
+		return pick("a", "b", "c", "d", "1", "2", strings.Repeat("long", 20))
+	case 'm':
+		return pick("a", "b", "a b", "1 2", "1 2 3", "c d 1")
+	case 'n':
+		return strconv.Itoa(r.IntN(7))
+	case 'f':
+		return pick("1", "0.1", "0.7", "-3", "1e300", "-0", "inf")
+	case 't':
+		return strconv.Itoa(1 + r.IntN(300))
+	case 'd':
+		return pick("0", "1")
+	case 'i':
+		return pick("0", "999999999999", "1000000000000-0", "1000000000000-1", "1000000000100", "9000000000000-3")
+	case 'g':
+		return pick("g", "h")
+	case 'c':
+		return pick("c", "d", "e")
+	}
+	return string(kind) + pick("1", "2")
+}
+
+func TestJournalRepeatsRandomCommands(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		// Rapid itself would choose the first templates and words far more often than the others.
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		b := newJournalled(t)
+		require.NoError(t, b.config.Set("stream-node-max-entries", "3", false))
+		for range rapid.IntRange(100, 200).Draw(t, "steps") {
+			client, line := r.IntN(len(b.sessions)), ""
+			switch s := b.sessions[client]; {
+			case s.waiting():
+				line = fmt.Sprintf("+%d", r.IntN(100))
+			case s.tx.active && r.IntN(4) == 0:
+				line = fmt.Sprintf("%d:EXEC", client)
+			default:
+				line = fmt.Sprintf("%d:%s", client, randomCommand(r, journalTemplates[r.IntN(len(journalTemplates))]))
+			}
+			t.Log(line)
+			b.step(line)
+		}
+		b.finish(t)
+	})
+}

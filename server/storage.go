@@ -1,0 +1,328 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/journal"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// What the server has to do with package persist: opening the data directory, repeating the journal, holding back replies
+// until what they tell is durable, and refusing commands while something is not possible.
+
+// The errors of commands that are refused because of the state of the storage.
+const (
+	errLoading    Error = "LOADING Redis is loading the dataset in memory"
+	errMisconfRDB Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+		"Commands that may modify the data set are disabled, because this instance is configured to report errors during writes " +
+		"if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
+)
+
+// storageState is what the server has for its storage.
+type storageState struct {
+	*persist.Storage // nil if the data is in memory only
+
+	mu       sync.Mutex // makes calls of storageChanged exclusive
+	replayed bool       // protected by mu: the journal has been read
+
+	waiting struct {
+		sync.Mutex
+		list []aofWaiter
+	}
+}
+
+// aofWaiter is a client in WAITAOF.
+type aofWaiter struct {
+	lsn    uint64
+	finish func(reply func(w *resp.Writer))
+}
+
+// openStorage opens the data directory, if the configuration asks for one.
+func (srv *Server) openStorage(set *Settings, fs vfs.FS) error {
+	if !set.Durable() {
+		return nil
+	}
+	var err error
+	srv.restricted.Store(true)
+	srv.storage.Storage, err = persist.Open(persist.Options{
+		FS: fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync, CheckpointSize: int64(set.CheckpointSize),
+		SavePoints: set.Save, Log: srv.log, Notify: srv.storageChanged,
+	})
+	return err
+}
+
+// closeStorage closes the data directory, after a last checkpoint if save is set.
+func (srv *Server) closeStorage(save bool) error {
+	if srv.storage.Storage == nil {
+		return nil
+	}
+	return srv.storage.Close(save)
+}
+
+// recoverData makes the keyspace what is stored.
+func (srv *Server) recoverData() error {
+	if srv.storage.Storage == nil {
+		return nil
+	}
+	r := newReplayer(srv)
+	if err := srv.storage.Recover(srv.ks, r.apply); err != nil {
+		return err
+	}
+	srv.storage.mu.Lock()
+	srv.storage.replayed = true
+	srv.storage.mu.Unlock()
+	srv.storageChanged()
+	return nil
+}
+
+// storageChanged acts on the journal having become durable up to a later position, and on the storage having failed or got
+// well. Any goroutine may call it.
+func (srv *Server) storageChanged() {
+	st := &srv.storage
+	st.mu.Lock()
+	srv.restricted.Store(!st.replayed || st.Loading() || st.Err() != nil)
+	st.mu.Unlock()
+	srv.transport.storageChanged()
+
+	durable := st.Durable()
+	w := &st.waiting
+	w.Lock()
+	var done []aofWaiter
+	w.list = slices.DeleteFunc(w.list, func(a aofWaiter) bool {
+		if a.lsn <= durable {
+			done = append(done, a)
+		}
+		return a.lsn <= durable
+	})
+	w.Unlock()
+	for _, a := range done {
+		a.finish(func(w *resp.Writer) { writeAOFCounts(w, 1) })
+	}
+}
+
+// await has finish called once the journal is durable up to lsn.
+func (st *storageState) await(lsn uint64, finish func(reply func(w *resp.Writer))) {
+	w := &st.waiting
+	w.Lock()
+	now := lsn <= st.Durable() // it may have become so since the caller looked
+	if !now {
+		w.list = append(w.list, aofWaiter{lsn, finish})
+	}
+	w.Unlock()
+	if now {
+		finish(func(w *resp.Writer) { writeAOFCounts(w, 1) })
+	}
+}
+
+// restriction returns the error that the state of the storage has for a command, "" if it may run. writes says that it may
+// change something.
+func (srv *Server) restriction(cmd *Command, writes bool) Error {
+	st := &srv.storage
+	st.mu.Lock()
+	replayed := st.replayed
+	st.mu.Unlock()
+	if !replayed {
+		if cmd.Flags&Loading == 0 {
+			return errLoading
+		}
+		return ""
+	}
+	if cmd.Flags&AllKeys != 0 && st.Loading() {
+		return errLoading
+	}
+	if writes || cmd.Name == "ping" {
+		return srv.writeRestriction()
+	}
+	return ""
+}
+
+// writeRestriction returns the error for commands that change something while that cannot be made durable.
+func (srv *Server) writeRestriction() Error {
+	f := srv.storage.Err()
+	switch {
+	case f == nil:
+		return ""
+	case f.Journal:
+		return Error("MISCONF Errors writing to the AOF file: " + reason(f.Err))
+	case srv.config.Get().StopWritesOnBgsaveError:
+		return errMisconfRDB
+	}
+	return ""
+}
+
+// reason returns the innermost cause of an error, which is what the system said.
+func reason(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err.Error()
+		}
+		err = next
+	}
+}
+
+// replayer repeats the commands of the journal.
+type replayer struct {
+	s      *Session
+	parser resp.Parser
+	args   [][]byte
+}
+
+func newReplayer(srv *Server) *replayer {
+	s := &Session{srv: srv, wake: func() {}, authenticated: true, replaying: true}
+	s.setProto(2)
+	s.ctx = Ctx{W: &s.out, G: &s.guard, Session: s, Server: srv, NoBlock: true}
+	return &replayer{s: s, parser: resp.Parser{MaxBulk: maxJournalBulk}}
+}
+
+// maxJournalBulk is larger than any argument that a client can have sent.
+const maxJournalBulk = 1 << 40
+
+// apply repeats one record: it has the time that it had.
+func (r *replayer) apply(now int64, commands []byte) error {
+	s := r.s
+	s.now, s.db = now, 0
+	s.guard.Lock(s.srv.ks, engine.AllShards, now)
+	defer s.guard.Unlock()
+	for len(commands) > 0 {
+		args, n, err := r.parser.Next(commands, r.args[:0])
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return errors.New("incomplete command")
+		}
+		r.args = args
+		commands = commands[n:]
+		if err := r.command(args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *replayer) command(args [][]byte) (err error) {
+	if len(args) == 0 {
+		return errors.New("empty command")
+	}
+	s := r.s
+	cmd, _ := s.srv.table.lookup(args)
+	if cmd == nil || !cmd.arityOK(len(args)) || cmd.Do == nil || cmd.Flags&Write == 0 && cmd.Name != "select" {
+		return fmt.Errorf("%q is no command that changes anything", args[0])
+	}
+	s.out.Buf = s.out.Buf[:0]
+	c := &s.ctx
+	c.Cmd, c.Args, c.DB = cmd, args, s.db
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *engine.LoadError:
+			err = p
+		default:
+			s.srv.logPanic(cmd, p) // as it did when the command ran at first, and as far as it got then
+		}
+	}()
+	cmd.Do(c)
+	if len(s.out.Buf) > 0 && s.out.Buf[0] == '-' {
+		return fmt.Errorf("%s: %s", cmd.Name, s.out.Buf[1:max(len(s.out.Buf)-2, 1)])
+	}
+	return nil
+}
+
+// journal writes a command that has run to the journal if it has changed anything, unless its handler has done so. changes
+// is what G.Changes said before.
+func (c *Ctx) journal(changes int) {
+	if c.G.Changes() != changes && !c.journalled {
+		c.G.Log(c.DB, c.Args)
+	}
+}
+
+// hold is a stretch of output that must not be sent before the journal is durable.
+type hold struct {
+	lsn uint64 // as persist.Storage.Hold gives it
+	end int    // of the stretch, in out.Buf
+}
+
+// holdOutput notes that the output written since the last call has to wait, if it does. What a client is told must be
+// durable, whether the client itself or another one made the change.
+func (s *Session) holdOutput() {
+	if s.srv.storage.Storage == nil {
+		return
+	}
+	before, n := s.heldOutput, len(s.out.Buf)
+	changes := s.guard.Changes()
+	changed := changes != s.heldChanges || s.served
+	s.heldOutput, s.heldChanges, s.served = n, changes, false
+	if changed {
+		if f := s.srv.storage.Err(); f != nil && f.Journal {
+			s.abort() // the journal may not have the change, and if it ever will nobody knows
+			return
+		}
+	}
+	if n <= before {
+		return
+	}
+	lsn := s.srv.storage.Hold()
+	if lsn == 0 {
+		return
+	}
+	last := len(s.holds) - 1
+	switch {
+	case last < 0:
+		s.sendable = before
+	case s.holds[last].lsn == lsn:
+		s.holds[last].end = n
+		return
+	}
+	s.holds = append(s.holds, hold{lsn, n})
+}
+
+// tookOutput adjusts the holds after n bytes of the output have been sent.
+func (s *Session) tookOutput(n int) {
+	s.heldOutput = max(s.heldOutput-n, 0)
+	s.sendable = max(s.sendable-n, 0)
+	for i := range s.holds {
+		s.holds[i].end -= n
+	}
+}
+
+// Sendable returns how much of the output may be sent now. The transport asks again when storageChanged is called. If what
+// is held can never be told, because the journal has failed, the session ends.
+func (s *Session) Sendable() int {
+	if len(s.holds) == 0 {
+		return len(s.out.Buf)
+	}
+	st := &s.srv.storage
+	durable := st.Durable()
+	done := 0
+	for done < len(s.holds) && s.holds[done].lsn <= durable {
+		s.sendable = s.holds[done].end
+		done++
+	}
+	s.holds = s.holds[:copy(s.holds, s.holds[done:])]
+	if len(s.holds) == 0 {
+		return len(s.out.Buf)
+	}
+	if f := st.Err(); f != nil && f.Journal {
+		s.abort()
+		return 0
+	}
+	return s.sendable
+}
+
+// writeAOFCounts writes the reply of WAITAOF.
+func writeAOFCounts(w *resp.Writer, local int64) {
+	w.Array(2)
+	w.Int(local)
+	w.Int(0)
+}
+
+// fsyncPolicies are the values of appendfsync.
+var fsyncPolicies = []option[journal.Policy]{{"everysec", journal.EverySec}, {"always", journal.Always}, {"no", journal.No}}
