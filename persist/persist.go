@@ -193,7 +193,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	if err != nil {
 		return err
 	}
-	s.status.position = meta.Journal
+	s.status.position, s.status.attempted = meta.Journal, start
 	s.o.Log.Info("recovered", "keys", meta.Keys, "records", records, "duration", time.Since(start).Round(time.Millisecond))
 
 	if s.o.NoJournal {

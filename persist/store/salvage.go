@@ -50,7 +50,7 @@ func salvage(o Options, report func(string)) error {
 	if err := o.FS.RemoveAll(temporary); err != nil {
 		return err
 	}
-	old, err := openReadOnly(o)
+	old, err := openReadOnly(o, false)
 	if err != nil {
 		return fmt.Errorf("nothing can be salvaged: %w", located(err))
 	}

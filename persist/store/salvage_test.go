@@ -36,9 +36,10 @@ func TestDamageIsFoundAndTheRestSalvaged(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 	syncAll(t, whole)
+	want := w.stored()
 	rng := rand.New(rand.NewPCG(1, 1))
 	left := 0
-	for i := range 20 {
+	for i := range 40 {
 		fs := whole.CrashClone(vfs.CrashCloneCfg{})
 		paths := tables(t, fs)
 		file := paths[rng.IntN(len(paths))]
@@ -80,7 +81,7 @@ func TestDamageIsFoundAndTheRestSalvaged(t *testing.T) {
 		n := 0
 		for key, value := range stored(t, s) {
 			if key != string(metaKey) {
-				require.Equal(t, w.stored()[key], value, what)
+				require.Equal(t, want[key], value, what)
 			}
 			if key[0] == prefixHead {
 				n++

@@ -115,7 +115,7 @@ func (s *Store) open() error {
 	}
 	meta, saved, err := db.meta()
 	if err != nil {
-		return errors.Join(err, db.close())
+		return errors.Join(fmt.Errorf("read the meta record in %s: %w", s.path(dataDir), located(err)), db.close())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +237,7 @@ func (s *Store) Head(space uint32, key string) (h engine.Head, ok bool, err erro
 		h, err = decodeHead(b)
 	}
 	if err != nil {
-		return engine.Head{}, false, fmt.Errorf("head of key %s: %w", strconv.Quote(key), err)
+		return engine.Head{}, false, fmt.Errorf("head of key %s: %w", strconv.Quote(key), located(err))
 	}
 	return h, ok, nil
 }
@@ -254,7 +254,7 @@ func (s *Store) Blob(space uint32, key string) ([]byte, error) {
 		err = errMissing
 	}
 	if err != nil {
-		return nil, fmt.Errorf("value of key %s: %w", strconv.Quote(key), err)
+		return nil, fmt.Errorf("value of key %s: %w", strconv.Quote(key), located(err))
 	}
 	return b, nil
 }
@@ -275,7 +275,7 @@ func (s *Store) Parts(id uint64, fn func(name, data []byte) error) error {
 		return failed == nil
 	})
 	if err != nil {
-		err = fmt.Errorf("parts of value %d: %w", id, err)
+		err = fmt.Errorf("parts of value %d: %w", id, located(err))
 	}
 	return errors.Join(failed, err)
 }
@@ -298,7 +298,7 @@ func (s *Store) Heads(space uint32, fn func(key []byte, h engine.Head) bool) err
 		return fn(key, h)
 	})
 	if err != nil {
-		err = fmt.Errorf("heads of space %d: %w", space, err)
+		err = fmt.Errorf("heads of space %d: %w", space, located(err))
 	}
 	return errors.Join(damaged, err)
 }
@@ -350,11 +350,11 @@ func (d *database) meta() (Meta, bool, error) {
 }
 
 // makeDir makes a directory and those above it that do not exist, for their owner alone, so that they are there after a
-// crash.
+// crash. That holds for a directory too that exists: whoever made it may have failed to sync it.
 func makeDir(fs vfs.FS, dir string) error {
-	var parents []string
-	for p := dir; ; p = fs.PathDir(p) {
-		if _, err := fs.Stat(p); err == nil || fs.PathDir(p) == p {
+	parents := []string{fs.PathDir(dir)}
+	for p := fs.PathDir(dir); fs.PathDir(p) != p; p = fs.PathDir(p) {
+		if _, err := fs.Stat(p); err == nil {
 			break
 		} else if !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -365,7 +365,7 @@ func makeDir(fs vfs.FS, dir string) error {
 		return err
 	}
 	for _, p := range parents {
-		if err := syncDir(fs, p); err != nil {
+		if err := syncDir(fs, p); err != nil && !errors.Is(err, os.ErrPermission) {
 			return err
 		}
 	}

@@ -25,17 +25,22 @@ func Verify(fs vfs.FS, dir string, report func(string)) (Meta, error) {
 	if err != nil {
 		return Meta{}, err
 	}
-	db, err := openReadOnly(o)
+	v := verifier{report: report, spaces: map[uint32]bool{}, values: map[uint64]bool{}}
+	v.db, err = openReadOnly(o, true)
 	if err != nil {
-		return Meta{}, errors.Join(located(err), lock.Close())
+		v.damage(located(err))
+		if v.db, err = openReadOnly(o, false); err != nil {
+			return Meta{}, errors.Join(v.err, lock.Close())
+		}
 	}
-	v := verifier{db: db, report: report, spaces: map[uint32]bool{}, values: map[uint64]bool{}}
+	db := v.db
 	meta := v.run()
 	return meta, errors.Join(v.err, db.close(), lock.Close())
 }
 
-// openReadOnly opens the data in a directory for Verify and Salvage. Files that are missing or cut show when they are read.
-func openReadOnly(o Options) (*database, error) {
+// openReadOnly opens the data in a directory for Verify and Salvage. If strict is not set, files that are missing or cut show
+// when they are read.
+func openReadOnly(o Options, strict bool) (*database, error) {
 	dir := o.FS.PathJoin(o.Dir, dataDir)
 	salvaged := o.FS.PathJoin(o.Dir, salvagedDir)
 	switch ok, err := exists(o.FS, salvaged); {
@@ -48,7 +53,7 @@ func openReadOnly(o Options) (*database, error) {
 	defer cache.Unref()
 	return openDatabase(o.FS, dir, cache, o.Log, func(error) {}, func(p *pebble.Options) {
 		p.ReadOnly = true
-		p.DisableConsistencyCheck = true
+		p.DisableConsistencyCheck = !strict
 		p.EventListener.DataCorruption = func(pebble.DataCorruptionInfo) {} // is in the error, too
 	})
 }
