@@ -299,6 +299,13 @@ func (s *Storage) Kick() {
 	}
 }
 
+// Commit makes what was journalled durable if somebody waits for it, in the caller's goroutine if that is possible.
+func (s *Storage) Commit() {
+	if s.journal != nil && journal.Policy(s.policy.Load()) == journal.Always && s.journal.Appended() > s.journal.Durable() {
+		s.journal.Commit()
+	}
+}
+
 // SetPolicy changes when the journal is synced.
 func (s *Storage) SetPolicy(p journal.Policy) {
 	s.policy.Store(int32(p))

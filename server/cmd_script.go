@@ -165,6 +165,8 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 		c.Err(errInScriptRefused)
 	case h.readOnly && cmd.Flags&(Write|MayReplicate) != 0:
 		c.Err(errInScriptWrite)
+	case cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() && s.srv.restriction(cmd, cmd.Flags&Write != 0) != "":
+		c.Err(s.srv.restriction(cmd, cmd.Flags&Write != 0))
 	default:
 		c.Cmd, c.Args, c.DB = cmd, args, s.db
 		s.runMonitored(c)

@@ -50,6 +50,7 @@ type loop struct {
 	armed     int64                   // 0 = not armed
 	muted     int                     // how many of listeners are muted
 
+	holding  atomic.Bool // held is not empty, or about to be
 	sleeping atomic.Bool // the loop waits, or is about to wait, for events
 	mail     struct {
 		sync.Mutex
@@ -156,6 +157,9 @@ func (t *loops) listen(ln net.Listener) error {
 // storageChanged implements transport.
 func (t *loops) storageChanged() {
 	for _, l := range t.all {
+		if !l.holding.Load() {
+			continue
+		}
 		l.mail.Lock()
 		l.mail.storage = true
 		l.mail.Unlock()
@@ -213,7 +217,7 @@ func (l *loop) run() {
 		}
 		l.runTimers()
 		if l.srv.storage.Storage != nil {
-			l.srv.storage.Kick()
+			l.srv.storage.Commit()
 		}
 		l.flushAll()
 		if l.now >= l.nextCheck {
@@ -350,9 +354,13 @@ func (l *loop) flush(c *socket) {
 		l.drop(c)
 		return
 	}
-	if pending && sendable < len(s.Output()) && !c.held {
+	if sendable < len(s.Output()) && !c.held {
 		c.held = true
 		l.held = append(l.held, c)
+		l.holding.Store(true)
+		if s.Sendable() > sendable {
+			l.enqueue(c) // storageChanged may have been called before holding was set
+		}
 	}
 	if writing := sendable > 0; writing != c.writing {
 		c.writing = writing
@@ -400,6 +408,7 @@ func (l *loop) readMail() (stop bool) {
 	l.mail.Unlock()
 
 	if storage {
+		l.holding.Store(false)
 		for i, c := range l.held {
 			l.held[i], c.held = nil, false
 			if c.fd >= 0 {

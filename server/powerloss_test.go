@@ -60,7 +60,9 @@ func (d *durableServer) do(commands ...string) (string, bool) {
 	}
 	d.s.Input(in, d.ks.Now())
 	for {
-		d.storage.Kick()
+		if d.storage.Storage != nil {
+			d.storage.Kick()
+		}
 		d.s.Advance(d.ks.Now())
 		n := d.s.Sendable()
 		out := string(d.s.Output())

@@ -60,7 +60,7 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock for EverySec and Lagging. nil means time.Now.
 	Now func() time.Time
-	// Notify is called by a goroutine of the journal, without locks, whenever Durable has advanced or Err has changed. It may
+	// Notify is called, by a goroutine of the journal or in Commit, without locks, whenever Durable has advanced or Err has changed. It may
 	// be nil.
 	Notify func()
 }
@@ -83,6 +83,7 @@ type Journal struct {
 	running sync.WaitGroup
 
 	admin sync.Mutex // held by Release, Resume and Close; taken before mu
+	turn  sync.Mutex // held by who does the writer's work; taken before mu
 
 	mu       sync.Mutex
 	changed  *sync.Cond // on mu; for everybody who waits for something below

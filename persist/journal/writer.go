@@ -56,14 +56,35 @@ func (j *Journal) runWriter() {
 	defer j.timer.Stop()
 	for {
 		closing := j.awaitDue()
+		j.turn.Lock()
 		j.step(closing)
 		if closing {
 			j.finish()
 		}
+		j.turn.Unlock()
 		j.tell()
 		if closing {
 			return
 		}
+	}
+}
+
+// Commit makes durable under Always what was appended. If nobody is at it already it does so in the caller's goroutine, which
+// spares a caller who has nothing else to do two changes of goroutines; otherwise it is Kick.
+func (j *Journal) Commit() {
+	if Policy(j.policy.Load()) != Always || !j.turn.TryLock() {
+		j.Kick()
+		return
+	}
+	j.mu.Lock()
+	idle := len(j.buf) == 0 || j.closed
+	j.mu.Unlock()
+	if !idle {
+		j.step(false)
+	}
+	j.turn.Unlock()
+	if !idle {
+		j.tell()
 	}
 }
 

@@ -1,0 +1,324 @@
+// Package crash kills a server at random instants under load, starts it again on the same data, and checks that everything
+// it had acknowledged is there, once, and nothing in part.
+package crash
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/conformance"
+)
+
+// scriptSHA is the digest by which EVALSHA names the script.
+var scriptSHA = func() string {
+	sum := sha1.Sum([]byte(sequenceScript))
+	return hex.EncodeToString(sum[:])
+}()
+
+// Options say what Run does.
+type Options struct {
+	// Server is the binary: atomredis, or redis-server.
+	Server string
+	// Rounds is how often the server is loaded and ended.
+	Rounds int
+	// Seed chooses commands and instants. The server's timing is not repeatable.
+	Seed uint64
+	// Fsync is the server's appendfsync: with always nothing acknowledged may be missing, with everysec nothing that was
+	// acknowledged a second before the end.
+	Fsync string
+	// Dir is where data directories and the log go. It must exist.
+	Dir string
+	// Progress is told of every tenth round; it may be nil.
+	Progress io.Writer
+	// Tamper, if not nil, is called after every start before the check, to test whether the check notices.
+	Tamper func(*conformance.Conn) error
+	// Damage, if not nil, is called with the data directory before every start, for the same purpose.
+	Damage func(dir string) error
+}
+
+// Result counts what Run has done.
+type Result struct {
+	Rounds, Kills, Restarts int
+	// Writes is the number of acknowledged writes that were checked.
+	Writes int
+}
+
+const (
+	// freshRounds is after how many rounds the data directory is a new one.
+	freshRounds = 50
+	// lossWindow is how old what everysec loses may be.
+	lossWindow = time.Second
+)
+
+// tester is one run.
+type tester struct {
+	Options
+	Result
+	ctx     context.Context
+	rand    *rand.Rand
+	launch  *launcher
+	dir     string
+	workers []worker
+	// idle counts for how many rounds nothing of a worker was acknowledged.
+	idle map[string]int
+	last ending
+}
+
+// Run loads, ends and checks the server again and again. The error tells the first loss, and Dir keeps the data then.
+func Run(ctx context.Context, o Options) (Result, error) {
+	l, err := newLauncher(o.Server, o.Fsync, filepath.Join(o.Dir, "server.log"))
+	if err != nil {
+		return Result{}, err
+	}
+	defer l.log.Close()
+	t := &tester{Options: o, ctx: ctx, rand: rand.New(rand.NewPCG(o.Seed, 0)), launch: l, idle: map[string]int{}}
+	for ; t.Result.Rounds < o.Rounds; t.Result.Rounds++ {
+		if ctx.Err() != nil {
+			return t.Result, ctx.Err()
+		}
+		if t.Result.Rounds%freshRounds == 0 {
+			if err := t.finish(); err != nil {
+				return t.Result, err
+			}
+			if err := t.fresh(); err != nil {
+				return t.Result, err
+			}
+		}
+		if err := t.round(true); err != nil {
+			return t.Result, t.failure(err)
+		}
+		if o.Progress != nil && t.Result.Rounds%10 == 9 {
+			fmt.Fprintf(o.Progress, "round %d: %d kills, %d acknowledged writes checked\n", t.Result.Rounds+1, t.Kills, t.Writes)
+		}
+	}
+	return t.Result, t.finish()
+}
+
+func (t *tester) failure(err error) error {
+	return fmt.Errorf("seed %d, round %d, data in %s: %w\n--- the end of the server's log:\n%s", t.Seed, t.Result.Rounds+1, t.dir, err,
+		tail(t.launch.log.Name()))
+}
+
+// fresh begins with no data.
+func (t *tester) fresh() (err error) {
+	if t.dir, err = os.MkdirTemp(t.Dir, "data-"); err != nil {
+		return err
+	}
+	t.workers = nil
+	add := func(w worker) { t.workers = append(t.workers, w) }
+	var pause time.Duration
+	if t.Fsync != "always" {
+		pause = 4 * time.Millisecond // there is more to search for the point up to which the data goes
+	}
+	for i := range 2 {
+		add(newLinear(fmt.Sprintf("transaction%d", i), &sequence{label: fmt.Sprintf("transaction%d", i)}, 4, pause))
+		add(newLinear(fmt.Sprintf("mixed%d", i), &mixed{label: fmt.Sprintf("mixed%d", i)}, 40, pause))
+	}
+	add(newLinear("script", &sequence{label: "script", script: true}, 4, pause))
+	add(newLinear("expiring", &expiring{label: "expiring"}, 8, pause))
+	add(newLinear("grouped", &grouped{label: "grouped"}, 6, pause))
+	add(newLinear("whole", &whole{label: "whole"}, 8, pause))
+	for _, kind := range []string{"list", "hash", "set", "zset"} {
+		size := 5000 << t.rand.IntN(3)
+		if t.rand.IntN(8) == 0 {
+			size = 50_000
+		}
+		add(newLinear("large"+kind, &large{label: "large" + kind, kind: kind, size: size}, 8, 4*pause))
+	}
+	add(newQueue("queue", "BLPOP", 2))
+	add(newQueue("batches", "BLMPOP", 2))
+	add(newQueue("priorities", "BZPOPMIN", 2))
+	add(newQueue("work", "BLMOVE", 1))
+	add(newConsumers("consumers"))
+	return nil
+}
+
+// finish checks what is there for the last time, shuts the server down, and deletes the data.
+func (t *tester) finish() error {
+	if t.dir == "" {
+		return nil
+	}
+	if err := t.round(false); err != nil {
+		return t.failure(err)
+	}
+	os.RemoveAll(t.dir)
+	return nil
+}
+
+// round starts the server, checks its data, loads it, and kills it. Without load it shuts the server down after the check.
+func (t *tester) round(load bool) error {
+	if t.Restarts > 0 && t.rand.IntN(5) == 0 {
+		for range 1 + t.rand.IntN(2) {
+			if err := t.killEarly(); err != nil {
+				return err
+			}
+		}
+	}
+	s, err := t.start()
+	if err != nil {
+		return err
+	}
+	defer s.kill()
+	if err := s.ready(); err != nil {
+		return err
+	}
+	if err := t.check(s); err != nil {
+		return err
+	}
+	if !load {
+		return s.shutdown()
+	}
+	return t.load(s)
+}
+
+func (t *tester) start() (*server, error) {
+	shards := 1
+	if t.Restarts%2 == 1 {
+		shards = 4
+	}
+	t.Restarts++
+	if t.Damage != nil {
+		if err := t.Damage(t.dir); err != nil {
+			return nil, fmt.Errorf("damaging: %w", err)
+		}
+	}
+	return t.launch.start(t.dir, shards, 1+t.rand.IntN(2))
+}
+
+// killEarly starts the server and kills it while it recovers.
+func (t *tester) killEarly() error {
+	s, err := t.start()
+	if err != nil {
+		return err
+	}
+	wait := time.After(time.Duration(t.rand.Int64N(int64(50 * time.Millisecond))))
+	select {
+	case <-s.exited:
+		return fmt.Errorf("the server does not start: %s", s.cmd.ProcessState)
+	case <-wait:
+		s.kill()
+		t.Kills++
+		return nil
+	}
+}
+
+// check compares what the server holds with what the workers know.
+func (t *tester) check(s *server) error {
+	c, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if t.Tamper != nil {
+		if err := t.Tamper(c); err != nil {
+			return fmt.Errorf("tampering: %w", err)
+		}
+	}
+	snap, err := takeSnapshot(c)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, w := range t.workers {
+		known[w.name()] = true
+	}
+	for owner, places := range snap.owned {
+		if !known[owner] {
+			return fmt.Errorf("key %s was never written", places[0])
+		}
+	}
+	errs := make([]error, len(t.workers))
+	acked := make([]int, len(t.workers))
+	var wg sync.WaitGroup
+	for i, w := range t.workers {
+		wg.Go(func() { acked[i], errs[i] = w.settle(snap, t.last) })
+	}
+	wg.Wait()
+	for i, w := range t.workers {
+		t.Writes += acked[i]
+		if t.idle[w.name()]++; acked[i] > 0 {
+			t.idle[w.name()] = 0
+		}
+		if t.idle[w.name()] > 40 {
+			errs[i] = errors.Join(errs[i], fmt.Errorf("%s: nothing was acknowledged in many rounds", w.name()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// load lets the workers write until it ends the server.
+func (t *tester) load(s *server) error {
+	errs := make([]error, len(t.workers))
+	ended := make(chan string, len(t.workers))
+	var wg sync.WaitGroup
+	for i, w := range t.workers {
+		own := rand.New(rand.NewPCG(t.rand.Uint64(), t.rand.Uint64()))
+		wg.Go(func() {
+			errs[i] = w.run(s.dial, own)
+			ended <- w.name()
+		})
+	}
+	early := t.disturb(s, ended)
+	err := t.end(s)
+	s.kill() // if it has not ended yet
+	wg.Wait()
+	return errors.Join(append(errs, early, err)...)
+}
+
+// disturb waits a random time, in which it may start checkpoints. That a worker ends in this time is an error.
+func (t *tester) disturb(s *server, ended <-chan string) error {
+	length := time.Duration(t.rand.Int64N(int64(150 * time.Millisecond)))
+	if n := t.rand.IntN(100); n < 3 || t.Fsync != "always" && n < 20 {
+		length = time.Second + time.Duration(t.rand.Int64N(int64(1200*time.Millisecond)))
+	}
+	end := time.After(length)
+	for {
+		save := time.After(time.Duration(t.rand.Int64N(int64(150 * time.Millisecond))))
+		select {
+		case <-t.ctx.Done():
+			return nil
+		case <-end:
+			return nil
+		case name := <-ended:
+			return fmt.Errorf("the load of %s ended before the server was ended (exited: %t)", name, s.dead())
+		case <-save:
+			command := "BGSAVE"
+			if t.rand.IntN(3) == 0 {
+				command = "BGREWRITEAOF"
+			}
+			if c, err := s.dial(); err == nil {
+				do(c, []string{command}) // it may be under way already
+				c.Close()
+			}
+		}
+	}
+}
+
+// end kills the server, or rarely shuts it down.
+func (t *tester) end(s *server) error {
+	if t.rand.IntN(20) == 0 {
+		if err := s.shutdown(); err != nil {
+			return err
+		}
+		now := time.Now()
+		t.last = ending{killed: now, sure: now}
+		return nil
+	}
+	before := time.Now()
+	s.kill()
+	t.Kills++
+	t.last = ending{killed: time.Now(), sure: before.Add(-lossWindow)}
+	if t.Fsync == "always" {
+		t.last.sure = t.last.killed.Add(time.Hour) // replies may be read after the kill
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atomredis/atomredis/conformance"
+)
+
+// replyTimeout is how long any reply may take. Blocked commands are ended by the end of the server.
+const replyTimeout = 30 * time.Second
+
+// worker writes to keys of its own, which begin with its name and a colon, and knows what they should hold.
+type worker interface {
+	name() string
+	// run loads the server until the connection ends, which is no error.
+	run(dial dialer, r *rand.Rand) error
+	// settle compares what the server holds after a restart with what was sent and acknowledged since the last time, takes
+	// it for the truth from then on, and gives the number of acknowledged writes that were checked.
+	settle(s *snapshot, e ending) (int, error)
+}
+
+// dialer makes a new connection to the server.
+type dialer func() (*conformance.Conn, error)
+
+// ending is how a server's life ended.
+type ending struct {
+	// killed is when.
+	killed time.Time
+	// sure is the time up to which everything acknowledged must have survived.
+	sure time.Time
+}
+
+// op is the unit that is executed completely or not at all: a command, a transaction, a script.
+type op struct {
+	wire [][]string
+	// commands are what it does, in order.
+	commands []command
+	// replyAt says for each command which reply tells its outcome; commands that have none need none.
+	replyAt []int
+	// exec says that the wire is a transaction, and that replyAt counts in the reply of its EXEC.
+	exec bool
+	// loose says that the server chooses something that only the reply tells. It is sent as the last one of a pipeline.
+	loose bool
+	// mayFail says that an error is a possible reply, with no effect.
+	mayFail bool
+	// void says that the server has refused it: it has no effect.
+	void        bool
+	sent, acked time.Time
+	replies     []conformance.Value
+}
+
+// plain makes an op of one command in database 0.
+func plain(args ...string) *op { return inDatabase(0, args...) }
+
+// inDatabase makes an op of one command, with SELECT around it if need be.
+func inDatabase(db int, args ...string) *op {
+	o := &op{commands: []command{{db: db, args: args}}, wire: [][]string{args}, replyAt: []int{0}}
+	if db != 0 {
+		o.wire = [][]string{{"SELECT", strconv.Itoa(db)}, args, {"SELECT", "0"}}
+		o.replyAt[0] = 1
+	}
+	return o
+}
+
+// transaction makes an op of several commands, with SELECT between them where the database changes.
+func transaction(commands ...command) *op {
+	o := &op{exec: true, commands: commands, wire: [][]string{{"MULTI"}}}
+	db := 0
+	for _, c := range commands {
+		if c.db != db {
+			db = c.db
+			o.wire = append(o.wire, []string{"SELECT", strconv.Itoa(db)})
+		}
+		o.wire = append(o.wire, c.args)
+		o.replyAt = append(o.replyAt, len(o.wire)-2)
+	}
+	if db != 0 {
+		o.wire = append(o.wire, []string{"SELECT", "0"})
+	}
+	o.wire = append(o.wire, []string{"EXEC"})
+	return o
+}
+
+// learn keeps the replies, and finds the error among them that was not expected.
+func (o *op) learn(replies []conformance.Value) error {
+	o.replies = replies
+	outcome, sent := replies, o.wire
+	if o.exec {
+		outcome = replies[len(replies)-1].Elems
+		sent = slices.Concat(sent, sent[1:len(sent)-1])
+	}
+	for i, v := range slices.Concat(replies, outcome) {
+		if v.Kind != conformance.Error {
+			continue
+		}
+		if strings.HasPrefix(v.Text, "NOSCRIPT") {
+			o.void = true
+		} else if !o.mayFail {
+			return fmt.Errorf("%s: unexpected error: %s", conformance.QuoteCommand(sent[i%len(sent)]), v.Text)
+		}
+	}
+	if o.exec && len(outcome) != len(o.wire)-2 {
+		return fmt.Errorf("EXEC of %d commands gave %s", len(o.wire)-2, replies[len(replies)-1])
+	}
+	for i, at := range o.replyAt {
+		o.commands[i].reply = &outcome[at]
+	}
+	return nil
+}
+
+// send puts an op's commands into the output buffer.
+func (o *op) send(c *conformance.Conn) {
+	o.sent = time.Now()
+	for _, args := range o.wire {
+		c.Append(args...)
+	}
+}
+
+// errEnded says that the connection has ended, as it does when the server is killed.
+var errEnded = errors.New("the connection has ended")
+
+// receive reads n replies. Only a reply that does not come is a failure; every other error is the end of the connection.
+func receive(c *conformance.Conn, n int) ([]conformance.Value, error) {
+	replies := make([]conformance.Value, 0, n)
+	for range n {
+		v, err := c.Read(replyTimeout)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, fmt.Errorf("no reply in %v", replyTimeout)
+		}
+		if err != nil || v.Kind == conformance.Closed {
+			return nil, errEnded
+		}
+		replies = append(replies, v)
+	}
+	return replies, nil
+}
+
+// do sends commands and reads their replies.
+func do(c *conformance.Conn, commands ...[]string) ([]conformance.Value, error) {
+	for _, args := range commands {
+		c.Append(args...)
+	}
+	if err := c.Flush(); err != nil {
+		return nil, errEnded
+	}
+	return receive(c, len(commands))
+}
+
+// generator makes the operations of a linear worker.
+type generator interface {
+	// next makes an operation.
+	next(r *rand.Rand) *op
+	// observe is told of an acknowledged operation.
+	observe(o *op)
+	// restart tells what the keys hold after a restart.
+	restart(m model)
+}
+
+// noObserver is for generators that need no replies.
+type noObserver struct{}
+
+func (noObserver) observe(*op) {}
+
+// linear is a worker with one connection: its operations happen in the order in which they are sent, so what is there after
+// a restart must be what some first part of them leaves.
+type linear struct {
+	label string
+	gen   generator
+	// depth is the most operations in a pipeline; pause, the longest time between two of them.
+	depth int
+	pause time.Duration
+	model model
+	// log is what was sent since the last restart.
+	log []*op
+}
+
+func newLinear(label string, gen generator, depth int, pause time.Duration) *linear {
+	return &linear{label: label, gen: gen, depth: depth, pause: pause, model: model{}}
+}
+
+func (w *linear) name() string { return w.label }
+
+func (w *linear) run(dial dialer, r *rand.Rand) error {
+	c, err := dial()
+	if err != nil {
+		return ignoreNet(err)
+	}
+	defer c.Close()
+	for {
+		first := len(w.log)
+		for range 1 + r.IntN(w.depth) {
+			o := w.gen.next(r)
+			w.log = append(w.log, o)
+			o.send(c)
+			if o.loose {
+				break
+			}
+		}
+		if c.Flush() != nil {
+			return nil
+		}
+		for _, o := range w.log[first:] {
+			replies, err := receive(c, len(o.wire))
+			if errors.Is(err, errEnded) {
+				return nil
+			}
+			if err == nil {
+				o.acked = time.Now()
+				err = o.learn(replies)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.label, err)
+			}
+			w.gen.observe(o)
+		}
+		if w.pause > 0 {
+			time.Sleep(time.Duration(r.Int64N(int64(w.pause))))
+		}
+	}
+}
+
+// ignoreNet drops the error of a connection that cannot be made, as happens when the server is killed early.
+func ignoreNet(err error) error {
+	var netErr net.Error
+	if errors.As(err, &netErr) {
+		return nil
+	}
+	return err
+}
+
+// survives reports whether what was acknowledged at the given time, or not if that is zero, must be there.
+func (e ending) survives(acked time.Time) bool { return !acked.IsZero() && !acked.After(e.sure) }
+
+func (w *linear) settle(s *snapshot, e ending) (int, error) {
+	acked, i := 0, 0
+	for _, o := range w.log {
+		if !o.acked.IsZero() {
+			acked += len(o.commands)
+		}
+	}
+	for ; i < len(w.log) && e.survives(w.log[i].acked); i++ {
+		w.execute(w.log[i], s, e)
+	}
+	sure := i
+	differing := map[place]bool{}
+	compare := func(p place) {
+		delete(differing, p)
+		if !same(w.model[p], s.data[p], s.read) {
+			differing[p] = true
+		}
+	}
+	for p := range w.model {
+		compare(p)
+	}
+	for _, p := range s.owned[w.label] {
+		compare(p)
+	}
+	best, report := len(differing), w.report(differing, s, i)
+	for ; len(differing) > 0 && i < len(w.log); i++ {
+		for _, p := range w.execute(w.log[i], s, e) {
+			compare(p)
+		}
+		if len(differing) < best {
+			best, report = len(differing), w.report(differing, s, i+1)
+		}
+	}
+	if len(differing) > 0 {
+		return acked, fmt.Errorf("%s: sent %d operations, %d of them surely durable; what is there is no state after any of the"+
+			" %d to %d; closest is%s", w.label, len(w.log), sure, sure, len(w.log), report)
+	}
+	for p, v := range w.model {
+		if found := s.data[p]; found != nil {
+			v.lo, v.hi = found.lo, found.hi
+		} else {
+			delete(w.model, p) // expired
+		}
+	}
+	w.log = nil
+	w.gen.restart(w.model)
+	return acked, nil
+}
+
+// report describes a few differences to the state after n operations.
+func (w *linear) report(differing map[place]bool, s *snapshot, n int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, " the one after %d, with %d keys different:", n, len(differing))
+	shown := 0
+	for p := range differing {
+		if shown++; shown > 3 {
+			break
+		}
+		fmt.Fprintf(&b, "\n  key %s: %s", p, difference(w.model[p], s.data[p]))
+	}
+	for i := max(0, n-3); i < min(n+5, len(w.log)); i++ {
+		fmt.Fprintf(&b, "\n  operation %d, acknowledged %t: ", i+1, !w.log[i].acked.IsZero())
+		for _, c := range w.log[i].commands {
+			line := conformance.QuoteCommand(c.args)
+			fmt.Fprintf(&b, "[%d] %s; ", c.db, line[:min(len(line), 120)])
+		}
+	}
+	return b.String()
+}
+
+// execute applies an operation to the model and gives the keys that may have changed.
+func (w *linear) execute(o *op, s *snapshot, e ending) []place {
+	if o.void {
+		return nil
+	}
+	until := o.acked
+	if until.IsZero() {
+		until = e.killed
+	}
+	when := window{o.sent.UnixMilli() - clockSlack, until.UnixMilli() + clockSlack}
+	var touched []place
+	for _, c := range o.commands {
+		touched = append(touched, w.model.apply(&call{command: c, when: when, found: s})...)
+	}
+	return touched
+}

@@ -1,0 +1,189 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// expect sends a command and compares its reply.
+func (d *durableServer) expect(reply, command string) {
+	got, ok := d.do(command)
+	require.True(d.t, ok, command)
+	require.Equal(d.t, reply, got, command)
+}
+
+// await repeats a command until it has the reply.
+func (d *durableServer) await(reply, command string) {
+	for range 4000 {
+		if got, ok := d.do(command); ok && got == reply {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	d.expect(reply, command)
+}
+
+func TestDataIsThereAfterARestart(t *testing.T) {
+	for _, settings := range [][]string{
+		{"appendonly=yes", "save="}, {"appendonly=no", "save=3600 1"}, {"appendonly=yes", "save=3600 1", "shards=16"},
+	} {
+		t.Run(strings.Join(settings, " "), func(t *testing.T) {
+			fs := vfs.NewMem()
+			for i := range 3 {
+				d, err := openDurable(t, fs, settings...)
+				require.NoError(t, err)
+				d.expect(fmt.Sprintf(":%d\r\n", i+1), "INCR starts")
+				d.await(fmt.Sprintf(":%d\r\n", i+1), "DBSIZE")
+				d.expect("+OK\r\n", fmt.Sprintf("SET key%d %s", i, strings.Repeat("v", i*500)+"x"))
+				for n := range i {
+					d.expect(fmt.Sprintf("$%d\r\n%sx\r\n", n*500+1, strings.Repeat("v", n*500)), fmt.Sprintf("GET key%d", n))
+				}
+				d.end()
+			}
+		})
+	}
+}
+
+func TestDatabasesAreThereAfterARestart(t *testing.T) {
+	fs := vfs.NewMem()
+	d, err := openDurable(t, fs)
+	require.NoError(t, err)
+	d.do("SET k zero", "SELECT 1", "SET k one", "SELECT 2", "SET k two", "SAVE", "SWAPDB 0 1", "FLUSHDB", "SET k new", "MOVE k 3", "SELECT 0")
+	d.do("SAVE")
+	d.do("SWAPDB 0 3")
+	d.s.Close()
+	require.NoError(t, d.close(false)) // the last command is in the journal only
+	d, err = openDurable(t, fs)
+	require.NoError(t, err)
+	reply, _ := d.do("GET k", "SELECT 1", "GET k", "SELECT 2", "GET k", "SELECT 3", "GET k")
+	require.Equal(t, "$3\r\nnew\r\n+OK\r\n$4\r\nzero\r\n+OK\r\n$-1\r\n+OK\r\n$3\r\none\r\n", reply)
+	d.end()
+
+	_, err = openDurable(t, fs, "databases=2")
+	require.ErrorIs(t, err, engine.ErrTooFewDatabases)
+}
+
+func TestExpiryFollowsTheJournal(t *testing.T) {
+	fs := vfs.NewMem()
+	d, err := openDurable(t, fs)
+	require.NoError(t, err)
+	d.do("SET short 1 PX 1", "SET long 1 PX 100000000")
+	d.await("$-1\r\n", "GET short")
+	d.do("SET short again NX", "EXPIRE long 1000")
+	at, _ := d.do("PEXPIRETIME long")
+	d.s.Close()
+	require.NoError(t, d.close(false))
+	d, err = openDurable(t, fs)
+	require.NoError(t, err)
+	d.expect("$5\r\nagain\r\n", "GET short")
+	d.expect(at, "PEXPIRETIME long")
+	d.end()
+}
+
+func TestSaveCommands(t *testing.T) {
+	d, err := openDurable(t, vfs.NewMem(), "appendfsync=everysec")
+	require.NoError(t, err)
+	d.do("SET a 1")
+	saves := func() int { return d.storage.Status().Checkpoints }
+	require.Zero(t, saves())
+	d.expect("+OK\r\n", "SAVE")
+	require.Equal(t, 1, saves())
+	d.expect("+Background saving started\r\n", "BGSAVE")
+	for saves() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	d.expect("+Background saving started\r\n", "BGSAVE SCHEDULE")
+	d.expect("-ERR syntax error\r\n", "BGSAVE NOW")
+	for saves() < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	d.expect("+Background append only file rewriting started\r\n", "BGREWRITEAOF")
+	reply, _ := d.do("LASTSAVE")
+	require.Equal(t, fmt.Sprintf(":%d\r\n", d.storage.Status().Saved.Unix()), reply)
+	reply, _ = d.do("INFO persistence")
+	require.Contains(t, reply, "aof_enabled:1\r\n")
+	require.Contains(t, reply, "rdb_last_bgsave_status:ok\r\n")
+	d.end()
+}
+
+func TestWaitaofWaitsForTheDisk(t *testing.T) {
+	d, err := openDurable(t, vfs.NewMem(), "appendfsync=everysec")
+	require.NoError(t, err)
+	// The SET is synced within a second, for which the client waits; in a transaction nothing waits.
+	reply, ok := d.do("SET a 1", "WAITAOF 1 0 0")
+	require.True(t, ok)
+	require.Equal(t, "+OK\r\n*2\r\n:1\r\n:0\r\n", reply)
+	d.expect("*2\r\n:1\r\n:0\r\n", "WAITAOF 0 0 0")
+	d.expect("*2\r\n:1\r\n:0\r\n", "WAITAOF 1 1 1")
+	d.expect("-ERR value is out of range, value must between 0 and 1\r\n", "WAITAOF 2 0 0")
+	d.end()
+}
+
+func TestInMemoryThereIsNothingToSave(t *testing.T) {
+	fs := vfs.NewMem()
+	d, err := openDurable(t, fs, "appendonly=no")
+	require.NoError(t, err)
+	d.expect("-"+string(errInMemory)+"\r\n", "SAVE")
+	d.expect("-"+string(errInMemory)+"\r\n", "BGSAVE")
+	d.expect("-"+string(errNoAOF)+"\r\n", "WAITAOF 1 0 0")
+	d.expect(fmt.Sprintf(":%d\r\n", d.started.Unix()), "LASTSAVE")
+	d.end()
+	names, err := fs.List("/")
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
+func TestADirectoryHasOneServer(t *testing.T) {
+	fs := vfs.NewMem()
+	d, err := openDurable(t, fs)
+	require.NoError(t, err)
+	_, err = openDurable(t, fs)
+	require.ErrorContains(t, err, "another process uses the directory")
+	d.end()
+}
+
+// stuck makes everything that writes fail while it is on.
+type stuck struct{ failures }
+
+func (s *stuck) set(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.from, s.n = 1, 0
+	if on {
+		s.n = -1
+	}
+}
+
+func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
+	s := &stuck{}
+	d, err := openDurable(t, errorfs.Wrap(vfs.NewMem(), s), "stop-writes-on-bgsave-error=yes")
+	require.NoError(t, err)
+	d.expect("+OK\r\n", "SET a 1")
+	s.set(true)
+	_, told := d.do("SET a 2")
+	require.False(t, told, "what is not durable must not be acknowledged")
+	const misconf = "-MISCONF Errors writing to the AOF file: injected error\r\n"
+	d.expect(misconf, "SET a 3")
+	d.expect(misconf, "PING")
+	d.expect("$1\r\n2\r\n", "GET a")
+	reply, _ := d.do("EVAL return(redis.call('SET','a','4')) 0")
+	require.Contains(t, reply, "MISCONF Errors writing to the AOF file: injected error")
+	reply, _ = d.do("MULTI", "SET a 5", "EXEC")
+	require.Equal(t, "+OK\r\n"+misconf+"-EXECABORT Transaction discarded because of previous errors.\r\n", reply)
+	reply, _ = d.do("INFO persistence")
+	require.Contains(t, reply, "aof_last_write_status:err\r\n")
+	require.Contains(t, reply, "storage_last_error:")
+	s.set(false)
+	d.await("+OK\r\n", "SET a 6")
+	reply, _ = d.do("INFO persistence")
+	require.Contains(t, reply, "aof_last_write_status:ok\r\n")
+	d.end()
+}
