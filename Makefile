@@ -6,7 +6,12 @@ ARGS ?=
 # How many commands the differential test sends.
 N ?= 1000000
 
-.PHONY: run build test race fuzz conformance bench lint clean
+# How often the kill test kills the server, and when the server syncs.
+ROUNDS ?= 200
+SEED ?= 1
+FSYNC ?= always
+
+.PHONY: run build test race fuzz conformance crash bench lint clean
 
 run: build
 	./$(BIN) $(ARGS)
@@ -27,10 +32,21 @@ FUZZTIME ?= 60s
 fuzz:
 	$(GO) test ./resp -run '^$$' -fuzz FuzzParser -fuzztime $(FUZZTIME)
 	$(GO) test ./server -run '^$$' -fuzz FuzzDispatch -fuzztime $(FUZZTIME)
+	$(GO) test ./persist/journal -run '^$$' -fuzz FuzzReplay -fuzztime $(FUZZTIME)
+	$(GO) test ./persist/store -run '^$$' -fuzz FuzzHead -fuzztime $(FUZZTIME)
+	$(GO) test ./persist/store -run '^$$' -fuzz FuzzMeta -fuzztime $(FUZZTIME)
+	for type in hashes lists sets streams zsets; do \
+		$(GO) test ./engine/$$type -run '^$$' -fuzz FuzzDecodeBlob -fuzztime $(FUZZTIME) && \
+		$(GO) test ./engine/$$type -run '^$$' -fuzz FuzzLoader -fuzztime $(FUZZTIME) || exit 1; \
+	done
 
 # Replays the transcripts against a live Redis and compares N random commands with it.
 conformance: build
 	./conformance/run.sh $(N)
+
+# Kills the server again and again under load and checks that nothing acknowledged is lost.
+crash: build
+	$(GO) run ./conformance/crash/cmd -server $(BIN) -rounds $(ROUNDS) -seed $(SEED) -fsync $(FSYNC)
 
 # Throughput beside redis-server, and how operations grow with the size of their collections.
 bench: build

@@ -3,6 +3,7 @@ package atomredis_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -76,5 +77,50 @@ func TestServerWithoutListenersOpensAndCloses(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, db.Addr())
 	require.NoError(t, db.Close())
+	require.NoError(t, db.Close())
+}
+
+func ExampleOpen_durable() {
+	dir, err := os.MkdirTemp("", "atomredis")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+
+	for range 2 {
+		// The second time the data of the first is there.
+		db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0", Dir: dir, Config: map[string]string{"appendfsync": "always"}})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		client := redis.NewClient(&redis.Options{Addr: db.Addr()})
+		fmt.Println(client.Incr(context.Background(), "starts").Val())
+		client.Close()
+		if err := db.Close(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// 1
+	// 2
+}
+
+func TestADirectoryIsItsOwnersAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	db, err := atomredis.Open(atomredis.Options{Dir: dir})
+	require.NoError(t, err)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := d.Info()
+		require.NoError(t, err)
+		if d.IsDir() {
+			require.Equal(t, os.FileMode(0o700), info.Mode().Perm(), path)
+		}
+		return nil
+	}))
+	_, err = atomredis.Open(atomredis.Options{Dir: dir})
+	require.ErrorContains(t, err, "another process uses the directory")
 	require.NoError(t, db.Close())
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -185,5 +186,22 @@ func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 	d.await("+OK\r\n", "SET a 6")
 	reply, _ = d.do("INFO persistence")
 	require.Contains(t, reply, "aof_last_write_status:ok\r\n")
+	d.end()
+}
+
+func TestWhileTheJournalIsReadCommandsAreRefused(t *testing.T) {
+	config := NewConfig()
+	require.NoError(t, config.Set("dir", "/db", false))
+	srv, err := New(config, slog.New(slog.DiscardHandler), Options{FS: vfs.NewMem(), Goroutines: true})
+	require.NoError(t, err)
+	d := &durableServer{Server: srv, t: t, log: &panicLog{}}
+	d.s = srv.newSession(Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+	const loading = "-LOADING Redis is loading the dataset in memory\r\n"
+	for _, command := range []string{"GET a", "SET a 1", "KEYS *", "EVAL return(1) 0"} {
+		d.expect(loading, command)
+	}
+	d.expect(loading, "PING")
+	reply, _ := d.do("HELLO")
+	require.Contains(t, reply, "version")
 	d.end()
 }
