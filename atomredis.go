@@ -9,6 +9,7 @@
 package atomredis
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -55,6 +56,9 @@ func Open(o Options) (*DB, error) {
 		if err := config.Set(name, value, false); err != nil {
 			return nil, fmt.Errorf("atomredis: %s: %w", name, err)
 		}
+	}
+	if config.Get().Durable() && !config.IsSet("dir") {
+		return nil, errors.New("atomredis: appendonly and save need a directory: set Dir")
 	}
 	var listeners []net.Listener
 	for network, addr := range map[string]string{"tcp": o.Addr, "unix": o.UnixSocket} {

@@ -63,7 +63,7 @@ func TestOpenRefusesWhatItCannotDo(t *testing.T) {
 	for name, o := range map[string]atomredis.Options{
 		"an unknown directive":    {Config: map[string]string{"no-such-directive": "1"}},
 		"a bad value":             {Config: map[string]string{"databases": "many"}},
-		"what is not there":       {Config: map[string]string{"appendonly": "yes"}},
+		"no place for the data":   {Config: map[string]string{"appendonly": "yes"}},
 		"an address of nowhere":   {Addr: "192.0.2.1:0"},
 		"an address that is none": {Addr: "nonsense"},
 	} {
