@@ -104,7 +104,6 @@ func (s *Storage) checkpoint(position uint64) error {
 	s.mu.Unlock()
 
 	failed := s.journal != nil && s.journal.Err() != nil
-	var changes int64
 	frozen := s.ks.Freeze(func() {
 		switch {
 		case s.journal == nil:
@@ -114,12 +113,16 @@ func (s *Storage) checkpoint(position uint64) error {
 			position = s.journal.Rotate()
 		}
 	})
-	changes = s.ks.Changes()
+	changes := s.ks.Changes()
 	s.mu.Lock()
 	s.frozen = frozen
+	upToDate := frozen.Empty() && position == s.status.position
 	s.mu.Unlock()
 
-	err := s.write(frozen, position, start)
+	var err error
+	if !upToDate {
+		err = s.write(frozen, position, start)
+	}
 	if err == nil {
 		frozen.Done()
 		if failed {

@@ -198,7 +198,7 @@ func TestNothingAcknowledgedIsLostWhenThePowerFails(t *testing.T) {
 	for seed := range uint64(rounds) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		mem := vfs.NewCrashableMem()
-		c := &crashes{mem: mem, rnd: rnd, skip: 1}
+		c := &crashes{mem: mem, rnd: rand.New(rand.NewPCG(seed, 2)), skip: 1}
 		d, err := openDurable(t, errorfs.Wrap(mem, c), "shards="+strconv.Itoa(1<<(2*(seed%2))))
 		require.NoError(t, err)
 		n := 0

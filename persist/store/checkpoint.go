@@ -128,7 +128,7 @@ func (c *Checkpoint) Commit(m Meta) error {
 	}
 	db, err := c.store.use()
 	if err == nil {
-		err = db.Ingest(context.Background(), c.finished)
+		err = db.fence.run(func() error { return db.Ingest(context.Background(), c.finished) })
 		db.users.Done()
 	}
 	if err != nil {

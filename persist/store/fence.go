@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -12,30 +13,44 @@ import (
 
 // fence is the file system that one Pebble works on. Once it is shut nothing can be changed through it any more, so that a
 // Pebble that has failed, whose goroutines may go on for a while, leaves the files alone to the one that is opened after it.
+//
+// Pebble cannot live on after an error while it writes the MANIFEST, the record of which files make up the data set: it does
+// not know whether the record is there, and its state in memory is half changed, so that it panics soon. The goroutine that
+// meets such an error therefore never gets it: it is held where it is. There it has the lock of the MANIFEST and no other, so
+// everything else that would use the half changed state waits for it, and readers, who do not, are not disturbed.
 type fence struct {
 	vfs.FS
+	fail func(error) // told of an error after which Pebble is of no use; shuts the fence
 
-	mu  sync.RWMutex // held for reading by every operation that changes something
-	err error        // why it is shut
+	mu sync.RWMutex // held for reading by every operation that changes something
 
-	reason sync.RWMutex // protects err; never held during an operation
+	state sync.RWMutex // protects what follows; never held during an operation
+	err   error        // why it is shut
+	files map[*fencedFile]struct{}
+
+	dead chan struct{} // closed when it is shut
+}
+
+func newFence(fs vfs.FS, fail func(error)) *fence {
+	return &fence{FS: fs, fail: fail, files: map[*fencedFile]struct{}{}, dead: make(chan struct{})}
 }
 
 // shut lets no operation begin any more. Only the first call has an effect, and it reports true.
 func (f *fence) shut(err error) bool {
-	f.reason.Lock()
-	defer f.reason.Unlock()
+	f.state.Lock()
+	defer f.state.Unlock()
 	if f.err != nil {
 		return false
 	}
 	f.err = err
+	close(f.dead)
 	return true
 }
 
 // Err returns why the fence is shut, nil if it is not.
 func (f *fence) Err() error {
-	f.reason.RLock()
-	defer f.reason.RUnlock()
+	f.state.RLock()
+	defer f.state.RUnlock()
 	return f.err
 }
 
@@ -45,14 +60,54 @@ func (f *fence) drain() {
 	defer f.mu.Unlock()
 }
 
-// pass calls op unless the fence is shut.
-func (f *fence) pass(op func() error) error {
+// closeFiles closes the files that are open.
+func (f *fence) closeFiles() {
+	f.state.RLock()
+	var files []*fencedFile
+	for file := range f.files {
+		files = append(files, file)
+	}
+	f.state.RUnlock()
+	for _, file := range files {
+		_ = file.Close() // what was not synced before is lost anyway
+	}
+}
+
+// try calls op unless the fence is shut.
+func (f *fence) try(op func() error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if err := f.Err(); err != nil {
 		return fmt.Errorf("the store has failed before: %w", err)
 	}
 	return op()
+}
+
+// pass is try, but does not return if an error would be fatal.
+func (f *fence) pass(op func() error) error { return f.check(f.try(op)) }
+
+// check returns an error, but does not return if it would be fatal.
+func (f *fence) check(err error) error {
+	if err != nil && writesManifest() {
+		f.fail(fmt.Errorf("the list of files cannot be written: %w", err))
+		select {}
+	}
+	return err
+}
+
+// writesManifest reports whether it is called by what writes the MANIFEST, or makes a new one the valid one.
+func writesManifest() bool {
+	var pcs [64]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, ".(*versionSet).UpdateVersionLocked") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // open is pass for operations that give a file.
@@ -65,7 +120,15 @@ func (f *fence) open(op func() (vfs.File, error)) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fencedFile{File: file, fence: f}, nil
+	return f.wrap(file), nil
+}
+
+func (f *fence) wrap(file vfs.File) vfs.File {
+	w := &fencedFile{File: file, fence: f}
+	f.state.Lock()
+	defer f.state.Unlock()
+	f.files[w] = struct{}{}
+	return w
 }
 
 // Create creates a file. The name of a marker of Pebble's has the name of another file, which must not be missing when the
@@ -79,6 +142,15 @@ func (f *fence) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 		}
 		return f.FS.Create(name, category)
 	})
+}
+
+// Open opens a file for reading, also when the fence is shut.
+func (f *fence) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := f.FS.Open(name, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return f.wrap(file), nil
 }
 
 func (f *fence) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -97,12 +169,13 @@ func (f *fence) Link(old, name string) error {
 	return f.pass(func() error { return f.FS.Link(old, name) })
 }
 
+// Remove removes a file. An error is never fatal: what should be gone is in nobody's way.
 func (f *fence) Remove(name string) error {
-	return f.pass(func() error { return f.FS.Remove(name) })
+	return f.try(func() error { return f.FS.Remove(name) })
 }
 
 func (f *fence) RemoveAll(name string) error {
-	return f.pass(func() error { return f.FS.RemoveAll(name) })
+	return f.try(func() error { return f.FS.RemoveAll(name) })
 }
 
 func (f *fence) Rename(old, name string) error {
@@ -119,10 +192,65 @@ func (f *fence) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil 
 // Unwrap returns the file system behind the fence.
 func (f *fence) Unwrap() vfs.FS { return f.FS }
 
-// fencedFile is a file that can be written or synced.
+// fencedFile is a file that was opened through a fence, which can close it while others use it.
 type fencedFile struct {
 	vfs.File
 	fence *fence
+
+	mu     sync.RWMutex // held for reading by operations that are possible when the fence is shut
+	closed bool
+}
+
+// Close closes the file.
+func (f *fencedFile) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return os.ErrClosed
+	}
+	f.closed = true
+	f.fence.state.Lock()
+	delete(f.fence.files, f)
+	f.fence.state.Unlock()
+	return f.fence.check(f.File.Close())
+}
+
+// use calls op unless the file is closed.
+func (f *fencedFile) use(op func() error) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.closed {
+		return os.ErrClosed
+	}
+	return op()
+}
+
+func (f *fencedFile) Read(p []byte) (n int, err error) {
+	err = f.use(func() (err error) {
+		n, err = f.File.Read(p)
+		return err
+	})
+	return n, err
+}
+
+func (f *fencedFile) ReadAt(p []byte, off int64) (n int, err error) {
+	err = f.use(func() (err error) {
+		n, err = f.File.ReadAt(p, off)
+		return err
+	})
+	return n, err
+}
+
+func (f *fencedFile) Prefetch(off, length int64) error {
+	return f.use(func() error { return f.File.Prefetch(off, length) })
+}
+
+func (f *fencedFile) Stat() (info vfs.FileInfo, err error) {
+	err = f.use(func() (err error) {
+		info, err = f.File.Stat()
+		return err
+	})
+	return info, err
 }
 
 func (f *fencedFile) Write(p []byte) (n int, err error) {
@@ -142,7 +270,7 @@ func (f *fencedFile) WriteAt(p []byte, off int64) (n int, err error) {
 }
 
 func (f *fencedFile) Preallocate(off, length int64) error {
-	return f.fence.pass(func() error { return f.File.Preallocate(off, length) })
+	return f.fence.try(func() error { return f.File.Preallocate(off, length) })
 }
 
 func (f *fencedFile) Sync() error { return f.fence.pass(f.File.Sync) }
@@ -155,4 +283,31 @@ func (f *fencedFile) SyncTo(length int64) (full bool, err error) {
 		return err
 	})
 	return full, err
+}
+
+// run calls op, which may be held for ever because of an error, in a goroutine of its own. It returns what op does, or, if the
+// fence is shut before that, why.
+func (f *fence) run(op func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				err := fmt.Errorf("Pebble panics: %v", r)
+				f.fail(err)
+				done <- err
+			}
+		}()
+		done <- op()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-f.dead:
+	}
+	select {
+	case err := <-done:
+		return err
+	default:
+		return f.Err()
+	}
 }

@@ -27,8 +27,9 @@ type database struct {
 
 // openDatabase opens Pebble in a directory. failed, which may be called under locks of Pebble's, is told if it has failed
 // for good.
-func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, failed func(error), change func(*pebble.Options)) (d *database, err error) {
-	d = &database{fence: &fence{FS: fs}, log: log, failed: failed, closing: make(chan struct{})}
+func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, failed func(error), change func(*pebble.Options)) (*database, error) {
+	d := &database{log: log, failed: failed, closing: make(chan struct{})}
+	d.fence = newFence(fs, d.fail)
 	d.sched = &scheduler{fence: d.fence}
 	d.options = &pebble.Options{
 		FS:    d.fence,
@@ -66,17 +67,17 @@ func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, 
 		change(d.options)
 	}
 	d.options.EnsureDefaults()
-	defer func() {
-		// What is on the disk can be anything.
-		if r := recover(); r != nil {
-			d, err = nil, fmt.Errorf("open %s: Pebble panics: %v", dir, r)
-		}
-	}()
-	if d.DB, err = pebble.Open(dir, d.options); err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, err)
+	err := d.fence.run(func() (err error) {
+		d.DB, err = pebble.Open(dir, d.options)
+		return err
+	})
+	if err == nil {
+		err = d.fence.Err()
 	}
-	if err := d.fence.Err(); err != nil {
-		d.abandon()
+	if err != nil {
+		if d.fence.Err() != nil {
+			_ = d.close()
+		}
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	return d, nil
@@ -107,32 +108,16 @@ func (d *database) backgroundError(err error) {
 	}
 }
 
-// close closes a database that nobody uses any more. One that has failed is left to itself if it does not come to an end.
+// close closes a database that nobody uses any more. Of one that has failed only the files are closed. Some memory remains in
+// use, and goroutines that wait for ever, because there is no way to end Pebble in the middle of a change.
 func (d *database) close() error {
 	close(d.closing)
 	if d.fence.Err() != nil {
-		d.abandon()
+		d.fence.drain()
+		d.fence.closeFiles()
 		return nil
 	}
 	return d.Close()
-}
-
-// abandonAfter is how long abandon waits.
-const abandonAfter = 5 * time.Second
-
-// abandon gives back the memory and files of a database that has failed, as far as it goes.
-func (d *database) abandon() {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { _ = recover() }() // it has been left in the middle of a change
-		_ = d.Close()                    // as above
-	}()
-	select {
-	case <-done:
-	case <-time.After(abandonAfter):
-		d.log.Warn("the store that has failed cannot be closed; its memory remains in use")
-	}
 }
 
 // logger is a database as the logger of its Pebble.
@@ -148,10 +133,9 @@ func (l *logger) Errorf(format string, args ...any) {
 	l.log.Warn("pebble: " + fmt.Sprintf(format, args...))
 }
 
-// Fatalf is called when Pebble does not know how to go on: if the MANIFEST, the record of which files make up the data set,
-// cannot be written, or if its state in memory contradicts itself. When Fatalf returns, Pebble returns an error from what it
-// was doing, as if nothing had happened, which is right as long as the disk is not touched any more: whether the last
-// record is in the MANIFEST shows when the directory is opened anew. What was there before can be read until then.
+// Fatalf is called when Pebble does not know how to go on: if the MANIFEST cannot be written, which the fence does not let it
+// know except while a store is being created, or if its state in memory contradicts itself. When Fatalf returns, Pebble returns
+// an error from what it was doing.
 func (l *logger) Fatalf(format string, args ...any) {
 	(*database)(l).fail(fmt.Errorf(format, args...))
 }

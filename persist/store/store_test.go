@@ -17,8 +17,6 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // world is what a store should contain, and what changes it at random.
 type world struct {
 	rng    *rand.Rand
@@ -230,6 +228,7 @@ func open(t require.TestingT, fs vfs.FS) *Store {
 }
 
 func TestCheckpointsAreReadBack(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	rapid.Check(t, func(t *rapid.T) {
 		fs := vfs.NewMem()
 		s := open(t, fs)
