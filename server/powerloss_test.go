@@ -271,7 +271,7 @@ func (f *failures) end() {
 }
 
 func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
-	run := func(f *failures, mem *vfs.MemFS) (acks, sent int, refused bool) {
+	run := func(t *testing.T, f *failures, mem *vfs.MemFS) (acks int) {
 		d, err := openDurable(t, errorfs.Wrap(mem, f))
 		if err != nil {
 			f.end()
@@ -280,10 +280,8 @@ func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
 			}
 		}
 		for n := 1; n <= 24; n++ {
-			sent = n
 			ok, reply := d.write(n)
 			for tries := 0; !ok; tries++ {
-				refused = true
 				require.True(t, reply == "" || strings.Contains(reply, "MISCONF"), "%s: %s", f.hit, reply)
 				f.end() // the disk is well again, and so the server must be soon
 				require.Less(t, tries, 2000, f.hit)
@@ -304,23 +302,26 @@ func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
 		}
 		require.Equal(t, 24, d.check(f.hit))
 		d.end()
-		return acks, sent, refused
+		return acks
 	}
 	clean := &failures{}
-	run(clean, vfs.NewCrashableMem())
+	run(t, clean, vfs.NewCrashableMem())
 	step := max(clean.count/10, 1)
 	if fullTests() {
 		step = 1
 	}
 	for at := 1; at <= clean.count; at += step {
 		for _, n := range []int{1, -1} {
-			f := &failures{from: at, n: n}
-			mem := vfs.NewCrashableMem()
-			acks, _, _ := run(f, mem)
-			again, err := openDurable(t, mem.CrashClone(vfs.CrashCloneCfg{}))
-			require.NoError(t, err, f.hit)
-			require.Equal(t, acks, again.check(f.hit), f.hit)
-			again.end()
+			t.Run(fmt.Sprintf("%d calls from the %dth of %d on", n, at, clean.count), func(t *testing.T) {
+				t.Parallel() // most of the time is spent waiting for the next attempt of a checkpoint
+				f := &failures{from: at, n: n}
+				mem := vfs.NewCrashableMem()
+				acks := run(t, f, mem)
+				again, err := openDurable(t, mem.CrashClone(vfs.CrashCloneCfg{}))
+				require.NoError(t, err, f.hit)
+				require.Equal(t, acks, again.check(f.hit), f.hit)
+				again.end()
+			})
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 // Policy is when what is appended is synced (appendfsync).
 type Policy int
 
-// Always syncs as soon as possible, EverySec once a second, No leaves it to the operating system.
+// Always syncs as soon as possible, EverySec so often that no more than the last second can be lost, No leaves it to the operating system.
 const (
 	Always Policy = iota
 	EverySec
@@ -40,8 +40,8 @@ const (
 	maxSpare           = 4 << 20          // longest buffer that is kept though less would do, in bytes
 	kickDelay          = time.Millisecond // Always: how long a batch waits for a Kick
 	writeInterval      = 5 * time.Millisecond
-	syncInterval       = time.Second
-	lagLimit           = 2 * time.Second
+	syncInterval       = 700 * time.Millisecond // EverySec: leaves a sync the rest of the second
+	lagLimit           = time.Second            // EverySec: what is older must not be lost
 )
 
 // ErrClosed is what Sync and Resume return of a journal that has been closed.
@@ -246,7 +246,7 @@ func (j *Journal) Appended() uint64 { return j.appended.Load() }
 // Appended while the journal has failed.
 func (j *Journal) Durable() uint64 { return j.durable.Load() }
 
-// Lagging reports that the policy is EverySec and something that was appended more than two seconds ago is not synced yet,
+// Lagging reports that the policy is EverySec and something that was appended more than a second ago is not synced yet,
 // though the journal has not failed.
 func (j *Journal) Lagging() bool {
 	dirty := j.dirty.Load()
