@@ -11,7 +11,7 @@ ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
 
-.PHONY: run build test race fuzz conformance crash bench lint clean
+.PHONY: run build test race fuzz conformance powerloss crash bench lint clean
 
 run: build
 	./$(BIN) $(ARGS)
@@ -43,6 +43,10 @@ fuzz:
 # Replays the transcripts against a live Redis and compares N random commands with it.
 conformance: build
 	./conformance/run.sh $(N)
+
+# Power loss at many file-system calls, an error at every one in turn, and a thousand damaged data directories.
+powerloss:
+	ATOMREDIS_FULL_TESTS=1 $(GO) test -count=1 -parallel 32 ./server ./persist -run 'NothingAcknowledged|Damage'
 
 # Kills the server again and again under load and checks that nothing acknowledged is lost.
 crash: build
