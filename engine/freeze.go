@@ -145,7 +145,9 @@ func (f *Frozen) Len() int {
 }
 
 // Empty reports that there is nothing to write.
-func (f *Frozen) Empty() bool { return f.Len() == 0 && len(f.dropped) == 0 && len(f.DroppedSpaces) == 0 }
+func (f *Frozen) Empty() bool {
+	return f.Len() == 0 && len(f.dropped) == 0 && len(f.DroppedSpaces) == 0
+}
 
 // Written returns how many of them Heads is through with. Any goroutine may call it.
 func (f *Frozen) Written() int { return int(f.written.Load()) }

@@ -152,9 +152,28 @@ func (d *durableServer) end() {
 	require.Empty(d.t, d.log.found)
 }
 
+// crashable is a file system in memory that can be copied at any time: by itself a Link and a CrashClone can wait for each
+// other for ever.
+type crashable struct {
+	*vfs.MemFS
+	mu sync.RWMutex
+}
+
+func (c *crashable) Link(old, name string) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.MemFS.Link(old, name)
+}
+
+func (c *crashable) crash(cfg vfs.CrashCloneCfg) *vfs.MemFS {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.CrashClone(cfg)
+}
+
 // crashes takes copies of a file system as a power loss would leave it.
 type crashes struct {
-	mem  *vfs.MemFS
+	mem  *crashable
 	rnd  *rand.Rand
 	mu   sync.Mutex
 	acks int // the last acknowledged number
@@ -179,7 +198,7 @@ func (c *crashes) MaybeError(op errorfs.Op) error {
 	c.skip = 1 + c.rnd.IntN(12)
 	kept := c.rnd.IntN(3) * 50
 	c.list = append(c.list, crash{
-		fs:   c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: c.rnd}),
+		fs:   c.mem.crash(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: c.rnd}),
 		acks: c.acks, sent: c.sent, op: fmt.Sprintf("%v %s, %d %% of what is not synced kept", op.Kind, op.Path, kept),
 	})
 	return nil
@@ -197,7 +216,7 @@ func TestNothingAcknowledgedIsLostWhenThePowerFails(t *testing.T) {
 	}
 	for seed := range uint64(rounds) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		mem := vfs.NewCrashableMem()
+		mem := &crashable{MemFS: vfs.NewCrashableMem()}
 		c := &crashes{mem: mem, rnd: rand.New(rand.NewPCG(seed, 2)), skip: 1}
 		d, err := openDurable(t, errorfs.Wrap(mem, c), "shards="+strconv.Itoa(1<<(2*(seed%2))))
 		require.NoError(t, err)

@@ -26,8 +26,9 @@ type database struct {
 }
 
 // openDatabase opens Pebble in a directory. failed, which may be called under locks of Pebble's, is told if it has failed
-// for good.
-func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, failed func(error), change func(*pebble.Options)) (*database, error) {
+// for good. change, which may be nil, changes the options.
+func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, failed func(error),
+	change func(*pebble.Options)) (*database, error) {
 	d := &database{log: log, failed: failed, closing: make(chan struct{})}
 	d.fence = newFence(fs, d.fail)
 	d.sched = &scheduler{fence: d.fence}
