@@ -53,7 +53,7 @@ func (s *Storage) due(now time.Time) string {
 		}
 		return "the last one, or the journal, has failed"
 	}
-	if s.journal != nil && int64(s.journal.Appended()-st.position) >= s.o.CheckpointSize {
+	if j := s.journal.Load(); j != nil && int64(j.Appended()-st.position) >= s.o.CheckpointSize {
 		return "length of the journal"
 	}
 	changed := changes - st.changesAtSave
@@ -103,14 +103,15 @@ func (s *Storage) checkpoint(position uint64) error {
 	position = max(position, s.status.position)
 	s.mu.Unlock()
 
-	failed := s.journal != nil && s.journal.Err() != nil
+	j := s.journal.Load()
+	failed := j != nil && j.Err() != nil
 	frozen := s.ks.Freeze(func() {
 		switch {
-		case s.journal == nil:
+		case j == nil:
 		case failed:
-			position = s.journal.FailedNext()
+			position = j.FailedNext()
 		default:
-			position = s.journal.Rotate()
+			position = j.Rotate()
 		}
 	})
 	changes := s.ks.Changes()
@@ -126,9 +127,9 @@ func (s *Storage) checkpoint(position uint64) error {
 	if err == nil {
 		frozen.Done()
 		if failed {
-			err = s.journal.Resume()
-		} else if s.journal != nil {
-			if e := s.journal.Release(position); e != nil {
+			err = j.Resume()
+		} else if j != nil {
+			if e := j.Release(position); e != nil {
 				s.o.Log.Warn("cannot remove segments of the journal that are no longer needed", "error", e)
 			}
 		}

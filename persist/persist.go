@@ -51,7 +51,7 @@ type SavePoint struct{ Seconds, Changes int }
 type Storage struct {
 	o       Options
 	store   *store.Store
-	journal *journal.Journal // nil if there is none
+	journal atomic.Pointer[journal.Journal] // nil if there is none, or not yet
 	ks      *engine.Keyspace
 
 	policy     atomic.Int32
@@ -162,7 +162,9 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	s.ks = ks
 	meta, saved := s.store.Meta()
 	if saved {
+		s.mu.Lock()
 		s.status.Saved = time.UnixMilli(meta.Saved)
+		s.mu.Unlock()
 	}
 	if err := ks.Restore(engine.StoredState{Spaces: meta.Spaces, NextSpace: meta.NextSpace, NextParts: meta.NextParts}); err != nil {
 		return err
@@ -193,7 +195,9 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
 	s.status.position, s.status.attempted = meta.Journal, start
+	s.mu.Unlock()
 	s.o.Log.Info("recovered", "keys", meta.Keys, "records", records, "duration", time.Since(start).Round(time.Millisecond))
 
 	if s.o.NoJournal {
@@ -206,11 +210,13 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 			}
 		}
 	} else {
-		s.journal, err = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Start: meta.Journal, Log: s.o.Log, Notify: s.o.Notify})
+		j, err := journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Start: meta.Journal, Log: s.o.Log, Notify: s.o.Notify})
 		if err != nil {
 			return err
 		}
-		ks.EndReplay(s.journal)
+		s.journal.Store(j)
+		j.SetPolicy(journal.Policy(s.policy.Load())) // it may have changed meanwhile
+		ks.EndReplay(j)
 		s.loading.Store(true)
 	}
 	s.running.Add(2)
@@ -253,21 +259,19 @@ func (s *Storage) loadDirectory() {
 // now, 0 if it need not wait. See Durable. While the journal has failed nothing waits: what has changed since, and what was
 // waiting then, must not be told at all.
 func (s *Storage) Hold() uint64 {
-	if s.journal == nil {
-		return 0
-	}
-	if s.journal.Err() != nil {
+	j := s.journal.Load()
+	if j == nil || j.Err() != nil {
 		return 0
 	}
 	switch journal.Policy(s.policy.Load()) {
 	case journal.No:
 		return 0
 	case journal.EverySec:
-		if !s.journal.Lagging() {
+		if !j.Lagging() {
 			return 0
 		}
 	}
-	if lsn := s.journal.Appended(); lsn > s.journal.Durable() {
+	if lsn := j.Appended(); lsn > j.Durable() {
 		return lsn
 	}
 	return 0
@@ -275,42 +279,42 @@ func (s *Storage) Hold() uint64 {
 
 // Appended returns the position of the end of the journal.
 func (s *Storage) Appended() uint64 {
-	if s.journal == nil {
-		return 0
+	if j := s.journal.Load(); j != nil {
+		return j.Appended()
 	}
-	return s.journal.Appended()
+	return 0
 }
 
 // Durable returns the position up to which the journal is durable.
 func (s *Storage) Durable() uint64 {
-	if s.journal == nil {
-		return 0
+	if j := s.journal.Load(); j != nil {
+		return j.Durable()
 	}
-	return s.journal.Durable()
+	return 0
 }
 
 // HasJournal reports whether there is a journal.
-func (s *Storage) HasJournal() bool { return s.journal != nil }
+func (s *Storage) HasJournal() bool { return s.journal.Load() != nil }
 
 // Kick has the journal begin to write if somebody waits for it.
 func (s *Storage) Kick() {
-	if s.journal != nil && journal.Policy(s.policy.Load()) == journal.Always && s.journal.Appended() > s.journal.Durable() {
-		s.journal.Kick()
+	if j := s.journal.Load(); j != nil && journal.Policy(s.policy.Load()) == journal.Always && j.Appended() > j.Durable() {
+		j.Kick()
 	}
 }
 
 // Commit makes what was journalled durable if somebody waits for it, in the caller's goroutine if that is possible.
 func (s *Storage) Commit() {
-	if s.journal != nil && journal.Policy(s.policy.Load()) == journal.Always && s.journal.Appended() > s.journal.Durable() {
-		s.journal.Commit()
+	if j := s.journal.Load(); j != nil && journal.Policy(s.policy.Load()) == journal.Always && j.Appended() > j.Durable() {
+		j.Commit()
 	}
 }
 
 // SetPolicy changes when the journal is synced.
 func (s *Storage) SetPolicy(p journal.Policy) {
 	s.policy.Store(int32(p))
-	if s.journal != nil {
-		s.journal.SetPolicy(p)
+	if j := s.journal.Load(); j != nil {
+		j.SetPolicy(p)
 	}
 }
 
@@ -319,8 +323,8 @@ func (s *Storage) SetSavePoints(points []SavePoint) { s.savePoints.Store(&points
 
 // Err returns why changes cannot be made durable at present, nil if they can: a *Failure. Storage goes on trying.
 func (s *Storage) Err() *Failure {
-	if s.journal != nil {
-		if err := s.journal.Err(); err != nil {
+	if j := s.journal.Load(); j != nil {
+		if err := j.Err(); err != nil {
 			return &Failure{Journal: true, Err: err}
 		}
 	}
@@ -335,12 +339,12 @@ func (s *Storage) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status
-	st.Journal = s.journal != nil
-	if st.Journal {
-		end := s.journal.Appended()
-		st.JournalSize = s.journal.Size()
+	if j := s.journal.Load(); j != nil {
+		end := j.Appended()
+		st.Journal = true
+		st.JournalSize = j.Size()
 		st.JournalSince = int64(end - st.position)
-		st.Unsynced = int64(end - s.journal.Durable())
+		st.Unsynced = int64(end - j.Durable())
 	}
 	st.Loading = s.loading.Load()
 	if f := s.frozen; f != nil {
@@ -363,8 +367,8 @@ func (s *Storage) Close(save bool) error {
 			errs = append(errs, fmt.Errorf("last checkpoint: %w", err))
 		}
 	}
-	if s.journal != nil {
-		errs = append(errs, s.journal.Close())
+	if j := s.journal.Load(); j != nil {
+		errs = append(errs, j.Close())
 	}
 	errs = append(errs, s.store.Close())
 	return errors.Join(errs...)
@@ -372,10 +376,10 @@ func (s *Storage) Close(save bool) error {
 
 // Sync returns when everything that was journalled until now is durable.
 func (s *Storage) Sync(ctx context.Context) error {
-	if s.journal == nil {
-		return nil
+	if j := s.journal.Load(); j != nil {
+		return j.Sync(ctx)
 	}
-	return s.journal.Sync(ctx)
+	return nil
 }
 
 // progress writes a line now and then while something takes long.
