@@ -1,0 +1,256 @@
+// Package servers starts atomredis and redis-server for the benchmarks, talks to them and measures what they use. Errors end the
+// program: a benchmark has nothing to do about them.
+package servers
+
+import (
+	"fmt"
+	"log"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The programs that are compared.
+const (
+	Redis     = "redis-server"
+	AtomRedis = "bin/atomredis"
+)
+
+// Server is one of the servers. Its data stays when it ends, so that it can be started again.
+type Server struct {
+	Program string
+	Addr    string // set by Start
+	Dir     string // of its data, on a real disk
+
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process has
+}
+
+var (
+	mu      sync.Mutex
+	started []*Server // all that New has made
+)
+
+// New returns a server that is not running yet, with an empty directory under bench/results, which must be on a real disk.
+func New(program string) *Server {
+	const parent = "bench/results"
+	Check(os.MkdirAll(parent, 0o755))
+	dir, err := os.MkdirTemp(parent, "data-")
+	Check(err)
+	s := &Server{Program: program, Dir: dir}
+	mu.Lock()
+	if started = append(started, s); len(started) == 1 {
+		go func() {
+			interrupt := make(chan os.Signal, 1)
+			signal.Notify(interrupt, os.Interrupt, syscall.SIGTERM)
+			<-interrupt
+			Fatal("interrupted")
+		}()
+	}
+	mu.Unlock()
+	kind, err := exec.Command("stat", "-f", "-c", "%T", dir).Output()
+	Check(err)
+	if strings.TrimSpace(string(kind)) == "tmpfs" {
+		Fatal(parent, " is not on a disk")
+	}
+	return s
+}
+
+// Fatal is log.Fatal that ends the servers before and removes their directories.
+func Fatal(v ...any) {
+	Cleanup()
+	log.Fatal(v...)
+}
+
+// Check ends the program if err is not nil.
+func Check(err error) {
+	if err != nil {
+		Fatal(err)
+	}
+}
+
+// Cleanup kills all servers and removes their directories.
+func Cleanup() {
+	mu.Lock()
+	defer mu.Unlock()
+	for _, s := range started {
+		if s.cmd != nil {
+			s.cmd.Process.Kill()
+		}
+		os.RemoveAll(s.Dir)
+	}
+	started = nil
+}
+
+// Durability returns the arguments for a policy of appendfsync, or "none" for data in memory only. Neither server makes snapshots
+// by save points.
+func Durability(policy string) []string {
+	if policy == "none" {
+		return []string{"--save", "", "--appendonly", "no"}
+	}
+	return []string{"--save", "", "--appendonly", "yes", "--appendfsync", policy}
+}
+
+// OnDemand returns the arguments with which the server makes no checkpoint that is not asked for.
+func (s *Server) OnDemand() []string {
+	if s.Program == Redis {
+		return []string{"--auto-aof-rewrite-percentage", "0"}
+	}
+	return []string{"--checkpoint-size", "100gb"}
+}
+
+// Launch starts the server on a free port; it may not answer yet.
+func (s *Server) Launch(args ...string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	Check(err)
+	s.Addr = l.Addr().String()
+	l.Close()
+	s.cmd = exec.Command(s.Program, append([]string{"--port", s.Port(), "--bind", "127.0.0.1", "--dir", s.Dir}, args...)...)
+	s.cmd.Stderr = os.Stderr
+	Check(s.cmd.Start())
+	s.ended = make(chan struct{})
+	go func() {
+		s.cmd.Wait() // what it says does not matter: servers are also killed
+		close(s.ended)
+	}()
+}
+
+// Start starts the server and waits until it has loaded its data.
+func (s *Server) Start(args ...string) {
+	s.Launch(args...)
+	s.Await("PONG", "PING")
+	s.Await("\nloading:0", "INFO", "persistence")
+}
+
+// Await sends a command, on a new connection each time, until the reply contains want. It asks every millisecond and gives up
+// after ten minutes.
+func (s *Server) Await(want string, args ...string) {
+	s.await(func(reply string) bool { return strings.Contains(reply, want) }, args...)
+}
+
+// AwaitValue waits like Await until a key has a value as Value gives it.
+func (s *Server) AwaitValue(key string) {
+	s.await(func(reply string) bool { return len(reply) == valueSize && reply[0] != '-' }, "GET", key)
+}
+
+func (s *Server) await(ok func(reply string) bool, args ...string) {
+	var last any
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		select {
+		case <-s.ended:
+			Fatal(s.Program, " has ended")
+		default:
+		}
+		c, err := dial(s.Addr)
+		if err != nil {
+			last = err
+			continue
+		}
+		reply, err := c.do(args...)
+		c.Close()
+		if err == nil && ok(reply) {
+			return
+		}
+		last = fmt.Sprint(reply, " ", err)
+	}
+	Fatal(s.Program, " does not answer ", args, " as it should: ", last)
+}
+
+// Stop ends the server as its owner would.
+func (s *Server) Stop() { s.end(syscall.SIGTERM) }
+
+// Kill ends the server as a crash would.
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+
+func (s *Server) end(sig os.Signal) {
+	Check(s.cmd.Process.Signal(sig))
+	<-s.ended
+}
+
+// Port returns the port of Addr.
+func (s *Server) Port() string {
+	_, port, _ := net.SplitHostPort(s.Addr)
+	return port
+}
+
+// Do sends one command on a connection of its own and returns the reply. An error reply ends the program.
+func (s *Server) Do(args ...string) string {
+	c := s.Dial()
+	defer c.Close()
+	return c.Do(args...)
+}
+
+// BeginCheckpoint starts what makes the log short again.
+func (s *Server) BeginCheckpoint() {
+	if s.Program == Redis {
+		s.Do("BGREWRITEAOF")
+	} else {
+		s.Do("BGSAVE")
+	}
+}
+
+// AwaitIdle waits until no checkpoint is being made.
+func (s *Server) AwaitIdle() {
+	s.Await("aof_rewrite_in_progress:0", "INFO", "persistence")
+	s.Await("aof_rewrite_scheduled:0", "INFO", "persistence")
+	s.Await("aof_rewrite_in_progress:0", "INFO", "persistence")
+}
+
+// Settle makes a checkpoint of everything there is until now and waits for it.
+func (s *Server) Settle() {
+	s.AwaitIdle()
+	s.BeginCheckpoint()
+	time.Sleep(20 * time.Millisecond) // BGSAVE answers before it has begun
+	s.AwaitIdle()
+}
+
+// CPU returns how much processor time the server has used, with children that have ended, in steps of 10 ms.
+func (s *Server) CPU() time.Duration {
+	stat := s.proc("stat")
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	var ticks int
+	for _, f := range fields[11:15] { // user and system time, its own and its children's, in hundredths of a second
+		n, err := strconv.Atoi(f)
+		Check(err)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// WriteBytes returns how many bytes the server has caused to be written to the disk, with children that have ended.
+func (s *Server) WriteBytes() int64 {
+	for line := range strings.Lines(s.proc("io")) {
+		if v, ok := strings.CutPrefix(line, "write_bytes: "); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+			Check(err)
+			return n
+		}
+	}
+	Fatal("/proc does not say how much was written")
+	return 0
+}
+
+// DropCaches empties the system's page cache.
+func DropCaches() {
+	Check(exec.Command("sync").Run())
+	Check(os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0))
+}
+
+func (s *Server) proc(file string) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", s.cmd.Process.Pid, file))
+	Check(err)
+	return string(b)
+}
+
+// Quantile returns the value below which the share q of all values lies. It sorts them.
+func Quantile[T int64 | float64 | time.Duration](values []T, q float64) T {
+	slices.Sort(values)
+	return values[min(int(q*float64(len(values))), len(values)-1)]
+}
