@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares atomredis with redis-server on this machine, in memory and durable, and shows how operations grow with the size of their collections.
-# Results go to bench/results/. ROUNDS and REQUESTS change the size of the run; SMOKE=1 makes it a quick check that
+# Compares atomredis with redis-server on this machine, in memory and durable, and shows how operations grow with the size of
+# their collections. Results go to bench/results/. ROUNDS and REQUESTS change the size of the run; SMOKE=1 makes it a quick check that
 # everything still runs.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -148,7 +148,7 @@ func (s *Storage) checkpoint(position uint64) error {
 	s.mu.Unlock()
 	if err != nil {
 		if s.failure.Swap(&Failure{Err: err}) == nil {
-			s.o.Log.Error("a checkpoint has failed; trying again", "error", err)
+			s.o.Log.Error("a checkpoint has failed; trying again", "error", err.Error())
 		}
 		s.o.Notify()
 		return err

@@ -184,7 +184,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		progress.tell("records", records)
 		err := apply(now, commands)
 		if err != nil && s.repaired {
-			s.o.Log.Warn("a command of the journal cannot be repeated on the repaired data", "position", lsn, "error", err)
+			s.o.Log.Warn("a command of the journal cannot be repeated on the repaired data", "position", lsn, "error", err.Error())
 			return nil
 		}
 		if err != nil {
@@ -245,7 +245,7 @@ func (s *Storage) loadDirectory() {
 		}
 	})
 	if err != nil {
-		s.o.Log.Error("cannot load all keys; commands that need all of them go on being refused", "error", err)
+		s.o.Log.Error("cannot load all keys; commands that need all of them go on being refused", "error", err.Error())
 		return
 	}
 	s.loading.Store(false)

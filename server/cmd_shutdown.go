@@ -50,7 +50,7 @@ func cmdShutdown(c *Ctx) {
 	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
 		if err := srv.storage.Save(); err != nil && !force {
-			srv.log.Error("cannot shut down: the last checkpoint has failed", "error", err)
+			srv.log.Error("cannot shut down: the last checkpoint has failed", "error", err.Error())
 			finish(func(w *resp.Writer) { w.Error(string(errShutdown)) })
 			return
 		}

@@ -43,8 +43,7 @@ func main() {
 		s.Start(append(servers.Durability(*policy), s.OnDemand()...)...)
 	}
 
-	var without, during [2][]time.Duration
-	var took [2][]float64
+	var without, during [2][]result
 	for round := range *rounds + 1 {
 		for i, s := range all {
 			change(s, round)
@@ -53,23 +52,51 @@ func main() {
 				continue
 			}
 			a := measure(s, func() { time.Sleep(*quiet) })
-			var ran time.Duration
-			b := measure(s, func() {
-				begin := time.Now()
-				s.Settle()
-				ran = time.Since(begin)
-			})
-			show(s, fmt.Sprintf("round %d, without", round), a)
-			show(s, fmt.Sprintf("round %d, during %.1f s", round, ran.Seconds()), b)
-			without[i], during[i] = append(without[i], a...), append(during[i], b...)
-			took[i] = append(took[i], ran.Seconds())
+			b := measure(s, s.Settle)
+			a.show(s, fmt.Sprintf("round %d, without", round))
+			b.show(s, fmt.Sprintf("round %d, during", round))
+			without[i], during[i] = append(without[i], a), append(during[i], b)
 		}
 	}
-	fmt.Printf("\nall rounds, %d keys, %d requests/s, appendfsync %s\n", *keys, *rate, *policy)
+	// Medians, not the quantiles of all rounds together: one round in which the machine was busy would make up their tail.
+	fmt.Printf("\nmedians of %d rounds, %d keys, %d requests/s, appendfsync %s\n", *rounds, *keys, *rate, *policy)
 	for i, s := range all {
-		show(s, "without", without[i])
-		show(s, fmt.Sprintf("during %.1f s", servers.Quantile(took[i], 0.5)), during[i])
+		medians(without[i]).show(s, "without")
+		medians(during[i]).show(s, "during")
 	}
+}
+
+// quantiles are those of the latency that are shown; the last one is the longest.
+var quantiles = [...]float64{0.5, 0.99, 0.999, 1}
+
+// result is the outcome of one round.
+type result struct {
+	latency [len(quantiles)]time.Duration
+	took    time.Duration
+}
+
+func (r result) show(s *servers.Server, what string) {
+	fmt.Printf("%-16s %-18s %5.1f s", s.Program, what, r.took.Seconds())
+	for i, name := range [len(quantiles)]string{"p50", "p99", "p99.9", "max"} {
+		fmt.Printf("  %s %8.3f ms", name, r.latency[i].Seconds()*1000)
+	}
+	fmt.Println()
+}
+
+// medians returns the median of each value.
+func medians(results []result) (m result) {
+	values := make([]time.Duration, len(results))
+	for q := range quantiles {
+		for i, r := range results {
+			values[i] = r.latency[q]
+		}
+		m.latency[q] = servers.Quantile(values, 0.5)
+	}
+	for i, r := range results {
+		values[i] = r.took
+	}
+	m.took = servers.Quantile(values, 0.5)
+	return m
 }
 
 // change gives every key a new value.
@@ -98,8 +125,8 @@ func appendRequest(dst []byte) []byte {
 	}
 }
 
-// measure loads the server while f runs and returns how long each request took.
-func measure(s *servers.Server, f func()) []time.Duration {
+// measure loads the server while f runs.
+func measure(s *servers.Server, f func()) (r result) {
 	type connection struct {
 		*servers.Conn
 		due   chan time.Time // when the requests that have been sent were due
@@ -142,7 +169,9 @@ func measure(s *servers.Server, f func()) []time.Duration {
 			servers.Check(err)
 		}
 	}()
+	begin := time.Now()
 	f()
+	r.took = time.Since(begin)
 	stop.Store(true)
 	<-sent
 
@@ -155,17 +184,8 @@ func measure(s *servers.Server, f func()) []time.Duration {
 		all[i].Close()
 		times = append(times, all[i].times...)
 	}
-	return times
-}
-
-// show prints a line of the table.
-func show(s *servers.Server, what string, times []time.Duration) {
-	fmt.Printf("%-16s %-24s", s.Program, what)
-	for _, q := range []struct {
-		name string
-		at   float64
-	}{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}} {
-		fmt.Printf("  %s %8.3f ms", q.name, servers.Quantile(times, q.at).Seconds()*1000)
+	for i, q := range quantiles {
+		r.latency[i] = servers.Quantile(times, q)
 	}
-	fmt.Printf("  (%d requests)\n", len(times))
+	return r
 }

@@ -383,7 +383,7 @@ func (j *Journal) Resume() error {
 	j.mu.Unlock()
 
 	if err := j.removeBefore(start); err != nil {
-		j.o.Log.Warn("cannot remove old segments of the journal", "error", err)
+		j.o.Log.Warn("cannot remove old segments of the journal", "error", err.Error())
 	}
 	return nil
 }

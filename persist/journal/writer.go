@@ -276,7 +276,7 @@ func (j *Journal) tell() {
 	j.announce, j.unlogged = false, false
 	j.mu.Unlock()
 	if unlogged && err != nil {
-		j.o.Log.Error("the journal has failed; what changes from now on is not durable until a checkpoint succeeds", "error", err)
+		j.o.Log.Error("the journal has failed; what changes from now on is not durable until a checkpoint succeeds", "error", err.Error())
 	}
 	if announce {
 		j.o.Notify()

@@ -26,7 +26,7 @@ type Checkpoint struct {
 	err   error
 	ended bool
 
-	heads, blobs, parts, meta stream
+	heads, blobs, parts, meta, metaCopy stream
 
 	files    int // made so far
 	finished []string
@@ -48,7 +48,7 @@ func (s *Store) Begin() (*Checkpoint, error) {
 		return nil, errInProgress
 	}
 	c := &Checkpoint{store: s}
-	for _, st := range []*stream{&c.heads, &c.blobs, &c.parts, &c.meta} {
+	for _, st := range c.streams() {
 		st.c = c
 	}
 	s.mu.RLock()
@@ -118,8 +118,10 @@ func (c *Checkpoint) Commit(m Meta) error {
 		return errEnded
 	}
 	m.Spaces = slices.Clone(m.Spaces)
-	c.note(c.meta.put(metaKey, appendMeta(nil, m)))
-	for _, st := range []*stream{&c.heads, &c.blobs, &c.parts, &c.meta} {
+	record := appendMeta(nil, m)
+	c.note(c.meta.put(metaKey, record))
+	c.note(c.metaCopy.put(metaCopyKey, record))
+	for _, st := range c.streams() {
 		c.note(st.finish())
 	}
 	if c.err != nil {
@@ -153,13 +155,17 @@ func (c *Checkpoint) Abort() {
 	c.ended = true
 	c.store.writing = nil
 	c.note(errEnded)
-	for _, st := range []*stream{&c.heads, &c.blobs, &c.parts, &c.meta} {
+	for _, st := range c.streams() {
 		st.abandon()
 	}
 	for i := range c.files {
 		// What cannot be removed now is when the store is opened next.
 		_ = c.db.fence.Remove(c.path(i))
 	}
+}
+
+func (c *Checkpoint) streams() []*stream {
+	return []*stream{&c.heads, &c.blobs, &c.parts, &c.meta, &c.metaCopy}
 }
 
 // note remembers the first error, and returns it.

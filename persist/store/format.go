@@ -16,6 +16,7 @@ const (
 	prefixMeta = 'm' // nothing: the Meta
 	prefixPart = 'u' // number of the parts, name: a part, as it was given
 	prefixBlob = 'v' // space, key: a value that is not in its head, as it was given
+	prefixCopy = 'w' // nothing: the Meta once more, for Verify and Salvage
 )
 
 const (
@@ -23,7 +24,10 @@ const (
 	partsKeySize = 1 + 8 // length of what comes before the name of a part
 )
 
-var metaKey = []byte{prefixMeta}
+var (
+	metaKey     = []byte{prefixMeta}
+	metaCopyKey = []byte{prefixCopy}
+)
 
 func appendSpaceKey(dst []byte, prefix byte, space uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, prefix), space)

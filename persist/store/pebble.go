@@ -51,7 +51,7 @@ func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, 
 		EventListener: &pebble.EventListener{
 			BackgroundError: d.backgroundError,
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
-				log.Error("damaged data in the store", "file", info.Path, "error", info.Details)
+				log.Error("damaged data in the store", "file", info.Path, "error", info.Details.Error())
 			},
 		},
 	}
@@ -87,7 +87,7 @@ func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, 
 // fail ends all changes after an error of which Pebble does not know what it has left on the disk.
 func (d *database) fail(err error) {
 	if d.fence.shut(err) {
-		d.log.Error("the store has failed; it can be read, and changed when it was opened anew", "error", err)
+		d.log.Error("the store has failed; it can be read, and changed when it was opened anew", "error", err.Error())
 		d.failed(err)
 	}
 }
@@ -97,7 +97,7 @@ func (d *database) backgroundError(err error) {
 	if d.fence.Err() != nil {
 		return
 	}
-	d.log.Warn("background work in the store has failed", "error", err)
+	d.log.Warn("background work in the store has failed", "error", err.Error())
 	if d.sched.busy() {
 		d.sched.pause() // it is a compaction; Pebble's lock is held
 		return

@@ -74,6 +74,12 @@ func salvage(o Options, report func(string)) error {
 // copySound copies what is sound with one checkpoint.
 func copySound(old *database, fresh *Store, report func(string)) error {
 	meta, ok, err := old.meta()
+	if err != nil {
+		if copied, copyOK, copyErr := old.metaAt(metaCopyKey); copyErr == nil && copyOK {
+			report(fmt.Sprintf("meta record: %v: its copy is used", located(err)))
+			meta, ok, err = copied, true, nil
+		}
+	}
 	if err == nil && !ok {
 		err = errMissing
 	}

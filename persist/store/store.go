@@ -340,8 +340,11 @@ func (d *database) scanFrom(start, end []byte, fn func(key, value []byte) bool) 
 }
 
 // meta reads the meta record.
-func (d *database) meta() (Meta, bool, error) {
-	b, ok, err := d.get(metaKey)
+func (d *database) meta() (Meta, bool, error) { return d.metaAt(metaKey) }
+
+// metaAt reads the meta record or its copy.
+func (d *database) metaAt(key []byte) (Meta, bool, error) {
+	b, ok, err := d.get(key)
 	if err != nil || !ok {
 		return Meta{}, false, err
 	}

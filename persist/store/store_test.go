@@ -61,6 +61,7 @@ func (w *world) stored() map[string]string {
 	}
 	if w.meta.Saved != 0 {
 		m[string(metaKey)] = string(appendMeta(nil, w.meta))
+		m[string(metaCopyKey)] = m[string(metaKey)]
 	}
 	return m
 }

@@ -95,6 +95,9 @@ func (v *verifier) run() Meta {
 	meta, ok, err := v.db.meta()
 	if err != nil {
 		v.damage(fmt.Errorf("meta record: %w", located(err)))
+		if copied, ok, err := v.db.metaAt(metaCopyKey); err == nil && ok {
+			meta = copied
+		}
 	} else if !ok && !v.empty() {
 		v.damage(fmt.Errorf("meta record: %w", errMissing))
 	}
