@@ -142,6 +142,28 @@ func (s *Storage) Source() engine.Source { return s.store }
 // journalDir is where the segments of the journal are.
 func journalDir(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "journal") }
 
+// bytesPerKey is how long the journal is, for each stored key, from which on all keys are brought into memory before it is
+// repeated. To read one key in the order of the store takes less than a tenth of looking it up, and a record has some hundred
+// bytes.
+const bytesPerKey = 10
+
+// journalSize returns the length of all files in the journal's directory in bytes.
+func journalSize(fs vfs.FS, dir string) (int64, error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return 0, err
+	}
+	size := int64(0)
+	for _, name := range names {
+		info, err := fs.Stat(fs.PathJoin(dir, name))
+		if err != nil {
+			return 0, err
+		}
+		size += info.Size()
+	}
+	return size, nil
+}
+
 // makeDir makes a directory, for its owner alone, that is there after a power loss too.
 func makeDir(fs vfs.FS, parent, dir string) error {
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
@@ -176,6 +198,15 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	}
 	if s.repaired, err = hasMarker(s.o.FS, s.o.Dir); err != nil {
 		return err
+	}
+	size, err := journalSize(s.o.FS, dir)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if size > bytesPerKey*meta.Keys {
+		if err := ks.LoadDirectory(s.store.Heads, func(int) bool { return true }); err != nil {
+			return err
+		}
 	}
 	records := 0
 	progress := newProgress(s.o.Log, "reading the journal")
