@@ -4,7 +4,6 @@
 package persist
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -403,14 +402,6 @@ func (s *Storage) Close(save bool) error {
 	}
 	errs = append(errs, s.store.Close())
 	return errors.Join(errs...)
-}
-
-// Sync returns when everything that was journalled until now is durable.
-func (s *Storage) Sync(ctx context.Context) error {
-	if j := s.journal.Load(); j != nil {
-		return j.Sync(ctx)
-	}
-	return nil
 }
 
 // progress writes a line now and then while something takes long.
