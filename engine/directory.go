@@ -84,7 +84,7 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	switch {
 	case h.Parts != 0:
 		e.flags |= flagParts
-		e.obj = &stub{g.ks, h.Parts}
+		e.obj = &unloaded{g.ks, h.Parts}
 	case h.External:
 		e.flags |= flagExternal
 		e.obj = g.ks.blob
@@ -210,14 +210,14 @@ func (g *Guard) Unload(e *Entry) bool {
 		return false
 	}
 	switch v := e.obj.(type) {
-	case *stub:
+	case *unloaded:
 		return false
 	case value:
 		if l := v.Log(); l != nil {
 			if !l.Clean() {
 				return false
 			}
-			e.obj = &stub{g.ks, l.ID}
+			e.obj = &unloaded{g.ks, l.ID}
 			return true
 		}
 	}

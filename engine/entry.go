@@ -78,14 +78,14 @@ func (e *Entry) Access() int64 { return int64(e.access) }
 // Load brings the value into memory if it is not there. Reading it does so too; a command that changes something else before
 // calls Load at first, because reading may fail.
 func (e *Entry) Load() {
-	if _, ok := e.obj.(*stub); ok {
+	if _, ok := e.obj.(*unloaded); ok {
 		e.load()
 	}
 }
 
 // LoadWhole is Load for a command that will only move the value: one that is stored in parts can be moved where it is.
 func (e *Entry) LoadWhole() {
-	if s, ok := e.obj.(*stub); ok && s.parts == 0 {
+	if s, ok := e.obj.(*unloaded); ok && s.parts == 0 {
 		e.load()
 	}
 }

@@ -438,7 +438,7 @@ func (g *Guard) image(e *Entry) Image {
 		WasExternal: e.flags&flagExternal != 0,
 	}
 	switch v := e.obj.(type) {
-	case *stub:
+	case *unloaded:
 		img.Head.External = v.parts == 0
 		img.Known = true
 	case value:

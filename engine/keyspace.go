@@ -62,7 +62,7 @@ type Keyspace struct {
 	replaying     bool     // nothing expires by itself
 	fetching      bool     // keys may be in the store that are not in memory
 	nextParts     atomic.Uint64
-	blob          *stub // of all values that are stored whole, apart from their heads, and not in memory
+	blob          *unloaded // of all values that are stored whole, apart from their heads, and not in memory
 
 	listLimit      atomic.Int64  // of lists that come from the store
 	events         atomic.Uint32 // EventClass: what KeyEvent is called for
@@ -150,7 +150,7 @@ func New(o Options) *Keyspace {
 		epochs:    delta.Epochs{Current: 1},
 		mark:      flagOdd,
 	}
-	ks.blob = &stub{ks: ks}
+	ks.blob = &unloaded{ks: ks}
 	ks.SetListLimit(lists.DefaultLimit)
 	for db := range o.Databases {
 		ks.newSpace(db)

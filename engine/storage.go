@@ -73,21 +73,21 @@ type value interface {
 	AppendBlob(dst []byte) []byte
 }
 
-// stub stands in Entry.obj for a value that is in the store and not in memory.
-type stub struct {
+// unloaded stands in Entry.obj for a value that is in the store and not in memory.
+type unloaded struct {
 	ks    *Keyspace
 	parts uint64 // as Head.Parts
 }
 
 // load brings the value of an entry into memory.
 func (e *Entry) load() {
-	s := e.obj.(*stub)
+	s := e.obj.(*unloaded)
 	if err := e.loadFrom(s); err != nil {
 		panic(&LoadError{e.key, err})
 	}
 }
 
-func (e *Entry) loadFrom(s *stub) error {
+func (e *Entry) loadFrom(s *unloaded) error {
 	if s.parts != 0 {
 		v, err := loadParts(s, e.typ)
 		if err == nil {
@@ -108,7 +108,7 @@ type loader[T any] interface {
 	Finish(log *delta.Log) (T, error)
 }
 
-func loadParts(s *stub, typ Type) (any, error) {
+func loadParts(s *unloaded, typ Type) (any, error) {
 	log := delta.NewLog(s.parts, &s.ks.epochs)
 	switch typ {
 	case List:
@@ -125,7 +125,7 @@ func loadParts(s *stub, typ Type) (any, error) {
 	return nil, fmt.Errorf("a %s has no parts", typ)
 }
 
-func loadWith[T any](s *stub, log *delta.Log, l loader[T]) (any, error) {
+func loadWith[T any](s *unloaded, log *delta.Log, l loader[T]) (any, error) {
 	if err := s.ks.source.Parts(s.parts, l.Add); err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (e *Entry) parts() uint64 {
 	switch v := e.obj.(type) {
 	case nil:
 		return 0
-	case *stub:
+	case *unloaded:
 		return v.parts
 	default:
 		if e.flags&flagParts != 0 {
