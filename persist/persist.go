@@ -163,18 +163,6 @@ func journalSize(fs vfs.FS, dir string) (int64, error) {
 	return size, nil
 }
 
-// makeDir makes a directory, for its owner alone, that is there after a power loss too.
-func makeDir(fs vfs.FS, parent, dir string) error {
-	if err := fs.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	d, err := fs.OpenDir(parent)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // Recover makes ks, which is new and has Source as its source, what was stored: apply repeats the commands of one record of
 // the journal. From then on the changes of ks are made durable. progress is called now and then while the journal is read.
 // If it fails the Storage can only be closed.
@@ -191,7 +179,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		return err
 	}
 	dir := journalDir(s.o.FS, s.o.Dir)
-	err := makeDir(s.o.FS, s.o.Dir, dir)
+	err := store.MakeDir(s.o.FS, dir)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}

@@ -156,6 +156,10 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	s := c.Session
 	h.w.Buf, h.w.Proto = h.w.Buf[:0], proto
 	cmd, _ := s.srv.table.lookup(args)
+	refusal := Error("")
+	if cmd != nil && cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() {
+		refusal = s.srv.restriction(cmd, cmd.Flags&Write != 0)
+	}
 	switch {
 	case cmd == nil:
 		c.Err(errInScriptUnknown)
@@ -165,8 +169,8 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 		c.Err(errInScriptRefused)
 	case h.readOnly && cmd.Flags&(Write|MayReplicate) != 0:
 		c.Err(errInScriptWrite)
-	case cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() && s.srv.restriction(cmd, cmd.Flags&Write != 0) != "":
-		c.Err(s.srv.restriction(cmd, cmd.Flags&Write != 0))
+	case refusal != "":
+		c.Err(refusal)
 	default:
 		c.Cmd, c.Args, c.DB = cmd, args, s.db
 		s.runMonitored(c)

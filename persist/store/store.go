@@ -79,7 +79,7 @@ const (
 // Open opens or creates a store. No other process may have it open.
 func Open(o Options) (*Store, error) {
 	o.setDefaults()
-	if err := makeDir(o.FS, o.Dir); err != nil {
+	if err := MakeDir(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("make directory %s: %w", o.Dir, err)
 	}
 	lock, err := lockDir(o.FS, o.Dir)
@@ -89,7 +89,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{o: o, lock: lock, cache: pebble.NewCache(o.CacheSize)}
 	err = finishSalvage(o.FS, o.Dir)
 	if err == nil {
-		err = makeDir(o.FS, s.path(dataDir))
+		err = MakeDir(o.FS, s.path(dataDir))
 	}
 	if err == nil {
 		err = s.open()
@@ -352,9 +352,9 @@ func (d *database) metaAt(key []byte) (Meta, bool, error) {
 	return m, true, err
 }
 
-// makeDir makes a directory and those above it that do not exist, for their owner alone, so that they are there after a
+// MakeDir makes a directory and those above it that do not exist, for their owner alone, so that they are there after a
 // crash. That holds for a directory too that exists: whoever made it may have failed to sync it.
-func makeDir(fs vfs.FS, dir string) error {
+func MakeDir(fs vfs.FS, dir string) error {
 	parents := []string{fs.PathDir(dir)}
 	for p := fs.PathDir(dir); fs.PathDir(p) != p; p = fs.PathDir(p) {
 		if _, err := fs.Stat(p); err == nil {
