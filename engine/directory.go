@@ -80,20 +80,22 @@ func (g *Guard) fetch(db int, key string) *Entry {
 
 // restore adds the entry of a stored key. The head's blob is kept.
 func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
-	e := &Entry{key: key, space: g.ks.current[db], shard: g.ks.shardIndex(key), access: uint32(g.now / 1000), typ: h.Type, flags: flagStored}
+	e := newEntry(key, nil)
+	e.space, e.shard, e.access = g.ks.current[db], g.ks.shardIndex(key), uint32(g.now/1000)
+	e.typ, e.flags = h.Type, flagStored
 	switch {
 	case h.Parts != 0:
 		e.flags |= flagParts
-		e.obj = &unloaded{g.ks, h.Parts}
+		e.setUnloaded(&unloaded{g.ks, h.Parts})
 	case h.External:
 		e.flags |= flagExternal
-		e.obj = g.ks.blob
+		e.setUnloaded(g.ks.blob)
 	default:
 		if err := e.decode(h.Blob, g.ks); err != nil {
 			return nil, err
 		}
 	}
-	g.shard(e.shard).dbs[db].dict.SetString(key, e)
+	g.shard(e.shard).dbs[db].dict.Add(e)
 	g.SetDeadline(e, h.Deadline)
 	return e, nil
 }
@@ -209,21 +211,20 @@ func (g *Guard) Unload(e *Entry) bool {
 	if g.ks.source == nil || e.flags&flagStored == 0 || e.flags&(flagOdd|flagEven) != 0 {
 		return false
 	}
-	switch v := e.obj.(type) {
-	case *unloaded:
+	if e.flags&flagUnloaded != 0 {
 		return false
-	case value:
-		if l := v.Log(); l != nil {
-			if !l.Clean() {
-				return false
-			}
-			e.obj = &unloaded{g.ks, l.ID}
-			return true
+	}
+	if e.flags&flagParts != 0 {
+		l := e.value().Log()
+		if !l.Clean() {
+			return false
 		}
+		e.setUnloaded(&unloaded{g.ks, l.ID})
+		return true
 	}
 	if e.flags&flagExternal == 0 {
 		return false
 	}
-	e.str, e.obj = nil, g.ks.blob
+	e.setUnloaded(g.ks.blob)
 	return true
 }

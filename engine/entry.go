@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"slices"
+	"unsafe"
+
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/sets"
@@ -38,18 +41,57 @@ func ParseType(name string) (Type, bool) {
 
 // Entry is one key of a database with its value, deadline and time of last access. Entries are reached only through a
 // Guard that holds their shard, and are valid only while it does.
+//
+// There may be very many of them, so they are small: 48 bytes, and one piece of memory without pointers for the key, in which a
+// short string follows it.
 type Entry struct {
-	key      string
-	str      []byte // the value of a string, owned by the entry
-	obj      any    // the value of everything else
-	deadline int64  // unix time in ms; 0 = never expires
-	slot     int32  // place in the shard's deadline index
-	access   uint32 // unix time in s of the last access
-	space    uint32 // index in Keyspace.spaces
+	text     *byte          // the key, and behind it the value if that is a string and obj is nil
+	obj      unsafe.Pointer // the value: what typ says, a *[]byte for a long string, or an *unloaded if flags say so
+	deadline int64          // unix time in ms; 0 = never expires
+	access   uint32         // unix time in s of the last access
+	slot     int32          // place in the shard's deadline index
+	space    uint32         // index in Keyspace.spaces
+	keyLen   uint32
+	strLen   uint16 // of a string that follows the key
+	units    uint8  // how much room there is at text, in textUnits
 	shard    uint8
 	typ      Type
 	flags    flags
 }
+
+const (
+	// maxText is the length in bytes up to which a string follows its key.
+	maxText = 1024
+	// textUnit divides all sizes in which the allocator gives memory up to maxText; 255 of them are more than that.
+	textUnit = 8
+)
+
+// newEntry returns an entry with a key and a string, which it copies.
+func newEntry(key string, str []byte) *Entry {
+	e := &Entry{keyLen: uint32(len(key))}
+	if len(key)+len(str) > maxText {
+		e.setText(key, nil)
+		e.setLong(append([]byte(nil), str...))
+	} else {
+		e.setText(key, str)
+	}
+	return e
+}
+
+// setText gives the entry a new piece of memory for its key and a string behind it.
+func (e *Entry) setText(key string, str []byte) {
+	n := len(key) + len(str)
+	b := slices.Grow([]byte(nil), max(n, 1)) // which uses all of what the allocator gives
+	b = append(append(b, key...), str...)
+	e.text, e.strLen = unsafe.SliceData(b), uint16(len(str))
+	e.units = 0 // of a key so long that nothing follows it
+	if cap(b) <= maxText {
+		e.units = uint8(cap(b) / textUnit)
+	}
+}
+
+// setLong makes b, which the entry owns from now on, its value: a string that does not follow the key.
+func (e *Entry) setLong(b []byte) { e.obj, e.strLen = unsafe.Pointer(&b), 0 }
 
 // flags is what storage knows of an entry.
 type flags uint8
@@ -61,10 +103,11 @@ const (
 	flagStored                     // the store may have the key
 	flagExternal                   // the store may have a value apart from the head
 	flagParts                      // the value is stored in parts
+	flagUnloaded                   // the value is not in memory
 )
 
 // Key returns the key.
-func (e *Entry) Key() string { return e.key }
+func (e *Entry) Key() string { return unsafe.String(e.text, e.keyLen) }
 
 // Type returns the type of the value.
 func (e *Entry) Type() Type { return e.typ }
@@ -78,61 +121,226 @@ func (e *Entry) Access() int64 { return int64(e.access) }
 // Load brings the value into memory if it is not there. Reading it does so too; a command that changes something else before
 // calls Load at first, because reading may fail.
 func (e *Entry) Load() {
-	if _, ok := e.obj.(*unloaded); ok {
+	if e.flags&flagUnloaded != 0 {
 		e.load()
 	}
 }
 
 // LoadWhole is Load for a command that will only move the value: one that is stored in parts can be moved where it is.
 func (e *Entry) LoadWhole() {
-	if s, ok := e.obj.(*unloaded); ok && s.parts == 0 {
+	if e.flags&flagUnloaded != 0 && e.unloaded().parts == 0 {
 		e.load()
 	}
 }
 
-// Bytes returns the value of a string: a view that is valid until the entry changes.
+// unloaded returns what stands for a value that is not in memory.
+func (e *Entry) unloaded() *unloaded { return (*unloaded)(e.obj) }
+
+// setUnloaded makes the value one that is not in memory.
+func (e *Entry) setUnloaded(s *unloaded) {
+	e.obj, e.strLen = unsafe.Pointer(s), 0
+	e.flags |= flagUnloaded
+}
+
+// room returns how long a string behind the key may be.
+func (e *Entry) room() int { return int(e.units)*textUnit - int(e.keyLen) }
+
+// inline returns the string behind the key, which may be made as long as its capacity.
+func (e *Entry) inline() []byte {
+	return unsafe.Slice(e.text, max(int(e.units)*textUnit, int(e.keyLen)))[e.keyLen:][:e.strLen]
+}
+
+// Bytes returns the value of a string: a view that is valid until the entry changes, and must not be appended to.
 func (e *Entry) Bytes() []byte {
-	if e.obj != nil {
-		e.load()
+	if e.typ != String {
+		panic("engine: the value is a " + e.typ.String() + ", not a string")
 	}
-	return e.str
+	e.Load()
+	if e.obj == nil {
+		return e.inline()
+	}
+	return *(*[]byte)(e.obj)
 }
 
 // SetBytes stores a copy of v as the value of a string, in place where it fits without waste.
 func (e *Entry) SetBytes(v []byte) {
-	e.obj = nil
-	if c := cap(e.str); len(v) > c || c > 2*len(v)+32 {
-		e.str = make([]byte, len(v))
+	if long := e.long(); long != nil && int(e.keyLen)+len(v) > maxText {
+		if c := cap(*long); len(v) <= c && c <= 2*len(v)+32 {
+			*long = append((*long)[:0], v...)
+			return
+		}
 	}
-	e.str = e.str[:copy(e.str[:len(v)], v)]
+	e.discard()
+	switch room := e.room(); {
+	case len(v) <= room && room <= 2*len(v)+32:
+		e.strLen = uint16(copy(e.inline()[:len(v)], v))
+	case int(e.keyLen)+len(v) <= maxText:
+		e.setText(e.Key(), v)
+	default:
+		e.trim()
+		e.setLong(append([]byte(nil), v...))
+	}
 }
 
-// ReplaceBytes makes v, which the entry owns from now on, the value of a string.
-func (e *Entry) ReplaceBytes(v []byte) { e.str, e.obj = v, nil }
+// Resize makes the value of a string n bytes long, which it returns to be written: the old ones, cut off or followed by zeros.
+func (e *Entry) Resize(n int) []byte {
+	old := e.Bytes()
+	if long := e.long(); long != nil {
+		*long = slices.Grow(*long, max(n-len(old), 0))[:n]
+		clear((*long)[min(len(old), n):])
+		return *long
+	}
+	if n <= e.room() {
+		e.strLen = uint16(n)
+		b := e.inline()
+		clear(b[min(len(old), n):])
+		return b
+	}
+	b := append(old[:len(old):len(old)], make([]byte, n-len(old))...) // with room to grow further
+	if int(e.keyLen)+cap(b) <= maxText {
+		e.setText(e.Key(), b[:cap(b)])
+		e.strLen = uint16(n)
+		return e.inline()
+	}
+	e.trim()
+	e.setLong(b)
+	return b
+}
+
+// probe returns the number of an element of a large collection that is probably the one of this name, or -1.
+func (e *Entry) probe(name []byte) int {
+	if e.flags&flagUnloaded == 0 {
+		switch e.typ {
+		case Hash:
+			return (*hashes.Hash)(e.obj).Probe(name)
+		case Set:
+			return (*sets.Set)(e.obj).Probe(name)
+		case ZSet:
+			return (*zsets.ZSet)(e.obj).Probe(name)
+		}
+	}
+	return -1
+}
+
+// warmElement reads the memory of an element that probe has found, and returns something that depends on it.
+func (e *Entry) warmElement(i int) byte {
+	switch e.typ {
+	case Hash:
+		return (*hashes.Hash)(e.obj).Warm(i)
+	case Set:
+		return (*sets.Set)(e.obj).Warm(i)
+	default:
+		return (*zsets.ZSet)(e.obj).Warm(i)
+	}
+}
+
+// own makes v, which the entry owns from now on, the value of a string.
+func (e *Entry) own(v []byte) {
+	if int(e.keyLen)+len(v) <= maxText {
+		e.SetBytes(v)
+		return
+	}
+	e.discard()
+	e.trim()
+	e.setLong(v)
+}
+
+// warm reads the memory of a key and its value, and returns something that depends on it.
+func (e *Entry) warm() byte {
+	sum := *e.text
+	b := e.inline()
+	if long := e.long(); long != nil {
+		b = *long
+	}
+	if len(b) > 0 {
+		sum += b[0] + b[len(b)-1]
+	}
+	return sum
+}
+
+// long returns a string that does not follow the key and is in memory, nil if there is none.
+func (e *Entry) long() *[]byte {
+	if e.typ != String || e.flags&flagUnloaded != 0 {
+		return nil
+	}
+	return (*[]byte)(e.obj)
+}
+
+// trim gives back the room behind the key, which the value does not need.
+func (e *Entry) trim() {
+	if e.room() >= textUnit {
+		e.setText(e.Key(), nil)
+	}
+}
+
+// discard leaves the entry without a value.
+func (e *Entry) discard() {
+	e.obj, e.strLen = nil, 0
+	e.flags &^= flagUnloaded
+}
 
 // List returns the value of a list.
-func (e *Entry) List() *lists.List { return collection[*lists.List](e) }
+func (e *Entry) List() *lists.List { return (*lists.List)(e.collection(List)) }
 
 // Set returns the value of a set.
-func (e *Entry) Set() *sets.Set { return collection[*sets.Set](e) }
+func (e *Entry) Set() *sets.Set { return (*sets.Set)(e.collection(Set)) }
 
 // ZSet returns the value of a sorted set.
-func (e *Entry) ZSet() *zsets.ZSet { return collection[*zsets.ZSet](e) }
+func (e *Entry) ZSet() *zsets.ZSet { return (*zsets.ZSet)(e.collection(ZSet)) }
 
 // Hash returns the value of a hash.
-func (e *Entry) Hash() *hashes.Hash { return collection[*hashes.Hash](e) }
+func (e *Entry) Hash() *hashes.Hash { return (*hashes.Hash)(e.collection(Hash)) }
 
 // Stream returns the value of a stream.
-func (e *Entry) Stream() *streams.Stream { return collection[*streams.Stream](e) }
+func (e *Entry) Stream() *streams.Stream { return (*streams.Stream)(e.collection(Stream)) }
 
-// collection returns the value of an entry, which it brings into memory if it is not there.
-func collection[T any](e *Entry) T {
-	v, ok := e.obj.(T)
-	if !ok {
-		e.load()
-		v = e.obj.(T)
+// collection returns the value of an entry, which must have this type, and brings it into memory if it is not there.
+func (e *Entry) collection(typ Type) unsafe.Pointer {
+	if e.typ != typ {
+		panic("engine: the value is a " + e.typ.String() + ", not a " + typ.String())
 	}
-	return v
+	e.Load()
+	return e.obj
+}
+
+// setCollection makes a collection the value.
+func (e *Entry) setCollection(value any) {
+	e.discard()
+	e.trim()
+	switch v := value.(type) {
+	case *lists.List:
+		e.typ, e.obj = List, unsafe.Pointer(v)
+	case *sets.Set:
+		e.typ, e.obj = Set, unsafe.Pointer(v)
+	case *zsets.ZSet:
+		e.typ, e.obj = ZSet, unsafe.Pointer(v)
+	case *hashes.Hash:
+		e.typ, e.obj = Hash, unsafe.Pointer(v)
+	case *streams.Stream:
+		e.typ, e.obj = Stream, unsafe.Pointer(v)
+	default:
+		panic("engine: not a collection")
+	}
+}
+
+// value returns a collection as storage sees it, nil if the value is a string or not in memory.
+func (e *Entry) value() value {
+	if e.flags&flagUnloaded != 0 {
+		return nil
+	}
+	switch e.typ {
+	case List:
+		return (*lists.List)(e.obj)
+	case Set:
+		return (*sets.Set)(e.obj)
+	case ZSet:
+		return (*zsets.ZSet)(e.obj)
+	case Hash:
+		return (*hashes.Hash)(e.obj)
+	case Stream:
+		return (*streams.Stream)(e.obj)
+	}
+	return nil
 }
 
 // SetSlot implements expiry.Item.
@@ -141,36 +349,20 @@ func (e *Entry) SetSlot(slot int) { e.slot = int32(slot) }
 // Slot implements expiry.Item.
 func (e *Entry) Slot() int { return int(e.slot) }
 
-// typeOf returns the type of a collection, as New functions of the data structures give it.
-func typeOf(value any) Type {
-	switch value.(type) {
-	case *lists.List:
-		return List
-	case *sets.Set:
-		return Set
-	case *zsets.ZSet:
-		return ZSet
-	case *hashes.Hash:
-		return Hash
-	case *streams.Stream:
-		return Stream
+// copyValue gives the entry, which is new, a copy of the value of another one, which is in memory.
+func (e *Entry) copyValue(from *Entry) {
+	switch from.typ {
+	case String:
+		e.SetBytes(from.Bytes())
+	case List:
+		e.setCollection(from.List().Clone())
+	case Set:
+		e.setCollection(from.Set().Clone())
+	case ZSet:
+		e.setCollection(from.ZSet().Clone())
+	case Hash:
+		e.setCollection(from.Hash().Clone())
+	case Stream:
+		e.setCollection(from.Stream().Clone())
 	}
-	panic("engine: not a collection")
-}
-
-func (e *Entry) cloneValue() (str []byte, obj any) {
-	e.Load()
-	switch v := e.obj.(type) {
-	case *lists.List:
-		return nil, v.Clone()
-	case *sets.Set:
-		return nil, v.Clone()
-	case *zsets.ZSet:
-		return nil, v.Clone()
-	case *hashes.Hash:
-		return nil, v.Clone()
-	case *streams.Stream:
-		return nil, v.Clone()
-	}
-	return append([]byte(nil), e.str...), nil
 }

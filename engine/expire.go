@@ -62,5 +62,8 @@ func (ks *Keyspace) expireDue(i int) {
 	g.Unlock()
 }
 
-// view returns the bytes of a string, which must not be written to.
-func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+// bytesOf returns the bytes of a string, which must not be written to.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// stringOf returns a string that shares the bytes of b, for calls that do not keep it.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

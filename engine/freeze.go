@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"encoding/binary"
 	"iter"
 	"slices"
 	"sync/atomic"
@@ -56,6 +57,7 @@ type Frozen struct {
 	values  []frozenValue
 	kept    map[uint64]bool // the numbers of parts that are in use, of those that Heads has named
 	written atomic.Int64
+	blobs   []byte // of the images of a batch; reused
 }
 
 // dirtyList is a list of changed entries. It grows by chunks: copying a list of millions would hold up whoever is adding.
@@ -158,18 +160,50 @@ type headItem struct {
 	key      string
 	entry    *Entry // nil for a removed key
 	external bool   // of a removed key
+	start    uint64 // see sortItems
 }
 
-// freezeBatch is how many entries or parts are read under one lock.
-const freezeBatch = 64
+// sortItems sorts by space and key. Keys tend to have much in common at their beginning: the eight bytes behind that decide most
+// comparisons without a look at the keys, which are somewhere else in memory.
+func sortItems(items []headItem) {
+	if len(items) == 0 {
+		return
+	}
+	common := items[0].key
+	for i := range items {
+		n := 0
+		for k := items[i].key; n < min(len(common), len(k)) && k[n] == common[n]; n++ {
+		}
+		common = common[:n]
+	}
+	for i := range items {
+		var b [8]byte
+		copy(b[:], items[i].key[len(common):])
+		items[i].start = binary.BigEndian.Uint64(b[:])
+	}
+	slices.SortFunc(items, func(a, b headItem) int {
+		switch {
+		case a.space != b.space:
+			return cmp.Compare(a.space, b.space)
+		case a.start != b.start:
+			return cmp.Compare(a.start, b.start)
+		}
+		return cmp.Compare(a.key, b.key)
+	})
+}
+
+const (
+	freezeBatch  = 64      // how many entries or parts are read under one lock
+	maxKeptBlobs = 1 << 20 // size in bytes of the largest buffer that is kept for the next batch
+)
 
 // Heads calls put for every key that has changed and remove for every key that has gone, in the order of their spaces and
-// keys. It is called first, and ends with the first error.
+// keys. It is called first, and ends with the first error. put does not keep the image.
 func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key string, wasExternal bool) error) error {
 	items := make([]headItem, 0, f.Len())
 	for _, removed := range f.removed {
 		for _, r := range removed {
-			items = append(items, headItem{r.space, r.key, nil, r.external})
+			items = append(items, headItem{space: r.space, key: r.key, external: r.external})
 		}
 	}
 	var g Guard
@@ -177,11 +211,9 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 	spaces := slices.Clone(f.ks.spaces)
 	g.unlockShards()
 	for e := range f.all() {
-		items = append(items, headItem{spaces[e.space].number, e.key, e, false})
+		items = append(items, headItem{space: spaces[e.space].number, key: e.Key(), entry: e})
 	}
-	slices.SortFunc(items, func(a, b headItem) int {
-		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.key, b.key))
-	})
+	sortItems(items)
 
 	images := make([]Image, 0, freezeBatch)
 	for len(items) > 0 {
@@ -209,6 +241,9 @@ func (f *Frozen) read(batch []headItem, images []Image) []Image {
 			shards |= 1 << e.shard
 		}
 	}
+	if f.blobs = f.blobs[:0]; cap(f.blobs) > maxKeptBlobs {
+		f.blobs = nil
+	}
 	g.Lock(f.ks, shards, 0)
 	defer g.unlockShards()
 	for i := range batch {
@@ -225,7 +260,7 @@ func (f *Frozen) read(batch []headItem, images []Image) []Image {
 			continue
 		}
 		if s := f.ks.spaces[e.space]; s.dropped == 0 || s.dropped > f.epoch {
-			images = append(images, g.image(e))
+			images = append(images, g.image(e, &f.blobs))
 		} else if e.flags&flagParts != 0 {
 			// The store may have the parts under a key that the value had in another space before.
 			f.dropped = append(f.dropped, e.parts())
@@ -382,9 +417,9 @@ func (f *Frozen) Abort() {
 			g.markDirty(e)
 		} else {
 			s := g.shard(e.shard)
-			s.removed = append(s.removed, removal{f.ks.spaces[e.space].number, e.key, true})
+			s.removed = append(s.removed, removal{f.ks.spaces[e.space].number, e.Key(), true})
 		}
-		if v, ok := e.obj.(value); ok && v.Log() != nil {
+		if v := e.value(); v != nil && v.Log() != nil {
 			v.Log().Abort(v.Log().Frozen())
 		}
 	}
@@ -412,8 +447,8 @@ func (g *Guard) markDirty(e *Entry) {
 		e.flags |= ks.mark
 		g.shard(e.shard).dirty.add(e)
 	}
-	if e.obj != nil && e.flags&flagParts == 0 {
-		if v, ok := e.obj.(value); ok && v.Large() {
+	if e.typ != String && e.flags&flagParts == 0 {
+		if v := e.value(); v != nil && v.Large() {
 			v.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
 			e.flags |= flagParts
 		}
@@ -426,28 +461,29 @@ func (g *Guard) preserve(e *Entry) {
 	if e.flags&g.ks.frozenMark == 0 {
 		return
 	}
-	g.shard(e.shard).images[e] = g.image(e)
+	g.shard(e.shard).images[e] = g.image(e, new([]byte))
 	e.flags &^= g.ks.frozenMark
 }
 
-// image returns what is to be stored of an entry, and notes that it will be.
-func (g *Guard) image(e *Entry) Image {
+// image returns what is to be stored of an entry, and notes that it will be. The value is appended to
+// buf, unless it is known or stored in parts.
+func (g *Guard) image(e *Entry, buf *[]byte) Image {
 	img := Image{
-		Space: g.ks.spaces[e.space].number, Key: e.key,
+		Space: g.ks.spaces[e.space].number, Key: e.Key(),
 		Head:        Head{Type: e.typ, Deadline: e.deadline, Parts: e.parts()},
 		WasExternal: e.flags&flagExternal != 0,
 	}
-	switch v := e.obj.(type) {
-	case *unloaded:
-		img.Head.External = v.parts == 0
+	switch {
+	case e.flags&flagUnloaded != 0:
+		img.Head.External = img.Head.Parts == 0
 		img.Known = true
-	case value:
-		if img.Head.Parts != 0 {
-			img.value = v
-		}
+	case img.Head.Parts != 0:
+		img.value = e.value()
 	}
 	if img.Head.Parts == 0 && !img.Known {
-		img.Head.Blob = e.appendBlob(nil)
+		n := len(*buf)
+		*buf = e.appendBlob(*buf)
+		img.Head.Blob = (*buf)[n:len(*buf):len(*buf)]
 		img.Head.External = len(img.Head.Blob) > InlineLimit
 	}
 	e.flags = e.flags&^flagExternal | flagStored
@@ -463,10 +499,10 @@ func (g *Guard) forget(e *Entry) {
 	space := g.ks.spaces[e.space].number
 	e.flags |= flagRemoved
 	if e.flags&flagStored != 0 {
-		s.removed = append(s.removed, removal{space, e.key, e.flags&flagExternal != 0})
+		s.removed = append(s.removed, removal{space, e.Key(), e.flags&flagExternal != 0})
 	}
 	if s.lost != nil {
-		s.lost[spaceKey{e.space, e.key}] = struct{}{}
+		s.lost[spaceKey{e.space, e.Key()}] = struct{}{}
 	}
 }
 

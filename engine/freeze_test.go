@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -104,6 +106,7 @@ func (m *memoryStore) write(t *testing.T, f *Frozen, between func()) {
 		k := spaceNumberKey{img.Space, img.Key}
 		ordered(k)
 		h := img.Head
+		h.Blob = slices.Clone(h.Blob)
 		if h.External && !img.Known {
 			m.blobs[k] = h.Blob
 		} else if !h.External && img.WasExternal {
@@ -526,4 +529,24 @@ func TestAFlushWhileTheDirectoryIsLoaded(t *testing.T) {
 	f.Done()
 	store.checkNoLeftovers(t)
 	require.Empty(t, store.heads)
+}
+
+func TestSortItems(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.OneOf(rapid.StringMatching("key:00000[0-9]{0,12}"), rapid.StringMatching("(key:0*)?[ab\\x00\\xff]{0,10}"))
+		keys := rapid.SliceOf(key).Draw(t, "keys")
+		var items []headItem
+		for _, k := range keys {
+			items = append(items, headItem{space: uint32(rapid.IntRange(0, 1).Draw(t, "space")), key: k})
+		}
+		want := slices.Clone(items)
+		slices.SortFunc(want, func(a, b headItem) int {
+			return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.key, b.key))
+		})
+		sortItems(items)
+		for i := range items {
+			require.Equal(t, want[i].space, items[i].space)
+			require.Equal(t, want[i].key, items[i].key)
+		}
+	})
 }

@@ -145,37 +145,61 @@ func (g *Guard) unlessExpired(e *Entry) *Entry {
 	return e
 }
 
-// MaxWarm is the largest number of keys for Warm.
-const MaxWarm = 16
+// Hint is what a command is about to use.
+type Hint struct {
+	Key []byte
+	// Element is a field or member of the collection there; nil if none is known.
+	Element []byte
+}
 
-// Warm reads the entries of up to MaxWarm keys that are about to be used, in stages, so that the processor fetches their
+// warmBatch is how many keys are warmed side by side: about as many as a processor can wait for at once.
+const warmBatch = 16
+
+// Warm reads entries, and elements of their values, that are about to be used, in stages, so that the processor fetches their
 // memory side by side instead of waiting for each in turn when the commands run. It changes nothing.
-func (g *Guard) Warm(db int, keys [][]byte) {
-	var at [MaxWarm]int
-	var dicts [MaxWarm]*dict.Dict[*Entry]
-	var entries [MaxWarm]*Entry
-	for i, key := range keys {
-		dicts[i] = &g.shardOfKey(key).dbs[db].dict
-		at[i] = dicts[i].Probe(key)
+func (g *Guard) Warm(db int, hints []Hint) {
+	for len(hints) > 0 {
+		n := min(len(hints), warmBatch)
+		g.warmed += g.warm(db, hints[:n]) // without a use the reads would be no reads
+		hints = hints[n:]
 	}
-	for i := range keys {
+}
+
+func (g *Guard) warm(db int, hints []Hint) (sum byte) {
+	var at [warmBatch]int
+	var dicts [warmBatch]*dict.Table[*Entry]
+	var entries [warmBatch]*Entry
+	for i := range hints {
+		dicts[i] = &g.shardOfKey(hints[i].Key).dbs[db].dict
+		at[i] = dicts[i].Probe(hints[i].Key)
+	}
+	for i := range hints {
 		if at[i] >= 0 {
-			_, p := dicts[i].At(at[i])
-			entries[i] = *p
+			entries[i] = *dicts[i].At(at[i])
 		}
 	}
-	var sum byte
-	for i := range keys {
-		if e := entries[i]; e != nil && len(e.key) > 0 {
-			sum += e.key[0] + byte(e.deadline)
+	for i := range hints {
+		if e := entries[i]; e != nil {
+			sum += byte(e.deadline)
 		}
 	}
-	for i := range keys {
-		if e := entries[i]; e != nil && len(e.str) > 0 {
-			sum += e.str[0] + e.str[len(e.str)-1]
+	for i := range hints {
+		if e := entries[i]; e != nil {
+			sum += e.warm()
 		}
 	}
-	g.warmed = sum // without a use the reads would be no reads
+	for i := range hints {
+		at[i] = -1
+		if e := entries[i]; e != nil && hints[i].Element != nil {
+			at[i] = e.probe(hints[i].Element)
+		}
+	}
+	for i := range hints {
+		if at[i] >= 0 {
+			sum += entries[i].warmElement(at[i])
+		}
+	}
+	return sum
 }
 
 // Read returns the entry of a key for a command that reads it, or nil; it counts as a hit or a miss.
@@ -229,31 +253,23 @@ func (g *Guard) shardOfKey(key []byte) *shard {
 // Create adds an entry with a collection as its value under a key that must not exist. The collection may still be
 // empty, but must not be when the command ends. The caller reports the change with Changed.
 func (g *Guard) Create(db int, key []byte, value any) *Entry {
-	e := g.insert(db, string(key))
-	e.typ, e.obj = typeOf(value), value
+	e := g.insert(db, string(key), nil)
+	e.setCollection(value)
 	return e
 }
 
 // CreateString adds an entry with a copy of v as its value under a key that must not exist.
 func (g *Guard) CreateString(db int, key, v []byte) *Entry {
-	e := g.insert(db, string(key))
-	e.SetBytes(v)
-	return e
+	return g.insert(db, stringOf(key), v)
 }
 
-// CreateStringOwned is CreateString without the copy: the entry owns v from now on.
-func (g *Guard) CreateStringOwned(db int, key, v []byte) *Entry {
-	e := g.insert(db, string(key))
-	e.str = v
-	return e
-}
-
-func (g *Guard) insert(db int, key string) *Entry {
-	i := g.ks.shardIndex(key)
-	e := &Entry{key: key, space: g.ks.current[db], shard: i, access: uint32(g.now / 1000)}
-	g.shard(i).dbs[db].dict.SetString(key, e)
+// insert adds an entry with a copy of a key, and of a string.
+func (g *Guard) insert(db int, key string, str []byte) *Entry {
+	e := newEntry(key, str)
+	e.space, e.shard, e.access = g.ks.current[db], g.ks.shardIndex(key), uint32(g.now/1000)
+	g.shard(e.shard).dbs[db].dict.Add(e)
 	g.Wake(e)
-	g.Notify(EventNew, "new", db, key)
+	g.Notify(EventNew, "new", db, e.Key())
 	return e
 }
 
@@ -261,7 +277,8 @@ func (g *Guard) insert(db int, key string) *Entry {
 func (g *Guard) Overwrite(e *Entry, v []byte) {
 	if e.typ != String {
 		g.dropParts(e)
-		e.typ, e.obj = String, nil
+		e.discard()
+		e.typ = String
 		g.Wake(e)
 	}
 	e.SetBytes(v)
@@ -274,7 +291,7 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 		g.Wake(e)
 	}
 	g.dropParts(e)
-	e.typ, e.obj, e.str = typeOf(value), value, nil
+	e.setCollection(value)
 	g.SetDeadline(e, 0)
 }
 
@@ -290,8 +307,8 @@ func (g *Guard) Changed(e *Entry, class EventClass, event string) {
 // announce tells everybody that an entry has changed or gone.
 func (g *Guard) announce(e *Entry, class EventClass, event string) {
 	db := g.DB(e)
-	g.changed(&g.ks.shards[e.shard], db, e.key)
-	g.Notify(class, event, db, e.key)
+	g.changed(&g.ks.shards[e.shard], db, e.Key())
+	g.Notify(class, event, db, e.Key())
 }
 
 // DB returns the number of the database that an entry is in.
@@ -314,7 +331,7 @@ func (g *Guard) unlink(e *Entry) {
 		g.forget(e)
 	}
 	d := &s.dbs[g.DB(e)].dict
-	if i, ok := d.IndexOf(view(e.key)); ok {
+	if i, ok := d.IndexOf(bytesOf(e.Key())); ok {
 		d.DeleteAt(i)
 	}
 }
@@ -326,7 +343,7 @@ func (g *Guard) expire(e *Entry) {
 	g.Remove(e, EventExpired, "expired")
 	g.changes = changes
 	if g.ks.journal != nil {
-		g.Log(g.DB(e), [][]byte{[]byte("DEL"), view(e.key)})
+		g.Log(g.DB(e), [][]byte{[]byte("DEL"), bytesOf(e.Key())})
 	}
 }
 
@@ -360,14 +377,14 @@ func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	}
 	g.changes++
 	g.ks.shards[e.shard].stats.Changes++
-	g.Notify(class, event, g.DB(e), e.key)
+	g.Notify(class, event, g.DB(e), e.Key())
 }
 
 // Wake lets the clients that wait for an entry's key try again. The guard does so itself for keys that appear, go, or get a
 // value of another kind; only streams have readers that wait for more.
 func (g *Guard) Wake(e *Entry) {
 	if s := g.shard(e.shard); len(s.queues) > 0 {
-		if q, ok := s.queues[dbKey{g.DB(e), e.key}]; ok {
+		if q, ok := s.queues[dbKey{g.DB(e), e.Key()}]; ok {
 			g.markReady(q)
 		}
 	}
@@ -402,9 +419,12 @@ func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	at := e.deadline
 	e.LoadWhole() // it is found by its key
 	g.unlink(e)
-	moved := g.insert(db, string(key))
-	moved.typ, moved.str, moved.obj = e.typ, e.str, e.obj
-	moved.flags = e.flags & flagParts
+	moved := g.insert(db, stringOf(key), nil)
+	if moved.typ = e.typ; e.obj == nil {
+		moved.SetBytes(e.Bytes())
+	} else {
+		moved.obj, moved.flags = e.obj, e.flags&(flagParts|flagUnloaded)
+	}
 	g.SetDeadline(moved, at)
 	return moved
 }
@@ -417,9 +437,9 @@ func (g *Guard) Vanished(db int, key []byte, class EventClass, event string) {
 
 // Copy adds a copy of an entry, with its deadline, under a key that must not exist.
 func (g *Guard) Copy(e *Entry, db int, key []byte) *Entry {
-	str, obj := e.cloneValue() // before there is an entry: it may fail
-	c := g.insert(db, string(key))
-	c.typ, c.str, c.obj = e.typ, str, obj
+	e.Load() // before there is a copy: it may fail
+	c := g.insert(db, stringOf(key), nil)
+	c.copyValue(e)
 	g.SetDeadline(c, e.deadline)
 	return c
 }
@@ -473,8 +493,7 @@ func (g *Guard) RandomKey(db int) *Entry {
 		for s := range g.ks.shards {
 			d := &g.ks.shards[s].dbs[db].dict
 			if i < d.Len() {
-				_, p := d.At(i)
-				if e := g.unlessExpired(*p); e != nil {
+				if e := g.unlessExpired(*d.At(i)); e != nil {
 					return e
 				}
 				break // an expired key was removed: draw again
@@ -487,7 +506,7 @@ func (g *Guard) RandomKey(db int) *Entry {
 // Each calls fn for every entry of a database, in no order, until fn returns false. fn must not change the keyspace.
 func (g *Guard) Each(db int, fn func(e *Entry) bool) {
 	for i := range g.ks.shards {
-		for _, p := range g.shard(uint8(i)).dbs[db].dict.All() {
+		for p := range g.shard(uint8(i)).dbs[db].dict.All() {
 			if e := *p; (e.deadline == 0 || e.deadline > g.now) && !fn(e) {
 				return
 			}
@@ -508,7 +527,7 @@ func (g *Guard) Scan(db int, cursor uint64, count int, fn func(e *Entry)) uint64
 		d := &g.shard(uint8(i)).dbs[db].dict
 		visited := 0
 		if d.Len() > 0 {
-			left = d.Scan(left, count, func(_ string, p **Entry) {
+			left = d.Scan(left, count, func(p **Entry) {
 				visited++
 				if e := *p; e.deadline == 0 || e.deadline > g.now {
 					fn(e)
@@ -575,7 +594,7 @@ func (g *Guard) dropDeadlines(s *shard, d *database) {
 		s.expires.Clear()
 		return
 	}
-	for _, p := range d.dict.All() {
+	for p := range d.dict.All() {
 		s.expires.Remove(*p)
 	}
 }

@@ -111,7 +111,7 @@ type spaceKey struct {
 }
 
 type database struct {
-	dict dict.Dict[*Entry]
+	dict dict.Table[*Entry]
 	// expires counts the entries with a deadline; deadlines is the sum of these deadlines.
 	expires   int
 	deadlines float64

@@ -73,7 +73,7 @@ type value interface {
 	AppendBlob(dst []byte) []byte
 }
 
-// unloaded stands in Entry.obj for a value that is in the store and not in memory.
+// unloaded stands in an Entry for a value that is in the store and not in memory.
 type unloaded struct {
 	ks    *Keyspace
 	parts uint64 // as Head.Parts
@@ -81,9 +81,8 @@ type unloaded struct {
 
 // load brings the value of an entry into memory.
 func (e *Entry) load() {
-	s := e.obj.(*unloaded)
-	if err := e.loadFrom(s); err != nil {
-		panic(&LoadError{e.key, err})
+	if err := e.loadFrom(e.unloaded()); err != nil {
+		panic(&LoadError{e.Key(), err})
 	}
 }
 
@@ -91,11 +90,11 @@ func (e *Entry) loadFrom(s *unloaded) error {
 	if s.parts != 0 {
 		v, err := loadParts(s, e.typ)
 		if err == nil {
-			e.obj = v
+			e.setCollection(v)
 		}
 		return err
 	}
-	blob, err := s.ks.source.Blob(s.ks.spaces[e.space].number, e.key)
+	blob, err := s.ks.source.Blob(s.ks.spaces[e.space].number, e.Key())
 	if err != nil {
 		return err
 	}
@@ -135,12 +134,12 @@ func loadWith[T any](s *unloaded, log *delta.Log, l loader[T]) (any, error) {
 // decode gives an entry the value whose stored form is blob, which the entry owns from now on.
 func (e *Entry) decode(blob []byte, ks *Keyspace) error {
 	if e.typ == String {
-		e.str, e.obj = blob, nil
+		e.own(blob)
 		return nil
 	}
 	v, err := decodeCollection(e.typ, blob, ks.storedListLimit())
 	if err == nil {
-		e.obj = v
+		e.setCollection(v)
 	}
 	return err
 }
@@ -166,23 +165,20 @@ func (ks *Keyspace) storedListLimit() lists.Limit { return lists.Limit(ks.listLi
 // appendBlob appends the stored form of a value that is in memory and is stored whole.
 func (e *Entry) appendBlob(dst []byte) []byte {
 	if e.typ == String {
-		return append(dst, e.str...)
+		return append(dst, e.Bytes()...)
 	}
-	return e.obj.(value).AppendBlob(dst)
+	return e.value().AppendBlob(dst)
 }
 
 // parts returns the number under which the parts of the value are stored, 0 if it is stored whole.
 func (e *Entry) parts() uint64 {
-	switch v := e.obj.(type) {
-	case nil:
+	switch {
+	case e.flags&flagParts == 0:
 		return 0
-	case *unloaded:
-		return v.parts
+	case e.flags&flagUnloaded != 0:
+		return e.unloaded().parts
 	default:
-		if e.flags&flagParts != 0 {
-			return v.(value).Log().ID
-		}
-		return 0
+		return e.value().Log().ID
 	}
 }
 

@@ -23,6 +23,7 @@ const retryAfter = 250 * time.Millisecond
 // run makes checkpoints when they are due or asked for.
 func (s *Storage) run() {
 	defer s.running.Done()
+	workInBackground()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -53,7 +54,7 @@ func (s *Storage) due(now time.Time) string {
 		}
 		return "the last one, or the journal, has failed"
 	}
-	if j := s.journal.Load(); j != nil && int64(j.Appended()-st.position) >= s.o.CheckpointSize {
+	if j := s.log(); j != nil && int64(j.Appended()-st.position) >= s.o.CheckpointSize {
 		return "length of the journal"
 	}
 	changed := changes - st.changesAtSave
@@ -103,7 +104,7 @@ func (s *Storage) checkpoint(position uint64) error {
 	position = max(position, s.status.position)
 	s.mu.Unlock()
 
-	j := s.journal.Load()
+	j := s.log()
 	failed := j != nil && j.Err() != nil
 	frozen := s.ks.Freeze(func() {
 		switch {

@@ -50,7 +50,7 @@ type SavePoint struct{ Seconds, Changes int }
 type Storage struct {
 	o       Options
 	store   *store.Store
-	journal atomic.Pointer[journal.Journal] // nil if there is none, or not yet
+	journal atomic.Value // a journal.Journal; empty if there is none, or not yet
 	ks      *engine.Keyspace
 
 	policy     atomic.Int32
@@ -197,7 +197,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	}
 	records := 0
 	progress := newProgress(s.o.Log, "reading the journal")
-	result, err := journal.Replay(s.o.FS, dir, meta.Journal, s.o.Log, func(lsn uint64, now int64, commands []byte) error {
+	repeat := func(lsn uint64, now int64, commands []byte) error {
 		records++
 		progress.tell("records", records)
 		err := apply(now, commands)
@@ -209,7 +209,17 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 			return fmt.Errorf("journal record at position %d: %w", lsn, err)
 		}
 		return nil
-	})
+	}
+	var j journal.Journal // nil with NoJournal
+	end := uint64(0)
+	if s.o.NoJournal {
+		var report journal.Report
+		report, err = journal.Replay(s.o.FS, dir, meta.Journal, s.o.Log, repeat)
+		end = report.End
+	} else {
+		j = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Log: s.o.Log, Notify: s.o.Notify})
+		_, err = j.Read(meta.Journal, repeat)
+	}
 	if err != nil {
 		return err
 	}
@@ -218,20 +228,16 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	s.mu.Unlock()
 	s.o.Log.Info("recovered", "keys", meta.Keys, "records", records, "duration", time.Since(start).Round(time.Millisecond))
 
-	if s.o.NoJournal {
+	if j == nil {
 		ks.EndReplay(nil)
 		s.loading.Store(true)
-		if result.End > meta.Journal {
+		if end > meta.Journal {
 			// What the journal has must not be repeated once there are changes that are not in it.
-			if err := s.checkpoint(result.End); err != nil {
+			if err := s.checkpoint(end); err != nil {
 				return err
 			}
 		}
 	} else {
-		j, err := journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Start: meta.Journal, Log: s.o.Log, Notify: s.o.Notify})
-		if err != nil {
-			return err
-		}
 		s.journal.Store(j)
 		j.SetPolicy(journal.Policy(s.policy.Load())) // it may have changed meanwhile
 		ks.EndReplay(j)
@@ -277,7 +283,7 @@ func (s *Storage) loadDirectory() {
 // now, 0 if it need not wait. See Durable. While the journal has failed nothing waits: what has changed since, and what was
 // waiting then, must not be told at all.
 func (s *Storage) Hold() uint64 {
-	j := s.journal.Load()
+	j := s.log()
 	if j == nil || j.Err() != nil {
 		return 0
 	}
@@ -297,7 +303,7 @@ func (s *Storage) Hold() uint64 {
 
 // Appended returns the position of the end of the journal.
 func (s *Storage) Appended() uint64 {
-	if j := s.journal.Load(); j != nil {
+	if j := s.log(); j != nil {
 		return j.Appended()
 	}
 	return 0
@@ -305,25 +311,31 @@ func (s *Storage) Appended() uint64 {
 
 // Durable returns the position up to which the journal is durable.
 func (s *Storage) Durable() uint64 {
-	if j := s.journal.Load(); j != nil {
+	if j := s.log(); j != nil {
 		return j.Durable()
 	}
 	return 0
 }
 
 // HasJournal reports whether there is a journal.
-func (s *Storage) HasJournal() bool { return s.journal.Load() != nil }
+func (s *Storage) HasJournal() bool { return s.log() != nil }
+
+// log returns the journal, nil if there is none, or not yet.
+func (s *Storage) log() journal.Journal {
+	j, _ := s.journal.Load().(journal.Journal)
+	return j
+}
 
 // Kick has the journal begin to write if somebody waits for it.
 func (s *Storage) Kick() {
-	if j := s.journal.Load(); j != nil && journal.Policy(s.policy.Load()) == journal.Always && j.Appended() > j.Durable() {
+	if j := s.log(); j != nil && journal.Policy(s.policy.Load()) == journal.Always && j.Appended() > j.Durable() {
 		j.Kick()
 	}
 }
 
 // Commit makes what was journalled durable if somebody waits for it, in the caller's goroutine if that is possible.
 func (s *Storage) Commit() {
-	if j := s.journal.Load(); j != nil && journal.Policy(s.policy.Load()) == journal.Always && j.Appended() > j.Durable() {
+	if j := s.log(); j != nil && journal.Policy(s.policy.Load()) == journal.Always && j.Appended() > j.Durable() {
 		j.Commit()
 	}
 }
@@ -331,7 +343,7 @@ func (s *Storage) Commit() {
 // SetPolicy changes when the journal is synced.
 func (s *Storage) SetPolicy(p journal.Policy) {
 	s.policy.Store(int32(p))
-	if j := s.journal.Load(); j != nil {
+	if j := s.log(); j != nil {
 		j.SetPolicy(p)
 	}
 }
@@ -341,7 +353,7 @@ func (s *Storage) SetSavePoints(points []SavePoint) { s.savePoints.Store(&points
 
 // Err returns why changes cannot be made durable at present, nil if they can: a *Failure. Storage goes on trying.
 func (s *Storage) Err() *Failure {
-	if j := s.journal.Load(); j != nil {
+	if j := s.log(); j != nil {
 		if err := j.Err(); err != nil {
 			return &Failure{Journal: true, Err: err}
 		}
@@ -357,7 +369,7 @@ func (s *Storage) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status
-	if j := s.journal.Load(); j != nil {
+	if j := s.log(); j != nil {
 		end := j.Appended()
 		st.Journal = true
 		st.JournalSize = j.Size()
@@ -385,7 +397,7 @@ func (s *Storage) Close(save bool) error {
 			errs = append(errs, fmt.Errorf("last checkpoint: %w", err))
 		}
 	}
-	if j := s.journal.Load(); j != nil {
+	if j := s.log(); j != nil {
 		errs = append(errs, j.Close())
 	}
 	errs = append(errs, s.store.Close())

@@ -93,6 +93,10 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error
 	return out, n, nil
 }
 
+// Missing returns how many bytes at least must follow the n of an incomplete command that are there. It may be 0 where that is not
+// known.
+func (p *Parser) Missing(n int) int { return max(p.need-n, 0) }
+
 // Reset forgets an incomplete command, for a caller that will present its bytes again from an earlier place.
 func (p *Parser) Reset() { p.pos, p.left, p.need = 0, 0, 0 }
 

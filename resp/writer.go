@@ -40,8 +40,8 @@ func (w *Writer) Error(s string) {
 
 // Int writes an integer reply.
 func (w *Writer) Int(n int64) {
-	if n >= 0 && n < 10 {
-		w.Buf = append(w.Buf, ':', byte('0'+n), '\r', '\n')
+	if n == int64(int(n)) {
+		w.header(':', int(n))
 		return
 	}
 	w.Buf = append(w.Buf, ':')
@@ -49,8 +49,14 @@ func (w *Writer) Int(n int64) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
+// largeBulk is the length from which on the buffer makes room for all of a bulk string at once.
+const largeBulk = 16 << 10
+
 // Bulk writes a bulk string.
 func (w *Writer) Bulk(b []byte) {
+	if len(b) > largeBulk {
+		w.Buf = Grow(w.Buf, len(b)+32) // with the header
+	}
 	w.header('$', len(b))
 	w.Buf = append(w.Buf, b...)
 	w.Buf = append(w.Buf, '\r', '\n')
@@ -188,8 +194,16 @@ func (w *Writer) EndSet(m Mark, n int) {
 }
 
 func (w *Writer) header(kind byte, n int) {
-	if n >= 0 && n < 10 {
+	switch {
+	case n < 0:
+	case n < 10:
 		w.Buf = append(w.Buf, kind, byte('0'+n), '\r', '\n')
+		return
+	case n < 100:
+		w.Buf = append(w.Buf, kind, byte('0'+n/10), byte('0'+n%10), '\r', '\n')
+		return
+	case n < 1000:
+		w.Buf = append(w.Buf, kind, byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10), '\r', '\n')
 		return
 	}
 	w.Buf = append(w.Buf, kind)

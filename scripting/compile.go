@@ -42,6 +42,8 @@ func compile(source, name string) (c *chunk, err error) {
 		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	// Each call would make the table of the variable "arg", which a chunk, other than a function, cannot see.
+	proto.IsVarArg &^= lua.VarArgNeedsArg
 	return &chunk{proto: proto, names: r.names}, nil
 }
 

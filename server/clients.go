@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // clients is the register of connected clients.
@@ -70,6 +71,18 @@ type clientInfo struct {
 	redirect               int64
 	closing                bool
 	noEvict, noTouch       bool
+}
+
+// buffers returns how much memory in bytes the clients use, with what waits to be read or sent.
+func (r *clients) buffers() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := int64(0)
+	for _, s := range r.byID {
+		d := s.snapshot()
+		n += int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+d.output)
+	}
+	return n
 }
 
 // publish refreshes what others see of the session.

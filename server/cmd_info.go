@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,42 +158,45 @@ func (b *infoText) clients(c *Ctx) {
 	b.number("tracking_clients", int64(tracking))
 }
 
-func (b *infoText) memory(*Ctx) {
-	used := heapBytes()
-	b.bytes("used_memory", used)
+// memory tells where the memory is. The data set is what is left of the heap after a start and the clients have had theirs.
+func (b *infoText) memory(c *Ctx) {
+	srv := c.Server
+	m := readMemory()
+	srv.memory.see(m.heap)
+	startup, clients := srv.memory.startup, srv.clients.buffers()
+	overhead := startup + clients
+	dataset := max(m.heap-overhead, 0)
+	b.bytes("used_memory", m.heap)
 	if rss, ok := residentBytes(); ok {
 		b.bytes("used_memory_rss", rss)
-		if used > 0 {
-			b.text("mem_fragmentation_ratio", strconv.FormatFloat(float64(rss)/float64(used), 'f', 2, 64))
-		}
+		b.text("mem_fragmentation_ratio", strconv.FormatFloat(float64(rss)/float64(max(m.heap, 1)), 'f', 2, 64))
+		b.number("mem_fragmentation_bytes", rss-m.heap)
+	}
+	peak := srv.memory.peak.Load()
+	b.bytes("used_memory_peak", peak)
+	b.text("used_memory_peak_perc", percent(m.heap, peak))
+	b.number("used_memory_overhead", overhead)
+	b.number("used_memory_startup", startup)
+	b.number("used_memory_dataset", dataset)
+	b.text("used_memory_dataset_perc", percent(dataset, m.heap-startup))
+	b.number("mem_clients_normal", clients)
+	b.number("allocator_allocated", m.heap)
+	b.number("allocator_active", m.heap+m.idle)
+	b.number("allocator_resident", m.mapped)
+	if total, ok := systemMemory(); ok {
+		b.bytes("total_system_memory", total)
 	}
 	b.bytes("maxmemory", 0)
 	b.text("maxmemory_policy", "noeviction")
 	b.text("mem_allocator", "go")
+	b.number("gc_cycles", m.collections)
 }
 
-// heapBytes returns the size of all objects on the heap, dead ones that are not collected yet included.
-func heapBytes() int64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0
+func percent(part, whole int64) string {
+	if whole <= 0 {
+		whole = 1
 	}
-	return int64(sample[0].Value.Uint64())
-}
-
-// residentBytes returns how much memory the process occupies, where the system tells.
-func residentBytes() (int64, bool) {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0, false
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0, false
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err == nil
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"
 }
 
 // persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that it has

@@ -136,14 +136,21 @@ func eval(c *Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) 
 		return
 	}
 	s := c.Session
-	caller := scriptCaller{readOnly: readOnly || script.Flags&scripting.NoWrites != 0}
-	caller.ctx = Ctx{W: &caller.w, G: c.G, Session: s, Server: c.Server, NoBlock: true, InScript: true}
+	if s.caller == nil {
+		s.caller = new(scriptCaller)
+	}
+	h := s.caller
+	h.readOnly = readOnly || script.Flags&scripting.NoWrites != 0
+	h.ctx = Ctx{W: &h.w, G: c.G, Session: s, Server: c.Server, NoBlock: true, InScript: true}
 	db := s.db
-	c.Server.scripts.engine.Run(script, &caller, keys, args, c.W)
+	c.Server.scripts.engine.Run(script, h, keys, args, c.W)
 	s.db = db
+	if cap(h.w.Buf) > keepBuffer {
+		s.caller = nil
+	}
 }
 
-// scriptCaller executes the commands that one run of a script calls. SELECT counts until the run ends.
+// scriptCaller executes the commands that scripts of a session call. SELECT counts until the run ends.
 type scriptCaller struct {
 	readOnly bool
 	ctx      Ctx

@@ -11,7 +11,7 @@ import (
 // This file has the commands on sets.
 
 var setCommands = []*Command{
-	{Name: "sadd", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+	{Name: "sadd", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,INSERT]"), Element: 2,
 		Summary: "Adds members", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members to add", Do: cmdSadd},
 	{Name: "scard", Group: "set", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO]"),
 		Summary: "Counts the members of a set", Syntax: "key", Complexity: "O(1)", Do: cmdScard},
@@ -30,11 +30,11 @@ var setCommands = []*Command{
 	{Name: "sinterstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
 		Summary: "Stores the members that all sets have in common", Syntax: "destination key [key ...]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSinterstore},
-	{Name: "sismember", Group: "set", Since: "1.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO]"),
+	{Name: "sismember", Group: "set", Since: "1.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO]"), Element: 2,
 		Summary: "Tells whether a set has a member", Syntax: "key member", Complexity: "O(1)", Do: cmdSismember},
 	{Name: "smembers", Group: "set", Since: "1.0.0", Arity: 2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns all members", Syntax: "key", Complexity: "O(N), where N is the size of the set", Do: cmdSmembers},
-	{Name: "smismember", Group: "set", Since: "6.2.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "smismember", Group: "set", Since: "6.2.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Tells of several members whether a set has them", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members asked for", Do: cmdSmismember},
 	{Name: "smove", Group: "set", Since: "1.0.0", Arity: 4, Flags: Write | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
 		Summary: "Moves a member from one set to another", Syntax: "source destination member", Complexity: "O(1)", Do: cmdSmove},
@@ -42,7 +42,7 @@ var setCommands = []*Command{
 		Summary: "Removes random members and returns them", Syntax: "key [count]", Complexity: "O(N), where N is the number of members removed", Do: cmdSpop},
 	{Name: "srandmember", Group: "set", Since: "1.0.0", Arity: -2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns random members", Syntax: "key [count]", Complexity: "O(N), where N is the number of members returned", Do: cmdSrandmember},
-	{Name: "srem", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "srem", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
 		Summary: "Removes members", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members to remove", Do: cmdSrem},
 	{Name: "sscan", Group: "set", Since: "2.8.0", Arity: -3, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Walks the members a few at a time", Syntax: "key cursor [MATCH pattern] [COUNT count]",

@@ -79,7 +79,8 @@ func cmdAppend(c *Ctx) {
 		if !c.lengthAllowed(len(e.Bytes()), len(tail)) {
 			return
 		}
-		e.ReplaceBytes(append(e.Bytes(), tail...))
+		n := len(e.Bytes())
+		copy(e.Resize(n + len(tail))[n:], tail)
 	}
 	c.G.Changed(e, engine.EventString, "append")
 	c.W.Int(int64(len(e.Bytes())))
@@ -511,16 +512,12 @@ func cmdSetrange(c *Ctx) {
 		return
 	}
 	if e == nil {
-		e = c.G.CreateStringOwned(c.DB, key, nil)
+		e = c.G.CreateString(c.DB, key, nil)
 	}
-	end := int(offset) + len(v)
-	if end > len(old) {
-		old = append(old, make([]byte, end-len(old))...)
-		e.ReplaceBytes(old)
-	}
-	copy(old[offset:], v)
+	n := max(len(old), int(offset)+len(v))
+	copy(e.Resize(n)[offset:], v)
 	c.G.Changed(e, engine.EventString, "setrange")
-	c.W.Int(int64(len(old)))
+	c.W.Int(int64(n))
 }
 
 func cmdStrlen(c *Ctx) {

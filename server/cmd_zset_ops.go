@@ -255,11 +255,13 @@ func (z *zcombination) difference() *zsets.ZSet {
 		return true
 	}
 	if first.len()*len(others) > total {
-		gone := dict.New[struct{}]()
+		var gone dict.Table[dict.Text]
 		for i := range others {
 			others[i].each(func(member []byte, _ float64) bool {
 				if _, ok := first.score(member); ok {
-					gone.Set(member, struct{}{})
+					if there, hash := gone.Find(member); there == nil {
+						gone.Insert(hash, dict.NewText(member))
+					}
 				}
 				return gone.Len() < first.len()
 			})

@@ -27,6 +27,9 @@ type Command struct {
 	ACL Category
 	// Keys tells where the keys are among the arguments.
 	Keys []KeySpec
+	// Element is the index of the argument that names a field or member of the collection at the first key, 0 if there is none. It
+	// only says what memory to fetch ahead.
+	Element int
 	// Summary says in a few words what the command does.
 	Summary string
 	// Syntax is the grammar of the arguments as users read it; COMMAND DOCS derives its argument tree from it.

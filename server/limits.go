@@ -128,6 +128,7 @@ func (r *rates) sample(srv *Server, now int64) {
 	if due := r.due.Load(); now < due || !r.due.CompareAndSwap(due, now+int64(time.Second/time.Millisecond)) {
 		return
 	}
+	srv.memory.see(readMemory().heap)
 	commands := srv.commandCalls()
 	in, out := srv.stats.bytesIn.Load(), srv.stats.bytesOut.Load()
 	r.mu.Lock()

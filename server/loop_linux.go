@@ -16,6 +16,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/expiry"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop takes every ready connection,
@@ -32,6 +33,7 @@ type loops struct {
 type loop struct {
 	srv       *Server
 	owner     *loops
+	keeps     bool // its processor while it waits
 	epoll     int
 	wakeup    int                     // eventfd
 	listeners map[int32]*listenSocket // by file descriptor
@@ -87,8 +89,8 @@ const readBuffer = 128 * 1024
 // maxSleep in ms keeps far deadlines within a Duration.
 const maxSleep = int64(time.Hour / time.Millisecond)
 
-// newTransport returns event loops.
-func newTransport(srv *Server, n int) (transport, error) {
+// newTransport returns n event loops. keeps is Options.SpareProcessors.
+func newTransport(srv *Server, n int, keeps bool) (transport, error) {
 	t := &loops{srv: srv}
 	for range n {
 		l, err := newLoop(srv, t)
@@ -96,6 +98,7 @@ func newTransport(srv *Server, n int) (transport, error) {
 			t.close()
 			return nil, err
 		}
+		l.keeps = keeps
 		t.all = append(t.all, l)
 		t.wg.Add(1)
 		go l.run()
@@ -227,23 +230,40 @@ func (l *loop) run() {
 	}
 }
 
-// wait returns the number of ready file descriptors. While there is work it only asks; otherwise it sleeps.
+// wait returns the number of ready file descriptors. While there is work it only asks; otherwise it sleeps. The ordinary way to
+// sleep gives the processor back to the scheduler, and a loop that comes back from there stands in line with all other goroutines for
+// one. So one that may keep its processor (see Options.SpareProcessors) does until the scheduler wants it back, which it does after
+// ten milliseconds or to stop everything: it sends a signal, which ends the system call.
 func (l *loop) wait() int {
-	n, _, _ := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), 0, 0, 0)
-	if count := int(n); count > 0 {
-		return count
+	if !l.keeps {
+		if n := l.poll(0); n > 0 {
+			return n
+		}
 	}
 	l.sleeping.Store(true)
+	defer l.sleeping.Store(false)
 	if l.hasMail() {
-		l.sleeping.Store(false)
-		return 0
+		return l.poll(0)
 	}
-	count, err := unix.EpollWait(l.epoll, l.events[:], -1)
-	l.sleeping.Store(false)
+	if l.keeps {
+		if n := l.poll(-1); n > 0 {
+			return n
+		}
+	}
+	n, err := unix.EpollWait(l.epoll, l.events[:], -1)
 	if err != nil {
 		return 0 // interrupted by a signal
 	}
-	return count
+	return n
+}
+
+// poll waits for up to timeout ms, for ever if that is negative, without the knowledge of the scheduler.
+func (l *loop) poll(timeout int) int {
+	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), uintptr(timeout), 0, 0)
+	if err != 0 {
+		return 0
+	}
+	return int(n)
 }
 
 func (l *loop) hasMail() bool {
@@ -278,24 +298,33 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 func (l *loop) read(c *socket) {
 	if c.session.Closing() {
 		// Only the rest of the output is of interest, but a hang-up must not spin.
-		if n, err := l.readSome(c); n == 0 || err != 0 && err != unix.EAGAIN {
+		if n, err := l.readSome(c, l.buf); n == 0 || err != 0 && err != unix.EAGAIN {
 			c.session.abort()
 		}
 		return
 	}
-	n, err := l.readSome(c)
-	switch {
-	case n > 0:
+	room := c.session.Room()
+	buf := room
+	if room == nil {
+		buf = l.buf
+	}
+	n, err := l.readSome(c, buf)
+	if n > 0 {
 		l.srv.stats.reads.Add(1)
-		c.session.Input(l.buf[:n], l.now)
+	}
+	switch {
+	case n > 0 && room != nil:
+		c.session.Received(n, l.now)
+	case n > 0:
+		c.session.Input(buf[:n], l.now)
 	case err == unix.EAGAIN || err == unix.EINTR:
 	default:
 		c.session.abort()
 	}
 }
 
-func (l *loop) readSome(c *socket) (int, unix.Errno) {
-	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&l.buf[0])), uintptr(len(l.buf)))
+func (l *loop) readSome(c *socket, buf []byte) (int, unix.Errno) {
+	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
 	if err != 0 {
 		return -1, err
 	}
@@ -336,6 +365,7 @@ func (l *loop) flush(c *socket) {
 			sendable -= int(n)
 			rest := out[:copy(out, out[n:])]
 			if len(rest) == 0 && cap(rest) > readBuffer {
+				resp.PutBuffer(rest)
 				rest = nil
 			}
 			s.SetOutput(rest)

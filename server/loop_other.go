@@ -3,4 +3,4 @@
 package server
 
 // newTransport returns a goroutine per client where event loops are not available.
-func newTransport(srv *Server, _ int) (transport, error) { return newGoroutines(srv), nil }
+func newTransport(srv *Server, _ int, _ bool) (transport, error) { return newGoroutines(srv), nil }

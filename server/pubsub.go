@@ -18,6 +18,8 @@ type hub struct {
 	shards   map[string]subscribers
 	// count of channels and patterns, so that nobody prepares a message that nobody hears.
 	count atomic.Int64
+	// buf is where messages are encoded; reused.
+	buf []byte
 }
 
 type subscribers map[*Session]struct{}
@@ -131,19 +133,24 @@ func (h *hub) publishShard(by *Session, channel, payload []byte) int {
 
 // send delivers one message to some clients. Encoded messages are shared by all clients of one protocol version.
 func (h *hub) send(by *Session, to subscribers, kind string, parts ...[]byte) int {
-	var encoded [4][]byte
+	var encoded [4]struct{ start, end int } // in w.Buf
+	w := resp.Writer{Buf: h.buf[:0]}
 	for s := range to {
 		proto := s.proto.Load()
-		if encoded[proto] == nil {
-			w := resp.Writer{Proto: int(proto)}
+		e := &encoded[proto]
+		if e.end == 0 {
+			w.Proto, e.start = int(proto), len(w.Buf)
 			w.Push(1 + len(parts))
 			w.BulkString(kind)
 			for _, p := range parts {
 				w.Bulk(p)
 			}
-			encoded[proto] = w.Buf
+			e.end = len(w.Buf)
 		}
-		s.push(by, encoded[proto])
+		s.push(by, w.Buf[e.start:e.end])
+	}
+	if h.buf = w.Buf; cap(h.buf) > keepBuffer {
+		h.buf = nil
 	}
 	return len(to)
 }

@@ -44,6 +44,7 @@ type Server struct {
 	monitors monitors
 	pause    pauseState
 	rates    rates
+	memory   memoryState
 	scripts  scriptState
 	storage  storageState
 
@@ -96,6 +97,10 @@ type Options struct {
 	Listeners []net.Listener
 	// FS is where data is stored; nil is the system's files.
 	FS vfs.FS
+	// SpareProcessors says that GOMAXPROCS is greater by the number of event loops (io-threads) than what the rest of the program
+	// needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster. The scheduler must be
+	// able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
+	SpareProcessors bool
 }
 
 // New prepares a server with the given configuration; Start makes it listen. log must not be nil.
@@ -107,6 +112,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 		runID:    newRunID(),
 		tickBase: time.Now(),
 		done:     make(chan struct{}),
+		memory:   memoryState{startup: readMemory().heap},
 
 		listeners: o.Listeners,
 	}
@@ -132,7 +138,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	case o.Goroutines:
 		srv.transport = newGoroutines(srv)
 	default:
-		srv.transport, err = newTransport(srv, set.IOThreads)
+		srv.transport, err = newTransport(srv, set.IOThreads, o.SpareProcessors)
 	}
 	if err != nil {
 		return nil, errors.Join(err, srv.closeStorage(false))

@@ -52,6 +52,7 @@ type Session struct {
 	heldOutput    int    // the length of out at the last call of holdOutput, less what was sent since
 	floodedSince  int64  // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
 	lastCmd       *Command
+	caller        *scriptCaller // of scripts; nil before the first
 	name          string
 	libName       string
 	libVersion    string
@@ -143,8 +144,45 @@ func (s *Session) Input(b []byte, now int64) {
 		s.input = append(s.input, b...)
 		s.processInput()
 	} else if rest := s.process(b); len(rest) > 0 {
-		s.input = append(s.input, rest...)
+		s.input = append(resp.Grow(s.input, len(rest)), rest...)
 	}
+	s.checkInput()
+}
+
+// Room returns where the next bytes of a long command should be read to, so that they need not be moved; nil if there is no such
+// command. Received tells how many there are.
+func (s *Session) Room() []byte {
+	n := s.parser.Missing(len(s.input))
+	if n < minDirect || s.waiting() {
+		return nil
+	}
+	// What the client claims it will send gets memory as it does.
+	n = min(n, max(directStep, len(s.input)))
+	s.input = resp.Grow(s.input, n)
+	return s.input[len(s.input) : len(s.input)+n]
+}
+
+// Received is Input for n bytes that were read to Room.
+func (s *Session) Received(n int, now int64) {
+	s.now = now
+	s.srv.stats.bytesIn.Add(int64(n))
+	s.input = s.input[:len(s.input)+n]
+	if s.box.filled.Load() {
+		s.readMail()
+	}
+	if s.parser.Missing(len(s.input)) == 0 {
+		s.processInput()
+	}
+	s.checkInput()
+}
+
+const (
+	minDirect  = 16 << 10 // bytes that must be missing for them to be read to where they stay
+	directStep = 1 << 20  // bytes that a client gets room for before it has sent that much
+)
+
+// checkInput ends what Input does.
+func (s *Session) checkInput() {
 	if len(s.input) > s.srv.config.Get().QueryBufferLimit {
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
 		s.abort()
@@ -217,16 +255,22 @@ func (s *Session) processInput() {
 	}
 	rest := s.process(s.input)
 	s.input = s.input[:copy(s.input, rest)]
-	if len(s.input) == 0 && cap(s.input) > 64*1024 {
+	if len(s.input) == 0 && cap(s.input) >= 64*1024 {
+		resp.PutBuffer(s.input)
 		s.input = nil
 	}
 }
 
+const (
+	maxAhead = 16  // how many commands are parsed before they are executed
+	maxWarm  = 256 // how many keys of them are warmed: what is fetched must still be in the cache when it is used
+)
+
 // lookahead is a stretch of parsed commands that are about to be executed.
 type lookahead struct {
 	commands []parsedCommand
-	args     [][]byte // of all commands
-	keys     [][]byte // the keys of those with a single one
+	args     [][]byte      // of all commands
+	hints    []engine.Hint // what the commands will use
 }
 
 // parsedCommand is one command as the table and the parser have it.
@@ -238,7 +282,7 @@ type parsedCommand struct {
 
 // lookaheads are shared by all sessions: one is needed only while input is processed.
 var lookaheads = sync.Pool{New: func() any {
-	return &lookahead{args: make([][]byte, 0, 8*engine.MaxWarm)}
+	return &lookahead{args: make([][]byte, 0, 32*maxAhead)}
 }}
 
 // process executes the commands at the start of b and returns what is left of it.
@@ -249,8 +293,8 @@ func (s *Session) process(b []byte) []byte {
 	defer lookaheads.Put(ahead)
 	for len(b) > 0 && !s.closing {
 		more, err := s.parseAhead(ahead, b)
-		if len(ahead.keys) > 1 {
-			s.warm(ahead.keys)
+		if len(ahead.hints) > 1 {
+			s.warm(ahead.hints)
 		}
 		for i := range ahead.commands {
 			p := &ahead.commands[i]
@@ -281,11 +325,11 @@ func (s *Session) process(b []byte) []byte {
 
 // parseAhead parses a stretch of commands at the start of b. more tells that there may be another one behind it.
 func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) {
-	depth := engine.MaxWarm
+	depth := maxAhead
 	if !s.authenticated {
 		depth = 1 // the limits change with authentication
 	}
-	ahead.commands, ahead.keys = ahead.commands[:0], ahead.keys[:0]
+	ahead.commands, ahead.hints = ahead.commands[:0], ahead.hints[:0]
 	used := 0
 	var last *Command // the one found last, by the name it was called
 	var name []byte
@@ -304,8 +348,8 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) 
 			} else if p.cmd, p.container = s.srv.table.lookup(args); p.cmd != nil && p.cmd.parent == nil && p.cmd.Subs == nil {
 				last, name = p.cmd, args[0]
 			}
-			if p.cmd != nil && p.cmd.lock == lockFirst && len(args) > 1 {
-				ahead.keys = append(ahead.keys, args[1])
+			if p.cmd != nil && len(args) > 1 && len(ahead.hints) < maxWarm {
+				ahead.hints = p.cmd.appendHints(ahead.hints, args)
 			}
 		}
 		ahead.commands = append(ahead.commands, p)
@@ -314,14 +358,14 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) 
 	return true, nil
 }
 
-// warm has the memory of keys fetched before the commands that use them run.
-func (s *Session) warm(keys [][]byte) {
+// warm has memory fetched before the commands that use it run.
+func (s *Session) warm(hints []engine.Hint) {
 	var shards uint64
-	for _, key := range keys {
-		shards |= s.srv.ks.ShardOf(key)
+	for i := range hints {
+		shards |= s.srv.ks.ShardOf(hints[i].Key)
 	}
 	s.guard.Lock(s.srv.ks, shards, s.now)
-	s.guard.Warm(s.db, keys)
+	s.guard.Warm(s.db, hints)
 	s.guard.Unlock()
 }
 
@@ -329,7 +373,7 @@ func (s *Session) warm(keys [][]byte) {
 func (s *Session) post(m mail, push ...[]byte) {
 	s.box.mu.Lock()
 	for _, b := range push {
-		s.box.push = append(s.box.push, b...)
+		s.box.push = append(resp.Grow(s.box.push, len(b)), b...)
 	}
 	s.box.mail |= m
 	first := !s.box.filled.Swap(true)
@@ -353,9 +397,14 @@ func (s *Session) readMail() {
 	s.box.mail = 0
 	s.box.filled.Store(false)
 	if len(s.box.push) > 0 {
-		s.out.Raw(s.box.push)
-		s.box.push = s.box.push[:0]
+		if len(s.out.Buf) == 0 {
+			s.out.Buf, s.box.push = s.box.push, s.out.Buf
+		} else {
+			s.out.Buf = append(resp.Grow(s.out.Buf, len(s.box.push)), s.box.push...)
+			s.box.push = s.box.push[:0]
+		}
 		if cap(s.box.push) > 64*1024 {
+			resp.PutBuffer(s.box.push)
 			s.box.push = nil
 		}
 	}

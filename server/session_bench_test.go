@@ -11,9 +11,73 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// benchmarkSession measures commands from their bytes to those of their replies, without sockets: pipelines of sixteen, on
-// random ones of 100,000 keys.
-func benchmarkSession(b *testing.B, command func(key string) []string) {
+const benchmarkKeys = 100_000
+
+func benchmarkKey() string { return fmt.Sprintf("key:%012d", rand.IntN(benchmarkKeys)) }
+
+var benchmarkValue = strings.Repeat("y", 64)
+
+// BenchmarkCommand measures commands from their bytes to those of their replies, without sockets, in pipelines of sixteen, with
+// 100,000 keys or elements of a key, which are there before.
+func BenchmarkCommand(b *testing.B) {
+	value := benchmarkValue
+	for _, c := range []struct {
+		name    string
+		prepare func(i int) []string
+		command func() []string
+	}{
+		{"GET", setKey, func() []string { return []string{"GET", benchmarkKey()} }},
+		{"SET", setKey, func() []string { return []string{"SET", benchmarkKey(), value} }},
+		{"INCR", nil, func() []string { return []string{"INCR", benchmarkKey()} }},
+		{"MGET10", setKey, func() []string { return append([]string{"MGET"}, repeat(10, benchmarkKey)...) }},
+		{"MSET10", setKey, func() []string {
+			args := []string{"MSET"}
+			for range 10 {
+				args = append(args, benchmarkKey(), value)
+			}
+			return args
+		}},
+		{"EXPIRE", setKey, func() []string { return []string{"EXPIRE", benchmarkKey(), "1000"} }},
+		{"LPUSH+RPOP", nil, alternately([]string{"LPUSH", "k", value}, []string{"RPOP", "k"})},
+		{"LRANGE100", func(int) []string { return []string{"LPUSH", "k", value} }, func() []string { return []string{"LRANGE", "k", "0", "99"} }},
+		{"SADD", addMember("SADD", "k"), func() []string { return []string{"SADD", "k", benchmarkKey()} }},
+		{"SISMEMBER", addMember("SADD", "k"), func() []string { return []string{"SISMEMBER", "k", benchmarkKey()} }},
+		{"HSET", setField, func() []string { return []string{"HSET", "k", benchmarkKey(), value} }},
+		{"HGET", setField, func() []string { return []string{"HGET", "k", benchmarkKey()} }},
+		{"ZADD", addMember("ZADD", "k", "0"), func() []string { return []string{"ZADD", "k", fmt.Sprint(rand.IntN(1e6)), benchmarkKey()} }},
+		{"ZSCORE", addMember("ZADD", "k", "0"), func() []string { return []string{"ZSCORE", "k", benchmarkKey()} }},
+		{"XADD", nil, func() []string { return []string{"XADD", "k", "MAXLEN", "~", "1000", "*", "field", value} }},
+	} {
+		b.Run(c.name, func(b *testing.B) { benchmarkSession(b, c.prepare, c.command) })
+	}
+}
+
+func setKey(i int) []string { return []string{"SET", fmt.Sprintf("key:%012d", i), benchmarkValue} }
+
+func setField(i int) []string {
+	return []string{"HSET", "k", fmt.Sprintf("key:%012d", i), benchmarkValue}
+}
+
+func addMember(args ...string) func(i int) []string {
+	return func(i int) []string { return append(args[:len(args):len(args)], fmt.Sprintf("key:%012d", i)) }
+}
+
+func repeat(n int, fn func() string) (all []string) {
+	for range n {
+		all = append(all, fn())
+	}
+	return all
+}
+
+func alternately(commands ...[]string) func() []string {
+	n := -1
+	return func() []string {
+		n++
+		return commands[n%len(commands)]
+	}
+}
+
+func benchmarkSession(b *testing.B, prepare func(i int) []string, command func() []string) {
 	config := NewConfig()
 	config.InMemory()
 	require.NoError(b, config.Set("port", "0", false))
@@ -30,38 +94,30 @@ func benchmarkSession(b *testing.B, command func(key string) []string) {
 		}
 		return out.String()
 	}
-	value := strings.Repeat("x", 64)
-	const keys, depth = 100_000, 16
-	for i := range keys {
-		s.Input([]byte(encode([]string{"SET", fmt.Sprintf("key:%012d", i), value})), time.Now().UnixMilli())
+	send := func(input []byte) {
+		s.Input(input, time.Now().UnixMilli())
 		s.SetOutput(s.Output()[:0])
 	}
+	if prepare != nil {
+		for i := range benchmarkKeys {
+			send([]byte(encode(prepare(i))))
+		}
+	}
+	const depth = 16
 	pipelines := make([][]byte, 4096)
 	for i := range pipelines {
 		var p strings.Builder
 		for range depth {
-			p.WriteString(encode(command(fmt.Sprintf("key:%012d", rand.IntN(keys)))))
+			p.WriteString(encode(command()))
 		}
 		pipelines[i] = []byte(p.String())
 	}
-	now := time.Now().UnixMilli()
+	for _, p := range pipelines {
+		send(p) // whatever has to grow has
+	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := 0; i < b.N; i += depth {
-		s.Input(pipelines[i/depth%len(pipelines)], now)
-		s.SetOutput(s.Output()[:0])
+		send(pipelines[i/depth%len(pipelines)])
 	}
-}
-
-func BenchmarkGet(b *testing.B) {
-	benchmarkSession(b, func(key string) []string { return []string{"GET", key} })
-}
-
-func BenchmarkSet(b *testing.B) {
-	value := strings.Repeat("y", 64)
-	benchmarkSession(b, func(key string) []string { return []string{"SET", key, value} })
-}
-
-func BenchmarkIncr(b *testing.B) {
-	benchmarkSession(b, func(key string) []string { return []string{"INCR", "n" + key} })
 }

@@ -152,6 +152,24 @@ func (cmd *Command) shards(ks *engine.Keyspace, args [][]byte) uint64 {
 	return 0
 }
 
+// appendHints appends what the command will use.
+func (cmd *Command) appendHints(hints []engine.Hint, args [][]byte) []engine.Hint {
+	switch cmd.lock {
+	case lockFirst:
+		h := engine.Hint{Key: args[1]}
+		if i := cmd.Element; i != 0 && i < len(args) {
+			h.Element = args[i]
+		}
+		hints = append(hints, h)
+	case lockKeys:
+		cmd.eachKey(args, func(i int, _ *KeySpec) bool {
+			hints = append(hints, engine.Hint{Key: args[i]})
+			return true
+		})
+	}
+	return hints
+}
+
 // eachKey calls fn with the index of every key among args, in the order of the specs, until fn returns false. It
 // reports false if the arguments do not fit the specs.
 func (cmd *Command) eachKey(args [][]byte, fn func(i int, spec *KeySpec) bool) bool {

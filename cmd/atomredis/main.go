@@ -84,10 +84,18 @@ func serve(args []string, stdout io.Writer, stop <-chan os.Signal) error {
 	if names := config.WithoutEffect(); len(names) > 0 {
 		log.Info("some directives of the configuration have no effect here", "directives", strings.Join(names, " "))
 	}
-	srv, err := server.New(config, log, server.Options{})
+	options := server.Options{SpareProcessors: !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")}
+	if options.SpareProcessors {
+		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them, nor they for it.
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + set.IOThreads)
+	}
+	srv, err := server.New(config, log, options)
 	if err != nil {
 		return err
 	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go tuneCollector(ended)
 	if err := srv.Start(); err != nil {
 		return err
 	}

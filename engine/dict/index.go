@@ -155,10 +155,12 @@ func (x *index) split(s *segment, hash uint32) {
 	if s.depth == x.depth {
 		x.deepest += 2
 	}
-	old := s.slots
-	upper := newSegment(len(old), s.depth)
-	s.slots, s.count = make([]slot, len(old)), 0
-	for _, v := range old {
+	upper := newSegment(len(s.slots), s.depth)
+	var all [maxSlots]slot // a copy, so that the slots are used again: tables that grow split all segments at about the same time
+	copy(all[:], s.slots)
+	clear(s.slots)
+	s.count = 0
+	for _, v := range all {
 		switch {
 		case v == 0:
 		case slotHash(v)&bit == 0:

@@ -19,10 +19,17 @@ import (
 // the hash changes. Every []byte that is passed in is copied if it is kept; it must not be such a
 // view of the same hash.
 type Hash struct {
-	small listpack.Listpack // field, value, field, value, … while large is nil
-	large *dict.Dict[[]byte]
-	log   *delta.Log // the changes of a large hash that is stored in parts; nil otherwise
+	small listpack.Listpack // field, value, field, value, …; or else the pointer to a large
 }
+
+// large is the form of a hash beyond the limits.
+type large struct {
+	fields dict.Table[field]
+	log    *delta.Log // the changes of a hash that is stored in parts; nil otherwise
+}
+
+// large returns the form of a large hash, nil if the hash is small.
+func (h *Hash) large() *large { return (*large)(h.small.Other()) }
 
 // Limits bounds a small hash: how many fields, and how many bytes in any field or value.
 type Limits struct {
@@ -32,15 +39,15 @@ type Limits struct {
 
 // Len returns the number of fields.
 func (h *Hash) Len() int {
-	if h.large != nil {
-		return h.large.Len()
+	if l := h.large(); l != nil {
+		return l.fields.Len()
 	}
 	return h.small.Len() / 2
 }
 
 // Encoding returns the name of the representation as OBJECT ENCODING tells it.
 func (h *Hash) Encoding() string {
-	if h.large != nil {
+	if h.large() != nil {
 		return "hashtable"
 	}
 	return "listpack"
@@ -48,18 +55,19 @@ func (h *Hash) Encoding() string {
 
 // Get returns the value of field.
 func (h *Hash) Get(field []byte) ([]byte, bool) {
-	if h.large != nil {
-		v, ok := h.large.Get(field)
+	if l := h.large(); l != nil {
+		f, ok := l.fields.Get(field)
 		if !ok {
 			return nil, false
 		}
-		return *v, true
+		return f.value(), true
 	}
-	p := h.small.Find(field, 1)
+	p, _ := h.small.Find(field, 1)
 	if p == -1 {
 		return nil, false
 	}
-	return h.small.At(h.small.Next(p)), true
+	_, value, _ := h.small.Pair(p)
+	return value, true
 }
 
 // Has says whether there is such a field.
@@ -70,31 +78,30 @@ func (h *Hash) Has(field []byte) bool {
 
 // Set gives field a value, and says whether the field is new. A hash that goes beyond lim becomes large.
 func (h *Hash) Set(field, value []byte, lim Limits) (created bool) {
-	if h.large == nil && (len(field) > lim.Value || len(value) > lim.Value) {
-		h.enlarge()
+	l := h.large()
+	if l == nil && (len(field) > lim.Value || len(value) > lim.Value || !h.small.Fits(2, len(field)+len(value))) {
+		l = h.enlarge()
 	}
-	if h.large != nil {
-		return h.setLarge(field, value)
+	if l != nil {
+		return h.setLarge(l, field, value)
 	}
-	if p := h.small.Find(field, 1); p != -1 {
+	if p, _ := h.small.Find(field, 1); p != -1 {
 		h.small.Replace(h.small.Next(p), value)
-	} else {
-		h.small.Append(field)
-		h.small.Append(value)
-		created = true
+		return false
 	}
+	h.small.Append(field, value)
 	if h.Len() > lim.Entries {
 		h.enlarge()
 	}
-	return created
+	return true
 }
 
 // Delete removes field, and says whether it was there.
 func (h *Hash) Delete(field []byte) bool {
-	if h.large != nil {
-		return h.deleteLarge(field)
+	if l := h.large(); l != nil {
+		return h.deleteLarge(l, field)
 	}
-	p := h.small.Find(field, 1)
+	p, _ := h.small.Find(field, 1)
 	if p == -1 {
 		return false
 	}
@@ -105,30 +112,30 @@ func (h *Hash) Delete(field []byte) bool {
 // All iterates over fields and values. The hash must not change meanwhile.
 func (h *Hash) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(field, value []byte) bool) {
-		if h.large != nil {
-			for k, v := range h.large.All() {
-				if !yield(bytesOf(k), *v) {
+		if l := h.large(); l != nil {
+			for f := range l.fields.All() {
+				if !yield(f.name(), f.value()) {
 					return
 				}
 			}
 			return
 		}
 		for p := h.small.First(); p != -1; {
-			v := h.small.Next(p)
-			if !yield(h.small.At(p), h.small.At(v)) {
+			var field, value []byte
+			field, value, p = h.small.Pair(p)
+			if !yield(field, value) {
 				return
 			}
-			p = h.small.Next(v)
 		}
 	}
 }
 
-// Scan calls fn for about count fields and returns the cursor to go on with, as dict.Scan does: a
+// Scan calls fn for about count fields and returns the cursor to go on with, as dict.Table.Scan does: a
 // field that is there throughout is visited at least once. A small hash is visited whole, whatever
 // the cursor and the count.
 func (h *Hash) Scan(cursor uint64, count int, fn func(field, value []byte)) uint64 {
-	if h.large != nil {
-		return h.large.Scan(cursor, count, func(k string, v *[]byte) { fn(bytesOf(k), *v) })
+	if l := h.large(); l != nil {
+		return l.fields.Scan(cursor, count, func(f *field) { fn(f.name(), f.value()) })
 	}
 	for field, value := range h.All() {
 		fn(field, value)
@@ -143,34 +150,34 @@ func (h *Hash) Random(count int, fn func(field, value []byte)) {
 	if n == 0 {
 		return
 	}
-	if h.large != nil {
+	if l := h.large(); l != nil {
 		for range count {
-			k, v := h.large.At(rand.IntN(n))
-			fn(bytesOf(k), *v)
+			f := l.fields.At(rand.IntN(n))
+			fn(f.name(), f.value())
 		}
 		return
 	}
 	if count == 1 {
-		p := h.small.Seek(2 * rand.IntN(n))
-		fn(h.small.At(p), h.small.At(h.small.Next(p)))
+		field, value, _ := h.small.Pair(h.small.Seek(2 * rand.IntN(n)))
+		fn(field, value)
 		return
 	}
 	fields := make([]listpack.Pos, 0, n)
-	for p := h.small.First(); p != -1; p = h.small.Next(h.small.Next(p)) {
+	for p := h.small.First(); p != -1; _, _, p = h.small.Pair(p) {
 		fields = append(fields, p)
 	}
 	for range count {
-		p := fields[rand.IntN(n)]
-		fn(h.small.At(p), h.small.At(h.small.Next(p)))
+		field, value, _ := h.small.Pair(fields[rand.IntN(n)])
+		fn(field, value)
 	}
 }
 
 // Sample calls fn for count different fields, chosen at random; for all if count is larger.
 func (h *Hash) Sample(count int, fn func(field, value []byte)) {
-	if h.large != nil {
-		dict.Sample(h.large.Len(), count, func(i int) {
-			k, v := h.large.At(i)
-			fn(bytesOf(k), *v)
+	if l := h.large(); l != nil {
+		dict.Sample(l.fields.Len(), count, func(i int) {
+			f := l.fields.At(i)
+			fn(f.name(), f.value())
 		})
 		return
 	}
@@ -187,84 +194,83 @@ func (h *Hash) Sample(count int, fn func(field, value []byte)) {
 	}
 }
 
+// Probe returns the number of a field that is probably the one of this name, and -1 if there is none or the hash is small. See
+// dict.Table.Probe.
+func (h *Hash) Probe(name []byte) int {
+	l := h.large()
+	if l == nil {
+		return -1
+	}
+	return l.fields.Probe(name)
+}
+
+// Warm reads the memory of what Probe has found, and returns something that depends on it.
+func (h *Hash) Warm(i int) byte { return h.large().fields.Warm(i) }
+
 // Clone returns an independent copy, which does not note its changes.
 func (h *Hash) Clone() *Hash {
-	if h.large == nil {
-		return &Hash{small: h.small.Clone()}
+	if l := h.large(); l != nil {
+		return newLarge(&large{fields: l.fields.Clone(func(f field) field { return newField(f.name(), f.value()) })})
 	}
-	return &Hash{large: h.large.Clone(func(v *[]byte) []byte { return append([]byte{}, *v...) })}
+	return &Hash{h.small.Clone()}
+}
+
+// newLarge returns a hash that is large.
+func newLarge(l *large) *Hash {
+	h := new(Hash)
+	h.small.SetOther(unsafe.Pointer(l))
+	return h
 }
 
 // enlarge turns a small hash into a large one.
-func (h *Hash) enlarge() {
-	large := dict.New[[]byte]()
-	for field, value := range h.All() {
-		large.SetString(keep(field, value))
+func (h *Hash) enlarge() *large {
+	l := new(large)
+	for name, value := range h.All() {
+		l.fields.Add(newField(name, value))
 	}
-	h.large = large
-	h.small.Reset()
+	h.small.SetOther(unsafe.Pointer(l))
+	return l
 }
 
-const (
-	sharedValue = 64 // a value up to this long begins in one allocation with its field
-	spareValue  = 64 // room that a shorter value may leave unused
-)
-
-// setLarge gives field a value in a large hash, and says whether the field is new. A value that fits where the old one was is
-// written there. The checks of log spare a hash that is not tracked the calls, which would show.
-func (h *Hash) setLarge(field, value []byte) (created bool) {
-	key, old, ok := h.large.Lookup(field)
-	if !ok {
-		key, value = keep(field, value)
-		if h.log != nil {
-			h.log.Before(bytesOf(key), h)
+// setLarge gives a field of a large hash a value, and says whether the field is new. The checks of log spare a hash that is not
+// tracked the calls, which would show.
+func (h *Hash) setLarge(l *large, name, value []byte) (created bool) {
+	f, hash := l.fields.Find(name)
+	created = f == nil
+	if created {
+		added := newField(name, value)
+		if l.log != nil {
+			l.log.Before(added.name(), h)
 		}
-		h.large.SetString(key, value)
-		if h.log != nil {
-			h.log.After(key)
-		}
-		return true
-	}
-	if h.log != nil {
-		h.log.Before(bytesOf(key), h)
-	}
-	if n := len(value); n <= cap(*old) && cap(*old) <= 2*n+spareValue {
-		*old = append((*old)[:0], value...)
+		f = l.fields.Insert(hash, added)
 	} else {
-		*old = append(make([]byte, 0, n), value...)
+		if l.log != nil {
+			l.log.Before(f.name(), h)
+		}
+		if !f.overwrite(value) {
+			*f = newField(name, value)
+		}
 	}
-	if h.log != nil {
-		h.log.After(key)
+	if l.log != nil {
+		l.log.After(f.keptName())
 	}
-	return false
+	return created
 }
 
-// deleteLarge removes field from a large hash, and says whether it was there.
-func (h *Hash) deleteLarge(field []byte) bool {
-	if h.log == nil {
-		_, ok := h.large.Delete(field)
+// deleteLarge removes a field from a large hash, and says whether it was there.
+func (h *Hash) deleteLarge(l *large, name []byte) bool {
+	if l.log == nil {
+		_, ok := l.fields.Delete(name)
 		return ok
 	}
-	i, ok := h.large.IndexOf(field)
+	i, ok := l.fields.IndexOf(name)
 	if !ok {
 		return false
 	}
-	key, _ := h.large.At(i)
-	h.log.Before(bytesOf(key), h)
-	h.large.DeleteAt(i)
-	h.log.After(key)
+	l.log.Before(l.fields.At(i).name(), h)
+	f := l.fields.DeleteAt(i)
+	l.log.After(f.keptName())
 	return true
-}
-
-// keep copies a field and its value for a large hash.
-func keep(field, value []byte) (key string, v []byte) {
-	if len(value) > sharedValue {
-		return string(field), append(make([]byte, 0, len(value)), value...)
-	}
-	both := make([]byte, len(field)+len(value))
-	n := copy(both, field)
-	copy(both[n:], value)
-	return unsafe.String(unsafe.SliceData(both), n), both[n:]
 }
 
 // bytesOf returns the bytes of a string, which must not be modified.

@@ -2,6 +2,7 @@ package hashes
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine/listpack"
 )
 
 var usual = Limits{Entries: 128, Value: 64}
@@ -59,6 +62,37 @@ func TestBecomesLargeBeyondTheLimitsAndStaysLarge(t *testing.T) {
 	}
 }
 
+func TestSmallHashOutgrowsItsBufferWhateverTheLimits(t *testing.T) {
+	lim := Limits{1 << 30, 1 << 30}
+	long, many := new(Hash), new(Hash)
+	value := bytes.Repeat([]byte("v"), listpack.MaxSize/2)
+	for i := range 3 {
+		require.Equal(t, map[bool]string{false: "listpack", true: "hashtable"}[i == 2], long.Encoding())
+		require.True(t, long.Set([]byte{byte(i)}, value[i:], lim))
+	}
+	for i := range 3 {
+		v, _ := long.Get([]byte{byte(i)})
+		require.Len(t, v, len(value)-i)
+	}
+	blob := binary.AppendUvarint([]byte("\x01\x01f"), uint64(listpack.MaxSize))
+	_, err := DecodeBlob(append(blob, make([]byte, listpack.MaxSize)...))
+	require.ErrorIs(t, err, errTooLong)
+
+	fields := make([]byte, 4)
+	for i := range 1<<15 + 10 {
+		if i < 1<<15-1 {
+			// Without the search of Set, which would take long.
+			many.small.Append(binary.BigEndian.AppendUint32(fields[:0], uint32(i)), nil)
+			continue
+		}
+		require.Equal(t, i, many.Len())
+		require.True(t, many.Set(binary.BigEndian.AppendUint32(fields[:0], uint32(i)), nil, lim))
+	}
+	require.Equal(t, "hashtable", many.Encoding())
+	require.Equal(t, 1<<15+10, many.Len())
+	require.Len(t, contents(many), 1<<15+10)
+}
+
 func TestSmallHashKeepsTheOrderOfItsFields(t *testing.T) {
 	var h Hash
 	for _, f := range []string{"c", "a", "d", "b"} {
@@ -95,7 +129,7 @@ func TestBehavesLikeAMap(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"set": func(t *rapid.T) {
 				f := field.Draw(t, "field")
-				n := rapid.SampledFrom([]int{0, 1, 3, 4, 64, 65, 300}).Draw(t, "size")
+				n := rapid.SampledFrom([]int{0, 1, 3, 4, 64, 65, 300, 2000, 70_000}).Draw(t, "size")
 				v := strings.Repeat(rapid.SampledFrom([]string{"a", "b", "\x00", "\xff"}).Draw(t, "byte"), n)
 				_, had := model[f]
 				require.Equal(t, !had, h.Set([]byte(f), []byte(v), lim))
@@ -206,7 +240,10 @@ func TestReplacingALongValueByAShortOneFreesIt(t *testing.T) {
 	set(&h, "f", "short")
 	v, _ := h.Get([]byte("f"))
 	require.Equal(t, "short", string(v))
-	require.Less(t, cap(v), 100)
+	f, ok := h.large().fields.GetString("f")
+	require.True(t, ok)
+	_, _, size := f.bounds()
+	require.Less(t, size, 100)
 }
 
 func TestReplacingAndReadingDoNotAllocate(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/delta"
-	"github.com/atomredis/atomredis/engine/dict"
 )
 
 // This file has the stored forms. A small hash is stored whole: the format, then length (unsigned varint) and bytes of every
@@ -21,30 +20,37 @@ var (
 	errFormat     = errors.New("hash: unknown stored format")
 	errCut        = errors.New("hash: stored form ends within an element")
 	errTwice      = errors.New("hash: stored form has a field twice")
+	errTooLong    = errors.New("hash: stored form is too long for a small hash")
 	errPartsOrder = errors.New("hash: stored fields are out of order")
 )
 
 // Large reports whether the hash must be stored in parts.
-func (h *Hash) Large() bool { return h.large != nil }
+func (h *Hash) Large() bool { return h.large() != nil }
 
 // Track makes a large hash note in l from now on which fields change. All that it has count as changed.
 func (h *Hash) Track(l *delta.Log) {
-	h.log = l
-	for key := range h.large.All() {
-		l.After(key)
+	large := h.large()
+	large.log = l
+	for f := range large.fields.All() {
+		l.After(f.keptName())
 	}
 }
 
 // Log returns the record of changes, nil if the hash has none.
-func (h *Hash) Log() *delta.Log { return h.log }
+func (h *Hash) Log() *delta.Log {
+	if l := h.large(); l != nil {
+		return l.log
+	}
+	return nil
+}
 
 // AppendPart appends the value of a field of a large hash to dst; ok is false if there is no such field.
 func (h *Hash) AppendPart(dst []byte, name string) (out []byte, ok bool) {
-	v, ok := h.large.GetString(name)
+	f, ok := h.large().fields.GetString(name)
 	if !ok {
 		return dst, false
 	}
-	return append(dst, *v...), true
+	return append(dst, f.value()...), true
 }
 
 // AppendBlob appends the stored form of a small hash to dst.
@@ -74,8 +80,10 @@ func DecodeBlob(b []byte) (*Hash, error) {
 			return nil, errCut
 		}
 		seen[unsafe.String(unsafe.SliceData(field), len(field))] = struct{}{}
-		h.small.Append(field)
-		h.small.Append(value)
+		if !h.small.Fits(2, len(field)+len(value)) {
+			return nil, errTooLong
+		}
+		h.small.Append(field, value)
 		if len(seen) != h.Len() {
 			return nil, errTwice
 		}
@@ -95,27 +103,25 @@ func cut(b []byte) (element, rest []byte, ok bool) {
 
 // Loader builds a large hash from its parts.
 type Loader struct {
-	h    *Hash
-	last string // the field that was added last
+	large *large
+	last  string // the field that was added last
 }
 
 // NewLoader returns a Loader that has no parts.
-func NewLoader() *Loader { return &Loader{h: &Hash{large: dict.New[[]byte]()}} }
+func NewLoader() *Loader { return &Loader{large: new(large)} }
 
 // Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
 // once; it is an error if this one does not. After an error the Loader is of no more use.
 func (l *Loader) Add(name, data []byte) error {
-	if l.h.Len() > 0 && string(name) <= l.last {
+	if l.large.fields.Len() > 0 && string(name) <= l.last {
 		return errPartsOrder
 	}
-	key, value := keep(name, data)
-	l.h.large.SetString(key, value)
-	l.last = key
+	l.last = l.large.fields.Add(newField(name, data)).Key()
 	return nil
 }
 
 // Finish returns the hash, whose changes will be noted in log. The error is always nil: a hash may have any fields.
 func (l *Loader) Finish(log *delta.Log) (*Hash, error) {
-	l.h.log = log
-	return l.h, nil
+	l.large.log = log
+	return newLarge(l.large), nil
 }

@@ -3,33 +3,33 @@ package listpack
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
-// elements walks l forwards, and checks that walking backwards and counting agree.
+// elements walks l, and checks that its numbers agree with what it has.
 func elements(t require.TestingT, l *Listpack) [][]byte {
-	forward := [][]byte{}
-	size := 0
+	all, size := [][]byte{}, 0
 	for p := l.First(); p != -1; p = l.Next(p) {
-		forward = append(forward, bytes.Clone(l.At(p)))
+		all = append(all, bytes.Clone(l.At(p)))
 		size += EncodedLen(l.At(p))
 	}
-	backward := [][]byte{}
-	for p := l.Last(); p != -1; p = l.Prev(p) {
-		backward = append(backward, bytes.Clone(l.At(p)))
-	}
-	slices.Reverse(backward)
-	require.Equal(t, len(forward), len(backward))
-	for i := range forward {
-		require.True(t, bytes.Equal(forward[i], backward[i]), "element %d differs by direction", i)
-	}
-	require.Equal(t, len(forward), l.Len())
-	require.Equal(t, size, l.Size())
-	return forward
+	require.Equal(t, len(all), l.Len())
+	require.Len(t, l.Bytes(), size)
+	require.LessOrEqual(t, size, roomOf[l.class])
+	return all
+}
+
+func requireFind(t require.TestingT, want Pos, l *Listpack, v []byte, skip int) {
+	p, _ := l.Find(v, skip)
+	require.Equal(t, want, p)
 }
 
 func requireElements(t require.TestingT, want [][]byte, l *Listpack) {
@@ -43,41 +43,41 @@ func requireElements(t require.TestingT, want [][]byte, l *Listpack) {
 func TestZeroValueIsAnEmptyListpack(t *testing.T) {
 	var l Listpack
 	require.Equal(t, 0, l.Len())
-	require.Equal(t, 0, l.Size())
+	require.Empty(t, l.Bytes())
 	require.Equal(t, Pos(-1), l.First())
-	require.Equal(t, Pos(-1), l.Last())
-	require.Equal(t, Pos(-1), l.Seek(0))
-	require.Equal(t, Pos(-1), l.Seek(-1))
-	require.Equal(t, Pos(-1), l.Find(nil, 0))
-	require.Equal(t, Pos(-1), l.Delete(-1, 1))
-	l.InsertBefore(-1, []byte("a"))
+	requireFind(t, none, &l, nil, 0)
+	require.True(t, l.Other() == nil)
+	l.Insert(-1, []byte("a"))
 	requireElements(t, [][]byte{[]byte("a")}, &l)
 }
 
-func TestElementsOfEveryWidthAreWalkableBothWays(t *testing.T) {
+func TestElementsOfEveryWidthAreKept(t *testing.T) {
 	var l Listpack
 	var want [][]byte
-	for _, n := range []int{0, 1, 125, 126, 127, 128, 129, 16380, 16381, 16382, 16383, 16384, 16385, 1<<21 - 4, 1<<21 - 1, 1 << 21} {
+	for _, n := range []int{0, 1, 125, 126, 127, 128, 129, 16380, 16381, 16382, 16383, 16384, 16385, 1 << 19} {
 		v := bytes.Repeat([]byte{byte(n) | 0x80}, n)
-		before := l.Size()
+		before := len(l.Bytes())
 		l.Append(v)
 		want = append(want, v)
-		require.Equal(t, EncodedLen(v), l.Size()-before)
+		require.Equal(t, EncodedLen(v), len(l.Bytes())-before)
 	}
 	requireElements(t, want, &l)
 }
 
-func TestSeekCountsFromEitherEnd(t *testing.T) {
+func TestFitsKeepsListpacksWithinTheirLimits(t *testing.T) {
 	var l Listpack
-	for i := range 11 {
-		l.Append(fmt.Append(nil, i))
+	require.False(t, l.Fits(1, math.MaxInt))
+	require.False(t, l.Fits(1, MaxSize-4))
+	require.True(t, l.Fits(1, MaxSize-5))
+	l.Append(make([]byte, MaxSize-5))
+	require.False(t, l.Fits(1, 0))
+	l.Delete(0, 1)
+	for range maxCount {
+		require.True(t, l.Fits(1, 0))
+		l.Append(nil)
 	}
-	for i := range 11 {
-		require.Equal(t, fmt.Sprint(i), string(l.At(l.Seek(i))))
-		require.Equal(t, fmt.Sprint(10-i), string(l.At(l.Seek(-1-i))))
-	}
-	require.Equal(t, Pos(-1), l.Seek(11))
-	require.Equal(t, Pos(-1), l.Seek(-12))
+	require.False(t, l.Fits(1, 0))
+	require.Equal(t, maxCount, l.Len())
 }
 
 func TestFindSkipsValues(t *testing.T) {
@@ -85,11 +85,34 @@ func TestFindSkipsValues(t *testing.T) {
 	for _, v := range []string{"a", "b", "b", "a", "c"} {
 		l.Append([]byte(v))
 	}
-	require.Equal(t, l.Seek(1), l.Find([]byte("b"), 0))
-	require.Equal(t, l.Seek(2), l.Find([]byte("b"), 1))
-	require.Equal(t, l.Seek(4), l.Find([]byte("c"), 1))
-	require.Equal(t, Pos(-1), l.Find([]byte("c"), 2))
-	require.Equal(t, Pos(-1), l.Find([]byte("d"), 0))
+	find := func(v string, skip, want, wantBefore int) {
+		p, before := l.Find([]byte(v), skip)
+		require.Equal(t, wantBefore, before)
+		if want < 0 {
+			require.Equal(t, none, p)
+		} else {
+			require.Equal(t, l.Seek(want), p)
+		}
+	}
+	find("b", 0, 1, 1)
+	find("b", 1, 2, 1)
+	find("c", 1, 4, 2)
+	find("c", 2, -1, 2)
+	find("d", 0, -1, 5)
+}
+
+func TestPairWalksByTwos(t *testing.T) {
+	var l Listpack
+	for _, v := range []string{"a", "1", strings.Repeat("b", 200), "", "c", strings.Repeat("3", 300)} {
+		l.Append([]byte(v))
+	}
+	var got []string
+	for p := l.First(); p != none; {
+		var first, second []byte
+		first, second, p = l.Pair(p)
+		got = append(got, string(first)+"="+string(second))
+	}
+	require.Equal(t, []string{"a=1", strings.Repeat("b", 200) + "=", "c=" + strings.Repeat("3", 300)}, got)
 }
 
 func TestReplaceKeepsThePosition(t *testing.T) {
@@ -129,13 +152,69 @@ func TestBufferStaysTight(t *testing.T) {
 	var l Listpack
 	for range 2000 {
 		l.Append([]byte("element"))
-		require.LessOrEqual(t, cap(l.buf), l.Size()+l.Size()/2+roomy)
+		require.LessOrEqual(t, roomOf[l.class], max(len(l.Bytes())*6/5, len(l.Bytes())+15))
 	}
 	for l.Len() > 0 {
 		l.Delete(l.First(), 1)
-		require.LessOrEqual(t, cap(l.buf), 2*l.Size()+roomy)
+		require.LessOrEqual(t, roomOf[l.class], 2*len(l.Bytes())+roomy)
 	}
-	require.Zero(t, cap(l.buf))
+	require.Zero(t, l.class)
+	require.True(t, l.p == nil)
+}
+
+func TestRoundingUpWastesNothing(t *testing.T) {
+	for n := 1; n <= maxSized; n++ {
+		require.Equal(t, cap(slices.Grow([]byte(nil), n)), roomOf[classOf[(n+7)/8]])
+	}
+	for n := maxSized + 1; n <= MaxSize; n += 50_000 {
+		b := Buffer{size: uint32(n)}
+		b.allocate()
+		require.Equal(t, cap(slices.Grow([]byte(nil), n)), roomOf[b.class])
+	}
+}
+
+func TestMemoryThatIsUsedAgainHasOneOwner(t *testing.T) {
+	packs, want := make([]Listpack, 50), make([][][]byte, 50)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		i := random.IntN(len(packs))
+		l := &packs[i]
+		switch n := l.Len(); {
+		case n > 0 && random.IntN(3) == 0:
+			j := random.IntN(n)
+			l.Delete(l.Seek(j), 1)
+			want[i] = slices.Delete(want[i], j, j+1)
+		case random.IntN(50) == 0:
+			l.Reset()
+			want[i] = nil
+		case random.IntN(50) == 0:
+			j := random.IntN(len(packs))
+			c := l.Clone()
+			packs[j].Reset()
+			packs[j], want[j] = c, slices.Clone(want[i])
+		default:
+			v := bytes.Repeat([]byte{byte(i)}, random.IntN(30))
+			l.Append(v)
+			want[i] = append(want[i], v)
+		}
+		requireElements(t, want[i], l)
+	}
+	for i := range packs {
+		requireElements(t, want[i], &packs[i])
+	}
+}
+
+func TestOtherPointerTakesThePlaceOfTheMemory(t *testing.T) {
+	var l Listpack
+	l.Append([]byte("a"))
+	require.True(t, l.Other() == nil)
+	x := 5
+	l.SetOther(unsafe.Pointer(&x))
+	require.True(t, l.Other() == unsafe.Pointer(&x))
+	require.Zero(t, l.Len())
+	require.EqualValues(t, 16, unsafe.Sizeof(l))
+	l.Reset()
+	require.True(t, l.Other() == nil)
 }
 
 func TestBehavesLikeASliceOfByteStrings(t *testing.T) {
@@ -158,15 +237,15 @@ func TestBehavesLikeASliceOfByteStrings(t *testing.T) {
 				l.Append(v)
 				model = append(model, v)
 			},
-			"prepend": func(t *rapid.T) {
-				v := value.Draw(t, "value")
-				l.Prepend(v)
-				model = slices.Insert(model, 0, v)
+			"append two": func(t *rapid.T) {
+				v, w := value.Draw(t, "value"), value.Draw(t, "value")
+				l.Append(v, w)
+				model = append(model, v, w)
 			},
 			"insert": func(t *rapid.T) {
 				i, v := index(t), value.Draw(t, "value")
 				p := l.Seek(i)
-				l.InsertBefore(p, v)
+				l.Insert(p, v)
 				require.True(t, bytes.Equal(v, l.At(p)))
 				model = slices.Insert(model, i, v)
 			},
@@ -178,11 +257,10 @@ func TestBehavesLikeASliceOfByteStrings(t *testing.T) {
 				model[i] = v
 			},
 			"delete": func(t *rapid.T) {
-				i, n := index(t), rapid.IntRange(-1, 4).Draw(t, "n")
-				end := min(i+max(n, 0), len(model))
-				next := l.Delete(l.Seek(i), n)
-				model = slices.Delete(model, i, end)
-				require.Equal(t, l.Seek(i), next)
+				i := index(t)
+				n := rapid.IntRange(0, min(4, len(model)-i)).Draw(t, "n")
+				l.Delete(l.Seek(i), n)
+				model = slices.Delete(model, i, i+n)
 			},
 			"find": func(t *rapid.T) {
 				v, skip := value.Draw(t, "value"), rapid.IntRange(0, 3).Draw(t, "skip")
@@ -193,7 +271,7 @@ func TestBehavesLikeASliceOfByteStrings(t *testing.T) {
 						break
 					}
 				}
-				require.Equal(t, want, l.Find(v, skip))
+				requireFind(t, want, &l, v, skip)
 			},
 			"clone": func(*rapid.T) { l = l.Clone() },
 			"": func(t *rapid.T) {

@@ -172,10 +172,11 @@ func (l *List) clear() {
 	for i := range l.nodes {
 		l.note(i)
 	}
-	if l.parts != nil {
-		l.parts.names = nil
+	log := l.Log()
+	*l = List{limit: l.limit}
+	if log != nil {
+		l.extra = &extra{log: log}
 	}
-	*l = List{limit: l.limit, parts: l.parts}
 }
 
 // split divides node j at offset p, which has k elements before and at least one after it.
@@ -187,16 +188,27 @@ func (l *List) split(j, p, k int) {
 	nd.n = k
 	l.makeSlot(j + 1)
 	*l.at(j + 1) = right
-	l.bytes += cap(right.buf)
 	l.compact(l.at(j))
 }
 
-// compact gives back the free room of a node that nobody pushes to.
+// compact gives back the free room of a node that nobody pushes to, if that is worth a copy.
 func (l *List) compact(nd *node) {
-	if size := nd.size(); size < cap(nd.buf)*3/4 {
-		l.bytes -= cap(nd.buf)
-		nd.buf, nd.head = append([]byte(nil), nd.buf[nd.head:]...), 0
-		l.bytes += cap(nd.buf)
+	if old := nd.buf; nd.size() < cap(old)-cap(old)/8 {
+		nd.buf, nd.head = append([]byte(nil), old[nd.head:]...), 0
+		l.keep(old)
+	}
+}
+
+// keep has a buffer that is not used any more ready for the next node, if there is none and it is not too large.
+func (l *List) keep(buf []byte) {
+	if maxBytes, _ := l.bounds(); cap(buf) > 2*maxBytes {
+		return
+	}
+	if l.extra == nil {
+		l.extra = new(extra)
+	}
+	if l.extra.spare == nil {
+		l.extra.spare = buf[:0]
 	}
 }
 
@@ -215,7 +227,8 @@ func (l *List) tidy(lo, hi int) {
 			l.note(left)
 			l.note(i)
 			to := l.at(left)
-			p := l.open(to, len(to.buf), nd.size())
+			maxBytes, _ := l.bounds()
+			p := to.open(len(to.buf), nd.size(), maxBytes)
 			copy(to.buf[p:], nd.buf[nd.head:])
 			to.n += nd.n
 			l.release(nd)
@@ -239,42 +252,49 @@ func (l *List) tidy(lo, hi int) {
 }
 
 // renumber sets the positions right after the nodes lo to hi have changed, counting from the side
-// that has fewer nodes to touch.
+// that has fewer nodes to touch, and no further than they are wrong.
 func (l *List) renumber(lo, hi int) {
 	if lo < l.nodes-1-hi {
 		at := l.at(hi + 1).start
 		for j := hi; j >= 0; j-- {
 			nd := l.at(j)
-			at -= nd.n
+			if at -= nd.n; j < lo && nd.start == at {
+				break
+			}
 			nd.start = at
 		}
 		return
 	}
 	for j := max(lo, 1); j < l.nodes; j++ {
-		before := l.at(j - 1)
-		l.at(j).start = before.start + before.n
+		before, nd := l.at(j-1), l.at(j)
+		at := before.start + before.n
+		if j > hi && nd.start == at {
+			break
+		}
+		nd.start = at
 	}
 }
 
 // insertNode makes an empty node j with room for more elements like the one of size bytes that it is
 // made for; atFront says that they will be pushed to its front. It returns the offset to write at.
 func (l *List) insertNode(j, size int, atFront bool) int {
-	// The only node of a small list grows as needed. Beside others, a node that will take many
-	// elements gets all its memory at once.
+	// The only node of a small list grows as needed. Beside others, a node gets all its memory at once: what as many elements
+	// of this size need as it may have. If these turn out to be of other sizes, the free room is given back when it is full,
+	// which is when the next node is made at that end.
 	room := size
-	maxBytes, maxEntries := l.bounds()
-	if l.nodes > 0 && size <= maxBytes/8 {
-		room = maxBytes
-		if maxEntries < maxBytes/size {
-			room = maxEntries * size
+	if maxBytes, maxEntries := l.bounds(); l.nodes > 0 {
+		room = max(min(maxBytes/size, maxEntries), 1) * size
+		if j == 0 {
+			l.compact(l.at(0))
+		} else if j == l.nodes {
+			l.compact(l.at(j - 1))
 		}
 	}
 	var nd node
-	if c := cap(l.spare); room <= c && c <= 2*room {
-		nd.buf, l.spare = l.spare, nil
+	if x := l.extra; x != nil && room <= cap(x.spare) && cap(x.spare) <= 2*room {
+		nd.buf, x.spare = x.spare, nil
 	} else {
 		nd.buf = slices.Grow([]byte(nil), room)
-		l.bytes += cap(nd.buf)
 	}
 	switch {
 	case j < l.nodes:
@@ -309,8 +329,8 @@ func (l *List) makeSlot(j int) {
 			l.move(i, i-1)
 		}
 	}
-	if l.parts != nil {
-		l.parts.names[l.slot(j)] = name
+	if l.tracked() {
+		l.extra.names[l.slot(j)] = name
 	}
 }
 
@@ -321,8 +341,9 @@ func (l *List) move(to, from int) {
 	}
 	to, from = l.slot(to), l.slot(from)
 	l.ring[to], l.ring[from] = l.ring[from], node{}
-	if p := l.parts; p != nil {
-		p.names[to], p.names[from] = p.names[from], ""
+	if l.tracked() {
+		names := l.extra.names
+		names[to], names[from] = names[from], ""
 	}
 }
 
@@ -357,26 +378,27 @@ func (l *List) deleteNodes(j, n int) {
 
 // resizeRing moves the nodes to a ring of another size.
 func (l *List) resizeRing(size int) {
-	ring := make([]node, size)
+	ring := l.newRing(size)
 	for i := range l.nodes {
 		ring[i] = *l.at(i)
 	}
-	if p := l.parts; p != nil {
+	if l.tracked() {
 		names := make([]string, size)
 		for i := range l.nodes {
-			names[i] = p.names[l.slot(i)]
+			names[i] = l.extra.names[l.slot(i)]
 		}
-		p.names = names
+		l.extra.names = names
+	}
+	if len(l.ring) == len(l.one) {
+		l.one[0] = node{}
 	}
 	l.ring, l.first = ring, 0
 }
 
 // release empties a node and lets go of its buffer, or keeps it as the spare one. Its position stays.
 func (l *List) release(nd *node) {
-	if maxBytes, _ := l.bounds(); l.nodes > 1 && l.spare == nil && cap(nd.buf) <= 2*maxBytes {
-		l.spare = nd.buf[:0]
-	} else {
-		l.bytes -= cap(nd.buf)
+	if l.nodes > 1 {
+		l.keep(nd.buf)
 	}
 	*nd = node{start: nd.start}
 }

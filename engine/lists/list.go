@@ -13,6 +13,8 @@ import (
 	"bytes"
 	"math"
 	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
 )
 
 // List is a list of byte strings. It has no lock. Make one with New.
@@ -21,13 +23,21 @@ type List struct {
 	first int    // slot of the first node
 	nodes int    // slots in use; none of their nodes is empty
 	len   int
-	bytes int // capacity of all node buffers, and of spare
+	limit int32   // a Limit
+	quick bool    // reported as quicklist: sticky until the list is well within one node again
+	extra *extra  // nil unless the list is tracked, or has had more than one node
+	one   [1]node // the ring of a list of one node, as most are
+}
+
+// extra is what small lists have no need of.
+type extra struct {
 	// spare is the buffer of a node that went, kept for the next one, so that neither a queue nor pushes and pops across
 	// the boundary of a node allocate.
 	spare []byte
-	limit int32  // a Limit
-	quick bool   // reported as quicklist: sticky until the list is well within one node again
-	parts *parts // nil unless the list is tracked
+	log   *delta.Log // nil unless the list is tracked
+	// names are those of the nodes of a tracked list, in the same slots of a ring of the same size; a slot without a node has
+	// none. A name is a number, big-endian, so that the names are in the order of the nodes.
+	names []string
 }
 
 // Limit is the size of a node, as in list-max-listpack-size: -1 to -5 stand for 4, 8, 16, 32 and 64
@@ -63,17 +73,20 @@ func (l *List) bounds() (maxBytes, maxEntries int) { return Limit(l.limit).bound
 // Len is the number of elements.
 func (l *List) Len() int { return l.len }
 
-// Size is the memory in use, in bytes.
+// Size is the memory in use, in bytes. It looks at every node.
 func (l *List) Size() int {
-	n := nodeBytes*len(l.ring) + l.bytes
-	if l.parts != nil {
-		n += partBytes * len(l.parts.names)
+	n := int(unsafe.Sizeof(*l))
+	if len(l.ring) > len(l.one) {
+		n += int(unsafe.Sizeof(node{})) * len(l.ring)
+	}
+	for i := range l.nodes {
+		n += cap(l.at(i).buf)
+	}
+	if l.extra != nil {
+		n += cap(l.extra.spare) + partBytes*len(l.extra.names)
 	}
 	return n
 }
-
-// nodeBytes is the size of a slot in the ring.
-const nodeBytes = int(unsafe.Sizeof(node{}))
 
 // Encoding is the name Redis has for the form of the list: "listpack" for one node within the limit,
 // "quicklist" for more. Like Redis, a list that has shrunk counts as a listpack again once its one
@@ -193,12 +206,9 @@ func (l *List) dropped(i int) {
 func (l *List) tighten() {
 	if l.nodes == 1 {
 		nd := l.at(0)
-		l.bytes -= cap(nd.buf)
 		nd.tighten()
-		l.bytes += cap(nd.buf)
-		if cap(nd.buf) < cap(l.spare) {
-			l.bytes -= cap(l.spare)
-			l.spare = nil
+		if l.extra != nil && cap(nd.buf) < cap(l.extra.spare) {
+			l.extra.spare = nil
 		}
 	}
 }
@@ -298,18 +308,23 @@ func (l *List) Pos(v []byte, rank, count, maxlen int, fn func(i int)) {
 
 // Clone returns an independent copy, which is not tracked.
 func (l *List) Clone() *List {
-	c := *l
-	c.ring = make([]node, len(l.ring))
-	c.first = 0
-	c.bytes, c.spare, c.parts = 0, nil, nil
+	c := &List{nodes: l.nodes, len: l.len, limit: l.limit, quick: l.quick}
+	c.ring = c.newRing(len(l.ring))
 	for i := range l.nodes {
 		nd := *l.at(i)
 		nd.buf = append([]byte(nil), nd.buf[nd.head:]...)
 		nd.head = 0
 		c.ring[i] = nd
-		c.bytes += cap(nd.buf)
 	}
-	return &c
+	return c
+}
+
+// newRing returns a ring of the given size, which may be the one in the list.
+func (l *List) newRing(size int) []node {
+	if size == len(l.one) {
+		return l.one[:]
+	}
+	return make([]node, size)
 }
 
 // at returns node i. The pointer is valid until a node is inserted or deleted.
@@ -350,17 +365,9 @@ func (l *List) fits(nd *node, size, n int) bool {
 func (l *List) write(j, p, size int, v []byte) {
 	l.note(j)
 	nd := l.at(j)
-	p = l.open(nd, p, size)
+	maxBytes, _ := l.bounds()
+	p = nd.open(p, size, maxBytes)
 	put(nd.buf[p:p+size], v)
 	nd.n++
 	l.len++
-}
-
-// open makes a gap in a node and keeps account of the memory.
-func (l *List) open(nd *node, p, size int) int {
-	maxBytes, _ := l.bounds()
-	was := cap(nd.buf)
-	p = nd.open(p, size, maxBytes)
-	l.bytes += cap(nd.buf) - was
-	return p
 }

@@ -47,7 +47,7 @@ func check(t require.TestingT, l *List) {
 		capacity += cap(nd.buf)
 	}
 	require.Equal(t, l.len, total)
-	require.Equal(t, l.bytes, capacity+cap(l.spare), "memory is accounted for")
+	require.GreaterOrEqual(t, l.Size(), capacity, "memory is accounted for")
 	used := map[int]bool{}
 	for i := range l.nodes {
 		used[(l.first+i)&(len(l.ring)-1)] = true
@@ -286,6 +286,31 @@ func TestMixedPushesStayAListpackWithinTheLimit(t *testing.T) {
 	require.Equal(t, "quicklist", l.Encoding())
 }
 
+func TestFullNodesTakeWhatTheyHold(t *testing.T) {
+	for _, size := range []int{1, 64, 300, 1000, 1500, 3000, 5000, 10000} {
+		for _, vary := range []int{1, 3} {
+			for _, push := range []func(*List, []byte){(*List).PushFront, (*List).PushBack} {
+				l, content, v := New(DefaultLimit), 0, make([]byte, size)
+				for i := range 10000 {
+					e := v[:size-size*(i%vary)/4]
+					push(l, e)
+					content += encodedLen(len(e))
+				}
+				require.Less(t, l.Size(), content*9/8+2*entryLimitBytes, "%d %d", size, vary)
+				check(t, l)
+			}
+		}
+	}
+}
+
+func TestNodesOfLargeElementsAreAllocatedOnce(t *testing.T) {
+	l, v := New(DefaultLimit), make([]byte, 2000)
+	for range 100 {
+		l.PushBack(v)
+	}
+	require.Less(t, testing.AllocsPerRun(1000, func() { l.PushBack(v) }), 0.5, "four elements have a node")
+}
+
 func TestMiddleEditsKeepMemoryCompact(t *testing.T) {
 	l := New(DefaultLimit)
 	for i := range 20000 {
@@ -403,6 +428,27 @@ func BenchmarkPush(b *testing.B) {
 			l.PushBack(v)
 		}
 	})
+	b.Run("back, then pop all from the front", func(b *testing.B) {
+		l, n := New(DefaultLimit), 0
+		b.ReportAllocs()
+		for b.Loop() {
+			if n++; n&(1<<16) == 0 {
+				l.PushBack(v)
+			} else {
+				l.Front()
+				l.DropFront()
+			}
+		}
+	})
+	b.Run("back, large", func(b *testing.B) {
+		l, v := New(DefaultLimit), make([]byte, 2000)
+		b.ReportAllocs()
+		for b.Loop() {
+			if l.PushBack(v); l.Len() > 10000 {
+				l.DropFront()
+			}
+		}
+	})
 	b.Run("new list", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -422,6 +468,14 @@ func BenchmarkRead(b *testing.B) {
 		for b.Loop() {
 			i = (i + 7919) % 500000
 			l.Index(250000 + i)
+		}
+	})
+	b.Run("set of another size", func(b *testing.B) {
+		b.ReportAllocs()
+		i := 0
+		for b.Loop() {
+			i = (i + 7919) % 1000000
+			l.Set(i, v[:60+i%5])
 		}
 	})
 	b.Run("range of 100", func(b *testing.B) {

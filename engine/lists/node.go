@@ -166,12 +166,13 @@ func (nd *node) move(p, size, head int) int {
 }
 
 // grown is the capacity for a buffer that must hold need bytes, the newest element being size bytes
-// of them. Buffers grow by a quarter, and to maxBytes at most; few large elements get what they need.
+// of them. Buffers grow by three eighths, and to maxBytes at most; few large
+// elements get what they need.
 func grown(need, size, maxBytes int) int {
 	if need >= maxBytes || size > maxBytes/8 {
 		return need
 	}
-	return min(need+need/4+8, maxBytes)
+	return min(need+need*3/8, maxBytes)
 }
 
 // cut removes the bytes from p to q, moving the smaller side, and returns the offset of what

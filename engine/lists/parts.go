@@ -5,20 +5,10 @@ import (
 	"math"
 	"sort"
 	"unsafe"
-
-	"github.com/atomredis/atomredis/engine/delta"
 )
 
 // This file is about lists that are tracked: every node has a name, under which it is stored as a part, and every change
 // of a node is noted.
-
-// parts is what a tracked list has beside its nodes.
-type parts struct {
-	log *delta.Log
-	// names are those of the nodes, in the same slots of a ring of the same size; a slot without a node has none. A name is
-	// a number, big-endian, so that the names are in the order of the nodes.
-	names []string
-}
 
 // partBytes is the memory that the name of a node takes.
 const partBytes = int(unsafe.Sizeof("")) + nameLen
@@ -59,23 +49,26 @@ func spaced(n int) []string {
 	return names
 }
 
+// tracked reports whether the list notes its changes.
+func (l *List) tracked() bool { return l.extra != nil && l.extra.log != nil }
+
 // note must be called before node i changes, when the nodes and their names agree or the node is noted already.
 func (l *List) note(i int) {
-	if l.parts != nil {
+	if l.tracked() {
 		l.noteNode(i)
 	}
 }
 
-func (l *List) noteNode(i int) { l.notePart(l.parts.names[l.slot(i)]) }
+func (l *List) noteNode(i int) { l.notePart(l.extra.names[l.slot(i)]) }
 
 func (l *List) notePart(name string) {
-	l.parts.log.Before(view(name), l)
-	l.parts.log.After(name)
+	l.extra.log.Before(view(name), l)
+	l.extra.log.After(name)
 }
 
 // noteState must be called before quick changes.
 func (l *List) noteState() {
-	if l.parts != nil {
+	if l.tracked() {
 		l.notePart(stateName)
 	}
 }
@@ -83,7 +76,7 @@ func (l *List) noteState() {
 // noteIfHas must be called before elements equal to v leave node i. If the list is tracked, it reports whether there are
 // any.
 func (l *List) noteIfHas(i int, v []byte) bool {
-	if l.parts == nil {
+	if !l.tracked() {
 		return true
 	}
 	if _, k := l.at(i).find(v); k < 0 {
@@ -95,10 +88,10 @@ func (l *List) noteIfHas(i int, v []byte) bool {
 
 // noteGone must be called before the nodes from j on, n of them, go. It takes their names.
 func (l *List) noteGone(j, n int) {
-	if l.parts == nil {
+	if !l.tracked() {
 		return
 	}
-	names := l.parts.names
+	names := l.extra.names
 	for i := j; i < j+n; i++ {
 		if name := names[l.slot(i)]; name != "" { // else it has moved away
 			l.notePart(name)
@@ -112,7 +105,7 @@ func (l *List) noteGone(j, n int) {
 // newName returns the name for a node that will be inserted as node j, and notes that it appears. It is empty if the list is
 // not tracked.
 func (l *List) newName(j int) string {
-	if l.parts == nil {
+	if !l.tracked() {
 		return ""
 	}
 	number, ok := l.newNumber(j)
@@ -132,10 +125,10 @@ func (l *List) newNumber(j int) (number uint64, ok bool) {
 	}
 	lo, hi := uint64(0), uint64(math.MaxUint64)
 	if j > 0 {
-		lo = numberOf(l.parts.names[l.slot(j-1)])
+		lo = numberOf(l.extra.names[l.slot(j-1)])
 	}
 	if j < l.nodes {
-		hi = numberOf(l.parts.names[l.slot(j)])
+		hi = numberOf(l.extra.names[l.slot(j)])
 	}
 	switch {
 	case hi-lo <= 1:
@@ -150,24 +143,24 @@ func (l *List) newNumber(j int) (number uint64, ok bool) {
 
 // rename gives all nodes new names, with room between them. All parts change.
 func (l *List) rename() {
-	p := l.parts
+	x := l.extra
 	names := spaced(l.nodes)
 	// A node may get the name that another one had.
 	for i, name := range names {
-		p.log.Before(view(p.names[l.slot(i)]), l)
-		p.log.Before(view(name), l)
+		x.log.Before(view(x.names[l.slot(i)]), l)
+		x.log.Before(view(name), l)
 	}
 	for i, name := range names {
 		slot := l.slot(i)
-		p.log.After(p.names[slot])
-		p.log.After(name)
-		p.names[slot] = name
+		x.log.After(x.names[slot])
+		x.log.After(name)
+		x.names[slot] = name
 	}
 }
 
 // find returns the node with the given name; ok is false if there is none.
 func (l *List) find(name string) (i int, ok bool) {
-	names := l.parts.names
+	names := l.extra.names
 	i = sort.Search(l.nodes, func(i int) bool { return names[l.slot(i)] >= name })
 	return i, i < l.nodes && names[l.slot(i)] == name
 }

@@ -31,20 +31,23 @@ func (l *List) Large() bool { return l.nodes > 1 }
 
 // Track makes the list note in log from now on which nodes change. All that it has count as changed.
 func (l *List) Track(log *delta.Log) {
-	l.parts = &parts{log, make([]string, len(l.ring))}
+	if l.extra == nil {
+		l.extra = new(extra)
+	}
+	l.extra.log, l.extra.names = log, make([]string, len(l.ring))
 	log.After(stateName)
 	for i, name := range spaced(l.nodes) {
-		l.parts.names[l.slot(i)] = name
+		l.extra.names[l.slot(i)] = name
 		log.After(name)
 	}
 }
 
 // Log returns the record of changes, nil if the list has none.
 func (l *List) Log() *delta.Log {
-	if l.parts == nil {
+	if l.extra == nil {
 		return nil
 	}
-	return l.parts.log
+	return l.extra.log
 }
 
 // AppendPart appends the stored form of a part of a tracked list to dst; ok is false if there is no such part.
@@ -157,12 +160,11 @@ func (l *List) fill(nodes []node) {
 	for size < len(nodes) {
 		size = max(1, 2*size)
 	}
-	l.ring, l.nodes = make([]node, size), len(nodes)
+	l.ring, l.nodes = l.newRing(size), len(nodes)
 	for i := range nodes {
 		l.ring[i] = nodes[i]
 		l.ring[i].start = l.len
 		l.len += nodes[i].n
-		l.bytes += cap(nodes[i].buf)
 	}
 }
 
@@ -229,6 +231,6 @@ func (l *Loader) Finish(log *delta.Log) (*List, error) {
 	l.list.fill(l.nodes)
 	names := make([]string, len(l.list.ring))
 	copy(names, l.names)
-	l.list.parts = &parts{log, names}
+	l.list.extra = &extra{log: log, names: names}
 	return l.list, nil
 }

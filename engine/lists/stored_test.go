@@ -58,16 +58,16 @@ func layout(l *List) [][]string {
 
 // checkNames verifies that the nodes of a tracked list have names in their order, and that no other slot has one.
 func checkNames(t require.TestingT, l *List) {
-	require.Len(t, l.parts.names, len(l.ring))
+	require.Len(t, l.extra.names, len(l.ring))
 	last := stateName
 	for i := range l.nodes {
-		name := l.parts.names[l.slot(i)]
+		name := l.extra.names[l.slot(i)]
 		require.Len(t, name, nameLen)
 		require.Less(t, last, name)
 		last = name
 	}
 	for i := l.nodes; i < len(l.ring); i++ {
-		require.Empty(t, l.parts.names[l.slot(i)])
+		require.Empty(t, l.extra.names[l.slot(i)])
 	}
 }
 
@@ -137,7 +137,7 @@ func TestCheckpointsStoreTheListAsItWasWhenTheyBegan(t *testing.T) {
 				if frozen == nil { // names as they get by many insertions in one place
 					for i := range l.nodes {
 						l.note(i)
-						l.parts.names[l.slot(i)] = nameOf(middle + uint64(i))
+						l.extra.names[l.slot(i)] = nameOf(middle + uint64(i))
 						l.note(i)
 					}
 				}
@@ -211,17 +211,17 @@ func TestAQueueChangesOnlyThePartsAtItsEnds(t *testing.T) {
 func TestInsertionsInOnePlaceNeverRunOutOfNames(t *testing.T) {
 	l := from(1, "first", "last")
 	l.Track(delta.NewLog(1, &delta.Epochs{Current: 1}))
-	last := l.parts.names[l.slot(1)]
+	last := l.extra.names[l.slot(1)]
 	for range 31 {
 		l.InsertBefore([]byte("last"), []byte("x"))
 	}
-	require.Equal(t, last, l.parts.names[l.slot(l.nodes-1)])
+	require.Equal(t, last, l.extra.names[l.slot(l.nodes-1)])
 	for range 1000 {
 		l.InsertBefore([]byte("last"), []byte("x"))
 	}
 	check(t, l)
 	checkNames(t, l)
-	require.NotEqual(t, last, l.parts.names[l.slot(l.nodes-1)])
+	require.NotEqual(t, last, l.extra.names[l.slot(l.nodes-1)])
 }
 
 func TestNamesAtTheEndsOfTheirRange(t *testing.T) {
@@ -229,7 +229,7 @@ func TestNamesAtTheEndsOfTheirRange(t *testing.T) {
 		l := New(1)
 		l.PushBack([]byte("x"))
 		l.Track(delta.NewLog(1, &delta.Epochs{Current: 1}))
-		l.parts.names[0] = nameOf(number)
+		l.extra.names[0] = nameOf(number)
 		for i := range 5 {
 			l.PushFront(fmt.Append(nil, i))
 			checkNames(t, l)

@@ -2,26 +2,28 @@ package sets
 
 import (
 	"encoding/binary"
-	"slices"
 	"strconv"
+
+	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// intset is a sorted sequence of different integers, all stored in the width that the largest of
-// them has needed. The zero value is empty and ready.
-type intset struct {
-	data  []byte // little-endian
-	width int    // bytes per member: 2, 4 or 8; 0 before there is any
-}
+// intset is a sorted sequence of different integers, little-endian, all in the width that the largest of them has needed. Its
+// Count is that width in bytes: 2, 4 or 8, or 0 before there is any. The zero value is empty and ready.
+type intset listpack.Buffer
+
+func (s *intset) buffer() *listpack.Buffer { return (*listpack.Buffer)(s) }
+
+func (s *intset) width() int { return int(s.Count) }
 
 func (s *intset) len() int {
-	if s.width == 0 {
+	if s.Count == 0 {
 		return 0
 	}
-	return len(s.data) / s.width
+	return len(s.buffer().Bytes()) / s.width()
 }
 
 func (s *intset) at(i int) int64 {
-	switch b := s.data[i*s.width:]; s.width {
+	switch b := s.buffer().Bytes()[i*s.width():]; s.Count {
 	case 2:
 		return int64(int16(binary.LittleEndian.Uint16(b)))
 	case 4:
@@ -32,7 +34,7 @@ func (s *intset) at(i int) int64 {
 }
 
 func (s *intset) put(i int, v int64) {
-	switch b := s.data[i*s.width:]; s.width {
+	switch b := s.buffer().Bytes()[i*s.width():]; s.Count {
 	case 2:
 		binary.LittleEndian.PutUint16(b, uint16(v))
 	case 4:
@@ -40,6 +42,11 @@ func (s *intset) put(i int, v int64) {
 	default:
 		binary.LittleEndian.PutUint64(b, uint64(v))
 	}
+}
+
+// fits says whether there is room for one more integer.
+func (s *intset) fits(v int64) bool {
+	return (s.len()+1)*max(s.width(), widthOf(v)) <= listpack.MaxSize
 }
 
 // search returns where v is, or where it would have to be inserted.
@@ -60,15 +67,14 @@ func (s *intset) search(v int64) (i int, found bool) {
 }
 
 func (s *intset) add(v int64) bool {
-	if w := widthOf(v); w > s.width {
+	if w := widthOf(v); w > s.width() {
 		s.widen(w)
 	}
 	i, found := s.search(v)
 	if found {
 		return false
 	}
-	var room [8]byte
-	s.data = slices.Insert(s.data, i*s.width, room[:s.width]...)
+	s.buffer().Splice(i*s.width(), 0, s.width())
 	s.put(i, v)
 	return true
 }
@@ -81,21 +87,27 @@ func (s *intset) remove(v int64) bool {
 	return found
 }
 
-func (s *intset) removeAt(i int) {
-	s.data = slices.Delete(s.data, i*s.width, (i+1)*s.width)
-}
+func (s *intset) removeAt(i int) { s.buffer().Splice(i*s.width(), s.width(), 0) }
 
 // widen stores all members in more bytes.
 func (s *intset) widen(width int) {
-	old := *s
-	*s = intset{data: make([]byte, old.len()*width), width: width}
-	for i := range old.len() {
-		s.put(i, old.at(i))
+	wider := intset{Count: uint16(width)}
+	wider.buffer().Splice(0, 0, s.len()*width)
+	for i := range s.len() {
+		wider.put(i, s.at(i))
 	}
+	s.buffer().Reset()
+	*s = wider
 }
 
-func (s *intset) clone() intset {
-	return intset{data: slices.Clone(s.data), width: s.width}
+// longest returns the number of digits of the longest member: the smallest or the largest of them.
+func (s *intset) longest() int {
+	n := s.len()
+	if n == 0 {
+		return 0
+	}
+	var scratch [maxDigits]byte
+	return max(len(appendInt(scratch[:0], s.at(0))), len(appendInt(scratch[:0], s.at(n-1))))
 }
 
 func widthOf(v int64) int {

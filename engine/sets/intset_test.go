@@ -64,7 +64,7 @@ func TestIntsetIsSortedAndAsWideAsItsLargestMember(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				require.Equal(t, len(model), s.len())
-				require.Equal(t, width, s.width)
+				require.Equal(t, width, s.width())
 				for i := range s.len() {
 					require.True(t, model[s.at(i)])
 					require.True(t, i == 0 || s.at(i-1) < s.at(i), "not sorted")

@@ -19,11 +19,31 @@ import (
 // passed in is copied if it is kept, and must not be a view that the same set handed out. What is
 // handed out must not be modified; how long it is valid is said at each method.
 type Set struct {
-	encoding encoding
-	ints     intset
-	small    listpack.Listpack
-	large    *dict.Dict[struct{}]
-	log      *delta.Log // the changes of a hash table that is stored in parts; nil otherwise
+	// elements has the members in a listpack or an intset, as its Mark says, or else the pointer to a large.
+	elements listpack.Listpack
+}
+
+// The Marks of elements.
+const (
+	asIntset uint8 = iota
+	asListpack
+)
+
+// large is a hash table.
+type large struct {
+	members dict.Table[dict.Text]
+	log     *delta.Log // the changes of a set that is stored in parts; nil otherwise
+}
+
+// large returns the hash table, nil if the set is not one.
+func (s *Set) large() *large { return (*large)(s.elements.Other()) }
+
+// ints returns the integers, nil if the set is not of integers.
+func (s *Set) ints() *intset {
+	if s.elements.Mark != asIntset {
+		return nil
+	}
+	return (*intset)(&s.elements.Buffer)
 }
 
 // Limits bounds the compact representations: the number of members of a set of integers, and the
@@ -34,18 +54,15 @@ type Limits struct {
 	ListpackValue   int
 }
 
-type encoding uint8
-
-// The representations, which say what field of a Set is in use.
-const (
-	asIntset encoding = iota
-	asListpack
-	asHashtable
-)
-
 // Encoding returns the name of the representation as OBJECT ENCODING tells it.
 func (s *Set) Encoding() string {
-	return [...]string{"intset", "listpack", "hashtable"}[s.encoding]
+	switch {
+	case s.large() != nil:
+		return "hashtable"
+	case s.ints() != nil:
+		return "intset"
+	}
+	return "listpack"
 }
 
 // Len returns the number of members.
@@ -53,14 +70,13 @@ func (s *Set) Len() int {
 	if s == nil {
 		return 0
 	}
-	switch s.encoding {
-	case asIntset:
-		return s.ints.len()
-	case asListpack:
-		return s.small.Len()
-	default:
-		return s.large.Len()
+	if l := s.large(); l != nil {
+		return l.members.Len()
 	}
+	if ints := s.ints(); ints != nil {
+		return ints.len()
+	}
+	return s.elements.Len()
 }
 
 // Contains says whether member is in the set.
@@ -68,66 +84,68 @@ func (s *Set) Contains(member []byte) bool {
 	if s == nil {
 		return false
 	}
-	switch s.encoding {
-	case asIntset:
-		v, ok := parseInt(member)
-		if ok {
-			_, ok = s.ints.search(v)
-		}
-		return ok
-	case asListpack:
-		return s.small.Find(member, 0) != -1
-	default:
-		_, ok := s.large.Get(member)
+	if l := s.large(); l != nil {
+		_, ok := l.members.Get(member)
 		return ok
 	}
+	if ints := s.ints(); ints != nil {
+		v, ok := parseInt(member)
+		if ok {
+			_, ok = ints.search(v)
+		}
+		return ok
+	}
+	p, _ := s.elements.Find(member, 0)
+	return p != -1
 }
 
 // Add puts member into the set, and says whether it is new. The representation changes as lim demands.
 func (s *Set) Add(member []byte, lim Limits) bool {
-	if s.encoding == asIntset {
+	if l := s.large(); l != nil {
+		return s.addLarge(l, member)
+	}
+	if ints := s.ints(); ints != nil {
 		if v, ok := parseInt(member); ok {
-			added := s.ints.add(v)
-			if added && s.ints.len() > lim.IntsetEntries {
+			if !ints.fits(v) {
+				return s.addLarge(s.toHashtable(), member)
+			}
+			added := ints.add(v)
+			if added && ints.len() > lim.IntsetEntries {
 				s.toHashtable()
 			}
 			return added
 		}
-		if s.fitsListpack(member, lim) && s.longestInt() <= lim.ListpackValue {
-			s.toListpack()
-			s.small.Append(member)
-			return true
+		if !s.listpackFits(member, lim) {
+			return s.addLarge(s.toHashtable(), member)
 		}
-		s.toHashtable()
+		s.toListpack()
+		s.elements.Append(member)
+		return true
 	}
-	if s.encoding == asListpack {
-		if s.small.Find(member, 0) != -1 {
-			return false
-		}
-		if s.fitsListpack(member, lim) {
-			s.small.Append(member)
-			return true
-		}
-		s.toHashtable()
+	if p, _ := s.elements.Find(member, 0); p != -1 {
+		return false
 	}
-	return s.addLarge(member)
+	if !s.listpackFits(member, lim) {
+		return s.addLarge(s.toHashtable(), member)
+	}
+	s.elements.Append(member)
+	return true
 }
 
 // Remove takes member out of the set, and says whether it was there.
 func (s *Set) Remove(member []byte) bool {
-	switch s.encoding {
-	case asIntset:
-		v, ok := parseInt(member)
-		return ok && s.ints.remove(v)
-	case asListpack:
-		p := s.small.Find(member, 0)
-		if p != -1 {
-			s.small.Delete(p, 1)
-		}
-		return p != -1
-	default:
-		return s.removeLarge(member)
+	if l := s.large(); l != nil {
+		return s.removeLarge(l, member)
 	}
+	if ints := s.ints(); ints != nil {
+		v, ok := parseInt(member)
+		return ok && ints.remove(v)
+	}
+	p, _ := s.elements.Find(member, 0)
+	if p != -1 {
+		s.elements.Delete(p, 1)
+	}
+	return p != -1
 }
 
 // Pop removes a random member and returns it, or returns false if the set is empty. The member is
@@ -138,19 +156,18 @@ func (s *Set) Pop(scratch []byte) ([]byte, bool) {
 		return nil, false
 	}
 	i := rand.IntN(n)
-	switch s.encoding {
-	case asIntset:
-		scratch = appendInt(scratch[:0], s.ints.at(i))
-		s.ints.removeAt(i)
-		return scratch, true
-	case asListpack:
-		p := s.small.Seek(i)
-		scratch = append(scratch[:0], s.small.At(p)...)
-		s.small.Delete(p, 1)
-		return scratch, true
-	default:
-		return bytesOf(s.removeAt(i)), true
+	if l := s.large(); l != nil {
+		return bytesOf(s.removeAt(l, i)), true
 	}
+	if ints := s.ints(); ints != nil {
+		scratch = appendInt(scratch[:0], ints.at(i))
+		ints.removeAt(i)
+		return scratch, true
+	}
+	p := s.elements.Seek(i)
+	scratch = append(scratch[:0], s.elements.At(p)...)
+	s.elements.Delete(p, 1)
+	return scratch, true
 }
 
 // Random calls fn for count members, each chosen at random from all of them, so that members may come
@@ -160,30 +177,30 @@ func (s *Set) Random(count int, fn func(member []byte)) {
 	if n == 0 {
 		return
 	}
-	switch s.encoding {
-	case asIntset:
+	if l := s.large(); l != nil {
+		for range count {
+			fn(bytesOf(l.members.At(rand.IntN(n)).Key()))
+		}
+		return
+	}
+	if ints := s.ints(); ints != nil {
 		scratch := make([]byte, 0, maxDigits)
 		for range count {
-			scratch = appendInt(scratch[:0], s.ints.at(rand.IntN(n)))
+			scratch = appendInt(scratch[:0], ints.at(rand.IntN(n)))
 			fn(scratch)
 		}
-	case asListpack:
-		if count == 1 {
-			fn(s.small.At(s.small.Seek(rand.IntN(n))))
-			return
-		}
-		members := make([]listpack.Pos, 0, n)
-		for p := s.small.First(); p != -1; p = s.small.Next(p) {
-			members = append(members, p)
-		}
-		for range count {
-			fn(s.small.At(members[rand.IntN(n)]))
-		}
-	default:
-		for range count {
-			key, _ := s.large.At(rand.IntN(n))
-			fn(bytesOf(key))
-		}
+		return
+	}
+	if count == 1 {
+		fn(s.elements.At(s.elements.Seek(rand.IntN(n))))
+		return
+	}
+	members := make([]listpack.Pos, 0, n)
+	for p := s.elements.First(); p != -1; p = s.elements.Next(p) {
+		members = append(members, p)
+	}
+	for range count {
+		fn(s.elements.At(members[rand.IntN(n)]))
 	}
 }
 
@@ -191,11 +208,11 @@ func (s *Set) Random(count int, fn func(member []byte)) {
 // is valid during the call.
 func (s *Set) Sample(count int, fn func(member []byte)) {
 	left := s.Len()
-	if left > 0 && s.encoding == asHashtable {
-		dict.Sample(left, count, func(i int) {
-			key, _ := s.large.At(i)
-			fn(bytesOf(key))
-		})
+	if left == 0 {
+		return
+	}
+	if l := s.large(); l != nil {
+		dict.Sample(left, count, func(i int) { fn(bytesOf(l.members.At(i).Key())) })
 		return
 	}
 	for member := range s.All() {
@@ -217,37 +234,40 @@ func (s *Set) All() iter.Seq[[]byte] {
 		if s == nil {
 			return
 		}
-		switch s.encoding {
-		case asIntset:
+		if l := s.large(); l != nil {
+			for member := range l.members.All() {
+				if !yield(bytesOf(member.Key())) {
+					return
+				}
+			}
+			return
+		}
+		if ints := s.ints(); ints != nil {
 			scratch := make([]byte, 0, maxDigits)
-			for i := range s.ints.len() {
-				scratch = appendInt(scratch[:0], s.ints.at(i))
+			for i := range ints.len() {
+				scratch = appendInt(scratch[:0], ints.at(i))
 				if !yield(scratch) {
 					return
 				}
 			}
-		case asListpack:
-			for p := s.small.First(); p != -1; p = s.small.Next(p) {
-				if !yield(s.small.At(p)) {
-					return
-				}
-			}
-		default:
-			for key := range s.large.All() {
-				if !yield(bytesOf(key)) {
-					return
-				}
+			return
+		}
+		for p := s.elements.First(); p != -1; p = s.elements.Next(p) {
+			if !yield(s.elements.At(p)) {
+				return
 			}
 		}
 	}
 }
 
-// Scan calls fn for about count members and returns the cursor to go on with, as dict.Scan does: a
+// Scan calls fn for about count members and returns the cursor to go on with, as dict.Table.Scan does: a
 // member that is there throughout is visited at least once. A set that is not a hash table is visited
 // whole, whatever the cursor and the count. A member is valid during the call.
 func (s *Set) Scan(cursor uint64, count int, fn func(member []byte)) uint64 {
-	if s != nil && s.encoding == asHashtable {
-		return s.large.Scan(cursor, count, func(key string, _ *struct{}) { fn(bytesOf(key)) })
+	if s != nil {
+		if l := s.large(); l != nil {
+			return l.members.Scan(cursor, count, func(member *dict.Text) { fn(bytesOf(member.Key())) })
+		}
 	}
 	for member := range s.All() {
 		fn(member)
@@ -255,91 +275,109 @@ func (s *Set) Scan(cursor uint64, count int, fn func(member []byte)) uint64 {
 	return 0
 }
 
+// Probe returns the number of a member that is probably the one of this name, and -1 if there is none or the set is small. See
+// dict.Table.Probe.
+func (s *Set) Probe(name []byte) int {
+	l := s.large()
+	if l == nil {
+		return -1
+	}
+	return l.members.Probe(name)
+}
+
+// Warm reads the memory of what Probe has found, and returns something that depends on it.
+func (s *Set) Warm(i int) byte { return s.large().members.Warm(i) }
+
 // Clone returns an independent copy, which does not note its changes.
 func (s *Set) Clone() *Set {
-	c := &Set{encoding: s.encoding}
-	switch s.encoding {
-	case asIntset:
-		c.ints = s.ints.clone()
-	case asListpack:
-		c.small = s.small.Clone()
-	default:
-		c.large = s.large.Clone(nil)
+	if l := s.large(); l != nil {
+		return newLarge(&large{members: l.members.Clone(nil)}) // the members themselves never change
 	}
-	return c
+	return &Set{s.elements.Clone()}
+}
+
+// newLarge returns a set that is a hash table.
+func newLarge(l *large) *Set {
+	s := new(Set)
+	s.elements.SetOther(unsafe.Pointer(l))
+	return s
 }
 
 // addLarge puts member into a hash table, and says whether it is new.
-func (s *Set) addLarge(member []byte) bool {
-	if s.log == nil {
-		return !s.large.Set(member, struct{}{})
-	}
-	if _, ok := s.large.Get(member); ok {
+func (s *Set) addLarge(l *large, member []byte) bool {
+	there, hash := l.members.Find(member)
+	if there != nil {
 		return false
 	}
-	key := string(member)
-	s.log.Before(bytesOf(key), s)
-	s.large.SetString(key, struct{}{})
-	s.log.After(key)
+	added := dict.NewText(member)
+	if l.log != nil {
+		l.log.Before(bytesOf(added.Key()), s)
+	}
+	l.members.Insert(hash, added)
+	if l.log != nil {
+		l.log.After(added.Key())
+	}
 	return true
 }
 
 // removeLarge takes member out of a hash table, and says whether it was there.
-func (s *Set) removeLarge(member []byte) bool {
-	if s.log == nil {
-		_, ok := s.large.Delete(member)
+func (s *Set) removeLarge(l *large, member []byte) bool {
+	if l.log == nil {
+		_, ok := l.members.Delete(member)
 		return ok
 	}
-	i, ok := s.large.IndexOf(member)
+	i, ok := l.members.IndexOf(member)
 	if ok {
-		s.removeAt(i)
+		s.removeAt(l, i)
 	}
 	return ok
 }
 
-// removeAt takes entry number i out of a hash table and returns the member that it was.
-func (s *Set) removeAt(i int) string {
-	if s.log == nil {
-		key, _ := s.large.DeleteAt(i)
-		return key
+// removeAt takes member number i out of a hash table and returns it.
+func (s *Set) removeAt(l *large, i int) string {
+	member := l.members.At(i).Key()
+	if l.log != nil {
+		l.log.Before(bytesOf(member), s)
 	}
-	key, _ := s.large.At(i)
-	s.log.Before(bytesOf(key), s)
-	s.large.DeleteAt(i)
-	s.log.After(key)
-	return key
-}
-
-// fitsListpack says whether a listpack may have member beside those that are there.
-func (s *Set) fitsListpack(member []byte, lim Limits) bool {
-	return s.Len() < lim.ListpackEntries && len(member) <= lim.ListpackValue
-}
-
-// longestInt returns the length of the longest member of a set of integers: the smallest or the
-// largest of them.
-func (s *Set) longestInt() int {
-	n := s.ints.len()
-	if n == 0 {
-		return 0
+	l.members.DeleteAt(i)
+	if l.log != nil {
+		l.log.After(member)
 	}
-	var scratch [maxDigits]byte
-	return max(len(appendInt(scratch[:0], s.ints.at(0))), len(appendInt(scratch[:0], s.ints.at(n-1))))
+	return member
 }
 
+// listpackFits says whether a set that is no hash table may be a listpack once it has another member.
+func (s *Set) listpackFits(member []byte, lim Limits) bool {
+	n := s.Len()
+	if n >= lim.ListpackEntries || len(member) > lim.ListpackValue {
+		return false
+	}
+	if ints := s.ints(); ints != nil {
+		longest := ints.longest()
+		return longest <= lim.ListpackValue && new(listpack.Listpack).Fits(n+1, n*longest+len(member))
+	}
+	return s.elements.Fits(1, len(member))
+}
+
+// toListpack turns a set of integers into a listpack.
 func (s *Set) toListpack() {
-	var small listpack.Listpack
+	var members listpack.Listpack
 	for member := range s.All() {
-		small.Append(member)
+		members.Append(member)
 	}
-	*s = Set{encoding: asListpack, small: small}
+	members.Mark = asListpack
+	s.elements.Reset()
+	s.elements = members
 }
 
-func (s *Set) toHashtable() {
-	large := dict.New[struct{}]()
+// toHashtable turns another set into a hash table.
+func (s *Set) toHashtable() *large {
+	l := new(large)
 	for member := range s.All() {
-		large.Set(member, struct{}{})
+		l.members.Add(dict.NewText(member))
 	}
-	*s = Set{encoding: asHashtable, large: large}
+	s.elements.SetOther(unsafe.Pointer(l))
+	return l
 }
 
 // bytesOf returns the bytes of a string, which must not be modified.

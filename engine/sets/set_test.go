@@ -1,6 +1,8 @@
 package sets
 
 import (
+	"bytes"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strconv"
@@ -9,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine/listpack"
 )
 
 var usual = Limits{IntsetEntries: 512, ListpackEntries: 128, ListpackValue: 64}
@@ -104,6 +108,41 @@ func TestRepresentationFollowsTheMembersAndTheLimits(t *testing.T) {
 			require.Equal(t, tt.want, s.Encoding())
 		})
 	}
+}
+
+func TestCompactSetOutgrowsItsBufferWhateverTheLimits(t *testing.T) {
+	lim := Limits{1 << 30, 1 << 30, 1 << 30}
+	words := new(Set)
+	long := bytes.Repeat([]byte("m"), listpack.MaxSize/2)
+	for i := range 3 {
+		words.Add(long[i:], lim)
+	}
+	require.Equal(t, "hashtable", words.Encoding())
+	require.Equal(t, 3, words.Len())
+
+	const most = listpack.MaxSize / 8
+	blob := []byte("\x01\x08")
+	for i := range most {
+		blob = binary.LittleEndian.AppendUint64(blob, uint64(i)<<32)
+	}
+	ints, err := DecodeBlob(blob)
+	require.NoError(t, err)
+	require.Equal(t, "intset", ints.Encoding())
+	require.True(t, ints.Add([]byte("-1"), lim))
+	require.Equal(t, "hashtable", ints.Encoding())
+	require.Equal(t, most+1, ints.Len())
+
+	ints, err = DecodeBlob(blob)
+	require.NoError(t, err)
+	require.True(t, ints.Add([]byte("too many for a listpack"), lim))
+	require.Equal(t, "hashtable", ints.Encoding())
+	require.Equal(t, most+1, ints.Len())
+
+	_, err = DecodeBlob(binary.LittleEndian.AppendUint64(blob, 1<<62))
+	require.ErrorIs(t, err, errTooLong)
+	blob = binary.AppendUvarint([]byte("\x02"), uint64(listpack.MaxSize))
+	_, err = DecodeBlob(append(blob, make([]byte, listpack.MaxSize)...))
+	require.ErrorIs(t, err, errTooLong)
 }
 
 func TestNilSetReadsAsEmpty(t *testing.T) {

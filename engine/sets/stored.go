@@ -7,6 +7,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
+	"github.com/atomredis/atomredis/engine/listpack"
 )
 
 // This file has the stored forms. A set of integers is stored whole: the format, the width of a member in bytes, and the
@@ -25,35 +26,42 @@ var (
 	errIntset     = errors.New("set: stored integers are malformed")
 	errCut        = errors.New("set: stored form ends within a member")
 	errTwice      = errors.New("set: stored form has a member twice")
+	errTooLong    = errors.New("set: stored form is too long for a compact set")
 	errPartsOrder = errors.New("set: stored members are out of order")
 	errPartData   = errors.New("set: a stored member has data")
 )
 
 // Large reports whether the set must be stored in parts.
-func (s *Set) Large() bool { return s.encoding == asHashtable }
+func (s *Set) Large() bool { return s.large() != nil }
 
 // Track makes a set that is Large note in l from now on which members come and go. All that it has count as changed.
 func (s *Set) Track(l *delta.Log) {
-	s.log = l
-	for key := range s.large.All() {
-		l.After(key)
+	large := s.large()
+	large.log = l
+	for member := range large.members.All() {
+		l.After(member.Key())
 	}
 }
 
 // Log returns the record of changes, nil if the set has none.
-func (s *Set) Log() *delta.Log { return s.log }
+func (s *Set) Log() *delta.Log {
+	if l := s.large(); l != nil {
+		return l.log
+	}
+	return nil
+}
 
 // AppendPart appends nothing to dst; ok says whether name is a member of the set, which must be Large.
 func (s *Set) AppendPart(dst []byte, name string) (out []byte, ok bool) {
-	_, ok = s.large.GetString(name)
+	_, ok = s.large().members.GetString(name)
 	return dst, ok
 }
 
 // AppendBlob appends the stored form of a set that is not Large to dst.
 func (s *Set) AppendBlob(dst []byte) []byte {
-	if s.encoding == asIntset {
-		dst = append(dst, blobIntset, byte(s.ints.width))
-		return append(dst, s.ints.data...)
+	if ints := s.ints(); ints != nil {
+		dst = append(dst, blobIntset, byte(ints.width()))
+		return append(dst, ints.buffer().Bytes()...)
 	}
 	dst = append(dst, blobListpack)
 	for member := range s.All() {
@@ -77,29 +85,31 @@ func decodeIntset(b []byte) (*Set, error) {
 	if len(b) == 0 {
 		return nil, errIntset
 	}
-	ints := intset{data: b[1:], width: int(b[0])}
-	switch ints.width {
-	case 0:
-		if len(ints.data) > 0 {
-			return nil, errIntset
-		}
-	case 2, 4, 8:
-		if len(ints.data)%ints.width != 0 {
-			return nil, errIntset
-		}
-	default:
+	width, data := int(b[0]), b[1:]
+	if width != 0 && width != 2 && width != 4 && width != 8 {
 		return nil, errIntset
 	}
-	for i := 1; i < ints.len(); i++ {
+	if len(data) > 0 && (width == 0 || len(data)%width != 0) {
+		return nil, errIntset
+	}
+	if len(data) > listpack.MaxSize {
+		return nil, errTooLong
+	}
+	s := new(Set)
+	s.elements.Count = uint16(width)
+	s.elements.Splice(0, 0, len(data))
+	copy(s.elements.Bytes(), data)
+	for ints, i := s.ints(), 1; i < ints.len(); i++ {
 		if ints.at(i-1) >= ints.at(i) {
 			return nil, errIntset
 		}
 	}
-	return &Set{ints: ints.clone()}, nil
+	return s, nil
 }
 
 func decodeListpack(b []byte) (*Set, error) {
-	s := &Set{encoding: asListpack}
+	s := new(Set)
+	s.elements.Mark = asListpack
 	seen := map[string]struct{}{} // views of b
 	for len(b) > 0 {
 		n, w := binary.Uvarint(b)
@@ -108,9 +118,12 @@ func decodeListpack(b []byte) (*Set, error) {
 		}
 		end := w + int(n)
 		member := b[w:end]
+		if !s.elements.Fits(1, len(member)) {
+			return nil, errTooLong
+		}
 		seen[unsafe.String(unsafe.SliceData(member), len(member))] = struct{}{}
-		s.small.Append(member)
-		if len(seen) != s.small.Len() {
+		s.elements.Append(member)
+		if len(seen) != s.Len() {
 			return nil, errTwice
 		}
 		b = b[end:]
@@ -120,31 +133,28 @@ func decodeListpack(b []byte) (*Set, error) {
 
 // Loader builds a set that is Large from its parts.
 type Loader struct {
-	s    *Set
-	last string // the member that was added last
+	large *large
+	last  string // the member that was added last
 }
 
 // NewLoader returns a Loader that has no parts.
-func NewLoader() *Loader {
-	return &Loader{s: &Set{encoding: asHashtable, large: dict.New[struct{}]()}}
-}
+func NewLoader() *Loader { return &Loader{large: new(large)} }
 
 // Add adds the part with the given name, which it does not keep, and data, which must be empty. Parts come in the byte order of
 // their names, each once; it is an error if this one does not. After an error the Loader is of no more use.
 func (l *Loader) Add(name, data []byte) error {
-	if l.s.Len() > 0 && string(name) <= l.last {
+	if l.large.members.Len() > 0 && string(name) <= l.last {
 		return errPartsOrder
 	}
 	if len(data) > 0 {
 		return errPartData
 	}
-	l.last = string(name)
-	l.s.large.SetString(l.last, struct{}{})
+	l.last = l.large.members.Add(dict.NewText(name)).Key()
 	return nil
 }
 
 // Finish returns the set, whose changes will be noted in log. The error is always nil: a set may have any members.
 func (l *Loader) Finish(log *delta.Log) (*Set, error) {
-	l.s.log = log
-	return l.s, nil
+	l.large.log = log
+	return newLarge(l.large), nil
 }

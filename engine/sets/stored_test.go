@@ -193,9 +193,9 @@ func requireSound(t *testing.T, s *Set) {
 	list := inOrder(s)
 	require.Len(t, list, s.Len())
 	require.Len(t, members(t, s), s.Len())
-	if s.encoding == asIntset {
-		for i := 1; i < s.ints.len(); i++ {
-			require.Less(t, s.ints.at(i-1), s.ints.at(i))
+	if ints := s.ints(); ints != nil {
+		for i := 1; i < ints.len(); i++ {
+			require.Less(t, ints.at(i-1), ints.at(i))
 		}
 	}
 	for _, m := range list {

@@ -28,14 +28,18 @@ import (
 type block struct {
 	base, last ID // of the first and the last entry ever stored here
 	buf        []byte
-	names      int    // number of names at the start of buf
-	body       int    // where the entries start
-	head       int    // the first live entry
-	live       int    // entries not deleted
-	slots      int    // entries ever stored here; limits how many may join
-	dead       int    // bytes of deleted entries still in buf
-	part       string // its name as a part, if the stream is tracked
+	names      uint32 // number of names at the start of buf
+	body       uint32 // where the entries start
+	head       uint32 // the first live entry
+	live       uint32 // entries not deleted
+	slots      uint32 // entries ever stored here; limits how many may join
+	dead       uint32 // bytes of deleted entries still in buf
 }
+
+// maxBlockBytes bounds the blocks that nothing else bounds. One that ends with the largest of entries is smaller than 4 GiB.
+const maxBlockBytes = 1 << 30
+
+func (b *block) key() ID { return b.base }
 
 const (
 	flagDeleted = 1 << iota
@@ -74,45 +78,61 @@ func (e Entry) Fields() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// newBlock returns a block for the given first entry, which is not yet in it.
-func newBlock(id ID, fields [][]byte) *block {
-	b := &block{base: id, last: id, names: len(fields) / 2}
-	size := 0
+// newBlock returns a block for the given first entry, which is not yet in it. The block takes buf, which is empty.
+func newBlock(id ID, fields [][]byte, buf []byte) block {
 	for i := 0; i < len(fields); i += 2 {
-		size += bytesLen(fields[i])
+		buf = appendBytes(buf, fields[i])
 	}
-	b.buf = make([]byte, 0, size+b.entryLen(id, fields, true))
-	for i := 0; i < len(fields); i += 2 {
-		b.buf = appendBytes(b.buf, fields[i])
-	}
-	b.body, b.head = len(b.buf), len(b.buf)
-	return b
+	body := uint32(len(buf))
+	return block{base: id, last: id, buf: buf, names: uint32(len(fields) / 2), body: body, head: body}
 }
 
-// add stores an entry whose ID is after all others of the block.
-func (b *block) add(id ID, fields [][]byte) {
-	shared := b.hasNames(fields)
-	start := len(b.buf)
-	b.buf = slices.Grow(b.buf, b.entryLen(id, fields, shared))
+// form is how an entry will be stored.
+type form struct {
+	shared  bool
+	payload int // its size
+	size    int // of the whole entry
+}
 
-	flags := byte(0)
-	if shared {
-		flags = flagShared
-	}
-	b.buf = append(b.buf, flags)
-	b.buf = binary.AppendUvarint(b.buf, uint64(b.payloadLen(id, fields, shared)))
+// form returns how a block that has names would store an entry whose ID is after all others.
+func (b *block) form(id ID, fields [][]byte) form {
+	f := form{shared: b.hasNames(fields)}
 	ms, seq := b.distance(id)
-	b.buf = binary.AppendUvarint(b.buf, ms)
-	b.buf = binary.AppendUvarint(b.buf, seq)
-	if !shared {
-		b.buf = binary.AppendUvarint(b.buf, uint64(len(fields)/2))
-	}
-	for i, f := range fields {
-		if !shared || i%2 == 1 {
-			b.buf = appendBytes(b.buf, f)
+	n := uvarintLen(ms) + uvarintLen(seq)
+	if f.shared {
+		for i := 1; i < len(fields); i += 2 {
+			n += bytesLen(fields[i])
+		}
+	} else {
+		n += uvarintLen(uint64(len(fields) / 2))
+		for _, v := range fields {
+			n += bytesLen(v)
 		}
 	}
-	b.buf = appendBack(b.buf, len(b.buf)-start)
+	f.payload = n
+	n += 1 + uvarintLen(uint64(n))
+	f.size = n + uvarintLen(uint64(n))
+	return f
+}
+
+// add stores an entry in its form.
+func (b *block) add(id ID, fields [][]byte, f form) {
+	start := len(b.buf)
+	buf := slices.Grow(b.buf, f.size)
+	flags, first, step := byte(0), 0, 1
+	if f.shared {
+		flags, first, step = flagShared, 1, 2
+	}
+	ms, seq := b.distance(id)
+	buf = appendUvarint(append(buf, flags), uint64(f.payload))
+	buf = appendUvarint(appendUvarint(buf, ms), seq)
+	if !f.shared {
+		buf = appendUvarint(buf, uint64(len(fields)/2))
+	}
+	for i := first; i < len(fields); i += step {
+		buf = appendBytes(buf, fields[i])
+	}
+	b.buf = appendBack(buf, len(buf)-start)
 	b.last = id
 	b.live++
 	b.slots++
@@ -128,7 +148,7 @@ func (b *block) distance(id ID) (ms, seq uint64) {
 
 // hasNames reports whether the names in fields are those of the block.
 func (b *block) hasNames(fields [][]byte) bool {
-	if len(fields)/2 != b.names {
+	if len(fields)/2 != int(b.names) {
 		return false
 	}
 	names := b.buf[:b.body]
@@ -140,28 +160,6 @@ func (b *block) hasNames(fields [][]byte) bool {
 		}
 	}
 	return true
-}
-
-// payloadLen returns what the size of the entry will be.
-func (b *block) payloadLen(id ID, fields [][]byte, shared bool) int {
-	ms, seq := b.distance(id)
-	n := uvarintLen(ms) + uvarintLen(seq)
-	if !shared {
-		n += uvarintLen(uint64(len(fields) / 2))
-	}
-	for i, f := range fields {
-		if !shared || i%2 == 1 {
-			n += bytesLen(f)
-		}
-	}
-	return n
-}
-
-// entryLen returns how many bytes the whole entry will take.
-func (b *block) entryLen(id ID, fields [][]byte, shared bool) int {
-	n := b.payloadLen(id, fields, shared)
-	n += 1 + uvarintLen(uint64(n))
-	return n + uvarintLen(uint64(n))
 }
 
 // slot is an entry's place in the buffer, with its head decoded.
@@ -178,14 +176,11 @@ func (s slot) deleted() bool { return s.flags&flagDeleted != 0 }
 
 // at decodes the slot at pos, which must be one.
 func (b *block) at(pos int) slot {
-	s := slot{pos: pos, flags: b.buf[pos]}
-	size, n := binary.Uvarint(b.buf[pos+1:])
-	s.data = pos + 1 + n
-	s.end = s.data + int(size)
-	ms, n := binary.Uvarint(b.buf[s.data:])
-	s.data += n
-	seq, n := binary.Uvarint(b.buf[s.data:])
-	s.data += n
+	size, data := uvarintAt(b.buf, pos+1)
+	s := slot{pos: pos, end: data + int(size), flags: b.buf[pos]}
+	ms, data := uvarintAt(b.buf, data)
+	seq, data := uvarintAt(b.buf, data)
+	s.data = data
 	if ms == 0 {
 		seq += b.base.Seq
 	}
@@ -196,22 +191,44 @@ func (b *block) at(pos int) slot {
 
 // before decodes the slot that ends at pos; ok is false at the start.
 func (b *block) before(pos int) (s slot, ok bool) {
-	if pos <= b.head {
+	if pos <= int(b.head) {
 		return slot{}, false
 	}
 	n, width := cutBack(b.buf[:pos])
 	return b.at(pos - width - n), true
 }
 
-// seek returns the first live slot that is not before id.
+// seek returns the first live slot that is not before id. It looks from the end that the ID is nearer to, if entries come
+// evenly: who follows a stream is near its end.
 func (b *block) seek(id ID) (s slot, ok bool) {
-	for pos := b.head; pos < len(b.buf); pos = s.next {
-		s = b.at(pos)
+	s = b.first()
+	if !s.id.Less(id) {
+		return s, true
+	}
+	if nearer(id, s.id, b.last) {
+		s = slot{}
+		for at, more := b.before(len(b.buf)); more && (at.deleted() || !at.id.Less(id)); at, more = b.before(at.pos) {
+			if !at.deleted() {
+				s, ok = at, true
+			}
+		}
+		return s, ok
+	}
+	for s.next < len(b.buf) {
+		s = b.at(s.next)
 		if !s.deleted() && !s.id.Less(id) {
 			return s, true
 		}
 	}
 	return slot{}, false
+}
+
+// nearer reports whether id, which is after first, is nearer to last.
+func nearer(id, first, last ID) bool {
+	if last.Ms == first.Ms {
+		return id.Ms > first.Ms || id.Seq-first.Seq > (last.Seq-first.Seq)/2
+	}
+	return id.Ms-first.Ms > (last.Ms-first.Ms)/2
 }
 
 // ascend calls fn with the entries from start to end; more is false once fn has
@@ -250,7 +267,7 @@ func (b *block) descend(start, end ID, fn func(Entry) bool) (more bool) {
 }
 
 // first returns the first live slot of a block that has one.
-func (b *block) first() slot { return b.at(b.head) }
+func (b *block) first() slot { return b.at(int(b.head)) }
 
 // newest returns the last live slot of a block that has one.
 func (b *block) newest() slot {
@@ -265,7 +282,7 @@ func (b *block) newest() slot {
 func (b *block) entry(s slot) Entry {
 	e := Entry{ID: s.id, data: b.buf[s.data:s.end]}
 	if s.flags&flagShared != 0 {
-		e.shared, e.n, e.names = true, b.names, b.buf[:b.body]
+		e.shared, e.n, e.names = true, int(b.names), b.buf[:b.body]
 		return e
 	}
 	n, width := binary.Uvarint(e.data)
@@ -275,31 +292,33 @@ func (b *block) entry(s slot) Entry {
 
 // remove deletes the entry in s. Slots found earlier are not valid any more:
 // the block is compacted once more than half of it is deleted entries, which
-// keeps the work per deletion constant on average.
-func (b *block) remove(s slot) {
+// keeps the work per deletion constant on average. It keeps its buffer then if inPlace.
+func (b *block) remove(s slot, inPlace bool) {
 	b.buf[s.pos] |= flagDeleted
 	b.live--
-	b.dead += s.next - s.pos
+	b.dead += uint32(s.next - s.pos)
 	if b.live == 0 {
 		return
 	}
-	if s.pos == b.head {
+	if s.pos == int(b.head) {
 		s = b.at(s.next)
 		for s.deleted() {
 			s = b.at(s.next)
 		}
-		b.head = s.pos
+		b.head = uint32(s.pos)
 	}
-	if b.dead > len(b.buf)/2 {
-		b.compact()
+	if int(b.dead) > len(b.buf)/2 {
+		b.compact(inPlace)
 	}
 }
 
-// compact rewrites the buffer without its deleted entries.
-func (b *block) compact() {
-	buf := make([]byte, 0, len(b.buf)-b.dead)
-	buf = append(buf, b.buf[:b.body]...)
-	for pos := b.head; pos < len(b.buf); {
+// compact removes the deleted entries from the buffer, or takes a smaller one.
+func (b *block) compact(inPlace bool) {
+	buf := b.buf[:b.body]
+	if !inPlace {
+		buf = append(make([]byte, 0, len(b.buf)-int(b.dead)), buf...)
+	}
+	for pos := int(b.head); pos < len(b.buf); {
 		s := b.at(pos)
 		if !s.deleted() {
 			buf = append(buf, b.buf[pos:s.next]...)
@@ -309,31 +328,37 @@ func (b *block) compact() {
 	b.buf, b.head, b.dead = buf, b.body, 0
 }
 
-// seal gives back spare room if that is worth a copy: nothing more will join.
-func (b *block) seal() {
-	if cap(b.buf)-len(b.buf) > len(b.buf)/8 {
-		b.buf = slices.Clone(b.buf)
+func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
+
+// uvarintAt reads the number at b[i:], and returns where it ends.
+func uvarintAt(b []byte, i int) (v uint64, end int) {
+	for shift := 0; ; shift += 7 {
+		c := b[i]
+		i++
+		v |= uint64(c&0x7f) << (shift & 63)
+		if c < 0x80 {
+			return v, i
+		}
 	}
 }
 
-func (b *block) clone() *block {
-	c := *b
-	c.buf = slices.Clone(b.buf)
-	return &c
+// appendUvarint is binary.AppendUvarint, with the small numbers, which are most, inlined.
+func appendUvarint(dst []byte, v uint64) []byte {
+	if v < 0x80 {
+		return append(dst, byte(v))
+	}
+	return binary.AppendUvarint(dst, v)
 }
-
-func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 func bytesLen(v []byte) int { return uvarintLen(uint64(len(v))) + len(v) }
 
 func appendBytes(dst, v []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(v)))
-	return append(dst, v...)
+	return append(appendUvarint(dst, uint64(len(v))), v...)
 }
 
 // cutBytes returns the byte string at the start of b and what follows it.
 func cutBytes(b []byte) (v, rest []byte) {
-	n, width := binary.Uvarint(b)
+	n, width := uvarintAt(b, 0)
 	end := width + int(n)
 	return b[width:end:end], b[end:]
 }

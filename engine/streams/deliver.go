@@ -41,14 +41,15 @@ func (g *Group) ReadHistory(s *Stream, c *Consumer, after ID, count int, now int
 		return 0
 	}
 	read := 0
-	c.pending.ascend(start, MaxID, func(n *NACK) bool {
-		e, exists := s.Get(n.ID)
+	c.pending.ascend(start, MaxID, func(id *ID) bool {
+		e, exists := s.Get(*id)
 		if exists {
-			g.notePending(n.ID)
+			g.notePending(*id)
+			n := g.pending.get(*id)
 			n.DeliveryTime = now
 			n.DeliveryCount++
 		}
-		e.ID = n.ID
+		e.ID = *id
 		fn(e, exists)
 		read++
 		return read != count
@@ -62,24 +63,24 @@ func (g *Group) AddPending(id ID, c *Consumer, deliveryTime, deliveryCount int64
 	g.notePending(id)
 	n := g.pending.get(id)
 	if n == nil {
-		n = &NACK{ID: id}
-		g.pending.add(n)
+		n = g.pending.add(id)
+		n.ID = id
 	}
 	n.assign(c)
 	n.DeliveryTime, n.DeliveryCount = deliveryTime, deliveryCount
 	return n
 }
 
-// assign moves n, which is in the group's list, to c. The caller notes the change.
+// assign moves n, which is in the group, to c. The caller notes the change.
 func (n *NACK) assign(c *Consumer) {
 	if n.Consumer == c {
 		return
 	}
 	if n.Consumer != nil {
-		n.Consumer.pending.remove(n.ID)
+		n.Consumer.pending.delete(n.ID)
 	}
 	n.Consumer = c
-	c.pending.add(n)
+	*c.pending.add(n.ID) = n.ID
 }
 
 // Ack ends that an entry is pending, and reports whether it was.
@@ -88,21 +89,22 @@ func (g *Group) Ack(id ID) bool {
 	if n == nil {
 		return false
 	}
-	g.forget(n)
+	g.notePending(id)
+	n.Consumer.pending.delete(id)
+	g.pending.delete(id)
 	return true
-}
-
-func (g *Group) forget(n *NACK) {
-	g.notePending(n.ID)
-	g.pending.remove(n.ID)
-	n.Consumer.pending.remove(n.ID)
 }
 
 // PendingLen returns the number of pending entries.
 func (g *Group) PendingLen() int { return g.pending.len() }
 
 // PendingBounds returns the first and the last pending ID.
-func (g *Group) PendingBounds() (first, last ID, ok bool) { return g.pending.bounds() }
+func (g *Group) PendingBounds() (first, last ID, ok bool) {
+	if g.pending.len() == 0 {
+		return ID{}, ID{}, false
+	}
+	return g.pending.at(g.pending.first()).ID, g.pending.last().ID, true
+}
 
 // Pending calls fn with the pending entries from start to end until it returns
 // false. fn must not change the group.
@@ -116,7 +118,9 @@ func (c *Consumer) PendingLen() int { return c.pending.len() }
 
 // Pending calls fn with the consumer's pending entries from start to end until
 // it returns false. fn must not change the group.
-func (c *Consumer) Pending(start, end ID, fn func(*NACK) bool) { c.pending.ascend(start, end, fn) }
+func (c *Consumer) Pending(start, end ID, fn func(*NACK) bool) {
+	c.pending.ascend(start, end, func(id *ID) bool { return fn(c.group.pending.get(*id)) })
+}
 
 // ClaimOptions says which entries change hands, and what is recorded then.
 type ClaimOptions struct {
@@ -132,13 +136,10 @@ type ClaimOptions struct {
 // dropped tells whether id was pending until now but is not in the stream any
 // more: such a record goes.
 func (g *Group) Claim(s *Stream, id ID, c *Consumer, opt ClaimOptions) (n *NACK, dropped bool) {
-	n = g.pending.get(id)
 	if !s.Has(id) {
-		if n != nil {
-			g.forget(n)
-		}
-		return nil, n != nil
+		return nil, g.Ack(id)
 	}
+	n = g.pending.get(id)
 	switch {
 	case n == nil && !opt.Force:
 		return nil, false

@@ -12,15 +12,15 @@ const UnknownEntriesRead = -1
 
 // Group is a consumer group. Its exported fields are to be read only.
 //
-// Every NACK is in the pending list of the group and in that of exactly one
-// consumer, the one it names.
+// Every NACK is in the group, and its ID with exactly one consumer, the one it
+// names.
 type Group struct {
 	Name        string
 	LastID      ID    // of the last entry delivered
 	EntriesRead int64 // how many entries were added up to LastID, or UnknownEntriesRead
 	stream      *Stream
 	part        string // its name as a part
-	pending     pendingList
+	pending     sorted[NACK, *NACK]
 	consumers   []*Consumer // by name
 }
 
@@ -30,21 +30,21 @@ type Consumer struct {
 	SeenTime   int64 // of the latest command in its name, as Seen was told
 	ActiveTime int64 // of the latest delivery or claim, -1 if there was none
 	group      *Group
-	part       string // its name as a part
-	pending    pendingList
+	part       string          // its name as a part
+	pending    sorted[ID, *ID] // the IDs of its NACKs, which are in the group
 }
 
 // newGroup returns a group that is not yet in the list of its stream.
 func newGroup(s *Stream, name string, last ID, entriesRead int64) *Group {
 	part := groupPart(name)
-	return &Group{Name: part[1:], LastID: last, EntriesRead: entriesRead, stream: s, part: part, pending: newPendingList()}
+	return &Group{Name: part[1:], LastID: last, EntriesRead: entriesRead, stream: s, part: part}
 }
 
 // newConsumer returns a consumer that is not yet in the list of its group.
 func newConsumer(g *Group, name string, seen, active int64) *Consumer {
 	part := consumerPart(g.Name, name)
 	return &Consumer{
-		Name: part[len(part)-len(name):], SeenTime: seen, ActiveTime: active, group: g, part: part, pending: newPendingList(),
+		Name: part[len(part)-len(name):], SeenTime: seen, ActiveTime: active, group: g, part: part,
 	}
 }
 
@@ -123,9 +123,9 @@ func (g *Group) DeleteConsumer(name []byte) (pending int, ok bool) {
 	}
 	c := g.consumers[i]
 	g.stream.note(c.part)
-	c.pending.ascend(MinID, MaxID, func(n *NACK) bool {
-		g.notePending(n.ID)
-		g.pending.remove(n.ID)
+	c.pending.ascend(MinID, MaxID, func(id *ID) bool {
+		g.notePending(*id)
+		g.pending.delete(*id)
 		return true
 	})
 	g.consumers = slices.Delete(g.consumers, i, i+1)
@@ -205,14 +205,13 @@ func (g *Group) clone(s *Stream) *Group {
 	for _, from := range g.consumers {
 		to := newConsumer(c, from.Name, from.SeenTime, from.ActiveTime)
 		c.consumers = append(c.consumers, to)
-		from.pending.ascend(MinID, MaxID, func(n *NACK) bool {
-			copied := *n
-			copied.Consumer = to
-			to.pending.add(&copied)
-			c.pending.add(&copied)
-			return true
-		})
 	}
+	g.pending.ascend(MinID, MaxID, func(n *NACK) bool {
+		to := c.Consumer(raw(n.Consumer.Name))
+		*c.pending.add(n.ID) = NACK{n.ID, to, n.DeliveryTime, n.DeliveryCount}
+		*to.pending.add(n.ID) = n.ID
+		return true
+	})
 	return c
 }
 

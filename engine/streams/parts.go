@@ -62,28 +62,53 @@ func raw(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 // text returns b, which will not change any more, as a string.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// note must be called before the part with the given name changes, appears or goes. The name is kept.
-func (s *Stream) note(part string) {
-	if s.log != nil {
-		notePart(s.log, part, s)
+// tracking is what a tracked stream has beside its entries and groups.
+type tracking struct {
+	log *delta.Log
+	// blocks are the names of the blocks noted last: of a stream that is trimmed as it grows, those of both ends.
+	blocks [2]struct {
+		base ID
+		part string
 	}
 }
 
-func notePart(log *delta.Log, part string, s *Stream) {
-	log.Before(raw(part), s)
-	log.After(part)
+// note must be called before the part with the given name changes, appears or goes. The name is kept.
+func (s *Stream) note(part string) {
+	if s.track != nil {
+		s.track.log.Before(raw(part), s)
+		s.track.log.After(part)
+	}
+}
+
+// noteBlock is note for the block with the given base.
+func (s *Stream) noteBlock(base ID) {
+	if s.track != nil {
+		s.note(s.track.blockPart(base))
+	}
+}
+
+// blockPart returns the name of the block with the given base.
+func (t *tracking) blockPart(base ID) string {
+	for i := range t.blocks {
+		if b := &t.blocks[i]; b.base == base && b.part != "" {
+			return b.part
+		}
+	}
+	t.blocks[1] = t.blocks[0]
+	t.blocks[0].base, t.blocks[0].part = base, blockPart(base)
+	return t.blocks[0].part
 }
 
 // notePending must be called before the record of a pending entry changes, appears or goes.
 func (g *Group) notePending(id ID) {
-	if g.stream.log != nil {
-		notePart(g.stream.log, pendingPart(g.Name, id), g.stream)
+	if g.stream.track != nil {
+		g.stream.note(pendingPart(g.Name, id))
 	}
 }
 
 // noteGone must be called before a group goes, with its consumers and what is pending.
 func (s *Stream) noteGone(g *Group) {
-	if s.log != nil {
+	if s.track != nil {
 		g.eachPart(s.note)
 	}
 }
@@ -91,10 +116,9 @@ func (s *Stream) noteGone(g *Group) {
 // eachPart calls fn with the names of all parts, which may be kept, in no order.
 func (s *Stream) eachPart(fn func(part string)) {
 	fn(metaPart)
-	s.blocks.Scan(func(n node) bool {
-		fn(blockPart(n.base))
-		return true
-	})
+	for p := s.blocks.first(); s.blocks.valid(p); p = s.blocks.next(p) {
+		fn(blockPart(s.blocks.at(p).base))
+	}
 	for _, g := range s.groups {
 		g.eachPart(fn)
 	}

@@ -51,7 +51,7 @@ const (
 
 // Large reports whether the stream must be stored in parts.
 func (s *Stream) Large() bool {
-	if s.blocks.Len() > 1 || len(s.groups) > smallGroups {
+	if s.blocks.len() > 1 || len(s.groups) > smallGroups {
 		return true
 	}
 	consumers := 0
@@ -66,16 +66,17 @@ func (s *Stream) Large() bool {
 
 // Track makes the stream note in log from now on which parts change. All that it has count as changed.
 func (s *Stream) Track(log *delta.Log) {
-	s.blocks.Scan(func(n node) bool {
-		n.part = blockPart(n.base)
-		return true
-	})
 	s.eachPart(log.After)
-	s.log = log
+	s.track = &tracking{log: log}
 }
 
 // Log returns the record of changes, nil if the stream has none.
-func (s *Stream) Log() *delta.Log { return s.log }
+func (s *Stream) Log() *delta.Log {
+	if s.track == nil {
+		return nil
+	}
+	return s.track.log
+}
 
 // AppendPart appends the stored form of a part to dst; ok is false if there is no such part.
 func (s *Stream) AppendPart(dst []byte, name string) (out []byte, ok bool) {
@@ -85,8 +86,8 @@ func (s *Stream) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 	}
 	switch p.kind {
 	case kindBlock:
-		if n, ok := s.blocks.Get(node{base: p.id}); ok {
-			return n.appendStored(dst), true
+		if b := s.blocks.get(p.id); b != nil {
+			return b.appendStored(dst), true
 		}
 		return dst, false
 	case kindMeta:
@@ -228,9 +229,9 @@ func (l *Loader) Add(name, data []byte) error {
 		if g == nil || g.Consumer(consumer) == nil {
 			return errConsumer
 		}
-		n := &NACK{p.id, g.Consumer(consumer), time, count}
-		g.pending.tree.Load(pendingItem{n.ID, n})
-		n.Consumer.pending.tree.Load(pendingItem{n.ID, n})
+		c := g.Consumer(consumer)
+		*g.pending.add(p.id) = NACK{p.id, c, time, count}
+		*c.pending.add(p.id) = p.id
 	}
 	if !r.end() {
 		return errData
@@ -254,14 +255,11 @@ func (l *Loader) addBlock(base ID, r *reader) error {
 	if err != nil {
 		return err
 	}
-	if s.tail != nil && !s.tail.newest().id.Less(base) {
+	if tail := s.blocks.last(); tail != nil && !tail.newest().id.Less(base) {
 		return errBlockOrder
 	}
-	b.part = l.last
-	s.blocks.Load(node{base, b})
-	s.tail = b
-	s.length += b.live
-	s.bufBytes += cap(b.buf)
+	*s.blocks.add(base) = b
+	s.length += int(b.live)
 	return nil
 }
 
@@ -273,14 +271,16 @@ func (l *Loader) Finish(log *delta.Log) (*Stream, error) {
 		return nil, errNoMeta
 	case l.known != len(l.groups):
 		return nil, errGroup
-	case s.tail != nil && s.lastID.Less(s.tail.newest().id):
+	case s.length > 0 && s.lastID.Less(s.blocks.last().newest().id):
 		return nil, errLastID
 	}
 	for _, g := range l.groups {
 		s.groups = append(s.groups, g)
 	}
 	slices.SortFunc(s.groups, func(a, b *Group) int { return cmp.Compare(a.Name, b.Name) })
-	s.log = log
+	if log != nil {
+		s.track = &tracking{log: log}
+	}
 	return s, nil
 }
 
@@ -296,46 +296,46 @@ func (b *block) appendStored(dst []byte) []byte {
 }
 
 // decodeBlock reads a block from r, and checks all that the methods of blocks rely on.
-func decodeBlock(base ID, r *reader) (*block, error) {
-	b := &block{base: base}
+func decodeBlock(base ID, r *reader) (b block, err error) {
+	b.base = base
 	var ok bool
 	if b.last, ok = r.idFrom(base); !ok {
-		return nil, errBlock
+		return b, errBlock
 	}
 	slots, names, body := r.uvarint(), r.uvarint(), r.uvarint()
-	if r.bad || slots > math.MaxInt || names == 0 || body > uint64(len(r.b)) || names > body {
-		return nil, errBlock
+	if r.bad || slots > math.MaxUint32 || names == 0 || len(r.b) > math.MaxUint32 || body > uint64(len(r.b)) || names > body {
+		return b, errBlock
 	}
-	b.slots, b.names, b.body = int(slots), int(names), int(body)
+	b.slots, b.names, b.body = uint32(slots), uint32(names), uint32(body)
 	b.buf = slices.Clone(r.b)
 	nr := reader{b: b.buf[:b.body]}
 	nr.skip(names)
 	if !nr.end() {
-		return nil, errBlock
+		return b, errBlock
 	}
 
 	var newest ID
-	found := 0
-	for pos := b.body; pos < len(b.buf); found++ {
+	found := uint32(0)
+	for pos := int(b.body); pos < len(b.buf); found++ {
 		id, next, ok := b.check(pos)
 		if !ok {
-			return nil, errBlock
+			return b, errBlock
 		}
 		if b.buf[pos]&flagDeleted != 0 {
-			b.dead += next - pos
+			b.dead += uint32(next - pos)
 		} else {
 			if b.live == 0 {
-				b.head = pos
+				b.head = uint32(pos)
 			} else if !newest.Less(id) {
-				return nil, errBlock
+				return b, errBlock
 			}
 			newest = id
 			b.live++
 		}
 		pos = next
 	}
-	if b.live == 0 || b.slots < found || b.last.Less(newest) || b.dead > len(b.buf)/2 {
-		return nil, errBlock
+	if b.live == 0 || b.slots < found || b.last.Less(newest) || int(b.dead) > len(b.buf)/2 {
+		return b, errBlock
 	}
 	return b, nil
 }

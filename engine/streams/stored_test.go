@@ -42,15 +42,15 @@ func (s storage) load(t require.TestingT, log *delta.Log) *Stream {
 // dump is all that there is to a stream.
 func dump(s *Stream) []string {
 	out := []string{fmt.Sprint("stream ", s.length, s.lastID, s.maxDeletedID, s.entriesAdded)}
-	s.blocks.Scan(func(n node) bool {
-		out = append(out, fmt.Sprintf("block %v %v %d %d %d %q", n.base, n.last, n.slots, n.live, n.dead, n.buf))
+	s.blocks.ascend(MinID, MaxID, func(b *block) bool {
+		out = append(out, fmt.Sprintf("block %v %v %d %d %d %q", b.base, b.last, b.slots, b.live, b.dead, b.buf))
 		return true
 	})
 	for _, g := range s.groups {
 		out = append(out, fmt.Sprintf("group %q %v %d", g.Name, g.LastID, g.EntriesRead))
 		for _, c := range g.consumers {
 			out = append(out, fmt.Sprintf("consumer %q %d %d", c.Name, c.SeenTime, c.ActiveTime))
-			c.pending.ascend(MinID, MaxID, func(n *NACK) bool {
+			c.Pending(MinID, MaxID, func(n *NACK) bool {
 				out = append(out, fmt.Sprint(n.ID, n.DeliveryTime, n.DeliveryCount))
 				return true
 			})
@@ -71,7 +71,7 @@ func checkAll(t require.TestingT, s *Stream) {
 		for _, c := range g.consumers {
 			require.Same(t, g, c.group)
 			require.Equal(t, consumerPart(g.Name, c.Name), c.part)
-			c.pending.ascend(MinID, MaxID, func(n *NACK) bool {
+			c.Pending(MinID, MaxID, func(n *NACK) bool {
 				require.NotContains(t, model, n.ID)
 				model[n.ID] = pendingModel{c.Name, n.DeliveryTime, n.DeliveryCount}
 				return true

@@ -5,34 +5,32 @@ package streams
 
 import (
 	"errors"
-
-	"github.com/tidwall/btree"
-
-	"github.com/atomredis/atomredis/engine/delta"
+	"slices"
 )
 
 // Stream is an append-only log of entries with 128-bit IDs. Appending is O(1)
 // on average, and finding an ID is O(log n).
 //
-// The entries are in blocks (see block.go), and the blocks in a tree by the ID
-// of the first entry ever stored in each. No block is empty.
+// The entries are in blocks (see block.go), and the blocks in the order of the
+// first entry ever stored in each. No block is empty. The last one, the tail,
+// has room to grow; when it is full its content moves to a buffer of just that
+// size and the next block fills the room, so that nothing is left over.
 type Stream struct {
-	blocks       *btree.BTreeG[node]
-	tail         *block // the last block, nil if there is none
+	blocks       sorted[block, *block]
 	length       int
 	lastID       ID
 	maxDeletedID ID
 	entriesAdded int64
-	groups       []*Group   // by name
-	bufBytes     int        // capacity of all buffers
-	log          *delta.Log // nil unless the stream is tracked
+	groups       []*Group // by name
+	// spare is the buffer of a block that went, kept for the next one that is full, so that a stream that is trimmed as it
+	// grows does not allocate. It is nil if there is no block.
+	spare []byte
+	track *tracking // nil unless the stream is tracked
 }
 
-// node is a block in the tree, with its key beside the pointer.
-type node struct {
-	base ID
-	*block
-}
+// maxRoom is the capacity of the largest buffer that is kept for another use. Blocks are larger only if the limits were
+// changed, or for a single large entry.
+const maxRoom = 64 << 10
 
 // Limits bounds what goes into one block; zero is no bound.
 type Limits struct {
@@ -56,12 +54,7 @@ var (
 const maxEntryBytes = 1 << 30
 
 // New returns an empty stream.
-func New() *Stream {
-	return &Stream{blocks: btree.NewBTreeGOptions(
-		func(a, b node) bool { return a.base.Less(b.base) },
-		btree.Options{NoLocks: true},
-	)}
-}
+func New() *Stream { return &Stream{} }
 
 // Len returns the number of entries.
 func (s *Stream) Len() int { return s.length }
@@ -76,49 +69,56 @@ func (s *Stream) MaxDeletedID() ID { return s.maxDeletedID }
 func (s *Stream) EntriesAdded() int64 { return s.entriesAdded }
 
 // NodeCount returns the number of blocks.
-func (s *Stream) NodeCount() int { return s.blocks.Len() }
+func (s *Stream) NodeCount() int { return s.blocks.len() }
 
-// MemoryUsage estimates how many bytes the stream takes. It is O(groups).
+// MemoryUsage estimates how many bytes the stream takes. It looks at every block and group.
 func (s *Stream) MemoryUsage() int {
-	n := s.bufBytes + s.blocks.Len()*blockOverhead
+	n := cap(s.spare)
+	for p := s.blocks.first(); s.blocks.valid(p); p = s.blocks.next(p) {
+		n += cap(s.blocks.at(p).buf) + blockOverhead
+	}
 	for _, g := range s.groups {
 		n += groupOverhead + len(g.consumers)*consumerOverhead + g.pending.len()*nackOverhead
 	}
 	return n
 }
 
-// What the structures around the buffers take, tree nodes included.
+// What the structures around the buffers take, with some free slots.
 const (
-	blockOverhead    = 192
-	groupOverhead    = 320
-	consumerOverhead = 288
-	nackOverhead     = 112
+	blockOverhead    = 96
+	groupOverhead    = 192
+	consumerOverhead = 160
+	nackOverhead     = 64
 )
 
 // FirstID returns the ID of the first entry, or 0-0 if there is none.
 func (s *Stream) FirstID() ID {
-	if n, ok := s.blocks.Min(); ok {
-		return n.first().id
+	if s.length == 0 {
+		return ID{}
 	}
-	return ID{}
+	return s.head().first().id
 }
 
 // First returns the first entry.
 func (s *Stream) First() (Entry, bool) {
-	n, ok := s.blocks.Min()
-	if !ok {
+	if s.length == 0 {
 		return Entry{}, false
 	}
-	return n.entry(n.first()), true
+	b := s.head()
+	return b.entry(b.first()), true
 }
 
 // Last returns the last entry.
 func (s *Stream) Last() (Entry, bool) {
-	if s.tail == nil {
+	if s.length == 0 {
 		return Entry{}, false
 	}
-	return s.tail.entry(s.tail.newest()), true
+	b := s.blocks.last()
+	return b.entry(b.newest()), true
 }
+
+// head returns the first block, which there must be.
+func (s *Stream) head() *block { return s.blocks.at(s.blocks.first()) }
 
 // NextID returns the ID for an entry added at the given time; ok is false if
 // no ID is left.
@@ -152,42 +152,73 @@ func (s *Stream) Append(id ID, fields [][]byte, lim Limits) error {
 	if size > maxEntryBytes {
 		return ErrTooLarge
 	}
-	b := s.tail
-	if b == nil ||
-		lim.Bytes > 0 && len(b.buf)+size >= lim.Bytes ||
-		lim.Entries > 0 && b.slots >= lim.Entries {
-		if b != nil {
-			s.bufBytes -= cap(b.buf)
-			b.seal()
-			s.bufBytes += cap(b.buf)
-		}
-		b = newBlock(id, fields)
-		if s.log != nil {
-			b.part = blockPart(id)
-			s.note(b.part)
-		}
-		s.bufBytes += cap(b.buf)
-		s.blocks.Set(node{id, b})
-		s.tail = b
+	b, how := s.blocks.last(), form{}
+	if b != nil {
+		how = b.form(id, fields)
 	}
-	s.note(b.part)
+	if b == nil || lim.full(b, size, how.size) {
+		s.noteBlock(id)
+		b = s.newTail(id, fields)
+		how = b.form(id, fields)
+	} else {
+		s.noteBlock(b.base)
+	}
 	s.note(metaPart)
-	s.bufBytes -= cap(b.buf)
-	b.add(id, fields)
-	s.bufBytes += cap(b.buf)
+	b.add(id, fields, how)
 	s.length++
 	s.entriesAdded++
 	s.lastID = id
 	return nil
 }
 
+// full reports whether an entry may not join b, given the size of its fields and values and the size that it will have. Redis
+// compares the former with the limit; that a block does not exceed it makes the blocks of a stream take equal memory.
+func (lim Limits) full(b *block, size, stored int) bool {
+	limit := lim.Bytes
+	if limit <= 0 || limit > maxBlockBytes {
+		limit = maxBlockBytes
+	}
+	return len(b.buf)+size >= limit || len(b.buf)+stored > limit || lim.Entries > 0 && int(b.slots) >= lim.Entries
+}
+
+// newTail adds a block for the given entry, which is not yet in it. The one that was the tail will not grow any more.
+func (s *Stream) newTail(id ID, fields [][]byte) *block {
+	var room []byte
+	if b := s.blocks.last(); b != nil {
+		room = s.seal(b)
+	}
+	b := s.blocks.add(id)
+	*b = newBlock(id, fields, room)
+	return b
+}
+
+// seal moves the content of the tail to a buffer of its size, and returns the one that it had, empty, for the next tail: nil if
+// that would be too large for one.
+func (s *Stream) seal(b *block) (room []byte) {
+	n, old := len(b.buf), b.buf
+	reuse := cap(old) <= maxRoom && cap(old) <= 2*n
+	if !reuse && cap(old) <= n+n/8 {
+		return nil
+	}
+	exact := s.spare
+	s.spare = nil
+	if cap(exact) < n || cap(exact) > n+n/8 {
+		exact = nil
+	}
+	b.buf = append(exact, old...)
+	if reuse {
+		room = old[:0]
+	}
+	return room
+}
+
 // Get returns the entry with the given ID.
 func (s *Stream) Get(id ID) (Entry, bool) {
-	b, at, ok := s.find(id)
+	p, at, ok := s.find(id)
 	if !ok {
 		return Entry{}, false
 	}
-	return b.entry(at), true
+	return s.blocks.at(p).entry(at), true
 }
 
 // Has reports whether there is an entry with the given ID.
@@ -196,72 +227,40 @@ func (s *Stream) Has(id ID) bool {
 	return ok
 }
 
-// find returns the entry with the given ID and its block.
-func (s *Stream) find(id ID) (b *block, at slot, ok bool) {
-	if s.tail == nil || s.tail.last.Less(id) {
-		return nil, slot{}, false
+// find returns the entry with the given ID and the place of its block.
+func (s *Stream) find(id ID) (p place, at slot, ok bool) {
+	if p = s.blocks.floor(id); !s.blocks.valid(p) {
+		return p, slot{}, false
 	}
-	if b = s.tail; id.Less(b.base) {
-		var it btree.IterG[node]
-		it.Init(s.blocks, false)
-		if !seekFloor(&it, id) {
-			return nil, slot{}, false
-		}
-		b = it.Item().block
+	b := s.blocks.at(p)
+	if b.last.Less(id) {
+		return p, slot{}, false
 	}
 	at, ok = b.seek(id)
-	return b, at, ok && at.id == id
-}
-
-// seekFloor moves to the last block whose key is not after id, if any is.
-func seekFloor(it *btree.IterG[node], id ID) bool {
-	if !it.Seek(node{base: id}) {
-		return it.Last()
-	}
-	return it.Item().base == id || it.Prev()
+	return p, at, ok && at.id == id
 }
 
 // Range calls fn with the entries from start to end, both included, last one
 // first if reverse, until it returns false. fn must not change the stream.
 func (s *Stream) Range(start, end ID, reverse bool, fn func(Entry) bool) {
-	if s.length == 0 || end.Less(start) {
+	if end.Less(start) {
 		return
 	}
+	b := &s.blocks
 	if reverse {
-		s.descend(start, end, fn)
-	} else {
-		s.ascend(start, end, fn)
-	}
-}
-
-// ascend and descend spare readers of the tail, who are most, the tree.
-
-func (s *Stream) ascend(start, end ID, fn func(Entry) bool) {
-	if !start.Less(s.tail.base) {
-		s.tail.ascend(start, end, fn)
+		for p := b.floor(end); b.valid(p); p = b.prev(p) {
+			if !b.at(p).descend(start, end, fn) {
+				return
+			}
+		}
 		return
 	}
-	var it btree.IterG[node]
-	it.Init(s.blocks, false)
-	for ok := seekFloor(&it, start) || it.First(); ok; ok = it.Next() {
-		if !it.Item().ascend(start, end, fn) {
-			return
-		}
+	p := b.floor(start)
+	if !b.valid(p) {
+		p = b.first()
 	}
-}
-
-func (s *Stream) descend(start, end ID, fn func(Entry) bool) {
-	if !end.Less(s.tail.base) {
-		before, ok := s.tail.base.Prev()
-		if !s.tail.descend(start, end, fn) || !ok || before.Less(start) {
-			return
-		}
-		end = before
-	}
-	var it btree.IterG[node]
-	it.Init(s.blocks, false)
-	for ok := seekFloor(&it, end); ok; ok = it.Prev() {
-		if !it.Item().descend(start, end, fn) {
+	for ; b.valid(p); p = b.next(p) {
+		if !b.at(p).ascend(start, end, fn) {
 			return
 		}
 	}
@@ -269,11 +268,11 @@ func (s *Stream) descend(start, end ID, fn func(Entry) bool) {
 
 // Delete removes an entry and reports whether it was there.
 func (s *Stream) Delete(id ID) bool {
-	b, at, ok := s.find(id)
+	p, at, ok := s.find(id)
 	if !ok {
 		return false
 	}
-	s.remove(b, at)
+	s.remove(p, at)
 	if s.maxDeletedID.Less(id) {
 		s.note(metaPart)
 		s.maxDeletedID = id
@@ -281,27 +280,28 @@ func (s *Stream) Delete(id ID) bool {
 	return true
 }
 
-// remove takes an entry out of its block, and the block out of the tree if that
-// was its last one.
-func (s *Stream) remove(b *block, at slot) {
-	s.note(b.part)
+// remove takes an entry out of the block at p, and the block out of the stream
+// if that was its last one. Blocks that are likely to be filled or to go soon
+// keep their buffers.
+func (s *Stream) remove(p place, at slot) {
+	b := s.blocks.at(p)
+	s.noteBlock(b.base)
 	s.length--
-	s.bufBytes -= cap(b.buf)
-	b.remove(at)
-	s.bufBytes += cap(b.buf)
+	b.remove(at, cap(b.buf) <= maxRoom && (p == s.blocks.first() || b == s.blocks.last()))
 	if b.live == 0 {
-		s.drop(b)
+		s.drop(p)
 	}
 }
 
-// drop takes a block out of the tree. The length is the caller's matter.
-func (s *Stream) drop(b *block) {
-	s.note(b.part)
-	s.bufBytes -= cap(b.buf)
-	s.blocks.Delete(node{base: b.base})
-	if b == s.tail {
-		last, _ := s.blocks.Max()
-		s.tail = last.block
+// drop takes the block at p out. The length is the caller's matter.
+func (s *Stream) drop(p place) {
+	b := s.blocks.at(p)
+	s.noteBlock(b.base)
+	if s.spare == nil && cap(b.buf) <= maxRoom {
+		s.spare = b.buf[:0]
+	}
+	if s.blocks.remove(p); s.blocks.len() == 0 {
+		s.spare = nil
 	}
 }
 
@@ -334,13 +334,11 @@ func (s *Stream) SetID(last ID, entriesAdded int64, maxDeleted ID) error {
 func (s *Stream) Clone() *Stream {
 	c := New()
 	c.length, c.lastID, c.maxDeletedID, c.entriesAdded = s.length, s.lastID, s.maxDeletedID, s.entriesAdded
-	s.blocks.Scan(func(n node) bool {
-		b := n.block.clone()
-		c.blocks.Load(node{n.base, b})
-		c.tail = b
-		c.bufBytes += cap(b.buf)
-		return true
-	})
+	for p := s.blocks.first(); s.blocks.valid(p); p = s.blocks.next(p) {
+		b := *s.blocks.at(p)
+		b.buf = slices.Clone(b.buf)
+		*c.blocks.add(b.base) = b
+	}
 	for _, g := range s.groups {
 		c.groups = append(c.groups, g.clone(c))
 	}

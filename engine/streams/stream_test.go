@@ -65,37 +65,31 @@ func check(t require.TestingT, s *Stream, model []record) {
 		require.Equal(t, model[len(model)-1], view(last))
 	} else {
 		require.True(t, s.FirstID().IsZero())
-		require.Nil(t, s.tail)
+		require.Zero(t, s.blocks.len())
 	}
 
-	live, capacity := 0, 0
-	s.blocks.Scan(func(n node) bool {
-		b := n.block
-		require.Equal(t, n.base, b.base)
+	live := 0
+	s.blocks.ascend(MinID, MaxID, func(b *block) bool {
 		require.Positive(t, b.live)
 		require.False(t, b.first().deleted())
 		found, dead := 0, 0
-		for pos := b.body; pos < len(b.buf); {
+		for pos := int(b.body); pos < len(b.buf); {
 			at := b.at(pos)
 			if at.deleted() {
 				dead += at.next - pos
 			} else {
-				require.GreaterOrEqual(t, pos, b.head)
+				require.GreaterOrEqual(t, pos, int(b.head))
 				found++
 			}
 			pos = at.next
 		}
-		require.Equal(t, b.live, found)
-		require.Equal(t, b.dead, dead)
-		require.LessOrEqual(t, b.dead, len(b.buf)/2)
-		live += b.live
-		capacity += cap(b.buf)
+		require.Equal(t, int(b.live), found)
+		require.Equal(t, int(b.dead), dead)
+		require.LessOrEqual(t, int(b.dead), len(b.buf)/2)
+		live += found
 		return true
 	})
 	require.Equal(t, s.length, live)
-	require.Equal(t, s.bufBytes, capacity)
-	tail, _ := s.blocks.Max()
-	require.Equal(t, tail.block, s.tail)
 }
 
 func TestStreamEqualsASlice(t *testing.T) {
@@ -383,6 +377,47 @@ func TestMemoryUsageFollowsTheEntries(t *testing.T) {
 	require.Zero(t, s.MemoryUsage())
 }
 
+func TestFullBlocksTakeWhatTheyHold(t *testing.T) {
+	for _, size := range []int{1, 64, 300, 1000, 3000} {
+		s, held, all := New(), 0, 0
+		for i := range uint64(10_000) {
+			require.NoError(t, s.Append(ID{i + 1, 0}, [][]byte{[]byte("f"), make([]byte, size)}, DefaultLimits))
+		}
+		s.blocks.ascend(MinID, MaxID, func(b *block) bool {
+			if b != s.blocks.last() {
+				held, all = held+len(b.buf), all+cap(b.buf)
+			}
+			require.LessOrEqual(t, len(b.buf), DefaultLimits.Bytes)
+			return true
+		})
+		require.LessOrEqual(t, all, held+held/8, "%d", size)
+	}
+}
+
+func TestLargeEntryLeavesNoRoomBehind(t *testing.T) {
+	s := New()
+	require.NoError(t, s.Append(ID{1, 0}, [][]byte{[]byte("f"), make([]byte, 50_000)}, DefaultLimits))
+	for i := range uint64(300) {
+		add(t, s, DefaultLimits, ID{i + 2, 0})
+	}
+	require.Less(t, s.MemoryUsage(), 70_000)
+}
+
+func TestTrimmedStreamInSteadyStateDoesNotAllocate(t *testing.T) {
+	for _, approx := range []bool{false, true} {
+		s, id, fields := New(), ID{1, 0}, byteSlices([]string{"field", "value"})
+		work := func() {
+			id.Ms++
+			_ = s.Append(id, fields, DefaultLimits)
+			s.TrimByLength(1000, approx, 0)
+		}
+		for range 10_000 {
+			work()
+		}
+		require.Zero(t, testing.AllocsPerRun(10_000, work), "approx=%v", approx)
+	}
+}
+
 func million(b *testing.B) *Stream {
 	s, fields := New(), byteSlices([]string{"sensor", "1234", "temperature", "19.8"})
 	for i := range uint64(1_000_000) {
@@ -427,12 +462,35 @@ func BenchmarkRangeOfTenFromTheMiddle(b *testing.B) {
 	}
 }
 
-func BenchmarkAppendTrimmedToAThousand(b *testing.B) {
-	s, fields, id := New(), byteSlices([]string{"f", "v"}), ID{1, 0}
+func BenchmarkReadTheNewestEntry(b *testing.B) {
+	s := million(b)
+	size := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		id.Ms++
-		_ = s.Append(id, fields, DefaultLimits)
-		s.TrimByLength(1000, false, 0)
+		s.Range(s.LastID(), MaxID, false, func(e Entry) bool { size += e.Len(); return true })
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	s := million(b)
+	b.ReportAllocs()
+	i := uint64(0)
+	for b.Loop() {
+		i = (i + 7919) % 1_000_000
+		s.Get(ID{1_700_000_000_000 + i, 0})
+	}
+}
+
+func BenchmarkAppendTrimmedToAThousand(b *testing.B) {
+	for _, approx := range []bool{false, true} {
+		b.Run(fmt.Sprintf("approx=%v", approx), func(b *testing.B) {
+			s, fields, id := New(), byteSlices([]string{"f", "v"}), ID{1, 0}
+			b.ReportAllocs()
+			for b.Loop() {
+				id.Ms++
+				_ = s.Append(id, fields, DefaultLimits)
+				s.TrimByLength(1000, approx, 0)
+			}
+		})
 	}
 }

@@ -19,7 +19,7 @@ func (lim Limits) DefaultTrimLimit() int {
 func (s *Stream) TrimByLength(maxLen int, approx bool, limit int) int {
 	return s.trim(approx, limit,
 		func() bool { return s.length <= maxLen },
-		func(b *block) bool { return s.length-b.live >= maxLen },
+		func(b *block) bool { return s.length-int(b.live) >= maxLen },
 		func(slot) bool { return s.length <= maxLen })
 }
 
@@ -37,22 +37,22 @@ func (s *Stream) TrimByMinID(min ID, approx bool, limit int) int {
 func (s *Stream) trim(approx bool, limit int, done func() bool, whole func(*block) bool, keep func(slot) bool) int {
 	removed := 0
 	for s.length > 0 && !done() {
-		first, _ := s.blocks.Min()
-		b := first.block
-		if limit > 0 && removed+b.live > limit {
+		p, b := s.blocks.first(), s.head()
+		live := int(b.live)
+		if limit > 0 && removed+live > limit {
 			break
 		}
 		if whole(b) {
-			removed += b.live
-			s.length -= b.live
-			s.drop(b)
+			removed += live
+			s.length -= live
+			s.drop(p)
 			continue
 		}
 		if approx {
 			break
 		}
-		for b.live > 0 && !keep(b.first()) {
-			s.remove(b, b.first())
+		for ; live > 0 && !keep(b.first()); live-- {
+			s.remove(p, b.first())
 			removed++
 		}
 		break

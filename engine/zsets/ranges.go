@@ -47,55 +47,60 @@ func (z *ZSet) ranks(start, stop int) span {
 
 // scored finds the ranks of a range of scores.
 func (z *ZSet) scored(r ScoreRange) span {
+	first := func(reached func(score float64) bool) int {
+		if l := z.large(); l != nil {
+			return l.order.first(func(it *item) bool { return reached(it.score) })
+		}
+		return z.firstSmall(func(_ []byte, score float64) bool { return reached(score) })
+	}
 	return span{
-		z.first(func(score float64, _ string) bool {
-			return score > r.Min || score == r.Min && !r.MinEx
-		}),
-		z.first(func(score float64, _ string) bool {
-			return score > r.Max || score == r.Max && r.MaxEx
-		}),
+		first(func(score float64) bool { return score > r.Min || score == r.Min && !r.MinEx }),
+		first(func(score float64) bool { return score > r.Max || score == r.Max && r.MaxEx }),
 	}
 }
 
 // named finds the ranks of a range of names.
 func (z *ZSet) named(r LexRange) span {
-	return span{z.first(r.Min.begins), z.first(r.Max.ended)}
+	first := func(reached func(name string) bool) int {
+		if l := z.large(); l != nil {
+			return l.order.first(func(it *item) bool { return reached(it.member.Key()) })
+		}
+		return z.firstSmall(func(name []byte, _ float64) bool { return reached(text(name)) })
+	}
+	return span{first(r.Min.begins), first(r.Max.ended)}
 }
 
-// begins tells whether a member lies at or after the lower bound b.
-func (b LexBound) begins(_ float64, member string) bool {
+// begins tells whether a name lies at or after the lower bound b.
+func (b LexBound) begins(name string) bool {
 	switch b.Kind {
 	case Inclusive:
-		return member >= text(b.Member)
+		return name >= text(b.Member)
 	case Exclusive:
-		return member > text(b.Member)
+		return name > text(b.Member)
 	}
 	return b.Kind == LexMin
 }
 
-// ended tells whether a member lies after the upper bound b.
-func (b LexBound) ended(_ float64, member string) bool {
+// ended tells whether a name lies after the upper bound b.
+func (b LexBound) ended(name string) bool {
 	switch b.Kind {
 	case Inclusive:
-		return member > text(b.Member)
+		return name > text(b.Member)
 	case Exclusive:
-		return member >= text(b.Member)
+		return name >= text(b.Member)
 	}
 	return b.Kind == LexMin
 }
 
-// first is the rank of the first member for which reached is true, Len if there is none.
-func (z *ZSet) first(reached func(score float64, member string) bool) int {
-	if z.large != nil {
-		return z.large.order.first(reached)
-	}
+// firstSmall is the rank of the first member of a small set for which reached is true, Len if there is none.
+func (z *ZSet) firstSmall(reached func(member []byte, score float64) bool) int {
 	rank := 0
-	for p := z.small.First(); p >= 0; p = z.small.Next(p) {
-		score, member := z.decode(p)
-		if reached(score, text(member)) {
+	for p := z.small.First(); p >= 0; rank++ {
+		var member []byte
+		var score float64
+		if member, score, p = z.pair(p); reached(member, score) {
 			break
 		}
-		rank++
 	}
 	return rank
 }
@@ -190,28 +195,27 @@ func (z *ZSet) walk(s span, reverse bool, fn func(member []byte, score float64) 
 	if reverse {
 		start = s.to - 1
 	}
-	if z.large != nil {
+	if l := z.large(); l != nil {
 		visit := func(it *item) bool {
 			todo--
-			return fn(view(it.member), it.score) && todo > 0
+			return fn(it.member.name(), it.score) && todo > 0
 		}
 		if reverse {
-			z.large.order.root.descend(start, visit)
+			l.order.root.descend(start, visit)
 		} else {
-			z.large.order.root.ascend(start, visit)
+			l.order.root.ascend(start, visit)
 		}
 		return
 	}
-	for p := z.small.Seek(start); todo > 0; todo-- {
-		score, member := z.decode(p)
+	for p := z.seek(start); todo > 0; todo-- {
+		member, score, next := z.pair(p)
+		if reverse {
+			next = z.before(p)
+		}
 		if !fn(member, score) {
 			return
 		}
-		if reverse {
-			p = z.small.Prev(p)
-		} else {
-			p = z.small.Next(p)
-		}
+		p = next
 	}
 }
 
@@ -221,14 +225,14 @@ func (z *ZSet) remove(s span, fn func(member []byte, score float64)) int {
 	if n == 0 {
 		return 0
 	}
-	if l := z.large; l != nil {
+	if l := z.large(); l != nil {
 		l.order.remove(s.from, n, func(it item) {
-			z.log.Before(view(it.member), z)
-			l.scores.Delete(view(it.member))
-			z.log.After(it.member)
-			l.bytes -= len(it.member)
+			name := it.member.name()
+			l.log.Before(name, z)
+			l.members.Delete(name)
+			l.log.After(it.member.Key())
 			if fn != nil {
-				fn(view(it.member), it.score)
+				fn(name, it.score)
 			}
 		})
 		return n
@@ -239,6 +243,6 @@ func (z *ZSet) remove(s span, fn func(member []byte, score float64)) int {
 			return true
 		})
 	}
-	z.small.Delete(z.small.Seek(s.from), n)
+	z.small.Delete(z.seek(s.from), 2*n)
 	return n
 }

@@ -23,30 +23,37 @@ var (
 	errScore      = errors.New("sorted set: a stored score is not a number")
 	errOrder      = errors.New("sorted set: stored form is out of order")
 	errTwice      = errors.New("sorted set: stored form has a member twice")
+	errTooLong    = errors.New("sorted set: stored form is too long for a small set")
 	errPartsOrder = errors.New("sorted set: stored members are out of order")
 )
 
 // Large reports whether the set must be stored in parts.
-func (z *ZSet) Large() bool { return z.large != nil }
+func (z *ZSet) Large() bool { return z.large() != nil }
 
 // Track makes a large set note in l from now on which members change. All that it has count as changed.
 func (z *ZSet) Track(l *delta.Log) {
-	z.log = l
-	for member := range z.large.scores.All() {
-		l.After(member)
+	large := z.large()
+	large.log = l
+	for m := range large.members.All() {
+		l.After(m.Key())
 	}
 }
 
 // Log returns the record of changes, nil if the set has none.
-func (z *ZSet) Log() *delta.Log { return z.log }
+func (z *ZSet) Log() *delta.Log {
+	if l := z.large(); l != nil {
+		return l.log
+	}
+	return nil
+}
 
 // AppendPart appends the score of a member of a large set to dst; ok is false if there is no such member.
 func (z *ZSet) AppendPart(dst []byte, name string) (out []byte, ok bool) {
-	v, ok := z.large.scores.GetString(name)
+	m, ok := z.large().members.GetString(name)
 	if !ok {
 		return dst, false
 	}
-	return appendScore(dst, *v), true
+	return appendScore(dst, *m.score()), true
 }
 
 // AppendBlob appends the stored form of a small set to dst.
@@ -67,7 +74,8 @@ func DecodeBlob(b []byte) (*ZSet, error) {
 	}
 	z := New()
 	seen := map[string]struct{}{} // views of b
-	var last item
+	var last []byte               // the member before, and its score
+	var lastScore float64
 	for b = b[1:]; len(b) > 0; {
 		if len(b) < scoreLen {
 			return nil, errCut
@@ -82,17 +90,20 @@ func DecodeBlob(b []byte) (*ZSet, error) {
 			return nil, errCut
 		}
 		end := w + int(n)
-		it := item{score, text(b[w:end])}
+		member := b[w:end]
 		b = b[end:]
-		if z.Len() > 0 && !last.less(&it) {
+		if z.Len() > 0 && !ordered(last, lastScore, member, score) {
 			return nil, errOrder
 		}
-		seen[it.member] = struct{}{}
-		z.insert(view(it.member), score)
+		if !z.small.Fits(2, len(member)+maxScore) {
+			return nil, errTooLong
+		}
+		seen[text(member)] = struct{}{}
+		z.insert(member, score)
 		if len(seen) != z.Len() {
 			return nil, errTwice
 		}
-		last = it
+		last, lastScore = member, score
 	}
 	return z, nil
 }
@@ -122,14 +133,14 @@ func NewLoader() *Loader { return new(Loader) }
 // Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
 // once; it is an error if this one does not, or if its data is no score. After an error the Loader is of no more use.
 func (l *Loader) Add(name, data []byte) error {
-	if n := len(l.items); n > 0 && string(name) <= l.items[n-1].member {
+	if n := len(l.items); n > 0 && string(name) <= l.items[n-1].member.Key() {
 		return errPartsOrder
 	}
 	score, err := decodeScore(data)
 	if err != nil {
 		return err
 	}
-	l.items = append(l.items, item{score, string(name)})
+	l.items = append(l.items, item{score, newMember(name, score)})
 	return nil
 }
 
@@ -142,9 +153,9 @@ func (l *Loader) Finish(log *delta.Log) (*ZSet, error) {
 		}
 		return 1
 	})
-	large := newLarge()
+	large := &large{log: log}
 	for _, it := range l.items {
-		large.add(it.member, it.score)
+		large.add(it.member)
 	}
-	return &ZSet{large: large, log: log}, nil
+	return newLarge(large), nil
 }

@@ -39,8 +39,8 @@ func (s storage) load(t require.TestingT, log *delta.Log) *ZSet {
 	return z
 }
 
-// bits is ascending with the bits of every score, which tell -0 from 0.
-func bits(z *ZSet) (members []string, scores []uint64) {
+// bitsOf is ascending with the bits of every score, which tell -0 from 0.
+func bitsOf(z *ZSet) (members []string, scores []uint64) {
 	for _, e := range ascending(z) {
 		members, scores = append(members, e.member), append(scores, math.Float64bits(e.score))
 	}
@@ -49,8 +49,8 @@ func bits(z *ZSet) (members []string, scores []uint64) {
 
 func requireSame(t require.TestingT, want, got *ZSet) {
 	check(t, got)
-	wantMembers, wantScores := bits(want)
-	members, scores := bits(got)
+	wantMembers, wantScores := bitsOf(want)
+	members, scores := bitsOf(got)
 	require.Equal(t, wantMembers, members)
 	require.Equal(t, wantScores, scores)
 	require.Equal(t, want.Encoding(), got.Encoding())

@@ -1,64 +1,95 @@
 package zsets
 
-import "slices"
+import (
+	"unsafe"
 
-// item is a member with its score. Items are ordered by score and then by the bytes of the member.
+	"github.com/atomredis/atomredis/engine/dict"
+)
+
+// member is a member of a large set: its score and its name (dict.Text), in one piece of memory without pointers.
+type member struct{ p *byte }
+
+// minMember is the size from which on the allocator aligns memory as a score needs it.
+const minMember = 16
+
+// newMember returns a member with a copy of a name.
+func newMember(name []byte, score float64) member {
+	b := make([]byte, max(scoreLen+dict.TextLen(name), minMember))
+	dict.PutText(b[scoreLen:], name)
+	m := member{unsafe.SliceData(b)}
+	*m.score() = score
+	return m
+}
+
+// score is where the score is.
+func (m member) score() *float64 { return (*float64)(unsafe.Pointer(m.p)) }
+
+// Key is the name, which shares the memory of the member.
+func (m member) Key() string { return dict.TextAt((*byte)(unsafe.Add(unsafe.Pointer(m.p), scoreLen))) }
+
+// name is the name as bytes, which must not be written to.
+func (m member) name() []byte { return view(m.Key()) }
+
+// item is a member in the tree, beside a score: that of the member, except in the bounds of inner nodes, where it is what the
+// score was. Items are ordered by score and then by name; the member's memory is read only to tell equal scores apart.
 type item struct {
 	score  float64
-	member string // the same string as the key in the dictionary: its bytes are stored once
+	member member
 }
 
 func (a *item) less(b *item) bool {
 	if a.score != b.score {
 		return a.score < b.score
 	}
-	return a.member < b.member
+	return a.member.less(b.member)
 }
 
-// tree is a B+tree of items that knows how many items lie below each branch, so that a rank is found
-// on the way down. Nodes may run low after deletions, but no node is empty, except for a root leaf.
+// less is apart, so that the compiler puts the comparison of scores where it is needed.
+func (m member) less(other member) bool { return m.Key() < other.Key() }
+
+// tree is a B+tree of items that knows how many items lie below each node, so that a rank is found on the way down. Nodes may run
+// low after deletions, but no node is empty, except for a root leaf.
 type tree struct {
-	root *branch
+	root *node
 	len  int
 }
 
-// branch is a node of the tree, inner or leaf.
-type branch struct {
-	items  []item    // leaf: its items. Inner: items[i] is above all of kids[i] and not above any of kids[i+1]
-	kids   []*branch // nil in a leaf
-	counts []int     // counts[i] is the number of items below kids[i]
+// maxItems is the number of items in a node for which it uses all of the 1024 bytes that it takes.
+const maxItems = 62
+
+// node is a node of the tree.
+type node struct {
+	n     int            // number of items
+	inner *inner         // nil in a leaf
+	items [maxItems]item // inner: items[i] is above all items below kid i, and not above any of those below kid i+1
 }
 
-const (
-	maxLeaf  = 64
-	maxInner = 64
-	// Leaf buffers grow in steps, because a leaf filled in random order is about two thirds full.
-	leafStep = 16
-)
+// inner is what an inner node has beside a leaf: one more kid than items.
+type inner struct {
+	kids   [maxItems + 1]*node
+	counts [maxItems + 1]uint32 // counts[i] is the number of items below kids[i]
+}
 
 // size is the number of items below b.
-func (b *branch) size() int {
-	if b.kids == nil {
-		return len(b.items)
+func (b *node) size() int {
+	if b.inner == nil {
+		return b.n
 	}
+	return b.before(b.n + 1)
+}
+
+// before is the number of items below the first kids of an inner node.
+func (b *node) before(kids int) int {
 	total := 0
-	for _, n := range b.counts {
-		total += n
+	for _, n := range b.inner.counts[:kids] {
+		total += int(n)
 	}
 	return total
 }
 
-// low tells whether b should merge with a neighbour if it can.
-func (b *branch) low() bool {
-	if b.kids == nil {
-		return len(b.items) < maxLeaf/4
-	}
-	return len(b.kids) < maxInner/4
-}
-
 // lower is the number of items in b that are less than it, and upper of those that are not greater.
-func (b *branch) lower(it *item) int {
-	lo, hi := 0, len(b.items)
+func (b *node) lower(it *item) int {
+	lo, hi := 0, b.n
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
 		if b.items[mid].less(it) {
@@ -70,8 +101,8 @@ func (b *branch) lower(it *item) int {
 	return lo
 }
 
-func (b *branch) upper(it *item) int {
-	lo, hi := 0, len(b.items)
+func (b *node) upper(it *item) int {
+	lo, hi := 0, b.n
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
 		if it.less(&b.items[mid]) {
@@ -83,10 +114,19 @@ func (b *branch) upper(it *item) int {
 	return lo
 }
 
-// child returns the kid of an inner node that holds the item at the given rank, and its rank there.
-func (b *branch) child(rank int) (i, rest int) {
-	for rank >= b.counts[i] {
-		rank -= b.counts[i]
+// leaf is the leaf for an item.
+func (t *tree) leaf(it *item) *node {
+	b := t.root
+	for b.inner != nil {
+		b = b.inner.kids[b.upper(it)]
+	}
+	return b
+}
+
+// child returns which kid of an inner node has the item at the given rank, and its rank there.
+func (b *node) child(rank int) (i, rest int) {
+	for rank >= int(b.inner.counts[i]) {
+		rank -= int(b.inner.counts[i])
 		i++
 	}
 	return i, rank
@@ -95,72 +135,71 @@ func (b *branch) child(rank int) (i, rest int) {
 // insert adds an item, which must not be in the tree.
 func (t *tree) insert(it item) {
 	if t.root == nil {
-		t.root = new(branch)
+		t.root = new(node)
 	}
 	t.len++
-	if right, bound := t.root.insert(it, true); right != nil {
-		left := t.root
-		t.root = &branch{
-			items:  []item{bound},
-			kids:   []*branch{left, right},
-			counts: []int{left.size(), right.size()},
-		}
+	if right, bound := t.root.insert(&it, true); right != nil {
+		root := &node{inner: new(inner)}
+		root.inner.kids[0], root.inner.counts[0] = t.root, uint32(t.root.size())
+		root.addKid(0, bound, right)
+		t.root = root
 	}
 }
 
-// insert adds an item below b. If b had to split, it returns the new right half and a lower bound of
-// its items. Last tells that b is at the right end of the tree, where a split leaves the left half
-// full: items that arrive in order fill the tree densely.
-func (b *branch) insert(it item, last bool) (right *branch, bound item) {
-	if b.kids == nil {
+// insert adds an item below b. If b had to split, it returns the new right half and a lower bound of its items. Last tells that b
+// is at the right end of the tree, where a split leaves the left half full: items that arrive in order fill the tree densely.
+func (b *node) insert(it *item, last bool) (right *node, bound item) {
+	if b.inner == nil {
 		return b.insertItem(it, last)
 	}
-	i := b.upper(&it)
-	last = last && i == len(b.items)
-	kid, kidBound := b.kids[i].insert(it, last)
-	b.counts[i]++
+	i := b.upper(it)
+	last = last && i == b.n
+	kid, kidBound := b.inner.kids[i].insert(it, last)
+	b.inner.counts[i]++
 	if kid == nil {
 		return nil, item{}
 	}
-	b.counts[i] -= kid.size()
-	b.items = slices.Insert(b.items, i, kidBound)
-	b.kids = slices.Insert(b.kids, i+1, kid)
-	b.counts = slices.Insert(b.counts, i+1, kid.size())
-	if len(b.kids) <= maxInner {
+	b.inner.counts[i] -= uint32(kid.size())
+	if b.n < maxItems {
+		b.addKid(i, kidBound, kid)
 		return nil, item{}
 	}
-	at := len(b.kids) / 2
+	at := maxItems / 2
 	if last {
-		at = len(b.kids) - 1
+		at = maxItems - 1
 	}
-	bound = b.items[at-1]
-	right = &branch{
-		items:  slices.Clone(b.items[at:]),
-		kids:   slices.Clone(b.kids[at:]),
-		counts: slices.Clone(b.counts[at:]),
+	bound = b.items[at]
+	right = &node{inner: new(inner)}
+	copy(right.inner.kids[:], b.inner.kids[at+1:])
+	copy(right.inner.counts[:], b.inner.counts[at+1:])
+	right.n = copy(right.items[:], b.items[at+1:])
+	clear(b.inner.kids[at+1:])
+	clear(b.items[at:])
+	b.n = at
+	if i <= at {
+		b.addKid(i, kidBound, kid)
+	} else {
+		right.addKid(i-at-1, kidBound, kid)
 	}
-	clear(b.items[at-1:])
-	clear(b.kids[at:])
-	b.items, b.kids, b.counts = b.items[:at-1], b.kids[:at], b.counts[:at]
 	return right, bound
 }
 
 // insertItem is insert for a leaf.
-func (b *branch) insertItem(it item, last bool) (right *branch, bound item) {
-	i := b.lower(&it)
-	if len(b.items) < maxLeaf {
+func (b *node) insertItem(it *item, last bool) (right *node, bound item) {
+	i := b.lower(it)
+	if b.n < maxItems {
 		b.add(i, it)
 		return nil, item{}
 	}
-	if last && i == maxLeaf {
-		right = new(branch)
-		right.add(0, it)
-		return right, it
+	right = new(node)
+	at := maxItems / 2
+	if last && i == maxItems {
+		at = maxItems
 	}
-	const at = maxLeaf / 2
-	right = &branch{items: copyItems(b.items[at:], at+leafStep)}
-	b.items = copyItems(b.items[:at], at+leafStep)
-	if i <= at {
+	right.n = copy(right.items[:], b.items[at:])
+	clear(b.items[at:])
+	b.n = at
+	if i <= at && at < maxItems {
 		b.add(i, it)
 	} else {
 		right.add(i-at, it)
@@ -168,79 +207,72 @@ func (b *branch) insertItem(it item, last bool) (right *branch, bound item) {
 	return right, right.items[0]
 }
 
-// add puts an item into a leaf that has room for it.
-func (b *branch) add(i int, it item) {
-	n := len(b.items)
-	if n == cap(b.items) {
-		b.items = copyItems(b.items, min(max(2*n, 1), n+leafStep))
-	}
-	b.items = b.items[:n+1]
-	copy(b.items[i+1:], b.items[i:n])
-	b.items[i] = it
+// add puts an item into a node that has room for it.
+func (b *node) add(i int, it *item) {
+	copy(b.items[i+1:], b.items[i:b.n])
+	b.items[i] = *it
+	b.n++
 }
 
-func copyItems(items []item, capacity int) []item {
-	return append(make([]item, 0, capacity), items...)
+// addKid puts a kid behind kid i of an inner node that has room for it, with the bound between the two.
+func (b *node) addKid(i int, bound item, kid *node) {
+	in := b.inner
+	copy(in.kids[i+2:], in.kids[i+1:b.n+1])
+	copy(in.counts[i+2:], in.counts[i+1:b.n+1])
+	in.kids[i+1], in.counts[i+1] = kid, uint32(kid.size())
+	b.add(i, &bound)
 }
 
 // rank is the number of items that are less than it.
 func (t *tree) rank(it item) int {
 	b, rank := t.root, 0
-	if b == nil {
-		return 0
-	}
-	for b.kids != nil {
+	for b.inner != nil {
 		i := b.upper(&it)
-		for _, n := range b.counts[:i] {
-			rank += n
-		}
-		b = b.kids[i]
+		rank += b.before(i)
+		b = b.inner.kids[i]
 	}
 	return rank + b.lower(&it)
 }
 
-// first is the number of items before the first one for which reached is true. Once reached, it must
-// be true for all items after.
-func (t *tree) first(reached func(score float64, member string) bool) int {
+// first is the number of items before the first one for which reached is true. Once reached, it must be true for all items after.
+func (t *tree) first(reached func(*item) bool) int {
 	b, rank := t.root, 0
 	if b == nil {
 		return 0
 	}
 	for {
-		lo, hi := 0, len(b.items)
+		lo, hi := 0, b.n
 		for lo < hi {
 			mid := int(uint(lo+hi) / 2)
-			if reached(b.items[mid].score, b.items[mid].member) {
+			if reached(&b.items[mid]) {
 				hi = mid
 			} else {
 				lo = mid + 1
 			}
 		}
-		if b.kids == nil {
+		if b.inner == nil {
 			return rank + lo
 		}
-		for _, n := range b.counts[:lo] {
-			rank += n
-		}
-		b = b.kids[lo]
+		rank += b.before(lo)
+		b = b.inner.kids[lo]
 	}
 }
 
 // at returns the item at a rank, which must exist.
 func (t *tree) at(rank int) item {
 	b := t.root
-	for b.kids != nil {
+	for b.inner != nil {
 		var i int
 		i, rank = b.child(rank)
-		b = b.kids[i]
+		b = b.inner.kids[i]
 	}
 	return b.items[rank]
 }
 
 // ascend calls fn with the items from the given rank on, which must exist, until fn returns false.
-func (b *branch) ascend(rank int, fn func(*item) bool) bool {
-	if b.kids == nil {
-		for i := rank; i < len(b.items); i++ {
+func (b *node) ascend(rank int, fn func(*item) bool) bool {
+	if b.inner == nil {
+		for i := rank; i < b.n; i++ {
 			if !fn(&b.items[i]) {
 				return false
 			}
@@ -248,8 +280,8 @@ func (b *branch) ascend(rank int, fn func(*item) bool) bool {
 		return true
 	}
 	i, rank := b.child(rank)
-	for ; i < len(b.kids); i++ {
-		if !b.kids[i].ascend(rank, fn) {
+	for ; i <= b.n; i++ {
+		if !b.inner.kids[i].ascend(rank, fn) {
 			return false
 		}
 		rank = 0
@@ -258,8 +290,8 @@ func (b *branch) ascend(rank int, fn func(*item) bool) bool {
 }
 
 // descend calls fn with the items from the given rank down, until fn returns false.
-func (b *branch) descend(rank int, fn func(*item) bool) bool {
-	if b.kids == nil {
+func (b *node) descend(rank int, fn func(*item) bool) bool {
+	if b.inner == nil {
 		for i := rank; i >= 0; i-- {
 			if !fn(&b.items[i]) {
 				return false
@@ -269,14 +301,44 @@ func (b *branch) descend(rank int, fn func(*item) bool) bool {
 	}
 	i, rank := b.child(rank)
 	for {
-		if !b.kids[i].descend(rank, fn) {
+		if !b.inner.kids[i].descend(rank, fn) {
 			return false
 		}
 		if i--; i < 0 {
 			return true
 		}
-		rank = b.counts[i] - 1
+		rank = int(b.inner.counts[i]) - 1
 	}
+}
+
+// move replaces an item of the tree by one with the same name and another score.
+func (t *tree) move(from, to item) {
+	b := t.leaf(&from)
+	if i := b.lower(&from); i > 0 && i+1 < b.n && b.items[i-1].less(&to) && to.less(&b.items[i+1]) {
+		b.items[i] = to // as small steps seldom lead farther
+		return
+	}
+	t.delete(from)
+	t.insert(to)
+}
+
+// delete removes an item of the tree.
+func (t *tree) delete(it item) {
+	t.root.delete(&it)
+	t.len--
+	t.collapse()
+}
+
+func (b *node) delete(it *item) {
+	if b.inner == nil {
+		i := b.lower(it)
+		b.cut(i, i+1)
+		return
+	}
+	i := b.upper(it)
+	b.inner.kids[i].delete(it)
+	b.inner.counts[i]--
+	b.settle(i)
 }
 
 // remove removes n items from the given rank on, which must exist, and calls fn with each of them.
@@ -285,81 +347,88 @@ func (t *tree) remove(rank, n int, fn func(item)) {
 		removed := t.root.remove(rank, n, fn)
 		t.len -= removed
 		n -= removed
-		for t.root.kids != nil && len(t.root.kids) < 2 {
-			if len(t.root.kids) == 0 {
-				t.root = new(branch)
-			} else {
-				t.root = t.root.kids[0]
-			}
-		}
+		t.collapse()
 	}
 }
 
 // remove removes up to n items from the given rank on, as many as are in one leaf.
-func (b *branch) remove(rank, n int, fn func(item)) int {
-	if b.kids == nil {
-		end := min(rank+n, len(b.items))
+func (b *node) remove(rank, n int, fn func(item)) int {
+	if b.inner == nil {
+		end := min(rank+n, b.n)
 		for _, it := range b.items[rank:end] {
 			fn(it)
 		}
-		b.items = slices.Delete(b.items, rank, end)
+		b.cut(rank, end)
 		return end - rank
 	}
 	i, rank := b.child(rank)
-	removed := b.kids[i].remove(rank, n, fn)
-	b.counts[i] -= removed
+	removed := b.inner.kids[i].remove(rank, n, fn)
+	b.inner.counts[i] -= uint32(removed)
+	b.settle(i)
+	return removed
+}
+
+// collapse takes off root nodes that have but one kid.
+func (t *tree) collapse() {
+	for t.root.inner != nil && t.root.n == 0 {
+		t.root = t.root.inner.kids[0]
+	}
+}
+
+// cut takes items out of a node.
+func (b *node) cut(from, to int) {
+	copy(b.items[from:], b.items[to:b.n])
+	clear(b.items[b.n-(to-from) : b.n])
+	b.n -= to - from
+}
+
+// settle drops or merges kid i of an inner node, which has lost items, if it has run empty or low.
+func (b *node) settle(i int) {
 	switch {
-	case b.counts[i] == 0:
+	case b.inner.counts[i] == 0:
 		b.drop(i)
-	case b.kids[i].low():
+	case b.inner.kids[i].n < maxItems/4:
 		if i == 0 || !b.merge(i-1) {
 			b.merge(i)
 		}
 	}
-	return removed
 }
 
-// drop takes kid i out of an inner node. The kid before it inherits its range, or the one after it if
-// it was the first.
-func (b *branch) drop(i int) {
-	b.kids = slices.Delete(b.kids, i, i+1)
-	b.counts = slices.Delete(b.counts, i, i+1)
-	if len(b.items) > 0 {
-		i = max(i-1, 0)
-		b.items = slices.Delete(b.items, i, i+1)
+// drop takes kid i out of an inner node, unless it is the only one: then the node itself is empty, and dropped by its parent. The
+// kid before it inherits its range, or the one after it if it was the first.
+func (b *node) drop(i int) {
+	if b.n == 0 {
+		return
 	}
+	in := b.inner
+	copy(in.kids[i:], in.kids[i+1:b.n+1])
+	copy(in.counts[i:], in.counts[i+1:b.n+1])
+	in.kids[b.n] = nil
+	b.cut(max(i-1, 0), max(i-1, 0)+1)
 }
 
-// merge puts kid i+1 into kid i, if there is one and both together leave room to grow. It reports
-// whether it did.
-func (b *branch) merge(i int) bool {
-	if i+1 >= len(b.kids) {
+// merge puts kid i+1 into kid i, if there is one and both together leave room to grow. It reports whether it did.
+func (b *node) merge(i int) bool {
+	if i == b.n {
 		return false
 	}
-	left, right := b.kids[i], b.kids[i+1]
-	if left.kids == nil {
-		n := len(left.items) + len(right.items)
-		if n > maxLeaf*3/4 {
-			return false
-		}
-		if n > cap(left.items) {
-			left.items = copyItems(left.items, (n/leafStep+1)*leafStep)
-		}
-		left.items = append(left.items, right.items...)
-	} else {
-		if len(left.kids)+len(right.kids) > maxInner*3/4 {
-			return false
-		}
-		left.items = append(append(left.items, b.items[i]), right.items...)
-		left.kids = append(left.kids, right.kids...)
-		left.counts = append(left.counts, right.counts...)
+	left, right := b.inner.kids[i], b.inner.kids[i+1]
+	if left.n+right.n >= maxItems*3/4 {
+		return false
 	}
-	b.counts[i] += b.counts[i+1]
+	if left.inner != nil {
+		copy(left.inner.kids[left.n+1:], right.inner.kids[:right.n+1])
+		copy(left.inner.counts[left.n+1:], right.inner.counts[:right.n+1])
+		left.items[left.n] = b.items[i]
+		left.n++
+	}
+	left.n += copy(left.items[left.n:], right.items[:right.n])
+	b.inner.counts[i] += b.inner.counts[i+1]
 	b.drop(i + 1)
 	return true
 }
 
-// clone returns an independent copy. The strings are shared.
+// clone returns an independent copy, which has the same members.
 func (t *tree) clone() tree {
 	c := *t
 	if c.root != nil {
@@ -368,13 +437,14 @@ func (t *tree) clone() tree {
 	return c
 }
 
-func (b *branch) clone() *branch {
-	c := &branch{items: slices.Clone(b.items), counts: slices.Clone(b.counts)}
-	if b.kids != nil {
-		c.kids = make([]*branch, len(b.kids))
-		for i, kid := range b.kids {
-			c.kids[i] = kid.clone()
+func (b *node) clone() *node {
+	c := *b
+	if b.inner != nil {
+		in := *b.inner
+		for i, kid := range in.kids[:b.n+1] {
+			in.kids[i] = kid.clone()
 		}
+		c.inner = &in
 	}
-	return c
+	return &c
 }

@@ -1,7 +1,9 @@
 package zsets
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine/listpack"
 )
 
 // entry is a member of the model, which is a sorted slice.
@@ -25,44 +29,48 @@ func compare(a, b entry) int {
 
 // check verifies what must be true of every set at any time.
 func check(t require.TestingT, z *ZSet) {
-	if z.large == nil {
+	l := z.large()
+	if l == nil {
 		return
 	}
-	l := z.large
 	require.Zero(t, z.small.Len())
-	require.Equal(t, l.scores.Len(), l.order.len)
-	bytes := 0
+	require.Equal(t, l.members.Len(), l.order.len)
 	var previous *item
-	var walk func(b *branch, low, high *item) int
-	walk = func(b *branch, low, high *item) int {
-		if b.kids == nil {
-			require.LessOrEqual(t, len(b.items), maxLeaf)
-			for i := range b.items {
+	var walk func(b *node, low, high *item) int
+	walk = func(b *node, low, high *item) int {
+		require.LessOrEqual(t, b.n, maxItems)
+		for i := range b.items[b.n:] {
+			if b.items[b.n+i] != (item{}) {
+				require.Fail(t, "a member is kept in memory where no item is")
+			}
+		}
+		if b.inner == nil {
+			for i := range b.items[:b.n] {
 				it := &b.items[i]
 				ordered := (previous == nil || previous.less(it)) && (low == nil || !it.less(low)) && (high == nil || it.less(high))
-				require.True(t, ordered, "items are in order, within the bounds of their branch")
-				score, ok := l.scores.Get(view(it.member))
-				require.True(t, ok && *score == it.score, "the tree and the dictionary agree")
-				bytes += len(it.member)
+				require.True(t, ordered, "items are in order, within the bounds of their node")
+				m, ok := l.members.Get(it.member.name())
+				require.True(t, ok && *m == it.member, "the tree and the hash table share their members")
+				require.Equal(t, *m.score(), it.score)
 				previous = it
 			}
-			return len(b.items)
+			return b.n
 		}
-		require.LessOrEqual(t, len(b.kids), maxInner)
-		require.Len(t, b.items, len(b.kids)-1)
-		require.Len(t, b.counts, len(b.kids))
+		for _, kid := range b.inner.kids[b.n+1:] {
+			require.Nil(t, kid)
+		}
 		total := 0
-		for i, kid := range b.kids {
+		for i, kid := range b.inner.kids[:b.n+1] {
 			from, to := low, high
 			if i > 0 {
 				from = &b.items[i-1]
 			}
-			if i < len(b.items) {
+			if i < b.n {
 				to = &b.items[i]
 			}
 			n := walk(kid, from, to)
-			require.Positive(t, n, "no branch is empty")
-			require.Equal(t, b.counts[i], n, "counts are right")
+			require.Positive(t, n, "no node is empty")
+			require.EqualValues(t, b.inner.counts[i], n, "counts are right")
 			total += n
 		}
 		return total
@@ -70,7 +78,6 @@ func check(t require.TestingT, z *ZSet) {
 	if l.order.root != nil {
 		require.Equal(t, l.order.len, walk(l.order.root, nil, nil))
 	}
-	require.Equal(t, l.bytes, bytes)
 }
 
 // ascending is every member in order, found by walking.
@@ -301,6 +308,9 @@ func TestZSetBehavesAsASortedSlice(t *testing.T) {
 			"Clone": func(t *rapid.T) {
 				c := z.Clone()
 				z.Set([]byte("only in the old one"), 1, lim)
+				for i := range model {
+					z.Incr([]byte(model[i].member), 0.5, lim)
+				}
 				z.PopMin(3, func([]byte, float64) {})
 				check(t, z)
 				z = c
@@ -312,6 +322,30 @@ func TestZSetBehavesAsASortedSlice(t *testing.T) {
 			},
 		})
 	})
+}
+
+func TestCopiesOfASetChangeAlone(t *testing.T) {
+	const n = 3000
+	sets := []*ZSet{New()}
+	for i, m := range members(n) {
+		sets[0].Set(m, float64(i), DefaultLimits)
+	}
+	for range 3 {
+		sets = append(sets, sets[len(sets)-1].Clone())
+	}
+	for i, z := range sets {
+		for _, m := range members(n) {
+			z.Incr(m, float64(i+1)/10, DefaultLimits)
+		}
+		z.PopMin(i, func([]byte, float64) {})
+	}
+	for i, z := range sets {
+		check(t, z)
+		require.Equal(t, n-i, z.Len())
+		for rank, e := range ascending(z) {
+			require.Equal(t, float64(rank+i)+float64(i+1)/10, e.score)
+		}
+	}
 }
 
 // TestLargeSetsStayInOrder grows a set over several levels of the tree and takes it down again.
@@ -363,7 +397,11 @@ func TestLargeSetsStayInOrder(t *testing.T) {
 				case 3:
 					for range 20 {
 						i = random.IntN(len(model))
-						model[i].score = float64(random.IntN(n / 10))
+						if random.IntN(2) == 0 {
+							model[i].score = float64(random.IntN(n / 10))
+						} else {
+							model[i].score += 0.01 // which seldom changes the order
+						}
 						z.Set([]byte(model[i].member), model[i].score, DefaultLimits)
 						slices.SortFunc(model, compare)
 					}
@@ -376,6 +414,61 @@ func TestLargeSetsStayInOrder(t *testing.T) {
 			require.Equal(t, "skiplist", z.Encoding())
 		})
 	}
+}
+
+func TestSmallScoresKeepTheirBits(t *testing.T) {
+	keeps := func(score float64) int {
+		b := appendSmall(nil, score, 10)
+		require.Equal(t, math.Float64bits(score), math.Float64bits(decodeSmall(b)))
+		require.EqualValues(t, 10+1+len(b), b[len(b)-1])
+		return len(b) - 1
+	}
+	sizes := map[float64]int{0: 0, 1: 2, -1: 2, 31: 2, 32: 2, 33: 3, 100: 2, 0.5: 2, 1000: 3, 65535: 4, math.Inf(1): 2, 0.1: 8}
+	for score, size := range sizes {
+		require.Equal(t, size, keeps(score), score)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		keeps(rapid.Float64().Draw(t, "score"))
+		keeps(float64(rapid.Int32().Draw(t, "whole")))
+	})
+	keeps(math.Copysign(0, -1))
+}
+
+func TestSmallSetsOfLongMembersAreWalkedBothWays(t *testing.T) {
+	z := New()
+	for i, n := range []int{0, 3, 100, 240, 242, 243, 244, 245, 250, 255, 300, 20_000, 5} {
+		z.Set(bytes.Repeat([]byte{byte(i)}, n), 1000-float64(i%3), Limits{20, 1 << 20})
+	}
+	require.Equal(t, "listpack", z.Encoding())
+	up := ascending(z)
+	require.True(t, slices.IsSortedFunc(up, compare))
+	var down []entry
+	z.RangeByRank(0, z.Len()-1, true, func(member []byte, score float64) bool {
+		down = append(down, entry{string(member), score})
+		return true
+	})
+	slices.Reverse(down)
+	require.Equal(t, up, down)
+	for i, e := range up {
+		member, _ := z.At(i)
+		require.Equal(t, e.member, string(member))
+	}
+}
+
+func TestSmallSetOutgrowsItsBufferWhateverTheLimits(t *testing.T) {
+	z, lim := New(), Limits{1 << 30, 1 << 30}
+	long := bytes.Repeat([]byte("m"), listpack.MaxSize/2)
+	for i := range 3 {
+		require.Equal(t, map[bool]string{false: "listpack", true: "skiplist"}[i == 2], z.Encoding())
+		z.Set(long[i:], float64(i), lim)
+	}
+	for i := range 3 {
+		rank, _, _ := z.Rank(long[i:])
+		require.Equal(t, i, rank)
+	}
+	blob := binary.AppendUvarint([]byte("\x01"+one), uint64(listpack.MaxSize))
+	_, err := DecodeBlob(append(blob, make([]byte, listpack.MaxSize)...))
+	require.ErrorIs(t, err, errTooLong)
 }
 
 func TestEncodingFollowsTheLimits(t *testing.T) {
@@ -456,38 +549,4 @@ func members(n int) [][]byte {
 		out[i] = fmt.Appendf(nil, "member:%08d", i)
 	}
 	return out
-}
-
-func BenchmarkZSet(b *testing.B) {
-	for _, n := range []int{100, 1000, 1000000} {
-		names := members(n)
-		z := New()
-		for i, j := range rand.New(rand.NewPCG(3, 4)).Perm(n) {
-			z.Set(names[j], float64(i), DefaultLimits)
-		}
-		run := func(name string, fn func(i int)) {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				i := 0
-				for b.Loop() {
-					i = (i + 7919) % n
-					fn(i)
-				}
-			})
-		}
-		run("Score", func(i int) { z.Score(names[i]) })
-		run("Rank", func(i int) { z.Rank(names[i]) })
-		run("Update", func(i int) { z.Set(names[i], float64(i), DefaultLimits) })
-		run("Range10", func(i int) { z.RangeByRank(i, i+9, false, func([]byte, float64) bool { return true }) })
-		run("AddRemove", func(i int) {
-			z.Remove(names[i])
-			z.Set(names[i], float64(i), DefaultLimits)
-		})
-		run("PopAdd", func(i int) {
-			var name [32]byte
-			var v []byte
-			z.PopMin(1, func(member []byte, _ float64) { v = append(name[:0], member...) })
-			z.Set(v, float64(n+i), DefaultLimits)
-		})
-	}
 }

@@ -20,7 +20,7 @@ type history struct {
 	checkpoint atomic.Uint64 // LSN before which a checkpoint has everything
 }
 
-func (h *history) append(j *Journal, commands string) {
+func (h *history) append(j *File, commands string) {
 	j.Append(0, []byte(commands))
 	h.entries = append(h.entries, entry{lsn: j.Appended(), commands: commands})
 }
@@ -51,7 +51,7 @@ func TestWhatIsDurableSurvivesCrashes(t *testing.T) {
 		var h history
 		for crash := range rapid.IntRange(1, 5).Draw(t, "crashes") {
 			policy := rapid.SampledFrom([]Policy{Always, EverySec, No}).Draw(t, "policy")
-			j := open(t, Options{FS: fs, Policy: policy, SegmentSize: 20_000, Start: h.checkpoint.Load()})
+			j := openAt(t, Options{FS: fs, Policy: policy, SegmentSize: 20_000}, h.checkpoint.Load())
 			var rotated uint64
 			for i := range rapid.IntRange(0, 30).Draw(t, "steps") {
 				switch rapid.IntRange(0, 9).Draw(t, "what") {
@@ -85,7 +85,7 @@ func TestWhatIsDurableSurvivesCrashes(t *testing.T) {
 // as the server does. It counts what has failed.
 type workload struct {
 	history
-	running  atomic.Pointer[Journal]
+	running  atomic.Pointer[File]
 	durable  uint64 // at the end of the last life
 	failures int
 }
@@ -103,8 +103,8 @@ func (w *workload) live(t require.TestingT, fs vfs.FS, life int) {
 		return
 	}
 	w.check(t, commandsOf(got), w.checkpoint.Load(), w.durable)
-	j, err := Open(Options{FS: fs, Dir: dir, Policy: Policy(life % 2), SegmentSize: 200, Start: w.checkpoint.Load()})
-	if err != nil {
+	j := Open(Options{FS: fs, Dir: dir, Policy: Policy(life % 2), SegmentSize: 200})
+	if _, err := j.Read(w.checkpoint.Load(), nothing); err != nil {
 		w.failures++
 		return
 	}
@@ -144,7 +144,7 @@ func (w *workload) live(t require.TestingT, fs vfs.FS, life int) {
 }
 
 // resume brings a journal that has failed back, as the storage does.
-func (w *workload) resume(t require.TestingT, j *Journal) {
+func (w *workload) resume(t require.TestingT, j *File) {
 	for range 3 {
 		lsn := j.FailedNext()
 		require.Greater(t, lsn, j.Durable())
@@ -190,7 +190,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		for _, c := range crashes {
 			past := history{entries: w.entries}
 			past.check(t, mustReplay(t, c.fs, c.checkpoint), c.checkpoint, c.durable)
-			j := open(t, Options{FS: c.fs, Start: c.checkpoint})
+			j := openAt(t, Options{FS: c.fs}, c.checkpoint)
 			appendSynced(t, j, "again")
 			require.NoError(t, j.Close())
 			require.Contains(t, mustReplay(t, c.fs, c.checkpoint), "again")
@@ -240,17 +240,17 @@ func TestResumeKeepsWhatIsAppendedDuringTheCheckpoint(t *testing.T) {
 	}))
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
 		notified := make(chan error, 100)
-		var j *Journal
+		var j *File
 		ready := make(chan struct{})
 		from := uint64(0)
 		if segments, _, _ := list(fs, dir); len(segments) > 0 {
 			from = segments[0].start
 		}
 		_ = mustReplay(t, fs, from)
-		j = open(t, Options{FS: bad, Start: from, Notify: func() {
+		j = openAt(t, Options{FS: bad, Notify: func() {
 			<-ready
 			notified <- j.Err()
-		}})
+		}}, from)
 		close(ready)
 		require.ErrorIs(t, j.Resume(), errNotKept, "it has not failed")
 		appendSynced(t, j, "good")

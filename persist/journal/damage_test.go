@@ -246,7 +246,7 @@ func FuzzReplay(f *testing.F) {
 		if start > 1<<63 {
 			return // where no journal ever gets
 		}
-		j := open(t, Options{FS: fs, Start: start})
+		j := openAt(t, Options{FS: fs}, start)
 		j.Append(1, []byte("new"))
 		require.NoError(t, j.Sync(context.Background()))
 		require.NoError(t, j.Close())
@@ -256,8 +256,8 @@ func FuzzReplay(f *testing.F) {
 
 func TestOnDisk(t *testing.T) {
 	fs, disk := vfs.Default, t.TempDir()
-	nothing := func(uint64, int64, []byte) error { return nil }
-	j, err := Open(Options{FS: fs, Dir: disk})
+	j := Open(Options{FS: fs, Dir: disk})
+	_, err := j.Read(0, nothing)
 	require.NoError(t, err)
 	for i := range 4 {
 		appendSynced(t, j, fmt.Sprint("command ", i))
@@ -288,7 +288,8 @@ func TestOnDisk(t *testing.T) {
 	report, err = Replay(fs, disk, 0, nil, nothing)
 	require.NoError(t, err)
 	require.Equal(t, 1, report.Records)
-	j, err = Open(Options{FS: fs, Dir: disk})
+	j = Open(Options{FS: fs, Dir: disk})
+	_, err = j.Read(0, nothing)
 	require.NoError(t, err)
 	require.Equal(t, report.End, j.Appended())
 	appendSynced(t, j, "new")

@@ -47,6 +47,9 @@ const (
 // ErrClosed is what Sync and Resume return of a journal that has been closed.
 var ErrClosed = errors.New("the journal is closed")
 
+// ErrReleased is what Read returns if the records that it should begin with are not kept any more.
+var ErrReleased = errors.New("the journal does not go back so far")
+
 // Options say where a journal is and how it works.
 type Options struct {
 	FS     vfs.FS
@@ -54,8 +57,6 @@ type Options struct {
 	Policy Policy
 	// SegmentSize is how long a segment, in bytes, is before the next one begins. 0 means 64 MiB.
 	SegmentSize int64
-	// Start is the LSN of the first record if there are no segments, or if they end before it.
-	Start uint64
 	// Log takes what goes wrong. It may be nil.
 	Log *slog.Logger
 	// Now is the clock for EverySec and Lagging. nil means time.Now.
@@ -65,8 +66,59 @@ type Options struct {
 	Notify func()
 }
 
-// Journal is a journal that is open for appending. Its methods may be called from any goroutine.
-type Journal struct {
+// Journal is a log of what was done to a keyspace. What is appended becomes durable after a while; Durable tells how far, and Sync
+// waits for it. Its methods may be called from any goroutine. File is the journal in the segments of a directory.
+type Journal interface {
+	// Read calls fn with the durable records that begin at LSN from or later, in their order: where they begin, and what was given
+	// to Append. commands is valid until fn returns. It returns the LSN after the last of them, or from if that is later. It ends with
+	// the first error of fn, which it returns as it is, and with ErrReleased if some of the records are not kept any more.
+	//
+	// A journal that has just been opened must be read once before anything else is done with it, from the position up to which a
+	// checkpoint has everything. This removes what a crash left at the end that was never synced. The error is a *DamageError if
+	// synced data are missing or wrong; then nothing is changed, and the journal can only be closed.
+	Read(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error)
+	// Append adds a record of the commands that were done at time now, in ms since 1970. commands is not kept. It does no I/O, but
+	// waits if too much is not written yet. What is appended after the journal has failed is dropped: see Err.
+	Append(now int64, commands []byte)
+	// Appended returns the LSN after the last record.
+	Appended() uint64
+	// Durable returns the LSN before which everything is synced, or need not be because a checkpoint has it. It is less than
+	// Appended while the journal has failed.
+	Durable() uint64
+	// Sync returns when everything that has been appended is synced, or cannot be: then it returns why.
+	Sync(ctx context.Context) error
+	// Kick has what was appended written, and under Always synced, without further delay.
+	Kick()
+	// Commit is Kick, but under Always it makes durable what was appended before it returns, if nobody else is at it already.
+	Commit()
+	// SetPolicy changes when what is appended is synced.
+	SetPolicy(p Policy)
+	// Lagging reports that the policy is EverySec and something that was appended more than a second ago is not synced yet,
+	// though the journal has not failed.
+	Lagging() bool
+	// Err returns why the journal has failed, nil if it has not. What is appended from then on is dropped, and nothing becomes
+	// durable, until Resume.
+	Err() error
+	// FailedNext returns the LSN at which a journal that has failed will go on: it is after all that was ever handed out. The caller
+	// makes a checkpoint of everything as it is now, for which it holds the whole keyspace while it calls FailedNext, and calls
+	// Resume when the checkpoint is durable. What is appended meanwhile is kept.
+	FailedNext() uint64
+	// Resume makes a journal that has failed go on at what FailedNext last returned; what is older is removed. If it returns an
+	// error the journal has still failed, and everything must be done again, beginning with FailedNext.
+	Resume() error
+	// Rotate makes the next record the first that a later Release keeps, and returns its LSN. It does no I/O itself.
+	Rotate() uint64
+	// Release removes what holds only records before an LSN, which a checkpoint has. It waits for what Rotate has begun.
+	Release(before uint64) error
+	// Size returns the length of everything that is kept, in bytes.
+	Size() int64
+	// Close makes everything durable and ends the journal's goroutines. It returns why the journal has failed, if it has. What is
+	// appended later is dropped.
+	Close() error
+}
+
+// File is the Journal in the segments of a directory.
+type File struct {
 	o         Options
 	maxBuffer int // maxBuffered, but in tests
 	maxRecord int // longest commands of a record, in bytes
@@ -82,8 +134,9 @@ type Journal struct {
 	syncs   chan syncRequest
 	running sync.WaitGroup
 
-	admin sync.Mutex // held by Release, Resume and Close; taken before mu
-	turn  sync.Mutex // held by who does the writer's work; taken before mu
+	admin  sync.Mutex // held by recover, Release, Resume and Close; taken before mu
+	opened bool       // recover was successful; written under admin
+	turn   sync.Mutex // held by who does the writer's work; taken before mu
 
 	mu       sync.Mutex
 	changed  *sync.Cond // on mu; for everybody who waits for something below
@@ -113,8 +166,8 @@ type Journal struct {
 	lastSync  time.Time // when the last sync began
 }
 
-// Open opens the journal in a directory for appending. Replay must have read it since it was last closed.
-func Open(o Options) (*Journal, error) {
+// Open opens the journal in a directory. It does no I/O: Read comes next.
+func Open(o Options) *File {
 	if o.SegmentSize == 0 {
 		o.SegmentSize = defaultSegmentSize
 	}
@@ -125,58 +178,83 @@ func Open(o Options) (*Journal, error) {
 		o.Notify = func() {}
 	}
 	o.Log = orDiscard(o.Log)
-	segments, _, err := list(o.FS, o.Dir)
-	if err != nil {
-		return nil, err
+	j := &File{
+		o: o, maxBuffer: maxBuffered, maxRecord: maxPayload - minPayload,
+		wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour), syncs: make(chan syncRequest, 1),
 	}
-	start := o.Start
+	j.timer.Stop()
+	j.changed = sync.NewCond(&j.mu)
+	j.policy.Store(int32(o.Policy))
+	return j
+}
+
+// Read implements Journal.
+func (j *File) Read(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error) {
+	j.admin.Lock()
+	if !j.opened {
+		defer j.admin.Unlock()
+		return j.recover(from, fn)
+	}
+	j.mu.Lock()
+	end, segments := j.durable.Load(), slices.Clone(j.segments)
+	j.mu.Unlock()
+	j.admin.Unlock() // fn may take its time; segments that are removed meanwhile are missed below
+	return readDurable(j.o.FS, j.o.Dir, segments, from, end, fn)
+}
+
+// recover reads what is in the directory and begins a new segment after it. The caller holds admin.
+func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error) {
+	report, err := Replay(j.o.FS, j.o.Dir, from, j.o.Log, fn)
+	if err != nil {
+		return report.End, err
+	}
+	segments, _, err := list(j.o.FS, j.o.Dir)
+	if err != nil {
+		return report.End, err
+	}
+	start := from
 	if n := len(segments); n > 0 {
 		last := segments[n-1]
 		if last.end() < start {
-			if err := remove(o.FS, o.Dir, segments); err != nil {
-				return nil, err
+			if err := remove(j.o.FS, j.o.Dir, segments); err != nil {
+				return report.End, err
 			}
 			segments = nil
 		} else {
 			// A segment is synced as a whole before there is another one.
-			if err := syncSegment(o.FS, o.Dir, last.start); err != nil {
-				return nil, err
+			if err := syncSegment(j.o.FS, j.o.Dir, last.start); err != nil {
+				return report.End, err
 			}
 			if start = last.end(); start == last.start {
 				segments = segments[:n-1] // it is empty, and made anew
 			}
 		}
 	}
-	file, seed, err := create(o.FS, o.Dir, start)
+	file, seed, err := create(j.o.FS, j.o.Dir, start)
 	if err != nil {
-		return nil, err
+		return report.End, err
 	}
-	j := &Journal{
-		o: o, maxBuffer: maxBuffered, maxRecord: maxPayload - minPayload,
-		wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour), syncs: make(chan syncRequest, 1),
-		segments: segments, marked: start, lastSync: o.Now(),
-	}
-	j.timer.Stop()
-	j.changed = sync.NewCond(&j.mu)
-	j.policy.Store(int32(o.Policy))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.segments, j.marked, j.lastSync = segments, start, j.o.Now()
 	j.appended.Store(start)
 	j.begin(file, seed, start)
+	j.opened = true
 	j.running.Add(2)
 	go j.runWriter()
 	go j.runSyncer()
-	return j, nil
+	return report.End, nil
 }
 
 // begin goes on in a new, empty segment. Everything before it is durable. The caller holds mu, unless nobody else has j yet.
-func (j *Journal) begin(file vfs.File, seed uint32, start uint64) {
+func (j *File) begin(file vfs.File, seed uint32, start uint64) {
 	j.file, j.seed, j.size, j.written = file, seed, headerSize, start
 	j.segments = append(j.segments, segment{start, headerSize})
 	j.durable.Store(start)
 }
 
-// Append adds a record of the commands that were done at time now, in ms since 1970. commands is not kept. It does no I/O, but
-// waits if too much is not written yet. What is appended after the journal has failed is dropped: see Err.
-func (j *Journal) Append(now int64, commands []byte) {
+// Append implements Journal.
+func (j *File) Append(now int64, commands []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n := recordHeader + minPayload + len(commands)
@@ -214,7 +292,7 @@ func (j *Journal) Append(now int64, commands []byte) {
 }
 
 // beginBatch prepares for the first record in the buffer. The caller holds mu.
-func (j *Journal) beginBatch() {
+func (j *File) beginBatch() {
 	if d := j.durable.Load(); d > j.marked {
 		j.buf = appendMark(j.buf)
 		j.marked = d
@@ -231,7 +309,7 @@ func (j *Journal) beginBatch() {
 }
 
 // wakeWriter has the writer take what there is. The caller holds mu.
-func (j *Journal) wakeWriter() {
+func (j *File) wakeWriter() {
 	j.due = true
 	select {
 	case j.wake <- struct{}{}:
@@ -239,22 +317,20 @@ func (j *Journal) wakeWriter() {
 	}
 }
 
-// Appended returns the LSN after the last record.
-func (j *Journal) Appended() uint64 { return j.appended.Load() }
+// Appended implements Journal.
+func (j *File) Appended() uint64 { return j.appended.Load() }
 
-// Durable returns the LSN before which everything is synced, or need not be because a checkpoint has it. It is less than
-// Appended while the journal has failed.
-func (j *Journal) Durable() uint64 { return j.durable.Load() }
+// Durable implements Journal.
+func (j *File) Durable() uint64 { return j.durable.Load() }
 
-// Lagging reports that the policy is EverySec and something that was appended more than a second ago is not synced yet,
-// though the journal has not failed.
-func (j *Journal) Lagging() bool {
+// Lagging implements Journal.
+func (j *File) Lagging() bool {
 	dirty := j.dirty.Load()
 	return dirty != 0 && Policy(j.policy.Load()) == EverySec && j.failure.Load() == nil && j.o.Now().UnixNano()-dirty > int64(lagLimit)
 }
 
-// Kick has what was appended written, and under Always synced, without further delay.
-func (j *Journal) Kick() {
+// Kick implements Journal.
+func (j *File) Kick() {
 	j.mu.Lock()
 	if len(j.buf) > 0 {
 		j.wakeWriter()
@@ -262,16 +338,16 @@ func (j *Journal) Kick() {
 	j.mu.Unlock()
 }
 
-// SetPolicy changes when what is appended is synced.
-func (j *Journal) SetPolicy(p Policy) {
+// SetPolicy implements Journal.
+func (j *File) SetPolicy(p Policy) {
 	j.mu.Lock()
 	j.policy.Store(int32(p))
 	j.wakeWriter()
 	j.mu.Unlock()
 }
 
-// Sync returns when everything that has been appended is synced, or cannot be: then it returns why.
-func (j *Journal) Sync(ctx context.Context) error {
+// Sync implements Journal.
+func (j *File) Sync(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		j.mu.Lock()
 		j.changed.Broadcast()
@@ -298,9 +374,8 @@ func (j *Journal) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Err returns why the journal has failed, nil if it has not. What is appended from then on is dropped, and nothing becomes
-// durable, until Resume.
-func (j *Journal) Err() error {
+// Err implements Journal.
+func (j *File) Err() error {
 	if err := j.failure.Load(); err != nil {
 		return *err
 	}
@@ -308,7 +383,7 @@ func (j *Journal) Err() error {
 }
 
 // fail makes the journal fail, if it has not. The caller holds mu.
-func (j *Journal) fail(err error) {
+func (j *File) fail(err error) {
 	if j.failure.Load() != nil {
 		return
 	}
@@ -323,14 +398,12 @@ func (j *Journal) fail(err error) {
 }
 
 // drop forgets what is not written. The caller holds mu.
-func (j *Journal) drop() {
+func (j *File) drop() {
 	j.buf, j.cuts, j.rotate, j.holding = j.buf[:0], nil, false, false
 }
 
-// FailedNext returns the LSN at which a journal that has failed will go on: it is after all that was ever handed out. The caller
-// makes a checkpoint of everything as it is now, for which it holds the whole keyspace while it calls FailedNext, and calls
-// Resume when the checkpoint is durable. What is appended meanwhile is kept.
-func (j *Journal) FailedNext() uint64 {
+// FailedNext implements Journal.
+func (j *File) FailedNext() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failure.Load() != nil {
@@ -340,9 +413,8 @@ func (j *Journal) FailedNext() uint64 {
 	return j.appended.Load()
 }
 
-// Resume makes a journal that has failed go on at what FailedNext last returned; older segments are removed. If it returns an
-// error the journal has still failed, and everything must be done again, beginning with FailedNext.
-func (j *Journal) Resume() error {
+// Resume implements Journal.
+func (j *File) Resume() error {
 	j.admin.Lock()
 	defer j.admin.Unlock()
 	j.mu.Lock()
@@ -391,7 +463,7 @@ func (j *Journal) Resume() error {
 var errNotKept = errors.New("resume: the journal has no position at which to go on")
 
 // resumable returns nil if the journal has failed and has kept everything since FailedNext. The caller holds mu.
-func (j *Journal) resumable() error {
+func (j *File) resumable() error {
 	switch {
 	case j.closed:
 		return ErrClosed
@@ -401,8 +473,8 @@ func (j *Journal) resumable() error {
 	return nil
 }
 
-// Rotate has the next record go into a new segment, and returns its LSN. It does no I/O itself.
-func (j *Journal) Rotate() uint64 {
+// Rotate implements Journal.
+func (j *File) Rotate() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	lsn := j.appended.Load()
@@ -414,8 +486,8 @@ func (j *Journal) Rotate() uint64 {
 	return lsn
 }
 
-// Release removes the segments that hold only records before an LSN, which a checkpoint has. It waits for what Rotate has begun.
-func (j *Journal) Release(before uint64) error {
+// Release implements Journal.
+func (j *File) Release(before uint64) error {
 	j.admin.Lock()
 	defer j.admin.Unlock()
 	j.mu.Lock()
@@ -427,7 +499,7 @@ func (j *Journal) Release(before uint64) error {
 }
 
 // removeBefore removes the segments that hold only records before an LSN. The caller holds admin.
-func (j *Journal) removeBefore(before uint64) error {
+func (j *File) removeBefore(before uint64) error {
 	segments, _, err := list(j.o.FS, j.o.Dir)
 	if err != nil {
 		return err
@@ -441,8 +513,8 @@ func (j *Journal) removeBefore(before uint64) error {
 	return nil
 }
 
-// Size returns the length of all segments in bytes.
-func (j *Journal) Size() int64 {
+// Size implements Journal.
+func (j *File) Size() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var n int64
@@ -452,9 +524,8 @@ func (j *Journal) Size() int64 {
 	return n
 }
 
-// Close writes and syncs everything, and ends the journal's goroutines. It returns why the journal has failed, if it has. What
-// is appended later is dropped.
-func (j *Journal) Close() error {
+// Close implements Journal.
+func (j *File) Close() error {
 	j.admin.Lock()
 	defer j.admin.Unlock()
 	j.mu.Lock()

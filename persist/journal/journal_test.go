@@ -30,12 +30,19 @@ func newFS(t require.TestingT) *vfs.MemFS {
 	return fs
 }
 
-func open(t require.TestingT, o Options) *Journal {
+// open opens a journal that has been replayed already.
+func open(t require.TestingT, o Options) *File { return openAt(t, o, 0) }
+
+// openAt is open for a journal that begins at a position, or of which a checkpoint has everything before it.
+func openAt(t require.TestingT, o Options, from uint64) *File {
 	o.Dir = dir
-	j, err := Open(o)
+	j := Open(o)
+	_, err := j.Read(from, nothing)
 	require.NoError(t, err)
 	return j
 }
+
+func nothing(uint64, int64, []byte) error { return nil }
 
 // entry is a record as Replay gives it.
 type entry struct {
@@ -68,7 +75,7 @@ func mustReplay(t require.TestingT, fs vfs.FS, from uint64) []string {
 }
 
 // appendSynced appends a record in a batch of its own.
-func appendSynced(t require.TestingT, j *Journal, s string) {
+func appendSynced(t require.TestingT, j *File, s string) {
 	j.Append(1, []byte(s))
 	require.NoError(t, j.Sync(context.Background()))
 }
@@ -109,7 +116,7 @@ func TestReplayGivesWhatWasAppended(t *testing.T) {
 				got, report, err := replay(fs, 7)
 				require.NoError(t, err)
 				require.Equal(t, want, got)
-				j := open(t, Options{FS: fs, Policy: policy, Start: 7, SegmentSize: 1000})
+				j := openAt(t, Options{FS: fs, Policy: policy, SegmentSize: 1000}, 7)
 				require.Equal(t, report.End, j.Appended())
 				require.Equal(t, report.End, j.Durable())
 				for i := range 100 {
@@ -208,7 +215,7 @@ func TestJournalBeginsAtPositionBeyondItsEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, segments)
 
-	j = open(t, Options{FS: fs, Start: start})
+	j = openAt(t, Options{FS: fs}, start)
 	require.Equal(t, start, j.Appended())
 	appendSynced(t, j, "new")
 	require.NoError(t, j.Close())
@@ -412,4 +419,43 @@ func BenchmarkSaturated(b *testing.B) {
 		j.Append(1, commands)
 	}
 	require.NoError(b, j.Close())
+}
+
+func TestReadWhileOpen(t *testing.T) {
+	fs := newFS(t)
+	j := openAt(t, Options{FS: fs, SegmentSize: 200}, 5)
+	var starts []uint64
+	for i := range 20 {
+		starts = append(starts, j.Appended())
+		appendSynced(t, j, fmt.Sprint("command ", i))
+	}
+	for i, from := range starts {
+		var got []entry
+		next, err := j.Read(from, func(lsn uint64, now int64, commands []byte) error {
+			got = append(got, entry{lsn, now, string(commands)})
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, j.Appended(), next)
+		require.Len(t, got, len(starts)-i)
+		require.GreaterOrEqual(t, got[0].lsn, from) // a mark may come first
+		require.Equal(t, fmt.Sprint("command ", i), got[0].commands)
+	}
+
+	j.Append(1, []byte("not durable yet"))
+	next, err := j.Read(starts[19], nothing)
+	require.NoError(t, err)
+	require.Equal(t, j.Durable(), next)
+	next, err = j.Read(next+1000, nothing)
+	require.NoError(t, err)
+	require.Equal(t, j.Durable()+1000, next)
+
+	want := errors.New("enough")
+	_, err = j.Read(starts[3], func(uint64, int64, []byte) error { return want })
+	require.Equal(t, want, err)
+
+	require.NoError(t, j.Release(j.Rotate()))
+	_, err = j.Read(starts[3], nothing)
+	require.Equal(t, ErrReleased, err)
+	require.NoError(t, j.Close())
 }

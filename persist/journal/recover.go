@@ -47,8 +47,7 @@ type Cut struct {
 // Replay calls fn with the records in dir that begin at LSN from or later, in their order: where they begin, and what was
 // given to Append. commands is valid until fn returns. It ends with the first error of fn, which it returns as it is.
 //
-// Afterwards the journal is ready for Open: segments that hold only what is before from are gone, and so is what a crash left
-// at the end and was never synced. An error is a *DamageError if synced data are missing or wrong; then nothing is changed.
+// Afterwards segments that hold only what is before from are gone, and so is what a crash left at the end and was never synced. An error is a *DamageError if synced data are missing or wrong; then nothing is changed.
 func Replay(
 	fs vfs.FS, dir string, from uint64, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, error) {
@@ -57,6 +56,66 @@ func Replay(
 		return f.report, err
 	}
 	return f.report, f.finish(orDiscard(log))
+}
+
+// readDurable calls fn with the records from one LSN up to another, before which everything is durable, and returns the LSN after
+// the last of them. The segments may be in use.
+func readDurable(
+	fs vfs.FS, dir string, segments []segment, from, end uint64, fn func(lsn uint64, now int64, commands []byte) error,
+) (next uint64, err error) {
+	if from >= end {
+		return from, nil
+	}
+	if len(segments) == 0 || from < segments[0].start {
+		return from, ErrReleased
+	}
+	next = from
+	for _, s := range segments[obsolete(segments, from):] {
+		if s.start >= end {
+			break
+		}
+		s.size = min(s.size, headerSize+int64(end-s.start))
+		if next, err = readSegment(fs, dir, s, next, fn); err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+// readSegment calls fn with the records of a sound segment that begin at LSN from or later, and returns the LSN after the last.
+func readSegment(
+	fs vfs.FS, dir string, s segment, from uint64, fn func(lsn uint64, now int64, commands []byte) error,
+) (next uint64, err error) {
+	path := segmentPath(fs, dir, s.start)
+	r, reason, err := openReader(fs, dir, s)
+	if r == nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = ErrReleased
+		}
+		return from, err
+	}
+	defer r.close()
+	off := int64(headerSize)
+	for err == nil && reason == "" && off < s.size {
+		var rec record
+		if rec, reason, err = r.record(off); err != nil || reason != "" {
+			break
+		}
+		if !rec.mark && rec.lsn >= from {
+			if err := fn(rec.lsn, rec.now, rec.commands); err != nil {
+				return rec.lsn, err
+			}
+		}
+		off = rec.next
+	}
+	next = max(from, s.start+uint64(off-headerSize))
+	if err != nil {
+		reason = "cannot be read: " + err.Error()
+	}
+	if reason != "" {
+		return next, &DamageError{File: path, Offset: off, Reason: reason, Err: err}
+	}
+	return next, nil
 }
 
 // Verify reads the journal as Replay does, and changes nothing. If the error is a *DamageError, Cut in the report is what
@@ -247,7 +306,7 @@ func (f *findings) cutFrom(i int, off int64, file string, fileOffset int64) {
 	f.report.Cut = c
 }
 
-// finish makes a journal without damage ready for Open.
+// finish removes from a journal without damage what does not belong to it any more.
 func (f *findings) finish(log *slog.Logger) error {
 	for _, path := range f.temps {
 		if err := f.fs.Remove(path); err != nil {

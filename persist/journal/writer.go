@@ -19,7 +19,7 @@ type syncRequest struct {
 	at   time.Time
 }
 
-func (j *Journal) runSyncer() {
+func (j *File) runSyncer() {
 	defer j.running.Done()
 	for r := range j.syncs {
 		err := r.file.SyncData() // vfs.File promises nothing for this beside a Write, but all implementations allow it
@@ -37,7 +37,7 @@ func (j *Journal) runSyncer() {
 }
 
 // advance notes that everything up to an LSN, the last of which was taken at a certain time, is synced. The caller holds mu.
-func (j *Journal) advance(lsn uint64, at time.Time) {
+func (j *File) advance(lsn uint64, at time.Time) {
 	if j.failure.Load() != nil || lsn <= j.durable.Load() {
 		return
 	}
@@ -51,7 +51,7 @@ func (j *Journal) advance(lsn uint64, at time.Time) {
 	j.changed.Broadcast()
 }
 
-func (j *Journal) runWriter() {
+func (j *File) runWriter() {
 	defer j.running.Done()
 	defer j.timer.Stop()
 	for {
@@ -69,9 +69,8 @@ func (j *Journal) runWriter() {
 	}
 }
 
-// Commit makes durable under Always what was appended. If nobody is at it already it does so in the caller's goroutine, which
-// spares a caller who has nothing else to do two changes of goroutines; otherwise it is Kick.
-func (j *Journal) Commit() {
+// Commit implements Journal. To write in the caller's goroutine spares one that has nothing else to do two changes of goroutines.
+func (j *File) Commit() {
 	if Policy(j.policy.Load()) != Always || !j.turn.TryLock() {
 		j.Kick()
 		return
@@ -89,7 +88,7 @@ func (j *Journal) Commit() {
 }
 
 // awaitDue waits until there is something to do. It reports whether the journal is being closed.
-func (j *Journal) awaitDue() (closing bool) {
+func (j *File) awaitDue() (closing bool) {
 	for {
 		j.mu.Lock()
 		due := j.due
@@ -110,7 +109,7 @@ func (j *Journal) awaitDue() (closing bool) {
 }
 
 // step writes what has been appended, and syncs as the policy and Sync want it.
-func (j *Journal) step(closing bool) {
+func (j *File) step(closing bool) {
 	at := j.o.Now()
 	j.mu.Lock()
 	if j.failure.Load() != nil {
@@ -161,7 +160,7 @@ func (j *Journal) step(closing bool) {
 }
 
 // write writes a batch, which begins at LSN start and was taken at a certain time. At each of cuts it begins a new segment.
-func (j *Journal) write(batch []byte, start uint64, cuts []uint64, at time.Time) error {
+func (j *File) write(batch []byte, start uint64, cuts []uint64, at time.Time) error {
 	if len(batch) > 0 && j.size >= j.o.SegmentSize {
 		if err := j.nextSegment(start); err != nil {
 			return err
@@ -181,7 +180,7 @@ func (j *Journal) write(batch []byte, start uint64, cuts []uint64, at time.Time)
 }
 
 // writePart writes records that begin at LSN start into the present segment.
-func (j *Journal) writePart(b []byte, start uint64, at time.Time) error {
+func (j *File) writePart(b []byte, start uint64, at time.Time) error {
 	if len(b) == 0 {
 		return nil
 	}
@@ -198,7 +197,7 @@ func (j *Journal) writePart(b []byte, start uint64, at time.Time) error {
 }
 
 // nextSegment begins a segment at an LSN, up to which everything is written.
-func (j *Journal) nextSegment(lsn uint64) error {
+func (j *File) nextSegment(lsn uint64) error {
 	if j.size == headerSize {
 		return nil // the present one begins there
 	}
@@ -221,7 +220,7 @@ func (j *Journal) nextSegment(lsn uint64) error {
 }
 
 // syncHere makes everything that is written durable, in the writer's goroutine.
-func (j *Journal) syncHere() error {
+func (j *File) syncHere() error {
 	j.mu.Lock()
 	for j.syncing {
 		j.changed.Wait()
@@ -241,7 +240,7 @@ func (j *Journal) syncHere() error {
 }
 
 // finish ends a journal that is being closed: with a mark, if there is anything that none vouches for yet.
-func (j *Journal) finish() {
+func (j *File) finish() {
 	j.mu.Lock()
 	for j.syncing {
 		j.changed.Wait()
@@ -270,7 +269,7 @@ func (j *Journal) finish() {
 }
 
 // tell logs a failure and calls Notify if there is something new.
-func (j *Journal) tell() {
+func (j *File) tell() {
 	j.mu.Lock()
 	announce, unlogged, err := j.announce, j.unlogged, j.Err()
 	j.announce, j.unlogged = false, false

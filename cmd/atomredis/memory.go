@@ -1,0 +1,90 @@
+package main
+
+import (
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// The garbage collector of a data store: most of the heap is data that stays, and to look at all of it is dear. With little data there
+// may be as much garbage as there is data, which keeps collections rare. With a lot of data that would be too much memory, so there
+// may be half as much. Once nobody needs the memory any more, the system gets it back.
+
+const (
+	largeHeap    = 128 << 20 // bytes of data from which on garbage is limited to half as much
+	largePercent = 50
+	smallPercent = 100
+
+	quiet = 1 << 20  // bytes allocated in a second below which the server has a pause
+	worth = 16 << 20 // bytes of garbage, and free memory, that are worth a collection in a pause
+)
+
+// heap is what the runtime tells of the heap, in bytes.
+type heap struct {
+	allocated uint64 // since the start
+	live      uint64 // at the end of the last collection
+	objects   uint64 // which includes garbage
+	free      uint64 // not used and not given back
+}
+
+func readHeap() heap {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+	}
+	metrics.Read(samples)
+	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(), samples[3].Value.Uint64() + samples[4].Value.Uint64()}
+}
+
+// collector decides, once a second, how the garbage collector works.
+type collector struct {
+	percent int
+	last    heap
+	dirty   bool // something was allocated since memory was last given back
+}
+
+// next returns the percentage of garbage, and whether now is the time to give memory back.
+func (c *collector) next(h heap) (percent int, release bool) {
+	switch {
+	case h.live >= largeHeap:
+		c.percent = largePercent
+	case h.live < largeHeap*3/4 || c.percent == 0: // not back and forth
+		c.percent = smallPercent
+	}
+	if h.allocated-c.last.allocated > quiet {
+		c.dirty = true
+	} else if c.dirty {
+		c.dirty = false
+		garbage := h.objects - min(h.live, h.objects)
+		release = garbage+h.free > max(worth, h.live/8)
+	}
+	c.last = h
+	return c.percent, release
+}
+
+// tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC).
+func tuneCollector(stop <-chan struct{}) {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	c := collector{last: readHeap()}
+	set := smallPercent
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		percent, release := c.next(readHeap())
+		if percent != set {
+			set = percent
+			debug.SetGCPercent(percent)
+		}
+		if release {
+			debug.FreeOSMemory()
+		}
+	}
+}

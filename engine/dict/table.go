@@ -1,0 +1,248 @@
+// Package dict is a hash table of elements that never pauses to grow and can be walked with a cursor
+// that survives changes. It holds the keyspace and every large hash, set and sorted set.
+//
+// Elements lie densely, numbered from 0, in chunks of fixed size; a deletion moves the last element into
+// the hole. That makes a random element one array access, and a scan from the end towards 0 complete
+// (see Scan). An index of 32 hash bits and an element number per slot leads from a key to its element; it
+// grows one small segment at a time.
+package dict
+
+import (
+	"hash/maphash"
+	"iter"
+	"unsafe"
+)
+
+// Keyed is what a Table holds: something that knows its own key, which stays the same while it is in the Table.
+type Keyed interface{ Key() string }
+
+// Table is a hash table of elements by their keys. The zero value is empty and ready to use. It holds up to 2^32 - 2 elements.
+type Table[E Keyed] struct {
+	n      int
+	chunks [][]E // all of chunkSize, but the first while it is the only one
+	index  index
+}
+
+// chunkSize is the number of elements in a chunk: growth copies at most this many. Together with the word that the allocator
+// adds, 255 elements with pointers fill a size in which it gives memory, and 256 would not.
+const chunkSize = 255
+
+// minChunk is the size of the first chunk when it begins.
+const minChunk = 4
+
+// seed is one for the process, so that nobody outside can choose colliding keys.
+var seed = maphash.MakeSeed()
+
+// Len returns the number of elements.
+func (t *Table[E]) Len() int { return t.n }
+
+// Get returns the element with a key. It may be replaced through the pointer by another one with the same key. The pointer is
+// valid until the next Add or deletion.
+func (t *Table[E]) Get(key []byte) (*E, bool) {
+	k := view(key)
+	_, e := t.find(hashOf(k), k)
+	return e, e != nil
+}
+
+// GetString is Get for a key that is a string.
+func (t *Table[E]) GetString(key string) (*E, bool) {
+	_, e := t.find(hashOf(key), key)
+	return e, e != nil
+}
+
+// Hash is what a Table knows of a key that it has looked up.
+type Hash uint32
+
+// Find is Get for somebody who will add the element if it is not there: hash is for Insert.
+func (t *Table[E]) Find(key []byte) (e *E, hash Hash) {
+	k := view(key)
+	h := hashOf(k)
+	_, e = t.find(h, k)
+	return e, Hash(h)
+}
+
+// IndexOf returns the number of the element with a key, for At and DeleteAt. It changes as elements are deleted.
+func (t *Table[E]) IndexOf(key []byte) (int, bool) {
+	k := view(key)
+	i, e := t.find(hashOf(k), k)
+	return i, e != nil
+}
+
+// At returns element number i, which must be from 0 to Len-1. The pointer is valid as that of Get.
+func (t *Table[E]) At(i int) *E { return t.at(i) }
+
+// Add adds an element whose key is not there, and returns where it is. The pointer is valid as that of Get.
+func (t *Table[E]) Add(e E) *E { return t.Insert(Hash(hashOf(e.Key())), e) }
+
+// Insert is Add for an element with the key that Find has not found.
+func (t *Table[E]) Insert(hash Hash, e E) *E {
+	if c := t.n / chunkSize; c == len(t.chunks) {
+		size := chunkSize
+		if c == 0 {
+			size = minChunk
+		}
+		t.chunks = append(t.chunks, make([]E, size))
+	} else if c == 0 && t.n == len(t.chunks[0]) {
+		t.resizeFirst(min(2*t.n, chunkSize))
+	}
+	at := t.at(t.n)
+	*at = e
+	t.index.insert(uint32(hash), t.n)
+	t.n++
+	return at
+}
+
+// Delete removes the element with a key and returns it.
+func (t *Table[E]) Delete(key []byte) (E, bool) {
+	k := view(key)
+	hash := hashOf(k)
+	i, e := t.find(hash, k)
+	if e == nil {
+		var zero E
+		return zero, false
+	}
+	return t.deleteAt(hash, i), true
+}
+
+// DeleteAt removes element number i, which must be from 0 to Len-1, and returns it. The last element takes its number.
+func (t *Table[E]) DeleteAt(i int) E { return t.deleteAt(hashOf((*t.at(i)).Key()), i) }
+
+// Scan calls fn for about count elements, at least one if any are left, and returns the cursor to go on with. Cursor 0 begins;
+// a returned 0 means that all elements have been visited. Any other cursor is the number of elements that are still to be
+// visited, which are the first ones; one that is too large (elements were deleted, or a client made it up) stands for all.
+//
+// An element that is there from the first call to the last is visited at least once, whatever is added and deleted between the
+// calls: an element that is added comes last, and one that moves takes a lower number, so none that is unvisited can pass the
+// cursor. fn may delete the element that it is given, and must change the Table in no other way.
+func (t *Table[E]) Scan(cursor uint64, count int, fn func(*E)) uint64 {
+	left := t.n
+	if cursor != 0 && cursor < uint64(t.n) {
+		left = int(cursor)
+	}
+	for count = max(count, 1); left > 0 && count > 0; count-- {
+		left--
+		fn(t.at(left))
+	}
+	return uint64(left)
+}
+
+// All iterates over the elements by their numbers. The Table must not gain or lose elements meanwhile.
+func (t *Table[E]) All() iter.Seq[*E] {
+	return func(yield func(*E) bool) {
+		for i := range t.n {
+			if !yield(t.at(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Clone returns an independent copy with the same numbering. copyElement makes the copy's elements; nil means that plain
+// assignment does.
+func (t *Table[E]) Clone(copyElement func(E) E) Table[E] {
+	c := Table[E]{n: t.n, chunks: make([][]E, len(t.chunks)), index: t.index.clone()}
+	for i, chunk := range t.chunks {
+		c.chunks[i] = append(make([]E, 0, len(chunk)), chunk...)
+	}
+	if copyElement != nil {
+		for i := range c.n {
+			e := c.at(i)
+			*e = copyElement(*e)
+		}
+	}
+	return c
+}
+
+// at returns element number i, valid until the first chunk is replaced or the element deleted.
+func (t *Table[E]) at(i int) *E { return &t.chunks[uint(i)/chunkSize][uint(i)%chunkSize] }
+
+// find returns the element with a key and its number, or nil. It looks at keys only where all hash bits agree.
+func (t *Table[E]) find(hash uint32, key string) (int, *E) {
+	if t.n == 0 {
+		return -1, nil
+	}
+	slots := t.index.segment(hash).slots
+	mask := uint32(len(slots) - 1)
+	for p := hash & mask; ; p++ {
+		s := slots[p&mask]
+		if s == 0 {
+			return -1, nil
+		}
+		if slotHash(s) == hash {
+			i := slotEntry(s)
+			if e := t.at(i); (*e).Key() == key {
+				return i, e
+			}
+		}
+	}
+}
+
+// Probe returns the number of an element that is probably that of key, or -1, and reads nothing but the index to do so. With
+// At, it lets somebody who is about to look up several keys have their memory fetched side by side.
+func (t *Table[E]) Probe(key []byte) int {
+	if t.n == 0 {
+		return -1
+	}
+	hash := hashOf(view(key))
+	slots := t.index.segment(hash).slots
+	mask := uint32(len(slots) - 1)
+	for p := hash & mask; ; p++ {
+		switch s := slots[p&mask]; {
+		case s == 0:
+			return -1
+		case slotHash(s) == hash:
+			return slotEntry(s)
+		}
+	}
+}
+
+// Warm reads the key of element number i, and returns something that depends on it. See Probe.
+func (t *Table[E]) Warm(i int) (sum byte) {
+	if key := (*t.at(i)).Key(); key != "" {
+		sum = key[0] + key[len(key)-1]
+	}
+	return sum
+}
+
+// deleteAt removes element number i, whose key has the given hash.
+func (t *Table[E]) deleteAt(hash uint32, i int) E {
+	last := t.n - 1
+	t.index.remove(hash, i)
+	deleted, moved := t.at(i), t.at(last)
+	e := *deleted
+	if i != last {
+		t.index.renumber(hashOf((*moved).Key()), last, i)
+		*deleted = *moved
+	}
+	var zero E
+	*moved = zero
+	t.n = last
+	t.release()
+	return e
+}
+
+// release gives back room that is no longer needed, at a distance from where it was taken, so that a Table whose size swings
+// around a boundary does not allocate each time.
+func (t *Table[E]) release() {
+	if k := len(t.chunks); k > 1 {
+		if t.n <= (k-1)*chunkSize-chunkSize/2 {
+			t.chunks[k-1] = nil
+			t.chunks = t.chunks[:k-1]
+		}
+	} else if size := len(t.chunks[0]); size > minChunk && t.n <= size/4 {
+		t.resizeFirst(size / 2)
+	}
+}
+
+// resizeFirst replaces the first chunk, which is the only one, by one of another size.
+func (t *Table[E]) resizeFirst(size int) {
+	chunk := make([]E, size)
+	copy(chunk, t.chunks[0][:t.n])
+	t.chunks[0] = chunk
+}
+
+// hashOf returns the hash bits that the index uses.
+func hashOf(key string) uint32 { return uint32(maphash.String(seed, key) >> 32) }
+
+// view returns a string that shares the bytes of b, for lookups that do not outlive the call.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,0 +1,99 @@
+package hashes
+
+import (
+	"slices"
+	"strings"
+	"unsafe"
+)
+
+// field is a field of a large hash with its value. The name, the value, and perhaps room that a longer value may take follow
+// each other in one piece of memory without pointers. The lengths stand beside the pointer to it, so that name and value can be
+// fetched side by side; for a very long field they do not suffice, and it has a longHead in front of the name.
+type field struct {
+	p        *byte
+	valueLen uint32
+	nameLen  uint16
+	units    uint16 // size of the memory in sizeUnits; 0 if there is a longHead, which then has all three
+}
+
+type longHead struct{ nameLen, valueLen, size int }
+
+const (
+	longHeadLen = int(unsafe.Sizeof(longHead{}))
+	sizeUnit    = 8     // divides all sizes in which the allocator gives memory
+	maxShort    = 65000 // length of name and value beyond which there is a longHead
+	spareValue  = 64    // room that a shorter value may leave unused
+	sharedSize  = 1024  // size up to which a name that is kept may keep memory of a value that has gone
+)
+
+// newField returns a field with copies of a name and a value.
+func newField(name, value []byte) field {
+	n := len(name) + len(value)
+	if n > maxShort {
+		b := slices.Grow([]byte(nil), longHeadLen+n)
+		p := unsafe.SliceData(b)
+		*(*longHead)(unsafe.Pointer(p)) = longHead{len(name), len(value), cap(b)}
+		_ = append(append(b[:longHeadLen], name...), value...)
+		return field{p: p}
+	}
+	b := slices.Grow([]byte(nil), max(n, 1)) // which uses all of what the allocator gives
+	_ = append(append(b, name...), value...)
+	return field{unsafe.SliceData(b), uint32(len(value)), uint16(len(name)), uint16(cap(b) / sizeUnit)}
+}
+
+// bounds tells where in the memory of the field its value begins and ends, and how large the memory is.
+func (f *field) bounds() (start, end, size int) {
+	if h := f.longHead(); h != nil {
+		start = longHeadLen + h.nameLen
+		return start, start + h.valueLen, h.size
+	}
+	start = int(f.nameLen)
+	return start, start + int(f.valueLen), int(f.units) * sizeUnit
+}
+
+// longHead returns the head of a very long field, nil for others.
+func (f *field) longHead() *longHead {
+	if f.units != 0 {
+		return nil
+	}
+	return (*longHead)(unsafe.Pointer(f.p))
+}
+
+// Key returns the name of the field as a string, which shares its memory.
+func (f field) Key() string {
+	if h := f.longHead(); h != nil {
+		return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(f.p), longHeadLen)), h.nameLen)
+	}
+	return unsafe.String(f.p, f.nameLen)
+}
+
+// name returns the name of the field and value its value: views of its memory.
+func (f *field) name() []byte { return bytesOf(f.Key()) }
+
+func (f *field) value() []byte {
+	start, end, size := f.bounds()
+	return unsafe.Slice(f.p, size)[start:end:end]
+}
+
+// overwrite writes a value where the old one was if it fits there and leaves not too much room unused, and says whether it did.
+func (f *field) overwrite(value []byte) bool {
+	start, _, size := f.bounds()
+	if room := size - start; len(value) > room || room > 2*len(value)+spareValue {
+		return false
+	}
+	copy(unsafe.Slice(f.p, size)[start:], value)
+	if h := f.longHead(); h != nil {
+		h.valueLen = len(value)
+	} else {
+		f.valueLen = uint32(len(value))
+	}
+	return true
+}
+
+// keptName returns the name as a string that may be kept when the field has gone, without keeping much else in memory.
+func (f *field) keptName() string {
+	if _, _, size := f.bounds(); size > sharedSize {
+		return strings.Clone(f.Key())
+	}
+	return f.Key()
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package persist
+
+// workInBackground does nothing: threads have no priorities of their own here.
+func workInBackground() {}
