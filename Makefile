@@ -52,7 +52,7 @@ powerloss:
 crash: build
 	$(GO) run ./conformance/crash/cmd -server $(BIN) -rounds $(ROUNDS) -seed $(SEED) -fsync $(FSYNC)
 
-# Throughput beside redis-server, and how operations grow with the size of their collections.
+# Side by side with redis-server; bench/README.md says how to narrow or widen it (WORKLOAD, ROUNDS, FULL, SMOKE and others).
 bench: build
 	./bench/run.sh
 

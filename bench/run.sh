@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Compares atomredis with redis-server on this machine, in memory and durable, and shows how operations grow with the size of
-# their collections. Results go to bench/results/. ROUNDS and REQUESTS change the size of the run; SMOKE=1 makes it a quick check that
-# everything still runs.
+# Compares atomredis with redis-server on this machine; what is measured and how to choose is in bench/README.md. Results go to
+# bench/results/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,23 +9,39 @@ if ! command -v redis-server >/dev/null || ! command -v redis-benchmark >/dev/nu
 	DEBIAN_FRONTEND=noninteractive apt-get install -yq redis-server redis-tools
 fi
 mkdir -p bench/results
+server=${SERVER:-bin/atomredis}
+
 if [ -n "${SMOKE:-}" ]; then
-	go run ./bench/compare -rounds 1 -requests 20000
-	go run ./bench/compare -rounds 1 -requests 20000 -r 10000 -appendfsync always
+	go run ./bench/compare -server "$server" -name smoke -rounds 1 -time 20ms -keys 1000
+	go run ./bench/compare -server "$server" -name smoke -rounds 1 -time 20ms -keys 1000 -durability always -zipf 1.1 -workload set,hset,xadd
+	go run ./bench/compare -server "$server" -all 3000
+	go run ./bench/memory -server "$server" -scale 0.002 -wait 10ms
 	go run ./bench/checkpoint -rounds 1 -keys 20000 -rate 5000 -quiet 1s
 	go run ./bench/restart -rounds 1 -keys 20000 -tail 5000
 	go run ./bench/amplification -rounds 1 -fields 1000 -wait 1s
 	go run ./bench/growth -sizes 1000,10000 -ops 1000
 	exit
 fi
-go run ./bench/compare -all -rounds "${ROUNDS:-5}" -requests "${REQUESTS:-1000000}" | tee bench/results/compare.txt
-for policy in everysec always; do
-	for keys in 100000 5000000; do
-		go run ./bench/compare -appendfsync $policy -r $keys -rounds "${ROUNDS:-5}" -requests "${REQUESTS:-1000000}" |
-			tee "bench/results/compare-$policy-$keys.txt"
-	done
+
+name=compare
+compare=(-server "$server")
+if [ -n "${FULL:-}" ]; then
+	name=full
+	compare+=(-full)
+fi
+compare+=(-name "${NAME:-$name}")
+for variable in WORKLOAD ROUNDS TIME DURABILITY PIPELINE CONNS SIZE KEYS ZIPF; do
+	if [ -n "${!variable:-}" ]; then
+		compare+=("-${variable,,}" "${!variable}")
+	fi
 done
-go run ./bench/checkpoint -rounds "${ROUNDS:-5}" | tee bench/results/checkpoint.txt
-go run ./bench/restart -rounds "${ROUNDS:-5}" | tee bench/results/restart.txt
-go run ./bench/amplification | tee bench/results/amplification.txt
-go run ./bench/growth | tee bench/results/growth.txt
+go run ./bench/compare "${compare[@]}"
+
+if [ -n "${FULL:-}" ]; then
+	go run ./bench/compare -server "$server" -all 100000 | tee bench/results/redis-benchmark.txt
+	go run ./bench/memory -server "$server" | tee bench/results/memory.txt
+	go run ./bench/checkpoint -rounds "${ROUNDS:-5}" | tee bench/results/checkpoint.txt
+	go run ./bench/restart -rounds "${ROUNDS:-5}" | tee bench/results/restart.txt
+	go run ./bench/amplification | tee bench/results/amplification.txt
+	go run ./bench/growth | tee bench/results/growth.txt
+fi

@@ -12,6 +12,7 @@ import (
 	"log"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ const hashFields = 100
 func main() {
 	flag.Parse()
 	log.SetFlags(0)
+	debug.SetGCPercent(1000) // this program must not stop for what it measures
 	defer servers.Cleanup()
 	all := []*servers.Server{servers.New(servers.Redis), servers.New(servers.AtomRedis)}
 	for _, s := range all {

@@ -1,14 +1,18 @@
-// Compare measures atomredis beside redis-server with redis-benchmark, in one run: both servers are up, the rounds alternate
-// between them, and what is printed are medians, also of the ratios of two rounds side by side, and how far these ratios spread.
-// It runs the binary bin/atomredis.
+//go:build linux
+
+// Compare measures atomredis beside redis-server in one run, at the same settings: both servers are up, the measurements alternate
+// between them, and what is printed are medians, also of the ratios of two measurements side by side, and how far these ratios
+// spread. Where redis-benchmark has a command it makes the load of the closed loop; everything else is our own generator's,
+// bench/internal/load.
 package main
 
 import (
-	"encoding/csv"
 	"flag"
 	"fmt"
+	"io"
 	"log"
-	"os/exec"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,148 +21,133 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// test is a kind of command. Names other than these are tests of redis-benchmark that need no data.
-type test struct {
-	command []string // for redis-benchmark; if empty it has the test itself
-	fill    func(dst []byte, i int) []byte
-}
-
-var tests = map[string]test{
-	"set": {fill: fillString},
-	"get": {fill: fillString},
-	"incr": {fill: func(dst []byte, i int) []byte {
-		return servers.AppendCommand(dst, "SET", fmt.Sprintf("counter:%012d", i), "1")
-	}},
-	"hset": {fill: func(dst []byte, i int) []byte {
-		return servers.AppendCommand(dst, "HSET", "myhash", element(i), servers.Value(i, 0))
-	}},
-	"zadd": {fill: func(dst []byte, i int) []byte { return servers.AppendCommand(dst, "ZADD", "myzset", "0", element(i)) }},
-	"xadd": {command: []string{"XADD", "mystream", "*", "field", servers.Value(0, 0)}},
-}
-
-func fillString(dst []byte, i int) []byte {
-	return servers.AppendCommand(dst, "SET", servers.Key(i), servers.Value(i, 0))
-}
-
-func element(i int) string { return fmt.Sprintf("element:%012d", i) }
-
-// load is what redis-benchmark is asked for.
-type load struct {
-	test     string
-	pipeline int
-	requests int
-	keys     int
-}
-
-// measure is the outcome of one round.
-type measure struct {
-	perSecond float64
-	cpuMicros float64 // of the server, per command
-}
+// defaults are the settings that one thing at a time departs from.
+var defaults = settings{Durability: "none", Pipeline: 1, Conns: 50, Size: 64, Keys: 100_000}
 
 func main() {
-	rounds := flag.Int("rounds", 5, "how often each server runs each test")
-	requests := flag.Int("requests", 1_000_000, "requests per round with pipelining; a fifth of that without")
-	keys := flag.Int("r", 100_000, "number of keys, or of elements of one key; they are there from the beginning")
-	policy := flag.String("appendfsync", "none", "durability of both servers: none, everysec or always")
-	names := flag.String("tests", "", "tests of redis-benchmark, and xadd (default set,get without durability, otherwise set,incr,lpush,hset,zadd,xadd)")
-	all := flag.Bool("all", false, "first run the whole default list of redis-benchmark, for errors")
+	names := flag.String("workload", "", "workloads, separated by commas (default all)")
+	rounds := flag.Int("rounds", 5, "how often each server is measured")
+	duration := flag.Duration("time", 350*time.Millisecond, "how long each measurement takes")
+	durability := flag.String("durability", defaults.Durability, "none, everysec or always; this and the next may be lists with commas")
+	pipeline := flag.String("pipeline", "1,16", "operations that a connection has under way at once")
+	conns := flag.String("conns", strconv.Itoa(defaults.Conns), "connections")
+	size := flag.String("size", strconv.Itoa(defaults.Size), "bytes of a value")
+	keys := flag.String("keys", strconv.Itoa(defaults.Keys), "number of keys, or of elements of one key")
+	zipf := flag.Float64("zipf", 0, "ask for some keys more often than for others: the exponent, above 1")
+	full := flag.Bool("full", false, "measure all durabilities, and one change at a time of connections, sizes, keys and zipf")
+	program := flag.String("server", servers.AtomRedis, "the binary of atomredis")
+	name := flag.String("name", "compare", "of the files in bench/results")
+	all := flag.Int("all", 0, "instead, run redis-benchmark's default list on atomredis, so many requests each, for errors")
 	flag.Parse()
 	log.SetFlags(0)
-	if *names == "" {
-		*names = "set,incr,lpush,hset,zadd,xadd"
-		if *policy == "none" {
-			*names = "set,get"
-		}
-	}
-
 	defer servers.Cleanup()
-	redis, ours := servers.New(servers.Redis), servers.New(servers.AtomRedis)
-	redis.Start(servers.Durability(*policy)...)
-	ours.Start(servers.Durability(*policy)...)
-	if *all {
-		runAll(ours, *requests/10)
+	b := bench{*program, *rounds, *duration}
+	if *all > 0 {
+		s := servers.New(b.program)
+		s.Start(servers.Durability("none")...)
+		runDefaults(s, *all)
+		return
 	}
-	fmt.Printf("appendfsync %s, %d keys or elements, %d rounds\n", *policy, *keys, *rounds)
-	fmt.Printf("%-22s %12s %12s %7s %13s %10s %10s %7s\n", "test", "redis/s", "atomredis/s", "ratio", "spread", "redis µs", "ours µs", "ratio")
-	for _, name := range strings.Split(*names, ",") {
-		for _, s := range []*servers.Server{redis, ours} {
-			prepare(s, name, *keys, *policy)
-		}
-		for _, pipeline := range []int{16, 1} {
-			l := load{name, pipeline, *requests, *keys}
-			if pipeline == 1 {
-				l.requests /= 5
-			}
-			compare(redis, ours, l, *rounds)
-		}
-	}
-}
 
-// prepare leaves the server with nothing but the data of a test, which is in a checkpoint.
-func prepare(s *servers.Server, name string, keys int, policy string) {
-	s.Do("FLUSHALL")
-	if t := tests[name]; t.fill != nil {
-		s.Fill(keys, t.fill)
-	}
-	if policy != "none" {
-		s.Settle()
-	}
-}
-
-// compare prints a line of the table.
-func compare(redis, ours *servers.Server, l load, rounds int) {
-	var columns [6][]float64
-	for range rounds {
-		a, b := run(redis, l), run(ours, l)
-		// The ratio of two rounds side by side says more than that of medians: the machine's speed changes in between.
-		for i, v := range []float64{a.perSecond, b.perSecond, b.perSecond / a.perSecond, a.cpuMicros, b.cpuMicros, b.cpuMicros / a.cpuMicros} {
-			columns[i] = append(columns[i], v)
-		}
-	}
-	var m [6]float64
-	for i := range columns {
-		m[i] = servers.Quantile(columns[i], 0.5)
-	}
-	spread := fmt.Sprintf("%.2f to %.2f", slices.Min(columns[2]), slices.Max(columns[2]))
-	fmt.Printf("%-22s %12.0f %12.0f %7.2f %13s %10.3f %10.3f %7.2f\n", fmt.Sprintf("%s, pipeline %d", strings.ToUpper(l.test), l.pipeline),
-		m[0], m[1], m[2], spread, m[3], m[4], m[5])
-}
-
-// runAll runs every default test of redis-benchmark against the server and ends the program if one fails.
-func runAll(s *servers.Server, requests int) {
-	for _, pipeline := range []int{1, 16} {
-		for _, clients := range []int{50, 500} {
-			begin := time.Now()
-			out, err := exec.Command("redis-benchmark", "-p", s.Port(), "-P", strconv.Itoa(pipeline), "-c", strconv.Itoa(clients),
-				"-n", strconv.Itoa(requests), "--csv").CombinedOutput()
-			if err != nil || strings.Contains(string(out), "rror") {
-				servers.Fatal(fmt.Sprintf("redis-benchmark -P %d -c %d: %v\n%s", pipeline, clients, err, out))
-			}
-			fmt.Printf("redis-benchmark -P %d -c %d: %d tests without an error in %.0f s\n", pipeline, clients,
-				strings.Count(string(out), "\n")-1, time.Since(begin).Seconds())
-		}
-	}
-}
-
-// run runs one round.
-func run(s *servers.Server, l load) measure {
-	args := []string{"-p", s.Port(), "-P", strconv.Itoa(l.pipeline), "-c", "50", "-n", strconv.Itoa(l.requests), "-r", strconv.Itoa(l.keys),
-		"-d", "64", "--csv"}
-	if command := tests[l.test].command; command != nil {
-		args = append(args, command...)
+	var blocks []block
+	if pipelines := numbers(*pipeline); *full {
+		blocks = fullBlocks(pipelines)
 	} else {
-		args = append(args, "-t", l.test)
+		for _, d := range strings.Split(*durability, ",") {
+			for _, n := range numbers(*conns) {
+				for _, bytes := range numbers(*size) {
+					for _, k := range numbers(*keys) {
+						blocks = append(blocks, block{settings{Durability: d, Conns: n, Size: bytes, Keys: k, Zipf: *zipf}, pipelines, everything})
+					}
+				}
+			}
+		}
 	}
-	before := s.CPU()
-	out, err := exec.Command("redis-benchmark", args...).Output()
-	servers.Check(err)
-	cpu := s.CPU() - before
-	rows, err := csv.NewReader(strings.NewReader(string(out))).ReadAll()
-	if err != nil || len(rows) < 2 {
-		servers.Fatal(fmt.Sprintf("redis-benchmark printed %q: %v", out, err))
+	var wanted []string
+	if *names != "" {
+		wanted = strings.Split(*names, ",")
 	}
-	perSecond, err := strconv.ParseFloat(rows[1][1], 64)
+	known := workloads(defaults)
+	for _, n := range wanted {
+		if !slices.ContainsFunc(known, func(w workload) bool { return w.name == n }) {
+			servers.Fatal("no workload is called ", n)
+		}
+	}
+
+	base := filepath.Join("bench/results", *name)
+	servers.Check(os.MkdirAll(filepath.Dir(base), 0o755))
+	text, err := os.Create(base + ".txt")
 	servers.Check(err)
-	return measure{perSecond, cpu.Seconds() * 1e6 / float64(l.requests)}
+	out := io.MultiWriter(os.Stdout, text)
+	r := newReport(b)
+	r.printHead(out)
+	for _, block := range blocks {
+		r.run(b, block, wanted, out)
+	}
+	fmt.Fprintf(out, "\n%.0f s in all\n", time.Since(r.Date).Seconds())
+	servers.Check(text.Close())
+	r.save(base + ".json")
+	servers.Check(r.saveChart(base + ".svg"))
+}
+
+// block is a number of rows that differ in the workload and the pipeline only.
+type block struct {
+	settings
+	pipelines []int
+	concerns  func(w workload) bool // whether the settings make a difference for the workload
+}
+
+func everything(workload) bool { return true }
+
+// fullBlocks returns the blocks of the full run.
+func fullBlocks(pipelines []int) (blocks []block) {
+	add := func(concerns func(w workload) bool, change func(c *settings)) {
+		c := defaults
+		change(&c)
+		blocks = append(blocks, block{c, pipelines, concerns})
+	}
+	for _, d := range []string{"none", "everysec", "always"} {
+		add(everything, func(c *settings) { c.Durability = d })
+	}
+	for _, n := range []int{1, 500} {
+		add(everything, func(c *settings) { c.Conns = n })
+	}
+	for _, bytes := range []int{16, 4 << 10, 256 << 10} {
+		add(func(w workload) bool { return w.bytes > 0 }, func(c *settings) { c.Size = bytes })
+	}
+	keyed := func(w workload) bool { return w.keyed }
+	add(keyed, func(c *settings) { c.Keys = 5_000_000 })
+	add(keyed, func(c *settings) { c.Zipf = 1.1 })
+	return blocks
+}
+
+// run measures the workloads of a block that are wanted; none wanted means all.
+func (r *report) run(b bench, block block, wanted []string, out io.Writer) {
+	printBlock(out, block.settings)
+	for i := range workloads(block.settings) {
+		for _, pipeline := range block.pipelines {
+			c := block.settings
+			c.Pipeline = pipeline
+			w := workloads(c)[i]
+			if len(wanted) > 0 && !slices.Contains(wanted, w.name) || w.serial && pipeline > 1 || !block.concerns(w) || w.bytes > largest {
+				continue
+			}
+			row := b.measure(w, c)
+			row.print(out)
+			r.Rows = append(r.Rows, row)
+		}
+	}
+}
+
+// numbers reads a list of positive numbers.
+func numbers(list string) (ns []int) {
+	for s := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(s)
+		servers.Check(err)
+		if n < 1 {
+			servers.Fatal(n, " is too small")
+		}
+		ns = append(ns, n)
+	}
+	return ns
 }

@@ -69,7 +69,7 @@ func (c *Conn) Reply() (string, error) {
 
 // AppendCommand appends a command as RESP.
 func AppendCommand(dst []byte, args ...string) []byte {
-	dst = fmt.Appendf(dst, "*%d\r\n", len(args))
+	dst = append(strconv.AppendInt(append(dst, '*'), int64(len(args)), 10), '\r', '\n')
 	for _, a := range args {
 		dst = append(strconv.AppendInt(append(dst, '$'), int64(len(a)), 10), '\r', '\n')
 		dst = append(append(dst, a...), '\r', '\n')
@@ -77,7 +77,8 @@ func AppendCommand(dst []byte, args ...string) []byte {
 	return dst
 }
 
-// Fill sends n commands in one pipeline; add appends command i. Their replies must be single lines and no errors.
+// Fill sends n commands in one pipeline; add appends command i. Their replies must be
+// lines that are no errors, or bulk strings.
 func (s *Server) Fill(n int, add func(dst []byte, i int) []byte) {
 	c := s.Dial()
 	defer c.Close()
@@ -102,6 +103,11 @@ func (s *Server) Fill(n int, add func(dst []byte, i int) []byte) {
 		Check(err)
 		if line[0] == '-' {
 			Fatal("filling ", s.Program, ": ", string(line))
+		}
+		if line[0] == '$' {
+			length := number(strings.TrimSpace(string(line[1:])))
+			_, err := c.r.Discard(int(length) + 2)
+			Check(err)
 		}
 	}
 	Check(<-sent)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,8 +35,9 @@ type Server struct {
 }
 
 var (
-	mu      sync.Mutex
-	started []*Server // all that New has made
+	mu          sync.Mutex
+	started     []*Server // all that New has made and that have not been discarded
+	onInterrupt sync.Once
 )
 
 // New returns a server that is not running yet, with an empty directory under bench/results, which must be on a real disk.
@@ -46,15 +48,16 @@ func New(program string) *Server {
 	Check(err)
 	s := &Server{Program: program, Dir: dir}
 	mu.Lock()
-	if started = append(started, s); len(started) == 1 {
+	started = append(started, s)
+	mu.Unlock()
+	onInterrupt.Do(func() {
 		go func() {
 			interrupt := make(chan os.Signal, 1)
 			signal.Notify(interrupt, os.Interrupt, syscall.SIGTERM)
 			<-interrupt
 			Fatal("interrupted")
 		}()
-	}
-	mu.Unlock()
+	})
 	kind, err := exec.Command("stat", "-f", "-c", "%T", dir).Output()
 	Check(err)
 	if strings.TrimSpace(string(kind)) == "tmpfs" {
@@ -89,6 +92,15 @@ func Cleanup() {
 	started = nil
 }
 
+// Discard kills the server and removes its data.
+func (s *Server) Discard() {
+	s.Kill()
+	mu.Lock()
+	defer mu.Unlock()
+	Check(os.RemoveAll(s.Dir))
+	started = slices.DeleteFunc(started, func(other *Server) bool { return other == s })
+}
+
 // Durability returns the arguments for a policy of appendfsync, or "none" for data in memory only. Neither server makes snapshots
 // by save points.
 func Durability(policy string) []string {
@@ -112,9 +124,10 @@ func (s *Server) Launch(args ...string) {
 	Check(err)
 	s.Addr = l.Addr().String()
 	l.Close()
-	s.cmd = exec.Command(s.Program, append([]string{"--port", s.Port(), "--bind", "127.0.0.1", "--dir", s.Dir}, args...)...)
-	s.cmd.Stderr = os.Stderr
-	Check(s.cmd.Start())
+	cmd := exec.Command(s.Program, append([]string{"--port", s.Port(), "--bind", "127.0.0.1", "--dir", s.Dir}, args...)...)
+	cmd.Stderr = os.Stderr
+	Check(cmd.Start())
+	s.cmd = cmd
 	s.ended = make(chan struct{})
 	go func() {
 		s.cmd.Wait() // what it says does not matter: servers are also killed
@@ -211,30 +224,62 @@ func (s *Server) Settle() {
 	s.AwaitIdle()
 }
 
-// CPU returns how much processor time the server has used, with children that have ended, in steps of 10 ms.
-func (s *Server) CPU() time.Duration {
+// CPU is processor time of a server. What it has used in user mode and in the system is known in steps of 10 ms only.
+type CPU struct{ Total, User, System time.Duration }
+
+// Since returns what has been used since before.
+func (c CPU) Since(before CPU) CPU {
+	return CPU{c.Total - before.Total, c.User - before.User, c.System - before.System}
+}
+
+// CPU returns how much processor time the server has used, with children that have ended.
+func (s *Server) CPU() (cpu CPU) {
 	stat := s.proc("stat")
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	var ticks int
-	for _, f := range fields[11:15] { // user and system time, its own and its children's, in hundredths of a second
-		n, err := strconv.Atoi(f)
-		Check(err)
-		ticks += n
+	ticks := func(field string) time.Duration { return time.Duration(number(field)) * 10 * time.Millisecond }
+	cpu.User = ticks(fields[11]) + ticks(fields[13]) // its own and its children's
+	cpu.System = ticks(fields[12]) + ticks(fields[14])
+	cpu.Total = ticks(fields[13]) + ticks(fields[14])
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.cmd.Process.Pid))
+	Check(err)
+	for _, file := range threads {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has just ended
+		}
+		running, _, _ := strings.Cut(string(b), " ")
+		cpu.Total += time.Duration(number(running))
 	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return cpu
+}
+
+// Memory returns how many bytes of the server are in memory, and the most that ever were.
+func (s *Server) Memory() (resident, peak int64) {
+	return s.status("VmRSS:"), s.status("VmHWM:")
+}
+
+func (s *Server) status(name string) int64 {
+	return number(strings.TrimSuffix(field(s.proc("status"), name), " kB")) << 10
 }
 
 // WriteBytes returns how many bytes the server has caused to be written to the disk, with children that have ended.
-func (s *Server) WriteBytes() int64 {
-	for line := range strings.Lines(s.proc("io")) {
-		if v, ok := strings.CutPrefix(line, "write_bytes: "); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
-			Check(err)
-			return n
+func (s *Server) WriteBytes() int64 { return number(field(s.proc("io"), "write_bytes:")) }
+
+// field returns what follows a name at the beginning of a line.
+func field(text, name string) string {
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(line, name); ok {
+			return strings.TrimSpace(v)
 		}
 	}
-	Fatal("/proc does not say how much was written")
-	return 0
+	Fatal("/proc does not say ", name)
+	return ""
+}
+
+func number(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	Check(err)
+	return n
 }
 
 // DropCaches empties the system's page cache.

@@ -1,0 +1,200 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/atomredis/atomredis/bench/internal/load"
+	"github.com/atomredis/atomredis/bench/internal/servers"
+)
+
+// metric is one figure of both servers: what was measured in each round, and what is shown of it.
+type metric struct {
+	Rounds [][2]float64 // of redis-server and of atomredis, side by side
+
+	Redis, Ours float64 // medians
+	// The median of the ratios in each round, and how far they spread. Two runs side by side say more than two medians: what makes the
+	// machine slow for a while makes both slow.
+	Ratio, Least, Most float64
+}
+
+// summarize computes what is shown from the rounds.
+func (m *metric) summarize() {
+	var redis, ours, ratios []float64
+	for _, v := range m.Rounds {
+		redis, ours = append(redis, v[0]), append(ours, v[1])
+		if v[0] > 0 {
+			ratios = append(ratios, v[1]/v[0])
+		}
+	}
+	m.Redis, m.Ours = servers.Quantile(redis, 0.5), servers.Quantile(ours, 0.5)
+	if len(ratios) > 0 {
+		m.Ratio, m.Least, m.Most = servers.Quantile(ratios, 0.5), slices.Min(ratios), slices.Max(ratios)
+	}
+}
+
+// row is the outcome of a workload.
+type row struct {
+	Workload  string
+	Settings  settings
+	Generator string  // of the closed loop: redis-benchmark or our own
+	Rate      float64 // operations per second in the open loop
+
+	PerSecond                           metric // operations in a closed loop
+	CPUMicros, UserMicros, SystemMicros metric // processor time for each command of Redis in it
+	P50, P99, P999                      metric // microseconds that operations take in an open loop
+	PeakBytes                           metric // of one round: the most memory that the process has had
+}
+
+// metrics returns all figures of the row.
+func (r *row) metrics() []*metric {
+	return []*metric{&r.PerSecond, &r.CPUMicros, &r.UserMicros, &r.SystemMicros, &r.P50, &r.P99, &r.P999, &r.PeakBytes}
+}
+
+// openShare is the share of what Redis does in the closed loop at which latency is measured.
+const openShare = 0.7
+
+// bench is how everything is measured.
+type bench struct {
+	program string        // of atomredis
+	rounds  int           // how often each server is measured
+	time    time.Duration // of each measurement
+}
+
+// measure measures a workload on two new servers.
+func (b bench) measure(w workload, c settings) *row {
+	r := &row{Workload: w.name, Settings: c, Generator: "redis-benchmark"}
+	if w.benchmark == nil {
+		r.Generator = "bench/internal/load"
+	}
+	var both [2]*servers.Server
+	for i, program := range []string{servers.Redis, b.program} {
+		s := servers.New(program)
+		s.Start(servers.Durability(c.Durability)...)
+		if w.fill != nil {
+			w.fill(s)
+		}
+		if c.Durability != "none" {
+			s.Settle()
+		}
+		both[i] = s
+	}
+
+	// How many operations a run has. What it takes from the server has to be there before, or what it brings has to find room.
+	limit := func(operations int) int {
+		if w.before != nil && w.bytes > 0 {
+			operations = min(operations, budget/w.bytes)
+		}
+		return max(operations, 2*c.Conns*c.Pipeline)
+	}
+	// A short run tells how much each server does in a round, and warms it up.
+	var peak [2]float64
+	for i, s := range both {
+		o := load.Options{Pipeline: c.Pipeline, Duration: b.time / 5, Operations: limit(5000 + 3000*c.Pipeline)}
+		peak[i] = generate(s, w, c, o).PerSecond()
+	}
+	requests := limit(int(peak[0] * b.time.Seconds()))
+	most := limit(int(2 * slices.Max(peak[:]) * b.time.Seconds()))
+
+	for _, m := range r.metrics() {
+		m.Rounds = make([][2]float64, b.rounds)
+	}
+	r.PeakBytes.Rounds = r.PeakBytes.Rounds[:1]
+	b.eachRound(both, func(round, i int) {
+		s := both[i]
+		var cpu servers.CPU
+		var commands float64
+		if w.benchmark != nil {
+			var done int
+			r.PerSecond.Rounds[round][i], cpu, done = benchmark(s, w, c, requests)
+			commands = float64(done * w.commands)
+		} else {
+			result := generate(s, w, c, load.Options{Pipeline: c.Pipeline, Duration: b.time, Operations: most})
+			r.PerSecond.Rounds[round][i], cpu = result.PerSecond(), result.cpu
+			commands = float64(result.Operations * w.commands)
+		}
+		r.CPUMicros.Rounds[round][i] = micros(cpu.Total) / commands
+		r.UserMicros.Rounds[round][i] = micros(cpu.User) / commands
+		r.SystemMicros.Rounds[round][i] = micros(cpu.System) / commands
+	})
+	r.PerSecond.summarize()
+
+	r.Rate = openShare * r.PerSecond.Redis
+	b.eachRound(both, func(round, i int) {
+		operations := limit(int(r.Rate * b.time.Seconds()))
+		result := generate(both[i], w, c, load.Options{Pipeline: c.Pipeline, Duration: b.time, Rate: r.Rate, Operations: operations})
+		for q, m := range map[float64]*metric{50: &r.P50, 99: &r.P99, 99.9: &r.P999} {
+			m.Rounds[round][i] = micros(time.Duration(result.Latency.ValueAtQuantile(q)))
+		}
+	})
+	for i, s := range both {
+		_, peak := s.Memory()
+		r.PeakBytes.Rounds[0][i] = float64(peak)
+		s.Discard()
+	}
+	for _, m := range r.metrics() {
+		m.summarize()
+	}
+	return r
+}
+
+// eachRound calls f for each server in turn; who is first alternates.
+func (b bench) eachRound(both [2]*servers.Server, f func(round, i int)) {
+	for round := range b.rounds {
+		for i := range both {
+			f(round, (round+i)%len(both))
+		}
+	}
+}
+
+// benchmark has redis-benchmark send so many requests, or more if they take less time than it can measure. It returns how many.
+func benchmark(s *servers.Server, w workload, c settings, requests int) (perSecond float64, cpu servers.CPU, done int) {
+	for {
+		if w.before != nil {
+			w.before(s, requests+c.Conns*c.Pipeline) // the last pipelines may go beyond the number
+		}
+		before := s.CPU()
+		perSecond, err := runBenchmark(s, w, c, requests)
+		if err == errTooShort {
+			requests *= 10
+			continue
+		}
+		if err != nil {
+			failed(s, w, err)
+		}
+		return perSecond, s.CPU().Since(before), requests
+	}
+}
+
+// generated is the outcome of a run of our own generator.
+type generated struct {
+	load.Result
+	cpu servers.CPU
+}
+
+// generate has our own generator do what o says.
+func generate(s *servers.Server, w workload, c settings, o load.Options) (r generated) {
+	if w.before != nil {
+		w.before(s, o.Operations)
+	}
+	g, err := load.New(s.Addr, w.connections())
+	if err != nil {
+		failed(s, w, err)
+	}
+	defer g.Close()
+	before := s.CPU()
+	if r.Result, err = g.Run(o); err != nil {
+		failed(s, w, err)
+	}
+	r.cpu = s.CPU().Since(before)
+	return r
+}
+
+func failed(s *servers.Server, w workload, err error) {
+	servers.Fatal(fmt.Sprintf("%s, %s: %v", w.name, s.Program, err))
+}
+
+func micros(d time.Duration) float64 { return d.Seconds() * 1e6 }

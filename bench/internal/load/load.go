@@ -1,0 +1,415 @@
+//go:build linux
+
+// Package load puts a server under load and measures how long its replies take. One goroutine drives all connections by epoll,
+// and encodes and parses without allocating: on a machine with few processors the client must not be what limits the server.
+package load
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/atomredis/atomredis/bench/internal/servers"
+)
+
+// Client says what a connection sends, as a state machine. An operation is one or more steps, each of which is sent when all
+// replies to the one before have come. Pipelined operations go through their steps together.
+type Client interface {
+	// Append appends the commands of a step of one of the pipelined operations to dst and returns how many replies have to come
+	// before the next step. If it returns none the operation has ended.
+	Append(dst []byte, op, step int) ([]byte, int)
+	// Reply takes the next reply to an operation. It must not keep it.
+	Reply(op int, reply []byte) error
+}
+
+// Connection is one connection of a Generator.
+type Connection struct {
+	Client Client
+	// Hello is a command that is sent once, before any load; none if it is empty.
+	Hello []string
+	// Partner is a connection without which the others cannot go on, such as the consumer of a queue: it begins its next operation
+	// whenever the last has ended, and its operations are not counted.
+	Partner bool
+}
+
+// Options is what a Generator does in a run.
+type Options struct {
+	Pipeline   int           // how many operations a connection has under way at once
+	Duration   time.Duration // how long operations begin
+	Operations int           // how many of them at most; without limit if it is 0
+	// Rate makes an open loop: so many operations are due in a second, at equal distances, and their time counts from
+	// when they were due, whether or not a connection is free. Without it the loop is closed: each connection goes on as soon as it can.
+	Rate float64
+}
+
+// Result is the outcome of a run.
+type Result struct {
+	Operations int
+	Elapsed    time.Duration           // from the first operation's beginning to the last one's end
+	Latency    *hdrhistogram.Histogram // of operations, in nanoseconds
+}
+
+// PerSecond returns how many operations were done in a second.
+func (r Result) PerSecond() float64 { return float64(r.Operations) / r.Elapsed.Seconds() }
+
+// patience is how long a run waits when nothing happens.
+const patience = 30 * time.Second
+
+// errStuck is the outcome of a run in which nothing happens any more.
+var errStuck = errors.New("load: no reply comes any more")
+
+// Generator is a number of connections to a server. It is used by one goroutine.
+type Generator struct {
+	epoll int
+	conns []*conn
+	base  time.Time // from which times are counted
+
+	// Of the run:
+	Options
+	idle     []*conn // connections whose operations have ended, the longest idle first
+	begun    int     // pipelines
+	active   int     // pipelines that have not ended
+	ended    int     // operations
+	last     time.Duration
+	interval float64 // between two pipelines, in nanoseconds
+	latency  *hdrhistogram.Histogram
+}
+
+// conn is the state of a connection.
+type conn struct {
+	Connection
+	fd      int
+	index   int    // in conns
+	in      []byte // received, from the reply that is incomplete
+	scanner Scanner
+	out     []byte // to send
+	sent    int    // of out
+	waiting bool   // for room to send
+
+	began time.Duration // the operations under way, or when they were due
+	step  int
+	op    int   // whose reply comes next
+	left  int   // operations that have not ended
+	now   []int // replies that have to come in this step, for each operation
+	next  []int // those of the next step
+}
+
+// New connects to a server.
+func New(addr string, connections []Connection) (*Generator, error) {
+	g := &Generator{base: time.Now()}
+	var err error
+	if g.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	for _, c := range connections {
+		if err := g.connect(addr, c); err != nil {
+			g.Close()
+			return nil, fmt.Errorf("connecting to %s: %w", addr, err)
+		}
+	}
+	return g, nil
+}
+
+func (g *Generator) connect(addr string, connection Connection) error {
+	to, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	c := &conn{Connection: connection, fd: fd, index: len(g.conns), in: make([]byte, 0, 16<<10)}
+	g.conns = append(g.conns, c) // Close closes it from here on
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
+		return err
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		return err
+	}
+	if len(c.Hello) > 0 {
+		if _, err := unix.Write(fd, servers.AppendCommand(nil, c.Hello...)); err != nil {
+			return err
+		}
+		for length := 0; length == 0; {
+			if _, err := c.read(); err != nil {
+				return err
+			}
+			if length, err = c.scanner.Next(c.in); err != nil {
+				return err
+			}
+		}
+		c.in = c.in[:0]
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return err
+	}
+	return unix.EpollCtl(g.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.index)})
+}
+
+// Close closes all connections.
+func (g *Generator) Close() {
+	for _, c := range g.conns {
+		unix.Close(c.fd)
+	}
+	unix.Close(g.epoll)
+}
+
+// Run puts the server under load until all operations have ended. The garbage collector rests meanwhile.
+func (g *Generator) Run(o Options) (Result, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	g.Options = o
+	g.begun, g.active, g.ended, g.idle = 0, 0, 0, nil
+	g.latency = hdrhistogram.New(1, int64(10*patience), 3)
+	most := math.MaxInt
+	if o.Operations > 0 {
+		most = max(o.Operations/o.Pipeline, 1)
+	}
+	if o.Rate > 0 {
+		g.interval = float64(o.Pipeline) / o.Rate * 1e9
+		most = min(most, max(int(float64(o.Duration)/g.interval), 1))
+	}
+	for _, c := range g.conns {
+		if c.Partner {
+			if c.left == 0 { // otherwise it waits since the run before
+				if err := g.begin(c, g.now()); err != nil {
+					return Result{}, err
+				}
+			}
+			continue
+		}
+		g.idle = append(g.idle, c)
+	}
+
+	start := g.now()
+	if err := g.loop(start, most); err != nil {
+		return Result{}, err
+	}
+	return Result{Operations: g.ended, Elapsed: g.last - start, Latency: g.latency}, nil
+}
+
+func (g *Generator) now() time.Duration { return time.Since(g.base) }
+
+// loop begins at most so many pipelines, and returns when all have ended.
+func (g *Generator) loop(start time.Duration, most int) error {
+	events := make([]unix.EpollEvent, 256)
+	last := start // when something happened
+	for {
+		now := g.now()
+		wait := patience
+		for g.begun < most && len(g.idle) > 0 {
+			due := now
+			if g.Rate > 0 {
+				due = start + time.Duration(float64(g.begun)*g.interval)
+				if early := due - now; early > 0 {
+					wait = early
+					break
+				}
+			} else if now-start >= g.Duration {
+				most = g.begun
+				break
+			}
+			c := g.idle[0]
+			g.idle = g.idle[1:]
+			g.begun++
+			g.active++
+			if err := g.begin(c, due); err != nil {
+				return err
+			}
+		}
+		if g.active == 0 && g.begun >= most {
+			return nil
+		}
+		n, err := g.await(events, wait)
+		if err != nil {
+			return err
+		}
+		if now = g.now(); n > 0 {
+			last = now
+		} else if now-last > patience {
+			return errStuck
+		}
+		for _, e := range events[:n] {
+			if err := g.ready(g.conns[e.Fd], e.Events); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// spin is how long before the next operation is due the generator no longer sleeps, because it would wake up too late.
+const spin = 30 * time.Microsecond
+
+// await waits for events. It polls without the scheduler's knowledge if the wait is a short one.
+func (g *Generator) await(events []unix.EpollEvent, wait time.Duration) (int, error) {
+	var n uintptr
+	var errno unix.Errno
+	epoll, first, count := uintptr(g.epoll), unsafe.Pointer(&events[0]), uintptr(len(events))
+	if wait <= spin {
+		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(first), count, 0, 0, 0)
+	} else {
+		t := unix.NsecToTimespec(int64(wait - spin))
+		n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, epoll, uintptr(first), count, uintptr(unsafe.Pointer(&t)), 0, 0)
+	}
+	if errno == unix.EINTR {
+		return 0, nil
+	}
+	if errno != 0 {
+		return 0, fmt.Errorf("epoll: %w", errno)
+	}
+	return int(n), nil
+}
+
+// begin begins the next operations of a connection.
+func (g *Generator) begin(c *conn, at time.Duration) error {
+	if len(c.now) != g.Pipeline {
+		c.now, c.next = make([]int, g.Pipeline), make([]int, g.Pipeline)
+	}
+	c.began, c.step, c.op, c.left = at, 0, 0, len(c.now)
+	for op := range c.now {
+		c.out, c.now[op] = c.Client.Append(c.out, op, 0)
+	}
+	return g.send(c)
+}
+
+// ready handles what epoll says of a connection.
+func (g *Generator) ready(c *conn, events uint32) error {
+	if c.waiting && events&unix.EPOLLOUT != 0 {
+		if err := g.send(c); err != nil {
+			return err
+		}
+	}
+	if events&^unix.EPOLLOUT == 0 {
+		return nil
+	}
+	if ok, err := c.read(); err != nil || !ok {
+		return err
+	}
+	now := g.now()
+	done := 0
+	for done < len(c.in) {
+		n, err := c.scanner.Next(c.in[done:])
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		if err := g.reply(c, c.in[done:done+n], now); err != nil {
+			return err
+		}
+		done += n
+	}
+	if done > 0 {
+		c.in = append(c.in[:0], c.in[done:]...)
+	}
+	return nil
+}
+
+// reply hands a reply to the client and goes on if it was the last one of a step.
+func (g *Generator) reply(c *conn, reply []byte, now time.Duration) error {
+	if c.left == 0 {
+		return fmt.Errorf("a reply to nothing: %.60q", reply)
+	}
+	if err := c.Client.Reply(c.op, reply); err != nil {
+		return err
+	}
+	if c.now[c.op]--; c.now[c.op] > 0 {
+		return nil
+	}
+	c.out, c.next[c.op] = c.Client.Append(c.out, c.op, c.step+1)
+	if c.next[c.op] == 0 {
+		c.left--
+		if !c.Partner {
+			g.ended++
+			g.last = now
+			if err := g.latency.RecordValue(int64(now - c.began)); err != nil {
+				return fmt.Errorf("latency of an operation: %w", err)
+			}
+		}
+	}
+	if c.skip(); c.op < len(c.now) {
+		return nil
+	}
+	if c.left > 0 {
+		c.now, c.next = c.next, c.now
+		c.step, c.op = c.step+1, -1
+		c.skip()
+		return g.send(c)
+	}
+	if c.Partner {
+		return g.begin(c, now)
+	}
+	g.active--
+	g.idle = append(g.idle, c)
+	return nil
+}
+
+// skip goes to the next operation that has replies to come in this step.
+func (c *conn) skip() {
+	for c.op++; c.op < len(c.now) && c.now[c.op] == 0; {
+		c.op++
+	}
+}
+
+// send sends what the connection has to send, as far as there is room.
+func (g *Generator) send(c *conn) error {
+	for c.sent < len(c.out) {
+		b := c.out[c.sent:]
+		n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		if errno == unix.EAGAIN {
+			break
+		}
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
+			return fmt.Errorf("writing: %w", errno)
+		}
+		c.sent += int(n)
+	}
+	waiting := c.sent < len(c.out)
+	if !waiting {
+		c.out, c.sent = c.out[:0], 0
+	}
+	if waiting == c.waiting {
+		return nil
+	}
+	c.waiting = waiting
+	e := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.index)}
+	if waiting {
+		e.Events |= unix.EPOLLOUT
+	}
+	return unix.EpollCtl(g.epoll, unix.EPOLL_CTL_MOD, c.fd, &e)
+}
+
+// read reads once and returns whether something has come.
+func (c *conn) read() (bool, error) {
+	if len(c.in) == cap(c.in) {
+		c.in = slices.Grow(c.in, len(c.in))
+	}
+	free := c.in[len(c.in):cap(c.in)]
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&free[0])), uintptr(len(free)))
+	switch {
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+		return false, nil
+	case errno != 0:
+		return false, fmt.Errorf("reading: %w", errno)
+	case n == 0:
+		return false, errors.New("the server has closed a connection")
+	}
+	c.in = c.in[:len(c.in)+int(n)]
+	return true, nil
+}
