@@ -1,0 +1,118 @@
+package atom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Code is an error code of the atom specification. It is an error itself, so that errors.Is(err, atom.NoAck) asks for it.
+type Code int
+
+// The codes of the specification, and two that the C and C++ libraries add (SerializationError and DeserializationError).
+const (
+	NoError              Code = 0
+	InternalError        Code = 1 // something in the library, or a wrong argument
+	RedisError           Code = 2 // the server refused a command or cannot be reached
+	NoAck                Code = 3 // the element did not acknowledge the command in time
+	NoResponse           Code = 4 // the element did not respond in the time that its acknowledgement promised
+	InvalidCommand       Code = 5 // the command packet lacks a field
+	UnsupportedCommand   Code = 6 // the element has no such command
+	CallbackFailed       Code = 7 // the handler failed or panicked
+	SerializationError   Code = 8
+	DeserializationError Code = 9
+
+	// UserErrors is where the codes of handlers begin: a handler's own error n travels as UserErrors + n.
+	UserErrors Code = 1000
+)
+
+var codeTexts = map[Code]string{
+	NoError:              "no error",
+	InternalError:        "internal error",
+	RedisError:           "redis error",
+	NoAck:                "no acknowledgement",
+	NoResponse:           "no response",
+	InvalidCommand:       "invalid command packet",
+	UnsupportedCommand:   "unsupported command",
+	CallbackFailed:       "the handler failed",
+	SerializationError:   "cannot serialize",
+	DeserializationError: "cannot deserialize",
+}
+
+// Error says what the code means.
+func (c Code) Error() string {
+	if text, ok := codeTexts[c]; ok {
+		return text
+	}
+	if n, ok := c.User(); ok {
+		return fmt.Sprintf("user error %d", n)
+	}
+	return fmt.Sprintf("error %d", int(c))
+}
+
+// User returns the handler's own number of a code from UserErrors on.
+func (c Code) User() (n int, ok bool) { return int(c - UserErrors), c >= UserErrors }
+
+// Error is a failure with its code. errors.Is finds the code and what Err wraps.
+type Error struct {
+	Code Code
+	Op   string // what was being done, and with what
+	Err  error  // what is known beyond the code; may be nil
+}
+
+// Error returns the operation, the meaning of the code, and the cause.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("atom: %s: %s", e.Op, e.Code)
+	}
+	return fmt.Sprintf("atom: %s: %s: %s", e.Op, e.Code, e.Err)
+}
+
+// Unwrap makes the code and the cause visible to errors.Is and errors.As.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Code}
+	}
+	return []error{e.Code, e.Err}
+}
+
+// UserError is returned by a handler that wants its caller to see a code of its own: the response carries UserErrors + Code.
+type UserError struct {
+	Code    int // from 1 on
+	Message string
+}
+
+// Error returns the message.
+func (e *UserError) Error() string { return e.Message }
+
+var (
+	// ErrClosed says that the element has been closed.
+	ErrClosed = errors.New("the element is closed")
+	// ErrNotFound says that there is no such reference, parameter, counter, member or entry, or that a queue is empty.
+	ErrNotFound = errors.New("not found")
+	// ErrExists says that a reference with the given key exists already.
+	ErrExists = errors.New("exists already")
+	// ErrNoOverride says that a parameter does not allow its fields to be changed.
+	ErrNoOverride = errors.New("the parameter does not allow to override its fields")
+	// ErrTimeout says that a read loop got no data for the time that it was told to wait at most.
+	ErrTimeout = errors.New("no data in time")
+)
+
+// misuse is a mistake in the arguments of an operation, or in what another element has sent.
+func misuse(op, format string, args ...any) error {
+	return &Error{Code: InternalError, Op: op, Err: fmt.Errorf(format, args...)}
+}
+
+// failed is the error of an operation on the server. The end of a context has no code: it is the caller's own doing.
+func failed(ctx context.Context, op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ended := context.Cause(ctx); ended != nil {
+		return fmt.Errorf("atom: %s: %w", op, ended)
+	}
+	if errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("atom: %s: %w", op, err)
+	}
+	return &Error{Code: RedisError, Op: op, Err: err}
+}

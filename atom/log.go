@@ -1,0 +1,43 @@
+package atom
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+// LogLevel is the severity of a message, as in syslog.
+type LogLevel int
+
+// The levels of syslog.
+const (
+	LogEmergency LogLevel = iota
+	LogAlert
+	LogCritical
+	LogError
+	LogWarning
+	LogNotice
+	LogInfo
+	LogDebug
+)
+
+// Log writes a message to the log that all elements share. The log is a stream without an element: EntryReadN(ctx, "", "log", …)
+// and the other ways to read entries read it.
+func (e *Element) Log(ctx context.Context, level LogLevel, message string) error {
+	const op = "log"
+	if level < LogEmergency || level > LogDebug {
+		return misuse(op, "%d is no level of syslog", level)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return misuse(op, "the name of this host: %w", err)
+	}
+	_, err = e.protocol.add(ctx, e.protocol.client, logStream, DefaultMaxLen,
+		"level", int(level), "element", e.name, "msg", message, "host", host).Result()
+	return failed(ctx, op, err)
+}
+
+// Logf is Log with a format, as for fmt.Sprintf.
+func (e *Element) Logf(ctx context.Context, level LogLevel, format string, args ...any) error {
+	return e.Log(ctx, level, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,392 @@
+package atom
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// protocol is the one place that knows which commands of the server make up an operation that takes more than one of them. It
+// returns the server's errors as they are; the methods of Element say what was being done.
+type protocol struct {
+	client redis.UniversalClient
+}
+
+// piece is how long one blocking command waits at most. A client cannot take back a command that blocks, and giving up its reply
+// would lose what it has popped; so waits are made of short pieces, and the end of a context is noticed between two of them.
+const piece = 100 * time.Millisecond
+
+// forever is a wait that only the end of the context ends.
+const forever time.Duration = -1
+
+// wait calls try with the time that it may block until it succeeds, the limit is over (false) or the context ends.
+func wait(ctx context.Context, limit time.Duration, try func(block time.Duration) (bool, error)) (bool, error) {
+	deadline := time.Now().Add(limit)
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return false, err
+		}
+		block := piece
+		if limit >= 0 {
+			block = min(block, time.Until(deadline))
+		}
+		// A block of 0 would mean for ever.
+		ok, err := try(max(block, time.Millisecond))
+		if errors.Is(err, redis.Nil) {
+			err = nil
+		}
+		if ok || err != nil {
+			return ok, err
+		}
+		if limit >= 0 && time.Until(deadline) <= 0 {
+			return false, nil
+		}
+	}
+}
+
+// add appends an entry of alternating fields and values, trimming as all elements do.
+func (p *protocol) add(ctx context.Context, c redis.Cmdable, key string, maxLen int64, values ...any) *redis.StringCmd {
+	return c.XAdd(ctx, &redis.XAddArgs{Stream: key, MaxLen: maxLen, Approx: maxLen > 0, Values: values})
+}
+
+// join makes the streams of an element and counts it. It returns the IDs of their first entries.
+func (p *protocol) join(ctx context.Context, element string) (responseID, commandID string, err error) {
+	var response, command *redis.StringCmd
+	_, err = p.client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		tx.IncrBy(ctx, counterOfKey(element), 1)
+		response = p.add(ctx, tx, responseKey(element), DefaultMaxLen, "language", Language, "version", Version)
+		command = p.add(ctx, tx, commandKey(element), DefaultMaxLen, "language", Language, "version", Version)
+		return nil
+	})
+	if err != nil {
+		return "", "", err
+	}
+	return response.Val(), command.Val(), nil
+}
+
+// leaveScript counts an element down and removes its keys with the last one of that name, so that none can join in between.
+var leaveScript = redis.NewScript(`
+if redis.call('DECRBY', KEYS[1], 1) > 0 then
+	return 0
+end
+for _, key in ipairs(KEYS) do
+	redis.call('UNLINK', key)
+end
+return 1`)
+
+func (p *protocol) leave(ctx context.Context, element string, streams []string) error {
+	keys := []string{counterOfKey(element), responseKey(element), commandKey(element)}
+	for _, stream := range streams {
+		keys = append(keys, streamKey(element, stream))
+	}
+	return leaveScript.Run(ctx, p.client, keys).Err()
+}
+
+// newestScript returns the ID of each stream's newest entry, so that entries need not be fetched for it.
+var newestScript = redis.NewScript(`
+local ids = {}
+for i, key in ipairs(KEYS) do
+	local newest = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1]
+	ids[i] = newest and newest[1] or '0-0'
+end
+return ids`)
+
+// newest returns the IDs after which everything that is written from now on will come. It stands in for the ID "$", which
+// would lose what is written between two pieces of a wait.
+func (p *protocol) newest(ctx context.Context, keys ...string) ([]string, error) {
+	return newestScript.Run(ctx, p.client, keys).StringSlice()
+}
+
+// read returns entries after the given IDs, waiting for them for the time of limit; 0 does not wait.
+func (p *protocol) read(ctx context.Context, keys, ids []string, count int, limit time.Duration) (
+	found []redis.XStream, err error,
+) {
+	args := &redis.XReadArgs{Streams: slices.Concat(keys, ids), Count: int64(count), Block: -1}
+	if limit == 0 {
+		found, err = p.client.XRead(ctx, args).Result()
+		if errors.Is(err, redis.Nil) {
+			err = nil
+		}
+		return found, err
+	}
+	_, err = wait(ctx, limit, func(block time.Duration) (bool, error) {
+		args.Block = block
+		found, err = p.client.XRead(ctx, args).Result()
+		return len(found) > 0, err
+	})
+	return found, err
+}
+
+// makeGroup makes the group that shares out an element's commands, beginning after the given entry, unless it is there.
+func (p *protocol) makeGroup(ctx context.Context, element, after string) error {
+	err := p.client.XGroupCreateMkStream(ctx, commandKey(element), groupName(element), after).Err()
+	if err != nil && strings.HasPrefix(err.Error(), "BUSYGROUP") {
+		return nil
+	}
+	return err
+}
+
+// nextCommand takes the next command of the element for a consumer. A command that the server has handed out is returned even if
+// the context ends in that moment.
+func (p *protocol) nextCommand(ctx context.Context, element, consumer string) (msg redis.XMessage, err error) {
+	_, err = wait(ctx, forever, func(block time.Duration) (bool, error) {
+		read, err := p.client.XReadGroup(context.WithoutCancel(ctx), &redis.XReadGroupArgs{
+			Group: groupName(element), Consumer: consumer, Streams: []string{commandKey(element), ">"}, Count: 1, Block: block,
+		}).Result()
+		if err != nil || len(read) == 0 || len(read[0].Messages) == 0 {
+			return false, err
+		}
+		msg = read[0].Messages[0]
+		return true, nil
+	})
+	return msg, err
+}
+
+// popWait takes the lowest or highest member of a sorted set, waiting for it for the time of limit.
+func (p *protocol) popWait(ctx context.Context, key string, maximum bool, limit time.Duration) (member *redis.ZWithKey, err error) {
+	name := "bzpopmin"
+	if maximum {
+		name = "bzpopmax"
+	}
+	_, err = wait(ctx, limit, func(block time.Duration) (bool, error) {
+		// A member that the server has handed out must not be lost because the context ends in that moment.
+		ctx := context.WithoutCancel(ctx)
+		cmd := redis.NewZWithKeyCmd(ctx, name, key, block.Seconds()) // BZPopMin of the client knows whole seconds only
+		_ = p.client.Process(ctx, cmd)
+		member, err = cmd.Result()
+		return err == nil, err
+	})
+	return member, err
+}
+
+// scan goes through the keys that match a pattern, each once.
+func (p *protocol) scan(ctx context.Context, pattern string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		seen := map[string]bool{}
+		for cursor := uint64(0); ; {
+			keys, next, err := p.client.Scan(ctx, cursor, pattern, 1000).Result()
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, key := range keys {
+				if seen[key] {
+					continue
+				}
+				seen[key] = true
+				if !yield(key, nil) {
+					return
+				}
+			}
+			if cursor = next; cursor == 0 {
+				return
+			}
+		}
+	}
+}
+
+// names returns what follows prefix in the keys that match prefix and pattern, in order.
+func (p *protocol) names(ctx context.Context, prefix, pattern string) ([]string, error) {
+	var names []string
+	for key, err := range p.scan(ctx, globQuoter.Replace(prefix)+pattern) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, strings.TrimPrefix(key, prefix))
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// elements returns the names that have both a response and a command stream, in order.
+func (p *protocol) elements(ctx context.Context) ([]string, error) {
+	responding, err := p.names(ctx, responseKey(""), "*")
+	if err != nil {
+		return nil, err
+	}
+	commanded, err := p.names(ctx, commandKey(""), "*")
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(responding, func(name string) bool {
+		_, both := slices.BinarySearch(commanded, name)
+		return !both
+	}), nil
+}
+
+// streams returns the data streams of one element, or of all if the name is empty.
+func (p *protocol) streams(ctx context.Context, element string) ([]StreamName, error) {
+	var streams []StreamName
+	if element != "" {
+		names, err := p.names(ctx, streamKey(element, ""), "*")
+		for _, name := range names {
+			streams = append(streams, StreamName{element, name})
+		}
+		return streams, err
+	}
+	elements, err := p.elements(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := p.names(ctx, "stream:", "*")
+	for _, name := range names {
+		streams = append(streams, splitStream(name, elements))
+	}
+	slices.SortFunc(streams, func(a, b StreamName) int {
+		return cmp.Or(strings.Compare(a.Element, b.Element), strings.Compare(a.Stream, b.Stream))
+	})
+	return streams, err
+}
+
+// splitStream splits "<element>:<stream>". Both may contain colons: the longest name of an element that exists wins, and without
+// one the first colon.
+func splitStream(name string, elements []string) StreamName {
+	split := strings.Index(name, ":")
+	for i := len(name) - 1; i > split; i-- {
+		if name[i] != ':' {
+			continue
+		}
+		if _, exists := slices.BinarySearch(elements, name[:i]); exists {
+			split = i
+			break
+		}
+	}
+	if split < 0 {
+		return StreamName{Stream: name}
+	}
+	return StreamName{name[:split], name[split+1:]}
+}
+
+// language returns what an element said of itself when it came up; "" if it has not, or if that has been trimmed.
+func (p *protocol) language(ctx context.Context, element string) (string, error) {
+	first, err := p.client.XRangeN(ctx, commandKey(element), "-", "+", 1).Result()
+	if err != nil || len(first) == 0 {
+		return "", err
+	}
+	language, _ := first[0].Values["language"].(string)
+	return language, nil
+}
+
+// referenceScript copies the fields of an entry to keys of their own without the data leaving the server. ARGV: key of the
+// stream, entry ID or "" for the newest, beginning of the references, timeout in milliseconds or 0. It returns the references.
+var referenceScript = redis.NewScript(`
+local stream, id, reference, timeout = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local entry
+if id == '' then
+	entry = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
+else
+	entry = redis.call('XRANGE', stream, id, id)[1]
+end
+local references = {}
+if not entry then
+	return references
+end
+local fields, ser = entry[2], 'none'
+for i = 1, #fields, 2 do
+	if fields[i] == 'ser' then
+		ser = fields[i + 1]
+	end
+end
+for i = 1, #fields, 2 do
+	if fields[i] ~= 'ser' then
+		local key = reference .. ':ser:' .. ser .. ':' .. fields[i]
+		if timeout > 0 then
+			redis.call('SET', key, fields[i + 1], 'PX', timeout)
+		else
+			redis.call('SET', key, fields[i + 1])
+		end
+		references[#references + 1] = key
+	end
+end
+return references`)
+
+// reference makes references to the fields of an entry, which begin with prefix; none if there is no such entry.
+func (p *protocol) reference(ctx context.Context, stream, id, prefix string, timeout time.Duration) ([]string, error) {
+	refs, err := referenceScript.Run(ctx, p.client, nil, stream, id, prefix, lifetime(timeout)).StringSlice()
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	return refs, err
+}
+
+// lifetime is a timeout in milliseconds, where 0 means none.
+func lifetime(timeout time.Duration) int64 {
+	if timeout < 0 {
+		return 0
+	}
+	return milliseconds(timeout)
+}
+
+// parameterScript checks and writes a parameter in one step. KEYS: the parameter. ARGV: serialization, "true" or "false" for
+// override, timeout in milliseconds or 0, then fields and values. It returns "" or what is in the way.
+var parameterScript = redis.NewScript(`
+local key, ser, override, timeout = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
+if redis.call('EXISTS', key) == 1 then
+	local written = redis.call('HGET', key, 'ser') or 'none'
+	if written ~= ser then
+		return 'ser ' .. written
+	end
+	if redis.call('HGET', key, 'override') == 'false' then
+		for i = 4, #ARGV, 2 do
+			if redis.call('HEXISTS', key, ARGV[i]) == 1 then
+				return 'override'
+			end
+		end
+		override = 'false'
+	end
+end
+for i = 4, #ARGV, 2 do
+	redis.call('HSET', key, ARGV[i], ARGV[i + 1])
+end
+redis.call('HSET', key, 'ser', ser, 'override', override)
+if timeout > 0 then
+	redis.call('PEXPIRE', key, timeout)
+end
+return ''`)
+
+func (p *protocol) writeParameter(ctx context.Context, key, ser string, override bool, timeout time.Duration,
+	fields []any) (refusal string, err error) {
+	args := append([]any{ser, "false", lifetime(timeout)}, fields...)
+	if override {
+		args[1] = "true"
+	}
+	return parameterScript.Run(ctx, p.client, []string{key}, args...).Text()
+}
+
+// expiry returns how long a key has to live, or NoTimeout.
+func (p *protocol) expiry(ctx context.Context, key string) (time.Duration, error) {
+	left, err := p.client.PTTL(ctx, key).Result()
+	switch {
+	case err != nil:
+		return 0, err
+	case left == -2:
+		return 0, ErrNotFound
+	case left == -1:
+		return NoTimeout, nil
+	}
+	return left, nil
+}
+
+// expire sets how long a key has to live; 0 and NoTimeout make it stay.
+func (p *protocol) expire(ctx context.Context, key string, timeout time.Duration) error {
+	var exists *redis.IntCmd
+	_, err := p.client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		exists = tx.Exists(ctx, key)
+		if timeout > 0 {
+			tx.Do(ctx, "pexpire", key, milliseconds(timeout))
+		} else {
+			tx.Persist(ctx, key)
+		}
+		return nil
+	})
+	if err == nil && exists.Val() == 0 {
+		err = ErrNotFound
+	}
+	return err
+}

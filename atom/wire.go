@@ -1,0 +1,89 @@
+package atom
+
+import (
+	"crypto/rand"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The names and numbers that all elements of a system share, whatever language they are written in.
+
+// Language and Version are what an element says about itself.
+const (
+	Language = "Go"
+	Version  = "1.0.0"
+)
+
+// What holds unless an operation says otherwise.
+const (
+	DefaultMaxLen           = 1024             // entries that a stream keeps at least
+	DefaultAckTimeout       = time.Second      // how long a caller waits for the acknowledgement of a command
+	DefaultResponseTimeout  = time.Second      // how long a caller waits for the response after the acknowledgement
+	DefaultReferenceTimeout = 10 * time.Second // how long a reference lives
+	DefaultRetryInterval    = 5 * time.Second  // how long WaitForElementsHealthy rests between two rounds
+	DefaultQueueMaxLen      = 1000             // items that a queue holds at most
+)
+
+// NoTimeout stands for a key that does not expire.
+const NoTimeout time.Duration = -1
+
+// The commands that every element answers without having added them.
+const (
+	versionCommand     = "version"
+	healthcheckCommand = "healthcheck"
+	commandListCommand = "command_list"
+)
+
+const (
+	logStream       = "log"
+	referencePrefix = "reference:"
+	parameterPrefix = "parameter:"
+	serField        = "ser"
+	overrideField   = "override"
+)
+
+func responseKey(element string) string  { return "response:" + element }
+func commandKey(element string) string   { return "command:" + element }
+func groupName(element string) string    { return "command_consumer_group:" + element }
+func counterOfKey(element string) string { return "command_consumer_group_counter:" + element }
+
+// streamKey returns the key of a data stream. A stream without an element, such as the log, is its own key.
+func streamKey(element, stream string) string {
+	if element == "" {
+		return stream
+	}
+	return "stream:" + element + ":" + stream
+}
+
+// globQuoter makes a pattern of SCAN from a name that is meant literally.
+var globQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// uuid returns a random UUID (version 4).
+func uuid() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// milliseconds rounds up, so that a wait or a lifetime that was asked for never becomes none.
+func milliseconds(d time.Duration) int64 {
+	ms := d.Milliseconds()
+	if d > time.Duration(ms)*time.Millisecond {
+		ms++
+	}
+	return ms
+}
+
+// parseMilliseconds reads a timeout that another element has sent. What does not fit becomes the longest time there is.
+func parseMilliseconds(text string) (time.Duration, error) {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms < 0 {
+		return 0, fmt.Errorf("the timeout %q is no number of milliseconds", text)
+	}
+	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond, nil
+}
