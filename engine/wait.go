@@ -16,8 +16,8 @@ type Waiter struct {
 	// Shards are those that Try uses beside that of its key. If the guard that changed the key does not hold them, the
 	// queue is served right after it under another guard that does.
 	Shards uint64
-	// Try does what the client waits for, for a key that has changed, and reports whether it could. If not it must
-	// leave everything as it was. It may be called from any goroutine.
+	// Try does what the client waits for, for a key that has changed, and reports whether it could. If not it may have done a
+	// part of it, and the waiter keeps its places in all queues. It may be called from any goroutine.
 	Try func(g *Guard, key string) bool
 	// Served is called after a successful Try, under the guard; the waiter is then done.
 	Served func()
@@ -95,7 +95,7 @@ func (ks *Keyspace) Leave(w *Waiter, now int64) {
 // that need yet other shards.
 func (ks *Keyspace) serveAgain(w *Waiter, now int64) []*Waiter {
 	var g Guard
-	g.Lock(ks, ks.shardsOf(w)|w.Shards, now)
+	g.Lock(ks, w.AllShards(ks), now)
 	for _, key := range w.Keys { // not w.nodes: w may have left, and those behind it wait all the same
 		if q, ok := g.shard(ks.shardIndex(key)).queues[dbKey{w.DB, key}]; ok {
 			g.markReady(q)
@@ -103,6 +103,20 @@ func (ks *Keyspace) serveAgain(w *Waiter, now int64) []*Waiter {
 	}
 	g.release()
 	return g.again
+}
+
+// AllShards returns the shards of the waiter's keys and those that its Try uses.
+func (w *Waiter) AllShards(ks *Keyspace) uint64 { return ks.shardsOf(w) | w.Shards }
+
+// EachWaiter calls fn with those who wait for a key, whose shard the guard must hold, in the order in which they came.
+func (g *Guard) EachWaiter(db int, key []byte, fn func(w *Waiter)) {
+	q := g.shardOfKey(key).queues[dbKey{db, string(key)}]
+	if q == nil {
+		return
+	}
+	for n := q.first; n != nil; n = n.next {
+		fn(n.waiter)
+	}
 }
 
 func (ks *Keyspace) shardsOf(w *Waiter) uint64 {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"sync/atomic"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
@@ -10,25 +11,21 @@ import (
 // blocked is the state of a client that waits for keys.
 type blocked struct {
 	waiter   engine.Waiter
-	ctx      Ctx         // what Try works with
-	w        resp.Writer // takes the reply until the session's own goroutine fetches it
-	deadline int64       // ms since 1970; 0 waits for ever
+	ctx      Ctx          // what Try works with
+	w        resp.Writer  // takes the reply until the session's own goroutine fetches it
+	deadline atomic.Int64 // ms since 1970; 0 waits for ever
 	empty    func(w *resp.Writer)
-	served   bool // set by Served; read by the session's goroutine after mailServed
+	cancel   func(c *Ctx) // see Block.Cancel
+	served   bool         // set by Served; read by the session's goroutine after mailServed
 }
 
 // block suspends the client; see Ctx.Block. The guard is still held.
 func (s *Session) block(c *Ctx, b Block) {
-	state := &blocked{empty: b.Empty}
+	state := &blocked{empty: b.Empty, cancel: b.Cancel}
 	state.w.Proto = c.W.Proto
 	args := cloneArgs(c.Args)
-	state.ctx = Ctx{Args: args, W: &state.w, DB: c.DB, Session: s, Server: s.srv, Cmd: c.Cmd, NoBlock: true}
-	if b.Timeout > 0 {
-		state.deadline = s.now + b.Timeout
-		if state.deadline < s.now {
-			state.deadline = math.MaxInt64 // so far off that it overflows
-		}
-	}
+	state.ctx = Ctx{Args: args, W: &state.w, DB: c.DB, Session: s, Server: s.srv, Cmd: c.Cmd, NoBlock: true, blocked: state}
+	state.setTimeout(s.now, b.Timeout)
 	w := &state.waiter
 	w.DB, w.Stream, w.Shards = c.DB, b.Stream, b.Shards
 	for _, k := range b.Keys {
@@ -46,6 +43,25 @@ func (s *Session) block(c *Ctx, b Block) {
 	s.infoData.blocked, s.infoData.blockedCommand = true, state
 	s.info.Unlock()
 	s.srv.stats.blocked.Add(1)
+}
+
+// setTimeout sets the deadline to timeout ms after now; 0 is never.
+func (b *blocked) setTimeout(now, timeout int64) {
+	switch {
+	case timeout == 0:
+		b.deadline.Store(0)
+	case now+timeout < now:
+		b.deadline.Store(math.MaxInt64) // so far off that it overflows
+	default:
+		b.deadline.Store(now + timeout)
+	}
+}
+
+// SetTimeout changes, in a call of Block.Try, how long the client goes on waiting if Try returns false: timeout ms from now on; 0 is
+// for ever.
+func (c *Ctx) SetTimeout(timeout int64) {
+	c.blocked.setTimeout(c.Now(), timeout)
+	c.Session.post(0) // its transport must look at the deadline anew
 }
 
 // tryBlocked calls try on behalf of the blocked client. A panic in it is a bug that must not reach whoever changed the
@@ -76,6 +92,7 @@ func (s *Session) readBlockedMail(m mail) {
 	case m&mailUnblocked != 0:
 		s.endEmpty()
 	case m&mailError != 0:
+		s.takeBack()
 		s.endBlock([]byte("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"))
 	}
 }
@@ -89,9 +106,27 @@ func (s *Session) timeOut() {
 
 // endEmpty answers a blocked client as if its time were up.
 func (s *Session) endEmpty() {
+	s.takeBack()
 	w := resp.Writer{Proto: s.out.Proto}
 	s.blocked.empty(&w)
 	s.endBlock(w.Buf)
+}
+
+// takeBack undoes what the blocked client has done in part. It must have been withdrawn before it was served.
+func (s *Session) takeBack() {
+	b := s.blocked
+	if b.cancel == nil {
+		return
+	}
+	c := &b.ctx
+	c.G = &s.guard
+	s.guard.Owner = s
+	s.guard.Lock(s.srv.ks, b.waiter.AllShards(s.srv.ks), s.now)
+	changes := s.guard.Changes()
+	c.journalled = false
+	b.cancel(c)
+	c.journal(changes)
+	s.guard.Unlock()
 }
 
 // endBlock answers the blocked client and lets it go on.
@@ -109,7 +144,9 @@ func (s *Session) endBlock(reply []byte) {
 
 // cancelBlocked forgets what a client that hangs up was waiting for.
 func (s *Session) cancelBlocked() {
-	s.blocked.waiter.Withdraw()
+	if s.blocked.waiter.Withdraw() {
+		s.takeBack()
+	}
 	s.srv.ks.Leave(&s.blocked.waiter, s.now)
 	s.blocked = nil
 	s.srv.stats.blocked.Add(-1)

@@ -27,6 +27,9 @@ type Command struct {
 	ACL Category
 	// Keys tells where the keys are among the arguments.
 	Keys []KeySpec
+	// DerivedKeys calls fn with each key that the command uses beside those that Keys finds, because it follows from the arguments
+	// without being one of them; nil if there are none. fn does not keep the key.
+	DerivedKeys func(args [][]byte, fn func(key []byte))
 	// Element is the index of the argument that names a field or member of the collection at the first key, 0 if there is none. It
 	// only says what memory to fetch ahead.
 	Element int

@@ -30,7 +30,8 @@ type Ctx struct {
 	// InScript says that a script calls the command.
 	InScript bool
 
-	journalled bool // the handler has called Journal
+	journalled bool     // the handler has called Journal
+	blocked    *blocked // whose Try is called with this Ctx
 }
 
 // Journal has args, a command in the client's database, written to the journal instead of the command itself. A handler whose
@@ -189,8 +190,12 @@ type Block struct {
 	// Timeout in ms; 0 waits for ever.
 	Timeout int64
 	// Try is called when key has changed, with a Ctx of the blocked client that has its own copy of the arguments. It
-	// writes the reply and returns true, or changes nothing, writes nothing and returns false.
+	// writes the reply and returns true, or writes nothing and returns false; then it has changed nothing, or what Cancel
+	// can take back.
 	Try func(c *Ctx, key []byte) bool
+	// Cancel, if it is not nil, takes back what Try, or the handler before, has done in part. It is called before Empty, and when the
+	// client hangs up, under a guard over Keys and Shards, and must write no reply.
+	Cancel func(c *Ctx)
 	// Empty writes the reply of a client whose time is up.
 	Empty func(w *resp.Writer)
 }

@@ -204,7 +204,7 @@ func (s *Session) Advance(now int64) {
 // Deadline returns when Advance must be called at the latest, in ms since 1970; 0 if there is no need.
 func (s *Session) Deadline() int64 {
 	if s.blocked != nil {
-		return s.blocked.deadline
+		return s.blocked.deadline.Load()
 	}
 	return s.pausedUntil
 }
@@ -430,8 +430,10 @@ func (s *Session) checkTimers() {
 	if s.pausedUntil != 0 && s.pausedUntil <= s.now {
 		s.pausedUntil = 0
 	}
-	if b := s.blocked; b != nil && b.deadline != 0 && b.deadline <= s.now {
-		s.timeOut()
+	if s.blocked != nil {
+		if at := s.blocked.deadline.Load(); at != 0 && at <= s.now {
+			s.timeOut()
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ type lockSet uint8
 const (
 	lockNone  lockSet = iota // the command uses no keys
 	lockFirst                // its only key is argument 1
-	lockKeys                 // the keys that its specs find
+	lockKeys                 // the keys that its specs find, and those that it derives
 	lockAll                  // the whole keyspace
 )
 
@@ -80,6 +80,8 @@ func (cmd *Command) derive() {
 		cmd.lock = lockNone
 	case cmd.Flags&WholeKeyspace != 0:
 		cmd.lock = lockAll
+	case cmd.DerivedKeys != nil:
+		cmd.lock = lockKeys
 	case !realKeys:
 		cmd.lock = lockNone
 	case len(cmd.Keys) == 1 && cmd.Keys[0].Index == 1 && cmd.Keys[0].LastKey == 0 && cmd.Flags&MovableKeys == 0:
@@ -147,6 +149,9 @@ func (cmd *Command) shards(ks *engine.Keyspace, args [][]byte) uint64 {
 			set |= ks.ShardOf(args[i])
 			return true
 		})
+		if cmd.DerivedKeys != nil {
+			cmd.DerivedKeys(args, func(key []byte) { set |= ks.ShardOf(key) })
+		}
 		return set
 	}
 	return 0
