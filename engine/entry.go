@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/hashes"
@@ -83,7 +84,9 @@ func (e *Entry) setText(key string, str []byte) {
 	n := len(key) + len(str)
 	b := slices.Grow([]byte(nil), max(n, 1)) // which uses all of what the allocator gives
 	b = append(append(b, key...), str...)
-	e.text, e.strLen = unsafe.SliceData(b), uint16(len(str))
+	// Atomic for keyUnlocked: what b holds is there for whoever sees the pointer.
+	atomic.StorePointer((*unsafe.Pointer)(unsafe.Pointer(&e.text)), unsafe.Pointer(unsafe.SliceData(b)))
+	e.strLen = uint16(len(str))
 	e.units = 0 // of a key so long that nothing follows it
 	if cap(b) <= maxText {
 		e.units = uint8(cap(b) / textUnit)
@@ -108,6 +111,12 @@ const (
 
 // Key returns the key.
 func (e *Entry) Key() string { return unsafe.String(e.text, e.keyLen) }
+
+// keyUnlocked is Key for a checkpoint, which need not hold the entry's shard: the key stays what it is wherever it lies.
+func (e *Entry) keyUnlocked() string {
+	text := atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&e.text)))
+	return unsafe.String((*byte)(text), e.keyLen)
+}
 
 // Type returns the type of the value.
 func (e *Entry) Type() Type { return e.typ }

@@ -48,6 +48,9 @@ type Frozen struct {
 	Keys int
 	// DroppedSpaces have been emptied; all that is stored in them goes, in this order.
 	DroppedSpaces []uint32
+	// Pause, if it is not nil, is called before each batch that is read under a lock, so that the thread is not put aside by the system while
+	// clients wait for the lock.
+	Pause func()
 
 	ks      *Keyspace
 	epoch   uint32
@@ -58,6 +61,7 @@ type Frozen struct {
 	kept    map[uint64]bool // the numbers of parts that are in use, of those that Heads has named
 	written atomic.Int64
 	blobs   []byte // of the images of a batch; reused
+	fetched byte   // without a use the reads would be no reads
 }
 
 // dirtyList is a list of changed entries. It grows by chunks: copying a list of millions would hold up whoever is adding.
@@ -211,7 +215,7 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 	spaces := slices.Clone(f.ks.spaces)
 	g.unlockShards()
 	for e := range f.all() {
-		items = append(items, headItem{space: spaces[e.space].number, key: e.Key(), entry: e})
+		items = append(items, headItem{space: spaces[e.space].number, key: e.keyUnlocked(), entry: e})
 	}
 	sortItems(items)
 
@@ -223,6 +227,8 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 		}
 		batch := items[:n]
 		items = items[n:]
+		f.pause()
+		f.fetch(batch)
 		images = f.read(batch, images[:0])
 		if err := f.emit(batch, images, put, remove); err != nil {
 			return err
@@ -230,6 +236,23 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 		f.written.Add(int64(n))
 	}
 	return nil
+}
+
+// fetch reads the memory of a batch's entries, so that it is near when they are read under the lock, which is then held for less time.
+func (f *Frozen) fetch(batch []headItem) {
+	for i := range batch {
+		if e := batch[i].entry; e != nil {
+			if key := e.keyUnlocked(); key != "" {
+				f.fetched += key[len(key)-1]
+			}
+		}
+	}
+}
+
+func (f *Frozen) pause() {
+	if f.Pause != nil {
+		f.Pause()
+	}
 }
 
 // read returns the images of the entries in a batch, in its order; nothing for those that had gone.
@@ -251,9 +274,11 @@ func (f *Frozen) read(batch []headItem, images []Image) []Image {
 		if e == nil {
 			continue
 		}
-		if img, ok := g.shard(e.shard).images[e]; ok {
-			images = append(images, img)
-			continue
+		if e.flags&f.ks.frozenMark == 0 { // somebody has changed it since, and left an image
+			if img, ok := g.shard(e.shard).images[e]; ok {
+				images = append(images, img)
+				continue
+			}
 		}
 		e.flags &^= f.ks.frozenMark
 		if e.flags&flagRemoved != 0 {
@@ -362,6 +387,7 @@ func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, dat
 		batch := names[:min(freezeBatch, len(names))]
 		names = names[len(batch):]
 		buf = buf[:0]
+		f.pause()
 		g.Lock(f.ks, AllShards, 0)
 		for i, name := range batch {
 			start := len(buf)

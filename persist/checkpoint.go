@@ -115,6 +115,7 @@ func (s *Storage) checkpoint(position uint64) error {
 			position = j.Rotate()
 		}
 	})
+	frozen.Pause = new(pacer).pause
 	changes := s.ks.Changes()
 	s.mu.Lock()
 	s.frozen = frozen
