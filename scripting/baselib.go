@@ -32,7 +32,6 @@ func (m *vm) openBase() {
 		"type":           baseType,
 		"unpack":         m.baseUnpack,
 		"xpcall":         m.baseXpcall,
-		concatName:       concatenate,
 	})
 }
 

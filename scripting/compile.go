@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
@@ -17,6 +18,9 @@ const maxSyntaxDepth = 2000
 // concatName is the global that the compiler puts in the place of the operator "..", which would print numbers in another
 // way than Lua 5.1. No script can write this name.
 const concatName = "(concat)"
+
+// globalsName is the global that stands for the table of globals as scripts see it. No script can write this name either.
+const globalsName = "(globals)"
 
 // compile compiles a source. name is how messages call it. The error is a message in the form of Lua's own.
 func compile(source, name string) (c *chunk, err error) {
@@ -141,7 +145,9 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.AssignStmt:
 		r.exprs(s.Rhs)
-		r.exprs(s.Lhs)
+		for i, e := range s.Lhs {
+			s.Lhs[i] = r.target(e)
+		}
 	case *ast.LocalAssignStmt:
 		if fn, ok := oneFunction(s.Exprs); ok { // "local function f" sees itself
 			r.declare(s.Names...)
@@ -178,7 +184,7 @@ func (r *rewriter) stmt(s ast.Stmt) {
 		r.block(s.Stmts, s.Names...)
 	case *ast.FuncDefStmt:
 		if s.Name.Func != nil {
-			s.Name.Func = r.expr(s.Name.Func)
+			s.Name.Func = r.target(s.Name.Func)
 		}
 		if s.Name.Receiver != nil {
 			s.Name.Receiver = r.expr(s.Name.Receiver)
@@ -214,6 +220,46 @@ func (r *rewriter) exprs(list []ast.Expr) {
 	}
 }
 
+// target is expr for what is assigned to. Functions run with a table of globals that is not protected, which is faster to read,
+// so they must only ever write to the one that is.
+func (r *rewriter) target(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.IdentExpr:
+		if r.isLocal(e.Value) {
+			return e
+		}
+		get := &ast.AttrGetExpr{Object: ident(globalsName, e), Key: &ast.StringExpr{Value: e.Value}}
+		get.SetLine(e.Line())
+		get.SetLastLine(e.LastLine())
+		get.Key.SetLine(e.Line())
+		return get
+	case *ast.AttrGetExpr:
+		if r.enter() {
+			r.index(e)
+		}
+		r.leave()
+	}
+	return e
+}
+
+// ident returns a use of a global in the place of an expression.
+func ident(name string, at ast.Expr) *ast.IdentExpr {
+	e := &ast.IdentExpr{Value: name}
+	e.SetLine(at.Line())
+	e.SetLastLine(at.LastLine())
+	return e
+}
+
+// isLocal reports whether a name is a local variable's, of this function or of one around it.
+func (r *rewriter) isLocal(name string) bool {
+	for i := len(r.scopes) - 1; i >= 0; i-- {
+		if r.scopes[i].vars[name] {
+			return true
+		}
+	}
+	return false
+}
+
 // expr walks over an expression and returns what is to take its place.
 func (r *rewriter) expr(e ast.Expr) ast.Expr {
 	if r.enter() {
@@ -226,15 +272,10 @@ func (r *rewriter) expr(e ast.Expr) ast.Expr {
 func (r *rewriter) rewrite(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.AttrGetExpr:
-		key := ""
-		switch k := e.Key.(type) {
-		case *ast.StringExpr:
-			key = k.Value
-		case *ast.NumberExpr:
-			key = k.Value
+		if name, ok := r.libraryMember(e); ok {
+			return ident(name, e)
 		}
-		r.names.add(e.Line(), operand{kind: indexing, key: key, name: r.nameOf(e.Object)})
-		e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
+		r.index(e)
 	case *ast.TableExpr:
 		for _, f := range e.Fields {
 			if f.Key != nil {
@@ -275,6 +316,52 @@ func (r *rewriter) rewrite(e ast.Expr) ast.Expr {
 	return e
 }
 
+// index walks over an index expression.
+func (r *rewriter) index(e *ast.AttrGetExpr) {
+	key := ""
+	switch k := e.Key.(type) {
+	case *ast.StringExpr:
+		key = k.Value
+	case *ast.NumberExpr:
+		key = k.Value
+	}
+	r.names.add(e.Line(), operand{kind: indexing, key: key, name: r.nameOf(e.Object)})
+	e.Object, e.Key = r.expr(e.Object), r.expr(e.Key)
+}
+
+// libraryMember returns the name of the global that is what an index expression reads from a library, if it does.
+func (r *rewriter) libraryMember(e *ast.AttrGetExpr) (name string, ok bool) {
+	library, ok := e.Object.(*ast.IdentExpr)
+	if !ok || r.isLocal(library.Value) {
+		return "", false
+	}
+	key, ok := e.Key.(*ast.StringExpr)
+	if !ok {
+		return "", false
+	}
+	name = memberName(library.Value, key.Value)
+	return name, libraryMembers()[name]
+}
+
+// memberName is the global that holds a member of a library: libraries do not change, and so their members need not be looked up in
+// two steps. It is no name that a script can write.
+func memberName(library, key string) string { return library + "." + key }
+
+// libraryMembers returns the names of all such globals.
+var libraryMembers func() map[string]bool
+
+func init() {
+	libraryMembers = sync.OnceValue(func() map[string]bool {
+		all := map[string]bool{}
+		newVM(&Options{}).environment.ForEach(func(k, _ lua.LValue) {
+			if name := k.String(); strings.Contains(name, ".") {
+				all[name] = true
+			}
+		})
+		return all
+	})
+}
+
 // concat replaces a chain of concatenations by one call.
 func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	call := &ast.FuncCallExpr{AdjustRet: true}
@@ -299,10 +386,7 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	for i, label := range labels {
 		r.names.add(e.Line(), operand{kind: concatenating, key: concatKey(i+1, len(labels)), name: label})
 	}
-	fn := &ast.IdentExpr{Value: concatName}
-	fn.SetLine(e.Line())
-	fn.SetLastLine(e.LastLine())
-	call.Func = fn
+	call.Func = ident(concatName, e)
 	r.concats = true
 	return call
 }

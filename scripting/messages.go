@@ -66,7 +66,10 @@ func (m *vm) reword(text string) string {
 	if source == "" {
 		return rewordPlain(text)
 	}
-	n := m.names[source]
+	n := m.script
+	if source != scriptName {
+		n = m.names[source]
+	}
 	prefix := text[:len(source)+1]
 	rest := text[len(prefix):]
 	digits := strings.IndexByte(rest, ':') + 2

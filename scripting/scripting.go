@@ -167,6 +167,9 @@ func (e *Engine) give(m *vm) {
 	e.mu.Unlock()
 }
 
+// scriptName is what messages call a script.
+const scriptName = "user_script"
+
 // compileScript makes a script of its source.
 func compileScript(sha, source string) (*Script, error) {
 	script := &Script{SHA: sha}
@@ -181,7 +184,7 @@ func compileScript(sha, source string) (*Script, error) {
 		}
 		body = source[len(line):] // the line break stays, for the line numbers
 	}
-	code, err := compile(body, "user_script")
+	code, err := compile(body, scriptName)
 	if err != nil {
 		return nil, fmt.Errorf("ERR Error compiling script (new function): %w", err)
 	}

@@ -16,6 +16,9 @@ type vm struct {
 	state   *lua.LState
 	// env is what scripts see as their globals: an empty table that reads from globals and refuses writes.
 	env, globals *lua.LTable
+	// environment is what functions read globals from, a copy of globals with the members of the libraries and what else the compiler
+	// needs. Scripts can neither write to it nor get hold of it: see rewriter.
+	environment *lua.LTable
 	// protected maps the read-only tables that scripts see to the tables behind them.
 	protected map[*lua.LTable]*lua.LTable
 	// stringMeta is what scripts see as the metatable of strings, globalsMeta as that of the globals.
@@ -24,14 +27,19 @@ type vm struct {
 	threads                 []*lua.LState // idle, for protected calls
 	depth                   int           // nested calls that use the machine's own stack
 	raised                  raised
+	last                    struct { // the script that ran last
+		chunk *chunk
+		fn    *lua.LFunction
+	}
 
 	// What follows belongs to the running script.
 
-	host  Host
-	proto int
-	args  [][]byte // of the command that the script calls, views of arena
-	arena []byte
-	names map[string]*names // by chunk name
+	host   Host
+	proto  int
+	args   [][]byte // of the command that the script calls, views of arena
+	arena  []byte
+	script *names            // of the script itself
+	names  map[string]*names // of what it has loaded, by chunk name
 }
 
 // raised remembers where an error value was raised that does not tell so itself.
@@ -81,6 +89,21 @@ func newVM(options *Options) *vm {
 	}))
 	m.globals.Metatable = missing
 	m.globalsMeta = m.protect(missing)
+
+	m.environment = L.NewTable()
+	m.environment.Metatable = missing
+	m.environment.RawSetString(concatName, L.NewFunction(concatenate))
+	m.environment.RawSetString(globalsName, m.env)
+	m.globals.ForEach(func(name, v lua.LValue) {
+		m.environment.RawSet(name, v)
+		view, ok := v.(*lua.LTable)
+		if !ok || v == m.env {
+			return
+		}
+		m.protected[view].ForEach(func(key, member lua.LValue) {
+			m.environment.RawSetString(memberName(name.String(), key.String()), member)
+		})
+	})
 	return m
 }
 
@@ -133,7 +156,7 @@ func (m *vm) functions(t *lua.LTable, functions map[string]lua.LGFunction) *lua.
 // load makes a function of compiled code.
 func (m *vm) load(c *chunk) *lua.LFunction {
 	fn := m.state.NewFunctionFromProto(c.proto)
-	fn.Env = m.env
+	fn.Env = m.environment
 	return fn
 }
 
@@ -149,10 +172,13 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 	}()
 	L := m.state
 	m.host, m.proto = host, 2
-	m.names["user_script"] = script.code.names
-	m.globals.RawSetString("KEYS", stringsTable(L, keys))
-	m.globals.RawSetString("ARGV", stringsTable(L, args))
-	L.Push(m.load(script.code))
+	m.script = script.code.names
+	m.variable("KEYS", stringsTable(L, keys))
+	m.variable("ARGV", stringsTable(L, args))
+	if m.last.chunk != script.code {
+		m.last.chunk, m.last.fn = script.code, m.load(script.code)
+	}
+	L.Push(m.last.fn)
 	err := L.PCall(0, 1, nil)
 	if err == nil {
 		m.writeReply(w, L.Get(-1))
@@ -165,7 +191,9 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 	L.SetTop(0)
 	L.G.CurrentThread = L
 	m.host = nil
-	clear(m.names)
+	if len(m.names) > 0 {
+		clear(m.names)
+	}
 	m.raised = raised{}
 	m.depth = 0
 	for i := range m.args {
@@ -175,6 +203,12 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 		m.arena = nil
 	}
 	return reusable
+}
+
+// variable gives a global a value.
+func (m *vm) variable(name string, v lua.LValue) {
+	m.globals.RawSetString(name, v)
+	m.environment.RawSetString(name, v)
 }
 
 // stringsTable returns a Lua list of strings.
