@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/listpack"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
@@ -374,4 +375,28 @@ func (e *Entry) copyValue(from *Entry) {
 	case Stream:
 		e.setCollection(from.Stream().Clone())
 	}
+}
+
+// MemoryUsage estimates how many bytes the key and its value take, in memory that is theirs alone. Of a large collection it looks at
+// so many elements, at all if samples is 0. A value that is not in memory is brought there.
+func (e *Entry) MemoryUsage(samples int) int {
+	e.Load()
+	n := int(unsafe.Sizeof(*e)) + listpack.Allocated(max(int(e.keyLen), int(e.units)*textUnit))
+	switch e.typ {
+	case String:
+		if long := e.long(); long != nil {
+			n += int(unsafe.Sizeof(*long)) + listpack.Allocated(cap(*long))
+		}
+	case List:
+		n += e.List().MemoryUsage()
+	case Set:
+		n += e.Set().MemoryUsage(samples)
+	case ZSet:
+		n += e.ZSet().MemoryUsage(samples)
+	case Hash:
+		n += e.Hash().MemoryUsage(samples)
+	case Stream:
+		n += int(unsafe.Sizeof(streams.Stream{})) + e.Stream().MemoryUsage()
+	}
+	return n
 }

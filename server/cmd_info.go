@@ -20,6 +20,7 @@ var serverCommands = []*Command{
 		Summary: "Describes the server and counts what it did", Syntax: "[section [section ...]]", Complexity: "O(1)", Do: cmdInfo},
 	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale | Protected | WholeKeyspace,
 		Summary: "Makes the server pause, for tests", Syntax: "<SLEEP seconds>", Complexity: "Depends on the argument", Do: cmdDebug},
+	memoryCommand,
 	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | Loading | Stale,
 		Summary: "Shows all commands as the server executes them", Complexity: "O(1)", Do: cmdMonitor},
 	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1, Flags: NoScript | Loading | Stale | Fast, ACL: CatAdmin | CatDangerous,

@@ -1,5 +1,7 @@
 package dict
 
+import "unsafe"
+
 // The index: from hash to entry number, in a table that grows and shrinks one small piece at a time.
 
 // A slot is the 32 hash bits of an entry in its upper half and the number of that entry plus one in
@@ -228,4 +230,15 @@ func (x *index) clone() index {
 		c.dir[i] = &segment{slots: append([]slot(nil), s.slots...), count: s.count, depth: s.depth}
 	}
 	return c
+}
+
+// memoryUsage returns how many bytes the directory and the segments take.
+func (x *index) memoryUsage() int {
+	n := cap(x.dir) * int(unsafe.Sizeof((*segment)(nil)))
+	for i := 0; i < len(x.dir); {
+		s := x.dir[i]
+		n += int(unsafe.Sizeof(*s)) + cap(s.slots)*int(unsafe.Sizeof(slot(0)))
+		i += 1 << (x.depth - s.depth) // all places that agree in the segment's depth
+	}
+	return n
 }

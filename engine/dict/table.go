@@ -36,6 +36,16 @@ var seed = maphash.MakeSeed()
 // Len returns the number of elements.
 func (t *Table[E]) Len() int { return t.n }
 
+// MemoryUsage returns how many bytes the table takes, without what its elements point to.
+func (t *Table[E]) MemoryUsage() int {
+	var e E
+	n := int(unsafe.Sizeof(t.index)) + cap(t.chunks)*int(unsafe.Sizeof([]E(nil)))
+	for _, c := range t.chunks {
+		n += cap(c) * int(unsafe.Sizeof(e))
+	}
+	return n + t.index.memoryUsage()
+}
+
 // Get returns the element with a key. It may be replaced through the pointer by another one with the same key. The pointer is
 // valid until the next Add or deletion.
 func (t *Table[E]) Get(key []byte) (*E, bool) {

@@ -53,6 +53,24 @@ func (h *Hash) Encoding() string {
 	return "listpack"
 }
 
+// MemoryUsage estimates how many bytes the hash takes. Of a large one it looks at so many fields, at all if samples is 0.
+func (h *Hash) MemoryUsage(samples int) int {
+	n := int(unsafe.Sizeof(*h))
+	l := h.large()
+	if l == nil {
+		return n + h.small.MemoryUsage()
+	}
+	sum, seen := 0, 0
+	for f := range l.fields.All() {
+		_, _, size := f.bounds()
+		sum += size
+		if seen++; seen == samples {
+			break
+		}
+	}
+	return n + int(unsafe.Sizeof(*l)) + l.fields.MemoryUsage() + sum*l.fields.Len()/max(seen, 1)
+}
+
 // Get returns the value of field.
 func (h *Hash) Get(field []byte) ([]byte, bool) {
 	if l := h.large(); l != nil {

@@ -64,6 +64,17 @@ func init() {
 // Bytes returns what is in the Buffer.
 func (b *Buffer) Bytes() []byte { return unsafe.Slice((*byte)(b.p), b.size) }
 
+// MemoryUsage returns the size in bytes of the memory that the Buffer points to, if that is its own.
+func (b *Buffer) MemoryUsage() int { return roomOf[b.class] }
+
+// Allocated returns how many bytes the allocator uses for n bytes without pointers, as far as it is known here: not above MaxSize.
+func Allocated(n int) int {
+	if n <= maxSized {
+		return roomOf[classOf[(n+7)/8]]
+	}
+	return (n + pageSize - 1) / pageSize * pageSize
+}
+
 // Other returns the pointer that the Buffer has in place of its memory, nil if there is none.
 func (b *Buffer) Other() unsafe.Pointer {
 	if b.Mark != markOther {

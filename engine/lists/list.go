@@ -73,8 +73,8 @@ func (l *List) bounds() (maxBytes, maxEntries int) { return Limit(l.limit).bound
 // Len is the number of elements.
 func (l *List) Len() int { return l.len }
 
-// Size is the memory in use, in bytes. It looks at every node.
-func (l *List) Size() int {
+// MemoryUsage returns how many bytes the list takes. It looks at every node.
+func (l *List) MemoryUsage() int {
 	n := int(unsafe.Sizeof(*l))
 	if len(l.ring) > len(l.one) {
 		n += int(unsafe.Sizeof(node{})) * len(l.ring)

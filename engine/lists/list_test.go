@@ -47,7 +47,7 @@ func check(t require.TestingT, l *List) {
 		capacity += cap(nd.buf)
 	}
 	require.Equal(t, l.len, total)
-	require.GreaterOrEqual(t, l.Size(), capacity, "memory is accounted for")
+	require.GreaterOrEqual(t, l.MemoryUsage(), capacity, "memory is accounted for")
 	used := map[int]bool{}
 	for i := range l.nodes {
 		used[(l.first+i)&(len(l.ring)-1)] = true
@@ -296,7 +296,7 @@ func TestFullNodesTakeWhatTheyHold(t *testing.T) {
 					push(l, e)
 					content += encodedLen(len(e))
 				}
-				require.Less(t, l.Size(), content*9/8+2*entryLimitBytes, "%d %d", size, vary)
+				require.Less(t, l.MemoryUsage(), content*9/8+2*entryLimitBytes, "%d %d", size, vary)
 				check(t, l)
 			}
 		}
@@ -317,7 +317,7 @@ func TestMiddleEditsKeepMemoryCompact(t *testing.T) {
 		l.PushBack(fmt.Appendf(nil, "element-%012d", i))
 	}
 	content := 20000 * encodedLen(20)
-	require.Less(t, l.Size(), content*11/10)
+	require.Less(t, l.MemoryUsage(), content*11/10)
 	for i := range 20000 {
 		if i%10 != 0 {
 			require.Equal(t, 1, l.Remove(1, fmt.Appendf(nil, "element-%012d", i)))
@@ -325,12 +325,12 @@ func TestMiddleEditsKeepMemoryCompact(t *testing.T) {
 	}
 	check(t, l)
 	require.Equal(t, 2000, l.Len())
-	require.Less(t, l.Size(), content/10*2)
+	require.Less(t, l.MemoryUsage(), content/10*2)
 	for i := range 2000 {
 		require.True(t, l.InsertAfter(fmt.Appendf(nil, "element-%012d", i*10), []byte("another element here")))
 	}
 	check(t, l)
-	require.Less(t, l.Size(), content/5*2)
+	require.Less(t, l.MemoryUsage(), content/5*2)
 }
 
 func TestQueueGivesItsMemoryBack(t *testing.T) {
@@ -342,7 +342,7 @@ func TestQueueGivesItsMemoryBack(t *testing.T) {
 		l.DropBack()
 	}
 	check(t, l)
-	require.Less(t, l.Size(), 2048)
+	require.Less(t, l.MemoryUsage(), 2048)
 }
 
 func TestRemovingAlmostEverythingGivesTheMemoryBack(t *testing.T) {
@@ -354,7 +354,7 @@ func TestRemovingAlmostEverythingGivesTheMemoryBack(t *testing.T) {
 	require.Equal(t, 1000, l.Remove(0, []byte("many of the same")))
 	check(t, l)
 	require.Equal(t, []string{"first", "last"}, contents(l))
-	require.Less(t, l.Size(), 1024)
+	require.Less(t, l.MemoryUsage(), 1024)
 }
 
 func TestQueueInSteadyStateHardlyAllocates(t *testing.T) {

@@ -362,7 +362,7 @@ func FuzzDecodeBlob(f *testing.F) {
 			return
 		}
 		check(t, l)
-		require.LessOrEqual(t, l.Size(), 200+100*len(b))
+		require.LessOrEqual(t, l.MemoryUsage(), 200+100*len(b))
 		require.Equal(t, b[2:], l.AppendBlob(nil)[2:])
 	})
 }

@@ -79,6 +79,23 @@ func (s *Set) Len() int {
 	return s.elements.Len()
 }
 
+// MemoryUsage estimates how many bytes the set takes. Of a hash table it looks at so many members, at all if samples is 0.
+func (s *Set) MemoryUsage(samples int) int {
+	n := int(unsafe.Sizeof(*s))
+	l := s.large()
+	if l == nil {
+		return n + s.elements.MemoryUsage()
+	}
+	sum, seen := 0, 0
+	for m := range l.members.All() {
+		sum += listpack.Allocated(dict.TextLen(bytesOf(m.Key())))
+		if seen++; seen == samples {
+			break
+		}
+	}
+	return n + int(unsafe.Sizeof(*l)) + l.members.MemoryUsage() + sum*l.members.Len()/max(seen, 1)
+}
+
 // Contains says whether member is in the set.
 func (s *Set) Contains(member []byte) bool {
 	if s == nil {

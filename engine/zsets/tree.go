@@ -70,6 +70,25 @@ type inner struct {
 	counts [maxItems + 1]uint32 // counts[i] is the number of items below kids[i]
 }
 
+// memoryUsage returns how many bytes the nodes take.
+func (t *tree) memoryUsage() int {
+	if t.root == nil {
+		return 0
+	}
+	return t.root.memoryUsage()
+}
+
+func (b *node) memoryUsage() int {
+	n := int(unsafe.Sizeof(*b))
+	if b.inner != nil {
+		n += int(unsafe.Sizeof(*b.inner))
+		for _, kid := range b.inner.kids[:b.n+1] {
+			n += kid.memoryUsage()
+		}
+	}
+	return n
+}
+
 // size is the number of items below b.
 func (b *node) size() int {
 	if b.inner == nil {

@@ -63,6 +63,23 @@ func (z *ZSet) Encoding() string {
 	return "listpack"
 }
 
+// MemoryUsage estimates how many bytes the set takes. Of a large one it looks at so many members, at all if samples is 0.
+func (z *ZSet) MemoryUsage(samples int) int {
+	n := int(unsafe.Sizeof(*z))
+	l := z.large()
+	if l == nil {
+		return n + z.small.MemoryUsage()
+	}
+	sum, seen := 0, 0
+	for m := range l.members.All() {
+		sum += listpack.Allocated(max(scoreLen+dict.TextLen(m.name()), minMember))
+		if seen++; seen == samples {
+			break
+		}
+	}
+	return n + int(unsafe.Sizeof(*l)) + l.members.MemoryUsage() + l.order.memoryUsage() + sum*l.members.Len()/max(seen, 1)
+}
+
 // Score returns the score of a member.
 func (z *ZSet) Score(member []byte) (float64, bool) {
 	if l := z.large(); l != nil {
