@@ -6,15 +6,21 @@
 //	}
 //	defer db.Close()
 //	client := redis.NewClient(&redis.Options{Addr: db.Addr()})
+//
+// Without an address there is nothing to connect to from outside: commands are executed with DB.Do, DB.DoMany and DB.Tx, messages
+// received with DB.Subscribe, and clients of any library connected with DB.Dial.
 package atomredis
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/memconn"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -32,13 +38,16 @@ type Options struct {
 	Config map[string]string
 	// Logger takes the server's log. nil discards it.
 	Logger *slog.Logger
-	// Clock gives the time that keys expire and commands time out by. nil is the system's clock.
+	// Clock gives the time that keys expire and commands time out by. nil is the system's clock, which in a testing/synctest bubble is
+	// that of the bubble.
 	Clock engine.Clock
 }
 
-// DB is a running server.
+// DB is a running server, and the database of it in which Do, DoMany and Tx execute commands: 0, unless it comes from Database. Its
+// methods may be called from any goroutine.
 type DB struct {
-	srv *server.Server
+	srv    *server.Server
+	number int
 }
 
 // Open starts a server. It fails if a directive is unknown or has a bad value, or if an address cannot be listened on.
@@ -100,5 +109,40 @@ func (db *DB) Addr() string {
 	return addr
 }
 
-// Close disconnects all clients and stops the server. When it returns nothing of the server is running any more.
+// Database returns a DB for the same server whose commands are executed in database n, from 0 on. Everything else, Close too, concerns
+// the server as a whole.
+func (db *DB) Database(n int) (*DB, error) {
+	if count := db.srv.Keyspace().Databases(); n < 0 || n >= count {
+		return nil, fmt.Errorf("atomredis: there is no database %d, only 0 to %d", n, count-1)
+	}
+	return &DB{srv: db.srv, number: n}, nil
+}
+
+// Dial returns a new connection to the server, in memory, without a port or a socket. It is buffered in both directions and has
+// deadlines, so that it can take the place of a network connection in any client.
+func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	client, conn := memconn.Pipe(0)
+	if err := db.srv.ServeConn(conn); err != nil {
+		return nil, wrap(err)
+	}
+	return client, nil
+}
+
+// Snapshot writes all databases, as they are at one moment, as the commands that make them: an append-only file that redis-server loads
+// too. All commands are held up while it is encoded in memory, and no longer: w may be slow. Scripts, and when consumers of a stream were
+// last seen, are not part of it.
+func (db *DB) Snapshot(w io.Writer) error { return wrap(db.srv.Snapshot(w)) }
+
+// Restore executes what Snapshot has written, in a server that must be empty: otherwise it fails with ErrNotEmpty. Commands of others
+// may come between. If it fails half-way all databases are emptied again, unless the server was closed meanwhile.
+func (db *DB) Restore(r io.Reader) error { return wrap(db.srv.Restore(r)) }
+
+// ErrNotEmpty is returned by DB.Restore if there are keys.
+var ErrNotEmpty = server.ErrNotEmpty
+
+// Close disconnects all clients, makes everything durable and stops the server. Commands that are waiting end with ErrClosed, and those
+// that are being executed come to their end first. When it returns nothing of the server is running any more.
 func (db *DB) Close() error { return db.srv.Close() }

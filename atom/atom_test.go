@@ -75,13 +75,15 @@ func startRedis() {
 	}
 }
 
-// onEachServer runs a test against atomredis in this process and against redis-server, each without any keys.
+// onEachServer runs a test against atomredis in this process, with its own commands and as if it had only those of Redis, and against
+// redis-server, each without any keys.
 func onEachServer(t *testing.T, test func(t *testing.T, r *redis.Client)) {
-	t.Run("atomredis", func(t *testing.T) {
-		db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0"})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, db.Close()) })
-		test(t, client(t, db.Addr()))
+	t.Run("atomredis", func(t *testing.T) { test(t, client(t, openServer(t))) })
+	t.Run("atomredis with the commands of Redis", func(t *testing.T) {
+		addr := openServer(t)
+		plain.Store(addr, true)
+		t.Cleanup(func() { plain.Delete(addr) })
+		test(t, client(t, addr))
 	})
 	t.Run("redis", func(t *testing.T) {
 		realRedis.once.Do(startRedis)
@@ -95,8 +97,49 @@ func onEachServer(t *testing.T, test func(t *testing.T, r *redis.Client)) {
 	})
 }
 
+func openServer(t *testing.T) (addr string) {
+	db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db.Addr()
+}
+
+// plain has the addresses of servers whose clients are told that they have only the commands of Redis.
+var plain sync.Map
+
+// likeRedis answers a client that asks for the commands of atomredis.
+type likeRedis struct{}
+
+func (likeRedis) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (likeRedis) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if info, ok := cmd.(*redis.Cmd); ok && cmd.Name() == "command" {
+			info.SetVal([]any{nil})
+			return nil
+		}
+		if strings.HasPrefix(cmd.Name(), "atom.") {
+			panic("a command of atomredis is sent to what is taken for Redis: " + cmd.String())
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (likeRedis) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// native reports whether the commands of atomredis are used on the server of r.
+func native(r *redis.Client) bool {
+	_, isPlain := plain.Load(r.Options().Addr)
+	return !isPlain && r.Options().Addr != realRedis.addr
+}
+
 func client(t *testing.T, addr string) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 200})
+	if _, ok := plain.Load(addr); ok {
+		c.AddHook(likeRedis{})
+	}
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -147,7 +190,7 @@ func (rec *recorder) note(cmds ...redis.Cmder) {
 			words = append(words, fmt.Sprint(arg))
 		}
 		words[0] = strings.ToUpper(words[0])
-		if words[0] == "HELLO" || words[0] == "CLIENT" { // the client's own
+		if words[0] == "HELLO" || words[0] == "CLIENT" || words[0] == "COMMAND" { // no part of an operation
 			continue
 		}
 		rec.sent = append(rec.sent, strings.Join(words, " "))

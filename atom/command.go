@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Request is a command that another element has sent.
@@ -48,7 +45,8 @@ type command struct {
 var reserved = []string{versionCommand, healthcheckCommand, commandListCommand}
 
 // CommandAdd makes the element serve a command, from its next command loop or, if one is running, at once. A command that is there
-// already is replaced. The names "version", "healthcheck" and "command_list" are reserved.
+// already is replaced; a loop that is running may acknowledge it with the former timeout for a tenth of a second. The names "version",
+// "healthcheck" and "command_list" are reserved.
 func (e *Element) CommandAdd(name string, handler Handler, o CommandOptions) error {
 	op := fmt.Sprintf("add command %q", name)
 	switch {
@@ -131,122 +129,15 @@ func (e *Element) CommandLoop(ctx context.Context, o CommandLoopOptions) error {
 	var workers sync.WaitGroup
 	for range max(o.Workers, 1) {
 		workers.Go(func() {
-			consumer := uuid()
-			for o.Loops == 0 || left.Add(-1) >= 0 {
-				msg, err := e.protocol.nextCommand(ctx, e.name, consumer)
-				if err != nil {
-					first.Do(func() { failure = failed(ctx, op, err) })
-					stop()
-					break
-				}
-				e.serve(ctx, msg)
+			w := &worker{element: e, consumer: uuid()}
+			if err := w.run(ctx, func() bool { return o.Loops == 0 || left.Add(-1) >= 0 }); err != nil {
+				first.Do(func() { failure = failed(ctx, op, err) })
+				stop()
 			}
-			// A consumer without pending commands would only stay behind in the group.
-			e.protocol.client.XGroupDelConsumer(context.WithoutCancel(ctx), commandKey(e.name), groupName(e.name), consumer)
 		})
 	}
 	workers.Wait()
 	return failure
-}
-
-// serve answers one entry of the command stream. It is finished even if the context ends.
-func (e *Element) serve(ctx context.Context, msg redis.XMessage) {
-	request, caller, name := e.request(msg)
-	reply := context.WithoutCancel(ctx)
-	if caller == "" { // the first entry of an element, or nobody to answer to
-		e.report("mark a command as served", msg.ID, e.commandServed(reply, e.protocol.client, msg.ID))
-		return
-	}
-	e.mu.Lock()
-	c, supported := e.commands[name]
-	e.mu.Unlock()
-	if !supported {
-		c = command{timeout: DefaultResponseTimeout}
-	}
-	_, err := e.protocol.add(reply, e.protocol.client, responseKey(caller), DefaultMaxLen,
-		"element", e.name, "cmd_id", msg.ID, "timeout", milliseconds(c.timeout)).Result()
-	e.report("acknowledge a command", msg.ID, err)
-	if err != nil { // the caller will take it for not done, so it is not done
-		e.report("mark a command as served", msg.ID, e.commandServed(reply, e.protocol.client, msg.ID))
-		return
-	}
-
-	var data any
-	code, text := NoError, ""
-	switch {
-	case name == "":
-		code, text = InvalidCommand, "the packet names no command"
-	case !supported:
-		code, text = UnsupportedCommand, fmt.Sprintf("there is no command %q", name)
-	default:
-		request.Data = e.codecs.value(request.Data.Bytes, "", Decoding{Serialization: c.serialization})
-		data, err = e.run(ctx, c.handler, request)
-		code, text = outcome(err)
-	}
-	bytes, ser, err := e.codecs.encode("respond", c.serialization, data)
-	if err != nil {
-		bytes, ser, code, text = []byte{}, None, SerializationError, err.Error()
-	}
-	pipe := e.protocol.client.Pipeline()
-	e.protocol.add(reply, pipe, responseKey(caller), DefaultMaxLen, "data", bytes, "ser", ser,
-		"err_code", int(code), "err_str", text, "cmd_id", msg.ID, "element", e.name, "cmd", name)
-	e.commandServed(reply, pipe, msg.ID)
-	_, err = pipe.Exec(reply)
-	e.report("respond to a command", msg.ID, err)
-}
-
-// request reads a command packet. The data of a packet without any is empty.
-func (e *Element) request(msg redis.XMessage) (r *Request, caller, name string) {
-	r = &Request{ID: msg.ID, Data: Value{Bytes: []byte{}}, Raw: map[string][]byte{}}
-	for field, value := range msg.Values {
-		text, _ := value.(string)
-		switch field {
-		case "element":
-			r.Caller = text
-		case "cmd":
-			r.Name = text
-		case "data":
-			r.Data.Bytes = []byte(text)
-		default:
-			r.Raw[field] = []byte(text)
-		}
-	}
-	return r, r.Caller, r.Name
-}
-
-// commandServed takes a command out of what the group holds for its consumers.
-func (e *Element) commandServed(ctx context.Context, c redis.Cmdable, id string) error {
-	return c.XAck(ctx, commandKey(e.name), groupName(e.name), id).Err()
-}
-
-// run calls a handler. A panic is logged with its stack and becomes an error.
-func (e *Element) run(ctx context.Context, handler Handler, r *Request) (data any, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			e.log.Error("atom: a handler panicked", "element", e.name, "command", r.Name, "panic", v, "stack", string(debug.Stack()))
-			data, err = nil, fmt.Errorf("panic: %v", v)
-		}
-	}()
-	return handler(ctx, r)
-}
-
-// outcome returns what a response says of a handler's error.
-func outcome(err error) (Code, string) {
-	var user *UserError
-	switch {
-	case err == nil:
-		return NoError, ""
-	case errors.As(err, &user) && user.Code > 0:
-		return UserErrors + Code(user.Code), user.Message
-	}
-	return CallbackFailed, err.Error()
-}
-
-// report logs what nobody can be told.
-func (e *Element) report(what, command string, err error) {
-	if err != nil {
-		e.log.Error("atom: cannot "+what, "element", e.name, "command", command, "error", err)
-	}
 }
 
 // SendOptions say how a command is sent.
@@ -303,7 +194,15 @@ func (e *Element) CommandSend(ctx context.Context, element, command string, data
 	defer e.workers.Done()
 	ctx, cancel := e.within(ctx)
 	defer cancel()
-	p, err := e.inbox.call(ctx, element, fields, o.AckTimeout, o.AckOnly)
+	var p packet
+	var err error
+	called := false
+	if !o.AckOnly && len(o.Raw) == 0 { // which ATOM.CALL does not know
+		p, called, err = e.protocol.call(ctx, e.name, element, command, payload, o.AckTimeout)
+	}
+	if !called {
+		p, err = e.inbox.call(ctx, element, fields, o.AckTimeout, o.AckOnly)
+	}
 	if missing := Code(0); errors.As(err, &missing) {
 		return nil, &Error{Code: missing, Op: op}
 	}

@@ -82,15 +82,32 @@ func TestPackets(t *testing.T) {
 		response, err := caller.CommandSend(ctx, "server", "echo", "hi", atom.SendOptions{})
 		require.NoError(t, err)
 		require.NoError(t, <-done)
-		require.Contains(t, fromCaller.take(), "XADD command:server maxlen ~ 1024 * element caller cmd echo data hi")
 		id := response.ID
-		sent := slices.DeleteFunc(fromServer.take(), func(cmd string) bool { return strings.HasPrefix(cmd, "XREADGROUP") })
+		if !native(r) {
+			require.Contains(t, fromCaller.take(), "XADD command:server maxlen ~ 1024 * element caller cmd echo data hi")
+		}
+		sentAs, err := r.Do(ctx, "xrange", "command:server", id, id).Slice()
+		require.NoError(t, err)
+		require.Equal(t, []any{[]any{id, []any{"element", "caller", "cmd", "echo", "data", "hi"}}}, sentAs)
+		entries, err := r.Do(ctx, "xrange", "response:caller", "-", "+").Slice()
+		require.NoError(t, err)
+		require.Len(t, entries, 3)
+		require.Equal(t, []any{"element", "server", "cmd_id", id, "timeout", "1500"}, entries[1].([]any)[1])
+		require.Equal(t, []any{"data", "hi", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", id, "element", "server", "cmd", "echo"},
+			entries[2].([]any)[1])
+		sent := slices.DeleteFunc(fromServer.take(), func(cmd string) bool {
+			return strings.HasPrefix(cmd, "XREADGROUP") || strings.HasPrefix(cmd, "ATOM.NEXT")
+		})
 		require.Regexp(t, `^XGROUP create command:server command_consumer_group:server \d+-\d+ mkstream$`, sent[0])
-		require.Equal(t, []string{
-			"XADD response:caller maxlen ~ 1024 * element server cmd_id " + id + " timeout 1500",
-			"XADD response:caller maxlen ~ 1024 * data hi ser none err_code 0 err_str  cmd_id " + id + " element server cmd echo",
-			"XACK command:server command_consumer_group:server " + id,
-		}, sent[1:4])
+		if native(r) {
+			require.Equal(t, []string{"ATOM.RESPOND server " + id + " caller cmd echo data hi ser none err 0 "}, sent[1:2])
+		} else {
+			require.Equal(t, []string{
+				"XADD response:caller maxlen ~ 1024 * element server cmd_id " + id + " timeout 1500",
+				"XADD response:caller maxlen ~ 1024 * data hi ser none err_code 0 err_str  cmd_id " + id + " element server cmd echo",
+				"XACK command:server command_consumer_group:server " + id,
+			}, sent[1:4])
+		}
 		require.Len(t, r.XInfoConsumers(ctx, "command:server", "command_consumer_group:server").Val(), 0, "the worker's consumer is gone")
 	})
 }

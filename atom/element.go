@@ -9,8 +9,8 @@
 //	_, err = element.EntryWrite(ctx, "frames", map[string]any{"jpeg": jpeg}, atom.WriteOptions{})
 //
 // An Element may be used by any number of goroutines. Each loop and each wait for commands, entries or items of a queue occupies
-// a connection of the client's pool for as long as it lasts; all commands that are sent share one. When the context of an
-// operation ends, such a wait ends within a tenth of a second.
+// a connection of the client's pool for as long as it lasts; commands that are sent occupy a quarter of the pool, four connections
+// at most, and beyond that share one. When the context of an operation ends, such a wait ends within a tenth of a second.
 package atom
 
 import (
@@ -28,6 +28,10 @@ type Options struct {
 	Codecs []Codec
 	// Logger takes what concerns no caller: handlers that panic, packets that cannot be answered. nil discards it.
 	Logger *slog.Logger
+	// OnlyRedisCommands leaves the commands unused that atomredis has beside those of Redis. Without it the server is asked for them
+	// once. What the operations do is the same, but hooks of the client do not see ATOM.CALL, ATOM.NEXT and what is sent together with the
+	// latter.
+	OnlyRedisCommands bool
 }
 
 // Element is a member of the system, known by its name. Several elements, in one process or in many, may share a name; they
@@ -61,11 +65,15 @@ func New(ctx context.Context, client redis.UniversalClient, name string, o Optio
 		return nil, misuse(op, "an element needs a name")
 	}
 	e := &Element{
-		name: name, codecs: newCodecs(o.Codecs), log: o.Logger, protocol: &protocol{client},
-		streams: map[string]bool{}, commands: map[string]command{},
+		name: name, codecs: newCodecs(o.Codecs), log: o.Logger,
+		protocol: &protocol{client: client, caller: newCaller(client), waiting: newWaiting(client)},
+		streams:  map[string]bool{}, commands: map[string]command{},
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
+	}
+	if o.OnlyRedisCommands {
+		e.protocol.commands.state.Store(nativeAbsent)
 	}
 	e.addReserved()
 	responseID, commandID, err := e.protocol.join(ctx, name)

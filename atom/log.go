@@ -32,9 +32,7 @@ func (e *Element) Log(ctx context.Context, level LogLevel, message string) error
 	if err != nil {
 		return misuse(op, "the name of this host: %w", err)
 	}
-	_, err = e.protocol.add(ctx, e.protocol.client, logStream, DefaultMaxLen,
-		"level", int(level), "element", e.name, "msg", message, "host", host).Result()
-	return failed(ctx, op, err)
+	return failed(ctx, op, e.protocol.log(ctx, level, e.name, message, host))
 }
 
 // Logf is Log with a format, as for fmt.Sprintf.

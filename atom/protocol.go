@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -15,7 +16,10 @@ import (
 // protocol is the one place that knows which commands of the server make up an operation that takes more than one of them. It
 // returns the server's errors as they are; the methods of Element say what was being done.
 type protocol struct {
-	client redis.UniversalClient
+	client   redis.UniversalClient
+	commands nativeCommands
+	caller   *caller       // nil if commands are never sent by ATOM.CALL
+	waiting  *redis.Client // nil if commands are never served by ATOM.NEXT; see newWaiting
 }
 
 // piece is how long one blocking command waits at most. A client cannot take back a command that blocks, and giving up its reply
@@ -132,22 +136,6 @@ func (p *protocol) makeGroup(ctx context.Context, element, after string) error {
 	return err
 }
 
-// nextCommand takes the next command of the element for a consumer. A command that the server has handed out is returned even if
-// the context ends in that moment.
-func (p *protocol) nextCommand(ctx context.Context, element, consumer string) (msg redis.XMessage, err error) {
-	_, err = wait(ctx, forever, func(block time.Duration) (bool, error) {
-		read, err := p.client.XReadGroup(context.WithoutCancel(ctx), &redis.XReadGroupArgs{
-			Group: groupName(element), Consumer: consumer, Streams: []string{commandKey(element), ">"}, Count: 1, Block: block,
-		}).Result()
-		if err != nil || len(read) == 0 || len(read[0].Messages) == 0 {
-			return false, err
-		}
-		msg = read[0].Messages[0]
-		return true, nil
-	})
-	return msg, err
-}
-
 // popWait takes the lowest or highest member of a sorted set, waiting for it for the time of limit.
 func (p *protocol) popWait(ctx context.Context, key string, maximum bool, limit time.Duration) (member *redis.ZWithKey, err error) {
 	name := "bzpopmin"
@@ -206,6 +194,9 @@ func (p *protocol) names(ctx context.Context, prefix, pattern string) ([]string,
 
 // elements returns the names that have both a response and a command stream, in order.
 func (p *protocol) elements(ctx context.Context) ([]string, error) {
+	if cmd, ok := p.native(ctx, "atom.elements"); ok {
+		return cmd.StringSlice()
+	}
 	responding, err := p.names(ctx, responseKey(""), "*")
 	if err != nil {
 		return nil, err
@@ -220,16 +211,15 @@ func (p *protocol) elements(ctx context.Context) ([]string, error) {
 	}), nil
 }
 
-// streams returns the data streams of one element, or of all if the name is empty.
+// streams returns the data streams of one element, or of all if the name is empty, in order.
 func (p *protocol) streams(ctx context.Context, element string) ([]StreamName, error) {
-	var streams []StreamName
 	if element != "" {
-		names, err := p.names(ctx, streamKey(element, ""), "*")
-		for _, name := range names {
-			streams = append(streams, StreamName{element, name})
-		}
-		return streams, err
+		return p.streamsOf(ctx, element)
 	}
+	if cmd, ok := p.native(ctx, "atom.streams"); ok {
+		return streamPairs(cmd)
+	}
+	var streams []StreamName
 	elements, err := p.elements(ctx)
 	if err != nil {
 		return nil, err
@@ -242,6 +232,38 @@ func (p *protocol) streams(ctx context.Context, element string) ([]StreamName, e
 		return cmp.Or(strings.Compare(a.Element, b.Element), strings.Compare(a.Stream, b.Stream))
 	})
 	return streams, err
+}
+
+// streamsOf returns the data streams of one element.
+func (p *protocol) streamsOf(ctx context.Context, element string) (streams []StreamName, err error) {
+	var names []string
+	if cmd, ok := p.native(ctx, "atom.streams", element); ok {
+		names, err = cmd.StringSlice()
+	} else {
+		names, err = p.names(ctx, streamKey(element, ""), "*")
+	}
+	for _, name := range names {
+		streams = append(streams, StreamName{element, name})
+	}
+	return streams, err
+}
+
+// streamPairs reads the pairs of element and stream in a reply.
+func streamPairs(cmd *redis.Cmd) ([]StreamName, error) {
+	pairs, err := cmd.Slice()
+	if err != nil {
+		return nil, err
+	}
+	streams := make([]StreamName, len(pairs))
+	for i, pair := range pairs {
+		names, _ := pair.([]any)
+		if len(names) != 2 {
+			return nil, fmt.Errorf("%v is no pair of element and stream", pair)
+		}
+		streams[i].Element, _ = names[0].(string)
+		streams[i].Stream, _ = names[1].(string)
+	}
+	return streams, nil
 }
 
 // splitStream splits "<element>:<stream>". Both may contain colons: the longest name of an element that exists wins, and without
@@ -308,11 +330,22 @@ return references`)
 
 // reference makes references to the fields of an entry, which begin with prefix; none if there is no such entry.
 func (p *protocol) reference(ctx context.Context, stream, id, prefix string, timeout time.Duration) ([]string, error) {
+	if cmd, ok := p.native(ctx, "atom.streamref", stream, id, prefix, lifetime(timeout)); ok {
+		return cmd.StringSlice()
+	}
 	refs, err := referenceScript.Run(ctx, p.client, nil, stream, id, prefix, lifetime(timeout)).StringSlice()
 	if errors.Is(err, redis.Nil) {
 		err = nil
 	}
 	return refs, err
+}
+
+// log writes to the log.
+func (p *protocol) log(ctx context.Context, level LogLevel, element, message, host string) error {
+	if cmd, ok := p.native(ctx, "atom.log", int(level), element, message, host); ok {
+		return cmd.Err()
+	}
+	return p.add(ctx, p.client, logStream, DefaultMaxLen, "level", int(level), "element", element, "msg", message, "host", host).Err()
 }
 
 // lifetime is a timeout in milliseconds, where 0 means none.

@@ -2,14 +2,51 @@ package scripting
 
 import (
 	"fmt"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 )
 
 // The functions below read arguments of library functions and raise Lua 5.1's errors.
 
+const (
+	// maxStack is how many values Lua 5.1 gives to a function of a library, its arguments included.
+	maxStack = 8000
+	// anonymous is how messages call a function that was not called by a name.
+	anonymous = "?"
+)
+
+// fail raises a message as an error. It begins with the place of the call if Lua has called the running function.
+func fail(L *lua.LState, format string, args ...any) {
+	message := format
+	if len(args) > 0 {
+		message = fmt.Sprintf(format, args...)
+	}
+	L.Error(lua.LString(where(L, 1)+message), 0)
+}
+
+// badArgument complains about argument n. function is the name of the running function, which messages use if they find no other
+// by which it was called.
 func badArgument(L *lua.LState, n int, function, what string) {
-	L.RaiseError("bad argument #%d to '%s' (%s)", n, function, what)
+	fail(L, "bad argument #%d to '%s' (%s)", n, calledName(L, function), what)
+}
+
+// calledName returns the name by which the running function was called.
+func calledName(L *lua.LState, function string) string {
+	if where(L, 1) == "" {
+		return anonymous
+	}
+	frame, ok := L.GetStack(0)
+	if !ok {
+		return function
+	}
+	if _, err := L.GetInfo("n", frame, lua.LNil); err != nil || frame.Name == "" || frame.Name[0] == '(' {
+		return function
+	}
+	if libraryMembers()[frame.Name] {
+		return frame.Name[strings.IndexByte(frame.Name, '.')+1:]
+	}
+	return frame.Name
 }
 
 func badType(L *lua.LState, n int, function, expected string) {
@@ -62,9 +99,23 @@ func argNumber(L *lua.LState, n int, function string) float64 {
 	return f
 }
 
-// argInt reads a number and drops its fraction. Numbers beyond an int are cut to its limits.
+// argInteger reads a number and drops its fraction. Numbers that no int64 holds become its least value.
+func argInteger(L *lua.LState, n int, function string) int64 {
+	return truncate(argNumber(L, n, function))
+}
+
+// optInteger is argInteger for an argument that may be absent or nil.
+func optInteger(L *lua.LState, n int, function string, otherwise int64) int64 {
+	if L.Get(n) == lua.LNil {
+		return otherwise
+	}
+	return argInteger(L, n, function)
+}
+
+// argInt is argInteger cut to limits so far from those of an int that sums of a few of them do not overflow.
 func argInt(L *lua.LState, n int, function string) int {
-	return clampInt(argNumber(L, n, function))
+	const limit = 1 << 60
+	return int(max(-limit, min(argInteger(L, n, function), limit)))
 }
 
 // optInt is argInt for an argument that may be absent or nil.
@@ -75,16 +126,20 @@ func optInt(L *lua.LState, n int, function string, otherwise int) int {
 	return argInt(L, n, function)
 }
 
-// clampInt keeps numbers so far from the limits of an int that sums of a few of them do not overflow.
-func clampInt(f float64) int {
-	const limit = 1 << 60
-	switch {
-	case f != f:
-		return -limit
-	case f > limit:
-		return limit
-	case f < -limit:
-		return -limit
+// argInt32 reads a number as the functions do that count with 32 bits: higher bits are lost.
+func argInt32(L *lua.LState, n int, function string) int32 { return int32(argInteger(L, n, function)) }
+
+// optInt32 is argInt32 for an argument that may be absent or nil.
+func optInt32(L *lua.LState, n int, function string, otherwise int32) int32 {
+	if L.Get(n) == lua.LNil {
+		return otherwise
 	}
-	return int(f)
+	return argInt32(L, n, function)
+}
+
+// mustFitMemory refuses to make a string longer than maxString.
+func mustFitMemory(L *lua.LState, length int) {
+	if length > maxString {
+		fail(L, "not enough memory")
+	}
 }

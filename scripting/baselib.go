@@ -43,7 +43,7 @@ func baseAssert(L *lua.LState) int {
 	if L.Get(2) != lua.LNil {
 		text = argString(L, 2, "assert")
 	}
-	L.RaiseError("%s", text)
+	fail(L, "%s", text)
 	return 0
 }
 
@@ -128,7 +128,7 @@ func (m *vm) baseSetMetatable(L *lua.LState) int {
 	}
 	m.mustBeOurs(L, t)
 	if old, ok := t.Metatable.(*lua.LTable); ok && old.RawGetString("__metatable") != lua.LNil {
-		L.RaiseError("cannot change a protected metatable")
+		fail(L, "cannot change a protected metatable")
 	}
 	t.Metatable = meta
 	L.Push(t)
@@ -235,11 +235,11 @@ func (m *vm) checkKey(L *lua.LState, k lua.LValue) {
 
 func baseSelect(L *lua.LState) int {
 	top := L.GetTop()
-	if L.Get(1) == lua.LString("#") {
+	if s, ok := L.Get(1).(lua.LString); ok && strings.HasPrefix(string(s), "#") {
 		L.Push(lua.LNumber(top - 1))
 		return 1
 	}
-	n := argInt(L, 1, "select")
+	n := int(argInt32(L, 1, "select"))
 	switch {
 	case n < 0:
 		n += top
@@ -253,7 +253,7 @@ func baseSelect(L *lua.LState) int {
 }
 
 func baseToNumber(L *lua.LState) int {
-	base := optInt(L, 2, "tonumber", 10)
+	base := optInt32(L, 2, "tonumber", 10)
 	if base == 10 {
 		f, ok := toNumber(argAny(L, 1, "tonumber"))
 		if !ok {
@@ -263,37 +263,14 @@ func baseToNumber(L *lua.LState) int {
 		L.Push(lua.LNumber(f))
 		return 1
 	}
-	s := strings.ToLower(strings.Trim(argString(L, 1, "tonumber"), " \t\n\v\f\r"))
+	s := argString(L, 1, "tonumber")
 	if base < 2 || base > 36 {
 		badArgument(L, 2, "tonumber", "base out of range")
 	}
-	negative := strings.HasPrefix(s, "-")
-	s = strings.TrimLeft(s, "+-")
-	if base == 16 {
-		s = strings.TrimPrefix(s, "0x")
-	}
-	var n float64
-	for i := range len(s) {
-		digit := 99
-		switch c := s[i]; {
-		case c >= '0' && c <= '9':
-			digit = int(c - '0')
-		case c >= 'a' && c <= 'z':
-			digit = int(c-'a') + 10
-		}
-		if digit >= base {
-			L.Push(lua.LNil)
-			return 1
-		}
-		n = n*float64(base) + float64(digit)
-	}
-	switch {
-	case s == "":
-		L.Push(lua.LNil)
-	case negative:
-		L.Push(lua.LNumber(-n))
-	default:
+	if n, ok := parseUnsigned(s, uint64(base)); ok {
 		L.Push(lua.LNumber(n))
+	} else {
+		L.Push(lua.LNil)
 	}
 	return 1
 }
@@ -315,18 +292,15 @@ func baseType(L *lua.LState) int {
 	return 1
 }
 
-// maxUnpack is how many values a list can be unpacked to.
-const maxUnpack = 8000
-
 func (m *vm) baseUnpack(L *lua.LState) int {
 	t := m.behind(argTable(L, 1, "unpack"))
-	from := optInt(L, 2, "unpack", 1)
-	to := optInt(L, 3, "unpack", t.Len())
+	from := int(optInt32(L, 2, "unpack", 1))
+	to := int(optInt32(L, 3, "unpack", int32(t.Len())))
 	if from > to {
 		return 0
 	}
-	if to-from >= maxUnpack {
-		L.RaiseError("too many results to unpack")
+	if L.GetTop()+to-from+1 > maxStack {
+		fail(L, "too many results to unpack")
 	}
 	for i := from; i <= to; i++ {
 		L.Push(t.RawGet(lua.LNumber(i)))
@@ -365,7 +339,7 @@ func (m *vm) baseLoad(L *lua.LState) int {
 			return 2
 		}
 		if source.Len()+len(text) > maxString {
-			L.RaiseError("not enough memory")
+			fail(L, "not enough memory")
 		}
 		source.WriteString(string(text))
 	}
@@ -424,7 +398,7 @@ func concatenate(L *lua.LState) int {
 		}
 		buf = appendText(buf, right)
 		if len(buf) > maxString {
-			L.RaiseError("not enough memory")
+			fail(L, "not enough memory")
 		}
 		right, n = lua.LString(buf), first
 	}
@@ -457,7 +431,7 @@ func concatenateByMetatable(L *lua.LState, n int, right lua.LValue) lua.LValue {
 		if lua.LVCanConvToString(left) {
 			culprit, at = right, n+1
 		}
-		L.RaiseError(concatFailure, at, L.GetTop(), culprit.Type())
+		fail(L, concatFailure, at, L.GetTop(), culprit.Type())
 	}
 	L.Push(op)
 	L.Push(left)

@@ -64,7 +64,7 @@ func (m *vm) protectedCall(L *lua.LState, args []lua.LValue) (results []lua.LVal
 		th = m.threads[n-1]
 		m.threads = m.threads[:n-1]
 	} else {
-		th, _ = L.NewThread()
+		th = m.newThread(L)
 	}
 	for _, v := range args {
 		th.Push(v)
@@ -89,7 +89,7 @@ func (m *vm) protectedCall(L *lua.LState, args []lua.LValue) (results []lua.LVal
 // enter counts a nested call; leave must follow.
 func (m *vm) enter(L *lua.LState) {
 	if m.depth >= maxDepth {
-		L.RaiseError("C stack overflow")
+		fail(L, "C stack overflow")
 	}
 	m.depth++
 }
@@ -105,10 +105,12 @@ func (m *vm) openCoroutines(t *lua.LTable) {
 			return fn(L)
 		}
 	}
+	create := t.RawGetString("create").(*lua.LFunction)
+	create.GFunction = m.interruptible(create.GFunction)
 	resume := t.RawGetString("resume").(*lua.LFunction)
 	resume.GFunction = bounded(resume.GFunction)
 	wrap := t.RawGetString("wrap").(*lua.LFunction)
-	original := wrap.GFunction
+	original := m.interruptible(wrap.GFunction)
 	wrap.GFunction = func(L *lua.LState) int {
 		n := original(L)
 		if fn, ok := L.Get(-1).(*lua.LFunction); ok {
@@ -125,6 +127,22 @@ func (m *vm) openCoroutines(t *lua.LTable) {
 		return leave(L)
 	}
 	m.library("coroutine", t)
+}
+
+// interruptible returns a function that creates a coroutine so that the coroutine can be interrupted.
+func (m *vm) interruptible(create lua.LGFunction) lua.LGFunction {
+	return func(L *lua.LState) (n int) {
+		if _, ok := L.Get(1).(*lua.LFunction); !ok {
+			return create(L) // which raises an error
+		}
+		m.withoutContext(L, func() { n = create(L) })
+		th := L.Get(-1)
+		if fn, ok := th.(*lua.LFunction); ok { // of coroutine.wrap
+			th = fn.Upvalues[0].Value()
+		}
+		th.(*lua.LState).SetContext((*vmContext)(m))
+		return n
+	}
 }
 
 // placed returns the resuming function of coroutine.wrap so that errors begin with the place where it was called.

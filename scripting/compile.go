@@ -29,6 +29,9 @@ func compile(source, name string) (c *chunk, err error) {
 			c, err = nil, fmt.Errorf("%s: %v", name, p)
 		}
 	}()
+	if len(source) > maxSource {
+		return nil, fmt.Errorf("%s:1: chunk is longer than %d bytes", name, maxSource)
+	}
 	stmts, err := parse.Parse(strings.NewReader(source), name)
 	if err != nil {
 		return nil, errors.New(syntaxMessage(name, err))

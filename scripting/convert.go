@@ -107,6 +107,9 @@ func parseDouble(s string) float64 {
 func (m *vm) writeReply(w *resp.Writer, v lua.LValue) { m.write(w, v, 0) }
 
 func (m *vm) write(w *resp.Writer, v lua.LValue, depth int) {
+	if m.interrupt.stops() {
+		panic(errStopped) // tables that contain themselves can make a reply without end
+	}
 	switch v := v.(type) {
 	case lua.LString:
 		w.BulkString(string(v))
@@ -213,6 +216,22 @@ func truncate(f float64) int64 {
 	return int64(f)
 }
 
+// truncate32 is truncate for integers of 32 bits.
+func truncate32(f float64) int32 {
+	if !(f > -1<<31-1 && f < 1<<31) {
+		return math.MinInt32
+	}
+	return int32(f)
+}
+
+// unsigned converts a number to an unsigned integer as the C language does on common machines.
+func unsigned(f float64) uint64 {
+	if f >= 1<<63 {
+		return uint64(truncate(f-1<<63)) ^ 1<<63
+	}
+	return uint64(truncate(f))
+}
+
 // appendNumber prints a number as Lua does: with 14 significant digits.
 func appendNumber(dst []byte, f float64) []byte {
 	if f > -1e14 && f < 1e14 {
@@ -256,6 +275,10 @@ func toText(v lua.LValue) string {
 	case lua.LNumber:
 		var scratch [32]byte
 		return string(appendNumber(scratch[:0], float64(v)))
+	case *lua.LUserData:
+		if v == jsonNull {
+			return "userdata: (nil)"
+		}
 	}
 	return v.String()
 }
@@ -269,38 +292,4 @@ func toNumber(v lua.LValue) (f float64, ok bool) {
 		return parseNumber(string(v))
 	}
 	return 0, false
-}
-
-// parseNumber reads a number as Lua does where it takes a string for one.
-func parseNumber(s string) (f float64, ok bool) {
-	s = strings.Trim(s, " \t\n\v\f\r")
-	if s == "" || strings.Contains(s, "_") {
-		return 0, false
-	}
-	digits, negative := s, false
-	if s[0] == '-' || s[0] == '+' {
-		digits, negative = s[1:], s[0] == '-'
-	}
-	if len(digits) > 2 && digits[0] == '0' && digits[1]|0x20 == 'x' {
-		if !strings.ContainsAny(digits, "pP") {
-			digits += "p0"
-		}
-		f, ok = float(digits)
-	} else if len(digits) == 0 || digits[0] == '-' || digits[0] == '+' {
-		return 0, false
-	} else {
-		f, ok = float(digits)
-	}
-	if negative {
-		f = -f
-	}
-	return f, ok
-}
-
-func float(s string) (float64, bool) {
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && err.(*strconv.NumError).Err != strconv.ErrRange {
-		return 0, false
-	}
-	return f, true
 }

@@ -23,12 +23,14 @@ func stringFormat(L *lua.LState) int {
 			buf = append(buf, '%')
 			continue
 		}
-		arg++
+		if arg++; arg > L.GetTop() {
+			badArgument(L, arg, "format", "no value")
+		}
 		d, length := parseDirective(L, format[i:])
 		i += length - 1
 		buf = d.append(L, buf, arg)
 		if len(buf) > maxString {
-			L.RaiseError("resulting string too large")
+			fail(L, "resulting string too large")
 		}
 	}
 	L.Push(lua.LString(buf))
@@ -37,7 +39,6 @@ func stringFormat(L *lua.LState) int {
 
 // directive is one % directive.
 type directive struct {
-	text             string // without the %
 	flags            string
 	width, precision int // precision is -1 if there is none
 	verb             byte
@@ -50,7 +51,7 @@ func parseDirective(L *lua.LState, s string) (d directive, length int) {
 		i++
 	}
 	if i > 5 {
-		L.RaiseError("invalid format (repeated flags)")
+		fail(L, "invalid format (repeated flags)")
 	}
 	d.flags, d.precision = s[:i], -1
 	number := func() (n int) {
@@ -67,24 +68,20 @@ func parseDirective(L *lua.LState, s string) (d directive, length int) {
 		d.precision = number()
 	}
 	if i < len(s) && s[i] >= '0' && s[i] <= '9' {
-		L.RaiseError("invalid format (width or precision too long)")
+		fail(L, "invalid format (width or precision too long)")
 	}
 	if i == len(s) {
-		d.text = s
 		return d, i
 	}
-	d.verb, d.text = s[i], s[:i+1]
+	d.verb = s[i]
 	return d, i + 1
 }
 
 // append formats argument n.
 func (d *directive) append(L *lua.LState, buf []byte, n int) []byte {
-	if n > L.GetTop() && strings.IndexByte("cdiouxXeEfgGqs", d.verb) >= 0 && d.verb != 0 {
-		badArgument(L, n, "format", "no value")
-	}
 	switch d.verb {
 	case 'c':
-		return d.pad(buf, string([]byte{byte(argInt(L, n, "format"))}), false)
+		return append(buf, cString(string(d.pad(nil, string([]byte{byte(truncate32(argNumber(L, n, "format")))}), false)))...)
 	case 'd', 'i':
 		return d.integer(buf, truncate(argNumber(L, n, "format")))
 	case 'o', 'u', 'x', 'X':
@@ -95,14 +92,21 @@ func (d *directive) append(L *lua.LState, buf []byte, n int) []byte {
 		return appendQuoted(buf, argString(L, n, "format"))
 	case 's':
 		s := argString(L, n, "format")
+		if d.precision < 0 && len(s) >= maxFormatted {
+			return append(buf, s...)
+		}
+		s = cString(s)
 		if d.precision >= 0 && d.precision < len(s) {
 			s = s[:d.precision]
 		}
 		return d.pad(buf, s, false)
 	}
-	L.RaiseError("invalid option '%%%s' to 'format'", d.text)
+	fail(L, "invalid option '%%%s' to 'format'", cString(string([]byte{d.verb})))
 	return nil
 }
+
+// maxFormatted is the length from which on strings are taken as they are, with their zero bytes, which end shorter ones.
+const maxFormatted = 100
 
 func (d *directive) has(flag byte) bool { return strings.IndexByte(d.flags, flag) >= 0 }
 
@@ -164,17 +168,15 @@ func (d *directive) digits(s string) string {
 }
 
 func (d *directive) unsigned(buf []byte, f float64) []byte {
-	n := uint64(truncate(f))
-	if f >= 1<<63 && f < 1<<64 {
-		n = uint64(f)
-	}
+	n := unsigned(f)
 	var s, prefix string
 	switch d.verb {
 	case 'o':
-		s = fmt.Sprintf("%o", n)
-		if d.has('#') && s[0] != '0' {
+		s = d.digits(fmt.Sprintf("%o", n))
+		if d.has('#') && !strings.HasPrefix(s, "0") {
 			s = "0" + s
 		}
+		return d.pad(buf, s, d.precision < 0)
 	case 'u':
 		s = fmt.Sprint(n)
 	case 'x', 'X':
@@ -209,7 +211,11 @@ func (d *directive) float(buf []byte, f float64) []byte {
 	var s string
 	switch {
 	case d.verb|0x20 != 'g':
-		s = fmt.Sprintf("%.*"+string(rune(d.verb)), precision, f)
+		point := ""
+		if d.has('#') {
+			point = "#"
+		}
+		s = fmt.Sprintf("%"+point+".*"+string(rune(d.verb)), precision, f)
 	case d.has('#'):
 		s = fmt.Sprintf("%#.*"+string(rune(d.verb)), max(precision, 1), f)
 	default:

@@ -10,14 +10,15 @@ import (
 func (m *vm) mathLibrary() *lua.LTable {
 	t := m.state.NewTable()
 	for name, fn := range map[string]func(float64) float64{
-		"abs": math.Abs, "acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "ceil": math.Ceil, "cos": math.Cos,
+		"acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "ceil": math.Ceil, "cos": math.Cos,
 		"cosh": math.Cosh, "exp": math.Exp, "floor": math.Floor, "log": math.Log, "log10": math.Log10, "sin": math.Sin,
 		"sinh": math.Sinh, "sqrt": math.Sqrt, "tan": math.Tan, "tanh": math.Tanh,
 		"deg": func(x float64) float64 { return x / (math.Pi / 180) },
 		"rad": func(x float64) float64 { return x * (math.Pi / 180) },
 	} {
 		t.RawSetString(name, m.state.NewFunction(func(L *lua.LState) int {
-			L.Push(lua.LNumber(fn(argNumber(L, 1, name))))
+			x := argNumber(L, 1, name)
+			L.Push(lua.LNumber(resultNaN(fn(x), name != "acos" && name != "asin", x)))
 			return 1
 		}))
 	}
@@ -25,11 +26,14 @@ func (m *vm) mathLibrary() *lua.LTable {
 		"atan2": math.Atan2, "fmod": math.Mod, "mod": math.Mod, "pow": math.Pow,
 	} {
 		t.RawSetString(name, m.state.NewFunction(func(L *lua.LState) int {
-			L.Push(lua.LNumber(fn(argNumber(L, 1, name), argNumber(L, 2, name))))
+			y := argNumber(L, 2, name) // if both arguments are wrong, the second one is reported
+			x := argNumber(L, 1, name)
+			L.Push(lua.LNumber(resultNaN(fn(x, y), true, x, y)))
 			return 1
 		}))
 	}
 	m.functions(t, map[string]lua.LGFunction{
+		"abs":        func(L *lua.LState) int { L.Push(lua.LNumber(math.Abs(argNumber(L, 1, "abs")))); return 1 },
 		"frexp":      mathFrexp,
 		"ldexp":      mathLdexp,
 		"max":        mathMax,
@@ -43,6 +47,23 @@ func (m *vm) mathLibrary() *lua.LTable {
 	return t
 }
 
+// resultNaN returns f. A NaN gets the sign that it has on common machines, which scripts can see: that of the operand that is one, or
+// else a minus if negative is set.
+func resultNaN(f float64, negative bool, operands ...float64) float64 {
+	if f == f {
+		return f
+	}
+	for _, x := range operands {
+		if x != x {
+			return x
+		}
+	}
+	if negative {
+		return math.Copysign(f, -1)
+	}
+	return f
+}
+
 func mathFrexp(L *lua.LState) int {
 	fraction, exponent := math.Frexp(argNumber(L, 1, "frexp"))
 	L.Push(lua.LNumber(fraction))
@@ -51,8 +72,8 @@ func mathFrexp(L *lua.LState) int {
 }
 
 func mathLdexp(L *lua.LState) int {
-	exponent := argInt(L, 2, "ldexp")
-	L.Push(lua.LNumber(math.Ldexp(argNumber(L, 1, "ldexp"), max(-5000, min(exponent, 5000)))))
+	exponent := argInt32(L, 2, "ldexp")
+	L.Push(lua.LNumber(math.Ldexp(argNumber(L, 1, "ldexp"), int(max(-5000, min(exponent, 5000))))))
 	return 1
 }
 
@@ -85,36 +106,37 @@ func mathModf(L *lua.LState) int {
 		fraction = f - whole
 	}
 	L.Push(lua.LNumber(whole))
-	L.Push(lua.LNumber(fraction))
+	L.Push(lua.LNumber(math.Copysign(fraction, f)))
 	return 2
 }
 
 func (m *vm) mathRandom(L *lua.LState) int {
 	f := m.random.float()
-	low, high := 1.0, 0.0
+	low, high := int32(1), int32(0)
 	switch L.GetTop() {
 	case 0:
 		L.Push(lua.LNumber(f))
 		return 1
 	case 1:
-		high = float64(argInt(L, 1, "random"))
+		high = argInt32(L, 1, "random")
 		if high < 1 {
 			badArgument(L, 1, "random", "interval is empty")
 		}
 	case 2:
-		low, high = float64(argInt(L, 1, "random")), float64(argInt(L, 2, "random"))
+		low, high = argInt32(L, 1, "random"), argInt32(L, 2, "random")
 		if low > high {
 			badArgument(L, 2, "random", "interval is empty")
 		}
 	default:
-		L.RaiseError("wrong number of arguments")
+		fail(L, "wrong number of arguments")
 	}
-	L.Push(lua.LNumber(math.Floor(f*(high-low+1)) + low))
+	size := high - low + 1 // as in Redis, it overflows for more than 2^31-1 integers
+	L.Push(lua.LNumber(math.Floor(f*float64(size)) + float64(low)))
 	return 1
 }
 
 func (m *vm) mathRandomSeed(L *lua.LState) int {
-	m.random.seed(int32(argInt(L, 1, "randomseed")))
+	m.random.seed(argInt32(L, 1, "randomseed"))
 	return 0
 }
 

@@ -1,6 +1,7 @@
 package scripting
 
 import (
+	"strconv"
 	"strings"
 )
 
@@ -113,6 +114,8 @@ func (m *vm) reword(text string) string {
 			what = "initial value"
 		}
 		return prefix + "'for' " + what + " must be a number"
+	case strings.HasPrefix(rest, "bad argument #"):
+		return prefix + rewordArgument(n, line, rest)
 	case rest == "registry overflow":
 		return prefix + "stack overflow"
 	case rest == "can not yield from outside of a coroutine":
@@ -121,6 +124,36 @@ func (m *vm) reword(text string) string {
 		return prefix + "cannot resume dead coroutine"
 	}
 	return text
+}
+
+// rewordArgument rewords a message about an argument of a function that was called as a method: Lua does not count the object.
+func rewordArgument(n *names, line int, text string) string {
+	number, rest, _ := strings.Cut(text[len("bad argument #"):], " to '")
+	function, what, ok := strings.Cut(rest, "' ")
+	i, err := strconv.Atoi(number)
+	if !ok || err != nil || n == nil || !n.onlyMethod(line, function) {
+		return text
+	}
+	if i == 1 {
+		return "calling '" + function + "' on bad self " + what
+	}
+	return "bad argument #" + strconv.Itoa(i-1) + " to '" + function + "' " + what
+}
+
+// onlyMethod reports whether a name is called on a line, and only as a method.
+func (n *names) onlyMethod(line int, name string) bool {
+	found := false
+	for _, o := range n.lines[line] {
+		kind, called, _ := strings.Cut(o.name, " ")
+		if o.kind != calling || called != "'"+name+"'" {
+			continue
+		}
+		if kind != "method" {
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
 // rewordPlain rewords messages that begin with no position.

@@ -14,6 +14,7 @@ type matcher struct {
 		start, size int // size may be one of the constants below
 	}
 	depth int
+	effort
 }
 
 const (
@@ -49,8 +50,9 @@ func (m *matcher) search(start int) (from, to int, ok bool) {
 
 // match matches the pattern from pc on.
 func (m *matcher) match(at, pc int) int {
+	m.spend(m.L, 1)
 	if m.depth++; m.depth > maxMatchDepth {
-		m.L.RaiseError("pattern too complex")
+		fail(m.L, "pattern too complex")
 	}
 	defer func() { m.depth-- }()
 	for pc < len(m.p) {
@@ -83,7 +85,7 @@ func (m *matcher) match(at, pc int) int {
 			case c == 'f':
 				pc += 2
 				if pc >= len(m.p) || m.p[pc] != '[' {
-					m.L.RaiseError("%s", "missing '[' after '%f' in pattern")
+					fail(m.L, "%s", "missing '[' after '%f' in pattern")
 				}
 				end := m.classEnd(pc)
 				var before, here byte
@@ -146,7 +148,7 @@ func (m *matcher) classEnd(pc int) int {
 	switch c {
 	case '%':
 		if pc >= len(m.p) {
-			m.L.RaiseError("%s", "malformed pattern (ends with '%')")
+			fail(m.L, "%s", "malformed pattern (ends with '%')")
 		}
 		return pc + 1
 	case '[':
@@ -155,7 +157,7 @@ func (m *matcher) classEnd(pc int) int {
 		}
 		for first := true; first || pc >= len(m.p) || m.p[pc] != ']'; first = false {
 			if pc >= len(m.p) {
-				m.L.RaiseError("malformed pattern (missing ']')")
+				fail(m.L, "malformed pattern (missing ']')")
 			}
 			if m.p[pc] == '%' {
 				pc++
@@ -257,6 +259,7 @@ func (m *matcher) longest(at, pc, end int) int {
 	for m.single(at+n, pc, end) {
 		n++
 	}
+	m.spend(m.L, n)
 	for ; n >= 0; n-- {
 		if to := m.match(at+n, end+1); to != noMatch {
 			return to
@@ -281,7 +284,7 @@ func (m *matcher) shortest(at, pc, end int) int {
 // begin opens a capture.
 func (m *matcher) begin(at, pc, size int) int {
 	if m.level >= maxCaptures {
-		m.L.RaiseError("too many captures")
+		fail(m.L, "too many captures")
 	}
 	m.captures[m.level].start, m.captures[m.level].size = at, size
 	m.level++
@@ -299,7 +302,7 @@ func (m *matcher) end(at, pc int) int {
 		i--
 	}
 	if i < 0 {
-		m.L.RaiseError("invalid pattern capture")
+		fail(m.L, "invalid pattern capture")
 	}
 	m.captures[i].size = at - m.captures[i].start
 	to := m.match(at, pc)
@@ -312,13 +315,14 @@ func (m *matcher) end(at, pc int) int {
 // balanced matches "%b": from an opening to the closing character that belongs to it.
 func (m *matcher) balanced(at, pc int) int {
 	if pc+1 >= len(m.p) {
-		m.L.RaiseError("unbalanced pattern")
+		fail(m.L, "unbalanced pattern")
 	}
 	if at >= len(m.s) || m.s[at] != m.p[pc] {
 		return noMatch
 	}
 	open := 1
 	for i := at + 1; i < len(m.s); i++ {
+		m.spend(m.L, 1)
 		switch m.s[i] {
 		case m.p[pc+1]:
 			if open--; open == 0 {
@@ -335,10 +339,13 @@ func (m *matcher) balanced(at, pc int) int {
 func (m *matcher) repeated(at int, digit byte) int {
 	i := int(digit) - '1'
 	if i < 0 || i >= m.level || m.captures[i].size == unfinished {
-		m.L.RaiseError("invalid capture index")
+		fail(m.L, "invalid capture index")
 	}
 	c := m.captures[i]
-	size := max(c.size, 0)
+	if c.size == placeOnly {
+		return noMatch
+	}
+	size := c.size
 	if len(m.s)-at < size || m.s[c.start:c.start+size] != m.s[at:at+size] {
 		return noMatch
 	}
@@ -349,14 +356,14 @@ func (m *matcher) repeated(at int, digit byte) int {
 func (m *matcher) capture(i, from, to int) lua.LValue {
 	if i >= m.level {
 		if i != 0 {
-			m.L.RaiseError("invalid capture index")
+			fail(m.L, "invalid capture index")
 		}
 		return lua.LString(m.s[from:to])
 	}
 	c := m.captures[i]
 	switch c.size {
 	case unfinished:
-		m.L.RaiseError("unfinished capture")
+		fail(m.L, "unfinished capture")
 	case placeOnly:
 		return lua.LNumber(c.start + 1)
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	// Version and VersionNum are what scripts see as redis.REDIS_VERSION and redis.REDIS_VERSION_NUM.
 	Version    string
 	VersionNum int
+	// Interrupt stops the scripts of the engine; nil if nobody does.
+	Interrupt *Interrupt
 	// Log takes what scripts write with redis.log.
 	Log func(level Level, message string)
 }

@@ -134,7 +134,7 @@ func TestHostileScriptsEndInErrors(t *testing.T) {
 		"recursion of index":    "local t; t = setmetatable({}, {__index = function(_, k) return t[k] end}); return t.x",
 		"index loop":            "local t = {}; setmetatable(t, {__index = t}); return t.x.y",
 		"sort":                  "local function f() table.sort({1, 2}, f) end; f()",
-		"rep":                   "return string.rep('x', 1e15)",
+		"rep":                   "return string.rep('x', 1e9)",
 		"rep of rep":            "local s = 'x'; while true do s = s:rep(1000) end",
 		"gsub":                  "return string.gsub(string.rep('x', 1e4), 'x', string.rep('y', 1e6))",
 		"format":                "return string.format('%s%s', string.rep('x', 1e8), string.rep('x', 1e8))",
@@ -269,22 +269,6 @@ func TestStringsSurviveTheWayToTheHostAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "s"))
 		require.Equal(t, fmt.Sprintf("$%d\r\n%s\r\n", len(s), s), run(t, e, "return redis.call('echo', ARGV[1])", s))
-	})
-}
-
-func FuzzScript(f *testing.F) {
-	for _, s := range []string{"return 1", "return {1, 'a', {ok='x'}}", "local t = {} t[1] = t return t", "return ('x'):rep(3)", "return ARGV[1] .. 2"} {
-		f.Add(s)
-	}
-	e := newEngine()
-	f.Fuzz(func(t *testing.T, source string) {
-		for _, word := range []string{"while", "repeat", "for", "goto", "function", "rep"} {
-			if strings.Contains(source, word) {
-				t.Skip("may not end")
-			}
-		}
-		require.NotEmpty(t, run(t, e, source, "arg"))
-		e.Flush()
 	})
 }
 

@@ -16,7 +16,7 @@ func (m *vm) openStrings() {
 		"char": stringChar,
 		"dump": func(L *lua.LState) int {
 			argFunction(L, 1, "dump")
-			L.RaiseError("unable to dump given function")
+			fail(L, "unable to dump given function")
 			return 0
 		},
 		"find":    stringFind,
@@ -76,7 +76,7 @@ func stringArithmetic(event string, fn func(a, b float64) float64) lua.LGFunctio
 		if ok1 {
 			left = "number"
 		}
-		L.RaiseError("cannot perform %s operation between %s and %s", event, left, L.Get(2).Type())
+		fail(L, "cannot perform %s operation between %s and %s", event, left, L.Get(2).Type())
 		return 0
 	}
 }
@@ -100,8 +100,8 @@ func stringByte(L *lua.LState) int {
 	s := argString(L, 1, "byte")
 	first := optInt(L, 2, "byte", 1)
 	from, to := span(first, optInt(L, 3, "byte", first), len(s))
-	if to-from >= maxUnpack {
-		L.RaiseError("string slice too long")
+	if L.GetTop()+to-from > maxStack {
+		fail(L, "stack overflow (string slice too long)")
 	}
 	for i := from; i < to; i++ {
 		L.Push(lua.LNumber(s[i]))
@@ -112,7 +112,7 @@ func stringByte(L *lua.LState) int {
 func stringChar(L *lua.LState) int {
 	buf := make([]byte, L.GetTop())
 	for i := range buf {
-		n := argInt(L, i+1, "char")
+		n := argInt32(L, i+1, "char")
 		if n < 0 || n > 255 {
 			badArgument(L, i+1, "char", "invalid value")
 		}
@@ -137,13 +137,13 @@ func stringMap(name string, first, last byte) lua.LGFunction {
 }
 
 func stringRep(L *lua.LState) int {
-	s, n := argString(L, 1, "rep"), argInt(L, 2, "rep")
+	s, n := argString(L, 1, "rep"), int(argInt32(L, 2, "rep"))
 	if n <= 0 || s == "" {
 		L.Push(lua.LString(""))
 		return 1
 	}
 	if n > maxString/len(s) {
-		L.RaiseError("resulting string too large")
+		fail(L, "resulting string too large")
 	}
 	L.Push(lua.LString(strings.Repeat(s, n)))
 	return 1
@@ -178,7 +178,7 @@ func startAt(L *lua.LState, n int, function string, length int) int {
 func stringFind(L *lua.LState) int {
 	s, p := argString(L, 1, "find"), argString(L, 2, "find")
 	start := startAt(L, 3, "find", len(s))
-	if lua.LVAsBool(L.Get(4)) || !strings.ContainsAny(p, "^$*+?.([%-") {
+	if lua.LVAsBool(L.Get(4)) || !strings.ContainsAny(cString(p), "^$*+?.([%-") {
 		at := strings.Index(s[start:], p)
 		if at < 0 {
 			L.Push(lua.LNil)
@@ -188,7 +188,7 @@ func stringFind(L *lua.LState) int {
 		L.Push(lua.LNumber(start + at + len(p)))
 		return 2
 	}
-	ms := matcher{L: L, s: s, p: p}
+	ms := matcher{L: L, s: s, p: cString(p)}
 	from, to, ok := ms.search(start)
 	if !ok {
 		L.Push(lua.LNil)
@@ -204,7 +204,7 @@ func stringFind(L *lua.LState) int {
 
 func stringMatch(L *lua.LState) int {
 	s, p := argString(L, 1, "match"), argString(L, 2, "match")
-	ms := matcher{L: L, s: s, p: p}
+	ms := matcher{L: L, s: s, p: cString(p)}
 	from, to, ok := ms.search(startAt(L, 3, "match", len(s)))
 	if !ok {
 		L.Push(lua.LNil)
@@ -214,7 +214,7 @@ func stringMatch(L *lua.LState) int {
 }
 
 func (m *vm) stringGmatch(L *lua.LState) int {
-	ms := matcher{s: argString(L, 1, "gmatch"), p: argString(L, 2, "gmatch")}
+	ms := matcher{s: argString(L, 1, "gmatch"), p: cString(argString(L, 2, "gmatch"))}
 	at := 0
 	L.Push(L.NewFunction(func(L *lua.LState) int {
 		ms.L = L
@@ -245,11 +245,11 @@ func (m *vm) stringGsub(L *lua.LState) int {
 	default:
 		badArgument(L, 3, "gsub", "string/function/table expected")
 	}
-	limit := optInt(L, 4, "gsub", len(s)+1)
-	ms := matcher{L: L, s: s, p: p}
+	limit := int(optInt32(L, 4, "gsub", int32(len(s)+1)))
+	ms := matcher{L: L, s: s, p: cString(p)}
 	anchored := strings.HasPrefix(p, "^")
 	if anchored {
-		ms.p = p[1:]
+		ms.p = ms.p[1:]
 	}
 	var buf []byte
 	at, count := 0, 0
@@ -260,7 +260,7 @@ func (m *vm) stringGsub(L *lua.LState) int {
 			count++
 			buf = m.replace(L, buf, &ms, at, to, replacement)
 			if len(buf) > maxString {
-				L.RaiseError("resulting string too large")
+				fail(L, "resulting string too large")
 			}
 		}
 		switch {
@@ -321,7 +321,7 @@ func (m *vm) replace(L *lua.LState, buf []byte, ms *matcher, from, to int, repla
 	case !lua.LVAsBool(v):
 		return append(buf, ms.s[from:to]...)
 	case !lua.LVCanConvToString(v):
-		L.RaiseError("invalid replacement value (a %s)", v.Type())
+		fail(L, "invalid replacement value (a %s)", v.Type())
 	}
 	return appendText(buf, v)
 }

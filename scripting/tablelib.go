@@ -16,7 +16,7 @@ func (m *vm) tableLibrary() *lua.LTable {
 		"insert":   m.tableInsert,
 		"maxn":     m.tableMaxN,
 		"remove":   m.tableRemove,
-		"setn":     func(L *lua.LState) int { argTable(L, 1, "setn"); L.RaiseError("'setn' is obsolete"); return 0 },
+		"setn":     func(L *lua.LState) int { argTable(L, 1, "setn"); fail(L, "'setn' is obsolete"); return 0 },
 		"sort":     m.tableSort,
 	})
 }
@@ -33,14 +33,14 @@ func (m *vm) tableConcat(L *lua.LState) int {
 	for i := from; i <= to; i++ {
 		v := t.RawGet(lua.LNumber(i))
 		if !lua.LVCanConvToString(v) {
-			L.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
+			fail(L, "invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
 		buf = appendText(buf, v)
 		if i < to {
 			buf = append(buf, separator...)
 		}
 		if len(buf) > maxString {
-			L.RaiseError("not enough memory")
+			fail(L, "not enough memory")
 		}
 	}
 	L.Push(lua.LString(buf))
@@ -71,6 +71,7 @@ func (m *vm) tableForeachI(L *lua.LState) int {
 
 // call calls a function and returns its first result.
 func call(L *lua.LState, fn lua.LValue, args ...lua.LValue) lua.LValue {
+	checkInterrupt(L) // fn may be no Lua, and the caller a loop
 	L.Push(fn)
 	for _, a := range args {
 		L.Push(a)
@@ -97,7 +98,7 @@ func (m *vm) tableInsert(L *lua.LState) int {
 			t.Insert(at, L.Get(3))
 		}
 	default:
-		L.RaiseError("wrong number of arguments to 'insert'")
+		fail(L, "wrong number of arguments to 'insert'")
 	}
 	return 0
 }
@@ -153,12 +154,14 @@ type sorter struct {
 	L      *lua.LState
 	less   *lua.LFunction
 	values []lua.LValue
+	effort
 }
 
 func (s *sorter) Len() int      { return len(s.values) }
 func (s *sorter) Swap(i, j int) { s.values[i], s.values[j] = s.values[j], s.values[i] }
 
 func (s *sorter) Less(i, j int) bool {
+	s.spend(s.L, 1)
 	a, b := s.values[i], s.values[j]
 	if s.less != nil {
 		return lua.LVAsBool(call(s.L, s.less, a, b))

@@ -24,8 +24,11 @@ type vm struct {
 	// stringMeta is what scripts see as the metatable of strings, globalsMeta as that of the globals.
 	stringMeta, globalsMeta *lua.LTable
 	random                  random
+	json                    *jsonLibrary
+	scratch                 scratch
 	threads                 []*lua.LState // idle, for protected calls
 	depth                   int           // nested calls that use the machine's own stack
+	interrupt               *Interrupt    // of all scripts of the engine
 	raised                  raised
 	last                    struct { // the script that ran last
 		chunk *chunk
@@ -67,6 +70,10 @@ func newVM(options *Options) *vm {
 	L := lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxFrames, MinimizeStackMemory: true,
 		RegistrySize: 1024, RegistryMaxSize: maxRegisters, RegistryGrowStep: 4096})
 	m.state = L
+	if m.interrupt = options.Interrupt; m.interrupt == nil {
+		m.interrupt = new(Interrupt)
+	}
+	L.SetContext((*vmContext)(m))
 	m.random.seed(0)
 	lua.OpenCoroutine(L)
 	coroutines := L.GetGlobal("coroutine").(*lua.LTable)
@@ -78,6 +85,11 @@ func newVM(options *Options) *vm {
 	m.library("math", m.mathLibrary())
 	m.library("table", m.tableLibrary())
 	m.openStrings()
+	m.openJSON()
+	m.library("cmsgpack", m.msgpackLibrary())
+	m.library("struct", m.structLibrary())
+	m.library("bit", m.bitLibrary())
+	m.library("os", m.osLibrary())
 	m.library("redis", m.redisLibrary())
 	m.globals.RawSetString("_G", m.env)
 	m.globals.RawSetString("_VERSION", lua.LString(lua.LuaVersion))
@@ -166,7 +178,11 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 	defer func() {
 		if p := recover(); p != nil {
 			w.Buf = w.Buf[:mark]
-			w.Error(fmt.Sprintf("ERR %v script: %s", p, script.SHA))
+			if p == errStopped {
+				m.writeStopped(w, script, lua.LNil)
+			} else {
+				w.Error(fmt.Sprintf("ERR %v script: %s", p, script.SHA))
+			}
 			reusable = false
 		}
 	}()
@@ -186,7 +202,12 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 	} else {
 		var value lua.LValue
 		value, reusable = m.translate(err)
-		m.writeError(w, script, value)
+		if m.interrupt.Stopped() {
+			m.writeStopped(w, script, value)
+			reusable = false
+		} else {
+			m.writeError(w, script, value)
+		}
 	}
 	L.SetTop(0)
 	L.G.CurrentThread = L
@@ -195,6 +216,7 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 		clear(m.names)
 	}
 	m.raised = raised{}
+	m.json.config = jsonDefaults
 	m.depth = 0
 	for i := range m.args {
 		m.args[i] = nil
@@ -288,6 +310,15 @@ func (m *vm) writeError(w *resp.Writer, script *Script, value lua.LValue) {
 	}
 	text += " script: " + script.SHA
 	if source != "" {
+		text += fmt.Sprintf(", on %s:%d.", chunkSource(source), line)
+	}
+	w.Error(text)
+}
+
+// writeStopped writes the reply of a script that was stopped. value is the error that it ended with.
+func (m *vm) writeStopped(w *resp.Writer, script *Script, value lua.LValue) {
+	text := "ERR " + m.interrupt.why + " script: " + script.SHA
+	if source, line := position(value.String()); source != "" {
 		text += fmt.Sprintf(", on %s:%d.", chunkSource(source), line)
 	}
 	w.Error(text)

@@ -29,10 +29,13 @@ func (c *Ctx) pop(s side) {
 	e, ok := c.WriteAs(c.Args[1], engine.List)
 	switch {
 	case !ok:
-	case e == nil && counted:
-		c.W.NullArray()
 	case e == nil:
-		c.W.Null()
+		c.Server.roles.missed(c, c.Args[1])
+		if counted {
+			c.W.NullArray()
+		} else {
+			c.W.Null()
+		}
 	case !counted:
 		c.popOne(e, s)
 	case count == 0:
@@ -47,6 +50,7 @@ func (c *Ctx) popOne(e *engine.Entry, s side) {
 	l := e.List()
 	c.W.Bulk(s.peek(l))
 	s.drop(l)
+	c.Server.roles.popped(c, e.Key())
 	c.listRemoved(e, s.popEvent())
 }
 
@@ -59,6 +63,7 @@ func (c *Ctx) popMany(e *engine.Entry, s side, count int64) {
 		c.W.Bulk(s.peek(l))
 		s.drop(l)
 	}
+	c.Server.roles.popped(c, e.Key())
 	c.listRemoved(e, s.popEvent())
 }
 
@@ -125,6 +130,7 @@ func (c *Ctx) move(from, to side) {
 		return
 	}
 	if src == nil {
+		c.Server.roles.missed(c, c.Args[1])
 		c.W.Null()
 		return
 	}
@@ -156,6 +162,8 @@ func (c *Ctx) moveFrom(src *engine.Entry, from, to side) {
 	c.W.Bulk(v)
 	from.drop(src.List())
 	c.G.Changed(dst, engine.EventList, to.pushEvent())
+	c.Server.roles.popped(c, src.Key())
+	c.Server.roles.pushed(c, dst.Key())
 	c.listRemoved(src, from.popEvent())
 	c.journalMove(from, to)
 }
@@ -186,6 +194,7 @@ func (c *Ctx) blockingMove(from, to side, timeoutArg []byte) {
 		c.moveFrom(src, from, to)
 		return
 	}
+	c.Server.roles.missed(c, c.Args[1])
 	if c.NoBlock {
 		c.W.Null() // but the reply at the timeout is a null array
 		return

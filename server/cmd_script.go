@@ -32,6 +32,8 @@ var scriptingCommands = []*Command{
 				Complexity: "O(N), where N is the number of known scripts", Do: cmdScriptFlush},
 			{Name: "script|help", Group: "scripting", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatScripting,
 				Summary: "Lists the sub-commands", Complexity: "O(1)", Do: cmdScriptHelp},
+			{Name: "script|kill", Group: "scripting", Since: "2.6.0", Arity: 2, Flags: NoScript | AllowBusy, ACL: CatScripting,
+				Summary: "Ends the script that is running, unless it has written", Complexity: "O(1)", Do: cmdScriptKill},
 			{Name: "script|load", Group: "scripting", Since: "2.6.0", Arity: 3, Flags: NoScript | Stale, ACL: CatScripting,
 				Summary: "Makes a Lua script known to the server without running it", Syntax: "script",
 				Complexity: "O(N), where N is the length of the script", Do: cmdScriptLoad},
@@ -47,6 +49,7 @@ const (
 	errInScriptUnknown Error = "ERR Unknown Redis command called from script"
 	errInScriptArity   Error = "ERR Wrong number of args calling Redis command from script"
 	errInScriptRefused Error = "ERR This Redis command is not allowed from script"
+	errKilled          Error = "ERR the script has been killed"
 	errInScriptWrite   Error = "ERR Write commands are not allowed from read-only scripts."
 )
 
@@ -59,11 +62,13 @@ const (
 // scriptState is what the server has for scripts.
 type scriptState struct {
 	engine *scripting.Engine
+	run    scriptRun
 }
 
 // startScripting prepares the server for scripts.
 func (srv *Server) startScripting() error {
-	srv.scripts.engine = scripting.New(scripting.Options{Version: scriptVersion, VersionNum: scriptVersionNum, Log: srv.scriptLog})
+	srv.scripts.engine = scripting.New(scripting.Options{Version: scriptVersion, VersionNum: scriptVersionNum, Log: srv.scriptLog,
+		Interrupt: &srv.scripts.run.interrupt})
 	return nil
 }
 
@@ -142,8 +147,11 @@ func eval(c *Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) 
 	h := s.caller
 	h.readOnly = readOnly || script.Flags&scripting.NoWrites != 0
 	h.ctx = Ctx{W: &h.w, G: c.G, Session: s, Server: c.Server, NoBlock: true, InScript: true}
+	h.wrote = false
 	db := s.db
+	c.Server.beginScript(h)
 	c.Server.scripts.engine.Run(script, h, keys, args, c.W)
+	c.Server.endScript()
 	s.db = db
 	if cap(h.w.Buf) > keepBuffer {
 		s.caller = nil
@@ -152,7 +160,9 @@ func eval(c *Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) 
 
 // scriptCaller executes the commands that scripts of a session call. SELECT counts until the run ends.
 type scriptCaller struct {
+	function string // the name of the function; empty for a script
 	readOnly bool
+	wrote    bool // the script has called a command that may write
 	ctx      Ctx
 	w        resp.Writer // takes one reply at a time
 }
@@ -178,6 +188,8 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 		c.Err(errInScriptWrite)
 	case refusal != "":
 		c.Err(refusal)
+	case cmd.Flags&Write != 0 && !h.mayWrite():
+		c.Err(errKilled) // which the script does not live to see
 	default:
 		c.Cmd, c.Args, c.DB = cmd, args, s.db
 		s.runMonitored(c)
@@ -186,6 +198,14 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 		}
 	}
 	return h.w.Buf
+}
+
+// mayWrite reports whether the script may call a command that writes: it must not have been killed, and cannot be from then on.
+func (h *scriptCaller) mayWrite() bool {
+	if !h.wrote {
+		h.wrote = h.ctx.Server.scripts.run.mayWrite()
+	}
+	return h.wrote
 }
 
 func cmdScriptLoad(c *Ctx) {
@@ -225,6 +245,8 @@ var scriptHelp = []string{
 	"    Tell which of the scripts the server knows.",
 	"FLUSH [ASYNC|SYNC]",
 	"    Forget all scripts.",
+	"KILL",
+	"    End the script that is running, unless it has written.",
 	"LOAD <script>",
 	"    Make a script known without running it.",
 	"HELP",

@@ -36,6 +36,10 @@ func cmdShutdown(c *Ctx) {
 		return
 	}
 	srv := c.Server
+	if answer := srv.scripts.run.busy.Load(); answer != nil && !noSave {
+		c.Err(*answer)
+		return
+	}
 	srv.log.Info("a client asked for shutdown", "client", c.Session.id, "addr", c.Session.peer.Addr)
 	if noSave || srv.storage.Storage == nil {
 		if save && !force {

@@ -65,6 +65,11 @@ type Settings struct {
 	QueryBufferLimit     int
 	OutputLimits         OutputLimits
 	TrackingTableMaxKeys int
+	PressureRoleRecovery bool
+	// BusyReplyThreshold is how long in ms a script may run before clients are told that the server is busy; 0 is for ever.
+	BusyReplyThreshold int
+	// ScriptMemoryLimit is how many bytes a script may use before it is ended with an error; 0 is without limit.
+	ScriptMemoryLimit    int
 	NotifyKeyspaceEvents engine.EventClass
 	EnableDebugCommand   DebugAccess
 

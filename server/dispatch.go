@@ -68,9 +68,11 @@ func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 	case s.monitor && cmd.Flags&(ReadOnly|Write|MayReplicate) != 0:
 		return "ERR Replica can't interact with the keyspace" // Redis treats monitors as a kind of replica
 	case s.srv.restricted.Load():
-		return s.srv.restriction(cmd, cmd.Flags&Write != 0 || cmd.Name == "exec" && s.tx.writes)
+		if e := s.srv.restriction(cmd, cmd.Flags&Write != 0 || cmd.Name == "exec" && s.tx.writes); e != "" {
+			return e
+		}
 	}
-	return ""
+	return s.srv.busyScript(cmd)
 }
 
 // isHTTP recognises the first words of lines that a browser sends when it is made to post to this port.

@@ -1,11 +1,14 @@
 package server
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/memconn"
 )
 
 // goroutines is the transport that serves every client with two goroutines, a reader and a writer, for systems without
@@ -50,43 +53,64 @@ func (t *goroutines) listen(l net.Listener) error {
 			if err != nil {
 				return
 			}
-			t.accept(conn)
+			t.accept(conn) // which fails only when the server is being closed
 		}
 	}()
 	return nil
 }
 
-// accept serves a client that has connected.
-func (t *goroutines) accept(conn net.Conn) {
-	loopback := true
+// accept serves a client that has connected. The error is ErrClosed if the server is closed.
+func (t *goroutines) accept(conn net.Conn) error {
+	loopback, isSocket := true, true
 	peer := Peer{Addr: conn.RemoteAddr().String(), Local: conn.LocalAddr().String()}
 	switch a := conn.RemoteAddr().(type) {
 	case *net.TCPAddr:
 		loopback = a.IP.IsLoopback()
-		if seconds := t.srv.config.Get().TCPKeepAlive; seconds > 0 {
-			every := time.Duration(seconds) * time.Second
-			conn.(*net.TCPConn).SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: every, Interval: every / 3, Count: 3})
-		}
+		t.keepAlive(conn)
 	case *net.UnixAddr:
 		peer.Addr, peer.Local = peer.Local+":0", peer.Local+":0"
+	case memconn.Addr:
+		peer, isSocket = embeddedPeer, false
 	}
-	if refusal := t.srv.refuseClient(loopback); refusal != "" {
+	if refusal := t.refuse(loopback, isSocket); refusal != "" {
+		conn.SetWriteDeadline(time.Now().Add(patience))
 		conn.Write([]byte("-" + refusal + "\r\n"))
 		conn.Close()
-		return
+		return nil
 	}
 	c := &stream{owner: t, conn: conn, signal: make(chan struct{}, 1)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		conn.Close()
-		return
+		return ErrClosed
 	}
 	c.session = t.srv.newSession(peer, c.wake)
 	t.conns[c] = struct{}{}
 	t.wg.Add(2)
 	go c.read()
 	go c.write()
+	return nil
+}
+
+// keepAlive has the system find out whether a client that says nothing is still there.
+func (t *goroutines) keepAlive(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		if seconds := t.srv.config.Get().TCPKeepAlive; seconds > 0 {
+			every := time.Duration(seconds) * time.Second
+			tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: every, Interval: every / 3, Count: 3})
+		}
+	}
+}
+
+// refuse returns the error with which a new connection is turned away, "" if it is welcome. One in memory needs no file.
+func (t *goroutines) refuse(loopback, isSocket bool) string {
+	srv := t.srv
+	if isSocket || srv.clients.count.Load() >= int64(srv.config.Get().MaxClients) {
+		return srv.refuseClient(loopback)
+	}
+	srv.stats.connections.Add(1)
+	return ""
 }
 
 // storageChanged implements transport.
@@ -103,7 +127,7 @@ func (t *goroutines) close() {
 	t.mu.Lock()
 	t.closed = true
 	for c := range t.conns {
-		c.conn.SetReadDeadline(time.Unix(1, 0)) // ends the reader; the writer still sends what there is
+		c.conn.SetReadDeadline(time.Unix(1, 0)) // ends the reader; the writer still sends what the client is ready to read
 	}
 	t.mu.Unlock()
 	t.wg.Wait()
@@ -169,7 +193,7 @@ func (c *stream) write() {
 		c.arm(now)
 		c.mu.Unlock()
 		if len(out) > 0 {
-			n, err := c.conn.Write(out)
+			n, err := c.send(out)
 			srv.stats.writes.Add(1)
 			srv.stats.bytesOut.Add(int64(n))
 			end = end || err != nil
@@ -193,6 +217,32 @@ func (c *stream) write() {
 	c.owner.mu.Lock()
 	delete(c.owner.conns, c)
 	c.owner.mu.Unlock()
+}
+
+// patience is how long a client that does not read is waited for before it is asked whether there is still a reason to.
+const patience = time.Second
+
+// send writes to the client, and waits for it to read as long as the client may stay.
+func (c *stream) send(out []byte) (sent int, err error) {
+	for {
+		c.conn.SetWriteDeadline(time.Now().Add(patience))
+		n, err := c.conn.Write(out[sent:])
+		sent += n
+		if !errors.Is(err, os.ErrDeadlineExceeded) || c.givesUp(n, len(out)-sent) {
+			return sent, err
+		}
+	}
+}
+
+// givesUp reports whether a client must be closed though it has not read all of its output: it has taken n bytes lately, and rest
+// are still to be written.
+func (c *stream) givesUp(n, rest int) bool {
+	c.owner.mu.Lock()
+	closed := c.owner.closed
+	c.owner.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return closed || c.gone && n == 0 || c.session.dying() || c.owner.srv.overLimit(c.session, rest+len(c.session.Output()))
 }
 
 // keepBuffer is the largest output buffer that is kept for reuse.

@@ -51,9 +51,12 @@ type loop struct {
 	timer     engine.Timer            // wakes the loop at armed
 	armed     int64                   // 0 = not armed
 	muted     int                     // how many of listeners are muted
+	gone      []goneSocket            // whose sessions are to be closed
 
-	holding  atomic.Bool // held is not empty, or about to be
-	sleeping atomic.Bool // the loop waits, or is about to wait, for events
+	using    atomic.Pointer[socket] // whose session the loop's goroutine is in; see enter
+	away     atomic.Int32           // how many sockets are away
+	holding  atomic.Bool            // held is not empty, or about to be
+	sleeping atomic.Bool            // the loop waits, or is about to wait, for events
 	mail     struct {
 		sync.Mutex
 		woken     []*socket
@@ -61,7 +64,10 @@ type loop struct {
 		listeners []*listenSocket // to be served
 		timer     bool            // the timer has fired
 		storage   bool            // storageChanged was called
+		returned  []*socket       // were away
+		resume    bool            // resume was called
 		stop      bool
+		ended     bool // nobody reads the mail any more
 	}
 }
 
@@ -81,6 +87,7 @@ type socket struct {
 	queued  bool // in loop.ready
 	held    bool // in loop.held
 	writing bool // EPOLLOUT is asked for
+	away    bool // its session is used by a goroutine that does not drive the loop any more
 	woken   atomic.Bool
 }
 
@@ -226,6 +233,9 @@ func (l *loop) run() {
 		if l.now >= l.nextCheck {
 			l.checkClients()
 		}
+		if !l.srv.scriptBusy() { // it may take guards
+			l.closeGone()
+		}
 		l.arm()
 	}
 }
@@ -270,7 +280,7 @@ func (l *loop) hasMail() bool {
 	l.mail.Lock()
 	defer l.mail.Unlock()
 	m := &l.mail
-	return len(m.woken) > 0 || len(m.arrived) > 0 || len(m.listeners) > 0 || m.timer || m.storage || m.stop
+	return len(m.woken) > 0 || len(m.arrived) > 0 || len(m.listeners) > 0 || len(m.returned) > 0 || m.timer || m.storage || m.resume || m.stop
 }
 
 func (l *loop) handle(ev *unix.EpollEvent) {
@@ -285,8 +295,8 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 		return
 	}
 	c := l.conns[fd]
-	if c == nil {
-		return // closed earlier in this round
+	if c == nil || c.away {
+		return // closed, or held up, earlier in this round
 	}
 	if ev.Events&(unix.EPOLLIN|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		l.read(c)
@@ -313,10 +323,15 @@ func (l *loop) read(c *socket) {
 		l.srv.stats.reads.Add(1)
 	}
 	switch {
-	case n > 0 && room != nil:
-		c.session.Received(n, l.now)
 	case n > 0:
-		c.session.Input(buf[:n], l.now)
+		now := l.now
+		l.enter(c)
+		if room != nil {
+			c.session.Received(n, now)
+		} else {
+			c.session.Input(buf[:n], now)
+		}
+		l.leave(c)
 	case err == unix.EAGAIN || err == unix.EINTR:
 	default:
 		c.session.abort()
@@ -344,7 +359,7 @@ func (l *loop) flushAll() {
 	for i := 0; i < len(l.ready); i++ {
 		c := l.ready[i]
 		c.queued = false
-		if c.fd >= 0 {
+		if c.fd >= 0 && !c.away {
 			l.flush(c)
 		}
 		l.ready[i] = nil
@@ -412,14 +427,13 @@ func (l *loop) flush(c *socket) {
 	}
 }
 
-// drop closes a connection.
+// drop takes a client out of the loop; closeGone closes the connection.
 func (l *loop) drop(c *socket) {
 	l.timers.Remove(c.session)
 	delete(l.sockets, c.session)
-	c.session.Close()
 	l.conns[c.fd] = nil
 	l.count--
-	unix.Close(c.fd)
+	l.gone = append(l.gone, goneSocket{c, c.fd})
 	c.fd = -1
 }
 
@@ -428,7 +442,8 @@ func (l *loop) readMail() (stop bool) {
 	l.mail.Lock()
 	l.woken, l.mail.woken = l.mail.woken, l.woken[:0]
 	arrived, listeners := l.mail.arrived, l.mail.listeners
-	l.mail.arrived, l.mail.listeners = nil, nil
+	returned := l.mail.returned
+	l.mail.arrived, l.mail.listeners, l.mail.returned, l.mail.resume = nil, nil, nil, false
 	if l.mail.timer {
 		l.mail.timer, l.armed = false, 0
 	}
@@ -457,20 +472,29 @@ func (l *loop) readMail() (stop bool) {
 	for _, c := range arrived {
 		l.adopt(c)
 	}
+	l.takeBack(returned)
 	for i, c := range l.woken {
 		l.woken[i] = nil
 		c.woken.Store(false)
-		if c.fd >= 0 {
-			c.session.Advance(l.now)
+		if c.fd >= 0 && !c.away {
+			l.advance(c)
 			l.enqueue(c)
 		}
 	}
 	return stop
 }
 
-// runTimers lets sessions go on whose time has come.
+// advance lets a session go on.
+func (l *loop) advance(c *socket) {
+	now := l.now
+	l.enter(c)
+	c.session.Advance(now)
+	l.leave(c)
+}
+
+// runTimers lets sessions go on whose time has come. That may take guards, and so it is put off while a script is running for long.
 func (l *loop) runTimers() {
-	for {
+	for !l.srv.scriptBusy() {
 		s, at, ok := l.timers.Min()
 		if !ok || at > l.now {
 			return
@@ -478,7 +502,10 @@ func (l *loop) runTimers() {
 		c := l.sockets[s]
 		l.timers.Remove(s)
 		delete(l.sockets, s)
-		s.Advance(l.now)
+		if c.away {
+			continue
+		}
+		l.advance(c)
 		l.enqueue(c)
 	}
 }
@@ -489,7 +516,7 @@ func (l *loop) arm() {
 	if l.count > 0 || l.muted > 0 {
 		next = l.nextCheck
 	}
-	if _, at, ok := l.timers.Min(); ok && (next == 0 || at < next) {
+	if _, at, ok := l.timers.Min(); ok && (next == 0 || at < next) && !l.srv.scriptBusy() {
 		next = at
 	}
 	if next == 0 || l.armed != 0 && l.armed <= next {
@@ -519,7 +546,7 @@ func (l *loop) checkClients() {
 		}
 	}
 	for _, c := range l.conns {
-		if c != nil && l.srv.expired(c.session, l.now) {
+		if c != nil && !c.away && l.srv.expired(c.session, l.now) {
 			l.drop(c)
 		}
 	}
@@ -606,12 +633,18 @@ func (l *loop) shutdown() {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
+	l.mail.Lock()
+	l.mail.ended = true
+	returned := l.mail.returned
+	l.mail.Unlock()
+	l.takeBack(returned)
 	l.flushAll()
 	for _, c := range l.conns {
-		if c != nil {
+		if c != nil && !c.away {
 			l.drop(c)
 		}
 	}
+	l.closeGone()
 	for _, s := range l.listeners {
 		s.file.Close()
 	}

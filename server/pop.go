@@ -67,6 +67,11 @@ func (c *Ctx) popFirst(typ engine.Type, keys [][]byte, timeout int64, wait bool,
 			return
 		}
 	}
+	if typ == engine.List {
+		for _, key := range keys {
+			c.Server.roles.missed(c, key)
+		}
+	}
 	if !wait {
 		c.W.NullArray()
 		return

@@ -47,6 +47,9 @@ type Server struct {
 	memory   memoryState
 	scripts  scriptState
 	storage  storageState
+	roles    roles
+
+	reservations reservations
 
 	// restricted says that the state of the storage keeps some commands from running; see restriction.
 	restricted atomic.Bool
@@ -54,7 +57,10 @@ type Server struct {
 	commandStats []commandStats
 	stats        serverStats
 
-	transport transport
+	transport transport   // for the listeners
+	streams   *goroutines // for connections that are handed over; may be the same
+	direct    *directs    // for the program that the server is part of
+	carriers  []carrier   // all three, each once
 	listeners []net.Listener
 
 	closing sync.Once
@@ -79,11 +85,16 @@ type serverStats struct {
 
 // transport carries bytes between sockets and sessions.
 type transport interface {
+	carrier
 	// listen starts to accept clients.
 	listen(l net.Listener) error
+}
+
+// carrier is a way in which clients reach their sessions.
+type carrier interface {
 	// storageChanged makes sessions look again at what they may send. Any goroutine may call it.
 	storageChanged()
-	// close disconnects all clients and returns when no goroutine of the transport is left.
+	// close disconnects all clients and returns when no goroutine of the carrier is left.
 	close()
 }
 
@@ -91,7 +102,7 @@ type transport interface {
 type Options struct {
 	// Clock gives the time; nil is the system's.
 	Clock engine.Clock
-	// Goroutines serves every client with a goroutine of its own even where event loops are available.
+	// Goroutines serves every client with goroutines of its own even where event loops are available. So is a server without listeners.
 	Goroutines bool
 	// Listeners are served beside those that the configuration asks for. The server closes them.
 	Listeners []net.Listener
@@ -123,22 +134,20 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	if srv.storage.Storage != nil {
 		source = srv.storage.Source()
 	}
-	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
+	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() || set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
 		Observer: (*observer)(srv), Source: source})
 	srv.ks.SetListLimit(set.List)
 	srv.started = srv.ks.Clock().Now()
+	srv.roles.start(srv)
+	srv.reservations.start(srv)
 	srv.maxFiles, _ = fileLimit()
 	if n := srv.maxClients(); n < int64(set.MaxClients) {
 		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
 	}
 	srv.commandStats = make([]commandStats, srv.table.count)
 	err := srv.startScripting()
-	switch {
-	case err != nil:
-	case o.Goroutines:
-		srv.transport = newGoroutines(srv)
-	default:
-		srv.transport, err = newTransport(srv, set.IOThreads, o.SpareProcessors)
+	if err == nil {
+		err = srv.startTransports(o, set.IOThreads)
 	}
 	if err != nil {
 		return nil, errors.Join(err, srv.closeStorage(false))
@@ -191,6 +200,9 @@ func (srv *Server) Start() error {
 		return err
 	}
 	srv.ks.SetEventClasses(srv.config.Get().NotifyKeyspaceEvents)
+	if srv.storage.Storage != nil {
+		srv.reservations.findStored()
+	}
 	return nil
 }
 
@@ -217,7 +229,11 @@ func (srv *Server) close(save bool) error {
 		for _, l := range srv.listeners {
 			errs = append(errs, l.Close())
 		}
-		srv.transport.close()
+		srv.closeScripts()
+		for _, c := range srv.carriers {
+			c.close()
+		}
+		srv.reservations.close()
 		srv.ks.Close()
 		srv.stopScripting()
 		errs = append(errs, srv.closeStorage(save))

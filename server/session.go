@@ -13,8 +13,8 @@ import (
 // Session is one client: a state machine that takes the bytes that the client sent and gives the bytes to send back. It
 // does no I/O and never blocks; the transport that owns it does the first and waits for it.
 //
-// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, and what is set once
-// when the session starts. Others reach a session through post.
+// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, what roles says, and what
+// is set once when the session starts. Others reach a session through post.
 type Session struct {
 	srv  *Server
 	id   int64
@@ -44,6 +44,7 @@ type Session struct {
 	noEvict       bool
 	subs          subscriptions
 	tracking      trackingState
+	roles         heldRoles
 	monitor       bool
 	holds         []hold // what of out must wait for the journal, in order
 	sendable      int    // the length of what comes before the first hold, if there are holds
@@ -237,6 +238,7 @@ func (s *Session) Close() {
 	if s.blocked != nil {
 		s.cancelBlocked()
 	}
+	s.srv.roles.release(s)
 	s.unwatchAll()
 	s.unsubscribeAll()
 	s.stopTracking()
@@ -293,7 +295,7 @@ func (s *Session) process(b []byte) []byte {
 	defer lookaheads.Put(ahead)
 	for len(b) > 0 && !s.closing {
 		more, err := s.parseAhead(ahead, b)
-		if len(ahead.hints) > 1 {
+		if len(ahead.hints) > 1 && !s.srv.scriptBusy() {
 			s.warm(ahead.hints)
 		}
 		for i := range ahead.commands {
@@ -301,6 +303,9 @@ func (s *Session) process(b []byte) []byte {
 			if len(p.args) > 0 && !s.execute(p.cmd, p.container, p.args) {
 				s.parser.Reset()
 				return b // it must wait its turn
+			}
+			if len(s.roles.suspects) > 0 {
+				s.lookAtSuspects()
 			}
 			if s.closing {
 				return nil

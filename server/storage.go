@@ -89,7 +89,9 @@ func (srv *Server) storageChanged() {
 	st.mu.Lock()
 	srv.restricted.Store(!st.replayed || st.Loading() || st.Err() != nil)
 	st.mu.Unlock()
-	srv.transport.storageChanged()
+	for _, c := range srv.carriers {
+		c.storageChanged()
+	}
 
 	durable := st.Durable()
 	w := &st.waiting

@@ -205,5 +205,7 @@ func commandGroups() [][]*Command {
 		connectionCommands, clientCommands, keyspaceCommands, configCommands, commandCommands,
 		serverCommands,
 		persistenceCommands,
+		atomCommands,
+		pressureCommands,
 	}
 }

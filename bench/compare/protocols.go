@@ -254,6 +254,84 @@ func elementPairs(n int, value string) (cs []load.Connection) {
 	return cs
 }
 
+// atomCalls is the round trip of elementPairs, but on atomredis the caller sends ATOM.CALL, and the element ATOM.RESPOND together with
+// the ATOM.NEXT for the command after. What it costs counts as if it were all the commands that it stands for.
+func atomCalls(c settings, value string) workload {
+	native := false // set for the server that the connections are for
+	return workload{name: "atom-call", commands: atomCommands, bytes: 2 * c.Size, serial: true,
+		before: func(s *servers.Server, _ int) {
+			native = s.Program != servers.Redis
+			createElements(s, pairs(c.Conns))
+		},
+		connections: func() []load.Connection {
+			if native {
+				return nativePairs(pairs(c.Conns), value)
+			}
+			return elementPairs(pairs(c.Conns), value)
+		}}
+}
+
+// nativePairs is elementPairs with the commands of atomredis.
+func nativePairs(n int, value string) (cs []load.Connection) {
+	for i := range n {
+		caller, called := callerName(i), calledName(i)
+		call := []string{"ATOM.CALL", called, "echo", "DATA", value, "FROM", caller}
+		next := servers.AppendCommand(nil, "ATOM.NEXT", called, "TIMEOUT", "1000")
+		cs = append(cs, load.Connection{Client: load.NewCommands([][]string{call}, nil, []string{"*14\r\n$6\r\ncmd_id\r\n"})},
+			load.Connection{Client: &nativeElement{name: called, next: next}, Partner: true})
+	}
+	return cs
+}
+
+// nativeElement handles the commands sent to an element, one at a time.
+type nativeElement struct {
+	name string
+	next []byte
+	// The command that has been handed out and not yet responded to; id is "" if there is none.
+	id, caller, data string
+	responding       bool // the next reply is that to the response
+}
+
+// Append implements load.Client.
+func (a *nativeElement) Append(dst []byte, _, step int) ([]byte, int) {
+	if step > 0 {
+		return dst, 0
+	}
+	if a.id == "" {
+		return append(dst, a.next...), 1
+	}
+	a.responding = true
+	dst = servers.AppendCommand(dst, "ATOM.RESPOND", a.name, a.id, a.caller, "CMD", "echo", "DATA", a.data)
+	return append(dst, a.next...), 2
+}
+
+// Reply implements load.Client.
+func (a *nativeElement) Reply(_ int, reply []byte) error {
+	if a.responding {
+		a.responding, a.id = false, ""
+		return expect(reply, ":1")
+	}
+	all := load.Elements(reply)
+	n := all.Array()
+	if n <= 0 {
+		return expect(reply, "$-1") // there was no command for some time; it asks again
+	}
+	for ; n > 0; n -= 2 {
+		switch field := string(all.Text()); field {
+		case "cmd_id":
+			a.id = string(all.Text())
+		case "element":
+			a.caller = string(all.Text())
+		case "data":
+			a.data = string(all.Text())
+			return nil
+		default:
+			all.Text()
+		}
+	}
+	return fmt.Errorf("a command without data: %q", reply)
+}
+
 // atomCaller sends a command to an element and waits for the response.
 type atomCaller struct {
 	name, called string

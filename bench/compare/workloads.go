@@ -175,6 +175,9 @@ func workloads(c settings) []workload {
 		{name: "atom", commands: atomCommands, bytes: 2 * c.Size, serial: true,
 			before:      func(s *servers.Server, _ int) { createElements(s, pairs(c.Conns)) },
 			connections: func() []load.Connection { return elementPairs(pairs(c.Conns), value) }},
+		atomCalls(c, value),
+		nativeQueues(c, value),
+		entryLoops(c, value),
 	}
 	for i := range all {
 		w := &all[i]

@@ -202,6 +202,9 @@ func (q *queue) delete(ctx context.Context) error {
 // pressureProcess is the main function of a client process. A consumer prints a line for every message: its place and the
 // message; it ends when it sees the queue closed, with a line that says so.
 func pressureProcess() error {
+	if kind := os.Getenv(kindVariable); kind != "" {
+		return userProcess(kind)
+	}
 	ctx := context.Background()
 	q := &queue{
 		r:    redis.NewClient(&redis.Options{Addr: os.Getenv(addrVariable), DisableIdentity: true, Protocol: 2}),
@@ -243,11 +246,17 @@ func pressureProcess() error {
 	return errors.New("no such role")
 }
 
-// process starts a client process and returns a function that waits for it and returns what it printed.
-func process(t *testing.T, addr, queue, role, name string, count int) (wait func() string) {
+// processCommand returns the command that is a client process. more are variables of its environment.
+func processCommand(addr, queue, role, name string, count int, more ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"="+role, addrVariable+"="+addr, queueVariable+"="+queue,
-		nameVariable+"="+name, countVariable+"="+strconv.Itoa(count))
+	cmd.Env = append(append(os.Environ(), roleVariable+"="+role, addrVariable+"="+addr, queueVariable+"="+queue,
+		nameVariable+"="+name, countVariable+"="+strconv.Itoa(count)), more...)
+	return cmd
+}
+
+// process starts a client process and returns a function that waits for it and returns what it printed.
+func process(t *testing.T, addr, queue, role, name string, count int, more ...string) (wait func() string) {
+	cmd := processCommand(addr, queue, role, name, count, more...)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	require.NoError(t, cmd.Start())

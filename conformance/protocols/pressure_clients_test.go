@@ -1,0 +1,281 @@
+package protocols_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/atomredis/atomredis/pressure"
+)
+
+// The kinds of clients that share queues.
+const (
+	cKind       = "c"       // the steps of the protocol's C client, one by one
+	packageKind = "package" // package pressure with the commands of Redis only
+	nativeKind  = "native"  // the server's own commands
+	reserveKind = "reserve" // as native, but each message that is got is reserved, and then acknowledged
+)
+
+// leaseMillis is how long messages are reserved.
+const leaseMillis = 300
+
+// user is a client of one queue.
+type user interface {
+	put(ctx context.Context, value string) error
+	// get returns a message and its place in the order in which messages were taken: the exact one, or one that may be a little
+	// too great. It is 0 if the message was not counted.
+	get(ctx context.Context) (value string, place int64, exact bool, err error)
+}
+
+// newUser returns a client of the kind that uses one connection, which dial makes.
+func newUser(ctx context.Context, kind, name, id string, dial func(ctx context.Context, network, addr string) (net.Conn, error),
+	addr string) (u user, close func() error, err error) {
+	pool := 1
+	if kind == packageKind {
+		pool = 2 // the second one ends long waits
+	}
+	r := redis.NewClient(&redis.Options{Addr: addr, Dialer: dial, DisableIdentity: true, Protocol: 2, PoolSize: pool, MaxRetries: -1,
+		ReadTimeout: -1})
+	q := queue{r: r, name: name, id: id}
+	switch kind {
+	case cKind:
+		c := &cUser{queue: q}
+		c.bound, err = r.Get(ctx, q.key(":bound")).Int64()
+		u = c
+	case packageKind:
+		p := &packageUser{key: q.key(":stats:consumed_messages")}
+		r.AddHook(p)
+		p.queue, err = pressure.Open(ctx, r, name, pressure.Options{ClientID: id, OnlyRedisCommands: true})
+		u = p
+	case nativeKind, reserveKind:
+		u = &nativeUser{queue: q, reserve: kind == reserveKind}
+	default:
+		err = fmt.Errorf("no clients are called %q", kind)
+	}
+	return u, r.Close, err
+}
+
+// cUser does what the protocol's C client does. It departs from the specification in these points: the bound is read once; without
+// one Put leaves :not_full alone; what is got from a closed queue is neither counted nor marked in :not_full.
+type cUser struct {
+	queue
+	bound int64
+}
+
+func (c *cUser) put(ctx context.Context, value string) error {
+	if err := c.take(ctx, "producer"); err != nil {
+		return err
+	}
+	return c.giveBack(ctx, "producer", errors.Join(c.putAsProducer(ctx, value), c.alone(ctx, "producer")))
+}
+
+func (c *cUser) putAsProducer(ctx context.Context, value string) error {
+	if closed, err := c.exists(ctx, ":closed"); err != nil || closed {
+		return errors.Join(err, errClosed)
+	}
+	if c.bound > 0 {
+		if err := c.r.BRPop(ctx, 0, c.key(":not_full")).Err(); err != nil {
+			return err
+		}
+	}
+	length, err := c.r.LPush(ctx, c.key(""), value).Result()
+	if err != nil {
+		return err
+	}
+	if c.bound > 0 && length < c.bound {
+		if err := c.markNotFull(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.r.Incr(ctx, c.key(":stats:produced_messages")).Err(); err != nil {
+		return err
+	}
+	return c.r.IncrBy(ctx, c.key(":stats:produced_bytes"), int64(len(value))).Err()
+}
+
+func (c *cUser) get(ctx context.Context) (value string, place int64, exact bool, err error) {
+	if err := c.take(ctx, "consumer"); err != nil {
+		return "", 0, false, err
+	}
+	value, place, err = c.getAsConsumer(ctx)
+	return value, place, true, c.giveBack(ctx, "consumer", errors.Join(err, c.alone(ctx, "consumer")))
+}
+
+func (c *cUser) getAsConsumer(ctx context.Context) (string, int64, error) {
+	closed, err := c.exists(ctx, ":closed")
+	if err != nil {
+		return "", 0, err
+	}
+	if !closed {
+		return c.queue.getAsConsumer(ctx)
+	}
+	if some, err := c.exists(ctx, ""); err != nil || !some {
+		return "", 0, errors.Join(err, errClosed)
+	}
+	popped, err := c.r.BRPop(ctx, 0, c.key("")).Result()
+	if err != nil {
+		return "", 0, err
+	}
+	return popped[1], 0, nil
+}
+
+// alone fails if somebody else has had the role since the client took it: whoever has it writes down its name.
+func (c *cUser) alone(ctx context.Context, role string) error {
+	who, err := c.r.Get(ctx, c.key(":"+role)).Result()
+	if err == nil && who != c.id {
+		err = fmt.Errorf("while %s was the %s, so was %s", c.id, role, who)
+	}
+	return err
+}
+
+// packageUser uses package pressure. It sees the counter of messages as a hook of the package's client.
+type packageUser struct {
+	queue *pressure.Queue
+	key   string // of the counter
+	place int64  // its value when it was last increased
+}
+
+func (p *packageUser) put(ctx context.Context, value string) error {
+	return ownError(p.queue.Put(ctx, []byte(value)))
+}
+
+func (p *packageUser) get(ctx context.Context) (string, int64, bool, error) {
+	p.place = 0
+	message, err := p.queue.Get(ctx)
+	return string(message), p.place, true, ownError(err)
+}
+
+// ownError returns the error of this package for one of package pressure.
+func ownError(err error) error {
+	if errors.Is(err, pressure.ErrClosed) {
+		return errClosed
+	}
+	return err
+}
+
+// DialHook implements redis.Hook.
+func (p *packageUser) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (p *packageUser) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (p *packageUser) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			if n, ok := cmd.(*redis.IntCmd); ok && cmd.Name() == "incrby" && cmd.Args()[1] == p.key {
+				p.place = n.Val()
+			}
+		}
+		return err
+	}
+}
+
+// nativeUser uses the server's commands on queues.
+type nativeUser struct {
+	queue
+	reserve bool
+}
+
+func (n *nativeUser) put(ctx context.Context, value string) error {
+	put, err := n.r.Do(ctx, "PRESSURE.PUT", n.name, value, "TIMEOUT", 0, "CLIENT", n.id, "PREFIX", pressurePrefix).Int()
+	if err == nil && put != 1 {
+		err = fmt.Errorf("PRESSURE.PUT gave %d", put)
+	}
+	return nativeClosed(err)
+}
+
+// get asks for the counter right behind the message: nobody else is likely to have taken another one meanwhile.
+func (n *nativeUser) get(ctx context.Context) (string, int64, bool, error) {
+	p := n.r.Pipeline()
+	message := p.Do(ctx, "PRESSURE.GET", n.name, "CLIENT", n.id)
+	counted := p.Get(ctx, n.key(":stats:consumed_messages"))
+	p.Exec(ctx)
+	value, err := message.Text()
+	if err != nil {
+		return "", 0, false, nativeClosed(err)
+	}
+	place, err := counted.Int64()
+	return value, place, false, err
+}
+
+// getReserved reserves a message. It is the caller's to acknowledge.
+func (n *nativeUser) getReserved(ctx context.Context) (id, value string, err error) {
+	pair, err := n.r.Do(ctx, "PRESSURE.GET", n.name, "CLIENT", n.id, "RESERVE", leaseMillis).StringSlice()
+	if err == nil && len(pair) != 2 {
+		err = fmt.Errorf("PRESSURE.GET with RESERVE gave %q", pair)
+	}
+	if err != nil {
+		return "", "", nativeClosed(err)
+	}
+	return pair[0], pair[1], nil
+}
+
+func (n *nativeUser) acknowledge(ctx context.Context, id string) error {
+	return n.r.Do(ctx, "PRESSURE.ACK", n.name, id).Err()
+}
+
+func nativeClosed(err error) error {
+	if err != nil && strings.HasPrefix(err.Error(), "QUEUECLOSED ") {
+		return errClosed
+	}
+	return err
+}
+
+// kindVariable makes a client process one of the kind.
+const kindVariable = "ATOMREDIS_PRESSURE_KIND"
+
+// work has a client put count messages, or get messages until the queue is closed. Each operation that has succeeded gives a line,
+// which is written at once: "put <number>", or "got <place> <whether it is exact> <message>".
+func work(ctx context.Context, u user, role, id string, count int, out io.Writer) error {
+	if role == "producer" {
+		for i := range count {
+			if err := u.put(ctx, fmt.Sprintf("%s %d", id, i)); err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(out, "put", i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for {
+		value, place, exact, err := u.get(ctx)
+		if errors.Is(err, errClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, "got", place, exact, value); err != nil {
+			return err
+		}
+	}
+}
+
+// userProcess is the main function of a process that is one client, or a server.
+func userProcess(kind string) error {
+	if kind == serverKind {
+		return serverProcess()
+	}
+	ctx := context.Background()
+	id := os.Getenv(nameVariable)
+	count, err := strconv.Atoi(os.Getenv(countVariable))
+	if err != nil {
+		return err
+	}
+	u, closeUser, err := newUser(ctx, kind, os.Getenv(queueVariable), id, nil, os.Getenv(addrVariable))
+	if err != nil {
+		return err
+	}
+	defer closeUser()
+	return work(ctx, u, os.Getenv(roleVariable), id, count, os.Stdout)
+}

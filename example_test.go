@@ -1,0 +1,197 @@
+package atomredis_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/atomredis/atomredis"
+)
+
+func Example() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	ctx := context.Background()
+	db.Do(ctx, "SET", "greeting", "hello")
+	reply, err := db.Do(ctx, "GET", "greeting")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reply.Text())
+	// Output: hello <nil>
+}
+
+// A client library talks to the server without a port.
+func ExampleDB_Dial() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	client := redis.NewClient(&redis.Options{
+		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) },
+	})
+	defer client.Close()
+	fmt.Println(client.Incr(context.Background(), "visits").Val())
+	// Output: 1
+}
+
+func ExampleDB_Do() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	ctx := context.Background()
+	db.Do(ctx, "HSET", "user:1", "name", "Ada", "born", 1815)
+	reply, err := db.Do(ctx, "HGETALL", "user:1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	user, _ := reply.Map()
+	fmt.Println(user["name"].Text())
+	fmt.Println(user["born"].Int())
+
+	// Blocking commands wait as long as the context lasts.
+	soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	_, err = db.Do(soon, "BLPOP", "jobs", 0)
+	fmt.Println(err)
+	// Output:
+	// Ada <nil>
+	// 1815 <nil>
+	// atomredis: context deadline exceeded
+}
+
+func ExampleDB_DoMany() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	replies, err := db.DoMany(context.Background(),
+		atomredis.Args{"RPUSH", "planets", "Mercury", "Venus", "Earth"},
+		atomredis.Args{"LINDEX", "planets", -1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(replies[1].Text())
+	// Output: Earth <nil>
+}
+
+// Money moves from one account to another only if there is enough, and nobody sees it on the way.
+func ExampleDB_Tx() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	ctx := context.Background()
+	db.Do(ctx, "SET", "ada", 100)
+	var left *atomredis.Reply
+	err = db.Tx(ctx, func(tx *atomredis.Tx) error {
+		if err := tx.Watch("ada"); err != nil {
+			return err
+		}
+		reply, err := tx.Query("GET", "ada")
+		if err != nil {
+			return err
+		}
+		if balance, _ := reply.Int(); balance < 30 {
+			return fmt.Errorf("only %d left", balance)
+		}
+		left = tx.Do("DECRBY", "ada", 30)
+		tx.Do("INCRBY", "bob", 30)
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(left.Int())
+	// Output: 70 <nil>
+}
+
+func ExampleDB_Subscribe() {
+	db, err := atomredis.Open(atomredis.Options{Config: map[string]string{"notify-keyspace-events": "KEA"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	ctx := context.Background()
+	messages := db.Subscribe(ctx, "news.*", "__keyspace@0__:counter")
+	db.Do(ctx, "PUBLISH", "news.go", "1.26 is out")
+	db.Do(ctx, "INCR", "counter")
+	db.Do(ctx, "PUBLISH", "news.end", "")
+	for m, err := range messages {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if m.Channel == "news.end" {
+			break
+		}
+		fmt.Println(m.Channel, m.Payload)
+	}
+	// Output:
+	// news.go 1.26 is out
+	// __keyspace@0__:counter incrby
+}
+
+func ExampleDB_Snapshot() {
+	ctx := context.Background()
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	db.Do(ctx, "SET", "k", "v")
+	var image bytes.Buffer
+	if err := db.Snapshot(&image); err != nil {
+		log.Fatal(err)
+	}
+
+	other, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer other.Close()
+	if err := other.Restore(&image); err != nil {
+		log.Fatal(err)
+	}
+	reply, _ := other.Do(ctx, "GET", "k")
+	fmt.Println(reply.Text())
+	// Output: v <nil>
+}
+
+// In a testing/synctest bubble an hour passes at once, for keys and for blocked clients too.
+func TestExampleOfABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := atomredis.Open(atomredis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.Do(t.Context(), "SET", "session", "x", "EX", 3600)
+		time.Sleep(time.Hour)
+		if reply, err := db.Do(t.Context(), "EXISTS", "session"); err != nil {
+			t.Fatal(err)
+		} else if n, _ := reply.Int(); n != 0 {
+			t.Error("the session has not expired")
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package atomredis
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRepliesAreConverted(t *testing.T) {
+	type values struct {
+		i    int64
+		f    float64
+		b    bool
+		text string
+	}
+	for raw, want := range map[string]values{
+		":-7\r\n":              {-7, -7, true, "-7"},
+		"$2\r\n10\r\n":         {10, 10, true, "10"},
+		"+0\r\n":               {0, 0, false, "0"},
+		"=6\r\ntxt:12\r\n":     {12, 12, true, "12"},
+		",3\r\n":               {3, 3, true, "3"},
+		"(123456789012345\r\n": {123456789012345, 123456789012345, true, "123456789012345"},
+	} {
+		r := Reply{[]byte(raw)}
+		i, err := r.Int()
+		require.NoError(t, err, raw)
+		f, err := r.Float()
+		require.NoError(t, err, raw)
+		b, err := r.Bool()
+		require.NoError(t, err, raw)
+		text, err := r.Text()
+		require.NoError(t, err, raw)
+		require.Equal(t, want, values{i, f, b, text}, raw)
+		require.NoError(t, r.Err())
+		require.False(t, r.IsNull())
+		_, err = r.Slice()
+		require.ErrorContains(t, err, "is no array", raw)
+		_, err = r.Map()
+		require.ErrorContains(t, err, "is no array", raw)
+	}
+	f, err := Reply{[]byte(",-inf\r\n")}.Float()
+	require.NoError(t, err)
+	require.Equal(t, math.Inf(-1), f)
+	for raw, want := range map[string]int64{"#t\r\n": 1, "#f\r\n": 0} {
+		i, err := Reply{[]byte(raw)}.Int()
+		require.NoError(t, err)
+		require.Equal(t, want, i)
+		b, err := Reply{[]byte(raw)}.Bool()
+		require.NoError(t, err)
+		require.Equal(t, want == 1, b)
+		text, err := Reply{[]byte(raw)}.Text()
+		require.NoError(t, err)
+		require.Equal(t, string(rune('0'+want)), text)
+	}
+	_, err = Reply{[]byte("$1\r\nx\r\n")}.Int()
+	require.ErrorContains(t, err, "is no integer")
+	_, err = Reply{[]byte("$1\r\nx\r\n")}.Float()
+	require.ErrorContains(t, err, "is no number")
+	_, err = Reply{[]byte("*0\r\n")}.Text()
+	require.ErrorContains(t, err, "is no string or number")
+}
+
+func TestCollectionsAreSplit(t *testing.T) {
+	for raw, want := range map[string][]string{
+		"*0\r\n":                              {},
+		"*2\r\n$1\r\na\r\n_\r\n":              {"a", ""},
+		"~1\r\n:5\r\n":                        {"5"},
+		"%1\r\n$1\r\nk\r\n$4\r\n\r\n\r\n\r\n": {"k", "\r\n\r\n"},
+		">2\r\n+x\r\n$3\r\n*1\r\r\n":          {"x", "*1\r"},
+		"*1\r\n$-1\r\n":                       {""},
+		"*3\r\n,1.5\r\n#t\r\n=5\r\ntxt:a\r\n": {"1.5", "1", "a"},
+	} {
+		got, err := Reply{[]byte(raw)}.Texts()
+		require.NoError(t, err, raw)
+		require.Equal(t, want, got, raw)
+	}
+	nested, err := Reply{[]byte("*2\r\n*2\r\n:1\r\n%1\r\n+a\r\n*-1\r\n-ERR x\r\n")}.Slice()
+	require.NoError(t, err)
+	require.Len(t, nested, 2)
+	require.Equal(t, Error("ERR x"), nested[1].Err())
+	inner, err := nested[0].Slice()
+	require.NoError(t, err)
+	m, err := inner[1].Map()
+	require.NoError(t, err)
+	require.True(t, m["a"].IsNull())
+	m, err = Reply{[]byte("*2\r\n+a\r\n:1\r\n")}.Map()
+	require.NoError(t, err)
+	require.Equal(t, map[string]Reply{"a": {[]byte(":1\r\n")}}, m)
+	_, err = Reply{[]byte("*1\r\n+a\r\n")}.Map()
+	require.ErrorContains(t, err, "is no map")
+	_, err = Reply{[]byte("*1\r\n-ERR in it\r\n")}.Texts()
+	require.Equal(t, Error("ERR in it"), err)
+}
+
+func TestNullsErrorsAndNothingHaveNoValue(t *testing.T) {
+	for raw, want := range map[string]error{
+		"": ErrNoReply, "_\r\n": ErrNull, "$-1\r\n": ErrNull, "*-1\r\n": ErrNull, "-ERR no\r\n": Error("ERR no"), "!6\r\nERR\r\nx\r\n": Error("ERR\r\nx"),
+	} {
+		r := Reply{[]byte(raw)}
+		for _, err := range []error{
+			second(r.Int()), second(r.Float()), second(r.Bool()), second(r.Bytes()), second(r.Text()), second(r.Slice()), second(r.Texts()), second(r.Map()),
+		} {
+			require.Equal(t, want, err, raw)
+		}
+		require.Equal(t, want == ErrNull, r.IsNull(), raw)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestMalformedRepliesAreErrors(t *testing.T) {
+	for _, raw := range []string{"$9\r\nabc\r\n", "$x\r\n", "*1\r\n", "*9999999999\r\n", "?\r\n", "+no end", "\r\n", "%1\r\n+a\r\n", "$-2\r\n", "*1\r\n$3\r\nab"} {
+		_, _, err := nextReply([]byte(raw))
+		require.Error(t, err, raw)
+	}
+	for _, raw := range []string{"$9\r\nabc\r\n", "$x\r\n", "$-2\r\n", "+no end", "x\r\n"} {
+		r := Reply{[]byte(raw)}
+		r.IsNull()
+		_, err := r.Text()
+		require.Error(t, err, raw)
+	}
+	for _, raw := range []string{"*1\r\n", "*5\r\n:1\r\n", "*x\r\n", "*"} {
+		_, err := Reply{[]byte(raw)}.Slice()
+		require.Error(t, err, raw)
+	}
+}

@@ -1,0 +1,270 @@
+package server
+
+import (
+	"cmp"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has the table of the commands that speak the atom protocol on behalf of a client, and those that list elements and
+// streams, make references and write to the log. They use the keys of the protocol as any of its elements does, so that programs
+// that know nothing of these commands take part. ATOM.CALL, ATOM.NEXT with ATOM.RESPOND, and ATOM.INFO are in files of their own.
+
+var atomCommands = []*Command{
+	{Name: "atom.call", Group: "atom", Since: Version, Arity: -3, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys, ACL: CatStream,
+		DerivedKeys: atomCallKeys,
+		Summary:     "Sends a command to an element and waits for the acknowledgement and the response",
+		Syntax:      "element command [DATA data] [FROM caller] [TIMEOUT milliseconds] [NOWAIT]",
+		Complexity:  "O(1) to send, O(N) for each entry in the caller's response stream, where N is the number of calls that wait there", Do: cmdAtomCall},
+	{Name: "atom.elements", Group: "atom", Since: Version, Arity: 1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatStream,
+		Summary:    "Lists the elements: the names that have a command and a response stream",
+		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomElements},
+	{Name: "atom.info", Group: "atom", Since: Version, Arity: 2, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatStream,
+		Summary: "Describes an element: what it is, whether it is alive, its commands and its streams", Syntax: "element",
+		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomInfo},
+	{Name: "atom.log", Group: "atom", Since: Version, Arity: -4, Flags: Write | DenyOOM | TouchesArbitraryKeys, ACL: CatStream,
+		DerivedKeys: func(_ [][]byte, fn func(key []byte)) { fn(atomLogKey) },
+		Summary:     "Writes a message to the log that all elements share", Syntax: "level element msg [host]", Complexity: "O(1)", Do: cmdAtomLog},
+	{Name: "atom.next", Group: "atom", Since: Version, Arity: -2, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys | WholeKeyspace, ACL: CatStream,
+		Summary:    "Takes the next command of an element and acknowledges it, and can wait for one",
+		Syntax:     "element [CONSUMER name] [TIMEOUT milliseconds] [NOMKSTREAM] [ACK <milliseconds | NO>] [ACKFOR command milliseconds [command milliseconds ...]]",
+		Complexity: "O(1)", Do: cmdAtomNext},
+	{Name: "atom.respond", Group: "atom", Since: Version, Arity: -4, Flags: Write | DenyOOM | TouchesArbitraryKeys, ACL: CatStream,
+		DerivedKeys: atomRespondKeys,
+		Summary:     "Responds to a command of an element, which has then been done", Syntax: "element cmd_id caller [CMD command] [ERR code text] [DATA data] [SER serialization]",
+		Complexity: "O(1)", Do: cmdAtomRespond},
+	{Name: "atom.streamref", Group: "atom", Since: Version, Arity: 5, Flags: Write | DenyOOM | TouchesArbitraryKeys | WholeKeyspace, ACL: CatStream | CatString,
+		Summary: "Makes references to the fields of an entry of a stream", Syntax: "stream id reference milliseconds",
+		Complexity: "O(N), where N is the size of the entry", Do: cmdAtomStreamref},
+	{Name: "atom.streams", Group: "atom", Since: Version, Arity: -1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatStream,
+		Summary: "Lists the data streams of an element, or of all elements", Syntax: "[element]",
+		Complexity: "O(N log N), where N is the number of keys in the database", Do: cmdAtomStreams},
+}
+
+// How the keys of the protocol begin; the name of an element follows.
+const (
+	atomCommandPrefix  = "command:"
+	atomResponsePrefix = "response:"
+	atomStreamPrefix   = "stream:"
+	atomGroupPrefix    = "command_consumer_group:"         // of the name of the consumer group on the command stream
+	atomCounterPrefix  = "command_consumer_group_counter:" // of the key that counts the programs that are the element
+)
+
+var (
+	atomLogKey = []byte("log")
+	// atomMaxLen is the length to which streams of commands, responses and the log are trimmed at least.
+	atomMaxLen = []byte("1024")
+)
+
+const (
+	errNoElement   Error = "NOELEMENT no such element"
+	errElementName Error = "ERR the name of an element must not be empty"
+	errLogLevel    Error = "ERR the level must be an integer from 0 to 7"
+)
+
+func atomKey(prefix string, name []byte) []byte {
+	return append(append(make([]byte, 0, len(prefix)+len(name)), prefix...), name...)
+}
+
+// perform carries out another command under the guard as a part of this one, and returns its reply. What it has had journalled
+// counts as this command's.
+func (c *Ctx) perform(do func(*Ctx), args ...[]byte) (reply []byte) {
+	part := *c
+	w := resp.Writer{Proto: c.W.Proto}
+	part.Args, part.W = args, &w
+	do(&part)
+	c.journalled = c.journalled || part.journalled
+	return w.Buf
+}
+
+// addAtomEntry adds an entry to a stream as all elements do, and returns the reply of XADD: the entry's ID, or an error.
+func (c *Ctx) addAtomEntry(key []byte, fields ...[]byte) (reply []byte) {
+	args := append(make([][]byte, 0, 20), xaddWord, key, maxLenWord, []byte("~"), atomMaxLen, []byte("*"))
+	return c.perform(cmdXadd, append(args, fields...)...)
+}
+
+// peekStream returns the stream at a key, or nil if there is none.
+func (c *Ctx) peekStream(key []byte) *streams.Stream {
+	if e := c.G.Peek(c.DB, key); e != nil && e.Type() == engine.Stream {
+		return e.Stream()
+	}
+	return nil
+}
+
+// atomNames returns what follows prefix in the keys of streams, in byte order.
+func (c *Ctx) atomNames(prefix string) []string {
+	var names []string
+	c.G.Each(c.DB, func(e *engine.Entry) bool {
+		if name, ok := strings.CutPrefix(e.Key(), prefix); ok && e.Type() == engine.Stream {
+			names = append(names, name)
+		}
+		return true
+	})
+	slices.Sort(names)
+	return names
+}
+
+// atomElements returns the names of all elements, in byte order.
+func (c *Ctx) atomElements() []string {
+	return slices.DeleteFunc(c.atomNames(atomResponsePrefix), func(name string) bool {
+		e := c.G.PeekString(c.DB, atomCommandPrefix+name)
+		return e == nil || e.Type() != engine.Stream
+	})
+}
+
+func writeNamesAsBulk(w *resp.Writer, names []string) {
+	w.Array(len(names))
+	for _, name := range names {
+		w.BulkString(name)
+	}
+}
+
+func cmdAtomElements(c *Ctx) { writeNamesAsBulk(c.W, c.atomElements()) }
+
+func cmdAtomStreams(c *Ctx) {
+	switch len(c.Args) {
+	case 1:
+		c.allAtomStreams()
+	case 2:
+		writeNamesAsBulk(c.W, c.atomNames(atomStreamPrefix+string(c.Args[1])+":"))
+	default:
+		c.Err(wrongArity(c.Cmd))
+	}
+}
+
+// allAtomStreams writes the pair of element and stream for each data stream.
+func (c *Ctx) allAtomStreams() {
+	elements, names := c.atomElements(), c.atomNames(atomStreamPrefix)
+	pairs := make([][2]string, len(names))
+	for i, name := range names {
+		pairs[i] = splitAtomStream(name, elements)
+	}
+	slices.SortFunc(pairs, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	c.W.Array(len(pairs))
+	for i := range pairs {
+		writeNamesAsBulk(c.W, pairs[i][:])
+	}
+}
+
+// splitAtomStream splits "<element>:<stream>". Both may contain colons: the longest name of an element that exists wins, and
+// without one the first colon. Without any colon the name is that of a stream that no element has.
+func splitAtomStream(name string, elements []string) (pair [2]string) {
+	at := -1
+	for i := range len(name) {
+		if name[i] != ':' {
+			continue
+		}
+		if _, exists := slices.BinarySearch(elements, name[:i]); exists || at < 0 {
+			at = i
+		}
+	}
+	if at < 0 {
+		return [2]string{"", name}
+	}
+	return [2]string{name[:at], name[at+1:]}
+}
+
+func cmdAtomLog(c *Ctx) {
+	level := c.Args[1]
+	switch {
+	case len(c.Args) > 5:
+		c.Err(wrongArity(c.Cmd))
+		return
+	case len(level) != 1 || level[0] < '0' || level[0] > '7':
+		c.Err(errLogLevel)
+		return
+	}
+	var host []byte
+	if len(c.Args) == 5 {
+		host = c.Args[4]
+	} else {
+		host = []byte(c.Session.peer.host())
+	}
+	c.W.Raw(c.addAtomEntry(atomLogKey, []byte("level"), level, []byte("element"), c.Args[2], []byte("msg"), c.Args[3], []byte("host"), host))
+}
+
+// host returns where a client runs, as well as the server can tell: its address, or for a Unix socket the name of this host.
+func (p Peer) host() string {
+	if !p.unix() {
+		if host, _, err := net.SplitHostPort(p.Addr); err == nil {
+			return host
+		}
+	}
+	host, _ := os.Hostname() // without a name the entry says so by an empty one
+	return host
+}
+
+func cmdAtomStreamref(c *Ctx) {
+	key, reference := c.Args[1], string(c.Args[3])
+	timeout, ok := c.Int(c.Args[4])
+	if !ok {
+		return
+	}
+	if timeout < 0 || timeout > math.MaxInt64-c.Now() {
+		c.Err(c.badExpireTime())
+		return
+	}
+	entry, ok := c.entryToRefer(key, c.Args[2])
+	if !ok {
+		return
+	}
+	ser := "none"
+	for field, value := range entry.Fields() {
+		if string(field) == "ser" {
+			ser = string(value)
+		}
+	}
+	var references, values [][]byte
+	for field, value := range entry.Fields() {
+		if string(field) != "ser" {
+			references = append(references, []byte(reference+":ser:"+ser+":"+string(field)))
+			values = append(values, value)
+		}
+	}
+	// The values lie in the stream until they are stored.
+	if slices.ContainsFunc(references, func(r []byte) bool { return string(r) == string(key) }) {
+		c.Err(ErrSameObject)
+		return
+	}
+	for i := range references {
+		set := [][]byte{[]byte("SET"), references[i], values[i]}
+		if timeout > 0 {
+			set = append(set, []byte("PX"), c.Args[4])
+		}
+		if reply := c.perform(cmdSet, set...); reply[0] == '-' {
+			c.W.Raw(reply)
+			return
+		}
+	}
+	c.W.Array(len(references))
+	for _, r := range references {
+		c.W.Bulk(r)
+	}
+}
+
+// entryToRefer returns an entry of a stream, the newest if id is empty. If there is none the entry has no fields; if something is
+// wrong an error is written and ok is false.
+func (c *Ctx) entryToRefer(key, id []byte) (entry streams.Entry, ok bool) {
+	start, end := streams.MinID, streams.MaxID
+	if len(id) > 0 {
+		if start, end, ok = c.interval(id, id); !ok {
+			return entry, false
+		}
+	}
+	e, ok := c.ReadAs(key, engine.Stream)
+	if !ok || e == nil {
+		return entry, ok
+	}
+	e.Stream().Range(start, end, len(id) == 0, func(found streams.Entry) bool {
+		entry = found
+		return false
+	})
+	return entry, true
+}

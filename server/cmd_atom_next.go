@@ -1,0 +1,314 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has ATOM.NEXT and ATOM.RESPOND, with which an element serves commands. They do what a command loop does by the protocol: it
+// reads the command stream as a consumer of the element's group, acknowledges each command in the caller's response stream, writes the
+// response there, and says in the group that the command has been done.
+
+// atomResponseTimeout is how long callers are told to wait for a response unless the element says otherwise, in ms.
+const atomResponseTimeout = 1000
+
+// atomNoAck stands for the timeout of an acknowledgement that is not written.
+const atomNoAck = -1
+
+// atomNext is what a call of ATOM.NEXT asks for; views.
+type atomNext struct {
+	element, consumer []byte
+	timeout           int64    // for a command to come, in ms; 0 is for ever
+	noMake            bool     // a group that is missing is not made
+	ack               int64    // that acknowledgements name, in ms, or atomNoAck
+	acks              [][]byte // pairs of a command and the timeout for it that counts instead of ack
+}
+
+// parseAtomNext reads the arguments. If they are wrong it returns an error.
+func parseAtomNext(args [][]byte) (n atomNext, e Error) {
+	n = atomNext{element: args[1], consumer: args[1], ack: atomResponseTimeout}
+	for o := (OptionArgs{rest: args[2:]}); o.Next() && e == ""; {
+		switch {
+		case o.Is("consumer") && o.More():
+			n.consumer = o.Arg()
+		case o.Is("timeout") && o.More():
+			n.timeout, e = parseAtomTimeout(o.Arg())
+		case o.Is("nomkstream"):
+			n.noMake = true
+		case o.Is("ack") && o.More():
+			if o.Arg(); o.Is("no") {
+				n.ack = atomNoAck
+			} else {
+				n.ack, e = parseAtomTimeout(o.Word())
+			}
+		case o.Is("ackfor") && o.More() && o.Left()%2 == 0:
+			n.acks = o.Rest()
+			for o.Skip(1); o.Next() && e == ""; o.Skip(min(o.Left(), 1)) {
+				_, e = parseAtomTimeout(o.Word())
+			}
+		default:
+			return n, ErrSyntax
+		}
+	}
+	if e == "" && len(n.element) == 0 {
+		e = errElementName
+	}
+	return n, e
+}
+
+// parseAtomTimeout reads a timeout in ms; 0 is for ever.
+func parseAtomTimeout(arg []byte) (ms int64, e Error) {
+	ms, ok := resp.ParseInt(arg)
+	switch {
+	case !ok:
+		return 0, errReadTimeout
+	case ms < 0:
+		return 0, ErrTimeoutNegative
+	}
+	return ms, ""
+}
+
+// ackTimeout returns the timeout for the acknowledgement of a command, or atomNoAck.
+func (n *atomNext) ackTimeout(command []byte) int64 {
+	for i := 0; i < len(n.acks); i += 2 {
+		if string(n.acks[i]) == string(command) {
+			ms, _ := resp.ParseInt(n.acks[i+1])
+			return ms
+		}
+	}
+	return n.ack
+}
+
+func cmdAtomNext(c *Ctx) {
+	n, e := parseAtomNext(c.Args)
+	if e != "" {
+		c.Err(e)
+		return
+	}
+	key, group := atomKey(atomCommandPrefix, n.element), atomKey(atomGroupPrefix, n.element)
+	stream, ok := c.ReadToWriteAs(key, engine.Stream)
+	if !ok {
+		return
+	}
+	if stream == nil || stream.Stream().Group(group) == nil {
+		if n.noMake {
+			c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", cString(key), cString(group))))
+			return
+		}
+		stream = c.makeAtomGroup(key, group)
+	}
+	if n.take(c, stream, stream.Stream().Group(group)) {
+		return
+	}
+	// Whose response stream the acknowledgement goes to is known only when there is a command.
+	c.Block(Block{Keys: [][]byte{key}, Shards: engine.AllShards, Stream: true, Timeout: n.timeout, Try: tryAtomNext, Empty: (*resp.Writer).Null})
+}
+
+// makeAtomGroup makes the group of an element, and the stream if need be. It begins with the first command that was sent since the
+// element came up; if the entry is gone with which it did, at the end.
+func (c *Ctx) makeAtomGroup(key, group []byte) *engine.Entry {
+	var after streams.ID
+	if s := c.peekStream(key); s != nil {
+		after = s.LastID()
+		s.Range(streams.MinID, streams.MaxID, true, func(e streams.Entry) bool {
+			_, isCommand := fieldOf(e, "element")
+			_, introduces := fieldOf(e, "language")
+			if isCommand || !introduces {
+				return true
+			}
+			after = e.ID
+			return false
+		})
+	}
+	create := [][]byte{[]byte("XGROUP"), []byte("CREATE"), key, group, after.Append(nil), []byte("MKSTREAM")}
+	c.perform(cmdXgroupCreate, create...)
+	c.Journal(create...)
+	return c.G.Write(c.DB, key)
+}
+
+// tryAtomNext is what a client that waits for a command tries when the stream has changed.
+func tryAtomNext(c *Ctx, key []byte) bool {
+	n, _ := parseAtomNext(c.Args) // they have been read before
+	stream := c.G.Write(c.DB, key)
+	if stream == nil || stream.Type() != engine.Stream {
+		c.Err(errStreamGone)
+		return true
+	}
+	g := stream.Stream().Group(atomKey(atomGroupPrefix, n.element))
+	if g == nil {
+		c.Err(errGroupGone)
+		return true
+	}
+	return n.take(c, stream, g)
+}
+
+// take hands out the next command, if there is one, and reports whether it has. What cannot be answered is passed over: the entries with
+// which elements come up, and commands that name no caller or one whose response stream cannot be written.
+func (n *atomNext) take(c *Ctx, e *engine.Entry, g *streams.Group) bool {
+	s, now := e.Stream(), c.Now()
+	key, group := []byte(e.Key()), []byte(g.Name)
+	for {
+		last, ok := s.Last()
+		if !ok || !g.LastID.Less(last.ID) {
+			return false
+		}
+		consumer, created := g.CreateConsumer(n.consumer, now)
+		consumer.Seen(now)
+		var entry streams.Entry
+		g.ReadNew(s, consumer, 1, false, now, func(e streams.Entry) { entry = e })
+		c.groupChanged(e, created)
+		c.Journal(xreadgroupWord, groupWord, group, n.consumer, countWord, oneWord, streamsWord, key, newEntriesID)
+		if n.handOut(c, entry) {
+			return true
+		}
+		g.Ack(entry.ID)
+		c.G.ChangedBookkeeping(e, 0, "")
+		c.Journal(xackWord, key, group, entry.ID.Append(nil))
+	}
+}
+
+// The words of commands that are journalled for those in this file.
+var (
+	xreadgroupWord = []byte("XREADGROUP")
+	groupWord      = []byte("GROUP")
+	countWord      = []byte("COUNT")
+	oneWord        = []byte("1")
+	streamsWord    = []byte("STREAMS")
+	xackWord       = []byte("XACK")
+)
+
+// The fields of commands, acknowledgements and responses.
+var (
+	atomElementField = []byte("element")
+	atomCmdIDField   = []byte("cmd_id")
+	atomTimeoutField = []byte("timeout")
+	atomDataField    = []byte("data")
+	atomSerField     = []byte("ser")
+	atomErrCodeField = []byte("err_code")
+	atomErrStrField  = []byte("err_str")
+	atomCmdField     = []byte("cmd")
+)
+
+// handOut acknowledges the command in an entry and writes it as a map. It reports false, and has done nothing, if the caller cannot be
+// told anything.
+func (n *atomNext) handOut(c *Ctx, entry streams.Entry) bool {
+	caller, _ := fieldOf(entry, "element")
+	if len(caller) == 0 {
+		return false
+	}
+	command, _ := fieldOf(entry, "cmd")
+	id := entry.ID.Append(nil)
+	ack := n.ackTimeout(command)
+	if ack != atomNoAck {
+		reply := c.addAtomEntry(atomKey(atomResponsePrefix, caller),
+			atomElementField, n.element, atomCmdIDField, id, atomTimeoutField, strconv.AppendInt(nil, ack, 10))
+		if reply[0] == '-' {
+			return false
+		}
+	}
+	w := c.W
+	w.Map(6)
+	w.Bulk(atomCmdIDField)
+	w.Bulk(id)
+	for _, name := range [...]string{"element", "cmd", "data"} {
+		value, ok := fieldOf(entry, name)
+		w.BulkString(name)
+		if ok {
+			w.Bulk(value)
+		} else {
+			w.Null()
+		}
+	}
+	w.BulkString("ack")
+	if ack == atomNoAck {
+		w.Null()
+	} else {
+		w.Int(ack)
+	}
+	w.BulkString("raw")
+	mark, others := w.Defer(), 0
+	for field, value := range entry.Fields() {
+		switch string(field) {
+		case "element", "cmd", "data":
+		default:
+			w.Bulk(field)
+			w.Bulk(value)
+			others++
+		}
+	}
+	w.EndMap(mark, others)
+	return true
+}
+
+// atomResponse is what a call of ATOM.RESPOND says; views.
+type atomResponse struct {
+	element, id, caller, command, data, ser, errCode, errText []byte
+}
+
+// parseAtomRespond reads the arguments but for the ID of the command. If they are wrong it returns an error.
+func parseAtomRespond(args [][]byte) (r atomResponse, e Error) {
+	r = atomResponse{element: args[1], id: args[2], caller: args[3], ser: []byte("none"), errCode: []byte("0")}
+	for o := (OptionArgs{rest: args[4:]}); o.Next(); {
+		switch {
+		case o.Is("cmd") && o.More():
+			r.command = o.Arg()
+		case o.Is("data") && o.More():
+			r.data = o.Arg()
+		case o.Is("ser") && o.More():
+			r.ser = o.Arg()
+		case o.Is("err") && o.Left() >= 2:
+			r.errCode, r.errText = o.Arg(), o.Arg()
+			if _, ok := resp.ParseInt(r.errCode); !ok {
+				return r, ErrNotInteger
+			}
+		default:
+			return r, ErrSyntax
+		}
+	}
+	if len(r.element) == 0 || len(r.caller) == 0 {
+		return r, errElementName
+	}
+	return r, ""
+}
+
+// atomRespondKeys calls fn with the keys that ATOM.RESPOND uses. Arguments that are wrong are refused before any key is used.
+func atomRespondKeys(args [][]byte, fn func(key []byte)) {
+	if r, e := parseAtomRespond(args); e == "" {
+		fn(atomKey(atomCommandPrefix, r.element))
+		fn(atomKey(atomResponsePrefix, r.caller))
+	}
+}
+
+func cmdAtomRespond(c *Ctx) {
+	r, e := parseAtomRespond(c.Args)
+	if e != "" {
+		c.Err(e)
+		return
+	}
+	parsed, ok := c.streamID(r.id)
+	if !ok {
+		return
+	}
+	commands := atomKey(atomCommandPrefix, r.element)
+	if e := c.G.Peek(c.DB, commands); e != nil && e.Type() != engine.Stream {
+		c.Err(ErrWrongType)
+		return
+	}
+	id := parsed.Append(nil) // the caller compares it with what it got
+	reply := c.addAtomEntry(atomKey(atomResponsePrefix, r.caller), atomDataField, r.data, atomSerField, r.ser, atomErrCodeField, r.errCode,
+		atomErrStrField, r.errText, atomCmdIDField, id, atomElementField, r.element, atomCmdField, r.command)
+	if reply[0] == '-' {
+		c.W.Raw(reply)
+		return
+	}
+	ack := [][]byte{xackWord, commands, atomKey(atomGroupPrefix, r.element), id}
+	reply = c.perform(cmdXack, ack...)
+	if reply[1] == '1' {
+		c.Journal(ack...)
+	}
+	c.W.Raw(reply)
+}

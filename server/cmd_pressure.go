@@ -1,0 +1,172 @@
+package server
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// This file has the table of the commands on queues of the pressure protocol, and those that never wait. They use the keys of the
+// protocol exactly as its clients do with commands of their own, so that both kinds of clients share queues; see pressureQueue.
+
+var pressureCommands = []*Command{
+	{Name: "pressure.ack", Group: "pressure", Since: Version, Arity: -3, Flags: Write | Fast | TouchesArbitraryKeys, ACL: CatList,
+		DerivedKeys: pressureAck.keys, Summary: "Says that reserved messages have been dealt with, and counts them",
+		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of ids", Do: cmdPressureAck},
+	{Name: "pressure.close", Group: "pressure", Since: Version, Arity: -2, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys, ACL: CatList,
+		DerivedKeys: pressureClose.keys, Summary: "Closes a queue: nothing can be put into it any more; waits while it has a producer",
+		Syntax: "name [CLIENT id] [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureClose},
+	{Name: "pressure.create", Group: "pressure", Since: Version, Arity: -2, Flags: Write | DenyOOM | Fast | TouchesArbitraryKeys, ACL: CatList,
+		DerivedKeys: pressureCreate.keys, Summary: "Creates a queue",
+		Syntax: "name [BOUND bound] [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureCreate},
+	{Name: "pressure.delete", Group: "pressure", Since: Version, Arity: -2, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys, ACL: CatList,
+		DerivedKeys: pressureDelete.keys, Summary: "Deletes a queue; waits while it has a producer or a consumer",
+		Syntax: "name [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(N), where N is the number of messages", Do: cmdPressureDelete},
+	{Name: "pressure.get", Group: "pressure", Since: Version, Arity: -2, Flags: Write | Blocking | TouchesArbitraryKeys, ACL: CatList,
+		DerivedKeys: pressureGet.keys, Summary: "Takes messages from a queue; waits while there are none or the queue has another consumer",
+		Syntax:     "name [COUNT count] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix] [RESERVE milliseconds]",
+		Complexity: "O(N), where N is the number of messages returned", Do: cmdPressureGet},
+	{Name: "pressure.info", Group: "pressure", Since: Version, Arity: -2, Flags: ReadOnly | TouchesArbitraryKeys, ACL: CatList,
+		DerivedKeys: pressureInfo.keys, Summary: "Describes a queue",
+		Syntax: "name [PREFIX prefix]", Complexity: "O(N), where N is the number of clients that wait for the queue", Do: cmdPressureInfo},
+	{Name: "pressure.len", Group: "pressure", Since: Version, Arity: -2, Flags: ReadOnly | Fast | TouchesArbitraryKeys, ACL: CatList,
+		DerivedKeys: pressureInfo.keys, Summary: "Counts the messages in a queue",
+		Syntax: "name [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureLen},
+	{Name: "pressure.list", Group: "pressure", Since: Version, Arity: -1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatList,
+		Summary: "Lists the names of the queues",
+		Syntax:  "[PREFIX prefix]", Complexity: "O(N), where N is the number of keys in the database", Do: cmdPressureList},
+	{Name: "pressure.put", Group: "pressure", Since: Version, Arity: -3, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys, ACL: CatList,
+		DerivedKeys: pressurePut.keys, Summary: "Puts messages into a queue; waits while it is full or has another producer",
+		Syntax:     "name value [value ...] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix]",
+		Complexity: "O(N), where N is the number of messages", Do: cmdPressurePut},
+	{Name: "pressure.return", Group: "pressure", Since: Version, Arity: -3, Flags: Write | Fast | TouchesArbitraryKeys, ACL: CatList,
+		DerivedKeys: pressureAck.keys, Summary: "Puts reserved messages back to the head of their queue, and counts them",
+		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of reserved messages", Do: cmdPressureReturn},
+}
+
+// The errors of queues.
+const (
+	errNoQueue     Error = "NOQUEUE the queue does not exist"
+	errQueueExists Error = "QUEUEEXISTS the queue exists already"
+	errQueueClosed Error = "QUEUECLOSED the queue is closed"
+)
+
+// cmdPressureCreate makes a queue, and removes what a deletion that has not come to its end may have left of one.
+func cmdPressureCreate(c *Ctx) {
+	a, ok := c.pressureArgs(&pressureCreate)
+	if !ok {
+		return
+	}
+	bound := []byte("0")
+	if v := a.options[optBound]; v != nil {
+		n, ok := c.Int(v)
+		if !ok {
+			return
+		}
+		if n < 0 {
+			c.Err(ErrNotPositive)
+			return
+		}
+		bound = v
+	}
+	q := c.queueOf(a)
+	if !q.check() {
+		return
+	}
+	if q.has(qBound) {
+		c.Err(errQueueExists)
+		return
+	}
+	q.removeAll()
+	q.set(qBound, bound)
+	for _, mark := range []queueKey{qProducerFree, qConsumerFree, qNotFull} {
+		q.push(mark, pressureMark)
+	}
+	c.W.OK()
+}
+
+func cmdPressureLen(c *Ctx) {
+	if q, ok := c.openQueue(&pressureInfo); ok {
+		c.W.Int(q.length())
+	}
+}
+
+// cmdPressureList finds queues by the key that each of them has.
+func cmdPressureList(c *Ctx) {
+	a, ok := c.pressureArgs(&pressureList)
+	if !ok {
+		return
+	}
+	start, end := string(a.prefix())+":", queueSuffixes[qBound]
+	var names []string
+	c.G.Each(c.DB, func(e *engine.Entry) bool {
+		key := e.Key()
+		if e.Type() == engine.String && len(key) >= len(start)+len(end) && strings.HasPrefix(key, start) && strings.HasSuffix(key, end) {
+			names = append(names, key[len(start):len(key)-len(end)])
+		}
+		return true
+	})
+	slices.Sort(names)
+	c.W.Array(len(names))
+	for _, name := range names {
+		c.W.BulkString(name)
+	}
+}
+
+// cmdPressureInfo describes a queue. Whoever waits for a role, for room or for a message counts as blocked, with commands of
+// whatever kind.
+func cmdPressureInfo(c *Ctx) {
+	q, ok := c.openQueue(&pressureInfo)
+	if !ok {
+		return
+	}
+	number := func(name string, n int64) {
+		c.W.BulkString(name)
+		c.W.Int(n)
+	}
+	flag := func(name string, set bool) {
+		c.W.BulkString(name)
+		if set {
+			c.W.Int(1)
+		} else {
+			c.W.Int(0)
+		}
+	}
+	c.W.Map(15)
+	number("length", q.length())
+	number("bound", q.bound)
+	flag("closed", q.has(qClosed))
+	for _, k := range []queueKey{qProducer, qConsumer} {
+		c.W.BulkString(queueSuffixes[k][1:])
+		c.replyString(q.peek(k))
+	}
+	flag("producer_free", q.has(qProducerFree))
+	flag("consumer_free", q.has(qConsumerFree))
+	for _, k := range []queueKey{qProducedMessages, qProducedBytes, qConsumedMessages, qConsumedBytes} {
+		number(strings.TrimPrefix(queueSuffixes[k], ":stats:"), q.counter(k))
+	}
+	number("blocked_producers", q.waiting(qProducerFree, qNotFull))
+	number("blocked_consumers", q.waiting(qConsumerFree, qMessages))
+	number("reserved", q.reservedCount())
+	number("redelivered", c.Server.reservations.redeliveredFrom(q.id()))
+}
+
+// counter returns the value of one of the four counters: what clients have counted under either spelling of its key belongs together.
+func (q *pressureQueue) counter(k queueKey) int64 {
+	n, plain := q.integer(k), q.integer(k-qProducedMessages+qPlainProducedMessages)
+	if plain > 0 {
+		n = min(n, math.MaxInt64-plain)
+	}
+	return n + plain
+}
+
+// waiting returns how many clients wait for any of the keys.
+func (q *pressureQueue) waiting(keys ...queueKey) int64 {
+	all := map[*engine.Waiter]struct{}{}
+	for _, k := range keys {
+		q.c.G.EachWaiter(q.c.DB, q.keys[k], func(w *engine.Waiter) { all[w] = struct{}{} })
+	}
+	return int64(len(all))
+}

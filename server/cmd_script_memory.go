@@ -1,0 +1,50 @@
+package server
+
+import (
+	"errors"
+	"runtime"
+	"runtime/metrics"
+
+	"github.com/atomredis/atomredis/scripting"
+)
+
+// memoryWatch bounds the memory that a script uses. What the whole process has grown by since the script began is held against it: while
+// a script runs nobody else changes data. The heap that is in use when it begins contains garbage, which it may replace; so what is bounded
+// is the process, not exactly the script. The heap contains garbage later too, and a script may make much of it, so the
+// garbage is collected before a script is judged; that happens again only when the heap has grown by as much once more.
+type memoryWatch struct {
+	base uint64 // bytes in use when the script began
+	next uint64 // bytes in use at which it is judged, 0 if that is not known yet
+}
+
+// begin notes that there is another script.
+func (w *memoryWatch) begin() { w.base, w.next = heapInUse(), 0 }
+
+// check stops the script if it uses more than limit bytes.
+func (w *memoryWatch) check(in *scripting.Interrupt, limit int) {
+	if w.next == 0 {
+		w.next = w.base + uint64(limit)
+	}
+	if heapInUse() <= w.next {
+		return
+	}
+	in.Hold(func() error {
+		runtime.GC()
+		used := heapInUse()
+		if used > w.base+uint64(limit) {
+			return errors.New(killedForMemory)
+		}
+		w.next = used + uint64(limit)
+		return nil
+	})
+}
+
+// heapInUse returns how many bytes objects take on the heap, garbage included that has not been swept.
+func heapInUse() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
+}

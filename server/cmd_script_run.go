@@ -1,0 +1,214 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/scripting"
+)
+
+// This file is what happens while a script runs: it is watched, clients are told that the server is busy if it takes long, and
+// it can be killed.
+
+// The answers to those who come while a script runs, and to those who want to kill it.
+const (
+	errBusyScript   Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	errBusyFunction Error = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+	errNotBusy      Error = "NOTBUSY No scripts in execution right now."
+	errUnkillable   Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script " +
+		"termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+)
+
+// What a script is stopped with.
+const (
+	killedByScriptKill   = "Script killed by user with SCRIPT KILL..."
+	killedByFunctionKill = "Script killed by user with FUNCTION KILL..."
+	killedByShutdown     = "Script killed because the server is shutting down."
+	killedForMemory      = "Script killed because it used more memory than script-memory-limit allows."
+)
+
+// scriptRun is the script that is running. There is at most one, for it runs under a guard over the whole keyspace. While scripts are
+// in use a timer looks every few milliseconds whether it is still the same one as before, so that a script that ends soon costs no timer.
+type scriptRun struct {
+	interrupt scripting.Interrupt
+
+	// busy is what clients are answered because a script runs for too long; nil if none does. It can be read at any time, without mu.
+	busy atomic.Pointer[Error]
+
+	mu       sync.Mutex // protects what follows; a leaf in the order of locks
+	current  *scriptCaller
+	number   uint64 // of scripts that were begun
+	wrote    bool   // the current one has called a command that may write
+	closing  bool   // the server is being closed
+	timer    *time.Timer
+	watching bool // the timer is set
+
+	// What follows is used by the timer's function only.
+	seen  uint64        // number when it looked last
+	since time.Duration // since when the current script is known to run, on the clock of Server.ticks
+	heap  memoryWatch
+}
+
+const (
+	// watchInterval is how often a running script is looked at.
+	watchInterval = 10 * time.Millisecond
+	// closePatience is how long a script may go on when the server is to be closed.
+	closePatience = time.Second
+)
+
+// beginScript notes that a script begins. endScript must follow.
+func (srv *Server) beginScript(h *scriptCaller) {
+	r := &srv.scripts.run
+	r.mu.Lock()
+	r.current, r.wrote = h, false
+	r.number++
+	r.interrupt.Reset()
+	if r.closing {
+		r.interrupt.Stop(killedByShutdown)
+	}
+	if !r.watching {
+		r.watching = true
+		if r.timer == nil {
+			r.timer = time.AfterFunc(srv.watchEvery(), srv.watchScript)
+		} else {
+			r.timer.Reset(srv.watchEvery())
+		}
+	}
+	r.mu.Unlock()
+}
+
+// endScript notes that the script that was begun last has ended.
+func (srv *Server) endScript() {
+	r := &srv.scripts.run
+	r.mu.Lock()
+	r.current = nil
+	wasBusy := r.busy.Swap(nil) != nil
+	r.mu.Unlock()
+	if t, ok := srv.transport.(reliever); ok && wasBusy {
+		t.resume()
+	}
+}
+
+// reliever is a transport whose goroutines serve more than one client.
+type reliever interface {
+	// relieve has other goroutines go on with what is held up because a client's command waits for the end of a script, or is one. It is called
+	// by one goroutine at a time, again and again while the script runs.
+	relieve()
+	// resume has the transport do what it has put off because a script was running.
+	resume()
+}
+
+// watchEvery returns how long the timer is set for: a script must be found to be over the limit soon after it is.
+func (srv *Server) watchEvery() time.Duration {
+	limit := time.Duration(srv.config.Get().BusyReplyThreshold) * time.Millisecond
+	if limit <= 0 {
+		return watchInterval
+	}
+	return max(min(watchInterval, limit/4), time.Millisecond)
+}
+
+// watchScript is the timer's function.
+func (srv *Server) watchScript() {
+	r := &srv.scripts.run
+	now := time.Duration(srv.ticks())
+	r.mu.Lock()
+	same := r.number == r.seen
+	r.seen = r.number
+	running := r.current != nil
+	if !running && same {
+		r.watching = false
+		r.mu.Unlock()
+		return
+	}
+	if !same {
+		r.since = now
+		r.heap.begin()
+	}
+	ran := now - r.since
+	limit := time.Duration(srv.config.Get().BusyReplyThreshold) * time.Millisecond
+	if running && limit > 0 && ran >= limit && r.busy.Load() == nil {
+		srv.log.Warn("a script runs for longer than busy-reply-threshold; it can be ended with SCRIPT KILL or FUNCTION KILL", "duration", ran)
+		answer := r.current.busyAnswer()
+		r.busy.Store(&answer)
+	}
+	if running && r.closing && (r.busy.Load() != nil || ran >= closePatience) {
+		r.interrupt.Stop(killedByShutdown)
+	}
+	busy := r.busy.Load() != nil
+	r.mu.Unlock()
+
+	if running && same {
+		if limit := srv.config.Get().ScriptMemoryLimit; limit > 0 {
+			r.heap.check(&r.interrupt, limit)
+		}
+	}
+	if t, ok := srv.transport.(reliever); ok && busy {
+		t.relieve()
+	}
+	r.mu.Lock()
+	r.timer.Reset(srv.watchEvery())
+	r.mu.Unlock()
+}
+
+// closeScripts makes sure that no script goes on for long: the server is being closed.
+func (srv *Server) closeScripts() {
+	r := &srv.scripts.run
+	r.mu.Lock()
+	r.closing = true
+	r.mu.Unlock()
+}
+
+// mayWrite reports whether the script may call its first command that may write. From then on it cannot be killed.
+func (r *scriptRun) mayWrite() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrote = r.wrote || !r.interrupt.Stopped()
+	return r.wrote
+}
+
+// kill ends the running script, a function or not, and returns why that is not possible.
+func (r *scriptRun) kill(function bool) Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.current == nil:
+		return errNotBusy
+	case r.wrote:
+		return errUnkillable
+	case (r.current.function != "") != function:
+		return r.current.busyAnswer()
+	case function:
+		r.interrupt.Stop(killedByFunctionKill)
+	default:
+		r.interrupt.Stop(killedByScriptKill)
+	}
+	return ""
+}
+
+// busyAnswer returns what clients are answered while the script runs for too long.
+func (h *scriptCaller) busyAnswer() Error {
+	if h.function != "" {
+		return errBusyFunction
+	}
+	return errBusyScript
+}
+
+// scriptBusy reports whether a script is running for so long that clients are told.
+func (srv *Server) scriptBusy() bool { return srv.scripts.run.busy.Load() != nil }
+
+// busyScript returns the error that keeps a command from running because a script is running, "" if none does.
+func (srv *Server) busyScript(cmd *Command) Error {
+	if answer := srv.scripts.run.busy.Load(); answer != nil && cmd.Flags&AllowBusy == 0 {
+		return *answer
+	}
+	return ""
+}
+
+func cmdScriptKill(c *Ctx) {
+	if e := c.Server.scripts.run.kill(false); e != "" {
+		c.Err(e)
+		return
+	}
+	c.W.OK()
+}

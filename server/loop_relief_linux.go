@@ -1,0 +1,129 @@
+package server
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// This file is how a loop goes on while a session that it serves is held up for long: because its command is a script that runs longer than
+// busy-reply-threshold, or because it waits for the shards that such a script holds. Whoever watches the script takes the loop away
+// from its goroutine and gives it to a new one. The old goroutine keeps the session, and nothing else; when it comes back from the
+// session it gives it to the loop, and ends. So no session is ever used by two goroutines, and neither is a loop.
+//
+// loop.using decides who has the loop. The loop's goroutine sets it before it uses a session in a way that may take a guard, and takes it
+// back afterwards, unless the watcher was first.
+
+// maxRelieved bounds how many sessions of a loop have goroutines, and threads, of their own. The loop stands still beyond that until the script ends.
+const maxRelieved = 128
+
+// enter must be called before a method of a client's session that may take a guard. Nothing of the loop may be used from then on until leave
+// has returned.
+func (l *loop) enter(c *socket) { l.using.Store(c) }
+
+// leave must be called after the method. If somebody else has the loop now it gives the client back and does not return.
+func (l *loop) leave(c *socket) {
+	if !l.stillDriving(c) {
+		l.giveBack(c)
+		runtime.Goexit()
+	}
+}
+
+func (l *loop) stillDriving(c *socket) bool { return l.using.CompareAndSwap(c, nil) }
+
+// relieve implements reliever.
+func (t *loops) relieve() {
+	for _, l := range t.all {
+		l.relieve()
+	}
+}
+
+// resume implements reliever.
+func (t *loops) resume() {
+	for _, l := range t.all {
+		l.mail.Lock()
+		l.mail.resume = true
+		l.mail.Unlock()
+		l.interrupt()
+	}
+}
+
+// relieve gives the loop to a new goroutine if the present one is inside a session.
+func (l *loop) relieve() {
+	c := l.using.Load()
+	if c == nil || l.away.Load() >= maxRelieved || !l.using.CompareAndSwap(c, nil) {
+		return
+	}
+	if c.fd >= 0 { // otherwise it is only being closed
+		c.away = true
+		l.away.Add(1)
+		l.watch(unix.EPOLL_CTL_DEL, c.fd, 0) // what comes, or has come, would be reported again and again
+	}
+	l.mail.Lock()
+	for i, w := range l.woken { // those that it has not come to yet
+		if w != nil {
+			l.mail.woken = append(l.mail.woken, w)
+			l.woken[i] = nil
+		}
+	}
+	l.mail.Unlock()
+	l.buf = make([]byte, readBuffer) // the session's arguments may lie in the old one
+	l.owner.wg.Add(1)
+	go l.run()
+}
+
+// giveBack returns a client to the loop, which may have ended.
+func (l *loop) giveBack(c *socket) {
+	l.mail.Lock()
+	ended := l.mail.ended
+	if !ended {
+		l.mail.returned = append(l.mail.returned, c)
+	}
+	l.mail.Unlock()
+	if ended {
+		c.session.Close()
+		unix.Close(c.fd)
+		return
+	}
+	l.interrupt()
+}
+
+// takeBack makes the loop serve clients again whose sessions were held up.
+func (l *loop) takeBack(returned []*socket) {
+	for _, c := range returned {
+		c.away = false
+		l.away.Add(-1)
+		events := uint32(unix.EPOLLIN)
+		if c.writing {
+			events |= unix.EPOLLOUT
+		}
+		if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, events); err != nil {
+			c.session.abort()
+		}
+		l.enqueue(c)
+		l.woken = append(l.woken, c) // what was left for it meanwhile was not looked at
+	}
+}
+
+// closeGone closes the sessions and connections of clients that have gone.
+func (l *loop) closeGone() {
+	for len(l.gone) > 0 {
+		c := l.gone[0]
+		if l.gone = l.gone[1:]; len(l.gone) == 0 {
+			l.gone = nil
+		}
+		l.enter(c.socket)
+		c.session.Close()
+		still := l.stillDriving(c.socket)
+		unix.Close(c.fd)
+		if !still {
+			runtime.Goexit()
+		}
+	}
+}
+
+// goneSocket is a client that has gone, with the file descriptor that it had.
+type goneSocket struct {
+	*socket
+	fd int
+}

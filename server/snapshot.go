@@ -1,0 +1,175 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// ErrNotEmpty is returned by Restore if there are keys.
+var ErrNotEmpty = errors.New("the server is not empty")
+
+// Snapshot writes the keyspace as it is at one moment, as commands in the form of an append-only file. The keyspace is locked while the commands
+// are encoded in memory, but not while they are written. While keys are still being loaded after a start it waits for them.
+func (srv *Server) Snapshot(w io.Writer) error {
+	d, err := srv.Direct(0)
+	if err != nil {
+		return err
+	}
+	defer d.Release()
+	chunks, err := d.snapshot()
+	if err != nil {
+		return err
+	}
+	for i, c := range chunks {
+		if _, err := w.Write(c); err != nil {
+			return err
+		}
+		chunks[i] = nil
+	}
+	return nil
+}
+
+// snapshot encodes the keyspace, in pieces: a single buffer would be copied as it grows.
+func (d *Direct) snapshot() (chunks [][]byte, err error) {
+	d.mu.Lock() // so that the server does not close meanwhile
+	defer d.mu.Unlock()
+	if d.ended {
+		return nil, ErrClosed
+	}
+	if err := d.loaded(); err != nil {
+		return nil, err
+	}
+	srv := d.owner.srv
+	err = srv.underAll(func(g *engine.Guard) {
+		a := aofWriter{emit: func(b []byte) { chunks = append(chunks, bytes.Clone(b)) }}
+		for db := range srv.ks.Databases() {
+			if g.Len(db) == 0 {
+				continue
+			}
+			a.selectDB(db)
+			g.Each(db, func(e *engine.Entry) bool {
+				a.entry(e)
+				return true
+			})
+		}
+		a.flush()
+	})
+	return chunks, err
+}
+
+// Restore executes the commands that Snapshot has written, one after the other, in an empty keyspace; it fails with ErrNotEmpty if there are
+// keys. It returns when all of it is durable. If it fails half-way all databases are emptied again.
+func (srv *Server) Restore(r io.Reader) error {
+	d, err := srv.Direct(0)
+	if err != nil {
+		return err
+	}
+	defer d.Release()
+	if err := d.empty(); err != nil {
+		return err
+	}
+	end := "PING" // whose reply waits until all before it is durable
+	if err = d.restore(r); err != nil {
+		end = "FLUSHALL"
+	}
+	err = errors.Join(err, d.Run(context.Background(), [][]byte{[]byte(end)}))
+	_, flushErr := d.Flush()
+	return errors.Join(err, flushErr)
+}
+
+// empty returns ErrNotEmpty if there are keys.
+func (d *Direct) empty() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return ErrClosed
+	}
+	if err := d.loaded(); err != nil {
+		return err
+	}
+	srv := d.owner.srv
+	keys := 0
+	err := srv.underAll(func(g *engine.Guard) {
+		for db := range srv.ks.Databases() {
+			keys += g.Len(db)
+		}
+	})
+	if err == nil && keys > 0 {
+		err = ErrNotEmpty
+	}
+	return err
+}
+
+const restoreChunk = 256 << 10 // bytes that are read at a time
+
+// restore executes commands from r.
+func (d *Direct) restore(r io.Reader) error {
+	parser := resp.Parser{MaxBulk: maxJournalBulk}
+	var buf []byte
+	var args [][]byte
+	count := 0
+	for {
+		buf = resp.Grow(buf, restoreChunk)
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		rest := buf
+		for {
+			var size int
+			var syntax error
+			if args, size, syntax = parser.Next(rest, args[:0]); syntax != nil {
+				return fmt.Errorf("command %d: %w", count+1, syntax)
+			}
+			if size == 0 {
+				break
+			}
+			rest = rest[size:]
+			if len(args) == 0 {
+				continue
+			}
+			count++
+			if err := d.replay(args); err != nil {
+				return fmt.Errorf("command %d: %w", count, err)
+			}
+		}
+		buf = buf[:copy(buf, rest)]
+		switch {
+		case err == io.EOF && len(buf) > 0:
+			return io.ErrUnexpectedEOF
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// replay executes one command, which must be one that makes keys.
+func (d *Direct) replay(args [][]byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return ErrClosed
+	}
+	s := d.session
+	cmd, container := s.srv.table.lookup(args)
+	if cmd == nil || cmd.Flags&Write == 0 && cmd.Name != "select" {
+		return fmt.Errorf("%.40q is no command that changes anything", args[0])
+	}
+	s.ctx.NoBlock = true
+	defer func() { s.ctx.NoBlock = false }()
+	if err := d.run(context.Background(), cmd, container, args); err != nil {
+		return err
+	}
+	if out := s.out.Buf; out[0] == '-' {
+		return fmt.Errorf("%s: %s", cmd.Name, bytes.TrimSpace(out[1:]))
+	}
+	s.tookOutput(len(s.out.Buf))
+	s.out.Buf = s.out.Buf[:0]
+	return nil
+}
