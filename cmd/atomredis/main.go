@@ -1,8 +1,9 @@
 // Command atomredis is a Redis server. It is started like redis-server: with a configuration file, with options named like
-// the directives of such a file, or with both.
+// the directives of such a file, or with both. With the words atom and pressure it is a client of a server.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,16 +11,20 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
 	"github.com/atomredis/atomredis/server"
 )
 
 const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis - (reads the configuration from standard input)
        atomredis check [--repair] DIR (verifies the data that a server has stored there)
+       atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
+       atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
        atomredis -v or --version
        atomredis -h or --help
 
@@ -52,6 +57,18 @@ func run(args []string, stdout, stderr io.Writer, stop <-chan os.Signal) int {
 	}
 	if len(args) > 0 && args[0] == "check" {
 		return check(args[1:], stdout, stderr)
+	}
+	if len(args) > 0 && slices.Contains(cli.Names, args[0]) {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		go func() {
+			select {
+			case sig := <-stop:
+				cancel(fmt.Errorf("stopped by a signal (%s)", sig))
+			case <-ctx.Done():
+			}
+		}()
+		return cli.Run(ctx, args, os.Stdin, stdout, stderr)
 	}
 	if err := serve(args, stdout, stop); err != nil {
 		fmt.Fprintln(stderr, "atomredis:", err)

@@ -1,0 +1,176 @@
+// Package cli has the sub-commands of atomredis that are clients: "atom" for atom elements, and "pressure" for queues. They work
+// with any Redis server.
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/spf13/cobra"
+)
+
+// The exit codes.
+const (
+	exitOK    = 0
+	exitError = 1 // what was to be done could not be done
+	exitUsage = 2 // the arguments are wrong
+)
+
+// Names are the words that the first argument of the program can be for this package.
+var Names = []string{"atom", "pressure"}
+
+// usageError is an error in the arguments.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// app is one run of the program.
+type app struct {
+	in       io.Reader
+	out      *bufio.Writer
+	terminal bool // out is shown to a person as it is written
+	server   serverFlags
+	json     bool
+	client   *redis.Client // set once a command runs
+}
+
+// Run runs the command that args, which begin with one of Names, stand for, until it is done or ctx ends. It returns the exit
+// code. What fails is written to stderr in one line.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{in: stdin, out: newWriter(stdout), terminal: isTerminal(stdout)}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.out)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if a.client != nil {
+		err = errors.Join(err, a.client.Close())
+	}
+	if flushErr := a.out.Flush(); err == nil {
+		err = flushErr
+	}
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintln(stderr, "atomredis:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitError
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{Use: "atomredis", SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}}
+	root.SetHelpCommand(&cobra.Command{Hidden: true})
+	flags := root.PersistentFlags()
+	flags.Bool("help", false, "show this help") // without a short form: -h is the host, as for redis-cli
+	flags.StringVarP(&a.server.host, "host", "h", "127.0.0.1", "host of the server")
+	flags.IntVarP(&a.server.port, "port", "p", 6379, "port of the server")
+	flags.StringVarP(&a.server.socket, "socket", "s", "", "Unix socket of the server, instead of host and port")
+	flags.StringVarP(&a.server.password, "pass", "a", "", "password (default: the environment variable REDISCLI_AUTH)")
+	flags.StringVar(&a.server.user, "user", "", "user that the password belongs to")
+	flags.IntVarP(&a.server.db, "db", "n", 0, "number of the database")
+	flags.BoolVar(&a.json, "json", false, "write JSON")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.connect() }
+	root.AddCommand(a.pressure(), a.atom())
+	return root
+}
+
+// group is a command that only has others below it.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short}
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef("%s needs a command; see %s --help", c.CommandPath(), c.CommandPath())
+		}
+		return usagef("unknown command %q; see %s --help", args[0], c.CommandPath())
+	}
+	c.AddCommand(commands...)
+	return c
+}
+
+// arguments takes from min to max arguments; a negative max is any number.
+func arguments(min, max int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < min || max >= 0 && len(args) > max {
+			return usagef("usage: %s", c.UseLine())
+		}
+		return nil
+	}
+}
+
+// serverFlags say which server to use.
+type serverFlags struct {
+	host, socket, user, password string
+	port, db                     int
+}
+
+// connect makes the client; connections are made when they are needed.
+func (a *app) connect() error {
+	s := a.server
+	if s.port < 1 || s.port > 65535 {
+		return usagef("invalid port %d", s.port)
+	}
+	if s.db < 0 {
+		return usagef("invalid database %d", s.db)
+	}
+	if s.password == "" {
+		s.password = os.Getenv("REDISCLI_AUTH")
+	}
+	o := &redis.Options{
+		Addr: fmt.Sprintf("%s:%d", s.host, s.port), Username: s.user, Password: s.password, DB: s.db,
+		MaxRetries:    -1, // nothing is done twice because a connection breaks
+		DialerRetries: 1,
+		DialTimeout:   5 * time.Second,
+		ReadTimeout:   10 * time.Second,
+		// The feature is not used, and servers that do not know it would be asked for it.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	if strings.Contains(s.host, ":") { // IPv6
+		o.Addr = fmt.Sprintf("[%s]:%d", s.host, s.port)
+	}
+	if s.socket != "" {
+		o.Network, o.Addr = "unix", s.socket
+	}
+	quiet.Do(func() { redis.SetLogger(discard{}) }) // what fails is in the error
+	a.client = redis.NewClient(o)
+	return nil
+}
+
+var quiet sync.Once
+
+// discard is a logger of go-redis that writes nothing.
+type discard struct{}
+
+func (discard) Printf(context.Context, string, ...any) {}
+
+// ended makes the end of the context the end of a command that goes on until then.
+func ended(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

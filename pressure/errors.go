@@ -1,0 +1,45 @@
+package pressure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrQueueExists says that a queue cannot be created because there is one of that name.
+	ErrQueueExists = errors.New("the queue exists already")
+	// ErrNoQueue says that there is no queue of that name, or that it was deleted while an operation waited.
+	ErrNoQueue = errors.New("the queue does not exist")
+	// ErrClosed says that the queue is closed: nothing can be put into it, and nothing is left to be got from it.
+	ErrClosed = errors.New("the queue is closed")
+	// ErrTimeout says that an operation has waited for as long as Options.Timeout allows.
+	ErrTimeout = errors.New("timed out")
+)
+
+// failed says what failed on which queue. What is due to the end of the context wraps the context's cause.
+func failed(ctx context.Context, op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("pressure: %s %q: %w", op, name, err)
+}
+
+// nativeErrors are the errors of the server's own commands, by the first word of the reply.
+var nativeErrors = map[string]error{"QUEUEEXISTS": ErrQueueExists, "NOQUEUE": ErrNoQueue, "QUEUECLOSED": ErrClosed}
+
+// nativeError returns the error of this package that an error of the server stands for, or err itself.
+func nativeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	code, _, _ := strings.Cut(err.Error(), " ")
+	if known, ok := nativeErrors[code]; ok {
+		return known
+	}
+	return err
+}

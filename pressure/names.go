@@ -1,0 +1,69 @@
+package pressure
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+)
+
+// DefaultPrefix is what the keys of all queues begin with unless Options.Prefix says otherwise.
+const DefaultPrefix = "__pressure__"
+
+// keys are the names of the keys that make up a queue: the twelve of the specification, and the other spelling of four of them.
+type keys struct {
+	queue                      string // list of the messages, the newest first
+	bound                      string // string: how many messages the queue holds, 0 without limit; exists as long as the queue does
+	producer, consumer         string // strings: the client that has, or last had, the role
+	producerFree, consumerFree string // lists: one element while nobody has the role
+	notFull                    string // list: one element while a message may be put
+	closed                     string // list: elements once the queue is closed
+	stats                      [statCount]string
+	// sampleStats are the counters as the sample commands of the specification spell them. They are read, and go with the queue.
+	sampleStats [statCount]string
+}
+
+// The counters of a queue.
+const (
+	producedMessages = iota
+	producedBytes
+	consumedMessages
+	consumedBytes
+	statCount
+)
+
+var statNames = [statCount]string{"produced_messages", "produced_bytes", "consumed_messages", "consumed_bytes"}
+
+func keysOf(prefix, name string) keys {
+	base := prefix + ":" + name
+	k := keys{
+		queue: base, bound: base + ":bound", producer: base + ":producer", consumer: base + ":consumer",
+		producerFree: base + ":producer_free", consumerFree: base + ":consumer_free",
+		notFull: base + ":not_full", closed: base + ":closed",
+	}
+	for i, stat := range statNames {
+		k.stats[i], k.sampleStats[i] = base+":stats:"+stat, base+":"+stat
+	}
+	return k
+}
+
+// rest are the keys that a queue can have beside :bound.
+func (k *keys) rest() []string {
+	rest := []string{k.queue, k.producer, k.consumer, k.producerFree, k.consumerFree, k.notFull, k.closed}
+	return append(append(rest, k.stats[:]...), k.sampleStats[:]...)
+}
+
+// globQuoter makes a pattern of SCAN from a name that is meant literally.
+var globQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// handles counts the handles of this process, which the names of clients tell apart.
+var handles atomic.Int64
+
+// newClientID returns a name that no other handle has, and that shows whoever inspects a queue where to look for its user.
+func newClientID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s_pid%d_%d", host, os.Getpid(), handles.Add(1))
+}
