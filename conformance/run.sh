@@ -36,6 +36,7 @@ go run ./conformance/differential/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -n "
 go run ./conformance/differential/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$sixteen -n $((n / 2)) -seed $((seed + 1000000)) -dir "$work"
 
 export ATOMREDIS_BLOCKED_CLIENTS=${CLIENTS:-10000} ATOMREDIS_PRESSURE_MESSAGES=${MESSAGES:-51000}
+export ATOMREDIS_PRESSURE_MIXED=${MIXED:-200000} ATOMREDIS_PRESSURE_KILLS=${KILLS:-200} ATOMREDIS_PRESSURE_CRASHES=${CRASHES:-20}
 for port in $one $sixteen; do
 	ATOMREDIS_CONFORMANCE_ADDR=127.0.0.1:$port go test -count=1 -timeout 20m ./conformance/protocols
 done

@@ -132,3 +132,40 @@ func ExampleQueue_Reserve() {
 	}
 	// Output: 1 <nil>
 }
+
+// A queue inside the program, without any socket.
+func ExampleEmbeddedClient() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	client := pressure.EmbeddedClient(db)
+	defer client.Close()
+	ctx := context.Background()
+
+	jobs, err := pressure.Create(ctx, client, "jobs", 1, pressure.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() {
+		for i := range 3 {
+			if err := jobs.Put(ctx, fmt.Append(nil, "job ", i)); err != nil {
+				log.Fatal(err)
+			}
+		}
+		if err := jobs.Close(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}()
+	for job, err := range jobs.Messages(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(string(job))
+	}
+	// Output:
+	// job 0
+	// job 1
+	// job 2
+}

@@ -14,7 +14,7 @@ import (
 // counts as if it were all the commands that these stand for.
 func nativeQueues(c settings, value string) workload {
 	native := false // set for the server that the connections are for
-	return workload{name: "pressure-native", commands: putCommands + getCommands, bytes: c.Size, serial: true,
+	return workload{name: "pressure-put", commands: putCommands + getCommands, bytes: c.Size, serial: true,
 		before: func(s *servers.Server, _ int) {
 			native = s.Program != servers.Redis
 			createQueues(s, pairs(c.Conns))

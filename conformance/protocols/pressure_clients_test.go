@@ -42,7 +42,7 @@ func newUser(ctx context.Context, kind, name, id string, dial func(ctx context.C
 		pool = 2 // the second one ends long waits
 	}
 	r := redis.NewClient(&redis.Options{Addr: addr, Dialer: dial, DisableIdentity: true, Protocol: 2, PoolSize: pool, MaxRetries: -1,
-		ReadTimeout: -1})
+		DialerRetries: 1, ReadTimeout: -1})
 	q := queue{r: r, name: name, id: id}
 	switch kind {
 	case cKind:
@@ -62,8 +62,8 @@ func newUser(ctx context.Context, kind, name, id string, dial func(ctx context.C
 	return u, r.Close, err
 }
 
-// cUser does what the protocol's C client does. It departs from the specification in these points: the bound is read once; without
-// one Put leaves :not_full alone; what is got from a closed queue is neither counted nor marked in :not_full.
+// cUser does what the protocol's C client does. It departs from the specification in these points: the bound is read once;
+// without one Put leaves :not_full alone; what is got from a closed queue is neither counted nor marked in :not_full.
 type cUser struct {
 	queue
 	bound int64
@@ -233,8 +233,8 @@ func nativeClosed(err error) error {
 // kindVariable makes a client process one of the kind.
 const kindVariable = "ATOMREDIS_PRESSURE_KIND"
 
-// work has a client put count messages, or get messages until the queue is closed. Each operation that has succeeded gives a line,
-// which is written at once: "put <number>", or "got <place> <whether it is exact> <message>".
+// work has a client put count messages, or get messages until the queue is closed. Each operation that has succeeded gives a
+// line, which is written at once: "put <number>", or "got <place> <whether it is exact> <message>".
 func work(ctx context.Context, u user, role, id string, count int, out io.Writer) error {
 	if role == "producer" {
 		for i := range count {

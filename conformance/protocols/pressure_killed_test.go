@@ -26,7 +26,8 @@ const (
 	killsVariable = "ATOMREDIS_PRESSURE_KILLS"
 	// crashesVariable chooses how often the server is killed.
 	crashesVariable = "ATOMREDIS_PRESSURE_CRASHES"
-	// serverKind makes a process of the test binary a server, with its data in dirVariable and so many shards as shardsVariable says.
+	// serverKind makes a process of the test binary a server, with its data in dirVariable and as many shards as shardsVariable
+	// says.
 	serverKind     = "server"
 	dirVariable    = "ATOMREDIS_PRESSURE_DIR"
 	shardsVariable = "ATOMREDIS_PRESSURE_SHARDS"
@@ -337,7 +338,8 @@ func TestPressureQueuesSurviveKilledClients(t *testing.T) {
 	onShards(t, func(t *testing.T, addr string) {
 		r := client(t, addr)
 		require.NoError(t, (&queue{r: r, name: "siege"}).create(t.Context(), 10))
-		s := newSiege(t, addr, "siege", append(siegeProducers, place{cKind, "consumer"}, place{packageKind, "consumer"}, place{nativeKind, "consumer"})...)
+		s := newSiege(t, addr, "siege",
+			append(siegeProducers, place{cKind, "consumer"}, place{packageKind, "consumer"}, place{nativeKind, "consumer"})...)
 		for range kills {
 			s.allBegin()
 			s.killOne()
@@ -422,8 +424,8 @@ func startServer(t *testing.T, dir, shards string) (addr string, kill func()) {
 	return strings.TrimSpace(addr), kill
 }
 
-// Clients that were connected when the server was killed have lost their roles: after the restart nobody has one, and other clients
-// get to work. Nothing is lost but what a consumer that reserves nothing had popped.
+// Clients that were connected when the server was killed have lost their roles: after the restart nobody has one, and other
+// clients get to work. Nothing is lost but what a consumer that reserves nothing had popped.
 func TestPressureQueuesSurviveKilledServers(t *testing.T) {
 	crashes := setting(t, crashesVariable, 2)
 	for _, kind := range []string{cKind, reserveKind} {
