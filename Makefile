@@ -32,6 +32,8 @@ FUZZTIME ?= 60s
 fuzz:
 	$(GO) test ./resp -run '^$$' -fuzz FuzzParser -fuzztime $(FUZZTIME)
 	$(GO) test ./server -run '^$$' -fuzz FuzzDispatch -fuzztime $(FUZZTIME)
+	$(GO) test ./server -run '^$$' -fuzz FuzzFunctionPayload -fuzztime $(FUZZTIME)
+	$(GO) test ./scripting -run '^$$' -fuzz FuzzScript -fuzztime $(FUZZTIME)
 	$(GO) test ./persist/journal -run '^$$' -fuzz FuzzReplay -fuzztime $(FUZZTIME)
 	$(GO) test ./persist/store -run '^$$' -fuzz FuzzHead -fuzztime $(FUZZTIME)
 	$(GO) test ./persist/store -run '^$$' -fuzz FuzzMeta -fuzztime $(FUZZTIME)

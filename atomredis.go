@@ -21,6 +21,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/memconn"
+	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -41,6 +42,8 @@ type Options struct {
 	// Clock gives the time that keys expire and commands time out by. nil is the system's clock, which in a testing/synctest bubble is
 	// that of the bubble.
 	Clock engine.Clock
+	// Hook is for package atomredistest, which has things go wrong with it.
+	Hook *testhook.Hook
 }
 
 // DB is a running server, and the database of it in which Do, DoMany and Tx execute commands: 0, unless it comes from Database. Its
@@ -87,7 +90,7 @@ func Open(o Options) (*DB, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	srv, err := server.New(config, log, server.Options{Clock: o.Clock, Listeners: listeners})
+	srv, err := server.New(config, log, server.Options{Clock: o.Clock, Listeners: listeners, Hook: o.Hook})
 	if err != nil {
 		return nil, fmt.Errorf("atomredis: %w", err)
 	}

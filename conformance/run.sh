@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Holds bin/atomredis against a live Redis: checks that the transcripts are what Redis says, compares random commands with one
-# and with sixteen shards, and runs the protocols of atom and pressure and ten thousand blocked clients at full size.
+# and with sixteen shards, and random calls of Lua's libraries, and runs the protocols of atom and pressure and ten thousand blocked clients at full size.
 # Usage: run.sh [number of random commands]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,6 +34,7 @@ done
 
 go run ./conformance/differential/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -n "$n" -seed "$seed" -dir "$work"
 go run ./conformance/differential/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$sixteen -n $((n / 2)) -seed $((seed + 1000000)) -dir "$work"
+go run ./conformance/scripts/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -n $((n / 5)) -seed "$seed"
 
 export ATOMREDIS_BLOCKED_CLIENTS=${CLIENTS:-10000} ATOMREDIS_PRESSURE_MESSAGES=${MESSAGES:-51000}
 export ATOMREDIS_PRESSURE_MIXED=${MIXED:-200000} ATOMREDIS_PRESSURE_KILLS=${KILLS:-200} ATOMREDIS_PRESSURE_CRASHES=${CRASHES:-20}

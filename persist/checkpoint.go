@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -106,7 +107,9 @@ func (s *Storage) checkpoint(position uint64) error {
 
 	j := s.log()
 	failed := j != nil && j.Err() != nil
+	var extra []byte
 	frozen := s.ks.Freeze(func() {
+		extra = s.o.Extra()
 		switch {
 		case j == nil:
 		case failed:
@@ -119,14 +122,15 @@ func (s *Storage) checkpoint(position uint64) error {
 	changes := s.ks.Changes()
 	s.mu.Lock()
 	s.frozen = frozen
-	upToDate := frozen.Empty() && position == s.status.position
+	upToDate := frozen.Empty() && position == s.status.position && bytes.Equal(extra, s.extra)
 	s.mu.Unlock()
 
 	var err error
 	if !upToDate {
-		err = s.write(frozen, position, start)
+		err = s.write(frozen, position, start, extra)
 	}
 	if err == nil {
+		s.extra = extra
 		frozen.Done()
 		if failed {
 			err = j.Resume()
@@ -164,7 +168,7 @@ func (s *Storage) checkpoint(position uint64) error {
 }
 
 // write brings what is frozen into the store.
-func (s *Storage) write(f *engine.Frozen, position uint64, start time.Time) error {
+func (s *Storage) write(f *engine.Frozen, position uint64, start time.Time, extra []byte) error {
 	c, err := s.store.Begin()
 	if err != nil {
 		return err
@@ -179,6 +183,7 @@ func (s *Storage) write(f *engine.Frozen, position uint64, start time.Time) erro
 	}
 	err = c.Commit(store.Meta{
 		Journal: position, Spaces: f.Spaces, NextSpace: f.NextSpace, NextParts: f.NextParts, Saved: start.UnixMilli(), Keys: keys,
+		Extra: extra,
 	})
 	if err == nil && s.repaired {
 		if err = removeMarker(s.o.FS, s.o.Dir); err == nil {

@@ -37,6 +37,10 @@ type Options struct {
 	Log *slog.Logger
 	// Notify is called, by any goroutine, whenever Durable or Err may have changed. It may be nil.
 	Notify func()
+	// Extra returns what is to be stored of the server's state beside the keyspace, nil if that is nothing. It is called while the whole keyspace
+	// is locked, and makes it part of the checkpoint. Restore gets it back, if there is any, before the journal is repeated. Both may be nil.
+	Extra   func() []byte
+	Restore func(extra []byte) error
 }
 
 // DefaultCheckpointSize is the default of Options.CheckpointSize.
@@ -60,6 +64,7 @@ type Storage struct {
 	repaired   bool                    // the marker is there; see Repair
 
 	checkpointing sync.Mutex // held while a checkpoint is made
+	extra         []byte     // as it was stored last; protected by checkpointing
 	requests      chan chan error
 	stop          chan struct{}
 	running       sync.WaitGroup
@@ -125,6 +130,9 @@ func Open(o Options) (*Storage, error) {
 	if o.Notify == nil {
 		o.Notify = func() {}
 	}
+	if o.Extra == nil {
+		o.Extra = func() []byte { return nil }
+	}
 	st, err := store.Open(store.Options{FS: o.FS, Dir: o.Dir, Log: o.Log})
 	if err != nil {
 		return nil, err
@@ -177,6 +185,11 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	}
 	if err := ks.Restore(engine.StoredState{Spaces: meta.Spaces, NextSpace: meta.NextSpace, NextParts: meta.NextParts}); err != nil {
 		return err
+	}
+	if s.extra = meta.Extra; len(s.extra) > 0 && s.o.Restore != nil {
+		if err := s.o.Restore(s.extra); err != nil {
+			return fmt.Errorf("what is stored beside the keys: %w", err)
+		}
 	}
 	dir := journalDir(s.o.FS, s.o.Dir)
 	err := store.MakeDir(s.o.FS, dir)

@@ -7,8 +7,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// The library cjson converts values to and from JSON. It is our own because scripts see more than the format: how numbers are printed,
-// which tables are arrays, what counts as a number, and the errors with their positions.
+// The library cjson converts values to and from JSON. It is our own because scripts see more than the format: how numbers are
+// printed, which tables are arrays, what counts as a number, and the errors with their positions.
 
 // jsonNull is what scripts see as cjson.null.
 var jsonNull = &lua.LUserData{Metatable: lua.LNil}

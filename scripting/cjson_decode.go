@@ -13,13 +13,13 @@ func (j *jsonLibrary) decode(L *lua.LState) int {
 	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
 		fail(L, "JSON parser does not support UTF-16 or UTF-32")
 	}
-	d := jsonDecoder{L: L, config: &j.config, text: text, values: j.m.scratch.values}
+	d := jsonDecoder{L: L, config: &j.config, text: text, keys: j.m.scratch.keys, values: j.m.scratch.values}
 	d.next()
 	v := d.value(0, 1)
 	if d.next(); d.token != tokenEnd {
 		d.fail("the end")
 	}
-	j.m.scratch.keepValues(d.values)
+	j.m.scratch.keepLists(d.keys, d.values)
 	L.Push(v)
 	return 1
 }
@@ -69,11 +69,13 @@ type jsonDecoder struct {
 	at     int // what follows the current token
 
 	token   jsonToken
-	start   int          // of the token, or of what is wrong with it
-	trouble string       // of an invalid token
-	string  string       // a string's value
-	scalar  lua.LValue   // a number's or a boolean's value
-	values  []lua.LValue // keys and values of the tables that are being read; the innermost table's are last
+	start   int        // of the token, or of what is wrong with it
+	trouble string     // of an invalid token
+	string  string     // a string's value
+	scalar  lua.LValue // a number's or a boolean's value
+	// The keys and values of the tables that are being read; the innermost table's are last.
+	keys   []string
+	values []lua.LValue
 }
 
 // byteAt returns a byte of the text, 0 behind its end.
@@ -316,18 +318,18 @@ func (d *jsonDecoder) array(depth int32, used int) lua.LValue {
 
 func (d *jsonDecoder) object(depth int32, used int) lua.LValue {
 	d.descend(depth, used, 3)
-	mark := len(d.values)
-	for d.next(); d.token != tokenObjectEnd || len(d.values) > mark; d.next() {
+	firstKey, firstValue := len(d.keys), len(d.values)
+	for d.next(); d.token != tokenObjectEnd || len(d.keys) > firstKey; d.next() {
 		if d.token != tokenString {
 			d.fail("object key string")
 		}
-		key := lua.LString(d.string)
+		d.keys = append(d.keys, d.string)
 		if d.next(); d.token != tokenColon {
 			d.fail("colon")
 		}
 		d.next()
 		v := d.value(depth, used+2)
-		d.values = append(d.values, key, v)
+		d.values = append(d.values, v)
 		if d.next(); d.token == tokenObjectEnd {
 			break
 		}
@@ -335,11 +337,11 @@ func (d *jsonDecoder) object(depth int32, used int) lua.LValue {
 			d.fail("comma or object end")
 		}
 	}
-	pairs := d.values[mark:]
-	t := d.L.CreateTable(0, len(pairs)/2)
-	for i := 0; i < len(pairs); i += 2 {
-		t.RawSetString(string(pairs[i].(lua.LString)), pairs[i+1])
+	keys, values := d.keys[firstKey:], d.values[firstValue:]
+	t := d.L.CreateTable(0, len(keys))
+	for i, key := range keys {
+		t.RawSetString(key, values[i])
 	}
-	d.values = d.values[:mark]
+	d.keys, d.values = d.keys[:firstKey], d.values[:firstValue]
 	return t
 }

@@ -45,7 +45,7 @@ func (m *vm) fromReply(L *lua.LState, b []byte) (lua.LValue, []byte) {
 		n, _ := resp.ParseInt(line)
 		return lua.LNumber(n), rest
 	case ',':
-		return fieldTable(L, "double", lua.LNumber(parseDouble(string(line)))), rest
+		return fieldTable(L, "double", lua.LNumber(parseFloat(string(line)))), rest
 	case '(':
 		return fieldTable(L, "big_number", lua.LString(line)), rest
 	case '#':
@@ -95,12 +95,6 @@ func (m *vm) fromReply(L *lua.LState, b []byte) (lua.LValue, []byte) {
 		t.RawSetInt(i+1, v)
 	}
 	return t, rest
-}
-
-// parseDouble reads a double as replies write it.
-func parseDouble(s string) float64 {
-	f, _ := strconv.ParseFloat(s, 64)
-	return f
 }
 
 // writeReply writes the reply that a script returned.

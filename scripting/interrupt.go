@@ -25,8 +25,12 @@ const (
 	stopped
 )
 
-// Reset makes the interrupt ready for another script. No script may be running.
-func (in *Interrupt) Reset() { in.state.Store(running) }
+// Reset makes the interrupt ready for another script. No script may be running. A call of Hold that was meant for the last one ends first.
+func (in *Interrupt) Reset() {
+	in.mu.Lock()
+	in.state.Store(running)
+	in.mu.Unlock()
+}
 
 // Stop ends the script with an error whose text is why. It does nothing if the script has been stopped before.
 func (in *Interrupt) Stop(why string) {

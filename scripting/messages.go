@@ -68,7 +68,7 @@ func (m *vm) reword(text string) string {
 		return rewordPlain(text)
 	}
 	n := m.script
-	if source != scriptName {
+	if source != scriptName && source != functionsName {
 		n = m.names[source]
 	}
 	prefix := text[:len(source)+1]

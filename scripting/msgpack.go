@@ -157,17 +157,29 @@ func (p *packer) table(t *lua.LTable, depth int) {
 		}
 		return
 	}
+	p.pairs(t, depth)
+}
+
+// pairs packs a map. Its length goes before the elements, and is known only behind them.
+func (p *packer) pairs(t *lua.LTable, depth int) {
+	start := len(p.buf)
+	p.buf = append(p.buf, packShortMap)
 	n := 0
-	t.ForEach(func(_, _ lua.LValue) { n++ })
-	if n <= maxShortTable {
-		p.buf = append(p.buf, packShortMap|byte(n))
-	} else {
-		p.length(n, packMap16, packMap32)
-	}
-	for k, v := next(t, lua.LNil); k != lua.LNil; k, v = next(t, k) {
+	for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
 		p.value(k, depth+1)
 		p.value(v, depth+1)
+		n++
 	}
+	if n <= maxShortTable {
+		p.buf[start] |= byte(n)
+		return
+	}
+	end := len(p.buf)
+	p.length(n, packMap16, packMap32)
+	header := string(p.buf[end:])
+	copy(p.buf[start+len(header):], p.buf[start+1:end])
+	copy(p.buf[start:], header)
+	p.buf = p.buf[:end+len(header)-1]
 }
 
 func (m *vm) msgpackUnpack(L *lua.LState) int { return m.unpackValues(L, "unpack", 0, 0) }

@@ -55,8 +55,8 @@ func leadingNumber(s string) (f float64, length int) {
 		f, length = notANumber(rest)
 	case len(rest) > 1 && rest[0] == '0' && rest[1]|0x20 == 'x' && mantissa(rest[2:], hexadecimal) > 0:
 		length = 2 + mantissa(rest[2:], hexadecimal)
-		if exponent := exponent(rest[length:], 'p'); exponent > 0 {
-			length += exponent
+		if more := exponent(rest[length:], 'p'); more > 0 {
+			length += more
 			f = parseFloat(rest[:length])
 		} else {
 			f = parseFloat(rest[:length] + "p0")

@@ -6,8 +6,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// start is when the process began, or nearly so.
-var start = time.Now()
+// processStart is when the process began, or nearly so.
+var processStart = time.Now()
 
 // osLibrary returns the functions that scripts see as os: the one that does no harm.
 func (m *vm) osLibrary() *lua.LTable {
@@ -17,6 +17,6 @@ func (m *vm) osLibrary() *lua.LTable {
 // osClock returns the seconds since the start of the process. C's clock counts the processor time of all threads instead, which for
 // a server with several of them tells a script less about how long it takes.
 func osClock(L *lua.LState) int {
-	L.Push(lua.LNumber(time.Since(start).Seconds()))
+	L.Push(lua.LNumber(time.Since(processStart).Seconds()))
 	return 1
 }

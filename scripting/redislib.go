@@ -13,6 +13,8 @@ func (m *vm) redisLibrary() *lua.LTable {
 	t := m.functions(m.state.NewTable(), map[string]lua.LGFunction{
 		"call":               m.redisCall,
 		"pcall":              m.redisPcall,
+		"acl_check_cmd":      m.redisACLCheckCmd,
+		"debug":              func(*lua.LState) int { return 0 }, // there is no debugger
 		"error_reply":        redisErrorReply,
 		"status_reply":       redisStatusReply,
 		"sha1hex":            m.redisSHA1Hex,
@@ -53,9 +55,31 @@ func (m *vm) redisPcall(L *lua.LState) int {
 
 // command executes the command that the arguments make up. An error is a table with the field err.
 func (m *vm) command(L *lua.LState) lua.LValue {
+	if text := m.readArgs(L); text != "" {
+		return errorTable(L, text)
+	}
+	v, _ := m.fromReply(L, m.host.Call(m.args, m.proto))
+	return v
+}
+
+// redisACLCheckCmd tells whether a command may be executed.
+func (m *vm) redisACLCheckCmd(L *lua.LState) int {
+	if text := m.readArgs(L); text != "" {
+		m.raiseReply(L, text)
+	}
+	allowed, exists := m.host.Check(m.args)
+	if !exists {
+		m.raiseReply(L, "ERR Invalid command passed to redis.acl_check_cmd()")
+	}
+	L.Push(lua.LBool(allowed))
+	return 1
+}
+
+// readArgs makes the arguments of the running function those of a command. It returns why that is not possible, if it is not.
+func (m *vm) readArgs(L *lua.LState) (failure string) {
 	n := L.GetTop()
 	if n == 0 {
-		return errorTable(L, "ERR Please specify at least one argument for this redis lib call")
+		return "ERR Please specify at least one argument for this redis lib call"
 	}
 	m.arena, m.args = m.arena[:0], m.args[:0]
 	for i := 1; i <= n; i++ {
@@ -66,13 +90,11 @@ func (m *vm) command(L *lua.LState) lua.LValue {
 		case lua.LNumber:
 			m.arena = appendArgument(m.arena, float64(v))
 		default:
-			return errorTable(L, "ERR Lua redis lib command arguments must be strings or integers")
+			return "ERR Lua redis lib command arguments must be strings or integers"
 		}
 		m.args = append(m.args, m.arena[start:len(m.arena):len(m.arena)])
 	}
-	// An argument that was added before the arena moved keeps the old memory, which stays valid and unchanged.
-	v, _ := m.fromReply(L, m.host.Call(m.args, m.proto))
-	return v
+	return "" // an argument that was added before the arena moved keeps the old memory, which stays valid and unchanged
 }
 
 func redisErrorReply(L *lua.LState) int {

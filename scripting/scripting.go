@@ -54,6 +54,8 @@ type Host interface {
 	// Call executes a command and returns its encoded reply in the given version of the protocol. The arguments are views
 	// that die when Call returns; the reply need only stay valid until the next Call.
 	Call(args [][]byte, proto int) []byte
+	// Check reports whether a command may be executed; exists is false if there is no such command. The arguments are views that die when it returns.
+	Check(args [][]byte) (allowed, exists bool)
 }
 
 // Script is a compiled script. It does not change.
@@ -132,6 +134,13 @@ func (e *Engine) Find(sha []byte) *Script {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.scripts[string(lower[:])]
+}
+
+// Len returns how many scripts are known.
+func (e *Engine) Len() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.scripts)
 }
 
 // Flush forgets all scripts.

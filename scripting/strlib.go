@@ -237,6 +237,7 @@ func (m *vm) stringGmatch(L *lua.LState) int {
 
 func (m *vm) stringGsub(L *lua.LState) int {
 	s, p := argString(L, 1, "gsub"), argString(L, 2, "gsub")
+	limit := int(optInt32(L, 4, "gsub", int32(len(s)+1)))
 	replacement := L.Get(3)
 	switch v := replacement.(type) {
 	case lua.LNumber:
@@ -245,7 +246,6 @@ func (m *vm) stringGsub(L *lua.LState) int {
 	default:
 		badArgument(L, 3, "gsub", "string/function/table expected")
 	}
-	limit := int(optInt32(L, 4, "gsub", int32(len(s)+1)))
 	ms := matcher{L: L, s: s, p: cString(p)}
 	anchored := strings.HasPrefix(p, "^")
 	if anchored {

@@ -27,8 +27,8 @@ func (m *vm) tableConcat(L *lua.LState) int {
 	if L.Get(2) != lua.LNil {
 		separator = argString(L, 2, "concat")
 	}
-	from := optInt(L, 3, "concat", 1)
-	to := optInt(L, 4, "concat", t.Len())
+	from := int(optInt32(L, 3, "concat", 1))
+	to := int(optInt32(L, 4, "concat", int32(t.Len())))
 	var buf []byte
 	for i := from; i <= to; i++ {
 		v := t.RawGet(lua.LNumber(i))
@@ -89,7 +89,7 @@ func (m *vm) tableInsert(L *lua.LState) int {
 		m.mustBeOurs(L, t)
 		t.Append(L.Get(2))
 	case 3:
-		at := argInt(L, 2, "insert")
+		at := int(argInt32(L, 2, "insert"))
 		m.mustBeOurs(L, t)
 		switch {
 		case at < 1 || at > t.Len():
@@ -118,7 +118,7 @@ func (m *vm) tableMaxN(L *lua.LState) int {
 func (m *vm) tableRemove(L *lua.LState) int {
 	t := m.behind(argTable(L, 1, "remove"))
 	n := t.Len()
-	at := optInt(L, 2, "remove", n)
+	at := int(optInt32(L, 2, "remove", int32(n)))
 	if at < 1 || at > n {
 		return 0
 	}

@@ -35,6 +35,11 @@ type vm struct {
 		fn    *lua.LFunction
 	}
 
+	// Of the machine in which functions live: what their libraries see as their globals, whose metatable libraryGlobals leads to
+	// environment or, while a library is loaded, to loadGlobals.
+	libraryEnvironment, libraryGlobals, loadGlobals *lua.LTable
+	loading                                         *Library // at present
+
 	// What follows belongs to the running script.
 
 	host   Host
@@ -174,28 +179,36 @@ func (m *vm) load(c *chunk) *lua.LFunction {
 
 // run executes a script and writes its reply. It reports whether the machine may be used again.
 func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer) (reusable bool) {
+	m.script = script.code.names
+	return m.execute(script.SHA, host, w, func(L *lua.LState) int {
+		m.variable("KEYS", stringsTable(L, keys))
+		m.variable("ARGV", stringsTable(L, args))
+		if m.last.chunk != script.code {
+			m.last.chunk, m.last.fn = script.code, m.load(script.code)
+		}
+		L.Push(m.last.fn)
+		return 0
+	})
+}
+
+// execute calls the function that prepare pushes, with the arguments behind it, whose number it returns, and writes the reply. name is what
+// errors call the script. It reports whether the machine may be used again.
+func (m *vm) execute(name string, host Host, w *resp.Writer, prepare func(L *lua.LState) int) (reusable bool) {
 	mark := len(w.Buf)
 	defer func() {
 		if p := recover(); p != nil {
 			w.Buf = w.Buf[:mark]
 			if p == errStopped {
-				m.writeStopped(w, script, lua.LNil)
+				m.writeStopped(w, name, lua.LNil)
 			} else {
-				w.Error(fmt.Sprintf("ERR %v script: %s", p, script.SHA))
+				w.Error(fmt.Sprintf("ERR %v script: %s", p, name))
 			}
 			reusable = false
 		}
 	}()
 	L := m.state
 	m.host, m.proto = host, 2
-	m.script = script.code.names
-	m.variable("KEYS", stringsTable(L, keys))
-	m.variable("ARGV", stringsTable(L, args))
-	if m.last.chunk != script.code {
-		m.last.chunk, m.last.fn = script.code, m.load(script.code)
-	}
-	L.Push(m.last.fn)
-	err := L.PCall(0, 1, nil)
+	err := L.PCall(prepare(L), 1, nil)
 	if err == nil {
 		m.writeReply(w, L.Get(-1))
 		reusable = true
@@ -203,14 +216,20 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 		var value lua.LValue
 		value, reusable = m.translate(err)
 		if m.interrupt.Stopped() {
-			m.writeStopped(w, script, value)
+			m.writeStopped(w, name, value)
 			reusable = false
 		} else {
-			m.writeError(w, script, value)
+			m.writeError(w, name, value)
 		}
 	}
-	L.SetTop(0)
-	L.G.CurrentThread = L
+	m.rest()
+	return reusable
+}
+
+// rest makes the machine ready for the next script.
+func (m *vm) rest() {
+	m.state.SetTop(0)
+	m.state.G.CurrentThread = m.state
 	m.host = nil
 	if len(m.names) > 0 {
 		clear(m.names)
@@ -224,7 +243,6 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 	if cap(m.arena) > keepArena {
 		m.arena = nil
 	}
-	return reusable
 }
 
 // variable gives a global a value.
@@ -293,7 +311,7 @@ func caller(L *lua.LState) (source string, line int, ok bool) {
 }
 
 // writeError writes the reply of a script that ended in an error.
-func (m *vm) writeError(w *resp.Writer, script *Script, value lua.LValue) {
+func (m *vm) writeError(w *resp.Writer, name string, value lua.LValue) {
 	source, line := "", 0
 	if value == m.raised.value {
 		source, line = m.raised.source, m.raised.line
@@ -308,7 +326,7 @@ func (m *vm) writeError(w *resp.Writer, script *Script, value lua.LValue) {
 			source, line = position(toText(v))
 		}
 	}
-	text += " script: " + script.SHA
+	text += " script: " + name
 	if source != "" {
 		text += fmt.Sprintf(", on %s:%d.", chunkSource(source), line)
 	}
@@ -316,8 +334,8 @@ func (m *vm) writeError(w *resp.Writer, script *Script, value lua.LValue) {
 }
 
 // writeStopped writes the reply of a script that was stopped. value is the error that it ended with.
-func (m *vm) writeStopped(w *resp.Writer, script *Script, value lua.LValue) {
-	text := "ERR " + m.interrupt.why + " script: " + script.SHA
+func (m *vm) writeStopped(w *resp.Writer, name string, value lua.LValue) {
+	text := "ERR " + m.interrupt.why + " script: " + name
 	if source, line := position(value.String()); source != "" {
 		text += fmt.Sprintf(", on %s:%d.", chunkSource(source), line)
 	}

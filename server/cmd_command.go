@@ -51,16 +51,17 @@ func cmdCommand(c *Ctx) {
 }
 
 func writeInfoOfAll(c *Ctx) {
-	c.W.Array(len(c.Server.table.list))
-	for _, cmd := range c.Server.table.list {
+	all := c.Server.table.commands()
+	c.W.Array(len(all))
+	for _, cmd := range all {
 		writeCommandInfo(c.W, cmd)
 	}
 }
 
-func cmdCommandCount(c *Ctx) { c.W.Int(int64(len(c.Server.table.list))) }
+func cmdCommandCount(c *Ctx) { c.W.Int(int64(len(c.Server.table.commands()))) }
 
 func cmdCommandDocs(c *Ctx) {
-	cmds := c.Server.table.list
+	cmds := c.Server.table.commands()
 	if len(c.Args) > 2 {
 		cmds = nil
 		for _, name := range c.Args[2:] {
@@ -212,7 +213,7 @@ func cmdCommandList(c *Ctx) {
 
 // all calls fn for all commands and sub-commands until it returns false.
 func (t *table) all(fn func(*Command) bool) {
-	for _, cmd := range t.list {
+	for _, cmd := range t.commands() {
 		if !fn(cmd) {
 			return
 		}
@@ -223,9 +224,6 @@ func (t *table) all(fn func(*Command) bool) {
 		}
 	}
 }
-
-// named returns the command or sub-command ("config|get") of that name, in whatever case, or nil.
-func (t *table) named(name []byte) *Command { return t.byName[lower(name)] }
 
 // unlisted are flags that Redis keeps to itself.
 const unlisted = MayReplicate | TouchesArbitraryKeys | Protected

@@ -181,6 +181,10 @@ func (b *infoText) memory(c *Ctx) {
 	b.number("used_memory_dataset", dataset)
 	b.text("used_memory_dataset_perc", percent(dataset, m.heap-startup))
 	b.number("mem_clients_normal", clients)
+	libraries, functions := srv.scripts.functions.Count()
+	b.number("number_of_cached_scripts", int64(srv.scripts.engine.Len()))
+	b.number("number_of_functions", int64(functions))
+	b.number("number_of_libraries", int64(libraries))
 	b.number("allocator_allocated", m.heap)
 	b.number("allocator_active", m.heap+m.idle)
 	b.number("allocator_resident", m.mapped)
@@ -326,7 +330,7 @@ func (b *infoText) cpu(*Ctx) {
 func (b *infoText) commandStats(c *Ctx) {
 	srv := c.Server
 	var all []*Command
-	for _, cmd := range srv.table.list {
+	for _, cmd := range srv.table.commands() {
 		all = append(append(all, cmd), cmd.Subs...)
 	}
 	slices.SortFunc(all, func(x, y *Command) int { return cmp.Compare(x.Name, y.Name) })

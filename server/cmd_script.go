@@ -24,6 +24,9 @@ var scriptingCommands = []*Command{
 	{Name: "script", Group: "scripting", Since: "2.6.0", Arity: -2,
 		Summary: "Groups the commands about the server's known scripts", Complexity: "That of the sub-command",
 		Subs: []*Command{
+			{Name: "script|debug", Group: "scripting", Since: "3.2.0", Arity: 3, Flags: NoScript, ACL: CatScripting,
+				Summary: "Chooses whether EVAL starts the debugger, which does not exist: only NO is accepted", Syntax: "<YES | SYNC | NO>",
+				Complexity: "O(1)", Do: cmdScriptDebug},
 			{Name: "script|exists", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: NoScript, ACL: CatScripting,
 				Summary: "Tells which scripts the server knows", Syntax: "sha1 [sha1 ...]",
 				Complexity: "O(N), where N is the number of digests", Do: cmdScriptExists},
@@ -45,6 +48,8 @@ const (
 	errNoScript        Error = "NOSCRIPT No matching script. Please use EVAL."
 	errNegativeKeys    Error = "ERR Number of keys can't be negative"
 	errScriptWrites    Error = "ERR Can not execute a script with write flag using *_ro command."
+	errDebugMode       Error = "ERR Use SCRIPT DEBUG YES/SYNC/NO"
+	errNoDebugger      Error = "ERR there is no Lua debugger"
 	errScriptFlush     Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
 	errInScriptUnknown Error = "ERR Unknown Redis command called from script"
 	errInScriptArity   Error = "ERR Wrong number of args calling Redis command from script"
@@ -61,15 +66,20 @@ const (
 
 // scriptState is what the server has for scripts.
 type scriptState struct {
-	engine *scripting.Engine
-	run    scriptRun
+	engine    *scripting.Engine
+	functions *scripting.Functions
+	run       scriptRun
 }
 
 // startScripting prepares the server for scripts.
 func (srv *Server) startScripting() error {
-	srv.scripts.engine = scripting.New(scripting.Options{Version: scriptVersion, VersionNum: scriptVersionNum, Log: srv.scriptLog,
-		Interrupt: &srv.scripts.run.interrupt})
+	srv.scripts.engine = scripting.New(srv.scriptOptions())
+	srv.scripts.functions = scripting.NewFunctions(srv.scriptOptions())
 	return nil
+}
+
+func (srv *Server) scriptOptions() scripting.Options {
+	return scripting.Options{Version: scriptVersion, VersionNum: scriptVersionNum, Log: srv.scriptLog, Interrupt: &srv.scripts.run.interrupt}
 }
 
 // stopScripting gives back what scripts have used.
@@ -88,7 +98,7 @@ func cmdEvalshaRo(c *Ctx) { evalDigest(c, true) }
 
 // evalSource runs the script that is the first argument, and keeps it.
 func evalSource(c *Ctx, readOnly bool) {
-	keys, args, ok := scriptArgs(c)
+	keys, args, ok := c.numberedKeys(ErrNotInteger)
 	if !ok {
 		return
 	}
@@ -106,7 +116,7 @@ func evalDigest(c *Ctx, readOnly bool) {
 		c.Err(errNoScript)
 		return
 	}
-	keys, args, ok := scriptArgs(c)
+	keys, args, ok := c.numberedKeys(ErrNotInteger)
 	if !ok {
 		return
 	}
@@ -118,11 +128,12 @@ func evalDigest(c *Ctx, readOnly bool) {
 	eval(c, script, keys, args, readOnly)
 }
 
-// scriptArgs splits the arguments behind the script into keys and others.
-func scriptArgs(c *Ctx) (keys, args [][]byte, ok bool) {
-	n, ok := c.Int(c.Args[2])
+// numberedKeys splits the arguments behind the script or function into keys and others. otherwise is the error if their number is no number.
+func (c *Ctx) numberedKeys(otherwise Error) (keys, args [][]byte, ok bool) {
+	n, ok := resp.ParseInt(c.Args[2])
 	switch {
 	case !ok:
+		c.Err(otherwise)
 		return nil, nil, false
 	case n > int64(len(c.Args)-3):
 		c.Err(ErrNumKeysRange)
@@ -140,27 +151,40 @@ func eval(c *Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) 
 		c.Err(errScriptWrites)
 		return
 	}
+	h := c.scriptHost(readOnly || script.Flags&scripting.NoWrites != 0)
+	c.runScript(h, func() { c.Server.scripts.engine.Run(script, h, keys, args, c.W) })
+}
+
+// scriptHost prepares the session's host of scripts for one that is about to run.
+func (c *Ctx) scriptHost(readOnly bool) *scriptCaller {
 	s := c.Session
 	if s.caller == nil {
 		s.caller = new(scriptCaller)
 	}
 	h := s.caller
-	h.readOnly = readOnly || script.Flags&scripting.NoWrites != 0
+	h.function, h.args, h.readOnly, h.wrote = "", nil, readOnly, false
 	h.ctx = Ctx{W: &h.w, G: c.G, Session: s, Server: c.Server, NoBlock: true, InScript: true}
-	h.wrote = false
+	return h
+}
+
+// runScript calls run, which runs a script or function with host h, so that it is watched. SELECT counts until it ends.
+func (c *Ctx) runScript(h *scriptCaller, run func()) {
+	s := c.Session
 	db := s.db
 	c.Server.beginScript(h)
-	c.Server.scripts.engine.Run(script, h, keys, args, c.W)
-	c.Server.endScript()
+	defer c.Server.endScript()
+	run()
 	s.db = db
 	if cap(h.w.Buf) > keepBuffer {
 		s.caller = nil
 	}
 }
 
-// scriptCaller executes the commands that scripts of a session call. SELECT counts until the run ends.
+// scriptCaller executes the commands that scripts and functions of a session call.
 type scriptCaller struct {
-	function string // the name of the function; empty for a script
+	function string   // the name of the function; empty for a script
+	args     [][]byte // of FCALL, for FUNCTION STATS
+	began    int64    // when the function began, as Server.ticks gives it
 	readOnly bool
 	wrote    bool // the script has called a command that may write
 	ctx      Ctx
@@ -200,6 +224,13 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	return h.w.Buf
 }
 
+// Check implements scripting.Host. There are no users who may not do everything.
+func (h *scriptCaller) Check(args [][]byte) (allowed, exists bool) {
+	cmd, _ := h.ctx.Server.table.lookup(args)
+	exists = cmd != nil
+	return exists, exists
+}
+
 // mayWrite reports whether the script may call a command that writes: it must not have been killed, and cannot be from then on.
 func (h *scriptCaller) mayWrite() bool {
 	if !h.wrote {
@@ -228,6 +259,17 @@ func cmdScriptExists(c *Ctx) {
 	}
 }
 
+func cmdScriptDebug(c *Ctx) {
+	switch mode := c.Args[2]; {
+	case equalFold(mode, "no"):
+		c.W.OK()
+	case equalFold(mode, "yes"), equalFold(mode, "sync"):
+		c.Err(errNoDebugger)
+	default:
+		c.Err(errDebugMode)
+	}
+}
+
 func cmdScriptFlush(c *Ctx) {
 	o := c.Options(2)
 	if o.Next() && (o.More() || !o.Is("async") && !o.Is("sync")) {
@@ -241,6 +283,8 @@ func cmdScriptFlush(c *Ctx) {
 // scriptHelp is the reply of SCRIPT HELP.
 var scriptHelp = []string{
 	"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"DEBUG (YES|SYNC|NO)",
+	"    Choose whether scripts are debugged. There is no debugger: only NO is accepted.",
 	"EXISTS <sha1> [<sha1> ...]",
 	"    Tell which of the scripts the server knows.",
 	"FLUSH [ASYNC|SYNC]",

@@ -22,10 +22,9 @@ const (
 
 // What a script is stopped with.
 const (
-	killedByScriptKill   = "Script killed by user with SCRIPT KILL..."
-	killedByFunctionKill = "Script killed by user with FUNCTION KILL..."
-	killedByShutdown     = "Script killed because the server is shutting down."
-	killedForMemory      = "Script killed because it used more memory than script-memory-limit allows."
+	killedByUser     = "Script killed by user with SCRIPT KILL..."
+	killedByShutdown = "Script killed because the server is shutting down."
+	killedForMemory  = "Script killed because it used more memory than script-memory-limit allows."
 )
 
 // scriptRun is the script that is running. There is at most one, for it runs under a guard over the whole keyspace. While scripts are
@@ -178,12 +177,19 @@ func (r *scriptRun) kill(function bool) Error {
 		return errUnkillable
 	case (r.current.function != "") != function:
 		return r.current.busyAnswer()
-	case function:
-		r.interrupt.Stop(killedByFunctionKill)
-	default:
-		r.interrupt.Stop(killedByScriptKill)
 	}
+	r.interrupt.Stop(killedByUser) // Redis's text says the same of functions
 	return ""
+}
+
+// function returns the name and the command of the function that is running, and when it began, as Server.ticks gives it.
+func (r *scriptRun) function() (name string, args [][]byte, began int64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == nil || r.current.function == "" {
+		return "", nil, 0, false
+	}
+	return r.current.function, cloneArgs(r.current.args), r.current.began, true
 }
 
 // busyAnswer returns what clients are answered while the script runs for too long.

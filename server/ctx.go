@@ -32,6 +32,7 @@ type Ctx struct {
 
 	journalled bool     // the handler has called Journal
 	blocked    *blocked // whose Try is called with this Ctx
+	caller     *Caller  // of the custom command that calls the command; nil if none does
 }
 
 // Journal has args, a command in the client's database, written to the journal instead of the command itself. A handler whose

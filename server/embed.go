@@ -39,7 +39,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 	srv.streams, srv.direct = newGoroutines(srv), newDirects(srv)
 	srv.carriers = []carrier{srv.streams, srv.direct}
 	srv.transport = srv.streams
-	if o.Goroutines || !srv.listens() {
+	if o.Goroutines || o.Hook != nil || !srv.listens() {
 		return nil
 	}
 	var err error
@@ -109,6 +109,7 @@ func (t *directs) close() {
 type Direct struct {
 	owner  *directs
 	signal chan struct{} // the session has mail, or the storage has changed, or the server closes
+	late   bool          // the replies that Flush returns next have been delayed; used by whoever uses the client
 
 	mu      sync.Mutex // protects what follows, and the session's owner-only state; not held while a command waits for others
 	session *Session
@@ -132,6 +133,7 @@ func (srv *Server) Direct(db int) (*Direct, error) {
 			d.end() // somebody has killed it while it was idle
 		}
 		d.session.db = db
+		d.late = false
 		ended := d.ended
 		d.mu.Unlock()
 		if !ended {
@@ -228,10 +230,23 @@ var stateful = map[string]bool{
 // Run executes a command, args[0] being its name; the reply is part of what Flush returns next. It waits as long as the command
 // blocks, or is held up by CLIENT PAUSE, and ctx lasts: if ctx ends before the command was served, nothing is taken and the error is
 // that of ctx. A command that changes the state of its connection is refused with ErrNeedsConnection. args are not kept.
-func (d *Direct) Run(ctx context.Context, args [][]byte) error { return d.execute(ctx, args, false) }
+func (d *Direct) Run(ctx context.Context, args [][]byte) error {
+	return d.delay(ctx, d.execute(ctx, args, false))
+}
 
 // Control is Run for commands that change the state of the connection. If they still show when the client is released, the session is closed.
-func (d *Direct) Control(ctx context.Context, args [][]byte) error { return d.execute(ctx, args, true) }
+func (d *Direct) Control(ctx context.Context, args [][]byte) error {
+	return d.delay(ctx, d.execute(ctx, args, true))
+}
+
+// delay makes the replies that Flush returns next come late if a test wants that. err is that of the command.
+func (d *Direct) delay(ctx context.Context, err error) error {
+	if h := d.owner.srv.hook; h != nil && err == nil && !d.late {
+		d.late = true
+		return h.Wait(ctx)
+	}
+	return err
+}
 
 func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error {
 	if len(args) == 0 {
@@ -363,6 +378,7 @@ func (d *Direct) failure() error {
 // Flush returns the replies of the commands that were run since it was called last, one after the other, when all that they tell is durable.
 // The caller owns them.
 func (d *Direct) Flush() ([]byte, error) {
+	d.late = false
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended {

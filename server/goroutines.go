@@ -78,6 +78,9 @@ func (t *goroutines) accept(conn net.Conn) error {
 		conn.Close()
 		return nil
 	}
+	if t.srv.hook != nil {
+		conn = t.srv.hook.Conn(conn)
+	}
 	c := &stream{owner: t, conn: conn, signal: make(chan struct{}, 1)}
 	t.mu.Lock()
 	defer t.mu.Unlock()

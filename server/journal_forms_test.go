@@ -307,7 +307,8 @@ func TestJournalRepeatsEveryWriteCommand(t *testing.T) {
 	b := newHarness(t)
 	missing := map[string]bool{}
 	for name, cmd := range b.table.byName {
-		if cmd.Flags&Write != 0 {
+		// Sources of functions have spaces and line breaks: see TestFunctionsAreDurable.
+		if cmd.Flags&Write != 0 && !strings.HasPrefix(name, "function|") {
 			missing[name] = true
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/internal/testhook"
 )
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
@@ -62,6 +63,8 @@ type Server struct {
 	direct    *directs    // for the program that the server is part of
 	carriers  []carrier   // all three, each once
 	listeners []net.Listener
+
+	hook *testhook.Hook // nil but in tests
 
 	closing sync.Once
 	done    chan struct{}
@@ -112,6 +115,8 @@ type Options struct {
 	// needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster. The scheduler must be
 	// able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
 	SpareProcessors bool
+	// Hook is what package atomredistest has go wrong; nil otherwise. With it every client is served with goroutines of its own.
+	Hook *testhook.Hook
 }
 
 // New prepares a server with the given configuration; Start makes it listen. log must not be nil.
@@ -137,6 +142,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() || set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
 		Observer: (*observer)(srv), Source: source})
 	srv.ks.SetListLimit(set.List)
+	srv.startHook(o.Hook)
 	srv.started = srv.ks.Clock().Now()
 	srv.roles.start(srv)
 	srv.reservations.start(srv)
@@ -144,7 +150,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	if n := srv.maxClients(); n < int64(set.MaxClients) {
 		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
 	}
-	srv.commandStats = make([]commandStats, srv.table.count)
+	srv.commandStats = make([]commandStats, srv.table.count+maxCustom)
 	err := srv.startScripting()
 	if err == nil {
 		err = srv.startTransports(o, set.IOThreads)

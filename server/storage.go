@@ -54,6 +54,7 @@ func (srv *Server) openStorage(set *Settings, fs vfs.FS) error {
 	srv.storage.Storage, err = persist.Open(persist.Options{
 		FS: fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync, CheckpointSize: int64(set.CheckpointSize),
 		SavePoints: set.Save, Log: srv.log, Notify: srv.storageChanged,
+		Extra: srv.storedFunctions, Restore: srv.recoverFunctions,
 	})
 	return err
 }

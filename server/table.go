@@ -1,7 +1,11 @@
 package server
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/atomredis/atomredis/engine"
 )
@@ -11,6 +15,16 @@ type table struct {
 	byName map[string]*Command
 	list   []*Command // top-level commands in order of their names
 	count  int        // commands and sub-commands, the size of per-command statistics
+
+	extending sync.Mutex                // held by extend
+	custom    atomic.Pointer[extension] // nil if there are no custom commands
+}
+
+// extension is the custom commands. It never changes: adding a command makes a new one. It is looked at only when there is no
+// built-in command of a name, so that those are found without any synchronisation.
+type extension struct {
+	byName map[string]*Command
+	list   []*Command // all top-level commands, the built-in ones too, in order of their names
 }
 
 // lockSet says which shards a command's guard takes.
@@ -52,6 +66,48 @@ func (t *table) add(cmd *Command, name string) {
 	cmd.index = t.count
 	t.count++
 	t.byName[name] = cmd
+}
+
+// extend adds a custom command.
+func (t *table) extend(cmd *Command) error {
+	t.extending.Lock()
+	defer t.extending.Unlock()
+	next := extension{byName: map[string]*Command{}}
+	if old := t.custom.Load(); old != nil {
+		maps.Copy(next.byName, old.byName)
+	}
+	switch {
+	case t.named([]byte(cmd.Name)) != nil:
+		return fmt.Errorf("there is a command %q already", cmd.Name)
+	case len(next.byName) == maxCustom:
+		return fmt.Errorf("there are %d custom commands already", maxCustom)
+	}
+	cmd.derive()
+	cmd.index = t.count + len(next.byName)
+	next.byName[cmd.Name] = cmd
+	next.list = append(slices.Clone(t.commands()), cmd)
+	slices.SortFunc(next.list, func(a, b *Command) int { return compare(a.Name, b.Name) })
+	t.custom.Store(&next)
+	return nil
+}
+
+// commands returns all top-level commands in order of their names.
+func (t *table) commands() []*Command {
+	if x := t.custom.Load(); x != nil {
+		return x.list
+	}
+	return t.list
+}
+
+// named returns the command or sub-command ("config|get") of that name, in whatever case, or nil.
+func (t *table) named(name []byte) *Command {
+	if cmd := t.byName[lower(name)]; cmd != nil {
+		return cmd
+	}
+	if x := t.custom.Load(); x != nil {
+		return x.byName[lower(name)]
+	}
+	return nil
 }
 
 // derive fills in what follows from the facts of the entry.
@@ -111,7 +167,7 @@ func (t *table) lookup(args [][]byte) (cmd, container *Command) {
 
 // find returns the top-level command of that name, in whatever case; it does not allocate.
 func (t *table) find(name []byte) *Command {
-	var scratch [32]byte
+	var scratch [maxCommandName]byte
 	if len(name) > len(scratch) {
 		return nil
 	}
@@ -122,7 +178,12 @@ func (t *table) find(name []byte) *Command {
 		scratch[i] = c
 	}
 	cmd := t.byName[string(scratch[:len(name)])]
-	if cmd == nil || cmd.parent != nil {
+	switch {
+	case cmd == nil:
+		if x := t.custom.Load(); x != nil {
+			return x.byName[string(scratch[:len(name)])]
+		}
+	case cmd.parent != nil:
 		return nil // "config|get" is no name that a client can send
 	}
 	return cmd
@@ -201,7 +262,7 @@ func compare(a, b string) int {
 // commandGroups returns the command table, by group.
 func commandGroups() [][]*Command {
 	return [][]*Command{
-		stringCommands, genericCommands, listCommands, hashCommands, setCommands, zsetCommands, streamCommands, pubsubCommands, transactionCommands, scriptingCommands,
+		stringCommands, genericCommands, listCommands, hashCommands, setCommands, zsetCommands, streamCommands, pubsubCommands, transactionCommands, scriptingCommands, functionCommands,
 		connectionCommands, clientCommands, keyspaceCommands, configCommands, commandCommands,
 		serverCommands,
 		persistenceCommands,

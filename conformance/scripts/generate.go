@@ -21,6 +21,10 @@ func (g *generator) call() expr {
 	makers := []func() call{g.encode, g.decode, g.roundTrip, g.configure, g.pack, g.unpack, g.structPack, g.structUnpack, g.structSize,
 		g.bitwise, g.format, g.format, g.find, g.find, g.substitute, g.toNumber, g.toNumber, g.toString, g.strings, g.mathematics, g.lists}
 	c := makers[g.rnd.IntN(len(makers))]()
+	switch c.function {
+	case "f", "unpack", "table.concat": // with other tables the results depend on what the length of one with holes is
+		return c
+	}
 	if g.chance(3) && len(c.args) > 0 {
 		c.args[g.rnd.IntN(len(c.args))] = g.anything()
 	}
@@ -240,7 +244,8 @@ func (g *generator) plain(depth int) expr {
 	return t
 }
 
-// key returns what can be the key of a table. A large positive integer has the interpreter under test make a long array.
+// key returns what can be the key of a table. Large positive integers would make long arrays: of the table in the interpreter under
+// test, and of its JSON in both.
 func (g *generator) key() expr {
 	for {
 		key := g.value(0)
@@ -248,7 +253,7 @@ func (g *generator) key() expr {
 			continue
 		}
 		if a, ok := key.(atom); ok {
-			if f, err := strconv.ParseFloat(string(a), 64); err == nil && f > 1e5 && f == math.Trunc(f) && f < 1<<27 {
+			if f, err := strconv.ParseFloat(string(a), 64); err == nil && f > 1e5 && f == math.Trunc(f) && f < 1<<31 {
 				continue
 			}
 		}

@@ -77,15 +77,86 @@ return results`
 
 // Check makes random calls in both servers and returns how many of them differed.
 func Check(o Options) (int, error) {
-	p := pair{}
-	for i, addr := range []string{o.A, o.B} {
-		nc, err := conformance.Dial(addr)
-		if err != nil {
-			return 0, err
-		}
-		p[i] = conformance.NewConn(nc)
-		defer p[i].Close()
+	a, err := dial(o.A)
+	if err != nil {
+		return 0, err
 	}
+	defer a.Close()
+	b, err := dial(o.B)
+	if err != nil {
+		return 0, err
+	}
+	defer b.Close()
+	return pair{a, b}.check(o)
+}
+
+// Record makes random calls in server A and writes them and their results to w, a quoted call and a quoted result to a line.
+func Record(o Options, w io.Writer) error {
+	a, err := dial(o.A)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	g := newGenerator(o.Seed)
+	var calls []string
+	for range o.Calls {
+		calls = append(calls, sourceOf(g.call()))
+	}
+	results, err := a.run(calls)
+	if err != nil {
+		return err
+	}
+	for i, c := range calls {
+		if _, err := fmt.Fprintf(w, "%q\t%q\n", c, results[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// server makes calls and returns what they return.
+type server interface {
+	run(calls []string) ([]string, error)
+}
+
+// remote is a server behind a connection.
+type remote struct{ *conformance.Conn }
+
+func dial(addr string) (remote, error) {
+	nc, err := conformance.Dial(addr)
+	if err != nil {
+		return remote{}, err
+	}
+	return remote{conformance.NewConn(nc)}, nil
+}
+
+func (r remote) run(calls []string) ([]string, error) {
+	v, err := r.Do(timeout, append([]string{"EVAL", runner, "0"}, calls...)...)
+	if err != nil {
+		return nil, err
+	}
+	return texts(v, len(calls))
+}
+
+// addresses are what tells one table or function from another in its text.
+var addresses = regexp.MustCompile(`((?:table|function|userdata|thread): )0x[0-9a-f]+`)
+
+// texts returns the results in a reply of the runner to n calls.
+func texts(v conformance.Value, n int) ([]string, error) {
+	if len(v.Elems) != n {
+		return nil, fmt.Errorf("%d calls were answered by %v", n, v)
+	}
+	var results []string
+	for _, e := range v.Elems {
+		results = append(results, addresses.ReplaceAllString(e.Text, "$1"))
+	}
+	return results, nil
+}
+
+// pair are the reference and the server under test.
+type pair [2]server
+
+func (p pair) check(o Options) (int, error) {
 	g := newGenerator(o.Seed)
 	start := time.Now()
 	found, calls := 0, 0
@@ -94,16 +165,16 @@ func Check(o Options) (int, error) {
 		for i := range exprs {
 			exprs[i] = g.call()
 		}
-		results, err := p.run(exprs)
+		a, b, err := p.run(exprs...)
 		if err != nil {
-			return found, fmt.Errorf("%w, in one of these calls:\n%s", err, list(exprs))
+			return found, err
 		}
 		for i, e := range exprs {
-			if results[0][i] == results[1][i] {
+			if a[i] == b[i] {
 				continue
 			}
 			found++
-			small, a, b, err := p.minimise(e)
+			small, a, b, err := p.minimise(e, a[i], b[i])
 			if err != nil {
 				return found, err
 			}
@@ -115,72 +186,36 @@ func Check(o Options) (int, error) {
 	return found, nil
 }
 
-// addresses are what tells one table or function from another in its text.
-var addresses = regexp.MustCompile(`((?:table|function|userdata|thread): )0x[0-9a-f]+`)
-
-// list returns expressions line by line.
-func list(exprs []expr) string {
-	var b strings.Builder
-	for _, e := range exprs {
-		e.source(&b)
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-// pair are connections to the reference and to the server under test.
-type pair [2]*conformance.Conn
-
 // run makes calls in both servers and returns their results.
-func (p pair) run(exprs []expr) (results [2][]string, err error) {
-	args := []string{"EVAL", runner, "0"}
+func (p pair) run(exprs ...expr) (a, b []string, err error) {
+	var calls []string
 	for _, e := range exprs {
-		args = append(args, sourceOf(e))
+		calls = append(calls, sourceOf(e))
 	}
-	for _, c := range p {
-		c.Append(args...)
-		if err := c.Flush(); err != nil {
-			return results, err
-		}
+	if a, err = p[0].run(calls); err == nil {
+		b, err = p[1].run(calls)
 	}
-	for i, c := range p {
-		v, err := c.Read(timeout)
-		if err != nil {
-			return results, fmt.Errorf("server %c: %w", 'A'+i, err)
-		}
-		if len(v.Elems) != len(exprs) {
-			return results, fmt.Errorf("server %c: %v", 'A'+i, v)
-		}
-		for _, e := range v.Elems {
-			results[i] = append(results[i], addresses.ReplaceAllString(e.Text, "$1"))
-		}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; in one of these calls:\n%s", err, strings.Join(calls, "\n"))
 	}
-	return results, nil
+	return a, b, nil
 }
 
-// minimise returns the smallest call that it finds with a difference, and both results.
-func (p pair) minimise(e expr) (small expr, a, b string, err error) {
-	results, err := p.run([]expr{e})
-	if err != nil {
-		return nil, "", "", err
-	}
-	a, b = results[0][0], results[1][0]
-	if a == b {
-		return e, "a difference that did not come again", "", nil
-	}
+// minimise returns the smallest call that it finds with a difference, and both results. The call that it begins with gave a and b.
+func (p pair) minimise(e expr, a, b string) (expr, string, string, error) {
 	for tries := 0; tries < attempts; {
 		better := false
 		for _, candidate := range e.smaller() {
 			tries++
-			if len(sourceOf(candidate)) > len(sourceOf(e)) {
+			if len(sourceOf(candidate)) >= len(sourceOf(e)) {
 				continue
 			}
-			results, err := p.run([]expr{candidate})
+			as, bs, err := p.run(candidate)
 			if err != nil {
 				return nil, "", "", err
 			}
-			if results[0][0] != results[1][0] {
-				e, a, b, better = candidate, results[0][0], results[1][0], true
+			if as[0] != bs[0] {
+				e, a, b, better = candidate, as[0], bs[0], true
 				break
 			}
 		}

@@ -126,15 +126,25 @@ type Meta struct {
 	Saved int64
 	// Keys is the number of keys that are stored, as the maker of the checkpoint gave it.
 	Keys int64
+	// Extra is what the user of the store keeps beside the keys.
+	Extra []byte
 }
 
-const metaFormat = 1
+// The second format has Extra at its end. It is used only if there is any.
+const (
+	metaFormat      = 1
+	metaFormatExtra = 2
+)
 
 var errMeta = errors.New("damaged meta record")
 
-// appendMeta appends the stored form of m to dst: the format, then numbers.
+// appendMeta appends the stored form of m to dst: the format, then numbers, then Extra.
 func appendMeta(dst []byte, m Meta) []byte {
-	dst = append(dst, metaFormat)
+	format := byte(metaFormat)
+	if len(m.Extra) > 0 {
+		format = metaFormatExtra
+	}
+	dst = append(dst, format)
 	dst = binary.AppendUvarint(dst, m.Journal)
 	dst = binary.AppendUvarint(dst, uint64(m.NextSpace))
 	dst = binary.AppendUvarint(dst, m.NextParts)
@@ -144,7 +154,7 @@ func appendMeta(dst []byte, m Meta) []byte {
 	for _, space := range m.Spaces {
 		dst = binary.AppendUvarint(dst, uint64(space))
 	}
-	return dst
+	return append(dst, m.Extra...)
 }
 
 // decodeMeta reads what appendMeta wrote.
@@ -152,7 +162,7 @@ func decodeMeta(b []byte) (Meta, error) {
 	if len(b) == 0 {
 		return Meta{}, errMeta
 	}
-	if b[0] != metaFormat {
+	if b[0] != metaFormat && b[0] != metaFormatExtra {
 		return Meta{}, fmt.Errorf("%w: format %d is unknown", errMeta, b[0])
 	}
 	d := decoder{b: b[1:]}
@@ -167,8 +177,11 @@ func decodeMeta(b []byte) (Meta, error) {
 	for i := range m.Spaces {
 		m.Spaces[i] = d.uint32()
 	}
-	if d.failed || len(d.b) != 0 {
+	if d.failed || (len(d.b) != 0) != (b[0] == metaFormatExtra) {
 		return Meta{}, errMeta
+	}
+	if len(d.b) > 0 {
+		m.Extra = d.b
 	}
 	return m, nil
 }

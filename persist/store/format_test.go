@@ -48,6 +48,7 @@ func FuzzHead(f *testing.F) {
 func FuzzMeta(f *testing.F) {
 	f.Add(appendMeta(nil, Meta{}))
 	f.Add(appendMeta(nil, Meta{Journal: 1 << 50, Spaces: []uint32{0, 1, 1 << 31}, NextSpace: 4, NextParts: 9, Saved: 1e12, Keys: 9}))
+	f.Add(appendMeta(nil, Meta{Spaces: []uint32{1}, Extra: []byte("extra")}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if m, err := decodeMeta(b); err == nil && !bytes.Equal(appendMeta(nil, m), b) {
 			t.Fatalf("%q is decoded, but stored as %q", b, appendMeta(nil, m))

@@ -1,0 +1,441 @@
+package scripting
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Functions are the libraries of functions of a server, as Redis 7 has them. All of them live in one virtual machine, so that the local
+// variables of a library keep their values from one call to the next, until a call is stopped from outside. Load, Delete, Flush, Replace
+// and Run exclude each other: the caller sees to it. The other methods may be called at any time.
+type Functions struct {
+	options *Options
+	m       *vm // nil before the first library is loaded
+
+	mu        sync.Mutex // protects what follows; whoever changes it is alone, and need not lock it to read
+	libraries map[string]*Library
+	functions map[string]*Function // by their names in lower case
+}
+
+// Library is a library of functions. It does not change.
+type Library struct {
+	// Name is what the first line of the source calls it.
+	Name string
+	// Code is the source, with the first line.
+	Code string
+	// Functions are those that it has registered, in the order of their names.
+	Functions []*Function
+
+	chunk *chunk
+}
+
+// Function is a function of a library.
+type Function struct {
+	// Name is unique among all libraries, whatever its case.
+	Name string
+	// Description is what the library says about it; nil if it says nothing.
+	Description *string
+	// Flags are its promises and wishes.
+	Flags Flags
+
+	names *names
+	fn    *lua.LFunction
+}
+
+// Names returns the names of the flags that are set, as Redis lists them.
+func (f Flags) Names() []string {
+	var list []string
+	for i := range flagOrder {
+		if f&(1<<i) != 0 {
+			list = append(list, flagOrder[i])
+		}
+	}
+	return list
+}
+
+// flagOrder has the names of the flags in the order of their bits.
+var flagOrder = [...]string{"no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
+
+// loadTimeout is how long a library may take to register its functions.
+const loadTimeout = 500 * time.Millisecond
+
+// functionsName is what messages call the source of a library.
+const functionsName = "user_function"
+
+// NewFunctions returns what has no libraries.
+func NewFunctions(options Options) *Functions {
+	return &Functions{options: &options, libraries: map[string]*Library{}, functions: map[string]*Function{}}
+}
+
+// Load compiles a library and has it register its functions. One of the same name is replaced if replace is set. The error is the text of
+// an error reply; nothing has changed then.
+func (f *Functions) Load(code string, replace bool) (*Library, error) {
+	l, err := f.parse(code)
+	if err != nil {
+		return nil, err
+	}
+	old := f.libraries[l.Name]
+	if old != nil && !replace {
+		return nil, fmt.Errorf("ERR Library '%s' already exists", l.Name)
+	}
+	if l.chunk, err = compile(l.chunkSource(), functionsName); err != nil {
+		return nil, fmt.Errorf("ERR Error compiling function: %w", err)
+	}
+	if err := f.register(l); err != nil {
+		return nil, err
+	}
+	for _, fn := range l.Functions {
+		if f.functions[strings.ToLower(fn.Name)] != nil && (old == nil || !old.has(fn.Name)) {
+			return nil, fmt.Errorf("ERR Function %s already exists", fn.Name)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.remove(old)
+	f.add(l)
+	return l, nil
+}
+
+// Replace makes the libraries with the given sources the only ones. If that fails nothing has changed.
+func (f *Functions) Replace(codes []string) error {
+	other := NewFunctions(*f.options)
+	for _, code := range codes {
+		if _, err := other.Load(code, false); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.m, f.libraries, f.functions = other.m, other.libraries, other.functions
+	return nil
+}
+
+// Delete forgets a library, and reports whether there was one of that name.
+func (f *Functions) Delete(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.libraries[name]
+	f.remove(l)
+	return l != nil
+}
+
+// Flush forgets all libraries.
+func (f *Functions) Flush() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.m = nil
+	clear(f.libraries)
+	clear(f.functions)
+}
+
+// Find returns the function of that name, in whatever case, or nil.
+func (f *Functions) Find(name []byte) *Function {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.functions[strings.ToLower(string(name))]
+}
+
+// Count returns how many libraries and functions there are.
+func (f *Functions) Count() (libraries, functions int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.libraries), len(f.functions)
+}
+
+// Libraries returns all libraries in the order of their names.
+func (f *Functions) Libraries() []*Library {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := make([]*Library, 0, len(f.libraries))
+	for _, l := range f.libraries {
+		list = append(list, l)
+	}
+	slices.SortFunc(list, func(a, b *Library) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Run calls a function and writes exactly one reply to w. keys and args are not kept.
+func (f *Functions) Run(fn *Function, host Host, keys, args [][]byte, w *resp.Writer) {
+	m := f.m
+	m.libraryGlobals.RawSetString("__index", m.environment)
+	m.script = fn.names
+	reusable := m.execute(fn.Name, host, w, func(L *lua.LState) int {
+		L.Push(fn.fn)
+		L.Push(stringsTable(L, keys))
+		L.Push(stringsTable(L, args))
+		return 2
+	})
+	if !reusable {
+		f.restart()
+	}
+}
+
+// restart gives the libraries a new virtual machine. They have been loaded before; one that cannot be loaded again, because it does not do the
+// same every time, is lost.
+func (f *Functions) restart() {
+	old := f.Libraries()
+	f.Flush()
+	for _, l := range old {
+		if _, err := f.Load(l.Code, false); err != nil && f.options.Log != nil {
+			f.options.Log(LevelWarning, "library "+l.Name+" cannot be loaded again: "+err.Error())
+		}
+	}
+}
+
+func (f *Functions) add(l *Library) {
+	f.libraries[l.Name] = l
+	for _, fn := range l.Functions {
+		f.functions[strings.ToLower(fn.Name)] = fn
+	}
+}
+
+func (f *Functions) remove(l *Library) {
+	if l == nil {
+		return
+	}
+	delete(f.libraries, l.Name)
+	for _, fn := range l.Functions {
+		delete(f.functions, strings.ToLower(fn.Name))
+	}
+}
+
+func (l *Library) has(name string) bool {
+	return slices.ContainsFunc(l.Functions, func(fn *Function) bool { return strings.EqualFold(fn.Name, name) })
+}
+
+// chunkSource returns the source without the first line, whose line break stays for the line numbers.
+func (l *Library) chunkSource() string { return l.Code[strings.IndexByte(l.Code, '\n'):] }
+
+// errLibraryName is the answer to a bad name of a library or function.
+const errLibraryName = "ERR Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
+
+// parse reads the first line of a library, "#!lua name=library".
+func (f *Functions) parse(code string) (*Library, error) {
+	if !strings.HasPrefix(code, "#!") {
+		return nil, fmt.Errorf("ERR Missing library metadata")
+	}
+	line, _, ok := strings.Cut(code, "\n")
+	if !ok {
+		return nil, fmt.Errorf("ERR Invalid library metadata")
+	}
+	words, err := resp.SplitArgs([]byte(line), nil)
+	if err != nil || len(words) == 0 {
+		return nil, fmt.Errorf("ERR Invalid library metadata")
+	}
+	l := &Library{Code: code}
+	named := false
+	for _, word := range words[1:] {
+		name, ok := cutPrefixFold(string(word), "name=")
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("ERR Invalid metadata value given: %s", word)
+		case named:
+			return nil, fmt.Errorf("ERR Invalid metadata value, name argument was given multiple times")
+		}
+		l.Name, named = name, true
+	}
+	switch {
+	case !named:
+		return nil, fmt.Errorf("ERR Library name was not given")
+	case !validName(l.Name):
+		return nil, fmt.Errorf(errLibraryName)
+	case !strings.EqualFold(string(words[0]), "#!lua"):
+		return nil, fmt.Errorf("ERR Engine '%s' not found", words[0][2:])
+	}
+	return l, nil
+}
+
+func cutPrefixFold(s, prefix string) (rest string, ok bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return "", false
+	}
+	return s[len(prefix):], true
+}
+
+// validName reports whether a library or a function may have a name.
+func validName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// register runs a library's source, which registers its functions.
+func (f *Functions) register(l *Library) error {
+	if f.m == nil {
+		f.m = newVM(f.options)
+		f.m.openFunctions()
+	}
+	m := f.m
+	m.interrupt.Reset()
+	late := make(chan struct{})
+	timer := time.AfterFunc(loadTimeout, func() {
+		m.interrupt.Stop("FUNCTION LOAD timeout")
+		close(late)
+	})
+	m.libraryGlobals.RawSetString("__index", m.loadGlobals)
+	m.loading, m.script = l, l.chunk.names
+	fn := m.state.NewFunctionFromProto(l.chunk.proto)
+	fn.Env = m.libraryEnvironment
+	m.state.Push(fn)
+	err := m.state.PCall(0, 0, nil)
+	if !timer.Stop() {
+		<-late // it must not stop another script
+	}
+	m.loading = nil
+	defer m.rest()
+	stoppedWhy := ""
+	if m.interrupt.Stopped() {
+		stoppedWhy = m.interrupt.why
+	}
+	m.interrupt.Reset()
+	if err != nil {
+		value, reusable := m.translate(err)
+		text := toText(value)
+		if t, ok := value.(*lua.LTable); ok {
+			text = toText(t.RawGetString("err"))
+		} else {
+			text = "ERR " + text
+		}
+		if stoppedWhy != "" {
+			text = "ERR " + stoppedWhy
+		}
+		if !reusable {
+			defer f.restart()
+		}
+		return fmt.Errorf("ERR Error registering functions: %s", text)
+	}
+	if len(l.Functions) == 0 {
+		return fmt.Errorf("ERR No functions registered")
+	}
+	slices.SortFunc(l.Functions, func(a, b *Function) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// openFunctions prepares the virtual machine for libraries. Their functions read globals from a table that shows other things while
+// the library is loaded than when the function is called.
+func (m *vm) openFunctions() {
+	L := m.state
+	m.libraryGlobals, m.libraryEnvironment = L.NewTable(), L.NewTable()
+	m.libraryEnvironment.Metatable = m.libraryGlobals
+
+	missing := L.NewTable()
+	missing.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
+		name := toText(L.Get(2))
+		if library, member, ok := strings.Cut(name, "."); ok { // see memberName
+			if name = library; library == "redis" {
+				name = member
+			}
+		}
+		L.RaiseError("Script attempted to access nonexistent global variable '%s'", name)
+		return 0
+	}))
+	redis := m.functions(L.NewTable(), map[string]lua.LGFunction{"register_function": m.registerFunction})
+	full := m.behind(m.globals.RawGetString("redis").(*lua.LTable))
+	full.ForEach(func(name, v lua.LValue) {
+		if v.Type() != lua.LTFunction && !strings.HasPrefix(name.String(), "REPL_") || name == lua.LString("log") {
+			redis.RawSet(name, v)
+		}
+	})
+	redis.Metatable = missing
+	m.loadGlobals = L.NewTable()
+	m.loadGlobals.Metatable = missing
+	for _, name := range []string{concatName, globalsName} {
+		m.loadGlobals.RawSetString(name, m.environment.RawGetString(name))
+	}
+	m.loadGlobals.RawSetString("redis", m.protect(redis))
+	redis.ForEach(func(name, v lua.LValue) { m.loadGlobals.RawSetString(memberName("redis", name.String()), v) })
+}
+
+// registerFunction is redis.register_function: a name and a function, or a table with named arguments.
+func (m *vm) registerFunction(L *lua.LState) int {
+	fn := &Function{names: m.loading.chunk.names}
+	switch L.GetTop() {
+	case 1:
+		t, ok := L.Get(1).(*lua.LTable)
+		if !ok {
+			m.raiseReply(L, "ERR calling redis.register_function with a single argument is only applicable to Lua table (representing named arguments).")
+		}
+		m.readNamed(L, fn, t)
+	case 2:
+		if !lua.LVCanConvToString(L.Get(1)) {
+			m.raiseReply(L, "ERR first argument to redis.register_function must be a string")
+		}
+		fn.Name = toText(L.Get(1))
+		callback, ok := L.Get(2).(*lua.LFunction)
+		if !ok {
+			m.raiseReply(L, "ERR second argument to redis.register_function must be a function")
+		}
+		fn.fn = callback
+	default:
+		m.raiseReply(L, "ERR wrong number of arguments to redis.register_function")
+	}
+	switch {
+	case !validName(fn.Name):
+		m.raiseReply(L, errLibraryName)
+	case m.loading.has(fn.Name):
+		m.raiseReply(L, "ERR Function already exists in the library")
+	}
+	m.loading.Functions = append(m.loading.Functions, fn)
+	return 0
+}
+
+// readNamed reads the named arguments of redis.register_function.
+func (m *vm) readNamed(L *lua.LState, fn *Function, t *lua.LTable) {
+	named := false
+	for k, v := next(t, lua.LNil); k != lua.LNil; k, v = next(t, k) {
+		text, isText := "", lua.LVCanConvToString(v)
+		if isText {
+			text = toText(v)
+		}
+		name, _ := k.(lua.LString)
+		switch strings.ToLower(string(name)) {
+		case "function_name":
+			if !isText {
+				m.raiseReply(L, "ERR function_name argument given to redis.register_function must be a string")
+			}
+			fn.Name, named = text, true
+		case "description":
+			if !isText {
+				m.raiseReply(L, "ERR description argument given to redis.register_function must be a string")
+			}
+			fn.Description = &text
+		case "callback":
+			callback, ok := v.(*lua.LFunction)
+			if !ok {
+				m.raiseReply(L, "ERR callback argument given to redis.register_function must be a function")
+			}
+			fn.fn = callback
+		case "flags":
+			list, ok := v.(*lua.LTable)
+			if !ok {
+				m.raiseReply(L, "ERR flags argument to redis.register_function must be a table representing function flags")
+			}
+			for i := 1; list.RawGetInt(i) != lua.LNil; i++ {
+				flag, ok := flagNames[list.RawGetInt(i).String()]
+				if !ok {
+					m.raiseReply(L, "ERR unknown flag given")
+				}
+				fn.Flags |= flag
+			}
+		default:
+			m.raiseReply(L, "ERR unknown argument given to redis.register_function")
+		}
+	}
+	switch {
+	case !named:
+		m.raiseReply(L, "ERR redis.register_function must get a function name argument")
+	case fn.fn == nil:
+		m.raiseReply(L, "ERR redis.register_function must get a callback argument")
+	}
+}

@@ -1,0 +1,233 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// scriptLimit is the busy-reply-threshold of the tests in ms.
+const scriptLimit = "5"
+
+// send sends a command and does not wait for the reply.
+func (c *testClient) send(args ...string) {
+	c.Append(args...)
+	require.NoError(c.t, c.Flush())
+}
+
+// eval sends a script without keys and does not wait for the reply.
+func (c *testClient) eval(source string) { c.send("EVAL", source, "0") }
+
+// untilBusy sends PING until the server says that it is busy with a script.
+func (c *testClient) untilBusy() {
+	for reply := ""; !strings.HasPrefix(reply, "-BUSY"); reply = c.do("PING") {
+	}
+}
+
+// endless are scripts that do not end, and do not want to be ended.
+var endless = map[string]string{
+	"loop":                  "while true do end",
+	"pcall":                 "while true do pcall(function() while true do end end) end",
+	"xpcall":                "while true do xpcall(function() while true do end end, function() while true do end end) end",
+	"coroutine":             "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+	"wrap":                  "while true do pcall(coroutine.wrap(function() while true do end end)) end",
+	"coroutine in pcall":    "pcall(function() coroutine.wrap(function() pcall(function() while true do end end) while true do end end)() end) while true do end",
+	"call":                  "while true do redis.pcall('get', 'x') end",
+	"pattern":               "return string.find(string.rep('a', 40), string.rep('a?', 40) .. string.rep('a', 40) .. 'b')",
+	"pattern in pcall":      "while true do pcall(string.find, string.rep('a', 1e6), '.-.-.-b') end",
+	"balanced":              "return string.find(string.rep('(', 1e7), '%b()')",
+	"sort":                  "table.sort({1, 2, 3}, function() while true do end end)",
+	"metamethod":            "return setmetatable({}, {__index = function() while true do end end}).x",
+	"tostring":              "return tostring(setmetatable({}, {__tostring = function() while true do end end}))",
+	"reply without end":     "local t = {}; t[1] = t; t[2] = t; return t",
+	"recursion":             "local function f(n) if n > 0 then f(n - 1); f(n - 1) end end; f(1000)",
+	"tail calls":            "local function f() return f() end; return f()",
+	"goto of numbers":       "for i = 1, math.huge do end",
+	"error in a loop":       "while true do pcall(error, {err = 'x'}) end",
+	"load":                  "return load(function() return ' ' end)",
+	"next":                  "local t = {}; for i = 1, 100 do t[i] = i end; while true do for k, v in pairs(t) do end end",
+	"gsub":                  "return string.gsub(string.rep('x', 1e6), 'x', function() while true do end end)",
+	"foreach":               "while true do table.foreach({1}, function() end) end",
+	"function of Go":        "local t = {}; for i = 1, 100 do t[i] = i end; while true do table.foreach(t, type) end",
+	"recursion of pcall":    "local function f() pcall(f); pcall(f) end; f()",
+	"handler that fails":    "while true do xpcall(error, error) end",
+	"many short coroutines": "while true do coroutine.wrap(function() end)() end",
+}
+
+func TestScriptKillEndsWhateverScript(t *testing.T) {
+	s := startTestServer(t, Options{}, "busy-reply-threshold", scriptLimit)
+	runner, other := s.connect(), s.connect()
+	for name, source := range endless {
+		runner.eval(source)
+		other.untilBusy()
+		began := time.Now()
+		require.Equal(t, "+OK", other.do("SCRIPT KILL"), name)
+		reply := runner.read()
+		require.Regexp(t, `^-ERR Script killed by user with SCRIPT KILL\.\.\. script: [0-9a-f]{40}(, on @?user_script:\d+\.)?$`, reply, name)
+		t.Log(name, "ended after", time.Since(began))
+		require.Equal(t, "+PONG", other.do("PING"), name)
+	}
+	require.Equal(t, "3", runner.do("EVAL return(1+2) 0"))
+}
+
+func TestClientsAreToldThatAScriptRuns(t *testing.T) {
+	const busy = "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, append(settings, "busy-reply-threshold", scriptLimit)...)
+		runner, other, transaction := s.connect(), s.connect(), s.connect()
+		require.Equal(t, "-NOTBUSY No scripts in execution right now.", other.do("SCRIPT KILL"))
+		require.Equal(t, "+OK", transaction.do("MULTI"))
+		require.Equal(t, "+QUEUED", transaction.do("SET k v"))
+		runner.eval("while true do end")
+		other.untilBusy()
+		for _, command := range []string{"GET k", "PING", "INFO", "CONFIG GET maxmemory", "FLUSHALL", "EVAL return(1) 0", "SCRIPT FLUSH", "SHUTDOWN"} {
+			require.Equal(t, busy, other.do(command), command)
+		}
+		require.Equal(t, "-EXECABORT Transaction discarded because of: "+busy[1:], transaction.do("EXEC"))
+		require.Equal(t, "+OK", transaction.do("MULTI"))
+		require.Equal(t, "+OK", transaction.do("DISCARD"))
+		third := s.connect() // new clients are served too
+		require.Equal(t, busy, third.do("PING"))
+		require.Equal(t, "+OK", third.do("SCRIPT KILL"))
+		require.Contains(t, runner.read(), "-ERR Script killed by user")
+		require.Equal(t, "", third.do("GET k"))
+		require.Equal(t, "+PONG", runner.do("PING"))
+	})
+}
+
+func TestWritersCannotBeKilled(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, append(settings, "busy-reply-threshold", scriptLimit)...)
+		runner, other := s.connect(), s.connect()
+		runner.eval("redis.call('set', 'k', 'v'); while true do end")
+		other.untilBusy()
+		require.Equal(t, "-"+string(errUnkillable), other.do("SCRIPT KILL"))
+		other.send("SHUTDOWN", "NOSAVE")
+		select {
+		case <-s.Done():
+		case <-time.After(testTimeout):
+			t.Fatal("SHUTDOWN NOSAVE does not end a script")
+		}
+	})
+}
+
+// Those who wait for the keyspace when the script exceeds its limit do not keep others from being answered.
+func TestClientsThatWaitForAScriptHoldNobodyUp(t *testing.T) {
+	for _, loops := range []string{"1", "2"} {
+		s := startTestServer(t, Options{}, "busy-reply-threshold", "30", "io-threads", loops, "shards", "4")
+		runner := s.connect()
+		var watchers, waiters []*testClient
+		for range 4 {
+			watchers = append(watchers, s.connect())
+			waiters = append(waiters, s.connect())
+		}
+		last := s.connect()
+		require.Equal(t, "+OK", watchers[0].do("WATCH w"))
+		blocked := s.connect()
+		blocked.send("BLPOP", "list", "0.02")
+		for !strings.Contains(last.do("INFO clients"), "blocked_clients:1\r\n") {
+		}
+		runner.eval("while true do end")
+		for i, c := range waiters {
+			c.send("SET", fmt.Sprint("k", i), "v")
+		}
+		last.untilBusy()
+		for _, c := range watchers { // these are not refused, and wait
+			c.send("WATCH", "k1")
+		}
+		watchers[0].Close()
+		require.Equal(t, "+OK", last.do("SCRIPT KILL"))
+		require.Contains(t, runner.read(), "-ERR Script killed")
+		for i, c := range waiters {
+			if reply := c.read(); !strings.HasPrefix(reply, "-BUSY") {
+				require.Equal(t, "+OK", reply, i)
+			}
+		}
+		for _, c := range watchers[1:] {
+			require.Equal(t, "+OK", c.read())
+		}
+		require.Equal(t, "nil[]", blocked.read())
+		for _, c := range append(waiters, runner, blocked) {
+			require.Equal(t, "+PONG", c.do("PING"))
+		}
+	}
+}
+
+func TestPipelineGoesOnBehindAKilledScript(t *testing.T) {
+	s := startTestServer(t, Options{}, "busy-reply-threshold", scriptLimit)
+	runner, other := s.connect(), s.connect()
+	runner.Append("EVAL", "while true do end", "0")
+	runner.Append("SET", "k", "v")
+	runner.send("GET", "k")
+	other.untilBusy()
+	require.Equal(t, "+OK", other.do("SCRIPT KILL"))
+	require.Contains(t, runner.read(), "-ERR Script killed")
+	require.Equal(t, "+OK", runner.read())
+	require.Equal(t, `"v"`, runner.read())
+}
+
+func TestCloseEndsAScriptThatDoesNotEnd(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, append(settings, "busy-reply-threshold", scriptLimit)...)
+		runner, other := s.connect(), s.connect()
+		runner.eval("redis.call('set', 'k', 'v'); while true do pcall(function() while true do end end) end")
+		other.untilBusy()
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestMemoryOfScriptsIsBounded(t *testing.T) {
+	s := startTestServer(t, Options{}, "script-memory-limit", "48mb")
+	c := s.connect()
+	for name, source := range map[string]string{
+		"tables":     "redis.call('set', 'k', 'v'); local t = {}; while true do t = {t, {}, {}} end",
+		"strings":    "local t = {}; while true do t[#t + 1] = string.rep('x', 1e6) .. #t end",
+		"in pcall":   "local t = {}; while true do pcall(function() t[#t + 1] = string.rep('x', 1e6) .. #t end) end",
+		"coroutines": "local t = {}; while true do t[#t + 1] = coroutine.create(function() end) end",
+		"functions":  "local t = {}; while true do t[#t + 1] = loadstring('return ' .. #t) end",
+		"fields":     "local t = {}; for i = 1, 1e12 do t[i + 0.5] = true end",
+		"reply":      "local s = string.rep('x', 1e6); local t = {}; for i = 1, 100000 do t[i] = s end; return t",
+	} {
+		runtime.GC() // garbage that is there when a script begins is not held against it
+		began := time.Now()
+		require.Regexp(t, `^-ERR Script killed because it used more memory than script-memory-limit allows\. script: [0-9a-f]{40}`,
+			c.script(source), name)
+		t.Log(name, "ended after", time.Since(began))
+	}
+	require.Equal(t, "v", c.do("GET k")) // what it wrote stays, as with every error
+	require.Equal(t, "1000", c.script("local n = 0; for i = 1, 1000 do n = n + #string.rep('x', 1e6) / 1e6 end; return n"), "garbage does not count")
+}
+
+// script returns the reply to a script without keys.
+func (c *testClient) script(source string) string {
+	c.eval(source)
+	return c.read()
+}
+
+// A program that has the server inside is told as clients are, and can end the script.
+func TestProgramsAreToldThatAScriptRuns(t *testing.T) {
+	s := startTestServer(t, Options{}, "busy-reply-threshold", scriptLimit)
+	runner, other := s.connect(), s.connect()
+	runner.eval("while true do end")
+	other.untilBusy()
+	d, err := s.Direct(0)
+	require.NoError(t, err)
+	defer d.Release()
+	for _, step := range [][2]string{
+		{"SET k v", "-" + string(errBusyScript) + "\r\n"}, {"SCRIPT KILL", "+OK\r\n"}, {"SET k v", "+OK\r\n"},
+	} {
+		args := cloneArgs(bytes.Fields([]byte(step[0])))
+		require.NoError(t, d.Run(t.Context(), args))
+		reply, err := d.Flush()
+		require.NoError(t, err)
+		require.Equal(t, step[1], string(reply), step[0])
+		if step[0] == "SCRIPT KILL" {
+			require.Contains(t, runner.read(), "-ERR Script killed")
+		}
+	}
+}

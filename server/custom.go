@@ -1,0 +1,194 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file is how a program that has the server inside itself adds commands of its own. They are entries of the command table like all
+// others, and act on the data only by calling other commands, under their own guard.
+
+const (
+	// maxCustom is how many custom commands a server can have: their statistics have a place from the start.
+	maxCustom = 256
+	// maxNesting is how deep custom commands can call one another.
+	maxNesting = 16
+	// maxCommandName is how long the name of a command can be, in bytes; see table.find.
+	maxCommandName = 32
+)
+
+// Handle adds a command to the table, which do carries out; it may be called while commands are executed. Name, Summary, Complexity, Syntax,
+// Arity, Flags and Keys of cmd are used. A command with keys must have so many arguments at least that the first one is there. It
+// fails if there is a command of that name.
+//
+// The command's guard holds the shards of its keys, or the whole keyspace if it has none or the flag WholeKeyspace. It is never
+// journalled itself: the commands that it calls are.
+func (srv *Server) Handle(cmd Command, do func(c *Caller)) error {
+	name := strings.ToLower(cmd.Name)
+	if err := checkCommandName(name); err != nil {
+		return err
+	}
+	entry := &Command{Name: name, Group: "module", Arity: cmd.Arity, Flags: cmd.Flags, Keys: slices.Clone(cmd.Keys), Summary: cmd.Summary,
+		Complexity: cmd.Complexity, Syntax: cmd.Syntax}
+	if len(entry.Keys) == 0 {
+		entry.Flags |= WholeKeyspace
+	}
+	if _, err := entry.arguments(); err != nil {
+		return err
+	}
+	entry.Do = func(c *Ctx) { runCustom(c, do) }
+	if srv.hook != nil {
+		entry.fallible(srv.hook)
+	}
+	return srv.table.extend(entry)
+}
+
+// checkCommandName returns why a command cannot have a name, which is in lower case.
+func checkCommandName(name string) error {
+	allowed := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune(".:_-", c)
+	}
+	switch {
+	case name == "" || len(name) > maxCommandName:
+		return fmt.Errorf("the name %q of a command has not 1 to %d characters", name, maxCommandName)
+	case strings.ContainsFunc(name, func(c rune) bool { return !allowed(c) }):
+		return fmt.Errorf("the name %q of a command has characters other than letters, digits and . : _ -", name)
+	case isHTTP([]byte(name)):
+		return fmt.Errorf("a command cannot be called %q: it is how clients are recognised that speak HTTP", name)
+	}
+	return nil
+}
+
+// Caller is what the handler of a custom command works with: it calls other commands. It is valid only during the handler's call, and used by
+// the handler's goroutine only.
+type Caller struct {
+	ctx   *Ctx        // of the custom command
+	inner Ctx         // of the commands that it calls
+	w     resp.Writer // takes one reply at a time
+	depth int         // how many custom commands are running, one called by the other
+	keys  map[string]struct{}
+	ended bool // the handler has returned
+}
+
+// runCustom calls the handler of a custom command.
+func runCustom(c *Ctx, do func(c *Caller)) {
+	c.journalled = true
+	s := c.Session
+	h := &Caller{ctx: c, depth: 1}
+	if c.caller != nil {
+		h.depth = c.caller.depth + 1
+	}
+	if h.depth > maxNesting {
+		c.Err("ERR custom commands call each other too deeply")
+		return
+	}
+	h.inner = Ctx{W: &h.w, G: c.G, Session: s, Server: c.Server, NoBlock: true, InScript: c.InScript, caller: h}
+	db := s.db
+	defer func() {
+		s.db = db
+		h.ended = true
+	}()
+	do(h)
+}
+
+// Args are the name and the arguments of the custom command. They are views into the client's input.
+func (h *Caller) Args() [][]byte { return h.ctx.Args }
+
+// DB is the database that the client, or the script, has selected.
+func (h *Caller) DB() int { return h.ctx.DB }
+
+// Now returns the time of the command in ms since 1970.
+func (h *Caller) Now() int64 { return h.ctx.Now() }
+
+// Writer takes the reply of the custom command, exactly one.
+func (h *Caller) Writer() *resp.Writer { return h.ctx.W }
+
+// Call executes a command, args[0] being its name, under the guard of the custom command, and returns its reply in RESP3. The caller owns it. SELECT
+// counts until the custom command ends; blocking commands answer at once. What scripts must not call, and keys that the
+// custom command does not declare, are refused with an error reply. args are not kept.
+func (h *Caller) Call(args [][]byte) []byte {
+	c := &h.inner
+	h.w = resp.Writer{Proto: 3}
+	cmd, e := h.allowed(args)
+	if e != "" {
+		c.Err(e)
+		return h.w.Buf
+	}
+	s := c.Session
+	c.Cmd, c.Args, c.DB = cmd, args, s.db
+	s.run(c)
+	if s.tracking.on {
+		s.rememberKeys(cmd, args)
+	}
+	return h.w.Buf
+}
+
+// allowed returns the command that args name, or the error that keeps it from being called.
+func (h *Caller) allowed(args [][]byte) (*Command, Error) {
+	if h.ended || len(args) == 0 {
+		return nil, "ERR a custom command can call commands only while it runs, and they have names"
+	}
+	srv, own := h.ctx.Server, h.ctx.Cmd
+	cmd, _ := srv.table.lookup(args)
+	switch {
+	case cmd == nil:
+		return nil, unknownCommand(args)
+	case !cmd.arityOK(len(args)) || cmd.Do == nil:
+		return nil, wrongArity(cmd)
+	case cmd.Flags&(NoScript|OwnGuard) != 0:
+		return nil, Error(fmt.Sprintf("ERR '%s' cannot be called by a custom command", cmd.Name))
+	case own.Flags&Write == 0 && cmd.Flags&(Write|MayReplicate) != 0:
+		return nil, Error(fmt.Sprintf("ERR '%s' writes, and '%s' is declared to be read-only", cmd.Name, own.Name))
+	case cmd.Flags&(Write|AllKeys) != 0 && srv.restricted.Load():
+		if e := srv.restriction(cmd, cmd.Flags&Write != 0); e != "" {
+			return nil, e
+		}
+	}
+	limit := srv.MaxBulk()
+	if slices.ContainsFunc(args, func(a []byte) bool { return len(a) > limit }) {
+		return nil, Error(fmt.Sprintf("ERR an argument of '%s' is longer than proto-max-bulk-len allows", cmd.Name))
+	}
+	return cmd, h.undeclared(cmd, args)
+}
+
+// undeclared returns an error if a command uses keys that the custom command does not declare. That depends on the names of the keys and not on
+// their shards, so that a mistake shows on every machine. Whatever is declared is held: by the guard of the custom command
+// itself, or by that of the transaction, the script or the other custom command that it runs in.
+func (h *Caller) undeclared(cmd *Command, args [][]byte) (e Error) {
+	own := h.ctx.Cmd
+	if own.lock == lockAll {
+		return ""
+	}
+	if cmd.lock == lockAll {
+		return Error(fmt.Sprintf("ERR '%s' needs the whole keyspace, and '%s' declares keys", cmd.Name, own.Name))
+	}
+	check := func(key []byte) {
+		if e == "" && !h.declares(key) {
+			e = Error(fmt.Sprintf("ERR '%s' does not declare the key '%.128s'", own.Name, key))
+		}
+	}
+	cmd.eachKey(args, func(i int, _ *KeySpec) bool {
+		check(args[i])
+		return true
+	})
+	if cmd.DerivedKeys != nil {
+		cmd.DerivedKeys(args, check)
+	}
+	return e
+}
+
+// declares reports whether a key is among those of the custom command.
+func (h *Caller) declares(key []byte) bool {
+	if h.keys == nil {
+		h.keys = map[string]struct{}{}
+		h.ctx.Cmd.eachKey(h.ctx.Args, func(i int, _ *KeySpec) bool {
+			h.keys[string(h.ctx.Args[i])] = struct{}{}
+			return true
+		})
+	}
+	_, ok := h.keys[string(key)]
+	return ok
+}
