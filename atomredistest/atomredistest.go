@@ -1,0 +1,127 @@
+// Package atomredistest gives tests a Redis server of their own, inside the test:
+//
+//	func TestVisits(t *testing.T) {
+//		s := atomredistest.Run(t)
+//		countVisit(s.DB)
+//		s.CheckKeys(t, map[string]any{"visits": 1})
+//	}
+//
+// It is the server of package atomredis, with a clock that can be moved and with faults on demand. It runs in testing/synctest bubbles.
+package atomredistest
+
+import (
+	"log/slog"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/testhook"
+)
+
+// Server is a server in a test. Its DB can do everything that atomredis.DB can; what Server adds is for tests. Its methods may be called
+// from any goroutine.
+type Server struct {
+	*atomredis.DB
+
+	clock *clock
+	hook  *testhook.Hook
+}
+
+// Run starts a server in memory that has no address: use it with the methods of its DB, or connect clients with Dial. It is closed when the
+// test ends, and logs to the test.
+func Run(t testing.TB) *Server {
+	t.Helper()
+	return RunOptions(t, atomredis.Options{})
+}
+
+// RunAddr is Run with a TCP port on 127.0.0.1; Addr tells which. It is no use in a testing/synctest bubble, as no network is.
+func RunAddr(t testing.TB) *Server {
+	t.Helper()
+	return RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0"})
+}
+
+// RunOptions is Run with options. The Clock among them is the one that FastForward and SetTime move on from; a Logger takes the
+// place of the test's log. Hook is ignored.
+func RunOptions(t testing.TB, o atomredis.Options) *Server {
+	t.Helper()
+	if o.Clock == nil {
+		o.Clock = engine.SystemClock{}
+	}
+	s := &Server{clock: newClock(o.Clock), hook: testhook.New()}
+	o.Clock, o.Hook = s.clock, s.hook
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	db, err := atomredis.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.DB = db
+	t.Cleanup(func() {
+		s.hook.Clear()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// MustDo is DB.Do for a command that must succeed: otherwise the test fails and ends.
+func (s *Server) MustDo(t testing.TB, args ...any) atomredis.Reply {
+	t.Helper()
+	r, err := s.Do(t.Context(), args...)
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return r
+}
+
+// Now returns the time of the server.
+func (s *Server) Now() time.Time { return s.clock.Now() }
+
+// FastForward moves the server's clock forward by d; otherwise it goes as fast as ever. What falls due on the way happens in its order, and
+// before FastForward returns keys have expired, and clients that were blocked for too long have been served as if the time had passed:
+// their replies are on the way to them. Only the server's time moves, not that of clients, nor that of latency.
+func (s *Server) FastForward(d time.Duration) {
+	s.clock.advance(d)
+	s.settle()
+}
+
+// SetTime makes the server's clock show now, and go on from there. If that is later than it showed, it is FastForward by the difference. If it is
+// earlier nothing happens at once; keys expire and clients time out when the clock shows their time.
+func (s *Server) SetTime(now time.Time) {
+	s.clock.set(now)
+	s.settle()
+}
+
+// settle waits for the goroutines of clients whose time is up.
+func (s *Server) settle() {
+	const yields, naps = 1000, 10_000
+	for i := 0; i < yields+naps && s.hook.Overdue(); i++ {
+		if i < yields {
+			runtime.Gosched()
+		} else {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+}
+
+// FailNext has the next n executions of a command answered with an error reply, such as "LOADING the data set", and not executed; if n is
+// negative all are until ClearFaults. An empty command stands for any, but for HELLO, AUTH, SELECT and CLIENT, with which client libraries open
+// connections. Commands that a script, or a custom command, executes are spared; those of a transaction fail when EXEC executes them.
+func (s *Server) FailNext(n int, command string, reply atomredis.Error) {
+	s.hook.Fail(n, command, string(reply))
+}
+
+// SetLatency makes the replies to commands, and messages, come d late: on connections, where the replies of a pipeline come together,
+// and from Do, DoMany and Tx, unless their context ends before. The commands have been executed by then. It replaces the latency that was set before.
+func (s *Server) SetLatency(d time.Duration) { s.hook.SetLatency(d) }
+
+// DropAfter breaks one connection, the first to which the server sends anything from now on: it is closed when n more bytes have been sent to it.
+// With 0 a command has been executed, but its reply is lost.
+func (s *Server) DropAfter(n int) { s.hook.DropAfter(n) }
+
+// ClearFaults ends what FailNext, SetLatency and DropAfter have begun; replies that are late come now.
+func (s *Server) ClearFaults() { s.hook.Clear() }

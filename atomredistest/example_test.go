@@ -1,0 +1,85 @@
+package atomredistest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/atomredis/atomredis"
+	"github.com/atomredis/atomredis/atomredistest"
+)
+
+// sessions is what the tests below test: it remembers who is logged in, for an hour.
+type sessions struct{ client *redis.Client }
+
+func (s sessions) login(ctx context.Context, token, user string) error {
+	return s.client.Set(ctx, "session:"+token, user, time.Hour).Err()
+}
+
+// user returns who is logged in; false if nobody is.
+func (s sessions) user(ctx context.Context, token string) (string, bool, error) {
+	user, err := s.client.Get(ctx, "session:"+token).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", false, nil
+	}
+	return user, err == nil, err
+}
+
+func TestExampleOfKeysAndTime(t *testing.T) {
+	s := atomredistest.RunAddr(t)
+	client := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	defer client.Close()
+	users := sessions{client}
+	if err := users.login(t.Context(), "abc", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	s.CheckKeys(t, map[string]any{"session:abc": "ada"})
+
+	s.FastForward(time.Hour)
+	if user, ok, err := users.user(t.Context(), "abc"); ok || err != nil {
+		t.Errorf("user is %q, %v, %v; there is:\n%s", user, ok, err, s.Dump(t))
+	}
+}
+
+func TestExampleOfFaults(t *testing.T) {
+	s := atomredistest.Run(t)
+	client := redis.NewClient(&redis.Options{MaxRetries: -1,
+		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }})
+	defer client.Close()
+	users := sessions{client}
+	if err := users.login(t.Context(), "abc", "ada"); err != nil {
+		t.Fatal(err)
+	}
+
+	s.FailNext(1, "GET", "LOADING Redis is loading the dataset in memory")
+	if _, _, err := users.user(t.Context(), "abc"); err == nil {
+		t.Error("an error reply was taken for an answer")
+	}
+
+	s.DropAfter(3) // in the middle of the reply
+	if _, _, err := users.user(t.Context(), "abc"); err == nil {
+		t.Error("half a reply was taken for an answer")
+	}
+
+	s.SetLatency(time.Hour)
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := s.Do(soon, "GET", "session:abc"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	s.ClearFaults()
+}
+
+func TestExampleOfATestThatNeedsNoClient(t *testing.T) {
+	s := atomredistest.RunOptions(t, atomredis.Options{Config: map[string]string{"databases": "2"}})
+	if _, err := s.Do(t.Context(), "LPUSH", "jobs", "b", "a"); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(t.Output(), s.Dump(t)) // database 0, and "jobs": list ["a" "b"]
+	s.CheckKeys(t, map[string]any{"jobs": []string{"a", "b"}})
+}
