@@ -22,6 +22,9 @@ const concatName = "(concat)"
 // globalsName is the global that stands for the table of globals as scripts see it. No script can write this name either.
 const globalsName = "(globals)"
 
+// numberName is the global of the function that turns strings into numbers where loops need them.
+const numberName = "(number)"
+
 // compile compiles a source. name is how messages call it. The error is a message in the form of Lua's own.
 func compile(source, name string) (c *chunk, err error) {
 	defer func() {
@@ -137,8 +140,12 @@ func (r *rewriter) leave() { r.depth-- }
 
 func (r *rewriter) stmts(stmts []ast.Stmt) {
 	if r.enter() {
-		for _, s := range stmts {
-			r.stmt(s)
+		for i, s := range stmts {
+			if a, ok := s.(*ast.AssignStmt); ok {
+				stmts[i] = r.assignment(a)
+			} else {
+				r.stmt(s)
+			}
 		}
 	}
 	r.leave()
@@ -146,11 +153,6 @@ func (r *rewriter) stmts(stmts []ast.Stmt) {
 
 func (r *rewriter) stmt(s ast.Stmt) {
 	switch s := s.(type) {
-	case *ast.AssignStmt:
-		r.exprs(s.Rhs)
-		for i, e := range s.Lhs {
-			s.Lhs[i] = r.target(e)
-		}
 	case *ast.LocalAssignStmt:
 		if fn, ok := oneFunction(s.Exprs); ok { // "local function f" sees itself
 			r.declare(s.Names...)
@@ -176,9 +178,9 @@ func (r *rewriter) stmt(s ast.Stmt) {
 		r.block(s.Then)
 		r.block(s.Else)
 	case *ast.NumberForStmt:
-		s.Init, s.Limit = r.expr(s.Init), r.expr(s.Limit)
+		s.Init, s.Limit = number(r.expr(s.Init)), number(r.expr(s.Limit))
 		if s.Step != nil {
-			s.Step = r.expr(s.Step)
+			s.Step = number(r.expr(s.Step))
 		}
 		r.block(s.Stmts, s.Name)
 	case *ast.GenericForStmt:
@@ -198,6 +200,70 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	case *ast.ReturnStmt:
 		r.exprs(s.Exprs)
 	}
+}
+
+// assignment walks over an assignment and returns what is to take its place. The interpreter's compiler writes a value straight to a local
+// variable before it has evaluated those behind it. So an assignment to several variables, one of them local, becomes a block that
+// evaluates everything first, and then assigns from the right to the left as Lua does.
+func (r *rewriter) assignment(s *ast.AssignStmt) ast.Stmt {
+	locals := false
+	for _, e := range s.Lhs {
+		id, ok := e.(*ast.IdentExpr)
+		locals = locals || ok && r.isLocal(id.Value)
+	}
+	r.exprs(s.Rhs)
+	for i, e := range s.Lhs {
+		s.Lhs[i] = r.target(e)
+	}
+	if len(s.Lhs) == 1 || !locals {
+		return s
+	}
+	block := &ast.DoBlockStmt{}
+	add := func(stmt ast.Stmt) {
+		stmt.SetLine(s.Line())
+		stmt.SetLastLine(s.LastLine())
+		block.Stmts = append(block.Stmts, stmt)
+	}
+	hidden := 0
+	keep := func(e ast.Expr) ast.Expr {
+		switch e.(type) {
+		case *ast.StringExpr, *ast.NumberExpr:
+			return e
+		}
+		hidden++
+		name := "(" + strconv.Itoa(hidden) + ")"
+		add(&ast.LocalAssignStmt{Names: []string{name}, Exprs: []ast.Expr{single(e)}})
+		return ident(name, e)
+	}
+	for _, e := range s.Lhs {
+		if get, ok := e.(*ast.AttrGetExpr); ok {
+			get.Object, get.Key = keep(get.Object), keep(get.Key)
+		}
+	}
+	values := make([]string, len(s.Lhs))
+	for i := range values {
+		hidden++
+		values[i] = "(" + strconv.Itoa(hidden) + ")"
+	}
+	add(&ast.LocalAssignStmt{Names: values, Exprs: s.Rhs})
+	for i := len(s.Lhs) - 1; i >= 0; i-- {
+		add(&ast.AssignStmt{Lhs: s.Lhs[i : i+1], Rhs: []ast.Expr{ident(values[i], s.Lhs[i])}})
+	}
+	block.SetLine(s.Line())
+	block.SetLastLine(s.LastLine())
+	return block
+}
+
+// number makes an expression, of a loop's control, a number if it is a string that is one, which the interpreter would refuse.
+func number(e ast.Expr) ast.Expr {
+	switch e.(type) {
+	case *ast.NumberExpr, *ast.ArithmeticOpExpr, *ast.UnaryMinusOpExpr, *ast.UnaryLenOpExpr:
+		return e // which are numbers, or fail
+	}
+	call := &ast.FuncCallExpr{Func: ident(numberName, e), Args: []ast.Expr{single(e)}, AdjustRet: true}
+	call.SetLine(e.Line())
+	call.SetLastLine(e.LastLine())
+	return call
 }
 
 func oneFunction(exprs []ast.Expr) (*ast.FunctionExpr, bool) {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	lua "github.com/yuin/gopher-lua"
 )
 
 // spaces are the bytes that C's library skips before numbers.
@@ -217,4 +219,18 @@ func parseUnsigned(s string, base uint64) (n uint64, ok bool) {
 		return -n, true
 	}
 	return n, true
+}
+
+// loopNumber returns its argument as a number if it is a string that is one, and as it is otherwise: the interpreter says what is
+// wrong with it.
+func loopNumber(L *lua.LState) int {
+	v := L.Get(1)
+	if s, ok := v.(lua.LString); ok {
+		if n, ok := parseNumber(string(s)); ok {
+			v = lua.LNumber(n)
+		}
+	}
+	L.SetTop(0)
+	L.Push(v)
+	return 1
 }

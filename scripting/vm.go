@@ -110,6 +110,7 @@ func newVM(options *Options) *vm {
 	m.environment = L.NewTable()
 	m.environment.Metatable = missing
 	m.environment.RawSetString(concatName, L.NewFunction(concatenate))
+	m.environment.RawSetString(numberName, L.NewFunction(loopNumber))
 	m.environment.RawSetString(globalsName, m.env)
 	m.globals.ForEach(func(name, v lua.LValue) {
 		m.environment.RawSet(name, v)
