@@ -15,8 +15,8 @@ const maxResultDepth = 32
 
 var errResultTooDeep = errors.New("what the command returned is nested too deeply")
 
-// writeResult writes what the handler of a Command has returned, in the protocol of w; depth is how many collections it is in. If it
-// fails, a part of it may be written.
+// writeResult writes what the handler of a Command has returned, in the protocol of w; depth is how many collections it is in. If
+// it fails, a part of it may be written.
 func writeResult(w *resp.Writer, v any, depth int) error {
 	if depth > maxResultDepth {
 		return errResultTooDeep

@@ -378,7 +378,7 @@ func TestConnectionsBreakOnDemand(t *testing.T) {
 			fmt.Fprint(conn, "INCR n\r\n")
 			got, err := io.ReadAll(conn)
 			require.NoError(t, err)
-			require.Equal(t, ":2\r", string(line[:0])+string(got), "it counts over several replies")
+			require.Equal(t, ":2\r", string(got), "it counts over several replies")
 		})
 	}
 }

@@ -1,5 +1,5 @@
-// Package testhook is how package atomredistest reaches into a server: things go wrong there because a test wants them to. A server
-// without a Hook pays nothing for it.
+// Package testhook is how package atomredistest reaches into a server: things go wrong there because a test wants them to. A
+// server without a Hook pays nothing for it.
 package testhook
 
 import (
@@ -32,8 +32,8 @@ type failure struct {
 // New returns a Hook with which nothing goes wrong.
 func New() *Hook { return &Hook{released: make(chan struct{})} }
 
-// Fail answers the next n executions of a command, all if n is negative, with an error reply instead. An empty command is any but those
-// with which client libraries open connections.
+// Fail answers the next n executions of a command, all if n is negative, with an error reply instead. An empty command is any but
+// those with which client libraries open connections.
 func (h *Hook) Fail(n int, command, reply string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +73,8 @@ func (h *Hook) Clear() {
 // opening are commands with which client libraries open connections.
 var opening = map[string]bool{"hello": true, "auth": true, "select": true, "client": true}
 
-// Failure returns the error reply for a command that is about to be executed, a sub-command being called "config|get", if it is to fail.
+// Failure returns the error reply for a command that is about to be executed, a sub-command being called "config|get", if it is
+// to fail.
 func (h *Hook) Failure(command string) (reply string, fails bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

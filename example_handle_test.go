@@ -1,0 +1,56 @@
+package atomredis_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"strconv"
+
+	"github.com/atomredis/atomredis"
+)
+
+// A command of the program moves money in one atomic step, and scripts can use it.
+func ExampleDB_Handle() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	err = db.Handle(atomredis.Command{
+		Name: "bank.transfer", Arity: 4, FirstKey: 1, LastKey: 2, // bank.transfer from to amount
+		Do: func(c *atomredis.Ctx) (any, error) {
+			balance, err := c.Call("GET", c.Args[1])
+			if err != nil {
+				return nil, err
+			}
+			amount, err := strconv.ParseInt(string(c.Args[3]), 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			if n, _ := balance.Int(); n < amount {
+				return nil, atomredis.Error("POOR not enough money")
+			}
+			if _, err := c.Call("DECRBY", c.Args[1], amount); err != nil {
+				return nil, err
+			}
+			return c.Call("INCRBY", c.Args[2], amount)
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	ctx := context.Background()
+	db.Do(ctx, "SET", "ada", 100)
+	reply, err := db.Do(ctx, "BANK.TRANSFER", "ada", "bob", 70)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reply.Int())
+	_, err = db.Do(ctx, "EVAL", "return redis.call('bank.transfer', KEYS[1], KEYS[2], 70)", 2, "ada", "bob")
+	fmt.Println(err != nil)
+	// Output:
+	// 70 <nil>
+	// true
+}
