@@ -109,7 +109,7 @@ func onEachClient(t *testing.T, test func(t *testing.T, s server, c redis.Univer
 			test(t, s, s.Client)
 		})
 		t.Run("short pieces", func(t *testing.T) {
-			c := redis.NewClient(&redis.Options{Addr: s.Options().Addr, PoolSize: 100, ReadTimeout: 500 * time.Millisecond})
+			c := redis.NewClient(&redis.Options{Addr: s.Options().Addr, PoolSize: 100, ReadTimeout: time.Second})
 			defer c.Close()
 			test(t, s, c)
 		})
@@ -220,7 +220,7 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 func TestLongWaits(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s server) {
 		for name, client := range map[string]redis.UniversalClient{
-			"own": redis.NewClient(&redis.Options{Addr: s.Options().Addr, ReadTimeout: 500 * time.Millisecond, PoolSize: 20, MaxRetries: -1}),
+			"own": redis.NewClient(&redis.Options{Addr: s.Options().Addr, ReadTimeout: 2 * time.Second, PoolSize: 20, MaxRetries: -1}),
 			"any": struct{ redis.UniversalClient }{s.Client},
 		} {
 			t.Run(name, func(t *testing.T) {

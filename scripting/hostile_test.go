@@ -43,7 +43,11 @@ func TestStoppedScriptsSayWhy(t *testing.T) {
 		w.BulkString("before")
 		e.Run(script, &fakeHost{}, nil, nil, &w)
 		timer.Stop()
-		require.Equal(t, "$6\r\nbefore\r\n-ERR Stopped by a test. script: "+script.SHA+where+"\r\n", string(w.Buf), source)
+		got := string(w.Buf)
+		if where == "" { // it is stopped while its reply is converted, or if that is late, before
+			got = strings.Replace(got, ", on @user_script:1.", "", 1)
+		}
+		require.Equal(t, "$6\r\nbefore\r\n-ERR Stopped by a test. script: "+script.SHA+where+"\r\n", got, source)
 		in.Reset()
 		require.Equal(t, ":1\r\n", run(t, e, "return 1"))
 	}
