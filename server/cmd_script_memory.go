@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"runtime"
-	"runtime/metrics"
 
 	"github.com/atomredis/atomredis/scripting"
 )
@@ -13,38 +12,28 @@ import (
 // is the process, not exactly the script. The heap contains garbage later too, and a script may make much of it, so the
 // garbage is collected before a script is judged; that happens again only when the heap has grown by as much once more.
 type memoryWatch struct {
-	base uint64 // bytes in use when the script began
-	next uint64 // bytes in use at which it is judged, 0 if that is not known yet
+	base int64 // bytes in use when the script began
+	next int64 // bytes of growth at which it is judged, 0 if that is not known yet
 }
 
 // begin notes that there is another script.
-func (w *memoryWatch) begin() { w.base, w.next = heapInUse(), 0 }
+func (w *memoryWatch) begin() { w.base, w.next = readMemory().heap, 0 }
 
 // check stops the script if it uses more than limit bytes.
 func (w *memoryWatch) check(in *scripting.Interrupt, limit int) {
 	if w.next == 0 {
-		w.next = w.base + uint64(limit)
+		w.next = int64(limit)
 	}
-	if heapInUse() <= w.next {
+	if readMemory().heap-w.base <= w.next {
 		return
 	}
 	in.Hold(func() error {
 		runtime.GC()
-		used := heapInUse()
-		if used > w.base+uint64(limit) {
+		grown := readMemory().heap - w.base
+		if grown > int64(limit) {
 			return errors.New(killedForMemory)
 		}
-		w.next = used + uint64(limit)
+		w.next = grown + int64(limit)
 		return nil
 	})
-}
-
-// heapInUse returns how many bytes objects take on the heap, garbage included that has not been swept.
-func heapInUse() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0
-	}
-	return sample[0].Value.Uint64()
 }
