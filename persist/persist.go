@@ -154,6 +154,10 @@ func journalDir(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "journal
 // bytes.
 const bytesPerKey = 10
 
+// fewKeys is how many keys are brought into memory before the server serves, as it takes some milliseconds at most: so that a small
+// data set is there at once, for commands that need all of it too.
+const fewKeys = 10_000
+
 // journalSize returns the length of all files in the journal's directory in bytes.
 func journalSize(fs vfs.FS, dir string) (int64, error) {
 	names, err := fs.List(dir)
@@ -203,10 +207,10 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	if size > bytesPerKey*meta.Keys {
-		if err := ks.LoadDirectory(s.store.Heads, func(int) bool { return true }); err != nil {
-			return err
-		}
+	complete := false
+	if size > bytesPerKey*meta.Keys || meta.Keys <= fewKeys {
+		// If that fails the keys are read again once the server serves, which tells what cannot be read.
+		complete = ks.LoadDirectory(s.store.Heads, func(int) bool { return true }) == nil
 	}
 	records := 0
 	progress := newProgress(s.o.Log, "reading the journal")
@@ -243,7 +247,6 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 
 	if j == nil {
 		ks.EndReplay(nil)
-		s.loading.Store(true)
 		if end > meta.Journal {
 			// What the journal has must not be repeated once there are changes that are not in it.
 			if err := s.checkpoint(end); err != nil {
@@ -254,10 +257,13 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		s.journal.Store(j)
 		j.SetPolicy(journal.Policy(s.policy.Load())) // it may have changed meanwhile
 		ks.EndReplay(j)
-		s.loading.Store(true)
 	}
-	s.running.Add(2)
-	go s.loadDirectory()
+	if !complete {
+		s.loading.Store(true)
+		s.running.Add(1)
+		go s.loadDirectory()
+	}
+	s.running.Add(1)
 	go s.run()
 	return nil
 }

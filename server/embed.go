@@ -271,6 +271,11 @@ func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error
 		}
 	}
 	cmd, container := s.srv.table.lookup(args)
+	if cmd != nil && cmd.Flags&AllKeys != 0 {
+		if err := d.loaded(ctx); err != nil {
+			return err
+		}
+	}
 	if cmd != nil && !control && stateful[cmd.Name] {
 		return fmt.Errorf("%s: %w", cmd.Name, ErrNeedsConnection)
 	}
@@ -453,8 +458,8 @@ func (d *Direct) Receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// loaded waits until all keys are in memory, as long as more and more of them are. mu must be locked.
-func (d *Direct) loaded() error {
+// loaded waits until all keys are in memory, as long as more and more of them are, and ctx lasts. mu must be locked.
+func (d *Direct) loaded(ctx context.Context) error {
 	st, t := &d.owner.srv.storage, d.owner
 	if st.Storage == nil || !st.Loading() {
 		return nil
@@ -467,17 +472,18 @@ func (d *Direct) loaded() error {
 		delete(t.waiting, d)
 		t.mu.Unlock()
 	}()
-	for last := -1; st.Loading(); {
+	for st.Loading() {
 		keys := st.Status().LoadedKeys
-		if keys == last {
-			return errors.New(string(errLoading))
-		}
-		last = keys
-		ctx, cancel := context.WithTimeout(context.Background(), maxLoadingPause)
-		d.sleep(ctx)
+		pause, cancel := context.WithTimeout(ctx, maxLoadingPause)
+		err := d.sleep(pause)
 		cancel()
-		if d.ended {
+		switch {
+		case d.ended:
 			return ErrClosed
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && keys == st.Status().LoadedKeys && st.Loading():
+			return errors.New(string(errLoading))
 		}
 		d.readMail()
 	}

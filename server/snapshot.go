@@ -42,7 +42,7 @@ func (d *Direct) snapshot() (chunks [][]byte, err error) {
 	if d.ended {
 		return nil, ErrClosed
 	}
-	if err := d.loaded(); err != nil {
+	if err := d.loaded(context.Background()); err != nil {
 		return nil, err
 	}
 	srv := d.owner.srv
@@ -90,7 +90,7 @@ func (d *Direct) empty() error {
 	if d.ended {
 		return ErrClosed
 	}
-	if err := d.loaded(); err != nil {
+	if err := d.loaded(context.Background()); err != nil {
 		return err
 	}
 	srv := d.owner.srv
