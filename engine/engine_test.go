@@ -157,24 +157,28 @@ func TestExpiredKeyIsInvisibleBeforeItsTimerFires(t *testing.T) {
 
 // popper returns a waiter that takes one element and the place where it puts it.
 func popper(keys ...string) (*Waiter, *[]string) {
-	var got []string
-	w := &Waiter{Keys: keys}
-	w.Try = func(g *Guard, key string) bool {
-		e := g.PeekString(0, key)
-		if e == nil || e.Type() != List {
-			return false
-		}
-		v, _ := e.List().Front()
-		got = append(got, key+"="+string(v))
-		e.List().DropFront()
-		if e.List().Len() == 0 {
-			g.Remove(e, EventGeneric, "del")
-		}
-		return true
-	}
-	w.Served = func() {}
-	return w, &got
+	p := &popping{}
+	return &Waiter{Keys: keys, Client: p}, &p.got
 }
+
+// popping is a client that waits for an element.
+type popping struct{ got []string }
+
+func (p *popping) Try(g *Guard, key string) bool {
+	e := g.PeekString(0, key)
+	if e == nil || e.Type() != List {
+		return false
+	}
+	v, _ := e.List().Front()
+	p.got = append(p.got, key+"="+string(v))
+	e.List().DropFront()
+	if e.List().Len() == 0 {
+		g.Remove(e, EventGeneric, "del")
+	}
+	return true
+}
+
+func (p *popping) Served() {}
 
 func TestWaitersAreServedInOrderOfArrival(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, _ *eventLog) {

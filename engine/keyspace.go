@@ -193,6 +193,9 @@ func (ks *Keyspace) Close() {
 // Databases returns the number of databases.
 func (ks *Keyspace) Databases() int { return ks.databases }
 
+// Shards returns the number of shards.
+func (ks *Keyspace) Shards() int { return len(ks.shards) }
+
 // Clock returns the clock that the keyspace follows.
 func (ks *Keyspace) Clock() Clock { return ks.clock }
 

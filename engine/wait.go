@@ -16,20 +16,29 @@ type Waiter struct {
 	// Shards are those that Try uses beside that of its key. If the guard that changed the key does not hold them, the
 	// queue is served right after it under another guard that does.
 	Shards uint64
+	// Client is who waits.
+	Client WaitingClient
+
+	mu    sync.Mutex // protects done and left, and makes calls of Try exclusive
+	done  bool
+	left  bool // it has no place in any queue any more
+	nodes []waitNode
+	node  [1]waitNode // memory for nodes
+}
+
+// WaitingClient is the client of a Waiter.
+type WaitingClient interface {
 	// Try does what the client waits for, for a key that has changed, and reports whether it could. If not it may have done a
 	// part of it, and the waiter keeps its places in all queues. It may be called from any goroutine.
-	Try func(g *Guard, key string) bool
+	Try(g *Guard, key string) bool
 	// Served is called after a successful Try, under the guard; the waiter is then done.
-	Served func()
-
-	mu    sync.Mutex // protects done and makes calls of Try exclusive
-	done  bool
-	nodes []waitNode
+	Served()
 }
 
 // waitNode is a waiter's place in one queue. The queue's shard protects it.
 type waitNode struct {
 	waiter     *Waiter
+	shard      uint8
 	queue      *waitQueue // nil once it has left the queue
 	prev, next *waitNode
 }
@@ -46,7 +55,10 @@ type waitQueue struct {
 // Wait puts w at the end of the queues of its keys, whose shards the guard must hold. It must be called under the guard
 // that found nothing to take, so that nothing is missed in between.
 func (g *Guard) Wait(w *Waiter) {
-	w.nodes = make([]waitNode, 0, len(w.Keys))
+	w.nodes = w.node[:0]
+	if len(w.Keys) > 1 {
+		w.nodes = make([]waitNode, 0, len(w.Keys)) // they must stay where they are
+	}
 	for i, key := range w.Keys {
 		if slices.Contains(w.Keys[:i], key) {
 			continue
@@ -59,7 +71,7 @@ func (g *Guard) Wait(w *Waiter) {
 			q = &waitQueue{dbKey: id, shard: index}
 			s.queues[id] = q
 		}
-		w.nodes = append(w.nodes, waitNode{waiter: w, queue: q})
+		w.nodes = append(w.nodes, waitNode{waiter: w, shard: index, queue: q})
 		n := &w.nodes[len(w.nodes)-1]
 		if n.prev = q.last; n.prev != nil {
 			n.prev.next = n
@@ -85,6 +97,12 @@ func (w *Waiter) Withdraw() bool {
 
 // Leave takes a waiter that was served or withdrawn out of its queues, at time now. No guard may be held.
 func (ks *Keyspace) Leave(w *Waiter, now int64) {
+	w.mu.Lock()
+	left := w.left
+	w.mu.Unlock()
+	if left {
+		return
+	}
 	var g Guard
 	g.Lock(ks, ks.shardsOf(w), now)
 	g.unlinkHeld(w)
@@ -156,30 +174,34 @@ func (g *Guard) serveQueue(q *waitQueue) {
 		w.mu.Lock()
 		switch {
 		case w.done:
+			g.unlinkHeld(w)
 		case !g.Holds(w.Shards):
 			g.again = append(g.again, w) // nobody behind it may be served before it
 			w.mu.Unlock()
 			return
-		case w.Try(g, q.key):
+		case w.Client.Try(g, q.key):
 			w.done = true
-			w.Served()
+			w.left = g.unlinkHeld(w)
+			w.Client.Served()
 		}
-		done := w.done
 		w.mu.Unlock()
-		if done {
-			g.unlinkHeld(w)
-		}
 		n = next
 	}
 }
 
-// unlinkHeld takes a waiter out of those of its queues whose shards the guard holds.
-func (g *Guard) unlinkHeld(w *Waiter) {
+// unlinkHeld takes a waiter out of those of its queues whose shards the guard holds, and reports whether these are all.
+func (g *Guard) unlinkHeld(w *Waiter) (all bool) {
+	all = true
 	for i := range w.nodes {
-		if q := w.nodes[i].queue; q != nil && g.held&(1<<q.shard) != 0 {
-			g.unlinkWaiter(&w.nodes[i])
+		n := &w.nodes[i]
+		switch {
+		case g.held&(1<<n.shard) == 0:
+			all = false
+		case n.queue != nil:
+			g.unlinkWaiter(n)
 		}
 	}
+	return all
 }
 
 func (g *Guard) unlinkWaiter(n *waitNode) {

@@ -3,6 +3,7 @@ package server
 import (
 	"math"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
@@ -11,31 +12,31 @@ import (
 // blocked is the state of a client that waits for keys.
 type blocked struct {
 	waiter   engine.Waiter
-	ctx      Ctx          // what Try works with
-	w        resp.Writer  // takes the reply until the session's own goroutine fetches it
-	deadline atomic.Int64 // ms since 1970; 0 waits for ever
+	ctx      Ctx                           // what Try works with
+	w        resp.Writer                   // takes the reply until the session's own goroutine fetches it
+	deadline atomic.Int64                  // ms since 1970; 0 waits for ever
+	try      func(c *Ctx, key []byte) bool // see Block
 	empty    func(w *resp.Writer)
-	cancel   func(c *Ctx) // see Block.Cancel
-	served   bool         // set by Served; read by the session's goroutine after mailServed
+	cancel   func(c *Ctx)
+
+	// Memory for what is small as a rule.
+	key   [1]string
+	reply [192]byte
 }
 
 // block suspends the client; see Ctx.Block. The guard is still held.
 func (s *Session) block(c *Ctx, b Block) {
-	state := &blocked{empty: b.Empty, cancel: b.Cancel}
-	state.w.Proto = c.W.Proto
+	state := &blocked{try: b.Try, empty: b.Empty, cancel: b.Cancel}
+	state.w = resp.Writer{Buf: state.reply[:0], Proto: c.W.Proto}
 	args := cloneArgs(c.Args)
 	state.ctx = Ctx{Args: args, W: &state.w, DB: c.DB, Session: s, Server: s.srv, Cmd: c.Cmd, NoBlock: true, blocked: state}
 	state.setTimeout(s.now, b.Timeout)
 	w := &state.waiter
-	w.DB, w.Stream, w.Shards = c.DB, b.Stream, b.Shards
+	w.DB, w.Stream, w.Shards, w.Client = c.DB, b.Stream, b.Shards, state
+	w.Keys = state.key[:0]
 	for _, k := range b.Keys {
 		w.Keys = append(w.Keys, string(k))
 	}
-	w.Try = func(g *engine.Guard, key string) bool {
-		state.ctx.G = g
-		return s.tryBlocked(state, b.Try, []byte(key))
-	}
-	w.Served = func() { s.post(mailServed) }
 	s.blocked = state
 	c.G.Wait(w)
 	// Whoever sees in INFO that a client is blocked must find it with CLIENT LIST and CLIENT UNBLOCK.
@@ -64,22 +65,27 @@ func (c *Ctx) SetTimeout(timeout int64) {
 	c.Session.post(0) // its transport must look at the deadline anew
 }
 
-// tryBlocked calls try on behalf of the blocked client. A panic in it is a bug that must not reach whoever changed the
-// key: the client gets an error and is released.
-func (s *Session) tryBlocked(state *blocked, try func(c *Ctx, key []byte) bool, key []byte) (done bool) {
+// Try implements engine.WaitingClient. A panic of what it calls is a bug that must not reach whoever changed the key: the client
+// gets an error and is released.
+func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
+	c := &b.ctx
+	c.G = g
 	defer func() {
 		if p := recover(); p != nil {
-			s.srv.logPanic(state.ctx.Cmd, p)
-			state.w.Buf = append(state.w.Buf[:0], panicReply(p)...)
+			c.Server.logPanic(c.Cmd, p)
+			b.w.Buf = append(b.w.Buf[:0], panicReply(p)...)
 			done = true
 		}
 	}()
-	changes := state.ctx.G.Changes()
-	state.ctx.journalled = false
-	done = try(&state.ctx, key)
-	state.ctx.journal(changes)
+	changes := g.Changes()
+	c.journalled = false
+	done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // which does not change its arguments
+	c.journal(changes)
 	return done
 }
+
+// Served implements engine.WaitingClient.
+func (b *blocked) Served() { b.ctx.Session.post(mailServed) }
 
 // readBlockedMail acts on mail for a blocked client.
 func (s *Session) readBlockedMail(m mail) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
@@ -73,21 +74,62 @@ func atomKey(prefix string, name []byte) []byte {
 	return append(append(make([]byte, 0, len(prefix)+len(name)), prefix...), name...)
 }
 
-// perform carries out another command under the guard as a part of this one, and returns its reply. What it has had journalled
-// counts as this command's.
-func (c *Ctx) perform(do func(*Ctx), args ...[]byte) (reply []byte) {
-	part := *c
-	w := resp.Writer{Proto: c.W.Proto}
-	part.Args, part.W = args, &w
-	do(&part)
-	c.journalled = c.journalled || part.journalled
-	return w.Buf
+// A part is another command that is carried out under the guard as a part of a command, and memory for what it needs.
+type part struct {
+	ctx   Ctx
+	w     resp.Writer
+	args  [][]byte // to be filled before perform; the name first
+	text  []byte   // see join
+	first [24][]byte
 }
 
-// addAtomEntry adds an entry to a stream as all elements do, and returns the reply of XADD: the entry's ID, or an error.
-func (c *Ctx) addAtomEntry(key []byte, fields ...[]byte) (reply []byte) {
-	args := append(make([][]byte, 0, 20), xaddWord, key, maxLenWord, []byte("~"), atomMaxLen, []byte("*"))
-	return c.perform(cmdXadd, append(args, fields...)...)
+var parts = sync.Pool{New: func() any {
+	p := &part{text: make([]byte, 0, 256), w: resp.Writer{Buf: make([]byte, 0, 256)}}
+	p.args = p.first[:0]
+	return p
+}}
+
+// newPart returns a part without arguments. It must be freed when nothing of it is used any more.
+func newPart() *part { return parts.Get().(*part) }
+
+// perform carries out the command of p and returns its reply. What it has had journalled counts as the command's of c.
+func (c *Ctx) perform(do func(*Ctx), p *part) (reply []byte) {
+	p.ctx = *c
+	p.w.Buf, p.w.Proto = p.w.Buf[:0], c.W.Proto
+	p.ctx.Args, p.ctx.W = p.args, &p.w
+	do(&p.ctx)
+	c.journalled = c.journalled || p.ctx.journalled
+	return p.w.Buf
+}
+
+// join returns prefix and name as one, which is valid as long as p is.
+func (p *part) join(prefix string, name []byte) []byte {
+	start := len(p.text)
+	p.text = append(append(p.text, prefix...), name...)
+	return p.text[start:len(p.text):len(p.text)]
+}
+
+// id returns the text of a stream ID, which is valid as long as p is.
+func (p *part) id(id streams.ID) []byte {
+	start := len(p.text)
+	p.text = id.Append(p.text)
+	return p.text[start:len(p.text):len(p.text)]
+}
+
+func (p *part) free() {
+	if cap(p.text) > keepBuffer || cap(p.w.Buf) > keepBuffer {
+		return
+	}
+	clear(p.args)
+	p.ctx, p.args, p.text = Ctx{}, p.args[:0], p.text[:0]
+	parts.Put(p)
+}
+
+// addAtomEntry adds an entry to a stream as all elements do, and returns the reply of XADD: the entry's ID, or an error. It is valid as
+// long as p is.
+func (c *Ctx) addAtomEntry(p *part, key []byte, fields ...[]byte) (reply []byte) {
+	p.args = append(append(p.args[:0], xaddWord, key, maxLenWord, approxWord, atomMaxLen, anyIDWord), fields...)
+	return c.perform(cmdXadd, p)
 }
 
 // peekStream returns the stream at a key, or nil if there is none.
@@ -187,7 +229,9 @@ func cmdAtomLog(c *Ctx) {
 	} else {
 		host = []byte(c.Session.peer.host())
 	}
-	c.W.Raw(c.addAtomEntry(atomLogKey, []byte("level"), level, []byte("element"), c.Args[2], []byte("msg"), c.Args[3], []byte("host"), host))
+	p := newPart()
+	defer p.free()
+	c.W.Raw(c.addAtomEntry(p, atomLogKey, []byte("level"), level, []byte("element"), c.Args[2], []byte("msg"), c.Args[3], []byte("host"), host))
 }
 
 // host returns where a client runs, as well as the server can tell: its address, or for a Unix socket the name of this host.
@@ -233,12 +277,14 @@ func cmdAtomStreamref(c *Ctx) {
 		c.Err(ErrSameObject)
 		return
 	}
+	p := newPart()
+	defer p.free()
 	for i := range references {
-		set := [][]byte{[]byte("SET"), references[i], values[i]}
+		p.args = append(p.args[:0], []byte("SET"), references[i], values[i])
 		if timeout > 0 {
-			set = append(set, []byte("PX"), c.Args[4])
+			p.args = append(p.args, []byte("PX"), c.Args[4])
 		}
-		if reply := c.perform(cmdSet, set...); reply[0] == '-' {
+		if reply := c.perform(cmdSet, p); reply[0] == '-' {
 			c.W.Raw(reply)
 			return
 		}

@@ -14,7 +14,7 @@ import (
 
 // atomAnonymous is the caller's name if none is given. All who give none share its response stream, which those who answer make
 // and trim; an answer is found by the command's ID, not by the stream that it is in.
-const atomAnonymous = "atomredis"
+var atomAnonymous = []byte("atomredis")
 
 // atomAckTimeout is how long a caller waits for the acknowledgement unless told, in ms.
 const atomAckTimeout = 1000
@@ -33,7 +33,7 @@ type atomCall struct {
 
 // parseAtomCall reads the arguments. If they are wrong it returns an error.
 func parseAtomCall(args [][]byte) (a atomCall, e Error) {
-	a = atomCall{element: args[1], command: args[2], from: []byte(atomAnonymous), timeout: atomAckTimeout}
+	a = atomCall{element: args[1], command: args[2], from: atomAnonymous, timeout: atomAckTimeout}
 	for o := (OptionArgs{rest: args[3:]}); o.Next(); {
 		switch {
 		case o.Is("data") && o.More():
@@ -78,7 +78,9 @@ func cmdAtomCall(c *Ctx) {
 		c.Err(errCallWaits) // nobody would get the answer
 		return
 	}
-	commands, responses := atomKey(atomCommandPrefix, a.element), atomKey(atomResponsePrefix, a.from)
+	p := newPart()
+	defer p.free()
+	commands, responses := p.join(atomCommandPrefix, a.element), p.join(atomResponsePrefix, a.from)
 	if c.G.Peek(c.DB, commands) == nil {
 		c.Err(errNoElement)
 		return
@@ -87,7 +89,7 @@ func cmdAtomCall(c *Ctx) {
 		c.Err(ErrWrongType) // the element could not answer
 		return
 	}
-	reply := c.addAtomEntry(commands, []byte("element"), a.from, []byte("cmd"), a.command, []byte("data"), a.data)
+	reply := c.addAtomEntry(p, commands, atomElementField, a.from, atomCmdField, a.command, atomDataField, a.data)
 	if reply[0] == '-' {
 		c.W.Raw(reply)
 		return
@@ -99,7 +101,7 @@ func cmdAtomCall(c *Ctx) {
 		c.W.Bulk(id)
 		return
 	}
-	w := &atomWait{element: bytes.Clone(a.element), id: id, timeout: a.timeout, stream: c.peekStream(responses)}
+	w := &atomWait{element: bytes.Clone(a.element), id: bytes.Clone(id), timeout: a.timeout, stream: c.peekStream(responses)}
 	if w.stream != nil {
 		w.last = w.stream.LastID()
 	}

@@ -89,7 +89,9 @@ func cmdAtomNext(c *Ctx) {
 		c.Err(e)
 		return
 	}
-	key, group := atomKey(atomCommandPrefix, n.element), atomKey(atomGroupPrefix, n.element)
+	p := newPart()
+	defer p.free()
+	key, group := p.join(atomCommandPrefix, n.element), p.join(atomGroupPrefix, n.element)
 	stream, ok := c.ReadToWriteAs(key, engine.Stream)
 	if !ok {
 		return
@@ -124,9 +126,11 @@ func (c *Ctx) makeAtomGroup(key, group []byte) *engine.Entry {
 			return false
 		})
 	}
-	create := [][]byte{[]byte("XGROUP"), []byte("CREATE"), key, group, after.Append(nil), []byte("MKSTREAM")}
-	c.perform(cmdXgroupCreate, create...)
-	c.Journal(create...)
+	p := newPart()
+	defer p.free()
+	p.args = append(p.args, []byte("XGROUP"), []byte("CREATE"), key, group, p.id(after), []byte("MKSTREAM"))
+	c.perform(cmdXgroupCreate, p)
+	c.Journal(p.args...)
 	return c.G.Write(c.DB, key)
 }
 
@@ -138,7 +142,9 @@ func tryAtomNext(c *Ctx, key []byte) bool {
 		c.Err(errStreamGone)
 		return true
 	}
-	g := stream.Stream().Group(atomKey(atomGroupPrefix, n.element))
+	p := newPart()
+	g := stream.Stream().Group(p.join(atomGroupPrefix, n.element))
+	p.free()
 	if g == nil {
 		c.Err(errGroupGone)
 		return true
@@ -179,6 +185,8 @@ var (
 	oneWord        = []byte("1")
 	streamsWord    = []byte("STREAMS")
 	xackWord       = []byte("XACK")
+	noneWord       = []byte("none")
+	zeroWord       = []byte("0")
 )
 
 // The fields of commands, acknowledgements and responses.
@@ -201,11 +209,14 @@ func (n *atomNext) handOut(c *Ctx, entry streams.Entry) bool {
 		return false
 	}
 	command, _ := fieldOf(entry, "cmd")
-	id := entry.ID.Append(nil)
+	p := newPart()
+	defer p.free()
+	id := p.id(entry.ID)
 	ack := n.ackTimeout(command)
 	if ack != atomNoAck {
-		reply := c.addAtomEntry(atomKey(atomResponsePrefix, caller),
-			atomElementField, n.element, atomCmdIDField, id, atomTimeoutField, strconv.AppendInt(nil, ack, 10))
+		var number [20]byte
+		reply := c.addAtomEntry(p, p.join(atomResponsePrefix, caller),
+			atomElementField, n.element, atomCmdIDField, id, atomTimeoutField, strconv.AppendInt(number[:0], ack, 10))
 		if reply[0] == '-' {
 			return false
 		}
@@ -251,7 +262,7 @@ type atomResponse struct {
 
 // parseAtomRespond reads the arguments but for the ID of the command. If they are wrong it returns an error.
 func parseAtomRespond(args [][]byte) (r atomResponse, e Error) {
-	r = atomResponse{element: args[1], id: args[2], caller: args[3], ser: []byte("none"), errCode: []byte("0")}
+	r = atomResponse{element: args[1], id: args[2], caller: args[3], ser: noneWord, errCode: zeroWord}
 	for o := (OptionArgs{rest: args[4:]}); o.Next(); {
 		switch {
 		case o.Is("cmd") && o.More():
@@ -293,22 +304,24 @@ func cmdAtomRespond(c *Ctx) {
 	if !ok {
 		return
 	}
-	commands := atomKey(atomCommandPrefix, r.element)
+	p := newPart()
+	defer p.free()
+	commands := p.join(atomCommandPrefix, r.element)
 	if e := c.G.Peek(c.DB, commands); e != nil && e.Type() != engine.Stream {
 		c.Err(ErrWrongType)
 		return
 	}
-	id := parsed.Append(nil) // the caller compares it with what it got
-	reply := c.addAtomEntry(atomKey(atomResponsePrefix, r.caller), atomDataField, r.data, atomSerField, r.ser, atomErrCodeField, r.errCode,
+	id := p.id(parsed) // the caller compares it with what it got
+	reply := c.addAtomEntry(p, p.join(atomResponsePrefix, r.caller), atomDataField, r.data, atomSerField, r.ser, atomErrCodeField, r.errCode,
 		atomErrStrField, r.errText, atomCmdIDField, id, atomElementField, r.element, atomCmdField, r.command)
 	if reply[0] == '-' {
 		c.W.Raw(reply)
 		return
 	}
-	ack := [][]byte{xackWord, commands, atomKey(atomGroupPrefix, r.element), id}
-	reply = c.perform(cmdXack, ack...)
+	p.args = append(p.args[:0], xackWord, commands, p.join(atomGroupPrefix, r.element), id)
+	reply = c.perform(cmdXack, p)
 	if reply[1] == '1' {
-		c.Journal(ack...)
+		c.Journal(p.args...)
 	}
 	c.W.Raw(reply)
 }

@@ -265,6 +265,8 @@ var (
 	xaddWord   = []byte("XADD")
 	maxLenWord = []byte("MAXLEN")
 	exactWord  = []byte("=")
+	approxWord = []byte("~")
+	anyIDWord  = []byte("*")
 )
 
 // newEntry is what XADD adds.

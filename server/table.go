@@ -205,6 +205,9 @@ func (cmd *Command) shards(ks *engine.Keyspace, args [][]byte) uint64 {
 	case lockAll:
 		return engine.AllShards
 	case lockKeys:
+		if ks.Shards() == 1 {
+			return 1
+		}
 		var set uint64
 		cmd.eachKey(args, func(i int, _ *KeySpec) bool {
 			set |= ks.ShardOf(args[i])
