@@ -25,6 +25,9 @@ const globalsName = "(globals)"
 // numberName is the global of the function that turns strings into numbers where loops need them.
 const numberName = "(number)"
 
+// callName is the global of redis.call for where nobody looks at what it returns.
+const callName = "(redis.call)"
+
 // compile compiles a source. name is how messages call it. The error is a message in the form of Lua's own.
 func compile(source, name string) (c *chunk, err error) {
 	defer func() {
@@ -163,6 +166,11 @@ func (r *rewriter) stmt(s ast.Stmt) {
 		r.declare(s.Names...)
 	case *ast.FuncCallStmt:
 		s.Expr = r.expr(s.Expr)
+		if call, ok := s.Expr.(*ast.FuncCallExpr); ok && call.Receiver == nil {
+			if fn, ok := call.Func.(*ast.IdentExpr); ok && fn.Value == memberName("redis", "call") {
+				fn.Value = callName
+			}
+		}
 	case *ast.DoBlockStmt:
 		r.block(s.Stmts)
 	case *ast.WhileStmt:

@@ -332,6 +332,9 @@ func (m *vm) openFunctions() {
 	missing := L.NewTable()
 	missing.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
 		name := toText(L.Get(2))
+		if name == callName {
+			name = memberName("redis", "call")
+		}
 		if library, member, ok := strings.Cut(name, "."); ok { // see memberName
 			if name = library; library == "redis" {
 				name = member

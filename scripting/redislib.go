@@ -47,6 +47,18 @@ func (m *vm) redisCall(L *lua.LState) int {
 	return 1
 }
 
+// redisCallStatement is redisCall for where nobody looks at the reply, which then need not be converted.
+func (m *vm) redisCallStatement(L *lua.LState) int {
+	if text := m.readArgs(L); text != "" {
+		m.raiseReply(L, text)
+	}
+	if reply := m.host.Call(m.args, m.proto); reply[0] == '-' {
+		failure, _ := m.fromReply(L, reply)
+		m.raise(L, failure)
+	}
+	return 0
+}
+
 // redisPcall executes a command and returns its error reply as a value.
 func (m *vm) redisPcall(L *lua.LState) int {
 	L.Push(m.command(L))

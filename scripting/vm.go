@@ -35,6 +35,9 @@ type vm struct {
 		fn    *lua.LFunction
 	}
 
+	// What scripts see as KEYS and ARGV; nil if none has run. No script outlives its run, so that the next one may have the tables.
+	keys, argv *lua.LTable
+
 	// Of the machine in which functions live: what their libraries see as their globals, whose metatable libraryGlobals leads to
 	// environment or, while a library is loaded, to loadGlobals.
 	libraryEnvironment, libraryGlobals, loadGlobals *lua.LTable
@@ -111,6 +114,7 @@ func newVM(options *Options) *vm {
 	m.environment.Metatable = missing
 	m.environment.RawSetString(concatName, L.NewFunction(concatenate))
 	m.environment.RawSetString(numberName, L.NewFunction(loopNumber))
+	m.environment.RawSetString(callName, L.NewFunction(m.redisCallStatement))
 	m.environment.RawSetString(globalsName, m.env)
 	m.globals.ForEach(func(name, v lua.LValue) {
 		m.environment.RawSet(name, v)
@@ -182,8 +186,13 @@ func (m *vm) load(c *chunk) *lua.LFunction {
 func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer) (reusable bool) {
 	m.script = script.code.names
 	return m.execute(script.SHA, host, w, func(L *lua.LState) int {
-		m.variable("KEYS", stringsTable(L, keys))
-		m.variable("ARGV", stringsTable(L, args))
+		if m.keys == nil {
+			m.keys, m.argv = L.NewTable(), L.NewTable()
+			m.variable("KEYS", m.keys)
+			m.variable("ARGV", m.argv)
+		}
+		fillTable(L, m.keys, keys)
+		fillTable(L, m.argv, args)
 		if m.last.chunk != script.code {
 			m.last.chunk, m.last.fn = script.code, m.load(script.code)
 		}
@@ -254,11 +263,31 @@ func (m *vm) variable(name string, v lua.LValue) {
 
 // stringsTable returns a Lua list of strings.
 func stringsTable(L *lua.LState, list [][]byte) *lua.LTable {
-	t := L.CreateTable(len(list), 0)
-	for i, b := range list {
-		t.RawSetInt(i+1, lua.LString(b))
-	}
+	t := L.NewTable()
+	fillTable(L, t, list)
 	return t
+}
+
+// fillTable makes a table, whatever it was, a new list of strings.
+func fillTable(L *lua.LState, t *lua.LTable, list [][]byte) {
+	*t = *L.CreateTable(len(list), 0)
+	if len(list) == 0 {
+		return
+	}
+	size := 0
+	for _, b := range list {
+		size += len(b)
+	}
+	var all strings.Builder // one piece of memory for all
+	all.Grow(size)
+	for _, b := range list {
+		all.Write(b)
+	}
+	rest := all.String()
+	for i, b := range list {
+		t.RawSetInt(i+1, lua.LString(rest[:len(b)]))
+		rest = rest[len(b):]
+	}
 }
 
 // translate returns the error value of a failed call with the wording of Lua 5.1. It reports false if the call ended in a

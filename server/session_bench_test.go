@@ -47,6 +47,10 @@ func BenchmarkCommand(b *testing.B) {
 		{"ZADD", addMember("ZADD", "k", "0"), func() []string { return []string{"ZADD", "k", fmt.Sprint(rand.IntN(1e6)), benchmarkKey()} }},
 		{"ZSCORE", addMember("ZADD", "k", "0"), func() []string { return []string{"ZSCORE", "k", benchmarkKey()} }},
 		{"XADD", nil, func() []string { return []string{"XADD", "k", "MAXLEN", "~", "1000", "*", "field", value} }},
+		{"EVAL", setKey, func() []string { // bench/compare has the same script
+			return []string{"EVAL", "redis.call('INCR', KEYS[1]) redis.call('SET', KEYS[2], ARGV[1]) return redis.call('GET', KEYS[2])",
+				"2", "counter", benchmarkKey(), value}
+		}},
 	} {
 		b.Run(c.name, func(b *testing.B) { benchmarkSession(b, c.prepare, c.command) })
 	}

@@ -230,7 +230,7 @@ func (cmd *Command) appendHints(hints []engine.Hint, args [][]byte) []engine.Hin
 			h.Element = args[i]
 		}
 		hints = append(hints, h)
-	case lockKeys:
+	case lockKeys, lockAll:
 		cmd.eachKey(args, func(i int, _ *KeySpec) bool {
 			hints = append(hints, engine.Hint{Key: args[i]})
 			return true
