@@ -3,7 +3,6 @@
 package main
 
 import (
-	"crypto/sha1"
 	"fmt"
 	"strconv"
 	"strings"
@@ -56,9 +55,6 @@ const (
 	counter = "counter:" + load.Random
 	element = "element:" + load.Random
 )
-
-// threeCalls is a script.
-const threeCalls = `redis.call('INCR', KEYS[1]) redis.call('SET', KEYS[2], ARGV[1]) return redis.call('GET', KEYS[2])`
 
 // workloads returns all workloads with these settings.
 func workloads(c settings) []workload {
@@ -152,9 +148,6 @@ func workloads(c settings) []workload {
 		}},
 		{name: "expire", keyed: true, fill: values,
 			operation: [][]string{{"EXPIRE", key, "100000"}}, want: []string{":1"}},
-		{name: "evalsha", bytes: c.Size, keyed: true, fill: func(s *servers.Server) { both(s); s.Do("SCRIPT", "LOAD", threeCalls) },
-			operation: [][]string{{"EVALSHA", fmt.Sprintf("%x", sha1.Sum([]byte(threeCalls))), "2", counter, key, value}},
-			want:      []string{bulk}},
 		{name: "multi5", commands: 7, bytes: 3 * c.Size, keyed: true, fill: func(s *servers.Server) { both(s); hash(s) },
 			operation: [][]string{{"MULTI"}, {"SET", key, value}, {"GET", key}, {"INCR", counter}, {"HSET", "myhash", element, value},
 				{"EXPIRE", key, "100000"}, {"EXEC"}},
@@ -179,6 +172,7 @@ func workloads(c settings) []workload {
 		nativeQueues(c, value),
 		entryLoops(c, value),
 	}
+	all = append(all, scriptWorkloads(c, value, bulk, both)...)
 	for i := range all {
 		w := &all[i]
 		w.commands = max(w.commands, 1)
