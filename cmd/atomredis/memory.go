@@ -8,16 +8,18 @@ import (
 )
 
 // The garbage collector of a data store: most of the heap is data that stays, and to look at all of it is dear. With little data there
-// may be as much garbage as there is data, which keeps collections rare. With a lot of data that would be too much memory, so there
+// may be more garbage than data, which keeps collections rare. With a lot of data that would be too much memory, so there
 // may be half as much. Once nobody needs the memory any more, the system gets it back.
 
-const (
-	largeHeap    = 128 << 20 // bytes of data from which on garbage is limited to half as much
-	largePercent = 50
-	smallPercent = 100
+// limits say how much garbage there may be, in percent of the data, when there are so many bytes of data or more.
+var limits = [...]struct {
+	live    uint64
+	percent int
+}{{0, 400}, {8 << 20, 200}, {32 << 20, 100}, {128 << 20, 50}}
 
-	quiet = 1 << 20  // bytes allocated in a second below which the server has a pause
-	worth = 16 << 20 // bytes of garbage, and free memory, that are worth a collection in a pause
+const (
+	quiet = 1 << 20 // bytes allocated in a second below which the server has a pause
+	worth = 4 << 20 // bytes of garbage, and free memory, that are worth a collection in a pause
 )
 
 // heap is what the runtime tells of the heap, in bytes.
@@ -39,18 +41,18 @@ func readHeap() heap {
 
 // collector decides, once a second, how the garbage collector works.
 type collector struct {
-	percent int
-	last    heap
-	dirty   bool // something was allocated since memory was last given back
+	limit int // index in limits
+	last  heap
+	dirty bool // something was allocated since memory was last given back
 }
 
 // next returns the percentage of garbage, and whether now is the time to give memory back.
 func (c *collector) next(h heap) (percent int, release bool) {
-	switch {
-	case h.live >= largeHeap:
-		c.percent = largePercent
-	case h.live < largeHeap*3/4 || c.percent == 0: // not back and forth
-		c.percent = smallPercent
+	for c.limit+1 < len(limits) && h.live >= limits[c.limit+1].live {
+		c.limit++
+	}
+	for h.live < limits[c.limit].live/4*3 { // not back and forth
+		c.limit--
 	}
 	if h.allocated-c.last.allocated > quiet {
 		c.dirty = true
@@ -60,7 +62,7 @@ func (c *collector) next(h heap) (percent int, release bool) {
 		release = garbage+h.free > max(worth, h.live/8)
 	}
 	c.last = h
-	return c.percent, release
+	return limits[c.limit].percent, release
 }
 
 // tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC).
@@ -71,7 +73,8 @@ func tuneCollector(stop <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	c := collector{last: readHeap()}
-	set := smallPercent
+	set := limits[0].percent
+	debug.SetGCPercent(set)
 	for {
 		select {
 		case <-stop:
