@@ -1,0 +1,145 @@
+package bitmap
+
+import "encoding/binary"
+
+// Op is a way to combine strings bit by bit. X is the first string, Y the others.
+type Op uint8
+
+// The operations, named as by BITOP.
+const (
+	And   Op = iota
+	Or       // in any string
+	Xor      // in an odd number of strings
+	Not      // of a single string
+	Diff     // in X and in no Y
+	Diff1    // not in X, and in some Y
+	AndOr    // in X and in some Y
+	One      // in exactly one string
+)
+
+// blockSize is how much of the strings is combined at a time, so that the result stays in the processor's first cache.
+const blockSize = 4 << 10
+
+// Combine returns the combination of the strings, of which there is at least one. It is as long as the longest; the others count as
+// filled up with zeros.
+func Combine(op Op, strings [][]byte) []byte {
+	n := 0
+	for _, s := range strings {
+		n = max(n, len(s))
+	}
+	result := make([]byte, n)
+	var twice [blockSize]byte
+	for at := 0; at < n; at += blockSize {
+		dst := result[at:min(at+blockSize, n)]
+		x, others := block(strings[0], at), strings[1:]
+		switch op {
+		case Not:
+			copy(dst, x)
+			invert(dst)
+		case And:
+			copy(dst, x)
+			for _, y := range others {
+				and(dst, block(y, at))
+			}
+		case Or:
+			copy(dst, x)
+			for _, y := range others {
+				or(dst, block(y, at))
+			}
+		case Xor:
+			copy(dst, x)
+			for _, y := range others {
+				xor(dst, block(y, at))
+			}
+		case Diff:
+			copy(dst, x)
+			for _, y := range others {
+				andNot(dst, block(y, at))
+			}
+		case Diff1, AndOr:
+			for _, y := range others {
+				or(dst, block(y, at))
+			}
+			if op == Diff1 {
+				andNot(dst, x)
+			} else {
+				and(dst, x)
+			}
+		case One:
+			copy(dst, x)
+			clear(twice[:len(dst)])
+			for _, y := range others {
+				orCommon(twice[:len(dst)], dst, block(y, at))
+				or(dst, block(y, at))
+			}
+			andNot(dst, twice[:len(dst)])
+		}
+	}
+	return result
+}
+
+// block returns the part of a string that belongs to the block at an offset.
+func block(s []byte, at int) []byte { return s[min(at, len(s)):min(at+blockSize, len(s))] }
+
+// The functions below change dst by src, which may be shorter and then counts as filled up with zeros.
+
+func and(dst, src []byte) {
+	clear(dst[len(src):])
+	dst = dst[:len(src)]
+	for ; len(dst) >= 8; dst, src = dst[8:], src[8:] {
+		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)&binary.NativeEndian.Uint64(src))
+	}
+	for i := range dst {
+		dst[i] &= src[i]
+	}
+}
+
+func or(dst, src []byte) {
+	dst = dst[:len(src)]
+	for ; len(dst) >= 8; dst, src = dst[8:], src[8:] {
+		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)|binary.NativeEndian.Uint64(src))
+	}
+	for i := range dst {
+		dst[i] |= src[i]
+	}
+}
+
+func xor(dst, src []byte) {
+	dst = dst[:len(src)]
+	for ; len(dst) >= 8; dst, src = dst[8:], src[8:] {
+		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)^binary.NativeEndian.Uint64(src))
+	}
+	for i := range dst {
+		dst[i] ^= src[i]
+	}
+}
+
+func andNot(dst, src []byte) {
+	dst = dst[:len(src)]
+	for ; len(dst) >= 8; dst, src = dst[8:], src[8:] {
+		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)&^binary.NativeEndian.Uint64(src))
+	}
+	for i := range dst {
+		dst[i] &^= src[i]
+	}
+}
+
+// orCommon adds to dst what a and b, which may be shorter, have in common.
+func orCommon(dst, a, b []byte) {
+	dst, a = dst[:len(b)], a[:len(b)]
+	for ; len(dst) >= 8; dst, a, b = dst[8:], a[8:], b[8:] {
+		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)|binary.NativeEndian.Uint64(a)&binary.NativeEndian.Uint64(b))
+	}
+	for i := range dst {
+		dst[i] |= a[i] & b[i]
+	}
+}
+
+func invert(dst []byte) {
+	for ; len(dst) >= 8; dst = dst[8:] {
+		binary.NativeEndian.PutUint64(dst, ^binary.NativeEndian.Uint64(dst))
+	}
+	for i := range dst {
+		dst[i] = ^dst[i]
+	}
+}

@@ -1,0 +1,138 @@
+package geo
+
+import "math"
+
+const (
+	// earthRadius is the quadratic mean radius of the earth in metres.
+	earthRadius = 6372797.560856
+	// mercatorMax is half of the earth's circumference on a Mercator map, in metres.
+	mercatorMax = 20037726.37
+	degree      = math.Pi / 180
+)
+
+// Distance returns the distance of two positions in metres, on a sphere. The order of operations decides on the last digits.
+func Distance(a, b Position) float64 {
+	lat1, lat2 := a.Lat*degree, b.Lat*degree
+	u := sin((lat2 - lat1) / 2)
+	v := sin((b.Lon*degree - a.Lon*degree) / 2)
+	h := float64(u*u) + float64(float64(float64(cos(lat1)*cos(lat2))*v)*v)
+	return 2 * earthRadius * asin(math.Sqrt(min(h, 1)))
+}
+
+// Shape is an area around a position: a circle, or a box whose sides go to the north and to the east. Lengths are in metres.
+type Shape struct {
+	Center Position
+	// Radius is that of the circle; Width and Height are the sides of the box, if Box is true.
+	Radius, Width, Height float64
+	Box                   bool
+}
+
+// Contains reports whether a position lies in the shape, and how far from its centre.
+func (s *Shape) Contains(p Position) (distance float64, ok bool) {
+	// Nothing is nearer than its distance to the north or south. That is found out quickly, but for the last digits.
+	const tolerance = 1 + 1e-9
+	up := math.Abs(p.Lat-s.Center.Lat) * (degree * earthRadius)
+	if !s.Box {
+		if up > s.Radius*tolerance {
+			return 0, false
+		}
+		distance = Distance(s.Center, p)
+		return distance, distance <= s.Radius
+	}
+	if up > s.Height/2*tolerance {
+		return 0, false
+	}
+	// The sides are as long as said on the position's own parallel.
+	if Distance(p, Position{s.Center.Lon, p.Lat}) > s.Width/2 || Distance(p, Position{p.Lon, s.Center.Lat}) > s.Height/2 {
+		return 0, false
+	}
+	return Distance(s.Center, p), true
+}
+
+// bounds returns a box of coordinates around the shape.
+func (s *Shape) bounds() area {
+	height, width := s.Radius, s.Radius
+	if s.Box {
+		height, width = s.Height/2, s.Width/2
+	}
+	up := height / earthRadius / degree
+	// The sides lean; the one nearer to the pole counts.
+	edge := s.Center.Lat + up
+	if s.Center.Lat < 0 {
+		edge = s.Center.Lat - up
+	}
+	right := width / earthRadius / math.Cos(edge*degree) / degree
+	return area{s.Center.Lon - right, s.Center.Lon + right, s.Center.Lat - up, s.Center.Lat + up}
+}
+
+// Range is the scores from Min (included) to Max (excluded).
+type Range struct{ Min, Max float64 }
+
+// Ranges returns the scores that positions in the shape can have: of a cell that is about as large as the shape and has its centre, and
+// of the cells around it, in the order in which Redis searches them.
+func (s *Shape) Ranges() []Range {
+	around := s.bounds()
+	step := s.step()
+	center := encode(s.Center, MaxLat, step)
+	if step > 1 && !center.coversWithNeighbours(around) {
+		step--
+		center = encode(s.Center, MaxLat, step)
+	}
+	// What the shape does not reach is left out, where cells are small enough that none is its own neighbour.
+	var reach struct{ north, south, east, west bool }
+	reach.north, reach.south, reach.east, reach.west = true, true, true, true
+	if step >= 2 {
+		a := center.area()
+		reach.south = !(a.minLat < around.minLat)
+		reach.north = !(a.maxLat > around.maxLat)
+		reach.west = !(a.minLon < around.minLon)
+		reach.east = !(a.maxLon > around.maxLon)
+	}
+	ranges := []Range{center.scores()}
+	var last cell // the cell before, but not the first, which Redis does not compare
+	add := func(wanted bool, dx, dy int) {
+		if c := center.neighbour(dx, dy); wanted && c != last {
+			ranges = append(ranges, c.scores())
+			last = c
+		}
+	}
+	add(reach.north, 0, 1)
+	add(reach.south, 0, -1)
+	add(reach.east, 1, 0)
+	add(reach.west, -1, 0)
+	add(reach.north && reach.east, 1, 1)
+	add(reach.north && reach.west, -1, 1)
+	add(reach.south && reach.east, 1, -1)
+	add(reach.south && reach.west, -1, -1)
+	return ranges
+}
+
+// coversWithNeighbours reports whether a cell and its eight neighbours have all of an area.
+func (c cell) coversWithNeighbours(a area) bool {
+	return !(c.neighbour(0, 1).area().maxLat < a.maxLat || c.neighbour(0, -1).area().minLat > a.minLat ||
+		c.neighbour(1, 0).area().maxLon < a.maxLon || c.neighbour(-1, 0).area().minLon > a.minLon)
+}
+
+// step returns the number of bits of cells that are about as large as the shape.
+func (s *Shape) step() uint {
+	radius := s.Radius
+	if s.Box {
+		radius = math.Sqrt(float64(s.Width/2*(s.Width/2)) + float64(s.Height/2*(s.Height/2)))
+	}
+	if radius == 0 {
+		return maxStep
+	}
+	step := -1
+	for ; radius < mercatorMax; radius *= 2 {
+		step++
+	}
+	// Towards the poles, cells are narrower than on the map.
+	lat := math.Abs(s.Center.Lat)
+	if lat > 66 {
+		step--
+	}
+	if lat > 80 {
+		step--
+	}
+	return uint(min(max(step, 1), maxStep))
+}
