@@ -1,0 +1,272 @@
+package acl
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// selector is one set of permissions: a command is allowed if one selector of the user allows it with all its keys and channels.
+type selector struct {
+	commands commandSet
+	// firstArgs are, for commands that are not allowed, the first arguments with which they are nevertheless, by index.
+	firstArgs   map[int][]string
+	allKeys     bool
+	keys        []keyPattern // none if allKeys
+	allChannels bool
+	channels    []string // patterns; none if allChannels
+}
+
+// Access is what a command does with a key.
+type Access uint8
+
+// The ways to use a key.
+const (
+	Read Access = 1 << iota
+	Write
+)
+
+// keyPattern allows access to the keys that match it.
+type keyPattern struct {
+	pattern string
+	access  Access
+}
+
+// String returns the pattern as a rule.
+func (p keyPattern) String() string {
+	switch p.access {
+	case Read:
+		return "%R~" + p.pattern
+	case Write:
+		return "%W~" + p.pattern
+	}
+	return "~" + p.pattern
+}
+
+// all reports whether the pattern allows everything with every key. Redis takes "%RW~*" for a pattern like others.
+func (p keyPattern) all() bool { return p.pattern == "*" && p.access == Read|Write }
+
+// commandSet is a set of commands that also says whether commands are in it that will be added later.
+type commandSet struct {
+	all    bool     // all commands are in the set, but for the exceptions; otherwise only the exceptions are
+	except []uint64 // a bit per index
+}
+
+func (s *commandSet) has(i int) bool {
+	w := i >> 6
+	return s.all != (w < len(s.except) && s.except[w]&(1<<(i&63)) != 0)
+}
+
+func (s *commandSet) set(i int, in bool) {
+	w, bit := i>>6, uint64(1)<<(i&63)
+	if in == s.all {
+		if w < len(s.except) {
+			s.except[w] &^= bit
+		}
+		return
+	}
+	for w >= len(s.except) {
+		s.except = append(s.except, 0)
+	}
+	s.except[w] |= bit
+}
+
+// complete reports whether every command is in the set.
+func (s *commandSet) complete() bool {
+	n := 0
+	for _, w := range s.except {
+		n += bits.OnesCount64(w)
+	}
+	return s.all && n == 0
+}
+
+func (s *commandSet) clone() commandSet { return commandSet{s.all, slices.Clone(s.except)} }
+
+func (r Rules) newSelector() *selector { return &selector{allChannels: r.AllChannels} }
+
+func (s *selector) clone() *selector {
+	c := *s
+	c.commands = s.commands.clone()
+	c.keys, c.channels = slices.Clone(s.keys), slices.Clone(s.channels)
+	c.firstArgs = maps.Clone(s.firstArgs)
+	for i, args := range c.firstArgs {
+		c.firstArgs[i] = slices.Clone(args)
+	}
+	return &c
+}
+
+// allowsEverything reports whether nothing is refused.
+func (s *selector) allowsEverything() bool {
+	return s.commands.complete() && s.usesAllKeys() && s.allChannels
+}
+
+// usesAllKeys reports whether everything is allowed with every key.
+func (s *selector) usesAllKeys() bool {
+	return s.allKeys || slices.ContainsFunc(s.keys, keyPattern.all)
+}
+
+// allow allows a command and its sub-commands, or does not.
+func (s *selector) allow(cmd *Command, allowed bool) {
+	s.commands.set(cmd.Index, allowed)
+	delete(s.firstArgs, cmd.Index)
+	for i := range cmd.Subs {
+		s.commands.set(cmd.Subs[i].Index, allowed)
+	}
+}
+
+// allowCategory does that with all commands of a category. The sub-commands of a container in the category are allowed or not, whatever
+// their own categories.
+func (s *selector) allowCategory(cmds []Command, category uint32, allowed bool) {
+	for i := range cmds {
+		cmd := &cmds[i]
+		if cmd.Categories&category != 0 {
+			s.allow(cmd, allowed)
+		}
+		s.allowCategory(cmd.Subs, category, allowed)
+	}
+}
+
+// category returns the bit of a category, 0 if there is none of that name.
+func (r Rules) category(name string) uint32 {
+	if i := slices.Index(r.Commands.Categories(), lower(name)); i >= 0 {
+		return 1 << i
+	}
+	return 0
+}
+
+// applyTo applies a rule that is about commands, keys or channels.
+func (r Rules) applyTo(s *selector, rule string) error {
+	switch lower(rule) {
+	case "allkeys", "~*":
+		s.allKeys, s.keys = true, nil
+		return nil
+	case "resetkeys":
+		s.allKeys, s.keys = false, nil
+		return nil
+	case "allchannels", "&*":
+		s.allChannels, s.channels = true, nil
+		return nil
+	case "resetchannels":
+		s.allChannels, s.channels = false, nil
+		return nil
+	case "allcommands", "+@all":
+		s.commands, s.firstArgs = commandSet{all: true}, nil
+		return nil
+	case "nocommands", "-@all":
+		s.commands, s.firstArgs = commandSet{}, nil
+		return nil
+	case "":
+		return errSyntax // only in a selector, where quotes can make it
+	}
+	rest := rule[1:]
+	switch rule[0] {
+	case '~', '%':
+		return s.addKeys(rule)
+	case '&':
+		return s.addChannels(rest)
+	case '+', '-':
+		allowed := rule[0] == '+'
+		if name, ok := strings.CutPrefix(rest, "@"); ok {
+			category := r.category(name)
+			if category == 0 {
+				return errUnknown
+			}
+			s.allowCategory(r.Commands.All(), category, allowed)
+			return nil
+		}
+		return r.applyCommand(s, rest, allowed)
+	}
+	return errSyntax
+}
+
+// applyCommand allows or forbids a command, "get", a sub-command, "config|get", or allows a command with a first argument, "select|0".
+func (r Rules) applyCommand(s *selector, name string, allowed bool) error {
+	bar := strings.LastIndexByte(name, '|')
+	if !allowed || bar < 0 {
+		cmd, ok := r.Commands.Command(name)
+		if !ok {
+			return errUnknown
+		}
+		s.allow(&cmd, allowed)
+		return nil
+	}
+	cmd, ok := r.Commands.Command(name[:bar])
+	arg := name[bar+1:]
+	switch {
+	case !ok:
+		return errUnknown
+	case cmd.Sub:
+		return errSubFirstArg
+	case arg == "" || hasSpaces(arg): // Redis accepts spaces, and cannot read the file that it writes then
+		return errSyntax
+	case len(cmd.Subs) > 0:
+		if cmd, ok = r.Commands.Command(name); !ok {
+			return errUnknown
+		}
+		s.allow(&cmd, true)
+		return nil
+	}
+	s.addFirstArg(cmd.Index, arg)
+	return nil
+}
+
+func (s *selector) addFirstArg(index int, arg string) {
+	same := func(a string) bool { return lower(a) == lower(arg) }
+	if slices.ContainsFunc(s.firstArgs[index], same) {
+		return
+	}
+	if s.firstArgs == nil {
+		s.firstArgs = map[int][]string{}
+	}
+	s.firstArgs[index] = append(s.firstArgs[index], arg)
+}
+
+// addKeys adds the pattern of a rule "~a", "%R~a", "%W~a" or "%RW~a".
+func (s *selector) addKeys(rule string) error {
+	if s.allKeys {
+		return errAfterAllKeys
+	}
+	p := keyPattern{pattern: rule[1:], access: Read | Write}
+	if rule[0] == '%' {
+		var letters string
+		letters, p.pattern, _ = strings.Cut(rule[1:], "~")
+		p.access = 0
+		for _, c := range lower(letters) {
+			access := Access(0)
+			switch c {
+			case 'r':
+				access = Read
+			case 'w':
+				access = Write
+			}
+			if access == 0 || p.access&access != 0 {
+				return errSyntax
+			}
+			p.access |= access
+		}
+	}
+	if p.access == 0 || hasSpaces(p.pattern) {
+		return errSyntax
+	}
+	for i := range s.keys {
+		if s.keys[i].pattern == p.pattern {
+			s.keys[i].access |= p.access
+			return nil
+		}
+	}
+	s.keys = append(s.keys, p)
+	return nil
+}
+
+func (s *selector) addChannels(pattern string) error {
+	switch {
+	case s.allChannels:
+		return errAfterAllChans
+	case hasSpaces(pattern):
+		return errSyntax
+	case !slices.Contains(s.channels, pattern):
+		s.channels = append(s.channels, pattern)
+	}
+	return nil
+}

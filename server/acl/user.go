@@ -1,0 +1,357 @@
+// Package acl decides what users may do. It has the rules of users as ACL SETUSER and files state them, the users that follow from rules,
+// the decision whether a user may execute a command, and the log of what was refused. It knows commands by numbers, names and
+// categories, and nothing of clients.
+package acl
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// DefaultName is the name of the user that clients are before they authenticate.
+const DefaultName = "default"
+
+// Command is what rules need to know of a command.
+type Command struct {
+	// Index is the command's number; sub-commands have numbers of their own.
+	Index int
+	// Name is in lower case. A sub-command's begins with that of its container: "config|get".
+	Name string
+	// Categories is a set of bits, in the order of Commands.Categories. Commands that programs add have none: they belong to @all only.
+	Categories uint32
+	// Sub says that it is a sub-command.
+	Sub bool
+	// Subs are its sub-commands.
+	Subs []Command
+}
+
+// Commands is the command table as rules see it. Commands may be added while there are users.
+type Commands interface {
+	// Command returns the command or sub-command of that name, in whatever case.
+	Command(name string) (cmd Command, ok bool)
+	// All returns the commands, without sub-commands, in order of their names.
+	All() []Command
+	// Categories are the names of the categories, in lower case.
+	Categories() []string
+}
+
+// Rules makes users from rules.
+type Rules struct {
+	Commands Commands
+	// AllChannels says that users may use all channels until a rule says otherwise (acl-pubsub-default).
+	AllChannels bool
+}
+
+// User is a user as it is at one moment. It never changes: rules that are applied make a new one.
+type User struct {
+	name         string
+	flags        flags
+	passwords    []password
+	selectors    []*selector // the first, which is always there, is what the user may do itself
+	unrestricted bool        // a selector allows everything
+	checksKeys   bool        // a selector does not allow all keys
+}
+
+// password is the SHA-256 digest of a password.
+type password [sha256.Size]byte
+
+// flags are properties of a user as a whole.
+type flags uint8
+
+const (
+	enabled flags = 1 << iota
+	disabled
+	noPassword
+	skipSanitize
+	sanitize
+)
+
+var flagNames = [...]string{"on", "off", "nopass", "skip-sanitize-payload", "sanitize-payload"}
+
+// Why a rule cannot be applied.
+var (
+	errUnknown       = errors.New("Unknown command or category name in ACL")
+	errSyntax        = errors.New("Syntax error")
+	errAfterAllKeys  = errors.New("Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns")
+	errAfterAllChans = errors.New("Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels")
+	errNoPassword    = errors.New("The password you are trying to remove from the user does not exist")
+	errHash          = errors.New("The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters")
+	errSubFirstArg   = errors.New("Allowing first-arg of a subcommand is not supported")
+)
+
+// RuleError says which rule cannot be applied, and why.
+type RuleError struct {
+	Rule string
+	Err  error
+}
+
+// Error implements error.
+func (e *RuleError) Error() string { return fmt.Sprintf("'%s': %v", e.Rule, e.Err) }
+
+// Unwrap returns the reason.
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// New returns a user that may do nothing and cannot authenticate.
+func (r Rules) New(name string) *User {
+	return &User{name: name, flags: disabled, selectors: []*selector{r.newSelector()}, checksKeys: true}
+}
+
+// Default returns the default user as it is until somebody changes it: it may do everything, without a password.
+func (r Rules) Default() *User {
+	u, err := r.Apply(r.New(DefaultName), "+@all", "~*", "&*", "on", "nopass")
+	if err != nil {
+		panic("acl: " + err.Error()) // these rules name nothing that may be missing
+	}
+	return u
+}
+
+// Apply returns the user that rules make of u. The error is a *RuleError.
+func (r Rules) Apply(u *User, rules ...string) (*User, error) {
+	next := &User{name: u.name, flags: u.flags, passwords: slices.Clone(u.passwords)}
+	for _, s := range u.selectors {
+		next.selectors = append(next.selectors, s.clone())
+	}
+	for _, rule := range rules {
+		if err := r.apply(next, rule); err != nil {
+			return nil, &RuleError{rule, err}
+		}
+	}
+	next.unrestricted = slices.ContainsFunc(next.selectors, (*selector).allowsEverything)
+	next.checksKeys = slices.ContainsFunc(next.selectors, func(s *selector) bool { return !s.allKeys })
+	return next, nil
+}
+
+// apply applies one rule to u.
+func (r Rules) apply(u *User, rule string) error {
+	if rule == "" {
+		return nil
+	}
+	switch lower(rule) {
+	case "on":
+		u.flags = u.flags&^disabled | enabled
+		return nil
+	case "off":
+		u.flags = u.flags&^enabled | disabled
+		return nil
+	case "skip-sanitize-payload":
+		u.flags = u.flags&^sanitize | skipSanitize
+		return nil
+	case "sanitize-payload":
+		u.flags = u.flags&^skipSanitize | sanitize
+		return nil
+	case "nopass":
+		u.flags |= noPassword
+		u.passwords = nil
+		return nil
+	case "resetpass":
+		u.flags &^= noPassword
+		u.passwords = nil
+		return nil
+	case "clearselectors":
+		u.selectors = u.selectors[:1]
+		return nil
+	case "reset":
+		u.flags = disabled | sanitize
+		u.passwords = nil
+		u.selectors = []*selector{r.newSelector()}
+		return nil
+	}
+	switch c := rule[0]; {
+	case strings.IndexByte("><#!", c) >= 0:
+		return u.applyPassword(c, rule[1:])
+	case c == '(' && rule[len(rule)-1] == ')':
+		return r.addSelector(u, rule)
+	}
+	return r.applyTo(u.selectors[0], rule)
+}
+
+// applyPassword adds a password (kind '>' or '#') or removes one ('<' or '!'), which is given itself or by its digest in hexadecimal.
+func (u *User) applyPassword(kind byte, text string) error {
+	var p password
+	if kind == '>' || kind == '<' {
+		p = sha256.Sum256([]byte(text))
+	} else if _, err := hex.Decode(p[:], []byte(text)); err != nil || len(text) != 2*len(p) || lower(text) != text {
+		return errHash
+	}
+	i := slices.Index(u.passwords, p)
+	switch {
+	case kind == '<' || kind == '!':
+		if i < 0 {
+			return errNoPassword
+		}
+		u.passwords = slices.Delete(u.passwords, i, i+1)
+		return nil
+	case i < 0:
+		u.passwords = append(u.passwords, p)
+	}
+	u.flags &^= noPassword
+	return nil
+}
+
+// addSelector adds a selector, rules in parentheses. As in Redis one with unbalanced quotes has no rules.
+func (r Rules) addSelector(u *User, rule string) error {
+	s := r.newSelector()
+	words, err := resp.SplitArgs([]byte(rule[1:max(len(rule)-1, 1)]), nil)
+	if err != nil {
+		words = nil
+	}
+	for _, word := range words {
+		if err := r.applyTo(s, string(word)); err != nil {
+			return err
+		}
+	}
+	u.selectors = append(u.selectors, s)
+	return nil
+}
+
+// Merge makes one rule of the arguments of each selector: "(~a" and "+get)" become "(~a +get)". unmatched is the index of the argument
+// that opens a selector which is never closed, -1 if there is none.
+func Merge(args []string) (rules []string, unmatched int) {
+	open, unmatched := "", -1
+	for i, arg := range args {
+		closes := strings.HasSuffix(arg, ")")
+		switch {
+		case strings.HasPrefix(arg, "(") && !closes:
+			open, unmatched = arg, i
+		case unmatched >= 0:
+			open += " " + arg
+			if closes {
+				rules = append(rules, open)
+				unmatched = -1
+			}
+		default:
+			rules = append(rules, arg)
+		}
+	}
+	return rules, unmatched
+}
+
+// ValidName reports whether a user may have that name.
+func ValidName(name string) bool { return !hasSpaces(name) }
+
+// hasSpaces reports whether s has white space or NUL, which would make rules ambiguous in files.
+func hasSpaces(s string) bool { return strings.ContainsAny(s, " \t\n\v\f\r\x00") }
+
+// lower returns s with ASCII letters in lower case.
+func lower(s string) string {
+	for i := range len(s) {
+		if c := s[i]; c >= 'A' && c <= 'Z' {
+			b := []byte(s)
+			for ; i < len(b); i++ {
+				if b[i] >= 'A' && b[i] <= 'Z' {
+					b[i] |= 0x20
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}
+
+// Name is the user's name.
+func (u *User) Name() string { return u.name }
+
+// Enabled reports whether clients can authenticate as the user.
+func (u *User) Enabled() bool { return u.flags&disabled == 0 }
+
+// NeedsPassword reports whether a password must be shown to authenticate as the user.
+func (u *User) NeedsPassword() bool { return u.flags&noPassword == 0 }
+
+// Unrestricted reports whether the user may do everything.
+func (u *User) Unrestricted() bool { return u.unrestricted }
+
+// ChecksKeys reports whether decisions can depend on the keys of a call.
+func (u *User) ChecksKeys() bool { return u.checksKeys }
+
+// Admits reports whether a client that shows the password may be the user. How long it takes does not depend on what passwords have in
+// common.
+func (u *User) Admits(shown []byte) bool {
+	if !u.Enabled() {
+		return false
+	}
+	if !u.NeedsPassword() {
+		return true
+	}
+	digest := sha256.Sum256(shown)
+	found := 0
+	for i := range u.passwords {
+		found |= subtle.ConstantTimeCompare(digest[:], u.passwords[i][:])
+	}
+	return found == 1
+}
+
+// Flags are the names of the user's flags.
+func (u *User) Flags() (names []string) {
+	for i, name := range flagNames {
+		if u.flags&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Passwords are the digests of the passwords, in hexadecimal.
+func (u *User) Passwords() (digests []string) {
+	for i := range u.passwords {
+		digests = append(digests, hex.EncodeToString(u.passwords[i][:]))
+	}
+	return digests
+}
+
+// ParseFile reads the users of a file as ACL SAVE writes it: a user to a line, and no comments. If there is something wrong with it,
+// problems tells all of it, in Redis's words.
+func (r Rules) ParseFile(file string, content []byte) (users []*User, problems string) {
+	seen := map[string]bool{}
+	for i, line := range bytes.Split(content, []byte("\n")) {
+		text := string(bytes.Trim(line, " \t\r\n"))
+		if text == "" {
+			continue
+		}
+		u, problem := r.parseLine(text, file, i+1, seen)
+		users = append(users, u)
+		problems += problem
+	}
+	return users, problems
+}
+
+// parseLine reads a line of a file. seen are the names in the lines before.
+func (r Rules) parseLine(line, file string, number int, seen map[string]bool) (u *User, problem string) {
+	words := strings.Split(line, " ")
+	place := fmt.Sprintf("%s:%d", file, number)
+	if len(words) < 2 || words[0] != "user" {
+		return nil, place + " should start with user keyword followed by the username. "
+	}
+	name := words[1]
+	switch {
+	case !ValidName(name):
+		return nil, fmt.Sprintf("'%s: username '%s' contains invalid characters. ", place, name)
+	case seen[name]:
+		return nil, fmt.Sprintf("WARNING: Duplicate user '%s' found on line %d. ", name, number)
+	}
+	seen[name] = true
+	rules, unmatched := Merge(words[2:])
+	if unmatched >= 0 {
+		return nil, place + ": Unmatched parenthesis in selector definition."
+	}
+	u = r.New(name)
+	for _, rule := range rules {
+		next, err := r.Apply(u, strings.Trim(rule, "\t\r\n"))
+		switch {
+		case errors.Is(err, errUnknown): // such a rule cannot have a password in it
+			problem += fmt.Sprintf("%s: Error in applying operation '%s': %v. ", place, rule, errUnknown)
+		case err != nil:
+			problem += fmt.Sprintf("%s: %v. ", place, errors.Unwrap(err))
+		default:
+			u = next
+		}
+	}
+	return u, problem
+}
