@@ -1,0 +1,411 @@
+// Command tcl runs Redis's own test suite, unit by unit, against redis-server and against atomredis, and tells which tests Redis passes and
+// atomredis does not.
+//
+//	go run ./conformance/tcl -suite "$(conformance/tcl/fetch.sh)" -server bin/atomredis unit/scripting unit/type/list
+//
+// The suite runs in the mode for a server that it has not started itself, which leaves out what needs a server's files or a second server.
+// Each unit has fresh servers. Without units it takes all.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	_ "embed"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// harness runs a unit; see there.
+//
+//go:embed harness.tcl
+var harness []byte
+
+// inapplicable names the tests that are not counted, with reasons.
+//
+//go:embed inapplicable.txt
+var inapplicable string
+
+const (
+	// startTimeout is how long a server may take until it answers.
+	startTimeout = 10 * time.Second
+	// maxHung is how many tests of a unit may hang before the rest of the unit is given up.
+	maxHung = 8
+)
+
+// settings are how the program was called.
+type settings struct {
+	suite   string              // directory of the suite
+	server  string              // the binary under test
+	harness string              // file with the harness
+	options []string            // of the suite
+	silence time.Duration       // how long one test may take
+	left    map[string][]string // the names of tests that are not counted, by unit
+	log     io.Writer           // takes every test that failed, with details
+}
+
+// outcome is what became of the tests of a unit in one server.
+type outcome struct {
+	passed map[string]bool
+	failed map[string]string // with the reason
+	order  []string          // all names, in the order in which they ended
+	left   int               // how many tests are not counted
+	faults []string          // errors outside of tests
+	took   time.Duration
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.suite, "suite", "", "`directory` with the tests of Redis, as fetch.sh prints it")
+	flag.StringVar(&s.server, "server", "bin/atomredis", "the `binary` under test")
+	flag.DurationVar(&s.silence, "timeout", time.Minute, "how long one test may take")
+	tags := flag.String("tags", "-needs:repl -slow", "`tags` of tests to take, or, with a minus, to leave out, separated by spaces")
+	floors := flag.String("floors", "", "`file` with the number of tests of each unit that may be missing; more than that is a failure")
+	update := flag.Bool("update", false, "write the numbers of this run to the file of floors instead")
+	logFile := flag.String("log", "", "`file` that takes the details of failed tests")
+	flag.Parse()
+	if *tags != "" {
+		s.options = append(s.options, "--tags", *tags)
+	}
+	if err := run(s, *logFile, *floors, *update, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "tcl:", err)
+		os.Exit(1)
+	}
+}
+
+func run(s settings, logFile, floorFile string, update bool, units []string) error {
+	s.log = io.Discard
+	if logFile != "" {
+		f, err := os.Create(logFile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		s.log = f
+	}
+	var err error
+	if s.server, err = filepath.Abs(s.server); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "tcl")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	s.harness = filepath.Join(work, "harness.tcl")
+	if err := os.WriteFile(s.harness, harness, 0o600); err != nil {
+		return err
+	}
+	if len(units) == 0 {
+		if units, err = allUnits(s.suite); err != nil {
+			return err
+		}
+	}
+	allowed := map[string]int{}
+	if floorFile != "" && !update {
+		if allowed, err = readFloors(floorFile); err != nil {
+			return err
+		}
+	}
+
+	s.left = map[string][]string{}
+	for line := range strings.Lines(inapplicable) {
+		if unit, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && unit != "#" {
+			s.left[unit] = append(s.left[unit], name)
+		}
+	}
+	var total, missing, left int
+	found := map[string]int{}
+	var beyond []string
+	fmt.Printf("%-24s %6s %6s %8s %9s %8s\n", "unit", "redis", "ours", "", "left out", "seconds")
+	for _, unit := range units {
+		theirs, ours, err := s.compare(unit)
+		if err != nil {
+			return fmt.Errorf("%s: %w", unit, err)
+		}
+		if len(theirs.passed) == 0 {
+			continue // nothing of it can run in this mode
+		}
+		lost := missingFrom(theirs, ours)
+		if len(lost) > allowed[unit] && floorFile != "" && !update {
+			// Some tests depend on how fast the machine is at the moment.
+			again, err := s.try(unit, s.atomredis)
+			if err != nil {
+				return fmt.Errorf("%s: %w", unit, err)
+			}
+			maps.Copy(ours.passed, again.passed)
+			lost = missingFrom(theirs, ours)
+		}
+		n := len(theirs.passed)
+		total, missing, left, found[unit] = total+n, missing+len(lost), left+theirs.left, len(lost)
+		fmt.Printf("%-24s %6d %6d %7.1f%% %9d %8.1f\n", unit, n, n-len(lost), percent(n-len(lost), n), theirs.left, ours.took.Seconds())
+		for _, fault := range ours.faults {
+			fmt.Printf("    outside of tests: %.200s\n", fault)
+		}
+		for _, name := range lost {
+			fmt.Printf("    %s: %.160s\n", name, cmp.Or(ours.failed[name], "did not run"))
+		}
+		if len(lost) > allowed[unit] {
+			beyond = append(beyond, fmt.Sprintf("%s (%d, at most %d)", unit, len(lost), allowed[unit]))
+		}
+	}
+	if total == 0 {
+		return fmt.Errorf("redis-server passes no test")
+	}
+	fmt.Printf("%-24s %6d %6d %7.1f%% %9d\n", "total", total, total-missing, percent(total-missing, total), left)
+	switch {
+	case floorFile != "" && update:
+		return writeFloors(floorFile, found)
+	case floorFile != "" && len(beyond) > 0:
+		return fmt.Errorf("more tests are missing than before: %s", strings.Join(beyond, ", "))
+	}
+	return nil
+}
+
+func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
+
+// missingFrom returns the names of the tests that only theirs has passed.
+func missingFrom(theirs, ours *outcome) []string {
+	var names []string
+	for _, name := range theirs.order {
+		if theirs.passed[name] && !ours.passed[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// allUnits asks the suite.
+func allUnits(suite string) ([]string, error) {
+	cmd := exec.Command("tclsh", "tests/test_helper.tcl", "--list-tests")
+	cmd.Dir = suite
+	out, err := cmd.Output()
+	return strings.Fields(string(out)), err
+}
+
+// compare runs a unit in both servers at once.
+func (s *settings) compare(unit string) (theirs, ours *outcome, err error) {
+	var wg sync.WaitGroup
+	var theirErr error
+	wg.Go(func() { theirs, theirErr = s.try(unit, s.redis) })
+	ours, err = s.try(unit, s.atomredis)
+	wg.Wait()
+	for _, o := range []struct {
+		server string
+		*outcome
+	}{{"redis-server", theirs}, {"atomredis", ours}} {
+		if o.outcome == nil {
+			continue
+		}
+		for _, fault := range o.faults {
+			fmt.Fprintf(s.log, "=== %s, %s, outside of tests\n%s\n", unit, o.server, fault)
+		}
+		for _, name := range o.order {
+			if !o.passed[name] {
+				fmt.Fprintf(s.log, "=== %s, %s: %s\n%s\n", unit, o.server, name, o.failed[name])
+			}
+		}
+	}
+	return theirs, ours, cmp.Or(err, theirErr)
+}
+
+// The servers, with everything open to tests, as Redis's own checks run the suite in this mode.
+
+func (s *settings) redis(port, dir string) *exec.Cmd {
+	return exec.Command("redis-server", "--port", port, "--dir", dir, "--save", "", "--enable-debug-command", "yes",
+		"--enable-protected-configs", "yes", "--enable-module-command", "yes")
+}
+
+func (s *settings) atomredis(port, dir string) *exec.Cmd {
+	return exec.Command(s.server, "--port", port, "--dir", dir, "--save", "", "--enable-debug-command", "yes")
+}
+
+// try runs a unit in fresh servers. A test that hangs has failed; the unit is run again without it.
+func (s *settings) try(unit string, server func(port, dir string) *exec.Cmd) (*outcome, error) {
+	began := time.Now()
+	hung := map[string]string{}
+	for {
+		o, at, err := s.once(unit, server, append(slices.Sorted(maps.Keys(hung)), s.left[unit]...))
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(o.failed, hung)
+		if at == "" || len(hung) == maxHung {
+			o.took = time.Since(began)
+			return o, nil
+		}
+		hung[at] = fmt.Sprintf("no end after %v", s.silence)
+	}
+}
+
+// once runs a unit in a fresh server, without the tests in skip. It returns the test that did not end, if there is one.
+func (s *settings) once(unit string, server func(port, dir string) *exec.Cmd, skip []string) (o *outcome, hung string, err error) {
+	dir, err := os.MkdirTemp("", "tcl")
+	if err != nil {
+		return nil, "", err
+	}
+	defer os.RemoveAll(dir)
+	port, err := freePort()
+	if err != nil {
+		return nil, "", err
+	}
+	srv := server(port, dir)
+	if err := srv.Start(); err != nil {
+		return nil, "", err
+	}
+	defer func() {
+		srv.Process.Kill()
+		srv.Wait()
+	}()
+	if err := awaitServer(net.JoinHostPort("127.0.0.1", port)); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", filepath.Base(srv.Path), err)
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	args := append([]string{s.harness, unit, "--host", "127.0.0.1", "--port", port}, s.options...)
+	for _, name := range skip {
+		args = append(args, "--skiptest", name)
+	}
+	cmd := exec.CommandContext(ctx, "tclsh", args...)
+	cmd.Dir = s.suite
+	cmd.WaitDelay = time.Second // programs that a test has started may have the pipe
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, "", err
+	}
+	// Whoever says nothing for so long is stopped.
+	watchdog := time.AfterFunc(s.silence, stop)
+	o = &outcome{passed: map[string]bool{}, failed: map[string]string{}}
+	seen := map[string]int{}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 64<<20)
+	var current string
+	for lines.Scan() {
+		watchdog.Reset(s.silence)
+		state, rest, _ := strings.Cut(lines.Text(), "\t")
+		name, details, _ := strings.Cut(rest, "\t")
+		switch state {
+		case "testing":
+			current = name
+		case "skip":
+			if slices.Contains(s.left[unit], name) {
+				o.left++
+			}
+		case "ok", "err":
+			current = ""
+			seen[name]++
+			if n := seen[name]; n > 1 {
+				name += " [" + strconv.Itoa(n) + "]"
+			}
+			o.order = append(o.order, name)
+			if state == "ok" {
+				o.passed[name] = true
+			} else {
+				o.failed[name] = details
+			}
+		case "outside", "note":
+			o.faults = append(o.faults, details)
+		}
+	}
+	watchdog.Stop()
+	cmd.Wait()
+	if ctx.Err() != nil {
+		return o, current, nil
+	}
+	return o, "", lines.Err()
+}
+
+// freePort returns a port that nobody listened on a moment ago.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+// awaitServer waits until the server has read its data, of which there is none.
+func awaitServer(addr string) error {
+	for deadline := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
+		reply, err := ask(addr, "DBSIZE")
+		if err == nil && reply == ":0" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the server is not ready: %s %v", reply, err)
+		}
+	}
+}
+
+// ask returns the first line of the reply to a command without arguments.
+func ask(addr, command string) (string, error) {
+	conn, err := net.DialTimeout("tcp", addr, startTimeout)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(startTimeout))
+	if _, err := io.WriteString(conn, command+"\r\n"); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(line), err
+}
+
+// The file of floors has a line for each unit: its name, and how many tests that Redis passes may be missing.
+
+func readFloors(path string) (map[string]int, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	floors := map[string]int{}
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if len(f) == 0 || strings.HasPrefix(f[0], "#") {
+			continue
+		}
+		if len(f) != 2 {
+			return nil, fmt.Errorf("%s: line %q", path, line)
+		}
+		if floors[f[0]], err = strconv.Atoi(f[1]); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return floors, nil
+}
+
+func writeFloors(path string, found map[string]int) error {
+	floors, err := readFloors(path)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if floors == nil {
+		floors = map[string]int{}
+	}
+	maps.Copy(floors, found)
+	b := []byte("# How many tests of each unit Redis passes and atomredis does not, at most. Written by -update; units without a line miss none.\n")
+	for _, unit := range slices.Sorted(maps.Keys(floors)) {
+		if floors[unit] > 0 {
+			b = fmt.Appendf(b, "%s %d\n", unit, floors[unit])
+		}
+	}
+	return os.WriteFile(path, b, 0o644)
+}
