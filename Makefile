@@ -31,8 +31,12 @@ race:
 FUZZTIME ?= 60s
 fuzz:
 	$(GO) test ./resp -run '^$$' -fuzz FuzzParser -fuzztime $(FUZZTIME)
+	$(GO) test ./server/acl -run '^$$' -fuzz FuzzRules -fuzztime $(FUZZTIME)
 	$(GO) test ./server -run '^$$' -fuzz FuzzDispatch -fuzztime $(FUZZTIME)
 	$(GO) test ./server -run '^$$' -fuzz FuzzFunctionPayload -fuzztime $(FUZZTIME)
+	$(GO) test ./server -run '^$$' -fuzz FuzzAOF -fuzztime $(FUZZTIME)
+	$(GO) test ./persist/rdb -run '^$$' -fuzz FuzzRDB -fuzztime $(FUZZTIME)
+	$(GO) test ./persist/rdb -run '^$$' -fuzz FuzzRestore -fuzztime $(FUZZTIME)
 	$(GO) test ./scripting -run '^$$' -fuzz FuzzScript -fuzztime $(FUZZTIME)
 	$(GO) test ./persist/journal -run '^$$' -fuzz FuzzReplay -fuzztime $(FUZZTIME)
 	$(GO) test ./persist/store -run '^$$' -fuzz FuzzHead -fuzztime $(FUZZTIME)

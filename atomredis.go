@@ -13,6 +13,7 @@ package atomredis
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,9 @@ import (
 type Options struct {
 	// Addr is the TCP address to listen on, "host:port". Port 0 picks a free one; see DB.Addr. Empty means no TCP.
 	Addr string
+	// TLSConfig, if it is not nil, has clients at Addr use TLS. It needs a certificate, and asks for those of clients if it says so; its
+	// sessions are those of net/tls. The directives of redis.conf for TLS ("tls-port" and others) can be set in Config instead.
+	TLSConfig *tls.Config
 	// UnixSocket is the path of a Unix socket to listen on. Empty means none.
 	UnixSocket string
 	// Dir is the directory in which the data is stored, as a server that is started without arguments does: every change goes
@@ -83,6 +87,9 @@ func Open(o Options) (*DB, error) {
 				l.Close()
 			}
 			return nil, fmt.Errorf("atomredis: %w", err)
+		}
+		if network == "tcp" && o.TLSConfig != nil {
+			l = tls.NewListener(l, o.TLSConfig)
 		}
 		listeners = append(listeners, l)
 	}

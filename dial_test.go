@@ -17,6 +17,7 @@ import (
 
 // dial returns a client of go-redis that is connected in memory.
 func dial(db *atomredis.DB, o *redis.Options) *redis.Client {
+	o.Addr = "127.0.0.1:6379" // without an address go-redis looks "localhost" up, which cannot be done in a bubble
 	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) }
 	return redis.NewClient(o)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -439,4 +441,36 @@ func TestOneProgramWithThreeServersEndsClean(t *testing.T) {
 	}
 	goleak.VerifyNone(t, before)
 	require.Equal(t, "1", text(t, do(t, open(t, atomredis.Options{Dir: dir}), "GET", "k")))
+}
+
+func TestThousandServersInOneProgram(t *testing.T) {
+	const servers = 1000
+	before := goleak.IgnoreCurrent()
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	empty := heap()
+	dbs := make([]*atomredis.DB, servers)
+	for i := range dbs {
+		db, err := atomredis.Open(atomredis.Options{})
+		require.NoError(t, err)
+		dbs[i] = db
+		do(t, db, "SET", "k", i)
+	}
+	require.Less(t, (heap()-empty)/servers, int64(256<<10), "bytes for each")
+	for i, db := range dbs {
+		require.Equal(t, strconv.Itoa(i), text(t, do(t, db, "GET", "k")), "they share nothing")
+		require.Equal(t, "1", text(t, do(t, db, "DBSIZE")))
+	}
+	for _, db := range dbs {
+		require.NoError(t, db.Close())
+		_, err := db.Do(t.Context(), "PING")
+		require.ErrorIs(t, err, atomredis.ErrClosed)
+	}
+	goleak.VerifyNone(t, before)
+	clear(dbs)
+	require.Less(t, (heap()-empty)/servers, int64(8<<10), "closed servers are forgotten")
 }

@@ -174,6 +174,63 @@ func TestCustomCommandsRunInScriptsAndTransactions(t *testing.T) {
 	require.ErrorContains(t, err, "not allowed inside a transaction")
 }
 
+func TestCustomCommandsAreRefusedToWhoMustNotUseThem(t *testing.T) {
+	db := open(t, atomredis.Options{})
+	do(t, db, "ACL", "SETUSER", "teller", "on", ">secret", "~account:*", "+@all")
+	handle(t, db, transfer) // after the user
+	do(t, db, "ACL", "SETUSER", "teller", "-bank.transfer")
+	do(t, db, "ACL", "SETUSER", "clerk", "on", ">secret", "~account:*", "+@read", "+@write", "+eval", "+multi", "+exec")
+	do(t, db, "MSET", "account:a", 10, "account:b", 0, "vault", 1000)
+	as := func(user string) *redis.Client {
+		c := redis.NewClient(&redis.Options{Username: user, Password: "secret", MaxRetries: -1, DisableIdentity: true,
+			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) }})
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	const (
+		command = "NOPERM this user has no permissions to run the 'bank.transfer' command"
+		key     = "NOPERM this user has no permissions to access one of the keys used as arguments"
+	)
+	// refused has the user transfer money in all ways, which must fail.
+	refused := func(c *redis.Client, from, to, want, inScript string) {
+		t.Helper()
+		require.EqualError(t, c.Do(t.Context(), "bank.transfer", from, to, 1).Err(), want)
+		_, err := c.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+			p.Do(t.Context(), "Bank.Transfer", from, to, 1)
+			p.IncrBy(t.Context(), "account:a", 100)
+			return nil
+		})
+		require.ErrorContains(t, err, "EXECABORT")
+		script := "return redis.call('bank.transfer', ARGV[1], ARGV[2], 1)"
+		err = c.Eval(t.Context(), script, nil, from, to).Err()
+		require.ErrorContains(t, err, "The user executing the script can't "+inScript)
+		values, err := do(t, db, "MGET", "account:a", "account:b", "vault").Texts()
+		require.NoError(t, err)
+		require.Equal(t, []string{"10", "0", "1000"}, values)
+	}
+	for _, name := range []string{"teller", "clerk"} { // the commands of programs are in no category
+		refused(as(name), "account:a", "account:b", command, "run this command")
+		do(t, db, "ACL", "SETUSER", name, "+bank.transfer")
+		c := as(name)
+		refused(c, "vault", "account:b", key, "access at least one of the keys")
+		refused(c, "account:a", "vault", key, "access at least one of the keys")
+		require.EqualValues(t, 4, c.Do(t.Context(), "bank.transfer", "account:a", "account:b", 4).Val())
+		require.EqualValues(t, 10, c.Eval(t.Context(), "return redis.call('bank.transfer', KEYS[2], KEYS[1], 4)", []string{"account:a", "account:b"}).Val())
+	}
+	transferred, err := do(t, db, "ACL", "DRYRUN", "clerk", "bank.transfer", "account:a", "vault", 1).Text()
+	require.NoError(t, err)
+	require.Contains(t, transferred, "no permissions to access the 'vault' key")
+
+	// A transaction that was queued in time is refused when it is executed.
+	c := as("clerk").Conn()
+	defer c.Close()
+	require.NoError(t, c.Do(t.Context(), "MULTI").Err())
+	require.EqualValues(t, "QUEUED", c.Do(t.Context(), "bank.transfer", "account:a", "account:b", 1).Val())
+	do(t, db, "ACL", "SETUSER", "clerk", "-bank.transfer")
+	require.ErrorContains(t, c.Do(t.Context(), "EXEC").Err(), "NOPERM ACLs rules changed")
+	require.Equal(t, "10", text(t, do(t, db, "GET", "account:a")))
+}
+
 func TestCustomCommandsUseWhatTheyDeclare(t *testing.T) {
 	db := open(t, atomredis.Options{})
 	var call atomredis.Args // that the handlers make

@@ -77,7 +77,8 @@ func fill(t testing.TB, s *atomredistest.Server) {
 	for _, c := range []string{"SET str v", "SET num 12", "SET float 1.5 EX 60", "RPUSH list b a b", "SADD set c a b", "HSET hash b 2 a 1",
 		"ZADD zset 2 b 1.5 a inf c", "XADD stream 1-1 f v g w", "XADD stream 2-1 f x", "XGROUP CREATE stream gr 0", "XREADGROUP GROUP gr me STREAMS stream >",
 		"XGROUP CREATE empty gr $ MKSTREAM", "XADD trimmed 1-1 a b", "XADD trimmed 2-1 a b", "XGROUP CREATE trimmed gr 0",
-		"XREADGROUP GROUP gr me STREAMS trimmed >", "XTRIM trimmed MAXLEN 1"} {
+		"XREADGROUP GROUP gr me STREAMS trimmed >", "XTRIM trimmed MAXLEN 1", "HSET session b 2 a 1 c 3",
+		"HPEXPIRE session 30000 FIELDS 2 c a", "EXPIRE session 90"} {
 		do(t, s.DB, c)
 	}
 }
@@ -97,6 +98,7 @@ func TestDumpIsTheSameForTheSameKeys(t *testing.T) {
   "hash": hash {"a": "1" "b": "2"}
   "list": list ["b" "a" "b"]
   "num": string "12"
+  "session": hash {"a": "1" "b": "2" "c": "3"}, expires in 1m30s, field "a" expires in 30s, field "c" expires in 30s
   "set": set {"a" "b" "c"}
   "str": string "v"
   "stream": stream [1-1 {"f" "v" "g" "w"} 2-1 {"f" "x"}] groups "gr"
@@ -114,7 +116,7 @@ func TestCheckKeysComparesEverything(t *testing.T) {
 	all := func() map[string]any {
 		return map[string]any{
 			"str": []byte("v"), "num": 12, "float": 1.5, "list": []string{"b", "a", "b"}, "set": atomredistest.Set{"a", "c", "b"},
-			"hash": map[string]string{"a": "1", "b": "2"}, "zset": map[string]float64{"a": 1.5, "b": 2, "c": 1 / zero},
+			"hash": map[string]string{"a": "1", "b": "2"}, "session": map[string]string{"a": "1", "b": "2", "c": "3"}, "zset": map[string]float64{"a": 1.5, "b": 2, "c": 1 / zero},
 			"stream": []atomredistest.Entry{{"1-1", []string{"f", "v", "g", "w"}}, {"2-1", []string{"f", "x"}}},
 			"empty":  atomredistest.Any{}, "trimmed": []atomredistest.Entry{{"2-1", []string{"a", "b"}}},
 		}

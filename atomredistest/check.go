@@ -33,7 +33,7 @@ func (s *Server) Dump(t testing.TB) string {
 		fmt.Fprintf(&b, "database %d\n", db)
 		for _, key := range slices.Sorted(maps.Keys(im[db])) {
 			v := im[db][key]
-			fmt.Fprintf(&b, "  %q: %s%s\n", key, shorten(v.String()), v.ttl(s.Now()))
+			fmt.Fprintf(&b, "  %q: %s%s\n", key, shorten(v.String()), shorten(v.ttl(s.Now())))
 		}
 	}
 	if b.Len() == 0 {

@@ -3,6 +3,7 @@ package atomredistest
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,8 @@ type value struct {
 	words   []string // the string; elements; fields and values or members and scores in turn
 	entries []Entry
 	groups  []string
-	expires int64 // ms since 1970, 0 for never
+	expires int64            // ms since 1970, 0 for never
+	fields  map[string]int64 // of a hash: those that expire, and when
 }
 
 // image is all keys, by database.
@@ -82,6 +84,11 @@ func (im image) apply(db int, args []string) {
 		}
 	case "PEXPIREAT":
 		v.expires, _ = strconv.ParseInt(args[2], 10, 64)
+	case "HPEXPIREAT": // of one field
+		if v.fields == nil {
+			v.fields = map[string]int64{}
+		}
+		v.fields[args[5]], _ = strconv.ParseInt(args[2], 10, 64)
 	default:
 		v.kind = "stream"
 		v.applyToStream(args)
@@ -158,10 +165,15 @@ func (v *value) pairs() string {
 	return "{" + strings.Join(pairs, " ") + "}"
 }
 
-// ttl describes when the key expires, seen from now.
+// ttl describes when the key and its fields expire, seen from now.
 func (v *value) ttl(now time.Time) string {
-	if v.expires == 0 {
-		return ""
+	var b strings.Builder
+	until := func(at int64) time.Duration { return time.UnixMilli(at).Sub(now).Round(time.Second) }
+	if v.expires != 0 {
+		fmt.Fprintf(&b, ", expires in %v", until(v.expires))
 	}
-	return fmt.Sprintf(", expires in %v", time.UnixMilli(v.expires).Sub(now).Round(time.Second))
+	for _, field := range slices.Sorted(maps.Keys(v.fields)) {
+		fmt.Fprintf(&b, ", field %q expires in %v", field, until(v.fields[field]))
+	}
+	return b.String()
 }

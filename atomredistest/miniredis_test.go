@@ -1,9 +1,6 @@
 package atomredistest_test
 
 import (
-	"context"
-	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -82,81 +79,4 @@ func TestMigrationFromMiniredis(t *testing.T) {
 	require.Error(t, client.Ping(t.Context()).Err())
 	atomredistest.RunOptions(t, atomredis.Options{Addr: addr, Config: map[string]string{"requirepass": "secret"}})
 	require.NoError(t, client.Ping(t.Context()).Err())
-}
-
-// The same operations, by MustDo and by a client library over TCP, have the same effect.
-func TestHelpersAndProtocolAgree(t *testing.T) {
-	const steps = 3000
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	direct := atomredistest.RunOptions(t, atomredis.Options{Clock: engine.NewManualClock(now)})
-	remote := atomredistest.RunOptions(t, atomredis.Options{Clock: engine.NewManualClock(now), Addr: "127.0.0.1:0"})
-	client := redis.NewClient(&redis.Options{Addr: remote.Addr()})
-	defer client.Close()
-	ctx := context.Background()
-	seed := rand.Uint64()
-	t.Log("seed", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	key := func(kind string) string { return fmt.Sprint(kind, r.IntN(4)) }
-	word := func() string { return fmt.Sprint("w", r.IntN(10)) }
-	for i := range steps {
-		var err error
-		switch n := r.IntN(100); r.IntN(12) {
-		case 0:
-			k, w := key("str"), word()
-			direct.MustDo(t, "SET", k, w)
-			err = client.Set(ctx, k, w, 0).Err()
-		case 1:
-			k := key("num")
-			direct.MustDo(t, "INCRBY", k, n)
-			err = client.IncrBy(ctx, k, int64(n)).Err()
-		case 2:
-			k, a, b := key("list"), word(), word()
-			direct.MustDo(t, "RPUSH", k, a, b)
-			err = client.RPush(ctx, k, a, b).Err()
-		case 3:
-			k := key("list")
-			have, err1 := direct.MustDo(t, "LPOP", k).Text()
-			got, err2 := client.LPop(ctx, k).Result()
-			require.Equal(t, err1 == nil, err2 == nil)
-			require.Equal(t, have, got)
-		case 4:
-			k, a, b := key("set"), word(), word()
-			direct.MustDo(t, "SADD", k, a, b)
-			err = client.SAdd(ctx, k, a, b).Err()
-		case 5:
-			k, a := key("set"), word()
-			direct.MustDo(t, "SREM", k, a)
-			err = client.SRem(ctx, k, a).Err()
-		case 6:
-			k, f, w := key("hash"), word(), word()
-			direct.MustDo(t, "HSET", k, f, w)
-			err = client.HSet(ctx, k, f, w).Err()
-		case 7:
-			k, f := key("hash"), word()
-			direct.MustDo(t, "HDEL", k, f)
-			err = client.HDel(ctx, k, f).Err()
-		case 8:
-			k, m, score := key("zset"), word(), float64(n)/8
-			direct.MustDo(t, "ZADD", k, score, m)
-			err = client.ZAdd(ctx, k, redis.Z{Score: score, Member: m}).Err()
-		case 9:
-			k, id, w := key("stream"), fmt.Sprint(i+1, "-1"), word()
-			direct.MustDo(t, "XADD", k, id, "f", w)
-			err = client.XAdd(ctx, &redis.XAddArgs{Stream: k, ID: id, Values: []string{"f", w}}).Err()
-		case 10:
-			k := key([]string{"str", "num", "list", "set", "hash", "zset", "stream"}[r.IntN(7)])
-			direct.MustDo(t, "EXPIREAT", k, now.Unix()+1800+int64(n))
-			err = client.ExpireAt(ctx, k, now.Add(time.Duration(1800+n)*time.Second)).Err()
-		case 11:
-			if n < 5 {
-				now = now.Add(15 * time.Minute)
-				direct.SetTime(now)
-				remote.SetTime(now)
-			}
-		}
-		require.NoError(t, err)
-		if i%100 == 0 || i == steps-1 {
-			require.Equal(t, direct.Dump(t), remote.Dump(t), "after %d steps", i+1)
-		}
-	}
 }

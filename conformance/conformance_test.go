@@ -37,6 +37,7 @@ func startServer(t *testing.T, options server.Options) Dialer {
 	config := server.NewConfig()
 	config.InMemory()
 	require.NoError(t, config.Set("port", "0", false))
+	require.NoError(t, config.Set("enable-debug-command", "yes", false))
 	if shards := os.Getenv("ATOMREDIS_TEST_SHARDS"); shards != "" {
 		require.NoError(t, config.Set("shards", shards, false))
 	}

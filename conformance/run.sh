@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Holds bin/atomredis against a live Redis: checks that the transcripts are what Redis says, compares random commands with one
-# and with sixteen shards, and random calls of Lua's libraries, and runs the protocols of atom and pressure and ten thousand blocked clients at full size.
+# and with sixteen shards, and random calls of Lua's libraries, runs the protocols of atom and pressure and ten thousand blocked clients at full size,
+# and units of Redis's own test suite (TCL says which; all is all).
 # Usage: run.sh [number of random commands]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,9 +36,25 @@ done
 go run ./conformance/differential/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -n "$n" -seed "$seed" -dir "$work"
 go run ./conformance/differential/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$sixteen -n $((n / 2)) -seed $((seed + 1000000)) -dir "$work"
 go run ./conformance/scripts/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -n $((n / 5)) -seed "$seed"
+go run ./conformance/acl/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -users 200 -n 2000 -seed "$seed"
 
 export ATOMREDIS_BLOCKED_CLIENTS=${CLIENTS:-10000} ATOMREDIS_PRESSURE_MESSAGES=${MESSAGES:-51000}
 export ATOMREDIS_PRESSURE_MIXED=${MIXED:-200000} ATOMREDIS_PRESSURE_KILLS=${KILLS:-200} ATOMREDIS_PRESSURE_CRASHES=${CRASHES:-20}
 for port in $one $sixteen; do
 	ATOMREDIS_CONFORMANCE_ADDR=127.0.0.1:$port go test -count=1 -timeout 20m ./conformance/protocols
 done
+
+# Redis's own tests: all units with TCL=all, none with TCL=none.
+units=(unit/scripting unit/functions unit/multi unit/protocol unit/keyspace unit/expire unit/pubsub unit/tracking unit/other unit/pause
+	unit/introspection unit/introspection-2 unit/slowlog unit/sort unit/bitops unit/bitfield unit/type/string unit/type/incr unit/type/list
+	unit/type/hash unit/type/set unit/type/zset unit/type/stream-cgroups)
+case ${TCL:-} in
+all) units=() ;;
+none) exit ;;
+?*) read -ra units <<<"$TCL" ;;
+esac
+if ! command -v tclsh >/dev/null; then
+	DEBIAN_FRONTEND=noninteractive apt-get install -yq tcl
+fi
+suite=$(conformance/tcl/fetch.sh)
+go run ./conformance/tcl -suite "$suite" -server bin/atomredis -floors conformance/tcl/floors.txt "${units[@]}"

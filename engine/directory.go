@@ -81,12 +81,12 @@ func (g *Guard) fetch(db int, key string) *Entry {
 // restore adds the entry of a stored key. The head's blob is kept.
 func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	e := newEntry(key, nil)
-	e.space, e.shard, e.access = g.ks.current[db], g.ks.shardIndex(key), uint32(g.now/1000)
+	e.space, e.shard, e.access = g.ks.current[db], g.ks.shardIndex(key), g.firstAccess()
 	e.typ, e.flags = h.Type, flagStored
 	switch {
 	case h.Parts != 0:
 		e.flags |= flagParts
-		e.setUnloaded(&unloaded{g.ks, h.Parts})
+		e.setUnloaded(&unloaded{ks: g.ks, parts: h.Parts, fieldParts: h.FieldParts})
 	case h.External:
 		e.flags |= flagExternal
 		e.setUnloaded(g.ks.blob)
@@ -95,8 +95,11 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 			return nil, err
 		}
 	}
-	g.shard(e.shard).dbs[db].dict.Add(e)
+	g.add(e, &g.shard(e.shard).dbs[db])
 	g.SetDeadline(e, h.Deadline)
+	if h.FieldDeadline != 0 {
+		g.setFieldDeadline(e, h.FieldDeadline)
+	}
 	return e, nil
 }
 
@@ -214,12 +217,14 @@ func (g *Guard) Unload(e *Entry) bool {
 	if e.flags&flagUnloaded != 0 {
 		return false
 	}
+	defer g.ks.resized(e, e.size())
 	if e.flags&flagParts != 0 {
-		l := e.value().Log()
-		if !l.Clean() {
-			return false
+		for _, t := range e.tracked() {
+			if t.log != nil && !t.log.Clean() {
+				return false
+			}
 		}
-		e.setUnloaded(&unloaded{g.ks, l.ID})
+		e.setUnloaded(&unloaded{ks: g.ks, parts: e.parts(), fieldParts: e.fieldParts()})
 		return true
 	}
 	if e.flags&flagExternal == 0 {

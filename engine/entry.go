@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 	"unsafe"
@@ -50,7 +51,7 @@ type Entry struct {
 	text     *byte          // the key, and behind it the value if that is a string and obj is nil
 	obj      unsafe.Pointer // the value: what typ says, a *[]byte for a long string, or an *unloaded if flags say so
 	deadline int64          // unix time in ms; 0 = never expires
-	access   uint32         // unix time in s of the last access
+	access   uint32         // unix time in s of the last access, or how often it is accessed: see Keyspace.frequency
 	slot     int32          // place in the shard's deadline index
 	space    uint32         // index in Keyspace.spaces
 	keyLen   uint32
@@ -59,7 +60,27 @@ type Entry struct {
 	shard    uint8
 	typ      Type
 	flags    flags
+	form     StringForm
+	count    countState
 }
+
+// StringForm says what a string was made by, as far as OBJECT ENCODING shows it.
+type StringForm uint8
+
+const (
+	// FormPlain is a string that was stored whole.
+	FormPlain StringForm = iota
+	// FormText is a string that counts as text even if it reads as an integer.
+	FormText
+	// FormRaw is a string of which a part has been changed in place.
+	FormRaw
+)
+
+// StringForm returns what the value of a string was made by.
+func (e *Entry) StringForm() StringForm { return e.form }
+
+// SetStringForm notes what the value was made by. SetBytes sets FormPlain, Resize sets FormRaw.
+func (e *Entry) SetStringForm(f StringForm) { e.form = f }
 
 const (
 	// maxText is the length in bytes up to which a string follows its key.
@@ -108,6 +129,7 @@ const (
 	flagExternal                   // the store may have a value apart from the head
 	flagParts                      // the value is stored in parts
 	flagUnloaded                   // the value is not in memory
+	flagFields                     // fields of the hash expire
 )
 
 // Key returns the key.
@@ -127,6 +149,9 @@ func (e *Entry) Deadline() int64 { return e.deadline }
 
 // Access returns when the entry was last read or written, in s since 1970.
 func (e *Entry) Access() int64 { return int64(e.access) }
+
+// SetAccess makes a time in s since 1970 that of the last access.
+func (e *Entry) SetAccess(at int64) { e.access = uint32(min(max(at, 0), math.MaxUint32)) }
 
 // Load brings the value into memory if it is not there. Reading it does so too; a command that changes something else before
 // calls Load at first, because reading may fail.
@@ -174,6 +199,7 @@ func (e *Entry) Bytes() []byte {
 
 // SetBytes stores a copy of v as the value of a string, in place where it fits without waste.
 func (e *Entry) SetBytes(v []byte) {
+	e.form = FormPlain
 	if long := e.long(); long != nil && int(e.keyLen)+len(v) > maxText {
 		if c := cap(*long); len(v) <= c && c <= 2*len(v)+32 {
 			*long = append((*long)[:0], v...)
@@ -195,6 +221,7 @@ func (e *Entry) SetBytes(v []byte) {
 // Resize makes the value of a string n bytes long, which it returns to be written: the old ones, cut off or followed by zeros.
 func (e *Entry) Resize(n int) []byte {
 	old := e.Bytes()
+	e.form = FormRaw
 	if long := e.long(); long != nil {
 		*long = slices.Grow(*long, max(n-len(old), 0))[:n]
 		clear((*long)[min(len(old), n):])
@@ -364,6 +391,7 @@ func (e *Entry) copyValue(from *Entry) {
 	switch from.typ {
 	case String:
 		e.SetBytes(from.Bytes())
+		e.form = from.form
 	case List:
 		e.setCollection(from.List().Clone())
 	case Set:
@@ -377,26 +405,34 @@ func (e *Entry) copyValue(from *Entry) {
 	}
 }
 
-// MemoryUsage estimates how many bytes the key and its value take, in memory that is theirs alone. Of a large collection it looks at
-// so many elements, at all if samples is 0. A value that is not in memory is brought there.
-func (e *Entry) MemoryUsage(samples int) int {
+// MemoryUsage returns how many bytes the key and its value take, in memory that is theirs alone, in constant time but for the groups of
+// a stream. A value that is not in memory is brought there.
+func (e *Entry) MemoryUsage() int {
 	e.Load()
+	return e.size()
+}
+
+// size is MemoryUsage of what is in memory.
+func (e *Entry) size() int {
 	n := int(unsafe.Sizeof(*e)) + listpack.Allocated(max(int(e.keyLen), int(e.units)*textUnit))
+	if e.flags&flagUnloaded != 0 {
+		return n
+	}
 	switch e.typ {
 	case String:
 		if long := e.long(); long != nil {
 			n += int(unsafe.Sizeof(*long)) + listpack.Allocated(cap(*long))
 		}
 	case List:
-		n += e.List().MemoryUsage()
+		n += (*lists.List)(e.obj).MemoryUsage()
 	case Set:
-		n += e.Set().MemoryUsage(samples)
+		n += (*sets.Set)(e.obj).MemoryUsage()
 	case ZSet:
-		n += e.ZSet().MemoryUsage(samples)
+		n += (*zsets.ZSet)(e.obj).MemoryUsage()
 	case Hash:
-		n += e.Hash().MemoryUsage(samples)
+		n += (*hashes.Hash)(e.obj).MemoryUsage()
 	case Stream:
-		n += int(unsafe.Sizeof(streams.Stream{})) + e.Stream().MemoryUsage()
+		n += int(unsafe.Sizeof(streams.Stream{})) + (*streams.Stream)(e.obj).MemoryUsage()
 	}
 	return n
 }

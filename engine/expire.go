@@ -1,18 +1,19 @@
 package engine
 
 import (
+	"slices"
 	"time"
 	"unsafe"
 )
 
-// expireBatch is how many keys a timer removes under one guard, so that many keys with one deadline do not hold up
+// expireBatch is how many keys and fields a timer removes under one guard, so that many with one deadline do not hold up
 // everybody else.
 const expireBatch = 64
 
 // arm makes sure that the timer of shard i fires at its earliest deadline. The shard must be locked.
 func (ks *Keyspace) arm(i int, now int64) {
 	s := &ks.shards[i]
-	if ks.replaying {
+	if ks.replaying || ks.passive.Load() {
 		return
 	}
 	_, at, ok := s.expires.Min()
@@ -39,6 +40,10 @@ func (ks *Keyspace) arm(i int, now int64) {
 	})
 }
 
+// SetActiveExpiry says whether keys are removed when they expire, as they are unless told, or only when somebody looks at them. Timers begin
+// again with the next use of each shard.
+func (ks *Keyspace) SetActiveExpiry(on bool) { ks.passive.Store(!on) }
+
 func (ks *Keyspace) disarm(s *shard) {
 	if s.timer != nil && s.timer.Stop() {
 		ks.running.Done()
@@ -52,14 +57,165 @@ func (ks *Keyspace) expireDue(i int) {
 	s := &ks.shards[i]
 	g.Lock(ks, 1<<i, ks.Now())
 	s.timer = nil
-	for range expireBatch {
+	for left := expireBatch; left > 0 && !ks.passive.Load(); {
 		e, at, ok := s.expires.Min()
 		if !ok || at > g.now {
 			break
 		}
-		g.expire(e)
+		if e.deadline != 0 && e.deadline <= g.now {
+			g.expire(e)
+			left--
+		} else if left--; g.readable(e) {
+			n, _ := g.expireFields(e, left+1)
+			left -= n
+		}
 	}
 	g.Unlock()
+}
+
+// Fields of hashes expire like keys: a hash lies in the deadline index of its shard by its own deadline or the earliest of its fields,
+// whichever comes first, so that whoever looks up a key that is due removes its fields that are, and no command ever meets one.
+
+// unreadableDelay is how many ms later the fields of a hash expire by themselves that could not be read from the store.
+const unreadableDelay = 1000
+
+// readable brings a hash into memory whose fields are due, and reports whether it could. Otherwise it is tried again later; a command that
+// uses the hash tries at once, and gets the error.
+func (g *Guard) readable(e *Entry) bool {
+	if e.flags&flagUnloaded == 0 {
+		return true
+	}
+	s := *e.unloaded()
+	if e.loadFrom(&s) == nil {
+		return true
+	}
+	s.overdue = true
+	e.setUnloaded(&s)
+	g.shard(e.shard).expires.Set(e, g.now+unreadableDelay)
+	return false
+}
+
+// due reports whether the entry, or a field of it, has expired.
+func (g *Guard) due(e *Entry) bool {
+	switch {
+	case g.ks.replaying:
+		return false
+	case e.flags&flagFields == 0:
+		return e.deadline <= g.now
+	case e.flags&flagUnloaded != 0 && e.unloaded().overdue:
+		return true
+	}
+	return g.shard(e.shard).expires.At(e) <= g.now
+}
+
+// gone reports whether the entry has expired, or all fields of it have.
+func (g *Guard) gone(e *Entry) bool {
+	switch {
+	case e.slot == 0:
+		return false
+	case e.deadline != 0 && e.deadline <= g.now:
+		return true
+	case e.flags&flagFields == 0 || !g.due(e) || !g.readable(e):
+		return false
+	}
+	g.schedule(e) // it may have been overdue
+	return e.Hash().AllExpired(g.now)
+}
+
+// expireFields removes fields of a hash whose time has come, up to max of them, or the key if none is left; it returns how many there
+// were, and whether the key is still there. That is no change by a command, and is journalled here.
+func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
+	h := e.Hash()
+	stats := &g.ks.shards[e.shard].stats
+	changes := g.changes
+	defer func() { g.changes = changes }()
+	if h.AllExpired(g.now) {
+		// Fields that were given one deadline together are many at times.
+		stats.ExpiredFields += int64(h.Len())
+		g.Notify(EventHash, "hexpired", g.DB(e), e.Key())
+		g.Remove(e, EventGeneric, "del")
+		if g.ks.journal != nil {
+			g.Log(g.DB(e), [][]byte{[]byte("DEL"), bytesOf(e.Key())})
+		}
+		return h.Len(), false
+	}
+	g.preserve(e)
+	args := [][]byte{[]byte("HDEL"), bytesOf(e.Key())}
+	log := func() {
+		if g.ks.journal != nil && len(args) > 2 {
+			g.Log(g.DB(e), args)
+		}
+		args = args[:2]
+	}
+	n = h.Expire(g.now, max, func(field []byte) {
+		if args = append(args, slices.Clone(field)); len(args) == expireBatch {
+			log()
+		}
+	})
+	log()
+	if n == 0 {
+		g.schedule(e) // the deadline that was known was too early
+		return 0, true
+	}
+	stats.ExpiredFields += int64(n)
+	g.Changed(e, EventHash, "hexpired")
+	return n, true
+}
+
+// schedule must be called when the deadlines of the fields of a hash may have changed.
+func (g *Guard) schedule(e *Entry) {
+	if e.flags&flagUnloaded == 0 {
+		if next := e.Hash().NextDeadline(); next != 0 || e.flags&flagFields != 0 {
+			g.setFieldDeadline(e, next)
+		}
+	}
+}
+
+// fieldDeadline returns a time in ms since 1970 before which no field of an entry expires, 0 if none ever does.
+func (g *Guard) fieldDeadline(e *Entry) int64 {
+	switch {
+	case e.flags&flagFields == 0:
+		return 0
+	case e.flags&flagUnloaded == 0:
+		return e.Hash().NextDeadline()
+	case e.unloaded().overdue:
+		return 1
+	}
+	return g.shard(e.shard).expires.At(e)
+}
+
+// setFieldDeadline notes that no field of an entry expires before a time in ms since 1970; 0 means that none ever does.
+func (g *Guard) setFieldDeadline(e *Entry, at int64) {
+	d := &g.shard(e.shard).dbs[g.DB(e)]
+	if had := e.flags&flagFields != 0; had != (at != 0) {
+		e.flags ^= flagFields
+		if had {
+			d.fieldExpires--
+		} else {
+			d.fieldExpires++
+		}
+	}
+	g.place(e, at)
+}
+
+// place puts an entry where it belongs in the deadline index, if its fields do not expire before a time, or never if that is 0.
+func (g *Guard) place(e *Entry, fields int64) {
+	at := e.deadline
+	if fields != 0 && (at == 0 || fields < at) {
+		at = fields
+	}
+	s := g.shard(e.shard)
+	if g.ks.counting {
+		g.growth -= s.indexSize()
+	}
+	if at == 0 {
+		s.expires.Remove(e)
+	} else {
+		s.expires.Set(e, at)
+	}
+	if g.ks.counting {
+		g.growth += s.indexSize()
+	}
 }
 
 // bytesOf returns the bytes of a string, which must not be written to.

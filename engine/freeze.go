@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"iter"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/atomredis/atomredis/engine/delta"
@@ -34,8 +35,7 @@ type Image struct {
 	// WasExternal says that the store may have a value apart from the head from before.
 	WasExternal bool
 
-	entry *Entry
-	value value // what has parts, if it is in memory
+	values [2]tracked // what has parts, if it is in memory
 }
 
 // Frozen is what a checkpoint has to write. One goroutine uses it: first Heads, then Parts, then Done or Abort.
@@ -65,7 +65,10 @@ type Frozen struct {
 }
 
 // dirtyList is a list of changed entries. It grows by chunks: copying a list of millions would hold up whoever is adding.
-type dirtyList struct{ chunks [][]*Entry }
+type dirtyList struct {
+	chunks [][]*Entry
+	swept  int // where sweep goes on
+}
 
 const dirtyChunk = 4096
 
@@ -76,6 +79,34 @@ func (l *dirtyList) add(e *Entry) {
 		last++
 	}
 	l.chunks[last] = append(l.chunks[last], e)
+}
+
+// sweepStep is how many entries of a dirtyList are looked at for one that has gone.
+const sweepStep = 4
+
+// sweep drops entries that have gone from the list: they are nothing to the next checkpoint, and would keep their memory until then. It is
+// called whenever one goes, and looks at a few of the list each time, so that about a quarter of the list has gone at most.
+func (l *dirtyList) sweep() {
+	for range sweepStep {
+		n := l.len()
+		if l.swept >= n {
+			l.swept = 0
+			return
+		}
+		at := &l.chunks[l.swept/dirtyChunk][l.swept%dirtyChunk]
+		if (*at).flags&flagRemoved == 0 {
+			l.swept++
+			continue
+		}
+		last := len(l.chunks) - 1
+		chunk := l.chunks[last]
+		end := len(chunk) - 1
+		*at, chunk[end] = chunk[end], nil
+		if l.chunks[last] = chunk[:end]; end == 0 {
+			l.chunks[last] = nil
+			l.chunks = l.chunks[:last]
+		}
+	}
 }
 
 func (l *dirtyList) len() int {
@@ -102,8 +133,7 @@ func (f *Frozen) all() iter.Seq[*Entry] {
 
 // frozenValue is a value of which parts have to be written.
 type frozenValue struct {
-	log   *delta.Log
-	value value
+	tracked
 	names []string
 }
 
@@ -288,7 +318,7 @@ func (f *Frozen) read(batch []headItem, images []Image) []Image {
 			images = append(images, g.image(e, &f.blobs))
 		} else if e.flags&flagParts != 0 {
 			// The store may have the parts under a key that the value had in another space before.
-			f.dropped = append(f.dropped, e.parts())
+			f.dropped = appendParts(f.dropped, e)
 		}
 	}
 	return images
@@ -318,11 +348,13 @@ func (f *Frozen) emit(batch []headItem, images []Image, put func(*Image) error, 
 		if err := put(&img); err != nil {
 			return err
 		}
-		if img.Head.Parts != 0 {
-			f.kept[img.Head.Parts] = true
+		for _, id := range img.Head.AllParts() {
+			f.kept[id] = true
 		}
-		if img.value != nil {
-			f.values = append(f.values, frozenValue{log: img.value.Log(), value: img.value})
+		for _, t := range img.values {
+			if t.log != nil {
+				f.values = append(f.values, frozenValue{tracked: t})
+			}
 		}
 	}
 	return nil
@@ -392,7 +424,7 @@ func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, dat
 		for i, name := range batch {
 			start := len(buf)
 			var ok bool
-			buf, ok = v.log.AppendFrozen(buf, name, v.value)
+			buf, ok = v.log.AppendFrozen(buf, name, v.parts)
 			parts[i] = part{start, len(buf), ok}
 		}
 		g.unlockShards()
@@ -445,8 +477,10 @@ func (f *Frozen) Abort() {
 			s := g.shard(e.shard)
 			s.removed = append(s.removed, removal{f.ks.spaces[e.space].number, e.Key(), true})
 		}
-		if v := e.value(); v != nil && v.Log() != nil {
-			v.Log().Abort(v.Log().Frozen())
+		for _, t := range e.tracked() {
+			if t.log != nil {
+				t.log.Abort(t.log.Frozen())
+			}
 		}
 	}
 	for _, v := range f.values {
@@ -479,11 +513,19 @@ func (g *Guard) markDirty(e *Entry) {
 			e.flags |= flagParts
 		}
 	}
+	if e.typ == Hash && e.flags&(flagParts|flagUnloaded) == flagParts {
+		if d := e.Hash().DeadlineIndex(); d != nil && d.Log() == nil {
+			d.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
+		}
+	}
 }
 
-// preserve keeps an entry as it is for the checkpoint under way, if that still has to read it. It must be called before
-// anything of the entry but the content of a tracked value changes.
+// preserve keeps an entry as it is for the checkpoint under way, if that still has to read it, and takes it out of the count of memory. It
+// must be called before anything of the entry changes.
 func (g *Guard) preserve(e *Entry) {
+	if g.ks.counting {
+		g.uncount(e)
+	}
 	if e.flags&g.ks.frozenMark == 0 {
 		return
 	}
@@ -496,7 +538,8 @@ func (g *Guard) preserve(e *Entry) {
 func (g *Guard) image(e *Entry, buf *[]byte) Image {
 	img := Image{
 		Space: g.ks.spaces[e.space].number, Key: e.Key(),
-		Head:        Head{Type: e.typ, Deadline: e.deadline, Parts: e.parts()},
+		Head: Head{Type: e.typ, Deadline: e.deadline, FieldDeadline: g.fieldDeadline(e), Parts: e.parts(),
+			FieldParts: e.fieldParts()},
 		WasExternal: e.flags&flagExternal != 0,
 	}
 	switch {
@@ -504,7 +547,7 @@ func (g *Guard) image(e *Entry, buf *[]byte) Image {
 		img.Head.External = img.Head.Parts == 0
 		img.Known = true
 	case img.Head.Parts != 0:
-		img.value = e.value()
+		img.values = e.tracked()
 	}
 	if img.Head.Parts == 0 && !img.Known {
 		n := len(*buf)
@@ -519,13 +562,23 @@ func (g *Guard) image(e *Entry, buf *[]byte) Image {
 	return img
 }
 
+// maxSpareText is how many bytes of memory behind a removed key are kept with it until the next checkpoint.
+const maxSpareText = 64
+
 // forget notes that a key is gone from its database. The entry must have been preserved.
 func (g *Guard) forget(e *Entry) {
 	s := g.shard(e.shard)
 	space := g.ks.spaces[e.space].number
 	e.flags |= flagRemoved
 	if e.flags&flagStored != 0 {
-		s.removed = append(s.removed, removal{space, e.Key(), e.flags&flagExternal != 0})
+		key := e.Key()
+		if e.room() > maxSpareText {
+			key = strings.Clone(key) // the value that follows it need not be kept
+		}
+		s.removed = append(s.removed, removal{space, key, e.flags&flagExternal != 0})
+	}
+	if e.flags&g.ks.mark != 0 {
+		s.dirty.sweep()
 	}
 	if s.lost != nil {
 		s.lost[spaceKey{e.space, e.Key()}] = struct{}{}
@@ -538,6 +591,12 @@ func (g *Guard) dropParts(e *Entry) {
 		return
 	}
 	s := g.shard(e.shard)
-	s.dropped = append(s.dropped, e.parts())
+	s.dropped = appendParts(s.dropped, e)
 	e.flags &^= flagParts
+}
+
+// appendParts appends the numbers of the parts of an entry that has some.
+func appendParts(ids []uint64, e *Entry) []uint64 {
+	h := Head{Parts: e.parts(), FieldParts: e.fieldParts()}
+	return append(ids, h.AllParts()...)
 }

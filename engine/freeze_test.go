@@ -87,9 +87,7 @@ func (m *memoryStore) write(t *testing.T, f *Frozen, between func()) {
 		dropped[space] = true
 		for k, h := range m.heads {
 			if k.space == space {
-				if h.Parts != 0 {
-					more = append(more, h.Parts)
-				}
+				more = append(more, h.AllParts()...)
 				delete(m.heads, k)
 				delete(m.blobs, k)
 			}
@@ -147,8 +145,8 @@ func (m *memoryStore) write(t *testing.T, f *Frozen, between func()) {
 func (m *memoryStore) checkNoLeftovers(t *testing.T) {
 	used := map[uint64]bool{}
 	for k, h := range m.heads {
-		if h.Parts != 0 {
-			used[h.Parts] = true
+		for _, id := range h.AllParts() {
+			used[id] = true
 		}
 		if h.External {
 			require.Contains(t, m.blobs, k)
@@ -194,6 +192,9 @@ func content(e *Entry) string {
 	case Hash:
 		for f, v := range e.Hash().All() {
 			items = append(items, string(f)+"="+string(v))
+		}
+		for f, at := range e.Hash().Deadlines() {
+			items = append(items, fmt.Sprintf("%s expires %d", f, at))
 		}
 		sort.Strings(items)
 		items = append(items, e.Hash().Encoding())
@@ -245,9 +246,10 @@ func content(e *Entry) string {
 
 // churn makes random changes.
 type churn struct {
-	ks  *Keyspace
-	rnd *rand.Rand
-	id  uint64
+	ks    *Keyspace
+	clock *ManualClock
+	rnd   *rand.Rand
+	id    uint64
 }
 
 var (
@@ -271,6 +273,9 @@ func (c *churn) entry(g *Guard, db int, typ Type, fresh func() any) *Entry {
 func (c *churn) word(n int) []byte { return []byte("w" + strconv.Itoa(c.rnd.IntN(n))) }
 
 func (c *churn) change() {
+	if c.rnd.IntN(4) == 0 {
+		c.clock.Advance(time.Duration(c.rnd.IntN(20)) * time.Millisecond)
+	}
 	var g Guard
 	g.Lock(c.ks, AllShards, c.ks.Now())
 	defer g.Unlock()
@@ -298,10 +303,17 @@ func (c *churn) change() {
 	case 2, 3:
 		e := c.entry(&g, db, Hash, func() any { return new(hashes.Hash) })
 		for range 1 + c.rnd.IntN(4) {
-			if c.rnd.IntN(3) == 0 {
+			switch c.rnd.IntN(6) {
+			case 0, 1:
 				e.Hash().Delete(c.word(40))
-			} else {
+			case 2, 3:
 				e.Hash().Set(c.word(40), c.word(1000), churnHash)
+			case 4:
+				field := c.word(40)
+				e.Hash().Update(field, c.word(1000), churnHash)
+				e.Hash().SetDeadline(field, c.ks.Now()+1+int64(c.rnd.IntN(100)))
+			case 5:
+				e.Hash().SetDeadline(c.word(40), int64(c.rnd.IntN(2))*(c.ks.Now()+1+int64(c.rnd.IntN(1000))))
 			}
 		}
 		done(e, e.Hash().Len() == 0)
@@ -411,11 +423,13 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 		ks := New(Options{Shards: shards, Databases: 3, Clock: clock, Source: store})
 		require.NoError(t, ks.Restore(store.state))
 		ks.EndReplay(nil)
-		c := &churn{ks: ks, rnd: rnd}
+		c := &churn{ks: ks, clock: clock, rnd: rnd}
 		for range 12 {
 			for range rnd.IntN(60) {
 				c.change()
 			}
+			checkDeadlines(t, ks)
+			frozenAt := clock.Now()
 			f := ks.Freeze(func() {})
 			want := ""
 			if rnd.IntN(3) > 0 {
@@ -436,14 +450,63 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 			f.Done()
 			store.checkNoLeftovers(t)
 			if want != "" {
-				require.Equal(t, want, dump(reopen(t, store.clone(), shards, clock)), "seed %d", seed)
+				again := reopen(t, store.clone(), shards, NewManualClock(frozenAt))
+				checkDeadlines(t, again)
+				require.Equal(t, want, dump(again), "seed %d", seed)
+				checkDeadlines(t, again)
+				again.Close()
 			}
 			if rnd.IntN(4) == 0 {
 				// What was changed since the checkpoint is not stored, so go on from what is.
+				ks.Close()
 				ks = reopen(t, store, shards, clock)
 				c.ks = ks
 			}
 		}
+		ks.Close()
+	}
+}
+
+// checkDeadlines fails if an entry is not where it belongs in the deadline index, or is not counted as it should be.
+func checkDeadlines(t *testing.T, ks *Keyspace) {
+	var g Guard
+	g.Lock(ks, AllShards, 0)
+	defer g.unlockShards()
+	for i := range ks.shards {
+		s, indexed := &ks.shards[i], 0
+		for db := range s.dbs {
+			expires, fieldExpires := 0, 0
+			for p := range s.dbs[db].dict.All() {
+				e := *p
+				want := e.deadline
+				if e.deadline != 0 {
+					expires++
+				}
+				if e.flags&flagFields != 0 {
+					fieldExpires++
+				}
+				if e.flags&flagUnloaded == 0 && e.typ == Hash {
+					next := e.Hash().NextDeadline()
+					require.Equal(t, next != 0, e.flags&flagFields != 0)
+					if next != 0 && (want == 0 || next < want) {
+						want = next
+					}
+				}
+				require.Equal(t, want != 0 || e.flags&flagFields != 0, e.slot != 0)
+				if e.slot == 0 {
+					continue
+				}
+				indexed++
+				if e.flags&flagUnloaded == 0 {
+					require.Equal(t, want, s.expires.At(e))
+				} else {
+					require.True(t, want == 0 || s.expires.At(e) <= want)
+				}
+			}
+			require.Equal(t, expires, s.dbs[db].expires)
+			require.Equal(t, fieldExpires, s.dbs[db].fieldExpires)
+		}
+		require.Equal(t, indexed, s.expires.Len())
 	}
 }
 
@@ -508,7 +571,7 @@ func TestAFlushWhileTheDirectoryIsLoaded(t *testing.T) {
 	ks := New(Options{Databases: 3, Clock: clock, Source: store})
 	require.NoError(t, ks.Restore(store.state))
 	ks.EndReplay(nil)
-	c := &churn{ks: ks, rnd: rand.New(rand.NewPCG(7, 7))}
+	c := &churn{ks: ks, clock: clock, rnd: rand.New(rand.NewPCG(7, 7))}
 	for range 500 {
 		c.change()
 	}

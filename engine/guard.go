@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"strconv"
@@ -14,6 +15,8 @@ import (
 type Guard struct {
 	// Owner is handed to the Observer with every change; the guard itself does not use it.
 	Owner any
+	// expiring says that the key that is being removed has expired.
+	expiring bool
 	// NoTouch keeps reads from changing the time of last access (CLIENT NO-TOUCH).
 	NoTouch bool
 
@@ -23,6 +26,9 @@ type Guard struct {
 	ready  []*waitQueue // queues whose key has changed under this guard
 	warmed byte
 	again  []*Waiter // waiters that could not be served because they need more shards
+
+	pending []*Entry // those that are not in the count of memory until the guard ends
+	growth  int      // bytes that are counted and not yet told
 
 	changes  int    // see Changes
 	record   []byte // commands for the journal
@@ -55,6 +61,9 @@ func (g *Guard) Unlock() {
 func (g *Guard) release() {
 	if len(g.ready) > 0 {
 		g.serve()
+	}
+	if g.ks.counting {
+		g.count()
 	}
 	if len(g.record) > 0 {
 		g.ks.journal.Append(g.now, g.record)
@@ -138,8 +147,14 @@ func (g *Guard) PeekString(db int, key string) *Entry {
 }
 
 func (g *Guard) unlessExpired(e *Entry) *Entry {
-	if e.deadline != 0 && e.deadline <= g.now && !g.ks.replaying {
+	if e.slot == 0 || !g.due(e) {
+		return e
+	}
+	if e.deadline != 0 && e.deadline <= g.now {
 		g.expire(e)
+		return nil
+	}
+	if _, stays := g.expireFields(e, math.MaxInt); !stays {
 		return nil
 	}
 	return e
@@ -238,9 +253,14 @@ func (g *Guard) ReadToWrite(db int, key []byte) *Entry {
 }
 
 func (g *Guard) touch(e *Entry) {
-	if !g.NoTouch {
-		e.access = uint32(g.now / 1000)
+	if g.NoTouch {
+		return
 	}
+	if g.ks.frequency.Load() {
+		g.countAccess(e)
+		return
+	}
+	e.access = uint32(g.now / 1000)
 }
 
 func (g *Guard) shardOfKey(key []byte) *shard {
@@ -266,8 +286,8 @@ func (g *Guard) CreateString(db int, key, v []byte) *Entry {
 // insert adds an entry with a copy of a key, and of a string.
 func (g *Guard) insert(db int, key string, str []byte) *Entry {
 	e := newEntry(key, str)
-	e.space, e.shard, e.access = g.ks.current[db], g.ks.shardIndex(key), uint32(g.now/1000)
-	g.shard(e.shard).dbs[db].dict.Add(e)
+	e.space, e.shard, e.access = g.ks.current[db], g.ks.shardIndex(key), g.firstAccess()
+	g.add(e, &g.shard(e.shard).dbs[db])
 	g.Wake(e)
 	g.Notify(EventNew, "new", db, e.Key())
 	return e
@@ -276,6 +296,7 @@ func (g *Guard) insert(db int, key string, str []byte) *Entry {
 // Overwrite replaces the value of an entry, whatever its type, by a copy of v, and leaves its deadline alone.
 func (g *Guard) Overwrite(e *Entry, v []byte) {
 	if e.typ != String {
+		g.dropFields(e)
 		g.dropParts(e)
 		e.discard()
 		e.typ = String
@@ -290,6 +311,7 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 	if e.typ == Stream {
 		g.Wake(e)
 	}
+	g.dropFields(e)
 	g.dropParts(e)
 	e.setCollection(value)
 	g.SetDeadline(e, 0)
@@ -298,6 +320,9 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 // Changed must be called after every change of an entry's value or deadline. It is the one place where everything that
 // depends on the change is told; event is published if its class is enabled.
 func (g *Guard) Changed(e *Entry, class EventClass, event string) {
+	if e.typ == Hash {
+		g.schedule(e)
+	}
 	if g.ks.source != nil {
 		g.markDirty(e)
 	}
@@ -324,23 +349,46 @@ func (g *Guard) Remove(e *Entry, class EventClass, event string) {
 // unlink takes the entry out of its database.
 func (g *Guard) unlink(e *Entry) {
 	g.SetDeadline(e, 0)
+	g.dropFields(e)
 	g.Wake(e)
 	s := g.shard(e.shard)
 	if g.ks.source != nil {
 		g.preserve(e)
 		g.forget(e)
 	}
-	d := &s.dbs[g.DB(e)].dict
-	if i, ok := d.IndexOf(bytesOf(e.Key())); ok {
-		d.DeleteAt(i)
+	d := &s.dbs[g.DB(e)]
+	was := 0
+	if g.ks.counting {
+		g.uncountForGood(e)
+		was = d.tableSize()
 	}
+	if i, ok := d.dict.IndexOf(bytesOf(e.Key())); ok {
+		d.dict.DeleteAt(i)
+	}
+	if g.ks.counting {
+		g.grew(d, d.tableSize()-was)
+	}
+}
+
+// add puts a new entry into a database.
+func (g *Guard) add(e *Entry, d *database) {
+	if !g.ks.counting {
+		d.dict.Add(e)
+		return
+	}
+	g.countLater(e)
+	was := d.tableSize()
+	d.dict.Add(e)
+	g.grew(d, d.tableSize()-was)
 }
 
 // expire removes an entry whose time has come. That is no change by a command, and is journalled here.
 func (g *Guard) expire(e *Entry) {
 	g.ks.shards[e.shard].stats.Expired++
 	changes := g.changes
+	g.expiring = true
 	g.Remove(e, EventExpired, "expired")
+	g.expiring = false
 	g.changes = changes
 	if g.ks.journal != nil {
 		g.Log(g.DB(e), [][]byte{[]byte("DEL"), bytesOf(e.Key())})
@@ -353,20 +401,25 @@ func (g *Guard) SetDeadline(e *Entry, at int64) {
 		return
 	}
 	g.preserve(e)
-	s := g.shard(e.shard)
-	d := &s.dbs[g.DB(e)]
+	fields := g.fieldDeadline(e)
+	d := &g.shard(e.shard).dbs[g.DB(e)]
 	if e.deadline != 0 {
 		d.expires--
 		d.deadlines -= float64(e.deadline)
 	}
-	e.deadline = at
-	if at == 0 {
-		s.expires.Remove(e)
-		return
+	if e.deadline = at; at != 0 {
+		d.expires++
+		d.deadlines += float64(at)
 	}
-	d.expires++
-	d.deadlines += float64(at)
-	s.expires.Set(e, at)
+	g.place(e, fields)
+}
+
+// dropFields notes that an entry loses its value, and with it fields that expire.
+func (g *Guard) dropFields(e *Entry) {
+	if e.flags&flagFields != 0 {
+		g.preserve(e)
+		g.setFieldDeadline(e, 0)
+	}
 }
 
 // ChangedBookkeeping is Changed for what a stream holds beside its entries: groups, consumers, pending entries, its last
@@ -400,7 +453,11 @@ func (g *Guard) changed(s *shard, db int, key string) {
 		}
 	}
 	if g.ks.observeChanges.Load() {
-		g.ks.observer.KeyChanged(g.Owner, db, key)
+		owner := g.Owner
+		if g.expiring {
+			owner = nil // it is nobody's change
+		}
+		g.ks.observer.KeyChanged(owner, db, key)
 	}
 }
 
@@ -418,6 +475,7 @@ func (g *Guard) Notify(class EventClass, event string, db int, key string) {
 func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	at := e.deadline
 	e.LoadWhole() // it is found by its key
+	fields := g.fieldDeadline(e)
 	g.unlink(e)
 	moved := g.insert(db, stringOf(key), nil)
 	if moved.typ = e.typ; e.obj == nil {
@@ -425,7 +483,11 @@ func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	} else {
 		moved.obj, moved.flags = e.obj, e.flags&(flagParts|flagUnloaded)
 	}
+	moved.form, moved.access = e.form, e.access
 	g.SetDeadline(moved, at)
+	if fields != 0 {
+		g.setFieldDeadline(moved, fields)
+	}
 	return moved
 }
 
@@ -441,6 +503,9 @@ func (g *Guard) Copy(e *Entry, db int, key []byte) *Entry {
 	c := g.insert(db, stringOf(key), nil)
 	c.copyValue(e)
 	g.SetDeadline(c, e.deadline)
+	if c.typ == Hash {
+		g.schedule(c)
+	}
 	return c
 }
 
@@ -461,6 +526,8 @@ func (g *Guard) Stats() Stats {
 		sum.Hits += s.Hits
 		sum.Misses += s.Misses
 		sum.Expired += s.Expired
+		sum.ExpiredFields += s.ExpiredFields
+		sum.Evicted += s.Evicted
 		sum.Changes += s.Changes
 	}
 	return sum
@@ -474,6 +541,7 @@ func (g *Guard) DBStats(db int) DBStats {
 		d := &g.shard(uint8(i)).dbs[db]
 		sum.Keys += d.dict.Len()
 		sum.Expires += d.expires
+		sum.FieldExpires += d.fieldExpires
 		deadlines += d.deadlines
 	}
 	if sum.Expires > 0 {
@@ -507,7 +575,7 @@ func (g *Guard) RandomKey(db int) *Entry {
 func (g *Guard) Each(db int, fn func(e *Entry) bool) {
 	for i := range g.ks.shards {
 		for p := range g.shard(uint8(i)).dbs[db].dict.All() {
-			if e := *p; (e.deadline == 0 || e.deadline > g.now) && !fn(e) {
+			if e := *p; !g.gone(e) && !fn(e) {
 				return
 			}
 		}
@@ -529,7 +597,7 @@ func (g *Guard) Scan(db int, cursor uint64, count int, fn func(e *Entry)) uint64
 		if d.Len() > 0 {
 			left = d.Scan(left, count, func(p **Entry) {
 				visited++
-				if e := *p; e.deadline == 0 || e.deadline > g.now {
+				if e := *p; !g.gone(e) {
 					fn(e)
 				}
 			})
@@ -561,8 +629,10 @@ func (g *Guard) Flush(db int) int {
 	}
 	removed := 0
 	emptied := make([]bool, g.ks.databases)
+	g.uncountFlushed(first, last)
 	for i := range g.ks.shards {
 		s := g.shard(uint8(i))
+		index, used := s.indexSize(), 0
 		for n := first; n <= last; n++ {
 			d := &s.dbs[n]
 			removed += d.dict.Len()
@@ -573,7 +643,11 @@ func (g *Guard) Flush(db int) int {
 				return k.db == n && exists
 			})
 			g.dropDeadlines(s, d)
+			used += d.used
 			*d = database{}
+		}
+		if g.ks.counting {
+			g.growth += s.indexSize() - index - used
 		}
 	}
 	for n := first; n <= last; n++ {
@@ -590,7 +664,7 @@ func (g *Guard) Flush(db int) int {
 
 // dropDeadlines takes the entries of a database that is about to go out of the deadline index.
 func (g *Guard) dropDeadlines(s *shard, d *database) {
-	if d.expires == s.expires.Len() {
+	if d.fieldExpires == 0 && d.expires == s.expires.Len() {
 		s.expires.Clear()
 		return
 	}
@@ -612,9 +686,17 @@ func (g *Guard) Swap(a, b int) {
 			if k.db != a && k.db != b {
 				return false
 			}
-			_, inA := da.dict.GetString(k.key)
-			_, inB := db.dict.GetString(k.key)
-			return inA || inB
+			old, other := da, db
+			if k.db == b {
+				old, other = db, da
+			}
+			_, was := old.dict.GetString(k.key)
+			e, is := other.dict.GetString(k.key)
+			if is && (*e).deadline != 0 && (*e).deadline <= g.now {
+				g.expire(*e) // no key is replaced by one that has expired
+				is = false
+			}
+			return was || is
 		})
 		*da, *db = *db, *da
 	}

@@ -64,9 +64,16 @@ type Keyspace struct {
 	nextParts     atomic.Uint64
 	blob          *unloaded // of all values that are stored whole, apart from their heads, and not in memory
 
+	counting bool // memory is counted; changes only while all shards are locked
+
+	frequency atomic.Bool  // entries know how often they are accessed, not when
+	used      atomic.Int64 // bytes, if counting
+	evicting  evictor
+
 	listLimit      atomic.Int64  // of lists that come from the store
 	events         atomic.Uint32 // EventClass: what KeyEvent is called for
 	observeChanges atomic.Bool
+	passive        atomic.Bool // keys are not removed before somebody looks at them
 	closed         atomic.Bool
 	running        sync.WaitGroup // expiry timers that have fired and not finished
 }
@@ -115,6 +122,10 @@ type database struct {
 	// expires counts the entries with a deadline; deadlines is the sum of these deadlines.
 	expires   int
 	deadlines float64
+	// fieldExpires counts the hashes of which a field has one.
+	fieldExpires int
+	// used is how many bytes the table and the entries take, if memory is counted.
+	used int
 }
 
 // Stats are counters of a keyspace since its start or the last ResetStats.
@@ -123,6 +134,10 @@ type Stats struct {
 	Hits, Misses int64
 	// Expired counts keys removed because their time had come.
 	Expired int64
+	// ExpiredFields counts fields of hashes likewise.
+	ExpiredFields int64
+	// Evicted counts keys removed to make room.
+	Evicted int64
 	// Changes counts changes of keys.
 	Changes int64
 }
@@ -151,6 +166,7 @@ func New(o Options) *Keyspace {
 		mark:      flagOdd,
 	}
 	ks.blob = &unloaded{ks: ks}
+	ks.SetEviction(Eviction{})
 	ks.SetListLimit(lists.DefaultLimit)
 	for db := range o.Databases {
 		ks.newSpace(db)
@@ -259,4 +275,6 @@ type DBStats struct {
 	Keys, Expires int
 	// AvgTTL is the mean time to live of the latter, in ms.
 	AvgTTL int64
+	// FieldExpires is the number of hashes with fields that have a deadline.
+	FieldExpires int
 }

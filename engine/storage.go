@@ -26,12 +26,27 @@ type Journal interface {
 type Head struct {
 	Type     Type
 	Deadline int64 // ms since 1970; 0 is never
+	// FieldDeadline is a time in ms since 1970 before which no field of a hash expires; 0 if none ever does.
+	FieldDeadline int64
 	// Parts is the number under which the parts of the value are stored, 0 if the value is stored whole.
 	Parts uint64
+	// FieldParts is the number under which the deadlines of the fields of a hash are stored that has Parts, 0 if it has none.
+	FieldParts uint64
 	// External says that a value that is stored whole is kept apart from the head. Reading a Head then does not give Blob.
 	External bool
 	// Blob is the stored form of a value that is stored whole.
 	Blob []byte
+}
+
+// AllParts returns the numbers under which anything of the value is stored.
+func (h *Head) AllParts() []uint64 {
+	switch {
+	case h.FieldParts != 0:
+		return []uint64{h.Parts, h.FieldParts}
+	case h.Parts != 0:
+		return []uint64{h.Parts}
+	}
+	return nil
 }
 
 // InlineLimit is the length of the longest stored form, in bytes, that is kept in the head of its key.
@@ -77,6 +92,9 @@ type value interface {
 type unloaded struct {
 	ks    *Keyspace
 	parts uint64 // as Head.Parts
+
+	fieldParts uint64 // as Head.FieldParts
+	overdue    bool   // fields are due, and the value could not be read when they were
 }
 
 // load brings the value of an entry into memory.
@@ -87,6 +105,7 @@ func (e *Entry) load() {
 }
 
 func (e *Entry) loadFrom(s *unloaded) error {
+	defer s.ks.resized(e, e.size())
 	if s.parts != 0 {
 		v, err := loadParts(s, e.typ)
 		if err == nil {
@@ -117,11 +136,25 @@ func loadParts(s *unloaded, typ Type) (any, error) {
 	case ZSet:
 		return loadWith(s, log, zsets.NewLoader())
 	case Hash:
-		return loadWith(s, log, hashes.NewLoader())
+		return loadHash(s, log)
 	case Stream:
 		return loadWith(s, log, streams.NewLoader())
 	}
 	return nil, fmt.Errorf("a %s has no parts", typ)
+}
+
+func loadHash(s *unloaded, log *delta.Log) (any, error) {
+	l := hashes.NewLoader()
+	if s.fieldParts == 0 {
+		return loadWith(s, log, l)
+	}
+	if err := s.ks.source.Parts(s.parts, l.Add); err != nil {
+		return nil, err
+	}
+	if err := s.ks.source.Parts(s.fieldParts, l.AddDeadline); err != nil {
+		return nil, err
+	}
+	return l.FinishDeadlines(log, delta.NewLog(s.fieldParts, &s.ks.epochs))
 }
 
 func loadWith[T any](s *unloaded, log *delta.Log, l loader[T]) (any, error) {
@@ -180,6 +213,41 @@ func (e *Entry) parts() uint64 {
 	default:
 		return e.value().Log().ID
 	}
+}
+
+// fieldParts returns the number under which the deadlines of the fields are stored, 0 if they are not stored in parts.
+func (e *Entry) fieldParts() uint64 {
+	switch {
+	case e.flags&flagParts == 0 || e.typ != Hash:
+		return 0
+	case e.flags&flagUnloaded != 0:
+		return e.unloaded().fieldParts
+	}
+	if d := e.Hash().DeadlineIndex(); d != nil && d.Log() != nil {
+		return d.Log().ID
+	}
+	return 0
+}
+
+// tracked is something whose changed parts are noted.
+type tracked struct {
+	log   *delta.Log // nil: there is nothing
+	parts delta.Parts
+}
+
+// tracked returns what is noted of a value that is stored in parts and in memory.
+func (e *Entry) tracked() (t [2]tracked) {
+	v := e.value()
+	if e.flags&flagParts == 0 || v == nil {
+		return t
+	}
+	t[0] = tracked{v.Log(), v}
+	if e.typ == Hash {
+		if d := e.Hash().DeadlineIndex(); d != nil && d.Log() != nil {
+			t[1] = tracked{d.Log(), d}
+		}
+	}
+	return t
 }
 
 // appendCommand appends a command as a RESP array.

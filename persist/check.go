@@ -110,3 +110,6 @@ func removeMarker(fs vfs.FS, dir string) error {
 	}
 	return err
 }
+
+// Exists reports whether there is data in a directory.
+func Exists(fs vfs.FS, dir string) bool { return store.Exists(fs, dir) }

@@ -222,8 +222,10 @@ func (s *Storage) fill(c *store.Checkpoint, f *engine.Frozen) error {
 	var dropped []uint64
 	for _, space := range f.DroppedSpaces {
 		err := s.store.Heads(space, func(_ []byte, h engine.Head) bool {
-			if h.Parts != 0 && !f.HasParts(h.Parts) {
-				dropped = append(dropped, h.Parts)
+			for _, id := range h.AllParts() {
+				if !f.HasParts(id) {
+					dropped = append(dropped, id)
+				}
 			}
 			return true
 		})

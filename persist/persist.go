@@ -41,6 +41,9 @@ type Options struct {
 	// is locked, and makes it part of the checkpoint. Restore gets it back, if there is any, before the journal is repeated. Both may be nil.
 	Extra   func() []byte
 	Restore func(extra []byte) error
+	// Import fills a keyspace that has never been stored. What it makes is not journalled but stored at once, before Recover returns: all of
+	// it or, if something fails on the way, nothing. It may be nil.
+	Import func() error
 }
 
 // DefaultCheckpointSize is the default of Options.CheckpointSize.
@@ -245,6 +248,19 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	s.mu.Unlock()
 	s.o.Log.Info("recovered", "keys", meta.Keys, "records", records, "duration", time.Since(start).Round(time.Millisecond))
 
+	if j != nil {
+		s.journal.Store(j)
+		j.SetPolicy(journal.Policy(s.policy.Load())) // it may have changed meanwhile
+	}
+	if s.o.Import != nil && !saved && records == 0 {
+		if err := s.o.Import(); err != nil {
+			return err
+		}
+		// Before anything is journalled: a journal says that the keyspace is not new.
+		if err := s.checkpoint(end); err != nil {
+			return err
+		}
+	}
 	if j == nil {
 		ks.EndReplay(nil)
 		if end > meta.Journal {
@@ -254,8 +270,6 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 			}
 		}
 	} else {
-		s.journal.Store(j)
-		j.SetPolicy(journal.Policy(s.policy.Load())) // it may have changed meanwhile
 		ks.EndReplay(j)
 	}
 	if !complete {

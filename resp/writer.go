@@ -123,6 +123,23 @@ func (w *Writer) Push(n int) {
 	w.header('*', n)
 }
 
+// Attribute starts n pairs that tell about the reply that follows, and reports true. RESP2 has no such thing, and nothing must be written then.
+func (w *Writer) Attribute(n int) bool {
+	if w.Proto == 3 {
+		w.header('|', n)
+	}
+	return w.Proto == 3
+}
+
+// BigNumber writes an integer of any size; a bulk string in RESP2.
+func (w *Writer) BigNumber(digits string) {
+	if w.Proto != 3 {
+		w.BulkString(digits)
+		return
+	}
+	w.Buf = append(append(append(w.Buf, '('), digits...), "\r\n"...)
+}
+
 // Double writes a double; a bulk string in RESP2.
 func (w *Writer) Double(f float64) {
 	var scratch [40]byte

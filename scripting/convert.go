@@ -59,6 +59,11 @@ func (m *vm) fromReply(L *lua.LState, b []byte) (lua.LValue, []byte) {
 	}
 	size := int(n)
 	switch kind {
+	case '|': // attributes, which scripts do not see, and the reply that they belong to
+		for range 2 * size {
+			_, rest = m.fromReply(L, rest)
+		}
+		return m.fromReply(L, rest)
 	case '$':
 		return lua.LString(rest[:size]), rest[size+2:]
 	case '=':
@@ -163,7 +168,7 @@ func (m *vm) writeTable(w *resp.Writer, t *lua.LTable, depth int) {
 		return
 	}
 	if s, ok := t.RawGetString("big_number").(lua.LString); ok {
-		writeBigNumber(w, oneLine(string(s)))
+		w.BigNumber(oneLine(string(s)))
 		return
 	}
 	if verbatim, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok {
@@ -184,14 +189,6 @@ func (m *vm) writeTable(w *resp.Writer, t *lua.LTable, depth int) {
 		n++
 	}
 	w.EndArray(mark, n)
-}
-
-func writeBigNumber(w *resp.Writer, digits string) {
-	if w.Proto != 3 {
-		w.BulkString(digits)
-		return
-	}
-	w.Raw([]byte("(" + digits + "\r\n"))
 }
 
 // oneLine turns line breaks into spaces.

@@ -362,6 +362,10 @@ func (m *vm) openFunctions() {
 
 // registerFunction is redis.register_function: a name and a function, or a table with named arguments.
 func (m *vm) registerFunction(L *lua.LState) int {
+	if m.loading == nil {
+		// A function may have kept what only a library is meant to see.
+		m.raiseReply(L, "ERR redis.register_function can only be called on FUNCTION LOAD command")
+	}
 	fn := &Function{names: m.loading.chunk.names}
 	switch L.GetTop() {
 	case 1:

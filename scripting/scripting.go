@@ -3,6 +3,7 @@
 package scripting
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -68,6 +69,7 @@ type Script struct {
 	Declared bool
 
 	code *chunk
+	size int // of the source, in bytes
 }
 
 // Flags are promises and wishes of a script, given in its shebang line.
@@ -143,6 +145,17 @@ func (e *Engine) Len() int {
 	return len(e.scripts)
 }
 
+// SourceBytes returns how long the sources of all known scripts are together.
+func (e *Engine) SourceBytes() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, s := range e.scripts {
+		n += s.size
+	}
+	return n
+}
+
 // Flush forgets all scripts.
 func (e *Engine) Flush() {
 	e.mu.Lock()
@@ -201,6 +214,17 @@ func compileScript(sha, source string) (*Script, error) {
 	}
 	script.code = code
 	return script, nil
+}
+
+// DeclaredFlags returns the flags of the shebang line of a source; ok is false if it has none that can be read.
+func DeclaredFlags(source []byte) (flags Flags, ok bool) {
+	line, _, found := bytes.Cut(source, []byte("\n"))
+	if !found || !bytes.HasPrefix(line, []byte("#!")) {
+		return 0, false
+	}
+	var s Script
+	err := s.readShebang(string(line))
+	return s.Flags, err == nil
 }
 
 // readShebang reads the first line of a source, "#!lua flags=a,b".

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -85,11 +86,19 @@ func (a *aofWriter) entry(e *engine.Entry) {
 			c.add(field, value)
 		}
 		c.end()
+		a.fieldDeadlines(key, e.Hash())
 	case engine.Stream:
 		a.stream(key, e.Stream())
 	}
 	if at := e.Deadline(); at != 0 {
 		a.command([]byte("PEXPIREAT"), key, intArg(at))
+	}
+}
+
+// fieldDeadlines encodes when fields of a hash expire. Redis knows these commands from 7.4 on.
+func (a *aofWriter) fieldDeadlines(key []byte, h *hashes.Hash) {
+	for field, at := range h.Deadlines() {
+		a.command([]byte("HPEXPIREAT"), key, intArg(at), []byte("FIELDS"), []byte("1"), field)
 	}
 }
 

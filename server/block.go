@@ -18,6 +18,8 @@ type blocked struct {
 	try      func(c *Ctx, key []byte) bool // see Block
 	empty    func(w *resp.Writer)
 	cancel   func(c *Ctx)
+	took     int64  // ns that the handler took before it blocked
+	origin   origin // of the changes that Try makes
 
 	// Memory for what is small as a rule.
 	key   [1]string
@@ -26,7 +28,7 @@ type blocked struct {
 
 // block suspends the client; see Ctx.Block. The guard is still held.
 func (s *Session) block(c *Ctx, b Block) {
-	state := &blocked{try: b.Try, empty: b.Empty, cancel: b.Cancel}
+	state := &blocked{try: b.Try, empty: b.Empty, cancel: b.Cancel, origin: origin{session: s}}
 	state.w = resp.Writer{Buf: state.reply[:0], Proto: c.W.Proto}
 	args := cloneArgs(c.Args)
 	state.ctx = Ctx{Args: args, W: &state.w, DB: c.DB, Session: s, Server: s.srv, Cmd: c.Cmd, NoBlock: true, blocked: state}
@@ -77,6 +79,13 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 			done = true
 		}
 	}()
+	// The changes are this client's, and not those of who has the guard.
+	owner := g.Owner
+	g.Owner = &b.origin
+	defer func() {
+		c.Server.tracking.broadcast(&b.origin)
+		g.Owner = owner
+	}()
 	changes := g.Changes()
 	c.journalled = false
 	done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // which does not change its arguments
@@ -126,18 +135,25 @@ func (s *Session) takeBack() {
 	}
 	c := &b.ctx
 	c.G = &s.guard
-	s.guard.Owner = s
+	s.guard.Owner = &s.origin
 	s.guard.Lock(s.srv.ks, b.waiter.AllShards(s.srv.ks), s.now)
 	changes := s.guard.Changes()
 	c.journalled = false
 	b.cancel(c)
 	c.journal(changes)
+	s.srv.tracking.broadcast(&s.origin)
 	s.guard.Unlock()
 }
 
 // endBlock answers the blocked client and lets it go on.
 func (s *Session) endBlock(reply []byte) {
 	s.srv.ks.Leave(&s.blocked.waiter, s.now)
+	s.examine(s.blocked.ctx.Cmd, s.blocked.ctx.Args, 1, s.blocked.took)
+	if len(reply) > 0 && reply[0] == '-' {
+		s.srv.commandStats.of(s.blocked.ctx.Cmd).failed.Add(1)
+		s.srv.countError(reply[1:])
+	}
+	later := s.blocked.origin.later
 	s.blocked = nil
 	s.srv.stats.blocked.Add(-1)
 	switch s.replies {
@@ -146,6 +162,7 @@ func (s *Session) endBlock(reply []byte) {
 	case replySkipNext:
 		s.replies = replyOn
 	}
+	s.out.Raw(later)
 }
 
 // cancelBlocked forgets what a client that hangs up was waiting for.

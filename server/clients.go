@@ -14,6 +14,7 @@ type clients struct {
 	nextID int64
 	byID   map[int64]*Session
 	count  atomic.Int64
+	memory atomic.Int64 // bytes of all clients, as counted by countMemory
 }
 
 func (r *clients) add(s *Session) {
@@ -33,6 +34,7 @@ func (r *clients) remove(s *Session) {
 	defer r.mu.Unlock()
 	delete(r.byID, s.id)
 	r.count.Add(-1)
+	s.uncountMemory()
 }
 
 // get returns the client with that number, or nil.
@@ -65,12 +67,15 @@ type clientInfo struct {
 	multi                  int // queued commands, in EXEC too, -1 outside of MULTI
 	input, inputFree       int
 	output                 int
+	queued                 int64 // bytes of commands that wait for EXEC
+	memory                 int64 // bytes, as counted
 	blocked, monitor       bool
 	blockedCommand         *blocked
 	tracking               trackingFlags
 	redirect               int64
 	closing                bool
 	noEvict, noTouch       bool
+	readOnly               bool
 }
 
 // buffers returns how much memory in bytes the clients use, with what waits to be read or sent.
@@ -107,8 +112,13 @@ func (s *Session) publish() {
 	d.blockedCommand = s.blocked
 	d.tracking, d.redirect = s.tracking.flags(), s.tracking.redirect
 	d.closing = s.closing
-	d.noEvict, d.noTouch = s.noEvict, s.guard.NoTouch
+	d.noEvict, d.noTouch, d.readOnly = s.noEvict, s.guard.NoTouch, s.readOnly
+	d.queued = s.tx.bytes
+	s.countMemory(d)
 	s.info.Unlock()
+	if limit := s.srv.eviction.clientLimit.Load(); limit != 0 && s.srv.clients.memory.Load() > limit {
+		s.srv.evictClients(limit)
+	}
 }
 
 // snapshot returns what was published last.

@@ -28,6 +28,10 @@ var atomCommands = []*Command{
 		Summary:    "Lists the elements: the names that have a command and a response stream",
 		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomElements},
 	{Name: "atom.info", Group: "atom", Since: Version, Arity: 2, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatStream,
+		DerivedKeys: func(args [][]byte, fn func(key []byte)) {
+			fn(atomKey(atomCommandPrefix, args[1]))
+			fn(atomKey(atomResponsePrefix, args[1]))
+		},
 		Summary: "Describes an element: what it is, whether it is alive, its commands and its streams", Syntax: "element",
 		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomInfo},
 	{Name: "atom.log", Group: "atom", Since: Version, Arity: -4, Flags: Write | DenyOOM | TouchesArbitraryKeys, ACL: CatStream,

@@ -242,13 +242,13 @@ func (s *Session) describe(dst []byte, now int64) []byte {
 	number("qbuf", int64(d.input))
 	number("qbuf-free", int64(d.inputFree))
 	number("argv-mem", 0) // arguments are views into the input
-	number("multi-mem", 0)
+	number("multi-mem", d.queued)
 	number("rbs", int64(d.output))
 	number("rbp", int64(d.output))
 	number("obl", int64(d.output))
 	number("oll", 0)
 	number("omem", int64(d.output))
-	number("tot-mem", int64(d.input+d.inputFree+d.output))
+	number("tot-mem", d.memory)
 	events := "r"
 	if d.output > 0 {
 		events = "rw"
@@ -259,7 +259,7 @@ func (s *Session) describe(dst []byte, now int64) []byte {
 		cmd = d.lastCmd.Name
 	}
 	text("cmd", cmd)
-	text("user", "default")
+	text("user", s.userName())
 	redirect := int64(-1)
 	if d.tracking != 0 {
 		redirect = d.redirect
@@ -288,6 +288,7 @@ func (s *Session) flagLetters(d *clientInfo, now int64) string {
 		{d.closing, 'c'},
 		{s.dying(), 'A'},
 		{s.peer.unix(), 'U'},
+		{d.readOnly, 'r'},
 		{d.noEvict, 'e'},
 		{d.noTouch, 'T'},
 	} {
@@ -306,6 +307,7 @@ type killFilter struct {
 	id          int64 // 0 = whatever
 	typ         clientType
 	addr, local []byte
+	user        *account // nil = whoever
 	skipMe      bool
 	maxAge      int64 // seconds; 0 = whatever
 }
@@ -317,6 +319,7 @@ func (f *killFilter) matches(s *Session, d *clientInfo, now int64) bool {
 		f.typ != anyType && d.clientType() != f.typ,
 		f.addr != nil && s.peer.Addr != string(f.addr),
 		f.local != nil && s.peer.Local != string(f.local),
+		f.user != nil && s.account.Load() != f.user,
 		f.maxAge != 0 && (now-s.started.UnixMilli())/1000 < f.maxAge:
 		return false
 	}
@@ -391,8 +394,8 @@ func (c *Ctx) killFilter() (f killFilter, ok bool) {
 		case o.Is("laddr"):
 			f.local = o.Arg()
 		case o.Is("user"):
-			if user := o.Arg(); string(user) != "default" {
-				c.Err(Error(fmt.Sprintf("ERR No such user '%s'", user)))
+			if f.user = c.Server.users.get(o.Arg()); f.user == nil {
+				c.Err(Error(fmt.Sprintf("ERR No such user '%s'", untilNUL(o.Word()))))
 				return f, false
 			}
 		case o.Is("skipme"):

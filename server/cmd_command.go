@@ -42,13 +42,7 @@ const (
 	errInvalidCommandArgs Error = "ERR Invalid arguments specified for command"
 )
 
-func cmdCommand(c *Ctx) {
-	if len(c.Args) > 1 { // a sub-command that exists would have been found
-		c.Err(Error("ERR unknown subcommand '" + string(c.Args[1][:min(len(c.Args[1]), 128)]) + "'. Try COMMAND HELP."))
-		return
-	}
-	writeInfoOfAll(c)
-}
+func cmdCommand(c *Ctx) { writeInfoOfAll(c) }
 
 func writeInfoOfAll(c *Ctx) {
 	all := c.Server.table.commands()
@@ -140,16 +134,42 @@ func commandKeys(c *Ctx) (keys []keyPlace, args [][]byte, ok bool) {
 	return keys, args, true
 }
 
-// usage returns what happens to the key. The table describes SET as with GET, on which it depends whether the old value is
-// read.
+// usage returns what happens to the key. The table describes SET, DELEX and BITFIELD as with the options on which it depends whether the
+// old value is read, or whether there will be a new one.
 func usage(spec *KeySpec, args [][]byte) []string {
 	if !slices.Contains(spec.Flags, "variable_flags") {
 		return spec.Flags
 	}
-	if equalFold(args[0], "set") && !slices.ContainsFunc(args[3:], func(a []byte) bool { return equalFold(a, "get") }) {
+	switch {
+	case equalFold(args[0], "set") && !slices.ContainsFunc(args[min(3, len(args)):], readsOld):
 		return []string{"OW", "update"}
+	case equalFold(args[0], "bitfield") && bitfieldOnlyReads(args):
+		return []string{"RO", "access"}
+	case equalFold(args[0], "delex") && len(args) == 2:
+		return []string{"RM", "delete"}
 	}
 	return slices.DeleteFunc(slices.Clone(spec.Flags), func(f string) bool { return f == "variable_flags" })
+}
+
+// bitfieldOnlyReads reports whether the arguments of BITFIELD are nothing but GET, and OVERFLOW.
+func bitfieldOnlyReads(args [][]byte) bool {
+	o := OptionArgs{rest: args[min(2, len(args)):]}
+	for o.Next() {
+		switch {
+		case o.Is("get") && o.Left() >= 2:
+			o.Skip(2)
+		case o.Is("overflow") && o.More():
+			o.Skip(1)
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// readsOld reports whether an option of SET makes it look at the old value.
+func readsOld(option []byte) bool {
+	return slices.ContainsFunc([]string{"get", "ifeq", "ifne", "ifdeq", "ifdne"}, func(word string) bool { return equalFold(option, word) })
 }
 
 func cmdCommandHelp(c *Ctx) {
@@ -291,7 +311,13 @@ func (cmd *Command) keyRange() (first, last, step int) {
 }
 
 func writeKeySpec(w *resp.Writer, k *KeySpec) {
-	w.Map(3)
+	if k.Notes == "" {
+		w.Map(3)
+	} else {
+		w.Map(4)
+		w.BulkString("notes")
+		w.BulkString(k.Notes)
+	}
 	w.BulkString("flags")
 	writeNames(w, "", k.Flags)
 	w.BulkString("begin_search")

@@ -46,8 +46,11 @@ func cmdConfigResetstat(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdConfigRewrite(c *Ctx) {
-	switch err := c.Server.config.Rewrite(); err {
+func cmdConfigRewrite(c *Ctx) { c.rewriteConfig(false) }
+
+// rewriteConfig writes the present values into the configuration file: all of them, or those that were changed.
+func (c *Ctx) rewriteConfig(all bool) {
+	switch err := c.Server.config.rewrite(all); err {
 	case nil:
 		c.Server.log.Info("configuration file rewritten")
 		c.W.OK()

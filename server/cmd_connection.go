@@ -1,9 +1,10 @@
 package server
 
 import (
-	"crypto/subtle"
 	"fmt"
 	"math"
+
+	"github.com/atomredis/atomredis/server/acl"
 )
 
 // connectionCommands are what a client says about its own connection; CLIENT is in cmd_client.go.
@@ -29,17 +30,17 @@ var connectionCommands = []*Command{
 const (
 	errWrongPass  Error = "WRONGPASS invalid username-password pair or user is disabled."
 	errNoPassword Error = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
-	errNotAuthed  Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	errNotAuthed  Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
 	errProtover   Error = "ERR Protocol version is not an integer or out of range"
 	errNoProto    Error = "NOPROTO unsupported protocol version"
 	errClientName Error = "ERR Client names cannot contain spaces, newlines or special characters."
 )
 
 func cmdAuth(c *Ctx) {
-	user, password := []byte("default"), c.Args[1]
+	user, password := []byte(acl.DefaultName), c.Args[1]
 	switch len(c.Args) {
 	case 2:
-		if c.Server.config.Get().RequirePass == "" {
+		if !c.Server.users.byNobody.user.Load().NeedsPassword() {
 			c.Err(errNoPassword)
 			return
 		}
@@ -49,27 +50,11 @@ func cmdAuth(c *Ctx) {
 		c.Err(ErrSyntax)
 		return
 	}
-	if !c.Session.authenticate(user, password) {
+	if !c.Session.enter(user, password) {
 		c.Err(errWrongPass)
 		return
 	}
 	c.W.OK()
-}
-
-// authenticate reports whether the password is right, and lets the client in if it is. There is one user, and without
-// requirepass any password is.
-func (s *Session) authenticate(user, password []byte) bool {
-	want := s.srv.config.Get().RequirePass
-	if string(user) != "default" || want != "" && subtle.ConstantTimeCompare(password, []byte(want)) != 1 {
-		return false
-	}
-	s.setAuthenticated(true)
-	return true
-}
-
-func (s *Session) setAuthenticated(yes bool) {
-	s.authenticated = yes
-	s.parser.Unauthenticated = !yes
 }
 
 func cmdEcho(c *Ctx) { c.W.Bulk(c.Args[1]) }
@@ -103,7 +88,7 @@ func cmdHello(c *Ctx) {
 			return
 		}
 	}
-	if user != nil && !s.authenticate(user, password) {
+	if user != nil && !s.enter(user, password) {
 		c.Err(errWrongPass)
 		return
 	}
@@ -126,7 +111,7 @@ func cmdHello(c *Ctx) {
 	c.W.BulkString("id")
 	c.W.Int(s.id)
 	c.W.BulkString("mode")
-	c.W.BulkString("standalone")
+	c.W.BulkString(c.Server.mode())
 	c.W.BulkString("role")
 	c.W.BulkString("master")
 	c.W.BulkString("modules")
@@ -170,7 +155,8 @@ func cmdReset(c *Ctx) {
 	s.name = ""
 	s.replies = replyOn
 	s.noEvict, s.guard.NoTouch = false, false
-	s.setAuthenticated(c.Server.config.Get().RequirePass == "")
+	s.readOnly = false
+	s.becomeDefault()
 	s.setProto(2)
 	c.W.Simple("RESET")
 }
@@ -182,6 +168,9 @@ func cmdSelect(c *Ctx) {
 		return
 	case db < math.MinInt32 || db > math.MaxInt32:
 		c.Err("ERR value is out of range, value must between -2147483648 and 2147483647")
+		return
+	case db != 0 && c.clusterMode():
+		c.Err(errSelectInCluster)
 		return
 	case db < 0 || db >= int64(c.Server.ks.Databases()):
 		c.Err(ErrDBRange)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/engine/glob"
+	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/scripting"
 )
 
@@ -65,11 +66,17 @@ func fcall(c *Ctx, readOnly bool) {
 	if !ok {
 		return
 	}
+	if fn.Flags&scripting.NoCluster != 0 && c.clusterMode() {
+		c.Err(errScriptNoCluster)
+		return
+	}
 	if readOnly && fn.Flags&scripting.NoWrites == 0 {
 		c.Err(errScriptWrites)
 		return
 	}
 	h := c.scriptHost(readOnly || fn.Flags&scripting.NoWrites != 0)
+	h.allowOOM = fn.Flags&scripting.AllowOOM != 0
+	h.crossSlots = fn.Flags&scripting.AllowCrossSlotKeys != 0
 	h.function, h.args, h.began = fn.Name, c.Args, c.Server.ticks()
 	c.runScript(h, func() { c.Server.scripts.functions.Run(fn, h, keys, args, c.W) })
 }
@@ -219,7 +226,7 @@ func cmdFunctionStats(c *Ctx) {
 	w.Int(int64(functions))
 }
 
-func cmdFunctionDump(c *Ctx) { c.W.Bulk(dumpFunctions(c.Server.scripts.functions.Libraries())) }
+func cmdFunctionDump(c *Ctx) { c.W.Bulk(rdb.DumpFunctions(c.Server.functionSources())) }
 
 // cmdFunctionRestore creates all libraries of a payload, or none.
 func cmdFunctionRestore(c *Ctx) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/persist/rdb"
 )
 
 // library is the source of a library with a counter and a writer.
@@ -99,14 +101,13 @@ func FuzzFunctionPayload(f *testing.F) {
 	f.Add([]byte("\xf5\xc3\x04\x0a\x00a\xe0\x00"))
 	f.Add([]byte("\xf6"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for len(b) > 0 {
-			s, rest, ok := readRDBString(b[1:])
-			if !ok {
-				return
-			}
-			require.LessOrEqual(t, len(s), maxLZFRatio*len(b))
-			b = rest
+		codes, err := rdb.RestoreFunctions(rdb.Seal(b))
+		if err != nil {
+			return
 		}
+		again, err := rdb.RestoreFunctions(rdb.DumpFunctions(codes))
+		require.NoError(t, err)
+		require.Equal(t, codes, again)
 	})
 }
 

@@ -23,6 +23,7 @@ var genericCommands = slices.Concat(expireCommands, []*Command{
 		Summary: "Lists all keys that match a pattern", Syntax: "pattern", Complexity: "O(N), where N is the number of keys in the database", Do: cmdKeys},
 	{Name: "move", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Moves a key to another database", Syntax: "key db", Complexity: "O(1)", Do: cmdMove},
+	objectCommand,
 	{Name: "randomkey", Group: "generic", Since: "1.0.0", Arity: 1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatKeyspace,
 		Summary: "Returns a random key of the database", Complexity: "O(1)", Do: cmdRandomkey},
 	{Name: "rename", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,UPDATE]"),
@@ -73,6 +74,10 @@ func cmdCopy(c *Ctx) {
 			c.Err(ErrSyntax)
 			return
 		}
+	}
+	if db != 0 && c.clusterMode() {
+		c.Err(errCopyInCluster)
+		return
 	}
 	if db == c.DB && string(src) == string(dst) {
 		c.Err(ErrSameObject)
@@ -164,6 +169,10 @@ func cmdKeys(c *Ctx) {
 }
 
 func cmdMove(c *Ctx) {
+	if c.clusterMode() {
+		c.Err(errMoveInCluster)
+		return
+	}
 	key := c.Args[1]
 	db, ok := c.database(c.Args[2])
 	if !ok {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
@@ -11,7 +12,7 @@ import (
 
 // This file has the commands on hashes.
 
-var hashCommands = []*Command{
+var hashCommands = slices.Concat(hashExpireCommands, []*Command{
 	{Name: "hdel", Group: "hash", Since: "2.0.0", Arity: -3, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
 		Summary: "Removes fields", Syntax: "key field [field ...]", Complexity: "O(N), where N is the number of fields to remove", Do: cmdHdel},
 	{Name: "hexists", Group: "hash", Since: "2.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO]"), Element: 2,
@@ -45,7 +46,7 @@ var hashCommands = []*Command{
 		Summary: "Returns the length of the value of a field", Syntax: "key field", Complexity: "O(1)", Do: cmdHstrlen},
 	{Name: "hvals", Group: "hash", Since: "2.0.0", Arity: 2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns all values", Syntax: "key", Complexity: "O(N), where N is the size of the hash", Do: cmdHvals},
-}
+})
 
 // Errors of HINCRBY and HINCRBYFLOAT.
 const (
@@ -86,10 +87,7 @@ func cmdHdel(c *Ctx) {
 		}
 	}
 	if removed > 0 {
-		c.G.Changed(e, engine.EventHash, "hdel")
-		if e.Hash().Len() == 0 {
-			c.G.Remove(e, engine.EventGeneric, "del")
-		}
+		c.fieldsDeleted(e)
 	}
 	c.W.Int(int64(removed))
 }
@@ -158,7 +156,7 @@ func cmdHincrby(c *Ctx) {
 	n += by
 	var scratch [20]byte
 	e = c.hashToChange(e)
-	e.Hash().Set(field, strconv.AppendInt(scratch[:0], n, 10), c.Server.HashLimits())
+	e.Hash().Update(field, strconv.AppendInt(scratch[:0], n, 10), c.Server.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hincrby")
 	c.W.Int(n)
 }
@@ -194,7 +192,7 @@ func cmdHincrbyfloat(c *Ctx) {
 	}
 	text := appendLongDouble(nil, sum)
 	e = c.hashToChange(e)
-	e.Hash().Set(field, text, c.Server.HashLimits())
+	e.Hash().Update(field, text, c.Server.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hincrbyfloat")
 	c.W.Bulk(text)
 }

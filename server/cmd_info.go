@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/atomredis/atomredis/persist"
 )
 
 // serverCommands tell about the server as a whole, and stop it.
@@ -19,8 +21,8 @@ var serverCommands = []*Command{
 	{Name: "info", Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale | WholeKeyspace, ACL: CatDangerous,
 		Summary: "Describes the server and counts what it did", Syntax: "[section [section ...]]", Complexity: "O(1)", Do: cmdInfo},
 	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale | Protected | WholeKeyspace,
-		Summary: "Makes the server pause, for tests", Syntax: "<SLEEP seconds>", Complexity: "Depends on the argument", Do: cmdDebug},
-	memoryCommand,
+		Summary: "Looks into the server, and disturbs it, for tests", Syntax: "subcommand [arg [arg ...]]", Complexity: "Depends on the argument", Do: cmdDebug},
+	memoryCommand, slowlogCommand, latencyCommand,
 	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | Loading | Stale,
 		Summary: "Shows all commands as the server executes them", Complexity: "O(1)", Do: cmdMonitor},
 	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1, Flags: NoScript | Loading | Stale | Fast, ACL: CatAdmin | CatDangerous,
@@ -46,6 +48,8 @@ var infoSections = []infoSection{
 	{"CPU", false, (*infoText).cpu},
 	{"Modules", false, func(*infoText, *Ctx) {}},
 	{"Commandstats", true, (*infoText).commandStats},
+	{"Errorstats", false, (*infoText).errorStats},
+	{"Latencystats", true, (*infoText).latencyStats},
 	{"Cluster", false, (*infoText).cluster},
 	{"Keyspace", false, (*infoText).keyspace},
 }
@@ -92,6 +96,13 @@ func (b *infoText) text(name, value string) { b.WriteString(name + ":" + value +
 
 func (b *infoText) number(name string, n int64) { b.text(name, strconv.FormatInt(n, 10)) }
 
+// zeros writes numbers of what there is none of here.
+func (b *infoText) zeros(names ...string) {
+	for _, name := range names {
+		b.number(name, 0)
+	}
+}
+
 func (b *infoText) flag(name string, set bool) {
 	if set {
 		b.number(name, 1)
@@ -135,18 +146,22 @@ func (b *infoText) server(c *Ctx) {
 	}
 	b.text("redis_version", RedisVersion)
 	b.text("atomredis_version", Version)
-	b.text("redis_mode", "standalone")
+	b.text("redis_mode", srv.mode())
 	b.text("os", runtime.GOOS+" "+runtime.GOARCH)
 	b.number("arch_bits", strconv.IntSize)
 	b.text("go_version", runtime.Version())
 	b.text("multiplexing_api", io)
 	b.number("process_id", int64(os.Getpid()))
+	b.text("process_supervised", "no")
 	b.text("run_id", srv.runID)
-	b.number("tcp_port", int64(srv.config.Get().Port))
+	b.number("tcp_port", int64(srv.config.Get().tcpPort()))
 	b.number("server_time_usec", now.UnixMicro())
 	b.number("uptime_in_seconds", uptime)
 	b.number("uptime_in_days", uptime/(24*60*60))
+	b.number("lru_clock", now.Unix()&(1<<24-1))
 	b.text("executable", filepath.Clean(executable))
+	b.text("config_file", srv.config.File())
+	b.flag("io_threads_active", srv.config.Get().IOThreads > 1)
 }
 
 func (b *infoText) clients(c *Ctx) {
@@ -191,8 +206,13 @@ func (b *infoText) memory(c *Ctx) {
 	if total, ok := systemMemory(); ok {
 		b.bytes("total_system_memory", total)
 	}
-	b.bytes("maxmemory", 0)
-	b.text("maxmemory_policy", "noeviction")
+	b.bytes("maxmemory", srv.eviction.limit.Load())
+	b.text("maxmemory_policy", directiveNamed("maxmemory-policy").show(srv.config.Get()))
+	notCounted := int64(0)
+	if srv.eviction.limit.Load() != 0 {
+		notCounted = max(m.heap-srv.usedMemory(), 0)
+	}
+	b.number("mem_not_counted_for_evict", notCounted)
 	b.text("mem_allocator", "go")
 	b.number("gc_cycles", m.collections)
 }
@@ -208,15 +228,10 @@ func percent(part, whole int64) string {
 // for the AOF.
 func (b *infoText) persistence(c *Ctx) {
 	srv := c.Server
-	if srv.storage.Storage == nil {
-		b.number("loading", 0)
-		b.number("async_loading", 0)
-		b.number("rdb_bgsave_in_progress", 0)
-		b.number("aof_enabled", 0)
-		b.number("aof_rewrite_in_progress", 0)
-		return
+	st := persist.Status{Changes: c.G.Stats().Changes} // of a server that stores nothing
+	if srv.storage.Storage != nil {
+		st = srv.storage.Status()
 	}
-	st := srv.storage.Status()
 	now := srv.ks.Clock().Now()
 	lastStatus := "ok"
 	if st.LastErr != nil {
@@ -249,8 +264,10 @@ func (b *infoText) persistence(c *Ctx) {
 	b.number("aof_current_rewrite_time_sec", running)
 	b.text("aof_last_bgrewrite_status", lastStatus)
 	writeStatus := "ok"
-	if f := srv.storage.Err(); f != nil && f.Journal {
-		writeStatus = "err"
+	if srv.storage.Storage != nil {
+		if f := srv.storage.Err(); f != nil && f.Journal {
+			writeStatus = "err"
+		}
 	}
 	b.text("aof_last_write_status", writeStatus)
 	if st.Journal {
@@ -283,11 +300,20 @@ func (b *infoText) stats(c *Ctx) {
 	b.number("instantaneous_ops_per_sec", rate.commands)
 	b.number("total_net_input_bytes", s.bytesIn.Load())
 	b.number("total_net_output_bytes", s.bytesOut.Load())
+	b.zeros("total_net_repl_input_bytes", "total_net_repl_output_bytes")
 	b.text("instantaneous_input_kbps", strconv.FormatFloat(rate.in, 'f', 2, 64))
 	b.text("instantaneous_output_kbps", strconv.FormatFloat(rate.out, 'f', 2, 64))
+	b.text("instantaneous_input_repl_kbps", "0.00")
+	b.text("instantaneous_output_repl_kbps", "0.00")
 	b.number("rejected_connections", s.rejected.Load())
-	b.number("evicted_keys", 0)
+	b.zeros("sync_full", "sync_partial_ok", "sync_partial_err")
 	k := c.G.Stats()
+	b.number("evicted_keys", k.Evicted)
+	b.number("evicted_clients", srv.eviction.clients.Load())
+	current, total := srv.eviction.exceeded(srv.ticks())
+	b.number("total_eviction_exceeded_time", total/1e6)
+	b.number("current_eviction_exceeded_time", current/1e6)
+	b.number("expired_subkeys", k.ExpiredFields)
 	b.number("expired_keys", k.Expired)
 	b.number("keyspace_hits", k.Hits)
 	b.number("keyspace_misses", k.Misses)
@@ -295,13 +321,16 @@ func (b *infoText) stats(c *Ctx) {
 	b.number("pubsub_channels", int64(channels))
 	b.number("pubsub_patterns", int64(patterns))
 	b.number("pubsubshard_channels", int64(shards))
+	b.zeros("latest_fork_usec", "total_forks", "slave_expires_tracked_keys")
 	_, keys, readers, prefixes := srv.tracking.size()
 	b.number("tracking_total_keys", int64(keys))
 	b.number("tracking_total_items", int64(readers))
 	b.number("tracking_total_prefixes", int64(prefixes))
-	b.number("total_error_replies", s.errors.Load())
+	b.number("unexpected_error_replies", 0)
+	b.number("total_error_replies", s.errors.total.Load())
 	b.number("total_reads_processed", s.reads.Load())
 	b.number("total_writes_processed", s.writes.Load())
+	b.zeros("io_threaded_reads_processed", "io_threaded_writes_processed")
 }
 
 // sizes returns the numbers of channels, patterns and shard channels with subscribers.
@@ -315,15 +344,19 @@ func (b *infoText) replication(c *Ctx) {
 	b.text("role", "master")
 	b.number("connected_slaves", 0)
 	b.text("master_failover_state", "no-failover")
-	b.text("master_replid", c.Server.runID)
+	b.text("master_replid", c.Server.replID())
+	b.text("master_replid2", strings.Repeat("0", len(c.Server.runID)))
 	b.number("master_repl_offset", 0)
-	b.number("repl_backlog_active", 0)
+	b.number("second_repl_offset", -1)
+	b.zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
 }
 
 func (b *infoText) cpu(*Ctx) {
 	if system, user, ok := cpuSeconds(); ok {
 		b.text("used_cpu_sys", strconv.FormatFloat(system, 'f', 6, 64))
 		b.text("used_cpu_user", strconv.FormatFloat(user, 'f', 6, 64))
+		b.text("used_cpu_sys_children", "0.000000")
+		b.text("used_cpu_user_children", "0.000000")
 	}
 }
 
@@ -335,7 +368,7 @@ func (b *infoText) commandStats(c *Ctx) {
 	}
 	slices.SortFunc(all, func(x, y *Command) int { return cmp.Compare(x.Name, y.Name) })
 	for _, cmd := range all {
-		s := &srv.commandStats[cmd.index]
+		s := srv.commandStats.seen(cmd)
 		calls, rejected, failed := s.calls.Load(), s.rejected.Load(), s.failed.Load()
 		if calls == 0 && rejected == 0 && failed == 0 {
 			continue
@@ -350,12 +383,32 @@ func (b *infoText) commandStats(c *Ctx) {
 	}
 }
 
-func (b *infoText) cluster(*Ctx) { b.number("cluster_enabled", 0) }
+func (b *infoText) errorStats(c *Ctx) {
+	c.Server.stats.errors.each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
+}
+
+func (b *infoText) latencyStats(c *Ctx) {
+	srv := c.Server
+	percentiles := srv.config.Get().LatencyPercentiles
+	for cmd := range srv.table.all {
+		h := srv.commandStats.seen(cmd).durations.Load()
+		if h == nil {
+			continue
+		}
+		parts := make([]string, len(percentiles))
+		for i, p := range percentiles {
+			parts[i] = fmt.Sprintf("p%s=%.3f", percentileText(p), float64(h.percentile(p))/1000)
+		}
+		b.text("latency_percentiles_usec_"+cmd.Name, strings.Join(parts, ","))
+	}
+}
+
+func (b *infoText) cluster(c *Ctx) { b.flag("cluster_enabled", c.Server.cluster != nil) }
 
 func (b *infoText) keyspace(c *Ctx) {
 	for db := range c.Server.ks.Databases() {
 		if s := c.G.DBStats(db); s.Keys > 0 {
-			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL)
+			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL, s.FieldExpires)
 		}
 	}
 }

@@ -48,6 +48,10 @@ func (c *Ctx) flush(db int) {
 }
 
 func cmdSwapdb(c *Ctx) {
+	if c.clusterMode() {
+		c.Err(errSwapInCluster)
+		return
+	}
 	a, ok := c.IntIn(c.Args[1], math.MinInt32, math.MaxInt32, errFirstDB)
 	if !ok {
 		return

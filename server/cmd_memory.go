@@ -1,28 +1,36 @@
 package server
 
 import (
-	"math"
+	"fmt"
 	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine"
 )
 
 // memoryCommand tells about memory.
 var memoryCommand = &Command{Name: "memory", Group: "server", Since: "4.0.0", Arity: -2,
 	Summary: "Groups the commands about memory", Complexity: "That of the sub-command",
 	Subs: []*Command{
+		{Name: "memory|doctor", Group: "server", Since: "4.0.0", Arity: 2, Flags: WholeKeyspace,
+			Summary: "Tells what is remarkable about the memory in use, for people", Complexity: "O(1)", Do: cmdMemoryDoctor},
 		{Name: "memory|help", Group: "server", Since: "4.0.0", Arity: 2, Flags: Loading | Stale,
 			Summary: "Lists the sub-commands", Complexity: "O(1)", Do: cmdMemoryHelp},
+		{Name: "memory|malloc-stats", Group: "server", Since: "4.0.0", Arity: 2,
+			Summary: "Returns the figures of the memory allocator, for people", Complexity: "O(1)", Do: cmdMemoryMallocStats},
 		{Name: "memory|purge", Group: "server", Since: "4.0.0", Arity: 2,
 			Summary: "Gives unused memory back to the system", Complexity: "Depends on the memory in use", Do: cmdMemoryPurge},
+		{Name: "memory|stats", Group: "server", Since: "4.0.0", Arity: 2, Flags: WholeKeyspace,
+			Summary: "Returns where the memory is", Complexity: "O(1)", Do: cmdMemoryStats},
 		{Name: "memory|usage", Group: "server", Since: "4.0.0", Arity: -3, Flags: ReadOnly, Keys: keys("i2+r0/1/0[RO]"),
 			Summary: "Estimates the memory that a key and its value take", Syntax: "key [SAMPLES count]",
-			Complexity: "O(N), where N is the number of samples and of the parts that a large value is kept in", Do: cmdMemoryUsage},
+			Complexity: "O(1); O(N) for a stream, where N is the number of its groups", Do: cmdMemoryUsage},
 	}}
 
-// memorySamples is how many elements of a large collection MEMORY USAGE looks at unless told.
-const memorySamples = 5
-
+// cmdMemoryUsage has no use for SAMPLES: what a large collection takes is known.
 func cmdMemoryUsage(c *Ctx) {
-	samples := int64(memorySamples)
 	for o := c.Options(3); o.Next(); {
 		if !o.Is("samples") || !o.More() {
 			c.Err(ErrSyntax)
@@ -36,14 +44,13 @@ func cmdMemoryUsage(c *Ctx) {
 			c.Err(ErrSyntax)
 			return
 		}
-		samples = n
 	}
 	e := c.G.Peek(c.DB, c.Args[2])
 	if e == nil {
 		c.W.Null()
 		return
 	}
-	c.W.Int(int64(e.MemoryUsage(int(min(samples, math.MaxInt32)))))
+	c.W.Int(int64(e.MemoryUsage()))
 }
 
 func cmdMemoryPurge(c *Ctx) {
@@ -51,14 +58,179 @@ func cmdMemoryPurge(c *Ctx) {
 	c.W.OK()
 }
 
+// Estimates of what a key needs beside its value: the entry, its place in the table and its slot in the index; and one with a deadline.
+const (
+	keyOverhead      = int64(unsafe.Sizeof(engine.Entry{})) + 2*8
+	deadlineOverhead = 2 * 8
+)
+
+// memoryReport is where the memory is.
+type memoryReport struct {
+	memoryUse
+	startup, peak, clients, resident int64
+	keys                             int64
+	databases                        []databaseMemory
+	overhead, dataset                int64
+}
+
+// databaseMemory is the memory that the table of keys of a database takes.
+type databaseMemory struct {
+	db              int
+	table, expiring int64
+}
+
+func (c *Ctx) memoryReport() memoryReport {
+	srv := c.Server
+	r := memoryReport{memoryUse: readMemory(), startup: srv.memory.startup, clients: srv.clients.buffers()}
+	srv.memory.see(r.heap)
+	r.peak = srv.memory.peak.Load()
+	r.resident = r.mapped
+	if rss, ok := residentBytes(); ok {
+		r.resident = rss
+	}
+	r.overhead = r.startup + r.clients
+	for db := range srv.ks.Databases() {
+		s := c.G.DBStats(db)
+		if s.Keys == 0 {
+			continue
+		}
+		d := databaseMemory{db, int64(s.Keys) * keyOverhead, int64(s.Expires) * deadlineOverhead}
+		r.keys += int64(s.Keys)
+		r.databases = append(r.databases, d)
+		r.overhead += d.table + d.expiring
+	}
+	r.dataset = max(r.heap-r.overhead, 0)
+	return r
+}
+
+func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
+
+func cmdMemoryStats(c *Ctx) {
+	r := c.memoryReport()
+	m, n := c.W.Defer(), 0
+	number := func(name string, v int64) {
+		c.W.BulkString(name)
+		c.W.Int(v)
+		n++
+	}
+	fraction := func(name string, v float64) {
+		c.W.BulkString(name)
+		c.W.Double(v)
+		n++
+	}
+	number("peak.allocated", r.peak)
+	number("total.allocated", r.heap)
+	number("startup.allocated", r.startup)
+	number("replication.backlog", 0)
+	number("clients.slaves", 0)
+	number("clients.normal", r.clients)
+	number("cluster.links", 0)
+	number("aof.buffer", 0)
+	number("lua.caches", c.Server.cachedScriptBytes())
+	number("functions.caches", c.Server.cachedFunctionBytes())
+	for _, d := range r.databases {
+		c.W.BulkString(fmt.Sprintf("db.%d", d.db))
+		c.W.Map(3)
+		c.W.BulkString("overhead.hashtable.main")
+		c.W.Int(d.table)
+		c.W.BulkString("overhead.hashtable.expires")
+		c.W.Int(d.expiring)
+		c.W.BulkString("overhead.hashtable.slot-to-keys")
+		c.W.Int(0)
+		n++
+	}
+	number("overhead.total", r.overhead)
+	number("keys.count", r.keys)
+	perKey := int64(0)
+	if r.keys > 0 {
+		perKey = max(r.heap-r.startup, 0) / r.keys
+	}
+	number("keys.bytes-per-key", perKey)
+	number("dataset.bytes", r.dataset)
+	fraction("dataset.percentage", 100*ratio(r.dataset, max(r.heap-r.startup, r.dataset)))
+	fraction("peak.percentage", 100*ratio(r.heap, r.peak))
+	number("allocator.allocated", r.heap)
+	number("allocator.active", r.heap+r.idle)
+	number("allocator.resident", r.mapped)
+	fraction("allocator-fragmentation.ratio", ratio(r.heap+r.idle, r.heap))
+	number("allocator-fragmentation.bytes", r.idle)
+	fraction("allocator-rss.ratio", ratio(r.mapped, r.heap+r.idle))
+	number("allocator-rss.bytes", r.mapped-r.heap-r.idle)
+	fraction("rss-overhead.ratio", ratio(r.resident, r.mapped))
+	number("rss-overhead.bytes", r.resident-r.mapped)
+	fraction("fragmentation", ratio(r.resident, r.heap))
+	number("fragmentation.bytes", r.resident-r.heap)
+	c.W.EndMap(m, n)
+}
+
+// cachedScriptBytes returns the length of the scripts that EVALSHA knows.
+func (srv *Server) cachedScriptBytes() int64 { return int64(srv.scripts.engine.SourceBytes()) }
+
+// cachedFunctionBytes returns the length of the libraries of functions.
+func (srv *Server) cachedFunctionBytes() int64 {
+	n := int64(0)
+	for _, l := range srv.scripts.functions.Libraries() {
+		n += int64(len(l.Code))
+	}
+	return n
+}
+
+const smallHeap = 5 << 20 // of which nothing can be said
+
+func cmdMemoryDoctor(c *Ctx) {
+	r := c.memoryReport()
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, " * "+format+"\n", args...) }
+	switch {
+	case r.heap < smallHeap:
+		b.WriteString("Hardly any memory is in use, so that nothing can be said about it.\n")
+	default:
+		if ratio(r.peak, r.heap) > 1.5 {
+			say("There was a time when %s were in use, %.1f times as much as now. MEMORY PURGE gives back what is not needed.",
+				humanBytes(r.peak), ratio(r.peak, r.heap))
+		}
+		if ratio(r.resident, r.heap) > 2.5 {
+			say("The process occupies %s, %.1f times what is in use: garbage that will be collected, or memory kept for what comes. "+
+				"MEMORY PURGE gives it back.", humanBytes(r.resident), ratio(r.resident, r.heap))
+		}
+		if n := c.Server.clients.count.Load(); r.clients > 200<<10*max(n, 1) {
+			say("Clients have %s of commands and replies that are under way. Some may not read what they asked for; CLIENT LIST shows omem and qbuf.",
+				humanBytes(r.clients))
+		}
+		if b.Len() == 0 {
+			b.WriteString("Nothing is remarkable about the memory in use.\n")
+		}
+	}
+	c.W.Verbatim("txt", b.String())
+}
+
+// cmdMemoryMallocStats shows what the runtime knows of its memory.
+func cmdMemoryMallocStats(c *Ctx) {
+	var b strings.Builder
+	for _, d := range metrics.All() {
+		if d.Kind != metrics.KindUint64 || !strings.HasPrefix(d.Name, "/memory/classes/") && !strings.HasPrefix(d.Name, "/gc/") {
+			continue
+		}
+		sample := []metrics.Sample{{Name: d.Name}}
+		metrics.Read(sample)
+		fmt.Fprintf(&b, "%s %d\n", d.Name, sample[0].Value.Uint64())
+	}
+	c.W.Verbatim("txt", b.String())
+}
+
 func cmdMemoryHelp(c *Ctx) {
 	helpReply(c,
 		"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"DOCTOR",
+		"    Tell what is remarkable about the memory in use.",
+		"MALLOC-STATS",
+		"    Show the figures of the memory allocator.",
 		"PURGE",
 		"    Give memory that is not in use back to the system.",
+		"STATS",
+		"    Show where the memory is, in bytes.",
 		"USAGE <key> [SAMPLES <count>]",
-		"    Estimate the bytes that the key and its value take. Of a large value so many",
-		"    elements are looked at (default 5; 0 looks at all).",
+		"    Tell how many bytes the key and its value take. It is known without SAMPLES.",
 		"HELP",
 		"    Print this help.")
 }

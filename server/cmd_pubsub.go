@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/engine/glob"
+	"github.com/atomredis/atomredis/resp"
 )
 
 var pubsubCommands = []*Command{
@@ -42,10 +43,17 @@ var pubsubCommands = []*Command{
 
 func cmdSubscribe(c *Ctx)    { c.subscribe(byChannel) }
 func cmdPsubscribe(c *Ctx)   { c.subscribe(byPattern) }
-func cmdSsubscribe(c *Ctx)   { c.subscribe(byShard) }
 func cmdUnsubscribe(c *Ctx)  { c.unsubscribe(byChannel) }
 func cmdPunsubscribe(c *Ctx) { c.unsubscribe(byPattern) }
 func cmdSunsubscribe(c *Ctx) { c.unsubscribe(byShard) }
+
+func cmdSsubscribe(c *Ctx) {
+	if c.NoBlock {
+		c.Err("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+		return
+	}
+	c.subscribe(byShard)
+}
 
 // subscribe subscribes to the names in the arguments and confirms each.
 func (c *Ctx) subscribe(kind *subscriptionKind) {
@@ -75,16 +83,23 @@ func (c *Ctx) unsubscribe(kind *subscriptionKind) {
 	}
 }
 
-// confirm writes one confirmation; a nil name is the null of an UNSUBSCRIBE that ended nothing.
+// confirm writes one confirmation; a nil name is the null of an UNSUBSCRIBE that ended nothing. It is a message, which CLIENT REPLY
+// does not keep back.
 func (c *Ctx) confirm(kind *subscriptionKind, word string, name []byte) {
-	c.W.Push(3)
-	c.W.BulkString(word)
-	if name == nil {
-		c.W.Null()
-	} else {
-		c.W.Bulk(name)
+	s := c.Session
+	w := c.W
+	if s.replies != replyOn {
+		w = &resp.Writer{Buf: s.origin.later, Proto: w.Proto}
+		defer func() { s.origin.later = w.Buf }()
 	}
-	c.W.Int(int64(kind.total(&c.Session.subs)))
+	w.Push(3)
+	w.BulkString(word)
+	if name == nil {
+		w.Null()
+	} else {
+		w.Bulk(name)
+	}
+	w.Int(int64(kind.total(&s.subs)))
 }
 
 func cmdPublish(c *Ctx) {

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/scripting"
+	"github.com/atomredis/atomredis/server/acl"
 )
 
 var scriptingCommands = []*Command{
@@ -69,6 +71,7 @@ type scriptState struct {
 	engine    *scripting.Engine
 	functions *scripting.Functions
 	run       scriptRun
+	mayDebug  atomic.Bool // scripts may call DEBUG
 }
 
 // startScripting prepares the server for scripts.
@@ -95,6 +98,25 @@ func cmdEval(c *Ctx)      { evalSource(c, false) }
 func cmdEvalRo(c *Ctx)    { evalSource(c, true) }
 func cmdEvalsha(c *Ctx)   { evalDigest(c, false) }
 func cmdEvalshaRo(c *Ctx) { evalDigest(c, true) }
+
+// mayReplicate reports whether a command may write or publish. A script or function that has said in its flags whether it does is taken
+// at its word, which it is held to when it runs.
+func (s *Session) mayReplicate(cmd *Command, args [][]byte) bool {
+	if cmd.Flags&MayReplicate == 0 || cmd.Group != "scripting" {
+		return cmd.Flags&(Write|MayReplicate) != 0
+	}
+	var script *scripting.Script
+	switch cmd.Name {
+	case "eval":
+		script, _ = s.srv.scripts.engine.Load(args[1])
+	case "evalsha":
+		script = s.srv.scripts.engine.Find(args[1])
+	case "fcall":
+		f := s.srv.scripts.functions.Find(args[1])
+		return f == nil || f.Flags&scripting.NoWrites == 0
+	}
+	return script == nil || !script.Declared || script.Flags&scripting.NoWrites == 0
+}
 
 // evalSource runs the script that is the first argument, and keeps it.
 func evalSource(c *Ctx, readOnly bool) {
@@ -147,11 +169,17 @@ func (c *Ctx) numberedKeys(otherwise Error) (keys, args [][]byte, ok bool) {
 }
 
 func eval(c *Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) {
+	if script.Flags&scripting.NoCluster != 0 && c.clusterMode() {
+		c.Err(errScriptNoCluster)
+		return
+	}
 	if readOnly && script.Declared && script.Flags&scripting.NoWrites == 0 {
 		c.Err(errScriptWrites)
 		return
 	}
 	h := c.scriptHost(readOnly || script.Flags&scripting.NoWrites != 0)
+	h.allowOOM = script.Flags&scripting.AllowOOM != 0
+	h.crossSlots = !script.Declared || script.Flags&scripting.AllowCrossSlotKeys != 0
 	c.runScript(h, func() { c.Server.scripts.engine.Run(script, h, keys, args, c.W) })
 }
 
@@ -162,7 +190,7 @@ func (c *Ctx) scriptHost(readOnly bool) *scriptCaller {
 		s.caller = new(scriptCaller)
 	}
 	h := s.caller
-	h.function, h.args, h.readOnly, h.wrote = "", nil, readOnly, false
+	h.function, h.args, h.readOnly, h.wrote, h.allowOOM = "", nil, readOnly, false, false
 	h.ctx = Ctx{W: &h.w, G: c.G, Session: s, Server: c.Server, NoBlock: true, InScript: true}
 	return h
 }
@@ -187,8 +215,11 @@ type scriptCaller struct {
 	began    int64    // when the function began, as Server.ticks gives it
 	readOnly bool
 	wrote    bool // the script has called a command that may write
-	ctx      Ctx
-	w        resp.Writer // takes one reply at a time
+	// crossSlots says that in cluster mode its commands may use keys of different slots, though not one command.
+	crossSlots bool
+	allowOOM   bool // it may do so however much memory is in use
+	ctx        Ctx
+	w          resp.Writer // takes one reply at a time
 }
 
 // Call implements scripting.Host.
@@ -197,38 +228,66 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	s := c.Session
 	h.w.Buf, h.w.Proto = h.w.Buf[:0], proto
 	cmd, _ := s.srv.table.lookup(args)
-	refusal := Error("")
-	if cmd != nil && cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() {
-		refusal = s.srv.restriction(cmd, cmd.Flags&Write != 0)
-	}
-	switch {
-	case cmd == nil:
-		c.Err(errInScriptUnknown)
-	case !cmd.arityOK(len(args)) || cmd.Do == nil:
-		c.Err(errInScriptArity)
-	case cmd.Flags&NoScript != 0:
-		c.Err(errInScriptRefused)
-	case h.readOnly && cmd.Flags&(Write|MayReplicate) != 0:
-		c.Err(errInScriptWrite)
-	case refusal != "":
-		c.Err(refusal)
-	case cmd.Flags&Write != 0 && !h.mayWrite():
-		c.Err(errKilled) // which the script does not live to see
-	default:
-		c.Cmd, c.Args, c.DB = cmd, args, s.db
-		s.runMonitored(c)
-		if s.tracking.on {
-			s.rememberKeys(cmd, args)
+	if e := h.refuse(cmd, args); e != "" {
+		if cmd != nil {
+			s.srv.commandStats.of(cmd).rejected.Add(1)
 		}
+		c.Err(e)
+		return h.w.Buf
+	}
+	c.Cmd, c.Args, c.DB = cmd, args, s.db
+	s.runMonitored(c)
+	if s.tracking.on {
+		s.rememberKeys(cmd, args)
 	}
 	return h.w.Buf
 }
 
-// Check implements scripting.Host. There are no users who may not do everything.
+// refuse returns the error that keeps the script from calling a command, if there is one.
+func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
+	s := h.ctx.Session
+	switch {
+	case cmd == nil:
+		return errInScriptUnknown
+	case !cmd.arityOK(len(args)) || cmd.Do == nil:
+		return errInScriptArity
+	case cmd.Flags&NoScript != 0 && !(cmd.Name == "debug" && s.srv.scripts.mayDebug.Load() && s.debugAllowed()):
+		return errInScriptRefused
+	}
+	if !s.unrestricted() {
+		if e := s.deniedInScript(cmd, args); e != "" {
+			return e
+		}
+	}
+	if h.readOnly && cmd.Flags&(Write|MayReplicate) != 0 {
+		return errInScriptWrite
+	}
+	if s.srv.eviction.limit.Load() != 0 && s.outOfMemory && cmd.Flags&DenyOOM != 0 && !h.wrote && !h.allowOOM {
+		return errOOM // but who has begun to write is not stopped half-way
+	}
+	if cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() && !s.replaying {
+		if e := s.srv.restriction(cmd, cmd.Flags&Write != 0); e != "" {
+			return e
+		}
+	}
+	if s.srv.cluster != nil && !s.replaying {
+		if e := h.refuseInCluster(cmd, args); e != "" {
+			return e
+		}
+	}
+	if cmd.Flags&Write != 0 && !h.mayWrite() {
+		return errKilled // which the script does not live to see
+	}
+	return ""
+}
+
+// Check implements scripting.Host.
 func (h *scriptCaller) Check(args [][]byte) (allowed, exists bool) {
 	cmd, _ := h.ctx.Server.table.lookup(args)
-	exists = cmd != nil
-	return exists, exists
+	if cmd == nil {
+		return false, false
+	}
+	return h.ctx.Session.check(cmd, args).Reason == acl.Allowed, true
 }
 
 // mayWrite reports whether the script may call a command that writes: it must not have been killed, and cannot be from then on.

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"time"
-
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -64,30 +62,3 @@ func cmdShutdown(c *Ctx) {
 
 // errShutdown is the reply to a SHUTDOWN that would lose data.
 const errShutdown Error = "ERR Errors trying to SHUTDOWN. Check logs."
-
-// cmdDebug carries out DEBUG SLEEP, which holds up all commands that use keys.
-func cmdDebug(c *Ctx) {
-	if len(c.Args) != 3 || !equalFold(c.Args[1], "sleep") {
-		c.wrongUse("DEBUG")
-		return
-	}
-	seconds, ok := resp.ParseFloat(c.Args[2])
-	if ok && seconds > 0 {
-		time.Sleep(time.Duration(min(seconds, maxDebugSleep) * float64(time.Second)))
-	}
-	c.W.OK()
-}
-
-// maxDebugSleep in seconds keeps the pause within a Duration.
-const maxDebugSleep = 1e9
-
-// debugAllowed reports whether the client may use commands that can harm the server.
-func (s *Session) debugAllowed() bool {
-	switch s.srv.config.Get().EnableDebugCommand {
-	case DebugYes:
-		return true
-	case DebugLocal:
-		return s.peer.local()
-	}
-	return false
-}

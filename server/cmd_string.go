@@ -47,7 +47,7 @@ var stringCommands = []*Command{
 	{Name: "psetex", Group: "string", Since: "2.6.0", Deprecated: "2.6.12", Instead: "`SET` with the `PX` argument", Arity: 4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Writes a string that expires after some milliseconds", Syntax: "key milliseconds value", Complexity: "O(1)", Do: cmdPsetex},
 	{Name: "set", Group: "string", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
-		Summary: "Writes a string, whatever the key held before", Syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+		Summary: "Writes a string, whatever the key held before", Syntax: "key value [NX | XX | IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 		Complexity: "O(1)", Do: cmdSet},
 	{Name: "setex", Group: "string", Since: "2.0.0", Deprecated: "2.6.12", Instead: "`SET` with the `EX` argument", Arity: 4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Writes a string that expires after some seconds", Syntax: "key seconds value", Complexity: "O(1)", Do: cmdSetex},
@@ -164,7 +164,7 @@ func cmdIncrbyfloat(c *Ctx) {
 		return
 	}
 	text := appendLongDouble(nil, sum)
-	c.store(e, key, text, "incrbyfloat")
+	c.store(e, key, text, "incrbyfloat").SetStringForm(engine.FormText)
 	c.W.Bulk(text)
 }
 
@@ -348,7 +348,7 @@ func cmdSet(c *Ctx) {
 		c.W.OK()
 		return
 	}
-	if o, ok := c.setOptions(3, setNX|setXX|setGet|setKeepTTL); ok {
+	if o, ok := c.setOptions(3, setNX|setXX|setMatch|setGet|setKeepTTL); ok {
 		c.set(key, v, &o)
 	}
 }
@@ -375,6 +375,7 @@ type setOptions struct {
 	flags setFlags
 	time  []byte // when or after how long the key expires, if setExpire; a view
 	unit  timeUnit
+	match condition // what the old value must be
 }
 
 type setFlags uint8
@@ -386,6 +387,7 @@ const (
 	setKeepTTL
 	setPersist
 	setExpire
+	setMatch
 )
 
 // setOptions reads the options from argument from on: those in allowed and the times. If they are wrong an error is
@@ -396,9 +398,9 @@ func (c *Ctx) setOptions(from int, allowed setFlags) (o setOptions, ok bool) {
 		var unit timeUnit
 		switch {
 		case p.Is("nx"):
-			flag, excluded = setNX, setXX
+			flag, excluded = setNX, setXX|setMatch
 		case p.Is("xx"):
-			flag, excluded = setXX, setNX
+			flag, excluded = setXX, setNX|setMatch
 		case p.Is("get"):
 			flag = setGet
 		case p.Is("keepttl"):
@@ -420,6 +422,9 @@ func (c *Ctx) setOptions(from int, allowed setFlags) (o setOptions, ok bool) {
 				excluded |= setExpire
 			}
 		}
+		if flag == 0 && allowed&setMatch != 0 && o.match.option(&p) {
+			flag, excluded = setMatch, setNX|setXX|setMatch
+		}
 		if flag&(allowed|setExpire) == 0 || o.flags&excluded != 0 {
 			c.Err(ErrSyntax)
 			return o, false
@@ -429,7 +434,7 @@ func (c *Ctx) setOptions(from int, allowed setFlags) (o setOptions, ok bool) {
 		}
 		o.flags |= flag
 	}
-	return o, true
+	return o, o.match.check(c)
 }
 
 // setDeadline returns the deadline that the options ask for, 0 if none; if it is not possible an error is written and ok is
@@ -456,19 +461,32 @@ func (c *Ctx) set(key, v []byte, o *setOptions) {
 		return
 	}
 	var e *engine.Entry
-	if o.flags&setGet != 0 {
-		if e, ok = c.replyOldString(); !ok {
-			return
-		}
-	} else {
+	switch {
+	case o.flags&setGet != 0:
+		e, ok = c.replyOldString()
+	case o.flags&setMatch != 0:
+		e, ok = c.WriteAs(key, engine.String)
+	default:
 		e = c.G.Write(c.DB, key)
 	}
-	if o.flags&setNX != 0 && e != nil || o.flags&setXX != 0 && e == nil {
+	if !ok {
+		return
+	}
+	if o.flags&setNX != 0 && e != nil || o.flags&setXX != 0 && e == nil || o.flags&setMatch != 0 && !o.match.holds(e) {
 		if o.flags&setGet == 0 {
 			c.W.Null()
 		}
 		return
 	}
+	c.put(e, key, v, o, at)
+	if o.flags&setGet == 0 {
+		c.W.OK()
+	}
+}
+
+// put makes a copy of v the value of e, or of a new entry if e is nil, with the deadline at unless the old one is to stay, and reports the
+// change.
+func (c *Ctx) put(e *engine.Entry, key, v []byte, o *setOptions, at int64) {
 	if e == nil {
 		e = c.G.CreateString(c.DB, key, v)
 	} else {
@@ -480,9 +498,6 @@ func (c *Ctx) set(key, v []byte, o *setOptions) {
 	c.G.Changed(e, engine.EventString, "set")
 	if at != 0 {
 		c.G.Notify(engine.EventGeneric, "expire", c.DB, e.Key())
-	}
-	if o.flags&setGet == 0 {
-		c.W.OK()
 	}
 }
 

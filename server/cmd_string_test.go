@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// testCtx is a Ctx with a guarded keyspace of its own, on which handlers can be called without a server.
+// testCtx is a Ctx with a guarded keyspace of its own, on which handlers can be called without a running server.
 type testCtx struct {
 	Ctx
 	guard engine.Guard
@@ -22,7 +22,7 @@ type testCtx struct {
 func newTestCtx(t testing.TB) *testCtx {
 	ks := engine.New(engine.Options{})
 	b := &testCtx{}
-	b.G, b.W = &b.guard, &b.out
+	b.G, b.W, b.Server = &b.guard, &b.out, &Server{ks: ks, config: NewConfig()}
 	b.guard.Lock(ks, engine.AllShards, 1_000_000)
 	t.Cleanup(func() {
 		b.guard.Unlock()

@@ -177,6 +177,13 @@ func (c *Ctx) zadd(r zaddRule, pairs [][]byte) {
 		}
 		scores = append(scores, score)
 	}
+	c.zaddScores(r, scores, pairs)
+}
+
+// zaddScores applies the rule to scores and the members that they belong to. A member is the last of several arguments, as many for
+// each.
+func (c *Ctx) zaddScores(r zaddRule, scores []float64, args [][]byte) {
+	each := len(args) / len(scores)
 	e, ok := c.WriteAs(c.Args[1], engine.ZSet)
 	if !ok {
 		return
@@ -195,7 +202,7 @@ func (c *Ctx) zadd(r zaddRule, pairs [][]byte) {
 	z, lim := e.ZSet(), c.Server.ZSetLimits()
 	for i, score := range scores {
 		var was zaddOutcome
-		switch last, was = r.apply(z, pairs[2*i+1], score, lim); was {
+		switch last, was = r.apply(z, args[each*(i+1)-1], score, lim); was {
 		case zaddNaN:
 			c.Err(errScoreNaN)
 			return // it was the only pair: nothing has changed

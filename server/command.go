@@ -50,6 +50,7 @@ type Command struct {
 	parent *Command
 	index  int     // position in the server's statistics
 	lock   lockSet // which shards a guard for this command takes
+	slow   bool    // see mayBeSlow
 }
 
 // Flag is a set of properties of a command, named as Redis names them.
@@ -78,6 +79,7 @@ const (
 	AllowBusy
 	TouchesArbitraryKeys
 	MovableKeys // derived from Keys
+	Asking
 
 	// WholeKeyspace is not shown to clients: the command needs a guard over all shards.
 	WholeKeyspace
@@ -90,7 +92,7 @@ const (
 // flagNames are the names that COMMAND INFO shows, in bit order.
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading", "stale",
 	"skip_monitor", "skip_slowlog", "fast", "no_auth", "may_replicate", "no_mandatory_keys", "protected", "no_async_loading",
-	"no_multi", "allow_busy", "touches_arbitrary_keys", "movablekeys"}
+	"no_multi", "allow_busy", "touches_arbitrary_keys", "movablekeys", "asking"}
 
 // Names returns the flags as COMMAND INFO shows them.
 func (f Flag) Names() []string {
@@ -163,6 +165,11 @@ type KeySpec struct {
 	NumIndex, FirstKey int
 	// Flags in lower case, as COMMAND INFO shows them.
 	Flags []string
+	// Notes say for people what the rest does not.
+	Notes string
+
+	// find returns the index of the key, 0 if there is none, where the rest says that the place cannot be told; nil if nobody knows.
+	find func(args [][]byte) int
 }
 
 // keys parses key specs in the notation "i1+r-1/2/0[RW,ACCESS]": begin at index 1 (or kw:WORD@from), then a range
@@ -224,12 +231,23 @@ func parseKeySpec(word string) (spec KeySpec, err error) {
 	return spec, nil
 }
 
+// hidden reports whether the keys are not among the arguments.
+func (k *KeySpec) hidden() bool { return k.Index == 0 && k.Keyword == "" && k.find == nil }
+
 // positions calls fn with the index of each key that the spec finds in args, until fn returns false. It reports false
 // if the arguments do not fit the spec.
 func (k *KeySpec) positions(args [][]byte, fn func(i int) bool) bool {
 	first := k.Index
-	if k.Keyword != "" {
+	switch {
+	case k.Keyword != "":
 		first = k.keywordAt(args)
+	case first == 0:
+		if k.find != nil {
+			if first = k.find(args); first > 0 {
+				fn(first)
+			}
+		}
+		return true
 	}
 	if first <= 0 || first >= len(args) {
 		return k.Keyword != "" && first == 0
@@ -240,7 +258,7 @@ func (k *KeySpec) positions(args [][]byte, fn func(i int) bool) bool {
 			return false
 		}
 		n, err := strconv.Atoi(string(args[at]))
-		if err != nil || n < 0 || n > len(args) {
+		if err != nil || n < 1 || n > len(args) {
 			return false
 		}
 		start := first + k.FirstKey

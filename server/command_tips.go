@@ -8,10 +8,21 @@ var commandTips = func() map[string][]string {
 	tips := map[string][]string{}
 	for _, g := range []struct{ tips, commands string }{
 		{"nondeterministic_output",
-			"client|info client|list hrandfield hscan pttl spop srandmember sscan time ttl xadd xautoclaim xclaim " +
+			"client|info client|list dump hrandfield hscan lastsave migrate object|encoding object|freq object|idletime object|refcount pttl spop srandmember " +
+				"sscan time ttl xadd xautoclaim xclaim " +
+				"cluster|bumpepoch cluster|count-failure-reports cluster|getkeysinslot cluster|info cluster|links cluster|nodes cluster|replicas " +
+				"cluster|shards cluster|slaves cluster|slots " +
 				"xinfo|consumers xpending xtrim zrandmember zscan"},
 		{"nondeterministic_output_order",
-			"command command|docs command|info command|list hgetall hkeys hvals sdiff sinter smembers sunion"},
+			"command command|docs command|info command|list function|list hgetall hkeys hvals sdiff sinter smembers sunion"},
+		{"nondeterministic_output request_policy:all_shards response_policy:special", "function|stats memory|doctor memory|malloc-stats memory|stats"},
+		{"nondeterministic_output request_policy:all_nodes response_policy:special",
+			"latency|doctor latency|graph latency|histogram latency|history latency|latest"},
+		{"nondeterministic_output request_policy:all_nodes response_policy:agg_sum", "slowlog|len"},
+		{"nondeterministic_output request_policy:all_nodes", "slowlog|get"},
+		{"request_policy:all_shards response_policy:one_succeeded", "function|kill script|kill"},
+		{"request_policy:all_shards response_policy:all_succeeded", "function|delete function|flush function|load function|restore memory|purge"},
+		{"request_policy:all_nodes response_policy:all_succeeded", "latency|reset slowlog|reset"},
 		{"request_policy:all_nodes response_policy:all_succeeded", "config|set script|flush script|load"},
 		{"request_policy:all_shards response_policy:all_succeeded", "flushall flushdb ping"},
 		{"request_policy:all_shards response_policy:agg_sum", "dbsize"},

@@ -31,6 +31,8 @@ type Config struct {
 	file    string          // the absolute path of the configuration file, "" if there is none
 	changed map[string]bool // directives set by other means than the file
 	used    map[string]bool // directives set by whatever means
+	// users returns the lines that define the users of a server that runs; nil before it does.
+	users func(*Settings) []string
 }
 
 // Settings are the values of all directives at one moment. They are never changed: a change makes new ones.
@@ -41,10 +43,25 @@ type Settings struct {
 	UnixSocketPerm os.FileMode // 0 = as created
 	TCPBacklog     int
 	TCPKeepAlive   int // seconds; 0 = off
+	TLS            TLSSettings
+	Cluster        ClusterSettings
 	Timeout        int // seconds; 0 = never
 	MaxClients     int
-	ProtectedMode  bool
-	RequirePass    string // "" = none
+
+	MaxMemory        int // bytes; 0 = without limit
+	MaxMemoryClients int // bytes; negative = percent of MaxMemory; 0 = without limit
+	Eviction         engine.Eviction
+	EvictionTenacity int
+
+	ProtectedMode bool
+	RequirePass   string // "" = none
+
+	Renamed [][]string // commands: the old name, and the new one or ""
+
+	Users            [][]string // those of configuration files: a name and its rules
+	ACLFile          string     // "" = none
+	ACLLogMaxLen     int
+	ACLPubSubDefault bool // new users may use all channels
 
 	Databases int
 	Shards    int // 0 = choose by the size of the machine
@@ -71,13 +88,26 @@ type Settings struct {
 	// ScriptMemoryLimit is how many bytes a script may use before it is ended with an error; 0 is without limit.
 	ScriptMemoryLimit    int
 	NotifyKeyspaceEvents engine.EventClass
-	EnableDebugCommand   DebugAccess
+
+	// SlowlogLogSlowerThan is the duration in µs from which on a command is logged as slow; negative is never.
+	SlowlogLogSlowerThan int
+	SlowlogMaxLen        int
+	// LatencyMonitorThreshold is the duration in ms from which on the latency monitor takes note of an event; 0 is never.
+	LatencyMonitorThreshold int
+	LatencyTracking         bool
+	LatencyPercentiles      []float64
+
+	EnableDebugCommand DebugAccess
 
 	Hash   hashes.Limits
 	Set    sets.Limits
 	ZSet   zsets.Limits
 	List   lists.Limit
 	Stream streams.Limits
+	// ListCompressDepth has no effect: lists are not compressed.
+	ListCompressDepth int
+	// HyperLogLogSparse is the length in bytes up to which HyperLogLogs have the sparse encoding.
+	HyperLogLogSparse int
 }
 
 // Durable reports whether the data is stored: there are save points, or appendonly is on.
@@ -89,6 +119,15 @@ func (c *Config) InMemory() {
 	defer c.mu.Unlock()
 	next := *c.Get()
 	next.Save, next.AppendOnly = nil, false
+	c.current.Store(&next)
+}
+
+// ListenNowhere makes the configuration, of a server that has not started, one for the program alone.
+func (c *Config) ListenNowhere() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.Get()
+	next.Port, next.UnixSocket = 0, ""
 	c.current.Store(&next)
 }
 
@@ -122,18 +161,34 @@ const (
 // NewConfig returns the default configuration.
 func NewConfig() *Config {
 	c := &Config{changed: map[string]bool{}, used: map[string]bool{}}
+	set := *defaults()
+	if err := parseDir(&set, []string{defaultDir}); err != nil { // it depends on where the program is now
+		panic("server: default of dir: " + err.Error())
+	}
+	c.current.Store(&set)
+	return c
+}
+
+// defaults returns the settings where nothing is set.
+var defaults = sync.OnceValue(func() *Settings {
 	set := new(Settings)
 	for _, d := range directives {
 		if err := d.set(set, splitWords(d.initial)); err != nil {
 			panic("server: default of " + d.name + ": " + err.Error())
 		}
 	}
-	c.current.Store(set)
-	return c
-}
+	return set
+})
 
 // Get returns the present settings. They must not be changed.
 func (c *Config) Get() *Settings { return c.current.Load() }
+
+// File returns the absolute path of the configuration file, "" if there is none.
+func (c *Config) File() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.file
+}
 
 // OnChange registers a function that puts new settings into effect when they change at run time. If it returns an error the
 // change does not take place. Functions are called in the order in which they were registered, one change at a time; they

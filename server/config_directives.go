@@ -42,21 +42,28 @@ type directive struct {
 
 // Errors that do not depend on the value. They follow "ERR CONFIG SET failed (…) - ", or the name of a file and a line.
 var (
-	errUnknownDirective = errors.New("Bad directive or wrong number of arguments")
-	errWordCount        = errors.New("wrong number of arguments")
-	errImmutable        = errors.New("can't set immutable config")
-	errDuplicate        = errors.New("duplicate parameter")
-	errNotNumber        = errors.New("argument couldn't be parsed into an integer")
-	errNotMemory        = errors.New("argument must be a memory value")
-	errNotYesNo         = errors.New("argument must be 'yes' or 'no'")
-	errNotOctal         = errors.New("argument couldn't be parsed as an octal number")
-	errEventClass       = errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
-	errShards           = errors.New("argument must be 0 or a power of two up to 64")
-	errSave             = errors.New("Invalid save parameters")
-	errOutputWords      = errors.New("Wrong number of arguments in buffer limit configuration.")
-	errOutputClass      = errors.New("Invalid client class specified in buffer limit configuration.")
-	errOutputLimit      = errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
+	errUnknownDirective   = errors.New("Bad directive or wrong number of arguments")
+	errWordCount          = errors.New("wrong number of arguments")
+	errImmutable          = errors.New("can't set immutable config")
+	errDuplicate          = errors.New("duplicate parameter")
+	errNotNumber          = errors.New("argument couldn't be parsed into an integer")
+	errNotMemory          = errors.New("argument must be a memory value")
+	errPercentage         = errors.New("percentage argument must be less or equal to 100")
+	errNotMemoryOrPercent = errors.New("argument must be a memory or percent value")
+	errNotYesNo           = errors.New("argument must be 'yes' or 'no'")
+	errNotOctal           = errors.New("argument couldn't be parsed as an octal number")
+	errEventClass         = errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
+	errShards             = errors.New("argument must be 0 or a power of two up to 64")
+	errSave               = errors.New("Invalid save parameters")
+	errOutputWords        = errors.New("Wrong number of arguments in buffer limit configuration.")
+	errOutputClass        = errors.New("Invalid client class specified in buffer limit configuration.")
+	errPercentile         = errors.New("Invalid latency-tracking-info-percentiles parameters")
+	errPercentileRange    = errors.New("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
+	errOutputLimit        = errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
 )
+
+// defaultDir is where data is stored unless the configuration says otherwise.
+const defaultDir = "./data"
 
 // directives is the table.
 var directives = slices.Concat([]*directive{
@@ -73,13 +80,17 @@ var directives = slices.Concat([]*directive{
 	number("maxclients", "10000", 1, math.MaxUint32, func(s *Settings) *int { return &s.MaxClients }),
 	yesNo("protected-mode", "yes", func(s *Settings) *bool { return &s.ProtectedMode }),
 	text("requirepass", "", func(s *Settings) *string { return &s.RequirePass }),
+	text("aclfile", "", func(s *Settings) *string { return &s.ACLFile }).atStart(),
+	number("acllog-max-len", "128", 0, math.MaxInt, func(s *Settings) *int { return &s.ACLLogMaxLen }),
+	choice("acl-pubsub-default", "resetchannels", func(s *Settings) *bool { return &s.ACLPubSubDefault },
+		option[bool]{"allchannels", true}, option[bool]{"resetchannels", false}),
 
 	// The process.
 	number("databases", "16", 1, math.MaxInt32, func(s *Settings) *int { return &s.Databases }).atStart(),
 	{name: "shards", initial: "0", startOnly: true, parse: parseShards,
 		show: func(s *Settings) string { return strconv.Itoa(s.Shards) }},
 	number("io-threads", "1", 1, 128, func(s *Settings) *int { return &s.IOThreads }).atStart(),
-	{name: "dir", initial: "./data", startOnly: true, parse: parseDir, show: func(s *Settings) string { return s.Dir }},
+	{name: "dir", initial: defaultDir, startOnly: true, parse: parseDir, show: func(s *Settings) string { return s.Dir }},
 	text("pidfile", "", func(s *Settings) *string { return &s.PidFile }).atStart(),
 	text("logfile", "", func(s *Settings) *string { return &s.LogFile }).atStart(),
 	choice("loglevel", "notice", func(s *Settings) *slog.Level { return &s.LogLevel },
@@ -91,7 +102,7 @@ var directives = slices.Concat([]*directive{
 
 	// What is stored, and when.
 	{name: "save", initial: "3600 1 300 100 60 10000", many: true, accumulates: true, parse: parseSave, show: showSave},
-	yesNo("appendonly", "yes", func(s *Settings) *bool { return &s.AppendOnly }).atStart(),
+	yesNo("appendonly", "yes", func(s *Settings) *bool { return &s.AppendOnly }), // see configChanged
 	choice("appendfsync", "everysec", func(s *Settings) *journal.Policy { return &s.AppendFsync }, fsyncPolicies...),
 	memory("checkpoint-size", "256mb", 1<<20, func(s *Settings) *int { return &s.CheckpointSize }).atStart(),
 	yesNo("stop-writes-on-bgsave-error", "yes", func(s *Settings) *bool { return &s.StopWritesOnBgsaveError }),
@@ -104,7 +115,27 @@ var directives = slices.Concat([]*directive{
 	yesNo("pressure-role-recovery", "yes", func(s *Settings) *bool { return &s.PressureRoleRecovery }).atStart(),
 	number("busy-reply-threshold", "5000", 0, math.MaxInt64/int64(time.Millisecond), func(s *Settings) *int { return &s.BusyReplyThreshold }).also("lua-time-limit"),
 	memory("script-memory-limit", "1gb", 0, func(s *Settings) *int { return &s.ScriptMemoryLimit }),
+	{name: "maxmemory-clients", initial: "0", parse: parseMaxMemoryClients, show: showMaxMemoryClients},
 	number("tracking-table-max-keys", "1000000", 0, math.MaxInt, func(s *Settings) *int { return &s.TrackingTableMaxKeys }),
+
+	// Limits on data.
+	memory("maxmemory", "0", 0, func(s *Settings) *int { return &s.MaxMemory }),
+	choice("maxmemory-policy", "noeviction", func(s *Settings) *engine.EvictionPolicy { return &s.Eviction.Policy },
+		option[engine.EvictionPolicy]{"volatile-lru", engine.VolatileLRU}, option[engine.EvictionPolicy]{"volatile-lfu", engine.VolatileLFU},
+		option[engine.EvictionPolicy]{"volatile-random", engine.VolatileRandom}, option[engine.EvictionPolicy]{"volatile-ttl", engine.VolatileTTL},
+		option[engine.EvictionPolicy]{"allkeys-lru", engine.AllKeysLRU}, option[engine.EvictionPolicy]{"allkeys-lfu", engine.AllKeysLFU},
+		option[engine.EvictionPolicy]{"allkeys-random", engine.AllKeysRandom}, option[engine.EvictionPolicy]{"noeviction", engine.NoEviction}),
+	number("maxmemory-samples", "5", 1, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.Samples }),
+	number("maxmemory-eviction-tenacity", "10", 0, 100, func(s *Settings) *int { return &s.EvictionTenacity }),
+	number("lfu-log-factor", "10", 0, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.LogFactor }),
+	number("lfu-decay-time", "1", 0, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.DecayMinutes }),
+
+	// What is measured.
+	number("slowlog-log-slower-than", "10000", -1, math.MaxInt64, func(s *Settings) *int { return &s.SlowlogLogSlowerThan }),
+	number("slowlog-max-len", "128", 0, math.MaxInt64, func(s *Settings) *int { return &s.SlowlogMaxLen }),
+	number("latency-monitor-threshold", "0", 0, math.MaxInt64, func(s *Settings) *int { return &s.LatencyMonitorThreshold }),
+	yesNo("latency-tracking", "yes", func(s *Settings) *bool { return &s.LatencyTracking }),
+	{name: "latency-tracking-info-percentiles", initial: "50 99 99.9", many: true, parse: parsePercentiles, show: showPercentiles},
 
 	// Data.
 	{name: "notify-keyspace-events", initial: `""`, parse: parseEvents,
@@ -112,14 +143,16 @@ var directives = slices.Concat([]*directive{
 	number("hash-max-listpack-entries", "512", 0, math.MaxInt, func(s *Settings) *int { return &s.Hash.Entries }).also("hash-max-ziplist-entries"),
 	memory("hash-max-listpack-value", "64", 0, func(s *Settings) *int { return &s.Hash.Value }).also("hash-max-ziplist-value"),
 	number("list-max-listpack-size", "-2", math.MinInt32, math.MaxInt32, func(s *Settings) *lists.Limit { return &s.List }).also("list-max-ziplist-size"),
+	number("list-compress-depth", "0", 0, math.MaxInt32, func(s *Settings) *int { return &s.ListCompressDepth }),
 	number("set-max-intset-entries", "512", 0, math.MaxInt, func(s *Settings) *int { return &s.Set.IntsetEntries }),
 	number("set-max-listpack-entries", "128", 0, math.MaxInt, func(s *Settings) *int { return &s.Set.ListpackEntries }),
 	memory("set-max-listpack-value", "64", 0, func(s *Settings) *int { return &s.Set.ListpackValue }),
 	number("zset-max-listpack-entries", "128", 0, math.MaxInt, func(s *Settings) *int { return &s.ZSet.Entries }).also("zset-max-ziplist-entries"),
 	memory("zset-max-listpack-value", "64", 0, func(s *Settings) *int { return &s.ZSet.Value }).also("zset-max-ziplist-value"),
+	memory("hll-sparse-max-bytes", "3000", 0, func(s *Settings) *int { return &s.HyperLogLogSparse }),
 	memory("stream-node-max-bytes", "4kb", 0, func(s *Settings) *int { return &s.Stream.Bytes }),
 	number("stream-node-max-entries", "100", 0, math.MaxInt, func(s *Settings) *int { return &s.Stream.Entries }),
-}, fixedDirectives())
+}, tlsDirectives(), clusterDirectives(), fixedDirectives())
 
 // fixedDirectives are those that have one value only, because the server lacks the rest. A configuration file written for
 // Redis may contain them with that value. For the first group it is simply true; what the second group is about does not
@@ -128,30 +161,30 @@ func fixedDirectives() []*directive {
 	const (
 		files       = "data is stored in the directory dir by the journal and Pebble"
 		replication = "there is no replication"
-		cluster     = "there is no cluster mode"
-		eviction    = "there is no memory limit"
-		tls         = "there is no TLS"
+		cluster     = "a cluster has one node, which is connected to no others"
+		ciphers     = "crypto/tls chooses the ciphers"
+		outgoing    = "the server opens no TLS connections"
+		sessions    = "clients keep their own session tickets"
 		service     = "run the server under a service manager instead"
 	)
 	var list []*directive
 	for _, f := range []struct{ name, alias, value, why string }{
 		{"daemonize", "", "no", service},
 		{"supervised", "", "no", service},
-		{"cluster-enabled", "", "no", cluster},
 		{"replicaof", "slaveof", "", replication},
-		{"maxmemory", "", "0", eviction},
-		{"maxmemory-policy", "", "noeviction", eviction},
-		{"maxmemory-clients", "", "0", eviction},
-		{"tls-port", "", "0", tls},
-		{"tls-replication", "", "no", tls},
-		{"tls-cluster", "", "no", tls},
-		{"aclfile", "", "", "there are no users but the default one"},
+		{"tls-replication", "", "no", replication},
+		{"tls-cluster", "", "no", cluster},
+		{"tls-key-file-pass", "", "", "keys must not be encrypted"},
+		{"tls-ciphers", "", "", ciphers},
+		{"tls-ciphersuites", "", "", ciphers},
+		{"tls-dh-params-file", "", "", ciphers},
+		{"tls-client-cert-file", "", "", outgoing},
+		{"tls-client-key-file", "", "", outgoing},
+		{"tls-client-key-file-pass", "", "", outgoing},
 		{"enable-module-command", "", "no", "there are no modules"},
 		{"enable-protected-configs", "", "no", "no directive is protected"},
 		{"syslog-enabled", "", "no", "the log goes to standard output or a file"},
 		{"oom-score-adj", "", "no", "the process's OOM score is left alone"},
-		{"list-compress-depth", "", "0", "lists are not compressed"},
-		{"latency-monitor-threshold", "", "0", "latency is not monitored"},
 		{"activedefrag", "", "no", "the garbage collector manages memory"},
 		{"always-show-logo", "", "no", "there is no logo"},
 		{"io-threads-do-reads", "", "no", "event loops read always; see io-threads"},
@@ -160,6 +193,10 @@ func fixedDirectives() []*directive {
 		list = append(list, fixed(f.name, f.alias, f.value, f.why))
 	}
 	for _, f := range []struct{ name, alias, value, why string }{
+		{"tls-prefer-server-ciphers", "", "no", ciphers},
+		{"tls-session-caching", "", "yes", sessions},
+		{"tls-session-cache-size", "", "20480", sessions},
+		{"tls-session-cache-timeout", "", "300", sessions},
 		{"set-proc-title", "", "yes", "the process title is left alone"},
 		{"proc-title-template", "", "{title} {listen-addr} {server-mode}", "the process title is left alone"},
 		{"rdbcompression", "", "yes", files},
@@ -177,6 +214,8 @@ func fixedDirectives() []*directive {
 		{"aof-use-rdb-preamble", "", "yes", files},
 		{"aof-timestamp-enabled", "", "no", files},
 		{"aof-rewrite-incremental-fsync", "", "yes", files},
+		{"masterauth", "", "", replication},
+		{"masteruser", "", "", replication},
 		{"replica-serve-stale-data", "slave-serve-stale-data", "yes", replication},
 		{"replica-read-only", "slave-read-only", "yes", replication},
 		{"replica-priority", "slave-priority", "100", replication},
@@ -193,11 +232,7 @@ func fixedDirectives() []*directive {
 		{"repl-ping-replica-period", "repl-ping-slave-period", "10", replication},
 		{"min-replicas-to-write", "min-slaves-to-write", "0", replication},
 		{"min-replicas-max-lag", "min-slaves-max-lag", "10", replication},
-		{"maxmemory-samples", "", "5", eviction},
-		{"maxmemory-eviction-tenacity", "", "10", eviction},
-		{"lfu-log-factor", "", "10", eviction},
-		{"lfu-decay-time", "", "1", eviction},
-		{"lazyfree-lazy-eviction", "", "no", eviction},
+		{"lazyfree-lazy-eviction", "", "no", "the garbage collector frees memory"},
 		{"lazyfree-lazy-expire", "", "no", "the garbage collector frees memory"},
 		{"lazyfree-lazy-server-del", "", "no", "the garbage collector frees memory"},
 		{"lazyfree-lazy-user-del", "", "no", "the garbage collector frees memory"},
@@ -207,11 +242,6 @@ func fixedDirectives() []*directive {
 		{"active-expire-effort", "", "1", "keys are removed exactly when they expire"},
 		{"hz", "", "10", "keys are removed exactly when they expire"},
 		{"dynamic-hz", "", "yes", "keys are removed exactly when they expire"},
-		{"hll-sparse-max-bytes", "", "3000", "there are no HyperLogLogs"},
-		{"acllog-max-len", "", "128", "there is no ACL log"},
-		{"acl-pubsub-default", "", "resetchannels", "there are no users but the default one"},
-		{"slowlog-log-slower-than", "", "10000", "there is no slow log"},
-		{"slowlog-max-len", "", "128", "there is no slow log"},
 		{"oom-score-adj-values", "", "0 200 800", "the process's OOM score is left alone"},
 		{"disable-thp", "", "yes", "the Go runtime decides on huge pages"},
 		{"crash-log-enabled", "", "yes", "the Go runtime reports crashes"},
@@ -451,6 +481,35 @@ func parseMemory(s string) (bytes int64, ok bool) {
 	return int64(n) * unit, true
 }
 
+// parseMaxMemoryClients reads a size in bytes or a percentage, which is kept as a negative number.
+func parseMaxMemoryClients(s *Settings, words []string) error {
+	digits, percent := strings.CutSuffix(words[0], "%")
+	if !percent {
+		n, ok := parseMemory(words[0])
+		if !ok {
+			return errNotMemoryOrPercent
+		}
+		s.MaxMemoryClients = int(n)
+		return nil
+	}
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil {
+		return errNotMemoryOrPercent
+	}
+	if n > 100 {
+		return errPercentage
+	}
+	s.MaxMemoryClients = -int(n)
+	return nil
+}
+
+func showMaxMemoryClients(s *Settings) string {
+	if s.MaxMemoryClients < 0 {
+		return strconv.Itoa(-s.MaxMemoryClients) + "%"
+	}
+	return strconv.Itoa(s.MaxMemoryClients)
+}
+
 func parseBind(s *Settings, words []string) error {
 	s.Bind = strings.Fields(strings.Join(words, " "))
 	return nil
@@ -492,6 +551,39 @@ func showSave(s *Settings) string {
 		words[i] = fmt.Sprintf("%d %d", p.Seconds, p.Changes)
 	}
 	return strings.Join(words, " ")
+}
+
+func parsePercentiles(s *Settings, words []string) error {
+	var percentiles []float64
+	for _, w := range words {
+		if w == "" && len(words) == 1 {
+			break
+		}
+		p, ok := resp.ParseFloat([]byte(w))
+		if !ok {
+			return errPercentile
+		}
+		if p < 0 || p > 100 {
+			return errPercentileRange
+		}
+		percentiles = append(percentiles, p)
+	}
+	s.LatencyPercentiles = percentiles
+	return nil
+}
+
+func showPercentiles(s *Settings) string {
+	words := make([]string, len(s.LatencyPercentiles))
+	for i, p := range s.LatencyPercentiles {
+		words[i] = percentileText(p)
+	}
+	return strings.Join(words, " ")
+}
+
+// percentileText returns a percentile with at most six decimals.
+func percentileText(p float64) string {
+	text := strings.TrimRight(strconv.FormatFloat(p, 'f', 6, 64), "0")
+	return strings.TrimSuffix(text, ".")
 }
 
 func parsePerm(s *Settings, words []string) error {

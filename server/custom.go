@@ -14,6 +14,8 @@ import (
 const (
 	// maxCustom is how many custom commands a server can have: their statistics have a place from the start.
 	maxCustom = 256
+	// customGroup is the group of custom commands.
+	customGroup = "module"
 	// maxNesting is how deep custom commands can call one another.
 	maxNesting = 16
 	// maxCommandName is how long the name of a command can be, in bytes; see table.find.
@@ -31,7 +33,7 @@ func (srv *Server) Handle(cmd Command, do func(c *Caller)) error {
 	if err := checkCommandName(name); err != nil {
 		return err
 	}
-	entry := &Command{Name: name, Group: "module", Arity: cmd.Arity, Flags: cmd.Flags, Keys: slices.Clone(cmd.Keys), Summary: cmd.Summary,
+	entry := &Command{Name: name, Group: customGroup, Arity: cmd.Arity, Flags: cmd.Flags, Keys: slices.Clone(cmd.Keys), Summary: cmd.Summary,
 		Complexity: cmd.Complexity, Syntax: cmd.Syntax}
 	if len(entry.Keys) == 0 {
 		entry.Flags |= WholeKeyspace
@@ -132,7 +134,7 @@ func (h *Caller) allowed(args [][]byte) (*Command, Error) {
 		return nil, "ERR a custom command can call commands only while it runs, and they have names"
 	}
 	srv, own := h.ctx.Server, h.ctx.Cmd
-	cmd, _ := srv.table.lookup(args)
+	cmd, _ := srv.table.lookupEither(args)
 	switch {
 	case cmd == nil:
 		return nil, unknownCommand(args)
@@ -145,6 +147,11 @@ func (h *Caller) allowed(args [][]byte) (*Command, Error) {
 	case cmd.Flags&(Write|AllKeys) != 0 && srv.restricted.Load():
 		if e := srv.restriction(cmd, cmd.Flags&Write != 0); e != "" {
 			return nil, e
+		}
+	}
+	if srv.cluster != nil {
+		if _, ok := cmd.keySlot(args); !ok {
+			return nil, errCrossSlot
 		}
 	}
 	limit := srv.MaxBulk()

@@ -22,7 +22,7 @@ func (s *Session) execute(cmd, container *Command, args [][]byte) bool {
 		s.abort()
 	case e != "":
 		s.reject(cmd, e)
-	case srv.pause.active.Load() && s.pausedBy(cmd):
+	case srv.pause.active.Load() && s.pausedBy(cmd, args):
 		return false
 	case s.tx.active && !cmd.immediate:
 		s.enqueue(cmd, args)
@@ -41,9 +41,9 @@ func (s *Session) execute(cmd, container *Command, args [][]byte) bool {
 		s.out.Buf = slices.Insert(s.out.Buf, mark, s.early...)
 		s.early = s.early[:0]
 	}
-	if len(s.later) > 0 {
-		s.out.Raw(s.later)
-		s.later = s.later[:0]
+	if o := &s.origin; len(o.later) > 0 {
+		s.out.Raw(o.later)
+		o.later = o.later[:0]
 	}
 	return true
 }
@@ -57,15 +57,32 @@ func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 		return unknownCommand(args)
 	case !cmd.arityOK(len(args)) || cmd.Do == nil:
 		return wrongArity(cmd)
-	case !s.authenticated && cmd.Flags&NoAuth == 0:
+	case cmd.Flags&Protected != 0 && !s.debugAllowed():
+		return Error(fmt.Sprintf("ERR %s command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(cmd.Name)))
+	case !s.authenticated && cmd.Flags&NoAuth == 0 && s.mustAuthenticate():
 		return "NOAUTH Authentication required."
 	case s.tx.active && cmd.Flags&NoMulti != 0:
 		return "ERR Command not allowed inside a transaction"
+	}
+	if !s.unrestricted() {
+		if e := s.denied(cmd, args); e != "" {
+			return e
+		}
+	}
+	if s.srv.cluster != nil {
+		if e := s.refuseInCluster(cmd, args); e != "" {
+			return e
+		}
+	}
+	if s.srv.eviction.limit.Load() != 0 {
+		if e := s.checkMemory(cmd, args); e != "" {
+			return e
+		}
+	}
+	switch {
 	case s.subs.count > 0 && s.out.Proto == 2 && !cmd.whileSubscribed:
 		return Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", cmd.Name))
-	case cmd.Flags&Protected != 0 && !s.debugAllowed():
-		return Error(fmt.Sprintf("ERR %s command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(cmd.Name)))
-	case s.monitor && cmd.Flags&(ReadOnly|Write|MayReplicate) != 0:
+	case (s.monitor || s.follower.following.Load()) && cmd.Flags&(ReadOnly|Write|MayReplicate) != 0:
 		return "ERR Replica can't interact with the keyspace" // Redis treats monitors as a kind of replica
 	case s.srv.restricted.Load():
 		if e := s.srv.restriction(cmd, cmd.Flags&Write != 0 || cmd.Name == "exec" && s.tx.writes); e != "" {
@@ -113,13 +130,13 @@ func (s *Session) reject(cmd *Command, e Error) {
 		s.tracking.endCaching(cmd)
 	}
 	if cmd != nil {
-		s.srv.commandStats[cmd.index].rejected.Add(1)
+		s.srv.commandStats.of(cmd).rejected.Add(1)
 	}
-	s.srv.stats.errors.Add(1)
 	if cmd != nil && cmd.Name == "exec" {
 		s.discard()
 		e = "EXECABORT Transaction discarded because of: " + Error(strings.TrimPrefix(string(e), "ERR "))
 	}
+	s.srv.countError([]byte(e))
 	s.out.Error(string(e))
 }
 
@@ -127,11 +144,14 @@ func (s *Session) reject(cmd *Command, e Error) {
 func (s *Session) call(cmd *Command, args [][]byte) {
 	c := &s.ctx
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
-	s.guard.Owner = s
+	s.guard.Owner = &s.origin
 	s.guard.Lock(s.srv.ks, cmd.shards(s.srv.ks, args), s.now)
 	s.runMonitored(c)
 	if s.tracking.on {
 		s.rememberKeys(cmd, args)
+	}
+	if len(s.origin.changed) > 0 {
+		s.srv.tracking.broadcast(&s.origin)
 	}
 	s.guard.Unlock()
 	s.lastCmd = cmd
@@ -141,8 +161,8 @@ func (s *Session) call(cmd *Command, args [][]byte) {
 // transactions and scripts alike. A handler that panics is a bug; it must not take other clients down.
 func (s *Session) run(c *Ctx) {
 	mark := len(c.W.Buf)
-	s.count(c.Cmd)
 	cmd := c.Cmd
+	start, alone := s.begin(c)
 	writes, changes := cmd.Flags&Write != 0, c.G.Changes()
 	c.journalled = false
 	defer func() {
@@ -159,8 +179,11 @@ func (s *Session) run(c *Ctx) {
 		c.journal(changes)
 	}
 	if len(c.W.Buf) > mark && c.W.Buf[mark] == '-' {
-		s.srv.commandStats[cmd.index].failed.Add(1)
-		s.srv.stats.errors.Add(1)
+		s.srv.commandStats.of(cmd).failed.Add(1)
+		s.srv.countError(c.W.Buf[mark+1:])
+	}
+	if alone {
+		s.end(c, start)
 	}
 }
 
@@ -170,38 +193,4 @@ func panicReply(p any) string {
 		return "-ERR cannot " + oneLine(e.Error()) + "\r\n"
 	}
 	return "-ERR internal error\r\n"
-}
-
-// tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
-// counters are changed once for several of them.
-type tally struct {
-	cmd   *Command
-	calls int64
-	start int64 // Server.ticks when the first of them began
-}
-
-// maxTally bounds how many calls share a reading of the clock.
-const maxTally = 16
-
-// count adds a call that is about to begin.
-func (s *Session) count(cmd *Command) {
-	if s.tally.cmd != cmd || s.tally.calls == maxTally {
-		s.flushTally()
-		s.tally.cmd = cmd
-	}
-	s.tally.calls++
-}
-
-// flushTally makes the counted calls visible in the server's statistics.
-func (s *Session) flushTally() {
-	now := s.srv.ticks()
-	if t := &s.tally; t.cmd != nil {
-		stats := &s.srv.commandStats[t.cmd.index]
-		stats.calls.Add(t.calls)
-		stats.nanos.Add(now - t.start)
-		if now-t.start > int64(1e6) {
-			s.now = s.srv.ks.Now() // slow commands must not leave the following ones in the past
-		}
-	}
-	s.tally = tally{start: now}
 }

@@ -53,7 +53,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 // listens reports whether there will be listeners.
 func (srv *Server) listens() bool {
 	set := srv.config.Get()
-	return len(srv.listeners) > 0 || set.Port != 0 || set.UnixSocket != ""
+	return len(srv.listeners) > 0 || set.Port != 0 || set.TLS.Port != 0 || set.UnixSocket != ""
 }
 
 // ServeConn serves a client at the other end of a connection, of whatever kind, in the background; it owns conn from now on. The
@@ -118,7 +118,7 @@ type Direct struct {
 
 // Direct returns a client whose commands are executed in a database. Release must be called when it is not used any more.
 func (srv *Server) Direct(db int) (*Direct, error) {
-	if db < 0 || db >= srv.ks.Databases() {
+	if db < 0 || db >= srv.ks.Databases() || db != 0 && srv.cluster != nil {
 		return nil, fmt.Errorf("there is no database %d", db)
 	}
 	t := srv.direct
@@ -156,6 +156,7 @@ func (t *directs) get() (*Direct, error) {
 	}
 	d := &Direct{owner: t, signal: make(chan struct{}, 1)}
 	d.session = t.srv.newSession(embeddedPeer, d.wake)
+	d.session.account.Store(nil)
 	d.session.setAuthenticated(true)
 	d.session.setProto(3)
 	t.all[d] = struct{}{}
@@ -187,7 +188,7 @@ func (d *Direct) Release() {
 // pristine reports whether the client has not changed its session in a way that would show in its next commands.
 func (s *Session) pristine() bool {
 	return !s.closing && s.blocked == nil && s.pausedUntil == 0 && !s.tx.active && len(s.tx.watches) == 0 && s.subs.count == 0 &&
-		!s.monitor && !s.tracking.on && !s.tracking.caching && s.replies == replyOn && s.out.Proto == 3 && s.authenticated &&
+		!s.monitor && s.follower.pristine() && !s.tracking.on && !s.tracking.caching && s.replies == replyOn && s.out.Proto == 3 && s.account.Load() == nil && s.authenticated &&
 		!s.noEvict && !s.guard.NoTouch && s.name == "" && s.libName == "" && s.libVersion == ""
 }
 
@@ -220,7 +221,7 @@ func (d *Direct) wake() {
 
 // stateful are the commands that change what later commands of the same connection do, or that turn it into something else.
 var stateful = map[string]bool{
-	"auth": true, "hello": true, "quit": true, "reset": true, "select": true, "monitor": true,
+	"auth": true, "hello": true, "quit": true, "reset": true, "select": true, "monitor": true, "sync": true, "psync": true, "replconf": true,
 	"multi": true, "exec": true, "discard": true, "watch": true, "unwatch": true,
 	"subscribe": true, "psubscribe": true, "ssubscribe": true, "unsubscribe": true, "punsubscribe": true, "sunsubscribe": true,
 	"client|caching": true, "client|no-evict": true, "client|no-touch": true, "client|reply": true, "client|setinfo": true,
@@ -270,7 +271,7 @@ func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error
 			return fmt.Errorf("an argument of %d bytes is longer than proto-max-bulk-len allows", len(a))
 		}
 	}
-	cmd, container := s.srv.table.lookup(args)
+	cmd, container := s.srv.table.lookupEither(args)
 	if cmd != nil && cmd.Flags&AllKeys != 0 {
 		if err := d.loaded(ctx); err != nil {
 			return err
@@ -287,7 +288,7 @@ func (d *Direct) run(ctx context.Context, cmd, container *Command, args [][]byte
 	s := d.session
 	start := len(s.out.Buf)
 	s.now = s.srv.ks.Now()
-	s.tally.start = s.srv.ticks()
+	s.flushTally()
 	for !s.execute(cmd, container, args) {
 		if err := d.wait(ctx); err != nil {
 			return err // Release closes the session, which is still waiting

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -73,10 +74,7 @@ func (t *goroutines) accept(conn net.Conn) error {
 		peer, isSocket = embeddedPeer, false
 	}
 	if refusal := t.refuse(loopback, isSocket); refusal != "" {
-		conn.SetWriteDeadline(time.Now().Add(patience))
-		conn.Write([]byte("-" + refusal + "\r\n"))
-		conn.Close()
-		return nil
+		return t.turnAway(conn, refusal)
 	}
 	if t.srv.hook != nil {
 		conn = t.srv.hook.Conn(conn)
@@ -96,8 +94,27 @@ func (t *goroutines) accept(conn net.Conn) error {
 	return nil
 }
 
+// turnAway tells a client that it is not welcome, in the background: with TLS a handshake comes first, which must not hold up others.
+func (t *goroutines) turnAway(conn net.Conn, refusal string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		conn.Close()
+		return ErrClosed
+	}
+	t.wg.Go(func() {
+		conn.SetDeadline(time.Now().Add(patience))
+		conn.Write([]byte("-" + refusal + "\r\n"))
+		conn.Close()
+	})
+	return nil
+}
+
 // keepAlive has the system find out whether a client that says nothing is still there.
 func (t *goroutines) keepAlive(conn net.Conn) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if seconds := t.srv.config.Get().TCPKeepAlive; seconds > 0 {
 			every := time.Duration(seconds) * time.Second

@@ -11,6 +11,9 @@ import (
 // outputLimit returns the limit on the output that waits for the client. Any goroutine may call it.
 func (s *Session) outputLimit() OutputLimit {
 	set := s.srv.config.Get()
+	if s.follower.following.Load() {
+		return set.OutputLimits.Replica
+	}
 	if s.subscribed() {
 		return set.OutputLimits.PubSub
 	}
@@ -51,7 +54,7 @@ func (s *Session) dying() bool {
 func (srv *Server) expired(s *Session, now int64) bool {
 	srv.rates.sample(srv, now)
 	set := srv.config.Get()
-	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && s.subs.count == 0 && !s.monitor
+	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && s.subs.count == 0 && !s.monitor && !s.follower.following.Load()
 	if idle && now-s.snapshot().lastActive > int64(set.Timeout)*1000 {
 		srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
 		return true
@@ -77,7 +80,7 @@ func (srv *Server) refuseClient(loopback bool) string {
 		return "ERR max number of clients reached"
 	}
 	srv.stats.connections.Add(1)
-	if set.ProtectedMode && set.RequirePass == "" && !loopback {
+	if set.ProtectedMode && !srv.users.byNobody.user.Load().NeedsPassword() && !loopback {
 		srv.stats.rejected.Add(1)
 		return protectedMode
 	}
@@ -161,8 +164,8 @@ type throughput struct {
 // commandCalls returns how many commands have been executed.
 func (srv *Server) commandCalls() int64 {
 	n := int64(0)
-	for i := range srv.commandStats {
-		n += srv.commandStats[i].calls.Load()
+	for s := range srv.commandStats.all() {
+		n += s.calls.Load()
 	}
 	return n
 }

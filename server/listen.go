@@ -13,27 +13,8 @@ import (
 // listen opens the addresses that the configuration asks for. What it opened is returned even with an error.
 func listen(set *Settings) (open []net.Listener, err error) {
 	if set.Port != 0 {
-		for _, addr := range set.Bind {
-			optional := strings.HasPrefix(addr, "-")
-			addr = strings.TrimPrefix(addr, "-")
-			network := "tcp"
-			switch addr {
-			case "*":
-				network, addr = "tcp4", "0.0.0.0"
-			case "::*":
-				network, addr = "tcp6", "::"
-			}
-			l, err := net.Listen(network, net.JoinHostPort(addr, strconv.Itoa(set.Port)))
-			if err != nil {
-				if optional && !errors.Is(err, syscall.EADDRINUSE) {
-					continue // as in redis.conf: an address that this machine does not have
-				}
-				return open, err
-			}
-			open = append(open, l)
-			if err := setBacklog(l, set.TCPBacklog); err != nil {
-				return open, err
-			}
+		if open, err = listenTCP(set, set.Port); err != nil {
+			return open, err
 		}
 	}
 	if set.UnixSocket != "" {
@@ -52,6 +33,33 @@ func listen(set *Settings) (open []net.Listener, err error) {
 			if err := os.Chmod(set.UnixSocket, set.UnixSocketPerm); err != nil {
 				return open, err
 			}
+		}
+	}
+	return open, nil
+}
+
+// listenTCP opens a port at all addresses. What it opened is returned even with an error.
+func listenTCP(set *Settings, port int) (open []net.Listener, err error) {
+	for _, addr := range set.Bind {
+		optional := strings.HasPrefix(addr, "-")
+		addr = strings.TrimPrefix(addr, "-")
+		network := "tcp"
+		switch addr {
+		case "*":
+			network, addr = "tcp4", "0.0.0.0"
+		case "::*":
+			network, addr = "tcp6", "::"
+		}
+		l, err := net.Listen(network, net.JoinHostPort(addr, strconv.Itoa(port)))
+		if err != nil {
+			if optional && !errors.Is(err, syscall.EADDRINUSE) {
+				continue // as in redis.conf: an address that this machine does not have
+			}
+			return open, err
+		}
+		open = append(open, l)
+		if err := setBacklog(l, set.TCPBacklog); err != nil {
+			return open, err
 		}
 	}
 	return open, nil

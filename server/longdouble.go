@@ -107,15 +107,20 @@ func addLongDouble(x, y *big.Float) (sum *big.Float, ok bool) {
 // appendLongDouble appends a finite number in decimal notation, without exponent and without zeros at the end.
 func appendLongDouble(dst []byte, x *big.Float) []byte {
 	start := len(dst)
-	dst = x.Append(dst, 'f', longDoubleDecimals)
-	for dst[len(dst)-1] == '0' {
-		dst = dst[:len(dst)-1]
-	}
-	if dst[len(dst)-1] == '.' {
-		dst = dst[:len(dst)-1]
-	}
+	dst = trimDecimals(x.Append(dst, 'f', longDoubleDecimals))
 	if string(dst[start:]) == "-0" {
 		dst = append(dst[:start], '0')
 	}
 	return dst
+}
+
+// trimDecimals cuts off the zeros at the end of a number that has decimals.
+func trimDecimals(text []byte) []byte {
+	for text[len(text)-1] == '0' {
+		text = text[:len(text)-1]
+	}
+	if text[len(text)-1] == '.' {
+		text = text[:len(text)-1]
+	}
+	return text
 }

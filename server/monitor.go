@@ -88,7 +88,7 @@ func (m *monitors) feed(s *Session, cmd *Command, args [][]byte) {
 	defer m.mu.Unlock()
 	for _, to := range m.list {
 		if to != s || !s.closing { // who says QUIT reads no more than its reply
-			to.pushAfter(s, line)
+			to.pushAfter(&s.origin, line)
 		}
 	}
 }
@@ -106,6 +106,30 @@ func secrets(cmd *Command, args [][]byte) []int {
 			if equalFold(args[i], "auth") {
 				out = append(out, i+1, i+2)
 				i += 2
+			}
+		}
+	case "acl|setuser":
+		for i := range args[2:] {
+			out = append(out, i+2)
+		}
+	case "config|set":
+		for i := 2; i+1 < len(args); i += 2 {
+			switch lower(args[i]) {
+			case "requirepass", "masteruser", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass":
+				out = append(out, i+1)
+			}
+		}
+	case "migrate":
+		for i := 6; i < len(args); i++ {
+			switch {
+			case equalFold(args[i], "auth"):
+				out = append(out, i+1)
+				i++
+			case equalFold(args[i], "auth2"):
+				out = append(out, i+1, i+2)
+				i += 2
+			case equalFold(args[i], "keys"):
+				return out
 			}
 		}
 	}

@@ -19,7 +19,8 @@ type pauseState struct {
 }
 
 // pausedBy reports whether the command must wait now, and if so prepares the session for it.
-func (s *Session) pausedBy(cmd *Command) bool {
+func (s *Session) pausedBy(cmd *Command, args [][]byte) bool {
+	writes := s.mayReplicate(cmd, args) || cmd.Name == "exec" && s.tx.writes
 	p := &s.srv.pause
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -27,7 +28,6 @@ func (s *Session) pausedBy(cmd *Command) bool {
 		p.end()
 		return false
 	}
-	writes := cmd.Flags&(Write|MayReplicate) != 0 || cmd.Name == "exec" && s.tx.writes
 	if !p.all && !writes {
 		return false
 	}

@@ -87,12 +87,15 @@ func (d *durableServer) write(n int) (acknowledged bool, reply string) {
 		fmt.Sprintf("SET string %d", n),
 		fmt.Sprintf("SET big%d %s:%d", key, strings.Repeat("x", 300), n),
 		fmt.Sprintf("HSET hash n %d f%d %d", n, n%9, n),
+		fmt.Sprintf("HPEXPIREAT hash %d FIELDS 1 f%d", farDeadline+n, n%9),
 		fmt.Sprintf("SADD set %d", n), "SPOP set 0",
 		fmt.Sprintf("SREM set %d", n-20),
 		fmt.Sprintf("ZADD zset %d m", n),
 		fmt.Sprintf("ZADD zset %d m%d", n, n%9),
 		fmt.Sprintf("RPUSH list %d", n), "LTRIM list -20 -1",
 		fmt.Sprintf("XADD stream MAXLEN ~ 10 %d-1 n %d", n, n),
+		fmt.Sprintf("BITFIELD bits SET u32 #%d %d SET u32 #400 %d", n%9, n, n), // in place, in a string that is a value apart
+		"PFADD sketch a", fmt.Sprintf("PFADD sketch %d", n), "PFCOUNT sketch",
 		"INCR counter",
 		fmt.Sprintf("EVAL redis.call('SET',KEYS[1],ARGV[1])redis.call('HSET','hash2','f'..ARGV[1]%%9,ARGV[1]) 1 script %d", n),
 		fmt.Sprintf("DEL gone%d", n-1), fmt.Sprintf("SET gone%d x", n),
@@ -102,6 +105,9 @@ func (d *durableServer) write(n int) (acknowledged bool, reply string) {
 	reply, told := d.do(commands...)
 	return told && strings.Contains(reply, "\r\n*") && !strings.Contains(reply, "\r\n-"), reply
 }
+
+// farDeadline is a time in ms since 1970 at which fields may expire.
+const farDeadline = 50_000_000_000_000
 
 // check returns the number that all keys have, 0 if there is none.
 func (d *durableServer) check(what string) int {
@@ -129,10 +135,15 @@ func (d *durableServer) check(what string) int {
 	is(fmt.Sprintf("%s:%d", strings.Repeat("x", 300), n), fmt.Sprintf("GET big%d", n%7))
 	is(n, "HGET hash n")
 	is(n, fmt.Sprintf("HGET hash f%d", n%9))
+	is(fmt.Sprintf(":%d", farDeadline+n), fmt.Sprintf("HPEXPIRETIME hash FIELDS 1 f%d", n%9))
 	is(n, "ZSCORE zset m")
 	is(n, fmt.Sprintf("ZSCORE zset m%d", n%9))
 	is(n, "LINDEX list -1")
 	is(n, "GET counter")
+	is(fmt.Sprintf(":%d", n), fmt.Sprintf("BITFIELD_RO bits GET u32 #%d", n%9))
+	is(fmt.Sprintf(":%d", n), "BITFIELD_RO bits GET u32 #400")
+	// PFCOUNT has stored its estimate: the highest bit of its last byte is not set.
+	is(":0", "BITFIELD_RO sketch GET u8 120")
 	is(fmt.Sprintf(":%d", min(n, 20)), "LLEN list")
 	is(fmt.Sprintf(":%d", min(n, 20)), "SCARD set")
 	is(n, "GET script")

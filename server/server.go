@@ -6,6 +6,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,6 +35,8 @@ type Server struct {
 	ks     *engine.Keyspace
 	table  *table
 	runID  string
+	// replicationID is the name of the history of the data, if DEBUG has changed it.
+	replicationID atomic.Pointer[string]
 
 	started  time.Time
 	tickBase time.Time
@@ -43,26 +46,35 @@ type Server struct {
 	pubsub   hub
 	tracking trackingTable
 	monitors monitors
+	followed followers
 	pause    pauseState
 	rates    rates
 	memory   memoryState
 	scripts  scriptState
+	eviction eviction
 	storage  storageState
 	roles    roles
+	users    users
 
 	reservations reservations
 
 	// restricted says that the state of the storage keeps some commands from running; see restriction.
 	restricted atomic.Bool
 
-	commandStats []commandStats
+	commandStats commandCounters
+	timing       timing
+	slowlog      slowlog
+	latency      latencyMonitor
 	stats        serverStats
 
-	transport transport   // for the listeners
-	streams   *goroutines // for connections that are handed over; may be the same
-	direct    *directs    // for the program that the server is part of
-	carriers  []carrier   // all three, each once
+	transport transport                  // for the listeners that are sockets
+	tls       atomic.Pointer[tls.Config] // of tls-port
+	streams   *goroutines                // for connections that are handed over; may be the same
+	direct    *directs                   // for the program that the server is part of
+	carriers  []carrier                  // all three, each once
 	listeners []net.Listener
+
+	cluster *clusterNode // nil if cluster mode is off
 
 	hook *testhook.Hook // nil but in tests
 
@@ -71,18 +83,12 @@ type Server struct {
 	err     error
 }
 
-// commandStats counts the calls of one command.
-type commandStats struct {
-	calls, nanos, failed, rejected atomic.Int64
-	_                              [32]byte // two of them would share a cache line otherwise
-}
-
 // serverStats are the counters of INFO that are not the engine's. Those that grow with every command are kept elsewhere.
 type serverStats struct {
 	connections, rejected atomic.Int64
 	bytesIn, bytesOut     atomic.Int64
 	reads, writes         atomic.Int64
-	errors                atomic.Int64
+	errors                errorStats
 	blocked               atomic.Int64 // a gauge
 }
 
@@ -111,6 +117,9 @@ type Options struct {
 	Listeners []net.Listener
 	// FS is where data is stored; nil is the system's files.
 	FS vfs.FS
+	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data directory; that must
+	// have no data (ErrNotEmpty). If it is "", what a Redis has left in a data directory without data is read.
+	Import string
 	// SpareProcessors says that GOMAXPROCS is greater by the number of event loops (io-threads) than what the rest of the program
 	// needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster. The scheduler must be
 	// able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
@@ -132,6 +141,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 
 		listeners: o.Listeners,
 	}
+	srv.storage.importFile = o.Import
 	if err := srv.openStorage(set, o.FS); err != nil {
 		return nil, err
 	}
@@ -142,6 +152,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() || set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
 		Observer: (*observer)(srv), Source: source})
 	srv.ks.SetListLimit(set.List)
+	srv.startCluster(set)
 	srv.startHook(o.Hook)
 	srv.started = srv.ks.Clock().Now()
 	srv.roles.start(srv)
@@ -150,8 +161,17 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	if n := srv.maxClients(); n < int64(set.MaxClients) {
 		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
 	}
-	srv.commandStats = make([]commandStats, srv.table.count+maxCustom)
-	err := srv.startScripting()
+	srv.commandStats = newCommandCounters(srv.table.count + maxCustom)
+	srv.timing.set(set)
+	srv.setLimits(set, set)
+	srv.countMemory()
+	err := srv.table.rename(set.Renamed)
+	if err == nil {
+		err = srv.startUsers()
+	}
+	if err == nil {
+		err = srv.startScripting()
+	}
 	if err == nil {
 		err = srv.startTransports(o, set.IOThreads)
 	}
@@ -159,6 +179,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 		return nil, errors.Join(err, srv.closeStorage(false))
 	}
 	config.OnChange(srv.configChanged)
+	config.onRewrite(srv.userLines)
 	return srv, nil
 }
 
@@ -176,9 +197,21 @@ func shardCount(setting int, parallel bool) int {
 }
 
 // configChanged applies settings that are not read where they are used.
-func (srv *Server) configChanged(_, set *Settings) error {
+func (srv *Server) configChanged(old, set *Settings) error {
+	if set.AppendOnly != old.AppendOnly {
+		return errors.New("the journal cannot be switched on or off while the server runs")
+	}
+	if set.RequirePass != old.RequirePass {
+		srv.users.passwordChanged(srv.rules(), set.RequirePass)
+	}
 	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents)
 	srv.ks.SetListLimit(set.List)
+	srv.timing.set(set)
+	srv.tracking.limit(set.TrackingTableMaxKeys)
+	srv.setLimits(old, set)
+	if err := srv.updateTLS(old, set); err != nil {
+		return err
+	}
 	if st := srv.storage.Storage; st != nil {
 		st.SetPolicy(set.AppendFsync)
 		st.SetSavePoints(set.Save)
@@ -191,12 +224,22 @@ func (srv *Server) configChanged(_, set *Settings) error {
 func (srv *Server) Start() error {
 	listeners, err := listen(srv.config.Get())
 	srv.listeners = append(srv.listeners, listeners...)
+	if err == nil {
+		listeners, err = srv.listenTLS(srv.config.Get())
+		srv.listeners = append(srv.listeners, listeners...)
+	}
 	if err != nil {
 		srv.Close()
 		return err
 	}
 	for _, l := range srv.listeners {
-		if err := srv.transport.listen(l); err != nil {
+		by := srv.transport
+		switch l.(type) {
+		case *net.TCPListener, *net.UnixListener:
+		default:
+			by = srv.streams // TLS, or whatever else a program has
+		}
+		if err := by.listen(l); err != nil {
 			srv.Close()
 			return fmt.Errorf("listen on %s: %w", l.Addr(), err)
 		}
@@ -206,6 +249,7 @@ func (srv *Server) Start() error {
 		return err
 	}
 	srv.ks.SetEventClasses(srv.config.Get().NotifyKeyspaceEvents)
+	srv.evictLater()
 	if srv.storage.Storage != nil {
 		srv.reservations.findStored()
 	}
@@ -240,6 +284,7 @@ func (srv *Server) close(save bool) error {
 			c.close()
 		}
 		srv.reservations.close()
+		srv.eviction.close()
 		srv.ks.Close()
 		srv.stopScripting()
 		errs = append(errs, srv.closeStorage(save))
@@ -258,15 +303,16 @@ func (srv *Server) ticks() int64 { return int64(time.Since(srv.tickBase)) }
 
 // ResetStats sets the counters of INFO to zero.
 func (srv *Server) ResetStats() {
-	for i := range srv.commandStats {
-		s := &srv.commandStats[i]
+	for s := range srv.commandStats.all() {
 		s.calls.Store(0)
 		s.nanos.Store(0)
 		s.failed.Store(0)
 		s.rejected.Store(0)
+		s.durations.Store(nil)
 	}
+	srv.stats.errors.reset()
 	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.bytesOut,
-		&srv.stats.reads, &srv.stats.writes, &srv.stats.errors} {
+		&srv.stats.reads, &srv.stats.writes, &srv.eviction.clients, &srv.eviction.total} {
 		c.Store(0)
 	}
 	srv.ks.ResetStats()
@@ -300,18 +346,21 @@ type observer Server
 
 // KeyEvent publishes a keyspace event.
 func (o *observer) KeyEvent(owner any, event string, db int, key string) {
-	by, _ := owner.(*Session)
+	var by *Session
+	if from, _ := owner.(*origin); from != nil && from == &from.session.origin {
+		by = from.session
+	}
 	(*Server)(o).publishKeyEvent(by, event, db, key)
 }
 
 // KeyChanged invalidates clients' caches of a key.
 func (o *observer) KeyChanged(owner any, _ int, key string) {
-	by, _ := owner.(*Session)
+	by, _ := owner.(*origin)
 	o.tracking.invalidate(by, key)
 }
 
 // Flushed invalidates clients' caches altogether.
 func (o *observer) Flushed(owner any, _ int) {
-	by, _ := owner.(*Session)
+	by, _ := owner.(*origin)
 	o.tracking.invalidateAll(by)
 }

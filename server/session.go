@@ -13,7 +13,7 @@ import (
 // Session is one client: a state machine that takes the bytes that the client sent and gives the bytes to send back. It
 // does no I/O and never blocks; the transport that owns it does the first and waits for it.
 //
-// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, what roles says, and what
+// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, account, what roles says, and what
 // is set once when the session starts. Others reach a session through post.
 type Session struct {
 	srv  *Server
@@ -23,15 +23,17 @@ type Session struct {
 	wake    func()
 	started time.Time
 
-	parser resp.Parser
-	input  []byte // bytes that do not make a whole command yet, or that wait for the client to be unblocked
-	out    resp.Writer
-	early  []byte // messages that the running command published to its own client; they precede its reply
-	later  []byte // invalidations that the running command caused to its own client; they follow its reply
-	guard  engine.Guard
-	ctx    Ctx
-	now    int64 // ms since 1970, refreshed with every batch
-	tally  tally
+	parser     resp.Parser
+	input      []byte // bytes that do not make a whole command yet, or that wait for the client to be unblocked
+	out        resp.Writer
+	early      []byte // messages that the running command published to its own client; they precede its reply
+	origin     origin // of the changes that the client makes
+	guard      engine.Guard
+	ctx        Ctx
+	now        int64 // ms since 1970, refreshed with every batch
+	tally      tally
+	exact      bool // commands are measured one by one; see timing
+	suspicious int  // how many commands are still to be measured one by one
 
 	db            int
 	authenticated bool
@@ -42,10 +44,12 @@ type Session struct {
 	closing       bool  // close as soon as out is written
 	replies       replyMode
 	noEvict       bool
+	outOfMemory   bool // when the command that runs began; means something only while there is a limit
 	subs          subscriptions
 	tracking      trackingState
 	roles         heldRoles
 	monitor       bool
+	follower      follower
 	holds         []hold // what of out must wait for the journal, in order
 	sendable      int    // the length of what comes before the first hold, if there are holds
 	heldChanges   int    // what guard.Changes said at the last call of holdOutput
@@ -60,8 +64,15 @@ type Session struct {
 
 	// proto is out.Proto for those who send pushes.
 	proto atomic.Int32
+	// account is the client's user; nil if the session may do everything, because it is the program's or the journal's.
+	account atomic.Pointer[account]
 
 	slot int // place in the transport's timers
+
+	// In cluster mode hashSlot is the slot of the keys of the command that is running, or of the whole transaction, noSlot if none is known; and
+	// readOnly is what READONLY has set.
+	hashSlot int
+	readOnly bool
 
 	box mailbox
 
@@ -110,13 +121,13 @@ const (
 func (srv *Server) newSession(peer Peer, wake func()) *Session {
 	s := &Session{
 		srv: srv, peer: peer, wake: wake,
-		started:       srv.ks.Clock().Now(),
-		authenticated: srv.config.Get().RequirePass == "",
+		started: srv.ks.Clock().Now(),
 	}
 	s.now = s.started.UnixMilli()
+	s.origin.session = s
 	s.setProto(2)
 	s.parser.MaxBulk = srv.MaxBulk()
-	s.parser.Unauthenticated = !s.authenticated
+	s.becomeDefault()
 	s.ctx = Ctx{W: &s.out, G: &s.guard, Session: s, Server: srv}
 	srv.clients.add(s)
 	s.publish()
@@ -219,6 +230,7 @@ func (s *Session) SetOutput(rest []byte) {
 	s.out.Buf = rest
 	s.info.Lock()
 	s.infoData.output = len(rest)
+	s.countMemory(&s.infoData)
 	s.info.Unlock()
 }
 
@@ -244,6 +256,9 @@ func (s *Session) Close() {
 	s.stopTracking()
 	if s.monitor {
 		s.srv.monitors.remove(s)
+	}
+	if s.follower.following.Load() {
+		s.srv.unfollow(s)
 	}
 	s.srv.clients.remove(s)
 }
@@ -289,10 +304,10 @@ var lookaheads = sync.Pool{New: func() any {
 
 // process executes the commands at the start of b and returns what is left of it.
 func (s *Session) process(b []byte) []byte {
-	s.tally.start = s.srv.ticks()
-	defer s.flushTally()
+	s.flushTally()
 	ahead := lookaheads.Get().(*lookahead)
 	defer lookaheads.Put(ahead)
+	defer s.flushTally() // before ahead, in which the arguments lie, is given back
 	for len(b) > 0 && !s.closing {
 		more, err := s.parseAhead(ahead, b)
 		if len(ahead.hints) > 1 && !s.srv.scriptBusy() {
@@ -324,6 +339,7 @@ func (s *Session) process(b []byte) []byte {
 		if !more {
 			break
 		}
+		s.flushTally() // before the arguments are overwritten
 	}
 	return b
 }
@@ -333,6 +349,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) 
 	depth := maxAhead
 	if !s.authenticated {
 		depth = 1 // the limits change with authentication
+		s.parser.Unauthenticated = s.mustAuthenticate()
 	}
 	ahead.commands, ahead.hints = ahead.commands[:0], ahead.hints[:0]
 	used := 0
@@ -348,10 +365,11 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) 
 		}
 		p := parsedCommand{args: args, size: n}
 		if len(args) > 0 {
-			if last != nil && bytes.Equal(args[0], name) {
+			called := args[0] // which lookup replaces if the command is renamed
+			if last != nil && bytes.Equal(called, name) {
 				p.cmd = last // pipelines repeat themselves
-			} else if p.cmd, p.container = s.srv.table.lookup(args); p.cmd != nil && p.cmd.parent == nil && p.cmd.Subs == nil {
-				last, name = p.cmd, args[0]
+			} else if p.cmd, p.container = s.srv.table.lookup(args); p.cmd != nil && p.cmd.parent == nil && p.cmd.Subs == nil && &called[0] == &args[0][0] {
+				last, name = p.cmd, called
 			}
 			if p.cmd != nil && len(args) > 1 && len(ahead.hints) < maxWarm {
 				ahead.hints = p.cmd.appendHints(ahead.hints, args)

@@ -8,7 +8,6 @@ import (
 	"io"
 
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/resp"
 )
 
 // ErrNotEmpty is returned by Restore if there are keys.
@@ -17,12 +16,11 @@ var ErrNotEmpty = errors.New("the server is not empty")
 // Snapshot writes the keyspace as it is at one moment, as commands in the form of an append-only file. The keyspace is locked while the commands
 // are encoded in memory, but not while they are written. While keys are still being loaded after a start it waits for them.
 func (srv *Server) Snapshot(w io.Writer) error {
-	d, err := srv.Direct(0)
-	if err != nil {
-		return err
-	}
-	defer d.Release()
-	chunks, err := d.snapshot()
+	var chunks [][]byte // a single buffer would be copied as it grows
+	err := srv.whole(func(g *engine.Guard) error {
+		srv.encodeAOF(g, &aofWriter{emit: func(b []byte) { chunks = append(chunks, bytes.Clone(b)) }})
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -33,34 +31,6 @@ func (srv *Server) Snapshot(w io.Writer) error {
 		chunks[i] = nil
 	}
 	return nil
-}
-
-// snapshot encodes the keyspace, in pieces: a single buffer would be copied as it grows.
-func (d *Direct) snapshot() (chunks [][]byte, err error) {
-	d.mu.Lock() // so that the server does not close meanwhile
-	defer d.mu.Unlock()
-	if d.ended {
-		return nil, ErrClosed
-	}
-	if err := d.loaded(context.Background()); err != nil {
-		return nil, err
-	}
-	srv := d.owner.srv
-	err = srv.underAll(func(g *engine.Guard) {
-		a := aofWriter{emit: func(b []byte) { chunks = append(chunks, bytes.Clone(b)) }}
-		for db := range srv.ks.Databases() {
-			if g.Len(db) == 0 {
-				continue
-			}
-			a.selectDB(db)
-			g.Each(db, func(e *engine.Entry) bool {
-				a.entry(e)
-				return true
-			})
-		}
-		a.flush()
-	})
-	return chunks, err
 }
 
 // Restore executes the commands that Snapshot has written, one after the other, in an empty keyspace; it fails with ErrNotEmpty if there are
@@ -106,45 +76,22 @@ func (d *Direct) empty() error {
 	return err
 }
 
-const restoreChunk = 256 << 10 // bytes that are read at a time
+const restoreChunk = 256 << 10 // bytes that are read at a time at least
 
 // restore executes commands from r.
 func (d *Direct) restore(r io.Reader) error {
-	parser := resp.Parser{MaxBulk: maxJournalBulk}
-	var buf []byte
-	var args [][]byte
-	count := 0
+	commands := newCommandReader(r)
 	for {
-		buf = resp.Grow(buf, restoreChunk)
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		rest := buf
-		for {
-			var size int
-			var syntax error
-			if args, size, syntax = parser.Next(rest, args[:0]); syntax != nil {
-				return fmt.Errorf("command %d: %w", count+1, syntax)
-			}
-			if size == 0 {
-				break
-			}
-			rest = rest[size:]
-			if len(args) == 0 {
-				continue
-			}
-			count++
-			if err := d.replay(args); err != nil {
-				return fmt.Errorf("command %d: %w", count, err)
-			}
-		}
-		buf = buf[:copy(buf, rest)]
-		switch {
-		case err == io.EOF && len(buf) > 0:
-			return io.ErrUnexpectedEOF
-		case err == io.EOF:
+		args, err := commands.next()
+		switch err {
+		case nil:
+		case io.EOF:
 			return nil
-		case err != nil:
+		default:
 			return err
+		}
+		if err := d.replay(args); err != nil {
+			return fmt.Errorf("command %d: %w", commands.count, err)
 		}
 	}
 }
@@ -157,7 +104,7 @@ func (d *Direct) replay(args [][]byte) error {
 		return ErrClosed
 	}
 	s := d.session
-	cmd, container := s.srv.table.lookup(args)
+	cmd, container := s.srv.table.lookupOriginal(args)
 	if cmd == nil || cmd.Flags&Write == 0 && cmd.Name != "select" {
 		return fmt.Errorf("%.40q is no command that changes anything", args[0])
 	}

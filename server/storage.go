@@ -29,6 +29,9 @@ const (
 type storageState struct {
 	*persist.Storage // nil if the data is in memory only
 
+	importFile string // Options.Import
+	imported   bool   // something was imported at start
+
 	mu       sync.Mutex // makes calls of storageChanged exclusive
 	replayed bool       // protected by mu: the journal has been read
 
@@ -54,7 +57,7 @@ func (srv *Server) openStorage(set *Settings, fs vfs.FS) error {
 	srv.storage.Storage, err = persist.Open(persist.Options{
 		FS: fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync, CheckpointSize: int64(set.CheckpointSize),
 		SavePoints: set.Save, Log: srv.log, Notify: srv.storageChanged,
-		Extra: srv.storedFunctions, Restore: srv.recoverFunctions,
+		Extra: srv.storedFunctions, Restore: srv.recoverFunctions, Import: srv.importStored(fs, set),
 	})
 	return err
 }
@@ -75,6 +78,9 @@ func (srv *Server) recoverData() error {
 	r := newReplayer(srv)
 	if err := srv.storage.Recover(srv.ks, r.apply); err != nil {
 		return err
+	}
+	if srv.storage.importFile != "" && !srv.storage.imported {
+		return ErrNotEmpty
 	}
 	srv.storage.mu.Lock()
 	srv.storage.replayed = true
@@ -128,10 +134,7 @@ func (st *storageState) await(lsn uint64, finish func(reply func(w *resp.Writer)
 // change something.
 func (srv *Server) restriction(cmd *Command, writes bool) Error {
 	st := &srv.storage
-	st.mu.Lock()
-	replayed := st.replayed
-	st.mu.Unlock()
-	if !replayed {
+	if !srv.replayed() {
 		if cmd.Flags&Loading == 0 {
 			return errLoading
 		}
@@ -144,6 +147,17 @@ func (srv *Server) restriction(cmd *Command, writes bool) Error {
 		return srv.writeRestriction()
 	}
 	return ""
+}
+
+// replayed reports whether the data is what is stored: the journal has been read.
+func (srv *Server) replayed() bool {
+	if !srv.restricted.Load() {
+		return true
+	}
+	st := &srv.storage
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.replayed
 }
 
 // writeRestriction returns the error for commands that change something while that cannot be made durable.
@@ -180,6 +194,7 @@ type replayer struct {
 
 func newReplayer(srv *Server) *replayer {
 	s := &Session{srv: srv, wake: func() {}, authenticated: true, replaying: true}
+	s.origin.session = s
 	s.setProto(2)
 	s.ctx = Ctx{W: &s.out, G: &s.guard, Session: s, Server: srv, NoBlock: true}
 	return &replayer{s: s, parser: resp.Parser{MaxBulk: maxJournalBulk}}
@@ -211,15 +226,21 @@ func (r *replayer) apply(now int64, commands []byte) error {
 	return nil
 }
 
-func (r *replayer) command(args [][]byte) (err error) {
+func (r *replayer) command(args [][]byte) error {
 	if len(args) == 0 {
 		return errors.New("empty command")
 	}
 	s := r.s
-	cmd, _ := s.srv.table.lookup(args)
+	cmd, _ := s.srv.table.lookupOriginal(args)
 	if cmd == nil || !cmd.arityOK(len(args)) || cmd.Do == nil || cmd.Flags&Write == 0 && cmd.Name != "select" {
 		return fmt.Errorf("%q is no command that changes anything", args[0])
 	}
+	return r.repeat(cmd, args)
+}
+
+// repeat executes a command.
+func (r *replayer) repeat(cmd *Command, args [][]byte) (err error) {
+	s := r.s
 	s.out.Buf = s.out.Buf[:0]
 	c := &s.ctx
 	c.Cmd, c.Args, c.DB = cmd, args, s.db

@@ -58,6 +58,9 @@ func (cmd *Command) arguments() ([]*argument, error) {
 func (cmd *Command) numberKeys(args []*argument, next *int) {
 	for _, a := range args {
 		if a.kind == argKey {
+			for *next < len(cmd.Keys) && cmd.Keys[*next].hidden() {
+				*next++
+			}
 			a.keySpec = min(*next, len(cmd.Keys)-1)
 			*next++
 		}
@@ -299,7 +302,7 @@ func argumentKind(cmd *Command, name string) string {
 			return argInteger
 		}
 	case "count", "cursor", "db", "decrement", "destination-db", "entries-added", "entries-read", "index", "index1", "index2",
-		"len", "limit", "maxage", "milliseconds", "min-idle-time", "min-match-len", "ms", "num-matches", "numkeys", "numlocal",
+		"len", "limit", "maxage", "milliseconds", "min-idle-time", "min-match-len", "ms", "num-matches", "numfields", "numkeys", "numlocal",
 		"numreplicas", "offset", "protover", "rank", "rows", "columns", "seconds", "client-id", "version":
 		return argInteger
 	}

@@ -1,9 +1,12 @@
 package server
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -15,6 +18,12 @@ type table struct {
 	byName map[string]*Command
 	list   []*Command // top-level commands in order of their names
 	count  int        // commands and sub-commands, the size of per-command statistics
+
+	// What rename-command changes; see rename.
+	called  map[string]*Command // top-level commands by the names that clients use; byName if all have their own
+	visible []*Command          // those of list that clients can use
+	real    map[*Command][]byte // the own names of those that have others; nil if none has
+	longest int                 // the length of the longest name that clients use, if real is not nil
 
 	extending sync.Mutex                // held by extend
 	custom    atomic.Pointer[extension] // nil if there are no custom commands
@@ -37,12 +46,20 @@ const (
 	lockAll                  // the whole keyspace
 )
 
-// newTable puts the groups together and derives what follows from each entry.
+// newTable returns a table without custom commands. The others are the same for all servers of the process, and must not be changed.
 func newTable() *table {
+	t := builtin()
+	return &table{byName: t.byName, list: t.list, count: t.count, called: t.byName, visible: t.list}
+}
+
+var builtin = sync.OnceValue(buildTable)
+
+// buildTable puts the groups together and derives what follows from each entry.
+func buildTable() *table {
 	t := &table{byName: map[string]*Command{}}
 	for _, group := range commandGroups() {
 		for _, entry := range group {
-			cmd := *entry // servers in one process must not share entries: index and parent are filled in
+			cmd := *entry // index and parent are filled in
 			t.list = append(t.list, &cmd)
 		}
 	}
@@ -58,6 +75,7 @@ func newTable() *table {
 			t.add(&sub, sub.Name)
 		}
 	}
+	t.called, t.visible = t.byName, t.list
 	return t
 }
 
@@ -77,7 +95,7 @@ func (t *table) extend(cmd *Command) error {
 		maps.Copy(next.byName, old.byName)
 	}
 	switch {
-	case t.named([]byte(cmd.Name)) != nil:
+	case t.original(cmd.Name) != nil || t.named([]byte(cmd.Name)) != nil:
 		return fmt.Errorf("there is a command %q already", cmd.Name)
 	case len(next.byName) == maxCustom:
 		return fmt.Errorf("there are %d custom commands already", maxCustom)
@@ -91,21 +109,97 @@ func (t *table) extend(cmd *Command) error {
 	return nil
 }
 
-// commands returns all top-level commands in order of their names.
+var (
+	errNoCommandToRename = errors.New("No such command in rename-command")
+	errCommandNameTaken  = errors.New("Target command name already exists")
+)
+
+// rename carries out the lines rename-command of a configuration: a name, and the one that clients are to use instead, or "" for none. Within
+// the server, in the rules of users and in the journal commands keep their own names.
+func (t *table) rename(lines [][]string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	called := map[string]*Command{}
+	for _, cmd := range t.list {
+		called[cmd.Name] = cmd
+	}
+	for _, line := range lines {
+		from, to := strings.ToLower(line[0]), strings.ToLower(line[1])
+		cmd := called[from]
+		if cmd == nil {
+			return errNoCommandToRename
+		}
+		delete(called, from)
+		if called[to] != nil {
+			return errCommandNameTaken
+		}
+		if to != "" {
+			called[to] = cmd
+		}
+	}
+	t.called, t.visible, t.real, t.longest = called, nil, map[*Command][]byte{}, 0
+	for name, cmd := range called {
+		t.visible = append(t.visible, cmd)
+		t.longest = max(t.longest, len(name))
+		if name != cmd.Name {
+			t.real[cmd] = []byte(cmd.Name)
+		}
+	}
+	slices.SortFunc(t.visible, func(a, b *Command) int { return compare(a.Name, b.Name) })
+	return nil
+}
+
+// commands returns all top-level commands that clients can use, in order of their own names.
 func (t *table) commands() []*Command {
 	if x := t.custom.Load(); x != nil {
 		return x.list
 	}
-	return t.list
+	return t.visible
 }
 
-// named returns the command or sub-command ("config|get") of that name, in whatever case, or nil.
-func (t *table) named(name []byte) *Command {
-	if cmd := t.byName[lower(name)]; cmd != nil {
+// everything returns all top-level commands in order of their own names.
+func (t *table) everything() []*Command {
+	x := t.custom.Load()
+	switch {
+	case x == nil:
+		return t.list
+	case t.real == nil:
+		return x.list
+	}
+	all := slices.AppendSeq(slices.Clone(t.list), maps.Values(x.byName))
+	slices.SortFunc(all, func(a, b *Command) int { return compare(a.Name, b.Name) })
+	return all
+}
+
+// original returns the command or sub-command ("config|get") that has the name, in whatever case, as its own, or nil.
+func (t *table) original(name string) *Command {
+	name = strings.ToLower(name)
+	if cmd := t.byName[name]; cmd != nil {
 		return cmd
 	}
 	if x := t.custom.Load(); x != nil {
-		return x.byName[lower(name)]
+		return x.byName[name]
+	}
+	return nil
+}
+
+// named returns the command or sub-command ("config|get") that clients call so, in whatever case, or nil.
+func (t *table) named(name []byte) *Command {
+	name, sub, isSub := bytes.Cut(name, []byte("|"))
+	cmd := t.find(name)
+	if cmd != nil && isSub {
+		return cmd.sub(sub)
+	}
+	return cmd
+}
+
+// sub returns the sub-command of that name, in whatever case, or nil.
+func (cmd *Command) sub(name []byte) *Command {
+	for _, sub := range cmd.Subs {
+		if equalFold(name, sub.Name[len(cmd.Name)+1:]) {
+			return sub
+		}
 	}
 	return nil
 }
@@ -130,6 +224,7 @@ func (cmd *Command) derive() {
 	if cmd.Flags&Fast == 0 {
 		cmd.ACL |= CatSlow
 	}
+	cmd.slow = cmd.mayBeSlow()
 	realKeys := slices.ContainsFunc(cmd.Keys, func(k KeySpec) bool { return !slices.Contains(k.Flags, "not_key") })
 	switch {
 	case cmd.Flags&OwnGuard != 0:
@@ -147,28 +242,53 @@ func (cmd *Command) derive() {
 	}
 }
 
-// lookup finds the command that args name; for a container the sub-command. cmd is nil if there is none, container then
-// tells whether only the sub-command is unknown.
+// lookup finds the command that args of a client name; for a container the sub-command. cmd is nil if there is none, container then
+// tells whether only the sub-command is unknown. If the command is called by another name than its own, args get its own.
 func (t *table) lookup(args [][]byte) (cmd, container *Command) {
 	cmd = t.find(args[0])
+	if t.real != nil && cmd != nil {
+		if name := t.real[cmd]; name != nil {
+			args[0] = name
+		}
+	}
+	return cmd.among(args)
+}
+
+// lookupOriginal is lookup for commands that are called by their own names.
+func (t *table) lookupOriginal(args [][]byte) (cmd, container *Command) {
+	return t.findIn(t.byName, args[0]).among(args)
+}
+
+// lookupEither is lookup for those who may use both names.
+func (t *table) lookupEither(args [][]byte) (cmd, container *Command) {
+	if cmd, container = t.lookup(args); cmd == nil && container == nil && t.real != nil {
+		return t.lookupOriginal(args)
+	}
+	return cmd, container
+}
+
+// among is the end of lookup, for cmd, which args[0] names; cmd may be nil.
+func (cmd *Command) among(args [][]byte) (found, container *Command) {
 	if cmd == nil || cmd.Subs == nil || len(args) < 2 {
 		return cmd, nil
 	}
-	for _, sub := range cmd.Subs {
-		if equalFold(args[1], sub.Name[len(cmd.Name)+1:]) {
-			return sub, nil
-		}
-	}
-	if cmd.Do != nil {
-		return cmd, nil
+	if sub := cmd.sub(args[1]); sub != nil {
+		return sub, nil
 	}
 	return nil, cmd
 }
 
-// find returns the top-level command of that name, in whatever case; it does not allocate.
-func (t *table) find(name []byte) *Command {
+// find returns the top-level command that clients call so, in whatever case.
+func (t *table) find(name []byte) *Command { return t.findIn(t.called, name) }
+
+// findIn returns the top-level command that has the name in names, or as a custom command, in whatever case. It does not allocate, but for the
+// long names that rename-command may give.
+func (t *table) findIn(names map[string]*Command, name []byte) *Command {
 	var scratch [maxCommandName]byte
 	if len(name) > len(scratch) {
+		if len(name) <= t.longest {
+			return names[lower(name)]
+		}
 		return nil
 	}
 	for i, c := range name {
@@ -177,7 +297,7 @@ func (t *table) find(name []byte) *Command {
 		}
 		scratch[i] = c
 	}
-	cmd := t.byName[string(scratch[:len(name)])]
+	cmd := names[string(scratch[:len(name)])]
 	switch {
 	case cmd == nil:
 		if x := t.custom.Load(); x != nil {
@@ -265,8 +385,8 @@ func compare(a, b string) int {
 // commandGroups returns the command table, by group.
 func commandGroups() [][]*Command {
 	return [][]*Command{
-		stringCommands, genericCommands, listCommands, hashCommands, setCommands, zsetCommands, streamCommands, pubsubCommands, transactionCommands, scriptingCommands, functionCommands,
-		connectionCommands, clientCommands, keyspaceCommands, configCommands, commandCommands,
+		stringCommands, stringDigestCommands, genericCommands, dumpCommands, replicationCommands, sortCommands, listCommands, hashCommands, setCommands, zsetCommands, bitmapCommands, hyperloglogCommands, geoCommands, streamCommands, streamDeleteCommands, pubsubCommands, transactionCommands, scriptingCommands, functionCommands, clusterCommands,
+		connectionCommands, clientCommands, aclCommands, keyspaceCommands, configCommands, commandCommands,
 		serverCommands,
 		persistenceCommands,
 		atomCommands,

@@ -9,6 +9,7 @@ func (srv *Server) startHook(h *testhook.Hook) {
 	if srv.hook = h; h == nil {
 		return
 	}
+	srv.table = buildTable()
 	for _, cmd := range srv.table.byName {
 		cmd.fallible(h)
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,13 @@ type trackingTable struct {
 	keys map[string]map[int64]struct{}
 	// prefixes tells who wants to hear of all keys that begin so (BCAST).
 	prefixes map[string]map[*Session]struct{}
+}
+
+// origin is who makes changes: a client, or what serves it while it is blocked. It is used by the goroutine that makes them.
+type origin struct {
+	session *Session
+	later   []byte   // messages to the client itself; they follow its reply
+	changed []string // keys whose changes those who listen to prefixes are told of at the end of the command
 }
 
 // trackingState is what a client chose with CLIENT TRACKING. Its owner changes redirect and mode under the table's mu, so
@@ -64,7 +72,7 @@ func (t *trackingState) flags() trackingFlags {
 
 // invalidation is one message in the forms in which clients understand it, encoded when first needed.
 type invalidation struct {
-	key           string
+	keys          []string
 	all           bool // every key
 	push, message []byte
 }
@@ -99,22 +107,25 @@ func (m *invalidation) write(w *resp.Writer) {
 		w.Null()
 		return
 	}
-	w.Array(1)
-	w.BulkString(m.key)
+	w.Array(len(m.keys))
+	for _, key := range m.keys {
+		w.BulkString(key)
+	}
 }
 
-// invalidate tells everybody who tracks the key that it has changed. by is the client that changed it, nil if none did.
-func (t *trackingTable) invalidate(by *Session, key string) {
+// invalidate tells everybody who tracks the key that it has changed. by is who changed it, nil if nobody did. Those who listen to
+// prefixes are told of all changes of a command at once, by broadcast.
+func (t *trackingTable) invalidate(by *origin, key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m := invalidation{key: key}
-	for prefix, listeners := range t.prefixes {
-		if strings.HasPrefix(key, prefix) {
-			for s := range listeners {
-				t.tellUnlessLoop(s, by, &m)
-			}
+	if len(t.prefixes) > 0 {
+		if by == nil {
+			t.tellListeners(nil, []string{key})
+		} else {
+			by.changed = append(by.changed, key)
 		}
 	}
+	m := invalidation{keys: []string{key}}
 	readers, ok := t.keys[key]
 	if !ok {
 		return
@@ -122,6 +133,37 @@ func (t *trackingTable) invalidate(by *Session, key string) {
 	delete(t.keys, key)
 	for id := range readers {
 		if s := t.reader(id); s != nil {
+			t.tellUnlessLoop(s, by, &m)
+		}
+	}
+}
+
+// broadcast tells those who listen to prefixes what by has changed since it was called last.
+func (t *trackingTable) broadcast(by *origin) {
+	if len(by.changed) == 0 {
+		return
+	}
+	slices.Sort(by.changed)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tellListeners(by, slices.Compact(by.changed))
+	clear(by.changed)
+	by.changed = by.changed[:0]
+}
+
+// tellListeners sends those who listen to prefixes one message for each of these that some of the keys begin with. mu is held.
+func (t *trackingTable) tellListeners(by *origin, keys []string) {
+	for _, prefix := range slices.Sorted(maps.Keys(t.prefixes)) {
+		var m invalidation
+		for _, key := range keys {
+			if strings.HasPrefix(key, prefix) {
+				m.keys = append(m.keys, key)
+			}
+		}
+		if len(m.keys) == 0 {
+			continue
+		}
+		for s := range t.prefixes[prefix] {
 			t.tellUnlessLoop(s, by, &m)
 		}
 	}
@@ -136,7 +178,7 @@ func (t *trackingTable) reader(id int64) *Session {
 }
 
 // invalidateAll tells everybody who tracks that all keys have gone.
-func (t *trackingTable) invalidateAll(by *Session) {
+func (t *trackingTable) invalidateAll(by *origin) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := invalidation{all: true}
@@ -147,14 +189,14 @@ func (t *trackingTable) invalidateAll(by *Session) {
 }
 
 // tellUnlessLoop is tell, but for a client that made the change itself and does not want to hear of that.
-func (t *trackingTable) tellUnlessLoop(s, by *Session, m *invalidation) {
-	if s != by || s.tracking.mode&trackingNoLoop == 0 {
+func (t *trackingTable) tellUnlessLoop(s *Session, by *origin, m *invalidation) {
+	if by == nil || s != by.session || s.tracking.mode&trackingNoLoop == 0 {
 		t.tell(s, by, m)
 	}
 }
 
 // tell sends a message to a client that tracks, or to the one that it redirects to.
-func (t *trackingTable) tell(s, by *Session, m *invalidation) {
+func (t *trackingTable) tell(s *Session, by *origin, m *invalidation) {
 	target := s
 	if id := s.tracking.redirect; id != 0 {
 		if target = s.srv.clients.get(id); target == nil {
@@ -179,10 +221,10 @@ func (t *trackingTable) tell(s, by *Session, m *invalidation) {
 }
 
 // pushAfter gives the session an out-of-band message that follows the reply of the command that caused it, if that is the
-// session's own; by is the client of the command, nil if there is none.
-func (s *Session) pushAfter(by *Session, message []byte) {
-	if by == s {
-		s.later = append(s.later, message...)
+// session's own; by is who carries out the command, nil if there is none.
+func (s *Session) pushAfter(by *origin, message []byte) {
+	if by != nil && by.session == s {
+		by.later = append(by.later, message...)
 		return
 	}
 	s.post(0, message)
@@ -204,19 +246,27 @@ func (t *trackingTable) remember(s *Session, cmd *Command, args [][]byte) {
 		readers[s.id] = struct{}{}
 		return true
 	})
-	if limit := s.srv.config.Get().TrackingTableMaxKeys; limit > 0 {
-		t.shrink(s, limit)
-	}
+	t.shrink(&s.origin, s.srv.config.Get().TrackingTableMaxKeys)
 }
 
-// shrink forgets some keys, and tells who has read them, until at most limit are left.
-func (t *trackingTable) shrink(by *Session, limit int) {
+// limit puts a change of the largest number of keys into effect.
+func (t *trackingTable) limit(keys int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shrink(nil, keys)
+}
+
+// shrink forgets some keys, and tells who has read them, until at most limit are left; 0 is no limit. mu is held.
+func (t *trackingTable) shrink(by *origin, limit int) {
+	if limit <= 0 {
+		return
+	}
 	for key, readers := range t.keys {
 		if len(t.keys) <= limit {
 			return
 		}
 		delete(t.keys, key)
-		m := invalidation{key: key}
+		m := invalidation{keys: []string{key}}
 		for id := range readers {
 			if s := t.reader(id); s != nil {
 				t.tell(s, by, &m)

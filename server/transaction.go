@@ -1,6 +1,10 @@
 package server
 
-import "github.com/atomredis/atomredis/engine"
+import (
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine"
+)
 
 // transaction is the state of MULTI and WATCH of one client.
 type transaction struct {
@@ -8,7 +12,8 @@ type transaction struct {
 	spoiled bool // a command was refused: EXEC will fail
 	writes  bool // a queued command may write
 	queue   []queuedCommand
-	running int // commands of the queue that EXEC is executing
+	bytes   int64 // of the queue
+	running int   // commands of the queue that EXEC is executing
 	watches []watchedKey
 }
 
@@ -36,6 +41,8 @@ var transactionCommands = []*Command{
 		Keys: keys("i1+r-1/1/0[RO]"), Summary: "Makes the next transaction fail if one of the keys changes before it", Syntax: "key [key ...]",
 		Complexity: "O(1) for every key", Do: cmdWatch, immediate: true},
 }
+
+const errExecAborted Error = "EXECABORT Transaction discarded because of previous errors."
 
 func cmdMulti(c *Ctx) {
 	s := c.Session
@@ -113,11 +120,18 @@ func (s *Session) unwatchUnder(g *engine.Guard) {
 	s.tx.watches = nil
 }
 
-// enqueue keeps a command for EXEC.
+// enqueue keeps a command for EXEC, unless that will fail.
 func (s *Session) enqueue(cmd *Command, args [][]byte) {
-	s.tx.queue = append(s.tx.queue, queuedCommand{cmd, cloneArgs(args)})
-	s.tx.writes = s.tx.writes || cmd.Flags&(Write|MayReplicate) != 0
 	s.out.Buf = append(s.out.Buf, "+QUEUED\r\n"...)
+	if s.tx.spoiled {
+		return
+	}
+	s.tx.queue = append(s.tx.queue, queuedCommand{cmd, cloneArgs(args)})
+	s.tx.bytes += int64(unsafe.Sizeof(queuedCommand{}))
+	for _, a := range args {
+		s.tx.bytes += int64(len(a)) + int64(unsafe.Sizeof(a))
+	}
+	s.tx.writes = s.tx.writes || s.mayReplicate(cmd, args)
 }
 
 // cloneArgs copies arguments into memory of their own.
@@ -150,8 +164,12 @@ func cmdExec(c *Ctx) {
 		return
 	}
 	if s.tx.spoiled {
+		e := errExecAborted
+		if s.srv.cluster != nil && !s.oneSlot(s.tx.queue) {
+			e = errCrossSlot
+		}
 		s.discard()
-		c.Err("EXECABORT Transaction discarded because of previous errors.")
+		c.Err(e)
 		return
 	}
 	queue := s.tx.queue
@@ -174,11 +192,22 @@ func cmdExec(c *Ctx) {
 		return
 	}
 
+	if s.srv.cluster != nil && !s.oneSlot(queue) {
+		c.Err(errCrossSlot)
+		return
+	}
+
 	c.W.Array(len(queue))
 	exec := c.Cmd
 	c.NoBlock = true
 	s.tx.running, s.lastCmd = len(queue), exec
 	for _, q := range queue {
+		if !s.unrestricted() {
+			if e := s.deniedInExec(q.cmd, q.args); e != "" {
+				c.Err(e)
+				continue
+			}
+		}
 		c.Cmd, c.Args, c.DB = q.cmd, q.args, s.db
 		s.runMonitored(c)
 		if s.tracking.on {

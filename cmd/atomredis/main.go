@@ -23,6 +23,9 @@ import (
 const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis - (reads the configuration from standard input)
        atomredis check [--repair] DIR (verifies the data that a server has stored there)
+       atomredis import FILE [--dir DIR] (reads an RDB file or an append-only file of a Redis into an empty DIR)
+       atomredis export --rdb FILE | --aof FILE [--dir DIR] (writes a file that a Redis loads)
+       atomredis backup DIR [-h host] [-p port] (writes all that a running server has to DIR/dump.rdb)
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
        atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
        atomredis -v or --version
@@ -57,6 +60,16 @@ func run(args []string, stdout, stderr io.Writer, stop <-chan os.Signal) int {
 	}
 	if len(args) > 0 && args[0] == "check" {
 		return check(args[1:], stdout, stderr)
+	}
+	if len(args) > 0 {
+		switch args[0] {
+		case "import":
+			return importData(args[1:], stdout, stderr)
+		case "export":
+			return exportData(args[1:], stdout, stderr)
+		case "backup":
+			return backup(args[1:], stdout, stderr)
+		}
 	}
 	if len(args) > 0 && slices.Contains(cli.Names, args[0]) {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -112,7 +125,7 @@ func serve(args []string, stdout io.Writer, stop <-chan os.Signal) error {
 	}
 	ended := make(chan struct{})
 	defer close(ended)
-	go tuneCollector(ended)
+	go tuneCollector(ended, func() bool { return config.Get().MaxMemory != 0 })
 	if err := srv.Start(); err != nil {
 		return err
 	}

@@ -17,6 +17,12 @@ var limits = [...]struct {
 	percent int
 }{{0, 400}, {8 << 20, 200}, {32 << 20, 100}, {128 << 20, 50}}
 
+// What maxmemory limits is data without garbage; with it there may be less garbage, once there is so much data in bytes that it matters.
+const (
+	limitedFrom    = 16 << 20
+	limitedPercent = 25
+)
+
 const (
 	quiet = 1 << 20 // bytes allocated in a second below which the server has a pause
 	worth = 4 << 20 // bytes of garbage, and free memory, that are worth a collection in a pause
@@ -65,8 +71,9 @@ func (c *collector) next(h heap) (percent int, release bool) {
 	return limits[c.limit].percent, release
 }
 
-// tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC).
-func tuneCollector(stop <-chan struct{}) {
+// tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC). limited tells whether the
+// server is to keep within an amount of memory.
+func tuneCollector(stop <-chan struct{}, limited func() bool) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
@@ -81,7 +88,11 @@ func tuneCollector(stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		percent, release := c.next(readHeap())
+		now := readHeap()
+		percent, release := c.next(now)
+		if now.live >= limitedFrom && limited() {
+			percent = min(percent, limitedPercent)
+		}
 		if percent != set {
 			set = percent
 			debug.SetGCPercent(percent)

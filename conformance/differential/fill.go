@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/atomredis/atomredis/persist/rdb"
 )
 
 // keyPools holds few keys per group, so that commands meet.
@@ -17,10 +19,14 @@ var keyPools = map[string][]string{
 	"set":        {"set1", "set2", "set3", "set4"},
 	"sorted_set": {"zset1", "zset2", "zset3", "zset4"},
 	"stream":     {"stream1", "stream2", "stream3"},
+
+	"bitmap":      {"bit1", "bit2", "bit3", "str1"},
+	"hyperloglog": {"hll1", "hll2", "hll3"},
+	"geo":         {"geo1", "geo2", "geo3"},
 }
 
 // keyGroups fixes the order of keyPools.
-var keyGroups = []string{"string", "hash", "list", "set", "sorted_set", "stream"}
+var keyGroups = []string{"string", "hash", "list", "set", "sorted_set", "stream", "bitmap", "hyperloglog", "geo"}
 
 // lexKeys are the sorted sets whose members all have the same score. Ranges by name are only defined there,
 // so no other command writes to these keys.
@@ -28,6 +34,19 @@ var lexKeys = []string{"lex1", "lex2"}
 
 // edgeInts are integers at which something changes.
 var edgeInts = []string{"9223372036854775807", "-9223372036854775808", "9223372036854775806", "4294967296", "2147483647", "-2147483648", "65535", "32768", "-129"}
+
+// payloads are values for RESTORE, in several of their forms, and some that are none.
+var payloads = func() (out []string) {
+	for _, body := range []string{"\x00\x05hello", "\x00\xc0\x2a", "\x00\xc3\x05\x0aa\xe0\x00\x00", "\x01\x03\x01a\x01b\x01c", "\x02\x03\x011\x012\x013", "\x02\x02\x01a\x01b",
+		"\x03\x02\x01a\x031.5\x01b\xfe", "\x05\x01\x01a\x00\x00\x00\x00\x00\x00\x02@", "\x04\x02\x02f1\x01v\x02f2\xc0\x07", "\x09\x07\x01\x01f\x01\x00v\xff",
+		"\x0b\x0c\x02\x00\x00\x00\x02\x00\x00\x00\xfb\xff\x07\x00", "\x0a\x12\x12\x00\x00\x00\x0d\x00\x00\x00\x02\x00\x00\x01a\x03\x02bc\xff",
+		"\x10\x0d\x0d\x00\x00\x00\x02\x00\x81f\x02\x81v\x02\xff", "\x11\x11\x11\x00\x00\x00\x04\x00\x81a\x02\x01\x01\x81b\x02\x02\x01\xff",
+		"\x13\x00\x00\x05\x01\x00\x00\x00\x00\x07\x01\x02g1\x05\x01\x03\x00\x01\x02c1\x10\x27\x00\x00\x00\x00\x00\x00\x00",
+		"\x01\x00", "\x63\x01a", "\x02\x02\x01a\x01a", ""} {
+		out = append(out, string(rdb.Seal([]byte(body))))
+	}
+	return append(out, "junk", "")
+}()
 
 // fill makes the word for a placeholder. Anything that is not one stands for itself.
 func (g *generator) fill(placeholder string) string {
@@ -122,12 +141,79 @@ func (g *generator) fill(placeholder string) string {
 		return g.pick("*", "*1", "[hlsz]*", "?et*", "m*", "f[0-5]", "str?", "", "[^s]*", "\\*", "ch*")
 	case "type":
 		return g.pick("string", "list", "hash", "set", "zset", "stream", "nosuch")
+	case "payload":
+		return g.pick(payloads...)
 	case "channel":
 		return g.pick("ch1", "ch2", "ch3")
+	case "sortkey":
+		return g.pick("sortlist", "sortlist", "sortset", "sortzset", "sortlist2")
+	case "sortby":
+		return g.pick("w_*", "w_*", "h_*->f1", "h_*->f2", "nosort", "#", "w_*->", "*")
+	case "sortget":
+		return g.pick("#", "w_*", "h_*->f1", "h_*->f2", "h_*->nosuch", "nosuch", "w_*->f1")
+	case "weightkey":
+		return "w_" + g.sortElement()
+	case "weighthash":
+		return "h_" + g.sortElement()
+	case "bytes":
+		return strings.Repeat(g.pick("\x00", "\xff"), 1+g.rnd.IntN(20))
+	case "bitoffset":
+		if g.chance(4) {
+			return g.pick("-1", "4294967296", "9223372036854775807", "abc", "#1")
+		}
+		return strconv.Itoa(g.rnd.IntN(200))
+	case "fieldtype":
+		if g.chance(4) {
+			return g.pick("i0", "u0", "i65", "u64", "x8", "i", "u", "i08", "")
+		}
+		return g.pick("i", "u") + strconv.Itoa(1+g.rnd.IntN(63))
+	case "fieldoffset":
+		if g.chance(25) {
+			return "#" + strconv.Itoa(g.rnd.IntN(10)-1)
+		}
+		return g.fill("bitoffset")
+	case "fieldvalue":
+		return strconv.FormatInt(int64(g.rnd.Uint64())>>g.rnd.IntN(64), 10)
+	case "element":
+		if g.chance(10) {
+			return g.value()
+		}
+		return "e" + strconv.Itoa(g.rnd.IntN(5000))
+	case "place":
+		return "p" + strconv.Itoa(g.rnd.IntN(40))
+	case "lon":
+		return g.coordinate(180)
+	case "lat":
+		return g.coordinate(85)
+	case "radius":
+		return g.pick("0", "1", "100", "2500.5", "40", "7", "300", "1000", "20000", "1e7", "3e4", "-1", "abc", "inf")
+	case "unit":
+		return g.pick("m", "km", "km", "KM", "ft", "mi", "mi", "km", "m", "furlong")
+	case "distkey":
+		return g.pick(distKeys...)
 	case "scancursor":
 		return g.pick("0", "0", "abc", "5")
 	}
 	return placeholder
+}
+
+// sortElement picks what may be an element of the keys that are sorted.
+func (g *generator) sortElement() string {
+	if g.chance(70) {
+		return strconv.Itoa(g.rnd.IntN(20))
+	}
+	return g.fill("member")
+}
+
+// coordinate picks a longitude or latitude: near each other, so that searches find something, or anywhere, or at the limit.
+func (g *generator) coordinate(limit float64) string {
+	switch roll := g.rnd.IntN(100); {
+	case roll < 60:
+		return strconv.FormatFloat(10+5*g.rnd.Float64(), 'f', 6, 64)
+	case roll < 92:
+		return strconv.FormatFloat((2*g.rnd.Float64()-1)*limit, 'f', 4, 64)
+	}
+	return g.pick("0", "180", "-180", "85.05112878", "-85.05112878", "85.06", "-66.5", "80.1", "181", "abc", "nan")
 }
 
 // key picks a key, with the given percentage from any group's pool.

@@ -258,6 +258,12 @@ func (g *generator) expandWord(w string) []string {
 			out = append(out, g.fill(strings.TrimSuffix(w, "s")))
 		}
 		return out
+	case w == "elements":
+		var out []string
+		for range 1 + g.rnd.IntN(400) {
+			out = append(out, g.fill("element"))
+		}
+		return out
 	case w == "trim":
 		return g.trim()
 	}

@@ -56,6 +56,18 @@ var grammar = map[string]string{
 1 DBSIZE
 1 KEYS pattern
 1 RANDOMKEY
+2 DUMP anykey
+2 RESTORE anykey 0 payload [REPLACE]
+1 RESTORE anykey ms payload [REPLACE] [IDLETIME smallint] [FREQ smallint]
+1 RESTORE anykey mts payload ABSTTL [REPLACE]
+1 RESTORE-ASKING anykey 0 payload
+1 ACL WHOAMI
+1 CLUSTER KEYSLOT anykey
+1 CLUSTER COUNTKEYSINSLOT smallint
+1 READONLY
+1 READWRITE
+1 ASKING
+1 ACL DRYRUN default COPY anykey anykey
 1 SCAN 0 COUNT 10000 [MATCH pattern] [TYPE type]
 1 SCAN scancursor [MATCH pattern] [COUNT smallint]
 1 ECHO val
@@ -196,7 +208,91 @@ var grammar = map[string]string{
 1 XINFO STREAM key [FULL [COUNT smallint]]
 1 XINFO GROUPS key
 1 XINFO CONSUMERS key group`,
+	"sort": `
+3 SORT sortkey [LIMIT index index] [ASC|DESC] [ALPHA]
+1 SORT (list1|list2|set1|set2|str1|hash1) [LIMIT index index] [ASC|DESC] ALPHA
+2 SORT sortkey BY sortby [LIMIT index index] [GET sortget] [GET sortget] [ASC|DESC] [ALPHA]
+1 SORT_RO sortkey [BY sortby] [GET sortget] [ALPHA]
+2 SORT sortkey [LIMIT index index] [GET sortget] [ASC|DESC] [ALPHA] STORE (sortlist|anykey)
+1 SORT sortkey BY sortby STORE sortlist2
+1 SORT_RO sortkey STORE key
+3 RPUSH sortlist int...
+1 RPUSH sortlist (1.5|-0|1e3|0x1F|.5) member
+3 SADD sortset int member
+2 SADD sortset int...
+3 ZADD sortzset int int int member
+1 DEL sortkey
+2 SREM sortset member int
+2 LPOP sortlist 3
+2 SET weightkey int
+1 SET weightkey (0.5|-1e3|0xA|+7|-.25)
+1 SET weightkey val
+2 HSET weighthash f1 int f2 val
+3 OBJECT ENCODING (anykey|weightkey|weighthash|sortlist|sortset)
+2 OBJECT REFCOUNT (weightkey|weighthash|sortlist)
+1 OBJECT FREQ anykey
+1 OBJECT IDLETIME nosuchkey`,
+	"bitmap": `
+4 SETBIT key bitoffset (0|1)
+1 SETBIT key bitoffset val
+2 GETBIT key bitoffset
+2 BITCOUNT key
+3 BITCOUNT key index index [BYTE|BIT]
+1 BITCOUNT key int int [BYTE|BIT]
+2 BITPOS key (0|1)
+2 BITPOS key (0|1) index
+4 BITPOS key (0|1) index index [BYTE|BIT]
+1 BITPOS key (0|1) int int [BYTE|BIT]
+1 BITOP NOT key key
+4 BITOP (AND|OR|XOR) key key...
+1 BITOP (NOT|nosuch) key key...
+3 BITFIELD key (GET fieldtype fieldoffset|SET fieldtype fieldoffset fieldvalue|INCRBY fieldtype fieldoffset fieldvalue)
+6 BITFIELD key [OVERFLOW (WRAP|SAT|FAIL|nosuch)] SET fieldtype fieldoffset fieldvalue [OVERFLOW (WRAP|SAT|FAIL)] INCRBY fieldtype fieldoffset fieldvalue [GET fieldtype fieldoffset]
+2 BITFIELD_RO key GET fieldtype fieldoffset [GET fieldtype fieldoffset] [SET fieldtype fieldoffset fieldvalue]
+2 SET key (bytes|val)
+2 SETRANGE key smallint val
+1 APPEND key val
+2 GET key
+1 DEL key`,
+	"hyperloglog": `
+4 PFADD key elements
+3 PFADD key element...
+1 PFADD key
+4 PFCOUNT key
+2 PFCOUNT key key...
+2 PFMERGE key key...
+1 PFMERGE key
+2 GET key
+2 PFDEBUG (ENCODING|TODENSE|nosuch) anykey
+3 PFDEBUG (ENCODING|DECODE) key
+1 PFDEBUG TODENSE key
+1 PFDEBUG GETREG key
+1 SETRANGE key (-1|0|4|8|14|16|17|18|20|30) bytes
+1 COPY key key REPLACE
+1 APPEND key bytes
+2 DEL key`,
+	"geo": `
+6 GEOADD key [NX|XX] [CH] lon lat place lon lat place
+1 GEOADD key lon lat place lon lat place lon lat place lon lat place
+2 GEODIST key place place [unit]
+2 GEOPOS key place...
+2 GEOHASH key place...
+1 ZREM key place
+1 ZRANGE key 0 -1 WITHSCORES
+1 ZADD key score place
+5 GEOSEARCH key FROMLONLAT lon lat BYRADIUS radius unit [ASC|DESC] [COUNT smallint [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]
+3 GEOSEARCH key FROMMEMBER place BYRADIUS radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT smallint [ANY]] [ASC|DESC]
+5 GEOSEARCH key (FROMLONLAT lon lat|FROMMEMBER place) BYBOX radius radius unit [ASC|DESC] [COUNT smallint [ANY]] [WITHDIST]
+1 GEOSEARCH key [FROMLONLAT lon lat] [FROMMEMBER place] [BYBOX radius radius unit] [BYRADIUS radius unit] [ANY] [COUNT smallint]
+3 GEOSEARCHSTORE key key (FROMLONLAT lon lat|FROMMEMBER place) (BYRADIUS radius unit|BYBOX radius radius unit) [ASC|DESC] [COUNT smallint [ANY]] [WITHDIST]
+1 GEOSEARCHSTORE distkey key (FROMLONLAT lon lat|FROMMEMBER place) (BYRADIUS radius unit|BYBOX radius radius unit) STOREDIST
+3 GEORADIUS key lon lat radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT smallint [ANY]] [ASC|DESC] [STORE key] [STOREDIST distkey]
+2 GEORADIUSBYMEMBER key place radius unit [WITHDIST] [COUNT smallint [ANY]] [ASC|DESC] [STORE key] [STORE key]
+1 GEORADIUS_RO key lon lat radius unit [WITHCOORD] [WITHDIST] [ASC|DESC] [STORE key]
+1 GEORADIUSBYMEMBER_RO key place radius unit [WITHHASH] [COUNT smallint]
+1 ZRANGE distkey 0 -1 WITHSCORES
+1 DEL key`,
 }
 
 // groups fixes an order of the grammar's groups, so that a seed always means the same commands.
-var groups = []string{"string", "generic", "hash", "list", "set", "sorted_set", "stream"}
+var groups = []string{"string", "generic", "hash", "list", "set", "sorted_set", "stream", "sort", "bitmap", "hyperloglog", "geo"}

@@ -30,6 +30,8 @@ type index struct {
 	dir     []*segment
 	depth   int
 	deepest int // segments whose depth is that of the directory; at 0 the directory can halve
+
+	segments, slots int // how many there are in all
 }
 
 // segment is an open-addressing table with linear probing. An entry's probing starts at the low bits
@@ -105,10 +107,12 @@ func (x *index) segment(hash uint32) *segment { return x.dir[hash>>(32-x.depth)]
 func (x *index) insert(hash uint32, entry int) {
 	if len(x.dir) == 0 {
 		x.dir, x.deepest = []*segment{newSegment(minSlots, 0)}, 1
+		x.segments, x.slots = 1, minSlots
 	}
 	s := x.segment(hash)
 	for s.full() {
 		if len(s.slots) < maxSlots || s.depth == maxDepth {
+			x.slots += len(s.slots)
 			s.resize(2 * len(s.slots))
 		} else {
 			x.split(s, hash)
@@ -158,6 +162,8 @@ func (x *index) split(s *segment, hash uint32) {
 		x.deepest += 2
 	}
 	upper := newSegment(len(s.slots), s.depth)
+	x.segments++
+	x.slots += len(s.slots)
 	var all [maxSlots]slot // a copy, so that the slots are used again: tables that grow split all segments at about the same time
 	copy(all[:], s.slots)
 	clear(s.slots)
@@ -186,6 +192,7 @@ func (x *index) shrink(s *segment, hash uint32) {
 			return
 		}
 	}
+	x.slots -= len(s.slots) / 2
 	s.resize(len(s.slots) / 2)
 }
 
@@ -196,6 +203,8 @@ func (x *index) merge(s, buddy *segment, hash uint32) {
 		x.deepest -= 2
 	}
 	s.depth--
+	x.segments--
+	x.slots += maxSlots/2 - len(s.slots) - len(buddy.slots)
 	s.resize(maxSlots/2, buddy.slots...)
 	places := x.places(hash, s.depth)
 	for i := range places {
@@ -221,7 +230,7 @@ func (x *index) halve() {
 
 // clone returns an independent copy.
 func (x *index) clone() index {
-	c := index{dir: make([]*segment, len(x.dir)), depth: x.depth, deepest: x.deepest}
+	c := index{dir: make([]*segment, len(x.dir)), depth: x.depth, deepest: x.deepest, segments: x.segments, slots: x.slots}
 	for i, s := range x.dir {
 		if i > 0 && s == x.dir[i-1] {
 			c.dir[i] = c.dir[i-1]
@@ -234,11 +243,5 @@ func (x *index) clone() index {
 
 // memoryUsage returns how many bytes the directory and the segments take.
 func (x *index) memoryUsage() int {
-	n := cap(x.dir) * int(unsafe.Sizeof((*segment)(nil)))
-	for i := 0; i < len(x.dir); {
-		s := x.dir[i]
-		n += int(unsafe.Sizeof(*s)) + cap(s.slots)*int(unsafe.Sizeof(slot(0)))
-		i += 1 << (x.depth - s.depth) // all places that agree in the segment's depth
-	}
-	return n
+	return cap(x.dir)*int(unsafe.Sizeof((*segment)(nil))) + x.segments*int(unsafe.Sizeof(segment{})) + x.slots*int(unsafe.Sizeof(slot(0)))
 }

@@ -14,7 +14,7 @@ func requireSoundIndex(t require.TestingT, x *index, n int) {
 		return
 	}
 	require.Len(t, x.dir, 1<<x.depth)
-	seen, deepest := 0, 0
+	seen, deepest, segments, slots := 0, 0, 0, 0
 	for i := 0; i < len(x.dir); {
 		s := x.dir[i]
 		require.LessOrEqual(t, s.depth, x.depth)
@@ -47,8 +47,11 @@ func requireSoundIndex(t require.TestingT, x *index, n int) {
 		require.Equal(t, s.count, count)
 		require.Less(t, count, len(s.slots))
 		seen += count
+		slots += len(s.slots)
+		segments++
 		i += width
 	}
+	require.Equal(t, [2]int{segments, slots}, [2]int{x.segments, x.slots})
 	require.Equal(t, x.deepest, deepest)
 	require.True(t, deepest > 0, "the directory is deeper than any segment")
 	require.Equal(t, n, seen)

@@ -39,11 +39,14 @@ func (t *Table[E]) Len() int { return t.n }
 // MemoryUsage returns how many bytes the table takes, without what its elements point to.
 func (t *Table[E]) MemoryUsage() int {
 	var e E
-	n := int(unsafe.Sizeof(t.index)) + cap(t.chunks)*int(unsafe.Sizeof([]E(nil)))
-	for _, c := range t.chunks {
-		n += cap(c) * int(unsafe.Sizeof(e))
+	n := int(unsafe.Sizeof(t.index)) + cap(t.chunks)*int(unsafe.Sizeof([]E(nil))) + t.index.memoryUsage()
+	switch k := len(t.chunks); {
+	case k == 1:
+		n += len(t.chunks[0]) * int(unsafe.Sizeof(e))
+	case k > 1:
+		n += k * chunkSize * int(unsafe.Sizeof(e))
 	}
-	return n + t.index.memoryUsage()
+	return n
 }
 
 // Get returns the element with a key. It may be replaced through the pointer by another one with the same key. The pointer is

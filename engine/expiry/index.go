@@ -2,6 +2,8 @@
 // event loop. It knows no clock.
 package expiry
 
+import "unsafe"
+
 // Item is what an Index orders. The index tells each item its place, so that an item can be moved or removed without a
 // search.
 type Item interface {
@@ -55,7 +57,13 @@ func (x *Index[T]) Remove(item T) {
 	if i < last {
 		x.place(i, moved)
 	}
+	if c := cap(x.nodes); c > minKept && last < c/4 {
+		x.nodes = append(make([]node[T], 0, c/2), x.nodes...)
+	}
 }
+
+// minKept is the number of items for which room is never given back.
+const minKept = 64
 
 // Min returns the item with the earliest deadline.
 func (x *Index[T]) Min() (item T, at int64, ok bool) {
@@ -64,6 +72,25 @@ func (x *Index[T]) Min() (item T, at int64, ok bool) {
 	}
 	return x.nodes[0].item, x.nodes[0].at, true
 }
+
+// At returns the deadline of an item, which must be in the index.
+func (x *Index[T]) At(item T) int64 { return x.nodes[item.Slot()-1].at }
+
+// AllBy reports whether every item's deadline is at or earlier. It looks at the leaves, from the end, where late deadlines tend to be.
+func (x *Index[T]) AllBy(at int64) bool {
+	for i := len(x.nodes) - 1; i >= 0 && i*arity+1 >= len(x.nodes); i-- {
+		if x.nodes[i].at > at {
+			return false
+		}
+	}
+	return true
+}
+
+// MemoryUsage returns how many bytes the index takes, without its items.
+func (x *Index[T]) MemoryUsage() int { return cap(x.nodes) * int(unsafe.Sizeof(node[T]{})) }
+
+// Item returns item number i, from 0 to Len-1, in an order that means nothing.
+func (x *Index[T]) Item(i int) T { return x.nodes[i].item }
 
 // Each calls fn for every item, in no order, until fn returns false. The index must not change meanwhile.
 func (x *Index[T]) Each(fn func(item T, at int64) bool) {

@@ -40,6 +40,13 @@ func TestIndexGivesItemsInOrderOfDeadline(t *testing.T) {
 				require.Zero(t, n.Slot())
 			}
 			require.Equal(t, len(live), x.Len())
+			latest := int64(-1)
+			for n := range live {
+				require.Equal(t, n.at, x.At(n))
+				latest = max(latest, n.at)
+			}
+			require.True(t, x.AllBy(latest))
+			require.Equal(t, len(live) == 0, x.AllBy(latest-1))
 		}
 		last := int64(-1)
 		for x.Len() > 0 {

@@ -87,3 +87,51 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// BenchmarkDeadlines tells what fields with deadlines cost in a small and in a large hash.
+func BenchmarkDeadlines(b *testing.B) {
+	for _, n := range []int{100, 100_000} {
+		fields, lim := names(n), Limits{Entries: 128, Value: 64}
+		volatile := func() *Hash {
+			h := filled(fields, lim)
+			for i, f := range fields {
+				h.SetDeadline(f, int64(1+i%1000))
+			}
+			return h
+		}
+		h := volatile()
+		b.Run(fmt.Sprintf("SetDeadline/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				i++
+				h.SetDeadline(fields[i%n], int64(1+i%5000))
+			}
+		})
+		b.Run(fmt.Sprintf("NextDeadline/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				h.NextDeadline()
+			}
+		})
+		b.Run(fmt.Sprintf("Expire/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				h := volatile()
+				b.StartTimer()
+				h.Expire(1000, n, func([]byte) {})
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/field")
+		})
+		b.Run(fmt.Sprintf("Memory/%d", n), func(b *testing.B) {
+			kept := make([]*Hash, max(1, 100_000/n))
+			before := heap()
+			for b.Loop() {
+				for i := range kept {
+					kept[i] = volatile()
+				}
+			}
+			b.ReportMetric(float64(heap()-before)/float64(n*len(kept)), "B/field")
+			runtime.KeepAlive(kept)
+		})
+	}
+}

@@ -51,6 +51,12 @@ func (f *field) bounds() (start, end, size int) {
 	return start, start + int(f.valueLen), int(f.units) * sizeUnit
 }
 
+// size returns how many bytes the field takes.
+func (f *field) size() int {
+	_, _, size := f.bounds()
+	return size
+}
+
 // longHead returns the head of a very long field, nil for others.
 func (f *field) longHead() *longHead {
 	if f.units != 0 {

@@ -19,13 +19,16 @@ import (
 // the hash changes. Every []byte that is passed in is copied if it is kept; it must not be such a
 // view of the same hash.
 type Hash struct {
-	small listpack.Listpack // field, value, field, value, …; or else the pointer to a large
+	small listpack.Listpack // field, value, field, value, …, with a deadline behind each value if it is marked; or else the pointer to a large
 }
 
 // large is the form of a hash beyond the limits.
 type large struct {
 	fields dict.Table[field]
+	bytes  int        // what the fields take beside the table
 	log    *delta.Log // the changes of a hash that is stored in parts; nil otherwise
+
+	deadlines *DeadlineIndex // nil if no field has ever had a deadline
 }
 
 // large returns the form of a large hash, nil if the hash is small.
@@ -42,33 +45,54 @@ func (h *Hash) Len() int {
 	if l := h.large(); l != nil {
 		return l.fields.Len()
 	}
+	if h.marked() {
+		return h.small.Len() / 3
+	}
 	return h.small.Len() / 2
+}
+
+// stride returns how many elements a small hash has for each field.
+func (h *Hash) stride() int {
+	if h.marked() {
+		return 3
+	}
+	return 2
+}
+
+// find returns the position of a field of a small hash, -1 if there is none of this name.
+func (h *Hash) find(field []byte) listpack.Pos {
+	p, _ := h.small.Find(field, h.stride()-1)
+	return p
+}
+
+// pair returns the field at p of a small hash with its value, and the position of the next field, or -1.
+func (h *Hash) pair(p listpack.Pos) (field, value []byte, next listpack.Pos) {
+	field, value, next = h.small.Pair(p)
+	if h.marked() {
+		next = h.small.Next(next)
+	}
+	return field, value, next
 }
 
 // Encoding returns the name of the representation as OBJECT ENCODING tells it.
 func (h *Hash) Encoding() string {
-	if h.large() != nil {
+	switch {
+	case h.large() != nil:
 		return "hashtable"
+	case h.marked():
+		return "listpackex"
 	}
 	return "listpack"
 }
 
-// MemoryUsage estimates how many bytes the hash takes. Of a large one it looks at so many fields, at all if samples is 0.
-func (h *Hash) MemoryUsage(samples int) int {
+// MemoryUsage returns how many bytes the hash takes, in constant time.
+func (h *Hash) MemoryUsage() int {
 	n := int(unsafe.Sizeof(*h))
 	l := h.large()
 	if l == nil {
 		return n + h.small.MemoryUsage()
 	}
-	sum, seen := 0, 0
-	for f := range l.fields.All() {
-		_, _, size := f.bounds()
-		sum += size
-		if seen++; seen == samples {
-			break
-		}
-	}
-	return n + int(unsafe.Sizeof(*l)) + l.fields.MemoryUsage() + sum*l.fields.Len()/max(seen, 1)
+	return n + int(unsafe.Sizeof(*l)) + l.fields.MemoryUsage() + l.bytes + l.deadlines.memoryUsage()
 }
 
 // Get returns the value of field.
@@ -80,7 +104,7 @@ func (h *Hash) Get(field []byte) ([]byte, bool) {
 		}
 		return f.value(), true
 	}
-	p, _ := h.small.Find(field, 1)
+	p := h.find(field)
 	if p == -1 {
 		return nil, false
 	}
@@ -94,20 +118,37 @@ func (h *Hash) Has(field []byte) bool {
 	return ok
 }
 
-// Set gives field a value, and says whether the field is new. A hash that goes beyond lim becomes large.
+// Set gives field a value, which does not expire, and says whether the field is new. A hash that goes beyond lim becomes large.
 func (h *Hash) Set(field, value []byte, lim Limits) (created bool) {
+	return h.set(field, value, lim, false)
+}
+
+// Update is Set for a field that keeps its deadline.
+func (h *Hash) Update(field, value []byte, lim Limits) (created bool) {
+	return h.set(field, value, lim, true)
+}
+
+func (h *Hash) set(field, value []byte, lim Limits, keepDeadline bool) (created bool) {
 	l := h.large()
-	if l == nil && (len(field) > lim.Value || len(value) > lim.Value || !h.small.Fits(2, len(field)+len(value))) {
+	if l == nil && (len(field) > lim.Value || len(value) > lim.Value || !h.small.Fits(h.stride(), len(field)+len(value))) {
 		l = h.enlarge()
 	}
 	if l != nil {
-		return h.setLarge(l, field, value)
+		return h.setLarge(l, field, value, keepDeadline)
 	}
-	if p, _ := h.small.Find(field, 1); p != -1 {
-		h.small.Replace(h.small.Next(p), value)
+	if p := h.find(field); p != -1 {
+		p = h.small.Next(p)
+		h.small.Replace(p, value)
+		if h.marked() && !keepDeadline {
+			h.small.Replace(h.small.Next(p), nil)
+		}
 		return false
 	}
-	h.small.Append(field, value)
+	if h.marked() {
+		h.small.Append(field, value, nil)
+	} else {
+		h.small.Append(field, value)
+	}
 	if h.Len() > lim.Entries {
 		h.enlarge()
 	}
@@ -119,11 +160,11 @@ func (h *Hash) Delete(field []byte) bool {
 	if l := h.large(); l != nil {
 		return h.deleteLarge(l, field)
 	}
-	p, _ := h.small.Find(field, 1)
+	p := h.find(field)
 	if p == -1 {
 		return false
 	}
-	h.small.Delete(p, 2)
+	h.small.Delete(p, h.stride())
 	return true
 }
 
@@ -140,7 +181,7 @@ func (h *Hash) All() iter.Seq2[[]byte, []byte] {
 		}
 		for p := h.small.First(); p != -1; {
 			var field, value []byte
-			field, value, p = h.small.Pair(p)
+			field, value, p = h.pair(p)
 			if !yield(field, value) {
 				return
 			}
@@ -176,12 +217,12 @@ func (h *Hash) Random(count int, fn func(field, value []byte)) {
 		return
 	}
 	if count == 1 {
-		field, value, _ := h.small.Pair(h.small.Seek(2 * rand.IntN(n)))
+		field, value, _ := h.small.Pair(h.small.Seek(h.stride() * rand.IntN(n)))
 		fn(field, value)
 		return
 	}
 	fields := make([]listpack.Pos, 0, n)
-	for p := h.small.First(); p != -1; _, _, p = h.small.Pair(p) {
+	for p := h.small.First(); p != -1; _, _, p = h.pair(p) {
 		fields = append(fields, p)
 	}
 	for range count {
@@ -228,7 +269,14 @@ func (h *Hash) Warm(i int) byte { return h.large().fields.Warm(i) }
 // Clone returns an independent copy, which does not note its changes.
 func (h *Hash) Clone() *Hash {
 	if l := h.large(); l != nil {
-		return newLarge(&large{fields: l.fields.Clone(func(f field) field { return newField(f.name(), f.value()) })})
+		c := new(large)
+		c.fields = l.fields.Clone(func(f field) field {
+			f = newField(f.name(), f.value())
+			c.bytes += f.size()
+			return f
+		})
+		c.copyDeadlines(h)
+		return newLarge(c)
 	}
 	return &Hash{h.small.Clone()}
 }
@@ -244,15 +292,23 @@ func newLarge(l *large) *Hash {
 func (h *Hash) enlarge() *large {
 	l := new(large)
 	for name, value := range h.All() {
-		l.fields.Add(newField(name, value))
+		l.add(name, value)
 	}
+	l.copyDeadlines(h)
 	h.small.SetOther(unsafe.Pointer(l))
 	return l
 }
 
-// setLarge gives a field of a large hash a value, and says whether the field is new. The checks of log spare a hash that is not
-// tracked the calls, which would show.
-func (h *Hash) setLarge(l *large, name, value []byte) (created bool) {
+// add adds a field that is not there.
+func (l *large) add(name, value []byte) *field {
+	f := l.fields.Add(newField(name, value))
+	l.bytes += f.size()
+	return f
+}
+
+// setLarge gives a field of a large hash a value, and says whether the field is new. The checks for nil spare a hash that is
+// not tracked, or has no deadlines, the calls, which would show.
+func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (created bool) {
 	f, hash := l.fields.Find(name)
 	created = f == nil
 	if created {
@@ -261,12 +317,21 @@ func (h *Hash) setLarge(l *large, name, value []byte) (created bool) {
 			l.log.Before(added.name(), h)
 		}
 		f = l.fields.Insert(hash, added)
+		l.bytes += f.size()
 	} else {
 		if l.log != nil {
 			l.log.Before(f.name(), h)
 		}
 		if !f.overwrite(value) {
+			l.bytes -= f.size()
 			*f = newField(name, value)
+			l.bytes += f.size()
+			if l.deadlines != nil {
+				l.deadlines.moved(f)
+			}
+		}
+		if l.deadlines != nil && !keepDeadline {
+			l.deadlines.remove(name)
 		}
 	}
 	if l.log != nil {
@@ -277,8 +342,14 @@ func (h *Hash) setLarge(l *large, name, value []byte) (created bool) {
 
 // deleteLarge removes a field from a large hash, and says whether it was there.
 func (h *Hash) deleteLarge(l *large, name []byte) bool {
+	if l.deadlines != nil {
+		l.deadlines.remove(name)
+	}
 	if l.log == nil {
-		_, ok := l.fields.Delete(name)
+		f, ok := l.fields.Delete(name)
+		if ok {
+			l.bytes -= f.size()
+		}
 		return ok
 	}
 	i, ok := l.fields.IndexOf(name)
@@ -287,6 +358,7 @@ func (h *Hash) deleteLarge(l *large, name []byte) bool {
 	}
 	l.log.Before(l.fields.At(i).name(), h)
 	f := l.fields.DeleteAt(i)
+	l.bytes -= f.size()
 	l.log.After(f.keptName())
 	return true
 }

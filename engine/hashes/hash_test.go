@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,15 @@ func contents(h *Hash) map[string]string {
 	m := map[string]string{}
 	for f, v := range h.All() {
 		m[string(f)] = string(v)
+	}
+	return m
+}
+
+// deadlines returns the fields that expire.
+func deadlines(h *Hash) map[string]int64 {
+	m := map[string]int64{}
+	for f, at := range h.Deadlines() {
+		m[string(f)] = at
 	}
 	return m
 }
@@ -123,7 +133,7 @@ func TestBehavesLikeAMap(t *testing.T) {
 			Value:   rapid.SampledFrom([]int{3, 64}).Draw(t, "value"),
 		}
 		h := new(Hash)
-		model := map[string]string{}
+		model, expires := map[string]string{}, map[string]int64{}
 		field := rapid.Map(rapid.IntRange(0, 20), strconv.Itoa)
 		wasLarge := false
 		t.Repeat(map[string]func(*rapid.T){
@@ -134,6 +144,38 @@ func TestBehavesLikeAMap(t *testing.T) {
 				_, had := model[f]
 				require.Equal(t, !had, h.Set([]byte(f), []byte(v), lim))
 				model[f] = v
+				delete(expires, f)
+			},
+			"update": func(t *rapid.T) {
+				f, v := field.Draw(t, "field"), strings.Repeat("u", rapid.SampledFrom([]int{0, 3, 65, 300, 3000}).Draw(t, "size"))
+				_, had := model[f]
+				require.Equal(t, !had, h.Update([]byte(f), []byte(v), lim))
+				model[f] = v
+			},
+			"deadline": func(t *rapid.T) {
+				f, at := field.Draw(t, "field"), rapid.SampledFrom([]int64{0, 1, 2, 3, 255, 256, 1e12, math.MaxInt64}).Draw(t, "at")
+				_, had := model[f]
+				require.Equal(t, had, h.SetDeadline([]byte(f), at))
+				if delete(expires, f); had && at != 0 {
+					expires[f] = at
+				}
+			},
+			"expire": func(t *rapid.T) {
+				now, limit, n := rapid.SampledFrom([]int64{0, 1, 2, 255, 1e12}).Draw(t, "now"), rapid.IntRange(0, 10).Draw(t, "max"), 0
+				removed := h.Expire(now, limit, func(f []byte) {
+					require.LessOrEqual(t, expires[string(f)], now)
+					require.Contains(t, expires, string(f))
+					delete(expires, string(f))
+					delete(model, string(f))
+					n++
+				})
+				require.Equal(t, n, removed)
+				require.LessOrEqual(t, n, limit)
+				if n < limit {
+					for _, at := range expires {
+						require.Greater(t, at, now)
+					}
+				}
 			},
 			"get": func(t *rapid.T) {
 				f := field.Draw(t, "field")
@@ -148,6 +190,7 @@ func TestBehavesLikeAMap(t *testing.T) {
 				_, had := model[f]
 				require.Equal(t, had, h.Delete([]byte(f)))
 				delete(model, f)
+				delete(expires, f)
 			},
 			"clone": func(t *rapid.T) {
 				old := h
@@ -159,6 +202,43 @@ func TestBehavesLikeAMap(t *testing.T) {
 			"": func(t *rapid.T) {
 				require.Equal(t, len(model), h.Len())
 				require.True(t, maps.Equal(model, contents(h)))
+				require.Equal(t, expires, deadlines(h))
+				next := int64(0)
+				for _, at := range expires {
+					if next == 0 || at < next {
+						next = at
+					}
+				}
+				require.Equal(t, next, h.NextDeadline())
+				for _, now := range []int64{0, 1, 2, 255, 1e12, math.MaxInt64} {
+					all := len(expires) == len(model)
+					for _, at := range expires {
+						all = all && at <= now
+					}
+					require.Equal(t, all, h.AllExpired(now) || len(model) == 0)
+				}
+				for f := range 21 {
+					name := strconv.Itoa(f)
+					at, ok := h.Deadline([]byte(name))
+					_, exists := model[name]
+					require.Equal(t, exists, ok)
+					require.Equal(t, expires[name], at)
+				}
+				if l := h.large(); l != nil {
+					bytes := 0
+					for f := range l.fields.All() {
+						bytes += f.size()
+					}
+					require.Equal(t, bytes, l.bytes)
+				}
+				picked := 0
+				h.Sample(h.Len(), func(f, v []byte) {
+					require.Equal(t, model[string(f)], string(v))
+					picked++
+				})
+				require.Equal(t, len(model), picked)
+				h.Random(2, func(f, v []byte) { require.Equal(t, model[string(f)], string(v)) })
+				h.Random(1, func(f, v []byte) { require.Equal(t, model[string(f)], string(v)) })
 				large := h.Encoding() == "hashtable"
 				require.True(t, large || !wasLarge, "a large hash became small")
 				wasLarge = large
@@ -273,6 +353,69 @@ func BenchmarkSetReplace(b *testing.B) {
 			for b.Loop() {
 				h.Set(field, value, lim)
 			}
+		})
+	}
+}
+
+func TestDeadlinesThatDoNotFitMakeASmallHashLarge(t *testing.T) {
+	lim := Limits{1 << 30, 1 << 30}
+	var h Hash
+	for i := range 1<<16/3 + 1 {
+		// Without the search of Set, which would take long.
+		h.small.Append(binary.BigEndian.AppendUint32(nil, uint32(i)), nil)
+	}
+	last := make([]byte, 4)
+	require.True(t, h.SetDeadline(last, 0))
+	require.False(t, h.SetDeadline([]byte("none"), 7))
+	require.Equal(t, "listpack", h.Encoding())
+	require.True(t, h.SetDeadline(last, 7))
+	require.Equal(t, "hashtable", h.Encoding())
+	require.Equal(t, 1<<16/3+1, h.Len())
+	require.Equal(t, map[string]int64{string(last): 7}, deadlines(&h))
+
+	var full Hash
+	full.Set([]byte("f"), make([]byte, listpack.MaxSize-30), lim)
+	require.True(t, full.SetDeadline([]byte("f"), 1))
+	require.Equal(t, "listpackex", full.Encoding())
+	for at := int64(1); full.Encoding() != "hashtable"; at <<= 8 {
+		require.Positive(t, at)
+		full.Set(fmt.Append(nil, at), nil, lim)
+		require.True(t, full.SetDeadline([]byte("f"), at))
+		require.Equal(t, at, full.NextDeadline())
+	}
+}
+
+func TestExpiredFieldsAreGivenOutBeforeTheyGo(t *testing.T) {
+	for encoding, h := range sizes(10) {
+		t.Run(encoding, func(t *testing.T) {
+			for i := range 10 {
+				require.True(t, h.SetDeadline(fmt.Appendf(nil, "f%d", i), int64(i+1)))
+			}
+			var gone []string
+			n := h.Expire(5, 3, func(f []byte) {
+				v, ok := h.Get(f)
+				require.True(t, ok)
+				requirePair(t, f, v)
+				gone = append(gone, string(f))
+			})
+			require.Equal(t, 3, n)
+			require.Equal(t, []string{"f0", "f1", "f2"}, gone)
+			require.Equal(t, int64(4), h.NextDeadline())
+			require.Equal(t, 7, h.Expire(100, 100, func([]byte) {}))
+			require.Zero(t, h.Len())
+			require.Zero(t, h.NextDeadline())
+		})
+	}
+}
+
+func TestMemoryOfDeadlinesCounts(t *testing.T) {
+	for encoding, h := range sizes(100) {
+		t.Run(encoding, func(t *testing.T) {
+			before := h.MemoryUsage()
+			for i := range 100 {
+				h.SetDeadline(fmt.Appendf(nil, "f%d", i), 1e12)
+			}
+			require.Greater(t, h.MemoryUsage(), before+400)
 		})
 	}
 }

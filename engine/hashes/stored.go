@@ -3,17 +3,22 @@ package hashes
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
 // This file has the stored forms. A small hash is stored whole: the format, then length (unsigned varint) and bytes of every
-// field and value in turn, in the order of the hash. A large one is stored in parts: the name of a part is a field and its data
-// the value.
+// field and value in turn, in the order of the hash; in the second format the deadline follows each value (unsigned varint, 0 is never).
+// A large one is stored in parts: the name of a part is a field and its data the value. Its deadlines are parts under a number of their
+// own (unsigned varints), so that a hash without deadlines knows nothing of them, and a changed deadline is one small part.
 
-// blobFormat is the first byte of a hash that is stored whole.
-const blobFormat = 1
+// The first byte of a hash that is stored whole.
+const (
+	blobFormat          = 1
+	blobFormatDeadlines = 2
+)
 
 // What is wrong with stored data.
 var (
@@ -22,6 +27,8 @@ var (
 	errTwice      = errors.New("hash: stored form has a field twice")
 	errTooLong    = errors.New("hash: stored form is too long for a small hash")
 	errPartsOrder = errors.New("hash: stored fields are out of order")
+	errDeadline   = errors.New("hash: stored deadline is damaged")
+	errNoField    = errors.New("hash: stored deadline belongs to no field")
 )
 
 // Large reports whether the hash must be stored in parts.
@@ -55,20 +62,37 @@ func (h *Hash) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 
 // AppendBlob appends the stored form of a small hash to dst.
 func (h *Hash) AppendBlob(dst []byte) []byte {
-	dst = append(dst, blobFormat)
-	for field, value := range h.All() {
-		dst = append(binary.AppendUvarint(dst, uint64(len(field))), field...)
-		dst = append(binary.AppendUvarint(dst, uint64(len(value))), value...)
+	if !h.marked() {
+		dst = append(dst, blobFormat)
+		for field, value := range h.All() {
+			dst = appendElement(appendElement(dst, field), value)
+		}
+		return dst
+	}
+	dst = append(dst, blobFormatDeadlines)
+	for p := h.small.First(); p != -1; {
+		field, value, third := h.small.Pair(p)
+		dst = appendElement(appendElement(dst, field), value)
+		dst = binary.AppendUvarint(dst, uint64(decodeDeadline(h.small.At(third))))
+		p = h.small.Next(third)
 	}
 	return dst
 }
 
+// appendElement appends an element with its length.
+func appendElement(dst, element []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(element))), element...)
+}
+
 // DecodeBlob returns the hash that AppendBlob has stored, or an error if b is not one. It does not keep b.
 func DecodeBlob(b []byte) (*Hash, error) {
-	if len(b) == 0 || b[0] != blobFormat {
+	if len(b) == 0 || b[0] != blobFormat && b[0] != blobFormatDeadlines {
 		return nil, errFormat
 	}
 	h := new(Hash)
+	if b[0] == blobFormatDeadlines {
+		h.small.Mark = withDeadlines
+	}
 	seen := map[string]struct{}{} // views of b
 	for b = b[1:]; len(b) > 0; {
 		var field, value []byte
@@ -80,10 +104,24 @@ func DecodeBlob(b []byte) (*Hash, error) {
 			return nil, errCut
 		}
 		seen[unsafe.String(unsafe.SliceData(field), len(field))] = struct{}{}
-		if !h.small.Fits(2, len(field)+len(value)) {
-			return nil, errTooLong
+		if !h.marked() {
+			if !h.small.Fits(2, len(field)+len(value)) {
+				return nil, errTooLong
+			}
+			h.small.Append(field, value)
+		} else {
+			at, w := binary.Uvarint(b)
+			if w <= 0 || at > math.MaxInt64 {
+				return nil, errDeadline
+			}
+			b = b[w:]
+			var buf [8]byte
+			deadline := appendDeadline(buf[:0], int64(at))
+			if !h.small.Fits(3, len(field)+len(value)+len(deadline)) {
+				return nil, errTooLong
+			}
+			h.small.Append(field, value, deadline)
 		}
-		h.small.Append(field, value)
 		if len(seen) != h.Len() {
 			return nil, errTwice
 		}
@@ -116,7 +154,22 @@ func (l *Loader) Add(name, data []byte) error {
 	if l.large.fields.Len() > 0 && string(name) <= l.last {
 		return errPartsOrder
 	}
-	l.last = l.large.fields.Add(newField(name, data)).Key()
+	l.last = l.large.add(name, data).Key()
+	return nil
+}
+
+// AddDeadline adds the part of a DeadlineIndex with the given name and data, neither of which it keeps. All fields must have been added
+// before.
+func (l *Loader) AddDeadline(name, data []byte) error {
+	at, n := binary.Uvarint(data)
+	if n != len(data) || n == 0 || at == 0 || at > math.MaxInt64 {
+		return errDeadline
+	}
+	f, ok := l.large.fields.Get(name)
+	if !ok {
+		return errNoField
+	}
+	l.large.setDeadline(f, int64(at))
 	return nil
 }
 
@@ -124,4 +177,13 @@ func (l *Loader) Add(name, data []byte) error {
 func (l *Loader) Finish(log *delta.Log) (*Hash, error) {
 	l.large.log = log
 	return newLarge(l.large), nil
+}
+
+// FinishDeadlines is Finish for a hash that is stored with deadlines, whose changes will be noted in deadlines.
+func (l *Loader) FinishDeadlines(log, deadlines *delta.Log) (*Hash, error) {
+	if l.large.deadlines == nil {
+		l.large.deadlines = new(DeadlineIndex)
+	}
+	l.large.deadlines.log = deadlines
+	return l.Finish(log)
 }

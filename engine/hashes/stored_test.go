@@ -18,6 +18,9 @@ type storage map[string]string
 
 // write takes what has changed until the checkpoint began.
 func (s storage) write(l *delta.Log, p delta.Parts) {
+	if l == nil {
+		return
+	}
 	for _, name := range l.Frozen() {
 		if data, ok := l.AppendFrozen(nil, name, p); ok {
 			s[name] = string(data)
@@ -29,19 +32,42 @@ func (s storage) write(l *delta.Log, p delta.Parts) {
 }
 
 // load builds the hash from its parts.
-func (s storage) load(t require.TestingT, log *delta.Log) *Hash {
+func (s storage) load(t require.TestingT, log *delta.Log, deadlines storage, deadlineLog *delta.Log) *Hash {
 	l := NewLoader()
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		require.NoError(t, l.Add([]byte(name), []byte(s[name])))
 	}
-	h, err := l.Finish(log)
+	for _, name := range slices.Sorted(maps.Keys(deadlines)) {
+		require.NoError(t, l.AddDeadline([]byte(name), []byte(deadlines[name])))
+	}
+	if deadlineLog == nil {
+		h, err := l.Finish(log)
+		require.NoError(t, err)
+		return h
+	}
+	h, err := l.FinishDeadlines(log, deadlineLog)
 	require.NoError(t, err)
 	return h
 }
 
+// track does what the keyspace does when a hash has changed.
+func track(h *Hash, epochs *delta.Epochs) {
+	if d := h.DeadlineIndex(); d != nil && d.Log() == nil {
+		d.Track(delta.NewLog(8, epochs))
+	}
+}
+
+// deadlineLog returns what is noted of the deadlines of a hash, nil if nothing is.
+func deadlineLog(h *Hash) *delta.Log {
+	if d := h.DeadlineIndex(); d != nil {
+		return d.Log()
+	}
+	return nil
+}
+
 func TestCheckpointsStoreTheHashAsItWasWhenTheyBegan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		epochs, stored := &delta.Epochs{Current: 1}, storage{}
+		epochs, stored, storedDeadlines := &delta.Epochs{Current: 1}, storage{}, storage{}
 		log, lim := delta.NewLog(7, epochs), Limits{}
 		field := rapid.Map(rapid.IntRange(0, 30), strconv.Itoa)
 		h := new(Hash)
@@ -50,11 +76,12 @@ func TestCheckpointsStoreTheHashAsItWasWhenTheyBegan(t *testing.T) {
 		}
 		require.True(t, h.Large())
 		h.Track(log)
-		var frozen *Hash // the hash as it was when the checkpoint began that has not ended
+		var frozen *Hash           // the hash as it was when the checkpoint began that has not ended,
+		var frozenIndex *delta.Log // and the record of its deadlines
 		begin := func() {
 			if frozen == nil {
 				epochs.Current++
-				frozen = h.Clone()
+				frozen, frozenIndex = h.Clone(), deadlineLog(h)
 			}
 		}
 		end := func(t *rapid.T) {
@@ -62,14 +89,22 @@ func TestCheckpointsStoreTheHashAsItWasWhenTheyBegan(t *testing.T) {
 				return
 			}
 			stored.write(log, h)
+			storedDeadlines.write(frozenIndex, h.DeadlineIndex())
 			loadedLog := delta.NewLog(7, epochs)
-			loaded := stored.load(t, loadedLog)
+			var loadedIndex *delta.Log
+			if frozenIndex != nil {
+				loadedIndex = delta.NewLog(8, epochs)
+			}
+			loaded := stored.load(t, loadedLog, storedDeadlines, loadedIndex)
 			require.Equal(t, contents(frozen), contents(loaded))
+			require.Equal(t, deadlines(frozen), deadlines(loaded))
+			require.Equal(t, frozen.NextDeadline(), loaded.NextDeadline())
+			require.Same(t, loadedIndex, deadlineLog(loaded))
 			require.Equal(t, "hashtable", loaded.Encoding())
 			require.Same(t, loadedLog, loaded.Log())
 			require.True(t, loadedLog.Clean())
 			frozen = nil
-			if log.Clean() && rapid.Bool().Draw(t, "go on with what was loaded") {
+			if l := deadlineLog(h); log.Clean() && (l == nil || l.Clean()) && rapid.Bool().Draw(t, "go on with what was loaded") {
 				h, log = loaded, loadedLog
 			}
 		}
@@ -81,7 +116,17 @@ func TestCheckpointsStoreTheHashAsItWasWhenTheyBegan(t *testing.T) {
 				v := strings.Repeat(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "byte"), n)
 				h.Set([]byte(field.Draw(t, "field")), []byte(v), lim)
 			},
+			"update": func(t *rapid.T) {
+				h.Update([]byte(field.Draw(t, "field")), make([]byte, rapid.IntRange(0, 200).Draw(t, "size")), lim)
+			},
 			"delete": func(t *rapid.T) { h.Delete([]byte(field.Draw(t, "field"))) },
+			"deadline": func(t *rapid.T) {
+				h.SetDeadline([]byte(field.Draw(t, "field")), int64(rapid.IntRange(0, 20).Draw(t, "at")))
+				track(h, epochs)
+			},
+			"expire": func(t *rapid.T) {
+				h.Expire(int64(rapid.IntRange(0, 20).Draw(t, "now")), rapid.IntRange(0, 5).Draw(t, "max"), func([]byte) {})
+			},
 			"delete all": func(*rapid.T) {
 				for f := range contents(h) {
 					h.Delete([]byte(f))
@@ -90,13 +135,19 @@ func TestCheckpointsStoreTheHashAsItWasWhenTheyBegan(t *testing.T) {
 			"change a clone": func(t *rapid.T) {
 				c := h.Clone()
 				require.Nil(t, c.Log())
+				require.Nil(t, deadlineLog(c))
 				c.Set([]byte("only in the clone"), nil, lim)
+				c.SetDeadline([]byte("only in the clone"), 5)
+				c.Expire(10, 3, func([]byte) {})
 				c.Delete([]byte(field.Draw(t, "field")))
 			},
 			"begin": func(*rapid.T) { begin() },
 			"fail": func(*rapid.T) {
 				if frozen != nil {
 					log.Abort(log.Frozen())
+					if frozenIndex != nil {
+						frozenIndex.Abort(frozenIndex.Frozen())
+					}
 					frozen = nil
 				}
 			},
@@ -128,13 +179,18 @@ func TestSmallHashIsStoredInItsOrder(t *testing.T) {
 		h := new(Hash)
 		text := rapid.OneOf(rapid.StringN(-1, 3, -1), rapid.StringN(100, 200, -1))
 		for range rapid.IntRange(0, 50).Draw(t, "fields") {
-			h.Set([]byte(text.Draw(t, "field")), []byte(text.Draw(t, "value")), Limits{100, 1000})
+			field := []byte(text.Draw(t, "field"))
+			h.Set(field, []byte(text.Draw(t, "value")), Limits{100, 1000})
+			if rapid.IntRange(0, 9).Draw(t, "expires") == 0 {
+				h.SetDeadline(field, rapid.Int64Min(1).Draw(t, "deadline"))
+			}
 		}
 		require.False(t, h.Large())
 		got, err := DecodeBlob(h.AppendBlob(nil))
 		require.NoError(t, err)
 		require.Equal(t, pairs(h), pairs(got))
-		require.Equal(t, "listpack", got.Encoding())
+		require.Equal(t, h.Encoding(), got.Encoding())
+		require.Equal(t, deadlines(h), deadlines(got))
 	})
 }
 
@@ -153,12 +209,15 @@ func TestDecodeBlobRefusesWhatIsNoHash(t *testing.T) {
 		want       error
 	}{
 		{"nothing", "", errFormat},
-		{"unknown format", "\x02", errFormat},
+		{"unknown format", "\x03", errFormat},
 		{"field without value", "\x01\x01a", errCut},
 		{"value cut short", "\x01\x01a\x02b", errCut},
 		{"enormous length", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errCut},
 		{"length of too many bytes", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errCut},
 		{"field twice", "\x01\x01a\x00\x01a\x01b", errTwice},
+		{"no deadline", "\x02\x01a\x01b", errDeadline},
+		{"deadline out of range", "\x02\x01a\x01b\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", errDeadline},
+		{"field with deadline twice", "\x02\x01a\x00\x00\x01a\x01b\x05", errTwice},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -176,11 +235,23 @@ func TestLoaderRefusesFieldsOutOfOrder(t *testing.T) {
 	}
 }
 
+func TestLoaderRefusesDamagedDeadlines(t *testing.T) {
+	for data, want := range map[string]error{"": errDeadline, "\x00": errDeadline, "\x05\x05": errDeadline, "\x80": errDeadline,
+		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01": errDeadline, "\x05": nil} {
+		l := NewLoader()
+		require.NoError(t, l.Add([]byte("a"), nil))
+		require.ErrorIs(t, l.AddDeadline([]byte("a"), []byte(data)), want, "%q", data)
+		require.ErrorIs(t, l.AddDeadline([]byte("b"), []byte("\x05")), errNoField)
+	}
+}
+
 func FuzzDecodeBlob(f *testing.F) {
 	h := new(Hash)
 	f.Add(h.AppendBlob(nil))
 	set(h, "a", "1")
 	set(h, "", strings.Repeat("x", 64))
+	f.Add(h.AppendBlob(nil))
+	h.SetDeadline([]byte("a"), 1e12)
 	f.Add(h.AppendBlob(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := DecodeBlob(b)
@@ -191,6 +262,7 @@ func FuzzDecodeBlob(f *testing.F) {
 		again, err := DecodeBlob(h.AppendBlob(nil))
 		require.NoError(t, err)
 		require.Equal(t, pairs(h), pairs(again))
+		require.Equal(t, deadlines(h), deadlines(again))
 	})
 }
 

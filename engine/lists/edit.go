@@ -188,6 +188,7 @@ func (l *List) split(j, p, k int) {
 	nd.n = k
 	l.makeSlot(j + 1)
 	*l.at(j + 1) = right
+	l.resized(cap(right.buf))
 	l.compact(l.at(j))
 }
 
@@ -195,6 +196,7 @@ func (l *List) split(j, p, k int) {
 func (l *List) compact(nd *node) {
 	if old := nd.buf; nd.size() < cap(old)-cap(old)/8 {
 		nd.buf, nd.head = append([]byte(nil), old[nd.head:]...), 0
+		l.resized(cap(nd.buf) - cap(old))
 		l.keep(old)
 	}
 }
@@ -204,11 +206,9 @@ func (l *List) keep(buf []byte) {
 	if maxBytes, _ := l.bounds(); cap(buf) > 2*maxBytes {
 		return
 	}
-	if l.extra == nil {
-		l.extra = new(extra)
-	}
-	if l.extra.spare == nil {
-		l.extra.spare = buf[:0]
+	if x := l.extend(); x.spare == nil {
+		x.spare = buf[:0]
+		x.buffers += cap(buf)
 	}
 }
 
@@ -228,7 +228,9 @@ func (l *List) tidy(lo, hi int) {
 			l.note(i)
 			to := l.at(left)
 			maxBytes, _ := l.bounds()
+			was := cap(to.buf)
 			p := to.open(len(to.buf), nd.size(), maxBytes)
+			l.resized(cap(to.buf) - was)
 			copy(to.buf[p:], nd.buf[nd.head:])
 			to.n += nd.n
 			l.release(nd)
@@ -293,6 +295,7 @@ func (l *List) insertNode(j, size int, atFront bool) int {
 	var nd node
 	if x := l.extra; x != nil && room <= cap(x.spare) && cap(x.spare) <= 2*room {
 		nd.buf, x.spare = x.spare, nil
+		x.buffers -= cap(nd.buf)
 	} else {
 		nd.buf = slices.Grow([]byte(nil), room)
 	}
@@ -309,6 +312,7 @@ func (l *List) insertNode(j, size int, atFront bool) int {
 	}
 	l.makeSlot(j)
 	*l.at(j) = nd
+	l.resized(cap(nd.buf))
 	return nd.head
 }
 
@@ -397,8 +401,10 @@ func (l *List) resizeRing(size int) {
 
 // release empties a node and lets go of its buffer, or keeps it as the spare one. Its position stays.
 func (l *List) release(nd *node) {
-	if l.nodes > 1 {
-		l.keep(nd.buf)
-	}
+	buf := nd.buf
 	*nd = node{start: nd.start}
+	l.resized(-cap(buf))
+	if l.nodes > 1 {
+		l.keep(buf)
+	}
 }

@@ -34,7 +34,9 @@ type extra struct {
 	// spare is the buffer of a node that went, kept for the next one, so that neither a queue nor pushes and pops across
 	// the boundary of a node allocate.
 	spare []byte
-	log   *delta.Log // nil unless the list is tracked
+	// buffers is how many bytes the buffers of all nodes and the spare one take.
+	buffers int
+	log     *delta.Log // nil unless the list is tracked
 	// names are those of the nodes of a tracked list, in the same slots of a ring of the same size; a slot without a node has
 	// none. A name is a number, big-endian, so that the names are in the order of the nodes.
 	names []string
@@ -73,20 +75,44 @@ func (l *List) bounds() (maxBytes, maxEntries int) { return Limit(l.limit).bound
 // Len is the number of elements.
 func (l *List) Len() int { return l.len }
 
-// MemoryUsage returns how many bytes the list takes. It looks at every node.
+// MemoryUsage returns how many bytes the list takes, in constant time.
 func (l *List) MemoryUsage() int {
 	n := int(unsafe.Sizeof(*l))
 	if len(l.ring) > len(l.one) {
 		n += int(unsafe.Sizeof(node{})) * len(l.ring)
 	}
+	if l.extra == nil {
+		return n + l.buffers() // of one node at most
+	}
+	return n + l.extra.buffers + partBytes*len(l.extra.names)
+}
+
+// buffers returns how many bytes the buffers of all nodes take.
+func (l *List) buffers() int {
+	n := 0
 	for i := range l.nodes {
 		n += cap(l.at(i).buf)
 	}
-	if l.extra != nil {
-		n += cap(l.extra.spare) + partBytes*len(l.extra.names)
-	}
 	return n
 }
+
+// resized notes that the buffers of the nodes and the spare one take n bytes more.
+func (l *List) resized(n int) {
+	if l.extra != nil {
+		l.extra.buffers += n
+	}
+}
+
+// extend gives the list an extra, if it has none.
+func (l *List) extend() *extra {
+	if l.extra == nil {
+		l.extra = &extra{buffers: l.buffers()}
+	}
+	return l.extra
+}
+
+// Nodes is the number of nodes.
+func (l *List) Nodes() int { return l.nodes }
 
 // Encoding is the name Redis has for the form of the list: "listpack" for one node within the limit,
 // "quicklist" for more. Like Redis, a list that has shrunk counts as a listpack again once its one
@@ -206,8 +232,11 @@ func (l *List) dropped(i int) {
 func (l *List) tighten() {
 	if l.nodes == 1 {
 		nd := l.at(0)
+		was := cap(nd.buf)
 		nd.tighten()
+		l.resized(cap(nd.buf) - was)
 		if l.extra != nil && cap(nd.buf) < cap(l.extra.spare) {
+			l.resized(-cap(l.extra.spare))
 			l.extra.spare = nil
 		}
 	}
@@ -366,7 +395,9 @@ func (l *List) write(j, p, size int, v []byte) {
 	l.note(j)
 	nd := l.at(j)
 	maxBytes, _ := l.bounds()
+	was := cap(nd.buf)
 	p = nd.open(p, size, maxBytes)
+	l.resized(cap(nd.buf) - was)
 	put(nd.buf[p:p+size], v)
 	nd.n++
 	l.len++

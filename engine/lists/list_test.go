@@ -48,6 +48,9 @@ func check(t require.TestingT, l *List) {
 	}
 	require.Equal(t, l.len, total)
 	require.GreaterOrEqual(t, l.MemoryUsage(), capacity, "memory is accounted for")
+	if l.extra != nil {
+		require.Equal(t, capacity+cap(l.extra.spare), l.extra.buffers)
+	}
 	used := map[int]bool{}
 	for i := range l.nodes {
 		used[(l.first+i)&(len(l.ring)-1)] = true

@@ -32,7 +32,7 @@ func (l *List) Large() bool { return l.nodes > 1 }
 // Track makes the list note in log from now on which nodes change. All that it has count as changed.
 func (l *List) Track(log *delta.Log) {
 	if l.extra == nil {
-		l.extra = new(extra)
+		l.extend()
 	}
 	l.extra.log, l.extra.names = log, make([]string, len(l.ring))
 	log.After(stateName)
@@ -231,6 +231,6 @@ func (l *Loader) Finish(log *delta.Log) (*List, error) {
 	l.list.fill(l.nodes)
 	names := make([]string, len(l.list.ring))
 	copy(names, l.names)
-	l.list.extra = &extra{log: log, names: names}
+	l.list.extra = &extra{buffers: l.list.buffers(), log: log, names: names}
 	return l.list, nil
 }

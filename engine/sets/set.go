@@ -32,6 +32,7 @@ const (
 // large is a hash table.
 type large struct {
 	members dict.Table[dict.Text]
+	bytes   int        // what the members take beside the table
 	log     *delta.Log // the changes of a set that is stored in parts; nil otherwise
 }
 
@@ -79,21 +80,14 @@ func (s *Set) Len() int {
 	return s.elements.Len()
 }
 
-// MemoryUsage estimates how many bytes the set takes. Of a hash table it looks at so many members, at all if samples is 0.
-func (s *Set) MemoryUsage(samples int) int {
+// MemoryUsage returns how many bytes the set takes, in constant time.
+func (s *Set) MemoryUsage() int {
 	n := int(unsafe.Sizeof(*s))
 	l := s.large()
 	if l == nil {
 		return n + s.elements.MemoryUsage()
 	}
-	sum, seen := 0, 0
-	for m := range l.members.All() {
-		sum += listpack.Allocated(dict.TextLen(bytesOf(m.Key())))
-		if seen++; seen == samples {
-			break
-		}
-	}
-	return n + int(unsafe.Sizeof(*l)) + l.members.MemoryUsage() + sum*l.members.Len()/max(seen, 1)
+	return n + int(unsafe.Sizeof(*l)) + l.members.MemoryUsage() + l.bytes
 }
 
 // Contains says whether member is in the set.
@@ -308,7 +302,7 @@ func (s *Set) Warm(i int) byte { return s.large().members.Warm(i) }
 // Clone returns an independent copy, which does not note its changes.
 func (s *Set) Clone() *Set {
 	if l := s.large(); l != nil {
-		return newLarge(&large{members: l.members.Clone(nil)}) // the members themselves never change
+		return newLarge(&large{members: l.members.Clone(nil), bytes: l.bytes}) // the members themselves never change
 	}
 	return &Set{s.elements.Clone()}
 }
@@ -319,6 +313,9 @@ func newLarge(l *large) *Set {
 	s.elements.SetOther(unsafe.Pointer(l))
 	return s
 }
+
+// textSize returns how many bytes a member of a hash table takes beside the table.
+func textSize(member []byte) int { return listpack.Allocated(dict.TextLen(member)) }
 
 // addLarge puts member into a hash table, and says whether it is new.
 func (s *Set) addLarge(l *large, member []byte) bool {
@@ -331,6 +328,7 @@ func (s *Set) addLarge(l *large, member []byte) bool {
 		l.log.Before(bytesOf(added.Key()), s)
 	}
 	l.members.Insert(hash, added)
+	l.bytes += textSize(member)
 	if l.log != nil {
 		l.log.After(added.Key())
 	}
@@ -341,6 +339,9 @@ func (s *Set) addLarge(l *large, member []byte) bool {
 func (s *Set) removeLarge(l *large, member []byte) bool {
 	if l.log == nil {
 		_, ok := l.members.Delete(member)
+		if ok {
+			l.bytes -= textSize(member)
+		}
 		return ok
 	}
 	i, ok := l.members.IndexOf(member)
@@ -357,6 +358,7 @@ func (s *Set) removeAt(l *large, i int) string {
 		l.log.Before(bytesOf(member), s)
 	}
 	l.members.DeleteAt(i)
+	l.bytes -= textSize(bytesOf(member))
 	if l.log != nil {
 		l.log.After(member)
 	}
@@ -392,6 +394,7 @@ func (s *Set) toHashtable() *large {
 	l := new(large)
 	for member := range s.All() {
 		l.members.Add(dict.NewText(member))
+		l.bytes += textSize(member)
 	}
 	s.elements.SetOther(unsafe.Pointer(l))
 	return l

@@ -205,6 +205,13 @@ func TestBehavesLikeASetOfStrings(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				require.True(t, maps.Equal(model, members(t, s)))
+				if l := s.large(); l != nil {
+					bytes := 0
+					for m := range model {
+						bytes += textSize([]byte(m))
+					}
+					require.Equal(t, bytes, l.bytes)
+				}
 				now := order[s.Encoding()]
 				require.GreaterOrEqual(t, now, last, "a representation went back")
 				last = now

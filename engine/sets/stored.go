@@ -150,6 +150,7 @@ func (l *Loader) Add(name, data []byte) error {
 		return errPartData
 	}
 	l.last = l.large.members.Add(dict.NewText(name)).Key()
+	l.large.bytes += textSize(name)
 	return nil
 }
 

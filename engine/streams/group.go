@@ -225,3 +225,22 @@ func search[T interface{ name() string }](list []T, name []byte) (int, bool) {
 		return cmp.Compare(e.name(), string(name))
 	})
 }
+
+// AckAll ends that an entry is pending, in all groups, and reports whether it was in any.
+func (s *Stream) AckAll(id ID) bool {
+	any := false
+	for _, g := range s.groups {
+		any = g.Ack(id) || any
+	}
+	return any
+}
+
+// Needed reports whether there is a group that has not been delivered an entry yet, or in which it is pending.
+func (s *Stream) Needed(id ID) bool {
+	for _, g := range s.groups {
+		if g.LastID.Less(id) || g.pending.get(id) != nil {
+			return true
+		}
+	}
+	return false
+}

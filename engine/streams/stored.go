@@ -259,6 +259,7 @@ func (l *Loader) addBlock(base ID, r *reader) error {
 		return errBlockOrder
 	}
 	*s.blocks.add(base) = b
+	s.buffers += cap(b.buf)
 	s.length += int(b.live)
 	return nil
 }

@@ -22,6 +22,7 @@ type Stream struct {
 	maxDeletedID ID
 	entriesAdded int64
 	groups       []*Group // by name
+	buffers      int      // how many bytes the buffers of the blocks take
 	// spare is the buffer of a block that went, kept for the next one that is full, so that a stream that is trimmed as it
 	// grows does not allocate. It is nil if there is no block.
 	spare []byte
@@ -71,12 +72,9 @@ func (s *Stream) EntriesAdded() int64 { return s.entriesAdded }
 // NodeCount returns the number of blocks.
 func (s *Stream) NodeCount() int { return s.blocks.len() }
 
-// MemoryUsage estimates how many bytes the stream takes. It looks at every block and group.
+// MemoryUsage estimates how many bytes the stream takes. It looks at every group.
 func (s *Stream) MemoryUsage() int {
-	n := cap(s.spare)
-	for p := s.blocks.first(); s.blocks.valid(p); p = s.blocks.next(p) {
-		n += cap(s.blocks.at(p).buf) + blockOverhead
-	}
+	n := cap(s.spare) + s.buffers + s.blocks.len()*blockOverhead
 	for _, g := range s.groups {
 		n += groupOverhead + len(g.consumers)*consumerOverhead + g.pending.len()*nackOverhead
 	}
@@ -164,7 +162,9 @@ func (s *Stream) Append(id ID, fields [][]byte, lim Limits) error {
 		s.noteBlock(b.base)
 	}
 	s.note(metaPart)
+	was := cap(b.buf)
 	b.add(id, fields, how)
+	s.buffers += cap(b.buf) - was
 	s.length++
 	s.entriesAdded++
 	s.lastID = id
@@ -189,6 +189,7 @@ func (s *Stream) newTail(id ID, fields [][]byte) *block {
 	}
 	b := s.blocks.add(id)
 	*b = newBlock(id, fields, room)
+	s.buffers += cap(b.buf)
 	return b
 }
 
@@ -206,6 +207,7 @@ func (s *Stream) seal(b *block) (room []byte) {
 		exact = nil
 	}
 	b.buf = append(exact, old...)
+	s.buffers += cap(b.buf) - cap(old)
 	if reuse {
 		room = old[:0]
 	}
@@ -287,7 +289,9 @@ func (s *Stream) remove(p place, at slot) {
 	b := s.blocks.at(p)
 	s.noteBlock(b.base)
 	s.length--
-	b.remove(at, cap(b.buf) <= maxRoom && (p == s.blocks.first() || b == s.blocks.last()))
+	was := cap(b.buf)
+	b.remove(at, was <= maxRoom && (p == s.blocks.first() || b == s.blocks.last()))
+	s.buffers += cap(b.buf) - was
 	if b.live == 0 {
 		s.drop(p)
 	}
@@ -297,6 +301,7 @@ func (s *Stream) remove(p place, at slot) {
 func (s *Stream) drop(p place) {
 	b := s.blocks.at(p)
 	s.noteBlock(b.base)
+	s.buffers -= cap(b.buf)
 	if s.spare == nil && cap(b.buf) <= maxRoom {
 		s.spare = b.buf[:0]
 	}
@@ -338,6 +343,7 @@ func (s *Stream) Clone() *Stream {
 		b := *s.blocks.at(p)
 		b.buf = slices.Clone(b.buf)
 		*c.blocks.add(b.base) = b
+		c.buffers += cap(b.buf)
 	}
 	for _, g := range s.groups {
 		c.groups = append(c.groups, g.clone(c))

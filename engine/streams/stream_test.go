@@ -68,7 +68,7 @@ func check(t require.TestingT, s *Stream, model []record) {
 		require.Zero(t, s.blocks.len())
 	}
 
-	live := 0
+	live, buffers := 0, 0
 	s.blocks.ascend(MinID, MaxID, func(b *block) bool {
 		require.Positive(t, b.live)
 		require.False(t, b.first().deleted())
@@ -87,9 +87,11 @@ func check(t require.TestingT, s *Stream, model []record) {
 		require.Equal(t, int(b.dead), dead)
 		require.LessOrEqual(t, int(b.dead), len(b.buf)/2)
 		live += found
+		buffers += cap(b.buf)
 		return true
 	})
 	require.Equal(t, s.length, live)
+	require.Equal(t, buffers, s.buffers)
 }
 
 func TestStreamEqualsASlice(t *testing.T) {

@@ -230,6 +230,7 @@ func (z *ZSet) remove(s span, fn func(member []byte, score float64)) int {
 			name := it.member.name()
 			l.log.Before(name, z)
 			l.members.Delete(name)
+			l.bytes -= it.member.size()
 			l.log.After(it.member.Key())
 			if fn != nil {
 				fn(name, it.score)

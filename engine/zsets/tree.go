@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/dict"
+	"github.com/atomredis/atomredis/engine/listpack"
 )
 
 // member is a member of a large set: its score and its name (dict.Text), in one piece of memory without pointers.
@@ -19,6 +20,11 @@ func newMember(name []byte, score float64) member {
 	m := member{unsafe.SliceData(b)}
 	*m.score() = score
 	return m
+}
+
+// size returns how many bytes the member takes.
+func (m member) size() int {
+	return listpack.Allocated(max(scoreLen+dict.TextLen(m.name()), minMember))
 }
 
 // score is where the score is.
@@ -52,6 +58,8 @@ func (m member) less(other member) bool { return m.Key() < other.Key() }
 type tree struct {
 	root *node
 	len  int
+
+	leaves, inners int // how many nodes there are
 }
 
 // maxItems is the number of items in a node for which it uses all of the 1024 bytes that it takes.
@@ -72,21 +80,28 @@ type inner struct {
 
 // memoryUsage returns how many bytes the nodes take.
 func (t *tree) memoryUsage() int {
-	if t.root == nil {
-		return 0
-	}
-	return t.root.memoryUsage()
+	return (t.leaves+t.inners)*int(unsafe.Sizeof(node{})) + t.inners*int(unsafe.Sizeof(inner{}))
 }
 
-func (b *node) memoryUsage() int {
-	n := int(unsafe.Sizeof(*b))
-	if b.inner != nil {
-		n += int(unsafe.Sizeof(*b.inner))
-		for _, kid := range b.inner.kids[:b.n+1] {
-			n += kid.memoryUsage()
-		}
+// newLeaf returns a leaf for the tree.
+func (t *tree) newLeaf() *node {
+	t.leaves++
+	return new(node)
+}
+
+// newInner returns an inner node for the tree.
+func (t *tree) newInner() *node {
+	t.inners++
+	return &node{inner: new(inner)}
+}
+
+// lose notes that a node leaves the tree.
+func (t *tree) lose(b *node) {
+	if b.inner == nil {
+		t.leaves--
+	} else {
+		t.inners--
 	}
-	return n
 }
 
 // size is the number of items below b.
@@ -154,26 +169,26 @@ func (b *node) child(rank int) (i, rest int) {
 // insert adds an item, which must not be in the tree.
 func (t *tree) insert(it item) {
 	if t.root == nil {
-		t.root = new(node)
+		t.root = t.newLeaf()
 	}
 	t.len++
-	if right, bound := t.root.insert(&it, true); right != nil {
-		root := &node{inner: new(inner)}
+	if right, bound := t.root.insert(t, &it, true); right != nil {
+		root := t.newInner()
 		root.inner.kids[0], root.inner.counts[0] = t.root, uint32(t.root.size())
 		root.addKid(0, bound, right)
 		t.root = root
 	}
 }
 
-// insert adds an item below b. If b had to split, it returns the new right half and a lower bound of its items. Last tells that b
+// insert adds an item below b, a node of t. If b had to split, it returns the new right half and a lower bound of its items. Last tells that b
 // is at the right end of the tree, where a split leaves the left half full: items that arrive in order fill the tree densely.
-func (b *node) insert(it *item, last bool) (right *node, bound item) {
+func (b *node) insert(t *tree, it *item, last bool) (right *node, bound item) {
 	if b.inner == nil {
-		return b.insertItem(it, last)
+		return b.insertItem(t, it, last)
 	}
 	i := b.upper(it)
 	last = last && i == b.n
-	kid, kidBound := b.inner.kids[i].insert(it, last)
+	kid, kidBound := b.inner.kids[i].insert(t, it, last)
 	b.inner.counts[i]++
 	if kid == nil {
 		return nil, item{}
@@ -188,7 +203,7 @@ func (b *node) insert(it *item, last bool) (right *node, bound item) {
 		at = maxItems - 1
 	}
 	bound = b.items[at]
-	right = &node{inner: new(inner)}
+	right = t.newInner()
 	copy(right.inner.kids[:], b.inner.kids[at+1:])
 	copy(right.inner.counts[:], b.inner.counts[at+1:])
 	right.n = copy(right.items[:], b.items[at+1:])
@@ -204,13 +219,13 @@ func (b *node) insert(it *item, last bool) (right *node, bound item) {
 }
 
 // insertItem is insert for a leaf.
-func (b *node) insertItem(it *item, last bool) (right *node, bound item) {
+func (b *node) insertItem(t *tree, it *item, last bool) (right *node, bound item) {
 	i := b.lower(it)
 	if b.n < maxItems {
 		b.add(i, it)
 		return nil, item{}
 	}
-	right = new(node)
+	right = t.newLeaf()
 	at := maxItems / 2
 	if last && i == maxItems {
 		at = maxItems
@@ -343,27 +358,27 @@ func (t *tree) move(from, to item) {
 
 // delete removes an item of the tree.
 func (t *tree) delete(it item) {
-	t.root.delete(&it)
+	t.root.delete(t, &it)
 	t.len--
 	t.collapse()
 }
 
-func (b *node) delete(it *item) {
+func (b *node) delete(t *tree, it *item) {
 	if b.inner == nil {
 		i := b.lower(it)
 		b.cut(i, i+1)
 		return
 	}
 	i := b.upper(it)
-	b.inner.kids[i].delete(it)
+	b.inner.kids[i].delete(t, it)
 	b.inner.counts[i]--
-	b.settle(i)
+	b.settle(t, i)
 }
 
 // remove removes n items from the given rank on, which must exist, and calls fn with each of them.
 func (t *tree) remove(rank, n int, fn func(item)) {
 	for n > 0 {
-		removed := t.root.remove(rank, n, fn)
+		removed := t.root.remove(t, rank, n, fn)
 		t.len -= removed
 		n -= removed
 		t.collapse()
@@ -371,7 +386,7 @@ func (t *tree) remove(rank, n int, fn func(item)) {
 }
 
 // remove removes up to n items from the given rank on, as many as are in one leaf.
-func (b *node) remove(rank, n int, fn func(item)) int {
+func (b *node) remove(t *tree, rank, n int, fn func(item)) int {
 	if b.inner == nil {
 		end := min(rank+n, b.n)
 		for _, it := range b.items[rank:end] {
@@ -381,15 +396,16 @@ func (b *node) remove(rank, n int, fn func(item)) int {
 		return end - rank
 	}
 	i, rank := b.child(rank)
-	removed := b.inner.kids[i].remove(rank, n, fn)
+	removed := b.inner.kids[i].remove(t, rank, n, fn)
 	b.inner.counts[i] -= uint32(removed)
-	b.settle(i)
+	b.settle(t, i)
 	return removed
 }
 
 // collapse takes off root nodes that have but one kid.
 func (t *tree) collapse() {
 	for t.root.inner != nil && t.root.n == 0 {
+		t.lose(t.root)
 		t.root = t.root.inner.kids[0]
 	}
 }
@@ -402,23 +418,29 @@ func (b *node) cut(from, to int) {
 }
 
 // settle drops or merges kid i of an inner node, which has lost items, if it has run empty or low.
-func (b *node) settle(i int) {
+func (b *node) settle(t *tree, i int) {
 	switch {
 	case b.inner.counts[i] == 0:
+		if b.n == 0 {
+			return // the node itself is empty, and dropped by its parent
+		}
+		kid := b.inner.kids[i]
+		t.lose(kid)
+		for kid.inner != nil { // of an empty node only the first kid is left
+			kid = kid.inner.kids[0]
+			t.lose(kid)
+		}
 		b.drop(i)
 	case b.inner.kids[i].n < maxItems/4:
-		if i == 0 || !b.merge(i-1) {
-			b.merge(i)
+		if i == 0 || !b.merge(t, i-1) {
+			b.merge(t, i)
 		}
 	}
 }
 
-// drop takes kid i out of an inner node, unless it is the only one: then the node itself is empty, and dropped by its parent. The
-// kid before it inherits its range, or the one after it if it was the first.
+// drop takes kid i out of an inner node, of which it is not the only one. The kid before it inherits its range, or the one after it
+// if it was the first.
 func (b *node) drop(i int) {
-	if b.n == 0 {
-		return
-	}
 	in := b.inner
 	copy(in.kids[i:], in.kids[i+1:b.n+1])
 	copy(in.counts[i:], in.counts[i+1:b.n+1])
@@ -427,7 +449,7 @@ func (b *node) drop(i int) {
 }
 
 // merge puts kid i+1 into kid i, if there is one and both together leave room to grow. It reports whether it did.
-func (b *node) merge(i int) bool {
+func (b *node) merge(t *tree, i int) bool {
 	if i == b.n {
 		return false
 	}
@@ -443,6 +465,7 @@ func (b *node) merge(i int) bool {
 	}
 	left.n += copy(left.items[left.n:], right.items[:right.n])
 	b.inner.counts[i] += b.inner.counts[i+1]
+	t.lose(right)
 	b.drop(i + 1)
 	return true
 }

@@ -27,6 +27,7 @@ type ZSet struct {
 type large struct {
 	members dict.Table[member]
 	order   tree       // an item for every member
+	bytes   int        // what the members take
 	log     *delta.Log // the changes of a set that is stored in parts; nil otherwise
 	shared  bool       // a copy of the set may have some of the same members, which must not change therefore
 }
@@ -63,21 +64,14 @@ func (z *ZSet) Encoding() string {
 	return "listpack"
 }
 
-// MemoryUsage estimates how many bytes the set takes. Of a large one it looks at so many members, at all if samples is 0.
-func (z *ZSet) MemoryUsage(samples int) int {
+// MemoryUsage returns how many bytes the set takes, in constant time.
+func (z *ZSet) MemoryUsage() int {
 	n := int(unsafe.Sizeof(*z))
 	l := z.large()
 	if l == nil {
 		return n + z.small.MemoryUsage()
 	}
-	sum, seen := 0, 0
-	for m := range l.members.All() {
-		sum += listpack.Allocated(max(scoreLen+dict.TextLen(m.name()), minMember))
-		if seen++; seen == samples {
-			break
-		}
-	}
-	return n + int(unsafe.Sizeof(*l)) + l.members.MemoryUsage() + l.order.memoryUsage() + sum*l.members.Len()/max(seen, 1)
+	return n + int(unsafe.Sizeof(*l)) + l.members.MemoryUsage() + l.order.memoryUsage() + l.bytes
 }
 
 // Score returns the score of a member.
@@ -204,7 +198,7 @@ func (z *ZSet) Clone() *ZSet {
 		return &ZSet{z.small.Clone()}
 	}
 	l.shared = true
-	return newLarge(&large{members: l.members.Clone(nil), order: l.order.clone(), shared: true})
+	return newLarge(&large{members: l.members.Clone(nil), order: l.order.clone(), bytes: l.bytes, shared: true})
 }
 
 // newLarge returns a set that is large.
@@ -228,6 +222,7 @@ func (z *ZSet) grow() *large {
 // add puts in a member that is not there.
 func (l *large) add(m member) {
 	l.members.Add(m)
+	l.bytes += m.size()
 	l.order.insert(item{*m.score(), m})
 }
 
@@ -252,6 +247,7 @@ func (z *ZSet) setLarge(l *large, name []byte, score float64) (old float64, exis
 		l.log.Before(added.name(), z)
 	}
 	l.members.Insert(hash, added)
+	l.bytes += added.size()
 	l.order.insert(item{score, added})
 	if l.log != nil {
 		l.log.After(added.Key())
@@ -272,6 +268,7 @@ func (z *ZSet) removeLarge(l *large, name []byte) (float64, bool) {
 	if !ok {
 		return 0, false
 	}
+	l.bytes -= m.size()
 	l.order.delete(item{*m.score(), m})
 	l.log.After(m.Key())
 	return *m.score(), true

@@ -36,6 +36,7 @@ func check(t require.TestingT, z *ZSet) {
 	require.Zero(t, z.small.Len())
 	require.Equal(t, l.members.Len(), l.order.len)
 	var previous *item
+	leaves, inners, bytes := 0, 0, 0
 	var walk func(b *node, low, high *item) int
 	walk = func(b *node, low, high *item) int {
 		require.LessOrEqual(t, b.n, maxItems)
@@ -53,7 +54,9 @@ func check(t require.TestingT, z *ZSet) {
 				require.True(t, ok && *m == it.member, "the tree and the hash table share their members")
 				require.Equal(t, *m.score(), it.score)
 				previous = it
+				bytes += m.size()
 			}
+			leaves++
 			return b.n
 		}
 		for _, kid := range b.inner.kids[b.n+1:] {
@@ -73,11 +76,13 @@ func check(t require.TestingT, z *ZSet) {
 			require.EqualValues(t, b.inner.counts[i], n, "counts are right")
 			total += n
 		}
+		inners++
 		return total
 	}
 	if l.order.root != nil {
 		require.Equal(t, l.order.len, walk(l.order.root, nil, nil))
 	}
+	require.Equal(t, [3]int{leaves, inners, bytes}, [3]int{l.order.leaves, l.order.inners, l.bytes})
 }
 
 // ascending is every member in order, found by walking.

@@ -47,13 +47,16 @@ func after(prefix []byte) []byte {
 	}
 }
 
-// A head is stored as its format, type, flags, deadline (varint, if any), number of its parts (uvarint, if any), and value.
+// A head is stored as its format, type, flags, deadline (varint, if any), number of its parts (uvarint, if any), deadline of its fields
+// (varint, if any), number of their parts (uvarint, if any), and value.
 const (
 	headFormat = 1
 
 	headDeadline = 1 << 0
 	headParts    = 1 << 1
 	headExternal = 1 << 2
+	headFields   = 1 << 3 // fields have deadlines
+	headIndex    = 1 << 4 // and these have parts
 )
 
 var errHead = errors.New("damaged head")
@@ -70,14 +73,26 @@ func appendHead(dst []byte, h engine.Head) []byte {
 	if h.External {
 		flags |= headExternal
 	}
+	if h.FieldDeadline != 0 {
+		flags |= headFields
+	}
+	if h.FieldParts != 0 {
+		flags |= headIndex
+	}
 	dst = append(dst, headFormat, byte(h.Type), flags)
 	if h.Deadline != 0 {
 		dst = binary.AppendVarint(dst, h.Deadline)
 	}
-	switch {
-	case h.Parts != 0:
-		return binary.AppendUvarint(dst, h.Parts)
-	case h.External:
+	if h.Parts != 0 {
+		dst = binary.AppendUvarint(dst, h.Parts)
+	}
+	if h.FieldDeadline != 0 {
+		dst = binary.AppendVarint(dst, h.FieldDeadline)
+	}
+	if h.FieldParts != 0 {
+		dst = binary.AppendUvarint(dst, h.FieldParts)
+	}
+	if h.Parts != 0 || h.External {
 		return dst
 	}
 	return append(dst, h.Blob...)
@@ -89,7 +104,8 @@ func decodeHead(b []byte) (engine.Head, error) {
 		return engine.Head{}, errHead
 	}
 	flags := b[2]
-	if flags > headDeadline|headParts|headExternal || flags&headParts != 0 && flags&headExternal != 0 {
+	if flags >= headIndex<<1 || flags&headParts != 0 && flags&headExternal != 0 || flags&headIndex != 0 && flags&headParts == 0 ||
+		flags&(headFields|headIndex) != 0 && b[1] != byte(engine.Hash) {
 		return engine.Head{}, errHead
 	}
 	h := engine.Head{Type: engine.Type(b[1]), External: flags&headExternal != 0}
@@ -101,6 +117,16 @@ func decodeHead(b []byte) (engine.Head, error) {
 	}
 	if flags&headParts != 0 {
 		if h.Parts = d.uvarint(); h.Parts == 0 {
+			return engine.Head{}, errHead
+		}
+	}
+	if flags&headFields != 0 {
+		if h.FieldDeadline = d.varint(); h.FieldDeadline == 0 {
+			return engine.Head{}, errHead
+		}
+	}
+	if flags&headIndex != 0 {
+		if h.FieldParts = d.uvarint(); h.FieldParts == 0 || h.FieldParts == h.Parts {
 			return engine.Head{}, errHead
 		}
 	}

@@ -28,6 +28,12 @@ func TestHeadsAreDecodedAsTheyWereStored(t *testing.T) {
 		default:
 			h.Parts = rapid.Uint64Min(1).Draw(t, "parts")
 		}
+		if typ == engine.Hash && rapid.Bool().Draw(t, "fields expire") {
+			h.FieldDeadline = rapid.Int64().Draw(t, "deadline of fields")
+			if id := rapid.Uint64().Draw(t, "their parts"); h.Parts != 0 && id != h.Parts {
+				h.FieldParts = id
+			}
+		}
 		got, err := decodeHead(appendHead(nil, h))
 		require.NoError(t, err)
 		require.Equal(t, h, got)
@@ -36,6 +42,8 @@ func TestHeadsAreDecodedAsTheyWereStored(t *testing.T) {
 
 func FuzzHead(f *testing.F) {
 	f.Add(appendHead(nil, engine.Head{Type: engine.Hash, Deadline: 1 << 40, Parts: 300}))
+	f.Add(appendHead(nil, engine.Head{Type: engine.Hash, Parts: 300, FieldDeadline: 1 << 40, FieldParts: 301}))
+	f.Add(appendHead(nil, engine.Head{Type: engine.Hash, FieldDeadline: 1, Blob: []byte("value")}))
 	f.Add(appendHead(nil, engine.Head{Blob: []byte("value")}))
 	f.Add(appendHead(nil, engine.Head{External: true, Deadline: -1}))
 	f.Fuzz(func(t *testing.T, b []byte) {

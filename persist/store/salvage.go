@@ -105,9 +105,7 @@ func copySound(old *database, fresh *Store, report func(string)) error {
 				return err
 			}
 		}
-		if h.Parts != 0 {
-			values = append(values, h.Parts)
-		}
+		values = append(values, h.AllParts()...)
 		meta.Keys++
 		return c.PutHead(space, string(key), h, false, false)
 	}, func(err error) { report(fmt.Sprintf("left out: %v", err)) })

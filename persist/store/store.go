@@ -76,6 +76,12 @@ const (
 	checkpointDir = "checkpoint" // files of the checkpoint under way; worthless after a crash
 )
 
+// Exists reports whether there is a store in a directory.
+func Exists(fs vfs.FS, dir string) bool {
+	info, err := fs.Stat(fs.PathJoin(dir, dataDir))
+	return err == nil && info.IsDir()
+}
+
 // Open opens or creates a store. No other process may have it open.
 func Open(o Options) (*Store, error) {
 	o.setDefaults()

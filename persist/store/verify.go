@@ -131,14 +131,16 @@ func (v *verifier) head(space uint32, key []byte, h engine.Head) {
 		v.report(fmt.Sprintf("space %d belongs to no database; its first key is %q", space, key))
 		v.spaces[space] = false
 	}
-	if h.Parts != 0 && v.values[h.Parts] {
-		v.damage(fmt.Errorf("key %s: its parts, those of value %d, belong to another key too", strconv.Quote(string(key)), h.Parts))
+	for _, id := range h.AllParts() {
+		if v.values[id] {
+			v.damage(fmt.Errorf("key %s: its parts, those of value %d, belong to another key too", strconv.Quote(string(key)), id))
+		}
 	}
 	if err := v.db.check(space, key, h, &v.key); err != nil {
 		v.damage(err)
 	}
-	if h.Parts != 0 {
-		v.values[h.Parts] = true
+	for _, id := range h.AllParts() {
+		v.values[id] = true
 	}
 }
 
@@ -188,9 +190,13 @@ func (d *database) check(space uint32, key []byte, h engine.Head, buf *[]byte) e
 		if _, ok, err = d.get(*buf); err == nil && !ok {
 			err = errMissing
 		}
-	case h.Parts != 0:
-		*buf = appendPartsKey((*buf)[:0], h.Parts)
-		err = d.scan(*buf, func(_, _ []byte) bool { return true })
+	default:
+		for _, id := range h.AllParts() {
+			*buf = appendPartsKey((*buf)[:0], id)
+			if err = d.scan(*buf, func(_, _ []byte) bool { return true }); err != nil {
+				break
+			}
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("value of key %s in space %d: %w", strconv.Quote(string(key)), space, located(err))

@@ -1,0 +1,331 @@
+package engine
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Eviction: which keys go when there is no room for all of them. As in Redis the best of a few keys that are drawn at random goes, and
+// what else is known of them from earlier draws stays in a pool, so that the choice comes close to the best of all.
+
+// EvictionPolicy says which keys may be evicted, and which of them go first.
+type EvictionPolicy uint8
+
+// The policies, by their names in maxmemory-policy: of all keys or of those with a deadline (volatile); those that have not been used for
+// the longest time (LRU), those that are used least often (LFU), any, or those that expire first (TTL).
+const (
+	NoEviction EvictionPolicy = iota
+	AllKeysLRU
+	VolatileLRU
+	AllKeysLFU
+	VolatileLFU
+	AllKeysRandom
+	VolatileRandom
+	VolatileTTL
+)
+
+func (p EvictionPolicy) volatile() bool {
+	return p == VolatileLRU || p == VolatileLFU || p == VolatileRandom || p == VolatileTTL
+}
+
+func (p EvictionPolicy) frequency() bool { return p == AllKeysLFU || p == VolatileLFU }
+
+func (p EvictionPolicy) random() bool { return p == AllKeysRandom || p == VolatileRandom }
+
+// Eviction is how keys are evicted.
+type Eviction struct {
+	Policy EvictionPolicy
+	// Samples is how many keys of a database are drawn for one that goes.
+	Samples int
+	// LogFactor is how much slower the count of a key's uses grows than their number: with 10 it is full after about a million.
+	LogFactor int
+	// DecayMinutes is how long a key must not be used for its count to fall by one; 0 is for ever.
+	DecayMinutes int
+}
+
+// evictor is what the keyspace has for eviction.
+type evictor struct {
+	how atomic.Pointer[Eviction]
+
+	mu       sync.Mutex // held by the one who evicts; taken before any shard, and protects what follows
+	Eviction            // what how was when it began
+	rng      *rand.Rand
+	pool     []candidate // the best at the end
+}
+
+// candidate is a key that may be evicted.
+type candidate struct {
+	score uint64 // the highest goes first
+	db    int
+	shard uint8
+	key   string
+}
+
+// poolSize is how many candidates are remembered.
+const poolSize = 16
+
+// SetEviction chooses how keys are evicted. What entries know of their uses has another meaning under LFU than under other policies; after a
+// change it takes some time until it is right.
+func (ks *Keyspace) SetEviction(how Eviction) {
+	ks.evicting.how.Store(&how)
+	ks.frequency.Store(how.Policy.frequency())
+}
+
+// Evict removes keys, at time now in ms since 1970, one after the other for as long as more says that there is need. It returns false if it
+// found none to remove although there was. No guard may be held.
+func (ks *Keyspace) Evict(now int64, more func() bool) bool {
+	v := &ks.evicting
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	how := *v.how.Load()
+	if how.Policy != v.Policy {
+		v.pool = v.pool[:0] // scores of another policy mean nothing
+	}
+	v.Eviction = how
+	if v.rng == nil {
+		v.rng = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	for more() {
+		if !v.evictOne(ks, now) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxDraws is how often candidates are drawn until one of them turns out to be good: others may use the keys at the same time.
+const maxDraws = 100
+
+// evictOne removes one key, and reports false if there is none that may go.
+func (v *evictor) evictOne(ks *Keyspace, now int64) bool {
+	if v.Policy == NoEviction {
+		return false
+	}
+	for range maxDraws {
+		if !v.draw(ks, now) {
+			return false
+		}
+		for len(v.pool) > 0 {
+			last := len(v.pool) - 1
+			c := v.pool[last]
+			v.pool[last] = candidate{}
+			v.pool = v.pool[:last]
+			if v.evict(ks, c, now) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// draw puts some keys into the pool, and reports whether there are any.
+func (v *evictor) draw(ks *Keyspace, now int64) bool {
+	samples := v.Samples
+	if v.Policy.random() {
+		samples, v.pool = 1, v.pool[:0]
+	}
+	first, found := v.rng.IntN(len(ks.shards)), 0
+	for i := range ks.shards {
+		// One shard is like the other, unless there are few keys. Only the deadline index knows which key is the very first to go.
+		if found >= samples && v.Policy != VolatileTTL {
+			break
+		}
+		var g Guard
+		at := (first + i) % len(ks.shards)
+		g.Lock(ks, 1<<at, now)
+		if !ks.replaying {
+			if v.Policy.volatile() {
+				found += v.drawVolatile(&g, uint8(at), samples)
+			} else {
+				found += v.drawAny(&g, uint8(at), samples)
+			}
+		}
+		g.Unlock()
+	}
+	return found > 0
+}
+
+// drawAny draws keys from each database of a shard.
+func (v *evictor) drawAny(g *Guard, at uint8, samples int) (found int) {
+	for db := range g.ks.shards[at].dbs {
+		d := &g.ks.shards[at].dbs[db].dict
+		for i := 0; i < samples && d.Len() > 0; i++ {
+			if d.Len() <= samples { // all of them, so that each is considered
+				if i >= d.Len() {
+					break
+				}
+				found += v.consider(g, *d.At(i))
+				continue
+			}
+			found += v.consider(g, *d.At(v.rng.IntN(d.Len())))
+		}
+	}
+	return found
+}
+
+// drawVolatile draws keys with deadlines from a shard, of whatever database. The index has other entries too: hashes of which only fields
+// expire.
+func (v *evictor) drawVolatile(g *Guard, at uint8, samples int) (found int) {
+	index := &g.ks.shards[at].expires
+	if v.Policy == VolatileTTL {
+		if e, _, ok := index.Min(); ok {
+			found += v.consider(g, e)
+		}
+	}
+	for range 4 * samples {
+		if found >= samples || index.Len() == 0 {
+			return found
+		}
+		found += v.consider(g, index.Item(v.rng.IntN(index.Len())))
+	}
+	if found == 0 { // they are few among the others
+		start := v.rng.IntN(index.Len())
+		for i := 0; i < index.Len() && found == 0; i++ {
+			found += v.consider(g, index.Item((start+i)%index.Len()))
+		}
+	}
+	return found
+}
+
+// consider puts an entry into the pool if it may go and is better than the worst there. It returns 1 if it may go, or has gone because it
+// has expired, otherwise 0.
+func (v *evictor) consider(g *Guard, e *Entry) int {
+	switch {
+	case e.deadline != 0 && e.deadline <= g.now:
+		g.expire(e)
+		return 1
+	case e.deadline == 0 && v.Policy.volatile():
+		return 0
+	}
+	c := candidate{score: v.score(g, e), db: g.DB(e), shard: e.shard, key: e.Key()}
+	if slices.ContainsFunc(v.pool, func(o candidate) bool { return o.db == c.db && o.key == c.key }) {
+		return 1
+	}
+	i, _ := slices.BinarySearchFunc(v.pool, c, func(o, c candidate) int {
+		if o.score < c.score {
+			return -1
+		}
+		return 1
+	})
+	if len(v.pool) == poolSize {
+		if i == 0 {
+			return 1
+		}
+		copy(v.pool, v.pool[1:i])
+		v.pool[i-1] = c
+		return 1
+	}
+	v.pool = slices.Insert(v.pool, i, c)
+	return 1
+}
+
+// score tells how soon an entry should go, compared with others.
+func (v *evictor) score(g *Guard, e *Entry) uint64 {
+	switch {
+	case v.Policy.random():
+		return v.rng.Uint64()
+	case v.Policy == VolatileTTL:
+		return math.MaxUint64 - uint64(e.deadline)
+	case v.Policy.frequency():
+		return uint64(maxFrequency - g.Frequency(e))
+	}
+	return uint64(g.IdleTime(e))
+}
+
+// evict removes a candidate if it is still one: it may have gone, or have been used since it was drawn.
+func (v *evictor) evict(ks *Keyspace, c candidate, now int64) bool {
+	var g Guard
+	g.Lock(ks, 1<<c.shard, now)
+	defer g.Unlock()
+	p, ok := ks.shards[c.shard].dbs[c.db].dict.GetString(c.key)
+	if !ok {
+		return false
+	}
+	e := *p
+	if v.Policy.volatile() && e.deadline == 0 || !v.Policy.random() && v.score(&g, e) < c.score {
+		return false
+	}
+	g.evict(e)
+	return true
+}
+
+// evict removes an entry to make room. Like expiry that is no change by a command, and is journalled here.
+func (g *Guard) evict(e *Entry) {
+	db := g.DB(e)
+	g.ks.shards[e.shard].stats.Evicted++
+	changes := g.changes
+	g.Remove(e, EventEvicted, "evicted")
+	g.changes = changes
+	if g.ks.journal != nil {
+		g.Log(db, [][]byte{[]byte("DEL"), bytesOf(e.Key())})
+	}
+	e.obj, e.strLen = nil, 0 // the next checkpoint may still have the entry in its list
+}
+
+// The frequency of use is a counter of eight bits that grows by one with a probability that falls as it grows, so that it is about the
+// logarithm of the number of uses, and that falls with time. Above it in Entry.access is the minute at which it was last changed.
+
+const (
+	// newFrequency is what keys begin with, so that they have the time to be used.
+	newFrequency = 5
+	maxFrequency = 255
+)
+
+// firstAccess returns the access of a new entry.
+func (g *Guard) firstAccess() uint32 {
+	if g.ks.frequency.Load() {
+		return packAccess(g.now, newFrequency)
+	}
+	return uint32(g.now / 1000)
+}
+
+// packAccess returns the access of an entry with a frequency that was changed last at a time in ms since 1970.
+func packAccess(now int64, frequency int) uint32 { return minuteOf(now)<<8 | uint32(frequency) }
+
+// minuteOf returns the minutes since 1970 in 16 bits.
+func minuteOf(now int64) uint32 { return uint32(now/60_000) & 0xffff }
+
+// countAccess counts one use of an entry.
+func (g *Guard) countAccess(e *Entry) {
+	n := g.Frequency(e)
+	if n < maxFrequency {
+		above := max(n-newFrequency, 0)
+		if rand.Float64()*float64(above*g.ks.evicting.how.Load().LogFactor+1) < 1 {
+			n++
+		}
+	}
+	e.access = packAccess(g.now, n)
+}
+
+// CountsFrequency reports whether entries know how often they are used, which the policies of LFU need, and not when they were last used.
+func (g *Guard) CountsFrequency() bool { return g.ks.frequency.Load() }
+
+// Frequency returns how often an entry is used lately, from 0 to 255 on a logarithmic scale, if CountsFrequency.
+func (g *Guard) Frequency(e *Entry) int {
+	n := int(e.access & 0xff)
+	if decay := g.ks.evicting.how.Load().DecayMinutes; decay > 0 {
+		elapsed := int(minuteOf(g.now)-e.access>>8) & 0xffff
+		n = max(n-elapsed/decay, 0)
+	}
+	return n
+}
+
+// SetFrequency sets what Frequency returns, if CountsFrequency.
+func (g *Guard) SetFrequency(e *Entry, n int) {
+	if g.ks.frequency.Load() {
+		e.access = packAccess(g.now, min(max(n, 0), maxFrequency))
+	}
+}
+
+// IdleTime returns for how many seconds an entry has not been used, unless CountsFrequency.
+func (g *Guard) IdleTime(e *Entry) int64 { return max(g.now/1000-int64(e.access), 0) }
+
+// SetIdleTime sets what IdleTime returns, unless CountsFrequency.
+func (g *Guard) SetIdleTime(e *Entry, seconds int64) {
+	if !g.ks.frequency.Load() {
+		e.SetAccess(g.now/1000 - seconds)
+	}
+}

@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine/hashes"
+)
+
+// evictN evicts n keys, or as many as there are.
+func evictN(ks *Keyspace, n int) (all bool) {
+	return ks.Evict(ks.Now(), func() bool {
+		n--
+		return n >= 0
+	})
+}
+
+// seeded makes the choice of candidates the same every time.
+func seeded(ks *Keyspace, how Eviction) {
+	ks.evicting.rng = rand.New(rand.NewPCG(1, 2))
+	if how.Samples == 0 {
+		how.Samples = 5
+	}
+	ks.SetEviction(how)
+}
+
+// keysOf returns the keys of a database.
+func keysOf(ks *Keyspace, db int) (keys []string) {
+	under(ks, func(g *Guard) {
+		g.Each(db, func(e *Entry) bool {
+			keys = append(keys, e.Key())
+			return true
+		})
+	})
+	slices.Sort(keys)
+	return keys
+}
+
+func read(ks *Keyspace, key string) {
+	under(ks, func(g *Guard) { g.Read(0, []byte(key)) })
+}
+
+func TestEvictionTellsEverybody(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, log *eventLog) {
+		ks.ObserveChanges(true)
+		j := new(recordedJournal)
+		ks.EndReplay(j)
+		seeded(ks, Eviction{Policy: AllKeysLRU})
+		under(ks, func(g *Guard) { g.CreateString(3, []byte("k"), []byte("v")) })
+		var watch *Watch
+		var version uint64
+		under(ks, func(g *Guard) { watch, version = g.Watch(3, []byte("k")) })
+		log.take()
+		require.True(t, evictN(ks, 1))
+		require.Equal(t, []string{"changed 3 k", "evicted 3 k"}, log.take())
+		require.Equal(t, []string{"*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n"}, j.records)
+		under(ks, func(g *Guard) {
+			require.False(t, g.Unchanged(watch, version))
+			require.EqualValues(t, 1, g.Stats().Evicted)
+			g.Unwatch(watch)
+		})
+		require.False(t, evictN(ks, 1), "nothing is left")
+	})
+}
+
+// recordedJournal keeps what is journalled.
+type recordedJournal struct{ records []string }
+
+func (j *recordedJournal) Append(_ int64, commands []byte) {
+	j.records = append(j.records, string(commands))
+}
+
+func TestNothingIsEvictedWithoutNeedOrPolicy(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, _ *eventLog) {
+		set(ks, "k", "v", 0)
+		require.True(t, evictN(ks, 0))
+		require.False(t, evictN(ks, 1))
+		for _, policy := range []EvictionPolicy{VolatileLRU, VolatileLFU, VolatileRandom, VolatileTTL} {
+			seeded(ks, Eviction{Policy: policy})
+			require.False(t, evictN(ks, 1))
+		}
+		require.Equal(t, []string{"k"}, keysOf(ks, 0))
+	})
+}
+
+func TestNothingIsEvictedWhileTheJournalIsRepeated(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, _ *eventLog) {
+		require.NoError(t, ks.Restore(StoredState{}))
+		set(ks, "k", "v", 0)
+		seeded(ks, Eviction{Policy: AllKeysRandom})
+		require.False(t, evictN(ks, 1))
+		ks.EndReplay(nil)
+		require.True(t, evictN(ks, 1))
+	})
+}
+
+// Half of the keys are used, then half of all are evicted: those that were used stay, but for a few.
+func TestLRUKeepsWhatIsUsed(t *testing.T) {
+	for _, policy := range []EvictionPolicy{AllKeysLRU, VolatileLRU} {
+		keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
+			seeded(ks, Eviction{Policy: policy})
+			const n = 2000
+			for i := range n {
+				clock.Advance(time.Second)
+				set(ks, fmt.Sprintf("key:%04d", i), "v", 1e9)
+			}
+			clock.Advance(time.Minute)
+			for i := range n / 2 {
+				read(ks, fmt.Sprintf("key:%04d", i*7919%(n/2)*2))
+				clock.Advance(time.Second)
+			}
+			require.True(t, evictN(ks, n/2))
+			kept := 0
+			for _, key := range keysOf(ks, 0) {
+				if (key[len(key)-1]-'0')%2 == 0 {
+					kept++
+				}
+			}
+			require.Greater(t, kept, n/2*9/10)
+		})
+	}
+}
+
+// A few keys are used often and long ago, the others once and lately.
+func TestLFUKeepsWhatIsUsedOften(t *testing.T) {
+	for _, policy := range []EvictionPolicy{AllKeysLFU, VolatileLFU} {
+		keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
+			seeded(ks, Eviction{Policy: policy, LogFactor: 1, DecayMinutes: 10})
+			const n = 1000
+			for i := range n {
+				set(ks, fmt.Sprintf("key:%04d", i), "v", 1e9)
+			}
+			for range 100 {
+				for i := range n / 10 {
+					read(ks, fmt.Sprintf("key:%04d", i))
+				}
+			}
+			clock.Advance(time.Minute)
+			for i := n / 10; i < n; i++ {
+				read(ks, fmt.Sprintf("key:%04d", i))
+			}
+			require.True(t, evictN(ks, n*8/10))
+			kept := 0
+			for _, key := range keysOf(ks, 0) {
+				if key < "key:0100" {
+					kept++
+				}
+			}
+			require.Greater(t, kept, n/10*9/10)
+		})
+	}
+}
+
+func TestVolatileTTLEvictsWhatExpiresFirst(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, log *eventLog) {
+		seeded(ks, Eviction{Policy: VolatileTTL})
+		const n = 100
+		for i := range n {
+			set(ks, fmt.Sprintf("key:%04d", i), "v", int64(1e6+(i*37)%n))
+		}
+		under(ks, func(g *Guard) { // a hash of which only a field expires stays
+			h := new(hashes.Hash)
+			h.Set([]byte("f"), []byte("v"), hashes.Limits{})
+			h.SetDeadline([]byte("f"), g.Now()+2e6)
+			g.Changed(g.Create(0, []byte("hash"), h), EventHash, "hset")
+		})
+		log.take()
+		require.False(t, evictN(ks, n+1))
+		var want, got []string
+		for at := range n {
+			for i := range n {
+				if (i*37)%n == at {
+					want = append(want, fmt.Sprintf("evicted 0 key:%04d", i))
+				}
+			}
+		}
+		got = log.take()
+		require.Equal(t, want, got)
+		require.Equal(t, []string{"hash"}, keysOf(ks, 0))
+	})
+}
+
+func TestRandomPoliciesEvictAnything(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, _ *eventLog) {
+		for _, policy := range []EvictionPolicy{AllKeysRandom, VolatileRandom} {
+			seeded(ks, Eviction{Policy: policy})
+			const n = 1000
+			for i := range n {
+				ttl := int64(0)
+				if i%2 == 0 {
+					ttl = 1e6
+				}
+				set(ks, fmt.Sprintf("key:%04d", i), "v", ttl)
+			}
+			require.True(t, evictN(ks, n/4))
+			left := [2]int{}
+			for _, key := range keysOf(ks, 0) {
+				left[(key[len(key)-1]-'0')%2]++
+			}
+			if policy == VolatileRandom {
+				require.Equal(t, [2]int{n / 4, n / 2}, left)
+			} else {
+				require.Equal(t, n*3/4, left[0]+left[1])
+				require.InDelta(t, n*3/8, left[0], n/16)
+			}
+		}
+	})
+}
+
+// Keys with deadlines are found among many hashes of which only fields expire.
+func TestVolatileKeysAreFoundAmongHashes(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, _ *eventLog) {
+		seeded(ks, Eviction{Policy: VolatileLRU})
+		for i := range 1000 {
+			under(ks, func(g *Guard) {
+				h := new(hashes.Hash)
+				h.Set([]byte("f"), []byte("v"), hashes.Limits{})
+				h.SetDeadline([]byte("f"), g.Now()+1000)
+				g.Changed(g.Create(0, fmt.Appendf(nil, "hash:%d", i), h), EventHash, "hset")
+			})
+		}
+		set(ks, "k", "v", 1e6)
+		require.True(t, evictN(ks, 1))
+		require.Len(t, keysOf(ks, 0), 1000)
+		require.False(t, evictN(ks, 1))
+	})
+}
+
+func TestFrequencyGrowsAndFades(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
+		seeded(ks, Eviction{Policy: AllKeysLFU, LogFactor: 10, DecayMinutes: 2})
+		set(ks, "k", "v", 0)
+		frequency := func() (n int) {
+			under(ks, func(g *Guard) { n = g.Frequency(g.Peek(0, []byte("k"))) })
+			return n
+		}
+		require.Equal(t, newFrequency, frequency())
+		read(ks, "k")
+		require.Equal(t, newFrequency+1, frequency(), "the first use always counts")
+		for range 1000 {
+			read(ks, "k")
+		}
+		require.InDelta(t, newFrequency+14, frequency(), 10) // the square root of 2*1000/10
+		before := frequency()
+		clock.Advance(4 * time.Minute)
+		require.Equal(t, before-2, frequency())
+		clock.Advance(24 * time.Hour)
+		require.Zero(t, frequency())
+		under(ks, func(g *Guard) {
+			g.SetFrequency(g.Peek(0, []byte("k")), 300)
+			g.SetIdleTime(g.Peek(0, []byte("k")), 300) // means nothing now
+		})
+		require.Equal(t, maxFrequency, frequency())
+		read(ks, "k")
+		require.Equal(t, maxFrequency, frequency())
+		ks.SetEviction(Eviction{Policy: AllKeysLFU})
+		clock.Advance(24 * time.Hour)
+		require.Equal(t, maxFrequency, frequency(), "0 is never")
+	})
+}
+
+// Entries that have gone before the next checkpoint do not stay in memory until then.
+func TestEntriesThatHaveGoneLeaveTheListOfChanges(t *testing.T) {
+	var l dirtyList
+	live := 0
+	rng := rand.New(rand.NewPCG(3, 4))
+	var all []*Entry
+	for range 50_000 {
+		if len(all) == 0 || rng.IntN(2) == 0 || live < 5000 {
+			e := new(Entry)
+			all = append(all, e)
+			l.add(e)
+			live++
+			continue
+		}
+		i := rng.IntN(len(all))
+		all[i].flags |= flagRemoved
+		all[i] = all[len(all)-1]
+		all = all[:len(all)-1]
+		live--
+		l.sweep()
+	}
+	require.LessOrEqual(t, l.len(), live*3/2)
+	listed := map[*Entry]int{}
+	for i := range l.len() {
+		listed[l.chunks[i/dirtyChunk][i%dirtyChunk]]++
+	}
+	for _, e := range all {
+		require.Equal(t, 1, listed[e])
+	}
+}

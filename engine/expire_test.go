@@ -1,0 +1,310 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine/hashes"
+)
+
+// hset gives a field of a hash a value and a deadline so many ms from now, 0 for none.
+func hset(ks *Keyspace, key, field, value string, ttl int64) {
+	under(ks, func(g *Guard) {
+		e := g.Write(0, []byte(key))
+		if e == nil {
+			e = g.Create(0, []byte(key), new(hashes.Hash))
+		}
+		e.Hash().Set([]byte(field), []byte(value), hashes.Limits{Entries: 4, Value: 64})
+		if ttl != 0 {
+			e.Hash().SetDeadline([]byte(field), g.Now()+ttl)
+		}
+		g.Changed(e, EventHash, "hset")
+	})
+}
+
+// fields returns how many fields a hash has.
+func fields(ks *Keyspace, key string) (n int) {
+	under(ks, func(g *Guard) {
+		if e := g.Peek(0, []byte(key)); e != nil {
+			n = e.Hash().Len()
+		}
+	})
+	return n
+}
+
+func TestFieldsExpireExactlyAtTheirDeadline(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, log *eventLog) {
+		hset(ks, "h", "a", "1", 100)
+		hset(ks, "h", "b", "2", 200)
+		hset(ks, "i", "a", "1", 0)
+		log.take()
+		clock.Advance(99 * time.Millisecond)
+		require.Empty(t, log.take())
+		require.Equal(t, DBStats{Keys: 2, FieldExpires: 1}, dbStats(ks, 0))
+		clock.Advance(time.Millisecond)
+		require.Equal(t, []string{"hexpired 0 h"}, log.take())
+		require.Equal(t, DBStats{Keys: 2, FieldExpires: 1}, dbStats(ks, 0))
+		clock.Advance(time.Hour)
+		require.Equal(t, []string{"hexpired 0 h", "del 0 h"}, log.take())
+		require.Equal(t, DBStats{Keys: 1}, dbStats(ks, 0))
+		under(ks, func(g *Guard) {
+			require.EqualValues(t, 2, g.Stats().ExpiredFields)
+			require.Zero(t, g.Stats().Expired)
+		})
+	})
+}
+
+func TestTheEarlierDeadlineOfKeyAndFieldsCounts(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, log *eventLog) {
+		deadline := func(key string, ttl int64) {
+			under(ks, func(g *Guard) {
+				e := g.Write(0, []byte(key))
+				g.SetDeadline(e, g.Now()+ttl)
+				g.Changed(e, EventGeneric, "expire")
+			})
+		}
+		hset(ks, "h", "a", "1", 100)
+		hset(ks, "h", "b", "1", 300)
+		deadline("h", 200)
+		hset(ks, "i", "a", "1", 100)
+		deadline("i", 50)
+		hset(ks, "j", "a", "1", 100)
+		hset(ks, "j", "b", "1", 0)
+		deadline("j", 50)
+		under(ks, func(g *Guard) { g.SetDeadline(g.Write(0, []byte("j")), 0) })
+		log.take()
+		clock.Advance(99 * time.Millisecond)
+		require.Equal(t, []string{"expired 0 i"}, log.take())
+		clock.Advance(time.Millisecond)
+		require.ElementsMatch(t, []string{"hexpired 0 h", "hexpired 0 j"}, log.take())
+		require.Equal(t, 1, fields(ks, "h"))
+		clock.Advance(time.Hour)
+		require.Equal(t, []string{"expired 0 h"}, log.take())
+		require.Equal(t, 1, fields(ks, "j"))
+		require.Equal(t, DBStats{Keys: 1}, dbStats(ks, 0))
+	})
+}
+
+func TestExpiredFieldIsInvisibleBeforeItsTimerFires(t *testing.T) {
+	for _, n := range []int{1, 100} {
+		ks := New(Options{Clock: NewManualClock(time.UnixMilli(1000))})
+		for i := range n {
+			hset(ks, "gone", fmt.Sprint(i), "v", 10)
+			hset(ks, "left", fmt.Sprint(i), "v", 10)
+		}
+		hset(ks, "left", "left", "v", 11)
+		var g Guard
+		g.Lock(ks, AllShards, 1010)
+		for _, scan := range []func(fn func(e *Entry)){
+			func(fn func(e *Entry)) { g.Each(0, func(e *Entry) bool { fn(e); return true }) },
+			func(fn func(e *Entry)) { g.Scan(0, 0, 10, fn) },
+		} {
+			var keys []string
+			scan(func(e *Entry) { keys = append(keys, e.Key()) })
+			require.Equal(t, []string{"left"}, keys)
+		}
+		require.Equal(t, 1, g.Read(0, []byte("left")).Hash().Len())
+		require.Nil(t, g.Read(0, []byte("gone")))
+		require.Equal(t, 1, g.Len(0))
+		require.Equal(t, "left", g.RandomKey(0).Key())
+		g.Unlock()
+		ks.Close()
+	}
+}
+
+func TestManyFieldsWithOneDeadlineAllExpire(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, log *eventLog) {
+		for i := range 1000 {
+			hset(ks, fmt.Sprint("h", i%2), fmt.Sprint(i), "v", 50)
+		}
+		hset(ks, "h0", "stays", "v", 0)
+		clock.Advance(50 * time.Millisecond)
+		require.Equal(t, 1, fields(ks, "h0"))
+		require.False(t, exists(ks, "h1"))
+		require.Equal(t, DBStats{Keys: 1}, dbStats(ks, 0))
+	})
+}
+
+func TestFieldsExpireWhereverTheirHashGoes(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, log *eventLog) {
+		hset(ks, "h", "a", "1", 100)
+		hset(ks, "h", "b", "1", 0)
+		under(ks, func(g *Guard) {
+			g.Changed(g.Copy(g.Write(0, []byte("h")), 2, []byte("copy")), EventGeneric, "copy_to")
+			moved := g.Move(g.Write(0, []byte("h")), 1, []byte("moved"))
+			g.Vanished(0, []byte("h"), EventGeneric, "rename_from")
+			g.Changed(moved, EventGeneric, "rename_to")
+			g.Swap(1, 3)
+		})
+		hset(ks, "overwritten", "a", "1", 100)
+		hset(ks, "replaced", "a", "1", 100)
+		hset(ks, "removed", "a", "1", 100)
+		under(ks, func(g *Guard) {
+			g.Overwrite(g.Write(0, []byte("overwritten")), []byte("v"))
+			g.OverwriteCollection(g.Write(0, []byte("replaced")), new(hashes.Hash))
+			g.Remove(g.Write(0, []byte("removed")), EventGeneric, "del")
+		})
+		require.Zero(t, dbStats(ks, 0).FieldExpires)
+		require.Equal(t, 1, dbStats(ks, 3).FieldExpires)
+		log.take()
+		clock.Advance(time.Hour)
+		require.ElementsMatch(t, []string{"hexpired 2 copy", "hexpired 3 moved"}, log.take())
+
+		hset(ks, "flushed", "a", "1", 100)
+		set(ks, "k", "v", 100)
+		under(ks, func(g *Guard) { g.Flush(0) })
+		log.take()
+		clock.Advance(time.Hour)
+		require.Empty(t, log.take())
+	})
+}
+
+// textJournal is a Journal that writes down what it gets.
+type textJournal struct{ records []string }
+
+func (j *textJournal) Append(_ int64, commands []byte) {
+	var words []string
+	for line := range strings.SplitSeq(string(commands), "\r\n") {
+		if line != "" && line[0] != '*' && line[0] != '$' {
+			words = append(words, line)
+		}
+	}
+	j.records = append(j.records, strings.Join(words, " "))
+}
+
+func TestExpiredFieldsAreJournalledAndNotReplayed(t *testing.T) {
+	clock, journal := NewManualClock(time.UnixMilli(1000)), &textJournal{}
+	ks := New(Options{Clock: clock})
+	defer ks.Close()
+	require.NoError(t, ks.Restore(StoredState{}))
+	hset(ks, "h", "a", "1", 10)
+	hset(ks, "h", "b", "1", 20)
+	hset(ks, "h", "c", "1", 20)
+	hset(ks, "i", "a", "1", 40)
+	clock.Advance(15 * time.Millisecond)
+	require.Equal(t, 3, fields(ks, "h"), "a field expired while the journal was repeated")
+	ks.EndReplay(journal)
+	clock.Advance(0)
+	require.Equal(t, []string{"HDEL h a"}, journal.records)
+	var g Guard
+	g.Lock(ks, AllShards, 1020)
+	changes := g.Changes()
+	require.Nil(t, g.Read(0, []byte("h")))
+	require.Equal(t, changes, g.Changes(), "what expired is no change by a command")
+	g.Unlock()
+	require.Equal(t, []string{"HDEL h a", "DEL h"}, journal.records)
+}
+
+// brokenSource is a memoryStore that cannot be read while it is broken.
+type brokenSource struct {
+	*memoryStore
+	broken bool
+}
+
+func (b *brokenSource) Parts(id uint64, fn func(name, data []byte) error) error {
+	if b.broken {
+		return errors.New("broken")
+	}
+	return b.memoryStore.Parts(id, fn)
+}
+
+func TestFieldsThatCannotBeReadExpireLater(t *testing.T) {
+	source, clock := &brokenSource{memoryStore: newMemoryStore()}, NewManualClock(time.UnixMilli(1000))
+	ks := New(Options{Databases: 3, Clock: clock, Source: source})
+	require.NoError(t, ks.Restore(source.state))
+	ks.EndReplay(nil)
+	for i := range 10 {
+		for _, key := range []string{"h", "i"} {
+			hset(ks, key, fmt.Sprint(i), "v", int64(100+i))
+		}
+	}
+	f := ks.Freeze(func() {})
+	source.write(t, f, func() {})
+	f.Done()
+	ks.Close()
+
+	ks = New(Options{Databases: 3, Clock: clock, Source: source})
+	defer ks.Close()
+	require.NoError(t, ks.Restore(source.state))
+	ks.EndReplay(nil)
+	require.NoError(t, ks.LoadDirectory(source.eachHead, func(int) bool { return true }))
+	require.Equal(t, 2, dbStats(ks, 0).FieldExpires)
+	source.broken = true
+	clock.Advance(105 * time.Millisecond)
+	require.Equal(t, DBStats{Keys: 2, FieldExpires: 2}, dbStats(ks, 0))
+	under(ks, func(g *Guard) {
+		keys := 0
+		g.Each(0, func(*Entry) bool { keys++; return true })
+		require.Equal(t, 2, keys)
+		var failed *LoadError
+		func() {
+			defer func() { failed, _ = recover().(*LoadError) }()
+			g.Peek(0, []byte("h"))
+		}()
+		require.NotNil(t, failed)
+		require.EqualValues(t, 1, g.fieldDeadline(g.ks.entryOf("h")))
+	})
+	source.broken = false
+	require.Equal(t, 4, fields(ks, "h"), "a command met expired fields")
+	clock.Advance(2 * time.Second)
+	require.Equal(t, DBStats{}, dbStats(ks, 0))
+}
+
+// entryOf returns the entry of a key of database 0, whatever its deadline.
+func (ks *Keyspace) entryOf(key string) *Entry {
+	e, _ := ks.shards[ks.shardIndex(key)].dbs[0].dict.GetString(key)
+	return *e
+}
+
+func TestAChangedDeadlineIsOneSmallWrite(t *testing.T) {
+	source := newMemoryStore()
+	ks := New(Options{Databases: 3, Clock: NewManualClock(time.UnixMilli(1000)), Source: source})
+	defer ks.Close()
+	require.NoError(t, ks.Restore(source.state))
+	ks.EndReplay(nil)
+	for i := range 500 {
+		hset(ks, "h", fmt.Sprint(i), "value", 0)
+	}
+	checkpoint := func() (put map[string]int, removed int) {
+		f := ks.Freeze(func() {})
+		put = map[string]int{}
+		require.NoError(t, f.Heads(func(*Image) error { return nil }, nil))
+		require.NoError(t, f.Parts(nil, nil, func(_ uint64, name string, data []byte) error {
+			put[name] = len(data)
+			return nil
+		}, func(uint64, string) error {
+			removed++
+			return nil
+		}))
+		f.Done()
+		return put, removed
+	}
+	deadline := func(field string, at int64) {
+		under(ks, func(g *Guard) {
+			e := g.Write(0, []byte("h"))
+			require.True(t, e.Hash().SetDeadline([]byte(field), at))
+			g.Changed(e, EventHash, "hexpire")
+		})
+	}
+	put, _ := checkpoint()
+	require.Len(t, put, 500)
+	for _, field := range []string{"1", "2", "2"} {
+		deadline(field, 1e12)
+		put, removed := checkpoint()
+		require.Equal(t, map[string]int{field: 6}, put)
+		require.Zero(t, removed)
+	}
+	deadline("1", 0)
+	put, removed := checkpoint()
+	require.Empty(t, put)
+	require.Equal(t, 1, removed)
+	hset(ks, "h", "2", "new", 0)
+	put, removed = checkpoint()
+	require.Equal(t, map[string]int{"2": 3}, put)
+	require.Equal(t, 1, removed)
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Reload makes the value of every key what is stored of it: it is taken out of memory and read again. Keys that differ from what is stored
+// stay as they are. Without a Source values are encoded and decoded in memory, but for those that would be stored in parts, which are
+// copied. It is a check that what is stored is what there was; the guard must hold all shards.
+func (g *Guard) Reload() error {
+	var failed []error
+	for i := range g.ks.shards {
+		for db := range g.ks.databases {
+			var entries []*Entry
+			for p := range g.shard(uint8(i)).dbs[db].dict.All() {
+				entries = append(entries, *p)
+			}
+			for _, e := range entries {
+				if err := g.reload(e); err != nil {
+					failed = append(failed, fmt.Errorf("reload key %q: %w", e.Key(), err))
+				}
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (g *Guard) reload(e *Entry) error {
+	if g.ks.counting {
+		g.uncount(e)
+	}
+	switch {
+	case g.ks.source == nil:
+		return g.recode(e)
+	case g.ks.frozenMark != 0 || e.flags&flagStored == 0 || e.flags&(flagOdd|flagEven) != 0:
+		return nil
+	case e.flags&(flagParts|flagExternal) != 0:
+		if g.Unload(e) {
+			return e.loadFrom(e.unloaded())
+		}
+		return nil
+	}
+	h, ok, err := g.ks.source.Head(g.ks.spaces[e.space].number, e.Key())
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return errors.New("the store does not have it")
+	case h.Type != e.typ || h.Deadline != e.deadline:
+		return fmt.Errorf("the store has a %s that expires at %d, not a %s that expires at %d", h.Type, h.Deadline, e.typ, e.deadline)
+	}
+	return e.decode(slices.Clone(h.Blob), g.ks)
+}
+
+// recode makes the value of an entry what it would be if it had been stored.
+func (g *Guard) recode(e *Entry) error {
+	if e.typ == String {
+		e.form = FormPlain
+		return nil
+	}
+	if e.value().Large() {
+		e.copyValue(e)
+		return nil
+	}
+	return e.decode(e.appendBlob(nil), g.ks)
+}
+
+// StoredLen returns how many bytes the value takes where it is stored, about as many as in memory for a value that is stored in parts.
+func (e *Entry) StoredLen() int {
+	e.Load()
+	if v := e.value(); v != nil && v.Large() {
+		return e.MemoryUsage()
+	}
+	return len(e.appendBlob(nil))
+}

@@ -1,0 +1,237 @@
+package rdb
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// decoder reads the primitives of which everything is made. What it returns is valid until recycle.
+type decoder struct {
+	r    io.Reader // nil if all there is is in buf
+	buf  []byte
+	pos  int
+	crc  uint64 // of all that was read before buf
+	text []byte // strings that are not in buf as they are
+}
+
+const (
+	bufferSize = 64 << 10
+	// step is how many bytes of a string there is memory for before as many of it have come.
+	step = 1 << 20
+	// keptText is the largest buffer of strings that is kept for the next ones.
+	keptText = 1 << 20
+)
+
+// recycle makes the memory of all strings that were returned usable for others.
+func (d *decoder) recycle() {
+	if d.text = d.text[:0]; cap(d.text) > keptText {
+		d.text = nil
+	}
+}
+
+// grow makes room in b for n more bytes, but for no more than a step beyond what it has.
+func grow(b []byte, n int) []byte { return slices.Grow(b, min(n, max(step, len(b)))) }
+
+// fill has n bytes, of at most bufferSize, in buf behind pos.
+func (d *decoder) fill(n int) error {
+	if len(d.buf)-d.pos >= n {
+		return nil
+	}
+	if d.r == nil {
+		return io.ErrUnexpectedEOF
+	}
+	d.crc = checksum(d.crc, d.buf[:d.pos])
+	if cap(d.buf) < bufferSize {
+		d.buf = append(make([]byte, 0, bufferSize), d.buf[d.pos:]...)
+	} else {
+		d.buf = d.buf[:copy(d.buf, d.buf[d.pos:])]
+	}
+	d.pos = 0
+	for len(d.buf) < n {
+		k, err := d.r.Read(d.buf[len(d.buf):cap(d.buf)])
+		d.buf = d.buf[:len(d.buf)+k]
+		switch {
+		case k > 0:
+		case err == io.EOF:
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// sum returns the checksum of all that was read.
+func (d *decoder) sum() uint64 { return checksum(d.crc, d.buf[:d.pos]) }
+
+// fixed reads n bytes, at most 64 of them. They are valid until the next call of any method.
+func (d *decoder) fixed(n int) ([]byte, error) {
+	if err := d.fill(n); err != nil {
+		return nil, err
+	}
+	d.pos += n
+	return d.buf[d.pos-n : d.pos], nil
+}
+
+func (d *decoder) byte() (byte, error) {
+	b, err := d.fixed(1)
+	if err != nil {
+		return 0, err
+	}
+	return b[0], nil
+}
+
+// raw reads n bytes.
+func (d *decoder) raw(n uint64) ([]byte, error) {
+	if d.r == nil {
+		if n > uint64(len(d.buf)-d.pos) {
+			return nil, io.ErrUnexpectedEOF
+		}
+		d.pos += int(n)
+		return d.buf[d.pos-int(n) : d.pos : d.pos], nil
+	}
+	if n > math.MaxInt64/2 {
+		return nil, corrupt("a string of %d bytes", n)
+	}
+	start := len(d.text)
+	for left := int(n); left > 0; {
+		if d.pos == len(d.buf) {
+			if err := d.fill(1); err != nil {
+				return nil, err
+			}
+		}
+		k := min(left, len(d.buf)-d.pos)
+		d.text = append(grow(d.text, left), d.buf[d.pos:d.pos+k]...)
+		d.pos += k
+		left -= k
+	}
+	return d.text[start:len(d.text):len(d.text)], nil
+}
+
+// The first two bits of a length, and what the rest of the byte says if they are all set.
+const (
+	length6       = 0
+	length14      = 1
+	lengthLong    = 2
+	lengthSpecial = 3
+
+	length32 = 0x80
+	length64 = 0x81
+
+	specialInt8  = 0
+	specialInt16 = 1
+	specialInt32 = 2
+	specialLZF   = 3
+)
+
+// lengthOrSpecial reads a length, or what stands in the place of one before a string in a special form.
+func (d *decoder) lengthOrSpecial() (n uint64, special bool, err error) {
+	first, err := d.byte()
+	if err != nil {
+		return 0, false, err
+	}
+	var b []byte
+	switch first >> 6 {
+	case length6:
+		return uint64(first), false, nil
+	case length14:
+		b, err = d.fixed(1)
+		if err != nil {
+			return 0, false, err
+		}
+		return uint64(first&0x3f)<<8 | uint64(b[0]), false, nil
+	case lengthSpecial:
+		return uint64(first & 0x3f), true, nil
+	}
+	switch first {
+	case length32:
+		if b, err = d.fixed(4); err != nil {
+			return 0, false, err
+		}
+		return uint64(binary.BigEndian.Uint32(b)), false, nil
+	case length64:
+		if b, err = d.fixed(8); err != nil {
+			return 0, false, err
+		}
+		return binary.BigEndian.Uint64(b), false, nil
+	}
+	return 0, false, corrupt("a length that begins with %#x", first)
+}
+
+// length reads a length, or a number written as one.
+func (d *decoder) length() (uint64, error) {
+	n, special, err := d.lengthOrSpecial()
+	if err == nil && special {
+		err = corrupt("a string in the place of a length")
+	}
+	return n, err
+}
+
+// string reads a string in any form.
+func (d *decoder) string() ([]byte, error) {
+	n, special, err := d.lengthOrSpecial()
+	switch {
+	case err != nil:
+		return nil, err
+	case !special:
+		return d.raw(n)
+	case n == specialLZF:
+		return d.compressed()
+	case n > specialLZF:
+		return nil, corrupt("a string of the unknown form %d", n)
+	}
+	b, err := d.fixed(1 << n)
+	if err != nil {
+		return nil, err
+	}
+	var v int64
+	switch n {
+	case specialInt8:
+		v = int64(int8(b[0]))
+	case specialInt16:
+		v = int64(int16(binary.LittleEndian.Uint16(b)))
+	case specialInt32:
+		v = int64(int32(binary.LittleEndian.Uint32(b)))
+	}
+	start := len(d.text)
+	d.text = strconv.AppendInt(d.text, v, 10)
+	return d.text[start:len(d.text):len(d.text)], nil
+}
+
+// compressed reads a string behind the mark of LZF.
+func (d *decoder) compressed() ([]byte, error) {
+	n, err := d.length()
+	if err != nil {
+		return nil, err
+	}
+	size, err := d.length()
+	if err != nil {
+		return nil, err
+	}
+	b, err := d.raw(n)
+	if err != nil {
+		return nil, err
+	}
+	if size > math.MaxInt64/2 {
+		return nil, corrupt("a string of %d bytes", size)
+	}
+	start := len(d.text)
+	out, ok := decompress(d.text, b, int(size))
+	if !ok {
+		return nil, corrupt("a compressed string")
+	}
+	d.text = out
+	return out[start:len(out):len(out)], nil
+}
+
+// millis reads a time in ms since 1970.
+func (d *decoder) millis() (int64, error) {
+	b, err := d.fixed(8)
+	if err != nil {
+		return 0, err
+	}
+	return int64(binary.LittleEndian.Uint64(b)), nil
+}

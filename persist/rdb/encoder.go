@@ -1,0 +1,185 @@
+package rdb
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hashes"
+)
+
+// Encoder writes. What it has written gathers in memory, or goes to a Writer now and then. The zero value gathers.
+type Encoder struct {
+	w     io.Writer // nil if everything is to stay in buf
+	buf   []byte
+	crc   uint64 // of what has gone to w
+	err   error
+	table *lzfTable // of compress; nil before the first use
+}
+
+// NewEncoder returns an Encoder of a file that goes to w.
+func NewEncoder(w io.Writer) *Encoder { return &Encoder{w: w} }
+
+const (
+	flushSize = 1 << 20
+	// minCompressed is the length of the shortest string that is compressed, and maxCompressed that of the longest.
+	minCompressed = 21
+	maxCompressed = math.MaxInt32
+)
+
+// flush hands what has gathered to w.
+func (e *Encoder) flush() {
+	if e.w == nil {
+		return
+	}
+	e.crc = checksum(e.crc, e.buf)
+	if e.err == nil {
+		_, e.err = e.w.Write(e.buf)
+	}
+	e.buf = e.buf[:0]
+}
+
+// written is called between the parts of a value.
+func (e *Encoder) written() {
+	if len(e.buf) >= flushSize {
+		e.flush()
+	}
+}
+
+// length writes a length, in 6, 14, 32 or 64 bits.
+func (e *Encoder) length(n uint64) { e.buf = appendLength(e.buf, n) }
+
+func appendLength(dst []byte, n uint64) []byte {
+	switch {
+	case n < 1<<6:
+		return append(dst, byte(n))
+	case n < 1<<14:
+		return append(dst, length14<<6|byte(n>>8), byte(n))
+	case n < 1<<32:
+		return binary.BigEndian.AppendUint32(append(dst, length32), uint32(n))
+	}
+	return binary.BigEndian.AppendUint64(append(dst, length64), n)
+}
+
+// string writes a string: as a number if it is one of up to 32 bits, or compressed if that is shorter.
+func (e *Encoder) string(v []byte) {
+	if len(v) <= len("-2147483648") {
+		if n, ok := canonicalInt(v); ok && n >= math.MinInt32 && n <= math.MaxInt32 {
+			switch {
+			case n == int64(int8(n)):
+				e.buf = append(e.buf, lengthSpecial<<6|specialInt8, byte(n))
+			case n == int64(int16(n)):
+				e.buf = binary.LittleEndian.AppendUint16(append(e.buf, lengthSpecial<<6|specialInt16), uint16(n))
+			default:
+				e.buf = binary.LittleEndian.AppendUint32(append(e.buf, lengthSpecial<<6|specialInt32), uint32(n))
+			}
+			return
+		}
+	}
+	if len(v) >= minCompressed && len(v) <= maxCompressed && e.compressed(v) {
+		return
+	}
+	e.length(uint64(len(v)))
+	e.buf = append(e.buf, v...)
+}
+
+// compressed writes a string compressed, if that is worth it.
+func (e *Encoder) compressed(v []byte) bool {
+	if e.table == nil {
+		e.table = new(lzfTable)
+	}
+	// The compressed string goes behind room for the longest head, and moves to its place.
+	const room = 1 + 9 + 9
+	start := len(e.buf)
+	e.buf = append(e.buf, make([]byte, room)...)
+	out, ok := compress(e.buf, v, e.table)
+	if !ok {
+		e.buf = e.buf[:start]
+		return false
+	}
+	n := len(out) - start - room
+	head := appendLength(append(out[:start], lengthSpecial<<6|specialLZF), uint64(n))
+	head = appendLength(head, uint64(len(v)))
+	e.buf = append(head, out[start+room:]...)
+	return true
+}
+
+func (e *Encoder) millis(at int64) { e.buf = binary.LittleEndian.AppendUint64(e.buf, uint64(at)) }
+
+// typeOf returns the type in which a value is written.
+func typeOf(entry *engine.Entry) byte {
+	switch entry.Type() {
+	case engine.List:
+		return typeList
+	case engine.Set:
+		return typeSet
+	case engine.ZSet:
+		return typeZSet
+	case engine.Hash:
+		if entry.Hash().NextDeadline() != 0 {
+			return typeHashExpire
+		}
+		return typeHash
+	case engine.Stream:
+		return typeStream2
+	}
+	return typeString
+}
+
+// value writes a value. One that is not in memory is brought there.
+func (e *Encoder) value(entry *engine.Entry) {
+	switch entry.Type() {
+	case engine.String:
+		e.string(entry.Bytes())
+	case engine.List:
+		l := entry.List()
+		e.length(uint64(l.Len()))
+		l.Range(0, l.Len()-1, func(v []byte) bool {
+			e.string(v)
+			e.written()
+			return true
+		})
+	case engine.Set:
+		e.length(uint64(entry.Set().Len()))
+		for member := range entry.Set().All() {
+			e.string(member)
+			e.written()
+		}
+	case engine.ZSet:
+		z := entry.ZSet()
+		e.length(uint64(z.Len()))
+		// The last one first, as Redis does: what builds a list from its head is faster so.
+		z.RangeByRank(0, z.Len()-1, true, func(member []byte, score float64) bool {
+			e.string(member)
+			e.buf = binary.LittleEndian.AppendUint64(e.buf, math.Float64bits(score))
+			e.written()
+			return true
+		})
+	case engine.Hash:
+		e.hash(entry.Hash())
+	case engine.Stream:
+		e.stream(entry.Stream())
+	}
+}
+
+// hash writes a hash, with the deadlines of its fields if there are any.
+func (e *Encoder) hash(h *hashes.Hash) {
+	first := h.NextDeadline()
+	if first != 0 {
+		e.millis(first)
+	}
+	e.length(uint64(h.Len()))
+	for field, value := range h.All() {
+		if first != 0 {
+			after := uint64(0)
+			if at, _ := h.Deadline(field); at != 0 {
+				after = uint64(at - first + 1)
+			}
+			e.length(after)
+		}
+		e.string(field)
+		e.string(value)
+		e.written()
+	}
+}

@@ -1,0 +1,231 @@
+package rdb
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// Magic is what a file begins with; four digits of the version follow.
+const Magic = "REDIS"
+
+// Key is a key in a file.
+type Key struct {
+	DB  int
+	Key []byte
+	// Value is a []byte or a collection.
+	Value any
+	// Deadline is when the key expires, in ms since 1970; 0 if it does not.
+	Deadline int64
+	// Idle is for how many seconds it has not been used, -1 if that is not known.
+	Idle int64
+}
+
+// Function is the source of a library of functions in a file.
+type Function string
+
+// Aux is what a file tells of its origin.
+type Aux struct{ Name, Value string }
+
+// Reader reads a file, from the front to the end once.
+type Reader struct {
+	d     decoder
+	lim   Limits
+	began bool
+	ended bool
+	db    int
+	// Version is that of the file, known after the first call of Next.
+	Version int
+	// Empty counts the collections without elements that were skipped.
+	Empty int
+}
+
+// NewReader returns a Reader of what r gives. It may read beyond the end of the file; Rest has what it did.
+func NewReader(r io.Reader, lim Limits) *Reader { return &Reader{d: decoder{r: r}, lim: lim} }
+
+// Next returns the next item: a *Key, a Function or an Aux; io.EOF if the file has ended as it should. The item is valid until the next call,
+// but for collections, which are the caller's.
+func (r *Reader) Next() (any, error) {
+	if r.ended {
+		return nil, io.EOF
+	}
+	if !r.began {
+		if err := r.header(); err != nil {
+			return nil, err
+		}
+		r.began = true
+	}
+	key := &Key{Idle: -1}
+	for {
+		item, err := r.next(key)
+		switch {
+		case errors.Is(err, errEmpty):
+			r.Empty++
+			key = &Key{Idle: -1}
+		case err == io.EOF:
+			return nil, io.EOF
+		case err != nil && len(key.Key) > 0:
+			return nil, fmt.Errorf("key %s in database %d: %w", strconv.Quote(string(key.Key)), r.db, err)
+		case err != nil || item != nil:
+			return item, err
+		}
+	}
+}
+
+// Rest returns what was read beyond the end of the file.
+func (r *Reader) Rest() []byte { return r.d.buf[r.d.pos:] }
+
+func (r *Reader) header() error {
+	b, err := r.d.fixed(len(Magic) + 4)
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(b, []byte(Magic)) {
+		return corrupt("not an RDB file")
+	}
+	version, err := strconv.ParseUint(string(b[len(Magic):]), 10, 16)
+	if err != nil || version == 0 {
+		return corrupt("not an RDB file")
+	}
+	if version > Newest {
+		return fmt.Errorf("%w: version %d of RDB files", ErrUnsupported, version)
+	}
+	r.Version = int(version)
+	return nil
+}
+
+// next reads an opcode with what follows, or a key; the item is nil if there is nothing to tell.
+func (r *Reader) next(key *Key) (any, error) {
+	d := &r.d
+	d.recycle()
+	op, err := d.byte()
+	if err != nil {
+		return nil, err
+	}
+	switch op {
+	case opEOF:
+		return nil, r.end()
+	case opSelectDB:
+		n, err := d.length()
+		if err == nil && n > math.MaxInt32 {
+			err = corrupt("database %d", n)
+		}
+		r.db = int(n)
+		return nil, err
+	case opResize: // how many keys there are, and how many of them expire
+		var n uint64
+		return nil, d.numbers(&n, &n)
+	case opSlotInfo: // the same for a slot of a cluster
+		var n uint64
+		return nil, d.numbers(&n, &n, &n)
+	case opExpireMillis:
+		key.Deadline, err = d.millis()
+		return nil, err
+	case opExpire:
+		b, err := d.fixed(4)
+		if err == nil {
+			key.Deadline = int64(int32(binary.LittleEndian.Uint32(b))) * 1000
+		}
+		return nil, err
+	case opIdle:
+		n, err := d.length()
+		if n > math.MaxInt64 {
+			n = math.MaxInt64
+		}
+		key.Idle = int64(n)
+		return nil, err
+	case opFreq:
+		_, err := d.byte()
+		return nil, err
+	case opAux:
+		name, err := d.string()
+		if err != nil {
+			return nil, err
+		}
+		value, err := d.string()
+		return Aux{string(name), string(value)}, err
+	case opModuleAux:
+		return nil, d.moduleAux()
+	case opFunction:
+		code, err := d.string()
+		return Function(code), err
+	case opFunctionOld:
+		return nil, fmt.Errorf("%w: functions of a candidate of Redis 7.0", ErrUnsupported)
+	}
+	name, err := d.string()
+	if err != nil {
+		return nil, err
+	}
+	key.DB, key.Key = r.db, bytes.Clone(name)
+	key.Value, err = d.value(op, &r.lim)
+	return key, err
+}
+
+// end checks the checksum, which a version below 5 does not have and others may have as 0.
+func (r *Reader) end() error {
+	if r.Version >= 5 {
+		want := r.d.sum()
+		b, err := r.d.fixed(8)
+		if err != nil {
+			return err
+		}
+		if sum := binary.LittleEndian.Uint64(b); sum != 0 && sum != want {
+			return fmt.Errorf("%w: the checksum of the file is %#x and not %#x", ErrCorrupt, want, sum)
+		}
+	}
+	r.ended = true
+	return io.EOF
+}
+
+// Begin writes the head of a file of a version, Version or VersionExpiringFields, with what it tells of its origin.
+func (e *Encoder) Begin(version int, aux ...Aux) {
+	e.buf = fmt.Appendf(e.buf, "%s%04d", Magic, version)
+	for _, a := range aux {
+		e.buf = append(e.buf, opAux)
+		e.string([]byte(a.Name))
+		e.string([]byte(a.Value))
+	}
+}
+
+// Function writes the source of a library.
+func (e *Encoder) Function(code string) {
+	e.buf = append(e.buf, opFunction)
+	e.string([]byte(code))
+	e.written()
+}
+
+// SelectDB writes that the keys to come are in a database, and how many those are and how many of them expire.
+func (e *Encoder) SelectDB(db, keys, expires int) {
+	e.buf = append(e.buf, opSelectDB)
+	e.length(uint64(db))
+	e.buf = append(e.buf, opResize)
+	e.length(uint64(keys))
+	e.length(uint64(expires))
+}
+
+// Key writes a key with its value and deadline.
+func (e *Encoder) Key(entry *engine.Entry) {
+	if at := entry.Deadline(); at != 0 {
+		e.buf = append(e.buf, opExpireMillis)
+		e.millis(at)
+	}
+	e.buf = append(e.buf, typeOf(entry))
+	e.string([]byte(entry.Key()))
+	e.value(entry)
+	e.written()
+}
+
+// End writes the end of a file, and returns the first error of the io.Writer.
+func (e *Encoder) End() error {
+	e.buf = append(e.buf, opEOF)
+	e.flush()
+	e.buf = binary.LittleEndian.AppendUint64(e.buf, e.crc)
+	e.flush()
+	return e.err
+}

@@ -1,0 +1,107 @@
+package rdb
+
+import (
+	"encoding/binary"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// A payload is what stands in a file for a value, or for libraries of functions, and behind it the version in two bytes and the checksum of
+// everything before in eight, both little-endian.
+
+const footerLength = 2 + 8
+
+// footer ends a payload.
+func (e *Encoder) footer(version uint16) []byte {
+	e.buf = binary.LittleEndian.AppendUint16(e.buf, version)
+	e.buf = binary.LittleEndian.AppendUint64(e.buf, checksum(0, e.buf))
+	return e.buf
+}
+
+// Seal returns b as a payload, with the footer that it needs: what tools and tests do that make payloads.
+func Seal(b []byte) []byte {
+	e := Encoder{buf: b[:len(b):len(b)]}
+	return e.footer(Version)
+}
+
+// open checks a payload's footer and returns what is before it.
+func open(payload []byte) ([]byte, error) {
+	end := len(payload) - footerLength
+	if end < 0 || binary.LittleEndian.Uint16(payload[end:]) > Newest {
+		return nil, ErrChecksum
+	}
+	if binary.LittleEndian.Uint64(payload[end+2:]) != checksum(0, payload[:end+2]) {
+		return nil, ErrChecksum
+	}
+	return payload[:end:end], nil
+}
+
+// Dump returns a value as a payload.
+func Dump(entry *engine.Entry) []byte {
+	var e Encoder
+	typ := typeOf(entry)
+	e.buf = append(e.buf, typ)
+	e.value(entry)
+	version := uint16(Version)
+	if typ == typeHashExpire {
+		version = VersionExpiringFields
+	}
+	return e.footer(version)
+}
+
+// Restore returns the value of a payload: a []byte, which is valid as long as payload, or a collection.
+func Restore(payload []byte, lim *Limits) (any, error) {
+	b, err := open(payload)
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{buf: b}
+	typ, err := d.byte()
+	if err != nil {
+		return nil, err
+	}
+	v, err := d.value(typ, lim)
+	if err == nil && d.pos != len(d.buf) {
+		err = corrupt("%d bytes behind the value", len(d.buf)-d.pos)
+	}
+	return v, err
+}
+
+// DumpFunctions returns the sources of libraries as a payload.
+func DumpFunctions(codes []string) []byte {
+	var e Encoder
+	for _, code := range codes {
+		e.buf = append(e.buf, opFunction)
+		e.string([]byte(code))
+	}
+	return e.footer(Version)
+}
+
+// RestoreFunctions returns the sources of the libraries in a payload. Beside ErrChecksum and ErrCorrupt it fails with ErrUnsupported if they
+// come from a candidate of Redis 7.0, whose form was another one, and with ErrNotFunction.
+func RestoreFunctions(payload []byte) (codes []string, err error) {
+	b, err := open(payload)
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{buf: b}
+	for d.pos < len(d.buf) {
+		op, err := d.byte()
+		if err != nil {
+			return nil, err
+		}
+		switch op {
+		case opFunction:
+		case opFunctionOld:
+			return nil, ErrUnsupported
+		default:
+			return nil, ErrNotFunction
+		}
+		code, err := d.string()
+		if err != nil {
+			return nil, err
+		}
+		codes = append(codes, string(code))
+	}
+	return codes, nil
+}

@@ -1,0 +1,430 @@
+package rdb
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/atomredis/atomredis/engine/streams"
+)
+
+// A stream is a number of listpacks, each with entries whose IDs are relative to one that stands before it. It begins with a master entry:
+//
+//	count, deleted, number of fields, fields..., 0
+//
+// and every entry is
+//
+//	flags, ms, seq, [number of fields, field, value, ... | values...], how many elements came since flags
+//
+// the second form having the master's fields. Then come the last ID and the like, and the groups.
+
+const (
+	entryDeleted    = 1 // flags
+	entrySameFields = 2
+
+	streamIDLength = 16
+)
+
+func (d *decoder) stream(typ byte, lim *Limits) (any, error) {
+	s := streams.New()
+	n, err := d.length()
+	for ; n > 0 && err == nil; n-- {
+		err = d.streamBlock(s, lim.Stream)
+		d.recycle()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := d.streamMeta(typ, s); err != nil {
+		return nil, err
+	}
+	n, err = d.length()
+	for ; n > 0 && err == nil; n-- {
+		err = d.streamGroup(typ, s)
+		d.recycle()
+	}
+	return s, err
+}
+
+// numbers reads numbers that are written as lengths.
+func (d *decoder) numbers(to ...*uint64) (err error) {
+	for _, n := range to {
+		if *n, err = d.length(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streamMeta reads what is between the entries and the groups.
+func (d *decoder) streamMeta(typ byte, s *streams.Stream) error {
+	var length, added uint64
+	var last, first, deleted streams.ID
+	if err := d.numbers(&length, &last.Ms, &last.Seq); err != nil {
+		return err
+	}
+	added = length
+	if typ != typeStream {
+		if err := d.numbers(&first.Ms, &first.Seq, &deleted.Ms, &deleted.Seq, &added); err != nil {
+			return err
+		}
+	}
+	if length != uint64(s.Len()) || added > math.MaxInt64 || added < length {
+		return corrupt("a stream that should have %d entries", length)
+	}
+	if err := s.SetID(last, int64(added), deleted); err != nil {
+		return corrupt("a stream: %v", err)
+	}
+	return nil
+}
+
+// streamBlock reads some entries.
+func (d *decoder) streamBlock(s *streams.Stream, lim streams.Limits) error {
+	id, err := d.string()
+	if err != nil {
+		return err
+	}
+	if len(id) != streamIDLength {
+		return corrupt("the ID of a stream's block")
+	}
+	base := streamID(id)
+	b, err := d.string()
+	if err != nil {
+		return err
+	}
+	p, err := listpack(b)
+	if err != nil {
+		return err
+	}
+	count, deleted, master, err := streamMaster(p)
+	if err != nil {
+		return err
+	}
+	live := int64(0)
+	for i := int64(0); i < count+deleted; i++ {
+		is, err := streamEntry(s, p, base, master, lim)
+		if err != nil {
+			return err
+		}
+		if is {
+			live++
+		}
+	}
+	if more, err := p.more(); err != nil || more || live != count {
+		return corrupt("a stream's block that should have %d entries", count)
+	}
+	return nil
+}
+
+// streamMaster reads a master entry.
+func streamMaster(p *packed) (count, deleted int64, fields [][]byte, err error) {
+	var n, end int64
+	if count, err = p.number(); err == nil {
+		if deleted, err = p.number(); err == nil {
+			n, err = p.number()
+		}
+	}
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	if count < 0 || deleted < 0 || count+deleted <= 0 || count > math.MaxInt32 || deleted > math.MaxInt32 || n < 0 {
+		return 0, 0, nil, corrupt("a stream's block with %d and %d entries", count, deleted)
+	}
+	for ; n > 0; n-- {
+		field, err := p.next()
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		fields = append(fields, append([]byte(nil), field...))
+	}
+	if end, err = p.number(); err == nil && end != 0 {
+		err = corrupt("a stream's block without the end of its fields")
+	}
+	return count, deleted, fields, err
+}
+
+// streamEntry reads an entry, and adds it unless it is deleted, which live tells.
+func streamEntry(s *streams.Stream, p *packed, base streams.ID, master [][]byte, lim streams.Limits) (live bool, err error) {
+	var flags, ms, seq, size int64
+	before := p.seen
+	for _, n := range []*int64{&flags, &ms, &seq} {
+		if *n, err = p.number(); err != nil {
+			return false, err
+		}
+	}
+	var fields [][]byte
+	text := func() {
+		var v []byte
+		if err == nil {
+			if v, err = p.next(); err == nil {
+				fields = append(fields, append([]byte(nil), v...))
+			}
+		}
+	}
+	if flags&entrySameFields != 0 {
+		for _, f := range master {
+			fields = append(fields, f)
+			text()
+		}
+	} else {
+		var n int64
+		if n, err = p.number(); err == nil && n < 0 {
+			err = corrupt("a stream's entry with %d fields", n)
+		}
+		for ; n > 0 && err == nil; n-- {
+			text()
+			text()
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	length := int64(p.seen - before)
+	if size, err = p.number(); err != nil {
+		return false, err
+	}
+	if size != length || len(fields) == 0 {
+		return false, corrupt("a stream's entry of %d elements", size)
+	}
+	if flags&entryDeleted != 0 {
+		return false, nil
+	}
+	// The differences wrap around, as they do in Redis.
+	id := streams.ID{Ms: base.Ms + uint64(ms), Seq: base.Seq + uint64(seq)}
+	if err := s.Append(id, fields, lim); err != nil {
+		return false, corrupt("a stream's entry %s: %v", id, err)
+	}
+	return true, nil
+}
+
+// streamGroup reads a consumer group.
+func (d *decoder) streamGroup(typ byte, s *streams.Stream) error {
+	name, err := d.string()
+	if err != nil {
+		return err
+	}
+	var last streams.ID
+	if err := d.numbers(&last.Ms, &last.Seq); err != nil {
+		return err
+	}
+	read := s.EstimateRead(last)
+	if typ != typeStream {
+		n, err := d.length()
+		if err != nil {
+			return err
+		}
+		if read = int64(n); read < streams.UnknownEntriesRead {
+			return corrupt("a group that has read %d entries", read)
+		}
+	}
+	g, created := s.CreateGroup(name, last, read)
+	if !created {
+		return corrupt("a group that comes twice")
+	}
+	d.recycle()
+
+	type delivery struct{ time, count int64 }
+	pending := map[streams.ID]delivery{}
+	n, err := d.length()
+	for ; n > 0 && err == nil; n-- {
+		id, p := streams.ID{}, delivery{}
+		if id, err = d.streamID(); err != nil {
+			break
+		}
+		if p.time, err = d.millis(); err != nil {
+			break
+		}
+		var count uint64
+		if count, err = d.length(); err != nil {
+			break
+		}
+		p.count = int64(count)
+		if _, twice := pending[id]; twice || p.count < 0 || p.time < 0 {
+			err = corrupt("a pending entry")
+		}
+		pending[id] = p
+	}
+	if err != nil {
+		return err
+	}
+	n, err = d.length()
+	for ; n > 0 && err == nil; n-- {
+		err = d.streamConsumer(typ, g, func(id streams.ID, c *streams.Consumer) bool {
+			p, ok := pending[id]
+			if ok {
+				g.AddPending(id, c, p.time, p.count)
+				delete(pending, id)
+			}
+			return ok
+		})
+		d.recycle()
+	}
+	if err == nil && len(pending) > 0 {
+		err = corrupt("pending entries that belong to no consumer")
+	}
+	return err
+}
+
+// streamConsumer reads a consumer, and calls claim with what is pending for it, which reports whether it is pending at all.
+func (d *decoder) streamConsumer(typ byte, g *streams.Group, claim func(streams.ID, *streams.Consumer) bool) error {
+	name, err := d.string()
+	if err != nil {
+		return err
+	}
+	seen, err := d.millis()
+	if err != nil {
+		return err
+	}
+	active := seen
+	if typ == typeStream3 {
+		if active, err = d.millis(); err != nil {
+			return err
+		}
+	}
+	c, created := g.CreateConsumer(name, seen)
+	if !created {
+		return corrupt("a consumer that comes twice")
+	}
+	c.SetTimes(seen, active)
+	n, err := d.length()
+	for ; n > 0 && err == nil; n-- {
+		var id streams.ID
+		if id, err = d.streamID(); err == nil && !claim(id, c) {
+			err = corrupt("an entry that is pending for a consumer and not in the group")
+		}
+	}
+	return err
+}
+
+func (d *decoder) streamID() (streams.ID, error) {
+	b, err := d.fixed(streamIDLength)
+	if err != nil {
+		return streams.ID{}, err
+	}
+	return streamID(b), nil
+}
+
+func streamID(b []byte) streams.ID {
+	return streams.ID{Ms: binary.BigEndian.Uint64(b), Seq: binary.BigEndian.Uint64(b[8:])}
+}
+
+func appendStreamID(dst []byte, id streams.ID) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, id.Ms), id.Seq)
+}
+
+// The size of the listpacks that are written, as Redis has it unless configured otherwise.
+const (
+	blockEntries = 100
+	blockBytes   = 4096
+)
+
+// stream writes a stream.
+func (e *Encoder) stream(s *streams.Stream) {
+	var blocks [][]byte // pairs of what comes before a listpack, and it
+	var b []byte        // the elements of a listpack
+	var base streams.ID
+	var fields [][]byte // of its master entry
+	entries, elements := 0, 0
+	end := func() {
+		if entries == 0 {
+			return
+		}
+		master := appendListpackInt(nil, int64(entries))
+		master = appendListpackInt(master, 0)
+		master = appendListpackInt(master, int64(len(fields)))
+		for _, f := range fields {
+			master = appendListpackString(master, f)
+		}
+		master = appendListpackInt(master, 0)
+		elements += 4 + len(fields)
+		size := 6 + len(master) + len(b) + 1
+		pack := binary.LittleEndian.AppendUint32(make([]byte, 0, size), uint32(size))
+		pack = binary.LittleEndian.AppendUint16(pack, uint16(min(elements, packedUnknown)))
+		pack = append(append(append(pack, master...), b...), packedEnd)
+		blocks = append(blocks, appendStreamID(nil, base), pack)
+		b, entries, elements = b[:0], 0, 0
+	}
+	s.Range(streams.MinID, streams.MaxID, false, func(entry streams.Entry) bool {
+		size, same := 0, true
+		i := 0
+		for f, v := range entry.Fields() {
+			size += len(f) + len(v)
+			same = same && i < len(fields) && string(f) == string(fields[i])
+			i++
+		}
+		if entries == blockEntries || entries > 0 && len(b)+size > blockBytes {
+			end()
+		}
+		if entries == 0 {
+			base, fields = entry.ID, fields[:0]
+			for f := range entry.Fields() {
+				fields = append(fields, append([]byte(nil), f...))
+			}
+			same = true
+		}
+		same = same && i == len(fields)
+		flags := int64(0)
+		if same {
+			flags = entrySameFields
+		}
+		n := int64(3)
+		b = appendListpackInt(b, flags)
+		b = appendListpackInt(b, int64(entry.ID.Ms-base.Ms))
+		b = appendListpackInt(b, int64(entry.ID.Seq-base.Seq))
+		if !same {
+			b = appendListpackInt(b, int64(i))
+			n++
+		}
+		for f, v := range entry.Fields() {
+			if !same {
+				b = appendListpackString(b, f)
+				n++
+			}
+			b = appendListpackString(b, v)
+			n++
+		}
+		b = appendListpackInt(b, n)
+		elements += int(n) + 1
+		entries++
+		return true
+	})
+	end()
+	e.length(uint64(len(blocks) / 2))
+	for _, text := range blocks {
+		e.string(text)
+	}
+	e.length(uint64(s.Len()))
+	first := s.FirstID()
+	for _, id := range []streams.ID{s.LastID(), first, s.MaxDeletedID()} {
+		e.length(id.Ms)
+		e.length(id.Seq)
+	}
+	e.length(uint64(s.EntriesAdded()))
+	e.length(uint64(len(s.Groups())))
+	for _, g := range s.Groups() {
+		e.streamGroup(g)
+	}
+}
+
+func (e *Encoder) streamGroup(g *streams.Group) {
+	e.string([]byte(g.Name))
+	e.length(g.LastID.Ms)
+	e.length(g.LastID.Seq)
+	e.length(uint64(g.EntriesRead))
+	e.length(uint64(g.PendingLen()))
+	g.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
+		e.buf = appendStreamID(e.buf, n.ID)
+		e.millis(n.DeliveryTime)
+		e.length(uint64(n.DeliveryCount))
+		return true
+	})
+	e.length(uint64(len(g.Consumers())))
+	for _, c := range g.Consumers() {
+		e.string([]byte(c.Name))
+		e.millis(c.SeenTime)
+		e.length(uint64(c.PendingLen()))
+		c.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
+			e.buf = appendStreamID(e.buf, n.ID)
+			return true
+		})
+	}
+}

@@ -1,0 +1,312 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"strings"
+)
+
+// This file is cluster mode (cluster-enabled yes): the server is the only node of a cluster and has all slots. Clients of clusters find
+// what they look for, and what they must not do is refused as in a cluster of many nodes. The commands are in cmd_cluster.go.
+
+const (
+	// hashSlots is how many slots the keys of a cluster are divided into.
+	hashSlots = 16384
+	// noSlot is the slot of commands without keys.
+	noSlot = -1
+)
+
+const (
+	errClusterDisabled Error = "ERR This instance has cluster support disabled"
+	errCrossSlot       Error = "CROSSSLOT Keys in request don't hash to the same slot"
+	errSelectInCluster Error = "ERR SELECT is not allowed in cluster mode"
+	errMoveInCluster   Error = "ERR MOVE is not allowed in cluster mode"
+	errSwapInCluster   Error = "ERR SWAPDB is not allowed in cluster mode"
+	errCopyInCluster   Error = "ERR Copying to another database is not allowed in cluster mode"
+	errScriptNoCluster Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
+	errScriptForeign   Error = "ERR Script attempted to access a non local key in a cluster node" // also where keys of one command differ, as in Redis
+	errScriptCrossSlot Error = "ERR Script attempted to access keys that do not hash to the same slot"
+)
+
+// ClusterSettings are the directives of cluster mode.
+type ClusterSettings struct {
+	Enabled bool
+	// What clients are told about the node in place of the address that they have connected to; "" and 0 for that address.
+	AnnounceIP, AnnounceHostname                   string
+	AnnouncePort, AnnounceTLSPort, AnnounceBusPort int
+	PreferredEndpoint                              ClusterEndpoint
+
+	// The rest steers what nodes do with one another, and has no effect.
+	ConfigFile                                                                  string
+	BusPort, NodeTimeout, ReplicaValidity, MigrationBarrier, LinkBuffer         int
+	FullCoverage, ReplicaMigration, ReplicaStays, ReadsWhenDown, PubSubWhenDown bool
+}
+
+// ClusterEndpoint says what clients are to use to connect to a node.
+type ClusterEndpoint uint8
+
+// The values of cluster-preferred-endpoint-type.
+const (
+	EndpointIP ClusterEndpoint = iota
+	EndpointHostname
+	EndpointUnknown // the address that they have already
+)
+
+var (
+	errHostnameChars  = errors.New("Hostnames may only contain alphanumeric characters, hyphens or dots")
+	errHostnameLength = errors.New("Hostnames must be less than 256 characters")
+)
+
+// clusterDirectives are the directives of cluster mode.
+func clusterDirectives() []*directive {
+	hostname := text("cluster-announce-hostname", "", func(s *Settings) *string { return &s.Cluster.AnnounceHostname })
+	parse := hostname.parse
+	hostname.parse = func(s *Settings, words []string) error {
+		if err := checkHostname(words[0]); err != nil {
+			return err
+		}
+		return parse(s, words)
+	}
+	list := []*directive{
+		yesNo("cluster-enabled", "no", func(s *Settings) *bool { return &s.Cluster.Enabled }).atStart(),
+		text("cluster-announce-ip", "", func(s *Settings) *string { return &s.Cluster.AnnounceIP }),
+		hostname,
+		number("cluster-announce-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnouncePort }),
+		number("cluster-announce-tls-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceTLSPort }),
+		number("cluster-announce-bus-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceBusPort }),
+		choice("cluster-preferred-endpoint-type", "ip", func(s *Settings) *ClusterEndpoint { return &s.Cluster.PreferredEndpoint },
+			option[ClusterEndpoint]{"ip", EndpointIP}, option[ClusterEndpoint]{"hostname", EndpointHostname},
+			option[ClusterEndpoint]{"unknown-endpoint", EndpointUnknown}),
+	}
+	const many = 1<<31 - 1
+	for _, d := range []*directive{
+		text("cluster-config-file", "nodes.conf", func(s *Settings) *string { return &s.Cluster.ConfigFile }).atStart(),
+		number("cluster-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.BusPort }).atStart(),
+		number("cluster-node-timeout", "15000", 0, 1<<63-1, func(s *Settings) *int { return &s.Cluster.NodeTimeout }),
+		number("cluster-replica-validity-factor", "10", 0, many, func(s *Settings) *int { return &s.Cluster.ReplicaValidity }).also("cluster-slave-validity-factor"),
+		number("cluster-migration-barrier", "1", 0, many, func(s *Settings) *int { return &s.Cluster.MigrationBarrier }),
+		memory("cluster-link-sendbuf-limit", "0", 0, func(s *Settings) *int { return &s.Cluster.LinkBuffer }),
+		yesNo("cluster-require-full-coverage", "yes", func(s *Settings) *bool { return &s.Cluster.FullCoverage }),
+		yesNo("cluster-allow-replica-migration", "yes", func(s *Settings) *bool { return &s.Cluster.ReplicaMigration }),
+		yesNo("cluster-replica-no-failover", "no", func(s *Settings) *bool { return &s.Cluster.ReplicaStays }).also("cluster-slave-no-failover"),
+		yesNo("cluster-allow-reads-when-down", "no", func(s *Settings) *bool { return &s.Cluster.ReadsWhenDown }),
+		yesNo("cluster-allow-pubsubshard-when-down", "yes", func(s *Settings) *bool { return &s.Cluster.PubSubWhenDown }),
+	} {
+		d.noEffect = true
+		list = append(list, d)
+	}
+	return list
+}
+
+// checkHostname returns why a name cannot be announced.
+func checkHostname(name string) error {
+	allowed := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.'
+	}
+	switch {
+	case len(name) >= 256:
+		return errHostnameLength
+	case strings.ContainsFunc(name, func(c rune) bool { return !allowed(c) }):
+		return errHostnameChars
+	}
+	return nil
+}
+
+// clusterNode is the server as the node of a cluster.
+type clusterNode struct{ id, shardID string }
+
+// startCluster makes the server a node, if the configuration asks for it.
+func (srv *Server) startCluster(set *Settings) {
+	if set.Cluster.Enabled {
+		srv.cluster = &clusterNode{id: newRunID(), shardID: newRunID()}
+	}
+}
+
+// mode is what clients are told that the server is.
+func (srv *Server) mode() string {
+	if srv.cluster != nil {
+		return "cluster"
+	}
+	return "standalone"
+}
+
+// clusterMode reports whether the command obeys the rules of a cluster. The journal's commands have been accepted before.
+func (c *Ctx) clusterMode() bool { return c.Server.cluster != nil && !c.Session.replaying }
+
+// crcTable is that of CRC-16/XMODEM: polynomial x^16 + x^12 + x^5 + 1, highest bit first.
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			carry := crc & 0x8000
+			if crc <<= 1; carry != 0 {
+				crc ^= 0x1021
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()
+
+// slotOfKey returns the slot of a key. If the key has braces with something between them, that decides alone: from the first
+// opening brace to the first closing one behind it.
+func slotOfKey(key []byte) int {
+	if open := bytes.IndexByte(key, '{'); open >= 0 {
+		if n := bytes.IndexByte(key[open+1:], '}'); n > 0 {
+			key = key[open+1 : open+1+n]
+		}
+	}
+	crc := uint16(0)
+	for _, b := range key {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^b]
+	}
+	return int(crc % hashSlots)
+}
+
+// keySlot returns the slot of the command's keys, shard channels included, or noSlot if it has none; ok is false if they are of different slots.
+// The arity fits.
+//
+// Keys that commands use without having them among their arguments do not count. Those commands are our own, and what they do is no matter
+// of slots where one node has them all.
+func (cmd *Command) keySlot(args [][]byte) (slot int, ok bool) {
+	slot, ok = noSlot, true
+	use := func(key []byte) {
+		switch n := slotOfKey(key); {
+		case slot == noSlot:
+			slot = n
+		case slot != n:
+			ok = false
+		}
+	}
+	switch cmd.Name {
+	case "migrate": // its specs do not tell everything
+		for _, key := range appendMigrateKeys(nil, args) {
+			use(key.Name)
+		}
+		return slot, ok
+	case "georadius", "georadiusbymember": // nor do theirs: the last destination counts
+		use(args[1])
+		var destination []byte
+		cmd.DerivedKeys(args, func(key []byte) { destination = key })
+		if destination != nil {
+			use(destination)
+		}
+		return slot, ok
+	}
+	if cmd.eachKey(args, func(i int, _ *KeySpec) bool {
+		use(args[i])
+		return ok
+	}) {
+		return slot, ok
+	}
+	// The arguments do not fit the specs, which need not be wrong: PFMERGE without sources. What is in the range of keys counts.
+	slot, ok = noSlot, true
+	first, last, step := cmd.keyRange()
+	if last < 0 {
+		last += len(args)
+	}
+	if first == 0 || last >= len(args) || cmd.Flags&MovableKeys != 0 {
+		return noSlot, true
+	}
+	for i := first; i <= last; i += step {
+		use(args[i])
+	}
+	return slot, ok
+}
+
+// refuseInCluster returns the error for a command whose keys are of different slots.
+func (s *Session) refuseInCluster(cmd *Command, args [][]byte) Error {
+	var ok bool
+	if s.hashSlot, ok = cmd.keySlot(args); !ok {
+		return errCrossSlot
+	}
+	return ""
+}
+
+// oneSlot notes the slot of a transaction, and reports whether it has one at most.
+func (s *Session) oneSlot(queue []queuedCommand) bool {
+	s.hashSlot = noSlot
+	for _, q := range queue {
+		slot, ok := q.cmd.keySlot(q.args)
+		switch {
+		case !ok:
+			return false
+		case slot == noSlot:
+		case s.hashSlot == noSlot:
+			s.hashSlot = slot
+		case s.hashSlot != slot:
+			return false
+		}
+	}
+	return true
+}
+
+// refuseInCluster returns the error for a command whose keys the script must not use. All its keys, and those of the commands around it,
+// must be of one slot, unless it is allowed to cross slots; even then each command's must.
+func (h *scriptCaller) refuseInCluster(cmd *Command, args [][]byte) Error {
+	s := h.ctx.Session
+	slot, ok := cmd.keySlot(args)
+	switch {
+	case !ok:
+		return errScriptForeign
+	case slot == noSlot || h.crossSlots:
+	case s.hashSlot == noSlot:
+		s.hashSlot = slot
+	case s.hashSlot != slot:
+		return errScriptCrossSlot
+	}
+	return ""
+}
+
+// announcement is where clients are told that the node is.
+type announcement struct {
+	ip, hostname           string
+	port, tlsPort, busPort int
+	tls                    bool // the client has connected to tlsPort
+	preferred              ClusterEndpoint
+}
+
+// announcement returns what the client is told: the address that it has connected to, as far as nothing else is to be announced.
+func (s *Session) announcement() announcement {
+	set := s.srv.config.Get()
+	o := &set.Cluster
+	a := announcement{hostname: o.AnnounceHostname, port: set.Port, tlsPort: set.TLS.Port, busPort: o.AnnounceBusPort, preferred: o.PreferredEndpoint}
+	if local, err := netip.ParseAddrPort(s.peer.Local); err == nil {
+		a.ip = local.Addr().Unmap().WithZone("").String()
+		if a.tls = set.TLS.Port != 0 && int(local.Port()) == set.TLS.Port; !a.tls {
+			a.port = int(local.Port())
+		}
+	}
+	if o.AnnounceIP != "" {
+		a.ip = o.AnnounceIP
+	}
+	if o.AnnouncePort != 0 {
+		a.port = o.AnnouncePort
+	}
+	if o.AnnounceTLSPort != 0 && a.tlsPort != 0 {
+		a.tlsPort = o.AnnounceTLSPort
+	}
+	return a
+}
+
+// clientPort is the port for a client that connects as this one has.
+func (a *announcement) clientPort() int {
+	if a.tls {
+		return a.tlsPort
+	}
+	return a.port
+}
+
+// endpoint is what clients are to connect to; "" is the address that they have already.
+func (a *announcement) endpoint() string {
+	switch {
+	case a.preferred == EndpointIP:
+		return a.ip
+	case a.preferred == EndpointUnknown:
+		return ""
+	case a.hostname == "":
+		return "?" // there is a name that nobody has told
+	}
+	return a.hostname
+}

@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/conformance"
+)
+
+func TestClusterModeIsThatOfANodeWithAllSlots(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, append(settings, "cluster-enabled", "yes")...)
+		conformance.Run(t, s.dial, "testdata/cluster.txt")
+	})
+}
+
+func TestWithoutClusterModeItsCommandsAreRefused(t *testing.T) {
+	c := startTestServer(t, Options{}).connect()
+	for _, command := range []string{"CLUSTER INFO", "CLUSTER SLOTS", "CLUSTER HELP", "CLUSTER MYSHARDID", "CLUSTER KEYSLOT a", "CLUSTER RESET", "READONLY",
+		"READWRITE", "ASKING"} {
+		require.Equal(t, "-"+string(errClusterDisabled), c.do(command), command)
+	}
+	require.Equal(t, "-ERR unknown subcommand 'NOSUCH'. Try CLUSTER HELP.", c.do("CLUSTER NOSUCH"))
+	require.Equal(t, "+OK", c.do("MSET a 1 b 2"))
+	require.Equal(t, "+OK", c.do("SELECT 1"))
+	require.Contains(t, c.do("INFO server cluster"), "\r\ncluster_enabled:0\r\n")
+	require.Contains(t, c.do("INFO server cluster"), "\r\nredis_mode:standalone\r\n")
+	require.Contains(t, c.do("HELLO"), `"mode" "standalone"`)
+}
+
+func TestNothingChangesTheClusterOfOneNode(t *testing.T) {
+	srv := startTestServer(t, Options{}, "cluster-enabled", "yes")
+	c := srv.connect()
+	id := c.do("CLUSTER MYID")
+	require.Len(t, id, 40)
+	require.Len(t, c.do("CLUSTER MYSHARDID"), 40)
+	before := c.do("CLUSTER NODES")
+	for _, command := range []string{"MEET 127.0.0.1 1", "BUMPEPOCH", "SAVECONFIG", "SET-CONFIG-EPOCH 1", "DELSLOTS 1", "DELSLOTSRANGE 1 2", "FLUSHSLOTS", "RESET",
+		"RESET HARD", "SETSLOT 1 MIGRATING " + id} {
+		name, _, _ := strings.Cut(command, " ")
+		require.Equal(t, "-ERR CLUSTER "+name+" is not supported: this server is always a cluster of one node, which has all slots", c.do("CLUSTER "+command))
+	}
+	for command, want := range map[string]string{
+		"FORGET " + id:                "-ERR I tried hard but I can't forget myself...",
+		"REPLICATE " + id:             "-ERR Can't replicate myself",
+		"REPLICAS " + id:              "[]",
+		"SLAVES " + id:                "[]",
+		"COUNT-FAILURE-REPORTS " + id: "0",
+		"SETSLOT 1 NODE " + id:        "+OK",
+		"SETSLOT 1 IMPORTING " + id:   "-ERR I'm already the owner of hash slot 1",
+	} {
+		require.Equal(t, want, c.do("CLUSTER "+command), command)
+	}
+	require.Equal(t, before, c.do("CLUSTER NODES"))
+	require.Contains(t, c.do("CLUSTER INFO"), "cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_slots_ok:16384\r\n")
+	require.Contains(t, c.do("INFO server cluster"), "\r\ncluster_enabled:1\r\n")
+	require.Contains(t, c.do("INFO server cluster"), "\r\nredis_mode:cluster\r\n")
+	require.Contains(t, c.do("HELLO 3"), `"mode" "cluster"`)
+}
+
+func TestNodeIsWhereTheClientHasConnectedToUnlessAnnounced(t *testing.T) {
+	srv := startTestServer(t, Options{}, "cluster-enabled", "yes")
+	c := srv.connect()
+	id := c.do("CLUSTER MYID")
+	_, port, _ := strings.Cut(srv.Addrs()[0].String(), ":")
+	steps := []struct{ set, slots, nodes, shard string }{
+		{"cluster-announce-ip ", `"127.0.0.1" PORT "ID" []`, "127.0.0.1:PORT@0", `"port" PORT "ip" "127.0.0.1" "endpoint" "127.0.0.1"`},
+		{"cluster-announce-hostname a.example", `"127.0.0.1" PORT "ID" ["hostname" "a.example"]`, "127.0.0.1:PORT@0,a.example",
+			`"port" PORT "ip" "127.0.0.1" "endpoint" "127.0.0.1" "hostname" "a.example"`},
+		{"cluster-preferred-endpoint-type hostname", `"a.example" PORT "ID" ["ip" "127.0.0.1"]`, "127.0.0.1:PORT@0,a.example",
+			`"port" PORT "ip" "127.0.0.1" "endpoint" "a.example" "hostname" "a.example"`},
+		{"cluster-announce-ip 10.0.0.9", `"a.example" PORT "ID" ["ip" "10.0.0.9"]`, "10.0.0.9:PORT@0,a.example",
+			`"port" PORT "ip" "10.0.0.9" "endpoint" "a.example" "hostname" "a.example"`},
+		{"cluster-preferred-endpoint-type unknown-endpoint", `nil PORT "ID" ["ip" "10.0.0.9" "hostname" "a.example"]`, "10.0.0.9:PORT@0,a.example",
+			`"port" PORT "ip" "10.0.0.9" "endpoint" "" "hostname" "a.example"`},
+		{"cluster-announce-port 7", `nil 7 "ID" ["ip" "10.0.0.9" "hostname" "a.example"]`, "10.0.0.9:7@0,a.example",
+			`"port" 7 "ip" "10.0.0.9" "endpoint" "" "hostname" "a.example"`},
+		{"cluster-announce-bus-port 17", `nil 7 "ID" ["ip" "10.0.0.9" "hostname" "a.example"]`, "10.0.0.9:7@17,a.example",
+			`"port" 7 "ip" "10.0.0.9" "endpoint" "" "hostname" "a.example"`},
+		{"cluster-announce-hostname ", `nil 7 "ID" ["ip" "10.0.0.9"]`, "10.0.0.9:7@17", `"port" 7 "ip" "10.0.0.9" "endpoint" ""`},
+		{"cluster-preferred-endpoint-type hostname", `"?" 7 "ID" ["ip" "10.0.0.9"]`, "10.0.0.9:7@17", `"port" 7 "ip" "10.0.0.9" "endpoint" "?"`},
+	}
+	for _, step := range steps {
+		name, value, _ := strings.Cut(step.set, " ")
+		require.NoError(t, srv.config.Set(name, value, true))
+		fill := strings.NewReplacer("PORT", port, "ID", id).Replace
+		require.Equal(t, fill("[[0 16383 ["+step.slots+"]]]"), c.do("CLUSTER SLOTS"), step.set)
+		require.Equal(t, fill("ID "+step.nodes+" myself,master - 0 0 0 connected 0-16383\n"), c.do("CLUSTER NODES"), step.set)
+		require.Equal(t, fill(`[["slots" [0 16383] "nodes" [["id" "ID" `+step.shard+` "role" "master" "replication-offset" 0 "health" "online"]]]]`),
+			strings.Join(strings.Fields(c.do("CLUSTER SHARDS")), " "), step.set)
+	}
+	for value, want := range map[string]error{"a_b": errHostnameChars, strings.Repeat("a", 256): errHostnameLength, strings.Repeat("a", 255): nil} {
+		require.Equal(t, want, srv.config.Set("cluster-announce-hostname", value, true), value)
+	}
+}
+
+func TestClientsWithoutAnAddressLearnTheConfiguredPort(t *testing.T) {
+	b := newHarness(t)
+	require.NoError(t, b.config.Set("port", "7000", false))
+	s := b.newSession(Peer{Addr: "/tmp/x:0", Local: "/tmp/x:0"}, func() {})
+	require.Equal(t, announcement{port: 7000}, s.announcement())
+	require.NoError(t, b.config.Set("tls-port", "7001", false))
+	s.peer.Local = "[::ffff:10.0.0.1]:7001"
+	require.Equal(t, announcement{ip: "10.0.0.1", port: 7000, tlsPort: 7001, tls: true}, s.announcement())
+	require.NoError(t, b.config.Set("cluster-announce-tls-port", "7002", false))
+	a := s.announcement()
+	require.Equal(t, 7002, a.clientPort())
+	b.finish(t, s)
+}
+
+func TestOwnCommandsMayUseKeysOfDifferentSlots(t *testing.T) {
+	c := startTestServer(t, Options{}, "cluster-enabled", "yes").connect()
+	require.NotContains(t, c.do("PRESSURE.CREATE q"), "CROSSSLOT")
+	require.NotContains(t, c.do("PRESSURE.PUT q m"), "CROSSSLOT")
+	require.Equal(t, "1", c.do("PRESSURE.LEN q"))
+}
+
+func TestCustomCommandsCallNothingThatCrossesSlots(t *testing.T) {
+	srv := startTestServer(t, Options{}, "cluster-enabled", "yes")
+	require.NoError(t, srv.Handle(Command{Name: "try", Arity: -2, Flags: Write}, func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
+	c := srv.connect()
+	require.Equal(t, "-"+string(errCrossSlot), c.do("TRY MSET a 1 b 2"))
+	require.Equal(t, "+OK", c.do("TRY MSET {a}1 1 {a}2 2"))
+	require.Equal(t, "-"+string(errSelectInCluster), c.do("TRY SELECT 1"))
+	_, err := srv.Direct(1)
+	require.Error(t, err)
+}
+
+func TestJournalOfSeveralDatabasesIsRepeatedInClusterMode(t *testing.T) {
+	b := newHarnessWith(t, "cluster-enabled", "yes")
+	r := newReplayer(b.Server)
+	require.NoError(t, r.apply(1, slices.Concat(request("SELECT", "1"), request("MSET", "a", "1", "b", "2"), request("COPY", "a", "b", "DB", "2", "REPLACE"),
+		request("MOVE", "a", "0"), request("SWAPDB", "1", "2"))))
+	s := b.session()
+	require.Equal(t, "$1\r\n1\r\n", b.feed(s, request("GET", "a")))
+	b.finish(t, s)
+}
+
+func TestClientsOfClustersWork(t *testing.T) {
+	srv := startTestServer(t, Options{}, "cluster-enabled", "yes")
+	ctx := context.Background()
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{srv.Addrs()[0].String()}})
+	defer c.Close()
+	for i := range 100 {
+		require.NoError(t, c.Set(ctx, fmt.Sprint("key", i), i, 0).Err())
+	}
+	pipe := c.Pipeline()
+	var sum int
+	for i := range 100 {
+		pipe.Get(ctx, fmt.Sprint("key", i))
+	}
+	replies, err := pipe.Exec(ctx)
+	require.NoError(t, err)
+	for _, r := range replies {
+		n, err := r.(*redis.StringCmd).Int()
+		require.NoError(t, err)
+		sum += n
+	}
+	require.Equal(t, 4950, sum)
+	require.ErrorContains(t, c.MSet(ctx, "a", 1, "b", 2).Err(), "CROSSSLOT")
+	require.NoError(t, c.MSet(ctx, "{a}1", 1, "{a}2", 2).Err())
+	_, err = c.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Incr(ctx, "{a}1")
+		p.Incr(ctx, "{a}2")
+		return nil
+	})
+	require.NoError(t, err)
+	slots, err := c.ClusterSlots(ctx).Result()
+	require.NoError(t, err)
+	require.Equal(t, srv.Addrs()[0].String(), slots[0].Nodes[0].Addr)
+	shards, err := c.ClusterShards(ctx).Result()
+	require.NoError(t, err)
+	require.Equal(t, []redis.SlotRange{{Start: 0, End: 16383}}, shards[0].Slots)
+	require.NoError(t, c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() }))
+	sub := c.SSubscribe(ctx, "news")
+	defer sub.Close()
+	_, err = sub.Receive(ctx)
+	require.NoError(t, err)
+	require.NoError(t, c.SPublish(ctx, "news", "x").Err())
+	message, err := sub.ReceiveMessage(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "x", message.Payload)
+}

@@ -1,0 +1,316 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/atomredis/atomredis/server/acl"
+)
+
+// The ACL commands: users and what they may do. The users themselves are in users.go.
+var aclCommands = []*Command{
+	{Name: "acl", Group: "server", Since: "6.0.0", Arity: -2,
+		Summary: "A container for commands about users", Complexity: "Depends on the sub-command", Subs: []*Command{
+			{Name: "acl|cat", Group: "server", Since: "6.0.0", Arity: -2, Flags: NoScript | Loading | Stale,
+				Summary: "Lists the categories of commands, or the commands of one", Syntax: "[category]",
+				Complexity: "O(N), where N is the number of commands", Do: cmdACLCat},
+			{Name: "acl|deluser", Group: "server", Since: "6.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+				Summary: "Deletes users and disconnects their clients", Syntax: "username [username ...]",
+				Complexity: "O(N), where N is the number of clients", Do: cmdACLDeluser},
+			{Name: "acl|dryrun", Group: "server", Since: "7.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
+				Summary: "Tells whether a user may execute a command", Syntax: "username command [arg [arg ...]]",
+				Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLDryrun},
+			{Name: "acl|genpass", Group: "server", Since: "6.0.0", Arity: -2, Flags: NoScript | Loading | Stale,
+				Summary: "Returns a random password", Syntax: "[bits]", Complexity: "O(1)", Do: cmdACLGenpass},
+			{Name: "acl|getuser", Group: "server", Since: "6.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
+				Summary: "Describes a user", Syntax: "username", Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLGetuser},
+			{Name: "acl|help", Group: "server", Since: "6.0.0", Arity: 2, Flags: Loading | Stale,
+				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdACLHelp},
+			{Name: "acl|list", Group: "server", Since: "6.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+				Summary: "Describes all users by their rules", Complexity: "O(N), where N is the number of users", Do: cmdACLList},
+			{Name: "acl|load", Group: "server", Since: "6.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+				Summary: "Replaces all users by those of the ACL file", Complexity: "O(N), where N is the number of users", Do: cmdACLLoad},
+			{Name: "acl|log", Group: "server", Since: "6.0.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
+				Summary: "Lists what was refused to clients lately, or forgets it", Syntax: "[count | RESET]",
+				Complexity: "O(N), where N is the number of entries", Do: cmdACLLog},
+			{Name: "acl|save", Group: "server", Since: "6.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+				Summary: "Writes all users into the ACL file", Complexity: "O(N), where N is the number of users", Do: cmdACLSave},
+			{Name: "acl|setuser", Group: "server", Since: "6.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+				Summary: "Changes what a user may do, or makes a new one", Syntax: "username [rule [rule ...]]",
+				Complexity: "O(N), where N is the number of rules", Do: cmdACLSetuser},
+			{Name: "acl|users", Group: "server", Since: "6.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+				Summary: "Lists the names of all users", Complexity: "O(N), where N is the number of users", Do: cmdACLUsers},
+			{Name: "acl|whoami", Group: "server", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
+				Summary: "Tells which user the client is", Complexity: "O(1)", Do: cmdACLWhoami},
+		}},
+}
+
+// Errors of the ACL commands.
+const (
+	errUserName      Error = "ERR Usernames can't contain spaces or null characters"
+	errDeleteDefault Error = "ERR The 'default' user cannot be removed"
+	errGenpassBits   Error = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
+	errNoACLFile     Error = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
+	errACLSave       Error = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"
+)
+
+func cmdACLCat(c *Ctx) {
+	switch len(c.Args) {
+	case 2:
+		c.W.Array(len(categoryNames))
+		for _, name := range categoryNames {
+			c.W.BulkString(name)
+		}
+		return
+	case 3:
+	default:
+		c.wrongUse("ACL")
+		return
+	}
+	i := slices.Index(categoryNames[:], lower(c.Args[2]))
+	if i < 0 {
+		c.Err(Error(fmt.Sprintf("ERR Unknown category '%.128s'", untilNUL(c.Args[2]))))
+		return
+	}
+	m, n := c.W.Defer(), 0
+	for cmd := range c.Server.table.all {
+		if cmd.forRules().Categories&(1<<i) != 0 {
+			c.W.BulkString(cmd.Name)
+			n++
+		}
+	}
+	c.W.EndArray(m, n)
+}
+
+func cmdACLDeluser(c *Ctx) {
+	names := c.Args[2:]
+	if slices.ContainsFunc(names, func(name []byte) bool { return string(name) == acl.DefaultName }) {
+		c.Err(errDeleteDefault)
+		return
+	}
+	deleted := int64(0)
+	for _, name := range names {
+		if c.Server.deleteUser(c.Session, string(name)) {
+			deleted++
+		}
+	}
+	c.W.Int(deleted)
+}
+
+func cmdACLDryrun(c *Ctx) {
+	a := c.Server.users.get(c.Args[2])
+	if a == nil {
+		c.Err(Error(fmt.Sprintf("ERR User '%s' not found", untilNUL(c.Args[2]))))
+		return
+	}
+	args := c.Args[3:]
+	cmd, _ := c.Server.table.lookup(args)
+	switch {
+	case cmd == nil:
+		c.Err(Error(fmt.Sprintf("ERR Command '%s' not found", untilNUL(args[0]))))
+		return
+	case !cmd.arityOK(len(args)):
+		c.Err(wrongArity(cmd))
+		return
+	}
+	switch v := cmd.checkFor(a.user.Load(), args); v.Reason {
+	case acl.Allowed:
+		c.W.OK()
+	case acl.DeniedCommand:
+		c.W.BulkString(fmt.Sprintf("This user has no permissions to run the '%s' command", cmd.Name))
+	default:
+		c.W.BulkString(fmt.Sprintf("This user has no permissions to access the '%s' %v", untilNUL(v.Object), v.Reason))
+	}
+}
+
+// maxGenpassBits bounds the argument of ACL GENPASS.
+const maxGenpassBits = 4096
+
+func cmdACLGenpass(c *Ctx) {
+	bits := int64(256)
+	switch len(c.Args) {
+	case 2:
+	case 3:
+		var ok bool
+		if bits, ok = c.Int(c.Args[2]); !ok {
+			return
+		}
+	default:
+		c.wrongUse("ACL")
+		return
+	}
+	if bits <= 0 || bits > maxGenpassBits {
+		c.Err(errGenpassBits)
+		return
+	}
+	random := make([]byte, (bits+7)/8)
+	rand.Read(random)
+	c.W.BulkString(hex.EncodeToString(random)[:(bits+3)/4])
+}
+
+func cmdACLGetuser(c *Ctx) {
+	a := c.Server.users.get(c.Args[2])
+	if a == nil {
+		c.W.Null()
+		return
+	}
+	user, w := a.user.Load(), c.W
+	w.Map(6)
+	w.BulkString("flags")
+	flags := user.Flags()
+	w.Set(len(flags))
+	for _, name := range flags {
+		w.BulkString(name)
+	}
+	w.BulkString("passwords")
+	passwords := user.Passwords()
+	w.Array(len(passwords))
+	for _, p := range passwords {
+		w.BulkString(p)
+	}
+	all := c.Server.rules().Selectors(user)
+	c.writeSelector(all[0])
+	w.BulkString("selectors")
+	w.Array(len(all) - 1)
+	for _, s := range all[1:] {
+		w.Map(3)
+		c.writeSelector(s)
+	}
+}
+
+func (c *Ctx) writeSelector(s acl.Selector) {
+	for _, word := range []string{"commands", s.Commands, "keys", s.Keys, "channels", s.Channels} {
+		c.W.BulkString(word)
+	}
+}
+
+func cmdACLList(c *Ctx) {
+	all := c.Server.users.all()
+	c.W.Array(len(all))
+	for _, user := range all {
+		c.W.BulkString("user " + user.Name() + " " + c.Server.rules().Describe(user))
+	}
+}
+
+func cmdACLUsers(c *Ctx) {
+	all := c.Server.users.all()
+	c.W.Array(len(all))
+	for _, user := range all {
+		c.W.BulkString(user.Name())
+	}
+}
+
+func cmdACLLoad(c *Ctx) {
+	if c.Server.config.Get().ACLFile == "" {
+		c.Err(errNoACLFile)
+		return
+	}
+	if problems := c.Server.loadUsers(c.Session); problems != "" {
+		c.Err(Error("ERR " + oneLine(problems)))
+		return
+	}
+	c.W.OK()
+}
+
+func cmdACLSave(c *Ctx) {
+	if c.Server.config.Get().ACLFile == "" {
+		c.Err(errNoACLFile)
+		return
+	}
+	if err := c.Server.saveUsers(); err != nil {
+		c.Server.log.Warn("cannot write the ACL file", "error", err)
+		c.Err(errACLSave)
+		return
+	}
+	c.W.OK()
+}
+
+func cmdACLLog(c *Ctx) {
+	count := int64(10)
+	switch {
+	case len(c.Args) > 3:
+		c.wrongUse("ACL")
+		return
+	case len(c.Args) == 3 && equalFold(c.Args[2], "reset"):
+		c.Server.users.log.Reset()
+		c.W.OK()
+		return
+	case len(c.Args) == 3:
+		var ok bool
+		if count, ok = c.Int(c.Args[2]); !ok {
+			return
+		}
+	}
+	entries := c.Server.users.log.Newest(max(count, 0))
+	now := c.Server.ks.Now()
+	w := c.W
+	w.Array(len(entries))
+	for i := range entries {
+		e := &entries[i]
+		w.Map(7)
+		w.BulkString("count")
+		w.Int(e.Count)
+		w.BulkString("reason")
+		w.BulkString(e.Reason.String())
+		w.BulkString("context")
+		w.BulkString(e.Context)
+		w.BulkString("object")
+		w.BulkString(e.Object)
+		w.BulkString("username")
+		w.BulkString(e.User)
+		w.BulkString("age-seconds")
+		w.Double(float64(now-e.Time) / 1000)
+		w.BulkString("client-info")
+		w.BulkString(e.Client)
+	}
+}
+
+func cmdACLSetuser(c *Ctx) {
+	name := string(c.Args[2])
+	if !acl.ValidName(name) {
+		c.Err(errUserName)
+		return
+	}
+	words := make([]string, len(c.Args)-3)
+	for i, arg := range c.Args[3:] {
+		words[i] = string(arg)
+	}
+	rules, unmatched := acl.Merge(words)
+	if unmatched >= 0 {
+		c.Err(Error(fmt.Sprintf("ERR Unmatched parenthesis in acl selector starting at '%s'.", oneLine(words[unmatched]))))
+		return
+	}
+	if err := c.Server.setUser(c.Session, name, rules); err != nil {
+		c.Err(Error("ERR Error in ACL SETUSER modifier " + oneLine(err.Error())))
+		return
+	}
+	c.W.OK()
+}
+
+func cmdACLWhoami(c *Ctx) {
+	if c.Session.account.Load() == nil {
+		c.W.Null()
+		return
+	}
+	c.W.BulkString(c.Session.userName())
+}
+
+func cmdACLHelp(c *Ctx) {
+	helpReply(c,
+		"ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"CAT [<category>]", "    List the categories of commands, or the commands of one.",
+		"DELUSER <username> [<username> ...]", "    Delete users.",
+		"DRYRUN <username> <command> [<arg> ...]", "    Tell whether a user may execute a command, without executing it.",
+		"GETUSER <username>", "    Describe a user.",
+		"GENPASS [<bits>]", "    Return a random password in hexadecimal, of 256 bits or as many as <bits> says.",
+		"LIST", "    Describe all users by their rules, as files have them.",
+		"LOAD", "    Replace all users by those of the ACL file.",
+		"LOG [<count> | RESET]", "    List what was refused lately, or forget it.",
+		"SAVE", "    Write all users into the ACL file.",
+		"SETUSER <username> <attribute> [<attribute> ...]", "    Change a user, or make a new one.",
+		"USERS", "    List the names of all users.",
+		"WHOAMI", "    Tell which user this connection is.",
+		"HELP", "    Print this help.")
+}

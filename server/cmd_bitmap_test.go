@@ -1,0 +1,50 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// conversation sends lines of commands to a new server and returns the replies, without line breaks.
+func conversation(t *testing.T, lines ...string) []string {
+	t.Helper()
+	b := newHarness(t)
+	s := b.session()
+	var replies []string
+	for _, line := range lines {
+		reply := b.feed(s, request(strings.Fields(line)...))
+		replies = append(replies, strings.ReplaceAll(strings.TrimSuffix(reply, "\r\n"), "\r\n", " "))
+	}
+	b.finish(t, s)
+	return replies
+}
+
+// TestBitopHasTheOperationsOfRedis82 checks what transcripts of Redis 7.0 cannot have.
+func TestBitopHasTheOperationsOfRedis82(t *testing.T) {
+	bits := []string{"BITFIELD a SET u8 0 248", "BITFIELD b SET u8 0 204", "BITFIELD c SET u8 0 42 SET u8 8 1"} // 11111000 11001100 00101010
+	for line, want := range map[string][]string{
+		"BITOP DIFF d a b c":  {":2", "*2 :16 :0"},  // 00010000
+		"BITOP DIFF d c a":    {":2", "*2 :2 :1"},   // 00000010
+		"BITOP DIFF1 d a b c": {":2", "*2 :6 :1"},   // 00000110
+		"bitop andor d a b c": {":2", "*2 :232 :0"}, // 11101000
+		"BITOP ANDOR d a x":   {":1", "*2 :0 :0"},   // 00000000
+		"BITOP ONE d a b c":   {":2", "*2 :22 :1"},  // 00010110
+		"BITOP ONE d a":       {":1", "*2 :248 :0"}, // 11111000
+		"BITOP ONE d x y":     {":0", "*2 :0 :0"},   // nothing at all
+		"BITOP DIFF d a":      {"-ERR BITOP DIFF must be called with at least two source keys.", "*2 :0 :0"},
+		"BITOP diff1 d a":     {"-ERR BITOP DIFF1 must be called with at least two source keys.", "*2 :0 :0"},
+		"BITOP ANDOR d a":     {"-ERR BITOP ANDOR must be called with at least two source keys.", "*2 :0 :0"},
+	} {
+		replies := conversation(t, append(append([]string(nil), bits...), line, "BITFIELD_RO d GET u8 0 GET u8 8")...)
+		require.Equal(t, want, replies[len(bits):], line)
+	}
+}
+
+func TestBitsBeyondTheLongestStringAreRefused(t *testing.T) {
+	const refused = "-ERR bit offset is not an integer or out of range"
+	require.Equal(t, []string{":0", refused, refused, "*1 :0", refused, ":1048576"}, // the limit is 1 MiB
+		conversation(t, "SETBIT k 8388607 1", "SETBIT k 8388608 1", "GETBIT k 8388608", "BITFIELD none GET u63 8388600",
+			"BITFIELD k SET u8 #1048576 1", "STRLEN k"))
+}

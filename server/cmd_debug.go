@@ -1,0 +1,430 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// DEBUG is for test suites: it looks into the server, or makes it do what it would not do at that time. What it has of Redis's
+// sub-commands are those that can mean something here; those that end Redis's process are refused.
+
+// debugCommands are the sub-commands with the numbers of arguments that they take.
+var debugCommands = map[string]struct {
+	min, max int
+	do       func(c *Ctx, args [][]byte)
+}{
+	"change-repl-id":             {0, 0, debugChangeReplID},
+	"config-rewrite-force-all":   {0, 0, debugConfigRewrite},
+	"digest":                     {0, 0, debugDigest},
+	"digest-value":               {0, maxDebugArgs, debugDigestValue},
+	"error":                      {1, 1, debugError},
+	"help":                       {0, 0, debugHelp},
+	"htstats":                    {1, 1, debugHTStats},
+	"htstats-key":                {1, 1, debugHTStatsKey},
+	"listpack":                   {1, 1, debugListpack},
+	"loadaof":                    {0, 0, debugLoadAOF},
+	"log":                        {1, 1, debugLog},
+	"object":                     {1, 1, debugObject},
+	"pause-cron":                 {1, 1, debugPauseCron},
+	"populate":                   {1, 3, debugPopulate},
+	"protocol":                   {1, 1, debugProtocol},
+	"quicklist":                  {1, 2, debugQuicklist},
+	"quicklist-packed-threshold": {1, 1, debugPackedThreshold},
+	"reload":                     {0, maxDebugArgs, debugReload},
+	"set-active-expire":          {1, 1, debugActiveExpire},
+	"set-disable-deny-scripts":   {1, 1, debugInScripts},
+	"sleep":                      {1, 1, debugSleep},
+
+	"assert":            {0, maxDebugArgs, debugRefused},
+	"crash-and-recover": {0, maxDebugArgs, debugRefused},
+	"leak":              {0, maxDebugArgs, debugRefused},
+	"oom":               {0, maxDebugArgs, debugRefused},
+	"panic":             {0, maxDebugArgs, debugRefused},
+	"restart":           {0, maxDebugArgs, debugRefused},
+	"segfault":          {0, maxDebugArgs, debugRefused},
+}
+
+const maxDebugArgs = 1 << 30
+
+const (
+	errDebugRefused   Error = "ERR DEBUG does not harm this server: use a signal to end it"
+	errReloadOptions  Error = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."
+	errReloadStored   Error = "ERR DEBUG RELOAD without a checkpoint before it is not supported: the journal would be lost"
+	errReloadNested   Error = "ERR DEBUG RELOAD is not possible in a transaction"
+	errPackedSize     Error = "ERR argument must be a memory value bigger than 1 and smaller than 4gb"
+	errDebugDB        Error = "ERR Out of range database"
+	errNoHashTable    Error = "ERR The value stored at the specified key is not represented using an hash table"
+	errNoListpack     Error = "ERR Not a listpack encoded object."
+	errNoQuicklist    Error = "ERR Not a quicklist encoded object."
+	errProtocolType   Error = "ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"
+	errPushNeedsRESP3 Error = "ERR RESP2 is not supported by this command"
+)
+
+func cmdDebug(c *Ctx) {
+	sub, ok := debugCommands[lower(c.Args[1])]
+	args := c.Args[2:]
+	if !ok || len(args) < sub.min || len(args) > sub.max {
+		c.wrongUse("DEBUG")
+		return
+	}
+	sub.do(c, args)
+}
+
+// debugAllowed reports whether the client may use commands that can harm the server.
+func (s *Session) debugAllowed() bool {
+	switch s.srv.config.Get().EnableDebugCommand {
+	case DebugYes:
+		return true
+	case DebugLocal:
+		return s.peer.local()
+	}
+	return false
+}
+
+func debugRefused(c *Ctx, _ [][]byte) { c.Err(errDebugRefused) }
+
+// maxDebugSleep in seconds keeps the pause within a Duration.
+const maxDebugSleep = 1e9
+
+// debugSleep holds up all commands that use keys.
+func debugSleep(c *Ctx, args [][]byte) {
+	if seconds, ok := resp.ParseFloat(args[0]); ok && seconds > 0 {
+		time.Sleep(time.Duration(min(seconds, maxDebugSleep) * float64(time.Second)))
+	}
+	c.W.OK()
+}
+
+// debugNumber reads a number as C's atoi does: what is none is 0.
+func debugNumber(arg []byte) int64 {
+	n, _ := resp.ParseInt(arg)
+	return n
+}
+
+func debugActiveExpire(c *Ctx, args [][]byte) {
+	c.Server.ks.SetActiveExpiry(debugNumber(args[0]) != 0)
+	c.W.OK()
+}
+
+// debugInScripts says whether scripts may call DEBUG, which no other setting allows them.
+func debugInScripts(c *Ctx, args [][]byte) {
+	c.Server.scripts.mayDebug.Store(debugNumber(args[0]) != 0)
+	c.W.OK()
+}
+
+// debugPauseCron has nothing to do: no command's work is put off to be done periodically.
+func debugPauseCron(c *Ctx, _ [][]byte) { c.W.OK() }
+
+// debugPackedThreshold has nothing to do: elements of any size lie in the same kind of node.
+func debugPackedThreshold(c *Ctx, args [][]byte) {
+	if n, ok := parseMemory(string(args[0])); !ok || n >= 4<<30 {
+		c.Err(errPackedSize)
+		return
+	}
+	c.W.OK()
+}
+
+func debugLog(c *Ctx, args [][]byte) {
+	c.Server.log.Warn("DEBUG LOG: " + string(args[0]))
+	c.W.OK()
+}
+
+func debugError(c *Ctx, args [][]byte) { c.W.Error(oneLine(string(args[0]))) }
+
+func debugChangeReplID(c *Ctx, _ [][]byte) {
+	id := newRunID()
+	c.Server.replicationID.Store(&id)
+	c.W.OK()
+}
+
+// replID returns the name of the history of the data, as replicas would know it.
+func (srv *Server) replID() string {
+	if id := srv.replicationID.Load(); id != nil {
+		return *id
+	}
+	return srv.runID
+}
+
+func debugConfigRewrite(c *Ctx, _ [][]byte) { c.rewriteConfig(true) }
+
+// debugEntry returns the entry of a key without counting as a use of it; if there is none an error is written.
+func (c *Ctx) debugEntry(key []byte) *engine.Entry {
+	e := c.G.Peek(c.DB, key)
+	if e == nil {
+		c.Err(ErrNoKey)
+	}
+	return e
+}
+
+func debugObject(c *Ctx, args [][]byte) {
+	e := c.debugEntry(args[0])
+	if e == nil {
+		return
+	}
+	encoding, extra := encodingOf(e), ""
+	if e.Type() == engine.List {
+		l := e.List()
+		nodes := l.Nodes()
+		extra = fmt.Sprintf(" ql_nodes:%d ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:0 ql_uncompressed_size:%d",
+			nodes, float64(l.Len())/float64(max(nodes, 1)), c.Server.ListLimit(), l.MemoryUsage())
+	}
+	c.W.Simple(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d%s",
+		e, refCount(e), encoding, e.StoredLen(), e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
+}
+
+func debugListpack(c *Ctx, args [][]byte) {
+	e := c.debugEntry(args[0])
+	switch {
+	case e == nil:
+	case encodingOf(e) != "listpack":
+		c.Err(errNoListpack)
+	default:
+		c.Server.log.Info("DEBUG LISTPACK", "key", string(args[0]), "bytes", e.StoredLen())
+		c.W.Simple("Listpack structure printed on stdout")
+	}
+}
+
+func debugQuicklist(c *Ctx, args [][]byte) {
+	e := c.debugEntry(args[0])
+	switch {
+	case e == nil:
+	case e.Type() != engine.List:
+		c.Err(errNoQuicklist)
+	default:
+		c.Server.log.Info("DEBUG QUICKLIST", "key", string(args[0]), "elements", e.List().Len(), "nodes", e.List().Nodes())
+		c.W.Simple("Quicklist structure printed on stdout")
+	}
+}
+
+// tableStats describes a table of so many elements for people.
+func tableStats(elements int) string {
+	if elements == 0 {
+		return "No stats available for empty dictionaries\n"
+	}
+	return fmt.Sprintf(" number of elements: %d\n", elements)
+}
+
+func debugHTStats(c *Ctx, args [][]byte) {
+	db, ok := c.Int(args[0])
+	if !ok {
+		return
+	}
+	if db < 0 || db >= int64(c.Server.ks.Databases()) {
+		c.Err(errDebugDB)
+		return
+	}
+	s := c.G.DBStats(int(db))
+	c.W.Verbatim("txt", "[Dictionary HT]\n"+tableStats(s.Keys)+"[Expires HT]\n"+tableStats(s.Expires))
+}
+
+func debugHTStatsKey(c *Ctx, args [][]byte) {
+	e := c.debugEntry(args[0])
+	if e == nil {
+		return
+	}
+	elements := -1
+	switch encodingOf(e) {
+	case "hashtable":
+		if e.Type() == engine.Hash {
+			elements = e.Hash().Len()
+		} else {
+			elements = e.Set().Len()
+		}
+	case "skiplist":
+		elements = e.ZSet().Len()
+	}
+	if elements < 0 {
+		c.Err(errNoHashTable)
+		return
+	}
+	c.W.Verbatim("txt", tableStats(elements))
+}
+
+// debugPopulate creates keys, as they are needed in tests.
+func debugPopulate(c *Ctx, args [][]byte) {
+	n, ok := c.IntIn(args[0], 0, math.MaxInt64, ErrNotPositive)
+	if !ok {
+		return
+	}
+	prefix, size := "key", int64(0)
+	if len(args) > 1 {
+		prefix = string(args[1])
+	}
+	if len(args) > 2 {
+		if size, ok = c.IntIn(args[2], 0, math.MaxInt64, ErrNotPositive); !ok || !c.lengthAllowed(0, int(size)) {
+			return
+		}
+	}
+	for i := range n {
+		key := []byte(prefix + ":" + strconv.FormatInt(i, 10))
+		if c.G.Write(c.DB, key) != nil {
+			continue
+		}
+		value := []byte("value:" + strconv.FormatInt(i, 10))
+		if size > 0 {
+			full := make([]byte, size)
+			copy(full, value)
+			value = full
+		}
+		c.G.Changed(c.G.CreateString(c.DB, key, value), silent, "")
+		c.Journal([]byte("SET"), key, value)
+	}
+	c.W.OK()
+}
+
+func debugProtocol(c *Ctx, args [][]byte) {
+	numbers := func() {
+		for i := range 3 {
+			c.W.Int(int64(i))
+		}
+	}
+	switch lower(args[0]) {
+	case "string":
+		c.W.BulkString("Hello World")
+	case "integer":
+		c.W.Int(12345)
+	case "double":
+		c.W.Double(3.141)
+	case "bignum":
+		c.W.BigNumber("1234567999999999999999999999999999999")
+	case "null":
+		c.W.Null()
+	case "array":
+		c.W.Array(3)
+		numbers()
+	case "set":
+		c.W.Set(3)
+		numbers()
+	case "map":
+		c.W.Map(3)
+		for i := range 3 {
+			c.W.Int(int64(i))
+			c.W.Bool(i == 1)
+		}
+	case "attrib":
+		if c.W.Attribute(1) {
+			c.W.BulkString("key-popularity")
+			c.W.Array(2)
+			c.W.BulkString("key:123")
+			c.W.Int(90)
+		}
+		c.W.BulkString("Some real reply following the attribute")
+	case "push":
+		if c.W.Proto < 3 {
+			c.Err(errPushNeedsRESP3)
+			return
+		}
+		c.W.Push(2)
+		c.W.BulkString("server-cpu-usage")
+		c.W.Int(42)
+		c.W.BulkString("Some real reply following the push reply")
+	case "true":
+		c.W.Bool(true)
+	case "false":
+		c.W.Bool(false)
+	case "verbatim":
+		c.W.Verbatim("txt", "This is a verbatim\nstring")
+	default:
+		c.Err(errProtocolType)
+	}
+}
+
+func debugReload(c *Ctx, args [][]byte) {
+	for _, a := range args {
+		switch lower(a) {
+		case "merge", "noflush", "nosave":
+		default:
+			c.Err(errReloadOptions)
+			return
+		}
+	}
+	if len(args) > 0 {
+		c.Err(errReloadStored)
+		return
+	}
+	c.reload()
+}
+
+func debugLoadAOF(c *Ctx, _ [][]byte) { c.reload() }
+
+// reload makes all values what is stored of them, after a checkpoint. What changes meanwhile stays as it is. A server that stores nothing
+// takes the values apart and puts them together again in memory.
+func (c *Ctx) reload() {
+	srv := c.Server
+	if srv.storage.Storage == nil {
+		c.replyReloaded(c.W, c.G.Reload())
+		return
+	}
+	if c.NoBlock {
+		c.Err(errReloadNested)
+		return
+	}
+	finish := c.Await(0, (*resp.Writer).OK)
+	go func() {
+		err := srv.storage.Save()
+		if err == nil {
+			var g engine.Guard
+			g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
+			err = g.Reload()
+			g.Unlock()
+		}
+		finish(func(w *resp.Writer) { c.replyReloaded(w, err) })
+	}()
+}
+
+func (*Ctx) replyReloaded(w *resp.Writer, err error) {
+	if err != nil {
+		w.Error("ERR " + oneLine(err.Error()))
+	} else {
+		w.OK()
+	}
+}
+
+func debugHelp(c *Ctx, _ [][]byte) {
+	helpReply(c, strings.Split(strings.TrimSpace(`
+DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:
+CHANGE-REPL-ID
+    Give the history of the data a new name.
+CONFIG-REWRITE-FORCE-ALL
+    Write all directives into the configuration file, those with their default too.
+DIGEST
+    Return a hash of all keys and values.
+DIGEST-VALUE <key> [<key> ...]
+    Return a hash of each of the values.
+ERROR <string>
+    Reply with this error.
+HTSTATS <dbid>
+    Describe the table of keys of a database.
+HTSTATS-KEY <key>
+    Describe the table that the value is.
+LISTPACK <key>
+    Write what is known of a small value to the log.
+LOADAOF
+    Make a checkpoint and read all values back.
+LOG <message>
+    Write a message to the log.
+OBJECT <key>
+    Show how a value is kept.
+POPULATE <count> [<prefix>] [<size>]
+    Create keys prefix:0 and so on (default prefix: key), unless they exist.
+PROTOCOL <type>
+    Reply with an example: string, integer, double, bignum, null, array, set, map,
+    attrib, push, verbatim, true, false.
+QUICKLIST <key> [<0|1>]
+    Write what is known of a list to the log.
+RELOAD
+    Make a checkpoint and read all values back.
+SET-ACTIVE-EXPIRE <0|1>
+    0 keeps keys that have expired until somebody looks at them; 1 is as usual.
+SET-DISABLE-DENY-SCRIPTS <0|1>
+    1 lets scripts call DEBUG; 0 is as usual.
+SLEEP <seconds>
+    Hold up all commands that use keys. Decimals are allowed.
+HELP
+    Print this help.`), "\n")...)
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/rdb"
+)
+
+// This file has DUMP and RESTORE. A payload is always checked to the last byte: sanitize-dump-payload has nothing to turn off.
+
+var dumpCommands = []*Command{
+	{Name: "dump", Group: "generic", Since: "2.6.0", Arity: 2, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the value of a key in a form that RESTORE reads", Syntax: "key",
+		Complexity: "O(N), where N is the number of elements of the value", Do: cmdDump},
+	migrateCommand,
+	{Name: "restore", Group: "generic", Since: "2.6.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatKeyspace | CatDangerous, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
+		Summary: "Creates a key with the value that DUMP has returned", Syntax: restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
+	{Name: "restore-asking", Group: "server", Since: "3.0.0", Arity: -4, Flags: Write | DenyOOM | Asking, ACL: CatKeyspace | CatDangerous, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
+		Summary: "Is RESTORE as nodes of a cluster send it to each other", Syntax: restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
+}
+
+const (
+	restoreSyntax     = "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]"
+	restoreComplexity = "O(N), where N is the number of elements of the value; O(N*log(N)) for a sorted set"
+)
+
+const (
+	errIdleTime   Error = "ERR Invalid IDLETIME value, must be >= 0"
+	errFrequency  Error = "ERR Invalid FREQ value, must be >= 0 and <= 255"
+	errRestoreTTL Error = "ERR Invalid TTL value, must be >= 0"
+	errBusyKey    Error = "BUSYKEY Target key name already exists."
+	errBadData    Error = "ERR Bad data format"
+)
+
+func cmdDump(c *Ctx) {
+	e := c.look(c.Args[1], false)
+	if e == nil {
+		c.W.Null()
+		return
+	}
+	c.W.Bulk(rdb.Dump(e))
+}
+
+// rdbLimits are the limits of the small forms that values get which come from elsewhere.
+func (srv *Server) rdbLimits() *rdb.Limits {
+	set := srv.config.Get()
+	return &rdb.Limits{Hash: set.Hash, Set: set.Set, ZSet: set.ZSet, List: set.List, Stream: set.Stream}
+}
+
+// createValue adds an entry with a value of package rdb under a key that must not exist. The caller reports the change.
+func createValue(g *engine.Guard, db int, key []byte, value any) *engine.Entry {
+	if text, ok := value.([]byte); ok {
+		return g.CreateString(db, key, text)
+	}
+	return g.Create(db, key, value)
+}
+
+func cmdRestore(c *Ctx) {
+	replace, absolute := false, false
+	idle, frequency := int64(-1), int64(-1)
+	for o := c.Options(4); o.Next(); {
+		var ok bool
+		switch {
+		case o.Is("replace"):
+			replace = true
+		case o.Is("absttl"):
+			absolute = true
+		case o.Is("idletime") && o.More() && frequency == -1:
+			if idle, ok = c.Int(o.Arg()); !ok {
+				return
+			}
+			if idle < 0 {
+				c.Err(errIdleTime)
+				return
+			}
+		case o.Is("freq") && o.More() && idle == -1:
+			if frequency, ok = c.Int(o.Arg()); !ok {
+				return
+			}
+			if frequency < 0 || frequency > 255 {
+				c.Err(errFrequency)
+				return
+			}
+		default:
+			c.Err(ErrSyntax)
+			return
+		}
+	}
+	key := c.Args[1]
+	old := c.G.Write(c.DB, key)
+	if old != nil && !replace {
+		c.Err(errBusyKey)
+		return
+	}
+	ttl, ok := c.Int(c.Args[2])
+	if !ok {
+		return
+	}
+	if ttl < 0 {
+		c.Err(errRestoreTTL)
+		return
+	}
+	value, err := rdb.Restore(c.Args[3], c.Server.rdbLimits())
+	switch {
+	case errors.Is(err, rdb.ErrChecksum):
+		c.Err(errPayload)
+		return
+	case err != nil:
+		c.Err(errBadData)
+		return
+	}
+	if ttl > 0 && !absolute {
+		ttl += c.Now()
+	}
+	c.W.OK()
+	if ttl != 0 && ttl <= c.Now() { // it would be gone at once
+		if old != nil {
+			c.G.Remove(old, engine.EventGeneric, "del")
+			c.Journal([]byte("DEL"), key)
+		}
+		return
+	}
+	if old != nil {
+		c.G.Remove(old, silent, "")
+	}
+	e := createValue(c.G, c.DB, key, value)
+	c.G.SetDeadline(e, ttl)
+	if idle >= 0 {
+		c.G.SetIdleTime(e, idle)
+	}
+	if frequency >= 0 {
+		c.G.SetFrequency(e, int(frequency))
+	}
+	c.G.Changed(e, engine.EventGeneric, "restore")
+}

@@ -1,0 +1,540 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/geo"
+	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// This file has the commands on geographical indices, which are sorted sets whose scores are positions.
+
+const (
+	geoUnits   = "<M | KM | FT | MI>"
+	geoCenter  = "<FROMMEMBER member | FROMLONLAT longitude latitude>"
+	geoShape   = "<BYRADIUS radius " + geoUnits + " | BYBOX width height " + geoUnits + ">"
+	geoLimits  = "[ASC | DESC] [COUNT count [ANY]]"
+	geoWith    = "[WITHCOORD] [WITHDIST] [WITHHASH]"
+	geoCost    = "O(N+log(M)), where N is the number of members in the boxes around the area and M the size of the index"
+	geoReplace = "`GEOSEARCH` with the `BYRADIUS` argument"
+)
+
+var geoCommands = []*Command{
+	{Name: "geoadd", Group: "geo", Since: "3.2.0", Arity: -5, Flags: Write | DenyOOM, ACL: CatGeo, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Adds members with their positions, or changes the positions of members",
+		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", Complexity: "O(log(N)) for each member, where N is the size of the index", Do: cmdGeoadd},
+	{Name: "geodist", Group: "geo", Since: "3.2.0", Arity: -4, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the distance of two members", Syntax: "key member1 member2 [M | KM | FT | MI]", Complexity: "O(1)", Do: cmdGeodist},
+	{Name: "geohash", Group: "geo", Since: "3.2.0", Arity: -2, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the positions of members as geohashes", Syntax: "key [member [member ...]]", Complexity: "O(1) for each member", Do: cmdGeohash},
+	{Name: "geopos", Group: "geo", Since: "3.2.0", Arity: -2, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns the longitudes and latitudes of members", Syntax: "key [member [member ...]]", Complexity: "O(1) for each member", Do: cmdGeopos},
+	{Name: "georadius", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
+		Arity: -6, Flags: Write | DenyOOM, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS] kw:STORE@6+r0/1/0[OW,UPDATE] kw:STOREDIST@6+r0/1/0[OW,UPDATE]"),
+		DerivedKeys: storeKeys(6), Summary: "Finds the members in a circle around a position, or stores them",
+		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC] [STORE key | STOREDIST key]", Complexity: geoCost, Do: cmdGeoradius},
+	{Name: "georadius_ro", Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", Instead: geoReplace,
+		Arity: -6, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the members in a circle around a position",
+		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC]", Complexity: geoCost, Do: cmdGeoradius},
+	{Name: "georadiusbymember", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
+		Arity: -5, Flags: Write | DenyOOM, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS] kw:STORE@5+r0/1/0[OW,UPDATE] kw:STOREDIST@5+r0/1/0[OW,UPDATE]"),
+		DerivedKeys: storeKeys(5), Summary: "Finds the members in a circle around a member, or stores them",
+		Syntax: "key member radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC] [STORE key | STOREDIST key]", Complexity: geoCost, Do: cmdGeoradiusbymember},
+	{Name: "georadiusbymember_ro", Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", Instead: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
+		Arity: -5, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the members in a circle around a member",
+		Syntax: "key member radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC]", Complexity: geoCost, Do: cmdGeoradiusbymember},
+	{Name: "geosearch", Group: "geo", Since: "6.2.0", Arity: -7, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Finds the members in a circle or box", Syntax: "key " + geoCenter + " " + geoShape + " " + geoLimits + " " + geoWith, Complexity: geoCost, Do: cmdGeosearch},
+	{Name: "geosearchstore", Group: "geo", Since: "6.2.0", Arity: -8, Flags: Write | DenyOOM, ACL: CatGeo, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
+		Summary: "Stores the members in a circle or box", Syntax: "destination source " + geoCenter + " " + geoShape + " " + geoLimits + " [STOREDIST]", Complexity: geoCost, Do: cmdGeosearchstore},
+}
+
+const (
+	errGeoUnit        Error = "ERR unsupported unit provided. please use M, KM, FT, MI"
+	errGeoRadius      Error = "ERR need numeric radius"
+	errGeoRadiusSign  Error = "ERR radius cannot be negative"
+	errGeoWidth       Error = "ERR need numeric width"
+	errGeoHeight      Error = "ERR need numeric height"
+	errGeoBoxSign     Error = "ERR height or width cannot be negative"
+	errGeoMember      Error = "ERR could not decode requested zset member"
+	errGeoCount       Error = "ERR COUNT must be > 0"
+	errGeoAny         Error = "ERR the ANY argument requires COUNT argument"
+	errGeoStoreWith   Error = "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+	errGeoSearchStore Error = "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+)
+
+// position reads a longitude and a latitude; if they are none an error is written and ok is false.
+func (c *Ctx) position(lon, lat []byte) (p geo.Position, ok bool) {
+	if p.Lon, ok = c.Float(lon); !ok {
+		return p, false
+	}
+	if p.Lat, ok = c.Float(lat); !ok {
+		return p, false
+	}
+	if !p.Valid() {
+		c.Err(Error("ERR invalid longitude,latitude pair " + decimals(p.Lon) + "," + decimals(p.Lat)))
+		return p, false
+	}
+	return p, true
+}
+
+// decimals prints a number as C's %f does.
+func decimals(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	}
+	return strconv.FormatFloat(f, 'f', 6, 64)
+}
+
+// unit reads a unit of length and returns it in metres; if it is none an error is written and ok is false.
+func (c *Ctx) unit(arg []byte) (metres float64, ok bool) {
+	switch {
+	case equalFold(arg, "m"):
+		return 1, true
+	case equalFold(arg, "km"):
+		return 1000, true
+	case equalFold(arg, "ft"):
+		return 0.3048, true
+	case equalFold(arg, "mi"):
+		return 1609.34, true
+	}
+	c.Err(errGeoUnit)
+	return 0, false
+}
+
+func cmdGeoadd(c *Ctx) {
+	var r zaddRule
+	o := c.Options(2)
+flags:
+	for rest := o.Rest(); len(rest) > 0; rest = o.Rest() {
+		switch w := rest[0]; {
+		case equalFold(w, "nx"):
+			r.nx = true
+		case equalFold(w, "xx"):
+			r.xx = true
+		case equalFold(w, "ch"):
+			r.ch = true
+		default:
+			break flags
+		}
+		o.Skip(1)
+	}
+	members := o.Rest()
+	if len(members) == 0 || len(members)%3 != 0 || r.nx && r.xx {
+		c.Err(ErrSyntax)
+		return
+	}
+	var room [16]float64
+	scores := room[:0]
+	for m := range slices.Chunk(members, 3) {
+		p, ok := c.position(m[0], m[1])
+		if !ok {
+			return
+		}
+		scores = append(scores, float64(p.Score()))
+	}
+	c.zaddScores(r, scores, members)
+}
+
+func cmdGeodist(c *Ctx) {
+	unit := 1.0
+	switch len(c.Args) {
+	case 4:
+	case 5:
+		var ok bool
+		if unit, ok = c.unit(c.Args[4]); !ok {
+			return
+		}
+	default:
+		c.Err(ErrSyntax)
+		return
+	}
+	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
+	}
+	a, ok1 := memberPosition(e, c.Args[2])
+	b, ok2 := memberPosition(e, c.Args[3])
+	if !ok1 || !ok2 {
+		c.W.Null()
+		return
+	}
+	c.replyDistance(geo.Distance(a, b) / unit)
+}
+
+// memberPosition returns the position of a member of e, which may be nil; ok is false if there is no such member.
+func memberPosition(e *engine.Entry, member []byte) (p geo.Position, ok bool) {
+	if e == nil {
+		return p, false
+	}
+	score, ok := e.ZSet().Score(member)
+	return geo.FromScore(score), ok
+}
+
+// replyDistance writes a distance with four decimals, as a string.
+func (c *Ctx) replyDistance(d float64) {
+	var scratch [40]byte
+	c.W.Bulk(strconv.AppendFloat(scratch[:0], d, 'f', 4, 64))
+}
+
+// replyPosition writes a longitude and a latitude with up to 17 decimals.
+func (c *Ctx) replyPosition(p geo.Position) {
+	c.W.Array(2)
+	for _, f := range [...]float64{p.Lon, p.Lat} {
+		var scratch [40]byte
+		text := trimDecimals(strconv.AppendFloat(scratch[:0], f, 'f', longDoubleDecimals, 64))
+		if c.W.Proto == 3 {
+			c.W.Raw(append(append([]byte{','}, text...), "\r\n"...))
+		} else {
+			c.W.Bulk(text)
+		}
+	}
+}
+
+func cmdGeohash(c *Ctx) {
+	c.eachPosition(c.W.Null, func(p geo.Position) {
+		var scratch [11]byte
+		c.W.Bulk(p.AppendHash(scratch[:0]))
+	})
+}
+
+func cmdGeopos(c *Ctx) { c.eachPosition(c.W.NullArray, c.replyPosition) }
+
+// eachPosition replies with a list that has something for each member asked for.
+func (c *Ctx) eachPosition(missing func(), found func(p geo.Position)) {
+	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
+	}
+	c.W.Array(len(c.Args) - 2)
+	for _, member := range c.Args[2:] {
+		if p, ok := memberPosition(e, member); ok {
+			found(p)
+		} else {
+			missing()
+		}
+	}
+}
+
+// geoQuery is what a search is asked for.
+type geoQuery struct {
+	shape geo.Shape
+	unit  float64 // of distances in the reply, in metres
+
+	withDistance, withHash, withPosition bool
+
+	order geoOrder
+	count int64 // 0 = all
+	any   bool  // as soon as count members are found, whichever
+
+	store     []byte // the key to store the result under, nil if it is the reply
+	storeDist bool   // with the distances as scores
+}
+
+type geoOrder uint8
+
+const (
+	unsorted geoOrder = iota
+	nearestFirst
+	farthestFirst
+)
+
+// geoFound is a member that a search has found.
+type geoFound struct {
+	member   []byte // a view that is valid as long as the set does not change
+	score    float64
+	distance float64 // in metres
+}
+
+func cmdGeoradius(c *Ctx) {
+	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
+	}
+	var q geoQuery
+	if q.shape.Center, ok = c.position(c.Args[2], c.Args[3]); !ok || !c.geoRadius(&q, c.Args[4], c.Args[5]) {
+		return
+	}
+	c.georadius(e, &q, 6)
+}
+
+func cmdGeoradiusbymember(c *Ctx) {
+	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
+	}
+	var q geoQuery
+	if e != nil { // of a missing key only the options are checked
+		if q.shape.Center, ok = memberPosition(e, c.Args[2]); !ok {
+			c.Err(errGeoMember)
+			return
+		}
+		if !c.geoRadius(&q, c.Args[3], c.Args[4]) {
+			return
+		}
+	}
+	c.georadius(e, &q, 5)
+}
+
+// geoRadius reads a radius and its unit; if they are none an error is written and the result is false.
+func (c *Ctx) geoRadius(q *geoQuery, radius, unit []byte) (ok bool) {
+	if q.shape.Radius, ok = resp.ParseFloat(radius); !ok {
+		c.Err(errGeoRadius)
+		return false
+	}
+	if q.shape.Radius < 0 {
+		c.Err(errGeoRadiusSign)
+		return false
+	}
+	if q.unit, ok = c.unit(unit); !ok {
+		return false
+	}
+	q.shape.Radius *= q.unit
+	return true
+}
+
+// geoBox reads the sides of a box and their unit; if they are none an error is written and the result is false.
+func (c *Ctx) geoBox(q *geoQuery, width, height, unit []byte) (ok bool) {
+	s := &q.shape
+	if s.Width, ok = resp.ParseFloat(width); !ok {
+		c.Err(errGeoWidth)
+		return false
+	}
+	if s.Height, ok = resp.ParseFloat(height); !ok {
+		c.Err(errGeoHeight)
+		return false
+	}
+	if s.Width < 0 || s.Height < 0 {
+		c.Err(errGeoBoxSign)
+		return false
+	}
+	if q.unit, ok = c.unit(unit); !ok {
+		return false
+	}
+	s.Box = true
+	s.Width *= q.unit
+	s.Height *= q.unit
+	return true
+}
+
+// option reads the present option if it is one that all searches have. If it is wrong an error is written and ok is false.
+func (q *geoQuery) option(c *Ctx, o *OptionArgs) (known, ok bool) {
+	switch {
+	case o.Is("withdist"):
+		q.withDistance = true
+	case o.Is("withhash"):
+		q.withHash = true
+	case o.Is("withcoord"):
+		q.withPosition = true
+	case o.Is("any"):
+		q.any = true
+	case o.Is("asc"):
+		q.order = nearestFirst
+	case o.Is("desc"):
+		q.order = farthestFirst
+	case o.Is("count") && o.More():
+		if q.count, ok = c.Int(o.Arg()); !ok {
+			return true, false
+		}
+		if q.count <= 0 {
+			c.Err(errGeoCount)
+			return true, false
+		}
+	default:
+		return false, true
+	}
+	return true, true
+}
+
+// georadius reads the options of GEORADIUS, which begin at argument from, and searches e.
+func (c *Ctx) georadius(e *engine.Entry, q *geoQuery, from int) {
+	mayStore := c.Cmd.Flags&Write != 0
+	for o := c.Options(from); o.Next(); {
+		known, ok := q.option(c, &o)
+		switch {
+		case !ok:
+			return
+		case known:
+		case mayStore && o.Is("store") && o.More():
+			q.store, q.storeDist = o.Arg(), false
+		case mayStore && o.Is("storedist") && o.More():
+			q.store, q.storeDist = o.Arg(), true
+		default:
+			c.Err(ErrSyntax)
+			return
+		}
+	}
+	if q.store != nil && (q.withDistance || q.withHash || q.withPosition) {
+		c.Err(errGeoStoreWith)
+		return
+	}
+	c.geosearch(e, q, "georadiusstore")
+}
+
+// storeKeys finds the keys behind STORE and STOREDIST among the options of GEORADIUS, which begin at argument from. The key specs know
+// only the first of each, but the last one counts.
+func storeKeys(from int) func(args [][]byte, fn func(key []byte)) {
+	return func(args [][]byte, fn func(key []byte)) {
+		for i := from; i+1 < len(args); i++ {
+			if equalFold(args[i], "store") || equalFold(args[i], "storedist") {
+				fn(args[i+1])
+			}
+		}
+	}
+}
+
+func cmdGeosearch(c *Ctx)      { c.readGeosearch(1, nil) }
+func cmdGeosearchstore(c *Ctx) { c.readGeosearch(2, c.Args[1]) }
+
+// readGeosearch reads the options of GEOSEARCH behind the key to search, argument at, and searches.
+func (c *Ctx) readGeosearch(at int, store []byte) {
+	e, ok := c.ReadAs(c.Args[at], engine.ZSet)
+	if !ok {
+		return
+	}
+	q := geoQuery{store: store}
+	var fromMember, fromPosition, byRadius, byBox bool
+	for o := c.Options(at + 1); o.Next(); {
+		known, ok := q.option(c, &o)
+		switch {
+		case !ok:
+			return
+		case known:
+		case store != nil && o.Is("storedist"):
+			q.storeDist = true
+		case o.Is("frommember") && o.More() && !fromPosition:
+			fromMember = true
+			member := o.Arg()
+			if e == nil {
+				continue
+			}
+			if q.shape.Center, ok = memberPosition(e, member); !ok {
+				c.Err(errGeoMember)
+				return
+			}
+		case o.Is("fromlonlat") && o.Left() >= 2 && !fromMember:
+			fromPosition = true
+			if q.shape.Center, ok = c.position(o.Arg(), o.Arg()); !ok {
+				return
+			}
+		case o.Is("byradius") && o.Left() >= 2 && !byBox:
+			byRadius = true
+			if !c.geoRadius(&q, o.Arg(), o.Arg()) {
+				return
+			}
+		case o.Is("bybox") && o.Left() >= 3 && !byRadius:
+			byBox = true
+			if !c.geoBox(&q, o.Arg(), o.Arg(), o.Arg()) {
+				return
+			}
+		default:
+			c.Err(ErrSyntax)
+			return
+		}
+	}
+	exactlyOne := func(of string) {
+		c.Err(Error(fmt.Sprintf("ERR exactly one of %s can be specified for %s", of, untilNUL(c.Args[0]))))
+	}
+	switch {
+	case store != nil && (q.withDistance || q.withHash || q.withPosition):
+		c.Err(errGeoSearchStore)
+	case !fromMember && !fromPosition:
+		exactlyOne("FROMMEMBER or FROMLONLAT")
+	case !byRadius && !byBox:
+		exactlyOne("BYRADIUS and BYBOX")
+	default:
+		c.geosearch(e, &q, "geosearchstore")
+	}
+}
+
+// geosearch searches e, which is nil for a missing key, and replies with what it finds, or stores it.
+func (c *Ctx) geosearch(e *engine.Entry, q *geoQuery, event string) {
+	if q.any && q.count == 0 {
+		c.Err(errGeoAny)
+		return
+	}
+	var found []geoFound
+	if e != nil {
+		found = q.find(e.ZSet())
+	}
+	if q.store == nil {
+		c.replyFound(found, q)
+		return
+	}
+	result := zsets.New()
+	for i := range found {
+		score := found[i].score
+		if q.storeDist {
+			score = found[i].distance / q.unit
+		}
+		result.Set(found[i].member, score, unstored)
+	}
+	c.zstore(q.store, compact(result, c.Server.ZSetLimits()), event)
+}
+
+// find returns the members in the area, as many and in the order as asked for.
+func (q *geoQuery) find(z *zsets.ZSet) []geoFound {
+	var found []geoFound
+	enough := func() bool { return q.any && int64(len(found)) >= q.count }
+	for _, r := range q.shape.Ranges() {
+		if enough() {
+			break
+		}
+		z.RangeByScore(zsets.ScoreRange{Min: r.Min, Max: r.Max, MaxEx: true}, false, 0, -1, func(member []byte, score float64) bool {
+			if distance, ok := q.shape.Contains(geo.FromScore(score)); ok {
+				found = append(found, geoFound{member, score, distance})
+			}
+			return !enough()
+		})
+	}
+	order := q.order
+	if order == unsorted && q.count != 0 && !q.any {
+		order = nearestFirst // the first ones of any others would mean nothing
+	}
+	switch order {
+	case nearestFirst:
+		slices.SortStableFunc(found, func(a, b geoFound) int { return cmp.Compare(a.distance, b.distance) })
+	case farthestFirst:
+		slices.SortStableFunc(found, func(a, b geoFound) int { return cmp.Compare(b.distance, a.distance) })
+	}
+	if q.count != 0 && int64(len(found)) > q.count {
+		found = found[:q.count]
+	}
+	return found
+}
+
+// replyFound replies with members: by themselves, or each in a list with what else was asked for.
+func (c *Ctx) replyFound(found []geoFound, q *geoQuery) {
+	parts := 1
+	for _, with := range [...]bool{q.withDistance, q.withHash, q.withPosition} {
+		if with {
+			parts++
+		}
+	}
+	c.W.Array(len(found))
+	for i := range found {
+		f := &found[i]
+		if parts > 1 {
+			c.W.Array(parts)
+		}
+		c.W.Bulk(f.member)
+		if q.withDistance {
+			c.replyDistance(f.distance / q.unit)
+		}
+		if q.withHash {
+			c.W.Int(int64(f.score))
+		}
+		if q.withPosition {
+			c.replyPosition(geo.FromScore(f.score))
+		}
+	}
+}

@@ -1,0 +1,466 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hashes"
+)
+
+// This file has the commands on the deadlines of fields. Fields whose time has come are gone before a command sees the hash: see
+// engine/expire.go.
+
+var hashExpireCommands = []*Command{
+	{Name: "hexpire", Group: "hash", Since: "7.4.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Makes fields expire after some seconds", Syntax: "key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHexpire},
+	{Name: "hexpireat", Group: "hash", Since: "7.4.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Makes fields expire at a time, in seconds since 1970", Syntax: "key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHexpireat},
+	{Name: "hexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Tells when fields expire, in seconds since 1970", Syntax: "key FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHexpiretime},
+	{Name: "hgetdel", Group: "hash", Since: "8.0.0", Arity: -5, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Returns the values of fields and removes them", Syntax: "key FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHgetdel},
+	{Name: "hgetex", Group: "hash", Since: "8.0.0", Arity: -5, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary:    "Returns the values of fields and changes when they expire",
+		Syntax:     "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHgetex},
+	{Name: "hpersist", Group: "hash", Since: "7.4.0", Arity: -5, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Keeps fields from expiring", Syntax: "key FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHpersist},
+	{Name: "hpexpire", Group: "hash", Since: "7.4.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Makes fields expire after some milliseconds", Syntax: "key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHpexpire},
+	{Name: "hpexpireat", Group: "hash", Since: "7.4.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary:    "Makes fields expire at a time, in milliseconds since 1970",
+		Syntax:     "key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHpexpireat},
+	{Name: "hpexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Tells when fields expire, in milliseconds since 1970", Syntax: "key FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHpexpiretime},
+	{Name: "hpttl", Group: "hash", Since: "7.4.0", Arity: -5, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Tells how many milliseconds fields have left to live", Syntax: "key FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHpttl},
+	{Name: "hsetex", Group: "hash", Since: "8.0.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Gives fields their values and says when they expire",
+		Syntax: "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
+			"FIELDS numfields field value [field value ...]",
+		Complexity: "O(N), where N is the number of fields to set", Do: cmdHsetex},
+	{Name: "httl", Group: "hash", Since: "7.4.0", Arity: -5, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Tells how many seconds fields have left to live", Syntax: "key FIELDS numfields field [field ...]",
+		Complexity: "O(N), where N is the number of fields named", Do: cmdHttl},
+}
+
+const (
+	errFieldsMissing      Error = "ERR Mandatory argument FIELDS is missing or not at the right position"
+	errFieldCount         Error = "ERR The `numfields` parameter must match the number of arguments"
+	errFieldsNotPositive  Error = "ERR Number of fields must be a positive integer"
+	errNumFields          Error = "ERR Parameter `numFields` should be greater than 0"
+	errInvalidFieldCount  Error = "ERR invalid number of fields"
+	errNegativeExpireTime Error = "ERR invalid expire time, must be >= 0"
+	errMissingExpireTime  Error = "ERR missing expire time"
+	errFieldConditions    Error = "ERR Only one of FXX or FNX arguments can be specified"
+	errFieldExpirations   Error = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified"
+)
+
+// What commands reply for a field.
+const (
+	fieldMissing    = -2
+	fieldPersistent = -1
+	fieldUnchanged  = 0
+	fieldChanged    = 1
+	fieldDeleted    = 2
+)
+
+// maxFieldDeadline is the last time at which a field can expire, in ms since 1970. Redis keeps it in 46 bits.
+const maxFieldDeadline = 1<<46 - 1
+
+// fieldDeadline reads the time that an argument means as the deadline of fields; if it is none an error is written and ok is false.
+func (c *Ctx) fieldDeadline(arg []byte, unit timeUnit) (at int64, ok bool) {
+	n, ok := c.Int(arg)
+	if !ok {
+		return 0, false
+	}
+	if n < 0 {
+		c.Err(errNegativeExpireTime)
+		return 0, false
+	}
+	if at, ok = unit.deadline(c.Now(), n); !ok || at > maxFieldDeadline {
+		c.Err(c.badExpireTime())
+		return 0, false
+	}
+	return at, true
+}
+
+// fieldArgs returns the fields among the arguments: the word FIELDS stands at index i, their number behind it, and then they follow. If that
+// is not so an error is written and ok is false; notPositive is that for a wrong number.
+func (c *Ctx) fieldArgs(i int, notPositive Error) (fields [][]byte, ok bool) {
+	switch {
+	case i >= len(c.Args) || !equalFold(c.Args[i], "fields"):
+		c.Err(errFieldsMissing)
+		return nil, false
+	case i+1 >= len(c.Args):
+		c.Err(wrongArity(c.Cmd))
+		return nil, false
+	}
+	n, ok := c.IntIn(c.Args[i+1], 1, math.MaxInt64, notPositive)
+	if !ok {
+		return nil, false
+	}
+	fields = c.Args[i+2:]
+	if n != int64(len(fields)) {
+		c.Err(errFieldCount)
+		return nil, false
+	}
+	return fields, true
+}
+
+// replyForEach replies with the same number for each of some fields.
+func (c *Ctx) replyForEach(fields [][]byte, n int64) {
+	c.W.Array(len(fields))
+	for range fields {
+		c.W.Int(n)
+	}
+}
+
+// expireField gives a field a deadline, or removes it if that has passed, and returns what HEXPIRE replies for it.
+func (c *Ctx) expireField(h *hashes.Hash, field []byte, at int64, cond expireConditions) int64 {
+	old, ok := h.Deadline(field)
+	switch {
+	case !ok:
+		return fieldMissing
+	case !cond.allow(old, at):
+		return fieldUnchanged
+	case at <= c.Now():
+		h.Delete(field)
+		return fieldDeleted
+	}
+	h.SetDeadline(field, at)
+	return fieldChanged
+}
+
+// fieldsExpired tells that fields of a hash have got a deadline, or were removed because it had passed.
+func (c *Ctx) fieldsExpired(e *engine.Entry, deleted bool) {
+	if !deleted {
+		c.G.Changed(e, engine.EventHash, "hexpire")
+		return
+	}
+	c.fieldsDeleted(e)
+}
+
+// fieldsDeleted tells that fields of a hash have gone, and with the last one the key.
+func (c *Ctx) fieldsDeleted(e *engine.Entry) {
+	c.G.Changed(e, engine.EventHash, "hdel")
+	if e.Hash().Len() == 0 {
+		c.G.Remove(e, engine.EventGeneric, "del")
+	}
+}
+
+func cmdHexpire(c *Ctx)    { c.hexpire(inSeconds) }
+func cmdHexpireat(c *Ctx)  { c.hexpire(atSeconds) }
+func cmdHpexpire(c *Ctx)   { c.hexpire(inMillis) }
+func cmdHpexpireat(c *Ctx) { c.hexpire(atMillis) }
+
+// hexpire gives fields of the key argument 1 the deadline argument 2.
+func (c *Ctx) hexpire(unit timeUnit) {
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return
+	}
+	at, ok := c.fieldDeadline(c.Args[2], unit)
+	if !ok {
+		return
+	}
+	cond, next := expireConditions{}, 4
+	switch word := c.Args[3]; {
+	case equalFold(word, "nx"):
+		cond.nx = true
+	case equalFold(word, "xx"):
+		cond.xx = true
+	case equalFold(word, "gt"):
+		cond.gt = true
+	case equalFold(word, "lt"):
+		cond.lt = true
+	default:
+		next = 3
+	}
+	fields, ok := c.fieldArgs(next, errNumFields)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.replyForEach(fields, fieldMissing)
+		return
+	}
+	h := e.Hash()
+	changed, deleted := false, false
+	c.W.Array(len(fields))
+	for _, field := range fields {
+		result := c.expireField(h, field, at, cond)
+		changed = changed || result == fieldChanged
+		deleted = deleted || result == fieldDeleted
+		c.W.Int(result)
+	}
+	if changed || deleted {
+		c.fieldsExpired(e, deleted)
+	}
+}
+
+func cmdHexpiretime(c *Ctx)  { c.replyFieldDeadlines(atSeconds) }
+func cmdHpexpiretime(c *Ctx) { c.replyFieldDeadlines(atMillis) }
+func cmdHttl(c *Ctx)         { c.replyFieldDeadlines(inSeconds) }
+func cmdHpttl(c *Ctx)        { c.replyFieldDeadlines(inMillis) }
+
+// replyFieldDeadlines replies when fields of the key argument 1 expire, rounded up to the unit.
+func (c *Ctx) replyFieldDeadlines(unit timeUnit) {
+	h, ok := c.readHash()
+	if !ok {
+		return
+	}
+	fields, ok := c.fieldArgs(2, errFieldsNotPositive)
+	if !ok {
+		return
+	}
+	c.W.Array(len(fields))
+	for _, field := range fields {
+		at, ok := h.Deadline(field)
+		switch {
+		case !ok:
+			at = fieldMissing
+		case at == 0:
+			at = fieldPersistent
+		default:
+			if !unit.absolute {
+				at -= c.Now()
+			}
+			at = (at + unit.ms - 1) / unit.ms
+		}
+		c.W.Int(at)
+	}
+}
+
+func cmdHpersist(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return
+	}
+	fields, ok := c.fieldArgs(2, errFieldsNotPositive)
+	if !ok {
+		return
+	}
+	if e == nil {
+		c.replyForEach(fields, fieldMissing)
+		return
+	}
+	h := e.Hash()
+	changed := false
+	c.W.Array(len(fields))
+	for _, field := range fields {
+		switch at, ok := h.Deadline(field); {
+		case !ok:
+			c.W.Int(fieldMissing)
+		case at == 0:
+			c.W.Int(fieldPersistent)
+		default:
+			h.SetDeadline(field, 0)
+			changed = true
+			c.W.Int(fieldChanged)
+		}
+	}
+	if changed {
+		c.G.Changed(e, engine.EventHash, "hpersist")
+	}
+}
+
+func cmdHgetdel(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return
+	}
+	fields, ok := c.fieldArgs(2, errFieldsNotPositive)
+	if !ok {
+		return
+	}
+	h := new(hashes.Hash)
+	if e != nil {
+		h = e.Hash()
+	}
+	deleted := false
+	c.W.Array(len(fields))
+	for _, field := range fields {
+		c.hget(h, field)
+		if h.Delete(field) {
+			deleted = true
+		}
+	}
+	if deleted {
+		c.fieldsDeleted(e)
+	}
+}
+
+func cmdHgetex(c *Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return
+	}
+	var unit timeUnit
+	persist, next := false, 2
+	switch word := c.Args[2]; {
+	case equalFold(word, "ex"):
+		unit = inSeconds
+	case equalFold(word, "px"):
+		unit = inMillis
+	case equalFold(word, "exat"):
+		unit = atSeconds
+	case equalFold(word, "pxat"):
+		unit = atMillis
+	case equalFold(word, "persist"):
+		persist, next = true, 3
+	}
+	at, expire := int64(0), unit.ms != 0
+	if expire {
+		if at, ok = c.fieldDeadline(c.Args[3], unit); !ok {
+			return
+		}
+		next = 4
+	}
+	fields, ok := c.fieldArgs(next, errFieldsNotPositive)
+	if !ok {
+		return
+	}
+	h := new(hashes.Hash)
+	if e != nil {
+		h = e.Hash()
+	}
+	changed, deleted := false, false
+	c.W.Array(len(fields))
+	for _, field := range fields {
+		c.hget(h, field)
+		if expire {
+			result := c.expireField(h, field, at, expireConditions{})
+			changed = changed || result == fieldChanged
+			deleted = deleted || result == fieldDeleted
+		} else if old, _ := h.Deadline(field); persist && old != 0 {
+			h.SetDeadline(field, 0)
+			changed = true
+		}
+	}
+	switch {
+	case changed && persist:
+		c.G.Changed(e, engine.EventHash, "hpersist")
+	case changed || deleted:
+		c.fieldsExpired(e, deleted)
+	}
+}
+
+// hsetexOptions are the options of HSETEX.
+type hsetexOptions struct {
+	fnx, fxx, keepTTL bool
+	expire            bool
+	at                int64    // when the fields expire, if expire
+	pairs             [][]byte // fields and values in turn
+}
+
+// hsetexOptions reads the arguments of HSETEX behind the key; if they are wrong an error is written and ok is false.
+func (c *Ctx) hsetexOptions() (x hsetexOptions, ok bool) {
+	for o := c.Options(2); o.Next(); {
+		var unit timeUnit
+		switch {
+		case o.Is("fields"):
+			if o.Left() < 3 {
+				c.Err(wrongArity(c.Cmd))
+				return x, false
+			}
+			n, ok := c.IntIn(o.Arg(), 1, math.MaxInt32, errInvalidFieldCount)
+			if !ok {
+				return x, false
+			}
+			x.pairs = o.Rest()
+			if len(x.pairs)%2 != 0 || n != int64(len(x.pairs)/2) {
+				c.Err(wrongArity(c.Cmd))
+				return x, false
+			}
+			return x, true
+		case o.Is("ex"):
+			unit = inSeconds
+		case o.Is("px"):
+			unit = inMillis
+		case o.Is("exat"):
+			unit = atSeconds
+		case o.Is("pxat"):
+			unit = atMillis
+		case o.Is("keepttl"):
+			if x.expire || x.keepTTL {
+				c.Err(errFieldExpirations)
+				return x, false
+			}
+			x.keepTTL = true
+		case o.Is("fxx"), o.Is("fnx"):
+			if x.fxx || x.fnx {
+				c.Err(errFieldConditions)
+				return x, false
+			}
+			x.fxx, x.fnx = o.Is("fxx"), o.Is("fnx")
+		default:
+			c.Err(Error("ERR unknown argument: " + string(untilNUL(o.Word()))))
+			return x, false
+		}
+		if unit.ms == 0 {
+			continue
+		}
+		switch {
+		case x.expire || x.keepTTL:
+			c.Err(errFieldExpirations)
+			return x, false
+		case !o.More():
+			c.Err(errMissingExpireTime)
+			return x, false
+		}
+		if x.at, ok = c.fieldDeadline(o.Arg(), unit); !ok {
+			return x, false
+		}
+		x.expire = true
+	}
+	c.Err(wrongArity(c.Cmd))
+	return x, false
+}
+
+func cmdHsetex(c *Ctx) {
+	x, ok := c.hsetexOptions()
+	if !ok {
+		return
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	if !ok {
+		return
+	}
+	if x.fnx || x.fxx {
+		for i := 0; i < len(x.pairs); i += 2 {
+			if exists := e != nil && e.Hash().Has(x.pairs[i]); exists != x.fxx {
+				c.W.Int(0)
+				return
+			}
+		}
+	}
+	e = c.hashToChange(e)
+	h, lim := e.Hash(), c.Server.HashLimits()
+	deleted := false
+	for i := 0; i < len(x.pairs); i += 2 {
+		field, value := x.pairs[i], x.pairs[i+1]
+		if x.keepTTL || x.expire {
+			h.Update(field, value, lim)
+		} else {
+			h.Set(field, value, lim)
+		}
+		if x.expire && c.expireField(h, field, x.at, expireConditions{}) == fieldDeleted {
+			deleted = true
+		}
+	}
+	c.G.Changed(e, engine.EventHash, "hset")
+	if x.expire {
+		c.fieldsExpired(e, deleted)
+	}
+	c.W.Int(1)
+}

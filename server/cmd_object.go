@@ -1,0 +1,144 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// objectCommand looks at how a value is kept, and how it is used.
+var objectCommand = &Command{Name: "object", Group: "generic", Since: "2.2.3", Arity: -2,
+	Summary: "Groups the commands about how values are kept", Complexity: "That of the sub-command",
+	Subs: []*Command{
+		{Name: "object|encoding", Group: "generic", Since: "2.2.3", Arity: 3, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i2+r0/1/0[RO]"),
+			Summary: "Names the representation of a value", Syntax: "key", Complexity: "O(1)", Do: cmdObjectEncoding},
+		{Name: "object|freq", Group: "generic", Since: "4.0.0", Arity: 3, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i2+r0/1/0[RO]"),
+			Summary: "Tells how often a key is used, on a logarithmic scale", Syntax: "key", Complexity: "O(1)", Do: cmdObjectFreq},
+		{Name: "object|help", Group: "generic", Since: "6.2.0", Arity: 2, Flags: Loading | Stale, ACL: CatKeyspace,
+			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdObjectHelp},
+		{Name: "object|idletime", Group: "generic", Since: "2.2.3", Arity: 3, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i2+r0/1/0[RO]"),
+			Summary: "Tells for how many seconds a key has not been used", Syntax: "key", Complexity: "O(1)", Do: cmdObjectIdletime},
+		{Name: "object|refcount", Group: "generic", Since: "2.2.3", Arity: 3, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i2+r0/1/0[RO]"),
+			Summary: "Tells how many references to a value there are", Syntax: "key", Complexity: "O(1)", Do: cmdObjectRefcount},
+	}}
+
+const (
+	errNotLFU Error = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. " + errLFUSwitch
+	errLFU    Error = "ERR An LFU maxmemory policy is selected, idle time not tracked. " + errLFUSwitch
+
+	errLFUSwitch = "Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
+)
+
+// object returns the entry of the key in argument 2 without counting as a use of it; if there is none a null is written.
+func (c *Ctx) object() *engine.Entry {
+	e := c.G.Peek(c.DB, c.Args[2])
+	if e == nil {
+		c.W.Null()
+	}
+	return e
+}
+
+func cmdObjectEncoding(c *Ctx) {
+	if e := c.object(); e != nil {
+		c.W.BulkString(encodingOf(e))
+	}
+}
+
+func cmdObjectFreq(c *Ctx) {
+	e := c.object()
+	switch {
+	case e == nil:
+	case c.G.CountsFrequency():
+		c.W.Int(int64(c.G.Frequency(e)))
+	default:
+		c.Err(errNotLFU)
+	}
+}
+
+func cmdObjectIdletime(c *Ctx) {
+	e := c.object()
+	switch {
+	case e == nil:
+	case c.G.CountsFrequency():
+		c.Err(errLFU)
+	default:
+		c.W.Int(c.G.IdleTime(e))
+	}
+}
+
+func cmdObjectRefcount(c *Ctx) {
+	if e := c.object(); e != nil {
+		c.W.Int(refCount(e))
+	}
+}
+
+func cmdObjectHelp(c *Ctx) {
+	helpReply(c,
+		"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"ENCODING <key>",
+		"    Name the representation of the value.",
+		"FREQ <key>",
+		"    Tell how often the key is used lately, on a logarithmic scale.",
+		"IDLETIME <key>",
+		"    Tell for how many seconds the key has not been used.",
+		"REFCOUNT <key>",
+		"    Tell how many references to the value there are.",
+		"HELP",
+		"    Print this help.")
+}
+
+// encodingOf returns the name that Redis 7.0 has for the representation of a value of this kind and size. Our sets and lists have small
+// forms that came with Redis 7.2 and have no names in 7.0.
+func encodingOf(e *engine.Entry) string {
+	switch e.Type() {
+	case engine.String:
+		return stringEncoding(e)
+	case engine.List:
+		return "quicklist"
+	case engine.Set:
+		if e.Set().Encoding() == "intset" {
+			return "intset"
+		}
+		return "hashtable"
+	case engine.ZSet:
+		return e.ZSet().Encoding()
+	case engine.Hash:
+		return e.Hash().Encoding()
+	default:
+		return e.Type().String()
+	}
+}
+
+// maxEmbedded is the length in bytes of the longest string that Redis keeps in one piece with its header.
+const maxEmbedded = 44
+
+func stringEncoding(e *engine.Entry) string {
+	v := e.Bytes()
+	switch form := e.StringForm(); {
+	case form == engine.FormPlain && isInteger(v):
+		return "int"
+	case form == engine.FormRaw || len(v) > maxEmbedded:
+		return "raw"
+	default:
+		return "embstr"
+	}
+}
+
+func isInteger(v []byte) bool {
+	_, ok := resp.ParseInt(v)
+	return ok
+}
+
+// sharedIntegers are the numbers below which Redis has one object each, which is never freed.
+const sharedIntegers = 10000
+
+// refCount returns how many references Redis has to such a value: one, or countless for a small number.
+func refCount(e *engine.Entry) int64 {
+	if e.Type() == engine.String && stringEncoding(e) == "int" {
+		if n, _ := resp.ParseInt(e.Bytes()); n >= 0 && n < sharedIntegers {
+			return math.MaxInt32
+		}
+	}
+	return 1
+}

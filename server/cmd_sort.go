@@ -1,0 +1,403 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// SORT and SORT_RO. They read keys that follow from the data, so that they need the whole keyspace.
+var sortCommands = []*Command{
+	{Name: "sort", Group: "generic", Since: "1.0.0", Arity: -2, Flags: Write | DenyOOM | WholeKeyspace, ACL: CatSet | CatSortedSet | CatList | CatDangerous,
+		Keys:       sortKeys("i1+r0/1/0[RO,ACCESS] ?+?[RO,ACCESS] ?+?[OW,UPDATE]"),
+		Summary:    "Sorts a list, a set or a sorted set, by its elements or by other keys, and may store the result",
+		Syntax:     "key [BY by-pattern] [LIMIT offset count] [GET get-pattern [GET get-pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
+		Complexity: "O(N+M*log(M)), where N is the number of elements and M that of elements to return. Without sorting it is O(N)", Do: cmdSort},
+	{Name: "sort_ro", Group: "generic", Since: "7.0.0", Arity: -2, Flags: ReadOnly | WholeKeyspace, ACL: CatSet | CatSortedSet | CatList | CatDangerous,
+		Keys:       sortKeys("i1+r0/1/0[RO,ACCESS] ?+?[RO,ACCESS]"),
+		Summary:    "Sorts a list, a set or a sorted set, by its elements or by other keys",
+		Syntax:     "key [BY by-pattern] [LIMIT offset count] [GET get-pattern [GET get-pattern ...]] [ASC | DESC] [ALPHA]",
+		Complexity: "O(N+M*log(M)), where N is the number of elements and M that of elements to return. Without sorting it is O(N)", Do: cmdSortRO},
+}
+
+const (
+	errSortScore        Error = "ERR One or more scores can't be converted into double"
+	errSortBy           Error = "ERR BY option of SORT denied due to insufficient ACL permissions."
+	errSortByInCluster  Error = "ERR BY option of SORT denied in Cluster mode."
+	errSortGetInCluster Error = "ERR GET option of SORT denied in Cluster mode."
+	errSortGet          Error = "ERR GET option of SORT denied due to insufficient ACL permissions."
+)
+
+// sortKeys completes the key specs of SORT: no notation says where the destination is, because STORE may stand anywhere, and the value
+// of another option may read STORE.
+func sortKeys(notation string) []KeySpec {
+	specs := keys(notation)
+	specs[1].Notes = "Which keys BY and GET read follows from the elements"
+	if len(specs) > 2 {
+		specs[2].Notes = "The destination of STORE, which may stand anywhere among the options"
+		specs[2].find = sortDestination
+	}
+	return specs
+}
+
+// sortDestination returns the index of the key that the last STORE names, 0 if there is none.
+func sortDestination(args [][]byte) int {
+	at := 0
+	for i := 2; i < len(args); i++ {
+		switch {
+		case equalFold(args[i], "limit"):
+			i += 2
+		case equalFold(args[i], "get") || equalFold(args[i], "by"):
+			i++
+		case equalFold(args[i], "store") && i+1 < len(args):
+			i++
+			at = i
+		}
+	}
+	return at
+}
+
+func cmdSort(c *Ctx)   { c.sort(true) }
+func cmdSortRO(c *Ctx) { c.sort(false) }
+
+// sorting is what the options of SORT ask for.
+type sorting struct {
+	desc, alpha   bool
+	keep          bool // do not sort
+	by            *sortPattern
+	get           []sortPattern
+	offset, count int64
+	store         []byte // the destination; nil if the result is to be replied
+}
+
+// sortOptions reads the options; if they are wrong an error is written and ok is false.
+func (c *Ctx) sortOptions(mayStore bool) (s sorting, ok bool) {
+	s.count = -1
+	for o := c.Options(2); o.Next(); {
+		switch {
+		case o.Is("asc"):
+			s.desc = false
+		case o.Is("desc"):
+			s.desc = true
+		case o.Is("alpha"):
+			s.alpha = true
+		case o.Is("limit") && o.Left() >= 2:
+			if s.offset, ok = c.Int(o.Arg()); !ok {
+				return s, false
+			}
+			if s.count, ok = c.Int(o.Arg()); !ok {
+				return s, false
+			}
+		case o.Is("store") && o.More() && mayStore:
+			s.store = o.Arg()
+		case o.Is("by") && o.More():
+			p := newSortPattern(o.Arg())
+			s.by = &p
+			s.keep = s.keep || p.star < 0
+			switch {
+			case p.star >= 0 && c.clusterMode():
+				c.Err(errSortByInCluster)
+				return s, false
+			case p.star >= 0 && !c.Session.mayReadAll(c.Cmd, c.Args):
+				c.Err(errSortBy)
+				return s, false
+			}
+		case o.Is("get") && o.More():
+			s.get = append(s.get, newSortPattern(o.Arg()))
+			switch {
+			case c.clusterMode():
+				c.Err(errSortGetInCluster)
+				return s, false
+			case !c.Session.mayReadAll(c.Cmd, c.Args):
+				c.Err(errSortGet)
+				return s, false
+			}
+		default:
+			c.Err(ErrSyntax)
+			return s, false
+		}
+	}
+	return s, true
+}
+
+// sortPattern finds a value for an element: the one of the key that has the element in the place of the star, or of a field there.
+type sortPattern struct {
+	text  []byte
+	star  int // index of the star, -1 if there is none
+	after int // index of the end of what follows the star in the key
+	field []byte
+	key   []byte // scratch
+}
+
+func newSortPattern(text []byte) sortPattern {
+	p := sortPattern{text: text, star: bytes.IndexByte(untilNUL(text), '*'), after: len(text)}
+	if p.star >= 0 {
+		rest := text[p.star+1:]
+		if i := bytes.Index(untilNUL(rest), []byte("->")); i >= 0 && i+2 < len(rest) {
+			p.after, p.field = p.star+1+i, rest[i+2:]
+		}
+	}
+	return p
+}
+
+// itself reports whether the pattern stands for the element.
+func (p *sortPattern) itself() bool { return string(p.text) == "#" }
+
+// value returns what the pattern finds for an element: a view that is valid until the keyspace changes. ok is false if there is nothing.
+func (p *sortPattern) value(c *Ctx, element []byte) (v []byte, ok bool) {
+	if p.itself() {
+		return element, true
+	}
+	if p.star < 0 {
+		return nil, false
+	}
+	p.key = append(append(append(p.key[:0], p.text[:p.star]...), element...), p.text[p.star+1:p.after]...)
+	e := c.Read(p.key)
+	switch {
+	case e == nil:
+		return nil, false
+	case p.field != nil:
+		if e.Type() != engine.Hash {
+			return nil, false
+		}
+		return e.Hash().Get(p.field)
+	case e.Type() != engine.String:
+		return nil, false
+	}
+	return e.Bytes(), true
+}
+
+// sortItem is an element to be sorted.
+type sortItem struct {
+	text  []byte
+	at    int     // its place before
+	score float64 // what it is sorted by, unless ALPHA
+	by    []byte  // what it is sorted by with ALPHA and BY
+	has   bool    // there is such a thing
+}
+
+// sort carries out SORT.
+func (c *Ctx) sort(mayStore bool) {
+	s, ok := c.sortOptions(mayStore)
+	if !ok {
+		return
+	}
+	e := c.Read(c.Args[1])
+	if e != nil && e.Type() != engine.List && e.Type() != engine.Set && e.Type() != engine.ZSet {
+		c.Err(ErrWrongType)
+		return
+	}
+	isSet := e != nil && e.Type() == engine.Set
+	if s.keep && isSet && (s.store != nil || c.InScript) { // what is stored must not depend on the order in which a set keeps its members
+		s.keep, s.alpha, s.by = false, true, nil
+	}
+	n := sortLength(e)
+	first, last := s.bounds(n)
+	var items []sortItem
+	if s.keep && !isSet {
+		items = sortElements(e, first, last, s.desc)
+	} else {
+		items = sortElements(e, 0, n-1, false)
+		if !s.keep && !c.order(items, &s, isSet) {
+			c.Err(errSortScore)
+			return
+		}
+		if first <= last {
+			items = items[first : last+1]
+		} else {
+			items = nil
+		}
+	}
+	if s.store != nil {
+		c.storeSorted(items, &s)
+		return
+	}
+	if len(s.get) == 0 {
+		c.W.Array(len(items))
+	} else {
+		c.W.Array(len(items) * len(s.get))
+	}
+	c.eachSorted(items, &s, func(v []byte, ok bool) {
+		if ok {
+			c.W.Bulk(v)
+		} else {
+			c.W.Null()
+		}
+	})
+}
+
+// bounds returns the indices of the first and the last element of n that LIMIT leaves; the last is the smaller one if it leaves none.
+func (s *sorting) bounds(n int) (first, last int) {
+	offset := min(max(s.offset, 0), int64(n))
+	count := min(max(s.count, -1), int64(n))
+	if count < 0 {
+		count = int64(n)
+	}
+	return int(offset), int(min(offset+count, int64(n))) - 1
+}
+
+// eachSorted calls fn with what is to be returned, in order; ok is false where GET finds nothing.
+func (c *Ctx) eachSorted(items []sortItem, s *sorting, fn func(v []byte, ok bool)) {
+	for i := range items {
+		if len(s.get) == 0 {
+			fn(items[i].text, true)
+		}
+		for j := range s.get {
+			fn(s.get[j].value(c, items[i].text))
+		}
+	}
+}
+
+// storeSorted puts the result in the place of what is under the destination, and replies with its size.
+func (c *Ctx) storeSorted(items []sortItem, s *sorting) {
+	result := lists.New(c.Server.ListLimit())
+	c.eachSorted(items, s, func(v []byte, _ bool) { result.PushBack(v) })
+	n := result.Len()
+	e := c.G.Write(c.DB, s.store)
+	switch {
+	case n == 0 && e != nil:
+		c.G.Remove(e, engine.EventGeneric, "del")
+	case n == 0:
+	case e != nil:
+		c.G.OverwriteCollection(e, result)
+		c.G.Changed(e, engine.EventList, "sortstore")
+	default:
+		c.G.Changed(c.G.Create(c.DB, s.store, result), engine.EventList, "sortstore")
+	}
+	c.W.Int(int64(n))
+}
+
+func sortLength(e *engine.Entry) int {
+	if e == nil {
+		return 0
+	}
+	switch e.Type() {
+	case engine.List:
+		return e.List().Len()
+	case engine.Set:
+		return e.Set().Len()
+	default:
+		return e.ZSet().Len()
+	}
+}
+
+// sortElements returns copies of the elements first to last, from the end if reverse. Of a set it returns all.
+func sortElements(e *engine.Entry, first, last int, reverse bool) []sortItem {
+	if last < first {
+		return nil
+	}
+	items := make([]sortItem, 0, last-first+1)
+	var text []byte // of all elements: fewer pieces of memory
+	var ends []int
+	add := func(v []byte) bool {
+		text = append(text, v...)
+		ends = append(ends, len(text))
+		return true
+	}
+	switch e.Type() {
+	case engine.List:
+		l := e.List()
+		if reverse {
+			n := l.Len()
+			l.RangeReverse(n-1-last, n-1-first, add)
+		} else {
+			l.Range(first, last, add)
+		}
+	case engine.Set:
+		for member := range e.Set().All() {
+			add(member)
+		}
+	case engine.ZSet:
+		e.ZSet().RangeByRank(first, last, reverse, func(member []byte, _ float64) bool { return add(member) })
+	}
+	start := 0
+	for i, end := range ends {
+		items = append(items, sortItem{text: text[start:end:end], at: i})
+		start = end
+	}
+	return items
+}
+
+// order sorts the elements; it reports false if one of them has nothing to be sorted by that is a number. unordered says that the order
+// before means nothing.
+func (c *Ctx) order(items []sortItem, s *sorting, unordered bool) bool {
+	for i := range items {
+		it := &items[i]
+		v := it.text
+		if it.has = true; s.by != nil {
+			if v, it.has = s.by.value(c, it.text); !it.has {
+				continue // it counts as 0, and with ALPHA comes before all others
+			}
+			if s.alpha {
+				it.by = v
+			}
+		}
+		if !s.alpha {
+			var ok bool
+			if it.score, ok = sortScore(v); !ok {
+				return false
+			}
+		}
+	}
+	compare := s.comparison()
+	slices.SortFunc(items, func(a, b sortItem) int {
+		order := compare(&a, &b)
+		switch {
+		case order != 0 && s.desc:
+			return -order
+		case order != 0:
+			return order
+		case unordered:
+			return bytes.Compare(a.text, b.text)
+		}
+		return cmp.Compare(a.at, b.at)
+	})
+	return true
+}
+
+// comparison returns how elements compare. As in Redis, what is to be replied is compared as C does, up to a zero byte.
+func (s *sorting) comparison() func(a, b *sortItem) int {
+	text := func(a, b []byte) int { return bytes.Compare(untilNUL(a), untilNUL(b)) }
+	if s.store != nil {
+		text = bytes.Compare
+	}
+	switch {
+	case !s.alpha:
+		return func(a, b *sortItem) int {
+			if order := cmp.Compare(a.score, b.score); order != 0 {
+				return order
+			}
+			return bytes.Compare(a.text, b.text)
+		}
+	case s.by == nil:
+		return func(a, b *sortItem) int { return text(a.text, b.text) }
+	}
+	return func(a, b *sortItem) int {
+		if a.has && b.has {
+			return text(a.by, b.by)
+		}
+		return present(a.has) - present(b.has)
+	}
+}
+
+func present(ok bool) int {
+	if ok {
+		return 1
+	}
+	return 0
+}
+
+// sortScore reads a number as SORT does: C's strtod up to a zero byte, with spaces in front; nothing at all is 0.
+func sortScore(v []byte) (score float64, ok bool) {
+	v = untilNUL(v)
+	if len(v) == 0 {
+		return 0, true
+	}
+	score, ok = resp.ParseFloat(bytes.TrimLeft(v, " \t\n\v\f\r"))
+	return score, ok && !math.IsNaN(score)
+}

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"math"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/streams"
+)
+
+// XDELEX and XACKDEL, which came with Redis 8.2: removing entries with regard to the consumer groups in which they are pending.
+
+var streamDeleteCommands = []*Command{
+	{Name: "xackdel", Group: "stream", Since: "8.2.0", Arity: -6, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Ends that entries are pending in a consumer group and removes them", Syntax: "key group [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
+		Complexity: "O(1) for each entry", Do: cmdXackdel},
+	{Name: "xdelex", Group: "stream", Since: "8.2.0", Arity: -5, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes entries, with or without what is pending of them", Syntax: "key [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
+		Complexity: "O(1) for each entry", Do: cmdXdelex},
+}
+
+const (
+	errNumIDs      Error = "ERR Number of IDs must be a positive integer"
+	errNumIDsCount Error = "ERR The `numids` parameter must match the number of arguments"
+)
+
+// references says what becomes of the groups in which a removed entry is pending.
+type references uint8
+
+const (
+	keepReferences   references = iota // it stays pending
+	deleteReferences                   // it is not pending any more
+	onlyAcknowledged                   // entries that some group still needs are not removed
+)
+
+// What XDELEX and XACKDEL reply for an ID.
+const (
+	idNotFound = -1
+	idRemoved  = 1
+	idNeeded   = 2
+)
+
+// deletion is the arguments of XDELEX and XACKDEL behind the key and the group.
+func (c *Ctx) deletion(from int) (refs references, ids []streams.ID, ok bool) {
+	chosen := false
+	choose := func(r references) bool {
+		if chosen {
+			c.Err(ErrSyntax)
+			return false
+		}
+		refs, chosen = r, true
+		return true
+	}
+	for o := c.Options(from); o.Next(); {
+		switch {
+		case o.Is("keepref"):
+			ok = choose(keepReferences)
+		case o.Is("delref"):
+			ok = choose(deleteReferences)
+		case o.Is("acked"):
+			ok = choose(onlyAcknowledged)
+		case o.Is("ids") && o.More() && ids == nil:
+			var n int64
+			if n, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, errNumIDs); !ok {
+				return refs, nil, false
+			}
+			if n > int64(o.Left()) {
+				c.Err(errNumIDsCount)
+				return refs, nil, false
+			}
+			ids, ok = c.streamIDs(nil, o.Rest()[:n])
+			o.Skip(int(n))
+		default:
+			c.Err(ErrSyntax)
+			return refs, nil, false
+		}
+		if !ok {
+			return refs, nil, false
+		}
+	}
+	if ids == nil {
+		c.Err(ErrSyntax)
+	}
+	return refs, ids, ids != nil
+}
+
+func cmdXdelex(c *Ctx) {
+	refs, ids, ok := c.deletion(2)
+	if !ok {
+		return
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	c.W.Array(len(ids))
+	changed, acknowledged := false, false
+	for _, id := range ids {
+		result := int64(idNotFound)
+		if e != nil {
+			s := e.Stream()
+			if refs == deleteReferences && s.AckAll(id) { // also if there is no such entry any more
+				acknowledged = true
+			}
+			switch {
+			case !s.Has(id):
+			case refs == onlyAcknowledged && s.Needed(id):
+				result = idNeeded
+			default:
+				s.Delete(id)
+				changed, result = true, idRemoved
+			}
+		}
+		c.W.Int(result)
+	}
+	c.deletionChanged(e, changed, acknowledged)
+}
+
+func cmdXackdel(c *Ctx) {
+	refs, ids, ok := c.deletion(3)
+	if !ok {
+		return
+	}
+	e, ok := c.WriteAs(c.Args[1], engine.Stream)
+	if !ok {
+		return
+	}
+	var g *streams.Group
+	if e != nil {
+		g = e.Stream().Group(c.Args[2])
+	}
+	c.W.Array(len(ids))
+	changed, acknowledged := false, false
+	for _, id := range ids {
+		result := int64(idNotFound)
+		if g != nil && g.Ack(id) {
+			acknowledged, result = true, idRemoved
+			s := e.Stream()
+			if refs == deleteReferences {
+				s.AckAll(id)
+			}
+			if refs == onlyAcknowledged && s.Needed(id) {
+				result = idNeeded
+			} else if s.Delete(id) {
+				changed = true
+			}
+		}
+		c.W.Int(result)
+	}
+	c.deletionChanged(e, changed, acknowledged)
+}
+
+// deletionChanged reports that entries were removed, or only what was pending of them.
+func (c *Ctx) deletionChanged(e *engine.Entry, removed, acknowledged bool) {
+	switch {
+	case removed:
+		c.G.Changed(e, engine.EventStream, "xdel")
+	case acknowledged:
+		c.G.ChangedBookkeeping(e, 0, "")
+	}
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// Comparing before writing: the conditions IFEQ, IFNE, IFDEQ and IFDNE of SET and DELEX, and DIGEST. They, and MSETEX, came with Redis 8.4.
+
+var stringDigestCommands = []*Command{
+	{Name: "delex", Group: "string", Since: "8.4.0", Arity: -2, Flags: Write | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,DELETE,VARIABLE_FLAGS]"),
+		Summary: "Deletes a key if its value is, or is not, what is expected", Syntax: "key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
+		Complexity: "O(1), with IFDEQ and IFDNE O(N), where N is the length of the string", Do: cmdDelex},
+	{Name: "digest", Group: "string", Since: "8.4.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RO]"),
+		Summary: "Returns a hash of a string (XXH3, 64 bits)", Syntax: "key", Complexity: "O(N), where N is the length of the string", Do: cmdDigest},
+	{Name: "msetex", Group: "string", Since: "8.4.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+n0/1/2[OW,UPDATE]"),
+		Summary:    "Writes several strings at once, which expire together, if all or none of the keys exist",
+		Syntax:     "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+		Complexity: "O(N), where N is the number of keys", Do: cmdMsetex},
+}
+
+const (
+	errDigest       Error = "ERR must be exactly 16 hexadecimal characters"
+	errMsetexKeys   Error = "ERR invalid numkeys value"
+	errMsetexValues Error = "ERR wrong number of key-value pairs"
+)
+
+// condition is what a string must be, or must not be; zero is none.
+type condition struct {
+	operand []byte // a view
+	digest  bool   // operand is a digest, not a value
+	not     bool
+}
+
+// is reports whether there is a condition.
+func (q *condition) is() bool { return q.operand != nil }
+
+// option takes a condition, if o is at one.
+func (q *condition) option(o *OptionArgs) bool {
+	if !o.More() {
+		return false
+	}
+	var next condition
+	switch {
+	case o.Is("ifeq"):
+	case o.Is("ifne"):
+		next.not = true
+	case o.Is("ifdeq"):
+		next.digest = true
+	case o.Is("ifdne"):
+		next.digest, next.not = true, true
+	default:
+		return false
+	}
+	next.operand = o.Arg()
+	*q = next
+	return true
+}
+
+// check reports whether the operand can be what it should be; if not an error is written.
+func (q *condition) check(c *Ctx) bool {
+	if !q.digest {
+		return true
+	}
+	if _, err := hex.DecodeString(string(q.operand)); err != nil || len(q.operand) != 2*8 {
+		c.Err(errDigest)
+		return false
+	}
+	return true
+}
+
+// holds reports whether a string is as wanted; what does not exist is different from everything.
+func (q *condition) holds(e *engine.Entry) bool {
+	switch {
+	case e == nil:
+		return q.not
+	case q.digest:
+		return bytes.EqualFold(q.operand, appendDigest(nil, e.Bytes())) != q.not
+	}
+	return bytes.Equal(q.operand, e.Bytes()) != q.not
+}
+
+// appendDigest appends the digest of a string in hexadecimal.
+func appendDigest(dst, v []byte) []byte {
+	var sum [8]byte
+	binary.BigEndian.PutUint64(sum[:], xxh3.Hash(v))
+	return hex.AppendEncode(dst, sum[:])
+}
+
+func cmdDigest(c *Ctx) {
+	e, ok := c.ReadAs(c.Args[1], engine.String)
+	switch {
+	case !ok:
+	case e == nil:
+		c.W.Null()
+	default:
+		c.W.Bulk(appendDigest(nil, e.Bytes()))
+	}
+}
+
+func cmdDelex(c *Ctx) {
+	var q condition
+	if o := c.Options(2); o.Next() {
+		if len(c.Args) != 4 {
+			c.Err(wrongArity(c.Cmd))
+			return
+		}
+		if !q.option(&o) {
+			c.Err(ErrSyntax)
+			return
+		}
+		if !q.check(c) {
+			return
+		}
+	}
+	e := c.G.Write(c.DB, c.Args[1])
+	switch {
+	case e == nil:
+		c.W.Int(0)
+		return
+	case q.is() && e.Type() != engine.String:
+		c.Err(ErrWrongType)
+		return
+	case q.is() && !q.holds(e):
+		c.W.Int(0)
+		return
+	}
+	c.G.Remove(e, engine.EventGeneric, "del")
+	c.W.Int(1)
+}
+
+func cmdMsetex(c *Ctx) {
+	n, ok := c.IntIn(c.Args[1], 1, math.MaxInt32, errMsetexKeys)
+	if !ok {
+		return
+	}
+	if 2*int(n) > len(c.Args)-2 {
+		c.Err(errMsetexValues)
+		return
+	}
+	pairs := c.Args[2 : 2+2*n]
+	o, ok := c.setOptions(2+2*int(n), setNX|setXX|setKeepTTL)
+	if !ok {
+		return
+	}
+	at, ok := c.setDeadline(&o)
+	if !ok {
+		return
+	}
+	for i := 0; o.flags&(setNX|setXX) != 0 && i < len(pairs); i += 2 {
+		if exists := c.G.Write(c.DB, pairs[i]) != nil; exists != (o.flags&setXX != 0) {
+			c.W.Int(0)
+			return
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		c.put(c.G.Write(c.DB, pairs[i]), pairs[i], pairs[i+1], &o, at)
+	}
+	c.W.Int(1)
+}

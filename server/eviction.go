@@ -1,0 +1,300 @@
+package server
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/scripting"
+)
+
+// This file keeps the memory that data and clients take within limits: maxmemory, beyond which keys are evicted or commands refused, and
+// maxmemory-clients, beyond which clients are disconnected.
+
+const errOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
+
+// eviction is what the server has for both limits, in bytes; 0 is none.
+type eviction struct {
+	limit       atomic.Int64
+	clientLimit atomic.Int64
+
+	counts   sync.Mutex  // held by who calls CountMemory; taken before any shard
+	counting atomic.Bool // what it was called with last
+
+	since   atomic.Int64 // when the limit was first seen to be exceeded, as Server.ticks gives it; 0 if it is not
+	total   atomic.Int64 // ns for which it was exceeded before
+	clients atomic.Int64 // how many were disconnected
+
+	mu      sync.Mutex // protects what follows; a leaf in the order of locks
+	timer   engine.Timer
+	closed  bool
+	running sync.WaitGroup // timers that have fired and not finished
+}
+
+// evictionResult is what makeRoom came to.
+type evictionResult uint8
+
+const (
+	roomEnough  evictionResult = iota
+	roomSoon                   // keys are still to be evicted, which goes on
+	roomNowhere                // there is nothing to evict
+)
+
+// setLimits takes over the settings about memory.
+func (srv *Server) setLimits(old, set *Settings) {
+	srv.eviction.limit.Store(int64(set.MaxMemory))
+	srv.eviction.clientLimit.Store(clientLimit(set))
+	srv.ks.SetEviction(set.Eviction)
+	if set.MaxMemory != old.MaxMemory {
+		srv.evictLater() // a guard may be held, under which memory cannot begin to be counted
+	}
+}
+
+// countMemory has memory counted if there is a limit. No guard may be held.
+func (srv *Server) countMemory() {
+	v := &srv.eviction
+	if v.counting.Load() == (v.limit.Load() != 0) {
+		return
+	}
+	v.counts.Lock()
+	defer v.counts.Unlock()
+	on := v.limit.Load() != 0
+	srv.ks.CountMemory(on)
+	v.counting.Store(on)
+}
+
+// usedMemory returns how many bytes maxmemory is compared with.
+func (srv *Server) usedMemory() int64 { return srv.ks.UsedMemory() + srv.clients.memory.Load() }
+
+// overMemory reports whether data and clients take more than maxmemory.
+func (srv *Server) overMemory() bool {
+	limit := srv.eviction.limit.Load()
+	return limit != 0 && srv.usedMemory() > limit
+}
+
+// checkMemory evicts keys if there is need, before a command runs or is queued, and returns the error that keeps the command from it if
+// that is to no avail.
+func (s *Session) checkMemory(cmd *Command, args [][]byte) Error {
+	s.outOfMemory = false
+	if s.srv.scriptBusy() || !s.srv.replayed() {
+		return "" // the keys are not to be had
+	}
+	if s.outOfMemory = s.srv.makeRoom(s.now) == roomNowhere; !s.outOfMemory {
+		return ""
+	}
+	leaves := cmd.Name == "exec" || cmd.Name == "discard" || cmd.Name == "quit" || cmd.Name == "reset"
+	if s.tx.active && !leaves || s.needsMemory(cmd, args) { // queued commands need memory too
+		return errOOM
+	}
+	return ""
+}
+
+// needsMemory reports whether a command, or one of those that EXEC runs, may need more memory.
+func (s *Session) needsMemory(cmd *Command, args [][]byte) bool {
+	if cmd.Name == "exec" {
+		return slices.ContainsFunc(s.tx.queue, func(q queuedCommand) bool { return s.needsMemory(q.cmd, q.args) })
+	}
+	return cmd.Flags&DenyOOM != 0 || s.srv.scriptNeedsMemory(cmd, args)
+}
+
+// scriptNeedsMemory reports whether a command runs a script, or a function, that tells of itself what it does, and not that it can do without
+// more memory. What other scripts do is seen when they do it.
+func (srv *Server) scriptNeedsMemory(cmd *Command, args [][]byte) bool {
+	var flags scripting.Flags
+	switch cmd.Name {
+	case "eval", "eval_ro":
+		var ok bool
+		if flags, ok = scripting.DeclaredFlags(args[1]); !ok {
+			return false
+		}
+	case "evalsha", "evalsha_ro":
+		script := srv.scripts.engine.Find(args[1])
+		if script == nil || !script.Declared {
+			return false
+		}
+		flags = script.Flags
+	case "fcall", "fcall_ro":
+		fn := srv.scripts.functions.Find(args[1])
+		if fn == nil {
+			return false
+		}
+		flags = fn.Flags
+	default:
+		return false
+	}
+	return flags&(scripting.AllowOOM|scripting.NoWrites) == 0
+}
+
+// evictionCheck is after how many evicted keys the clock is read.
+const evictionCheck = 16
+
+// makeRoom evicts keys until data and clients are within maxmemory, but only for as long as maxmemory-eviction-tenacity allows; the rest is
+// left to a timer. No guard may be held.
+func (srv *Server) makeRoom(now int64) evictionResult {
+	srv.countMemory()
+	if !srv.overMemory() {
+		srv.noteMemory(true)
+		return roomEnough
+	}
+	set := srv.config.Get()
+	patience, start, n := evictionTime(set.EvictionTenacity), srv.ticks(), 0
+	found := srv.ks.Evict(now, func() bool {
+		n++
+		return srv.overMemory() && (n%evictionCheck != 0 || srv.ticks()-start <= patience)
+	})
+	if n > 1 {
+		srv.latency.add("eviction-cycle", now, srv.ticks()-start, set.LatencyMonitorThreshold)
+	}
+	switch {
+	case !srv.overMemory():
+		srv.noteMemory(true)
+		return roomEnough
+	case !found:
+		srv.noteMemory(false)
+		return roomNowhere
+	}
+	srv.noteMemory(false)
+	srv.evictLater()
+	return roomSoon
+}
+
+// evictionTime returns how many ns one command may evict keys for.
+func evictionTime(tenacity int) int64 {
+	const least = 500 * time.Microsecond
+	switch {
+	case tenacity >= 100:
+		return math.MaxInt64
+	case tenacity > 10:
+		return int64(float64(least) * math.Pow(1.15, float64(tenacity-10)))
+	}
+	return int64(least) * int64(tenacity) / 10
+}
+
+// noteMemory notes whether the memory is within the limit.
+func (srv *Server) noteMemory(within bool) {
+	v := &srv.eviction
+	switch since := v.since.Load(); {
+	case within && since != 0:
+		if v.since.CompareAndSwap(since, 0) {
+			v.total.Add(srv.ticks() - since)
+		}
+	case !within && since == 0:
+		v.since.CompareAndSwap(0, max(srv.ticks(), 1))
+	}
+}
+
+// exceeded returns for how many ns the limit is exceeded now, and was in all.
+func (v *eviction) exceeded(now int64) (current, total int64) {
+	if since := v.since.Load(); since != 0 {
+		current = now - since
+	}
+	return current, v.total.Load() + current
+}
+
+// evictLater has a timer go on with what makeRoom has not finished.
+func (srv *Server) evictLater() {
+	v := &srv.eviction
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.timer != nil || v.closed {
+		return
+	}
+	v.running.Add(1)
+	v.timer = srv.ks.Clock().AfterFunc(0, func() {
+		defer v.running.Done()
+		v.mu.Lock()
+		v.timer = nil
+		closed := v.closed
+		v.mu.Unlock()
+		if !closed && srv.replayed() {
+			srv.makeRoom(srv.ks.Now())
+		}
+	})
+}
+
+// close stops the timer, and waits for it if it is running.
+func (v *eviction) close() {
+	v.mu.Lock()
+	v.closed = true
+	if v.timer != nil && v.timer.Stop() {
+		v.running.Done()
+	}
+	v.mu.Unlock()
+	v.running.Wait()
+}
+
+// minClientLimit is the least that maxmemory-clients may come to in bytes: with less no client could send the command that raises it.
+const minClientLimit = 128 << 10
+
+// clientLimit returns maxmemory-clients in bytes.
+func clientLimit(set *Settings) int64 {
+	limit := int64(set.MaxMemoryClients)
+	switch {
+	case limit == 0:
+		return 0
+	case limit < 0 && set.MaxMemory == 0:
+		return 0
+	case limit < 0:
+		limit = int64(float64(set.MaxMemory) * float64(-limit) / 100)
+	}
+	return max(limit, minClientLimit)
+}
+
+// countMemory counts the memory of a client, of which d has just been refreshed. s.info is locked.
+func (s *Session) countMemory(d *clientInfo) {
+	n := int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+d.output) + d.queued
+	if s.follower.following.Load() {
+		n = 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
+	}
+	if n != d.memory {
+		s.srv.clients.memory.Add(n - d.memory)
+		d.memory = n
+	}
+}
+
+// uncountMemory is countMemory for a client that is gone.
+func (s *Session) uncountMemory() {
+	s.info.Lock()
+	defer s.info.Unlock()
+	s.srv.clients.memory.Add(-s.infoData.memory)
+	s.infoData.memory = 0
+}
+
+// evictClients disconnects clients until all of them take no more than limit bytes, those that take most first. It may be called under a guard.
+func (srv *Server) evictClients(limit int64) {
+	type client struct {
+		s *Session
+		d clientInfo
+	}
+	var all []client
+	sum := int64(0)
+	for _, s := range srv.clients.all() {
+		d := s.snapshot()
+		if s.dying() || d.closing {
+			continue // what it has is about to be free
+		}
+		sum += d.memory
+		if !d.noEvict && d.memory > 0 {
+			all = append(all, client{s, d})
+		}
+	}
+	slices.SortFunc(all, func(a, b client) int { return cmp.Compare(b.d.memory, a.d.memory) })
+	for _, c := range all {
+		if sum <= limit {
+			return
+		}
+		srv.log.Info("disconnecting a client because clients use more memory than maxmemory-clients allows", "client", c.s.id,
+			"addr", c.s.peer.Addr, "bytes", c.d.memory)
+		if b := c.d.blockedCommand; b != nil {
+			b.waiter.Withdraw() // from now on it takes nothing
+		}
+		c.s.post(mailKill)
+		srv.eviction.clients.Add(1)
+		sum -= c.d.memory
+	}
+}

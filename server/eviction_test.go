@@ -1,0 +1,138 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// infoNumber returns a number of INFO.
+func infoNumber(t testing.TB, b *harness, s *Session, name string) int64 {
+	m := regexp.MustCompile(name + `[:=](\d+)`).FindStringSubmatch(b.feed(s, request("INFO", "everything")))
+	require.NotNil(t, m, name)
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+func TestMemoryStaysWithinTheLimit(t *testing.T) {
+	b := newHarness(t)
+	s := b.session()
+	defer b.finish(t, s)
+	const limit = 1 << 20
+	value := strings.Repeat("v", 1000)
+	for i := range 100 {
+		require.Equal(t, "+OK\r\n", b.feed(s, request("SET", fmt.Sprint("before:", i), value)))
+	}
+	require.Zero(t, infoNumber(t, b, s, "\nmaxmemory"))
+	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(limit), "maxmemory-policy", "allkeys-lru")))
+	for i := range 5000 {
+		require.Equal(t, "+OK\r\n", b.feed(s, request("SET", fmt.Sprint("key:", i), value)))
+		require.Less(t, b.usedMemory(), int64(limit+4096), "one value too many at most")
+	}
+	require.Greater(t, b.usedMemory(), int64(limit*9/10))
+	kept := infoNumber(t, b, s, "db0:keys")
+	evicted := infoNumber(t, b, s, "evicted_keys")
+	require.EqualValues(t, 5100, kept+evicted)
+	require.EqualValues(t, limit, infoNumber(t, b, s, "\nmaxmemory"))
+
+	// A key that is used stays.
+	b.feed(s, request("SET", "used", "v"))
+	for i := range 3000 {
+		b.feed(s, request("SET", fmt.Sprint("more:", i), value))
+		require.Equal(t, "$1\r\nv\r\n", b.feed(s, request("GET", "used")))
+	}
+
+	// A lower limit is met without any command.
+	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(limit/2), "maxmemory-eviction-tenacity", "0")))
+	b.clock.Advance(time.Second)
+	require.LessOrEqual(t, b.usedMemory(), int64(limit/2))
+	require.Equal(t, "+OK\r\n", b.feed(s, request("FLUSHALL")))
+	require.Equal(t, b.clients.memory.Load(), b.usedMemory())
+}
+
+// CONFIG SET may come under a guard that holds shards.
+func TestTheLimitCanBeSetInATransaction(t *testing.T) {
+	b := newHarness(t)
+	s := b.session()
+	defer b.finish(t, s)
+	for _, c := range []string{"MULTI", "SET a b", "CONFIG SET maxmemory 1", "SET c d", "EXEC"} {
+		b.feed(s, request(strings.Fields(c)...))
+	}
+	require.Equal(t, "-OOM command not allowed when used memory > 'maxmemory'.\r\n", b.feed(s, request("SET", "a", "b")))
+	require.Greater(t, infoNumber(t, b, s, "current_eviction_exceeded_time"), int64(-1))
+	for _, c := range []string{"MULTI", "EXEC", "CONFIG SET maxmemory 0"} {
+		b.feed(s, request(strings.Fields(c)...))
+	}
+	require.Equal(t, "+OK\r\n", b.feed(s, request("SET", "a", "b")))
+}
+
+func TestClientsThatUseTooMuchMemoryAreDisconnected(t *testing.T) {
+	b := newHarness(t)
+	small, large, kept := b.session(), b.session(), b.session()
+	defer b.finish(t, small)
+	require.Equal(t, "+OK\r\n", b.feed(small, request("CONFIG", "SET", "maxmemory-clients", "1mb")))
+	require.Equal(t, "+OK\r\n", b.feed(kept, request("CLIENT", "NO-EVICT", "ON")))
+	queue := func(s *Session) {
+		b.feed(s, request("MULTI"))
+		b.feed(s, request("SET", "k", strings.Repeat("v", 600_000)))
+	}
+	queue(kept)
+	require.Zero(t, infoNumber(t, b, small, "evicted_clients"))
+	require.Less(t, b.clients.memory.Load(), int64(1<<20))
+	queue(large)
+	b.feed(large)
+	require.True(t, large.Closing())
+	require.False(t, kept.Closing())
+	large.Close()
+	require.EqualValues(t, 1, infoNumber(t, b, small, "evicted_clients"))
+	require.False(t, small.Closing())
+	kept.Close()
+	require.Less(t, b.clients.memory.Load(), int64(100_000))
+}
+
+func TestThePercentageOfMaxmemoryIsTheClients(t *testing.T) {
+	for _, c := range []struct {
+		memory, clients int
+		want            int64
+	}{{0, 0, 0}, {0, -5, 0}, {100 << 20, -5, 5 << 20}, {1 << 20, -5, minClientLimit}, {0, 1, minClientLimit}, {0, 1 << 30, 1 << 30}} {
+		require.Equal(t, c.want, clientLimit(&Settings{MaxMemory: c.memory, MaxMemoryClients: c.clients}))
+	}
+}
+
+// What was evicted stays gone after a restart, and memory is counted as it was.
+func TestEvictedKeysStayGone(t *testing.T) {
+	fs := vfs.NewMem()
+	open := func() *Server {
+		config := NewConfig()
+		for name, value := range map[string]string{"dir": "/data", "port": "0", "appendfsync": "always", "maxmemory": "300kb", "maxmemory-policy": "allkeys-random"} {
+			require.NoError(t, config.Set(name, value, false))
+		}
+		srv, err := New(config, slog.New(slog.DiscardHandler), Options{FS: fs, Goroutines: true})
+		require.NoError(t, err)
+		require.NoError(t, srv.Start())
+		return srv
+	}
+	srv := open()
+	s := srv.newSession(Peer{}, func() {})
+	for i := range 1000 {
+		s.Input(request("SET", fmt.Sprint("key:", i), strings.Repeat("v", 1000)), srv.ks.Now())
+	}
+	s.Close()
+	now := srv.ks.Now()
+	before, used := dump(srv.ks, now), srv.ks.UsedMemory()
+	require.NotEmpty(t, before)
+	require.NoError(t, srv.close(false))
+
+	srv = open()
+	require.Equal(t, before, dump(srv.ks, now))
+	require.InEpsilon(t, used, srv.ks.UsedMemory(), 0.1)
+	require.NoError(t, srv.Close())
+}

@@ -1,0 +1,424 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Reading what a Redis has stored: RDB files, append-only files, with an RDB file at their head or without, and directories of them. It is
+// read before the server serves, into a keyspace that has never been stored, and stored at once (persist.Options.Import).
+
+// The names of Redis's files in a data directory.
+const (
+	rdbName      = "dump.rdb"
+	aofDirName   = "appendonlydir"
+	aofName      = "appendonly.aof"
+	manifestTail = ".manifest"
+)
+
+// redisData returns the path of what a Redis has stored in a directory, "" if there is nothing. Where there is an append-only file it is the
+// better of the two, unless the configuration says that none is kept.
+func redisData(fs vfs.FS, dir string, appendOnly bool) string {
+	aof := []string{fs.PathJoin(dir, aofDirName, aofName+manifestTail), fs.PathJoin(dir, aofName)}
+	candidates := append(aof, fs.PathJoin(dir, rdbName))
+	if !appendOnly {
+		candidates = append([]string{fs.PathJoin(dir, rdbName)}, aof...)
+	}
+	for _, name := range candidates {
+		if info, err := fs.Stat(name); err == nil && !info.IsDir() {
+			return name
+		}
+	}
+	return ""
+}
+
+// importStored returns what persist.Options.Import needs: it reads the file that Options.Import names, or what a Redis has stored in the data
+// directory; nil if there is nothing to read.
+func (srv *Server) importStored(fs vfs.FS, set *Settings) func() error {
+	if fs == nil {
+		fs = vfs.Default
+	}
+	file := srv.storage.importFile
+	if file == "" {
+		if file = redisData(fs, set.Dir, set.AppendOnly); file == "" {
+			return nil
+		}
+	}
+	return func() error {
+		srv.log.Info("importing what a Redis has stored", "file", file)
+		im := importer{srv: srv, fs: fs, r: newReplayer(srv), next: time.Now().Add(importProgress)}
+		start := time.Now()
+		err := im.run(file)
+		im.unlock()
+		if err != nil {
+			return fmt.Errorf("import of %s: %w", file, err)
+		}
+		srv.storage.imported = true
+		srv.log.Info("imported", "file", file, "keys", im.keys, "expired", im.expired, "functions", im.functions, "commands", im.commands,
+			"duration", time.Since(start).Round(time.Millisecond))
+		return nil
+	}
+}
+
+// importer reads files into the keyspace.
+type importer struct {
+	srv *Server
+	fs  vfs.FS
+	r   *replayer
+
+	locked bool // r's guard is held, over everything
+	steps  int  // keys and commands since it was locked
+
+	keys, expired, functions, commands int
+	next                               time.Time // when the progress is told
+}
+
+const (
+	importBatch    = 256 // keys or commands after which others get a chance to take the guard
+	importProgress = 5 * time.Second
+)
+
+// lock has the guard held for what is done next.
+func (im *importer) lock() *engine.Guard {
+	s := im.r.s
+	if im.locked && im.steps == importBatch {
+		im.unlock()
+		if now := time.Now(); now.After(im.next) {
+			im.next = now.Add(importProgress)
+			im.srv.log.Info("importing", "keys", im.keys, "commands", im.commands)
+		}
+	}
+	if !im.locked {
+		s.now = im.srv.ks.Now()
+		s.guard.Lock(im.srv.ks, engine.AllShards, s.now)
+		im.locked, im.steps = true, 0
+	}
+	im.steps++
+	return &s.guard
+}
+
+func (im *importer) unlock() {
+	if im.locked {
+		im.r.s.guard.Unlock()
+		im.locked = false
+	}
+}
+
+// run reads what is at a path: a file of any kind, or a directory with such.
+func (im *importer) run(name string) error {
+	info, err := im.fs.Stat(name)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		if name, err = im.inDirectory(name); err != nil {
+			return err
+		}
+	}
+	if strings.HasSuffix(name, manifestTail) {
+		return im.manifest(name)
+	}
+	return im.file(name, true)
+}
+
+// inDirectory returns the path of what is to be read in a directory: that of a Redis, or of an append-only file in parts.
+func (im *importer) inDirectory(dir string) (string, error) {
+	if name := redisData(im.fs, dir, true); name != "" {
+		return name, nil
+	}
+	names, err := im.fs.List(dir)
+	if err != nil {
+		return "", err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, manifestTail) })
+	switch len(names) {
+	case 0:
+		return "", errors.New("there is neither an RDB file nor an append-only file in the directory")
+	case 1:
+		return im.fs.PathJoin(dir, names[0]), nil
+	}
+	return "", fmt.Errorf("several append-only files in the directory: %s", strings.Join(names, ", "))
+}
+
+// aofPart is a line of a manifest.
+type aofPart struct {
+	name string
+	kind byte // b for the base, i for an increment, h for what is not needed any more
+	seq  int64
+}
+
+// manifest reads the parts of an append-only file.
+func (im *importer) manifest(name string) error {
+	b, err := im.readSmall(name)
+	if err != nil {
+		return err
+	}
+	parts, err := parseManifest(b)
+	if err != nil {
+		return err
+	}
+	for i, p := range parts {
+		part := im.fs.PathJoin(im.fs.PathDir(name), p.name)
+		if err := im.file(part, i == len(parts)-1); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// maxManifest is how long a manifest may be, in bytes: each line has a file of the same directory.
+const maxManifest = 1 << 20
+
+func (im *importer) readSmall(name string) ([]byte, error) {
+	f, err := im.fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err == nil && len(b) > maxManifest {
+		err = errors.New("the manifest is too long")
+	}
+	return b, err
+}
+
+// parseManifest returns the parts that are to be read, in their order. A line is pairs of words: file NAME seq NUMBER type KIND.
+func parseManifest(b []byte) ([]aofPart, error) {
+	var parts []aofPart
+	for i, line := range bytes.Split(b, []byte("\n")) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		malformed := fmt.Errorf("line %d of the manifest is malformed", i+1)
+		words, err := resp.SplitArgs(line, nil) // names may be in quotes, as in a command
+		if err != nil || len(words)%2 != 0 {
+			return nil, malformed
+		}
+		var p aofPart
+		for j := 0; j < len(words); j += 2 {
+			value := string(words[j+1])
+			if value == "" {
+				return nil, malformed
+			}
+			switch string(words[j]) {
+			case "file":
+				p.name = value
+			case "seq":
+				p.seq, err = strconv.ParseInt(value, 10, 64)
+			case "type":
+				p.kind = value[0]
+			}
+			if err != nil {
+				return nil, malformed
+			}
+		}
+		if p.name == "" || p.name != path.Base(p.name) || p.kind == 0 {
+			return nil, fmt.Errorf("line %d of the manifest does not name a file of the same directory", i+1)
+		}
+		if p.kind != 'h' {
+			parts = append(parts, p)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b aofPart) int {
+		if a.kind != b.kind {
+			return int(a.kind) - int(b.kind) // the base first
+		}
+		return int(min(max(a.seq-b.seq, -1), 1))
+	})
+	return parts, nil
+}
+
+// file reads an RDB file or an append-only file; last says that it may end in the middle of a command, because Redis was killed.
+func (im *importer) file(name string, last bool) error {
+	f, err := im.fs.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return im.read(f, last)
+}
+
+// read reads the content of a file.
+func (im *importer) read(f io.Reader, last bool) error {
+	in := bufio.NewReaderSize(f, restoreChunk)
+	head, err := in.Peek(len(rdb.Magic))
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if string(head) != rdb.Magic {
+		// What is cut off within the first command must not pass for nothing.
+		if len(head) > 0 && head[0] != '*' && head[0] != '#' {
+			return errors.New("the file is neither an RDB file nor an append-only file")
+		}
+		return im.aof(in, last)
+	}
+	r := rdb.NewReader(in, *im.srv.rdbLimits())
+	if err := im.rdb(r); err != nil {
+		return err
+	}
+	return im.aof(io.MultiReader(bytes.NewReader(r.Rest()), in), last)
+}
+
+// rdb reads an RDB file.
+func (im *importer) rdb(r *rdb.Reader) error {
+	var codes []string
+	for {
+		item, err := r.Next()
+		switch {
+		case err == io.EOF && len(codes) > 0:
+			im.lock()
+			im.functions += len(codes)
+			if e := im.srv.restoreFunctions(codes, false, false); e != "" {
+				return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
+			}
+			return nil
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		switch item := item.(type) {
+		case rdb.Function:
+			codes = append(codes, string(item))
+		case *rdb.Key:
+			if err := im.key(item); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// key creates a key, unless its time has come.
+func (im *importer) key(k *rdb.Key) error {
+	g := im.lock()
+	if n := im.srv.ks.Databases(); k.DB >= n {
+		return fmt.Errorf("a key in database %d, and there are %d databases: see the directive databases", k.DB, n)
+	}
+	if k.Deadline != 0 && k.Deadline <= g.Now() {
+		im.expired++
+		return nil
+	}
+	if g.Peek(k.DB, k.Key) != nil {
+		return fmt.Errorf("key %s in database %d comes twice", strconv.Quote(string(k.Key)), k.DB)
+	}
+	e := createValue(g, k.DB, k.Key, k.Value)
+	g.SetDeadline(e, k.Deadline)
+	if k.Idle >= 0 {
+		g.SetIdleTime(e, k.Idle)
+	}
+	g.Changed(e, silent, "")
+	im.keys++
+	return nil
+}
+
+// aof repeats commands. Those of a transaction count only with its end.
+func (im *importer) aof(r io.Reader, last bool) error {
+	commands := newCommandReader(r)
+	im.r.s.db = 0
+	var queue [][][]byte // of the transaction that is open
+	open := false
+	for {
+		args, err := commands.next()
+		switch {
+		case err == io.EOF && open, err == io.ErrUnexpectedEOF:
+			if !last {
+				return fmt.Errorf("the file ends in the middle of command %d", commands.count+1)
+			}
+			im.srv.log.Warn("the append-only file ends in the middle of a command or a transaction, which is left out", "commands", commands.count)
+			return nil
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		switch {
+		case args[0][0] == '#': // a remark, such as a time
+		case equalFold(args[0], "multi"):
+			if open {
+				return fmt.Errorf("command %d: a transaction within a transaction", commands.count)
+			}
+			open = true
+		case equalFold(args[0], "exec"):
+			for _, q := range queue {
+				if err = im.command(q); err != nil {
+					break
+				}
+			}
+			queue, open = nil, false
+		case open:
+			queue = append(queue, cloneArgs(args))
+		default:
+			err = im.command(args)
+		}
+		if err != nil {
+			return fmt.Errorf("command %d: %w", commands.count, err)
+		}
+	}
+}
+
+// command repeats a command. Beside those that change something themselves an old file may have scripts.
+func (im *importer) command(args [][]byte) error {
+	im.lock()
+	im.commands++
+	if cmd, _ := im.srv.table.lookupEither(args); cmd != nil && cmd.Group == "scripting" && cmd.Do != nil && cmd.arityOK(len(args)) {
+		return im.r.repeat(cmd, args)
+	}
+	return im.r.command(args)
+}
+
+// commandReader splits a stream into commands.
+type commandReader struct {
+	r      io.Reader
+	parser resp.Parser
+	buf    []byte
+	pos    int // where the next command begins in buf
+	err    error
+	args   [][]byte
+	count  int // of those that were returned
+}
+
+func newCommandReader(r io.Reader) *commandReader {
+	return &commandReader{r: r, parser: resp.Parser{MaxBulk: maxJournalBulk}}
+}
+
+// next returns the next command, which is valid until the next call; io.EOF at the end, io.ErrUnexpectedEOF if that is within a command.
+func (c *commandReader) next() ([][]byte, error) {
+	for {
+		args, n, err := c.parser.Next(c.buf[c.pos:], c.args[:0])
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("command %d: %w", c.count+1, err)
+		case n > 0:
+			c.args = args
+			c.pos += n
+			if len(args) == 0 || len(args[0]) == 0 {
+				continue
+			}
+			c.count++
+			return args, nil
+		case c.err == io.EOF && c.pos < len(c.buf):
+			return nil, io.ErrUnexpectedEOF
+		case c.err != nil:
+			return nil, c.err
+		}
+		c.buf = c.buf[:copy(c.buf, c.buf[c.pos:])]
+		c.pos = 0
+		c.buf = resp.Grow(c.buf, restoreChunk)
+		n, c.err = c.r.Read(c.buf[len(c.buf):cap(c.buf)])
+		c.buf = c.buf[:len(c.buf)+n]
+	}
+}

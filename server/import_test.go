@@ -1,0 +1,377 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// putFile writes a file, and the directories that it is in.
+func putFile(t require.TestingT, fs vfs.FS, name string, content []byte) {
+	require.NoError(t, fs.MkdirAll(fs.PathDir(name), 0o700))
+	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(bytes.Clone(content)) // the file system may change what it is given
+	require.NoError(t, errors.Join(err, f.Close()))
+}
+
+// rdbFile is an RDB file of a server on which commands were executed.
+func rdbFile(t require.TestingT, commands ...string) []byte {
+	b := newHarness(t)
+	s := b.session()
+	for _, line := range commands {
+		require.False(t, strings.HasPrefix(b.feed(s, request(strings.Fields(line)...)), "-"), line)
+	}
+	var out bytes.Buffer
+	require.NoError(t, b.WriteRDB(&out))
+	b.finish(t, s)
+	return out.Bytes()
+}
+
+// aofFile is commands as an append-only file has them.
+func aofFile(commands ...string) []byte {
+	var out []byte
+	for _, line := range commands {
+		out = append(out, request(strings.Fields(line)...)...)
+	}
+	return out
+}
+
+func TestWhatARedisHasStoredIsReadAtStart(t *testing.T) {
+	rdb := rdbFile(t, "SET a 1", "RPUSH l x y", "SELECT 3", "HSET h f v")
+	preamble := append(bytes.Clone(rdb), aofFile("SELECT 0", "INCR a", "SELECT 3", "HSET h g w")...)
+	manifest := func(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
+	for _, test := range []struct {
+		name  string
+		files map[string][]byte
+		set   string
+		want  string // of GET a
+	}{
+		{"rdb", map[string][]byte{"dump.rdb": rdb}, "", "1"},
+		{"rdb without a journal", map[string][]byte{"dump.rdb": rdb}, "save=3600 1", "1"},
+		{"aof", map[string][]byte{"appendonly.aof": aofFile("SELECT 0", "SET a 1", "INCR a", "SELECT 3", "HSET h f v")}, "", "2"},
+		{"aof with a preamble", map[string][]byte{"appendonly.aof": preamble}, "", "2"},
+		{"aof in parts", map[string][]byte{"appendonlydir/base.rdb": rdb, "appendonlydir/two words.aof": aofFile("INCR a"), "appendonlydir/2.aof": aofFile("SELECT 3", "HSET h x y", "SELECT 0", "INCRBY a 10"),
+			"appendonlydir/appendonly.aof.manifest": manifest("file 2.aof seq 12 type i", "file old.aof seq 1 type h", `file "two words.aof" seq 11 type i`, "file base.rdb seq 3 type b")}, "", "12"},
+		{"aof and rdb", map[string][]byte{"dump.rdb": rdb, "appendonly.aof": aofFile("SET a aof", "SELECT 3", "HSET h f v")}, "", "aof"},
+		{"aof that is not kept, and rdb", map[string][]byte{"dump.rdb": rdb, "appendonly.aof": aofFile("SET a aof")}, "appendonly=no", "1"},
+		{"times", map[string][]byte{"appendonly.aof": append([]byte("#TS:1700000000\r\n"), aofFile("SET a t", "SELECT 3", "HSET h f v")...)}, "", "t"},
+		{"transactions", map[string][]byte{"appendonly.aof": aofFile("MULTI", "SET a 1", "SELECT 3", "HSET h f v", "EXEC", "SELECT 0", "INCR a", "MULTI", "INCR a")}, "", "2"},
+		{"a cut command", map[string][]byte{"appendonly.aof": append(aofFile("SET a 1", "SELECT 3", "HSET h f v"), "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5\r\nlo"...)}, "", "1"},
+		{"scripts", map[string][]byte{"appendonly.aof": append(request("EVAL", "redis.call('set', KEYS[1], 'lua')", "1", "a"), aofFile("SELECT 3", "HSET h f v")...)}, "", "lua"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			for name, content := range test.files {
+				putFile(t, fs, "/db/"+name, content)
+			}
+			set := []string{"appendfsync=always"}
+			if test.set != "" {
+				set = append(set, test.set)
+			}
+			if test.set == "appendonly=no" {
+				set = append(set, "save=3600 1")
+			}
+			d, err := openDurable(t, fs, set...)
+			require.NoError(t, err)
+			get := fmt.Sprintf("$%d\r\n%s\r\n", len(test.want), test.want)
+			d.expect(get, "GET a")
+			for range 2 { // it is stored, and read no more
+				d.s.Close()
+				require.NoError(t, d.close(false))
+				d, err = openDurable(t, fs, set...)
+				require.NoError(t, err)
+				d.expect(get, "GET a")
+			}
+			d.expect("+OK\r\n", "SELECT 3")
+			d.expect("$1\r\nv\r\n", "HGET h f")
+			d.expect("+OK\r\n", "FLUSHALL")
+			d.s.Close()
+			require.NoError(t, d.close(true))
+			d, err = openDurable(t, fs, set...)
+			require.NoError(t, err)
+			d.expect(":0\r\n", "DBSIZE")
+			for name := range test.files {
+				_, err := fs.Stat("/db/" + name)
+				require.NoError(t, err, "the original is left alone")
+			}
+			d.end()
+		})
+	}
+}
+
+func TestWhatCannotBeReadIsRefused(t *testing.T) {
+	rdb := rdbFile(t, "SET a 1", "SELECT 3", "SET b 2")
+	broken := bytes.Clone(rdb)
+	broken[len(broken)-12] ^= 1
+	part := "appendonlydir/appendonly.aof.manifest"
+	for _, test := range []struct {
+		name  string
+		files map[string][]byte
+		set   string
+		want  string
+	}{
+		{"damage", map[string][]byte{"dump.rdb": broken}, "", "corrupt data: the checksum"},
+		{"a cut file", map[string][]byte{"dump.rdb": rdb[:len(rdb)-20]}, "", "unexpected EOF"},
+		{"another file", map[string][]byte{"dump.rdb": []byte("\x00 something")}, "", "neither an RDB file nor an append-only file"},
+		{"another version", map[string][]byte{"dump.rdb": []byte("REDIS0099")}, "", "version 99"},
+		{"too few databases", map[string][]byte{"dump.rdb": rdb}, "databases=2", "a key in database 3, and there are 2 databases"},
+		{"an unknown command", map[string][]byte{"appendonly.aof": aofFile("SET a 1", "NOSUCH x")}, "", `command 2: "NOSUCH" is no command that changes anything`},
+		{"a reading command", map[string][]byte{"appendonly.aof": aofFile("GET a")}, "", "command 1"},
+		{"an error", map[string][]byte{"appendonly.aof": aofFile("SET a x", "INCR a")}, "", "command 2: incr: ERR value is not an integer"},
+		{"no commands", map[string][]byte{"appendonly.aof": []byte("*1\r\n+x\r\n")}, "", "command 1"},
+		{"nested", map[string][]byte{"appendonly.aof": aofFile("MULTI", "MULTI")}, "", "a transaction within a transaction"},
+		{"a missing part", map[string][]byte{part: []byte("file x.aof seq 1 type i\n")}, "", "x.aof"},
+		{"a part elsewhere", map[string][]byte{part: []byte("file ../x.aof seq 1 type i\n")}, "", "does not name a file of the same directory"},
+		{"odd words", map[string][]byte{part: []byte("file x.aof seq\n")}, "", "line 1 of the manifest is malformed"},
+		{"a number that is none", map[string][]byte{part: []byte("#\nfile x.aof seq x type i\n")}, "", "line 2 of the manifest is malformed"},
+		{"a cut part that is not the last", map[string][]byte{part: []byte("file x.aof seq 1 type i\nfile y.aof seq 2 type i"), "appendonlydir/x.aof": []byte("*1\r\n$4\r\nPI"), "appendonlydir/y.aof": nil},
+			"", "ends in the middle of command 1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			for name, content := range test.files {
+				putFile(t, fs, "/db/"+name, content)
+			}
+			set := []string{"appendfsync=always"}
+			if test.set != "" {
+				set = append(set, test.set)
+			}
+			for range 2 { // nothing of it stays
+				_, err := openDurable(t, fs, set...)
+				require.ErrorContains(t, err, test.want)
+			}
+			for name := range test.files {
+				require.NoError(t, fs.Remove("/db/"+name))
+			}
+			d, err := openDurable(t, fs, set...)
+			require.NoError(t, err)
+			d.expect(":0\r\n", "DBSIZE")
+			d.end()
+		})
+	}
+}
+
+// openImport is New and Start with a file to import.
+func openImport(t require.TestingT, fs vfs.FS, file string) (*Server, error) {
+	config := NewConfig()
+	for name, value := range map[string]string{"port": "0", "dir": "/db", "save": ""} {
+		require.NoError(t, config.Set(name, value, false))
+	}
+	srv, err := New(config, slog.New(&panicLog{}), Options{FS: fs, Goroutines: true, Import: file})
+	require.NoError(t, err)
+	if err := srv.Start(); err != nil {
+		return nil, errors.Join(err, srv.Close())
+	}
+	return srv, nil
+}
+
+func TestAnImportNeedsADirectoryWithoutData(t *testing.T) {
+	fs := vfs.NewMem()
+	putFile(t, fs, "/elsewhere/my.rdb", rdbFile(t, "SET a 1"))
+	putFile(t, fs, "/elsewhere/only/x.manifest", []byte("file x.aof seq 1 type i\n"))
+	putFile(t, fs, "/elsewhere/only/x.aof", aofFile("SET b 1"))
+	_, err := openImport(t, fs, "/elsewhere/nosuch")
+	require.Error(t, err)
+	_, err = openImport(t, fs, "/elsewhere")
+	require.ErrorContains(t, err, "neither an RDB file nor an append-only file")
+	srv, err := openImport(t, fs, "/elsewhere/only")
+	require.NoError(t, err)
+	require.NoError(t, srv.Close())
+	for range 2 {
+		_, err = openImport(t, fs, "/elsewhere/my.rdb")
+		require.ErrorIs(t, err, ErrNotEmpty)
+	}
+}
+
+// withoutTimes leaves out when consumers were seen, which not every form has.
+func withoutTimes(lines []string) []string {
+	times := regexp.MustCompile(` seen -?\d+ active -?\d+`)
+	for i := range lines {
+		lines[i] = times.ReplaceAllString(lines[i], "")
+	}
+	return lines
+}
+
+func TestFilesHaveEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		b := newJournalled(t)
+		for range rapid.IntRange(1, 150).Draw(t, "steps") {
+			if line := randomCommand(r, journalTemplates[r.IntN(len(journalTemplates))]); !b.sessions[0].waiting() {
+				b.step(line)
+			} else {
+				b.step("+1000")
+			}
+		}
+		b.step("+100000") // so that what expires has gone, or stays for the time of the test
+		if b.sessions[0].tx.active {
+			b.step("DISCARD")
+		}
+		for name, write := range map[string]func(io.Writer) error{"rdb": b.WriteRDB, "aof": b.WriteAOF} {
+			var file bytes.Buffer
+			require.NoError(t, write(&file))
+			again := newHarness(t)
+			again.clock.Advance(b.clock.Now().Sub(again.clock.Now()))
+			require.NoError(t, again.config.Set("set-max-listpack-entries", maxSmallSet, false))
+			im := importer{srv: again.Server, r: newReplayer(again.Server)}
+			require.NoError(t, im.read(&file, true))
+			im.unlock()
+			require.Equal(t, withoutEncodings(withoutTimes(dump(b.ks, b.ks.Now()))), withoutEncodings(withoutTimes(dump(again.ks, again.ks.Now()))), name)
+			require.NoError(t, again.Close())
+			require.Empty(t, again.log.found)
+		}
+		for _, s := range b.sessions {
+			s.Close()
+		}
+		require.NoError(t, b.Close())
+	})
+}
+
+// withoutEncodings leaves out what a collection may have grown to and shrunk again, and the sign of a score of zero.
+func withoutEncodings(lines []string) []string {
+	for i, line := range lines {
+		for _, name := range []string{" hashtable", " listpackex", " listpack", " intset", " skiplist"} {
+			line = strings.TrimSuffix(line, name)
+		}
+		lines[i] = strings.TrimSuffix(strings.ReplaceAll(line+" ", "=-0 ", "=0 "), " ")
+	}
+	return lines
+}
+
+// FuzzAOF reads a file that anybody may have written.
+func FuzzAOF(f *testing.F) {
+	f.Add(aofFile("SELECT 1", "SET a 1", "MULTI", "RPUSH l x", "EXEC", "XADD x 1-1 a b", "XGROUP CREATE x g 0", "RESTORE r 0 "+integerPayload))
+	f.Add([]byte("#TS:1\r\nSET a 1\r\n*0\r\n*1\r\n$0\r\n\r\n"))
+	rdb := rdbFile(f, "SET a 1", "RPUSH l x y", "SADD s a", "ZADD z 1 a", "HSET h f v", "XADD x 1-1 a b")
+	f.Add(append(rdb, aofFile("INCR a")...))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		if !mayRun(input) {
+			t.Skip()
+		}
+		b := newHarness(t)
+		im := importer{srv: b.Server, r: newReplayer(b.Server)}
+		_ = im.read(bytes.NewReader(input), true)
+		im.unlock()
+		require.NoError(t, b.Close())
+		require.Empty(t, b.log.found)
+	})
+}
+
+func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
+	b := newHarness(t)
+	s, follower, other := b.session(), b.session(), b.session()
+	b.feed(s, request("SET", "a", "1"))
+	head, data, _ := strings.Cut(b.feed(follower, request("REPLCONF", "capa", "eof"), request("PSYNC", "?", "-1")), "\r\n$")
+	require.Regexp(t, `^\+OK\r\n\+FULLRESYNC [0-9a-f]{40} 0$`, head)
+	size, data, _ := strings.Cut(data, "\r\n")
+	require.Equal(t, fmt.Sprint(len(data)), size)
+	im := importer{srv: newHarness(t).Server}
+	im.r = newReplayer(im.srv)
+	require.NoError(t, im.read(strings.NewReader(data), true))
+	im.unlock()
+	require.Equal(t, 1, im.keys)
+	require.NoError(t, im.srv.Close())
+
+	b.feed(s, request("GET", "a"), request("SELECT", "2"), request("INCR", "b"), request("INCR", "b"), request("SELECT", "0"), request("APPEND", "a", "x"))
+	want := string(request("SELECT", "2")) + string(request("INCR", "b")) + string(request("SELECT", "2")) + string(request("INCR", "b")) +
+		string(request("SELECT", "0")) + string(request("APPEND", "a", "x"))
+	require.Equal(t, want, b.feed(follower))
+	require.Contains(t, b.feed(follower, request("GET", "a")), "-ERR Replica can't interact with the keyspace")
+	require.Contains(t, b.feed(other, request("REPLCONF", "rdb-only", "1"), request("SYNC")), "REDIS0010")
+	b.feed(s, request("INCR", "n"))
+	require.Empty(t, b.feed(other))
+	require.Equal(t, string(request("INCR", "n")), b.feed(follower))
+	follower.Close()
+	require.Empty(t, b.followed.list)
+	b.feed(s, request("INCR", "n"))
+	other.Close()
+	b.finish(t, s)
+}
+
+// listening is a server that listens on a port of its own.
+func listening(t *testing.T, settings ...string) (*Server, string, string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	config := NewConfig()
+	config.InMemory()
+	require.NoError(t, config.Set("port", "0", false))
+	for _, pair := range settings {
+		name, value, _ := strings.Cut(pair, "=")
+		require.NoError(t, config.Set(name, value, false))
+	}
+	srv, err := New(config, slog.New(slog.DiscardHandler), Options{Listeners: []net.Listener{l}})
+	require.NoError(t, err)
+	require.NoError(t, srv.Start())
+	t.Cleanup(func() { require.NoError(t, srv.Close()) })
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return srv, host, port
+}
+
+func TestMigrate(t *testing.T) {
+	target, host, port := listening(t, "requirepass=secret")
+	b := newJournalled(t)
+	from := b.sessions[0]
+	do := func(args ...string) string { return b.feed(from, request(args...)) }
+	there := func() []string { return dump(target.ks, b.ks.Now()) }
+	for _, line := range []string{"SET a 1", "SET b 2 PX 100000000", "RPUSH l x y", "SET kept v"} {
+		b.step(line)
+	}
+	migrate := func(args ...string) string {
+		return do(append([]string{"MIGRATE", host, port}, args...)...)
+	}
+	require.Contains(t, migrate("a", "0", "5000"), "-ERR Target instance replied with error: NOAUTH")
+	require.Contains(t, migrate("a", "0", "5000", "AUTH", "wrong"), "-ERR Target instance replied with error: WRONGPASS")
+	require.Equal(t, "+OK\r\n", migrate("kept", "0", "5000", "COPY", "AUTH", "secret"))
+	require.Contains(t, migrate("kept", "0", "5000", "COPY", "AUTH", "secret"), "-ERR Target instance replied with error: BUSYKEY")
+	require.Equal(t, "+OK\r\n", migrate("kept", "0", "5000", "COPY", "REPLACE", "AUTH", "secret"))
+	before := len(b.journal.records)
+	require.Equal(t, "+OK\r\n", migrate("", "1", "5000", "AUTH2", "default", "secret", "KEYS", "a", "nosuch", "l", "b"))
+	require.Len(t, b.journal.records, before+1)
+	require.Equal(t, []string{"DEL a l b"}, b.journal.records[before].text(t))
+	require.Equal(t, ":1\r\n", do("DBSIZE"))
+	require.Len(t, there(), 4)
+	require.Contains(t, strings.Join(there(), "\n"), `1 "l" list expires 0: "x" "y"`)
+	require.Equal(t, "+NOKEY\r\n", migrate("a", "1", "5000"))
+	require.Equal(t, "-"+string(errMigrateWrite)+"\r\n", do("MIGRATE", "127.0.0.1", "x", "kept", "0", "5000"))
+	require.Equal(t, "+OK\r\n", do("SET", "self", "v"))
+	b.finish(t)
+}
+
+func TestMigrateToAServerThatSaysNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		for _, reply := range []string{"", "+OK\r\n", "+OK\r\n+OK\r\n", strings.Repeat("x", 5000)} {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, reply)
+			_, _ = io.CopyN(io.Discard, conn, 1)
+			_ = conn.Close()
+		}
+	}()
+	b := newJournalled(t)
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	b.step("MSET a 1 b 2")
+	for _, want := range []string{":2\r\n", ":2\r\n", ":1\r\n", ":1\r\n"} { // what has arrived is gone
+		require.Regexp(t, "^-IOERR error or timeout (reading|writing) to target instance", b.feed(b.sessions[0], request("MIGRATE", host, port, "", "0", "5000", "KEYS", "a", "b")))
+		require.Equal(t, want, b.step("DBSIZE"))
+	}
+	b.finish(t)
+}

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal commands whose cost is
+// constant share one reading (tally), and only commands that may be slow are measured by themselves. What is told of a run of several is
+// its mean. If a run turns out to be as slow as the slow log or the latency monitor looks for, the session's next commands are measured one by
+// one; if those look for less than a millisecond all commands are.
+
+// timing is what sessions have to know of the settings about durations; they read it for every batch.
+type timing struct {
+	limit    atomic.Int64 // in ns: who takes as long is slow; math.MaxInt64 if nobody is interested
+	exact    atomic.Bool  // all commands are measured one by one
+	tracking atomic.Bool  // latency-tracking
+}
+
+const (
+	// exactBelow is the limit below which a run of maxTally short commands could reach it without any of them being slow.
+	exactBelow = int64(time.Millisecond)
+	// suspicion is how many commands are measured one by one after a slow run.
+	suspicion = 256
+)
+
+// set takes over the settings.
+func (t *timing) set(set *Settings) {
+	limit := int64(math.MaxInt64)
+	if n := set.SlowlogLogSlowerThan; n >= 0 && set.SlowlogMaxLen > 0 {
+		limit = int64(min(n, int(math.MaxInt64/time.Microsecond))) * int64(time.Microsecond)
+	}
+	if n := set.LatencyMonitorThreshold; n > 0 {
+		limit = min(limit, int64(min(n, int(math.MaxInt64/time.Millisecond)))*int64(time.Millisecond))
+	}
+	t.limit.Store(limit)
+	t.exact.Store(limit < exactBelow)
+	t.tracking.Store(set.LatencyTracking)
+}
+
+// mayBeSlow reports whether the time that a command takes depends on more than a few lookups.
+func (cmd *Command) mayBeSlow() bool {
+	constant := strings.HasPrefix(cmd.Complexity, "O(1)") || strings.HasPrefix(cmd.Complexity, "O(log") && !strings.ContainsAny(cmd.Complexity, "+*")
+	return cmd.Flags&Blocking != 0 || cmd.Flags&Fast == 0 && !constant
+}
+
+// tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
+// counters are changed once for several of them.
+type tally struct {
+	cmd   *Command // nil: nothing is counted
+	calls int64
+	args  [][]byte // of the only call; nil if they may be gone by the time it is flushed
+	start int64    // Server.ticks when the first of them began
+}
+
+// maxTally bounds how many calls share a reading of the clock.
+const maxTally = maxAhead
+
+// begin counts a call that is about to begin, or says that it is to be measured alone, between start and Session.end.
+func (s *Session) begin(c *Ctx) (start int64, alone bool) {
+	t := &s.tally
+	if c.Cmd.slow || s.exact {
+		s.flushTally()
+		return t.start, true
+	}
+	if t.cmd != c.Cmd || t.calls == maxTally {
+		if t.cmd != nil || c.InScript {
+			s.flushTally() // otherwise the clock has just been read
+		}
+		t.cmd = c.Cmd
+		if t.args = c.Args; c.InScript {
+			t.args = nil
+		}
+	}
+	t.calls++
+	return 0, false
+}
+
+// end counts a call that was measured alone.
+func (s *Session) end(c *Ctx, start int64) {
+	s.flushTally() // of the commands that it has called
+	took := s.tally.start - start
+	s.srv.commandStats.of(c.Cmd).count(1, took)
+	if b := s.blocked; b != nil && b.ctx.Cmd == c.Cmd && !c.NoBlock {
+		b.took = took // it is not over: endBlock examines it
+		return
+	}
+	s.examine(c.Cmd, c.Args, 1, took)
+	if s.suspicious > 0 {
+		s.suspicious--
+	}
+}
+
+// flushTally makes the counted calls visible in the server's statistics, and begins a new stretch of time.
+func (s *Session) flushTally() {
+	now := s.srv.ticks()
+	t := s.tally
+	s.tally = tally{start: now}
+	if t.cmd != nil {
+		s.srv.commandStats.of(t.cmd).count(t.calls, now-t.start)
+		s.examine(t.cmd, t.args, t.calls, now-t.start)
+	}
+	s.exact = s.suspicious > 0 || s.srv.timing.exact.Load()
+}
+
+// count counts calls that took so many ns in all.
+func (s *commandStats) count(calls, took int64) {
+	s.calls.Add(calls)
+	s.nanos.Add(took)
+}
+
+// examine takes note of how long calls of a command took: so many ns in all. args are those of a single call; nil if they are not known.
+func (s *Session) examine(cmd *Command, args [][]byte, calls, took int64) {
+	if s.srv.timing.tracking.Load() {
+		s.srv.commandStats.of(cmd).histogram().add(took/calls, calls)
+	}
+	if took > exactBelow {
+		s.now = s.srv.ks.Now() // slow commands must not leave the following ones in the past
+	}
+	if took < s.srv.timing.limit.Load() {
+		return
+	}
+	if calls > 1 {
+		s.suspicious = suspicion
+		return
+	}
+	set := s.srv.config.Get()
+	if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) && cmd.Flags&SkipSlowlog == 0 && args != nil {
+		s.srv.slowlog.add(s, cmd, args, took, set.SlowlogMaxLen)
+	}
+	event := "command"
+	if cmd.Flags&Fast != 0 {
+		event = "fast-command"
+	}
+	s.srv.latency.add(event, s.now, took, set.LatencyMonitorThreshold)
+}

@@ -1,0 +1,190 @@
+package server
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// authority signs certificates for a test, and writes them as files to dir.
+type authority struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+	file string
+}
+
+func newAuthority(t *testing.T, name string) *authority {
+	a := &authority{t: t, dir: t.TempDir(), pool: x509.NewCertPool()}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
+		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	a.key = key
+	a.cert, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	a.pool.AddCert(a.cert)
+	a.file = a.write(name+".crt", "CERTIFICATE", der)
+	return a
+}
+
+func (a *authority) write(name, kind string, der []byte) string {
+	path := filepath.Join(a.dir, name)
+	require.NoError(a.t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+	return path
+}
+
+// issue returns the files of a certificate and its key.
+func (a *authority) issue(name string, serial int64) (certFile, keyFile string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(a.t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	require.NoError(a.t, err)
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	require.NoError(a.t, err)
+	return a.write(name+".crt", "CERTIFICATE", der), a.write(name+".key", "EC PRIVATE KEY", keyDER)
+}
+
+// ping connects, sends PING and returns the first line of the answer and the server's certificate.
+func ping(addr string, config *tls.Config) (reply string, cert *x509.Certificate, err error) {
+	conn, err := tls.Dial("tcp", addr, config)
+	if err != nil {
+		return "", nil, err
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return "", nil, err
+	}
+	reply, err = bufio.NewReader(conn).ReadString('\n')
+	return reply, conn.ConnectionState().PeerCertificates[0], err
+}
+
+func TestTLS(t *testing.T) {
+	ours, others := newAuthority(t, "ours"), newAuthority(t, "others")
+	cert, key := ours.issue("server", 2)
+	clientCert, clientKey := ours.issue("client", 3)
+	known, err := tls.LoadX509KeyPair(clientCert, clientKey)
+	require.NoError(t, err)
+	strangerCert, strangerKey := others.issue("stranger", 4)
+	stranger, err := tls.LoadX509KeyPair(strangerCert, strangerKey)
+	require.NoError(t, err)
+
+	config := NewConfig()
+	config.InMemory()
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_, port, _ := net.SplitHostPort(probe.Addr().String())
+	require.NoError(t, probe.Close())
+	for name, value := range map[string]string{"port": "0", "tls-port": port, "bind": "127.0.0.1", "tls-cert-file": cert, "tls-key-file": key,
+		"tls-ca-cert-file": ours.file} {
+		require.NoError(t, config.Set(name, value, false))
+	}
+	srv, err := New(config, slog.New(slog.DiscardHandler), Options{})
+	require.NoError(t, err)
+	require.NoError(t, srv.Start())
+	defer srv.Close()
+	addr := srv.Addrs()[0].String()
+
+	// try returns the reply to a client with these certificates.
+	try := func(certs ...tls.Certificate) (string, error) {
+		// The client sends its certificate whoever the server accepts.
+		reply, _, err := ping(addr, &tls.Config{RootCAs: ours.pool, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if len(certs) == 0 {
+				return &tls.Certificate{}, nil
+			}
+			return &certs[0], nil
+		}})
+		return reply, err
+	}
+	for _, c := range []struct {
+		auth                    string
+		known, stranger, nobody bool
+	}{{"yes", true, false, false}, {"optional", true, false, true}, {"no", true, true, true}} {
+		require.NoError(t, config.Set("tls-auth-clients", c.auth, true))
+		for name, is := range map[string]struct {
+			certs   []tls.Certificate
+			welcome bool
+		}{"known": {[]tls.Certificate{known}, c.known}, "stranger": {[]tls.Certificate{stranger}, c.stranger}, "nobody": {nil, c.nobody}} {
+			reply, err := try(is.certs...)
+			if is.welcome {
+				require.NoError(t, err, "%s: %s", c.auth, name)
+				require.Equal(t, "+PONG\r\n", reply)
+			} else {
+				require.Error(t, err, "%s: %s", c.auth, name)
+			}
+		}
+	}
+
+	// New certificates count for new connections; what cannot be used changes nothing.
+	_, before, err := ping(addr, &tls.Config{RootCAs: ours.pool})
+	require.NoError(t, err)
+	require.Equal(t, int64(2), before.SerialNumber.Int64())
+	require.Error(t, config.Set("tls-cert-file", filepath.Join(ours.dir, "missing"), true))
+	newCert, newKey := ours.issue("renewed", 5)
+	_, err = config.setAll([]assignment{{directiveNamed("tls-cert-file"), "tls-cert-file", newCert}, {directiveNamed("tls-key-file"), "tls-key-file", newKey}})
+	require.NoError(t, err)
+	_, after, err := ping(addr, &tls.Config{RootCAs: ours.pool})
+	require.NoError(t, err)
+	require.Equal(t, int64(5), after.SerialNumber.Int64())
+
+	// Versions.
+	require.Error(t, config.Set("tls-protocols", "TLSv1.1 TLSv1.3", true))
+	require.NoError(t, config.Set("tls-protocols", "TLSv1.3", true))
+	_, _, err = ping(addr, &tls.Config{RootCAs: ours.pool, MaxVersion: tls.VersionTLS12})
+	require.Error(t, err)
+	_, _, err = ping(addr, &tls.Config{RootCAs: ours.pool})
+	require.NoError(t, err)
+
+	// One client more than there may be is told so, encrypted.
+	require.Eventually(t, func() bool { return srv.clients.count.Load() == 0 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, config.Set("maxclients", "1", true))
+	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: ours.pool})
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("PING\r\n"))
+	require.NoError(t, err)
+	reply, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "+PONG\r\n", reply)
+	reply, _, err = ping(addr, &tls.Config{RootCAs: ours.pool})
+	require.NoError(t, err)
+	require.Equal(t, "-ERR max number of clients reached\r\n", reply)
+}
+
+func TestTLSNeedsWhatItVerifiesWith(t *testing.T) {
+	a := newAuthority(t, "a")
+	cert, key := a.issue("server", 2)
+	for name, s := range map[string]TLSSettings{
+		"no certificate":      {},
+		"no authority":        {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert},
+		"no file":             {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CAFile: cert + "x"},
+		"a file without one":  {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CAFile: key},
+		"a directory without": {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: t.TempDir()},
+	} {
+		_, err := s.load()
+		require.Error(t, err, name)
+	}
+	_, err := (&TLSSettings{CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: a.dir}).load()
+	require.NoError(t, err)
+}

@@ -1,0 +1,584 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/server/acl"
+)
+
+// This file has the users of the server, who a client is, and the decision whether it may execute a command. Rules are read and applied in
+// package acl; the ACL commands are in cmd_acl.go.
+
+// users are the server's users, and the log of what was refused to them.
+type users struct {
+	mu       sync.Mutex // held while users change, and while a client becomes one of them; the hub and mailboxes are locked under it
+	accounts map[string]*account
+	byNobody *account // the default user, which is in accounts too
+
+	log acl.Log
+}
+
+// account is a user through all changes of what it may do. Sessions refer to it. When it is deleted nothing is allowed any more.
+type account struct{ user atomic.Pointer[acl.User] }
+
+// tableForRules shows the command table to the rules of users.
+type tableForRules struct{ t *table }
+
+// Command implements acl.Commands.
+func (c tableForRules) Command(name string) (cmd acl.Command, ok bool) {
+	found := c.t.original(name)
+	if found == nil {
+		return acl.Command{}, false
+	}
+	return found.forRules(), true
+}
+
+// All implements acl.Commands.
+func (c tableForRules) All() (list []acl.Command) {
+	for _, cmd := range c.t.everything() {
+		list = append(list, cmd.forRules())
+	}
+	return list
+}
+
+// Categories implements acl.Commands.
+func (c tableForRules) Categories() []string { return categoryNames[:] }
+
+// forRules returns what the rules of users need to know.
+func (cmd *Command) forRules() acl.Command {
+	r := acl.Command{Index: cmd.index, Name: cmd.Name, Categories: uint32(cmd.ACL), Sub: cmd.parent != nil}
+	if cmd.Group == customGroup {
+		r.Categories = 0 // as Redis has it with the commands of modules
+	}
+	for _, sub := range cmd.Subs {
+		r.Subs = append(r.Subs, sub.forRules())
+	}
+	return r
+}
+
+// rules returns what makes users from rules.
+func (srv *Server) rules() acl.Rules {
+	return acl.Rules{Commands: tableForRules{srv.table}, AllChannels: srv.config.Get().ACLPubSubDefault}
+}
+
+// startUsers makes the users that the configuration asks for.
+func (srv *Server) startUsers() error {
+	set := srv.config.Get()
+	u := &srv.users
+	u.accounts = map[string]*account{}
+	u.byNobody = u.put(withPassword(srv.rules(), srv.rules().Default(), set.RequirePass))
+	if set.ACLFile != "" && len(set.Users) > 0 {
+		return errors.New("users are defined both in the configuration file and in an ACL file: only one of them may have users")
+	}
+	for _, words := range set.Users {
+		user, err := srv.configuredUser(words)
+		if err != nil {
+			return err
+		}
+		u.put(user)
+	}
+	if set.ACLFile == "" {
+		return nil
+	}
+	if problems := srv.loadUsers(nil); problems != "" {
+		return errors.New(problems)
+	}
+	return nil
+}
+
+// configuredUser returns the user of a line of the configuration file, of which words are the name and the rules.
+func (srv *Server) configuredUser(words []string) (*acl.User, error) {
+	name := words[0]
+	if !acl.ValidName(name) {
+		return nil, fmt.Errorf("user '%s': spaces are not allowed in names", name)
+	}
+	rules, unmatched := acl.Merge(words[1:])
+	if unmatched >= 0 {
+		return nil, fmt.Errorf("user '%s': unmatched parenthesis", name)
+	}
+	user := srv.rules().New(name)
+	if name == acl.DefaultName {
+		rules = append([]string{"reset"}, rules...)
+	}
+	user, err := srv.rules().Apply(user, rules...)
+	if err != nil {
+		return nil, fmt.Errorf("user '%s': %w", name, err)
+	}
+	if !user.Enabled() {
+		srv.log.Info("a user is disabled: its rules in the configuration do not include 'on'", "user", name)
+	}
+	return user, nil
+}
+
+// withPassword gives the default user the password of requirepass, "" for none.
+func withPassword(r acl.Rules, user *acl.User, password string) *acl.User {
+	rule := "nopass"
+	if password != "" {
+		rule = ">" + password
+	}
+	user, err := r.Apply(user, "resetpass", rule)
+	if err != nil {
+		panic("server: " + err.Error()) // there is no password that cannot be one
+	}
+	return user
+}
+
+// passwordChanged applies a new value of requirepass.
+func (u *users) passwordChanged(r acl.Rules, password string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.byNobody.user.Store(withPassword(r, u.byNobody.user.Load(), password))
+}
+
+// put adds a user or gives it new permissions. mu is locked, or nobody else knows u yet.
+func (u *users) put(user *acl.User) *account {
+	a := u.accounts[user.Name()]
+	if a == nil {
+		a = new(account)
+		u.accounts[user.Name()] = a
+	}
+	a.user.Store(user)
+	return a
+}
+
+// get returns the account of that name, or nil.
+func (u *users) get(name []byte) *account {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.accounts[string(name)]
+}
+
+// all returns the users in order of their names.
+func (u *users) all() []*acl.User {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list := make([]*acl.User, 0, len(u.accounts))
+	for _, a := range u.accounts {
+		list = append(list, a.user.Load())
+	}
+	slices.SortFunc(list, func(a, b *acl.User) int { return cmp.Compare(a.Name(), b.Name()) })
+	return list
+}
+
+// open reports whether clients need not authenticate.
+func (u *users) open() bool {
+	user := u.byNobody.user.Load()
+	return user.Enabled() && !user.NeedsPassword()
+}
+
+// setUser applies rules to a user, which is made if there is none. Clients of the user that listen to channels that it may not use any
+// more are disconnected. by is the client that wants it.
+func (srv *Server) setUser(by *Session, name string, rules []string) error {
+	u, r := &srv.users, srv.rules()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.accounts[name]
+	if a == nil {
+		user, err := r.Apply(r.New(name), rules...)
+		if err == nil {
+			u.put(user)
+		}
+		return err
+	}
+	user, err := r.Apply(a.user.Load(), rules...)
+	if err != nil {
+		return err
+	}
+	a.user.Store(user)
+	for s := range srv.pubsub.misplaced(a, user) {
+		s.expel(by)
+	}
+	return nil
+}
+
+// misplaced returns the subscribers with the account that listen to channels that the user may not use.
+func (h *hub) misplaced(a *account, user *acl.User) map[*Session]bool {
+	found := map[*Session]bool{}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, kind := range []*subscriptionKind{byChannel, byPattern, byShard} {
+		for name, subs := range *kind.in(h) {
+			if user.AllowsChannel([]byte(name), kind == byPattern) {
+				continue
+			}
+			for s := range subs {
+				if s.account.Load() == a {
+					found[s] = true
+				}
+			}
+		}
+	}
+	return found
+}
+
+// deleteUser removes a user and disconnects its clients; it reports whether there was one. by is the client that wants it.
+func (srv *Server) deleteUser(by *Session, name string) bool {
+	u := &srv.users
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.accounts[name]
+	if a == nil {
+		return false
+	}
+	delete(u.accounts, name)
+	srv.retire(by, []*account{a})
+	return true
+}
+
+// retire takes all permissions from accounts and disconnects their clients. users.mu is locked.
+func (srv *Server) retire(by *Session, accounts []*account) {
+	for _, a := range accounts {
+		a.user.Store(srv.rules().New(a.user.Load().Name()))
+	}
+	for _, s := range srv.clients.all() {
+		if slices.Contains(accounts, s.account.Load()) {
+			s.expel(by)
+		}
+	}
+}
+
+// expel disconnects the client, after the reply to its command if that is the one which wants it.
+func (s *Session) expel(by *Session) {
+	if s == by {
+		s.closing = true
+		return
+	}
+	if b := s.snapshot().blockedCommand; b != nil {
+		b.waiter.Withdraw() // from now on it takes nothing
+	}
+	s.post(mailKill)
+}
+
+// loadUsers replaces all users by those of the ACL file, if there is nothing wrong with it; otherwise it tells what. Clients are
+// disconnected, but for those of the default user, which keeps its account. by is the client that wants it, or nil.
+func (srv *Server) loadUsers(by *Session) (problems string) {
+	file, r := srv.config.Get().ACLFile, srv.rules()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		why := reason(err)
+		return fmt.Sprintf("Error loading ACLs, opening file '%s': %s%s", file, strings.ToUpper(why[:1]), why[1:])
+	}
+	list, problems := r.ParseFile(file, content)
+	if problems != "" {
+		return problems + "WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
+	}
+	u := &srv.users
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var old []*account
+	for _, a := range u.accounts {
+		if a != u.byNobody {
+			old = append(old, a)
+		}
+	}
+	if !slices.ContainsFunc(list, func(user *acl.User) bool { return user.Name() == acl.DefaultName }) {
+		list = append(list, r.Default())
+	}
+	u.accounts = map[string]*account{acl.DefaultName: u.byNobody}
+	for _, user := range list {
+		u.put(user)
+	}
+	srv.retire(by, old)
+	return ""
+}
+
+// saveUsers writes the ACL file.
+func (srv *Server) saveUsers() error {
+	var b bytes.Buffer
+	for _, user := range srv.users.all() {
+		fmt.Fprintf(&b, "user %s %s\n", user.Name(), srv.rules().Describe(user))
+	}
+	return replaceFile(srv.config.Get().ACLFile, b.Bytes())
+}
+
+// userLines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of their own. The default
+// user is left out if it is as without such a line.
+func (srv *Server) userLines(set *Settings) (lines []string) {
+	if set.ACLFile != "" {
+		return nil
+	}
+	r := srv.rules()
+	plain := r.Describe(withPassword(r, r.Default(), set.RequirePass))
+	for _, user := range srv.users.all() {
+		rules := r.Describe(user)
+		if user.Name() == acl.DefaultName && rules == plain {
+			continue
+		}
+		words := []string{"user", quoteWord(user.Name())}
+		for _, rule := range strings.Split(rules, " ") {
+			words = append(words, quoteWord(rule))
+		}
+		lines = append(lines, strings.Join(words, " "))
+	}
+	return lines
+}
+
+// enter makes the client a user if the password is right, and reports whether it is.
+func (s *Session) enter(name, password []byte) bool {
+	u := &s.srv.users
+	u.mu.Lock()
+	a := u.accounts[string(name)]
+	ok := a != nil && a.user.Load().Admits(password)
+	if ok {
+		s.account.Store(a)
+	}
+	u.mu.Unlock()
+	if !ok {
+		s.logDenial(s.ctx.Cmd, s.logContext(), acl.DeniedAuth, string(s.ctx.Args[0]), string(name))
+		return false
+	}
+	s.setAuthenticated(true)
+	return true
+}
+
+// becomeDefault makes the client what it was when it connected.
+func (s *Session) becomeDefault() {
+	s.account.Store(s.srv.users.byNobody)
+	s.setAuthenticated(s.srv.users.open())
+}
+
+func (s *Session) setAuthenticated(yes bool) {
+	s.authenticated = yes
+	s.parser.Unauthenticated = s.mustAuthenticate()
+}
+
+// mustAuthenticate reports whether the client may do nothing before it has authenticated. That can change without it.
+func (s *Session) mustAuthenticate() bool { return !s.authenticated && !s.srv.users.open() }
+
+// unrestricted reports whether the client may do everything. A session without an account may: it is the program's or the journal's.
+func (s *Session) unrestricted() bool {
+	a := s.account.Load()
+	return a == nil || a.user.Load().Unrestricted()
+}
+
+// userName is the name of the client's user, as CLIENT LIST shows it.
+func (s *Session) userName() string {
+	if a := s.account.Load(); a != nil {
+		return a.user.Load().Name()
+	}
+	return "(superuser)"
+}
+
+// check decides whether the client's user may execute a command.
+func (s *Session) check(cmd *Command, args [][]byte) acl.Verdict {
+	if a := s.account.Load(); a != nil {
+		return cmd.checkFor(a.user.Load(), args)
+	}
+	return acl.Verdict{}
+}
+
+// checkFor decides whether a user may execute the command.
+func (cmd *Command) checkFor(user *acl.User, args [][]byte) acl.Verdict {
+	if user.Unrestricted() {
+		return acl.Verdict{}
+	}
+	var c acl.Call
+	cmd.describeCall(&c, args)
+	if user.ChecksKeys() {
+		cmd.describeKeys(&c, args)
+	}
+	return user.Check(&c)
+}
+
+// describeCall describes the command with its arguments, but for the keys, for a decision.
+func (cmd *Command) describeCall(c *acl.Call, args [][]byte) {
+	*c = acl.Call{Command: cmd.index, Always: cmd.Flags&NoAuth != 0, Args: args}
+	switch cmd.Name {
+	case "publish", "spublish":
+		c.Channels = args[1:min(2, len(args))]
+	case "subscribe", "ssubscribe":
+		c.Channels = args[1:]
+	case "psubscribe":
+		c.Channels, c.Patterns = args[1:], true
+	}
+}
+
+// describeKeys describes the keys.
+func (cmd *Command) describeKeys(c *acl.Call, args [][]byte) {
+	fit := cmd.eachKey(args, func(i int, spec *KeySpec) bool {
+		if access, ok := spec.access(args); ok {
+			c.Keys = append(c.Keys, acl.Key{Name: args[i], Access: access, At: i})
+		}
+		return true
+	})
+	if !fit {
+		c.Keys = nil // the command will be an error, whatever its keys
+	}
+	const arbitrary = TouchesArbitraryKeys | WholeKeyspace
+	switch {
+	case cmd.Name == "migrate":
+		c.Keys = appendMigrateKeys(nil, args)
+	case !cmd.arityOK(len(args)): // a script may ask so
+	case cmd.DerivedKeys != nil:
+		c.Keys = cmd.appendDerivedKeys(c.Keys, args)
+	case cmd.Flags&(arbitrary|AllKeys) == arbitrary: // commands with AllKeys tell names, as KEYS does, and not what is there
+		c.Unknown = cmd.keyAccess()
+	}
+}
+
+// appendMigrateKeys appends the keys of MIGRATE. Its specs are incomplete: they cannot tell the first KEYS from a key of that name, nor that
+// there must be no other key with it, which is an error whatever the keys.
+func appendMigrateKeys(keys []acl.Key, args [][]byte) []acl.Key {
+	first, end := 3, min(4, len(args))
+	for i := 6; i < len(args)-1; i++ {
+		switch {
+		case equalFold(args[i], "auth"):
+			i++
+		case equalFold(args[i], "auth2"):
+			i += 2
+		case equalFold(args[i], "keys"):
+			if len(args[3]) > 0 {
+				return keys
+			}
+			first, end = i+1, len(args)
+			i = end
+		}
+	}
+	for i := first; i < end; i++ {
+		keys = append(keys, acl.Key{Name: args[i], Access: acl.Read | acl.Write, At: i})
+	}
+	return keys
+}
+
+// keyAccess is what the command may do with keys that no spec describes.
+func (cmd *Command) keyAccess() acl.Access {
+	if cmd.Flags&Write != 0 {
+		return acl.Read | acl.Write
+	}
+	return acl.Read
+}
+
+// appendDerivedKeys appends the keys that are not among the arguments.
+func (cmd *Command) appendDerivedKeys(keys []acl.Key, args [][]byte) []acl.Key {
+	access := cmd.keyAccess()
+	cmd.DerivedKeys(args, func(key []byte) {
+		keys = append(keys, acl.Key{Name: bytes.Clone(key), Access: access, At: len(args)})
+	})
+	return keys
+}
+
+// access returns what a command does with the keys of the spec; ok is false if they are no keys.
+func (k *KeySpec) access(args [][]byte) (access acl.Access, ok bool) {
+	for _, flag := range usage(k, args) {
+		switch flag {
+		case "not_key":
+			return 0, false
+		case "access":
+			access |= acl.Read
+		case "insert", "delete", "update":
+			access |= acl.Write
+		}
+	}
+	return access, true
+}
+
+// mayReadAll reports whether the client's user may execute a command although it reads keys that are not among its arguments.
+func (s *Session) mayReadAll(cmd *Command, args [][]byte) bool {
+	a := s.account.Load()
+	if a == nil {
+		return true
+	}
+	user := a.user.Load()
+	if user.Unrestricted() {
+		return true
+	}
+	var call acl.Call
+	cmd.describeCall(&call, args)
+	cmd.describeKeys(&call, args)
+	call.Unknown |= acl.Read
+	return user.Check(&call).Reason == acl.Allowed
+}
+
+// denied returns the error for a command that the client's user may not execute, and notes it in the log; "" if it may.
+func (s *Session) denied(cmd *Command, args [][]byte) Error {
+	v := s.check(cmd, args)
+	if v.Reason == acl.Allowed {
+		return ""
+	}
+	s.logVerdict(cmd, v, s.logContext())
+	switch v.Reason {
+	case acl.DeniedKey:
+		return "NOPERM this user has no permissions to access one of the keys used as arguments"
+	case acl.DeniedChannel:
+		return "NOPERM this user has no permissions to access one of the channels used as arguments"
+	}
+	return Error("NOPERM this user has no permissions to run the '" + cmd.Name + "' command")
+}
+
+// deniedInExec is denied for a command of a transaction that was allowed when it was queued.
+func (s *Session) deniedInExec(cmd *Command, args [][]byte) Error {
+	v := s.check(cmd, args)
+	if v.Reason == acl.Allowed {
+		return ""
+	}
+	s.logVerdict(cmd, v, inMulti)
+	why := "no permission to execute the command or subcommand"
+	switch v.Reason {
+	case acl.DeniedKey:
+		why = "no permission to touch the specified keys"
+	case acl.DeniedChannel:
+		why = "no permission to access one of the channels used as arguments"
+	}
+	return Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: " + why)
+}
+
+// deniedInScript is denied for a command that a script calls.
+func (s *Session) deniedInScript(cmd *Command, args [][]byte) Error {
+	v := s.check(cmd, args)
+	if v.Reason == acl.Allowed {
+		return ""
+	}
+	s.logVerdict(cmd, v, inScript)
+	switch v.Reason {
+	case acl.DeniedKey:
+		return "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
+	case acl.DeniedChannel:
+		return "ERR The user executing the script can't publish to the channel mentioned in the command"
+	}
+	return "ERR The user executing the script can't run this command or subcommand"
+}
+
+// Where a refused command came from, in the log.
+const (
+	fromClient = "toplevel"
+	inMulti    = "multi"
+	inScript   = "lua"
+)
+
+func (s *Session) logContext() string {
+	if s.tx.active || s.tx.running > 0 {
+		return inMulti
+	}
+	return fromClient
+}
+
+// logVerdict notes in the log that a command was refused.
+func (s *Session) logVerdict(cmd *Command, v acl.Verdict, context string) {
+	object := string(v.Object)
+	if v.Reason == acl.DeniedCommand {
+		object = cmd.Name
+	}
+	if context == inScript {
+		cmd = s.ctx.Cmd // what the client has sent
+	}
+	s.logDenial(cmd, context, v.Reason, object, s.userName())
+}
+
+// logDenial notes in the log what was refused to the client, whose command is cmd.
+func (s *Session) logDenial(cmd *Command, context string, why acl.Reason, object, user string) {
+	if s.tx.running == 0 {
+		s.lastCmd = cmd // it is in the description of the client
+	}
+	s.publish()
+	now := s.srv.ks.Now()
+	s.srv.users.log.Add(acl.Entry{Reason: why, Context: context, Object: object, User: user, Time: now, Client: string(s.describe(nil, now))},
+		s.srv.config.Get().ACLLogMaxLen)
+}

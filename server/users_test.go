@@ -1,0 +1,330 @@
+package server
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/server/acl"
+)
+
+// configuredServer returns a server that has been made, but not started, from lines of a configuration file.
+func configuredServer(t *testing.T, lines ...string) (*Server, string, error) {
+	path := writeFile(t, "redis.conf", strings.Join(append(lines, "port 0", "save \"\"", "appendonly no"), "\n")+"\n")
+	config := NewConfig()
+	require.NoError(t, config.LoadFile(path))
+	srv, err := New(config, slog.New(slog.DiscardHandler), Options{})
+	if err == nil {
+		t.Cleanup(func() { srv.Close() })
+	}
+	return srv, path, err
+}
+
+// describeUsers returns the users as ACL LIST shows them.
+func describeUsers(srv *Server) (lines []string) {
+	for _, u := range srv.users.all() {
+		lines = append(lines, u.Name()+": "+srv.rules().Describe(u))
+	}
+	return lines
+}
+
+func TestUsersOfTheConfigurationFile(t *testing.T) {
+	srv, _, err := configuredServer(t, "requirepass secret", "user a on nopass ~a* (+get ~b) +set", `user "b\"c" off >x`)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"a: on nopass ~a* resetchannels -@all +set (~b resetchannels -@all +get)",
+		`b"c: off #2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 resetchannels -@all`,
+		"default: on #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b ~* &* +@all",
+	}, describeUsers(srv))
+
+	srv, _, err = configuredServer(t, "requirepass secret", "acl-pubsub-default allchannels", "user default on nopass +ping", "USER x (+get)")
+	require.NoError(t, err)
+	require.Equal(t, []string{"default: on nopass sanitize-payload &* -@all +ping", "x: off &* -@all (&* -@all +get)"}, describeUsers(srv))
+}
+
+func TestUsersThatCannotBeKeepTheServerFromStarting(t *testing.T) {
+	for line, want := range map[string]string{
+		"user a nope":          "user 'a': 'nope': Syntax error",
+		"user a +nope":         "user 'a': '+nope': Unknown command or category name in ACL",
+		"user a on (+get":      "user 'a': unmatched parenthesis",
+		`user "a b" on`:        "user 'a b': spaces are not allowed in names",
+		"user a on\naclfile x": "users are defined both in the configuration file and in an ACL file: only one of them may have users",
+		"aclfile /nope/x":      "Error loading ACLs, opening file '/nope/x': No such file or directory",
+	} {
+		_, _, err := configuredServer(t, line)
+		require.EqualError(t, err, want, line)
+	}
+	config := NewConfig()
+	require.ErrorIs(t, config.LoadFile(writeFile(t, "redis.conf", "user a on\nuser b on\nuser a off\n")), errDuplicateUser)
+	require.ErrorIs(t, config.LoadFile(writeFile(t, "redis.conf", "user\n")), errWordCount)
+	require.Empty(t, config.Get().Users)
+}
+
+func TestRewriteReplacesTheUsersOfTheConfigurationFile(t *testing.T) {
+	srv, path, err := configuredServer(t, "# users", "user a on nopass", "# between", "user b off", "# end")
+	require.NoError(t, err)
+	require.NoError(t, srv.setUser(nil, "a", []string{"~x\"y", "+get"}))
+	require.True(t, srv.deleteUser(nil, "b"))
+	require.NoError(t, srv.setUser(nil, "c c", []string{`("~z\"w" +set)`})) // SETUSER would not accept the name
+	require.NoError(t, srv.config.Rewrite())
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "# users\n"+
+		`user a on nopass "~x\"y" resetchannels -@all +get`+"\n"+
+		`user "c c" off resetchannels -@all "(\"~z\\\"w\"" resetchannels -@all +set)`+"\n# between\n# end\n")
+
+	// The default user has a line as soon as requirepass does not say it all.
+	srv, path, err = configuredServer(t, "requirepass secret")
+	require.NoError(t, err)
+	for _, step := range []struct{ rule, want string }{
+		{"on", ""},
+		{"-get", `user default on "#2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" ~* &* +@all -get` + "\n"},
+		{"+get", ""},
+	} {
+		require.NoError(t, srv.setUser(nil, acl.DefaultName, []string{step.rule}))
+		require.NoError(t, srv.config.Rewrite())
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, step.want != "", strings.Contains(string(content), "user "))
+		require.Contains(t, string(content), step.want)
+	}
+}
+
+func TestUsersAreSavedToAFileAndLoadedFromIt(t *testing.T) {
+	file := writeFile(t, "users.acl", "user a on >x ~a* +get (+set ~b)\n")
+	s := startTestServer(t, Options{}, "aclfile", file)
+	c := s.connect()
+	require.Equal(t, "+OK", c.do("ACL SETUSER b on nopass +@all"))
+	require.Equal(t, "+OK", c.do("ACL SAVE"))
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "user a on #2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 ~a* resetchannels -@all +get (~b resetchannels -@all +set)\n"+
+		"user b on nopass resetchannels +@all\nuser default on nopass ~* &* +@all\n", string(content))
+
+	// A file that is wrong changes nothing.
+	b := s.connect()
+	require.Equal(t, "+OK", b.do("AUTH b x"))
+	before := describeUsers(s.Server)
+	require.NoError(t, os.WriteFile(file, []byte("user c on\nnope\nuser d +nope nope\n"), 0o600))
+	require.Equal(t, "-ERR "+file+":2 should start with user keyword followed by the username. "+file+":3: Error in applying operation '+nope': "+
+		"Unknown command or category name in ACL. "+file+":3: Syntax error. "+
+		"WARNING: ACL errors detected, no change to the previously active ACL rules was performed", c.do("ACL LOAD"))
+	require.Equal(t, before, describeUsers(s.Server))
+	require.Equal(t, "+PONG", b.do("PING"))
+}
+
+func TestLoadDisconnectsUsers(t *testing.T) {
+	file := writeFile(t, "users.acl", "user b on nopass +@all\n")
+	s := startTestServer(t, Options{}, "aclfile", file)
+	c, b := s.connect(), s.connect()
+	require.Equal(t, "+OK", b.do("AUTH b x"))
+	require.Equal(t, "+OK", c.do("ACL SETUSER default -get"))
+	require.Equal(t, "+OK", c.do("ACL LOAD"))
+	require.Equal(t, "closed", b.read())
+	require.Empty(t, c.do("GET k"), "the default user is as new, and its clients stay")
+	b = s.connect()
+	require.Equal(t, "+OK", b.do("AUTH b x"))
+
+	// Who loads gets the reply first.
+	require.Equal(t, "+OK", b.do("ACL LOAD"))
+	require.Equal(t, "closed", b.read())
+
+	require.NoError(t, os.Remove(file))
+	require.Equal(t, "-ERR Error loading ACLs, opening file '"+file+"': No such file or directory", c.do("ACL LOAD"))
+	require.Equal(t, "+OK", c.do("ACL SAVE"))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm())
+	require.NoError(t, os.Remove(file))
+	require.NoError(t, os.Mkdir(file, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(file, "x"), nil, 0o600)) // so that no file can take the place
+	require.Equal(t, "-"+string(errACLSave), c.do("ACL SAVE"))
+}
+
+func TestCustomCommandsAreRefusedWhenTheyShouldBe(t *testing.T) {
+	s := startTestServer(t, Options{})
+	add := func(cmd Command) {
+		require.NoError(t, s.Handle(cmd, func(h *Caller) { h.Writer().Raw(h.Call([][]byte{[]byte("GET"), []byte("k")})) }))
+	}
+	add(Command{Name: "one", Arity: 2, Flags: Write, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]")})
+	c, u := s.connect(), s.connect()
+	require.Equal(t, "+OK", c.do("ACL SETUSER u on nopass +@all -one ~k %R~r"))
+	require.Equal(t, "+OK", c.do("ACL SETUSER v on nopass +@read +@write ~k"))
+	add(Command{Name: "two", Arity: 1, Flags: ReadOnly}) // after the users
+
+	require.Equal(t, "+OK", u.do("AUTH u x"))
+	require.Equal(t, "-NOPERM this user has no permissions to run the 'one' command", u.do("ONE k"))
+	require.Equal(t, "null", u.do("TWO"), "who may do everything may do what is new")
+	require.Equal(t, "+OK", c.do("ACL SETUSER u +one"))
+	require.Equal(t, "null", u.do("ONE k"))
+	for _, key := range []string{"x", "r"} {
+		require.Equal(t, "-NOPERM this user has no permissions to access one of the keys used as arguments", u.do("ONE "+key))
+	}
+	require.Equal(t, "+OK", u.do("AUTH v x"))
+	require.Equal(t, "-NOPERM this user has no permissions to run the 'one' command", u.do("ONE k"), "it is in no category")
+	require.NotContains(t, c.do("ACL CAT write"), "one")
+	require.Equal(t, "+OK", c.do("ACL SETUSER v +one +two -two"))
+	require.Equal(t, "null", u.do("ONE k"))
+	require.Contains(t, c.do("ACL LIST"), "+one")
+}
+
+func TestKeysThatAreNoArgumentsAreCheckedToo(t *testing.T) {
+	s := startTestServer(t, Options{})
+	c, u := s.connect(), s.connect()
+	require.Equal(t, "+OK", c.do("ACL SETUSER u on nopass +@all ~mine* ~command:mine ~response:mine"))
+	require.Equal(t, "+OK", u.do("AUTH u x"))
+	const denied = "-NOPERM this user has no permissions to access one of the keys used as arguments"
+	for command, refused := range map[string]bool{
+		"PRESSURE.PUT mine v":                true,
+		"ATOM.INFO mine":                     false,
+		"ATOM.INFO other":                    true,
+		"ATOM.CALL other c FROM mine NOWAIT": true,
+		"ATOM.NEXT mine":                     true, // whom it answers is not known before
+		"ATOM.LOG info mine text":            true,
+		"KEYS *":                             false,
+		"PRESSURE.LIST":                      false,
+		"ATOM.ELEMENTS":                      false,
+		"EVAL return#redis.call('pressure.len','q') 0": false, // refused inside
+	} {
+		args := strings.ReplaceAll(strings.Join(strings.Fields(command), "\x00"), "#", " ")
+		v, err := u.Do(testTimeout, strings.Split(args, "\x00")...)
+		require.NoError(t, err, command)
+		require.Equal(t, refused, v.String() == denied, "%s: %s", command, v)
+	}
+	require.Equal(t, "+OK", c.do("ACL SETUSER u allkeys"))
+	require.NotEqual(t, denied, u.do("ATOM.NEXT mine TIMEOUT 1"))
+	require.NotEqual(t, denied, u.do("PRESSURE.LEN mine"))
+}
+
+func TestReadingArbitraryKeysTakesThePermissionForAll(t *testing.T) {
+	b := newHarness(t)
+	s := b.session()
+	get := b.table.find([]byte("get"))
+	args := [][]byte{[]byte("GET"), []byte("k")}
+	require.True(t, s.mayReadAll(get, args))
+	for rules, want := range map[string]bool{"+@all ~k": false, "+@all %R~*": true, "+@all %W~*": false, "+@all -get ~*": false, "+@all ~k (+get %R~*)": true} {
+		merged, _ := acl.Merge(strings.Fields("reset " + rules))
+		require.NoError(t, b.setUser(nil, acl.DefaultName, merged))
+		require.Equal(t, want, s.mayReadAll(get, args), rules)
+	}
+	s.account.Store(nil)
+	require.True(t, s.mayReadAll(get, args))
+	b.finish(t, s)
+}
+
+func TestThePartsOfTheProgramMayDoEverything(t *testing.T) {
+	srv := newTestServer(t, Options{}, "requirepass", "secret")
+	require.NoError(t, srv.setUser(nil, acl.DefaultName, []string{"off", "-@all", "resetkeys"}))
+	d, err := srv.Direct(0)
+	require.NoError(t, err)
+	defer d.Release()
+	for _, line := range []string{"SET k v", "ACL WHOAMI", "CLIENT LIST"} {
+		var args [][]byte
+		for _, word := range strings.Fields(line) {
+			args = append(args, []byte(word))
+		}
+		require.NoError(t, d.Run(t.Context(), args))
+	}
+	out, err := d.Flush()
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)^\+OK\r\n_\r\n=.* user=\(superuser\) `, string(out))
+}
+
+func TestProtectedModeAsksWhetherTheDefaultUserHasAPassword(t *testing.T) {
+	srv := newTestServer(t, Options{})
+	require.NotEmpty(t, srv.refuseClient(false))
+	require.NoError(t, srv.setUser(nil, acl.DefaultName, []string{">secret"}))
+	require.Empty(t, srv.refuseClient(false))
+}
+
+func TestLimitsOfStrangersEndWithTheirPasswords(t *testing.T) {
+	b := newHarness(t)
+	require.NoError(t, b.setUser(nil, acl.DefaultName, []string{">secret"}))
+	s := b.session()
+	require.True(t, s.parser.Unauthenticated)
+	require.NoError(t, b.setUser(nil, acl.DefaultName, []string{"nopass"}))
+	require.Equal(t, "-ERR unknown command 'A', with args beginning with: 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' \r\n",
+		b.feed(s, request(strings.Split("A"+strings.Repeat("b", 11), "")...)))
+	b.finish(t, s)
+}
+
+func TestSecretsAreNamed(t *testing.T) {
+	table := newTable()
+	for line, want := range map[string][]int{
+		"AUTH x":                                  {1},
+		"AUTH u x":                                {1, 2},
+		"HELLO 3 AUTH u x SETNAME n":              {3, 4},
+		"ACL SETUSER u on >x":                     {2, 3, 4},
+		"ACL GETUSER u":                           nil,
+		"CONFIG SET maxclients 1 requirepass x":   {5},
+		"CONFIG SET REQUIREPASS x maxclients 100": {3},
+	} {
+		var args [][]byte
+		for _, word := range strings.Fields(line) {
+			args = append(args, []byte(word))
+		}
+		cmd, _ := table.lookup(args)
+		require.Equal(t, want, secrets(cmd, args), line)
+	}
+}
+
+func TestAllKeysOfMigrateAreChecked(t *testing.T) {
+	for line, want := range map[string]string{
+		"MIGRATE h 1 k 0 9":                               "k",
+		"MIGRATE h 1 '' 0 9 KEYS a b":                     "a b",
+		"MIGRATE h 1 '' 0 9 COPY AUTH KEYS KEYS a KEYS b": "a KEYS b",
+		"MIGRATE h 1 '' 0 9 AUTH2 KEYS KEYS keys a":       "a",
+		"MIGRATE h 1 k 0 9 KEYS a":                        "",
+		"MIGRATE h 1 k 0 9 KEYS":                          "k",
+		"MIGRATE h":                                       "",
+	} {
+		args, err := resp.SplitArgs([]byte(line), nil)
+		require.NoError(t, err)
+		var names []string
+		for _, key := range appendMigrateKeys(nil, args) {
+			names = append(names, string(key.Name))
+		}
+		require.Equal(t, want, strings.Join(names, " "), line)
+	}
+}
+
+// A user that may do everything costs a command nothing, and one that may not no memory for the usual commands.
+func TestDecisionsNeedNoMemory(t *testing.T) {
+	b := newHarness(t)
+	s := b.session()
+	defer b.finish(t, s)
+	get := b.table.find([]byte("get"))
+	args := [][]byte{[]byte("GET"), []byte("user:1")}
+	for rules, most := range map[string]float64{"+@all ~* &*": 0, "+@all ~other* ~user:* %R~x": 1} {
+		require.NoError(t, b.setUser(nil, acl.DefaultName, append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
+		require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
+			if !s.unrestricted() && s.denied(get, args) != "" {
+				t.Fatal("refused")
+			}
+		}), most, rules)
+	}
+}
+
+func BenchmarkDecision(b *testing.B) {
+	h := newHarness(b)
+	s := h.session()
+	get := h.table.find([]byte("get"))
+	args := [][]byte{[]byte("GET"), []byte("user:1")}
+	for _, rules := range []string{"+@all ~* &*", "+@all -@dangerous ~* &*", "+@all ~other* ~user:* %R~x"} {
+		require.NoError(b, h.setUser(nil, acl.DefaultName, append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
+		b.Run(rules, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !s.unrestricted() && s.denied(get, args) != "" {
+					b.Fatal("refused")
+				}
+			}
+		})
+	}
+	h.finish(b, s)
+}
