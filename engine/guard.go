@@ -19,6 +19,8 @@ type Guard struct {
 	expiring bool
 	// NoTouch keeps reads from changing the time of last access (CLIENT NO-TOUCH).
 	NoTouch bool
+	// FromMaster says that the guard is for commands of the master, in a replica: nothing has expired for them.
+	FromMaster bool
 
 	ks     *Keyspace
 	held   uint64 // the shards that are locked
@@ -149,6 +151,9 @@ func (g *Guard) PeekString(db int, key string) *Entry {
 func (g *Guard) unlessExpired(e *Entry) *Entry {
 	if e.slot == 0 || !g.due(e) {
 		return e
+	}
+	if g.ks.replica {
+		return g.inReplica(e)
 	}
 	if e.deadline != 0 && e.deadline <= g.now {
 		g.expire(e)
@@ -550,8 +555,12 @@ func (g *Guard) DBStats(db int) DBStats {
 	return sum
 }
 
+// maxRandomTries is how often RandomKey draws in a replica, where keys stay that have expired.
+const maxRandomTries = 100
+
 // RandomKey returns the key of a random entry of a database, each with the same probability; nil if there is none.
 func (g *Guard) RandomKey(db int) *Entry {
+	tries := 0
 	for {
 		n := g.Len(db)
 		if n == 0 {
@@ -561,10 +570,14 @@ func (g *Guard) RandomKey(db int) *Entry {
 		for s := range g.ks.shards {
 			d := &g.ks.shards[s].dbs[db].dict
 			if i < d.Len() {
-				if e := g.unlessExpired(*d.At(i)); e != nil {
-					return e
+				e := *d.At(i)
+				if found := g.unlessExpired(e); found != nil {
+					return found
 				}
-				break // an expired key was removed: draw again
+				if tries++; g.ks.replica && tries == maxRandomTries {
+					return e // as in Redis: there may be no other
+				}
+				break // draw again
 			}
 			i -= d.Len()
 		}
@@ -692,7 +705,7 @@ func (g *Guard) Swap(a, b int) {
 			}
 			_, was := old.dict.GetString(k.key)
 			e, is := other.dict.GetString(k.key)
-			if is && (*e).deadline != 0 && (*e).deadline <= g.now {
+			if is && !g.ks.replica && (*e).deadline != 0 && (*e).deadline <= g.now {
 				g.expire(*e) // no key is replaced by one that has expired
 				is = false
 			}

@@ -65,6 +65,7 @@ type Keyspace struct {
 	blob          *unloaded // of all values that are stored whole, apart from their heads, and not in memory
 
 	counting bool // memory is counted; changes only while all shards are locked
+	replica  bool // see SetReplica; changes likewise
 
 	frequency atomic.Bool  // entries know how often they are accessed, not when
 	used      atomic.Int64 // bytes, if counting

@@ -15,6 +15,9 @@ var ErrInProgress = errors.New("a checkpoint is in progress")
 
 var errClosed = errors.New("the storage is closed")
 
+// errReplacing is returned by checkpoints that would store a part of what Replace makes.
+var errReplacing = errors.New("the data is being replaced")
+
 // interval is how often it is decided whether a checkpoint is due.
 const interval = 100 * time.Millisecond
 
@@ -47,7 +50,6 @@ func (s *Storage) due(now time.Time) string {
 	changes := s.ks.Changes()
 	s.mu.Lock()
 	st := s.status
-	s.status.Changes = changes - st.changesAtSave
 	s.mu.Unlock()
 	if st.LastErr != nil || s.Err() != nil {
 		if now.Sub(st.attempted) < retryAfter {
@@ -58,7 +60,7 @@ func (s *Storage) due(now time.Time) string {
 	if j := s.log(); j != nil && int64(j.Appended()-st.position) >= s.o.CheckpointSize {
 		return "length of the journal"
 	}
-	changed := changes - st.changesAtSave
+	changed := changes - st.Changes
 	for _, p := range *s.savePoints.Load() {
 		if changed >= int64(p.Changes) && changed > 0 && now.Sub(st.attempted) >= time.Duration(p.Seconds)*time.Second {
 			return "save point"
@@ -76,6 +78,22 @@ func (s *Storage) Save() error {
 	case <-s.stop:
 		return errClosed
 	}
+}
+
+// Replace has fill make the keyspace, of which nobody else changes anything meanwhile, another one. What it does is not journalled but stored at
+// once, when it has returned: all of it or, if the process ends before that, nothing. If fill fails what it has left is never stored, until a
+// later call succeeds; if only the checkpoint does, it is tried again as every other.
+func (s *Storage) Replace(fill func() error) error {
+	s.checkpointing.Lock()
+	s.replacing = true
+	s.checkpointing.Unlock()
+	if err := fill(); err != nil {
+		return err
+	}
+	s.checkpointing.Lock()
+	s.replacing = false
+	s.checkpointing.Unlock()
+	return s.Save()
 }
 
 // Begin starts a checkpoint in the background.
@@ -99,6 +117,9 @@ func (s *Storage) Begin() error {
 func (s *Storage) checkpoint(position uint64) error {
 	s.checkpointing.Lock()
 	defer s.checkpointing.Unlock()
+	if s.replacing {
+		return errReplacing
+	}
 	start := time.Now()
 	s.mu.Lock()
 	s.status.Checkpoint, s.status.Began = true, start
@@ -149,7 +170,7 @@ func (s *Storage) checkpoint(position uint64) error {
 	if err == nil {
 		s.status.Saved, s.status.Took = start, now.Sub(start)
 		s.status.Checkpoints++
-		s.status.changesAtSave, s.status.Changes, s.status.position = changes, 0, position
+		s.status.Changes, s.status.position = changes, position
 	}
 	s.mu.Unlock()
 	if err != nil {

@@ -68,6 +68,7 @@ type Storage struct {
 
 	checkpointing sync.Mutex // held while a checkpoint is made
 	extra         []byte     // as it was stored last; protected by checkpointing
+	replacing     bool       // see Replace; protected by checkpointing
 	requests      chan chan error
 	stop          chan struct{}
 	running       sync.WaitGroup
@@ -107,7 +108,7 @@ type Status struct {
 	Began          time.Time
 	Written, Total int
 	// Saved is when the last successful checkpoint was taken (at start: when the one that was loaded was); it is zero if
-	// there was none. Took is how long it took, Changes how many changes were made since.
+	// there was none. Took is how long it took, Changes what Keyspace.Changes was then.
 	Saved   time.Time
 	Took    time.Duration
 	Changes int64
@@ -117,9 +118,8 @@ type Status struct {
 	// Failure is what Err returns.
 	Failure error
 
-	changesAtSave int64
-	position      uint64    // LSN up to which the journal is in the store
-	attempted     time.Time // when the last checkpoint ended, whether or not it succeeded
+	position  uint64    // LSN up to which the journal is in the store
+	attempted time.Time // when the last checkpoint ended, whether or not it succeeded
 }
 
 // Open opens or creates the directory, which no other process may have open.
@@ -426,7 +426,7 @@ func (s *Storage) Close(save bool) error {
 	s.running.Wait()
 	var errs []error
 	if s.ks != nil && save {
-		if err := s.checkpoint(0); err != nil {
+		if err := s.checkpoint(0); err != nil && err != errReplacing {
 			errs = append(errs, fmt.Errorf("last checkpoint: %w", err))
 		}
 	}

@@ -109,6 +109,10 @@ func (s *Session) readBlockedMail(m mail) {
 	case m&mailError != 0:
 		s.takeBack()
 		s.endBlock([]byte("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"))
+	case m&mailRoleChanged != 0:
+		s.takeBack()
+		s.endBlock([]byte("-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n"))
+		s.closing = true
 	}
 }
 
@@ -130,8 +134,8 @@ func (s *Session) endEmpty() {
 // takeBack undoes what the blocked client has done in part. It must have been withdrawn before it was served.
 func (s *Session) takeBack() {
 	b := s.blocked
-	if b.cancel == nil {
-		return
+	if b.cancel == nil || s.srv.replica.link() != nil {
+		return // the data is another's now
 	}
 	c := &b.ctx
 	c.G = &s.guard

@@ -106,7 +106,7 @@ func (s *Session) publish() {
 		d.multi = s.tx.running
 	}
 	d.watched = len(s.tx.watches)
-	d.input, d.inputFree = len(s.input), cap(s.input)-len(s.input)
+	d.input, d.inputFree = max(len(s.input), s.executing), cap(s.input)-len(s.input)
 	d.output = len(s.out.Buf)
 	d.blocked, d.monitor = s.blocked != nil, s.monitor
 	d.blockedCommand = s.blocked

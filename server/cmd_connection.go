@@ -113,7 +113,7 @@ func cmdHello(c *Ctx) {
 	c.W.BulkString("mode")
 	c.W.BulkString(c.Server.mode())
 	c.W.BulkString("role")
-	c.W.BulkString("master")
+	c.W.BulkString(c.Server.replica.role())
 	c.W.BulkString("modules")
 	c.W.Array(0)
 }
@@ -154,7 +154,7 @@ func cmdReset(c *Ctx) {
 	s.db = 0
 	s.name = ""
 	s.replies = replyOn
-	s.noEvict, s.guard.NoTouch = false, false
+	s.noEvict, s.guard.NoTouch, s.debugging = false, false, false
 	s.readOnly = false
 	s.becomeDefault()
 	s.setProto(2)

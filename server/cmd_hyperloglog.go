@@ -144,7 +144,7 @@ func cmdPfcount(c *Ctx) {
 // keepEstimate stores the estimate of the HyperLogLog under a key, unless nothing may be changed at present. Replies do not depend on
 // it.
 func (c *Ctx) keepEstimate(key []byte, n uint64) {
-	if c.Server.restricted.Load() {
+	if c.Server.restricted.Load() && !c.G.FromMaster {
 		return
 	}
 	e := c.G.Write(c.DB, key)

@@ -22,11 +22,9 @@ var serverCommands = []*Command{
 		Summary: "Describes the server and counts what it did", Syntax: "[section [section ...]]", Complexity: "O(1)", Do: cmdInfo},
 	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale | Protected | WholeKeyspace,
 		Summary: "Looks into the server, and disturbs it, for tests", Syntax: "subcommand [arg [arg ...]]", Complexity: "Depends on the argument", Do: cmdDebug},
-	memoryCommand, slowlogCommand, latencyCommand,
+	memoryCommand, slowlogCommand, latencyCommand, moduleCommand,
 	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | Loading | Stale,
 		Summary: "Shows all commands as the server executes them", Complexity: "O(1)", Do: cmdMonitor},
-	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1, Flags: NoScript | Loading | Stale | Fast, ACL: CatAdmin | CatDangerous,
-		Summary: "Tells the server's part in replication", Complexity: "O(1)", Do: cmdRole},
 	{Name: "shutdown", Group: "server", Since: "1.0.0", Arity: -1, Flags: Admin | NoScript | Loading | Stale | NoMulti | AllowBusy,
 		Summary: "Stops the server", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", Complexity: "O(N), where N is the number of clients", Do: cmdShutdown},
 }
@@ -228,7 +226,7 @@ func percent(part, whole int64) string {
 // for the AOF.
 func (b *infoText) persistence(c *Ctx) {
 	srv := c.Server
-	st := persist.Status{Changes: c.G.Stats().Changes} // of a server that stores nothing
+	var st persist.Status // of a server that stores nothing
 	if srv.storage.Storage != nil {
 		st = srv.storage.Status()
 	}
@@ -245,12 +243,12 @@ func (b *infoText) persistence(c *Ctx) {
 	if st.Checkpoints > 0 {
 		took = int64(st.Took.Seconds())
 	}
-	b.flag("loading", st.Loading)
+	b.flag("loading", st.Loading || srv.replica.loading.Load())
 	b.number("async_loading", 0)
 	if st.Loading {
 		b.number("loading_loaded_keys", int64(st.LoadedKeys))
 	}
-	b.number("rdb_changes_since_last_save", st.Changes)
+	b.number("rdb_changes_since_last_save", c.G.Stats().Changes-st.Changes)
 	b.flag("rdb_bgsave_in_progress", st.Checkpoint)
 	b.number("rdb_last_save_time", srv.lastSave(st).Unix())
 	b.text("rdb_last_bgsave_status", lastStatus)
@@ -326,7 +324,7 @@ func (b *infoText) stats(c *Ctx) {
 	b.number("tracking_total_keys", int64(keys))
 	b.number("tracking_total_items", int64(readers))
 	b.number("tracking_total_prefixes", int64(prefixes))
-	b.number("unexpected_error_replies", 0)
+	b.number("unexpected_error_replies", s.unexpected.Load())
 	b.number("total_error_replies", s.errors.total.Load())
 	b.number("total_reads_processed", s.reads.Load())
 	b.number("total_writes_processed", s.writes.Load())
@@ -338,17 +336,6 @@ func (h *hub) sizes() (channels, patterns, shards int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.channels), len(h.patterns), len(h.shards)
-}
-
-func (b *infoText) replication(c *Ctx) {
-	b.text("role", "master")
-	b.number("connected_slaves", 0)
-	b.text("master_failover_state", "no-failover")
-	b.text("master_replid", c.Server.replID())
-	b.text("master_replid2", strings.Repeat("0", len(c.Server.runID)))
-	b.number("master_repl_offset", 0)
-	b.number("second_repl_offset", -1)
-	b.zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
 }
 
 func (b *infoText) cpu(*Ctx) {
@@ -411,13 +398,6 @@ func (b *infoText) keyspace(c *Ctx) {
 			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL, s.FieldExpires)
 		}
 	}
-}
-
-func cmdRole(c *Ctx) {
-	c.W.Array(3)
-	c.W.BulkString("master")
-	c.W.Int(0)
-	c.W.Array(0)
 }
 
 // newRunID returns a number by which this run of the server can be told from all others.

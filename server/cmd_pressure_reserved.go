@@ -200,6 +200,9 @@ func (srv *Server) underQueue(id queueID, now int64, fn func(q *pressureQueue)) 
 	var g engine.Guard
 	g.Lock(srv.ks, queueShards(srv.ks, keys), now)
 	defer g.Unlock()
+	if srv.replica.link() != nil {
+		return // the master does it
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			srv.log.Error("cannot look after a pressure queue", "key", id.base, "panic", p, "stack", string(debug.Stack()))
@@ -302,7 +305,7 @@ func (r *reservations) findStored() {
 // find looks for queues with reserved messages, a piece of the keyspace at a time, and reports whether it could.
 func (r *reservations) find() bool {
 	srv := r.srv
-	if srv.storage.Loading() {
+	if srv.storage.Storage != nil && srv.storage.Loading() {
 		return false
 	}
 	for db := range srv.ks.Databases() {

@@ -52,6 +52,7 @@ const (
 	errScriptWrites    Error = "ERR Can not execute a script with write flag using *_ro command."
 	errDebugMode       Error = "ERR Use SCRIPT DEBUG YES/SYNC/NO"
 	errNoDebugger      Error = "ERR there is no Lua debugger"
+	errDebugDigest     Error = "ERR Please use EVAL instead of EVALSHA for debugging"
 	errScriptFlush     Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
 	errInScriptUnknown Error = "ERR Unknown Redis command called from script"
 	errInScriptArity   Error = "ERR Wrong number of args calling Redis command from script"
@@ -120,6 +121,10 @@ func (s *Session) mayReplicate(cmd *Command, args [][]byte) bool {
 
 // evalSource runs the script that is the first argument, and keeps it.
 func evalSource(c *Ctx, readOnly bool) {
+	if c.Session.debugging {
+		refuseDebugging(c)
+		return
+	}
 	keys, args, ok := c.numberedKeys(ErrNotInteger)
 	if !ok {
 		return
@@ -136,6 +141,10 @@ func evalSource(c *Ctx, readOnly bool) {
 func evalDigest(c *Ctx, readOnly bool) {
 	if len(c.Args[1]) != 40 {
 		c.Err(errNoScript)
+		return
+	}
+	if c.Session.debugging {
+		c.Err(errDebugDigest)
 		return
 	}
 	keys, args, ok := c.numberedKeys(ErrNotInteger)
@@ -321,12 +330,25 @@ func cmdScriptExists(c *Ctx) {
 func cmdScriptDebug(c *Ctx) {
 	switch mode := c.Args[2]; {
 	case equalFold(mode, "no"):
+		c.Session.debugging = false
 		c.W.OK()
 	case equalFold(mode, "yes"), equalFold(mode, "sync"):
+		// redis-cli does not look at this reply, and takes what the script changes for something that will be rolled back.
+		c.Session.debugging = true
 		c.Err(errNoDebugger)
 	default:
 		c.Err(errDebugMode)
 	}
+}
+
+// refuseDebugging answers a script that is to be debugged as Redis does when it cannot begin.
+func refuseDebugging(c *Ctx) {
+	if !c.NoBlock { // in a transaction there is no room for two replies
+		c.W.Array(1)
+		c.W.Simple("<endsession>")
+	}
+	c.Err(errNoDebugger)
+	c.Session.closing = true
 }
 
 func cmdScriptFlush(c *Ctx) {

@@ -231,3 +231,21 @@ func TestProgramsAreToldThatAScriptRuns(t *testing.T) {
 		}
 	}
 }
+
+// A debugging session is expected to have its changes rolled back.
+func TestScriptsThatAreToBeDebuggedAreNotExecuted(t *testing.T) {
+	s := newTestServer(t, Options{})
+	const refused, script = "-ERR there is no Lua debugger\r\n", `EVAL "return redis.call('incr', 'k')" 0`
+	c := s.detached()
+	require.Equal(t, refused, c.send(1, "SCRIPT DEBUG sync"))
+	require.Equal(t, "-ERR Please use EVAL instead of EVALSHA for debugging\r\n", c.send(1, "EVALSHA ffffffffffffffffffffffffffffffffffffffff 0"))
+	require.Equal(t, "*1\r\n+<endsession>\r\n"+refused, c.send(1, script))
+	require.True(t, c.Closing())
+
+	c = s.detached()
+	require.Equal(t, refused+"+OK\r\n+QUEUED\r\n*1\r\n"+refused, c.send(1, "SCRIPT DEBUG yes\r\nMULTI\r\n"+script+"\r\nEXEC"))
+	require.True(t, c.Closing())
+
+	c = s.detached()
+	require.Equal(t, refused+"+OK\r\n:1\r\n", c.send(1, "SCRIPT DEBUG YES\r\nSCRIPT DEBUG NO\r\n"+script))
+}

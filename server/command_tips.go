@@ -14,7 +14,7 @@ var commandTips = func() map[string][]string {
 				"cluster|shards cluster|slaves cluster|slots " +
 				"xinfo|consumers xpending xtrim zrandmember zscan"},
 		{"nondeterministic_output_order",
-			"command command|docs command|info command|list function|list hgetall hkeys hvals sdiff sinter smembers sunion"},
+			"command command|docs command|info command|list function|list hgetall hkeys hvals module|list sdiff sinter smembers sunion"},
 		{"nondeterministic_output request_policy:all_shards response_policy:special", "function|stats memory|doctor memory|malloc-stats memory|stats"},
 		{"nondeterministic_output request_policy:all_nodes response_policy:special",
 			"latency|doctor latency|graph latency|histogram latency|history latency|latest"},

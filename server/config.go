@@ -63,6 +63,11 @@ type Settings struct {
 	ACLLogMaxLen     int
 	ACLPubSubDefault bool // new users may use all channels
 
+	ReplicaOf              ReplicaOf
+	MasterUser, MasterAuth string // "" = none
+	ReplTimeout            int    // seconds for which a master may be silent
+	ReplicaServeStaleData  bool   // while the link to the master is down
+
 	Databases int
 	Shards    int // 0 = choose by the size of the machine
 	IOThreads int // event loops

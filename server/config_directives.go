@@ -57,6 +57,7 @@ var (
 	errSave               = errors.New("Invalid save parameters")
 	errOutputWords        = errors.New("Wrong number of arguments in buffer limit configuration.")
 	errOutputClass        = errors.New("Invalid client class specified in buffer limit configuration.")
+	errReplicaPort        = errors.New("Invalid master port")
 	errPercentile         = errors.New("Invalid latency-tracking-info-percentiles parameters")
 	errPercentileRange    = errors.New("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
 	errOutputLimit        = errors.New("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
@@ -99,6 +100,13 @@ var directives = slices.Concat([]*directive{
 		option[slog.Level]{"nothing", LevelNothing}),
 	choice("enable-debug-command", "no", func(s *Settings) *DebugAccess { return &s.EnableDebugCommand },
 		option[DebugAccess]{"no", DebugNo}, option[DebugAccess]{"yes", DebugYes}, option[DebugAccess]{"local", DebugLocal}).atStart(),
+
+	// The server as a replica.
+	{name: "replicaof", alias: "slaveof", initial: "", startOnly: true, many: true, parse: parseReplicaOf, show: showReplicaOf},
+	text("masterauth", "", func(s *Settings) *string { return &s.MasterAuth }),
+	text("masteruser", "", func(s *Settings) *string { return &s.MasterUser }),
+	number("repl-timeout", "60", 1, math.MaxInt32, func(s *Settings) *int { return &s.ReplTimeout }),
+	yesNo("replica-serve-stale-data", "yes", func(s *Settings) *bool { return &s.ReplicaServeStaleData }).also("slave-serve-stale-data"),
 
 	// What is stored, and when.
 	{name: "save", initial: "3600 1 300 100 60 10000", many: true, accumulates: true, parse: parseSave, show: showSave},
@@ -160,7 +168,7 @@ var directives = slices.Concat([]*directive{
 func fixedDirectives() []*directive {
 	const (
 		files       = "data is stored in the directory dir by the journal and Pebble"
-		replication = "there is no replication"
+		replication = "the server has no replicas of its own"
 		cluster     = "a cluster has one node, which is connected to no others"
 		ciphers     = "crypto/tls chooses the ciphers"
 		outgoing    = "the server opens no TLS connections"
@@ -171,8 +179,8 @@ func fixedDirectives() []*directive {
 	for _, f := range []struct{ name, alias, value, why string }{
 		{"daemonize", "", "no", service},
 		{"supervised", "", "no", service},
-		{"replicaof", "slaveof", "", replication},
-		{"tls-replication", "", "no", replication},
+		{"replica-read-only", "slave-read-only", "yes", "a replica has what its master has"},
+		{"tls-replication", "", "no", outgoing},
 		{"tls-cluster", "", "no", cluster},
 		{"tls-key-file-pass", "", "", "keys must not be encrypted"},
 		{"tls-ciphers", "", "", ciphers},
@@ -188,7 +196,7 @@ func fixedDirectives() []*directive {
 		{"activedefrag", "", "no", "the garbage collector manages memory"},
 		{"always-show-logo", "", "no", "there is no logo"},
 		{"io-threads-do-reads", "", "no", "event loops read always; see io-threads"},
-		{"bind-source-addr", "", "", "the server opens no connections"},
+		{"bind-source-addr", "", "", "the system chooses the address"},
 	} {
 		list = append(list, fixed(f.name, f.alias, f.value, f.why))
 	}
@@ -214,10 +222,6 @@ func fixedDirectives() []*directive {
 		{"aof-use-rdb-preamble", "", "yes", files},
 		{"aof-timestamp-enabled", "", "no", files},
 		{"aof-rewrite-incremental-fsync", "", "yes", files},
-		{"masterauth", "", "", replication},
-		{"masteruser", "", "", replication},
-		{"replica-serve-stale-data", "slave-serve-stale-data", "yes", replication},
-		{"replica-read-only", "slave-read-only", "yes", replication},
 		{"replica-priority", "slave-priority", "100", replication},
 		{"replica-lazy-flush", "slave-lazy-flush", "no", replication},
 		{"replica-ignore-maxmemory", "slave-ignore-maxmemory", "yes", replication},
@@ -228,7 +232,6 @@ func fixedDirectives() []*directive {
 		{"repl-disable-tcp-nodelay", "", "no", replication},
 		{"repl-backlog-size", "", "1mb", replication},
 		{"repl-backlog-ttl", "", "3600", replication},
-		{"repl-timeout", "", "60", replication},
 		{"repl-ping-replica-period", "repl-ping-slave-period", "10", replication},
 		{"min-replicas-to-write", "min-slaves-to-write", "0", replication},
 		{"min-replicas-max-lag", "min-slaves-max-lag", "10", replication},
@@ -251,6 +254,10 @@ func fixedDirectives() []*directive {
 		d := fixed(f.name, f.alias, f.value, f.why)
 		d.noEffect = true
 		list = append(list, d)
+	}
+	for _, name := range []string{"daemonize", "supervised", "enable-module-command", "enable-protected-configs", "syslog-enabled", "always-show-logo",
+		"io-threads-do-reads", "set-proc-title", "rdbchecksum", "appendfilename", "appenddirname", "disable-thp"} {
+		list[slices.IndexFunc(list, func(d *directive) bool { return d.name == name })].startOnly = true
 	}
 	return list
 }

@@ -57,8 +57,8 @@ func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 		return unknownCommand(args)
 	case !cmd.arityOK(len(args)) || cmd.Do == nil:
 		return wrongArity(cmd)
-	case cmd.Flags&Protected != 0 && !s.debugAllowed():
-		return Error(fmt.Sprintf("ERR %s command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(cmd.Name)))
+	case cmd.Flags&Protected != 0 && (cmd.Name != "debug" || !s.debugAllowed()):
+		return notAllowed(cmd)
 	case !s.authenticated && cmd.Flags&NoAuth == 0 && s.mustAuthenticate():
 		return "NOAUTH Authentication required."
 	case s.tx.active && cmd.Flags&NoMulti != 0:
@@ -118,6 +118,13 @@ func untilNUL(b []byte) []byte {
 	return b
 }
 
+// notAllowed returns the error for DEBUG or MODULE where it is not switched on.
+func notAllowed(cmd *Command) Error {
+	name, _, _ := strings.Cut(cmd.Name, "|")
+	return Error(fmt.Sprintf("ERR %s command not allowed. If the enable-%s-command option is set to \"local\", you can run it from a local connection, "+
+		"otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(name), name))
+}
+
 func wrongArity(cmd *Command) Error {
 	return Error("ERR wrong number of arguments for '" + cmd.Name + "' command")
 }
@@ -146,6 +153,11 @@ func (s *Session) call(cmd *Command, args [][]byte) {
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
 	s.guard.Owner = &s.origin
 	s.guard.Lock(s.srv.ks, cmd.shards(s.srv.ks, args), s.now)
+	if s.srv.replica.loading.Load() && cmd.Flags&Loading == 0 { // since the command was accepted
+		s.guard.Unlock()
+		s.reject(cmd, errLoading)
+		return
+	}
 	s.runMonitored(c)
 	if s.tracking.on {
 		s.rememberKeys(cmd, args)

@@ -189,7 +189,7 @@ func (d *Direct) Release() {
 func (s *Session) pristine() bool {
 	return !s.closing && s.blocked == nil && s.pausedUntil == 0 && !s.tx.active && len(s.tx.watches) == 0 && s.subs.count == 0 &&
 		!s.monitor && s.follower.pristine() && !s.tracking.on && !s.tracking.caching && s.replies == replyOn && s.out.Proto == 3 && s.account.Load() == nil && s.authenticated &&
-		!s.noEvict && !s.guard.NoTouch && s.name == "" && s.libName == "" && s.libVersion == ""
+		!s.noEvict && !s.guard.NoTouch && !s.debugging && s.name == "" && s.libName == "" && s.libVersion == ""
 }
 
 // holdsRoles reports whether closing the session would give roles of pressure queues back.
@@ -225,7 +225,7 @@ var stateful = map[string]bool{
 	"multi": true, "exec": true, "discard": true, "watch": true, "unwatch": true,
 	"subscribe": true, "psubscribe": true, "ssubscribe": true, "unsubscribe": true, "punsubscribe": true, "sunsubscribe": true,
 	"client|caching": true, "client|no-evict": true, "client|no-touch": true, "client|reply": true, "client|setinfo": true,
-	"client|setname": true, "client|tracking": true,
+	"client|setname": true, "client|tracking": true, "script|debug": true,
 }
 
 // Run executes a command, args[0] being its name; the reply is part of what Flush returns next. It waits as long as the command
@@ -499,6 +499,9 @@ func (srv *Server) underAll(fn func(g *engine.Guard)) (err error) {
 	var g engine.Guard
 	g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
 	defer g.Unlock()
+	if srv.replica.loading.Load() {
+		return errors.New(string(errLoading))
+	}
 	defer func() {
 		switch p := recover().(type) {
 		case nil:

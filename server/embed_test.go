@@ -55,7 +55,7 @@ func TestReleasedSessionsAreUsedAgainIfTheyAreAsGoodAsNew(t *testing.T) {
 	for _, left := range [][]string{
 		{"MULTI"}, {"WATCH", "k"}, {"SUBSCRIBE", "c"}, {"PSUBSCRIBE", "c"}, {"MONITOR"}, {"CLIENT", "TRACKING", "ON"}, {"CLIENT", "REPLY", "OFF"},
 		{"CLIENT", "SETNAME", "x"}, {"CLIENT", "SETINFO", "LIB-NAME", "x"}, {"CLIENT", "NO-EVICT", "ON"}, {"CLIENT", "NO-TOUCH", "ON"},
-		{"HELLO", "2"}, {"RESET"}, {"QUIT"},
+		{"SCRIPT", "DEBUG", "YES"}, {"HELLO", "2"}, {"RESET"}, {"QUIT"},
 	} {
 		id := use(words(left...))
 		require.NotEqual(t, id, use(words("PING")), left)

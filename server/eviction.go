@@ -136,6 +136,9 @@ const evictionCheck = 16
 // makeRoom evicts keys until data and clients are within maxmemory, but only for as long as maxmemory-eviction-tenacity allows; the rest is
 // left to a timer. No guard may be held.
 func (srv *Server) makeRoom(now int64) evictionResult {
+	if srv.replica.link() != nil {
+		return roomEnough // the master evicts
+	}
 	srv.countMemory()
 	if !srv.overMemory() {
 		srv.noteMemory(true)

@@ -308,7 +308,7 @@ func (im *importer) key(k *rdb.Key) error {
 	if n := im.srv.ks.Databases(); k.DB >= n {
 		return fmt.Errorf("a key in database %d, and there are %d databases: see the directive databases", k.DB, n)
 	}
-	if k.Deadline != 0 && k.Deadline <= g.Now() {
+	if k.Deadline != 0 && k.Deadline <= g.Now() && !g.FromMaster {
 		im.expired++
 		return nil
 	}
@@ -388,7 +388,8 @@ type commandReader struct {
 	pos    int // where the next command begins in buf
 	err    error
 	args   [][]byte
-	count  int // of those that were returned
+	count  int   // of those that were returned
+	read   int64 // bytes of all that was taken from the stream
 }
 
 func newCommandReader(r io.Reader) *commandReader {
@@ -405,6 +406,7 @@ func (c *commandReader) next() ([][]byte, error) {
 		case n > 0:
 			c.args = args
 			c.pos += n
+			c.read += int64(n)
 			if len(args) == 0 || len(args[0]) == 0 {
 				continue
 			}

@@ -41,12 +41,14 @@ type Server struct {
 	started  time.Time
 	tickBase time.Time
 	maxFiles int64 // how many files the process may have open; 0 if that is not known
+	ownFiles bool  // data is stored in the system's files
 
 	clients  clients
 	pubsub   hub
 	tracking trackingTable
 	monitors monitors
 	followed followers
+	replica  replica
 	pause    pauseState
 	rates    rates
 	memory   memoryState
@@ -88,6 +90,7 @@ type serverStats struct {
 	connections, rejected atomic.Int64
 	bytesIn, bytesOut     atomic.Int64
 	reads, writes         atomic.Int64
+	unexpected            atomic.Int64 // commands of the master that could not be executed
 	errors                errorStats
 	blocked               atomic.Int64 // a gauge
 }
@@ -140,6 +143,10 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 		memory:   memoryState{startup: readMemory().heap},
 
 		listeners: o.Listeners,
+		ownFiles:  o.FS == nil,
+	}
+	if set.ReplicaOf.Host != "" && set.Cluster.Enabled {
+		return nil, errReplicaOfInCluster
 	}
 	srv.storage.importFile = o.Import
 	if err := srv.openStorage(set, o.FS); err != nil {
@@ -248,6 +255,7 @@ func (srv *Server) Start() error {
 		srv.close(false)
 		return err
 	}
+	srv.followConfigured()
 	srv.ks.SetEventClasses(srv.config.Get().NotifyKeyspaceEvents)
 	srv.evictLater()
 	if srv.storage.Storage != nil {
@@ -280,6 +288,7 @@ func (srv *Server) close(save bool) error {
 			errs = append(errs, l.Close())
 		}
 		srv.closeScripts()
+		srv.replica.close()
 		for _, c := range srv.carriers {
 			c.close()
 		}
@@ -312,7 +321,7 @@ func (srv *Server) ResetStats() {
 	}
 	srv.stats.errors.reset()
 	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.bytesOut,
-		&srv.stats.reads, &srv.stats.writes, &srv.eviction.clients, &srv.eviction.total} {
+		&srv.stats.reads, &srv.stats.writes, &srv.stats.unexpected, &srv.eviction.clients, &srv.eviction.total} {
 		c.Store(0)
 	}
 	srv.ks.ResetStats()

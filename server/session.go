@@ -30,6 +30,7 @@ type Session struct {
 	origin     origin // of the changes that the client makes
 	guard      engine.Guard
 	ctx        Ctx
+	executing  int   // bytes of the command that is being executed
 	now        int64 // ms since 1970, refreshed with every batch
 	tally      tally
 	exact      bool // commands are measured one by one; see timing
@@ -44,6 +45,7 @@ type Session struct {
 	closing       bool  // close as soon as out is written
 	replies       replyMode
 	noEvict       bool
+	debugging     bool // the client has asked for the Lua debugger: it wants to see its scripts' changes rolled back
 	outOfMemory   bool // when the command that runs began; means something only while there is a limit
 	subs          subscriptions
 	tracking      trackingState
@@ -109,12 +111,13 @@ type mailbox struct {
 type mail uint8
 
 const (
-	mailServed    mail = 1 << iota // the blocked command has its reply
-	mailUnblocked                  // CLIENT UNBLOCK … TIMEOUT
-	mailError                      // CLIENT UNBLOCK … ERROR
-	mailResume                     // the pause has ended
-	mailKill                       // close at once
-	mailKillAfter                  // close once the output is written
+	mailServed      mail = 1 << iota // the blocked command has its reply
+	mailUnblocked                    // CLIENT UNBLOCK … TIMEOUT
+	mailError                        // CLIENT UNBLOCK … ERROR
+	mailResume                       // the pause has ended
+	mailKill                         // close at once
+	mailKillAfter                    // close once the output is written
+	mailRoleChanged                  // the blocked command must not run: the server has become a replica
 )
 
 // newSession registers a client. wake is as in Session.
@@ -315,7 +318,10 @@ func (s *Session) process(b []byte) []byte {
 		}
 		for i := range ahead.commands {
 			p := &ahead.commands[i]
-			if len(p.args) > 0 && !s.execute(p.cmd, p.container, p.args) {
+			s.executing = p.size
+			done := len(p.args) == 0 || s.execute(p.cmd, p.container, p.args)
+			s.executing = 0
+			if !done {
 				s.parser.Reset()
 				return b // it must wait its turn
 			}

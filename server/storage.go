@@ -93,9 +93,7 @@ func (srv *Server) recoverData() error {
 // well. Any goroutine may call it.
 func (srv *Server) storageChanged() {
 	st := &srv.storage
-	st.mu.Lock()
-	srv.restricted.Store(!st.replayed || st.Loading() || st.Err() != nil)
-	st.mu.Unlock()
+	srv.restrict()
 	for _, c := range srv.carriers {
 		c.storageChanged()
 	}
@@ -116,6 +114,14 @@ func (srv *Server) storageChanged() {
 	}
 }
 
+// restrict decides whether commands have to look at the state of the storage, and of the replica.
+func (srv *Server) restrict() {
+	st := &srv.storage
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	srv.restricted.Store(srv.replica.link() != nil || st.Storage != nil && (!st.replayed || st.Loading() || st.Err() != nil))
+}
+
 // await has finish called once the journal is durable up to lsn.
 func (st *storageState) await(lsn uint64, finish func(reply func(w *resp.Writer))) {
 	w := &st.waiting
@@ -134,6 +140,9 @@ func (st *storageState) await(lsn uint64, finish func(reply func(w *resp.Writer)
 // change something.
 func (srv *Server) restriction(cmd *Command, writes bool) Error {
 	st := &srv.storage
+	if e := srv.replica.restriction(cmd, writes, srv.config.Get()); e != "" || st.Storage == nil {
+		return e
+	}
 	if !srv.replayed() {
 		if cmd.Flags&Loading == 0 {
 			return errLoading
@@ -151,7 +160,7 @@ func (srv *Server) restriction(cmd *Command, writes bool) Error {
 
 // replayed reports whether the data is what is stored: the journal has been read.
 func (srv *Server) replayed() bool {
-	if !srv.restricted.Load() {
+	if !srv.restricted.Load() || srv.storage.Storage == nil {
 		return true
 	}
 	st := &srv.storage

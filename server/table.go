@@ -385,7 +385,7 @@ func compare(a, b string) int {
 // commandGroups returns the command table, by group.
 func commandGroups() [][]*Command {
 	return [][]*Command{
-		stringCommands, stringDigestCommands, genericCommands, dumpCommands, replicationCommands, sortCommands, listCommands, hashCommands, setCommands, zsetCommands, bitmapCommands, hyperloglogCommands, geoCommands, streamCommands, streamDeleteCommands, pubsubCommands, transactionCommands, scriptingCommands, functionCommands, clusterCommands,
+		stringCommands, stringDigestCommands, genericCommands, dumpCommands, replicationCommands, replicaCommands, sortCommands, listCommands, hashCommands, setCommands, zsetCommands, bitmapCommands, hyperloglogCommands, geoCommands, streamCommands, streamDeleteCommands, pubsubCommands, transactionCommands, scriptingCommands, functionCommands, clusterCommands,
 		connectionCommands, clientCommands, aclCommands, keyspaceCommands, configCommands, commandCommands,
 		serverCommands,
 		persistenceCommands,

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine"
@@ -42,7 +43,10 @@ var transactionCommands = []*Command{
 		Complexity: "O(1) for every key", Do: cmdWatch, immediate: true},
 }
 
-const errExecAborted Error = "EXECABORT Transaction discarded because of previous errors."
+const (
+	errExecAborted Error = "EXECABORT Transaction discarded because of previous errors."
+	errExecLoading Error = "EXECABORT Transaction discarded because of: " + errLoading
+)
 
 func cmdMulti(c *Ctx) {
 	s := c.Session
@@ -180,6 +184,13 @@ func cmdExec(c *Ctx) {
 	g := c.G
 	g.Lock(s.srv.ks, shards, s.now)
 	defer g.Unlock() // call unlocks too, which then has nothing left to do
+
+	if s.srv.replica.loading.Load() && slices.ContainsFunc(queue, func(q queuedCommand) bool { return q.cmd.Flags&Loading == 0 }) {
+		s.unwatchUnder(g)
+		s.tx = transaction{}
+		c.Err(errExecLoading)
+		return
+	}
 
 	unchanged := true
 	for _, w := range s.tx.watches {

@@ -62,6 +62,7 @@ var grammar = map[string]string{
 1 RESTORE anykey mts payload ABSTTL [REPLACE]
 1 RESTORE-ASKING anykey 0 payload
 1 ACL WHOAMI
+1 MODULE (LIST|LOAD member|UNLOAD member)
 1 CLUSTER KEYSLOT anykey
 1 CLUSTER COUNTKEYSINSLOT smallint
 1 READONLY
@@ -73,6 +74,7 @@ var grammar = map[string]string{
 1 ECHO val
 1 PING [val]
 1 WAIT 0 0
+1 (REPLICAOF|SLAVEOF) (NO|A) (ONE|70000|X)
 1 CLIENT SETNAME member
 1 CLIENT GETNAME
 1 PUBLISH channel val

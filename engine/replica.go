@@ -1,0 +1,23 @@
+package engine
+
+// A keyspace may be a replica of another server's. Then keys go only when that server, the master, says so: both must have the same keys
+// whenever they execute a command, and their clocks differ. Readers do not find keys whose time has come; the master's commands do.
+
+// SetReplica makes the keyspace a replica, or ends that: keys whose time came meanwhile expire then. The guard must hold all shards.
+func (g *Guard) SetReplica(on bool) {
+	if !g.Holds(AllShards) {
+		panic("engine: SetReplica without all shards")
+	}
+	g.ks.replica = on
+	for i := range g.ks.shards {
+		g.ks.disarm(&g.ks.shards[i]) // which the end of the guard takes back, if keys expire
+	}
+}
+
+// inReplica returns an entry that is due, as who has the guard sees it in a replica: nil if it has expired.
+func (g *Guard) inReplica(e *Entry) *Entry {
+	if g.gone(e) {
+		return nil
+	}
+	return e // of a hash whose fields are due they stay, like keys, until the master deletes them
+}

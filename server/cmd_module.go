@@ -1,0 +1,39 @@
+package server
+
+// moduleCommand is there because tools ask which modules are loaded. There are none, and enable-module-command, which would
+// allow to load some, cannot be switched on.
+var moduleCommand = &Command{Name: "module", Group: "server", Since: "4.0.0", Arity: -2,
+	Summary: "Knows no modules", Complexity: "Depends on the sub-command",
+	Subs: []*Command{
+		{Name: "module|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: Loading | Stale,
+			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdModuleHelp},
+		{Name: "module|list", Group: "server", Since: "4.0.0", Arity: 2, Flags: Admin | NoScript,
+			Summary: "Lists the modules: there are none", Complexity: "O(1)", Do: cmdModuleList},
+		{Name: "module|load", Group: "server", Since: "4.0.0", Arity: -3, Flags: NoAsyncLoading | Admin | NoScript | Protected,
+			Summary: "Is refused: there are no modules", Syntax: "path [arg [arg ...]]", Complexity: "O(1)", Do: refuseProtected},
+		{Name: "module|loadex", Group: "server", Since: "7.0.0", Arity: -3, Flags: NoAsyncLoading | Admin | NoScript | Protected,
+			Summary: "Is refused: there are no modules", Syntax: "path [CONFIG name value [CONFIG name value ...]] [ARGS arg [arg ...]]",
+			Complexity: "O(1)", Do: refuseProtected},
+		{Name: "module|unload", Group: "server", Since: "4.0.0", Arity: 3, Flags: NoAsyncLoading | Admin | NoScript | Protected,
+			Summary: "Is refused: there are no modules", Syntax: "name", Complexity: "O(1)", Do: refuseProtected},
+	},
+}
+
+func cmdModuleList(c *Ctx) { c.W.Array(0) }
+
+func refuseProtected(c *Ctx) { c.Err(notAllowed(c.Cmd)) }
+
+func cmdModuleHelp(c *Ctx) {
+	helpReply(c,
+		"MODULE <subcommand> [<arg> ...]. There are no modules. Subcommands are:",
+		"LIST",
+		"    Lists the loaded modules.",
+		"LOAD <path> [<arg> ...]",
+		"    Is refused.",
+		"LOADEX <path> [CONFIG <name> <value> ...] [ARGS <arg> ...]",
+		"    Is refused.",
+		"UNLOAD <name>",
+		"    Is refused.",
+		"HELP",
+		"    Prints this text.")
+}

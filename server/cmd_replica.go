@@ -1,0 +1,235 @@
+package server
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// The commands that make the server a replica of another one and tell about it. What a replica does is in replica.go.
+
+var replicaCommands = []*Command{
+	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3, Flags: NoAsyncLoading | Admin | NoScript | Stale | WholeKeyspace,
+		Summary: "Makes the server a replica of another one, or ends that", Syntax: "<host port | NO ONE>", Complexity: "O(1)", Do: cmdReplicaOf},
+	{Name: "slaveof", Group: "server", Since: "1.0.0", Deprecated: "5.0.0", Instead: "`REPLICAOF`", Arity: 3,
+		Flags: NoAsyncLoading | Admin | NoScript | Stale | WholeKeyspace, Summary: "Is REPLICAOF as it was called first", Syntax: "<host port | NO ONE>",
+		Complexity: "O(1)", Do: cmdReplicaOf},
+	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1, Flags: NoScript | Loading | Stale | Fast, ACL: CatAdmin | CatDangerous,
+		Summary: "Tells the server's part in replication", Complexity: "O(1)", Do: cmdRole},
+}
+
+const (
+	errReplicaInCluster Error = "ERR REPLICAOF not allowed in cluster mode."
+	errReplicaClient    Error = "ERR Command is not valid when client is a replica."
+	errMasterPort       Error = "ERR Invalid master port"
+)
+
+func cmdReplicaOf(c *Ctx) {
+	srv := c.Server
+	if c.clusterMode() {
+		c.Err(errReplicaInCluster)
+		return
+	}
+	if equalFold(c.Args[1], "no") && equalFold(c.Args[2], "one") {
+		if srv.replica.link() != nil {
+			srv.stopFollowing(c.G)
+			srv.config.setReplicaOf("", 0)
+			srv.log.Info("the server is a master again", "client", c.Session.id)
+		}
+		c.W.OK()
+		return
+	}
+	if c.Session.follower.following.Load() {
+		c.Err(errReplicaClient)
+		return
+	}
+	port, ok := c.IntIn(c.Args[2], 0, 65535, errMasterPort)
+	if !ok {
+		return
+	}
+	host := string(c.Args[1])
+	if l := srv.replica.link(); l != nil && strings.EqualFold(l.host, host) && l.port == int(port) {
+		c.W.Simple("OK Already connected to specified master")
+		return
+	}
+	srv.log.Info("the server becomes a replica", "host", host, "port", port, "client", c.Session.id)
+	srv.config.setReplicaOf(host, int(port))
+	srv.startFollowing(c.G, host, int(port))
+	c.W.OK()
+}
+
+func cmdRole(c *Ctx) {
+	l := c.Server.replica.link()
+	if l == nil {
+		c.W.Array(3)
+		c.W.BulkString("master")
+		c.W.Int(0)
+		c.W.Array(0)
+		return
+	}
+	st := l.status()
+	c.W.Array(5)
+	c.W.BulkString("slave")
+	c.W.BulkString(l.host)
+	c.W.Int(int64(l.port))
+	c.W.BulkString(st.state.String())
+	c.W.Int(st.offset)
+}
+
+// replication tells of both parts, as far as the server has them. What it serves are followers, which are no replicas.
+func (b *infoText) replication(c *Ctx) {
+	offset := int64(0)
+	if l := c.Server.replica.link(); l == nil {
+		b.text("role", "master")
+	} else {
+		st := l.status()
+		offset = max(st.offset, 0)
+		b.text("role", "slave")
+		b.text("master_host", l.host)
+		b.number("master_port", int64(l.port))
+		up := "down"
+		if st.state == linkConnected {
+			up = "up"
+		}
+		b.text("master_link_status", up)
+		heard := int64(-1)
+		if st.state == linkConnected {
+			heard = int64(time.Since(st.heard).Seconds())
+		}
+		b.number("master_last_io_seconds_ago", heard)
+		b.flag("master_sync_in_progress", st.state == linkSync)
+		b.number("slave_read_repl_offset", st.offset)
+		b.number("slave_repl_offset", st.offset)
+		if st.state == linkSync {
+			b.number("master_sync_total_bytes", max(st.size, 0))
+			b.number("master_sync_read_bytes", st.received)
+			b.number("master_sync_left_bytes", max(st.size-st.received, 0))
+			b.number("master_sync_last_io_seconds_ago", int64(time.Since(st.heard).Seconds()))
+		}
+		if st.state != linkConnected {
+			b.number("master_link_down_since_seconds", int64(time.Since(st.down).Seconds()))
+		}
+		if st.problem != "" {
+			b.text("master_link_last_error", oneLine(st.problem))
+		}
+		b.number("slave_priority", 100)
+		b.number("slave_read_only", 1)
+		b.number("replica_announced", 1)
+	}
+	b.number("connected_slaves", 0)
+	b.text("master_failover_state", "no-failover")
+	b.text("master_replid", c.Server.replID())
+	b.text("master_replid2", strings.Repeat("0", len(c.Server.runID)))
+	b.number("master_repl_offset", offset)
+	b.number("second_repl_offset", -1)
+	b.zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
+}
+
+// masterTime returns the time at which commands of the master are executed here. They ran earlier there, by a clock that may be another:
+// when a key was given a deadline this was not over, whatever the time is here, and the commands behind it may count on the key.
+func masterTime(now int64, commands [][][]byte) int64 {
+	for _, args := range commands {
+		if at := givenDeadline(args); at > 0 {
+			now = min(now, at-1)
+		}
+	}
+	return now
+}
+
+// givenDeadline returns the deadline, in ms since 1970, that a command gives to a key or to fields of it, if it tells it as such; 0 if it does not.
+func givenDeadline(args [][]byte) int64 {
+	if len(args) < 3 {
+		return 0
+	}
+	unit, value := int64(1), args[2]
+	switch lower(args[0]) {
+	case "pexpireat", "hpexpireat":
+	case "expireat", "hexpireat":
+		unit = 1000
+	case "restore":
+		if len(args) < 5 || !containsFold(args[4:], "absttl") {
+			return 0
+		}
+	case "set", "getex", "hsetex", "hgetex":
+		i := 2
+		if len(args[0]) == len("set") {
+			i = 3 // behind the value
+		}
+		for i < len(args) && !equalFold(args[i], "pxat") && !equalFold(args[i], "exat") && !equalFold(args[i], "fields") {
+			i++
+		}
+		if i+1 >= len(args) || equalFold(args[i], "fields") {
+			return 0
+		}
+		if value = args[i+1]; equalFold(args[i], "exat") {
+			unit = 1000
+		}
+	default:
+		return 0
+	}
+	at, err := strconv.ParseInt(string(value), 10, 64)
+	if err != nil || at > maxGivenDeadline/unit {
+		return 0
+	}
+	return at * unit
+}
+
+// maxGivenDeadline keeps deadlines in ms within 64 bits.
+const maxGivenDeadline = 1<<63 - 1
+
+func containsFold(args [][]byte, word string) bool {
+	for _, a := range args {
+		if equalFold(a, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// setReplicaOf notes whose replica the server is; host "" is nobody's. CONFIG GET shows it, and CONFIG REWRITE stores it.
+func (c *Config) setReplicaOf(host string, port int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := *c.Get()
+	next.ReplicaOf = ReplicaOf{host, port}
+	c.noteChange(directiveNamed("replicaof"))
+	c.current.Store(&next)
+}
+
+// errReplicaOfInCluster is returned by New.
+var errReplicaOfInCluster = errors.New("replicaof directive not allowed in cluster mode")
+
+// ReplicaOf names the server whose replica this one is.
+type ReplicaOf struct {
+	Host string // "" = nobody's
+	Port int
+}
+
+func parseReplicaOf(s *Settings, words []string) error {
+	if len(words) == 1 {
+		words = strings.Fields(words[0])
+	}
+	switch {
+	case len(words) == 0, len(words) == 2 && strings.EqualFold(words[0], "no") && strings.EqualFold(words[1], "one"):
+		s.ReplicaOf = ReplicaOf{}
+		return nil
+	case len(words) != 2 || words[0] == "":
+		return errWordCount
+	}
+	port, ok := resp.ParseInt([]byte(words[1]))
+	if !ok || port < 0 || port > 65535 {
+		return errReplicaPort
+	}
+	s.ReplicaOf = ReplicaOf{words[0], int(port)}
+	return nil
+}
+
+func showReplicaOf(s *Settings) string {
+	if s.ReplicaOf.Host == "" {
+		return ""
+	}
+	return s.ReplicaOf.Host + " " + strconv.Itoa(s.ReplicaOf.Port)
+}

@@ -1,0 +1,730 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/rdb"
+)
+
+// What the server does as a replica: one goroutine, the link, connects to the master, copies its data, and executes its commands as they come,
+// in the master's order, one guard for each command or transaction. They are journalled like those of clients, so that a replica is as durable as a
+// master. A copy is read whole, to a file, before it takes the place of what there was; while it does, clients are told that the server is loading,
+// and what is stored stays the old data until the new one is stored as a whole.
+//
+// When the connection breaks the link goes on where it was, if the master still has what follows (PSYNC), and otherwise copies everything again.
+
+const (
+	errReadOnly   Error = "READONLY You can't write against a read only replica."
+	errMasterDown Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+)
+
+// replica is what the server has as one.
+type replica struct {
+	current atomic.Pointer[masterLink] // nil: the server is a master; changes only under a guard over everything
+	loading atomic.Bool                // a copy takes the place of the data
+
+	mu     sync.Mutex      // protects what follows
+	ended  <-chan struct{} // of the link begun last; nil if there was none
+	closed bool
+}
+
+// link returns the link to the master, nil if there is none because the server is a master itself.
+func (r *replica) link() *masterLink { return r.current.Load() }
+
+// role returns the word that HELLO has for the server's part.
+func (r *replica) role() string {
+	if r.link() != nil {
+		return "replica"
+	}
+	return "master"
+}
+
+// linkState is how far a link has got.
+type linkState uint8
+
+const (
+	linkConnect linkState = iota // waits, or is about to connect
+	linkConnecting
+	linkHandshake
+	linkSync
+	linkConnected
+)
+
+// String returns the word that ROLE has for it.
+func (s linkState) String() string {
+	return [...]string{"connect", "connecting", "handshake", "sync", "connected"}[s]
+}
+
+// masterLink follows a master, until it is stopped.
+type masterLink struct {
+	srv  *Server
+	host string
+	port int
+
+	ctx  context.Context // ends with the link
+	stop context.CancelFunc
+
+	// Used by the link's goroutine only.
+	r     *replayer
+	conn  net.Conn
+	id    string // of the master's history; "" if there is no copy to go on from
+	queue [][][]byte
+	multi bool
+
+	mu  sync.Mutex // protects what follows
+	now linkStatus
+}
+
+// linkStatus is what is told of a link.
+type linkStatus struct {
+	state          linkState
+	offset         int64     // in the master's history, of what has been executed; -1 before the first copy
+	heard          time.Time // when the master sent something
+	down           time.Time // since when the link is not connected
+	problem        string    // why it broke last; "" once it is connected
+	size, received int64     // of the copy that is under way, in bytes; the size is -1 if it is not known
+}
+
+func (l *masterLink) status() linkStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+// update changes the status.
+func (l *masterLink) update(fn func(st *linkStatus)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fn(&l.now)
+}
+
+func (l *masterLink) setState(s linkState) { l.update(func(st *linkStatus) { st.state = s }) }
+
+// startFollowing makes the server a replica, in place of what it was. The guard holds everything.
+func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
+	r := &srv.replica
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	if old := r.link(); old != nil {
+		old.stop()
+	}
+	l := &masterLink{srv: srv, host: host, port: port, r: newReplayer(srv)}
+	l.r.s.guard.FromMaster = true
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	l.now = linkStatus{offset: -1, down: time.Now()}
+	before, ended := r.ended, make(chan struct{})
+	r.ended = ended
+	r.current.Store(l)
+	g.SetReplica(true)
+	srv.restrict()
+	// Who waits to write will not be served any more: what it waits for comes from the master and is not this server's to give.
+	for _, s := range srv.clients.all() {
+		if b := s.snapshot().blockedCommand; b != nil && b.ctx.Cmd.Flags&Write != 0 && b.waiter.Withdraw() {
+			s.post(mailRoleChanged)
+		}
+	}
+	go func() {
+		defer close(ended)
+		defer l.stop()
+		if before != nil {
+			<-before
+		}
+		l.run()
+	}()
+}
+
+// followConfigured makes the server a replica if its configuration says so.
+func (srv *Server) followConfigured() {
+	of := srv.config.Get().ReplicaOf
+	if of.Host == "" {
+		return
+	}
+	var g engine.Guard
+	g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
+	defer g.Unlock()
+	srv.startFollowing(&g, of.Host, of.Port)
+}
+
+// stopFollowing makes the server a master, with the data that it has. The guard holds everything.
+func (srv *Server) stopFollowing(g *engine.Guard) {
+	r := &srv.replica
+	r.link().stop()
+	r.current.Store(nil)
+	id := newRunID() // from here on the data has a history of its own
+	srv.replicationID.Store(&id)
+	g.SetReplica(false)
+	srv.restrict()
+	srv.evictLater()
+	srv.reservations.findStored()
+}
+
+// close ends the link. The server does not become a master by that.
+func (r *replica) close() {
+	r.mu.Lock()
+	r.closed = true
+	ended := r.ended
+	r.mu.Unlock()
+	if l := r.link(); l != nil {
+		l.stop()
+	}
+	if ended != nil {
+		<-ended
+	}
+}
+
+// restriction returns the error that a replica has for a command, "" if it may run.
+func (r *replica) restriction(cmd *Command, writes bool, set *Settings) Error {
+	l := r.link()
+	switch {
+	case l == nil:
+		return ""
+	case writes:
+		return errReadOnly
+	case r.loading.Load() && cmd.Flags&Loading == 0:
+		return errLoading
+	case !set.ReplicaServeStaleData && cmd.Flags&Stale == 0 && l.status().state != linkConnected:
+		return errMasterDown
+	}
+	return ""
+}
+
+// The link waits for minLinkPause before it tries again, and longer each time, up to maxLinkPause, which tests make shorter.
+const minLinkPause = 100 * time.Millisecond
+
+var maxLinkPause = 5 * time.Second
+
+// run connects again and again.
+func (l *masterLink) run() {
+	log := l.srv.log.With("host", l.host, "port", l.port)
+	pause := minLinkPause
+	for l.ctx.Err() == nil {
+		connected := false
+		err := l.follow(func() { connected = true })
+		if l.ctx.Err() != nil {
+			return
+		}
+		l.update(func(st *linkStatus) {
+			if st.state == linkConnected {
+				st.down = time.Now()
+			}
+			st.state, st.problem = linkConnect, err.Error()
+		})
+		log.Warn("the link to the master is down; trying again", "error", err.Error())
+		if pause = min(2*pause, maxLinkPause); connected {
+			pause = minLinkPause
+		}
+		select {
+		case <-l.ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// follow connects once and executes what the master sends until the connection breaks. connected is called when the data is the master's.
+func (l *masterLink) follow(connected func()) error {
+	l.setState(linkConnecting)
+	dialer := net.Dialer{Timeout: l.timeout()}
+	conn, err := dialer.DialContext(l.ctx, "tcp", net.JoinHostPort(l.host, strconv.Itoa(l.port)))
+	if err != nil {
+		return err
+	}
+	l.conn = conn
+	l.queue, l.multi = nil, false
+	release := context.AfterFunc(l.ctx, func() { conn.Close() })
+	defer release()
+	defer conn.Close()
+	l.setState(linkHandshake)
+	in := bufio.NewReaderSize(masterReader{l}, restoreChunk)
+	if err := l.handshake(in); err != nil {
+		return err
+	}
+	next, err := l.psync(in)
+	if err != nil {
+		return err
+	}
+	defer l.keepAlive()()
+	if next != nil {
+		if in, err = l.copyData(in, next); err != nil {
+			return err
+		}
+	}
+	l.update(func(st *linkStatus) { st.state, st.problem = linkConnected, "" })
+	l.srv.log.Info("the link to the master is up", "host", l.host, "port", l.port, "copied", next != nil)
+	connected()
+	l.acknowledge()
+	return l.execute(newCommandReader(in))
+}
+
+// timeout is for how long the master may be silent.
+func (l *masterLink) timeout() time.Duration {
+	return time.Duration(l.srv.config.Get().ReplTimeout) * time.Second
+}
+
+// masterReader reads from the connection of a link.
+type masterReader struct{ l *masterLink }
+
+func (m masterReader) Read(b []byte) (int, error) {
+	if err := m.l.conn.SetReadDeadline(time.Now().Add(m.l.timeout())); err != nil {
+		return 0, err
+	}
+	n, err := m.l.conn.Read(b)
+	if n > 0 {
+		m.l.update(func(st *linkStatus) { st.heard = time.Now() })
+	}
+	return n, err
+}
+
+// send writes a command to the master.
+func (l *masterLink) send(words ...string) error {
+	args := make([][]byte, len(words))
+	for i, w := range words {
+		args[i] = []byte(w)
+	}
+	return l.write(appendRequest(nil, args))
+}
+
+func (l *masterLink) write(b []byte) error {
+	if err := l.conn.SetWriteDeadline(time.Now().Add(l.timeout())); err != nil {
+		return err
+	}
+	_, err := l.conn.Write(b)
+	return err
+}
+
+// maxMasterLine bounds the lines with which a master answers, in bytes.
+const maxMasterLine = 4096
+
+// line reads a line of the master, without its end. Empty ones only tell that the master is there.
+func line(in *bufio.Reader) (string, error) {
+	for {
+		b, err := in.ReadSlice('\n')
+		switch {
+		case err == bufio.ErrBufferFull, len(b) > maxMasterLine:
+			return "", errors.New("the master's answer is too long")
+		case err != nil:
+			return "", err
+		}
+		if b = bytes.TrimRight(b, "\r\n"); len(b) > 0 {
+			return string(b), nil
+		}
+	}
+}
+
+// ask sends a command and returns the line that answers it.
+func (l *masterLink) ask(in *bufio.Reader, words ...string) (string, error) {
+	if err := l.send(words...); err != nil {
+		return "", err
+	}
+	return line(in)
+}
+
+// handshake introduces the server to the master.
+func (l *masterLink) handshake(in *bufio.Reader) error {
+	reply, err := l.ask(in, "PING")
+	if err != nil {
+		return err
+	}
+	set := l.srv.config.Get()
+	// A master that wants a password first says so.
+	if reply[0] == '-' && !strings.HasPrefix(reply, "-NOAUTH") && !strings.HasPrefix(reply, "-NOPERM") {
+		return fmt.Errorf("the master's answer to PING: %s", reply[1:])
+	}
+	if set.MasterAuth != "" {
+		words := []string{"AUTH", set.MasterAuth}
+		if set.MasterUser != "" {
+			words = []string{"AUTH", set.MasterUser, set.MasterAuth}
+		}
+		if reply, err = l.ask(in, words...); err != nil {
+			return err
+		}
+		if reply[0] == '-' {
+			return fmt.Errorf("the master's answer to AUTH: %s", reply[1:])
+		}
+	}
+	// Masters that do not know the options answer errors, which change nothing.
+	for _, words := range [][]string{
+		{"REPLCONF", "listening-port", strconv.Itoa(set.tcpPort())},
+		{"REPLCONF", "capa", "eof", "capa", "psync2"},
+	} {
+		if reply, err = l.ask(in, words...); err != nil {
+			return err
+		}
+		if reply[0] == '-' {
+			l.srv.log.Info("the master does not take an option of a replica", "option", words[1], "answer", reply[1:])
+		}
+	}
+	return nil
+}
+
+// position is a place in the history of a master.
+type position struct {
+	id     string
+	offset int64
+	db     int // that is selected there
+}
+
+// psync asks for what follows the data that the server has. If everything comes instead it returns the position that it has.
+func (l *masterLink) psync(in *bufio.Reader) (*position, error) {
+	id, from := "?", "-1"
+	if l.id != "" {
+		id, from = l.id, strconv.FormatInt(l.status().offset+1, 10)
+	}
+	reply, err := l.ask(in, "PSYNC", id, from)
+	if err != nil {
+		return nil, err
+	}
+	words := strings.Fields(reply)
+	switch {
+	case len(words) == 0:
+	case words[0] == "+CONTINUE" && l.id != "":
+		if len(words) > 1 {
+			l.setHistory(words[1])
+		}
+		return nil, nil
+	case words[0] == "+FULLRESYNC" && len(words) == 3:
+		if offset, err := strconv.ParseInt(words[2], 10, 64); err == nil && offset >= 0 {
+			return &position{id: words[1], offset: offset}, nil
+		}
+	}
+	return nil, fmt.Errorf("the master's answer to PSYNC: %.200q", reply)
+}
+
+// setHistory takes over the name of the master's history.
+func (l *masterLink) setHistory(id string) {
+	l.id = id
+	l.srv.replicationID.Store(&id)
+}
+
+// keepAlive tells the master every second what has been executed, or while data is copied just that the server is there. The function that it returns
+// ends that.
+func (l *masterLink) keepAlive() (end func()) {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			if l.status().state == linkConnected {
+				l.acknowledge()
+			} else {
+				l.write([]byte("\n")) // an error is found by who reads
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		l.conn.Close() // which may hold up a write
+		<-ended
+	}
+}
+
+// acknowledge tells the master what has been executed. An error is found by who reads.
+func (l *masterLink) acknowledge() {
+	l.send("REPLCONF", "ACK", strconv.FormatInt(l.status().offset, 10))
+}
+
+// markLength is the length of the mark at the end of a file whose size is not known before.
+const markLength = 40
+
+// copyData replaces the data by the file that the master sends, which has it as it is at a position. It returns where the commands begin.
+func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, error) {
+	l.id = "" // until all of it is here
+	l.update(func(st *linkStatus) { st.state, st.size, st.received = linkSync, -1, 0 })
+	start := time.Now()
+	head, err := line(in)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(-1)
+	mark, marked := strings.CutPrefix(head, "$EOF:")
+	if !marked {
+		size, err = strconv.ParseInt(strings.TrimPrefix(head, "$"), 10, 64)
+	}
+	if head[0] != '$' || err != nil || !marked && size < 0 || marked && len(mark) != markLength {
+		return nil, fmt.Errorf("the master sends no data but %.200q", strings.TrimPrefix(head, "-"))
+	}
+	l.update(func(st *linkStatus) { st.size = size })
+	file, err := os.CreateTemp(l.srv.spoolDir(), "replica-*.rdb")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	os.Remove(file.Name()) // already, where that is possible: nothing must be left if the process is killed
+	from := io.Reader(in)
+	if !marked {
+		from = io.LimitReader(in, size)
+	}
+	codes, rest, err := l.receive(from, file, at)
+	if err != nil {
+		return nil, fmt.Errorf("the master's data: %w", err)
+	}
+	if marked {
+		in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), in), restoreChunk)
+		end := make([]byte, markLength)
+		if _, err := io.ReadFull(in, end); err != nil {
+			return nil, err
+		}
+		if string(end) != mark {
+			return nil, errors.New("the master's data does not end where it should")
+		}
+	} else if n, err := io.Copy(io.Discard, from); err != nil || n > 0 || len(rest) > 0 {
+		return nil, errors.Join(errors.New("the master's data does not end where it should"), err)
+	}
+	if err := l.replace(file, codes, at); err != nil {
+		return nil, err
+	}
+	l.srv.log.Info("the master's data has been copied", "bytes", l.status().received, "duration", time.Since(start).Round(time.Millisecond))
+	return in, nil
+}
+
+// spoolDir returns where what the master sends is kept until all of it is there.
+func (srv *Server) spoolDir() string {
+	if set := srv.config.Get(); set.Durable() && srv.ownFiles {
+		return set.Dir
+	}
+	return os.TempDir()
+}
+
+// receive writes the master's file to another one, and makes sure that it can be loaded: the old data must not go for nothing. It returns the sources
+// of the functions, and what was read beyond the end of the file.
+func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (codes []string, rest []byte, err error) {
+	out := bufio.NewWriterSize(to, restoreChunk)
+	counted := writerFunc(func(b []byte) (int, error) {
+		l.update(func(st *linkStatus) { st.received += int64(len(b)) })
+		return out.Write(b)
+	})
+	r := rdb.NewReader(io.TeeReader(from, counted), *l.srv.rdbLimits())
+	for {
+		item, err := r.Next()
+		if err == io.EOF {
+			return codes, r.Rest(), out.Flush()
+		}
+		if err == io.ErrUnexpectedEOF {
+			err = errors.New("it has broken off")
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		switch item := item.(type) {
+		case rdb.Function:
+			codes = append(codes, string(item))
+		case rdb.Aux:
+			if item.Name == "repl-stream-db" {
+				if n, err := strconv.Atoi(item.Value); err == nil && n >= 0 && n < l.srv.ks.Databases() {
+					at.db = n
+				}
+			}
+		case *rdb.Key:
+			if n := l.srv.ks.Databases(); item.DB >= n {
+				return nil, nil, fmt.Errorf("a key in database %d, and there are %d databases: see the directive databases", item.DB, n)
+			}
+		}
+	}
+}
+
+// writerFunc is a function as an io.Writer.
+type writerFunc func(b []byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// replace makes the content of a file, and functions, the data of the server.
+func (l *masterLink) replace(file *os.File, codes []string, at *position) error {
+	srv := l.srv
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	// From now on clients are told that the server is loading, and so they are if it fails: until another copy is whole.
+	srv.replica.loading.Store(true)
+	var failed error
+	fill := func() error {
+		failed = l.fill(file, codes)
+		return failed
+	}
+	err := error(nil)
+	if st := srv.storage.Storage; st == nil {
+		err = fill()
+	} else {
+		err = st.Replace(fill)
+		for err != nil && failed == nil {
+			// The data is there but could not be stored. What comes now must not be journalled behind what is stored.
+			srv.log.Error("the copy cannot be stored; trying again", "error", err.Error())
+			select {
+			case <-l.ctx.Done():
+				return l.ctx.Err()
+			case <-time.After(maxLinkPause):
+			}
+			err = st.Save()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	l.setHistory(at.id)
+	l.r.s.db = at.db
+	l.update(func(st *linkStatus) { st.offset = at.offset })
+	srv.replica.loading.Store(false)
+	return nil
+}
+
+// fill reads a file into the keyspace in place of what is there.
+func (l *masterLink) fill(file *os.File, codes []string) error {
+	srv := l.srv
+	srv.dropFollowers()
+	im := importer{srv: srv, r: l.r, next: time.Now().Add(importProgress)}
+	defer im.unlock()
+	g := im.lock()
+	if err := l.ctx.Err(); err != nil {
+		return err
+	}
+	if e := srv.restoreFunctions(codes, true, true); e != "" {
+		return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
+	}
+	g.Flush(-1)
+	r := rdb.NewReader(file, *srv.rdbLimits())
+	for {
+		item, err := r.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case l.ctx.Err() != nil:
+			return l.ctx.Err()
+		}
+		if key, ok := item.(*rdb.Key); ok {
+			if err := im.key(key); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// dropFollowers disconnects those that follow this server: what comes is not told to them.
+func (srv *Server) dropFollowers() {
+	f := &srv.followed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.list {
+		s.post(mailKill)
+	}
+}
+
+// execute carries out the master's commands until the connection breaks.
+func (l *masterLink) execute(commands *commandReader) error {
+	begin := l.status().offset
+	for {
+		args, err := commands.next()
+		switch {
+		case err == io.EOF, err == io.ErrUnexpectedEOF:
+			return errors.New("the master has closed the connection")
+		case err != nil:
+			return err
+		}
+		if err := l.take(args); err != nil {
+			return err
+		}
+		if !l.multi {
+			// What has been received of a transaction is asked for again if its end does not come.
+			l.update(func(st *linkStatus) { st.offset = begin + commands.read })
+		}
+	}
+}
+
+// take takes the next command of the master. Those of a transaction wait for its end.
+func (l *masterLink) take(args [][]byte) error {
+	switch {
+	case equalFold(args[0], "ping"):
+	case equalFold(args[0], "replconf"):
+		if len(args) > 1 && equalFold(args[1], "getack") {
+			l.acknowledge()
+		}
+	case equalFold(args[0], "multi"):
+		if l.multi {
+			return errors.New("the master sends a transaction within a transaction")
+		}
+		l.multi = true
+	case equalFold(args[0], "exec"):
+		if !l.multi {
+			return errors.New("the master sends the end of a transaction that has not begun")
+		}
+		err := l.carryOut(l.queue)
+		l.queue, l.multi = nil, false
+		return err
+	case l.multi:
+		l.queue = append(l.queue, cloneArgs(args))
+	default:
+		return l.carryOut([][][]byte{args})
+	}
+	return nil
+}
+
+// carryOut executes commands under one guard. A command that cannot be executed changes nothing of the others: as in Redis it is told in the log, and counted.
+func (l *masterLink) carryOut(unit [][][]byte) error {
+	srv, s := l.srv, l.r.s
+	found := make([]*Command, len(unit))
+	var shards uint64
+	for i, args := range unit {
+		cmd, _ := srv.table.lookupOriginal(args)
+		switch {
+		case cmd == nil, cmd.Do == nil, !cmd.arityOK(len(args)), cmd.Flags&OwnGuard != 0,
+			cmd.Flags&(Write|MayReplicate) == 0 && cmd.Name != "select" && cmd.Group != "scripting":
+			l.refused(args, "the server does not know it")
+		default:
+			found[i] = cmd
+			shards |= cmd.shards(srv.ks, args)
+		}
+	}
+	s.now = masterTime(srv.ks.Now(), unit)
+	s.guard.Owner = &s.origin
+	s.guard.Lock(srv.ks, shards, s.now)
+	defer s.guard.Unlock()
+	if err := l.ctx.Err(); err != nil {
+		return err // somebody has ended the link before the guard was taken
+	}
+	c := &s.ctx
+	for i, cmd := range found {
+		if cmd == nil {
+			continue
+		}
+		s.out.Buf = s.out.Buf[:0]
+		c.Cmd, c.Args, c.DB = cmd, unit[i], s.db
+		s.runMonitored(c)
+		if len(s.out.Buf) > 0 && s.out.Buf[0] == '-' {
+			l.refused(unit[i], string(bytes.TrimSpace(s.out.Buf[1:])))
+		}
+	}
+	s.flushTally() // before the arguments are overwritten
+	if len(s.origin.changed) > 0 {
+		srv.tracking.broadcast(&s.origin)
+	}
+	s.out.Buf, s.origin.later = s.out.Buf[:0], s.origin.later[:0]
+	return nil
+}
+
+// refused tells of a command of the master that could not be executed.
+func (l *masterLink) refused(args [][]byte, why string) {
+	l.srv.stats.unexpected.Add(1)
+	l.srv.log.Error("a command of the master cannot be executed here", "command", fmt.Sprintf("%.64s", args[0]), "error", why)
+}

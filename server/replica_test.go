@@ -1,0 +1,320 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// scriptedMaster is a master of which the test says what it sends.
+type scriptedMaster struct {
+	net.Listener
+	t *testing.T
+}
+
+func newScriptedMaster(t *testing.T) *scriptedMaster {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return &scriptedMaster{l, t}
+}
+
+// hostPort returns the master's address as REPLICAOF has it.
+func (m *scriptedMaster) hostPort() string {
+	host, port, _ := net.SplitHostPort(m.Addr().String())
+	return host + " " + port
+}
+
+// masterConn is the master's end of a link.
+type masterConn struct {
+	net.Conn
+	t        *testing.T
+	commands *commandReader
+}
+
+// accept waits for the replica and answers the first commands of each, given as "COMMAND…=answer".
+func (m *scriptedMaster) accept(answers ...string) *masterConn {
+	m.t.Helper()
+	require.NoError(m.t, m.Listener.(*net.TCPListener).SetDeadline(time.Now().Add(testTimeout)))
+	conn, err := m.Accept()
+	require.NoError(m.t, err)
+	m.t.Cleanup(func() { conn.Close() })
+	require.NoError(m.t, conn.SetDeadline(time.Now().Add(testTimeout)))
+	c := &masterConn{conn, m.t, newCommandReader(conn)}
+	for _, a := range answers {
+		want, answer, _ := strings.Cut(a, "=")
+		c.expect(want)
+		c.send(answer + "\r\n")
+	}
+	return c
+}
+
+// introduction is how a replica without a password begins.
+func introduction(port int) []string {
+	return []string{"PING=+PONG", fmt.Sprintf("REPLCONF listening-port %d=+OK", port), "REPLCONF capa eof capa psync2=+OK"}
+}
+
+// expect reads a command. Acknowledgements of what has been acknowledged before come at any time.
+func (c *masterConn) expect(want string) {
+	c.t.Helper()
+	for {
+		args, err := c.commands.next()
+		require.NoError(c.t, err, want)
+		words := make([]string, len(args))
+		for i, a := range args {
+			words[i] = string(a)
+		}
+		got := strings.Join(words, " ")
+		if got != want && strings.HasPrefix(got, "REPLCONF ACK") && strings.HasPrefix(want, "REPLCONF ACK") {
+			continue
+		}
+		require.Equal(c.t, want, got)
+		return
+	}
+}
+
+func (c *masterConn) send(text string) {
+	c.t.Helper()
+	_, err := c.Write([]byte(text))
+	require.NoError(c.t, err)
+}
+
+// say sends commands and returns how many bytes they are.
+func (c *masterConn) say(lines ...string) (n int) {
+	c.t.Helper()
+	for _, line := range lines {
+		b := request(strings.Fields(line)...)
+		n += len(b)
+		c.send(string(b))
+	}
+	return n
+}
+
+// confirmed waits until the replica has executed everything up to an offset, and returns the offset behind the question.
+func (c *masterConn) confirmed(offset int) int {
+	c.t.Helper()
+	n := c.say("REPLCONF GETACK *")
+	c.expect(fmt.Sprint("REPLCONF ACK ", offset))
+	return offset + n
+}
+
+// waitFor sends a command until the answer has a text in it.
+func (c *testClient) waitFor(command, text string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool { return strings.Contains(c.do(command), text) }, testTimeout, time.Millisecond, "%s: %s", command, text)
+}
+
+const (
+	oldHistory = "0123456789012345678901234567890123456789"
+	newHistory = "9876543210987654321098765432109876543210"
+)
+
+func TestReplicaSpeaksWithItsMaster(t *testing.T) {
+	pause := maxLinkPause
+	t.Cleanup(func() { maxLinkPause = pause })
+	maxLinkPause = minLinkPause
+	m := newScriptedMaster(t)
+	data := string(rdbFile(t, "SET kept 1", "RPUSH l x y", "SELECT 3", "HSET h f v"))
+	s := startTestServer(t, Options{}, "masteruser", "me", "masterauth", "secret", "appendonly", "no", "repl-timeout", "20")
+	waiting, c := s.connect(), s.connect()
+	require.Equal(t, "master", strings.Split(c.do("INFO replication"), "\r\n")[1][len("role:"):])
+	c.do("SET old 1")
+	waiting.send("BLPOP", "l", "0")
+	c.waitFor("INFO clients", "blocked_clients:1")
+	require.Equal(t, "+OK", c.do("REPLICAOF "+m.hostPort()))
+	require.Equal(t, "+OK Already connected to specified master", c.do("SLAVEOF "+m.hostPort()))
+	require.Contains(t, waiting.read(), "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
+	require.Equal(t, "1", c.do("GET old")) // until the copy is there
+
+	// The first copy: with a password, lines that only tell that the master is there, and a mark at the end.
+	a := m.accept("PING=-NOAUTH Authentication required.", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK",
+		"REPLCONF capa eof capa psync2=-ERR Unrecognized REPLCONF option: capa", "PSYNC ? -1=\n\n+FULLRESYNC "+oldHistory+" 100")
+	mark := strings.Repeat("m", markLength)
+	a.send("\n$EOF:" + mark + "\r\n" + data[:20])
+	c.waitFor("INFO replication", "master_sync_in_progress:1")
+	require.Contains(t, c.do("SET a 1"), "READONLY")
+	a.send(data[20:] + mark)
+	a.expect("REPLCONF ACK 100")
+	require.Equal(t, "", c.do("GET old"))
+	offset := 100 + a.say("SELECT 3", "MULTI", "SET n 1", "INCR n", "EXEC", "PING")
+	offset = a.confirmed(offset)
+	require.Equal(t, "+OK", c.do("SELECT 3"))
+	require.Equal(t, "2", c.do("GET n"))
+	require.Equal(t, "v", c.do("HGET h f"))
+	for _, line := range []string{"SET a 1", "EVAL return(redis.call('DEL','n')) 0", "FLUSHALL", "BLPOP l 0"} {
+		require.Contains(t, c.do(line), "READONLY You can't write against a read only replica.", line)
+	}
+	for _, text := range []string{"role:slave\r\n", "master_link_status:up\r\n", "slave_repl_offset:" + strconv.Itoa(offset) + "\r\n", "master_replid:" + oldHistory + "\r\n"} {
+		c.waitFor("INFO replication", text)
+	}
+	host, port, _ := strings.Cut(m.hostPort(), " ")
+	require.Equal(t, fmt.Sprintf(`["slave" "%s" %s "connected" %d]`, host, port, offset), c.do("ROLE"))
+
+	// Keys expire when the master says so, whatever its clock.
+	past := strconv.FormatInt(time.Now().UnixMilli()-5000, 10)
+	offset += a.say("SET p v PXAT "+past, "PERSIST p", "SET q v PXAT "+past, "SET r v", "PEXPIREAT r "+past)
+	offset = a.confirmed(offset)
+	require.Equal(t, "v", c.do("GET p"))
+	require.Equal(t, "", c.do("GET q"))
+	require.Equal(t, "0", c.do("EXISTS q r"))
+	require.Equal(t, "5", c.do("DBSIZE"))
+	offset += a.say("APPEND q w", "PERSIST q", "DEL r")
+	offset = a.confirmed(offset)
+	require.Equal(t, "vw", c.do("GET q"))
+	require.Equal(t, "4", c.do("DBSIZE"))
+
+	// What is no command here is told.
+	offset += a.say("NOSUCH a", "INCR h", "GET n")
+	offset = a.confirmed(offset)
+	require.Contains(t, c.do("INFO stats"), "unexpected_error_replies:3\r\n")
+
+	// The connection breaks within a transaction, which is asked for again.
+	a.say("MULTI", "INCR n")
+	a.Close()
+	resumed := func(answer string) *masterConn {
+		return m.accept("PING=+PONG", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK", "REPLCONF capa eof capa psync2=+OK", answer)
+	}
+	b := resumed(fmt.Sprintf("PSYNC %s %d=+CONTINUE %s", oldHistory, offset+1, newHistory))
+	b.expect("REPLCONF ACK " + strconv.Itoa(offset))
+	require.Equal(t, "2", c.do("GET n"))
+	offset += b.say("MULTI", "INCR n", "EXEC")
+	offset = b.confirmed(offset)
+	require.Equal(t, "3", c.do("GET n"))
+
+	// Masters that refuse, or send no data, or not all of it, cost no data.
+	b.Close()
+	next := fmt.Sprintf("PSYNC %s %d=", newHistory, offset+1)
+	for _, answer := range []string{"-NOMASTERLINK Can't SYNC while not connected with my master", "+OK", " ", "+FULLRESYNC", "+FULLRESYNC x -1"} {
+		resumed(next + answer).Close()
+		c.waitFor("INFO replication", "master_link_last_error:the master's answer to PSYNC")
+	}
+	full := "+FULLRESYNC " + newHistory + " 7000"
+	resumed(next + full + "\r\n-ERR no data").Close()
+	for _, broken := range []string{fmt.Sprintf("$%d\r\n%s", len(data), data[:len(data)-3]), fmt.Sprintf("$%d\r\n%s", len(data)+1, data+"x"),
+		fmt.Sprintf("$%d\r\nREDIS9999%s", len(data), data[9:]), "$EOF:" + mark + "\r\n" + data + strings.Repeat("n", markLength), "$EOF:short\r\n", "$-5\r\n"} {
+		x := resumed("PSYNC ? -1=" + full)
+		x.send(broken)
+		x.Close()
+	}
+	require.Equal(t, "3", c.do("GET n"))
+	d := resumed("PSYNC ? -1=" + full)
+	d.send(fmt.Sprintf("$%d\r\n%s", len(data), data))
+	d.expect("REPLCONF ACK 7000")
+	require.Equal(t, "", c.do("GET n"))
+	d.say("SET soon v PXAT " + past)
+	d.confirmed(7000 + len(request("SET", "soon", "v", "PXAT", past)))
+
+	// A master again: the data stays, and what has expired goes.
+	require.Equal(t, "+OK", c.do("SELECT 0"))
+	require.Equal(t, "3", c.do("DBSIZE"))
+	require.Equal(t, "+OK", c.do("REPLICAOF NO ONE"))
+	c.waitFor("DBSIZE", "2")
+	require.Equal(t, "+OK", c.do("SET mine 1"))
+	require.Equal(t, `["master" 0 []]`, c.do("ROLE"))
+	_, err := d.commands.next()
+	for err == nil {
+		_, err = d.commands.next()
+	}
+}
+
+func TestReplicaIsConfigured(t *testing.T) {
+	m := newScriptedMaster(t)
+	s := startTestServer(t, Options{}, "replicaof", m.hostPort(), "replica-serve-stale-data", "no")
+	c := s.connect()
+	require.Equal(t, fmt.Sprintf(`["replicaof" "%s"]`, m.hostPort()), c.do("CONFIG GET replicaof"))
+	require.Contains(t, c.do("CONFIG SET replicaof no"), "can't set immutable config")
+	require.Contains(t, c.do("GET a"), "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.")
+	require.Contains(t, c.do("REPLICAOF host 70000"), "ERR Invalid master port")
+	require.Contains(t, c.do("REPLICAOF host port"), "ERR Invalid master port")
+
+	a := m.accept(append(introduction(0), "PSYNC ? -1=+FULLRESYNC "+oldHistory+" 1")...)
+	data := string(rdbFile(t, "SET a 1"))
+	a.send(fmt.Sprintf("$%d\r\n%s", len(data), data))
+	a.expect("REPLCONF ACK 1")
+	require.Equal(t, "1", c.do("GET a"))
+
+	// Another master: everything is copied from it.
+	other := newScriptedMaster(t)
+	require.Equal(t, "+OK", c.do("REPLICAOF "+other.hostPort()))
+	b := other.accept(append(introduction(0), "PSYNC ? -1=+FULLRESYNC "+newHistory+" 1")...)
+	data = string(rdbFile(t, "SET b 1"))
+	b.send(fmt.Sprintf("$%d\r\n%s", len(data), data))
+	b.expect("REPLCONF ACK 1")
+	require.Equal(t, "", c.do("GET a"))
+
+	// The server closes while the master is silent, and while there is none.
+	require.NoError(t, s.Close())
+	for _, settings := range [][]string{{"replicaof", "localhost 1"}, {"replicaof", "no.such.host.invalid 1"}} {
+		lost := startTestServer(t, Options{}, settings...)
+		lost.connect().waitFor("INFO replication", "master_link_last_error:")
+		require.NoError(t, lost.Close())
+	}
+}
+
+// What replaces the data is stored as a whole or not at all.
+func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
+	for _, settings := range [][]string{{"appendonly=yes"}, {"appendonly=no", "save=3600 1"}} {
+		t.Run(strings.Join(settings, " "), func(t *testing.T) {
+			mem := &crashable{MemFS: vfs.NewCrashableMem()}
+			open := func(fs vfs.FS) *durableServer {
+				d, err := openDurable(t, fs, settings...)
+				require.NoError(t, err)
+				return d
+			}
+			holds := func(d *durableServer, keys ...string) {
+				t.Helper()
+				for _, key := range []string{"old", "half", "whole", "later"} {
+					want := "$-1\r\n"
+					if slices.Contains(keys, key) {
+						want = "$1\r\n1\r\n"
+					}
+					d.expect(want, "GET "+key)
+				}
+			}
+			afterCrash := func(keys ...string) {
+				t.Helper()
+				d := open(mem.crash(vfs.CrashCloneCfg{}))
+				holds(d, keys...)
+				d.end()
+			}
+			fill := func(d *durableServer, key string, err error) func() error {
+				return func() error {
+					var g engine.Guard
+					g.Lock(d.ks, engine.AllShards, d.ks.Now())
+					g.Flush(-1)
+					g.Changed(g.CreateString(0, []byte(key), []byte("1")), silent, "")
+					g.Unlock()
+					require.Error(t, d.storage.Save())
+					afterCrash("old")
+					return err
+				}
+			}
+			d := open(mem)
+			d.expect("+OK\r\n", "SET old 1")
+			d.expect("+OK\r\n", "SAVE")
+			broken := errors.New("broken")
+			require.Equal(t, broken, d.storage.Replace(fill(d, "half", broken)))
+			afterCrash("old")
+			d.end()
+			d = open(mem)
+			holds(d, "old")
+			require.NoError(t, d.storage.Replace(fill(d, "whole", nil)))
+			afterCrash("whole")
+			d.expect("+OK\r\n", "SET later 1")
+			d.end()
+			d = open(mem)
+			holds(d, "whole", "later")
+			d.end()
+		})
+	}
+}
