@@ -64,7 +64,7 @@ func (g *Guard) release() {
 	if len(g.ready) > 0 {
 		g.serve()
 	}
-	if g.ks.counting {
+	if len(g.pending) > 0 || g.growth != 0 { // which is so only if memory is counted
 		g.count()
 	}
 	if len(g.record) > 0 {

@@ -63,6 +63,7 @@ var firstBytes = func() (kinds [256]jsonToken) {
 
 // jsonDecoder reads a text token by token.
 type jsonDecoder struct {
+	effort
 	L      *lua.LState
 	config *jsonConfig
 	text   string
@@ -268,9 +269,13 @@ func hexRune(s string) (r rune, ok bool) {
 	return r, true
 }
 
+// valueEffort is how many steps it takes to read a value; see effort.
+const valueEffort = 32
+
 // value returns the value that begins with the current token. depth is how many tables are around it, and used how much of Lua's
 // stack is in use there.
 func (d *jsonDecoder) value(depth int32, used int) lua.LValue {
+	d.spend(d.L, valueEffort)
 	switch d.token {
 	case tokenString:
 		return lua.LString(d.string)

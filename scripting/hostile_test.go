@@ -29,11 +29,13 @@ func TestStoppedScriptsSayWhy(t *testing.T) {
 	e := New(Options{Interrupt: new(Interrupt)})
 	in := e.options.Interrupt
 	for source, where := range map[string]string{
-		"\nwhile true do end":                                            ", on @user_script:2.",
-		"while true do pcall(error) end":                                 ", on @user_script:1.",
-		"return string.find(string.rep('a', 1e6), '.-.-.-b')":            ", on @user_script:1.",
-		"local t = {}; t[1] = t; t[2] = t; return t":                     "",
-		"local f = coroutine.wrap(function() while true do end end) f()": ", on @user_script:1.",
+		"\nwhile true do end":                                                        ", on @user_script:2.",
+		"while true do pcall(error) end":                                             ", on @user_script:1.",
+		"return string.find(string.rep('a', 1e6), '.-.-.-b')":                        ", on @user_script:1.",
+		"return cjson.decode('[' .. string.rep('1,', 2e6) .. '1]')":                  ", on @user_script:1.",
+		"return cmsgpack.unpack('\\221\\0\\31\\0\\0' .. string.rep('\\1', 2031616))": ", on @user_script:1.",
+		"local t = {}; t[1] = t; t[2] = t; return t":                                 "",
+		"local f = coroutine.wrap(function() while true do end end) f()":             ", on @user_script:1.",
 	} {
 		script, err := e.Load([]byte(source))
 		require.NoError(t, err)

@@ -228,6 +228,7 @@ func (m *vm) unpackValues(L *lua.LState, function string, limit, offset int64) i
 
 // unpacker reads values from the start of data.
 type unpacker struct {
+	effort
 	m    *vm
 	L    *lua.LState
 	data string
@@ -235,6 +236,7 @@ type unpacker struct {
 
 // value reads a value. used is how much of Lua's stack is in use there, which bounds the nesting.
 func (u *unpacker) value(used int) lua.LValue {
+	u.spend(u.L, valueEffort)
 	c := u.uint(1)
 	if used+1 > maxStack {
 		fail(u.L, "stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)")
