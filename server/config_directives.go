@@ -151,7 +151,7 @@ var directives = slices.Concat([]*directive{
 	number("hash-max-listpack-entries", "512", 0, math.MaxInt, func(s *Settings) *int { return &s.Hash.Entries }).also("hash-max-ziplist-entries"),
 	memory("hash-max-listpack-value", "64", 0, func(s *Settings) *int { return &s.Hash.Value }).also("hash-max-ziplist-value"),
 	number("list-max-listpack-size", "-2", math.MinInt32, math.MaxInt32, func(s *Settings) *lists.Limit { return &s.List }).also("list-max-ziplist-size"),
-	number("list-compress-depth", "0", 0, math.MaxInt32, func(s *Settings) *int { return &s.ListCompressDepth }),
+	number("list-compress-depth", "0", 0, math.MaxInt32, func(s *Settings) *int { return &s.ListCompressDepth }).withoutEffect(),
 	number("set-max-intset-entries", "512", 0, math.MaxInt, func(s *Settings) *int { return &s.Set.IntsetEntries }),
 	number("set-max-listpack-entries", "128", 0, math.MaxInt, func(s *Settings) *int { return &s.Set.ListpackEntries }),
 	memory("set-max-listpack-value", "64", 0, func(s *Settings) *int { return &s.Set.ListpackValue }),
@@ -326,6 +326,12 @@ func (d *directive) also(alias string) *directive {
 // atStart makes the directive one that cannot be changed while the server runs.
 func (d *directive) atStart() *directive {
 	d.startOnly = true
+	return d
+}
+
+// withoutEffect notes that nothing depends on the directive.
+func (d *directive) withoutEffect() *directive {
+	d.noEffect = true
 	return d
 }
 
