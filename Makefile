@@ -16,8 +16,9 @@ FSYNC ?= always
 run: build
 	./$(BIN) $(ARGS)
 
+# Without C: one static file, which also needs less memory.
 build:
-	$(GO) build -o $(BIN) ./cmd/atomredis
+	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/atomredis
 
 test:
 	$(GO) test ./...

@@ -51,6 +51,9 @@ type loop struct {
 	timer     engine.Timer            // wakes the loop at armed
 	armed     int64                   // 0 = not armed
 	muted     int                     // how many of listeners are muted
+	tick      int64                   // the last ms in which something came
+	active    int                     // clients that sent something in it
+	crowd     int                     // the same of the ms before, in which something came
 	gone      []goneSocket            // whose sessions are to be closed
 
 	using    atomic.Pointer[socket] // whose session the loop's goroutine is in; see enter
@@ -84,10 +87,11 @@ type socket struct {
 	fd      int
 	loop    *loop
 	session *Session
-	queued  bool // in loop.ready
-	held    bool // in loop.held
-	writing bool // EPOLLOUT is asked for
-	away    bool // its session is used by a goroutine that does not drive the loop any more
+	queued  bool  // in loop.ready
+	held    bool  // in loop.held
+	writing bool  // EPOLLOUT is asked for
+	away    bool  // its session is used by a goroutine that does not drive the loop any more
+	seen    int64 // loop.now when the client last sent something
 	woken   atomic.Bool
 }
 
@@ -215,8 +219,16 @@ func (c *socket) wake() {
 func (l *loop) run() {
 	defer l.owner.wg.Done()
 	runtime.LockOSThread()
+	if l.keeps {
+		unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // of this thread: a nap is to last no longer than it should
+	}
+	n := 0
 	for {
-		n := l.wait()
+		if l.naps(n) {
+			nap := unix.Timespec{Nsec: napTime}
+			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
+		}
+		n = l.wait()
 		l.now = l.srv.ks.Now()
 		for i := range l.events[:n] {
 			l.handle(&l.events[i])
@@ -237,6 +249,32 @@ func (l *loop) run() {
 			l.closeGone()
 		}
 		l.arm()
+	}
+}
+
+// Naps. When many clients have one command under way each, they come back one after the other, and a loop that waits for each of them is
+// woken for each, which costs the client's side as much as it costs ours. So while at least napCrowd clients sent something within the last
+// millisecond, a loop that has few of them ready does not wait for the next one but sleeps for napTime ns, and then serves all who came
+// meanwhile at once. That makes a tenth more requests per second for less processor time; a request is at most so much later. With fewer
+// clients each of them would wait for the nap of the others.
+const (
+	napCrowd = 32
+	napTime  = 20_000
+)
+
+// naps reports whether to nap after a round in which ready clients were served.
+func (l *loop) naps(ready int) bool {
+	return l.keeps && ready > 0 && l.crowd >= napCrowd && ready <= l.crowd/2
+}
+
+// arrived counts a client among those who sent something in this millisecond.
+func (l *loop) arrived(c *socket) {
+	if l.tick != l.now {
+		l.crowd, l.active, l.tick = l.active, 0, l.now
+	}
+	if c.seen != l.now {
+		c.seen = l.now
+		l.active++
 	}
 }
 
@@ -321,6 +359,7 @@ func (l *loop) read(c *socket) {
 	n, err := l.readSome(c, buf)
 	if n > 0 {
 		l.srv.stats.reads.Add(1)
+		l.arrived(c)
 	}
 	switch {
 	case n > 0:

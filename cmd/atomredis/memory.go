@@ -9,7 +9,7 @@ import (
 
 // The garbage collector of a data store: most of the heap is data that stays, and to look at all of it is dear. With little data there
 // may be more garbage than data, which keeps collections rare. With a lot of data that would be too much memory, so there
-// may be half as much. Once nobody needs the memory any more, the system gets it back.
+// may be half as much. Once nobody needs the memory any more, the system gets it back: garbage, and the pages of the program that only its start needed.
 
 // limits say how much garbage there may be, in percent of the data, when there are so many bytes of data or more.
 var limits = [...]struct {
@@ -52,8 +52,8 @@ type collector struct {
 	dirty bool // something was allocated since memory was last given back
 }
 
-// next returns the percentage of garbage, and whether now is the time to give memory back.
-func (c *collector) next(h heap) (percent int, release bool) {
+// next returns the percentage of garbage, whether a pause has begun, and whether there is garbage that is worth giving back in it.
+func (c *collector) next(h heap) (percent int, pause, release bool) {
 	for c.limit+1 < len(limits) && h.live >= limits[c.limit+1].live {
 		c.limit++
 	}
@@ -63,12 +63,12 @@ func (c *collector) next(h heap) (percent int, release bool) {
 	if h.allocated-c.last.allocated > quiet {
 		c.dirty = true
 	} else if c.dirty {
-		c.dirty = false
+		c.dirty, pause = false, true
 		garbage := h.objects - min(h.live, h.objects)
 		release = garbage+h.free > max(worth, h.live/8)
 	}
 	c.last = h
-	return limits[c.limit].percent, release
+	return limits[c.limit].percent, pause, release
 }
 
 // tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC). limited tells whether the
@@ -79,7 +79,7 @@ func tuneCollector(stop <-chan struct{}, limited func() bool) {
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	c := collector{last: readHeap()}
+	c := collector{last: readHeap(), dirty: true}
 	set := limits[0].percent
 	debug.SetGCPercent(set)
 	for {
@@ -89,7 +89,7 @@ func tuneCollector(stop <-chan struct{}, limited func() bool) {
 		case <-tick.C:
 		}
 		now := readHeap()
-		percent, release := c.next(now)
+		percent, pause, release := c.next(now)
 		if now.live >= limitedFrom && limited() {
 			percent = min(percent, limitedPercent)
 		}
@@ -99,6 +99,9 @@ func tuneCollector(stop <-chan struct{}, limited func() bool) {
 		}
 		if release {
 			debug.FreeOSMemory()
+		}
+		if pause {
+			releaseProgram()
 		}
 	}
 }

@@ -27,9 +27,17 @@ func TestCollector(t *testing.T) {
 		{heap{950 * mb, 10 * mb, 40 * mb, 1 * mb}, 200, false},
 		{heap{950 * mb, 2 * mb, 40 * mb, 1 * mb}, 400, true},
 	} {
-		percent, release := c.next(step.heap)
+		percent, _, release := c.next(step.heap)
 		require.Equal(t, step.percent, percent, "step %d", i)
 		require.Equal(t, step.release, release, "step %d", i)
 	}
 	require.NotZero(t, readHeap().objects)
+}
+
+func TestReleasedPagesOfTheProgramComeBack(t *testing.T) {
+	releaseProgram()
+	for range 3 {
+		require.NotZero(t, readHeap().objects)
+		releaseProgram()
+	}
 }
