@@ -36,6 +36,7 @@ fuzz:
 	$(GO) test ./server -run '^$$' -fuzz FuzzDispatch -fuzztime $(FUZZTIME)
 	$(GO) test ./server -run '^$$' -fuzz FuzzFunctionPayload -fuzztime $(FUZZTIME)
 	$(GO) test ./server -run '^$$' -fuzz FuzzAOF -fuzztime $(FUZZTIME)
+	$(GO) test ./server -run '^$$' -fuzz FuzzConfigFile -fuzztime $(FUZZTIME) -fuzzminimizetime 1s
 	$(GO) test ./persist/rdb -run '^$$' -fuzz FuzzRDB -fuzztime $(FUZZTIME)
 	$(GO) test ./persist/rdb -run '^$$' -fuzz FuzzRestore -fuzztime $(FUZZTIME)
 	$(GO) test ./scripting -run '^$$' -fuzz FuzzScript -fuzztime $(FUZZTIME)

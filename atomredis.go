@@ -142,8 +142,8 @@ func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 // Snapshot writes all databases, as they are at one moment, as the commands that make them: an append-only file that redis-server loads
-// too. All commands are held up while it is encoded in memory, and no longer: w may be slow. Scripts, and when consumers of a stream were
-// last seen, are not part of it.
+// too. Commands go on meanwhile; what they change is kept in memory as it was until it is written, so w should not be slow where much is changed. w is
+// called by another goroutine, and must not take a snapshot itself. Scripts, and when consumers of a stream were last seen, are not part of it.
 func (db *DB) Snapshot(w io.Writer) error { return wrap(db.srv.Snapshot(w)) }
 
 // Restore executes what Snapshot has written, in a server that must be empty: otherwise it fails with ErrNotEmpty. Commands of others

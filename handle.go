@@ -147,8 +147,8 @@ type Ctx struct {
 }
 
 // Call executes a command as a part of this one, in the database of the client; arguments are as for DB.Do. The error is an Error
-// if the reply is one. Blocking commands answer at once. Commands that scripts cannot call, and keys that this command does not
-// declare, are refused.
+// if the reply is one. Blocking commands answer at once, as in a transaction. Other commands that scripts cannot call, and keys that this
+// command does not declare, are refused.
 func (c *Ctx) Call(args ...any) (Reply, error) {
 	e := encoders.Get().(*encoder)
 	defer e.release()

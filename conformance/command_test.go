@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -12,30 +13,16 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// ours are commands that Redis 7.0 does not have, by their beginnings.
-var ours = []string{"atom.", "pressure."}
-
 // knownFacts are the differences in COMMAND INFO that docs/compatibility.md explains, as "command: field".
-var knownFacts = func() map[string]bool {
-	known := map[string]bool{"sinterstore: key specs": true, "zrank: arity": true, "zrevrank: arity": true, "wait: flags": true, "wait: categories": true}
-	for _, name := range []string{"blmove", "blmpop", "blpop", "brpop", "brpoplpush", "bzmpop", "bzpopmax", "bzpopmin"} {
-		known[name+": flags"] = true
-	}
-	return known
-}()
+var knownFacts = map[string]bool{"zrank: arity": true, "zrevrank: arity": true}
 
 // TestCommandInfoIsThatOfRedis compares the facts about all commands that both have.
 func TestCommandInfoIsThatOfRedis(t *testing.T) {
-	addr := oracle.Start(t)
-	theirs := commandInfo(t, func() (*Conn, error) { return connect(addr) })
-	dial := startServer(t, server.Options{})
-	here := commandInfo(t, func() (*Conn, error) {
-		nc, err := dial()
-		return NewConn(nc), err
-	})
+	redis, ours := bothServers(t)
+	theirs, here := commandInfo(t, redis), commandInfo(t, ours)
 	common := 0
 	for name, facts := range here {
-		if theirs[name] == nil || slices.ContainsFunc(ours, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		if theirs[name] == nil {
 			continue
 		}
 		common++
@@ -48,18 +35,27 @@ func TestCommandInfoIsThatOfRedis(t *testing.T) {
 	require.Greater(t, common, 200)
 }
 
-func connect(addr string) (*Conn, error) {
-	nc, err := Dial(addr)
-	return NewConn(nc), err
+// bothServers returns connections to a Redis and to a server of ours.
+func bothServers(t *testing.T) (redis, ours *Conn) {
+	addr := oracle.Start(t)
+	open := func(dial Dialer) *Conn {
+		nc, err := dial()
+		require.NoError(t, err)
+		t.Cleanup(func() { nc.Close() })
+		return NewConn(nc)
+	}
+	return open(func() (net.Conn, error) { return Dial(addr) }), open(startServer(t, server.Options{}))
+}
+
+// reply returns what the server says to a command.
+func reply(t *testing.T, c *Conn, words ...string) Value {
+	v, err := c.Do(10*time.Second, words...)
+	require.NoError(t, err)
+	return v
 }
 
 // commandInfo returns the facts about all commands and sub-commands, by their names.
-func commandInfo(t *testing.T, dial func() (*Conn, error)) map[string]map[string]string {
-	c, err := dial()
-	require.NoError(t, err)
-	defer c.Close()
-	v, err := c.Do(10*time.Second, "COMMAND")
-	require.NoError(t, err)
+func commandInfo(t *testing.T, c *Conn) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	var add func(v Value)
 	add = func(v Value) {
@@ -72,7 +68,7 @@ func commandInfo(t *testing.T, dial func() (*Conn, error)) map[string]map[string
 			add(sub)
 		}
 	}
-	for _, command := range v.Elems {
+	for _, command := range reply(t, c, "COMMAND").Elems {
 		add(command)
 	}
 	return all

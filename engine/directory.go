@@ -1,6 +1,9 @@
 package engine
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // The directory of keys. After a start the keys are in the store. Until all of them have been brought into memory, a key
 // that is not found there is looked up in the store; keys that were in the store and have been removed since are remembered
@@ -82,7 +85,7 @@ func (g *Guard) fetch(db int, key string) *Entry {
 func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	e := newEntry(key, nil)
 	e.space, e.shard, e.access = g.ks.current[db], g.ks.shardIndex(key), g.firstAccess()
-	e.typ, e.flags = h.Type, flagStored
+	e.typ, e.flags = h.Type, flagStored|g.ks.copied
 	switch {
 	case h.Parts != 0:
 		e.flags |= flagParts
@@ -173,6 +176,7 @@ func (ks *Keyspace) loadBatch(space uint32, batch []storedKey) (more bool, err e
 	}
 	var g Guard
 	g.Lock(ks, max(shards, 1), ks.Now())
+	defer ks.tellHold(HoldLoading, time.Now())
 	defer g.Unlock()
 	if ks.spaces[space].dropped != 0 {
 		return false, nil
@@ -208,8 +212,8 @@ func (ks *Keyspace) dropSpace(db int) {
 // Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes back
 // when it is next used.
 func (g *Guard) Unload(e *Entry) bool {
-	if g.ks.frozenMark != 0 {
-		return false // what a checkpoint has read is not in the store before its end
+	if g.ks.frozenMark != 0 || g.ks.waitsFor(e) {
+		return false // what a checkpoint has read is not in the store before its end, and was not when a snapshot began
 	}
 	if g.ks.source == nil || e.flags&flagStored == 0 || e.flags&(flagOdd|flagEven) != 0 {
 		return false

@@ -59,9 +59,8 @@ type Entry struct {
 	units    uint8  // how much room there is at text, in textUnits
 	shard    uint8
 	typ      Type
-	flags    flags
 	form     StringForm
-	count    countState
+	flags    flags
 }
 
 // StringForm says what a string was made by, as far as OBJECT ENCODING shows it.
@@ -118,18 +117,21 @@ func (e *Entry) setText(key string, str []byte) {
 // setLong makes b, which the entry owns from now on, its value: a string that does not follow the key.
 func (e *Entry) setLong(b []byte) { e.obj, e.strLen = unsafe.Pointer(&b), 0 }
 
-// flags is what storage knows of an entry.
-type flags uint8
+// flags is what storage, and who counts or copies, know of an entry.
+type flags uint16
 
 const (
-	flagOdd      flags = 1 << iota // changed since the checkpoint before last or the last one; which one alternates:
-	flagEven                       // see Keyspace.mark and frozenMark
-	flagRemoved                    // not in its database any more
-	flagStored                     // the store may have the key
-	flagExternal                   // the store may have a value apart from the head
-	flagParts                      // the value is stored in parts
-	flagUnloaded                   // the value is not in memory
-	flagFields                     // fields of the hash expire
+	flagOdd       flags = 1 << iota // changed since the checkpoint before last or the last one; which one alternates:
+	flagEven                        // see Keyspace.mark and frozenMark
+	flagRemoved                     // not in its database any more
+	flagStored                      // the store may have the key
+	flagExternal                    // the store may have a value apart from the head
+	flagParts                       // the value is stored in parts
+	flagUnloaded                    // the value is not in memory
+	flagFields                      // fields of the hash expire
+	flagUncounted                   // not in the count of memory: a guard has taken it out and will put it back
+	flagGone                        // not in the count of memory, for good: it is not in its database any more
+	flagCopied                      // as Keyspace.copied if no snapshot has still to read it
 )
 
 // Key returns the key.

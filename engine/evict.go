@@ -194,8 +194,7 @@ func (v *evictor) drawVolatile(g *Guard, at uint8, samples int) (found int) {
 // has expired, otherwise 0.
 func (v *evictor) consider(g *Guard, e *Entry) int {
 	switch {
-	case e.deadline != 0 && e.deadline <= g.now:
-		g.expire(e)
+	case g.removeIfGone(e):
 		return 1
 	case e.deadline == 0 && v.Policy.volatile():
 		return 0
@@ -245,12 +244,18 @@ func (v *evictor) evict(ks *Keyspace, c candidate, now int64) bool {
 		return false
 	}
 	e := *p
+	if g.removeIfGone(e) {
+		return true // there is room where it was
+	}
 	if v.Policy.volatile() && e.deadline == 0 || !v.Policy.random() && v.score(&g, e) < c.score {
 		return false
 	}
 	g.evict(e)
 	return true
 }
+
+// removeIfGone removes an entry that has expired, or of which all fields have, and reports whether it did: such a key is not evicted.
+func (g *Guard) removeIfGone(e *Entry) bool { return g.gone(e) && g.unlessExpired(e) == nil }
 
 // evict removes an entry to make room. Like expiry that is no change by a command, and is journalled here.
 func (g *Guard) evict(e *Entry) {

@@ -56,6 +56,7 @@ func (ks *Keyspace) expireDue(i int) {
 	var g Guard
 	s := &ks.shards[i]
 	g.Lock(ks, 1<<i, ks.Now())
+	start := time.Now()
 	s.timer = nil
 	for left := expireBatch; left > 0 && !ks.passive.Load() && !ks.replica; {
 		e, at, ok := s.expires.Min()
@@ -71,6 +72,7 @@ func (ks *Keyspace) expireDue(i int) {
 		}
 	}
 	g.Unlock()
+	ks.tellHold(HoldExpiry, start)
 }
 
 // Fields of hashes expire like keys: a hash lies in the deadline index of its shard by its own deadline or the earliest of its fields,

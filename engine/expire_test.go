@@ -164,6 +164,83 @@ func TestFieldsExpireWhereverTheirHashGoes(t *testing.T) {
 	})
 }
 
+// What is watched and missing stays so if a key takes its place that has expired before its timer fired.
+func TestSwapPutsNoExpiredKeyInAnyPlace(t *testing.T) {
+	for name, fill := range map[string]func(ks *Keyspace){
+		"key": func(ks *Keyspace) { set(ks, "k", "v", 10) },
+		"fields": func(ks *Keyspace) {
+			hset(ks, "k", "a", "1", 5)
+			hset(ks, "k", "b", "1", 10)
+		},
+		"many fields": func(ks *Keyspace) {
+			for i := range 100 {
+				hset(ks, "k", fmt.Sprint(i), "v", 10)
+			}
+		},
+	} {
+		for _, left := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, left %t", name, left), func(t *testing.T) {
+				journal := &textJournal{}
+				ks := New(Options{Clock: NewManualClock(time.UnixMilli(1000))})
+				defer ks.Close()
+				require.NoError(t, ks.Restore(StoredState{}))
+				ks.EndReplay(journal)
+				fill(ks)
+				now := int64(1010)
+				if left {
+					now = 1009
+				}
+				var g Guard
+				g.Lock(ks, AllShards, now)
+				w, version := g.Watch(1, []byte("k"))
+				g.Swap(0, 1)
+				unchanged, first, second := g.Unchanged(w, version), g.Peek(0, []byte("k")), g.Peek(1, []byte("k"))
+				g.Unwatch(w)
+				g.Unlock()
+				require.Equal(t, !left, unchanged)
+				require.Nil(t, first)
+				require.Equal(t, left, second != nil)
+				if !left {
+					require.Equal(t, []string{"DEL k"}, journal.records, "a key that has expired is journalled in its own database")
+				}
+			})
+		}
+	}
+}
+
+// Keys that have expired make room without being evicted, even between the draw and the choice.
+func TestWhatHasExpiredIsNotEvicted(t *testing.T) {
+	for name, fill := range map[string]func(ks *Keyspace){
+		"key":    func(ks *Keyspace) { set(ks, "k", "v", 10) },
+		"fields": func(ks *Keyspace) { hset(ks, "k", "a", "1", 10) },
+	} {
+		for _, drawn := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, drawn before %t", name, drawn), func(t *testing.T) {
+				ks := New(Options{Clock: NewManualClock(time.UnixMilli(1000))})
+				defer ks.Close()
+				seeded(ks, Eviction{Policy: AllKeysLRU})
+				fill(ks)
+				v := &ks.evicting
+				v.Eviction = *v.how.Load()
+				if drawn {
+					require.True(t, v.draw(ks, 1009))
+					require.Len(t, v.pool, 1)
+					require.True(t, v.evict(ks, v.pool[0], 1010))
+				} else {
+					require.True(t, v.draw(ks, 1010))
+					require.Empty(t, v.pool)
+				}
+				under(ks, func(g *Guard) {
+					require.Zero(t, g.Len(0))
+					stats := g.Stats()
+					require.Zero(t, stats.Evicted)
+					require.EqualValues(t, 1, stats.Expired+stats.ExpiredFields)
+				})
+			})
+		}
+	}
+}
+
 // textJournal is a Journal that writes down what it gets.
 type textJournal struct{ records []string }
 

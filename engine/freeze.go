@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/atomredis/atomredis/engine/delta"
 )
@@ -143,6 +144,7 @@ func (ks *Keyspace) Freeze(at func()) *Frozen {
 	f := &Frozen{ks: ks, kept: map[uint64]bool{}}
 	var g Guard
 	g.Lock(ks, AllShards, ks.Now())
+	defer ks.tellHold(HoldCheckpoint, time.Now())
 	defer g.Unlock()
 	f.epoch = ks.epochs.Current
 	if f.Keys = -1; g.Complete() {
@@ -167,6 +169,7 @@ func (ks *Keyspace) Freeze(at func()) *Frozen {
 	f.NextSpace, f.NextParts = ks.nextSpace, ks.nextParts.Load()
 	ks.epochs.Current++
 	ks.frozenMark, ks.mark = ks.mark, ks.mark^(flagOdd|flagEven)
+	ks.await()
 	at()
 	return f
 }
@@ -298,6 +301,7 @@ func (f *Frozen) read(batch []headItem, images []Image) []Image {
 		f.blobs = nil
 	}
 	g.Lock(f.ks, shards, 0)
+	defer f.ks.tellHold(HoldCheckpoint, time.Now())
 	defer g.unlockShards()
 	for i := range batch {
 		e := batch[i].entry
@@ -456,6 +460,7 @@ func (f *Frozen) Done() {
 
 func (f *Frozen) end() {
 	f.ks.frozenMark = 0
+	f.ks.await()
 	for i := range f.ks.shards {
 		f.ks.shards[i].images = nil
 	}
@@ -500,7 +505,7 @@ func (f *Frozen) Abort() {
 // markDirty notes that an entry differs from what is stored.
 func (g *Guard) markDirty(e *Entry) {
 	ks := g.ks
-	if e.flags&ks.frozenMark != 0 {
+	if ks.waitsFor(e) {
 		panic("engine: a key was changed that was not asked for with Write")
 	}
 	if e.flags&ks.mark == 0 {
@@ -520,17 +525,37 @@ func (g *Guard) markDirty(e *Entry) {
 	}
 }
 
-// preserve keeps an entry as it is for the checkpoint under way, if that still has to read it, and takes it out of the count of memory. It
-// must be called before anything of the entry changes.
+// preserve keeps an entry as it is for the checkpoint and the snapshot under way, if they still have to read it, and takes it out of the count
+// of memory. It must be called before anything of the entry changes.
 func (g *Guard) preserve(e *Entry) {
 	if g.ks.counting {
 		g.uncount(e)
 	}
-	if e.flags&g.ks.frozenMark == 0 {
-		return
+	if g.ks.waitsFor(e) {
+		g.keep(e)
 	}
-	g.shard(e.shard).images[e] = g.image(e, new([]byte))
-	e.flags &^= g.ks.frozenMark
+}
+
+// waitsFor reports whether a checkpoint or a snapshot has still to read an entry.
+func (ks *Keyspace) waitsFor(e *Entry) bool { return (e.flags^ks.copied)&ks.awaited != 0 }
+
+// await brings awaited up to date.
+func (ks *Keyspace) await() {
+	ks.awaited = ks.frozenMark
+	if ks.copying != nil {
+		ks.awaited |= flagCopied
+	}
+}
+
+// keep keeps an entry for those that have still to read it.
+func (g *Guard) keep(e *Entry) {
+	if e.flags&g.ks.frozenMark != 0 {
+		g.shard(e.shard).images[e] = g.image(e, new([]byte))
+		e.flags &^= g.ks.frozenMark
+	}
+	if s := g.ks.copying; s != nil && s.waitsFor(e) {
+		s.keep(g, e)
+	}
 }
 
 // image returns what is to be stored of an entry, and notes that it will be. The value is appended to

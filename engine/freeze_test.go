@@ -613,3 +613,36 @@ func TestSortItems(t *testing.T) {
 		}
 	})
 }
+
+// A key that has not been brought into memory yet changes, for those who watch or wait for it, when its database comes.
+func TestSwapKnowsKeysThatAreOnlyStored(t *testing.T) {
+	source, clock := newMemoryStore(), NewManualClock(time.UnixMilli(1000))
+	options := Options{Databases: 3, Clock: clock, Source: source}
+	ks := New(options)
+	require.NoError(t, ks.Restore(source.state))
+	ks.EndReplay(nil)
+	pushList(ks, "k", "v")
+	under(ks, func(g *Guard) { g.Swap(0, 1) })
+	f := ks.Freeze(func() {})
+	source.write(t, f, func() {})
+	f.Done()
+	ks.Close()
+
+	ks = New(options)
+	defer ks.Close()
+	require.NoError(t, ks.Restore(source.state))
+	ks.EndReplay(nil)
+	waiter, got := popper("k")
+	var watch *Watch
+	var version uint64
+	under(ks, func(g *Guard) {
+		watch, version = g.Watch(0, []byte("k"))
+		g.Wait(waiter)
+	})
+	under(ks, func(g *Guard) { g.Swap(0, 1) })
+	require.Equal(t, []string{"k=v"}, *got)
+	under(ks, func(g *Guard) {
+		require.False(t, g.Unchanged(watch, version))
+		g.Unwatch(watch)
+	})
+}

@@ -291,7 +291,7 @@ func (g *Guard) CreateString(db int, key, v []byte) *Entry {
 // insert adds an entry with a copy of a key, and of a string.
 func (g *Guard) insert(db int, key string, str []byte) *Entry {
 	e := newEntry(key, str)
-	e.space, e.shard, e.access = g.ks.current[db], g.ks.shardIndex(key), g.firstAccess()
+	e.space, e.shard, e.access, e.flags = g.ks.current[db], g.ks.shardIndex(key), g.firstAccess(), g.ks.copied
 	g.add(e, &g.shard(e.shard).dbs[db])
 	g.Wake(e)
 	g.Notify(EventNew, "new", db, e.Key())
@@ -357,8 +357,8 @@ func (g *Guard) unlink(e *Entry) {
 	g.dropFields(e)
 	g.Wake(e)
 	s := g.shard(e.shard)
+	g.preserve(e)
 	if g.ks.source != nil {
-		g.preserve(e)
 		g.forget(e)
 	}
 	d := &s.dbs[g.DB(e)]
@@ -486,7 +486,8 @@ func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	if moved.typ = e.typ; e.obj == nil {
 		moved.SetBytes(e.Bytes())
 	} else {
-		moved.obj, moved.flags = e.obj, e.flags&(flagParts|flagUnloaded)
+		const withValue = flagParts | flagUnloaded
+		moved.obj, moved.flags = e.obj, moved.flags&^withValue|e.flags&withValue
 	}
 	moved.form, moved.access = e.form, e.access
 	g.SetDeadline(moved, at)
@@ -657,6 +658,9 @@ func (g *Guard) Flush(db int) int {
 			})
 			g.dropDeadlines(s, d)
 			used += d.used
+			if c := g.ks.copying; c != nil {
+				c.keepTable(g.ks.current[n], i, d)
+			}
 			*d = database{}
 		}
 		if g.ks.counting {
@@ -691,27 +695,27 @@ func (g *Guard) Swap(a, b int) {
 	if a == b {
 		return
 	}
-	g.changes++
+	// Reading what the store has may fail, so nothing is exchanged before all keys that matter have been looked up.
 	for i := range g.ks.shards {
 		s := g.shard(uint8(i))
-		da, db := &s.dbs[a], &s.dbs[b]
 		g.touchWaiting(s, func(k dbKey) bool {
-			if k.db != a && k.db != b {
+			other := b
+			switch k.db {
+			case b:
+				other = a
+			case a:
+			default:
 				return false
 			}
-			old, other := da, db
-			if k.db == b {
-				old, other = db, da
-			}
-			_, was := old.dict.GetString(k.key)
-			e, is := other.dict.GetString(k.key)
-			if is && !g.ks.replica && (*e).deadline != 0 && (*e).deadline <= g.now {
-				g.expire(*e) // no key is replaced by one that has expired
-				is = false
-			}
+			_, was := s.dbs[k.db].dict.GetString(k.key) // in memory, because whoever watches or waits has looked it up
+			is := g.PeekString(other, k.key) != nil     // no key is replaced by one that has expired
 			return was || is
 		})
-		*da, *db = *db, *da
+	}
+	g.changes++
+	for i := range g.ks.shards {
+		dbs := g.shard(uint8(i)).dbs
+		dbs[a], dbs[b] = dbs[b], dbs[a]
 	}
 	spaces, current := g.ks.spaces, g.ks.current
 	current[a], current[b] = current[b], current[a]

@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
@@ -36,6 +37,8 @@ type Options struct {
 	Observer Observer
 	// Source is where the keyspace is stored. nil means that it is in memory only. See Freeze for how it gets there.
 	Source Source
+	// Held is told how long shards were locked for work that no command asked for. It is called without locks, and may be nil.
+	Held func(by Hold, took time.Duration)
 }
 
 // Keyspace holds all databases.
@@ -45,6 +48,7 @@ type Keyspace struct {
 	databases int
 	clock     Clock
 	observer  Observer
+	held      func(Hold, time.Duration)
 	seed      maphash.Seed
 
 	// What is below changes only while all shards are locked; whoever holds one may read it.
@@ -64,8 +68,15 @@ type Keyspace struct {
 	nextParts     atomic.Uint64
 	blob          *unloaded // of all values that are stored whole, apart from their heads, and not in memory
 
+	// What is below likewise. A snapshot has still to read the entries whose flagCopied is not as in copied.
+	copying *Snapshot // the one under way; nil if there is none
+	copied  flags     // flagCopied or 0
+	awaited flags     // what to look at to find out whether a checkpoint or a snapshot has still to read an entry; see waitsFor
+
 	counting bool // memory is counted; changes only while all shards are locked
 	replica  bool // see SetReplica; changes likewise
+
+	snapshots chan struct{} // has room for the one who takes a snapshot
 
 	frequency atomic.Bool  // entries know how often they are accessed, not when
 	used      atomic.Int64 // bytes, if counting
@@ -161,10 +172,12 @@ func New(o Options) *Keyspace {
 		databases: o.Databases,
 		clock:     o.Clock,
 		observer:  o.Observer,
+		held:      o.Held,
 		seed:      maphash.MakeSeed(),
 		source:    o.Source,
 		epochs:    delta.Epochs{Current: 1},
 		mark:      flagOdd,
+		snapshots: make(chan struct{}, 1),
 	}
 	ks.blob = &unloaded{ks: ks}
 	ks.SetEviction(Eviction{})

@@ -4,15 +4,6 @@ package engine
 // in the process. Every data structure knows its size at any time, so that a guard takes the entries that it is about to change out
 // of the count and puts them back at its end, whatever was done to them. Nothing is counted unless CountMemory asks for it.
 
-// countState says whether an entry is in the count of its database.
-type countState uint8
-
-const (
-	counted countState = iota
-	pending            // a guard has taken it out and will put it back
-	gone               // it is not in its database any more
-)
-
 // maxKeptPending is how many entries the list has room for that a guard keeps for the next one.
 const maxKeptPending = 1024
 
@@ -70,7 +61,7 @@ func (s *shard) indexSize() int {
 
 // uncount takes an entry out of the count until the guard ends, because its size is about to change.
 func (g *Guard) uncount(e *Entry) {
-	if e.count == counted {
+	if e.counted() {
 		g.grew(g.database(e), -e.size())
 		g.countLater(e)
 	}
@@ -78,17 +69,23 @@ func (g *Guard) uncount(e *Entry) {
 
 // countLater has an entry that is not in the count put there when the guard ends.
 func (g *Guard) countLater(e *Entry) {
-	e.count = pending
+	e.flags |= flagUncounted
 	g.pending = append(g.pending, e)
 }
 
 // uncountForGood takes an entry that leaves its database out of the count.
 func (g *Guard) uncountForGood(e *Entry) {
-	if e.count == counted {
+	if e.counted() {
 		g.grew(g.database(e), -e.size())
 	}
-	e.count = gone
+	e.leaveCount()
 }
+
+// counted reports whether an entry is in the count of its database.
+func (e *Entry) counted() bool { return e.flags&(flagUncounted|flagGone) == 0 }
+
+// leaveCount notes that an entry will not be counted again.
+func (e *Entry) leaveCount() { e.flags = e.flags&^flagUncounted | flagGone }
 
 // database returns the part of the entry's database that is in its shard.
 func (g *Guard) database(e *Entry) *database { return &g.ks.shards[e.shard].dbs[g.DB(e)] }
@@ -102,8 +99,8 @@ func (g *Guard) grew(d *database, n int) {
 // count puts the entries that the guard has taken out of the count back, and tells everybody what came of it.
 func (g *Guard) count() {
 	for _, e := range g.pending {
-		if e.count == pending {
-			e.count = counted
+		if e.flags&flagUncounted != 0 {
+			e.flags &^= flagUncounted
 			g.grew(g.database(e), e.size())
 		}
 	}
@@ -120,9 +117,9 @@ func (g *Guard) count() {
 // uncountFlushed takes the entries of databases that are about to be emptied, from first to last, out of the count.
 func (g *Guard) uncountFlushed(first, last int) {
 	for _, e := range g.pending {
-		if e.count == pending {
+		if e.flags&flagUncounted != 0 {
 			if db := g.DB(e); db >= first && db <= last {
-				e.count = gone
+				e.leaveCount()
 			}
 		}
 	}
@@ -131,7 +128,7 @@ func (g *Guard) uncountFlushed(first, last int) {
 // resized corrects the count after an entry, whose size was another one before, was brought into memory or taken out of it: that can
 // happen to any entry that is looked at.
 func (ks *Keyspace) resized(e *Entry, was int) {
-	if ks.counting && e.count == counted {
+	if ks.counting && e.counted() {
 		n := e.size() - was
 		ks.shards[e.shard].dbs[ks.spaces[e.space].db].used += n
 		ks.used.Add(int64(n))

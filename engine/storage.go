@@ -60,6 +60,15 @@ type Source interface {
 	Blob(space uint32, key string) ([]byte, error)
 	// Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither argument.
 	Parts(id uint64, fn func(name, data []byte) error) error
+	// Snapshot returns what is stored at this moment, as it stays until it is closed, whatever checkpoints write meanwhile.
+	Snapshot() (SourceSnapshot, error)
+}
+
+// SourceSnapshot is what a Source had at one moment, for one goroutine.
+type SourceSnapshot interface {
+	Blob(space uint32, key string) ([]byte, error)
+	Parts(id uint64, fn func(name, data []byte) error) error
+	Close() error
 }
 
 // LoadError is what a Guard panics with if a stored value cannot be read: no handler can go on without it, and none has to
@@ -77,15 +86,25 @@ func (e *LoadError) Unwrap() error { return e.Err }
 
 // value is a collection as storage sees it.
 type value interface {
-	delta.Parts
 	// Large reports whether the value must be stored in parts.
 	Large() bool
 	// Track makes the value note its changes; all its parts count as changed.
 	Track(l *delta.Log)
+	walker
 	// Log returns the record of changes of a value that is stored in parts, nil if it is stored whole.
 	Log() *delta.Log
 	// AppendBlob appends the stored form of the whole value.
 	AppendBlob(dst []byte) []byte
+}
+
+// walker is a value in parts, or a part of one, that can be copied piece by piece.
+type walker interface {
+	delta.Parts
+	// Attach makes the value note its changes; no part counts as changed. nil ends that.
+	Attach(l *delta.Log)
+	// Walk calls fn with the names of about count parts from c on, and returns where to go on. Parts that are there from the first call to the last
+	// are visited at least once, whatever changes between the calls.
+	Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool)
 }
 
 // unloaded stands in an Entry for a value that is in the store and not in memory.
@@ -107,7 +126,8 @@ func (e *Entry) load() {
 func (e *Entry) loadFrom(s *unloaded) error {
 	defer s.ks.resized(e, e.size())
 	if s.parts != 0 {
-		v, err := loadParts(s, e.typ)
+		v, err := loadParts(e.typ, s.parts, s.fieldParts, s.ks.source.Parts, func(id uint64) *delta.Log { return delta.NewLog(id, &s.ks.epochs) },
+			s.ks.storedListLimit())
 		if err == nil {
 			e.setCollection(v)
 		}
@@ -126,42 +146,45 @@ type loader[T any] interface {
 	Finish(log *delta.Log) (T, error)
 }
 
-func loadParts(s *unloaded, typ Type) (any, error) {
-	log := delta.NewLog(s.parts, &s.ks.epochs)
+// partsReader reads as Source.Parts does.
+type partsReader func(id uint64, fn func(name, data []byte) error) error
+
+// loadParts builds a value from the parts that read has under one or two numbers, as in Head. Its changes go to what log returns for the numbers.
+func loadParts(typ Type, parts, fieldParts uint64, read partsReader, log func(id uint64) *delta.Log, limit lists.Limit) (any, error) {
 	switch typ {
 	case List:
-		return loadWith(s, log, lists.NewLoader(s.ks.storedListLimit()))
+		return loadWith(parts, read, log, lists.NewLoader(limit))
 	case Set:
-		return loadWith(s, log, sets.NewLoader())
+		return loadWith(parts, read, log, sets.NewLoader())
 	case ZSet:
-		return loadWith(s, log, zsets.NewLoader())
+		return loadWith(parts, read, log, zsets.NewLoader())
 	case Hash:
-		return loadHash(s, log)
+		return loadHash(parts, fieldParts, read, log)
 	case Stream:
-		return loadWith(s, log, streams.NewLoader())
+		return loadWith(parts, read, log, streams.NewLoader())
 	}
 	return nil, fmt.Errorf("a %s has no parts", typ)
 }
 
-func loadHash(s *unloaded, log *delta.Log) (any, error) {
+func loadHash(parts, fieldParts uint64, read partsReader, log func(id uint64) *delta.Log) (any, error) {
 	l := hashes.NewLoader()
-	if s.fieldParts == 0 {
-		return loadWith(s, log, l)
+	if fieldParts == 0 {
+		return loadWith(parts, read, log, l)
 	}
-	if err := s.ks.source.Parts(s.parts, l.Add); err != nil {
+	if err := read(parts, l.Add); err != nil {
 		return nil, err
 	}
-	if err := s.ks.source.Parts(s.fieldParts, l.AddDeadline); err != nil {
+	if err := read(fieldParts, l.AddDeadline); err != nil {
 		return nil, err
 	}
-	return l.FinishDeadlines(log, delta.NewLog(s.fieldParts, &s.ks.epochs))
+	return l.FinishDeadlines(log(parts), log(fieldParts))
 }
 
-func loadWith[T any](s *unloaded, log *delta.Log, l loader[T]) (any, error) {
-	if err := s.ks.source.Parts(s.parts, l.Add); err != nil {
+func loadWith[T any](parts uint64, read partsReader, log func(id uint64) *delta.Log, l loader[T]) (any, error) {
+	if err := read(parts, l.Add); err != nil {
 		return nil, err
 	}
-	return l.Finish(log)
+	return l.Finish(log(parts))
 }
 
 // decode gives an entry the value whose stored form is blob, which the entry owns from now on.

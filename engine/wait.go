@@ -123,6 +123,13 @@ func (ks *Keyspace) serveAgain(w *Waiter, now int64) []*Waiter {
 	return g.again
 }
 
+// ServeKeys has all those try, at time now, who wait for a key that w waits for, in their order, as if it had changed. No guard may be held.
+func (ks *Keyspace) ServeKeys(w *Waiter, now int64) {
+	for again := ks.serveAgain(w, now); len(again) > 0; {
+		again = append(again[1:], ks.serveAgain(again[0], now)...)
+	}
+}
+
 // AllShards returns the shards of the waiter's keys and those that its Try uses.
 func (w *Waiter) AllShards(ks *Keyspace) uint64 { return ks.shardsOf(w) | w.Shards }
 

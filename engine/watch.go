@@ -22,7 +22,7 @@ func (g *Guard) Watch(db int, key []byte) (w *Watch, version uint64) {
 	return w, w.version
 }
 
-// Shard returns the shard set that a guard needs for Unchanged and Unwatch.
+// Shard returns the shard set that a guard needs for Unchanged, Touched and Unwatch.
 func (w *Watch) Shard() uint64 { return 1 << w.shard }
 
 // Key returns what is watched.
@@ -31,7 +31,14 @@ func (w *Watch) Key() (db int, key string) { return w.db, w.key }
 // Unchanged reports whether the key is still as it was when Watch returned version.
 func (g *Guard) Unchanged(w *Watch, version uint64) bool {
 	g.PeekString(w.db, w.key) // expiry since then is a change
-	return w.version == version
+	return !g.Touched(w, version)
+}
+
+// Touched reports whether it is certain that the key has changed since Watch returned version, without a look at the key: one that has
+// expired, and is still there, has not been touched.
+func (g *Guard) Touched(w *Watch, version uint64) bool {
+	g.shard(w.shard)
+	return w.version != version
 }
 
 // Unwatch ends one Watch.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/persist/store"
 )
 
@@ -27,7 +28,7 @@ const retryAfter = 250 * time.Millisecond
 // run makes checkpoints when they are due or asked for.
 func (s *Storage) run() {
 	defer s.running.Done()
-	workInBackground()
+	background.Work()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -57,7 +58,7 @@ func (s *Storage) due(now time.Time) string {
 		}
 		return "the last one, or the journal, has failed"
 	}
-	if j := s.log(); j != nil && int64(j.Appended()-st.position) >= s.o.CheckpointSize {
+	if j := s.log(); j != nil && int64(j.Appended()-st.position) >= s.size.Load() {
 		return "length of the journal"
 	}
 	changed := changes - st.Changes
@@ -139,7 +140,7 @@ func (s *Storage) checkpoint(position uint64) error {
 			position = j.Rotate()
 		}
 	})
-	frozen.Pause = new(pacer).pause
+	frozen.Pause = new(background.Pacer).Pause
 	changes := s.ks.Changes()
 	s.mu.Lock()
 	s.frozen = frozen
@@ -217,6 +218,7 @@ func (s *Storage) write(f *engine.Frozen, position uint64, start time.Time, extr
 // fill gives a checkpoint everything that is frozen.
 func (s *Storage) fill(c *store.Checkpoint, f *engine.Frozen) error {
 	progress := newProgress(s.o.Log, "writing a checkpoint")
+	owed := time.Duration(0)
 	spaces := f.DroppedSpaces
 	dropBefore := func(space uint32) {
 		for len(spaces) > 0 && spaces[0] < space {
@@ -228,6 +230,7 @@ func (s *Storage) fill(c *store.Checkpoint, f *engine.Frozen) error {
 		func(img *engine.Image) error {
 			progress.tell("written", f.Written(), "total", f.Len())
 			dropBefore(img.Space)
+			s.saved(&owed)
 			return c.PutHead(img.Space, img.Key, img.Head, img.Known, img.WasExternal)
 		},
 		func(space uint32, key string, wasExternal bool) error {

@@ -44,6 +44,8 @@ type Options struct {
 	// Import fills a keyspace that has never been stored. What it makes is not journalled but stored at once, before Recover returns: all of
 	// it or, if something fails on the way, nothing. It may be nil.
 	Import func() error
+	// Waited is journal.Options.Waited.
+	Waited func(forWhat journal.Wait, took time.Duration)
 }
 
 // DefaultCheckpointSize is the default of Options.CheckpointSize.
@@ -61,7 +63,11 @@ type Storage struct {
 	ks      *engine.Keyspace
 
 	policy     atomic.Int32
+	loadDelay  atomic.Int64 // KeyDelay
+	saveDelay  atomic.Int64 // likewise
+	writeDelay atomic.Int64 // see SetWriteDelay
 	savePoints atomic.Pointer[[]SavePoint]
+	size       atomic.Int64            // Options.CheckpointSize
 	failure    atomic.Pointer[Failure] // of the last checkpoint
 	loading    atomic.Bool             // keys are still being read
 	repaired   bool                    // the marker is there; see Repair
@@ -143,6 +149,7 @@ func Open(o Options) (*Storage, error) {
 	s := &Storage{o: o, store: st, requests: make(chan chan error), stop: make(chan struct{})}
 	s.policy.Store(int32(o.Policy))
 	s.savePoints.Store(&o.SavePoints)
+	s.size.Store(o.CheckpointSize)
 	return s, nil
 }
 
@@ -211,7 +218,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		return fmt.Errorf("journal: %w", err)
 	}
 	complete := false
-	if size > bytesPerKey*meta.Keys || meta.Keys <= fewKeys {
+	if (size > bytesPerKey*meta.Keys || meta.Keys <= fewKeys) && s.loadDelay.Load() == 0 {
 		// If that fails the keys are read again once the server serves, which tells what cannot be read.
 		complete = ks.LoadDirectory(s.store.Heads, func(int) bool { return true }) == nil
 	}
@@ -237,7 +244,8 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		report, err = journal.Replay(s.o.FS, dir, meta.Journal, s.o.Log, repeat)
 		end = report.End
 	} else {
-		j = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Log: s.o.Log, Notify: s.o.Notify})
+		j = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Log: s.o.Log, Notify: s.o.Notify, Waited: s.o.Waited,
+			Delay: func() time.Duration { return time.Duration(s.writeDelay.Load()) }})
 		_, err = j.Read(meta.Journal, repeat)
 	}
 	if err != nil {
@@ -288,8 +296,9 @@ func (s *Storage) loadDirectory() {
 	start := time.Now()
 	progress := newProgress(s.o.Log, "loading keys")
 	keys := 0
+	loaded := s.loaded(&keys)
 	err := s.ks.LoadDirectory(s.store.Heads, func(n int) bool {
-		keys = n
+		loaded(n)
 		s.mu.Lock()
 		s.status.LoadedKeys = n
 		s.mu.Unlock()
@@ -380,6 +389,9 @@ func (s *Storage) SetPolicy(p journal.Policy) {
 		j.SetPolicy(p)
 	}
 }
+
+// SetCheckpointSize changes how long the journal may grow, in bytes, before a checkpoint makes it short again.
+func (s *Storage) SetCheckpointSize(n int64) { s.size.Store(n) }
 
 // SetSavePoints changes the occasions for checkpoints.
 func (s *Storage) SetSavePoints(points []SavePoint) { s.savePoints.Store(&points) }

@@ -9,8 +9,8 @@ import (
 // to fill it, and to keep it for each client would cost memory for good.
 
 const (
-	minLarge     = 64 << 10 // size in bytes of the smallest buffer that is worth sharing
-	largeClasses = 8        // of buffers, each twice as large as the one before
+	minLarge     = 32 << 10 // size in bytes of the smallest buffer that is worth sharing
+	largeClasses = 9        // of buffers, each twice as large as the one before
 )
 
 var large [largeClasses]sync.Pool // of *[]byte

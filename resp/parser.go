@@ -67,20 +67,8 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error
 		}
 	}
 	out, n, err = readCommand(buf, args)
-	if n == 0 || err != nil {
-		out = out[:0]
-		var done bool
-		var skip int
-		if done, skip, err = p.scan(buf); done && skip == 0 && err == nil {
-			// Every length was sound, so what redcon refused is a bulk without its closing CRLF.
-			err = errBulkLen
-		}
-		return out, skip, err
-	}
-	if !canonical(out, n) {
-		if _, _, err := p.scan(buf); err != nil {
-			return out[:0], 0, err
-		}
+	if n == 0 || err != nil || !canonical(out, n) {
+		return p.split(buf, args)
 	}
 	p.Reset()
 	if n > p.MaxBulk {
@@ -99,6 +87,23 @@ func (p *Parser) Missing(n int) int { return max(p.need-n, 0) }
 
 // Reset forgets an incomplete command, for a caller that will present its bytes again from an earlier place.
 func (p *Parser) Reset() { p.pos, p.left, p.need = 0, 0, 0 }
+
+// split is Next for a command that redcon finds incomplete or wrong, or reads differently. Like Redis it skips the two bytes behind a number
+// and behind an argument without a look at them.
+func (p *Parser) split(buf []byte, args [][]byte) (out [][]byte, n int, err error) {
+	out = args[:0]
+	if done, n, err := p.scan(buf); !done || n > 0 || err != nil {
+		return out, n, err
+	}
+	count, n, _ := header(buf, 0, nil, nil)
+	for range count {
+		size, start, _ := header(buf, n, nil, nil)
+		n = start + int(size)
+		out = append(out, buf[start:n:n])
+		n += 2
+	}
+	return out, n, nil
+}
 
 // readCommand calls redcon's parser, which panics on some negative bulk lengths; those become an error here.
 func readCommand(buf []byte, args [][]byte) (out [][]byte, n int, err error) {
@@ -163,13 +168,13 @@ func (p *Parser) scan(buf []byte) (done bool, skip int, err error) {
 		}
 		if buf[p.pos] != '$' {
 			// Redis looks for the end of the line first, then at its first byte.
-			if bytes.IndexByte(buf[p.pos:], '\r') < 0 {
+			if lineEnd(buf[p.pos:], '\r') < 0 {
 				if len(buf)-p.pos > headerLimit {
 					return false, 0, errBigBulk
 				}
 				return false, 0, nil
 			}
-			return false, 0, ProtocolError("expected '$', got '" + string(rune(buf[p.pos])) + "'")
+			return false, 0, ProtocolError("expected '$', got '" + string(buf[p.pos:p.pos+1]) + "'")
 		}
 		size, next, err := header(buf, p.pos, errBulkLen, errBigBulk)
 		if err != nil || next == 0 {
@@ -196,7 +201,7 @@ func (p *Parser) scan(buf []byte) (done bool, skip int, err error) {
 // header reads the number of the *n or $n line at buf[at:]. next is the offset behind the line, 0 if it is incomplete.
 func header(buf []byte, at int, invalid, tooBig error) (num int64, next int, err error) {
 	line := buf[at:]
-	i := bytes.IndexByte(line, '\r')
+	i := lineEnd(line, '\r')
 	if i < 0 {
 		if len(line) > headerLimit {
 			return 0, 0, tooBig
@@ -213,9 +218,19 @@ func header(buf []byte, at int, invalid, tooBig error) (num int64, next int, err
 	return num, at + i + 2, nil
 }
 
+// lineEnd returns the place of the byte that ends the line at the start of buf, -1 if the line is incomplete. As in Redis, where lines are
+// C strings, nothing ends a line behind a zero byte: it grows until it is too long.
+func lineEnd(buf []byte, end byte) int {
+	i := bytes.IndexByte(buf, end)
+	if i >= 0 && bytes.IndexByte(buf[:i], 0) >= 0 {
+		return -1
+	}
+	return i
+}
+
 // inline parses a command typed as a plain line.
 func (p *Parser) inline(buf []byte, args [][]byte) ([][]byte, int, error) {
-	i := bytes.IndexByte(buf, '\n')
+	i := lineEnd(buf, '\n')
 	if i < 0 {
 		if len(buf) > headerLimit {
 			return args[:0], 0, errBigInline
@@ -237,9 +252,12 @@ func (p *Parser) inline(buf []byte, args [][]byte) ([][]byte, int, error) {
 var ErrUnbalancedQuotes = errors.New("unbalanced quotes")
 
 // SplitArgs splits a line into words the way Redis does for inline commands and redis.conf: words are separated by
-// white space, "…" understands \xHH \n \r \t \b \a \" \\, and '…' understands \'. The words are appended to args; words
-// without quotes are views into line.
+// white space, "…" understands \xHH \n \r \t \b \a \" \\, and '…' understands \'. A zero byte ends the line. The words are appended to
+// args; words without quotes are views into line.
 func SplitArgs(line []byte, args [][]byte) ([][]byte, error) {
+	if zero := bytes.IndexByte(line, 0); zero >= 0 {
+		line = line[:zero]
+	}
 	i := 0
 	for {
 		for i < len(line) && isSpace(line[i]) {
@@ -249,10 +267,10 @@ func SplitArgs(line []byte, args [][]byte) ([][]byte, error) {
 			return args, nil
 		}
 		start := i
-		for i < len(line) && !isSpace(line[i]) && line[i] != '"' && line[i] != '\'' {
+		for i < len(line) && !endsWord(line[i]) && line[i] != '"' && line[i] != '\'' {
 			i++
 		}
-		if i == len(line) || isSpace(line[i]) {
+		if i == len(line) || endsWord(line[i]) {
 			args = append(args, line[start:i])
 			continue
 		}
@@ -267,7 +285,7 @@ func SplitArgs(line []byte, args [][]byte) ([][]byte, error) {
 
 // quotedWord reads the rest of a word from the first quote in it on.
 func quotedWord(line []byte, i int, word []byte) ([]byte, int, bool) {
-	for i < len(line) && !isSpace(line[i]) {
+	for i < len(line) && !endsWord(line[i]) {
 		quote := line[i]
 		if quote != '"' && quote != '\'' {
 			word = append(word, quote)
@@ -328,6 +346,9 @@ func unescape(c byte) byte {
 	}
 	return c
 }
+
+// endsWord reports whether a word ends there that has begun without a quote: in it some white space stands for itself.
+func endsWord(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 func isSpace(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f'

@@ -49,14 +49,19 @@ func (w *Writer) Int(n int64) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// largeBulk is the length from which on the buffer makes room for all of a bulk string at once.
-const largeBulk = 16 << 10
+// largeReply is the length from which on room for replies is shared by all writers.
+const largeReply = 16 << 10
+
+// room makes room for n more bytes if replies are, or become, so long.
+func (w *Writer) room(n int) {
+	if cap(w.Buf)-len(w.Buf) < n && len(w.Buf)+n > largeReply {
+		w.Buf = Grow(w.Buf, n)
+	}
+}
 
 // Bulk writes a bulk string.
 func (w *Writer) Bulk(b []byte) {
-	if len(b) > largeBulk {
-		w.Buf = Grow(w.Buf, len(b)+32) // with the header
-	}
+	w.room(len(b) + 32) // with the header
 	w.header('$', len(b))
 	w.Buf = append(w.Buf, b...)
 	w.Buf = append(w.Buf, '\r', '\n')
@@ -64,6 +69,7 @@ func (w *Writer) Bulk(b []byte) {
 
 // BulkString writes a bulk string.
 func (w *Writer) BulkString(s string) {
+	w.room(len(s) + 32)
 	w.header('$', len(s))
 	w.Buf = append(w.Buf, s...)
 	w.Buf = append(w.Buf, '\r', '\n')

@@ -9,7 +9,7 @@ import (
 
 // bitLibrary returns the functions that scripts see as bit: operations on signed 32-bit integers, as Lua BitOp has them.
 func (m *vm) bitLibrary() *lua.LTable {
-	t := m.state.NewTable()
+	t := m.state.CreateTable(0, 12)
 	for name, fn := range map[string]func(b uint32) uint32{
 		"tobit": func(b uint32) uint32 { return b },
 		"bnot":  func(b uint32) uint32 { return ^b },

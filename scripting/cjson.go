@@ -61,7 +61,7 @@ func (m *vm) openJSON() {
 
 // table returns what scripts see of an instance.
 func (j *jsonLibrary) table() *lua.LTable {
-	t := j.m.functions(j.m.state.NewTable(), map[string]lua.LGFunction{
+	t := j.m.functions(j.m.state.CreateTable(0, 8), map[string]lua.LGFunction{
 		"decode":                  j.decode,
 		"decode_invalid_numbers":  j.decodeInvalidNumbers,
 		"decode_max_depth":        func(L *lua.LState) int { return j.depth(L, "decode_max_depth", &j.config.decodeDepth) },

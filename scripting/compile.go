@@ -40,7 +40,7 @@ func compile(source, name string) (c *chunk, err error) {
 	}
 	stmts, err := parse.Parse(strings.NewReader(source), name)
 	if err != nil {
-		return nil, errors.New(syntaxMessage(name, err))
+		return nil, errors.New(syntaxMessage(name, source, err))
 	}
 	r := rewriter{names: &names{}}
 	stmts = r.chunk(stmts)
@@ -51,30 +51,13 @@ func compile(source, name string) (c *chunk, err error) {
 	if err != nil {
 		var e *lua.CompileError
 		if errors.As(err, &e) {
-			return nil, fmt.Errorf("%s:%d: %s", name, e.Line, e.Message)
+			return nil, errors.New(compileMessage(name, source, e))
 		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	// Each call would make the table of the variable "arg", which a chunk, other than a function, cannot see.
 	proto.IsVarArg &^= lua.VarArgNeedsArg
 	return &chunk{proto: proto, names: r.names}, nil
-}
-
-// syntaxMessage gives the parser's errors Lua's form.
-func syntaxMessage(name string, err error) string {
-	var e *parse.Error
-	if !errors.As(err, &e) {
-		return fmt.Sprintf("%s:1: %v", name, err)
-	}
-	line, near := e.Pos.Line, e.Token
-	if near == "" || line < 0 {
-		line, near = max(line, 1), "<eof>"
-	}
-	message := e.Message
-	if strings.HasPrefix(message, "syntax error") {
-		message = "unexpected symbol"
-	}
-	return fmt.Sprintf("%s:%d: %s near '%s'", name, line, message, near)
 }
 
 // rewriter walks over a syntax tree: it replaces concatenations, and notes how the operands of expressions are called.

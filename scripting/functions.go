@@ -149,6 +149,14 @@ func (f *Functions) Count() (libraries, functions int) {
 	return len(f.libraries), len(f.functions)
 }
 
+// VMs returns how many virtual machines there are. It must not be called while a library is loaded.
+func (f *Functions) VMs() int {
+	if f.m == nil {
+		return 0
+	}
+	return 1
+}
+
 // Libraries returns all libraries in the order of their names.
 func (f *Functions) Libraries() []*Library {
 	f.mu.Lock()
@@ -329,7 +337,7 @@ func (m *vm) openFunctions() {
 	m.libraryGlobals, m.libraryEnvironment = L.NewTable(), L.NewTable()
 	m.libraryEnvironment.Metatable = m.libraryGlobals
 
-	missing := L.NewTable()
+	missing := L.CreateTable(0, 1)
 	missing.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
 		name := toText(L.Get(2))
 		if name == callName {

@@ -8,7 +8,7 @@ import (
 
 // mathLibrary returns Lua's library of mathematics.
 func (m *vm) mathLibrary() *lua.LTable {
-	t := m.state.NewTable()
+	t := m.state.CreateTable(0, 0)
 	for name, fn := range map[string]func(float64) float64{
 		"acos": math.Acos, "asin": math.Asin, "atan": math.Atan, "ceil": math.Ceil, "cos": math.Cos,
 		"cosh": math.Cosh, "exp": math.Exp, "floor": math.Floor, "log": math.Log, "log10": math.Log10, "sin": math.Sin,

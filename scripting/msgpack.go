@@ -12,7 +12,7 @@ import (
 
 // msgpackLibrary returns the functions that scripts see as cmsgpack.
 func (m *vm) msgpackLibrary() *lua.LTable {
-	t := m.functions(m.state.NewTable(), map[string]lua.LGFunction{
+	t := m.functions(m.state.CreateTable(0, 8), map[string]lua.LGFunction{
 		"pack":         m.msgpackPack,
 		"unpack":       m.msgpackUnpack,
 		"unpack_limit": m.msgpackUnpackLimit,

@@ -11,7 +11,7 @@ var processStart = time.Now()
 
 // osLibrary returns the functions that scripts see as os: the one that does no harm.
 func (m *vm) osLibrary() *lua.LTable {
-	return m.functions(m.state.NewTable(), map[string]lua.LGFunction{"clock": osClock})
+	return m.functions(m.state.CreateTable(0, 8), map[string]lua.LGFunction{"clock": osClock})
 }
 
 // osClock returns the seconds since the start of the process. C's clock counts the processor time of all threads instead, which for

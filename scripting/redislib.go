@@ -10,7 +10,7 @@ import (
 
 // redisLibrary returns the functions and constants that scripts see as redis.
 func (m *vm) redisLibrary() *lua.LTable {
-	t := m.functions(m.state.NewTable(), map[string]lua.LGFunction{
+	t := m.functions(m.state.CreateTable(0, 24), map[string]lua.LGFunction{
 		"call":               m.redisCall,
 		"pcall":              m.redisPcall,
 		"acl_check_cmd":      m.redisACLCheckCmd,

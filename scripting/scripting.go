@@ -19,14 +19,18 @@ import (
 type Engine struct {
 	options Options
 
-	mu      sync.Mutex // protects what follows
-	scripts map[string]*Script
-	idle    []*vm
+	mu       sync.Mutex // protects what follows
+	scripts  map[string]*Script
+	idle     []*vm
+	machines int // the idle ones, and those that are in use
 }
 
 // maxIdle is how many virtual machines are kept for reuse. Scripts of one server exclude each other, so that more would
 // serve only short overlaps.
 const maxIdle = 4
+
+// VMBytes is how much memory a virtual machine takes before it has run anything, in bytes. What scripts make in it is garbage afterwards.
+const VMBytes = 97 << 10
 
 // Options tell an engine about its server.
 type Options struct {
@@ -97,6 +101,7 @@ func (e *Engine) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.scripts = map[string]*Script{}
+	e.machines -= len(e.idle)
 	e.idle = nil
 }
 
@@ -156,19 +161,20 @@ func (e *Engine) SourceBytes() int {
 	return n
 }
 
-// Flush forgets all scripts.
-func (e *Engine) Flush() {
+// VMs returns how many virtual machines there are.
+func (e *Engine) VMs() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.scripts = map[string]*Script{}
+	return e.machines
 }
+
+// Flush forgets all scripts, and the idle virtual machines.
+func (e *Engine) Flush() { e.Close() }
 
 // Run executes a script and writes exactly one reply to w. keys and args are not kept.
 func (e *Engine) Run(script *Script, host Host, keys, args [][]byte, w *resp.Writer) {
 	m := e.take()
-	if m.run(script, host, keys, args, w) {
-		e.give(m)
-	}
+	e.give(m, m.run(script, host, keys, args, w))
 }
 
 func (e *Engine) take() *vm {
@@ -179,14 +185,18 @@ func (e *Engine) take() *vm {
 		e.mu.Unlock()
 		return m
 	}
+	e.machines++
 	e.mu.Unlock()
 	return newVM(&e.options)
 }
 
-func (e *Engine) give(m *vm) {
+// give takes back a virtual machine, to be used again if it is intact.
+func (e *Engine) give(m *vm, intact bool) {
 	e.mu.Lock()
-	if len(e.idle) < maxIdle {
+	if intact && len(e.idle) < maxIdle {
 		e.idle = append(e.idle, m)
+	} else {
+		e.machines--
 	}
 	e.mu.Unlock()
 }
@@ -196,7 +206,7 @@ const scriptName = "user_script"
 
 // compileScript makes a script of its source.
 func compileScript(sha, source string) (*Script, error) {
-	script := &Script{SHA: sha}
+	script := &Script{SHA: sha, size: len(source)}
 	body := source
 	if strings.HasPrefix(source, "#!") {
 		line, _, ok := strings.Cut(source, "\n")

@@ -11,7 +11,7 @@ import (
 func (m *vm) openStrings() {
 	L := m.state
 	gmatch := L.NewFunction(m.stringGmatch)
-	t := m.functions(L.NewTable(), map[string]lua.LGFunction{
+	t := m.functions(L.CreateTable(0, 20), map[string]lua.LGFunction{
 		"byte": stringByte,
 		"char": stringChar,
 		"dump": func(L *lua.LState) int {
@@ -34,7 +34,7 @@ func (m *vm) openStrings() {
 	t.RawSetString("gfind", gmatch)
 	m.library("string", t)
 
-	meta := L.NewTable()
+	meta := L.CreateTable(0, 8)
 	meta.RawSetString("__index", t)
 	for event, fn := range map[string]func(a, b float64) float64{
 		"add": func(a, b float64) float64 { return a + b },
@@ -49,7 +49,7 @@ func (m *vm) openStrings() {
 	meta.RawSetString("__unm", L.NewFunction(stringArithmetic("unm", func(a, _ float64) float64 { return -a })))
 	L.SetMetatable(lua.LString(""), meta)
 
-	shown := L.NewTable()
+	shown := L.CreateTable(0, 1)
 	shown.RawSetString("__index", m.globals.RawGetString("string"))
 	m.stringMeta = m.protect(shown)
 }

@@ -11,7 +11,7 @@ import (
 // structLibrary returns the functions that scripts see as struct: they convert values to and from binary data that a format
 // describes.
 func (m *vm) structLibrary() *lua.LTable {
-	return m.functions(m.state.NewTable(), map[string]lua.LGFunction{
+	return m.functions(m.state.CreateTable(0, 8), map[string]lua.LGFunction{
 		"pack":   structPack,
 		"size":   structSize,
 		"unpack": structUnpack,

@@ -8,7 +8,7 @@ import (
 
 // tableLibrary returns Lua's library of tables.
 func (m *vm) tableLibrary() *lua.LTable {
-	return m.functions(m.state.NewTable(), map[string]lua.LGFunction{
+	return m.functions(m.state.CreateTable(0, 8), map[string]lua.LGFunction{
 		"concat":   m.tableConcat,
 		"foreach":  m.tableForeach,
 		"foreachi": m.tableForeachI,

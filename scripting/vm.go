@@ -21,6 +21,7 @@ type vm struct {
 	environment *lua.LTable
 	// protected maps the read-only tables that scripts see to the tables behind them.
 	protected map[*lua.LTable]*lua.LTable
+	refuse    *lua.LFunction // __newindex of read-only views
 	// stringMeta is what scripts see as the metatable of strings, globalsMeta as that of the globals.
 	stringMeta, globalsMeta *lua.LTable
 	random                  random
@@ -73,10 +74,14 @@ const (
 	keepArena = 64 << 10
 )
 
+// lookedUp are the libraries whose members are looked up in two steps (see memberName): what they do takes so much longer that the memory
+// is worth more.
+var lookedUp = map[string]bool{"cjson": true, "cmsgpack": true, "struct": true, "coroutine": true, "os": true}
+
 func newVM(options *Options) *vm {
 	m := &vm{options: options, protected: map[*lua.LTable]*lua.LTable{}, names: map[string]*names{}}
 	L := lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxFrames, MinimizeStackMemory: true,
-		RegistrySize: 1024, RegistryMaxSize: maxRegisters, RegistryGrowStep: 4096})
+		RegistrySize: 128, RegistryMaxSize: maxRegisters, RegistryGrowStep: 2048})
 	m.state = L
 	if m.interrupt = options.Interrupt; m.interrupt == nil {
 		m.interrupt = new(Interrupt)
@@ -86,7 +91,11 @@ func newVM(options *Options) *vm {
 	lua.OpenCoroutine(L)
 	coroutines := L.GetGlobal("coroutine").(*lua.LTable)
 
-	m.globals = L.NewTable()
+	m.refuse = L.NewFunction(func(L *lua.LState) int {
+		L.RaiseError("%s", readOnlyTable)
+		return 0
+	})
+	m.globals = L.CreateTable(0, 0)
 	m.env = m.protect(m.globals)
 	m.openBase()
 	m.openCoroutines(coroutines)
@@ -102,7 +111,7 @@ func newVM(options *Options) *vm {
 	m.globals.RawSetString("_G", m.env)
 	m.globals.RawSetString("_VERSION", lua.LString(lua.LuaVersion))
 
-	missing := L.NewTable()
+	missing := L.CreateTable(0, 1)
 	missing.RawSetString("__index", L.NewFunction(func(L *lua.LState) int {
 		L.RaiseError("Script attempted to access nonexistent global variable '%s'", toText(L.Get(2)))
 		return 0
@@ -110,7 +119,7 @@ func newVM(options *Options) *vm {
 	m.globals.Metatable = missing
 	m.globalsMeta = m.protect(missing)
 
-	m.environment = L.NewTable()
+	m.environment = L.CreateTable(0, 0)
 	m.environment.Metatable = missing
 	m.environment.RawSetString(concatName, L.NewFunction(concatenate))
 	m.environment.RawSetString(numberName, L.NewFunction(loopNumber))
@@ -119,7 +128,7 @@ func newVM(options *Options) *vm {
 	m.globals.ForEach(func(name, v lua.LValue) {
 		m.environment.RawSet(name, v)
 		view, ok := v.(*lua.LTable)
-		if !ok || v == m.env {
+		if !ok || v == m.env || lookedUp[name.String()] {
 			return
 		}
 		m.protected[view].ForEach(func(key, member lua.LValue) {
@@ -131,13 +140,10 @@ func newVM(options *Options) *vm {
 
 // protect returns a read-only view of a table.
 func (m *vm) protect(t *lua.LTable) *lua.LTable {
-	meta := m.state.NewTable()
+	meta := m.state.CreateTable(0, 2)
 	meta.RawSetString("__index", t)
-	meta.RawSetString("__newindex", m.state.NewFunction(func(L *lua.LState) int {
-		L.RaiseError("%s", readOnlyTable)
-		return 0
-	}))
-	view := m.state.NewTable()
+	meta.RawSetString("__newindex", m.refuse)
+	view := m.state.CreateTable(0, 0)
 	view.Metatable = meta
 	m.protected[view] = t
 	return view

@@ -15,6 +15,7 @@ type blocked struct {
 	ctx      Ctx                           // what Try works with
 	w        resp.Writer                   // takes the reply until the session's own goroutine fetches it
 	deadline atomic.Int64                  // ms since 1970; 0 waits for ever
+	again    atomic.Int64                  // when try must be called at the latest, in ms since 1970; 0 if there is no need
 	try      func(c *Ctx, key []byte) bool // see Block
 	empty    func(w *resp.Writer)
 	cancel   func(c *Ctx)
@@ -33,6 +34,7 @@ func (s *Session) block(c *Ctx, b Block) {
 	args := cloneArgs(c.Args)
 	state.ctx = Ctx{Args: args, W: &state.w, DB: c.DB, Session: s, Server: s.srv, Cmd: c.Cmd, NoBlock: true, blocked: state}
 	state.setTimeout(s.now, b.Timeout)
+	state.again.Store(b.Again)
 	w := &state.waiter
 	w.DB, w.Stream, w.Shards, w.Client = c.DB, b.Stream, b.Shards, state
 	w.Keys = state.key[:0]
@@ -65,6 +67,36 @@ func (b *blocked) setTimeout(now, timeout int64) {
 func (c *Ctx) SetTimeout(timeout int64) {
 	c.blocked.setTimeout(c.Now(), timeout)
 	c.Session.post(0) // its transport must look at the deadline anew
+}
+
+// TryAgain sets, in a call of Block.Try that returns false, when it must be called the next time although no key has changed.
+func (c *Ctx) TryAgain(at int64) {
+	if was := c.blocked.again.Swap(at); was == 0 || at < was {
+		c.Session.post(0) // its transport must look at the deadline anew
+	}
+}
+
+// next returns when the client's session must look after it at the latest; 0 if there is no need.
+func (b *blocked) next() int64 {
+	deadline, again := b.deadline.Load(), b.again.Load()
+	if again != 0 && (again < deadline || deadline == 0) {
+		return again
+	}
+	return deadline
+}
+
+// putOff is by how many ms the look at a blocked client's keys is put off if it may not change anything now.
+const putOff = 100
+
+// tryAgain has the commands of those tried who wait for the keys of the blocked client: its time to look again has come. The next one is
+// what its Try says.
+func (s *Session) tryAgain() {
+	b := s.blocked
+	b.again.Store(s.now + putOff)
+	if s.srv.pause.running(s.now) || s.srv.restricted.Load() && s.srv.restriction(b.ctx.Cmd, true) != "" {
+		return
+	}
+	s.srv.ks.ServeKeys(&b.waiter, s.now)
 }
 
 // Try implements engine.WaitingClient. A panic of what it calls is a bug that must not reach whoever changed the key: the client

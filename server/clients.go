@@ -67,6 +67,7 @@ type clientInfo struct {
 	multi                  int // queued commands, in EXEC too, -1 outside of MULTI
 	input, inputFree       int
 	output                 int
+	buffer, peak           int   // of replies: what is kept for them, and most that was used of late, in bytes
 	queued                 int64 // bytes of commands that wait for EXEC
 	memory                 int64 // bytes, as counted
 	blocked, monitor       bool
@@ -75,7 +76,7 @@ type clientInfo struct {
 	redirect               int64
 	closing                bool
 	noEvict, noTouch       bool
-	readOnly               bool
+	readOnly, follower     bool
 }
 
 // buffers returns how much memory in bytes the clients use, with what waits to be read or sent.
@@ -85,7 +86,7 @@ func (r *clients) buffers() int64 {
 	n := int64(0)
 	for _, s := range r.byID {
 		d := s.snapshot()
-		n += int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+d.output)
+		n += int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+max(d.output, d.buffer))
 	}
 	return n
 }
@@ -108,17 +109,24 @@ func (s *Session) publish() {
 	d.watched = len(s.tx.watches)
 	d.input, d.inputFree = max(len(s.input), s.executing), cap(s.input)-len(s.input)
 	d.output = len(s.out.Buf)
+	s.publishBuffer(d)
 	d.blocked, d.monitor = s.blocked != nil, s.monitor
 	d.blockedCommand = s.blocked
 	d.tracking, d.redirect = s.tracking.flags(), s.tracking.redirect
 	d.closing = s.closing
 	d.noEvict, d.noTouch, d.readOnly = s.noEvict, s.guard.NoTouch, s.readOnly
+	d.follower = s.follower.following.Load()
 	d.queued = s.tx.bytes
 	s.countMemory(d)
 	s.info.Unlock()
 	if limit := s.srv.eviction.clientLimit.Load(); limit != 0 && s.srv.clients.memory.Load() > limit {
 		s.srv.evictClients(limit)
 	}
+}
+
+// publishBuffer refreshes what others see of the reply buffer. s.info is locked.
+func (s *Session) publishBuffer(d *clientInfo) {
+	d.buffer, d.peak = min(cap(s.out.Buf), maxReplyBuffer), s.replyBuffer.peak
 }
 
 // snapshot returns what was published last.

@@ -14,7 +14,7 @@ var aclCommands = []*Command{
 	{Name: "acl", Group: "server", Since: "6.0.0", Arity: -2,
 		Summary: "A container for commands about users", Complexity: "Depends on the sub-command", Subs: []*Command{
 			{Name: "acl|cat", Group: "server", Since: "6.0.0", Arity: -2, Flags: NoScript | Loading | Stale,
-				Summary: "Lists the categories of commands, or the commands of one", Syntax: "[category]",
+				Summary: "Lists the categories of commands, or the commands of one", Syntax: "[categoryname]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdACLCat},
 			{Name: "acl|deluser", Group: "server", Since: "6.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
 				Summary: "Deletes users and disconnects their clients", Syntax: "username [username ...]",
@@ -71,7 +71,7 @@ func cmdACLCat(c *Ctx) {
 	}
 	i := slices.Index(categoryNames[:], lower(c.Args[2]))
 	if i < 0 {
-		c.Err(Error(fmt.Sprintf("ERR Unknown category '%.128s'", untilNUL(c.Args[2]))))
+		c.Err(Error(fmt.Sprintf("ERR Unknown category '%s'", printed(c.Args[2]))))
 		return
 	}
 	m, n := c.W.Defer(), 0

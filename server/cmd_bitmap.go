@@ -14,7 +14,7 @@ var bitmapCommands = []*Command{
 	{Name: "bitcount", Group: "bitmap", Since: "2.6.0", Arity: -2, Flags: ReadOnly, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Counts the bits that are set in a string or in a part of it", Syntax: "key [start end [BYTE | BIT]]",
 		Complexity: "O(N), where N is the length of the part", Do: cmdBitcount},
-	{Name: "bitfield", Group: "bitmap", Since: "3.2.0", Arity: -2, Flags: Write | DenyOOM, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RW,UPDATE,ACCESS,VARIABLE_FLAGS]"),
+	{Name: "bitfield", Group: "bitmap", Since: "3.2.0", Arity: -2, Flags: Write | DenyOOM, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
 		Summary:    "Reads, writes and increments integers of any width inside a string",
 		Syntax:     "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>] [[GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>] ...]",
 		Complexity: "O(1) for each operation", Do: cmdBitfield},

@@ -36,7 +36,7 @@ var clientCommands = []*Command{
 				Summary: "Keeps the client from being disconnected to save memory", Syntax: "<ON | OFF>", Complexity: "O(1)", Do: cmdClientNoEvict},
 			{Name: "client|no-touch", Group: "connection", Since: "7.2.0", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
 				Summary: "Keeps the client's commands from changing when keys were last accessed", Syntax: "<ON | OFF>", Complexity: "O(1)", Do: cmdClientNoTouch},
-			{Name: "client|pause", Group: "connection", Since: "3.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|pause", Group: "connection", Since: "2.9.50", Arity: -3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
 				Summary: "Makes commands wait for some time", Syntax: "timeout [WRITE | ALL]", Complexity: "O(1)", Do: cmdClientPause},
 			{Name: "client|reply", Group: "connection", Since: "3.2.0", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
 				Summary: "Says whether the client wants replies", Syntax: "<ON | OFF | SKIP>", Complexity: "O(1)", Do: cmdClientReply},
@@ -137,8 +137,8 @@ const (
 	anyType clientType = iota
 	normalType
 	pubsubType
-	masterType  // there are none: the server does not replicate
-	replicaType // likewise
+	masterType // there are none: the link to a master is no client
+	replicaType
 )
 
 // clientTypeArg reads a type; if it is none an error is written and ok is false.
@@ -161,7 +161,10 @@ func (c *Ctx) clientTypeArg(arg []byte) (t clientType, ok bool) {
 func (d *clientInfo) subscriptions() int { return d.channels + d.patterns + d.shardChannels }
 
 func (d *clientInfo) clientType() clientType {
-	if d.subscriptions() > 0 {
+	switch {
+	case d.follower:
+		return replicaType
+	case d.subscriptions() > 0:
 		return pubsubType
 	}
 	return normalType
@@ -243,8 +246,8 @@ func (s *Session) describe(dst []byte, now int64) []byte {
 	number("qbuf-free", int64(d.inputFree))
 	number("argv-mem", 0) // arguments are views into the input
 	number("multi-mem", d.queued)
-	number("rbs", int64(d.output))
-	number("rbp", int64(d.output))
+	number("rbs", int64(d.buffer))
+	number("rbp", int64(d.peak))
 	number("obl", int64(d.output))
 	number("oll", 0)
 	number("omem", int64(d.output))
@@ -266,6 +269,7 @@ func (s *Session) describe(dst []byte, now int64) []byte {
 	}
 	number("redir", redirect)
 	number("resp", int64(d.proto))
+	number("watch", int64(d.watched)) // which Redis 7.4 has behind multi; programs that were written for Redis 7.0 expect qbuf there
 	text("lib-name", d.lib)
 	text("lib-ver", d.libVersion)
 	return dst
@@ -279,6 +283,7 @@ func (s *Session) flagLetters(d *clientInfo, now int64) string {
 		letter byte
 	}{
 		{d.monitor, 'O'},
+		{d.follower, 'S'},
 		{d.subscriptions() > 0, 'P'},
 		{d.multi >= 0, 'x'},
 		{d.blocked || s.srv.pause.holds(s, now), 'b'},

@@ -51,7 +51,7 @@ var clusterCommands = []*Command{
 		{Name: "cluster|links", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: Stale,
 			Summary: "Lists the connections to other nodes", Complexity: "O(1)", Do: inCluster(cmdClusterLinks)},
 		{Name: "cluster|meet", Group: "cluster", Since: "3.0.0", Arity: -4, Flags: NoAsyncLoading | Admin | Stale,
-			Summary: "Adds another node: not supported", Syntax: "ip port [cluster-bus-port]", Complexity: "O(1)", Do: inCluster(cmdClusterMeet)},
+			Summary: "Adds another node: not supported", Syntax: "ip port [cluster_bus_port]", Complexity: "O(1)", Do: inCluster(cmdClusterMeet)},
 		{Name: "cluster|myid", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: Stale,
 			Summary: "Returns the ID of the node", Complexity: "O(1)", Do: inCluster(cmdClusterMyid)},
 		{Name: "cluster|myshardid", Group: "cluster", Since: "7.2.0", Arity: 2, Flags: Stale,

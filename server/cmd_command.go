@@ -127,6 +127,12 @@ func commandKeys(c *Ctx) (keys []keyPlace, args [][]byte, ok bool) {
 	if !fit {
 		keys = nil
 	}
+	if cmd.Name == "migrate" { // whose specs do not tell everything
+		keys = keys[:0]
+		for _, key := range appendMigrateKeys(nil, args) {
+			keys = append(keys, keyPlace{key.At, &cmd.Keys[0]})
+		}
+	}
 	if len(keys) == 0 && cmd.Flags&NoMandatoryKeys == 0 {
 		c.Err(errInvalidCommandArgs)
 		return nil, nil, false
@@ -371,13 +377,23 @@ func writeCommandDocs(w *resp.Writer, cmd *Command) {
 	field("since", cmd.Since)
 	field("group", cmd.docGroup())
 	field("complexity", cmd.Complexity)
-	if cmd.Deprecated != "" {
+	if flags := cmd.docFlags(); len(flags) > 0 {
 		w.BulkString("doc_flags")
-		writeNames(w, "", []string{"deprecated"})
+		writeNames(w, "", flags)
 		n++
 	}
 	field("deprecated_since", cmd.Deprecated)
 	field("replaced_by", cmd.Instead)
+	if history := commandHistory()[cmd.Name]; len(history) > 0 {
+		w.BulkString("history")
+		w.Set(len(history))
+		for _, change := range history {
+			w.Array(2)
+			w.BulkString(change.since)
+			w.BulkString(change.what)
+		}
+		n++
+	}
 	if args, err := cmd.arguments(); err == nil && len(args) > 0 {
 		w.BulkString("arguments")
 		writeArguments(w, args)
@@ -398,24 +414,40 @@ func writeCommandDocs(w *resp.Writer, cmd *Command) {
 // docGroup returns the name of the group as COMMAND DOCS shows it.
 func (cmd *Command) docGroup() string { return strings.ReplaceAll(cmd.Group, "_", "-") }
 
+// docFlags returns what COMMAND DOCS says of the whole command.
+func (cmd *Command) docFlags() (names []string) {
+	if cmd.Deprecated != "" {
+		names = append(names, "deprecated")
+	}
+	if slices.Contains(internalCommands, cmd.Name) {
+		names = append(names, "syscmd")
+	}
+	return names
+}
+
 func writeArguments(w *resp.Writer, args []*argument) {
 	w.Array(len(args))
 	for _, a := range args {
 		m, n := w.Defer(), 2
+		field := func(name, value string) {
+			if value != "" {
+				w.BulkString(name)
+				w.BulkString(value)
+				n++
+			}
+		}
 		w.BulkString("name")
 		w.BulkString(a.name)
 		w.BulkString("type")
 		w.BulkString(a.kind)
-		if a.kind == argKey {
+		if a.kind == argKey || a.keySpec > 0 {
 			w.BulkString("key_spec_index")
 			w.Int(int64(a.keySpec))
 			n++
 		}
-		if a.token != "" {
-			w.BulkString("token")
-			w.BulkString(a.token)
-			n++
-		}
+		field("token", a.token)
+		field("since", a.since)
+		field("deprecated_since", a.deprecated)
 		if flags := a.flags(); len(flags) > 0 {
 			w.BulkString("flags")
 			writeNames(w, "", flags)

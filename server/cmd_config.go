@@ -73,7 +73,7 @@ func cmdConfigSet(c *Ctx) {
 		name := string(args[i])
 		d := directiveNamed(name)
 		if d == nil {
-			if culprit, err := checkAssignments(pairs); err != nil { // what is wrong with an earlier pair comes first
+			if culprit, err := c.Server.config.checkAssignments(pairs); err != nil { // what is wrong with an earlier pair comes first
 				c.configSetFailed(culprit, err)
 				return
 			}

@@ -17,7 +17,7 @@ var connectionCommands = []*Command{
 		Summary: "Chooses the protocol version and tells about the server", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Complexity: "O(1)", Do: cmdHello},
 	{Name: "ping", Group: "connection", Since: "1.0.0", Arity: -1, Flags: Fast, ACL: CatConnection, whileSubscribed: true,
 		Summary: "Shows that the server is alive", Syntax: "[message]", Complexity: "O(1)", Do: cmdPing},
-	{Name: "quit", Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", Instead: "just closing the connection", Arity: -1, Flags: AllowBusy | NoScript | Loading | Stale | Fast | NoAuth, ACL: CatConnection,
+	{Name: "quit", Group: "connection", Since: "1.0.0", Arity: -1, Flags: AllowBusy | NoScript | Loading | Stale | Fast | NoAuth, ACL: CatConnection,
 		whileSubscribed: true, immediate: true,
 		Summary: "Closes the connection", Complexity: "O(1)", Do: cmdQuit},
 	{Name: "reset", Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, ACL: CatConnection,

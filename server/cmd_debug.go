@@ -3,9 +3,11 @@ package server
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
@@ -19,27 +21,33 @@ var debugCommands = map[string]struct {
 	min, max int
 	do       func(c *Ctx, args [][]byte)
 }{
-	"change-repl-id":             {0, 0, debugChangeReplID},
-	"config-rewrite-force-all":   {0, 0, debugConfigRewrite},
-	"digest":                     {0, 0, debugDigest},
-	"digest-value":               {0, maxDebugArgs, debugDigestValue},
-	"error":                      {1, 1, debugError},
-	"help":                       {0, 0, debugHelp},
-	"htstats":                    {1, 1, debugHTStats},
-	"htstats-key":                {1, 1, debugHTStatsKey},
-	"listpack":                   {1, 1, debugListpack},
-	"loadaof":                    {0, 0, debugLoadAOF},
-	"log":                        {1, 1, debugLog},
-	"object":                     {1, 1, debugObject},
-	"pause-cron":                 {1, 1, debugPauseCron},
-	"populate":                   {1, 3, debugPopulate},
-	"protocol":                   {1, 1, debugProtocol},
-	"quicklist":                  {1, 2, debugQuicklist},
-	"quicklist-packed-threshold": {1, 1, debugPackedThreshold},
-	"reload":                     {0, maxDebugArgs, debugReload},
-	"set-active-expire":          {1, 1, debugActiveExpire},
-	"set-disable-deny-scripts":   {1, 1, debugInScripts},
-	"sleep":                      {1, 1, debugSleep},
+	"aof-flush-sleep":              {1, 1, debugFlushSleep},
+	"change-repl-id":               {0, 0, debugChangeReplID},
+	"client-eviction":              {0, 0, debugClientEviction},
+	"config-rewrite-force-all":     {0, 0, debugConfigRewrite},
+	"digest":                       {0, 0, debugDigest},
+	"digest-value":                 {0, maxDebugArgs, debugDigestValue},
+	"error":                        {1, 1, debugError},
+	"help":                         {0, 0, debugHelp},
+	"htstats":                      {1, 1, debugHTStats},
+	"htstats-key":                  {1, 1, debugHTStatsKey},
+	"listpack":                     {1, 1, debugListpack},
+	"loadaof":                      {0, 0, debugLoadAOF},
+	"log":                          {1, 1, debugLog},
+	"object":                       {1, 1, debugObject},
+	"pause-cron":                   {1, 1, debugPauseCron},
+	"populate":                     {1, 3, debugPopulate},
+	"protocol":                     {1, 1, debugProtocol},
+	"quicklist":                    {1, 2, debugQuicklist},
+	"quicklist-packed-threshold":   {1, 1, debugPackedThreshold},
+	"reload":                       {0, maxDebugArgs, debugReload},
+	"replybuffer":                  {2, 2, debugReplyBuffer},
+	"sdslen":                       {1, 1, debugSDSLen},
+	"set-active-expire":            {1, 1, debugActiveExpire},
+	"set-disable-deny-scripts":     {1, 1, debugInScripts},
+	"set-skip-checksum-validation": {1, 1, debugSkipChecksums},
+	"sleep":                        {1, 1, debugSleep},
+	"structsize":                   {0, 0, debugStructSize},
 
 	"assert":            {0, maxDebugArgs, debugRefused},
 	"crash-and-recover": {0, maxDebugArgs, debugRefused},
@@ -63,6 +71,8 @@ const (
 	errNoListpack     Error = "ERR Not a listpack encoded object."
 	errNoQuicklist    Error = "ERR Not a quicklist encoded object."
 	errProtocolType   Error = "ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"
+	errNoString       Error = "ERR Not an sds encoded string."
+	errNoClientLimit  Error = "ERR maxmemory-clients is disabled."
 	errPushNeedsRESP3 Error = "ERR RESP2 is not supported by this command"
 )
 
@@ -127,6 +137,99 @@ func debugPackedThreshold(c *Ctx, args [][]byte) {
 		return
 	}
 	c.W.OK()
+}
+
+// debugFlushSleep has the journal wait, for so many microseconds, before it writes.
+func debugFlushSleep(c *Ctx, args [][]byte) {
+	if st := c.Server.storage.Storage; st != nil {
+		st.SetWriteDelay(time.Duration(min(max(debugNumber(args[0]), 0), maxFlushSleep)) * time.Microsecond)
+	}
+	c.W.OK()
+}
+
+// maxFlushSleep in µs keeps a mistake from stopping the journal for good.
+const maxFlushSleep = int64(time.Minute / time.Microsecond)
+
+// debugSkipChecksums accepts payloads and files with a wrong checksum, so that damage behind it can be tested.
+func debugSkipChecksums(c *Ctx, args [][]byte) {
+	c.Server.skipChecksums.Store(debugNumber(args[0]) != 0)
+	c.W.OK()
+}
+
+// debugReplyBuffer says for how long a client's largest reply counts when the size of its buffer is chosen, and whether it is chosen.
+func debugReplyBuffer(c *Ctx, args [][]byte) {
+	all := &c.Server.replyBuffers
+	switch {
+	case equalFold(args[0], "peak-reset-time") && equalFold(args[1], "never"):
+		all.peakAge.Store(-1)
+	case equalFold(args[0], "peak-reset-time") && equalFold(args[1], "reset"):
+		all.peakAge.Store(defaultPeakAge)
+	case equalFold(args[0], "peak-reset-time"):
+		age, ok := c.Int(args[1])
+		if !ok {
+			return
+		}
+		all.peakAge.Store(max(age, 0))
+	case equalFold(args[0], "resizing"):
+		all.fixed.Store(debugNumber(args[1]) == 0)
+	default:
+		c.wrongUse("DEBUG")
+		return
+	}
+	c.W.OK()
+}
+
+// debugClientEviction shows how much memory clients take, by powers of two.
+func debugClientEviction(c *Ctx, _ [][]byte) {
+	if c.Server.eviction.clientLimit.Load() == 0 {
+		c.Err(errNoClientLimit)
+		return
+	}
+	const first, last = 15, 32 // the smallest bucket ends below 2^15 bytes, the largest begins at 2^32
+	var sums, counts [last - first + 2]int64
+	for _, s := range c.Server.clients.all() {
+		d := s.snapshot()
+		if s.dying() || d.noEvict {
+			continue
+		}
+		i := min(max(bits.Len64(uint64(d.memory))-first, 0), len(sums)-1)
+		sums[i] += d.memory
+		counts[i]++
+	}
+	var b strings.Builder
+	for i := range sums {
+		from, to := int64(0), int64(1)<<(first+i)-1
+		if i > 0 {
+			from = 1 << (first + i - 1)
+		}
+		if i == len(sums)-1 {
+			fmt.Fprintf(&b, "bucket %10d+            : ", from)
+		} else {
+			fmt.Fprintf(&b, "bucket %10d - %10d: ", from, to)
+		}
+		fmt.Fprintf(&b, "tot-mem: %10d, clients: %d\n", sums[i], counts[i])
+	}
+	c.W.Verbatim("txt", b.String())
+}
+
+// debugSDSLen tells how long a key and its string are, and what memory both have.
+func debugSDSLen(c *Ctx, args [][]byte) {
+	e := c.debugEntry(args[0])
+	switch {
+	case e == nil:
+	case e.Type() != engine.String || encodingOf(e) == "int":
+		c.Err(errNoString)
+	default:
+		v := e.Bytes()
+		spare, all := cap(v)-len(v), int64(e.MemoryUsage())
+		c.W.Simple(fmt.Sprintf("key_sds_len:%d, key_sds_avail:0, key_zmalloc: %d, val_sds_len:%d, val_sds_avail:%d, val_zmalloc: %d",
+			len(e.Key()), all-int64(cap(v)), len(v), spare, cap(v)))
+	}
+}
+
+// debugStructSize tells how large the records are that there is one of for each key and each client.
+func debugStructSize(c *Ctx, _ [][]byte) {
+	c.W.Simple(fmt.Sprintf("bits:%d entry:%d session:%d", strconv.IntSize, unsafe.Sizeof(engine.Entry{}), unsafe.Sizeof(Session{})))
 }
 
 func debugLog(c *Ctx, args [][]byte) {
@@ -388,8 +491,12 @@ func (*Ctx) replyReloaded(w *resp.Writer, err error) {
 func debugHelp(c *Ctx, _ [][]byte) {
 	helpReply(c, strings.Split(strings.TrimSpace(`
 DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:
+AOF-FLUSH-SLEEP <microseconds>
+    Wait so long before each write of the journal; 0 is as usual.
 CHANGE-REPL-ID
     Give the history of the data a new name.
+CLIENT-EVICTION
+    Show how much memory clients take that maxmemory-clients may disconnect.
 CONFIG-REWRITE-FORCE-ALL
     Write all directives into the configuration file, those with their default too.
 DIGEST
@@ -419,12 +526,22 @@ QUICKLIST <key> [<0|1>]
     Write what is known of a list to the log.
 RELOAD
     Make a checkpoint and read all values back.
+REPLYBUFFER PEAK-RESET-TIME <NEVER|RESET|milliseconds>
+    For how long the largest reply of a client counts for the size of its buffer.
+REPLYBUFFER RESIZING <0|1>
+    0 leaves these buffers as they are; 1 is as usual.
+SDSLEN <key>
+    Tell how long a key and its string are, and what memory they have.
 SET-ACTIVE-EXPIRE <0|1>
     0 keeps keys that have expired until somebody looks at them; 1 is as usual.
 SET-DISABLE-DENY-SCRIPTS <0|1>
     1 lets scripts call DEBUG; 0 is as usual.
+SET-SKIP-CHECKSUM-VALIDATION <0|1>
+    1 accepts payloads of RESTORE and RDB files with a wrong checksum; 0 is as usual.
 SLEEP <seconds>
     Hold up all commands that use keys. Decimals are allowed.
+STRUCTSIZE
+    Tell how large some records are.
 HELP
     Print this help.`), "\n")...)
 }

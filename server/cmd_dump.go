@@ -45,7 +45,7 @@ func cmdDump(c *Ctx) {
 // rdbLimits are the limits of the small forms that values get which come from elsewhere.
 func (srv *Server) rdbLimits() *rdb.Limits {
 	set := srv.config.Get()
-	return &rdb.Limits{Hash: set.Hash, Set: set.Set, ZSet: set.ZSet, List: set.List, Stream: set.Stream}
+	return &rdb.Limits{Hash: set.Hash, Set: set.Set, ZSet: set.ZSet, List: set.List, Stream: set.Stream, SkipChecksum: srv.skipChecksums.Load()}
 }
 
 // createValue adds an entry with a value of package rdb under a key that must not exist. The caller reports the change.
@@ -101,7 +101,9 @@ func cmdRestore(c *Ctx) {
 		c.Err(errRestoreTTL)
 		return
 	}
-	value, err := rdb.Restore(c.Args[3], c.Server.rdbLimits())
+	limits := c.Server.rdbLimits()
+	limits.SkipChecksum = limits.SkipChecksum || c.Session.replaying // it may have been skipped when the command was accepted
+	value, err := rdb.Restore(c.Args[3], limits)
 	switch {
 	case errors.Is(err, rdb.ErrChecksum):
 		c.Err(errPayload)

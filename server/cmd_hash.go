@@ -31,7 +31,7 @@ var hashCommands = slices.Concat(hashExpireCommands, []*Command{
 		Summary: "Counts the fields of a hash", Syntax: "key", Complexity: "O(1)", Do: cmdHlen},
 	{Name: "hmget", Group: "hash", Since: "2.0.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Returns the values of several fields", Syntax: "key field [field ...]", Complexity: "O(N), where N is the number of fields asked for", Do: cmdHmget},
-	{Name: "hmset", Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", Instead: "`HSET` with several pairs of field and value", Arity: -4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"), Element: 2,
+	{Name: "hmset", Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", Instead: "`HSET` with multiple field-value pairs", Arity: -4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"), Element: 2,
 		Summary: "Gives fields their values", Syntax: "key field value [field value ...]", Complexity: "O(N), where N is the number of fields to set", Do: cmdHmset},
 	{Name: "hrandfield", Group: "hash", Since: "6.2.0", Arity: -2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns random fields", Syntax: "key [count [WITHVALUES]]", Complexity: "O(N), where N is the number of fields returned", Do: cmdHrandfield},

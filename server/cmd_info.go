@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/scripting"
 )
 
 // serverCommands tell about the server as a whole, and stop it.
@@ -183,7 +184,9 @@ func (b *infoText) memory(c *Ctx) {
 	b.bytes("used_memory", m.heap)
 	if rss, ok := residentBytes(); ok {
 		b.bytes("used_memory_rss", rss)
-		b.text("mem_fragmentation_ratio", strconv.FormatFloat(float64(rss)/float64(max(m.heap, 1)), 'f', 2, 64))
+		b.ratio("rss_overhead_ratio", rss, m.mapped)
+		b.number("rss_overhead_bytes", rss-m.mapped)
+		b.ratio("mem_fragmentation_ratio", rss, m.heap)
 		b.number("mem_fragmentation_bytes", rss-m.heap)
 	}
 	peak := srv.memory.peak.Load()
@@ -194,13 +197,15 @@ func (b *infoText) memory(c *Ctx) {
 	b.number("used_memory_dataset", dataset)
 	b.text("used_memory_dataset_perc", percent(dataset, m.heap-startup))
 	b.number("mem_clients_normal", clients)
-	libraries, functions := srv.scripts.functions.Count()
-	b.number("number_of_cached_scripts", int64(srv.scripts.engine.Len()))
-	b.number("number_of_functions", int64(functions))
-	b.number("number_of_libraries", int64(libraries))
+	b.scriptMemory(srv)
+	active := m.heap + m.idle
 	b.number("allocator_allocated", m.heap)
-	b.number("allocator_active", m.heap+m.idle)
+	b.number("allocator_active", active)
 	b.number("allocator_resident", m.mapped)
+	b.ratio("allocator_frag_ratio", active, m.heap)
+	b.number("allocator_frag_bytes", m.idle)
+	b.ratio("allocator_rss_ratio", m.mapped, active)
+	b.number("allocator_rss_bytes", m.mapped-active)
 	if total, ok := systemMemory(); ok {
 		b.bytes("total_system_memory", total)
 	}
@@ -211,8 +216,31 @@ func (b *infoText) memory(c *Ctx) {
 		notCounted = max(m.heap-srv.usedMemory(), 0)
 	}
 	b.number("mem_not_counted_for_evict", notCounted)
+	b.zeros("mem_cluster_links", "active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
 	b.text("mem_allocator", "go")
 	b.number("gc_cycles", m.collections)
+}
+
+// scriptMemory tells what scripts and functions take: the virtual machines, and the sources that are kept.
+func (b *infoText) scriptMemory(srv *Server) {
+	eval, functions := int64(srv.scripts.engine.VMs())*scripting.VMBytes, int64(srv.scripts.functions.VMs())*scripting.VMBytes
+	cached, loaded := srv.cachedScriptBytes(), srv.cachedFunctionBytes()
+	libraries, count := srv.scripts.functions.Count()
+	b.bytes("used_memory_lua", eval)
+	b.number("used_memory_vm_eval", eval)
+	b.number("used_memory_scripts_eval", cached)
+	b.number("number_of_cached_scripts", int64(srv.scripts.engine.Len()))
+	b.number("number_of_functions", int64(count))
+	b.number("number_of_libraries", int64(libraries))
+	b.number("used_memory_vm_functions", functions)
+	b.bytes("used_memory_vm_total", eval+functions)
+	b.number("used_memory_functions", loaded)
+	b.bytes("used_memory_scripts", cached+loaded)
+}
+
+// ratio writes a ratio of two sizes.
+func (b *infoText) ratio(name string, part, of int64) {
+	b.text(name, strconv.FormatFloat(ratio(part, of), 'f', 2, 64))
 }
 
 func percent(part, whole int64) string {
@@ -319,7 +347,9 @@ func (b *infoText) stats(c *Ctx) {
 	b.number("pubsub_channels", int64(channels))
 	b.number("pubsub_patterns", int64(patterns))
 	b.number("pubsubshard_channels", int64(shards))
-	b.zeros("latest_fork_usec", "total_forks", "slave_expires_tracked_keys")
+	b.zeros("latest_fork_usec", "total_forks")
+	b.number("migrate_cached_sockets", int64(srv.migrations.len()))
+	b.zeros("slave_expires_tracked_keys")
 	_, keys, readers, prefixes := srv.tracking.size()
 	b.number("tracking_total_keys", int64(keys))
 	b.number("tracking_total_items", int64(readers))

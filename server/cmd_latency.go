@@ -142,7 +142,14 @@ func cmdLatencyHelp(c *Ctx) {
 var latencyAdvice = map[string]string{
 	"command": "SLOWLOG GET shows which commands were slow. Commands that go through whole collections (KEYS, SMEMBERS, SORT, scripts) hold up all others: " +
 		"prefer SCAN, smaller collections and shorter scripts.",
-	"fast-command": "Commands that do little were slow: the machine gave the server no processor, memory was swapped, or values had to be read from the disk.",
+	"fast-command":            "Commands that do little were slow: the machine gave the server no processor, memory was swapped, or values had to be read from the disk.",
+	"expire-cycle":            "Large values, or many fields, expired at once. Deadlines with a random part spread the work.",
+	"eviction-cycle":          "Commands had to wait for keys to be evicted. A larger maxmemory, or a smaller maxmemory-eviction-tenacity, makes the waits rarer or shorter.",
+	"checkpoint":              "Commands had to wait for a checkpoint to read values. Very large strings take longest: smaller ones, or fewer checkpoints (save, checkpoint-size), help.",
+	"loading":                 "Commands had to wait for keys to be brought into memory after a start, which is over once INFO says loading:0.",
+	"aof-write":               "Replies had to wait for the journal to be written: the disk is busy or slow.",
+	"aof-fsync-always":        "Replies had to wait for the disk, as appendfsync always wants it. A faster disk, or appendfsync everysec, helps.",
+	"aof-write-pending-fsync": "The disk needed more than a second to sync the journal, and replies had to wait: it is busy with something else, or too slow.",
 }
 
 func cmdLatencyDoctor(c *Ctx) {

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"net"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
@@ -13,7 +15,7 @@ import (
 )
 
 // MIGRATE sends keys to another Redis with RESTORE, and removes those that have arrived. As in Redis the keys cannot be used by anybody meanwhile,
-// and the client's event loop waits, up to the timeout; that is what makes it atomic. There is a connection for each call.
+// and the client's event loop waits, up to the timeout; that is what makes it atomic. Connections are kept for some seconds for the next call.
 
 var migrateCommand = &Command{Name: "migrate", Group: "generic", Since: "2.6.0", Arity: -6, Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
 	Keys:    keys("i3+r0/1/0[RW,ACCESS,DELETE] kw:KEYS@-2+r-1/1/0[RW,ACCESS,DELETE,INCOMPLETE]"),
@@ -38,8 +40,104 @@ type migration struct {
 	timeout             time.Duration
 	keys                [][]byte
 
-	conn net.Conn
+	*migrateConn
+	timedOut bool // that is why it does not work
+}
+
+// migrateConn is a connection to a server to which keys are moved.
+type migrateConn struct {
+	net.Conn
 	in   *bufio.Reader
+	db   int64 // that is selected; noDatabase if that is not known
+	used int64 // when, in ms since 1970
+	kept bool  // it has been used for an earlier call
+}
+
+// migrateConns are connections that nobody uses at the moment, by address.
+type migrateConns struct {
+	mu    sync.Mutex // protects what follows
+	idle  map[string]*migrateConn
+	timer engine.Timer // closes those that have been idle for too long
+}
+
+const (
+	maxMigrateConns = 64
+	migrateIdle     = 10_000 // ms after which an idle connection is closed
+)
+
+// take returns the connection to an address, nil if there is none.
+func (m *migrateConns) take(addr string) *migrateConn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	conn := m.idle[addr]
+	delete(m.idle, addr)
+	return conn
+}
+
+// put keeps a connection that works.
+func (m *migrateConns) put(clock engine.Clock, addr string, conn *migrateConn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.idle == nil {
+		m.idle = map[string]*migrateConn{}
+	}
+	if len(m.idle) >= maxMigrateConns {
+		for other := range m.idle { // any, as in Redis
+			m.idle[other].Close()
+			delete(m.idle, other)
+			break
+		}
+	}
+	conn.used, conn.kept = clock.Now().UnixMilli(), true
+	m.idle[addr] = conn
+	m.arm(clock)
+}
+
+// arm makes sure that somebody looks for connections that are idle. mu is locked.
+func (m *migrateConns) arm(clock engine.Clock) {
+	if m.timer != nil || len(m.idle) == 0 {
+		return
+	}
+	m.timer = clock.AfterFunc(time.Second, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.timer = nil
+		now := clock.Now().UnixMilli()
+		for addr, conn := range m.idle {
+			if now-conn.used > migrateIdle {
+				conn.Close()
+				delete(m.idle, addr)
+			}
+		}
+		m.arm(clock)
+	})
+}
+
+// len returns how many there are.
+func (m *migrateConns) len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.idle)
+}
+
+// close closes all.
+func (m *migrateConns) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.timer != nil {
+		m.timer.Stop()
+	}
+	for _, conn := range m.idle {
+		conn.Close()
+	}
+	m.idle = nil
+}
+
+// movedKey is a key that is sent.
+type movedKey struct {
+	key     []byte
+	payload []byte
+	ttl     int64
 }
 
 func cmdMigrate(c *Ctx) {
@@ -47,35 +145,56 @@ func cmdMigrate(c *Ctx) {
 	if !m.options() {
 		return
 	}
-	type found struct {
-		key     []byte
-		payload []byte
-		ttl     int64
-	}
-	var present []found
+	var present []movedKey
 	for _, key := range m.keys {
 		e := c.look(key, false)
 		if e == nil {
 			continue
 		}
-		f := found{key, rdb.Dump(e), 0}
+		k := movedKey{key, rdb.Dump(e), 0}
 		if at := e.Deadline(); at != 0 {
-			f.ttl = max(at-c.Now(), 1)
+			k.ttl = max(at-c.Now(), 1)
 		}
-		present = append(present, f)
+		present = append(present, k)
 	}
 	if len(present) == 0 {
 		c.W.Simple("NOKEY")
 		return
 	}
-	if err := m.connect(); err != nil {
-		c.Err(migrateError(err))
+	conns, addr := &c.Server.migrations, m.address()
+	if m.migrateConn = conns.take(addr); m.migrateConn == nil {
+		if err := m.connect(addr); err != nil {
+			c.Err(migrateError(err))
+			return
+		}
+	}
+	reply, answered, works := m.move(present)
+	if !answered && m.kept && !m.timedOut {
+		// The other server has closed the connection since it was used last. It has got nothing.
+		m.Close()
+		if err := m.connect(addr); err != nil {
+			c.Err(migrateError(err))
+			return
+		}
+		reply, _, works = m.move(present)
+	}
+	if works {
+		conns.put(c.Server.ks.Clock(), addr, m.migrateConn)
+	} else {
+		m.Close()
+	}
+	if reply != "" {
+		c.Err(reply)
 		return
 	}
-	defer m.conn.Close()
+	c.W.OK()
+}
 
+// move sends keys, and removes those that have arrived. It returns the error to reply, "" if there is none; answered says that the other server has
+// said anything, and works that the connection can be used again.
+func (m *migration) move(keys []movedKey) (reply Error, answered, works bool) {
 	var request []byte
-	before := 1 // replies that come before those of the keys
+	before := 0 // replies that come before those of the keys
 	if m.authenticate {
 		before++
 		args := [][]byte{[]byte("AUTH")}
@@ -84,54 +203,54 @@ func cmdMigrate(c *Ctx) {
 		}
 		request = appendRequest(request, append(args, m.password))
 	}
-	request = appendRequest(request, [][]byte{[]byte("SELECT"), intArg(m.db)})
-	for _, f := range present {
-		args := [][]byte{[]byte("RESTORE"), f.key, intArg(f.ttl), f.payload}
+	if m.migrateConn.db != m.db {
+		before++
+		request = appendRequest(request, [][]byte{[]byte("SELECT"), intArg(m.db)})
+	}
+	for _, k := range keys {
+		args := [][]byte{[]byte("RESTORE"), k.key, intArg(k.ttl), k.payload}
 		if m.replace {
 			args = append(args, []byte("REPLACE"))
 		}
 		request = appendRequest(request, args)
 	}
 	if !m.write(request) {
-		c.Err(errMigrateWrite)
-		return
+		return errMigrateWrite, false, false
 	}
 	refused := ""
 	for range before {
-		reply, ok := m.read()
+		answer, ok := m.read()
 		if !ok {
-			c.Err(errMigrateRead)
-			return
+			return errMigrateRead, answered, false
 		}
-		if refused == "" && reply[0] == '-' {
-			refused = reply
+		if answered = true; refused == "" && answer[0] == '-' {
+			refused = answer
 		}
 	}
 	var arrived [][]byte
 	broken := false
-	for _, f := range present {
-		reply, ok := m.read()
+	for _, k := range keys {
+		answer, ok := m.read()
 		if !ok {
 			broken = true
 			break
 		}
-		if reply[0] == '-' {
-			if refused == "" {
-				refused = reply
-			}
-			continue
+		if answered = true; answer[0] != '-' {
+			arrived = append(arrived, k.key)
+		} else if refused == "" {
+			refused = answer
 		}
-		arrived = append(arrived, f.key)
 	}
 	m.remove(arrived)
+	m.migrateConn.db = m.db
 	switch {
 	case refused != "":
-		c.Err(Error("ERR Target instance replied with error: " + oneLine(refused[1:])))
+		m.migrateConn.db = noDatabase // SELECT may be what was refused
+		return Error("ERR Target instance replied with error: " + oneLine(refused[1:])), true, !broken
 	case broken:
-		c.Err(errMigrateRead)
-	default:
-		c.W.OK()
+		return errMigrateRead, answered, false
 	}
+	return "", true, true
 }
 
 // options reads the arguments; if something is wrong with them an error is written and ok is false.
@@ -186,11 +305,16 @@ func (m *migration) options() (ok bool) {
 // maxMigrateTimeout keeps it within a Duration.
 const maxMigrateTimeout = 24 * time.Hour
 
-func (m *migration) connect() error {
+// address returns where the keys go.
+func (m *migration) address() string {
 	port, _ := strconv.Atoi(string(m.c.Args[2])) // no number is a port to which nobody listens
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort(string(m.c.Args[1]), strconv.Itoa(port)), m.timeout)
+	return net.JoinHostPort(string(m.c.Args[1]), strconv.Itoa(port))
+}
+
+func (m *migration) connect(addr string) error {
+	conn, err := net.DialTimeout("tcp", addr, m.timeout)
 	if err == nil {
-		m.conn, m.in = conn, bufio.NewReader(conn)
+		m.migrateConn = &migrateConn{Conn: conn, in: bufio.NewReader(conn), db: noDatabase}
 	}
 	return err
 }
@@ -211,10 +335,11 @@ const migrateChunk = 64 << 10
 func (m *migration) write(b []byte) bool {
 	for len(b) > 0 {
 		n := min(len(b), migrateChunk)
-		if m.conn.SetDeadline(time.Now().Add(m.timeout)) != nil {
+		if m.SetDeadline(time.Now().Add(m.timeout)) != nil {
 			return false
 		}
-		if _, err := m.conn.Write(b[:n]); err != nil {
+		if _, err := m.Write(b[:n]); err != nil {
+			m.timedOut = errors.Is(err, os.ErrDeadlineExceeded)
 			return false
 		}
 		b = b[n:]
@@ -227,11 +352,12 @@ const maxMigrateReply = 4096
 
 // read reads a reply, which is not empty.
 func (m *migration) read() (reply string, ok bool) {
-	if m.conn.SetDeadline(time.Now().Add(m.timeout)) != nil {
+	if m.SetDeadline(time.Now().Add(m.timeout)) != nil {
 		return "", false
 	}
 	line, err := m.in.ReadSlice('\n')
 	if err != nil || len(line) > maxMigrateReply {
+		m.timedOut = errors.Is(err, os.ErrDeadlineExceeded)
 		return "", false
 	}
 	reply = strings.TrimRight(string(line), "\r\n")

@@ -2,6 +2,8 @@ package server
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,10 +66,18 @@ func cmdReplicaOf(c *Ctx) {
 func cmdRole(c *Ctx) {
 	l := c.Server.replica.link()
 	if l == nil {
+		list, offset := c.Server.followed.status()
+		list = slices.DeleteFunc(list, func(f followerStatus) bool { return f.state != feedOnline })
 		c.W.Array(3)
 		c.W.BulkString("master")
-		c.W.Int(0)
-		c.W.Array(0)
+		c.W.Int(offset)
+		c.W.Array(len(list))
+		for _, f := range list {
+			c.W.Array(3)
+			c.W.BulkString(f.host)
+			c.W.BulkString(strconv.FormatInt(f.port, 10))
+			c.W.BulkString(strconv.FormatInt(f.acked, 10))
+		}
 		return
 	}
 	st := l.status()
@@ -79,9 +89,9 @@ func cmdRole(c *Ctx) {
 	c.W.Int(st.offset)
 }
 
-// replication tells of both parts, as far as the server has them. What it serves are followers, which are no replicas.
+// replication tells of both parts, as far as the server has them.
 func (b *infoText) replication(c *Ctx) {
-	offset := int64(0)
+	list, offset := c.Server.followed.status()
 	if l := c.Server.replica.link(); l == nil {
 		b.text("role", "master")
 	} else {
@@ -119,7 +129,10 @@ func (b *infoText) replication(c *Ctx) {
 		b.number("slave_read_only", 1)
 		b.number("replica_announced", 1)
 	}
-	b.number("connected_slaves", 0)
+	b.number("connected_slaves", int64(len(list)))
+	for i, f := range list {
+		b.text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.host, f.port, f.state, f.acked, f.lag))
+	}
 	b.text("master_failover_state", "no-failover")
 	b.text("master_replid", c.Server.replID())
 	b.text("master_replid2", strings.Repeat("0", len(c.Server.runID)))
@@ -209,14 +222,12 @@ type ReplicaOf struct {
 }
 
 func parseReplicaOf(s *Settings, words []string) error {
-	if len(words) == 1 {
-		words = strings.Fields(words[0])
-	}
+	words = strings.Fields(strings.Join(words, " ")) // a name with a space in it could not be written
 	switch {
 	case len(words) == 0, len(words) == 2 && strings.EqualFold(words[0], "no") && strings.EqualFold(words[1], "one"):
 		s.ReplicaOf = ReplicaOf{}
 		return nil
-	case len(words) != 2 || words[0] == "":
+	case len(words) != 2:
 		return errWordCount
 	}
 	port, ok := resp.ParseInt([]byte(words[1]))

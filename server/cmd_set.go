@@ -27,7 +27,7 @@ var setCommands = []*Command{
 	{Name: "sintercard", Group: "set", Since: "7.0.0", Arity: -3, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
 		Summary: "Counts the members that all sets have in common", Syntax: "numkeys key [key ...] [LIMIT limit]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSintercard},
-	{Name: "sinterstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
+	{Name: "sinterstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
 		Summary: "Stores the members that all sets have in common", Syntax: "destination key [key ...]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSinterstore},
 	{Name: "sismember", Group: "set", Since: "1.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO]"), Element: 2,

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"sync"
@@ -18,13 +19,13 @@ var streamCommands = []*Command{
 		Summary: "Ends that entries are pending in a consumer group, and returns how many were", Syntax: "key group id [id ...]",
 		Complexity: "O(1) for each entry", Do: cmdXack},
 	{Name: "xadd", Group: "stream", Since: "5.0.0", Arity: -5, Flags: Write | DenyOOM | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
-		Summary: "Adds an entry to a stream, which is created if there is none", Syntax: "key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
+		Summary: "Adds an entry to a stream, which is created if there is none", Syntax: "key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
 		Complexity: "O(1) to add, O(N) to trim, where N is the number of entries removed", Do: cmdXadd},
 	{Name: "xautoclaim", Group: "stream", Since: "6.2.0", Arity: -6, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Finds entries that have been pending for long and gives them to another consumer", Syntax: "key group consumer min-idle-time start [COUNT count] [JUSTID]",
 		Complexity: "O(1) if COUNT is small", Do: cmdXautoclaim},
 	{Name: "xclaim", Group: "stream", Since: "5.0.0", Arity: -6, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
-		Summary: "Gives pending entries to another consumer", Syntax: "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
+		Summary: "Gives pending entries to another consumer", Syntax: "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]",
 		Complexity: "O(log N), where N is the number of entries pending in the group", Do: cmdXclaim},
 	{Name: "xdel", Group: "stream", Since: "5.0.0", Arity: -3, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes entries and returns how many there were", Syntax: "key id [id ...]", Complexity: "O(1) for each entry", Do: cmdXdel},
@@ -44,15 +45,15 @@ var streamCommands = []*Command{
 		Summary: "Returns the entries after given IDs of one or more streams, and can wait for some", Syntax: "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
 		Complexity: "O(N) for each stream, where N is the number of entries returned", Do: cmdXread},
 	{Name: "xreadgroup", Group: "stream", Since: "5.0.0", Arity: -7, Flags: Blocking | Write, ACL: CatStream, Keys: keys("kw:STREAMS@4+r-1/1/2[RO,ACCESS]"),
-		Summary: "Delivers new entries of one or more streams to a consumer of a group, and can wait for some, or returns its pending ones", Syntax: "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
+		Summary: "Delivers new entries of one or more streams to a consumer of a group, and can wait for some, or returns its pending ones", Syntax: "GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
 		Complexity: "O(M) for each stream, where M is the number of entries returned", Do: cmdXreadgroup},
 	{Name: "xrevrange", Group: "stream", Since: "5.0.0", Arity: -4, Flags: ReadOnly, ACL: CatStream, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the entries in a range of IDs, the last one first", Syntax: "key end start [COUNT count]",
 		Complexity: "O(N), where N is the number of entries returned", Do: cmdXrevrange},
 	{Name: "xsetid", Group: "stream", Since: "5.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
-		Summary: "Sets the last ID of a stream, for internal use", Syntax: "key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]", Complexity: "O(1)", Do: cmdXsetid},
+		Summary: "Sets the last ID of a stream, for internal use", Syntax: "key last-id [ENTRIESADDED entries_added] [MAXDELETEDID max_deleted_entry_id]", Complexity: "O(1)", Do: cmdXsetid},
 	{Name: "xtrim", Group: "stream", Since: "5.0.0", Arity: -4, Flags: Write, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
-		Summary: "Removes the oldest entries and returns how many", Syntax: "key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]",
+		Summary: "Removes the oldest entries and returns how many", Syntax: "key <MAXLEN | MINID> [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]",
 		Complexity: "O(N), where N is the number of entries removed", Do: cmdXtrim},
 }
 
@@ -142,6 +143,11 @@ func writeStreamID(w *resp.Writer, id streams.ID) {
 func writeStreamEntry(w *resp.Writer, e streams.Entry) {
 	w.Array(2)
 	writeStreamID(w, e.ID)
+	writeStreamFields(w, e)
+}
+
+// writeStreamFields writes the fields and values of an entry in one array.
+func writeStreamFields(w *resp.Writer, e streams.Entry) {
 	w.Array(2 * e.Len())
 	for field, value := range e.Fields() {
 		w.Bulk(field)
@@ -165,9 +171,10 @@ type trimming struct {
 	by      trimStrategy
 	maxLen  int64
 	minID   streams.ID
-	approx  bool
 	limited bool // LIMIT was given
 	limit   int64
+	how     streams.Trim
+	chosen  bool // what becomes of references was said
 }
 
 type trimStrategy uint8
@@ -181,6 +188,10 @@ const (
 // option takes one of the options for trimming, if o is at one. If its argument is wrong an error is written and ok is
 // false.
 func (t *trimming) option(c *Ctx, o *OptionArgs) (taken, ok bool) {
+	if refs, is := referencesOption(o); is && !t.chosen {
+		t.how.References, t.chosen = refs, true
+		return true, true
+	}
 	if !o.More() {
 		return false, true
 	}
@@ -221,7 +232,7 @@ func (t *trimming) threshold(c *Ctx, o *OptionArgs, by trimStrategy) (arg []byte
 	t.by = by
 	arg = o.Arg()
 	if o.More() && len(arg) == 1 && (arg[0] == '~' || arg[0] == '=') {
-		t.approx = arg[0] == '~'
+		t.how.Approx = arg[0] == '~'
 		arg = o.Arg()
 	}
 	return arg, true
@@ -234,7 +245,7 @@ func (t *trimming) check(c *Ctx, required bool) bool {
 		c.Err(errLimitAlone)
 	case required && t.by == trimNothing:
 		c.Err(errNoTrim)
-	case t.limited && !t.approx:
+	case t.limited && !t.how.Approx:
 		c.Err(errLimitExact)
 	default:
 		return true
@@ -244,18 +255,17 @@ func (t *trimming) check(c *Ctx, required bool) bool {
 
 // apply trims s and returns how many entries it removed.
 func (t *trimming) apply(s *streams.Stream, lim streams.Limits) int {
-	limit := 0
 	switch {
 	case t.limited:
-		limit = int(t.limit)
-	case t.approx:
-		limit = lim.DefaultTrimLimit()
+		t.how.Limit = int(t.limit)
+	case t.how.Approx:
+		t.how.Limit = lim.DefaultTrimLimit()
 	}
 	switch t.by {
 	case trimByLength:
-		return s.TrimByLength(int(t.maxLen), t.approx, limit)
+		return s.TrimByLength(int(t.maxLen), t.how)
 	case trimByMinID:
-		return s.TrimByMinID(t.minID, t.approx, limit)
+		return s.TrimByMinID(t.minID, t.how)
 	}
 	return 0
 }
@@ -268,6 +278,27 @@ var (
 	approxWord = []byte("~")
 	anyIDWord  = []byte("*")
 )
+
+// referenceWords are the words for what becomes of references, in lower case.
+var referenceWords = [...]string{streams.KeepReferences: "keepref", streams.DeleteReferences: "delref", streams.OnlyAcknowledged: "acked"}
+
+// referencesOption returns what becomes of references, if o is at a word that says so.
+func referencesOption(o *OptionArgs) (refs streams.References, is bool) {
+	for i, word := range referenceWords {
+		if o.Is(word) {
+			return streams.References(i), true
+		}
+	}
+	return 0, false
+}
+
+// appendReferences appends the word for what becomes of references, unless they are kept: that goes without saying.
+func appendReferences(args [][]byte, refs streams.References) [][]byte {
+	if refs == streams.KeepReferences {
+		return args
+	}
+	return append(args, bytes.ToUpper([]byte(referenceWords[refs])))
+}
 
 // newEntry is what XADD adds.
 type newEntry struct {
@@ -369,22 +400,22 @@ func cmdXadd(c *Ctx) {
 	if trimmed > 0 {
 		c.G.Notify(engine.EventStream, "xtrim", c.DB, e.Key())
 	}
-	if n.trim.approx {
-		c.journalXadd(id, n.fields, trimmed > 0, s.Len())
+	if n.trim.how.Approx {
+		c.journalXadd(id, n.fields, trimmed > 0, s.Len(), n.trim.how.References)
 	}
 	writeStreamID(c.W, id)
 }
 
 // journalXadd has an XADD that trims approximately journalled with what it did exactly, because that depends on how the
 // entries lie in blocks: the stream was trimmed to a length, or not at all.
-func (c *Ctx) journalXadd(id streams.ID, fields [][]byte, trimmed bool, length int) {
+func (c *Ctx) journalXadd(id streams.ID, fields [][]byte, trimmed bool, length int, refs streams.References) {
 	l := argLists.Get().(*argList)
 	text := id.Append(l.text[:0])
 	idEnd := len(text)
 	args := append(l.room[:0], xaddWord, c.Args[1])
 	if trimmed {
 		text = strconv.AppendInt(text, int64(length), 10)
-		args = append(args, maxLenWord, exactWord, text[idEnd:])
+		args = appendReferences(append(args, maxLenWord, exactWord, text[idEnd:]), refs)
 	}
 	args = append(args, text[:idEnd])
 	args = append(args, fields...)
@@ -540,9 +571,9 @@ func cmdXtrim(c *Ctx) {
 	if removed > 0 {
 		c.G.Changed(e, engine.EventStream, "xtrim")
 	}
-	if removed > 0 && t.approx { // as with XADD
-		var number [20]byte
-		c.Journal([]byte("XTRIM"), c.Args[1], maxLenWord, exactWord, strconv.AppendInt(number[:0], int64(e.Stream().Len()), 10))
+	if removed > 0 && t.how.Approx { // as with XADD
+		length := strconv.AppendInt(nil, int64(e.Stream().Len()), 10)
+		c.Journal(appendReferences([][]byte{[]byte("XTRIM"), c.Args[1], maxLenWord, exactWord, length}, t.how.References)...)
 	}
 	c.W.Int(int64(removed))
 }

@@ -23,15 +23,6 @@ const (
 	errNumIDsCount Error = "ERR The `numids` parameter must match the number of arguments"
 )
 
-// references says what becomes of the groups in which a removed entry is pending.
-type references uint8
-
-const (
-	keepReferences   references = iota // it stays pending
-	deleteReferences                   // it is not pending any more
-	onlyAcknowledged                   // entries that some group still needs are not removed
-)
-
 // What XDELEX and XACKDEL reply for an ID.
 const (
 	idNotFound = -1
@@ -40,24 +31,14 @@ const (
 )
 
 // deletion is the arguments of XDELEX and XACKDEL behind the key and the group.
-func (c *Ctx) deletion(from int) (refs references, ids []streams.ID, ok bool) {
+func (c *Ctx) deletion(from int) (refs streams.References, ids []streams.ID, ok bool) {
 	chosen := false
-	choose := func(r references) bool {
-		if chosen {
-			c.Err(ErrSyntax)
-			return false
-		}
-		refs, chosen = r, true
-		return true
-	}
 	for o := c.Options(from); o.Next(); {
+		if r, is := referencesOption(&o); is && !chosen {
+			refs, chosen = r, true
+			continue
+		}
 		switch {
-		case o.Is("keepref"):
-			ok = choose(keepReferences)
-		case o.Is("delref"):
-			ok = choose(deleteReferences)
-		case o.Is("acked"):
-			ok = choose(onlyAcknowledged)
 		case o.Is("ids") && o.More() && ids == nil:
 			var n int64
 			if n, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, errNumIDs); !ok {
@@ -98,12 +79,12 @@ func cmdXdelex(c *Ctx) {
 		result := int64(idNotFound)
 		if e != nil {
 			s := e.Stream()
-			if refs == deleteReferences && s.AckAll(id) { // also if there is no such entry any more
+			if refs == streams.DeleteReferences && s.AckAll(id) { // also if there is no such entry any more
 				acknowledged = true
 			}
 			switch {
 			case !s.Has(id):
-			case refs == onlyAcknowledged && s.Needed(id):
+			case refs == streams.OnlyAcknowledged && s.Needed(id):
 				result = idNeeded
 			default:
 				s.Delete(id)
@@ -135,10 +116,10 @@ func cmdXackdel(c *Ctx) {
 		if g != nil && g.Ack(id) {
 			acknowledged, result = true, idRemoved
 			s := e.Stream()
-			if refs == deleteReferences {
+			if refs == streams.DeleteReferences {
 				s.AckAll(id)
 			}
-			if refs == onlyAcknowledged && s.Needed(id) {
+			if refs == streams.OnlyAcknowledged && s.Needed(id) {
 				result = idNeeded
 			} else if s.Delete(id) {
 				changed = true

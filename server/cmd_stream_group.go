@@ -14,17 +14,17 @@ import (
 
 var xgroupCommands = []*Command{
 	{Name: "xgroup|create", Group: "stream", Since: "5.0.0", Arity: -5, Flags: Write | DenyOOM, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,INSERT]"),
-		Summary: "Creates a consumer group", Syntax: "key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]", Complexity: "O(1)", Do: cmdXgroupCreate},
+		Summary: "Creates a consumer group", Syntax: "key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]", Complexity: "O(1)", Do: cmdXgroupCreate},
 	{Name: "xgroup|createconsumer", Group: "stream", Since: "6.2.0", Arity: 5, Flags: Write | DenyOOM, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,INSERT]"),
-		Summary: "Creates a consumer in a group", Syntax: "key group consumer", Complexity: "O(1)", Do: cmdXgroupCreateconsumer},
+		Summary: "Creates a consumer in a group", Syntax: "key groupname consumername", Complexity: "O(1)", Do: cmdXgroupCreateconsumer},
 	{Name: "xgroup|delconsumer", Group: "stream", Since: "5.0.0", Arity: 5, Flags: Write, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,DELETE]"),
-		Summary: "Removes a consumer from its group and returns how many entries were pending for it", Syntax: "key group consumer", Complexity: "O(1)", Do: cmdXgroupDelconsumer},
+		Summary: "Removes a consumer from its group and returns how many entries were pending for it", Syntax: "key groupname consumername", Complexity: "O(1)", Do: cmdXgroupDelconsumer},
 	{Name: "xgroup|destroy", Group: "stream", Since: "5.0.0", Arity: 4, Flags: Write, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,DELETE]"),
-		Summary: "Removes a consumer group", Syntax: "key group", Complexity: "O(N), where N is the number of entries pending in the group", Do: cmdXgroupDestroy},
+		Summary: "Removes a consumer group", Syntax: "key groupname", Complexity: "O(N), where N is the number of entries pending in the group", Do: cmdXgroupDestroy},
 	{Name: "xgroup|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatStream,
 		Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdXgroupHelp},
 	{Name: "xgroup|setid", Group: "stream", Since: "5.0.0", Arity: -5, Flags: Write, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,UPDATE]"),
-		Summary: "Sets the ID that a group was given last", Syntax: "key group <id | $> [ENTRIESREAD entries-read]", Complexity: "O(1)", Do: cmdXgroupSetid},
+		Summary: "Sets the ID that a group was given last", Syntax: "key groupname <id | $> [ENTRIESREAD entries_read]", Complexity: "O(1)", Do: cmdXgroupSetid},
 }
 
 // Errors of the commands on consumer groups.

@@ -9,7 +9,7 @@ import (
 
 var xinfoCommands = []*Command{
 	{Name: "xinfo|consumers", Group: "stream", Since: "5.0.0", Arity: 4, Flags: ReadOnly, ACL: CatStream, Keys: keys("i2+r0/1/0[RO,ACCESS]"),
-		Summary: "Describes the consumers of a group", Syntax: "key group", Complexity: "O(N), where N is the number of consumers", Do: cmdXinfoConsumers},
+		Summary: "Describes the consumers of a group", Syntax: "key groupname", Complexity: "O(N), where N is the number of consumers", Do: cmdXinfoConsumers},
 	{Name: "xinfo|groups", Group: "stream", Since: "5.0.0", Arity: 3, Flags: ReadOnly, ACL: CatStream, Keys: keys("i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes the consumer groups of a stream", Syntax: "key", Complexity: "O(N), where N is the number of groups", Do: cmdXinfoGroups},
 	{Name: "xinfo|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatStream,
@@ -41,13 +41,19 @@ func cmdXinfoConsumers(c *Ctx) {
 	w := c.W
 	w.Array(len(g.Consumers()))
 	for _, consumer := range g.Consumers() {
-		w.Map(3)
+		w.Map(4)
 		w.BulkString("name")
 		w.BulkString(consumer.Name)
 		w.BulkString("pending")
 		w.Int(int64(consumer.PendingLen()))
 		w.BulkString("idle")
 		w.Int(max(c.Now()-consumer.SeenTime, 0))
+		w.BulkString("inactive")
+		if consumer.ActiveTime < 0 {
+			w.Int(-1) // it was never given anything
+		} else {
+			w.Int(max(c.Now()-consumer.ActiveTime, 0))
+		}
 	}
 }
 
@@ -208,11 +214,13 @@ func (c *Ctx) streamInfoFull(s *streams.Stream, count int) {
 // consumerInfo writes what XINFO STREAM FULL tells of a consumer.
 func (c *Ctx) consumerInfo(consumer *streams.Consumer, count int) {
 	w := c.W
-	w.Map(4)
+	w.Map(5)
 	w.BulkString("name")
 	w.BulkString(consumer.Name)
 	w.BulkString("seen-time")
 	w.Int(consumer.SeenTime)
+	w.BulkString("active-time")
+	w.Int(consumer.ActiveTime)
 	w.BulkString("pel-count")
 	w.Int(int64(consumer.PendingLen()))
 	w.BulkString("pending")

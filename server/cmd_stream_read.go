@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
@@ -21,6 +22,9 @@ const (
 	errNoAckOption   Error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead."
 	errDollarInGroup Error = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
 	errNewNoGroup    Error = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+	errClaimOption   Error = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
+	errReadIdle      Error = "ERR min-idle-time is not an integer or out of range"
+	errReadIdleSign  Error = "ERR min-idle-time must be a positive integer"
 	errReadTimeout   Error = "ERR timeout is not an integer or out of range"
 	errStreamGone    Error = "UNBLOCKED the stream key no longer exists"
 	errGroupGone     Error = "NOGROUP the consumer group this client was blocked on no longer exists"
@@ -34,6 +38,8 @@ type streamRead struct {
 	wait    bool  // BLOCK was given
 	timeout int64 // in ms
 	noAck   bool
+	claim   bool  // CLAIM was given: who reads what is new is also given what has been pending
+	minIdle int64 // for so many ms
 }
 
 // streamPosition is where to read in one stream.
@@ -59,7 +65,7 @@ func (c *Ctx) xread(grouped bool) {
 	}
 	mark, n := c.W.Defer(), 0
 	for i, p := range from {
-		if r.ready(p) {
+		if r.ready(c, p) {
 			r.deliver(c, c.Args[r.keys+i], p)
 			n++
 		}
@@ -112,6 +118,19 @@ func parseStreamRead(c *Ctx, grouped bool) (r streamRead, ok bool) {
 			}
 			r.group = len(c.Args) - o.Left()
 			o.Skip(2)
+		case o.Is("claim") && o.More():
+			if !grouped {
+				c.Err(errClaimOption)
+				return r, false
+			}
+			r.claim = true
+			if r.minIdle, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, errReadIdle); !ok {
+				return r, false
+			}
+			if r.minIdle < 0 {
+				c.Err(errReadIdleSign)
+				return r, false
+			}
 		case o.Is("noack"):
 			if !grouped {
 				c.Err(errNoAckOption)
@@ -222,13 +241,13 @@ func (r streamRead) after(c *Ctx, arg []byte, e *engine.Entry) (id streams.ID, o
 }
 
 // ready reports whether there is something to read at p. The history of a consumer is always there, if only empty.
-func (r streamRead) ready(p streamPosition) bool {
+func (r streamRead) ready(c *Ctx, p streamPosition) bool {
 	if p.e == nil {
 		return false
 	}
 	after := p.after
 	if p.group != nil {
-		if after != streams.MaxID {
+		if after != streams.MaxID || r.claim && p.group.Idle(p.e.Stream(), r.minIdle, c.Now()) {
 			return true
 		}
 		after = p.group.LastID
@@ -245,7 +264,7 @@ func (r streamRead) deliver(c *Ctx, key []byte, p streamPosition) {
 	c.W.Bulk(key)
 	s := p.e.Stream()
 	if p.group != nil {
-		r.deliverToGroup(c, s, p)
+		r.deliverToGroup(c, key, p)
 		return
 	}
 	start, ok := p.after.Next()
@@ -257,14 +276,17 @@ func (r streamRead) deliver(c *Ctx, key []byte, p streamPosition) {
 }
 
 // deliverToGroup writes the entries at p, and records that the consumer has them.
-func (r streamRead) deliverToGroup(c *Ctx, s *streams.Stream, p streamPosition) {
-	w, now := c.W, c.Now()
+func (r streamRead) deliverToGroup(c *Ctx, key []byte, p streamPosition) {
+	w, s, now := c.W, p.e.Stream(), c.Now()
 	consumer, created := p.group.CreateConsumer(c.Args[r.group+1], now)
 	consumer.Seen(now)
 	mark, n := w.Defer(), 0
-	if p.after == streams.MaxID {
+	switch {
+	case p.after == streams.MaxID && r.claim:
+		n = r.claimAndRead(c, key, p, consumer)
+	case p.after == streams.MaxID:
 		n = p.group.ReadNew(s, consumer, r.count, r.noAck, now, func(e streams.Entry) { writeStreamEntry(w, e) })
-	} else {
+	default:
 		n = p.group.ReadHistory(s, consumer, p.after, r.count, now, func(e streams.Entry, exists bool) {
 			if exists {
 				writeStreamEntry(w, e)
@@ -274,9 +296,44 @@ func (r streamRead) deliverToGroup(c *Ctx, s *streams.Stream, p streamPosition) 
 			writeStreamID(w, e.ID)
 			w.NullArray()
 		})
+		if r.claim { // for another stream, and so there is no journalling the command
+			r.journal(c, key, p.after.Append(nil), r.count)
+		}
 	}
 	w.EndArray(mark, n)
 	c.groupChanged(p.e, created)
+}
+
+// claimAndRead writes what has been pending for long in the group at p, and then, if there may be more, what is new. It is journalled as a claim
+// of these entries and a read of as many new ones, because followers do not repeat it at the time at which just these were idle.
+func (r streamRead) claimAndRead(c *Ctx, key []byte, p streamPosition, consumer *streams.Consumer) int {
+	w, s, now := c.W, p.e.Stream(), c.Now()
+	var ids [][]byte
+	n := p.group.ClaimIdle(s, consumer, r.minIdle, now, r.count, func(e streams.Entry, idle, deliveries int64) {
+		writeDelivery(w, e, idle, deliveries)
+		ids = append(ids, e.ID.Append(nil))
+	})
+	if n > 0 {
+		c.Journal(append([][]byte{[]byte("XCLAIM"), key, c.Args[r.group], c.Args[r.group+1], []byte("0")}, ids...)...)
+	}
+	if n == r.count && n > 0 {
+		return n
+	}
+	added := p.group.ReadNew(s, consumer, max(r.count-n, 0), r.noAck, now, func(e streams.Entry) { writeDelivery(w, e, 0, 0) })
+	if added > 0 {
+		r.journal(c, key, newEntriesID, added)
+	}
+	return n + added
+}
+
+// writeDelivery writes an entry as a read with CLAIM does: also how long ago it was delivered before, in ms, and how often, which for a new
+// entry are both 0.
+func writeDelivery(w *resp.Writer, e streams.Entry, idle, deliveries int64) {
+	w.Array(4)
+	writeStreamID(w, e.ID)
+	writeStreamFields(w, e)
+	w.Int(idle)
+	w.Int(deliveries)
 }
 
 // endStreams ends the reply at mark, which has n keys with their entries.
@@ -294,52 +351,93 @@ func (r streamRead) block(c *Ctx, from []streamPosition) {
 	for i, p := range from {
 		after[i] = p.after
 	}
-	c.Block(Block{
+	var idle []int64 // when an entry of each stream can be claimed, at the earliest
+	if r.claim {
+		idle = make([]int64, len(from))
+		for i, p := range from {
+			idle[i] = r.claimable(c, p)
+		}
+	}
+	b := Block{
 		Keys: c.Args[r.keys : r.keys+r.n], Stream: r.group != 0, Timeout: r.timeout, Empty: (*resp.Writer).NullArray,
 		Try: func(c *Ctx, key []byte) bool {
 			for i, k := range c.Args[r.keys : r.keys+r.n] {
-				if bytes.Equal(k, key) {
-					return r.tryAgain(c, k, after[i]) // of a key given twice the first ID counts
+				if !bytes.Equal(k, key) {
+					continue
 				}
+				p, done := r.tryAgain(c, k, after[i]) // of a key given twice the first ID counts
+				if !done && r.claim {
+					at := r.claimable(c, p)
+					for j, other := range c.Args[r.keys : r.keys+r.n] {
+						if bytes.Equal(other, k) {
+							idle[j] = at
+						}
+					}
+					c.TryAgain(slices.Min(idle))
+				}
+				return done
 			}
 			return false
 		},
-	})
+	}
+	if r.claim {
+		b.Again = slices.Min(idle)
+	}
+	c.Block(b)
 }
 
-// tryAgain serves a client that waits, now that a key has changed, if it can.
-func (r streamRead) tryAgain(c *Ctx, key []byte, after streams.ID) bool {
-	p := streamPosition{e: c.G.Write(c.DB, key), after: after}
+// claimAnew in ms is how soon at the earliest a client that would claim anything looks again if nothing is pending. It bounds what a
+// tiny CLAIM costs.
+const claimAnew = 10
+
+// claimable returns when an entry that is pending in the group at p will have been idle for long enough. If there is none, what others
+// are given from now on cannot have been before the time that it returns.
+func (r streamRead) claimable(c *Ctx, p streamPosition) int64 {
+	from, wait := c.Now(), max(r.minIdle, claimAnew)
+	if delivered, ok := p.group.EarliestDelivery(p.e.Stream()); ok {
+		from, wait = delivered, r.minIdle
+	}
+	if from > math.MaxInt64-wait {
+		return math.MaxInt64
+	}
+	return from + wait
+}
+
+// tryAgain serves a client that waits, now that a key has changed or its time to look again has come, if it can. It returns where
+// the client reads.
+func (r streamRead) tryAgain(c *Ctx, key []byte, after streams.ID) (p streamPosition, done bool) {
+	p = streamPosition{e: c.G.Write(c.DB, key), after: after}
 	exists := p.e != nil && p.e.Type() == engine.Stream
 	if r.group != 0 {
 		if !exists {
 			c.Err(errStreamGone)
-			return true
+			return p, true
 		}
 		if p.group = p.e.Stream().Group(c.Args[r.group]); p.group == nil {
 			c.Err(errGroupGone)
-			return true
+			return p, true
 		}
 		after = p.group.LastID
 	}
 	if !exists {
-		return false
+		return p, false
 	}
-	if !r.ready(p) && !after.Less(p.e.Stream().LastID()) {
-		return false
+	ready := r.ready(c, p)
+	if !ready && !after.Less(p.e.Stream().LastID()) {
+		return p, false
 	}
 	// As in Redis 7.0 the list is empty if entries were added and removed again under one guard.
 	id := newEntriesID
-	if r.group != 0 && !r.ready(p) {
+	if r.group != 0 && !ready {
 		id = emptyHistoryID(p.group)
 	}
 	mark := c.W.Defer()
 	r.deliver(c, key, p)
 	c.endStreams(mark, 1)
-	if r.group != 0 {
-		r.journal(c, key, id)
+	if r.group != 0 && !(r.claim && ready) { // which deliver has journalled
+		r.journal(c, key, id, r.count)
 	}
-	return true
+	return p, true
 }
 
 // newEntriesID stands for what a group was not given yet.
@@ -352,11 +450,11 @@ func emptyHistoryID(g *streams.Group) []byte {
 	return last.Append(nil)
 }
 
-// journal has a delivery to a client that waited journalled as a read of the one stream that has served it.
-func (r streamRead) journal(c *Ctx, key, id []byte) {
+// journal has a delivery journalled as a read of the one stream from which it is.
+func (r streamRead) journal(c *Ctx, key, id []byte, count int) {
 	args := [][]byte{[]byte("XREADGROUP"), []byte("GROUP"), c.Args[r.group], c.Args[r.group+1]}
-	if r.count > 0 {
-		args = append(args, []byte("COUNT"), strconv.AppendInt(nil, int64(r.count), 10))
+	if count > 0 {
+		args = append(args, []byte("COUNT"), strconv.AppendInt(nil, int64(count), 10))
 	}
 	if r.noAck {
 		args = append(args, []byte("NOACK"))

@@ -49,6 +49,7 @@ func TestHotStreamCommandsDoNotAllocate(t *testing.T) {
 		"XLEN s",
 		"XREADGROUP GROUP g c STREAMS s >",
 		"XREADGROUP GROUP g c COUNT 5 STREAMS s 150",
+		"XREADGROUP GROUP g c CLAIM 100 STREAMS s >",
 		"XPENDING s g",
 		"XPENDING s g - + 10", "XPENDING s g - + 10 c",
 		"XACK s g 999-9",
@@ -135,7 +136,11 @@ func TestAFailedCommandLeavesNoStream(t *testing.T) {
 
 func TestOnlyAConsumerThatGotSomethingIsCreated(t *testing.T) {
 	for line, creates := range map[string]bool{
-		"XREADGROUP GROUP g new STREAMS s >":    false, // nothing is new
+		"XREADGROUP GROUP g new STREAMS s >": false, // nothing is new
+
+		"XREADGROUP GROUP g new CLAIM 0 STREAMS s >":     true,
+		"XREADGROUP GROUP g new CLAIM 99999 STREAMS s >": false,
+
 		"XREADGROUP GROUP g new STREAMS s 0":    true,
 		"XCLAIM s g new 0 1-1":                  true,
 		"XCLAIM s g new 0 5-5":                  false,
@@ -210,7 +215,7 @@ func TestAConsumerNamedStreamsMeetsNoKeyOutsideTheGuard(t *testing.T) {
 func TestAnyArgumentsOfStreamCommandsGiveOneReply(t *testing.T) {
 	words := []string{"s", "none", "str", "g", "c", "d", "0", "1", "-1", "5", "1-1", "2-2", "3-*", "*", "-", "+", "$", ">", "(1", "abc", "~", "=",
 		"MAXLEN", "MINID", "LIMIT", "NOMKSTREAM", "COUNT", "BLOCK", "STREAMS", "GROUP", "NOACK", "IDLE", "TIME", "RETRYCOUNT", "FORCE", "JUSTID",
-		"LASTID", "MKSTREAM", "ENTRIESREAD", "ENTRIESADDED", "MAXDELETEDID", "FULL", "18446744073709551615-18446744073709551615",
+		"LASTID", "MKSTREAM", "KEEPREF", "DELREF", "ACKED", "CLAIM", "ENTRIESREAD", "ENTRIESADDED", "MAXDELETEDID", "FULL", "18446744073709551615-18446744073709551615",
 		"9223372036854775807", "-9223372036854775808", ""}
 	var all []*Command
 	for _, group := range [][]*Command{streamCommands, xgroupCommands, xinfoCommands} {

@@ -4,10 +4,13 @@ package server
 // are in config_directives.go, reading and rewriting files in config_file.go.
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -31,8 +34,10 @@ type Config struct {
 	file    string          // the absolute path of the configuration file, "" if there is none
 	changed map[string]bool // directives set by other means than the file
 	used    map[string]bool // directives set by whatever means
-	// users returns the lines that define the users of a server that runs; nil before it does.
-	users func(*Settings) []string
+	// included are the users of files that the configuration file includes: a name and its rules.
+	included [][]string
+	// users returns the lines that define the users of a server that runs; nil before it does. See onRewrite.
+	users func(set *Settings, included [][]string) ([]string, error)
 }
 
 // Settings are the values of all directives at one moment. They are never changed: a change makes new ones.
@@ -65,7 +70,8 @@ type Settings struct {
 
 	ReplicaOf              ReplicaOf
 	MasterUser, MasterAuth string // "" = none
-	ReplTimeout            int    // seconds for which a master may be silent
+	ReplTimeout            int    // seconds for which a master may be silent, and a follower may not read
+	ReplPingReplicaPeriod  int    // seconds between pings to followers
 	ReplicaServeStaleData  bool   // while the link to the master is down
 
 	Databases int
@@ -103,6 +109,9 @@ type Settings struct {
 	LatencyPercentiles      []float64
 
 	EnableDebugCommand DebugAccess
+
+	// KeyLoadDelay and KeySaveDelay slow down, for tests, what brings keys into memory after a start and what writes checkpoints.
+	KeyLoadDelay, KeySaveDelay persist.KeyDelay
 
 	Hash   hashes.Limits
 	Set    sets.Limits
@@ -195,8 +204,8 @@ func (c *Config) File() string {
 	return c.file
 }
 
-// OnChange registers a function that puts new settings into effect when they change at run time. If it returns an error the
-// change does not take place. Functions are called in the order in which they were registered, one change at a time; they
+// OnChange registers a function that puts new settings into effect when they change at run time. If it returns an error it has changed
+// nothing, and the change does not take place. Functions are called in the order in which they were registered, one change at a time; they
 // must not set anything themselves.
 func (c *Config) OnChange(apply func(old, new *Settings) error) {
 	c.mu.Lock()
@@ -235,10 +244,10 @@ type assignment struct {
 
 // checkAssignments finds out whether a running server may make the changes, whatever the values. If not it tells which is to
 // blame.
-func checkAssignments(pairs []assignment) (culprit string, err error) {
+func (c *Config) checkAssignments(pairs []assignment) (culprit string, err error) {
 	seen := make(map[string]bool, len(pairs))
 	for _, p := range pairs {
-		if p.d.startOnly {
+		if p.d.startOnly && !(p.d.sameAllowed && p.value == p.d.show(c.Get())) {
 			return p.name, errImmutable
 		}
 		if seen[p.name] {
@@ -251,7 +260,7 @@ func checkAssignments(pairs []assignment) (culprit string, err error) {
 
 // setAll changes several directives of a running server, all or none. If it fails it tells which is to blame.
 func (c *Config) setAll(pairs []assignment) (culprit string, err error) {
-	if culprit, err := checkAssignments(pairs); err != nil {
+	if culprit, err := c.checkAssignments(pairs); err != nil {
 		return culprit, err
 	}
 	c.mu.Lock()
@@ -265,12 +274,13 @@ func (c *Config) setAll(pairs []assignment) (culprit string, err error) {
 	}
 	for i, apply := range c.hooks {
 		if err := apply(old, &next); err != nil {
+			culprit, err := blame(pairs, err)
 			for _, undo := range slices.Backward(c.hooks[:i]) {
 				if e := undo(&next, old); e != nil {
 					err = errors.Join(err, e)
 				}
 			}
-			return pairs[0].name, err
+			return culprit, err
 		}
 	}
 	for _, p := range pairs {
@@ -278,6 +288,28 @@ func (c *Config) setAll(pairs []assignment) (culprit string, err error) {
 	}
 	c.current.Store(&next)
 	return "", nil
+}
+
+// changeError is why a change cannot take effect: what is wrong with each of the directives that may be to blame, by name.
+type changeError map[string]error
+
+// Error implements error.
+func (e changeError) Error() string {
+	name := slices.Min(slices.Collect(maps.Keys(e)))
+	return name + ": " + e[name].Error()
+}
+
+// blame returns which of the assignments is to blame for an error of a function of OnChange, and what is wrong with it.
+func blame(pairs []assignment, err error) (culprit string, reason error) {
+	var change changeError
+	if errors.As(err, &change) {
+		for _, p := range pairs {
+			if reason := change[p.d.name]; reason != nil {
+				return p.name, reason
+			}
+		}
+	}
+	return pairs[0].name, err
 }
 
 // noteChange remembers that a directive was set by other means than the file.
@@ -307,12 +339,23 @@ func (c *Config) WithoutEffect() []string {
 	return names
 }
 
-// match calls fn for every directive, aliases included, whose name matches one of the glob patterns, once each and in order
-// of their names.
+// match calls fn for every directive, aliases included, that one of the patterns names, once each: in their order for patterns that are names, and
+// then in order of the names for glob patterns, which do not find those that are hidden.
 func (c *Config) match(patterns [][]byte, fn func(name, value string)) {
 	set := c.Get()
+	named := map[string]bool{}
+	for _, p := range patterns {
+		if bytes.ContainsAny(p, "[*?") {
+			continue
+		}
+		name := strings.ToLower(string(p))
+		if d := directiveNamed(name); d != nil && !named[name] {
+			named[name] = true
+			fn(string(p), d.show(set)) // as the client wrote it
+		}
+	}
 	for _, n := range directiveNames {
-		if slices.ContainsFunc(patterns, func(p []byte) bool { return glob.Match(p, []byte(n.name), true) }) {
+		if !n.d.hidden && !named[n.name] && slices.ContainsFunc(patterns, func(p []byte) bool { return glob.Match(p, []byte(n.name), true) }) {
 			fn(n.name, n.d.show(set))
 		}
 	}

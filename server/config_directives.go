@@ -28,10 +28,15 @@ type directive struct {
 	initial     string
 	// startOnly directives cannot be changed while the server runs.
 	startOnly bool
+	// sameAllowed says that such a directive accepts the value that it has: those that Redis does not have do, because programs that know Redis's set
+	// everything else to what CONFIG GET shows.
+	sameAllowed bool
 	// many says that the value may be several words (or none); all others are exactly one.
 	many bool
 	// accumulates says that in files, and on the command line, a further line adds to the value instead of replacing it.
 	accumulates bool
+	// hidden directives are found by CONFIG GET under their whole name only.
+	hidden bool
 	// noEffect says that nothing depends on the directive; see Config.WithoutEffect.
 	noEffect bool
 	// parse reads the value into s, which it changes only if it returns nil.
@@ -54,6 +59,7 @@ var (
 	errNotOctal           = errors.New("argument couldn't be parsed as an octal number")
 	errEventClass         = errors.New("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
 	errShards             = errors.New("argument must be 0 or a power of two up to 64")
+	errTooManyBind        = errors.New("Too many bind addresses specified.")
 	errSave               = errors.New("Invalid save parameters")
 	errOutputWords        = errors.New("Wrong number of arguments in buffer limit configuration.")
 	errOutputClass        = errors.New("Invalid client class specified in buffer limit configuration.")
@@ -69,9 +75,9 @@ const defaultDir = "./data"
 // directives is the table.
 var directives = slices.Concat([]*directive{
 	// Where clients come in.
-	{name: "bind", initial: "127.0.0.1 -::1", startOnly: true, many: true, parse: parseBind,
+	{name: "bind", initial: "127.0.0.1 -::1", many: true, parse: parseBind,
 		show: func(s *Settings) string { return strings.Join(s.Bind, " ") }},
-	number("port", "6379", 0, 65535, func(s *Settings) *int { return &s.Port }).atStart(),
+	number("port", "6379", 0, 65535, func(s *Settings) *int { return &s.Port }),
 	text("unixsocket", "", func(s *Settings) *string { return &s.UnixSocket }).atStart(),
 	{name: "unixsocketperm", initial: "0", startOnly: true, parse: parsePerm,
 		show: func(s *Settings) string { return strconv.FormatUint(uint64(s.UnixSocketPerm), 8) }},
@@ -88,7 +94,7 @@ var directives = slices.Concat([]*directive{
 
 	// The process.
 	number("databases", "16", 1, math.MaxInt32, func(s *Settings) *int { return &s.Databases }).atStart(),
-	{name: "shards", initial: "0", startOnly: true, parse: parseShards,
+	{name: "shards", initial: "0", startOnly: true, sameAllowed: true, parse: parseShards,
 		show: func(s *Settings) string { return strconv.Itoa(s.Shards) }},
 	number("io-threads", "1", 1, 128, func(s *Settings) *int { return &s.IOThreads }).atStart(),
 	{name: "dir", initial: defaultDir, startOnly: true, parse: parseDir, show: func(s *Settings) string { return s.Dir }},
@@ -101,18 +107,23 @@ var directives = slices.Concat([]*directive{
 	choice("enable-debug-command", "no", func(s *Settings) *DebugAccess { return &s.EnableDebugCommand },
 		option[DebugAccess]{"no", DebugNo}, option[DebugAccess]{"yes", DebugYes}, option[DebugAccess]{"local", DebugLocal}).atStart(),
 
+	// For tests.
+	number("key-load-delay", "0", math.MinInt32, math.MaxInt32, func(s *Settings) *persist.KeyDelay { return &s.KeyLoadDelay }).hide(),
+	number("rdb-key-save-delay", "0", math.MinInt32, math.MaxInt32, func(s *Settings) *persist.KeyDelay { return &s.KeySaveDelay }).hide(),
+
 	// The server as a replica.
 	{name: "replicaof", alias: "slaveof", initial: "", startOnly: true, many: true, parse: parseReplicaOf, show: showReplicaOf},
 	text("masterauth", "", func(s *Settings) *string { return &s.MasterAuth }),
 	text("masteruser", "", func(s *Settings) *string { return &s.MasterUser }),
 	number("repl-timeout", "60", 1, math.MaxInt32, func(s *Settings) *int { return &s.ReplTimeout }),
+	number("repl-ping-replica-period", "10", 1, math.MaxInt32, func(s *Settings) *int { return &s.ReplPingReplicaPeriod }).also("repl-ping-slave-period"),
 	yesNo("replica-serve-stale-data", "yes", func(s *Settings) *bool { return &s.ReplicaServeStaleData }).also("slave-serve-stale-data"),
 
 	// What is stored, and when.
 	{name: "save", initial: "3600 1 300 100 60 10000", many: true, accumulates: true, parse: parseSave, show: showSave},
 	yesNo("appendonly", "yes", func(s *Settings) *bool { return &s.AppendOnly }), // see configChanged
 	choice("appendfsync", "everysec", func(s *Settings) *journal.Policy { return &s.AppendFsync }, fsyncPolicies...),
-	memory("checkpoint-size", "256mb", 1<<20, func(s *Settings) *int { return &s.CheckpointSize }).atStart(),
+	memory("checkpoint-size", "256mb", 1<<20, func(s *Settings) *int { return &s.CheckpointSize }),
 	yesNo("stop-writes-on-bgsave-error", "yes", func(s *Settings) *bool { return &s.StopWritesOnBgsaveError }),
 
 	// Limits on clients.
@@ -120,7 +131,7 @@ var directives = slices.Concat([]*directive{
 	memory("client-query-buffer-limit", "1gb", 1<<20, func(s *Settings) *int { return &s.QueryBufferLimit }),
 	{name: "client-output-buffer-limit", initial: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", many: true,
 		parse: parseOutputLimits, show: showOutputLimits},
-	yesNo("pressure-role-recovery", "yes", func(s *Settings) *bool { return &s.PressureRoleRecovery }).atStart(),
+	yesNo("pressure-role-recovery", "yes", func(s *Settings) *bool { return &s.PressureRoleRecovery }).atStart().unlessSame(),
 	number("busy-reply-threshold", "5000", 0, math.MaxInt64/int64(time.Millisecond), func(s *Settings) *int { return &s.BusyReplyThreshold }).also("lua-time-limit"),
 	memory("script-memory-limit", "1gb", 0, func(s *Settings) *int { return &s.ScriptMemoryLimit }),
 	{name: "maxmemory-clients", initial: "0", parse: parseMaxMemoryClients, show: showMaxMemoryClients},
@@ -168,7 +179,7 @@ var directives = slices.Concat([]*directive{
 func fixedDirectives() []*directive {
 	const (
 		files       = "data is stored in the directory dir by the journal and Pebble"
-		replication = "the server has no replicas of its own"
+		replication = "replicas get a whole copy, and nothing is configured of them"
 		cluster     = "a cluster has one node, which is connected to no others"
 		ciphers     = "crypto/tls chooses the ciphers"
 		outgoing    = "the server opens no TLS connections"
@@ -232,7 +243,6 @@ func fixedDirectives() []*directive {
 		{"repl-disable-tcp-nodelay", "", "no", replication},
 		{"repl-backlog-size", "", "1mb", replication},
 		{"repl-backlog-ttl", "", "3600", replication},
-		{"repl-ping-replica-period", "repl-ping-slave-period", "10", replication},
 		{"min-replicas-to-write", "min-slaves-to-write", "0", replication},
 		{"min-replicas-max-lag", "min-slaves-max-lag", "10", replication},
 		{"lazyfree-lazy-eviction", "", "no", "the garbage collector frees memory"},
@@ -326,6 +336,18 @@ func (d *directive) also(alias string) *directive {
 // atStart makes the directive one that cannot be changed while the server runs.
 func (d *directive) atStart() *directive {
 	d.startOnly = true
+	return d
+}
+
+// hide makes the directive one that patterns of CONFIG GET do not find.
+func (d *directive) hide() *directive {
+	d.hidden = true
+	return d
+}
+
+// unlessSame makes the directive accept the value that it has.
+func (d *directive) unlessSame() *directive {
+	d.sameAllowed = true
 	return d
 }
 
@@ -523,8 +545,15 @@ func showMaxMemoryClients(s *Settings) string {
 	return strconv.Itoa(s.MaxMemoryClients)
 }
 
+// maxBind is how many addresses bind may have.
+const maxBind = 16
+
 func parseBind(s *Settings, words []string) error {
-	s.Bind = strings.Fields(strings.Join(words, " "))
+	addresses := strings.Fields(strings.Join(words, " "))
+	if len(addresses) > maxBind {
+		return errTooManyBind
+	}
+	s.Bind = addresses
 	return nil
 }
 

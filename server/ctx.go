@@ -190,6 +190,8 @@ type Block struct {
 	Stream bool
 	// Timeout in ms; 0 waits for ever.
 	Timeout int64
+	// Again is when Try must be called for all keys although none has changed, in ms since 1970; 0 if there is no need. See TryAgain.
+	Again int64
 	// Try is called when key has changed, with a Ctx of the blocked client that has its own copy of the arguments. It
 	// writes the reply and returns true, or writes nothing and returns false; then it has changed nothing, or what Cancel
 	// can take back.

@@ -109,7 +109,7 @@ func (h *Caller) Now() int64 { return h.ctx.Now() }
 func (h *Caller) Writer() *resp.Writer { return h.ctx.W }
 
 // Call executes a command, args[0] being its name, under the guard of the custom command, and returns its reply in RESP3. The
-// caller owns it. SELECT counts until the custom command ends; blocking commands answer at once. What scripts must not call, and
+// caller owns it. SELECT counts until the custom command ends; blocking commands answer at once. What else scripts must not call, and
 // keys that the custom command does not declare, are refused with an error reply. args are not kept.
 func (h *Caller) Call(args [][]byte) []byte {
 	c := &h.inner
@@ -140,7 +140,8 @@ func (h *Caller) allowed(args [][]byte) (*Command, Error) {
 		return nil, unknownCommand(args)
 	case !cmd.arityOK(len(args)) || cmd.Do == nil:
 		return nil, wrongArity(cmd)
-	case cmd.Flags&(NoScript|OwnGuard) != 0:
+	// Blocking commands answer at once, as they do to modules of Redis, which may call them although scripts may not.
+	case cmd.Flags&OwnGuard != 0 || cmd.Flags&NoScript != 0 && cmd.Flags&Blocking == 0:
 		return nil, Error(fmt.Sprintf("ERR '%s' cannot be called by a custom command", cmd.Name))
 	case own.Flags&Write == 0 && cmd.Flags&(Write|MayReplicate) != 0:
 		return nil, Error(fmt.Sprintf("ERR '%s' writes, and '%s' is declared to be read-only", cmd.Name, own.Name))

@@ -52,7 +52,7 @@ func (s *Session) execute(cmd, container *Command, args [][]byte) bool {
 func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 	switch {
 	case cmd == nil && container != nil:
-		return Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try %s HELP.", untilNUL(args[1]), strings.ToUpper(container.Name)))
+		return Error(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", printed(args[1]), strings.ToUpper(container.Name)))
 	case cmd == nil:
 		return unknownCommand(args)
 	case !cmd.arityOK(len(args)) || cmd.Do == nil:
@@ -98,7 +98,7 @@ func isHTTP(name []byte) bool { return equalFold(name, "post") || equalFold(name
 // unknownCommand returns the error for a command that does not exist.
 func unknownCommand(args [][]byte) Error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "ERR unknown command '%.128s', with args beginning with: ", untilNUL(args[0]))
+	fmt.Fprintf(&b, "ERR unknown command '%s', with args beginning with: ", printed(args[0]))
 	start := b.Len()
 	for _, a := range args[1:] {
 		if b.Len()-start >= 128 {
@@ -116,6 +116,12 @@ func unknownCommand(args [][]byte) Error {
 func untilNUL(b []byte) []byte {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return b
+}
+
+// printed is untilNUL for errors that show 128 bytes of a word at most; the precision of a format counts characters.
+func printed(b []byte) []byte {
+	b = untilNUL(b)
+	return b[:min(len(b), 128)]
 }
 
 // notAllowed returns the error for DEBUG or MODULE where it is not switched on.

@@ -53,7 +53,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 // listens reports whether there will be listeners.
 func (srv *Server) listens() bool {
 	set := srv.config.Get()
-	return len(srv.listeners) > 0 || set.Port != 0 || set.TLS.Port != 0 || set.UnixSocket != ""
+	return len(srv.listeners.all) > 0 || set.Port != 0 || set.TLS.Port != 0 || set.UnixSocket != ""
 }
 
 // ServeConn serves a client at the other end of a connection, of whatever kind, in the background; it owns conn from now on. The

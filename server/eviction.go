@@ -250,7 +250,7 @@ func clientLimit(set *Settings) int64 {
 
 // countMemory counts the memory of a client, of which d has just been refreshed. s.info is locked.
 func (s *Session) countMemory(d *clientInfo) {
-	n := int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+d.output) + d.queued
+	n := int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+max(d.output, d.buffer)) + d.queued
 	if s.follower.following.Load() {
 		n = 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
 	}

@@ -1,63 +1,38 @@
 package server
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"io"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// Writing everything in a form that a Redis loads.
+// Writing everything in a form that a Redis loads, as it is at one moment, while commands go on.
 
-// WriteRDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. The keyspace is locked until all is
-// written. While keys are still being loaded after a start it waits for them.
+// WriteRDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. Commands go on meanwhile. While keys are
+// still being loaded after a start it waits for them. w is called by another goroutine.
 func (srv *Server) WriteRDB(w io.Writer) error {
-	return srv.whole(func(g *engine.Guard) error { return srv.encodeRDB(g, w, rdbAll) })
+	return srv.whole(func() error { return srv.encodeRDB(context.Background(), w, rdbCopy{content: rdbAll}) })
 }
 
 // WriteAOF is WriteRDB for an append-only file.
 func (srv *Server) WriteAOF(w io.Writer) error {
-	return srv.whole(func(g *engine.Guard) error {
-		var err error
-		a := aofWriter{emit: func(commands []byte) {
-			if err == nil {
-				_, err = w.Write(commands)
-			}
-		}}
-		for _, code := range srv.functionSources() {
-			a.command([]byte("FUNCTION"), []byte("LOAD"), []byte(code))
-		}
-		srv.encodeAOF(g, &a)
-		return err
-	})
+	return srv.whole(func() error { return srv.encodeAOF(w, rdbAll) })
 }
 
-// encodeAOF writes all keys as commands.
-func (srv *Server) encodeAOF(g *engine.Guard, a *aofWriter) {
-	for db := range srv.ks.Databases() {
-		if g.Len(db) == 0 {
-			continue
-		}
-		a.selectDB(db)
-		g.Each(db, func(e *engine.Entry) bool {
-			a.entry(e)
-			return true
-		})
-	}
-	a.flush()
-}
-
-// whole calls fn with a guard over everything, once all keys are known.
-func (srv *Server) whole(fn func(g *engine.Guard) error) error {
+// whole calls fn once all keys are known, in a goroutine of its own that gives way to commands. The server does not close meanwhile.
+func (srv *Server) whole(fn func() error) error {
 	d, err := srv.Direct(0)
 	if err != nil {
 		return err
 	}
 	defer d.Release()
-	d.mu.Lock() // so that the server does not close meanwhile
+	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended {
 		return ErrClosed
@@ -65,14 +40,15 @@ func (srv *Server) whole(fn func(g *engine.Guard) error) error {
 	if err := d.loaded(context.Background()); err != nil {
 		return err
 	}
-	var failed error
-	if err := srv.underAll(func(g *engine.Guard) { failed = fn(g) }); err != nil {
-		return err
-	}
-	return failed
+	failed := make(chan error)
+	go func() {
+		background.Work()
+		failed <- fn()
+	}()
+	return <-failed
 }
 
-// rdbContent says what of the server an RDB file has.
+// rdbContent says what of the server a file has.
 type rdbContent uint8
 
 const (
@@ -82,39 +58,129 @@ const (
 	rdbAll = rdbKeys | rdbFunctions
 )
 
-// encodeRDB writes what content says as an RDB file. The guard holds everything.
-func (srv *Server) encodeRDB(g *engine.Guard, w io.Writer, content rdbContent) error {
-	version := rdb.Version
-	stats := make([]engine.DBStats, srv.ks.Databases())
-	for db := range stats {
-		if stats[db] = g.DBStats(db); stats[db].FieldExpires > 0 && content&rdbKeys != 0 {
-			version = rdb.VersionExpiringFields
+// snapshot begins a snapshot. at is called with a guard over everything at its instant.
+func (srv *Server) snapshot(ctx context.Context, at func(g *engine.Guard)) (*engine.Snapshot, error) {
+	s, err := srv.ks.Snapshot(ctx, func(g *engine.Guard) error {
+		if srv.replica.loading.Load() || !g.Complete() {
+			return errors.New(string(errLoading))
+		}
+		at(g)
+		return nil
+	})
+	if err == nil {
+		s.Pause = new(background.Pacer).Pause
+	}
+	return s, err
+}
+
+// each calls fn with every key of a snapshot. A stored value that cannot be read ends it with an error, and so does a bug.
+func (srv *Server) each(s *engine.Snapshot, fn func(db int, e *engine.Entry) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			srv.log.Error("walking through the keyspace has failed", "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("internal error")
+		}
+	}()
+	return s.Each(fn)
+}
+
+// encodeAOF writes what content says as commands.
+func (srv *Server) encodeAOF(w io.Writer, content rdbContent) error {
+	var codes []string
+	s, err := srv.snapshot(context.Background(), func(*engine.Guard) { codes = srv.functionSources() })
+	if err != nil {
+		return err
+	}
+	var failed error
+	a := aofWriter{emit: func(commands []byte) {
+		if failed == nil {
+			_, failed = w.Write(commands)
+		}
+	}}
+	if content&rdbFunctions != 0 {
+		for _, code := range codes {
+			a.command([]byte("FUNCTION"), []byte("LOAD"), []byte(code))
 		}
 	}
+	selected := noDatabase
+	err = srv.each(s, func(db int, e *engine.Entry) error {
+		if db != selected {
+			selected = db
+			a.selectDB(db)
+		}
+		a.entry(e)
+		return failed
+	})
+	if err == nil {
+		a.flush()
+		err = failed
+	}
+	return errors.Join(err, s.Close())
+}
+
+// rdbCopy says what an RDB file is to have, and who is told of its making.
+type rdbCopy struct {
+	content rdbContent
+	at      func(g *engine.Guard)    // called with a guard over everything at the instant that the file shows, unless it is nil
+	begun   func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
+}
+
+// encodeRDB writes an RDB file. ctx ends the waiting for other snapshots.
+func (srv *Server) encodeRDB(ctx context.Context, w io.Writer, how rdbCopy) error {
+	var codes []string
+	var now int64
+	begin := func(g *engine.Guard) {
+		codes, now = srv.functionSources(), g.Now()
+		if how.at != nil {
+			how.at(g)
+		}
+	}
+	var s *engine.Snapshot
+	var err error
+	if how.content&rdbKeys != 0 {
+		s, err = srv.snapshot(ctx, begin)
+	} else {
+		err = srv.underAll(begin)
+	}
+	if err != nil {
+		return err
+	}
+	if s != nil && how.begun != nil {
+		how.begun(s)
+	}
 	e := rdb.NewEncoder(w)
-	e.Begin(version, rdb.Aux{Name: "redis-ver", Value: RedisVersion}, rdb.Aux{Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
-		rdb.Aux{Name: "ctime", Value: strconv.FormatInt(g.Now()/1000, 10)}, rdb.Aux{Name: "aof-base", Value: "0"})
-	if content&rdbFunctions != 0 {
-		for _, code := range srv.functionSources() {
+	e.Begin(rdbVersion(s), rdb.Aux{Name: "redis-ver", Value: RedisVersion}, rdb.Aux{Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
+		rdb.Aux{Name: "ctime", Value: strconv.FormatInt(now/1000, 10)}, rdb.Aux{Name: "aof-base", Value: "0"})
+	if how.content&rdbFunctions != 0 {
+		for _, code := range codes {
 			e.Function(code)
 		}
 	}
-	for db := range stats {
-		if stats[db].Keys == 0 || content&rdbKeys == 0 {
-			continue
-		}
-		e.SelectDB(db, stats[db].Keys, stats[db].Expires)
-		g.Each(db, func(entry *engine.Entry) bool {
+	if s != nil {
+		selected := noDatabase
+		err = srv.each(s, func(db int, entry *engine.Entry) error {
+			if db != selected {
+				selected = db
+				e.SelectDB(db, s.Stats[db].Keys, s.Stats[db].Expires)
+			}
 			e.Key(entry)
-			return true
+			return e.Err()
 		})
+		if err = errors.Join(err, s.Close()); err != nil {
+			return err
+		}
 	}
 	return e.End()
 }
 
-// snapshotRDB returns an RDB file in memory.
-func (srv *Server) snapshotRDB(g *engine.Guard, content rdbContent) []byte {
-	var b bytes.Buffer
-	_ = srv.encodeRDB(g, &b, content) // a Buffer does not fail
-	return b.Bytes()
+// rdbVersion returns the version of a file with the keys of a snapshot, which may be nil.
+func rdbVersion(s *engine.Snapshot) int {
+	if s != nil {
+		for _, db := range s.Stats {
+			if db.FieldExpires > 0 {
+				return rdb.VersionExpiringFields
+			}
+		}
+	}
+	return rdb.Version
 }

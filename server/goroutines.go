@@ -10,6 +10,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/memconn"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // goroutines is the transport that serves every client with two goroutines, a reader and a writer, for systems without
@@ -18,10 +19,9 @@ type goroutines struct {
 	srv *Server
 	wg  sync.WaitGroup
 
-	mu        sync.Mutex
-	closed    bool
-	listeners []net.Listener
-	conns     map[*stream]struct{}
+	mu     sync.Mutex
+	closed bool
+	conns  map[*stream]struct{}
 }
 
 // stream is one client's connection.
@@ -42,10 +42,7 @@ func newGoroutines(srv *Server) *goroutines {
 }
 
 // listen accepts clients in a goroutine.
-func (t *goroutines) listen(l net.Listener) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.listeners = append(t.listeners, l)
+func (t *goroutines) listen(l net.Listener) (stop func(), err error) {
 	t.wg.Add(1)
 	go func() {
 		defer t.wg.Done()
@@ -57,7 +54,7 @@ func (t *goroutines) listen(l net.Listener) error {
 			t.accept(conn) // which fails only when the server is being closed
 		}
 	}()
-	return nil
+	return func() { l.Close() }, nil
 }
 
 // accept serves a client that has connected. The error is ErrClosed if the server is closed.
@@ -218,7 +215,8 @@ func (c *stream) write() {
 			srv.stats.bytesOut.Add(int64(n))
 			end = end || err != nil
 		}
-		if spare = out; cap(spare) > keepBuffer {
+		if spare = out; cap(spare) > maxReplyBuffer {
+			resp.PutBuffer(spare)
 			spare = nil
 		}
 		if end {
@@ -265,7 +263,7 @@ func (c *stream) givesUp(n, rest int) bool {
 	return closed || c.gone && n == 0 || c.session.dying() || c.owner.srv.overLimit(c.session, rest+len(c.session.Output()))
 }
 
-// keepBuffer is the largest output buffer that is kept for reuse.
+// keepBuffer is the largest buffer that is kept for reuse where it is no client's reply buffer.
 const keepBuffer = 64 * 1024
 
 // arm wakes the writer when the session's deadline comes.

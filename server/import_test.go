@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -269,37 +270,6 @@ func FuzzAOF(f *testing.F) {
 	})
 }
 
-func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
-	b := newHarness(t)
-	s, follower, other := b.session(), b.session(), b.session()
-	b.feed(s, request("SET", "a", "1"))
-	head, data, _ := strings.Cut(b.feed(follower, request("REPLCONF", "capa", "eof"), request("PSYNC", "?", "-1")), "\r\n$")
-	require.Regexp(t, `^\+OK\r\n\+FULLRESYNC [0-9a-f]{40} 0$`, head)
-	size, data, _ := strings.Cut(data, "\r\n")
-	require.Equal(t, fmt.Sprint(len(data)), size)
-	im := importer{srv: newHarness(t).Server}
-	im.r = newReplayer(im.srv)
-	require.NoError(t, im.read(strings.NewReader(data), true))
-	im.unlock()
-	require.Equal(t, 1, im.keys)
-	require.NoError(t, im.srv.Close())
-
-	b.feed(s, request("GET", "a"), request("SELECT", "2"), request("INCR", "b"), request("INCR", "b"), request("SELECT", "0"), request("APPEND", "a", "x"))
-	want := string(request("SELECT", "2")) + string(request("INCR", "b")) + string(request("SELECT", "2")) + string(request("INCR", "b")) +
-		string(request("SELECT", "0")) + string(request("APPEND", "a", "x"))
-	require.Equal(t, want, b.feed(follower))
-	require.Contains(t, b.feed(follower, request("GET", "a")), "-ERR Replica can't interact with the keyspace")
-	require.Contains(t, b.feed(other, request("REPLCONF", "rdb-only", "1"), request("SYNC")), "REDIS0010")
-	b.feed(s, request("INCR", "n"))
-	require.Empty(t, b.feed(other))
-	require.Equal(t, string(request("INCR", "n")), b.feed(follower))
-	follower.Close()
-	require.Empty(t, b.followed.list)
-	b.feed(s, request("INCR", "n"))
-	other.Close()
-	b.finish(t, s)
-}
-
 // listening is a server that listens on a port of its own.
 func listening(t *testing.T, settings ...string) (*Server, string, string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -347,6 +317,38 @@ func TestMigrate(t *testing.T) {
 	require.Equal(t, "+NOKEY\r\n", migrate("a", "1", "5000"))
 	require.Equal(t, "-"+string(errMigrateWrite)+"\r\n", do("MIGRATE", "127.0.0.1", "x", "kept", "0", "5000"))
 	require.Equal(t, "+OK\r\n", do("SET", "self", "v"))
+	b.finish(t)
+}
+
+func TestMigrateKeepsConnectionsForAWhile(t *testing.T) {
+	target, host, port := listening(t)
+	b := newJournalled(t)
+	b.step("MSET a 1 b 2 c 3 d 4")
+	migrate := func(key, db string) {
+		require.Equal(t, "+OK\r\n", b.feed(b.sessions[0], request("MIGRATE", host, port, key, db, "5000")))
+	}
+	cached := func() string {
+		_, rest, _ := strings.Cut(b.step("INFO stats"), "migrate_cached_sockets:")
+		return rest[:1]
+	}
+	connections := func() int64 { return target.stats.connections.Load() }
+	require.Equal(t, "0", cached())
+	migrate("a", "0")
+	require.Equal(t, "1", cached())
+	migrate("b", "3")
+	require.EqualValues(t, 1, connections())
+	require.Contains(t, strings.Join(dump(target.ks, b.ks.Now()), "\n"), `3 "b" string`)
+	// One that the other server has closed meanwhile is replaced.
+	for _, s := range target.clients.all() {
+		s.post(mailKill)
+	}
+	require.Eventually(t, func() bool { return target.clients.count.Load() == 0 }, testTimeout, time.Millisecond)
+	migrate("c", "3")
+	require.EqualValues(t, 2, connections())
+	b.step("+11500")
+	require.Equal(t, "0", cached())
+	migrate("d", "0")
+	require.EqualValues(t, 3, connections())
 	b.finish(t)
 }
 

@@ -295,6 +295,14 @@ var journalForms = []struct {
 	{"xtrim", append(fill("x", 250), "XTRIM x MAXLEN 240", "XTRIM x MINID 20"), nil},
 	{"xtrim about", append(fill("x", 250), "XTRIM x MAXLEN ~ 120"), []string{"XTRIM x MAXLEN = 150"}},
 	{"xtrim about to an ID", append(fill("x", 250), "XDEL x 50-1 120-1", "XTRIM x MINID ~ 150"), []string{"XTRIM x MAXLEN = 149"}},
+	{"xtrim regards groups", append(fill("x", 50), "XGROUP CREATE x g 0", "XREADGROUP GROUP g c COUNT 40 STREAMS x >", "XACK x g 2-1 3-1 5-1 7-1",
+		"XTRIM x MAXLEN 47 ACKED", "XTRIM x MINID 4 DELREF", "XADD x ACKED MAXLEN 3 900-1 a b"), nil},
+	{"xtrim about with references", append(fill("x", 250), "XGROUP CREATE x g 0", "XREADGROUP GROUP g c COUNT 120 STREAMS x >", "XTRIM x MAXLEN ~ 120 DELREF"),
+		[]string{"XTRIM x MAXLEN = 150 DELREF"}},
+	{"xtrim about what is acknowledged", append(fill("x", 250), "XGROUP CREATE x g 0", "XREADGROUP GROUP g c COUNT 220 STREAMS x >", "XACK x g 3-1 50-1 150-1 201-1",
+		"XTRIM x MAXLEN ~ 0 ACKED"), []string{"XTRIM x MAXLEN = 246 ACKED"}},
+	{"xadd trims what is acknowledged", append(fill("x", 250), "XGROUP CREATE x g 0", "XREADGROUP GROUP g c COUNT 220 STREAMS x >", "XACK x g 3-1 50-1 150-1 201-1",
+		"XADD x ACKED MINID ~ 200 900-1 a b"), []string{"XADD x MAXLEN = 249 ACKED 900-1 a b"}},
 	{"xdel", append(fill("x", 10), "XDEL x 3-1 5-1 99-1", "XSETID x 20-1 ENTRIESADDED 30 MAXDELETEDID 19-1"), nil},
 	{"groups", append(fill("x", 10), "XGROUP CREATE x g 3", "XGROUP CREATE new g $ MKSTREAM", "XGROUP CREATECONSUMER x g c", "XGROUP SETID x g 2 ENTRIESREAD 2",
 		"+10", "XREADGROUP GROUP g d COUNT 5 STREAMS x >", "+10", "XACK x g 3-1", "XREADGROUP GROUP g d COUNT 2 STREAMS x 0", "+10",
@@ -306,6 +314,12 @@ var journalForms = []struct {
 	{"xreadgroup served later", []string{"XGROUP CREATE x g $ MKSTREAM", "XGROUP CREATE y g $ MKSTREAM", "1:XREADGROUP GROUP g c COUNT 5 BLOCK 0 NOACK STREAMS x y > >", "+7",
 		"XADD y 5-1 a b"}, []string{"XADD y 5-1 a b", "XREADGROUP GROUP g c COUNT 5 NOACK STREAMS y >"}},
 	{"xreadgroup served at once", []string{"XGROUP CREATE x g $ MKSTREAM", "XADD x 5-1 a b", "XREADGROUP GROUP g c BLOCK 0 STREAMS x >"}, nil},
+	{"xreadgroup claims", append(append(fill("x", 9), fill("y", 2)...), "XGROUP CREATE x g 0", "XGROUP CREATE y g 0", "XREADGROUP GROUP g c COUNT 4 STREAMS x y > >", "+50",
+		"XREADGROUP GROUP g c COUNT 1 STREAMS x 2", "XDEL x 1-1", "+20", "XREADGROUP GROUP g d COUNT 3 CLAIM 70 STREAMS x y > >", "+9",
+		"XREADGROUP GROUP g e COUNT 5 NOACK CLAIM 9 STREAMS y x 0 >"), []string{"XREADGROUP GROUP g e COUNT 5 NOACK STREAMS y 0-0",
+		"XCLAIM x g e 0 2-1 3-1 4-1 5-1", "XREADGROUP GROUP g e COUNT 1 NOACK STREAMS x >"}},
+	{"xreadgroup claims later", append(fill("x", 2), "XGROUP CREATE x g 0", "XGROUP CREATE y g 0 MKSTREAM", "XREADGROUP GROUP g c STREAMS x >",
+		"1:XREADGROUP GROUP g d COUNT 1 BLOCK 0 CLAIM 70 NOACK STREAMS y x > >", "+70"), []string{"XCLAIM x g d 0 1-1"}},
 	{"xreadgroup served with nothing", []string{"XGROUP CREATE x g $ MKSTREAM", "XADD x 5-1 a b", "XREADGROUP GROUP g d STREAMS x >", "+9",
 		"1:XREADGROUP GROUP g c BLOCK 0 STREAMS x >", "MULTI", "XADD x 6-1 a b", "XDEL x 6-1", "EXEC"},
 		[]string{"XADD x 6-1 a b", "XDEL x 6-1", "XREADGROUP GROUP g c STREAMS x 5-1"}},
@@ -475,6 +489,11 @@ XADD $X NOMKSTREAM MAXLEN $n $i $v $v
 XTRIM $X MAXLEN ~ $n
 XTRIM $X MINID ~ $i LIMIT $n
 XTRIM $X MAXLEN $n
+XTRIM $X MAXLEN ~ $n ACKED
+XTRIM $X MINID ~ $i DELREF
+XADD $X ACKED MAXLEN $n * $v $v
+XADD $X ACKED MAXLEN ~ $n LIMIT $n * $v $v
+XADD $X DELREF MAXLEN ~ $n * $v $v
 XDEL $X $i $i
 XSETID $X $i
 XGROUP CREATE $X $g $i MKSTREAM
@@ -487,6 +506,8 @@ XREADGROUP GROUP $g $c STREAMS $X >
 XREADGROUP GROUP $g $c COUNT $n STREAMS $X $i
 XREADGROUP GROUP $g $c COUNT $n BLOCK 200 STREAMS $X $X > >
 XREADGROUP GROUP $g $c BLOCK 200 NOACK STREAMS $X >
+XREADGROUP GROUP $g $c COUNT $n CLAIM $t STREAMS $X >
+XREADGROUP GROUP $g $c BLOCK 200 CLAIM $t STREAMS $X $X > >
 XACK $X $g $i $i
 XCLAIM $X $g $c $t $i $i
 XCLAIM $X $g $c 0 $i FORCE JUSTID

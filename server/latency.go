@@ -9,6 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/journal"
 )
 
 // histogram counts durations with a precision of two decimal digits: 128 buckets between two powers of two. It is laid out as the
@@ -171,6 +174,26 @@ func (m *latencyMonitor) add(event string, now, took int64, threshold int) {
 		s.samples = slices.Delete(s.samples, 0, 1)
 	}
 	s.samples = append(s.samples, latencySample{now / 1000, ms})
+}
+
+// What holds clients up beside commands, in the words of Redis where it has some. Evictions are timed in makeRoom.
+var (
+	holdEvents = [...]string{engine.HoldExpiry: "expire-cycle", engine.HoldCheckpoint: "checkpoint", engine.HoldLoading: "loading"}
+	waitEvents = [...]string{journal.WaitWrite: "aof-write", journal.WaitSync: "aof-fsync-always", journal.WaitLag: "aof-write-pending-fsync"}
+)
+
+// held takes note of work of the keyspace that commands had to wait for.
+func (srv *Server) held(by engine.Hold, took time.Duration) { srv.event(holdEvents[by], took) }
+
+// waited takes note of work of the journal that clients had to wait for.
+func (srv *Server) waited(forWhat journal.Wait, took time.Duration) {
+	srv.event(waitEvents[forWhat], took)
+}
+
+func (srv *Server) event(name string, took time.Duration) {
+	if threshold := srv.config.Get().LatencyMonitorThreshold; threshold != 0 {
+		srv.latency.add(name, srv.ks.Now(), int64(took), threshold)
+	}
 }
 
 // series returns a copy of the series of an event; ok is false if there is none.

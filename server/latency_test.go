@@ -8,6 +8,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/journal"
 )
 
 // TestHistogramHasThePercentilesOfHDR compares with the histogram that Redis lays out alike.
@@ -132,4 +135,24 @@ func TestErrorsAreCountedByTheirCode(t *testing.T) {
 	require.LessOrEqual(t, len(counts), maxErrorCodes+1)
 	require.Positive(t, counts[otherErrors])
 	require.Equal(t, int64(1003), srv.stats.errors.total.Load())
+}
+
+func TestWhatHoldsClientsUpIsAnEvent(t *testing.T) {
+	b := newHarness(t)
+	b.held(engine.HoldExpiry, time.Hour)
+	require.Empty(t, b.latency.names(), "nobody monitors")
+	require.NoError(t, b.config.Set("latency-monitor-threshold", "10", true))
+	b.held(engine.HoldExpiry, 9*time.Millisecond)
+	require.Empty(t, b.latency.names())
+	for _, by := range []engine.Hold{engine.HoldExpiry, engine.HoldCheckpoint, engine.HoldLoading} {
+		b.held(by, 11*time.Millisecond)
+	}
+	for _, forWhat := range []journal.Wait{journal.WaitWrite, journal.WaitSync, journal.WaitLag} {
+		b.waited(forWhat, 12*time.Millisecond)
+	}
+	names := b.latency.names()
+	require.Equal(t, []string{"aof-fsync-always", "aof-write", "aof-write-pending-fsync", "checkpoint", "expire-cycle", "loading"}, names)
+	for _, name := range names {
+		require.NotEmpty(t, latencyAdvice[name], name)
+	}
 }

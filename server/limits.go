@@ -32,7 +32,7 @@ func (s *Session) subscribed() bool {
 func (srv *Server) overLimit(s *Session, extra int) bool {
 	size := extra
 	if extra == 0 {
-		size = len(s.out.Buf)
+		size = s.unsent()
 	}
 	hard := s.outputLimit().Hard
 	if hard == 0 || int64(size) <= hard || s.dying() {
@@ -53,6 +53,7 @@ func (s *Session) dying() bool {
 // soft limit of its output for too long. Its transport calls it about once a second.
 func (srv *Server) expired(s *Session, now int64) bool {
 	srv.rates.sample(srv, now)
+	s.resizeReplies(now)
 	set := srv.config.Get()
 	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && s.subs.count == 0 && !s.monitor && !s.follower.following.Load()
 	if idle && now-s.snapshot().lastActive > int64(set.Timeout)*1000 {
@@ -61,16 +62,19 @@ func (srv *Server) expired(s *Session, now int64) bool {
 	}
 	limit := s.outputLimit()
 	switch {
-	case limit.Soft == 0 || int64(len(s.out.Buf)) <= limit.Soft:
+	case limit.Soft == 0 || int64(s.unsent()) <= limit.Soft:
 		s.floodedSince = 0
 	case s.floodedSince == 0:
 		s.floodedSince = now
 	case now-s.floodedSince > int64(limit.SoftSeconds)*1000:
-		srv.log.Warn("closing client that does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", len(s.out.Buf))
+		srv.log.Warn("closing client that does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", s.unsent())
 		return true
 	}
 	return false
 }
+
+// unsent returns how many bytes wait for the client, with those that a follower will get when it has a copy.
+func (s *Session) unsent() int { return len(s.out.Buf) + int(s.follower.feed.backlog()) }
 
 // refuseClient returns the error with which a new connection is turned away, "" if it is welcome.
 func (srv *Server) refuseClient(loopback bool) string {

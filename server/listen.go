@@ -1,68 +1,286 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
-// listen opens the addresses that the configuration asks for. What it opened is returned even with an error.
-func listen(set *Settings) (open []net.Listener, err error) {
-	if set.Port != 0 {
-		if open, err = listenTCP(set, set.Port); err != nil {
-			return open, err
-		}
-	}
-	if set.UnixSocket != "" {
-		if err := removeStaleSocket(set.UnixSocket); err != nil {
-			return open, err
-		}
-		l, err := net.Listen("unix", set.UnixSocket)
-		if err != nil {
-			return open, err
-		}
-		open = append(open, l)
-		if err := setBacklog(l, set.TCPBacklog); err != nil {
-			return open, err
-		}
-		if set.UnixSocketPerm != 0 {
-			if err := os.Chmod(set.UnixSocket, set.UnixSocketPerm); err != nil {
-				return open, err
-			}
-		}
-	}
-	return open, nil
+// listeners are the sockets on which clients come. Those of bind, port and tls-port can change while the server runs.
+type listeners struct {
+	mu      sync.Mutex // protects what follows, and is held while sockets are opened and closed
+	all     []*listener
+	serving bool // from Start on; before that there is nothing to be changed
+	closed  bool
 }
 
-// listenTCP opens a port at all addresses. What it opened is returned even with an error.
-func listenTCP(set *Settings, port int) (open []net.Listener, err error) {
-	for _, addr := range set.Bind {
-		optional := strings.HasPrefix(addr, "-")
-		addr = strings.TrimPrefix(addr, "-")
-		network := "tcp"
-		switch addr {
-		case "*":
-			network, addr = "tcp4", "0.0.0.0"
-		case "::*":
-			network, addr = "tcp6", "::"
+// listener is one of them.
+type listener struct {
+	net.Listener
+	// at is what the configuration calls it; the zero value if it is a Unix socket, or one that a program has handed over.
+	at endpoint
+	// stop ends it at once: nobody is accepted any more, and its address is free. It is nil before the listener is served.
+	stop func()
+}
+
+// close ends the listener.
+func (l *listener) close() {
+	if l.stop != nil {
+		l.stop()
+	} else {
+		l.Close()
+	}
+}
+
+// endpoint is an address of bind with one of the ports.
+type endpoint struct {
+	host string // as in bind, without '-'
+	port int
+	tls  bool
+	// optional addresses are left out if the machine does not have them.
+	optional bool
+}
+
+// endpoints returns the addresses with their ports where the server is to listen.
+func (s *Settings) endpoints() []endpoint {
+	var list []endpoint
+	for _, e := range []endpoint{{port: s.Port}, {port: s.TLS.Port, tls: true}} {
+		if e.port == 0 {
+			continue
 		}
-		l, err := net.Listen(network, net.JoinHostPort(addr, strconv.Itoa(port)))
-		if err != nil {
-			if optional && !errors.Is(err, syscall.EADDRINUSE) {
-				continue // as in redis.conf: an address that this machine does not have
-			}
-			return open, err
-		}
-		open = append(open, l)
-		if err := setBacklog(l, set.TCPBacklog); err != nil {
-			return open, err
+		for _, host := range s.Bind {
+			e.host, e.optional = strings.CutPrefix(host, "-")
+			list = append(list, e)
 		}
 	}
-	return open, nil
+	return list
+}
+
+// open begins to listen; l is nil if the address is optional and the machine does not have it.
+func (e endpoint) open(set *Settings) (l net.Listener, err error) {
+	network, host := "tcp", e.host
+	switch host {
+	case "*":
+		network, host = "tcp4", "0.0.0.0"
+	case "::*":
+		network, host = "tcp6", "::"
+	}
+	l, err = net.Listen(network, net.JoinHostPort(host, strconv.Itoa(e.port)))
+	if err != nil {
+		if e.optional && !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if err := setBacklog(l, set.TCPBacklog); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// open begins to listen at all of the endpoints, or at none if there is an error.
+func (srv *Server) open(set *Settings, list []endpoint) (opened []*listener, err error) {
+	for _, e := range list {
+		var l net.Listener
+		if l, err = e.open(set); err != nil {
+			break
+		}
+		if l == nil {
+			continue
+		}
+		if e.tls {
+			l = tls.NewListener(l, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return srv.tls.Load(), nil }})
+		}
+		opened = append(opened, &listener{Listener: l, at: e})
+	}
+	if err != nil {
+		closeAll(opened)
+		return nil, err
+	}
+	return opened, nil
+}
+
+// serve has clients accepted from all of the listeners, or closes them all.
+func (srv *Server) serve(list []*listener) error {
+	for _, l := range list {
+		by := srv.transport
+		switch l.Listener.(type) {
+		case *net.TCPListener, *net.UnixListener:
+		default:
+			by = srv.streams // TLS, or whatever else a program has
+		}
+		stop, err := by.listen(l.Listener)
+		if err != nil {
+			closeAll(list)
+			return fmt.Errorf("listen on %s: %w", l.Addr(), err)
+		}
+		l.stop = stop
+	}
+	return nil
+}
+
+func closeAll(list []*listener) {
+	for _, l := range list {
+		l.close()
+	}
+}
+
+// listen opens the addresses that the configuration asks for, and has clients accepted there.
+func (srv *Server) listen(set *Settings) error {
+	ls := &srv.listeners
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.closed {
+		return ErrClosed
+	}
+	ls.serving = true
+	if set.TLS.Port != 0 {
+		c, err := set.TLS.load()
+		if err != nil {
+			return err
+		}
+		srv.tls.Store(c)
+	}
+	opened, err := srv.open(set, set.endpoints())
+	if err != nil {
+		return err
+	}
+	ls.all = append(ls.all, opened...)
+	if set.UnixSocket != "" {
+		l, err := listenUnix(set)
+		if err != nil {
+			return err
+		}
+		ls.all = append(ls.all, &listener{Listener: l})
+	}
+	return srv.serve(ls.all)
+}
+
+// listenUnix opens the Unix socket.
+func listenUnix(set *Settings) (net.Listener, error) {
+	if err := removeStaleSocket(set.UnixSocket); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", set.UnixSocket)
+	if err != nil {
+		return nil, err
+	}
+	err = setBacklog(l, set.TCPBacklog)
+	if err == nil && set.UnixSocketPerm != 0 {
+		err = os.Chmod(set.UnixSocket, set.UnixSocketPerm)
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+var (
+	errListen = errors.New("Unable to listen on this port. Check server logs.")
+	errBind   = errors.New("Failed to bind to specified addresses.")
+)
+
+// updateListeners has the server listen where new settings say. Sockets that both settings have stay as they are, and clients that are
+// connected stay too. New sockets are opened before old ones are closed, unless an old one may stand in the way of a new one, as
+// 127.0.0.1 does of *. If it fails the server listens where it did before.
+func (srv *Server) updateListeners(old, set *Settings) error {
+	if set.Port == old.Port && set.TLS.Port == old.TLS.Port && slices.Equal(set.Bind, old.Bind) {
+		return nil
+	}
+	ls := &srv.listeners
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	switch {
+	case ls.closed:
+		return ErrClosed
+	case !ls.serving:
+		return nil
+	}
+	wanted := set.endpoints()
+	var kept, obsolete []*listener
+	for _, l := range ls.all {
+		i := slices.IndexFunc(wanted, func(e endpoint) bool { return e.host == l.at.host && e.port == l.at.port && e.tls == l.at.tls })
+		switch {
+		case l.at == endpoint{}:
+			kept = append(kept, l)
+		case i >= 0:
+			kept = append(kept, l)
+			wanted = slices.Delete(wanted, i, i+1)
+		default:
+			obsolete = append(obsolete, l)
+		}
+	}
+	opened, err := srv.open(set, wanted)
+	early := errors.Is(err, syscall.EADDRINUSE) && slices.ContainsFunc(obsolete, func(l *listener) bool {
+		return slices.ContainsFunc(wanted, func(e endpoint) bool { return e.port == l.at.port })
+	})
+	if early {
+		closeAll(obsolete)
+		opened, err = srv.open(set, wanted)
+	}
+	if err == nil {
+		err = srv.serve(opened)
+	}
+	if err != nil {
+		srv.log.Error("cannot listen", "error", err.Error())
+		if early {
+			obsolete = srv.reopen(old, obsolete)
+		}
+		ls.all = append(kept, obsolete...)
+		return changeError{"bind": errBind, "port": errListen, "tls-port": errListen}
+	}
+	if !early {
+		closeAll(obsolete)
+	}
+	ls.all = append(kept, opened...)
+	return nil
+}
+
+// reopen listens again where it was closed.
+func (srv *Server) reopen(set *Settings, list []*listener) (opened []*listener) {
+	for _, l := range list {
+		again, err := srv.open(set, []endpoint{l.at})
+		if err == nil {
+			err = srv.serve(again)
+		}
+		if err != nil {
+			srv.log.Error("cannot listen again", "address", l.Addr().String(), "error", err.Error())
+			continue
+		}
+		opened = append(opened, again...)
+	}
+	return opened
+}
+
+// addrs returns where the server listens.
+func (ls *listeners) addrs() (list []net.Addr) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.all {
+		list = append(list, l.Addr())
+	}
+	return list
+}
+
+// close ends all listeners for good. The transports, which are about to be closed, hear of it then.
+func (ls *listeners) close() error {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.closed = true
+	var errs []error
+	for _, l := range ls.all {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // removeStaleSocket removes the file of a Unix socket that nobody listens on any more.

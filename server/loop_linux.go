@@ -16,7 +16,6 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/expiry"
-	"github.com/atomredis/atomredis/resp"
 )
 
 // loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop takes every ready connection,
@@ -65,6 +64,7 @@ type loop struct {
 		woken     []*socket
 		arrived   []*socket       // accepted by another loop
 		listeners []*listenSocket // to be served
+		stopped   []*listenSocket // to be forgotten
 		timer     bool            // the timer has fired
 		storage   bool            // storageChanged was called
 		returned  []*socket       // were away
@@ -78,6 +78,8 @@ type listenSocket struct {
 	fd   int
 	file *os.File // owns fd
 	unix string   // the path, if it is a Unix socket
+	// closed is set before the socket stops listening. The loop's goroutine closes fd afterwards.
+	closed atomic.Bool
 	// muted says that clients are not accepted for the moment.
 	muted bool
 }
@@ -143,14 +145,14 @@ func (l *loop) watch(op, fd int, events uint32) error {
 }
 
 // listen makes the first loop accept clients.
-func (t *loops) listen(ln net.Listener) error {
+func (t *loops) listen(ln net.Listener) (stop func(), err error) {
 	filer, ok := ln.(interface{ File() (*os.File, error) })
 	if !ok {
-		return errors.New("not a socket")
+		return nil, errors.New("not a socket")
 	}
 	file, err := filer.File()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s := &listenSocket{fd: int(file.Fd()), file: file}
 	if a, ok := ln.Addr().(*net.UnixAddr); ok {
@@ -158,14 +160,22 @@ func (t *loops) listen(ln net.Listener) error {
 	}
 	if err := unix.SetNonblock(s.fd, true); err != nil {
 		file.Close()
-		return err
+		return nil, err
 	}
 	l := t.all[0]
 	l.mail.Lock()
 	l.mail.listeners = append(l.mail.listeners, s)
 	l.mail.Unlock()
 	l.interrupt()
-	return nil
+	return func() {
+		s.closed.Store(true)
+		unix.Shutdown(s.fd, unix.SHUT_RDWR) // the address is free from now on, whenever the loop closes its descriptor
+		ln.Close()
+		l.mail.Lock()
+		l.mail.stopped = append(l.mail.stopped, s)
+		l.mail.Unlock()
+		l.interrupt()
+	}, nil
 }
 
 // storageChanged implements transport.
@@ -332,7 +342,7 @@ func (l *loop) hasMail() bool {
 	l.mail.Lock()
 	defer l.mail.Unlock()
 	m := &l.mail
-	return len(m.woken) > 0 || len(m.arrived) > 0 || len(m.listeners) > 0 || len(m.returned) > 0 || m.timer || m.storage || m.resume || m.stop
+	return len(m.woken) > 0 || len(m.arrived) > 0 || len(m.listeners) > 0 || len(m.stopped) > 0 || len(m.returned) > 0 || m.timer || m.storage || m.resume || m.stop
 }
 
 func (l *loop) handle(ev *unix.EpollEvent) {
@@ -431,12 +441,7 @@ func (l *loop) flush(c *socket) {
 		case err == 0:
 			l.srv.stats.bytesOut.Add(int64(n))
 			sendable -= int(n)
-			rest := out[:copy(out, out[n:])]
-			if len(rest) == 0 && cap(rest) > readBuffer {
-				resp.PutBuffer(rest)
-				rest = nil
-			}
-			s.SetOutput(rest)
+			s.SetOutput(out[:copy(out, out[n:])])
 		case err == unix.EAGAIN || err == unix.EINTR:
 		default:
 			l.drop(c)
@@ -494,8 +499,9 @@ func (l *loop) drop(c *socket) {
 func (l *loop) readMail() (stop bool) {
 	l.mail.Lock()
 	l.woken, l.mail.woken = l.mail.woken, l.woken[:0]
-	arrived, listeners := l.mail.arrived, l.mail.listeners
+	arrived, listeners, stopped := l.mail.arrived, l.mail.listeners, l.mail.stopped
 	returned := l.mail.returned
+	l.mail.stopped = nil
 	l.mail.arrived, l.mail.listeners, l.mail.returned, l.mail.resume = nil, nil, nil, false
 	if l.mail.timer {
 		l.mail.timer, l.armed = false, 0
@@ -521,6 +527,9 @@ func (l *loop) readMail() (stop bool) {
 		if err := l.watch(unix.EPOLL_CTL_ADD, s.fd, unix.EPOLLIN); err != nil {
 			l.srv.log.Error("cannot accept clients", "error", err)
 		}
+	}
+	for _, s := range stopped {
+		l.forget(s)
 	}
 	for _, c := range arrived {
 		l.adopt(c)
@@ -605,10 +614,22 @@ func (l *loop) checkClients() {
 	}
 }
 
+// forget closes the loop's descriptor of a listener that is closed.
+func (l *loop) forget(s *listenSocket) {
+	delete(l.listeners, int32(s.fd))
+	if s.muted {
+		l.muted--
+	}
+	s.file.Close()
+}
+
 // accept takes all clients that are waiting.
 func (l *loop) accept(ln *listenSocket) {
 	for {
 		fd, addr, err := unix.Accept4(ln.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != nil && ln.closed.Load() {
+			return
+		}
 		if err != nil {
 			if err != unix.EAGAIN && err != unix.EINTR && err != unix.ECONNABORTED {
 				// Out of files, most likely. The socket stays ready, so asking again at once would only spin.

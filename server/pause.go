@@ -54,6 +54,16 @@ func (p *pauseState) begin(now, until int64, all bool) {
 	p.active.Store(true)
 }
 
+// running reports whether commands that may write have to wait.
+func (p *pauseState) running(now int64) bool {
+	if !p.active.Load() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until > now
+}
+
 // resume ends the pause and wakes everybody.
 func (p *pauseState) resume() {
 	p.mu.Lock()

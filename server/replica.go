@@ -591,7 +591,7 @@ func (l *masterLink) replace(file *os.File, codes []string, at *position) error 
 // fill reads a file into the keyspace in place of what is there.
 func (l *masterLink) fill(file *os.File, codes []string) error {
 	srv := l.srv
-	srv.dropFollowers()
+	srv.followed.drop() // what comes is not told to them
 	im := importer{srv: srv, r: l.r, next: time.Now().Add(importProgress)}
 	defer im.unlock()
 	g := im.lock()
@@ -618,16 +618,6 @@ func (l *masterLink) fill(file *os.File, codes []string) error {
 				return err
 			}
 		}
-	}
-}
-
-// dropFollowers disconnects those that follow this server: what comes is not told to them.
-func (srv *Server) dropFollowers() {
-	f := &srv.followed
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range f.list {
-		s.post(mailKill)
 	}
 }
 

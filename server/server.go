@@ -8,7 +8,6 @@ package server
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
@@ -43,20 +42,22 @@ type Server struct {
 	maxFiles int64 // how many files the process may have open; 0 if that is not known
 	ownFiles bool  // data is stored in the system's files
 
-	clients  clients
-	pubsub   hub
-	tracking trackingTable
-	monitors monitors
-	followed followers
-	replica  replica
-	pause    pauseState
-	rates    rates
-	memory   memoryState
-	scripts  scriptState
-	eviction eviction
-	storage  storageState
-	roles    roles
-	users    users
+	clients      clients
+	pubsub       hub
+	tracking     trackingTable
+	monitors     monitors
+	followed     followers
+	migrations   migrateConns
+	replica      replica
+	pause        pauseState
+	rates        rates
+	replyBuffers replyBuffers
+	memory       memoryState
+	scripts      scriptState
+	eviction     eviction
+	storage      storageState
+	roles        roles
+	users        users
 
 	reservations reservations
 
@@ -74,11 +75,13 @@ type Server struct {
 	streams   *goroutines                // for connections that are handed over; may be the same
 	direct    *directs                   // for the program that the server is part of
 	carriers  []carrier                  // all three, each once
-	listeners []net.Listener
+	listeners listeners
 
 	cluster *clusterNode // nil if cluster mode is off
 
 	hook *testhook.Hook // nil but in tests
+
+	skipChecksums atomic.Bool // of RESTORE's payloads and RDB files; DEBUG sets it
 
 	closing sync.Once
 	done    chan struct{}
@@ -98,8 +101,8 @@ type serverStats struct {
 // transport carries bytes between sockets and sessions.
 type transport interface {
 	carrier
-	// listen starts to accept clients.
-	listen(l net.Listener) error
+	// listen starts to accept clients. stop ends that at once, closes l and frees its address.
+	listen(l net.Listener) (stop func(), err error)
 }
 
 // carrier is a way in which clients reach their sessions.
@@ -142,8 +145,10 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 		done:     make(chan struct{}),
 		memory:   memoryState{startup: readMemory().heap},
 
-		listeners: o.Listeners,
-		ownFiles:  o.FS == nil,
+		ownFiles: o.FS == nil,
+	}
+	for _, l := range o.Listeners {
+		srv.listeners.all = append(srv.listeners.all, &listener{Listener: l})
 	}
 	if set.ReplicaOf.Host != "" && set.Cluster.Enabled {
 		return nil, errReplicaOfInCluster
@@ -157,7 +162,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 		source = srv.storage.Source()
 	}
 	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() || set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
-		Observer: (*observer)(srv), Source: source})
+		Observer: (*observer)(srv), Source: source, Held: srv.held})
 	srv.ks.SetListLimit(set.List)
 	srv.startCluster(set)
 	srv.startHook(o.Hook)
@@ -171,6 +176,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.commandStats = newCommandCounters(srv.table.count + maxCustom)
 	srv.timing.set(set)
 	srv.setLimits(set, set)
+	srv.replyBuffers.peakAge.Store(defaultPeakAge)
 	srv.countMemory()
 	err := srv.table.rename(set.Renamed)
 	if err == nil {
@@ -206,7 +212,16 @@ func shardCount(setting int, parallel bool) int {
 // configChanged applies settings that are not read where they are used.
 func (srv *Server) configChanged(old, set *Settings) error {
 	if set.AppendOnly != old.AppendOnly {
-		return errors.New("the journal cannot be switched on or off while the server runs")
+		return changeError{"appendonly": errors.New("the journal cannot be switched on or off while the server runs")}
+	}
+	// What can fail comes first, and leaves everything as it was if it does.
+	keys := srv.tls.Load()
+	if err := srv.updateTLS(old, set); err != nil {
+		return err
+	}
+	if err := srv.updateListeners(old, set); err != nil {
+		srv.tls.Store(keys)
+		return err
 	}
 	if set.RequirePass != old.RequirePass {
 		srv.users.passwordChanged(srv.rules(), set.RequirePass)
@@ -216,12 +231,11 @@ func (srv *Server) configChanged(old, set *Settings) error {
 	srv.timing.set(set)
 	srv.tracking.limit(set.TrackingTableMaxKeys)
 	srv.setLimits(old, set)
-	if err := srv.updateTLS(old, set); err != nil {
-		return err
-	}
 	if st := srv.storage.Storage; st != nil {
 		st.SetPolicy(set.AppendFsync)
 		st.SetSavePoints(set.Save)
+		st.SetCheckpointSize(int64(set.CheckpointSize))
+		st.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
 	}
 	return nil
 }
@@ -229,27 +243,9 @@ func (srv *Server) configChanged(old, set *Settings) error {
 // Start listens on the configured addresses, reads what is stored, and serves clients in the background. Clients that come
 // while it still reads are told so.
 func (srv *Server) Start() error {
-	listeners, err := listen(srv.config.Get())
-	srv.listeners = append(srv.listeners, listeners...)
-	if err == nil {
-		listeners, err = srv.listenTLS(srv.config.Get())
-		srv.listeners = append(srv.listeners, listeners...)
-	}
-	if err != nil {
+	if err := srv.listen(srv.config.Get()); err != nil {
 		srv.Close()
 		return err
-	}
-	for _, l := range srv.listeners {
-		by := srv.transport
-		switch l.(type) {
-		case *net.TCPListener, *net.UnixListener:
-		default:
-			by = srv.streams // TLS, or whatever else a program has
-		}
-		if err := by.listen(l); err != nil {
-			srv.Close()
-			return fmt.Errorf("listen on %s: %w", l.Addr(), err)
-		}
 	}
 	if err := srv.recoverData(); err != nil {
 		srv.close(false)
@@ -265,13 +261,7 @@ func (srv *Server) Start() error {
 }
 
 // Addrs returns the addresses on which the server listens.
-func (srv *Server) Addrs() []net.Addr {
-	var out []net.Addr
-	for _, l := range srv.listeners {
-		out = append(out, l.Addr())
-	}
-	return out
-}
+func (srv *Server) Addrs() []net.Addr { return srv.listeners.addrs() }
 
 // Done is closed when the server has stopped, because of Close or a client's SHUTDOWN.
 func (srv *Server) Done() <-chan struct{} { return srv.done }
@@ -284,14 +274,15 @@ func (srv *Server) Close() error { return srv.close(true) }
 func (srv *Server) close(save bool) error {
 	srv.closing.Do(func() {
 		var errs []error
-		for _, l := range srv.listeners {
-			errs = append(errs, l.Close())
-		}
+		errs = append(errs, srv.listeners.close())
 		srv.closeScripts()
 		srv.replica.close()
+		srv.followed.stop()
 		for _, c := range srv.carriers {
 			c.close()
 		}
+		srv.followed.running.Wait()
+		srv.migrations.close()
 		srv.reservations.close()
 		srv.eviction.close()
 		srv.ks.Close()

@@ -58,6 +58,7 @@ type Session struct {
 	served        bool   // since then somebody else's guard has done what this client was blocked for
 	heldOutput    int    // the length of out at the last call of holdOutput, less what was sent since
 	floodedSince  int64  // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
+	replyBuffer   replyBuffer
 	lastCmd       *Command
 	caller        *scriptCaller // of scripts; nil before the first
 	name          string
@@ -132,6 +133,8 @@ func (srv *Server) newSession(peer Peer, wake func()) *Session {
 	s.parser.MaxBulk = srv.MaxBulk()
 	s.becomeDefault()
 	s.ctx = Ctx{W: &s.out, G: &s.guard, Session: s, Server: srv}
+	s.out.Buf = make([]byte, 0, minReplyBuffer)
+	s.replyBuffer.resetAt = s.now
 	srv.clients.add(s)
 	s.publish()
 	return s
@@ -219,7 +222,7 @@ func (s *Session) Advance(now int64) {
 // Deadline returns when Advance must be called at the latest, in ms since 1970; 0 if there is no need.
 func (s *Session) Deadline() int64 {
 	if s.blocked != nil {
-		return s.blocked.deadline.Load()
+		return s.blocked.next()
 	}
 	return s.pausedUntil
 }
@@ -229,10 +232,12 @@ func (s *Session) Output() []byte { return s.out.Buf }
 
 // SetOutput tells what is left to send, and gives the buffer back for reuse.
 func (s *Session) SetOutput(rest []byte) {
+	s.follower.feed.took(len(s.out.Buf) - len(rest))
 	s.tookOutput(len(s.out.Buf) - len(rest))
-	s.out.Buf = rest
+	s.out.Buf = s.replyBuffer.sent(len(s.out.Buf), rest)
 	s.info.Lock()
 	s.infoData.output = len(rest)
+	s.publishBuffer(&s.infoData)
 	s.countMemory(&s.infoData)
 	s.info.Unlock()
 }
@@ -428,6 +433,7 @@ func (s *Session) readMail() {
 	if len(s.box.push) > 0 {
 		if len(s.out.Buf) == 0 {
 			s.out.Buf, s.box.push = s.box.push, s.out.Buf
+			s.replyBuffer.own = nil // it may be the mailbox's now
 		} else {
 			s.out.Buf = append(resp.Grow(s.out.Buf, len(s.box.push)), s.box.push...)
 			s.box.push = s.box.push[:0]
@@ -454,12 +460,15 @@ func (s *Session) readMail() {
 	}
 }
 
-// checkTimers ends waits whose time is up.
+// checkTimers ends waits whose time is up, and looks after clients that wait for a time to come.
 func (s *Session) checkTimers() {
 	if s.pausedUntil != 0 && s.pausedUntil <= s.now {
 		s.pausedUntil = 0
 	}
 	if s.blocked != nil {
+		if at := s.blocked.again.Load(); at != 0 && at <= s.now {
+			s.tryAgain()
+		}
 		if at := s.blocked.deadline.Load(); at != 0 && at <= s.now {
 			s.timeOut()
 		}

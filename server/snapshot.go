@@ -13,24 +13,10 @@ import (
 // ErrNotEmpty is returned by Restore if there are keys.
 var ErrNotEmpty = errors.New("the server is not empty")
 
-// Snapshot writes the keyspace as it is at one moment, as commands in the form of an append-only file. The keyspace is locked while the commands
-// are encoded in memory, but not while they are written. While keys are still being loaded after a start it waits for them.
+// Snapshot writes the keyspace as it is at one moment, as commands in the form of an append-only file. Commands go on meanwhile. While keys are still
+// being loaded after a start it waits for them. w is called by another goroutine.
 func (srv *Server) Snapshot(w io.Writer) error {
-	var chunks [][]byte // a single buffer would be copied as it grows
-	err := srv.whole(func(g *engine.Guard) error {
-		srv.encodeAOF(g, &aofWriter{emit: func(b []byte) { chunks = append(chunks, bytes.Clone(b)) }})
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for i, c := range chunks {
-		if _, err := w.Write(c); err != nil {
-			return err
-		}
-		chunks[i] = nil
-	}
-	return nil
+	return srv.whole(func() error { return srv.encodeAOF(w, rdbKeys) })
 }
 
 // Restore executes the commands that Snapshot has written, one after the other, in an empty keyspace; it fails with ErrNotEmpty if there are

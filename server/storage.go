@@ -56,9 +56,12 @@ func (srv *Server) openStorage(set *Settings, fs vfs.FS) error {
 	srv.restricted.Store(true)
 	srv.storage.Storage, err = persist.Open(persist.Options{
 		FS: fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync, CheckpointSize: int64(set.CheckpointSize),
-		SavePoints: set.Save, Log: srv.log, Notify: srv.storageChanged,
+		SavePoints: set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
 		Extra: srv.storedFunctions, Restore: srv.recoverFunctions, Import: srv.importStored(fs, set),
 	})
+	if err == nil {
+		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
+	}
 	return err
 }
 
@@ -272,8 +275,18 @@ func (r *replayer) repeat(cmd *Command, args [][]byte) (err error) {
 // journal writes a command that has run to the journal if it has changed anything, unless its handler has done so. changes
 // is what G.Changes said before.
 func (c *Ctx) journal(changes int) {
-	if c.G.Changes() != changes && !c.journalled {
-		c.G.Log(c.DB, c.Args)
+	if c.G.Changes() == changes || c.journalled {
+		return
+	}
+	if c.Server.followed.active.Load() {
+		if args := c.followedForm(); args != nil {
+			c.G.Log(c.DB, args)
+			return
+		}
+	}
+	c.G.Log(c.DB, c.Args)
+	if c.Server.followed.active.Load() {
+		c.logClaims()
 	}
 }
 

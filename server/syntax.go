@@ -23,6 +23,8 @@ type argument struct {
 	multipleToken bool // each time with its token
 	keySpec       int  // of Command.Keys, for keys
 	args          []*argument
+
+	since, deprecated string // see argumentNote
 }
 
 // The kinds of arguments, as COMMAND DOCS names them.
@@ -38,7 +40,7 @@ const (
 	argBlock     = "block"
 )
 
-// arguments returns the tree of the command's arguments.
+// arguments returns the tree of the command's arguments, with the notes on them.
 func (cmd *Command) arguments() ([]*argument, error) {
 	p := syntaxParser{cmd: cmd, words: syntaxWords(cmd.Syntax)}
 	args, err := p.sequence()
@@ -50,6 +52,7 @@ func (cmd *Command) arguments() ([]*argument, error) {
 	}
 	keys := 0
 	cmd.numberKeys(args, &keys)
+	annotate(args, argumentNotes()[cmd.Name])
 	return args, nil
 }
 
@@ -285,7 +288,7 @@ func argumentKind(cmd *Command, name string) string {
 		}
 	case "pattern":
 		return argPattern
-	case "score", "weight":
+	case "score", "weight", "longitude", "latitude", "radius", "width", "height":
 		return argDouble
 	case "increment":
 		if cmd.Group == "sorted_set" || strings.HasSuffix(cmd.Name, "byfloat") {
@@ -298,11 +301,12 @@ func argumentKind(cmd *Command, name string) string {
 		}
 		return argInteger
 	case "start", "stop", "end":
-		if cmd.Group == "string" || cmd.Group == "list" || strings.HasSuffix(cmd.Name, "byrank") {
+		if cmd.Group == "string" || cmd.Group == "list" || cmd.Group == "bitmap" || strings.HasSuffix(cmd.Name, "byrank") {
 			return argInteger
 		}
-	case "count", "cursor", "db", "decrement", "destination-db", "entries-added", "entries-read", "index", "index1", "index2",
-		"len", "limit", "maxage", "milliseconds", "min-idle-time", "min-match-len", "ms", "num-matches", "numfields", "numkeys", "numlocal",
+	case "count", "cursor", "db", "decrement", "destination-db", "entries_added", "entries_read", "index", "index1", "index2",
+		"bit", "bits", "cluster_bus_port", "config-epoch", "end-slot", "frequency", "port", "slot", "start-slot", "ttl",
+		"len", "limit", "maxage", "milliseconds", "min-idle-time", "ms", "num-matches", "numfields", "numkeys", "numlocal",
 		"numreplicas", "offset", "protover", "rank", "rows", "columns", "seconds", "client-id", "version":
 		return argInteger
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,4 +154,49 @@ func (a *argument) minimum() int {
 		n++
 	}
 	return n
+}
+
+// What is said of commands and arguments beside the table must be said of some.
+func TestEveryNoteOfDocumentationBelongsToACommand(t *testing.T) {
+	table := newTable()
+	for name, notes := range argumentNotes() {
+		cmd := table.original(name)
+		require.NotNil(t, cmd, name)
+		p := syntaxParser{cmd: cmd, words: syntaxWords(cmd.Syntax)}
+		args, err := p.sequence()
+		require.NoError(t, err, name)
+		require.Empty(t, annotate(args, notes), name)
+	}
+	for name, history := range commandHistory() {
+		require.NotNil(t, table.original(name), name)
+		require.True(t, slices.IsSortedFunc(history, func(a, b change) int { return compareVersions(t, a.since, b.since) }), name)
+	}
+	for _, name := range internalCommands {
+		require.NotNil(t, table.original(name), name)
+	}
+}
+
+func compareVersions(t *testing.T, a, b string) int {
+	parts := func(version string) (out [3]int) {
+		_, err := fmt.Sscanf(version, "%d.%d.%d", &out[0], &out[1], &out[2])
+		require.NoError(t, err, version)
+		return out
+	}
+	x, y := parts(a), parts(b)
+	return slices.Compare(x[:], y[:])
+}
+
+func TestNotesAreForTheFirstArgumentThatTheyFit(t *testing.T) {
+	cmd := &Command{Name: "test", Syntax: "a [A a | B b] [C a]"}
+	args, err := cmd.arguments()
+	require.NoError(t, err)
+	var notes []argumentNote
+	for _, s := range []string{"a", "a_* choice @1.0.0", "a :integer !2.0.0", "a c #3", "none x"} {
+		notes = append(notes, parseArgumentNote(s))
+	}
+	require.Equal(t, notes[4:], annotate(args, notes))
+	require.Equal(t, "a:string choice:oneof?{a:integer/A b:string/B} c:string/C?", outline(args))
+	require.Equal(t, "1.0.0", args[1].since)
+	require.Equal(t, "2.0.0", args[1].args[0].deprecated)
+	require.Equal(t, 3, args[2].keySpec)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +25,9 @@ var tlsProtocols = []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
 var (
 	errTLSProtocols = errors.New("argument(s) must be neighbours among the following: " + strings.Join(tlsProtocols, ", "))
 	errTLSUpdate    = errors.New("Unable to update TLS configuration. Check server logs.")
-	errTLSNoCA      = errors.New("tls-auth-clients needs tls-ca-cert-file or tls-ca-cert-dir")
+	tlsChangeError  = changeError{"tls-port": errTLSUpdate, "tls-cert-file": errTLSUpdate, "tls-key-file": errTLSUpdate, "tls-ca-cert-file": errTLSUpdate,
+		"tls-ca-cert-dir": errTLSUpdate, "tls-auth-clients": errTLSUpdate, "tls-protocols": errTLSUpdate}
+	errTLSNoCA = errors.New("tls-auth-clients needs tls-ca-cert-file or tls-ca-cert-dir")
 )
 
 // parseTLSProtocols reads tls-protocols.
@@ -123,42 +124,24 @@ func (s *TLSSettings) differ(old *TLSSettings) bool {
 		s.AuthClients != old.AuthClients || strings.Join(s.Protocols, " ") != strings.Join(old.Protocols, " ")
 }
 
-// updateTLS reads the certificates anew if the directives have changed.
+// updateTLS reads the certificates anew if the directives have changed, or if they are needed from now on.
 func (srv *Server) updateTLS(old, set *Settings) error {
-	if set.TLS.Port == 0 || !set.TLS.differ(&old.TLS) {
+	if set.TLS.Port == 0 || old.TLS.Port != 0 && !set.TLS.differ(&old.TLS) {
 		return nil
 	}
 	c, err := set.TLS.load()
 	if err != nil {
 		srv.log.Error("the TLS configuration cannot be used", "error", err.Error())
-		return errTLSUpdate
+		return tlsChangeError
 	}
 	srv.tls.Store(c)
 	return nil
 }
 
-// listenTLS opens the addresses of tls-port. What it opened is returned even with an error.
-func (srv *Server) listenTLS(set *Settings) (open []net.Listener, err error) {
-	if set.TLS.Port == 0 {
-		return nil, nil
-	}
-	c, err := set.TLS.load()
-	if err != nil {
-		return nil, err
-	}
-	srv.tls.Store(c)
-	plain, err := listenTCP(set, set.TLS.Port)
-	current := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return srv.tls.Load(), nil }}
-	for _, l := range plain {
-		open = append(open, tls.NewListener(l, current))
-	}
-	return open, err
-}
-
 // tlsDirectives are the directives of TLS that can be chosen.
 func tlsDirectives() []*directive {
 	return []*directive{
-		number("tls-port", "0", 0, 65535, func(s *Settings) *int { return &s.TLS.Port }).atStart(),
+		number("tls-port", "0", 0, 65535, func(s *Settings) *int { return &s.TLS.Port }),
 		text("tls-cert-file", "", func(s *Settings) *string { return &s.TLS.CertFile }),
 		text("tls-key-file", "", func(s *Settings) *string { return &s.TLS.KeyFile }),
 		text("tls-ca-cert-file", "", func(s *Settings) *string { return &s.TLS.CAFile }),

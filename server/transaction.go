@@ -124,10 +124,21 @@ func (s *Session) unwatchUnder(g *engine.Guard) {
 	s.tx.watches = nil
 }
 
-// enqueue keeps a command for EXEC, unless that will fail.
+// watchTouched reports whether it is certain that a watched key has changed. No guard may be held.
+func (s *Session) watchTouched() bool {
+	if len(s.tx.watches) == 0 {
+		return false
+	}
+	var g engine.Guard
+	g.Lock(s.srv.ks, s.watchShards(), s.now)
+	defer g.Unlock()
+	return slices.ContainsFunc(s.tx.watches, func(w watchedKey) bool { return g.Touched(w.watch, w.version) })
+}
+
+// enqueue keeps a command for EXEC, unless that will not run it. As in Redis, what is not kept is no reason to refuse EXEC either.
 func (s *Session) enqueue(cmd *Command, args [][]byte) {
 	s.out.Buf = append(s.out.Buf, "+QUEUED\r\n"...)
-	if s.tx.spoiled {
+	if s.tx.spoiled || s.watchTouched() {
 		return
 	}
 	s.tx.queue = append(s.tx.queue, queuedCommand{cmd, cloneArgs(args)})

@@ -300,15 +300,27 @@ func (srv *Server) saveUsers() error {
 }
 
 // userLines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of their own. The default
-// user is left out if it is as without such a line.
-func (srv *Server) userLines(set *Settings) (lines []string) {
+// user is left out if it is as without such a line. Users of included files stay there, where they cannot be changed.
+func (srv *Server) userLines(set *Settings, included [][]string) (lines []string, err error) {
 	if set.ACLFile != "" {
-		return nil
+		return nil, nil
 	}
 	r := srv.rules()
+	filed := map[string]string{}
+	for _, words := range included {
+		user, err := srv.configuredUser(words)
+		if err != nil {
+			return nil, err
+		}
+		filed[user.Name()] = r.Describe(user)
+	}
 	plain := r.Describe(withPassword(r, r.Default(), set.RequirePass))
 	for _, user := range srv.users.all() {
 		rules := r.Describe(user)
+		if was, ok := filed[user.Name()]; ok && rules == was {
+			delete(filed, user.Name())
+			continue
+		}
 		if user.Name() == acl.DefaultName && rules == plain {
 			continue
 		}
@@ -318,7 +330,10 @@ func (srv *Server) userLines(set *Settings) (lines []string) {
 		}
 		lines = append(lines, strings.Join(words, " "))
 	}
-	return lines
+	for name := range filed {
+		return nil, fmt.Errorf("user '%s' is not as the file says that the configuration file includes", name)
+	}
+	return lines, nil
 }
 
 // enter makes the client a user if the password is right, and reports whether it is.

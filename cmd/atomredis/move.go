@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -187,7 +188,7 @@ func backup(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// backupTimeout is how long the server may be silent. While it puts everything together it is.
+// backupTimeout is how long the server may be silent: it may have to make other copies first.
 const backupTimeout = 10 * time.Minute
 
 // backupClient is a connection over which a server sends everything.
@@ -233,7 +234,7 @@ func (b *backupClient) command(args ...string) (string, error) {
 }
 
 // receive writes what the server has to w. It reads it too: what is accepted can be restored.
-func (b *backupClient) receive(w io.Writer, user, password string) error {
+func (b *backupClient) receive(out io.Writer, user, password string) error {
 	auth := []string{"AUTH", user, password}
 	if user == "" {
 		auth = []string{"AUTH", password}
@@ -243,18 +244,26 @@ func (b *backupClient) receive(w io.Writer, user, password string) error {
 			return err
 		}
 	}
-	if _, err := b.command("REPLCONF", "rdb-only", "1"); err != nil {
-		return err
+	for _, option := range [][2]string{{"capa", "eof"}, {"rdb-only", "1"}} {
+		if _, err := b.command("REPLCONF", option[0], option[1]); err != nil {
+			return err
+		}
 	}
 	line, err := b.command("SYNC")
 	if err != nil {
 		return err
 	}
-	if b.bytes, err = strconv.ParseInt(strings.TrimPrefix(line, "$"), 10, 64); err != nil || b.bytes < 0 {
-		return fmt.Errorf("the server sends %q instead of a length", line)
+	// A server that knows the length tells it, and one that does not sends a mark, which it repeats behind the end.
+	mark, marked := strings.CutPrefix(line, "$EOF:")
+	data := &io.LimitedReader{R: b, N: math.MaxInt64}
+	if !marked {
+		if data.N, err = strconv.ParseInt(strings.TrimPrefix(line, "$"), 10, 64); err != nil || data.N < 0 {
+			return fmt.Errorf("the server sends %q instead of a length", line)
+		}
 	}
-	data := &io.LimitedReader{R: b, N: b.bytes}
-	r := rdb.NewReader(io.TeeReader(data, w), rdb.Limits{Hash: hashes.Limits{}, Set: sets.Limits{}, ZSet: zsets.DefaultLimits,
+	file := &fileWriter{out: out, behind: len(mark)}
+	from := io.TeeReader(data, file)
+	r := rdb.NewReader(from, rdb.Limits{Hash: hashes.Limits{}, Set: sets.Limits{}, ZSet: zsets.DefaultLimits,
 		List: lists.DefaultLimit, Stream: streams.DefaultLimits})
 	for {
 		item, err := r.Next()
@@ -268,8 +277,38 @@ func (b *backupClient) receive(w io.Writer, user, password string) error {
 			b.keys++
 		}
 	}
-	if data.N > 0 || len(r.Rest()) > 0 {
+	missing := int64(len(mark) - len(r.Rest()))
+	if !marked && data.N > 0 || missing < 0 {
 		return errors.New("the server sends more than an RDB file")
 	}
+	if _, err := io.CopyN(io.Discard, from, missing); err != nil {
+		return err
+	}
+	if string(file.end) != mark {
+		return errors.New("the file of the server does not end where it should")
+	}
+	b.bytes = file.written
 	return nil
+}
+
+// fileWriter writes all but the last bytes, which are behind the file.
+type fileWriter struct {
+	out     io.Writer
+	behind  int    // how many
+	end     []byte // what is not written
+	written int64
+}
+
+func (f *fileWriter) Write(p []byte) (int, error) {
+	f.end = append(f.end, p...)
+	n := len(f.end) - f.behind
+	if n <= 0 {
+		return len(p), nil
+	}
+	if _, err := f.out.Write(f.end[:n]); err != nil {
+		return 0, err
+	}
+	f.written += int64(n)
+	f.end = f.end[:copy(f.end, f.end[n:])]
+	return len(p), nil
 }

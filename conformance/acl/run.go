@@ -165,7 +165,7 @@ func (p *pair) prepare() error {
 		addArities(arity[i], v)
 	}
 	for name, n := range arity[0] {
-		if m, ok := arity[1][name]; ok && n == m && later[name] == "" {
+		if m, ok := arity[1][name]; ok && n == m {
 			p.commands = append(p.commands, commandInfo{strings.Split(name, "|"), n})
 		}
 	}
@@ -193,16 +193,13 @@ func (p *pair) prepare() error {
 			}
 		}
 		for name := range arity[0] {
-			if common[0][name] != common[1][name] && later[name] != category.Text {
+			if common[0][name] != common[1][name] {
 				p.differ("ACL CAT "+category.Text+", "+name, common[0][name], common[1][name])
 			}
 		}
 	}
 	return nil
 }
-
-// later are commands with a category that they have only since later versions of Redis.
-var later = map[string]string{"wait": "blocking"}
 
 // addArities reads a reply of COMMAND.
 func addArities(arity map[string]int, reply conformance.Value) {

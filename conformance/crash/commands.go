@@ -59,7 +59,11 @@ func init() {
 		"ZADD": zadd, "ZREM": remove, "ZINCRBY": zincrby, "ZPOPMIN": zpopmin, "ZREMRANGEBYRANK": zremrangebyrank,
 		"ZUNIONSTORE": zunionstore,
 		"XADD":        xadd, "XTRIM": xtrim, "XDEL": xdel, "XGROUP": xgroup, "XREADGROUP": xreadgroup, "XACK": xack,
-		"XAUTOCLAIM": xautoclaim, "XCLAIM": xclaim,
+		"XAUTOCLAIM": xautoclaim, "XCLAIM": xclaim, "XDELEX": xdelex, "XACKDEL": xackdel,
+		"SETBIT": setbit, "BITFIELD": bitfield, "BITOP": bitop, "PFADD": pfadd, "PFMERGE": pfmerge,
+		"GEOADD": geoadd, "GEOSEARCHSTORE": geosearchstore, "SORT": sortStore, "LMPOP": lmpop, "ZMPOP": zmpop, "RESTORE": restore,
+		"HEXPIRE": hexpire, "HPEXPIRE": hexpire, "HPEXPIREAT": hexpire, "HPERSIST": hpersist, "HGETEX": hgetex, "HGETDEL": hgetdel,
+		"HSETEX": hsetex, "DELEX": delex, "MSETEX": msetex, "FUNCTION": function, "FCALL": fcall,
 	}
 }
 
@@ -94,6 +98,13 @@ func set(m model, c *call) {
 			if old := m[p]; old != nil {
 				v.lo, v.hi = old.lo, old.hi
 			}
+			continue
+		}
+		if c.args[i] == "IFEQ" || c.args[i] == "IFNE" {
+			if !m[p].meets(c.args[i], c.args[i+1]) {
+				return
+			}
+			i++
 			continue
 		}
 		c.deadline(v, c.args[i], int64(c.int(i+1)))
@@ -329,6 +340,7 @@ func hset(m model, c *call) {
 	v := m.open(c.place(1), "hash")
 	for i := 2; i < len(c.args); i += 2 {
 		v.elems[c.args[i]] = c.args[i+1]
+		delete(v.fields, c.args[i])
 	}
 }
 
@@ -342,6 +354,7 @@ func remove(m model, c *call) {
 	v := m.peek(c.place(1), "hash")
 	for _, e := range c.args[2:] {
 		delete(v.elems, e)
+		delete(v.fields, e)
 	}
 }
 

@@ -125,8 +125,14 @@ func (t *tester) fresh() (err error) {
 	}
 	add(newLinear("script", &sequence{label: "script", script: true}, 4, pause))
 	add(newLinear("expiring", &expiring{label: "expiring"}, 8, pause))
-	add(newLinear("grouped", &grouped{label: "grouped"}, 6, pause))
+	add(newLinear("grouped", &grouped{label: "grouped", newer: !t.launch.redis}, 6, pause))
 	add(newLinear("whole", &whole{label: "whole"}, 8, pause))
+	add(newLinear("special", &special{label: "special"}, 20, pause))
+	add(newLinear(libraryOwner, &library{label: libraryOwner}, 8, pause))
+	if !t.launch.redis {
+		add(newLinear(fieldsOwner, &fieldDeadlines{label: fieldsOwner}, 20, pause))
+		add(newLinear("compared", &compared{label: "compared"}, 20, pause))
+	}
 	for _, kind := range []string{"list", "hash", "set", "zset"} {
 		size := 5000 << t.rand.IntN(3)
 		if t.rand.IntN(8) == 0 {

@@ -49,6 +49,8 @@ func TestTamperingIsNoticed(t *testing.T) {
 		"database emptied":     {"whole: sent", [][]string{{"SELECT", "9"}, {"FLUSHDB"}, {"SELECT", "0"}}},
 		"databases swapped":    {"whole: sent", [][]string{{"SWAPDB", "9", "10"}}},
 		"large hash changed":   {"largehash: sent", [][]string{{"HSET", "largehash:large", "element-000001", "x"}}},
+		"bit flipped":          {"special: sent", [][]string{{"SETBIT", "special:bits0", "100000", "1"}}},
+		"library lost":         {"library: sent", [][]string{{"FUNCTION", "FLUSH"}}},
 		"key invented":         {"never written", [][]string{{"SET", "nobody:key", "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,9 @@ func takeSnapshot(c *conformance.Conn) (*snapshot, error) {
 			return nil, fmt.Errorf("reading database %d: %w", db, err)
 		}
 	}
+	if err := s.readLibrary(c); err != nil {
+		return nil, err
+	}
 	s.read.to = time.Now().UnixMilli()
 	for p := range s.data {
 		owner, _, _ := strings.Cut(p.key, ":")
@@ -160,6 +163,11 @@ func (s *snapshot) fill(c *conformance.Conn, p place, reply conformance.Value) e
 	}
 	if v.elems != nil && len(v.elems) != count {
 		return fmt.Errorf("%d elements, of which %d are different", count, len(v.elems))
+	}
+	if v.kind == "hash" && strings.HasPrefix(p.key, fieldsOwner+":") {
+		if err := v.readFields(c, p.key); err != nil {
+			return err
+		}
 	}
 	if v.empty() {
 		delete(s.data, p) // expired since TYPE

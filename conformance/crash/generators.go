@@ -170,7 +170,9 @@ func (g *expiring) next(r *rand.Rand) *op {
 // grouped works on a stream with a group, in the name of three consumers on one connection, so that the state of the group
 // is known exactly.
 type grouped struct {
-	label   string
+	label string
+	// newer says that the server has XDELEX and XACKDEL.
+	newer   bool
 	created bool
 	added   int
 	// given are entries that may be pending.
@@ -207,8 +209,15 @@ func (g *grouped) next(r *rand.Rand) *op {
 	default:
 		i := r.IntN(len(g.given))
 		id := g.given[i]
+		references := []string{"KEEPREF", "DELREF", "ACKED"}[r.IntN(3)]
+		if g.newer && n < 15 && references != "KEEPREF" { // which would leave entries pending that are gone
+			return plain("XDELEX", key, references, "IDS", "1", id)
+		}
 		g.given[i] = g.given[len(g.given)-1]
 		g.given = g.given[:len(g.given)-1]
+		if g.newer && n < 17 {
+			return plain("XACKDEL", key, groupName, references, "IDS", "1", id)
+		}
 		return plain("XACK", key, groupName, id)
 	}
 }

@@ -31,6 +31,8 @@ type value struct {
 	// elems are the fields and values of a hash, the members of a set, or the members and scores of a sorted set.
 	elems  map[string]string
 	stream *stream
+	// fields are the deadlines of fields of a hash, like lo and hi.
+	fields map[string]window
 	// The deadline, in Unix milliseconds, lies between lo and hi; both are 0 without one. What the server tells is exact.
 	lo, hi int64
 }
@@ -82,6 +84,7 @@ func (v *value) clone() *value {
 	w := *v
 	w.list = slices.Clone(v.list)
 	w.elems = maps.Clone(v.elems)
+	w.fields = maps.Clone(v.fields)
 	if v.stream != nil {
 		w.stream = v.stream.clone()
 	}
@@ -108,11 +111,13 @@ func same(want, got *value, read window) bool {
 			return true // it may have expired while we read
 		}
 	}
+	want = want.alive(got, read)
 	if want == nil || got == nil {
 		return want == got
 	}
 	return want.kind == got.kind && want.lo <= got.lo && got.lo <= want.hi && want.text == got.text &&
-		slices.Equal(want.list, got.list) && maps.Equal(want.elems, got.elems) && want.stream.equal(got.stream)
+		slices.Equal(want.list, got.list) && maps.Equal(want.elems, got.elems) && sameFields(want.fields, got.fields) &&
+		want.stream.equal(got.stream)
 }
 
 // difference says in short how two values differ.
@@ -125,7 +130,12 @@ func difference(want, got *value) string {
 	case got == nil:
 		return "expected " + want.summary() + ", found no key"
 	case want.kind != got.kind || want.text != got.text:
-		return "expected " + want.summary() + ", found " + got.summary()
+		at := 0
+		for at < min(len(want.text), len(got.text)) && want.text[at] == got.text[at] {
+			at++
+		}
+		return fmt.Sprintf("expected %s, found %s; from byte %d on: expected %s, found %s", want.summary(), got.summary(), at,
+			short(want.text[at:]), short(got.text[at:]))
 	case got.lo < want.lo || got.lo > want.hi:
 		return fmt.Sprintf("expected a deadline from %d to %d, found %d", want.lo, want.hi, got.lo)
 	}
@@ -147,6 +157,12 @@ func difference(want, got *value) string {
 			if g, ok := got.elems[e]; (!ok || g != want.elems[e]) && shown < 5 {
 				shown++
 				fmt.Fprintf(&b, "; %s: expected %s, found %s (%t)", short(e), short(want.elems[e]), short(g), ok)
+			}
+		}
+		for _, f := range slices.Sorted(maps.Keys(want.fields)) {
+			if w, g := want.fields[f], got.fields[f]; (g.from < w.from || g.to > w.to) && shown < 10 {
+				shown++
+				fmt.Fprintf(&b, "; %s: expected a deadline from %d to %d, found %d", short(f), w.from, w.to, g.from)
 			}
 		}
 		for _, e := range slices.Sorted(maps.Keys(got.elems)) {

@@ -187,12 +187,69 @@ func xtrim(m model, c *call) {
 func xdel(m model, c *call) {
 	s := m.peek(c.place(1), "stream").stream
 	for _, arg := range c.args[2:] {
+		s.remove(parseID(arg))
+	}
+}
+
+// remove deletes an entry if it is there.
+func (s *stream) remove(id streamID) {
+	if i, ok := s.find(id); ok {
+		s.entries = slices.Delete(s.entries, i, i+1)
+		if id.after(s.deleted) {
+			s.deleted = id
+		}
+	}
+}
+
+// needed reports whether a group still has to acknowledge an entry.
+func (s *stream) needed(id streamID) bool {
+	for _, g := range s.groups {
+		if _, waits := g.pending[id]; waits || id.after(g.last) {
+			return true
+		}
+	}
+	return false
+}
+
+// forget takes an entry out of what is pending in all groups.
+func (s *stream) forget(id streamID) {
+	for _, g := range s.groups {
+		delete(g.pending, id)
+	}
+}
+
+// xdelex knows XDELEX key KEEPREF|DELREF|ACKED IDS n id ….
+func xdelex(m model, c *call) {
+	s := m.peek(c.place(1), "stream").stream
+	for _, arg := range c.args[5:] {
 		id := parseID(arg)
-		if i, ok := s.find(id); ok {
-			s.entries = slices.Delete(s.entries, i, i+1)
-			if id.after(s.deleted) {
-				s.deleted = id
-			}
+		if c.args[2] == "DELREF" {
+			s.forget(id)
+		}
+		if c.args[2] != "ACKED" || !s.needed(id) {
+			s.remove(id)
+		}
+	}
+}
+
+// xackdel knows XACKDEL key group KEEPREF|DELREF|ACKED IDS n id ….
+func xackdel(m model, c *call) {
+	s := m.peek(c.place(1), "stream").stream
+	g := s.groups[c.args[2]]
+	if g == nil {
+		return
+	}
+	for _, arg := range c.args[6:] {
+		id := parseID(arg)
+		if _, waits := g.pending[id]; !waits {
+			continue
+		}
+		delete(g.pending, id)
+		if c.args[3] == "DELREF" {
+			s.forget(id)
+		}
+		if c.args[3] != "ACKED" || !s.needed(id) {
+			s.remove(id)
 		}
 	}
 }

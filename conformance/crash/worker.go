@@ -280,6 +280,7 @@ func (w *linear) settle(s *snapshot, e ending) (int, error) {
 	for p, v := range w.model {
 		if found := s.data[p]; found != nil {
 			v.lo, v.hi = found.lo, found.hi
+			v.settleFields(found)
 		} else {
 			delete(w.model, p) // expired
 		}

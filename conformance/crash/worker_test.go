@@ -14,7 +14,8 @@ import (
 func generators(label string) map[string]generator {
 	gens := map[string]generator{
 		"transactions": &sequence{label: label}, "scripts": &sequence{label: label, script: true}, "mixed": &mixed{label: label},
-		"expiring": &expiring{label: label}, "whole": &whole{label: label},
+		"expiring": &expiring{label: label}, "whole": &whole{label: label}, "special": &special{label: label},
+		"fields": &fieldDeadlines{label: label}, "compared": &compared{label: label},
 	}
 	for _, kind := range []string{"list", "hash", "set", "zset"} {
 		gens[kind] = &large{label: label, kind: kind, size: 1000}
@@ -44,6 +45,16 @@ func snapshotOf(m model, now time.Time) *snapshot {
 		c := v.clone()
 		c.lo = (v.lo + v.hi) / 2
 		c.hi = c.lo
+		for f, w := range c.fields {
+			at := (w.from + w.to) / 2
+			if c.fields[f] = (window{at, at}); at < now.UnixMilli() {
+				delete(c.fields, f)
+				delete(c.elems, f)
+			}
+		}
+		if c.empty() {
+			continue
+		}
 		s.data[p] = c
 		owner, _, _ := strings.Cut(p.key, ":")
 		s.owned[owner] = append(s.owned[owner], p)

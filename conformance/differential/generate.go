@@ -130,7 +130,9 @@ func Generate(seed uint64, commands int) []Op {
 		case roll < 38:
 			g.verified()
 		case roll < 41:
-			g.add(mainConn, append([]string{"COMMAND", "GETKEYS"}, g.command(group)...))
+			g.add(mainConn, append([]string{"COMMAND", g.pick("GETKEYS", "GETKEYSANDFLAGS")}, g.command(group)...))
+		case roll < 44:
+			n += g.outOfMemory(group)
 		case roll < 60:
 			g.add(otherConn, g.command(group))
 		default:
@@ -199,10 +201,16 @@ func (g *generator) spoil(words []string) []string {
 		return words
 	}
 	blocking := words[0][0] == 'B' || words[0] == "XREAD" || words[0] == "XREADGROUP" || words[0] == "WAIT"
+	// One that is a port would make replicas of both servers.
+	replica := words[0] == "REPLICAOF" || words[0] == "SLAVEOF"
 	sameScores := words[0] == "ZADD" && slices.Contains(lexKeys, words[1])
 	// A random choice of minus two thousand million members would fill the memory of both servers.
 	choice := strings.Contains(words[0], "RAND")
-	if blocking || sameScores || choice || len(words) < 2 || g.chance(40) {
+	// Without ABSTTL a time long past is a time to live of a millisecond.
+	if slices.Contains(words, "ABSTTL") {
+		return words
+	}
+	if blocking || replica || sameScores || choice || len(words) < 2 || g.chance(40) {
 		return words[:1+g.rnd.IntN(len(words))]
 	}
 	i := 1 + g.rnd.IntN(len(words)-1)
@@ -290,14 +298,54 @@ func (g *generator) transaction(group string) int {
 	}
 	g.add(mainConn, []string{"MULTI"})
 	n := g.rnd.IntN(7)
-	for range n {
+	full := -1 // when memory runs out
+	if g.chance(10) {
+		full = g.rnd.IntN(n + 1)
+	}
+	for i := range n {
+		if i == full {
+			g.limitMemory(true)
+		}
 		g.add(mainConn, g.command(group))
 		if g.chance(10) {
 			g.add(otherConn, g.command(group))
 		}
 	}
+	if full == n {
+		g.limitMemory(true)
+	}
 	g.add(mainConn, []string{g.pick("EXEC", "EXEC", "EXEC", "EXEC", "DISCARD")})
+	if full >= 0 {
+		g.limitMemory(false)
+	}
 	return n
+}
+
+// outOfMemory adds a time in which commands that need memory are refused, because nothing may be evicted, and returns its number of
+// commands.
+func (g *generator) outOfMemory(group string) (n int) {
+	g.limitMemory(true)
+	for range 1 + g.rnd.IntN(6) {
+		switch g.rnd.IntN(6) {
+		case 0:
+			n += g.transaction(group)
+		case 1:
+			g.script(group)
+		default:
+			g.add(mainConn, g.command(group))
+		}
+	}
+	g.limitMemory(false)
+	return n
+}
+
+// limitMemory sets a limit that every server exceeds, or none.
+func (g *generator) limitMemory(on bool) {
+	limit := "0"
+	if on {
+		limit = "1"
+	}
+	g.add(otherConn, []string{"CONFIG", "SET", "maxmemory", limit})
 }
 
 // callScript runs its arguments as a command; comparing its reply goes by the rule of that command.
@@ -306,10 +354,6 @@ const callScript = "return redis.call(unpack(ARGV))"
 // script adds a script that runs one or several generated commands.
 func (g *generator) script(group string) {
 	cmd := g.command(group)
-	// Redis 7.0 refuses blocking commands in scripts, later ones and we do not.
-	if strings.HasPrefix(strings.ToUpper(cmd[0]), "B") || strings.EqualFold(cmd[0], "WAIT") {
-		cmd = []string{"GET", g.fill("key")}
-	}
 	if strings.EqualFold(cmd[0], "SELECT") || strings.EqualFold(cmd[0], "CLIENT") {
 		cmd = []string{"GET", g.fill("key")}
 	}

@@ -110,7 +110,7 @@ func (r *Runner) connect() error {
 			return &batchError{i, err}
 		}
 	}
-	replies, err := r.batch(otherConn, [][]string{{"FLUSHALL"}, {"CONFIG", "SET", "notify-keyspace-events", ""}})
+	replies, err := r.batch(otherConn, [][]string{{"FLUSHALL"}, {"CONFIG", "SET", "notify-keyspace-events", "", "maxmemory", "0"}})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,8 @@ type Parts interface {
 // Log is the record of one value's changes. Whoever holds the value's lock may use it. The methods Before and After may be
 // called on a nil *Log, which notes nothing.
 type Log struct {
-	// ID is the number under which the parts are stored; no other value ever had it.
+	// ID is the number under which the parts are stored; no other value ever had it. It is 0 if the value is not stored: then nothing is
+	// noted but what a copy needs.
 	ID uint64
 
 	epochs *Epochs
@@ -35,6 +36,15 @@ type Log struct {
 	// While the checkpoint that began with this epoch has still to read the value:
 	frozen []string         // what had changed when it began
 	saved  map[string]saved // parts that have changed since then, as they were
+
+	// copied, if it is not nil, has the parts that have changed since BeginCopy, as they were then.
+	copied map[string]saved
+}
+
+// Cursor is a place in a walk through the parts of a value. The zero value is the beginning.
+type Cursor struct {
+	Number uint64
+	Name   string
 }
 
 type saved struct {
@@ -58,21 +68,30 @@ func (l *Log) Before(name []byte, p Parts) {
 	if l.epoch != l.epochs.Current {
 		l.roll()
 	}
-	if l.saved == nil {
+	if l.saved == nil && l.copied == nil {
 		return
 	}
 	view := unsafe.String(unsafe.SliceData(name), len(name))
-	if _, ok := l.saved[view]; ok {
+	_, isSaved := l.saved[view]
+	_, isCopied := l.copied[view]
+	keepSaved, keepCopied := l.saved != nil && !isSaved, l.copied != nil && !isCopied
+	if !keepSaved && !keepCopied {
 		return
 	}
 	data, exists := p.AppendPart(nil, view)
-	l.saved[strings.Clone(view)] = saved{data, exists}
+	kept := strings.Clone(view)
+	if keepSaved {
+		l.saved[kept] = saved{data, exists}
+	}
+	if keepCopied {
+		l.copied[kept] = saved{data, exists}
+	}
 }
 
 // After must be called with the name of a part that has changed, appeared or gone, after Before. The string is kept, and
 // must never change.
 func (l *Log) After(name string) {
-	if l == nil {
+	if l == nil || l.ID == 0 {
 		return
 	}
 	n := len(l.names)
@@ -126,3 +145,28 @@ func (l *Log) Abort(frozen []string) {
 
 // Clean reports whether the value is as it is stored.
 func (l *Log) Clean() bool { return len(l.names) == 0 && len(l.frozen) == 0 }
+
+// NewCopyLog returns a log for the time of a copy of a value that is not stored.
+func NewCopyLog() *Log { return &Log{epochs: new(Epochs)} }
+
+// BeginCopy makes the log keep the parts as they are now, until EndCopy. There must be no other copy under way.
+func (l *Log) BeginCopy() { l.copied = map[string]saved{} }
+
+// Copying reports whether there is a copy under way.
+func (l *Log) Copying() bool { return l != nil && l.copied != nil }
+
+// Touched reports whether a part has changed, appeared or gone since BeginCopy.
+func (l *Log) Touched(name string) bool {
+	_, ok := l.copied[name]
+	return ok
+}
+
+// EndCopy ends a copy, and calls fn with the parts that have changed or gone since BeginCopy, as they were then. fn may keep both.
+func (l *Log) EndCopy(fn func(name string, data []byte)) {
+	for name, s := range l.copied {
+		if s.exists {
+			fn(name, s.data)
+		}
+	}
+	l.copied = nil
+}

@@ -205,10 +205,19 @@ func (h *Hash) DeadlineIndex() *DeadlineIndex {
 
 // Track makes the index note in l from now on which deadlines change. All that it has count as changed.
 func (d *DeadlineIndex) Track(l *delta.Log) {
-	d.log = l
+	d.Attach(l)
 	for v := range d.fields.All() {
 		l.After((*v).name)
 	}
+}
+
+// Attach makes the index note in l from now on which deadlines change; nil ends that.
+func (d *DeadlineIndex) Attach(l *delta.Log) { d.log = l }
+
+// Walk calls fn with the names of about count parts, as Hash.Walk does.
+func (d *DeadlineIndex) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
+	c.Number = d.fields.Scan(c.Number, count, func(v **volatile) { fn((*v).name) })
+	return c, c.Number != 0
 }
 
 // Log returns the record of changes, nil if there is none.

@@ -36,11 +36,19 @@ func (h *Hash) Large() bool { return h.large() != nil }
 
 // Track makes a large hash note in l from now on which fields change. All that it has count as changed.
 func (h *Hash) Track(l *delta.Log) {
-	large := h.large()
-	large.log = l
-	for f := range large.fields.All() {
+	h.Attach(l)
+	for f := range h.large().fields.All() {
 		l.After(f.keptName())
 	}
+}
+
+// Attach makes a large hash note in l from now on which fields change; nil ends that.
+func (h *Hash) Attach(l *delta.Log) { h.large().log = l }
+
+// Walk calls fn with the names of about count parts of a large hash, as Scan does with its fields. A name is a view.
+func (h *Hash) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
+	c.Number = h.large().fields.Scan(c.Number, count, func(f *field) { fn(f.Key()) })
+	return c, c.Number != 0
 }
 
 // Log returns the record of changes, nil if the hash has none.

@@ -84,7 +84,11 @@ func (l *List) MemoryUsage() int {
 	if l.extra == nil {
 		return n + l.buffers() // of one node at most
 	}
-	return n + l.extra.buffers + partBytes*len(l.extra.names)
+	n += l.extra.buffers
+	if log := l.extra.log; log != nil && log.ID != 0 { // what there is only for the time of a copy is not counted
+		n += partBytes * len(l.extra.names)
+	}
+	return n
 }
 
 // buffers returns how many bytes the buffers of all nodes take.

@@ -31,15 +31,41 @@ func (l *List) Large() bool { return l.nodes > 1 }
 
 // Track makes the list note in log from now on which nodes change. All that it has count as changed.
 func (l *List) Track(log *delta.Log) {
-	if l.extra == nil {
-		l.extend()
-	}
-	l.extra.log, l.extra.names = log, make([]string, len(l.ring))
+	l.Attach(log)
 	log.After(stateName)
-	for i, name := range spaced(l.nodes) {
-		l.extra.names[l.slot(i)] = name
-		log.After(name)
+	for i := range l.nodes {
+		log.After(l.extra.names[l.slot(i)])
 	}
+}
+
+// Attach makes the list note in log from now on which nodes change, and gives them names; nil ends that.
+func (l *List) Attach(log *delta.Log) {
+	x := l.extend()
+	x.log, x.names = log, nil
+	if log == nil {
+		return
+	}
+	x.names = make([]string, len(l.ring))
+	for i, name := range spaced(l.nodes) {
+		x.names[l.slot(i)] = name
+	}
+}
+
+// Walk calls fn with the names of about count parts of a tracked list, in their order. The parts that are there from the first call to the last are
+// visited, whatever happens between the calls.
+func (l *List) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
+	i := 0
+	if c.Name == "" {
+		fn(stateName)
+	} else if i, more = l.find(c.Name); more {
+		i++
+	}
+	for ; i < l.nodes && count > 0; count-- {
+		c.Name = l.extra.names[l.slot(i)]
+		fn(c.Name)
+		i++
+	}
+	return c, i < l.nodes
 }
 
 // Log returns the record of changes, nil if the list has none.

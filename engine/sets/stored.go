@@ -36,11 +36,19 @@ func (s *Set) Large() bool { return s.large() != nil }
 
 // Track makes a set that is Large note in l from now on which members come and go. All that it has count as changed.
 func (s *Set) Track(l *delta.Log) {
-	large := s.large()
-	large.log = l
-	for member := range large.members.All() {
+	s.Attach(l)
+	for member := range s.large().members.All() {
 		l.After(member.Key())
 	}
+}
+
+// Attach makes a set that is Large note in l from now on which members come and go; nil ends that.
+func (s *Set) Attach(l *delta.Log) { s.large().log = l }
+
+// Walk calls fn with the names of about count parts of a set that is Large, as Scan does with its members. A name is a view.
+func (s *Set) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
+	c.Number = s.large().members.Scan(c.Number, count, func(member *dict.Text) { fn(member.Key()) })
+	return c, c.Number != 0
 }
 
 // Log returns the record of changes, nil if the set has none.

@@ -46,8 +46,8 @@ func (g *Group) ReadHistory(s *Stream, c *Consumer, after ID, count int, now int
 		if exists {
 			g.notePending(*id)
 			n := g.pending.get(*id)
-			n.DeliveryTime = now
 			n.DeliveryCount++
+			g.delivered(n, now)
 		}
 		e.ID = *id
 		fn(e, exists)
@@ -67,7 +67,8 @@ func (g *Group) AddPending(id ID, c *Consumer, deliveryTime, deliveryCount int64
 		n.ID = id
 	}
 	n.assign(c)
-	n.DeliveryTime, n.DeliveryCount = deliveryTime, deliveryCount
+	n.DeliveryCount = deliveryCount
+	g.delivered(n, deliveryTime)
 	return n
 }
 
@@ -92,6 +93,7 @@ func (g *Group) Ack(id ID) bool {
 	g.notePending(id)
 	n.Consumer.pending.delete(id)
 	g.pending.delete(id)
+	g.boundDeliveries()
 	return true
 }
 
@@ -151,7 +153,7 @@ func (g *Group) Claim(s *Stream, id ID, c *Consumer, opt ClaimOptions) (n *NACK,
 		g.notePending(id)
 	}
 	n.assign(c)
-	n.DeliveryTime = opt.DeliveryTime
+	g.delivered(n, opt.DeliveryTime)
 	if opt.DeliveryCount >= 0 {
 		n.DeliveryCount = opt.DeliveryCount
 	} else if !opt.JustID {
@@ -189,7 +191,7 @@ func (g *Group) AutoClaim(s *Stream, c *Consumer, start ID, minIdle, now int64, 
 		case minIdle <= 0 || now-n.DeliveryTime >= minIdle:
 			g.notePending(n.ID)
 			n.assign(c)
-			n.DeliveryTime = now
+			g.delivered(n, now)
 			if !justID {
 				n.DeliveryCount++
 			}

@@ -21,6 +21,7 @@ type Group struct {
 	stream      *Stream
 	part        string // its name as a part
 	pending     sorted[NACK, *NACK]
+	byDelivery  *deliveries // nil unless somebody has asked for idle entries
 	consumers   []*Consumer // by name
 }
 
@@ -128,6 +129,7 @@ func (g *Group) DeleteConsumer(name []byte) (pending int, ok bool) {
 		g.pending.delete(*id)
 		return true
 	})
+	g.boundDeliveries()
 	g.consumers = slices.Delete(g.consumers, i, i+1)
 	return c.pending.len(), true
 }

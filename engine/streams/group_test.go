@@ -1,7 +1,9 @@
 package streams
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,7 +62,7 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 				}
 			},
 			"delete":    func(t *rapid.T) { s.Delete(anyID()) },
-			"trim":      func(t *rapid.T) { s.TrimByLength(rapid.IntRange(0, 20).Draw(t, "maxlen"), false, 0) },
+			"trim":      func(t *rapid.T) { s.TrimByLength(rapid.IntRange(0, 20).Draw(t, "maxlen"), Trim{}) },
 			"set id":    func(t *rapid.T) { g.SetID(anyID(), g.EntriesRead) },
 			"time goes": func(t *rapid.T) { now += 10 },
 			"read": func(t *rapid.T) {
@@ -117,7 +119,7 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 					require.Equal(t, pending, dropped)
 					delete(model, id)
 					return
-				case !pending && !opt.Force, pending && now-m.time < opt.MinIdle:
+				case !pending && !opt.Force, pending && opt.MinIdle > 0 && now-m.time < opt.MinIdle:
 					require.Nil(t, n)
 					require.False(t, dropped)
 					return
@@ -140,7 +142,7 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 				next, dropped := g.AutoClaim(s, c, start, idle, now, count, justID, func(claimed *NACK, e Entry) {
 					n++
 					m := model[e.ID]
-					require.GreaterOrEqual(t, now-m.time, idle)
+					require.True(t, idle == 0 || now-m.time >= idle)
 					m.consumer, m.time = c.Name, now
 					if !justID {
 						m.count++
@@ -163,6 +165,39 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 					}
 				}
 			},
+			"claim what is idle": func(t *rapid.T) {
+				c, idle, count := consumer(), rapid.Int64Range(0, 30).Draw(t, "idle"), rapid.IntRange(0, 4).Draw(t, "count")
+				var want []ID // all that could be claimed, in their order
+				for id, m := range model {
+					if s.Has(id) && (idle == 0 || now-m.time >= idle) {
+						want = append(want, id)
+					}
+				}
+				slices.SortFunc(want, func(a, b ID) int {
+					return cmp.Or(cmp.Compare(model[a].time, model[b].time), cmp.Compare(a.Ms, b.Ms))
+				})
+				require.Equal(t, len(want) > 0, g.Idle(s, idle, now))
+				if count > 0 {
+					want = want[:min(count, len(want))]
+				}
+				var got []ID
+				n := g.ClaimIdle(s, c, idle, now, count, func(e Entry, since, times int64) {
+					m := model[e.ID]
+					require.Equal(t, []int64{max(now-m.time, 0), m.count}, []int64{since, times}, e.ID)
+					require.Equal(t, 1, e.Len())
+					got = append(got, e.ID)
+					model[e.ID] = pendingModel{c.Name, now, m.count + 1}
+				})
+				require.Equal(t, want, got)
+				require.Equal(t, n, len(got))
+			},
+			"the clock is set back": func(*rapid.T) { now -= 15 },
+			"the last ID is set back": func(t *rapid.T) {
+				if !s.Has(s.LastID()) {
+					require.NoError(t, s.SetID(ID{max(s.LastID().Ms, 1) - 1, 0}, -1, ID{}))
+				}
+			},
+			"delete the last entry": func(*rapid.T) { s.Delete(s.LastID()) },
 			"delete a consumer": func(t *rapid.T) {
 				name := consumer().Name
 				want := 0
@@ -184,7 +219,12 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 					old.DeleteConsumer([]byte(old.Consumers()[0].Name))
 				}
 			},
-			"": func(t *rapid.T) { checkPending(t, g, model) },
+			"": func(t *rapid.T) {
+				checkPending(t, g, model)
+				if g.byDelivery != nil {
+					require.LessOrEqual(t, len(g.byDelivery.heap), 2*len(model)+keptDeliveries)
+				}
+			},
 		})
 	})
 }
@@ -278,7 +318,7 @@ func TestGroupOfASteadyQueueDoesNotAllocate(t *testing.T) {
 		for _, id := range ids {
 			g.Ack(id)
 		}
-		s.TrimByLength(1000, true, 0)
+		s.TrimByLength(1000, Trim{Approx: true})
 	}
 	for range 1000 {
 		work()
@@ -313,6 +353,25 @@ func BenchmarkDeliverAndAck(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func BenchmarkClaimTheIdleAmongAMillion(b *testing.B) {
+	s := million(b)
+	g, _ := s.CreateGroup([]byte("g"), MinID, UnknownEntriesRead)
+	c, _ := g.CreateConsumer([]byte("c"), 0)
+	now := int64(0)
+	for g.LastID != s.LastID() {
+		now++
+		g.ReadNew(s, c, 1, false, now, func(Entry) {})
+	}
+	require.True(b, g.Idle(s, now-1, now))
+	b.ReportAllocs()
+	for b.Loop() {
+		now++
+		if n := g.ClaimIdle(s, c, 1_000_000, now, 10, func(Entry, int64, int64) {}); n != 1 {
+			b.Fatal(n)
+		}
 	}
 }
 

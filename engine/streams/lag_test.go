@@ -67,7 +67,7 @@ func TestLagIsKnownExactlyWhenRedisKnowsIt(t *testing.T) {
 				case "del":
 					require.True(t, s.Delete(id))
 				case "maxlen":
-					s.TrimByLength(a, false, 0)
+					s.TrimByLength(a, Trim{})
 				case "setid":
 					require.NoError(t, s.SetID(id, int64(b), ID{uint64(d), 0}))
 				case "create":

@@ -135,3 +135,69 @@ func (g *Group) eachPart(fn func(part string)) {
 		return true
 	})
 }
+
+// Walk calls fn with the names of about count parts, which may be kept: first the blocks, then at once what there is of groups and consumers, then
+// what is pending. The parts that are there from the first call to the last are visited, whatever happens between the calls.
+func (s *Stream) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
+	var last part // visited
+	if c.Name != "" {
+		last, _ = parsePart(raw(c.Name)) // which this method has made
+	}
+	if c.Number == walkBlocks {
+		p := s.blocks.first()
+		if c.Name != "" {
+			if after, ok := last.id.Next(); ok {
+				p = s.blocks.ceil(after)
+			} else {
+				p = place{chunk: -1}
+			}
+		}
+		for ; s.blocks.valid(p) && count > 0; p = s.blocks.next(p) {
+			c.Name = blockPart(s.blocks.at(p).base)
+			fn(c.Name)
+			count--
+		}
+		if s.blocks.valid(p) {
+			return c, true
+		}
+		fn(metaPart)
+		for _, g := range s.groups {
+			fn(g.part)
+			for _, consumer := range g.consumers {
+				fn(consumer.part)
+			}
+		}
+		return delta.Cursor{Number: walkPending}, true
+	}
+	i := 0
+	if c.Name != "" {
+		i, _ = search(s.groups, last.group)
+	}
+	for ; i < len(s.groups); i++ {
+		g, from := s.groups[i], MinID
+		if c.Name != "" && g.Name == string(last.group) {
+			var ok bool
+			if from, ok = last.id.Next(); !ok {
+				continue
+			}
+		}
+		g.pending.ascend(from, MaxID, func(n *NACK) bool {
+			if count > 0 {
+				c.Name = pendingPart(g.Name, n.ID)
+				fn(c.Name)
+			}
+			count--
+			return count >= 0
+		})
+		if count < 0 {
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// The stages of Walk.
+const (
+	walkBlocks = iota // and then groups and consumers
+	walkPending
+)

@@ -67,7 +67,15 @@ func (s *Stream) Large() bool {
 // Track makes the stream note in log from now on which parts change. All that it has count as changed.
 func (s *Stream) Track(log *delta.Log) {
 	s.eachPart(log.After)
-	s.track = &tracking{log: log}
+	s.Attach(log)
+}
+
+// Attach makes the stream note in log from now on which parts change; nil ends that.
+func (s *Stream) Attach(log *delta.Log) {
+	s.track = nil
+	if log != nil {
+		s.track = &tracking{log: log}
+	}
 }
 
 // Log returns the record of changes, nil if the stream has none.

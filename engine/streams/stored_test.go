@@ -82,6 +82,11 @@ func checkAll(t require.TestingT, s *Stream) {
 }
 
 // compareNames never calls two names equal.
+// anyReferences draws what becomes of the references to trimmed entries.
+func anyReferences(t *rapid.T) References {
+	return rapid.SampledFrom([]References{KeepReferences, DeleteReferences, OnlyAcknowledged}).Draw(t, "references")
+}
+
 func compareNames(a, b string) int {
 	if a < b {
 		return -1
@@ -124,9 +129,9 @@ func anyChange(s func() *Stream) map[string]func(*rapid.T) {
 			}
 		},
 		"trim": func(t *rapid.T) {
-			s().TrimByLength(max(0, s().Len()-few(t)), rapid.Bool().Draw(t, "approx"), 0)
+			s().TrimByLength(max(0, s().Len()-few(t)), Trim{Approx: rapid.Bool().Draw(t, "approx"), References: anyReferences(t)})
 		},
-		"trim by id": func(t *rapid.T) { s().TrimByMinID(anyID(t), false, 3) },
+		"trim by id": func(t *rapid.T) { s().TrimByMinID(anyID(t), Trim{Limit: 3, References: anyReferences(t)}) },
 		"set id": func(t *rapid.T) {
 			_ = s().SetID(ID{s().LastID().Ms + rapid.Uint64Range(0, 1).Draw(t, "ms"), 0}, rapid.Int64Range(-1, 100).Draw(t, "added"), anyID(t))
 		},
@@ -151,6 +156,10 @@ func anyChange(s func() *Stream) map[string]func(*rapid.T) {
 				Now: now, DeliveryTime: now - 3, MinIdle: rapid.Int64Range(0, 9).Draw(t, "idle"), DeliveryCount: -1,
 				Force: rapid.Bool().Draw(t, "force"),
 			})
+		},
+		"claim what is idle": func(t *rapid.T) {
+			g := group(t)
+			g.ClaimIdle(s(), consumer(t, g), rapid.Int64Range(0, 9).Draw(t, "idle"), now, few(t), func(Entry, int64, int64) {})
 		},
 		"claim automatically": func(t *rapid.T) {
 			g := group(t)
@@ -177,7 +186,7 @@ func TestCheckpointsStoreTheStreamAsItWasWhenTheyBegan(t *testing.T) {
 			clone := s.Clone()
 			require.Nil(t, clone.Log())
 			add(t, clone, DefaultLimits, ID{1000, 0})
-			clone.TrimByLength(0, false, 0)
+			clone.TrimByLength(0, Trim{})
 			for len(clone.Groups()) > 0 {
 				g := clone.Groups()[0]
 				g.SetID(MaxID, 1)

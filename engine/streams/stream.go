@@ -76,7 +76,7 @@ func (s *Stream) NodeCount() int { return s.blocks.len() }
 func (s *Stream) MemoryUsage() int {
 	n := cap(s.spare) + s.buffers + s.blocks.len()*blockOverhead
 	for _, g := range s.groups {
-		n += groupOverhead + len(g.consumers)*consumerOverhead + g.pending.len()*nackOverhead
+		n += groupOverhead + len(g.consumers)*consumerOverhead + g.pending.len()*nackOverhead + g.byDelivery.memory()
 	}
 	return n
 }
@@ -325,6 +325,11 @@ func (s *Stream) SetID(last ID, entriesAdded int64, maxDeleted ID) error {
 		}
 	}
 	s.note(metaPart)
+	if last.Less(s.lastID) {
+		for _, g := range s.groups {
+			g.byDelivery = nil // see earliest
+		}
+	}
 	s.lastID = last
 	if entriesAdded >= 0 {
 		s.entriesAdded = entriesAdded

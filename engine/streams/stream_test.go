@@ -140,13 +140,13 @@ func TestStreamEqualsASlice(t *testing.T) {
 			},
 			"trim by length": func(t *rapid.T) {
 				n := rapid.IntRange(0, len(model)+2).Draw(t, "maxlen")
-				removed := s.TrimByLength(n, false, 0)
+				removed := s.TrimByLength(n, Trim{})
 				require.Equal(t, max(0, len(model)-n), removed)
 				drop(removed)
 			},
 			"trim by id": func(t *rapid.T) {
 				id := known()
-				removed := s.TrimByMinID(id, false, 0)
+				removed := s.TrimByMinID(id, Trim{})
 				i := slices.IndexFunc(model, func(r record) bool { return !r.id.Less(id) })
 				if i < 0 {
 					i = len(model)
@@ -159,12 +159,12 @@ func TestStreamEqualsASlice(t *testing.T) {
 				n, removed := rapid.IntRange(0, len(model)).Draw(t, "maxlen"), 0
 				if rapid.Bool().Draw(t, "by id") {
 					id := known()
-					removed = s.TrimByMinID(id, true, limit)
+					removed = s.TrimByMinID(id, Trim{Approx: true, Limit: limit})
 					if removed > 0 {
 						require.True(t, model[removed-1].id.Less(id))
 					}
 				} else {
-					removed = s.TrimByLength(n, true, limit)
+					removed = s.TrimByLength(n, Trim{Approx: true, Limit: limit})
 					require.LessOrEqual(t, removed, len(model)-n)
 				}
 				if limit > 0 {
@@ -196,7 +196,7 @@ func TestStreamEqualsASlice(t *testing.T) {
 			"clone": func(t *rapid.T) {
 				old := s
 				s = s.Clone()
-				old.TrimByLength(0, false, 0)
+				old.TrimByLength(0, Trim{})
 			},
 			"": func(t *rapid.T) {
 				require.Equal(t, added, s.EntriesAdded())
@@ -248,7 +248,7 @@ func TestApproximateTrimTakesWholeBlocksOnly(t *testing.T) {
 		{10, 0, 0}, {8, 0, 0}, {7, 0, 3}, {5, 0, 3}, {4, 0, 6}, {0, 0, 10},
 		{0, 2, 0}, {0, 3, 3}, {0, 8, 6}, {0, 9, 9}, {0, 10, 10},
 	} {
-		require.Equal(t, c.want, build().TrimByLength(c.maxLen, true, c.limit), "%+v", c)
+		require.Equal(t, c.want, build().TrimByLength(c.maxLen, Trim{Approx: true, Limit: c.limit}), "%+v", c)
 	}
 	for _, c := range []struct {
 		min         ID
@@ -256,7 +256,7 @@ func TestApproximateTrimTakesWholeBlocksOnly(t *testing.T) {
 	}{
 		{ID{3, 0}, 0, 0}, {ID{3, 1}, 0, 3}, {ID{7, 0}, 0, 6}, {MaxID, 0, 10}, {MaxID, 5, 3},
 	} {
-		require.Equal(t, c.want, build().TrimByMinID(c.min, true, c.limit), "%+v", c)
+		require.Equal(t, c.want, build().TrimByMinID(c.min, Trim{Approx: true, Limit: c.limit}), "%+v", c)
 	}
 }
 
@@ -266,8 +266,8 @@ func TestApproximateTrimByIDGoesByTheLastEntryEverInABlock(t *testing.T) {
 		add(t, s, Limits{Entries: 3}, ID{i + 1, 0})
 	}
 	s.Delete(ID{3, 0})
-	require.Equal(t, 0, s.TrimByMinID(ID{3, 0}, true, 0))
-	require.Equal(t, 2, s.TrimByMinID(ID{4, 0}, true, 0))
+	require.Equal(t, 0, s.TrimByMinID(ID{3, 0}, Trim{Approx: true}))
+	require.Equal(t, 2, s.TrimByMinID(ID{4, 0}, Trim{Approx: true}))
 }
 
 func TestDefaultTrimLimitIsAHundredBlocks(t *testing.T) {
@@ -319,7 +319,7 @@ func TestSetIDRefusesWhatContradictsTheEntries(t *testing.T) {
 	require.Equal(t, []any{ID{7, 0}, int64(2), ID{}}, []any{s.LastID(), s.EntriesAdded(), s.MaxDeletedID()})
 	require.NoError(t, s.SetID(ID{8, 0}, 20, ID{1, 0}))
 	require.Equal(t, []any{ID{8, 0}, int64(20), ID{1, 0}}, []any{s.LastID(), s.EntriesAdded(), s.MaxDeletedID()})
-	s.TrimByLength(0, false, 0)
+	s.TrimByLength(0, Trim{})
 	require.NoError(t, s.SetID(ID{1, 0}, -1, ID{}), "an empty stream may go back")
 }
 
@@ -375,7 +375,7 @@ func TestMemoryUsageFollowsTheEntries(t *testing.T) {
 	require.Greater(t, s.MemoryUsage(), full+100*nackOverhead)
 	s.DestroyGroup([]byte("g"))
 	require.Equal(t, full, s.MemoryUsage())
-	s.TrimByLength(0, false, 0)
+	s.TrimByLength(0, Trim{})
 	require.Zero(t, s.MemoryUsage())
 }
 
@@ -411,7 +411,7 @@ func TestTrimmedStreamInSteadyStateDoesNotAllocate(t *testing.T) {
 		work := func() {
 			id.Ms++
 			_ = s.Append(id, fields, DefaultLimits)
-			s.TrimByLength(1000, approx, 0)
+			s.TrimByLength(1000, Trim{Approx: approx})
 		}
 		for range 10_000 {
 			work()
@@ -491,7 +491,7 @@ func BenchmarkAppendTrimmedToAThousand(b *testing.B) {
 			for b.Loop() {
 				id.Ms++
 				_ = s.Append(id, fields, DefaultLimits)
-				s.TrimByLength(1000, approx, 0)
+				s.TrimByLength(1000, Trim{Approx: approx})
 			}
 		})
 	}

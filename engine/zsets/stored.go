@@ -32,11 +32,19 @@ func (z *ZSet) Large() bool { return z.large() != nil }
 
 // Track makes a large set note in l from now on which members change. All that it has count as changed.
 func (z *ZSet) Track(l *delta.Log) {
-	large := z.large()
-	large.log = l
-	for m := range large.members.All() {
+	z.Attach(l)
+	for m := range z.large().members.All() {
 		l.After(m.Key())
 	}
+}
+
+// Attach makes a large set note in l from now on which members change; nil ends that.
+func (z *ZSet) Attach(l *delta.Log) { z.large().log = l }
+
+// Walk calls fn with the names of about count parts of a large set, as Scan does with its members. A name is a view.
+func (z *ZSet) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
+	c.Number = z.large().members.Scan(c.Number, count, func(m *member) { fn(m.Key()) })
+	return c, c.Number != 0
 }
 
 // Log returns the record of changes, nil if the set has none.

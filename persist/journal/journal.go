@@ -64,7 +64,22 @@ type Options struct {
 	// Notify is called, by a goroutine of the journal or in Commit, without locks, whenever Durable has advanced or Err has changed. It may
 	// be nil.
 	Notify func()
+	// Waited is told how long clients had to wait for the disk: for a write or a sync under Always, and for a sync under EverySec that took longer
+	// than a second. It is called without locks that others wait for, and may be nil.
+	Waited func(forWhat Wait, took time.Duration)
+	// Delay returns how long to wait before each write, for tests. It may be nil.
+	Delay func() time.Duration
 }
+
+// Wait is something of a journal that clients wait for.
+type Wait uint8
+
+// The kinds of Wait.
+const (
+	WaitWrite Wait = iota // Always: a write
+	WaitSync              // Always: a sync
+	WaitLag               // EverySec: a sync
+)
 
 // Journal is a log of what was done to a keyspace. What is appended becomes durable after a while; Durable tells how far, and Sync
 // waits for it. Its methods may be called from any goroutine. File is the journal in the segments of a directory.
@@ -176,6 +191,12 @@ func Open(o Options) *File {
 	}
 	if o.Notify == nil {
 		o.Notify = func() {}
+	}
+	if o.Delay == nil {
+		o.Delay = func() time.Duration { return 0 }
+	}
+	if o.Waited == nil {
+		o.Waited = func(Wait, time.Duration) {}
 	}
 	o.Log = orDiscard(o.Log)
 	j := &File{

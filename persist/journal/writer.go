@@ -22,6 +22,7 @@ type syncRequest struct {
 func (j *File) runSyncer() {
 	defer j.running.Done()
 	for r := range j.syncs {
+		start := time.Now()
 		err := r.file.SyncData() // vfs.File promises nothing for this beside a Write, but all implementations allow it
 		j.mu.Lock()
 		j.syncing = false
@@ -33,6 +34,9 @@ func (j *File) runSyncer() {
 		j.changed.Broadcast()
 		j.wakeWriter() // to notify, and because more may have to be synced
 		j.mu.Unlock()
+		if took := time.Since(start); took > lagLimit && Policy(j.policy.Load()) == EverySec {
+			j.o.Waited(WaitLag, took)
+		}
 	}
 }
 
@@ -126,9 +130,16 @@ func (j *File) step(closing bool) {
 	j.changed.Broadcast()
 	j.mu.Unlock()
 
+	began := time.Now()
+	if delay := j.o.Delay(); delay > 0 && len(batch) > 0 {
+		time.Sleep(delay)
+	}
 	err := j.write(batch, start, cuts, at)
 	if err == nil && always && j.written > j.durable.Load() {
+		wrote := time.Now()
+		j.o.Waited(WaitWrite, wrote.Sub(began))
 		err = j.syncHere()
+		j.o.Waited(WaitSync, time.Since(wrote))
 	}
 
 	j.mu.Lock()

@@ -175,7 +175,7 @@ func (r *Reader) end() error {
 		if err != nil {
 			return err
 		}
-		if sum := binary.LittleEndian.Uint64(b); sum != 0 && sum != want {
+		if sum := binary.LittleEndian.Uint64(b); sum != 0 && sum != want && !r.lim.SkipChecksum {
 			return fmt.Errorf("%w: the checksum of the file is %#x and not %#x", ErrCorrupt, want, sum)
 		}
 	}
@@ -220,6 +220,9 @@ func (e *Encoder) Key(entry *engine.Entry) {
 	e.value(entry)
 	e.written()
 }
+
+// Err returns the first error of the io.Writer so far.
+func (e *Encoder) Err() error { return e.err }
 
 // End writes the end of a file, and returns the first error of the io.Writer.
 func (e *Encoder) End() error {

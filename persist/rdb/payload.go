@@ -24,13 +24,13 @@ func Seal(b []byte) []byte {
 	return e.footer(Version)
 }
 
-// open checks a payload's footer and returns what is before it.
-func open(payload []byte) ([]byte, error) {
+// open checks a payload's footer, but perhaps for the checksum, and returns what is before it.
+func open(payload []byte, skipChecksum bool) ([]byte, error) {
 	end := len(payload) - footerLength
 	if end < 0 || binary.LittleEndian.Uint16(payload[end:]) > Newest {
 		return nil, ErrChecksum
 	}
-	if binary.LittleEndian.Uint64(payload[end+2:]) != checksum(0, payload[:end+2]) {
+	if !skipChecksum && binary.LittleEndian.Uint64(payload[end+2:]) != checksum(0, payload[:end+2]) {
 		return nil, ErrChecksum
 	}
 	return payload[:end:end], nil
@@ -51,7 +51,7 @@ func Dump(entry *engine.Entry) []byte {
 
 // Restore returns the value of a payload: a []byte, which is valid as long as payload, or a collection.
 func Restore(payload []byte, lim *Limits) (any, error) {
-	b, err := open(payload)
+	b, err := open(payload, lim.SkipChecksum)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func DumpFunctions(codes []string) []byte {
 // RestoreFunctions returns the sources of the libraries in a payload. Beside ErrChecksum and ErrCorrupt it fails with ErrUnsupported if they
 // come from a candidate of Redis 7.0, whose form was another one, and with ErrNotFunction.
 func RestoreFunctions(payload []byte) (codes []string, err error) {
-	b, err := open(payload)
+	b, err := open(payload, false)
 	if err != nil {
 		return nil, err
 	}

@@ -17,13 +17,15 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
-// Limits are those of the small forms that values get as they are read.
+// Limits are those of the small forms that values get as they are read, and of what is checked.
 type Limits struct {
 	Hash   hashes.Limits
 	Set    sets.Limits
 	ZSet   zsets.Limits
 	List   lists.Limit
 	Stream streams.Limits
+	// SkipChecksum accepts payloads and files whose checksum is wrong.
+	SkipChecksum bool
 }
 
 const (

@@ -274,9 +274,14 @@ func (s *Store) Parts(id uint64, fn func(name, data []byte) error) error {
 		return err
 	}
 	defer db.users.Done()
+	return parts(db.DB, id, fn)
+}
+
+// parts is Parts for what is read from.
+func parts(from pebble.Reader, id uint64, fn func(name, data []byte) error) error {
 	prefix := appendPartsKey(nil, id)
 	failed := error(nil)
-	err = db.scan(prefix, func(key, value []byte) bool {
+	err := scan(from, prefix, after(prefix), func(key, value []byte) bool {
 		failed = fn(key[partsKeySize:], value)
 		return failed == nil
 	})
@@ -310,8 +315,11 @@ func (s *Store) Heads(space uint32, fn func(key []byte, h engine.Head) bool) err
 }
 
 // get returns a copy of what is stored under a key.
-func (d *database) get(key []byte) (value []byte, ok bool, err error) {
-	v, closer, err := d.Get(key)
+func (d *database) get(key []byte) (value []byte, ok bool, err error) { return get(d.DB, key) }
+
+// get is database.get for what is read from.
+func get(from pebble.Reader, key []byte) (value []byte, ok bool, err error) {
+	v, closer, err := from.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -329,7 +337,12 @@ func (d *database) scan(prefix []byte, fn func(key, value []byte) bool) error {
 
 // scanFrom is scan for the keys from start to, but without, end.
 func (d *database) scanFrom(start, end []byte, fn func(key, value []byte) bool) error {
-	it, err := d.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	return scan(d.DB, start, end, fn)
+}
+
+// scan is database.scanFrom for what is read from.
+func scan(from pebble.Reader, start, end []byte, fn func(key, value []byte) bool) error {
+	it, err := from.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
 	if err != nil {
 		return err
 	}

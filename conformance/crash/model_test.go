@@ -1,0 +1,67 @@
+package crash
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/conformance"
+	atomredis "github.com/atomredis/atomredis/server"
+)
+
+// What the model says that commands leave is what a server has that is not killed.
+func TestModelAgreesWithAServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	config := atomredis.NewConfig()
+	config.InMemory()
+	srv, err := atomredis.New(config, slog.New(slog.DiscardHandler), atomredis.Options{Listeners: []net.Listener{l}})
+	require.NoError(t, err)
+	require.NoError(t, srv.Start())
+	defer srv.Close()
+	connect := func() *conformance.Conn {
+		nc, err := conformance.Dial(l.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { nc.Close() })
+		return conformance.NewConn(nc)
+	}
+	c, reader := connect(), connect()
+
+	all := generators("worker")
+	all["fields"] = &fieldDeadlines{label: fieldsOwner} // by whose name their deadlines are read
+	all["library"] = &library{label: libraryOwner}
+	all["grouped"] = &grouped{label: "worker", newer: true}
+	for name, g := range all {
+		t.Run(name, func(t *testing.T) {
+			_, err := ask(c, []string{"FLUSHALL"}, []string{"FUNCTION", "FLUSH"})
+			require.NoError(t, err)
+			w := newLinear("worker", g, 1, 0)
+			r := rand.New(rand.NewPCG(1, 2))
+			for i := range 500 {
+				o := g.next(r)
+				o.sent = time.Now()
+				replies, err := do(c, o.wire...)
+				require.NoError(t, err)
+				o.acked = time.Now()
+				require.NoError(t, o.learn(replies))
+				g.observe(o)
+				w.execute(o, nil, ending{})
+				if i%50 != 49 {
+					continue
+				}
+				s, err := takeSnapshot(reader)
+				require.NoError(t, err)
+				for p, want := range w.model {
+					require.True(t, same(want, s.data[p], s.read), "after %d operations key %s: %s", i+1, p, difference(want, s.data[p]))
+				}
+				for p := range s.data {
+					require.Contains(t, w.model, p)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package persist
+
+import "time"
+
+// KeyDelay slows work on keys down, so that tests can see a server at it: so many microseconds for each key or, if it is negative, a microsecond for so
+// many keys.
+type KeyDelay int
+
+// of returns the delay for n keys.
+func (d KeyDelay) of(n int) time.Duration {
+	if d < 0 {
+		return time.Duration(n) * time.Microsecond / time.Duration(-d)
+	}
+	return time.Duration(n) * time.Duration(d) * time.Microsecond
+}
+
+// SetKeyDelays slows down what brings keys into memory and what writes checkpoints. Closing the storage does not wait for that.
+func (s *Storage) SetKeyDelays(load, save KeyDelay) {
+	s.loadDelay.Store(int64(load))
+	s.saveDelay.Store(int64(save))
+}
+
+// SetWriteDelay has the journal wait before each write.
+func (s *Storage) SetWriteDelay(d time.Duration) { s.writeDelay.Store(int64(d)) }
+
+// dawdle waits, until the storage is closed.
+func (s *Storage) dawdle(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.stop:
+	}
+}
+
+// loaded returns a function that is told how many keys are in memory, keeps that in keys, and waits for KeyDelay.
+func (s *Storage) loaded(keys *int) func(n int) bool {
+	return func(n int) bool {
+		s.dawdle(KeyDelay(s.loadDelay.Load()).of(n - *keys))
+		*keys = n
+		return true
+	}
+}
+
+// leastDelay is how much delay must have come together before anybody waits.
+const leastDelay = time.Millisecond
+
+// saved waits for KeyDelay after another key was written. owed is what has come together.
+func (s *Storage) saved(owed *time.Duration) {
+	if *owed += KeyDelay(s.saveDelay.Load()).of(1); *owed >= leastDelay {
+		s.dawdle(*owed)
+		*owed = 0
+	}
+}

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestASnapshotStaysAsItIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := open(t, vfs.NewMem())
+		w := newWorld(rapid.Uint64().Draw(t, "seed"))
+		require.NoError(t, w.checkpoint(s, 60))
+		was := w.clone()
+		snapshot, err := s.Snapshot()
+		require.NoError(t, err)
+		for range rapid.IntRange(0, 5).Draw(t, "checkpoints") {
+			require.NoError(t, w.checkpoint(s, rapid.IntRange(0, 60).Draw(t, "changes")))
+		}
+		for p, h := range was.heads {
+			if h.External {
+				b, err := snapshot.Blob(p.space, p.key)
+				require.NoError(t, err)
+				require.Equal(t, string(h.Blob), string(b))
+			}
+		}
+		for id, parts := range was.parts {
+			got := map[string]string{}
+			require.NoError(t, snapshot.Parts(id, func(name, data []byte) error {
+				got[string(name)] = string(data)
+				return nil
+			}))
+			require.Equal(t, parts, got)
+		}
+		_, err = snapshot.Blob(99, "none")
+		require.ErrorIs(t, err, errMissing)
+		require.NoError(t, snapshot.Close())
+		w.requireReadable(t, s)
+		require.NoError(t, s.Close())
+		_, err = s.Snapshot()
+		require.ErrorIs(t, err, ErrClosed)
+	})
+}
+
+// A store that was opened anew has taken its snapshots with it.
+func TestASnapshotEndsWithItsDatabase(t *testing.T) {
+	s := open(t, vfs.NewMem())
+	require.NoError(t, newWorld(1).checkpoint(s, 50))
+	snapshot, err := s.Snapshot()
+	require.NoError(t, err)
+	s.mu.RLock()
+	s.db.fence.shut(errMissing)
+	s.mu.RUnlock()
+	require.NoError(t, s.Reopen())
+	_, err = snapshot.Blob(1, "any")
+	require.ErrorIs(t, err, errReopened)
+	require.ErrorIs(t, snapshot.Parts(1, func(_, _ []byte) error { return nil }), errReopened)
+	require.NoError(t, snapshot.Close())
+	require.NoError(t, s.Close())
+}

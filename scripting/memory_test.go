@@ -1,0 +1,28 @@
+package scripting
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What INFO says a virtual machine takes is what one takes.
+func TestVMBytesIsWhatAVirtualMachineTakes(t *testing.T) {
+	inUse := func() int64 {
+		runtime.GC()
+		runtime.GC() // what has finalizers goes with the second one
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const n = 64
+	var machines [n]*vm
+	before := inUse()
+	for i := range machines {
+		machines[i] = newVM(&Options{})
+	}
+	each := float64(inUse()-before) / n
+	runtime.KeepAlive(&machines)
+	require.InEpsilon(t, VMBytes, each, 0.2)
+}

@@ -1,0 +1,366 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/persist/rdb"
+)
+
+// rawFollower is a client that follows a server.
+type rawFollower struct {
+	net.Conn
+	t        *testing.T
+	in       *bufio.Reader
+	commands *commandReader
+}
+
+func newRawFollower(t *testing.T, host, port string) *rawFollower {
+	conn, err := net.Dial("tcp", net.JoinHostPort(host, port))
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(testTimeout)))
+	return &rawFollower{Conn: conn, t: t, in: bufio.NewReader(conn)}
+}
+
+func (f *rawFollower) say(line string) {
+	_, err := f.Write(request(strings.Fields(line)...))
+	require.NoError(f.t, err)
+}
+
+// line reads a line that is not empty.
+func (f *rawFollower) line() string {
+	text, err := line(f.in)
+	require.NoError(f.t, err)
+	return text
+}
+
+// file reads the RDB file that the server sends, and says that it has got it.
+func (f *rawFollower) file() []byte {
+	head := f.line()
+	mark, marked := strings.CutPrefix(head, "$EOF:")
+	if !marked {
+		n, err := strconv.Atoi(strings.TrimPrefix(head, "$"))
+		require.NoError(f.t, err, head)
+		b := make([]byte, n)
+		_, err = io.ReadFull(f.in, b)
+		require.NoError(f.t, err)
+		return b
+	}
+	var b []byte
+	for !bytes.HasSuffix(b, []byte(mark)) {
+		c, err := f.in.ReadByte()
+		require.NoError(f.t, err)
+		b = append(b, c)
+	}
+	require.Zero(f.t, f.in.Buffered(), "a Redis finds the end of the file only if nothing comes behind it")
+	f.say("REPLCONF ACK 0")
+	return b[:len(b)-len(mark)]
+}
+
+// follow makes the client a follower and returns the file.
+func (f *rawFollower) follow(capa string) []byte {
+	if capa != "" {
+		f.say("REPLCONF capa " + capa)
+		require.Equal(f.t, "+OK", f.line())
+	}
+	f.say("PSYNC ? -1")
+	require.Regexp(f.t, `^\+FULLRESYNC [0-9a-f]{40} \d+$`, f.line())
+	b := f.file()
+	f.commands = newCommandReader(f.in)
+	return b
+}
+
+// next returns the next command that is no PING.
+func (f *rawFollower) next() string {
+	for {
+		args, err := f.commands.next()
+		require.NoError(f.t, err)
+		words := make([]string, len(args))
+		for i, a := range args {
+			words[i] = string(a)
+		}
+		if text := strings.Join(words, " "); text != "PING" {
+			return text
+		}
+	}
+}
+
+func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
+	for _, capa := range []string{"eof", ""} {
+		t.Run("capa "+capa, func(t *testing.T) {
+			srv, host, port := listening(t)
+			c := newRawFollower(t, host, port)
+			do := func(line string) string {
+				c.say(line)
+				return c.line()
+			}
+			do("SET a 1")
+			do("SELECT 2")
+			f := newRawFollower(t, host, port)
+			im := importer{srv: newHarness(t).Server}
+			im.r = newReplayer(im.srv)
+			require.NoError(t, im.read(bytes.NewReader(f.follow(capa)), true))
+			im.unlock()
+			require.Equal(t, 1, im.keys)
+			require.NoError(t, im.srv.Close())
+
+			do("INCR b")
+			do("INCR b")
+			do("SELECT 0")
+			do("APPEND a x")
+			for _, want := range []string{"SELECT 2", "INCR b", "INCR b", "SELECT 0", "APPEND a x"} {
+				require.Equal(t, want, f.next())
+			}
+			f.say("GET a")
+			require.Contains(t, f.line(), "-ERR Replica can't interact with the keyspace")
+			f.say("REPLCONF listening-port 77")
+			f.line()
+			list, _ := srv.followed.status()
+			require.Len(t, list, 1)
+			require.Equal(t, "127.0.0.1 77 online", fmt.Sprint(list[0].host, " ", list[0].port, " ", list[0].state))
+
+			other := newRawFollower(t, host, port)
+			other.say("REPLCONF rdb-only 1")
+			other.line()
+			if capa != "" {
+				other.say("REPLCONF capa eof")
+				other.line()
+			}
+			other.say("SYNC")
+			require.Contains(t, string(other.file()), "REDIS0010")
+			do("INCR n")
+			require.Equal(t, "INCR n", f.next(), "the database is as before")
+			f.Close()
+			other.Close()
+			require.Eventually(t, func() bool {
+				list, _ := srv.followed.status()
+				return len(list) == 0 && !srv.followed.active.Load()
+			}, testTimeout, time.Millisecond)
+			do("INCR n")
+		})
+	}
+}
+
+// What a follower executes has the same effect whenever it does.
+func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
+	b := newJournalled(t)
+	b.followed.active.Store(true) // without a follower, whose part the journal plays
+	const now = "1000000000000"
+	for _, c := range []struct{ line, want string }{
+		{"SET k v", "SELECT 0|SET k v"},
+		{"SET k v EX 10", "SET k v PXAT 1000000010000"},
+		{"set k v px 10 nx", ""},
+		{"SET k v PX 10 XX GET", "SET k v PXAT 1000000000010"},
+		{"SET k v KEEPTTL", "SET k v KEEPTTL"},
+		{"SETEX k 5 v", "SET k v PXAT 1000000005000"},
+		{"PSETEX k 5 v", "SET k v PXAT 1000000000005"},
+		{"GETEX k", ""},
+		{"GETEX k EX 7", "PEXPIREAT k 1000000007000"},
+		{"GETEX k PERSIST", "PERSIST k"},
+		{"EXPIRE k 3 NX", "PEXPIREAT k 1000000003000"},
+		{"PEXPIRE k 9 LT", "PEXPIREAT k 1000000000009"},
+		{"EXPIREAT k 2000000000", "PEXPIREAT k 2000000000000"},
+		{"EXPIRE k -1", "DEL k"},
+		{"MSETEX 2 k EX f v EX 1", "MULTI|SET k EX PXAT 1000000001000|SET f v PXAT 1000000001000|EXEC"},
+		{"GETDEL f", "DEL f"},
+		{"DELEX k IFEQ EX", "DEL k"},
+		{"XADD s MAXLEN 10 * f v", "XADD s MAXLEN 10 1000000000000-0 f v"},
+		{"XADD s NOMKSTREAM MINID = 5 1000000000000-* maxlen v", "XADD s NOMKSTREAM MINID = 5 1000000000000-1 maxlen v"},
+		{"XADD s MAXLEN ~ 10 LIMIT 5 * f v", "XADD s 1000000000000-2 f v"},
+		{"INCRBYFLOAT n 0.1", "SET n 0.1 KEEPTTL"},
+		{"HSET h a 1 b 2 c 3", "HSET h a 1 b 2 c 3"},
+		{"HINCRBYFLOAT h a 0.5", "HSET h a 1.5"},
+		{"HEXPIRE h 5 FIELDS 2 a x", "HPEXPIREAT h 1000000005000 FIELDS 2 a x"},
+		{"HINCRBYFLOAT h a 0.5", "HINCRBYFLOAT h a 0.5"},
+		{"HGETEX h PX 5 FIELDS 1 b", "HGETEX h PXAT 1000000000005 FIELDS 1 b"},
+		{"HSETEX h EX 1 FIELDS 1 d 4", "HSETEX h PXAT 1000000001000 FIELDS 1 d 4"},
+		{"HEXPIRE h 0 FIELDS 2 a b", "HDEL h a b"},
+		{"HPEXPIREAT h 1 FIELDS 1 d", "HDEL h d"},
+		{"HGETDEL h FIELDS 1 c", "HDEL h c"},
+		{"XGROUP CREATE s g 0", "XGROUP CREATE s g 0"},
+		{"XREADGROUP GROUP g c COUNT 2 STREAMS s >", "XREADGROUP GROUP g c COUNT 2 STREAMS s >"},
+		{"XCLAIM s g d 0 1000000000000-0", "MULTI|XCLAIM s g d 0 1000000000000-0|XCLAIM s g d 0 1000000000000-0 TIME 1000000000000 RETRYCOUNT 2 FORCE JUSTID|EXEC"},
+		{"XAUTOCLAIM s g e 0 (0-1 COUNT 1", "MULTI|XAUTOCLAIM s g e 0 (0-1 COUNT 1|XCLAIM s g e 0 1000000000000-0 TIME 1000000000000 RETRYCOUNT 3 FORCE JUSTID|EXEC"},
+		{"SADD set a", "SADD set a"},
+		{"SPOP set", "DEL set"},
+		{"SELECT 3", ""},
+		{"EVAL redis.call('SET','a',1,'EX',1)redis.call('SELECT',4)redis.call('INCR','b') 0", "SELECT 3|MULTI|SET a 1 PXAT 1000000001000|SELECT 4|INCR b|EXEC"},
+		{"SELECT 4", ""},
+		{"EXPIRE b 1", "PEXPIREAT b 1000000001000"},
+	} {
+		before := len(b.journal.records)
+		reply := b.step(c.line)
+		require.NotContains(t, reply, "ERR", c.line)
+		var got []string
+		for _, r := range b.journal.records[before:] {
+			got = append(got, memoryRecord{commands: b.followed.stream.translate(r.now, r.commands)}.text(t)...)
+		}
+		require.Equal(t, c.want, strings.Join(got, "|"), c.line)
+	}
+	require.Equal(t, now, fmt.Sprint(b.ks.Now()))
+	b.followed.active.Store(false)
+	b.finish(t)
+}
+
+// A copy shows one instant, and what follows it begins there: with writers that keep a sum as it is, both are seen by what a follower makes of them.
+func TestACopyAndWhatFollowsAreTheData(t *testing.T) {
+	const accounts, initial = 300, 100
+	for _, shards := range []string{"1", "16"} {
+		t.Run("shards "+shards, func(t *testing.T) {
+			master, host, port := listening(t, "shards="+shards)
+			setUp := newRawFollower(t, host, port)
+			for i := range accounts {
+				setUp.say(fmt.Sprintf("SET account:%d %d", i, initial))
+				require.Equal(t, "+OK", setUp.line())
+				setUp.say(fmt.Sprintf("HSET hash account:%d %d", i, initial))
+				setUp.line()
+			}
+			stop := make(chan struct{})
+			var running sync.WaitGroup
+			for w := range 3 {
+				running.Go(func() { transferOver(t, host, port, rand.New(rand.NewPCG(uint64(w), 3)), accounts, stop) })
+			}
+			replicas := make([]*Server, 2)
+			for i := range replicas {
+				var replicaHost, replicaPort string
+				replicas[i], replicaHost, replicaPort = listening(t, "shards="+shards)
+				c := newRawFollower(t, replicaHost, replicaPort)
+				c.say("REPLICAOF " + host + " " + port)
+				require.Equal(t, "+OK", c.line())
+			}
+			for range 5 {
+				f := newRawFollower(t, host, port)
+				sum, inHash := sums(t, f.follow("eof"))
+				require.Equal(t, accounts*initial, sum)
+				require.Equal(t, accounts*initial, inHash)
+				f.Close()
+			}
+			require.Eventually(t, func() bool {
+				return replicas[0].replica.link().status().state == linkConnected && replicas[1].replica.link().status().state == linkConnected
+			},
+				testTimeout, time.Millisecond)
+			close(stop)
+			running.Wait()
+			for _, replica := range replicas {
+				require.Eventually(t, func() bool {
+					_, offset := master.followed.status()
+					return replica.replica.link().status().offset == offset
+				}, testTimeout, time.Millisecond)
+				now := master.ks.Now()
+				require.Equal(t, dump(master.ks, now), dump(replica.ks, now))
+			}
+		})
+	}
+}
+
+// transferOver moves amounts between keys, and between fields of a hash, each time in one transaction.
+func transferOver(t *testing.T, host, port string, r *rand.Rand, accounts int, stop chan struct{}) {
+	c := newRawFollower(t, host, port)
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		from, to, n := r.IntN(accounts), r.IntN(accounts), r.IntN(9)
+		lines := []string{"MULTI", fmt.Sprintf("DECRBY account:%d %d", from, n), fmt.Sprintf("INCRBY account:%d %d", to, n),
+			fmt.Sprintf("HINCRBY hash account:%d -%d", from, n), fmt.Sprintf("HINCRBY hash account:%d %d", to, n),
+			fmt.Sprintf("SET other:%d %d PX 100000", r.IntN(50), n), fmt.Sprintf("RENAME account:%d account:%d", from, from), "EXEC"}
+		var b []byte
+		for _, l := range lines {
+			b = append(b, request(strings.Fields(l)...)...)
+		}
+		if _, err := c.Write(b); err != nil {
+			t.Error(err)
+			return
+		}
+		for range 2*len(lines) - 2 { // the replies of EXEC have lines of their own
+			if _, err := line(c.in); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+}
+
+// sums returns the sums over keys and over fields in a file.
+func sums(t *testing.T, file []byte) (keys, fields int) {
+	r := rdb.NewReader(bytes.NewReader(file), *newHarness(t).rdbLimits())
+	number := func(v []byte) int {
+		n, err := strconv.Atoi(string(v))
+		require.NoError(t, err)
+		return n
+	}
+	for {
+		item, err := r.Next()
+		if err == io.EOF {
+			return keys, fields
+		}
+		require.NoError(t, err)
+		k, ok := item.(*rdb.Key)
+		switch {
+		case !ok:
+		case strings.HasPrefix(string(k.Key), "account:"):
+			keys += number(k.Value.([]byte))
+		case string(k.Key) == "hash":
+			for _, v := range k.Value.(*hashes.Hash).All() {
+				fields += number(v)
+			}
+		}
+	}
+}
+
+// A follower that does not read holds up its copy, and is closed when too much of what follows waits for it.
+func TestAFollowerThatDoesNotReadIsClosed(t *testing.T) {
+	srv, host, port := listening(t, "client-output-buffer-limit=replica 2mb 0 0")
+	c := newRawFollower(t, host, port)
+	value := strings.Repeat("x", 4000)
+	do := func(line string) {
+		c.say(line)
+		require.Equal(t, "+OK", c.line())
+	}
+	for i := range 4000 { // more than fits into the buffers of a connection
+		do(fmt.Sprintf("SET key:%d %d%s", i, i, random(value, i)))
+	}
+	f := newRawFollower(t, host, port)
+	f.say("REPLCONF capa eof")
+	f.line()
+	f.say("SYNC")
+	require.Regexp(t, `^\$EOF:`, f.line())
+	for i := range 4000 { // everything that is still to be copied is kept as it was
+		do(fmt.Sprintf("SET key:%d %s", i, value))
+	}
+	require.Eventually(t, func() bool {
+		list, _ := srv.followed.status()
+		return len(list) == 0
+	}, testTimeout, time.Millisecond)
+	require.NoError(t, srv.WriteRDB(io.Discard), "nobody waits for the copy that was given up")
+	var g engine.Guard
+	g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
+	require.Equal(t, 4000, g.Len(0))
+	g.Unlock()
+}
+
+// random returns a text that cannot be compressed well.
+func random(text string, seed int) string {
+	r := rand.New(rand.NewPCG(uint64(seed), 4))
+	b := []byte(text)
+	for i := range b {
+		b[i] = byte('!' + r.IntN(90))
+	}
+	return string(b)
+}

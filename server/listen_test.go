@@ -1,0 +1,221 @@
+package server
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/conformance"
+)
+
+// unusedPort returns a port that nobody listens on.
+func unusedPort(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return portOf(t, l)
+}
+
+func portOf(t testing.TB, l net.Listener) string {
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return port
+}
+
+// startListening starts a server at a port of its own, as redis.conf would have it.
+func startListening(t *testing.T, o Options, port string, settings ...string) *testServer {
+	config := NewConfig()
+	config.InMemory()
+	for s := range slices.Chunk(append([]string{"bind", "127.0.0.1", "port", port}, settings...), 2) {
+		require.NoError(t, config.Set(s[0], s[1], false))
+	}
+	srv, err := New(config, slog.New(slog.DiscardHandler), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { srv.Close() })
+	require.NoError(t, srv.Start())
+	return &testServer{srv, t}
+}
+
+// at connects to a port.
+func (s *testServer) at(port string) *testClient {
+	nc, err := conformance.Dial("127.0.0.1:" + port)
+	require.NoError(s.t, err)
+	c := &testClient{conformance.NewConn(nc), s.t}
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// requireNobodyAt fails if somebody listens on the port.
+func requireNobodyAt(t *testing.T, port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+}
+
+const (
+	portFailed = "-ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this port. Check server logs."
+	bindFailed = "-ERR CONFIG SET failed (possibly related to argument 'bind') - Failed to bind to specified addresses."
+)
+
+func TestPortAndBindChangeWhileTheServerRuns(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		first, second := unusedPort(t), unusedPort(t)
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer taken.Close()
+		s := startListening(t, o, first, settings...)
+		c := s.at(first)
+
+		require.Equal(t, "+OK", c.do("CONFIG SET port "+second))
+		require.Equal(t, "+PONG", s.at(second).do("PING"))
+		requireNobodyAt(t, first)
+		require.Equal(t, `["port" "`+second+`"]`, c.do("CONFIG GET port"), "a client that is connected stays")
+
+		// What cannot be had changes nothing, whichever directive comes first.
+		require.Equal(t, portFailed, c.do("CONFIG SET maxmemory 1000000000 port "+portOf(t, taken)))
+		require.Equal(t, bindFailed, c.do("CONFIG SET timeout 9 bind 203.0.113.1"))
+		require.Equal(t, bindFailed, c.do("CONFIG SET bind 203.0.113.1 port "+first))
+		require.Equal(t, portFailed, c.do("CONFIG SET port "+first+" bind 203.0.113.1"))
+		require.Equal(t, `["port" "`+second+`" "bind" "127.0.0.1" "maxmemory" "0" "timeout" "0"]`, c.do("CONFIG GET port bind maxmemory timeout"))
+		require.Equal(t, "+PONG", s.at(second).do("PING"))
+		requireNobodyAt(t, first)
+
+		// The old socket stands in the way of the new one.
+		v, err := c.Do(testTimeout, "CONFIG", "SET", "bind", "*")
+		require.NoError(t, err)
+		require.Equal(t, "+OK", v.String())
+		require.Equal(t, "+PONG", s.at(second).do("PING"))
+		require.Equal(t, bindFailed, errorOf(t, c, "CONFIG", "SET", "bind", "127.0.0.1 127.0.0.1"))
+		require.Equal(t, "+PONG", s.at(second).do("PING"), "it listens again after a failure")
+		require.Equal(t, "+OK", errorOf(t, c, "CONFIG", "SET", "bind", "127.0.0.1 -203.0.113.1"))
+		require.Equal(t, "+PONG", s.at(second).do("PING"))
+
+		require.Equal(t, "+OK", c.do("CONFIG SET port 0"))
+		requireNobodyAt(t, second)
+		require.Equal(t, "+PONG", c.do("PING"))
+		require.Empty(t, s.Addrs())
+		require.Equal(t, "+OK", c.do("CONFIG SET port "+first))
+		require.Equal(t, "+PONG", s.at(first).do("PING"))
+		require.Equal(t, "+OK", errorOf(t, c, "CONFIG", "SET", "bind", ""))
+		requireNobodyAt(t, first)
+		require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'bind') - Too many bind addresses specified.",
+			errorOf(t, c, "CONFIG", "SET", "bind", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"))
+	})
+}
+
+// errorOf returns the reply to a command whose words may have spaces.
+func errorOf(t *testing.T, c *testClient, words ...string) string {
+	v, err := c.Do(testTimeout, words...)
+	require.NoError(t, err)
+	return v.String()
+}
+
+func TestListenersOfTheProgramAndUnixSocketsStay(t *testing.T) {
+	own, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "s")
+	first, second := unusedPort(t), unusedPort(t)
+	s := startListening(t, Options{Listeners: []net.Listener{own}}, first, "unixsocket", path)
+	require.Len(t, s.Addrs(), 3)
+	require.NoError(t, s.config.Set("port", second, true))
+	require.Equal(t, "+PONG", s.at(portOf(t, own)).do("PING"))
+	require.Equal(t, "+PONG", s.at(second).do("PING"))
+	nc, err := conformance.Dial(path)
+	require.NoError(t, err)
+	defer nc.Close()
+	v, err := conformance.NewConn(nc).Do(testTimeout, "PING")
+	require.NoError(t, err)
+	require.Equal(t, "+PONG", v.String())
+	require.Len(t, s.Addrs(), 3)
+}
+
+func TestRewriteKeepsAPortThatWasChanged(t *testing.T) {
+	first, second := unusedPort(t), unusedPort(t)
+	file := filepath.Join(t.TempDir(), "redis.conf")
+	require.NoError(t, os.WriteFile(file, []byte("save \"\"\nappendonly no\nbind 127.0.0.1\nport "+first+"\n"), 0o600))
+	config := NewConfig()
+	require.NoError(t, config.LoadFile(file))
+	srv, err := New(config, slog.New(slog.DiscardHandler), Options{})
+	require.NoError(t, err)
+	defer srv.Close()
+	require.NoError(t, srv.Start())
+	s := &testServer{srv, t}
+	c := s.at(first)
+	require.Equal(t, "+OK", errorOf(t, c, "CONFIG", "SET", "port", second, "bind", "127.0.0.1 -::1"))
+	require.Equal(t, "+OK", c.do("CONFIG REWRITE"))
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "save \"\"\nappendonly no\nbind 127.0.0.1 -::1\nport "+second+"\n", string(content))
+}
+
+func TestTLSPortChangesWhileTheServerRuns(t *testing.T) {
+	a := newAuthority(t, "a")
+	cert, key := a.issue("server", 2)
+	port, secure := unusedPort(t), unusedPort(t)
+	s := startListening(t, Options{}, port)
+	c := s.at(port)
+	const failed = "-ERR CONFIG SET failed (possibly related to argument 'tls-port') - Unable to update TLS configuration. Check server logs."
+	require.Equal(t, failed, c.do("CONFIG SET timeout 5 tls-port "+secure))
+	require.Equal(t, `["tls-port" "0" "timeout" "0"]`, c.do("CONFIG GET tls-port timeout"))
+	requireNobodyAt(t, secure)
+
+	withCertificate := "CONFIG SET tls-auth-clients no tls-cert-file " + cert + " tls-key-file " + key
+	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'tls-port') - Unable to listen on this port. Check server logs.",
+		c.do(withCertificate+" tls-port "+port))
+	require.Nil(t, s.tls.Load())
+	require.Equal(t, "+OK", c.do(withCertificate+" tls-port "+secure))
+	reply, _, err := ping("127.0.0.1:"+secure, &tls.Config{RootCAs: a.pool})
+	require.NoError(t, err)
+	require.Equal(t, "+PONG\r\n", reply)
+	require.Equal(t, "+OK", c.do("CONFIG SET tls-port 0"))
+	requireNobodyAt(t, secure)
+	require.Equal(t, "+PONG", s.at(port).do("PING"))
+}
+
+// Clients connect, and the server is closed, while the port changes.
+func TestListenersChangeAtAnyTime(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		ports := []string{unusedPort(t), unusedPort(t)}
+		s := startListening(t, o, ports[0], settings...)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for i := range 200 {
+					nc, err := net.Dial("tcp", "127.0.0.1:"+ports[i%2])
+					if err != nil {
+						continue
+					}
+					nc.SetDeadline(time.Now().Add(testTimeout))
+					nc.Write([]byte("PING\r\n"))
+					nc.Read(make([]byte, 16))
+					nc.Close()
+				}
+			})
+		}
+		for i := range 50 {
+			require.NoError(t, s.config.Set("port", ports[(i+1)%2], true))
+		}
+		wg.Wait()
+		require.Equal(t, "+PONG", s.at(strconv.Itoa(s.config.Get().Port)).do("PING"))
+		wg.Go(func() {
+			for i := range 50 {
+				s.config.Set("port", ports[(i+1)%2], true) // until the server is closed
+			}
+		})
+		require.NoError(t, s.Close())
+		wg.Wait()
+		for _, port := range ports {
+			requireNobodyAt(t, port)
+		}
+	})
+}

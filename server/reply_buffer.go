@@ -1,0 +1,65 @@
+package server
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// replyBuffer is the memory that a client keeps for its replies: as much as its largest replies of late took, within limits. What they
+// take beyond that is borrowed, and given back once it is sent.
+type replyBuffer struct {
+	own     []byte // empty; nil if what the client has of its own is somewhere else
+	peak    int    // most bytes that waited to be sent since resetAt
+	resetAt int64  // when peak was last reset, in ms since 1970
+}
+
+const (
+	minReplyBuffer = 1 << 10  // bytes; with less, short replies would outgrow it again and again
+	maxReplyBuffer = 16 << 10 // bytes
+)
+
+// replyBuffers is how the buffers of all clients are sized.
+type replyBuffers struct {
+	// peakAge is for how many ms a client's largest reply counts; negative is for ever.
+	peakAge atomic.Int64
+	// fixed buffers keep their size. DEBUG sets it.
+	fixed atomic.Bool
+}
+
+// defaultPeakAge is what peakAge is but for tests.
+const defaultPeakAge = int64(5 * time.Second / time.Millisecond)
+
+// sent takes the buffer of replies back of which size bytes waited to be sent, and rest still do. It returns the buffer to go on with.
+func (b *replyBuffer) sent(size int, rest []byte) []byte {
+	b.peak = max(b.peak, size)
+	if len(rest) > 0 {
+		return rest
+	}
+	if cap(rest) > maxReplyBuffer {
+		resp.PutBuffer(rest)
+		rest = b.own
+	}
+	if cap(rest) < min(size, maxReplyBuffer) || cap(rest) < minReplyBuffer {
+		rest = make([]byte, 0, min(max(2*size, minReplyBuffer), maxReplyBuffer))
+	}
+	b.own = rest
+	return rest
+}
+
+// resizeReplies makes the client's buffer smaller if its replies have long been small. The session's transport calls it about once a second.
+func (s *Session) resizeReplies(now int64) {
+	all, b := &s.srv.replyBuffers, &s.replyBuffer
+	if all.fixed.Load() {
+		return
+	}
+	size := cap(s.out.Buf)
+	if len(s.out.Buf) == 0 && size/2 >= minReplyBuffer && b.peak < size/2 {
+		b.own = make([]byte, 0, max(b.peak+1, minReplyBuffer))
+		s.out.Buf = b.own
+	}
+	if age := all.peakAge.Load(); age >= 0 && now-b.resetAt > age {
+		b.peak, b.resetAt = len(s.out.Buf), now
+	}
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+func TestReplyBufferIsAsLargeAsRepliesOfLate(t *testing.T) {
+	b := newHarness(t)
+	s := b.session()
+	second := func() {
+		b.clock.Advance(time.Second)
+		require.False(t, b.expired(s, b.ks.Now()))
+	}
+	reply := func(size int) {
+		s.Input(request("PING", strings.Repeat("x", size)), b.ks.Now())
+		require.Greater(t, len(s.Output()), size)
+		s.SetOutput(s.Output()[:0])
+	}
+	require.Equal(t, minReplyBuffer, cap(s.out.Buf))
+	reply(5000)
+	grown := cap(s.out.Buf)
+	require.GreaterOrEqual(t, grown, 5000)
+	require.LessOrEqual(t, grown, maxReplyBuffer)
+	reply(100_000)
+	require.Equal(t, maxReplyBuffer, cap(s.out.Buf), "what is more is given back")
+	for range 4 {
+		second()
+		require.Equal(t, maxReplyBuffer, cap(s.out.Buf), "a large reply may come again")
+	}
+	for range 3 {
+		second()
+	}
+	require.Equal(t, minReplyBuffer, cap(s.out.Buf))
+	require.Regexp(t, ` rbs=1024 rbp=0 `, b.feed(s, request("CLIENT", "LIST")))
+}
+
+// Whatever is written and however much of it can be sent at once, what is sent is what was written.
+func TestReplyBufferKeepsWhatIsToBeSent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b replyBuffer
+		w := resp.Writer{Proto: 2, Buf: make([]byte, 0, minReplyBuffer)}
+		var written, sent []byte
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			for range rapid.IntRange(0, 3).Draw(t, "replies") {
+				n := len(w.Buf)
+				size := rapid.SampledFrom([]int{0, 10, 1000, 5000, maxReplyBuffer - 40, maxReplyBuffer, 30_000, 70_000}).Draw(t, "size")
+				w.Bulk([]byte(strings.Repeat(string(rune('a'+len(written)%26)), size)))
+				written = append(written, w.Buf[n:]...)
+			}
+			n := rapid.IntRange(0, len(w.Buf)).Draw(t, "sent")
+			if rapid.Bool().Draw(t, "all") {
+				n = len(w.Buf)
+			}
+			sent = append(sent, w.Buf[:n]...)
+			w.Buf = b.sent(len(w.Buf), w.Buf[:copy(w.Buf, w.Buf[n:])])
+			require.LessOrEqual(t, cap(b.own), maxReplyBuffer)
+		}
+		require.Equal(t, string(written), string(sent)+string(w.Buf))
+	})
+}
+
+func TestDebugReplyBuffer(t *testing.T) {
+	s := startTestServer(t, Options{}, "enable-debug-command", "yes")
+	c := s.connect()
+	for _, step := range [][2]string{
+		{"DEBUG REPLYBUFFER PEAK-RESET-TIME 100", "+OK"},
+		{"DEBUG REPLYBUFFER peak-reset-time x", "-ERR value is not an integer or out of range"},
+		{"DEBUG REPLYBUFFER x 1", "-ERR unknown subcommand or wrong number of arguments for 'REPLYBUFFER'. Try DEBUG HELP."},
+		{"DEBUG REPLYBUFFER RESIZING 0", "+OK"},
+	} {
+		require.Equal(t, step[1], c.do(step[0]))
+	}
+	require.True(t, s.replyBuffers.fixed.Load())
+	require.Equal(t, int64(100), s.replyBuffers.peakAge.Load())
+	require.Equal(t, "+OK", c.do("DEBUG REPLYBUFFER PEAK-RESET-TIME never"))
+	require.Negative(t, s.replyBuffers.peakAge.Load())
+	require.Equal(t, "+OK", c.do("DEBUG REPLYBUFFER PEAK-RESET-TIME RESET"))
+	require.Equal(t, defaultPeakAge, s.replyBuffers.peakAge.Load())
+}
+
+// A client that gets large replies keeps a buffer of the largest size, whichever transport it has.
+func TestClientListShowsTheReplyBuffer(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, settings...)
+		busy, c := s.connect(), s.connect()
+		busy.do("CLIENT SETNAME busy")
+		require.Equal(t, "+OK", errorOf(t, c, "SET", "big", strings.Repeat("x", 32768)))
+		size := regexp.MustCompile(` name=busy .* rbs=(\d+) rbp=(\d+) `)
+		require.Eventually(t, func() bool {
+			require.Len(t, busy.do("GET big"), 32768)
+			m := size.FindStringSubmatch(c.do("CLIENT LIST"))
+			return m[1] == "16384" && len(m[2]) >= 5
+		}, testTimeout, time.Millisecond)
+	})
+}
