@@ -231,6 +231,7 @@ func sortItems(items []headItem) {
 
 const (
 	freezeBatch  = 64      // how many entries or parts are read under one lock
+	freezeBytes  = 1 << 20 // and about how many bytes of entries at most, but one entry in any case
 	maxKeptBlobs = 1 << 20 // size in bytes of the largest buffer that is kept for the next batch
 )
 
@@ -258,11 +259,11 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 		for n < len(items) && items[n].space == items[n-1].space && items[n].key == items[n-1].key {
 			n++
 		}
+		f.pause()
+		f.fetch(items[:n])
+		images, n = f.read(items[:n], images[:0])
 		batch := items[:n]
 		items = items[n:]
-		f.pause()
-		f.fetch(batch)
-		images = f.read(batch, images[:0])
 		if err := f.emit(batch, images, put, remove); err != nil {
 			return err
 		}
@@ -288,8 +289,9 @@ func (f *Frozen) pause() {
 	}
 }
 
-// read returns the images of the entries in a batch, in its order; nothing for those that had gone.
-func (f *Frozen) read(batch []headItem, images []Image) []Image {
+// read returns the images of the entries in a batch, in its order; nothing for those that had gone. It ends early, after n of them, when it has copied
+// so much that others would wait for long.
+func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 	var g Guard
 	var shards uint64
 	for i := range batch {
@@ -304,6 +306,9 @@ func (f *Frozen) read(batch []headItem, images []Image) []Image {
 	defer f.ks.tellHold(HoldCheckpoint, time.Now())
 	defer g.unlockShards()
 	for i := range batch {
+		if len(f.blobs) >= freezeBytes && (batch[i].space != batch[i-1].space || batch[i].key != batch[i-1].key) {
+			return images, i
+		}
 		e := batch[i].entry
 		if e == nil {
 			continue
@@ -325,7 +330,7 @@ func (f *Frozen) read(batch []headItem, images []Image) []Image {
 			f.dropped = appendParts(f.dropped, e)
 		}
 	}
-	return images
+	return images, len(batch)
 }
 
 // emit tells what has become of the keys of a batch. A key that is in it more than once was removed and created anew.

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,4 +49,17 @@ func TestWorkThatHoldsCommandsUpIsTold(t *testing.T) {
 	again.EndReplay(nil)
 	require.NoError(t, again.LoadDirectory(store.eachHead, func(int) bool { return true }))
 	require.Equal(t, []Hold{HoldLoading}, take())
+}
+
+func TestACheckpointHoldsNobodyUpForManyLongValues(t *testing.T) {
+	store := newMemoryStore()
+	var held atomic.Int64
+	ks := New(Options{Shards: 1, Clock: NewManualClock(time.UnixMilli(1_000_000)), Source: store, Held: func(Hold, time.Duration) { held.Add(1) }})
+	const n = 20
+	for i := range n {
+		set(ks, fmt.Sprint("key:", i), strings.Repeat("v", freezeBytes), 0)
+	}
+	store.write(t, ks.Freeze(func() {}), func() {})
+	require.Equal(t, int64(n+1), held.Load(), "each of them under a lock of its own")
+	require.Len(t, store.heads, n)
 }
