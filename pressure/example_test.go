@@ -35,7 +35,9 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	produced := make(chan struct{})
 	go func() {
+		defer close(produced)
 		for i := range 25 {
 			if err := frames.Put(ctx, fmt.Appendf(nil, "frame %d", i)); err != nil {
 				log.Fatal(err)
@@ -63,6 +65,7 @@ func Example() {
 	}
 	fmt.Println(n, "frames")
 
+	<-produced // the client is closed at the end
 	if err := queue.Delete(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -148,7 +151,9 @@ func ExampleEmbeddedClient() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	produced := make(chan struct{})
 	go func() {
+		defer close(produced)
 		for i := range 3 {
 			if err := jobs.Put(ctx, fmt.Append(nil, "job ", i)); err != nil {
 				log.Fatal(err)
@@ -164,6 +169,7 @@ func ExampleEmbeddedClient() {
 		}
 		fmt.Println(string(job))
 	}
+	<-produced // the client is closed at the end
 	// Output:
 	// job 0
 	// job 1
