@@ -17,14 +17,14 @@ import (
 // and Run exclude each other: the caller sees to it. The other methods may be called at any time.
 type Functions struct {
 	options *Options
-	m       *vm // nil before the first library is loaded
 
 	mu        sync.Mutex // protects what follows; whoever changes it is alone, and need not lock it to read
+	m         *vm        // nil before a library is loaded
 	libraries map[string]*Library
 	functions map[string]*Function // by their names in lower case
 }
 
-// Library is a library of functions. It does not change.
+// Library is a library of functions. What others see of it does not change.
 type Library struct {
 	// Name is what the first line of the source calls it.
 	Name string
@@ -45,8 +45,9 @@ type Function struct {
 	// Flags are its promises and wishes.
 	Flags Flags
 
-	names *names
-	fn    *lua.LFunction
+	names   *names
+	library *Library
+	fn      *lua.LFunction // nil if the library must be loaded again first; see restart
 }
 
 // Names returns the names of the flags that are set, as Redis lists them.
@@ -149,8 +150,10 @@ func (f *Functions) Count() (libraries, functions int) {
 	return len(f.libraries), len(f.functions)
 }
 
-// VMs returns how many virtual machines there are. It must not be called while a library is loaded.
+// VMs returns how many virtual machines there are.
 func (f *Functions) VMs() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.m == nil {
 		return 0
 	}
@@ -171,6 +174,12 @@ func (f *Functions) Libraries() []*Library {
 
 // Run calls a function and writes exactly one reply to w. keys and args are not kept.
 func (f *Functions) Run(fn *Function, host Host, keys, args [][]byte, w *resp.Writer) {
+	if fn.fn == nil {
+		if err := f.reload(fn); err != nil {
+			w.Error(err.Error())
+			return
+		}
+	}
 	m := f.m
 	m.libraryGlobals.RawSetString("__index", m.environment)
 	m.script = fn.names
@@ -185,16 +194,35 @@ func (f *Functions) Run(fn *Function, host Host, keys, args [][]byte, w *resp.Wr
 	}
 }
 
-// restart gives the libraries a new virtual machine. They have been loaded before; one that cannot be loaded again, because it does not do the
-// same every time, is lost.
+// restart gives up the virtual machine. The libraries stay: each is loaded into a new one when a function of it is next called, because it may be for
+// now that nothing can be loaded, as while the server is being closed.
 func (f *Functions) restart() {
-	old := f.Libraries()
-	f.Flush()
-	for _, l := range old {
-		if _, err := f.Load(l.Code, false); err != nil && f.options.Log != nil {
-			f.options.Log(LevelWarning, "library "+l.Name+" cannot be loaded again: "+err.Error())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.m = nil
+	for _, fn := range f.functions {
+		fn.fn = nil
+	}
+}
+
+// reload loads the library of a function into the present virtual machine.
+func (f *Functions) reload(fn *Function) error {
+	l := fn.library
+	again := &Library{Name: l.Name, chunk: l.chunk}
+	if err := f.register(again); err != nil {
+		return err
+	}
+	for _, loaded := range again.Functions {
+		for _, known := range l.Functions {
+			if known.Name == loaded.Name {
+				known.fn = loaded.fn
+			}
 		}
 	}
+	if fn.fn == nil { // it does not do the same every time
+		return fmt.Errorf("ERR Error registering functions: library '%s' has not registered function '%s' again", l.Name, fn.Name)
+	}
+	return nil
 }
 
 func (f *Functions) add(l *Library) {
@@ -280,11 +308,14 @@ func validName(name string) bool {
 
 // register runs a library's source, which registers its functions.
 func (f *Functions) register(l *Library) error {
-	if f.m == nil {
-		f.m = newVM(f.options)
-		f.m.openFunctions()
-	}
 	m := f.m
+	if m == nil {
+		m = newVM(f.options)
+		m.openFunctions()
+		f.mu.Lock()
+		f.m = m
+		f.mu.Unlock()
+	}
 	m.interrupt.Reset()
 	late := make(chan struct{})
 	timer := time.AfterFunc(loadTimeout, func() {
@@ -374,7 +405,7 @@ func (m *vm) registerFunction(L *lua.LState) int {
 		// A function may have kept what only a library is meant to see.
 		m.raiseReply(L, "ERR redis.register_function can only be called on FUNCTION LOAD command")
 	}
-	fn := &Function{names: m.loading.chunk.names}
+	fn := &Function{names: m.loading.chunk.names, library: m.loading}
 	switch L.GetTop() {
 	case 1:
 		t, ok := L.Get(1).(*lua.LTable)

@@ -176,3 +176,47 @@ func skipReply(b []byte) (rest []byte, ok bool) {
 	}
 	return nil, false
 }
+
+// While the server is being closed, whatever runs is stopped again and again, and what there is must be stored afterwards.
+func TestLibrariesOutliveFunctionsThatAreStopped(t *testing.T) {
+	in := new(Interrupt)
+	f := NewFunctions(Options{Interrupt: in})
+	call := func(name string) string {
+		w := resp.Writer{Proto: 2}
+		f.Run(f.Find([]byte(name)), &fakeHost{}, nil, nil, &w)
+		return string(w.Buf)
+	}
+	_, err := f.Load(`#!lua name=slow
+		for i = 1, 1e6 do end
+		redis.register_function('spin', function() while true do end end)
+		redis.register_function('one', function() return 1 end)`, false)
+	require.NoError(t, err)
+	_, err = f.Load("#!lua name=other\nredis.register_function('two', function() return 2 end)", false)
+	require.NoError(t, err)
+
+	in.Reset()
+	closed := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-closed:
+				return
+			default:
+				in.Stop("Stopped by a test.")
+			}
+		}
+	}()
+	require.Contains(t, call("spin"), "-ERR Stopped by a test.")
+	require.Contains(t, call("one"), "-ERR Error registering functions: ERR Stopped by a test.")
+	close(closed)
+	<-ended
+	in.Reset()
+
+	require.Len(t, f.Libraries(), 2)
+	require.Equal(t, ":2\r\n", call("two"))
+	require.Equal(t, ":1\r\n", call("one"))
+	libraries, functions := f.Count()
+	require.Equal(t, []int{2, 3}, []int{libraries, functions})
+}

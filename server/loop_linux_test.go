@@ -8,7 +8,7 @@ import (
 
 func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
 	clients := make([]socket, 100)
-	l := &loop{keeps: true}
+	l := &loop{load: loadMeter{high: true}}
 	round := func(now int64, from, to int) {
 		l.now = now
 		for i := range clients[from:to] {
@@ -28,6 +28,23 @@ func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
 	require.False(t, l.naps(0), "woken for something else")
 	round(6, 0, 2)
 	require.False(t, l.naps(1), "one client in the millisecond before")
-	l.crowd, l.keeps = napCrowd, false
-	require.False(t, l.naps(1), "others may need the processor")
+	l.crowd, l.load.high = napCrowd, false
+	require.False(t, l.naps(1), "there is too little to do")
+}
+
+func TestTheLoadOfALoop(t *testing.T) {
+	var m loadMeter
+	used := int64(0)
+	measure := func(now, ns int64) bool {
+		used += ns
+		m.measure(now, func() int64 { return used })
+		return m.high
+	}
+	require.False(t, measure(1_000_000, 1_000_000), "since the start of the clock")
+	require.False(t, measure(1_000_000+loadWindow-1, 6_900_000), "too early to tell")
+	require.True(t, measure(1_000_000+loadWindow, 100_000))
+	require.True(t, measure(1_000_010, 0), "as it was last")
+	require.True(t, measure(1_000_018, 9_000_000))
+	require.False(t, measure(1_000_028, 5_000_000), "half of the time")
+	require.False(t, measure(1_001_000, 50_000_000), "a pause")
 }
