@@ -25,7 +25,7 @@ const shortSlice = 100 * time.Microsecond
 // Naps. When many clients have one command under way each, and the next one as soon as they have its reply, they come back one after the other.
 // A loop that waits for each of them is woken for each, which costs the client's side as much as it costs ours. So while at least napCrowd clients
 // send something within a millisecond, and the loop is busy, it does not wait for the next one after it has served few of them, but sleeps for
-// napTime ns and then serves all who came meanwhile at once. That makes a tenth more requests per second for less processor time, where requests
+// napTime ns and then serves all who came meanwhile at once. That makes up to a tenth more requests per second for less processor time, where requests
 // queue up anyway. With fewer clients each would wait for the nap of the others, and with less to do all would wait longer than they need.
 const (
 	napCrowd = 32
