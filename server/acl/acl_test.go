@@ -344,6 +344,7 @@ func FuzzRules(f *testing.F) {
 	}
 	f.Add("on nopass ~a (+get ~b) (%R~c +@read -get) &x +select|0")
 	f.Add("(+get \"~a b\" '~c') #ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff")
+	f.Add("#" + strings.Repeat("0", 66))
 	r := testRules()
 	f.Fuzz(func(t *testing.T, text string) {
 		rules, _ := Merge(strings.Split(text, " "))

@@ -178,7 +178,9 @@ func (u *User) applyPassword(kind byte, text string) error {
 	var p password
 	if kind == '>' || kind == '<' {
 		p = sha256.Sum256([]byte(text))
-	} else if _, err := hex.Decode(p[:], []byte(text)); err != nil || len(text) != 2*len(p) || lower(text) != text {
+	} else if len(text) != 2*len(p) || lower(text) != text {
+		return errHash
+	} else if _, err := hex.Decode(p[:], []byte(text)); err != nil {
 		return errHash
 	}
 	i := slices.Index(u.passwords, p)
