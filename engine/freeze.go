@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -135,7 +136,7 @@ func (f *Frozen) all() iter.Seq[*Entry] {
 // frozenValue is a value of which parts have to be written.
 type frozenValue struct {
 	tracked
-	names []string
+	names delta.Names
 }
 
 // Freeze begins a checkpoint. at is called while the whole keyspace is locked: what was journalled before then is in the
@@ -411,12 +412,9 @@ func (f *Frozen) Parts(more []uint64, drop func(id uint64) error, put func(id ui
 func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, data []byte) error, remove func(id uint64, name string) error) error {
 	var g Guard
 	g.Lock(f.ks, AllShards, 0)
-	names := v.log.Frozen()
+	v.names = v.log.Frozen()
 	g.unlockShards()
-	v.names = slices.Clone(names)
-	slices.Sort(v.names)
-	names = slices.Compact(v.names)
-	v.names = names
+	names := slices.Sorted(maps.Keys(v.names))
 
 	type part struct {
 		start, end int

@@ -104,13 +104,15 @@ func TestSlowCommandsAreLoggedWhateverTheyAre(t *testing.T) {
 
 // TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow has a run of commands take as long as a slow one: the next ones are measured one by one.
 func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
-	srv := startTestServer(t, Options{}, "slowlog-log-slower-than", "10000")
+	srv := startTestServer(t, Options{}, "slowlog-log-slower-than", "10000", "latency-monitor-threshold", "10")
 	s := srv.newSession(Peer{Addr: "@test:0"}, func() {})
 	defer s.Close()
 	get := srv.table.byName["get"]
 	args := [][]byte{[]byte("GET"), []byte("k")}
 	s.examine(get, args, 16, int64(20*time.Millisecond))
 	require.Zero(t, srv.slowlog.len(), "nobody knows which one it was")
+	held, _ := srv.latency.series("fast-command")
+	require.Equal(t, int64(20), held.max)
 	s.flushTally()
 	require.True(t, s.exact)
 	s.examine(get, args, 1, int64(20*time.Millisecond))

@@ -10,7 +10,8 @@ import (
 // How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal commands whose cost is
 // constant share one reading (tally), and only commands that may be slow are measured by themselves. What is told of a run of several is
 // its mean. If a run turns out to be as slow as the slow log or the latency monitor looks for, the session's next commands are measured one by
-// one; if those look for less than a millisecond all commands are.
+// one; if those look for less than a millisecond all commands are. To the latency monitor a slow run is one event, because others had to wait
+// for all of it; the slow log is not told, because nobody knows which of them it was.
 
 // timing is what sessions have to know of the settings about durations; they read it for every batch.
 type timing struct {
@@ -122,12 +123,10 @@ func (s *Session) examine(cmd *Command, args [][]byte, calls, took int64) {
 	if took < s.srv.timing.limit.Load() {
 		return
 	}
+	set := s.srv.config.Get()
 	if calls > 1 {
 		s.suspicious = suspicion
-		return
-	}
-	set := s.srv.config.Get()
-	if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) && cmd.Flags&SkipSlowlog == 0 && args != nil {
+	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) && cmd.Flags&SkipSlowlog == 0 && args != nil {
 		s.srv.slowlog.add(s, cmd, args, took, set.SlowlogMaxLen)
 	}
 	event := "command"

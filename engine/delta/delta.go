@@ -6,7 +6,6 @@
 package delta
 
 import (
-	"slices"
 	"strings"
 	"unsafe"
 )
@@ -29,17 +28,20 @@ type Log struct {
 	ID uint64
 
 	epochs *Epochs
-	epoch  uint32   // that of names
-	names  []string // changed in this epoch; a name may be there repeatedly
-	limit  int      // the length of names at which repetitions are removed
+	epoch  uint32    // that of names
+	names  Names     // changed in this epoch
+	last   [2]string // two of names, unless there are none
 
 	// While the checkpoint that began with this epoch has still to read the value:
-	frozen []string         // what had changed when it began
+	frozen Names            // what had changed when it began
 	saved  map[string]saved // parts that have changed since then, as they were
 
 	// copied, if it is not nil, has the parts that have changed since BeginCopy, as they were then.
 	copied map[string]saved
 }
+
+// Names is a set of names of parts. It grows little by little, so that whoever adds a name never waits for long.
+type Names map[string]struct{}
 
 // Cursor is a place in a walk through the parts of a value. The zero value is the beginning.
 type Cursor struct {
@@ -52,12 +54,9 @@ type saved struct {
 	exists bool
 }
 
-// minLimit is the number of names that is never searched for repetitions.
-const minLimit = 4096
-
 // NewLog returns the log of a value that is stored under id and has no changes.
 func NewLog(id uint64, epochs *Epochs) *Log {
-	return &Log{ID: id, epochs: epochs, epoch: epochs.Current, limit: minLimit}
+	return &Log{ID: id, epochs: epochs, epoch: epochs.Current}
 }
 
 // Before must be called before a part of p changes, appears or goes. name is not kept.
@@ -94,16 +93,13 @@ func (l *Log) After(name string) {
 	if l == nil || l.ID == 0 {
 		return
 	}
-	n := len(l.names)
-	if n > 0 && l.names[n-1] == name || n > 1 && l.names[n-2] == name {
+	if l.names == nil {
+		l.names, l.last = Names{}, [2]string{name, name}
+	} else if name == l.last[0] || name == l.last[1] {
 		return // the ends of lists and streams change again and again
 	}
-	if n >= l.limit {
-		slices.Sort(l.names)
-		l.names = slices.Compact(l.names)
-		l.limit = max(minLimit, 2*len(l.names))
-	}
-	l.names = append(l.names, name)
+	l.names[name] = struct{}{}
+	l.last[0], l.last[1] = name, l.last[0]
 }
 
 // roll begins a new epoch: what has changed until now belongs to the checkpoint.
@@ -111,14 +107,13 @@ func (l *Log) roll() {
 	l.epoch = l.epochs.Current
 	if len(l.names) > 0 {
 		l.frozen, l.names = l.names, nil
-		l.limit = minLimit
 		l.saved = map[string]saved{}
 	}
 }
 
-// Frozen returns the names of the parts that had changed when the present epoch began, in no order and perhaps repeatedly.
-// The caller may reorder them.
-func (l *Log) Frozen() []string {
+// Frozen returns the names of the parts that had changed when the present epoch began. They stay what they are; whoever has them may
+// read them without the value's lock.
+func (l *Log) Frozen() Names {
 	if l.epoch != l.epochs.Current {
 		l.roll()
 	}
@@ -138,8 +133,10 @@ func (l *Log) AppendFrozen(dst []byte, name string, p Parts) (out []byte, ok boo
 func (l *Log) Done() { l.frozen, l.saved = nil, nil }
 
 // Abort ends a checkpoint that has failed: frozen, what Frozen returned, counts as changed again.
-func (l *Log) Abort(frozen []string) {
-	l.names = append(l.names, frozen...)
+func (l *Log) Abort(frozen Names) {
+	for name := range frozen {
+		l.After(name)
+	}
 	l.Done()
 }
 

@@ -21,7 +21,7 @@ func (s storage) write(l *delta.Log, p delta.Parts) {
 	if l == nil {
 		return
 	}
-	for _, name := range l.Frozen() {
+	for name := range l.Frozen() {
 		if data, ok := l.AppendFrozen(nil, name, p); ok {
 			s[name] = string(data)
 		} else {
