@@ -259,7 +259,7 @@ func (z *zcombination) difference() *zsets.ZSet {
 		for i := range others {
 			others[i].each(func(member []byte, _ float64) bool {
 				if _, ok := first.score(member); ok {
-					if there, hash := gone.Find(member); there == nil {
+					if _, there, hash := gone.Find(member); there == nil {
 						gone.Insert(hash, dict.NewText(member))
 					}
 				}

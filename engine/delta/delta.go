@@ -87,8 +87,11 @@ func (l *Log) Before(name []byte, p Parts) {
 	}
 }
 
-// After must be called with the name of a part that has changed, appeared or gone, after Before. The string is kept, and
-// must never change.
+// Epoch returns the number of the present epoch, which lasts at least until Before is called again.
+func (l *Log) Epoch() uint32 { return l.epoch }
+
+// After must be called with the name of a part that has changed, appeared or gone, after Before. Who knows that it has been called with the same
+// name in this epoch may spare it. The string is kept, and must never change.
 func (l *Log) After(name string) {
 	if l == nil || l.ID == 0 {
 		return

@@ -21,6 +21,7 @@ type Table[E Keyed] struct {
 	n      int
 	chunks [][]E // all of chunkSize, but the first while it is the only one
 	index  index
+	marks  marks
 }
 
 // chunkSize is the number of elements in a chunk: growth copies at most this many. Together with the word that the allocator
@@ -36,7 +37,7 @@ var seed = maphash.MakeSeed()
 // Len returns the number of elements.
 func (t *Table[E]) Len() int { return t.n }
 
-// MemoryUsage returns how many bytes the table takes, without what its elements point to.
+// MemoryUsage returns how many bytes the table takes, without what its elements point to and the bits of Mark.
 func (t *Table[E]) MemoryUsage() int {
 	var e E
 	n := int(unsafe.Sizeof(t.index)) + cap(t.chunks)*int(unsafe.Sizeof([]E(nil))) + t.index.memoryUsage()
@@ -66,12 +67,12 @@ func (t *Table[E]) GetString(key string) (*E, bool) {
 // Hash is what a Table knows of a key that it has looked up.
 type Hash uint32
 
-// Find is Get for somebody who will add the element if it is not there: hash is for Insert.
-func (t *Table[E]) Find(key []byte) (e *E, hash Hash) {
+// Find is Get for somebody who will add the element if it is not there: hash is for Insert. i is the element's number, -1 if it is not there.
+func (t *Table[E]) Find(key []byte) (i int, e *E, hash Hash) {
 	k := view(key)
 	h := hashOf(k)
-	_, e = t.find(h, k)
-	return e, Hash(h)
+	i, e = t.find(h, k)
+	return i, e, Hash(h)
 }
 
 // IndexOf returns the number of the element with a key, for At and DeleteAt. It changes as elements are deleted.
@@ -150,7 +151,7 @@ func (t *Table[E]) All() iter.Seq[*E] {
 	}
 }
 
-// Clone returns an independent copy with the same numbering. copyElement makes the copy's elements; nil means that plain
+// Clone returns an independent copy with the same numbering, in which no element is marked. copyElement makes the copy's elements; nil means that plain
 // assignment does.
 func (t *Table[E]) Clone(copyElement func(E) E) Table[E] {
 	c := Table[E]{n: t.n, chunks: make([][]E, len(t.chunks)), index: t.index.clone()}
@@ -223,6 +224,7 @@ func (t *Table[E]) deleteAt(hash uint32, i int) E {
 	t.index.remove(hash, i)
 	deleted, moved := t.at(i), t.at(last)
 	e := *deleted
+	t.marks.move(last, i)
 	if i != last {
 		t.index.renumber(hashOf((*moved).Key()), last, i)
 		*deleted = *moved

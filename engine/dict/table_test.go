@@ -23,7 +23,7 @@ func (p pair) Key() string { return p.key }
 
 // put makes value that of key, adding it if it is new, and says whether it is not.
 func put(t *Table[pair], key string, value int) (replaced bool) {
-	e, hash := t.Find([]byte(key))
+	_, e, hash := t.Find([]byte(key))
 	if e == nil {
 		t.Insert(hash, pair{key, value})
 		return false
@@ -147,6 +147,53 @@ func TestTableBehavesLikeAMap(t *testing.T) {
 			},
 		})
 		requireSoundTable(t, tab)
+	})
+}
+
+func TestMarksBelongToElementsForOneRound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tab := new(Table[pair])
+		marked := map[string]bool{} // of all keys that are there
+		round := uint32(1)
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				for range rapid.IntRange(1, 200).Draw(t, "n") {
+					k := strconv.Itoa(len(marked) + 1000*int(round))
+					if _, ok := marked[k]; !ok {
+						tab.Add(pair{key: k})
+						marked[k] = false
+					}
+				}
+			},
+			"mark": func(t *rapid.T) {
+				for range min(tab.Len(), 50) {
+					i := rapid.IntRange(0, tab.Len()-1).Draw(t, "i")
+					k := tab.At(i).key
+					require.Equal(t, !marked[k], tab.Mark(i, round))
+					marked[k] = true
+				}
+			},
+			"delete": func(t *rapid.T) {
+				for range rapid.IntRange(0, tab.Len()).Draw(t, "n") {
+					delete(marked, tab.DeleteAt(rapid.IntRange(0, tab.Len()-1).Draw(t, "i")).key)
+				}
+			},
+			"round": func(*rapid.T) {
+				round++
+				for k := range marked {
+					marked[k] = false
+				}
+			},
+			"unmark": func(*rapid.T) {
+				tab.Unmark()
+				for k := range marked {
+					marked[k] = false
+				}
+			},
+		})
+		for i := range tab.Len() {
+			require.Equal(t, !marked[tab.At(i).key], tab.Mark(i, round))
+		}
 	})
 }
 
@@ -325,7 +372,7 @@ func BenchmarkTable(b *testing.B) {
 			if fresh.Len() == n-1 {
 				fresh = new(Table[Text])
 			}
-			if e, hash := fresh.Find(key); e == nil {
+			if _, e, hash := fresh.Find(key); e == nil {
 				fresh.Insert(hash, NewText(key))
 			}
 		})

@@ -243,7 +243,7 @@ func (d *DeadlineIndex) at(field []byte) int64 {
 // set gives a field, which the hash has, a deadline.
 func (d *DeadlineIndex) set(f *field, at int64) {
 	d.log.Before(f.name(), d)
-	v, hash := d.fields.Find(f.name())
+	_, v, hash := d.fields.Find(f.name())
 	if v == nil {
 		v = d.fields.Insert(hash, &volatile{name: f.keptName()})
 	}

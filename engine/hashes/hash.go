@@ -309,8 +309,9 @@ func (l *large) add(name, value []byte) *field {
 // setLarge gives a field of a large hash a value, and says whether the field is new. The checks for nil spare a hash that is
 // not tracked, or has no deadlines, the calls, which would show.
 func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (created bool) {
-	f, hash := l.fields.Find(name)
+	i, f, hash := l.fields.Find(name)
 	created = f == nil
+	noted := false // by the log, as it is, in this epoch
 	if created {
 		added := newField(name, value)
 		if l.log != nil {
@@ -321,8 +322,10 @@ func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (create
 	} else {
 		if l.log != nil {
 			l.log.Before(f.name(), h)
+			noted = !l.fields.Mark(i, l.log.Epoch())
 		}
 		if !f.overwrite(value) {
+			noted = false // the name lies somewhere else now
 			l.bytes -= f.size()
 			*f = newField(name, value)
 			l.bytes += f.size()
@@ -334,7 +337,7 @@ func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (create
 			l.deadlines.remove(name)
 		}
 	}
-	if l.log != nil {
+	if l.log != nil && !noted {
 		l.log.After(f.keptName())
 	}
 	return created

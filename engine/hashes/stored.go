@@ -43,7 +43,10 @@ func (h *Hash) Track(l *delta.Log) {
 }
 
 // Attach makes a large hash note in l from now on which fields change; nil ends that.
-func (h *Hash) Attach(l *delta.Log) { h.large().log = l }
+func (h *Hash) Attach(l *delta.Log) {
+	h.large().log = l
+	h.large().fields.Unmark()
+}
 
 // Walk calls fn with the names of about count parts of a large hash, as Scan does with its fields. A name is a view.
 func (h *Hash) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {

@@ -319,7 +319,7 @@ func textSize(member []byte) int { return listpack.Allocated(dict.TextLen(member
 
 // addLarge puts member into a hash table, and says whether it is new.
 func (s *Set) addLarge(l *large, member []byte) bool {
-	there, hash := l.members.Find(member)
+	_, there, hash := l.members.Find(member)
 	if there != nil {
 		return false
 	}

@@ -39,7 +39,10 @@ func (z *ZSet) Track(l *delta.Log) {
 }
 
 // Attach makes a large set note in l from now on which members change; nil ends that.
-func (z *ZSet) Attach(l *delta.Log) { z.large().log = l }
+func (z *ZSet) Attach(l *delta.Log) {
+	z.large().log = l
+	z.large().members.Unmark()
+}
 
 // Walk calls fn with the names of about count parts of a large set, as Scan does with its members. A name is a view.
 func (z *ZSet) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {

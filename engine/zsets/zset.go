@@ -228,17 +228,24 @@ func (l *large) add(m member) {
 
 // setLarge is Set for a large set. The checks of log spare a set that is not tracked the calls, which would show.
 func (z *ZSet) setLarge(l *large, name []byte, score float64) (old float64, existed bool) {
-	m, hash := l.members.Find(name)
+	i, m, hash := l.members.Find(name)
 	if m != nil {
 		if old = *m.score(); old != score {
-			l.log.Before(m.name(), z)
+			noted := false // by the log, as it is, in this epoch
+			if l.log != nil {
+				l.log.Before(m.name(), z)
+				noted = !l.members.Mark(i, l.log.Epoch())
+			}
 			was := item{old, *m}
 			if l.shared {
 				*m = newMember(name, score)
+				noted = false // the name lies somewhere else now
 			}
 			*m.score() = score
 			l.order.move(was, item{score, *m})
-			l.log.After(m.Key())
+			if l.log != nil && !noted {
+				l.log.After(m.Key())
+			}
 		}
 		return old, true
 	}
