@@ -194,22 +194,31 @@ func (f *Frozen) Written() int { return int(f.written.Load()) }
 
 // headItem is a key that Heads has to deal with.
 type headItem struct {
-	space    uint32
 	key      string
 	entry    *Entry // nil for a removed key
-	external bool   // of a removed key
-	start    uint64 // see sortItems
+	start    uint64 // see sortBehind
+	space    uint32
+	external bool // of a removed key
 }
 
-// sortItems sorts by space and key. Keys tend to have much in common at their beginning: the eight bytes behind that decide most
-// comparisons without a look at the keys, which are somewhere else in memory.
-func sortItems(items []headItem) {
+// sortItems sorts by space and key.
+func sortItems(items []headItem) { sortBehind(items, 0, sortRounds) }
+
+const (
+	sortRounds = 3  // more would be for keys that are made to take long
+	sortFew    = 16 // so few are sorted at once
+)
+
+// sortBehind is sortItems for items whose keys have the first known bytes in common. Keys tend to have much in common at their beginning. The
+// eight bytes behind that decide most comparisons without a look at the keys, which are somewhere else in memory; those that are equal
+// in them are sorted in another round, by what is behind what these have in common.
+func sortBehind(items []headItem, known, rounds int) {
 	if len(items) == 0 {
 		return
 	}
 	common := items[0].key
 	for i := range items {
-		n := 0
+		n := known
 		for k := items[i].key; n < min(len(common), len(k)) && k[n] == common[n]; n++ {
 		}
 		common = common[:n]
@@ -220,14 +229,23 @@ func sortItems(items []headItem) {
 		items[i].start = binary.BigEndian.Uint64(b[:])
 	}
 	slices.SortFunc(items, func(a, b headItem) int {
-		switch {
-		case a.space != b.space:
+		if a.space != b.space {
 			return cmp.Compare(a.space, b.space)
-		case a.start != b.start:
-			return cmp.Compare(a.start, b.start)
 		}
-		return cmp.Compare(a.key, b.key)
+		return cmp.Compare(a.start, b.start)
 	})
+	for len(items) > 0 {
+		n := 1
+		for n < len(items) && items[n].space == items[0].space && items[n].start == items[0].start {
+			n++
+		}
+		if equal := items[:n]; n > sortFew && rounds > 1 {
+			sortBehind(equal, len(common), rounds-1)
+		} else if n > 1 {
+			slices.SortFunc(equal, func(a, b headItem) int { return cmp.Compare(a.key, b.key) })
+		}
+		items = items[n:]
+	}
 }
 
 const (
@@ -352,10 +370,10 @@ func (f *Frozen) emit(batch []headItem, images []Image, put func(*Image) error, 
 			}
 			continue
 		}
-		img := images[0]
+		img := &images[0]
 		images = images[1:]
 		img.WasExternal = img.WasExternal || external
-		if err := put(&img); err != nil {
+		if err := put(img); err != nil {
 			return err
 		}
 		for _, id := range img.Head.AllParts() {

@@ -598,6 +598,11 @@ func TestSortItems(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.OneOf(rapid.StringMatching("key:00000[0-9]{0,12}"), rapid.StringMatching("(key:0*)?[ab\\x00\\xff]{0,10}"))
 		keys := rapid.SliceOf(key).Draw(t, "keys")
+		for _, prefix := range []string{"h:", "key:0000", "key:00000000000", "key:0000000000000000000000000000000000000000"} {
+			for i := range rapid.IntRange(0, 3*sortFew).Draw(t, "more") {
+				keys = append(keys, prefix+strconv.Itoa(i*7919%1000))
+			}
+		}
 		var items []headItem
 		for _, k := range keys {
 			items = append(items, headItem{space: uint32(rapid.IntRange(0, 1).Draw(t, "space")), key: k})

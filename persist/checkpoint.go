@@ -228,7 +228,9 @@ func (s *Storage) fill(c *store.Checkpoint, f *engine.Frozen) error {
 	}
 	err := f.Heads(
 		func(img *engine.Image) error {
-			progress.tell("written", f.Written(), "total", f.Len())
+			if progress.due() {
+				progress.tell("written", f.Written(), "total", f.Len())
+			}
 			dropBefore(img.Space)
 			s.saved(&owed)
 			return c.PutHead(img.Space, img.Key, img.Head, img.Known, img.WasExternal)

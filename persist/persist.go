@@ -226,7 +226,9 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	progress := newProgress(s.o.Log, "reading the journal")
 	repeat := func(lsn uint64, now int64, commands []byte) error {
 		records++
-		progress.tell("records", records)
+		if progress.due() {
+			progress.tell("records", records)
+		}
 		err := apply(now, commands)
 		if err != nil && s.repaired {
 			s.o.Log.Warn("a command of the journal cannot be repeated on the repaired data", "position", lsn, "error", err.Error())
@@ -302,7 +304,9 @@ func (s *Storage) loadDirectory() {
 		s.mu.Lock()
 		s.status.LoadedKeys = n
 		s.mu.Unlock()
-		progress.tell("keys", n)
+		if progress.due() {
+			progress.tell("keys", n)
+		}
 		select {
 		case <-s.stop:
 			return false
@@ -463,12 +467,17 @@ func newProgress(log *slog.Logger, what string) *progress {
 	return &progress{log: log, what: what, next: time.Now().Add(progressInterval)}
 }
 
-func (p *progress) tell(args ...any) {
+// due counts another piece of work, and reports whether it is time to tell how far it is.
+func (p *progress) due() bool {
 	if p.n++; p.n%1024 != 0 {
-		return // asking for the time costs more than what is counted
+		return false // asking for the time costs more than what is counted
 	}
-	if now := time.Now(); now.After(p.next) {
-		p.next = now.Add(progressInterval)
-		p.log.Info(p.what, args...)
+	now := time.Now()
+	if now.Before(p.next) {
+		return false
 	}
+	p.next = now.Add(progressInterval)
+	return true
 }
+
+func (p *progress) tell(args ...any) { p.log.Info(p.what, args...) }
