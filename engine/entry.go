@@ -49,7 +49,7 @@ func ParseType(name string) (Type, bool) {
 // short string follows it.
 type Entry struct {
 	text     *byte          // the key, and behind it the value if that is a string and obj is nil
-	obj      unsafe.Pointer // the value: what typ says, a *[]byte for a long string, or an *unloaded if flags say so
+	obj      unsafe.Pointer // the value: what typ says, a *longString, or an *unloaded if flags say so
 	deadline int64          // unix time in ms; 0 = never expires
 	access   uint32         // unix time in s of the last access, or how often it is accessed: see Keyspace.frequency
 	slot     int32          // place in the shard's deadline index
@@ -114,8 +114,16 @@ func (e *Entry) setText(key string, str []byte) {
 	}
 }
 
+// longString is a string that does not follow its key.
+type longString struct {
+	b []byte
+	// readers counts those who read b without a guard: see Entry.Lend. While there are any, the bytes stay as they are: who changes the
+	// string gives it new memory. A guard that holds the entry's shard is needed to add one, and none to go.
+	readers atomic.Int64
+}
+
 // setLong makes b, which the entry owns from now on, its value: a string that does not follow the key.
-func (e *Entry) setLong(b []byte) { e.obj, e.strLen = unsafe.Pointer(&b), 0 }
+func (e *Entry) setLong(b []byte) { e.obj, e.strLen = unsafe.Pointer(&longString{b: b}), 0 }
 
 // flags is what storage, and who counts or copies, know of an entry.
 type flags uint16
@@ -196,15 +204,24 @@ func (e *Entry) Bytes() []byte {
 	if e.obj == nil {
 		return e.inline()
 	}
-	return *(*[]byte)(e.obj)
+	return (*longString)(e.obj).b
+}
+
+// Lend returns the value of a string of more than 1 KiB, to be read beyond the guard's end too: it stays as it is, whatever becomes of the
+// key, until the reader takes one off readers, which it has been added to. A reader that never does so costs the next change a copy.
+func (e *Entry) Lend() (b []byte, readers *atomic.Int64) {
+	b = e.Bytes()
+	long := e.long()
+	long.readers.Add(1)
+	return b, &long.readers
 }
 
 // SetBytes stores a copy of v as the value of a string, in place where it fits without waste.
 func (e *Entry) SetBytes(v []byte) {
 	e.form = FormPlain
-	if long := e.long(); long != nil && int(e.keyLen)+len(v) > maxText {
-		if c := cap(*long); len(v) <= c && c <= 2*len(v)+32 {
-			*long = append((*long)[:0], v...)
+	if long := e.long(); long != nil && int(e.keyLen)+len(v) > maxText && long.readers.Load() == 0 {
+		if c := cap(long.b); len(v) <= c && c <= 2*len(v)+32 {
+			long.b = append(long.b[:0], v...)
 			return
 		}
 	}
@@ -225,9 +242,15 @@ func (e *Entry) Resize(n int) []byte {
 	old := e.Bytes()
 	e.form = FormRaw
 	if long := e.long(); long != nil {
-		*long = slices.Grow(*long, max(n-len(old), 0))[:n]
-		clear((*long)[min(len(old), n):])
-		return *long
+		if long.readers.Load() != 0 {
+			b := make([]byte, n)
+			copy(b, old)
+			e.setLong(b)
+			return b
+		}
+		long.b = slices.Grow(long.b, max(n-len(old), 0))[:n]
+		clear(long.b[min(len(old), n):])
+		return long.b
 	}
 	if n <= e.room() {
 		e.strLen = uint16(n)
@@ -289,7 +312,7 @@ func (e *Entry) warm() byte {
 	sum := *e.text
 	b := e.inline()
 	if long := e.long(); long != nil {
-		b = *long
+		b = long.b
 	}
 	if len(b) > 0 {
 		sum += b[0] + b[len(b)-1]
@@ -298,11 +321,11 @@ func (e *Entry) warm() byte {
 }
 
 // long returns a string that does not follow the key and is in memory, nil if there is none.
-func (e *Entry) long() *[]byte {
+func (e *Entry) long() *longString {
 	if e.typ != String || e.flags&flagUnloaded != 0 {
 		return nil
 	}
-	return (*[]byte)(e.obj)
+	return (*longString)(e.obj)
 }
 
 // trim gives back the room behind the key, which the value does not need.
@@ -423,7 +446,7 @@ func (e *Entry) size() int {
 	switch e.typ {
 	case String:
 		if long := e.long(); long != nil {
-			n += int(unsafe.Sizeof(*long)) + listpack.Allocated(cap(*long))
+			n += int(unsafe.Sizeof(*long)) + listpack.Allocated(cap(long.b))
 		}
 	case List:
 		n += (*lists.List)(e.obj).MemoryUsage()

@@ -47,7 +47,7 @@ type Snapshot struct {
 	found     []*Entry // reused
 
 	one  Entry        // what fn gets; reused
-	text []byte       // its value if that is a string
+	text longString   // its value if that is a string
 	held atomic.Int64 // bytes in kept
 
 	mu     sync.Mutex // protects what follows; nothing is locked under it
@@ -347,7 +347,7 @@ func (s *Snapshot) entry(k *keptEntry) (*Entry, error) {
 		}
 	}
 	if k.typ == String {
-		s.text = k.blob
+		s.text.b = k.blob
 		e.obj = unsafe.Pointer(&s.text) // as setLong does, without memory of its own
 		return e, nil
 	}

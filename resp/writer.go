@@ -1,7 +1,10 @@
 package resp
 
 import (
+	"iter"
+	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/tidwall/redcon"
 )
@@ -9,10 +12,25 @@ import (
 // Writer builds replies in the protocol version of one client. Types that RESP2 lacks are written as Redis does for
 // RESP2 clients: maps and sets as arrays, doubles as bulk strings, booleans as 1 and 0.
 type Writer struct {
-	// Buf holds the replies so far.
+	// Buf holds the replies so far, but for what is lent to them.
 	Buf []byte
 	// Proto is 2 or 3.
 	Proto int
+	// Lends says that BulkLent may be used: who sends the replies asks for all Pieces of them, and not for Buf alone.
+	Lends bool
+
+	lent      []lent // in order; behind each there is something in Buf
+	lentBytes int    // of all in lent
+}
+
+// maxKeptLent is for how many parts a writer keeps room.
+const maxKeptLent = 64
+
+// lent is a part of the replies that lies in memory of others.
+type lent struct {
+	at      int // in Buf, before which byte the part belongs
+	data    []byte
+	readers *atomic.Int64
 }
 
 // OK writes the status reply OK.
@@ -64,6 +82,15 @@ func (w *Writer) Bulk(b []byte) {
 	w.room(len(b) + 32) // with the header
 	w.header('$', len(b))
 	w.Buf = append(w.Buf, b...)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// BulkLent is Bulk without a copy. b, which must not be empty, has to stay as it is until the writer takes one off readers, once b has been
+// sent or taken away.
+func (w *Writer) BulkLent(b []byte, readers *atomic.Int64) {
+	w.header('$', len(b))
+	w.lent = append(w.lent, lent{len(w.Buf), b, readers})
+	w.lentBytes += len(b)
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
@@ -189,6 +216,90 @@ func (w *Writer) Verbatim(format, text string) {
 // Raw appends replies that are encoded already.
 func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
 
+// Len returns how many bytes the replies have, with what is lent to them.
+func (w *Writer) Len() int { return len(w.Buf) + w.lentBytes }
+
+// Pieces returns the first n bytes of the replies as the pieces that they lie in, none of which is empty.
+func (w *Writer) Pieces(n int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		from := 0
+		for i := range w.lent {
+			l := &w.lent[i]
+			if own := min(l.at-from, n); own > 0 {
+				if !yield(w.Buf[from : from+own]) {
+					return
+				}
+				n -= own
+			}
+			from = l.at
+			if n == 0 {
+				return
+			}
+			part := l.data[:min(len(l.data), n)]
+			if !yield(part) {
+				return
+			}
+			if n -= len(part); n == 0 {
+				return
+			}
+		}
+		if n > 0 {
+			yield(w.Buf[from : from+n])
+		}
+	}
+}
+
+// Sent takes away the first n bytes of the replies.
+func (w *Writer) Sent(n int) {
+	done := 0 // parts that are sent
+	for ; done < len(w.lent); done++ {
+		l := &w.lent[done]
+		if n <= l.at {
+			break
+		}
+		k := min(n-l.at, len(l.data))
+		l.data = l.data[k:]
+		w.lentBytes -= k
+		if n -= k; len(l.data) > 0 {
+			break
+		}
+		l.readers.Add(-1)
+	}
+	if w.lent = slices.Delete(w.lent, 0, done); len(w.lent) == 0 && cap(w.lent) > maxKeptLent {
+		w.lent = nil
+	}
+	w.Buf = w.Buf[:copy(w.Buf, w.Buf[n:])]
+	w.shift(0, -n)
+}
+
+// Truncate takes away what was written since Buf was mark bytes long.
+func (w *Writer) Truncate(mark int) {
+	keep := len(w.lent)
+	for ; keep > 0 && w.lent[keep-1].at >= mark; keep-- {
+		l := &w.lent[keep-1]
+		w.lentBytes -= len(l.data)
+		l.readers.Add(-1)
+	}
+	w.lent = slices.Delete(w.lent, keep, len(w.lent))
+	w.Buf = w.Buf[:mark]
+}
+
+// Insert puts replies that are encoded already before those that were written since Buf was mark bytes long.
+func (w *Writer) Insert(mark int, b []byte) {
+	w.Buf = slices.Insert(w.Buf, mark, b...)
+	w.shift(mark, len(b))
+}
+
+// shift notes that what was written since Buf was mark bytes long has moved by n bytes. What was written earlier has its end in Buf, and lies
+// before mark.
+func (w *Writer) shift(mark, n int) {
+	for i := range w.lent {
+		if l := &w.lent[i]; l.at >= mark {
+			l.at += n
+		}
+	}
+}
+
 // Mark is a place in the replies where the header of a collection will be put once its size is known.
 type Mark int
 
@@ -241,4 +352,5 @@ func (w *Writer) insertHeader(m Mark, kind byte, n int) {
 	head := scratch[:copy(scratch[:], w.Buf[end:])]
 	copy(w.Buf[int(m)+len(head):], w.Buf[m:end])
 	copy(w.Buf[m:], head)
+	w.shift(int(m), len(head))
 }

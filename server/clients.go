@@ -108,7 +108,7 @@ func (s *Session) publish() {
 	}
 	d.watched = len(s.tx.watches)
 	d.input, d.inputFree = max(len(s.input), s.executing), cap(s.input)-len(s.input)
-	d.output = len(s.out.Buf)
+	d.output = s.out.Len()
 	s.publishBuffer(d)
 	d.blocked, d.monitor = s.blocked != nil, s.monitor
 	d.blockedCommand = s.blocked

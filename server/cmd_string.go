@@ -191,7 +191,19 @@ func (c *Ctx) replyString(e *engine.Entry) {
 	if e == nil {
 		c.W.Null()
 	} else {
-		c.W.Bulk(e.Bytes())
+		c.bulk(e)
+	}
+}
+
+// maxCopied is the length in bytes up to which strings are copied into the output. Longer ones are sent from where they lie, if the transport can.
+const maxCopied = 32 << 10
+
+// bulk replies with the string of e.
+func (c *Ctx) bulk(e *engine.Entry) {
+	if v := e.Bytes(); len(v) <= maxCopied || !c.W.Lends {
+		c.W.Bulk(v)
+	} else {
+		c.W.BulkLent(e.Lend())
 	}
 }
 
@@ -227,7 +239,7 @@ func cmdGetex(c *Ctx) {
 	if !ok {
 		return
 	}
-	c.W.Bulk(e.Bytes())
+	c.bulk(e)
 	switch {
 	case o.flags&setPersist != 0:
 		if e.Deadline() != 0 {
@@ -303,7 +315,7 @@ func cmdMget(c *Ctx) {
 	c.W.Array(len(c.Args) - 1)
 	for _, key := range c.Args[1:] {
 		if e := c.Read(key); e != nil && e.Type() == engine.String {
-			c.W.Bulk(e.Bytes())
+			c.bulk(e)
 		} else {
 			c.W.Null()
 		}

@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/atomredis/atomredis/engine"
@@ -31,14 +30,14 @@ func (s *Session) execute(cmd, container *Command, args [][]byte) bool {
 	}
 
 	if skip && s.replies != replyOn {
-		s.out.Buf = s.out.Buf[:mark]
+		s.out.Truncate(mark)
 		// A blocked command has its reply skipped later, and CLIENT REPLY SKIP means the next one again.
 		if s.replies == replySkipNext && s.blocked == nil && (cmd == nil || cmd.Name != "client|reply") {
 			s.replies = replyOn
 		}
 	}
 	if len(s.early) > 0 {
-		s.out.Buf = slices.Insert(s.out.Buf, mark, s.early...)
+		s.out.Insert(mark, s.early)
 		s.early = s.early[:0]
 	}
 	if o := &s.origin; len(o.later) > 0 {
@@ -186,7 +185,8 @@ func (s *Session) run(c *Ctx) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.srv.logPanic(cmd, p)
-			c.W.Buf = append(c.W.Buf[:mark], panicReply(p)...)
+			c.W.Truncate(mark)
+			c.W.Raw([]byte(panicReply(p)))
 			if writes {
 				c.journal(changes)
 			}

@@ -45,6 +45,7 @@ type loop struct {
 	held      []*socket               // with output that waits for the journal
 	buf       []byte                  // what is read goes here first
 	events    [256]unix.EpollEvent    // reused
+	pieces    [64]unix.Iovec          // reused
 	now       int64                   // ms since 1970, taken once per round
 	nextCheck int64                   // when clients are checked for idleness
 	timer     engine.Timer            // wakes the loop at armed
@@ -394,22 +395,21 @@ func (l *loop) flushAll() {
 func (l *loop) flush(c *socket) {
 	s := c.session
 	sendable := s.Sendable()
-	out := s.Output()
 	if sendable > 0 {
-		n, _, err := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd), uintptr(unsafe.Pointer(&out[0])), uintptr(sendable))
+		n, err := l.write(c, sendable)
 		l.srv.stats.writes.Add(1)
 		switch {
 		case err == 0:
 			l.srv.stats.bytesOut.Add(int64(n))
-			sendable -= int(n)
-			s.SetOutput(out[:copy(out, out[n:])])
+			sendable -= n
+			s.Sent(n)
 		case err == unix.EAGAIN || err == unix.EINTR:
 		default:
 			l.drop(c)
 			return
 		}
 	}
-	pending := len(s.Output()) > 0
+	pending := s.Unsent() > 0
 	if s.Closing() && !pending {
 		l.drop(c)
 		return
@@ -418,7 +418,7 @@ func (l *loop) flush(c *socket) {
 		l.drop(c)
 		return
 	}
-	if sendable < len(s.Output()) && !c.held {
+	if sendable < s.Unsent() && !c.held {
 		c.held = true
 		l.held = append(l.held, c)
 		l.holding.Store(true)
@@ -444,6 +444,25 @@ func (l *loop) flush(c *socket) {
 		l.timers.Remove(s)
 		delete(l.sockets, s)
 	}
+}
+
+// write sends the first n bytes of a client's output, or as many of them as the socket and l.pieces have room for.
+func (l *loop) write(c *socket, n int) (int, unix.Errno) {
+	if out := c.session.Output(); len(out) == c.session.Unsent() { // nothing is lent
+		sent, _, err := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd), uintptr(unsafe.Pointer(&out[0])), uintptr(n))
+		return int(sent), err
+	}
+	k := 0
+	for p := range c.session.Pieces(n) {
+		l.pieces[k].Base = &p[0]
+		l.pieces[k].SetLen(len(p))
+		if k++; k == len(l.pieces) {
+			break
+		}
+	}
+	sent, _, err := unix.RawSyscall(unix.SYS_WRITEV, uintptr(c.fd), uintptr(unsafe.Pointer(&l.pieces[0])), uintptr(k))
+	clear(l.pieces[:k]) // so that they do not keep the values
+	return int(sent), err
 }
 
 // drop takes a client out of the loop; closeGone closes the connection.
@@ -620,6 +639,7 @@ func (l *loop) accept(ln *listenSocket) {
 		c := &socket{fd: fd}
 		c.loop = l.owner.all[int(l.owner.next.Add(1))%len(l.owner.all)]
 		c.session = l.srv.newSession(peer, c.wake)
+		c.session.Lend()
 		if c.loop == l {
 			l.adopt(c)
 			continue

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -227,16 +228,39 @@ func (s *Session) Deadline() int64 {
 	return s.pausedUntil
 }
 
-// Output returns the bytes for the client. The first Sendable bytes of them may be sent.
+// Output returns the bytes for the client, but for those that are lent. The first Sendable bytes of all may be sent.
 func (s *Session) Output() []byte { return s.out.Buf }
 
-// SetOutput tells what is left to send, and gives the buffer back for reuse.
+// SetOutput tells what is left to send of Output, if nothing is lent, and gives the buffer back for reuse.
 func (s *Session) SetOutput(rest []byte) {
-	s.follower.feed.took(len(s.out.Buf) - len(rest))
-	s.tookOutput(len(s.out.Buf) - len(rest))
-	s.out.Buf = s.replyBuffer.sent(len(s.out.Buf), rest)
+	size := len(s.out.Buf)
+	s.out.Buf = rest
+	s.sentOutput(size, size-len(rest))
+}
+
+// Lend allows to leave long values where they lie until they are sent. The transport sends Pieces from now on, and calls Sent.
+func (s *Session) Lend() { s.out.Lends = true }
+
+// Pieces returns the first n bytes for the client as the pieces that they lie in.
+func (s *Session) Pieces(n int) iter.Seq[[]byte] { return s.out.Pieces(n) }
+
+// Unsent returns how many bytes there are for the client, with those that are lent.
+func (s *Session) Unsent() int { return s.out.Len() }
+
+// Sent tells that the first n bytes for the client have been sent.
+func (s *Session) Sent(n int) {
+	size := len(s.out.Buf)
+	s.out.Sent(n)
+	s.sentOutput(size, n)
+}
+
+// sentOutput does what is to be done when n bytes have been taken from the output. There were size bytes in its buffer before.
+func (s *Session) sentOutput(size, n int) {
+	s.follower.feed.took(n)
+	s.tookOutput(n)
+	s.out.Buf = s.replyBuffer.sent(size, s.out.Buf)
 	s.info.Lock()
-	s.infoData.output = len(rest)
+	s.infoData.output = s.out.Len()
 	s.publishBuffer(&s.infoData)
 	s.countMemory(&s.infoData)
 	s.info.Unlock()
@@ -248,13 +272,16 @@ func (s *Session) Closing() bool { return s.closing }
 // abort makes the transport close the connection without sending anything more.
 func (s *Session) abort() {
 	s.closing = true
-	s.out.Buf = s.out.Buf[:0]
+	s.out.Truncate(0)
 	s.holds, s.heldOutput = nil, 0
 	s.input = nil
 }
 
 // Close ends the session: the client has gone. The transport must not use it any more.
 func (s *Session) Close() {
+	if s.out.Lends {
+		s.out.Truncate(0) // so that nobody has to leave values as they are for it
+	}
 	if s.blocked != nil {
 		s.cancelBlocked()
 	}

@@ -293,7 +293,7 @@ func (c *Ctx) journal(changes int) {
 // hold is a stretch of output that must not be sent before the journal is durable.
 type hold struct {
 	lsn uint64 // as persist.Storage.Hold gives it
-	end int    // of the stretch, in out.Buf
+	end int    // of the stretch, in bytes of the output
 }
 
 // holdOutput notes that the output written since the last call has to wait, if it does. What a client is told must be
@@ -302,7 +302,7 @@ func (s *Session) holdOutput() {
 	if s.srv.storage.Storage == nil {
 		return
 	}
-	before, n := s.heldOutput, len(s.out.Buf)
+	before, n := s.heldOutput, s.out.Len()
 	changes := s.guard.Changes()
 	changed := changes != s.heldChanges || s.served
 	s.heldOutput, s.heldChanges, s.served = n, changes, false
@@ -343,7 +343,7 @@ func (s *Session) tookOutput(n int) {
 // is held can never be told, because the journal has failed, the session ends.
 func (s *Session) Sendable() int {
 	if len(s.holds) == 0 {
-		return len(s.out.Buf)
+		return s.out.Len()
 	}
 	st := &s.srv.storage
 	durable := st.Durable()
@@ -354,7 +354,7 @@ func (s *Session) Sendable() int {
 	}
 	s.holds = s.holds[:copy(s.holds, s.holds[done:])]
 	if len(s.holds) == 0 {
-		return len(s.out.Buf)
+		return s.out.Len()
 	}
 	if f := st.Err(); f != nil && f.Journal {
 		s.abort()

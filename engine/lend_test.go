@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"bytes"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine/lists"
+)
+
+// loan is a value that was lent, and what it was then.
+type loan struct {
+	b, want []byte
+	readers *atomic.Int64
+}
+
+func lend(e *Entry) loan {
+	b, readers := e.Lend()
+	return loan{b, bytes.Clone(b), readers}
+}
+
+// Nothing that is done to a key changes bytes of it that are lent.
+func TestLentBytesStayAsTheyAre(t *testing.T) {
+	const size = 50_000
+	key := []byte("key")
+	old, other := []byte(strings.Repeat("old, ", size/5)), []byte(strings.Repeat("other", size/5))
+	for _, c := range []struct {
+		name   string
+		change func(ks *Keyspace, store *memoryStore)
+	}{
+		{"a value of the same length", func(ks *Keyspace, _ *memoryStore) { set(ks, "key", string(other), 0) }},
+		{"a shorter value", func(ks *Keyspace, _ *memoryStore) { set(ks, "key", string(other[1000:]), 0) }},
+		{"a longer value", func(ks *Keyspace, _ *memoryStore) { set(ks, "key", string(other)+"x", 0) }},
+		{"a short value", func(ks *Keyspace, _ *memoryStore) { set(ks, "key", "x", 0) }},
+		{"written to", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) { copy(g.Write(0, key).Resize(size), other) })
+		}},
+		{"made longer", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) { clear(g.Write(0, key).Resize(size + 1)) })
+		}},
+		{"made longer twice", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) {
+				e := g.Write(0, key)
+				e.Resize(size + 1)
+				clear(e.Resize(size + 2))
+			})
+		}},
+		{"made shorter", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) { clear(g.Write(0, key).Resize(size / 2)) })
+		}},
+		{"made shorter, and as long as before", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) {
+				e := g.Write(0, key)
+				e.Resize(10)
+				e.Resize(size)
+			})
+		}},
+		{"another type", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) {
+				e := g.Write(0, key)
+				g.OverwriteCollection(e, new(lists.List))
+				e.List().PushBack([]byte("x"))
+				g.Overwrite(e, other)
+				g.Changed(e, EventString, "set")
+			})
+		}},
+		{"removed, and created again", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) { g.Remove(g.Write(0, key), EventGeneric, "del") })
+			set(ks, "key", string(other), 0)
+		}},
+		{"moved, and written to", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) {
+				moved := g.Move(g.Write(0, key), 1, []byte("other"))
+				g.Changed(moved, EventGeneric, "rename")
+				copy(moved.Resize(size), other)
+			})
+		}},
+		{"copied, and the copy written to", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) { copy(g.Copy(g.Write(0, key), 1, key).Resize(size), other) })
+		}},
+		{"flushed", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) { g.Flush(-1) })
+			set(ks, "key", string(other), 0)
+		}},
+		{"expired", func(ks *Keyspace, _ *memoryStore) {
+			under(ks, func(g *Guard) { g.SetDeadline(g.Write(0, key), g.Now()+1) })
+			ks.Clock().(*ManualClock).Advance(time.Second)
+			set(ks, "key", string(other), 0)
+		}},
+		{"evicted", func(ks *Keyspace, _ *memoryStore) {
+			seeded(ks, Eviction{Policy: AllKeysLRU})
+			evictN(ks, 1)
+			require.False(t, exists(ks, "key"))
+			set(ks, "key", string(other), 0)
+		}},
+		{"in a checkpoint, out of memory, and back", func(ks *Keyspace, store *memoryStore) {
+			f := ks.Freeze(func() {})
+			store.write(t, f, func() {})
+			f.Done()
+			under(ks, func(g *Guard) {
+				e := g.Peek(0, key)
+				require.True(t, g.Unload(e))
+				require.Equal(t, string(old), string(e.Bytes()))
+				copy(g.Write(0, key).Resize(size), other)
+			})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := newMemoryStore()
+			ks := New(Options{Databases: 3, Clock: NewManualClock(time.UnixMilli(1e12)), Source: store})
+			defer ks.Close()
+			require.NoError(t, ks.Restore(store.state))
+			ks.EndReplay(nil)
+			set(ks, "key", string(old), 0)
+			var l loan
+			under(ks, func(g *Guard) { l = lend(g.Read(0, key)) })
+			c.change(ks, store)
+			require.Equal(t, string(l.want), string(l.b))
+		})
+	}
+}
+
+// A string that is lent now and then behaves as a []byte, and what is lent stays as it is until it is given back.
+func TestLentStrings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lengths := rapid.IntRange(maxText, maxText+3000)
+		text := func() []byte { return bytes.Repeat([]byte{rapid.Byte().Draw(t, "text")}, lengths.Draw(t, "length")) }
+		want := text()
+		e := newEntry("key", want)
+		var loans []loan
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"lend", "give back", "set", "own", "resize", "write"}).Draw(t, "step") {
+			case "lend":
+				loans = append(loans, lend(e))
+			case "give back":
+				if n := len(loans); n > 0 {
+					i := rapid.IntRange(0, n-1).Draw(t, "loan")
+					loans[i].readers.Add(-1)
+					loans = append(loans[:i], loans[i+1:]...)
+				}
+			case "set":
+				want = text()
+				e.SetBytes(want)
+			case "own":
+				want = text()
+				e.own(bytes.Clone(want))
+			case "resize":
+				n := lengths.Draw(t, "size")
+				want = append(bytes.Clone(want[:min(n, len(want))]), make([]byte, max(0, n-len(want)))...)
+				require.Equal(t, string(want), string(e.Resize(n)))
+			case "write":
+				want = bytes.Clone(want)
+				at := rapid.IntRange(0, len(want)-1).Draw(t, "place")
+				want[at]++
+				e.Resize(len(want))[at]++
+			}
+			require.Equal(t, string(want), string(e.Bytes()))
+			for _, l := range loans {
+				require.Equal(t, string(l.want), string(l.b))
+			}
+		}
+	})
+}
+
+// Who has given back what it was lent costs nobody a copy.
+func TestStringIsChangedInPlaceWhenItsReadersAreDone(t *testing.T) {
+	e := newEntry("key", make([]byte, 10_000))
+	l := lend(e)
+	e.Resize(10_000)[0] = 1
+	require.NotSame(t, &l.b[0], &e.Bytes()[0])
+	l = lend(e)
+	l.readers.Add(-1)
+	e.Resize(10_000)[0] = 2
+	require.Same(t, &l.b[0], &e.Bytes()[0])
+	e.SetBytes(make([]byte, 9_000))
+	require.Same(t, &l.b[0], &e.Bytes()[0])
+}

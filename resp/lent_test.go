@@ -1,0 +1,133 @@
+package resp
+
+import (
+	"bytes"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// written returns the first n bytes of the replies.
+func written(w *Writer, n int) []byte {
+	all := []byte{}
+	for p := range w.Pieces(n) {
+		if len(p) == 0 {
+			panic("an empty piece")
+		}
+		all = append(all, p...)
+	}
+	return all
+}
+
+// Whatever is lent, inserted, taken back and sent in parts, what is sent is what a writer sends that copies everything.
+func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, plain := Writer{Proto: 3, Lends: true}, Writer{Proto: 3}
+		values := make([][]byte, 4)
+		readers := make([]atomic.Int64, len(values))
+		for i := range values {
+			values[i] = bytes.Repeat([]byte{byte('a' + i)}, rapid.IntRange(1, 20).Draw(t, "length"))
+		}
+		reply := func() {
+			if i := rapid.IntRange(0, 2*len(values)-1).Draw(t, "value"); i < len(values) {
+				readers[i].Add(1)
+				w.BulkLent(values[i], &readers[i])
+				plain.Bulk(values[i])
+			} else {
+				w.Simple("OK")
+				plain.Simple("OK")
+			}
+		}
+		sent := 0 // of what plain has written
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			mark, end := len(w.Buf), len(plain.Buf)
+			step := rapid.SampledFrom([]string{"reply", "insert", "collection", "truncate", "send", "end"}).Draw(t, "step")
+			switch step {
+			case "reply":
+				reply()
+			case "collection":
+				m, pm := w.Defer(), plain.Defer()
+				reply()
+				reply()
+				w.EndArray(m, 2)
+				plain.EndArray(pm, 2)
+			case "insert":
+				reply()
+				push := []byte(">1\r\n+push\r\n")
+				w.Insert(mark, push)
+				plain.Insert(end, push)
+			case "truncate":
+				reply()
+				reply()
+				w.Truncate(mark)
+				plain.Truncate(end)
+			case "send":
+				n := rapid.IntRange(0, w.Len()).Draw(t, "sent")
+				require.Equal(t, string(plain.Buf[sent:sent+n]), string(written(&w, n)))
+				w.Sent(n)
+				sent += n
+			case "end":
+				w.Truncate(0)
+				plain.Truncate(sent)
+			}
+			require.Equal(t, len(plain.Buf)-sent, w.Len())
+			require.Equal(t, string(plain.Buf[sent:]), string(written(&w, w.Len())))
+			// Who still has something to read is counted, and nobody else.
+			for i := range readers {
+				n := 0
+				for _, l := range w.lent {
+					if l.readers == &readers[i] {
+						require.NotEmpty(t, l.data)
+						n++
+					}
+				}
+				require.EqualValues(t, n, readers[i].Load())
+			}
+		}
+	})
+}
+
+// A reply that is lent can be cut anywhere.
+func TestLentReplyIsSentInParts(t *testing.T) {
+	const want = "+OK\r\n$5\r\nhello\r\n:7\r\n$1\r\nx\r\n$2\r\nyz\r\n"
+	for first := range len(want) + 1 {
+		for second := range len(want) - first + 1 {
+			var readers atomic.Int64
+			readers.Store(3)
+			w := Writer{Lends: true}
+			w.OK()
+			w.BulkLent([]byte("hello"), &readers)
+			w.Int(7)
+			w.BulkLent([]byte("x"), &readers)
+			w.BulkLent([]byte("yz"), &readers)
+			got := slices.Clone(written(&w, first))
+			w.Sent(first)
+			got = append(got, written(&w, second)...)
+			w.Sent(second)
+			got = append(got, written(&w, w.Len())...)
+			require.Equal(t, want, string(got), "%d and %d", first, second)
+			w.Sent(w.Len())
+			require.Zero(t, w.Len())
+			require.Zero(t, readers.Load())
+		}
+	}
+}
+
+func TestWriterKeepsNoRoomForManyLentReplies(t *testing.T) {
+	var readers atomic.Int64
+	value := []byte("x")
+	w := Writer{Lends: true}
+	for range 10 * maxKeptLent {
+		w.BulkLent(value, &readers)
+	}
+	w.Sent(w.Len() - 1)
+	w.Sent(1)
+	require.Zero(t, cap(w.lent))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		w.BulkLent(value, &readers)
+		w.Sent(w.Len())
+	}))
+}
