@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -136,7 +135,7 @@ func (f *Frozen) all() iter.Seq[*Entry] {
 // frozenValue is a value of which parts have to be written.
 type frozenValue struct {
 	tracked
-	names delta.Names
+	names *delta.Names
 }
 
 // Freeze begins a checkpoint. at is called while the whole keyspace is locked: what was journalled before then is in the
@@ -432,7 +431,7 @@ func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, dat
 	g.Lock(f.ks, AllShards, 0)
 	v.names = v.log.Frozen()
 	g.unlockShards()
-	names := slices.Sorted(maps.Keys(v.names))
+	names := v.names.Sorted()
 
 	type part struct {
 		start, end int

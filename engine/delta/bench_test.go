@@ -15,6 +15,6 @@ func BenchmarkAfter(b *testing.B) {
 	l := NewLog(1, &Epochs{Current: 1})
 	b.ReportAllocs()
 	for b.Loop() {
-		l.After(names[rand.IntN(len(names))])
+		l.After(names[rand.IntN(len(names))], len(names))
 	}
 }

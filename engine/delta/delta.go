@@ -29,19 +29,16 @@ type Log struct {
 
 	epochs *Epochs
 	epoch  uint32    // that of names
-	names  Names     // changed in this epoch
-	last   [2]string // two of names, unless there are none
+	names  *Names    // changed in this epoch; nil if there are none
+	last   [2]string // two of names
 
 	// While the checkpoint that began with this epoch has still to read the value:
-	frozen Names            // what had changed when it began
+	frozen *Names           // what had changed when it began; nil if nothing had
 	saved  map[string]saved // parts that have changed since then, as they were
 
 	// copied, if it is not nil, has the parts that have changed since BeginCopy, as they were then.
 	copied map[string]saved
 }
-
-// Names is a set of names of parts. It grows little by little, so that whoever adds a name never waits for long.
-type Names map[string]struct{}
 
 // Cursor is a place in a walk through the parts of a value. The zero value is the beginning.
 type Cursor struct {
@@ -91,32 +88,33 @@ func (l *Log) Before(name []byte, p Parts) {
 func (l *Log) Epoch() uint32 { return l.epoch }
 
 // After must be called with the name of a part that has changed, appeared or gone, after Before. Who knows that it has been called with the same
-// name in this epoch may spare it. The string is kept, and must never change.
-func (l *Log) After(name string) {
+// name in this epoch may spare it. The string is kept, and must never change. parts is how many parts the value has, or 0 if they are few or the same
+// ones change all the time.
+func (l *Log) After(name string, parts int) {
 	if l == nil || l.ID == 0 {
 		return
 	}
 	if l.names == nil {
-		l.names, l.last = Names{}, [2]string{name, name}
+		l.names, l.last = new(Names), [2]string{name, name}
 	} else if name == l.last[0] || name == l.last[1] {
 		return // the ends of lists and streams change again and again
 	}
-	l.names[name] = struct{}{}
+	l.names.add(name, parts)
 	l.last[0], l.last[1] = name, l.last[0]
 }
 
 // roll begins a new epoch: what has changed until now belongs to the checkpoint.
 func (l *Log) roll() {
 	l.epoch = l.epochs.Current
-	if len(l.names) > 0 {
+	if l.names != nil {
 		l.frozen, l.names = l.names, nil
 		l.saved = map[string]saved{}
 	}
 }
 
-// Frozen returns the names of the parts that had changed when the present epoch began. They stay what they are; whoever has them may
-// read them without the value's lock.
-func (l *Log) Frozen() Names {
+// Frozen returns the names of the parts that had changed when the present epoch began, nil if there are none. They stay what they are; whoever
+// has them may read them without the value's lock.
+func (l *Log) Frozen() *Names {
 	if l.epoch != l.epochs.Current {
 		l.roll()
 	}
@@ -136,15 +134,15 @@ func (l *Log) AppendFrozen(dst []byte, name string, p Parts) (out []byte, ok boo
 func (l *Log) Done() { l.frozen, l.saved = nil, nil }
 
 // Abort ends a checkpoint that has failed: frozen, what Frozen returned, counts as changed again.
-func (l *Log) Abort(frozen Names) {
-	for name := range frozen {
-		l.After(name)
+func (l *Log) Abort(frozen *Names) {
+	for name := range frozen.all() {
+		l.After(name, frozen.len())
 	}
 	l.Done()
 }
 
 // Clean reports whether the value is as it is stored.
-func (l *Log) Clean() bool { return len(l.names) == 0 && len(l.frozen) == 0 }
+func (l *Log) Clean() bool { return l.names == nil && l.frozen == nil }
 
 // NewCopyLog returns a log for the time of a copy of a value that is not stored.
 func NewCopyLog() *Log { return &Log{epochs: new(Epochs)} }

@@ -207,7 +207,7 @@ func (h *Hash) DeadlineIndex() *DeadlineIndex {
 func (d *DeadlineIndex) Track(l *delta.Log) {
 	d.Attach(l)
 	for v := range d.fields.All() {
-		l.After((*v).name)
+		l.After((*v).name, d.fields.Len())
 	}
 }
 
@@ -248,7 +248,7 @@ func (d *DeadlineIndex) set(f *field, at int64) {
 		v = d.fields.Insert(hash, &volatile{name: f.keptName()})
 	}
 	d.order.Set(*v, at)
-	d.log.After((*v).name)
+	d.log.After((*v).name, d.fields.Len())
 }
 
 // remove takes away the deadline of a field, if it has one.
@@ -260,7 +260,7 @@ func (d *DeadlineIndex) remove(field []byte) {
 	d.log.Before(field, d)
 	v := d.fields.DeleteAt(i)
 	d.order.Remove(v)
-	d.log.After(v.name)
+	d.log.After(v.name, d.fields.Len())
 }
 
 // moved notes that the name of a field lies elsewhere in memory.

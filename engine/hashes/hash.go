@@ -319,6 +319,9 @@ func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (create
 		}
 		f = l.fields.Insert(hash, added)
 		l.bytes += f.size()
+		if l.log != nil {
+			l.fields.Mark(l.fields.Len()-1, l.log.Epoch())
+		}
 	} else {
 		if l.log != nil {
 			l.log.Before(f.name(), h)
@@ -338,7 +341,7 @@ func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (create
 		}
 	}
 	if l.log != nil && !noted {
-		l.log.After(f.keptName())
+		l.log.After(f.keptName(), l.fields.Len())
 	}
 	return created
 }
@@ -362,7 +365,7 @@ func (h *Hash) deleteLarge(l *large, name []byte) bool {
 	l.log.Before(l.fields.At(i).name(), h)
 	f := l.fields.DeleteAt(i)
 	l.bytes -= f.size()
-	l.log.After(f.keptName())
+	l.log.After(f.keptName(), l.fields.Len())
 	return true
 }
 

@@ -37,8 +37,10 @@ func (h *Hash) Large() bool { return h.large() != nil }
 // Track makes a large hash note in l from now on which fields change. All that it has count as changed.
 func (h *Hash) Track(l *delta.Log) {
 	h.Attach(l)
-	for f := range h.large().fields.All() {
-		l.After(f.keptName())
+	fields := &h.large().fields
+	for i := range fields.Len() {
+		fields.Mark(i, l.Epoch())
+		l.After(fields.At(i).keptName(), fields.Len())
 	}
 }
 

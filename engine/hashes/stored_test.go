@@ -21,7 +21,7 @@ func (s storage) write(l *delta.Log, p delta.Parts) {
 	if l == nil {
 		return
 	}
-	for name := range l.Frozen() {
+	for _, name := range l.Frozen().Sorted() {
 		if data, ok := l.AppendFrozen(nil, name, p); ok {
 			s[name] = string(data)
 		} else {

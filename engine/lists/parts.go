@@ -63,7 +63,7 @@ func (l *List) noteNode(i int) { l.notePart(l.extra.names[l.slot(i)]) }
 
 func (l *List) notePart(name string) {
 	l.extra.log.Before(view(name), l)
-	l.extra.log.After(name)
+	l.extra.log.After(name, l.nodes)
 }
 
 // noteState must be called before quick changes.
@@ -152,8 +152,8 @@ func (l *List) rename() {
 	}
 	for i, name := range names {
 		slot := l.slot(i)
-		x.log.After(x.names[slot])
-		x.log.After(name)
+		x.log.After(x.names[slot], l.nodes)
+		x.log.After(name, l.nodes)
 		x.names[slot] = name
 	}
 }

@@ -32,9 +32,9 @@ func (l *List) Large() bool { return l.nodes > 1 }
 // Track makes the list note in log from now on which nodes change. All that it has count as changed.
 func (l *List) Track(log *delta.Log) {
 	l.Attach(log)
-	log.After(stateName)
+	log.After(stateName, l.nodes)
 	for i := range l.nodes {
-		log.After(l.extra.names[l.slot(i)])
+		log.After(l.extra.names[l.slot(i)], l.nodes)
 	}
 }
 

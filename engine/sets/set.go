@@ -330,7 +330,7 @@ func (s *Set) addLarge(l *large, member []byte) bool {
 	l.members.Insert(hash, added)
 	l.bytes += textSize(member)
 	if l.log != nil {
-		l.log.After(added.Key())
+		l.log.After(added.Key(), l.members.Len())
 	}
 	return true
 }
@@ -360,7 +360,7 @@ func (s *Set) removeAt(l *large, i int) string {
 	l.members.DeleteAt(i)
 	l.bytes -= textSize(bytesOf(member))
 	if l.log != nil {
-		l.log.After(member)
+		l.log.After(member, l.members.Len())
 	}
 	return member
 }

@@ -38,7 +38,7 @@ func (s *Set) Large() bool { return s.large() != nil }
 func (s *Set) Track(l *delta.Log) {
 	s.Attach(l)
 	for member := range s.large().members.All() {
-		l.After(member.Key())
+		l.After(member.Key(), s.large().members.Len())
 	}
 }
 

@@ -17,7 +17,7 @@ type storage map[string]string
 
 // write takes what has changed until the checkpoint began.
 func (s storage) write(l *delta.Log, p delta.Parts) {
-	for name := range l.Frozen() {
+	for _, name := range l.Frozen().Sorted() {
 		if data, ok := l.AppendFrozen(nil, name, p); ok {
 			s[name] = string(data)
 		} else {

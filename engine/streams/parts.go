@@ -76,7 +76,7 @@ type tracking struct {
 func (s *Stream) note(part string) {
 	if s.track != nil {
 		s.track.log.Before(raw(part), s)
-		s.track.log.After(part)
+		s.track.log.After(part, 0)
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *Stream) Large() bool {
 
 // Track makes the stream note in log from now on which parts change. All that it has count as changed.
 func (s *Stream) Track(log *delta.Log) {
-	s.eachPart(log.After)
+	s.eachPart(func(part string) { log.After(part, 0) })
 	s.Attach(log)
 }
 

@@ -231,7 +231,7 @@ func (z *ZSet) remove(s span, fn func(member []byte, score float64)) int {
 			l.log.Before(name, z)
 			l.members.Delete(name)
 			l.bytes -= it.member.size()
-			l.log.After(it.member.Key())
+			l.log.After(it.member.Key(), l.members.Len())
 			if fn != nil {
 				fn(name, it.score)
 			}

@@ -33,8 +33,10 @@ func (z *ZSet) Large() bool { return z.large() != nil }
 // Track makes a large set note in l from now on which members change. All that it has count as changed.
 func (z *ZSet) Track(l *delta.Log) {
 	z.Attach(l)
-	for m := range z.large().members.All() {
-		l.After(m.Key())
+	members := &z.large().members
+	for i := range members.Len() {
+		members.Mark(i, l.Epoch())
+		l.After(members.At(i).Key(), members.Len())
 	}
 }
 

@@ -244,7 +244,7 @@ func (z *ZSet) setLarge(l *large, name []byte, score float64) (old float64, exis
 			*m.score() = score
 			l.order.move(was, item{score, *m})
 			if l.log != nil && !noted {
-				l.log.After(m.Key())
+				l.log.After(m.Key(), l.members.Len())
 			}
 		}
 		return old, true
@@ -257,7 +257,8 @@ func (z *ZSet) setLarge(l *large, name []byte, score float64) (old float64, exis
 	l.bytes += added.size()
 	l.order.insert(item{score, added})
 	if l.log != nil {
-		l.log.After(added.Key())
+		l.members.Mark(l.members.Len()-1, l.log.Epoch())
+		l.log.After(added.Key(), l.members.Len())
 	}
 	return 0, false
 }
@@ -277,7 +278,7 @@ func (z *ZSet) removeLarge(l *large, name []byte) (float64, bool) {
 	}
 	l.bytes -= m.size()
 	l.order.delete(item{*m.score(), m})
-	l.log.After(m.Key())
+	l.log.After(m.Key(), l.members.Len())
 	return *m.score(), true
 }
 

@@ -1,0 +1,99 @@
+package delta
+
+import (
+	"iter"
+	"maps"
+	"slices"
+)
+
+// Names is a collection of names of parts, of which some may be there repeatedly. It grows little by little, so that whoever adds a name
+// never waits for long.
+//
+// Most values change in more parts than they change in again and again, and a list takes less memory and time than a set. But where parts come and
+// go all the time a list would never end. So from a length on there is a set, into which the list moves bit by bit.
+type Names struct {
+	chunks [][]string // of namesChunk each, but the last
+	listed int        // in chunks
+	set    map[string]struct{}
+}
+
+const (
+	namesChunk = 1024
+	// minListed is how many names are listed whatever value they are of.
+	minListed = 4096
+	// namesMoved is how many names move when another one is added.
+	namesMoved = 2
+)
+
+// add adds a name. parts is about how many parts the value has.
+func (n *Names) add(name string, parts int) {
+	if n.set == nil {
+		if n.listed < minListed+2*parts {
+			n.list(name)
+			return
+		}
+		n.set = map[string]struct{}{}
+	}
+	n.set[name] = struct{}{}
+	for range min(namesMoved, n.listed) {
+		n.set[n.unlist()] = struct{}{}
+	}
+}
+
+func (n *Names) list(name string) {
+	k := len(n.chunks) - 1
+	if k < 0 || len(n.chunks[k]) == namesChunk {
+		n.chunks = append(n.chunks, nil)
+		k++
+	}
+	n.chunks[k] = append(n.chunks[k], name)
+	n.listed++
+}
+
+// unlist removes a name from the list, which must not be empty.
+func (n *Names) unlist() string {
+	k := len(n.chunks) - 1
+	chunk := n.chunks[k]
+	name := chunk[len(chunk)-1]
+	if n.chunks[k] = chunk[:len(chunk)-1]; len(chunk) == 1 {
+		n.chunks = n.chunks[:k]
+	}
+	n.listed--
+	return name
+}
+
+// len returns how many names there are, with repetitions.
+func (n *Names) len() int {
+	if n == nil {
+		return 0
+	}
+	return n.listed + len(n.set)
+}
+
+// all iterates over the names, in no order.
+func (n *Names) all() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if n == nil {
+			return
+		}
+		for _, chunk := range n.chunks {
+			for _, name := range chunk {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+		for name := range maps.Keys(n.set) {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// Sorted returns the names in order, each once. A nil *Names has none.
+func (n *Names) Sorted() []string {
+	names := slices.AppendSeq(make([]string, 0, n.len()), n.all())
+	slices.Sort(names)
+	return slices.Compact(names)
+}
