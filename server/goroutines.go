@@ -20,8 +20,8 @@ type goroutines struct {
 	wg  sync.WaitGroup
 
 	mu     sync.Mutex
-	closed bool
 	conns  map[*stream]struct{}
+	closed chan struct{} // closed under mu by close: nobody is accepted any more
 }
 
 // stream is one client's connection.
@@ -38,7 +38,7 @@ type stream struct {
 }
 
 func newGoroutines(srv *Server) *goroutines {
-	return &goroutines{srv: srv, conns: map[*stream]struct{}{}}
+	return &goroutines{srv: srv, conns: map[*stream]struct{}{}, closed: make(chan struct{})}
 }
 
 // listen accepts clients in a goroutine.
@@ -48,13 +48,34 @@ func (t *goroutines) listen(l net.Listener) (stop func(), err error) {
 		defer t.wg.Done()
 		for {
 			conn, err := l.Accept()
-			if err != nil {
+			if err == nil {
+				t.accept(conn) // which fails only when the server is being closed
+				continue
+			}
+			if errors.Is(err, net.ErrClosed) || !t.pauseAccepting(err) {
 				return
 			}
-			t.accept(conn) // which fails only when the server is being closed
 		}
 	}()
 	return func() { l.Close() }, nil
+}
+
+// pauseAccepting waits for a second after a failure to accept clients: out of files, most likely, and to ask again at once would only spin. It
+// returns false if the server is being closed.
+func (t *goroutines) pauseAccepting(err error) bool {
+	over := make(chan struct{})
+	timer := t.srv.ks.Clock().AfterFunc(time.Second, func() { close(over) })
+	defer timer.Stop()
+	if t.isClosed() {
+		return false
+	}
+	t.srv.log.Warn("cannot accept clients for a second", "error", err)
+	select {
+	case <-over:
+		return true
+	case <-t.closed:
+		return false
+	}
 }
 
 // accept serves a client that has connected. The error is ErrClosed if the server is closed.
@@ -79,7 +100,7 @@ func (t *goroutines) accept(conn net.Conn) error {
 	c := &stream{owner: t, conn: conn, signal: make(chan struct{}, 1)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.isClosed() {
 		conn.Close()
 		return ErrClosed
 	}
@@ -95,7 +116,7 @@ func (t *goroutines) accept(conn net.Conn) error {
 func (t *goroutines) turnAway(conn net.Conn, refusal string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.isClosed() {
 		conn.Close()
 		return ErrClosed
 	}
@@ -139,10 +160,20 @@ func (t *goroutines) storageChanged() {
 	}
 }
 
+// isClosed reports that close has been called.
+func (t *goroutines) isClosed() bool {
+	select {
+	case <-t.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 // close disconnects all clients and waits for their goroutines. The listeners are closed already.
 func (t *goroutines) close() {
 	t.mu.Lock()
-	t.closed = true
+	close(t.closed)
 	for c := range t.conns {
 		c.conn.SetReadDeadline(time.Unix(1, 0)) // ends the reader; the writer still sends what the client is ready to read
 	}
@@ -256,7 +287,7 @@ func (c *stream) send(out []byte) (sent int, err error) {
 // are still to be written.
 func (c *stream) givesUp(n, rest int) bool {
 	c.owner.mu.Lock()
-	closed := c.owner.closed
+	closed := c.owner.isClosed()
 	c.owner.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()

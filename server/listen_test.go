@@ -3,18 +3,22 @@ package server
 import (
 	"crypto/tls"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/engine"
 )
 
 // unusedPort returns a port that nobody listens on.
@@ -218,4 +222,37 @@ func TestListenersChangeAtAnyTime(t *testing.T) {
 			requireNobodyAt(t, port)
 		}
 	})
+}
+
+// failingListener cannot accept for the first times.
+type failingListener struct {
+	net.Listener
+	failures atomic.Int32
+}
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if l.failures.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+// A server that was out of files accepts clients again, and can be closed while it waits for that.
+func TestClientsAreAcceptedAfterAFailure(t *testing.T) {
+	for _, failures := range []int32{3, math.MaxInt32} {
+		tcp, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		l := &failingListener{Listener: tcp}
+		l.failures.Store(failures)
+		clock := engine.NewManualClock(time.UnixMilli(1_000_000))
+		s := startListening(t, Options{Listeners: []net.Listener{l}, Clock: clock}, "0")
+		if failures == 3 {
+			require.Eventually(t, func() bool {
+				clock.Advance(time.Second)
+				return l.failures.Load() < 0
+			}, testTimeout, time.Millisecond)
+			require.Equal(t, "+PONG", s.at(portOf(t, tcp)).do("PING"))
+		}
+		require.NoError(t, s.Close())
+	}
 }
