@@ -2,7 +2,6 @@ package delta
 
 import (
 	"iter"
-	"maps"
 	"slices"
 )
 
@@ -42,8 +41,11 @@ func (n *Names) add(name string, parts int) {
 
 func (n *Names) list(name string) {
 	k := len(n.chunks) - 1
-	if k < 0 || len(n.chunks[k]) == namesChunk {
-		n.chunks = append(n.chunks, nil)
+	if k < 0 {
+		n.chunks = append(n.chunks, nil) // which grows: few values change in many parts
+		k++
+	} else if len(n.chunks[k]) == namesChunk {
+		n.chunks = append(n.chunks, make([]string, 0, namesChunk))
 		k++
 	}
 	n.chunks[k] = append(n.chunks[k], name)
@@ -83,7 +85,7 @@ func (n *Names) all() iter.Seq[string] {
 				}
 			}
 		}
-		for name := range maps.Keys(n.set) {
+		for name := range n.set {
 			if !yield(name) {
 				return
 			}
