@@ -89,6 +89,8 @@ func (f *Functions) Load(code string, replace bool) (*Library, error) {
 	if l.chunk, err = compile(l.chunkSource(), functionsName); err != nil {
 		return nil, fmt.Errorf("ERR Error compiling function: %w", err)
 	}
+	f.options.Interrupt.Reset()
+	defer f.options.Interrupt.Reset() // of a timeout
 	if err := f.register(l); err != nil {
 		return nil, err
 	}
@@ -306,7 +308,8 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// register runs a library's source, which registers its functions.
+// register runs a library's source, which registers its functions, unless the interrupt stops that. It leaves the interrupt stopped if the
+// time is up: what is loaded for a call ends the call then.
 func (f *Functions) register(l *Library) error {
 	m := f.m
 	if m == nil {
@@ -316,7 +319,6 @@ func (f *Functions) register(l *Library) error {
 		f.m = m
 		f.mu.Unlock()
 	}
-	m.interrupt.Reset()
 	late := make(chan struct{})
 	timer := time.AfterFunc(loadTimeout, func() {
 		m.interrupt.Stop("FUNCTION LOAD timeout")
@@ -337,7 +339,6 @@ func (f *Functions) register(l *Library) error {
 	if m.interrupt.Stopped() {
 		stoppedWhy = m.interrupt.why
 	}
-	m.interrupt.Reset()
 	if err != nil {
 		value, reusable := m.translate(err)
 		text := toText(value)

@@ -212,6 +212,15 @@ func TestLibrariesOutliveFunctionsThatAreStopped(t *testing.T) {
 	require.Contains(t, call("one"), "-ERR Error registering functions: ERR Stopped by a test.")
 	close(closed)
 	<-ended
+
+	// A call that has been stopped before its first instruction stays so though its library must be loaded.
+	in.Reset()
+	in.Stop("Stopped before.")
+	require.Contains(t, call("one"), "-ERR Error registering functions: ERR Stopped before.")
+	in.Reset()
+	require.Equal(t, ":1\r\n", call("one"))
+	in.Stop("Stopped again.")
+	require.Contains(t, call("one"), "Stopped again.")
 	in.Reset()
 
 	require.Len(t, f.Libraries(), 2)
