@@ -72,6 +72,9 @@ const functionsName = "user_function"
 
 // NewFunctions returns what has no libraries.
 func NewFunctions(options Options) *Functions {
+	if options.Interrupt == nil {
+		options.Interrupt = new(Interrupt)
+	}
 	return &Functions{options: &options, libraries: map[string]*Library{}, functions: map[string]*Function{}}
 }
 
