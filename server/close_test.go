@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/engine"
 )
 
 func TestClosedServerLeavesNoGoroutine(t *testing.T) {
@@ -45,5 +46,22 @@ func TestClosedServerLeavesNoGoroutine(t *testing.T) {
 			conn.Close()
 		}
 		goleak.VerifyNone(t, before)
+	})
+}
+
+// A client must not see a command refused because the server is being closed, and a later one done.
+func TestNoCommandBeginsWhileTheServerIsBeingClosed(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, settings...)
+		c := s.connect()
+		require.Equal(t, "+OK", c.do("SET k v"))
+		s.ending.Store(true)
+		v, err := c.Do(testTimeout, "SET", "k", "w")
+		require.NoError(t, err)
+		require.Equal(t, conformance.Closed, v.Kind)
+		var g engine.Guard
+		g.Lock(s.ks, engine.AllShards, s.ks.Now())
+		defer g.Unlock()
+		require.Equal(t, "v", string(g.Peek(0, []byte("k")).Bytes()))
 	})
 }

@@ -84,8 +84,10 @@ type Server struct {
 	skipChecksums atomic.Bool // of RESTORE's payloads and RDB files; DEBUG sets it
 
 	closing sync.Once
-	done    chan struct{}
-	err     error
+	// ending is set before scripts are stopped: no client may see a command refused for that, and a later one done.
+	ending atomic.Bool
+	done   chan struct{}
+	err    error
 }
 
 // serverStats are the counters of INFO that are not the engine's. Those that grow with every command are kept elsewhere.
@@ -274,6 +276,7 @@ func (srv *Server) Close() error { return srv.close(true) }
 func (srv *Server) close(save bool) error {
 	srv.closing.Do(func() {
 		var errs []error
+		srv.ending.Store(true)
 		errs = append(errs, srv.listeners.close())
 		srv.closeScripts()
 		srv.replica.close()

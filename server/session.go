@@ -349,6 +349,10 @@ func (s *Session) process(b []byte) []byte {
 			s.warm(ahead.hints)
 		}
 		for i := range ahead.commands {
+			if s.srv.ending.Load() {
+				s.closing = true
+				return nil
+			}
 			p := &ahead.commands[i]
 			s.executing = p.size
 			done := len(p.args) == 0 || s.execute(p.cmd, p.container, p.args)
