@@ -59,7 +59,8 @@ type loadMeter struct {
 
 const (
 	loadWindow = 8  // ms between two measurements at least
-	highLoad   = 75 // percent
+	highLoad   = 75 // percent: from here on it is busy
+	lowLoad    = 50 // percent: and until here it stays so, because naps themselves make it less
 )
 
 // measure is called at time now, in ms; used returns the processor time that the loop has used, in ns.
@@ -70,7 +71,11 @@ func (m *loadMeter) measure(now int64, used func() int64) {
 	}
 	was := m.used
 	m.at, m.used = now, used()
-	m.high = m.used-was > passed*1_000_000*highLoad/100
+	limit := int64(highLoad)
+	if m.high {
+		limit = lowLoad
+	}
+	m.high = m.used-was > passed*1_000_000*limit/100
 }
 
 // threadTime returns the processor time that the calling thread has used, in ns.

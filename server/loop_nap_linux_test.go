@@ -45,6 +45,8 @@ func TestTheLoadOfALoop(t *testing.T) {
 	require.True(t, measure(1_000_000+loadWindow, 100_000))
 	require.True(t, measure(1_000_010, 0), "as it was last")
 	require.True(t, measure(1_000_018, 9_000_000))
-	require.False(t, measure(1_000_028, 5_000_000), "half of the time")
+	require.True(t, measure(1_000_028, 6_000_000), "less, but because of the naps")
+	require.False(t, measure(1_000_038, 5_000_000), "half of the time")
+	require.False(t, measure(1_000_048, 6_000_000), "not enough to begin again")
 	require.False(t, measure(1_001_000, 50_000_000), "a pause")
 }
