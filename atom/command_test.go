@@ -331,7 +331,7 @@ func TestCommandsOfPythonAndCElements(t *testing.T) {
 			require.Equal(t, id, read()["cmd_id"])
 			require.Equal(t, "0", read()["err_code"])
 			waitFor(t, "nothing pending", func() bool {
-				return r.XPending(t.Context(), "command:server", "command_consumer_group:server").Val().Count == 0
+				return pendingCommands(t.Context(), r) == 0
 			})
 		})
 	})

@@ -229,12 +229,21 @@ func TestAResponseThatCannotBeWrittenIsReportedAndTheLoopGoesOn(t *testing.T) {
 		go func() { ended <- server.CommandLoop(ctx, atom.CommandLoopOptions{}) }()
 		waitFor(t, "the response of the last command", func() bool { return r.XLen(ctx, "response:other").Val() == 2 })
 		waitFor(t, "nothing pending", func() bool {
-			return r.XPending(ctx, "command:server", "command_consumer_group:server").Val().Count == 0
+			return pendingCommands(ctx, r) == 0
 		})
 		require.NoError(t, server.Close(ctx))
 		require.ErrorIs(t, <-ended, atom.ErrClosed)
 		require.Equal(t, 2, strings.Count(log.String(), "cannot respond to a command"), log.String())
 	})
+}
+
+// pendingCommands returns how many commands of the element "server" are handed out and not acknowledged, -1 if it takes none yet.
+func pendingCommands(ctx context.Context, r *redis.Client) int64 {
+	p, err := r.XPending(ctx, "command:server", "command_consumer_group:server").Result()
+	if err != nil {
+		return -1
+	}
+	return p.Count
 }
 
 func TestAWorkerGoesOnOnAServerThatHasLostTheCommands(t *testing.T) {
@@ -257,7 +266,7 @@ func TestAWorkerGoesOnOnAServerThatHasLostTheCommands(t *testing.T) {
 	p := cPeer(t, other, "c")
 	p.add("command:server", "element", "c", "cmd", "note", "data", "1")
 	waitFor(t, "the first command to be handed out", func() bool {
-		return other.XPending(ctx, "command:server", "command_consumer_group:server").Val().Count == 1
+		return pendingCommands(ctx, other) == 1
 	})
 	lost.Store(true) // before the first response
 	require.Equal(t, "1", <-served)
@@ -265,7 +274,7 @@ func TestAWorkerGoesOnOnAServerThatHasLostTheCommands(t *testing.T) {
 	require.Equal(t, "2", <-served)
 	waitFor(t, "both responses", func() bool { return other.XLen(ctx, "response:c").Val() == 5 }) // and the entry of coming up
 	waitFor(t, "nothing pending", func() bool {
-		return other.XPending(ctx, "command:server", "command_consumer_group:server").Val().Count == 0
+		return pendingCommands(ctx, other) == 0
 	})
 	require.Zero(t, commandCalls(t, other, "atom.respond"))
 	require.Positive(t, commandCalls(t, other, "xreadgroup"))
