@@ -480,4 +480,5 @@ func (p *progress) due() bool {
 	return true
 }
 
+// tell writes the line, with how far it is.
 func (p *progress) tell(args ...any) { p.log.Info(p.what, args...) }

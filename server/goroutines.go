@@ -66,9 +66,6 @@ func (t *goroutines) pauseAccepting(err error) bool {
 	over := make(chan struct{})
 	timer := t.srv.ks.Clock().AfterFunc(time.Second, func() { close(over) })
 	defer timer.Stop()
-	if t.isClosed() {
-		return false
-	}
 	t.srv.log.Warn("cannot accept clients for a second", "error", err)
 	select {
 	case <-over:
@@ -286,9 +283,7 @@ func (c *stream) send(out []byte) (sent int, err error) {
 // givesUp reports whether a client must be closed though it has not read all of its output: it has taken n bytes lately, and rest
 // are still to be written.
 func (c *stream) givesUp(n, rest int) bool {
-	c.owner.mu.Lock()
 	closed := c.owner.isClosed()
-	c.owner.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return closed || c.gone && n == 0 || c.session.dying() || c.owner.srv.overLimit(c.session, rest+len(c.session.Output()))

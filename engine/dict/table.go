@@ -151,8 +151,8 @@ func (t *Table[E]) All() iter.Seq[*E] {
 	}
 }
 
-// Clone returns an independent copy with the same numbering, in which no element is marked. copyElement makes the copy's elements; nil means that plain
-// assignment does.
+// Clone returns an independent copy with the same numbering, in which no element is marked. copyElement makes the copy's elements; nil
+// means that plain assignment does.
 func (t *Table[E]) Clone(copyElement func(E) E) Table[E] {
 	c := Table[E]{n: t.n, chunks: make([][]E, len(t.chunks)), index: t.index.clone()}
 	for i, chunk := range t.chunks {

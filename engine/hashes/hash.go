@@ -311,24 +311,20 @@ func (l *large) add(name, value []byte) *field {
 func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (created bool) {
 	i, f, hash := l.fields.Find(name)
 	created = f == nil
-	noted := false // by the log, as it is, in this epoch
+	moved := false // the name lies somewhere else now
 	if created {
 		added := newField(name, value)
 		if l.log != nil {
 			l.log.Before(added.name(), h)
 		}
 		f = l.fields.Insert(hash, added)
+		i = l.fields.Len() - 1
 		l.bytes += f.size()
-		if l.log != nil {
-			l.fields.Mark(l.fields.Len()-1, l.log.Epoch())
-		}
 	} else {
 		if l.log != nil {
 			l.log.Before(f.name(), h)
-			noted = !l.fields.Mark(i, l.log.Epoch())
 		}
-		if !f.overwrite(value) {
-			noted = false // the name lies somewhere else now
+		if moved = !f.overwrite(value); moved {
 			l.bytes -= f.size()
 			*f = newField(name, value)
 			l.bytes += f.size()
@@ -340,7 +336,7 @@ func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (create
 			l.deadlines.remove(name)
 		}
 	}
-	if l.log != nil && !noted {
+	if l.log != nil && (l.fields.Mark(i, l.log.Epoch()) || moved) {
 		l.log.After(f.keptName(), l.fields.Len())
 	}
 	return created

@@ -231,19 +231,14 @@ func (z *ZSet) setLarge(l *large, name []byte, score float64) (old float64, exis
 	i, m, hash := l.members.Find(name)
 	if m != nil {
 		if old = *m.score(); old != score {
-			noted := false // by the log, as it is, in this epoch
-			if l.log != nil {
-				l.log.Before(m.name(), z)
-				noted = !l.members.Mark(i, l.log.Epoch())
-			}
+			l.log.Before(m.name(), z)
 			was := item{old, *m}
 			if l.shared {
 				*m = newMember(name, score)
-				noted = false // the name lies somewhere else now
 			}
 			*m.score() = score
 			l.order.move(was, item{score, *m})
-			if l.log != nil && !noted {
+			if l.log != nil && (l.members.Mark(i, l.log.Epoch()) || l.shared) { // if shared, the name lies somewhere else now
 				l.log.After(m.Key(), l.members.Len())
 			}
 		}
