@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -139,7 +140,7 @@ func (w *world) dryRun(t require.TestingT, changes int) map[string]string {
 // TestErrorAnywhere has every operation of the file system fail in turn, once or until the end of a checkpoint.
 func TestErrorAnywhere(t *testing.T) {
 	for _, once := range []bool{true, false} {
-		const step = 5 // another fifth of them every time
+		const step = 10 // another tenth of them every time
 		for at := 1 + rand.IntN(step); ; at += step {
 			if !errorAt(t, int64(at), once) {
 				t.Logf("%d operations", at)
@@ -299,6 +300,51 @@ func TestFailedCompactionIsNotRepeatedAtOnce(t *testing.T) {
 	require.NoError(t, s.Err())
 	require.LessOrEqual(t, attempts.Load(), int64(1))
 	w.requireReadable(t, s)
+	require.NoError(t, s.Close())
+}
+
+// TestFailedStoreDoesNotGatherStatistics has a store fail while Pebble fails to gather statistics, and opens it anew, after which
+// the first Pebble can do that no more.
+func TestFailedStoreDoesNotGatherStatistics(t *testing.T) {
+	var unreadable, broken atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData
+		switch {
+		case broken.Load() && sync && strings.HasPrefix(path.Base(op.Path), "MANIFEST"):
+			return errors.New("input/output error")
+		case unreadable.Load() && calledBy(".(*DB).collectTableStats"):
+			return errors.New("unreadable")
+		}
+		return nil
+	}))
+	s := open(t, fs)
+	w := newWorld(1)
+	require.NoError(t, w.checkpoint(s, 50))
+	require.NoError(t, s.Close())
+
+	const many = 1000
+	attempts := make(chan error, many)
+	s, err := Open(Options{FS: fs, Dir: "some/where", tune: func(o *pebble.Options) {
+		unreadable.Store(true)
+		often(o)
+		told := o.EventListener.BackgroundError
+		o.EventListener.BackgroundError = func(err error) {
+			select {
+			case attempts <- err:
+			default:
+			}
+			told(err)
+		}
+	}})
+	require.NoError(t, err)
+	require.ErrorContains(t, <-attempts, "unreadable")
+	broken.Store(true)
+	require.ErrorContains(t, w.clone().checkpoint(s, 50), "input/output error")
+	broken.Store(false)
+	unreadable.Store(false)
+	require.NoError(t, s.Reopen())
+	time.Sleep(50 * time.Millisecond) // in which there would be many
+	require.Less(t, len(attempts), many)
 	require.NoError(t, s.Close())
 }
 

@@ -88,20 +88,21 @@ func (f *fence) pass(op func() error) error { return f.check(f.try(op)) }
 
 // check returns an error, but does not return if it would be fatal.
 func (f *fence) check(err error) error {
-	if err != nil && writesManifest() {
+	// What is named writes the MANIFEST, or makes a new one the valid one.
+	if err != nil && calledBy(".(*versionSet).UpdateVersionLocked") {
 		f.fail(fmt.Errorf("the list of files cannot be written: %w", err))
 		select {}
 	}
 	return err
 }
 
-// writesManifest reports whether it is called by what writes the MANIFEST, or makes a new one the valid one.
-func writesManifest() bool {
+// calledBy reports whether a function whose name ends so is among the callers.
+func calledBy(suffix string) bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, ".(*versionSet).UpdateVersionLocked") {
+		if strings.HasSuffix(frame.Function, suffix) {
 			return true
 		}
 		if !more {

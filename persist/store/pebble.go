@@ -94,18 +94,20 @@ func (d *database) fail(err error) {
 
 // backgroundError is told by Pebble that something it does by itself has failed. It tries again.
 func (d *database) backgroundError(err error) {
-	if d.fence.Err() != nil {
-		return
+	if d.fence.Err() == nil {
+		d.log.Warn("background work in the store has failed", "error", err.Error())
 	}
-	d.log.Warn("background work in the store has failed", "error", err.Error())
-	if d.sched.busy() {
+	if !calledBy(".(*DB).collectTableStats") {
 		d.sched.pause() // it is a compaction; Pebble's lock is held
 		return
 	}
-	// It is the gathering of statistics, which would be repeated at once.
+	// Statistics are gathered again at once, without end if the files are closed for good.
 	select {
 	case <-time.After(time.Second):
 	case <-d.closing:
+	}
+	if d.fence.Err() != nil {
+		select {}
 	}
 }
 
@@ -113,12 +115,15 @@ func (d *database) backgroundError(err error) {
 // use, and goroutines that wait for ever, because there is no way to end Pebble in the middle of a change.
 func (d *database) close() error {
 	close(d.closing)
+	var err error
+	if d.fence.Err() == nil {
+		err = d.fence.run(d.Close)
+	}
 	if d.fence.Err() != nil {
 		d.fence.drain()
 		d.fence.closeFiles()
-		return nil
 	}
-	return d.Close()
+	return err
 }
 
 // logger is a database as the logger of its Pebble.

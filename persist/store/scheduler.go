@@ -92,13 +92,6 @@ func (s *scheduler) pause() {
 	})
 }
 
-// busy reports whether a compaction has the permission.
-func (s *scheduler) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running
-}
-
 // Done is called by Pebble when the compaction that had the permission has ended.
 func (s *scheduler) Done() {
 	s.mu.Lock()
