@@ -140,7 +140,7 @@ func (w *world) dryRun(t require.TestingT, changes int) map[string]string {
 // TestErrorAnywhere has every operation of the file system fail in turn, once or until the end of a checkpoint.
 func TestErrorAnywhere(t *testing.T) {
 	for _, once := range []bool{true, false} {
-		const step = 10 // another tenth of them every time
+		const step = 20 // others of them every time
 		for at := 1 + rand.IntN(step); ; at += step {
 			if !errorAt(t, int64(at), once) {
 				t.Logf("%d operations", at)
