@@ -11,22 +11,23 @@ ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
 
-.PHONY: run build test race fuzz conformance powerloss crash bench lint clean
+.PHONY: run build test race fuzz conformance powerloss crash bench profile lint clean
 
 run: build
 	./$(BIN) $(ARGS)
 
-# Without C: one static file, which also needs less memory.
+# Without C: one static file, which also needs less memory. The compiler uses cmd/atomredis/default.pgo, which make profile makes.
 build:
 	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/atomredis
 
+# Without the profile, for which everything would have to be compiled once more.
 test:
-	$(GO) test ./...
+	$(GO) test -pgo=off ./...
 
 # The same tests under the race detector, with one shard and with many.
 race:
-	ATOMREDIS_TEST_SHARDS=1 $(GO) test -race ./...
-	ATOMREDIS_TEST_SHARDS=16 $(GO) test -race -count=1 ./server/... ./engine ./conformance/... .
+	ATOMREDIS_TEST_SHARDS=1 $(GO) test -pgo=off -race ./...
+	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -count=1 ./server/... ./engine ./conformance .
 
 # Each fuzz target for FUZZTIME.
 FUZZTIME ?= 60s
@@ -64,9 +65,17 @@ crash: build
 bench: build
 	./bench/run.sh
 
+# What the compiler is told of where the server spends its time (cmd/atomredis/default.pgo), measured anew.
+profile: export ATOMREDIS_PROFILE = $(CURDIR)/bench/results/default.pgo
+profile:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/profiled ./bench/profile
+	rm -f $(ATOMREDIS_PROFILE)
+	$(GO) run ./bench/compare -server bin/profiled -name profile -rounds 1 -time 500ms -durability none,everysec
+	cp $(ATOMREDIS_PROFILE) cmd/atomredis/default.pgo
+
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
-	$(GO) vet ./...
+	$(GO) vet -pgo=off ./...
 
 clean:
 	rm -rf bin

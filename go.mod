@@ -7,6 +7,7 @@ require (
 	github.com/alicebob/miniredis/v2 v2.35.0
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/gomodule/redigo v1.9.3
+	github.com/google/pprof v0.0.0-20250403155104-27863c87afa6
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/spf13/cobra v1.10.1

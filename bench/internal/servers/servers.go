@@ -92,9 +92,12 @@ func Cleanup() {
 	started = nil
 }
 
-// Discard kills the server and removes its data.
+// Discard ends the server, which need not save anything, and removes its data.
 func (s *Server) Discard() {
-	s.Kill()
+	c := s.Dial()
+	c.do("SHUTDOWN", "NOSAVE") // it does not answer
+	c.Close()
+	<-s.ended
 	mu.Lock()
 	defer mu.Unlock()
 	Check(os.RemoveAll(s.Dir))

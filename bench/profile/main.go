@@ -1,0 +1,87 @@
+// Command profile is the server of cmd/atomredis, and adds what it uses its processor time for to a file, from which the compiler
+// learns what to make fast. See `make profile`.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/pprof"
+	"syscall"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/atomredis/atomredis/server"
+)
+
+// fileVariable names the file.
+const fileVariable = "ATOMREDIS_PROFILE"
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == "--version" { // the benchmark asks for it
+		fmt.Println("atomredis v=" + server.Version)
+		return
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	config := server.NewConfig()
+	check(config.LoadArgs(os.Args[1:]))
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + config.Get().IOThreads) // as in cmd/atomredis
+	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{SpareProcessors: true})
+	check(err)
+	var b bytes.Buffer
+	check(pprof.StartCPUProfile(&b))
+	check(srv.Start())
+	select {
+	case <-stop:
+	case <-srv.Done():
+	}
+	check(srv.Close())
+	pprof.StopCPUProfile()
+	check(add(os.Getenv(fileVariable), &b))
+}
+
+// add adds a profile to those in a file, which may not exist. Nothing in it tells of the machine.
+func add(file string, b *bytes.Buffer) error {
+	p, err := profile.Parse(b)
+	if err != nil {
+		return err
+	}
+	for _, m := range p.Mapping {
+		m.File, m.BuildID = "atomredis", ""
+	}
+	p.TimeNanos = 0
+	const functions, names, lines, addresses, columns = true, true, true, false, false
+	if err := p.Aggregate(functions, names, names, lines, columns, addresses); err != nil {
+		return err
+	}
+	switch old, err := os.ReadFile(file); {
+	case err == nil:
+		before, err := profile.ParseData(old)
+		if err != nil {
+			return err
+		}
+		if p, err = profile.Merge([]*profile.Profile{before, p}); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	var out bytes.Buffer
+	if err := p.Compact().Write(&out); err != nil {
+		return err
+	}
+	return os.WriteFile(file, out.Bytes(), 0o644)
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
