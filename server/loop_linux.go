@@ -51,10 +51,7 @@ type loop struct {
 	timer     engine.Timer            // wakes the loop at armed
 	armed     int64                   // 0 = not armed
 	muted     int                     // how many of listeners are muted
-	tick      int64                   // the last ms in which something came
-	active    int                     // clients that sent something in it
-	crowd     int                     // the same of the ms before, in which something came
-	load      loadMeter
+	napper    napper
 	gone      []goneSocket // whose sessions are to be closed
 
 	using    atomic.Pointer[socket] // whose session the loop's goroutine is in; see enter
@@ -236,7 +233,7 @@ func (l *loop) run() {
 	}
 	n := 0
 	for {
-		if l.naps(n) {
+		if l.napper.naps(n) {
 			nap := unix.Timespec{Nsec: napTime}
 			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
 		}
@@ -345,7 +342,10 @@ func (l *loop) read(c *socket) {
 	n, err := l.readSome(c, buf)
 	if n > 0 {
 		l.srv.stats.reads.Add(1)
-		l.arrived(c)
+		if l.keeps {
+			l.napper.arrived(n, c.seen, l.now)
+		}
+		c.seen = l.now
 	}
 	switch {
 	case n > 0:

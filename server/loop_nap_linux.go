@@ -25,30 +25,114 @@ const shortSlice = 100 * time.Microsecond
 // Naps. When many clients have one command under way each, and the next one as soon as they have its reply, they come back one after the other.
 // A loop that waits for each of them is woken for each, which costs the client's side as much as it costs ours. So while at least napCrowd clients
 // send something within a millisecond, and the loop is busy, it does not wait for the next one after it has served few of them, but sleeps for
-// napTime ns and then serves all who came meanwhile at once. That makes up to a tenth more requests per second for less processor time, where requests
-// queue up anyway. With fewer clients each would wait for the nap of the others, and with less to do all would wait longer than they need.
+// napTime ns and then serves all who came meanwhile at once. That makes up to a tenth more requests per second for less processor time, where clients
+// send as much as they get answers for. Where they send no more than they would anyway, it only makes them wait. Which of the two it is the loop finds
+// out by trying: see trial.
 const (
 	napCrowd = 32
 	napTime  = 20_000
 )
 
-// naps reports whether to nap after a round in which ready clients were served.
-func (l *loop) naps(ready int) bool {
-	return l.load.high && ready > 0 && l.crowd >= napCrowd && ready <= l.crowd/2
+// napper is what a loop needs to know to decide on naps.
+type napper struct {
+	tick     int64 // the last ms in which something came
+	active   int   // clients that sent something in it
+	crowd    int   // the same of the ms before, in which something came
+	received int64 // bytes that clients have sent
+	load     loadMeter
+	trial    trial
 }
 
-// arrived counts a client among those who sent something in this millisecond.
-func (l *loop) arrived(c *socket) {
-	if l.tick != l.now {
-		l.crowd, l.active, l.tick = l.active, 0, l.now
-		if l.keeps {
-			l.load.measure(l.now, threadTime)
+// naps reports whether to nap after a round in which ready clients were served.
+func (p *napper) naps(ready int) bool {
+	return p.trial.napping && ready > 0 && p.crowd >= napCrowd && ready <= p.crowd/2
+}
+
+// arrived counts n bytes of a client that last sent something at the time seen, in ms, at the time now.
+func (p *napper) arrived(n int, seen, now int64) {
+	if p.tick != now {
+		p.crowd, p.active, p.tick = p.active, 0, now
+		p.load.measure(now, threadTime)
+		p.trial.update(p.load.high, now, p.received)
+	}
+	p.received += int64(n)
+	if seen != now {
+		p.active++
+	}
+}
+
+// trial finds out whether naps are of use: for a while a loop naps in every other window of time, and if it got clearly more from its clients in
+// these than in the others it goes on with naps, otherwise without. It tries again after some time, and when what it gets changes.
+type trial struct {
+	napping bool
+	window  int   // of the trial that is under way, from 1 on; 0 if there is none
+	checks  int   // how often the rate will be looked at before the next trial
+	began   int64 // when the window began, or the time between two looks, in ms; 0 before the first
+	seen    int64 // bytes received until then
+	bytes   [2]int64
+	passed  [2]int64 // ms; of the windows without naps, and with
+	rate    int64    // bytes per s when the trial ended
+}
+
+const (
+	trialWindow  = 12  // ms
+	trialWindows = 12  // a multiple of four
+	trialGain    = 4   // percent
+	rateWindow   = 100 // ms
+	rateWindows  = 20  // until the next trial
+	rateChange   = 25  // percent
+)
+
+// update is told at time now, in ms, how many bytes have been received, and whether the loop is busy.
+func (t *trial) update(busy bool, now, received int64) {
+	if !busy {
+		*t = trial{}
+		return
+	}
+	passed, got := now-t.began, received-t.seen
+	switch {
+	case t.began == 0, passed < 0: // the clock was set back
+		t.begin(now, received)
+		return
+	case t.window > 0 && passed >= trialWindow:
+		kind := 0
+		if t.napping {
+			kind = 1
 		}
+		t.bytes[kind] += got
+		t.passed[kind] += passed
+		if t.window == trialWindows {
+			t.end()
+		} else {
+			t.window++
+			t.napping = t.window%4 >= 2 // without, with, with, without: what changes steadily counts for both alike
+		}
+	case t.window == 0 && passed >= rateWindow:
+		change := got*1000/passed - t.rate
+		if t.checks--; t.checks == 0 || max(change, -change) > t.rate*rateChange/100 {
+			t.begin(now, received)
+			return
+		}
+	default:
+		return
 	}
-	if c.seen != l.now {
-		c.seen = l.now
-		l.active++
+	t.began, t.seen = now, received
+}
+
+// begin begins a trial.
+func (t *trial) begin(now, received int64) {
+	*t = trial{window: 1, began: now, seen: received}
+}
+
+// end draws the conclusion of a trial.
+func (t *trial) end() {
+	without, with := t.bytes[0]*1000/t.passed[0], t.bytes[1]*1000/t.passed[1]
+	t.napping = with*100 > without*(100+trialGain)
+	t.rate = without
+	if t.napping {
+		t.rate = with
 	}
+	t.window, t.checks = 0, rateWindows
 }
 
 // loadMeter measures for how much of the time a loop computes.
@@ -66,7 +150,7 @@ const (
 // measure is called at time now, in ms; used returns the processor time that the loop has used, in ns.
 func (m *loadMeter) measure(now int64, used func() int64) {
 	passed := now - m.at
-	if passed < loadWindow {
+	if passed >= 0 && passed < loadWindow {
 		return
 	}
 	was := m.used
@@ -75,7 +159,7 @@ func (m *loadMeter) measure(now int64, used func() int64) {
 	if m.high {
 		limit = lowLoad
 	}
-	m.high = m.used-was > passed*1_000_000*limit/100
+	m.high = passed > 0 && m.used-was > passed*1_000_000*limit/100
 }
 
 // threadTime returns the processor time that the calling thread has used, in ns.

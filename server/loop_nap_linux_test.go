@@ -1,35 +1,83 @@
 package server
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
-	clients := make([]socket, 100)
-	l := &loop{load: loadMeter{high: true}}
+	var seen [100]int64
+	p := &napper{}
 	round := func(now int64, from, to int) {
-		l.now = now
-		for i := range clients[from:to] {
-			l.arrived(&clients[from+i])
+		for i := from; i < to; i++ {
+			p.arrived(10, seen[i], now)
+			seen[i] = now
 		}
+		p.trial.napping = true
 	}
 	round(1, 0, napCrowd-1)
 	round(1, 0, napCrowd-1) // the same clients again
 	round(2, 0, 1)
-	require.False(t, l.naps(1), "too few clients")
+	require.False(t, p.naps(1), "too few clients")
 	round(3, 0, napCrowd)
-	require.False(t, l.naps(1), "they are counted when the millisecond is over")
+	require.False(t, p.naps(1), "they are counted when the millisecond is over")
 	round(5, 0, 1)
-	require.True(t, l.naps(1))
-	require.True(t, l.naps(napCrowd/2))
-	require.False(t, l.naps(napCrowd/2+1), "most are ready already")
-	require.False(t, l.naps(0), "woken for something else")
+	require.True(t, p.naps(1))
+	require.True(t, p.naps(napCrowd/2))
+	require.False(t, p.naps(napCrowd/2+1), "most are ready already")
+	require.False(t, p.naps(0), "woken for something else")
 	round(6, 0, 2)
-	require.False(t, l.naps(1), "one client in the millisecond before")
-	l.crowd, l.load.high = napCrowd, false
-	require.False(t, l.naps(1), "there is too little to do")
+	require.False(t, p.naps(1), "one client in the millisecond before")
+	p.crowd, p.trial.napping = napCrowd, false
+	require.False(t, p.naps(1), "it is of no use")
+	require.EqualValues(t, 10*(2*(napCrowd-1)+1+napCrowd+1+2), p.received)
+}
+
+// TestTrialsFindOutWhetherNapsAreOfUse lets loops serve clients that send more if the loop naps, and others that do not.
+func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, gain := range []float64{-10, 0, 2, 8, 12} {
+		var tr trial
+		now, received := int64(1_000_000), 0.0
+		rate := 3000.0 // bytes per ms
+		pass := func(ms int) (napped int) {
+			for range ms {
+				tr.update(true, now, int64(received))
+				n := rate * (0.9 + 0.2*rng.Float64())
+				if tr.napping {
+					n *= 1 + gain/100
+					napped++
+				}
+				received += n
+				now++
+			}
+			return napped
+		}
+		useful := gain > trialGain
+		const whole = trialWindow * trialWindows
+		require.Equal(t, whole/2, pass(whole), "gain %v: half of the trial", gain)
+		later := rateWindow * rateWindows
+		check := func(napped, of int, when string) {
+			want := 0
+			if useful {
+				want = of
+			}
+			require.Equal(t, want, napped, "gain %v: %s", gain, when)
+		}
+		check(pass(later), later, "after the trial")
+		require.Equal(t, whole/2, pass(whole), "gain %v: another trial", gain)
+		check(pass(later/2), later/2, "after it")
+		rate /= 2
+		check(pass(rateWindow), rateWindow, "nobody has seen the change yet")
+		require.Equal(t, whole/2, pass(whole), "gain %v: a trial because of the change", gain)
+		now -= 1000
+		require.Equal(t, whole/2, pass(whole), "gain %v: a trial because the clock was set back", gain)
+		tr.update(false, now, int64(received))
+		require.Equal(t, trial{}, tr, "the loop has little to do")
+		require.Equal(t, whole/2, pass(whole), "gain %v: and much again", gain)
+	}
 }
 
 func TestTheLoadOfALoop(t *testing.T) {
@@ -49,4 +97,7 @@ func TestTheLoadOfALoop(t *testing.T) {
 	require.False(t, measure(1_000_038, 5_000_000), "half of the time")
 	require.False(t, measure(1_000_048, 6_000_000), "not enough to begin again")
 	require.False(t, measure(1_001_000, 50_000_000), "a pause")
+	require.True(t, measure(1_001_010, 9_000_000))
+	require.False(t, measure(500_000, 9_000_000), "the clock was set back")
+	require.True(t, measure(500_010, 9_000_000))
 }
