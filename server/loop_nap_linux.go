@@ -76,7 +76,7 @@ type trial struct {
 
 const (
 	trialWindow  = 12  // ms
-	trialWindows = 12  // a multiple of four
+	trialWindows = 12  // at most; a multiple of four
 	trialGain    = 4   // percent
 	rateWindow   = 100 // ms
 	rateWindows  = 20  // until the next trial
@@ -101,9 +101,7 @@ func (t *trial) update(busy bool, now, received int64) {
 		}
 		t.bytes[kind] += got
 		t.passed[kind] += passed
-		if t.window == trialWindows {
-			t.end()
-		} else {
+		if t.window%4 != 0 || !t.end() {
 			t.window++
 			t.napping = t.window%4 >= 2 // without, with, with, without: what changes steadily counts for both alike
 		}
@@ -124,15 +122,20 @@ func (t *trial) begin(now, received int64) {
 	*t = trial{window: 1, began: now, seen: received}
 }
 
-// end draws the conclusion of a trial.
-func (t *trial) end() {
+// end draws the conclusion of a trial, and reports true, if it is clear or the trial has been long enough.
+func (t *trial) end() bool {
 	without, with := t.bytes[0]*1000/t.passed[0], t.bytes[1]*1000/t.passed[1]
-	t.napping = with*100 > without*(100+trialGain)
+	gain := with*100 - without*100
+	if t.window < trialWindows && gain > 0 && gain < 2*trialGain*without {
+		return false
+	}
+	t.napping = gain > trialGain*without
 	t.rate = without
 	if t.napping {
 		t.rate = with
 	}
 	t.window, t.checks = 0, rateWindows
+	return true
 }
 
 // loadMeter measures for how much of the time a loop computes.

@@ -56,27 +56,37 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 			return napped
 		}
 		useful := gain > trialGain
-		const whole = trialWindow * trialWindows
-		require.Equal(t, whole/2, pass(whole), "gain %v: half of the trial", gain)
-		later := rateWindow * rateWindows
-		check := func(napped, of int, when string) {
+		try := func(why string) {
+			pass(1)
+			for tr.window > 0 {
+				pass(1)
+			}
+			require.Equal(t, tr.passed[0], tr.passed[1], "gain %v: %s: half of the trial", gain, why)
+			require.Zero(t, tr.passed[0]%(2*trialWindow))
+			require.LessOrEqual(t, tr.passed[0], int64(trialWindows/2*trialWindow))
+		}
+		check := func(ms int, when string) {
 			want := 0
 			if useful {
-				want = of
+				want = ms
 			}
-			require.Equal(t, want, napped, "gain %v: %s", gain, when)
+			require.Equal(t, want, pass(ms), "gain %v: %s", gain, when)
 		}
-		check(pass(later), later, "after the trial")
-		require.Equal(t, whole/2, pass(whole), "gain %v: another trial", gain)
-		check(pass(later/2), later/2, "after it")
+		const later = rateWindow*rateWindows - 1
+		try("at first")
+		check(later, "after the trial")
+		try("after some time")
+		check(later/2, "after that")
 		rate /= 2
-		check(pass(rateWindow), rateWindow, "nobody has seen the change yet")
-		require.Equal(t, whole/2, pass(whole), "gain %v: a trial because of the change", gain)
+		for tr.window == 0 {
+			pass(1)
+		}
+		try("because the rate has changed")
 		now -= 1000
-		require.Equal(t, whole/2, pass(whole), "gain %v: a trial because the clock was set back", gain)
+		try("because the clock was set back")
 		tr.update(false, now, int64(received))
 		require.Equal(t, trial{}, tr, "the loop has little to do")
-		require.Equal(t, whole/2, pass(whole), "gain %v: and much again", gain)
+		try("much to do again")
 	}
 }
 
