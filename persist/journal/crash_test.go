@@ -238,7 +238,7 @@ func TestResumeKeepsWhatIsAppendedDuringTheCheckpoint(t *testing.T) {
 		}
 		return nil
 	}))
-	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSyncData} {
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileWriteAt, errorfs.OpFileSyncData} {
 		notified := make(chan error, 100)
 		var j *File
 		ready := make(chan struct{})

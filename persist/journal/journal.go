@@ -137,6 +137,7 @@ type File struct {
 	o         Options
 	maxBuffer int // maxBuffered, but in tests
 	maxRecord int // longest commands of a record, in bytes
+	prepare   int // prepareSize, but in tests
 
 	appended atomic.Uint64 // LSN after the last record; written under mu
 	durable  atomic.Uint64 // LSN before which everything is synced; written under mu
@@ -175,7 +176,8 @@ type File struct {
 	// These belong to the writer while it is busy, otherwise to who holds mu.
 	file      vfs.File
 	seed      uint32
-	size      int64     // length of file
+	size      int64     // of the present segment: where the next record goes
+	prepared  int64     // length of file; from size on it has zeros
 	written   uint64    // LSN up to which everything is written
 	writtenAt time.Time // when the last batch of that was taken
 	lastSync  time.Time // when the last sync began
@@ -200,7 +202,7 @@ func Open(o Options) *File {
 	}
 	o.Log = orDiscard(o.Log)
 	j := &File{
-		o: o, maxBuffer: maxBuffered, maxRecord: maxPayload - minPayload,
+		o: o, maxBuffer: maxBuffered, maxRecord: maxPayload - minPayload, prepare: prepareSize,
 		wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour), syncs: make(chan syncRequest, 1),
 	}
 	j.timer.Stop()
@@ -225,11 +227,7 @@ func (j *File) Read(from uint64, fn func(lsn uint64, now int64, commands []byte)
 
 // recover reads what is in the directory and begins a new segment after it. The caller holds admin.
 func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error) {
-	report, err := Replay(j.o.FS, j.o.Dir, from, j.o.Log, fn)
-	if err != nil {
-		return report.End, err
-	}
-	segments, _, err := list(j.o.FS, j.o.Dir)
+	report, segments, err := replayed(j.o.FS, j.o.Dir, from, j.o.Log, fn)
 	if err != nil {
 		return report.End, err
 	}
@@ -269,7 +267,7 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 
 // begin goes on in a new, empty segment. Everything before it is durable. The caller holds mu, unless nobody else has j yet.
 func (j *File) begin(file vfs.File, seed uint32, start uint64) {
-	j.file, j.seed, j.size, j.written = file, seed, headerSize, start
+	j.file, j.seed, j.size, j.prepared, j.written = file, seed, headerSize, headerSize, start
 	j.segments = append(j.segments, segment{start, headerSize})
 	j.durable.Store(start)
 }

@@ -37,6 +37,7 @@ func open(t require.TestingT, o Options) *File { return openAt(t, o, 0) }
 func openAt(t require.TestingT, o Options, from uint64) *File {
 	o.Dir = dir
 	j := Open(o)
+	j.prepare = 100 // so that there are zeros to be damaged, and to be used up
 	_, err := j.Read(from, nothing)
 	require.NoError(t, err)
 	return j
@@ -83,6 +84,13 @@ func appendSynced(t require.TestingT, j *File, s string) {
 // cloneAll copies a file system as it is now, as if the machine had lost power after everything had reached the disk.
 func cloneAll(fs *vfs.MemFS) *vfs.MemFS {
 	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng(0)})
+}
+
+// soundSegments returns the segments of a journal without damage.
+func soundSegments(t require.TestingT, fs vfs.FS, dir string) []segment {
+	f, err := inspect(fs, dir, 0, nil)
+	require.NoError(t, err)
+	return f.segments
 }
 
 func readFile(t require.TestingT, fs vfs.FS, path string) []byte {
@@ -191,11 +199,9 @@ func TestRotateAndRelease(t *testing.T) {
 		segments, _, err := list(fs, dir)
 		require.NoError(t, err)
 		require.Equal(t, p, segments[0].start)
-		var size int64
-		for _, s := range segments {
-			size += s.size
-		}
-		require.Equal(t, size, j.Size())
+		report, err := Verify(fs, dir, p)
+		require.NoError(t, err)
+		require.Equal(t, report.Bytes, j.Size())
 		require.Equal(t, []string{"0", "1", "2", "3", "4", "5"}[i+1:], mustReplay(t, cloneAll(fs), p))
 	}
 	require.NoError(t, j.Release(j.Appended()))
@@ -457,5 +463,27 @@ func TestReadWhileOpen(t *testing.T) {
 	require.NoError(t, j.Release(j.Rotate()))
 	_, err = j.Read(starts[3], nothing)
 	require.Equal(t, ErrReleased, err)
+	require.NoError(t, j.Close())
+}
+
+// While clients wait for each sync the file seldom becomes longer, and never much longer than what it holds.
+func TestAlwaysOverwritesZeros(t *testing.T) {
+	fs := newFS(t)
+	j := open(t, Options{FS: fs})
+	j.prepare = 1000
+	lengths := map[int]bool{}
+	for i := range 100 {
+		appendSynced(t, j, fmt.Sprintf("command %02d", i))
+		b := readFile(t, fs, segmentPath(fs, dir, 0))
+		lengths[len(b)] = true
+		require.Empty(t, bytes.Trim(b[j.Size():], "\x00"))
+		require.LessOrEqual(t, len(b), int(j.Size())+1000)
+	}
+	require.LessOrEqual(t, len(lengths), int(j.Size())/1000+1)
+	appendSynced(t, j, strings.Repeat("x", 5000)) // for which it has to become longer in any case
+	require.Len(t, readFile(t, fs, segmentPath(fs, dir, 0)), int(j.Size()))
+	j.SetPolicy(EverySec)
+	appendSynced(t, j, "short")
+	require.Len(t, readFile(t, fs, segmentPath(fs, dir, 0)), int(j.Size()))
 	require.NoError(t, j.Close())
 }

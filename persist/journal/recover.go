@@ -27,7 +27,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 type Report struct {
 	// End is the LSN after the last sound record, or the position from which the journal was read if that is later.
 	End uint64
-	// Segments were read, which have this many Bytes. Records of commands begin at or after the position.
+	// Segments were read, and found sound for this many Bytes. Records of commands begin at or after the position.
 	Segments int
 	Bytes    int64
 	Records  int
@@ -51,11 +51,19 @@ type Cut struct {
 func Replay(
 	fs vfs.FS, dir string, from uint64, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, error) {
+	report, _, err := replayed(fs, dir, from, log, fn)
+	return report, err
+}
+
+// replayed is Replay, and returns the segments that are left.
+func replayed(
+	fs vfs.FS, dir string, from uint64, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
+) (Report, []segment, error) {
 	f, err := inspect(fs, dir, from, fn)
-	if err != nil {
-		return f.report, err
+	if err == nil {
+		err = f.finish(orDiscard(log))
 	}
-	return f.report, f.finish(orDiscard(log))
+	return f.report, f.segments, err
 }
 
 // readDurable calls fn with the records from one LSN up to another, before which everything is durable, and returns the LSN after
@@ -209,8 +217,14 @@ func inspect(fs vfs.FS, dir string, from uint64, fn func(lsn uint64, now int64, 
 		if err != nil {
 			return f, err
 		}
-		position = s.start + uint64(max(size-headerSize, 0))
+		f.segments[i].size = size
+		f.report.Bytes += size
+		position = f.segments[i].end()
 		f.report.End = max(from, position)
+	}
+	// What the length of the last file could not tell.
+	if n := len(f.segments); n > 0 && f.bad == n && f.segments[n-1].start < from && position <= from {
+		f.obsolete, f.segments, f.bad = all, nil, 0
 	}
 	return f, nil
 }
@@ -229,7 +243,6 @@ func (f *findings) read(i int, from uint64, fn func(lsn uint64, now int64, comma
 		return 0, f.damage(i, 0, path, 0, "cannot be read: "+err.Error(), err)
 	}
 	f.report.Segments++
-	f.report.Bytes += s.size
 	if reason != "" {
 		// The header is synced before anything is written after it.
 		if last && s.size <= headerSize {
@@ -262,14 +275,21 @@ func (f *findings) read(i int, from uint64, fn func(lsn uint64, now int64, comma
 	return s.size, nil
 }
 
-// end decides what it means that segment i has no sound record at an offset: a torn tail, or damage. Parts of what was not
+// end decides what it means that segment i has no sound record at an offset: its end, a torn tail, or damage. Parts of what was not
 // synced may have reached the disk in any order, so sound records may follow a torn one. But if one of them is a mark that says
 // that this place had been synced, it is damage.
 func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
-	if i < len(f.segments)-1 {
-		return f.damage(i, off, path, off, reason, nil) // it was synced before the next one was made
+	unused, err := r.zeros(off)
+	if unused {
+		return nil
 	}
-	synced, err := r.syncedAfter(off)
+	if i < len(f.segments)-1 {
+		return f.damage(i, off, path, off, reason, err) // it was synced before the next one was made
+	}
+	var synced uint64
+	if err == nil {
+		synced, err = r.syncedAfter(off)
+	}
 	if err != nil {
 		return f.damage(i, off, path, off, "cannot be read: "+err.Error(), err)
 	}
@@ -284,6 +304,7 @@ func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 // The file and the offset where the damage shows may be others.
 func (f *findings) damage(i int, off int64, file string, fileOffset int64, reason string, err error) error {
 	f.cutFrom(i, off, file, fileOffset)
+	f.report.Bytes += off
 	if i < len(f.segments) && off >= headerSize {
 		f.report.End = max(f.report.End, f.segments[i].start+uint64(off-headerSize))
 	}
@@ -306,7 +327,7 @@ func (f *findings) cutFrom(i int, off int64, file string, fileOffset int64) {
 	f.report.Cut = c
 }
 
-// finish removes from a journal without damage what does not belong to it any more.
+// finish removes from a journal without damage what does not belong to it any more, and leaves in segments what is left.
 func (f *findings) finish(log *slog.Logger) error {
 	for _, path := range f.temps {
 		if err := f.fs.Remove(path); err != nil {
@@ -321,8 +342,10 @@ func (f *findings) finish(log *slog.Logger) error {
 	}
 	c := f.report.Cut
 	log.Warn("the journal ends in what was never synced; it is cut off", "file", c.File, "offset", c.Offset, "bytes", c.Bytes)
+	torn := f.segments[f.bad]
 	if f.offset < headerSize {
-		return remove(f.fs, f.dir, f.segments[f.bad:])
+		f.segments = f.segments[:f.bad]
+		return remove(f.fs, f.dir, []segment{torn})
 	}
-	return cut(f.fs, f.dir, f.segments[f.bad].start, f.offset)
+	return cut(f.fs, f.dir, torn.start, f.offset)
 }

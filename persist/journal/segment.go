@@ -21,6 +21,9 @@ import (
 //	record   CRC (4), length of the payload, the highest bit set for a mark (4), low half of the LSN xor seed (4), payload
 //	payload  time in ms since 1970 (8), commands; or, of a mark, the LSN before which everything is synced (8)
 //
+// Zeros may follow the last record, see prepareSize. Where a segment ends the next one begins, and where the last one ends there is nothing
+// but zeros.
+//
 // The checksums are CRC-32C. The CRC of a header is the seed of its segment: the CRCs of the records start from it. So neither
 // what a client has stored nor what a disk block held in an earlier life is taken for a record, because of the random salt.
 const (
@@ -46,10 +49,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // segment is a file of the journal.
 type segment struct {
 	start uint64 // LSN of its first record
-	size  int64  // length of the file
+	size  int64  // length of the header and the records, in bytes; of the last segment before it has been read, that of the file
 }
 
-// end is the LSN after the last byte of the file.
+// end is the LSN after the last record.
 func (s segment) end() uint64 { return s.start + uint64(max(s.size-headerSize, 0)) }
 
 func segmentName(start uint64) string { return fmt.Sprintf("%s%016x", prefix, start) }
@@ -89,10 +92,14 @@ func list(fs vfs.FS, dir string) (segments []segment, temps []string, err error)
 		}
 		return 1
 	})
+	for i := 1; i < len(segments); i++ {
+		s := &segments[i-1]
+		s.size = min(s.size, headerSize+int64(segments[i].start-s.start))
+	}
 	return segments, temps, nil
 }
 
-// create makes an empty segment, durably, in place of one of the same name. It returns the seed for its records.
+// create makes an empty segment, durably, in place of one of the same name. It returns the file, for WriteAt, and the seed for its records.
 func create(fs vfs.FS, dir string, start uint64) (vfs.File, uint32, error) {
 	path := segmentPath(fs, dir, start)
 	header, seed := encodeHeader(start, rand.Uint64())
@@ -108,9 +115,14 @@ func create(fs vfs.FS, dir string, start uint64) (vfs.File, uint32, error) {
 		file.Close()
 		return nil, 0, fmt.Errorf("sync %s: %w", path, err)
 	}
+	if err := file.Close(); err != nil {
+		return nil, 0, fmt.Errorf("close %s: %w", path, err)
+	}
 	if err := syncDir(fs, dir); err != nil {
-		file.Close()
 		return nil, 0, err
+	}
+	if file, err = fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err != nil {
+		return nil, 0, fmt.Errorf("open %s: %w", path, err)
 	}
 	return file, seed, nil
 }
@@ -364,6 +376,21 @@ func (r *reader) record(off int64) (rec record, reason string, err error) {
 		rec.commands = b[recordHeader+minPayload:]
 	}
 	return rec, "", nil
+}
+
+// zeros reports whether the file has nothing but zeros from an offset on.
+func (r *reader) zeros(off int64) (bool, error) {
+	for off < r.size {
+		b, err := r.at(off, int(min(window, r.size-off)))
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) {
+			return false, nil
+		}
+		off += int64(len(b))
+	}
+	return true, nil
 }
 
 // find returns the first sound record at or after an offset for which accept is true of its header; ok is false if there is
