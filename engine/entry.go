@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/listpack"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -269,31 +270,19 @@ func (e *Entry) Resize(n int) []byte {
 	return b
 }
 
-// probe returns the number of an element of a large collection that is probably the one of this name, or -1.
-func (e *Entry) probe(name []byte) int {
+// ahead returns the elements of a large collection for lookups ahead, nil if the value is something else.
+func (e *Entry) ahead() dict.Ahead {
 	if e.flags&flagUnloaded == 0 {
 		switch e.typ {
 		case Hash:
-			return (*hashes.Hash)(e.obj).Probe(name)
+			return (*hashes.Hash)(e.obj).Ahead()
 		case Set:
-			return (*sets.Set)(e.obj).Probe(name)
+			return (*sets.Set)(e.obj).Ahead()
 		case ZSet:
-			return (*zsets.ZSet)(e.obj).Probe(name)
+			return (*zsets.ZSet)(e.obj).Ahead()
 		}
 	}
-	return -1
-}
-
-// warmElement reads the memory of an element that probe has found, and returns something that depends on it.
-func (e *Entry) warmElement(i int) byte {
-	switch e.typ {
-	case Hash:
-		return (*hashes.Hash)(e.obj).Warm(i)
-	case Set:
-		return (*sets.Set)(e.obj).Warm(i)
-	default:
-		return (*zsets.ZSet)(e.obj).Warm(i)
-	}
+	return nil
 }
 
 // own makes v, which the entry owns from now on, the value of a string.
@@ -305,19 +294,6 @@ func (e *Entry) own(v []byte) {
 	e.discard()
 	e.trim()
 	e.setLong(v)
-}
-
-// warm reads the memory of a key and its value, and returns something that depends on it.
-func (e *Entry) warm() byte {
-	sum := *e.text
-	b := e.inline()
-	if long := e.long(); long != nil {
-		b = long.b
-	}
-	if len(b) > 0 {
-		sum += b[0] + b[len(b)-1]
-	}
-	return sum
 }
 
 // long returns a string that does not follow the key and is in memory, nil if there is none.

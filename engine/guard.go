@@ -5,8 +5,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"strconv"
-
-	"github.com/atomredis/atomredis/engine/dict"
 )
 
 // Guard is the right to use some shards of a keyspace. It is the unit of atomicity: all that a command (or a
@@ -22,12 +20,11 @@ type Guard struct {
 	// FromMaster says that the guard is for commands of the master, in a replica: nothing has expired for them.
 	FromMaster bool
 
-	ks     *Keyspace
-	held   uint64 // the shards that are locked
-	now    int64
-	ready  []*waitQueue // queues whose key has changed under this guard
-	warmed byte
-	again  []*Waiter // waiters that could not be served because they need more shards
+	ks    *Keyspace
+	held  uint64 // the shards that are locked
+	now   int64
+	ready []*waitQueue // queues whose key has changed under this guard
+	again []*Waiter    // waiters that could not be served because they need more shards
 
 	pending []*Entry // those that are not in the count of memory until the guard ends
 	growth  int      // bytes that are counted and not yet told
@@ -163,63 +160,6 @@ func (g *Guard) unlessExpired(e *Entry) *Entry {
 		return nil
 	}
 	return e
-}
-
-// Hint is what a command is about to use.
-type Hint struct {
-	Key []byte
-	// Element is a field or member of the collection there; nil if none is known.
-	Element []byte
-}
-
-// warmBatch is how many keys are warmed side by side: about as many as a processor can wait for at once.
-const warmBatch = 16
-
-// Warm reads entries, and elements of their values, that are about to be used, in stages, so that the processor fetches their
-// memory side by side instead of waiting for each in turn when the commands run. It changes nothing.
-func (g *Guard) Warm(db int, hints []Hint) {
-	for len(hints) > 0 {
-		n := min(len(hints), warmBatch)
-		g.warmed += g.warm(db, hints[:n]) // without a use the reads would be no reads
-		hints = hints[n:]
-	}
-}
-
-func (g *Guard) warm(db int, hints []Hint) (sum byte) {
-	var at [warmBatch]int
-	var dicts [warmBatch]*dict.Table[*Entry]
-	var entries [warmBatch]*Entry
-	for i := range hints {
-		dicts[i] = &g.shardOfKey(hints[i].Key).dbs[db].dict
-		at[i] = dicts[i].Probe(hints[i].Key)
-	}
-	for i := range hints {
-		if at[i] >= 0 {
-			entries[i] = *dicts[i].At(at[i])
-		}
-	}
-	for i := range hints {
-		if e := entries[i]; e != nil {
-			sum += byte(e.deadline)
-		}
-	}
-	for i := range hints {
-		if e := entries[i]; e != nil {
-			sum += e.warm()
-		}
-	}
-	for i := range hints {
-		at[i] = -1
-		if e := entries[i]; e != nil && hints[i].Element != nil {
-			at[i] = e.probe(hints[i].Element)
-		}
-	}
-	for i := range hints {
-		if at[i] >= 0 {
-			sum += entries[i].warmElement(at[i])
-		}
-	}
-	return sum
 }
 
 // Read returns the entry of a key for a command that reads it, or nil; it counts as a hit or a miss.

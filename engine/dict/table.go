@@ -191,32 +191,47 @@ func (t *Table[E]) find(hash uint32, key string) (int, *E) {
 	}
 }
 
-// Probe returns the number of an element that is probably that of key, or -1, and reads nothing but the index to do so. With
-// At, it lets somebody who is about to look up several keys have their memory fetched side by side.
-func (t *Table[E]) Probe(key []byte) int {
+// Ahead is a Table for somebody who is about to look up several keys, and has the memory of all of them fetched side by side before: the
+// steps of a lookup, each of which reads what the step before has told the address of. The Table must not change between them.
+type Ahead interface {
+	// Slot returns the address of the place in the index where the search for a key begins, 0 if the Table is empty.
+	Slot(key []byte) (Hash, uintptr)
+	// Element reads the index. It returns the number and the address of an element that is probably that of the key, or -1 and 0.
+	Element(hash Hash) (int, uintptr)
+	// Word reads element number i and returns its first word, which in all that Tables hold is the address of more.
+	Word(i int) uintptr
+}
+
+// Slot implements Ahead.
+func (t *Table[E]) Slot(key []byte) (Hash, uintptr) {
 	if t.n == 0 {
-		return -1
+		return 0, 0
 	}
 	hash := hashOf(view(key))
 	slots := t.index.segment(hash).slots
+	return Hash(hash), uintptr(unsafe.Pointer(&slots[hash&uint32(len(slots)-1)]))
+}
+
+// Element implements Ahead.
+func (t *Table[E]) Element(hash Hash) (int, uintptr) {
+	if t.n == 0 {
+		return -1, 0
+	}
+	slots := t.index.segment(uint32(hash)).slots
 	mask := uint32(len(slots) - 1)
-	for p := hash & mask; ; p++ {
+	for p := uint32(hash) & mask; ; p++ {
 		switch s := slots[p&mask]; {
 		case s == 0:
-			return -1
-		case slotHash(s) == hash:
-			return slotEntry(s)
+			return -1, 0
+		case slotHash(s) == uint32(hash):
+			i := slotEntry(s)
+			return i, uintptr(unsafe.Pointer(t.at(i)))
 		}
 	}
 }
 
-// Warm reads the key of element number i, and returns something that depends on it. See Probe.
-func (t *Table[E]) Warm(i int) (sum byte) {
-	if key := (*t.at(i)).Key(); key != "" {
-		sum = key[0] + key[len(key)-1]
-	}
-	return sum
-}
+// Word implements Ahead.
+func (t *Table[E]) Word(i int) uintptr { return *(*uintptr)(unsafe.Pointer(t.at(i))) }
 
 // deleteAt removes element number i, whose key has the given hash.
 func (t *Table[E]) deleteAt(hash uint32, i int) E {

@@ -253,18 +253,13 @@ func (h *Hash) Sample(count int, fn func(field, value []byte)) {
 	}
 }
 
-// Probe returns the number of a field that is probably the one of this name, and -1 if there is none or the hash is small. See
-// dict.Table.Probe.
-func (h *Hash) Probe(name []byte) int {
-	l := h.large()
-	if l == nil {
-		return -1
+// Ahead returns the fields for lookups ahead, nil if the hash is small.
+func (h *Hash) Ahead() dict.Ahead {
+	if l := h.large(); l != nil {
+		return &l.fields
 	}
-	return l.fields.Probe(name)
+	return nil
 }
-
-// Warm reads the memory of what Probe has found, and returns something that depends on it.
-func (h *Hash) Warm(i int) byte { return h.large().fields.Warm(i) }
 
 // Clone returns an independent copy, which does not note its changes.
 func (h *Hash) Clone() *Hash {

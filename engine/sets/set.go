@@ -286,18 +286,13 @@ func (s *Set) Scan(cursor uint64, count int, fn func(member []byte)) uint64 {
 	return 0
 }
 
-// Probe returns the number of a member that is probably the one of this name, and -1 if there is none or the set is small. See
-// dict.Table.Probe.
-func (s *Set) Probe(name []byte) int {
-	l := s.large()
-	if l == nil {
-		return -1
+// Ahead returns the members for lookups ahead, nil if the set is small.
+func (s *Set) Ahead() dict.Ahead {
+	if l := s.large(); l != nil {
+		return &l.members
 	}
-	return l.members.Probe(name)
+	return nil
 }
-
-// Warm reads the memory of what Probe has found, and returns something that depends on it.
-func (s *Set) Warm(i int) byte { return s.large().members.Warm(i) }
 
 // Clone returns an independent copy, which does not note its changes.
 func (s *Set) Clone() *Set {

@@ -178,18 +178,13 @@ func (z *ZSet) Scan(cursor uint64, count int, fn func(member []byte, score float
 	return 0
 }
 
-// Probe returns the number of a member that is probably the one of this name, and -1 if there is none or the sorted set is small.
-// See dict.Table.Probe.
-func (z *ZSet) Probe(name []byte) int {
-	l := z.large()
-	if l == nil {
-		return -1
+// Ahead returns the members for lookups ahead, nil if the sorted set is small.
+func (z *ZSet) Ahead() dict.Ahead {
+	if l := z.large(); l != nil {
+		return &l.members
 	}
-	return l.members.Probe(name)
+	return nil
 }
-
-// Warm reads the memory of what Probe has found, and returns something that depends on it.
-func (z *ZSet) Warm(i int) byte { return z.large().members.Warm(i) }
 
 // Clone returns an independent copy, which does not note its changes.
 func (z *ZSet) Clone() *ZSet {
