@@ -27,3 +27,11 @@ func TestBuffers(t *testing.T) {
 	}
 	require.Equal(t, "abcabc", string(b[len(b)-6:]))
 }
+
+func TestRoomIsMadeForWhatIsExpected(t *testing.T) {
+	w := Writer{Expected: 100_000}
+	w.Bulk(make([]byte, 100))
+	require.Less(t, cap(w.Buf), 1000, "a short reply needs no more")
+	w.Bulk(make([]byte, largeReply))
+	require.GreaterOrEqual(t, cap(w.Buf), 100_000)
+}

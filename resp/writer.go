@@ -18,6 +18,8 @@ type Writer struct {
 	Proto int
 	// Lends says that BulkLent may be used: who sends the replies asks for all Pieces of them, and not for Buf alone.
 	Lends bool
+	// Expected is for how many bytes there is to be room once there is for more than a few, so that Buf need not grow, and move, time and again.
+	Expected int
 
 	lent      []lent // in order; behind each there is something in Buf
 	lentBytes int    // of all in lent
@@ -73,7 +75,7 @@ const largeReply = 16 << 10
 // room makes room for n more bytes if replies are, or become, so long.
 func (w *Writer) room(n int) {
 	if cap(w.Buf)-len(w.Buf) < n && len(w.Buf)+n > largeReply {
-		w.Buf = Grow(w.Buf, n)
+		w.Buf = Grow(w.Buf, max(n, w.Expected-len(w.Buf)))
 	}
 }
 

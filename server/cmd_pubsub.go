@@ -152,7 +152,7 @@ func (c *Ctx) countSubscribers(kind *subscriptionKind) {
 	c.W.Array(2 * (len(c.Args) - 2))
 	for _, name := range c.Args[2:] {
 		c.W.Bulk(name)
-		c.W.Int(int64(len((*kind.in(h))[string(name)])))
+		c.W.Int(int64(len((*kind.in(h))[string(name)].list())))
 	}
 }
 

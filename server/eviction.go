@@ -49,6 +49,7 @@ const (
 func (srv *Server) setLimits(old, set *Settings) {
 	srv.eviction.limit.Store(int64(set.MaxMemory))
 	srv.eviction.clientLimit.Store(clientLimit(set))
+	srv.leastLimit.Store(set.OutputLimits.leastHard())
 	srv.ks.SetEviction(set.Eviction)
 	if set.MaxMemory != old.MaxMemory {
 		srv.evictLater() // a guard may be held, under which memory cannot begin to be counted

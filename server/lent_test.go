@@ -148,7 +148,7 @@ func TestLendingChangesNoReply(t *testing.T) {
 func TestLentRepliesCountAsOutput(t *testing.T) {
 	b := newHarness(t)
 	s := b.lentSession()
-	require.NoError(t, b.config.Set("client-output-buffer-limit", fmt.Sprintf("normal %d %d 5", 3*lentSize, lentSize), false))
+	require.Equal(t, "+OK\r\n", b.feed(b.session(), request("CONFIG", "SET", "client-output-buffer-limit", fmt.Sprintf("normal %d %d 5", 3*lentSize, lentSize))))
 	now := b.ks.Now()
 	s.Input(request("SET", "k", strings.Repeat("x", lentSize)), now)
 	s.Sent(s.Unsent())

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"net/netip"
 	"strings"
 	"sync"
@@ -20,6 +21,17 @@ func (s *Session) outputLimit() OutputLimit {
 	return set.OutputLimits.Normal
 }
 
+// leastHard returns the least of the hard limits that there are, math.MaxInt64 if there are none.
+func (l *OutputLimits) leastHard() int64 {
+	least := int64(math.MaxInt64)
+	for _, hard := range [...]int64{l.Normal.Hard, l.Replica.Hard, l.PubSub.Hard} {
+		if hard != 0 {
+			least = min(least, hard)
+		}
+	}
+	return least
+}
+
 // subscribed reports whether the client has subscriptions, as of its last batch of commands. Any goroutine may call it.
 func (s *Session) subscribed() bool {
 	s.info.Lock()
@@ -33,6 +45,9 @@ func (srv *Server) overLimit(s *Session, extra int) bool {
 	size := extra
 	if extra == 0 {
 		size = s.unsent()
+	}
+	if int64(size) <= srv.leastLimit.Load() {
+		return false // whatever its class is; this is asked for each message to each subscriber
 	}
 	hard := s.outputLimit().Hard
 	if hard == 0 || int64(size) <= hard || s.dying() {

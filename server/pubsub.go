@@ -13,16 +13,42 @@ import (
 // hub knows who has subscribed to what. mu is taken last: nothing else is locked under it but mailboxes.
 type hub struct {
 	mu       sync.Mutex
-	channels map[string]subscribers
-	patterns map[string]subscribers
-	shards   map[string]subscribers
+	channels map[string]*subscribers
+	patterns map[string]*subscribers
+	shards   map[string]*subscribers
 	// count of channels and patterns, so that nobody prepares a message that nobody hears.
 	count atomic.Int64
 	// buf is where messages are encoded; reused.
 	buf []byte
 }
 
-type subscribers map[*Session]struct{}
+// subscribers are the clients that have subscribed to one channel or pattern.
+type subscribers struct {
+	all   []*Session // in no order
+	place map[*Session]int
+}
+
+// list returns the clients; s may be nil.
+func (s *subscribers) list() []*Session {
+	if s == nil {
+		return nil
+	}
+	return s.all
+}
+
+func (s *subscribers) add(c *Session) {
+	s.place[c] = len(s.all)
+	s.all = append(s.all, c)
+}
+
+func (s *subscribers) remove(c *Session) {
+	i, last := s.place[c], len(s.all)-1
+	moved := s.all[last]
+	s.all[i], s.place[moved] = moved, i
+	s.all[last] = nil
+	s.all = s.all[:last]
+	delete(s.place, c)
+}
 
 // subscriptions are those of one client.
 type subscriptions struct {
@@ -34,7 +60,7 @@ type subscriptions struct {
 type subscriptionKind struct {
 	subscribed, unsubscribed string // the first word of the confirmations
 	of                       func(s *subscriptions) *map[string]struct{}
-	in                       func(h *hub) *map[string]subscribers
+	in                       func(h *hub) *map[string]*subscribers
 	// total is the number that confirmations show.
 	total func(s *subscriptions) int
 }
@@ -42,15 +68,15 @@ type subscriptionKind struct {
 var (
 	byChannel = &subscriptionKind{"subscribe", "unsubscribe",
 		func(s *subscriptions) *map[string]struct{} { return &s.channels },
-		func(h *hub) *map[string]subscribers { return &h.channels },
+		func(h *hub) *map[string]*subscribers { return &h.channels },
 		func(s *subscriptions) int { return len(s.channels) + len(s.patterns) }}
 	byPattern = &subscriptionKind{"psubscribe", "punsubscribe",
 		func(s *subscriptions) *map[string]struct{} { return &s.patterns },
-		func(h *hub) *map[string]subscribers { return &h.patterns },
+		func(h *hub) *map[string]*subscribers { return &h.patterns },
 		byChannel.total}
 	byShard = &subscriptionKind{"ssubscribe", "sunsubscribe",
 		func(s *subscriptions) *map[string]struct{} { return &s.shards },
-		func(h *hub) *map[string]subscribers { return &h.shards },
+		func(h *hub) *map[string]*subscribers { return &h.shards },
 		func(s *subscriptions) int { return len(s.shards) }}
 )
 
@@ -70,13 +96,13 @@ func (h *hub) subscribe(s *Session, kind *subscriptionKind, name string) {
 	defer h.mu.Unlock()
 	all := kind.in(h)
 	if *all == nil {
-		*all = map[string]subscribers{}
+		*all = map[string]*subscribers{}
 	}
 	if (*all)[name] == nil {
-		(*all)[name] = subscribers{}
+		(*all)[name] = &subscribers{place: map[*Session]int{}}
 		h.count.Add(1)
 	}
-	(*all)[name][s] = struct{}{}
+	(*all)[name].add(s)
 }
 
 // unsubscribe removes the session from the subscribers of name.
@@ -91,8 +117,8 @@ func (h *hub) unsubscribe(s *Session, kind *subscriptionKind, name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := *kind.in(h)
-	delete(all[name], s)
-	if len(all[name]) == 0 {
+	all[name].remove(s)
+	if len(all[name].all) == 0 {
 		delete(all, name)
 		h.count.Add(-1)
 	}
@@ -131,11 +157,12 @@ func (h *hub) publishShard(by *Session, channel, payload []byte) int {
 	return h.send(by, h.shards[string(channel)], "smessage", channel, payload)
 }
 
-// send delivers one message to some clients. Encoded messages are shared by all clients of one protocol version.
-func (h *hub) send(by *Session, to subscribers, kind string, parts ...[]byte) int {
+// send delivers one message to some clients, and returns how many there are. Encoded messages are shared by all clients of one
+// protocol version.
+func (h *hub) send(by *Session, to *subscribers, kind string, parts ...[]byte) int {
 	var encoded [4]struct{ start, end int } // in w.Buf
 	w := resp.Writer{Buf: h.buf[:0]}
-	for s := range to {
+	for _, s := range to.list() {
 		proto := s.proto.Load()
 		e := &encoded[proto]
 		if e.end == 0 {
@@ -152,7 +179,7 @@ func (h *hub) send(by *Session, to subscribers, kind string, parts ...[]byte) in
 	if h.buf = w.Buf; cap(h.buf) > keepBuffer {
 		h.buf = nil
 	}
-	return len(to)
+	return len(to.list())
 }
 
 // push gives the session a published message, caused by a command of the client by (nil if by none).

@@ -17,8 +17,11 @@ type replyBuffer struct {
 
 const (
 	minReplyBuffer = 1 << 10  // bytes; with less, short replies would outgrow it again and again
-	maxReplyBuffer = 16 << 10 // bytes
+	maxReplyBuffer = 16 << 10 // bytes; resp.PutBuffer must not share so little, because own may be what has outgrown its room
 )
+
+// maxExpected bounds what is borrowed at once because replies were so long lately, in bytes.
+const maxExpected = 256 << 10
 
 // replyBuffers is how the buffers of all clients are sized.
 type replyBuffers struct {

@@ -31,6 +31,7 @@ func TestReplyBufferIsAsLargeAsRepliesOfLate(t *testing.T) {
 	require.LessOrEqual(t, grown, maxReplyBuffer)
 	reply(100_000)
 	require.Equal(t, maxReplyBuffer, cap(s.out.Buf), "what is more is given back")
+	require.Greater(t, s.out.Expected, 100_000)
 	for range 4 {
 		second()
 		require.Equal(t, maxReplyBuffer, cap(s.out.Buf), "a large reply may come again")
@@ -40,6 +41,8 @@ func TestReplyBufferIsAsLargeAsRepliesOfLate(t *testing.T) {
 	}
 	require.Equal(t, minReplyBuffer, cap(s.out.Buf))
 	require.Regexp(t, ` rbs=1024 rbp=0 `, b.feed(s, request("CLIENT", "LIST")))
+	reply(1)
+	require.Less(t, s.out.Expected, 1000)
 }
 
 // Whatever is written and however much of it can be sent at once, what is sent is what was written.

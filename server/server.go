@@ -66,6 +66,7 @@ type Server struct {
 
 	commandStats commandCounters
 	timing       timing
+	leastLimit   atomic.Int64 // OutputLimits.leastHard
 	slowlog      slowlog
 	latency      latencyMonitor
 	stats        serverStats

@@ -41,6 +41,7 @@ type Session struct {
 	authenticated bool
 	replaying     bool // it is the journal's, whose commands have been accepted before
 	tx            transaction
+	queueRoom     *queueRoom // nil until it is needed
 	blocked       *blocked
 	pausedUntil   int64 // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
 	closing       bool  // close as soon as out is written
@@ -259,6 +260,7 @@ func (s *Session) sentOutput(size, n int) {
 	s.follower.feed.took(n)
 	s.tookOutput(n)
 	s.out.Buf = s.replyBuffer.sent(size, s.out.Buf)
+	s.out.Expected = min(s.replyBuffer.peak, maxExpected)
 	s.info.Lock()
 	s.infoData.output = s.out.Len()
 	s.publishBuffer(&s.infoData)

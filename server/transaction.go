@@ -16,12 +16,22 @@ type transaction struct {
 	bytes   int64 // of the queue
 	running int   // commands of the queue that EXEC is executing
 	watches []watchedKey
+	args    [][]byte // of the session's queueRoom, those that are free
+	text    []byte   // of the same
 }
 
 // queuedCommand owns its arguments.
 type queuedCommand struct {
 	cmd  *Command
 	args [][]byte
+}
+
+// queueRoom is room for a short transaction. A session that has used it keeps it for the next one: what EXEC executes is not needed
+// any more when EXEC has been counted.
+type queueRoom struct {
+	queue [16]queuedCommand
+	args  [48][]byte
+	text  [1024]byte
 }
 
 type watchedKey struct {
@@ -141,34 +151,65 @@ func (s *Session) enqueue(cmd *Command, args [][]byte) {
 	if s.tx.spoiled || s.watchTouched() {
 		return
 	}
-	s.tx.queue = append(s.tx.queue, queuedCommand{cmd, cloneArgs(args)})
-	s.tx.bytes += int64(unsafe.Sizeof(queuedCommand{}))
-	for _, a := range args {
-		s.tx.bytes += int64(len(a)) + int64(unsafe.Sizeof(a))
+	if s.tx.queue == nil {
+		if s.queueRoom == nil {
+			s.queueRoom = new(queueRoom)
+		}
+		r := s.queueRoom
+		s.tx.queue, s.tx.args, s.tx.text = r.queue[:0], r.args[:], r.text[:]
 	}
+	s.tx.queue = append(s.tx.queue, queuedCommand{cmd, s.tx.keep(args)})
+	s.tx.bytes += int64(unsafe.Sizeof(queuedCommand{})) + int64(len(args))*int64(unsafe.Sizeof([]byte(nil))) + int64(sizeOf(args))
 	s.tx.writes = s.tx.writes || s.mayReplicate(cmd, args)
+}
+
+// keep copies arguments to free room, or into memory of their own if there is not enough.
+func (t *transaction) keep(args [][]byte) [][]byte {
+	size := sizeOf(args)
+	if len(args) > len(t.args) || size > len(t.text) {
+		return cloneArgs(args)
+	}
+	out := t.args[:len(args):len(args)]
+	copyArgs(out, t.text[:size], args)
+	t.args, t.text = t.args[len(args):], t.text[size:]
+	return out
 }
 
 // cloneArgs copies arguments into memory of their own.
 func cloneArgs(args [][]byte) [][]byte {
-	size := 0
-	for _, a := range args {
-		size += len(a)
-	}
-	buf := make([]byte, 0, size)
 	out := make([][]byte, len(args))
-	for i, a := range args {
-		start := len(buf)
-		buf = append(buf, a...)
-		out[i] = buf[start:len(buf):len(buf)]
-	}
+	copyArgs(out, make([]byte, sizeOf(args)), args)
 	return out
+}
+
+// copyArgs makes dst, which is as long, a copy of args, in text, which is as long as all of them.
+func copyArgs(dst [][]byte, text []byte, args [][]byte) {
+	for i, a := range args {
+		n := copy(text, a)
+		dst[i], text = text[:n:n], text[n:]
+	}
+}
+
+// sizeOf returns the length of all arguments.
+func sizeOf(args [][]byte) (n int) {
+	for _, a := range args {
+		n += len(a)
+	}
+	return n
 }
 
 // discard ends the transaction without executing it. No guard may be held.
 func (s *Session) discard() {
 	s.unwatchAll()
+	s.endTransaction()
+}
+
+// endTransaction leaves the session as it is before MULTI, and what was queued to the garbage collector.
+func (s *Session) endTransaction() {
 	s.tx = transaction{}
+	if s.queueRoom != nil {
+		clear(s.queueRoom.queue[:]) // all of it: a queue that has outgrown it lies elsewhere
+	}
 }
 
 // cmdExec runs the queued commands under one guard over all their shards.
@@ -198,7 +239,7 @@ func cmdExec(c *Ctx) {
 
 	if s.srv.replica.loading.Load() && slices.ContainsFunc(queue, func(q queuedCommand) bool { return q.cmd.Flags&Loading == 0 }) {
 		s.unwatchUnder(g)
-		s.tx = transaction{}
+		s.endTransaction()
 		c.Err(errExecLoading)
 		return
 	}
@@ -209,6 +250,7 @@ func cmdExec(c *Ctx) {
 	}
 	s.unwatchUnder(g)
 	s.tx = transaction{}
+	defer s.endTransaction() // the commands run from the room for the queue
 	if !unchanged {
 		c.W.NullArray()
 		return

@@ -209,7 +209,7 @@ func (h *hub) misplaced(a *account, user *acl.User) map[*Session]bool {
 			if user.AllowsChannel([]byte(name), kind == byPattern) {
 				continue
 			}
-			for s := range subs {
+			for _, s := range subs.all {
 				if s.account.Load() == a {
 					found[s] = true
 				}
