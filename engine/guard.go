@@ -101,6 +101,18 @@ func (g *Guard) Log(db int, args [][]byte) {
 	g.record = appendCommand(g.record, args)
 }
 
+// Locked reports whether the guard holds shards.
+func (g *Guard) Locked() bool { return g.held != 0 }
+
+// HoldsOnly reports whether the guard holds the given shards and no others.
+func (g *Guard) HoldsOnly(shards uint64) bool { return g.held != 0 && g.held == shards&g.ks.all }
+
+// Quiet reports whether nobody waits for the guard's end: no client is to be served, no memory to be told of, and what is to be
+// journalled is short. What is done next over the same shards, at the same time, may be done under the same guard.
+func (g *Guard) Quiet() bool {
+	return len(g.ready) == 0 && len(g.again) == 0 && len(g.pending) == 0 && g.growth == 0 && len(g.record) < maxKeptRecord
+}
+
 // Now returns the guard's time in ms since 1970.
 func (g *Guard) Now() int64 { return g.now }
 

@@ -40,6 +40,7 @@ type Session struct {
 	db            int
 	authenticated bool
 	replaying     bool // it is the journal's, whose commands have been accepted before
+	pipelined     bool // a command follows that may share the guard of this one
 	tx            transaction
 	queueRoom     *queueRoom // nil until it is needed
 	blocked       *blocked
@@ -352,11 +353,13 @@ func (s *Session) process(b []byte) []byte {
 		}
 		for i := range ahead.commands {
 			if s.srv.ending.Load() {
+				s.endGuard()
 				s.closing = true
 				return nil
 			}
 			p := &ahead.commands[i]
 			s.executing = p.size
+			s.pipelined = i+1 < len(ahead.commands) && s.mayShareGuard(ahead.commands[i+1].cmd)
 			done := len(p.args) == 0 || s.execute(p.cmd, p.container, p.args)
 			s.executing = 0
 			if !done {
@@ -386,6 +389,12 @@ func (s *Session) process(b []byte) []byte {
 		s.flushTally() // before the arguments are overwritten
 	}
 	return b
+}
+
+// mayShareGuard reports whether the guard of a command may also be that of cmd behind it. It must not be for followers, who would be sent
+// both as one transaction.
+func (s *Session) mayShareGuard(cmd *Command) bool {
+	return cmd != nil && cmd.Flags&(ReadOnly|Write) != 0 && cmd.Flags&(OwnGuard|WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.active.Load()
 }
 
 // parseAhead parses a stretch of commands at the start of b. more tells that there may be another one behind it.

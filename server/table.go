@@ -348,6 +348,8 @@ func (cmd *Command) appendHints(hints []engine.Hint, args [][]byte) []engine.Hin
 		h := engine.Hint{Key: args[1]}
 		if i := cmd.Element; i != 0 && i < len(args) {
 			h.Element = args[i]
+		} else if n := len(hints); n > 0 && bytes.Equal(hints[n-1].Key, h.Key) {
+			return hints // as in many pipelines
 		}
 		hints = append(hints, h)
 	case lockKeys, lockAll:

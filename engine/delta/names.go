@@ -13,6 +13,7 @@ import (
 type Names struct {
 	chunks [][]string // of namesChunk each, but the last
 	listed int        // in chunks
+	parts  int        // the most that the value had when a name was added
 	set    map[string]struct{}
 }
 
@@ -27,7 +28,8 @@ const (
 // add adds a name. parts is about how many parts the value has.
 func (n *Names) add(name string, parts int) {
 	if n.set == nil {
-		if n.listed < minListed+2*parts {
+		n.parts = max(n.parts, parts) // a value that is emptied has changed in as many parts as it had
+		if n.listed < minListed+2*n.parts {
 			n.list(name)
 			return
 		}

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCommandsOfAPipelineShareGuards shows which commands of a pipeline are one record of the journal, because they were executed under one guard.
+func TestCommandsOfAPipelineShareGuards(t *testing.T) {
+	long := strings.Repeat("x", 64<<10)
+	for _, c := range []struct {
+		name     string
+		before   []string // what other clients do, as step understands it
+		pipeline []string
+		records  []string
+	}{
+		{"reads and writes", nil, []string{"SET a 1", "GET a", "SET b 2", "INCR a"}, []string{"SET a 1; SET b 2; INCR a"}},
+		{"a command without keys", nil, []string{"SET a 1", "PING", "SET b 2"}, []string{"SET a 1", "SET b 2"}},
+		{"one that does not exist", nil, []string{"SET a 1", "NONE", "SET b 2"}, []string{"SET a 1", "SET b 2"}},
+		{"one that is refused", nil, []string{"SET a 1", "SET", "SET b 2"}, []string{"SET a 1; SET b 2"}},
+		{"a transaction", nil, []string{"SET a 1", "MULTI", "SET b 2", "SET c 3", "EXEC", "SET d 4", "SET e 5"},
+			[]string{"SET a 1", "SET b 2; SET c 3", "SET d 4; SET e 5"}},
+		{"all keys", nil, []string{"SET a 1", "FLUSHALL", "SET b 2"}, []string{"SET a 1", "FLUSHALL; SET b 2"}},
+		{"another database", nil, []string{"SET a 1", "SELECT 1", "SET b 2"}, []string{"SET a 1", "SELECT 1; SET b 2"}},
+		{"a client that waits", []string{"1:BLPOP q 0"}, []string{"SET a 1", "LPUSH q x", "LPUSH q y", "SET b 2"},
+			[]string{"SET a 1; LPUSH q x; LPOP q", "LPUSH q y; SET b 2"}},
+		{"one that blocks", nil, []string{"SET a 1", "BLPOP q 0", "SET b 2"}, []string{"SET a 1"}},
+		{"a long one", nil, []string{"SET a " + long, "SET b 2", "SET c 3"}, []string{"SET a " + long, "SET b 2; SET c 3"}},
+		{"a pause", []string{"1:CLIENT PAUSE 1000 WRITE"}, []string{"GET a", "SET b 2", "SET c 3"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := &journalled{harness: newHarnessWith(t, "shards", "1")}
+			b.ks.EndReplay(&b.journal)
+			for i := range b.sessions {
+				b.sessions[i] = b.session()
+			}
+			for _, line := range c.before {
+				b.step(line)
+			}
+			b.journal.records = nil
+			s := b.sessions[0]
+			var pipeline []byte
+			for _, line := range c.pipeline {
+				pipeline = append(pipeline, request(strings.Fields(line)...)...)
+			}
+			s.Input(pipeline, b.ks.Now())
+			require.False(t, s.guard.Locked())
+			var records []string
+			for _, r := range b.journal.records {
+				records = append(records, strings.Join(r.text(t), "; "))
+			}
+			require.Equal(t, c.records, records)
+		})
+	}
+}
+
+// TestPipelinesMakeRoom has a pipeline need more memory than there may be: to make room takes a guard over everything.
+func TestPipelinesMakeRoom(t *testing.T) {
+	b := newHarnessWith(t, "maxmemory", "4mb", "maxmemory-policy", "allkeys-random")
+	s := b.session()
+	var pipeline []byte
+	const n = 200
+	for i := range n {
+		pipeline = append(pipeline, request("SET", fmt.Sprint(i), strings.Repeat("x", 64<<10))...)
+	}
+	require.Equal(t, strings.Repeat("+OK\r\n", n), b.feed(s, pipeline))
+	require.NotEqual(t, fmt.Sprintf(":%d\r\n", n), b.feed(s, request("DBSIZE")))
+}
