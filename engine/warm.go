@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"math/bits"
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/dict"
@@ -26,6 +27,21 @@ func (g *Guard) Warm(db int, hints []Hint) {
 		g.warm(db, hints[:n])
 		hints = hints[n:]
 	}
+}
+
+// TryWarm is Guard.Warm for somebody without a guard. It does nothing if one of the shards is locked.
+func (ks *Keyspace) TryWarm(db int, hints []Hint) {
+	g := Guard{ks: ks}
+	defer g.unlockShards()
+	for i := range hints {
+		if bit := ks.ShardOf(hints[i].Key); g.held&bit == 0 {
+			if !ks.shards[bits.TrailingZeros64(bit)].mu.TryLock() {
+				return
+			}
+			g.held |= bit
+		}
+	}
+	g.Warm(db, hints)
 }
 
 func (g *Guard) warm(db int, hints []Hint) {

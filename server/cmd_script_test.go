@@ -158,6 +158,35 @@ func TestClientsThatWaitForAScriptHoldNobodyUp(t *testing.T) {
 	}
 }
 
+// TestClientsReadTogetherWithAScriptAreServed has what several clients send be there before any of it is executed, and one of them keep the loop.
+func TestClientsReadTogetherWithAScriptAreServed(t *testing.T) {
+	s := startTestServer(t, Options{}, "busy-reply-threshold", scriptLimit, "enable-debug-command", "yes")
+	sleeper, runner, last := s.connect(), s.connect(), s.connect()
+	var others []*testClient
+	for range 2 * 16 {
+		others = append(others, s.connect())
+	}
+	sleeper.send("DEBUG", "SLEEP", "0.1")
+	for i, c := range others {
+		if i == len(others)/2 {
+			runner.eval("while true do end")
+		}
+		c.send("GET", "k")
+	}
+	last.untilBusy()
+	for _, c := range others {
+		if reply := c.read(); reply != "nil" {
+			require.Regexp(t, "^-BUSY ", reply)
+		}
+	}
+	require.Equal(t, "+OK", last.do("SCRIPT KILL"))
+	require.Contains(t, runner.read(), "-ERR Script killed")
+	require.Equal(t, "+OK", sleeper.read())
+	for _, c := range append(others, runner) {
+		require.Equal(t, "+PONG", c.do("PING"))
+	}
+}
+
 func TestPipelineGoesOnBehindAKilledScript(t *testing.T) {
 	s := startTestServer(t, Options{}, "busy-reply-threshold", scriptLimit)
 	runner, other := s.connect(), s.connect()

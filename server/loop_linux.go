@@ -44,6 +44,9 @@ type loop struct {
 	woken     []*socket               // reused
 	held      []*socket               // with output that waits for the journal
 	buf       []byte                  // what is read goes here first
+	free      []byte                  // the part of buf behind inputs
+	inputs    []input                 // read, and not executed yet
+	hints     []engine.Hint           // reused
 	events    [256]unix.EpollEvent    // reused
 	pieces    [64]unix.Iovec          // reused
 	now       int64                   // ms since 1970, taken once per round
@@ -96,7 +99,18 @@ type socket struct {
 	woken   atomic.Bool
 }
 
-const readBuffer = 128 * 1024
+const (
+	readBuffer = 128 * 1024
+	minFree    = 64 * 1024 // of the buffer, for the next client
+	maxInputs  = 16        // clients whose input is executed together
+	maxShort   = 512       // bytes of input that may wait for that of others
+)
+
+// input is what a client has sent.
+type input struct {
+	c    *socket
+	data []byte
+}
 
 // maxSleep in ms keeps far deadlines within a Duration.
 const maxSleep = int64(time.Hour / time.Millisecond)
@@ -119,7 +133,8 @@ func newTransport(srv *Server, n int, keeps bool) (transport, error) {
 }
 
 func newLoop(srv *Server, owner *loops) (*loop, error) {
-	l := &loop{srv: srv, owner: owner, listeners: map[int32]*listenSocket{}, sockets: map[*Session]*socket{}, buf: make([]byte, readBuffer)}
+	l := &loop{srv: srv, owner: owner, listeners: map[int32]*listenSocket{}, sockets: map[*Session]*socket{}, buf: make([]byte, readBuffer), inputs: make([]input, 0, maxInputs)}
+	l.free = l.buf
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll_create1: %w", err)
@@ -232,16 +247,12 @@ func (l *loop) run() {
 		beQuick()
 	}
 	n := 0
+	l.now = l.srv.ks.Now()
 	for {
-		if l.napper.naps(n) {
-			nap := unix.Timespec{Nsec: napTime}
-			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
-		}
-		n = l.wait()
-		l.now = l.srv.ks.Now()
 		for i := range l.events[:n] {
 			l.handle(&l.events[i])
 		}
+		l.execute() // which may be what another goroutine has left: see relieve
 		if stop := l.readMail(); stop {
 			l.shutdown()
 			return
@@ -258,6 +269,13 @@ func (l *loop) run() {
 			l.closeGone()
 		}
 		l.arm()
+
+		if l.napper.naps(n) {
+			nap := unix.Timespec{Nsec: napTime}
+			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
+		}
+		n = l.wait()
+		l.now = l.srv.ks.Now()
 	}
 }
 
@@ -325,11 +343,14 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 	l.enqueue(c)
 }
 
-// read passes on what the client sent.
+// read takes what the client sent.
 func (l *loop) read(c *socket) {
+	if len(l.inputs) == maxInputs || len(l.free) < minFree {
+		l.execute()
+	}
 	if c.session.Closing() {
 		// Only the rest of the output is of interest, but a hang-up must not spin.
-		if n, err := l.readSome(c, l.buf); n == 0 || err != 0 && err != unix.EAGAIN {
+		if n, err := l.readSome(c, l.free); n == 0 || err != 0 && err != unix.EAGAIN {
 			c.session.abort()
 		}
 		return
@@ -337,7 +358,7 @@ func (l *loop) read(c *socket) {
 	room := c.session.Room()
 	buf := room
 	if room == nil {
-		buf = l.buf
+		buf = l.free
 	}
 	n, err := l.readSome(c, buf)
 	if n > 0 {
@@ -348,19 +369,52 @@ func (l *loop) read(c *socket) {
 		c.seen = l.now
 	}
 	switch {
-	case n > 0:
+	case n > 0 && room != nil:
 		now := l.now
 		l.enter(c)
-		if room != nil {
-			c.session.Received(n, now)
-		} else {
-			c.session.Input(buf[:n], now)
-		}
+		c.session.Received(n, now)
 		l.leave(c)
+	case n > 0:
+		l.inputs = append(l.inputs, input{c, buf[:n]})
+		if l.free = buf[n:]; n > maxShort {
+			l.execute() // while it is in the processor's cache; a pipeline sees to fetching itself
+		}
 	case err == unix.EAGAIN || err == unix.EINTR:
 	default:
 		c.session.abort()
 	}
+}
+
+// execute has the sessions execute what was read.
+func (l *loop) execute() {
+	l.warm()
+	for i := range l.inputs {
+		in := l.inputs[i]
+		l.inputs[i] = input{}
+		now := l.now
+		l.enter(in.c)
+		in.c.session.Input(in.data, now)
+		l.leave(in.c)
+	}
+	l.inputs, l.free = l.inputs[:0], l.buf
+}
+
+// warm has memory fetched for clients that have sent a single command each. Those of a pipeline see to that themselves.
+func (l *loop) warm() {
+	if len(l.inputs) < 2 {
+		return
+	}
+	db := l.inputs[0].c.session.db
+	for _, in := range l.inputs {
+		if s := in.c.session; s.db == db && len(in.data) <= maxShort {
+			l.hints = s.appendHints(l.hints, in.data)
+		}
+	}
+	if len(l.hints) > 1 {
+		l.srv.ks.TryWarm(db, l.hints)
+	}
+	clear(l.hints)
+	l.hints = l.hints[:0]
 }
 
 func (l *loop) readSome(c *socket, buf []byte) (int, unix.Errno) {

@@ -434,6 +434,26 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) 
 	return true, nil
 }
 
+// appendHints appends what the command that b consists of will use, if it is a single one.
+func (s *Session) appendHints(hints []engine.Hint, b []byte) []engine.Hint {
+	if len(s.input) > 0 || s.waiting() || s.closing || !s.authenticated {
+		return hints
+	}
+	var room [8][]byte
+	args, n, err := s.parser.Next(b, room[:0])
+	if n != len(b) || err != nil {
+		s.parser.Reset() // it will see b again
+		return hints
+	}
+	if len(args) < 2 {
+		return hints
+	}
+	if cmd, _ := s.srv.table.lookup(args); cmd != nil {
+		hints = cmd.appendHints(hints, args)
+	}
+	return hints
+}
+
 // warm has memory fetched before the commands that use it run.
 func (s *Session) warm(hints []engine.Hint) {
 	var shards uint64
