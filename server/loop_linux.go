@@ -103,6 +103,7 @@ const (
 	readBuffer = 128 * 1024
 	minFree    = 64 * 1024 // of the buffer, for the next client
 	maxInputs  = 16        // clients whose input is executed together
+	minInputs  = 4         // clients for whom it is worth the trouble to fetch memory for all at once
 	maxShort   = 512       // bytes of input that may wait for that of others
 )
 
@@ -401,13 +402,13 @@ func (l *loop) execute() {
 
 // warm has memory fetched for clients that have sent a single command each. Those of a pipeline see to that themselves.
 func (l *loop) warm() {
-	if len(l.inputs) < 2 {
+	if len(l.inputs) < minInputs {
 		return
 	}
 	db := l.inputs[0].c.session.db
 	for _, in := range l.inputs {
 		if s := in.c.session; s.db == db && len(in.data) <= maxShort {
-			l.hints = s.appendHints(l.hints, in.data)
+			l.hints = s.prepare(in.data, l.hints)
 		}
 	}
 	if len(l.hints) > 1 {

@@ -39,8 +39,9 @@ type Session struct {
 
 	db            int
 	authenticated bool
-	replaying     bool // it is the journal's, whose commands have been accepted before
-	pipelined     bool // a command follows that may share the guard of this one
+	replaying     bool       // it is the journal's, whose commands have been accepted before
+	ahead         *lookahead // what prepare has parsed for Input
+	pipelined     bool       // a command follows that may share the guard of this one
 	tx            transaction
 	queueRoom     *queueRoom // nil until it is needed
 	blocked       *blocked
@@ -168,6 +169,21 @@ func (s *Session) Input(b []byte, now int64) {
 		s.input = append(resp.Grow(s.input, len(rest)), rest...)
 	}
 	s.checkInput()
+}
+
+// prepare parses what is about to be the Input, unless there is some left from before, and appends to hints what it will use if it is a single
+// command. It executes nothing. Input must be the next that is called.
+func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
+	if len(s.input) > 0 || s.waiting() || s.closing || !s.authenticated {
+		return hints
+	}
+	s.parser.MaxBulk = s.srv.MaxBulk()
+	s.ahead = lookaheads.Get().(*lookahead)
+	s.ahead.more, s.ahead.err = s.parseAhead(s.ahead, b)
+	if len(s.ahead.commands) != 1 {
+		return hints // process sees to a pipeline
+	}
+	return append(hints, s.ahead.hints...)
 }
 
 // Room returns where the next bytes of a long command should be read to, so that they need not be moved; nil if there is no such
@@ -326,6 +342,9 @@ type lookahead struct {
 	commands []parsedCommand
 	args     [][]byte      // of all commands
 	hints    []engine.Hint // what the commands will use
+
+	more bool  // there may be another command behind them
+	err  error // a violation of the protocol behind them
 }
 
 // parsedCommand is one command as the table and the parser have it.
@@ -343,11 +362,17 @@ var lookaheads = sync.Pool{New: func() any {
 // process executes the commands at the start of b and returns what is left of it.
 func (s *Session) process(b []byte) []byte {
 	s.flushTally()
-	ahead := lookaheads.Get().(*lookahead)
+	ahead := s.ahead // of prepare
+	prepared := ahead != nil
+	if s.ahead = nil; !prepared {
+		ahead = lookaheads.Get().(*lookahead)
+	}
 	defer lookaheads.Put(ahead)
 	defer s.flushTally() // before ahead, in which the arguments lie, is given back
-	for len(b) > 0 && !s.closing {
-		more, err := s.parseAhead(ahead, b)
+	for ; len(b) > 0 && !s.closing; prepared = false {
+		if !prepared {
+			ahead.more, ahead.err = s.parseAhead(ahead, b)
+		}
 		if len(ahead.hints) > 1 && !s.srv.scriptBusy() {
 			s.warm(ahead.hints)
 		}
@@ -378,12 +403,12 @@ func (s *Session) process(b []byte) []byte {
 				return b
 			}
 		}
-		if err != nil {
-			s.out.Error("ERR " + err.Error())
+		if ahead.err != nil {
+			s.out.Error("ERR " + ahead.err.Error())
 			s.closing = true
 			return nil
 		}
-		if !more {
+		if !ahead.more {
 			break
 		}
 		s.flushTally() // before the arguments are overwritten
@@ -432,26 +457,6 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) 
 		b = b[n:]
 	}
 	return true, nil
-}
-
-// appendHints appends what the command that b consists of will use, if it is a single one.
-func (s *Session) appendHints(hints []engine.Hint, b []byte) []engine.Hint {
-	if len(s.input) > 0 || s.waiting() || s.closing || !s.authenticated {
-		return hints
-	}
-	var room [8][]byte
-	args, n, err := s.parser.Next(b, room[:0])
-	if n != len(b) || err != nil {
-		s.parser.Reset() // it will see b again
-		return hints
-	}
-	if len(args) < 2 {
-		return hints
-	}
-	if cmd, _ := s.srv.table.lookup(args); cmd != nil {
-		hints = cmd.appendHints(hints, args)
-	}
-	return hints
 }
 
 // warm has memory fetched before the commands that use it run.
