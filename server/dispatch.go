@@ -29,8 +29,8 @@ func (s *Session) execute(cmd, container *Command, args [][]byte) bool {
 	default:
 		s.call(cmd, args)
 	}
-	if s.guard.Locked() && !s.sharesGuard() {
-		s.guard.Unlock()
+	if !s.sharesGuard() {
+		s.endGuard()
 	}
 
 	if skip && s.replies != replyOn {

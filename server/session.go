@@ -171,10 +171,10 @@ func (s *Session) Input(b []byte, now int64) {
 	s.checkInput()
 }
 
-// prepare parses what is about to be the Input, unless there is some left from before, and appends to hints what it will use if it is a single
-// command. It executes nothing. Input must be the next that is called.
+// prepare parses what is about to be the Input, unless it has already or there is some left from before, and appends to hints what it will use if
+// it is a single command. It executes nothing. Input must be the next that is called.
 func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
-	if len(s.input) > 0 || s.waiting() || s.closing || !s.authenticated {
+	if s.ahead != nil || len(s.input) > 0 || s.waiting() || s.closing || !s.authenticated {
 		return hints
 	}
 	s.parser.MaxBulk = s.srv.MaxBulk()
