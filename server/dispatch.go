@@ -182,6 +182,7 @@ func (s *Session) call(cmd *Command, args [][]byte) {
 		s.guard.Lock(s.srv.ks, shards, s.now)
 	}
 	if s.srv.replica.loading.Load() && cmd.Flags&Loading == 0 { // since the command was accepted
+		s.endGuard()
 		s.reject(cmd, errLoading)
 		return
 	}
