@@ -179,7 +179,7 @@ func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
 	}
 	s.parser.MaxBulk = s.srv.MaxBulk()
 	s.ahead = lookaheads.Get().(*lookahead)
-	s.ahead.more, s.ahead.err = s.parseAhead(s.ahead, b)
+	s.parseAhead(s.ahead, b)
 	if len(s.ahead.commands) != 1 {
 		return hints // process sees to a pipeline
 	}
@@ -363,16 +363,13 @@ var lookaheads = sync.Pool{New: func() any {
 func (s *Session) process(b []byte) []byte {
 	s.flushTally()
 	ahead := s.ahead // of prepare
-	prepared := ahead != nil
-	if s.ahead = nil; !prepared {
+	if s.ahead = nil; ahead == nil {
 		ahead = lookaheads.Get().(*lookahead)
+		s.parseAhead(ahead, b)
 	}
 	defer lookaheads.Put(ahead)
 	defer s.flushTally() // before ahead, in which the arguments lie, is given back
-	for ; len(b) > 0 && !s.closing; prepared = false {
-		if !prepared {
-			ahead.more, ahead.err = s.parseAhead(ahead, b)
-		}
+	for len(b) > 0 && !s.closing {
 		if len(ahead.hints) > 1 && !s.srv.scriptBusy() {
 			s.warm(ahead.hints)
 		}
@@ -412,6 +409,7 @@ func (s *Session) process(b []byte) []byte {
 			break
 		}
 		s.flushTally() // before the arguments are overwritten
+		s.parseAhead(ahead, b)
 	}
 	return b
 }
@@ -422,8 +420,8 @@ func (s *Session) mayShareGuard(cmd *Command) bool {
 	return cmd != nil && cmd.Flags&(ReadOnly|Write) != 0 && cmd.Flags&(OwnGuard|WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.active.Load()
 }
 
-// parseAhead parses a stretch of commands at the start of b. more tells that there may be another one behind it.
-func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) {
+// parseAhead parses a stretch of commands at the start of b.
+func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 	depth := maxAhead
 	if !s.authenticated {
 		depth = 1 // the limits change with authentication
@@ -436,7 +434,8 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) 
 	for len(ahead.commands) < depth {
 		args, n, err := s.parser.Next(b, ahead.args[used:used:cap(ahead.args)])
 		if err != nil || n == 0 {
-			return false, err
+			ahead.more, ahead.err = false, err
+			return
 		}
 		if used += len(args); used > cap(ahead.args) {
 			used = cap(ahead.args) // they did not fit and have memory of their own
@@ -456,7 +455,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) (more bool, err error) 
 		ahead.commands = append(ahead.commands, p)
 		b = b[n:]
 	}
-	return true, nil
+	ahead.more, ahead.err = true, nil
 }
 
 // warm has memory fetched before the commands that use it run.
