@@ -83,6 +83,12 @@ func (c *testClient) do(command string) string {
 	return v.String()
 }
 
+// waitFor sends a command until the answer has a text in it.
+func (c *testClient) waitFor(command, text string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool { return strings.Contains(c.do(command), text) }, testTimeout, time.Millisecond, "%s: %s", command, text)
+}
+
 // read returns the next reply or push.
 func (c *testClient) read() string {
 	c.t.Helper()
@@ -175,8 +181,7 @@ func TestPauseEndsByTime(t *testing.T) {
 		require.Equal(t, "+OK", a.do("CLIENT PAUSE 5000 WRITE"))
 		b.Append("SET", "k", "v")
 		require.NoError(t, b.Flush())
-		for !strings.Contains(a.do("INFO clients"), "blocked_clients:1\r\n") {
-		}
+		a.waitFor("INFO clients", "blocked_clients:1\r\n")
 		require.Contains(t, a.do("CLIENT LIST"), "flags=b ")
 		for !b.Ready(time.Millisecond) {
 			clock.Advance(time.Second)
@@ -479,8 +484,7 @@ func TestUnblockRacesWithServing(t *testing.T) {
 		for range 50 {
 			b.Append("AWAIT", "k")
 			require.NoError(t, b.Flush())
-			for !strings.Contains(a.do("INFO clients"), "blocked_clients:1\r\n") {
-			}
+			a.waitFor("INFO clients", "blocked_clients:1\r\n")
 			var wg sync.WaitGroup
 			wg.Go(func() { w.do("SET k v") })
 			unblocked := a.do("CLIENT UNBLOCK " + id + " ERROR")

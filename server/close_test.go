@@ -31,16 +31,14 @@ func TestClosedServerLeavesNoGoroutine(t *testing.T) {
 		admin := dial()
 		send("BLPOP nothing 0")
 		send("XREAD BLOCK 100000 STREAMS nothing $")
-		for !strings.Contains(admin.do("INFO clients"), "blocked_clients:2\r\n") {
-		}
+		admin.waitFor("INFO clients", "blocked_clients:2\r\n")
 		subscriber := dial()
 		subscriber.do("SUBSCRIBE channel")
 		monitor := dial()
 		require.Equal(t, "+OK", monitor.do("MONITOR"))
 		require.Equal(t, "+OK", admin.do("CLIENT PAUSE 100000 WRITE"))
 		send("SET paused z")
-		for !strings.Contains(admin.do("INFO clients"), "blocked_clients:3\r\n") {
-		}
+		admin.waitFor("INFO clients", "blocked_clients:3\r\n")
 		require.NoError(t, s.Close())
 		for _, conn := range conns {
 			conn.Close()

@@ -402,8 +402,7 @@ func TestCallTimesOutOnEveryTransport(t *testing.T) {
 		for _, ms := range []int{2000, 60} { // later and earlier than the deadline for the acknowledgement
 			a.Append("ATOM.CALL", "e", "move")
 			require.NoError(t, a.Flush())
-			for !strings.Contains(b.do("INFO clients"), "blocked_clients:1\r\n") {
-			}
+			b.waitFor("INFO clients", "blocked_clients:1\r\n")
 			id := strings.Split(b.do("XREVRANGE command:e + - COUNT 1"), `"`)[1]
 			b.do(fmt.Sprintf("XADD response:atomredis * element e cmd_id %s timeout %d", id, ms))
 			passed := 0

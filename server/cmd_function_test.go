@@ -40,8 +40,7 @@ func TestFunctionsRun(t *testing.T) {
 		loop := "#!lua name=loop\nredis.register_function('loop', function() while true do end end)"
 		require.Equal(t, `"loop"`, c.call("FUNCTION", "LOAD", loop))
 		c.send("FCALL", "loop", "1", "key", "arg")
-		for reply := ""; !strings.HasPrefix(reply, "-BUSY"); reply = other.do("PING") {
-		}
+		other.untilBusy()
 		require.Equal(t, "-"+string(errBusyFunction), other.do("SCRIPT KILL"))
 		require.Contains(t, other.do("FUNCTION STATS"), `"command" ["FCALL" "loop" "1" "key" "arg"]`)
 		require.Equal(t, "+OK", other.do("FUNCTION KILL"))

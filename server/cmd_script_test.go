@@ -25,8 +25,8 @@ func (c *testClient) eval(source string) { c.send("EVAL", source, "0") }
 
 // untilBusy sends PING until the server says that it is busy with a script.
 func (c *testClient) untilBusy() {
-	for reply := ""; !strings.HasPrefix(reply, "-BUSY"); reply = c.do("PING") {
-	}
+	c.t.Helper()
+	c.waitFor("PING", "-BUSY")
 }
 
 // endless are scripts that do not end, and do not want to be ended.
@@ -130,8 +130,7 @@ func TestClientsThatWaitForAScriptHoldNobodyUp(t *testing.T) {
 		require.Equal(t, "+OK", watchers[0].do("WATCH w"))
 		blocked := s.connect()
 		blocked.send("BLPOP", "list", "0.02")
-		for !strings.Contains(last.do("INFO clients"), "blocked_clients:1\r\n") {
-		}
+		last.waitFor("CLIENT LIST", "cmd=blpop")
 		runner.eval("while true do end")
 		for i, c := range waiters {
 			c.send("SET", fmt.Sprint("k", i), "v")

@@ -266,10 +266,10 @@ func TestEveryTransportLooksAfterReadersThatClaim(t *testing.T) {
 		a.do("XGROUP CREATE s g 0")
 		a.do("XREADGROUP GROUP g a STREAMS s >")
 		for i := range 3 {
+			a.do("XCLAIM s g a 0 1-0 JUSTID") // the clock may have moved since b was answered
 			b.Append("XREADGROUP", "GROUP", "g", "b", "BLOCK", "100000", "CLAIM", "1000", "STREAMS", "s", ">")
 			require.NoError(t, b.Flush())
-			for !strings.Contains(a.do("INFO clients"), "blocked_clients:1\r\n") {
-			}
+			a.waitFor("INFO clients", "blocked_clients:1\r\n")
 			for !b.Ready(time.Millisecond) {
 				clock.Advance(time.Second)
 			}
@@ -296,8 +296,7 @@ func TestTheProgramWaitsForWhatItClaims(t *testing.T) {
 		}
 		done <- d.Run(t.Context(), args)
 	}()
-	for !strings.Contains(a.do("INFO clients"), "blocked_clients:1\r\n") {
-	}
+	a.waitFor("INFO clients", "blocked_clients:1\r\n")
 	for ended := false; !ended; {
 		clock.Advance(time.Second)
 		select {

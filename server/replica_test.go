@@ -108,12 +108,6 @@ func (c *masterConn) confirmed(offset int) int {
 	return offset + n
 }
 
-// waitFor sends a command until the answer has a text in it.
-func (c *testClient) waitFor(command, text string) {
-	c.t.Helper()
-	require.Eventually(c.t, func() bool { return strings.Contains(c.do(command), text) }, testTimeout, time.Millisecond, "%s: %s", command, text)
-}
-
 const (
 	oldHistory = "0123456789012345678901234567890123456789"
 	newHistory = "9876543210987654321098765432109876543210"
