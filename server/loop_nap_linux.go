@@ -146,8 +146,8 @@ type loadMeter struct {
 
 const (
 	loadWindow = 8  // ms between two measurements at least
-	highLoad   = 75 // percent: from here on it is busy
-	lowLoad    = 50 // percent: and until here it stays so, because naps themselves make it less
+	highLoad   = 50 // percent: from here on it is busy
+	lowLoad    = 35 // percent: and until here it stays so, because naps themselves make it less
 )
 
 // measure is called at time now, in ms; used returns the processor time that the loop has used, in ns.
