@@ -195,55 +195,165 @@ func (f *Frozen) Written() int { return int(f.written.Load()) }
 type headItem struct {
 	key      string
 	entry    *Entry // nil for a removed key
-	start    uint64 // see sortBehind
 	space    uint32
 	external bool // of a removed key
 }
 
-// sortItems sorts by space and key.
-func sortItems(items []headItem) { sortBehind(items, 0, sortRounds) }
+// headRef stands for a headItem while all of them are sorted. There may be millions, so it is small and the garbage collector need not look at it.
+type headRef struct {
+	start uint64 // see sortBehind
+	at    uint32 // in headList
+	space uint32
+}
+
+// headList is what headRefs refer to: chunks of entries, and after these chunks of removed keys. All have room for dirtyChunk.
+type headList struct {
+	entries [][]*Entry
+	removed [][]removal
+}
+
+// item returns what a reference stands for.
+func (l *headList) item(r headRef) headItem {
+	chunk, i := int(r.at/dirtyChunk), r.at%dirtyChunk
+	if chunk < len(l.entries) {
+		e := l.entries[chunk][i]
+		return headItem{key: e.keyUnlocked(), entry: e, space: r.space}
+	}
+	removed := &l.removed[chunk-len(l.entries)][i]
+	return headItem{key: removed.key, space: r.space, external: removed.external}
+}
+
+// key is the key of item.
+func (l *headList) key(r headRef) string {
+	chunk, i := int(r.at/dirtyChunk), r.at%dirtyChunk
+	if chunk < len(l.entries) {
+		return l.entries[chunk][i].keyUnlocked()
+	}
+	return l.removed[chunk-len(l.entries)][i].key
+}
+
+// heads returns what has changed and gone, sorted by space and key.
+func (f *Frozen) heads() (l *headList, refs []headRef) {
+	l = new(headList)
+	for i := range f.dirty {
+		l.entries = append(l.entries, f.dirty[i].chunks...)
+		l.removed = slices.AppendSeq(l.removed, slices.Chunk(f.removed[i], dirtyChunk))
+	}
+	var g Guard
+	g.Lock(f.ks, AllShards, 0)
+	spaces := slices.Clone(f.ks.spaces)
+	g.unlockShards()
+	refs = make([]headRef, 0, f.Len())
+	for c, chunk := range l.entries {
+		f.pause()
+		for i, e := range chunk {
+			refs = append(refs, headRef{at: uint32(c*dirtyChunk + i), space: spaces[e.space].number})
+		}
+	}
+	for c, chunk := range l.removed {
+		for i := range chunk {
+			refs = append(refs, headRef{at: uint32((len(l.entries)+c)*dirtyChunk + i), space: chunk[i].space})
+		}
+	}
+	sortHeads(refs, l.key, f.pause)
+	return l, refs
+}
+
+// sortHeads sorts by space and key. It calls pause now and then.
+func sortHeads(refs []headRef, key func(headRef) string, pause func()) {
+	slices.SortFunc(refs, func(a, b headRef) int { return cmp.Compare(a.space, b.space) })
+	for len(refs) > 0 {
+		n := 1
+		for n < len(refs) && refs[n].space == refs[0].space {
+			n++
+		}
+		sortBehind(refs[:n], key, 0, sortRounds, pause)
+		refs = refs[n:]
+	}
+}
 
 const (
 	sortRounds = 3  // more would be for keys that are made to take long
-	sortFew    = 16 // so few are sorted at once
+	sortFew    = 16 // so few are sorted by their whole keys at once
 )
 
-// sortBehind is sortItems for items whose keys have the first known bytes in common. Keys tend to have much in common at their beginning. The
-// eight bytes behind that decide most comparisons without a look at the keys, which are somewhere else in memory; those that are equal
+// sortBehind sorts by keys that have the first known bytes in common. Keys tend to have much in common at their beginning. The
+// eight bytes behind that decide most, without a look at the keys, which are somewhere else in memory; those that are equal
 // in them are sorted in another round, by what is behind what these have in common.
-func sortBehind(items []headItem, known, rounds int) {
-	if len(items) == 0 {
-		return
-	}
-	common := items[0].key
-	for i := range items {
+func sortBehind(refs []headRef, key func(headRef) string, known, rounds int, pause func()) {
+	common := key(refs[0])
+	for i, r := range refs {
+		if i%freezeBatch == 0 {
+			pause()
+		}
 		n := known
-		for k := items[i].key; n < min(len(common), len(k)) && k[n] == common[n]; n++ {
+		for k := key(r); n < min(len(common), len(k)) && k[n] == common[n]; n++ {
 		}
 		common = common[:n]
 	}
-	for i := range items {
-		var b [8]byte
-		copy(b[:], items[i].key[len(common):])
-		items[i].start = binary.BigEndian.Uint64(b[:])
-	}
-	slices.SortFunc(items, func(a, b headItem) int {
-		if a.space != b.space {
-			return cmp.Compare(a.space, b.space)
+	for i := range refs {
+		if i%freezeBatch == 0 {
+			pause()
 		}
-		return cmp.Compare(a.start, b.start)
-	})
-	for len(items) > 0 {
+		var b [8]byte
+		copy(b[:], key(refs[i])[len(common):])
+		refs[i].start = binary.BigEndian.Uint64(b[:])
+	}
+	sortByStart(refs, 0, pause)
+	for len(refs) > 0 {
 		n := 1
-		for n < len(items) && items[n].space == items[0].space && items[n].start == items[0].start {
+		for n < len(refs) && refs[n].start == refs[0].start {
 			n++
 		}
-		if equal := items[:n]; n > sortFew && rounds > 1 {
-			sortBehind(equal, len(common), rounds-1)
+		if equal := refs[:n]; n > sortFew && rounds > 1 {
+			sortBehind(equal, key, len(common), rounds-1, pause)
 		} else if n > 1 {
-			slices.SortFunc(equal, func(a, b headItem) int { return cmp.Compare(a.key, b.key) })
+			slices.SortFunc(equal, func(a, b headRef) int { return cmp.Compare(key(a), key(b)) })
 		}
-		items = items[n:]
+		refs = refs[n:]
+	}
+}
+
+// radixFew is how many are sorted by comparing them: it takes about as long as another pass by a byte.
+const radixFew = 64
+
+// sortByStart sorts by start, of which they have the first bytes in common: by the byte behind these, in place (American flag sort), and then
+// each bucket by the next one.
+func sortByStart(refs []headRef, bytes int, pause func()) {
+	pause()
+	if len(refs) <= radixFew {
+		slices.SortFunc(refs, func(a, b headRef) int { return cmp.Compare(a.start, b.start) })
+		return
+	}
+	if bytes == 8 {
+		return
+	}
+	shift := 8 * (7 - bytes)
+	var next, end [256]int // where the next one of a bucket goes, and where the bucket ends
+	for i := range refs {
+		end[byte(refs[i].start>>shift)]++
+	}
+	for b, begin := 0, 0; b < len(end); b++ {
+		next[b], end[b] = begin, begin+end[b]
+		begin = end[b]
+	}
+	for b := range end {
+		pause()
+		for next[b] < end[b] {
+			ref := refs[next[b]]
+			for to := byte(ref.start >> shift); int(to) != b; to = byte(ref.start >> shift) {
+				refs[next[to]], ref = ref, refs[next[to]]
+				next[to]++
+			}
+			refs[next[b]] = ref
+			next[b]++
+		}
+	}
+	for b, begin := 0, 0; b < len(end); b++ {
+		if end[b] > begin {
+			sortByStart(refs[begin:end[b]], bytes+1, pause)
+		}
+		begin = end[b]
 	}
 }
 
@@ -256,33 +366,26 @@ const (
 // Heads calls put for every key that has changed and remove for every key that has gone, in the order of their spaces and
 // keys. It is called first, and ends with the first error. put does not keep the image.
 func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key string, wasExternal bool) error) error {
-	items := make([]headItem, 0, f.Len())
-	for _, removed := range f.removed {
-		for _, r := range removed {
-			items = append(items, headItem{space: r.space, key: r.key, external: r.external})
-		}
-	}
-	var g Guard
-	g.Lock(f.ks, AllShards, 0)
-	spaces := slices.Clone(f.ks.spaces)
-	g.unlockShards()
-	for e := range f.all() {
-		items = append(items, headItem{space: spaces[e.space].number, key: e.keyUnlocked(), entry: e})
-	}
-	sortItems(items)
-
+	list, refs := f.heads()
+	items := make([]headItem, 0, freezeBatch)
 	images := make([]Image, 0, freezeBatch)
-	for len(items) > 0 {
-		n := min(freezeBatch, len(items))
-		for n < len(items) && items[n].space == items[n-1].space && items[n].key == items[n-1].key {
-			n++
+	for len(refs) > 0 {
+		items = items[:0]
+		for _, r := range refs {
+			item := list.item(r)
+			if n := len(items); n >= freezeBatch && (item.space != items[n-1].space || item.key != items[n-1].key) {
+				break
+			}
+			items = append(items, item)
 		}
 		f.pause()
-		f.fetch(items[:n])
-		images, n = f.read(items[:n], images[:0])
-		batch := items[:n]
-		items = items[n:]
-		if err := f.emit(batch, images, put, remove); err != nil {
+		f.fetch(items)
+		n := 0
+		if images, n = f.read(items, images[:0]); n < len(items) {
+			items = items[:n]
+		}
+		refs = refs[n:]
+		if err := f.emit(items, images, put, remove); err != nil {
 			return err
 		}
 		f.written.Add(int64(n))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -594,29 +595,78 @@ func TestAFlushWhileTheDirectoryIsLoaded(t *testing.T) {
 	require.Empty(t, store.heads)
 }
 
-func TestSortItems(t *testing.T) {
+func TestHeadsAreSorted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.OneOf(rapid.StringMatching("key:00000[0-9]{0,12}"), rapid.StringMatching("(key:0*)?[ab\\x00\\xff]{0,10}"))
 		keys := rapid.SliceOf(key).Draw(t, "keys")
 		for _, prefix := range []string{"h:", "key:0000", "key:00000000000", "key:0000000000000000000000000000000000000000"} {
-			for i := range rapid.IntRange(0, 3*sortFew).Draw(t, "more") {
+			for i := range rapid.IntRange(0, 3*radixFew).Draw(t, "more") {
 				keys = append(keys, prefix+strconv.Itoa(i*7919%1000))
 			}
 		}
-		var items []headItem
-		for _, k := range keys {
-			items = append(items, headItem{space: uint32(rapid.IntRange(0, 1).Draw(t, "space")), key: k})
+		keyOf := func(r headRef) string { return keys[r.at] }
+		var refs []headRef
+		for i := range keys {
+			refs = append(refs, headRef{at: uint32(i), space: uint32(rapid.IntRange(0, 1).Draw(t, "space"))})
 		}
-		want := slices.Clone(items)
-		slices.SortFunc(want, func(a, b headItem) int {
-			return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.key, b.key))
+		want := slices.Clone(refs)
+		slices.SortFunc(want, func(a, b headRef) int {
+			return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(keyOf(a), keyOf(b)))
 		})
-		sortItems(items)
-		for i := range items {
-			require.Equal(t, want[i].space, items[i].space)
-			require.Equal(t, want[i].key, items[i].key)
+		sortHeads(refs, keyOf, func() {})
+		for i := range refs {
+			require.Equal(t, want[i].space, refs[i].space)
+			require.Equal(t, keyOf(want[i]), keyOf(refs[i]))
 		}
 	})
+}
+
+// The changed entries and removed keys of several shards are all there, whatever chunks they are in.
+func TestHeadsOfManyChunks(t *testing.T) {
+	ks := New(Options{Shards: 4})
+	defer ks.Close()
+	f := &Frozen{ks: ks, dirty: make([]dirtyList, 3), removed: make([][]removal, 3)}
+	want := map[string]bool{}
+	for i := range 3*dirtyChunk + 5 {
+		e := newEntry(fmt.Sprint("entry", i), nil)
+		f.dirty[i%2].add(e)
+		want[e.keyUnlocked()] = false
+		r := removal{key: fmt.Sprint("removed", i), external: i%3 == 0}
+		f.removed[1+i%2] = append(f.removed[1+i%2], r)
+		want[r.key] = r.external
+	}
+	list, refs := f.heads()
+	require.Len(t, refs, len(want))
+	last := ""
+	for _, r := range refs {
+		item := list.item(r)
+		require.Less(t, last, item.key)
+		require.Equal(t, strings.HasPrefix(item.key, "entry"), item.entry != nil)
+		external, ok := want[item.key]
+		require.True(t, ok)
+		require.Equal(t, external, item.external)
+		last = item.key
+	}
+}
+
+func BenchmarkSortHeads(b *testing.B) {
+	for _, format := range []string{"key:%012d", "user:%d:name"} {
+		b.Run(format, func(b *testing.B) {
+			var keys []string
+			var shuffled []headRef
+			for i, n := range rand.New(rand.NewPCG(1, 2)).Perm(1_000_000) {
+				keys = append(keys, fmt.Sprintf(format, n))
+				shuffled = append(shuffled, headRef{at: uint32(i)})
+			}
+			refs := make([]headRef, len(keys))
+			for b.Loop() {
+				b.StopTimer()
+				copy(refs, shuffled)
+				b.StartTimer()
+				sortHeads(refs, func(r headRef) string { return keys[r.at] }, func() {})
+			}
+		})
+	}
 }
 
 // A key that has not been brought into memory yet changes, for those who watch or wait for it, when its database comes.
