@@ -3,7 +3,6 @@
 // Checkpoint measures how long requests take while BGREWRITEAOF runs on redis-server and BGSAVE on atomredis, every key having
 // changed since the last one, beside the same without. The load is an open loop: requests are due at fixed times whatever the
 // replies do, and their time counts from then, so that a server that stops for an instant pays for all who would have come.
-// It runs the binary bin/atomredis.
 package main
 
 import (
@@ -11,15 +10,10 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"runtime"
-	"runtime/debug"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/atomredis/atomredis/bench/internal/load"
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
@@ -29,6 +23,7 @@ var (
 	conns  = flag.Int("conns", 20, "connections")
 	rounds = flag.Int("rounds", 5, "how often each server makes a checkpoint")
 	policy = flag.String("appendfsync", "everysec", "durability of both servers: everysec or always")
+	binary = flag.String("server", "bin/atomredis", "the binary of atomredis")
 	quiet  = flag.Duration("quiet", 5*time.Second, "how long each round measures without a checkpoint")
 )
 
@@ -38,9 +33,8 @@ const hashFields = 100
 func main() {
 	flag.Parse()
 	log.SetFlags(0)
-	debug.SetGCPercent(1000) // this program must not stop for what it measures
 	defer servers.Cleanup()
-	all := []*servers.Server{servers.New(servers.Redis), servers.New(servers.AtomRedis)}
+	all := []*servers.Server{servers.New(servers.Redis), servers.New(*binary)}
 	for _, s := range all {
 		s.Start(append(servers.Durability(*policy), s.OnDemand()...)...)
 	}
@@ -114,80 +108,58 @@ func change(s *servers.Server, generation int) {
 
 func hash(i int) string { return fmt.Sprintf("hash:%012d", i) }
 
-// appendRequest appends a random request: half of them read.
-func appendRequest(dst []byte) []byte {
+// client sends random requests: half of them read.
+type client struct{}
+
+// Append implements load.Client.
+func (client) Append(dst []byte, _, step int) ([]byte, int) {
+	if step > 0 {
+		return dst, 0
+	}
 	i := rand.IntN(*keys)
 	switch rand.IntN(4) {
 	case 0:
-		return servers.AppendCommand(dst, "SET", servers.Key(i), servers.Value(i, 0xff))
+		dst = servers.AppendCommand(dst, "SET", servers.Key(i), servers.Value(i, 0xff))
 	case 1:
-		return servers.AppendCommand(dst, "HSET", hash(i/10/hashFields), fmt.Sprint("field:", i%hashFields), servers.Value(i, 0xff))
+		dst = servers.AppendCommand(dst, "HSET", hash(i/10/hashFields), fmt.Sprint("field:", i%hashFields), servers.Value(i, 0xff))
 	default:
-		return servers.AppendCommand(dst, "GET", servers.Key(i))
+		dst = servers.AppendCommand(dst, "GET", servers.Key(i))
 	}
+	return dst, 1
+}
+
+// Reply implements load.Client.
+func (client) Reply(_ int, reply []byte) error {
+	if reply[0] == '-' {
+		return fmt.Errorf("%.60q", reply)
+	}
+	return nil
 }
 
 // measure loads the server while f runs.
 func measure(s *servers.Server, f func()) (r result) {
-	type connection struct {
-		*servers.Conn
-		due   chan time.Time // when the requests that have been sent were due
-		times []time.Duration
+	connections := make([]load.Connection, *conns)
+	for i := range connections {
+		connections[i].Client = client{}
 	}
-	all := make([]connection, *conns)
-	var readers sync.WaitGroup
-	for i := range all {
-		c := &all[i]
-		c.Conn, c.due = s.Dial(), make(chan time.Time, 1<<16)
-		readers.Go(func() {
-			for due := range c.due {
-				reply, err := c.Reply()
-				servers.Check(err)
-				c.times = append(c.times, time.Since(due))
-				if strings.HasPrefix(reply, "-") {
-					servers.Fatal(s.Program, ": ", reply)
-				}
-			}
-		})
-	}
-
+	g, err := load.New(s.Addr, connections)
+	servers.Check(err)
+	defer g.Close()
 	var stop atomic.Bool
-	sent := make(chan struct{})
+	var generated load.Result
+	done := make(chan error)
 	go func() {
-		defer close(sent)
-		runtime.LockOSThread() // so that sleeping is as exact as the system can
-		interval := time.Second / time.Duration(*rate)
-		var b []byte
-		due := time.Now()
-		for i := 0; !stop.Load(); i = (i + 1) % len(all) {
-			due = due.Add(interval)
-			if wait := time.Until(due); wait > 0 {
-				t := unix.NsecToTimespec(int64(wait))
-				unix.Nanosleep(&t, nil)
-			}
-			b = appendRequest(b[:0])
-			all[i].due <- due
-			_, err := all[i].Write(b)
-			servers.Check(err)
-		}
+		var err error
+		generated, err = g.Run(load.Options{Pipeline: 1, Duration: time.Hour, Rate: float64(*rate), Stop: &stop})
+		done <- err
 	}()
 	begin := time.Now()
 	f()
 	r.took = time.Since(begin)
 	stop.Store(true)
-	<-sent
-
-	var times []time.Duration
-	for i := range all {
-		close(all[i].due)
-	}
-	readers.Wait()
-	for i := range all {
-		all[i].Close()
-		times = append(times, all[i].times...)
-	}
+	servers.Check(<-done)
 	for i, q := range quantiles {
-		r.latency[i] = servers.Quantile(times, q)
+		r.latency[i] = time.Duration(generated.Latency.ValueAtQuantile(q * 100))
 	}
 	return r
 }

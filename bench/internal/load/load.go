@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -49,6 +50,8 @@ type Options struct {
 	// Rate makes an open loop: so many operations are due in a second, at equal distances, and their time counts from
 	// when they were due, whether or not a connection is free. Without it the loop is closed: each connection goes on as soon as it can.
 	Rate float64
+	// Stop makes no more operations begin once it is true; nil if nothing but the limits above ends the run.
+	Stop *atomic.Bool
 }
 
 // Result is the outcome of a run.
@@ -164,11 +167,14 @@ func (g *Generator) Close() {
 	unix.Close(g.epoll)
 }
 
-// Run puts the server under load until all operations have ended. The garbage collector rests meanwhile.
+// Run puts the server under load until all operations have ended. The garbage collector rests meanwhile, and what it would do with garbage that
+// there is already is done before.
 func (g *Generator) Run(o Options) (Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	debug.FreeOSMemory()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // sleeps end when they should
 
 	g.Options = o
 	g.begun, g.active, g.ended, g.idle = 0, 0, 0, nil
@@ -209,6 +215,9 @@ func (g *Generator) loop(start time.Duration, most int) error {
 	for {
 		now := g.now()
 		wait := patience
+		if g.Stop != nil && g.Stop.Load() {
+			most = g.begun
+		}
 		for g.begun < most && len(g.idle) > 0 {
 			due := now
 			if g.Rate > 0 {
@@ -249,7 +258,8 @@ func (g *Generator) loop(start time.Duration, most int) error {
 	}
 }
 
-// spin is how long before the next operation is due the generator no longer sleeps, because it would wake up too late.
+// spin is the longest distance between operations at which the generator polls instead of sleeping. It then keeps a processor busy; beyond it sleeps, so
+// that it does not keep others from a processor that it hardly needs.
 const spin = 30 * time.Microsecond
 
 // await waits for events. It polls without the scheduler's knowledge if the wait is a short one.
@@ -257,10 +267,10 @@ func (g *Generator) await(events []unix.EpollEvent, wait time.Duration) (int, er
 	var n uintptr
 	var errno unix.Errno
 	epoll, first, count := uintptr(g.epoll), unsafe.Pointer(&events[0]), uintptr(len(events))
-	if wait <= spin {
+	if g.Rate > 0 && g.interval <= float64(spin) && wait <= spin {
 		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(first), count, 0, 0, 0)
 	} else {
-		t := unix.NsecToTimespec(int64(wait - spin))
+		t := unix.NsecToTimespec(int64(wait))
 		n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, epoll, uintptr(first), count, uintptr(unsafe.Pointer(&t)), 0, 0)
 	}
 	if errno == unix.EINTR {
