@@ -31,7 +31,7 @@ race:
 	ATOMREDIS_TEST_SHARDS=1 $(GO) test -pgo=off -race $(CONCURRENT)
 	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -count=1 ./server/... ./engine ./conformance .
 
-# Each fuzz target for FUZZTIME.
+# Each fuzz target for FUZZTIME, which is a time or, as 1000x, a number of inputs.
 FUZZTIME ?= 60s
 fuzz:
 	$(GO) test ./resp -run '^$$' -fuzz FuzzParser -fuzztime $(FUZZTIME)
