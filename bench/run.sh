@@ -16,7 +16,7 @@ if [ -n "${SMOKE:-}" ]; then
 	go run ./bench/compare -server "$server" -name smoke -rounds 1 -time 20ms -keys 1000 -durability always -zipf 1.1 -workload set,hset,xadd
 	go run ./bench/compare -server "$server" -all 3000
 	go run ./bench/memory -server "$server" -scale 0.002 -wait 10ms
-	go run ./bench/checkpoint -rounds 1 -keys 20000 -rate 5000 -quiet 1s
+	go run ./bench/checkpoint -server "$server" -rounds 1 -keys 20000 -rate 5000 -quiet 1s
 	go run ./bench/restart -rounds 1 -keys 20000 -tail 5000
 	go run ./bench/amplification -rounds 1 -fields 1000 -wait 1s
 	go run ./bench/growth -sizes 1000,10000 -ops 1000
@@ -40,7 +40,7 @@ go run ./bench/compare "${compare[@]}"
 if [ -n "${FULL:-}" ]; then
 	go run ./bench/compare -server "$server" -all 100000 | tee bench/results/redis-benchmark.txt
 	go run ./bench/memory -server "$server" | tee bench/results/memory.txt
-	go run ./bench/checkpoint -rounds "${ROUNDS:-5}" | tee bench/results/checkpoint.txt
+	go run ./bench/checkpoint -server "$server" -rounds "${ROUNDS:-5}" | tee bench/results/checkpoint.txt
 	go run ./bench/restart -rounds "${ROUNDS:-5}" | tee bench/results/restart.txt
 	go run ./bench/amplification | tee bench/results/amplification.txt
 	go run ./bench/growth | tee bench/results/growth.txt
