@@ -50,7 +50,7 @@ type Frozen struct {
 	// DroppedSpaces have been emptied; all that is stored in them goes, in this order.
 	DroppedSpaces []uint32
 	// Pause, if it is not nil, is called before each batch that is read under a lock, so that the thread is not put aside by the system while
-	// clients wait for the lock.
+	// clients wait for the lock, and now and then while keys are sorted.
 	Pause func()
 
 	ks      *Keyspace
@@ -223,14 +223,7 @@ func (l *headList) item(r headRef) headItem {
 	return headItem{key: removed.key, space: r.space, external: removed.external}
 }
 
-// key is the key of item.
-func (l *headList) key(r headRef) string {
-	chunk, i := int(r.at/dirtyChunk), r.at%dirtyChunk
-	if chunk < len(l.entries) {
-		return l.entries[chunk][i].keyUnlocked()
-	}
-	return l.removed[chunk-len(l.entries)][i].key
-}
+func (l *headList) key(r headRef) string { return l.item(r).key }
 
 // heads returns what has changed and gone, sorted by space and key.
 func (f *Frozen) heads() (l *headList, refs []headRef) {
@@ -380,12 +373,10 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 		}
 		f.pause()
 		f.fetch(items)
-		n := 0
-		if images, n = f.read(items, images[:0]); n < len(items) {
-			items = items[:n]
-		}
+		var n int
+		images, n = f.read(items, images[:0])
 		refs = refs[n:]
-		if err := f.emit(items, images, put, remove); err != nil {
+		if err := f.emit(items[:n], images, put, remove); err != nil {
 			return err
 		}
 		f.written.Add(int64(n))

@@ -23,7 +23,7 @@ var (
 	conns  = flag.Int("conns", 20, "connections")
 	rounds = flag.Int("rounds", 5, "how often each server makes a checkpoint")
 	policy = flag.String("appendfsync", "everysec", "durability of both servers: everysec or always")
-	binary = flag.String("server", "bin/atomredis", "the binary of atomredis")
+	binary = flag.String("server", servers.AtomRedis, "the binary of atomredis")
 	quiet  = flag.Duration("quiet", 5*time.Second, "how long each round measures without a checkpoint")
 )
 

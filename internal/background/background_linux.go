@@ -22,7 +22,7 @@ const (
 	rest    = 50 * time.Microsecond
 )
 
-// Pause is called before a lock is taken.
+// Pause is called before a lock is taken, and now and then in a long computation.
 func (p *Pacer) Pause() {
 	if time.Since(p.awake) < maxBusy {
 		return

@@ -258,7 +258,7 @@ func (g *Generator) loop(start time.Duration, most int) error {
 	}
 }
 
-// spin is the longest distance between operations at which the generator polls instead of sleeping. It then keeps a processor busy; beyond it sleeps, so
+// spin is the longest distance between operations at which the generator polls instead of sleeping. It then keeps a processor busy; beyond that it sleeps, so
 // that it does not keep others from a processor that it hardly needs.
 const spin = 30 * time.Microsecond
 
