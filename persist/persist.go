@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/store"
 )
@@ -131,7 +132,7 @@ type Status struct {
 // Open opens or creates the directory, which no other process may have open.
 func Open(o Options) (*Storage, error) {
 	if o.FS == nil {
-		o.FS = vfs.Default
+		o.FS = disk.FS
 	}
 	if o.CheckpointSize == 0 {
 		o.CheckpointSize = DefaultCheckpointSize

@@ -221,8 +221,19 @@ func (j *File) Read(from uint64, fn func(lsn uint64, now int64, commands []byte)
 	j.mu.Lock()
 	end, segments := j.durable.Load(), slices.Clone(j.segments)
 	j.mu.Unlock()
-	j.admin.Unlock() // fn may take its time; segments that are removed meanwhile are missed below
-	return readDurable(j.o.FS, j.o.Dir, segments, from, end, fn)
+	j.admin.Unlock() // fn may take its time; what is removed meanwhile is missed below
+	next, err = readDurable(j.o.FS, j.o.Dir, segments, from, end, fn)
+	if errors.As(err, new(*DamageError)) && j.released(next) {
+		err = ErrReleased // a file that is being removed may be shorter already
+	}
+	return next, err
+}
+
+// released reports whether what begins at an LSN is not kept any more.
+func (j *File) released(lsn uint64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.segments) > 0 && lsn < j.segments[0].start
 }
 
 // recover reads what is in the directory and begins a new segment after it. The caller holds admin.
@@ -523,13 +534,10 @@ func (j *File) removeBefore(before uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := remove(j.o.FS, j.o.Dir, segments[:obsolete(segments, before)]); err != nil {
-		return err
-	}
 	j.mu.Lock()
-	j.segments = j.segments[obsolete(j.segments, before):]
+	j.segments = j.segments[obsolete(j.segments, before):] // before it is so: see Read
 	j.mu.Unlock()
-	return nil
+	return remove(j.o.FS, j.o.Dir, segments[:obsolete(segments, before)])
 }
 
 // Size implements Journal.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -463,6 +464,32 @@ func TestReadWhileOpen(t *testing.T) {
 	require.NoError(t, j.Release(j.Rotate()))
 	_, err = j.Read(starts[3], nothing)
 	require.Equal(t, ErrReleased, err)
+	require.NoError(t, j.Close())
+}
+
+// shortening truncates files before it removes them, as a disk does step by step.
+type shortening struct{ vfs.FS }
+
+func (s shortening) Remove(name string) error {
+	return os.Truncate(name, headerSize) // and is not done yet
+}
+
+func TestReadOfWhatIsBeingRemoved(t *testing.T) {
+	j := Open(Options{FS: shortening{vfs.Default}, Dir: t.TempDir()})
+	_, err := j.Read(0, nothing)
+	require.NoError(t, err)
+	for range 3 {
+		appendSynced(t, j, strings.Repeat("x", window))
+	}
+	n := 0
+	_, err = j.Read(0, func(uint64, int64, []byte) error {
+		if n++; n == 1 {
+			require.NoError(t, j.Release(j.Rotate()))
+		}
+		return nil
+	})
+	require.Equal(t, ErrReleased, err)
+	require.Less(t, n, 3)
 	require.NoError(t, j.Close())
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // Options say where a Store is.
@@ -39,7 +40,7 @@ const defaultCacheSize = 32 << 20
 
 func (o *Options) setDefaults() {
 	if o.FS == nil {
-		o.FS = vfs.Default
+		o.FS = disk.FS
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

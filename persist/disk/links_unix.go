@@ -1,0 +1,14 @@
+//go:build unix
+
+package disk
+
+import (
+	"os"
+	"syscall"
+)
+
+// onlyName reports whether a file has no other name, under which it stays when this one is removed.
+func onlyName(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink == 1
+}
