@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +96,29 @@ func (c *testClient) read() string {
 	v, err := c.Read(testTimeout)
 	require.NoError(c.t, err)
 	return v.String()
+}
+
+// Output of any length arrives as it is, also where a transport writes it in pieces.
+func TestOutputOfAnyLengthOnEveryTransport(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		c := startTestServer(t, o, settings...).connect()
+		value := make([]byte, 4000) // which is copied into the output
+		for i := range value {
+			value[i] = 'a' + byte(i%23)
+		}
+		require.Equal(t, "+OK", errorOf(t, c, "SET", "key", string(value)))
+		for _, n := range []int{1, 16, 25, 40, 60, 100, 300} { // commands in a pipeline
+			for i := range n {
+				c.Append("GETRANGE", "key", strconv.Itoa(i), "-1")
+			}
+			require.NoError(t, c.Flush())
+			for i := range n {
+				v, err := c.Read(testTimeout)
+				require.NoError(t, err)
+				require.Equal(t, string(value[i:]), v.Text, "%d of %d", i, n)
+			}
+		}
+	})
 }
 
 func TestTranscriptsOfConnectionsHoldOnEveryTransport(t *testing.T) {

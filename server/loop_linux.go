@@ -501,9 +501,17 @@ func (l *loop) flush(c *socket) {
 	}
 }
 
-// write sends the first n bytes of a client's output, or as many of them as the socket and l.pieces have room for.
+// writeSize is how much of an output that is somewhat longer is written at once, in bytes; the rest follows in the next round. A new client takes in
+// about half as much again before it has read any of it. What is written beyond that waits in the socket, and where the system measures how fast a
+// client is (BBR) it takes that for a slow one, and the rest of the output then waits for milliseconds.
+const writeSize = 64 << 10
+
+// write sends the first n bytes of a client's output, or as many of them as the socket, l.pieces and writeSize allow.
 func (l *loop) write(c *socket, n int) (int, unix.Errno) {
 	if out := c.session.Output(); len(out) == c.session.Unsent() { // nothing is lent
+		if n > writeSize*3/2 && n <= writeSize*4 { // to write even longer ones piece by piece costs more than it brings
+			n = writeSize
+		}
 		sent, _, err := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&out[0])), uintptr(n), unix.MSG_NOSIGNAL, 0, 0)
 		return int(sent), err
 	}
