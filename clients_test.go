@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -95,8 +94,7 @@ func TestRueidisWorksInMemory(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
-	for !strings.Contains(text(t, do(t, db, "INFO", "clients")), "blocked_clients:1\r\n") {
-	}
+	waitForInfo(t, db, "clients", "blocked_clients:1\r\n")
 	do(t, db, "RPUSH", "queue", "job")
 	wg.Wait()
 

@@ -57,8 +57,7 @@ func TestGoRedisWorksInMemory(t *testing.T) {
 					t.Errorf("%v, %v", got, err)
 				}
 			})
-			for !strings.Contains(client.Info(ctx, "clients").Val(), "blocked_clients:1\r\n") {
-			}
+			waitForInfo(t, db, "clients", "blocked_clients:1\r\n")
 			require.NoError(t, client.RPush(ctx, "queue", "job").Err())
 			wg.Wait()
 			require.Equal(t, redis.Nil, client.Do(ctx, "BLPOP", "queue", 0.02).Err())
@@ -147,11 +146,8 @@ func TestClientsThatDoNotReadCanBeClosed(t *testing.T) {
 		}
 		return ids
 	}
-	for len(lazy()) < 2 {
-	}
+	require.Eventually(t, func() bool { return len(lazy()) == 2 }, time.Minute, time.Millisecond)
 	do(t, db, "CLIENT", "KILL", "ID", lazy()[0])
-	for !strings.Contains(text(t, do(t, db, "INFO", "clients")), "connected_clients:2\r\n") {
-		time.Sleep(time.Millisecond)
-	}
+	waitForInfo(t, db, "clients", "connected_clients:2\r\n")
 	require.NoError(t, db.Close())
 }

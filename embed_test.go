@@ -44,6 +44,12 @@ func text(t testing.TB, r atomredis.Reply) string {
 	return s
 }
 
+// waitForInfo waits until a section of INFO has a text in it.
+func waitForInfo(t testing.TB, db *atomredis.DB, section, want string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(text(t, do(t, db, "INFO", section)), want) }, time.Minute, time.Millisecond)
+}
+
 func TestDoTakesArgumentsAsGoRedisDoes(t *testing.T) {
 	db := open(t, atomredis.Options{})
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)

@@ -192,8 +192,7 @@ func TestClientKillByAge(t *testing.T) {
 	require.Equal(t, "closed", old.read())
 	require.Equal(t, "-ERR maxage should be greater than 0", c.do("CLIENT KILL MAXAGE 0"))
 	require.Equal(t, "-ERR maxage is not an integer or out of range", c.do("CLIENT KILL MAXAGE x"))
-	for strings.Count(c.do("CLIENT LIST"), "\n") > 1 {
-	}
+	require.Eventually(t, func() bool { return strings.Count(c.do("CLIENT LIST"), "\n") == 1 }, testTimeout, time.Millisecond)
 }
 
 func TestPauseEndsByTime(t *testing.T) {
