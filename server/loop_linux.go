@@ -502,8 +502,8 @@ func (l *loop) flush(c *socket) {
 }
 
 // writeSize is how much of an output that is somewhat longer is written at once, in bytes; the rest follows in the next round. A new client takes in
-// about half as much again before it has read any of it. What is written beyond that waits in the socket, and where the system measures how fast a
-// client is (BBR) it takes that for a slow one, and the rest of the output then waits for milliseconds.
+// about half as much again before it has read any of it. With BBR, what was written beyond that took 4 ms for a while on each connection (not so with
+// Reno), and cost more processor time: see docs/performance.md.
 const writeSize = 64 << 10
 
 // write sends the first n bytes of a client's output, or as many of them as the socket, l.pieces and writeSize allow.
