@@ -60,6 +60,9 @@ const (
 	// openParts is how many measurements of latency are made in the time of one round. What else the machine does, some milliseconds now and then,
 	// makes up the tail of the measurement in which it happens, and the medians are those of the others.
 	openParts = 5
+	// warmUp is how long each of them goes on before operations count. A server that has rested while the other was measured begins slowly, for
+	// 10 to 25 ms, whichever it is.
+	warmUp = 30 * time.Millisecond
 )
 
 // bench is how everything is measured.
@@ -133,9 +136,10 @@ func (b bench) measure(w workload, c settings) *row {
 		m.Rounds = make([][2]float64, b.rounds*openParts)
 	}
 	eachRound(b.rounds*openParts, both, func(round, i int) {
-		duration := b.time / openParts
+		duration := warmUp + b.time/openParts
 		operations := limit(int(r.Rate * duration.Seconds()))
-		result := generate(both[i], w, c, load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations})
+		uncounted := int(float64(operations) * warmUp.Seconds() / duration.Seconds())
+		result := generate(both[i], w, c, load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations, WarmUp: uncounted})
 		for q, m := range latencies {
 			m.Rounds[round][i] = micros(time.Duration(result.Latency.ValueAtQuantile(q)))
 		}

@@ -50,6 +50,8 @@ type Options struct {
 	// Rate makes an open loop: so many operations are due in a second, at equal distances, and their time counts from
 	// when they were due, whether or not a connection is free. Without it the loop is closed: each connection goes on as soon as it can.
 	Rate float64
+	// WarmUp is how many operations come first whose time does not count: a server that has rested begins slowly.
+	WarmUp int
 	// Stop makes no more operations begin once it is true; nil if nothing but the limits above ends the run.
 	Stop *atomic.Bool
 }
@@ -58,7 +60,7 @@ type Options struct {
 type Result struct {
 	Operations int
 	Elapsed    time.Duration           // from the first operation's beginning to the last one's end
-	Latency    *hdrhistogram.Histogram // of operations, in nanoseconds
+	Latency    *hdrhistogram.Histogram // of operations after the WarmUp, in nanoseconds
 }
 
 // PerSecond returns how many operations were done in a second.
@@ -99,6 +101,7 @@ type conn struct {
 	waiting bool   // for room to send
 
 	began time.Duration // the operations under way, or when they were due
+	timed bool          // whether their time counts
 	step  int
 	op    int   // whose reply comes next
 	left  int   // operations that have not ended
@@ -232,6 +235,7 @@ func (g *Generator) loop(start time.Duration, most int) error {
 			}
 			c := g.idle[0]
 			g.idle = g.idle[1:]
+			c.timed = g.begun*g.Pipeline >= g.WarmUp
 			g.begun++
 			g.active++
 			if err := g.begin(c, due); err != nil {
@@ -345,8 +349,8 @@ func (g *Generator) reply(c *conn, reply []byte, now time.Duration) error {
 		if !c.Partner {
 			g.ended++
 			g.last = now
-			if err := g.latency.RecordValue(int64(now - c.began)); err != nil {
-				return fmt.Errorf("latency of an operation: %w", err)
+			if err := c.record(g.latency, now); err != nil {
+				return err
 			}
 		}
 	}
@@ -364,6 +368,17 @@ func (g *Generator) reply(c *conn, reply []byte, now time.Duration) error {
 	}
 	g.active--
 	g.idle = append(g.idle, c)
+	return nil
+}
+
+// record notes how long an operation has taken that ends now.
+func (c *conn) record(latency *hdrhistogram.Histogram, now time.Duration) error {
+	if !c.timed {
+		return nil
+	}
+	if err := latency.RecordValue(int64(now - c.began)); err != nil {
+		return fmt.Errorf("latency of an operation: %w", err)
+	}
 	return nil
 }
 
