@@ -307,8 +307,10 @@ func sortBehind(refs []headRef, key func(headRef) string, known, rounds int, pau
 	}
 }
 
-// radixFew is how many are sorted by comparing them: it takes about as long as another pass by a byte.
-const radixFew = 64
+const (
+	radixFew   = 64      // so few are sorted by comparing them: it takes about as long as another pass by a byte
+	radixPause = 1 << 12 // from so many on there are pauses between buckets; to look at the clock takes as long as to move a few
+)
 
 // sortByStart sorts by start, of which they have the first bytes in common: by the byte behind these, in place (American flag sort), and then
 // each bucket by the next one.
@@ -331,7 +333,9 @@ func sortByStart(refs []headRef, bytes int, pause func()) {
 		begin = end[b]
 	}
 	for b := range end {
-		pause()
+		if len(refs) >= radixPause {
+			pause()
+		}
 		for next[b] < end[b] {
 			ref := refs[next[b]]
 			for to := byte(ref.start >> shift); int(to) != b; to = byte(ref.start >> shift) {
@@ -343,7 +347,7 @@ func sortByStart(refs []headRef, bytes int, pause func()) {
 		}
 	}
 	for b, begin := 0, 0; b < len(end); b++ {
-		if end[b] > begin {
+		if end[b] > begin+1 {
 			sortByStart(refs[begin:end[b]], bytes+1, pause)
 		}
 		begin = end[b]
