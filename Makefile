@@ -78,6 +78,7 @@ profile:
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	$(GO) vet -pgo=off ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet -pgo=off ./... # what is only for Linux must say so
 
 clean:
 	rm -rf bin

@@ -182,6 +182,18 @@ func TestOpenLoopCountsTheTimeSinceOperationsWereDue(t *testing.T) {
 	require.GreaterOrEqual(t, r.Latency.Max(), int64(stall))
 }
 
+func TestTimeOfTheWarmUpDoesNotCount(t *testing.T) {
+	for _, pipeline := range []int{1, 4} {
+		g, err := New(respond(t, func(int) {}), pings(2))
+		require.NoError(t, err)
+		defer g.Close()
+		r, err := g.Run(Options{Pipeline: pipeline, Duration: time.Minute, Rate: 10_000, Operations: 100, WarmUp: 60})
+		require.NoError(t, err)
+		require.Equal(t, 100, r.Operations)
+		require.EqualValues(t, 40, r.Latency.TotalCount())
+	}
+}
+
 func TestRunFailsOnAnErrorReply(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
