@@ -212,16 +212,20 @@ func (s *Server) BeginCheckpoint() {
 	}
 }
 
+// idleWithin is how long a checkpoint takes at most.
+const idleWithin = 10 * time.Minute
+
 // AwaitIdle waits until no checkpoint is being made. It asks so seldom that the server need not work for it.
 func (s *Server) AwaitIdle() {
 	c := s.Dial()
 	defer c.Close()
-	for ; ; time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); time.Since(begun) < idleWithin; time.Sleep(10 * time.Millisecond) {
 		info := c.Do("INFO", "persistence")
 		if field(info, "aof_rewrite_in_progress:") == "0" && field(info, "aof_rewrite_scheduled:") == "0" {
 			return
 		}
 	}
+	Fatal(s.Program, ": the checkpoint does not end")
 }
 
 // Settle makes a checkpoint of everything there is until now and waits for it.
