@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -62,80 +63,125 @@ func (p *napper) arrived(n int, seen, now int64) {
 }
 
 // trial finds out whether naps are of use: for a while a loop naps in every other window of time, and if it got clearly more from its clients in
-// these than in the others it goes on with naps, otherwise without. It tries again after some time, and when what it gets changes.
+// these than in the others it goes on with naps, otherwise without, also when it had little to do meanwhile. It tries again when what it gets changes,
+// and after some time: if naps were of no use soon at first, in case the trial was wrong, and then less and less often, because a trial makes clients
+// wait. Now and then the machine does something else for some milliseconds, which is more than naps bring: so what is compared are the medians
+// of single milliseconds.
 type trial struct {
 	napping bool
-	window  int   // of the trial that is under way, from 1 on; 0 if there is none
-	checks  int   // how often the rate will be looked at before the next trial
-	began   int64 // when the window began, or the time between two looks, in ms; 0 before the first
-	seen    int64 // bytes received until then
-	bytes   [2]int64
-	passed  [2]int64 // ms; of the windows without naps, and with
-	rate    int64    // bytes per s when the trial ended
+	window  int        // of the trial that is under way, from 1 on; 0 if there is none
+	rates   [2][]int64 // bytes per ms; of the windows without naps, and with
+	useful  bool       // what the last trial found
+	rate    int64      // the median when it ended; 0 before
+	checks  int        // how often the rate will be looked at before the next trial
+	wait    int        // the same if naps are of no use
+
+	began, before int64 // when the window began, or the time between two looks, in ms, and the bytes received until then; 0 while there is little to do
+	at, seen      int64 // when update was last called, and the same
 }
 
 const (
-	trialWindow  = 12  // ms
-	trialWindows = 12  // at most; a multiple of four
-	trialGain    = 4   // percent
-	rateWindow   = 100 // ms
-	rateWindows  = 20  // until the next trial
-	rateChange   = 25  // percent
+	trialWindow = 6   // ms, of which the first does not count: clients find another pace
+	minWindows  = 8   // of a trial; a multiple of four
+	maxWindows  = 24  // a multiple of four
+	trialGain   = 4   // percent
+	rateWindow  = 100 // ms
+	rateChange  = 25  // percent
+	usefulWait  = 20  // such windows until the next trial after one in which naps were of use
+	minWait     = 2   // and after others
+	maxWait     = 64
 )
 
 // update is told at time now, in ms, how many bytes have been received, and whether the loop is busy.
 func (t *trial) update(busy bool, now, received int64) {
-	if !busy {
-		*t = trial{}
-		return
-	}
-	passed, got := now-t.began, received-t.seen
+	passed, got, first := now-t.at, received-t.seen, t.at == t.began
+	t.at, t.seen = now, received
 	switch {
-	case t.began == 0, passed < 0: // the clock was set back
-		t.begin(now, received)
-		return
-	case t.window > 0 && passed >= trialWindow:
-		kind := 0
-		if t.napping {
-			kind = 1
+	case !busy:
+		if t.window > 0 {
+			t.reset()
 		}
-		t.bytes[kind] += got
-		t.passed[kind] += passed
-		if t.window%4 != 0 || !t.end() {
+		t.napping, t.began = false, 0
+	case t.began == 0 && t.rate > 0:
+		t.napping, t.began, t.before = t.useful, now, received
+	case t.began == 0, passed < 0: // the clock was set back
+		t.begin(minWait)
+	case t.window == 0:
+		t.check()
+	default:
+		if !first && passed > 0 {
+			kind := 0
+			if t.napping {
+				kind = 1
+			}
+			t.rates[kind] = append(t.rates[kind], got/passed)
+		}
+		if now-t.began < trialWindow {
+			return
+		}
+		t.began, t.before = now, received
+		if t.window%4 != 0 || t.window < minWindows || !t.end() {
 			t.window++
 			t.napping = t.window%4 >= 2 // without, with, with, without: what changes steadily counts for both alike
 		}
-	case t.window == 0 && passed >= rateWindow:
-		change := got*1000/passed - t.rate
-		if t.checks--; t.checks == 0 || max(change, -change) > t.rate*rateChange/100 {
-			t.begin(now, received)
-			return
-		}
-	default:
-		return
 	}
-	t.began, t.seen = now, received
+}
+
+// reset forgets everything.
+func (t *trial) reset() {
+	*t = trial{rates: [2][]int64{t.rates[0][:0], t.rates[1][:0]}}
 }
 
 // begin begins a trial.
-func (t *trial) begin(now, received int64) {
-	*t = trial{window: 1, began: now, seen: received}
+func (t *trial) begin(wait int) {
+	at, seen := t.at, t.seen
+	t.reset()
+	t.window, t.wait, t.at, t.seen, t.began, t.before = 1, wait, at, seen, at, seen
+}
+
+// check begins a trial if what the loop gets has changed, or after some time.
+func (t *trial) check() {
+	passed := t.at - t.began
+	if passed < rateWindow {
+		return
+	}
+	change := (t.seen-t.before)/passed - t.rate
+	t.checks--
+	switch {
+	case max(change, -change) > t.rate*rateChange/100:
+		t.begin(minWait)
+	case t.checks == 0 && t.useful:
+		t.begin(minWait)
+	case t.checks == 0:
+		t.begin(min(2*t.wait, maxWait))
+	default:
+		t.began, t.before = t.at, t.seen
+	}
 }
 
 // end draws the conclusion of a trial, and reports true, if it is clear or the trial has been long enough.
 func (t *trial) end() bool {
-	without, with := t.bytes[0]*1000/t.passed[0], t.bytes[1]*1000/t.passed[1]
-	gain := with*100 - without*100
-	if t.window < trialWindows && gain > 0 && gain < 2*trialGain*without {
+	without, with := median(t.rates[0]), median(t.rates[1])
+	gain := (with - without) * 100
+	if t.window < maxWindows && gain > without*trialGain/2 && gain < without*trialGain*2 {
 		return false
 	}
-	t.napping = gain > trialGain*without
-	t.rate = without
-	if t.napping {
-		t.rate = with
+	t.useful = gain > without*trialGain
+	t.rate, t.checks = without, t.wait
+	if t.useful {
+		t.rate, t.checks = with, usefulWait
 	}
-	t.window, t.checks = 0, rateWindows
+	t.napping, t.window = t.useful, 0
 	return true
+}
+
+// median returns the median of rates, which it sorts; 0 if there are none.
+func median(rates []int64) int64 {
+	if len(rates) == 0 {
+		return 0
+	}
+	slices.Sort(rates)
+	return rates[len(rates)/2]
 }
 
 // loadMeter measures for how much of the time a loop computes.

@@ -35,7 +35,8 @@ func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
 	require.EqualValues(t, 10*(2*(napCrowd-1)+1+napCrowd+1+2), p.received)
 }
 
-// TestTrialsFindOutWhetherNapsAreOfUse lets loops serve clients that send more if the loop naps, and others that do not.
+// TestTrialsFindOutWhetherNapsAreOfUse lets loops serve clients that send more if the loop naps, and others that do not. Now and then the machine
+// does something else.
 func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, gain := range []float64{-10, 0, 2, 8, 12} {
@@ -45,7 +46,10 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 		pass := func(ms int) (napped int) {
 			for range ms {
 				tr.update(true, now, int64(received))
-				n := rate * (0.9 + 0.2*rng.Float64())
+				n := rate * (0.98 + 0.04*rng.Float64())
+				if rng.IntN(20) == 0 {
+					n = 0
+				}
 				if tr.napping {
 					n *= 1 + gain/100
 					napped++
@@ -58,12 +62,21 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 		useful := gain > trialGain
 		try := func(why string) {
 			pass(1)
-			for tr.window > 0 {
-				pass(1)
+			windows, napped := 1, 0
+			for last := tr.window; tr.window > 0; last = tr.window {
+				napped += pass(1)
+				if tr.window > last {
+					windows++
+				}
 			}
-			require.Equal(t, tr.passed[0], tr.passed[1], "gain %v: %s: half of the trial", gain, why)
-			require.Zero(t, tr.passed[0]%(2*trialWindow))
-			require.LessOrEqual(t, tr.passed[0], int64(trialWindows/2*trialWindow))
+			if useful {
+				napped-- // after the trial
+			}
+			require.Equal(t, windows*trialWindow, 2*napped, "gain %v: %s: half of the trial", gain, why)
+			require.Zero(t, windows%4)
+			require.GreaterOrEqual(t, windows, minWindows)
+			require.LessOrEqual(t, windows, maxWindows)
+			require.Equal(t, useful, tr.useful, "gain %v: %s", gain, why)
 		}
 		check := func(ms int, when string) {
 			want := 0
@@ -72,11 +85,19 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 			}
 			require.Equal(t, want, pass(ms), "gain %v: %s", gain, when)
 		}
-		const later = rateWindow*rateWindows - 1
+		first := minWait*rateWindow - 1
+		if useful {
+			first = usefulWait*rateWindow - 1
+		}
 		try("at first")
-		check(later, "after the trial")
+		check(first, "after the trial")
 		try("after some time")
-		check(later/2, "after that")
+		check(first/2, "after that")
+		tr.update(false, now, int64(received))
+		require.False(t, tr.napping, "the loop has little to do")
+		now += 10_000
+		tr.update(false, now, int64(received))
+		check(first/2, "much to do again")
 		rate /= 2
 		for tr.window == 0 {
 			pass(1)
@@ -84,9 +105,30 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 		try("because the rate has changed")
 		now -= 1000
 		try("because the clock was set back")
+		check(first, "after that trial")
+		pass(1)
+		require.Equal(t, 1, tr.window)
 		tr.update(false, now, int64(received))
-		require.Equal(t, trial{}, tr, "the loop has little to do")
-		try("much to do again")
+		require.Zero(t, tr.rate, "no conclusion")
+		try("much to do once more")
+		for wait := minWait; ; wait = min(2*wait, maxWait) {
+			if useful {
+				wait = usefulWait
+			}
+			check(wait*rateWindow-1, "after one of several trials")
+			if wait >= maxWait || useful {
+				break
+			}
+			try("again")
+		}
+	}
+}
+
+func TestTrialsInWhichNothingCanBeMeasured(t *testing.T) {
+	var tr trial
+	for now := int64(1000); now < 3000; now += 2 * trialWindow { // each window has only its first part
+		tr.update(true, now, now)
+		require.False(t, tr.useful)
 	}
 }
 
