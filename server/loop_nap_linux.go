@@ -63,16 +63,15 @@ func (p *napper) arrived(n int, seen, now int64) {
 }
 
 // trial finds out whether naps are of use: for a while a loop naps in every other window of time, and if it got clearly more from its clients in
-// these than in the others it goes on with naps, otherwise without, also when it had little to do meanwhile. It tries again when what it gets changes,
-// and after some time: if naps were of no use soon at first, in case the trial was wrong, and then less and less often, because a trial makes clients
-// wait. Now and then the machine does something else for some milliseconds, which is more than naps bring: so what is compared are the medians
+// these than in the others it goes on with naps, otherwise without. It tries again when what it gets changes, and after some time: if naps were of no use
+// soon at first, in case the trial was wrong, and then less and less often, because a trial makes clients wait. That they are of no use holds when
+// the loop had little to do meanwhile; that they are it has to find out again. Now and then the machine does something else for some milliseconds, which is more than naps bring: so what is compared are the medians
 // of single milliseconds.
 type trial struct {
 	napping bool
 	window  int        // of the trial that is under way, from 1 on; 0 if there is none
 	rates   [2][]int64 // bytes per ms; of the windows without naps, and with
-	useful  bool       // what the last trial found
-	rate    int64      // the median when it ended; 0 before
+	rate    int64      // their median when the last trial ended; 0 before
 	checks  int        // how often the rate will be looked at before the next trial
 	wait    int        // the same if naps are of no use
 
@@ -98,12 +97,12 @@ func (t *trial) update(busy bool, now, received int64) {
 	t.at, t.seen = now, received
 	switch {
 	case !busy:
-		if t.window > 0 {
+		if t.window > 0 || t.napping {
 			t.reset()
 		}
-		t.napping, t.began = false, 0
-	case t.began == 0 && t.rate > 0:
-		t.napping, t.began, t.before = t.useful, now, received
+		t.began = 0
+	case t.began == 0 && t.rate > 0: // naps were of no use before
+		t.began, t.before = now, received
 	case t.began == 0, passed < 0: // the clock was set back
 		t.begin(minWait)
 	case t.window == 0:
@@ -150,7 +149,7 @@ func (t *trial) check() {
 	switch {
 	case max(change, -change) > t.rate*rateChange/100:
 		t.begin(minWait)
-	case t.checks == 0 && t.useful:
+	case t.checks == 0 && t.napping:
 		t.begin(minWait)
 	case t.checks == 0:
 		t.begin(min(2*t.wait, maxWait))
@@ -166,12 +165,11 @@ func (t *trial) end() bool {
 	if t.window < maxWindows && gain > without*trialGain/2 && gain < without*trialGain*2 {
 		return false
 	}
-	t.useful = gain > without*trialGain
+	t.napping, t.window = gain > without*trialGain, 0
 	t.rate, t.checks = without, t.wait
-	if t.useful {
+	if t.napping {
 		t.rate, t.checks = with, usefulWait
 	}
-	t.napping, t.window = t.useful, 0
 	return true
 }
 
