@@ -75,10 +75,11 @@ profile:
 	$(GO) run ./bench/compare -server bin/profiled -name profile -rounds 1 -time 500ms -durability none,everysec
 	cp $(ATOMREDIS_PROFILE) cmd/atomredis/default.pgo
 
+# For macOS too: what is only for Linux must say so.
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	$(GO) vet -pgo=off ./...
-	GOOS=darwin GOARCH=arm64 $(GO) vet -pgo=off ./... # what is only for Linux must say so
+	GOOS=darwin GOARCH=arm64 $(GO) vet -pgo=off ./...
 
 clean:
 	rm -rf bin

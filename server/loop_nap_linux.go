@@ -63,10 +63,12 @@ func (p *napper) arrived(n int, seen, now int64) {
 }
 
 // trial finds out whether naps are of use: for a while a loop naps in every other window of time, and if it got clearly more from its clients in
-// these than in the others it goes on with naps, otherwise without. It tries again when what it gets changes, and after some time: if naps were of no use
-// soon at first, in case the trial was wrong, and then less and less often, because a trial makes clients wait. That they are of no use holds when
-// the loop had little to do meanwhile; that they are it has to find out again. Now and then the machine does something else for some milliseconds, which is more than naps bring: so what is compared are the medians
-// of single milliseconds.
+// these than in the others it goes on with naps, otherwise without. What is compared are the medians of single milliseconds: now and then the machine does
+// something else for some of them, which is more than naps bring.
+//
+// It tries again when what it gets changes, and after some time: if naps were of no use soon at first, in case the trial was wrong, and then less and
+// less often, because a trial makes clients wait. That they are of no use it remembers while it has little to do; that they are it has to find
+// out again, because clients would wait for nothing if that has changed.
 type trial struct {
 	napping bool
 	window  int        // of the trial that is under way, from 1 on; 0 if there is none
@@ -86,7 +88,7 @@ const (
 	trialGain   = 4   // percent
 	rateWindow  = 100 // ms
 	rateChange  = 25  // percent
-	usefulWait  = 20  // such windows until the next trial after one in which naps were of use
+	usefulWait  = 20  // of the rate's windows until the next trial after one in which naps were of use
 	minWait     = 2   // and after others
 	maxWait     = 64
 )

@@ -128,9 +128,10 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 	}
 }
 
+// A loop may be held up for so long that no window has a part that counts.
 func TestTrialsInWhichNothingCanBeMeasured(t *testing.T) {
 	var tr trial
-	for now := int64(1000); now < 3000; now += 2 * trialWindow { // each window has only its first part
+	for now := int64(1000); now < 3000; now += 2 * trialWindow {
 		tr.update(true, now, now)
 		require.False(t, tr.napping && tr.window == 0)
 	}
