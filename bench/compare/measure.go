@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/atomredis/atomredis/bench/internal/load"
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
@@ -137,7 +135,6 @@ func (b bench) measure(w workload, c settings) *row {
 	for _, m := range latencies {
 		m.Rounds = make([][2]float64, b.rounds*openParts)
 	}
-	var all [2]*hdrhistogram.Histogram
 	eachRound(b.rounds*openParts, both, func(round, i int) {
 		duration := warmUp + b.time/openParts
 		operations := limit(int(r.Rate * duration.Seconds()))
@@ -146,18 +143,7 @@ func (b bench) measure(w workload, c settings) *row {
 		for q, m := range latencies {
 			m.Rounds[round][i] = micros(time.Duration(result.Latency.ValueAtQuantile(q)))
 		}
-		if all[i] == nil {
-			all[i] = result.Latency
-		} else {
-			all[i].Merge(result.Latency)
-		}
 	})
-	fmt.Printf("    pooled")
-	for _, q := range []float64{50, 99, 99.9} {
-		a, b := float64(all[0].ValueAtQuantile(q)), float64(all[1].ValueAtQuantile(q))
-		fmt.Printf("  p%g %.0f %.0f %.2f", q, a/1000, b/1000, b/a)
-	}
-	fmt.Println()
 	for i, s := range both {
 		_, peak := s.Memory()
 		r.PeakBytes.Rounds[0][i] = float64(peak)
