@@ -102,7 +102,7 @@ func (b bench) measure(w workload, c settings) *row {
 	var peak [2]float64
 	for i, s := range both {
 		o := load.Options{Pipeline: c.Pipeline, Duration: b.time / 5, Operations: limit(5000 + 3000*c.Pipeline)}
-		peak[i] = generate(s, w, c, o).PerSecond()
+		peak[i] = generate(s, w, nil, o).PerSecond()
 	}
 	requests := limit(int(peak[0] * b.time.Seconds()))
 	most := limit(int(2 * slices.Max(peak[:]) * b.time.Seconds()))
@@ -120,7 +120,7 @@ func (b bench) measure(w workload, c settings) *row {
 			r.PerSecond.Rounds[round][i], cpu, done = benchmark(s, w, c, requests)
 			commands = float64(done * w.commands)
 		} else {
-			result := generate(s, w, c, load.Options{Pipeline: c.Pipeline, Duration: b.time, Operations: most})
+			result := generate(s, w, nil, load.Options{Pipeline: c.Pipeline, Duration: b.time, Operations: most})
 			r.PerSecond.Rounds[round][i], cpu = result.PerSecond(), result.cpu
 			commands = float64(result.Operations * w.commands)
 		}
@@ -135,11 +135,18 @@ func (b bench) measure(w workload, c settings) *row {
 	for _, m := range latencies {
 		m.Rounds = make([][2]float64, b.rounds*openParts)
 	}
+	var kept [2]*load.Generator // of connections that go on: new ones would be part of what is measured
+	for i, s := range both {
+		if cs := w.connections(); w.before == nil || !slices.ContainsFunc(cs, func(c load.Connection) bool { return c.Partner }) {
+			kept[i] = connect(s, w)
+			defer kept[i].Close()
+		}
+	}
 	eachRound(b.rounds*openParts, both, func(round, i int) {
 		duration := warmUp + b.time/openParts
 		operations := limit(int(r.Rate * duration.Seconds()))
-		uncounted := int(float64(operations) * warmUp.Seconds() / duration.Seconds())
-		result := generate(both[i], w, c, load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations, WarmUp: uncounted})
+		o := load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations, WarmUp: int(r.Rate * warmUp.Seconds())}
+		result := generate(both[i], w, kept[i], o)
 		for q, m := range latencies {
 			m.Rounds[round][i] = micros(time.Duration(result.Latency.ValueAtQuantile(q)))
 		}
@@ -189,17 +196,26 @@ type generated struct {
 	cpu servers.CPU
 }
 
-// generate has our own generator do what o says.
-func generate(s *servers.Server, w workload, c settings, o load.Options) (r generated) {
-	if w.before != nil {
-		w.before(s, o.Operations)
-	}
+// connect returns a generator for the workload.
+func connect(s *servers.Server, w workload) *load.Generator {
 	g, err := load.New(s.Addr, w.connections())
 	if err != nil {
 		failed(s, w, err)
 	}
-	defer g.Close()
+	return g
+}
+
+// generate has a generator do what o says: g, or if that is nil one with new connections.
+func generate(s *servers.Server, w workload, g *load.Generator, o load.Options) (r generated) {
+	if w.before != nil {
+		w.before(s, o.Operations)
+	}
+	if g == nil {
+		g = connect(s, w)
+		defer g.Close()
+	}
 	before := s.CPU()
+	var err error
 	if r.Result, err = g.Run(o); err != nil {
 		failed(s, w, err)
 	}

@@ -97,6 +97,8 @@ func workloads(c settings) []workload {
 			fill(operations)(s)
 		}
 	}
+	// The subscribers' replies may wait for as long as the generator, which is one thread, has others to see to.
+	patient := func(s *servers.Server) { s.Do("CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 0 0") }
 	const hashes, fields = 10, 20 // a key out of so many is a hash, and has so many fields
 
 	all := []workload{
@@ -152,7 +154,7 @@ func workloads(c settings) []workload {
 			operation: [][]string{{"MULTI"}, {"SET", key, value}, {"GET", key}, {"INCR", counter}, {"HSET", "myhash", element, value},
 				{"EXPIRE", key, "100000"}, {"EXEC"}},
 			want: []string{"+OK", "+QUEUED", "+QUEUED", "+QUEUED", "+QUEUED", "+QUEUED", "*5"}},
-		{name: "publish10", bytes: 10 * c.Size, connections: func() []load.Connection {
+		{name: "publish10", bytes: 10 * c.Size, fill: patient, connections: func() []load.Connection {
 			const subscribers = 10
 			cs := connections(c.Conns, func(int) load.Client {
 				return load.NewCommands([][]string{{"PUBLISH", "channel", value}}, nil, []string{fmt.Sprintf(":%d\r\n", subscribers)})
