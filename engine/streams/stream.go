@@ -23,7 +23,7 @@ type Stream struct {
 	entriesAdded int64
 	groups       []*Group // by name
 	buffers      int      // how many bytes the buffers of the blocks take
-	// spare is the buffer of a block that went, kept for the next one that is full, so that a stream that is trimmed as it
+	// spare is the buffer of a block that went, kept for the next one, or the next that is full, so that a stream that is trimmed as it
 	// grows does not allocate. It is nil if there is no block.
 	spare []byte
 	track *tracking // nil unless the stream is tracked
@@ -194,9 +194,13 @@ func (s *Stream) newTail(id ID, fields [][]byte) *block {
 }
 
 // seal moves the content of the tail to a buffer of its size, and returns the one that it had, empty, for the next tail: nil if
-// that would be too large for one.
+// that would be too large for one. An entry that is so long that it has a block for itself stays where it is.
 func (s *Stream) seal(b *block) (room []byte) {
 	n, old := len(b.buf), b.buf
+	if b.slots == 1 && cap(old) <= n+n/4 { // the allocator gives up to a fifth more than was asked for
+		room, s.spare = s.spare, nil
+		return room
+	}
 	reuse := cap(old) <= maxRoom && cap(old) <= 2*n
 	if !reuse && cap(old) <= n+n/8 {
 		return nil

@@ -484,15 +484,17 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func BenchmarkAppendTrimmedToAThousand(b *testing.B) {
-	for _, approx := range []bool{false, true} {
-		b.Run(fmt.Sprintf("approx=%v", approx), func(b *testing.B) {
-			s, fields, id := New(), byteSlices([]string{"f", "v"}), ID{1, 0}
-			b.ReportAllocs()
-			for b.Loop() {
-				id.Ms++
-				_ = s.Append(id, fields, DefaultLimits)
-				s.TrimByLength(1000, Trim{Approx: approx})
-			}
-		})
+	for _, size := range []int{1, 1500, 4096} {
+		for _, approx := range []bool{false, true} {
+			b.Run(fmt.Sprintf("size=%d/approx=%v", size, approx), func(b *testing.B) {
+				s, fields, id := New(), [][]byte{[]byte("f"), make([]byte, size)}, ID{1, 0}
+				b.ReportAllocs()
+				for b.Loop() {
+					id.Ms++
+					_ = s.Append(id, fields, DefaultLimits)
+					s.TrimByLength(1000, Trim{Approx: approx})
+				}
+			})
+		}
 	}
 }
