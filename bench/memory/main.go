@@ -60,7 +60,7 @@ func scattered(i int) int { return i * 73_939_133 % 100_000_000 }
 func main() {
 	scale := flag.Float64("scale", 1, "share of the data")
 	wanted := flag.String("dataset", "", "data sets, separated by commas (default all)")
-	wait := flag.Duration("wait", 15*time.Second, "how long after filling is measured; both servers give memory back after ten seconds")
+	wait := flag.Duration("wait", 15*time.Second, "how long after filling is measured; atomredis gives memory back after ten quiet seconds")
 	program := flag.String("server", servers.AtomRedis, "the binary of atomredis")
 	flag.Parse()
 	log.SetFlags(0)

@@ -23,7 +23,7 @@ type Stream struct {
 	entriesAdded int64
 	groups       []*Group // by name
 	buffers      int      // how many bytes the buffers of the blocks take
-	// spare is the buffer of a block that went, kept for the next one, or the next that is full, so that a stream that is trimmed as it
+	// spare is the buffer of a block that went, kept for the tail or the next block that is full, so that a stream that is trimmed as it
 	// grows does not allocate. It is nil if there is no block.
 	spare []byte
 	track *tracking // nil unless the stream is tracked
