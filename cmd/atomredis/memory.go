@@ -27,13 +27,13 @@ const (
 const (
 	quiet    = 1 << 20 // bytes allocated in a second below which it is a quiet one
 	patience = 10      // quiet seconds in a row that make a pause
-	worth    = 4 << 20 // bytes of garbage, and free memory, that are worth a collection in a pause
+	worth    = 4 << 20 // bytes of possible garbage, and free memory, that are worth a collection in a pause
 )
 
 // heap is what the runtime tells of the heap, in bytes.
 type heap struct {
 	allocated uint64 // since the start
-	live      uint64 // at the end of the last collection
+	live      uint64 // what the last collection saw
 	objects   uint64 // which includes garbage
 	free      uint64 // not used and not given back
 }
@@ -49,10 +49,11 @@ func readHeap() heap {
 
 // collector decides, once a second, how the garbage collector works.
 type collector struct {
-	limit int // index in limits
-	last  heap
-	dirty bool // something was allocated since memory was last given back
-	quiet int  // seconds in a row
+	limit    int // index in limits
+	last     heap
+	dirty    bool   // there was a second that was not quiet since the last pause
+	quiet    int    // seconds in a row
+	released uint64 // what had been allocated when memory was last given back
 }
 
 // next returns the percentage of garbage, whether a pause has begun, and whether there is garbage that is worth giving back in it.
@@ -67,8 +68,11 @@ func (c *collector) next(h heap) (percent int, pause, release bool) {
 		c.dirty, c.quiet = true, 0
 	} else if c.quiet++; c.dirty && c.quiet >= patience {
 		c.dirty, pause = false, true
-		garbage := h.objects - min(h.live, h.objects)
-		release = garbage+h.free > max(worth, h.live/8)
+		// As much of what is there may be garbage as was allocated meanwhile: what the last collection still saw may have become garbage since.
+		garbage := min(h.objects, h.allocated-c.released)
+		if release = garbage+h.free > max(worth, h.live/8); release {
+			c.released = h.allocated
+		}
 	}
 	c.last = h
 	return limits[c.limit].percent, pause, release

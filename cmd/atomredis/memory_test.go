@@ -22,7 +22,8 @@ func TestCollector(t *testing.T) {
 		{heap{402 * mb, 150 * mb, 300 * mb, 0}, 50, 2 * patience, false},     // only once
 		{heap{600 * mb, 110 * mb, 120 * mb, 0}, 50, patience - 1, false},     // a little less data changes nothing
 		{heap{602 * mb, 110 * mb, 120 * mb, 10 * mb}, 50, patience, true},    // free memory
-		{heap{800 * mb, 90 * mb, 95 * mb, 0}, 100, patience, false},          // not worth it
+		{heap{800 * mb, 90 * mb, 95 * mb, 0}, 100, patience, true},           // what the last collection saw may be garbage by now
+		{heap{805 * mb, 90 * mb, 95 * mb, 0}, 100, patience, false},          // not worth it
 		{heap{900 * mb, 26 * mb, 40 * mb, 1 * mb}, 100, patience - 1, false}, // fewer
 		{heap{950 * mb, 10 * mb, 40 * mb, 1 * mb}, 200, patience - 1, false},
 		{heap{960 * mb, 2 * mb, 40 * mb, 1 * mb}, 400, patience, true},
