@@ -238,6 +238,20 @@ func (e *Entry) SetBytes(v []byte) {
 	}
 }
 
+// exchange makes v, which has more than maxText bytes and which the entry owns from now on, the value of a string. It returns the memory of the value before, nil
+// if somebody may still use it.
+func (e *Entry) exchange(v []byte) (old []byte) {
+	e.form = FormPlain
+	if long := e.long(); long != nil && long.readers.Load() == 0 {
+		old, long.b = long.b, v
+		return old
+	}
+	e.discard()
+	e.trim()
+	e.setLong(v)
+	return nil
+}
+
 // Resize makes the value of a string n bytes long, which it returns to be written: the old ones, cut off or followed by zeros.
 func (e *Entry) Resize(n int) []byte {
 	old := e.Bytes()

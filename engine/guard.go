@@ -252,6 +252,19 @@ func (g *Guard) insert(db int, key string, str []byte) *Entry {
 
 // Overwrite replaces the value of an entry, whatever its type, by a copy of v, and leaves its deadline alone.
 func (g *Guard) Overwrite(e *Entry, v []byte) {
+	g.becomeString(e)
+	e.SetBytes(v)
+}
+
+// Exchange is Overwrite without a copy: v, which must have more than 1 KiB, belongs to the entry from now on. It returns the memory of the value
+// before if it was a string as long and nobody may use it any more, nil otherwise.
+func (g *Guard) Exchange(e *Entry, v []byte) (old []byte) {
+	g.becomeString(e)
+	return e.exchange(v)
+}
+
+// becomeString leaves an entry with a string, or with no value, which is to be overwritten by one.
+func (g *Guard) becomeString(e *Entry) {
 	if e.typ != String {
 		g.dropFields(e)
 		g.dropParts(e)
@@ -259,7 +272,6 @@ func (g *Guard) Overwrite(e *Entry, v []byte) {
 		e.typ = String
 		g.Wake(e)
 	}
-	e.SetBytes(v)
 }
 
 // OverwriteCollection replaces the value of an entry by a collection and removes its deadline. As in Redis, clients that wait

@@ -131,3 +131,11 @@ func TestWriterKeepsNoRoomForManyLentReplies(t *testing.T) {
 		w.Sent(w.Len())
 	}))
 }
+
+func TestRoomIsMadeForWhatIsExpected(t *testing.T) {
+	w := Writer{Expected: 100_000}
+	w.Bulk(make([]byte, 100))
+	require.Less(t, cap(w.Buf), 1000, "a short reply needs no more")
+	w.Bulk(make([]byte, largeReply))
+	require.GreaterOrEqual(t, cap(w.Buf), 100_000)
+}

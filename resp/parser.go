@@ -47,8 +47,8 @@ type Parser struct {
 	Unauthenticated bool
 
 	// The scan of an incomplete command, as offsets from its first byte: the scan goes on at pos with left arguments to
-	// go once need bytes are there. need is 0 between commands.
-	pos, left, need int
+	// go once need bytes are there. need is 0 between commands. begun is where the argument begins that is incomplete, 0 if that is not known.
+	pos, left, need, begun int
 }
 
 // Next parses the first command in buf. It returns the command's arguments, appended to args[:0] as views into buf, and
@@ -86,7 +86,25 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error
 func (p *Parser) Missing(n int) int { return max(p.need-n, 0) }
 
 // Reset forgets an incomplete command, for a caller that will present its bytes again from an earlier place.
-func (p *Parser) Reset() { p.pos, p.left, p.need = 0, 0, 0 }
+func (p *Parser) Reset() { p.pos, p.left, p.need, p.begun = 0, 0, 0, 0 }
+
+// Last returns where the last argument of an incomplete command begins and how many bytes it has. ok is false if not even all that comes before
+// it is there.
+func (p *Parser) Last() (start, size int, ok bool) {
+	if p.need == 0 || p.left != 1 || p.begun == 0 {
+		return 0, 0, false
+	}
+	return p.begun, p.need - p.begun - 2, true
+}
+
+// Join returns the arguments of a command that Last has told of, appended to args[:0]: those in head, which is what comes before the last one, as views, and
+// the last one. The parser is between commands then.
+func (p *Parser) Join(head, last []byte, args [][]byte) [][]byte {
+	p.Reset()
+	count, n, _ := header(head, 0, nil, nil)
+	out, _ := arguments(head, n, int(count)-1, args[:0])
+	return append(out, last)
+}
 
 // split is Next for a command that redcon finds incomplete or wrong, or reads differently. Like Redis it skips the two bytes behind a number
 // and behind an argument without a look at them.
@@ -96,13 +114,19 @@ func (p *Parser) split(buf []byte, args [][]byte) (out [][]byte, n int, err erro
 		return out, n, err
 	}
 	count, n, _ := header(buf, 0, nil, nil)
+	out, n = arguments(buf, n, int(count), out)
+	return out, n, nil
+}
+
+// arguments appends count arguments, the first of which begins at buf[n:], to args. It returns also where the last one ends.
+func arguments(buf []byte, n, count int, args [][]byte) ([][]byte, int) {
 	for range count {
 		size, start, _ := header(buf, n, nil, nil)
 		n = start + int(size)
-		out = append(out, buf[start:n:n])
+		args = append(args, buf[start:n:n])
 		n += 2
 	}
-	return out, n, nil
+	return args, n
 }
 
 // readCommand calls redcon's parser, which panics on some negative bulk lengths; those become an error here.
@@ -162,7 +186,7 @@ func (p *Parser) scan(buf []byte) (done bool, skip int, err error) {
 		p.pos, p.left = next, int(count)
 	}
 	for p.left > 0 {
-		p.need = p.pos + 1
+		p.need, p.begun = p.pos+1, 0
 		if p.pos >= len(buf) {
 			return false, 0, nil
 		}
@@ -188,7 +212,7 @@ func (p *Parser) scan(buf []byte) (done bool, skip int, err error) {
 		}
 		end := next + int(size) + 2
 		if end > len(buf) {
-			p.need = end
+			p.need, p.begun = end, next
 			return false, 0, nil
 		}
 		p.pos = end

@@ -224,3 +224,32 @@ func BenchmarkParser(b *testing.B) {
 		args, _, _ = p.Next(input, args)
 	}
 }
+
+// Who receives the last argument elsewhere gets the arguments that it would have got.
+func TestLastArgumentApart(t *testing.T) {
+	command := "*4\r\n$3\r\nSET\r\n$0\r\n\r\n$11\r\nhello world\r\n$8\r\nthe last\r\n"
+	start := strings.Index(command, "the last")
+	p := Parser{MaxBulk: 1 << 20}
+	for n := range command {
+		args, taken, err := p.Next([]byte(command[:n]), nil)
+		require.NoError(t, err)
+		require.Empty(t, args)
+		require.Zero(t, taken)
+		at, size, ok := p.Last()
+		require.Equal(t, n >= start, ok, "after %d bytes", n)
+		if !ok {
+			continue
+		}
+		require.Equal(t, start, at)
+		require.Equal(t, len("the last"), size)
+		args = p.Join([]byte(command[:at]), []byte("other"), nil)
+		require.Equal(t, [][]byte{[]byte("SET"), {}, []byte("hello world"), []byte("other")}, args)
+		require.Zero(t, p.Missing(0), "it is between commands")
+		args, taken, err = p.Next([]byte(command), nil)
+		require.NoError(t, err)
+		require.Len(t, args, 4)
+		require.Equal(t, len(command), taken)
+	}
+	_, _, ok := p.Last()
+	require.False(t, ok)
+}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/tidwall/redcon"
+
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // Writer builds replies in the protocol version of one client. Types that RESP2 lacks are written as Redis does for
@@ -75,7 +77,7 @@ const largeReply = 16 << 10
 // room makes room for n more bytes if replies are, or become, so long.
 func (w *Writer) room(n int) {
 	if cap(w.Buf)-len(w.Buf) < n && len(w.Buf)+n > largeReply {
-		w.Buf = Grow(w.Buf, max(n, w.Expected-len(w.Buf)))
+		w.Buf = buffers.Grow(w.Buf, max(n, w.Expected-len(w.Buf)))
 	}
 }
 

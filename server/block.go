@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -181,7 +182,7 @@ func (s *Session) takeBack() {
 	s.guard.Unlock()
 }
 
-// endBlock answers the blocked client and lets it go on.
+// endBlock answers the blocked client and lets it go on. reply is the session's from now on.
 func (s *Session) endBlock(reply []byte) {
 	s.srv.ks.Leave(&s.blocked.waiter, s.now)
 	s.examine(s.blocked.ctx.Cmd, s.blocked.ctx.Args, 1, s.blocked.took)
@@ -192,12 +193,15 @@ func (s *Session) endBlock(reply []byte) {
 	later := s.blocked.origin.later
 	s.blocked = nil
 	s.srv.stats.blocked.Add(-1)
-	switch s.replies {
-	case replyOn:
+	switch {
+	case s.replies == replyOn && cap(reply) >= buffers.Large && s.out.Len() == 0:
+		s.out.Buf, reply = reply, nil
+	case s.replies == replyOn:
 		s.out.Raw(reply)
-	case replySkipNext:
+	case s.replies == replySkipNext:
 		s.replies = replyOn
 	}
+	buffers.Put(reply)
 	s.out.Raw(later)
 }
 

@@ -107,7 +107,7 @@ func (s *Session) publish() {
 		d.multi = s.tx.running
 	}
 	d.watched = len(s.tx.watches)
-	d.input, d.inputFree = max(len(s.input), s.executing), cap(s.input)-len(s.input)
+	d.input, d.inputFree = max(len(s.input), s.executing)+len(s.long.b), cap(s.input)-len(s.input)+cap(s.long.b)-len(s.long.b)
 	d.output = s.out.Len()
 	s.publishBuffer(d)
 	d.blocked, d.monitor = s.blocked != nil, s.monitor

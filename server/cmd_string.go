@@ -298,16 +298,29 @@ func cmdGetset(c *Ctx) {
 	}
 }
 
-// setString makes a copy of v the value of e, of whatever type it was, or of a new entry if e is nil, without a deadline,
-// and reports the change.
+// setString makes v the value of e, of whatever type it was, or of a new entry if e is nil, without a deadline, and reports the change.
 func (c *Ctx) setString(e *engine.Entry, key, v []byte) *engine.Entry {
-	if e == nil {
-		e = c.G.CreateString(c.DB, key, v)
-	} else {
-		c.G.Overwrite(e, v)
+	existed := e != nil
+	if e = c.overwrite(e, key, v); existed {
 		c.G.SetDeadline(e, 0)
 	}
 	c.G.Changed(e, engine.EventString, "set")
+	return e
+}
+
+// overwrite makes v the value of e, of whatever type it was, or of a new entry if e is nil: a copy of it, or v itself if the command may keep it.
+func (c *Ctx) overwrite(e *engine.Entry, key, v []byte) *engine.Entry {
+	keep := c.Session.mayKeep(v)
+	switch {
+	case e == nil && keep:
+		e = c.G.CreateString(c.DB, key, nil)
+	case e == nil:
+		return c.G.CreateString(c.DB, key, v)
+	case !keep:
+		c.G.Overwrite(e, v)
+		return e
+	}
+	c.Session.kept(e, c.G.Exchange(e, v))
 	return e
 }
 
@@ -496,14 +509,9 @@ func (c *Ctx) set(key, v []byte, o *setOptions) {
 	}
 }
 
-// put makes a copy of v the value of e, or of a new entry if e is nil, with the deadline at unless the old one is to stay, and reports the
-// change.
+// put makes v the value of e, or of a new entry if e is nil, with the deadline at unless the old one is to stay, and reports the change.
 func (c *Ctx) put(e *engine.Entry, key, v []byte, o *setOptions, at int64) {
-	if e == nil {
-		e = c.G.CreateString(c.DB, key, v)
-	} else {
-		c.G.Overwrite(e, v)
-	}
+	e = c.overwrite(e, key, v)
 	if o.flags&setKeepTTL == 0 {
 		c.G.SetDeadline(e, at)
 	}

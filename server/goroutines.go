@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/internal/memconn"
-	"github.com/atomredis/atomredis/resp"
 )
 
 // goroutines is the transport that serves every client with two goroutines, a reader and a writer, for systems without
@@ -244,7 +244,7 @@ func (c *stream) write() {
 			end = end || err != nil
 		}
 		if spare = out; cap(spare) > maxReplyBuffer {
-			resp.PutBuffer(spare)
+			buffers.Put(spare)
 			spare = nil
 		}
 		if end {

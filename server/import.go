@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -419,7 +420,7 @@ func (c *commandReader) next() ([][]byte, error) {
 		}
 		c.buf = c.buf[:copy(c.buf, c.buf[c.pos:])]
 		c.pos = 0
-		c.buf = resp.Grow(c.buf, restoreChunk)
+		c.buf = buffers.Grow(c.buf, restoreChunk)
 		n, c.err = c.r.Read(c.buf[len(c.buf):cap(c.buf)])
 		c.buf = c.buf[:len(c.buf)+n]
 	}

@@ -102,6 +102,7 @@ type socket struct {
 const (
 	readBuffer = 128 * 1024
 	minFree    = 64 * 1024 // of the buffer, for the next client
+	bulkyRead  = 16 * 1024 // how much is read there of what is likely to be the beginning of a long argument, and what follows one
 	maxInputs  = 16        // clients whose input is executed together
 	minInputs  = 4         // clients for whom it is worth the trouble to fetch memory for all at once
 	maxShort   = 512       // bytes of input that may wait for that of others
@@ -351,17 +352,16 @@ func (l *loop) read(c *socket) {
 	}
 	if c.session.Closing() {
 		// Only the rest of the output is of interest, but a hang-up must not spin.
-		if n, err := l.readSome(c, l.free); n == 0 || err != 0 && err != unix.EAGAIN {
+		if n, err := l.readSome(c, nil, l.free); n == 0 || err != 0 && err != unix.EAGAIN {
 			c.session.abort()
 		}
 		return
 	}
-	room := c.session.Room()
-	buf := room
-	if room == nil {
-		buf = l.free
+	room, free := c.session.Room(), l.free
+	if len(room) > 0 || c.session.Bulky() {
+		free = free[:bulkyRead]
 	}
-	n, err := l.readSome(c, buf)
+	n, err := l.readSome(c, room, free)
 	if n > 0 {
 		l.srv.stats.reads.Add(1)
 		if l.keeps {
@@ -370,14 +370,16 @@ func (l *loop) read(c *socket) {
 		c.seen = l.now
 	}
 	switch {
-	case n > 0 && room != nil:
-		now := l.now
+	case n > 0 && len(room) > 0:
+		now, k := l.now, min(n, len(room))
 		l.enter(c)
-		c.session.Received(n, now)
+		if c.session.Received(k, now); k < n && !c.session.Closing() {
+			c.session.Input(free[:n-k], now)
+		}
 		l.leave(c)
 	case n > 0:
-		l.inputs = append(l.inputs, input{c, buf[:n]})
-		if l.free = buf[n:]; n > maxShort {
+		l.inputs = append(l.inputs, input{c, free[:n]})
+		if l.free = l.free[n:]; n > maxShort {
 			l.execute() // while it is in the processor's cache; a pipeline sees to fetching itself
 		}
 	case err == unix.EAGAIN || err == unix.EINTR:
@@ -418,8 +420,20 @@ func (l *loop) warm() {
 	l.hints = l.hints[:0]
 }
 
-func (l *loop) readSome(c *socket, buf []byte) (int, unix.Errno) {
-	n, _, err := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), 0, 0, 0)
+// readSome reads what the client has sent to room, and what is more to free.
+func (l *loop) readSome(c *socket, room, free []byte) (int, unix.Errno) {
+	if len(room) > 0 {
+		l.pieces[0].Base, l.pieces[1].Base = &room[0], &free[0]
+		l.pieces[0].SetLen(len(room))
+		l.pieces[1].SetLen(len(free))
+		n, _, err := unix.RawSyscall(unix.SYS_READV, uintptr(c.fd), uintptr(unsafe.Pointer(&l.pieces[0])), 2)
+		clear(l.pieces[:2]) // so that they do not keep the memory
+		if err != 0 {
+			return -1, err
+		}
+		return int(n), 0
+	}
+	n, _, err := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&free[0])), uintptr(len(free)), 0, 0, 0)
 	if err != 0 {
 		return -1, err
 	}

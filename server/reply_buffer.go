@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // replyBuffer is the memory that a client keeps for its replies: as much as its largest replies of late took, within limits. What they
@@ -17,7 +17,7 @@ type replyBuffer struct {
 
 const (
 	minReplyBuffer = 1 << 10  // bytes; with less, short replies would outgrow it again and again
-	maxReplyBuffer = 16 << 10 // bytes; resp.PutBuffer must not share so little, because own may be what has outgrown its room
+	maxReplyBuffer = 16 << 10 // bytes; buffers.Put must not share so little, because own may be what has outgrown its room
 )
 
 // maxExpected bounds what is borrowed at once because replies were so long lately, in bytes.
@@ -41,7 +41,7 @@ func (b *replyBuffer) sent(size int, rest []byte) []byte {
 		return rest
 	}
 	if cap(rest) > maxReplyBuffer {
-		resp.PutBuffer(rest)
+		buffers.Put(rest)
 		rest = b.own
 	}
 	if cap(rest) < min(size, maxReplyBuffer) || cap(rest) < minReplyBuffer {

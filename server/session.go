@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -26,6 +27,8 @@ type Session struct {
 
 	parser     resp.Parser
 	input      []byte // bytes that do not make a whole command yet, or that wait for the client to be unblocked
+	long       longArg
+	owned      ownedArg
 	out        resp.Writer
 	early      []byte // messages that the running command published to its own client; they precede its reply
 	origin     origin // of the changes that the client makes
@@ -162,14 +165,26 @@ func (s *Session) Input(b []byte, now int64) {
 	if s.box.filled.Load() {
 		s.readMail()
 	}
-	if len(s.input) > 0 || s.waiting() {
+	s.owned.bulky = false
+	if s.long.size > 0 {
+		b = s.receiveLong(b)
+	}
+	switch {
+	case len(b) == 0:
+	case len(s.input) > 0 || s.waiting():
 		s.input = append(s.input, b...)
 		s.processInput()
-	} else if rest := s.process(b); len(rest) > 0 {
-		s.input = append(resp.Grow(s.input, len(rest)), rest...)
+	default:
+		if rest := s.process(b); len(rest) > 0 {
+			s.input = append(buffers.Grow(s.input, len(rest)), rest...)
+		}
 	}
 	s.checkInput()
 }
+
+// Bulky reports that the last input had a long argument, and that the next one may have: the less of it is read before Room can tell where to, the less
+// is copied.
+func (s *Session) Bulky() bool { return s.owned.bulky }
 
 // prepare parses what is about to be the Input, unless it has already or there is some left from before, and appends to hints what it will use if
 // it is a single command. It executes nothing. Input must be the next that is called.
@@ -189,13 +204,16 @@ func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
 // Room returns where the next bytes of a long command should be read to, so that they need not be moved; nil if there is no such
 // command. Received tells how many there are.
 func (s *Session) Room() []byte {
+	if room := s.long.room(); len(room) > 0 {
+		return room
+	}
 	n := s.parser.Missing(len(s.input))
-	if n < minDirect || s.waiting() {
+	if n < minDirect || s.long.size > 0 || s.waiting() {
 		return nil
 	}
 	// What the client claims it will send gets memory as it does.
 	n = min(n, max(directStep, len(s.input)))
-	s.input = resp.Grow(s.input, n)
+	s.input = buffers.Grow(s.input, n)
 	return s.input[len(s.input) : len(s.input)+n]
 }
 
@@ -203,11 +221,15 @@ func (s *Session) Room() []byte {
 func (s *Session) Received(n int, now int64) {
 	s.now = now
 	s.srv.stats.bytesIn.Add(int64(n))
-	s.input = s.input[:len(s.input)+n]
+	if s.long.size > 0 {
+		s.long.b = s.long.b[:len(s.long.b)+n]
+	} else {
+		s.input = s.input[:len(s.input)+n]
+	}
 	if s.box.filled.Load() {
 		s.readMail()
 	}
-	if s.parser.Missing(len(s.input)) == 0 {
+	if s.long.size == 0 && s.parser.Missing(len(s.input)) == 0 {
 		s.processInput()
 	}
 	s.checkInput()
@@ -220,7 +242,8 @@ const (
 
 // checkInput ends what Input does.
 func (s *Session) checkInput() {
-	if len(s.input) > s.srv.config.Get().QueryBufferLimit {
+	s.startLong()
+	if len(s.input)+len(s.long.b) > s.srv.config.Get().QueryBufferLimit {
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
 		s.abort()
 	}
@@ -293,7 +316,7 @@ func (s *Session) abort() {
 	s.closing = true
 	s.out.Truncate(0)
 	s.holds, s.heldOutput = nil, 0
-	s.input = nil
+	s.input, s.long = nil, longArg{}
 }
 
 // Close ends the session: the client has gone. The transport must not use it any more.
@@ -321,20 +344,21 @@ func (s *Session) Close() {
 func (s *Session) waiting() bool { return s.blocked != nil || s.pausedUntil != 0 }
 
 func (s *Session) processInput() {
-	if len(s.input) == 0 || s.waiting() {
+	if len(s.input) == 0 || s.long.size > 0 || s.waiting() {
 		return
 	}
 	rest := s.process(s.input)
 	s.input = s.input[:copy(s.input, rest)]
-	if len(s.input) == 0 && cap(s.input) >= 64*1024 {
-		resp.PutBuffer(s.input)
+	if len(s.input) == 0 && cap(s.input) >= maxInput {
+		buffers.Put(s.input)
 		s.input = nil
 	}
 }
 
 const (
-	maxAhead = 16  // how many commands are parsed before they are executed
-	maxWarm  = 256 // how many keys of them are warmed: what is fetched must still be in the cache when it is used
+	maxInput = 64 << 10 // bytes of memory that a session keeps for its input
+	maxAhead = 16       // how many commands are parsed before they are executed
+	maxWarm  = 256      // how many keys of them are warmed: what is fetched must still be in the cache when it is used
 )
 
 // lookahead is a stretch of parsed commands that are about to be executed.
@@ -368,7 +392,7 @@ func (s *Session) process(b []byte) []byte {
 		s.parseAhead(ahead, b)
 	}
 	defer lookaheads.Put(ahead)
-	defer s.flushTally() // before ahead, in which the arguments lie, is given back
+	defer s.endCommands() // before ahead, in which the arguments lie, is given back
 	for len(b) > 0 && !s.closing {
 		if len(ahead.hints) > 1 && !s.srv.scriptBusy() {
 			s.warm(ahead.hints)
@@ -412,6 +436,14 @@ func (s *Session) process(b []byte) []byte {
 		s.parseAhead(ahead, b)
 	}
 	return b
+}
+
+// endCommands ends what was kept of commands that have been executed: nobody looks at their arguments any more.
+func (s *Session) endCommands() {
+	s.flushTally()
+	if len(s.owned.kept) > 0 || len(s.owned.spare) > 0 {
+		s.releaseOwned()
+	}
 }
 
 // mayShareGuard reports whether the guard of a command may also be that of cmd behind it. It must not be for followers, who would be sent
@@ -473,7 +505,7 @@ func (s *Session) warm(hints []engine.Hint) {
 func (s *Session) post(m mail, push ...[]byte) {
 	s.box.mu.Lock()
 	for _, b := range push {
-		s.box.push = append(resp.Grow(s.box.push, len(b)), b...)
+		s.box.push = append(buffers.Grow(s.box.push, len(b)), b...)
 	}
 	s.box.mail |= m
 	first := !s.box.filled.Swap(true)
@@ -501,11 +533,11 @@ func (s *Session) readMail() {
 			s.out.Buf, s.box.push = s.box.push, s.out.Buf
 			s.replyBuffer.own = nil // it may be the mailbox's now
 		} else {
-			s.out.Buf = append(resp.Grow(s.out.Buf, len(s.box.push)), s.box.push...)
+			s.out.Buf = append(buffers.Grow(s.out.Buf, len(s.box.push)), s.box.push...)
 			s.box.push = s.box.push[:0]
 		}
 		if cap(s.box.push) > 64*1024 {
-			resp.PutBuffer(s.box.push)
+			buffers.Put(s.box.push)
 			s.box.push = nil
 		}
 	}

@@ -24,6 +24,7 @@ type transaction struct {
 type queuedCommand struct {
 	cmd  *Command
 	args [][]byte
+	long []byte // the last one, if the command may keep its memory
 }
 
 // queueRoom is room for a short transaction. A session that has used it keeps it for the next one: what EXEC executes is not needed
@@ -158,7 +159,14 @@ func (s *Session) enqueue(cmd *Command, args [][]byte) {
 		r := s.queueRoom
 		s.tx.queue, s.tx.args, s.tx.text = r.queue[:0], r.args[:], r.text[:]
 	}
-	s.tx.queue = append(s.tx.queue, queuedCommand{cmd, s.tx.keep(args)})
+	q := queuedCommand{cmd: cmd}
+	if last := len(args) - 1; s.mayKeep(args[last]) {
+		q.long, s.owned.b = args[last], nil
+		q.args = append(s.tx.keep(args[:last]), q.long)
+	} else {
+		q.args = s.tx.keep(args)
+	}
+	s.tx.queue = append(s.tx.queue, q)
 	s.tx.bytes += int64(unsafe.Sizeof(queuedCommand{})) + int64(len(args))*int64(unsafe.Sizeof([]byte(nil))) + int64(sizeOf(args))
 	s.tx.writes = s.tx.writes || s.mayReplicate(cmd, args)
 }
@@ -273,7 +281,7 @@ func cmdExec(c *Ctx) {
 			}
 		}
 		c.Cmd, c.Args, c.DB = q.cmd, q.args, s.db
-		s.runMonitored(c)
+		s.runQueued(c, q.long)
 		if s.tracking.on {
 			s.rememberKeys(q.cmd, q.args)
 		}

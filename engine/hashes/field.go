@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // field is a field of a large hash with its value. The name, the value, and perhaps room that a longer value may take follow
@@ -30,7 +32,7 @@ const (
 func newField(name, value []byte) field {
 	n := len(name) + len(value)
 	if n > maxShort {
-		b := slices.Grow([]byte(nil), longHeadLen+n)
+		b := buffers.Uncleared(longHeadLen + n)
 		p := unsafe.SliceData(b)
 		*(*longHead)(unsafe.Pointer(p)) = longHead{len(name), len(value), cap(b)}
 		_ = append(append(b[:longHeadLen], name...), value...)

@@ -2,7 +2,8 @@ package lists
 
 import (
 	"math"
-	"slices"
+
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // This file changes lists other than at the ends, and keeps the ring of nodes in order.
@@ -297,7 +298,7 @@ func (l *List) insertNode(j, size int, atFront bool) int {
 		nd.buf, x.spare = x.spare, nil
 		x.buffers -= cap(nd.buf)
 	} else {
-		nd.buf = slices.Grow([]byte(nil), room)
+		nd.buf = buffers.GetFitting(room)
 	}
 	switch {
 	case j < l.nodes:
@@ -404,7 +405,9 @@ func (l *List) release(nd *node) {
 	buf := nd.buf
 	*nd = node{start: nd.start}
 	l.resized(-cap(buf))
-	if l.nodes > 1 {
+	if cap(buf) >= buffers.Large {
+		buffers.Put(buf) // what Front or Back has returned of it is not valid any more
+	} else if l.nodes > 1 {
 		l.keep(buf)
 	}
 }

@@ -2,7 +2,8 @@ package lists
 
 import (
 	"bytes"
-	"slices"
+
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // node is a run of consecutive elements in one buffer. Unlike a listpack it may leave free room at
@@ -135,7 +136,7 @@ func (nd *node) open(p, size, maxBytes int) int {
 		// nearly full buffer does not move it every time.
 		return nd.move(p, size, (cap(nd.buf)-need)/2)
 	}
-	fresh := slices.Grow([]byte(nil), grown(need, size, maxBytes))
+	fresh := buffers.Uncleared(grown(need, size, maxBytes))
 	head := 0
 	if before == 0 && after > 0 {
 		head = cap(fresh) - need
@@ -240,7 +241,7 @@ func (nd *node) tighten() {
 	if cap(nd.buf) <= 512 || size > cap(nd.buf)/8 {
 		return
 	}
-	fresh := slices.Grow([]byte(nil), 2*size)
+	fresh := buffers.Uncleared(2 * size)
 	head := (cap(fresh) - size) / 2
 	fresh = fresh[:head+size]
 	copy(fresh[head:], nd.buf[nd.head:])

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // block is a run of entries. Its buffer starts with the field names of the
@@ -118,7 +120,12 @@ func (b *block) form(id ID, fields [][]byte) form {
 // add stores an entry in its form.
 func (b *block) add(id ID, fields [][]byte, f form) {
 	start := len(b.buf)
-	buf := slices.Grow(b.buf, f.size)
+	buf := b.buf
+	if f.size >= buffers.Large && f.size > cap(buf)-len(buf) {
+		buf = append(buffers.GetFitting(len(buf)+f.size), buf...)
+	} else {
+		buf = slices.Grow(buf, f.size)
+	}
 	flags, first, step := byte(0), 0, 1
 	if f.shared {
 		flags, first, step = flagShared, 1, 2

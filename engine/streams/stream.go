@@ -6,6 +6,8 @@ package streams
 import (
 	"errors"
 	"slices"
+
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // Stream is an append-only log of entries with 128-bit IDs. Appending is O(1)
@@ -308,6 +310,8 @@ func (s *Stream) drop(p place) {
 	s.buffers -= cap(b.buf)
 	if s.spare == nil && cap(b.buf) <= maxRoom {
 		s.spare = b.buf[:0]
+	} else {
+		buffers.Put(b.buf)
 	}
 	if s.blocks.remove(p); s.blocks.len() == 0 {
 		s.spare = nil

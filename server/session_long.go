@@ -1,0 +1,115 @@
+package server
+
+import (
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/buffers"
+)
+
+// A long argument at the end of a command, as most long values are, is received into memory of its own, of its size. A command that stores it keeps that
+// memory, and the memory of the value that it replaces receives the next one.
+
+// minLong is the length in bytes of an argument that gets memory of its own: that which comes in larger pieces is copied once, in pieces.
+const minLong = 64 << 10
+
+// longArg is the last argument of a command that is incomplete. What comes before it is Session.input.
+type longArg struct {
+	b    []byte // what has arrived of it
+	size int    // in bytes; 0 if there is no such argument
+	end  int    // how many of the two bytes behind it have arrived
+}
+
+// room returns where the next bytes of the argument should be read to.
+func (l *longArg) room() []byte { return l.b[len(l.b):l.size] }
+
+// ownedArg is a long argument of the command that runs, which may keep its memory, and what has become of others.
+type ownedArg struct {
+	b     []byte          // nil if there is none, or once a command has kept it
+	kept  []*atomic.Int64 // the readers of those that were kept, which the session is one of until the commands have been logged
+	spare [][]byte        // those of queued commands that were not kept
+	bulky bool            // there was one in the last input
+}
+
+// startLong gives the last argument of the incomplete command in input memory of its own if it is long. Very long ones wait until half of them has arrived: what a client
+// only claims that it will send gets no memory.
+func (s *Session) startLong() {
+	start, size, ok := s.parser.Last()
+	if !ok || size < minLong || size > max(directStep, 2*(len(s.input)-start)) || len(s.input) >= start+size || s.long.size > 0 || s.waiting() {
+		return
+	}
+	s.long = longArg{b: append(buffers.GetFitting(size), s.input[start:]...), size: size}
+	if s.input = s.input[:start]; cap(s.input) >= maxInput && start <= maxInput/2 {
+		head := append([]byte(nil), s.input...)
+		buffers.Put(s.input)
+		s.input = head
+	}
+}
+
+// receiveLong takes the bytes of b that belong to the long argument and what ends it, has the command executed once it is complete, and returns the other bytes.
+func (s *Session) receiveLong(b []byte) []byte {
+	n := min(len(b), len(s.long.room()))
+	s.long.b, b = append(s.long.b, b[:n]...), b[n:]
+	n = min(len(b), 2-s.long.end) // whatever they are: see resp.Parser
+	s.long.end, b = s.long.end+n, b[n:]
+	if s.long.end < 2 {
+		return b
+	}
+	long := s.long.b
+	s.long = longArg{}
+	s.owned.b, s.owned.bulky = long, true
+
+	ahead := lookaheads.Get().(*lookahead)
+	args := s.parser.Join(s.input, long, ahead.args)
+	p := parsedCommand{args: args, size: len(s.input)}
+	p.cmd, p.container = s.srv.table.lookup(args)
+	ahead.commands, ahead.hints, ahead.more, ahead.err = append(ahead.commands[:0], p), ahead.hints[:0], false, nil
+	s.ahead = ahead
+	if rest := s.process(s.input); len(rest) > 0 { // it must wait its turn
+		s.owned.b = nil
+		s.input = append(append(buffers.Grow(s.input, len(long)+2), long...), "\r\n"...)
+		buffers.Put(long)
+		return b
+	}
+	s.input = s.input[:0]
+	if s.owned.b != nil {
+		buffers.Put(s.owned.b)
+		s.owned.b = nil
+	}
+	return b
+}
+
+// mayKeep reports whether the command that runs may keep the memory of an argument.
+func (s *Session) mayKeep(arg []byte) bool {
+	return s.owned.b != nil && len(arg) == len(s.owned.b) && &arg[0] == &s.owned.b[0]
+}
+
+// kept tells that e has kept the argument, and that old is memory that nobody uses any more. The argument stays as it is until the command has been logged.
+func (s *Session) kept(e *engine.Entry, old []byte) {
+	_, readers := e.Lend()
+	s.owned.kept = append(s.owned.kept, readers)
+	s.owned.b = nil
+	buffers.Put(old)
+}
+
+// runQueued calls run for a queued command, which may keep long, its last argument, if that is not nil.
+func (s *Session) runQueued(c *Ctx, long []byte) {
+	s.owned.b = long
+	s.runMonitored(c)
+	if s.owned.b != nil {
+		s.owned.spare, s.owned.b = append(s.owned.spare, s.owned.b), nil
+	}
+}
+
+// releaseOwned tells that nobody looks at the arguments of commands any more.
+func (s *Session) releaseOwned() {
+	for _, readers := range s.owned.kept {
+		readers.Add(-1)
+	}
+	for _, b := range s.owned.spare {
+		buffers.Put(b)
+	}
+	clear(s.owned.kept)
+	clear(s.owned.spare)
+	s.owned.kept, s.owned.spare = s.owned.kept[:0], s.owned.spare[:0]
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// longValue returns a value of n bytes that differs from others.
+func longValue(n, seed int) string {
+	return strings.Repeat(fmt.Sprintf("%07d ", seed), n/8+1)[:n]
+}
+
+// feedPieces is feed, but for the time that passes, for input that arrives in pieces of so many bytes at most, read to where the session wants them.
+func (b *harness) feedPieces(s *Session, input []byte, most func() int) string {
+	var out strings.Builder
+	for len(input) > 0 && !s.Closing() {
+		n := min(len(input), most())
+		if room := s.Room(); room != nil {
+			n = copy(room, input[:n])
+			s.Received(n, b.ks.Now())
+		} else {
+			s.Input(input[:n], b.ks.Now())
+		}
+		input = input[n:]
+	}
+	s.Advance(b.ks.Now())
+	out.WriteString(unsentOf(s))
+	s.Sent(s.Unsent())
+	return out.String()
+}
+
+// What arrives in pieces, so that long values are kept and memory is used again, does what it does when it arrives as a whole.
+func TestLongArgumentsThatAreKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var all [2]*harness
+		var sessions, others, monitors [2]*Session
+		for i := range all {
+			b := newHarness(t)
+			all[i], sessions[i], others[i], monitors[i] = b, b.lentSession(), b.session(), b.session()
+			b.feed(others[i], request("CONFIG", "SET", "slowlog-log-slower-than", "0"))
+			b.feed(monitors[i], request("MONITOR"))
+		}
+		key := rapid.SampledFrom([]string{"a", "b", "list", "hash", "stream"})
+		size := rapid.SampledFrom([]int{10, minLong - 1, minLong, minLong + 1, minLong + 1000, 2*minLong + 7, 300_000})
+		seed := 0
+		value := func() string {
+			seed++
+			return longValue(size.Draw(t, "size"), seed)
+		}
+		commands := map[string]func() [][]string{
+			"set":    func() [][]string { return [][]string{{"SET", key.Draw(t, "key"), value()}} },
+			"keep":   func() [][]string { return [][]string{{"SET", key.Draw(t, "key"), value(), "KEEPTTL"}} },
+			"nx":     func() [][]string { return [][]string{{"SETNX", key.Draw(t, "key"), value()}} },
+			"ex":     func() [][]string { return [][]string{{"SETEX", key.Draw(t, "key"), "100", value()}} },
+			"getset": func() [][]string { return [][]string{{"GETSET", key.Draw(t, "key"), value()}} },
+			"mset": func() [][]string {
+				return [][]string{{"MSET", key.Draw(t, "key"), value(), key.Draw(t, "key"), value()}}
+			},
+			"get":    func() [][]string { return [][]string{{"GET", key.Draw(t, "key")}} },
+			"append": func() [][]string { return [][]string{{"APPEND", key.Draw(t, "key"), value()}} },
+			"range":  func() [][]string { return [][]string{{"SETRANGE", key.Draw(t, "key"), "70", "patch"}} },
+			"del":    func() [][]string { return [][]string{{"DEL", key.Draw(t, "key")}} },
+			"copy":   func() [][]string { return [][]string{{"COPY", key.Draw(t, "key"), key.Draw(t, "to"), "REPLACE"}} },
+			"push":   func() [][]string { return [][]string{{"LPUSH", "list", value()}, {"RPUSH", "list", value()}} },
+			"pop":    func() [][]string { return [][]string{{"LPOP", "list"}, {"LMOVE", "list", "list", "RIGHT", "LEFT"}} },
+			"wait":   func() [][]string { return [][]string{{"BRPOP", "waited", "0"}} },
+			"serve":  func() [][]string { return [][]string{{"!LPUSH", "waited", value()}} },
+			"hash":   func() [][]string { return [][]string{{"HSET", "hash", "f", value()}, {"HGET", "hash", "f"}} },
+			"stream": func() [][]string {
+				return [][]string{{"XADD", "stream", "MAXLEN", "2", fmt.Sprintf("%d-1", seed+1), "f", value()}, {"XRANGE", "stream", "-", "+"}}
+			},
+			"exec": func() [][]string {
+				return [][]string{{"MULTI"}, {"SET", key.Draw(t, "key"), value()}, {"LPUSH", "list", value()}, {"GET", key.Draw(t, "key")}, {"EXEC"}}
+			},
+			"discard": func() [][]string { return [][]string{{"MULTI"}, {"SET", key.Draw(t, "key"), value()}, {"DISCARD"}} },
+			"script": func() [][]string {
+				return [][]string{{"EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", key.Draw(t, "key"), value()}}
+			},
+			"pause":   func() [][]string { return [][]string{{"!CLIENT", "PAUSE", "10", "WRITE"}} },
+			"unknown": func() [][]string { return [][]string{{"NOSUCH", value()}, {"SET", value()}} },
+			"logged":  func() [][]string { return [][]string{{"!SLOWLOG", "RESET"}} },
+		}
+		names := make([]string, 0, len(commands))
+		for name := range commands {
+			names = append(names, name)
+		}
+		most := rapid.SampledFrom([]int{100, 16 << 10, 100_000, 1 << 20})
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			var input []byte
+			for _, command := range commands[rapid.SampledFrom(names).Draw(t, "command")]() {
+				if word, ok := strings.CutPrefix(command[0], "!"); ok {
+					for i, b := range all {
+						b.feed(others[i], request(append([]string{word}, command[1:]...)...))
+					}
+					continue
+				}
+				input = append(input, request(command...)...)
+			}
+			whole := all[0].feedPieces(sessions[0], input, func() int { return len(input) })
+			pieces := all[1].feedPieces(sessions[1], input, func() int { return most.Draw(t, "piece") })
+			require.True(t, whole == pieces, "%.300q\n%.300q", whole, pieces)
+			for i, b := range all {
+				b.clock.Advance(20 * time.Millisecond) // which ends a pause
+				sessions[i].Advance(b.ks.Now())
+			}
+			require.Equal(t, sessions[0].waiting(), sessions[1].waiting())
+		}
+		var seen [2][]string
+		for i, b := range all {
+			seen[i] = append(seen[i], b.feed(monitors[i]), b.feed(others[i], request("LRANGE", "list", "0", "-1")), b.feed(others[i], request("MGET", "a", "b")))
+			for _, e := range b.slowlog.latest(1000) {
+				seen[i] = append(seen[i], strings.Join(e.args, " "))
+			}
+			require.Empty(t, sessions[i].owned.kept)
+		}
+		require.Equal(t, len(seen[0]), len(seen[1]))
+		for i := range seen[0] {
+			require.True(t, seen[0][i] == seen[1][i], "%d: %.200q\n%.200q", i, seen[0][i], seen[1][i])
+		}
+		for i, b := range all {
+			others[i].Close()
+			monitors[i].Close()
+			b.finish(t, sessions[i])
+		}
+	})
+}
+
+// To overwrite a long value takes no new memory: what the old one was in receives the one after.
+func TestLongValuesTakeTurns(t *testing.T) {
+	b := newHarness(t)
+	s := b.session()
+	const n = 4 * minLong
+	input := request("SET", "k", longValue(n, 1))
+	set := func() { require.Equal(t, "+OK\r\n", b.feedPieces(s, input, func() int { return 16 << 10 })) }
+	set()
+	set()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const times = 200
+	for range times {
+		set()
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(times*n/2), "the pools forget now and then")
+	b.finish(t, s)
+}
+
+// The slow log looks at an argument when the guard has ended, and others may change the value that has become of it.
+func TestKeptArgumentsStayUntilTheyAreLogged(t *testing.T) {
+	b := newHarness(t)
+	s, other := b.session(), b.session()
+	b.feed(other, request("CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "1000"))
+	b.timing.exact.Store(false) // so that a run of commands is logged when it has ended
+	input := request("SET", "k", strings.Repeat("x", minLong))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range 300 {
+			b.feedPieces(s, input, func() int { return minLong / 2 })
+		}
+	})
+	for range 300 {
+		other.Input(request("SETRANGE", "k", "0", "patch"), b.ks.Now())
+	}
+	wg.Wait()
+	for _, e := range b.slowlog.latest(1000) {
+		if e.args[0] == "SET" {
+			require.True(t, strings.HasPrefix(e.args[2], "xxxxx"), e.args[2])
+		}
+	}
+	other.Close()
+	b.finish(t, s)
+}
+
+// What a client only claims that it will send gets no memory.
+func TestVeryLongArgumentsGetMemoryAsTheyArrive(t *testing.T) {
+	b := newHarness(t)
+	b.feed(b.session(), request("CONFIG", "SET", "proto-max-bulk-len", "512mb"))
+	s := b.session()
+	s.Input([]byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$400000000\r\n"), b.ks.Now())
+	for range 3 {
+		room := s.Room()
+		require.NotEmpty(t, room)
+		require.LessOrEqual(t, len(room), 4*directStep)
+		s.Received(len(room), b.ks.Now())
+	}
+	require.Less(t, cap(s.input)+cap(s.long.b), 16*directStep)
+	b.finish(t, s)
+}
