@@ -294,7 +294,7 @@ func (d *Direct) run(ctx context.Context, cmd, container *Command, args [][]byte
 			return err // Release closes the session, which is still waiting
 		}
 	}
-	s.flushTally()
+	s.endCommands()
 	s.srv.rates.sample(s.srv, s.now)
 	if len(s.roles.suspects) > 0 {
 		s.lookAtSuspects()

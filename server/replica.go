@@ -705,7 +705,7 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 			l.refused(unit[i], string(bytes.TrimSpace(s.out.Buf[1:])))
 		}
 	}
-	s.flushTally() // before the arguments are overwritten
+	s.endCommands() // before the arguments are overwritten
 	if len(s.origin.changed) > 0 {
 		srv.tracking.broadcast(&s.origin)
 	}

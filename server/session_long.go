@@ -27,7 +27,7 @@ func (l *longArg) room() []byte { return l.b[len(l.b):l.size] }
 type ownedArg struct {
 	b     []byte          // nil if there is none, or once a command has kept it
 	kept  []*atomic.Int64 // the readers of those that were kept, which the session is one of until the commands have been logged
-	spare [][]byte        // those of queued commands that were not kept
+	spare [][]byte        // memory of queued commands, which others may use when they have been logged
 	bulky bool            // there was one in the last input
 }
 

@@ -193,3 +193,33 @@ func TestVeryLongArgumentsGetMemoryAsTheyArrive(t *testing.T) {
 	require.Less(t, cap(s.input)+cap(s.long.b), 16*directStep)
 	b.finish(t, s)
 }
+
+// Long arguments of transactions lie in shared memory, which is used again.
+func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
+	b := newHarness(t)
+	s := b.session()
+	value := longValue(16000, 1)
+	var input []byte
+	for _, command := range [][]string{{"MULTI"}, {"SET", "k", value}, {"HSET", "h", "f", value}, {"SET", "k", value, "EX", "100"}, {"EXEC"}} {
+		input = append(input, request(command...)...)
+	}
+	run := func() {
+		require.Equal(t, "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n+OK\r\n:0\r\n+OK\r\n", b.feedPieces(s, input, func() int { return len(input) }))
+		require.Empty(t, s.owned.spare)
+	}
+	b.feedPieces(s, request("HSET", "h", "f", ""), func() int { return 1 << 20 })
+	run()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const times = 500
+	for range times {
+		run()
+	}
+	runtime.ReadMemStats(&after)
+	// What run itself takes is the reply, and little else.
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(times*2*len(value)), "the pools forget now and then")
+	require.Equal(t, "$16000\r\n"+value+"\r\n", b.feedPieces(s, request("HGET", "h", "f"), func() int { return 1 << 20 }))
+	b.feed(s, request("MULTI"), request("SET", "k", value), request("DISCARD"))
+	require.Empty(t, s.owned.spare)
+	b.finish(t, s)
+}

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/buffers"
 )
 
 // transaction is the state of MULTI and WATCH of one client.
@@ -17,7 +18,8 @@ type transaction struct {
 	running int   // commands of the queue that EXEC is executing
 	watches []watchedKey
 	args    [][]byte // of the session's queueRoom, those that are free
-	text    []byte   // of the same
+	text    []byte   // of the same, or of the last of pieces
+	pieces  [][]byte // shared memory that long arguments lie in
 }
 
 // queuedCommand owns its arguments.
@@ -171,9 +173,17 @@ func (s *Session) enqueue(cmd *Command, args [][]byte) {
 	s.tx.writes = s.tx.writes || s.mayReplicate(cmd, args)
 }
 
-// keep copies arguments to free room, or into memory of their own if there is not enough.
+// minPiece is the size in bytes of arguments that are worth a piece of shared memory.
+const minPiece = 2 << 10
+
+// keep copies arguments to free room, or if there is not enough into memory of their own.
 func (t *transaction) keep(args [][]byte) [][]byte {
 	size := sizeOf(args)
+	if size > len(t.text) && size >= minPiece {
+		piece := buffers.Get(max(size, buffers.Large))
+		t.text = piece[:cap(piece)]
+		t.pieces = append(t.pieces, piece)
+	}
 	if len(args) > len(t.args) || size > len(t.text) {
 		return cloneArgs(args)
 	}
@@ -212,8 +222,9 @@ func (s *Session) discard() {
 	s.endTransaction()
 }
 
-// endTransaction leaves the session as it is before MULTI, and what was queued to the garbage collector.
+// endTransaction leaves the session as it is before MULTI. What was queued may still be logged, and is used again afterwards or left to the garbage collector.
 func (s *Session) endTransaction() {
+	s.owned.spare = append(s.owned.spare, s.tx.pieces...)
 	s.tx = transaction{}
 	if s.queueRoom != nil {
 		clear(s.queueRoom.queue[:]) // all of it: a queue that has outgrown it lies elsewhere
@@ -257,7 +268,7 @@ func cmdExec(c *Ctx) {
 		unchanged = g.Unchanged(w.watch, w.version) && unchanged
 	}
 	s.unwatchUnder(g)
-	s.tx = transaction{}
+	s.tx = transaction{pieces: s.tx.pieces}
 	defer s.endTransaction() // the commands run from the room for the queue
 	if !unchanged {
 		c.W.NullArray()
