@@ -58,8 +58,8 @@ const (
 	// openShare is the share of what Redis does in the closed loop at which latency is measured.
 	openShare = 0.7
 	// openParts is how many measurements of latency are made in the time of one round. What else the machine does, some milliseconds now and then,
-	// makes up the tail of the measurement in which it happens, and the medians are those of the others.
-	openParts = 5
+	// makes up the tail of the measurement in which it happens, and the medians are those of the others: the shorter they are, the more there are of these.
+	openParts = 8
 	// warmUp is how long each of them goes on before operations count. A server that has rested while the other was measured begins slowly, for
 	// 10 to 25 ms, whichever it is.
 	warmUp = 30 * time.Millisecond
