@@ -195,7 +195,7 @@ func (l *List) Back() ([]byte, bool) {
 	return v, true
 }
 
-// DropFront removes the first element, if there is one. Use Front before to see it.
+// DropFront removes the first element, if there is one. Use Front before to see it: what that returned is not valid any more, and its memory may be another's.
 func (l *List) DropFront() {
 	if l.len == 0 {
 		return
@@ -209,7 +209,7 @@ func (l *List) DropFront() {
 	l.dropped(0)
 }
 
-// DropBack removes the last element, if there is one. Use Back before to see it.
+// DropBack removes the last element, if there is one, as DropFront removes the first one.
 func (l *List) DropBack() {
 	if l.len == 0 {
 		return

@@ -97,22 +97,22 @@ func TestListBehavesAsASlice(t *testing.T) {
 				for range rapid.IntRange(1, 30).Draw(t, "times") {
 					v, ok := l.Front()
 					require.Equal(t, len(model) > 0, ok)
-					l.DropFront()
 					if ok {
 						require.Equal(t, model[0], string(v))
 						model = model[1:]
 					}
+					l.DropFront()
 				}
 			},
 			"PopBack": func(t *rapid.T) {
 				for range rapid.IntRange(1, 30).Draw(t, "times") {
 					v, ok := l.Back()
 					require.Equal(t, len(model) > 0, ok)
-					l.DropBack()
 					if ok {
 						require.Equal(t, model[len(model)-1], string(v))
 						model = model[:len(model)-1]
 					}
+					l.DropBack()
 				}
 			},
 			"Index": func(t *rapid.T) {
