@@ -34,8 +34,11 @@ type ownedArg struct {
 // startLong gives the last argument of the incomplete command in input memory of its own if it is long. Very long ones wait until half of them has arrived: what a client
 // only claims that it will send gets no memory.
 func (s *Session) startLong() {
+	if s.long.size > 0 || s.closing || s.waiting() {
+		return // the input need not be what the parser has seen
+	}
 	start, size, ok := s.parser.Last()
-	if !ok || size < minLong || size > max(directStep, 2*(len(s.input)-start)) || len(s.input) >= start+size || s.long.size > 0 || s.waiting() {
+	if !ok || size < minLong || size > max(directStep, 2*(len(s.input)-start)) || len(s.input) >= start+size {
 		return
 	}
 	s.long = longArg{b: append(buffers.GetFitting(size), s.input[start:]...), size: size}

@@ -178,6 +178,37 @@ func TestKeptArgumentsStayUntilTheyAreLogged(t *testing.T) {
 	b.finish(t, s)
 }
 
+// A client may be killed whatever of a long argument has arrived.
+func TestClientsAreKilledAmidLongArguments(t *testing.T) {
+	input := request("SET", "k", longValue(3*minLong, 1))
+	for _, arrived := range []int{10, 40, 1000, minLong, 2 * minLong, len(input) - 1} {
+		for _, received := range []bool{false, true} {
+			b := newHarness(t)
+			s := b.session()
+			s.Input(input[:30], b.ks.Now())
+			for at := 30; at < arrived; {
+				n := min(arrived-at, minLong/2)
+				if room := s.Room(); room != nil {
+					n = copy(room[:min(len(room), n)], input[at:])
+					s.Received(n, b.ks.Now())
+				} else {
+					s.Input(input[at:at+n], b.ks.Now())
+				}
+				at += n
+			}
+			s.post(mailKill)
+			if room := s.Room(); room != nil && received {
+				s.Received(min(len(room), 100), b.ks.Now())
+			} else {
+				s.Input(input[arrived:], b.ks.Now())
+			}
+			require.True(t, s.Closing())
+			require.Empty(t, s.Output())
+			b.finish(t, s)
+		}
+	}
+}
+
 // What a client only claims that it will send gets no memory.
 func TestVeryLongArgumentsGetMemoryAsTheyArrive(t *testing.T) {
 	b := newHarness(t)
