@@ -67,8 +67,8 @@ func (p *napper) arrived(n int, seen, now int64) {
 // something else for some of them, which is more than naps bring.
 //
 // It tries again when what it gets changes, and after some time: if naps were of no use soon at first, in case the trial was wrong, and then less and
-// less often, because a trial makes clients wait. That they are of no use it remembers while it has little to do; that they are it has to find
-// out again, because clients would wait for nothing if that has changed.
+// less often, because a trial makes clients wait. That they are of no use it remembers while it has little to do, as what a trial has found so far, which goes on
+// afterwards: load that comes in bursts would otherwise be tried in each. That they are of use it has to find out again, because clients would wait for nothing if that has changed.
 type trial struct {
 	napping bool
 	window  int        // of the trial that is under way, from 1 on; 0 if there is none
@@ -99,12 +99,12 @@ func (t *trial) update(busy bool, now, received int64) {
 	t.at, t.seen = now, received
 	switch {
 	case !busy:
-		if t.window > 0 || t.napping {
+		if t.napping && t.window == 0 {
 			t.reset()
 		}
-		t.began = 0
-	case t.began == 0 && t.rate > 0: // naps were of no use before
-		t.began, t.before = now, received
+		t.began, t.napping = 0, false
+	case t.began == 0 && (t.rate > 0 || t.window > 0): // naps were of no use before, or a trial goes on
+		t.began, t.before, t.napping = now, received, t.window%4 >= 2
 	case t.began == 0, passed < 0: // the clock was set back
 		t.begin(minWait)
 	case t.window == 0:

@@ -114,8 +114,8 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 		require.Equal(t, 1, tr.window)
 		tr.update(false, now, int64(received))
 		require.Zero(t, tr.rate, "no conclusion")
-		try("much to do once more")
-		for wait := minWait; ; wait = min(2*wait, maxWait) {
+		try("much to do once more, when the trial goes on")
+		for wait := 2 * minWait; ; wait = min(2*wait, maxWait) { // the trial that goes on was the second one of no use
 			if useful {
 				wait = usefulWait
 			}
@@ -126,6 +126,27 @@ func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 			try("again")
 		}
 	}
+}
+
+// Load that comes in bursts, shorter than a trial, is not tried in each of them.
+func TestTrialsGoOnInTheNextBurst(t *testing.T) {
+	var tr trial
+	now, received, napped := int64(1_000_000), int64(0), 0
+	for range 100 {
+		for range trialWindow*minWindows/2 + 3 {
+			tr.update(true, now, received)
+			if tr.napping {
+				napped++
+			}
+			received += 3000
+			now++
+		}
+		tr.update(false, now, received)
+		require.False(t, tr.napping)
+		now += 50
+	}
+	require.GreaterOrEqual(t, napped, trialWindow*minWindows/2, "half of a trial at least")
+	require.Less(t, napped, 5*trialWindow*minWindows, "in few of them")
 }
 
 // A loop may be held up for so long that no window has a part that counts.
