@@ -17,6 +17,17 @@ func longValue(n, seed int) string {
 	return strings.Repeat(fmt.Sprintf("%07d ", seed), n/8+1)[:n]
 }
 
+// allocated returns how many bytes calling f so often allocates.
+func allocated(times int, f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		f()
+	}
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
 // feedPieces is feed, but for the time that passes, for input that arrives in pieces of so many bytes at most, read to where the session wants them.
 func (b *harness) feedPieces(s *Session, input []byte, most func() int) string {
 	var out strings.Builder
@@ -141,14 +152,8 @@ func TestLongValuesTakeTurns(t *testing.T) {
 	set := func() { require.Equal(t, "+OK\r\n", b.feedPieces(s, input, func() int { return 16 << 10 })) }
 	set()
 	set()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
 	const times = 200
-	for range times {
-		set()
-	}
-	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(times*n/2), "the pools forget now and then")
+	require.Less(t, allocated(times, set), uint64(times*n/2), "the pools forget now and then")
 	b.finish(t, s)
 }
 
@@ -240,15 +245,9 @@ func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
 	}
 	b.feedPieces(s, request("HSET", "h", "f", ""), func() int { return 1 << 20 })
 	run()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
 	const times = 500
-	for range times {
-		run()
-	}
-	runtime.ReadMemStats(&after)
 	// What run itself takes is the reply, and little else.
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(times*2*len(value)), "the pools forget now and then")
+	require.Less(t, allocated(times, run), uint64(times*2*len(value)), "the pools forget now and then")
 	require.Equal(t, "$16000\r\n"+value+"\r\n", b.feedPieces(s, request("HGET", "h", "f"), func() int { return 1 << 20 }))
 	b.feed(s, request("MULTI"), request("SET", "k", value), request("DISCARD"))
 	require.Empty(t, s.owned.spare)
