@@ -257,7 +257,7 @@ func (g *Guard) Overwrite(e *Entry, v []byte) {
 }
 
 // Exchange is Overwrite without a copy: v, which must have more than 1 KiB, belongs to the entry from now on. It returns the memory of the value
-// before if it was a string as long and nobody may use it any more, nil otherwise.
+// before if that was a string apart from its key and nobody uses it any more, nil otherwise.
 func (g *Guard) Exchange(e *Entry, v []byte) (old []byte) {
 	g.becomeString(e)
 	return e.exchange(v)

@@ -10,7 +10,7 @@ import (
 // A long argument at the end of a command, as most long values are, is received into memory of its own, of its size. A command that stores it keeps that
 // memory, and the memory of the value that it replaces receives the next one.
 
-// minLong is the length in bytes of an argument that gets memory of its own: that which comes in larger pieces is copied once, in pieces.
+// minLong is the length in bytes from which on an argument gets memory of its own. Memory is given in whole pages, of which a shorter one would waste more.
 const minLong = 64 << 10
 
 // longArg is the last argument of a command that is incomplete. What comes before it is Session.input.

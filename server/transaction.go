@@ -179,13 +179,13 @@ const minPiece = 2 << 10
 // keep copies arguments to free room, or if there is not enough into memory of their own.
 func (t *transaction) keep(args [][]byte) [][]byte {
 	size := sizeOf(args)
-	if size > len(t.text) && size >= minPiece {
+	if len(args) > len(t.args) || size > len(t.text) && size < minPiece {
+		return cloneArgs(args)
+	}
+	if size > len(t.text) {
 		piece := buffers.Get(max(size, buffers.Large))
 		t.text = piece[:cap(piece)]
 		t.pieces = append(t.pieces, piece)
-	}
-	if len(args) > len(t.args) || size > len(t.text) {
-		return cloneArgs(args)
 	}
 	out := t.args[:len(args):len(args)]
 	copyArgs(out, t.text[:size], args)
