@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -10,35 +11,57 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// blocked is the state of a client that waits for keys.
+// blocked is the state of a client that waits for keys. A client waits again and again as a rule, so its session uses the same one each time.
 type blocked struct {
-	waiter   engine.Waiter
-	ctx      Ctx                           // what Try works with
-	w        resp.Writer                   // takes the reply until the session's own goroutine fetches it
-	deadline atomic.Int64                  // ms since 1970; 0 waits for ever
-	again    atomic.Int64                  // when try must be called at the latest, in ms since 1970; 0 if there is no need
-	try      func(c *Ctx, key []byte) bool // see Block
-	empty    func(w *resp.Writer)
-	cancel   func(c *Ctx)
-	took     int64  // ns that the handler took before it blocked
-	origin   origin // of the changes that Try makes
+	wait   *wait
+	ctx    Ctx                           // what Try works with
+	w      resp.Writer                   // takes the reply until the session's own goroutine fetches it
+	again  atomic.Int64                  // when try must be called at the latest, in ms since 1970; 0 if there is no need
+	try    func(c *Ctx, key []byte) bool // see Block
+	empty  func(w *resp.Writer)
+	cancel func(c *Ctx)
+	took   int64  // ns that the handler took before it blocked
+	origin origin // of the changes that Try makes
 
 	// Memory for what is small as a rule.
-	key   [1]string
+	args  [][]byte
+	text  []byte // of args
 	reply [192]byte
+}
+
+// What a session keeps for the arguments of the next command that waits.
+const (
+	keptArgs = 16
+	keptText = 512 // bytes
+)
+
+// wait is what others may keep hold of: each time that a client waits has its own, so that nobody withdraws the next one.
+type wait struct {
+	waiter   engine.Waiter
+	cmd      *Command
+	deadline atomic.Int64 // ms since 1970; 0 waits for ever
+	key      [1]string    // memory for the waiter's keys
 }
 
 // block suspends the client; see Ctx.Block. The guard is still held.
 func (s *Session) block(c *Ctx, b Block) {
-	state := &blocked{try: b.Try, empty: b.Empty, cancel: b.Cancel, origin: origin{session: s}}
+	if s.waits == nil {
+		s.waits = new(blocked)
+	}
+	state := s.waits
+	state.wait = &wait{cmd: c.Cmd}
+	state.try, state.empty, state.cancel, state.origin.session = b.Try, b.Empty, b.Cancel, s
 	state.w = resp.Writer{Buf: state.reply[:0], Proto: c.W.Proto}
-	args := cloneArgs(c.Args)
-	state.ctx = Ctx{Args: args, W: &state.w, DB: c.DB, Session: s, Server: s.srv, Cmd: c.Cmd, NoBlock: true, blocked: state}
+	state.args = slices.Grow(state.args, len(c.Args))[:len(c.Args)]
+	n := sizeOf(c.Args)
+	state.text = slices.Grow(state.text, n)
+	copyArgs(state.args, state.text[:n], c.Args)
+	state.ctx = Ctx{Args: state.args, W: &state.w, DB: c.DB, Session: s, Server: s.srv, Cmd: c.Cmd, NoBlock: true, blocked: state}
 	state.setTimeout(s.now, b.Timeout)
 	state.again.Store(b.Again)
-	w := &state.waiter
+	w := &state.wait.waiter
 	w.DB, w.Stream, w.Shards, w.Client = c.DB, b.Stream, b.Shards, state
-	w.Keys = state.key[:0]
+	w.Keys = state.wait.key[:0]
 	for _, k := range b.Keys {
 		w.Keys = append(w.Keys, string(k))
 	}
@@ -46,20 +69,41 @@ func (s *Session) block(c *Ctx, b Block) {
 	c.G.Wait(w)
 	// Whoever sees in INFO that a client is blocked must find it with CLIENT LIST and CLIENT UNBLOCK.
 	s.info.Lock()
-	s.infoData.blocked, s.infoData.blockedCommand = true, state
+	s.infoData.blocked, s.infoData.wait = true, state.wait
 	s.info.Unlock()
 	s.srv.stats.blocked.Add(1)
+}
+
+// leave takes the client out of all queues. Nobody uses its state from then on.
+func (s *Session) leave() {
+	s.srv.ks.Leave(&s.blocked.wait.waiter, s.now)
+	s.srv.stats.blocked.Add(-1)
+}
+
+// forget ends the wait of a client that has left. The reply that was made for it must not be used any more.
+func (s *Session) forget() {
+	b := s.blocked
+	s.blocked = nil
+	clear(b.args)
+	args, text := b.args[:0], b.text[:0]
+	if cap(args) > keptArgs {
+		args = nil
+	}
+	if cap(text) > keptText {
+		text = nil
+	}
+	*b = blocked{args: args, text: text}
 }
 
 // setTimeout sets the deadline to timeout ms after now; 0 is never.
 func (b *blocked) setTimeout(now, timeout int64) {
 	switch {
 	case timeout == 0:
-		b.deadline.Store(0)
+		b.wait.deadline.Store(0)
 	case now+timeout < now:
-		b.deadline.Store(math.MaxInt64) // so far off that it overflows
+		b.wait.deadline.Store(math.MaxInt64) // so far off that it overflows
 	default:
-		b.deadline.Store(now + timeout)
+		b.wait.deadline.Store(now + timeout)
 	}
 }
 
@@ -79,7 +123,7 @@ func (c *Ctx) TryAgain(at int64) {
 
 // next returns when the client's session must look after it at the latest; 0 if there is no need.
 func (b *blocked) next() int64 {
-	deadline, again := b.deadline.Load(), b.again.Load()
+	deadline, again := b.wait.deadline.Load(), b.again.Load()
 	if again != 0 && (again < deadline || deadline == 0) {
 		return again
 	}
@@ -97,7 +141,7 @@ func (s *Session) tryAgain() {
 	if s.srv.pause.running(s.now) || s.srv.restricted.Load() && s.srv.restriction(b.ctx.Cmd, true) != "" {
 		return
 	}
-	s.srv.ks.ServeKeys(&b.waiter, s.now)
+	s.srv.ks.ServeKeys(&b.wait.waiter, s.now)
 }
 
 // Try implements engine.WaitingClient. A panic of what it calls is a bug that must not reach whoever changed the key: the client
@@ -151,7 +195,7 @@ func (s *Session) readBlockedMail(m mail) {
 
 // timeOut answers a blocked client whose time is up, unless another end of its wait is on the way.
 func (s *Session) timeOut() {
-	if s.blocked.waiter.Withdraw() {
+	if s.blocked.wait.waiter.Withdraw() {
 		s.endEmpty()
 	}
 }
@@ -173,7 +217,7 @@ func (s *Session) takeBack() {
 	c := &b.ctx
 	c.G = &s.guard
 	s.guard.Owner = &s.origin
-	s.guard.Lock(s.srv.ks, b.waiter.AllShards(s.srv.ks), s.now)
+	s.guard.Lock(s.srv.ks, b.wait.waiter.AllShards(s.srv.ks), s.now)
 	changes := s.guard.Changes()
 	c.journalled = false
 	b.cancel(c)
@@ -184,15 +228,13 @@ func (s *Session) takeBack() {
 
 // endBlock answers the blocked client and lets it go on. reply is the session's from now on.
 func (s *Session) endBlock(reply []byte) {
-	s.srv.ks.Leave(&s.blocked.waiter, s.now)
-	s.examine(s.blocked.ctx.Cmd, s.blocked.ctx.Args, 1, s.blocked.took)
+	s.leave()
+	b := s.blocked
+	s.examine(b.ctx.Cmd, b.ctx.Args, 1, b.took)
 	if len(reply) > 0 && reply[0] == '-' {
-		s.srv.commandStats.of(s.blocked.ctx.Cmd).failed.Add(1)
+		s.srv.commandStats.of(b.ctx.Cmd).failed.Add(1)
 		s.srv.countError(reply[1:])
 	}
-	later := s.blocked.origin.later
-	s.blocked = nil
-	s.srv.stats.blocked.Add(-1)
 	switch {
 	case s.replies == replyOn && cap(reply) >= buffers.Large && s.out.Len() == 0:
 		s.out.Buf, reply = reply, nil
@@ -202,17 +244,17 @@ func (s *Session) endBlock(reply []byte) {
 		s.replies = replyOn
 	}
 	buffers.Put(reply)
-	s.out.Raw(later)
+	s.out.Raw(b.origin.later)
+	s.forget()
 }
 
 // cancelBlocked forgets what a client that hangs up was waiting for.
 func (s *Session) cancelBlocked() {
-	if s.blocked.waiter.Withdraw() {
+	if s.blocked.wait.waiter.Withdraw() {
 		s.takeBack()
 	}
-	s.srv.ks.Leave(&s.blocked.waiter, s.now)
-	s.blocked = nil
-	s.srv.stats.blocked.Add(-1)
+	s.leave()
+	s.blocked = nil // its state may still be in the hands of whoever has withdrawn it: see Await
 }
 
 // Await suspends the client until the returned function is called, by any goroutine but with no guard held, with what writes
@@ -221,9 +263,9 @@ func (s *Session) cancelBlocked() {
 func (c *Ctx) Await(timeout int64, empty func(w *resp.Writer)) (finish func(reply func(w *resp.Writer))) {
 	s := c.Session
 	s.block(c, Block{Timeout: timeout, Empty: empty})
-	state := s.blocked
+	state, wait := s.blocked, s.blocked.wait
 	return func(reply func(w *resp.Writer)) {
-		if state.waiter.Withdraw() {
+		if wait.waiter.Withdraw() { // so the state is still that of this wait
 			reply(&state.w)
 			s.post(mailServed)
 		}

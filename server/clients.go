@@ -71,7 +71,7 @@ type clientInfo struct {
 	queued                 int64 // bytes of commands that wait for EXEC
 	memory                 int64 // bytes, as counted
 	blocked, monitor       bool
-	blockedCommand         *blocked
+	wait                   *wait // if blocked
 	tracking               trackingFlags
 	redirect               int64
 	closing                bool
@@ -111,7 +111,9 @@ func (s *Session) publish() {
 	d.output = s.out.Len()
 	s.publishBuffer(d)
 	d.blocked, d.monitor = s.blocked != nil, s.monitor
-	d.blockedCommand = s.blocked
+	if d.wait = nil; s.blocked != nil {
+		d.wait = s.blocked.wait
+	}
 	d.tracking, d.redirect = s.tracking.flags(), s.tracking.redirect
 	d.closing = s.closing
 	d.noEvict, d.noTouch, d.readOnly = s.noEvict, s.guard.NoTouch, s.readOnly

@@ -119,7 +119,7 @@ func (c *Ctx) atomConnections(name string, commands []byte) int {
 	n := 0
 	for _, s := range c.Server.clients.all() {
 		d := s.snapshot()
-		if d.name == name || d.blockedCommand != nil && waiters[&d.blockedCommand.waiter] {
+		if d.name == name || d.wait != nil && waiters[&d.wait.waiter] {
 			n++
 		}
 	}

@@ -354,8 +354,8 @@ func cmdClientKill(c *Ctx) {
 			}
 			self = true
 		} else {
-			if b := d.blockedCommand; b != nil {
-				b.waiter.Withdraw() // from now on it takes nothing
+			if w := d.wait; w != nil {
+				w.waiter.Withdraw() // from now on it takes nothing
 			}
 			s.post(mailKill)
 		}
@@ -452,7 +452,7 @@ func cmdClientUnblock(c *Ctx) {
 	}
 	if s := c.Server.clients.get(id); s != nil {
 		// Whoever withdraws the waiter decides how its wait ends: the key that it waits for, its timeout, or we.
-		if b := s.snapshot().blockedCommand; b != nil && b.waiter.Withdraw() {
+		if w := s.snapshot().wait; w != nil && w.waiter.Withdraw() {
 			s.post(m)
 			c.W.Int(1)
 			return

@@ -305,7 +305,7 @@ func (d *Direct) run(ctx context.Context, cmd, container *Command, args [][]byte
 		case d.ended:
 			return ErrClosed
 		case err == nil || s.blocked == nil:
-		case s.blocked.waiter.Withdraw():
+		case s.blocked.wait.waiter.Withdraw():
 			s.takeBack()
 			s.endBlock(nil)
 			s.publish()

@@ -294,8 +294,8 @@ func (srv *Server) evictClients(limit int64) {
 		}
 		srv.log.Info("disconnecting a client because clients use more memory than maxmemory-clients allows", "client", c.s.id,
 			"addr", c.s.peer.Addr, "bytes", c.d.memory)
-		if b := c.d.blockedCommand; b != nil {
-			b.waiter.Withdraw() // from now on it takes nothing
+		if w := c.d.wait; w != nil {
+			w.waiter.Withdraw() // from now on it takes nothing
 		}
 		c.s.post(mailKill)
 		srv.eviction.clients.Add(1)

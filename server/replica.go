@@ -135,7 +135,7 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 	srv.restrict()
 	// Who waits to write will not be served any more: what it waits for comes from the master and is not this server's to give.
 	for _, s := range srv.clients.all() {
-		if b := s.snapshot().blockedCommand; b != nil && b.ctx.Cmd.Flags&Write != 0 && b.waiter.Withdraw() {
+		if w := s.snapshot().wait; w != nil && w.cmd.Flags&Write != 0 && w.waiter.Withdraw() {
 			s.post(mailRoleChanged)
 		}
 	}

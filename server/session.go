@@ -48,8 +48,9 @@ type Session struct {
 	tx            transaction
 	queueRoom     *queueRoom // nil until it is needed
 	blocked       *blocked
-	pausedUntil   int64 // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
-	closing       bool  // close as soon as out is written
+	waits         *blocked // what blocked is while the client waits; nil before the first time
+	pausedUntil   int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
+	closing       bool     // close as soon as out is written
 	replies       replyMode
 	noEvict       bool
 	debugging     bool // the client has asked for the Lua debugger: it wants to see its scripts' changes rolled back
@@ -567,7 +568,7 @@ func (s *Session) checkTimers() {
 		if at := s.blocked.again.Load(); at != 0 && at <= s.now {
 			s.tryAgain()
 		}
-		if at := s.blocked.deadline.Load(); at != 0 && at <= s.now {
+		if at := s.blocked.wait.deadline.Load(); at != 0 && at <= s.now {
 			s.timeOut()
 		}
 	}

@@ -37,8 +37,8 @@ func (cmd *Command) fallible(h *testhook.Hook) {
 func (srv *Server) overdue() bool {
 	now := srv.ks.Now()
 	for _, s := range srv.clients.all() {
-		if b := s.snapshot().blockedCommand; b != nil {
-			if at := b.deadline.Load(); at != 0 && at <= now {
+		if w := s.snapshot().wait; w != nil {
+			if at := w.deadline.Load(); at != 0 && at <= now {
 				return true
 			}
 		}

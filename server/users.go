@@ -251,8 +251,8 @@ func (s *Session) expel(by *Session) {
 		s.closing = true
 		return
 	}
-	if b := s.snapshot().blockedCommand; b != nil {
-		b.waiter.Withdraw() // from now on it takes nothing
+	if w := s.snapshot().wait; w != nil {
+		w.waiter.Withdraw() // from now on it takes nothing
 	}
 	s.post(mailKill)
 }

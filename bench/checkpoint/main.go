@@ -159,7 +159,7 @@ func measure(s *servers.Server, f func()) (r result) {
 	stop.Store(true)
 	servers.Check(<-done)
 	for i, q := range quantiles {
-		r.latency[i] = time.Duration(generated.Latency.ValueAtQuantile(q * 100))
+		r.latency[i] = time.Duration(generated.Latency[0].ValueAtQuantile(q * 100))
 	}
 	return r
 }

@@ -57,12 +57,12 @@ func (r *row) metrics() []*metric {
 const (
 	// openShare is the share of what Redis does in the closed loop at which latency is measured.
 	openShare = 0.7
-	// openParts is how many measurements of latency are made in the time of one round. What else the machine does, some milliseconds now and then,
+	// openParts is how many measurements of latency a round has. What else the machine does, some milliseconds now and then,
 	// makes up the tail of the measurement in which it happens, and the medians are those of the others: the shorter they are, the more there are of these.
 	openParts = 8
-	// warmUp is how long each of them goes on before operations count. A server that has rested while the other was measured begins slowly, for
-	// 10 to 25 ms, whichever it is.
-	warmUp = 30 * time.Millisecond
+	// warmUp is how long a round goes on before operations count. A server that has rested while the other was measured begins slowly, whichever
+	// it is: after 30 ms the tail is still about twice as long as it is in the end.
+	warmUp = 100 * time.Millisecond
 )
 
 // bench is how everything is measured.
@@ -142,15 +142,18 @@ func (b bench) measure(w workload, c settings) *row {
 			defer kept[i].Close()
 		}
 	}
-	eachRound(b.rounds*openParts, both, func(round, i int) {
-		duration := warmUp + b.time/openParts
+	together := apart(both)
+	eachRound(b.rounds, both, func(round, i int) {
+		duration := warmUp + b.time
 		operations := limit(int(r.Rate * duration.Seconds()))
-		o := load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations, WarmUp: int(r.Rate * warmUp.Seconds())}
-		result := generate(both[i], w, kept[i], o)
-		for q, m := range latencies {
-			m.Rounds[round][i] = micros(time.Duration(result.Latency.ValueAtQuantile(q)))
+		o := load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations, WarmUp: int(r.Rate * warmUp.Seconds()), Parts: openParts}
+		for part, latency := range generate(both[i], w, kept[i], o).Latency {
+			for q, m := range latencies {
+				m.Rounds[round*openParts+part][i] = micros(time.Duration(latency.ValueAtQuantile(q)))
+			}
 		}
 	})
+	together()
 	for i, s := range both {
 		_, peak := s.Memory()
 		r.PeakBytes.Rounds[0][i] = float64(peak)

@@ -52,6 +52,9 @@ type Options struct {
 	Rate float64
 	// WarmUp is how many operations come first whose time does not count: a server that has rested begins slowly.
 	WarmUp int
+	// Parts is how many parts the operations after the WarmUp make up, in the order in which they are due, for each of which their time is
+	// given; 0 means 1. Only with a Rate.
+	Parts int
 	// Stop makes no more operations begin once it is true; nil if nothing but the limits above ends the run.
 	Stop *atomic.Bool
 }
@@ -59,8 +62,8 @@ type Options struct {
 // Result is the outcome of a run.
 type Result struct {
 	Operations int
-	Elapsed    time.Duration           // from the first operation's beginning to the last one's end
-	Latency    *hdrhistogram.Histogram // of operations after the WarmUp, in nanoseconds
+	Elapsed    time.Duration             // from the first operation's beginning to the last one's end
+	Latency    []*hdrhistogram.Histogram // of operations after the WarmUp, in nanoseconds: one for each of the Parts
 }
 
 // PerSecond returns how many operations were done in a second.
@@ -86,7 +89,7 @@ type Generator struct {
 	ended    int     // operations
 	last     time.Duration
 	interval float64 // between two pipelines, in nanoseconds
-	latency  *hdrhistogram.Histogram
+	latency  []*hdrhistogram.Histogram
 }
 
 // conn is the state of a connection.
@@ -100,8 +103,8 @@ type conn struct {
 	sent    int    // of out
 	waiting bool   // for room to send
 
-	began time.Duration // the operations under way, or when they were due
-	timed bool          // whether their time counts
+	began time.Duration           // the operations under way, or when they were due
+	part  *hdrhistogram.Histogram // where their time counts; nil if it does not
 	step  int
 	op    int   // whose reply comes next
 	left  int   // operations that have not ended
@@ -181,7 +184,10 @@ func (g *Generator) Run(o Options) (Result, error) {
 
 	g.Options = o
 	g.begun, g.active, g.ended, g.idle = 0, 0, 0, nil
-	g.latency = hdrhistogram.New(1, int64(10*patience), 3)
+	g.latency = nil
+	for range max(o.Parts, 1) {
+		g.latency = append(g.latency, hdrhistogram.New(1, int64(10*patience), 3))
+	}
 	most := math.MaxInt
 	if o.Operations > 0 {
 		most = max(o.Operations/o.Pipeline, 1)
@@ -235,7 +241,7 @@ func (g *Generator) loop(start time.Duration, most int) error {
 			}
 			c := g.idle[0]
 			g.idle = g.idle[1:]
-			c.timed = g.begun*g.Pipeline >= g.WarmUp
+			c.part = g.part(most)
 			g.begun++
 			g.active++
 			if err := g.begin(c, due); err != nil {
@@ -349,7 +355,7 @@ func (g *Generator) reply(c *conn, reply []byte, now time.Duration) error {
 		if !c.Partner {
 			g.ended++
 			g.last = now
-			if err := c.record(g.latency, now); err != nil {
+			if err := c.record(now); err != nil {
 				return err
 			}
 		}
@@ -371,12 +377,24 @@ func (g *Generator) reply(c *conn, reply []byte, now time.Duration) error {
 	return nil
 }
 
+// part returns where the time of the next pipeline counts, of so many at most.
+func (g *Generator) part(most int) *hdrhistogram.Histogram {
+	first := (g.WarmUp + g.Pipeline - 1) / g.Pipeline
+	switch {
+	case g.begun < first:
+		return nil
+	case len(g.latency) == 1:
+		return g.latency[0]
+	}
+	return g.latency[(g.begun-first)*len(g.latency)/(most-first)]
+}
+
 // record notes how long an operation has taken that ends now.
-func (c *conn) record(latency *hdrhistogram.Histogram, now time.Duration) error {
-	if !c.timed {
+func (c *conn) record(now time.Duration) error {
+	if c.part == nil {
 		return nil
 	}
-	if err := latency.RecordValue(int64(now - c.began)); err != nil {
+	if err := c.part.RecordValue(int64(now - c.began)); err != nil {
 		return fmt.Errorf("latency of an operation: %w", err)
 	}
 	return nil

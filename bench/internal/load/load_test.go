@@ -157,7 +157,7 @@ func TestClosedLoopCountsEveryOperation(t *testing.T) {
 		r, err := g.Run(Options{Pipeline: pipeline, Duration: time.Minute, Operations: 160})
 		require.NoError(t, err)
 		require.Equal(t, 160, r.Operations)
-		require.EqualValues(t, 160, r.Latency.TotalCount())
+		require.EqualValues(t, 160, r.Latency[0].TotalCount())
 	}
 	r, err := g.Run(Options{Pipeline: 1, Duration: 20 * time.Millisecond})
 	require.NoError(t, err)
@@ -178,8 +178,8 @@ func TestOpenLoopCountsTheTimeSinceOperationsWereDue(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 200, r.Operations, "also those that were due during the stall")
 	// One operation took the stall, those due meanwhile what was left of it: half of them at least half.
-	require.Greater(t, r.Latency.ValueAtQuantile(80), int64(stall)/4)
-	require.GreaterOrEqual(t, r.Latency.Max(), int64(stall))
+	require.Greater(t, r.Latency[0].ValueAtQuantile(80), int64(stall)/4)
+	require.GreaterOrEqual(t, r.Latency[0].Max(), int64(stall))
 }
 
 func TestTimeOfTheWarmUpDoesNotCount(t *testing.T) {
@@ -190,7 +190,29 @@ func TestTimeOfTheWarmUpDoesNotCount(t *testing.T) {
 		r, err := g.Run(Options{Pipeline: pipeline, Duration: time.Minute, Rate: 10_000, Operations: 100, WarmUp: 60})
 		require.NoError(t, err)
 		require.Equal(t, 100, r.Operations)
-		require.EqualValues(t, 40, r.Latency.TotalCount())
+		require.EqualValues(t, 40, r.Latency[0].TotalCount())
+	}
+}
+
+func TestPartsOfARunCountInTheOrderInWhichTheyAreDue(t *testing.T) {
+	const stall = 100 * time.Millisecond
+	for _, pipeline := range []int{1, 4} {
+		g, err := New(respond(t, func(n int) {
+			if n == 75 {
+				time.Sleep(stall)
+			}
+		}), pings(1))
+		require.NoError(t, err)
+		defer g.Close()
+		r, err := g.Run(Options{Pipeline: pipeline, Duration: time.Minute, Rate: 10_000, Operations: 100, WarmUp: 20, Parts: 4})
+		require.NoError(t, err)
+		require.Len(t, r.Latency, 4)
+		for i, part := range r.Latency {
+			require.EqualValues(t, 20, part.TotalCount())
+			if i == 2 {
+				require.GreaterOrEqual(t, part.Max(), int64(stall))
+			}
+		}
 	}
 }
 

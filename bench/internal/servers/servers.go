@@ -196,6 +196,9 @@ func (s *Server) Port() string {
 	return port
 }
 
+// PID returns the number of the server's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Do sends one command on a connection of its own and returns the reply. An error reply ends the program.
 func (s *Server) Do(args ...string) string {
 	c := s.Dial()
@@ -252,7 +255,7 @@ func (s *Server) CPU() (cpu CPU) {
 	cpu.User = ticks(fields[11]) + ticks(fields[13]) // its own and its children's
 	cpu.System = ticks(fields[12]) + ticks(fields[14])
 	cpu.Total = ticks(fields[13]) + ticks(fields[14])
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.cmd.Process.Pid))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.PID()))
 	Check(err)
 	for _, file := range threads {
 		b, err := os.ReadFile(file)
@@ -301,7 +304,7 @@ func DropCaches() {
 }
 
 func (s *Server) proc(file string) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", s.cmd.Process.Pid, file))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", s.PID(), file))
 	Check(err)
 	return string(b)
 }
