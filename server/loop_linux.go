@@ -40,6 +40,7 @@ type loop struct {
 	count     int                     // of conns
 	timers    expiry.Index[*Session]  // blocked and paused clients by deadline
 	sockets   map[*Session]*socket    // of the sessions in timers
+	unread    []*socket               // with more to read, perhaps, that are unread; and others
 	ready     []*socket               // whose output may have to be written
 	woken     []*socket               // reused
 	held      []*socket               // with output that waits for the journal
@@ -48,6 +49,7 @@ type loop struct {
 	inputs    []input                 // read, and not executed yet
 	hints     []engine.Hint           // reused
 	events    [256]unix.EpollEvent    // reused
+	first, n  int                     // those of events that have not been handled: from first to n
 	pieces    [64]unix.Iovec          // reused
 	now       int64                   // ms since 1970, taken once per round
 	nextCheck int64                   // when clients are checked for idleness
@@ -94,6 +96,8 @@ type socket struct {
 	queued  bool  // in loop.ready
 	held    bool  // in loop.held
 	writing bool  // EPOLLOUT is asked for
+	unread  bool  // in loop.unread: it may have more to read
+	ended   bool  // its other end will send no more
 	away    bool  // its session is used by a goroutine that does not drive the loop any more
 	seen    int64 // loop.now when the client last sent something
 	woken   atomic.Bool
@@ -248,13 +252,15 @@ func (l *loop) run() {
 	if l.keeps {
 		beQuick()
 	}
-	n := 0
 	l.now = l.srv.ks.Now()
 	for {
-		for i := range l.events[:n] {
-			l.handle(&l.events[i])
+		l.readOn()
+		for l.first < l.n { // which may be what another goroutine has left: see relieve
+			ev := &l.events[l.first]
+			l.first++
+			l.handle(ev)
 		}
-		l.execute() // which may be what another goroutine has left: see relieve
+		l.execute()
 		if stop := l.readMail(); stop {
 			l.shutdown()
 			return
@@ -272,11 +278,11 @@ func (l *loop) run() {
 		}
 		l.arm()
 
-		if l.napper.naps(n) {
+		if l.napper.naps(l.n) {
 			nap := unix.Timespec{Nsec: napTime}
 			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
 		}
-		n = l.wait()
+		l.first, l.n = 0, l.wait()
 		l.now = l.srv.ks.Now()
 	}
 }
@@ -286,6 +292,9 @@ func (l *loop) run() {
 // one. So one that may keep its processor (see Options.SpareProcessors) does until the scheduler wants it back, which it does after
 // ten milliseconds or to stop everything: it sends a signal, which ends the system call.
 func (l *loop) wait() int {
+	if len(l.unread) > 0 {
+		return l.poll(0)
+	}
 	if !l.keeps {
 		if n := l.poll(0); n > 0 {
 			return n
@@ -339,29 +348,77 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 	if c == nil || c.away {
 		return // closed, or held up, earlier in this round
 	}
-	if ev.Events&(unix.EPOLLIN|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
-		l.read(c)
+	if ev.Events&^unix.EPOLLOUT != 0 {
+		c.ended = c.ended || ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0
+		l.take(c)
 	}
 	l.enqueue(c)
 }
 
-// read takes what the client sent.
-func (l *loop) read(c *socket) {
+// interest is what a connection is watched for. It is reported once that there is something to read, which saves the system a look at the connection
+// after each command; so who has been told must read all that there is, or keep in mind that there may be more. Room to write is
+// reported as long as there is some, because not all of it is used at once.
+func (c *socket) interest() uint32 {
+	if c.writing {
+		return unix.EPOLLIN | unix.EPOLLOUT
+	}
+	return unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+}
+
+// take reads once from a connection that has something to read. As long as there may be more it is unread, and also
+// if a session takes the loop away from its goroutine meanwhile.
+func (l *loop) take(c *socket) {
+	if !c.unread {
+		c.unread = true
+		l.unread = append(l.unread, c)
+	}
+	if more := l.read(c); more {
+		return
+	}
+	c.unread = false
+	if k := len(l.unread) - 1; k >= 0 && l.unread[k] == c {
+		l.unread[k] = nil
+		l.unread = l.unread[:k]
+	}
+}
+
+// readOn reads from those connections that had more to read than was read at once.
+func (l *loop) readOn() {
+	for range len(l.unread) {
+		c := l.unread[0]
+		if l.unread = l.unread[1:]; len(l.unread) == 0 {
+			l.unread = nil
+		}
+		if !c.unread {
+			continue // it was read from since
+		}
+		c.unread = false
+		if c.fd >= 0 && !c.away { // who is away is watched anew when it comes back
+			l.take(c)
+			l.enqueue(c)
+		}
+	}
+}
+
+// read takes what the client sent, and reports whether there may be more.
+func (l *loop) read(c *socket) (more bool) {
 	if len(l.inputs) == maxInputs || len(l.free) < minFree {
 		l.execute()
 	}
 	if c.session.Closing() {
 		// Only the rest of the output is of interest, but a hang-up must not spin.
-		if n, err := l.readSome(c, nil, l.free); n == 0 || err != 0 && err != unix.EAGAIN {
+		n, err := l.readSome(c, nil, l.free)
+		if n == 0 || err != 0 && err != unix.EAGAIN {
 			c.session.abort()
 		}
-		return
+		return n > 0
 	}
 	room, free := c.session.Room(), l.free
 	if len(room) > 0 || c.session.Bulky() {
 		free = free[:bulkyRead]
 	}
 	n, err := l.readSome(c, room, free)
+	more = err == unix.EINTR || n > 0 && (c.ended || n == len(room)+len(free))
 	if n > 0 {
 		l.srv.stats.reads.Add(1)
 		if l.keeps {
@@ -386,6 +443,7 @@ func (l *loop) read(c *socket) {
 	default:
 		c.session.abort()
 	}
+	return more
 }
 
 // execute has the sessions execute what was read.
@@ -497,11 +555,7 @@ func (l *loop) flush(c *socket) {
 	}
 	if writing := sendable > 0; writing != c.writing {
 		c.writing = writing
-		events := uint32(unix.EPOLLIN)
-		if writing {
-			events |= unix.EPOLLOUT
-		}
-		if err := l.watch(unix.EPOLL_CTL_MOD, c.fd, events); err != nil {
+		if err := l.watch(unix.EPOLL_CTL_MOD, c.fd, c.interest()); err != nil {
 			l.drop(c)
 			return
 		}
@@ -755,7 +809,7 @@ func (l *loop) adopt(c *socket) {
 	}
 	l.conns[c.fd] = c
 	l.count++
-	if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, unix.EPOLLIN); err != nil {
+	if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, c.interest()); err != nil {
 		l.drop(c)
 	}
 }

@@ -96,11 +96,7 @@ func (l *loop) takeBack(returned []*socket) {
 	for _, c := range returned {
 		c.away = false
 		l.away.Add(-1)
-		events := uint32(unix.EPOLLIN)
-		if c.writing {
-			events |= unix.EPOLLOUT
-		}
-		if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, events); err != nil {
+		if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, c.interest()); err != nil {
 			c.session.abort()
 		}
 		l.enqueue(c)
