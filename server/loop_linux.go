@@ -97,7 +97,7 @@ type socket struct {
 	held    bool  // in loop.held
 	writing bool  // EPOLLOUT is asked for
 	unread  bool  // in loop.unread: it may have more to read
-	ended   bool  // its other end will send no more
+	whole   bool  // a read that finds less than it has room for has found all
 	away    bool  // its session is used by a goroutine that does not drive the loop any more
 	seen    int64 // loop.now when the client last sent something
 	woken   atomic.Bool
@@ -349,7 +349,9 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 		return // closed, or held up, earlier in this round
 	}
 	if ev.Events&^unix.EPOLLOUT != 0 {
-		c.ended = c.ended || ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0
+		if ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 {
+			c.whole = false // there may be an end behind what there is to read, or a reader must stop where urgent data was
+		}
 		l.take(c)
 	}
 	l.enqueue(c)
@@ -362,7 +364,7 @@ func (c *socket) interest() uint32 {
 	if c.writing {
 		return unix.EPOLLIN | unix.EPOLLOUT
 	}
-	return unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+	return unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
 }
 
 // take reads once from a connection that has something to read. As long as there may be more it is unread, and also
@@ -418,7 +420,7 @@ func (l *loop) read(c *socket) (more bool) {
 		free = free[:bulkyRead]
 	}
 	n, err := l.readSome(c, room, free)
-	more = err == unix.EINTR || n > 0 && (c.ended || n == len(room)+len(free))
+	more = err == unix.EINTR || n > 0 && (!c.whole || n == len(room)+len(free))
 	if n > 0 {
 		l.srv.stats.reads.Add(1)
 		if l.keeps {
@@ -767,7 +769,7 @@ func (l *loop) accept(ln *listenSocket) {
 			unix.Close(fd)
 			continue
 		}
-		c := &socket{fd: fd}
+		c := &socket{fd: fd, whole: ln.unix == ""} // a Unix socket may pass files, at which a read ends
 		c.loop = l.owner.all[int(l.owner.next.Add(1))%len(l.owner.all)]
 		c.session = l.srv.newSession(peer, c.wake)
 		c.session.Lend()

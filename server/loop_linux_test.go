@@ -3,11 +3,14 @@ package server
 import (
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // atOnce has a server find all that f sends when it next looks: it is busy meanwhile.
@@ -76,4 +79,42 @@ func TestPipelinesLongerThanWhatIsReadAtOnce(t *testing.T) {
 		}
 		require.Equal(t, "120000", s.connect().do("GET counter"))
 	})
+}
+
+// Urgent data and files end a read although there is more behind them.
+func TestReadsThatEndEarly(t *testing.T) {
+	special := map[string]func(fd int) error{
+		"tcp": func(fd int) error { return unix.Sendto(fd, []byte("!"), unix.MSG_OOB, nil) },
+		"unix": func(fd int) error {
+			return unix.Sendmsg(fd, []byte("\r\n"), unix.UnixRights(fd), nil, 0)
+		},
+	}
+	for network, send := range special {
+		t.Run(network, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "socket")
+			s := startTestServer(t, Options{}, "unixsocket", path, "enable-debug-command", "yes")
+			addr := s.Addrs()[0].String()
+			if network == "unix" {
+				addr = path
+			}
+			c, err := net.Dial(network, addr)
+			require.NoError(t, err)
+			defer c.Close()
+			raw, err := c.(syscall.Conn).SyscallConn()
+			require.NoError(t, err)
+			s.atOnce(func() {
+				_, err := io.WriteString(c, "INCR counter\r\n")
+				require.NoError(t, err)
+				require.NoError(t, raw.Control(func(fd uintptr) { err = send(int(fd)) }))
+				require.NoError(t, err)
+				_, err = io.WriteString(c, "INCR counter\r\n")
+				require.NoError(t, err)
+			})
+			require.NoError(t, c.SetReadDeadline(time.Now().Add(testTimeout)))
+			reply := make([]byte, len(":1\r\n:2\r\n"))
+			_, err = io.ReadFull(c, reply)
+			require.NoError(t, err)
+			require.Equal(t, ":1\r\n:2\r\n", string(reply))
+		})
+	}
 }
