@@ -97,7 +97,8 @@ type socket struct {
 	held    bool  // in loop.held
 	writing bool  // EPOLLOUT is asked for
 	unread  bool  // in loop.unread: it may have more to read
-	whole   bool  // a read that finds less than it has room for has found all
+	partial bool  // a read that finds less than it has room for may not have found all
+	file    bool  // a Unix socket
 	away    bool  // its session is used by a goroutine that does not drive the loop any more
 	seen    int64 // loop.now when the client last sent something
 	woken   atomic.Bool
@@ -350,19 +351,22 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 	}
 	if ev.Events&^unix.EPOLLOUT != 0 {
 		if ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 {
-			c.whole = false // there may be an end behind what there is to read, or a reader must stop where urgent data was
+			c.partial = true // there may be an end behind what there is to read, or a reader must stop where urgent data was
 		}
 		l.take(c)
 	}
 	l.enqueue(c)
 }
 
-// interest is what a connection is watched for. It is reported once that there is something to read, which saves the system a look at the connection
+// interest is what a connection is watched for. It is reported once that there is something to read (but on Unix sockets), which saves the system a look at the connection
 // after each command; so who has been told must read all that there is, or keep in mind that there may be more. Room to write is
 // reported as long as there is some, because not all of it is used at once.
 func (c *socket) interest() uint32 {
-	if c.writing {
+	switch {
+	case c.writing:
 		return unix.EPOLLIN | unix.EPOLLOUT
+	case c.file: // it may pass files, at which each read ends
+		return unix.EPOLLIN
 	}
 	return unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
 }
@@ -420,7 +424,7 @@ func (l *loop) read(c *socket) (more bool) {
 		free = free[:bulkyRead]
 	}
 	n, err := l.readSome(c, room, free)
-	more = err == unix.EINTR || n > 0 && (!c.whole || n == len(room)+len(free))
+	more = err == unix.EINTR || n > 0 && (c.partial || n == len(room)+len(free))
 	if n > 0 {
 		l.srv.stats.reads.Add(1)
 		if l.keeps {
@@ -769,7 +773,7 @@ func (l *loop) accept(ln *listenSocket) {
 			unix.Close(fd)
 			continue
 		}
-		c := &socket{fd: fd, whole: ln.unix == ""} // a Unix socket may pass files, at which a read ends
+		c := &socket{fd: fd, file: ln.unix != ""}
 		c.loop = l.owner.all[int(l.owner.next.Add(1))%len(l.owner.all)]
 		c.session = l.srv.newSession(peer, c.wake)
 		c.session.Lend()
