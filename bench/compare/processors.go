@@ -12,7 +12,7 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// apart gives this program the first of the processors that it may use, and the servers the others, until together is called. As long as they
+// apart gives this program the first of the processors that it may use, until together is called, and the servers the others, for good. As long as they
 // may use the same ones the system now and then puts a server beside the generator, which never sleeps, and leaves it there
 // for some milliseconds while another processor is idle: then the tail of the latency says how often that happened. With a single processor it does nothing.
 func apart(both [2]*servers.Server) (together func()) {
@@ -32,12 +32,7 @@ func apart(both [2]*servers.Server) (together func()) {
 		confine(s.PID(), &rest)
 	}
 	confine(os.Getpid(), &own)
-	return func() {
-		for _, s := range both {
-			confine(s.PID(), &all)
-		}
-		confine(os.Getpid(), &all)
-	}
+	return func() { confine(os.Getpid(), &all) }
 }
 
 // confine makes all threads of a process, and those that they create, use these processors only.
