@@ -82,14 +82,14 @@ type trial struct {
 }
 
 const (
-	trialWindow = 6   // ms, of which the first does not count: clients find another pace
-	minWindows  = 8   // of a trial; a multiple of four
+	trialWindow = 5   // ms, of which the first does not count: clients find another pace
+	minWindows  = 4   // of a trial; a multiple of four
 	maxWindows  = 24  // a multiple of four
 	trialGain   = 4   // percent
 	rateWindow  = 100 // ms
 	rateChange  = 25  // percent
 	usefulWait  = 20  // of the rate's windows until the next trial after one in which naps were of use
-	minWait     = 2   // and after others
+	minWait     = 4   // and after others
 	maxWait     = 64
 )
 
