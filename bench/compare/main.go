@@ -27,6 +27,7 @@ var defaults = settings{Durability: "none", Pipeline: 1, Conns: 50, Size: 64, Ke
 func main() {
 	names := flag.String("workload", "", "workloads, separated by commas (default all)")
 	rounds := flag.Int("rounds", 5, "how often each server is measured")
+	open := flag.Int("open", 0, "how often its latency is, which varies more (default as often)")
 	duration := flag.Duration("time", 350*time.Millisecond, "how long each measurement takes")
 	durability := flag.String("durability", defaults.Durability, "none, everysec or always; this and the next may be lists with commas")
 	pipeline := flag.String("pipeline", "1,16", "operations that a connection has under way at once")
@@ -41,7 +42,10 @@ func main() {
 	flag.Parse()
 	log.SetFlags(0)
 	defer servers.Cleanup()
-	b := bench{*program, *rounds, *duration}
+	if *open == 0 {
+		*open = *rounds
+	}
+	b := bench{*program, *rounds, *open, *duration}
 	if *all > 0 {
 		s := servers.New(b.program)
 		s.Start(servers.Durability("none")...)

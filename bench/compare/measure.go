@@ -69,6 +69,7 @@ const (
 type bench struct {
 	program string        // of atomredis
 	rounds  int           // how often each server is measured
+	open    int           // how often its latency is
 	time    time.Duration // of each measurement
 }
 
@@ -133,7 +134,7 @@ func (b bench) measure(w workload, c settings) *row {
 	r.Rate = openShare * r.PerSecond.Redis
 	latencies := map[float64]*metric{50: &r.P50, 99: &r.P99, 99.9: &r.P999}
 	for _, m := range latencies {
-		m.Rounds = make([][2]float64, b.rounds*openParts)
+		m.Rounds = make([][2]float64, b.open*openParts)
 	}
 	var kept [2]*load.Generator // of connections that go on: new ones would be part of what is measured
 	for i, s := range both {
@@ -143,7 +144,7 @@ func (b bench) measure(w workload, c settings) *row {
 		}
 	}
 	together := apart(both)
-	eachRound(b.rounds, both, func(round, i int) {
+	eachRound(b.open, both, func(round, i int) {
 		duration := warmUp + b.time
 		operations := limit(int(r.Rate * duration.Seconds()))
 		o := load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations, WarmUp: int(r.Rate * warmUp.Seconds()), Parts: openParts}

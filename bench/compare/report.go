@@ -25,6 +25,7 @@ type report struct {
 	Redis      string // the versions
 	AtomRedis  string
 	Rounds     int
+	OpenRounds int
 	Seconds    float64 // of each measurement
 	OpenShare  float64 // of what Redis does in the closed loop
 	Rows       []*row
@@ -40,6 +41,7 @@ func newReport(b bench) *report {
 		Redis:      output(servers.Redis, "--version"),
 		AtomRedis:  output(b.program, "--version"),
 		Rounds:     b.rounds,
+		OpenRounds: b.open,
 		Seconds:    b.time.Seconds(),
 		OpenShare:  openShare,
 	}
@@ -67,9 +69,9 @@ func processor() string {
 func (r *report) printHead(w io.Writer) {
 	fmt.Fprintf(w, "%s\n%d processors, %s; %s; %s\n%s\n%s\n",
 		r.Date.Format(time.DateTime), r.Processors, r.CPU, r.Kernel, r.Go, r.Redis, r.AtomRedis)
-	fmt.Fprintf(w, `%d rounds of %.2f s. Operations per second and processor time in a closed loop, latency in an open loop at %.0f %% of
+	fmt.Fprintf(w, `%d rounds of %.2f s, of latency %d. Operations per second and processor time in a closed loop, latency in an open loop at %.0f %% of
 redis-server's operations per second. Medians; a ratio is ours divided by redis-server's, the median of the rounds' ratios.
-`, r.Rounds, r.Seconds, 100*r.OpenShare)
+`, r.Rounds, r.Seconds, r.OpenRounds, 100*r.OpenShare)
 }
 
 // String says what is the same in a block of rows.
