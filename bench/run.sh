@@ -30,7 +30,7 @@ if [ -n "${FULL:-}" ]; then
 	compare+=(-full)
 fi
 compare+=(-name "${NAME:-$name}")
-for variable in WORKLOAD ROUNDS TIME DURABILITY PIPELINE CONNS SIZE KEYS ZIPF; do
+for variable in WORKLOAD ROUNDS OPEN TIME DURABILITY PIPELINE CONNS SIZE KEYS ZIPF; do
 	if [ -n "${!variable:-}" ]; then
 		compare+=("-${variable,,}" "${!variable}")
 	fi
