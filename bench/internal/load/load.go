@@ -48,7 +48,8 @@ type Options struct {
 	Duration   time.Duration // how long operations begin
 	Operations int           // how many of them at most; without limit if it is 0
 	// Rate makes an open loop: so many operations are due in a second, at equal distances, and their time counts from
-	// when they were due, whether or not a connection is free. Without it the loop is closed: each connection goes on as soon as it can.
+	// when they were due, whether or not a connection is free, until the system has their reply. What the generator itself adds does not count: when
+	// the machine holds it up, it sends later than it could, and reads later. Without a Rate the loop is closed: each connection goes on as soon as it can.
 	Rate float64
 	// WarmUp is how many operations come first whose time does not count: a server that has rested begins slowly.
 	WarmUp int
@@ -83,10 +84,11 @@ type Generator struct {
 
 	// Of the run:
 	Options
-	idle     []*conn // connections whose operations have ended, the longest idle first
-	begun    int     // pipelines
-	active   int     // pipelines that have not ended
-	ended    int     // operations
+	message  *message // with which an open loop reads
+	idle     []*conn  // connections whose operations have ended, the longest idle first
+	begun    int      // pipelines
+	active   int      // pipelines that have not ended
+	ended    int      // operations
 	last     time.Duration
 	interval float64 // between two pipelines, in nanoseconds
 	latency  []*hdrhistogram.Histogram
@@ -103,7 +105,8 @@ type conn struct {
 	sent    int    // of out
 	waiting bool   // for room to send
 
-	began time.Duration           // the operations under way, or when they were due
+	began time.Duration           // the operations under way, or when they were due, and as much later as the generator was late
+	came  time.Duration           // the last bytes, as the system notes it
 	part  *hdrhistogram.Histogram // where their time counts; nil if it does not
 	step  int
 	op    int   // whose reply comes next
@@ -114,7 +117,7 @@ type conn struct {
 
 // New connects to a server.
 func New(addr string, connections []Connection) (*Generator, error) {
-	g := &Generator{base: time.Now()}
+	g := &Generator{base: time.Now().Round(0)} // not by the monotonic clock: the system's notes are not
 	var err error
 	if g.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -145,12 +148,15 @@ func (g *Generator) connect(addr string, connection Connection) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 		return err
 	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return err
+	}
 	if len(c.Hello) > 0 {
 		if _, err := unix.Write(fd, servers.AppendCommand(nil, c.Hello...)); err != nil {
 			return err
 		}
 		for length := 0; length == 0; {
-			if _, err := c.read(); err != nil {
+			if _, err := c.read(nil); err != nil {
 				return err
 			}
 			if length, err = c.scanner.Next(c.in); err != nil {
@@ -183,6 +189,10 @@ func (g *Generator) Run(o Options) (Result, error) {
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // sleeps end when they should
 
 	g.Options = o
+	g.message = nil
+	if o.Rate > 0 {
+		g.message = new(message)
+	}
 	g.begun, g.active, g.ended, g.idle = 0, 0, 0, nil
 	g.latency = nil
 	for range max(o.Parts, 1) {
@@ -297,11 +307,19 @@ func (g *Generator) begin(c *conn, at time.Duration) error {
 	if len(c.now) != g.Pipeline {
 		c.now, c.next = make([]int, g.Pipeline), make([]int, g.Pipeline)
 	}
-	c.began, c.step, c.op, c.left = at, 0, 0, len(c.now)
+	c.began, c.step, c.op, c.left = at+g.late(max(at, c.came)), 0, 0, len(c.now)
 	for op := range c.now {
 		c.out, c.now[op] = c.Client.Append(c.out, op, 0)
 	}
 	return g.send(c)
+}
+
+// late returns for how long the generator has not done what it could do since then, in an open loop.
+func (g *Generator) late(since time.Duration) time.Duration {
+	if g.Rate == 0 {
+		return 0
+	}
+	return max(g.now()-since, 0)
 }
 
 // ready handles what epoll says of a connection.
@@ -314,10 +332,16 @@ func (g *Generator) ready(c *conn, events uint32) error {
 	if events&^unix.EPOLLOUT == 0 {
 		return nil
 	}
-	if ok, err := c.read(); err != nil || !ok {
+	if ok, err := c.read(g.message); err != nil || !ok {
 		return err
 	}
 	now := g.now()
+	if g.message != nil {
+		if came, ok := g.message.came(); ok {
+			now = came.Sub(g.base)
+		}
+		c.came = now
+	}
 	done := 0
 	for done < len(c.in) {
 		n, err := c.scanner.Next(c.in[done:])
@@ -367,6 +391,7 @@ func (g *Generator) reply(c *conn, reply []byte, now time.Duration) error {
 		c.now, c.next = c.next, c.now
 		c.step, c.op = c.step+1, -1
 		c.skip()
+		c.began += g.late(now)
 		return g.send(c)
 	}
 	if c.Partner {
@@ -438,13 +463,19 @@ func (g *Generator) send(c *conn) error {
 	return unix.EpollCtl(g.epoll, unix.EPOLL_CTL_MOD, c.fd, &e)
 }
 
-// read reads once and returns whether something has come.
-func (c *conn) read() (bool, error) {
+// read reads once, by the message if there is one, and returns whether something has come.
+func (c *conn) read(m *message) (bool, error) {
 	if len(c.in) == cap(c.in) {
 		c.in = slices.Grow(c.in, len(c.in))
 	}
 	free := c.in[len(c.in):cap(c.in)]
-	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&free[0])), uintptr(len(free)))
+	var n uintptr
+	var errno unix.Errno
+	if m == nil {
+		n, _, errno = unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&free[0])), uintptr(len(free)))
+	} else {
+		n, errno = m.receive(c.fd, free)
+	}
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
 		return false, nil
@@ -455,4 +486,31 @@ func (c *conn) read() (bool, error) {
 	}
 	c.in = c.in[:len(c.in)+int(n)]
 	return true, nil
+}
+
+// message is what the system needs to say when it was that something came.
+type message struct {
+	header  unix.Msghdr
+	piece   unix.Iovec
+	control struct {
+		unix.Cmsghdr
+		at unix.Timespec
+	}
+}
+
+// receive reads once.
+func (m *message) receive(fd int, b []byte) (uintptr, unix.Errno) {
+	m.piece.Base = &b[0]
+	m.piece.SetLen(len(b))
+	m.header = unix.Msghdr{Iov: &m.piece, Iovlen: 1, Control: (*byte)(unsafe.Pointer(&m.control)), Controllen: uint64(unsafe.Sizeof(m.control))}
+	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&m.header)), 0)
+	return n, errno
+}
+
+// came returns when the last bytes came that were received. The system may not know that for the very first ones.
+func (m *message) came() (at time.Time, ok bool) {
+	if m.header.Controllen == 0 || m.control.Level != unix.SOL_SOCKET || m.control.Type != unix.SCM_TIMESTAMPNS {
+		return at, false
+	}
+	return time.Unix(m.control.at.Unix()), true
 }
