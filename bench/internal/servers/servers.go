@@ -185,6 +185,12 @@ func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 // Kill ends the server as a crash would.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
+// Pause makes the process stand still until Resume.
+func (s *Server) Pause() { Check(s.cmd.Process.Signal(syscall.SIGSTOP)) }
+
+// Resume lets the process go on.
+func (s *Server) Resume() { Check(s.cmd.Process.Signal(syscall.SIGCONT)) }
+
 func (s *Server) end(sig os.Signal) {
 	Check(s.cmd.Process.Signal(sig))
 	<-s.ended
