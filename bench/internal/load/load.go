@@ -48,8 +48,8 @@ type Options struct {
 	Duration   time.Duration // how long operations begin
 	Operations int           // how many of them at most; without limit if it is 0
 	// Rate makes an open loop: so many operations are due in a second, at equal distances, and their time counts from
-	// when they were due, whether or not a connection is free, until the system has their reply. What the generator itself adds does not count: when
-	// the machine holds it up, it sends later than it could, and reads later. Without a Rate the loop is closed: each connection goes on as soon as it can.
+	// when they were due, whether or not a connection is free, until the system has their reply. What the generator adds when the machine holds it up does not
+	// count, neither that it sends later than it could, nor that it reads later. Without a Rate the loop is closed: each connection goes on as soon as it can.
 	Rate float64
 	// WarmUp is how many operations come first whose time does not count: a server that has rested begins slowly.
 	WarmUp int
@@ -244,6 +244,11 @@ func (g *Generator) loop(start time.Duration, most int) error {
 				if early := due - now; early > 0 {
 					wait = early
 					break
+				}
+				// Held up for so long that not every operation which is due has a free connection, they would wait for one another.
+				if late := now - max(due, g.idle[0].came); float64(late) > g.interval*float64(len(g.idle)) {
+					start += late
+					due += late
 				}
 			} else if now-start >= g.Duration {
 				most = g.begun

@@ -182,6 +182,38 @@ func TestOpenLoopCountsTheTimeSinceOperationsWereDue(t *testing.T) {
 	require.GreaterOrEqual(t, r.Latency[0].Max(), int64(stall))
 }
 
+// dozing is a client that holds the generator up once.
+type dozing struct {
+	Client
+	replies *int
+	at      int // the reply at which it does
+	stall   time.Duration
+}
+
+func (d dozing) Reply(op int, reply []byte) error {
+	if *d.replies++; *d.replies == d.at {
+		time.Sleep(d.stall)
+	}
+	return d.Client.Reply(op, reply)
+}
+
+func TestOpenLoopDoesNotCountWhatHoldsTheGeneratorUp(t *testing.T) {
+	const stall = 500 * time.Millisecond
+	replies := 0
+	cs := pings(3)
+	for i := range cs {
+		cs[i].Client = dozing{cs[i].Client, &replies, 20, stall}
+	}
+	g, err := New(respond(t, func(int) {}), cs)
+	require.NoError(t, err)
+	defer g.Close()
+	r, err := g.Run(Options{Pipeline: 1, Duration: time.Minute, Operations: 100, Rate: 1000})
+	require.NoError(t, err)
+	require.Equal(t, 100, r.Operations)
+	require.Greater(t, r.Elapsed, stall)
+	require.Less(t, r.Latency[0].Max(), int64(stall)/2)
+}
+
 func TestTimeOfTheWarmUpDoesNotCount(t *testing.T) {
 	for _, pipeline := range []int{1, 4} {
 		g, err := New(respond(t, func(int) {}), pings(2))
