@@ -82,13 +82,14 @@ type trial struct {
 }
 
 const (
-	trialWindow = 5   // ms, of which the first does not count: clients find another pace
-	minWindows  = 4   // of a trial; a multiple of four
-	maxWindows  = 24  // a multiple of four
-	trialGain   = 4   // percent
+	trialWindow = 5 // ms, of which the first does not count: clients find another pace
+	fewWindows  = 4 // of a trial that finds no use; all three are multiples of four
+	minWindows  = 8 // of one that does
+	maxWindows  = 24
+	trialGain   = 6   // percent
 	rateWindow  = 100 // ms
 	rateChange  = 25  // percent
-	usefulWait  = 20  // of the rate's windows until the next trial after one in which naps were of use
+	usefulWait  = 6   // of the rate's windows until the next trial after one in which naps were of use
 	minWait     = 4   // and after others
 	maxWait     = 64
 )
@@ -121,7 +122,7 @@ func (t *trial) update(busy bool, now, received int64) {
 			return
 		}
 		t.began, t.before = now, received
-		if t.window%4 != 0 || t.window < minWindows || !t.end() {
+		if t.window%4 != 0 || t.window < fewWindows || !t.end() {
 			t.window++
 			t.napping = t.window%4 >= 2 // without, with, with, without: what changes steadily counts for both alike
 		}
@@ -164,7 +165,9 @@ func (t *trial) check() {
 func (t *trial) end() bool {
 	without, with := median(t.rates[0]), median(t.rates[1])
 	gain := (with - without) * 100
-	if t.window < maxWindows && gain > without*trialGain/2 && gain < without*trialGain*2 {
+	switch {
+	case gain <= without*trialGain/2, t.window >= maxWindows:
+	case t.window < minWindows, gain < without*trialGain*2:
 		return false
 	}
 	t.napping, t.window = gain > without*trialGain, 0
