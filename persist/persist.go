@@ -380,9 +380,9 @@ func (s *Storage) Kick() {
 	}
 }
 
-// Commit makes what was journalled durable if somebody waits for it, in the caller's goroutine if that is possible.
+// Commit has what was journalled written, and made durable if somebody waits for it, in the caller's goroutine if that is possible.
 func (s *Storage) Commit() {
-	if j := s.log(); j != nil && journal.Policy(s.policy.Load()) == journal.Always && j.Appended() > j.Durable() {
+	if j := s.log(); j != nil && j.Appended() > j.Durable() {
 		j.Commit()
 	}
 }

@@ -40,6 +40,9 @@ const (
 	maxSpare           = 4 << 20          // longest buffer that is kept though less would do, in bytes
 	kickDelay          = time.Millisecond // Always: how long a batch waits for a Kick
 	writeInterval      = 5 * time.Millisecond
+	minInline          = 4 << 10                // not Always: with fewer bytes waiting, Commit leaves them to the writer
+	inlineLimit        = time.Millisecond       // not Always: how long it may take Commit to write
+	slowPause          = 5 * time.Second        // how long Commit leaves writing to the writer after it took longer
 	syncInterval       = 700 * time.Millisecond // EverySec: leaves a sync the rest of the second
 	lagLimit           = time.Second            // EverySec: what is older must not be lost
 )
@@ -104,7 +107,8 @@ type Journal interface {
 	Sync(ctx context.Context) error
 	// Kick has what was appended written, and under Always synced, without further delay.
 	Kick()
-	// Commit is Kick, but under Always it makes durable what was appended before it returns, if nobody else is at it already.
+	// Commit writes what was appended before it returns, and under Always makes it durable, if nobody else is at it already. Otherwise it is Kick under
+	// Always, and nothing else: then there is no need to write what is little, or while to write might mean to wait for the disk.
 	Commit()
 	// SetPolicy changes when what is appended is synced.
 	SetPolicy(p Policy)
@@ -154,24 +158,27 @@ type File struct {
 	opened bool       // recover was successful; written under admin
 	turn   sync.Mutex // held by who does the writer's work; taken before mu
 
-	mu       sync.Mutex
-	changed  *sync.Cond // on mu; for everybody who waits for something below
-	buf      []byte     // what waits to be written; it ends at appended
-	spare    []byte     // an empty buffer, to change places with buf
-	cuts     []uint64   // where in buf new segments begin
-	marked   uint64     // what the last mark said at least
-	due      bool       // the writer has something to do
-	paused   bool       // the timer will set due, Append need not
-	busy     bool       // the writer uses what is below
-	syncing  bool       // a request is with the syncer
-	rotate   bool       // cuts have not been done yet
-	announce bool       // Notify must be called
-	unlogged bool       // the failure has not been logged
-	closed   bool
-	wantSync uint64 // LSN that Sync waits for
-	holding  bool   // failed, and what is appended from resumeAt on is kept in buf
-	resumeAt uint64
-	segments []segment // all there are; the last one is file
+	slowUntil time.Time // not Always: when Commit may write again; belongs to who has the turn
+
+	mu        sync.Mutex
+	changed   *sync.Cond // on mu; for everybody who waits for something below
+	buf       []byte     // what waits to be written; it ends at appended
+	spare     []byte     // an empty buffer, to change places with buf
+	cuts      []uint64   // where in buf new segments begin
+	marked    uint64     // what the last mark said at least
+	due       bool       // the writer has something to do
+	paused    bool       // the timer will set due within writeInterval
+	committed bool       // Commit has written since the timer was last set
+	busy      bool       // the writer uses what is below
+	syncing   bool       // a request is with the syncer
+	rotate    bool       // cuts have not been done yet
+	announce  bool       // Notify must be called
+	unlogged  bool       // the failure has not been logged
+	closed    bool
+	wantSync  uint64 // LSN that Sync waits for
+	holding   bool   // failed, and what is appended from resumeAt on is kept in buf
+	resumeAt  uint64
+	segments  []segment // all there are; the last one is file
 
 	// These belong to the writer while it is busy, otherwise to who holds mu.
 	file      vfs.File
@@ -334,7 +341,8 @@ func (j *File) beginBatch() {
 	case Policy(j.policy.Load()) == Always:
 		j.timer.Reset(kickDelay)
 	case !j.paused:
-		j.wakeWriter()
+		j.paused = true
+		j.timer.Reset(writeInterval)
 	}
 }
 

@@ -329,6 +329,78 @@ func TestEverySecSyncsOnceASecondAndSaysWhenItCannot(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
+// unattended keeps the writer from doing anything on its own, as if its timer had been set just now.
+func unattended(j *File) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.paused = true
+}
+
+// waiting returns how many bytes have not been written.
+func waiting(j *File) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.buf)
+}
+
+func TestCommitWritesAtOnceUnlessItMightHaveToWait(t *testing.T) {
+	var c clock
+	c.advance(time.Hour)
+	var takes time.Duration // to write
+	fs := newFS(t)
+	j := open(t, Options{FS: fs, Policy: EverySec, Now: c.now, SegmentSize: 64 << 10, Delay: func() time.Duration {
+		c.advance(takes)
+		return 0
+	}})
+	unattended(j)
+	commit := func(n int) (left int) {
+		j.Append(0, make([]byte, n))
+		j.Commit()
+		return waiting(j)
+	}
+	require.NotZero(t, commit(1), "little")
+	require.Zero(t, commit(minInline))
+	takes = 2 * inlineLimit
+	require.Zero(t, commit(minInline))
+	takes = 0
+	require.NotZero(t, commit(minInline), "the disk is slow")
+	c.advance(slowPause)
+	require.Zero(t, commit(60<<10))
+	require.NotZero(t, commit(minInline), "the segment ends")
+	require.NoError(t, j.Close())
+	require.Len(t, mustReplay(t, fs, 0), 6)
+}
+
+func TestCommitDoesNotWriteDuringSync(t *testing.T) {
+	var c clock
+	c.advance(time.Hour)
+	g := newGate()
+	j := open(t, Options{FS: g.wrap(newFS(t)), Policy: EverySec, Now: c.now})
+	unattended(j)
+	c.advance(syncInterval)
+	j.Append(0, make([]byte, minInline))
+	j.Commit()
+	require.Zero(t, waiting(j))
+	<-g.reached
+	j.Append(0, make([]byte, minInline))
+	j.Commit()
+	require.NotZero(t, waiting(j))
+	close(g.open)
+	require.NoError(t, j.Close())
+}
+
+func TestWriterTakesWhatCommitLeaves(t *testing.T) {
+	j := open(t, Options{FS: newFS(t), Policy: EverySec})
+	j.Append(0, make([]byte, minInline))
+	j.Commit()
+	j.Append(0, []byte("little"))
+	j.Commit()
+	for waiting(j) > 0 {
+		runtime.Gosched()
+	}
+	require.NoError(t, j.Close())
+}
+
 func TestSyncEndsWithItsContext(t *testing.T) {
 	g := newGate()
 	j := open(t, Options{FS: g.wrap(newFS(t))})

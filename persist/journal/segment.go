@@ -135,6 +135,14 @@ func writeAll(w io.Writer, b []byte) error {
 	return err
 }
 
+func writeAt(w io.WriterAt, b []byte, off int64) error {
+	n, err := w.WriteAt(b, off)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
 // syncDir makes what was created, renamed and removed in a directory durable.
 func syncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)

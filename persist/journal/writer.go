@@ -2,7 +2,6 @@ package journal
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -74,21 +73,47 @@ func (j *File) runWriter() {
 	}
 }
 
-// Commit implements Journal. To write in the caller's goroutine spares one that has nothing else to do two changes of goroutines.
+// Commit implements Journal. To write in the caller's goroutine spares one that has nothing else to do two changes of goroutines. Where there are
+// no more processors than goroutines with work, the writer would besides hold up the caller for as long as it takes to write what has gathered in
+// writeInterval, and not only what has gathered since the last Commit.
 func (j *File) Commit() {
-	if Policy(j.policy.Load()) != Always || !j.turn.TryLock() {
-		j.Kick()
+	always := Policy(j.policy.Load()) == Always
+	j.mu.Lock()
+	enough := len(j.buf) > 0 && !j.closed && (always || len(j.buf) >= minInline && len(j.buf) < eagerSize)
+	j.mu.Unlock()
+	if !enough {
 		return
 	}
-	j.mu.Lock()
-	idle := len(j.buf) == 0 || j.closed
-	j.mu.Unlock()
-	if !idle {
+	if !j.turn.TryLock() {
+		if always {
+			j.Kick()
+		}
+		return
+	}
+	if always {
 		j.step(false)
+	} else {
+		j.writeInline()
 	}
 	j.turn.Unlock()
-	if !idle {
-		j.tell()
+	j.tell()
+}
+
+// writeInline writes what has been appended if that takes no longer than to copy it, as far as anybody knows: otherwise the writer does, because without
+// Always nobody shall wait for the disk. So nobody may be syncing, for which the system would make who writes to the file wait, and no segment may end, which must be synced
+// first. Disks that are slow without a sync are found out. The caller has the turn.
+func (j *File) writeInline() {
+	began := j.o.Now()
+	j.mu.Lock()
+	quick := !j.syncing && len(j.cuts) == 0 && j.size < j.o.SegmentSize && !began.Before(j.slowUntil)
+	j.committed = quick
+	j.mu.Unlock()
+	if !quick {
+		return
+	}
+	j.step(false)
+	if end := j.o.Now(); end.Sub(began) > inlineLimit {
+		j.slowUntil = end.Add(slowPause)
 	}
 }
 
@@ -107,7 +132,12 @@ func (j *File) awaitDue() (closing bool) {
 		case <-j.wake:
 		case <-j.timer.C:
 			j.mu.Lock()
-			j.due, j.paused = true, false
+			if j.paused = j.committed && len(j.buf) > 0; j.paused {
+				j.timer.Reset(writeInterval) // what there is was appended after that, and the next Commit will perhaps take it
+			} else {
+				j.due = true
+			}
+			j.committed = false
 			j.mu.Unlock()
 		}
 	}
@@ -118,7 +148,6 @@ func (j *File) step(closing bool) {
 	at := j.o.Now()
 	j.mu.Lock()
 	if j.failure.Load() != nil {
-		j.paused = false
 		j.mu.Unlock()
 		return
 	}
@@ -126,7 +155,6 @@ func (j *File) step(closing bool) {
 	j.buf, j.spare, j.cuts = j.spare[:0], nil, nil
 	j.busy = true
 	always := closing || Policy(j.policy.Load()) == Always
-	j.paused = !always && len(batch) > 0
 	start := j.appended.Load() - uint64(len(batch))
 	j.changed.Broadcast()
 	j.mu.Unlock()
@@ -163,10 +191,7 @@ func (j *File) step(closing bool) {
 		j.syncing, j.lastSync = true, at
 		j.syncs <- syncRequest{j.file, j.written, j.writtenAt}
 	}
-	switch {
-	case j.paused:
-		j.timer.Reset(writeInterval)
-	case everySec && !j.syncing:
+	if !j.paused && everySec && !j.syncing {
 		j.timer.Reset(syncInterval - elapsed)
 	}
 }
@@ -197,14 +222,14 @@ func (j *File) writePart(b []byte, start uint64, at time.Time) error {
 		return nil
 	}
 	seal(b, start, j.seed, j.durable.Load())
-	if err := writeAll(io.NewOffsetWriter(j.file, j.size), b); err != nil {
+	if err := writeAt(j.file, b, j.size); err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
 	j.size += int64(len(b))
 	if j.size > j.prepared {
 		j.prepared = j.size
 		if Policy(j.policy.Load()) == Always && len(b) < j.prepare/2 {
-			if err := writeAll(io.NewOffsetWriter(j.file, j.size), zeros[:j.prepare]); err != nil {
+			if err := writeAt(j.file, zeros[:j.prepare], j.size); err != nil {
 				return fmt.Errorf("extend the journal: %w", err)
 			}
 			j.prepared += int64(j.prepare)
