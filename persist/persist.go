@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,7 @@ type Options struct {
 	SavePoints []SavePoint
 	// Log takes what happens; it must not be nil.
 	Log *slog.Logger
-	// Notify is called, by any goroutine, whenever Durable or Err may have changed. It may be nil.
+	// Notify is called, by any goroutine, whenever Durable, Told or Err may have changed. It may be nil.
 	Notify func()
 	// Extra returns what is to be stored of the server's state beside the keyspace, nil if that is nothing. It is called while the whole keyspace
 	// is locked, and makes it part of the checkpoint. Restore gets it back, if there is any, before the journal is repeated. Both may be nil.
@@ -326,26 +327,41 @@ func (s *Storage) loadDirectory() {
 	}
 }
 
-// Hold returns the position up to which the journal must be durable before a client may be told anything that happened until
-// now, 0 if it need not wait. See Durable. While the journal has failed nothing waits: what has changed since, and what was
+// Hold returns the position in the journal that Told must have reached before a client may be told anything that happened until
+// now, 0 if it need not wait. While the journal has failed nothing waits: what has changed since, and what was
 // waiting then, must not be told at all.
 func (s *Storage) Hold() uint64 {
 	j := s.log()
-	if j == nil || j.Err() != nil {
+	if j == nil || !s.wait(j) || j.Err() != nil {
 		return 0
-	}
-	switch journal.Policy(s.policy.Load()) {
-	case journal.No:
-		return 0
-	case journal.EverySec:
-		if !j.Lagging() {
-			return 0
-		}
 	}
 	if lsn := j.Appended(); lsn > j.Durable() {
 		return lsn
 	}
 	return 0
+}
+
+// Told returns the position in the journal up to which clients may be told what has happened.
+func (s *Storage) Told() uint64 {
+	j := s.log()
+	if j == nil {
+		return 0
+	}
+	if !s.wait(j) && j.Err() == nil { // in this order: a journal that has failed does not lag
+		return math.MaxUint64
+	}
+	return j.Durable()
+}
+
+// wait reports whether clients must not be told what is not durable: under EverySec only while something that is older than a second is not.
+func (s *Storage) wait(j journal.Journal) bool {
+	switch journal.Policy(s.policy.Load()) {
+	case journal.Always:
+		return true
+	case journal.EverySec:
+		return j.Lagging()
+	}
+	return false
 }
 
 // Appended returns the position of the end of the journal.

@@ -290,7 +290,7 @@ func (c *Ctx) journal(changes int) {
 	}
 }
 
-// hold is a stretch of output that must not be sent before the journal is durable.
+// hold is a stretch of output that must not be sent before persist.Storage.Told has reached a position in the journal.
 type hold struct {
 	lsn uint64 // as persist.Storage.Hold gives it
 	end int    // of the stretch, in bytes of the output
@@ -346,9 +346,9 @@ func (s *Session) Sendable() int {
 		return s.out.Len()
 	}
 	st := &s.srv.storage
-	durable := st.Durable()
+	told := st.Told()
 	done := 0
-	for done < len(s.holds) && s.holds[done].lsn <= durable {
+	for done < len(s.holds) && s.holds[done].lsn <= told {
 		s.sendable = s.holds[done].end
 		done++
 	}

@@ -2,7 +2,7 @@
 // that are called segments. The position of a record, its LSN, is where it would begin if all segments there ever were stood one
 // after the other, without their headers.
 //
-// Append only copies into a buffer. A goroutine of the journal writes what has gathered there and, depending on the policy, syncs
+// Append only copies into a buffer. A goroutine of the journal, or who calls Commit, writes what has gathered there and, depending on the policy, syncs
 // it: while it does so the next batch gathers, so that one sync serves everybody who appended meanwhile.
 //
 // At the beginning of a batch there is a mark if more is known to be synced than at the last one. By the marks Replay can tell a
@@ -64,7 +64,7 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock for EverySec and Lagging. nil means time.Now.
 	Now func() time.Time
-	// Notify is called, by a goroutine of the journal or in Commit, without locks, whenever Durable has advanced or Err has changed. It may
+	// Notify is called, by a goroutine of the journal or in Commit, without locks, whenever Durable has advanced, or Err or the policy has changed. It may
 	// be nil.
 	Notify func()
 	// Waited is told how long clients had to wait for the disk: for a write or a sync under Always, and for a sync under EverySec that took longer
@@ -186,7 +186,7 @@ type File struct {
 	size      int64     // of the present segment: where the next record goes
 	prepared  int64     // length of file; from size on it has zeros
 	written   uint64    // LSN up to which everything is written
-	writtenAt time.Time // when the last batch of that was taken
+	writtenAt time.Time // what is behind that was appended later than this
 	lastSync  time.Time // when the last sync began
 }
 
@@ -273,7 +273,8 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.segments, j.marked, j.lastSync = segments, start, j.o.Now()
+	now := j.o.Now()
+	j.segments, j.marked, j.lastSync, j.writtenAt = segments, start, now, now
 	j.appended.Store(start)
 	j.begin(file, seed, start)
 	j.opened = true
@@ -380,6 +381,7 @@ func (j *File) Kick() {
 func (j *File) SetPolicy(p Policy) {
 	j.mu.Lock()
 	j.policy.Store(int32(p))
+	j.announce = true // who waits perhaps need not any more
 	j.wakeWriter()
 	j.mu.Unlock()
 }
@@ -484,8 +486,9 @@ func (j *File) Resume() error {
 	j.marked, j.holding = start, false
 	j.failure.Store(nil)
 	j.dirty.Store(0)
+	j.writtenAt = j.o.Now()
 	if len(j.buf) > 0 {
-		j.dirty.Store(j.o.Now().UnixNano())
+		j.dirty.Store(j.writtenAt.UnixNano())
 	}
 	j.announce = true
 	j.changed.Broadcast()

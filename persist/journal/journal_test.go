@@ -401,6 +401,33 @@ func TestWriterTakesWhatCommitLeaves(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
+func TestRestBeforeSyncDoesNotMakeWhatComesLaterOld(t *testing.T) {
+	var c clock
+	c.advance(time.Hour)
+	g := newGate()
+	j := open(t, Options{FS: g.wrap(newFS(t)), Policy: EverySec, Now: c.now})
+	unattended(j)
+	j.Append(0, make([]byte, minInline))
+	j.Commit()
+	first := j.Appended()
+	c.advance(lagLimit / 2)
+	j.Append(0, make([]byte, minInline))
+	j.Commit()
+	c.advance(lagLimit / 3)
+	j.mu.Lock()
+	j.wakeWriter() // as its timer would, with nothing to write
+	j.mu.Unlock()
+	<-g.reached
+	j.Append(0, []byte("later"))
+	close(g.open)
+	for j.Durable() <= first {
+		runtime.Gosched()
+	}
+	c.advance(lagLimit * 9 / 10)
+	require.False(t, j.Lagging())
+	require.NoError(t, j.Close())
+}
+
 func TestSyncEndsWithItsContext(t *testing.T) {
 	g := newGate()
 	j := open(t, Options{FS: g.wrap(newFS(t))})

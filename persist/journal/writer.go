@@ -7,12 +7,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The two goroutines of a journal. The writer writes, and under Always syncs too, since nobody is served before that. Otherwise
+// The two goroutines of a journal. The writer writes, unless who calls Commit does, and under Always syncs too, since nobody is served before that. Otherwise
 // the syncer does it, so that a slow disk does not keep from the operating system what it would still have if only the server
 // dies.
 
-// syncRequest asks the syncer to make everything up to an LSN durable, which is written. at is when the last batch of it was
-// taken.
+// syncRequest asks the syncer to make everything up to an LSN durable, which is written. What is behind it was appended after at.
 type syncRequest struct {
 	file vfs.File
 	lsn  uint64
@@ -40,7 +39,7 @@ func (j *File) runSyncer() {
 	}
 }
 
-// advance notes that everything up to an LSN, the last of which was taken at a certain time, is synced. The caller holds mu.
+// advance notes that everything up to an LSN is synced; what is behind it was appended after at. The caller holds mu.
 func (j *File) advance(lsn uint64, at time.Time) {
 	if j.failure.Load() != nil || lsn <= j.durable.Load() {
 		return
@@ -49,7 +48,7 @@ func (j *File) advance(lsn uint64, at time.Time) {
 	if j.appended.Load() == lsn {
 		j.dirty.Store(0)
 	} else {
-		j.dirty.Store(at.UnixNano()) // what is left was appended later
+		j.dirty.Store(at.UnixNano())
 	}
 	j.announce = true
 	j.changed.Broadcast()
@@ -99,9 +98,9 @@ func (j *File) Commit() {
 	j.tell()
 }
 
-// writeInline writes what has been appended if that takes no longer than to copy it, as far as anybody knows: otherwise the writer does, because without
-// Always nobody shall wait for the disk. So nobody may be syncing, for which the system would make who writes to the file wait, and no segment may end, which must be synced
-// first. Disks that are slow without a sync are found out. The caller has the turn.
+// writeInline writes what has been appended if that should take no longer than to copy it: otherwise it leaves it to the writer, because without Always
+// nobody is to wait for the disk. So nothing may be being synced, since the system may let who writes to the same file wait for that, and no segment may end
+// here, which would have to be synced first. If a write takes long all the same, others are left to the writer for a while. The caller has the turn.
 func (j *File) writeInline() {
 	began := j.o.Now()
 	j.mu.Lock()
@@ -163,7 +162,10 @@ func (j *File) step(closing bool) {
 	if delay := j.o.Delay(); delay > 0 && len(batch) > 0 {
 		time.Sleep(delay)
 	}
-	err := j.write(batch, start, cuts, at)
+	err := j.write(batch, start, cuts)
+	if err == nil {
+		j.writtenAt = at // also without a batch
+	}
 	if err == nil && always && j.written > j.durable.Load() {
 		wrote := time.Now()
 		j.o.Waited(WaitWrite, wrote.Sub(began))
@@ -196,8 +198,8 @@ func (j *File) step(closing bool) {
 	}
 }
 
-// write writes a batch, which begins at LSN start and was taken at a certain time. At each of cuts it begins a new segment.
-func (j *File) write(batch []byte, start uint64, cuts []uint64, at time.Time) error {
+// write writes a batch, which begins at LSN start. At each of cuts it begins a new segment.
+func (j *File) write(batch []byte, start uint64, cuts []uint64) error {
 	if len(batch) > 0 && j.size >= j.o.SegmentSize {
 		if err := j.nextSegment(start); err != nil {
 			return err
@@ -205,7 +207,7 @@ func (j *File) write(batch []byte, start uint64, cuts []uint64, at time.Time) er
 	}
 	for _, lsn := range cuts {
 		n := lsn - start
-		if err := j.writePart(batch[:n], start, at); err != nil {
+		if err := j.writePart(batch[:n], start); err != nil {
 			return err
 		}
 		if err := j.nextSegment(lsn); err != nil {
@@ -213,11 +215,11 @@ func (j *File) write(batch []byte, start uint64, cuts []uint64, at time.Time) er
 		}
 		batch, start = batch[n:], lsn
 	}
-	return j.writePart(batch, start, at)
+	return j.writePart(batch, start)
 }
 
 // writePart writes records that begin at LSN start into the present segment.
-func (j *File) writePart(b []byte, start uint64, at time.Time) error {
+func (j *File) writePart(b []byte, start uint64) error {
 	if len(b) == 0 {
 		return nil
 	}
@@ -235,7 +237,7 @@ func (j *File) writePart(b []byte, start uint64, at time.Time) error {
 			j.prepared += int64(j.prepare)
 		}
 	}
-	j.written, j.writtenAt = start+uint64(len(b)), at
+	j.written = start + uint64(len(b))
 	j.mu.Lock()
 	j.segments[len(j.segments)-1].size = j.size
 	j.mu.Unlock()
@@ -303,7 +305,7 @@ func (j *File) finish() {
 	if err == nil && j.size > headerSize && j.written > j.marked {
 		lsn := j.written
 		j.appended.Add(markSize)
-		if err = j.writePart(appendMark(nil), lsn, j.o.Now()); err == nil {
+		if err = j.writePart(appendMark(nil), lsn); err == nil {
 			err = j.syncHere()
 		}
 	}
