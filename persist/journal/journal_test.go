@@ -291,12 +291,22 @@ type clock struct{ ns atomic.Int64 }
 func (c *clock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
 func (c *clock) advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-func TestEverySecSyncsOnceASecondAndSaysWhenItCannot(t *testing.T) {
+// newClock returns a clock that does not begin with 0, which would mean that nothing waits for a sync.
+func newClock() *clock {
 	var c clock
 	c.advance(time.Hour)
-	g := newGate()
+	return &c
+}
+
+// openEverySec opens a journal that syncs once a second of the clock, if the gate lets it.
+func openEverySec(t require.TestingT, fs vfs.FS) (*File, *clock, *gate) {
+	c, g := newClock(), newGate()
+	return open(t, Options{FS: g.wrap(fs), Policy: EverySec, Now: c.now}), c, g
+}
+
+func TestEverySecSyncsOnceASecondAndSaysWhenItCannot(t *testing.T) {
 	fs := newFS(t)
-	j := open(t, Options{FS: g.wrap(fs), Policy: EverySec, Now: c.now})
+	j, c, g := openEverySec(t, fs)
 	j.Append(0, []byte("one"))
 	// Written soon, also while it is not synced.
 	written := func(n int) {
@@ -344,8 +354,7 @@ func waiting(j *File) int {
 }
 
 func TestCommitWritesAtOnceUnlessItMightHaveToWait(t *testing.T) {
-	var c clock
-	c.advance(time.Hour)
+	c := newClock()
 	var takes time.Duration // to write
 	fs := newFS(t)
 	// With No, since a sync would wake the writer.
@@ -373,10 +382,7 @@ func TestCommitWritesAtOnceUnlessItMightHaveToWait(t *testing.T) {
 }
 
 func TestCommitDoesNotWriteDuringSync(t *testing.T) {
-	var c clock
-	c.advance(time.Hour)
-	g := newGate()
-	j := open(t, Options{FS: g.wrap(newFS(t)), Policy: EverySec, Now: c.now})
+	j, c, g := openEverySec(t, newFS(t))
 	unattended(j)
 	c.advance(syncInterval)
 	j.Append(0, make([]byte, minInline))
@@ -403,10 +409,7 @@ func TestWriterTakesWhatCommitLeaves(t *testing.T) {
 }
 
 func TestRestBeforeSyncDoesNotMakeWhatComesLaterOld(t *testing.T) {
-	var c clock
-	c.advance(time.Hour)
-	g := newGate()
-	j := open(t, Options{FS: g.wrap(newFS(t)), Policy: EverySec, Now: c.now})
+	j, c, g := openEverySec(t, newFS(t))
 	unattended(j)
 	j.Append(0, make([]byte, minInline))
 	j.Commit()
