@@ -19,7 +19,7 @@ import (
 )
 
 // loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop takes every ready connection,
-// reads, lets the session execute what it read, and when it has been through all of them writes all replies. Its reads and
+// reads, lets the session execute what it read, and writes the reply, when it has been through all of them at the latest. Its reads and
 // writes never block, so they bypass the scheduler; and they are recv and send, which do less in the system than read and write.
 type loops struct {
 	srv  *Server
@@ -97,6 +97,7 @@ type socket struct {
 	held    bool  // in loop.held
 	writing bool  // EPOLLOUT is asked for
 	unread  bool  // in loop.unread: it may have more to read
+	pending bool  // what it has sent is in loop.inputs
 	partial bool  // a read that finds less than it has room for may not have found all
 	file    bool  // a Unix socket
 	away    bool  // its session is used by a goroutine that does not drive the loop any more
@@ -408,8 +409,10 @@ func (l *loop) readOn() {
 
 // read takes what the client sent, and reports whether there may be more.
 func (l *loop) read(c *socket) (more bool) {
-	if len(l.inputs) == maxInputs || len(l.free) < minFree {
-		l.execute()
+	if c.pending || len(l.inputs) == maxInputs || len(l.free) < minFree {
+		if l.execute(); c.fd < 0 {
+			return false
+		}
 	}
 	if c.session.Closing() {
 		// Only the rest of the output is of interest, but a hang-up must not spin.
@@ -441,7 +444,7 @@ func (l *loop) read(c *socket) (more bool) {
 		}
 		l.leave(c)
 	case n > 0:
-		l.inputs = append(l.inputs, input{c, free[:n]})
+		l.inputs, c.pending = append(l.inputs, input{c, free[:n]}), true
 		if l.free = l.free[n:]; n > maxShort {
 			l.execute() // while it is in the processor's cache; a pipeline sees to fetching itself
 		}
@@ -457,13 +460,26 @@ func (l *loop) execute() {
 	l.warm()
 	for i := range l.inputs {
 		in := l.inputs[i]
-		l.inputs[i] = input{}
+		l.inputs[i], in.c.pending = input{}, false
 		now := l.now
 		l.enter(in.c)
 		in.c.session.Input(in.data, now)
 		l.leave(in.c)
+		l.answer(in.c)
 	}
 	l.inputs, l.free = l.inputs[:0], l.buf
+}
+
+// answer writes a client's reply before others are served, if it may have it yet: when the system has held up the loop, who came first has waited longest.
+// While the loop naps all replies are written at the end of the round, because clients come back as soon as they have theirs, and they are to come
+// together.
+func (l *loop) answer(c *socket) {
+	if l.napper.trial.napping {
+		return
+	}
+	if n := c.session.Unsent(); n > 0 && c.session.Sendable() == n {
+		l.flush(c)
+	}
 }
 
 // warm has memory fetched for clients that have sent a single command each. Those of a pipeline see to that themselves.
