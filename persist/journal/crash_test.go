@@ -104,6 +104,7 @@ func (w *workload) live(t require.TestingT, fs vfs.FS, life int) {
 	}
 	w.check(t, commandsOf(got), w.checkpoint.Load(), w.durable)
 	j := Open(Options{FS: fs, Dir: dir, Policy: Policy(life % 2), SegmentSize: 200})
+	j.prepare = 100 // so that the zeros are used up too
 	if _, err := j.Read(w.checkpoint.Load(), nothing); err != nil {
 		w.failures++
 		return
