@@ -53,6 +53,7 @@ type loop struct {
 	pieces    [64]unix.Iovec          // reused
 	now       int64                   // ms since 1970, taken once per round
 	nextCheck int64                   // when clients are checked for idleness
+	yielded   int64                   // when the loop last let the scheduler have its processor
 	timer     engine.Timer            // wakes the loop at armed
 	armed     int64                   // 0 = not armed
 	muted     int                     // how many of listeners are muted
@@ -283,6 +284,10 @@ func (l *loop) run() {
 		if l.napper.naps(l.n) {
 			nap := unix.Timespec{Nsec: napTime}
 			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
+		}
+		if l.keeps && l.now-l.yielded >= yieldInterval {
+			l.yielded = l.now
+			runtime.Gosched()
 		}
 		l.first, l.n = 0, l.wait()
 		l.now = l.srv.ks.Now()

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is when the thread of an event loop sleeps although clients may come, and how soon it is let in when it wakes.
+// This file is when the thread of an event loop rests although clients may come, and how soon it is let in when it wakes.
 
 // beQuick asks the system for two things for the calling thread. Its sleeps are to last no longer than they should (see naps); and it is
 // to be let in soon when it wakes and others keep the processors busy, as checkpoints and the garbage collector do: since
@@ -22,6 +22,10 @@ func beQuick() {
 
 // shortSlice is the shortest slice that the system gives.
 const shortSlice = 100 * time.Microsecond
+
+// yieldInterval is how often, in ms, a loop that keeps its processor lets the scheduler have it for a moment. From a goroutine that has had one for ten ms
+// the scheduler takes it, at any time and with a signal, which holds up the loop for three times as long.
+const yieldInterval = 5
 
 // Naps. When many clients have one command under way each, and the next one as soon as they have its reply, they come back one after the other.
 // A loop that waits for each of them is woken for each, which costs the client's side as much as it costs ours. So while at least napCrowd clients
