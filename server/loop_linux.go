@@ -19,7 +19,7 @@ import (
 )
 
 // loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop takes every ready connection,
-// reads, lets the session execute what it read, and writes the reply, when it has been through all of them at the latest. Its reads and
+// reads, lets the session execute what it read, and when it has been through all of them writes all replies. Its reads and
 // writes never block, so they bypass the scheduler; and they are recv and send, which do less in the system than read and write.
 type loops struct {
 	srv  *Server
@@ -98,7 +98,7 @@ type socket struct {
 	held    bool  // in loop.held
 	writing bool  // EPOLLOUT is asked for
 	unread  bool  // in loop.unread: it may have more to read
-	pending bool  // what it has sent is in loop.inputs
+	pending bool  // what it has sent is in loop.inputs, where it must not be twice: after the first its session may be away
 	partial bool  // a read that finds less than it has room for may not have found all
 	file    bool  // a Unix socket
 	away    bool  // its session is used by a goroutine that does not drive the loop any more
@@ -285,10 +285,6 @@ func (l *loop) run() {
 			nap := unix.Timespec{Nsec: napTime}
 			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
 		}
-		if l.keeps && l.now-l.yielded >= yieldInterval {
-			l.yielded = l.now
-			runtime.Gosched()
-		}
 		l.first, l.n = 0, l.wait()
 		l.now = l.srv.ks.Now()
 	}
@@ -297,15 +293,21 @@ func (l *loop) run() {
 // wait returns the number of ready file descriptors. While there is work it only asks; otherwise it sleeps. The ordinary way to
 // sleep gives the processor back to the scheduler, and a loop that comes back from there stands in line with all other goroutines for
 // one. So one that may keep its processor (see Options.SpareProcessors) does until the scheduler wants it back, which it does after
-// ten milliseconds or to stop everything: it sends a signal, which ends the system call.
+// ten milliseconds or to stop everything: it sends a signal, which ends the system call. While there is much to do the loop lets it have the
+// processor before that, when no client is ready.
 func (l *loop) wait() int {
 	if len(l.unread) > 0 {
 		return l.poll(0)
 	}
-	if !l.keeps {
+	yields := l.keeps && l.now-l.yielded >= yieldInterval
+	if !l.keeps || yields {
 		if n := l.poll(0); n > 0 {
 			return n
 		}
+	}
+	if yields {
+		l.yielded = l.now
+		runtime.Gosched()
 	}
 	l.sleeping.Store(true)
 	defer l.sleeping.Store(false)
@@ -415,9 +417,7 @@ func (l *loop) readOn() {
 // read takes what the client sent, and reports whether there may be more.
 func (l *loop) read(c *socket) (more bool) {
 	if c.pending || len(l.inputs) == maxInputs || len(l.free) < minFree {
-		if l.execute(); c.fd < 0 {
-			return false
-		}
+		l.execute()
 	}
 	if c.session.Closing() {
 		// Only the rest of the output is of interest, but a hang-up must not spin.
@@ -470,21 +470,8 @@ func (l *loop) execute() {
 		l.enter(in.c)
 		in.c.session.Input(in.data, now)
 		l.leave(in.c)
-		l.answer(in.c)
 	}
 	l.inputs, l.free = l.inputs[:0], l.buf
-}
-
-// answer writes a client's reply before others are served, if it may have it yet: when the system has held up the loop, who came first has waited longest.
-// While the loop naps all replies are written at the end of the round, because clients come back as soon as they have theirs, and they are to come
-// together.
-func (l *loop) answer(c *socket) {
-	if l.napper.trial.napping {
-		return
-	}
-	if n := c.session.Unsent(); n > 0 && c.session.Sendable() == n {
-		l.flush(c)
-	}
 }
 
 // warm has memory fetched for clients that have sent a single command each. Those of a pipeline see to that themselves.

@@ -24,8 +24,8 @@ func beQuick() {
 const shortSlice = 100 * time.Microsecond
 
 // yieldInterval is how often, in ms, a loop that keeps its processor lets the scheduler have it for a moment. From a goroutine that has had one for ten ms
-// the scheduler takes it, at any time and with a signal, which holds up the loop for three times as long.
-const yieldInterval = 5
+// the scheduler takes it, at any time and with a signal, which holds up the loop for longer.
+const yieldInterval = 6
 
 // Naps. When many clients have one command under way each, and the next one as soon as they have its reply, they come back one after the other.
 // A loop that waits for each of them is woken for each, which costs the client's side as much as it costs ours. So while at least napCrowd clients
