@@ -293,8 +293,8 @@ func (l *loop) run() {
 // wait returns the number of ready file descriptors. While there is work it only asks; otherwise it sleeps. The ordinary way to
 // sleep gives the processor back to the scheduler, and a loop that comes back from there stands in line with all other goroutines for
 // one. So one that may keep its processor (see Options.SpareProcessors) does until the scheduler wants it back, which it does after
-// ten milliseconds or to stop everything: it sends a signal, which ends the system call. While there is much to do the loop lets it have the
-// processor before that, when no client is ready.
+// ten milliseconds or to stop everything: it sends a signal, which ends the system call. A loop that does not wait for so long
+// lets it have the processor before that: see yieldInterval.
 func (l *loop) wait() int {
 	if len(l.unread) > 0 {
 		return l.poll(0)
@@ -304,10 +304,10 @@ func (l *loop) wait() int {
 		if n := l.poll(0); n > 0 {
 			return n
 		}
-	}
-	if yields {
-		l.yielded = l.now
-		runtime.Gosched()
+		if yields {
+			l.yielded = l.now
+			runtime.Gosched()
+		}
 	}
 	l.sleeping.Store(true)
 	defer l.sleeping.Store(false)

@@ -23,8 +23,9 @@ func beQuick() {
 // shortSlice is the shortest slice that the system gives.
 const shortSlice = 100 * time.Microsecond
 
-// yieldInterval is how often, in ms, a loop that keeps its processor lets the scheduler have it for a moment. From a goroutine that has had one for ten ms
-// the scheduler takes it, at any time and with a signal, which holds up the loop for longer.
+// yieldInterval is how long, in ms, a loop that keeps its processor has had it when it lets the scheduler have it for a moment, as soon as no client is ready.
+// From a goroutine that has had one for ten ms the scheduler takes it, at any time and with a signal, which holds up the loop for longer. So this must be
+// some ms less.
 const yieldInterval = 6
 
 // Naps. When many clients have one command under way each, and the next one as soon as they have its reply, they come back one after the other.
