@@ -367,6 +367,7 @@ type lookahead struct {
 	commands []parsedCommand
 	args     [][]byte      // of all commands
 	hints    []engine.Hint // what the commands will use
+	template resp.Template // of the commands that are being parsed
 
 	more bool  // there may be another command behind them
 	err  error // a violation of the protocol behind them
@@ -462,28 +463,39 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 	}
 	ahead.commands, ahead.hints = ahead.commands[:0], ahead.hints[:0]
 	used := 0
-	var last *Command // the one found last, by the name it was called
+	var last *Command // the one found last, by the name it was called; the template's, if there is one
 	var name []byte
+	ahead.template.Forget()
 	for len(ahead.commands) < depth {
-		args, n, err := s.parser.Next(b, ahead.args[used:used:cap(ahead.args)])
-		if err != nil || n == 0 {
-			ahead.more, ahead.err = false, err
-			return
+		room := ahead.args[used:used:cap(ahead.args)]
+		args, n, alike := ahead.template.Next(b, room)
+		if !alike {
+			var err error
+			if args, n, err = s.parser.Next(b, room); err != nil || n == 0 {
+				ahead.more, ahead.err = false, err
+				return
+			}
+		}
+		p := parsedCommand{args: args, size: n}
+		switch {
+		case len(args) == 0:
+		case alike:
+			p.cmd = last
+		case last != nil && bytes.Equal(args[0], name):
+			p.cmd = last // pipelines repeat themselves
+			ahead.template.Learn(b, n, args)
+		default:
+			called := args[0] // which lookup replaces if the command is renamed
+			if p.cmd, p.container = s.srv.table.lookup(args); p.cmd != nil && p.cmd.parent == nil && p.cmd.Subs == nil && &called[0] == &args[0][0] {
+				last, name = p.cmd, called
+				ahead.template.Learn(b, n, args)
+			}
 		}
 		if used += len(args); used > cap(ahead.args) {
 			used = cap(ahead.args) // they did not fit and have memory of their own
 		}
-		p := parsedCommand{args: args, size: n}
-		if len(args) > 0 {
-			called := args[0] // which lookup replaces if the command is renamed
-			if last != nil && bytes.Equal(called, name) {
-				p.cmd = last // pipelines repeat themselves
-			} else if p.cmd, p.container = s.srv.table.lookup(args); p.cmd != nil && p.cmd.parent == nil && p.cmd.Subs == nil && &called[0] == &args[0][0] {
-				last, name = p.cmd, called
-			}
-			if p.cmd != nil && len(args) > 1 && len(ahead.hints) < maxWarm {
-				ahead.hints = p.cmd.appendHints(ahead.hints, args)
-			}
+		if p.cmd != nil && len(args) > 1 && len(ahead.hints) < maxWarm {
+			ahead.hints = p.cmd.appendHints(ahead.hints, args)
 		}
 		ahead.commands = append(ahead.commands, p)
 		b = b[n:]
