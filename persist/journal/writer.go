@@ -230,7 +230,7 @@ func (j *File) writePart(b []byte, start uint64) error {
 	j.size += int64(len(b))
 	if j.size > j.prepared {
 		j.prepared = j.size
-		if Policy(j.policy.Load()) == Always && len(b) < j.prepare/2 {
+		if Policy(j.policy.Load()) == Always && len(b) < min(j.prepare/2, maxPrepared) {
 			if err := writeAt(j.file, zeros[:j.prepare], j.size); err != nil {
 				return fmt.Errorf("extend the journal: %w", err)
 			}
@@ -245,8 +245,12 @@ func (j *File) writePart(b []byte, start uint64) error {
 }
 
 // prepareSize is how many zeros are written after a batch under Always, to be overwritten by the next ones. To sync a file that has neither become
-// longer nor got new blocks takes two thirds of the time, because what the file system knows of the file is not synced with it.
-const prepareSize = 256 << 10
+// longer nor got new blocks takes two thirds of the time, because what the file system knows of the file is not synced with it. The sync behind the zeros takes
+// longer than others, and so there are enough zeros to make it rare.
+const prepareSize = 1 << 20
+
+// maxPrepared is how long a batch is at least, in bytes, after which no zeros are written: to write all twice takes longer then than to sync it as it is.
+const maxPrepared = 128 << 10
 
 var zeros [prepareSize]byte
 
