@@ -184,9 +184,10 @@ type File struct {
 	file      vfs.File
 	seed      uint32
 	size      int64     // of the present segment: where the next record goes
-	prepared  int64     // length of file; from size on it has zeros
+	prepared  int64     // length of file, or less if zeros could not be written; from size on it has zeros
 	written   uint64    // LSN up to which everything is written
 	writtenAt time.Time // what is behind that was appended later than this
+	batchAt   time.Time // when the last batch was written; zero if there was none, or no zeros can be written since
 	lastSync  time.Time // when the last sync began
 }
 

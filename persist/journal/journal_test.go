@@ -600,7 +600,7 @@ func TestReadOfWhatIsBeingRemoved(t *testing.T) {
 // While clients wait for each sync the file seldom becomes longer, and never much longer than what it holds.
 func TestAlwaysOverwritesZeros(t *testing.T) {
 	fs := newFS(t)
-	j := open(t, Options{FS: fs})
+	j := open(t, Options{FS: fs, Now: newClock().now})
 	j.prepare = 1000
 	lengths := map[int]bool{}
 	for i := range 100 {
@@ -617,4 +617,82 @@ func TestAlwaysOverwritesZeros(t *testing.T) {
 	appendSynced(t, j, "short")
 	require.Len(t, readFile(t, fs, segmentPath(fs, dir, 0)), int(j.Size()))
 	require.NoError(t, j.Close())
+}
+
+// hurried returns a clock that goes on by d whenever somebody looks at it.
+func hurried(d time.Duration) func() time.Time {
+	c := newClock()
+	return func() time.Time {
+		c.advance(d)
+		return c.now()
+	}
+}
+
+// Once nothing has come for a while the file becomes longer until there is room for many batches, and no longer than a segment is.
+func TestZerosAreWrittenWhileNothingElseIs(t *testing.T) {
+	for segment, want := range map[int64]func(size int) int{
+		0:    func(size int) int { return size + preparedAhead*1000 },
+		2500: func(size int) int { return 2500 },
+	} {
+		fs := newFS(t)
+		var j *File
+		grown := make(chan int, 100)
+		watched := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpFileSyncData {
+				grown <- len(readFile(t, fs, op.Path))
+			}
+			return nil
+		}))
+		j = open(t, Options{FS: watched, Now: hurried(quietInterval), SegmentSize: segment})
+		j.prepare = 1000
+		appendSynced(t, j, "command")
+		size := int(j.Size())
+		for length := 0; length < want(size); {
+			length = <-grown
+			require.Less(t, length, want(size)+1000)
+		}
+		appendSynced(t, j, "another")
+		require.NoError(t, j.Close())
+		require.Equal(t, []string{"command", "another"}, mustReplay(t, fs, 0))
+	}
+}
+
+// zeroFS hands on writes of nothing but zeros through a function.
+type zeroFS struct {
+	vfs.FS
+	zeros func(write func() (int, error)) (int, error)
+}
+
+func (fs zeroFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := fs.FS.OpenReadWrite(name, c, opts...)
+	return zeroFile{f, fs}, err
+}
+
+type zeroFile struct {
+	vfs.File
+	fs zeroFS
+}
+
+func (f zeroFile) WriteAt(b []byte, off int64) (int, error) {
+	write := func() (int, error) { return f.File.WriteAt(b, off) }
+	if len(bytes.Trim(b, "\x00")) > 0 {
+		return write()
+	}
+	return f.fs.zeros(write)
+}
+
+func TestNoRoomForZerosIsNoFailure(t *testing.T) {
+	fs := newFS(t)
+	refused := make(chan struct{}, 100)
+	j := open(t, Options{Now: hurried(quietInterval), FS: zeroFS{fs, func(func() (int, error)) (int, error) {
+		refused <- struct{}{}
+		return 0, errorfs.ErrInjected
+	}}})
+	for range 3 {
+		appendSynced(t, j, "command")
+		<-refused
+	}
+	require.Len(t, readFile(t, fs, segmentPath(fs, dir, 0)), int(j.Size()))
+	require.NoError(t, j.Close())
+	require.Len(t, mustReplay(t, fs, 0), 3)
 }

@@ -63,6 +63,8 @@ func (j *File) runWriter() {
 		j.step(closing)
 		if closing {
 			j.finish()
+		} else {
+			j.prepareAhead()
 		}
 		j.turn.Unlock()
 		j.tell()
@@ -165,6 +167,9 @@ func (j *File) step(closing bool) {
 	err := j.write(batch, start, cuts)
 	if err == nil {
 		j.writtenAt = at // also without a batch
+		if len(batch) > 0 {
+			j.batchAt = at
+		}
 	}
 	if err == nil && always && j.written > j.durable.Load() {
 		wrote := time.Now()
@@ -230,11 +235,8 @@ func (j *File) writePart(b []byte, start uint64) error {
 	j.size += int64(len(b))
 	if j.size > j.prepared {
 		j.prepared = j.size
-		if Policy(j.policy.Load()) == Always && len(b) < min(j.prepare/2, maxPrepared) {
-			if err := writeAt(j.file, zeros[:j.prepare], j.size); err != nil {
-				return fmt.Errorf("extend the journal: %w", err)
-			}
-			j.prepared += int64(j.prepare)
+		if Policy(j.policy.Load()) == Always && len(b) < j.prepare/2 { // to write all of a longer batch twice takes longer than to sync it as it is
+			j.writeZeros()
 		}
 	}
 	j.written = start + uint64(len(b))
@@ -244,15 +246,59 @@ func (j *File) writePart(b []byte, start uint64) error {
 	return nil
 }
 
-// prepareSize is how many zeros are written after a batch under Always, to be overwritten by the next ones. To sync a file that has neither become
-// longer nor got new blocks takes two thirds of the time, because what the file system knows of the file is not synced with it. The sync behind the zeros takes
-// longer than others, and so there are enough zeros to make it rare.
-const prepareSize = 1 << 20
-
-// maxPrepared is how long a batch is at least, in bytes, after which no zeros are written: to write all twice takes longer then than to sync it as it is.
-const maxPrepared = 128 << 10
+// Under Always zeros are written ahead, for the next batches to overwrite. To sync a file that has neither become longer nor got new blocks takes two
+// thirds of the time, because what the file system knows of the file is not synced with it.
+const (
+	prepareSize   = 256 << 10            // how many zeros are written at once: the sync behind them takes the longer, the more there are
+	preparedAhead = 16                   // how many times prepareSize of them may be ahead
+	quietInterval = 5 * time.Millisecond // after how long without a batch zeros are written though there are still some
+)
 
 var zeros [prepareSize]byte
+
+// writeZeros makes the segment longer by prepareSize zeros. If it cannot the next batches do without: a record has then either room of its own, or fails
+// the journal itself.
+func (j *File) writeZeros() bool {
+	if writeAt(j.file, zeros[:j.prepare], j.prepared) != nil {
+		return false
+	}
+	j.prepared += int64(j.prepare)
+	return true
+}
+
+// prepareAhead writes and syncs zeros, under Always, while there has been nothing else to do for quietInterval, and has the writer come back as long as
+// there are not enough: so that clients that come later need not wait for it. The caller has the turn.
+func (j *File) prepareAhead() {
+	j.mu.Lock()
+	enough := min(j.size+preparedAhead*int64(j.prepare), j.o.SegmentSize)
+	idle := Policy(j.policy.Load()) == Always && j.failure.Load() == nil && len(j.buf) == 0 && len(j.cuts) == 0
+	idle = idle && !j.batchAt.IsZero() && j.prepared < enough
+	if rest := quietInterval - j.o.Now().Sub(j.batchAt); idle && rest > 0 {
+		j.timer.Reset(rest)
+		idle = false
+	}
+	j.busy = idle
+	j.mu.Unlock()
+	if !idle {
+		return
+	}
+	var err error
+	if j.writeZeros() {
+		err = j.syncHere()
+	} else {
+		j.batchAt = time.Time{} // not again before the next batch
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.busy = false
+	if err != nil {
+		j.fail(err)
+	}
+	if len(j.buf) == 0 { // else the timer is set already
+		j.timer.Reset(kickDelay)
+	}
+	j.changed.Broadcast()
+}
 
 // nextSegment begins a segment at an LSN, up to which everything is written.
 func (j *File) nextSegment(lsn uint64) error {
