@@ -142,7 +142,7 @@ func newTransport(srv *Server, n int, keeps bool) (transport, error) {
 }
 
 func newLoop(srv *Server, owner *loops) (*loop, error) {
-	l := &loop{srv: srv, owner: owner, listeners: map[int32]*listenSocket{}, sockets: map[*Session]*socket{}, buf: make([]byte, readBuffer), inputs: make([]input, 0, maxInputs)}
+	l := &loop{srv: srv, owner: owner, listeners: map[int32]*listenSocket{}, sockets: map[*Session]*socket{}, buf: make([]byte, readBuffer), inputs: make([]input, 0, maxInputs), napper: newNapper()}
 	l.free = l.buf
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -281,10 +281,6 @@ func (l *loop) run() {
 		}
 		l.arm()
 
-		if l.napper.naps(l.n) {
-			nap := unix.Timespec{Nsec: napTime}
-			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
-		}
 		l.first, l.n = 0, l.wait()
 		l.now = l.srv.ks.Now()
 	}
@@ -297,11 +293,18 @@ func (l *loop) run() {
 // lets it have the processor before that: see yieldInterval.
 func (l *loop) wait() int {
 	if len(l.unread) > 0 {
-		return l.poll(0)
+		return l.poll(0, 0)
 	}
 	yields := l.keeps && l.now-l.yielded >= yieldInterval
-	if !l.keeps || yields {
-		if n := l.poll(0); n > 0 {
+	naps := l.napper.naps(l.n)
+	if !l.keeps || yields || naps {
+		n := l.poll(0, 0)
+		if naps && n < napEnough {
+			nap := unix.Timespec{Nsec: napTime}
+			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
+			n += l.poll(n, 0)
+		}
+		if n > 0 {
 			return n
 		}
 		if yields {
@@ -312,10 +315,10 @@ func (l *loop) wait() int {
 	l.sleeping.Store(true)
 	defer l.sleeping.Store(false)
 	if l.hasMail() {
-		return l.poll(0)
+		return l.poll(0, 0)
 	}
 	if l.keeps {
-		if n := l.poll(-1); n > 0 {
+		if n := l.poll(0, -1); n > 0 {
 			return n
 		}
 	}
@@ -326,9 +329,11 @@ func (l *loop) wait() int {
 	return n
 }
 
-// poll waits for up to timeout ms, for ever if that is negative, without the knowledge of the scheduler.
-func (l *loop) poll(timeout int) int {
-	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), uintptr(timeout), 0, 0)
+// poll waits for up to timeout ms, for ever if that is negative, without the knowledge of the scheduler. What is ready goes to events from the given
+// one on.
+func (l *loop) poll(from, timeout int) int {
+	events := l.events[from:]
+	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(timeout), 0, 0)
 	if err != 0 {
 		return 0
 	}

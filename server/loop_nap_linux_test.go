@@ -9,7 +9,8 @@ import (
 
 func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
 	var seen [100]int64
-	p := &napper{}
+	n := newNapper()
+	p := &n
 	round := func(now int64, from, to int) {
 		for i := from; i < to; i++ {
 			p.arrived(10, seen[i], now)
@@ -25,13 +26,13 @@ func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
 	require.False(t, p.naps(1), "they are counted when the millisecond is over")
 	round(5, 0, 1)
 	require.True(t, p.naps(1))
-	require.True(t, p.naps(napCrowd/2))
-	require.False(t, p.naps(napCrowd/2+1), "most are ready already")
 	require.False(t, p.naps(0), "woken for something else")
 	round(6, 0, 2)
 	require.False(t, p.naps(1), "one client in the millisecond before")
 	p.crowd, p.trial.napping = napCrowd, false
 	require.False(t, p.naps(1), "it is of no use")
+	p.full.high = true
+	require.True(t, p.naps(1), "it is nearly full")
 	require.EqualValues(t, 10*(2*(napCrowd-1)+1+napCrowd+1+2), p.received)
 }
 
@@ -163,7 +164,7 @@ func TestTrialsInWhichNothingCanBeMeasured(t *testing.T) {
 }
 
 func TestTheLoadOfALoop(t *testing.T) {
-	var m loadMeter
+	m := loadMeter{limits: loadLimits{window: 8, high: 50, low: 35}}
 	used := int64(0)
 	measure := func(now, ns int64) bool {
 		used += ns
@@ -171,8 +172,8 @@ func TestTheLoadOfALoop(t *testing.T) {
 		return m.high
 	}
 	require.False(t, measure(1_000_000, 1_000_000), "since the start of the clock")
-	require.False(t, measure(1_000_000+loadWindow-1, 6_900_000), "too early to tell")
-	require.True(t, measure(1_000_000+loadWindow, 100_000))
+	require.False(t, measure(1_000_007, 6_900_000), "too early to tell")
+	require.True(t, measure(1_000_008, 100_000))
 	require.True(t, measure(1_000_010, 0), "as it was last")
 	require.True(t, measure(1_000_018, 9_000_000))
 	require.True(t, measure(1_000_028, 4_500_000), "less, but because of the naps")
