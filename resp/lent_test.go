@@ -116,6 +116,31 @@ func TestLentReplyIsSentInParts(t *testing.T) {
 	}
 }
 
+// A client that reads slowly must not have what is left moved again and again, and nothing of the room is lost.
+func TestSendingLittleOfALongReplyMovesLittle(t *testing.T) {
+	var w Writer
+	w.Buf = bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	want := bytes.Clone(w.Buf)
+	room, sent, moved := cap(w.Buf), 0, 0
+	for i := 0; w.Len() > 0; i++ {
+		if i%100 == 99 && i < 1000 {
+			w.Simple("more")
+			want = append(want, "+more\r\n"...)
+		}
+		first := &w.Buf[min(1000, len(w.Buf))-1]
+		n := min(999, w.Len())
+		w.Sent(n)
+		sent += n
+		require.True(t, bytes.Equal(want[sent:], w.Buf))
+		if len(w.Buf) > 0 && n == 999 && &w.Buf[0] != first {
+			moved += len(w.Buf)
+		}
+	}
+	require.Positive(t, moved)
+	require.LessOrEqual(t, moved, 2*sent)
+	require.GreaterOrEqual(t, cap(w.Buf), room)
+}
+
 func TestWriterKeepsNoRoomForManyLentReplies(t *testing.T) {
 	var readers atomic.Int64
 	value := []byte("x")

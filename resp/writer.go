@@ -23,6 +23,7 @@ type Writer struct {
 	// Expected is for how many bytes there is to be room once there is for more than a few, so that Buf need not grow, and move, time and again.
 	Expected int
 
+	whole     []byte // the array of Buf from its first byte on, if Buf begins further behind: see cut
 	lent      []lent // in order; behind each there is something in Buf
 	lentBytes int    // of all in lent
 }
@@ -272,8 +273,27 @@ func (w *Writer) Sent(n int) {
 	if w.lent = slices.Delete(w.lent, 0, done); len(w.lent) == 0 && cap(w.lent) > maxKeptLent {
 		w.lent = nil
 	}
-	w.Buf = w.Buf[:copy(w.Buf, w.Buf[n:])]
+	w.cut(n)
 	w.shift(0, -n)
+}
+
+// cut takes away the first n bytes of Buf. What is left is moved to the beginning of its array only once at least half as much has been taken away, so
+// that for each byte that is sent no more than two are moved, however slowly a client reads however much.
+func (w *Writer) cut(n int) {
+	whole, rest := w.whole, w.Buf[n:]
+	if !sameEnd(whole, w.Buf) { // it has grown, and moved
+		whole = w.Buf
+	}
+	if len(rest)/2 > cap(whole)-cap(rest) {
+		w.Buf, w.whole = rest, whole
+		return
+	}
+	w.Buf, w.whole = whole[:copy(whole[:len(rest)], rest)], nil
+}
+
+// sameEnd reports whether two slices reach to the end of the same array.
+func sameEnd(a, b []byte) bool {
+	return cap(a) > 0 && cap(b) > 0 && &a[:cap(a)][cap(a)-1] == &b[:cap(b)][cap(b)-1]
 }
 
 // Truncate takes away what was written since Buf was mark bytes long.
