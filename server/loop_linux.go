@@ -441,7 +441,7 @@ func (l *loop) read(c *socket) (more bool) {
 	if n > 0 {
 		l.srv.stats.reads.Add(1)
 		if l.keeps {
-			l.napper.arrived(n, c.seen, l.now)
+			l.napper.arrived(n, c.session.depth, c.seen, l.now)
 		}
 		c.seen = l.now
 	}

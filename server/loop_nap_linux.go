@@ -31,19 +31,24 @@ const yieldInterval = 6
 // Naps. When many clients come back one after the other, each as soon as it has a reply, a loop that waits for each of them is woken for each, which costs
 // the client's side as much as it costs ours. So while at least napCrowd clients send something within a millisecond, a loop for which fewer than napEnough
 // are ready may sleep for napTime ns, and then serve all who came meanwhile at once. That makes up to a tenth more requests per second for up to a tenth less processor
-// time, where clients send as much as they get answers for. Where they send no more than they would anyway, it makes them wait, for less processor time. A loop
-// that is nearly full does so in any case; one that is busy finds out which of the two it is by trying: see trial.
+// time, where clients send as much as they get answers for. Where they send no more than they would anyway, it only makes them wait. Which of the two it is
+// the loop finds out by trying: see trial. But pipelines keep clients so busy that naps bring no more requests, and still take less time: of those a loop
+// that is nearly full lets some gather in any case.
 const (
 	napCrowd  = 32
 	napEnough = 5
 	napTime   = 60_000
+	napDepth  = 4 // commands that come at once, on average, are pipelines
 )
 
 // napper is what a loop needs to know to decide on naps.
 type napper struct {
 	tick     int64 // the last ms in which something came
 	active   int   // clients that sent something in it
-	crowd    int   // the same of the ms before, in which something came
+	reads    int   // how often something came in it
+	commands int   // how many commands these were, going by the time before of each client
+	crowd    int   // what active was in the ms before, in which something came
+	deep     bool  // it was pipelines
 	received int64 // bytes that clients have sent
 	busy     loadMeter
 	full     loadMeter
@@ -56,18 +61,24 @@ func newNapper() napper {
 
 // naps reports whether to nap after a round in which some clients were served, unless enough are ready.
 func (p *napper) naps(served int) bool {
-	return (p.full.high || p.trial.napping) && served > 0 && p.crowd >= napCrowd
+	return (p.gathers() || p.trial.napping) && served > 0 && p.crowd >= napCrowd
 }
 
-// arrived counts n bytes of a client that last sent something at the time seen, in ms, at the time now.
-func (p *napper) arrived(n int, seen, now int64) {
+// gathers reports whether to nap without a trial.
+func (p *napper) gathers() bool { return p.full.high && p.deep }
+
+// arrived counts n bytes of a client that sent depth commands before, at the time seen, in ms, at the time now.
+func (p *napper) arrived(n, depth int, seen, now int64) {
 	if p.tick != now {
-		p.crowd, p.active, p.tick = p.active, 0, now
+		p.crowd, p.deep = p.active, p.commands >= napDepth*p.reads
+		p.active, p.reads, p.commands, p.tick = 0, 0, 0, now
 		p.busy.measure(now, threadTime)
 		p.full.measure(now, threadTime)
-		p.trial.update(p.busy.high && !p.full.high, now, p.received)
+		p.trial.update(p.busy.high && !p.gathers(), now, p.received)
 	}
 	p.received += int64(n)
+	p.reads++
+	p.commands += depth
 	if seen != now {
 		p.active++
 	}
@@ -206,7 +217,7 @@ type loadLimits struct {
 
 var (
 	busyLoad = loadLimits{window: 8, high: 50, low: 35}
-	fullLoad = loadLimits{window: 64, high: 70, low: 55}
+	fullLoad = loadLimits{window: 64, high: 70, low: 60}
 )
 
 // loadMeter measures for how much of the time a loop computes.

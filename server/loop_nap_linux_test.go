@@ -11,9 +11,10 @@ func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
 	var seen [100]int64
 	n := newNapper()
 	p := &n
+	depth := 1
 	round := func(now int64, from, to int) {
 		for i := from; i < to; i++ {
-			p.arrived(10, seen[i], now)
+			p.arrived(10, depth, seen[i], now)
 			seen[i] = now
 		}
 		p.trial.napping = true
@@ -31,9 +32,18 @@ func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
 	require.False(t, p.naps(1), "one client in the millisecond before")
 	p.crowd, p.trial.napping = napCrowd, false
 	require.False(t, p.naps(1), "it is of no use")
-	p.full.high = true
-	require.True(t, p.naps(1), "it is nearly full")
 	require.EqualValues(t, 10*(2*(napCrowd-1)+1+napCrowd+1+2), p.received)
+	gathers := func(now int64) bool {
+		round(now, 0, napCrowd)
+		round(now+1, 0, 1)
+		p.trial.napping, p.full.high = false, true
+		return p.naps(1)
+	}
+	require.False(t, gathers(10), "nearly full, but of single commands")
+	depth = napDepth
+	require.True(t, gathers(20), "nearly full of pipelines")
+	p.full.high = false
+	require.False(t, p.naps(1), "not even nearly full")
 }
 
 // TestTrialsFindOutWhetherNapsAreOfUse lets loops serve clients that send more if the loop naps, and others that do not. Now and then the machine

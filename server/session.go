@@ -45,6 +45,7 @@ type Session struct {
 	replaying     bool       // it is the journal's, whose commands have been accepted before
 	ahead         *lookahead // what prepare has parsed for Input
 	pipelined     bool       // a command follows that may share the guard of this one
+	depth         int        // with how many others a command came last, and itself; no more than maxAhead
 	tx            transaction
 	queueRoom     *queueRoom // nil until it is needed
 	blocked       *blocked
@@ -393,6 +394,7 @@ func (s *Session) process(b []byte) []byte {
 		ahead = lookaheads.Get().(*lookahead)
 		s.parseAhead(ahead, b)
 	}
+	s.depth = len(ahead.commands)
 	defer lookaheads.Put(ahead)
 	defer s.endCommands() // before ahead, in which the arguments lie, is given back
 	for len(b) > 0 && !s.closing {
