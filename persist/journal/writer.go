@@ -235,8 +235,9 @@ func (j *File) writePart(b []byte, start uint64) error {
 	j.size += int64(len(b))
 	if j.size > j.prepared {
 		j.prepared = j.size
-		if Policy(j.policy.Load()) == Always && len(b) < j.prepare/2 { // to write all of a longer batch twice takes longer than to sync it as it is
-			j.writeZeros()
+		// To write all of a longer batch twice takes longer than to sync it as it is.
+		if n := min(max(j.prepare, 4*len(b)), maxZeros*j.prepare); Policy(j.policy.Load()) == Always && len(b) < n/2 {
+			j.writeZeros(n)
 		}
 	}
 	j.written = start + uint64(len(b))
@@ -249,20 +250,21 @@ func (j *File) writePart(b []byte, start uint64) error {
 // Under Always zeros are written ahead, for the next batches to overwrite. To sync a file that has neither become longer nor got new blocks takes two
 // thirds of the time, because what the file system knows of the file is not synced with it.
 const (
-	prepareSize   = 256 << 10            // how many zeros are written at once: the sync behind them takes the longer, the more there are
-	preparedAhead = 16                   // how many times prepareSize of them may be ahead
+	prepareSize   = 32 << 10             // how many zeros are written at once: the sync behind them takes the longer, the more there are
+	maxZeros      = 8                    // how many times prepareSize of them are written at once at most, because batches are long
+	preparedAhead = 128                  // how many times prepareSize of them may be ahead
 	quietInterval = 5 * time.Millisecond // after how long without a batch zeros are written though there are still some
 )
 
-var zeros [prepareSize]byte
+var zeros [maxZeros * prepareSize]byte
 
-// writeZeros makes the segment longer by prepareSize zeros. If it cannot the next batches do without: a record has then either room of its own, or fails
+// writeZeros makes the segment longer by n zeros. If it cannot the next batches do without: a record has then either room of its own, or fails
 // the journal itself.
-func (j *File) writeZeros() bool {
-	if writeAt(j.file, zeros[:j.prepare], j.prepared) != nil {
+func (j *File) writeZeros(n int) bool {
+	if writeAt(j.file, zeros[:n], j.prepared) != nil {
 		return false
 	}
-	j.prepared += int64(j.prepare)
+	j.prepared += int64(n)
 	return true
 }
 
@@ -283,7 +285,7 @@ func (j *File) prepareAhead() {
 		return
 	}
 	var err error
-	if j.writeZeros() {
+	if j.writeZeros(j.prepare) {
 		err = j.syncHere()
 	} else {
 		j.batchAt = time.Time{} // not again before the next batch
