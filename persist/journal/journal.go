@@ -42,7 +42,7 @@ const (
 	writeInterval      = 5 * time.Millisecond
 	minInline          = 4 << 10                // not Always: with fewer bytes waiting, Commit leaves them to the writer
 	inlineLimit        = time.Millisecond       // not Always: how long it may take Commit to write
-	slowPause          = 5 * time.Second        // how long Commit leaves writing to the writer after it took longer
+	slowPauses         = 200                    // after it took longer, Commit leaves writing to the writer for so many times as long
 	syncInterval       = 700 * time.Millisecond // EverySec: leaves a sync the rest of the second
 	lagLimit           = time.Second            // EverySec: what is older must not be lost
 )

@@ -102,7 +102,8 @@ func (j *File) Commit() {
 
 // writeInline writes what has been appended if that should take no longer than to copy it: otherwise it leaves it to the writer, because without Always
 // nobody is to wait for the disk. So nothing may be being synced, since the system may let who writes to the same file wait for that, and no segment may end
-// here, which would have to be synced first. If a write takes long all the same, others are left to the writer for a while. The caller has the turn.
+// here, which would have to be synced first. If a write takes long all the same, others are left to the writer for many times as long, so that a slow disk
+// holds up those who commit for a small part of the time only. The caller has the turn.
 func (j *File) writeInline() {
 	began := j.o.Now()
 	j.mu.Lock()
@@ -113,8 +114,9 @@ func (j *File) writeInline() {
 		return
 	}
 	j.step(false)
-	if end := j.o.Now(); end.Sub(began) > inlineLimit {
-		j.slowUntil = end.Add(slowPause)
+	end := j.o.Now()
+	if took := end.Sub(began); took > inlineLimit {
+		j.slowUntil = end.Add(slowPauses * took)
 	}
 }
 
