@@ -28,7 +28,7 @@ type testServer struct {
 // eachTransport runs a test with one event loop, with several, and with goroutines; with one shard and with many.
 func eachTransport(t *testing.T, test func(t *testing.T, o Options, settings ...string)) {
 	t.Run("one loop", func(t *testing.T) { test(t, Options{}, "shards", "1") })
-	t.Run("four loops", func(t *testing.T) { test(t, Options{}, "shards", "16", "io-threads", "4") })
+	t.Run("four loops", func(t *testing.T) { test(t, Options{}, "shards", "16", "io-threads", "4", "io-uring", "no") })
 	t.Run("goroutines", func(t *testing.T) { test(t, Options{Goroutines: true}, "shards", "16") })
 }
 

@@ -161,6 +161,7 @@ func (b *infoText) server(c *Ctx) {
 	b.text("executable", filepath.Clean(executable))
 	b.text("config_file", srv.config.File())
 	b.flag("io_threads_active", srv.config.Get().IOThreads > 1)
+	b.flag("io_uring_active", srv.callsTogether.Load())
 }
 
 func (b *infoText) clients(c *Ctx) {

@@ -75,8 +75,9 @@ type Settings struct {
 	ReplicaServeStaleData  bool   // while the link to the master is down
 
 	Databases int
-	Shards    int // 0 = choose by the size of the machine
-	IOThreads int // event loops
+	Shards    int  // 0 = choose by the size of the machine
+	IOThreads int  // event loops
+	IOUring   bool // loops may make several system calls at once, if the system can do that
 
 	Dir      string
 	PidFile  string

@@ -97,6 +97,7 @@ var directives = slices.Concat([]*directive{
 	{name: "shards", initial: "0", startOnly: true, sameAllowed: true, parse: parseShards,
 		show: func(s *Settings) string { return strconv.Itoa(s.Shards) }},
 	number("io-threads", "1", 1, 128, func(s *Settings) *int { return &s.IOThreads }).atStart(),
+	yesNo("io-uring", "yes", func(s *Settings) *bool { return &s.IOUring }).atStart().unlessSame(),
 	{name: "dir", initial: defaultDir, startOnly: true, parse: parseDir, show: func(s *Settings) string { return s.Dir }},
 	text("pidfile", "", func(s *Settings) *string { return &s.PidFile }).atStart(),
 	text("logfile", "", func(s *Settings) *string { return &s.LogFile }).atStart(),

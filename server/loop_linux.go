@@ -16,11 +16,13 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/expiry"
+	"github.com/atomredis/atomredis/internal/sockcalls"
 )
 
 // loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop takes every ready connection,
 // reads, lets the session execute what it read, and when it has been through all of them writes all replies. Its reads and
-// writes never block, so they bypass the scheduler; and they are recv and send, which do less in the system than read and write.
+// writes never block, so they bypass the scheduler; they are recv and send, which do less in the system than read and write, and those
+// of several connections are one system call where the system allows that (see sockcalls).
 type loops struct {
 	srv  *Server
 	all  []*loop
@@ -40,12 +42,15 @@ type loop struct {
 	count     int                     // of conns
 	timers    expiry.Index[*Session]  // blocked and paused clients by deadline
 	sockets   map[*Session]*socket    // of the sessions in timers
-	unread    []*socket               // with more to read, perhaps, that are unread; and others
+	calls     *sockcalls.Batch        // of the loop's thread; empty but while readTogether or writeTogether runs
+	unread    []*socket               // that are unread: those with something to read, perhaps; and others
+	next      int                     // the first of unread that has not been read from in this round
+	reading   []*socket               // from which is read together
 	ready     []*socket               // whose output may have to be written
+	writing   []writing               // what is written together
 	woken     []*socket               // reused
 	held      []*socket               // with output that waits for the journal
-	buf       []byte                  // what is read goes here first
-	free      []byte                  // the part of buf behind inputs
+	buf       []byte                  // what is read goes here first; inputs lie in it
 	inputs    []input                 // read, and not executed yet
 	hints     []engine.Hint           // reused
 	events    [256]unix.EpollEvent    // reused
@@ -97,8 +102,8 @@ type socket struct {
 	queued  bool  // in loop.ready
 	held    bool  // in loop.held
 	writing bool  // EPOLLOUT is asked for
-	unread  bool  // in loop.unread: it may have more to read
-	pending bool  // what it has sent is in loop.inputs, where it must not be twice: after the first its session may be away
+	unread  bool  // in loop.unread: it may have something to read
+	long    bool  // the last read found what fills a slot, or more
 	partial bool  // a read that finds less than it has room for may not have found all
 	file    bool  // a Unix socket
 	away    bool  // its session is used by a goroutine that does not drive the loop any more
@@ -108,17 +113,24 @@ type socket struct {
 
 const (
 	readBuffer = 128 * 1024
-	minFree    = 64 * 1024 // of the buffer, for the next client
-	bulkyRead  = 16 * 1024 // how much is read there of what is likely to be the beginning of a long argument, and what follows one
-	maxInputs  = 16        // clients whose input is executed together
-	minInputs  = 4         // clients for whom it is worth the trouble to fetch memory for all at once
-	maxShort   = 512       // bytes of input that may wait for that of others
+	bulkyRead  = 16 * 1024                 // how much is read there of what is likely to be the beginning of a long argument, and what follows one
+	maxInputs  = 16                        // clients from which is read together, and whose input is executed together
+	maxWrites  = 64                        // clients to which is written together
+	slotSize   = readBuffer/maxInputs - 64 // bytes that are read from each of several clients; without the 64 all slots would begin in the same places of the processor's caches
+	minInputs  = 4                         // clients for whom it is worth the trouble to fetch memory for all at once
+	maxShort   = 512                       // bytes of input that may be a single command for which that is of use
 )
 
 // input is what a client has sent.
 type input struct {
 	c    *socket
 	data []byte
+}
+
+// writing is output that is about to be written.
+type writing struct {
+	c        *socket
+	sendable int
 }
 
 // maxSleep in ms keeps far deadlines within a Duration.
@@ -143,7 +155,6 @@ func newTransport(srv *Server, n int, keeps bool) (transport, error) {
 
 func newLoop(srv *Server, owner *loops) (*loop, error) {
 	l := &loop{srv: srv, owner: owner, listeners: map[int32]*listenSocket{}, sockets: map[*Session]*socket{}, buf: make([]byte, readBuffer), inputs: make([]input, 0, maxInputs), napper: newNapper()}
-	l.free = l.buf
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll_create1: %w", err)
@@ -255,15 +266,24 @@ func (l *loop) run() {
 	if l.keeps {
 		beQuick()
 	}
+	if l.calls != nil {
+		l.calls.Close() // it was the other thread's
+	}
+	if l.srv.config.Get().IOUring {
+		l.calls = sockcalls.New(maxWrites)
+		l.srv.callsTogether.Store(l.calls.Together())
+	} else {
+		l.calls = sockcalls.NewSeparate(maxWrites)
+	}
 	l.now = l.srv.ks.Now()
+	l.execute() // what another goroutine has left, as it may the rest of events and unread: see relieve
 	for {
-		l.readOn()
-		for l.first < l.n { // which may be what another goroutine has left: see relieve
+		for l.first < l.n {
 			ev := &l.events[l.first]
 			l.first++
 			l.handle(ev)
 		}
-		l.execute()
+		l.readAll()
 		if stop := l.readMail(); stop {
 			l.shutdown()
 			return
@@ -366,7 +386,7 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 		if ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 {
 			c.partial = true // there may be an end behind what there is to read, or a reader must stop where urgent data was
 		}
-		l.take(c)
+		l.mark(c)
 	}
 	l.enqueue(c)
 }
@@ -384,85 +404,115 @@ func (c *socket) interest() uint32 {
 	return unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
 }
 
-// take reads once from a connection that has something to read. As long as there may be more it is unread, and also
-// if a session takes the loop away from its goroutine meanwhile.
-func (l *loop) take(c *socket) {
+// mark says that a connection may have something to read.
+func (l *loop) mark(c *socket) {
 	if !c.unread {
 		c.unread = true
 		l.unread = append(l.unread, c)
 	}
-	if more := l.read(c); more {
+}
+
+// readAll reads once from each connection that may have something to read, and has the sessions execute it. Who may have more
+// than that is marked for the next round.
+func (l *loop) readAll() {
+	for end := len(l.unread); l.next < end; {
+		c := l.unread[l.next]
+		l.unread[l.next] = nil
+		l.next++
+		c.unread = false
+		if c.fd < 0 || c.away { // who is away is watched anew when it comes back
+			continue
+		}
+		l.enqueue(c)
+		if c.long || c.session.readsAlone() {
+			l.readTogether()
+			l.read(c)
+			continue
+		}
+		if l.reading = append(l.reading, c); len(l.reading) == maxInputs {
+			l.readTogether()
+		}
+	}
+	l.readTogether()
+	rest := copy(l.unread, l.unread[l.next:])
+	clear(l.unread[rest:])
+	l.unread, l.next = l.unread[:rest], 0
+}
+
+// readTogether reads from those in reading, and has their sessions execute it.
+func (l *loop) readTogether() {
+	if len(l.reading) == 0 {
 		return
 	}
-	c.unread = false
-	if k := len(l.unread) - 1; k >= 0 && l.unread[k] == c {
-		l.unread[k] = nil
-		l.unread = l.unread[:k]
+	room := slotSize
+	if len(l.reading) == 1 {
+		room = readBuffer
 	}
+	for i, c := range l.reading {
+		l.calls.Recv(c.fd, l.buf[i*slotSize:][:room])
+	}
+	for i, r := range l.calls.Do() {
+		c := l.reading[i]
+		l.reading[i] = nil
+		l.took(c, r.N, r.Err, room)
+		if r.N > 0 {
+			l.inputs = append(l.inputs, input{c, l.buf[i*slotSize:][:r.N]})
+		}
+	}
+	l.reading = l.reading[:0]
+	l.execute()
 }
 
-// readOn reads from those connections that had more to read than was read at once.
-func (l *loop) readOn() {
-	for range len(l.unread) {
-		c := l.unread[0]
-		if l.unread = l.unread[1:]; len(l.unread) == 0 {
-			l.unread = nil
-		}
-		if !c.unread {
-			continue // it was read from since
-		}
-		c.unread = false
-		if c.fd >= 0 && !c.away { // who is away is watched anew when it comes back
-			l.take(c)
-			l.enqueue(c)
-		}
-	}
-}
-
-// read takes what the client sent, and reports whether there may be more.
-func (l *loop) read(c *socket) (more bool) {
-	if c.pending || len(l.inputs) == maxInputs || len(l.free) < minFree {
-		l.execute()
-	}
-	if c.session.Closing() {
-		// Only the rest of the output is of interest, but a hang-up must not spin.
-		n, err := l.readSome(c, nil, l.free)
-		if n == 0 || err != 0 && err != unix.EAGAIN {
-			c.session.abort()
-		}
-		return n > 0
-	}
-	room, free := c.session.Room(), l.free
-	if len(room) > 0 || c.session.Bulky() {
-		free = free[:bulkyRead]
-	}
-	n, err := l.readSome(c, room, free)
-	more = err == unix.EINTR || n > 0 && (c.partial || n == len(room)+len(free))
-	if n > 0 {
+// took notes that n bytes were received from a client where there was room for some.
+func (l *loop) took(c *socket, n int, err unix.Errno, room int) {
+	switch {
+	case n > 0:
 		l.srv.stats.reads.Add(1)
 		if l.keeps {
 			l.napper.arrived(n, c.session.depth, c.seen, l.now)
 		}
 		c.seen = l.now
-	}
-	switch {
-	case n > 0 && len(room) > 0:
-		now, k := l.now, min(n, len(room))
-		l.enter(c)
-		if c.session.Received(k, now); k < n && !c.session.Closing() {
-			c.session.Input(free[:n-k], now)
+		c.long = n >= slotSize
+		if c.partial || n == room {
+			l.mark(c)
 		}
-		l.leave(c)
-	case n > 0:
-		l.inputs, c.pending = append(l.inputs, input{c, free[:n]}), true
-		if l.free = l.free[n:]; n > maxShort {
-			l.execute() // while it is in the processor's cache; a pipeline sees to fetching itself
-		}
-	case err == unix.EAGAIN || err == unix.EINTR:
-	default:
+	case err == unix.EINTR:
+		l.mark(c)
+	case err != unix.EAGAIN:
 		c.session.abort()
 	}
-	return more
+}
+
+// read takes what a client sent that is to be read from alone.
+func (l *loop) read(c *socket) {
+	if c.session.Closing() {
+		// Only the rest of the output is of interest, but a hang-up must not spin.
+		n, err := l.readSome(c, nil, l.buf)
+		switch {
+		case n > 0:
+			l.mark(c)
+		case err != unix.EAGAIN:
+			c.session.abort()
+		}
+		return
+	}
+	room, free := c.session.Room(), l.buf
+	if len(room) > 0 || c.session.Bulky() {
+		free = free[:bulkyRead]
+	}
+	n, err := l.readSome(c, room, free)
+	l.took(c, n, err, len(room)+len(free))
+	if n <= 0 {
+		return
+	}
+	now, k := l.now, min(n, len(room))
+	l.enter(c)
+	if k == 0 {
+		c.session.Input(free[:n], now)
+	} else if c.session.Received(k, now); k < n && !c.session.Closing() {
+		c.session.Input(free[:n-k], now)
+	}
+	l.leave(c)
 }
 
 // execute has the sessions execute what was read.
@@ -470,13 +520,13 @@ func (l *loop) execute() {
 	l.warm()
 	for i := range l.inputs {
 		in := l.inputs[i]
-		l.inputs[i], in.c.pending = input{}, false
+		l.inputs[i] = input{}
 		now := l.now
 		l.enter(in.c)
 		in.c.session.Input(in.data, now)
 		l.leave(in.c)
 	}
-	l.inputs, l.free = l.inputs[:0], l.buf
+	l.inputs = l.inputs[:0]
 }
 
 // warm has memory fetched for clients that have sent a single command each. Those of a pipeline see to that themselves.
@@ -527,22 +577,55 @@ func (l *loop) enqueue(c *socket) {
 
 // flushAll writes the output of all connections that had something to do.
 func (l *loop) flushAll() {
-	for i := 0; i < len(l.ready); i++ {
-		c := l.ready[i]
-		c.queued = false
-		if c.fd >= 0 && !c.away {
-			l.flush(c)
+	for len(l.ready) > 0 {
+		for i := 0; i < len(l.ready); i++ {
+			c := l.ready[i]
+			l.ready[i], c.queued = nil, false
+			if c.fd >= 0 && !c.away {
+				l.flush(c)
+			}
 		}
-		l.ready[i] = nil
+		l.ready = l.ready[:0]
+		l.writeTogether()
 	}
-	l.ready = l.ready[:0]
 }
 
+// flush writes the output of a connection, or adds it to what is written together.
 func (l *loop) flush(c *socket) {
 	s := c.session
 	sendable := s.Sendable()
+	switch {
+	case sendable == 0:
+		l.wrote(c, 0, 0, 0)
+	case len(s.Output()) < s.Unsent(): // some of it is lent
+		n, err := l.writePieces(c, sendable)
+		l.wrote(c, sendable, n, err)
+	default:
+		n := sendable
+		if n > writeSize*3/2 && n <= writeSize*4 { // to write even longer ones piece by piece costs more than it brings
+			n = writeSize
+		}
+		l.calls.Send(c.fd, s.Output()[:n])
+		if l.writing = append(l.writing, writing{c, sendable}); l.calls.Full() {
+			l.writeTogether()
+		}
+	}
+}
+
+// writeTogether writes what is in writing.
+func (l *loop) writeTogether() {
+	for i, r := range l.calls.Do() {
+		w := l.writing[i]
+		l.writing[i] = writing{}
+		l.wrote(w.c, w.sendable, r.N, r.Err)
+	}
+	l.writing = l.writing[:0]
+}
+
+// wrote notes that n bytes of a client's output have been written, of those that were sendable, and sees to what is to be done for the client until the next round.
+func (l *loop) wrote(c *socket, sendable, n int, err unix.Errno) {
+	s := c.session
 	if sendable > 0 {
-		n, err := l.write(c, sendable)
 		l.srv.stats.writes.Add(1)
 		switch {
 		case err == 0:
@@ -593,15 +676,8 @@ func (l *loop) flush(c *socket) {
 // Reno), and cost more processor time: see docs/performance.md.
 const writeSize = 64 << 10
 
-// write sends the first n bytes of a client's output, or as many of them as the socket, l.pieces and writeSize allow.
-func (l *loop) write(c *socket, n int) (int, unix.Errno) {
-	if out := c.session.Output(); len(out) == c.session.Unsent() { // nothing is lent
-		if n > writeSize*3/2 && n <= writeSize*4 { // to write even longer ones piece by piece costs more than it brings
-			n = writeSize
-		}
-		sent, _, err := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&out[0])), uintptr(n), unix.MSG_NOSIGNAL, 0, 0)
-		return int(sent), err
-	}
+// writePieces writes the first n bytes of a client's output, or as many of them as the socket and l.pieces allow, from where they lie.
+func (l *loop) writePieces(c *socket, n int) (int, unix.Errno) {
 	k := 0
 	for p := range c.session.Pieces(n) {
 		l.pieces[k].Base = &p[0]
@@ -850,6 +926,7 @@ func (l *loop) shutdown() {
 		}
 	}
 	l.closeGone()
+	l.calls.Close()
 	for _, s := range l.listeners {
 		s.file.Close()
 	}

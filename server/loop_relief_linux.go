@@ -68,8 +68,7 @@ func (l *loop) relieve() {
 		}
 	}
 	l.mail.Unlock()
-	l.buf = make([]byte, readBuffer) // the session's arguments may lie in the old one, and what is in inputs does
-	l.free = l.buf
+	l.buf = make([]byte, readBuffer)                                                   // the session's arguments may lie in the old one, and what is in inputs does
 	l.inputs = slices.DeleteFunc(l.inputs, func(in input) bool { return in.c == nil }) // which it has executed
 	l.owner.wg.Add(1)
 	go l.run()

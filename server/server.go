@@ -78,6 +78,8 @@ type Server struct {
 	carriers  []carrier                  // all three, each once
 	listeners listeners
 
+	callsTogether atomic.Bool // event loops make several system calls at once
+
 	cluster *clusterNode // nil if cluster mode is off
 
 	hook *testhook.Hook // nil but in tests

@@ -188,6 +188,9 @@ func (s *Session) Input(b []byte, now int64) {
 // is copied.
 func (s *Session) Bulky() bool { return s.owned.bulky }
 
+// readsAlone reports that what the client sends next should not be read together with what others send, because Room, Bulky or Closing has something to say to it.
+func (s *Session) readsAlone() bool { return s.closing || s.owned.bulky || len(s.Room()) > 0 }
+
 // prepare parses what is about to be the Input, unless it has already or there is some left from before, and appends to hints what it will use if
 // it is a single command. It executes nothing. Input must be the next that is called.
 func (s *Session) prepare(b []byte, hints []engine.Hint) []engine.Hint {
