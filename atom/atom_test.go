@@ -250,7 +250,9 @@ func cPeer(t *testing.T, r *redis.Client, name string) *peer {
 
 func (p *peer) add(key string, fields ...any) string {
 	id, err := p.r.XAdd(p.t.Context(), &redis.XAddArgs{Stream: key, MaxLen: 1024, Approx: true, Values: fields}).Result()
-	require.NoError(p.t, err)
+	if p.t.Context().Err() == nil { // otherwise the test had all it waits for before this reply came
+		require.NoError(p.t, err)
+	}
 	return id
 }
 
