@@ -42,7 +42,7 @@ type loop struct {
 	count     int                     // of conns
 	timers    expiry.Index[*Session]  // blocked and paused clients by deadline
 	sockets   map[*Session]*socket    // of the sessions in timers
-	calls     *sockcalls.Batch        // of the loop's thread; empty but while readTogether or writeTogether runs
+	calls     *sockcalls.Batch        // of the loop's thread; empty but while the loop reads or writes
 	unread    []*socket               // that are unread: those with something to read, perhaps; and others
 	next      int                     // the first of unread that has not been read from in this round
 	reading   []*socket               // from which is read together
@@ -560,11 +560,9 @@ func (l *loop) readSome(c *socket, room, free []byte) (int, unix.Errno) {
 		}
 		return int(n), 0
 	}
-	n, _, err := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&free[0])), uintptr(len(free)), 0, 0, 0)
-	if err != 0 {
-		return -1, err
-	}
-	return int(n), 0
+	l.calls.Recv(c.fd, free)
+	r := l.calls.Do()[0]
+	return r.N, r.Err
 }
 
 // enqueue marks a connection whose session may have output, or may have ended.
