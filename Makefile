@@ -24,12 +24,11 @@ build:
 test:
 	$(GO) test -pgo=off ./...
 
-# The tests of what uses several goroutines under the race detector, with one shard and with many.
+# The tests of what uses several goroutines under the race detector, those of whole servers with many shards where they do not choose.
 CONCURRENT = . ./atom ./atomredistest ./cmd/... ./conformance ./conformance/crash ./conformance/protocols ./engine ./engine/listpack \
 	./internal/... ./persist ./persist/journal ./persist/store ./pressure ./resp ./scripting ./server/...
 race:
-	ATOMREDIS_TEST_SHARDS=1 $(GO) test -pgo=off -race $(CONCURRENT)
-	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -count=1 ./server/... ./engine ./conformance .
+	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race $(CONCURRENT)
 
 # Each fuzz target for FUZZTIME, which is a time or, as 1000x, a number of inputs.
 FUZZTIME ?= 60s

@@ -24,7 +24,7 @@ func TestCommands(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()
 		server, caller := element(t, r, "server"), element(t, r, "caller")
-		require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{}))
+		require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{Timeout: long})) // of much data too
 		type point struct{ X, Y int }
 		require.NoError(t, server.CommandAdd("swap", func(_ context.Context, r *atom.Request) (any, error) {
 			var p point
@@ -40,7 +40,7 @@ func TestCommands(t *testing.T) {
 		serve(t, server, 1)
 
 		for _, data := range [][]byte{nil, {}, []byte("\x00\r\n\xff"), bytes.Repeat([]byte{0}, 8<<20)} {
-			response, err := caller.CommandSend(ctx, "server", "echo", data, atom.SendOptions{})
+			response, err := caller.CommandSend(ctx, "server", "echo", data, atom.SendOptions{AckTimeout: long})
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(data, response.Data.Bytes))
 			require.True(t, response.Data.Exists())

@@ -103,11 +103,11 @@ func (c *Ctx) confirm(kind *subscriptionKind, word string, name []byte) {
 }
 
 func cmdPublish(c *Ctx) {
-	c.W.Int(int64(c.Server.pubsub.publish(c.Session, c.Args[1], c.Args[2])))
+	c.W.Int(int64(c.Server.pubsub.publish(c.Session, c.Args[1], c.Args[2], c.morePublishing())))
 }
 
 func cmdSpublish(c *Ctx) {
-	c.W.Int(int64(c.Server.pubsub.publishShard(c.Session, c.Args[1], c.Args[2])))
+	c.W.Int(int64(c.Server.pubsub.publishShard(c.Session, c.Args[1], c.Args[2], c.morePublishing())))
 }
 
 func cmdPubsubChannels(c *Ctx)      { c.listChannels(byChannel) }

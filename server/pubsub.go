@@ -20,6 +20,17 @@ type hub struct {
 	count atomic.Int64
 	// buf is where messages are encoded; reused.
 	buf []byte
+	// kept is what a pipeline has published so far; see keep.
+	kept keptMessages
+}
+
+// keptMessages are messages of one client to the subscribers of one channel.
+type keptMessages struct {
+	by       *Session
+	to       *subscribers
+	kind     string
+	channel  []byte
+	payloads [][]byte
 }
 
 // subscribers are the clients that have subscribed to one channel or pattern.
@@ -94,6 +105,7 @@ func (h *hub) subscribe(s *Session, kind *subscriptionKind, name string) {
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.sendKept()
 	all := kind.in(h)
 	if *all == nil {
 		*all = map[string]*subscribers{}
@@ -116,6 +128,7 @@ func (h *hub) unsubscribe(s *Session, kind *subscriptionKind, name string) {
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.sendKept()
 	all := *kind.in(h)
 	all[name].remove(s)
 	if len(all[name].all) == 0 {
@@ -134,32 +147,71 @@ func (s *Session) unsubscribeAll() {
 }
 
 // publish sends a message to the subscribers of a channel and returns how many there were. by is the client whose command
-// publishes it, or nil.
-func (h *hub) publish(by *Session, channel, payload []byte) int {
+// publishes it, or nil; more says that the message may be kept until endPublishing, and that the arguments stay as they are until then.
+func (h *hub) publish(by *Session, channel, payload []byte, more bool) int {
 	if h.count.Load() == 0 {
 		return 0
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := h.send(by, h.channels[string(channel)], "message", channel, payload)
+	if len(h.patterns) == 0 {
+		return h.sendOrKeep(by, h.channels[string(channel)], "message", channel, payload, more)
+	}
+	h.sendKept()
+	payloads := [][]byte{payload}
+	n := h.send(by, h.channels[string(channel)], "message", payloads, channel)
 	for pattern, subs := range h.patterns {
 		if pattern == "*" || glob.Match([]byte(pattern), channel, false) {
-			n += h.send(by, subs, "pmessage", []byte(pattern), channel, payload)
+			n += h.send(by, subs, "pmessage", payloads, []byte(pattern), channel)
 		}
 	}
 	return n
 }
 
-// publishShard sends a message to the subscribers of a shard channel.
-func (h *hub) publishShard(by *Session, channel, payload []byte) int {
+// publishShard is publish for the subscribers of a shard channel.
+func (h *hub) publishShard(by *Session, channel, payload []byte, more bool) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.send(by, h.shards[string(channel)], "smessage", channel, payload)
+	return h.sendOrKeep(by, h.shards[string(channel)], "smessage", channel, payload, more)
 }
 
-// send delivers one message to some clients, and returns how many there are. Encoded messages are shared by all clients of one
+// maxKept is how long a message is that is kept, in bytes: with longer ones it is the copies that take the time.
+const maxKept = 4 << 10
+
+// sendOrKeep delivers one message to the subscribers of a channel and returns how many there are. If the client has more to publish, it may be delivered
+// with what comes: to leave a pipeline's messages in the mailboxes at once takes much less time than one after the other. Whatever is sent and
+// whoever subscribes or ends that first has sent what is kept, so that all clients see one order.
+func (h *hub) sendOrKeep(by *Session, to *subscribers, kind string, channel, payload []byte, more bool) int {
+	n := len(to.list())
+	if n == 0 {
+		return 0
+	}
+	k := &h.kept
+	if k.to != to || k.by != by {
+		h.sendKept()
+		k.by, k.to, k.kind, k.channel = by, to, kind, channel
+	}
+	k.payloads = append(k.payloads, payload)
+	if !more || len(payload) > maxKept {
+		h.sendKept()
+	}
+	return n
+}
+
+// sendKept delivers what has been kept.
+func (h *hub) sendKept() {
+	k := &h.kept
+	if k.to == nil {
+		return
+	}
+	h.send(k.by, k.to, k.kind, k.payloads, k.channel)
+	clear(k.payloads)
+	*k = keptMessages{payloads: k.payloads[:0]}
+}
+
+// send delivers one message for each payload to some clients, and returns how many clients there are. Encoded messages are shared by all clients of one
 // protocol version.
-func (h *hub) send(by *Session, to *subscribers, kind string, parts ...[]byte) int {
+func (h *hub) send(by *Session, to *subscribers, kind string, payloads [][]byte, names ...[]byte) int {
 	var encoded [4]struct{ start, end int } // in w.Buf
 	w := resp.Writer{Buf: h.buf[:0]}
 	for _, s := range to.list() {
@@ -167,10 +219,13 @@ func (h *hub) send(by *Session, to *subscribers, kind string, parts ...[]byte) i
 		e := &encoded[proto]
 		if e.end == 0 {
 			w.Proto, e.start = int(proto), len(w.Buf)
-			w.Push(1 + len(parts))
-			w.BulkString(kind)
-			for _, p := range parts {
-				w.Bulk(p)
+			for _, payload := range payloads {
+				w.Push(2 + len(names))
+				w.BulkString(kind)
+				for _, name := range names {
+					w.Bulk(name)
+				}
+				w.Bulk(payload)
 			}
 			e.end = len(w.Buf)
 		}
@@ -180,6 +235,26 @@ func (h *hub) send(by *Session, to *subscribers, kind string, parts ...[]byte) i
 		h.buf = nil
 	}
 	return len(to.list())
+}
+
+// morePublishing reports that the client's next command publishes too, as far as is known, and that nobody can tell a message that is sent then from one
+// that is sent now.
+func (c *Ctx) morePublishing() bool {
+	s := c.Session
+	if c.NoBlock || s.next != c.Cmd || s.subs.count > 0 {
+		return false
+	}
+	s.publishing = true
+	return true
+}
+
+// endPublishing delivers what has been kept of the client's messages.
+func (s *Session) endPublishing() {
+	s.publishing = false
+	h := &s.srv.pubsub
+	h.mu.Lock()
+	h.sendKept()
+	h.mu.Unlock()
 }
 
 // push gives the session a published message, caused by a command of the client by (nil if by none).
@@ -202,12 +277,12 @@ func (srv *Server) publishKeyEvent(by *Session, event string, db int, key string
 		channel = append(channel, "__keyspace@"...)
 		channel = strconv.AppendInt(channel, int64(db), 10)
 		channel = append(append(channel, "__:"...), key...)
-		srv.pubsub.publish(by, channel, []byte(event))
+		srv.pubsub.publish(by, channel, []byte(event), false)
 	}
 	if classes&engine.EventKeyevent != 0 {
 		channel = append(channel[:0], "__keyevent@"...)
 		channel = strconv.AppendInt(channel, int64(db), 10)
 		channel = append(append(channel, "__:"...), event...)
-		srv.pubsub.publish(by, channel, []byte(key))
+		srv.pubsub.publish(by, channel, []byte(key), false)
 	}
 }

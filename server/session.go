@@ -44,7 +44,7 @@ type Session struct {
 	authenticated bool
 	replaying     bool       // it is the journal's, whose commands have been accepted before
 	ahead         *lookahead // what prepare has parsed for Input
-	pipelined     bool       // a command follows that may share the guard of this one
+	next          *Command   // the command behind the one that is executed; nil if it is not known
 	depth         int        // with how many others a command came last, and itself; no more than maxAhead
 	tx            transaction
 	queueRoom     *queueRoom // nil until it is needed
@@ -57,6 +57,7 @@ type Session struct {
 	debugging     bool // the client has asked for the Lua debugger: it wants to see its scripts' changes rolled back
 	outOfMemory   bool // when the command that runs began; means something only while there is a limit
 	subs          subscriptions
+	publishing    bool // the hub keeps messages of this client back
 	tracking      trackingState
 	roles         heldRoles
 	monitor       bool
@@ -412,9 +413,14 @@ func (s *Session) process(b []byte) []byte {
 			}
 			p := &ahead.commands[i]
 			s.executing = p.size
-			s.pipelined = i+1 < len(ahead.commands) && s.mayShareGuard(ahead.commands[i+1].cmd)
+			if s.next = nil; i+1 < len(ahead.commands) {
+				s.next = ahead.commands[i+1].cmd
+			}
 			done := len(p.args) == 0 || s.execute(p.cmd, p.container, p.args)
 			s.executing = 0
+			if s.publishing && s.next != p.cmd {
+				s.endPublishing()
+			}
 			if !done {
 				s.parser.Reset()
 				return b // it must wait its turn
@@ -447,6 +453,10 @@ func (s *Session) process(b []byte) []byte {
 
 // endCommands ends what was kept of commands that have been executed: nobody looks at their arguments any more.
 func (s *Session) endCommands() {
+	s.next = nil
+	if s.publishing {
+		s.endPublishing()
+	}
 	s.flushTally()
 	if len(s.owned.kept) > 0 || len(s.owned.spare) > 0 {
 		s.releaseOwned()
