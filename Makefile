@@ -24,30 +24,23 @@ build:
 test:
 	$(GO) test -pgo=off ./...
 
-# The tests of what uses several goroutines under the race detector, those of whole servers with many shards where they do not choose.
+# The tests of what uses several goroutines under the race detector, shorter ones where it takes long; those of whole servers with many shards where they do not choose.
 CONCURRENT = . ./atom ./atomredistest ./cmd/... ./conformance ./conformance/crash ./conformance/protocols ./engine ./engine/listpack \
-	./internal/... ./persist ./persist/journal ./persist/store ./pressure ./resp ./scripting ./server/...
+	./internal/... ./persist ./persist/journal ./persist/store ./pressure ./resp ./scripting
 race:
-	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race $(CONCURRENT)
+	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short ./server/... $(CONCURRENT)
 
 # Each fuzz target for FUZZTIME, which is a time or, as 1000x, a number of inputs.
 FUZZTIME ?= 60s
+FUZZED = resp server server/acl persist/journal persist/rdb persist/store scripting \
+	engine/hashes engine/lists engine/sets engine/streams engine/zsets
 fuzz:
-	$(GO) test ./resp -run '^$$' -fuzz FuzzParser -fuzztime $(FUZZTIME)
-	$(GO) test ./server/acl -run '^$$' -fuzz FuzzRules -fuzztime $(FUZZTIME)
-	$(GO) test ./server -run '^$$' -fuzz FuzzDispatch -fuzztime $(FUZZTIME)
-	$(GO) test ./server -run '^$$' -fuzz FuzzFunctionPayload -fuzztime $(FUZZTIME)
-	$(GO) test ./server -run '^$$' -fuzz FuzzAOF -fuzztime $(FUZZTIME)
-	$(GO) test ./server -run '^$$' -fuzz FuzzConfigFile -fuzztime $(FUZZTIME) -fuzzminimizetime 1s
-	$(GO) test ./persist/rdb -run '^$$' -fuzz FuzzRDB -fuzztime $(FUZZTIME)
-	$(GO) test ./persist/rdb -run '^$$' -fuzz FuzzRestore -fuzztime $(FUZZTIME)
-	$(GO) test ./scripting -run '^$$' -fuzz FuzzScript -fuzztime $(FUZZTIME)
-	$(GO) test ./persist/journal -run '^$$' -fuzz FuzzReplay -fuzztime $(FUZZTIME)
-	$(GO) test ./persist/store -run '^$$' -fuzz FuzzHead -fuzztime $(FUZZTIME)
-	$(GO) test ./persist/store -run '^$$' -fuzz FuzzMeta -fuzztime $(FUZZTIME)
-	for type in hashes lists sets streams zsets; do \
-		$(GO) test ./engine/$$type -run '^$$' -fuzz FuzzDecodeBlob -fuzztime $(FUZZTIME) && \
-		$(GO) test ./engine/$$type -run '^$$' -fuzz FuzzLoader -fuzztime $(FUZZTIME) || exit 1; \
+	for package in $(FUZZED); do \
+		$(GO) test -c -fuzz . -o bin/fuzz.test ./$$package || exit 1; \
+		for target in $$(bin/fuzz.test -test.list '^Fuzz'); do \
+			(cd $$package && $(CURDIR)/bin/fuzz.test -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZTIME) \
+				-test.fuzzminimizetime 1s -test.fuzzcachedir "$$($(GO) env GOCACHE)/fuzz/atomredis/$$package") || exit 1; \
+		done; \
 	done
 
 # Replays the transcripts against a live Redis and compares N random commands with it.

@@ -99,6 +99,9 @@ func TestTheClockRuns(t *testing.T) {
 }
 
 func TestEncodedTablesThatContainEachOtherEndWithinTheLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with the race detector it takes long, and nothing of it is concurrent")
+	}
 	e := newEngine()
 	for _, encode := range []string{"cjson.encode", "cmsgpack.pack"} {
 		reply := evaluate(t, e, "local t = {('x'):rep(1e6)}; for i = 1, 14 do t = {t, t, t, t, t, t, t, t} end; return "+encode+"(t)")

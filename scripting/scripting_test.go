@@ -127,6 +127,9 @@ func TestNothingOfAScriptOutlivesIt(t *testing.T) {
 }
 
 func TestHostileScriptsEndInErrors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with the race detector they take long, and nothing of it is concurrent")
+	}
 	e := newEngine()
 	for name, source := range map[string]string{
 		"recursion":             "local function f() return 1 + f() end; return f()",

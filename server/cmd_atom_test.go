@@ -256,6 +256,9 @@ func TestStreamrefRefersToTheFieldsOfAnEntry(t *testing.T) {
 }
 
 func TestEntriesOf64MiB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector takes more than a minute for so much data")
+	}
 	onShards(t, func(t *testing.T, b *atomServer) {
 		large := strings.Repeat("\x00\xff\r\n", 16<<20)
 		b.comeUp("e")

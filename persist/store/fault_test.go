@@ -57,7 +57,11 @@ func (c *crashable) clone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
 // TestCrashAnywhere loses the power before every change of the file system, with some of what was not synced on the disk, and
 // expects to find the last checkpoint that had been committed, or that one or the next if the next was being committed.
 func TestCrashAnywhere(t *testing.T) {
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		mem := &crashable{MemFS: vfs.NewCrashableMem()}
 		type crash struct {
 			fs      *vfs.MemFS
@@ -139,8 +143,11 @@ func (w *world) dryRun(t require.TestingT, changes int) map[string]string {
 
 // TestErrorAnywhere has every operation of the file system fail in turn, once or until the end of a checkpoint.
 func TestErrorAnywhere(t *testing.T) {
+	step := 20 // others of them every time
+	if testing.Short() {
+		step = 100
+	}
 	for _, once := range []bool{true, false} {
-		const step = 20 // others of them every time
 		for at := 1 + rand.IntN(step); ; at += step {
 			if !errorAt(t, int64(at), once) {
 				t.Logf("%d operations", at)

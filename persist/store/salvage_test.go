@@ -39,7 +39,11 @@ func TestDamageIsFoundAndTheRestSalvaged(t *testing.T) {
 	want := w.stored()
 	rng := rand.New(rand.NewPCG(1, 1))
 	left := 0
-	for i := range 40 {
+	damages := 40
+	if testing.Short() {
+		damages = 10
+	}
+	for i := range damages {
 		fs := whole.CrashClone(vfs.CrashCloneCfg{})
 		paths := tables(t, fs)
 		file := paths[rng.IntN(len(paths))]
