@@ -25,10 +25,11 @@ test:
 	$(GO) test -pgo=off ./...
 
 # The tests of what uses several goroutines under the race detector, shorter ones where it takes long; those of whole servers with many shards where they do not choose.
-CONCURRENT = . ./atom ./atomredistest ./cmd/... ./conformance ./conformance/crash ./conformance/protocols ./engine ./engine/listpack \
+# The server's are first because they take longest.
+CONCURRENT = ./server/... . ./atom ./atomredistest ./cmd/... ./conformance ./conformance/crash ./conformance/protocols ./engine ./engine/listpack \
 	./internal/... ./persist ./persist/journal ./persist/store ./pressure ./resp ./scripting
 race:
-	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short ./server/... $(CONCURRENT)
+	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short $(CONCURRENT)
 
 # Each fuzz target for FUZZTIME, which is a time or, as 1000x, a number of inputs.
 FUZZTIME ?= 60s

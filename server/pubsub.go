@@ -20,7 +20,7 @@ type hub struct {
 	count atomic.Int64
 	// buf is where messages are encoded; reused.
 	buf []byte
-	// kept is what a pipeline has published so far; see keep.
+	// kept is what a pipeline has published so far; see sendOrKeep.
 	kept keptMessages
 }
 
@@ -238,7 +238,7 @@ func (h *hub) send(by *Session, to *subscribers, kind string, payloads [][]byte,
 }
 
 // morePublishing reports that the client's next command publishes too, as far as is known, and that nobody can tell a message that is sent then from one
-// that is sent now.
+// that is sent now. If so, process calls endPublishing behind the last of them.
 func (c *Ctx) morePublishing() bool {
 	s := c.Session
 	if c.NoBlock || s.next != c.Cmd || s.subs.count > 0 {
