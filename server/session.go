@@ -175,7 +175,7 @@ func (s *Session) Input(b []byte, now int64) {
 	switch {
 	case len(b) == 0:
 	case len(s.input) > 0 || s.waiting():
-		s.input = append(s.input, b...)
+		s.input = append(buffers.Grow(s.input, len(b)), b...)
 		s.processInput()
 	default:
 		if rest := s.process(b); len(rest) > 0 {

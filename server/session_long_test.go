@@ -253,3 +253,24 @@ func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
 	require.Empty(t, s.owned.spare)
 	b.finish(t, s)
 }
+
+// The last command of what is read may be cut anywhere. Its beginning must not make the session allocate room for all that comes behind it, again and again.
+func TestPipelinesThatAreCutUseMemoryAgain(t *testing.T) {
+	b := newHarness(t)
+	s := b.lentSession()
+	var pipeline []byte
+	for i := range 16 {
+		args := []string{"MSET"}
+		for k := range 10 {
+			args = append(args, fmt.Sprint("key:", k), longValue(4096, i))
+		}
+		pipeline = append(pipeline, request(args...)...)
+	}
+	send := func() {
+		require.Equal(t, strings.Repeat("+OK\r\n", 16), b.feedPieces(s, pipeline, func() int { return 128 << 10 }))
+	}
+	send()
+	const times = 200
+	require.Less(t, allocated(times, send), uint64(times*len(pipeline)/4), "the pools forget now and then")
+	b.finish(t, s)
+}
