@@ -2,27 +2,33 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"time"
 )
 
-// The garbage collector of a data store: most of the heap is data that stays, and to look at all of it is dear. With little data there
-// may be more garbage than data, which keeps collections rare. With a lot of data that would be too much memory, so there
-// may be half as much. Once nobody needs the memory any more, the system gets it back: garbage, and the pages of the program that only its start needed.
+// The garbage collector of a data store: most of the heap is data that stays, and to look at all of it is dear. So there may be half as much garbage as data, and with
+// little data more than data, which keeps collections rare. How much is decided after each collection: data may become many times as much within a second, and as
+// little again. Once nobody needs the memory any more, the system gets it back: garbage, and the pages of the program that only its start needed.
 // Not at once: memory that is needed again comes back page by page, and on a virtual machine that took 6 to 10 µs for each.
 
-// limits say how much garbage there may be, in percent of the data, when there are so many bytes of data or more.
-var limits = [...]struct {
-	live    uint64
-	percent int
-}{{0, 400}, {8 << 20, 200}, {32 << 20, 100}, {128 << 20, 50}}
-
-// What maxmemory limits is data without garbage; with it there may be less garbage, once there is so much data in bytes that it matters.
 const (
-	limitedFrom    = 16 << 20
-	limitedPercent = 25
+	someGarbage = 64 << 20 // bytes of garbage that there may be with little data
+	leastHeap   = 4 << 20  // bytes of data that the runtime takes less for: with 100 % there may be as much garbage
 )
+
+// garbagePercent returns how much garbage there may be, in percent of so many bytes of data. What maxmemory limits is data without garbage; with it there
+// may be half as much.
+func garbagePercent(live uint64, limited bool) int {
+	live = max(live, leastHeap)
+	garbage := max(live/2, someGarbage)
+	if limited {
+		garbage /= 2
+	}
+	return int(garbage * 100 / live)
+}
 
 const (
 	quiet    = 1 << 20 // bytes allocated in a second below which it is a quiet one
@@ -47,35 +53,51 @@ func readHeap() heap {
 	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(), samples[3].Value.Uint64() + samples[4].Value.Uint64()}
 }
 
-// collector decides, once a second, how the garbage collector works.
-type collector struct {
-	limit    int // index in limits
+// pauses finds out, once a second, when there is a pause in the use of memory.
+type pauses struct {
 	last     heap
 	dirty    bool   // there was a second that was not quiet since the last pause
 	quiet    int    // seconds in a row
 	released uint64 // what had been allocated when memory was last given back
 }
 
-// next returns the percentage of garbage, whether a pause has begun, and whether there is garbage that is worth giving back in it.
-func (c *collector) next(h heap) (percent int, pause, release bool) {
-	for c.limit+1 < len(limits) && h.live >= limits[c.limit+1].live {
-		c.limit++
-	}
-	for h.live < limits[c.limit].live/4*3 { // not back and forth
-		c.limit--
-	}
-	if h.allocated-c.last.allocated > quiet {
-		c.dirty, c.quiet = true, 0
-	} else if c.quiet++; c.dirty && c.quiet >= patience {
-		c.dirty, pause = false, true
+// next returns whether a pause has begun, and whether there is garbage that is worth giving back in it.
+func (p *pauses) next(h heap) (pause, release bool) {
+	if h.allocated-p.last.allocated > quiet {
+		p.dirty, p.quiet = true, 0
+	} else if p.quiet++; p.dirty && p.quiet >= patience {
+		p.dirty, pause = false, true
 		// As much of what is there may be garbage as was allocated meanwhile: what the last collection still saw may have become garbage since.
-		garbage := min(h.objects, h.allocated-c.released)
+		garbage := min(h.objects, h.allocated-p.released)
 		if release = garbage+h.free > max(worth, h.live/8); release {
-			c.released = h.allocated
+			p.released = h.allocated
 		}
 	}
-	c.last = h
-	return limits[c.limit].percent, pause, release
+	p.last = h
+	return pause, release
+}
+
+// tuner sets how much garbage there may be.
+type tuner struct {
+	limited func() bool // whether the server is to keep within an amount of memory
+	percent int         // what was set
+	stopped atomic.Bool
+}
+
+// start sets how much garbage there may be, now and after each collection.
+func (t *tuner) start() {
+	if t.stopped.Load() {
+		return
+	}
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	percent := garbagePercent(live[0].Value.Uint64(), t.limited())
+	if difference := percent - t.percent; max(difference, -difference) > t.percent/8 { // to set it stops everything for a moment
+		t.percent = percent
+		debug.SetGCPercent(percent)
+	}
+	type unused struct{ _ *byte } // what the next collection finds; not without a pointer, because it would share memory with others then
+	runtime.AddCleanup(new(unused), (*tuner).start, t)
 }
 
 // tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC). limited tells whether the
@@ -84,26 +106,19 @@ func tuneCollector(stop <-chan struct{}, limited func() bool) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
+	t := tuner{limited: limited}
+	t.start()
+	defer t.stopped.Store(true)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	c := collector{last: readHeap(), dirty: true}
-	set := limits[0].percent
-	debug.SetGCPercent(set)
+	p := pauses{last: readHeap(), dirty: true}
 	for {
 		select {
 		case <-stop:
 			return
 		case <-tick.C:
 		}
-		now := readHeap()
-		percent, pause, release := c.next(now)
-		if now.live >= limitedFrom && limited() {
-			percent = min(percent, limitedPercent)
-		}
-		if percent != set {
-			set = percent
-			debug.SetGCPercent(percent)
-		}
+		pause, release := p.next(readHeap())
 		if release {
 			debug.FreeOSMemory()
 		}

@@ -1,39 +1,77 @@
 package main
 
 import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestCollector(t *testing.T) {
-	const mb = 1 << 20
-	c := collector{}
+const mb = 1 << 20
+
+func TestGarbageThatThereMayBe(t *testing.T) {
+	for _, c := range []struct {
+		live    uint64
+		limited bool
+		percent int
+	}{
+		{0, false, 1600}, {4 * mb, false, 1600}, {16 * mb, false, 400}, {64 * mb, false, 100}, {128 * mb, false, 50}, {4096 * mb, false, 50},
+		{0, true, 800}, {16 * mb, true, 200}, {128 * mb, true, 25}, {4096 * mb, true, 25},
+	} {
+		require.Equal(t, c.percent, garbagePercent(c.live, c.limited), "%d bytes", c.live)
+	}
+}
+
+func TestGarbageIsDecidedAfterEachCollection(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	percent := func() int {
+		gogc := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(gogc)
+		return int(gogc[0].Value.Uint64())
+	}
+	tuner := tuner{limited: func() bool { return false }}
+	tuner.start()
+	defer tuner.stopped.Store(true)
+	var data []byte
+	for _, size := range []int{400 * mb, 1} { // nothing of it is touched
+		data = make([]byte, size)
+		runtime.GC()
+		low, high := garbagePercent(uint64(size), false), garbagePercent(uint64(size+12*mb), false)
+		require.Eventually(t, func() bool {
+			runtime.GC()
+			return min(low, high) <= percent() && percent() <= max(low, high)
+		}, time.Minute, time.Millisecond, "%d bytes", size)
+	}
+	runtime.KeepAlive(data)
+}
+
+func TestPauses(t *testing.T) {
+	p := pauses{}
 	for i, step := range []struct {
 		heap    heap
-		percent int
 		rest    int  // quiet seconds that follow
 		release bool // at the end of them
 	}{
-		{heap{0, 1 * mb, 2 * mb, 0}, 400, 0, false},
-		{heap{200 * mb, 100 * mb, 200 * mb, 0}, 100, patience - 1, false}, // busy
-		{heap{400 * mb, 150 * mb, 300 * mb, 0}, 50, patience - 1, false},
-		{heap{402 * mb, 150 * mb, 300 * mb, 0}, 50, patience, true},          // a pause, with 150 MB of garbage
-		{heap{402 * mb, 150 * mb, 300 * mb, 0}, 50, 2 * patience, false},     // only once
-		{heap{600 * mb, 110 * mb, 120 * mb, 0}, 50, patience - 1, false},     // a little less data changes nothing
-		{heap{602 * mb, 110 * mb, 120 * mb, 10 * mb}, 50, patience, true},    // free memory
-		{heap{800 * mb, 90 * mb, 95 * mb, 0}, 100, patience, true},           // what the last collection saw may be garbage by now
-		{heap{805 * mb, 90 * mb, 95 * mb, 0}, 100, patience, false},          // not worth it
-		{heap{900 * mb, 26 * mb, 40 * mb, 1 * mb}, 100, patience - 1, false}, // fewer
-		{heap{950 * mb, 10 * mb, 40 * mb, 1 * mb}, 200, patience - 1, false},
-		{heap{960 * mb, 2 * mb, 40 * mb, 1 * mb}, 400, patience, true},
+		{heap{0, 1 * mb, 2 * mb, 0}, 0, false},
+		{heap{200 * mb, 100 * mb, 200 * mb, 0}, patience - 1, false}, // busy
+		{heap{400 * mb, 150 * mb, 300 * mb, 0}, patience - 1, false},
+		{heap{402 * mb, 150 * mb, 300 * mb, 0}, patience, true},      // a pause, with 150 MB of garbage
+		{heap{402 * mb, 150 * mb, 300 * mb, 0}, 2 * patience, false}, // only once
+		{heap{600 * mb, 110 * mb, 120 * mb, 0}, patience - 1, false},
+		{heap{602 * mb, 110 * mb, 120 * mb, 10 * mb}, patience, true}, // free memory
+		{heap{800 * mb, 90 * mb, 95 * mb, 0}, patience, true},         // what the last collection saw may be garbage by now
+		{heap{805 * mb, 90 * mb, 95 * mb, 0}, patience, false},        // not worth it
+		{heap{900 * mb, 26 * mb, 40 * mb, 1 * mb}, patience - 1, false},
+		{heap{960 * mb, 2 * mb, 40 * mb, 1 * mb}, patience, true},
 	} {
-		percent, _, release := c.next(step.heap)
+		_, release := p.next(step.heap)
 		for range step.rest {
 			require.False(t, release, "step %d", i)
-			_, _, release = c.next(step.heap)
+			_, release = p.next(step.heap)
 		}
-		require.Equal(t, step.percent, percent, "step %d", i)
 		require.Equal(t, step.release, release, "step %d", i)
 	}
 	require.NotZero(t, readHeap().objects)
