@@ -39,7 +39,7 @@ const minTogether = 2
 // New returns a batch for up to limit calls. It makes them one after the other if the system has no
 // io_uring that can do this (which Linux has since 6.1), or does not allow it: Together tells.
 func New(limit int) *Batch {
-	b := &Batch{calls: make([]call, 0, limit), results: make([]Result, limit)}
+	b := NewSeparate(limit)
 	b.ring, _ = newRing(limit)
 	return b
 }
@@ -59,9 +59,6 @@ func (b *Batch) Close() {
 		b.ring = nil
 	}
 }
-
-// Len returns how many calls there are to be made.
-func (b *Batch) Len() int { return len(b.calls) }
 
 // Full reports that there is no room for another call.
 func (b *Batch) Full() bool { return len(b.calls) == cap(b.calls) }

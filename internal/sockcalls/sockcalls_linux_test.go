@@ -54,13 +54,13 @@ func TestCallsSendAndReceiveInTheirOrder(t *testing.T) {
 				b.Send(ours[i], message)
 				want = append(want, message...)
 			}
-			require.Equal(t, k, b.Len())
+			require.Len(t, b.calls, k)
 			require.Equal(t, k == n, b.Full())
 			for i, r := range b.Do() {
 				require.Zero(t, r.Err)
 				require.Equal(t, len(fmt.Sprintf("round %d, number %d", round, i)), r.N)
 			}
-			require.Zero(t, b.Len())
+			require.Empty(t, b.calls)
 			bufs := make([][]byte, k)
 			for i := range k {
 				bufs[i] = make([]byte, 100)
