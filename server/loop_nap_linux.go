@@ -217,7 +217,7 @@ type loadLimits struct {
 
 var (
 	busyLoad = loadLimits{window: 8, high: 50, low: 35}
-	fullLoad = loadLimits{window: 64, high: 70, low: 60}
+	fullLoad = loadLimits{window: 64, high: 76, low: 70}
 )
 
 // loadMeter measures for how much of the time a loop computes.
