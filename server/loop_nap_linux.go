@@ -215,6 +215,8 @@ type loadLimits struct {
 	high, low int64 // percent: from high on it is, and until low it stays so, because naps themselves make it less
 }
 
+// Clients that wait for replies keep a loop of pipelines at more than fullLoad.high, even while it naps; those that send 70 % of what Redis can take
+// must stay below fullLoad.low, or they would wait for naps that nobody gains by: see docs/performance.md.
 var (
 	busyLoad = loadLimits{window: 8, high: 50, low: 35}
 	fullLoad = loadLimits{window: 64, high: 76, low: 70}
