@@ -102,6 +102,78 @@ func exists(ks *Keyspace, key string) (ok bool) {
 	return ok
 }
 
+// TestRepeatedKeys has everything happen to a key of which the guard remembers where it leads to.
+func TestRepeatedKeys(t *testing.T) {
+	key, other := []byte("k"), []byte("other")
+	value := func(g *Guard, db int) string {
+		if e := g.Peek(db, key); e != nil {
+			return string(e.Bytes())
+		}
+		return "none"
+	}
+	for name, change := range map[string]func(ks *Keyspace, g *Guard) (want0, want1 string){
+		"nothing": func(*Keyspace, *Guard) (string, string) { return "v", "none" },
+		"removed": func(_ *Keyspace, g *Guard) (string, string) {
+			g.Remove(g.Peek(0, key), EventGeneric, "del")
+			return "none", "none"
+		},
+		"removed and created": func(_ *Keyspace, g *Guard) (string, string) {
+			g.Remove(g.Peek(0, key), EventGeneric, "del")
+			g.CreateString(0, key, []byte("new"))
+			return "new", "none"
+		},
+		"moved to another key": func(_ *Keyspace, g *Guard) (string, string) {
+			g.Move(g.Peek(0, key), 0, other)
+			return "none", "none"
+		},
+		"moved to another database": func(_ *Keyspace, g *Guard) (string, string) {
+			g.Move(g.Peek(0, key), 1, key)
+			return "none", "v"
+		},
+		"created in another database": func(_ *Keyspace, g *Guard) (string, string) {
+			g.CreateString(1, key, []byte("1"))
+			return "v", "1"
+		},
+		"exchanged": func(_ *Keyspace, g *Guard) (string, string) { g.Swap(0, 1); return "none", "v" },
+		"flushed":   func(_ *Keyspace, g *Guard) (string, string) { g.Flush(0); return "none", "none" },
+		"expired": func(_ *Keyspace, g *Guard) (string, string) {
+			g.SetDeadline(g.Peek(0, key), g.Now())
+			return "none", "none"
+		},
+		"changed by somebody else": func(ks *Keyspace, g *Guard) (string, string) {
+			g.Unlock()
+			under(ks, func(g *Guard) {
+				g.Remove(g.Peek(0, key), EventGeneric, "del")
+				g.CreateString(0, key, []byte("new"))
+			})
+			g.Lock(ks, AllShards, ks.Now())
+			return "new", "none"
+		},
+		"another key is repeated": func(_ *Keyspace, g *Guard) (string, string) {
+			g.CreateString(0, other, []byte("o"))
+			g.Repeat(other)
+			require.Equal(t, "o", string(g.Peek(0, other).Bytes()))
+			return "v", "none"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keyspaces(t, func(t *testing.T, ks *Keyspace, _ *ManualClock, _ *eventLog) {
+				set(ks, "k", "v", 0)
+				var g Guard
+				g.Repeat(key)
+				g.Lock(ks, AllShards, ks.Now())
+				defer g.Unlock()
+				require.Equal(t, "v", value(&g, 0))
+				want0, want1 := change(ks, &g)
+				for range 2 {
+					require.Equal(t, want0, value(&g, 0))
+					require.Equal(t, want1, value(&g, 1))
+				}
+			})
+		})
+	}
+}
+
 func TestKeysExpireExactlyAtTheirDeadline(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, log *eventLog) {
 		set(ks, "a", "1", 100)

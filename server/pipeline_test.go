@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -68,4 +69,44 @@ func TestPipelinesMakeRoom(t *testing.T) {
 	}
 	require.Equal(t, strings.Repeat("+OK\r\n", n), b.feed(s, pipeline))
 	require.NotEqual(t, fmt.Sprintf(":%d\r\n", n), b.feed(s, request("DBSIZE")))
+}
+
+// TestPipelinesAnswerAsSingleCommands sends random commands, most with the same key as the one before, in pipelines and one by one.
+func TestPipelinesAnswerAsSingleCommands(t *testing.T) {
+	commands := []string{
+		"SET k 1", "GET k", "SET k 2 GET", "GETDEL k", "APPEND k 3", "INCR k", "STRLEN k", "DEL k", "UNLINK k", "TYPE k", "EXISTS k",
+		"LPUSH k a b", "RPOP k", "LLEN k", "LREM k 0 a", "SADD k a", "SREM k a", "SCARD k", "SPOP k 9", "SORT k ALPHA", "SORT k BY x* GET y*",
+		"HSET k f v", "HDEL k f", "HLEN k", "HPEXPIREAT k 1 FIELDS 1 f", "ZADD k 1 a", "ZPOPMIN k", "ZCARD k", "XADD k 1-* f v", "XTRIM k MAXLEN 0", "XLEN k",
+		"EXPIRE k 0", "PEXPIREAT k 9000000000000", "PERSIST k", "PEXPIREAT k 1", "PEXPIRETIME k", "MOVE k 1", "SELECT 0", "SELECT 1", "RENAME k other", "COPY other k", "DEL other",
+		"SWAPDB 0 1", "FLUSHDB", "OBJECT ENCODING k", "MULTI", "EXEC", "DISCARD", "SET k", "BLPOP k 0", "GET", "PING",
+		"EVAL redis.call('DEL',KEYS[1]) 1 k", "EVAL return{redis.call('SET',KEYS[1],'s'),redis.call('GET',KEYS[1]),redis.call('RENAME',KEYS[1],'other')} 1 k",
+	}
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		together, apart := newHarnessWith(t, "shards", []string{"1", "4"}[seed%2]), newHarness(t)
+		s, other := together.session(), apart.session()
+		for range 20 {
+			var pipeline []byte
+			var lines []string
+			var want strings.Builder
+			for range 1 + random.IntN(20) {
+				line := commands[random.IntN(len(commands))]
+				if random.IntN(4) == 0 {
+					line = strings.ReplaceAll(line, " k", " other")
+				}
+				request := request(strings.Fields(line)...)
+				pipeline, lines = append(pipeline, request...), append(lines, line)
+				want.WriteString(apart.feed(other, request))
+				if other.blocked != nil {
+					break
+				}
+			}
+			require.Equal(t, want.String(), together.feed(s, pipeline), "%d: %q", seed, lines)
+			if s.blocked != nil {
+				break
+			}
+		}
+		together.finish(t, s)
+		apart.finish(t, other)
+	}
 }
