@@ -45,7 +45,7 @@ const maxKeptRecord = 64 << 10
 // Lock takes the given shards (bits as ShardOf gives them; AllShards for all) at the time now, in ms since 1970, which
 // is the time for everything done under the guard.
 func (g *Guard) Lock(ks *Keyspace, shards uint64, now int64) {
-	g.ks, g.held, g.now, g.found = ks, shards&ks.all, now, nil
+	g.ks, g.held, g.now = ks, shards&ks.all, now
 	for m := g.held; m != 0; m &= m - 1 {
 		ks.shards[bits.TrailingZeros64(m)].mu.Lock()
 	}
@@ -87,7 +87,7 @@ func (g *Guard) unlockShards() {
 	for m := g.held; m != 0; m &= m - 1 {
 		g.ks.shards[bits.TrailingZeros64(m)].mu.Unlock()
 	}
-	g.held = 0
+	g.held, g.found = 0, nil
 }
 
 // Changes returns how often something was changed under this and earlier guards of g. What expired does not count.
