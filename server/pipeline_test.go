@@ -94,9 +94,9 @@ func TestPipelinesAnswerAsSingleCommands(t *testing.T) {
 				if random.IntN(4) == 0 {
 					line = strings.ReplaceAll(line, " k", " other")
 				}
-				request := request(strings.Fields(line)...)
-				pipeline, lines = append(pipeline, request...), append(lines, line)
-				want.WriteString(apart.feed(other, request))
+				command := request(strings.Fields(line)...)
+				pipeline, lines = append(pipeline, command...), append(lines, line)
+				want.WriteString(apart.feed(other, command))
 				if other.blocked != nil {
 					break
 				}
