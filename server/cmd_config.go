@@ -64,6 +64,7 @@ func (c *Ctx) rewriteConfig(all bool) {
 
 func cmdConfigSet(c *Ctx) {
 	args := c.Args[2:]
+	trusted := c.Session.has(c.Server.config.Get().EnableProtectedConfigs)
 	if len(args)%2 != 0 {
 		c.Err(ErrSyntax)
 		return
@@ -73,7 +74,7 @@ func cmdConfigSet(c *Ctx) {
 		name := string(args[i])
 		d := directiveNamed(name)
 		if d == nil {
-			if culprit, err := c.Server.config.checkAssignments(pairs); err != nil { // what is wrong with an earlier pair comes first
+			if culprit, err := c.Server.config.checkAssignments(pairs, trusted); err != nil { // what is wrong with an earlier pair comes first
 				c.configSetFailed(culprit, err)
 				return
 			}
@@ -82,7 +83,7 @@ func cmdConfigSet(c *Ctx) {
 		}
 		pairs = append(pairs, assignment{d, strings.ToLower(name), string(args[i+1])})
 	}
-	if culprit, err := c.Server.config.setAll(pairs); err != nil {
+	if culprit, err := c.Server.config.setAll(pairs, trusted); err != nil {
 		c.configSetFailed(culprit, err)
 		return
 	}

@@ -87,14 +87,11 @@ func cmdDebug(c *Ctx) {
 }
 
 // debugAllowed reports whether the client may use commands that can harm the server.
-func (s *Session) debugAllowed() bool {
-	switch s.srv.config.Get().EnableDebugCommand {
-	case DebugYes:
-		return true
-	case DebugLocal:
-		return s.peer.local()
-	}
-	return false
+func (s *Session) debugAllowed() bool { return s.has(s.srv.config.Get().EnableDebugCommand) }
+
+// has reports whether the client is one of those that have an access.
+func (s *Session) has(a Access) bool {
+	return a == AccessYes || a == AccessLocal && s.peer.local()
 }
 
 func debugRefused(c *Ctx, _ [][]byte) { c.Err(errDebugRefused) }

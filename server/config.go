@@ -79,7 +79,11 @@ type Settings struct {
 	IOThreads int  // event loops
 	IOUring   bool // loops may make several system calls at once, if the system can do that
 
-	Dir      string
+	Dir            string
+	DBFilename     string // of RDB files in Dir
+	AppendFilename string // the beginning of the names of append-only files of a Redis
+	AppendDirname  string // of the directory in Dir where they are
+
 	PidFile  string
 	LogFile  string // "" = standard output
 	LogLevel slog.Level
@@ -109,7 +113,8 @@ type Settings struct {
 	LatencyTracking         bool
 	LatencyPercentiles      []float64
 
-	EnableDebugCommand DebugAccess
+	EnableDebugCommand     Access
+	EnableProtectedConfigs Access
 
 	// KeyLoadDelay and KeySaveDelay slow down, for tests, what brings keys into memory after a start and what writes checkpoints.
 	KeyLoadDelay, KeySaveDelay persist.KeyDelay
@@ -157,14 +162,14 @@ type OutputLimit struct {
 	SoftSeconds int
 }
 
-// DebugAccess says who may use DEBUG.
-type DebugAccess uint8
+// Access says who may do something dangerous.
+type Access uint8
 
-// The values of enable-debug-command.
+// The values of enable-debug-command and the like.
 const (
-	DebugNo DebugAccess = iota
-	DebugYes
-	DebugLocal // clients on the same machine
+	AccessNo Access = iota
+	AccessYes
+	AccessLocal // clients on the same machine
 )
 
 // Levels of the log that slog has no name for. LevelNothing is above everything that is ever logged.
@@ -222,7 +227,7 @@ func (c *Config) Set(name, value string, runtime bool) error {
 		return errUnknownDirective
 	}
 	if runtime {
-		_, err := c.setAll([]assignment{{d, name, value}})
+		_, err := c.setAll([]assignment{{d, name, value}}, true)
 		return err
 	}
 	c.mu.Lock()
@@ -243,13 +248,16 @@ type assignment struct {
 	value string
 }
 
-// checkAssignments finds out whether a running server may make the changes, whatever the values. If not it tells which is to
-// blame.
-func (c *Config) checkAssignments(pairs []assignment) (culprit string, err error) {
+// checkAssignments finds out whether a running server may make the changes, whatever the values. trusted says that protected directives may
+// change too. If not it tells which is to blame.
+func (c *Config) checkAssignments(pairs []assignment, trusted bool) (culprit string, err error) {
 	seen := make(map[string]bool, len(pairs))
 	for _, p := range pairs {
 		if p.d.startOnly && !(p.d.sameAllowed && p.value == p.d.show(c.Get())) {
 			return p.name, errImmutable
+		}
+		if p.d.protected && !trusted {
+			return p.name, errProtected
 		}
 		if seen[p.name] {
 			return p.name, errDuplicate
@@ -260,8 +268,8 @@ func (c *Config) checkAssignments(pairs []assignment) (culprit string, err error
 }
 
 // setAll changes several directives of a running server, all or none. If it fails it tells which is to blame.
-func (c *Config) setAll(pairs []assignment) (culprit string, err error) {
-	if culprit, err := c.checkAssignments(pairs); err != nil {
+func (c *Config) setAll(pairs []assignment, trusted bool) (culprit string, err error) {
+	if culprit, err := c.checkAssignments(pairs, trusted); err != nil {
 		return culprit, err
 	}
 	c.mu.Lock()

@@ -28,6 +28,8 @@ type directive struct {
 	initial     string
 	// startOnly directives cannot be changed while the server runs.
 	startOnly bool
+	// protected directives are changed at run time only by clients that enable-protected-configs allows it.
+	protected bool
 	// sameAllowed says that such a directive accepts the value that it has: those that Redis does not have do, because programs that know Redis's set
 	// everything else to what CONFIG GET shows.
 	sameAllowed bool
@@ -50,6 +52,7 @@ var (
 	errUnknownDirective   = errors.New("Bad directive or wrong number of arguments")
 	errWordCount          = errors.New("wrong number of arguments")
 	errImmutable          = errors.New("can't set immutable config")
+	errProtected          = errors.New("can't set protected config")
 	errDuplicate          = errors.New("duplicate parameter")
 	errNotNumber          = errors.New("argument couldn't be parsed into an integer")
 	errNotMemory          = errors.New("argument must be a memory value")
@@ -99,14 +102,17 @@ var directives = slices.Concat([]*directive{
 	number("io-threads", "1", 1, 128, func(s *Settings) *int { return &s.IOThreads }).atStart(),
 	yesNo("io-uring", "yes", func(s *Settings) *bool { return &s.IOUring }).atStart().unlessSame(),
 	{name: "dir", initial: defaultDir, startOnly: true, parse: parseDir, show: func(s *Settings) string { return s.Dir }},
+	fileName("dbfilename", "dump.rdb", "just a filename", func(s *Settings) *string { return &s.DBFilename }).protect(),
+	notEmpty(fileName("appendfilename", "appendonly.aof", "just a filename", func(s *Settings) *string { return &s.AppendFilename })).atStart(),
+	notEmpty(fileName("appenddirname", "appendonlydir", "just a dirname", func(s *Settings) *string { return &s.AppendDirname })).atStart(),
 	text("pidfile", "", func(s *Settings) *string { return &s.PidFile }).atStart(),
 	text("logfile", "", func(s *Settings) *string { return &s.LogFile }).atStart(),
 	choice("loglevel", "notice", func(s *Settings) *slog.Level { return &s.LogLevel },
 		option[slog.Level]{"debug", slog.LevelDebug}, option[slog.Level]{"verbose", LevelVerbose},
 		option[slog.Level]{"notice", slog.LevelInfo}, option[slog.Level]{"warning", slog.LevelWarn},
 		option[slog.Level]{"nothing", LevelNothing}),
-	choice("enable-debug-command", "no", func(s *Settings) *DebugAccess { return &s.EnableDebugCommand },
-		option[DebugAccess]{"no", DebugNo}, option[DebugAccess]{"yes", DebugYes}, option[DebugAccess]{"local", DebugLocal}).atStart(),
+	access("enable-debug-command", func(s *Settings) *Access { return &s.EnableDebugCommand }),
+	access("enable-protected-configs", func(s *Settings) *Access { return &s.EnableProtectedConfigs }),
 
 	// For tests.
 	number("key-load-delay", "0", math.MinInt32, math.MaxInt32, func(s *Settings) *persist.KeyDelay { return &s.KeyLoadDelay }).hide(),
@@ -202,7 +208,6 @@ func fixedDirectives() []*directive {
 		{"tls-client-key-file", "", "", outgoing},
 		{"tls-client-key-file-pass", "", "", outgoing},
 		{"enable-module-command", "", "no", "there are no modules"},
-		{"enable-protected-configs", "", "no", "no directive is protected"},
 		{"syslog-enabled", "", "no", "the log goes to standard output or a file"},
 		{"oom-score-adj", "", "no", "the process's OOM score is left alone"},
 		{"activedefrag", "", "no", "the garbage collector manages memory"},
@@ -222,11 +227,8 @@ func fixedDirectives() []*directive {
 		{"rdbcompression", "", "yes", files},
 		{"rdbchecksum", "", "yes", files},
 		{"sanitize-dump-payload", "", "no", files},
-		{"dbfilename", "", "dump.rdb", files},
 		{"rdb-del-sync-files", "", "no", files},
 		{"rdb-save-incremental-fsync", "", "yes", files},
-		{"appendfilename", "", "appendonly.aof", files},
-		{"appenddirname", "", "appendonlydir", files},
 		{"no-appendfsync-on-rewrite", "", "no", files},
 		{"auto-aof-rewrite-percentage", "", "100", files},
 		{"auto-aof-rewrite-min-size", "", "64mb", files},
@@ -266,8 +268,8 @@ func fixedDirectives() []*directive {
 		d.noEffect = true
 		list = append(list, d)
 	}
-	for _, name := range []string{"daemonize", "supervised", "enable-module-command", "enable-protected-configs", "syslog-enabled", "always-show-logo",
-		"io-threads-do-reads", "set-proc-title", "rdbchecksum", "appendfilename", "appenddirname", "disable-thp"} {
+	for _, name := range []string{"daemonize", "supervised", "enable-module-command", "syslog-enabled", "always-show-logo",
+		"io-threads-do-reads", "set-proc-title", "rdbchecksum", "disable-thp"} {
 		list[slices.IndexFunc(list, func(d *directive) bool { return d.name == name })].startOnly = true
 	}
 	return list
@@ -352,6 +354,12 @@ func (d *directive) unlessSame() *directive {
 	return d
 }
 
+// protect makes the directive one that a client needs a permission to change.
+func (d *directive) protect() *directive {
+	d.protected = true
+	return d
+}
+
 // withoutEffect notes that nothing depends on the directive.
 func (d *directive) withoutEffect() *directive {
 	d.noEffect = true
@@ -403,6 +411,43 @@ func text(name, initial string, field func(*Settings) *string) *directive {
 		},
 		show: func(s *Settings) string { return *field(s) },
 	}
+}
+
+// fileName is a text that names a file, or a directory, in another directory.
+func fileName(name, initial, what string, field func(*Settings) *string) *directive {
+	return checked(text(name, initial, field), func(value string) error {
+		if strings.ContainsAny(value, `/\\`) {
+			return errors.New(name + " can't be a path, " + what)
+		}
+		return nil
+	})
+}
+
+// notEmpty makes a directive refuse the empty text.
+func notEmpty(d *directive) *directive {
+	return checked(d, func(value string) error {
+		if value == "" {
+			return errors.New(d.name + " can't be empty")
+		}
+		return nil
+	})
+}
+
+// checked makes a directive of one word refuse what does not pass a check.
+func checked(d *directive, check func(word string) error) *directive {
+	parse := d.parse
+	d.parse = func(s *Settings, words []string) error {
+		if err := check(words[0]); err != nil {
+			return err
+		}
+		return parse(s, words)
+	}
+	return d
+}
+
+// access is a directive that says which clients may do something dangerous.
+func access(name string, field func(*Settings) *Access) *directive {
+	return choice(name, "no", field, option[Access]{"no", AccessNo}, option[Access]{"yes", AccessYes}, option[Access]{"local", AccessLocal}).atStart()
 }
 
 // yesNo is a directive that is yes or no.

@@ -121,6 +121,15 @@ func TestSetReadsValuesAsRedisDoes(t *testing.T) {
 		{"maxmemory", "0mb", "0", ""},
 		{"maxmemory", "100mb", "104857600", ""},
 		{"slave-read-only", "yes", "yes", ""},
+		{"dbfilename", "my.rdb", "my.rdb", ""},
+		{"dbfilename", "", "", ""},
+		{"dbfilename", "a/b", "", "dbfilename can't be a path, just a filename"},
+		{"appendfilename", "my.aof", "my.aof", ""},
+		{"appendfilename", "", "", "appendfilename can't be empty"},
+		{"appendfilename", "/b", "", "appendfilename can't be a path, just a filename"},
+		{"appenddirname", "aof", "aof", ""},
+		{"appenddirname", "", "", "appenddirname can't be empty"},
+		{"appenddirname", "a/", "", "appenddirname can't be a path, just a dirname"},
 	} {
 		c := NewConfig()
 		before := c.Get()
@@ -156,6 +165,23 @@ func TestARunningServerRefusesWhatMattersAtStartOnly(t *testing.T) {
 	}
 }
 
+func TestProtectedDirectivesNeedAnAccess(t *testing.T) {
+	change := []assignment{{directiveNamed("dbfilename"), "dbfilename", "x.rdb"}}
+	c := NewConfig()
+	culprit, err := c.setAll(change, false)
+	require.Equal(t, "dbfilename", culprit)
+	require.EqualError(t, err, "can't set protected config")
+	require.Equal(t, "dump.rdb", c.Get().DBFilename)
+	_, err = c.setAll(change, true)
+	require.NoError(t, err)
+	require.Equal(t, "x.rdb", c.Get().DBFilename)
+
+	local, remote := &Session{peer: Peer{Addr: "127.0.0.1:1"}}, &Session{peer: Peer{Addr: "192.0.2.1:1"}}
+	for access, want := range map[Access][2]bool{AccessNo: {false, false}, AccessYes: {true, true}, AccessLocal: {true, false}} {
+		require.Equal(t, want, [2]bool{local.has(access), remote.has(access)}, access)
+	}
+}
+
 func TestSeveralChangesAtRunTimeHappenAllOrNone(t *testing.T) {
 	c := NewConfig()
 	assign := func(pairs ...string) []assignment {
@@ -166,17 +192,17 @@ func TestSeveralChangesAtRunTimeHappenAllOrNone(t *testing.T) {
 		return out
 	}
 	before := c.Get()
-	culprit, err := c.setAll(assign("timeout", "5", "maxclients", "x"))
+	culprit, err := c.setAll(assign("timeout", "5", "maxclients", "x"), false)
 	require.Equal(t, "maxclients", culprit)
 	require.Equal(t, errNotNumber, err)
 	require.Same(t, before, c.Get())
 
-	culprit, err = c.setAll(assign("timeout", "5", "timeout", "6"))
+	culprit, err = c.setAll(assign("timeout", "5", "timeout", "6"), false)
 	require.Equal(t, "timeout", culprit)
 	require.Equal(t, errDuplicate, err)
 	require.Same(t, before, c.Get())
 
-	_, err = c.setAll(assign("timeout", "5", "maxclients", "6"))
+	_, err = c.setAll(assign("timeout", "5", "maxclients", "6"), false)
 	require.NoError(t, err)
 	require.Equal(t, 5, c.Get().Timeout)
 	require.Equal(t, 6, c.Get().MaxClients)
@@ -241,7 +267,7 @@ func TestLoadFileTellsWhereAndWhy(t *testing.T) {
 		{"timeout 1 2", 1, "wrong number of arguments"},
 		{"timeout", 1, "wrong number of arguments"},
 		{"save 1", 1, "Invalid save parameters"},
-		{"dbfilename x", 1, "only 'dump.rdb' is supported: data is stored in the directory dir by the journal and Pebble"},
+		{"dbfilename ../x", 1, "dbfilename can't be a path, just a filename"},
 		{"include", 1, "wrong number of arguments"},
 	} {
 		c := NewConfig()

@@ -142,7 +142,7 @@ func TestTLS(t *testing.T) {
 	require.Equal(t, int64(2), before.SerialNumber.Int64())
 	require.Error(t, config.Set("tls-cert-file", filepath.Join(ours.dir, "missing"), true))
 	newCert, newKey := ours.issue("renewed", 5)
-	_, err = config.setAll([]assignment{{directiveNamed("tls-cert-file"), "tls-cert-file", newCert}, {directiveNamed("tls-key-file"), "tls-key-file", newKey}})
+	_, err = config.setAll([]assignment{{directiveNamed("tls-cert-file"), "tls-cert-file", newCert}, {directiveNamed("tls-key-file"), "tls-key-file", newKey}}, true)
 	require.NoError(t, err)
 	_, after, err := ping(addr, &tls.Config{RootCAs: ours.pool})
 	require.NoError(t, err)
