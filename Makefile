@@ -11,7 +11,7 @@ ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
 
-.PHONY: run build test race fuzz conformance powerloss crash bench profile lint clean
+.PHONY: run build test race fuzz conformance powerloss crash bench hostile profile lint clean
 
 run: build
 	./$(BIN) $(ARGS)
@@ -59,6 +59,11 @@ crash: build
 # Side by side with redis-server; bench/README.md says how to narrow or widen it (WORKLOAD, ROUNDS, FULL, SMOKE and others).
 bench: build
 	./bench/run.sh
+
+# Hostile clients against both servers, and what others have to bear (CASE=name,name narrows it); at most ten minutes.
+CASE ?=
+hostile: build
+	$(GO) run ./bench/hostile -case "$(CASE)"
 
 # What the compiler is told of where the server spends its time (cmd/atomredis/default.pgo), measured anew.
 profile: export ATOMREDIS_PROFILE = $(CURDIR)/bench/results/default.pgo

@@ -40,6 +40,8 @@ type Connection struct {
 	// Partner is a connection without which the others cannot go on, such as the consumer of a queue: it begins its next operation
 	// whenever the last has ended, and its operations are not counted.
 	Partner bool
+	// Errors says that the Client also takes error replies, which end the run otherwise.
+	Errors bool
 }
 
 // Options is what a Generator does in a run.
@@ -140,7 +142,7 @@ func (g *Generator) connect(addr string, connection Connection) error {
 	if err != nil {
 		return err
 	}
-	c := &conn{Connection: connection, fd: fd, index: len(g.conns), in: make([]byte, 0, 16<<10)}
+	c := &conn{Connection: connection, fd: fd, index: len(g.conns), in: make([]byte, 0, 16<<10), scanner: Scanner{Errors: connection.Errors}}
 	g.conns = append(g.conns, c) // Close closes it from here on
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
 		return err

@@ -38,6 +38,14 @@ func TestScannerFindsTheEndsOfRepliesInAnyPieces(t *testing.T) {
 	}
 }
 
+func TestScannerTakesErrorsIfItIsToldSo(t *testing.T) {
+	const reply = "*2\r\n-ERR no\r\n:1\r\n"
+	s := Scanner{Errors: true}
+	if n, err := s.Next([]byte(reply + "-BUSY\r\n")); n != len(reply) || err != nil {
+		t.Errorf("%d, %v; want %d", n, err, len(reply))
+	}
+}
+
 func TestScannerReportsErrorsAlsoWithinArrays(t *testing.T) {
 	for _, reply := range []string{"-ERR no\r\n", "*2\r\n+OK\r\n-ERR no\r\n", "*1\r\n*1\r\n-ERR no\r\n"} {
 		_, err := new(Scanner).Next([]byte(reply))

@@ -9,6 +9,9 @@ import (
 // Scanner finds where the replies end in a stream of RESP2 that arrives in pieces. It goes on where it stopped when more has come,
 // so that a large reply is not read again and again.
 type Scanner struct {
+	// Errors says that error replies are replies like others.
+	Errors bool
+
 	pos  int // where the next element of the reply begins
 	left int // how many elements the reply still has; 0 before its beginning
 }
@@ -32,6 +35,9 @@ func (s *Scanner) Next(b []byte) (int, error) {
 		switch line[0] {
 		case '+', ':':
 		case '-':
+			if s.Errors {
+				break
+			}
 			return 0, fmt.Errorf("error reply: %s", line[1:len(line)-2])
 		case '$', '*':
 			n, err := strconv.Atoi(string(line[1 : len(line)-2]))

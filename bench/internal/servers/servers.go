@@ -279,6 +279,11 @@ func (s *Server) Memory() (resident, peak int64) {
 	return s.status("VmRSS:"), s.status("VmHWM:")
 }
 
+// ResetPeak makes the peak of Memory that since now.
+func (s *Server) ResetPeak() {
+	Check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.PID()), []byte("5"), 0))
+}
+
 func (s *Server) status(name string) int64 {
 	return number(strings.TrimSuffix(field(s.proc("status"), name), " kB")) << 10
 }
