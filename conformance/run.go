@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -32,6 +33,9 @@ const (
 	// maxFailures ends a run whose connection has probably lost its step.
 	maxFailures = 20
 )
+
+// newest is newer than every release.
+var newest = Release{Major: math.MaxInt}
 
 // Run replays the transcript in a file and reports every difference with file and line.
 func Run(t T, dial Dialer, file string) {
@@ -63,8 +67,10 @@ type runner struct {
 	failures   int
 
 	control *Conn
-	conns   map[string]*Conn
-	vars    map[string]string
+	// server is the release of the server under test.
+	server Release
+	conns  map[string]*Conn
+	vars   map[string]string
 	// blocked holds the connections that wait for a reply.
 	blocked map[string]bool
 	// chatty holds the connections on which more than one reply may follow a command.
@@ -76,6 +82,13 @@ func (r *runner) run() error {
 	defer r.closeAll()
 	if err := r.fresh(); err != nil {
 		return fmt.Errorf("%s: %w", r.transcript.Name, err)
+	}
+	var err error
+	if r.server, err = releaseOf(r.control); err != nil {
+		return fmt.Errorf("%s: %w", r.transcript.Name, err)
+	}
+	if r.server.before(r.transcript.Since) {
+		return nil
 	}
 	for _, s := range r.transcript.Steps {
 		if err := r.step(s); err != nil {
@@ -132,6 +145,8 @@ func (r *runner) conn(name string) (*Conn, error) {
 
 func (r *runner) step(s *Step) error {
 	switch s.Action {
+	case From:
+		return nil
 	case Fresh:
 		return r.fresh()
 	case Sleep:
@@ -161,7 +176,7 @@ func (r *runner) step(s *Step) error {
 	if err != nil && s.Action == Send {
 		return err
 	}
-	if s.Pending {
+	if s.repliesOf(r.server).Pending {
 		return r.awaitBlocked(s, c)
 	}
 	delete(r.blocked, s.Conn)
@@ -205,6 +220,26 @@ func (r *runner) awaitBlocked(s *Step, c *Conn) error {
 	return nil
 }
 
+// releaseOf asks a server for its release. An atomredis has what all of them brought, as far as it has it at all.
+func releaseOf(c *Conn) (Release, error) {
+	info, err := c.Do(replyTimeout, "INFO", "server")
+	if err != nil {
+		return Release{}, err
+	}
+	var release Release
+	for line := range strings.Lines(info.Text) {
+		if strings.HasPrefix(line, "atomredis_version:") {
+			return newest, nil
+		}
+		if version, ok := strings.CutPrefix(line, "redis_version:"); ok {
+			if release, err = parseRelease(version); err != nil {
+				return Release{}, err
+			}
+		}
+	}
+	return release, nil
+}
+
 // BlockedClients asks the server how many clients wait in a blocking command.
 func BlockedClients(c *Conn) (int, error) {
 	info, err := c.Do(replyTimeout, "INFO", "clients")
@@ -220,6 +255,7 @@ func BlockedClients(c *Conn) (int, error) {
 }
 
 func (r *runner) refresh(s *Step, c *Conn) error {
+	replies := s.repliesOf(r.server)
 	var got []Value
 	more := s.Action != Send || r.chatty[s.Conn]
 	for timeout := replyTimeout; len(got) == 0 || more && c.Ready(quietTime); {
@@ -235,20 +271,21 @@ func (r *runner) refresh(s *Step, c *Conn) error {
 	want := make([]Pattern, len(got))
 	for i, v := range got {
 		want[i] = literal(v)
-		if i < len(s.Want) {
-			want[i] = s.Want[i].Refresh(v)
+		if i < len(replies.Want) {
+			want[i] = replies.Want[i].Refresh(v)
 		}
 		want[i].Matches(v, r.vars)
 	}
-	s.Want = want
+	replies.Want = want
 	return nil
 }
 
 func (r *runner) compare(s *Step, c *Conn) error {
-	if len(s.Want) == 0 {
+	replies := s.repliesOf(r.server)
+	if len(replies.Want) == 0 {
 		return fmt.Errorf("no reply recorded")
 	}
-	for _, want := range s.Want {
+	for _, want := range replies.Want {
 		got, err := c.Read(replyTimeout)
 		if err != nil {
 			return fmt.Errorf("want %s\n got %w", want, err)

@@ -16,6 +16,8 @@ import (
 type Transcript struct {
 	Name  string
 	Steps []*Step
+	// Since is the first release that has what the transcript is about: "@since 7.4" as its first step.
+	Since Release
 	// tail is the blank lines and comments after the last step.
 	tail []string
 }
@@ -34,11 +36,47 @@ type Step struct {
 	Raw string
 	// Wait is how long a Sleep lasts.
 	Wait time.Duration
+	Replies
+	// Later is what newer servers reply, in the order of their releases: "since 7.2 -ERR syntax error".
+	Later []LaterReplies
+	// since is the release that a From names.
+	since Release
+	// lead is the blank lines and comments before the step.
+	lead []string
+}
+
+// Replies is what a step expects.
+type Replies struct {
 	// Pending says that no reply comes yet.
 	Pending bool
 	Want    []Pattern
-	// lead is the blank lines and comments before the step.
-	lead []string
+}
+
+// LaterReplies is what a step expects of a release and those after it.
+type LaterReplies struct {
+	Since Release
+	Replies
+}
+
+// Release is a server's version, without the number of its patch.
+type Release struct{ Major, Minor int }
+
+// before reports whether r is the older one.
+func (r Release) before(o Release) bool {
+	return r.Major < o.Major || r.Major == o.Major && r.Minor < o.Minor
+}
+
+func (r Release) String() string { return fmt.Sprintf("%d.%d", r.Major, r.Minor) }
+
+// repliesOf returns what the step expects of a server.
+func (s *Step) repliesOf(server Release) *Replies {
+	replies := &s.Replies
+	for i := range s.Later {
+		if !server.before(s.Later[i].Since) {
+			replies = &s.Later[i].Replies
+		}
+	}
+	return replies
 }
 
 // Arg is a word of a command. Only a word without quotes can refer to captured texts.
@@ -64,11 +102,16 @@ const (
 	Hangup
 	// Fresh empties the server and starts with new connections: "@fresh".
 	Fresh
+	// From names the first release that the transcript holds for: "@since 7.4".
+	From
 )
 
 var (
 	actionLine = regexp.MustCompile(`^([a-z][a-z0-9]*)?(>>|>|<)(?: (.*))?$`)
 	reference  = regexp.MustCompile(`\$\{([a-z0-9]+)\}`)
+	// laterLine is how replies of newer servers begin, and laterLines where, within those to a step.
+	laterLine  = regexp.MustCompile(`^since ([0-9]+\.[0-9]+) `)
+	laterLines = regexp.MustCompile(`(?m)^since [0-9]`)
 )
 
 // pendingMark stands in place of replies that are not there yet.
@@ -122,6 +165,12 @@ func Parse(name, text string) (*Transcript, error) {
 		}
 		step.Line, step.lead = i+1, lead
 		lead = nil
+		if step.Action == From {
+			if len(t.Steps) > 0 {
+				return nil, fmt.Errorf("%s:%d: @since is for the whole transcript: it comes first", name, i+1)
+			}
+			t.Since = step.since
+		}
 		t.Steps = append(t.Steps, step)
 	}
 	t.tail = lead
@@ -137,6 +186,9 @@ func parseStep(line string) (*Step, error) {
 		switch {
 		case words[0] == "@fresh" && len(words) == 1:
 			step.Action = Fresh
+		case words[0] == "@since" && len(words) == 2:
+			step.Action = From
+			step.since, err = parseRelease(words[1])
 		case words[0] == "@close" && len(words) <= 2:
 			step.Action = Hangup
 			step.Conn = strings.Join(words[1:], "")
@@ -197,17 +249,25 @@ func (t *Transcript) String() string {
 			b.WriteString(line + "\n")
 		}
 		b.WriteString(s.Source + "\n")
-		if s.Pending {
-			b.WriteString(pendingMark + "\n")
-		}
-		for _, p := range s.Want {
-			b.WriteString(p.String() + "\n")
+		s.Replies.write(&b)
+		for _, l := range s.Later {
+			b.WriteString("since " + l.Since.String() + " ")
+			l.Replies.write(&b)
 		}
 	}
 	for _, line := range t.tail {
 		b.WriteString(line + "\n")
 	}
 	return b.String()
+}
+
+func (r *Replies) write(b *strings.Builder) {
+	if r.Pending {
+		b.WriteString(pendingMark + "\n")
+	}
+	for _, p := range r.Want {
+		b.WriteString(p.String() + "\n")
+	}
 }
 
 // Exchanges counts the commands and raw messages.
@@ -256,8 +316,51 @@ func splitArgs(s string) ([]Arg, error) {
 
 // parseReplies parses the lines below a step.
 func (s *Step) parseReplies(text string) error {
+	if text != "" && s.Action > Receive {
+		return errors.New("a directive has no replies")
+	}
+	starts := laterLines.FindAllStringIndex(text, -1)
+	first := len(text)
+	if len(starts) > 0 {
+		first = starts[0][0]
+	}
+	if err := s.Replies.parse(text[:first]); err != nil {
+		return err
+	}
+	for i, start := range starts {
+		end := len(text)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		if err := s.parseLater(text[start[0]:end]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseLater parses the replies of newer servers, from the word since on.
+func (s *Step) parseLater(text string) error {
+	m := laterLine.FindStringSubmatch(text)
+	if m == nil {
+		return fmt.Errorf("replies of newer servers begin as in since 7.2 +OK: %s", text)
+	}
+	since, err := parseRelease(m[1])
+	if err != nil {
+		return err
+	}
+	if n := len(s.Later); n > 0 && !s.Later[n-1].Since.before(since) {
+		return errors.New("the newest releases come last")
+	}
+	later := LaterReplies{Since: since}
+	err = later.Replies.parse(text[len(m[0]):])
+	s.Later = append(s.Later, later)
+	return err
+}
+
+func (r *Replies) parse(text string) error {
 	if strings.TrimSpace(text) == pendingMark {
-		s.Pending = true
+		r.Pending = true
 		return nil
 	}
 	in := &scanner{s: text}
@@ -266,12 +369,16 @@ func (s *Step) parseReplies(text string) error {
 		if err != nil {
 			return err
 		}
-		s.Want = append(s.Want, p)
-	}
-	if len(s.Want) > 0 && s.Action > Receive {
-		return errors.New("a directive has no replies")
+		r.Want = append(r.Want, p)
 	}
 	return nil
+}
+
+// parseRelease parses the first two numbers of a version.
+func parseRelease(text string) (Release, error) {
+	var r Release
+	_, err := fmt.Sscanf(text, "%d.%d", &r.Major, &r.Minor)
+	return r, err
 }
 
 // scanner reads the notation of replies.
