@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
@@ -39,14 +38,13 @@ Examples:
 `
 
 func main() {
-	stop := make(chan os.Signal, 2)
-	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
-	signal.Ignore(syscall.SIGHUP) // the server outlives the terminal that it was started from
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, stop))
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, signals))
 }
 
-// run is the program; it returns the exit code. The server runs until something arrives on stop, or a client shuts it down.
-func run(args []string, stdout, stderr io.Writer, stop <-chan os.Signal) int {
+// run is the program; it returns the exit code. The server runs until a signal arrives that ends it, or a client shuts it down.
+func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
 	if len(args) == 1 {
 		switch args[0] {
 		case "-v", "--version":
@@ -75,15 +73,19 @@ func run(args []string, stdout, stderr io.Writer, stop <-chan os.Signal) int {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
 		go func() {
-			select {
-			case sig := <-stop:
-				cancel(fmt.Errorf("stopped by a signal (%s)", sig))
-			case <-ctx.Done():
+			for ctx.Err() == nil {
+				select {
+				case sig := <-signals:
+					if sig != syscall.SIGHUP { // it outlives the terminal that it was started from
+						cancel(fmt.Errorf("stopped by a signal (%s)", sig))
+					}
+				case <-ctx.Done():
+				}
 			}
 		}()
 		return cli.Run(ctx, args, os.Stdin, stdout, stderr)
 	}
-	if err := serve(args, stdout, stop); err != nil {
+	if err := serve(args, stdout, signals); err != nil {
 		fmt.Fprintln(stderr, "atomredis:", err)
 		return 1
 	}
@@ -91,7 +93,8 @@ func run(args []string, stdout, stderr io.Writer, stop <-chan os.Signal) int {
 }
 
 // serve runs the server.
-func serve(args []string, stdout io.Writer, stop <-chan os.Signal) error {
+func serve(args []string, stdout io.Writer, signals <-chan os.Signal) error {
+	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go away
 	config := server.NewConfig()
 	if err := config.LoadArgs(args); err != nil {
 		return err
@@ -106,11 +109,11 @@ func serve(args []string, stdout io.Writer, stop <-chan os.Signal) error {
 	if err := os.Chdir(set.Dir); err != nil && (set.Durable() || !errors.Is(err, os.ErrNotExist) || config.IsSet("dir")) {
 		return fmt.Errorf("dir: %w", err)
 	}
-	log, closeLog, err := openLog(config, stdout)
+	log, err := openLog(config, stdout)
 	if err != nil {
 		return fmt.Errorf("logfile: %w", err)
 	}
-	defer closeLog()
+	defer log.close()
 	if names := config.WithoutEffect(); len(names) > 0 {
 		log.Info("some directives of the configuration have no effect here", "directives", strings.Join(names, " "))
 	}
@@ -119,7 +122,7 @@ func serve(args []string, stdout io.Writer, stop <-chan os.Signal) error {
 		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them, nor they for it.
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + set.IOThreads)
 	}
-	srv, err := server.New(config, log, options)
+	srv, err := server.New(config, log.Logger, options)
 	if err != nil {
 		return err
 	}
@@ -145,53 +148,22 @@ func serve(args []string, stdout io.Writer, stop <-chan os.Signal) error {
 	}
 	log.Info("ready to accept connections", "version", server.Version, "pid", os.Getpid(), "addresses", strings.Join(addrs, " "))
 
-	select {
-	case sig := <-stop:
-		log.Info("shutting down", "signal", sig.String())
-		signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second one ends the process at once
-	case <-srv.Done():
+	for running := true; running; {
+		select {
+		case sig := <-signals:
+			if sig == syscall.SIGHUP {
+				log.Info("looking at files again", "signal", sig.String())
+				log.reopen()
+				continue
+			}
+			log.Info("shutting down", "signal", sig.String())
+			signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second one ends the process at once
+			running = false
+		case <-srv.Done():
+			running = false
+		}
 	}
 	err = srv.Close()
 	log.Info("stopped")
 	return err
-}
-
-// openLog opens the log: text at the configured level, which CONFIG SET changes, to the log file or to stdout.
-func openLog(config *server.Config, stdout io.Writer) (*slog.Logger, func() error, error) {
-	set := config.Get()
-	out, closeLog := stdout, func() error { return nil }
-	if set.LogFile != "" {
-		f, err := os.OpenFile(set.LogFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
-			return nil, nil, err
-		}
-		out, closeLog = f, f.Close
-	}
-	var level slog.LevelVar
-	level.Set(set.LogLevel)
-	config.OnChange(func(_, next *server.Settings) error {
-		level.Set(next.LogLevel)
-		return nil
-	})
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: &level, ReplaceAttr: nameLevel})), closeLog, nil
-}
-
-// nameLevel gives levels the names that the loglevel directive has for them.
-func nameLevel(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) > 0 || a.Key != slog.LevelKey {
-		return a
-	}
-	level, _ := a.Value.Any().(slog.Level)
-	name := "error"
-	switch {
-	case level < server.LevelVerbose:
-		name = "debug"
-	case level < slog.LevelInfo:
-		name = "verbose"
-	case level < slog.LevelWarn:
-		name = "notice"
-	case level < slog.LevelError:
-		name = "warning"
-	}
-	return slog.String(slog.LevelKey, name)
 }

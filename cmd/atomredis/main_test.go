@@ -89,9 +89,8 @@ func TestPathsAreRelativeToDir(t *testing.T) {
 func TestTheLogFollowsLoglevel(t *testing.T) {
 	config := server.NewConfig()
 	var out bytes.Buffer
-	log, closeLog, err := openLog(config, &out)
+	log, err := openLog(config, &out)
 	require.NoError(t, err)
-	defer closeLog()
 	log.Debug("one")
 	log.Info("two")
 	require.NoError(t, config.Set("loglevel", "warning", true))
@@ -101,6 +100,7 @@ func TestTheLogFollowsLoglevel(t *testing.T) {
 	log.Error("five")
 	require.NoError(t, config.Set("loglevel", "debug", true))
 	log.Debug("six")
+	log.close()
 	require.Regexp(t, `\Atime=\S+ level=notice msg=two\ntime=\S+ level=warning msg=four\ntime=\S+ level=debug msg=six\n\z`, out.String())
 }
 

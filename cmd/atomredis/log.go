@@ -1,0 +1,291 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/server"
+)
+
+// Where the log goes. Nobody may wait for it: a line goes into a queue, and one goroutine for each destination writes. What cannot be written is
+// dropped and counted, and the next line that can be written is preceded by the count.
+
+const (
+	// logQueue is how many bytes of lines may wait.
+	logQueue = 1 << 20
+	// logPatience is how long the end of the program waits for the last lines.
+	logPatience = time.Second
+)
+
+// logLine is one line, with the newline at its end.
+type logLine struct {
+	level slog.Level
+	text  []byte
+}
+
+// logOutput is what lines are written to, by one goroutine.
+type logOutput interface {
+	// write writes lines. Without lines it only looks whether what it writes to is still the right thing.
+	write(lines []logLine) error
+	close()
+}
+
+// logSink is one destination of the log.
+type logSink struct {
+	out logOutput
+	// format makes the line of a record that the sink itself has.
+	format slog.Handler
+	wake   chan struct{}
+	done   chan struct{}
+
+	mu      sync.Mutex // protects what follows; nothing waits while it is held
+	buf     bytes.Buffer
+	queue   []logLine
+	size    int // of the queue in bytes, with what is being written
+	dropped int // lines
+	closed  bool
+}
+
+// logHandler formats records as text and gives them to a sink.
+type logHandler struct {
+	slog.Handler // writes to sink.buf
+	sink         *logSink
+}
+
+// newLogHandler returns a handler whose lines are written by a goroutine that ends with the sink.
+func newLogHandler(options slog.HandlerOptions, out logOutput) logHandler {
+	s := &logSink{out: out, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s.format = slog.NewTextHandler(&s.buf, &options)
+	go s.run()
+	return logHandler{s.format, s}
+}
+
+// Handle implements slog.Handler.
+func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
+	s := h.sink
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line, err := s.line(ctx, h.Handler, r)
+	if err != nil {
+		return err
+	}
+	if s.closed || s.size+len(line.text) > logQueue {
+		s.dropped++
+		return nil
+	}
+	s.queue = append(s.queue, line)
+	s.size += len(line.text)
+	s.poke()
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return logHandler{h.Handler.WithAttrs(attrs), h.sink}
+}
+
+// WithGroup implements slog.Handler.
+func (h logHandler) WithGroup(name string) slog.Handler {
+	return logHandler{h.Handler.WithGroup(name), h.sink}
+}
+
+// line formats a record. mu is locked.
+func (s *logSink) line(ctx context.Context, format slog.Handler, r slog.Record) (logLine, error) {
+	s.buf.Reset()
+	err := format.Handle(ctx, r)
+	return logLine{r.Level, bytes.Clone(s.buf.Bytes())}, err
+}
+
+// poke has the goroutine look at the queue and at the destination.
+func (s *logSink) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes what is queued until the sink is closed.
+func (s *logSink) run() {
+	defer close(s.done)
+	defer s.out.close()
+	for range s.wake {
+		for {
+			lines, dropped, closed := s.take()
+			err := s.out.write(lines)
+			s.written(lines, dropped, err)
+			if len(lines) == 0 {
+				if closed {
+					return
+				}
+				break
+			}
+		}
+	}
+}
+
+// take empties the queue. If lines were dropped one that tells so comes first.
+func (s *logSink) take() (lines []logLine, dropped int, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines, s.queue = s.queue, nil
+	if len(lines) > 0 && s.dropped > 0 {
+		r := slog.NewRecord(time.Now(), slog.LevelWarn, "lines of the log could not be written", 0)
+		r.AddAttrs(slog.Int("lines", s.dropped))
+		if note, err := s.line(context.Background(), s.format, r); err == nil {
+			dropped = s.dropped
+			lines = append([]logLine{note}, lines...)
+			s.size += len(note.text)
+		}
+	}
+	return lines, dropped, s.closed
+}
+
+// written counts lines that were taken: those that could not be written are dropped, and dropped ones have been told of otherwise.
+func (s *logSink) written(lines []logLine, dropped int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range lines {
+		s.size -= len(l.text)
+	}
+	if err == nil {
+		s.dropped -= dropped
+		return
+	}
+	s.dropped += len(lines)
+	if dropped > 0 {
+		s.dropped-- // the note was not a line of the log
+	}
+}
+
+// close has the rest written, for which it waits a moment only.
+func (s *logSink) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.poke()
+	select {
+	case <-s.done:
+	case <-time.After(logPatience):
+	}
+}
+
+// appLog is the log of the program.
+type appLog struct {
+	*slog.Logger
+	sinks []*logSink
+	level slog.LevelVar
+}
+
+// close has what was logged written, if that is possible soon.
+func (l *appLog) close() {
+	for _, s := range l.sinks {
+		s.close()
+	}
+}
+
+// reopen has files looked for at their paths again.
+func (l *appLog) reopen() {
+	for _, s := range l.sinks {
+		s.poke()
+	}
+}
+
+// openLog opens the log: text at the configured level, which CONFIG SET changes, to the log file or to stdout.
+func openLog(config *server.Config, stdout io.Writer) (*appLog, error) {
+	set := config.Get()
+	l := new(appLog)
+	l.level.Set(set.LogLevel)
+	var out logOutput = logStream{stdout}
+	if set.LogFile != "" {
+		f, err := openLogFile(set.LogFile)
+		if err != nil {
+			return nil, err
+		}
+		out = f
+	}
+	h := newLogHandler(slog.HandlerOptions{Level: &l.level, ReplaceAttr: nameLevel}, out)
+	l.sinks = append(l.sinks, h.sink)
+	l.Logger = slog.New(h)
+	config.OnChange(func(_, next *server.Settings) error {
+		l.level.Set(next.LogLevel)
+		return nil
+	})
+	return l, nil
+}
+
+// logStream is an output that stays as it is.
+type logStream struct{ io.Writer }
+
+func (l logStream) write(lines []logLine) error {
+	var all []byte
+	for _, line := range lines {
+		all = append(all, line.text...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := l.Write(all)
+	return err
+}
+
+func (l logStream) close() {}
+
+// logFile is a file that may be renamed or removed while it is written to: then a new one takes its place.
+type logFile struct {
+	path string
+	file *os.File
+}
+
+func openLogFile(path string) (*logFile, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := openForLog(path)
+	return &logFile{path, file}, err
+}
+
+func openForLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+}
+
+// write writes to the file that is now at the path. If none can be opened there the old one gets the lines.
+func (l *logFile) write(lines []logLine) error {
+	there, err := os.Stat(l.path)
+	mine, mineErr := l.file.Stat()
+	if err != nil || mineErr != nil || !os.SameFile(there, mine) {
+		if file, err := openForLog(l.path); err == nil {
+			l.file.Close()
+			l.file = file
+		}
+	}
+	return logStream{l.file}.write(lines)
+}
+
+func (l *logFile) close() { l.file.Close() }
+
+// nameLevel gives levels the names that the loglevel directive has for them.
+func nameLevel(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 || a.Key != slog.LevelKey {
+		return a
+	}
+	level, _ := a.Value.Any().(slog.Level)
+	name := "error"
+	switch {
+	case level < server.LevelVerbose:
+		name = "debug"
+	case level < slog.LevelInfo:
+		name = "verbose"
+	case level < slog.LevelWarn:
+		name = "notice"
+	case level < slog.LevelError:
+		name = "warning"
+	}
+	return slog.String(slog.LevelKey, name)
+}
