@@ -21,6 +21,32 @@ func (s *Session) outputLimit() OutputLimit {
 	return set.OutputLimits.Normal
 }
 
+// What a client may cost that has not authenticated, in bytes; resp.Parser limits its arguments.
+const (
+	// unauthenticatedOutput is how many bytes of replies may wait for it. Redis allows as much: a buffer of 16 KiB, and 1 KiB more.
+	unauthenticatedOutput = 17 << 10
+	// unauthenticatedInput is how much it may have sent that has not been executed: it can be more than a command while clients are paused.
+	unauthenticatedInput = 1 << 20
+)
+
+// floodsUnauthenticated reports whether the client must be closed because it has not authenticated and does not read the replies to what it sends.
+func (s *Session) floodsUnauthenticated() bool {
+	if s.out.Len() <= unauthenticatedOutput || !s.mustAuthenticate() {
+		return false
+	}
+	s.srv.log.Warn("closing client that has not authenticated and does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", s.out.Len())
+	return true
+}
+
+// inputLimit returns how many bytes of input the session may hold.
+func (s *Session) inputLimit() int {
+	limit := s.srv.config.Get().QueryBufferLimit
+	if !s.authenticated && s.mustAuthenticate() {
+		limit = min(limit, unauthenticatedInput)
+	}
+	return limit
+}
+
 // leastHard returns the least of the hard limits that there are, math.MaxInt64 if there are none.
 func (l *OutputLimits) leastHard() int64 {
 	least := int64(math.MaxInt64)

@@ -249,7 +249,7 @@ const (
 // checkInput ends what Input does.
 func (s *Session) checkInput() {
 	s.startLong()
-	if len(s.input)+len(s.long.b) > s.srv.config.Get().QueryBufferLimit {
+	if len(s.input)+len(s.long.b) > s.inputLimit() {
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
 		s.abort()
 	}
@@ -403,6 +403,10 @@ func (s *Session) process(b []byte) []byte {
 	defer lookaheads.Put(ahead)
 	defer s.endCommands() // before ahead, in which the arguments lie, is given back
 	for len(b) > 0 && !s.closing {
+		if !s.authenticated && s.floodsUnauthenticated() {
+			s.abort()
+			return nil
+		}
 		if len(ahead.hints) > 1 && !s.srv.scriptBusy() {
 			s.warm(ahead.hints)
 		}
