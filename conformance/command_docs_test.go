@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // oracleVersion is the last release of Redis whose facts are compared: what came later, its replies do not have.
@@ -98,7 +100,7 @@ func TestCommandDocsAreThoseOfRedis(t *testing.T) {
 
 func bothDocs(t *testing.T) (theirs, here map[string]map[string]string) {
 	redis, ours := bothServers(t)
-	docs := func(c *Conn) map[string]map[string]string {
+	docs := func(c *transcript.Conn) map[string]map[string]string {
 		out := map[string]map[string]string{}
 		addDocs(out, reply(t, c, "COMMAND", "DOCS"))
 		return out
@@ -107,7 +109,7 @@ func bothDocs(t *testing.T) (theirs, here map[string]map[string]string) {
 }
 
 // addDocs adds the facts about commands and their sub-commands, from a reply of COMMAND DOCS in RESP2.
-func addDocs(out map[string]map[string]string, docs Value) {
+func addDocs(out map[string]map[string]string, docs transcript.Value) {
 	for name, value := range fields(docs) {
 		facts := map[string]string{}
 		for field, v := range fields(value) {
@@ -129,8 +131,8 @@ func addDocs(out map[string]map[string]string, docs Value) {
 }
 
 // fields returns the values of a map that RESP2 carries as an array, by their names.
-func fields(v Value) map[string]Value {
-	out := map[string]Value{}
+func fields(v transcript.Value) map[string]transcript.Value {
+	out := map[string]transcript.Value{}
 	for i := 0; i+1 < len(v.Elems); i += 2 {
 		out[v.Elems[i].Text] = v.Elems[i+1]
 	}
@@ -138,7 +140,7 @@ func fields(v Value) map[string]Value {
 }
 
 // historyVersions returns the versions of a history up to that of the reference.
-func historyVersions(v Value) string {
+func historyVersions(v transcript.Value) string {
 	var versions []string
 	for _, change := range v.Elems {
 		if since := change.Elems[0].Text; !isLater(since) {
@@ -150,7 +152,7 @@ func historyVersions(v Value) string {
 
 // argumentsOutline shows arguments on one line: name:type, the key spec, /TOKEN, @since, !deprecated, then ? for optional, + for multiple, ++ if
 // with its token, and what it consists of in braces. Arguments that came later than the reference are left out.
-func argumentsOutline(v Value) string {
+func argumentsOutline(v transcript.Value) string {
 	var out []string
 	for _, arg := range v.Elems {
 		f := fields(arg)
@@ -177,12 +179,12 @@ func argumentsOutline(v Value) string {
 // TestCommandListIsThatOfRedis compares the lists of commands by category and pattern, of commands that both have.
 func TestCommandListIsThatOfRedis(t *testing.T) {
 	redis, ours := bothServers(t)
-	names := func(c *Conn, filter ...string) map[string]bool {
+	names := func(c *transcript.Conn, filter ...string) map[string]bool {
 		v := reply(t, c, append([]string{"COMMAND", "LIST"}, filter...)...)
-		require.Equal(t, Array, v.Kind, "%v", filter)
+		require.Equal(t, transcript.Array, v.Kind, "%v", filter)
 		out := map[string]bool{}
 		for _, name := range v.Elems {
-			require.Equal(t, Bulk, name.Kind)
+			require.Equal(t, transcript.Bulk, name.Kind)
 			out[name.Text] = true
 		}
 		require.Len(t, out, len(v.Elems), "%v", filter)

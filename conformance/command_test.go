@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/conformance/oracle"
+	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -36,29 +37,29 @@ func TestCommandInfoIsThatOfRedis(t *testing.T) {
 }
 
 // bothServers returns connections to a Redis and to a server of ours.
-func bothServers(t *testing.T) (redis, ours *Conn) {
+func bothServers(t *testing.T) (redis, ours *transcript.Conn) {
 	addr := oracle.Start(t)
-	open := func(dial Dialer) *Conn {
+	open := func(dial transcript.Dialer) *transcript.Conn {
 		nc, err := dial()
 		require.NoError(t, err)
 		t.Cleanup(func() { nc.Close() })
-		return NewConn(nc)
+		return transcript.NewConn(nc)
 	}
-	return open(func() (net.Conn, error) { return Dial(addr) }), open(startServer(t, server.Options{}))
+	return open(func() (net.Conn, error) { return transcript.Dial(addr) }), open(startServer(t, server.Options{}))
 }
 
 // reply returns what the server says to a command.
-func reply(t *testing.T, c *Conn, words ...string) Value {
+func reply(t *testing.T, c *transcript.Conn, words ...string) transcript.Value {
 	v, err := c.Do(10*time.Second, words...)
 	require.NoError(t, err)
 	return v
 }
 
 // commandInfo returns the facts about all commands and sub-commands, by their names.
-func commandInfo(t *testing.T, c *Conn) map[string]map[string]string {
+func commandInfo(t *testing.T, c *transcript.Conn) map[string]map[string]string {
 	all := map[string]map[string]string{}
-	var add func(v Value)
-	add = func(v Value) {
+	var add func(v transcript.Value)
+	add = func(v transcript.Value) {
 		e := v.Elems
 		all[e[0].Text] = map[string]string{
 			"arity": e[1].Text, "flags": sortedText(e[2]), "first": e[3].Text, "last": e[4].Text, "step": e[5].Text,
@@ -75,7 +76,7 @@ func commandInfo(t *testing.T, c *Conn) map[string]map[string]string {
 }
 
 // keySpecs returns the specs without their notes, which are for people, and the flags in order.
-func keySpecs(specs Value) string {
+func keySpecs(specs transcript.Value) string {
 	var out []string
 	for _, spec := range specs.Elems {
 		for i := 0; i+1 < len(spec.Elems); i += 2 {
@@ -92,7 +93,7 @@ func keySpecs(specs Value) string {
 }
 
 // sortedText returns the elements, whose order means nothing, in the order of their texts.
-func sortedText(v Value) string {
+func sortedText(v transcript.Value) string {
 	words := make([]string, len(v.Elems))
 	for i, e := range v.Elems {
 		words[i] = e.Text

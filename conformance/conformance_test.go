@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/conformance/oracle"
+	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -21,7 +22,7 @@ const addrVariable = "ATOMREDIS_CONFORMANCE_ADDR"
 
 func TestServerGivesTheRecordedReplies(t *testing.T) {
 	if addr := os.Getenv(addrVariable); addr != "" {
-		replayAll(t, func() (net.Conn, error) { return Dial(addr) })
+		replayAll(t, func() (net.Conn, error) { return transcript.Dial(addr) })
 		return
 	}
 	for name, options := range map[string]server.Options{"event loops": {}, "goroutines": {Goroutines: true}} {
@@ -30,7 +31,7 @@ func TestServerGivesTheRecordedReplies(t *testing.T) {
 }
 
 // startServer starts a server in this process for as long as the test runs, and returns how to reach it.
-func startServer(t *testing.T, options server.Options) Dialer {
+func startServer(t *testing.T, options server.Options) transcript.Dialer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	options.Listeners = []net.Listener{l}
@@ -45,21 +46,21 @@ func startServer(t *testing.T, options server.Options) Dialer {
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	t.Cleanup(func() { require.NoError(t, srv.Close()) })
-	return func() (net.Conn, error) { return Dial(l.Addr().String()) }
+	return func() (net.Conn, error) { return transcript.Dial(l.Addr().String()) }
 }
 
 func TestRedisGivesTheRecordedReplies(t *testing.T) {
 	addr := oracle.Start(t)
-	replayAll(t, func() (net.Conn, error) { return Dial(addr) })
+	replayAll(t, func() (net.Conn, error) { return transcript.Dial(addr) })
 }
 
-func replayAll(t *testing.T, dial Dialer) {
+func replayAll(t *testing.T, dial transcript.Dialer) {
 	files, err := filepath.Glob("testdata/*/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/"), ".txt")
-		t.Run(name, func(t *testing.T) { Run(t, dial, file) })
+		t.Run(name, func(t *testing.T) { transcript.Run(t, dial, file) })
 	}
 }
 
@@ -69,7 +70,7 @@ func TestTranscriptsAreInTheirWrittenForm(t *testing.T) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		transcript, err := Parse(file, string(text))
+		transcript, err := transcript.Parse(file, string(text))
 		require.NoError(t, err)
 		require.Equal(t, string(text), transcript.String(), file)
 	}

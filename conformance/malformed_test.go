@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/conformance/oracle"
+	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -180,7 +181,7 @@ func multibulk(args ...string) string {
 }
 
 // send sends the input, hangs up, and returns all that came back.
-func (m *malformed) send(dial Dialer) (string, error) {
+func (m *malformed) send(dial transcript.Dialer) (string, error) {
 	nc, err := dial()
 	if err != nil {
 		return "", err
@@ -216,14 +217,14 @@ func (m *malformed) check(got string) error {
 	if !strings.HasPrefix(got, m.want) {
 		return fmt.Errorf("the replies do not begin with %q", m.want)
 	}
-	replies := NewConn(replay{strings.NewReader(got)})
+	replies := transcript.NewConn(replay{strings.NewReader(got)})
 	for {
 		switch v, err := replies.ReadBatched(); {
 		case err != nil:
 			return err
-		case v.Kind == Closed:
+		case v.Kind == transcript.Closed:
 			return nil
-		case v.Kind == Error && strings.HasPrefix(v.Text, "ERR Protocol error") && replies.r.Buffered() > 0:
+		case v.Kind == transcript.Error && strings.HasPrefix(v.Text, "ERR Protocol error") && replies.Buffered() > 0:
 			return errors.New("there is a reply behind a protocol error")
 		}
 	}
@@ -241,7 +242,7 @@ func (replay) SetReadDeadline(time.Time) error  { return nil }
 func (replay) SetWriteDeadline(time.Time) error { return nil }
 
 // hostility sends all inputs to two servers, of which the second asks for a password, and gives each reply to check.
-func hostility(open, closed Dialer, check func(n int, m *malformed, got string) error) error {
+func hostility(open, closed transcript.Dialer, check func(n int, m *malformed, got string) error) error {
 	errs := make([]error, malformedClients)
 	var wg sync.WaitGroup
 	for c := range malformedClients {
@@ -322,20 +323,20 @@ func TestMalformedInputHarmsNobodyElse(t *testing.T) {
 	}
 }
 
-func dialer(addr string) Dialer {
-	return func() (net.Conn, error) { return Dial(addr) }
+func dialer(addr string) transcript.Dialer {
+	return func() (net.Conn, error) { return transcript.Dial(addr) }
 }
 
 // connect opens a connection for as long as the test runs.
-func connect(t *testing.T, dial Dialer) *Conn {
+func connect(t *testing.T, dial transcript.Dialer) *transcript.Conn {
 	nc, err := dial()
 	require.NoError(t, err)
 	t.Cleanup(func() { nc.Close() })
-	return NewConn(nc)
+	return transcript.NewConn(nc)
 }
 
 // expectReply sends a command and checks the reply.
-func expectReply(t *testing.T, c *Conn, want string, args ...string) {
+func expectReply(t *testing.T, c *transcript.Conn, want string, args ...string) {
 	v, err := c.Do(malformedTimeout, args...)
 	require.NoError(t, err)
 	require.Equal(t, want, v.String())
@@ -398,13 +399,13 @@ type bystander struct {
 	err  error
 }
 
-func startBystander(t *testing.T, dial Dialer) *bystander {
+func startBystander(t *testing.T, dial transcript.Dialer) *bystander {
 	b := &bystander{end: make(chan struct{}), done: make(chan struct{})}
-	var conns [2]*Conn
+	var conns [2]*transcript.Conn
 	for i := range conns {
 		nc, err := dial()
 		require.NoError(t, err)
-		conns[i] = NewConn(nc)
+		conns[i] = transcript.NewConn(nc)
 	}
 	go func() {
 		defer close(b.done)
@@ -423,7 +424,7 @@ func startBystander(t *testing.T, dial Dialer) *bystander {
 }
 
 // round sends some commands of which every reply is known.
-func (b *bystander) round(c, blocked *Conn, n string) error {
+func (b *bystander) round(c, blocked *transcript.Conn, n string) error {
 	blocked.Append("BLPOP", "bystander:list", "0")
 	if err := blocked.Flush(); err != nil {
 		return err
@@ -443,10 +444,10 @@ func (b *bystander) round(c, blocked *Conn, n string) error {
 	} {
 		v, err := c.Do(malformedTimeout, exchange.args...)
 		if err != nil {
-			return fmt.Errorf("%s: %w", QuoteCommand(exchange.args), err)
+			return fmt.Errorf("%s: %w", transcript.QuoteCommand(exchange.args), err)
 		}
 		if v.String() != exchange.want {
-			return fmt.Errorf("%s: expected %s, got %s", QuoteCommand(exchange.args), exchange.want, v)
+			return fmt.Errorf("%s: expected %s, got %s", transcript.QuoteCommand(exchange.args), exchange.want, v)
 		}
 		b.sent++
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/conformance"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -55,18 +55,18 @@ func newTestServer(t testing.TB, o Options, settings ...string) *testServer {
 	return &testServer{srv, t}
 }
 
-func (s *testServer) dial() (net.Conn, error) { return conformance.Dial(s.Addrs()[0].String()) }
+func (s *testServer) dial() (net.Conn, error) { return transcript.Dial(s.Addrs()[0].String()) }
 
 // testClient sends commands and reads replies in the notation of transcripts.
 type testClient struct {
-	*conformance.Conn
+	*transcript.Conn
 	t testing.TB
 }
 
 func (s *testServer) connect() *testClient {
 	nc, err := s.dial()
 	require.NoError(s.t, err)
-	c := &testClient{conformance.NewConn(nc), s.t}
+	c := &testClient{transcript.NewConn(nc), s.t}
 	s.t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -78,7 +78,7 @@ func (c *testClient) do(command string) string {
 	c.t.Helper()
 	v, err := c.Do(testTimeout, strings.Fields(command)...)
 	require.NoError(c.t, err)
-	if v.Kind == conformance.Bulk {
+	if v.Kind == transcript.Bulk {
 		return v.Text
 	}
 	return v.String()
@@ -132,7 +132,7 @@ func TestTranscriptsOfConnectionsHoldOnEveryTransport(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, settings...)
 		for _, file := range files {
-			t.Run(filepath.Base(file), func(t *testing.T) { conformance.Run(t, s.dial, file) })
+			t.Run(filepath.Base(file), func(t *testing.T) { transcript.Run(t, s.dial, file) })
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/atomredis/atomredis/conformance"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 func TestClosedServerLeavesNoGoroutine(t *testing.T) {
@@ -21,7 +21,7 @@ func TestClosedServerLeavesNoGoroutine(t *testing.T) {
 			conn, err := s.dial()
 			require.NoError(t, err)
 			conns = append(conns, conn)
-			return &testClient{conformance.NewConn(conn), t}
+			return &testClient{transcript.NewConn(conn), t}
 		}
 		send := func(command string) {
 			dial()
@@ -56,7 +56,7 @@ func TestNoCommandBeginsWhileTheServerIsBeingClosed(t *testing.T) {
 		s.ending.Store(true)
 		v, err := c.Do(testTimeout, "SET", "k", "w")
 		require.NoError(t, err)
-		require.Equal(t, conformance.Closed, v.Kind)
+		require.Equal(t, transcript.Closed, v.Kind)
 		var g engine.Guard
 		g.Lock(s.ks, engine.AllShards, s.ks.Now())
 		defer g.Unlock()

@@ -10,13 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 func TestClusterModeIsThatOfANodeWithAllSlots(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, append(settings, "cluster-enabled", "yes")...)
-		conformance.Run(t, s.dial, "testdata/cluster.txt")
+		transcript.Run(t, s.dial, "testdata/cluster.txt")
 	})
 }
 

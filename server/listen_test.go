@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/conformance"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // unusedPort returns a port that nobody listens on.
@@ -51,9 +51,9 @@ func startListening(t *testing.T, o Options, port string, settings ...string) *t
 
 // at connects to a port.
 func (s *testServer) at(port string) *testClient {
-	nc, err := conformance.Dial("127.0.0.1:" + port)
+	nc, err := transcript.Dial("127.0.0.1:" + port)
 	require.NoError(s.t, err)
-	c := &testClient{conformance.NewConn(nc), s.t}
+	c := &testClient{transcript.NewConn(nc), s.t}
 	s.t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -134,10 +134,10 @@ func TestListenersOfTheProgramAndUnixSocketsStay(t *testing.T) {
 	require.NoError(t, s.config.Set("port", second, true))
 	require.Equal(t, "+PONG", s.at(portOf(t, own)).do("PING"))
 	require.Equal(t, "+PONG", s.at(second).do("PING"))
-	nc, err := conformance.Dial(path)
+	nc, err := transcript.Dial(path)
 	require.NoError(t, err)
 	defer nc.Close()
-	v, err := conformance.NewConn(nc).Do(testTimeout, "PING")
+	v, err := transcript.NewConn(nc).Do(testTimeout, "PING")
 	require.NoError(t, err)
 	require.Equal(t, "+PONG", v.String())
 	require.Len(t, s.Addrs(), 3)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // Options say what a check does.
@@ -41,7 +41,7 @@ const (
 // pair are the reference and the server under test.
 type pair struct {
 	Options
-	conns    [2]*conformance.Conn
+	conns    [2]*transcript.Conn
 	commands []commandInfo // those that both servers have
 	found    int
 }
@@ -56,11 +56,11 @@ type commandInfo struct {
 func Check(o Options) (int, error) {
 	p := pair{Options: o}
 	for i, addr := range []string{o.A, o.B} {
-		nc, err := conformance.Dial(addr)
+		nc, err := transcript.Dial(addr)
 		if err != nil {
 			return 0, err
 		}
-		p.conns[i] = conformance.NewConn(nc)
+		p.conns[i] = transcript.NewConn(nc)
 		defer p.conns[i].Close()
 	}
 	if err := p.prepare(); err != nil {
@@ -111,7 +111,7 @@ func (p *pair) differ(what string, a, b any) {
 }
 
 // do sends a command to both servers.
-func (p *pair) do(args ...string) (replies [2]conformance.Value, err error) {
+func (p *pair) do(args ...string) (replies [2]transcript.Value, err error) {
 	for i, c := range p.conns {
 		if replies[i], err = c.Do(timeout, args...); err != nil {
 			return replies, err
@@ -121,7 +121,7 @@ func (p *pair) do(args ...string) (replies [2]conformance.Value, err error) {
 }
 
 // doAll sends commands to both servers and calls fn with the replies.
-func doAll(conns [2]*conformance.Conn, commands [][]string, fn func(i int, a, b conformance.Value)) error {
+func doAll(conns [2]*transcript.Conn, commands [][]string, fn func(i int, a, b transcript.Value)) error {
 	for start := 0; start < len(commands); start += batch {
 		part := commands[start:min(start+batch, len(commands))]
 		for _, c := range conns {
@@ -133,10 +133,10 @@ func doAll(conns [2]*conformance.Conn, commands [][]string, fn func(i int, a, b 
 			}
 		}
 		for i := range part {
-			var replies [2]conformance.Value
+			var replies [2]transcript.Value
 			for j, c := range conns {
 				v, err := c.Read(timeout)
-				if err == nil && v.Kind == conformance.Closed {
+				if err == nil && v.Kind == transcript.Closed {
 					err = io.ErrUnexpectedEOF
 				}
 				if err != nil {
@@ -202,7 +202,7 @@ func (p *pair) prepare() error {
 }
 
 // addArities reads a reply of COMMAND.
-func addArities(arity map[string]int, reply conformance.Value) {
+func addArities(arity map[string]int, reply transcript.Value) {
 	for _, info := range reply.Elems {
 		n := 0
 		fmt.Sscan(info.Elems[1].Text, &n)
@@ -222,7 +222,7 @@ func (p *pair) makeUser(rules []string) (bool, error) {
 	if !made[0].Equal(made[1]) {
 		p.differ(fmt.Sprintf("ACL SETUSER %q", rules), made[0], made[1])
 	}
-	if made[0].Kind == conformance.Error || made[1].Kind == conformance.Error {
+	if made[0].Kind == transcript.Error || made[1].Kind == transcript.Error {
 		return false, nil
 	}
 	users, err := p.do("ACL", "GETUSER", userName)
@@ -237,13 +237,13 @@ func (p *pair) makeUser(rules []string) (bool, error) {
 
 // withoutCommands leaves out the rules for commands: they depend on which commands a server has, and their order on chance. What follows
 // from a pattern for all keys, as "%RW~*", is left out too.
-func withoutCommands(v conformance.Value) conformance.Value {
+func withoutCommands(v transcript.Value) transcript.Value {
 	elems := slices.Clone(v.Elems)
 	for i := range elems {
 		switch {
 		case i == 0:
 		case elems[i-1].Text == "commands":
-			elems[i] = conformance.Value{}
+			elems[i] = transcript.Value{}
 			continue
 		case elems[i-1].Text == "keys" && slices.Contains(strings.Fields(elems[i].Text), "~*"):
 			elems[i].Text = "~*"
@@ -261,7 +261,7 @@ func (p *pair) dryrun(rules []string, commands [][]string) error {
 	for i, cmd := range commands {
 		asked[i] = append([]string{"ACL", "DRYRUN", userName}, cmd...)
 	}
-	return doAll(p.conns, asked, func(i int, a, b conformance.Value) {
+	return doAll(p.conns, asked, func(i int, a, b transcript.Value) {
 		if !a.Equal(b) && p.found < p.KeepGoing {
 			p.differ(fmt.Sprintf("%q of a user %q", asked[i], rules), a, b)
 		}
@@ -270,17 +270,17 @@ func (p *pair) dryrun(rules []string, commands [][]string) error {
 
 // execute executes commands as the user.
 func (p *pair) execute(rules []string, commands [][]string) error {
-	var conns [2]*conformance.Conn
+	var conns [2]*transcript.Conn
 	for i, addr := range []string{p.A, p.B} {
-		nc, err := conformance.Dial(addr)
+		nc, err := transcript.Dial(addr)
 		if err != nil {
 			return err
 		}
-		conns[i] = conformance.NewConn(nc)
+		conns[i] = transcript.NewConn(nc)
 		defer conns[i].Close()
 	}
 	commands = slices.Concat([][]string{{"AUTH", userName, "x"}}, commands)
-	return doAll(conns, commands, func(i int, a, b conformance.Value) {
+	return doAll(conns, commands, func(i int, a, b transcript.Value) {
 		if x, y := denial(a), denial(b); x != y && p.found < p.KeepGoing {
 			p.differ(fmt.Sprintf("%q by a user %q", commands[i], rules), a, b)
 		}
@@ -288,8 +288,8 @@ func (p *pair) execute(rules []string, commands [][]string) error {
 }
 
 // denial returns the text of a reply that refuses a command, "" for any other.
-func denial(v conformance.Value) string {
-	if v.Kind == conformance.Error && (strings.HasPrefix(v.Text, "NOPERM ") || strings.HasPrefix(v.Text, "WRONGPASS ")) {
+func denial(v transcript.Value) string {
+	if v.Kind == transcript.Error && (strings.HasPrefix(v.Text, "NOPERM ") || strings.HasPrefix(v.Text, "WRONGPASS ")) {
 		return v.Text
 	}
 	return ""

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // command is a command that changes data, in a database.
@@ -15,7 +15,7 @@ type command struct {
 	db   int
 	args []string
 	// reply is what the server answered to the command that tells its outcome; nil while that is not known.
-	reply *conformance.Value
+	reply *transcript.Value
 }
 
 // call is one execution of a command on a model.

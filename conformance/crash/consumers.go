@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // consumers is a worker in which a producer adds numbered entries to a stream, and the consumers of a group read them with
@@ -66,17 +66,17 @@ func (w *consumers) run(dial dialer, r *rand.Rand) error {
 	}
 	replies, err := do(c, []string{"XGROUP", "CREATE", w.key(), groupName, "0", "MKSTREAM"})
 	c.Close()
-	if err != nil || replies[0].Kind == conformance.Closed {
+	if err != nil || replies[0].Kind == transcript.Closed {
 		return nil
 	}
-	if v := replies[0]; v.Kind == conformance.Error && (w.base == nil || v.Text[:min(9, len(v.Text))] != "BUSYGROUP") {
+	if v := replies[0]; v.Kind == transcript.Error && (w.base == nil || v.Text[:min(9, len(v.Text))] != "BUSYGROUP") {
 		return fmt.Errorf("%s: XGROUP CREATE: %s", w.label, v.Text)
-	} else if v.Kind != conformance.Error && w.base != nil {
+	} else if v.Kind != transcript.Error && w.base != nil {
 		return fmt.Errorf("%s: the group was lost while the server was running", w.label)
 	}
-	tasks := []func(*conformance.Conn, *rand.Rand) error{w.produce}
+	tasks := []func(*transcript.Conn, *rand.Rand) error{w.produce}
 	for i := range streamConsumers {
-		tasks = append(tasks, func(c *conformance.Conn, r *rand.Rand) error { return w.consume(c, r, i) })
+		tasks = append(tasks, func(c *transcript.Conn, r *rand.Rand) error { return w.consume(c, r, i) })
 	}
 	return runTasks(w.label, dial, r, tasks)
 }
@@ -89,7 +89,7 @@ func (w *consumers) known() int {
 	return len(w.base.entries)
 }
 
-func (w *consumers) produce(c *conformance.Conn, r *rand.Rand) error {
+func (w *consumers) produce(c *transcript.Conn, r *rand.Rand) error {
 	for {
 		var commands [][]string
 		w.mu.Lock()
@@ -117,7 +117,7 @@ func (w *consumers) produce(c *conformance.Conn, r *rand.Rand) error {
 
 func consumerName(i int) string { return "c" + strconv.Itoa(i) }
 
-func (w *consumers) consume(c *conformance.Conn, r *rand.Rand, i int) error {
+func (w *consumers) consume(c *transcript.Conn, r *rand.Rand, i int) error {
 	var own []streamID // pending entries
 	if w.base != nil {
 		for id, p := range w.base.groups[groupName].pending {
@@ -154,7 +154,7 @@ func (w *consumers) consume(c *conformance.Conn, r *rand.Rand, i int) error {
 }
 
 // acknowledge acknowledges some of a consumer's pending entries with one command, and gives the others.
-func (w *consumers) acknowledge(c *conformance.Conn, r *rand.Rand, own []streamID) ([]streamID, error) {
+func (w *consumers) acknowledge(c *transcript.Conn, r *rand.Rand, own []streamID) ([]streamID, error) {
 	n := min(r.IntN(2*readCount), len(own))
 	if n == 0 {
 		return own, nil
@@ -172,7 +172,7 @@ func (w *consumers) acknowledge(c *conformance.Conn, r *rand.Rand, own []streamI
 		return nil, err
 	}
 	if replies[0].Text != strconv.Itoa(n) {
-		return nil, fmt.Errorf("%s gave %s", conformance.QuoteCommand(args), replies[0].Text)
+		return nil, fmt.Errorf("%s gave %s", transcript.QuoteCommand(args), replies[0].Text)
 	}
 	w.mu.Lock()
 	for _, id := range own[:n] {

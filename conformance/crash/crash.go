@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // scriptSHA is the digest by which EVALSHA names the script.
@@ -40,7 +40,7 @@ type Options struct {
 	// Progress is told of every tenth round; it may be nil.
 	Progress io.Writer
 	// Tamper, if not nil, is called after every start before the check, to test whether the check notices.
-	Tamper func(*conformance.Conn) error
+	Tamper func(*transcript.Conn) error
 	// Damage, if not nil, is called with the data directory before every start, for the same purpose.
 	Damage func(dir string) error
 }

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/atomredis/atomredis/conformance"
 	"github.com/atomredis/atomredis/conformance/oracle"
+	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/stretchr/testify/require"
 )
 
@@ -56,7 +56,7 @@ func TestTamperingIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := redis(t)
 			restarts := 0
-			o.Tamper = func(conn *conformance.Conn) error {
+			o.Tamper = func(conn *transcript.Conn) error {
 				if restarts++; restarts < 3 {
 					return nil
 				}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // databases is how many there are.
@@ -17,7 +17,7 @@ const databases = 16
 const chunk = 200
 
 // takeSnapshot reads everything that the server holds.
-func takeSnapshot(c *conformance.Conn) (*snapshot, error) {
+func takeSnapshot(c *transcript.Conn) (*snapshot, error) {
 	s := &snapshot{data: model{}, owned: map[string][]place{}}
 	s.read.from = time.Now().UnixMilli()
 	for db := range databases {
@@ -36,7 +36,7 @@ func takeSnapshot(c *conformance.Conn) (*snapshot, error) {
 	return s, nil
 }
 
-func (s *snapshot) readDatabase(c *conformance.Conn, db int) error {
+func (s *snapshot) readDatabase(c *transcript.Conn, db int) error {
 	if _, err := ask(c, []string{"SELECT", strconv.Itoa(db)}); err != nil {
 		return err
 	}
@@ -53,17 +53,17 @@ func (s *snapshot) readDatabase(c *conformance.Conn, db int) error {
 }
 
 // ask is do, with an error for every error reply.
-func ask(c *conformance.Conn, commands ...[]string) ([]conformance.Value, error) {
+func ask(c *transcript.Conn, commands ...[]string) ([]transcript.Value, error) {
 	replies, err := do(c, commands...)
 	for i, v := range replies {
-		if v.Kind == conformance.Error {
-			return nil, fmt.Errorf("%s: %s", conformance.QuoteCommand(commands[i]), v.Text)
+		if v.Kind == transcript.Error {
+			return nil, fmt.Errorf("%s: %s", transcript.QuoteCommand(commands[i]), v.Text)
 		}
 	}
 	return replies, err
 }
 
-func scan(c *conformance.Conn) ([]string, error) {
+func scan(c *transcript.Conn) ([]string, error) {
 	seen := map[string]bool{}
 	var keys []string
 	for cursor := "0"; ; {
@@ -89,7 +89,7 @@ var readCommands = map[string][]string{
 	"zset": {"ZRANGE", "0", "-1", "WITHSCORES"}, "stream": {"XRANGE", "-", "+"},
 }
 
-func (s *snapshot) readKeys(c *conformance.Conn, db int, keys []string) error {
+func (s *snapshot) readKeys(c *transcript.Conn, db int, keys []string) error {
 	var commands [][]string
 	for _, k := range keys {
 		commands = append(commands, []string{"TYPE", k}, []string{"PEXPIRETIME", k})
@@ -107,7 +107,7 @@ func (s *snapshot) readKeys(c *conformance.Conn, db int, keys []string) error {
 			continue // expired since SCAN
 		}
 		if read == nil {
-			return fmt.Errorf("key %s is of the unknown type %s", conformance.Quote(k), kind)
+			return fmt.Errorf("key %s is of the unknown type %s", transcript.Quote(k), kind)
 		}
 		v := newValue(kind)
 		if deadline != "-1" {
@@ -134,7 +134,7 @@ func (s *snapshot) readKeys(c *conformance.Conn, db int, keys []string) error {
 }
 
 // fill puts what the server replied into the value of a key.
-func (s *snapshot) fill(c *conformance.Conn, p place, reply conformance.Value) error {
+func (s *snapshot) fill(c *transcript.Conn, p place, reply transcript.Value) error {
 	v, elems := s.data[p], reply.Elems
 	switch v.kind {
 	case "string":
@@ -175,7 +175,7 @@ func (s *snapshot) fill(c *conformance.Conn, p place, reply conformance.Value) e
 	return nil
 }
 
-func (s *stream) read(c *conformance.Conn, key string, entries []conformance.Value) error {
+func (s *stream) read(c *transcript.Conn, key string, entries []transcript.Value) error {
 	for _, e := range entries {
 		var fields []string
 		for _, f := range e.Elems[1].Elems {
@@ -202,7 +202,7 @@ func (s *stream) read(c *conformance.Conn, key string, entries []conformance.Val
 	return nil
 }
 
-func (s *stream) readGroup(c *conformance.Conn, key, name string, last streamID) error {
+func (s *stream) readGroup(c *transcript.Conn, key, name string, last streamID) error {
 	g := &group{last: last, consumers: map[string]bool{}, pending: map[streamID]pending{}}
 	s.groups[name] = g
 	replies, err := ask(c, []string{"XINFO", "CONSUMERS", key, name}, []string{"XPENDING", key, name, "-", "+", "1000000"})
@@ -227,7 +227,7 @@ func (s *stream) readGroup(c *conformance.Conn, key, name string, last streamID)
 }
 
 // fields reads a flat list of names and values; those that are no texts or numbers come out empty.
-func fields(v conformance.Value) map[string]string {
+func fields(v transcript.Value) map[string]string {
 	m := map[string]string{}
 	for i := 0; i+1 < len(v.Elems); i += 2 {
 		m[v.Elems[i].Text] = v.Elems[i+1].Text

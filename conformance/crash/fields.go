@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // fieldsOwner is the worker of whose hashes the deadlines of fields are read.
@@ -119,7 +119,7 @@ func (v *value) settleFields(found *value) {
 }
 
 // readFields reads the deadlines of the fields of a hash.
-func (v *value) readFields(c *conformance.Conn, key string) error {
+func (v *value) readFields(c *transcript.Conn, key string) error {
 	for names := range slices.Chunk(slices.Collect(maps.Keys(v.elems)), chunk) {
 		replies, err := ask(c, append([]string{"HPEXPIRETIME", key, "FIELDS", strconv.Itoa(len(names))}, names...))
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // library replaces and deletes a library of functions, and calls its function, which writes down which version it is.
@@ -89,7 +89,7 @@ func fcall(m model, c *call) {
 }
 
 // readLibrary reads the source of the library.
-func (s *snapshot) readLibrary(c *conformance.Conn) error {
+func (s *snapshot) readLibrary(c *transcript.Conn) error {
 	replies, err := ask(c, []string{"FUNCTION", "LIST", "LIBRARYNAME", libraryName, "WITHCODE"})
 	if err != nil {
 		return err

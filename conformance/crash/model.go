@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // place names a key in a database.
@@ -16,7 +16,7 @@ type place struct {
 }
 
 func (p place) String() string {
-	return fmt.Sprintf("%s of database %d", conformance.Quote(p.key), p.db)
+	return fmt.Sprintf("%s of database %d", transcript.Quote(p.key), p.db)
 }
 
 // window is a span of wall-clock time in Unix milliseconds.
@@ -195,9 +195,9 @@ func (v *value) summary() string {
 
 func short(s string) string {
 	if len(s) > 40 {
-		return conformance.Quote(s[:40]) + "…"
+		return transcript.Quote(s[:40]) + "…"
 	}
-	return conformance.Quote(s)
+	return transcript.Quote(s)
 }
 
 // excerpt shows a few elements of a list.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 	atomredis "github.com/atomredis/atomredis/server"
 )
 
@@ -23,11 +23,11 @@ func TestModelAgreesWithAServer(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	defer srv.Close()
-	connect := func() *conformance.Conn {
-		nc, err := conformance.Dial(l.Addr().String())
+	connect := func() *transcript.Conn {
+		nc, err := transcript.Dial(l.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { nc.Close() })
-		return conformance.NewConn(nc)
+		return transcript.NewConn(nc)
 	}
 	c, reader := connect(), connect()
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 const (
@@ -89,9 +89,9 @@ func (q *queue) key() string       { return q.label + ":queue" }
 func (q *queue) processed() string { return q.label + ":processing" }
 
 func (q *queue) run(dial dialer, r *rand.Rand) error {
-	tasks := make([]func(*conformance.Conn, *rand.Rand) error, 0, queueProducers+q.consumers)
+	tasks := make([]func(*transcript.Conn, *rand.Rand) error, 0, queueProducers+q.consumers)
 	for i := range q.producers {
-		tasks = append(tasks, func(c *conformance.Conn, r *rand.Rand) error { return q.produce(c, r, i) })
+		tasks = append(tasks, func(c *transcript.Conn, r *rand.Rand) error { return q.produce(c, r, i) })
 	}
 	for range q.consumers {
 		if q.kind == "BLMOVE" {
@@ -104,7 +104,7 @@ func (q *queue) run(dial dialer, r *rand.Rand) error {
 }
 
 // runTasks runs each task with a connection of its own until all have ended.
-func runTasks(label string, dial dialer, r *rand.Rand, tasks []func(*conformance.Conn, *rand.Rand) error) error {
+func runTasks(label string, dial dialer, r *rand.Rand, tasks []func(*transcript.Conn, *rand.Rand) error) error {
 	errs := make([]error, len(tasks))
 	var wg sync.WaitGroup
 	for i, task := range tasks {
@@ -125,7 +125,7 @@ func runTasks(label string, dial dialer, r *rand.Rand, tasks []func(*conformance
 	return errors.Join(errs...)
 }
 
-func (q *queue) produce(c *conformance.Conn, r *rand.Rand, i int) error {
+func (q *queue) produce(c *transcript.Conn, r *rand.Rand, i int) error {
 	p := &q.producers[i]
 	for {
 		q.mu.Lock()
@@ -190,13 +190,13 @@ func (p *producer) sent() int {
 const blmpopCount = 3
 
 // take takes elements until the connection ends.
-func (q *queue) take(c *conformance.Conn, _ *rand.Rand) error {
+func (q *queue) take(c *transcript.Conn, _ *rand.Rand) error {
 	command, most := []string{q.kind, q.key(), "0"}, 1
 	if q.kind == "BLMPOP" {
 		command, most = []string{"BLMPOP", "0", "1", q.key(), "LEFT", "COUNT", strconv.Itoa(blmpopCount)}, blmpopCount
 	}
 	for {
-		if err := q.request(most, func() ([]conformance.Value, error) { return ask(c, command) }, func(v conformance.Value) error {
+		if err := q.request(most, func() ([]transcript.Value, error) { return ask(c, command) }, func(v transcript.Value) error {
 			elems := v.Elems[1:2]
 			if q.kind == "BLMPOP" {
 				elems = v.Elems[1].Elems
@@ -209,7 +209,7 @@ func (q *queue) take(c *conformance.Conn, _ *rand.Rand) error {
 }
 
 // request sends a command that takes up to most elements, which are in flight until it is answered.
-func (q *queue) request(most int, send func() ([]conformance.Value, error), answered func(conformance.Value) error) error {
+func (q *queue) request(most int, send func() ([]transcript.Value, error), answered func(transcript.Value) error) error {
 	q.mu.Lock()
 	q.inFlight += most
 	q.mu.Unlock()
@@ -224,7 +224,7 @@ func (q *queue) request(most int, send func() ([]conformance.Value, error), answ
 }
 
 // note enters elements that were taken just now.
-func (q *queue) note(elems []conformance.Value) error {
+func (q *queue) note(elems []transcript.Value) error {
 	for _, v := range elems {
 		e, err := parseElement(v.Text)
 		if err != nil {
@@ -240,11 +240,11 @@ func (q *queue) note(elems []conformance.Value) error {
 }
 
 // move moves elements to the processing list and removes most of them from there afterwards.
-func (q *queue) move(c *conformance.Conn, r *rand.Rand) error {
+func (q *queue) move(c *transcript.Conn, r *rand.Rand) error {
 	for {
 		command := []string{"BLMOVE", q.key(), q.processed(), "LEFT", "RIGHT", "0"}
-		if err := q.request(0, func() ([]conformance.Value, error) { return ask(c, command) }, func(v conformance.Value) error {
-			if err := q.note([]conformance.Value{v}); err != nil {
+		if err := q.request(0, func() ([]transcript.Value, error) { return ask(c, command) }, func(v transcript.Value) error {
+			if err := q.note([]transcript.Value{v}); err != nil {
 				return err
 			}
 			e, err := parseElement(v.Text)
@@ -262,7 +262,7 @@ func (q *queue) move(c *conformance.Conn, r *rand.Rand) error {
 }
 
 // finish removes some element from the processing list.
-func (q *queue) finish(c *conformance.Conn) error {
+func (q *queue) finish(c *transcript.Conn) error {
 	var e element
 	q.mu.Lock()
 	for e = range q.processing {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 const (
@@ -81,12 +81,12 @@ func (l *launcher) start(dir string, shards, ioThreads int) (*server, error) {
 }
 
 // dial makes a connection.
-func (s *server) dial() (*conformance.Conn, error) {
-	nc, err := conformance.Dial(s.addr)
+func (s *server) dial() (*transcript.Conn, error) {
+	nc, err := transcript.Dial(s.addr)
 	if err != nil {
 		return nil, err
 	}
-	return conformance.NewConn(nc), nil
+	return transcript.NewConn(nc), nil
 }
 
 // ready waits until the server answers all commands.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // replyTimeout is how long any reply may take. Blocked commands are ended by the end of the server.
@@ -28,7 +28,7 @@ type worker interface {
 }
 
 // dialer makes a new connection to the server.
-type dialer func() (*conformance.Conn, error)
+type dialer func() (*transcript.Conn, error)
 
 // ending is how a server's life ended.
 type ending struct {
@@ -54,7 +54,7 @@ type op struct {
 	// void says that the server has refused it: it has no effect.
 	void        bool
 	sent, acked time.Time
-	replies     []conformance.Value
+	replies     []transcript.Value
 }
 
 // plain makes an op of one command in database 0.
@@ -90,7 +90,7 @@ func transaction(commands ...command) *op {
 }
 
 // learn keeps the replies, and finds the error among them that was not expected.
-func (o *op) learn(replies []conformance.Value) error {
+func (o *op) learn(replies []transcript.Value) error {
 	o.replies = replies
 	outcome, sent := replies, o.wire
 	if o.exec {
@@ -98,14 +98,14 @@ func (o *op) learn(replies []conformance.Value) error {
 		sent = slices.Concat(sent, sent[1:len(sent)-1])
 	}
 	for i, v := range slices.Concat(replies, outcome) {
-		if v.Kind != conformance.Error {
+		if v.Kind != transcript.Error {
 			continue
 		}
 		// A script that comes while the server is being closed is stopped before its first instruction.
 		if strings.HasPrefix(v.Text, "NOSCRIPT") || strings.Contains(v.Text, "killed because the server is shutting down") {
 			o.void = true
 		} else if !o.mayFail {
-			return fmt.Errorf("%s: unexpected error: %s", conformance.QuoteCommand(sent[i%len(sent)]), v.Text)
+			return fmt.Errorf("%s: unexpected error: %s", transcript.QuoteCommand(sent[i%len(sent)]), v.Text)
 		}
 	}
 	if o.exec && len(outcome) != len(o.wire)-2 {
@@ -118,7 +118,7 @@ func (o *op) learn(replies []conformance.Value) error {
 }
 
 // send puts an op's commands into the output buffer.
-func (o *op) send(c *conformance.Conn) {
+func (o *op) send(c *transcript.Conn) {
 	o.sent = time.Now()
 	for _, args := range o.wire {
 		c.Append(args...)
@@ -129,14 +129,14 @@ func (o *op) send(c *conformance.Conn) {
 var errEnded = errors.New("the connection has ended")
 
 // receive reads n replies. Only a reply that does not come is a failure; every other error is the end of the connection.
-func receive(c *conformance.Conn, n int) ([]conformance.Value, error) {
-	replies := make([]conformance.Value, 0, n)
+func receive(c *transcript.Conn, n int) ([]transcript.Value, error) {
+	replies := make([]transcript.Value, 0, n)
 	for range n {
 		v, err := c.Read(replyTimeout)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil, fmt.Errorf("no reply in %v", replyTimeout)
 		}
-		if err != nil || v.Kind == conformance.Closed {
+		if err != nil || v.Kind == transcript.Closed {
 			return nil, errEnded
 		}
 		replies = append(replies, v)
@@ -145,7 +145,7 @@ func receive(c *conformance.Conn, n int) ([]conformance.Value, error) {
 }
 
 // do sends commands and reads their replies.
-func do(c *conformance.Conn, commands ...[]string) ([]conformance.Value, error) {
+func do(c *transcript.Conn, commands ...[]string) ([]transcript.Value, error) {
 	for _, args := range commands {
 		c.Append(args...)
 	}
@@ -304,7 +304,7 @@ func (w *linear) report(differing map[place]bool, s *snapshot, n int) string {
 	for i := max(0, n-3); i < min(n+5, len(w.log)); i++ {
 		fmt.Fprintf(&b, "\n  operation %d, acknowledged %t: ", i+1, !w.log[i].acked.IsZero())
 		for _, c := range w.log[i].commands {
-			line := conformance.QuoteCommand(c.args)
+			line := transcript.QuoteCommand(c.args)
 			fmt.Fprintf(&b, "[%d] %s; ", c.db, line[:min(len(line), 120)])
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // value is short for the replies that this package handles.
-type value = conformance.Value
+type value = transcript.Value
 
 // comparison is how the replies to one command are compared.
 type comparison struct {
@@ -97,9 +97,9 @@ func pairs(_ []string, a, b value) bool {
 }
 
 func joinPairs(v value) value {
-	joined := value{Kind: conformance.Array}
+	joined := value{Kind: transcript.Array}
 	for i := 0; i < len(v.Elems); i += 2 {
-		joined.Elems = append(joined.Elems, value{Kind: conformance.Array, Elems: v.Elems[i : i+2]})
+		joined.Elems = append(joined.Elems, value{Kind: transcript.Array, Elems: v.Elems[i : i+2]})
 	}
 	return joined
 }
@@ -115,7 +115,7 @@ func near(tolerance int64) func([]string, value, value) bool {
 
 // sameShape accepts any content in the same types and sizes.
 func sameShape(_ []string, a, b value) bool {
-	if a.Kind != b.Kind || a.Null != b.Null || a.Kind == conformance.Error || len(a.Elems) != len(b.Elems) {
+	if a.Kind != b.Kind || a.Null != b.Null || a.Kind == transcript.Error || len(a.Elems) != len(b.Elems) {
 		return false
 	}
 	for i := range a.Elems {
@@ -186,7 +186,7 @@ func streamInfo(_ []string, a, b value) bool { return maskInfo(a).Equal(maskInfo
 const firstTimestamp = 1_000_000_000_000
 
 func maskInfo(v value) value {
-	if v.Kind == conformance.Integer {
+	if v.Kind == transcript.Integer {
 		if n, err := strconv.ParseInt(v.Text, 10, 64); err == nil && n > firstTimestamp {
 			v.Text = "time"
 		}
@@ -282,7 +282,7 @@ func shorterDoubles(args []string, a, b value) bool {
 
 // shortest rewrites every text that is a double with a fraction or an exponent, and integers if so told.
 func shortest(v value, integers bool) value {
-	if (v.Kind == conformance.Bulk || v.Kind == conformance.Double) && (integers || strings.ContainsAny(v.Text, ".e")) {
+	if (v.Kind == transcript.Bulk || v.Kind == transcript.Double) && (integers || strings.ContainsAny(v.Text, ".e")) {
 		if f, err := strconv.ParseFloat(v.Text, 64); err == nil {
 			v.Text = strconv.FormatFloat(f, 'g', -1, 64)
 		}
@@ -307,8 +307,8 @@ func heldByExec(args []string, a, b value) bool {
 
 // staleRange accepts that only Redis finds no numbers, after it has met one that no double can hold.
 func staleRange(args []string, a, b value) bool {
-	return strings.HasPrefix(strings.ToUpper(args[0]), "SORT") && b.Kind != conformance.Error &&
-		a.Kind == conformance.Error && a.Text == "ERR One or more scores can't be converted into double"
+	return strings.HasPrefix(strings.ToUpper(args[0]), "SORT") && b.Kind != transcript.Error &&
+		a.Kind == transcript.Error && a.Text == "ERR One or more scores can't be converted into double"
 }
 
 // sameDistance accepts another order of what a search with COUNT finds: of places at the same distance, where distances are shown.
@@ -347,5 +347,5 @@ func roundDistances(v value) value {
 
 func withScore(args []string, a, _ value) bool {
 	return len(args) == 4 && (strings.EqualFold(args[0], "ZRANK") || strings.EqualFold(args[0], "ZREVRANK")) &&
-		a.Kind == conformance.Error && strings.Contains(a.Text, "wrong number of arguments")
+		a.Kind == transcript.Error && strings.Contains(a.Text, "wrong number of arguments")
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/conformance"
 	"github.com/atomredis/atomredis/conformance/oracle"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // The environment of the comparison with a live Redis: the server to compare, which is another Redis when
@@ -66,12 +66,12 @@ func TestADifferenceIsFoundAndMadeSmallAndReplayable(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "difference-*.txt"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
-	transcript, err := conformance.ParseFile(files[0])
+	report, err := transcript.ParseFile(files[0])
 	require.NoError(t, err)
-	require.LessOrEqual(t, transcript.Exchanges(), 4, log.String())
+	require.LessOrEqual(t, report.Exchanges(), 4, log.String())
 	for addr, differs := range map[string]bool{a: false, b: true} {
 		var f failures
-		conformance.Run(&f, func() (net.Conn, error) { return conformance.Dial(addr) }, files[0])
+		transcript.Run(&f, func() (net.Conn, error) { return transcript.Dial(addr) }, files[0])
 		require.Equal(t, differs, len(f.found) > 0, "%v\n%s", f.found, log.String())
 	}
 }
@@ -108,7 +108,7 @@ func reply(t *testing.T, text string) value {
 		server.Write([]byte(text))
 		server.Close()
 	}()
-	v, err := conformance.NewConn(nc).Read(batchTimeout)
+	v, err := transcript.NewConn(nc).Read(batchTimeout)
 	require.NoError(t, err)
 	return v
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // minimiseTime bounds the search for a smaller sequence.
@@ -72,7 +72,7 @@ func (r *Runner) Transcript(ops []Op, d *Difference) (string, error) {
 			finish()
 		}
 		for _, cmd := range op.Cmds {
-			b.WriteString(connNames[op.Conn] + "> " + conformance.QuoteCommand(cmd) + "\n")
+			b.WriteString(connNames[op.Conn] + "> " + transcript.QuoteCommand(cmd) + "\n")
 			if c := comparisons[strings.ToUpper(cmd[0])]; c.marker != "" {
 				b.WriteString(c.marker + "\n")
 			}
@@ -87,15 +87,15 @@ func (r *Runner) Transcript(ops []Op, d *Difference) (string, error) {
 		b.WriteString("s> PING\n")
 	}
 	for _, cmd := range d.Check {
-		b.WriteString("check> " + conformance.QuoteCommand(cmd) + "\n")
+		b.WriteString("check> " + transcript.QuoteCommand(cmd) + "\n")
 		if c := comparisons[cmd[0]]; c.marker != "" {
 			b.WriteString(c.marker + "\n")
 		}
 	}
-	t, err := conformance.Parse("difference", b.String())
+	t, err := transcript.Parse("difference", b.String())
 	if err != nil {
 		return "", err
 	}
-	err = conformance.Record(func() (net.Conn, error) { return conformance.Dial(r.addrs[0]) }, t)
+	err = transcript.Record(func() (net.Conn, error) { return transcript.Dial(r.addrs[0]) }, t)
 	return t.String(), err
 }

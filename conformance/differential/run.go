@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // Runner sends sequences to two servers, whose data it deletes.
@@ -51,7 +51,7 @@ const (
 
 // side is one of the two servers.
 type side struct {
-	conns     [connCount]*conformance.Conn
+	conns     [connCount]*transcript.Conn
 	blockerID string
 	markers   int
 }
@@ -64,7 +64,7 @@ type batchError struct {
 
 func (e *batchError) Error() string { return fmt.Sprintf("server %c: %v", 'A'+e.side, e.err) }
 
-// NewRunner makes a runner for servers at two addresses, in the form of conformance.Dial.
+// NewRunner makes a runner for servers at two addresses, in the form of transcript.Dial.
 func NewRunner(a, b string) *Runner {
 	return &Runner{addrs: [2]string{a, b}, Known: map[string]int{}}
 }
@@ -93,11 +93,11 @@ func (r *Runner) connect() error {
 		s := &side{}
 		r.sides[i] = s
 		for n := range s.conns {
-			nc, err := conformance.Dial(r.addrs[i])
+			nc, err := transcript.Dial(r.addrs[i])
 			if err != nil {
 				return &batchError{i, err}
 			}
-			s.conns[n] = conformance.NewConn(nc)
+			s.conns[n] = transcript.NewConn(nc)
 		}
 		id, err := s.conns[blocker].Do(batchTimeout, "CLIENT", "ID")
 		if err != nil {
@@ -116,7 +116,7 @@ func (r *Runner) connect() error {
 	}
 	for i := range replies {
 		for _, v := range replies[i] {
-			if v.Kind != conformance.Simple {
+			if v.Kind != transcript.Simple {
 				return &batchError{i, fmt.Errorf("cannot start: %s", v)}
 			}
 		}
@@ -194,7 +194,7 @@ func (r *Runner) drain() ([2][]value, error) {
 				break
 			}
 			replies[i] = append(replies[i], v)
-			if v.Kind == conformance.Closed {
+			if v.Kind == transcript.Closed {
 				break
 			}
 		}
@@ -260,12 +260,12 @@ func (q *sequence) exchange(conn int, ops []Op) (*Difference, error) {
 		for j, cmd := range op.Cmds {
 			a, b := replies[0][n], replies[1][n]
 			if !q.agree(conn, cmd, a, b) {
-				return &Difference{Op: q.at + i, What: conformance.QuoteCommand(cmd), A: a.String(), B: b.String()}, nil
+				return &Difference{Op: q.at + i, What: transcript.QuoteCommand(cmd), A: a.String(), B: b.String()}, nil
 			}
 			if j > 0 {
 				for side := range replies {
 					if full := replies[side][n-1]; !chosenFrom(full, cmd, replies[side][n]) {
-						return &Difference{Op: q.at + i, What: conformance.QuoteCommand(cmd) + " is no valid choice of server " + string(rune('A'+side)) + " from " + full.String(),
+						return &Difference{Op: q.at + i, What: transcript.QuoteCommand(cmd) + " is no valid choice of server " + string(rune('A'+side)) + " from " + full.String(),
 							A: a.String(), B: b.String()}, nil
 					}
 				}
@@ -280,7 +280,7 @@ func (q *sequence) exchange(conn int, ops []Op) (*Difference, error) {
 func (q *sequence) agree(conn int, cmd []string, a, b value) bool {
 	queue := q.queued[conn]
 	switch name := strings.ToUpper(cmd[0]); {
-	case a.Kind == conformance.Simple && a.Text == "QUEUED":
+	case a.Kind == transcript.Simple && a.Text == "QUEUED":
 		q.queued[conn] = append(queue, cmd)
 	case name == "EXEC" || name == "DISCARD":
 		q.queued[conn] = nil
@@ -324,19 +324,19 @@ func (q *sequence) block(cmd []string) (*Difference, error) {
 			return nil, &batchError{i, err}
 		}
 		for end := time.Now().Add(batchTimeout); !waits[i] && !c.Ready(100*time.Microsecond); {
-			n, err := conformance.BlockedClients(s.conns[otherConn])
+			n, err := transcript.BlockedClients(s.conns[otherConn])
 			if err != nil {
 				return nil, &batchError{i, err}
 			}
 			waits[i] = n > 0
 			if time.Now().After(end) {
-				return nil, &batchError{i, fmt.Errorf("%s neither blocks nor replies", conformance.QuoteCommand(cmd))}
+				return nil, &batchError{i, fmt.Errorf("%s neither blocks nor replies", transcript.QuoteCommand(cmd))}
 			}
 		}
 	}
 	if waits[0] != waits[1] {
 		said := map[bool]string{true: "blocks", false: "replies at once"}
-		return &Difference{Op: q.at, What: conformance.QuoteCommand(cmd), A: said[waits[0]], B: said[waits[1]]}, nil
+		return &Difference{Op: q.at, What: transcript.QuoteCommand(cmd), A: said[waits[0]], B: said[waits[1]]}, nil
 	}
 	q.waited[q.at] = waits[0]
 	if waits[0] {
@@ -359,7 +359,7 @@ func (q *sequence) unblock() (*Difference, error) {
 		replies[i] = v
 	}
 	if !replies[0].Equal(replies[1]) {
-		return &Difference{Op: q.at, What: "CLIENT UNBLOCK of " + conformance.QuoteCommand(q.waiting), A: replies[0].String(), B: replies[1].String()}, nil
+		return &Difference{Op: q.at, What: "CLIENT UNBLOCK of " + transcript.QuoteCommand(q.waiting), A: replies[0].String(), B: replies[1].String()}, nil
 	}
 	return q.collect()
 }
@@ -376,7 +376,7 @@ func (q *sequence) collect() (*Difference, error) {
 		replies[i] = v
 	}
 	if a, b := replies[0], replies[1]; !q.agreeOne(q.waiting, a, b) {
-		return &Difference{Op: q.at, What: "blocked " + conformance.QuoteCommand(q.waiting), A: a.String(), B: b.String()}, nil
+		return &Difference{Op: q.at, What: "blocked " + transcript.QuoteCommand(q.waiting), A: a.String(), B: b.String()}, nil
 	}
 	return nil, nil
 }
@@ -429,7 +429,7 @@ func compareSources(a, b value) int {
 
 // isGreeting recognises the replies to HELLO, which name the server and the connection.
 func isGreeting(a, b value) bool {
-	return a.Kind == conformance.Map && b.Kind == conformance.Map && sameShape(nil, a, b)
+	return a.Kind == transcript.Map && b.Kind == transcript.Map && sameShape(nil, a, b)
 }
 
 // stateReads maps a type to the command that reads all of a key, without the key.
@@ -513,7 +513,7 @@ func (q *sequence) stateDifference(db int, cmd []string, a, b value) *Difference
 	if q.agreeOne(cmd, a, b) {
 		return nil
 	}
-	return &Difference{Op: -1, What: fmt.Sprintf("state of database %d: %s", db, conformance.QuoteCommand(cmd)), A: a.String(), B: b.String(),
+	return &Difference{Op: -1, What: fmt.Sprintf("state of database %d: %s", db, transcript.QuoteCommand(cmd)), A: a.String(), B: b.String(),
 		Check: [][]string{{"SELECT", strconv.Itoa(db)}, cmd}}
 }
 
@@ -525,7 +525,7 @@ func (q *sequence) reset() error {
 			return err
 		}
 		for i := range replies {
-			if v := replies[i][0]; v.Kind != conformance.Simple || v.Text != "RESET" {
+			if v := replies[i][0]; v.Kind != transcript.Simple || v.Text != "RESET" {
 				return &batchError{i, fmt.Errorf("RESET gave %s", v)}
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"net"
 	"os"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 func main() {
@@ -32,11 +32,11 @@ func main() {
 }
 
 func record(addr, path string) error {
-	t, err := conformance.ParseFile(path)
+	t, err := transcript.ParseFile(path)
 	if err != nil {
 		return err
 	}
-	if err := conformance.Record(func() (net.Conn, error) { return conformance.Dial(addr) }, t); err != nil {
+	if err := transcript.Record(func() (net.Conn, error) { return transcript.Dial(addr) }, t); err != nil {
 		return err
 	}
 	fmt.Printf("%5d exchanges  %s\n", t.Exchanges(), path)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/conformance"
+	"github.com/atomredis/atomredis/internal/transcript"
 )
 
 // Options say what a check does.
@@ -120,14 +120,14 @@ type server interface {
 }
 
 // remote is a server behind a connection.
-type remote struct{ *conformance.Conn }
+type remote struct{ *transcript.Conn }
 
 func dial(addr string) (remote, error) {
-	nc, err := conformance.Dial(addr)
+	nc, err := transcript.Dial(addr)
 	if err != nil {
 		return remote{}, err
 	}
-	return remote{conformance.NewConn(nc)}, nil
+	return remote{transcript.NewConn(nc)}, nil
 }
 
 func (r remote) run(calls []string) ([]string, error) {
@@ -142,7 +142,7 @@ func (r remote) run(calls []string) ([]string, error) {
 var addresses = regexp.MustCompile(`((?:table|function|userdata|thread): )0x[0-9a-f]+`)
 
 // texts returns the results in a reply of the runner to n calls.
-func texts(v conformance.Value, n int) ([]string, error) {
+func texts(v transcript.Value, n int) ([]string, error) {
 	if len(v.Elems) != n {
 		return nil, fmt.Errorf("%d calls were answered by %v", n, v)
 	}

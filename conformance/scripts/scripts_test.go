@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/conformance"
 	"github.com/atomredis/atomredis/conformance/oracle"
+	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/scripting"
 )
@@ -48,7 +48,7 @@ func (l local) run(calls []string) ([]string, error) {
 		far.Write(w.Buf)
 		far.Close()
 	}()
-	c := conformance.NewConn(near)
+	c := transcript.NewConn(near)
 	defer c.Close()
 	v, err := c.Read(timeout)
 	if err != nil {

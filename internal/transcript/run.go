@@ -1,6 +1,6 @@
 // Running a transcript against a server: replaying it, or recording it anew.
 
-package conformance
+package transcript
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
-// Package conformance compares a server with Redis, reply by reply: transcripts of commands and exact
-// replies, recorded from a Redis and replayed against any server.
-package conformance
+// Package transcript talks to a server and compares what it says, reply by reply: transcripts of commands and exact replies,
+// recorded from a Redis and replayed against any server.
+package transcript
 
 import (
 	"fmt"

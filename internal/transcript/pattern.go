@@ -1,6 +1,6 @@
 // What a transcript expects of a reply: a value, with markers where an exact value would say too much.
 
-package conformance
+package transcript
 
 import (
 	"math"

@@ -1,6 +1,6 @@
 // A small RESP client that keeps every reply as it was sent.
 
-package conformance
+package transcript
 
 import (
 	"bufio"
@@ -61,6 +61,9 @@ func (c *Conn) AppendRaw(bytes string) { c.w.WriteString(bytes) }
 
 // Flush sends the output buffer. Errors of Append come out here.
 func (c *Conn) Flush() error { return c.w.Flush() }
+
+// Buffered returns how many bytes have arrived that no reply has taken yet.
+func (c *Conn) Buffered() int { return c.r.Buffered() }
 
 func (c *Conn) header(kind byte, n int) {
 	c.w.WriteByte(kind)

@@ -1,6 +1,6 @@
 // The text format of transcripts: parsing it, and writing it back with everything the author wrote kept.
 
-package conformance
+package transcript
 
 import (
 	"errors"
