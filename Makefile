@@ -20,9 +20,12 @@ run: build
 build:
 	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/atomredis
 
+# What users get, and what only tests and benches need, are modules of their own (go.work).
+ALL = ./... ./bench/... ./conformance/...
+
 # Without the profile, for which everything would have to be compiled once more.
 test:
-	$(GO) test -pgo=off ./...
+	$(GO) test -pgo=off $(ALL)
 
 # The tests of what uses several goroutines under the race detector, shorter ones where it takes long; those of whole servers with many shards where they do not choose.
 # The server's are first because they take longest.
@@ -76,8 +79,8 @@ profile:
 # For macOS too: what is only for Linux must say so.
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
-	$(GO) vet -pgo=off ./...
-	GOOS=darwin GOARCH=arm64 $(GO) vet -pgo=off ./...
+	$(GO) vet -pgo=off $(ALL)
+	GOOS=darwin GOARCH=arm64 $(GO) vet -pgo=off $(ALL)
 
 clean:
 	rm -rf bin

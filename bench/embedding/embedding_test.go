@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis"
-	"github.com/atomredis/atomredis/conformance/oracle"
+	"github.com/atomredis/atomredis/internal/oracle"
 )
 
 const value = "a value of some bytes"

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/atomredis/atomredis/conformance/oracle"
+	"github.com/atomredis/atomredis/internal/oracle"
 	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/stretchr/testify/require"
 )

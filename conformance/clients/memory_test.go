@@ -1,10 +1,13 @@
-package atomredis_test
+// Clients over a connection in memory (DB.Dial).
+
+package clients_test
 
 import (
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,10 +19,29 @@ import (
 	"github.com/atomredis/atomredis"
 )
 
+// open starts a server in memory, without a port.
+func open(t *testing.T) *atomredis.DB {
+	t.Helper()
+	db, err := atomredis.Open(atomredis.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// do executes a command that must succeed, and returns its reply as text.
+func do(t *testing.T, db *atomredis.DB, args ...any) string {
+	t.Helper()
+	r, err := db.Do(t.Context(), args...)
+	require.NoError(t, err)
+	s, err := r.Text()
+	require.NoError(t, err)
+	return s
+}
+
 // Each of these does what a connection in memory must be good for: a long pipeline, a blocked command, a deadline, messages.
 
 func TestRedigoWorksInMemory(t *testing.T) {
-	db := open(t, atomredis.Options{})
+	db := open(t)
 	pool := &redigo.Pool{DialContext: func(ctx context.Context) (redigo.Conn, error) {
 		conn, err := db.Dial(ctx)
 		if err != nil {
@@ -55,7 +77,7 @@ func TestRedigoWorksInMemory(t *testing.T) {
 }
 
 func TestRueidisWorksInMemory(t *testing.T) {
-	db := open(t, atomredis.Options{})
+	db := open(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{"memory"},
 		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -73,7 +95,7 @@ func TestRueidisWorksInMemory(t *testing.T) {
 	for _, r := range client.DoMulti(ctx, commands...) {
 		require.NoError(t, r.Error())
 	}
-	require.Equal(t, fmt.Sprint(n), text(t, do(t, db, "DBSIZE")))
+	require.Equal(t, fmt.Sprint(n), do(t, db, "DBSIZE"))
 
 	// Its cache in the program is told of changes.
 	get := client.B().Get().Key("key:1").Cache()
@@ -94,7 +116,8 @@ func TestRueidisWorksInMemory(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
-	waitForInfo(t, db, "clients", "blocked_clients:1\r\n")
+	require.Eventually(t, func() bool { return strings.Contains(do(t, db, "INFO", "clients"), "blocked_clients:1\r\n") },
+		time.Minute, time.Millisecond)
 	do(t, db, "RPUSH", "queue", "job")
 	wg.Wait()
 
@@ -104,7 +127,7 @@ func TestRueidisWorksInMemory(t *testing.T) {
 	wg.Go(func() {
 		client.Receive(subscribed, client.B().Psubscribe().Pattern("news.*").Build(), func(m rueidis.PubSubMessage) { messages <- m.Message })
 	})
-	for text(t, do(t, db, "PUBSUB", "NUMPAT")) == "0" {
+	for do(t, db, "PUBSUB", "NUMPAT") == "0" {
 	}
 	do(t, db, "PUBLISH", "news.go", "hello")
 	require.Equal(t, "hello", <-messages)
