@@ -117,10 +117,8 @@ func (e *Entry) setText(key string, str []byte) {
 
 // longString is a string that does not follow its key.
 type longString struct {
-	b []byte
-	// readers counts those who read b without a guard: see Entry.Lend. While there are any, the bytes stay as they are: who changes the
-	// string gives it new memory. A guard that holds the entry's shard is needed to add one, and none to go.
-	readers atomic.Int64
+	b    []byte
+	loan *Loan // nil until it is lent for the first time
 }
 
 // setLong makes b, which the entry owns from now on, its value: a string that does not follow the key.
@@ -184,6 +182,7 @@ func (e *Entry) unloaded() *unloaded { return (*unloaded)(e.obj) }
 
 // setUnloaded makes the value one that is not in memory.
 func (e *Entry) setUnloaded(s *unloaded) {
+	e.long().leave()
 	e.obj, e.strLen = unsafe.Pointer(s), 0
 	e.flags |= flagUnloaded
 }
@@ -208,19 +207,10 @@ func (e *Entry) Bytes() []byte {
 	return (*longString)(e.obj).b
 }
 
-// Lend returns the value of a string of more than 1 KiB, to be read beyond the guard's end too: it stays as it is, whatever becomes of the
-// key, until the reader takes one off readers, which it has been added to. A reader that never does so costs the next change a copy.
-func (e *Entry) Lend() (b []byte, readers *atomic.Int64) {
-	b = e.Bytes()
-	long := e.long()
-	long.readers.Add(1)
-	return b, &long.readers
-}
-
 // SetBytes stores a copy of v as the value of a string, in place where it fits without waste.
 func (e *Entry) SetBytes(v []byte) {
 	e.form = FormPlain
-	if long := e.long(); long != nil && int(e.keyLen)+len(v) > maxText && long.readers.Load() == 0 {
+	if long := e.long(); long != nil && int(e.keyLen)+len(v) > maxText && !long.lent() {
 		if c := cap(long.b); len(v) <= c && c <= 2*len(v)+32 {
 			long.b = append(long.b[:0], v...)
 			return
@@ -242,7 +232,7 @@ func (e *Entry) SetBytes(v []byte) {
 // if somebody may still use it.
 func (e *Entry) exchange(v []byte) (old []byte) {
 	e.form = FormPlain
-	if long := e.long(); long != nil && long.readers.Load() == 0 {
+	if long := e.long(); long != nil && !long.lent() {
 		old, long.b = long.b, v
 		return old
 	}
@@ -257,7 +247,8 @@ func (e *Entry) Resize(n int) []byte {
 	old := e.Bytes()
 	e.form = FormRaw
 	if long := e.long(); long != nil {
-		if long.readers.Load() != 0 {
+		if long.lent() {
+			long.leave()
 			b := make([]byte, n)
 			copy(b, old)
 			e.setLong(b)
@@ -327,6 +318,7 @@ func (e *Entry) trim() {
 
 // discard leaves the entry without a value.
 func (e *Entry) discard() {
+	e.long().leave()
 	e.obj, e.strLen = nil, 0
 	e.flags &^= flagUnloaded
 }

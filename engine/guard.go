@@ -335,6 +335,7 @@ func (g *Guard) DB(e *Entry) int { return g.ks.spaces[e.space].db }
 
 // Remove deletes an entry and tells everybody as Changed does. The entry must not be used afterwards, but for its key.
 func (g *Guard) Remove(e *Entry, class EventClass, event string) {
+	e.long().leave()
 	g.unlink(e)
 	g.dropParts(e)
 	g.announce(e, class, event)
@@ -478,6 +479,7 @@ func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	} else {
 		const withValue = flagParts | flagUnloaded
 		moved.obj, moved.flags = e.obj, moved.flags&^withValue|e.flags&withValue
+		g.ks.loans.moved(moved)
 	}
 	moved.form, moved.access = e.form, e.access
 	g.SetDeadline(moved, at)
@@ -661,6 +663,7 @@ func (g *Guard) Flush(db int) int {
 	for n := first; n <= last; n++ {
 		if emptied[n] || g.ks.fetching {
 			g.changes++
+			g.ks.loans.emptied(g.ks.current[n])
 			g.ks.dropSpace(n)
 		}
 	}

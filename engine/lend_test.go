@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,12 +15,12 @@ import (
 // loan is a value that was lent, and what it was then.
 type loan struct {
 	b, want []byte
-	readers *atomic.Int64
+	*Loan
 }
 
-func lend(e *Entry) loan {
-	b, readers := e.Lend()
-	return loan{b, bytes.Clone(b), readers}
+func (g *Guard) lend(e *Entry) loan {
+	b, l := g.Lend(e)
+	return loan{b, bytes.Clone(b), l}
 }
 
 // Nothing that is done to a key changes bytes of it that are lent.
@@ -118,9 +117,17 @@ func TestLentBytesStayAsTheyAre(t *testing.T) {
 			ks.EndReplay(nil)
 			set(ks, "key", string(old), 0)
 			var l loan
-			under(ks, func(g *Guard) { l = lend(g.Read(0, key)) })
+			under(ks, func(g *Guard) { l = g.lend(g.Read(0, key)) })
+			require.Zero(t, ks.LentMemory())
 			c.change(ks, store)
 			require.Equal(t, string(l.want), string(l.b))
+			if c.name == "copied, and the copy written to" {
+				require.Zero(t, ks.LentMemory(), "the value is still a key's")
+			} else {
+				require.EqualValues(t, cap(l.b), ks.LentMemory())
+			}
+			l.Return()
+			require.Zero(t, ks.LentMemory())
 		})
 	}
 }
@@ -131,16 +138,16 @@ func TestLentStrings(t *testing.T) {
 		lengths := rapid.IntRange(maxText, maxText+3000)
 		text := func() []byte { return bytes.Repeat([]byte{rapid.Byte().Draw(t, "text")}, lengths.Draw(t, "length")) }
 		want := text()
-		e := newEntry("key", want)
+		e, g := newEntry("key", want), &Guard{ks: new(Keyspace)}
 		var loans []loan
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			switch rapid.SampledFrom([]string{"lend", "give back", "set", "own", "resize", "write"}).Draw(t, "step") {
 			case "lend":
-				loans = append(loans, lend(e))
+				loans = append(loans, g.lend(e))
 			case "give back":
 				if n := len(loans); n > 0 {
 					i := rapid.IntRange(0, n-1).Draw(t, "loan")
-					loans[i].readers.Add(-1)
+					loans[i].Return()
 					loans = append(loans[:i], loans[i+1:]...)
 				}
 			case "set":
@@ -169,14 +176,99 @@ func TestLentStrings(t *testing.T) {
 
 // Who has given back what it was lent costs nobody a copy.
 func TestStringIsChangedInPlaceWhenItsReadersAreDone(t *testing.T) {
-	e := newEntry("key", make([]byte, 10_000))
-	l := lend(e)
+	e, g := newEntry("key", make([]byte, 10_000)), &Guard{ks: new(Keyspace)}
+	l := g.lend(e)
 	e.Resize(10_000)[0] = 1
 	require.NotSame(t, &l.b[0], &e.Bytes()[0])
-	l = lend(e)
-	l.readers.Add(-1)
+	l = g.lend(e)
+	l.Return()
 	e.Resize(10_000)[0] = 2
 	require.Same(t, &l.b[0], &e.Bytes()[0])
 	e.SetBytes(make([]byte, 9_000))
 	require.Same(t, &l.b[0], &e.Bytes()[0])
+}
+
+// What only readers have is counted, once, whatever is done to the keys.
+func TestLentMemoryIsOfStringsThatAreNoKeysValue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ks := New(Options{Databases: 2, Shards: 2})
+		defer ks.Close()
+		key := func() []byte { return []byte(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")) }
+		db := func() int { return rapid.IntRange(0, 1).Draw(t, "database") }
+		var loans []loan
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			under(ks, func(g *Guard) {
+				n, k := db(), key()
+				e := g.Write(n, k)
+				switch rapid.SampledFrom([]string{"lend", "lend", "return", "return", "set", "resize", "exchange", "remove", "move", "copy", "flush", "swap", "list"}).Draw(t, "step") {
+				case "lend":
+					if e != nil && e.Type() == String && len(e.Bytes()) > maxText {
+						loans = append(loans, g.lend(e))
+					}
+				case "return":
+					if len(loans) > 0 {
+						i := rapid.IntRange(0, len(loans)-1).Draw(t, "loan")
+						loans[i].Return()
+						loans = append(loans[:i], loans[i+1:]...)
+					}
+				case "set":
+					v := make([]byte, rapid.SampledFrom([]int{1, 2000, 5000}).Draw(t, "length"))
+					if e == nil {
+						g.CreateString(n, k, v)
+					} else {
+						g.Overwrite(e, v)
+					}
+				case "resize":
+					if e != nil && e.Type() == String {
+						e.Resize(rapid.SampledFrom([]int{1, 3000, 6000}).Draw(t, "length"))
+					}
+				case "exchange":
+					if e != nil {
+						g.Exchange(e, make([]byte, 4000))
+					}
+				case "remove":
+					if e != nil {
+						g.Remove(e, EventGeneric, "del")
+					}
+				case "move", "copy":
+					to, other := db(), key()
+					if e == nil || g.Peek(to, other) != nil {
+						break
+					}
+					g.Copy(e, to, other)
+					if old := g.Peek(to, other); rapid.Bool().Draw(t, "away") {
+						g.Remove(old, EventGeneric, "del")
+						g.Move(e, to, other)
+					}
+				case "flush":
+					g.Flush(rapid.IntRange(-1, 1).Draw(t, "of"))
+				case "swap":
+					g.Swap(0, 1)
+				case "list":
+					if e != nil {
+						g.OverwriteCollection(e, new(lists.List))
+						e.List().PushBack([]byte("x"))
+					}
+				}
+			})
+			under(ks, func(g *Guard) {
+				values := map[*Loan]bool{}
+				for n := range 2 {
+					for _, k := range []string{"a", "b", "c"} {
+						if e := g.Peek(n, []byte(k)); e != nil && e.long() != nil {
+							values[e.long().loan] = true
+						}
+					}
+				}
+				want, seen := 0, map[*Loan]bool{}
+				for _, l := range loans {
+					if !values[l.Loan] && !seen[l.Loan] {
+						want += cap(l.b)
+					}
+					seen[l.Loan] = true
+				}
+				require.EqualValues(t, want, ks.LentMemory())
+			})
+		}
+	})
 }

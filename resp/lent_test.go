@@ -3,7 +3,6 @@ package resp
 import (
 	"bytes"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,18 +21,24 @@ func written(w *Writer, n int) []byte {
 	return all
 }
 
+// readers counts the readers of a string.
+type readers int
+
+// Return implements Loan.
+func (r *readers) Return() { *r-- }
+
 // Whatever is lent, inserted, taken back and sent in parts, what is sent is what a writer sends that copies everything.
 func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, plain := Writer{Proto: 3, Lends: true}, Writer{Proto: 3}
 		values := make([][]byte, 4)
-		readers := make([]atomic.Int64, len(values))
+		readers := make([]readers, len(values))
 		for i := range values {
 			values[i] = bytes.Repeat([]byte{byte('a' + i)}, rapid.IntRange(1, 20).Draw(t, "length"))
 		}
 		reply := func() {
 			if i := rapid.IntRange(0, 2*len(values)-1).Draw(t, "value"); i < len(values) {
-				readers[i].Add(1)
+				readers[i]++
 				w.BulkLent(values[i], &readers[i])
 				plain.Bulk(values[i])
 			} else {
@@ -79,12 +84,12 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 			for i := range readers {
 				n := 0
 				for _, l := range w.lent {
-					if l.readers == &readers[i] {
+					if l.loan == &readers[i] {
 						require.NotEmpty(t, l.data)
 						n++
 					}
 				}
-				require.EqualValues(t, n, readers[i].Load())
+				require.EqualValues(t, n, readers[i])
 			}
 		}
 	})
@@ -95,8 +100,7 @@ func TestLentReplyIsSentInParts(t *testing.T) {
 	const want = "+OK\r\n$5\r\nhello\r\n:7\r\n$1\r\nx\r\n$2\r\nyz\r\n"
 	for first := range len(want) + 1 {
 		for second := range len(want) - first + 1 {
-			var readers atomic.Int64
-			readers.Store(3)
+			readers := readers(3)
 			w := Writer{Lends: true}
 			w.OK()
 			w.BulkLent([]byte("hello"), &readers)
@@ -111,7 +115,7 @@ func TestLentReplyIsSentInParts(t *testing.T) {
 			require.Equal(t, want, string(got), "%d and %d", first, second)
 			w.Sent(w.Len())
 			require.Zero(t, w.Len())
-			require.Zero(t, readers.Load())
+			require.Zero(t, readers)
 		}
 	}
 }
@@ -142,7 +146,7 @@ func TestSendingLittleOfALongReplyMovesLittle(t *testing.T) {
 }
 
 func TestWriterKeepsNoRoomForManyLentReplies(t *testing.T) {
-	var readers atomic.Int64
+	var readers readers
 	value := []byte("x")
 	w := Writer{Lends: true}
 	for range 10 * maxKeptLent {

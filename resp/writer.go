@@ -4,7 +4,6 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/tidwall/redcon"
 
@@ -33,9 +32,15 @@ const maxKeptLent = 64
 
 // lent is a part of the replies that lies in memory of others.
 type lent struct {
-	at      int // in Buf, before which byte the part belongs
-	data    []byte
-	readers *atomic.Int64
+	at   int // in Buf, before which byte the part belongs
+	data []byte
+	loan Loan
+}
+
+// Loan is memory of others that they leave as it is until they have it back.
+type Loan interface {
+	// Return gives it back.
+	Return()
 }
 
 // OK writes the status reply OK.
@@ -90,11 +95,11 @@ func (w *Writer) Bulk(b []byte) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// BulkLent is Bulk without a copy. b, which must not be empty, has to stay as it is until the writer takes one off readers, once b has been
+// BulkLent is Bulk without a copy. b, which must not be empty, has to stay as it is until the writer returns the loan, once b has been
 // sent or taken away.
-func (w *Writer) BulkLent(b []byte, readers *atomic.Int64) {
+func (w *Writer) BulkLent(b []byte, loan Loan) {
 	w.header('$', len(b))
-	w.lent = append(w.lent, lent{len(w.Buf), b, readers})
+	w.lent = append(w.lent, lent{len(w.Buf), b, loan})
 	w.lentBytes += len(b)
 	w.Buf = append(w.Buf, '\r', '\n')
 }
@@ -224,6 +229,9 @@ func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
 // Len returns how many bytes the replies have, with what is lent to them.
 func (w *Writer) Len() int { return len(w.Buf) + w.lentBytes }
 
+// Lent returns how many bytes of the replies lie in memory of others.
+func (w *Writer) Lent() int { return w.lentBytes }
+
 // Pieces returns the first n bytes of the replies as the pieces that they lie in, none of which is empty.
 func (w *Writer) Pieces(n int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
@@ -268,7 +276,7 @@ func (w *Writer) Sent(n int) {
 		if n -= k; len(l.data) > 0 {
 			break
 		}
-		l.readers.Add(-1)
+		l.loan.Return()
 	}
 	if w.lent = slices.Delete(w.lent, 0, done); len(w.lent) == 0 && cap(w.lent) > maxKeptLent {
 		w.lent = nil
@@ -302,7 +310,7 @@ func (w *Writer) Truncate(mark int) {
 	for ; keep > 0 && w.lent[keep-1].at >= mark; keep-- {
 		l := &w.lent[keep-1]
 		w.lentBytes -= len(l.data)
-		l.readers.Add(-1)
+		l.loan.Return()
 	}
 	w.lent = slices.Delete(w.lent, keep, len(w.lent))
 	w.Buf = w.Buf[:mark]

@@ -15,6 +15,7 @@ type clients struct {
 	byID   map[int64]*Session
 	count  atomic.Int64
 	memory atomic.Int64 // bytes of all clients, as counted by countMemory
+	lent   atomic.Int64 // of these, bytes that lie in memory of others
 }
 
 func (r *clients) add(s *Session) {
@@ -69,7 +70,7 @@ type clientInfo struct {
 	output                 int
 	buffer, peak           int   // of replies: what is kept for them, and most that was used of late, in bytes
 	queued                 int64 // bytes of commands that wait for EXEC
-	memory                 int64 // bytes, as counted
+	memory, lent           int64 // bytes, as counted, and how many of these lie in memory of others
 	blocked, monitor       bool
 	wait                   *wait // if blocked
 	tracking               trackingFlags

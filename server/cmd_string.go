@@ -203,7 +203,8 @@ func (c *Ctx) bulk(e *engine.Entry) {
 	if v := e.Bytes(); len(v) <= maxCopied || !c.W.Lends {
 		c.W.Bulk(v)
 	} else {
-		c.W.BulkLent(e.Lend())
+		b, loan := c.G.Lend(e)
+		c.W.BulkLent(b, loan)
 	}
 }
 
@@ -320,7 +321,7 @@ func (c *Ctx) overwrite(e *engine.Entry, key, v []byte) *engine.Entry {
 		c.G.Overwrite(e, v)
 		return e
 	}
-	c.Session.kept(e, c.G.Exchange(e, v))
+	c.Session.kept(c.G, e, c.G.Exchange(e, v))
 	return e
 }
 

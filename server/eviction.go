@@ -69,8 +69,11 @@ func (srv *Server) countMemory() {
 	v.counting.Store(on)
 }
 
-// usedMemory returns how many bytes maxmemory is compared with.
-func (srv *Server) usedMemory() int64 { return srv.ks.UsedMemory() + srv.clients.memory.Load() }
+// usedMemory returns how many bytes maxmemory is compared with. Replies that are lent count once for all clients, and not at all as long as they are the
+// value of a key, which counts itself.
+func (srv *Server) usedMemory() int64 {
+	return srv.ks.UsedMemory() + srv.ks.LentMemory() + srv.clients.memory.Load() - srv.clients.lent.Load()
+}
 
 // overMemory reports whether data and clients take more than maxmemory.
 func (srv *Server) overMemory() bool {
@@ -252,12 +255,14 @@ func clientLimit(set *Settings) int64 {
 // countMemory counts the memory of a client, of which d has just been refreshed. s.info is locked.
 func (s *Session) countMemory(d *clientInfo) {
 	n := int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+max(d.output, d.buffer)) + d.queued
+	lent := int64(s.out.Lent())
 	if s.follower.following.Load() {
-		n = 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
+		n, lent = 0, 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
 	}
-	if n != d.memory {
+	if n != d.memory || lent != d.lent {
+		s.srv.clients.lent.Add(lent - d.lent)
 		s.srv.clients.memory.Add(n - d.memory)
-		d.memory = n
+		d.memory, d.lent = n, lent
 	}
 }
 
@@ -266,7 +271,8 @@ func (s *Session) uncountMemory() {
 	s.info.Lock()
 	defer s.info.Unlock()
 	s.srv.clients.memory.Add(-s.infoData.memory)
-	s.infoData.memory = 0
+	s.srv.clients.lent.Add(-s.infoData.lent)
+	s.infoData.memory, s.infoData.lent = 0, 0
 }
 
 // evictClients disconnects clients until all of them take no more than limit bytes, those that take most first. It may be called under a guard.

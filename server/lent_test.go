@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/engine"
 )
 
 // lentSize is the length in bytes of the shortest strings that are lent.
@@ -169,6 +172,59 @@ func TestLentRepliesCountAsOutput(t *testing.T) {
 	b.finish(t, reader)
 }
 
+// However many clients wait for one value, it counts once: as long as it is the value of a key, and as long as it waits for somebody after that.
+func TestLentRepliesCountOnceInMaxmemory(t *testing.T) {
+	const size, clients, times = 100_000, 20, 100
+	for _, change := range []string{"SET k x", "DEL k", "FLUSHALL", "RENAME other k", "SET k " + strings.Repeat("y", size), "EXPIRE k -1"} {
+		b := newHarnessWith(t, "maxmemory", "10mb", "maxmemory-policy", "allkeys-lru", "proto-max-bulk-len", "1mb")
+		writer := b.session()
+		b.feed(writer, request("SET", "k", strings.Repeat("x", size)), request("SET", "other", strings.Repeat("x", size)))
+		before := b.usedMemory()
+		var readers []*Session
+		get := bytes.Repeat(request("GET", "k"), times)
+		for range clients {
+			s := b.lentSession()
+			s.Input(get, b.ks.Now())
+			require.Equal(t, times*(size+len("$100000\r\n\r\n")), s.Unsent())
+			require.Greater(t, s.snapshot().memory, int64(times*size), "what CLIENT LIST shows, and the limits of a client see")
+			readers = append(readers, s)
+		}
+		require.Less(t, b.usedMemory()-before, int64(clients*(16<<10)))
+		require.Equal(t, ":2\r\n", b.feed(writer, request("DBSIZE")))
+		require.Zero(t, b.ks.LentMemory())
+
+		b.feed(writer, request(strings.Fields(change)...))
+		require.InDelta(t, size, b.ks.LentMemory(), size/10, change)
+		for i, s := range readers {
+			require.NotZero(t, b.ks.LentMemory(), change)
+			if i%2 == 0 {
+				s.Sent(s.Unsent())
+			}
+			s.Close()
+		}
+		require.Zero(t, b.ks.LentMemory(), change)
+		require.Zero(t, b.clients.lent.Load(), change)
+		b.finish(t, writer)
+	}
+}
+
+// Values of which only clients know that wait for them count as what they are: keys have to go for them.
+func TestValuesThatOnlyReadersHaveCountInMaxmemory(t *testing.T) {
+	const size = 100_000
+	b := newHarnessWith(t, "maxmemory", "3mb", "maxmemory-policy", "allkeys-lru", "proto-max-bulk-len", "1mb")
+	writer, reader := b.session(), b.lentSession()
+	b.feed(writer, request("SET", "kept", strings.Repeat("x", size)))
+	for range 40 {
+		b.feed(writer, request("SET", "k", strings.Repeat("x", size)))
+		reader.Input(request("GETDEL", "k"), b.ks.Now())
+	}
+	require.Greater(t, b.ks.LentMemory(), int64(2<<20))
+	require.Equal(t, ":0\r\n", b.feed(writer, request("EXISTS", "kept")))
+	reader.Close()
+	require.Zero(t, b.ks.LentMemory())
+	b.finish(t, writer)
+}
+
 // A value whose reader has gone is changed in place again, however the reader went.
 func TestLentValuesComeBack(t *testing.T) {
 	for _, end := range []func(s *Session){
@@ -183,10 +239,15 @@ func TestLentValuesComeBack(t *testing.T) {
 		b.feed(other, request("SET", "k", strings.Repeat("x", lentSize)))
 		s.Input(request("GET", "k"), b.ks.Now())
 		end(s)
-		s.guard.Lock(b.ks, ^uint64(0), b.ks.Now())
-		_, readers := s.guard.Peek(0, []byte("k")).Lend()
-		require.EqualValues(t, 1, readers.Load())
-		s.guard.Unlock()
+		at := func() *byte {
+			var g engine.Guard
+			g.Lock(b.ks, engine.AllShards, b.ks.Now())
+			defer g.Unlock()
+			return &g.Peek(0, []byte("k")).Bytes()[0]
+		}
+		before := at()
+		b.feed(other, request("SETRANGE", "k", "0", "y"))
+		require.Same(t, before, at())
 		b.finish(t, other)
 	}
 }

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"sync/atomic"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
 )
@@ -25,10 +23,10 @@ func (l *longArg) room() []byte { return l.b[len(l.b):l.size] }
 
 // ownedArg is a long argument of the command that runs, which may keep its memory, and what has become of others.
 type ownedArg struct {
-	b     []byte          // nil if there is none, or once a command has kept it
-	kept  []*atomic.Int64 // the readers of those that were kept, which the session is one of until the commands have been logged
-	spare [][]byte        // memory of queued commands, which others may use when they have been logged
-	bulky bool            // there was one in the last input
+	b     []byte         // nil if there is none, or once a command has kept it
+	kept  []*engine.Loan // those that were kept, of which the session is a reader until the commands have been logged
+	spare [][]byte       // memory of queued commands, which others may use when they have been logged
+	bulky bool           // there was one in the last input
 }
 
 // startLong gives the last argument of the incomplete command in input memory of its own if it is long. Very long ones wait until half of them has arrived: what a client
@@ -88,9 +86,9 @@ func (s *Session) mayKeep(arg []byte) bool {
 }
 
 // kept tells that e has kept the argument, and that old is memory that nobody uses any more. The argument stays as it is until the command has been logged.
-func (s *Session) kept(e *engine.Entry, old []byte) {
-	_, readers := e.Lend()
-	s.owned.kept = append(s.owned.kept, readers)
+func (s *Session) kept(g *engine.Guard, e *engine.Entry, old []byte) {
+	_, loan := g.Lend(e)
+	s.owned.kept = append(s.owned.kept, loan)
 	s.owned.b = nil
 	buffers.Put(old)
 }
@@ -106,8 +104,8 @@ func (s *Session) runQueued(c *Ctx, long []byte) {
 
 // releaseOwned tells that nobody looks at the arguments of commands any more.
 func (s *Session) releaseOwned() {
-	for _, readers := range s.owned.kept {
-		readers.Add(-1)
+	for _, loan := range s.owned.kept {
+		loan.Return()
 	}
 	for _, b := range s.owned.spare {
 		buffers.Put(b)

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Strings that are read without a guard, because a client has not been sent them yet. As long as a string is the value of a key it is in the count of
+// memory, however many readers it has. What only readers keep from being garbage is counted here, once.
+
+// Loan is a string that is lent, or was. It outlives the key.
+type Loan struct {
+	// readers changes without a lock. While there are any, the bytes stay as they are: who changes the string gives it new memory. A guard that
+	// holds the entry's shard is needed to add one, and none to go.
+	readers atomic.Int64
+	loans   *loans
+
+	// What follows is protected by loans.mu, and space by the shard of the key too.
+	size   int    // bytes
+	space  uint32 // of the key: its index in Keyspace.spaces
+	left   bool   // the string is no key's value any more
+	listed bool   // in loans.current
+}
+
+// loans are the strings of a keyspace that have readers.
+type loans struct {
+	kept atomic.Int64 // bytes of those that are no key's value any more
+
+	mu      sync.Mutex // protects what follows; a leaf in the order of locks
+	current map[*Loan]struct{}
+}
+
+// Lend returns the value of a string of more than 1 KiB, to be read beyond the guard's end too: it stays as it is, whatever becomes of the
+// key, until the reader calls Return. A reader that never does so costs the next change a copy.
+func (g *Guard) Lend(e *Entry) (b []byte, l *Loan) {
+	b = e.Bytes()
+	long := e.long()
+	if long.loan == nil {
+		long.loan = &Loan{loans: &g.ks.loans}
+	}
+	if l = long.loan; l.readers.Add(1) == 1 {
+		l.loans.begin(l, cap(b), e.space)
+	}
+	return b, l
+}
+
+// Return tells that a reader is done.
+func (l *Loan) Return() {
+	if l.readers.Add(-1) == 0 {
+		l.loans.end(l)
+	}
+}
+
+// begin lists a string that has got its first reader.
+func (s *loans) begin(l *Loan, size int, space uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		s.current = map[*Loan]struct{}{}
+	}
+	s.current[l] = struct{}{}
+	l.size, l.space, l.listed = size, space, true
+}
+
+// end forgets a string whose last reader has gone, unless there is a new one.
+func (s *loans) end(l *Loan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.readers.Load() != 0 || !l.listed {
+		return
+	}
+	delete(s.current, l)
+	l.listed = false
+	if l.left {
+		s.kept.Add(-int64(l.size))
+	}
+}
+
+// leave notes that a string is no key's value any more.
+func (s *loans) leave(l *Loan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaveLocked(l)
+}
+
+func (s *loans) leaveLocked(l *Loan) {
+	if !l.left && l.listed {
+		s.kept.Add(int64(l.size))
+	}
+	l.left = true
+}
+
+// emptied notes that no key of a database has its value any more.
+func (s *loans) emptied(space uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.current {
+		if l.space == space {
+			s.leaveLocked(l)
+		}
+	}
+}
+
+// moved notes that the value of an entry was another's before.
+func (s *loans) moved(e *Entry) {
+	if long := e.long(); long.lent() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		long.loan.space = e.space
+	}
+}
+
+// LentMemory returns how many bytes only those keep who read strings that are no key's value any more.
+func (ks *Keyspace) LentMemory() int64 { return ks.loans.kept.Load() }
+
+// lent reports whether somebody reads the string without a guard.
+func (s *longString) lent() bool { return s != nil && s.loan != nil && s.loan.readers.Load() != 0 }
+
+// leave notes that the string is about to be no key's value any more.
+func (s *longString) leave() {
+	if s.lent() {
+		s.loan.loans.leave(s.loan)
+	}
+}
