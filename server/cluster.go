@@ -36,11 +36,6 @@ type ClusterSettings struct {
 	AnnounceIP, AnnounceHostname                   string
 	AnnouncePort, AnnounceTLSPort, AnnounceBusPort int
 	PreferredEndpoint                              ClusterEndpoint
-
-	// The rest steers what nodes do with one another, and has no effect.
-	ConfigFile                                                                  string
-	BusPort, NodeTimeout, ReplicaValidity, MigrationBarrier, LinkBuffer         int
-	FullCoverage, ReplicaMigration, ReplicaStays, ReadsWhenDown, PubSubWhenDown bool
 }
 
 // ClusterEndpoint says what clients are to use to connect to a node.
@@ -68,7 +63,7 @@ func clusterDirectives() []*directive {
 		}
 		return parse(s, words)
 	}
-	list := []*directive{
+	return []*directive{
 		yesNo("cluster-enabled", "no", func(s *Settings) *bool { return &s.Cluster.Enabled }).atStart(),
 		text("cluster-announce-ip", "", func(s *Settings) *string { return &s.Cluster.AnnounceIP }),
 		hostname,
@@ -79,24 +74,6 @@ func clusterDirectives() []*directive {
 			option[ClusterEndpoint]{"ip", EndpointIP}, option[ClusterEndpoint]{"hostname", EndpointHostname},
 			option[ClusterEndpoint]{"unknown-endpoint", EndpointUnknown}),
 	}
-	const many = 1<<31 - 1
-	for _, d := range []*directive{
-		text("cluster-config-file", "nodes.conf", func(s *Settings) *string { return &s.Cluster.ConfigFile }).atStart(),
-		number("cluster-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.BusPort }).atStart(),
-		number("cluster-node-timeout", "15000", 0, 1<<63-1, func(s *Settings) *int { return &s.Cluster.NodeTimeout }),
-		number("cluster-replica-validity-factor", "10", 0, many, func(s *Settings) *int { return &s.Cluster.ReplicaValidity }).also("cluster-slave-validity-factor"),
-		number("cluster-migration-barrier", "1", 0, many, func(s *Settings) *int { return &s.Cluster.MigrationBarrier }),
-		memory("cluster-link-sendbuf-limit", "0", 0, func(s *Settings) *int { return &s.Cluster.LinkBuffer }),
-		yesNo("cluster-require-full-coverage", "yes", func(s *Settings) *bool { return &s.Cluster.FullCoverage }),
-		yesNo("cluster-allow-replica-migration", "yes", func(s *Settings) *bool { return &s.Cluster.ReplicaMigration }),
-		yesNo("cluster-replica-no-failover", "no", func(s *Settings) *bool { return &s.Cluster.ReplicaStays }).also("cluster-slave-no-failover"),
-		yesNo("cluster-allow-reads-when-down", "no", func(s *Settings) *bool { return &s.Cluster.ReadsWhenDown }),
-		yesNo("cluster-allow-pubsubshard-when-down", "yes", func(s *Settings) *bool { return &s.Cluster.PubSubWhenDown }),
-	} {
-		d.noEffect = true
-		list = append(list, d)
-	}
-	return list
 }
 
 // checkHostname returns why a name cannot be announced.

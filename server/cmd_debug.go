@@ -86,8 +86,10 @@ func cmdDebug(c *Ctx) {
 	sub.do(c, args)
 }
 
-// debugAllowed reports whether the client may use commands that can harm the server.
-func (s *Session) debugAllowed() bool { return s.has(s.srv.config.Get().EnableDebugCommand) }
+func debugAllowed(s *Settings) Access { return s.EnableDebugCommand }
+
+// mayUse reports whether the client may use a protected command.
+func (s *Session) mayUse(cmd *Command) bool { return s.has(cmd.allowed(s.srv.config.Get())) }
 
 // has reports whether the client is one of those that have an access.
 func (s *Session) has(a Access) bool {

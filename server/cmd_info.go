@@ -22,7 +22,7 @@ var serverCommands = []*Command{
 	{Name: "info", Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale | WholeKeyspace, ACL: CatDangerous,
 		Summary: "Describes the server and counts what it did", Syntax: "[section [section ...]]", Complexity: "O(1)", Do: cmdInfo},
 	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale | Protected | WholeKeyspace,
-		Summary: "Looks into the server, and disturbs it, for tests", Syntax: "subcommand [arg [arg ...]]", Complexity: "Depends on the argument", Do: cmdDebug},
+		Summary: "Looks into the server, and disturbs it, for tests", Syntax: "subcommand [arg [arg ...]]", Complexity: "Depends on the argument", allowed: debugAllowed, Do: cmdDebug},
 	memoryCommand, slowlogCommand, latencyCommand, moduleCommand,
 	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | Loading | Stale,
 		Summary: "Shows all commands as the server executes them", Complexity: "O(1)", Do: cmdMonitor},

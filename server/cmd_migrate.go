@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -312,7 +313,8 @@ func (m *migration) address() string {
 }
 
 func (m *migration) connect(addr string) error {
-	conn, err := net.DialTimeout("tcp", addr, m.timeout)
+	srv := m.c.Server
+	conn, err := srv.dial(context.Background(), addr, m.timeout, srv.config.Get().TLS.Cluster)
 	if err == nil {
 		m.migrateConn = &migrateConn{Conn: conn, in: bufio.NewReader(conn), db: noDatabase}
 	}

@@ -1,7 +1,6 @@
 package server
 
-// moduleCommand is there because tools ask which modules are loaded. There are none, and enable-module-command, which would
-// allow to load some, cannot be switched on.
+// moduleCommand is there because tools ask which modules are loaded. There are none, and none can be loaded.
 var moduleCommand = &Command{Name: "module", Group: "server", Since: "4.0.0", Arity: -2,
 	Summary: "Knows no modules", Complexity: "Depends on the sub-command",
 	Subs: []*Command{
@@ -10,18 +9,25 @@ var moduleCommand = &Command{Name: "module", Group: "server", Since: "4.0.0", Ar
 		{Name: "module|list", Group: "server", Since: "4.0.0", Arity: 2, Flags: Admin | NoScript,
 			Summary: "Lists the modules: there are none", Complexity: "O(1)", Do: cmdModuleList},
 		{Name: "module|load", Group: "server", Since: "4.0.0", Arity: -3, Flags: NoAsyncLoading | Admin | NoScript | Protected,
-			Summary: "Is refused: there are no modules", Syntax: "path [arg [arg ...]]", Complexity: "O(1)", Do: refuseProtected},
+			Summary: "Is refused: there are no modules", Syntax: "path [arg [arg ...]]", Complexity: "O(1)", allowed: modulesAllowed, Do: cmdModuleLoad},
 		{Name: "module|loadex", Group: "server", Since: "7.0.0", Arity: -3, Flags: NoAsyncLoading | Admin | NoScript | Protected,
 			Summary: "Is refused: there are no modules", Syntax: "path [CONFIG name value [CONFIG name value ...]] [ARGS arg [arg ...]]",
-			Complexity: "O(1)", Do: refuseProtected},
+			Complexity: "O(1)", allowed: modulesAllowed, Do: cmdModuleLoad},
 		{Name: "module|unload", Group: "server", Since: "4.0.0", Arity: 3, Flags: NoAsyncLoading | Admin | NoScript | Protected,
-			Summary: "Is refused: there are no modules", Syntax: "name", Complexity: "O(1)", Do: refuseProtected},
+			Summary: "Is refused: there are no modules", Syntax: "name", Complexity: "O(1)", allowed: modulesAllowed, Do: cmdModuleUnload},
 	},
 }
 
 func cmdModuleList(c *Ctx) { c.W.Array(0) }
 
-func refuseProtected(c *Ctx) { c.Err(notAllowed(c.Cmd)) }
+func modulesAllowed(s *Settings) Access { return s.EnableModuleCommand }
+
+func cmdModuleLoad(c *Ctx) {
+	c.Server.log.Warn("a module was not loaded: the server has none", "path", string(c.Args[2]), "client", c.Session.id)
+	c.Err("ERR Error loading the extension. Please check the server logs.")
+}
+
+func cmdModuleUnload(c *Ctx) { c.Err("ERR Error unloading module: no such module with that name") }
 
 func cmdModuleHelp(c *Ctx) {
 	helpReply(c,

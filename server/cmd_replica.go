@@ -125,11 +125,15 @@ func (b *infoText) replication(c *Ctx) {
 		if st.problem != "" {
 			b.text("master_link_last_error", oneLine(st.problem))
 		}
-		b.number("slave_priority", 100)
+		set := c.Server.config.Get()
+		b.number("slave_priority", int64(set.ReplicaPriority))
 		b.number("slave_read_only", 1)
-		b.number("replica_announced", 1)
+		b.flag("replica_announced", set.ReplicaAnnounced)
 	}
 	b.number("connected_slaves", int64(len(list)))
+	if set := c.Server.config.Get(); set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 {
+		b.number("min_slaves_good_slaves", int64(c.Server.followed.good(set)))
+	}
 	for i, f := range list {
 		b.text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.host, f.port, f.state, f.acked, f.lag))
 	}

@@ -40,6 +40,9 @@ func (c *Ctx) sync(announce bool) {
 	c.Server.followed.copyTo(c.Server, f.feed, announce)
 }
 
+// maxFollowerHost is how long the address may be that a follower says it has.
+const maxFollowerHost = 45
+
 const errFilterMissing Error = "ERR Missing rdb-filter-only values"
 
 // cmdReplconf notes what a follower wants, and what it has got.
@@ -61,6 +64,12 @@ func cmdReplconf(c *Ctx) {
 		case "capa":
 			f.openEnded = f.openEnded || equalFold(value, "eof")
 		case "ip-address":
+			if len(value) > maxFollowerHost {
+				c.Err(Error(fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes", len(value))))
+				return
+			}
+			host := string(value)
+			f.host.Store(&host)
 		case "ack":
 			if offset, ok := resp.ParseInt(value); ok && f.feed != nil {
 				f.feed.acknowledge(offset)
@@ -102,5 +111,5 @@ func cmdReplconf(c *Ctx) {
 
 // pristine reports whether the session is not, and has not asked to be, anything special.
 func (f *follower) pristine() bool {
-	return !f.following.Load() && !f.rdbOnly && !f.openEnded && f.without == 0 && f.port.Load() == 0
+	return !f.following.Load() && !f.rdbOnly && !f.openEnded && f.without == 0 && f.port.Load() == 0 && f.host.Load() == nil
 }

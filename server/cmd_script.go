@@ -260,7 +260,7 @@ func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
 		return errInScriptUnknown
 	case !cmd.arityOK(len(args)) || cmd.Do == nil:
 		return errInScriptArity
-	case cmd.Flags&NoScript != 0 && !(cmd.Name == "debug" && s.srv.scripts.mayDebug.Load() && s.debugAllowed()):
+	case cmd.Flags&NoScript != 0 && !(cmd.Name == "debug" && s.srv.scripts.mayDebug.Load() && s.mayUse(cmd)):
 		return errInScriptRefused
 	}
 	if !s.unrestricted() {

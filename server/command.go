@@ -46,6 +46,8 @@ type Command struct {
 	immediate bool
 	// whileSubscribed commands may be sent by a RESP2 client that has subscriptions.
 	whileSubscribed bool
+	// allowed returns who may use a command that is Protected.
+	allowed func(s *Settings) Access
 
 	parent *Command
 	index  int     // position in the server's statistics

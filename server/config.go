@@ -42,16 +42,17 @@ type Config struct {
 
 // Settings are the values of all directives at one moment. They are never changed: a change makes new ones.
 type Settings struct {
-	Bind           []string    // addresses to listen on; with a '-' in front, ones that may be missing
-	Port           int         // 0 = no TCP
-	UnixSocket     string      // "" = none
-	UnixSocketPerm os.FileMode // 0 = as created
-	TCPBacklog     int
-	TCPKeepAlive   int // seconds; 0 = off
-	TLS            TLSSettings
-	Cluster        ClusterSettings
-	Timeout        int // seconds; 0 = never
-	MaxClients     int
+	Bind            []string    // addresses to listen on; with a '-' in front, ones that may be missing
+	Port            int         // 0 = no TCP
+	UnixSocket      string      // "" = none
+	UnixSocketPerm  os.FileMode // 0 = as created
+	UnixSocketGroup string      // "" = that of the process
+	TCPBacklog      int
+	TCPKeepAlive    int // seconds; 0 = off
+	TLS             TLSSettings
+	Cluster         ClusterSettings
+	Timeout         int // seconds; 0 = never
+	MaxClients      int
 
 	MaxMemory        int // bytes; 0 = without limit
 	MaxMemoryClients int // bytes; negative = percent of MaxMemory; 0 = without limit
@@ -73,6 +74,13 @@ type Settings struct {
 	ReplTimeout            int    // seconds for which a master may be silent, and a follower may not read
 	ReplPingReplicaPeriod  int    // seconds between pings to followers
 	ReplicaServeStaleData  bool   // while the link to the master is down
+	ReplicaPriority        int    // for Sentinel; 0 = never to become a master
+	ReplicaAnnounced       bool   // Sentinel may show the replica
+	ReplicaAnnounceIP      string // what masters are told; "" = the address that they see
+	ReplicaAnnouncePort    int    // 0 = the port
+	BindSourceAddr         string // of connections that the server opens; "" = chosen by the system
+	MinReplicasToWrite     int    // 0 = clients may write without replicas
+	MinReplicasMaxLag      int    // seconds; 0 = without limit
 
 	Databases int
 	Shards    int  // 0 = choose by the size of the machine
@@ -84,9 +92,18 @@ type Settings struct {
 	AppendFilename string // the beginning of the names of append-only files of a Redis
 	AppendDirname  string // of the directory in Dir where they are
 
-	PidFile  string
-	LogFile  string // "" = standard output
-	LogLevel slog.Level
+	PidFile        string
+	LogFile        string // "" = standard output
+	LogLevel       slog.Level
+	SyslogEnabled  bool
+	SyslogIdent    string
+	SyslogFacility SyslogFacility
+
+	Daemonize                           bool
+	Supervised                          Supervision
+	OOMScoreAdj                         OOMScore
+	OOMScoreAdjValues                   [3]int // of a master, a replica and a process that saves
+	ShutdownOnSigint, ShutdownOnSigterm ShutdownFlags
 
 	Save                    []persist.SavePoint
 	AppendOnly              bool
@@ -115,6 +132,7 @@ type Settings struct {
 
 	EnableDebugCommand     Access
 	EnableProtectedConfigs Access
+	EnableModuleCommand    Access
 
 	// KeyLoadDelay and KeySaveDelay slow down, for tests, what brings keys into memory after a start and what writes checkpoints.
 	KeyLoadDelay, KeySaveDelay persist.KeyDelay
@@ -124,10 +142,14 @@ type Settings struct {
 	ZSet   zsets.Limits
 	List   lists.Limit
 	Stream streams.Limits
-	// ListCompressDepth has no effect: lists are not compressed.
-	ListCompressDepth int
 	// HyperLogLogSparse is the length in bytes up to which HyperLogLogs have the sparse encoding.
 	HyperLogLogSparse int
+
+	// Unused are the values of directives on which nothing depends, those that are not the default.
+	Unused map[string]string
+
+	// rereadFiles says, to functions of OnChange alone, that a directive was set that names files.
+	rereadFiles bool
 }
 
 // Durable reports whether the data is stored: there are save points, or appendonly is on.
@@ -280,6 +302,7 @@ func (c *Config) setAll(pairs []assignment, trusted bool) (culprit string, err e
 		if err := p.d.set(&next, p.d.words(p.value)); err != nil {
 			return p.name, err
 		}
+		next.rereadFiles = next.rereadFiles || p.d.reread
 	}
 	for i, apply := range c.hooks {
 		if err := apply(old, &next); err != nil {
@@ -295,7 +318,9 @@ func (c *Config) setAll(pairs []assignment, trusted bool) (culprit string, err e
 	for _, p := range pairs {
 		c.noteChange(p.d)
 	}
-	c.current.Store(&next)
+	set := next
+	set.rereadFiles = false
+	c.current.Store(&set)
 	return "", nil
 }
 
@@ -334,19 +359,9 @@ func (c *Config) IsSet(name string) bool {
 	return c.used[name]
 }
 
-// WithoutEffect returns the directives that were set, but that are accepted only for the sake of existing configuration
-// files: they steer machinery that this server does not have.
-func (c *Config) WithoutEffect() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var names []string
-	for _, d := range directives {
-		if d.noEffect && c.used[d.name] {
-			names = append(names, d.name)
-		}
-	}
-	return names
-}
+// WithoutEffect returns the directives that have another value than their default although nothing depends on them: they steer machinery that
+// this server does not have.
+func (c *Config) WithoutEffect() []string { return slices.Sorted(maps.Keys(c.Get().Unused)) }
 
 // match calls fn for every directive, aliases included, that one of the patterns names, once each: in their order for patterns that are names, and
 // then in order of the names for glob patterns, which do not find those that are hidden.
@@ -364,7 +379,7 @@ func (c *Config) match(patterns [][]byte, fn func(name, value string)) {
 		}
 	}
 	for _, n := range directiveNames {
-		if !n.d.hidden && !named[n.name] && slices.ContainsFunc(patterns, func(p []byte) bool { return glob.Match(p, []byte(n.name), true) }) {
+		if !n.foreign && !n.d.hiddenFrom(set) && !named[n.name] && slices.ContainsFunc(patterns, func(p []byte) bool { return glob.Match(p, []byte(n.name), true) }) {
 			fn(n.name, n.d.show(set))
 		}
 	}

@@ -121,6 +121,42 @@ func TestSetReadsValuesAsRedisDoes(t *testing.T) {
 		{"maxmemory", "0mb", "0", ""},
 		{"maxmemory", "100mb", "104857600", ""},
 		{"slave-read-only", "yes", "yes", ""},
+		{"slave-read-only", "no", "", "only 'yes' is supported: a replica has what its master has; REPLICAOF NO ONE makes it a master"},
+		{"hz", "100", "100", ""},
+		{"hz", "1000", "500", ""},
+		{"hz", "x", "", "argument couldn't be parsed into an integer"},
+		{"active-expire-effort", "11", "", "argument must be between 1 and 10 inclusive"},
+		{"activerehashing", "No", "no", ""},
+		{"rdbcompression", "1", "", "argument must be 'yes' or 'no'"},
+		{"repl-backlog-size", "64mb", "67108864", ""},
+		{"repl-backlog-size", "1", "16384", ""},
+		{"auto-aof-rewrite-min-size", "-1", "", "argument must be a memory value"},
+		{"sanitize-dump-payload", "Clients", "clients", ""},
+		{"repl-diskless-load", "x", "", "argument(s) must be one of the following: disabled, on-empty-db, swapdb, flush-before-load"},
+		{"proc-title-template", "{title} {port} }", "{title} {port} }", ""},
+		{"proc-title-template", "{x}", "", "template format is invalid or contains unknown variables"},
+		{"proc-title-template", "{title", "", "template format is invalid or contains unknown variables"},
+		{"proc-title-template", "", "", "template format is invalid or contains unknown variables"},
+		{"locale-collate", "", "", ""},
+		{"ignore-warnings", "a b", "a b", ""},
+		{"bf-error-rate", "0.5", "0.5", ""},
+		{"bf-error-rate", "2", "", "argument must be between 0 and 1 inclusive"},
+		{"rdma-port", "7", "", "only '0' is supported: the server has no RDMA; clients reach it at port, tls-port and unixsocket"},
+		{"primaryauth", "x", "x", ""},
+		{"hash-max-zipmap-entries", "5", "5", ""},
+		{"oom-score-adj", "relative", "relative", ""},
+		{"oom-score-adj-values", "1 2 3", "1 2 3", ""},
+		{"oom-score-adj-values", "1 2", "", "wrong number of arguments"},
+		{"oom-score-adj-values", "1 2 3000", "", "Invalid oom-score-adj-values, elements must be between -2000 and 2000."},
+		{"shutdown-on-sigint", "force NOSAVE", "nosave force", ""},
+		{"shutdown-on-sigint", "default", "default", ""},
+		{"shutdown-on-sigterm", "save nosave", "", "shutdown options SAVE and NOSAVE can't be used simultaneously"},
+		{"shutdown-on-sigterm", "", "", "argument(s) must be one of the following: default, save, nosave, now, force"},
+		{"supervised", "x", "", "argument(s) must be one of the following: upstart, systemd, auto, no"},
+		{"syslog-facility", "LOCAL7", "local7", ""},
+		{"syslog-facility", "local8", "", "argument(s) must be one of the following: user, local0, local1, local2, local3, local4, local5, local6, local7"},
+		{"min-slaves-to-write", "2", "2", ""},
+		{"replica-priority", "-1", "", "argument must be between 0 and 2147483647 inclusive"},
 		{"dbfilename", "my.rdb", "my.rdb", ""},
 		{"dbfilename", "", "", ""},
 		{"dbfilename", "a/b", "", "dbfilename can't be a path, just a filename"},
@@ -309,9 +345,13 @@ func TestIncludeReadsFilesInTheirPlace(t *testing.T) {
 func TestAStockConfigurationFileWithoutPersistenceLoads(t *testing.T) {
 	c := NewConfig()
 	require.NoError(t, c.LoadFile("testdata/redis-7.0.conf"))
-	require.Contains(t, c.WithoutEffect(), "rdbcompression")
-	require.NotContains(t, c.WithoutEffect(), "save")
-	require.NotContains(t, c.WithoutEffect(), "crash-log-enabled", "only what the file contains")
+	require.Empty(t, c.WithoutEffect(), "what has its default is not worth a word")
+	require.NoError(t, c.Set("rdbcompression", "no", false))
+	require.NoError(t, c.Set("hz", "100", true))
+	require.NoError(t, c.Set("timeout", "100", true))
+	require.Equal(t, []string{"hz", "rdbcompression"}, c.WithoutEffect())
+	require.NoError(t, c.Set("hz", "10", true))
+	require.Equal(t, []string{"rdbcompression"}, c.WithoutEffect())
 }
 
 func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
@@ -327,6 +367,12 @@ func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
 		{args: []string{file, "--port", "2", "--bind", "a", "-b"}, port: 2, bind: "a -b"},
 		{args: []string{"--port", "2", "--save", "", "--bind", "a b"}, port: 2, bind: "a b"},
 		{args: []string{"--save", "--port", "2"}, port: 2, bind: "127.0.0.1 -::1"},
+		{args: []string{"--port 2", "--save"}, port: 2, bind: "127.0.0.1 -::1"},
+		{args: []string{"--port 2", "--bind a", "b"}, port: 2, bind: "a b"},
+		{args: []string{"--requirepass", "--secret", "--port", "2"}, port: 2, bind: "127.0.0.1 -::1"},
+		{args: []string{`--requirepass "a b"`, "--bind ", "x"}, port: 6379, bind: "x"},
+		{args: []string{"--client-output-buffer-limit", "slave 256mb 64mb 60", "--oom-score-adj-values", "1 2 3"}, port: 6379, bind: "127.0.0.1 -::1"},
+		{args: []string{"--save 1 2", "--port", "2"}, port: 2, bind: "127.0.0.1 -::1"},
 		{args: []string{"--include", file}, port: 1, bind: "127.0.0.1 -::1"},
 		{args: []string{"-"}, stdin: "port 3\nbind x", port: 3, bind: "x"},
 		{args: []string{"-", "--port", "4"}, stdin: "port 3\nbind x", port: 4, bind: "x"},
@@ -342,6 +388,11 @@ func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
 		err  string
 	}{
 		{[]string{"--foo", "bar"}, "command line: '--foo bar': Bad directive or wrong number of arguments"},
+		{[]string{"--port", "--bind"}, "command line: '--port --bind': argument couldn't be parsed into an integer"},
+		{[]string{"--"}, "command line: '--': Bad directive or wrong number of arguments"},
+		{[]string{`--port "1`}, "command line: '--port \"1': Unbalanced quotes in configuration line"},
+		{[]string{"--timeout", " 5"}, "command line: '--timeout  5': argument couldn't be parsed into an integer"},
+		{[]string{"--loadmodule", "x.so"}, "command line: '--loadmodule x.so': modules cannot be loaded; take the line out, and see docs/compatibility.md for what is built in"},
 		{[]string{"--port"}, "command line: '--port': wrong number of arguments"},
 		{[]string{"--port", "1", "2"}, "command line: '--port 1 2': wrong number of arguments"},
 		{[]string{"--timeout", "-1"}, "command line: '--timeout -1': argument must be between 0 and 2147483647 inclusive"},
@@ -350,6 +401,21 @@ func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
 		require.EqualError(t, NewConfig().loadArgs(tc.args, strings.NewReader("port x")), tc.err)
 	}
 	require.ErrorIs(t, NewConfig().LoadArgs([]string{"/nonexistent/redis.conf"}), os.ErrNotExist)
+}
+
+func TestDirectivesOfOthersAreShownOnceTheyAreSet(t *testing.T) {
+	c := NewConfig()
+	names := func(pattern string) (list []string) {
+		c.match([][]byte{[]byte(pattern)}, func(name, _ string) { list = append(list, name) })
+		return list
+	}
+	require.Empty(t, names("search-*"))
+	require.Equal(t, []string{"search-timeout"}, names("search-timeout"))
+	require.Empty(t, names("primary*"))
+	require.NoError(t, c.Set("search-timeout", "7", true))
+	require.Equal(t, []string{"search-timeout"}, names("search-*"))
+	require.Equal(t, []string{"hz"}, names("h?"))
+	require.Empty(t, names("watchdog*"))
 }
 
 func TestRewriteKeepsTheFileAndPutsChangesIn(t *testing.T) {
@@ -371,6 +437,13 @@ func TestRewriteKeepsTheFileAndPutsChangesIn(t *testing.T) {
 			"include " + other + "\n# Generated by CONFIG REWRITE\ntimeout 3\n"},
 		{"not added to what is included", "save 3 4\ninclude " + saves + "\n", [][2]string{{"save", "5 6"}}, nil,
 			"include " + saves + "\n# Generated by CONFIG REWRITE\nsave \"\"\nsave 5 6\n"},
+		{"what Redis 7.0 does not know, at its default", "shards 4\nport 1\n", [][2]string{{"set-max-listpack-entries", "128"}, {"bf-error-rate", "0.01"}}, []string{"--shards", "0"}, "port 1\n"},
+		{"what Redis 7.0 does not know", "port 1\n", [][2]string{{"set-max-listpack-entries", "1"}, {"hash-max-listpack-entries", "512"}}, nil,
+			"port 1\n# Generated by CONFIG REWRITE\nhash-max-listpack-entries 512\nset-max-listpack-entries 1\n"},
+		{"a master that was a replica", "replicaof h 1\nport 1\n", nil, []string{"--replicaof", "no", "one"}, "port 1\n"},
+		{"a master, behind an include", "include " + other + "\nreplicaof h 1\n", nil, []string{"--replicaof", "no one"}, "include " + other + "\nreplicaof no one\n"},
+		{"without effect", "hz 20\n", [][2]string{{"hz", "30"}, {"slave-lazy-flush", "yes"}}, nil,
+			"hz 30\n# Generated by CONFIG REWRITE\nreplica-lazy-flush yes\n"},
 		{"command line", "port 1\n", nil, []string{"--bind", "127.0.0.1", "::1"}, "port 1\n# Generated by CONFIG REWRITE\nbind 127.0.0.1 ::1\n"},
 		{"several words", "client-output-buffer-limit normal 1 2 3\nclient-output-buffer-limit pubsub 1 2 3\n",
 			[][2]string{{"client-output-buffer-limit", "normal 4 4 4"}}, nil,

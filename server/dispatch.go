@@ -74,7 +74,7 @@ func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 		return unknownCommand(args)
 	case !cmd.arityOK(len(args)) || cmd.Do == nil:
 		return wrongArity(cmd)
-	case cmd.Flags&Protected != 0 && (cmd.Name != "debug" || !s.debugAllowed()):
+	case cmd.Flags&Protected != 0 && !s.mayUse(cmd):
 		return notAllowed(cmd)
 	case !s.authenticated && cmd.Flags&NoAuth == 0 && s.mustAuthenticate():
 		return "NOAUTH Authentication required."

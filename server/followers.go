@@ -20,17 +20,19 @@ import (
 
 // follower is what a session is to others that follow the server.
 type follower struct {
-	following atomic.Bool  // it gets everything, and perhaps what changes
-	rdbOnly   bool         // it wants all data and no more
-	without   rdbContent   // what it does not want
-	openEnded bool         // it reads a file whose length it is not told before
-	port      atomic.Int64 // on which it says it listens; 0 if it has not
-	feed      *feed        // nil before SYNC
+	following atomic.Bool            // it gets everything, and perhaps what changes
+	rdbOnly   bool                   // it wants all data and no more
+	without   rdbContent             // what it does not want
+	openEnded bool                   // it reads a file whose length it is not told before
+	port      atomic.Int64           // on which it says it listens; 0 if it has not
+	host      atomic.Pointer[string] // where it says it is; nil if it has not
+	feed      *feed                  // nil before SYNC
 }
 
 // followers are the sessions that get what changes.
 type followers struct {
 	running sync.WaitGroup // copies being sent
+	scarce  atomic.Bool    // there are fewer good ones than min-replicas-to-write; changes under mu
 	active  atomic.Bool    // somebody gets the stream; changes under a guard over everything
 
 	mu     sync.Mutex // protects what follows; only mailboxes are locked under it
@@ -152,6 +154,7 @@ func (d *feed) giveUp(why string, err error) {
 func (d *feed) acknowledge(offset int64) {
 	d.acked.Store(offset)
 	d.ackedAt.Store(d.srv.ks.Now())
+	d.srv.countFollowers()
 	if d.marked.Load() {
 		select {
 		case d.loaded <- struct{}{}:
@@ -349,7 +352,9 @@ func (d *feed) catchUp() error {
 			}
 			d.waiting.Store(0)
 			d.state = feedOnline
+			d.ackedAt.CompareAndSwap(0, d.srv.ks.Now())
 			f.mu.Unlock()
+			d.srv.countFollowers()
 			d.srv.log.Info("a follower has a copy", "client", d.s.id, "addr", d.s.peer.Addr)
 			return nil
 		}
@@ -371,6 +376,7 @@ func (srv *Server) unfollow(s *Session) {
 	d.waiting.Store(0)
 	last := d.streaming && !f.streaming()
 	f.mu.Unlock()
+	srv.countFollowers()
 	if !last {
 		return
 	}
@@ -391,6 +397,7 @@ func (f *followers) watch(srv *Server) {
 		return
 	}
 	f.timer = srv.ks.Clock().AfterFunc(time.Second, func() {
+		defer srv.countFollowers()
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.timer = nil
@@ -409,6 +416,47 @@ func (f *followers) watch(srv *Server) {
 		}
 		f.watch(srv)
 	})
+}
+
+// good returns how many followers count for min-replicas-to-write: they get the stream and have told of late that they do.
+func (f *followers) good(set *Settings) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.countGood(set)
+}
+
+// countGood is good with mu locked.
+func (f *followers) countGood(set *Settings) (n int) {
+	for _, d := range f.list {
+		if d.state == feedOnline && d.lag() <= int64(set.MinReplicasMaxLag) {
+			n++
+		}
+	}
+	return n
+}
+
+// lag returns for how many seconds the follower has not told what it has executed.
+func (d *feed) lag() int64 {
+	at := d.ackedAt.Load()
+	if at == 0 {
+		return 0
+	}
+	return max(d.srv.ks.Now()-at, 0) / 1000
+}
+
+// countFollowers decides whether clients may write, which depends on how many followers there are (min-replicas-to-write).
+func (srv *Server) countFollowers() { srv.countFollowersFor(srv.config.Get()) }
+
+// countFollowersFor is countFollowers with settings that come into effect now.
+func (srv *Server) countFollowersFor(set *Settings) {
+	f := &srv.followed
+	f.mu.Lock()
+	scarce := set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 && f.countGood(set) < set.MinReplicasToWrite
+	changed := f.scarce.Swap(scarce) != scarce
+	f.mu.Unlock()
+	if changed {
+		srv.restrict()
+	}
 }
 
 // stop ends copies that are being sent, so that nobody has to wait for them, and lets no others begin.
@@ -448,10 +496,12 @@ func (f *followers) status() (list []followerStatus, offset int64) {
 	defer f.mu.Unlock()
 	for _, d := range f.list {
 		st := followerStatus{port: d.s.follower.port.Load(), state: d.state, acked: d.acked.Load()}
-		st.host, _, _ = net.SplitHostPort(d.s.peer.Addr)
-		if at := d.ackedAt.Load(); at != 0 {
-			st.lag = max(d.srv.ks.Now()-at, 0) / 1000
+		if said := d.s.follower.host.Load(); said != nil && *said != "" {
+			st.host = *said
+		} else {
+			st.host, _, _ = net.SplitHostPort(d.s.peer.Addr)
 		}
+		st.lag = d.lag()
 		list = append(list, st)
 	}
 	return list, f.offset

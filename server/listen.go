@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,7 +98,7 @@ func (srv *Server) open(set *Settings, list []endpoint) (opened []*listener, err
 			continue
 		}
 		if e.tls {
-			l = tls.NewListener(l, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return srv.tls.Load(), nil }})
+			l = tls.NewListener(l, &tls.Config{GetConfigForClient: srv.tlsConfigFor})
 		}
 		opened = append(opened, &listener{Listener: l, at: e})
 	}
@@ -142,12 +143,12 @@ func (srv *Server) listen(set *Settings) error {
 		return ErrClosed
 	}
 	ls.serving = true
-	if set.TLS.Port != 0 {
-		c, err := set.TLS.load()
+	if set.TLS.wanted() {
+		st, err := set.TLS.load()
 		if err != nil {
 			return err
 		}
-		srv.tls.Store(c)
+		srv.tls.Store(st)
 	}
 	opened, err := srv.open(set, set.endpoints())
 	if err != nil {
@@ -177,11 +178,27 @@ func listenUnix(set *Settings) (net.Listener, error) {
 	if err == nil && set.UnixSocketPerm != 0 {
 		err = os.Chmod(set.UnixSocket, set.UnixSocketPerm)
 	}
+	if err == nil && set.UnixSocketGroup != "" {
+		err = setGroup(set.UnixSocket, set.UnixSocketGroup)
+	}
 	if err != nil {
 		l.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// setGroup gives a file to a group.
+func setGroup(path, name string) error {
+	group, err := user.LookupGroup(name)
+	if err != nil {
+		return fmt.Errorf("unixsocketgroup: %w", err)
+	}
+	id, err := strconv.Atoi(group.Gid)
+	if err != nil {
+		return fmt.Errorf("unixsocketgroup: %w", err)
+	}
+	return os.Chown(path, -1, id)
 }
 
 var (

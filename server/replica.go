@@ -28,6 +28,7 @@ import (
 
 const (
 	errReadOnly   Error = "READONLY You can't write against a read only replica."
+	errNoReplicas Error = "NOREPLICAS Not enough good replicas to write."
 	errMasterDown Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
 )
 
@@ -239,8 +240,7 @@ func (l *masterLink) run() {
 // follow connects once and executes what the master sends until the connection breaks. connected is called when the data is the master's.
 func (l *masterLink) follow(connected func()) error {
 	l.setState(linkConnecting)
-	dialer := net.Dialer{Timeout: l.timeout()}
-	conn, err := dialer.DialContext(l.ctx, "tcp", net.JoinHostPort(l.host, strconv.Itoa(l.port)))
+	conn, err := l.srv.dial(l.ctx, net.JoinHostPort(l.host, strconv.Itoa(l.port)), l.timeout(), l.srv.config.Get().TLS.Replication)
 	if err != nil {
 		return err
 	}
@@ -358,10 +358,11 @@ func (l *masterLink) handshake(in *bufio.Reader) error {
 		}
 	}
 	// Masters that do not know the options answer errors, which change nothing.
-	for _, words := range [][]string{
-		{"REPLCONF", "listening-port", strconv.Itoa(set.tcpPort())},
-		{"REPLCONF", "capa", "eof", "capa", "psync2"},
-	} {
+	options := [][]string{{"REPLCONF", "listening-port", strconv.Itoa(set.announcedPort())}}
+	if set.ReplicaAnnounceIP != "" {
+		options = append(options, []string{"REPLCONF", "ip-address", set.ReplicaAnnounceIP})
+	}
+	for _, words := range append(options, []string{"REPLCONF", "capa", "eof", "capa", "psync2"}) {
 		if reply, err = l.ask(in, words...); err != nil {
 			return err
 		}
@@ -370,6 +371,17 @@ func (l *masterLink) handshake(in *bufio.Reader) error {
 		}
 	}
 	return nil
+}
+
+// announcedPort returns the port that masters are told.
+func (s *Settings) announcedPort() int {
+	switch {
+	case s.ReplicaAnnouncePort != 0:
+		return s.ReplicaAnnouncePort
+	case s.TLS.Replication && s.TLS.Port != 0:
+		return s.TLS.Port
+	}
+	return s.tcpPort()
 }
 
 // position is a place in the history of a master.

@@ -6,7 +6,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -71,12 +70,13 @@ type Server struct {
 	latency      latencyMonitor
 	stats        serverStats
 
-	transport transport                  // for the listeners that are sockets
-	tls       atomic.Pointer[tls.Config] // of tls-port
-	streams   *goroutines                // for connections that are handed over; may be the same
-	direct    *directs                   // for the program that the server is part of
-	carriers  []carrier                  // all three, each once
+	transport transport                // for the listeners that are sockets
+	tls       atomic.Pointer[tlsState] // nil as long as nothing has used TLS
+	streams   *goroutines              // for connections that are handed over; may be the same
+	direct    *directs                 // for the program that the server is part of
+	carriers  []carrier                // all three, each once
 	listeners listeners
+	files     fileWatch
 
 	callsTogether atomic.Bool // event loops make several system calls at once
 
@@ -236,6 +236,9 @@ func (srv *Server) configChanged(old, set *Settings) error {
 	srv.timing.set(set)
 	srv.tracking.limit(set.TrackingTableMaxKeys)
 	srv.setLimits(old, set)
+	if set.MinReplicasToWrite != old.MinReplicasToWrite || set.MinReplicasMaxLag != old.MinReplicasMaxLag {
+		srv.countFollowersFor(set)
+	}
 	if st := srv.storage.Storage; st != nil {
 		st.SetPolicy(set.AppendFsync)
 		st.SetSavePoints(set.Save)
@@ -256,6 +259,8 @@ func (srv *Server) Start() error {
 		srv.close(false)
 		return err
 	}
+	srv.files.start(srv)
+	srv.countFollowers()
 	srv.followConfigured()
 	srv.ks.SetEventClasses(srv.config.Get().NotifyKeyspaceEvents)
 	srv.evictLater()
@@ -281,6 +286,7 @@ func (srv *Server) close(save bool) error {
 		var errs []error
 		srv.ending.Store(true)
 		errs = append(errs, srv.listeners.close())
+		srv.files.close()
 		srv.closeScripts()
 		srv.replica.close()
 		srv.followed.stop()

@@ -122,7 +122,7 @@ func (srv *Server) restrict() {
 	st := &srv.storage
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	srv.restricted.Store(srv.replica.link() != nil || st.Storage != nil && (!st.replayed || st.Loading() || st.Err() != nil))
+	srv.restricted.Store(srv.followed.scarce.Load() || srv.replica.link() != nil || st.Storage != nil && (!st.replayed || st.Loading() || st.Err() != nil))
 }
 
 // await has finish called once the journal is durable up to lsn.
@@ -143,7 +143,11 @@ func (st *storageState) await(lsn uint64, finish func(reply func(w *resp.Writer)
 // change something.
 func (srv *Server) restriction(cmd *Command, writes bool) Error {
 	st := &srv.storage
-	if e := srv.replica.restriction(cmd, writes, srv.config.Get()); e != "" || st.Storage == nil {
+	e := srv.replica.restriction(cmd, writes, srv.config.Get())
+	if e == "" && writes && srv.followed.scarce.Load() && srv.replica.link() == nil && srv.replayed() {
+		e = errNoReplicas
+	}
+	if e != "" || st.Storage == nil {
 		return e
 	}
 	if !srv.replayed() {

@@ -21,7 +21,8 @@ import (
 type users struct {
 	mu       sync.Mutex // held while users change, and while a client becomes one of them; the hub and mailboxes are locked under it
 	accounts map[string]*account
-	byNobody *account // the default user, which is in accounts too
+	byNobody *account   // the default user, which is in accounts too
+	file     fileStates // the ACL file as it was when it was last read or written
 
 	log acl.Log
 }
@@ -261,6 +262,7 @@ func (s *Session) expel(by *Session) {
 // disconnected, but for those of the default user, which keeps its account. by is the client that wants it, or nil.
 func (srv *Server) loadUsers(by *Session) (problems string) {
 	file, r := srv.config.Get().ACLFile, srv.rules()
+	states := statFiles([]string{file})
 	content, err := os.ReadFile(file)
 	if err != nil {
 		why := reason(err)
@@ -273,6 +275,7 @@ func (srv *Server) loadUsers(by *Session) (problems string) {
 	u := &srv.users
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.file = states
 	var old []*account
 	for _, a := range u.accounts {
 		if a != u.byNobody {
@@ -296,7 +299,35 @@ func (srv *Server) saveUsers() error {
 	for _, user := range srv.users.all() {
 		fmt.Fprintf(&b, "user %s %s\n", user.Name(), srv.rules().Describe(user))
 	}
-	return replaceFile(srv.config.Get().ACLFile, b.Bytes())
+	file := srv.config.Get().ACLFile
+	if err := replaceFile(file, b.Bytes()); err != nil {
+		return err
+	}
+	u := &srv.users
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.file = statFiles([]string{file})
+	return nil
+}
+
+// rereadUsers loads the ACL file, if there is one and it is not as it was when it was last read or written.
+func (srv *Server) rereadUsers() {
+	file := srv.config.Get().ACLFile
+	if file == "" {
+		return
+	}
+	u := &srv.users
+	u.mu.Lock()
+	same := statFiles([]string{file}).equal(u.file)
+	u.mu.Unlock()
+	if same {
+		return
+	}
+	if problems := srv.loadUsers(nil); problems != "" {
+		srv.log.Error("the ACL file has changed and cannot be used; the users stay as they are", "problem", problems)
+		return
+	}
+	srv.log.Info("the ACL file has changed and was read again")
 }
 
 // userLines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of their own. The default

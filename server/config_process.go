@@ -1,0 +1,120 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Settings of the process: who watches it, how it ends, and where its log goes besides a file. The program puts them into effect.
+
+// Supervision says who is told that the server is ready.
+type Supervision uint8
+
+// The values of supervised.
+const (
+	SupervisedNo Supervision = iota
+	SupervisedUpstart
+	SupervisedSystemd
+	SupervisedAuto // whichever has started the process, if any
+)
+
+// OOMScore says what oom-score-adj-values are.
+type OOMScore uint8
+
+// The values of oom-score-adj.
+const (
+	OOMScoreNo       OOMScore = iota
+	OOMScoreYes               // the same as relative
+	OOMScoreRelative          // they are added to what the process had at start
+	OOMScoreAbsolute
+)
+
+// maxOOMScore is the greatest of oom-score-adj-values. What a process can have ends at half of it.
+const maxOOMScore = 2000
+
+var errOOMScores = fmt.Errorf("Invalid oom-score-adj-values, elements must be between -%d and %d.", maxOOMScore, maxOOMScore)
+
+func parseOOMScores(s *Settings, words []string) error {
+	if len(words) != len(s.OOMScoreAdjValues) {
+		return errWordCount
+	}
+	var values [3]int
+	for i, w := range words {
+		n, ok := resp.ParseInt([]byte(w))
+		if !ok || n < -maxOOMScore || n > maxOOMScore {
+			return errOOMScores
+		}
+		values[i] = int(n)
+	}
+	s.OOMScoreAdjValues = values
+	return nil
+}
+
+func showOOMScores(s *Settings) string {
+	v := s.OOMScoreAdjValues
+	return fmt.Sprintf("%d %d %d", v[0], v[1], v[2])
+}
+
+// SyslogFacility is a facility of the system's log: -1 is user, others are local0 to local7.
+type SyslogFacility int8
+
+func syslogFacilities() []option[SyslogFacility] {
+	list := []option[SyslogFacility]{{"user", -1}}
+	for i := range 8 {
+		list = append(list, option[SyslogFacility]{fmt.Sprintf("local%d", i), SyslogFacility(i)})
+	}
+	return list
+}
+
+// ShutdownFlags are the options of SHUTDOWN that a signal has.
+type ShutdownFlags uint8
+
+// The values of shutdown-on-sigint and shutdown-on-sigterm.
+const (
+	ShutdownSave ShutdownFlags = 1 << iota
+	ShutdownNoSave
+	ShutdownNow
+	ShutdownForce
+)
+
+var (
+	shutdownWords       = []string{"default", "save", "nosave", "now", "force"}
+	errShutdownWords    = unknownWord(shutdownWords)
+	errShutdownConflict = errors.New("shutdown options SAVE and NOSAVE can't be used simultaneously")
+)
+
+func (f *ShutdownFlags) parse(words []string) error {
+	if len(words) == 0 {
+		return errShutdownWords
+	}
+	var flags ShutdownFlags
+	for _, w := range words {
+		i := indexFold(shutdownWords, w)
+		if i < 0 {
+			return errShutdownWords
+		}
+		flags |= 1 << i >> 1
+	}
+	if flags&ShutdownSave != 0 && flags&ShutdownNoSave != 0 {
+		return errShutdownConflict
+	}
+	*f = flags
+	return nil
+}
+
+// String returns the value as CONFIG GET shows it.
+func (f ShutdownFlags) String() string {
+	var words []string
+	for i, w := range shutdownWords[1:] {
+		if f&(1<<i) != 0 {
+			words = append(words, w)
+		}
+	}
+	if len(words) == 0 {
+		return shutdownWords[0]
+	}
+	return strings.Join(words, " ")
+}

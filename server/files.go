@@ -1,0 +1,85 @@
+package server
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+)
+
+// Files that directives name may change while the server runs: certificates are renewed, lists of users are distributed.
+
+// fileWatchPeriod is how often certificates are looked at.
+const fileWatchPeriod = 20 * time.Second
+
+// fileStates tells of files, by name, what changes when they do. Files that are missing are not in it.
+type fileStates map[string]os.FileInfo
+
+func statFiles(names []string) fileStates {
+	states := fileStates{}
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil {
+			states[name] = info
+		}
+	}
+	return states
+}
+
+// equal reports whether the files are as they were.
+func (f fileStates) equal(before fileStates) bool {
+	if len(f) != len(before) {
+		return false
+	}
+	for name, info := range f {
+		was, ok := before[name]
+		if !ok || !os.SameFile(info, was) || info.Size() != was.Size() || !info.ModTime().Equal(was.ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+// fileWatch looks at files now and then.
+type fileWatch struct {
+	reading sync.Mutex // held while files are looked at, and protects refused
+	refused fileStates // as the files of TLS were when they could not be used
+
+	mu     sync.Mutex // protects what follows
+	timer  engine.Timer
+	closed bool
+}
+
+// start has certificates looked at from now on.
+func (f *fileWatch) start(srv *Server) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	f.timer = srv.ks.Clock().AfterFunc(fileWatchPeriod, func() {
+		f.reading.Lock()
+		srv.rereadTLS()
+		f.reading.Unlock()
+		f.start(srv)
+	})
+}
+
+func (f *fileWatch) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+}
+
+// RereadFiles reads files that directives name, certificates and the users of aclfile, again if they have changed. What cannot be used is
+// refused with a line of the log, and what was there before stays.
+func (srv *Server) RereadFiles() {
+	f := &srv.files
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	srv.rereadTLS()
+	srv.rereadUsers()
+}
