@@ -17,12 +17,15 @@ import (
 // a line at a time. It returns the first damage; what a crash has left at the end of the journal is none.
 func Check(fs vfs.FS, dir string, report func(string)) error {
 	meta, err := store.Verify(fs, dir, report)
-	if err != nil && errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, store.ErrInUse) {
+		return fmt.Errorf("nothing was checked, because a server runs on these data and must be stopped first: %w", err)
+	}
+	if errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	report(fmt.Sprintf("store: %d keys, journal from position %d", meta.Keys, meta.Journal))
-	found, journalErr := journal.Verify(fs, journalDir(fs, dir), meta.Journal)
-	if errors.Is(journalErr, os.ErrNotExist) {
+	found, journalErr := journal.Verify(fs, journalDir(fs, dir), journalStart(meta))
+	if journalErr == nil && found.Segments == 0 {
 		report("journal: none")
 		return err
 	}
@@ -46,7 +49,7 @@ func Repair(fs vfs.FS, dir string, report func(string)) error {
 	log := slog.New(slog.NewTextHandler(reportWriter{report}, nil))
 	meta, err := store.Verify(fs, dir, func(string) {})
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
 			return err
 		}
 		// The journal goes on from keys that may be missing now: what cannot be repeated then is no reason not to start.
@@ -60,15 +63,23 @@ func Repair(fs vfs.FS, dir string, report func(string)) error {
 			return fmt.Errorf("after the repair: %w", err)
 		}
 	}
-	found, err := journal.Repair(fs, journalDir(fs, dir), meta.Journal, log)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	found, named, err := journal.Repair(fs, journalDir(fs, dir), journalStart(meta), log)
+	if err != nil {
+		return err
 	}
-	if err == nil && found.Cut.Bytes > 0 {
+	if meta.JournalSeed != 0 && !named {
+		if err := store.ForgetJournal(fs, dir); err != nil {
+			return err
+		}
+	}
+	if found.Missing > 0 {
+		report(fmt.Sprintf("journal: gave up %d bytes that had been synced and are missing", found.Missing))
+	}
+	if found.Cut.Bytes > 0 {
 		report(fmt.Sprintf("journal: dropped %d bytes with %d records, from offset %d of %s on", found.Cut.Bytes, found.Cut.Records,
 			found.Cut.Offset, found.Cut.File))
 	}
-	return err
+	return nil
 }
 
 // reportWriter passes lines of a log on.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
+	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/persist/store"
 )
 
@@ -149,13 +150,15 @@ func (s *Storage) checkpoint(position uint64) error {
 
 	var err error
 	if !upToDate {
-		err = s.write(frozen, position, start, extra)
+		err = s.write(frozen, position, s.seed(j, position, failed), start, extra)
 	}
 	if err == nil {
 		s.extra = extra
 		frozen.Done()
 		if failed {
-			err = j.Resume()
+			if err = j.Resume(); err == nil {
+				s.enrol(j)
+			}
 		} else if j != nil {
 			if e := j.Release(position); e != nil {
 				s.o.Log.Warn("cannot remove segments of the journal that are no longer needed", "error", e)
@@ -189,8 +192,35 @@ func (s *Storage) checkpoint(position uint64) error {
 	return nil
 }
 
-// write brings what is frozen into the store.
-func (s *Storage) write(f *engine.Frozen, position uint64, start time.Time, extra []byte) error {
+// seed returns the seed of the segment in which the journal goes on at a position, which the store then names: from its checkpoint on this segment
+// must exist. It is 0 if it cannot exist yet, because the journal has failed.
+func (s *Storage) seed(j journal.Journal, position uint64, failed bool) uint32 {
+	if j == nil || failed {
+		return 0
+	}
+	return j.Seed(position)
+}
+
+// enrol has the store name the segment in which the journal goes on, if it does not yet. Until it does so a journal that is gone as a whole is
+// not missed, and nothing else is the matter.
+func (s *Storage) enrol(j journal.Journal) {
+	meta, _ := s.store.Meta()
+	seed := j.Seed(meta.Journal)
+	if seed == meta.JournalSeed {
+		return
+	}
+	meta.JournalSeed = seed
+	c, err := s.store.Begin()
+	if err == nil {
+		err = c.Commit(meta)
+	}
+	if err != nil {
+		s.o.Log.Warn("the store cannot note which journal belongs to it", "error", err.Error())
+	}
+}
+
+// write brings what is frozen into the store. The journal goes on at a position, in a segment with a seed.
+func (s *Storage) write(f *engine.Frozen, position uint64, seed uint32, start time.Time, extra []byte) error {
 	c, err := s.store.Begin()
 	if err != nil {
 		return err
@@ -204,8 +234,8 @@ func (s *Storage) write(f *engine.Frozen, position uint64, start time.Time, extr
 		keys = 0 // not known: the keys are still being loaded
 	}
 	err = c.Commit(store.Meta{
-		Journal: position, Spaces: f.Spaces, NextSpace: f.NextSpace, NextParts: f.NextParts, Saved: start.UnixMilli(), Keys: keys,
-		Extra: extra,
+		Journal: position, JournalSeed: seed, Spaces: f.Spaces, NextSpace: f.NextSpace, NextParts: f.NextParts,
+		Saved: start.UnixMilli(), Keys: keys, Extra: extra,
 	})
 	if err == nil && s.repaired {
 		if err = removeMarker(s.o.FS, s.o.Dir); err == nil {

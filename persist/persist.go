@@ -170,6 +170,11 @@ const bytesPerKey = 10
 // data set is there at once, for commands that need all of it too.
 const fewKeys = 10_000
 
+// journalStart returns where the journal has to be read from, by what the store says.
+func journalStart(m store.Meta) journal.Start {
+	return journal.Start{LSN: m.Journal, Seed: m.JournalSeed}
+}
+
 // journalSize returns the length of all files in the journal's directory in bytes.
 func journalSize(fs vfs.FS, dir string) (int64, error) {
 	names, err := fs.List(dir)
@@ -193,7 +198,8 @@ func journalSize(fs vfs.FS, dir string) (int64, error) {
 func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []byte) error) error {
 	start := time.Now()
 	s.ks = ks
-	meta, saved := s.store.Meta()
+	meta, _ := s.store.Meta()
+	saved := meta.Saved != 0 // what enrol has stored is no checkpoint
 	if saved {
 		s.mu.Lock()
 		s.status.Saved = time.UnixMilli(meta.Saved)
@@ -245,11 +251,11 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	end := uint64(0)
 	if s.o.NoJournal {
 		var report journal.Report
-		report, err = journal.Replay(s.o.FS, dir, meta.Journal, s.o.Log, repeat)
+		report, err = journal.Replay(s.o.FS, dir, journalStart(meta), s.o.Log, repeat)
 		end = report.End
 	} else {
-		j = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Log: s.o.Log, Notify: s.o.Notify, Waited: s.o.Waited,
-			Delay: func() time.Duration { return time.Duration(s.writeDelay.Load()) }})
+		j = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Seed: meta.JournalSeed, Log: s.o.Log, Notify: s.o.Notify,
+			Waited: s.o.Waited, Delay: func() time.Duration { return time.Duration(s.writeDelay.Load()) }})
 		_, err = j.Read(meta.Journal, repeat)
 	}
 	if err != nil {
@@ -263,6 +269,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	if j != nil {
 		s.journal.Store(j)
 		j.SetPolicy(journal.Policy(s.policy.Load())) // it may have changed meanwhile
+		s.enrol(j)
 	}
 	if s.o.Import != nil && !saved && records == 0 {
 		if err := s.o.Import(); err != nil {

@@ -58,6 +58,8 @@ type Options struct {
 	FS     vfs.FS
 	Dir    string // exists already
 	Policy Policy
+	// Seed is Start.Seed for the first Read.
+	Seed uint32
 	// SegmentSize is how long a segment, in bytes, is before the next one begins. 0 means 64 MiB.
 	SegmentSize int64
 	// Log takes what goes wrong. It may be nil.
@@ -129,6 +131,9 @@ type Journal interface {
 	Rotate() uint64
 	// Release removes what holds only records before an LSN, which a checkpoint has. It waits for what Rotate has begun.
 	Release(before uint64) error
+	// Seed returns the seed of the segment that has what is at an LSN, for Start. It waits for what Rotate has begun, and is 0 if the
+	// journal has failed.
+	Seed(lsn uint64) uint32
 	// Size returns the length of everything that is kept, in bytes.
 	Size() int64
 	// Close makes everything durable and ends the journal's goroutines. It returns why the journal has failed, if it has. What is
@@ -182,12 +187,15 @@ type File struct {
 
 	// These belong to the writer while it is busy, otherwise to who holds mu.
 	file      vfs.File
+	positions *positionsFile
 	seed      uint32
 	size      int64     // of the present segment: where the next record goes
 	prepared  int64     // length of file, or less if zeros could not be written; from size on it has zeros
 	written   uint64    // LSN up to which everything is written
 	writtenAt time.Time // what is behind that was appended later than this
-	batchAt   time.Time // when the last batch was written; zero if there was none, or no zeros can be written since
+	batchAt   time.Time // when the last batch was written; zero if there was none
+	noRoom    bool      // no zeros could be written since
+	notedAt   time.Time // Always: when positions last heard what is synced
 	lastSync  time.Time // when the last sync began
 }
 
@@ -246,38 +254,36 @@ func (j *File) released(lsn uint64) bool {
 
 // recover reads what is in the directory and begins a new segment after it. The caller holds admin.
 func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error) {
-	report, segments, err := replayed(j.o.FS, j.o.Dir, from, j.o.Log, fn)
+	report, segments, err := replayed(j.o.FS, j.o.Dir, Start{from, j.o.Seed}, j.o.Log, fn)
 	if err != nil {
 		return report.End, err
 	}
-	start := from
-	if n := len(segments); n > 0 {
-		last := segments[n-1]
-		if last.end() < start {
-			if err := remove(j.o.FS, j.o.Dir, segments); err != nil {
-				return report.End, err
-			}
-			segments = nil
-		} else {
-			// A segment is synced as a whole before there is another one.
-			if err := syncSegment(j.o.FS, j.o.Dir, last.start); err != nil {
-				return report.End, err
-			}
-			if start = last.end(); start == last.start {
-				segments = segments[:n-1] // it is empty, and made anew
-			}
+	if n := len(segments); n > 0 && segments[n-1].end() < from {
+		if err := remove(j.o.FS, j.o.Dir, segments); err != nil {
+			return report.End, err
 		}
+		segments = nil
 	}
-	file, seed, err := create(j.o.FS, j.o.Dir, start)
+	file, s, err := j.firstSegment(segments, from)
 	if err != nil {
 		return report.End, err
+	}
+	if j.positions, err = openPositions(j.o.FS, j.o.Dir); err == nil {
+		err = j.positions.begun(s.start, s.seed)
+	}
+	if err != nil {
+		file.Close()
+		return report.End, err
+	}
+	if n := len(segments); n > 0 && segments[n-1].start == s.start {
+		segments = segments[:n-1] // it is s
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := j.o.Now()
-	j.segments, j.marked, j.lastSync, j.writtenAt = segments, start, now, now
-	j.appended.Store(start)
-	j.begin(file, seed, start)
+	j.segments, j.marked, j.lastSync, j.writtenAt = segments, s.start, now, now
+	j.appended.Store(s.start)
+	j.begin(file, s.seed, s.start)
 	j.opened = true
 	j.running.Add(2)
 	go j.runWriter()
@@ -285,10 +291,28 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 	return report.End, nil
 }
 
+// firstSegment returns the segment in which a journal goes on that consists of some segments, or has its end before from.
+func (j *File) firstSegment(segments []segment, from uint64) (vfs.File, segment, error) {
+	start, before := from, uint32(0)
+	if n := len(segments); n > 0 {
+		// A segment is synced as a whole before there is another one.
+		last := segments[n-1]
+		if err := syncSegment(j.o.FS, j.o.Dir, last.start); err != nil {
+			return nil, segment{}, err
+		}
+		if start, before = last.end(), last.seed; start == last.start {
+			file, err := openForWriting(j.o.FS, j.o.Dir, start) // it is empty, and known perhaps
+			return file, last, err
+		}
+	}
+	file, seed, err := create(j.o.FS, j.o.Dir, start, before)
+	return file, segment{start: start, seed: seed}, err
+}
+
 // begin goes on in a new, empty segment. Everything before it is durable. The caller holds mu, unless nobody else has j yet.
 func (j *File) begin(file vfs.File, seed uint32, start uint64) {
 	j.file, j.seed, j.size, j.prepared, j.written = file, seed, headerSize, headerSize, start
-	j.segments = append(j.segments, segment{start, headerSize})
+	j.segments = append(j.segments, segment{start: start, size: headerSize, seed: seed})
 	j.durable.Store(start)
 }
 
@@ -473,8 +497,13 @@ func (j *File) Resume() error {
 		return err
 	}
 
-	file, seed, err := create(j.o.FS, j.o.Dir, start)
+	// What is before it in the directory is not what it follows: a part may be missing.
+	file, seed, err := create(j.o.FS, j.o.Dir, start, 0)
 	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	if err := j.positions.begun(start, seed); err != nil {
+		file.Close()
 		return fmt.Errorf("resume: %w", err)
 	}
 	j.mu.Lock()
@@ -526,6 +555,22 @@ func (j *File) Rotate() uint64 {
 		j.wakeWriter()
 	}
 	return lsn
+}
+
+// Seed implements Journal.
+func (j *File) Seed(lsn uint64) uint32 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.rotate && !j.closed {
+		j.changed.Wait()
+	}
+	if j.failure.Load() != nil || j.closed || len(j.segments) == 0 {
+		return 0
+	}
+	if s := j.segments[obsolete(j.segments, lsn)]; s.start <= lsn {
+		return s.seed
+	}
+	return 0
 }
 
 // Release implements Journal.

@@ -55,7 +55,7 @@ type entry struct {
 
 func replay(fs vfs.FS, from uint64) ([]entry, Report, error) {
 	var got []entry
-	report, err := Replay(fs, dir, from, nil, func(lsn uint64, now int64, commands []byte) error {
+	report, err := Replay(fs, dir, Start{LSN: from}, nil, func(lsn uint64, now int64, commands []byte) error {
 		got = append(got, entry{lsn, now, string(commands)})
 		return nil
 	})
@@ -89,7 +89,7 @@ func cloneAll(fs *vfs.MemFS) *vfs.MemFS {
 
 // soundSegments returns the segments of a journal without damage.
 func soundSegments(t require.TestingT, fs vfs.FS, dir string) []segment {
-	f, err := inspect(fs, dir, 0, nil)
+	f, err := inspect(fs, dir, Start{}, nil)
 	require.NoError(t, err)
 	return f.segments
 }
@@ -150,7 +150,7 @@ func TestReplayGivesWhatWasAppended(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, want[i:], got)
 			}
-			report, err := Verify(fs, dir, 7)
+			report, err := Verify(fs, dir, Start{LSN: 7})
 			require.NoError(t, err)
 			require.Equal(t, len(want), report.Records)
 			require.Zero(t, report.Cut)
@@ -174,7 +174,7 @@ func TestErrorOfCallbackEndsReplay(t *testing.T) {
 	appendSynced(t, j, "one")
 	require.NoError(t, j.Close())
 	want := errors.New("no")
-	_, err := Replay(fs, dir, 0, nil, func(uint64, int64, []byte) error { return want })
+	_, err := Replay(fs, dir, Start{}, nil, func(uint64, int64, []byte) error { return want })
 	require.Equal(t, want, err)
 }
 
@@ -200,7 +200,7 @@ func TestRotateAndRelease(t *testing.T) {
 		segments, _, err := list(fs, dir)
 		require.NoError(t, err)
 		require.Equal(t, p, segments[0].start)
-		report, err := Verify(fs, dir, p)
+		report, err := Verify(fs, dir, Start{LSN: p})
 		require.NoError(t, err)
 		require.Equal(t, report.Bytes, j.Size())
 		require.Equal(t, []string{"0", "1", "2", "3", "4", "5"}[i+1:], mustReplay(t, cloneAll(fs), p))

@@ -23,6 +23,14 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
+// Start is where a journal must be read from, as a store says it.
+type Start struct {
+	// LSN is the position up to which the store has everything.
+	LSN uint64
+	// Seed is that of the segment that has what is at LSN, as Journal.Seed gave it; 0 if none need exist.
+	Seed uint32
+}
+
 // Report is what was found in a journal.
 type Report struct {
 	// End is the LSN after the last sound record, or the position from which the journal was read if that is later.
@@ -31,6 +39,8 @@ type Report struct {
 	Segments int
 	Bytes    int64
 	Records  int
+	// Missing is how many bytes, at least, had been synced and are not there.
+	Missing uint64
 	// Cut is what does not belong to the journal any more, or must go before it can be read.
 	Cut Cut
 }
@@ -44,12 +54,12 @@ type Cut struct {
 	Records int
 }
 
-// Replay calls fn with the records in dir that begin at LSN from or later, in their order: where they begin, and what was
+// Replay calls fn with the records in dir that begin at from.LSN or later, in their order: where they begin, and what was
 // given to Append. commands is valid until fn returns. It ends with the first error of fn, which it returns as it is.
 //
 // Afterwards segments that hold only what is before from are gone, and so is what a crash left at the end and was never synced. An error is a *DamageError if synced data are missing or wrong; then nothing is changed.
 func Replay(
-	fs vfs.FS, dir string, from uint64, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
+	fs vfs.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, error) {
 	report, _, err := replayed(fs, dir, from, log, fn)
 	return report, err
@@ -57,7 +67,7 @@ func Replay(
 
 // replayed is Replay, and returns the segments that are left.
 func replayed(
-	fs vfs.FS, dir string, from uint64, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
+	fs vfs.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, []segment, error) {
 	f, err := inspect(fs, dir, from, fn)
 	if err == nil {
@@ -128,50 +138,76 @@ func readSegment(
 
 // Verify reads the journal as Replay does, and changes nothing. If the error is a *DamageError, Cut in the report is what
 // Repair would cut off.
-func Verify(fs vfs.FS, dir string, from uint64) (Report, error) {
+func Verify(fs vfs.FS, dir string, from Start) (Report, error) {
 	f, err := inspect(fs, dir, from, nil)
 	return f.report, err
 }
 
 // Repair makes a damaged journal one that can be replayed, by cutting off everything from the first damage on. The files that
-// had it are kept under names that end in .damaged.
-func Repair(fs vfs.FS, dir string, from uint64, log *slog.Logger) (Report, error) {
+// had it are kept under names that end in .damaged. What is missing is not asked for any more, but for from.Seed: if segment is false in
+// the end no segment has that position, and a store that names one must forget it.
+func Repair(fs vfs.FS, dir string, from Start, log *slog.Logger) (report Report, segment bool, err error) {
 	log = orDiscard(log)
 	f, err := inspect(fs, dir, from, nil)
-	if err == nil {
-		return f.report, f.finish(log)
+	if err != nil && f.unknown {
+		log.Warn("where the journal ends is not known any more; what is there is taken for all", "reason", err.Error())
+		if err := writePositions(fs, dir, positions{exists: true}); err != nil {
+			return f.report, false, err
+		}
+		f, err = inspect(fs, dir, from, nil)
 	}
-	var damage *DamageError
-	if !errors.As(err, &damage) {
-		return f.report, err
+	if err == nil {
+		return f.report, from.Seed != 0, f.finish(log)
+	}
+	damage, ok := errors.AsType[*DamageError](err)
+	if !ok {
+		return f.report, false, err
 	}
 	// From the end, so that after a crash there is still no gap.
 	for i := len(f.segments) - 1; i >= f.bad; i-- {
 		path := segmentPath(fs, dir, f.segments[i].start)
 		if i == f.bad && f.offset >= headerSize {
 			if err := fs.Remove(path + damagedSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return f.report, fmt.Errorf("remove %s: %w", path+damagedSuffix, err)
+				return f.report, false, fmt.Errorf("remove %s: %w", path+damagedSuffix, err)
 			}
 			err = fs.Link(path, path+damagedSuffix)
 		} else {
 			err = fs.Rename(path, path+damagedSuffix)
 		}
 		if err != nil {
-			return f.report, fmt.Errorf("set %s aside: %w", path, err)
+			return f.report, false, fmt.Errorf("set %s aside: %w", path, err)
 		}
 	}
-	if err := syncDir(fs, dir); err != nil {
-		return f.report, err
+	if err := syncDir(fs, dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return f.report, false, err
 	}
 	if f.bad < len(f.segments) && f.offset >= headerSize {
 		if err := cut(fs, dir, f.segments[f.bad].start, f.offset); err != nil {
-			return f.report, err
+			return f.report, false, err
 		}
+	}
+	// That something is missing is forgotten last.
+	if err := writePositions(fs, dir, positions{exists: true}); err != nil {
+		return f.report, false, err
 	}
 	c := f.report.Cut
 	log.Warn("journal repaired; what came after the damage is set aside", "reason", damage.Reason, "file", c.File, "offset", c.Offset,
-		"bytes", c.Bytes, "records", c.Records)
-	return f.report, nil
+		"bytes", c.Bytes, "records", c.Records, "missing", f.report.Missing)
+	return f.report, f.keeps(from), nil
+}
+
+// keeps reports whether what is sound begins with the segment that a store names, and has its position.
+func (f *findings) keeps(from Start) bool {
+	position := uint64(0)
+	switch {
+	case f.bad < len(f.segments) && f.offset >= headerSize:
+		position = f.segments[f.bad].start + uint64(f.offset-headerSize)
+	case f.bad > 0:
+		position = f.segments[f.bad-1].end()
+	default:
+		return false
+	}
+	return from.Seed != 0 && f.segments[0].seed == from.Seed && position >= from.LSN
 }
 
 func orDiscard(log *slog.Logger) *slog.Logger {
@@ -186,6 +222,9 @@ func orDiscard(log *slog.Logger) *slog.Logger {
 type findings struct {
 	fs       vfs.FS
 	dir      string
+	from     Start
+	known    positions
+	unknown  bool // the file of positions is damaged or missing
 	temps    []string
 	obsolete []segment // hold nothing at or after the position
 	segments []segment // the others
@@ -196,41 +235,61 @@ type findings struct {
 
 // inspect reads the journal from a position on, and changes nothing. fn may be nil. The error is a *DamageError if there is
 // damage.
-func inspect(fs vfs.FS, dir string, from uint64, fn func(lsn uint64, now int64, commands []byte) error) (*findings, error) {
-	f := &findings{fs: fs, dir: dir, report: Report{End: from}}
+func inspect(fs vfs.FS, dir string, from Start, fn func(lsn uint64, now int64, commands []byte) error) (*findings, error) {
+	f := &findings{fs: fs, dir: dir, from: from, report: Report{End: from.LSN}}
 	all, temps, err := list(fs, dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
-	n := obsolete(all, from)
-	if n == len(all)-1 && all[n].start < from && all[n].end() <= from {
+	n := obsolete(all, from.LSN)
+	if from.Seed == 0 && n == len(all)-1 && all[n].start < from.LSN && all[n].end() <= from.LSN {
 		n++
 	}
 	f.temps, f.obsolete, f.segments = temps, all[:n], all[n:]
 	f.bad = len(f.segments)
-	position := from
+	if f.known, err = readPositions(fs, dir); err == nil && !f.known.exists && from.Seed != 0 {
+		err = f.noPositions()
+	}
+	if err != nil {
+		f.unknown = errors.As(err, new(*DamageError))
+		return f, err
+	}
+	position := from.LSN
 	for i, s := range f.segments {
-		if i == 0 && s.start > from || i > 0 && s.start != position {
-			return f, f.damage(i, 0, segmentPath(fs, dir, position), 0, "the segment is missing, or the one before has another length", nil)
+		if i == 0 && s.start > position || i > 0 && s.start != position {
+			return f, f.missing(i, position, s.start)
 		}
-		size, err := f.read(i, from, fn)
+		size, err := f.read(i, fn)
 		if err != nil {
 			return f, err
 		}
 		f.segments[i].size = size
 		f.report.Bytes += size
 		position = f.segments[i].end()
-		f.report.End = max(from, position)
+		f.report.End = max(from.LSN, position)
+	}
+	if f.lacks(position) {
+		return f, f.missing(len(f.segments), position, f.known.synced)
 	}
 	// What the length of the last file could not tell.
-	if n := len(f.segments); n > 0 && f.bad == n && f.segments[n-1].start < from && position <= from {
+	if n := len(f.segments); n > 0 && from.Seed == 0 && f.bad == n && f.segments[n-1].start < from.LSN && position <= from.LSN {
 		f.obsolete, f.segments, f.bad = all, nil, 0
 	}
 	return f, nil
 }
 
+// lacks reports whether there must be more than the segments that are there, which end at a position: the last one that was begun, what was
+// synced, and one that the store names.
+func (f *findings) lacks(position uint64) bool {
+	n := len(f.segments)
+	if f.from.Seed != 0 && (n == 0 || position < f.from.LSN) || f.known.synced > max(position, f.from.LSN) {
+		return true
+	}
+	return f.known.segment && f.known.start >= f.from.LSN && (n == 0 || f.segments[n-1].start < f.known.start)
+}
+
 // read reads a segment, and returns up to which offset it is sound. Only the last one may end in what is not.
-func (f *findings) read(i int, from uint64, fn func(lsn uint64, now int64, commands []byte) error) (int64, error) {
+func (f *findings) read(i int, fn func(lsn uint64, now int64, commands []byte) error) (int64, error) {
 	s := f.segments[i]
 	last := i == len(f.segments)-1
 	path := segmentPath(f.fs, f.dir, s.start)
@@ -244,13 +303,23 @@ func (f *findings) read(i int, from uint64, fn func(lsn uint64, now int64, comma
 	}
 	f.report.Segments++
 	if reason != "" {
-		// The header is synced before anything is written after it.
-		if last && s.size <= headerSize {
+		// The header is synced before anything is written after it, and before the segment counts as begun.
+		begun := f.known.segment && f.known.start == s.start || i == 0 && f.from.Seed != 0
+		if last && s.size <= headerSize && !begun {
 			f.cutFrom(i, 0, path, 0)
 			return 0, nil
 		}
 		return 0, f.damage(i, 0, path, 0, reason, nil)
 	}
+	f.segments[i].seed = r.head.seed
+	if !f.known.exists && r.head.version != oldVersion && s.size > headerSize {
+		f.unknown = true
+		return 0, f.noPositions()
+	}
+	if reason := f.stray(i, r.head); reason != "" {
+		return 0, f.damage(i, 0, path, 0, reason, nil)
+	}
+	from := f.from.LSN
 	for off := int64(headerSize); off < s.size; {
 		rec, reason, err := r.record(off)
 		if err != nil {
@@ -275,20 +344,35 @@ func (f *findings) read(i int, from uint64, fn func(lsn uint64, now int64, comma
 	return s.size, nil
 }
 
+// stray returns why a segment does not belong to this journal, "" if it does.
+func (f *findings) stray(i int, h header) string {
+	switch s := f.segments[i]; {
+	case i == 0 && f.from.Seed != 0 && h.seed != f.from.Seed:
+		return "the segment is not the one from which the data set goes on"
+	case f.known.segment && f.known.start == s.start && h.seed != f.known.seed:
+		return "the segment is not the one that was begun here"
+	case i > 0 && h.before != 0 && h.before != f.segments[i-1].seed:
+		return "the segment follows another one than that before it"
+	}
+	return ""
+}
+
 // end decides what it means that segment i has no sound record at an offset: its end, a torn tail, or damage. Parts of what was not
 // synced may have reached the disk in any order, so sound records may follow a torn one. But if one of them is a mark that says
-// that this place had been synced, it is damage.
+// that this place had been synced, or the file of positions does, it is damage.
 func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 	unused, err := r.zeros(off)
 	if unused {
-		return nil
+		return nil // if there should be more: see lacks
 	}
 	if i < len(f.segments)-1 {
 		return f.damage(i, off, path, off, reason, err) // it was synced before the next one was made
 	}
-	var synced uint64
+	synced := f.known.synced
 	if err == nil {
-		synced, err = r.syncedAfter(off)
+		var marked uint64
+		marked, err = r.syncedAfter(off)
+		synced = max(synced, marked)
 	}
 	if err != nil {
 		return f.damage(i, off, path, off, "cannot be read: "+err.Error(), err)
@@ -298,6 +382,28 @@ func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 	}
 	f.cutFrom(i, off, path, off)
 	return nil
+}
+
+func (f *findings) noPositions() error {
+	return f.damage(len(f.segments), 0, positionsPath(f.fs, f.dir), 0, "the file is missing that says where the journal ends", nil)
+}
+
+// missing is damage for what is not there between a position, which segment i should go on from, and another one.
+func (f *findings) missing(i int, position, end uint64) error {
+	n := len(f.segments)
+	file, offset, reason := segmentPath(f.fs, f.dir, position), int64(0), "the segment is missing"
+	switch {
+	case i > 0 && i < n:
+		reason += ", or the one before has another length"
+	case i > 0 && f.known.start == f.segments[i-1].start:
+		last := f.segments[i-1]
+		file, offset, reason = segmentPath(f.fs, f.dir, last.start), last.size, "the end of the segment is missing"
+	}
+	if end > position {
+		f.report.Missing = end - position
+		reason += fmt.Sprintf(": %d bytes had been synced from position %d on", end-position, position)
+	}
+	return f.damage(i, 0, file, offset, reason, nil)
 }
 
 // damage notes that the segments from i on are not sound, the first of them from an offset on, and returns the error for that.

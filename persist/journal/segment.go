@@ -17,18 +17,22 @@ import (
 // The format of segments. All numbers are little-endian.
 //
 //	segment  header, records
-//	header   magic (8), version (4), LSN of the first record (8), salt (8), CRC of what precedes (4)
+//	header   magic (8), version (4), LSN of the first record (8), salt (4), seed of the segment before (4), CRC of what precedes (4)
 //	record   CRC (4), length of the payload, the highest bit set for a mark (4), low half of the LSN xor seed (4), payload
 //	payload  time in ms since 1970 (8), commands; or, of a mark, the LSN before which everything is synced (8)
 //
 // Zeros may follow the last record, see prepareSize. Where a segment ends the next one begins, and where the last one ends there is nothing
 // but zeros.
 //
+// The seed of the segment before ties a segment to the journal that it belongs to; it is 0 if there is none. In version 1 the salt has its
+// place too.
+//
 // The checksums are CRC-32C. The CRC of a header is the seed of its segment: the CRCs of the records start from it. So neither
 // what a client has stored nor what a disk block held in an earlier life is taken for a record, because of the random salt.
 const (
 	magic        = "atomjrnl"
-	version      = 1
+	version      = 2
+	oldVersion   = 1
 	headerSize   = 32
 	recordHeader = 12
 	minPayload   = 8
@@ -50,6 +54,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type segment struct {
 	start uint64 // LSN of its first record
 	size  int64  // length of the header and the records, in bytes; of the last segment before it has been read, that of the file
+	seed  uint32 // 0 before it has been read
 }
 
 // end is the LSN after the last record.
@@ -84,7 +89,7 @@ func list(fs vfs.FS, dir string) (segments []segment, temps []string, err error)
 		if err != nil {
 			return nil, nil, fmt.Errorf("segment %s: %w", fs.PathJoin(dir, name), err)
 		}
-		segments = append(segments, segment{start, info.Size()})
+		segments = append(segments, segment{start: start, size: info.Size()})
 	}
 	slices.SortFunc(segments, func(a, b segment) int {
 		if a.start < b.start {
@@ -99,10 +104,14 @@ func list(fs vfs.FS, dir string) (segments []segment, temps []string, err error)
 	return segments, temps, nil
 }
 
-// create makes an empty segment, durably, in place of one of the same name. It returns the file, for WriteAt, and the seed for its records.
-func create(fs vfs.FS, dir string, start uint64) (vfs.File, uint32, error) {
+// create makes an empty segment, durably, in place of one of the same name. before is the seed of the one that it follows, 0 if there is
+// none. It returns the file, for WriteAt, and the seed for its records.
+func create(fs vfs.FS, dir string, start uint64, before uint32) (vfs.File, uint32, error) {
 	path := segmentPath(fs, dir, start)
-	header, seed := encodeHeader(start, rand.Uint64())
+	header, seed := encodeHeader(start, rand.Uint32(), before)
+	for seed == 0 { // which means that there is none
+		header, seed = encodeHeader(start, rand.Uint32(), before)
+	}
 	file, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, 0, fmt.Errorf("create %s: %w", path, err)
@@ -121,10 +130,18 @@ func create(fs vfs.FS, dir string, start uint64) (vfs.File, uint32, error) {
 	if err := syncDir(fs, dir); err != nil {
 		return nil, 0, err
 	}
-	if file, err = fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err != nil {
-		return nil, 0, fmt.Errorf("open %s: %w", path, err)
+	file, err = openForWriting(fs, dir, start)
+	return file, seed, err
+}
+
+// openForWriting opens a segment that exists for WriteAt.
+func openForWriting(fs vfs.FS, dir string, start uint64) (vfs.File, error) {
+	path := segmentPath(fs, dir, start)
+	file, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	return file, seed, nil
+	return file, nil
 }
 
 func writeAll(w io.Writer, b []byte) error {
@@ -158,16 +175,18 @@ func syncDir(fs vfs.FS, dir string) error {
 
 // syncSegment makes a segment that an earlier process has written durable.
 func syncSegment(fs vfs.FS, dir string, start uint64) error {
-	path := segmentPath(fs, dir, start)
-	file, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	file, err := openForWriting(fs, dir, start)
 	if err != nil {
-		return fmt.Errorf("open %s: %w", path, err)
+		return err
 	}
 	if err := file.Sync(); err != nil {
 		file.Close()
-		return fmt.Errorf("sync %s: %w", path, err)
+		return fmt.Errorf("sync %s: %w", segmentPath(fs, dir, start), err)
 	}
-	return file.Close()
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
 }
 
 // remove removes segments, the oldest first, durably.
@@ -225,31 +244,43 @@ func copyPrefix(fs vfs.FS, from, to string, size int64) error {
 	return errors.Join(err, out.Close())
 }
 
-// encodeHeader returns the header of a segment and its seed.
-func encodeHeader(start, salt uint64) ([]byte, uint32) {
+// encodeHeader returns the header of a segment, which follows one with the seed before, and its own seed.
+func encodeHeader(start uint64, salt, before uint32) ([]byte, uint32) {
 	b := make([]byte, 0, headerSize)
 	b = append(b, magic...)
 	b = binary.LittleEndian.AppendUint32(b, version)
 	b = binary.LittleEndian.AppendUint64(b, start)
-	b = binary.LittleEndian.AppendUint64(b, salt)
+	b = binary.LittleEndian.AppendUint32(b, salt)
+	b = binary.LittleEndian.AppendUint32(b, before)
 	seed := crc32.Checksum(b, castagnoli)
 	return binary.LittleEndian.AppendUint32(b, seed), seed
 }
 
-// decodeHeader returns the seed of a segment; reason is not empty if the header is not that of a segment that begins at start.
-func decodeHeader(b []byte, start uint64) (seed uint32, reason string) {
-	seed = binary.LittleEndian.Uint32(b[headerSize-4:])
+// header is what the beginning of a segment says.
+type header struct {
+	version uint32
+	seed    uint32
+	before  uint32 // seed of the segment before; 0 if there is none or it is not known
+}
+
+// decodeHeader reads the header of a segment; reason is not empty if it is not that of one that begins at start.
+func decodeHeader(b []byte, start uint64) (h header, reason string) {
+	h.seed = binary.LittleEndian.Uint32(b[headerSize-4:])
+	h.version = binary.LittleEndian.Uint32(b[8:])
 	switch {
 	case string(b[:len(magic)]) != magic:
-		return 0, "not a segment of a journal"
-	case crc32.Checksum(b[:headerSize-4], castagnoli) != seed:
-		return 0, "wrong checksum of the header"
-	case binary.LittleEndian.Uint32(b[8:]) != version:
-		return 0, fmt.Sprintf("unknown version %d", binary.LittleEndian.Uint32(b[8:]))
+		return header{}, "not a segment of a journal"
+	case crc32.Checksum(b[:headerSize-4], castagnoli) != h.seed:
+		return header{}, "wrong checksum of the header"
+	case h.version != version && h.version != oldVersion:
+		return header{}, fmt.Sprintf("unknown version %d", h.version)
 	case binary.LittleEndian.Uint64(b[12:]) != start:
-		return 0, fmt.Sprintf("the header is that of the segment that begins at %d", binary.LittleEndian.Uint64(b[12:]))
+		return header{}, fmt.Sprintf("the header is that of the segment that begins at %d", binary.LittleEndian.Uint64(b[12:]))
 	}
-	return seed, ""
+	if h.version != oldVersion {
+		h.before = binary.LittleEndian.Uint32(b[24:])
+	}
+	return h, ""
 }
 
 // appendRecord appends an unsealed record of commands to dst.
@@ -295,8 +326,8 @@ type record struct {
 // reader reads a segment.
 type reader struct {
 	segment
+	head header
 	file vfs.File
-	seed uint32
 	buf  []byte // the bytes of the file from offset on
 	off  int64
 }
@@ -315,7 +346,7 @@ func openReader(fs vfs.FS, dir string, s segment) (r *reader, reason string, err
 	if err != nil {
 		return r, "", err
 	}
-	r.seed, reason = decodeHeader(b, s.start)
+	r.head, reason = decodeHeader(b, s.start)
 	return r, reason, nil
 }
 
@@ -362,7 +393,7 @@ func (r *reader) record(off int64) (rec record, reason string, err error) {
 	rec.mark = length&markBit != 0
 	length &^= markBit
 	switch {
-	case binary.LittleEndian.Uint32(b[8:]) != uint32(rec.lsn)^r.seed:
+	case binary.LittleEndian.Uint32(b[8:]) != uint32(rec.lsn)^r.head.seed:
 		return rec, "no record", nil
 	case length < minPayload || rec.mark && length != minPayload:
 		return rec, "impossible length of a record", nil
@@ -373,7 +404,7 @@ func (r *reader) record(off int64) (rec record, reason string, err error) {
 	if err != nil {
 		return rec, "", err
 	}
-	if crc32.Update(r.seed, castagnoli, b[4:]) != binary.LittleEndian.Uint32(b) {
+	if crc32.Update(r.head.seed, castagnoli, b[4:]) != binary.LittleEndian.Uint32(b) {
 		return rec, "wrong checksum of a record", nil
 	}
 	rec.next = off + int64(len(b))
@@ -410,7 +441,7 @@ func (r *reader) find(off int64, accept func(length uint32) bool) (rec record, o
 			return rec, false, err
 		}
 		lsn := r.start + uint64(off-headerSize)
-		if binary.LittleEndian.Uint32(b[8:]) != uint32(lsn)^r.seed || !accept(binary.LittleEndian.Uint32(b[4:])) {
+		if binary.LittleEndian.Uint32(b[8:]) != uint32(lsn)^r.head.seed || !accept(binary.LittleEndian.Uint32(b[4:])) {
 			continue
 		}
 		rec, reason, err := r.record(off)

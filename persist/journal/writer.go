@@ -23,6 +23,9 @@ func (j *File) runSyncer() {
 	for r := range j.syncs {
 		start := time.Now()
 		err := r.file.SyncData() // vfs.File promises nothing for this beside a Write, but all implementations allow it
+		if err == nil {
+			j.positions.synced(r.lsn)
+		}
 		j.mu.Lock()
 		j.syncing = false
 		if err != nil {
@@ -170,7 +173,7 @@ func (j *File) step(closing bool) {
 	if err == nil {
 		j.writtenAt = at // also without a batch
 		if len(batch) > 0 {
-			j.batchAt = at
+			j.batchAt, j.noRoom = at, false
 		}
 	}
 	if err == nil && always && j.written > j.durable.Load() {
@@ -178,6 +181,10 @@ func (j *File) step(closing bool) {
 		j.o.Waited(WaitWrite, wrote.Sub(began))
 		err = j.syncHere()
 		j.o.Waited(WaitSync, time.Since(wrote))
+		if err == nil && at.Sub(j.notedAt) >= noteInterval {
+			j.notedAt = at
+			j.positions.synced(j.written)
+		}
 	}
 
 	j.mu.Lock()
@@ -270,27 +277,35 @@ func (j *File) writeZeros(n int) bool {
 	return true
 }
 
-// prepareAhead writes and syncs zeros, under Always, while there has been nothing else to do for quietInterval, and has the writer come back as long as
-// there are not enough: so that clients that come later need not wait for it. The caller has the turn.
+// noteInterval is how often, under Always, the file of positions hears what is synced while batches come without a pause. After the last of
+// them it does within quietInterval.
+const noteInterval = 10 * time.Millisecond
+
+// prepareAhead uses, under Always, that there has been nothing else to do for quietInterval. It notes what is synced; and it writes and syncs
+// zeros, and has the writer come back as long as there are not enough: so that clients that come later need not wait for it. The caller has
+// the turn.
 func (j *File) prepareAhead() {
 	j.mu.Lock()
 	enough := min(j.size+preparedAhead*int64(j.prepare), j.o.SegmentSize)
-	idle := Policy(j.policy.Load()) == Always && j.failure.Load() == nil && len(j.buf) == 0 && len(j.cuts) == 0
-	idle = idle && !j.batchAt.IsZero() && j.prepared < enough
-	if rest := quietInterval - j.o.Now().Sub(j.batchAt); idle && rest > 0 {
+	quiet := Policy(j.policy.Load()) == Always && j.failure.Load() == nil && len(j.buf) == 0 && len(j.cuts) == 0 && !j.batchAt.IsZero()
+	if rest := quietInterval - j.o.Now().Sub(j.batchAt); quiet && rest > 0 {
 		j.timer.Reset(rest)
-		idle = false
+		quiet = false
 	}
-	j.busy = idle
+	grow := quiet && !j.noRoom && j.prepared < enough
+	j.busy = grow
 	j.mu.Unlock()
-	if !idle {
+	if quiet {
+		j.positions.synced(j.durable.Load())
+	}
+	if !grow {
 		return
 	}
 	var err error
 	if j.writeZeros(j.prepare) {
 		err = j.syncHere()
 	} else {
-		j.batchAt = time.Time{} // not again before the next batch
+		j.noRoom = true // not again before the next batch
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -317,8 +332,12 @@ func (j *File) nextSegment(lsn uint64) error {
 	if err != nil {
 		return fmt.Errorf("close the journal: %w", err)
 	}
-	file, seed, err := create(j.o.FS, j.o.Dir, lsn)
+	file, seed, err := create(j.o.FS, j.o.Dir, lsn, j.seed)
 	if err != nil {
+		return err
+	}
+	if err := j.positions.begun(lsn, seed); err != nil {
+		file.Close()
 		return err
 	}
 	j.mu.Lock()
@@ -347,7 +366,7 @@ func (j *File) syncHere() error {
 	return nil
 }
 
-// finish ends a journal that is being closed: with a mark, if there is anything that none vouches for yet.
+// finish ends a journal that is being closed: with a mark, if there is anything that none vouches for yet, and a note of its end.
 func (j *File) finish() {
 	j.mu.Lock()
 	for j.syncing {
@@ -369,6 +388,10 @@ func (j *File) finish() {
 		}
 		j.file = nil
 	}
+	if err == nil {
+		err = j.positions.closed(j.written)
+	}
+	j.positions.close()
 	if err != nil {
 		j.mu.Lock()
 		j.fail(err)

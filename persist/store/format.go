@@ -143,6 +143,8 @@ func decodeHead(b []byte) (engine.Head, error) {
 type Meta struct {
 	// Journal is the position from which the journal has to be repeated.
 	Journal uint64
+	// JournalSeed is that of the segment of the journal that has this position; 0 if there need not be one.
+	JournalSeed uint32
 	// Spaces holds the number of the space of every database.
 	Spaces []uint32
 	// NextSpace and NextParts are numbers such that they and greater ones were never used.
@@ -156,22 +158,20 @@ type Meta struct {
 	Extra []byte
 }
 
-// The second format has Extra at its end. It is used only if there is any.
+// Older formats have no JournalSeed, and the oldest no Extra either.
 const (
-	metaFormat      = 1
+	metaFormatOld   = 1
 	metaFormatExtra = 2
+	metaFormat      = 3
 )
 
 var errMeta = errors.New("damaged meta record")
 
 // appendMeta appends the stored form of m to dst: the format, then numbers, then Extra.
 func appendMeta(dst []byte, m Meta) []byte {
-	format := byte(metaFormat)
-	if len(m.Extra) > 0 {
-		format = metaFormatExtra
-	}
-	dst = append(dst, format)
+	dst = append(dst, metaFormat)
 	dst = binary.AppendUvarint(dst, m.Journal)
+	dst = binary.AppendUvarint(dst, uint64(m.JournalSeed))
 	dst = binary.AppendUvarint(dst, uint64(m.NextSpace))
 	dst = binary.AppendUvarint(dst, m.NextParts)
 	dst = binary.AppendVarint(dst, m.Saved)
@@ -188,11 +188,16 @@ func decodeMeta(b []byte) (Meta, error) {
 	if len(b) == 0 {
 		return Meta{}, errMeta
 	}
-	if b[0] != metaFormat && b[0] != metaFormatExtra {
-		return Meta{}, fmt.Errorf("%w: format %d is unknown", errMeta, b[0])
+	format := b[0]
+	if format < metaFormatOld || format > metaFormat {
+		return Meta{}, fmt.Errorf("%w: format %d is unknown", errMeta, format)
 	}
 	d := decoder{b: b[1:]}
-	m := Meta{Journal: d.uvarint(), NextSpace: d.uint32(), NextParts: d.uvarint(), Saved: d.varint(), Keys: d.varint()}
+	m := Meta{Journal: d.uvarint()}
+	if format == metaFormat {
+		m.JournalSeed = d.uint32()
+	}
+	m.NextSpace, m.NextParts, m.Saved, m.Keys = d.uint32(), d.uvarint(), d.varint(), d.varint()
 	n := d.uvarint()
 	if d.failed || n > uint64(len(d.b)) {
 		return Meta{}, errMeta
@@ -203,7 +208,7 @@ func decodeMeta(b []byte) (Meta, error) {
 	for i := range m.Spaces {
 		m.Spaces[i] = d.uint32()
 	}
-	if d.failed || (len(d.b) != 0) != (b[0] == metaFormatExtra) {
+	if d.failed || format == metaFormatOld && len(d.b) != 0 || format == metaFormatExtra && len(d.b) == 0 {
 		return Meta{}, errMeta
 	}
 	if len(d.b) > 0 {

@@ -38,6 +38,21 @@ func salvageLocked(o Options, report func(string)) error {
 	return finishSalvage(o.FS, o.Dir)
 }
 
+// ForgetJournal has a store, which no process has open, name no segment of a journal any more.
+func ForgetJournal(fs vfs.FS, dir string) error {
+	s, err := Open(Options{FS: fs, Dir: dir})
+	if err != nil {
+		return err
+	}
+	meta, _ := s.Meta()
+	meta.JournalSeed = 0
+	c, err := s.Begin()
+	if err == nil {
+		err = c.Commit(meta)
+	}
+	return errors.Join(err, s.Close())
+}
+
 const (
 	salvageDir  = "salvage"      // a store that is being filled
 	salvagedDir = "salvaged"     // data that replaces what is in dataDir; complete if it is there

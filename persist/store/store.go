@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,6 +54,9 @@ func (o *Options) setDefaults() {
 // ErrClosed is returned by everything that is done with a Store after Close.
 var ErrClosed = errors.New("the store is closed")
 
+// ErrInUse is why a directory that another store has open, in whatever process, is refused.
+var ErrInUse = errors.New("another process uses the directory")
+
 // Store is a data set on disk. Reading methods may be called from any goroutine. One goroutine writes: Begin, Reopen and the
 // methods of a Checkpoint must not be called at the same time.
 type Store struct {
@@ -74,7 +78,7 @@ var _ engine.Source = (*Store)(nil)
 // The directories below that of a store.
 const (
 	dataDir       = "data"       // Pebble's
-	checkpointDir = "checkpoint" // files of the checkpoint under way; worthless after a crash
+	checkpointDir = "checkpoint" // files of the checkpoint under way, worthless after a crash; it is there once there is a Pebble
 )
 
 // Exists reports whether there is a store in a directory.
@@ -95,6 +99,9 @@ func Open(o Options) (*Store, error) {
 	}
 	s := &Store{o: o, lock: lock, cache: pebble.NewCache(o.CacheSize)}
 	err = finishSalvage(o.FS, o.Dir)
+	if err == nil {
+		err = missing(o.FS, o.Dir)
+	}
 	if err == nil {
 		err = MakeDir(o.FS, s.path(dataDir))
 	}
@@ -124,6 +131,9 @@ func (s *Store) open() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the meta record in %s: %w", s.path(dataDir), located(err)), db.close())
 	}
+	if err := s.o.FS.MkdirAll(s.path(checkpointDir), 0o700); err != nil {
+		return errors.Join(fmt.Errorf("make the directory for checkpoints: %w", err), db.close())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.db, s.meta, s.saved = db, meta, saved
@@ -133,13 +143,41 @@ func (s *Store) open() error {
 // path returns the path of something in the directory.
 func (s *Store) path(name string) string { return s.o.FS.PathJoin(s.o.Dir, name) }
 
-// clearCheckpoint makes the directory of checkpoints, and makes it empty.
-func (s *Store) clearCheckpoint() error {
-	dir := s.path(checkpointDir)
-	if err := s.o.FS.RemoveAll(dir); err != nil {
+// missing returns an error if there was a Pebble in a directory that is not there any more, in the place of which a new one would be made.
+func missing(fs vfs.FS, dir string) error {
+	data := fs.PathJoin(dir, dataDir)
+	names, err := fs.List(data)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return s.o.FS.MkdirAll(dir, 0o700)
+	if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }) {
+		return nil
+	}
+	made, err := exists(fs, fs.PathJoin(dir, checkpointDir))
+	switch {
+	case err != nil:
+		return err
+	case slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".sst") }):
+		return fmt.Errorf("the store is damaged: the file marker.manifest.* in %s is missing, which says what the tables there are", data)
+	case made:
+		return fmt.Errorf("the store is damaged: %s is missing or empty, and there were data in it", data)
+	}
+	return nil
+}
+
+// clearCheckpoint removes what a crash has left of a checkpoint.
+func (s *Store) clearCheckpoint() error {
+	dir := s.path(checkpointDir)
+	names, err := s.o.FS.List(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, name := range names {
+		if err := s.o.FS.RemoveAll(s.o.FS.PathJoin(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeLogs removes Pebble's logs, which are empty. When it finds one it makes a flush of nothing before it opens, and
@@ -412,5 +450,5 @@ func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
 	if _, ok := errors.AsType[*os.PathError](err); ok {
 		return nil, fmt.Errorf("lock the directory: %w", err) // the file of the lock cannot be made
 	}
-	return nil, fmt.Errorf("another process uses the directory %s: %w", dir, err)
+	return nil, fmt.Errorf("%w %s: %w", ErrInUse, dir, err)
 }
