@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"strconv"
-	"unsafe"
 )
 
 // Guard is the right to use some shards of a keyspace. It is the unit of atomicity: all that a command (or a
@@ -33,10 +32,6 @@ type Guard struct {
 	changes  int    // see Changes
 	record   []byte // commands for the journal
 	recordDB int    // the database that is selected at their end
-
-	repeated *byte  // the first byte of the key of Repeat; nil if there is none
-	found    *Entry // what that key leads to in database foundDB; nil if it is not known
-	foundDB  int
 }
 
 // maxKeptRecord is the size in bytes of the largest buffer for journal records that a guard keeps for the next one.
@@ -87,7 +82,7 @@ func (g *Guard) unlockShards() {
 	for m := g.held; m != 0; m &= m - 1 {
 		g.ks.shards[bits.TrailingZeros64(m)].mu.Unlock()
 	}
-	g.held, g.found = 0, nil
+	g.held = 0
 }
 
 // Changes returns how often something was changed under this and earlier guards of g. What expired does not count.
@@ -134,28 +129,8 @@ func (g *Guard) shard(i uint8) *shard {
 	return &g.ks.shards[i]
 }
 
-// Repeat says that a key may be looked up time and again, as this very slice: what is found is remembered until the guard ends, or Repeat is called for another
-// key. Until then its bytes must stay as they are. nil is for none.
-func (g *Guard) Repeat(key []byte) {
-	if first := unsafe.SliceData(key); first != g.repeated {
-		g.repeated, g.found = first, nil
-	}
-}
-
 // Peek returns the entry of a key, or nil. It leaves no trace: no statistics, no access time.
 func (g *Guard) Peek(db int, key []byte) *Entry {
-	if g.repeated != nil && g.repeated == unsafe.SliceData(key) {
-		if g.found == nil || g.foundDB != db {
-			g.found, g.foundDB = g.lookUp(db, key), db
-			return g.found
-		}
-		return g.unlessExpired(g.found)
-	}
-	return g.lookUp(db, key)
-}
-
-// lookUp is Peek for a key of which nothing is remembered.
-func (g *Guard) lookUp(db int, key []byte) *Entry {
 	i := uint8(0)
 	if len(g.ks.shards) > 1 {
 		i = uint8(bits.TrailingZeros64(g.ks.ShardOf(key)))
@@ -343,7 +318,6 @@ func (g *Guard) Remove(e *Entry, class EventClass, event string) {
 
 // unlink takes the entry out of its database.
 func (g *Guard) unlink(e *Entry) {
-	g.found = nil
 	g.SetDeadline(e, 0)
 	g.dropFields(e)
 	g.Wake(e)
@@ -629,7 +603,6 @@ func (g *Guard) Scan(db int, cursor uint64, count int, fn func(e *Entry)) uint64
 
 // Flush removes all keys of a database, or of all databases if db is -1, and returns how many there were.
 func (g *Guard) Flush(db int) int {
-	g.found = nil
 	first, last := db, db
 	if db < 0 {
 		first, last = 0, g.ks.databases-1
@@ -707,7 +680,6 @@ func (g *Guard) Swap(a, b int) {
 		})
 	}
 	g.changes++
-	g.found = nil
 	for i := range g.ks.shards {
 		dbs := g.shard(uint8(i)).dbs
 		dbs[a], dbs[b] = dbs[b], dbs[a]

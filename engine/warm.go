@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"math/bits"
 	"slices"
 	"unsafe"
@@ -11,7 +12,7 @@ import (
 
 // Hint is what a command is about to use.
 type Hint struct {
-	Key []byte // best the same slice as that of the hint before if it is the same key
+	Key []byte
 	// Element is a field or member of the collection there; nil if none is known.
 	Element []byte
 }
@@ -56,10 +57,10 @@ func (g *Guard) warm(db int, hints []Hint) {
 	var hashes [warmBatch]dict.Hash
 	var at [warmBatch]int
 
-	var tables [warmBatch]*dict.Table[*Entry] // nil for the same key as before
+	var tables [warmBatch]*dict.Table[*Entry] // nil for the same key as before, as in many pipelines
 	for i := range hints {
 		key := hints[i].Key
-		if i > 0 && unsafe.SliceData(key) == unsafe.SliceData(hints[i-1].Key) {
+		if i > 0 && bytes.Equal(key, hints[i-1].Key) {
 			continue
 		}
 		t := &g.shardOfKey(key).dbs[db].dict

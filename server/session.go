@@ -382,8 +382,7 @@ type lookahead struct {
 type parsedCommand struct {
 	cmd, container *Command
 	args           [][]byte
-	size           int  // in bytes
-	sameKey        bool // its only key is that of the command before, and the same slice
+	size           int // in bytes
 }
 
 // lookaheads are shared by all sessions: one is needed only while input is processed.
@@ -418,17 +417,9 @@ func (s *Session) process(b []byte) []byte {
 			}
 			p := &ahead.commands[i]
 			s.executing = p.size
-			s.next = nil
-			repeats := p.sameKey
-			if i+1 < len(ahead.commands) {
-				next := &ahead.commands[i+1]
-				s.next, repeats = next.cmd, repeats || next.sameKey
+			if s.next = nil; i+1 < len(ahead.commands) {
+				s.next = ahead.commands[i+1].cmd
 			}
-			var key []byte
-			if repeats {
-				key = p.args[1]
-			}
-			s.guard.Repeat(key)
 			done := len(p.args) == 0 || s.execute(p.cmd, p.container, p.args)
 			s.executing = 0
 			if s.publishing && s.next != p.cmd {
@@ -467,7 +458,6 @@ func (s *Session) process(b []byte) []byte {
 // endCommands ends what was kept of commands that have been executed: nobody looks at their arguments any more.
 func (s *Session) endCommands() {
 	s.next = nil
-	s.guard.Repeat(nil)
 	if s.publishing {
 		s.endPublishing()
 	}
@@ -494,7 +484,6 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 	used := 0
 	var last *Command // the one found last, by the name it was called; the template's, if there is one
 	var name []byte
-	var key []byte // of the command before, if it has one only
 	ahead.template.Forget()
 	for len(ahead.commands) < depth {
 		room := ahead.args[used:used:cap(ahead.args)]
@@ -524,16 +513,8 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 		if used += len(args); used > cap(ahead.args) {
 			used = cap(ahead.args) // they did not fit and have memory of their own
 		}
-		switch {
-		case p.cmd == nil || len(args) < 2 || p.cmd.lock != lockFirst:
-			key = nil
-		case len(key) > 0 && bytes.Equal(key, args[1]):
-			args[1], p.sameKey = key, true // as in many pipelines
-		default:
-			key = args[1]
-		}
 		if p.cmd != nil && len(args) > 1 && len(ahead.hints) < maxWarm {
-			ahead.hints = p.cmd.appendHints(ahead.hints, args, p.sameKey)
+			ahead.hints = p.cmd.appendHints(ahead.hints, args)
 		}
 		ahead.commands = append(ahead.commands, p)
 		b = b[n:]

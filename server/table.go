@@ -341,15 +341,15 @@ func (cmd *Command) shards(ks *engine.Keyspace, args [][]byte) uint64 {
 	return 0
 }
 
-// appendHints appends what the command will use. sameKey is that of parsedCommand.
-func (cmd *Command) appendHints(hints []engine.Hint, args [][]byte, sameKey bool) []engine.Hint {
+// appendHints appends what the command will use.
+func (cmd *Command) appendHints(hints []engine.Hint, args [][]byte) []engine.Hint {
 	switch cmd.lock {
 	case lockFirst:
 		h := engine.Hint{Key: args[1]}
 		if i := cmd.Element; i != 0 && i < len(args) {
 			h.Element = args[i]
-		} else if sameKey {
-			return hints // there is one for it
+		} else if n := len(hints); n > 0 && bytes.Equal(hints[n-1].Key, h.Key) {
+			return hints // as in many pipelines
 		}
 		hints = append(hints, h)
 	case lockKeys, lockAll:
