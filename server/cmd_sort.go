@@ -2,13 +2,9 @@ package server
 
 import (
 	"bytes"
-	"cmp"
-	"math"
-	"slices"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
-	"github.com/atomredis/atomredis/resp"
 )
 
 // SORT and SORT_RO. They read keys that follow from the data, so that they need the whole keyspace.
@@ -172,15 +168,6 @@ func (p *sortPattern) value(c *Ctx, element []byte) (v []byte, ok bool) {
 	return e.Bytes(), true
 }
 
-// sortItem is an element to be sorted.
-type sortItem struct {
-	text  []byte
-	at    int     // its place before
-	score float64 // what it is sorted by, unless ALPHA
-	by    []byte  // what it is sorted by with ALPHA and BY
-	has   bool    // there is such a thing
-}
-
 // sort carries out SORT.
 func (c *Ctx) sort(mayStore bool) {
 	s, ok := c.sortOptions(mayStore)
@@ -198,31 +185,26 @@ func (c *Ctx) sort(mayStore bool) {
 	}
 	n := sortLength(e)
 	first, last := s.bounds(n)
-	var items []sortItem
-	if s.keep && !isSet {
-		items = sortElements(e, first, last, s.desc)
+	var elements texts
+	var order []sortKey
+	if s.keep {
+		elements = sortElements(e, first, last, s.desc && !isSet)
+		order = inTurn(elements.len())
 	} else {
-		items = sortElements(e, 0, n-1, false)
-		if !s.keep && !c.order(items, &s, isSet) {
+		elements = sortElements(e, 0, n-1, false)
+		o, ok := c.newSortOrder(&s, elements, isSet)
+		if !ok {
 			c.Err(errSortScore)
 			return
 		}
-		if first <= last {
-			items = items[first : last+1]
-		} else {
-			items = nil
-		}
+		order = o.choose(first, last)
 	}
 	if s.store != nil {
-		c.storeSorted(items, &s)
+		c.storeSorted(elements, order, &s)
 		return
 	}
-	if len(s.get) == 0 {
-		c.W.Array(len(items))
-	} else {
-		c.W.Array(len(items) * len(s.get))
-	}
-	c.eachSorted(items, &s, func(v []byte, ok bool) {
+	c.W.Array(len(order) * max(len(s.get), 1))
+	c.eachSorted(elements, order, &s, func(v []byte, ok bool) {
 		if ok {
 			c.W.Bulk(v)
 		} else {
@@ -242,21 +224,22 @@ func (s *sorting) bounds(n int) (first, last int) {
 }
 
 // eachSorted calls fn with what is to be returned, in order; ok is false where GET finds nothing.
-func (c *Ctx) eachSorted(items []sortItem, s *sorting, fn func(v []byte, ok bool)) {
-	for i := range items {
+func (c *Ctx) eachSorted(elements texts, order []sortKey, s *sorting, fn func(v []byte, ok bool)) {
+	for _, k := range order {
+		element := elements.at(k.element)
 		if len(s.get) == 0 {
-			fn(items[i].text, true)
+			fn(element, true)
 		}
 		for j := range s.get {
-			fn(s.get[j].value(c, items[i].text))
+			fn(s.get[j].value(c, element))
 		}
 	}
 }
 
 // storeSorted puts the result in the place of what is under the destination, and replies with its size.
-func (c *Ctx) storeSorted(items []sortItem, s *sorting) {
+func (c *Ctx) storeSorted(elements texts, order []sortKey, s *sorting) {
 	result := lists.New(c.Server.ListLimit())
-	c.eachSorted(items, s, func(v []byte, _ bool) { result.PushBack(v) })
+	c.eachSorted(elements, order, s, func(v []byte, _ bool) { result.PushBack(v) })
 	n := result.Len()
 	e := c.G.Write(c.DB, s.store)
 	switch {
@@ -286,17 +269,15 @@ func sortLength(e *engine.Entry) int {
 	}
 }
 
-// sortElements returns copies of the elements first to last, from the end if reverse. Of a set it returns all.
-func sortElements(e *engine.Entry, first, last int, reverse bool) []sortItem {
+// sortElements returns copies of the elements first to last, from the end if reverse; a set has no end to begin at.
+func sortElements(e *engine.Entry, first, last int, reverse bool) texts {
+	var elements texts
 	if last < first {
-		return nil
+		return elements
 	}
-	items := make([]sortItem, 0, last-first+1)
-	var text []byte // of all elements: fewer pieces of memory
-	var ends []int
+	elements.ends = make([]int, 0, last-first+1)
 	add := func(v []byte) bool {
-		text = append(text, v...)
-		ends = append(ends, len(text))
+		elements.add(v)
 		return true
 	}
 	switch e.Type() {
@@ -309,95 +290,17 @@ func sortElements(e *engine.Entry, first, last int, reverse bool) []sortItem {
 			l.Range(first, last, add)
 		}
 	case engine.Set:
+		i := 0
 		for member := range e.Set().All() {
-			add(member)
+			if i >= first {
+				elements.add(member)
+			}
+			if i++; i > last {
+				break
+			}
 		}
 	case engine.ZSet:
 		e.ZSet().RangeByRank(first, last, reverse, func(member []byte, _ float64) bool { return add(member) })
 	}
-	start := 0
-	for i, end := range ends {
-		items = append(items, sortItem{text: text[start:end:end], at: i})
-		start = end
-	}
-	return items
-}
-
-// order sorts the elements; it reports false if one of them has nothing to be sorted by that is a number. unordered says that the order
-// before means nothing.
-func (c *Ctx) order(items []sortItem, s *sorting, unordered bool) bool {
-	for i := range items {
-		it := &items[i]
-		v := it.text
-		if it.has = true; s.by != nil {
-			if v, it.has = s.by.value(c, it.text); !it.has {
-				continue // it counts as 0, and with ALPHA comes before all others
-			}
-			if s.alpha {
-				it.by = v
-			}
-		}
-		if !s.alpha {
-			var ok bool
-			if it.score, ok = sortScore(v); !ok {
-				return false
-			}
-		}
-	}
-	compare := s.comparison()
-	slices.SortFunc(items, func(a, b sortItem) int {
-		order := compare(&a, &b)
-		switch {
-		case order != 0 && s.desc:
-			return -order
-		case order != 0:
-			return order
-		case unordered:
-			return bytes.Compare(a.text, b.text)
-		}
-		return cmp.Compare(a.at, b.at)
-	})
-	return true
-}
-
-// comparison returns how elements compare. As in Redis, what is to be replied is compared as C does, up to a zero byte.
-func (s *sorting) comparison() func(a, b *sortItem) int {
-	text := func(a, b []byte) int { return bytes.Compare(untilNUL(a), untilNUL(b)) }
-	if s.store != nil {
-		text = bytes.Compare
-	}
-	switch {
-	case !s.alpha:
-		return func(a, b *sortItem) int {
-			if order := cmp.Compare(a.score, b.score); order != 0 {
-				return order
-			}
-			return bytes.Compare(a.text, b.text)
-		}
-	case s.by == nil:
-		return func(a, b *sortItem) int { return text(a.text, b.text) }
-	}
-	return func(a, b *sortItem) int {
-		if a.has && b.has {
-			return text(a.by, b.by)
-		}
-		return present(a.has) - present(b.has)
-	}
-}
-
-func present(ok bool) int {
-	if ok {
-		return 1
-	}
-	return 0
-}
-
-// sortScore reads a number as SORT does: C's strtod up to a zero byte, with spaces in front; nothing at all is 0.
-func sortScore(v []byte) (score float64, ok bool) {
-	v = untilNUL(v)
-	if len(v) == 0 {
-		return 0, true
-	}
-	score, ok = resp.ParseFloat(bytes.TrimLeft(v, " \t\n\v\f\r"))
-	return score, ok && !math.IsNaN(score)
+	return elements
 }
