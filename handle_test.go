@@ -319,7 +319,7 @@ func TestResultsOfCustomCommandsBecomeReplies(t *testing.T) {
 		{"string", value("a\r\nb"), "$4~a~b~", ""},
 		{"bytes", value([]byte("\x00")), "$1~\x00~", ""},
 		{"status", value(atomredis.Status("O\nK")), "+O K~", ""},
-		{"int", value(math.MinInt64), ":-9223372036854775808~", ""},
+		{"int", value(int64(math.MinInt64)), ":-9223372036854775808~", ""},
 		{"integers", value([]any{int8(1), int16(2), int32(3), int64(4), uint8(5), uint16(6), uint32(7)}), "*7~:1~:2~:3~:4~:5~:6~:7~", ""},
 		{"float", value(0.1), "$3~0.1~", ",0.1~"},
 		{"float32", value(float32(1.5)), "$3~1.5~", ",1.5~"},

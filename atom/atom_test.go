@@ -265,7 +265,7 @@ func (p *peer) next() redis.XMessage {
 }
 
 // ack and respond answer as the Python client does.
-func (p *peer) ack(cmd redis.XMessage, ms int) {
+func (p *peer) ack(cmd redis.XMessage, ms int64) {
 	p.add("response:"+cmd.Values["element"].(string), "element", p.name, "cmd_id", cmd.ID, "timeout", ms)
 }
 

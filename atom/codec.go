@@ -279,7 +279,7 @@ var errTruncated = errors.New("the data ends too early")
 // checkMsgpack walks over data before it is decoded. The decoder allocates what lengths announce and recurses; a few bytes from
 // another element must not be able to end the process by that.
 func checkMsgpack(data []byte) error {
-	open := []int{1} // values still to come, for each level
+	open := []int64{1} // values still to come, for each level
 	for len(open) > 0 {
 		last := len(open) - 1
 		if open[last] == 0 {
@@ -291,7 +291,7 @@ func checkMsgpack(data []byte) error {
 			return errTruncated
 		}
 		size, children := msgpackHead(data)
-		if size < 0 || size > len(data) || children > len(data)-size {
+		if size < 0 || size > int64(len(data)) || children > int64(len(data))-size {
 			return errTruncated
 		}
 		data = data[size:]
@@ -310,27 +310,27 @@ func checkMsgpack(data []byte) error {
 
 // msgpackHead returns how many bytes the value at the start of data has itself, negative if they are not all there, and how many
 // values it contains.
-func msgpackHead(data []byte) (size, children int) {
+func msgpackHead(data []byte) (size, children int64) {
 	c := data[0]
-	number := func(width int) int { // the length that follows the code
-		if len(data) <= width {
+	number := func(width int64) int64 { // the length that follows the code
+		if int64(len(data)) <= width {
 			return -1 << 40
 		}
 		var b [8]byte
 		copy(b[8-width:], data[1:1+width])
-		return int(binary.BigEndian.Uint64(b[:]))
+		return int64(binary.BigEndian.Uint64(b[:]))
 	}
 	switch {
 	case c < 0x80, c >= 0xe0, c == 0xc0, c == 0xc2, c == 0xc3:
 		return 1, 0
 	case c < 0x90:
-		return 1, 2 * int(c&0x0f)
+		return 1, 2 * int64(c&0x0f)
 	case c < 0xa0:
-		return 1, int(c & 0x0f)
+		return 1, int64(c & 0x0f)
 	case c < 0xc0:
-		return 1 + int(c&0x1f), 0
+		return 1 + int64(c&0x1f), 0
 	}
-	widths := []int{1, 2, 4}
+	widths := []int64{1, 2, 4}
 	switch c {
 	case 0xc4, 0xc5, 0xc6: // bytes
 		w := widths[c-0xc4]
@@ -358,7 +358,7 @@ func msgpackHead(data []byte) (size, children int) {
 }
 
 // sized is the head of a container whose length has the given width.
-func sized(width, length, per int) (size, children int) {
+func sized(width, length, per int64) (size, children int64) {
 	if length < 0 {
 		return -1, 0
 	}

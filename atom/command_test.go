@@ -195,7 +195,7 @@ func TestAnElementThatNeverAnswers(t *testing.T) {
 			deaf.add("response:caller", "element", "deaf", "cmd_id", "1-1", "timeout", "1")
 			deaf.add("response:caller", "element", "stranger", "cmd_id", cmd.ID, "timeout", "1")
 			deaf.add("response:caller", "unrelated", "")
-			deaf.ack(cmd, int(long.Milliseconds()))
+			deaf.ack(cmd, long.Milliseconds())
 			deaf.ack(cmd, 1) // only the first counts
 			deaf.respond(cmd, "late", "none", 0, "")
 		}()

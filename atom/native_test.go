@@ -124,7 +124,7 @@ func TestACallMayTakeLongerThanOtherCommands(t *testing.T) {
 	slow := pythonPeer(t, other, "slow")
 	go func() {
 		cmd := slow.next()
-		slow.ack(cmd, int(long.Milliseconds()))
+		slow.ack(cmd, long.Milliseconds())
 		time.Sleep(150 * time.Millisecond)
 		slow.respond(cmd, "late", "none", 0, "")
 	}()

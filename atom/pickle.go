@@ -135,7 +135,7 @@ func appendPickleLen(out []byte, n int, short, long, huge byte) []byte {
 	switch {
 	case n < 1<<8:
 		return append(out, short, byte(n))
-	case n < 1<<32:
+	case uint64(n) < 1<<32:
 		return binary.LittleEndian.AppendUint32(append(out, long), uint32(n))
 	}
 	return binary.LittleEndian.AppendUint64(append(out, huge), uint64(n))

@@ -613,7 +613,7 @@ func TestQueueItemsOfPython(t *testing.T) {
 			value any
 			repr  string
 		}{
-			{nil, "None"}, {true, "True"}, {0, "0"}, {-1, "-1"}, {int64(math.MinInt64), "-9223372036854775808"}, {1 << 40, "1099511627776"},
+			{nil, "None"}, {true, "True"}, {0, "0"}, {-1, "-1"}, {int64(math.MinInt64), "-9223372036854775808"}, {int64(1 << 40), "1099511627776"},
 			{uint64(math.MaxUint64), "18446744073709551615"}, {0.1, "0.1"}, {"h\u00e9\x00", `'h\xe9\x00'`}, {[]byte("\x00\xff"), `b'\x00\xff'`},
 			{strings.Repeat("x", 300), "'" + strings.Repeat("x", 300) + "'"}, {[]int{}, "[]"}, {[]any{1, "a", []any{}}, "[1, 'a', []]"},
 			{map[string]any{"b": 1, "a": nil}, "{'a': None, 'b': 1}"}, {map[any]any{5: "x"}, "{5: 'x'}"}, {point{7}, "{'x': 7}"},

@@ -2,6 +2,7 @@ package scripting
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -114,7 +115,7 @@ func optInteger(L *lua.LState, n int, function string, otherwise int64) int64 {
 
 // argInt is argInteger cut to limits so far from those of an int that sums of a few of them do not overflow.
 func argInt(L *lua.LState, n int, function string) int {
-	const limit = 1 << 60
+	const limit = 1 << min(60, strconv.IntSize-4)
 	return int(max(-limit, min(argInteger(L, n, function), limit)))
 }
 

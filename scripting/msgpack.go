@@ -277,23 +277,26 @@ func (u *unpacker) value(used int) lua.LValue {
 	case packInt64, packUint64: // Redis reads both with a sign
 		return lua.LNumber(int64(u.uint(8)))
 	case packString8:
-		return u.string(int(u.uint(1)))
+		return u.string(u.length(1))
 	case packString16:
-		return u.string(int(u.uint(2)))
+		return u.string(u.length(2))
 	case packString32:
-		return u.string(int(u.uint(4)))
+		return u.string(u.length(4))
 	case packArray16:
-		return u.array(int(u.uint(2)), used)
+		return u.array(u.length(2), used)
 	case packArray32:
-		return u.array(int(u.uint(4)), used)
+		return u.array(u.length(4), used)
 	case packMap16:
-		return u.table(int(u.uint(2)), used)
+		return u.table(u.length(2), used)
 	case packMap32:
-		return u.table(int(u.uint(4)), used)
+		return u.table(u.length(4), used)
 	}
 	fail(u.L, "Bad data format in input.")
 	return lua.LNil
 }
+
+// length reads a length of n bytes; one that an int of 32 bits cannot hold becomes one that no data has either.
+func (u *unpacker) length(n int) int { return int(min(u.uint(n), math.MaxInt)) }
 
 // take removes n bytes from the start of the data.
 func (u *unpacker) take(n int) string {

@@ -358,7 +358,7 @@ func debugPopulate(c *Ctx, args [][]byte) {
 		prefix = string(args[1])
 	}
 	if len(args) > 2 {
-		if size, ok = c.IntIn(args[2], 0, math.MaxInt64, ErrNotPositive); !ok || !c.lengthAllowed(0, int(size)) {
+		if size, ok = c.IntIn(args[2], 0, math.MaxInt64, ErrNotPositive); !ok || !c.lengthAllowed(0, asInt(size)) {
 			return
 		}
 	}

@@ -316,7 +316,7 @@ func cmdLrem(c *Ctx) {
 	}
 	removed := 0
 	if e != nil {
-		removed = e.List().Remove(int(max(count, -math.MaxInt64)), c.Args[3])
+		removed = e.List().Remove(asInt(count), c.Args[3])
 	}
 	c.W.Int(int64(removed))
 	if removed > 0 {
@@ -392,7 +392,7 @@ func cmdLpos(c *Ctx) {
 	if !list {
 		at := -1
 		if e != nil {
-			e.List().Pos(c.Args[2], int(rank), 1, int(maxlen), func(i int) { at = i })
+			e.List().Pos(c.Args[2], asInt(rank), 1, asInt(maxlen), func(i int) { at = i })
 		}
 		if at < 0 {
 			c.W.Null()
@@ -403,7 +403,7 @@ func cmdLpos(c *Ctx) {
 	}
 	mark, n := c.W.Defer(), 0
 	if e != nil {
-		e.List().Pos(c.Args[2], int(rank), int(count), int(maxlen), func(i int) {
+		e.List().Pos(c.Args[2], asInt(rank), asInt(count), asInt(maxlen), func(i int) {
 			c.W.Int(int64(i))
 			n++
 		})

@@ -187,7 +187,7 @@ func cmdSintercard(c *Ctx) {
 		return
 	}
 	n := 0
-	sets.Intersect(operands, int(min(limit, math.MaxInt)), func([]byte) { n++ })
+	sets.Intersect(operands, asInt(limit), func([]byte) { n++ })
 	c.W.Int(int64(n))
 }
 

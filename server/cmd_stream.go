@@ -257,13 +257,13 @@ func (t *trimming) check(c *Ctx, required bool) bool {
 func (t *trimming) apply(s *streams.Stream, lim streams.Limits) int {
 	switch {
 	case t.limited:
-		t.how.Limit = int(t.limit)
+		t.how.Limit = asInt(t.limit)
 	case t.how.Approx:
 		t.how.Limit = lim.DefaultTrimLimit()
 	}
 	switch t.by {
 	case trimByLength:
-		return s.TrimByLength(int(t.maxLen), t.how)
+		return s.TrimByLength(asInt(t.maxLen), t.how)
 	case trimByMinID:
 		return s.TrimByMinID(t.minID, t.how)
 	}
@@ -498,7 +498,7 @@ func (c *Ctx) xrange(first, last []byte, reverse bool) {
 	case count == 0:
 		c.W.NullArray()
 	default:
-		writeStreamRange(c.W, e.Stream(), start, end, reverse, int(count))
+		writeStreamRange(c.W, e.Stream(), start, end, reverse, asInt(count))
 	}
 }
 

@@ -526,7 +526,7 @@ func cmdXautoclaim(c *Ctx) {
 	w, now := c.W, c.Now()
 	consumer, created := g.CreateConsumer(c.Args[3], now)
 	begin, n := len(w.Buf), 0
-	next, dropped := g.AutoClaim(s, consumer, start, max(minIdle, 0), now, int(count), justID, func(nack *streams.NACK, e streams.Entry) {
+	next, dropped := g.AutoClaim(s, consumer, start, max(minIdle, 0), now, asInt(count), justID, func(nack *streams.NACK, e streams.Entry) {
 		n++
 		if justID {
 			writeStreamID(w, nack.ID)

@@ -130,7 +130,7 @@ func cmdXinfoStream(c *Ctx) {
 		if count < 0 {
 			count = defaultInfoCount
 		}
-		c.streamInfoFull(s, int(count))
+		c.streamInfoFull(s, asInt(count))
 	}
 }
 

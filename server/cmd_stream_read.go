@@ -103,7 +103,7 @@ func parseStreamRead(c *Ctx, grouped bool) (r streamRead, ok bool) {
 			if !ok {
 				return r, false
 			}
-			r.count = int(max(count, 0))
+			r.count = asInt(max(count, 0))
 		case o.Is("streams") && o.More():
 			r.keys = len(c.Args) - o.Left()
 			if o.Left()%2 != 0 {

@@ -544,7 +544,7 @@ func cmdSetrange(c *Ctx) {
 		c.W.Int(int64(len(old)))
 		return
 	}
-	if !c.lengthAllowed(int(offset), len(v)) {
+	if !c.lengthAllowed(asInt(offset), len(v)) {
 		return
 	}
 	if e == nil {

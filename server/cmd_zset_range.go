@@ -236,7 +236,7 @@ func (r *zrange) readArgs(c *Ctx, at int, free, store bool) (withScores, ok bool
 			if !ok {
 				return false, false
 			}
-			r.offset, r.limit = int(offset), int(limit)
+			r.offset, r.limit = asInt(offset), asInt(limit)
 			limited = limit != -1 // Redis takes this limit for none at all
 		case free && !turned && o.Is("rev"):
 			r.reverse, turned = true, true

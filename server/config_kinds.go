@@ -164,7 +164,7 @@ func number[T ~int](name, initial string, min, max int64, field func(*Settings) 
 		parse: func(s *Settings, words []string) error {
 			n, err := parseNumber(words[0], min, max)
 			if err == nil {
-				*field(s) = T(n)
+				*field(s) = T(asInt(n))
 			}
 			return err
 		},
@@ -189,7 +189,7 @@ func memory(name, initial string, min int64, field func(*Settings) *int) *direct
 		parse: func(s *Settings, words []string) error {
 			n, err := parseSize(words[0], min, math.MaxInt64)
 			if err == nil {
-				*field(s) = int(n)
+				*field(s) = asInt(n)
 			}
 			return err
 		},

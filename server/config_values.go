@@ -25,7 +25,7 @@ func parseMaxMemoryClients(s *Settings, words []string) error {
 		if !ok {
 			return errNotMemoryOrPercent
 		}
-		s.MaxMemoryClients = int(n)
+		s.MaxMemoryClients = asInt(n)
 		return nil
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)

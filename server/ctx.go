@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"strings"
 
 	"github.com/atomredis/atomredis/engine"
@@ -96,6 +97,9 @@ func (c *Ctx) IntIn(arg []byte, min, max int64, otherwise Error) (n int64, ok bo
 	}
 	return n, ok
 }
+
+// asInt converts a number of a client; one that an int of 32 bits cannot hold becomes the nearest that it can.
+func asInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
 
 // Float reads a double argument; if it is none an error is written and ok is false.
 func (c *Ctx) Float(arg []byte) (f float64, ok bool) {

@@ -87,7 +87,7 @@ func (d *durableServer) write(n int) (acknowledged bool, reply string) {
 		fmt.Sprintf("SET string %d", n),
 		fmt.Sprintf("SET big%d %s:%d", key, strings.Repeat("x", 300), n),
 		fmt.Sprintf("HSET hash n %d f%d %d", n, n%9, n),
-		fmt.Sprintf("HPEXPIREAT hash %d FIELDS 1 f%d", farDeadline+n, n%9),
+		fmt.Sprintf("HPEXPIREAT hash %d FIELDS 1 f%d", farDeadline+int64(n), n%9),
 		fmt.Sprintf("SADD set %d", n), "SPOP set 0",
 		fmt.Sprintf("SREM set %d", n-20),
 		fmt.Sprintf("ZADD zset %d m", n),
@@ -107,7 +107,7 @@ func (d *durableServer) write(n int) (acknowledged bool, reply string) {
 }
 
 // farDeadline is a time in ms since 1970 at which fields may expire.
-const farDeadline = 50_000_000_000_000
+const farDeadline int64 = 50_000_000_000_000
 
 // check returns the number that all keys have, 0 if there is none.
 func (d *durableServer) check(what string) int {
@@ -135,7 +135,7 @@ func (d *durableServer) check(what string) int {
 	is(fmt.Sprintf("%s:%d", strings.Repeat("x", 300), n), fmt.Sprintf("GET big%d", n%7))
 	is(n, "HGET hash n")
 	is(n, fmt.Sprintf("HGET hash f%d", n%9))
-	is(fmt.Sprintf(":%d", farDeadline+n), fmt.Sprintf("HPEXPIRETIME hash FIELDS 1 f%d", n%9))
+	is(fmt.Sprintf(":%d", farDeadline+int64(n)), fmt.Sprintf("HPEXPIRETIME hash FIELDS 1 f%d", n%9))
 	is(n, "ZSCORE zset m")
 	is(n, fmt.Sprintf("ZSCORE zset m%d", n%9))
 	is(n, "LINDEX list -1")

@@ -312,7 +312,7 @@ func (c *Ctx) logClaims() {
 				count, _ = resp.ParseInt(o.Arg())
 			}
 		}
-		limit := int(min(max(count, 1), math.MaxInt32)) * maxClaimAttempts
+		limit := asInt(min(max(count, 1), math.MaxInt32) * maxClaimAttempts)
 		pending(start, streams.MaxID, limit, func(n *streams.NACK) {
 			if n.DeliveryTime == c.Now() {
 				ids = append(ids, n.ID)

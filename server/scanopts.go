@@ -57,7 +57,7 @@ func (c *Ctx) scanOptions(from int, allow scanAllow) (o scanOptions, ok bool) {
 				c.Err(ErrSyntax)
 				return o, false
 			}
-			o.count = int(min(n, math.MaxInt))
+			o.count = asInt(n)
 		case p.Is("match") && p.More():
 			if o.pattern = p.Arg(); len(o.pattern) == 1 && o.pattern[0] == '*' {
 				o.pattern = nil

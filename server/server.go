@@ -8,6 +8,7 @@ package server
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"runtime"
 	"runtime/debug"
@@ -330,8 +331,8 @@ func (srv *Server) ResetStats() {
 	srv.ks.ResetStats()
 }
 
-// MaxBulk is the longest string in bytes (proto-max-bulk-len).
-func (srv *Server) MaxBulk() int { return srv.config.Get().ProtoMaxBulkLen }
+// MaxBulk is the longest string in bytes: proto-max-bulk-len, and so that an int can count its bits.
+func (srv *Server) MaxBulk() int { return min(srv.config.Get().ProtoMaxBulkLen, math.MaxInt/8) }
 
 // HashLimits are the limits of hashes in their small form.
 func (srv *Server) HashLimits() hashes.Limits { return srv.config.Get().Hash }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -217,7 +218,7 @@ func newReplayer(srv *Server) *replayer {
 }
 
 // maxJournalBulk is larger than any argument that a client can have sent.
-const maxJournalBulk = 1 << 40
+const maxJournalBulk = 1 << min(40, strconv.IntSize-2)
 
 // apply repeats one record: it has the time that it had.
 func (r *replayer) apply(now int64, commands []byte) error {

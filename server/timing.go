@@ -31,10 +31,10 @@ const (
 func (t *timing) set(set *Settings) {
 	limit := int64(math.MaxInt64)
 	if n := set.SlowlogLogSlowerThan; n >= 0 && set.SlowlogMaxLen > 0 {
-		limit = int64(min(n, int(math.MaxInt64/time.Microsecond))) * int64(time.Microsecond)
+		limit = min(int64(n), math.MaxInt64/int64(time.Microsecond)) * int64(time.Microsecond)
 	}
 	if n := set.LatencyMonitorThreshold; n > 0 {
-		limit = min(limit, int64(min(n, int(math.MaxInt64/time.Millisecond)))*int64(time.Millisecond))
+		limit = min(limit, min(int64(n), math.MaxInt64/int64(time.Millisecond))*int64(time.Millisecond))
 	}
 	t.limit.Store(limit)
 	t.exact.Store(limit < exactBelow)

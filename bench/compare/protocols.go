@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 type listener struct{}
 
 // Append implements load.Client.
-func (listener) Append(dst []byte, _, _ int) ([]byte, int) { return dst, 1 << 62 }
+func (listener) Append(dst []byte, _, _ int) ([]byte, int) { return dst, math.MaxInt / 2 }
 
 // Reply implements load.Client.
 func (listener) Reply(int, []byte) error { return nil }

@@ -37,7 +37,7 @@ var operations = []operation{
 	{"LINDEX near the tail", addList, func(p redis.Pipeliner, n int) { p.Do(ctx, "LINDEX", "k", -10) }},
 	{"SPOP and SADD", func(p redis.Pipeliner, i int) { p.Do(ctx, "SADD", "k", member(i)) }, func(p redis.Pipeliner, n int) {
 		p.Do(ctx, "SPOP", "k")
-		p.Do(ctx, "SADD", "k", member(rand.IntN(1<<40)))
+		p.Do(ctx, "SADD", "k", member(rand.IntN(1<<30)))
 	}},
 	{"HSCAN of 10", func(p redis.Pipeliner, i int) { p.Do(ctx, "HSET", "k", member(i), "v") }, func(p redis.Pipeliner, n int) {
 		p.Do(ctx, "HSCAN", "k", rand.IntN(n)+1, "COUNT", 10)

@@ -36,7 +36,7 @@ const (
 	patience = 60 * time.Second
 	// longestHold is how long a client has a reserved message at most before it acknowledges it.
 	longestHold = 3 * time.Millisecond
-	endlessPuts = 1 << 40 // more messages than a producer puts in its life
+	endlessPuts = 1 << 30 // more messages than a producer puts in its life
 )
 
 // ledger has what clients say that they have done.

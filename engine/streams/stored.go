@@ -312,7 +312,7 @@ func decodeBlock(base ID, r *reader) (b block, err error) {
 		return b, errBlock
 	}
 	slots, names, body := r.uvarint(), r.uvarint(), r.uvarint()
-	if r.bad || slots > math.MaxUint32 || names == 0 || len(r.b) > math.MaxUint32 || body > uint64(len(r.b)) || names > body {
+	if r.bad || slots > math.MaxUint32 || names == 0 || uint64(len(r.b)) > math.MaxUint32 || body > uint64(len(r.b)) || names > body {
 		return b, errBlock
 	}
 	b.slots, b.names, b.body = uint32(slots), uint32(names), uint32(body)

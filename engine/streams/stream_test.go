@@ -274,7 +274,7 @@ func TestDefaultTrimLimitIsAHundredBlocks(t *testing.T) {
 	require.Equal(t, 10_000, DefaultLimits.DefaultTrimLimit())
 	require.Equal(t, 300, Limits{Entries: 3}.DefaultTrimLimit())
 	require.Equal(t, 10_000, Limits{}.DefaultTrimLimit())
-	require.Equal(t, 1_000_000, Limits{Entries: 1 << 40}.DefaultTrimLimit())
+	require.Equal(t, 1_000_000, Limits{Entries: 1 << 30}.DefaultTrimLimit())
 }
 
 func TestNextIDsNeverGoBack(t *testing.T) {

@@ -93,7 +93,7 @@ func (d *decoder) raw(n uint64) ([]byte, error) {
 		d.pos += int(n)
 		return d.buf[d.pos-int(n) : d.pos : d.pos], nil
 	}
-	if n > math.MaxInt64/2 {
+	if n > math.MaxInt/2 {
 		return nil, corrupt("a string of %d bytes", n)
 	}
 	start := len(d.text)
@@ -215,7 +215,7 @@ func (d *decoder) compressed() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size > math.MaxInt64/2 {
+	if size > math.MaxInt/2 {
 		return nil, corrupt("a string of %d bytes", size)
 	}
 	start := len(d.text)

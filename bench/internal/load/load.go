@@ -509,7 +509,8 @@ type message struct {
 func (m *message) receive(fd int, b []byte) (uintptr, unix.Errno) {
 	m.piece.Base = &b[0]
 	m.piece.SetLen(len(b))
-	m.header = unix.Msghdr{Iov: &m.piece, Iovlen: 1, Control: (*byte)(unsafe.Pointer(&m.control)), Controllen: uint64(unsafe.Sizeof(m.control))}
+	m.header = unix.Msghdr{Iov: &m.piece, Iovlen: 1, Control: (*byte)(unsafe.Pointer(&m.control))}
+	m.header.SetControllen(int(unsafe.Sizeof(m.control)))
 	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&m.header)), 0)
 	return n, errno
 }
