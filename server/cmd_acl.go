@@ -119,9 +119,9 @@ func cmdACLDryrun(c *Ctx) {
 	case acl.Allowed:
 		c.W.OK()
 	case acl.DeniedCommand:
-		c.W.BulkString(fmt.Sprintf("This user has no permissions to run the '%s' command", cmd.Name))
+		c.W.BulkString(fmt.Sprintf("User %s has no permissions to run the '%s' command", untilNUL(c.Args[2]), cmd.Name))
 	default:
-		c.W.BulkString(fmt.Sprintf("This user has no permissions to access the '%s' %v", untilNUL(v.Object), v.Reason))
+		c.W.BulkString(fmt.Sprintf("User %s has no permissions to access the '%s' %v", untilNUL(c.Args[2]), untilNUL(v.Object), v.Reason))
 	}
 }
 
@@ -249,7 +249,7 @@ func cmdACLLog(c *Ctx) {
 	w.Array(len(entries))
 	for i := range entries {
 		e := &entries[i]
-		w.Map(7)
+		w.Map(10)
 		w.BulkString("count")
 		w.Int(e.Count)
 		w.BulkString("reason")
@@ -264,6 +264,12 @@ func cmdACLLog(c *Ctx) {
 		w.Double(float64(now-e.Time) / 1000)
 		w.BulkString("client-info")
 		w.BulkString(e.Client)
+		w.BulkString("entry-id")
+		w.Int(e.ID)
+		w.BulkString("timestamp-created")
+		w.Int(e.Created)
+		w.BulkString("timestamp-last-updated")
+		w.Int(e.Time)
 	}
 }
 

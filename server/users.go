@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -258,8 +259,9 @@ func (s *Session) expel(by *Session) {
 	s.post(mailKill)
 }
 
-// loadUsers replaces all users by those of the ACL file, if there is nothing wrong with it; otherwise it tells what. Clients are
-// disconnected, but for those of the default user, which keeps its account. by is the client that wants it, or nil.
+// loadUsers replaces all users by those of the ACL file, if there is nothing wrong with it; otherwise it tells what. Clients of users
+// that are there no more are disconnected, and those that listen to channels that they may not use any more. by is the client that wants
+// it, or nil.
 func (srv *Server) loadUsers(by *Session) (problems string) {
 	file, r := srv.config.Get().ACLFile, srv.rules()
 	states := statFiles([]string{file})
@@ -276,20 +278,21 @@ func (srv *Server) loadUsers(by *Session) (problems string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.file = states
-	var old []*account
-	for _, a := range u.accounts {
-		if a != u.byNobody {
-			old = append(old, a)
-		}
-	}
 	if !slices.ContainsFunc(list, func(user *acl.User) bool { return user.Name() == acl.DefaultName }) {
 		list = append(list, r.Default())
 	}
-	u.accounts = map[string]*account{acl.DefaultName: u.byNobody}
+	old := u.accounts
+	u.accounts = map[string]*account{}
 	for _, user := range list {
-		u.put(user)
+		if a := old[user.Name()]; a != nil {
+			delete(old, user.Name())
+			u.accounts[user.Name()] = a
+		}
+		for s := range srv.pubsub.misplaced(u.put(user), user) {
+			s.expel(by)
+		}
 	}
-	srv.retire(by, old)
+	srv.retire(by, slices.Collect(maps.Values(old)))
 	return ""
 }
 
@@ -550,13 +553,18 @@ func (s *Session) denied(cmd *Command, args [][]byte) Error {
 		return ""
 	}
 	s.logVerdict(cmd, v, s.logContext())
+	return Error("NOPERM " + s.whyDenied(cmd, v))
+}
+
+// whyDenied says what a refused command lacks, without the key or channel: others may see it.
+func (s *Session) whyDenied(cmd *Command, v acl.Verdict) string {
 	switch v.Reason {
 	case acl.DeniedKey:
-		return "NOPERM this user has no permissions to access one of the keys used as arguments"
+		return "No permissions to access a key"
 	case acl.DeniedChannel:
-		return "NOPERM this user has no permissions to access one of the channels used as arguments"
+		return "No permissions to access a channel"
 	}
-	return Error("NOPERM this user has no permissions to run the '" + cmd.Name + "' command")
+	return "User " + s.userName() + " has no permissions to run the '" + cmd.Name + "' command"
 }
 
 // deniedInExec is denied for a command of a transaction that was allowed when it was queued.
@@ -583,13 +591,7 @@ func (s *Session) deniedInScript(cmd *Command, args [][]byte) Error {
 		return ""
 	}
 	s.logVerdict(cmd, v, inScript)
-	switch v.Reason {
-	case acl.DeniedKey:
-		return "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
-	case acl.DeniedChannel:
-		return "ERR The user executing the script can't publish to the channel mentioned in the command"
-	}
-	return "ERR The user executing the script can't run this command or subcommand"
+	return Error("ERR ACL failure in script: " + s.whyDenied(cmd, v))
 }
 
 // Where a refused command came from, in the log.

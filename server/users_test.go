@@ -37,14 +37,14 @@ func TestUsersOfTheConfigurationFile(t *testing.T) {
 	srv, _, err := configuredServer(t, "requirepass secret", "user a on nopass ~a* (+get ~b) +set", `user "b\"c" off >x`)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"a: on nopass ~a* resetchannels -@all +set (~b resetchannels -@all +get)",
-		`b"c: off #2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 resetchannels -@all`,
-		"default: on #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b ~* &* +@all",
+		"a: on nopass sanitize-payload ~a* resetchannels -@all +set (~b resetchannels -@all +get)",
+		`b"c: off sanitize-payload #2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 resetchannels -@all`,
+		"default: on sanitize-payload #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b ~* &* +@all",
 	}, describeUsers(srv))
 
 	srv, _, err = configuredServer(t, "requirepass secret", "acl-pubsub-default allchannels", "user default on nopass +ping", "USER x (+get)")
 	require.NoError(t, err)
-	require.Equal(t, []string{"default: on nopass sanitize-payload &* -@all +ping", "x: off &* -@all (&* -@all +get)"}, describeUsers(srv))
+	require.Equal(t, []string{"default: on nopass sanitize-payload &* -@all +ping", "x: off sanitize-payload &* -@all (&* -@all +get)"}, describeUsers(srv))
 }
 
 func TestUsersThatCannotBeKeepTheServerFromStarting(t *testing.T) {
@@ -75,16 +75,17 @@ func TestRewriteReplacesTheUsersOfTheConfigurationFile(t *testing.T) {
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Contains(t, string(content), "# users\n"+
-		`user a on nopass "~x\"y" resetchannels -@all +get`+"\n"+
-		`user "c c" off resetchannels -@all "(\"~z\\\"w\"" resetchannels -@all +set)`+"\n# between\n# end\n")
+		`user a on nopass sanitize-payload "~x\"y" resetchannels -@all +get`+"\n"+
+		`user "c c" off sanitize-payload resetchannels -@all "(\"~z\\\"w\"" resetchannels -@all +set)`+"\n# between\n# end\n")
 
 	// The default user has a line as soon as requirepass does not say it all.
 	srv, path, err = configuredServer(t, "requirepass secret")
 	require.NoError(t, err)
 	for _, step := range []struct{ rule, want string }{
 		{"on", ""},
-		{"-get", `user default on "#2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" ~* &* +@all -get` + "\n"},
-		{"+get", ""},
+		{"-get", `user default on sanitize-payload "#2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" ~* &* +@all -get` + "\n"},
+		{"+get", `user default on sanitize-payload "#2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" ~* &* +@all +get` + "\n"},
+		{"+@all", ""},
 	} {
 		require.NoError(t, srv.setUser(nil, acl.DefaultName, []string{step.rule}))
 		require.NoError(t, srv.config.Rewrite())
@@ -103,8 +104,8 @@ func TestUsersAreSavedToAFileAndLoadedFromIt(t *testing.T) {
 	require.Equal(t, "+OK", c.do("ACL SAVE"))
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, "user a on #2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 ~a* resetchannels -@all +get (~b resetchannels -@all +set)\n"+
-		"user b on nopass resetchannels +@all\nuser default on nopass ~* &* +@all\n", string(content))
+	require.Equal(t, "user a on sanitize-payload #2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 ~a* resetchannels -@all +get (~b resetchannels -@all +set)\n"+
+		"user b on nopass sanitize-payload resetchannels +@all\nuser default on nopass sanitize-payload ~* &* +@all\n", string(content))
 
 	// A file that is wrong changes nothing.
 	b := s.connect()
@@ -118,19 +119,29 @@ func TestUsersAreSavedToAFileAndLoadedFromIt(t *testing.T) {
 	require.Equal(t, "+PONG", b.do("PING"))
 }
 
-func TestLoadDisconnectsUsers(t *testing.T) {
-	file := writeFile(t, "users.acl", "user b on nopass +@all\n")
+func TestLoadDisconnectsClientsOfUsersThatAreGone(t *testing.T) {
+	file := writeFile(t, "users.acl", "user b on nopass +@all ~* &*\nuser d on nopass +@all\nuser e on nopass +@all &*\n")
 	s := startTestServer(t, Options{}, "aclfile", file)
-	c, b := s.connect(), s.connect()
-	require.Equal(t, "+OK", b.do("AUTH b x"))
+	as := func(user string) *testClient {
+		c := s.connect()
+		require.Equal(t, "+OK", c.do("AUTH "+user+" x"))
+		return c
+	}
+	c, b, d, e, listens := s.connect(), as("b"), as("d"), as("e"), as("e")
+	require.Equal(t, `["subscribe" "news" 1]`, listens.do("SUBSCRIBE news"))
 	require.Equal(t, "+OK", c.do("ACL SETUSER default -get"))
+	require.NoError(t, os.WriteFile(file, []byte("user b on >y +@all -set ~k\nuser e on nopass +@all &old\n"), 0o600))
 	require.Equal(t, "+OK", c.do("ACL LOAD"))
-	require.Equal(t, "closed", b.read())
+	require.Equal(t, "closed", d.read(), "the user is gone")
+	require.Equal(t, "closed", listens.read(), "the user may not use the channel any more")
+	require.Equal(t, "+PONG", e.do("PING"))
+	require.Empty(t, b.do("GET k"), "the client stays, with the new rules")
+	require.Equal(t, "-NOPERM User b has no permissions to run the 'set' command", b.do("SET k v"))
+	require.Equal(t, "-NOPERM No permissions to access a key", b.do("GET x"))
 	require.Empty(t, c.do("GET k"), "the default user is as new, and its clients stay")
-	b = s.connect()
-	require.Equal(t, "+OK", b.do("AUTH b x"))
 
 	// Who loads gets the reply first.
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	require.Equal(t, "+OK", b.do("ACL LOAD"))
 	require.Equal(t, "closed", b.read())
 
@@ -158,15 +169,15 @@ func TestCustomCommandsAreRefusedWhenTheyShouldBe(t *testing.T) {
 	add(Command{Name: "two", Arity: 1, Flags: ReadOnly}) // after the users
 
 	require.Equal(t, "+OK", u.do("AUTH u x"))
-	require.Equal(t, "-NOPERM this user has no permissions to run the 'one' command", u.do("ONE k"))
+	require.Equal(t, "-NOPERM User u has no permissions to run the 'one' command", u.do("ONE k"))
 	require.Equal(t, "null", u.do("TWO"), "who may do everything may do what is new")
 	require.Equal(t, "+OK", c.do("ACL SETUSER u +one"))
 	require.Equal(t, "null", u.do("ONE k"))
 	for _, key := range []string{"x", "r"} {
-		require.Equal(t, "-NOPERM this user has no permissions to access one of the keys used as arguments", u.do("ONE "+key))
+		require.Equal(t, "-NOPERM No permissions to access a key", u.do("ONE "+key))
 	}
 	require.Equal(t, "+OK", u.do("AUTH v x"))
-	require.Equal(t, "-NOPERM this user has no permissions to run the 'one' command", u.do("ONE k"), "it is in no category")
+	require.Equal(t, "-NOPERM User v has no permissions to run the 'one' command", u.do("ONE k"), "it is in no category")
 	require.NotContains(t, c.do("ACL CAT write"), "one")
 	require.Equal(t, "+OK", c.do("ACL SETUSER v +one +two -two"))
 	require.Equal(t, "null", u.do("ONE k"))
@@ -178,7 +189,7 @@ func TestKeysThatAreNoArgumentsAreCheckedToo(t *testing.T) {
 	c, u := s.connect(), s.connect()
 	require.Equal(t, "+OK", c.do("ACL SETUSER u on nopass +@all ~mine* ~command:mine ~response:mine"))
 	require.Equal(t, "+OK", u.do("AUTH u x"))
-	const denied = "-NOPERM this user has no permissions to access one of the keys used as arguments"
+	const denied = "-NOPERM No permissions to access a key"
 	for command, refused := range map[string]bool{
 		"PRESSURE.PUT mine v":                true,
 		"ATOM.INFO mine":                     false,

@@ -14,6 +14,7 @@ import (
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:6379", "`address` of the server, host:port or the path of a Unix socket; its data is deleted")
+	since := flag.String("since", "", "keep the replies that are there, and put those of the server beside them as replies of this `release`, 7.2, where they differ")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "record: no transcripts given")
@@ -21,7 +22,7 @@ func main() {
 	}
 	failed := false
 	for _, path := range flag.Args() {
-		if err := record(*addr, path); err != nil {
+		if err := record(*addr, *since, path); err != nil {
 			fmt.Fprintln(os.Stderr, "record:", err)
 			failed = true
 		}
@@ -31,12 +32,20 @@ func main() {
 	}
 }
 
-func record(addr, path string) error {
+func record(addr, since, path string) error {
 	t, err := transcript.ParseFile(path)
 	if err != nil {
 		return err
 	}
-	if err := transcript.Record(func() (net.Conn, error) { return transcript.Dial(addr) }, t); err != nil {
+	dial := func() (net.Conn, error) { return transcript.Dial(addr) }
+	if since == "" {
+		err = transcript.Record(dial, t)
+	} else if release, parseErr := transcript.ParseRelease(since); parseErr != nil {
+		err = fmt.Errorf("-since %s: %w", since, parseErr)
+	} else {
+		err = transcript.RecordSince(dial, t, release)
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Printf("%5d exchanges  %s\n", t.Exchanges(), path)

@@ -58,13 +58,21 @@ func Record(dial Dialer, transcript *Transcript) error {
 	return r.run()
 }
 
+// RecordSince is Record with a server that replies as a release does: it keeps what older ones reply, and puts beside it what is different.
+func RecordSince(dial Dialer, transcript *Transcript, release Release) error {
+	r := &runner{dial: dial, transcript: transcript, record: true, since: release}
+	return r.run()
+}
+
 // runner is one run of one transcript.
 type runner struct {
 	dial       Dialer
 	transcript *Transcript
 	record     bool
-	t          T
-	failures   int
+	// since is the release whose replies are put beside the others when they are different; none if zero.
+	since    Release
+	t        T
+	failures int
 
 	control *Conn
 	// server is the release of the server under test.
@@ -232,7 +240,7 @@ func releaseOf(c *Conn) (Release, error) {
 			return newest, nil
 		}
 		if version, ok := strings.CutPrefix(line, "redis_version:"); ok {
-			if release, err = parseRelease(version); err != nil {
+			if release, err = ParseRelease(version); err != nil {
 				return Release{}, err
 			}
 		}
@@ -255,7 +263,6 @@ func BlockedClients(c *Conn) (int, error) {
 }
 
 func (r *runner) refresh(s *Step, c *Conn) error {
-	replies := s.repliesOf(r.server)
 	var got []Value
 	more := s.Action != Send || r.chatty[s.Conn]
 	for timeout := replyTimeout; len(got) == 0 || more && c.Ready(quietTime); {
@@ -268,6 +275,7 @@ func (r *runner) refresh(s *Step, c *Conn) error {
 			break
 		}
 	}
+	replies := r.recordedIn(s, got)
 	want := make([]Pattern, len(got))
 	for i, v := range got {
 		want[i] = literal(v)
@@ -278,6 +286,22 @@ func (r *runner) refresh(s *Step, c *Conn) error {
 	}
 	replies.Want = want
 	return nil
+}
+
+// recordedIn returns the replies of a step that are recorded anew.
+func (r *runner) recordedIn(s *Step, got []Value) *Replies {
+	replies := s.repliesOf(r.server)
+	if r.since == (Release{}) {
+		return replies
+	}
+	same := len(got) == len(replies.Want)
+	for i := 0; same && i < len(got); i++ {
+		same = replies.Want[i].Matches(got[i], maps.Clone(r.vars))
+	}
+	if !same {
+		replies = s.since(r.since)
+	}
+	return replies
 }
 
 func (r *runner) compare(s *Step, c *Conn) error {

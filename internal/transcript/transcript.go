@@ -3,10 +3,12 @@
 package transcript
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,8 +41,8 @@ type Step struct {
 	Replies
 	// Later is what newer servers reply, in the order of their releases: "since 7.2 -ERR syntax error".
 	Later []LaterReplies
-	// since is the release that a From names.
-	since Release
+	// from is the release that a From names.
+	from Release
 	// lead is the blank lines and comments before the step.
 	lead []string
 }
@@ -169,7 +171,7 @@ func Parse(name, text string) (*Transcript, error) {
 			if len(t.Steps) > 0 {
 				return nil, fmt.Errorf("%s:%d: @since is for the whole transcript: it comes first", name, i+1)
 			}
-			t.Since = step.since
+			t.Since = step.from
 		}
 		t.Steps = append(t.Steps, step)
 	}
@@ -188,7 +190,7 @@ func parseStep(line string) (*Step, error) {
 			step.Action = Fresh
 		case words[0] == "@since" && len(words) == 2:
 			step.Action = From
-			step.since, err = parseRelease(words[1])
+			step.from, err = ParseRelease(words[1])
 		case words[0] == "@close" && len(words) <= 2:
 			step.Action = Hangup
 			step.Conn = strings.Join(words[1:], "")
@@ -227,6 +229,17 @@ func parseStep(line string) (*Step, error) {
 		}
 	}
 	return step, nil
+}
+
+// since returns the replies of a release, which gets replies of its own if it has none.
+func (s *Step) since(r Release) *Replies {
+	i, found := slices.BinarySearchFunc(s.Later, r, func(l LaterReplies, r Release) int {
+		return cmp.Or(cmp.Compare(l.Since.Major, r.Major), cmp.Compare(l.Since.Minor, r.Minor))
+	})
+	if !found {
+		s.Later = slices.Insert(s.Later, i, LaterReplies{Since: r})
+	}
+	return &s.Later[i].Replies
 }
 
 // words are the step's arguments with captured texts put in.
@@ -345,7 +358,7 @@ func (s *Step) parseLater(text string) error {
 	if m == nil {
 		return fmt.Errorf("replies of newer servers begin as in since 7.2 +OK: %s", text)
 	}
-	since, err := parseRelease(m[1])
+	since, err := ParseRelease(m[1])
 	if err != nil {
 		return err
 	}
@@ -374,8 +387,8 @@ func (r *Replies) parse(text string) error {
 	return nil
 }
 
-// parseRelease parses the first two numbers of a version.
-func parseRelease(text string) (Release, error) {
+// ParseRelease parses the first two numbers of a version.
+func ParseRelease(text string) (Release, error) {
 	var r Release
 	_, err := fmt.Sscanf(text, "%d.%d", &r.Major, &r.Minor)
 	return r, err

@@ -16,8 +16,10 @@ type Entry struct {
 	Object string
 	// User is the name of the user, or the name that a client claimed in vain.
 	User string
-	// Time is when it happened last, in ms since 1970.
-	Time int64
+	// Time is when it happened last, in ms since 1970, and Created when it happened first.
+	Time, Created int64
+	// ID is the entry's number, counted since the server started.
+	ID int64
 	// Client describes the client that was refused last.
 	Client string
 }
@@ -33,19 +35,23 @@ const (
 type Log struct {
 	mu      sync.Mutex
 	entries []*Entry // the newest is the last
+	nextID  int64
 }
 
 // Add adds a refusal, or counts it in an entry that is the same. At most limit entries are kept.
 func (l *Log) Add(e Entry, limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.Count = 1
+	e.Count, e.ID, e.Created = 1, l.nextID, e.Time
 	for i := len(l.entries) - 1; i >= max(len(l.entries)-sameDepth, 0); i-- {
 		if old := l.entries[i]; old.same(&e) {
-			e.Count += old.Count
+			e.Count, e.ID, e.Created = e.Count+old.Count, old.ID, old.Created
 			l.entries = slices.Delete(l.entries, i, i+1)
 			break
 		}
+	}
+	if e.ID == l.nextID {
+		l.nextID++
 	}
 	l.entries = append(l.entries, &e)
 	if n := len(l.entries) - limit; n > 0 {

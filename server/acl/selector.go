@@ -11,7 +11,10 @@ import (
 type selector struct {
 	commands commandSet
 	// firstArgs are, for commands that are not allowed, the first arguments with which they are nevertheless, by index.
-	firstArgs   map[int][]string
+	firstArgs map[int][]string
+	// rules are those for commands since the last one for all of them, in the order in which they were given. They describe commands and
+	// firstArgs, and outlive what a later rule contradicts.
+	rules       []string
 	allKeys     bool
 	keys        []keyPattern // none if allKeys
 	allChannels bool
@@ -89,6 +92,7 @@ func (s *selector) clone() *selector {
 	c := *s
 	c.commands = s.commands.clone()
 	c.keys, c.channels = slices.Clone(s.keys), slices.Clone(s.channels)
+	c.rules = slices.Clone(s.rules)
 	c.firstArgs = maps.Clone(s.firstArgs)
 	for i, args := range c.firstArgs {
 		c.firstArgs[i] = slices.Clone(args)
@@ -151,10 +155,10 @@ func (r Rules) applyTo(s *selector, rule string) error {
 		s.allChannels, s.channels = false, nil
 		return nil
 	case "allcommands", "+@all":
-		s.commands, s.firstArgs = commandSet{all: true}, nil
+		s.commands, s.firstArgs, s.rules = commandSet{all: true}, nil, nil
 		return nil
 	case "nocommands", "-@all":
-		s.commands, s.firstArgs = commandSet{}, nil
+		s.commands, s.firstArgs, s.rules = commandSet{}, nil, nil
 		return nil
 	case "":
 		return errSyntax // only in a selector, where quotes can make it
@@ -166,18 +170,38 @@ func (r Rules) applyTo(s *selector, rule string) error {
 	case '&':
 		return s.addChannels(rest)
 	case '+', '-':
-		allowed := rule[0] == '+'
-		if name, ok := strings.CutPrefix(rest, "@"); ok {
-			category := r.category(name)
-			if category == 0 {
-				return errUnknown
-			}
-			s.allowCategory(r.Commands.All(), category, allowed)
-			return nil
+		if err := r.applyToCommands(s, rest, rule[0] == '+'); err != nil {
+			return err
 		}
-		return r.applyCommand(s, rest, allowed)
+		s.keepRule(lower(rule))
+		return nil
 	}
 	return errSyntax
+}
+
+// applyToCommands allows or forbids a category, "@read", or a command.
+func (r Rules) applyToCommands(s *selector, name string, allowed bool) error {
+	name, isCategory := strings.CutPrefix(name, "@")
+	if !isCategory {
+		return r.applyCommand(s, name, allowed)
+	}
+	category := r.category(name)
+	if category == 0 {
+		return errUnknown
+	}
+	s.allowCategory(r.Commands.All(), category, allowed)
+	return nil
+}
+
+// keepRule notes a rule for commands. Those for the same command or category, and for sub-commands and first arguments of the command,
+// mean nothing any more.
+func (s *selector) keepRule(rule string) {
+	name := rule[1:]
+	s.rules = slices.DeleteFunc(s.rules, func(old string) bool {
+		rest, ok := strings.CutPrefix(old[1:], name)
+		return ok && (rest == "" || rest[0] == '|')
+	})
+	s.rules = append(s.rules, rule)
 }
 
 // applyCommand allows or forbids a command, "get", a sub-command, "config|get", or allows a command with a first argument, "select|0".

@@ -101,7 +101,7 @@ func (e *RuleError) Unwrap() error { return e.Err }
 
 // New returns a user that may do nothing and cannot authenticate.
 func (r Rules) New(name string) *User {
-	return &User{name: name, flags: disabled, selectors: []*selector{r.newSelector()}, checksKeys: true}
+	return &User{name: name, flags: disabled | sanitize, selectors: []*selector{r.newSelector()}, checksKeys: true}
 }
 
 // Default returns the default user as it is until somebody changes it: it may do everything, without a password.
