@@ -41,9 +41,7 @@ const maxKeptRecord = 64 << 10
 // is the time for everything done under the guard.
 func (g *Guard) Lock(ks *Keyspace, shards uint64, now int64) {
 	g.ks, g.held, g.now = ks, shards&ks.all, now
-	for m := g.held; m != 0; m &= m - 1 {
-		ks.shards[bits.TrailingZeros64(m)].mu.Lock()
-	}
+	ks.lock(g.held)
 }
 
 // Unlock serves the clients that waited for what was changed, and gives the shards back.
@@ -79,9 +77,7 @@ func (g *Guard) release() {
 
 // unlockShards gives the shards back. It is all that a guard needs at its end under which nothing was changed.
 func (g *Guard) unlockShards() {
-	for m := g.held; m != 0; m &= m - 1 {
-		g.ks.shards[bits.TrailingZeros64(m)].mu.Unlock()
-	}
+	g.ks.unlock(g.held)
 	g.held = 0
 }
 

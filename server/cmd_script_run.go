@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/scripting"
 )
 
@@ -32,16 +33,23 @@ const (
 type scriptRun struct {
 	interrupt scripting.Interrupt
 
-	// busy is what clients are answered because a script runs for too long; nil if none does. It can be read at any time, without mu.
+	// busy is what clients are answered because a script runs for too long; nil if none does, or if it has been stopped. It can be read at any
+	// time, without mu.
 	busy atomic.Pointer[Error]
+	// used says that a script may have run.
+	used atomic.Bool
 
 	mu       sync.Mutex // protects what follows; a leaf in the order of locks
 	current  *scriptCaller
 	number   uint64 // of scripts that were begun
 	wrote    bool   // the current one has called a command that may write
+	slow     bool   // the current one has made the server busy
 	closing  bool   // the server is being closed
 	timer    *time.Timer
 	watching bool // the timer is set
+
+	// becomesBusy is closed when a script makes the server busy; nil if nobody waits for that.
+	becomesBusy chan struct{}
 
 	// What follows is used by the timer's function only.
 	seen  uint64        // number when it looked last
@@ -60,7 +68,7 @@ const (
 func (srv *Server) beginScript(h *scriptCaller) {
 	r := &srv.scripts.run
 	r.mu.Lock()
-	r.current, r.wrote = h, false
+	r.current, r.wrote, r.slow = h, false, false
 	r.number++
 	r.interrupt.Reset()
 	if r.closing {
@@ -82,9 +90,10 @@ func (srv *Server) endScript() {
 	r := &srv.scripts.run
 	r.mu.Lock()
 	r.current = nil
-	wasBusy := r.busy.Swap(nil) != nil
+	slow := r.slow
+	r.busy.Store(nil)
 	r.mu.Unlock()
-	if t, ok := srv.transport.(reliever); ok && wasBusy {
+	if t, ok := srv.transport.(reliever); ok && slow {
 		t.resume()
 	}
 }
@@ -126,15 +135,20 @@ func (srv *Server) watchScript() {
 	}
 	ran := now - r.since
 	limit := time.Duration(srv.config.Get().BusyReplyThreshold) * time.Millisecond
-	if running && limit > 0 && ran >= limit && r.busy.Load() == nil {
+	if running && limit > 0 && ran >= limit && !r.slow && !r.interrupt.Stopped() {
 		srv.log.Warn("a script runs for longer than busy-reply-threshold; it can be ended with SCRIPT KILL or FUNCTION KILL", "duration", ran)
 		answer := r.current.busyAnswer()
 		r.busy.Store(&answer)
+		r.slow = true
+		if r.becomesBusy != nil {
+			close(r.becomesBusy)
+			r.becomesBusy = nil
+		}
 	}
-	if running && r.closing && (r.busy.Load() != nil || ran >= closePatience) {
+	if running && r.closing && (r.slow || ran >= closePatience) {
 		r.interrupt.Stop(killedByShutdown)
 	}
-	busy := r.busy.Load() != nil
+	slow := running && r.slow
 	r.mu.Unlock()
 
 	if running && same {
@@ -142,12 +156,49 @@ func (srv *Server) watchScript() {
 			r.heap.check(&r.interrupt, limit)
 		}
 	}
-	if t, ok := srv.transport.(reliever); ok && busy {
+	if t, ok := srv.transport.(reliever); ok && slow {
 		t.relieve()
 	}
 	r.mu.Lock()
 	r.timer.Reset(srv.watchEvery())
 	r.mu.Unlock()
+}
+
+// lock takes the shards for a command of the client. It returns what the client is answered instead if a script holds them for too long.
+func (s *Session) lock(g *engine.Guard, cmd *Command, shards uint64) Error {
+	r := &s.srv.scripts.run
+	r.expect(shards)
+	for !g.TryLock(s.srv.ks, shards, s.now) {
+		if !r.used.Load() || cmd.Flags&AllowBusy != 0 {
+			g.Lock(s.srv.ks, shards, s.now)
+			break
+		}
+		busy := r.nextBusy()
+		if answer := r.busy.Load(); answer != nil {
+			return *answer
+		}
+		if g.LockUnless(busy, s.srv.ks, shards, s.now) {
+			break
+		}
+	}
+	return ""
+}
+
+// expect must be called before shards are locked under which a script may run, which are all.
+func (r *scriptRun) expect(shards uint64) {
+	if shards == engine.AllShards && !r.used.Load() {
+		r.used.Store(true)
+	}
+}
+
+// nextBusy returns what is closed when a script next makes the server busy.
+func (r *scriptRun) nextBusy() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.becomesBusy == nil {
+		r.becomesBusy = make(chan struct{})
+	}
+	return r.becomesBusy
 }
 
 // closeScripts makes sure that no script goes on for long: the server is being closed.
@@ -179,6 +230,7 @@ func (r *scriptRun) kill(function bool) Error {
 		return r.current.busyAnswer()
 	}
 	r.interrupt.Stop(killedByUser) // Redis's text says the same of functions
+	r.busy.Store(nil)              // it ends at once: who comes now waits for that
 	return ""
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine"
 )
 
 // scriptLimit is the busy-reply-threshold of the tests in ms.
@@ -184,6 +186,81 @@ func TestClientsReadTogetherWithAScriptAreServed(t *testing.T) {
 	for _, c := range append(others, runner) {
 		require.Equal(t, "+PONG", c.do("PING"))
 	}
+}
+
+// Who comes after the reply to a kill is never told that the server is busy.
+func TestNobodyIsToldBusyAfterAKill(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, append(settings, "busy-reply-threshold", scriptLimit)...)
+		loader := s.connect()
+		loader.send("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function{function_name='f', callback=function() while true do end end, flags={'no-writes'}}")
+		require.Equal(t, `"l"`, loader.read())
+		runner, other, third := s.connect(), s.connect(), s.connect()
+		for _, c := range []struct{ run, kill []string }{
+			{[]string{"FCALL", "f", "0"}, []string{"FUNCTION", "KILL"}},
+			{[]string{"EVAL", endless["loop"], "0"}, []string{"SCRIPT", "KILL"}},
+			{[]string{"EVAL", endless["pcall"], "0"}, []string{"SCRIPT", "KILL"}},
+			{[]string{"EVAL", endless["sort"], "0"}, []string{"SCRIPT", "KILL"}},
+			{[]string{"EVAL", endless["pattern in pcall"], "0"}, []string{"SCRIPT", "KILL"}},
+		} {
+			runner.send(c.run...)
+			other.untilBusy()
+			other.Append(c.kill...)
+			for _, command := range []string{"PING", "GET k", "MGET a b", "PING"} {
+				other.Append(strings.Fields(command)...)
+			}
+			require.NoError(t, other.Flush())
+			require.Equal(t, "+OK", other.read())
+			require.Equal(t, "+PONG", third.do("PING"))
+			require.Equal(t, "", third.do("GET k"))
+			for _, want := range []string{"+PONG", "nil", "[nil nil]", "+PONG"} {
+				require.Equal(t, want, other.read())
+			}
+			require.Contains(t, runner.read(), "-ERR Script killed by user", c.run)
+		}
+	})
+}
+
+// A command that has come before the threshold, and waits for a script that somebody else's goroutine runs, is answered too: the link to a master, or
+// another loop.
+func TestWhoWaitsForAScriptIsToldBusy(t *testing.T) {
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, append(settings, "busy-reply-threshold", "50", "shards", "4")...)
+		transaction := s.connect()
+		require.Equal(t, "+OK", transaction.do("MULTI"))
+		require.Equal(t, "+QUEUED", transaction.do("SET k v"))
+		clients := map[string]*testClient{}
+		commands := []string{"GET k", "MSET a 1 b 2 c 3 d 4", "FLUSHALL", "EVAL return(1) 0", "DBSIZE", "SORT k", "SCAN 0"}
+		for _, command := range commands {
+			clients[command] = s.connect()
+		}
+		pipeline := s.connect()
+
+		var g engine.Guard
+		s.scripts.run.expect(engine.AllShards)
+		g.Lock(s.ks, engine.AllShards, s.ks.Now())
+		s.beginScript(&scriptCaller{})
+		for _, command := range commands {
+			clients[command].send(strings.Fields(command)...)
+		}
+		transaction.send("EXEC")
+		pipeline.Append("GET", "a")
+		pipeline.Append("GET", "b")
+		pipeline.send("GET", "c")
+		for _, command := range commands {
+			require.Equal(t, "-"+string(errBusyScript), clients[command].read(), command)
+		}
+		require.Equal(t, "-"+string(execAborted(errBusyScript)), transaction.read())
+		for range 3 {
+			require.Equal(t, "-"+string(errBusyScript), pipeline.read())
+		}
+		s.endScript()
+		g.Unlock()
+		for _, command := range commands {
+			require.NotContains(t, clients[command].do(command), "-BUSY")
+		}
+		require.Equal(t, "-ERR EXEC without MULTI", transaction.do("EXEC"))
+	})
 }
 
 func TestPipelineGoesOnBehindAKilledScript(t *testing.T) {

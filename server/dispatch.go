@@ -166,10 +166,15 @@ func (s *Session) reject(cmd *Command, e Error) {
 	}
 	if cmd != nil && cmd.Name == "exec" {
 		s.discard()
-		e = "EXECABORT Transaction discarded because of: " + Error(strings.TrimPrefix(string(e), "ERR "))
+		e = execAborted(e)
 	}
 	s.srv.countError([]byte(e))
 	s.out.Error(string(e))
+}
+
+// execAborted is what EXEC answers where another command would answer e.
+func execAborted(e Error) Error {
+	return "EXECABORT Transaction discarded because of: " + Error(strings.TrimPrefix(string(e), "ERR "))
 }
 
 // call executes a command of the client under a guard, which execute ends.
@@ -179,7 +184,10 @@ func (s *Session) call(cmd *Command, args [][]byte) {
 	if shards := cmd.shards(s.srv.ks, args); !s.guard.HoldsOnly(shards) {
 		s.endGuard()
 		s.guard.Owner = &s.origin
-		s.guard.Lock(s.srv.ks, shards, s.now)
+		if busy := s.lock(&s.guard, cmd, shards); busy != "" {
+			s.reject(cmd, busy)
+			return
+		}
 	}
 	if s.srv.replica.loading.Load() && cmd.Flags&Loading == 0 { // since the command was accepted
 		s.endGuard()

@@ -700,6 +700,7 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 	}
 	s.now = masterTime(srv.ks.Now(), unit)
 	s.guard.Owner = &s.origin
+	srv.scripts.run.expect(shards)
 	s.guard.Lock(srv.ks, shards, s.now)
 	defer s.guard.Unlock()
 	if err := l.ctx.Err(); err != nil {

@@ -407,7 +407,7 @@ func (s *Session) process(b []byte) []byte {
 			return nil
 		}
 		if len(ahead.hints) > 1 && !s.srv.scriptBusy() {
-			s.warm(ahead.hints)
+			s.srv.ks.TryWarm(s.db, ahead.hints)
 		}
 		for i := range ahead.commands {
 			if s.srv.ending.Load() {
@@ -520,17 +520,6 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 		b = b[n:]
 	}
 	ahead.more, ahead.err = true, nil
-}
-
-// warm has memory fetched before the commands that use it run.
-func (s *Session) warm(hints []engine.Hint) {
-	var shards uint64
-	for i := range hints {
-		shards |= s.srv.ks.ShardOf(hints[i].Key)
-	}
-	s.guard.Lock(s.srv.ks, shards, s.now)
-	s.guard.Warm(s.db, hints)
-	s.guard.Unlock()
 }
 
 // post leaves push bytes and mail for the session and wakes its transport. Any goroutine may call it, under any lock.

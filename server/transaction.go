@@ -253,7 +253,11 @@ func cmdExec(c *Ctx) {
 		shards |= q.cmd.shards(s.srv.ks, q.args)
 	}
 	g := c.G
-	g.Lock(s.srv.ks, shards, s.now)
+	if busy := s.lock(g, c.Cmd, shards); busy != "" {
+		s.discard()
+		c.Err(execAborted(busy))
+		return
+	}
 	defer g.Unlock() // call unlocks too, which then has nothing left to do
 
 	if s.srv.replica.loading.Load() && slices.ContainsFunc(queue, func(q queuedCommand) bool { return q.cmd.Flags&Loading == 0 }) {

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// TryLock is Lock unless somebody else holds one of the shards. It reports whether the guard has them.
+func (g *Guard) TryLock(ks *Keyspace, shards uint64, now int64) bool {
+	shards &= ks.all
+	for m := shards; m != 0; m &= m - 1 {
+		if i := bits.TrailingZeros64(m); !ks.shards[i].mu.TryLock() {
+			ks.unlock(shards & (1<<i - 1))
+			return false
+		}
+	}
+	g.ks, g.held, g.now = ks, shards, now
+	return true
+}
+
+// LockUnless is Lock until stop is closed, which it must be before somebody waits for ever. It reports whether the guard has the shards.
+func (g *Guard) LockUnless(stop <-chan struct{}, ks *Keyspace, shards uint64, now int64) bool {
+	if g.TryLock(ks, shards, now) {
+		return true
+	}
+	shards &= ks.all
+	var decided atomic.Bool // whoever sets it has the shards, or does without
+	locked := make(chan struct{})
+	go func() {
+		ks.lock(shards)
+		if decided.Swap(true) {
+			ks.unlock(shards)
+			return
+		}
+		close(locked)
+	}()
+	select {
+	case <-locked:
+	case <-stop:
+		if !decided.Swap(true) {
+			return false
+		}
+		<-locked
+	}
+	g.ks, g.held, g.now = ks, shards, now
+	return true
+}
+
+// lock locks shards.
+func (ks *Keyspace) lock(shards uint64) {
+	for m := shards; m != 0; m &= m - 1 {
+		ks.shards[bits.TrailingZeros64(m)].mu.Lock()
+	}
+}
+
+// unlock unlocks shards.
+func (ks *Keyspace) unlock(shards uint64) {
+	for m := shards; m != 0; m &= m - 1 {
+		ks.shards[bits.TrailingZeros64(m)].mu.Unlock()
+	}
+}
