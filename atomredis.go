@@ -18,7 +18,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/memconn"
@@ -30,16 +32,20 @@ import (
 type Options struct {
 	// Addr is the TCP address to listen on, "host:port". Port 0 picks a free one; see DB.Addr. Empty means no TCP.
 	Addr string
-	// TLSConfig, if it is not nil, has clients at Addr use TLS. It needs a certificate, and asks for those of clients if it says so; its
-	// sessions are those of net/tls. The directives of redis.conf for TLS ("tls-port" and others) can be set in Config instead.
+	// TLSConfig, if it is not nil, has clients at Addr use TLS. It must have a certificate, or a function that gives one, and asks for those of
+	// clients if it says so; its sessions are those of net/tls. The directives of redis.conf for TLS ("tls-port" and others) can be set in
+	// Config instead.
 	TLSConfig *tls.Config
-	// UnixSocket is the path of a Unix socket to listen on. Empty means none.
+	// UnixSocket is the path of a Unix socket to listen on. Empty means none. A socket that a server has left there that was killed is removed;
+	// one that somebody listens on is not, and nothing else.
 	UnixSocket string
 	// Dir is the directory in which the data is stored, as a server that is started without arguments does: every change goes
-	// to a journal that is synced once a second; "appendfsync" in Config chooses otherwise. It is made if it does not exist.
-	// Empty keeps the data in memory.
+	// to a journal that is synced once a second; "appendfsync" in Config chooses otherwise. It is made if it does not exist. One server at a
+	// time can use it: see ErrInUse. Empty keeps the data in memory.
 	Dir string
-	// Config holds further directives of redis.conf by name, each with its value as it would stand in the file.
+	// ConfigLines are lines of redis.conf, for directives that can be given several times, such as "user alice on >secret ~* +@all".
+	ConfigLines []string
+	// Config holds further directives of redis.conf by name, each with its value as it would stand in the file. They are set after ConfigLines.
 	Config map[string]string
 	// Logger takes the server's log. nil discards it.
 	Logger *slog.Logger
@@ -57,54 +63,89 @@ type DB struct {
 	number int
 }
 
-// Open starts a server. It fails if a directive is unknown or has a bad value, or if an address cannot be listened on.
+// Open starts a server. It fails if the options contradict each other, if a directive is unknown or has a bad value, if an address cannot be
+// listened on, or if Dir cannot be used: ErrInUse says that another server uses it. Then nothing is left of what it has begun.
 func Open(o Options) (*DB, error) {
-	config := server.NewConfig()
-	if err := config.Set("port", "0", false); err != nil {
+	config, err := o.config()
+	if err != nil {
 		return nil, fmt.Errorf("atomredis: %w", err)
 	}
-	if o.Dir == "" {
-		config.InMemory()
-	} else if err := config.Set("dir", o.Dir, false); err != nil {
-		return nil, fmt.Errorf("atomredis: dir: %w", err)
-	}
-	for name, value := range o.Config {
-		if err := config.Set(name, value, false); err != nil {
-			return nil, fmt.Errorf("atomredis: %s: %w", name, err)
-		}
-	}
-	if config.Get().Durable() && !config.IsSet("dir") {
-		return nil, errors.New("atomredis: appendonly and save need a directory: set Dir")
-	}
 	var listeners []net.Listener
-	for network, addr := range map[string]string{"tcp": o.Addr, "unix": o.UnixSocket} {
-		if addr == "" {
-			continue
-		}
-		l, err := net.Listen(network, addr)
+	if o.Addr != "" {
+		l, err := net.Listen("tcp", o.Addr)
 		if err != nil {
-			for _, l := range listeners {
-				l.Close()
-			}
 			return nil, fmt.Errorf("atomredis: %w", err)
 		}
-		if network == "tcp" && o.TLSConfig != nil {
+		if o.TLSConfig != nil {
 			l = tls.NewListener(l, o.TLSConfig)
 		}
-		listeners = append(listeners, l)
+		listeners = []net.Listener{l} // which the server closes
 	}
 	log := o.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	srv, err := server.New(config, log, server.Options{Clock: o.Clock, Listeners: listeners, Hook: o.Hook})
+	if err == nil {
+		err = srv.Start()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("atomredis: %w", err)
 	}
-	if err := srv.Start(); err != nil {
-		return nil, fmt.Errorf("atomredis: %w", err)
-	}
 	return &DB{srv: srv}, nil
+}
+
+// config returns the configuration that the options stand for.
+func (o *Options) config() (*server.Config, error) {
+	if c := o.TLSConfig; c != nil {
+		switch {
+		case o.Addr == "":
+			return nil, errors.New("TLSConfig is for clients at Addr, which is empty")
+		case len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil:
+			return nil, errors.New("TLSConfig has no certificate: set Certificates or GetCertificate")
+		}
+	}
+	config := server.NewConfig()
+	if err := config.Set("port", "0", false); err != nil {
+		return nil, err
+	}
+	if o.Dir == "" {
+		config.InMemory()
+	}
+	own := [...]struct {
+		option, directive, value string
+		now                      func(*server.Settings) string
+	}{
+		{"Dir", "dir", o.Dir, func(s *server.Settings) string { return s.Dir }},
+		{"UnixSocket", "unixsocket", o.UnixSocket, func(s *server.Settings) string { return s.UnixSocket }},
+	}
+	for _, d := range own {
+		if d.value != "" {
+			if err := config.Set(d.directive, d.value, false); err != nil {
+				return nil, fmt.Errorf("%s: %w", d.option, err)
+			}
+		}
+	}
+	chosen := config.Get()
+	for _, line := range o.ConfigLines {
+		if err := config.SetLine(line); err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Config)) {
+		if err := config.Set(name, o.Config[name], false); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for _, d := range own {
+		if before, after := d.now(chosen), d.now(config.Get()); d.value != "" && before != after {
+			return nil, fmt.Errorf("%s is %q, and the directive %s says %q", d.option, before, d.directive, after)
+		}
+	}
+	if config.Get().Durable() && !config.IsSet("dir") {
+		return nil, errors.New("appendonly and save need a directory: set Dir")
+	}
+	return config, nil
 }
 
 // Addr returns the TCP address that the server listens on, or the path of its Unix socket; "" if it listens nowhere.
@@ -152,6 +193,9 @@ func (db *DB) Restore(r io.Reader) error { return wrap(db.srv.Restore(r)) }
 
 // ErrNotEmpty is returned by DB.Restore if there are keys.
 var ErrNotEmpty = server.ErrNotEmpty
+
+// ErrInUse is found by errors.Is in the error of Open if another server, of this process or another one, uses the directory.
+var ErrInUse = server.ErrInUse
 
 // Close disconnects all clients, makes everything durable and stops the server. Commands that are waiting end with ErrClosed, and those
 // that are being executed come to their end first. When it returns nothing of the server is running any more.

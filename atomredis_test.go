@@ -121,6 +121,6 @@ func TestADirectoryIsItsOwnersAlone(t *testing.T) {
 		return nil
 	}))
 	_, err = atomredis.Open(atomredis.Options{Dir: dir})
-	require.ErrorContains(t, err, "another process uses the directory")
+	require.ErrorContains(t, err, "another server uses the directory")
 	require.NoError(t, db.Close())
 }

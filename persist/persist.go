@@ -462,19 +462,33 @@ func (s *Storage) Status() Status {
 // Close makes a last checkpoint if save is set, and closes everything. Nothing may use the keyspace any more. What is in the
 // journal is durable when it returns without an error, also without a checkpoint.
 func (s *Storage) Close(save bool) error {
-	close(s.stop)
-	s.running.Wait()
 	var errs []error
+	s.stopWork()
 	if s.ks != nil && save {
 		if err := s.checkpoint(0); err != nil && err != errReplacing {
 			errs = append(errs, fmt.Errorf("last checkpoint: %w", err))
 		}
 	}
-	if j := s.log(); j != nil {
-		errs = append(errs, j.Close())
-	}
-	errs = append(errs, s.store.Close())
+	errs = append(errs, s.closeJournal(), s.store.Close())
 	return errors.Join(errs...)
+}
+
+// Abandon closes everything, and removes the directory as far as Open has made it: for a server that has not come into being.
+func (s *Storage) Abandon() error {
+	s.stopWork()
+	return errors.Join(s.closeJournal(), s.store.Abandon())
+}
+
+func (s *Storage) stopWork() {
+	close(s.stop)
+	s.running.Wait()
+}
+
+func (s *Storage) closeJournal() error {
+	if j := s.log(); j != nil {
+		return j.Close()
+	}
+	return nil
 }
 
 // progress writes a line now and then while something takes long.

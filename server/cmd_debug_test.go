@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/binary"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestDebugSubcommands(t *testing.T) {
 		{"DEBUG SDSLEN n", "-ERR Not an sds encoded string."},
 		{"RPUSH l a", "1"},
 		{"DEBUG SDSLEN l", "-ERR Not an sds encoded string."},
-		{"DEBUG STRUCTSIZE", `+/bits:64 entry:\d+ session:\d+/`},
+		{"DEBUG STRUCTSIZE", `+/bits:` + strconv.Itoa(strconv.IntSize) + ` entry:\d+ session:\d+/`},
 		{"DEBUG CLIENT-EVICTION", "-ERR maxmemory-clients is disabled."},
 		{"CONFIG SET maxmemory-clients 1gb", "+OK"},
 		{"DEBUG AOF-FLUSH-SLEEP 0", "+OK"},

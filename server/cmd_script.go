@@ -76,10 +76,9 @@ type scriptState struct {
 }
 
 // startScripting prepares the server for scripts.
-func (srv *Server) startScripting() error {
+func (srv *Server) startScripting() {
 	srv.scripts.engine = scripting.New(srv.scriptOptions())
 	srv.scripts.functions = scripting.NewFunctions(srv.scriptOptions())
-	return nil
 }
 
 func (srv *Server) scriptOptions() scripting.Options {

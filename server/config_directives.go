@@ -36,7 +36,7 @@ var directives = slices.Concat([]*directive{
 	yesNo("protected-mode", "yes", func(s *Settings) *bool { return &s.ProtectedMode }),
 	text("requirepass", "", func(s *Settings) *string { return &s.RequirePass }),
 	text("aclfile", "", func(s *Settings) *string { return &s.ACLFile }).atStart(),
-	number("acllog-max-len", "128", 0, math.MaxInt, func(s *Settings) *int { return &s.ACLLogMaxLen }),
+	number("acllog-max-len", "128", 0, math.MaxInt64, func(s *Settings) *int { return &s.ACLLogMaxLen }),
 	choice("acl-pubsub-default", "resetchannels", func(s *Settings) *bool { return &s.ACLPubSubDefault },
 		option[bool]{"allchannels", true}, option[bool]{"resetchannels", false}),
 
@@ -112,7 +112,7 @@ var directives = slices.Concat([]*directive{
 	number("busy-reply-threshold", "5000", 0, math.MaxInt64/int64(time.Millisecond), func(s *Settings) *int { return &s.BusyReplyThreshold }).also("lua-time-limit"),
 	memory("script-memory-limit", "1gb", 0, func(s *Settings) *int { return &s.ScriptMemoryLimit }).ours(),
 	{name: "maxmemory-clients", initial: "0", parse: parseMaxMemoryClients, show: showMaxMemoryClients},
-	number("tracking-table-max-keys", "1000000", 0, math.MaxInt, func(s *Settings) *int { return &s.TrackingTableMaxKeys }),
+	number("tracking-table-max-keys", "1000000", 0, math.MaxInt64, func(s *Settings) *int { return &s.TrackingTableMaxKeys }),
 
 	// Limits on data.
 	memory("maxmemory", "0", 0, func(s *Settings) *int { return &s.MaxMemory }),
@@ -136,17 +136,17 @@ var directives = slices.Concat([]*directive{
 	// Data.
 	{name: "notify-keyspace-events", initial: `""`, parse: parseEvents,
 		show: func(s *Settings) string { return s.NotifyKeyspaceEvents.String() }},
-	number("hash-max-listpack-entries", "512", 0, math.MaxInt, func(s *Settings) *int { return &s.Hash.Entries }).also("hash-max-ziplist-entries").foreign("hash-max-zipmap-entries"),
+	number("hash-max-listpack-entries", "512", 0, math.MaxInt64, func(s *Settings) *int { return &s.Hash.Entries }).also("hash-max-ziplist-entries").foreign("hash-max-zipmap-entries"),
 	memory("hash-max-listpack-value", "64", 0, func(s *Settings) *int { return &s.Hash.Value }).also("hash-max-ziplist-value").foreign("hash-max-zipmap-value"),
 	number("list-max-listpack-size", "-2", math.MinInt32, math.MaxInt32, func(s *Settings) *lists.Limit { return &s.List }).also("list-max-ziplist-size"),
-	number("set-max-intset-entries", "512", 0, math.MaxInt, func(s *Settings) *int { return &s.Set.IntsetEntries }),
-	number("set-max-listpack-entries", "128", 0, math.MaxInt, func(s *Settings) *int { return &s.Set.ListpackEntries }).ours(),
+	number("set-max-intset-entries", "512", 0, math.MaxInt64, func(s *Settings) *int { return &s.Set.IntsetEntries }),
+	number("set-max-listpack-entries", "128", 0, math.MaxInt64, func(s *Settings) *int { return &s.Set.ListpackEntries }).ours(),
 	memory("set-max-listpack-value", "64", 0, func(s *Settings) *int { return &s.Set.ListpackValue }).ours(),
-	number("zset-max-listpack-entries", "128", 0, math.MaxInt, func(s *Settings) *int { return &s.ZSet.Entries }).also("zset-max-ziplist-entries"),
+	number("zset-max-listpack-entries", "128", 0, math.MaxInt64, func(s *Settings) *int { return &s.ZSet.Entries }).also("zset-max-ziplist-entries"),
 	memory("zset-max-listpack-value", "64", 0, func(s *Settings) *int { return &s.ZSet.Value }).also("zset-max-ziplist-value"),
 	memory("hll-sparse-max-bytes", "3000", 0, func(s *Settings) *int { return &s.HyperLogLogSparse }),
 	memory("stream-node-max-bytes", "4kb", 0, func(s *Settings) *int { return &s.Stream.Bytes }),
-	number("stream-node-max-entries", "100", 0, math.MaxInt, func(s *Settings) *int { return &s.Stream.Entries }),
+	number("stream-node-max-entries", "100", 0, math.MaxInt64, func(s *Settings) *int { return &s.Stream.Entries }),
 }, tlsDirectives, clusterDirectives(), unusedDirectives())
 
 // directiveNames holds every name and alias, sorted.

@@ -63,6 +63,22 @@ func (c *Config) LoadFile(path string) error {
 	return nil
 }
 
+// SetLine takes a line of a configuration file. If it fails the configuration is good for nothing.
+func (c *Config) SetLine(line string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	words, err := lineWords([]byte(line))
+	if err != nil || len(words) == 0 {
+		return err
+	}
+	next := *c.Get()
+	if err := c.line(words[0], words[1:], &next, 0, c.noteChange); err != nil {
+		return err
+	}
+	c.current.Store(&next)
+	return nil
+}
+
 // LoadArgs reads the arguments of a command line: at first a configuration file or "-" for standard input, then options, each
 // two dashes and a directive, followed by its value: "redis.conf --port 6380 --bind 10.0.0.1 127.0.0.1". A "-" at the end
 // reads standard input as well. If it fails the configuration is good for nothing.

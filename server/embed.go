@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/store"
 )
 
 // This file is how a program that has the server inside itself uses it: with connections that it hands over (Server.ServeConn), and with
@@ -25,6 +26,8 @@ var (
 	ErrKilled = errors.New("the server has ended the session")
 	// ErrNotDurable says that the journal has failed: what the command did may be lost.
 	ErrNotDurable = errors.New("the journal has failed, and what the command did may be lost")
+	// ErrInUse says that another server uses the data directory.
+	ErrInUse = store.ErrInUse
 	// ErrNeedsConnection says that a command changes the state of its connection, which a Direct does not keep.
 	ErrNeedsConnection = errors.New("the command needs a connection of its own")
 )

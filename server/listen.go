@@ -309,8 +309,11 @@ func removeStaleSocket(path string) error {
 	if info.Mode()&os.ModeSocket == 0 {
 		return fmt.Errorf("unix socket %s: a file of that name exists and is no socket", path)
 	}
-	if conn, err := net.Dial("unix", path); err == nil {
+	conn, err := net.Dial("unix", path)
+	if err == nil {
 		conn.Close()
+	}
+	if err == nil || errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrPermission) { // too many clients wait, or it is not for us to ask
 		return fmt.Errorf("unix socket %s: address already in use", path)
 	}
 	return os.Remove(path)

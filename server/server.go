@@ -156,11 +156,13 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	for _, l := range o.Listeners {
 		srv.listeners.all = append(srv.listeners.all, &listener{Listener: l})
 	}
-	if set.ReplicaOf.Host != "" && set.Cluster.Enabled {
-		return nil, errReplicaOfInCluster
-	}
 	srv.storage.importFile = o.Import
-	if err := srv.openStorage(set, o.FS); err != nil {
+	err := errReplicaOfInCluster
+	if set.ReplicaOf.Host == "" || !set.Cluster.Enabled {
+		err = srv.openStorage(set, o.FS)
+	}
+	if err != nil {
+		srv.listeners.close()
 		return nil, err
 	}
 	var source engine.Source
@@ -184,18 +186,17 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.setLimits(set, set)
 	srv.replyBuffers.peakAge.Store(defaultPeakAge)
 	srv.countMemory()
-	err := srv.table.rename(set.Renamed)
+	srv.startScripting()
+	err = srv.table.rename(set.Renamed)
 	if err == nil {
 		err = srv.startUsers()
-	}
-	if err == nil {
-		err = srv.startScripting()
 	}
 	if err == nil {
 		err = srv.startTransports(o, set.IOThreads)
 	}
 	if err != nil {
-		return nil, errors.Join(err, srv.closeStorage(false))
+		srv.abandon()
+		return nil, err
 	}
 	config.OnChange(srv.configChanged)
 	config.onRewrite(srv.userLines)
@@ -252,12 +253,12 @@ func (srv *Server) configChanged(old, set *Settings) error {
 // Start listens on the configured addresses, reads what is stored, and serves clients in the background. Clients that come
 // while it still reads are told so.
 func (srv *Server) Start() error {
-	if err := srv.listen(srv.config.Get()); err != nil {
-		srv.Close()
-		return err
+	err := srv.listen(srv.config.Get())
+	if err == nil {
+		err = srv.recoverData()
 	}
-	if err := srv.recoverData(); err != nil {
-		srv.close(false)
+	if err != nil {
+		srv.abandon()
 		return err
 	}
 	srv.files.start(srv)
@@ -283,6 +284,15 @@ func (srv *Server) Close() error { return srv.close(true) }
 
 // close is Close; without save the data is left to the journal, if there is one.
 func (srv *Server) close(save bool) error {
+	return srv.end(func() error { return srv.closeStorage(save) })
+}
+
+// abandon closes a server that has failed to start. Nothing of it is left: neither what runs, nor what it listened on, nor a data directory
+// that was made for it.
+func (srv *Server) abandon() { _ = srv.end(srv.abandonStorage) }
+
+// end stops everything; closeStorage comes last.
+func (srv *Server) end(closeStorage func() error) error {
 	srv.closing.Do(func() {
 		var errs []error
 		srv.ending.Store(true)
@@ -300,7 +310,7 @@ func (srv *Server) close(save bool) error {
 		srv.eviction.close()
 		srv.ks.Close()
 		srv.stopScripting()
-		errs = append(errs, srv.closeStorage(save))
+		errs = append(errs, closeStorage())
 		srv.err = errors.Join(errs...)
 		close(srv.done)
 	})

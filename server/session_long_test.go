@@ -219,7 +219,7 @@ func TestVeryLongArgumentsGetMemoryAsTheyArrive(t *testing.T) {
 	b := newHarness(t)
 	b.feed(b.session(), request("CONFIG", "SET", "proto-max-bulk-len", "512mb"))
 	s := b.session()
-	s.Input([]byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$400000000\r\n"), b.ks.Now())
+	s.Input([]byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$200000000\r\n"), b.ks.Now())
 	for range 3 {
 		room := s.Room()
 		require.NotEmpty(t, room)

@@ -74,6 +74,14 @@ func (srv *Server) closeStorage(save bool) error {
 	return srv.storage.Close(save)
 }
 
+// abandonStorage closes the data directory, and removes it if it was made for this server.
+func (srv *Server) abandonStorage() error {
+	if srv.storage.Storage == nil {
+		return nil
+	}
+	return srv.storage.Abandon()
+}
+
 // recoverData makes the keyspace what is stored.
 func (srv *Server) recoverData() error {
 	if srv.storage.Storage == nil {

@@ -147,7 +147,7 @@ func TestADirectoryHasOneServer(t *testing.T) {
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
 	_, err = openDurable(t, fs)
-	require.ErrorContains(t, err, "another process uses the directory")
+	require.ErrorContains(t, err, "another server uses the directory")
 	d.end()
 }
 

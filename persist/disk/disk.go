@@ -2,7 +2,9 @@
 package disk
 
 import (
+	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -36,6 +38,18 @@ func (g gentle) Remove(name string) error {
 		}
 	}
 	return g.FS.Remove(name)
+}
+
+// Lock locks a file. It is known by its real path: the system's locks do not keep a process from taking one twice.
+func (g gentle) Lock(name string) (io.Closer, error) {
+	dir, err := filepath.Abs(filepath.Dir(name))
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.FS.Lock(filepath.Join(dir, filepath.Base(name)))
 }
 
 // Unwrap returns the file system behind it.

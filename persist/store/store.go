@@ -54,14 +54,15 @@ func (o *Options) setDefaults() {
 // ErrClosed is returned by everything that is done with a Store after Close.
 var ErrClosed = errors.New("the store is closed")
 
-// ErrInUse is why a directory that another store has open, in whatever process, is refused.
-var ErrInUse = errors.New("another process uses the directory")
+// ErrInUse is why a directory is refused that another store, in this process or another one, has open.
+var ErrInUse = errors.New("another server uses the directory")
 
 // Store is a data set on disk. Reading methods may be called from any goroutine. One goroutine writes: Begin, Reopen and the
 // methods of a Checkpoint must not be called at the same time.
 type Store struct {
 	o     Options
 	lock  io.Closer // that of the directory
+	made  made      // what Open has made
 	cache *pebble.Cache
 
 	writing *Checkpoint // the one under way
@@ -90,14 +91,18 @@ func Exists(fs vfs.FS, dir string) bool {
 // Open opens or creates a store. No other process may have it open.
 func Open(o Options) (*Store, error) {
 	o.setDefaults()
+	m := willMake(o.FS, o.Dir)
 	if err := MakeDir(o.FS, o.Dir); err != nil {
+		m.removeDirs(o.FS, o.Dir)
 		return nil, fmt.Errorf("make directory %s: %w", o.Dir, err)
 	}
 	lock, err := lockDir(o.FS, o.Dir)
 	if err != nil {
+		m.removeDirs(o.FS, o.Dir)
 		return nil, err
 	}
-	s := &Store{o: o, lock: lock, cache: pebble.NewCache(o.CacheSize)}
+	m.look(o.FS, o.Dir)
+	s := &Store{o: o, lock: lock, made: m, cache: pebble.NewCache(o.CacheSize)}
 	err = finishSalvage(o.FS, o.Dir)
 	if err == nil {
 		err = missing(o.FS, o.Dir)
@@ -110,7 +115,10 @@ func Open(o Options) (*Store, error) {
 	}
 	if err != nil {
 		s.cache.Unref()
-		return nil, errors.Join(err, lock.Close())
+		m.removeFiles(o.FS, o.Dir)
+		err = errors.Join(err, lock.Close())
+		m.removeDirs(o.FS, o.Dir)
+		return nil, err
 	}
 	return s, nil
 }
@@ -229,7 +237,19 @@ func (s *Store) Reopen() error {
 }
 
 // Close closes the store. A checkpoint must have ended.
-func (s *Store) Close() error {
+func (s *Store) Close() error { return s.close(func() {}) }
+
+// Abandon closes the store, and removes the directory, with all that is in it, as far as Open has made it.
+func (s *Store) Abandon() error {
+	err := s.close(func() { s.made.removeFiles(s.o.FS, s.o.Dir) })
+	if err != ErrClosed {
+		s.made.removeDirs(s.o.FS, s.o.Dir)
+	}
+	return err
+}
+
+// close calls last when nothing but the lock is held any more.
+func (s *Store) close(last func()) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -241,6 +261,7 @@ func (s *Store) Close() error {
 	db.users.Wait()
 	err := db.close()
 	s.cache.Unref()
+	last()
 	return errors.Join(err, s.lock.Close())
 }
 
