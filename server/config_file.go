@@ -82,9 +82,10 @@ func (c *Config) SetLine(line string) error {
 // LoadArgs reads the arguments of a command line: at first a configuration file or "-" for standard input, then options, each
 // two dashes and a directive, followed by its value: "redis.conf --port 6380 --bind 10.0.0.1 127.0.0.1". A "-" at the end
 // reads standard input as well. If it fails the configuration is good for nothing.
-func (c *Config) LoadArgs(args []string) error { return c.loadArgs(args, os.Stdin) }
+func (c *Config) LoadArgs(args []string) error { return c.LoadArgsFrom(args, os.Stdin) }
 
-func (c *Config) loadArgs(args []string, stdin io.Reader) error {
+// LoadArgsFrom is LoadArgs with what takes the place of standard input.
+func (c *Config) LoadArgsFrom(args []string, stdin io.Reader) error {
 	if len(args) > 0 && args[0] != "-" && !strings.HasPrefix(args[0], "--") {
 		if err := c.LoadFile(args[0]); err != nil {
 			return err

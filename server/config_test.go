@@ -379,7 +379,7 @@ func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
 		{args: []string{file, "--bind", "y", "-"}, stdin: "port 3\nbind x", port: 3, bind: "y"},
 	} {
 		c := NewConfig()
-		require.NoError(t, c.loadArgs(tc.args, strings.NewReader(tc.stdin)), tc.args)
+		require.NoError(t, c.LoadArgsFrom(tc.args, strings.NewReader(tc.stdin)), tc.args)
 		require.Equal(t, tc.port, c.Get().Port, tc.args)
 		require.Equal(t, tc.bind, shown(t, c, "bind"), tc.args)
 	}
@@ -398,7 +398,7 @@ func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
 		{[]string{"--timeout", "-1"}, "command line: '--timeout -1': argument must be between 0 and 2147483647 inclusive"},
 		{[]string{"-"}, "standard input, line 1: 'port x': argument couldn't be parsed into an integer"},
 	} {
-		require.EqualError(t, NewConfig().loadArgs(tc.args, strings.NewReader("port x")), tc.err)
+		require.EqualError(t, NewConfig().LoadArgsFrom(tc.args, strings.NewReader("port x")), tc.err)
 	}
 	require.ErrorIs(t, NewConfig().LoadArgs([]string{"/nonexistent/redis.conf"}), os.ErrNotExist)
 }

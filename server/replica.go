@@ -134,6 +134,7 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 	r.current.Store(l)
 	g.SetReplica(true)
 	srv.restrict()
+	srv.scoreForRole()
 	// Who waits to write will not be served any more: what it waits for comes from the master and is not this server's to give.
 	for _, s := range srv.clients.all() {
 		if w := s.snapshot().wait; w != nil && w.cmd.Flags&Write != 0 && w.waiter.Withdraw() {
@@ -171,6 +172,7 @@ func (srv *Server) stopFollowing(g *engine.Guard) {
 	srv.replicationID.Store(&id)
 	g.SetReplica(false)
 	srv.restrict()
+	srv.scoreForRole()
 	srv.evictLater()
 	srv.reservations.findStored()
 }

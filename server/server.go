@@ -222,13 +222,16 @@ func (srv *Server) configChanged(old, set *Settings) error {
 		return changeError{"appendonly": errors.New("the journal cannot be switched on or off while the server runs")}
 	}
 	// What can fail comes first, and leaves everything as it was if it does.
+	if err := srv.updateOOMScore(old, set); err != nil {
+		return err
+	}
 	keys := srv.tls.Load()
 	if err := srv.updateTLS(old, set); err != nil {
-		return err
+		return errors.Join(err, srv.updateOOMScore(set, old))
 	}
 	if err := srv.updateListeners(old, set); err != nil {
 		srv.tls.Store(keys)
-		return err
+		return errors.Join(err, srv.updateOOMScore(set, old))
 	}
 	if set.RequirePass != old.RequirePass {
 		srv.users.passwordChanged(srv.rules(), set.RequirePass)
@@ -263,6 +266,7 @@ func (srv *Server) Start() error {
 	}
 	srv.files.start(srv)
 	srv.countFollowers()
+	srv.scoreForRole()
 	srv.followConfigured()
 	srv.ks.SetEventClasses(srv.config.Get().NotifyKeyspaceEvents)
 	srv.evictLater()
@@ -281,6 +285,9 @@ func (srv *Server) Done() <-chan struct{} { return srv.done }
 // Close disconnects all clients, makes everything durable and stops the server. It returns when nothing of it is running any
 // more.
 func (srv *Server) Close() error { return srv.close(true) }
+
+// Abandon is Close for a server whose data is not wanted in its latest state: what the journal does not have is lost.
+func (srv *Server) Abandon() error { return srv.close(false) }
 
 // close is Close; without save the data is left to the journal, if there is one.
 func (srv *Server) close(save bool) error {

@@ -196,7 +196,7 @@ func (l *appLog) reopen() {
 	}
 }
 
-// openLog opens the log: text at the configured level, which CONFIG SET changes, to the log file or to stdout.
+// openLog opens the log: text at the configured level, which CONFIG SET changes, to the log file or to stdout, and to the system's log.
 func openLog(config *server.Config, stdout io.Writer) (*appLog, error) {
 	set := config.Get()
 	l := new(appLog)
@@ -209,14 +209,27 @@ func openLog(config *server.Config, stdout io.Writer) (*appLog, error) {
 		}
 		out = f
 	}
-	h := newLogHandler(slog.HandlerOptions{Level: &l.level, ReplaceAttr: nameLevel}, out)
-	l.sinks = append(l.sinks, h.sink)
-	l.Logger = slog.New(h)
+	handlers := []slog.Handler{l.sink(out, nameLevel)}
+	if set.SyslogEnabled {
+		out, err := openSyslog(set)
+		if err != nil {
+			return nil, err
+		}
+		handlers = append(handlers, l.sink(out, withoutTimeAndLevel))
+	}
+	l.Logger = slog.New(slog.NewMultiHandler(handlers...))
 	config.OnChange(func(_, next *server.Settings) error {
 		l.level.Set(next.LogLevel)
 		return nil
 	})
 	return l, nil
+}
+
+// sink adds a destination.
+func (l *appLog) sink(out logOutput, attr func([]string, slog.Attr) slog.Attr) slog.Handler {
+	h := newLogHandler(slog.HandlerOptions{Level: &l.level, ReplaceAttr: attr}, out)
+	l.sinks = append(l.sinks, h.sink)
+	return h
 }
 
 // logStream is an output that stays as it is.
@@ -269,6 +282,14 @@ func (l *logFile) write(lines []logLine) error {
 }
 
 func (l *logFile) close() { l.file.Close() }
+
+// withoutTimeAndLevel leaves out what the system's log has itself.
+func withoutTimeAndLevel(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+		return slog.Attr{}
+	}
+	return a
+}
 
 // nameLevel gives levels the names that the loglevel directive has for them.
 func nameLevel(groups []string, a slog.Attr) slog.Attr {

@@ -92,14 +92,20 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 	return 0
 }
 
-// serve runs the server.
-func serve(args []string, stdout io.Writer, signals <-chan os.Signal) error {
+// serve runs the server, in the background if the configuration says so.
+func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error) {
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go away
-	config := server.NewConfig()
-	if err := config.LoadArgs(args); err != nil {
+	parent := newDaemonParent()
+	defer func() { parent.tell(err) }()
+	config, stdin, err := loadConfig(args)
+	if err != nil {
 		return err
 	}
 	set := config.Get()
+	supervisor := newSupervisor(set.Supervised)
+	if parent == nil && inBackground(set, supervisor) {
+		return startDaemon(args, stdin)
+	}
 	if set.Durable() {
 		// The data is its owner's alone. A directory that exists keeps its permissions, and what is made in it is private.
 		if err := os.Mkdir(set.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -139,31 +145,59 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) error {
 	if len(addrs) == 0 {
 		return errors.Join(errors.New("configured to listen nowhere: set port and bind, or unixsocket"), srv.Close())
 	}
-	if set.PidFile != "" {
-		if err := os.WriteFile(set.PidFile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+	if file := pidFile(set); file != "" {
+		if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 			log.Warn("cannot write the pid file", "error", err)
 		} else {
-			defer os.Remove(set.PidFile)
+			defer os.Remove(file)
 		}
 	}
 	log.Info("ready to accept connections", "version", server.Version, "pid", os.Getpid(), "addresses", strings.Join(addrs, " "))
+	parent.tell(nil)
+	if err := supervisor.ready(); err != nil {
+		log.Warn("cannot tell the service manager that the server is ready", "error", err.Error())
+	}
+	end := waitForEnd(srv, config, log, signals)
+	supervisor.stopping()
+	err = end()
+	log.Info("stopped")
+	return err
+}
 
-	for running := true; running; {
+// pidFile returns where the number of the process is written, "" for nowhere.
+func pidFile(set *server.Settings) string {
+	if set.PidFile == "" && set.Daemonize {
+		return daemonPidFile
+	}
+	return set.PidFile
+}
+
+// waitForEnd returns when a signal ends the server, or a client has; end is how it closes.
+func waitForEnd(srv *server.Server, config *server.Config, log *appLog, signals <-chan os.Signal) (end func() error) {
+	for {
 		select {
 		case sig := <-signals:
 			if sig == syscall.SIGHUP {
 				log.Info("looking at files again", "signal", sig.String())
 				log.reopen()
+				srv.RereadFiles()
 				continue
 			}
 			log.Info("shutting down", "signal", sig.String())
 			signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second one ends the process at once
-			running = false
+			if shutdownFlags(config, sig)&server.ShutdownNoSave != 0 {
+				return srv.Abandon
+			}
 		case <-srv.Done():
-			running = false
 		}
+		return srv.Close
 	}
-	err = srv.Close()
-	log.Info("stopped")
-	return err
+}
+
+// shutdownFlags returns how a signal ends the server.
+func shutdownFlags(config *server.Config, sig os.Signal) server.ShutdownFlags {
+	if sig == syscall.SIGINT {
+		return config.Get().ShutdownOnSigint
+	}
+	return config.Get().ShutdownOnSigterm
 }

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atomredis/atomredis/server"
+)
+
+// What a service manager that has started the process is told (supervised).
+
+// supervisor is the service manager.
+type supervisor struct {
+	kind server.Supervision
+	stop chan struct{} // ends the watchdog
+}
+
+// newSupervisor returns who is to be told: what the configuration says, or for auto whoever has left a variable in the environment.
+func newSupervisor(configured server.Supervision) *supervisor {
+	kind := configured
+	if kind == server.SupervisedAuto {
+		switch {
+		case os.Getenv("UPSTART_JOB") != "":
+			kind = server.SupervisedUpstart
+		case os.Getenv("NOTIFY_SOCKET") != "":
+			kind = server.SupervisedSystemd
+		default:
+			kind = server.SupervisedNo
+		}
+	}
+	return &supervisor{kind: kind, stop: make(chan struct{})}
+}
+
+// ready tells that the server serves clients, and from then on that it lives.
+func (s *supervisor) ready() error {
+	switch s.kind {
+	case server.SupervisedUpstart:
+		return stopForUpstart()
+	case server.SupervisedSystemd:
+		if err := notifySystemd("READY=1", "STATUS=Ready to accept connections"); err != nil {
+			return err
+		}
+		if period := watchdogPeriod(); period > 0 {
+			go s.watchdog(period)
+		}
+	}
+	return nil
+}
+
+// stopping tells that the server is about to end.
+func (s *supervisor) stopping() {
+	close(s.stop)
+	if s.kind == server.SupervisedSystemd {
+		notifySystemd("STOPPING=1", "STATUS=Saving what is stored")
+	}
+}
+
+// watchdog tells systemd again and again that the process lives.
+func (s *supervisor) watchdog(period time.Duration) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			notifySystemd("WATCHDOG=1")
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// watchdogPeriod returns how often systemd wants to hear of this process: twice within the time that it waits; 0 if it does not want to.
+func watchdogPeriod() time.Duration {
+	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
+	if err != nil || micros <= 0 {
+		return 0
+	}
+	if pid := os.Getenv("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
+		return 0
+	}
+	return time.Duration(micros) * time.Microsecond / 2
+}
+
+// notifySystemd sends states to the socket of systemd; without one, nobody wants to know.
+func notifySystemd(states ...string) error {
+	socket := os.Getenv("NOTIFY_SOCKET")
+	if socket == "" {
+		return nil
+	}
+	conn, err := net.Dial("unixgram", socket) // a name that begins with @ is an abstract one
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.Write([]byte(strings.Join(states, "\n")))
+	return err
+}
