@@ -364,3 +364,56 @@ func random(text string, seed int) string {
 	}
 	return string(b)
 }
+
+func TestWritesNeedReplicas(t *testing.T) {
+	clock := engine.NewManualClock(time.UnixMilli(1e12))
+	srv := startTestServer(t, Options{Clock: clock}, "min-replicas-to-write", "1", "enable-debug-command", "yes")
+	host, port, _ := net.SplitHostPort(srv.Addrs()[0].String())
+	const refused = "-NOREPLICAS Not enough good replicas to write."
+	c := srv.connect()
+	require.Equal(t, refused, c.do("SET a b"))
+	require.Empty(t, c.do("GET a"), "reads do not need any")
+	require.Contains(t, c.do("EVAL return(redis.call('set','a','b')) 0"), "NOREPLICAS Not enough good replicas to write.")
+	require.Equal(t, "+OK", c.do("MULTI"))
+	require.Equal(t, refused, c.do("SET a b"))
+	require.Contains(t, c.do("EXEC"), "EXECABORT")
+	require.Contains(t, c.do("INFO replication"), "min_slaves_good_slaves:0")
+
+	f := newRawFollower(t, host, port)
+	f.follow("eof")
+	c.waitFor("SET a b", "+OK")
+	require.Contains(t, c.do("INFO replication"), "min_slaves_good_slaves:1")
+	clock.Advance(5 * time.Second)
+	f.say("REPLCONF ACK 10")
+	c.waitFor("INFO replication", "offset=10,lag=0")
+	clock.Advance(10 * time.Second)
+	require.Equal(t, "+OK", c.do("SET a b"), "not longer than min-replicas-max-lag")
+	clock.Advance(time.Second)
+	c.waitFor("SET a b", "NOREPLICAS")
+	f.say("REPLCONF ACK 20")
+	c.waitFor("SET a b", "+OK")
+	require.Equal(t, "+OK", c.do("CONFIG SET min-slaves-to-write 2"))
+	require.Equal(t, refused, c.do("SET a b"))
+	require.Equal(t, "+OK", c.do("CONFIG SET min-replicas-max-lag 0"))
+	require.Equal(t, "+OK", c.do("SET a b"), "that is off too")
+	require.Equal(t, "+OK", c.do("CONFIG SET min-replicas-max-lag 10 min-replicas-to-write 1"))
+	require.Equal(t, "+OK", c.do("SET a b"))
+	f.Close()
+	c.waitFor("SET a b", "NOREPLICAS")
+	require.Equal(t, "+OK", c.do("CONFIG SET min-replicas-to-write 0"))
+	require.Equal(t, "+OK", c.do("SET a b"))
+}
+
+func TestAFollowerTellsWhereItIs(t *testing.T) {
+	srv := startTestServer(t, Options{})
+	host, port, _ := net.SplitHostPort(srv.Addrs()[0].String())
+	f := newRawFollower(t, host, port)
+	f.say("REPLCONF ip-address " + strings.Repeat("1", 46))
+	require.Equal(t, "-ERR REPLCONF ip-address provided by replica instance is too long: 46 bytes", f.line())
+	f.say("REPLCONF listening-port 7 ip-address 192.0.2.1")
+	require.Equal(t, "+OK", f.line())
+	f.follow("eof")
+	c := srv.connect()
+	c.waitFor("INFO replication", "slave0:ip=192.0.2.1,port=7,state=online")
+	c.waitFor("ROLE", `"192.0.2.1"`)
+}
