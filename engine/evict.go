@@ -6,6 +6,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/dict"
+	"github.com/atomredis/atomredis/engine/prefetch"
 )
 
 // Eviction: which keys go when there is no room for all of them. As in Redis the best of a few keys that are drawn at random goes, and
@@ -54,6 +58,8 @@ type evictor struct {
 	Eviction            // what how was when it began
 	rng      *rand.Rand
 	pool     []candidate // the best at the end
+	drawn    []*Entry    // scratch of drawAny
+	places   []**Entry   // scratch of drawFrom
 }
 
 // candidate is a key that may be evicted.
@@ -62,6 +68,7 @@ type candidate struct {
 	db    int
 	shard uint8
 	key   string
+	entry uintptr // where its entry was: no pointer, so that what has gone need not stay
 }
 
 // poolSize is how many candidates are remembered.
@@ -151,19 +158,37 @@ func (v *evictor) draw(ks *Keyspace, now int64) bool {
 // drawAny draws keys from each database of a shard.
 func (v *evictor) drawAny(g *Guard, at uint8, samples int) (found int) {
 	for db := range g.ks.shards[at].dbs {
-		d := &g.ks.shards[at].dbs[db].dict
-		for i := 0; i < samples && d.Len() > 0; i++ {
-			if d.Len() <= samples { // all of them, so that each is considered
-				if i >= d.Len() {
-					break
-				}
-				found += v.consider(g, *d.At(i))
-				continue
+		if d := &g.ks.shards[at].dbs[db].dict; d.Len() > 0 {
+			v.drawFrom(d, samples)
+			for _, e := range v.drawn {
+				found += v.consider(g, e)
 			}
-			found += v.consider(g, *d.At(v.rng.IntN(d.Len())))
 		}
 	}
+	clear(v.drawn) // what has gone need not stay for them
+	clear(v.places)
 	return found
+}
+
+// drawFrom draws keys from a table, or takes all if they are few. The memory of all of them is fetched at the same time: it is rarely in
+// the processor's caches, and to wait for one after the other would take most of the time of an eviction.
+func (v *evictor) drawFrom(d *dict.Table[*Entry], samples int) {
+	v.drawn, v.places = v.drawn[:0], v.places[:0]
+	var list prefetch.List
+	for i := range min(samples, d.Len()) {
+		if d.Len() > samples {
+			i = v.rng.IntN(d.Len())
+		}
+		p := d.At(i)
+		v.places = append(v.places, p)
+		list.Add(uintptr(unsafe.Pointer(p)), 1)
+	}
+	list.Fetch()
+	for _, p := range v.places {
+		v.drawn = append(v.drawn, *p)
+		list.Add(uintptr(unsafe.Pointer(*p)), int(unsafe.Sizeof(Entry{})))
+	}
+	list.Fetch()
 }
 
 // drawVolatile draws keys with deadlines from a shard, of whatever database. The index has other entries too: hashes of which only fields
@@ -199,20 +224,23 @@ func (v *evictor) consider(g *Guard, e *Entry) int {
 	case e.deadline == 0 && v.Policy.volatile():
 		return 0
 	}
-	c := candidate{score: v.score(g, e), db: g.DB(e), shard: e.shard, key: e.Key()}
-	if slices.ContainsFunc(v.pool, func(o candidate) bool { return o.db == c.db && o.key == c.key }) {
+	score, full := v.score(g, e), len(v.pool) == poolSize
+	if full && score <= v.pool[0].score {
 		return 1
 	}
-	i, _ := slices.BinarySearchFunc(v.pool, c, func(o, c candidate) int {
-		if o.score < c.score {
-			return -1
-		}
-		return 1
-	})
-	if len(v.pool) == poolSize {
-		if i == 0 {
-			return 1
-		}
+	at := uintptr(unsafe.Pointer(e))
+	if slices.ContainsFunc(v.pool, func(o candidate) bool { return o.entry == at }) {
+		return 1 // it is there; in the place of one that has gone it comes in later
+	}
+	var list prefetch.List // evict will look the key up
+	list.Add(uintptr(unsafe.Pointer(e.text)), 1)
+	list.Fetch()
+	i := 0
+	for i < len(v.pool) && v.pool[i].score < score {
+		i++
+	}
+	c := candidate{score: score, db: g.DB(e), shard: e.shard, key: e.Key(), entry: at}
+	if full {
 		copy(v.pool, v.pool[1:i])
 		v.pool[i-1] = c
 		return 1

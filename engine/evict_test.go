@@ -294,3 +294,57 @@ func TestEntriesThatHaveGoneLeaveTheListOfChanges(t *testing.T) {
 		require.Equal(t, 1, listed[e])
 	}
 }
+
+// What the pool has must not be there twice, however often it is drawn.
+func TestThePoolHasEachKeyOnce(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
+		seeded(ks, Eviction{Policy: AllKeysLRU})
+		for i := range 12 {
+			set(ks, fmt.Sprintf("key:%02d", i), "v", 0)
+			clock.Advance(time.Second)
+		}
+		for i := range 10 {
+			require.True(t, evictN(ks, 1))
+			require.Len(t, keysOf(ks, 0), 11-i)
+			seen := map[string]bool{}
+			for at, c := range ks.evicting.pool {
+				require.False(t, seen[c.key], "%s twice", c.key)
+				seen[c.key] = true
+				require.True(t, at == 0 || ks.evicting.pool[at-1].score <= c.score, "the best are at the end")
+			}
+		}
+	})
+}
+
+// Of keys that are used by a law of Zipf as many uses find their key as with an exact list of what was used last, but for a few.
+func TestLRUServesSkewedUseAsAnExactOneWould(t *testing.T) {
+	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
+		seeded(ks, Eviction{Policy: AllKeysLRU})
+		const keys, room, uses = 2000, 400, 20_000
+		use := rand.NewZipf(rand.New(rand.NewPCG(3, 4)), 1.1, 5, keys-1)
+		var exact []string // the latest at the end
+		hits, exactHits := 0, 0
+		for range uses {
+			clock.Advance(time.Second)
+			key := fmt.Sprintf("key:%04d", use.Uint64())
+			if at := slices.Index(exact, key); at >= 0 {
+				exactHits++
+				exact = slices.Delete(exact, at, at+1)
+			} else if len(exact) == room {
+				exact = exact[1:]
+			}
+			exact = append(exact, key)
+			found := false
+			under(ks, func(g *Guard) { found = g.Read(0, []byte(key)) != nil })
+			if found {
+				hits++
+				continue
+			}
+			set(ks, key, "v", 0)
+			if len(keysOf(ks, 0)) > room {
+				require.True(t, evictN(ks, 1))
+			}
+		}
+		require.Greater(t, hits, exactHits*95/100)
+	})
+}
