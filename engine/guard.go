@@ -97,6 +97,9 @@ func (g *Guard) Log(db int, args [][]byte) {
 	g.record = appendCommand(g.record, args)
 }
 
+// Logged reports whether there is something to be journalled of the guard already.
+func (g *Guard) Logged() bool { return len(g.record) > 0 }
+
 // Locked reports whether the guard holds shards.
 func (g *Guard) Locked() bool { return g.held != 0 }
 

@@ -125,7 +125,8 @@ func (s *Storage) checkpoint(position uint64) error {
 	start := time.Now()
 	s.mu.Lock()
 	s.status.Checkpoint, s.status.Began = true, start
-	position = max(position, s.status.position)
+	s.atLeast = max(position, s.status.position, s.atLeast)
+	position = s.atLeast
 	s.mu.Unlock()
 
 	j := s.log()
@@ -145,7 +146,7 @@ func (s *Storage) checkpoint(position uint64) error {
 	changes := s.ks.Changes()
 	s.mu.Lock()
 	s.frozen = frozen
-	upToDate := frozen.Empty() && position == s.status.position && bytes.Equal(extra, s.extra)
+	upToDate := s.store.Err() == nil && frozen.Empty() && position == s.status.position && bytes.Equal(extra, s.extra)
 	s.mu.Unlock()
 
 	var err error
@@ -206,7 +207,7 @@ func (s *Storage) seed(j journal.Journal, position uint64, failed bool) uint32 {
 func (s *Storage) enrol(j journal.Journal) {
 	meta, _ := s.store.Meta()
 	seed := j.Seed(meta.Journal)
-	if seed == meta.JournalSeed {
+	if seed == meta.JournalSeed || seed == 0 {
 		return
 	}
 	meta.JournalSeed = seed

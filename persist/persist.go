@@ -84,6 +84,8 @@ type Storage struct {
 	mu     sync.Mutex // protects what follows
 	status Status
 	frozen *engine.Frozen // of the checkpoint under way
+
+	atLeast uint64 // where the next checkpoint has the journal go on, or later
 }
 
 // Failure is why changes cannot be made durable.
@@ -280,11 +282,14 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 			return err
 		}
 	}
+	if err := s.store.Err(); err != nil {
+		s.failure.Store(&Failure{Err: err}) // until a checkpoint succeeds
+	}
 	if j == nil {
 		ks.EndReplay(nil)
 		if end > meta.Journal {
 			// What the journal has must not be repeated once there are changes that are not in it.
-			if err := s.checkpoint(end); err != nil {
+			if err := s.checkpoint(end); err != nil && !disk.Full(err) {
 				return err
 			}
 		}

@@ -273,7 +273,8 @@ func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
 	if s.srv.eviction.limit.Load() != 0 && s.outOfMemory && cmd.Flags&DenyOOM != 0 && !h.wrote && !h.allowOOM {
 		return errOOM // but who has begun to write is not stopped half-way
 	}
-	if cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() && !s.replaying {
+	// What has begun to write, this script or the transaction it is part of, is not stopped half-way by a disk that fails meanwhile.
+	if cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() && !s.replaying && !h.ctx.G.Logged() {
 		if e := s.srv.restriction(cmd, cmd.Flags&Write != 0); e != "" {
 			return e
 		}

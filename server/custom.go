@@ -145,7 +145,7 @@ func (h *Caller) allowed(args [][]byte) (*Command, Error) {
 		return nil, Error(fmt.Sprintf("ERR '%s' cannot be called by a custom command", cmd.Name))
 	case own.Flags&Write == 0 && cmd.Flags&(Write|MayReplicate) != 0:
 		return nil, Error(fmt.Sprintf("ERR '%s' writes, and '%s' is declared to be read-only", cmd.Name, own.Name))
-	case cmd.Flags&(Write|AllKeys) != 0 && srv.restricted.Load():
+	case cmd.Flags&(Write|AllKeys) != 0 && srv.restricted.Load() && !h.ctx.G.Logged(): // as for scripts
 		if e := srv.restriction(cmd, cmd.Flags&Write != 0); e != "" {
 			return nil, e
 		}

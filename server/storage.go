@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -199,8 +201,12 @@ func (srv *Server) writeRestriction() Error {
 	return ""
 }
 
-// reason returns the innermost cause of an error, which is what the system said.
+// reason returns the innermost cause of an error: what the system said, as C libraries write it.
 func reason(err error) string {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		text := errno.Error()
+		return strings.ToUpper(text[:1]) + text[1:]
+	}
 	for {
 		next := errors.Unwrap(err)
 		if next == nil {

@@ -2,9 +2,11 @@
 package disk
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -54,3 +56,8 @@ func (g gentle) Lock(name string) (io.Closer, error) {
 
 // Unwrap returns the file system behind it.
 func (g gentle) Unwrap() vfs.FS { return g.FS }
+
+// Full reports whether an error means that there is no room: that will pass, and what can be read can be read.
+func Full(err error) bool {
+	return slices.ContainsFunc(full, func(e error) bool { return errors.Is(err, e) })
+}

@@ -104,7 +104,7 @@ func (w *workload) live(t require.TestingT, fs vfs.FS, life int) {
 	}
 	w.check(t, commandsOf(got), w.checkpoint.Load(), w.durable)
 	j := Open(Options{FS: fs, Dir: dir, Policy: Policy(life % 2), SegmentSize: 200})
-	j.prepare = 100 // so that the zeros are used up too
+	j.prepare, j.reserve = 100, 1000 // so that the zeros are used up too
 	if _, err := j.Read(w.checkpoint.Load(), nothing); err != nil {
 		w.failures++
 		return
@@ -204,7 +204,7 @@ func TestErrorAtEveryOperation(t *testing.T) {
 		for k := int32(0); ; k++ {
 			fs := newFS(t)
 			var w workload
-			var op, injected, reads, zeros, notes atomic.Int32
+			var op, injected, reads, zeros, extras atomic.Int32
 			bad := errorfs.Wrap(fs, errorfs.InjectorFunc(func(o errorfs.Op) error {
 				if n := op.Add(1) - 1; n < k || n >= k+many {
 					return nil
@@ -213,8 +213,9 @@ func TestErrorAtEveryOperation(t *testing.T) {
 				if o.Kind == errorfs.OpFileReadAt {
 					reads.Add(1) // is tried twice
 				}
-				if o.Kind == errorfs.OpFileWriteAt && o.Path == positionsPath(fs, dir) && o.Offset == progressSlot*slotDistance {
-					notes.Add(1) // are done without
+				if o.Kind == errorfs.OpFileWriteAt && o.Path == positionsPath(fs, dir) && o.Offset == progressSlot*slotDistance ||
+					o.Path == reservePath(fs, dir) {
+					extras.Add(1) // are done without
 				}
 				return errorfs.ErrInjected
 			}))
@@ -229,7 +230,7 @@ func TestErrorAtEveryOperation(t *testing.T) {
 				require.Greater(t, k, int32(60))
 				break
 			}
-			if many == 1 && reads.Load()+zeros.Load()+notes.Load() == 0 {
+			if many == 1 && reads.Load()+zeros.Load()+extras.Load() == 0 {
 				require.Positive(t, w.failures, "operation %d", k)
 			}
 			fs = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng(uint64(k))})

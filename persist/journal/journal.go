@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // Policy is when what is appended is synced (appendfsync).
@@ -147,6 +149,7 @@ type File struct {
 	maxBuffer int // maxBuffered, but in tests
 	maxRecord int // longest commands of a record, in bytes
 	prepare   int // prepareSize, but in tests
+	reserve   int // reserveSize, but in tests
 
 	appended atomic.Uint64 // LSN after the last record; written under mu
 	durable  atomic.Uint64 // LSN before which everything is synced; written under mu
@@ -163,7 +166,10 @@ type File struct {
 	opened bool       // recover was successful; written under admin
 	turn   sync.Mutex // held by who does the writer's work; taken before mu
 
-	slowUntil time.Time // not Always: when Commit may write again; belongs to who has the turn
+	// These belong to who has the turn.
+	slowUntil time.Time // not Always: when Commit may write again
+	reserved  bool      // the reserve is there
+	noReserve bool      // it cannot be made
 
 	mu        sync.Mutex
 	changed   *sync.Cond // on mu; for everybody who waits for something below
@@ -181,13 +187,14 @@ type File struct {
 	unlogged  bool       // the failure has not been logged
 	closed    bool
 	wantSync  uint64 // LSN that Sync waits for
+	exhausted error  // why the reserve was used: the journal fails with it as soon as buf is written
 	holding   bool   // failed, and what is appended from resumeAt on is kept in buf
 	resumeAt  uint64
 	segments  []segment // all there are; the last one is file
 
 	// These belong to the writer while it is busy, otherwise to who holds mu.
 	file      vfs.File
-	positions *positionsFile
+	positions *positionsFile // nil if there was no room to begin a segment yet
 	seed      uint32
 	size      int64     // of the present segment: where the next record goes
 	prepared  int64     // length of file, or less if zeros could not be written; from size on it has zeros
@@ -218,7 +225,7 @@ func Open(o Options) *File {
 	}
 	o.Log = orDiscard(o.Log)
 	j := &File{
-		o: o, maxBuffer: maxBuffered, maxRecord: maxPayload - minPayload, prepare: prepareSize,
+		o: o, maxBuffer: maxBuffered, maxRecord: maxPayload - minPayload, prepare: prepareSize, reserve: reserveSize,
 		wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour), syncs: make(chan syncRequest, 1),
 	}
 	j.timer.Stop()
@@ -264,31 +271,54 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 		}
 		segments = nil
 	}
-	file, s, err := j.firstSegment(segments, from)
-	if err != nil {
+	var file vfs.File
+	var s segment
+	if err = j.keepReserve(); err == nil {
+		file, s, err = j.firstSegment(segments, from)
+	}
+	if err == nil {
+		err = j.begun(file, s.start, s.seed)
+	}
+	if err != nil && !disk.Full(err) {
 		return report.End, err
-	}
-	if j.positions, err = openPositions(j.o.FS, j.o.Dir); err == nil {
-		err = j.positions.begun(s.start, s.seed)
-	}
-	if err != nil {
-		file.Close()
-		return report.End, err
-	}
-	if n := len(segments); n > 0 && segments[n-1].start == s.start {
-		segments = segments[:n-1] // it is s
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := j.o.Now()
-	j.segments, j.marked, j.lastSync, j.writtenAt = segments, s.start, now, now
-	j.appended.Store(s.start)
-	j.begin(file, s.seed, s.start)
+	j.lastSync, j.writtenAt = now, now
+	if err == nil {
+		if n := len(segments); n > 0 && segments[n-1].start == s.start {
+			segments = segments[:n-1] // it is s
+		}
+		j.segments, j.marked = segments, s.start
+		j.appended.Store(s.start)
+		j.begin(file, s.seed, s.start)
+	} else {
+		// It is as if it had failed just after it was written last.
+		j.segments, j.marked, j.written = segments, report.End, report.End
+		j.appended.Store(report.End)
+		j.durable.Store(report.End)
+		j.fail(err)
+	}
 	j.opened = true
 	j.running.Add(2)
 	go j.runWriter()
 	go j.runSyncer()
 	return report.End, nil
+}
+
+// begun has the file of positions say that a segment has been begun; file is closed if that fails.
+func (j *File) begun(file vfs.File, start uint64, seed uint32) (err error) {
+	if j.positions == nil {
+		j.positions, err = openPositions(j.o.FS, j.o.Dir)
+	}
+	if err == nil {
+		err = j.positions.begun(start, seed)
+	}
+	if err != nil {
+		file.Close()
+	}
+	return err
 }
 
 // firstSegment returns the segment in which a journal goes on that consists of some segments, or has its end before from.
@@ -321,7 +351,7 @@ func (j *File) Append(now int64, commands []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n := recordHeader + minPayload + len(commands)
-	for j.failure.Load() == nil && !j.closed && len(j.buf) > 0 && len(j.buf)+n > j.maxBuffer {
+	for j.failure.Load() == nil && !j.closed && (j.exhausted != nil || len(j.buf) > 0 && len(j.buf)+n > j.maxBuffer) {
 		j.wakeWriter()
 		j.changed.Wait()
 	}
@@ -453,6 +483,7 @@ func (j *File) fail(err error) {
 		return
 	}
 	j.failure.Store(&err)
+	j.exhausted = nil
 	// A position that is never synced: who asks whether what it had appended, in vain perhaps, is durable must not hear that
 	// everything is.
 	j.appended.Add(1)
@@ -497,13 +528,22 @@ func (j *File) Resume() error {
 		return err
 	}
 
-	// What is before it in the directory is not what it follows: a part may be missing.
+	// What is older is not needed any more, and takes room.
+	if err := j.removeAll(); err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	j.turn.Lock()
+	j.noReserve = false
+	err = j.keepReserve()
+	j.turn.Unlock()
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
 	file, seed, err := create(j.o.FS, j.o.Dir, start, 0)
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
-	if err := j.positions.begun(start, seed); err != nil {
-		file.Close()
+	if err := j.begun(file, start, seed); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	j.mu.Lock()
@@ -524,11 +564,19 @@ func (j *File) Resume() error {
 	j.changed.Broadcast()
 	j.wakeWriter()
 	j.mu.Unlock()
-
-	if err := j.removeBefore(start); err != nil {
-		j.o.Log.Warn("cannot remove old segments of the journal", "error", err.Error())
-	}
 	return nil
+}
+
+// removeAll removes all segments. The caller holds admin.
+func (j *File) removeAll() error {
+	segments, _, err := list(j.o.FS, j.o.Dir)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.segments = nil
+	j.mu.Unlock()
+	return remove(j.o.FS, j.o.Dir, segments)
 }
 
 var errNotKept = errors.New("resume: the journal has no position at which to go on")

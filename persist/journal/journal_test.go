@@ -39,6 +39,7 @@ func openAt(t require.TestingT, o Options, from uint64) *File {
 	o.Dir = dir
 	j := Open(o)
 	j.prepare = 100 // so that there are zeros to be damaged, and to be used up
+	j.reserve = 1000
 	_, err := j.Read(from, nothing)
 	require.NoError(t, err)
 	return j

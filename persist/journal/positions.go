@@ -146,11 +146,14 @@ func openPositions(fs vfs.FS, dir string) (*positionsFile, error) {
 		return nil, err
 	}
 	path := positionsPath(fs, dir)
-	if !said.exists {
+	if said.exists {
+		err = syncDir(fs, fs.PathDir(path)) // whoever made it may have failed to
+	} else {
 		said.exists = true
-		if err := writePositions(fs, dir, said); err != nil {
-			return nil, err
-		}
+		err = writePositions(fs, dir, said)
+	}
+	if err != nil {
+		return nil, err
 	}
 	file, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // DamageError says that the journal is not what was written and synced, as opposed to ending in what was never synced.
@@ -71,7 +73,12 @@ func replayed(
 ) (Report, []segment, error) {
 	f, err := inspect(fs, dir, from, fn)
 	if err == nil {
-		err = f.finish(orDiscard(log))
+		log = orDiscard(log)
+		if err = f.finish(log); disk.Full(err) {
+			// Where the next segment begins shows where this one ends; and until there is one, the next start sees the same.
+			log.Warn("there is no room to cut the end off", "error", err.Error())
+			err = nil
+		}
 	}
 	return f.report, f.segments, err
 }

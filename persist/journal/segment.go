@@ -216,6 +216,7 @@ func obsolete(segments []segment, before uint64) int {
 func cut(fs vfs.FS, dir string, start uint64, size int64) error {
 	path := segmentPath(fs, dir, start)
 	if err := copyPrefix(fs, path, path+tempSuffix, size); err != nil {
+		_ = fs.Remove(path + tempSuffix) // which is in the way of others, if the disk is full
 		return fmt.Errorf("cut %s: %w", path, err)
 	}
 	if err := fs.Rename(path+tempSuffix, path); err != nil {

@@ -68,6 +68,7 @@ func (j *File) runWriter() {
 			j.finish()
 		} else {
 			j.prepareAhead()
+			j.checkReserve()
 		}
 		j.turn.Unlock()
 		j.tell()
@@ -176,7 +177,7 @@ func (j *File) step(closing bool) {
 			j.batchAt, j.noRoom = at, false
 		}
 	}
-	if err == nil && always && j.written > j.durable.Load() {
+	if err == nil && (always || j.usedReserve()) && j.written > j.durable.Load() {
 		wrote := time.Now()
 		j.o.Waited(WaitWrite, wrote.Sub(began))
 		err = j.syncHere()
@@ -194,6 +195,12 @@ func (j *File) step(closing bool) {
 	}
 	j.busy = false
 	j.rotate = len(j.cuts) > 0
+	if err == nil && j.exhausted != nil {
+		if err = j.exhausted; len(j.buf) > 0 {
+			err = nil
+			j.wakeWriter() // what was appended before nobody could
+		}
+	}
 	if err != nil {
 		j.fail(err)
 	}
@@ -210,6 +217,13 @@ func (j *File) step(closing bool) {
 	if !j.paused && everySec && !j.syncing {
 		j.timer.Reset(syncInterval - elapsed)
 	}
+}
+
+// usedReserve reports whether the journal is about to fail.
+func (j *File) usedReserve() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.exhausted != nil
 }
 
 // write writes a batch, which begins at LSN start. At each of cuts it begins a new segment.
@@ -238,7 +252,11 @@ func (j *File) writePart(b []byte, start uint64) error {
 		return nil
 	}
 	seal(b, start, j.seed, j.durable.Load())
-	if err := writeAt(j.file, b, j.size); err != nil {
+	err := writeAt(j.file, b, j.size)
+	if j.useReserve(err) {
+		err = writeAt(j.file, b, j.size)
+	}
+	if err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
 	j.size += int64(len(b))
@@ -333,11 +351,13 @@ func (j *File) nextSegment(lsn uint64) error {
 		return fmt.Errorf("close the journal: %w", err)
 	}
 	file, seed, err := create(j.o.FS, j.o.Dir, lsn, j.seed)
-	if err != nil {
-		return err
+	if j.useReserve(err) {
+		file, seed, err = create(j.o.FS, j.o.Dir, lsn, j.seed)
 	}
-	if err := j.positions.begun(lsn, seed); err != nil {
-		file.Close()
+	if err == nil {
+		err = j.begun(file, lsn, seed)
+	}
+	if err != nil {
 		return err
 	}
 	j.mu.Lock()
@@ -391,7 +411,9 @@ func (j *File) finish() {
 	if err == nil {
 		err = j.positions.closed(j.written)
 	}
-	j.positions.close()
+	if j.positions != nil {
+		j.positions.close()
+	}
 	if err != nil {
 		j.mu.Lock()
 		j.fail(err)

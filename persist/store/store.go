@@ -111,7 +111,9 @@ func Open(o Options) (*Store, error) {
 		err = MakeDir(o.FS, s.path(dataDir))
 	}
 	if err == nil {
-		err = s.open()
+		if err = s.open(); disk.Full(err) {
+			err = s.openToRead(err)
+		}
 	}
 	if err != nil {
 		s.cache.Unref()
@@ -135,12 +137,37 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
+	if err := s.o.FS.MkdirAll(s.path(checkpointDir), 0o700); err != nil {
+		return errors.Join(fmt.Errorf("make the directory for checkpoints: %w", err), db.close())
+	}
+	return s.take(db)
+}
+
+// openToRead opens Pebble as it must be opened when there is no room for what it writes to begin with: the store has failed from the beginning,
+// and Reopen makes it whole.
+func (s *Store) openToRead(why error) error {
+	db, err := openDatabase(s.o.FS, s.path(dataDir), s.cache, s.o.Log, s.failed, func(p *pebble.Options) {
+		if s.o.tune != nil {
+			s.o.tune(p)
+		}
+		p.ReadOnly = true
+	})
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	if err := s.take(db); err != nil {
+		return err
+	}
+	db.fence.shut(why)
+	s.o.Log.Error("there is no room for the store; what it has can be read, and changes are refused until there is room", "error", why.Error())
+	return nil
+}
+
+// take reads the meta of a database, which becomes the one of the store.
+func (s *Store) take(db *database) error {
 	meta, saved, err := db.meta()
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the meta record in %s: %w", s.path(dataDir), located(err)), db.close())
-	}
-	if err := s.o.FS.MkdirAll(s.path(checkpointDir), 0o700); err != nil {
-		return errors.Join(fmt.Errorf("make the directory for checkpoints: %w", err), db.close())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

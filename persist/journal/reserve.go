@@ -1,0 +1,82 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/persist/disk"
+)
+
+// Unless the policy is Always, clients are told of changes that are not written yet. If there is no room any more for these, the reserve, a
+// file beside the directory of the segments, is removed to make some: then nobody appends any more, what has been appended is written and
+// synced, and only then the journal fails. It goes on when there is room for a reserve again.
+
+const (
+	reserveName = "reserve"
+	reserveSize = 2 * eagerSize // more than what waits to be written, unless the disk is slow or a record is very long
+)
+
+func reservePath(fs vfs.FS, dir string) string { return fs.PathJoin(fs.PathDir(dir), reserveName) }
+
+// keepReserve makes the reserve, if it may be needed and is not there. It returns an error if there is no room for it. The caller has the turn,
+// or nobody else has j.
+func (j *File) keepReserve() error {
+	if j.reserved || j.noReserve || Policy(j.policy.Load()) == Always {
+		return nil
+	}
+	path := reservePath(j.o.FS, j.o.Dir)
+	info, err := j.o.FS.Stat(path)
+	if err != nil || info.Size() < int64(j.reserve) {
+		err = j.makeReserve(path)
+	}
+	j.reserved = err == nil
+	if disk.Full(err) {
+		return fmt.Errorf("make %s: %w", path, err)
+	}
+	j.noReserve = err != nil
+	return nil
+}
+
+// checkReserve makes the reserve if the policy wants one now, and has the journal fail if there is no room for it. The caller has the turn.
+func (j *File) checkReserve() {
+	if j.Err() != nil {
+		return
+	}
+	if err := j.keepReserve(); err != nil {
+		j.mu.Lock()
+		j.exhausted = err
+		j.wakeWriter()
+		j.mu.Unlock()
+	}
+}
+
+func (j *File) makeReserve(path string) error {
+	file, err := j.o.FS.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	for left := j.reserve; left > 0 && err == nil; left -= len(zeros) {
+		err = writeAll(file, zeros[:min(left, len(zeros))])
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = j.o.FS.Remove(path) // it is of no use, and takes room
+	}
+	return err
+}
+
+// useReserve reports whether there is room now for what could not be written for want of it. The caller has the turn.
+func (j *File) useReserve(err error) bool {
+	if err == nil || !j.reserved || !disk.Full(err) {
+		return false
+	}
+	j.reserved = false
+	if j.o.FS.Remove(reservePath(j.o.FS, j.o.Dir)) != nil {
+		return false
+	}
+	j.mu.Lock()
+	j.exhausted = err
+	j.mu.Unlock()
+	return true
+}
