@@ -200,6 +200,9 @@ func memory(name, initial string, min int64, field func(*Settings) *int) *direct
 func parseSize(word string, min, max int64) (int64, error) {
 	n, ok := parseMemory(word)
 	if !ok {
+		if _, err := strconv.ParseUint(word, 10, 64); err == nil {
+			return 0, rangeError(min, max)
+		}
 		return 0, errNotMemory
 	}
 	if n < min || n > max {
@@ -355,6 +358,9 @@ func parseMemory(s string) (bytes int64, ok bool) {
 		unit = 1 << 30
 	default:
 		return 0, false
+	}
+	if digits == "" {
+		return 0, true // as Redis has it
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || int64(n) > math.MaxInt64/unit {
