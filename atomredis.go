@@ -172,8 +172,8 @@ func (db *DB) Database(n int) (*DB, error) {
 // Dial returns a new connection to the server, in memory, without a port or a socket. It is buffered in both directions and has
 // deadlines, so that it can take the place of a network connection in any client.
 func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, wrap(server.ContextError(ctx))
 	}
 	client, conn := memconn.Pipe(0)
 	if err := db.srv.ServeConn(conn); err != nil {
@@ -185,11 +185,21 @@ func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
 // Snapshot writes all databases, as they are at one moment, as the commands that make them: an append-only file that redis-server loads
 // too. Commands go on meanwhile; what they change is kept in memory as it was until it is written, so w should not be slow where much is changed. w is
 // called by another goroutine, and must not take a snapshot itself. Scripts, and when consumers of a stream were last seen, are not part of it.
-func (db *DB) Snapshot(w io.Writer) error { return wrap(db.srv.Snapshot(w)) }
+func (db *DB) Snapshot(w io.Writer) error {
+	if err := db.srv.NotInHandler(); err != nil {
+		return wrap(err)
+	}
+	return wrap(db.srv.Snapshot(w))
+}
 
 // Restore executes what Snapshot has written, in a server that must be empty: otherwise it fails with ErrNotEmpty. Commands of others
 // may come between. If it fails half-way all databases are emptied again, unless the server was closed meanwhile.
-func (db *DB) Restore(r io.Reader) error { return wrap(db.srv.Restore(r)) }
+func (db *DB) Restore(r io.Reader) error {
+	if err := db.srv.NotInHandler(); err != nil {
+		return wrap(err)
+	}
+	return wrap(db.srv.Restore(r))
+}
 
 // ErrNotEmpty is returned by DB.Restore if there are keys.
 var ErrNotEmpty = server.ErrNotEmpty
@@ -198,5 +208,10 @@ var ErrNotEmpty = server.ErrNotEmpty
 var ErrInUse = server.ErrInUse
 
 // Close disconnects all clients, makes everything durable and stops the server. Commands that are waiting end with ErrClosed, and those
-// that are being executed come to their end first. When it returns nothing of the server is running any more.
-func (db *DB) Close() error { return db.srv.Close() }
+// that are being executed come to their end first, so that a handler of a Command cannot close its server. When it returns nothing of the server is running any more.
+func (db *DB) Close() error {
+	if err := db.srv.NotInHandler(); err != nil {
+		return wrap(err)
+	}
+	return db.srv.Close()
+}

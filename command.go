@@ -2,8 +2,8 @@ package atomredis
 
 import (
 	"context"
-	"encoding"
 	"fmt"
+	"reflect"
 	"strconv"
 	"sync"
 	"time"
@@ -30,8 +30,11 @@ type Args []any
 // Do executes a command without a connection, in the caller's goroutine, and returns its reply. Under appendfsync always the reply
 // comes when what it tells is durable.
 //
-// Arguments may be strings, []byte, integers, floats, booleans (sent as 1 and 0), time.Duration (as nanoseconds), time.Time (as RFC 3339
-// with nanoseconds), nil (as the empty string) and encoding.BinaryMarshaler; anything else is an error. They are not kept.
+// Arguments may be strings, []byte, integers, floats, booleans (sent as 1 and 0), types of these kinds, pointers to them (nil stands for the
+// zero value), nil (the empty string), time.Time (RFC 3339 with nanoseconds), time.Duration (nanoseconds), net.IP (its bytes),
+// encoding.BinaryMarshaler, and what else has encoding.TextMarshaler. Slices, arrays and maps are as many arguments as they have elements, or keys
+// and values in order of the keys, and structs are the names and values of their fields with a tag such as `redis:"name"` or
+// `redis:"name,omitempty"`, as go-redis has them. Anything else is an error. Arguments are not kept.
 //
 // The error is an Error if the reply is one. Blocking commands wait as long as ctx lasts; when it ends they have taken nothing, or
 // return what they have taken. Commands that change the state of a connection are refused with ErrNeedsConnection.
@@ -136,23 +139,90 @@ func (e *encoder) release() {
 
 // add encodes one command.
 func (e *encoder) add(args []any) error {
-	if len(args) == 0 {
-		return fmt.Errorf("atomredis: a command has no name")
-	}
+	before := len(e.args)
 	for i, a := range args {
-		if b, ok := a.([]byte); ok {
-			e.args = append(e.args, encoded{own: b})
-			continue
-		}
-		start := len(e.buf)
-		var err error
-		if e.buf, err = appendArg(e.buf, a); err != nil {
+		if err := e.arg(a, 0); err != nil {
 			return fmt.Errorf("atomredis: argument %d of %v: %w", i, args[0], err)
 		}
-		e.args = append(e.args, encoded{start: start, end: len(e.buf)})
+	}
+	if len(e.args) == before {
+		return fmt.Errorf("atomredis: a command has no name")
 	}
 	e.ends = append(e.ends, len(e.args))
 	return nil
+}
+
+// arg encodes a value, which may be several arguments; depth is how many collections it is in.
+func (e *encoder) arg(a any, depth int) error {
+	if b, ok := a.([]byte); ok {
+		e.args = append(e.args, encoded{own: b})
+		return nil
+	}
+	start := len(e.buf)
+	buf, ok := appendScalar(e.buf, a)
+	if !ok {
+		return e.reflected(a, depth)
+	}
+	e.buf = buf
+	e.args = append(e.args, encoded{start: start, end: len(e.buf)})
+	return nil
+}
+
+// reflected encodes a value of a type that appendScalar does not know.
+func (e *encoder) reflected(a any, depth int) error {
+	if depth > maxNesting {
+		return errTooDeep
+	}
+	v := reflect.ValueOf(a)
+	if scalar, ok, err := scalarOf(v, a); ok || err != nil {
+		if err != nil {
+			return err
+		}
+		return e.arg(scalar, depth)
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return e.arg(v.Elem().Interface(), depth+1)
+		}
+		if v.Type().Elem().Kind() == reflect.Struct && !isTime(v.Type().Elem()) {
+			return nil // go-redis has it so: no fields
+		}
+		return e.arg(reflect.Zero(v.Type().Elem()).Interface(), depth+1)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if err := e.arg(v.Index(i).Interface(), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Map:
+		for _, k := range sortedKeys(v) {
+			if err := e.arg(k.Interface(), depth+1); err != nil {
+				return err
+			}
+			if err := e.arg(v.MapIndex(k).Interface(), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Struct:
+		fields := taggedFields(v)
+		if fields == nil {
+			return fmt.Errorf("a %T cannot be sent: none of its fields has a tag `redis:\"name\"`", a)
+		}
+		for _, f := range fields {
+			if f.omitted {
+				continue
+			}
+			_ = e.arg(f.name, depth+1) // a string
+			if err := e.arg(f.value.Interface(), depth+1); err != nil {
+				return fmt.Errorf("field %s: %w", f.name, err)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("a %T cannot be sent", a)
 }
 
 // commands returns all commands that were added; they are valid until the next call of add or release.
@@ -173,54 +243,46 @@ func (e *encoder) commands() [][][]byte {
 	return e.list
 }
 
-// appendArg appends an argument as it is sent.
-func appendArg(dst []byte, a any) ([]byte, error) {
+// appendScalar appends a value as it is sent, if it is of a type that most arguments have.
+func appendScalar(dst []byte, a any) (out []byte, ok bool) {
 	switch v := a.(type) {
 	case nil:
-		return dst, nil
+		return dst, true
 	case string:
-		return append(dst, v...), nil
-	case []byte:
-		return append(dst, v...), nil
+		return append(dst, v...), true
 	case int:
-		return strconv.AppendInt(dst, int64(v), 10), nil
+		return strconv.AppendInt(dst, int64(v), 10), true
 	case int8:
-		return strconv.AppendInt(dst, int64(v), 10), nil
+		return strconv.AppendInt(dst, int64(v), 10), true
 	case int16:
-		return strconv.AppendInt(dst, int64(v), 10), nil
+		return strconv.AppendInt(dst, int64(v), 10), true
 	case int32:
-		return strconv.AppendInt(dst, int64(v), 10), nil
+		return strconv.AppendInt(dst, int64(v), 10), true
 	case int64:
-		return strconv.AppendInt(dst, v, 10), nil
+		return strconv.AppendInt(dst, v, 10), true
 	case uint:
-		return strconv.AppendUint(dst, uint64(v), 10), nil
+		return strconv.AppendUint(dst, uint64(v), 10), true
 	case uint8:
-		return strconv.AppendUint(dst, uint64(v), 10), nil
+		return strconv.AppendUint(dst, uint64(v), 10), true
 	case uint16:
-		return strconv.AppendUint(dst, uint64(v), 10), nil
+		return strconv.AppendUint(dst, uint64(v), 10), true
 	case uint32:
-		return strconv.AppendUint(dst, uint64(v), 10), nil
+		return strconv.AppendUint(dst, uint64(v), 10), true
 	case uint64:
-		return strconv.AppendUint(dst, v, 10), nil
+		return strconv.AppendUint(dst, v, 10), true
 	case float32:
-		return strconv.AppendFloat(dst, float64(v), 'f', -1, 32), nil
+		return strconv.AppendFloat(dst, float64(v), 'f', -1, 32), true
 	case float64:
-		return strconv.AppendFloat(dst, v, 'f', -1, 64), nil
+		return strconv.AppendFloat(dst, v, 'f', -1, 64), true
 	case bool:
 		if v {
-			return append(dst, '1'), nil
+			return append(dst, '1'), true
 		}
-		return append(dst, '0'), nil
+		return append(dst, '0'), true
 	case time.Duration:
-		return strconv.AppendInt(dst, v.Nanoseconds(), 10), nil
+		return strconv.AppendInt(dst, v.Nanoseconds(), 10), true
 	case time.Time:
-		return v.AppendFormat(dst, time.RFC3339Nano), nil
-	case encoding.BinaryMarshaler:
-		b, err := v.MarshalBinary()
-		if err != nil {
-			return dst, err
-		}
-		return append(dst, b...), nil
+		return v.AppendFormat(dst, time.RFC3339Nano), true
 	}
-	return dst, fmt.Errorf("a %T cannot be sent", a)
+	return dst, false
 }

@@ -2,8 +2,13 @@ package atomredis_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"math/big"
 	"net"
+	"net/netip"
+	"net/url"
 	"runtime"
 	"strconv"
 	"strings"
@@ -50,6 +55,12 @@ func waitForInfo(t testing.TB, db *atomredis.DB, section, want string) {
 	require.Eventually(t, func() bool { return strings.Contains(text(t, do(t, db, "INFO", section)), want) }, time.Minute, time.Millisecond)
 }
 
+// waitForSubscribers waits until there are subscriptions to so many patterns.
+func waitForSubscribers(t testing.TB, db *atomredis.DB, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return do(t, db, "PUBSUB", "NUMPAT").String() == fmt.Sprintf("(integer) %d", n) }, time.Minute, time.Millisecond)
+}
+
 func TestDoTakesArgumentsAsGoRedisDoes(t *testing.T) {
 	db := open(t, atomredis.Options{})
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -65,12 +76,171 @@ func TestDoTakesArgumentsAsGoRedisDoes(t *testing.T) {
 	} {
 		require.Equal(t, c.want, text(t, do(t, db, "ECHO", c.arg)), "%T", c.arg)
 	}
-	for _, bad := range []any{struct{}{}, []string{"a"}, map[string]int{}, func() {}, new(int), marshaler("")} {
+	deep := []any{nil}
+	deep[0] = deep // a collection that contains itself
+	for _, bad := range []any{struct{}{}, struct{ A int }{1}, func() {}, make(chan int), complex(1, 1), marshaler(""), deep, []any{func() {}}} {
 		_, err := db.Do(t.Context(), "ECHO", bad)
 		require.ErrorContains(t, err, "argument 1 of ECHO: ", "%T", bad)
 	}
-	_, err := db.Do(t.Context())
-	require.ErrorContains(t, err, "no name")
+	for _, none := range [][]any{nil, {[]string{}}, {map[string]int{}, (*tagged)(nil)}} {
+		_, err := db.Do(t.Context(), none...)
+		require.ErrorContains(t, err, "no name")
+	}
+}
+
+// go-redis sends each of these, or would if it did not only know basic types; what it knows is held against it.
+func TestDoTakesAnyTypeAsGoRedisDoes(t *testing.T) {
+	db := open(t, atomredis.Options{})
+	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) }})
+	defer client.Close()
+	word, n, u, f, yes, at, d := "w", -3, uint16(3), 0.25, true, time.Unix(1, 5).UTC(), time.Minute
+	for _, arg := range []any{&word, &n, &u, &f, &yes, &at, &d, (*string)(nil), (*int)(nil), (*uint64)(nil), (*float32)(nil), (*bool)(nil),
+		(*time.Time)(nil), (*time.Duration)(nil), net.IPv4(10, 1, 2, 3), net.ParseIP("::1"), uintptr(7), netip.MustParseAddr("10.0.0.1"),
+		&url.URL{Scheme: "http", Host: "h"}, marshaler("x"), nil, []byte{}} {
+		want, err := client.Do(t.Context(), "ECHO", arg).Text()
+		require.NoError(t, err, "%T", arg)
+		require.Equal(t, want, text(t, do(t, db, "ECHO", arg)), "%T", arg)
+	}
+	type (
+		name    string
+		number  int16
+		count   uint32
+		share   float32
+		flag    bool
+		content []byte
+		wait    time.Duration
+	)
+	for _, c := range []struct {
+		arg  any
+		want string
+	}{
+		{name("a"), "a"}, {number(-1), "-1"}, {count(9), "9"}, {share(0.1), "0.1"}, {flag(true), "1"}, {content("c"), "c"}, {wait(5), "5"},
+		{[3]byte{'x', 'y', 'z'}, "xyz"}, {json.RawMessage("{}"), "{}"}, {new(name), ""}, {big.NewInt(12), "12"}, {new(*int), "0"},
+	} {
+		require.Equal(t, c.want, text(t, do(t, db, "ECHO", c.arg)), "%T", c.arg)
+	}
+	person := tagged{Name: "Ada", Born: 1815, hidden: "x"}
+	do(t, db, "RPUSH", "l", []string{"a", "b"}, []int{1}, [2]float64{0.5, 2}, []any{"c", []name{"d"}}, [][]byte{[]byte("e")}, []string(nil))
+	require.Equal(t, `["a" "b" "1" "0.5" "2" "c" "d" "e"]`, fmt.Sprintf("%q", texts(t, do(t, db, "LRANGE", "l", 0, -1))))
+	for _, args := range [][]any{
+		{"HSET", "h", person}, {"HSET", "h", &person}, {"HSET", "h", map[string]any{"name": "Ada", "born": 1815}},
+		{"HSET", "h", []any{"name", "Ada", "born", 1815}}, {[]string{"HSET", "h", "name"}, "Ada", "born", 1815},
+	} {
+		do(t, db, "DEL", "h")
+		do(t, db, args...)
+		require.Equal(t, []string{"Ada", "1815"}, texts(t, do(t, db, "HMGET", "h", "name", "born")))
+		require.Equal(t, "(integer) 2", do(t, db, "HLEN", "h").String())
+	}
+	require.NoError(t, client.HSet(t.Context(), "g", person).Err())
+	require.Equal(t, []string{"Ada", "1815"}, texts(t, do(t, db, "HMGET", "g", "name", "born")))
+	do(t, db, "MSET", map[int]string{2: "b", 1: "a"}, map[string]int{"x": 1})
+	require.Equal(t, []string{"a", "b", "1"}, texts(t, do(t, db, "MGET", 1, 2, "x")))
+}
+
+// tagged is a struct as go-redis has them.
+type tagged struct {
+	Name     string `redis:"name"`
+	Born     int    `redis:"born"`
+	Died     int    `redis:"died,omitempty"`
+	Ignored  func() `redis:"-"`
+	Untagged []string
+	hidden   string `redis:"hidden"`
+}
+
+func texts(t testing.TB, r atomredis.Reply) []string {
+	t.Helper()
+	list, err := r.Texts()
+	require.NoError(t, err)
+	return list
+}
+
+func TestErrorsHaveTheCauseOfTheirContext(t *testing.T) {
+	db := open(t, atomredis.Options{})
+	cause := errors.New("the user has left")
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	calls := map[string]func(ctx context.Context) error{
+		"Do":     func(ctx context.Context) error { _, err := db.Do(ctx, "BLPOP", "k", 0); return err },
+		"DoMany": func(ctx context.Context) error { _, err := db.DoMany(ctx, atomredis.Args{"BLPOP", "k", 0}); return err },
+		"Subscribe": func(ctx context.Context) error {
+			for _, err := range db.Subscribe(ctx, "c") {
+				return err
+			}
+			return nil
+		},
+	}
+	for name, call := range calls {
+		// While it waits.
+		ctx, cancel := context.WithCancelCause(t.Context())
+		result := make(chan error)
+		go func() { result <- call(ctx) }()
+		if name == "Subscribe" {
+			waitForSubscribers(t, db, 1)
+		} else {
+			waitForInfo(t, db, "clients", "blocked_clients:1\r\n")
+		}
+		cancel(cause)
+		err := <-result
+		require.ErrorIs(t, err, cause, name)
+		require.ErrorIs(t, err, context.Canceled, name)
+	}
+	calls["Dial"] = func(ctx context.Context) error { _, err := db.Dial(ctx); return err }
+	calls["Tx"] = func(ctx context.Context) error {
+		return db.Tx(ctx, func(tx *atomredis.Tx) error { tx.Do("PING"); return nil })
+	}
+	for name, call := range calls {
+		err := call(ended)
+		require.ErrorIs(t, err, cause, name)
+		require.ErrorIs(t, err, context.Canceled, name)
+	}
+	late, stop := context.WithTimeoutCause(t.Context(), time.Nanosecond, cause)
+	defer stop()
+	<-late.Done()
+	_, err := db.Do(late, "PING")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, cause)
+	plain, stop2 := context.WithCancel(t.Context())
+	stop2()
+	_, err = db.Do(plain, "PING")
+	require.EqualError(t, err, "atomredis: context canceled") // once
+}
+
+func TestSubscribersThatNobodyListensToGo(t *testing.T) {
+	db := open(t, atomredis.Options{})
+	for i := range 3 {
+		db.Subscribe(context.Background(), fmt.Sprint("never-ranged", i)) // with a context that never ends
+	}
+	waitForSubscribers(t, db, 3)
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return do(t, db, "PUBSUB", "NUMPAT").String() == "(integer) 0"
+	}, time.Minute, time.Millisecond)
+
+	messages := db.Subscribe(t.Context(), "c")
+	do(t, db, "PUBLISH", "c", "1")
+	for m, err := range messages {
+		require.NoError(t, err)
+		require.Equal(t, "1", m.Payload)
+		break
+	}
+	waitForSubscribers(t, db, 0)
+	steps := 0
+	for _, err := range messages {
+		steps++
+		require.ErrorIs(t, err, atomredis.ErrSubscriptionEnded)
+		require.NotErrorIs(t, err, atomredis.ErrClosed)
+	}
+	require.Equal(t, 1, steps)
+
+	func() { // a loop that panics
+		defer func() { require.Equal(t, "enough", recover()) }()
+		messages := db.Subscribe(t.Context(), "c")
+		do(t, db, "PUBLISH", "c", "1")
+		for range messages {
+			panic("enough")
+		}
+	}()
+	waitForSubscribers(t, db, 0)
 }
 
 type marshaler string

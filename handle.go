@@ -30,19 +30,24 @@ type Command struct {
 	//	nil                                       null
 	//	string, []byte                            string
 	//	Status                                    status reply, such as OK
-	//	int and intN, uint8 to uint32, floatN     number
+	//	integers, float32, float64                number
 	//	bool                                      boolean
-	//	[]any, []string, []Reply                  array
-	//	map[string]any, map[string]string         map, in order of its keys
+	//	time.Time                                 string, RFC 3339 with nanoseconds
+	//	slices and arrays                         array; of bytes, string
+	//	maps                                      map, in order of its keys
+	//	structs with tags `redis:"name"`          map of the fields that have one, but for empty ones with "omitempty"
+	//	pointers                                  what they point to; null if they are nil
+	//	encoding.BinaryMarshaler, TextMarshaler   string
 	//	Reply                                     the reply of Ctx.Call
 	//	error                                     error: an Error as it is, others with "ERR " before their text
 	//
-	// where clients of RESP2 get a map as an array, a boolean as 1 or 0 and a float as a string. An error as second result takes
+	// and types of these kinds, where clients of RESP2 get a map as an array, a boolean as 1 or 0, and a float, or an integer of more than 63
+	// bits, as a string. An error as second result takes
 	// the place of the reply; what was done before stays done. So it is if Do panics, which is logged and answered with "ERR
 	// internal error".
 	//
 	// Do holds up others, in many cases all clients, so it must not wait for anything, and it must return (t.FailNow does not).
-	// It must not use the DB, whose locks it holds.
+	// It must not use the DB, whose locks it holds: see ErrInHandler. Other servers of the program may be used.
 	Do func(c *Ctx) (any, error)
 }
 
@@ -62,6 +67,10 @@ const (
 	// WholeKeyspace commands may use other keys than those that they declare, and everybody waits for them.
 	WholeKeyspace
 )
+
+// ErrInHandler is found by errors.Is in what Do and the other methods of a DB return to a handler of a Command of the same server, which must use
+// Ctx.Call instead. Nobody can tell if a handler waits for another goroutine, or for a client, that uses the DB: that waits for ever.
+var ErrInHandler = server.ErrInHandler
 
 // Status is a status reply in what the handler of a Command returns.
 type Status string

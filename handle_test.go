@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"math/big"
 	"net"
 	"strings"
 	"sync"
@@ -342,8 +343,28 @@ func TestResultsOfCustomCommandsBecomeReplies(t *testing.T) {
 		}, "*3~$4~text~-WRONGTYPE Operation against a key holding the wrong kind of value~*2~$1~f~$1~v~",
 			"*3~$4~text~-WRONGTYPE Operation against a key holding the wrong kind of value~%1~$1~f~$1~v~"},
 		{"no reply", value(atomredis.Reply{}), "-ERR atomredis: there is no reply~", ""},
-		{"what is no reply", value([]any{1, struct{}{}}), "-ERR the command returned a struct {}, which is no reply~", ""},
-		{"endless", value(endless), "-ERR what the command returned is nested too deeply~", ""},
+		{"what is no reply", value([]any{1, struct{}{}}), "-ERR the command returned a struct {}, none of whose fields has a tag `redis:\"name\"`~", ""},
+		{"endless", value(endless), "-ERR the value is nested too deeply~", ""},
+		{"function", value(func() {}), "-ERR the command returned a func(), which is no reply~", ""},
+		{"uint64", value([]uint64{1, 1<<63 - 1, 1 << 63}), "*3~:1~:9223372036854775807~$19~9223372036854775808~", "*3~:1~:9223372036854775807~(9223372036854775808~"},
+		{"uint and uintptr", value([]any{uint(7), uintptr(8)}), "*2~:7~:8~", ""},
+		{"ints", value([]int{1, -2}), "*2~:1~:-2~", ""},
+		{"array", value([2]bool{true, false}), "*2~:1~:0~", "*2~#t~#f~"},
+		{"nested slices", value([][]string{{"a"}, nil}), "*2~*1~$1~a~*0~", ""},
+		{"array of bytes", value([2]byte{'a', 'b'}), "$2~ab~", ""},
+		{"named types", value([]any{kindOfText("t"), kindOfNumber(1), kindOfBytes("b")}), "*3~$1~t~:1~$1~b~", ""},
+		{"pointers", value([]*int{new(int), nil}), "*2~:0~$-1~", "*2~:0~_~"},
+		{"map of integers", value(map[int]string{10: "b", 9: "a"}), "*4~:9~$1~a~:10~$1~b~", "%2~:9~$1~a~:10~$1~b~"},
+		{"map of named keys", value(map[kindOfText][]int{"k": {1}}), "*2~$1~k~*1~:1~", "%1~$1~k~*1~:1~"},
+		{"empty map and slice", value([]any{map[string]int(nil), []int(nil)}), "*2~*0~*0~", "*2~%0~*0~"},
+		{"struct", value(tagged{Name: "Ada", Born: 1815}), "*4~$4~name~$3~Ada~$4~born~:1815~", "%2~$4~name~$3~Ada~$4~born~:1815~"},
+		{"structs", value([]*tagged{{Name: "a", Died: 1}, nil}), "*2~*6~$4~name~$1~a~$4~born~:0~$4~died~:1~$-1~", "*2~%3~$4~name~$1~a~$4~born~:0~$4~died~:1~_~"},
+		{"time", value([]any{time.Unix(0, 0).UTC(), time.Second}), "*2~$20~1970-01-01T00:00:00Z~:1000000000~", ""},
+		{"marshaler", value(marshaler("x")), "$11~marshaled x~", ""},
+		{"bad marshaler", value(marshaler("")), "-ERR nothing to marshal~", ""},
+		{"text marshaler", value(big.NewInt(-5)), "$2~-5~", ""},
+		{"pointer to a reply", func(c *atomredis.Ctx) (any, error) { r, err := c.Call("GET", "s"); return &r, err }, "$4~text~", ""},
+		{"errors among others", value([]any{errors.New("e"), []error{nil}}), "*2~-ERR e~*1~$-1~", "*2~-ERR e~*1~_~"},
 	} {
 		for proto, want := range map[string]string{"2": c.resp2, "3": c.resp3} {
 			if want == "" {
@@ -361,6 +382,85 @@ func TestResultsOfCustomCommandsBecomeReplies(t *testing.T) {
 			conn.Close()
 		}
 	}
+}
+
+type (
+	kindOfText   string
+	kindOfNumber uint8
+	kindOfBytes  []byte
+)
+
+// A handler that uses its DB would wait for itself. It gets an error; others, and other servers, are as ever.
+func TestHandlersMustNotUseTheirDB(t *testing.T) {
+	db := open(t, atomredis.Options{})
+	other := open(t, atomredis.Options{})
+	ctx := t.Context()
+	var use func(db *atomredis.DB) error
+	handler := atomredis.Command{Name: "use", Do: func(*atomredis.Ctx) (any, error) {
+		err := use(db)
+		if errors.Is(err, atomredis.ErrInHandler) {
+			return "refused", nil
+		}
+		return "not refused", err
+	}}
+	require.NoError(t, db.Handle(handler))
+	require.NoError(t, other.Handle(atomredis.Command{Name: "back", Do: func(*atomredis.Ctx) (any, error) { return "back", use(db) }}))
+	numbered, err := db.Database(1)
+	require.NoError(t, err)
+	for name, call := range map[string]func(db *atomredis.DB) error{
+		"Do":         func(db *atomredis.DB) error { _, err := db.Do(ctx, "PING"); return err },
+		"a database": func(*atomredis.DB) error { _, err := numbered.Do(ctx, "PING"); return err },
+		"DoMany":     func(db *atomredis.DB) error { _, err := db.DoMany(ctx, atomredis.Args{"PING"}); return err },
+		"Tx":         func(db *atomredis.DB) error { return db.Tx(ctx, func(*atomredis.Tx) error { return nil }) },
+		"Subscribe": func(db *atomredis.DB) error {
+			for _, err := range db.Subscribe(ctx, "c") {
+				return err
+			}
+			return nil
+		},
+		"Snapshot": func(db *atomredis.DB) error { return db.Snapshot(io.Discard) },
+		"Restore":  func(db *atomredis.DB) error { return db.Restore(strings.NewReader("")) },
+		"Close":    func(db *atomredis.DB) error { return db.Close() },
+		"deep": func(db *atomredis.DB) error {
+			return deep(300, func() error { _, err := db.Do(ctx, "PING"); return err })
+		},
+		"by way of other": func(*atomredis.DB) error {
+			use = func(db *atomredis.DB) error { _, err := db.Do(ctx, "PING"); return err }
+			_, err := other.Do(ctx, "BACK")
+			if err != nil && strings.Contains(err.Error(), atomredis.ErrInHandler.Error()) {
+				return atomredis.ErrInHandler // what the handler of other says
+			}
+			return err
+		},
+	} {
+		use = call
+		require.Equal(t, `"refused"`, do(t, db, "USE").String(), name)
+		use = call
+		require.Equal(t, `"refused"`, do(t, db, "EVAL", "return redis.call('use')", 0).String(), name)
+	}
+
+	use = func(*atomredis.DB) error { _, err := other.Do(ctx, "SET", "k", "v"); return err }
+	require.Equal(t, `"not refused"`, do(t, db, "USE").String())
+	require.Equal(t, `"v"`, do(t, other, "GET", "k").String())
+
+	// Others wait until the handler has ended, as ever.
+	started, finish := make(chan struct{}), make(chan struct{})
+	use = func(*atomredis.DB) error { close(started); <-finish; return nil }
+	done := make(chan error, 2)
+	go func() { _, err := db.Do(ctx, "USE"); done <- err }()
+	<-started
+	go func() { _, err := db.Do(ctx, "SET", "k", "v"); done <- err }()
+	close(finish)
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+}
+
+// deep calls f below many others.
+func deep(n int, f func() error) error {
+	if n == 0 {
+		return f()
+	}
+	return deep(n-1, f)
 }
 
 // readTo reads up to a mark, and returns what was before it.

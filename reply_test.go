@@ -1,6 +1,7 @@
 package atomredis
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -123,5 +124,41 @@ func TestMalformedRepliesAreErrors(t *testing.T) {
 	for _, raw := range []string{"*1\r\n", "*5\r\n:1\r\n", "*x\r\n", "*"} {
 		_, err := Reply{[]byte(raw)}.Slice()
 		require.Error(t, err, raw)
+	}
+}
+
+// The right sides are what redis-cli -3 shows.
+func TestRepliesAreShownAsByRedisCli(t *testing.T) {
+	for raw, want := range map[string]string{
+		"":                               "(no reply)",
+		"+PONG\r\n":                      "PONG",
+		"-ERR a b\r\n":                   "(error) ERR a b",
+		"!5\r\nERR x\r\n":                "(error) ERR x",
+		":12345\r\n":                     "(integer) 12345",
+		",3.141\r\n":                     "(double) 3.141",
+		"(123\r\n":                       "123",
+		"_\r\n":                          "(nil)",
+		"$-1\r\n":                        "(nil)",
+		"*-1\r\n":                        "(nil)",
+		"#t\r\n":                         "(true)",
+		"#f\r\n":                         "(false)",
+		"$8\r\na\n\"\\\x00\xff\t\r\r\n":  `"a\n\"\\\x00\xff\t\r"`,
+		"=8\r\ntxt:a\nb\n\r\n":           "a\nb\n",
+		"*0\r\n":                         "(empty array)",
+		"~0\r\n":                         "(empty set)",
+		"%0\r\n":                         "(empty hash)",
+		"~2\r\n:0\r\n:1\r\n":             "1~ (integer) 0\n2~ (integer) 1",
+		"%2\r\n:0\r\n#f\r\n:1\r\n#t\r\n": "1# (integer) 0 => (false)\n2# (integer) 1 => (true)",
+		"*3\r\n:1\r\n*3\r\n:2\r\n*0\r\n*2\r\n:3\r\n$1\r\nx\r\n$1\r\ny\r\n": "1) (integer) 1\n2) 1) (integer) 2\n   2) (empty array)\n" +
+			"   3) 1) (integer) 3\n      2) \"x\"\n3) \"y\"",
+		"*10\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n*2\r\n:10\r\n:11\r\n": " 1) (integer) 1\n 2) (integer) 2\n 3) (integer) 3\n" +
+			" 4) (integer) 4\n 5) (integer) 5\n 6) (integer) 6\n 7) (integer) 7\n 8) (integer) 8\n 9) (integer) 9\n10) 1) (integer) 10\n    2) (integer) 11",
+		"%1\r\n$1\r\na\r\n%1\r\n$1\r\nb\r\n:1\r\n": `1# "a" => 1# "b" => (integer) 1`,
+		"*2\r\n:1\r\n": `(malformed) "*2\r\n:1\r\n"`,
+	} {
+		r := Reply{[]byte(raw)}
+		require.Equal(t, want, r.String(), "%q", raw)
+		require.Equal(t, want, fmt.Sprint(r))
+		require.Equal(t, want, fmt.Sprintf("%v", &r))
 	}
 }

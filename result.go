@@ -1,26 +1,20 @@
 package atomredis
 
 import (
-	"errors"
 	"fmt"
-	"maps"
+	"math"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/atomredis/atomredis/resp"
 )
 
-// maxResultDepth is how deep what a handler returns can be nested.
-const maxResultDepth = 32
-
-var errResultTooDeep = errors.New("what the command returned is nested too deeply")
-
 // writeResult writes what the handler of a Command has returned, in the protocol of w; depth is how many collections it is in. If
 // it fails, a part of it may be written.
 func writeResult(w *resp.Writer, v any, depth int) error {
-	if depth > maxResultDepth {
-		return errResultTooDeep
-	}
 	switch v := v.(type) {
 	case nil:
 		w.Null()
@@ -34,63 +28,84 @@ func writeResult(w *resp.Writer, v any, depth int) error {
 		w.Bool(v)
 	case int:
 		w.Int(int64(v))
-	case int8:
-		w.Int(int64(v))
-	case int16:
-		w.Int(int64(v))
-	case int32:
-		w.Int(int64(v))
 	case int64:
 		w.Int(v)
-	case uint8:
-		w.Int(int64(v))
-	case uint16:
-		w.Int(int64(v))
-	case uint32:
-		w.Int(int64(v))
+	case uint64:
+		if v > math.MaxInt64 {
+			w.BigNumber(strconv.FormatUint(v, 10))
+		} else {
+			w.Int(int64(v))
+		}
 	case float32:
 		w.Double(float64(v))
 	case float64:
 		w.Double(v)
+	case time.Time:
+		w.Bulk(v.AppendFormat(nil, time.RFC3339Nano))
 	case Reply:
 		return writeReply(w, v)
 	case error:
 		w.Error(errorText(v))
-	case []any:
-		return writeAll(w, v, depth)
-	case []string:
-		return writeAll(w, v, depth)
-	case []Reply:
-		return writeAll(w, v, depth)
-	case map[string]any:
-		return writeMap(w, v, depth)
-	case map[string]string:
-		return writeMap(w, v, depth)
 	default:
-		return fmt.Errorf("the command returned a %T, which is no reply", v)
+		return writeReflected(w, v, depth)
 	}
 	return nil
 }
 
-func writeAll[T any](w *resp.Writer, list []T, depth int) error {
-	w.Array(len(list))
-	for _, v := range list {
-		if err := writeResult(w, v, depth+1); err != nil {
+// writeReflected writes a value of a type that writeResult does not know.
+func writeReflected(w *resp.Writer, a any, depth int) error {
+	if depth > maxNesting {
+		return errTooDeep
+	}
+	v := reflect.ValueOf(a)
+	if scalar, ok, err := scalarOf(v, a); ok || err != nil {
+		if err != nil {
 			return err
 		}
+		return writeResult(w, scalar, depth)
 	}
-	return nil
-}
-
-func writeMap[T any](w *resp.Writer, m map[string]T, depth int) error {
-	w.Map(len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		w.BulkString(k)
-		if err := writeResult(w, m[k], depth+1); err != nil {
-			return err
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			w.Null()
+			return nil
 		}
+		return writeResult(w, v.Elem().Interface(), depth+1)
+	case reflect.Slice, reflect.Array:
+		w.Array(v.Len())
+		for i := range v.Len() {
+			if err := writeResult(w, v.Index(i).Interface(), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Map:
+		w.Map(v.Len())
+		for _, k := range sortedKeys(v) {
+			if err := writeResult(w, k.Interface(), depth+1); err != nil {
+				return err
+			}
+			if err := writeResult(w, v.MapIndex(k).Interface(), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Struct:
+		fields := taggedFields(v)
+		if fields == nil {
+			return fmt.Errorf("the command returned a %T, none of whose fields has a tag `redis:\"name\"`", a)
+		}
+		fields = slices.DeleteFunc(fields, func(f field) bool { return f.omitted })
+		w.Map(len(fields))
+		for _, f := range fields {
+			w.BulkString(f.name)
+			if err := writeResult(w, f.value.Interface(), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the command returned a %T, which is no reply", a)
 }
 
 // oneLine replaces line breaks, which would end a status reply.

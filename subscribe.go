@@ -2,8 +2,11 @@ package atomredis
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/atomredis/atomredis/server"
 )
@@ -19,35 +22,58 @@ type Message struct {
 // Keyspace events are messages too, on channels such as __keyevent@0__:expired, if notify-keyspace-events is configured.
 //
 // The last step of the iterator has an error, unless the loop was left before: that of ctx, ErrClosed if the DB was closed, or ErrKilled
-// if more messages waited than client-output-buffer-limit allows a subscriber. The iterator can be used once.
+// if more messages waited than client-output-buffer-limit allows a subscriber. The iterator can be used once: a second loop has
+// ErrSubscriptionEnded as its only step. An iterator that is dropped without a loop is unsubscribed when the garbage collector finds it.
 func (db *DB) Subscribe(ctx context.Context, patterns ...string) iter.Seq2[Message, error] {
 	d, err := db.subscribe(ctx, patterns)
 	if err != nil {
 		return func(yield func(Message, error) bool) { yield(Message{}, err) }
 	}
 	end := sync.OnceFunc(d.Release)
-	stop := context.AfterFunc(ctx, end) // also if nobody iterates
-	return func(yield func(Message, error) bool) {
-		defer end()
-		defer stop()
-		for {
-			raw, err := d.Receive(ctx)
-			for len(raw) > 0 && err == nil {
-				var r Reply
-				if r, raw, err = nextReply(raw); err != nil {
-					break
-				}
-				if m, ok := message(r); ok && !yield(m, nil) {
-					return
-				}
+	s := &subscription{ctx: ctx, d: d, end: end}
+	s.stop = context.AfterFunc(ctx, end) // also if nobody iterates
+	runtime.AddCleanup(s, func(end func()) { end() }, end)
+	return s.messages
+}
+
+// ErrSubscriptionEnded says that the iterator of Subscribe was used before.
+var ErrSubscriptionEnded = errors.New("atomredis: the subscription has ended with the loop over it")
+
+// subscription is what an iterator over messages works with. Nothing that the server or the context refers to may refer to it, so that it is
+// found to be garbage.
+type subscription struct {
+	ctx  context.Context
+	d    *server.Direct
+	used atomic.Bool
+	end  func()
+	stop func() bool
+}
+
+// messages is the iterator.
+func (s *subscription) messages(yield func(Message, error) bool) {
+	if s.used.Swap(true) {
+		yield(Message{}, ErrSubscriptionEnded)
+		return
+	}
+	defer s.end()
+	defer s.stop()
+	for {
+		raw, err := s.d.Receive(s.ctx)
+		for len(raw) > 0 && err == nil {
+			var r Reply
+			if r, raw, err = nextReply(raw); err != nil {
+				break
 			}
-			if ctx.Err() != nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				yield(Message{}, wrap(err))
+			if m, ok := message(r); ok && !yield(m, nil) {
 				return
 			}
+		}
+		if s.ctx.Err() != nil {
+			err = server.ContextError(s.ctx)
+		}
+		if err != nil {
+			yield(Message{}, wrap(err))
+			return
 		}
 	}
 }

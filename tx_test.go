@@ -146,7 +146,7 @@ func TestSubscribersGetAllMessagesInOrder(t *testing.T) {
 	require.Equal(t, n, next)
 	require.Equal(t, "0", text(t, do(t, db, "PUBSUB", "NUMPAT")), "the loop has ended the subscription")
 	for _, err := range messages {
-		require.ErrorIs(t, err, atomredis.ErrClosed, "it can be used once")
+		require.ErrorIs(t, err, atomredis.ErrSubscriptionEnded, "it can be used once")
 	}
 }
 

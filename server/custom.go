@@ -48,6 +48,14 @@ func (srv *Server) Handle(cmd Command, do func(c *Caller)) error {
 	return srv.table.extend(entry)
 }
 
+// NotInHandler returns ErrInHandler if the calling goroutine is executing a handler of the server.
+func (srv *Server) NotInHandler() error {
+	if srv.handlers.within() {
+		return ErrInHandler
+	}
+	return nil
+}
+
 // checkCommandName returns why a command cannot have a name, which is in lower case.
 func checkCommandName(name string) error {
 	allowed := func(c rune) bool {
@@ -93,7 +101,7 @@ func runCustom(c *Ctx, do func(c *Caller)) {
 		s.db = db
 		h.ended = true
 	}()
-	do(h)
+	c.Server.handlers.call(func() { do(h) })
 }
 
 // Args are the name and the arguments of the custom command. They are views into the client's input.

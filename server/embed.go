@@ -28,9 +28,20 @@ var (
 	ErrNotDurable = errors.New("the journal has failed, and what the command did may be lost")
 	// ErrInUse says that another server uses the data directory.
 	ErrInUse = store.ErrInUse
+	// ErrInHandler says that the handler of a custom command uses the server other than by calling commands.
+	ErrInHandler = errors.New("the handler of a command must use the Call of its Ctx, because the server waits for it")
 	// ErrNeedsConnection says that a command changes the state of its connection, which a Direct does not keep.
 	ErrNeedsConnection = errors.New("the command needs a connection of its own")
 )
+
+// ContextError returns why a context has ended: its error, and its cause if that says more.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == err {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
 
 // embeddedPeer is where clients come from that are part of the program: they count as clients on the same machine.
 var embeddedPeer = Peer{Addr: "@embedded:0", Local: "@embedded:0"}
@@ -123,6 +134,9 @@ type Direct struct {
 func (srv *Server) Direct(db int) (*Direct, error) {
 	if db < 0 || db >= srv.ks.Databases() || db != 0 && srv.cluster != nil {
 		return nil, fmt.Errorf("there is no database %d", db)
+	}
+	if err := srv.NotInHandler(); err != nil {
+		return nil, err
 	}
 	t := srv.direct
 	for {
@@ -247,7 +261,9 @@ func (d *Direct) Control(ctx context.Context, args [][]byte) error {
 func (d *Direct) delay(ctx context.Context, err error) error {
 	if h := d.owner.srv.hook; h != nil && err == nil && !d.late {
 		d.late = true
-		return h.Wait(ctx)
+		if h.Wait(ctx) != nil {
+			return ContextError(ctx)
+		}
 	}
 	return err
 }
@@ -256,8 +272,8 @@ func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error
 	if len(args) == 0 {
 		return errors.New("a command has no name")
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return ContextError(ctx)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -357,7 +373,7 @@ func (d *Direct) sleep(ctx context.Context) error {
 	case <-d.signal:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return ContextError(ctx)
 	}
 }
 
@@ -485,7 +501,7 @@ func (d *Direct) loaded(ctx context.Context) error {
 		case d.ended:
 			return ErrClosed
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return ContextError(ctx)
 		case err != nil && keys == st.Status().LoadedKeys && st.Loading():
 			return errors.New(string(errLoading))
 		}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/atomredis/atomredis/resp"
 )
 
 // monitors are the clients in MONITOR mode.
@@ -80,7 +82,7 @@ func (m *monitors) feed(s *Session, cmd *Command, args [][]byte) {
 		if slices.Contains(secret, i) {
 			a = []byte("(redacted)")
 		}
-		line = appendQuoted(line, a)
+		line = resp.AppendQuoted(line, a)
 	}
 	line = append(line, "\r\n"...)
 
@@ -134,35 +136,6 @@ func secrets(cmd *Command, args [][]byte) []int {
 		}
 	}
 	return out
-}
-
-// appendQuoted appends b in double quotes, with escapes for everything that is not printable ASCII.
-func appendQuoted(dst, b []byte) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	for _, c := range b {
-		switch c {
-		case '\\', '"':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, `\n`...)
-		case '\r':
-			dst = append(dst, `\r`...)
-		case '\t':
-			dst = append(dst, `\t`...)
-		case '\a':
-			dst = append(dst, `\a`...)
-		case '\b':
-			dst = append(dst, `\b`...)
-		default:
-			if c >= ' ' && c <= '~' {
-				dst = append(dst, c)
-			} else {
-				dst = append(dst, '\\', 'x', hex[c>>4], hex[c&15])
-			}
-		}
-	}
-	return append(dst, '"')
 }
 
 func cmdMonitor(c *Ctx) {

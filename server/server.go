@@ -83,6 +83,8 @@ type Server struct {
 
 	cluster *clusterNode // nil if cluster mode is off
 
+	handlers handlers // of custom commands
+
 	hook *testhook.Hook // nil but in tests
 
 	skipChecksums atomic.Bool // of RESTORE's payloads and RDB files; DEBUG sets it
@@ -153,6 +155,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 
 		ownFiles: o.FS == nil,
 	}
+	srv.handlers.number = serverNumbers.Add(1)
 	for _, l := range o.Listeners {
 		srv.listeners.all = append(srv.listeners.all, &listener{Listener: l})
 	}
