@@ -100,6 +100,37 @@ func Open(ctx context.Context, client redis.UniversalClient, name string, o Opti
 	return q, nil
 }
 
+// Await is Open that waits until there is such a queue, as long as ctx and Options.Timeout allow. Nothing tells of a new queue, so it looks for it
+// several times a second.
+func Await(ctx context.Context, client redis.UniversalClient, name string, o Options) (*Queue, error) {
+	q, err := newQueue(ctx, client, name, o)
+	if err != nil {
+		return nil, failed(ctx, "open", name, err)
+	}
+	waiting, cancel := q.within(ctx)
+	defer cancel()
+	for pause := awaitMin; ; pause = min(2*pause, awaitMax) {
+		if err = q.protocol.exists(waiting); !errors.Is(err, ErrNoQueue) {
+			break
+		}
+		select {
+		case <-time.After(pause):
+		case <-waiting.Done():
+			return nil, failed(waiting, "open", name, waiting.Err())
+		}
+	}
+	if err != nil {
+		return nil, failed(waiting, "open", name, err)
+	}
+	return q, nil
+}
+
+// How long Await pauses between two looks.
+const (
+	awaitMin = 5 * time.Millisecond
+	awaitMax = 200 * time.Millisecond
+)
+
 // Delete is Queue.Delete without a handle: it also goes on with a deletion that was not finished, for which Open finds no queue.
 func Delete(ctx context.Context, client redis.UniversalClient, name string, o Options) error {
 	q, err := newQueue(ctx, client, name, o)

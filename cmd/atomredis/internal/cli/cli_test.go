@@ -102,6 +102,17 @@ func TestPressure(t *testing.T) {
 			"blocked producers\t0\nblocked consumers\t0\nreserved\t0\nredelivered\t0\n$"},
 		{line: "pressure info q --json", stdout: `re:^{"length":3,"bound":3,"closed":false,"producer":"[^"]*",.*"redelivered":0}` + "\n$"},
 		{line: "pressure get q --count 2 -0", stdout: "\x00two\x00"},
+		{line: "pressure get none", code: 1, stderr: "atomredis: pressure: open \"none\": the queue does not exist\n"},
+		{line: "pressure get none --wait --timeout 20ms", code: 1, stderr: "atomredis: pressure: open \"none\": timed out\n"},
+		{line: "pressure get none --wait --create", code: 2, stderr: "re:either --wait or --create"},
+		{line: "pressure get none --bound 2", code: 2, stderr: "re:--bound needs --create"},
+		{line: "pressure get made --create --bound 2 --timeout 20ms", code: 1, stderr: "atomredis: pressure: get from \"made\": timed out\n"},
+		{line: "pressure info made --json", stdout: `re:^{"length":0,"bound":2,`},
+		{line: "pressure put made x"},
+		{line: "pressure get made --create", stdout: "x\n"},
+		{line: "pressure put made y"},
+		{line: "pressure get made --wait", stdout: "y\n"},
+		{line: "pressure delete made"},
 		{line: "pressure close q"},
 		{line: "pressure close q", code: 1, stderr: "atomredis: pressure: close \"q\": the queue is closed\n"},
 		{line: "pressure put q x", code: 1, stderr: "atomredis: after 0 messages: pressure: put into \"q\": the queue is closed\n"},
@@ -434,4 +445,20 @@ func TestInfoWithoutTheServersHelp(t *testing.T) {
 		`"responses":{"last-id":"\d+-\d+","length":1},"streams":{"pose":{"last-id":"\d+-\d+","length":1}},"version":"[\d.]+"}$`, string(text))
 	_, err = a.infoFromStreams(t.Context(), e, "leg")
 	require.ErrorContains(t, err, `there is no element "leg"`)
+}
+
+func TestPressureGetWaitsForAQueue(t *testing.T) {
+	addr := start(t, nil)
+	got := make(chan string)
+	go func() {
+		var out bytes.Buffer
+		Run(context.Background(), append(split("pressure get later --all --wait"), at(addr)...), strings.NewReader(""), &out, &out)
+		got <- out.String()
+	}()
+	client := newClient(t, addr)
+	require.Eventually(t, func() bool {
+		return strings.Contains(client.Info(t.Context(), "commandstats").Val(), "cmdstat_command")
+	}, long, time.Millisecond) // it has looked
+	play(t, addr, []step{{line: "pressure put later --create --bound 1 --close a b c"}})
+	require.Equal(t, "a\nb\nc\n", <-got)
 }

@@ -167,7 +167,7 @@ func (a *app) pressurePut(f *queueFlags) *cobra.Command {
 			if !create && c.Flags().Changed("bound") {
 				return usagef("--bound needs --create")
 			}
-			q, err := a.openForPut(ctx, args[0], create, bound, f.options())
+			q, err := a.open(ctx, args[0], create, bound, f.options())
 			if err != nil {
 				return err
 			}
@@ -202,7 +202,7 @@ func (a *app) pressurePut(f *queueFlags) *cobra.Command {
 	return f.waiting(c)
 }
 
-func (a *app) openForPut(ctx context.Context, name string, create bool, bound int64, o pressure.Options) (*pressure.Queue, error) {
+func (a *app) open(ctx context.Context, name string, create bool, bound int64, o pressure.Options) (*pressure.Queue, error) {
 	if create {
 		q, err := pressure.Create(ctx, a.client, name, bound, o)
 		if !errors.Is(err, pressure.ErrQueueExists) {
@@ -223,11 +223,12 @@ func delimiter(null bool) byte {
 const getBatch = 1024
 
 func (a *app) pressureGet(f *queueFlags) *cobra.Command {
-	var null, all bool
+	var null, all, wait, create bool
 	var count int
+	var bound int64
 	var reserve time.Duration
 	c := &cobra.Command{Use: "get QUEUE", Short: "get messages out of a queue, a line each", Args: arguments(1, 1),
-		Example: "  atomredis pressure get numbers --all",
+		Example: "  atomredis pressure get numbers --all --wait",
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
 			switch {
@@ -237,8 +238,18 @@ func (a *app) pressureGet(f *queueFlags) *cobra.Command {
 				return usagef("either --all or --count")
 			case reserve < 0:
 				return usagef("invalid time %s", reserve)
+			case wait && create:
+				return usagef("either --wait or --create")
+			case !create && c.Flags().Changed("bound"):
+				return usagef("--bound needs --create")
 			}
-			q, err := pressure.Open(ctx, a.client, args[0], f.options())
+			var q *pressure.Queue
+			var err error
+			if wait {
+				q, err = pressure.Await(ctx, a.client, args[0], f.options())
+			} else {
+				q, err = a.open(ctx, args[0], create, bound, f.options())
+			}
 			if err != nil {
 				return err
 			}
@@ -261,6 +272,9 @@ func (a *app) pressureGet(f *queueFlags) *cobra.Command {
 		}}
 	c.Flags().BoolVarP(&null, "null", "0", false, "end messages with NUL instead of a line break")
 	c.Flags().BoolVar(&all, "all", false, "until the queue is closed and empty")
+	c.Flags().BoolVar(&wait, "wait", false, "wait until there is such a queue")
+	c.Flags().BoolVar(&create, "create", false, "create the queue if there is none")
+	c.Flags().Int64Var(&bound, "bound", 0, "how many messages a queue holds that is created (0: any number)")
 	c.Flags().IntVar(&count, "count", 1, "how many messages")
 	c.Flags().DurationVar(&reserve, "reserve", 0, "return messages to the queue that could not be written within this time (atomredis only)")
 	return f.waiting(c)
