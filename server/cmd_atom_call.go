@@ -43,7 +43,7 @@ func parseAtomCall(args [][]byte) (a atomCall, e Error) {
 		case o.Is("timeout") && o.More():
 			var ok bool
 			if a.timeout, ok = resp.ParseInt(o.Arg()); !ok {
-				return a, errReadTimeout
+				return a, ErrTimeoutNotInteger
 			}
 			if a.timeout < 0 {
 				return a, ErrTimeoutNegative

@@ -65,7 +65,7 @@ func parseAtomTimeout(arg []byte) (ms int64, e Error) {
 	ms, ok := resp.ParseInt(arg)
 	switch {
 	case !ok:
-		return 0, errReadTimeout
+		return 0, ErrTimeoutNotInteger
 	case ms < 0:
 		return 0, ErrTimeoutNegative
 	}

@@ -371,7 +371,7 @@ func TestServingRefusesWhatIsWrong(t *testing.T) {
 			ErrSyntax: {{"NEXT", "e", "x"}, {"NEXT", "e", "CONSUMER"}, {"NEXT", "e", "TIMEOUT"}, {"NEXT", "e", "ACK"}, {"NEXT", "e", "ACKFOR"},
 				{"NEXT", "e", "ACKFOR", "c"}, {"NEXT", "e", "ACKFOR", "c", "5", "d"}, {"RESPOND", "e", "1-1", "me", "x"}, {"RESPOND", "e", "1-1", "me", "CMD"},
 				{"RESPOND", "e", "1-1", "me", "DATA"}, {"RESPOND", "e", "1-1", "me", "SER"}, {"RESPOND", "e", "1-1", "me", "ERR", "5"}},
-			errReadTimeout: {{"NEXT", "e", "TIMEOUT", "x"}, {"NEXT", "e", "ACK", "1.5"}, {"NEXT", "e", "ACKFOR", "c", "9223372036854775808"},
+			ErrTimeoutNotInteger: {{"NEXT", "e", "TIMEOUT", "x"}, {"NEXT", "e", "ACK", "1.5"}, {"NEXT", "e", "ACKFOR", "c", "9223372036854775808"},
 				{"NEXT", "e", "ACKFOR", "c", "5", "d", "x"}, {"NEXT", "e", "ACKFOR", "c", "x", "d", "5"}},
 			ErrTimeoutNegative: {{"NEXT", "e", "TIMEOUT", "-1"}, {"NEXT", "e", "ACK", "-1"}, {"NEXT", "e", "ACKFOR", "c", "-1"}},
 			errElementName:     {{"NEXT", ""}, {"RESPOND", "", "1-1", "me"}, {"RESPOND", "e", "1-1", ""}},

@@ -123,39 +123,36 @@ func bytesOf(e *engine.Entry) []byte {
 }
 
 func cmdBitcount(c *Ctx) {
+	var start, end int64
+	var inBits, ok bool
+	switch len(c.Args) {
+	case 2:
+	case 4, 5:
+		if start, ok = c.Int(c.Args[2]); !ok {
+			return
+		}
+		if end, ok = c.Int(c.Args[3]); !ok {
+			return
+		}
+		if inBits, ok = c.bitUnit(4); !ok {
+			return
+		}
+	default:
+		c.Err(ErrSyntax)
+		return
+	}
 	e, ok := c.ReadAs(c.Args[1], engine.String)
 	switch {
 	case !ok:
 		return
-	case e == nil: // whatever the other arguments are
+	case e == nil, start < 0 && end < 0 && start > end: // both may lie before the string, where they would become the same
 		c.W.Int(0)
 		return
 	}
 	b := e.Bytes()
 	from, to := 0, 8*len(b)
-	switch len(c.Args) {
-	case 2:
-	case 4, 5:
-		start, ok := c.Int(c.Args[2])
-		if !ok {
-			return
-		}
-		end, ok := c.Int(c.Args[3])
-		if !ok {
-			return
-		}
-		inBits, ok := c.bitUnit(4)
-		if !ok {
-			return
-		}
-		if start < 0 && end < 0 && start > end { // both may lie before the string, where they would become the same
-			c.W.Int(0)
-			return
-		}
+	if len(c.Args) > 2 {
 		from, to = bitRange(len(b), start, end, inBits)
-	default:
-		c.Err(ErrSyntax)
-		return
 	}
 	c.W.Int(int64(bitmap.Count(b, from, to)))
 }
@@ -200,35 +197,35 @@ func cmdBitpos(c *Ctx) {
 		c.Err(errBitArgument)
 		return
 	}
+	if len(c.Args) > 6 {
+		c.Err(ErrSyntax)
+		return
+	}
+	start, end, inBits, endGiven := int64(0), int64(-1), false, len(c.Args) > 4
+	if len(c.Args) > 3 {
+		if start, ok = c.Int(c.Args[3]); !ok {
+			return
+		}
+		if inBits, ok = c.bitUnit(5); !ok {
+			return
+		}
+	}
+	if endGiven {
+		if end, ok = c.Int(c.Args[4]); !ok {
+			return
+		}
+	}
 	e, ok := c.ReadAs(c.Args[1], engine.String)
 	switch {
 	case !ok:
 		return
-	case e == nil: // whatever the other arguments are; a missing key is full of zeros
+	case e == nil: // a missing key is full of zeros
 		c.W.Int(-bit)
-		return
-	case len(c.Args) > 6:
-		c.Err(ErrSyntax)
 		return
 	}
 	b := e.Bytes()
 	from, to := 0, 8*len(b)
-	endGiven := len(c.Args) > 4
 	if len(c.Args) > 3 {
-		start, ok := c.Int(c.Args[3])
-		if !ok {
-			return
-		}
-		inBits, ok := c.bitUnit(5)
-		if !ok {
-			return
-		}
-		end := int64(-1)
-		if endGiven {
-			if end, ok = c.Int(c.Args[4]); !ok {
-				return
-			}
-		}
 		from, to = bitRange(len(b), start, end, inBits)
 	}
 	pos := bitmap.Find(b, int(bit), from, to)

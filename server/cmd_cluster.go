@@ -2,6 +2,8 @@ package server
 
 import (
 	"fmt"
+	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -399,16 +401,31 @@ func cmdClusterReset(c *Ctx) {
 	}
 }
 
+// busPortOffset is by how much the port of a node's bus is greater than its own, if nothing else is said.
+const busPortOffset = 10000
+
+func validPort(port int64) bool { return port > 0 && port <= math.MaxUint16 }
+
 func cmdClusterMeet(c *Ctx) {
 	if len(c.Args) > 5 {
 		c.wrongUse("CLUSTER")
 		return
 	}
+	var ports [2]int64
 	for i, arg := range c.Args[3:] {
-		if _, ok := resp.ParseInt(arg); !ok {
+		var ok bool
+		if ports[i], ok = resp.ParseInt(arg); !ok {
 			c.Err(Error(fmt.Sprintf("ERR Invalid TCP %s port specified: %s", [...]string{"base", "bus"}[i], untilNUL(arg))))
 			return
 		}
+	}
+	if len(c.Args) == 4 {
+		ports[1] = ports[0] + busPortOffset
+	}
+	ip, err := netip.ParseAddr(string(c.Args[2]))
+	if err != nil || ip.Zone() != "" || !validPort(ports[0]) || !validPort(ports[1]) {
+		c.Err(Error(fmt.Sprintf("ERR Invalid node address specified: %s:%s", untilNUL(c.Args[2]), untilNUL(c.Args[3]))))
+		return
 	}
 	cmdClusterUnsupported(c)
 }

@@ -49,10 +49,9 @@ var genericCommands = slices.Concat(expireCommands, []*Command{
 })
 
 const (
-	errIntRange    Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
-	errNumLocal    Error = "ERR value is out of range, value must between 0 and 1"
-	errWaitTimeout Error = "ERR timeout is not an integer or out of range"
-	errNoAOF       Error = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+	errIntRange Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
+	errNumLocal Error = "ERR value is out of range, value must between 0 and 1"
+	errNoAOF    Error = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 )
 
 // silent is the class of events that nobody hears of: of a key that makes room for another.
@@ -282,7 +281,7 @@ func cmdWait(c *Ctx) {
 	if !ok {
 		return
 	}
-	timeout, ok := c.waitTimeout(c.Args[2])
+	timeout, ok := c.IntTimeout(c.Args[2])
 	if !ok {
 		return
 	}
@@ -310,7 +309,7 @@ func cmdWaitaof(c *Ctx) {
 		c.Err(ErrNotPositive)
 		return
 	}
-	timeout, ok := c.waitTimeout(c.Args[3])
+	timeout, ok := c.IntTimeout(c.Args[3])
 	if !ok {
 		return
 	}
@@ -335,14 +334,4 @@ func cmdWaitaof(c *Ctx) {
 	default:
 		st.await(st.Appended(), c.Await(timeout, counts))
 	}
-}
-
-// waitTimeout reads a timeout in ms; if it is none an error is written and ok is false.
-func (c *Ctx) waitTimeout(arg []byte) (ms int64, ok bool) {
-	ms, ok = c.IntIn(arg, math.MinInt64, math.MaxInt64, errWaitTimeout)
-	if ok && ms < 0 {
-		c.Err(ErrTimeoutNegative)
-		return 0, false
-	}
-	return ms, ok
 }

@@ -265,7 +265,7 @@ func cmdHrandfield(c *Ctx) {
 		}
 		return
 	}
-	count, ok := c.randomCount(c.Args[2])
+	count, ok := c.oppositeInt(c.Args[2])
 	if !ok {
 		return
 	}
@@ -315,19 +315,6 @@ func cmdHrandfield(c *Ctx) {
 	n := int(min(count, int64(h.Len())))
 	begin(n)
 	h.Sample(n, add)
-}
-
-// randomCount reads how many random elements are wanted: different ones, or if the number is negative any. If it is none
-// an error is written and ok is false.
-func (c *Ctx) randomCount(arg []byte) (count int64, ok bool) {
-	if count, ok = c.Int(arg); !ok {
-		return 0, false
-	}
-	if count == math.MinInt64 { // its opposite is no integer of 64 bits
-		c.Err(errRandomCount)
-		return 0, false
-	}
-	return count, true
 }
 
 // repeat writes as many random elements, which may repeat, as a negative count asks for. Nothing but the count bounds such

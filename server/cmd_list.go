@@ -306,7 +306,7 @@ func cmdLrange(c *Ctx) {
 }
 
 func cmdLrem(c *Ctx) {
-	count, ok := c.Int(c.Args[2])
+	count, ok := c.oppositeInt(c.Args[2])
 	if !ok {
 		return
 	}
@@ -361,15 +361,12 @@ func cmdLpos(c *Ctx) {
 		var ok bool
 		switch {
 		case o.Is("rank") && o.More():
-			if rank, ok = c.Int(o.Arg()); !ok {
+			if rank, ok = c.oppositeInt(o.Arg()); !ok {
 				return
 			}
 			if rank == 0 {
 				c.Err(errRankZero)
 				return
-			}
-			if rank == math.MinInt64 {
-				rank = -1 // it has no opposite, and Redis takes the first match
 			}
 		case o.Is("count") && o.More():
 			if count, ok = c.IntIn(o.Arg(), 0, math.MaxInt64, errCountNegative); !ok {

@@ -1,7 +1,5 @@
 package server
 
-import "math"
-
 // This file reads the arguments of the commands on pressure queues.
 
 // pressureOption is an option of these commands; all of them take one argument.
@@ -115,11 +113,7 @@ func (a *pressureArgs) wait(c *Ctx) (ms int64, ok bool) {
 	if v == nil {
 		return 0, true
 	}
-	if ms, ok = c.IntIn(v, math.MinInt64, math.MaxInt64, errReadTimeout); ok && ms < 0 {
-		c.Err(ErrTimeoutNegative)
-		return 0, false
-	}
-	return ms, ok
+	return c.IntTimeout(v)
 }
 
 // client returns what the command writes down as the client in a role: the option CLIENT, or else the name of the

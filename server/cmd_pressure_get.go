@@ -43,6 +43,9 @@ func cmdPressureGet(c *Ctx) {
 			c.Err(ErrNotPositive)
 			return
 		}
+		if r.reserve, ok = c.inTime(r.reserve); !ok {
+			return
+		}
 	}
 	if r.step(c, !c.NoBlock) {
 		return

@@ -170,7 +170,7 @@ func TestPressureStrangeReservationsComeBack(t *testing.T) {
 	p.reserve("a", 10, "x")
 	p.play([][2]string{{"a SET $ string", "+OK"}, {"+10", ""}, {"a HLEN $:reserved", ":1"}, {"a DEL $", ":1"}, {"a PRESSURE.GET q", "x"}}...)
 	p.step("a PRESSURE.PUT q y")
-	reply := p.step("a PRESSURE.GET q RESERVE 9223372036854775807")
+	reply := p.step("a PRESSURE.GET q RESERVE 9000000000000000000")
 	require.Len(t, reservedIDs(reply), 1)
 	p.play([][2]string{{"+100000", ""}, {"a PRESSURE.LEN q", ":0"}, {"a PRESSURE.ACK q " + reservedIDs(reply)[0], ":1"}}...)
 	p.finish()

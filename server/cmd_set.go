@@ -339,7 +339,7 @@ func cmdSrandmember(c *Ctx) {
 		c.Err(ErrSyntax)
 		return
 	}
-	count, ok := c.randomCount(c.Args[2])
+	count, ok := c.oppositeInt(c.Args[2])
 	if !ok {
 		return
 	}

@@ -143,7 +143,7 @@ func TestReadersClaimWhatHasBeenPendingForLong(t *testing.T) {
 		"XREADGROUP GROUP g c CLAIM -0 STREAMS s >", "-"+string(errReadIdle),
 		"XREADGROUP GROUP g c CLAIM STREAMS s >", "-"+string(errReadIdle),
 		"XREADGROUP GROUP g CLAIM 1 c STREAMS s >", "-ERR syntax error",
-		"XREADGROUP GROUP g c STREAMS s > CLAIM", "-"+string(errUnbalanced),
+		"XREADGROUP GROUP g c STREAMS s > CLAIM", "-"+string(errUnbalancedGroup),
 		"XREADGROUP GROUP none c CLAIM 1 STREAMS s >", "-NOGROUP No such key 's' or consumer group 'none' in XREADGROUP with GROUP option",
 		"XREAD CLAIM 1 STREAMS s 0", "-"+string(errClaimOption),
 		"XREAD COUNT 1 CLAIM", "-ERR syntax error",

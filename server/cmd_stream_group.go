@@ -150,7 +150,7 @@ func cmdXgroupCreate(c *Ctx) {
 		e = c.G.Create(c.DB, c.Args[2], streams.New())
 		changed = c.G.Changed
 	}
-	if _, created := e.Stream().CreateGroup(c.Args[3], start, read); !created {
+	if _, created := e.Stream().CreateGroup(c.Args[3], start, min(read, e.Stream().EntriesAdded())); !created {
 		c.Err(errGroupExists)
 		return
 	}
@@ -240,7 +240,7 @@ func cmdXgroupSetid(c *Ctx) {
 			return
 		}
 	}
-	g.SetID(id, read)
+	g.SetID(id, min(read, e.Stream().EntriesAdded()))
 	c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-setid")
 	c.W.OK()
 }
@@ -453,16 +453,15 @@ func cmdXclaim(c *Ctx) {
 	if !opt.parse(c, c.Options(5+len(ids))) {
 		return
 	}
-	changed := g.LastID.Less(opt.lastID)
-	if changed {
+	if g.LastID.Less(opt.lastID) {
 		g.SetID(opt.lastID, g.EntriesRead)
 	}
 
 	consumer, created := g.CreateConsumer(c.Args[3], opt.Now)
+	consumer.Seen(opt.Now)
 	mark, n := c.W.Defer(), 0
 	for _, id := range ids {
-		nack, dropped := g.Claim(s, id, consumer, opt.ClaimOptions)
-		changed = changed || nack != nil || dropped
+		nack, _ := g.Claim(s, id, consumer, opt.ClaimOptions)
 		if nack == nil {
 			continue
 		}
@@ -474,21 +473,7 @@ func cmdXclaim(c *Ctx) {
 		}
 	}
 	c.W.EndArray(mark, n)
-	c.endClaim(e, g, consumer, created, n > 0, changed)
-}
-
-// endClaim reports what a command that claims entries has changed. A consumer that it created but that got nothing goes
-// again.
-func (c *Ctx) endClaim(e *engine.Entry, g *streams.Group, consumer *streams.Consumer, created, claimed, changed bool) {
-	switch {
-	case claimed:
-		consumer.Seen(c.Now())
-	case created:
-		g.DeleteConsumer(c.Args[3])
-	}
-	if claimed || changed {
-		c.groupChanged(e, created && claimed)
-	}
+	c.groupChanged(e, created)
 }
 
 func cmdXautoclaim(c *Ctx) {
@@ -525,6 +510,7 @@ func cmdXautoclaim(c *Ctx) {
 
 	w, now := c.W, c.Now()
 	consumer, created := g.CreateConsumer(c.Args[3], now)
+	consumer.Seen(now)
 	begin, n := len(w.Buf), 0
 	next, dropped := g.AutoClaim(s, consumer, start, max(minIdle, 0), now, asInt(count), justID, func(nack *streams.NACK, e streams.Entry) {
 		n++
@@ -545,5 +531,5 @@ func cmdXautoclaim(c *Ctx) {
 	for _, id := range dropped {
 		writeStreamID(w, id)
 	}
-	c.endClaim(e, g, consumer, created, n > 0, len(dropped) > 0)
+	c.groupChanged(e, created)
 }

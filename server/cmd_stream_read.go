@@ -16,18 +16,19 @@ import (
 
 // Errors of XREAD and XREADGROUP.
 const (
-	errUnbalanced    Error = "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."
-	errGroupMissing  Error = "ERR Missing GROUP option for XREADGROUP"
-	errGroupOption   Error = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead."
-	errNoAckOption   Error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead."
-	errDollarInGroup Error = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
-	errNewNoGroup    Error = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
-	errClaimOption   Error = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
-	errReadIdle      Error = "ERR min-idle-time is not an integer or out of range"
-	errReadIdleSign  Error = "ERR min-idle-time must be a positive integer"
-	errReadTimeout   Error = "ERR timeout is not an integer or out of range"
-	errStreamGone    Error = "UNBLOCKED the stream key no longer exists"
-	errGroupGone     Error = "NOGROUP the consumer group this client was blocked on no longer exists"
+	errUnbalanced      Error = "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified."
+	errUnbalancedGroup Error = "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
+	errGroupMissing    Error = "ERR Missing GROUP option for XREADGROUP"
+	errGroupOption     Error = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead."
+	errNoAckOption     Error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead."
+	errDollarInGroup   Error = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
+	errPlusInGroup     Error = "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return an empty result set."
+	errNewNoGroup      Error = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+	errClaimOption     Error = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
+	errReadIdle        Error = "ERR min-idle-time is not an integer or out of range"
+	errReadIdleSign    Error = "ERR min-idle-time must be a positive integer"
+	errStreamGone      Error = "UNBLOCKED the stream key no longer exists"
+	errGroupGone       Error = "NOGROUP the consumer group this client was blocked on no longer exists"
 )
 
 // streamRead is what a call of XREAD or XREADGROUP asks for. It holds no views: places of arguments are indexes.
@@ -63,6 +64,7 @@ func (c *Ctx) xread(grouped bool) {
 	if !ok {
 		return
 	}
+	r.createConsumers(c, from)
 	mark, n := c.W.Defer(), 0
 	for i, p := range from {
 		if r.ready(c, p) {
@@ -91,11 +93,7 @@ func parseStreamRead(c *Ctx, grouped bool) (r streamRead, ok bool) {
 				return r, false
 			}
 			r.wait = true
-			if r.timeout, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, errReadTimeout); !ok {
-				return r, false
-			}
-			if r.timeout < 0 {
-				c.Err(ErrTimeoutNegative)
+			if r.timeout, ok = c.IntTimeout(o.Arg()); !ok {
 				return r, false
 			}
 		case o.Is("count") && o.More():
@@ -107,7 +105,11 @@ func parseStreamRead(c *Ctx, grouped bool) (r streamRead, ok bool) {
 		case o.Is("streams") && o.More():
 			r.keys = len(c.Args) - o.Left()
 			if o.Left()%2 != 0 {
-				c.Err(errUnbalanced)
+				if grouped {
+					c.Err(errUnbalancedGroup)
+				} else {
+					c.Err(errUnbalanced)
+				}
 				return r, false
 			}
 			r.n = o.Left() / 2
@@ -224,7 +226,8 @@ func (r streamRead) after(c *Ctx, arg []byte, e *engine.Entry) (id streams.ID, o
 			return streams.MaxID, true
 		case '+':
 			if r.group != 0 {
-				break
+				c.Err(errPlusInGroup)
+				return id, false
 			}
 			if e == nil {
 				return id, true
@@ -238,6 +241,22 @@ func (r streamRead) after(c *Ctx, arg []byte, e *engine.Entry) (id streams.ID, o
 		}
 	}
 	return c.streamID(arg)
+}
+
+// createConsumers makes the consumer in the groups that do not have it, also if there is nothing to read.
+func (r streamRead) createConsumers(c *Ctx, from []streamPosition) {
+	for i, p := range from {
+		if p.group == nil {
+			continue
+		}
+		group, consumer := c.Args[r.group], c.Args[r.group+1]
+		if _, created := p.group.CreateConsumer(consumer, c.Now()); created {
+			c.groupChanged(p.e, true)
+			if r.claim { // the command itself is not journalled
+				c.Journal([]byte("XGROUP"), []byte("CREATECONSUMER"), c.Args[r.keys+i], group, consumer)
+			}
+		}
+	}
 }
 
 // ready reports whether there is something to read at p. The history of a consumer is always there, if only empty.

@@ -115,7 +115,7 @@ func TestPlusReadsTheLastEntryThatIsLeft(t *testing.T) {
 	b.stream(t, "XTRIM s MAXLEN 0")
 	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD STREAMS s +"))
 	b.stream(t, "XGROUP CREATE s g 0")
-	require.Equal(t, "-"+string(errStreamID)+"\r\n", b.stream(t, "XREADGROUP GROUP g c STREAMS s +"))
+	require.Equal(t, "-"+string(errPlusInGroup)+"\r\n", b.stream(t, "XREADGROUP GROUP g c STREAMS s +"))
 }
 
 func TestAFailedCommandLeavesNoStream(t *testing.T) {
@@ -134,24 +134,28 @@ func TestAFailedCommandLeavesNoStream(t *testing.T) {
 	}
 }
 
-func TestOnlyAConsumerThatGotSomethingIsCreated(t *testing.T) {
+func TestWhoReadsOrClaimsIsCreated(t *testing.T) {
 	for line, creates := range map[string]bool{
-		"XREADGROUP GROUP g new STREAMS s >": false, // nothing is new
+		"XREADGROUP GROUP g new STREAMS s >":        true, // nothing is new
+		"XREADGROUP GROUP g new STREAMS s none > >": false,
 
 		"XREADGROUP GROUP g new CLAIM 0 STREAMS s >":     true,
-		"XREADGROUP GROUP g new CLAIM 99999 STREAMS s >": false,
+		"XREADGROUP GROUP g new CLAIM 99999 STREAMS s >": true,
 
 		"XREADGROUP GROUP g new STREAMS s 0":    true,
 		"XCLAIM s g new 0 1-1":                  true,
-		"XCLAIM s g new 0 5-5":                  false,
-		"XCLAIM s g new 0 5-5 LASTID 7-7":       false,
-		"XCLAIM s g new 99999 1-1":              false,
-		"XCLAIM s g new 0 2-2":                  false,
+		"XCLAIM s g new 0 5-5":                  true,
+		"XCLAIM s g new 0 5-5 LASTID 7-7":       true,
+		"XCLAIM s g new 99999 1-1":              true,
+		"XCLAIM s g new 0 2-2":                  true,
 		"XCLAIM s g new 0 2-2 FORCE":            true,
 		"XAUTOCLAIM s g new 0 0":                true,
-		"XAUTOCLAIM s g new 99999 0":            false,
-		"XAUTOCLAIM s g new 0 2":                false,
+		"XAUTOCLAIM s g new 99999 0":            true,
+		"XAUTOCLAIM s g new 0 2":                true,
 		"XREADGROUP GROUP none new STREAMS s >": false,
+		"XREADGROUP GROUP g new STREAMS s x":    false,
+		"XCLAIM s g new 0 1-1 NOPE":             false,
+		"XAUTOCLAIM s g new 0 0 COUNT 0":        false,
 	} {
 		b := newStreamCtx(t)
 		b.stream(t, "XADD s 1-1 f v")

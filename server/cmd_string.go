@@ -275,17 +275,17 @@ func cmdGetrange(c *Ctx) {
 	}
 	v := e.Bytes()
 	n := int64(len(v))
-	if start < 0 && end < 0 && start > end { // the end would be moved to 0 and give the first byte
+	if start < 0 {
+		start += n
+	}
+	if end < 0 {
+		end += n
+	}
+	if start > end { // before the end is moved into the string, where it would give the first byte
 		c.W.Bulk(nil)
 		return
 	}
-	if start < 0 {
-		start = max(start+n, 0)
-	}
-	if end < 0 {
-		end = max(end+n, 0)
-	}
-	end = min(end, n-1)
+	start, end = max(start, 0), min(max(end, 0), n-1)
 	if start > end {
 		c.W.Bulk(nil)
 		return

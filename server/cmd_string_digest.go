@@ -26,9 +26,11 @@ var stringDigestCommands = []*Command{
 }
 
 const (
-	errDigest       Error = "ERR must be exactly 16 hexadecimal characters"
-	errMsetexKeys   Error = "ERR invalid numkeys value"
-	errMsetexValues Error = "ERR wrong number of key-value pairs"
+	errDigest         Error = "ERR must be exactly 16 hexadecimal characters"
+	errDelexType      Error = "ERR Key should be of string type if conditions are specified"
+	errDelexCondition Error = "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"
+	errMsetexKeys     Error = "ERR invalid numkeys value"
+	errMsetexValues   Error = "ERR wrong number of key-value pairs"
 )
 
 // condition is what a string must be, or must not be; zero is none.
@@ -68,7 +70,7 @@ func (q *condition) check(c *Ctx) bool {
 	if !q.digest {
 		return true
 	}
-	if _, err := hex.DecodeString(string(q.operand)); err != nil || len(q.operand) != 2*8 {
+	if len(q.operand) != 2*8 { // other digits are equal to none
 		c.Err(errDigest)
 		return false
 	}
@@ -105,31 +107,35 @@ func cmdDigest(c *Ctx) {
 }
 
 func cmdDelex(c *Ctx) {
-	var q condition
-	if o := c.Options(2); o.Next() {
-		if len(c.Args) != 4 {
-			c.Err(wrongArity(c.Cmd))
+	conditional := len(c.Args) > 2
+	if conditional && len(c.Args) != 4 {
+		c.Err(wrongArity(c.Cmd))
+		return
+	}
+	e := c.G.Write(c.DB, c.Args[1])
+	if e == nil { // whatever the condition is
+		c.W.Int(0)
+		return
+	}
+	if conditional {
+		if e.Type() != engine.String {
+			c.Err(errDelexType)
 			return
 		}
+		var q condition
+		o := c.Options(2)
+		o.Next()
 		if !q.option(&o) {
-			c.Err(ErrSyntax)
+			c.Err(errDelexCondition)
 			return
 		}
 		if !q.check(c) {
 			return
 		}
-	}
-	e := c.G.Write(c.DB, c.Args[1])
-	switch {
-	case e == nil:
-		c.W.Int(0)
-		return
-	case q.is() && e.Type() != engine.String:
-		c.Err(ErrWrongType)
-		return
-	case q.is() && !q.holds(e):
-		c.W.Int(0)
-		return
+		if !q.holds(e) {
+			c.W.Int(0)
+			return
+		}
 	}
 	c.G.Remove(e, engine.EventGeneric, "del")
 	c.W.Int(1)

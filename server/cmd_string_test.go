@@ -107,17 +107,14 @@ func TestGetrangeIsASliceOfTheValue(t *testing.T) {
 		for _, end := range edges {
 			from, to := start, end
 			if from < 0 {
-				from = max(from+10, 0)
+				from += 10
 			}
 			if to < 0 {
-				to = max(to+10, 0)
-			}
-			if start < 0 && end < 0 && start > end {
-				to = from - 1
+				to += 10
 			}
 			want := ""
-			if to = min(to, 9); from <= to {
-				want = value[from : to+1]
+			if from <= to && from < 10 {
+				want = value[max(from, 0) : min(max(to, 0), 9)+1]
 			}
 			var w resp.Writer
 			w.BulkString(want)

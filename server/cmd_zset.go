@@ -116,7 +116,6 @@ const (
 	errZaddGTandLT   Error = "ERR GT, LT, and/or NX options at the same time are not compatible"
 	errZaddIncrPairs Error = "ERR INCR option supports a single increment-element pair"
 	errScoreNaN      Error = "ERR resulting score is not a number (NaN)"
-	errRandomCount   Error = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
 )
 
 // zaddRule says what ZADD does with members, depending on what is there.
@@ -333,7 +332,7 @@ func cmdZrandmember(c *Ctx) {
 		}
 		return
 	}
-	count, ok := c.randomCount(c.Args[2])
+	count, ok := c.oppositeInt(c.Args[2])
 	if !ok {
 		return
 	}

@@ -89,6 +89,15 @@ func (c *Ctx) Int(arg []byte) (n int64, ok bool) {
 	return n, ok
 }
 
+// oppositeInt is Int for a number of which the opposite is needed too, which the smallest has not.
+func (c *Ctx) oppositeInt(arg []byte) (n int64, ok bool) {
+	if n, ok = c.Int(arg); ok && n == math.MinInt64 {
+		c.Err(ErrOpposite)
+		return 0, false
+	}
+	return n, ok
+}
+
 // IntIn reads an integer argument between min and max; if it is none an error is written and ok is false.
 func (c *Ctx) IntIn(arg []byte, min, max int64, otherwise Error) (n int64, ok bool) {
 	n, ok = resp.ParseInt(arg)
@@ -228,24 +237,51 @@ func (c *Ctx) Timeout(arg []byte) (ms int64, ok bool) {
 			ok = true
 		}
 	}
-	f *= 1000
+	f = math.Ceil(f * 1000)
 	switch {
 	case !ok:
 		c.Err(ErrTimeoutNotFloat)
 		return 0, false
-	case f < 0 || f >= maxTimeout:
-		c.Err(ErrTimeoutNegative) // also for what overflows, as in Redis
+	case f >= maxTimeout:
+		c.Err(ErrTimeoutRange)
+		return 0, false
+	case f < 0:
+		c.Err(ErrTimeoutNegative)
 		return 0, false
 	}
-	ms = int64(f)
-	if float64(ms) < f {
-		ms++
-	}
-	return ms, true
+	return c.inTime(int64(f))
 }
 
 // maxTimeout keeps deadlines within 64 bits.
 const maxTimeout = float64(1<<63 - 1)
+
+// IntTimeout reads a timeout in ms; if it is none an error is written and ok is false.
+func (c *Ctx) IntTimeout(arg []byte) (ms int64, ok bool) {
+	if ms, ok = c.IntIn(arg, math.MinInt64, math.MaxInt64, ErrTimeoutNotInteger); !ok {
+		return 0, false
+	}
+	return c.inTime(ms)
+}
+
+// inTime returns a timeout in ms if there is a time at which it ends; if not an error is written and ok is false.
+func (c *Ctx) inTime(ms int64) (_ int64, ok bool) {
+	if err := timeoutError(ms, c.Now()); err != "" {
+		c.Err(err)
+		return 0, false
+	}
+	return ms, true
+}
+
+// timeoutError returns what is wrong with a timeout that begins now; "" if nothing is.
+func timeoutError(ms, now int64) Error {
+	switch {
+	case ms < 0:
+		return ErrTimeoutNegative
+	case ms > math.MaxInt64-now:
+		return ErrTimeoutRange
+	}
+	return ""
+}
 
 // lower returns an argument as a string in lower case.
 func lower(b []byte) string { return strings.ToLower(string(b)) }

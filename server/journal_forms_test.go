@@ -316,7 +316,8 @@ var journalForms = []struct {
 	{"xreadgroup served at once", []string{"XGROUP CREATE x g $ MKSTREAM", "XADD x 5-1 a b", "XREADGROUP GROUP g c BLOCK 0 STREAMS x >"}, nil},
 	{"xreadgroup claims", append(append(fill("x", 9), fill("y", 2)...), "XGROUP CREATE x g 0", "XGROUP CREATE y g 0", "XREADGROUP GROUP g c COUNT 4 STREAMS x y > >", "+50",
 		"XREADGROUP GROUP g c COUNT 1 STREAMS x 2", "XDEL x 1-1", "+20", "XREADGROUP GROUP g d COUNT 3 CLAIM 70 STREAMS x y > >", "+9",
-		"XREADGROUP GROUP g e COUNT 5 NOACK CLAIM 9 STREAMS y x 0 >"), []string{"XREADGROUP GROUP g e COUNT 5 NOACK STREAMS y 0-0",
+		"XREADGROUP GROUP g e COUNT 5 NOACK CLAIM 9 STREAMS y x 0 >"), []string{
+		"XGROUP CREATECONSUMER y g e", "XGROUP CREATECONSUMER x g e", "XREADGROUP GROUP g e COUNT 5 NOACK STREAMS y 0-0",
 		"XCLAIM x g e 0 2-1 3-1 4-1 5-1", "XREADGROUP GROUP g e COUNT 1 NOACK STREAMS x >"}},
 	{"xreadgroup claims later", append(fill("x", 2), "XGROUP CREATE x g 0", "XGROUP CREATE y g 0 MKSTREAM", "XREADGROUP GROUP g c STREAMS x >",
 		"1:XREADGROUP GROUP g d COUNT 1 BLOCK 0 CLAIM 70 NOACK STREAMS y x > >", "+70"), []string{"XCLAIM x g d 0 1-1"}},

@@ -1,11 +1,8 @@
 package server
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
-
-	"github.com/atomredis/atomredis/resp"
 )
 
 // pauseState is CLIENT PAUSE: until its time has come, or CLIENT UNPAUSE, commands wait in their sessions' input.
@@ -126,29 +123,12 @@ func cmdClientPause(c *Ctx) {
 			return
 		}
 	}
-	until, ok := c.pauseEnd(c.Args[2])
+	ms, ok := c.IntTimeout(c.Args[2])
 	if !ok {
 		return
 	}
-	c.Server.pause.begin(c.Now(), until, all)
+	c.Server.pause.begin(c.Now(), c.Now()+ms, all)
 	c.W.OK()
-}
-
-// pauseEnd reads a timeout in ms, 0 or more, and returns when it ends: 0 if that is too far off to be reckoned with,
-// which ends it at once as in Redis.
-func (c *Ctx) pauseEnd(arg []byte) (until int64, ok bool) {
-	ms, ok := resp.ParseInt(arg)
-	switch {
-	case !ok:
-		c.Err("ERR timeout is not an integer or out of range")
-		return 0, false
-	case ms < 0:
-		c.Err(ErrTimeoutNegative)
-		return 0, false
-	case ms > math.MaxInt64-c.Now():
-		return 0, true
-	}
-	return c.Now() + ms, true
 }
 
 func cmdClientUnpause(c *Ctx) {

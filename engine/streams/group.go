@@ -149,8 +149,11 @@ func (c *Consumer) active(now int64) {
 // Lag returns how many entries of s the group has yet to be given; ok is false
 // if that cannot be known because of deleted entries.
 func (s *Stream) Lag(g *Group) (lag int64, ok bool) {
-	if s.entriesAdded == 0 {
+	if s.length == 0 {
 		return 0, true
+	}
+	if first := s.FirstID(); g.LastID.Less(first) && s.maxDeletedID.Less(first) {
+		return int64(s.length), true
 	}
 	if g.EntriesRead != UnknownEntriesRead && !s.deletedSince(g.LastID) {
 		return s.entriesAdded - g.EntriesRead, true
@@ -176,7 +179,7 @@ func (s *Stream) countUpTo(id ID) int64 {
 	if s.length == 0 && !s.lastID.Less(id) || id == s.lastID {
 		return s.entriesAdded
 	}
-	if s.lastID.Less(id) {
+	if s.lastID.Less(id) || !id.IsZero() && id.Less(s.maxDeletedID) {
 		return UnknownEntriesRead
 	}
 	first := s.FirstID()
@@ -193,7 +196,7 @@ func (s *Stream) countUpTo(id ID) int64 {
 
 // advance moves the group to an entry that is being delivered. The caller notes the change.
 func (g *Group) advance(s *Stream, id ID) {
-	if g.EntriesRead != UnknownEntriesRead && !s.deletedSince(id) {
+	if g.EntriesRead != UnknownEntriesRead && !g.LastID.Less(s.FirstID()) && !s.deletedSince(g.LastID) {
 		g.EntriesRead++
 	} else if s.entriesAdded > 0 {
 		g.EntriesRead = s.countUpTo(id)
