@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,9 +108,14 @@ type reliever interface {
 	resume()
 }
 
+// busyAfter returns busy-reply-threshold; what no duration can hold is the longest one.
+func (s *Settings) busyAfter() time.Duration {
+	return time.Duration(min(int64(s.BusyReplyThreshold), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}
+
 // watchEvery returns how long the timer is set for: a script must be found to be over the limit soon after it is.
 func (srv *Server) watchEvery() time.Duration {
-	limit := time.Duration(srv.config.Get().BusyReplyThreshold) * time.Millisecond
+	limit := srv.config.Get().busyAfter()
 	if limit <= 0 {
 		return watchInterval
 	}
@@ -134,7 +140,7 @@ func (srv *Server) watchScript() {
 		r.heap.begin()
 	}
 	ran := now - r.since
-	limit := time.Duration(srv.config.Get().BusyReplyThreshold) * time.Millisecond
+	limit := srv.config.Get().busyAfter()
 	if running && limit > 0 && ran >= limit && !r.slow && !r.interrupt.Stopped() {
 		srv.log.Warn("a script runs for longer than busy-reply-threshold; it can be ended with SCRIPT KILL or FUNCTION KILL", "duration", ran)
 		answer := r.current.busyAnswer()

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -259,8 +261,8 @@ func (k *KeySpec) positions(args [][]byte, fn func(i int) bool) bool {
 		if at >= len(args) {
 			return false
 		}
-		n, err := strconv.Atoi(string(args[at]))
-		if err != nil || n < 1 || n > len(args) {
+		n := leadingInt(args[at])
+		if n < 1 || n > len(args) {
 			return false
 		}
 		start := first + k.FirstKey
@@ -308,4 +310,28 @@ func (k *KeySpec) keywordAt(args [][]byte) int {
 		}
 	}
 	return 0
+}
+
+// leadingInt returns the number that an argument begins with, behind white space, as Redis counts keys: 1 for "1x", 0 if there is none.
+// One that no int holds is the largest.
+func leadingInt(arg []byte) int {
+	arg = bytes.TrimLeft(arg, " \t\n\v\f\r")
+	negative := len(arg) > 0 && arg[0] == '-'
+	if negative || len(arg) > 0 && arg[0] == '+' {
+		arg = arg[1:]
+	}
+	n := 0
+	for _, c := range arg {
+		if c < '0' || c > '9' {
+			break
+		}
+		if n > (math.MaxInt-9)/10 {
+			return math.MaxInt
+		}
+		n = 10*n + int(c-'0')
+	}
+	if negative {
+		return -n
+	}
+	return n
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -109,7 +108,7 @@ var directives = slices.Concat([]*directive{
 	{name: "client-output-buffer-limit", initial: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", many: true,
 		parse: parseOutputLimits, show: showOutputLimits},
 	yesNo("pressure-role-recovery", "yes", func(s *Settings) *bool { return &s.PressureRoleRecovery }).atStart().unlessSame().ours(),
-	number("busy-reply-threshold", "5000", 0, math.MaxInt64/int64(time.Millisecond), func(s *Settings) *int { return &s.BusyReplyThreshold }).also("lua-time-limit"),
+	number("busy-reply-threshold", "5000", 0, math.MaxInt64, func(s *Settings) *int { return &s.BusyReplyThreshold }).also("lua-time-limit"),
 	memory("script-memory-limit", "1gb", 0, func(s *Settings) *int { return &s.ScriptMemoryLimit }).ours(),
 	{name: "maxmemory-clients", initial: "0", parse: parseMaxMemoryClients, show: showMaxMemoryClients},
 	number("tracking-table-max-keys", "1000000", 0, math.MaxInt64, func(s *Settings) *int { return &s.TrackingTableMaxKeys }),

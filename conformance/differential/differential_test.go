@@ -47,6 +47,27 @@ func TestServerRepliesLikeRedisToRandomCommands(t *testing.T) {
 	require.Zero(t, found)
 }
 
+func TestServerRepliesLikeRedisToExtremeNumbers(t *testing.T) {
+	a, b := oracle.Start(t), os.Getenv(addrVariable)
+	if b == "" {
+		b = oracle.Start(t)
+	}
+	var log bytes.Buffer
+	found, err := Extremes(a, b, &log)
+	require.NoError(t, err)
+	require.Zero(t, found, log.String())
+}
+
+func TestEachNumberOfALineIsReplacedInTurn(t *testing.T) {
+	calls := extremeCalls(`EVAL "return 1" {2} a({!3}-{4}`)
+	require.Equal(t, []string{"EVAL", "return 1", "2", "a(3-4"}, calls[0])
+	require.Contains(t, calls, []string{"EVAL", "return 1", "nan", "a(3-4"})
+	require.Contains(t, calls, []string{"EVAL", "return 1", "2", "a(9223372036854775807-4"})
+	require.NotContains(t, calls, []string{"EVAL", "return 1", "2", "a(2147483647-4"})
+	require.Contains(t, calls, []string{"EVAL", "return 1", "2", "a(3-2147483647"})
+	require.Len(t, calls, 1+3*len(extremeNumbers)-14)
+}
+
 // failures collects what a transcript finds.
 type failures struct{ found []string }
 

@@ -301,13 +301,11 @@ func (q *sequence) agreeOne(cmd []string, a, b value) bool {
 	if same(cmd, a, b) {
 		return true
 	}
-	for _, k := range knownDifferences {
-		if k.matches(cmd, a, b) {
-			q.Known[k.reason]++
-			return true
-		}
+	reason := knownReason(cmd, a, b)
+	if reason != "" {
+		q.Known[reason]++
 	}
-	return false
+	return reason != ""
 }
 
 // block sends a command that may wait for ever, and returns when both servers have replied or wait.

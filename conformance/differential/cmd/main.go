@@ -20,8 +20,13 @@ func main() {
 	flag.Uint64Var(&o.Seed, "seed", 1, "`seed` of the first sequence")
 	flag.IntVar(&o.KeepGoing, "keep-going", 1, "end after this `number` of differences")
 	flag.StringVar(&o.Dir, "dir", ".", "`folder` for the transcripts of differences")
+	extremes := flag.Bool("extremes", false, "send extreme numbers in every argument instead of random commands")
 	flag.Parse()
-	found, err := differential.Check(o)
+	check := differential.Check
+	if *extremes {
+		check = func(o differential.Options) (int, error) { return differential.Extremes(o.A, o.B, o.Log) }
+	}
+	found, err := check(o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "differential:", err)
 		os.Exit(2)
