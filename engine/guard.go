@@ -64,7 +64,7 @@ func (g *Guard) release() {
 	}
 	if len(g.record) > 0 {
 		g.ks.journal.Append(g.now, g.record)
-		if g.record = g.record[:0]; cap(g.record) > maxKeptRecord {
+		if g.record = g.record[:0]; cap(g.record) > maxKeptRecord { // which is so if the journal keeps it
 			g.record = nil
 		}
 		g.recordDB = 0

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine/delta"
@@ -18,7 +19,8 @@ import (
 type Journal interface {
 	// Append takes the commands that repeat what was done under one guard at time now, in ms since 1970: RESP arrays of bulk
 	// strings one after the other, beginning in database 0 and with SELECT between databases. It is called while the guard's
-	// shards are held, so that the order of the journal is that of the changes. commands is not kept.
+	// shards are held, so that the order of the journal is that of the changes. commands may be kept if it is longer than maxKeptRecord:
+	// then nobody changes it any more.
 	Append(now int64, commands []byte)
 }
 
@@ -273,11 +275,13 @@ func (e *Entry) tracked() (t [2]tracked) {
 	return t
 }
 
-// appendCommand appends a command as a RESP array.
+// appendCommand appends a command as a RESP array. A long argument does not make room for much more than itself.
 func appendCommand(dst []byte, args [][]byte) []byte {
 	dst = appendLength(dst, '*', len(args))
 	for _, a := range args {
-		dst = appendLength(dst, '$', len(a))
+		if dst = appendLength(dst, '$', len(a)); len(a) > maxKeptRecord {
+			dst = slices.Grow(dst, len(a)+len("\r\n"))
+		}
 		dst = append(dst, a...)
 		dst = append(dst, '\r', '\n')
 	}

@@ -2,7 +2,7 @@
 // that are called segments. The position of a record, its LSN, is where it would begin if all segments there ever were stood one
 // after the other, without their headers.
 //
-// Append only copies into a buffer. A goroutine of the journal, or who calls Commit, writes what has gathered there and, depending on the policy, syncs
+// Append only copies into a buffer, or takes long commands over. A goroutine of the journal, or who calls Commit, writes what has gathered there and, depending on the policy, syncs
 // it: while it does so the next batch gathers, so that one sync serves everybody who appended meanwhile.
 //
 // At the beginning of a batch there is a mark if more is known to be synced than at the last one. By the marks Replay can tell a
@@ -48,6 +48,9 @@ const (
 	syncInterval       = 700 * time.Millisecond // EverySec: leaves a sync the rest of the second
 	lagLimit           = time.Second            // EverySec: what is older must not be lost
 )
+
+// LongRecord is the length in bytes of commands from which on Append keeps them instead of copying them.
+const LongRecord = 1 << 20
 
 // ErrClosed is what Sync and Resume return of a journal that has been closed.
 var ErrClosed = errors.New("the journal is closed")
@@ -99,8 +102,9 @@ type Journal interface {
 	// checkpoint has everything. This removes what a crash left at the end that was never synced. The error is a *DamageError if
 	// synced data are missing or wrong; then nothing is changed, and the journal can only be closed.
 	Read(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error)
-	// Append adds a record of the commands that were done at time now, in ms since 1970. commands is not kept. It does no I/O, but
-	// waits if too much is not written yet. What is appended after the journal has failed is dropped: see Err.
+	// Append adds a record of the commands that were done at time now, in ms since 1970. commands is not kept, unless it is of
+	// LongRecord bytes or more: then it is not copied, and nobody may change it any more. Append does no I/O, but waits if too
+	// much is not written yet. What is appended after the journal has failed is dropped: see Err.
 	Append(now int64, commands []byte)
 	// Appended returns the LSN after the last record.
 	Appended() uint64
@@ -173,7 +177,8 @@ type File struct {
 
 	mu        sync.Mutex
 	changed   *sync.Cond // on mu; for everybody who waits for something below
-	buf       []byte     // what waits to be written; it ends at appended
+	buf       []byte     // what waits to be written; it ends, with long, at appended
+	long      []byte     // the commands of the last record in buf, if that is a long one
 	spare     []byte     // an empty buffer, to change places with buf
 	cuts      []uint64   // where in buf new segments begin
 	marked    uint64     // what the last mark said at least
@@ -351,7 +356,7 @@ func (j *File) Append(now int64, commands []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n := recordHeader + minPayload + len(commands)
-	for j.failure.Load() == nil && !j.closed && (j.exhausted != nil || len(j.buf) > 0 && len(j.buf)+n > j.maxBuffer) {
+	for j.failure.Load() == nil && !j.closed && (j.exhausted != nil || len(j.buf) > 0 && j.full(n)) {
 		j.wakeWriter()
 		j.changed.Wait()
 	}
@@ -362,7 +367,7 @@ func (j *File) Append(now int64, commands []byte) {
 		if !j.holding {
 			return
 		}
-		if len(j.buf)+n > j.maxBuffer || len(commands) > j.maxRecord {
+		if j.full(n) || len(commands) > j.maxRecord {
 			j.drop()
 			return
 		}
@@ -374,15 +379,23 @@ func (j *File) Append(now int64, commands []byte) {
 	if before == 0 {
 		j.beginBatch()
 	}
+	if len(commands) >= LongRecord {
+		n = recordHeader + minPayload
+		j.long, commands = commands, nil
+	}
 	if len(j.buf)+n > cap(j.buf) {
 		j.buf = slices.Grow(j.buf, max(n, cap(j.buf), minBuffer)) // doubling, so that little is moved
 	}
-	j.buf = appendRecord(j.buf, now, commands)
-	j.appended.Add(uint64(len(j.buf) - before))
-	if before < eagerSize && len(j.buf) >= eagerSize {
+	j.buf = appendRecord(j.buf, now, len(commands)+len(j.long), commands)
+	j.appended.Add(uint64(len(j.buf) + len(j.long) - before))
+	if before < eagerSize && len(j.buf)+len(j.long) >= eagerSize {
 		j.wakeWriter()
 	}
 }
+
+// full reports whether a record of n bytes has to wait until what is in the buffer has been taken. Behind the head of a long record there
+// is none. The caller holds mu.
+func (j *File) full(n int) bool { return j.long != nil || len(j.buf)+n > j.maxBuffer }
 
 // beginBatch prepares for the first record in the buffer. The caller holds mu.
 func (j *File) beginBatch() {
@@ -495,7 +508,7 @@ func (j *File) fail(err error) {
 
 // drop forgets what is not written. The caller holds mu.
 func (j *File) drop() {
-	j.buf, j.cuts, j.rotate, j.holding = j.buf[:0], nil, false, false
+	j.buf, j.long, j.cuts, j.rotate, j.holding = j.buf[:0], nil, nil, false, false
 }
 
 // FailedNext implements Journal.

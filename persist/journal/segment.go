@@ -284,10 +284,10 @@ func decodeHeader(b []byte, start uint64) (h header, reason string) {
 	return h, ""
 }
 
-// appendRecord appends an unsealed record of commands to dst.
-func appendRecord(dst []byte, now int64, commands []byte) []byte {
+// appendRecord appends an unsealed record of n bytes of commands to dst. They may also follow later.
+func appendRecord(dst []byte, now int64, n int, commands []byte) []byte {
 	var head [recordHeader + minPayload]byte
-	binary.LittleEndian.PutUint32(head[4:], uint32(minPayload+len(commands)))
+	binary.LittleEndian.PutUint32(head[4:], uint32(minPayload+n))
 	binary.LittleEndian.PutUint64(head[recordHeader:], uint64(now))
 	return append(append(dst, head[:]...), commands...)
 }
@@ -299,8 +299,9 @@ func appendMark(dst []byte) []byte {
 	return append(dst, mark[:]...)
 }
 
-// seal completes the records in batch, which begins at LSN lsn in a segment with this seed. Everything before synced is.
-func seal(batch []byte, lsn uint64, seed uint32, synced uint64) {
+// seal completes the records in batch, which begins at LSN lsn in a segment with this seed. The last one goes on in long. Everything
+// before synced is.
+func seal(batch, long []byte, lsn uint64, seed uint32, synced uint64) {
 	for len(batch) > 0 {
 		length := binary.LittleEndian.Uint32(batch[4:])
 		n := recordHeader + int(length&^markBit)
@@ -308,7 +309,12 @@ func seal(batch []byte, lsn uint64, seed uint32, synced uint64) {
 		if length&markBit != 0 {
 			binary.LittleEndian.PutUint64(batch[recordHeader:], synced)
 		}
-		binary.LittleEndian.PutUint32(batch, crc32.Update(seed, castagnoli, batch[4:n]))
+		crc := crc32.Update(seed, castagnoli, batch[4:min(n, len(batch))])
+		if n > len(batch) {
+			binary.LittleEndian.PutUint32(batch, crc32.Update(crc, castagnoli, long))
+			return
+		}
+		binary.LittleEndian.PutUint32(batch, crc)
 		batch = batch[n:]
 		lsn += uint64(n)
 	}

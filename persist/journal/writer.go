@@ -84,7 +84,8 @@ func (j *File) runWriter() {
 func (j *File) Commit() {
 	always := Policy(j.policy.Load()) == Always
 	j.mu.Lock()
-	enough := len(j.buf) > 0 && !j.closed && (always || len(j.buf) >= minInline && len(j.buf) < eagerSize)
+	n := len(j.buf) + len(j.long)
+	enough := n > 0 && !j.closed && (always || n >= minInline && n < eagerSize)
 	j.mu.Unlock()
 	if !enough {
 		return
@@ -158,11 +159,11 @@ func (j *File) step(closing bool) {
 		j.mu.Unlock()
 		return
 	}
-	batch, cuts := j.buf, j.cuts
-	j.buf, j.spare, j.cuts = j.spare[:0], nil, nil
+	batch, long, cuts := j.buf, j.long, j.cuts
+	j.buf, j.long, j.spare, j.cuts = j.spare[:0], nil, nil, nil
 	j.busy = true
 	always := closing || Policy(j.policy.Load()) == Always
-	start := j.appended.Load() - uint64(len(batch))
+	start := j.appended.Load() - uint64(len(batch)+len(long))
 	j.changed.Broadcast()
 	j.mu.Unlock()
 
@@ -170,7 +171,7 @@ func (j *File) step(closing bool) {
 	if delay := j.o.Delay(); delay > 0 && len(batch) > 0 {
 		time.Sleep(delay)
 	}
-	err := j.write(batch, start, cuts)
+	err := j.write(batch, long, start, cuts)
 	if err == nil {
 		j.writtenAt = at // also without a batch
 		if len(batch) > 0 {
@@ -226,16 +227,19 @@ func (j *File) usedReserve() bool {
 	return j.exhausted != nil
 }
 
-// write writes a batch, which begins at LSN start. At each of cuts it begins a new segment.
-func (j *File) write(batch []byte, start uint64, cuts []uint64) error {
+// write writes a batch, which begins at LSN start and ends with long. At each of cuts it begins a new segment.
+func (j *File) write(batch, long []byte, start uint64, cuts []uint64) error {
 	if len(batch) > 0 && j.size >= j.o.SegmentSize {
 		if err := j.nextSegment(start); err != nil {
 			return err
 		}
 	}
 	for _, lsn := range cuts {
-		n := lsn - start
-		if err := j.writePart(batch[:n], start); err != nil {
+		n, end := int(lsn-start), []byte(nil)
+		if n > len(batch) { // a cut is between records, so that it is behind the whole of the long one
+			n, end, long = len(batch), long, nil
+		}
+		if err := j.writePart(batch[:n], end, start); err != nil {
 			return err
 		}
 		if err := j.nextSegment(lsn); err != nil {
@@ -243,31 +247,38 @@ func (j *File) write(batch []byte, start uint64, cuts []uint64) error {
 		}
 		batch, start = batch[n:], lsn
 	}
-	return j.writePart(batch, start)
+	return j.writePart(batch, long, start)
 }
 
-// writePart writes records that begin at LSN start into the present segment.
-func (j *File) writePart(b []byte, start uint64) error {
+// piece is how much of a long record is written at once, in bytes.
+const piece = 1 << 20
+
+// writePart writes records that begin at LSN start, of which the last one goes on in long, into the present segment.
+func (j *File) writePart(b, long []byte, start uint64) error {
 	if len(b) == 0 {
 		return nil
 	}
-	seal(b, start, j.seed, j.durable.Load())
-	err := writeAt(j.file, b, j.size)
-	if j.useReserve(err) {
-		err = writeAt(j.file, b, j.size)
+	seal(b, long, start, j.seed, j.durable.Load())
+	n := len(b) + len(long)
+	for at := j.size; len(b) > 0; b, long = long[:min(piece, len(long))], long[min(piece, len(long)):] {
+		err := writeAt(j.file, b, at)
+		if j.useReserve(err) {
+			err = writeAt(j.file, b, at)
+		}
+		if err != nil {
+			return fmt.Errorf("write the journal: %w", err)
+		}
+		at += int64(len(b))
 	}
-	if err != nil {
-		return fmt.Errorf("write the journal: %w", err)
-	}
-	j.size += int64(len(b))
+	j.size += int64(n)
 	if j.size > j.prepared {
 		j.prepared = j.size
 		// To write all of a longer batch twice takes longer than to sync it as it is.
-		if n := min(max(j.prepare, 4*len(b)), maxZeros*j.prepare); Policy(j.policy.Load()) == Always && len(b) < n/2 {
-			j.writeZeros(n)
+		if zeros := min(max(j.prepare, 4*n), maxZeros*j.prepare); Policy(j.policy.Load()) == Always && n < zeros/2 {
+			j.writeZeros(zeros)
 		}
 	}
-	j.written = start + uint64(len(b))
+	j.written = start + uint64(n)
 	j.mu.Lock()
 	j.segments[len(j.segments)-1].size = j.size
 	j.mu.Unlock()
@@ -398,7 +409,7 @@ func (j *File) finish() {
 	if err == nil && j.size > headerSize && j.written > j.marked {
 		lsn := j.written
 		j.appended.Add(markSize)
-		if err = j.writePart(appendMark(nil), lsn); err == nil {
+		if err = j.writePart(appendMark(nil), nil, lsn); err == nil {
 			err = j.syncHere()
 		}
 	}
