@@ -37,6 +37,7 @@ type Image struct {
 	WasExternal bool
 
 	values [2]tracked // what has parts, if it is in memory
+	loan   *Loan      // of the value, if it is not a copy
 }
 
 // Frozen is what a checkpoint has to write. One goroutine uses it: first Heads, then Parts, then Done or Abort.
@@ -380,7 +381,13 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 		var n int
 		images, n = f.read(items, images[:0])
 		refs = refs[n:]
-		if err := f.emit(items[:n], images, put, remove); err != nil {
+		err := f.emit(items[:n], images, put, remove)
+		for i := range images {
+			if l := images[i].loan; l != nil {
+				l.Return()
+			}
+		}
+		if err != nil {
 			return err
 		}
 		f.written.Add(int64(n))
@@ -440,7 +447,7 @@ func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 			continue
 		}
 		if s := f.ks.spaces[e.space]; s.dropped == 0 || s.dropped > f.epoch {
-			images = append(images, g.image(e, &f.blobs))
+			images = append(images, g.image(e, &f.blobs, true))
 		} else if e.flags&flagParts != 0 {
 			// The store may have the parts under a key that the value had in another space before.
 			f.dropped = appendParts(f.dropped, e)
@@ -668,7 +675,7 @@ func (ks *Keyspace) await() {
 // keep keeps an entry for those that have still to read it.
 func (g *Guard) keep(e *Entry) {
 	if e.flags&g.ks.frozenMark != 0 {
-		g.shard(e.shard).images[e] = g.image(e, new([]byte))
+		g.shard(e.shard).images[e] = g.image(e, new([]byte), false)
 		e.flags &^= g.ks.frozenMark
 	}
 	if s := g.ks.copying; s != nil && s.waitsFor(e) {
@@ -676,9 +683,12 @@ func (g *Guard) keep(e *Entry) {
 	}
 }
 
+// lendFrom is the length in bytes from which on a string is lent to a checkpoint: to copy it takes long under the lock.
+const lendFrom = 32 << 10
+
 // image returns what is to be stored of an entry, and notes that it will be. The value is appended to
-// buf, unless it is known or stored in parts.
-func (g *Guard) image(e *Entry, buf *[]byte) Image {
+// buf, unless it is known or stored in parts. For who needs it only for a moment a long string is lent instead.
+func (g *Guard) image(e *Entry, buf *[]byte, briefly bool) Image {
 	img := Image{
 		Space: g.ks.spaces[e.space].number, Key: e.Key(),
 		Head: Head{Type: e.typ, Deadline: e.deadline, FieldDeadline: g.fieldDeadline(e), Parts: e.parts(),
@@ -693,9 +703,13 @@ func (g *Guard) image(e *Entry, buf *[]byte) Image {
 		img.values = e.tracked()
 	}
 	if img.Head.Parts == 0 && !img.Known {
-		n := len(*buf)
-		*buf = e.appendBlob(*buf)
-		img.Head.Blob = (*buf)[n:len(*buf):len(*buf)]
+		if briefly && e.typ == String && len(e.Bytes()) >= lendFrom {
+			img.Head.Blob, img.loan = g.Lend(e)
+		} else {
+			n := len(*buf)
+			*buf = e.appendBlob(*buf)
+			img.Head.Blob = (*buf)[n:len(*buf):len(*buf)]
+		}
 		img.Head.External = len(img.Head.Blob) > InlineLimit
 	}
 	e.flags = e.flags&^flagExternal | flagStored

@@ -55,11 +55,12 @@ func TestACheckpointHoldsNobodyUpForManyLongValues(t *testing.T) {
 	store := newMemoryStore()
 	var held atomic.Int64
 	ks := New(Options{Shards: 1, Clock: NewManualClock(time.UnixMilli(1_000_000)), Source: store, Held: func(Hold, time.Duration) { held.Add(1) }})
-	const n = 20
+	const length, locks = lendFrom - 1, 10 // the longest that are copied
+	const n = locks * (freezeBytes/length + 1)
 	for i := range n {
-		set(ks, fmt.Sprint("key:", i), strings.Repeat("v", freezeBytes), 0)
+		set(ks, fmt.Sprint("key:", i), strings.Repeat("v", length), 0)
 	}
 	store.write(t, ks.Freeze(func() {}), func() {})
-	require.Equal(t, int64(n+1), held.Load(), "each of them under a lock of its own")
+	require.Equal(t, int64(locks+1), held.Load(), "no more of them are copied under one lock")
 	require.Len(t, store.heads, n)
 }

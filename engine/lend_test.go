@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -269,6 +270,62 @@ func TestLentMemoryIsOfStringsThatAreNoKeysValue(t *testing.T) {
 				}
 				require.EqualValues(t, want, ks.LentMemory())
 			})
+		}
+	})
+}
+
+// A checkpoint reads a long string without a copy of its own, and gives it back at once.
+func TestACheckpointBorrowsLongStrings(t *testing.T) {
+	source := newMemoryStore()
+	ks := New(Options{Source: source})
+	defer ks.Close()
+	require.NoError(t, ks.Restore(source.state))
+	ks.EndReplay(nil)
+	long, short := strings.Repeat("a", lendFrom), strings.Repeat("b", lendFrom-1)
+	set(ks, "long", long, 0)
+	set(ks, "short", short, 0)
+	set(ks, "kept", long, 0)
+	f := ks.Freeze(func() {})
+	set(ks, "kept", short, 0) // its image is kept before
+	got := map[string]bool{}
+	require.NoError(t, f.Heads(func(img *Image) error {
+		want := long
+		if img.Key == "short" {
+			want = short
+		}
+		require.Equal(t, img.Key == "long", img.loan != nil, img.Key)
+		if img.Key == "long" { // whoever changes it in the meantime does so elsewhere
+			under(ks, func(g *Guard) { clear(g.Write(0, []byte("long")).Resize(lendFrom)) })
+		}
+		require.True(t, want == string(img.Head.Blob), img.Key)
+		got[img.Key] = true
+		return nil
+	}, nil))
+	require.Len(t, got, 3)
+	f.Done()
+	under(ks, func(g *Guard) {
+		require.False(t, g.Read(0, []byte("long")).long().lent())
+		require.False(t, g.Read(0, []byte("kept")).long().lent())
+	})
+	require.Zero(t, ks.LentMemory())
+}
+
+// What a failed checkpoint has borrowed it gives back too.
+func TestAFailedCheckpointGivesLongStringsBack(t *testing.T) {
+	source := newMemoryStore()
+	ks := New(Options{Source: source})
+	defer ks.Close()
+	require.NoError(t, ks.Restore(source.state))
+	ks.EndReplay(nil)
+	for _, key := range []string{"a", "b", "c"} {
+		set(ks, key, strings.Repeat("a", lendFrom), 0)
+	}
+	f := ks.Freeze(func() {})
+	require.ErrorIs(t, f.Heads(func(*Image) error { return errors.ErrUnsupported }, nil), errors.ErrUnsupported)
+	f.Abort()
+	under(ks, func(g *Guard) {
+		for _, key := range []string{"a", "b", "c"} {
+			require.False(t, g.Read(0, []byte(key)).long().lent(), key)
 		}
 	})
 }
