@@ -495,6 +495,15 @@ func TestDebugIsForThoseWhoMay(t *testing.T) {
 	require.Equal(t, "-ERR unknown subcommand or wrong number of arguments for 'JMAP'. Try DEBUG HELP.", s.connect().do("DEBUG JMAP"))
 }
 
+func TestModulesCannotBeLoaded(t *testing.T) {
+	c := startTestServer(t, Options{}).connect()
+	require.Contains(t, c.do("MODULE LOAD x.so"), "-ERR MODULE command not allowed.")
+	c = startTestServer(t, Options{}, "enable-module-command", "local").connect()
+	require.Equal(t, "-ERR Error loading the extension. Please check the server logs.", c.do("MODULE LOAD x.so"))
+	require.Equal(t, "-ERR Error loading the extension. Please check the server logs.", c.do("MODULE LOADEX x.so ARGS a"))
+	require.Equal(t, "-ERR Error unloading module: no such module with that name", c.do("MODULE UNLOAD x"))
+}
+
 func TestUnblockRacesWithServing(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := newTestServer(t, o, settings...)

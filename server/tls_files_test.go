@@ -225,6 +225,21 @@ func TestAReplicaFollowsWithTLS(t *testing.T) {
 	s.waitFor("INFO replication", "certificate signed by unknown authority")
 }
 
+func TestMigrateUsesTLS(t *testing.T) {
+	a := newAuthority(t, "a")
+	cert, key := a.issue("server", 2)
+	settings := []string{"tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file", a.file}
+	target, addr := tlsServer(t, nil, Options{}, settings...)
+	_, port, _ := net.SplitHostPort(addr)
+	for _, secure := range []string{"yes", "no"} {
+		c := startTestServer(t, Options{}, append(settings, "tls-cluster", secure)...).connect()
+		require.Equal(t, "+OK", c.do("SET k"+secure+" v"))
+		reply := c.do("MIGRATE 127.0.0.1 " + port + " k" + secure + " 0 1000")
+		require.Equal(t, secure == "yes", reply == "+OK", reply)
+	}
+	require.Equal(t, "1", target.connect().do("EXISTS kyes kno"))
+}
+
 func TestKeysMayBeEncrypted(t *testing.T) {
 	for name, file := range encryptedKeys {
 		plain, err := decryptKey([]byte(file), "secret")

@@ -1,0 +1,42 @@
+//go:build unix
+
+package server
+
+import (
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheUnixSocketBelongsToAGroup(t *testing.T) {
+	start := func(group string) (socket string, err error) {
+		dir, err := os.MkdirTemp("", "group") // a path that is short enough
+		require.NoError(t, err)
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		socket = filepath.Join(dir, "s")
+		config := NewConfig()
+		config.InMemory()
+		for name, value := range map[string]string{"port": "0", "unixsocket": socket, "unixsocketgroup": group} {
+			require.NoError(t, config.Set(name, value, false))
+		}
+		srv, err := New(config, slog.New(slog.DiscardHandler), Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { srv.Close() })
+		return socket, srv.Start()
+	}
+	own, err := user.LookupGroupId(strconv.Itoa(os.Getgid()))
+	require.NoError(t, err)
+	socket, err := start(own.Name)
+	require.NoError(t, err)
+	info, err := os.Stat(socket)
+	require.NoError(t, err)
+	require.EqualValues(t, os.Getgid(), info.Sys().(*syscall.Stat_t).Gid)
+	_, err = start("no such group")
+	require.ErrorContains(t, err, "unixsocketgroup: ")
+}
