@@ -180,7 +180,7 @@ var knownConfig = map[string]string{
 	"replica-read-only":    "a replica has what its master has",
 	"slave-read-only":      "a replica has what its master has",
 	"activedefrag":         "Redis refuses it where it was built without its own allocator",
-	"dir":                  "the data stays where it is while the server runs",
+	"dir":                  "Redis changes it whatever is stored, and its own directory with it",
 	"pidfile":              "the test's servers differ",
 	"port":                 "the test's servers differ",
 	"bind":                 "the test's servers differ",

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
@@ -493,6 +494,19 @@ func TestDebugIsForThoseWhoMay(t *testing.T) {
 	}
 	s := startTestServer(t, Options{}, "enable-debug-command", "yes")
 	require.Equal(t, "-ERR unknown subcommand or wrong number of arguments for 'JMAP'. Try DEBUG HELP.", s.connect().do("DEBUG JMAP"))
+}
+
+func TestTheDirectoryChangesOnlyWhereNothingIsStored(t *testing.T) {
+	c := startTestServer(t, Options{}).connect()
+	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - can't set protected config", c.do("CONFIG SET dir /tmp"))
+	c = startTestServer(t, Options{}, "enable-protected-configs", "local").connect()
+	require.Equal(t, "+OK", c.do("CONFIG SET dir "+t.TempDir()))
+	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - Changing directory: No such file or directory", c.do("CONFIG SET dir /nonexistent"))
+	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - Changing directory: Not a directory", c.do("CONFIG SET dir "+writeFile(t, "x", "")))
+	d, err := openDurable(t, vfs.NewMem(), "enable-protected-configs=yes")
+	require.NoError(t, err)
+	d.expect("-ERR CONFIG SET failed (possibly related to argument 'dir') - the data stays where it is while the server runs\r\n", "CONFIG SET dir /tmp")
+	d.end()
 }
 
 func TestModulesCannotBeLoaded(t *testing.T) {

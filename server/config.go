@@ -91,6 +91,8 @@ type Settings struct {
 	DBFilename     string // of RDB files in Dir
 	AppendFilename string // the beginning of the names of append-only files of a Redis
 	AppendDirname  string // of the directory in Dir where they are
+	// AOFLoadTruncated says that an append-only file of a Redis may end in the middle of a command.
+	AOFLoadTruncated bool
 
 	PidFile        string
 	LogFile        string // "" = standard output

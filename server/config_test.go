@@ -188,7 +188,7 @@ func TestAliasesAreTheSameDirective(t *testing.T) {
 }
 
 func TestARunningServerRefusesWhatMattersAtStartOnly(t *testing.T) {
-	for _, name := range []string{"databases", "io-threads", "unixsocket", "tcp-backlog", "logfile", "dir",
+	for _, name := range []string{"databases", "io-threads", "unixsocket", "tcp-backlog", "logfile",
 		"enable-debug-command"} {
 		c := NewConfig()
 		require.EqualError(t, c.Set(name, shown(t, c, name), true), "can't set immutable config", name)

@@ -135,7 +135,6 @@ var unusedRows = []unused{
 	{"no-appendfsync-on-rewrite", "no", bit, 0},
 	{"auto-aof-rewrite-percentage", "100", whole(0, maxInt32), 0},
 	{"auto-aof-rewrite-min-size", "64mb", size(0), 0},
-	{"aof-load-truncated", "yes", bit, 0},
 	{"aof-load-corrupt-tail-max-size", "0", size(0), unusedQuiet},
 	{"aof-use-rdb-preamble", "yes", bit, 0},
 	{"aof-timestamp-enabled", "no", bit, 0},

@@ -336,7 +336,7 @@ func (im *importer) aof(r io.Reader, last bool) error {
 		args, err := commands.next()
 		switch {
 		case err == io.EOF && open, err == io.ErrUnexpectedEOF:
-			if !last {
+			if !last || !im.srv.config.Get().AOFLoadTruncated {
 				return fmt.Errorf("the file ends in the middle of command %d", commands.count+1)
 			}
 			im.srv.log.Warn("the append-only file ends in the middle of a command or a transaction, which is left out", "commands", commands.count)

@@ -133,6 +133,8 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 		{"an error", map[string][]byte{"appendonly.aof": aofFile("SET a x", "INCR a")}, "", "command 2: incr: ERR value is not an integer"},
 		{"no commands", map[string][]byte{"appendonly.aof": []byte("*1\r\n+x\r\n")}, "", "command 1"},
 		{"nested", map[string][]byte{"appendonly.aof": aofFile("MULTI", "MULTI")}, "", "a transaction within a transaction"},
+		{"a cut end, and that is not allowed", map[string][]byte{"appendonly.aof": append(aofFile("SET a 1"), "*1\r\n$4\r\nPI"...)}, "aof-load-truncated=no", "ends in the middle of command 2"},
+		{"half a transaction, and that is not allowed", map[string][]byte{"appendonly.aof": aofFile("SET a 1", "MULTI", "SET b 2")}, "aof-load-truncated=no", "ends in the middle of command 4"},
 		{"a missing part", map[string][]byte{part: []byte("file x.aof seq 1 type i\n")}, "", "x.aof"},
 		{"a part elsewhere", map[string][]byte{part: []byte("file ../x.aof seq 1 type i\n")}, "", "does not name a file of the same directory"},
 		{"odd words", map[string][]byte{part: []byte("file x.aof seq\n")}, "", "line 1 of the manifest is malformed"},

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -224,6 +225,9 @@ func (srv *Server) configChanged(old, set *Settings) error {
 	if set.AppendOnly != old.AppendOnly {
 		return changeError{"appendonly": errors.New("the journal cannot be switched on or off while the server runs")}
 	}
+	if err := srv.checkDir(old, set); err != nil {
+		return changeError{"dir": err}
+	}
 	// What can fail comes first, and leaves everything as it was if it does.
 	if err := srv.updateOOMScore(old, set); err != nil {
 		return err
@@ -252,6 +256,24 @@ func (srv *Server) configChanged(old, set *Settings) error {
 		st.SetSavePoints(set.Save)
 		st.SetCheckpointSize(int64(set.CheckpointSize))
 		st.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
+	}
+	return nil
+}
+
+// checkDir returns why the data directory cannot become another one. Stored data stays where it is; without any, dir only says where RDB files go.
+func (srv *Server) checkDir(old, set *Settings) error {
+	if set.Dir == old.Dir {
+		return nil
+	}
+	if srv.storage.Storage != nil {
+		return errors.New("the data stays where it is while the server runs")
+	}
+	info, err := os.Stat(set.Dir)
+	if err != nil {
+		return errors.New("Changing directory: " + reason(err))
+	}
+	if !info.IsDir() {
+		return errors.New("Changing directory: Not a directory")
 	}
 	return nil
 }
