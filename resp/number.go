@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"unsafe"
@@ -92,22 +93,35 @@ func hasExponent(b []byte) bool {
 	return false
 }
 
-// AppendFloat appends f in the shortest form that reads back as f, laid out as Redis 7.0 does with its 17 digits: with an
-// exponent below 1e-4 and from 1e17 on; inf, -inf and nan by name.
+// AppendFloat appends f in the shortest form that reads back as f, laid out as Redis does since 7.2: integers of up to 62 bits with all
+// their digits, other numbers with a few zeros or decimals at most, or else with an exponent.
 func AppendFloat(dst []byte, f float64) []byte {
 	switch {
+	case math.IsNaN(f):
+		return append(dst, "nan"...)
 	case math.IsInf(f, 1):
 		return append(dst, "inf"...)
 	case math.IsInf(f, -1):
 		return append(dst, "-inf"...)
-	case math.IsNaN(f):
-		return append(dst, "nan"...)
+	case f == 0 && math.Signbit(f):
+		return append(dst, "-0"...)
+	case math.Abs(f) <= 1<<62 && f == math.Trunc(f):
+		return strconv.AppendInt(dst, int64(f), 10)
 	}
-	if i := int64(f); math.Abs(f) < 1e17 && float64(i) == f && (i != 0 || !math.Signbit(f)) {
-		return strconv.AppendInt(dst, i, 10) // the shortest form would end such numbers with zeros
+	// d.ddde-dd: what is between the sign and the exponent are the digits.
+	var scratch [32]byte
+	b := strconv.AppendFloat(scratch[:0], math.Abs(f), 'e', -1, 64)
+	e := bytes.IndexByte(b, 'e')
+	exponent, _ := strconv.Atoi(string(b[e+1:]))
+	digits := max(e-1, 1)
+	last := exponent - digits + 1 // the exponent of the last digit
+	switch {
+	case last >= 0 && exponent < digits+7, last < 0 && (last > -7 || max(exponent, -exponent) < 4):
+		return strconv.AppendFloat(dst, f, 'f', -1, 64)
 	}
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-4 || abs >= 1e17) {
-		return strconv.AppendFloat(dst, f, 'e', -1, 64)
+	if f < 0 {
+		dst = append(dst, '-')
 	}
-	return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	dst = append(append(dst, b[:e+1]...), b[e+1]) // with its sign
+	return strconv.AppendInt(dst, int64(max(exponent, -exponent)), 10)
 }

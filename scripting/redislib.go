@@ -158,7 +158,7 @@ func (m *vm) redisLog(L *lua.LState) int {
 		m.raiseReply(L, "ERR First argument must be a number (log level).")
 	}
 	if level < float64(LevelDebug) || level > float64(LevelWarning) {
-		m.raiseReply(L, "ERR Invalid debug level.")
+		m.raiseReply(L, "ERR Invalid log level.")
 	}
 	var words []string
 	for i := 2; i <= L.GetTop(); i++ {
@@ -188,7 +188,7 @@ func (m *vm) redisSetResp(L *lua.LState) int {
 // redisSetRepl checks its argument; what is journalled does not depend on the script.
 func (m *vm) redisSetRepl(L *lua.LState) int {
 	if L.GetTop() != 1 {
-		m.raiseReply(L, "ERR redis.set_repl() requires two arguments.")
+		m.raiseReply(L, "ERR redis.set_repl() requires one argument.")
 	}
 	n, _ := toNumber(L.Get(1))
 	if n < 0 || n > replAll {

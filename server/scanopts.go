@@ -10,6 +10,8 @@ import (
 // This file reads what SCAN, HSCAN, SSCAN and ZSCAN have in common: a cursor, and options that say how much to return of
 // what is found.
 
+const errNoValues Error = "ERR NOVALUES option can only be used in HSCAN"
+
 // scanOptions are the arguments of a command of the SCAN family.
 type scanOptions struct {
 	// cursor is where to go on.
@@ -66,6 +68,9 @@ func (c *Ctx) scanOptions(from int, allow scanAllow) (o scanOptions, ok bool) {
 			o.typeName = p.Arg()
 		case p.Is("novalues") && allow&scanNoValues != 0:
 			o.noValues = true
+		case p.Is("novalues"):
+			c.Err(errNoValues)
+			return o, false
 		default:
 			c.Err(ErrSyntax)
 			return o, false

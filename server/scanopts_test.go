@@ -57,7 +57,7 @@ func TestScanOptionsAreRefusedWhereTheyAreUnknownOrIncomplete(t *testing.T) {
 		{scanType, []string{"type", "nosuchtype"}, ""},
 		{scanNoValues, []string{"NOVALUES"}, ""},
 		{0, []string{"type", "hash"}, ErrSyntax},
-		{0, []string{"novalues"}, ErrSyntax},
+		{0, []string{"novalues"}, errNoValues},
 		{0, []string{"count"}, ErrSyntax},
 		{0, []string{"match"}, ErrSyntax},
 		{scanType, []string{"type"}, ErrSyntax},

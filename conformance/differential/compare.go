@@ -333,7 +333,7 @@ func shorterDoubles(args []string, a, b value) bool {
 
 // shortest rewrites every text that is a double with a fraction or an exponent, and integers if so told.
 func shortest(v value, integers bool) value {
-	if (v.Kind == transcript.Bulk || v.Kind == transcript.Double) && (integers || strings.ContainsAny(v.Text, ".e")) {
+	if (v.Kind == transcript.Bulk || v.Kind == transcript.Double) && (integers || strings.ContainsAny(v.Text, ".e") || len(v.Text) > 17) {
 		if f, err := strconv.ParseFloat(v.Text, 64); err == nil {
 			v.Text = strconv.FormatFloat(f, 'g', -1, 64)
 		}

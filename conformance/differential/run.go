@@ -193,6 +193,10 @@ func (r *Runner) drain() ([2][]value, error) {
 			if v.Text == marker || len(v.Elems) == 2 && v.Elems[1].Text == marker {
 				break
 			}
+			if n := len(v.Elems); n > 1 && (v.Elems[n-1].Text == "xgroup-createconsumer" ||
+				strings.HasSuffix(v.Elems[n-2].Text, ":xgroup-createconsumer")) {
+				continue // more consumers are made since Redis 7.2
+			}
 			replies[i] = append(replies[i], v)
 			if v.Kind == transcript.Closed {
 				break
