@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/redcon"
 
@@ -53,8 +54,9 @@ func (w *Writer) Simple(s string) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// Error writes an error reply: its code word and text, without the leading '-'. Line breaks become spaces.
+// Error writes an error reply: its code word and text, without the leading '-'. Line breaks at its end are left out, others become spaces.
 func (w *Writer) Error(s string) {
+	s = strings.TrimRight(s, "\r\n")
 	w.Buf = append(w.Buf, '-')
 	start := len(w.Buf)
 	w.Buf = append(w.Buf, s...)

@@ -406,6 +406,16 @@ func concatenate(L *lua.LState) int {
 	return 1
 }
 
+// concatenateList is concatenate for as many operands as its first argument says, in a list.
+func concatenateList(L *lua.LState) int {
+	n, list := L.CheckInt(1), L.CheckTable(2)
+	L.SetTop(0)
+	for i := range n {
+		L.Push(list.RawGetInt(i + 1))
+	}
+	return concatenate(L)
+}
+
 func appendText(dst []byte, v lua.LValue) []byte {
 	switch v := v.(type) {
 	case lua.LString:

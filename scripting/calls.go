@@ -158,7 +158,9 @@ func (m *vm) placed(resume lua.LGFunction) lua.LGFunction {
 				panic(p)
 			}
 			L.G.CurrentThread = L
-			if text, ok := e.Object.(lua.LString); ok {
+			if text, ok := e.Object.(lua.LString); ok && text == callOverflow {
+				m.raise(L, lua.LString(where(L, 1)+overflow(e)))
+			} else if ok {
 				m.raise(L, lua.LString(where(L, 1)+m.reword(string(text))))
 			}
 			m.raise(L, e.Object)

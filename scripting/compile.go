@@ -9,15 +9,17 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
-	"github.com/yuin/gopher-lua/parse"
 )
 
-// maxSyntaxDepth bounds the nesting of expressions and blocks, for the compiler recurses on it.
-const maxSyntaxDepth = 2000
+// maxSyntaxDepth bounds the depth of the syntax tree, for the compiler recurses on it.
+const maxSyntaxDepth = 2 * maxChain
 
 // concatName is the global that the compiler puts in the place of the operator "..", which would print numbers in another
 // way than Lua 5.1. No script can write this name.
 const concatName = "(concat)"
+
+// concatListName is the global for chains of it that are so long that not each operand can have a register.
+const concatListName = "(concat list)"
 
 // globalsName is the global that stands for the table of globals as scripts see it. No script can write this name either.
 const globalsName = "(globals)"
@@ -38,9 +40,9 @@ func compile(source, name string) (c *chunk, err error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("%s:1: chunk is longer than %d bytes", name, maxSource)
 	}
-	stmts, err := parse.Parse(strings.NewReader(source), name)
+	stmts, err := parse(source, name)
 	if err != nil {
-		return nil, errors.New(syntaxMessage(name, source, err))
+		return nil, err
 	}
 	r := rewriter{names: &names{}}
 	stmts = r.chunk(stmts)
@@ -51,13 +53,22 @@ func compile(source, name string) (c *chunk, err error) {
 	if err != nil {
 		var e *lua.CompileError
 		if errors.As(err, &e) {
-			return nil, errors.New(compileMessage(name, source, e))
+			return nil, errors.New(compileMessage(name, e))
 		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	// Each call would make the table of the variable "arg", which a chunk, other than a function, cannot see.
 	proto.IsVarArg &^= lua.VarArgNeedsArg
 	return &chunk{proto: proto, names: r.names}, nil
+}
+
+// compileMessage gives an error of the compiler Lua's form. What is left to it are limits of one function, of whose beginning it knows the line.
+func compileMessage(name string, e *lua.CompileError) string {
+	message := e.Message
+	if message == "too many local variables" || strings.HasPrefix(message, "register overflow") {
+		message = "function or expression too complex"
+	}
+	return fmt.Sprintf("%s:%d: %s", name, max(e.Line, 1), message)
 }
 
 // rewriter walks over a syntax tree: it replaces concatenations, and notes how the operands of expressions are called.
@@ -440,19 +451,29 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	}
 	labels = append(labels, r.nameOf(last))
 	call.Args = append(call.Args, single(r.expr(last)))
-	if len(call.Args) > maxConcat {
-		r.tooDeep = true
-	}
 	for i, label := range labels {
 		r.names.add(e.Line(), operand{kind: concatenating, key: concatKey(i+1, len(labels)), name: label})
+	}
+	if len(call.Args) > maxConcat {
+		list := &ast.TableExpr{}
+		for _, arg := range call.Args {
+			list.Fields = append(list.Fields, &ast.Field{Value: arg})
+		}
+		count := &ast.NumberExpr{Value: strconv.Itoa(len(call.Args))}
+		call.Func, call.Args = ident(concatListName, e), []ast.Expr{count, list}
+		for _, n := range []ast.Expr{list, count} {
+			n.SetLine(e.Line())
+			n.SetLastLine(e.LastLine())
+		}
+		return call
 	}
 	call.Func = ident(concatName, e)
 	r.concats = true
 	return call
 }
 
-// maxConcat is the most operands of one chain of concatenations; they all need a register.
-const maxConcat = 150
+// maxConcat is the most operands of one chain of concatenations that are arguments; they all need a register.
+const maxConcat = 50
 
 // single makes an expression give exactly one value.
 func single(e ast.Expr) ast.Expr {

@@ -396,7 +396,7 @@ func (m *vm) openFunctions() {
 	redis.Metatable = missing
 	m.loadGlobals = L.NewTable()
 	m.loadGlobals.Metatable = missing
-	for _, name := range []string{concatName, globalsName, numberName} {
+	for _, name := range []string{concatName, concatListName, globalsName, numberName} {
 		m.loadGlobals.RawSetString(name, m.environment.RawGetString(name))
 	}
 	m.loadGlobals.RawSetString("redis", m.protect(redis))

@@ -116,7 +116,7 @@ func (m *vm) reword(text string) string {
 		return prefix + "'for' " + what + " must be a number"
 	case strings.HasPrefix(rest, "bad argument #"):
 		return prefix + rewordArgument(n, line, rest)
-	case rest == "registry overflow":
+	case rest == "registry overflow", rest == callOverflow:
 		return prefix + "stack overflow"
 	case rest == "can not yield from outside of a coroutine":
 		return rewordPlain(rest)

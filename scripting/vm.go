@@ -122,6 +122,7 @@ func newVM(options *Options) *vm {
 	m.environment = L.CreateTable(0, 0)
 	m.environment.Metatable = missing
 	m.environment.RawSetString(concatName, L.NewFunction(concatenate))
+	m.environment.RawSetString(concatListName, L.NewFunction(concatenateList))
 	m.environment.RawSetString(numberName, L.NewFunction(loopNumber))
 	m.environment.RawSetString(callName, L.NewFunction(m.redisCallStatement))
 	m.environment.RawSetString(globalsName, m.env)
@@ -305,8 +306,8 @@ func (m *vm) translate(err error) (value lua.LValue, reusable bool) {
 	}
 	if e.Type == lua.ApiErrorPanic {
 		text := e.Object.String()
-		if text == "lua callstack overflow" {
-			return lua.LString("stack overflow"), true
+		if text == callOverflow {
+			return lua.LString(overflow(e)), true
 		}
 		return lua.LString(text), false
 	}
@@ -314,6 +315,20 @@ func (m *vm) translate(err error) (value lua.LValue, reusable bool) {
 		return lua.LString(m.reword(string(text))), true
 	}
 	return e.Object, true
+}
+
+// callOverflow is what the interpreter says, and nothing more, when there are too many calls within each other.
+const callOverflow = "lua callstack overflow"
+
+// overflow is the message for callOverflow, with the place where the innermost function was.
+func overflow(e *lua.ApiError) string {
+	for line := range strings.Lines(e.StackTrace) {
+		line = strings.TrimPrefix(line, "\t")
+		if source, at := position(line); source != "" && at > 0 {
+			return fmt.Sprintf("%s:%d: stack overflow", source, at)
+		}
+	}
+	return "stack overflow"
 }
 
 // raise raises a value that says nothing of its place as an error, and remembers the place for the script's reply.
