@@ -26,6 +26,7 @@ import (
 type Server struct {
 	*atomredis.DB
 
+	t     testing.TB
 	clock *clock
 	hook  *testhook.Hook
 }
@@ -50,7 +51,7 @@ func RunOptions(t testing.TB, o atomredis.Options) *Server {
 	if o.Clock == nil {
 		o.Clock = engine.SystemClock{}
 	}
-	s := &Server{clock: newClock(o.Clock), hook: testhook.New()}
+	s := &Server{t: t, clock: newClock(o.Clock), hook: testhook.New()}
 	o.Clock, o.Hook = s.clock, s.hook
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -110,11 +111,58 @@ func (s *Server) settle() {
 }
 
 // FailNext has the next n executions of a command answered with an error reply, such as "LOADING the data set", and not executed;
-// if n is negative all are until ClearFaults. An empty command stands for any, but for HELLO, AUTH, SELECT and CLIENT, with which
+// if n is negative all are until ClearFaults. A command may be one with sub-commands, or one of these, such as "CONFIG GET"; one that the server
+// does not have fails the test. An empty command stands for any, but for HELLO, AUTH, SELECT and CLIENT, with which
 // client libraries open connections. Commands that a script, or a custom command, executes are spared; those of a transaction
 // fail when EXEC executes them.
 func (s *Server) FailNext(n int, command string, reply atomredis.Error) {
-	s.hook.Fail(n, command, string(reply))
+	s.t.Helper()
+	if n != 0 {
+		s.AddFault(Fault{Command: command, Times: max(n, 0), Reply: reply})
+	}
+}
+
+// Fault is something that goes wrong with executions of commands, for Server.AddFault. Fields that are empty do not narrow down which.
+type Fault struct {
+	// Command is as for FailNext.
+	Command string
+	// Key is a pattern as of KEYS that one of the keys of the command must match.
+	Key string
+	// Client is the client's name (CLIENT SETNAME), its id, or its address; "@embedded:0" are DB.Do and clients of DB.Dial.
+	Client string
+	// Percent is how many of the executions go wrong for which the rest holds, evenly distributed and the same in every run. 0 stands for all.
+	Percent float64
+	// Times is how often it goes wrong; 0 stands for always, until ClearFaults.
+	Times int
+	// Reply is the error reply that takes the place of the execution. If it is empty the command is executed.
+	Reply atomredis.Error
+	// Latency is how late the reply comes. Replies of a pipeline, and those of EXEC, come together, as late as the last of them.
+	Latency time.Duration
+}
+
+// AddFault has something go wrong from now on, beside what does already. A fault that cannot happen fails the test.
+func (s *Server) AddFault(f Fault) {
+	s.t.Helper()
+	left := f.Times
+	if left == 0 {
+		left = -1
+	}
+	command := ""
+	if f.Command != "" {
+		var ok bool
+		if command, ok = s.hook.Command(f.Command); !ok {
+			s.t.Errorf("there is no command %q that could fail", f.Command)
+			return
+		}
+	}
+	switch {
+	case f.Reply == "" && f.Latency <= 0:
+		s.t.Errorf("the fault has neither a Reply nor a Latency")
+	case f.Percent < 0 || f.Percent > 100 || f.Times < 0:
+		s.t.Errorf("a fault cannot happen to %v percent, %d times", f.Percent, f.Times)
+	default:
+		s.hook.Add(testhook.Fault{Command: command, Key: f.Key, Client: f.Client, Percent: f.Percent, Left: left, Reply: string(f.Reply), Latency: f.Latency})
+	}
 }
 
 // SetLatency makes the replies to commands, and messages, come d late: on connections, where the replies of a pipeline come
@@ -127,5 +175,5 @@ func (s *Server) SetLatency(d time.Duration) { s.hook.SetLatency(d) }
 // been sent to it. With 0 a command has been executed, but its reply is lost.
 func (s *Server) DropAfter(n int) { s.hook.DropAfter(n) }
 
-// ClearFaults ends what FailNext, SetLatency and DropAfter have begun; replies that are late come now.
+// ClearFaults ends what FailNext, AddFault, SetLatency and DropAfter have begun; replies that are late come now.
 func (s *Server) ClearFaults() { s.hook.Clear() }

@@ -75,6 +75,48 @@ func TestExampleOfFaults(t *testing.T) {
 	s.ClearFaults()
 }
 
+func TestExampleOfFaultsOfSomeKeys(t *testing.T) {
+	s := atomredistest.RunAddr(t)
+	client := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1})
+	defer client.Close()
+	users := sessions{client}
+	s.AddFault(atomredistest.Fault{Command: "SET", Key: "session:*", Percent: 50, Reply: "OOM command not allowed"})
+	failed := 0
+	for range 10 {
+		if users.login(t.Context(), "abc", "ada") != nil {
+			failed++
+		}
+	}
+	if failed != 5 {
+		t.Errorf("%d of 10 have failed", failed)
+	}
+	s.ClearFaults()
+	s.AddFault(atomredistest.Fault{Command: "GET", Latency: 5 * time.Millisecond}) // slow, and as ever otherwise
+	if user, ok, err := users.user(t.Context(), "abc"); user != "ada" || !ok || err != nil {
+		t.Errorf("user is %q, %v, %v", user, ok, err)
+	}
+}
+
+func TestExampleOfAFailover(t *testing.T) {
+	a, b := atomredistest.RunAddr(t), atomredistest.RunAddr(t)
+	sentinel := atomredistest.RunSentinel(t, "mymaster", a, b)
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: []string{sentinel.Addr()}})
+	defer client.Close()
+	users := sessions{client}
+	if err := users.login(t.Context(), "abc", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	sentinel.Failover(t)
+	for { // the client may need a moment
+		if user, ok, err := users.user(t.Context(), "abc"); err == nil {
+			if user != "ada" || !ok {
+				t.Errorf("user is %q, %v", user, ok)
+			}
+			break
+		}
+	}
+}
+
 func TestExampleOfATestThatNeedsNoClient(t *testing.T) {
 	s := atomredistest.RunOptions(t, atomredis.Options{Config: map[string]string{"databases": "2"}})
 	if _, err := s.Do(t.Context(), "LPUSH", "jobs", "b", "a"); err != nil {

@@ -259,9 +259,10 @@ func (d *Direct) Control(ctx context.Context, args [][]byte) error {
 
 // delay makes the replies that Flush returns next come late if a test wants that. err is that of the command.
 func (d *Direct) delay(ctx context.Context, err error) error {
-	if h := d.owner.srv.hook; h != nil && err == nil && !d.late {
+	if h := d.owner.srv.hook; h != nil && err == nil {
+		first := !d.late
 		d.late = true
-		if h.Wait(ctx) != nil {
+		if h.Wait(ctx, d.session, first) != nil {
 			return ContextError(ctx)
 		}
 	}

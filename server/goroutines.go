@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -238,6 +239,9 @@ func (c *stream) write() {
 		c.arm(now)
 		c.mu.Unlock()
 		if len(out) > 0 {
+			if srv.hook != nil {
+				srv.hook.Wait(context.Background(), c.session, false) // which has no error
+			}
 			n, err := c.send(out)
 			srv.stats.writes.Add(1)
 			srv.stats.bytesOut.Add(int64(n))

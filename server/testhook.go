@@ -1,6 +1,11 @@
 package server
 
-import "github.com/atomredis/atomredis/internal/testhook"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/atomredis/atomredis/internal/testhook"
+)
 
 // This file is what package atomredistest can do to a server: see Options.Hook.
 
@@ -14,9 +19,26 @@ func (srv *Server) startHook(h *testhook.Hook) {
 		cmd.fallible(h)
 	}
 	h.SetOverdue(srv.overdue)
+	h.SetKnown(srv.commandName)
 }
 
-// fallible makes executions of the command fail as the hook says, but for those by scripts and other commands.
+// commandName returns the name of the command, or the sub-command, that words call.
+func (srv *Server) commandName(words []string) (name string, ok bool) {
+	args := make([][]byte, len(words))
+	for i, w := range words {
+		args[i] = []byte(w)
+	}
+	if len(args) == 0 || len(args) > 2 {
+		return "", false
+	}
+	cmd, _ := srv.table.lookupEither(args)
+	if cmd == nil || len(args) == 2 && !strings.Contains(cmd.Name, "|") {
+		return "", false
+	}
+	return cmd.Name, true
+}
+
+// fallible makes executions of the command fail, and be late, as the hook says, but for those by scripts and other commands.
 func (cmd *Command) fallible(h *testhook.Hook) {
 	do := cmd.Do
 	if do == nil {
@@ -24,12 +46,31 @@ func (cmd *Command) fallible(h *testhook.Hook) {
 	}
 	cmd.Do = func(c *Ctx) {
 		if !c.InScript && c.caller == nil {
-			if reply, fails := h.Failure(cmd.Name); fails {
+			if reply, fails := h.Failure(cmd.hookedCall(c), c.Session); fails {
 				c.W.Error(reply)
 				return
 			}
 		}
 		do(c)
+	}
+}
+
+// hookedCall is what the hook is told of an execution.
+func (cmd *Command) hookedCall(c *Ctx) *testhook.Call {
+	return &testhook.Call{
+		Command: cmd.Name,
+		Key: func(match func(key []byte) bool) bool {
+			found := false
+			cmd.eachKey(c.Args, func(i int, _ *KeySpec) bool {
+				found = found || match(c.Args[i])
+				return true
+			})
+			return found
+		},
+		Client: func(match func(name string) bool) bool {
+			s := c.Session
+			return match(s.name) || match(strconv.FormatInt(s.id, 10)) || match(s.peer.Addr)
+		},
 	}
 }
 

@@ -6,40 +6,73 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/atomredis/atomredis/engine/glob"
 )
 
 // Hook says what goes wrong in a server. Its methods may be called from any goroutine.
 type Hook struct {
 	mu       sync.Mutex // protects what follows; a leaf in the order of locks
-	failures []failure
+	faults   []*Fault
+	late     map[any]time.Duration // how much later than others a client's next replies come
 	latency  time.Duration
 	released chan struct{} // closed when latency changes: nobody waits for the old one
 	dropping bool          // the connection that is written to next takes dropAfter
 	drop     int
 	overdue  func() bool
+	known    func(words []string) (name string, ok bool)
 }
 
-// failure is an error that commands are answered with.
-type failure struct {
-	command string // in lower case; empty for any
-	reply   string
-	left    int // how many executions it is for; negative for all
+// Fault is what goes wrong with executions of commands. What is empty says nothing.
+type Fault struct {
+	Command string  // as the server calls it, a sub-command "config|get", or a container; empty is any but those with which clients open connections
+	Key     string  // a pattern that one of the keys matches
+	Client  string  // name, id or address of the client
+	Percent float64 // of the executions that all of this holds for; 0 is all
+	Left    int     // how many executions it is for; negative for all
+	Reply   string  // the error reply that takes the place of the execution
+	Latency time.Duration
+
+	seen int // how many executions were counted for Percent
+}
+
+// Call is an execution of a command that is about to begin.
+type Call struct {
+	Command string
+	// Key and Client report whether a key, or the client, is one that match accepts.
+	Key    func(match func(key []byte) bool) bool
+	Client func(match func(name string) bool) bool
 }
 
 // New returns a Hook with which nothing goes wrong.
-func New() *Hook { return &Hook{released: make(chan struct{})} }
+func New() *Hook { return &Hook{released: make(chan struct{}), late: map[any]time.Duration{}} }
 
-// Fail answers the next n executions of a command, all if n is negative, with an error reply instead. An empty command is any but
-// those with which client libraries open connections.
-func (h *Hook) Fail(n int, command, reply string) {
+// Add has something go wrong from now on.
+func (h *Hook) Add(f Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n != 0 {
-		h.failures = append(h.failures, failure{strings.ToLower(command), reply, n})
+	if f.Left != 0 {
+		h.faults = append(h.faults, &f)
 	}
+}
+
+// SetKnown is called by the server, with a function that returns its own name for a command, or a sub-command, of these words.
+func (h *Hook) SetKnown(f func(words []string) (name string, ok bool)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known = f
+}
+
+// Command returns what the server calls a command, such as "CONFIG GET"; ok is false if it has none of that name.
+func (h *Hook) Command(name string) (own string, ok bool) {
+	h.mu.Lock()
+	known := h.known
+	h.mu.Unlock()
+	return known(strings.Fields(strings.ReplaceAll(name, "|", " ")))
 }
 
 // SetLatency makes all that the server sends late by d.
@@ -66,40 +99,67 @@ func (h *Hook) DropAfter(n int) {
 func (h *Hook) Clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.failures, h.dropping = nil, false
+	h.faults, h.dropping = nil, false
+	clear(h.late)
 	h.setLatency(0)
 }
 
 // opening are commands with which client libraries open connections.
 var opening = map[string]bool{"hello": true, "auth": true, "select": true, "client": true}
 
-// Failure returns the error reply for a command that is about to be executed, a sub-command being called "config|get", if it is
-// to fail.
-func (h *Hook) Failure(command string) (reply string, fails bool) {
+// Failure returns the error reply for a command that is about to be executed, if it is to fail. Latency that it is to have counts for the
+// next replies of the client, which is known by owner.
+func (h *Hook) Failure(c *Call, owner any) (reply string, fails bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	container, _, _ := strings.Cut(command, "|")
-	for i := range h.failures {
-		f := &h.failures[i]
-		if f.command != command && f.command != container && (f.command != "" || opening[container]) {
+	for i := 0; i < len(h.faults); i++ {
+		f := h.faults[i]
+		if !f.concerns(c) {
 			continue
 		}
-		reply = f.reply
-		if f.left > 0 {
-			f.left--
+		if f.Left > 0 {
+			f.Left--
 		}
-		if f.left == 0 {
-			h.failures = append(h.failures[:i], h.failures[i+1:]...)
+		if f.Left == 0 {
+			h.faults = slices.Delete(h.faults, i, i+1)
+			i--
 		}
-		return reply, true
+		if f.Latency > 0 {
+			h.late[owner] = max(h.late[owner], f.Latency)
+		}
+		if f.Reply != "" {
+			return f.Reply, true
+		}
 	}
 	return "", false
 }
 
-// Wait waits as long as replies are late, or ctx lasts, and returns the error of ctx then.
-func (h *Hook) Wait(ctx context.Context) error {
+// concerns reports whether the execution is one that goes wrong.
+func (f *Fault) concerns(c *Call) bool {
+	container, _, _ := strings.Cut(c.Command, "|")
+	switch {
+	case f.Command == "" && opening[container],
+		f.Command != "" && f.Command != c.Command && f.Command != container,
+		f.Key != "" && !c.Key(func(key []byte) bool { return glob.Match([]byte(f.Key), key, false) }),
+		f.Client != "" && !c.Client(func(name string) bool { return name == f.Client }):
+		return false
+	case f.Percent == 0:
+		return true
+	}
+	f.seen++
+	due := func(n int) int { return int(float64(n) * f.Percent / 100) }
+	return due(f.seen) > due(f.seen-1)
+}
+
+// Wait waits as long as replies to the client are late, or ctx lasts, and returns the error of ctx then. all says that latency counts that all
+// clients have.
+func (h *Hook) Wait(ctx context.Context, owner any, all bool) error {
 	h.mu.Lock()
-	d, released := h.latency, h.released
+	d, released := h.late[owner], h.released
+	delete(h.late, owner)
+	if all {
+		d += h.latency
+	}
 	h.mu.Unlock()
 	if d <= 0 {
 		return nil
@@ -155,7 +215,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 // Write writes late, and not everything if the connection is to break.
 func (c *conn) Write(b []byte) (int, error) {
-	c.hook.Wait(context.Background()) // which has no error
+	c.hook.Wait(context.Background(), nil, true) // which has no error
 	if c.patience != 0 {
 		c.Conn.SetWriteDeadline(time.Now().Add(c.patience))
 	}
