@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"strconv"
+	"strings"
 
 	"github.com/atomredis/atomredis"
 )
@@ -53,4 +54,42 @@ func ExampleDB_Handle() {
 	// Output:
 	// 70 <nil>
 	// true
+}
+
+// A handler may return any value: here a struct, which clients get as a map.
+func ExampleCommand_result() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	type size struct {
+		Bytes uint64   `redis:"bytes"`
+		Words []string `redis:"words"`
+	}
+	err = db.Handle(atomredis.Command{
+		Name: "text.size", Arity: 2, FirstKey: 1, Flags: atomredis.ReadOnly,
+		Do: func(c *atomredis.Ctx) (any, error) {
+			text, err := c.Call("GET", c.Args[1]) // not db.Do: that is ErrInHandler
+			if err != nil {
+				return nil, err
+			}
+			s, err := text.Text()
+			if err != nil {
+				return nil, err
+			}
+			return size{uint64(len(s)), strings.Fields(s)}, nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	db.Do(ctx, "SET", "greeting", "hello world")
+	fmt.Println(db.Do(ctx, "TEXT.SIZE", "greeting"))
+	// Output:
+	// 1# "bytes" => (integer) 11
+	// 2# "words" => 1) "hello"
+	//    2) "world" <nil>
 }

@@ -3,9 +3,11 @@ package atomredis_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +32,65 @@ func Example() {
 	}
 	fmt.Println(reply.Text())
 	// Output: hello <nil>
+}
+
+// Directives of redis.conf: those that are given once by name, and those that are given several times as lines.
+func ExampleOpen_configLines() {
+	db, err := atomredis.Open(atomredis.Options{
+		Config:      map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"},
+		ConfigLines: []string{"user alice on >secret ~alice:* +@all", "user guest on nopass ~public:* +@read"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	fmt.Println(db.Do(context.Background(), "ACL", "USERS"))
+	// Output:
+	// 1) "alice"
+	// 2) "default"
+	// 3) "guest" <nil>
+}
+
+// A directory belongs to one server at a time.
+func ExampleOpen_inUse() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	db, err := atomredis.Open(atomredis.Options{Dir: dir})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	_, err = atomredis.Open(atomredis.Options{Dir: dir})
+	fmt.Println(errors.Is(err, atomredis.ErrInUse))
+	// Output: true
+}
+
+// Slices, maps and structs are as many arguments as they have elements.
+func ExampleDB_Do_values() {
+	db, err := atomredis.Open(atomredis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	type planet struct {
+		Name  string `redis:"name"`
+		Moons int    `redis:"moons,omitempty"`
+	}
+	ctx := context.Background()
+	fmt.Println(db.Do(ctx, "HSET", "planet:4", planet{"Mars", 2}))
+	fmt.Println(db.Do(ctx, "RPUSH", "planets", []string{"Mercury", "Venus"}))
+	fmt.Println(db.Do(ctx, "HGETALL", "planet:4")) // as redis-cli shows it
+	// Output:
+	// (integer) 2 <nil>
+	// (integer) 2 <nil>
+	// 1# "name" => "Mars"
+	// 2# "moons" => "2" <nil>
 }
 
 // A client library talks to the server without a port.
