@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -77,27 +78,56 @@ func (p *pauses) next(h heap) (pause, release bool) {
 	return pause, release
 }
 
-// tuner sets how much garbage there may be.
+// tuner sets how much garbage there may be. While nothing happens it keeps the runtime from looking at all data every two minutes, which finds
+// nothing: then there may be as much garbage as else, but it is the size of the heap that says so, and not the time.
 type tuner struct {
 	limited func() bool // whether the server is to keep within an amount of memory
-	percent int         // what was set
 	stopped atomic.Bool
+
+	mu      sync.Mutex // protects what follows
+	percent int        // what was set
+	resting bool
+	limit   int64 // that of the memory, unless resting
 }
 
-// start sets how much garbage there may be, now and after each collection.
+// start sets how much garbage there may be, now and after each collection, which ends a rest.
 func (t *tuner) start() {
 	if t.stopped.Load() {
 		return
 	}
+	t.rest(false)
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	percent := garbagePercent(live[0].Value.Uint64(), t.limited())
+	t.mu.Lock()
 	if difference := percent - t.percent; max(difference, -difference) > t.percent/8 { // to set it stops everything for a moment
 		t.percent = percent
 		debug.SetGCPercent(percent)
 	}
+	t.mu.Unlock()
 	type unused struct{ _ *byte } // what the next collection finds; not without a pointer, because it would share memory with others then
 	runtime.AddCleanup(new(unused), (*tuner).start, t)
+}
+
+// rest begins or ends a time in which nothing happens.
+func (t *tuner) rest(on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.resting == on || t.stopped.Load() {
+		return
+	}
+	t.resting = on
+	if !on {
+		debug.SetGCPercent(t.percent)
+		debug.SetMemoryLimit(t.limit)
+		return
+	}
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	used, live := samples[0].Value.Uint64()-samples[1].Value.Uint64(), samples[2].Value.Uint64()
+	t.limit = debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(t.limit, int64(used+max(live, leastHeap)*uint64(t.percent)/100)))
+	debug.SetGCPercent(-1)
 }
 
 // tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC). limited tells whether the
@@ -108,7 +138,10 @@ func tuneCollector(stop <-chan struct{}, limited func() bool) {
 	}
 	t := tuner{limited: limited}
 	t.start()
-	defer t.stopped.Store(true)
+	defer func() {
+		t.rest(false)
+		t.stopped.Store(true)
+	}()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	p := pauses{last: readHeap(), dirty: true}
@@ -125,5 +158,6 @@ func tuneCollector(stop <-chan struct{}, limited func() bool) {
 		if pause {
 			releaseProgram()
 		}
+		t.rest(!p.dirty)
 	}
 }

@@ -48,6 +48,39 @@ func TestGarbageIsDecidedAfterEachCollection(t *testing.T) {
 	runtime.KeepAlive(data)
 }
 
+// Without a rest the runtime collects every two minutes; a limit that a rest leaves behind would have it collect all the time.
+func TestARestLeavesCollectionsToTheSizeOfTheHeap(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	percent := func() int {
+		set := debug.SetGCPercent(100)
+		debug.SetGCPercent(set)
+		return set
+	}
+	tuner := tuner{limited: func() bool { return false }}
+	tuner.start()
+	defer tuner.stopped.Store(true)
+	awake := percent()
+	for range 3 {
+		tuner.rest(true)
+		tuner.rest(true)
+		require.Equal(t, -1, percent())
+		require.Less(t, debug.SetMemoryLimit(-1), before)
+		tuner.rest(false)
+		require.Equal(t, awake, percent())
+		require.Equal(t, before, debug.SetMemoryLimit(-1))
+	}
+	tuner.rest(true)
+	var data [][]byte
+	require.Eventually(t, func() bool { // what comes all the same is collected, which ends the rest
+		data = append(data, make([]byte, 8*mb))
+		return percent() > 0 && debug.SetMemoryLimit(-1) == before
+	}, time.Minute, time.Millisecond)
+	require.Less(t, len(data), 200)
+	runtime.KeepAlive(data)
+}
+
 func TestPauses(t *testing.T) {
 	p := pauses{}
 	for i, step := range []struct {
