@@ -17,11 +17,8 @@ import (
 // a line at a time. It returns the first damage; what a crash has left at the end of the journal is none.
 func Check(fs vfs.FS, dir string, report func(string)) error {
 	meta, err := store.Verify(fs, dir, report)
-	if errors.Is(err, store.ErrInUse) {
-		return fmt.Errorf("nothing was checked, because a server runs on these data and must be stopped first: %w", err)
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return err
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
+		return stopFirst(err)
 	}
 	report(fmt.Sprintf("store: %d keys, journal from position %d", meta.Keys, meta.Journal))
 	found, journalErr := journal.Verify(fs, journalDir(fs, dir), journalStart(meta))
@@ -43,6 +40,14 @@ func Check(fs vfs.FS, dir string, report func(string)) error {
 	return errors.Join(err, journalErr)
 }
 
+// stopFirst says what to do about a directory that is in use.
+func stopFirst(err error) error {
+	if !errors.Is(err, store.ErrInUse) {
+		return err
+	}
+	return fmt.Errorf("nothing was done, because a server runs on these data and must be stopped first: %w", err)
+}
+
 // Repair makes the data in a directory, which no process may have open, usable again: it keeps what is sound, sets the rest
 // aside, and tells report what it dropped. It does nothing if Check finds no damage.
 func Repair(fs vfs.FS, dir string, report func(string)) error {
@@ -50,7 +55,7 @@ func Repair(fs vfs.FS, dir string, report func(string)) error {
 	meta, err := store.Verify(fs, dir, func(string) {})
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
-			return err
+			return stopFirst(err)
 		}
 		// The journal goes on from keys that may be missing now: what cannot be repeated then is no reason not to start.
 		if err := writeMarker(fs, dir); err != nil {

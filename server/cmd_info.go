@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/scripting"
 )
 
@@ -255,10 +254,7 @@ func percent(part, whole int64) string {
 // for the AOF.
 func (b *infoText) persistence(c *Ctx) {
 	srv := c.Server
-	var st persist.Status // of a server that stores nothing
-	if srv.storage.Storage != nil {
-		st = srv.storage.Status()
-	}
+	st := srv.storageStatus()
 	now := srv.ks.Clock().Now()
 	lastStatus := "ok"
 	if st.LastErr != nil {

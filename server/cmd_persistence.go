@@ -22,18 +22,14 @@ var persistenceCommands = []*Command{
 // Errors of the commands that store data.
 const (
 	errInMemory       Error = "ERR the data is in memory only: the server was started with neither save points nor appendonly"
+	errNoDirectory    Error = "ERR the data is in memory only, and the server was given no directory for a file: set dir"
 	errSaveInProgress Error = "ERR Background save already in progress"
 	errAOFInProgress  Error = "ERR Background append only file rewriting already in progress"
 )
 
 // begin starts a checkpoint and replies.
 func (c *Ctx) begin(started string, busy Error) {
-	st := c.Server.storage.Storage
-	if st == nil {
-		c.Err(errInMemory)
-		return
-	}
-	switch err := st.Begin(); {
+	switch err := c.Server.storage.Begin(); {
 	case errors.Is(err, persist.ErrInProgress):
 		c.Err(busy)
 	case err != nil:
@@ -44,6 +40,10 @@ func (c *Ctx) begin(started string, busy Error) {
 }
 
 func cmdBgrewriteaof(c *Ctx) {
+	if c.Server.storage.Storage == nil {
+		c.Err(errInMemory)
+		return
+	}
 	c.begin("Background append only file rewriting started", errAOFInProgress)
 }
 
@@ -52,16 +52,22 @@ func cmdBgsave(c *Ctx) {
 		c.Err(ErrSyntax)
 		return
 	}
-	c.begin("Background saving started", errSaveInProgress)
+	const started = "Background saving started"
+	srv := c.Server
+	switch {
+	case srv.storage.Storage != nil:
+		c.begin(started, errSaveInProgress)
+	case !srv.memoryFile.use:
+		c.Err(errNoDirectory)
+	case !srv.beginFile():
+		c.Err(errSaveInProgress)
+	default:
+		go srv.saveFile() // which logs, and tells INFO
+		c.W.Simple(started)
+	}
 }
 
-func cmdLastsave(c *Ctx) {
-	at := c.Server.started
-	if st := c.Server.storage.Storage; st != nil {
-		at = c.Server.lastSave(st.Status())
-	}
-	c.W.Int(at.Unix())
-}
+func cmdLastsave(c *Ctx) { c.W.Int(c.Server.lastSave(c.Server.storageStatus()).Unix()) }
 
 // lastSave returns when the last checkpoint was taken, or when the server started if there never was one.
 func (srv *Server) lastSave(st persist.Status) time.Time {
@@ -72,18 +78,21 @@ func (srv *Server) lastSave(st persist.Status) time.Time {
 }
 
 func cmdSave(c *Ctx) {
-	st := c.Server.storage.Storage
-	if st == nil {
-		c.Err(errInMemory)
+	srv := c.Server
+	save := srv.saveFile
+	if srv.storage.Storage != nil {
+		save = srv.storage.Save
+	} else if !srv.memoryFile.use {
+		c.Err(errNoDirectory)
 		return
 	}
-	if st.Status().Checkpoint {
+	if srv.storageStatus().Checkpoint || srv.storage.Storage == nil && !srv.beginFile() {
 		c.Err(errSaveInProgress)
 		return
 	}
 	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
-		err := st.Save()
+		err := save()
 		finish(func(w *resp.Writer) {
 			if err != nil {
 				w.Error("ERR " + oneLine(err.Error()))

@@ -39,7 +39,8 @@ func cmdShutdown(c *Ctx) {
 		return
 	}
 	srv.log.Info("a client asked for shutdown", "client", c.Session.id, "addr", c.Session.peer.Addr)
-	if noSave || srv.storage.Storage == nil {
+	inFile := srv.storage.Storage == nil && save && srv.memoryFile.use
+	if (noSave || srv.storage.Storage == nil) && !inFile {
 		if save && !force {
 			srv.log.Warn("refused SHUTDOWN SAVE: the data is in memory only", "client", c.Session.id)
 			c.Err(errShutdown)
@@ -50,8 +51,15 @@ func cmdShutdown(c *Ctx) {
 		return
 	}
 	finish := c.Await(0, (*resp.Writer).OK)
+	write := srv.saveFile
+	if !inFile {
+		write = srv.storage.Save
+	} else if !srv.beginFile() {
+		c.Err(errSaveInProgress)
+		return
+	}
 	go func() {
-		if err := srv.storage.Save(); err != nil && !force {
+		if err := write(); err != nil && !force {
 			srv.log.Error("cannot shut down: the last checkpoint has failed", "error", err.Error())
 			finish(func(w *resp.Writer) { w.Error(string(errShutdown)) })
 			return

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -23,57 +24,99 @@ import (
 // Reading what a Redis has stored: RDB files, append-only files, with an RDB file at their head or without, and directories of them. It is
 // read before the server serves, into a keyspace that has never been stored, and stored at once (persist.Options.Import).
 
-// The names of Redis's files in a data directory.
-const (
-	rdbName      = "dump.rdb"
-	aofDirName   = "appendonlydir"
-	aofName      = "appendonly.aof"
-	manifestTail = ".manifest"
-)
+const manifestTail = ".manifest"
 
-// redisData returns the path of what a Redis has stored in a directory, "" if there is nothing. Where there is an append-only file it is the
-// better of the two, unless the configuration says that none is kept.
-func redisData(fs vfs.FS, dir string, appendOnly bool) string {
-	aof := []string{fs.PathJoin(dir, aofDirName, aofName+manifestTail), fs.PathJoin(dir, aofName)}
-	candidates := append(aof, fs.PathJoin(dir, rdbName))
+// redisFiles are the names of Redis's files in a data directory.
+type redisFiles struct{ rdb, aofDir, aof string }
+
+var defaultFiles = redisFiles{"dump.rdb", "appendonlydir", "appendonly.aof"}
+
+// in returns the path of what a Redis has stored in a directory, "" if there is nothing. Where there is an append-only file it is the better of
+// the two, unless the configuration says that none is kept. Something of another kind in the place of a file, or a folder of parts without the
+// manifest that says what they are, is an error: it is not nothing.
+func (n redisFiles) in(fs vfs.FS, dir string, appendOnly bool) (string, error) {
+	parts := fs.PathJoin(dir, n.aofDir)
+	aof := []string{fs.PathJoin(parts, n.aof+manifestTail), fs.PathJoin(dir, n.aof)}
+	candidates := append(aof, fs.PathJoin(dir, n.rdb))
 	if !appendOnly {
-		candidates = append([]string{fs.PathJoin(dir, rdbName)}, aof...)
+		candidates = append([]string{fs.PathJoin(dir, n.rdb)}, aof...)
 	}
 	for _, name := range candidates {
-		if info, err := fs.Stat(name); err == nil && !info.IsDir() {
-			return name
+		info, err := fs.Stat(name)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return "", err
+		case info.IsDir():
+			return "", fmt.Errorf("%s is a directory, and should be a file", name)
+		default:
+			return name, nil
+		}
+		if name == aof[0] {
+			if err := n.orphans(fs, parts); err != nil {
+				return "", err
+			}
 		}
 	}
-	return ""
+	return "", nil
+}
+
+// orphans returns an error if there are parts of an append-only file in a directory, in which there is no manifest of that name.
+func (n redisFiles) orphans(fs vfs.FS, parts string) error {
+	names, err := fs.List(parts)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, n.aof+".") {
+			return fmt.Errorf("%s has parts of an append-only file, but %s%s is missing", parts, n.aof, manifestTail)
+		}
+	}
+	return nil
 }
 
 // importStored returns what persist.Options.Import needs: it reads the file that Options.Import names, or what a Redis has stored in the data
 // directory; nil if there is nothing to read.
-func (srv *Server) importStored(fs vfs.FS, set *Settings) func() error {
-	if fs == nil {
-		fs = vfs.Default
-	}
+func (srv *Server) importStored(set *Settings) func() error {
 	file := srv.storage.importFile
 	if file == "" {
-		if file = redisData(fs, set.Dir, set.AppendOnly); file == "" {
+		names := redisFiles{set.DBFilename, set.AppendDirname, set.AppendFilename}
+		var err error
+		if file, err = names.in(srv.fs, set.Dir, set.AppendOnly); err != nil {
+			return func() error { return fmt.Errorf("what a Redis has stored cannot be read: %w", err) }
+		}
+		if file == "" {
 			return nil
 		}
 	}
 	return func() error {
-		srv.log.Info("importing what a Redis has stored", "file", file)
-		im := importer{srv: srv, fs: fs, r: newReplayer(srv), next: time.Now().Add(importProgress)}
-		start := time.Now()
-		err := im.run(file)
-		im.unlock()
-		if err != nil {
-			return fmt.Errorf("import of %s: %w", file, err)
-		}
-		srv.storage.imported = true
-		srv.log.Info("imported", "file", file, "keys", im.keys, "expired", im.expired, "functions", im.functions, "commands", im.commands,
-			"duration", time.Since(start).Round(time.Millisecond))
-		return nil
+		err := srv.importWith(file, func(im *importer) error { return im.run(file) })
+		srv.storage.imported = err == nil
+		return err
 	}
 }
+
+// importWith has fn read something, which is named in the log, into the keyspace.
+func (srv *Server) importWith(what string, fn func(*importer) error) error {
+	srv.log.Info("importing what is stored", "file", what)
+	im := importer{srv: srv, fs: srv.fs, r: newReplayer(srv), next: time.Now().Add(importProgress)}
+	start := time.Now()
+	err := fn(&im)
+	im.unlock()
+	if err != nil {
+		return fmt.Errorf("import of %s: %w", what, err)
+	}
+	srv.storage.leftOut = im.leftOut
+	srv.log.Info("imported", "file", what, "keys", im.keys, "expired", im.expired, "functions", im.functions, "commands", im.commands,
+		"duration", time.Since(start).Round(time.Millisecond))
+	return nil
+}
+
+// LeftOut says what the file that was imported ends in and was not read, "" if all was.
+func (srv *Server) LeftOut() string { return srv.storage.leftOut }
 
 // importer reads files into the keyspace.
 type importer struct {
@@ -84,6 +127,9 @@ type importer struct {
 	locked bool // r's guard is held, over everything
 	steps  int  // keys and commands since it was locked
 
+	leftOut string // see Server.LeftOut
+
+	preamble                           bool // an RDB file was read, or another part
 	keys, expired, functions, commands int
 	next                               time.Time // when the progress is told
 }
@@ -138,8 +184,8 @@ func (im *importer) run(name string) error {
 
 // inDirectory returns the path of what is to be read in a directory: that of a Redis, or of an append-only file in parts.
 func (im *importer) inDirectory(dir string) (string, error) {
-	if name := redisData(im.fs, dir, true); name != "" {
-		return name, nil
+	if name, err := defaultFiles.in(im.fs, dir, true); name != "" || err != nil {
+		return name, err
 	}
 	names, err := im.fs.List(dir)
 	if err != nil {
@@ -177,6 +223,7 @@ func (im *importer) manifest(name string) error {
 		if err := im.file(part, i == len(parts)-1); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
+		im.preamble = true
 	}
 	return nil
 }
@@ -250,6 +297,13 @@ func (im *importer) file(name string, last bool) error {
 		return err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && info.Size() == 0 && path.Ext(name) != ".aof" { // which is one of a Redis that had nothing to write
+		err = errors.New("the file is empty")
+	}
+	if err != nil {
+		return err
+	}
 	return im.read(f, last)
 }
 
@@ -261,8 +315,10 @@ func (im *importer) read(f io.Reader, last bool) error {
 		return err
 	}
 	if string(head) != rdb.Magic {
-		// What is cut off within the first command must not pass for nothing.
-		if len(head) > 0 && head[0] != '*' && head[0] != '#' {
+		switch {
+		case strings.HasPrefix(string(head), "\x1f\x8b"):
+			return errors.New("the file is compressed with gzip, and must be unpacked before")
+		case len(head) > 0 && head[0] != '*' && head[0] != '#':
 			return errors.New("the file is neither an RDB file nor an append-only file")
 		}
 		return im.aof(in, last)
@@ -271,6 +327,7 @@ func (im *importer) read(f io.Reader, last bool) error {
 	if err := im.rdb(r); err != nil {
 		return err
 	}
+	im.preamble = true
 	return im.aof(io.MultiReader(bytes.NewReader(r.Rest()), in), last)
 }
 
@@ -332,6 +389,7 @@ func (im *importer) aof(r io.Reader, last bool) error {
 	im.r.s.db = 0
 	var queue [][][]byte // of the transaction that is open
 	open := false
+	whole := int64(0) // bytes up to where everything has been repeated
 	for {
 		args, err := commands.next()
 		switch {
@@ -339,8 +397,15 @@ func (im *importer) aof(r io.Reader, last bool) error {
 			if !last || !im.srv.config.Get().AOFLoadTruncated {
 				return fmt.Errorf("the file ends in the middle of command %d", commands.count+1)
 			}
-			im.srv.log.Warn("the append-only file ends in the middle of a command or a transaction, which is left out", "commands", commands.count)
+			// Redis, when it is killed, leaves a cut end behind what it has written before. Without that it is something else.
+			if im.commands == 0 && !im.preamble {
+				return errors.New("the file ends in the middle of its first command or transaction: nothing of it can be read")
+			}
+			im.leftOut = fmt.Sprintf("the end of the append-only file is left out, %d bytes of a command or transaction that is cut", commands.total-whole)
+			im.srv.log.Warn(im.leftOut, "commands", im.commands)
 			return nil
+		case err == io.EOF && im.commands == 0 && !im.preamble && commands.total > 0:
+			return errors.New("there is no command in the file")
 		case err == io.EOF:
 			return nil
 		case err != nil:
@@ -368,6 +433,9 @@ func (im *importer) aof(r io.Reader, last bool) error {
 		if err != nil {
 			return fmt.Errorf("command %d: %w", commands.count, err)
 		}
+		if !open {
+			whole = commands.read
+		}
 	}
 }
 
@@ -390,7 +458,8 @@ type commandReader struct {
 	err    error
 	args   [][]byte
 	count  int   // of those that were returned
-	read   int64 // bytes of all that was taken from the stream
+	read   int64 // bytes of those that were returned, and of what is empty between them
+	total  int64 // bytes of all that was taken from the stream
 }
 
 func newCommandReader(r io.Reader) *commandReader {
@@ -423,5 +492,6 @@ func (c *commandReader) next() ([][]byte, error) {
 		c.buf = buffers.Grow(c.buf, restoreChunk)
 		n, c.err = c.r.Read(c.buf[len(c.buf):cap(c.buf)])
 		c.buf = c.buf[:len(c.buf)+n]
+		c.total += int64(n)
 	}
 }

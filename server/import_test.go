@@ -141,6 +141,27 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 		{"a number that is none", map[string][]byte{part: []byte("#\nfile x.aof seq x type i\n")}, "", "line 2 of the manifest is malformed"},
 		{"a cut part that is not the last", map[string][]byte{part: []byte("file x.aof seq 1 type i\nfile y.aof seq 2 type i"), "appendonlydir/x.aof": []byte("*1\r\n$4\r\nPI"), "appendonlydir/y.aof": nil},
 			"", "ends in the middle of command 1"},
+		{"an empty rdb", map[string][]byte{"dump.rdb": nil}, "", "the file is empty"},
+		{"an empty rdb without a journal", map[string][]byte{"dump.rdb": nil}, "save=3600 1", "the file is empty"},
+		{"an empty rdb of another name", map[string][]byte{"other.rdb": nil}, "dbfilename=other.rdb", "other.rdb: the file is empty"},
+		{"only a magic", map[string][]byte{"dump.rdb": []byte("REDIS")}, "", "EOF"},
+		{"only a header", map[string][]byte{"dump.rdb": []byte("REDIS0010")}, "", "EOF"},
+		{"less than a magic", map[string][]byte{"dump.rdb": []byte("RED")}, "", "neither an RDB file nor an append-only file"},
+		{"gzip", map[string][]byte{"dump.rdb": []byte("\x1f\x8b\x08\x00\x00")}, "", "compressed with gzip"},
+		{"a configuration", map[string][]byte{"dump.rdb": []byte("# redis.conf\n\nport 6379\n")}, "", `"port" is no command that changes anything`},
+		{"remarks", map[string][]byte{"appendonly.aof": []byte("# nothing\n# else\n")}, "", "there is no command in the file"},
+		{"a first command that is cut", map[string][]byte{"appendonly.aof": []byte("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5\r\nlo")}, "", "in the middle of its first command"},
+		{"a first command that is none", map[string][]byte{"appendonly.aof": []byte("*")}, "", "in the middle of its first command"},
+		{"a first transaction that is cut", map[string][]byte{"appendonly.aof": aofFile("MULTI", "SET a 1")}, "", "in the middle of its first command"},
+		{"a first command behind a time that is cut", map[string][]byte{"appendonly.aof": []byte("#TS:1700000000\r\n*3\r\n$3\r\nSE")}, "", "in the middle of its first command"},
+		{"parts without a manifest", map[string][]byte{"appendonlydir/appendonly.aof.1.base.rdb": rdb, "appendonlydir/appendonly.aof.1.incr.aof": nil},
+			"", "appendonly.aof.manifest is missing"},
+		{"a missing base", map[string][]byte{part: []byte("file x.rdb seq 1 type b\nfile y.aof seq 1 type i\n"), "appendonlydir/y.aof": aofFile("SET a 1")}, "", "x.rdb"},
+		{"an empty base", map[string][]byte{part: []byte("file x.rdb seq 1 type b\nfile y.aof seq 1 type i\n"), "appendonlydir/x.rdb": nil, "appendonlydir/y.aof": aofFile("SET a 1")},
+			"", "x.rdb: the file is empty"},
+		{"a directory", map[string][]byte{"dump.rdb/x": rdb}, "", "dump.rdb is a directory"},
+		{"a directory in the place of an aof", map[string][]byte{"appendonly.aof/x": rdb}, "", "appendonly.aof is a directory"},
+		{"a directory in the place of a part", map[string][]byte{part + "/x": rdb}, "", "appendonly.aof.manifest is a directory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -151,12 +172,15 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 			if test.set != "" {
 				set = append(set, test.set)
 			}
+			if strings.HasPrefix(test.set, "save=") {
+				set = append(set, "appendonly=no")
+			}
 			for range 2 { // nothing of it stays
 				_, err := openDurable(t, fs, set...)
 				require.ErrorContains(t, err, test.want)
 			}
 			for name := range test.files {
-				require.NoError(t, fs.Remove("/db/"+name))
+				require.NoError(t, fs.RemoveAll("/db/"+strings.TrimSuffix(name, "/x")))
 			}
 			d, err := openDurable(t, fs, set...)
 			require.NoError(t, err)
@@ -189,6 +213,12 @@ func TestAnImportNeedsADirectoryWithoutData(t *testing.T) {
 	require.Error(t, err)
 	_, err = openImport(t, fs, "/elsewhere")
 	require.ErrorContains(t, err, "neither an RDB file nor an append-only file")
+	other := vfs.NewMem()
+	putFile(t, other, "/elsewhere/cut.aof", append(aofFile("SET b 1", "MULTI", "SET b 2"), "*2\r\n$3\r\nDE"...))
+	cut, err := openImport(t, other, "/elsewhere/cut.aof")
+	require.NoError(t, err)
+	require.Equal(t, "the end of the append-only file is left out, 52 bytes of a command or transaction that is cut", cut.LeftOut())
+	require.NoError(t, cut.Close())
 	srv, err := openImport(t, fs, "/elsewhere/only")
 	require.NoError(t, err)
 	require.NoError(t, srv.Close())

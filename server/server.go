@@ -26,6 +26,7 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/testhook"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
@@ -42,6 +43,7 @@ type Server struct {
 	tickBase time.Time
 	maxFiles int64 // how many files the process may have open; 0 if that is not known
 	ownFiles bool  // data is stored in the system's files
+	fs       vfs.FS
 
 	clients      clients
 	pubsub       hub
@@ -57,6 +59,7 @@ type Server struct {
 	scripts      scriptState
 	eviction     eviction
 	storage      storageState
+	memoryFile   memoryFile
 	roles        roles
 	users        users
 
@@ -135,6 +138,8 @@ type Options struct {
 	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data directory; that must
 	// have no data (ErrNotEmpty). If it is "", what a Redis has left in a data directory without data is read.
 	Import string
+	// MemoryFile says that data that are kept in memory may come from a file in the directory and be saved there, as if dir were set.
+	MemoryFile bool
 	// SpareProcessors says that GOMAXPROCS is greater by the number of event loops (io-threads) than what the rest of the program
 	// needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster. The scheduler must be
 	// able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
@@ -155,15 +160,20 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 		memory:   memoryState{startup: readMemory().heap},
 
 		ownFiles: o.FS == nil,
+		fs:       o.FS,
 	}
 	srv.handlers.number = serverNumbers.Add(1)
 	for _, l := range o.Listeners {
 		srv.listeners.all = append(srv.listeners.all, &listener{Listener: l})
 	}
+	if srv.fs == nil {
+		srv.fs = disk.FS
+	}
 	srv.storage.importFile = o.Import
+	srv.memoryFile.use = !set.Durable() && (o.MemoryFile || config.IsSet("dir"))
 	err := errReplicaOfInCluster
 	if set.ReplicaOf.Host == "" || !set.Cluster.Enabled {
-		err = srv.openStorage(set, o.FS)
+		err = srv.openStorage(set)
 	}
 	if err != nil {
 		srv.listeners.close()
@@ -281,7 +291,10 @@ func (srv *Server) checkDir(old, set *Settings) error {
 // Start listens on the configured addresses, reads what is stored, and serves clients in the background. Clients that come
 // while it still reads are told so.
 func (srv *Server) Start() error {
-	err := srv.listen(srv.config.Get())
+	err := srv.loadFile(srv.config.Get())
+	if err == nil {
+		err = srv.listen(srv.config.Get())
+	}
 	if err == nil {
 		err = srv.recoverData()
 	}

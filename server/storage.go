@@ -9,8 +9,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/journal"
@@ -34,6 +32,7 @@ type storageState struct {
 
 	importFile string // Options.Import
 	imported   bool   // something was imported at start
+	leftOut    string // see Server.LeftOut
 
 	mu       sync.Mutex // makes calls of storageChanged exclusive
 	replayed bool       // protected by mu: the journal has been read
@@ -51,16 +50,16 @@ type aofWaiter struct {
 }
 
 // openStorage opens the data directory, if the configuration asks for one.
-func (srv *Server) openStorage(set *Settings, fs vfs.FS) error {
+func (srv *Server) openStorage(set *Settings) error {
 	if !set.Durable() {
 		return nil
 	}
 	var err error
 	srv.restricted.Store(true)
 	srv.storage.Storage, err = persist.Open(persist.Options{
-		FS: fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync, CheckpointSize: int64(set.CheckpointSize),
+		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync, CheckpointSize: int64(set.CheckpointSize),
 		SavePoints: set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
-		Extra: srv.storedFunctions, Restore: srv.recoverFunctions, Import: srv.importStored(fs, set),
+		Extra: srv.storedFunctions, Restore: srv.recoverFunctions, Import: srv.importStored(set),
 	})
 	if err == nil {
 		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)

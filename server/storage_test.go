@@ -128,20 +128,6 @@ func TestWaitaofWaitsForTheDisk(t *testing.T) {
 	d.end()
 }
 
-func TestInMemoryThereIsNothingToSave(t *testing.T) {
-	fs := vfs.NewMem()
-	d, err := openDurable(t, fs, "appendonly=no")
-	require.NoError(t, err)
-	d.expect("-"+string(errInMemory)+"\r\n", "SAVE")
-	d.expect("-"+string(errInMemory)+"\r\n", "BGSAVE")
-	d.expect("-"+string(errNoAOF)+"\r\n", "WAITAOF 1 0 0")
-	d.expect(fmt.Sprintf(":%d\r\n", d.started.Unix()), "LASTSAVE")
-	d.end()
-	names, err := fs.List("/")
-	require.NoError(t, err)
-	require.Empty(t, names)
-}
-
 func TestADirectoryHasOneServer(t *testing.T) {
 	fs := vfs.NewMem()
 	d, err := openDurable(t, fs)

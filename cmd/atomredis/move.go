@@ -48,9 +48,17 @@ func importData(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "atomredis import:", err)
 		return 1
 	}
+	if left := srv.LeftOut(); left != "" {
+		fmt.Fprintf(stdout, "%s has been read into %s, but not all of it\n", args[0], set.Dir)
+		fmt.Fprintln(stderr, "atomredis import:", left)
+		return exitIncomplete
+	}
 	fmt.Fprintf(stdout, "%s has been read into %s\n", args[0], set.Dir)
 	return 0
 }
+
+// exitIncomplete is the exit code of an import that has stored what could be read, and left out the end of the file.
+const exitIncomplete = 3
 
 // exportData writes the data of a server that is not running to a file that a Redis loads.
 func exportData(args []string, stdout, stderr io.Writer) int {
@@ -99,12 +107,23 @@ func offline(args []string, stderr io.Writer, file string) (*server.Server, *ser
 		if !persist.Exists(vfs.Default, set.Dir) {
 			return nil, nil, fmt.Errorf("there is no data in %s", set.Dir)
 		}
+	} else if err := openable(file); err != nil {
+		return nil, nil, err
 	} else if err := os.MkdirAll(set.Dir, 0o700); err != nil {
 		return nil, nil, err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{ReplaceAttr: nameLevel}))
 	srv, err := server.New(config, log, server.Options{Import: file})
 	return srv, set, err
+}
+
+// openable returns why a file or directory cannot be read, before anything is made for it.
+func openable(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // replaceFile has write write a file, which takes the place of one of that name when it is whole and on the disk.

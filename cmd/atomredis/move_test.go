@@ -56,5 +56,48 @@ func TestDataMovesOutAndIn(t *testing.T) {
 		require.Contains(t, string(content), "$1\r\nl\r\n$1\r\na\r\n$1\r\nb\r\n")
 	}
 	require.Equal(t, 1, run([]string{"import", filepath.Join(dir, "nosuch"), "--dir", filepath.Join(dir, "new")}, &stdout, &stderr, nil))
+	require.NoDirExists(t, filepath.Join(dir, "new"))
 	require.Equal(t, 1, run([]string{"import", rdb, "--dir", filepath.Join(dir, "new"), "--save", "", "--appendonly", "no"}, &stdout, &stderr, nil))
+}
+
+// The exit code of import says whether all of a file was read.
+func TestImportSaysWhatItLeavesOut(t *testing.T) {
+	set := "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"
+	for name, test := range map[string]struct {
+		content string
+		code    int
+		says    string
+	}{
+		"whole":                      {set, 0, ""},
+		"cut behind a command":       {set + "*3\r\n$3\r\nSET", exitIncomplete, "11 bytes of a command or transaction"},
+		"cut in a transaction":       {set + "*1\r\n$5\r\nMULTI\r\n" + set, exitIncomplete, "42 bytes of a command or transaction"},
+		"cut in the first command":   {set[:20], 1, "nothing of it can be read"},
+		"cut in the first line":      {"*", 1, "nothing of it can be read"},
+		"nothing":                    {"", 1, "the file is empty"},
+		"something else":             {"hello", 1, "neither an RDB file nor an append-only file"},
+		"a configuration of a Redis": {"# comment\nport 1\n", 1, "is no command that changes anything"},
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "file")
+		require.NoError(t, os.WriteFile(file, []byte(test.content), 0o600))
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, test.code, run([]string{"import", file, "--dir", filepath.Join(dir, "data")}, &stdout, &stderr, nil), "%s: %s", name, stderr.String())
+		require.Contains(t, stderr.String(), test.says, name)
+	}
+}
+
+// check of a running server's directory does not take for damage what is being written.
+func TestCheckOfARunningServer(t *testing.T) {
+	dir := t.TempDir()
+	signals, exit := start(t, "--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", filepath.Join(dir, "data"))
+	for _, args := range [][]string{{"check", filepath.Join(dir, "data")}, {"check", "--repair", filepath.Join(dir, "data")}} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, 1, run(args, &stdout, &stderr, nil))
+		require.Contains(t, stderr.String(), "a server runs on these data and must be stopped first")
+		require.Empty(t, stdout.String())
+	}
+	signals <- syscall.SIGTERM
+	require.Zero(t, <-exit)
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run([]string{"check", filepath.Join(dir, "data")}, &stdout, &stderr, nil), stderr.String())
 }

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/persist"
+)
+
+// The RDB file of a server that keeps its data in memory: dbfilename in dir. It is read at start and written when a client asks for that, as by a
+// Redis without save points. Only a server that was given a directory has one: a program that has a server inside finds no file of it
+// anywhere otherwise.
+
+// memoryFile is what the server has for it. Status is that of the file.
+type memoryFile struct {
+	use bool // there may be one
+
+	mu     sync.Mutex // protects what follows
+	status persist.Status
+}
+
+// storageStatus tells of what is stored, in data directory or file.
+func (srv *Server) storageStatus() persist.Status {
+	if st := srv.storage.Storage; st != nil {
+		return st.Status()
+	}
+	f := &srv.memoryFile
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status
+}
+
+// beginFile notes that the file is being written; it reports false if it is already. save must follow.
+func (srv *Server) beginFile() bool {
+	f := &srv.memoryFile
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.status.Checkpoint {
+		return false
+	}
+	f.status.Checkpoint, f.status.Began = true, srv.ks.Clock().Now()
+	return true
+}
+
+// saveFile writes the file, after beginFile. It may run in any goroutine.
+func (srv *Server) saveFile() error {
+	changes := srv.ks.Changes()
+	began := time.Now()
+	err := srv.replaceFile(srv.config.Get())
+	f := &srv.memoryFile
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status.Checkpoint = false
+	if f.status.LastErr = err; err != nil {
+		srv.log.Error("the RDB file cannot be written", "error", err.Error())
+		return err
+	}
+	f.status.Saved, f.status.Took, f.status.Changes = f.status.Began, time.Since(began), changes
+	f.status.Checkpoints++
+	srv.log.Info("the RDB file has been written", "duration", f.status.Took.Round(time.Millisecond))
+	return nil
+}
+
+// replaceFile writes a file that takes the place of the one of that name when it is whole and on the disk.
+func (srv *Server) replaceFile(set *Settings) (err error) {
+	if err := srv.fs.MkdirAll(set.Dir, 0o700); err != nil {
+		return err
+	}
+	name := srv.fs.PathJoin(set.Dir, set.DBFilename)
+	temporary := name + ".tmp"
+	file, err := srv.fs.Create(temporary, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = srv.fs.Remove(temporary)
+		}
+	}()
+	w := bufio.NewWriterSize(file, 1<<20)
+	if err = srv.WriteRDB(w); err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err = srv.fs.Rename(temporary, name); err != nil {
+		return err
+	}
+	dir, err := srv.fs.OpenDir(set.Dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// loadFile reads what there is at start: what a server has stored in the directory, or what a Redis has.
+func (srv *Server) loadFile(set *Settings) error {
+	if !srv.memoryFile.use {
+		return nil
+	}
+	if persist.Exists(srv.fs, set.Dir) {
+		srv.log.Warn("there are data in the directory, which are read; what changes from now on is in memory only", "dir", set.Dir)
+		return srv.importWith(set.Dir, srv.readStored)
+	}
+	if load := srv.importStored(set); load != nil {
+		return load()
+	}
+	return nil
+}
+
+// readStored reads what a server has stored in the directory.
+func (srv *Server) readStored(im *importer) error {
+	config := NewConfig()
+	next := *config.Get()
+	set := srv.config.Get()
+	next.Dir, next.Databases, next.Port, next.AppendOnly = set.Dir, set.Databases, 0, true
+	next.Hash, next.Set, next.ZSet, next.List, next.Stream = set.Hash, set.Set, set.ZSet, set.List, set.Stream
+	config.current.Store(&next)
+	stored, err := New(config, srv.log, Options{FS: srv.fs, Goroutines: true, Clock: srv.ks.Clock()})
+	if err != nil {
+		return err
+	}
+	if err := stored.Start(); err != nil {
+		return err
+	}
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(stored.WriteRDB(in)) }()
+	err = im.read(out, false)
+	out.Close()
+	return errors.Join(err, stored.close(false))
+}
