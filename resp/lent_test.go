@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -47,10 +48,14 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 			}
 		}
 		sent := 0 // of what plain has written
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			mark, end := len(w.Buf), len(plain.Buf)
-			step := rapid.SampledFrom([]string{"reply", "insert", "collection", "truncate", "send", "end"}).Draw(t, "step")
+			step := rapid.SampledFrom([]string{"reply", "insert", "collection", "truncate", "send", "end", "aside"}).Draw(t, "step")
 			switch step {
+			case "aside":
+				push := bytes.Repeat([]byte{byte('A' + i%26)}, rapid.SampledFrom([]int{1, 100, asideFrom - 1, asideFrom, asideRoom + 1}).Draw(t, "aside"))
+				w.RawAside(push)
+				plain.Raw(push)
 			case "reply":
 				reply()
 			case "collection":
@@ -80,6 +85,7 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 			}
 			require.Equal(t, len(plain.Buf)-sent, w.Len())
 			require.Equal(t, string(plain.Buf[sent:]), string(written(&w, w.Len())))
+			require.Equal(t, lentTo(&w), w.Lent(), "what was set aside is the writer's own")
 			// Who still has something to read is counted, and nobody else.
 			for i := range readers {
 				n := 0
@@ -93,6 +99,50 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 			}
 		}
 	})
+}
+
+// lentTo returns how many bytes of the replies lie in memory of others.
+func lentTo(w *Writer) int {
+	n := 0
+	for _, l := range w.lent {
+		if l.loan != nil {
+			n += len(l.data)
+		}
+	}
+	return n
+}
+
+// What a client leaves unread takes little more memory than it has bytes, and is not moved as more comes, in whatever portions.
+func TestWhatPilesUpIsNotMoved(t *testing.T) {
+	const total = 16 << 20
+	for _, portion := range []int{100, 1000, 16_001, 131_001, 1 << 20} {
+		w := Writer{Lends: true}
+		b := bytes.Repeat([]byte("x"), portion)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for w.Len() < total {
+			w.RawAside(b)
+		}
+		runtime.ReadMemStats(&after)
+		require.Less(t, float64(after.TotalAlloc-before.TotalAlloc), 1.35*total, "portions of %d bytes", portion)
+		held := cap(w.Buf)
+		for i := range w.lent {
+			held += cap(w.lent[i].data)
+		}
+		require.Less(t, float64(held), 1.25*float64(w.Len()), "portions of %d bytes", portion)
+		w.Sent(w.Len())
+		require.Zero(t, w.Len())
+	}
+}
+
+// Who sends Buf alone has all of it there.
+func TestNothingIsSetAsideForWhoDoesNotAskForPieces(t *testing.T) {
+	var w Writer
+	b := bytes.Repeat([]byte("x"), 1000)
+	for range 1000 {
+		w.RawAside(b)
+	}
+	require.Len(t, w.Buf, 1_000_000)
 }
 
 // A reply that is lent can be cut anywhere.

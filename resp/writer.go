@@ -26,16 +26,24 @@ type Writer struct {
 	whole     []byte // the array of Buf from its first byte on, if Buf begins further behind: see cut
 	lent      []lent // in order; behind each there is something in Buf
 	lentBytes int    // of all in lent
+	aside     int    // of these, bytes that were set aside: they are the writer's own
 }
 
 // maxKeptLent is for how many parts a writer keeps room.
 const maxKeptLent = 64
 
-// lent is a part of the replies that lies in memory of others.
+// lent is a part of the replies that lies in memory of others, or was set aside.
 type lent struct {
 	at   int // in Buf, before which byte the part belongs
 	data []byte
-	loan Loan
+	loan Loan // nil if it was set aside
+}
+
+// release gives the memory of a part back. What was set aside is left to the garbage collector: there may be very much of it.
+func (l *lent) release() {
+	if l.loan != nil {
+		l.loan.Return()
+	}
 }
 
 // Loan is memory of others that they leave as it is until they have it back.
@@ -101,7 +109,7 @@ func (w *Writer) Bulk(b []byte) {
 // sent or taken away.
 func (w *Writer) BulkLent(b []byte, loan Loan) {
 	w.header('$', len(b))
-	w.lent = append(w.lent, lent{len(w.Buf), b, loan})
+	w.lent = append(w.lent, lent{at: len(w.Buf), data: b, loan: loan})
 	w.lentBytes += len(b)
 	w.Buf = append(w.Buf, '\r', '\n')
 }
@@ -228,11 +236,44 @@ func (w *Writer) Verbatim(format, text string) {
 // Raw appends replies that are encoded already.
 func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
 
+// What a client leaves unread is kept in parts: as one piece it would have to be moved as it grows, for a while take three times its size,
+// and hold everybody up while that happens.
+const (
+	asideFrom = 64 << 10  // bytes in Buf from which on they are set aside instead of moved
+	asideRoom = 128 << 10 // bytes that there is room for next
+)
+
+// RawAside is Raw for what may pile up. It must not be called within a reply: marks do not survive it.
+func (w *Writer) RawAside(b []byte) {
+	for w.Lends && len(w.Buf) >= asideFrom && cap(w.Buf)-len(w.Buf) < len(b) {
+		n := cap(w.Buf) - len(w.Buf)
+		w.Buf = append(w.Buf, b[:n]...)
+		b = b[n:]
+		w.setAside()
+	}
+	w.Buf = append(buffers.Grow(w.Buf, len(b)), b...)
+}
+
+// setAside leaves what is in Buf where it lies, but for its last byte and what is before parts that are lent.
+func (w *Writer) setAside() {
+	from, last := 0, len(w.Buf)-1
+	if k := len(w.lent); k > 0 {
+		from = w.lent[k-1].at
+	}
+	next := append(buffers.Get(from+asideRoom), w.Buf[:from]...)
+	if data := w.Buf[from:last]; len(data) > 0 {
+		w.lent = append(w.lent, lent{at: from, data: data})
+		w.lentBytes += len(data)
+		w.aside += len(data)
+	}
+	w.Buf, w.whole = append(next, w.Buf[last]), nil
+}
+
 // Len returns how many bytes the replies have, with what is lent to them.
 func (w *Writer) Len() int { return len(w.Buf) + w.lentBytes }
 
 // Lent returns how many bytes of the replies lie in memory of others.
-func (w *Writer) Lent() int { return w.lentBytes }
+func (w *Writer) Lent() int { return w.lentBytes - w.aside }
 
 // Pieces returns the first n bytes of the replies as the pieces that they lie in, none of which is empty.
 func (w *Writer) Pieces(n int) iter.Seq[[]byte] {
@@ -274,17 +315,25 @@ func (w *Writer) Sent(n int) {
 		}
 		k := min(n-l.at, len(l.data))
 		l.data = l.data[k:]
-		w.lentBytes -= k
+		w.took(l, k)
 		if n -= k; len(l.data) > 0 {
 			break
 		}
-		l.loan.Return()
+		l.release()
 	}
 	if w.lent = slices.Delete(w.lent, 0, done); len(w.lent) == 0 && cap(w.lent) > maxKeptLent {
 		w.lent = nil
 	}
 	w.cut(n)
 	w.shift(0, -n)
+}
+
+// took notes that n bytes of a part are taken away.
+func (w *Writer) took(l *lent, n int) {
+	w.lentBytes -= n
+	if l.loan == nil {
+		w.aside -= n
+	}
 }
 
 // cut takes away the first n bytes of Buf. What is left is moved to the beginning of its array only once at least half as much has been taken away, so
@@ -311,8 +360,8 @@ func (w *Writer) Truncate(mark int) {
 	keep := len(w.lent)
 	for ; keep > 0 && w.lent[keep-1].at >= mark; keep-- {
 		l := &w.lent[keep-1]
-		w.lentBytes -= len(l.data)
-		l.loan.Return()
+		w.took(l, len(l.data))
+		l.release()
 	}
 	w.lent = slices.Delete(w.lent, keep, len(w.lent))
 	w.Buf = w.Buf[:mark]

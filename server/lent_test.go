@@ -172,6 +172,48 @@ func TestLentRepliesCountAsOutput(t *testing.T) {
 	b.finish(t, reader)
 }
 
+// Messages that a subscriber leaves unread are its own memory, arrive whole and in order, and are not moved each time there are more.
+func TestUnreadMessagesPileUpWithoutBeingMoved(t *testing.T) {
+	const size, messages = 1000, 5000
+	for _, reader := range []string{"SUBSCRIBE c", "PSUBSCRIBE *", "SSUBSCRIBE c", "MONITOR"} {
+		b := newHarness(t)
+		s, by := b.lentSession(), b.session()
+		s.Input(request(strings.Fields(reader)...), b.ks.Now())
+		want := unsentOf(s)
+		message := strings.Repeat("m", size)
+		publish := request("PUBLISH", "c", message)
+		switch reader {
+		case "SUBSCRIBE c":
+			want += strings.Repeat(fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$%d\r\n%s\r\n", size, message), messages)
+		case "PSUBSCRIBE *":
+			want += strings.Repeat(fmt.Sprintf("*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$%d\r\n%s\r\n", size, message), messages)
+		case "SSUBSCRIBE c":
+			publish = request("SPUBLISH", "c", message)
+			want += strings.Repeat(fmt.Sprintf("*3\r\n$8\r\nsmessage\r\n$1\r\nc\r\n$%d\r\n%s\r\n", size, message), messages)
+		}
+		for range messages / 50 {
+			b.feed(by, bytes.Repeat(publish, 50))
+			s.Advance(b.ks.Now())
+			require.LessOrEqual(t, cap(s.Output()), 256<<10, "%s: what is unread has become one piece", reader)
+		}
+		require.Equal(t, s.Unsent(), s.snapshot().output)
+		require.Greater(t, s.snapshot().memory, int64(messages*size), reader)
+		require.Zero(t, b.clients.lent.Load(), reader)
+		require.Greater(t, b.usedMemory(), int64(messages*size), reader)
+		if got := unsentOf(s); reader == "MONITOR" {
+			require.Equal(t, messages, strings.Count(got, `"PUBLISH" "c" "`+message+"\"\r\n"))
+		} else if got != want {
+			require.Fail(t, "other messages arrive", reader)
+		}
+		for s.Unsent() > 0 {
+			s.Sent(min(100_001, s.Unsent()))
+		}
+		require.Less(t, s.snapshot().memory, int64(messages*size/10), reader)
+		s.Close()
+		b.finish(t, by)
+	}
+}
+
 // However many clients wait for one value, it counts once: as long as it is the value of a key, and as long as it waits for somebody after that.
 func TestLentRepliesCountOnceInMaxmemory(t *testing.T) {
 	const size, clients, times = 100_000, 20, 100

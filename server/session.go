@@ -554,7 +554,7 @@ func (s *Session) readMail() {
 			s.out.Buf, s.box.push = s.box.push, s.out.Buf
 			s.replyBuffer.own = nil // it may be the mailbox's now
 		} else {
-			s.out.Buf = append(buffers.Grow(s.out.Buf, len(s.box.push)), s.box.push...)
+			s.out.RawAside(s.box.push)
 			s.box.push = s.box.push[:0]
 		}
 		if cap(s.box.push) > 64*1024 {
