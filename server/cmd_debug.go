@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -269,15 +270,20 @@ func debugObject(c *Ctx, args [][]byte) {
 		return
 	}
 	encoding, extra := encodingOf(e), ""
-	if e.Type() == engine.List {
+	if encoding == "quicklist" {
 		l := e.List()
 		nodes := l.Nodes()
 		extra = fmt.Sprintf(" ql_nodes:%d ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:0 ql_uncompressed_size:%d",
 			nodes, float64(l.Len())/float64(max(nodes, 1)), c.Server.ListLimit(), l.MemoryUsage())
 	}
+	settings := c.Server.config.Get()
+	saved := rdb.SavedLen(e, settings.compressesRDB(), settings.List)
 	c.W.Simple(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d%s",
-		e, refCount(e), encoding, e.StoredLen(), e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
+		e, refCount(e), encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
 }
+
+// compressesRDB reports whether strings are to be compressed in RDB files. Only DEBUG OBJECT follows it: files are always compressed.
+func (s *Settings) compressesRDB() bool { return s.Unused["rdbcompression"] != "no" }
 
 func debugListpack(c *Ctx, args [][]byte) {
 	e := c.debugEntry(args[0])

@@ -88,19 +88,15 @@ func cmdObjectHelp(c *Ctx) {
 		"    Print this help.")
 }
 
-// encodingOf returns the name that Redis 7.0 has for the representation of a value of this kind and size. Our sets and lists have small
-// forms that came with Redis 7.2 and have no names in 7.0.
+// encodingOf returns the name that Redis 7.4 has for the representation of a value of this kind and size.
 func encodingOf(e *engine.Entry) string {
 	switch e.Type() {
 	case engine.String:
 		return stringEncoding(e)
 	case engine.List:
-		return "quicklist"
+		return e.List().Encoding()
 	case engine.Set:
-		if e.Set().Encoding() == "intset" {
-			return "intset"
-		}
-		return "hashtable"
+		return e.Set().Encoding()
 	case engine.ZSet:
 		return e.ZSet().Encoding()
 	case engine.Hash:

@@ -52,8 +52,8 @@ const DefaultLimit Limit = -2
 // entryLimitBytes bounds a node whose limit is a number of elements.
 const entryLimitBytes = 8 << 10
 
-// bounds returns the limit as bytes and as number of elements.
-func (m Limit) bounds() (maxBytes, maxEntries int) {
+// Bounds returns the limit as bytes and as number of elements.
+func (m Limit) Bounds() (maxBytes, maxEntries int) {
 	if m < 0 {
 		return 4 << 10 << (-max(m, -5) - 1), math.MaxInt
 	}
@@ -70,7 +70,7 @@ func New(limit Limit) *List { return &List{limit: limit.narrow()} }
 func (l *List) SetLimit(limit Limit) { l.limit = limit.narrow() }
 
 // bounds returns the limit of the list as bytes and as number of elements.
-func (l *List) bounds() (maxBytes, maxEntries int) { return Limit(l.limit).bounds() }
+func (l *List) bounds() (maxBytes, maxEntries int) { return Limit(l.limit).Bounds() }
 
 // Len is the number of elements.
 func (l *List) Len() int { return l.len }

@@ -246,7 +246,7 @@ func TestLimitFollowsListMaxListpackSize(t *testing.T) {
 		{-5, 65536, math.MaxInt}, {-6, 65536, math.MaxInt}, {math.MinInt, 65536, math.MaxInt},
 		{0, 8192, 1}, {1, 8192, 1}, {128, 8192, 128}, {1 << 20, 8192, 32767},
 	} {
-		maxBytes, maxEntries := c.limit.bounds()
+		maxBytes, maxEntries := c.limit.Bounds()
 		require.Equal(t, c.bytes, maxBytes, "%d", c.limit)
 		require.Equal(t, c.entries, maxEntries, "%d", c.limit)
 	}

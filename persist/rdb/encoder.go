@@ -16,6 +16,7 @@ type Encoder struct {
 	crc   uint64 // of what has gone to w
 	err   error
 	table *lzfTable // of compress; nil before the first use
+	plain bool      // strings are not compressed
 }
 
 // NewEncoder returns an Encoder of a file that goes to w.
@@ -77,7 +78,7 @@ func (e *Encoder) string(v []byte) {
 			return
 		}
 	}
-	if len(v) >= minCompressed && len(v) <= maxCompressed && e.compressed(v) {
+	if !e.plain && len(v) >= minCompressed && len(v) <= maxCompressed && e.compressed(v) {
 		return
 	}
 	e.length(uint64(len(v)))

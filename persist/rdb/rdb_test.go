@@ -685,3 +685,44 @@ func requireRoundTrip(t *testing.T, value any) {
 	require.NoError(t, err)
 	require.Equal(t, want, describe(again))
 }
+
+// The lengths are what DEBUG OBJECT of Redis 7.0.15 tells; those of small sets are of 7.4's form.
+func TestSavedLenIsThatOfRedis(t *testing.T) {
+	w := newWorld()
+	list := func(elements ...string) *engine.Entry {
+		l := lists.New(limits.List)
+		for _, v := range elements {
+			l.PushBack([]byte(v))
+		}
+		return w.entry(l)
+	}
+	set := func(members ...string) *engine.Entry {
+		s := &sets.Set{}
+		for _, m := range members {
+			s.Add([]byte(m), limits.Set)
+		}
+		return w.entry(s)
+	}
+	text := func(s string) *engine.Entry { return w.entry([]byte(s)) }
+	for _, c := range []struct {
+		name  string
+		entry *engine.Entry
+		want  int
+		plain int
+	}{
+		{"empty string", text(""), 1, 1},
+		{"small number", text("12"), 2, 2},
+		{"large number", text("2147483648"), 11, 11},
+		{"twenty bytes", text(strings.Repeat("a", 20)), 21, 21},
+		{"twenty-one bytes", text(strings.Repeat("a", 21)), 9, 22},
+		{"many bytes", text(strings.Repeat("a", 100000)), 1151, 100005},
+		{"small list", list("a", "1", "300", "-70000"), 23, 23},
+		{"list of two nodes", list(strings.Repeat("b", 5000), strings.Repeat("c", 5000)), 161, 10035},
+		{"integers", set("1", "2", "3"), 15, 15},
+		{"wide integers", set("1", "2", "100000"), 21, 21},
+		{"small set", set("a", "b"), 14, 14},
+	} {
+		require.Equal(t, c.want, SavedLen(c.entry, true, limits.List), c.name)
+		require.Equal(t, c.plain, SavedLen(c.entry, false, limits.List), c.name)
+	}
+}

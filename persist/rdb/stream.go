@@ -322,36 +322,26 @@ func (e *Encoder) stream(s *streams.Stream) {
 	var blocks [][]byte // pairs of what comes before a listpack, and it
 	var b []byte        // the elements of a listpack
 	var base streams.ID
-	var fields [][]byte // of its master entry
-	entries, elements := 0, 0
+	var fields [][]byte                // of its master entry
+	entries, elements, head := 0, 0, 0 // head is what the listpack has beside b
 	end := func() {
 		if entries == 0 {
 			return
 		}
-		master := appendListpackInt(nil, int64(entries))
-		master = appendListpackInt(master, 0)
-		master = appendListpackInt(master, int64(len(fields)))
-		for _, f := range fields {
-			master = appendListpackString(master, f)
-		}
-		master = appendListpackInt(master, 0)
+		master := appendMaster(nil, entries, fields)
 		elements += 4 + len(fields)
-		size := 6 + len(master) + len(b) + 1
-		pack := binary.LittleEndian.AppendUint32(make([]byte, 0, size), uint32(size))
-		pack = binary.LittleEndian.AppendUint16(pack, uint16(min(elements, packedUnknown)))
-		pack = append(append(append(pack, master...), b...), packedEnd)
-		blocks = append(blocks, appendStreamID(nil, base), pack)
+		blocks = append(blocks, appendStreamID(nil, base), sealListpack(append(master, b...), elements))
 		b, entries, elements = b[:0], 0, 0
 	}
 	s.Range(streams.MinID, streams.MaxID, false, func(entry streams.Entry) bool {
-		size, same := 0, true
+		more, same := 0, true
 		i := 0
 		for f, v := range entry.Fields() {
-			size += len(f) + len(v)
+			more += len(f) + len(v)
 			same = same && i < len(fields) && string(f) == string(fields[i])
 			i++
 		}
-		if entries == blockEntries || entries > 0 && len(b)+size > blockBytes {
+		if entries == blockEntries || entries > 0 && head+len(b)+more >= blockBytes {
 			end()
 		}
 		if entries == 0 {
@@ -360,6 +350,7 @@ func (e *Encoder) stream(s *streams.Stream) {
 				fields = append(fields, append([]byte(nil), f...))
 			}
 			same = true
+			head = packedBytes + len(appendMaster(nil, 1, fields))
 		}
 		same = same && i == len(fields)
 		flags := int64(0)
@@ -403,6 +394,17 @@ func (e *Encoder) stream(s *streams.Stream) {
 	for _, g := range s.Groups() {
 		e.streamGroup(g)
 	}
+}
+
+// appendMaster appends the elements of a listpack's master entry.
+func appendMaster(dst []byte, entries int, fields [][]byte) []byte {
+	dst = appendListpackInt(dst, int64(entries))
+	dst = appendListpackInt(dst, 0)
+	dst = appendListpackInt(dst, int64(len(fields)))
+	for _, f := range fields {
+		dst = appendListpackString(dst, f)
+	}
+	return appendListpackInt(dst, 0)
 }
 
 func (e *Encoder) streamGroup(g *streams.Group) {
