@@ -74,6 +74,10 @@ func fcall(c *Ctx, readOnly bool) {
 		c.Err(errScriptWrites)
 		return
 	}
+	if e := c.refuseWriter(fn.Flags); e != "" {
+		c.Err(e)
+		return
+	}
 	h := c.scriptHost(readOnly || fn.Flags&scripting.NoWrites != 0)
 	h.allowOOM = fn.Flags&scripting.AllowOOM != 0
 	h.crossSlots = fn.Flags&scripting.AllowCrossSlotKeys != 0

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"github.com/atomredis/atomredis/resp"
@@ -47,9 +48,15 @@ var scriptingCommands = []*Command{
 
 // Errors of scripts, and of what they call.
 const (
-	errNoScript        Error = "NOSCRIPT No matching script. Please use EVAL."
-	errNegativeKeys    Error = "ERR Number of keys can't be negative"
-	errScriptWrites    Error = "ERR Can not execute a script with write flag using *_ro command."
+	errNoScript       Error = "NOSCRIPT No matching script. Please use EVAL."
+	errNegativeKeys   Error = "ERR Number of keys can't be negative"
+	errScriptWrites   Error = "ERR Can not execute a script with write flag using *_ro command."
+	errScriptReadOnly Error = "READONLY Can not run script with write flag on readonly replica"
+
+	errScriptMisconfRDB Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts."
+	errScriptMisconfAOF Error = "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. " +
+		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts. AOF error: "
 	errDebugMode       Error = "ERR Use SCRIPT DEBUG YES/SYNC/NO"
 	errNoDebugger      Error = "ERR there is no Lua debugger"
 	errDebugDigest     Error = "ERR Please use EVAL instead of EVALSHA for debugging"
@@ -185,10 +192,36 @@ func eval(c *Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) 
 		c.Err(errScriptWrites)
 		return
 	}
+	if script.Declared {
+		if e := c.refuseWriter(script.Flags); e != "" {
+			c.Err(e)
+			return
+		}
+	}
 	h := c.scriptHost(readOnly || script.Flags&scripting.NoWrites != 0)
 	h.allowOOM = script.Flags&scripting.AllowOOM != 0
 	h.crossSlots = !script.Declared || script.Flags&scripting.AllowCrossSlotKeys != 0
 	c.runScript(h, func() { c.Server.scripts.engine.Run(script, h, keys, args, c.W) })
+}
+
+// refuseWriter returns the error for a script or function that may write by its flags, while nobody may; "" if it may run. A script
+// without flags is told when it does write.
+func (c *Ctx) refuseWriter(flags scripting.Flags) Error {
+	srv := c.Server
+	if flags&scripting.NoWrites != 0 || !srv.restricted.Load() || c.Session.replaying || c.G.Logged() {
+		return ""
+	}
+	e := srv.restriction(c.Cmd, true)
+	if problem, ok := strings.CutPrefix(string(e), string(errMisconfAOF)); ok {
+		return errScriptMisconfAOF + Error(problem)
+	}
+	switch e {
+	case errReadOnly:
+		return errScriptReadOnly
+	case errMisconfRDB:
+		return errScriptMisconfRDB
+	}
+	return e
 }
 
 // scriptHost prepares the session's host of scripts for one that is about to run.

@@ -148,6 +148,8 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	for _, line := range []string{"SET a 1", "EVAL return(redis.call('DEL','n')) 0", "FLUSHALL", "BLPOP l 0"} {
 		require.Contains(t, c.do(line), "READONLY You can't write against a read only replica.", line)
 	}
+	c.send("EVAL", "#!lua\nreturn 1", "0")
+	require.Equal(t, "-"+string(errScriptReadOnly), c.read())
 	for _, text := range []string{"role:slave\r\n", "master_link_status:up\r\n", "slave_repl_offset:" + strconv.Itoa(offset) + "\r\n", "master_replid:" + oldHistory + "\r\n"} {
 		c.waitFor("INFO replication", text)
 	}

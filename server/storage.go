@@ -21,6 +21,7 @@ import (
 // The errors of commands that are refused because of the state of the storage.
 const (
 	errLoading    Error = "LOADING Redis is loading the dataset in memory"
+	errMisconfAOF Error = "MISCONF Errors writing to the AOF file: "
 	errMisconfRDB Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
 		"Commands that may modify the data set are disabled, because this instance is configured to report errors during writes " +
 		"if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
@@ -193,7 +194,7 @@ func (srv *Server) writeRestriction() Error {
 	case f == nil:
 		return ""
 	case f.Journal:
-		return Error("MISCONF Errors writing to the AOF file: " + reason(f.Err))
+		return errMisconfAOF + Error(reason(f.Err))
 	case srv.config.Get().StopWritesOnBgsaveError:
 		return errMisconfRDB
 	}

@@ -153,6 +153,10 @@ func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 	s := &stuck{}
 	d, err := openDurable(t, errorfs.Wrap(vfs.NewMem(), s), "stop-writes-on-bgsave-error=yes")
 	require.NoError(t, err)
+	const read = "function()return(redis.call('GET','a'))end"
+	_, err = d.scripts.functions.Load("#!lua name=l\nredis.register_function('writer',"+read+")\n"+
+		"redis.register_function{function_name='reader',callback="+read+",flags={'no-writes'}}", false)
+	require.NoError(t, err)
 	d.expect("+OK\r\n", "SET a 1")
 	s.set(true)
 	_, told := d.do("SET a 2")
@@ -163,6 +167,9 @@ func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 	d.expect("$1\r\n2\r\n", "GET a")
 	reply, _ := d.do("EVAL return(redis.call('SET','a','4')) 0")
 	require.Contains(t, reply, "MISCONF Errors writing to the AOF file: injected error")
+	reply, _ = d.do("FCALL writer 0") // which only reads, and has not said so
+	require.Equal(t, "-"+string(errScriptMisconfAOF)+"injected error\r\n", reply)
+	d.expect("$1\r\n2\r\n", "FCALL reader 0")
 	reply, _ = d.do("MULTI", "SET a 5", "EXEC")
 	require.Equal(t, "+OK\r\n"+misconf+"-EXECABORT Transaction discarded because of previous errors.\r\n", reply)
 	reply, _ = d.do("INFO persistence")
