@@ -43,6 +43,11 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, signals))
 }
 
+// dataCommands work on files and then end.
+var dataCommands = map[string]func(args []string, stdout, stderr io.Writer) int{
+	"check": check, "import": importData, "export": exportData, "backup": backup,
+}
+
 // run is the program; it returns the exit code. The server runs until a signal arrives that ends it, or a client shuts it down.
 func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
 	if len(args) == 1 {
@@ -56,18 +61,9 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 			return 0
 		}
 	}
-	if len(args) > 0 && args[0] == "check" {
-		return check(args[1:], stdout, stderr)
-	}
-	if len(args) > 0 {
-		switch args[0] {
-		case "import":
-			return importData(args[1:], stdout, stderr)
-		case "export":
-			return exportData(args[1:], stdout, stderr)
-		case "backup":
-			return backup(args[1:], stdout, stderr)
-		}
+	if len(args) > 0 && dataCommands[args[0]] != nil {
+		signal.Reset() // a signal ends the process at once, which harms no data
+		return dataCommands[args[0]](args[1:], stdout, stderr)
 	}
 	if len(args) > 0 && slices.Contains(cli.Names, args[0]) {
 		ctx, cancel := context.WithCancelCause(context.Background())

@@ -181,3 +181,22 @@ func TestASignalEndsTheServerAsConfigured(t *testing.T) {
 		require.NoError(t, cmd.Wait())
 	}
 }
+
+func TestASignalEndsWhatWorksOnFiles(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	silent, err := net.Listen("unix", socket) // a server that never answers
+	require.NoError(t, err)
+	defer silent.Close()
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		cmd := program(t, "backup", t.TempDir(), "-s", socket)
+		require.NoError(t, cmd.Start())
+		conn, err := silent.Accept()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Process.Signal(sig))
+		require.Error(t, cmd.Wait())
+		status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		require.True(t, ok)
+		require.Equal(t, sig, status.Signal())
+		conn.Close()
+	}
+}
