@@ -163,6 +163,22 @@ func TestRepliesAreComparedByTheRuleOfTheirCommand(t *testing.T) {
 	}
 }
 
+func TestConsumersWithoutEntriesAreNotCompared(t *testing.T) {
+	consumer := func(name, pending string) string {
+		return "*4\r\n$4\r\nname\r\n$1\r\n" + name + "\r\n$7\r\npending\r\n:" + pending + "\r\n"
+	}
+	one := "*1\r\n" + consumer("a", "1")
+	for consumers, want := range map[string]bool{
+		"*2\r\n" + consumer("a", "1") + consumer("b", "0"): true,
+		"*2\r\n" + consumer("a", "1") + consumer("b", "2"): false,
+		"*1\r\n" + consumer("a", "2"):                      false,
+		"*1\r\n" + consumer("b", "1"):                      false,
+		"*0\r\n":                                           false,
+	} {
+		require.Equal(t, want, ofStreams([]string{"XINFO", "CONSUMERS", "k", "g"}, reply(t, one), reply(t, consumers)), consumers)
+	}
+}
+
 func TestARandomChoiceMustComeFromItsCollection(t *testing.T) {
 	full := reply(t, "*3\r\n:1\r\n:2\r\n:3\r\n")
 	for _, c := range []struct {

@@ -193,9 +193,8 @@ func (r *Runner) drain() ([2][]value, error) {
 			if v.Text == marker || len(v.Elems) == 2 && v.Elems[1].Text == marker {
 				break
 			}
-			if n := len(v.Elems); n > 1 && (v.Elems[n-1].Text == "xgroup-createconsumer" ||
-				strings.HasSuffix(v.Elems[n-2].Text, ":xgroup-createconsumer")) {
-				continue // more consumers are made since Redis 7.2
+			if aboutConsumer(v) {
+				continue // more consumers are made since Redis 7.2, and so more are removed
 			}
 			replies[i] = append(replies[i], v)
 			if v.Kind == transcript.Closed {
@@ -204,6 +203,20 @@ func (r *Runner) drain() ([2][]value, error) {
 		}
 	}
 	return replies, nil
+}
+
+// aboutConsumer reports whether a message tells that a consumer was created or removed.
+func aboutConsumer(v value) bool {
+	n := len(v.Elems)
+	if n < 2 {
+		return false
+	}
+	for _, event := range []string{"xgroup-createconsumer", "xgroup-delconsumer"} {
+		if v.Elems[n-1].Text == event || strings.HasSuffix(v.Elems[n-2].Text, ":"+event) {
+			return true
+		}
+	}
+	return false
 }
 
 // sequence is one run of a list of operations.
