@@ -50,22 +50,26 @@ type fileWatch struct {
 	closed bool
 }
 
-// start has certificates looked at from now on.
-func (f *fileWatch) start(srv *Server) {
+// start has certificates looked at from now on, unless the server is closed, which it reports.
+func (f *fileWatch) start(srv *Server) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		return
+	if !f.closed {
+		f.timer = srv.ks.Clock().AfterFunc(fileWatchPeriod, func() {
+			f.reading.Lock()
+			defer f.reading.Unlock()
+			if f.start(srv) {
+				srv.rereadTLS()
+			}
+		})
 	}
-	f.timer = srv.ks.Clock().AfterFunc(fileWatchPeriod, func() {
-		f.reading.Lock()
-		srv.rereadTLS()
-		f.reading.Unlock()
-		f.start(srv)
-	})
+	return !f.closed
 }
 
+// close returns when nobody looks at files any more.
 func (f *fileWatch) close() {
+	f.reading.Lock()
+	defer f.reading.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
