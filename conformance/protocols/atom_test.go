@@ -276,7 +276,7 @@ func TestAtomElements(t *testing.T) {
 		for i, score := range []float64{1000, 0.5, 3.25, 1234567.123456789} {
 			require.EqualValues(t, 1, r.ZAdd(ctx, zset, redis.Z{Score: score, Member: fmt.Sprint(i)}).Val())
 		}
-		require.Equal(t, []any{"1", "0.5", "2", "3.25", "0", "1000", "3", "1234567.123456789"},
+		require.Equal(t, []any{"1", "0.5", "2", "3.25", "0", "1000", "3", "1.234567123456789e+6"},
 			client2(t, r).Do(ctx, "ZRANGE", zset, 0, -1, "WITHSCORES").Val())
 		require.Equal(t, []redis.Z{{Score: 0.5, Member: "1"}}, r.ZPopMin(ctx, zset).Val())
 		require.Equal(t, "3", r.BZPopMax(ctx, 0, zset).Val().Member)
