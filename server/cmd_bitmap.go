@@ -5,6 +5,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/bitmap"
+	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -271,15 +272,18 @@ func cmdBitop(c *Ctx) {
 }
 
 func (c *Ctx) bitop(op bitmap.Op) {
-	strings := make([][]byte, 0, len(c.Args)-3)
+	strings, n := make([][]byte, 0, len(c.Args)-3), 0
 	for _, key := range c.Args[3:] {
 		e, ok := c.ReadAs(key, engine.String)
 		if !ok {
 			return
 		}
-		strings = append(strings, bytesOf(e))
+		b := bytesOf(e)
+		strings, n = append(strings, b), max(n, len(b))
 	}
-	result := bitmap.Combine(op, strings)
+	result := buffers.Get(n)[:n]
+	defer buffers.Put(result)
+	bitmap.Combine(result, op, strings)
 	e := c.G.Write(c.DB, c.Args[2])
 	switch {
 	case len(result) > 0:

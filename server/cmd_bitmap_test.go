@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,4 +48,19 @@ func TestBitsBeyondTheLongestStringAreRefused(t *testing.T) {
 	require.Equal(t, []string{":0", refused, refused, "*1 :0", refused, ":1048576"}, // the limit is 1 MiB
 		conversation(t, "SETBIT k 8388607 1", "SETBIT k 8388608 1", "GETBIT k 8388608", "BITFIELD none GET u63 8388600",
 			"BITFIELD k SET u8 #1048576 1", "STRLEN k"))
+}
+
+// The result of BITOP is made in memory that is used again, and lies in that of the key it replaces.
+func TestBitopMakesNoGarbage(t *testing.T) {
+	const size, times = 1 << 20, 20
+	b := newHarness(t)
+	s := b.session()
+	b.feed(s, request("SET", "a", strings.Repeat("a", size)), request("SET", "b", strings.Repeat("b", size)))
+	for _, op := range [][]string{{"NOT", "to", "a"}, {"AND", "to", "a", "b"}, {"OR", "to", "a", "b"}, {"XOR", "to", "a", "b"}, {"DIFF1", "to", "a", "b"}} {
+		bitop := request(append([]string{"BITOP"}, op...)...)
+		want := fmt.Sprintf(":%d\r\n", size)
+		require.Equal(t, want, b.feed(s, bitop))
+		require.Less(t, allocated(times, func() { b.feed(s, bitop) }), uint64(times*size/2), op)
+	}
+	b.finish(t, s)
 }

@@ -20,43 +20,40 @@ const (
 // blockSize is how much of the strings is combined at a time, so that the result stays in the processor's first cache.
 const blockSize = 4 << 10
 
-// Combine returns the combination of the strings, of which there is at least one. It is as long as the longest; the others count as
-// filled up with zeros.
-func Combine(op Op, strings [][]byte) []byte {
-	n := 0
-	for _, s := range strings {
-		n = max(n, len(s))
-	}
-	result := make([]byte, n)
+// Combine fills result with the combination of the strings, of which there is at least one. It is as long as the longest; the others
+// count as filled up with zeros.
+func Combine(result []byte, op Op, strings [][]byte) {
+	n := len(result)
 	var twice [blockSize]byte
 	for at := 0; at < n; at += blockSize {
 		dst := result[at:min(at+blockSize, n)]
 		x, others := block(strings[0], at), strings[1:]
 		switch op {
 		case Not:
-			copy(dst, x)
+			fill(dst, x)
 			invert(dst)
 		case And:
-			copy(dst, x)
+			fill(dst, x)
 			for _, y := range others {
 				and(dst, block(y, at))
 			}
 		case Or:
-			copy(dst, x)
+			fill(dst, x)
 			for _, y := range others {
 				or(dst, block(y, at))
 			}
 		case Xor:
-			copy(dst, x)
+			fill(dst, x)
 			for _, y := range others {
 				xor(dst, block(y, at))
 			}
 		case Diff:
-			copy(dst, x)
+			fill(dst, x)
 			for _, y := range others {
 				andNot(dst, block(y, at))
 			}
 		case Diff1, AndOr:
+			clear(dst)
 			for _, y := range others {
 				or(dst, block(y, at))
 			}
@@ -66,7 +63,7 @@ func Combine(op Op, strings [][]byte) []byte {
 				and(dst, x)
 			}
 		case One:
-			copy(dst, x)
+			fill(dst, x)
 			clear(twice[:len(dst)])
 			for _, y := range others {
 				orCommon(twice[:len(dst)], dst, block(y, at))
@@ -75,19 +72,30 @@ func Combine(op Op, strings [][]byte) []byte {
 			andNot(dst, twice[:len(dst)])
 		}
 	}
-	return result
 }
 
 // block returns the part of a string that belongs to the block at an offset.
 func block(s []byte, at int) []byte { return s[min(at, len(s)):min(at+blockSize, len(s))] }
+
+// fill makes dst what src is, filled up with zeros.
+func fill(dst, src []byte) { clear(dst[copy(dst, src):]) }
+
+// unit is how many bytes the loops below take at a time, as four words.
+const unit = 32
+
+var word = binary.NativeEndian
 
 // The functions below change dst by src, which may be shorter and then counts as filled up with zeros.
 
 func and(dst, src []byte) {
 	clear(dst[len(src):])
 	dst = dst[:len(src)]
-	for ; len(dst) >= 8; dst, src = dst[8:], src[8:] {
-		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)&binary.NativeEndian.Uint64(src))
+	for ; len(dst) >= unit && len(src) >= unit; dst, src = dst[unit:], src[unit:] {
+		d, s := dst[:unit], src[:unit]
+		word.PutUint64(d[0:], word.Uint64(d[0:])&word.Uint64(s[0:]))
+		word.PutUint64(d[8:], word.Uint64(d[8:])&word.Uint64(s[8:]))
+		word.PutUint64(d[16:], word.Uint64(d[16:])&word.Uint64(s[16:]))
+		word.PutUint64(d[24:], word.Uint64(d[24:])&word.Uint64(s[24:]))
 	}
 	for i := range dst {
 		dst[i] &= src[i]
@@ -96,8 +104,12 @@ func and(dst, src []byte) {
 
 func or(dst, src []byte) {
 	dst = dst[:len(src)]
-	for ; len(dst) >= 8; dst, src = dst[8:], src[8:] {
-		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)|binary.NativeEndian.Uint64(src))
+	for ; len(dst) >= unit && len(src) >= unit; dst, src = dst[unit:], src[unit:] {
+		d, s := dst[:unit], src[:unit]
+		word.PutUint64(d[0:], word.Uint64(d[0:])|word.Uint64(s[0:]))
+		word.PutUint64(d[8:], word.Uint64(d[8:])|word.Uint64(s[8:]))
+		word.PutUint64(d[16:], word.Uint64(d[16:])|word.Uint64(s[16:]))
+		word.PutUint64(d[24:], word.Uint64(d[24:])|word.Uint64(s[24:]))
 	}
 	for i := range dst {
 		dst[i] |= src[i]
@@ -106,8 +118,12 @@ func or(dst, src []byte) {
 
 func xor(dst, src []byte) {
 	dst = dst[:len(src)]
-	for ; len(dst) >= 8; dst, src = dst[8:], src[8:] {
-		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)^binary.NativeEndian.Uint64(src))
+	for ; len(dst) >= unit && len(src) >= unit; dst, src = dst[unit:], src[unit:] {
+		d, s := dst[:unit], src[:unit]
+		word.PutUint64(d[0:], word.Uint64(d[0:])^word.Uint64(s[0:]))
+		word.PutUint64(d[8:], word.Uint64(d[8:])^word.Uint64(s[8:]))
+		word.PutUint64(d[16:], word.Uint64(d[16:])^word.Uint64(s[16:]))
+		word.PutUint64(d[24:], word.Uint64(d[24:])^word.Uint64(s[24:]))
 	}
 	for i := range dst {
 		dst[i] ^= src[i]
@@ -116,8 +132,12 @@ func xor(dst, src []byte) {
 
 func andNot(dst, src []byte) {
 	dst = dst[:len(src)]
-	for ; len(dst) >= 8; dst, src = dst[8:], src[8:] {
-		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)&^binary.NativeEndian.Uint64(src))
+	for ; len(dst) >= unit && len(src) >= unit; dst, src = dst[unit:], src[unit:] {
+		d, s := dst[:unit], src[:unit]
+		word.PutUint64(d[0:], word.Uint64(d[0:])&^word.Uint64(s[0:]))
+		word.PutUint64(d[8:], word.Uint64(d[8:])&^word.Uint64(s[8:]))
+		word.PutUint64(d[16:], word.Uint64(d[16:])&^word.Uint64(s[16:]))
+		word.PutUint64(d[24:], word.Uint64(d[24:])&^word.Uint64(s[24:]))
 	}
 	for i := range dst {
 		dst[i] &^= src[i]
@@ -128,7 +148,7 @@ func andNot(dst, src []byte) {
 func orCommon(dst, a, b []byte) {
 	dst, a = dst[:len(b)], a[:len(b)]
 	for ; len(dst) >= 8; dst, a, b = dst[8:], a[8:], b[8:] {
-		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(dst)|binary.NativeEndian.Uint64(a)&binary.NativeEndian.Uint64(b))
+		word.PutUint64(dst, word.Uint64(dst)|word.Uint64(a)&word.Uint64(b))
 	}
 	for i := range dst {
 		dst[i] |= a[i] & b[i]
@@ -136,8 +156,12 @@ func orCommon(dst, a, b []byte) {
 }
 
 func invert(dst []byte) {
-	for ; len(dst) >= 8; dst = dst[8:] {
-		binary.NativeEndian.PutUint64(dst, ^binary.NativeEndian.Uint64(dst))
+	for ; len(dst) >= unit; dst = dst[unit:] {
+		d := dst[:unit]
+		word.PutUint64(d[0:], ^word.Uint64(d[0:]))
+		word.PutUint64(d[8:], ^word.Uint64(d[8:]))
+		word.PutUint64(d[16:], ^word.Uint64(d[16:]))
+		word.PutUint64(d[24:], ^word.Uint64(d[24:]))
 	}
 	for i := range dst {
 		dst[i] = ^dst[i]
