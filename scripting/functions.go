@@ -346,7 +346,7 @@ func (f *Functions) register(l *Library) error {
 		value, reusable := m.translate(err)
 		text := toText(value)
 		if t, ok := value.(*lua.LTable); ok {
-			text = toText(t.RawGetString("err"))
+			text = tableText(t)
 		} else {
 			text = "ERR " + text
 		}

@@ -193,3 +193,18 @@ func TestLineBreaksAtTheEndOfAnErrorAreLeftOut(t *testing.T) {
 		require.Equal(t, want, run(t, e, source), source)
 	}
 }
+
+// Redis 7.0.15 ends when a script raises a table without a text; the words are those of later releases.
+func TestErrorsThatAreTablesHaveAText(t *testing.T) {
+	e := newEngine()
+	for source, want := range map[string]string{
+		"error({})":             "-ERR unknown error script: ",
+		"error({err=true})":     "-ERR unknown error script: ",
+		"error({err={}})":       "-ERR unknown error script: ",
+		"error({err='MY own'})": "-MY own script: ",
+		"error({err=5})":        "-5 script: ",
+		"error()":               "-ERR nil script: ",
+	} {
+		require.Contains(t, run(t, e, source), want, source)
+	}
+}

@@ -361,6 +361,15 @@ func caller(L *lua.LState) (source string, line int, ok bool) {
 	}
 }
 
+// tableText returns the text of an error that is a table. Redis takes numbers for text, and nothing else.
+func tableText(t *lua.LTable) string {
+	switch v := t.RawGetString("err").(type) {
+	case lua.LString, lua.LNumber:
+		return toText(v)
+	}
+	return "ERR unknown error"
+}
+
 // writeError writes the reply of a script that ended in an error.
 func (m *vm) writeError(w *resp.Writer, name string, value lua.LValue) {
 	source, line := "", 0
@@ -370,7 +379,7 @@ func (m *vm) writeError(w *resp.Writer, name string, value lua.LValue) {
 	var text string
 	switch v := value.(type) {
 	case *lua.LTable:
-		text = toText(v.RawGetString("err"))
+		text = tableText(v)
 	default:
 		text = "ERR " + toText(v)
 		if source == "" {

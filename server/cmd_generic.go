@@ -41,7 +41,7 @@ var genericCommands = slices.Concat(expireCommands, []*Command{
 	{Name: "unlink", Group: "generic", Since: "4.0.0", Arity: -2, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RM,DELETE]"),
 		Summary: "Deletes keys and leaves their memory to be freed in the background", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdDel},
-	{Name: "wait", Group: "generic", Since: "3.0.0", Arity: 3, Flags: NoScript, ACL: CatConnection,
+	{Name: "wait", Group: "generic", Since: "3.0.0", Arity: 3, Flags: Blocking, ACL: CatConnection,
 		Summary: "Waits until replicas have the client's writes", Syntax: "numreplicas timeout", Complexity: "O(1)", Do: cmdWait},
 	{Name: "waitaof", Group: "generic", Since: "7.2.0", Arity: 4, Flags: Blocking, ACL: CatConnection,
 		Summary: "Waits until the client's writes are on disk, here and on replicas", Syntax: "numlocal numreplicas timeout",

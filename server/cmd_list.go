@@ -18,15 +18,15 @@ const (
 )
 
 var listCommands = []*Command{
-	{Name: "blmove", Group: "list", Since: "6.2.0", Arity: 6, Flags: Write | DenyOOM | NoScript | Blocking, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+	{Name: "blmove", Group: "list", Since: "6.2.0", Arity: 6, Flags: Write | DenyOOM | Blocking, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
 		Summary: "Moves an element from one list to another and waits for one if there is none", Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Complexity: "O(1)", Do: cmdBlmove},
 	{Name: "blmpop", Group: "list", Since: "7.0.0", Arity: -5, Flags: Write | Blocking, ACL: CatList, Keys: keys("i2+n0/1/1[RW,ACCESS,DELETE]"),
 		Summary: "Pops elements of the first list that has any and waits for some if none has", Syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Complexity: "O(N+M), where N is the number of keys and M that of the elements", Do: cmdBlmpop},
-	{Name: "blpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: Write | NoScript | Blocking, ACL: CatList, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+	{Name: "blpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: Write | Blocking, ACL: CatList, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Pops the first element of the first list that has any and waits for one if none has", Syntax: "key [key ...] timeout", Complexity: "O(N), where N is the number of keys", Do: cmdBlpop},
-	{Name: "brpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: Write | NoScript | Blocking, ACL: CatList, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+	{Name: "brpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: Write | Blocking, ACL: CatList, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Pops the last element of the first list that has any and waits for one if none has", Syntax: "key [key ...] timeout", Complexity: "O(N), where N is the number of keys", Do: cmdBrpop},
-	{Name: "brpoplpush", Group: "list", Since: "2.2.0", Deprecated: "6.2.0", Instead: "`BLMOVE` with the `RIGHT` and `LEFT` arguments", Arity: 4, Flags: Write | DenyOOM | NoScript | Blocking, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+	{Name: "brpoplpush", Group: "list", Since: "2.2.0", Deprecated: "6.2.0", Instead: "`BLMOVE` with the `RIGHT` and `LEFT` arguments", Arity: 4, Flags: Write | DenyOOM | Blocking, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
 		Summary: "Moves the last element of a list to the head of another and waits for one if there is none", Syntax: "source destination timeout", Complexity: "O(1)", Do: cmdBrpoplpush},
 	{Name: "lindex", Group: "list", Since: "1.0.0", Arity: 3, Flags: ReadOnly, ACL: CatList, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the element at an index", Syntax: "key index", Complexity: "O(log(N))", Do: cmdLindex},

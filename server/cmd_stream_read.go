@@ -88,10 +88,6 @@ func parseStreamRead(c *Ctx, grouped bool) (r streamRead, ok bool) {
 	for r.keys == 0 && o.Next() {
 		switch {
 		case o.Is("block") && o.More():
-			if c.InScript {
-				c.Err(Error(fmt.Sprintf("ERR %s command is not allowed with BLOCK option from scripts", c.Args[0])))
-				return r, false
-			}
 			r.wait = true
 			if r.timeout, ok = c.IntTimeout(o.Arg()); !ok {
 				return r, false
