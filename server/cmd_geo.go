@@ -252,7 +252,7 @@ const (
 type geoFound struct {
 	member   []byte // a view that is valid as long as the set does not change
 	score    float64
-	distance float64 // in metres
+	distance float64 // in metres; 0 if the search does not need it
 }
 
 func cmdGeoradius(c *Ctx) {
@@ -483,22 +483,27 @@ func (c *Ctx) geosearch(e *engine.Entry, q *geoQuery, event string) {
 
 // find returns the members in the area, as many and in the order as asked for.
 func (q *geoQuery) find(z *zsets.ZSet) []geoFound {
+	order := q.order
+	if order == unsorted && q.count != 0 && !q.any {
+		order = nearestFirst // the first ones of any others would mean nothing
+	}
 	var found []geoFound
 	enough := func() bool { return q.any && int64(len(found)) >= q.count }
+	area, far := q.shape.Area(), order != unsorted || q.withDistance || q.storeDist
 	for _, r := range q.shape.Ranges() {
 		if enough() {
 			break
 		}
 		z.RangeByScore(zsets.ScoreRange{Min: r.Min, Max: r.Max, MaxEx: true}, false, 0, -1, func(member []byte, score float64) bool {
-			if distance, ok := q.shape.Contains(geo.FromScore(score)); ok {
-				found = append(found, geoFound{member, score, distance})
+			if p := geo.FromScore(score); area.Contains(p) {
+				f := geoFound{member: member, score: score}
+				if far {
+					f.distance = geo.Distance(q.shape.Center, p)
+				}
+				found = append(found, f)
 			}
 			return !enough()
 		})
-	}
-	order := q.order
-	if order == unsorted && q.count != 0 && !q.any {
-		order = nearestFirst // the first ones of any others would mean nothing
 	}
 	switch order {
 	case nearestFirst:

@@ -73,7 +73,7 @@ func TestRangesHaveEverythingInTheShape(t *testing.T) {
 		if rapid.Bool().Draw(t, "box") {
 			s = Shape{Center: center, Box: true, Width: size, Height: size * rapid.Float64Range(0.2, 2).Draw(t, "ratio")}
 		}
-		ranges := s.Ranges()
+		ranges, area := s.Ranges(), s.Area()
 		require.LessOrEqual(t, len(ranges), 9)
 		for range 50 {
 			reach := size / earthRadius / degree * 1.2
@@ -89,28 +89,66 @@ func TestRangesHaveEverythingInTheShape(t *testing.T) {
 				}
 			}
 			require.LessOrEqual(t, found, 1)
-			if _, ok := s.Contains(p); ok {
+			if area.Contains(p) {
 				require.Equal(t, 1, found, p)
 			}
 		}
 	})
 }
 
+// contains is what Contains must say, from exact distances.
+func contains(s *Shape, p Position) bool {
+	if !s.Box {
+		return Distance(s.Center, p) <= s.Radius
+	}
+	return Distance(p, Position{s.Center.Lon, p.Lat}) <= s.Width/2 && Distance(p, Position{p.Lon, s.Center.Lat}) <= s.Height/2
+}
+
+// However near to the edge a position lies, and however near to each other or to the antipodes.
 func TestTheQuickAnswerOfContainsIsTheSlowOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := anywhere().Draw(t, "a"), anywhere().Draw(t, "b")
-		b = FromScore(float64(b.Score()))
-		d := Distance(a, b)
-		require.GreaterOrEqual(t, d, 0.0)
+		center, p := anywhere().Draw(t, "center"), anywhere().Draw(t, "p")
+		switch rapid.SampledFrom([]string{"anywhere", "here", "near", "opposite", "same latitude", "same longitude"}).Draw(t, "where") {
+		case "here":
+			p = center
+		case "near":
+			p.Lon, p.Lat = center.Lon+p.Lon*1e-6, min(max(center.Lat+p.Lat*1e-6, -MaxLat), MaxLat)
+		case "opposite":
+			p.Lon, p.Lat = -math.Copysign(MaxLon-math.Abs(center.Lon), center.Lon)+p.Lon*1e-6, -center.Lat
+		case "same latitude":
+			p.Lat = center.Lat
+		case "same longitude":
+			p.Lon = center.Lon
+		}
+		p = FromScore(float64(p.Score()))
+		edge := rapid.SampledFrom([]float64{0.5, 1 - 1e-8, 1 - 1e-9, 1 - 1e-10, 1 - 1e-15, 1, 1 + 1e-15, 1 + 1e-10, 1 + 1e-9, 1 + 1e-8, 2})
+		d := Distance(center, p)
 		require.LessOrEqual(t, d, math.Pi*earthRadius*(1+1e-12))
-		s := Shape{Center: a, Radius: d}
-		got, ok := s.Contains(b)
-		require.True(t, ok)
-		require.Equal(t, d, got)
-		s.Radius = math.Nextafter(d, -1)
-		_, ok = s.Contains(b)
-		require.False(t, ok)
+		width, height := 2*Distance(p, Position{center.Lon, p.Lat}), 2*Distance(p, Position{p.Lon, center.Lat})
+		for _, s := range []Shape{
+			{Center: center, Radius: d}, {Center: center, Radius: math.Nextafter(d, -1)}, {Center: center, Radius: d * edge.Draw(t, "radius")},
+			{Center: center, Radius: math.Inf(1)}, {Center: center},
+			{Center: center, Box: true, Width: width, Height: height},
+			{Center: center, Box: true, Width: math.Nextafter(width, -1), Height: height},
+			{Center: center, Box: true, Width: width, Height: math.Nextafter(height, -1)},
+			{Center: center, Box: true, Width: width * edge.Draw(t, "width"), Height: height * edge.Draw(t, "height")},
+		} {
+			area := s.Area()
+			require.Equal(t, contains(&s, p), area.Contains(p), "%+v", s)
+		}
 	})
+}
+
+func BenchmarkContains(b *testing.B) {
+	for name, s := range map[string]Shape{"circle": {Radius: 1e6}, "box": {Box: true, Width: 2e6, Height: 2e6}} {
+		b.Run(name, func(b *testing.B) {
+			s.Center = Position{10, 50}
+			area := s.Area()
+			for i := 0; b.Loop(); i++ {
+				area.Contains(Position{float64(i % 20), 45 + float64(i%10)})
+			}
+		})
+	}
 }
 
 // precise returns sine and cosine to 200 bits.

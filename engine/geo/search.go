@@ -27,26 +27,80 @@ type Shape struct {
 	Box                   bool
 }
 
-// Contains reports whether a position lies in the shape, and how far from its centre.
-func (s *Shape) Contains(p Position) (distance float64, ok bool) {
-	// Nothing is nearer than its distance to the north or south. That is found out quickly, but for the last digits.
-	const tolerance = 1 + 1e-9
-	up := math.Abs(p.Lat-s.Center.Lat) * (degree * earthRadius)
-	if !s.Box {
-		if up > s.Radius*tolerance {
-			return 0, false
-		}
-		distance = Distance(s.Center, p)
-		return distance, distance <= s.Radius
-	}
-	if up > s.Height/2*tolerance {
-		return 0, false
+// Area tells which positions lie in a shape. To find out the last digits of a distance takes long, so it does only where they decide.
+type Area struct {
+	shape  *Shape
+	radius limit // of a circle
+	width  limit // of half of a box
+	height limit
+	cosLat float64 // of the centre, about
+}
+
+// Area prepares for many positions. The shape must stay as it is.
+func (s *Shape) Area() Area {
+	return Area{s, newLimit(s.Radius), newLimit(s.Width / 2), newLimit(s.Height / 2), math.Cos(s.Center.Lat * degree)}
+}
+
+// Contains reports whether a position lies in the shape.
+func (a *Area) Contains(p Position) bool {
+	center := a.shape.Center
+	// Nothing is nearer than its distance to the north or south. Here as in reaches angles are rounded as by Distance.
+	up := math.Abs(p.Lat*degree-center.Lat*degree) * earthRadius
+	if !a.shape.Box {
+		return !a.radius.below(up) && a.radius.reaches(center, p, a.cosLat)
 	}
 	// The sides are as long as said on the position's own parallel.
-	if Distance(p, Position{s.Center.Lon, p.Lat}) > s.Width/2 || Distance(p, Position{p.Lon, s.Center.Lat}) > s.Height/2 {
-		return 0, false
+	if a.height.below(up) || !a.width.reaches(p, Position{center.Lon, p.Lat}, math.Cos(p.Lat*degree)) {
+		return false
 	}
-	return Distance(s.Center, p), true
+	return a.height.above(up) || Distance(p, Position{p.Lon, center.Lat}) <= a.height.metres
+}
+
+// limit is a distance that others are compared with.
+type limit struct {
+	metres float64
+	// Haversines below within are those of shorter distances, and those above beyond of longer ones.
+	within, beyond float64
+}
+
+// tolerance is much more than what the sines and cosines of package math are off by, and all that is computed from them here.
+const tolerance = 1e-9
+
+func newLimit(metres float64) limit {
+	switch angle := metres / (2 * earthRadius); {
+	case angle > math.Pi/2*(1+tolerance):
+		return limit{metres, 2, 2} // nothing is as far
+	case angle > 1.4:
+		return limit{metres, -1, 2} // near the antipodes haversines hardly differ
+	default:
+		h := math.Sin(angle) * math.Sin(angle)
+		return limit{metres, h * (1 - tolerance), h * (1 + tolerance)}
+	}
+}
+
+// below reports that the limit is certainly below a distance that is known but for the last digits.
+func (l *limit) below(distance float64) bool { return distance > l.metres*(1+tolerance) }
+
+// above reports that it is certainly above.
+func (l *limit) above(distance float64) bool { return distance < l.metres*(1-tolerance) }
+
+// reaches reports whether two positions are as near as the limit or nearer. cosLat is about the cosine of the first one's latitude.
+func (l *limit) reaches(a, b Position, cosLat float64) bool {
+	lat1, lat2 := a.Lat*degree, b.Lat*degree
+	cosLat2 := cosLat
+	u := 0.0
+	if lat1 != lat2 {
+		cosLat2 = math.Cos(lat2)
+		u = math.Sin((lat2 - lat1) / 2)
+	}
+	v := math.Sin((b.Lon*degree - a.Lon*degree) / 2)
+	switch h := u*u + cosLat*cosLat2*v*v; {
+	case h < l.within:
+		return true
+	case h > l.beyond:
+		return false
+	}
+	return Distance(a, b) <= l.metres
 }
 
 // bounds returns a box of coordinates around the shape.
