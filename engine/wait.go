@@ -186,7 +186,7 @@ func (g *Guard) serveQueue(q *waitQueue) {
 			g.again = append(g.again, w) // nobody behind it may be served before it
 			w.mu.Unlock()
 			return
-		case w.Client.Try(g, q.key):
+		case w.try(g, q.key):
 			w.done = true
 			w.left = g.unlinkHeld(w)
 			w.Client.Served()
@@ -194,6 +194,30 @@ func (g *Guard) serveQueue(q *waitQueue) {
 		w.mu.Unlock()
 		n = next
 	}
+}
+
+// try has a waiter of a changed key try. Of several of its keys that have changed under the guard it takes the one that comes first
+// in its own order.
+func (w *Waiter) try(g *Guard, key string) bool {
+	if len(w.Keys) == 1 || w.Stream {
+		return w.Client.Try(g, key)
+	}
+	for _, k := range w.Keys {
+		if (k == key || g.isReady(dbKey{w.DB, k})) && w.Client.Try(g, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// isReady reports whether those who wait for a key that has changed under the guard have still to be served.
+func (g *Guard) isReady(k dbKey) bool {
+	i := g.ks.shardIndex(k.key)
+	if !g.Holds(1 << i) {
+		return false
+	}
+	q := g.shard(i).queues[k]
+	return q != nil && q.ready
 }
 
 // unlinkHeld takes a waiter out of those of its queues whose shards the guard holds, and reports whether these are all.

@@ -19,6 +19,12 @@ const atomResponseTimeout = 1000
 // atomNoAck stands for the timeout of an acknowledgement that is not written.
 const atomNoAck = -1
 
+// Errors of a client whose stream or group goes while it waits for a command, in the words of Redis 7.0.
+const (
+	errStreamGone Error = "UNBLOCKED the stream key no longer exists"
+	errGroupGone  Error = "NOGROUP the consumer group this client was blocked on no longer exists"
+)
+
 // atomNext is what a call of ATOM.NEXT asks for; views.
 type atomNext struct {
 	element, consumer []byte

@@ -252,7 +252,7 @@ func TestBlockedReadersClaimWhatBecomesIdle(t *testing.T) {
 	require.Empty(t, b.after(500, 1))
 	require.Greater(t, b.sessions[1].Deadline(), b.ks.Now())
 	b.step("XGROUP DESTROY s h")
-	require.Equal(t, "-"+string(errGroupGone)+"\r\n", b.after(0, 1))
+	require.Equal(t, "-"+string(noGroupToRead([]byte("s"), []byte("h")))+"\r\n", b.after(0, 1))
 	b.finish(t)
 }
 

@@ -27,8 +27,6 @@ const (
 	errClaimOption     Error = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
 	errReadIdle        Error = "ERR min-idle-time is not an integer or out of range"
 	errReadIdleSign    Error = "ERR min-idle-time must be a positive integer"
-	errStreamGone      Error = "UNBLOCKED the stream key no longer exists"
-	errGroupGone       Error = "NOGROUP the consumer group this client was blocked on no longer exists"
 )
 
 // streamRead is what a call of XREAD or XREADGROUP asks for. It holds no views: places of arguments are indexes.
@@ -172,6 +170,12 @@ func (r streamRead) holdsKeys(c *Ctx) bool {
 	return true
 }
 
+// noGroupToRead is the error of a read from a group that is not there, or not there any more.
+func noGroupToRead(key, group []byte) Error {
+	const text = "NOGROUP No such key '%s' or consumer group '%s' in XREADGROUP with GROUP option"
+	return Error(fmt.Sprintf(text, cString(key), cString(group)))
+}
+
 // positions appends to dst where to read in each stream. If a key or an ID is wrong an error is written and ok is false.
 func (r streamRead) positions(c *Ctx, dst []streamPosition) (from []streamPosition, ok bool) {
 	for i, key := range c.Args[r.keys : r.keys+r.n] {
@@ -189,7 +193,7 @@ func (r streamRead) positions(c *Ctx, dst []streamPosition) (from []streamPositi
 				p.group = p.e.Stream().Group(name)
 			}
 			if p.group == nil {
-				c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s' in XREADGROUP with GROUP option", cString(key), cString(name))))
+				c.Err(noGroupToRead(key, name))
 				return nil, false
 			}
 		}
@@ -424,12 +428,15 @@ func (r streamRead) tryAgain(c *Ctx, key []byte, after streams.ID) (p streamPosi
 	p = streamPosition{e: c.G.Write(c.DB, key), after: after}
 	exists := p.e != nil && p.e.Type() == engine.Stream
 	if r.group != 0 {
-		if !exists {
-			c.Err(errStreamGone)
+		if p.e != nil && !exists {
+			c.Err(ErrWrongType)
 			return p, true
 		}
-		if p.group = p.e.Stream().Group(c.Args[r.group]); p.group == nil {
-			c.Err(errGroupGone)
+		if exists {
+			p.group = p.e.Stream().Group(c.Args[r.group])
+		}
+		if p.group == nil {
+			c.Err(noGroupToRead(key, c.Args[r.group]))
 			return p, true
 		}
 		after = p.group.LastID
