@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -505,16 +504,46 @@ func (q *geoQuery) find(z *zsets.ZSet) []geoFound {
 			return !enough()
 		})
 	}
-	switch order {
-	case nearestFirst:
-		slices.SortStableFunc(found, func(a, b geoFound) int { return cmp.Compare(a.distance, b.distance) })
-	case farthestFirst:
-		slices.SortStableFunc(found, func(a, b geoFound) int { return cmp.Compare(b.distance, a.distance) })
+	if order != unsorted {
+		return sortFound(found, order, q.count)
 	}
 	if q.count != 0 && int64(len(found)) > q.count {
 		found = found[:q.count]
 	}
 	return found
+}
+
+// sortFound returns the first count members in an order, all if count is 0; those that are equally far stay as they were found. It is places
+// that are sorted, not members, which are three times as long.
+func sortFound(found []geoFound, order geoOrder, count int64) []geoFound {
+	type place struct {
+		distance float64
+		at       int
+	}
+	places := make([]place, len(found))
+	for i := range found {
+		places[i] = place{found[i].distance, i}
+		if order == farthestFirst {
+			places[i].distance = -found[i].distance
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		switch {
+		case a.distance < b.distance:
+			return -1
+		case a.distance > b.distance:
+			return 1
+		}
+		return a.at - b.at
+	})
+	if count != 0 && int64(len(places)) > count {
+		places = places[:count]
+	}
+	sorted := make([]geoFound, len(places))
+	for i, p := range places {
+		sorted[i] = found[p.at]
+	}
+	return sorted
 }
 
 // replyFound replies with members: by themselves, or each in a list with what else was asked for.
