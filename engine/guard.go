@@ -504,6 +504,22 @@ func (g *Guard) Stats() Stats {
 	return sum
 }
 
+// Remembered returns how many keys clients watch, how many they wait for, and for how many of these some wait to hear that they are gone.
+// The guard must hold all shards.
+func (g *Guard) Remembered() (watched, awaited, awaitedGone int) {
+	for i := range g.ks.shards {
+		s := g.shard(uint8(i))
+		watched += len(s.watches)
+		awaited += len(s.queues)
+		for _, q := range s.queues {
+			if q.streams > 0 {
+				awaitedGone++
+			}
+		}
+	}
+	return watched, awaited, awaitedGone
+}
+
 // DBStats returns the size of a database.
 func (g *Guard) DBStats(db int) DBStats {
 	var sum DBStats

@@ -92,6 +92,25 @@ func (r *clients) buffers() int64 {
 	return n
 }
 
+// occupied returns how many clients watch keys, how many have subscribed, and how many wait for keys with a timeout.
+func (r *clients) occupied() (watching, subscribed, timed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.byID {
+		d := s.snapshot()
+		if d.watched > 0 {
+			watching++
+		}
+		if d.subscriptions() > 0 {
+			subscribed++
+		}
+		if d.blocked && d.wait != nil && d.wait.deadline.Load() != 0 {
+			timed++
+		}
+	}
+	return watching, subscribed, timed
+}
+
 // publish refreshes what others see of the session.
 func (s *Session) publish() {
 	s.info.Lock()

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/scripting"
+	"github.com/atomredis/atomredis/server/acl"
 )
 
 // serverCommands tell about the server as a whole, and stop it.
@@ -171,6 +172,14 @@ func (b *infoText) clients(c *Ctx) {
 	b.number("maxclients", srv.maxClients())
 	b.number("blocked_clients", srv.stats.blocked.Load()+int64(srv.pause.held(&srv.clients, c.Now())))
 	b.number("tracking_clients", int64(tracking))
+	watching, subscribed, timed := srv.clients.occupied()
+	b.number("pubsub_clients", int64(subscribed))
+	b.number("watching_clients", int64(watching))
+	b.number("clients_in_timeout_table", int64(timed))
+	watched, awaited, awaitedGone := c.G.Remembered()
+	b.number("total_watched_keys", int64(watched))
+	b.number("total_blocking_keys", int64(awaited))
+	b.number("total_blocking_keys_on_nokey", int64(awaitedGone))
 }
 
 // memory tells where the memory is. The data set is what is left of the heap after a start and the clients have had theirs.
@@ -333,6 +342,7 @@ func (b *infoText) stats(c *Ctx) {
 	k := c.G.Stats()
 	b.number("evicted_keys", k.Evicted)
 	b.number("evicted_clients", srv.eviction.clients.Load())
+	b.zeros("evicted_scripts")
 	current, total := srv.eviction.exceeded(srv.ticks())
 	b.number("total_eviction_exceeded_time", total/1e6)
 	b.number("current_eviction_exceeded_time", current/1e6)
@@ -353,6 +363,12 @@ func (b *infoText) stats(c *Ctx) {
 	b.number("tracking_total_prefixes", int64(prefixes))
 	b.number("unexpected_error_replies", s.unexpected.Load())
 	b.number("total_error_replies", s.errors.total.Load())
+	b.number("client_query_buffer_limit_disconnections", s.inputTooLong.Load())
+	b.number("client_output_buffer_limit_disconnections", s.outputTooLong.Load())
+	b.number("acl_access_denied_auth", s.denied[acl.DeniedAuth].Load())
+	b.number("acl_access_denied_cmd", s.denied[acl.DeniedCommand].Load())
+	b.number("acl_access_denied_key", s.denied[acl.DeniedKey].Load())
+	b.number("acl_access_denied_channel", s.denied[acl.DeniedChannel].Load())
 	b.number("total_reads_processed", s.reads.Load())
 	b.number("total_writes_processed", s.writes.Load())
 	b.zeros("io_threaded_reads_processed", "io_threaded_writes_processed")

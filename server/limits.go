@@ -79,6 +79,7 @@ func (srv *Server) overLimit(s *Session, extra int) bool {
 	if hard == 0 || int64(size) <= hard || s.dying() {
 		return false
 	}
+	srv.stats.outputTooLong.Add(1)
 	srv.log.Warn("closing client that does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", size)
 	return true
 }
@@ -108,6 +109,7 @@ func (srv *Server) expired(s *Session, now int64) bool {
 	case s.floodedSince == 0:
 		s.floodedSince = now
 	case now-s.floodedSince > int64(limit.SoftSeconds)*1000:
+		srv.stats.outputTooLong.Add(1)
 		srv.log.Warn("closing client that does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", s.unsent())
 		return true
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/server/acl"
 )
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
@@ -108,6 +109,9 @@ type serverStats struct {
 	unexpected            atomic.Int64 // commands of the master that could not be executed
 	errors                errorStats
 	blocked               atomic.Int64 // a gauge
+	// Clients that were closed because of what they had sent, or not read.
+	inputTooLong, outputTooLong atomic.Int64
+	denied                      [acl.Reasons]atomic.Int64 // what clients were not allowed
 }
 
 // transport carries bytes between sockets and sessions.
@@ -380,8 +384,12 @@ func (srv *Server) ResetStats() {
 	}
 	srv.stats.errors.reset()
 	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.bytesOut,
-		&srv.stats.reads, &srv.stats.writes, &srv.stats.unexpected, &srv.eviction.clients, &srv.eviction.total} {
+		&srv.stats.reads, &srv.stats.writes, &srv.stats.unexpected, &srv.stats.inputTooLong, &srv.stats.outputTooLong,
+		&srv.eviction.clients, &srv.eviction.total} {
 		c.Store(0)
+	}
+	for i := range srv.stats.denied {
+		srv.stats.denied[i].Store(0)
 	}
 	srv.ks.ResetStats()
 }

@@ -250,6 +250,7 @@ const (
 func (s *Session) checkInput() {
 	s.startLong()
 	if len(s.input)+len(s.long.b) > s.inputLimit() {
+		s.srv.stats.inputTooLong.Add(1)
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
 		s.abort()
 	}

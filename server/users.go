@@ -626,6 +626,7 @@ func (s *Session) logDenial(cmd *Command, context string, why acl.Reason, object
 		s.lastCmd = cmd // it is in the description of the client
 	}
 	s.publish()
+	s.srv.stats.denied[why].Add(1)
 	now := s.srv.ks.Now()
 	s.srv.users.log.Add(acl.Entry{Reason: why, Context: context, Object: object, User: user, Time: now, Client: string(s.describe(nil, now))},
 		s.srv.config.Get().ACLLogMaxLen)

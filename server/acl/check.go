@@ -40,6 +40,7 @@ const (
 	DeniedKey
 	DeniedAuth
 	DeniedChannel
+	Reasons // how many there are
 )
 
 // String returns the reason as ACL LOG shows it.
