@@ -121,7 +121,7 @@ var directives = slices.Concat([]*directive{
 		option[engine.EvictionPolicy]{"volatile-random", engine.VolatileRandom}, option[engine.EvictionPolicy]{"volatile-ttl", engine.VolatileTTL},
 		option[engine.EvictionPolicy]{"allkeys-lru", engine.AllKeysLRU}, option[engine.EvictionPolicy]{"allkeys-lfu", engine.AllKeysLFU},
 		option[engine.EvictionPolicy]{"allkeys-random", engine.AllKeysRandom}, option[engine.EvictionPolicy]{"noeviction", engine.NoEviction}),
-	number("maxmemory-samples", "5", 1, 64, func(s *Settings) *int { return &s.Eviction.Samples }),
+	number("maxmemory-samples", "5", 1, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.Samples }),
 	number("maxmemory-eviction-tenacity", "10", 0, 100, func(s *Settings) *int { return &s.EvictionTenacity }),
 	number("lfu-log-factor", "10", 0, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.LogFactor }),
 	number("lfu-decay-time", "1", 0, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.DecayMinutes }),
