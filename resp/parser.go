@@ -65,6 +65,10 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error
 		if done, n, err := p.scan(buf); !done || n > 0 || err != nil {
 			return args[:0], n, err
 		}
+		// All of it is there, so that the number is no mere claim.
+		if count, _, _ := header(buf, 0, nil, nil); int(count) > cap(args) {
+			args = make([][]byte, 0, count)
+		}
 	}
 	out, n, err = readCommand(buf, args)
 	if n == 0 || err != nil || !canonical(out, n) {

@@ -253,3 +253,24 @@ func TestLastArgumentApart(t *testing.T) {
 	_, _, ok := p.Last()
 	require.False(t, ok)
 }
+
+// The arguments of a long command that came in pieces get their room at once; the number that a client claims gets none.
+func TestManyArgumentsGetTheirRoomAtOnce(t *testing.T) {
+	const count = 50_000
+	all := []byte(fmt.Sprintf("*%d\r\n", count) + strings.Repeat("$1\r\na\r\n", count))
+	p := Parser{MaxBulk: 1 << 20}
+	room := make([][]byte, 0, 16)
+	require.LessOrEqual(t, testing.AllocsPerRun(5, func() {
+		_, n, err := p.scanned(all[:len(all)-1], all, room)
+		require.NoError(t, err)
+		require.Equal(t, len(all), n)
+	}), 4.0, "it is not moved as it grows")
+}
+
+// scanned parses a command of which first only a part is there.
+func (p *Parser) scanned(part, all []byte, args [][]byte) ([][]byte, int, error) {
+	if done, _, err := p.scan(part); done || err != nil {
+		return nil, 0, err
+	}
+	return p.Next(all, args)
+}
