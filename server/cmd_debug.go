@@ -270,7 +270,7 @@ func debugObject(c *Ctx, args [][]byte) {
 		return
 	}
 	encoding, extra := encodingOf(e), ""
-	if encoding == "quicklist" {
+	if e.Type() == engine.List {
 		l := e.List()
 		nodes := l.Nodes()
 		extra = fmt.Sprintf(" ql_nodes:%d ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:0 ql_uncompressed_size:%d",

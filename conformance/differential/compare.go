@@ -269,6 +269,7 @@ func init() {
 		{"GETRANGE of a range that ends before it begins is empty", emptyRange},
 		{"LREM and LPOS refuse the smallest integer, as since Redis 7.2", noOpposite},
 		{"groups have other lags and more consumers, as since Redis 7.2 and 7.4", ofStreams},
+		{"COMMAND GETKEYS takes commands without arguments, as since Redis 7.2", getKeysErrors},
 		{"SORT leaves a sorted set in its encoding; Redis makes it a skiplist", unsortedEncoding},
 		{"OBJECT REFCOUNT counts what a transaction still holds in Redis", heldByExec},
 		{"members at the same distance come in another order in searches with COUNT", sameDistance},
@@ -375,6 +376,11 @@ func shortest(v value, integers bool) value {
 	}
 	v.Elems = elems
 	return v
+}
+
+// getKeysErrors accepts that another error tells what is wrong with the command whose keys are asked for.
+func getKeysErrors(args []string, a, b value) bool {
+	return strings.EqualFold(args[0], "COMMAND") && a.Kind == transcript.Error && b.Kind == transcript.Error
 }
 
 // unsortedEncoding accepts that a sorted set is still a listpack after SORT.

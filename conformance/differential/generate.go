@@ -354,7 +354,7 @@ const callScript = "return redis.call(unpack(ARGV))"
 // script adds a script that runs one or several generated commands.
 func (g *generator) script(group string) {
 	cmd := g.command(group)
-	if strings.EqualFold(cmd[0], "SELECT") || strings.EqualFold(cmd[0], "CLIENT") {
+	if !mayBeScripted(cmd) {
 		cmd = []string{"GET", g.fill("key")}
 	}
 	body := callScript
@@ -375,6 +375,17 @@ func (g *generator) script(group string) {
 		name = "EVAL_RO"
 	}
 	g.add(mainConn, append([]string{name, body, "1", g.fill("anykey")}, cmd...))
+}
+
+// mayBeScripted reports whether a script may run a command with the same effect on all servers: those that block are refused before Redis 7.2.
+func mayBeScripted(cmd []string) bool {
+	switch strings.ToUpper(cmd[0]) {
+	case "SELECT", "CLIENT", "BLPOP", "BRPOP", "BLMPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "WAIT":
+		return false
+	case "XREAD", "XREADGROUP":
+		return !containsWord(cmd, "BLOCK")
+	}
+	return true
 }
 
 // grow makes a collection cross the sizes at which Redis changes its encoding.
