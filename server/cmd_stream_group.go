@@ -113,6 +113,15 @@ func (c *Ctx) entriesRead(arg []byte) (n int64, ok bool) {
 	return n, ok
 }
 
+// entriesReadOf returns how many entries a group has read that is said to have read n: no more than were added. What was stored stays as it is, because XSETID
+// may have lowered that count since.
+func (c *Ctx) entriesReadOf(e *engine.Entry, n int64) int64 {
+	if c.Session.replaying {
+		return n
+	}
+	return min(n, e.Stream().EntriesAdded())
+}
+
 func cmdXgroupCreate(c *Ctx) {
 	read, makeStream := int64(streams.UnknownEntriesRead), false
 	for o := c.Options(5); o.Next(); {
@@ -150,7 +159,7 @@ func cmdXgroupCreate(c *Ctx) {
 		e = c.G.Create(c.DB, c.Args[2], streams.New())
 		changed = c.G.Changed
 	}
-	if _, created := e.Stream().CreateGroup(c.Args[3], start, min(read, e.Stream().EntriesAdded())); !created {
+	if _, created := e.Stream().CreateGroup(c.Args[3], start, c.entriesReadOf(e, read)); !created {
 		c.Err(errGroupExists)
 		return
 	}
@@ -240,7 +249,7 @@ func cmdXgroupSetid(c *Ctx) {
 			return
 		}
 	}
-	g.SetID(id, min(read, e.Stream().EntriesAdded()))
+	g.SetID(id, c.entriesReadOf(e, read))
 	c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-setid")
 	c.W.OK()
 }

@@ -50,18 +50,33 @@ type fileWatch struct {
 	closed bool
 }
 
-// start has certificates looked at from now on, unless the server is closed, which it reports.
-func (f *fileWatch) start(srv *Server) bool {
+// start has certificates looked at from now on, if there are any and that has not begun before. Without any there is no timer, which a clock that is
+// moved by years would have to serve each time.
+func (f *fileWatch) start(srv *Server) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed && f.timer == nil && srv.tls.Load() != nil {
+		f.arm(srv)
+	}
+}
+
+// arm has certificates looked at after a while, and so on. mu is locked.
+func (f *fileWatch) arm(srv *Server) {
+	f.timer = srv.ks.Clock().AfterFunc(fileWatchPeriod, func() {
+		f.reading.Lock()
+		defer f.reading.Unlock()
+		if f.again(srv) {
+			srv.rereadTLS()
+		}
+	})
+}
+
+// again arms the timer unless the server is closed, which it reports.
+func (f *fileWatch) again(srv *Server) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.closed {
-		f.timer = srv.ks.Clock().AfterFunc(fileWatchPeriod, func() {
-			f.reading.Lock()
-			defer f.reading.Unlock()
-			if f.start(srv) {
-				srv.rereadTLS()
-			}
-		})
+		f.arm(srv)
 	}
 	return !f.closed
 }

@@ -215,6 +215,7 @@ func (srv *Server) updateTLS(old, set *Settings) error {
 		return tlsChangeError
 	}
 	srv.tls.Store(st)
+	srv.files.start(srv)
 	return nil
 }
 

@@ -164,6 +164,9 @@ func (p *pair) prepare() error {
 		arity[i] = map[string]int{}
 		addArities(arity[i], v)
 	}
+	for _, a := range arity {
+		delete(a, "wait") // which is in another category since Redis 7.2
+	}
 	for name, n := range arity[0] {
 		if m, ok := arity[1][name]; ok && n == m {
 			p.commands = append(p.commands, commandInfo{strings.Split(name, "|"), n})

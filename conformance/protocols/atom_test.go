@@ -213,7 +213,7 @@ func TestAtomElements(t *testing.T) {
 		go func() { failed <- camera.serve(ctx, nil) }()
 		waitFor(t, "blocking", func() bool { return strings.Contains(r.Info(ctx, "clients").Val(), "blocked_clients:1") })
 		require.EqualValues(t, 1, r.Unlink(ctx, "command:camera").Val())
-		require.ErrorContains(t, <-failed, "UNBLOCKED the stream key no longer exists")
+		require.ErrorContains(t, <-failed, "NOGROUP No such key")
 	})
 
 	t.Run("logs", func(t *testing.T) {
