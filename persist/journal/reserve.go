@@ -57,8 +57,9 @@ func (j *File) makeReserve(path string) error {
 	if err != nil {
 		return err
 	}
-	for left := j.reserve; left > 0 && err == nil; left -= len(zeros) {
-		err = writeAll(file, zeros[:min(left, len(zeros))])
+	// Not by Write, which of Pebble's files may change what it is given.
+	for at := 0; at < j.reserve && err == nil; at += len(zeros) {
+		err = writeAt(file, zeros[:min(j.reserve-at, len(zeros))], int64(at))
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		_ = j.o.FS.Remove(path) // it is of no use, and takes room
