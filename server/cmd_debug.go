@@ -127,6 +127,11 @@ func debugInScripts(c *Ctx, args [][]byte) {
 	c.W.OK()
 }
 
+// debugFromScript reports whether scripts may call DEBUG.
+func debugFromScript(s *Session) bool {
+	return s.srv.scripts.mayDebug.Load() && s.has(debugAllowed(s.srv.config.Get()))
+}
+
 // debugPauseCron has nothing to do: no command's work is put off to be done periodically.
 func debugPauseCron(c *Ctx, _ [][]byte) { c.W.OK() }
 

@@ -292,7 +292,7 @@ func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
 		return errInScriptUnknown
 	case !cmd.arityOK(len(args)) || cmd.Do == nil:
 		return errInScriptArity
-	case cmd.Flags&NoScript != 0 && !(cmd.Name == "debug" && s.srv.scripts.mayDebug.Load() && s.mayUse(cmd)):
+	case cmd.Flags&NoScript != 0 && (cmd.fromScript == nil || !cmd.fromScript(s)):
 		return errInScriptRefused
 	}
 	if !s.unrestricted() {

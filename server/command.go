@@ -48,6 +48,8 @@ type Command struct {
 	immediate bool
 	// whileSubscribed commands may be sent by a RESP2 client that has subscriptions.
 	whileSubscribed bool
+	// fromScript returns whether scripts may call the command now although it is NoScript; nil if they never may.
+	fromScript func(s *Session) bool
 	// allowed returns who may use a command that is Protected.
 	allowed func(s *Settings) Access
 
