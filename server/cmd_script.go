@@ -241,7 +241,7 @@ func (c *Ctx) runScript(h *scriptCaller, run func()) {
 	s := c.Session
 	db := s.db
 	c.Server.beginScript(h)
-	defer c.Server.endScript()
+	defer c.Server.endScript(c.G)
 	run()
 	s.db = db
 	if cap(h.w.Buf) > keepBuffer {

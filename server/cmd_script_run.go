@@ -40,12 +40,14 @@ type scriptRun struct {
 	// used says that a script may have run.
 	used atomic.Bool
 
-	mu       sync.Mutex // protects what follows; a leaf in the order of locks
-	current  *scriptCaller
-	number   uint64 // of scripts that were begun
-	wrote    bool   // the current one has called a command that may write
-	slow     bool   // the current one has made the server busy
-	closing  bool   // the server is being closed
+	mu      sync.Mutex // protects what follows; a leaf in the order of locks
+	current *scriptCaller
+	number  uint64 // of scripts that were begun
+	wrote   bool   // the current one has called a command that may write
+	slow    bool   // the current one has made the server busy
+	closing bool   // the server is being closed
+	// What the guard of the current one does at its end; see Session.underWatches.
+	atItsEnd []func(g *engine.Guard, written bool)
 	timer    *time.Timer
 	watching bool // the timer is set
 
@@ -86,14 +88,18 @@ func (srv *Server) beginScript(h *scriptCaller) {
 	r.mu.Unlock()
 }
 
-// endScript notes that the script that was begun last has ended.
-func (srv *Server) endScript() {
+// endScript notes that the script that was begun last, under g, has ended.
+func (srv *Server) endScript(g *engine.Guard) {
 	r := &srv.scripts.run
 	r.mu.Lock()
 	r.current = nil
-	slow := r.slow
+	slow, written, do := r.slow, r.wrote, r.atItsEnd
+	r.atItsEnd = nil
 	r.busy.Store(nil)
 	r.mu.Unlock()
+	for _, f := range do {
+		f(g, written)
+	}
 	if t, ok := srv.transport.(reliever); ok && slow {
 		t.resume()
 	}
@@ -171,23 +177,39 @@ func (srv *Server) watchScript() {
 }
 
 // lock takes the shards for a command of the client. It returns what the client is answered instead if a script holds them for too long.
-func (s *Session) lock(g *engine.Guard, cmd *Command, shards uint64) Error {
+func (s *Session) lock(g *engine.Guard, shards uint64) Error {
 	r := &s.srv.scripts.run
 	r.expect(shards)
 	for !g.TryLock(s.srv.ks, shards, s.now) {
-		if !r.used.Load() || cmd.Flags&AllowBusy != 0 {
-			g.Lock(s.srv.ks, shards, s.now)
-			break
-		}
-		busy := r.nextBusy()
 		if answer := r.busy.Load(); answer != nil {
 			return *answer
 		}
-		if g.LockUnless(busy, s.srv.ks, shards, s.now) {
+		if r.lockUnlessBusy(g, s.srv.ks, shards, s.now) {
 			break
 		}
 	}
 	return ""
+}
+
+// lockUnlessBusy takes the shards, unless a script makes the server busy first. It reports whether the guard has them.
+func (r *scriptRun) lockUnlessBusy(g *engine.Guard, ks *engine.Keyspace, shards uint64, now int64) bool {
+	if !r.used.Load() {
+		g.Lock(ks, shards, now)
+		return true
+	}
+	busy := r.nextBusy()
+	return r.busy.Load() == nil && g.LockUnless(busy, ks, shards, now)
+}
+
+// atEnd leaves something to the guard of the script that has made the server busy. It reports whether there is one.
+func (r *scriptRun) atEnd(do func(g *engine.Guard, written bool)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == nil || !r.slow {
+		return false
+	}
+	r.atItsEnd = append(r.atItsEnd, do)
+	return true
 }
 
 // expect must be called before shards are locked under which a script may run, which are all.

@@ -138,8 +138,8 @@ func TestClientsThatWaitForAScriptHoldNobodyUp(t *testing.T) {
 			c.send("SET", fmt.Sprint("k", i), "v")
 		}
 		last.untilBusy()
-		for _, c := range watchers { // these are not refused, and wait
-			c.send("WATCH", "k1")
+		for _, c := range watchers {
+			require.Equal(t, "+OK", c.do("WATCH k1"))
 		}
 		watchers[0].Close()
 		require.Equal(t, "+OK", last.do("SCRIPT KILL"))
@@ -150,13 +150,80 @@ func TestClientsThatWaitForAScriptHoldNobodyUp(t *testing.T) {
 			}
 		}
 		for _, c := range watchers[1:] {
-			require.Equal(t, "+OK", c.read())
+			require.Equal(t, "+PONG", c.do("PING"))
 		}
 		require.Equal(t, "nil[]", blocked.read())
 		for _, c := range append(waiters, runner, blocked) {
 			require.Equal(t, "+PONG", c.do("PING"))
 		}
 	}
+}
+
+// What may be used while a script runs is answered at once, and what is refused too, although watched keys are the script's.
+func TestTransactionsWhileAScriptRuns(t *testing.T) {
+	const aborted = "-EXECABORT Transaction discarded because of: BUSY Redis is busy running a script. " +
+		"You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
+		s := startTestServer(t, o, append(settings, "busy-reply-threshold", scriptLimit)...)
+		runner, other, writer := s.connect(), s.connect(), s.connect()
+		conns := map[string]*testClient{}
+		at := func(name, command, want string) {
+			t.Helper()
+			if conns[name] == nil {
+				conns[name] = s.connect()
+			}
+			require.Equal(t, want, conns[name].do(command), name+": "+command)
+		}
+		for _, name := range []string{"unwatch", "discard", "reset", "exec", "queue", "gone"} {
+			at(name, "WATCH k", "+OK")
+		}
+		for _, name := range []string{"discard", "exec", "queue"} {
+			at(name, "MULTI", "+OK")
+			at(name, "SET k v", "+QUEUED")
+		}
+		runner.eval("while true do end")
+		other.untilBusy()
+		at("untouched", "WATCH k k j", "+OK")
+		at("touched", "WATCH k j", "+OK")
+		at("given up", "WATCH k j", "+OK")
+		at("given up", "UNWATCH", "+OK")
+		at("unwatch", "UNWATCH", "+OK")
+		at("discard", "DISCARD", "+OK")
+		at("reset", "RESET", "+RESET")
+		at("exec", "EXEC", aborted)
+		at("queue", "UNWATCH", "+QUEUED")
+		at("queue", "GET k", "-"+string(errBusyScript))
+		conns["gone"].Close()
+		delete(conns, "gone")
+		require.Equal(t, "+OK", other.do("SCRIPT KILL"))
+		require.Contains(t, runner.read(), "-ERR Script killed")
+		require.Equal(t, "+OK", writer.do("SET j v"))
+		for _, name := range []string{"unwatch", "discard", "reset", "exec", "given up"} {
+			at(name, "MULTI", "+OK")
+			at(name, "EXEC", "[]")
+		}
+		at("queue", "EXEC", "-EXECABORT Transaction discarded because of previous errors.")
+		at("touched", "MULTI", "+OK")
+		at("touched", "EXEC", "nil[]")
+		at("untouched", "UNWATCH", "+OK")
+
+		// A watch that the server promised while the script could still write does not hold beyond its writes.
+		var g engine.Guard
+		s.scripts.run.expect(engine.AllShards)
+		g.Lock(s.ks, engine.AllShards, s.ks.Now())
+		s.beginScript(&scriptCaller{})
+		require.True(t, s.scripts.run.mayWrite())
+		other.untilBusy()
+		at("untouched", "WATCH k", "+OK")
+		s.endScript(&g)
+		g.Unlock()
+		at("untouched", "MULTI", "+OK")
+		at("untouched", "EXEC", "nil[]")
+		for name, c := range conns {
+			require.Equal(t, "+PONG", c.do("PING"), name)
+		}
+		other.waitFor("INFO clients", "total_watched_keys:0")
+	})
 }
 
 // TestClientsReadTogetherWithAScriptAreServed has what several clients send be there before any of it is executed, and one of them keep the loop.
@@ -254,7 +321,7 @@ func TestWhoWaitsForAScriptIsToldBusy(t *testing.T) {
 		for range 3 {
 			require.Equal(t, "-"+string(errBusyScript), pipeline.read())
 		}
-		s.endScript()
+		s.endScript(&g)
 		g.Unlock()
 		for _, command := range commands {
 			require.NotContains(t, clients[command].do(command), "-BUSY")
@@ -353,4 +420,22 @@ func TestScriptsThatAreToBeDebuggedAreNotExecuted(t *testing.T) {
 
 	c = s.detached()
 	require.Equal(t, refused+"+OK\r\n:1\r\n", c.send(1, "SCRIPT DEBUG YES\r\nSCRIPT DEBUG NO\r\n"+script))
+}
+
+func TestScriptsCallDebugOnlyWhereItIsSwitchedOn(t *testing.T) {
+	const refused, call = "-ERR This Redis command is not allowed from script", `EVAL "return redis.pcall('debug', 'structsize')" 0`
+	for _, c := range []struct{ access, set, want string }{
+		{"yes", "1", "+bits:"}, {"yes", "0", refused}, {"no", "1", refused},
+	} {
+		s := newTestServer(t, Options{}, "enable-debug-command", c.access)
+		client := s.detached()
+		client.send(1, "DEBUG SET-DISABLE-DENY-SCRIPTS "+c.set)
+		require.True(t, strings.HasPrefix(client.send(1, call), c.want), c)
+	}
+	s := newTestServer(t, Options{}, "enable-debug-command", "yes")
+	client := s.detached()
+	client.send(1, "DEBUG SET-DISABLE-DENY-SCRIPTS 1")
+	for _, other := range []string{"watch", "subscribe", "shutdown", "eval"} {
+		require.Contains(t, client.send(1, `EVAL "return redis.pcall('`+other+`', 'a', 'b')" 0`), refused, other)
+	}
 }

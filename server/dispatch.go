@@ -184,7 +184,7 @@ func (s *Session) call(cmd *Command, args [][]byte) {
 	if shards := cmd.shards(s.srv.ks, args); !s.guard.HoldsOnly(shards) {
 		s.endGuard()
 		s.guard.Owner = &s.origin
-		if busy := s.lock(&s.guard, cmd, shards); busy != "" {
+		if busy := s.lock(&s.guard, shards); busy != "" {
 			s.reject(cmd, busy)
 			return
 		}

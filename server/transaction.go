@@ -16,7 +16,7 @@ type transaction struct {
 	queue   []queuedCommand
 	bytes   int64 // of the queue
 	running int   // commands of the queue that EXEC is executing
-	watches []watchedKey
+	watches []*watchedKey
 	args    [][]byte // of the session's queueRoom, those that are free
 	text    []byte   // of the same, or of the last of pieces
 	pieces  [][]byte // shared memory that long arguments lie in
@@ -37,8 +37,12 @@ type queueRoom struct {
 	text  [1024]byte
 }
 
+// watchedKey is a key that a client watches. Its shard protects watch and version.
 type watchedKey struct {
-	watch   *engine.Watch
+	db      int
+	key     string
+	shard   uint64
+	watch   *engine.Watch // nil until a script has ended that ran when the client sent WATCH
 	version uint64
 }
 
@@ -51,7 +55,8 @@ var transactionCommands = []*Command{
 		Summary: "Starts a transaction: the commands that follow are queued", Complexity: "O(1)", Do: cmdMulti, immediate: true},
 	{Name: "unwatch", Group: "transactions", Since: "2.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | OwnGuard, ACL: CatTransaction,
 		Summary: "Forgets all watched keys", Complexity: "O(1)", Do: cmdUnwatch},
-	{Name: "watch", Group: "transactions", Since: "2.2.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | AllowBusy, ACL: CatTransaction,
+	{Name: "watch", Group: "transactions", Since: "2.2.0", Arity: -2,
+		Flags: NoScript | Loading | Stale | Fast | AllowBusy | OwnGuard, ACL: CatTransaction,
 		Keys: keys("i1+r-1/1/0[RO]"), Summary: "Makes the next transaction fail if one of the keys changes before it", Syntax: "key [key ...]",
 		Complexity: "O(1) for every key", Do: cmdWatch, immediate: true},
 }
@@ -87,19 +92,52 @@ func cmdWatch(c *Ctx) {
 		c.Err("ERR WATCH inside MULTI is not allowed")
 		return
 	}
+	from := len(s.tx.watches)
 	for _, key := range c.Args[1:] {
 		if !s.watches(c.DB, key) {
-			w, version := c.G.Watch(c.DB, key)
-			s.tx.watches = append(s.tx.watches, watchedKey{w, version})
+			s.tx.watches = append(s.tx.watches, &watchedKey{db: c.DB, key: string(key), shard: s.srv.ks.ShardOf(key)})
 		}
 	}
+	if added := s.tx.watches[from:]; len(added) > 0 {
+		s.underWatches(added, func(g *engine.Guard, written bool) {
+			for _, w := range added {
+				w.begin(g, written)
+			}
+		})
+	}
 	c.W.OK()
+}
+
+// begin starts to watch the key. written says that the guard may have changed it since the client was told so: then the version is one that
+// it cannot have any more.
+func (w *watchedKey) begin(g *engine.Guard, written bool) {
+	w.watch, w.version = g.Watch(w.db, []byte(w.key))
+	if written {
+		w.version--
+	}
+}
+
+// underWatches calls do under a guard over the shards of keys that the client watches. A client does not wait for a script that has
+// made the server busy: the script's guard does it at its end. No guard may be held.
+func (s *Session) underWatches(keys []*watchedKey, do func(g *engine.Guard, written bool)) {
+	shards := shardsOf(keys)
+	r := &s.srv.scripts.run
+	var g engine.Guard
+	for !g.TryLock(s.srv.ks, shards, s.now) {
+		if r.atEnd(do) || r.lockUnlessBusy(&g, s.srv.ks, shards, s.now) {
+			break
+		}
+	}
+	if g.Locked() {
+		do(&g, false)
+		g.Unlock()
+	}
 }
 
 // watches reports whether the client watches the key already; its first version counts.
 func (s *Session) watches(db int, key []byte) bool {
 	for _, w := range s.tx.watches {
-		if d, k := w.watch.Key(); d == db && k == string(key) {
+		if w.db == db && w.key == string(key) {
 			return true
 		}
 	}
@@ -116,25 +154,29 @@ func (s *Session) unwatchAll() {
 	if len(s.tx.watches) == 0 {
 		return
 	}
-	var g engine.Guard
-	g.Lock(s.srv.ks, s.watchShards(), s.now)
-	s.unwatchUnder(&g)
-	g.Unlock()
+	keys := s.tx.watches
+	s.tx.watches = nil
+	s.underWatches(keys, func(g *engine.Guard, _ bool) { unwatch(g, keys) })
 }
 
-func (s *Session) watchShards() uint64 {
-	var shards uint64
-	for _, w := range s.tx.watches {
-		shards |= w.watch.Shard()
+// shardsOf returns the shards of keys.
+func shardsOf(keys []*watchedKey) (shards uint64) {
+	for _, w := range keys {
+		shards |= w.shard
 	}
 	return shards
 }
 
 func (s *Session) unwatchUnder(g *engine.Guard) {
-	for _, w := range s.tx.watches {
+	unwatch(g, s.tx.watches)
+	s.tx.watches = nil
+}
+
+// unwatch ends watches.
+func unwatch(g *engine.Guard, keys []*watchedKey) {
+	for _, w := range keys {
 		g.Unwatch(w.watch)
 	}
-	s.tx.watches = nil
 }
 
 // watchTouched reports whether it is certain that a watched key has changed. No guard may be held.
@@ -143,9 +185,11 @@ func (s *Session) watchTouched() bool {
 		return false
 	}
 	var g engine.Guard
-	g.Lock(s.srv.ks, s.watchShards(), s.now)
+	if busy := s.lock(&g, shardsOf(s.tx.watches)); busy != "" {
+		return false // EXEC will see
+	}
 	defer g.Unlock()
-	return slices.ContainsFunc(s.tx.watches, func(w watchedKey) bool { return g.Touched(w.watch, w.version) })
+	return slices.ContainsFunc(s.tx.watches, func(w *watchedKey) bool { return g.Touched(w.watch, w.version) })
 }
 
 // enqueue keeps a command for EXEC, unless that will not run it. As in Redis, what is not kept is no reason to refuse EXEC either.
@@ -248,12 +292,12 @@ func cmdExec(c *Ctx) {
 		return
 	}
 	queue := s.tx.queue
-	shards := s.watchShards()
+	shards := shardsOf(s.tx.watches)
 	for _, q := range queue {
 		shards |= q.cmd.shards(s.srv.ks, q.args)
 	}
 	g := c.G
-	if busy := s.lock(g, c.Cmd, shards); busy != "" {
+	if busy := s.lock(g, shards); busy != "" {
 		s.discard()
 		c.Err(execAborted(busy))
 		return
