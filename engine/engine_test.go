@@ -33,7 +33,7 @@ type eventLog struct {
 	events []string
 }
 
-func (l *eventLog) KeyEvent(_ any, event string, db int, key string) {
+func (l *eventLog) KeyEvent(_ any, _ EventClass, event string, db int, key string) {
 	l.add(fmt.Sprintf("%s %d %s", event, db, key))
 }
 func (l *eventLog) KeyChanged(_ any, db int, key string) {

@@ -21,6 +21,8 @@ const (
 	EventKeyMiss                         // m
 	EventModule                          // d
 	EventNew                             // n
+	// EventEmpty is for the Observer only: elements were asked for under a key that has none.
+	EventEmpty
 
 	// EventAll is what A stands for: every class but key misses and new keys.
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired |
@@ -69,8 +71,8 @@ func (c EventClass) String() string {
 // Observer hears of what happens to keys. It is called under the guard that makes the change, so it must be quick and
 // must not use the keyspace.
 type Observer interface {
-	// KeyEvent is called for events whose class is enabled with SetEventClasses. owner is the guard's Owner.
-	KeyEvent(owner any, event string, db int, key string)
+	// KeyEvent is called for events whose class is enabled with SetEventClasses. owner is the guard's Owner. The key is valid during the call only.
+	KeyEvent(owner any, class EventClass, event string, db int, key string)
 	// KeyChanged is called for every change of a key while Keyspace.ObserveChanges is on.
 	KeyChanged(owner any, db int, key string)
 	// Flushed is called when all keys of a database (of all databases: db -1) were removed at once.

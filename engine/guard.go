@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"strconv"
+	"unsafe"
 )
 
 // Guard is the right to use some shards of a keyspace. It is the unit of atomicity: all that a command (or a
@@ -435,8 +436,13 @@ func (g *Guard) wants(class EventClass) bool { return EventClass(g.ks.events.Loa
 // Notify publishes a keyspace event if its class is enabled.
 func (g *Guard) Notify(class EventClass, event string, db int, key string) {
 	if g.wants(class) && g.ks.observer != nil {
-		g.ks.observer.KeyEvent(g.Owner, event, db, key)
+		g.ks.observer.KeyEvent(g.Owner, class, event, db, key)
 	}
+}
+
+// NotifyEmpty tells the Observer, if it wants to hear it, that elements were asked for under a key that has none.
+func (g *Guard) NotifyEmpty(db int, key []byte) {
+	g.Notify(EventEmpty, "empty", db, unsafe.String(unsafe.SliceData(key), len(key)))
 }
 
 // Move gives an entry another key, in the same or another database. The new key must not exist. The caller holds the

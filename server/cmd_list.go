@@ -170,7 +170,6 @@ func (c *Ctx) push(s side, create bool) {
 	}
 	c.W.Int(int64(l.Len()))
 	c.G.Changed(e, engine.EventList, s.pushEvent())
-	c.Server.roles.pushed(c, e.Key())
 }
 
 func cmdLlen(c *Ctx) {

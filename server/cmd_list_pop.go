@@ -30,7 +30,7 @@ func (c *Ctx) pop(s side) {
 	switch {
 	case !ok:
 	case e == nil:
-		c.Server.roles.missed(c, c.Args[1])
+		c.G.NotifyEmpty(c.DB, c.Args[1])
 		if counted {
 			c.W.NullArray()
 		} else {
@@ -50,7 +50,6 @@ func (c *Ctx) popOne(e *engine.Entry, s side) {
 	l := e.List()
 	c.W.Bulk(s.peek(l))
 	s.drop(l)
-	c.Server.roles.popped(c, e.Key())
 	c.listRemoved(e, s.popEvent())
 }
 
@@ -63,7 +62,6 @@ func (c *Ctx) popMany(e *engine.Entry, s side, count int64) {
 		c.W.Bulk(s.peek(l))
 		s.drop(l)
 	}
-	c.Server.roles.popped(c, e.Key())
 	c.listRemoved(e, s.popEvent())
 }
 
@@ -130,7 +128,7 @@ func (c *Ctx) move(from, to side) {
 		return
 	}
 	if src == nil {
-		c.Server.roles.missed(c, c.Args[1])
+		c.G.NotifyEmpty(c.DB, c.Args[1])
 		c.W.Null()
 		return
 	}
@@ -162,8 +160,6 @@ func (c *Ctx) moveFrom(src *engine.Entry, from, to side) {
 	c.W.Bulk(v)
 	from.drop(src.List())
 	c.G.Changed(dst, engine.EventList, to.pushEvent())
-	c.Server.roles.popped(c, src.Key())
-	c.Server.roles.pushed(c, dst.Key())
 	c.listRemoved(src, from.popEvent())
 	c.journalMove(from, to)
 }
@@ -194,7 +190,7 @@ func (c *Ctx) blockingMove(from, to side, timeoutArg []byte) {
 		c.moveFrom(src, from, to)
 		return
 	}
-	c.Server.roles.missed(c, c.Args[1])
+	c.G.NotifyEmpty(c.DB, c.Args[1])
 	if c.NoBlock {
 		c.W.Null() // but the reply at the timeout is a null array
 		return

@@ -230,7 +230,6 @@ func (q *pressureQueue) pushAt(s side, word []byte, k queueKey, elements [][]byt
 		s.push(e.List(), v)
 	}
 	c.G.Changed(e, engine.EventList, s.pushEvent())
-	c.Server.roles.pushed(c, e.Key())
 	c.Journal(append([][]byte{word, q.keys[k]}, elements...)...)
 }
 
@@ -358,7 +357,10 @@ func (q *pressureQueue) settleNotFull(mayAdd bool) {
 	n, room := q.size(qNotFull), q.room() > 0
 	switch {
 	case !room:
+		r, role := &q.c.Server.roles, q.role(qNotFull)
+		holder := r.holder(role)
 		q.pop(qNotFull, n, nil)
+		r.set(role, holder) // who removes the element has not taken it
 	case n == 0 && mayAdd:
 		q.push(qNotFull, pressureMark)
 	case n > 1:
@@ -375,7 +377,6 @@ func (q *pressureQueue) settleNotFull(mayAdd bool) {
 // takeRole pops the element of a role, which there is, for the client.
 func (q *pressureQueue) takeRole(free queueKey) {
 	q.pop(free, 1, nil)
-	q.c.Server.roles.took(q.c, q.role(free))
 }
 
 // giveRole ends takeRole, unless the queue has gone meanwhile.

@@ -69,7 +69,7 @@ func (c *Ctx) popFirst(typ engine.Type, keys [][]byte, timeout int64, wait bool,
 	}
 	if typ == engine.List {
 		for _, key := range keys {
-			c.Server.roles.missed(c, key)
+			c.G.NotifyEmpty(c.DB, key)
 		}
 	}
 	if !wait {

@@ -267,11 +267,14 @@ func (s *Session) push(by *Session, message []byte) {
 }
 
 // publishKeyEvent publishes a keyspace event on its two channels, as far as they are enabled.
-func (srv *Server) publishKeyEvent(by *Session, event string, db int, key string) {
+func (srv *Server) publishKeyEvent(by *Session, class engine.EventClass, event string, db int, key string) {
 	if srv.pubsub.count.Load() == 0 {
 		return
 	}
-	classes := srv.ks.EventClasses()
+	classes := srv.config.Get().NotifyKeyspaceEvents
+	if classes&class == 0 {
+		return
+	}
 	var channel []byte
 	if classes&engine.EventKeyspace != 0 {
 		channel = append(channel, "__keyspace@"...)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/atomredis/atomredis/engine"
 )
 
 // Roles of pressure queues. A client that does the steps of the protocol with commands of its own takes the role of a queue's
@@ -44,6 +46,9 @@ const minHeldLimit = 64
 func (r *roles) start(srv *Server) {
 	r.srv, r.on = srv, srv.config.Get().PressureRoleRecovery
 	r.holders = map[roleKey]*Session{}
+	if r.on {
+		srv.ks.SetEventClasses(roleEvents) // others only once everything that was stored is there
+	}
 }
 
 // isRoleList reports whether a key ends like those of the lists. It is asked for every list that is pushed to or popped from.
@@ -71,51 +76,81 @@ var roleLists = [...]queueKey{qProducerFree, qConsumerFree, qNotFull}
 // queue returns the queue of a list.
 func (k roleKey) queue() queueID { return queueID{k.db, k.key[:roleListBase(k.key)]} }
 
-// popped notes that the client has popped from a list of whatever kind.
-func (r *roles) popped(c *Ctx, key string) {
-	if r.on && isRoleList(key) {
-		r.took(c, roleKey{c.DB, strings.Clone(key)})
+// roleEvents are the events from which follows who has what.
+const roleEvents = engine.EventList | engine.EventEmpty
+
+// heard takes note of an event of a list of whatever kind, which a client has caused.
+func (r *roles) heard(by *origin, event string, db int, key string) {
+	if !r.on {
+		return
+	}
+	switch event {
+	case "lpop", "rpop":
+		if isRoleList(key) {
+			r.took(by, roleKey{db, strings.Clone(key)})
+		}
+	case "lpush", "rpush":
+		r.pushed(by.session, db, key)
+	case "empty":
+		if isRoleList(key) {
+			r.missed(by.session, roleKey{db, strings.Clone(key)})
+		}
 	}
 }
 
-// pushed notes that the client has pushed to a list of whatever kind.
-func (r *roles) pushed(c *Ctx, key string) {
+// pushed notes that a client has pushed to a list of whatever kind.
+func (r *roles) pushed(s *Session, db int, key string) {
 	switch {
-	case !r.on:
 	case isRoleList(key):
-		r.forget(roleKey{c.DB, key})
+		r.forget(roleKey{db, key})
 		if base, ok := strings.CutSuffix(key, queueSuffixes[qProducerFree]); ok {
-			r.forget(roleKey{c.DB, base + queueSuffixes[qNotFull]}) // who was the producer needs it no more
+			r.forget(roleKey{db, base + queueSuffixes[qNotFull]}) // who was the producer needs it no more
 		}
-	case c.Session != nil && c.Session.roles.count.Load() > 0:
+	case s.roles.count.Load() > 0:
 		// The message takes the place that the element of :not_full stood for.
-		k := roleKey{c.DB, key + queueSuffixes[qNotFull]}
-		if r.holder(k) == c.Session {
+		k := roleKey{db, key + queueSuffixes[qNotFull]}
+		if r.holder(k) == s {
 			r.forget(k)
 		}
 	}
 }
 
-// missed notes that the client has found a list of whatever kind empty. If it is that of something which nobody is known to have,
-// the session will look at the queue.
-func (r *roles) missed(c *Ctx, key []byte) {
-	if !r.on || !isRoleList(key) || c.Session.replaying {
-		return
-	}
-	k := roleKey{c.DB, string(key)}
+// missed notes that a client has found a list empty. If it is that of something which nobody is known to have, the session will look at
+// the queue. Only its own goroutine finds lists empty.
+func (r *roles) missed(s *Session, k roleKey) {
 	if r.holder(k) == nil {
-		c.Session.roles.suspects = append(c.Session.roles.suspects, k.queue())
+		s.roles.suspects = append(s.roles.suspects, k.queue())
 	}
 }
 
-// took makes the client's session the holder.
-func (r *roles) took(c *Ctx, k roleKey) {
-	s := c.Session
-	if !r.on || s.replaying {
-		return
-	}
+// took makes a client's session the holder.
+func (r *roles) took(by *origin, k roleKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	s := by.session
+	r.put(k, s)
+	// Who deletes queues pops roles and never gives them back. Other goroutines act for the session with another origin.
+	if h := &s.roles; len(h.held) > max(h.limit, minHeldLimit) && by == &s.origin {
+		h.limit = 2 * len(h.held)
+		for k := range h.held {
+			h.suspects = append(h.suspects, k.queue())
+		}
+	}
+}
+
+// set makes a session the holder; nil says that nobody is.
+func (r *roles) set(k roleKey, s *Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s == nil {
+		r.drop(k)
+	} else {
+		r.put(k, s)
+	}
+}
+
+// put is set for those who have locked mu.
+func (r *roles) put(k roleKey, s *Session) {
 	r.drop(k)
 	r.holders[k] = s
 	h := &s.roles
@@ -124,13 +159,6 @@ func (r *roles) took(c *Ctx, k roleKey) {
 	}
 	h.held[k] = struct{}{}
 	h.count.Store(int32(len(h.held)))
-	// Who deletes queues pops roles and never gives them back. c.blocked is nil in calls by the session's own goroutine.
-	if len(h.held) > max(h.limit, minHeldLimit) && c.blocked == nil {
-		h.limit = 2 * len(h.held)
-		for k := range h.held {
-			h.suspects = append(h.suspects, k.queue())
-		}
-	}
 }
 
 // forget says that nobody has the element any more.

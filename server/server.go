@@ -257,7 +257,7 @@ func (srv *Server) configChanged(old, set *Settings) error {
 	if set.RequirePass != old.RequirePass {
 		srv.users.passwordChanged(srv.rules(), set.RequirePass)
 	}
-	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents)
+	srv.hearEvents(set)
 	srv.ks.SetListLimit(set.List)
 	srv.timing.set(set)
 	srv.tracking.limit(set.TrackingTableMaxKeys)
@@ -310,7 +310,7 @@ func (srv *Server) Start() error {
 	srv.countFollowers()
 	srv.scoreForRole()
 	srv.followConfigured()
-	srv.ks.SetEventClasses(srv.config.Get().NotifyKeyspaceEvents)
+	srv.hearEvents(srv.config.Get())
 	srv.evictLater()
 	if srv.storage.Storage != nil {
 		srv.reservations.findStored()
@@ -420,13 +420,26 @@ func (srv *Server) logPanic(cmd *Command, p any) {
 // observer passes on what the engine tells of keys.
 type observer Server
 
+// hearEvents chooses the events that the server hears of: those that are published, and those that tell who has which role.
+func (srv *Server) hearEvents(set *Settings) {
+	classes := set.NotifyKeyspaceEvents
+	if srv.roles.on {
+		classes |= roleEvents
+	}
+	srv.ks.SetEventClasses(classes)
+}
+
 // KeyEvent publishes a keyspace event.
-func (o *observer) KeyEvent(owner any, event string, db int, key string) {
+func (o *observer) KeyEvent(owner any, class engine.EventClass, event string, db int, key string) {
+	from, _ := owner.(*origin)
+	if class&roleEvents != 0 && from != nil {
+		o.roles.heard(from, event, db, key)
+	}
 	var by *Session
-	if from, _ := owner.(*origin); from != nil && from == &from.session.origin {
+	if from != nil && from == &from.session.origin {
 		by = from.session
 	}
-	(*Server)(o).publishKeyEvent(by, event, db, key)
+	(*Server)(o).publishKeyEvent(by, class, event, db, key)
 }
 
 // KeyChanged invalidates clients' caches of a key.
