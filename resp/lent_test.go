@@ -50,7 +50,7 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 		sent := 0 // of what plain has written
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			mark, end := len(w.Buf), len(plain.Buf)
-			step := rapid.SampledFrom([]string{"reply", "insert", "collection", "truncate", "send", "end", "aside"}).Draw(t, "step")
+			step := rapid.SampledFrom([]string{"reply", "collection", "truncate", "send", "end", "aside"}).Draw(t, "step")
 			switch step {
 			case "aside":
 				push := bytes.Repeat([]byte{byte('A' + i%26)}, rapid.SampledFrom([]int{1, 100, asideFrom - 1, asideFrom, asideRoom + 1}).Draw(t, "aside"))
@@ -64,11 +64,6 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 				reply()
 				w.EndArray(m, 2)
 				plain.EndArray(pm, 2)
-			case "insert":
-				reply()
-				push := []byte(">1\r\n+push\r\n")
-				w.Insert(mark, push)
-				plain.Insert(end, push)
 			case "truncate":
 				reply()
 				reply()

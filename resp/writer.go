@@ -367,12 +367,6 @@ func (w *Writer) Truncate(mark int) {
 	w.Buf = w.Buf[:mark]
 }
 
-// Insert puts replies that are encoded already before those that were written since Buf was mark bytes long.
-func (w *Writer) Insert(mark int, b []byte) {
-	w.Buf = slices.Insert(w.Buf, mark, b...)
-	w.shift(mark, len(b))
-}
-
 // shift notes that what was written since Buf was mark bytes long has moved by n bytes. What was written earlier has its end in Buf, and lies
 // before mark.
 func (w *Writer) shift(mark, n int) {

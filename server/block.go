@@ -149,6 +149,12 @@ func (s *Session) tryAgain() {
 func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	c := &b.ctx
 	c.G = g
+	c.Session.beginAnswer()
+	defer func() {
+		if !done {
+			c.Session.endAnswer()
+		}
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			c.Server.logPanic(c.Cmd, p)
@@ -168,6 +174,24 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // which does not change its arguments
 	c.journal(changes)
 	return done
+}
+
+// beginAnswer notes that what is pushed from now on follows the reply that a blocked command is about to get. Any goroutine may call it.
+func (s *Session) beginAnswer() {
+	s.box.mu.Lock()
+	s.box.answered, s.box.replyAt = true, len(s.box.push)
+	s.box.mu.Unlock()
+}
+
+// endAnswer notes that there is no reply yet.
+func (s *Session) endAnswer() {
+	s.box.mu.Lock()
+	s.box.answered = false
+	left := len(s.box.push) > 0 && !s.box.filled.Swap(true)
+	s.box.mu.Unlock()
+	if left {
+		s.wake()
+	}
 }
 
 // Served implements engine.WaitingClient.
@@ -244,6 +268,7 @@ func (s *Session) endBlock(reply []byte) {
 		s.replies = replyOn
 	}
 	buffers.Put(reply)
+	s.readPushes()
 	s.out.Raw(b.origin.later)
 	s.forget()
 }

@@ -40,11 +40,11 @@ func (s *Session) execute(cmd, container *Command, args [][]byte) bool {
 			s.replies = replyOn
 		}
 	}
-	if len(s.early) > 0 {
-		s.out.Insert(mark, s.early)
-		s.early = s.early[:0]
-	}
-	if o := &s.origin; len(o.later) > 0 {
+	if o := &s.origin; o.pushed || len(o.later) > 0 {
+		if o.pushed && s.blocked == nil {
+			o.pushed = false
+			s.readPushes()
+		}
 		s.out.Raw(o.later)
 		o.later = o.later[:0]
 	}

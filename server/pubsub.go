@@ -260,8 +260,7 @@ func (s *Session) endPublishing() {
 // push gives the session a published message, caused by a command of the client by (nil if by none).
 func (s *Session) push(by *Session, message []byte) {
 	if by == s {
-		s.early = append(s.early, message...)
-		return
+		s.origin.pushed = true
 	}
 	s.post(0, message)
 }

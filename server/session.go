@@ -30,7 +30,6 @@ type Session struct {
 	long       longArg
 	owned      ownedArg
 	out        resp.Writer
-	early      []byte // messages that the running command published to its own client; they precede its reply
 	origin     origin // of the changes that the client makes
 	guard      engine.Guard
 	ctx        Ctx
@@ -116,6 +115,10 @@ type mailbox struct {
 	push   []byte // out-of-band messages in the client's protocol
 	mail   mail   // what else happened
 	filled atomic.Bool
+
+	// answered says that a blocked command has its reply, or is about to: it belongs behind the first replyAt bytes of push.
+	answered bool
+	replyAt  int
 }
 
 // mail is a set of things that can happen to a session from outside.
@@ -550,18 +553,10 @@ func (s *Session) readMail() {
 	m := s.box.mail
 	s.box.mail = 0
 	s.box.filled.Store(false)
-	if len(s.box.push) > 0 {
-		if len(s.out.Buf) == 0 {
-			s.out.Buf, s.box.push = s.box.push, s.out.Buf
-			s.replyBuffer.own = nil // it may be the mailbox's now
-		} else {
-			s.out.RawAside(s.box.push)
-			s.box.push = s.box.push[:0]
-		}
-		if cap(s.box.push) > 64*1024 {
-			buffers.Put(s.box.push)
-			s.box.push = nil
-		}
+	if s.box.answered {
+		s.takePushes(s.box.replyAt)
+	} else {
+		s.takePushes(len(s.box.push))
 	}
 	s.box.mu.Unlock()
 
@@ -578,6 +573,33 @@ func (s *Session) readMail() {
 	if s.blocked != nil {
 		s.readBlockedMail(m)
 	}
+}
+
+// takePushes moves the first n bytes of what was pushed to the output. The mailbox is locked.
+func (s *Session) takePushes(n int) {
+	box := &s.box
+	switch {
+	case n == 0:
+	case n == len(box.push) && len(s.out.Buf) == 0:
+		s.out.Buf, box.push = box.push, s.out.Buf
+		s.replyBuffer.own = nil // it may be the mailbox's now
+	default:
+		s.out.RawAside(box.push[:n])
+		box.push = box.push[:copy(box.push, box.push[n:])]
+	}
+	box.replyAt -= n
+	if len(box.push) == 0 && cap(box.push) > 64*1024 {
+		buffers.Put(box.push)
+		box.push = nil
+	}
+}
+
+// readPushes takes all that was pushed, behind a reply: a command's own messages, and those of others that came before or meanwhile.
+func (s *Session) readPushes() {
+	s.box.mu.Lock()
+	s.box.answered = false
+	s.takePushes(len(s.box.push))
+	s.box.mu.Unlock()
 }
 
 // checkTimers ends waits whose time is up, and looks after clients that wait for a time to come.

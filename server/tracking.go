@@ -27,7 +27,8 @@ type trackingTable struct {
 // origin is who makes changes: a client, or what serves it while it is blocked. It is used by the goroutine that makes them.
 type origin struct {
 	session *Session
-	later   []byte   // messages to the client itself; they follow its reply
+	pushed  bool     // the running command has published something to its own client; it follows the reply
+	later   []byte   // other messages to the client itself; they come behind that
 	changed []string // keys whose changes those who listen to prefixes are told of at the end of the command
 }
 
