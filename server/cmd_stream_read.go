@@ -380,21 +380,11 @@ func (r streamRead) block(c *Ctx, from []streamPosition) {
 	b := Block{
 		Keys: c.Args[r.keys : r.keys+r.n], Stream: r.group != 0, Timeout: r.timeout, Empty: (*resp.Writer).NullArray,
 		Try: func(c *Ctx, key []byte) bool {
-			for i, k := range c.Args[r.keys : r.keys+r.n] {
-				if !bytes.Equal(k, key) {
-					continue
-				}
-				p, done := r.tryAgain(c, k, after[i]) // of a key given twice the first ID counts
-				if !done && r.claim {
-					at := r.claimable(c, p)
-					for j, other := range c.Args[r.keys : r.keys+r.n] {
-						if bytes.Equal(other, k) {
-							idle[j] = at
-						}
-					}
-					c.TryAgain(slices.Min(idle))
-				}
-				return done
+			if r.runAgain(c, after) {
+				return true
+			}
+			if r.claim {
+				r.claimLater(c, key, idle)
 			}
 			return false
 		},
@@ -422,55 +412,75 @@ func (r streamRead) claimable(c *Ctx, p streamPosition) int64 {
 	return from + wait
 }
 
-// tryAgain serves a client that waits, now that a key has changed or its time to look again has come, if it can. It returns where
-// the client reads.
-func (r streamRead) tryAgain(c *Ctx, key []byte, after streams.ID) (p streamPosition, done bool) {
-	p = streamPosition{e: c.G.Write(c.DB, key), after: after}
-	exists := p.e != nil && p.e.Type() == engine.Stream
-	if r.group != 0 {
-		if p.e != nil && !exists {
-			c.Err(ErrWrongType)
-			return p, true
+// claimLater has a client that waits look again as soon as an entry can be claimed, now that the stream of a key has changed. idle has
+// the times of all streams.
+func (r streamRead) claimLater(c *Ctx, key []byte, idle []int64) {
+	e := c.G.Write(c.DB, key)
+	at := r.claimable(c, streamPosition{e: e, group: e.Stream().Group(c.Args[r.group])})
+	for i, other := range c.Args[r.keys : r.keys+r.n] {
+		if bytes.Equal(other, key) {
+			idle[i] = at
 		}
-		if exists {
-			p.group = p.e.Stream().Group(c.Args[r.group])
+	}
+	c.TryAgain(slices.Min(idle))
+}
+
+// runAgain executes the command of a client that waits again, now that a stream has changed or its time to look again has come. It reports
+// whether the client has its reply. A stream whose shard the guard does not hold has not changed, and there is nothing to read in it.
+func (r streamRead) runAgain(c *Ctx, after []streams.ID) bool {
+	keys := c.Args[r.keys : r.keys+r.n]
+	var scratch [4]streamPosition
+	from := scratch[:0]
+	for i, key := range keys {
+		p := streamPosition{after: after[i]}
+		if c.G.Holds(c.G.Keyspace().ShardOf(key)) {
+			if e := r.find(c, key, &p); e != "" {
+				c.Err(e)
+				return true
+			}
 		}
-		if p.group == nil {
-			c.Err(noGroupToRead(key, c.Args[r.group]))
-			return p, true
+		from = append(from, p)
+	}
+	mark, n := c.W.Defer(), 0
+	for i, p := range from {
+		if !r.ready(c, p) {
+			continue
 		}
-		after = p.group.LastID
+		r.deliver(c, keys[i], p)
+		if r.group != 0 && !r.claim { // which deliver has journalled
+			r.journal(c, keys[i], newEntriesID, r.count)
+		}
+		n++
 	}
-	if !exists {
-		return p, false
+	if n > 0 {
+		c.endStreams(mark, n)
 	}
-	ready := r.ready(c, p)
-	if !ready && !after.Less(p.e.Stream().LastID()) {
-		return p, false
+	return n > 0
+}
+
+// find looks up the stream, and the group, that a client which waits reads at p. Who reads without a group is not told that there is
+// something else now.
+func (r streamRead) find(c *Ctx, key []byte, p *streamPosition) Error {
+	e := c.G.Write(c.DB, key)
+	if e != nil && e.Type() == engine.Stream {
+		p.e = e
 	}
-	// As in Redis 7.0 the list is empty if entries were added and removed again under one guard.
-	id := newEntriesID
-	if r.group != 0 && !ready {
-		id = emptyHistoryID(p.group)
+	switch {
+	case r.group == 0:
+		return ""
+	case e != nil && p.e == nil:
+		return ErrWrongType
+	case p.e != nil:
+		p.group = e.Stream().Group(c.Args[r.group])
 	}
-	mark := c.W.Defer()
-	r.deliver(c, key, p)
-	c.endStreams(mark, 1)
-	if r.group != 0 && !(r.claim && ready) { // which deliver has journalled
-		r.journal(c, key, id, r.count)
+	if p.group == nil {
+		return noGroupToRead(key, c.Args[r.group])
 	}
-	return p, true
+	return ""
 }
 
 // newEntriesID stands for what a group was not given yet.
 var newEntriesID = []byte(">")
-
-// emptyHistoryID returns an ID behind all that is pending in a group: to read the history from there delivers nothing, but
-// notes that the consumer was there, as an empty list of new entries does.
-func emptyHistoryID(g *streams.Group) []byte {
-	_, last, _ := g.PendingBounds()
-	return last.Append(nil)
-}
 
 // journal has a delivery journalled as a read of the one stream from which it is.
 func (r streamRead) journal(c *Ctx, key, id []byte, count int) {
