@@ -209,7 +209,7 @@ func TestWhatWasPublishedArrivesHoweverThePipelineGoesOn(t *testing.T) {
 		require.NoError(t, publisher.Flush())
 		require.Equal(t, `["message" "c" "2"]`, listener.read())
 		require.Equal(t, "1", publisher.read())
-		require.Equal(t, "OK", publisher.read()) // the pause has begun
+		require.Equal(t, "+OK", publisher.read()) // the pause has begun
 		require.Equal(t, "OK", strings.TrimPrefix(other.do("CLIENT UNPAUSE"), "+"))
 		require.Equal(t, `["message" "c" "3"]`, listener.read())
 		require.Equal(t, `["message" "c" "4"]`, listener.read())
