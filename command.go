@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -56,7 +57,7 @@ func (db *DB) Do(ctx context.Context, args ...any) (Reply, error) {
 	if err != nil {
 		return Reply{}, wrap(err)
 	}
-	r := Reply{raw}
+	r := resp.NewReply(raw)
 	return r, r.Err()
 }
 
@@ -86,7 +87,7 @@ func (db *DB) DoMany(ctx context.Context, commands ...Args) ([]Reply, error) {
 	}
 	replies := make([]Reply, 0, len(commands))
 	for len(raw) > 0 {
-		r, rest, malformed := nextReply(raw)
+		r, rest, malformed := resp.NextReply(raw)
 		if malformed != nil {
 			return replies, malformed
 		}

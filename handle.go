@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -164,7 +165,7 @@ func (c *Ctx) Call(args ...any) (Reply, error) {
 	if err := e.add(args); err != nil {
 		return Reply{}, err
 	}
-	r := Reply{c.caller.Call(e.commands()[0])}
+	r := resp.NewReply(c.caller.Call(e.commands()[0]))
 	return r, r.Err()
 }
 

@@ -43,7 +43,7 @@ func writeResult(w *resp.Writer, v any, depth int) error {
 	case time.Time:
 		w.Bulk(v.AppendFormat(nil, time.RFC3339Nano))
 	case Reply:
-		return writeReply(w, v)
+		return w.Reply(v)
 	case error:
 		w.Error(errorText(v))
 	default:
@@ -117,58 +117,4 @@ func errorText(err error) string {
 		return string(e)
 	}
 	return "ERR " + err.Error()
-}
-
-// writeReply writes a reply, which is in RESP3, in the protocol of w.
-func writeReply(w *resp.Writer, r Reply) error {
-	if len(r.raw) == 0 {
-		return ErrNoReply
-	}
-	if w.Proto == 3 {
-		w.Raw(r.raw)
-		return nil
-	}
-	_, err := writeNext(w, r.raw)
-	return err
-}
-
-// writeNext writes the first of the replies in b, and returns those behind it.
-func writeNext(w *resp.Writer, b []byte) (rest []byte, err error) {
-	r, rest, err := nextReply(b)
-	if err != nil {
-		return nil, err
-	}
-	if r.IsNull() {
-		w.Null()
-		return rest, nil
-	}
-	switch kind := r.raw[0]; kind {
-	case '*', '~', '>', '%':
-		n, elements, err := r.elements()
-		if err != nil {
-			return nil, err
-		}
-		w.Array(n)
-		for range n {
-			if elements, err = writeNext(w, elements); err != nil {
-				return nil, err
-			}
-		}
-	default:
-		content, err := r.content()
-		if err != nil {
-			return nil, err
-		}
-		switch kind {
-		case '#':
-			w.Bool(content[0] == 't')
-		case ',', '(', '=':
-			w.Bulk(content)
-		case '!':
-			w.Error(string(content))
-		default:
-			w.Raw(r.raw)
-		}
-	}
-	return rest, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -61,7 +62,7 @@ func (s *subscription) messages(yield func(Message, error) bool) {
 		raw, err := s.d.Receive(s.ctx)
 		for len(raw) > 0 && err == nil {
 			var r Reply
-			if r, raw, err = nextReply(raw); err != nil {
+			if r, raw, err = resp.NextReply(raw); err != nil {
 				break
 			}
 			if m, ok := message(r); ok && !yield(m, nil) {
@@ -93,7 +94,7 @@ func (db *DB) subscribe(ctx context.Context, patterns []string) (*server.Direct,
 		raw, err = d.Flush() // the confirmations
 	}
 	if err == nil {
-		err = Reply{raw}.Err()
+		err = resp.NewReply(raw).Err()
 	} else {
 		err = wrap(err)
 	}

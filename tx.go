@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -75,7 +76,7 @@ func (tx *Tx) Watch(keys ...string) error {
 	if err != nil {
 		return wrap(err)
 	}
-	return Reply{raw}.Err()
+	return resp.NewReply(raw).Err()
 }
 
 // Query executes a command at once, outside of the transaction: to read what the transaction depends on, after Watch.
@@ -94,7 +95,7 @@ func (tx *Tx) Query(args ...any) (Reply, error) {
 	if err != nil {
 		return Reply{}, wrap(err)
 	}
-	r := Reply{raw}
+	r := resp.NewReply(raw)
 	return r, r.Err()
 }
 
@@ -127,14 +128,14 @@ func (tx *Tx) commit() (done bool, err error) {
 	}
 	var r Reply
 	for range 1 + len(tx.replies) { // what MULTI and the queued commands say
-		if r, raw, err = nextReply(raw); err != nil {
+		if r, raw, err = resp.NextReply(raw); err != nil {
 			return true, err
 		}
 		if err := r.Err(); err != nil {
 			return true, err
 		}
 	}
-	r = Reply{raw}
+	r = resp.NewReply(raw)
 	if r.IsNull() {
 		return false, nil
 	}

@@ -1,6 +1,7 @@
-package atomredis
+package resp
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"testing"
@@ -112,7 +113,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestMalformedRepliesAreErrors(t *testing.T) {
 	for _, raw := range []string{"$9\r\nabc\r\n", "$x\r\n", "*1\r\n", "*9999999999\r\n", "?\r\n", "+no end", "\r\n", "%1\r\n+a\r\n", "$-2\r\n", "*1\r\n$3\r\nab"} {
-		_, _, err := nextReply([]byte(raw))
+		_, _, err := NextReply([]byte(raw))
 		require.Error(t, err, raw)
 	}
 	for _, raw := range []string{"$9\r\nabc\r\n", "$x\r\n", "$-2\r\n", "+no end", "x\r\n"} {
@@ -161,4 +162,33 @@ func TestRepliesAreShownAsByRedisCli(t *testing.T) {
 		require.Equal(t, want, fmt.Sprint(r))
 		require.Equal(t, want, fmt.Sprintf("%v", &r))
 	}
+}
+
+// What Reply makes of any bytes: no panic, and what is a reply stays the same in being written and read again.
+func FuzzReply(f *testing.F) {
+	for _, raw := range []string{"", "+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\na\r\n", "*2\r\n:1\r\n%1\r\n+a\r\n#t\r\n", "~1\r\n,1.5\r\n",
+		"=5\r\ntxt:a\r\n", "!3\r\nERR\r\n", "(1\r\n", "_\r\n", "$-1\r\n", ">1\r\n*-1\r\n", "*2\r\n:1\r\n", "%9\r\n", "$5\r\na\r\n", "#\r\n"} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		_ = NewReply(input).String()
+		_, _ = NewReply(input).Map()
+		r, rest, err := NextReply(input)
+		if err != nil {
+			return
+		}
+		require.Equal(t, input, append(bytes.Clone(r.Encoded()), rest...))
+		_, _ = r.Float()
+		_, _ = r.Map()
+		w := Writer{Proto: 3}
+		require.NoError(t, w.Reply(r))
+		require.Equal(t, r.Encoded(), w.Buf)
+		w = Writer{Proto: 2}
+		if w.Reply(r) != nil {
+			return
+		}
+		_, rest, err = NextReply(w.Buf)
+		require.NoError(t, err)
+		require.Empty(t, rest)
+	})
 }

@@ -1,11 +1,9 @@
-package atomredis
+package resp
 
 import (
 	"bytes"
 	"fmt"
 	"strconv"
-
-	"github.com/atomredis/atomredis/resp"
 )
 
 // String returns the reply as redis-cli shows it at a terminal, for logs and failing tests: strings in quotes, "(integer) 1", "(nil)",
@@ -20,7 +18,7 @@ func (r Reply) String() string {
 
 // appendReply appends the first of the replies in b, whose further lines are indented, and returns those behind it.
 func appendReply(dst, b []byte, indent int) (out, rest []byte) {
-	r, rest, err := nextReply(b)
+	r, rest, err := NextReply(b)
 	if err != nil {
 		return fmt.Appendf(dst, "(malformed) %q", b), nil
 	}
@@ -37,7 +35,7 @@ func appendReply(dst, b []byte, indent int) (out, rest []byte) {
 		}
 		switch kind {
 		case '$':
-			return resp.AppendQuoted(dst, content), rest
+			return AppendQuoted(dst, content), rest
 		case '#':
 			return fmt.Appendf(dst, "(%t)", content[0] == 't'), rest
 		}
