@@ -24,6 +24,9 @@ const (
 	// EventEmpty is for the Observer only: elements were asked for under a key that has none.
 	EventEmpty
 
+	// EventNone is the class of events that nobody hears of: of a key that makes room for another.
+	EventNone EventClass = 0
+
 	// EventAll is what A stands for: every class but key misses and new keys.
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired |
 		EventEvicted | EventStream | EventModule

@@ -43,8 +43,8 @@ type wait struct {
 	key      [1]string    // memory for the waiter's keys
 }
 
-// block suspends the client; see Ctx.Block. The guard is still held.
-func (s *Session) block(c *Ctx, b Block) {
+// Block implements Client. The guard is still held.
+func (s *Session) Block(c *Ctx, b Block) {
 	if s.waits == nil {
 		s.waits = new(blocked)
 	}
@@ -56,7 +56,7 @@ func (s *Session) block(c *Ctx, b Block) {
 	n := sizeOf(c.Args)
 	state.text = slices.Grow(state.text, n)
 	copyArgs(state.args, state.text[:n], c.Args)
-	state.ctx = Ctx{Args: state.args, W: &state.w, DB: c.DB, Session: s, Server: s.srv, Cmd: c.Cmd, NoBlock: true, blocked: state}
+	state.ctx = Ctx{Args: state.args, W: &state.w, DB: c.DB, Client: s, Host: s.srv, Cmd: c.Cmd, NoBlock: true, Wait: state}
 	state.setTimeout(s.now, b.Timeout)
 	state.again.Store(b.Again)
 	w := &state.wait.waiter
@@ -107,17 +107,16 @@ func (b *blocked) setTimeout(now, timeout int64) {
 	}
 }
 
-// SetTimeout changes, in a call of Block.Try, how long the client goes on waiting if Try returns false: timeout ms from now on; 0 is
-// for ever.
-func (c *Ctx) SetTimeout(timeout int64) {
-	c.blocked.setTimeout(c.Now(), timeout)
-	c.Session.post(0) // its transport must look at the deadline anew
+// SetTimeout implements Wait.
+func (b *blocked) SetTimeout(now, timeout int64) {
+	b.setTimeout(now, timeout)
+	sessionOf(&b.ctx).post(0) // its transport must look at the deadline anew
 }
 
-// TryAgain sets, in a call of Block.Try that returns false, when it must be called the next time although no key has changed.
-func (c *Ctx) TryAgain(at int64) {
-	if was := c.blocked.again.Swap(at); was == 0 || at < was {
-		c.Session.post(0) // its transport must look at the deadline anew
+// TryAgain implements Wait.
+func (b *blocked) TryAgain(at int64) {
+	if was := b.again.Swap(at); was == 0 || at < was {
+		sessionOf(&b.ctx).post(0) // its transport must look at the deadline anew
 	}
 }
 
@@ -149,15 +148,15 @@ func (s *Session) tryAgain() {
 func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	c := &b.ctx
 	c.G = g
-	c.Session.beginAnswer()
+	sessionOf(c).beginAnswer()
 	defer func() {
 		if !done {
-			c.Session.endAnswer()
+			sessionOf(c).endAnswer()
 		}
 	}()
 	defer func() {
 		if p := recover(); p != nil {
-			c.Server.logPanic(c.Cmd, p)
+			serverOf(c).logPanic(c.Cmd, p)
 			b.w.Buf = append(b.w.Buf[:0], panicReply(p)...)
 			done = true
 		}
@@ -166,11 +165,11 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	owner := g.Owner
 	g.Owner = &b.origin
 	defer func() {
-		c.Server.tracking.broadcast(&b.origin)
+		serverOf(c).tracking.broadcast(&b.origin)
 		g.Owner = owner
 	}()
 	changes := g.Changes()
-	c.journalled = false
+	c.Journalled = false
 	done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // which does not change its arguments
 	c.journal(changes)
 	return done
@@ -195,7 +194,7 @@ func (s *Session) endAnswer() {
 }
 
 // Served implements engine.WaitingClient.
-func (b *blocked) Served() { b.ctx.Session.post(mailServed) }
+func (b *blocked) Served() { sessionOf(&b.ctx).post(mailServed) }
 
 // readBlockedMail acts on mail for a blocked client.
 func (s *Session) readBlockedMail(m mail) {
@@ -243,7 +242,7 @@ func (s *Session) takeBack() {
 	s.guard.Owner = &s.origin
 	s.guard.Lock(s.srv.ks, b.wait.waiter.AllShards(s.srv.ks), s.now)
 	changes := s.guard.Changes()
-	c.journalled = false
+	c.Journalled = false
 	b.cancel(c)
 	c.journal(changes)
 	s.srv.tracking.broadcast(&s.origin)
@@ -286,8 +285,8 @@ func (s *Session) cancelBlocked() {
 // the reply; or until timeout ms have passed (0 is never), when empty writes it. As with Block the handler must have
 // written no reply, and must return. It must not be used where a command must not block.
 func (c *Ctx) Await(timeout int64, empty func(w *resp.Writer)) (finish func(reply func(w *resp.Writer))) {
-	s := c.Session
-	s.block(c, Block{Timeout: timeout, Empty: empty})
+	s := sessionOf(c)
+	s.Block(c, Block{Timeout: timeout, Empty: empty})
 	state, wait := s.blocked, s.blocked.wait
 	return func(reply func(w *resp.Writer)) {
 		if wait.waiter.Withdraw() { // so the state is still that of this wait

@@ -21,9 +21,7 @@ const (
 	errClusterDisabled Error = "ERR This instance has cluster support disabled"
 	errCrossSlot       Error = "CROSSSLOT Keys in request don't hash to the same slot"
 	errSelectInCluster Error = "ERR SELECT is not allowed in cluster mode"
-	errMoveInCluster   Error = "ERR MOVE is not allowed in cluster mode"
 	errSwapInCluster   Error = "ERR SWAPDB is not allowed in cluster mode"
-	errCopyInCluster   Error = "ERR Copying to another database is not allowed in cluster mode"
 	errScriptNoCluster Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
 	errScriptForeign   Error = "ERR Script attempted to access a non local key in a cluster node" // also where keys of one command differ, as in Redis
 	errScriptCrossSlot Error = "ERR Script attempted to access keys that do not hash to the same slot"
@@ -107,9 +105,6 @@ func (srv *Server) mode() string {
 	}
 	return "standalone"
 }
-
-// clusterMode reports whether the command obeys the rules of a cluster. The journal's commands have been accepted before.
-func (c *Ctx) clusterMode() bool { return c.Server.cluster != nil && !c.Session.replaying }
 
 // crcTable is that of CRC-16/XMODEM: polynomial x^16 + x^12 + x^5 + 1, highest bit first.
 var crcTable = func() (table [256]uint16) {
@@ -222,7 +217,7 @@ func (s *Session) oneSlot(queue []queuedCommand) bool {
 // refuseInCluster returns the error for a command whose keys the script must not use. All its keys, and those of the commands around it,
 // must be of one slot, unless it is allowed to cross slots; even then each command's must.
 func (h *scriptCaller) refuseInCluster(cmd *Command, args [][]byte) Error {
-	s := h.ctx.Session
+	s := sessionOf(&h.ctx)
 	slot, ok := cmd.keySlot(args)
 	switch {
 	case !ok:

@@ -9,6 +9,8 @@ import (
 	"github.com/atomredis/atomredis/server/acl"
 )
 
+func init() { Register(aclCommands) }
+
 // The ACL commands: users and what they may do. The users themselves are in users.go.
 var aclCommands = []*Command{
 	{Name: "acl", Group: "server", Since: "6.0.0", Arity: -2,
@@ -75,7 +77,7 @@ func cmdACLCat(c *Ctx) {
 		return
 	}
 	m, n := c.W.Defer(), 0
-	for cmd := range c.Server.table.all {
+	for cmd := range serverOf(c).table.all {
 		if cmd.forRules().Categories&(1<<i) != 0 {
 			c.W.BulkString(cmd.Name)
 			n++
@@ -92,7 +94,7 @@ func cmdACLDeluser(c *Ctx) {
 	}
 	deleted := int64(0)
 	for _, name := range names {
-		if c.Server.deleteUser(c.Session, string(name)) {
+		if serverOf(c).deleteUser(sessionOf(c), string(name)) {
 			deleted++
 		}
 	}
@@ -100,13 +102,13 @@ func cmdACLDeluser(c *Ctx) {
 }
 
 func cmdACLDryrun(c *Ctx) {
-	a := c.Server.users.get(c.Args[2])
+	a := serverOf(c).users.get(c.Args[2])
 	if a == nil {
 		c.Err(Error(fmt.Sprintf("ERR User '%s' not found", untilNUL(c.Args[2]))))
 		return
 	}
 	args := c.Args[3:]
-	cmd, _ := c.Server.table.lookup(args)
+	cmd, _ := serverOf(c).table.lookup(args)
 	switch {
 	case cmd == nil:
 		c.Err(Error(fmt.Sprintf("ERR Command '%s' not found", untilNUL(args[0]))))
@@ -151,7 +153,7 @@ func cmdACLGenpass(c *Ctx) {
 }
 
 func cmdACLGetuser(c *Ctx) {
-	a := c.Server.users.get(c.Args[2])
+	a := serverOf(c).users.get(c.Args[2])
 	if a == nil {
 		c.W.Null()
 		return
@@ -170,7 +172,7 @@ func cmdACLGetuser(c *Ctx) {
 	for _, p := range passwords {
 		w.BulkString(p)
 	}
-	all := c.Server.rules().Selectors(user)
+	all := serverOf(c).rules().Selectors(user)
 	c.writeSelector(all[0])
 	w.BulkString("selectors")
 	w.Array(len(all) - 1)
@@ -187,15 +189,15 @@ func (c *Ctx) writeSelector(s acl.Selector) {
 }
 
 func cmdACLList(c *Ctx) {
-	all := c.Server.users.all()
+	all := serverOf(c).users.all()
 	c.W.Array(len(all))
 	for _, user := range all {
-		c.W.BulkString("user " + user.Name() + " " + c.Server.rules().Describe(user))
+		c.W.BulkString("user " + user.Name() + " " + serverOf(c).rules().Describe(user))
 	}
 }
 
 func cmdACLUsers(c *Ctx) {
-	all := c.Server.users.all()
+	all := serverOf(c).users.all()
 	c.W.Array(len(all))
 	for _, user := range all {
 		c.W.BulkString(user.Name())
@@ -203,11 +205,11 @@ func cmdACLUsers(c *Ctx) {
 }
 
 func cmdACLLoad(c *Ctx) {
-	if c.Server.config.Get().ACLFile == "" {
+	if serverOf(c).config.Get().ACLFile == "" {
 		c.Err(errNoACLFile)
 		return
 	}
-	if problems := c.Server.loadUsers(c.Session); problems != "" {
+	if problems := serverOf(c).loadUsers(sessionOf(c)); problems != "" {
 		c.Err(Error("ERR " + oneLine(problems)))
 		return
 	}
@@ -215,12 +217,12 @@ func cmdACLLoad(c *Ctx) {
 }
 
 func cmdACLSave(c *Ctx) {
-	if c.Server.config.Get().ACLFile == "" {
+	if serverOf(c).config.Get().ACLFile == "" {
 		c.Err(errNoACLFile)
 		return
 	}
-	if err := c.Server.saveUsers(); err != nil {
-		c.Server.log.Warn("cannot write the ACL file", "error", err)
+	if err := serverOf(c).saveUsers(); err != nil {
+		serverOf(c).log.Warn("cannot write the ACL file", "error", err)
 		c.Err(errACLSave)
 		return
 	}
@@ -234,7 +236,7 @@ func cmdACLLog(c *Ctx) {
 		c.wrongUse("ACL")
 		return
 	case len(c.Args) == 3 && equalFold(c.Args[2], "reset"):
-		c.Server.users.log.Reset()
+		serverOf(c).users.log.Reset()
 		c.W.OK()
 		return
 	case len(c.Args) == 3:
@@ -243,8 +245,8 @@ func cmdACLLog(c *Ctx) {
 			return
 		}
 	}
-	entries := c.Server.users.log.Newest(max(count, 0))
-	now := c.Server.ks.Now()
+	entries := serverOf(c).users.log.Newest(max(count, 0))
+	now := serverOf(c).ks.Now()
 	w := c.W
 	w.Array(len(entries))
 	for i := range entries {
@@ -288,7 +290,7 @@ func cmdACLSetuser(c *Ctx) {
 		c.Err(Error(fmt.Sprintf("ERR Unmatched parenthesis in acl selector starting at '%s'.", oneLine(words[unmatched]))))
 		return
 	}
-	if err := c.Server.setUser(c.Session, name, rules); err != nil {
+	if err := serverOf(c).setUser(sessionOf(c), name, rules); err != nil {
 		c.Err(Error("ERR Error in ACL SETUSER modifier " + oneLine(err.Error())))
 		return
 	}
@@ -296,11 +298,11 @@ func cmdACLSetuser(c *Ctx) {
 }
 
 func cmdACLWhoami(c *Ctx) {
-	if c.Session.account.Load() == nil {
+	if sessionOf(c).account.Load() == nil {
 		c.W.Null()
 		return
 	}
-	c.W.BulkString(c.Session.userName())
+	c.W.BulkString(sessionOf(c).userName())
 }
 
 func cmdACLHelp(c *Ctx) {

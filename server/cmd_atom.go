@@ -18,6 +18,8 @@ import (
 // streams, make references and write to the log. They use the keys of the protocol as any of its elements does, so that programs
 // that know nothing of these commands take part. ATOM.CALL, ATOM.NEXT with ATOM.RESPOND, and ATOM.INFO are in files of their own.
 
+func init() { Register(atomCommands) }
+
 var atomCommands = []*Command{
 	{Name: "atom.call", Group: "atom", Since: Version, Arity: -3, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys, ACL: CatStream,
 		DerivedKeys: atomCallKeys,
@@ -102,7 +104,7 @@ func (c *Ctx) perform(do func(*Ctx), p *part) (reply []byte) {
 	p.w.Buf, p.w.Proto = p.w.Buf[:0], c.W.Proto
 	p.ctx.Args, p.ctx.W = p.args, &p.w
 	do(&p.ctx)
-	c.journalled = c.journalled || p.ctx.journalled
+	c.Journalled = c.Journalled || p.ctx.Journalled
 	return p.w.Buf
 }
 
@@ -231,7 +233,7 @@ func cmdAtomLog(c *Ctx) {
 	if len(c.Args) == 5 {
 		host = c.Args[4]
 	} else {
-		host = []byte(c.Session.peer.host())
+		host = []byte(sessionOf(c).peer.host())
 	}
 	p := newPart()
 	defer p.free()

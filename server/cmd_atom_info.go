@@ -117,7 +117,7 @@ func (c *Ctx) atomConnections(name string, commands []byte) int {
 	waiters := map[*engine.Waiter]bool{}
 	c.G.EachWaiter(c.DB, commands, func(w *engine.Waiter) { waiters[w] = true })
 	n := 0
-	for _, s := range c.Server.clients.all() {
+	for _, s := range serverOf(c).clients.all() {
 		d := s.snapshot()
 		if d.name == name || d.wait != nil && waiters[&d.wait.waiter] {
 			n++

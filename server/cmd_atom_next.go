@@ -104,7 +104,7 @@ func cmdAtomNext(c *Ctx) {
 	}
 	if stream == nil || stream.Stream().Group(group) == nil {
 		if n.noMake {
-			c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", cString(key), cString(group))))
+			c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", untilNUL(key), untilNUL(group))))
 			return
 		}
 		stream = c.makeAtomGroup(key, group)

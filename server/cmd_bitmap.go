@@ -11,6 +11,8 @@ import (
 
 // This file has the commands on strings as sequences of bits.
 
+func init() { Register(bitmapCommands) }
+
 var bitmapCommands = []*Command{
 	{Name: "bitcount", Group: "bitmap", Since: "2.6.0", Arity: -2, Flags: ReadOnly, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Counts the bits that are set in a string or in a part of it", Syntax: "key [start end [BYTE | BIT]]",
@@ -62,7 +64,7 @@ func (c *Ctx) fieldOffset(arg []byte, size int) (offset int, ok bool) {
 }
 
 func (c *Ctx) offsetAllowed(n int64, ok bool) (int, bool) {
-	if !ok || n < 0 || n>>3 >= int64(c.Server.MaxBulk()) && !c.Session.replaying {
+	if !ok || n < 0 || n>>3 >= int64(c.Host.MaxBulk()) && !c.Replayed {
 		c.Err(errBitOffset)
 		return 0, false
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
+func init() { Register(clientCommands) }
+
 // clientCommands is CLIENT. What it says about tracking is carried out in tracking.go, about pauses in pause.go.
 var clientCommands = []*Command{
 	{Name: "client", Group: "connection", Since: "2.4.0", Arity: -2,
@@ -57,11 +59,11 @@ var clientCommands = []*Command{
 }
 
 func cmdClientGetname(c *Ctx) {
-	if c.Session.name == "" {
+	if sessionOf(c).name == "" {
 		c.W.Null()
 		return
 	}
-	c.W.BulkString(c.Session.name)
+	c.W.BulkString(sessionOf(c).name)
 }
 
 func cmdClientSetname(c *Ctx) {
@@ -69,12 +71,12 @@ func cmdClientSetname(c *Ctx) {
 		c.Err(errClientName)
 		return
 	}
-	c.Session.name = string(c.Args[2])
+	sessionOf(c).name = string(c.Args[2])
 	c.W.OK()
 }
 
 func cmdClientSetinfo(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	var field *string
 	switch {
 	case equalFold(c.Args[2], "lib-name"):
@@ -93,10 +95,10 @@ func cmdClientSetinfo(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdClientID(c *Ctx) { c.W.Int(c.Session.id) }
+func cmdClientID(c *Ctx) { c.W.Int(sessionOf(c).id) }
 
-func cmdClientNoEvict(c *Ctx) { c.onOff(&c.Session.noEvict) }
-func cmdClientNoTouch(c *Ctx) { c.onOff(&c.Session.guard.NoTouch) }
+func cmdClientNoEvict(c *Ctx) { c.onOff(&sessionOf(c).noEvict) }
+func cmdClientNoTouch(c *Ctx) { c.onOff(&sessionOf(c).guard.NoTouch) }
 
 // onOff sets a switch as the argument says.
 func (c *Ctx) onOff(to *bool) {
@@ -114,7 +116,7 @@ func (c *Ctx) onOff(to *bool) {
 
 // cmdClientReply answers ON alone.
 func cmdClientReply(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	switch {
 	case equalFold(c.Args[2], "on"):
 		s.replies = replyOn
@@ -172,19 +174,19 @@ func (d *clientInfo) clientType() clientType {
 
 func cmdClientInfo(c *Ctx) {
 	c.publishSelf()
-	c.W.Verbatim("txt", string(c.Session.describe(nil, c.Now()))+"\n")
+	c.W.Verbatim("txt", string(sessionOf(c).describe(nil, c.Now()))+"\n")
 }
 
 // publishSelf lets the client see itself as it is now, not as it was after its last batch.
 func (c *Ctx) publishSelf() {
-	if c.Session.tx.running == 0 {
-		c.Session.lastCmd = c.Cmd
+	if sessionOf(c).tx.running == 0 {
+		sessionOf(c).lastCmd = c.Cmd
 	}
-	c.Session.publish()
+	sessionOf(c).publish()
 }
 
 func cmdClientList(c *Ctx) {
-	all := c.Server.clients.all()
+	all := serverOf(c).clients.all()
 	typ := anyType
 	switch {
 	case len(c.Args) == 2:
@@ -200,7 +202,7 @@ func cmdClientList(c *Ctx) {
 			if !ok {
 				return
 			}
-			if s := c.Server.clients.get(id); s != nil {
+			if s := serverOf(c).clients.get(id); s != nil {
 				all = append(all, s)
 			}
 		}
@@ -340,15 +342,15 @@ func cmdClientKill(c *Ctx) {
 		return
 	}
 	killed, self := int64(0), false
-	for _, s := range c.Server.clients.all() {
-		if s == c.Session {
+	for _, s := range serverOf(c).clients.all() {
+		if s == sessionOf(c) {
 			c.publishSelf()
 		}
 		d := s.snapshot()
 		if s.dying() || !f.matches(s, &d, c.Now()) {
 			continue
 		}
-		if s == c.Session {
+		if s == sessionOf(c) {
 			if f.skipMe {
 				continue
 			}
@@ -372,7 +374,7 @@ func cmdClientKill(c *Ctx) {
 		c.W.OK()
 	}
 	if self {
-		c.Session.closing = true // but the reply must still get out
+		sessionOf(c).closing = true // but the reply must still get out
 	}
 }
 
@@ -399,7 +401,7 @@ func (c *Ctx) killFilter() (f killFilter, ok bool) {
 		case o.Is("laddr"):
 			f.local = o.Arg()
 		case o.Is("user"):
-			if f.user = c.Server.users.get(o.Arg()); f.user == nil {
+			if f.user = serverOf(c).users.get(o.Arg()); f.user == nil {
 				c.Err(Error(fmt.Sprintf("ERR No such user '%s'", untilNUL(o.Word()))))
 				return f, false
 			}
@@ -450,7 +452,7 @@ func cmdClientUnblock(c *Ctx) {
 	if !ok {
 		return
 	}
-	if s := c.Server.clients.get(id); s != nil {
+	if s := serverOf(c).clients.get(id); s != nil {
 		// Whoever withdraws the waiter decides how its wait ends: the key that it waits for, its timeout, or we.
 		if w := s.snapshot().wait; w != nil && w.waiter.Withdraw() {
 			s.post(m)

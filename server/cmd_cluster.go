@@ -11,6 +11,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
+func init() { Register(clusterCommands) }
+
 // clusterCommands are the commands of a cluster's node, which here is the only one: see cluster.go. What would change the cluster is an
 // error, Redis's own where it has one for such a node.
 var clusterCommands = []*Command{
@@ -99,7 +101,7 @@ const (
 // inCluster makes a handler refuse to work where cluster mode is off.
 func inCluster(do func(c *Ctx)) func(c *Ctx) {
 	return func(c *Ctx) {
-		if c.Server.cluster == nil {
+		if serverOf(c).cluster == nil {
 			c.Err(errClusterDisabled)
 			return
 		}
@@ -111,12 +113,12 @@ func inCluster(do func(c *Ctx)) func(c *Ctx) {
 func cmdAsking(c *Ctx) { c.W.OK() }
 
 func cmdReadonly(c *Ctx) {
-	c.Session.readOnly = true
+	sessionOf(c).readOnly = true
 	c.W.OK()
 }
 
 func cmdReadwrite(c *Ctx) {
-	c.Session.readOnly = false
+	sessionOf(c).readOnly = false
 	c.W.OK()
 }
 
@@ -126,22 +128,22 @@ func cmdClusterInfo(c *Ctx) {
 		"cluster_stats_messages_sent:0\r\ncluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n", hashSlots))
 }
 
-func cmdClusterMyid(c *Ctx)      { c.W.BulkString(c.Server.cluster.id) }
-func cmdClusterMyshardid(c *Ctx) { c.W.BulkString(c.Server.cluster.shardID) }
+func cmdClusterMyid(c *Ctx)      { c.W.BulkString(serverOf(c).cluster.id) }
+func cmdClusterMyshardid(c *Ctx) { c.W.BulkString(serverOf(c).cluster.shardID) }
 func cmdClusterLinks(c *Ctx)     { c.W.Array(0) }
 func cmdClusterKeyslot(c *Ctx)   { c.W.Int(int64(slotOfKey(c.Args[2]))) }
 
 func cmdClusterNodes(c *Ctx) {
-	a := c.Session.announcement()
+	a := sessionOf(c).announcement()
 	address := fmt.Sprintf("%s:%d@%d", a.ip, a.clientPort(), a.busPort)
 	if a.hostname != "" {
 		address += "," + a.hostname
 	}
-	c.W.Verbatim("txt", fmt.Sprintf("%s %s myself,master - 0 0 0 connected 0-%d\n", c.Server.cluster.id, address, hashSlots-1))
+	c.W.Verbatim("txt", fmt.Sprintf("%s %s myself,master - 0 0 0 connected 0-%d\n", serverOf(c).cluster.id, address, hashSlots-1))
 }
 
 func cmdClusterSlots(c *Ctx) {
-	a := c.Session.announcement()
+	a := sessionOf(c).announcement()
 	w := c.W
 	w.Array(1)
 	w.Array(3)
@@ -154,7 +156,7 @@ func cmdClusterSlots(c *Ctx) {
 		w.BulkString(a.endpoint())
 	}
 	w.Int(int64(a.clientPort()))
-	w.BulkString(c.Server.cluster.id)
+	w.BulkString(serverOf(c).cluster.id)
 	showIP, showHostname := a.preferred != EndpointIP, a.preferred != EndpointHostname && a.hostname != ""
 	fields := fieldWriter{w: w, mark: w.Defer()}
 	if showIP {
@@ -167,7 +169,7 @@ func cmdClusterSlots(c *Ctx) {
 }
 
 func cmdClusterShards(c *Ctx) {
-	a := c.Session.announcement()
+	a := sessionOf(c).announcement()
 	w := c.W
 	w.Array(1)
 	w.Map(2)
@@ -178,7 +180,7 @@ func cmdClusterShards(c *Ctx) {
 	w.BulkString("nodes")
 	w.Array(1)
 	node := fieldWriter{w: w, mark: w.Defer()}
-	node.text("id", c.Server.cluster.id)
+	node.text("id", serverOf(c).cluster.id)
 	if a.port != 0 {
 		node.number("port", int64(a.port))
 	}
@@ -275,7 +277,7 @@ func cmdClusterUnsupported(c *Ctx) {
 
 // isMyself reports whether an argument is the ID of the node; if not, it is of no node that there is, and an error is written.
 func (c *Ctx) isMyself(id []byte) bool {
-	if string(id) == c.Server.cluster.id {
+	if string(id) == serverOf(c).cluster.id {
 		return true
 	}
 	c.unknownNode(id)
@@ -450,7 +452,7 @@ func cmdClusterSetslot(c *Ctx) {
 	o.Next()
 	switch {
 	case o.Is("migrating") && o.Left() == 1:
-		if id := o.Arg(); string(id) != c.Server.cluster.id {
+		if id := o.Arg(); string(id) != serverOf(c).cluster.id {
 			c.Err(Error(fmt.Sprintf("ERR I don't know about node %s", untilNUL(id))))
 			return
 		}

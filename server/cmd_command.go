@@ -8,6 +8,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
+func init() { Register(commandCommands) }
+
 // The COMMAND commands: what the command table says, told to clients.
 var commandCommands = []*Command{
 	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: Loading | Stale, ACL: CatConnection,
@@ -45,21 +47,21 @@ const (
 func cmdCommand(c *Ctx) { writeInfoOfAll(c) }
 
 func writeInfoOfAll(c *Ctx) {
-	all := c.Server.table.commands()
+	all := serverOf(c).table.commands()
 	c.W.Array(len(all))
 	for _, cmd := range all {
 		writeCommandInfo(c.W, cmd)
 	}
 }
 
-func cmdCommandCount(c *Ctx) { c.W.Int(int64(len(c.Server.table.commands()))) }
+func cmdCommandCount(c *Ctx) { c.W.Int(int64(len(serverOf(c).table.commands()))) }
 
 func cmdCommandDocs(c *Ctx) {
-	cmds := c.Server.table.commands()
+	cmds := serverOf(c).table.commands()
 	if len(c.Args) > 2 {
 		cmds = nil
 		for _, name := range c.Args[2:] {
-			if cmd := c.Server.table.named(name); cmd != nil {
+			if cmd := serverOf(c).table.named(name); cmd != nil {
 				cmds = append(cmds, cmd)
 			}
 		}
@@ -105,7 +107,7 @@ type keyPlace struct {
 // ok is false.
 func commandKeys(c *Ctx) (keys []keyPlace, args [][]byte, ok bool) {
 	args = c.Args[2:]
-	cmd, _ := c.Server.table.lookup(args)
+	cmd, _ := serverOf(c).table.lookup(args)
 	isKey := func(k KeySpec) bool { return !slices.Contains(k.Flags, "not_key") }
 	switch {
 	case cmd == nil:
@@ -198,7 +200,7 @@ func cmdCommandInfo(c *Ctx) {
 	}
 	c.W.Array(len(c.Args) - 2)
 	for _, name := range c.Args[2:] {
-		if cmd := c.Server.table.named(name); cmd != nil {
+		if cmd := serverOf(c).table.named(name); cmd != nil {
 			writeCommandInfo(c.W, cmd)
 		} else {
 			c.W.Null()
@@ -228,7 +230,7 @@ func cmdCommandList(c *Ctx) {
 		}
 	}
 	m, n := c.W.Defer(), 0
-	for cmd := range c.Server.table.all {
+	for cmd := range serverOf(c).table.all {
 		if keep(cmd) {
 			c.W.BulkString(cmd.Name)
 			n++

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write docs/commands.md instead of check
 func reply(t *testing.T, args ...string) string {
 	t.Helper()
 	srv := &Server{table: newTable(), config: NewConfig()}
-	c := &Ctx{W: &resp.Writer{Proto: 2}, Server: srv}
+	c := &Ctx{W: &resp.Writer{Proto: 2}, Host: srv}
 	for _, a := range args {
 		c.Args = append(c.Args, []byte(a))
 	}

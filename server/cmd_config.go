@@ -2,6 +2,8 @@ package server
 
 import "strings"
 
+func init() { Register(configCommands) }
+
 // The CONFIG commands.
 var configCommands = []*Command{
 	{Name: "config", Group: "server", Since: "2.0.0", Arity: -2,
@@ -23,7 +25,7 @@ var configCommands = []*Command{
 
 func cmdConfigGet(c *Ctx) {
 	m, n := c.W.Defer(), 0
-	c.Server.config.match(c.Args[2:], func(name, value string) {
+	serverOf(c).config.match(c.Args[2:], func(name, value string) {
 		c.W.BulkString(name)
 		c.W.BulkString(value)
 		n++
@@ -42,7 +44,7 @@ func cmdConfigHelp(c *Ctx) {
 }
 
 func cmdConfigResetstat(c *Ctx) {
-	c.Server.ResetStats()
+	serverOf(c).ResetStats()
 	c.W.OK()
 }
 
@@ -50,21 +52,21 @@ func cmdConfigRewrite(c *Ctx) { c.rewriteConfig(false) }
 
 // rewriteConfig writes the present values into the configuration file: all of them, or those that were changed.
 func (c *Ctx) rewriteConfig(all bool) {
-	switch err := c.Server.config.rewrite(all); err {
+	switch err := serverOf(c).config.rewrite(all); err {
 	case nil:
-		c.Server.log.Info("configuration file rewritten")
+		serverOf(c).log.Info("configuration file rewritten")
 		c.W.OK()
 	case errNoConfigFile:
 		c.Err(Error("ERR " + err.Error()))
 	default:
-		c.Server.log.Warn("cannot rewrite the configuration file", "error", err)
+		serverOf(c).log.Warn("cannot rewrite the configuration file", "error", err)
 		c.Err(Error("ERR Rewriting config file: " + err.Error()))
 	}
 }
 
 func cmdConfigSet(c *Ctx) {
 	args := c.Args[2:]
-	trusted := c.Session.has(c.Server.config.Get().EnableProtectedConfigs)
+	trusted := sessionOf(c).has(serverOf(c).config.Get().EnableProtectedConfigs)
 	if len(args)%2 != 0 {
 		c.Err(ErrSyntax)
 		return
@@ -74,7 +76,7 @@ func cmdConfigSet(c *Ctx) {
 		name := string(args[i])
 		d := directiveNamed(name)
 		if d == nil {
-			if culprit, err := c.Server.config.checkAssignments(pairs, trusted); err != nil { // what is wrong with an earlier pair comes first
+			if culprit, err := serverOf(c).config.checkAssignments(pairs, trusted); err != nil { // what is wrong with an earlier pair comes first
 				c.configSetFailed(culprit, err)
 				return
 			}
@@ -83,7 +85,7 @@ func cmdConfigSet(c *Ctx) {
 		}
 		pairs = append(pairs, assignment{d, strings.ToLower(name), string(args[i+1])})
 	}
-	if culprit, err := c.Server.config.setAll(pairs, trusted); err != nil {
+	if culprit, err := serverOf(c).config.setAll(pairs, trusted); err != nil {
 		c.configSetFailed(culprit, err)
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/atomredis/atomredis/server/acl"
 )
 
+func init() { Register(connectionCommands) }
+
 // connectionCommands are what a client says about its own connection; CLIENT is in cmd_client.go.
 var connectionCommands = []*Command{
 	{Name: "auth", Group: "connection", Since: "1.0.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, ACL: CatConnection,
@@ -40,7 +42,7 @@ func cmdAuth(c *Ctx) {
 	user, password := []byte(acl.DefaultName), c.Args[1]
 	switch len(c.Args) {
 	case 2:
-		if !c.Server.users.byNobody.user.Load().NeedsPassword() {
+		if !serverOf(c).users.byNobody.user.Load().NeedsPassword() {
 			c.Err(errNoPassword)
 			return
 		}
@@ -50,7 +52,7 @@ func cmdAuth(c *Ctx) {
 		c.Err(ErrSyntax)
 		return
 	}
-	if !c.Session.enter(user, password) {
+	if !sessionOf(c).enter(user, password) {
 		c.Err(errWrongPass)
 		return
 	}
@@ -60,7 +62,7 @@ func cmdAuth(c *Ctx) {
 func cmdEcho(c *Ctx) { c.W.Bulk(c.Args[1]) }
 
 func cmdHello(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	proto := s.out.Proto
 	if len(c.Args) > 1 {
 		n, ok := c.IntIn(c.Args[1], math.MinInt64, math.MaxInt64, errProtover)
@@ -111,9 +113,9 @@ func cmdHello(c *Ctx) {
 	c.W.BulkString("id")
 	c.W.Int(s.id)
 	c.W.BulkString("mode")
-	c.W.BulkString(c.Server.mode())
+	c.W.BulkString(serverOf(c).mode())
 	c.W.BulkString("role")
-	c.W.BulkString(c.Server.replica.role())
+	c.W.BulkString(serverOf(c).replica.role())
 	c.W.BulkString("modules")
 	c.W.Array(0)
 }
@@ -123,7 +125,7 @@ func cmdPing(c *Ctx) {
 		c.Err(wrongArity(c.Cmd))
 		return
 	}
-	if c.Session.subs.count > 0 && c.W.Proto == 2 {
+	if sessionOf(c).subs.count > 0 && c.W.Proto == 2 {
 		c.W.Array(2)
 		c.W.BulkString("pong")
 		if len(c.Args) == 1 {
@@ -139,17 +141,17 @@ func cmdPing(c *Ctx) {
 
 func cmdQuit(c *Ctx) {
 	c.W.OK()
-	c.Session.closing = true
+	sessionOf(c).closing = true
 }
 
 // cmdReset takes back all that the client has chosen, but for what it told of its library.
 func cmdReset(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	s.discard()
 	s.unsubscribeAll()
 	s.stopTracking()
 	if s.monitor {
-		c.Server.monitors.remove(s)
+		serverOf(c).monitors.remove(s)
 	}
 	s.db = 0
 	s.name = ""
@@ -172,11 +174,11 @@ func cmdSelect(c *Ctx) {
 	case db != 0 && c.clusterMode():
 		c.Err(errSelectInCluster)
 		return
-	case db < 0 || db >= int64(c.Server.ks.Databases()):
+	case db < 0 || db >= int64(serverOf(c).ks.Databases()):
 		c.Err(ErrDBRange)
 		return
 	}
-	c.DB, c.Session.db = int(db), int(db)
+	c.DB, sessionOf(c).db = int(db), int(db)
 	c.W.OK()
 }
 

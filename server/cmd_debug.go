@@ -87,10 +87,10 @@ func cmdDebug(c *Ctx) {
 	sub.do(c, args)
 }
 
-func debugAllowed(s *Settings) Access { return s.EnableDebugCommand }
-
-// mayUse reports whether the client may use a protected command.
-func (s *Session) mayUse(cmd *Command) bool { return s.has(cmd.allowed(s.srv.config.Get())) }
+// debugAllowed reports whether the client may use DEBUG.
+func debugAllowed(host Host, client Client) bool {
+	return client.(*Session).has(host.(*Server).config.Get().EnableDebugCommand)
+}
 
 // has reports whether the client is one of those that have an access.
 func (s *Session) has(a Access) bool {
@@ -117,19 +117,19 @@ func debugNumber(arg []byte) int64 {
 }
 
 func debugActiveExpire(c *Ctx, args [][]byte) {
-	c.Server.ks.SetActiveExpiry(debugNumber(args[0]) != 0)
+	serverOf(c).ks.SetActiveExpiry(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
 // debugInScripts says whether scripts may call DEBUG, which no other setting allows them.
 func debugInScripts(c *Ctx, args [][]byte) {
-	c.Server.scripts.mayDebug.Store(debugNumber(args[0]) != 0)
+	serverOf(c).scripts.mayDebug.Store(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
 // debugFromScript reports whether scripts may call DEBUG.
-func debugFromScript(s *Session) bool {
-	return s.srv.scripts.mayDebug.Load() && s.has(debugAllowed(s.srv.config.Get()))
+func debugFromScript(host Host, client Client) bool {
+	return host.(*Server).scripts.mayDebug.Load() && debugAllowed(host, client)
 }
 
 // debugPauseCron has nothing to do: no command's work is put off to be done periodically.
@@ -146,7 +146,7 @@ func debugPackedThreshold(c *Ctx, args [][]byte) {
 
 // debugFlushSleep has the journal wait, for so many microseconds, before it writes.
 func debugFlushSleep(c *Ctx, args [][]byte) {
-	if st := c.Server.storage.Storage; st != nil {
+	if st := serverOf(c).storage.Storage; st != nil {
 		st.SetWriteDelay(time.Duration(min(max(debugNumber(args[0]), 0), maxFlushSleep)) * time.Microsecond)
 	}
 	c.W.OK()
@@ -157,13 +157,13 @@ const maxFlushSleep = int64(time.Minute / time.Microsecond)
 
 // debugSkipChecksums accepts payloads and files with a wrong checksum, so that damage behind it can be tested.
 func debugSkipChecksums(c *Ctx, args [][]byte) {
-	c.Server.skipChecksums.Store(debugNumber(args[0]) != 0)
+	serverOf(c).skipChecksums.Store(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
 // debugReplyBuffer says for how long a client's largest reply counts when the size of its buffer is chosen, and whether it is chosen.
 func debugReplyBuffer(c *Ctx, args [][]byte) {
-	all := &c.Server.replyBuffers
+	all := &serverOf(c).replyBuffers
 	switch {
 	case equalFold(args[0], "peak-reset-time") && equalFold(args[1], "never"):
 		all.peakAge.Store(-1)
@@ -186,13 +186,13 @@ func debugReplyBuffer(c *Ctx, args [][]byte) {
 
 // debugClientEviction shows how much memory clients take, by powers of two.
 func debugClientEviction(c *Ctx, _ [][]byte) {
-	if c.Server.eviction.clientLimit.Load() == 0 {
+	if serverOf(c).eviction.clientLimit.Load() == 0 {
 		c.Err(errNoClientLimit)
 		return
 	}
 	const first, last = 15, 32 // the smallest bucket ends below 2^15 bytes, the largest begins at 2^32
 	var sums, counts [last - first + 2]int64
-	for _, s := range c.Server.clients.all() {
+	for _, s := range serverOf(c).clients.all() {
 		d := s.snapshot()
 		if s.dying() || d.noEvict {
 			continue
@@ -238,7 +238,7 @@ func debugStructSize(c *Ctx, _ [][]byte) {
 }
 
 func debugLog(c *Ctx, args [][]byte) {
-	c.Server.log.Warn("DEBUG LOG: " + string(args[0]))
+	serverOf(c).log.Warn("DEBUG LOG: " + string(args[0]))
 	c.W.OK()
 }
 
@@ -246,7 +246,7 @@ func debugError(c *Ctx, args [][]byte) { c.W.Error(oneLine(string(args[0]))) }
 
 func debugChangeReplID(c *Ctx, _ [][]byte) {
 	id := newRunID()
-	c.Server.replicationID.Store(&id)
+	serverOf(c).replicationID.Store(&id)
 	c.W.OK()
 }
 
@@ -279,9 +279,9 @@ func debugObject(c *Ctx, args [][]byte) {
 		l := e.List()
 		nodes := l.Nodes()
 		extra = fmt.Sprintf(" ql_nodes:%d ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:0 ql_uncompressed_size:%d",
-			nodes, float64(l.Len())/float64(max(nodes, 1)), c.Server.ListLimit(), l.MemoryUsage())
+			nodes, float64(l.Len())/float64(max(nodes, 1)), serverOf(c).ListLimit(), l.MemoryUsage())
 	}
-	settings := c.Server.config.Get()
+	settings := serverOf(c).config.Get()
 	saved := rdb.SavedLen(e, settings.compressesRDB(), settings.List)
 	c.W.Simple(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d%s",
 		e, refCount(e), encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
@@ -297,7 +297,7 @@ func debugListpack(c *Ctx, args [][]byte) {
 	case encodingOf(e) != "listpack":
 		c.Err(errNoListpack)
 	default:
-		c.Server.log.Info("DEBUG LISTPACK", "key", string(args[0]), "bytes", e.StoredLen())
+		serverOf(c).log.Info("DEBUG LISTPACK", "key", string(args[0]), "bytes", e.StoredLen())
 		c.W.Simple("Listpack structure printed on stdout")
 	}
 }
@@ -309,7 +309,7 @@ func debugQuicklist(c *Ctx, args [][]byte) {
 	case e.Type() != engine.List:
 		c.Err(errNoQuicklist)
 	default:
-		c.Server.log.Info("DEBUG QUICKLIST", "key", string(args[0]), "elements", e.List().Len(), "nodes", e.List().Nodes())
+		serverOf(c).log.Info("DEBUG QUICKLIST", "key", string(args[0]), "elements", e.List().Len(), "nodes", e.List().Nodes())
 		c.W.Simple("Quicklist structure printed on stdout")
 	}
 }
@@ -327,7 +327,7 @@ func debugHTStats(c *Ctx, args [][]byte) {
 	if !ok {
 		return
 	}
-	if db < 0 || db >= int64(c.Server.ks.Databases()) {
+	if db < 0 || db >= int64(serverOf(c).ks.Databases()) {
 		c.Err(errDebugDB)
 		return
 	}
@@ -384,7 +384,7 @@ func debugPopulate(c *Ctx, args [][]byte) {
 			copy(full, value)
 			value = full
 		}
-		c.G.Changed(c.G.CreateString(c.DB, key, value), silent, "")
+		c.G.Changed(c.G.CreateString(c.DB, key, value), engine.EventNone, "")
 		c.Journal([]byte("SET"), key, value)
 	}
 	c.W.OK()
@@ -468,7 +468,7 @@ func debugLoadAOF(c *Ctx, _ [][]byte) { c.reload() }
 // reload makes all values what is stored of them, after a checkpoint. What changes meanwhile stays as it is. A server that stores nothing
 // takes the values apart and puts them together again in memory.
 func (c *Ctx) reload() {
-	srv := c.Server
+	srv := serverOf(c)
 	if srv.storage.Storage == nil {
 		c.replyReloaded(c.W, c.G.Reload())
 		return

@@ -100,7 +100,7 @@ func appendScore17(dst []byte, score float64) []byte {
 
 func debugDigest(c *Ctx, _ [][]byte) {
 	var all digest
-	for db := range c.Server.ks.Databases() {
+	for db := range serverOf(c).ks.Databases() {
 		if c.G.Len(db) == 0 {
 			continue
 		}

@@ -9,11 +9,12 @@ import (
 
 // This file has DUMP and RESTORE. A payload is always checked to the last byte: sanitize-dump-payload has nothing to turn off.
 
+func init() { Register(dumpCommands) }
+
 var dumpCommands = []*Command{
 	{Name: "dump", Group: "generic", Since: "2.6.0", Arity: 2, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the value of a key in a form that RESTORE reads", Syntax: "key",
 		Complexity: "O(N), where N is the number of elements of the value", Do: cmdDump},
-	migrateCommand,
 	{Name: "restore", Group: "generic", Since: "2.6.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatKeyspace | CatDangerous, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Creates a key with the value that DUMP has returned", Syntax: restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
 	{Name: "restore-asking", Group: "server", Since: "3.0.0", Arity: -4, Flags: Write | DenyOOM | Asking, ACL: CatKeyspace | CatDangerous, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
@@ -40,20 +41,6 @@ func cmdDump(c *Ctx) {
 		return
 	}
 	c.W.Bulk(rdb.Dump(e))
-}
-
-// rdbLimits are the limits of the small forms that values get which come from elsewhere.
-func (srv *Server) rdbLimits() *rdb.Limits {
-	set := srv.config.Get()
-	return &rdb.Limits{Hash: set.Hash, Set: set.Set, ZSet: set.ZSet, List: set.List, Stream: set.Stream, SkipChecksum: srv.skipChecksums.Load()}
-}
-
-// createValue adds an entry with a value of package rdb under a key that must not exist. The caller reports the change.
-func createValue(g *engine.Guard, db int, key []byte, value any) *engine.Entry {
-	if text, ok := value.([]byte); ok {
-		return g.CreateString(db, key, text)
-	}
-	return g.Create(db, key, value)
 }
 
 func cmdRestore(c *Ctx) {
@@ -101,8 +88,8 @@ func cmdRestore(c *Ctx) {
 		c.Err(errRestoreTTL)
 		return
 	}
-	limits := c.Server.rdbLimits()
-	limits.SkipChecksum = limits.SkipChecksum || c.Session.replaying // it may have been skipped when the command was accepted
+	limits := c.Host.RDBLimits()
+	limits.SkipChecksum = limits.SkipChecksum || c.Replayed // it may have been skipped when the command was accepted
 	value, err := rdb.Restore(c.Args[3], limits)
 	switch {
 	case errors.Is(err, rdb.ErrChecksum):
@@ -124,9 +111,9 @@ func cmdRestore(c *Ctx) {
 		return
 	}
 	if old != nil {
-		c.G.Remove(old, silent, "")
+		c.G.Remove(old, engine.EventNone, "")
 	}
-	e := createValue(c.G, c.DB, key, value)
+	e := rdb.Create(c.G, c.DB, key, value)
 	c.G.SetDeadline(e, ttl)
 	if idle >= 0 {
 		c.G.SetIdleTime(e, idle)

@@ -8,6 +8,8 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
+func init() { Register(functionCommands) }
+
 var functionCommands = []*Command{
 	{Name: "fcall", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: NoScript | SkipMonitor | MayReplicate | NoMandatoryKeys | Stale | WholeKeyspace, ACL: CatScripting, Keys: keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
 		Summary: "Calls a function of a library", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
@@ -57,7 +59,7 @@ func cmdFcall(c *Ctx)   { fcall(c, false) }
 func cmdFcallRo(c *Ctx) { fcall(c, true) }
 
 func fcall(c *Ctx, readOnly bool) {
-	fn := c.Server.scripts.functions.Find(c.Args[1])
+	fn := serverOf(c).scripts.functions.Find(c.Args[1])
 	if fn == nil {
 		c.Err(errNoFunction)
 		return
@@ -81,8 +83,8 @@ func fcall(c *Ctx, readOnly bool) {
 	h := c.scriptHost(readOnly || fn.Flags&scripting.NoWrites != 0)
 	h.allowOOM = fn.Flags&scripting.AllowOOM != 0
 	h.crossSlots = fn.Flags&scripting.AllowCrossSlotKeys != 0
-	h.function, h.args, h.began = fn.Name, c.Args, c.Server.ticks()
-	c.runScript(h, func() { c.Server.scripts.functions.Run(fn, h, keys, args, c.W) })
+	h.function, h.args, h.began = fn.Name, c.Args, serverOf(c).ticks()
+	c.runScript(h, func() { serverOf(c).scripts.functions.Run(fn, h, keys, args, c.W) })
 }
 
 func cmdFunctionLoad(c *Ctx) {
@@ -96,7 +98,7 @@ func cmdFunctionLoad(c *Ctx) {
 		}
 		replace = true
 	}
-	l, err := c.Server.scripts.functions.Load(string(o.Word()), replace)
+	l, err := serverOf(c).scripts.functions.Load(string(o.Word()), replace)
 	if err != nil {
 		c.Err(Error(err.Error()))
 		return
@@ -106,7 +108,7 @@ func cmdFunctionLoad(c *Ctx) {
 }
 
 func cmdFunctionDelete(c *Ctx) {
-	if !c.Server.scripts.functions.Delete(string(c.Args[2])) {
+	if !serverOf(c).scripts.functions.Delete(string(c.Args[2])) {
 		c.Err(errNoLibrary)
 		return
 	}
@@ -123,13 +125,13 @@ func cmdFunctionFlush(c *Ctx) {
 		c.Err(errFunctionFlush)
 		return
 	}
-	c.Server.scripts.functions.Flush()
+	serverOf(c).scripts.functions.Flush()
 	c.Journal(c.Args...)
 	c.W.OK()
 }
 
 func cmdFunctionKill(c *Ctx) {
-	if e := c.Server.scripts.run.kill(true); e != "" {
+	if e := serverOf(c).scripts.run.kill(true); e != "" {
 		c.Err(e)
 		return
 	}
@@ -155,7 +157,7 @@ func cmdFunctionList(c *Ctx) {
 		}
 	}
 	mark, n := c.W.Defer(), 0
-	for _, l := range c.Server.scripts.functions.Libraries() {
+	for _, l := range serverOf(c).scripts.functions.Libraries() {
 		if pattern != nil && !glob.Match(pattern, []byte(l.Name), true) {
 			continue
 		}
@@ -205,7 +207,7 @@ func cmdFunctionStats(c *Ctx) {
 	w := c.W
 	w.Map(2)
 	w.BulkString("running_script")
-	if name, args, began, ok := c.Server.scripts.run.function(); ok {
+	if name, args, began, ok := serverOf(c).scripts.run.function(); ok {
 		w.Map(3)
 		w.BulkString("name")
 		w.BulkString(name)
@@ -215,11 +217,11 @@ func cmdFunctionStats(c *Ctx) {
 			w.Bulk(arg)
 		}
 		w.BulkString("duration_ms")
-		w.Int((c.Server.ticks() - began) / 1e6)
+		w.Int((serverOf(c).ticks() - began) / 1e6)
 	} else {
 		w.Null()
 	}
-	libraries, functions := c.Server.scripts.functions.Count()
+	libraries, functions := serverOf(c).scripts.functions.Count()
 	w.BulkString("engines")
 	w.Map(1)
 	w.BulkString("LUA")
@@ -230,7 +232,7 @@ func cmdFunctionStats(c *Ctx) {
 	w.Int(int64(functions))
 }
 
-func cmdFunctionDump(c *Ctx) { c.W.Bulk(rdb.DumpFunctions(c.Server.functionSources())) }
+func cmdFunctionDump(c *Ctx) { c.W.Bulk(rdb.DumpFunctions(serverOf(c).functionSources())) }
 
 // cmdFunctionRestore creates all libraries of a payload, or none.
 func cmdFunctionRestore(c *Ctx) {
@@ -253,7 +255,7 @@ func cmdFunctionRestore(c *Ctx) {
 	}
 	codes, e := restoredFunctions(c.Args[2])
 	if e == "" {
-		e = c.Server.restoreFunctions(codes, flush, replace)
+		e = serverOf(c).restoreFunctions(codes, flush, replace)
 	}
 	if e != "" {
 		c.Err(e)

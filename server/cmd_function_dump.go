@@ -10,7 +10,6 @@ import (
 // FUNCTION DUMP and RESTORE, and what a checkpoint keeps of libraries: payloads as Redis has them.
 
 const (
-	errPayload       Error = "ERR DUMP payload version or checksum are wrong"
 	errPayloadType   Error = "ERR given type is not a function"
 	errPayloadOld    Error = "ERR Pre-GA function format not supported"
 	errPayloadBroken Error = "ERR failed loading the given functions payload"

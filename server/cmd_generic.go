@@ -2,16 +2,16 @@ package server
 
 import (
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/resp"
 )
 
 // This file has the commands on keys of any type, those on their deadlines excepted.
 
-var genericCommands = slices.Concat(expireCommands, []*Command{
+func init() { Register(genericCommands) }
+
+var genericCommands = []*Command{
 	{Name: "copy", Group: "generic", Since: "6.2.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS] i2+r0/1/0[OW,UPDATE]"),
 		Summary: "Copies a key with its value and deadline", Syntax: "source destination [DB destination-db] [REPLACE]",
 		Complexity: "O(N), where N is the number of elements of the value", Do: cmdCopy},
@@ -41,21 +41,11 @@ var genericCommands = slices.Concat(expireCommands, []*Command{
 	{Name: "unlink", Group: "generic", Since: "4.0.0", Arity: -2, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RM,DELETE]"),
 		Summary: "Deletes keys and leaves their memory to be freed in the background", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdDel},
-	{Name: "wait", Group: "generic", Since: "3.0.0", Arity: 3, Flags: Blocking, ACL: CatConnection,
-		Summary: "Waits until replicas have the client's writes", Syntax: "numreplicas timeout", Complexity: "O(1)", Do: cmdWait},
-	{Name: "waitaof", Group: "generic", Since: "7.2.0", Arity: 4, Flags: Blocking, ACL: CatConnection,
-		Summary: "Waits until the client's writes are on disk, here and on replicas", Syntax: "numlocal numreplicas timeout",
-		Complexity: "O(1)", Do: cmdWaitaof},
-})
+}
 
 const (
 	errIntRange Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
-	errNumLocal Error = "ERR value is out of range, value must between 0 and 1"
-	errNoAOF    Error = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 )
-
-// silent is the class of events that nobody hears of: of a key that makes room for another.
-const silent engine.EventClass = 0
 
 func cmdCopy(c *Ctx) {
 	src, dst := c.Args[1], c.Args[2]
@@ -93,7 +83,7 @@ func cmdCopy(c *Ctx) {
 			c.W.Int(0)
 			return
 		}
-		c.G.Remove(old, silent, "")
+		c.G.Remove(old, engine.EventNone, "")
 	}
 	c.G.Changed(c.G.Copy(e, db, dst), engine.EventGeneric, "copy_to")
 	c.W.Int(1)
@@ -108,7 +98,7 @@ func (c *Ctx) database(arg []byte) (db int, ok bool) {
 	case n < math.MinInt32 || n > math.MaxInt32:
 		c.Err(errIntRange)
 		return 0, false
-	case n < 0 || n >= int64(c.Server.Keyspace().Databases()):
+	case n < 0 || n >= int64(c.Host.Keyspace().Databases()):
 		c.Err(ErrDBRange)
 		return 0, false
 	}
@@ -138,15 +128,6 @@ func (c *Ctx) countExisting(touch bool) {
 		}
 	}
 	c.W.Int(n)
-}
-
-// look is Read, but it is the command that decides, not the client, whether the key's time of last access changes.
-func (c *Ctx) look(key []byte, touch bool) *engine.Entry {
-	was := c.G.NoTouch
-	c.G.NoTouch = !touch
-	e := c.Read(key)
-	c.G.NoTouch = was
-	return e
 }
 
 func cmdKeys(c *Ctx) {
@@ -233,7 +214,7 @@ func (c *Ctx) rename(replace bool) (renamed, ok bool) {
 		if !replace {
 			return false, true
 		}
-		c.G.Remove(old, silent, "")
+		c.G.Remove(old, engine.EventNone, "")
 	}
 	moved := c.G.Move(e, c.DB, to)
 	c.G.Vanished(c.DB, from, engine.EventGeneric, "rename_from")
@@ -272,66 +253,5 @@ func cmdType(c *Ctx) {
 		c.W.Simple(e.Type().String())
 	} else {
 		c.W.Simple("none")
-	}
-}
-
-// cmdWait waits for replicas: there are none, so if it waits for some it waits until its time is up.
-func cmdWait(c *Ctx) {
-	replicas, ok := c.Int(c.Args[1])
-	if !ok {
-		return
-	}
-	timeout, ok := c.IntTimeout(c.Args[2])
-	if !ok {
-		return
-	}
-	if replicas <= 0 {
-		c.W.Int(0)
-		return
-	}
-	c.Block(Block{Timeout: timeout, Empty: func(w *resp.Writer) { w.Int(0) }})
-}
-
-func cmdWaitaof(c *Ctx) {
-	local, ok := c.Int(c.Args[1])
-	if !ok {
-		return
-	}
-	if local < 0 || local > 1 {
-		c.Err(errNumLocal)
-		return
-	}
-	replicas, ok := c.Int(c.Args[2])
-	if !ok {
-		return
-	}
-	if replicas < 0 {
-		c.Err(ErrNotPositive)
-		return
-	}
-	timeout, ok := c.IntTimeout(c.Args[3])
-	if !ok {
-		return
-	}
-	st := &c.Server.storage
-	journalled := st.Storage != nil && st.HasJournal()
-	if local > 0 && !journalled {
-		c.Err(errNoAOF)
-		return
-	}
-	counts := func(w *resp.Writer) {
-		n := int64(0)
-		if journalled && st.Durable() >= st.Appended() {
-			n = 1
-		}
-		writeAOFCounts(w, n)
-	}
-	switch {
-	case replicas > 0: // which there will never be
-		c.Block(Block{Timeout: timeout, Empty: counts})
-	case local == 0 || c.NoBlock || st.Durable() >= st.Appended():
-		counts(c.W)
-	default:
-		st.await(st.Appended(), c.Await(timeout, counts))
 	}
 }

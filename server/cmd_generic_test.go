@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,8 +71,8 @@ func TestTTLRoundsToTheNearestSecond(t *testing.T) {
 	} {
 		b.G.SetDeadline(e, at)
 		for i, name := range []string{"ttl", "pttl", "expiretime", "pexpiretime"} {
-			require.Equal(t, want[i], b.call(commandNamed(t, genericCommands, name), name, "key"), "%s %d", name, at)
-			require.Equal(t, ":-2\r\n", b.call(commandNamed(t, genericCommands, name), name, "none"))
+			require.Equal(t, want[i], b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), name), name, "key"), "%s %d", name, at)
+			require.Equal(t, ":-2\r\n", b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), name), name, "none"))
 		}
 	}
 }
@@ -85,7 +86,7 @@ func TestLookingAtAKeyTouchesItOnlyWhereItShould(t *testing.T) {
 		b.G.Unlock()
 		b.G.Lock(ks, 1, 9_000_000)
 		b.G.NoTouch = touches // the command decides, not the client
-		b.call(commandNamed(t, genericCommands, name), name, "key")
+		b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), name), name, "key")
 		require.Equal(t, touches, e.Access() != before, name)
 		require.Equal(t, touches, b.G.NoTouch, name)
 	}
@@ -98,7 +99,7 @@ func TestAnExpiredTimeDeletesTheKey(t *testing.T) {
 	} {
 		b := newTestCtx(t)
 		b.G.CreateString(0, []byte("key"), nil)
-		require.Equal(t, ":1\r\n", b.call(commandNamed(t, genericCommands, words[0]), words...), words)
+		require.Equal(t, ":1\r\n", b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), words[0]), words...), words)
 		require.Nil(t, b.G.Peek(0, []byte("key")), words)
 	}
 }
@@ -106,6 +107,6 @@ func TestAnExpiredTimeDeletesTheKey(t *testing.T) {
 func TestTheLargestTimeToLiveSurvivesARoundTrip(t *testing.T) {
 	b := newTestCtx(t)
 	b.G.CreateString(0, []byte("key"), nil)
-	require.Equal(t, ":1\r\n", b.call(commandNamed(t, genericCommands, "pexpireat"), "pexpireat", "key", "9223372036854775807"))
+	require.Equal(t, ":1\r\n", b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), "pexpireat"), "pexpireat", "key", "9223372036854775807"))
 	require.Equal(t, int64(math.MaxInt64), b.G.Peek(0, []byte("key")).Deadline())
 }

@@ -24,6 +24,8 @@ const (
 	geoReplace = "`GEOSEARCH` with the `BYRADIUS` argument"
 )
 
+func init() { Register(geoCommands) }
+
 var geoCommands = []*Command{
 	{Name: "geoadd", Group: "geo", Since: "3.2.0", Arity: -5, Flags: Write | DenyOOM, ACL: CatGeo, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Adds members with their positions, or changes the positions of members",
@@ -477,7 +479,7 @@ func (c *Ctx) geosearch(e *engine.Entry, q *geoQuery, event string) {
 		}
 		result.Set(found[i].member, score, unstored)
 	}
-	c.zstore(q.store, compact(result, c.Server.ZSetLimits()), event)
+	c.zstore(q.store, compact(result, c.Host.ZSetLimits()), event)
 }
 
 // find returns the members in the area, as many and in the order as asked for.

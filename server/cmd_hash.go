@@ -12,6 +12,8 @@ import (
 
 // This file has the commands on hashes.
 
+func init() { Register(hashCommands) }
+
 var hashCommands = slices.Concat(hashExpireCommands, []*Command{
 	{Name: "hdel", Group: "hash", Since: "2.0.0", Arity: -3, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
 		Summary: "Removes fields", Syntax: "key field [field ...]", Complexity: "O(N), where N is the number of fields to remove", Do: cmdHdel},
@@ -156,7 +158,7 @@ func cmdHincrby(c *Ctx) {
 	n += by
 	var scratch [20]byte
 	e = c.hashToChange(e)
-	e.Hash().Update(field, strconv.AppendInt(scratch[:0], n, 10), c.Server.HashLimits())
+	e.Hash().Update(field, strconv.AppendInt(scratch[:0], n, 10), c.Host.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hincrby")
 	c.W.Int(n)
 }
@@ -192,7 +194,7 @@ func cmdHincrbyfloat(c *Ctx) {
 	}
 	text := appendLongDouble(nil, sum)
 	e = c.hashToChange(e)
-	e.Hash().Update(field, text, c.Server.HashLimits())
+	e.Hash().Update(field, text, c.Host.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hincrbyfloat")
 	c.W.Bulk(text)
 }
@@ -243,7 +245,7 @@ func (c *Ctx) hset() (created int, ok bool) {
 		return 0, false
 	}
 	e = c.hashToChange(e)
-	lim := c.Server.HashLimits()
+	lim := c.Host.HashLimits()
 	for i := 2; i < len(c.Args); i += 2 {
 		if e.Hash().Set(c.Args[i], c.Args[i+1], lim) {
 			created++
@@ -317,33 +319,6 @@ func cmdHrandfield(c *Ctx) {
 	h.Sample(n, add)
 }
 
-// repeat writes as many random elements, which may repeat, as a negative count asks for. Nothing but the count bounds such
-// a reply, and it must fit into memory: it may be as long as two strings of proto-max-bulk-len. The command is refused
-// at once if the shortest elements would take more than that, and else as soon as what is written does.
-//
-// begin writes the header of n elements, and draw writes the next n of them; it leaves out those for which room is false.
-func (c *Ctx) repeat(count int64, begin func(n int), draw func(n int, room func() bool)) {
-	const (
-		shortest = len("$0\r\n\r\n")
-		piece    = 1024 // drawing several at once is faster
-	)
-	limit := 2 * min(int64(c.Server.MaxBulk()), math.MaxInt64/2)
-	if count < -limit/int64(shortest) {
-		c.Err(ErrOutOfRange)
-		return
-	}
-	start := len(c.W.Buf)
-	room := func() bool { return int64(len(c.W.Buf)-start) <= limit }
-	left := int(-count)
-	for begin(left); left > 0 && room(); left -= piece {
-		draw(min(left, piece), room)
-	}
-	if !room() {
-		c.W.Buf = c.W.Buf[:start]
-		c.Err(ErrOutOfRange)
-	}
-}
-
 func cmdHscan(c *Ctx) {
 	e, o, ok := c.scanCollection(engine.Hash, scanNoValues)
 	if !ok {
@@ -365,15 +340,6 @@ func cmdHscan(c *Ctx) {
 	c.scanReply(next, n, &found)
 }
 
-// scanReply replies with the cursor to go on with and the n elements that were found, which are bulk strings.
-func (c *Ctx) scanReply(next uint64, n int, found *resp.Writer) {
-	var scratch [20]byte
-	c.W.Array(2)
-	c.W.Bulk(strconv.AppendUint(scratch[:0], next, 10))
-	c.W.Array(n)
-	c.W.Raw(found.Buf)
-}
-
 func cmdHset(c *Ctx) {
 	if created, ok := c.hset(); ok {
 		c.W.Int(int64(created))
@@ -390,7 +356,7 @@ func cmdHsetnx(c *Ctx) {
 		return
 	}
 	e = c.hashToChange(e)
-	e.Hash().Set(c.Args[2], c.Args[3], c.Server.HashLimits())
+	e.Hash().Set(c.Args[2], c.Args[3], c.Host.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hset")
 	c.W.Int(1)
 }

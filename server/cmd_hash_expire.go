@@ -445,7 +445,7 @@ func cmdHsetex(c *Ctx) {
 		}
 	}
 	e = c.hashToChange(e)
-	h, lim := e.Hash(), c.Server.HashLimits()
+	h, lim := e.Hash(), c.Host.HashLimits()
 	deleted := false
 	for i := 0; i < len(x.pairs); i += 2 {
 		field, value := x.pairs[i], x.pairs[i+1]

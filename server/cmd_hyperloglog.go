@@ -10,6 +10,8 @@ import (
 
 // This file has the commands on HyperLogLogs, which are strings of a certain form.
 
+func init() { Register(hyperloglogCommands) }
+
 var hyperloglogCommands = []*Command{
 	{Name: "pfadd", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: Write | DenyOOM | Fast, ACL: CatHyperLogLog, Keys: keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Adds elements to a HyperLogLog, which is created if it does not exist", Syntax: "key [element [element ...]]",
@@ -55,7 +57,7 @@ var sparseRooms = sync.Pool{New: func() any { return new(sparseRoom) }}
 // editHyperLogLog returns an editor of the HyperLogLog in e, or of a new one if that is nil. Dense ones are changed where they are,
 // sparse ones in room.
 func (c *Ctx) editHyperLogLog(e *engine.Entry, room []byte) hyperloglog.Editor {
-	maxSparse := c.Server.config.Get().HyperLogLogSparse
+	maxSparse := c.Host.HyperLogLogSparse()
 	switch {
 	case e == nil:
 		return hyperloglog.Edit(hyperloglog.Append(room), maxSparse)
@@ -144,7 +146,7 @@ func cmdPfcount(c *Ctx) {
 // keepEstimate stores the estimate of the HyperLogLog under a key, unless nothing may be changed at present. Replies do not depend on
 // it.
 func (c *Ctx) keepEstimate(key []byte, n uint64) {
-	if c.Server.restricted.Load() && !c.G.FromMaster {
+	if !c.Host.Writable(c.G) {
 		return
 	}
 	e := c.G.Write(c.DB, key)

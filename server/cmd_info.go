@@ -16,6 +16,8 @@ import (
 	"github.com/atomredis/atomredis/server/acl"
 )
 
+func init() { Register(serverCommands) }
+
 // serverCommands tell about the server as a whole, and stop it.
 var serverCommands = []*Command{
 	// WholeKeyspace lets INFO read the counters of all shards.
@@ -133,7 +135,7 @@ func humanBytes(n int64) string {
 }
 
 func (b *infoText) server(c *Ctx) {
-	srv := c.Server
+	srv := serverOf(c)
 	now := srv.ks.Clock().Now()
 	uptime := max(int64(now.Sub(srv.started).Seconds()), 0)
 	executable, err := os.Executable()
@@ -166,7 +168,7 @@ func (b *infoText) server(c *Ctx) {
 }
 
 func (b *infoText) clients(c *Ctx) {
-	srv := c.Server
+	srv := serverOf(c)
 	tracking, _, _, _ := srv.tracking.size()
 	b.number("connected_clients", srv.clients.count.Load())
 	b.number("cluster_connections", 0)
@@ -185,7 +187,7 @@ func (b *infoText) clients(c *Ctx) {
 
 // memory tells where the memory is. The data set is what is left of the heap after a start and the clients have had theirs.
 func (b *infoText) memory(c *Ctx) {
-	srv := c.Server
+	srv := serverOf(c)
 	m := readMemory()
 	srv.memory.see(m.heap)
 	startup, clients := srv.memory.startup, srv.clients.buffers()
@@ -263,7 +265,7 @@ func percent(part, whole int64) string {
 // persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that it has
 // for the AOF.
 func (b *infoText) persistence(c *Ctx) {
-	srv := c.Server
+	srv := serverOf(c)
 	st := srv.storageStatus()
 	now := srv.ks.Clock().Now()
 	lastStatus := "ok"
@@ -324,7 +326,7 @@ func (b *infoText) persistence(c *Ctx) {
 func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
 
 func (b *infoText) stats(c *Ctx) {
-	srv := c.Server
+	srv := serverOf(c)
 	srv.rates.sample(srv, c.Now())
 	rate := srv.rates.throughput()
 	s := &srv.stats
@@ -392,7 +394,7 @@ func (b *infoText) cpu(*Ctx) {
 }
 
 func (b *infoText) commandStats(c *Ctx) {
-	srv := c.Server
+	srv := serverOf(c)
 	var all []*Command
 	for _, cmd := range srv.table.commands() {
 		all = append(append(all, cmd), cmd.Subs...)
@@ -415,11 +417,11 @@ func (b *infoText) commandStats(c *Ctx) {
 }
 
 func (b *infoText) errorStats(c *Ctx) {
-	c.Server.stats.errors.each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
+	serverOf(c).stats.errors.each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
 }
 
 func (b *infoText) latencyStats(c *Ctx) {
-	srv := c.Server
+	srv := serverOf(c)
 	percentiles := srv.config.Get().LatencyPercentiles
 	for cmd := range srv.table.all {
 		h := srv.commandStats.seen(cmd).durations.Load()
@@ -434,10 +436,10 @@ func (b *infoText) latencyStats(c *Ctx) {
 	}
 }
 
-func (b *infoText) cluster(c *Ctx) { b.flag("cluster_enabled", c.Server.cluster != nil) }
+func (b *infoText) cluster(c *Ctx) { b.flag("cluster_enabled", serverOf(c).cluster != nil) }
 
 func (b *infoText) keyspace(c *Ctx) {
-	for db := range c.Server.ks.Databases() {
+	for db := range serverOf(c).ks.Databases() {
 		if s := c.G.DBStats(db); s.Keys > 0 {
 			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL, s.FieldExpires)
 		}

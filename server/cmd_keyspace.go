@@ -9,6 +9,8 @@ import (
 
 // This file has the commands on whole databases, and two that need no data at all: TIME and LOLWUT.
 
+func init() { Register(keyspaceCommands) }
+
 var keyspaceCommands = []*Command{
 	{Name: "dbsize", Group: "server", Since: "1.0.0", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace | AllKeys, ACL: CatKeyspace,
 		Summary: "Counts the keys of the database", Complexity: "O(1)", Do: cmdDbsize},
@@ -60,7 +62,7 @@ func cmdSwapdb(c *Ctx) {
 	if !ok {
 		return
 	}
-	if n := int64(c.Server.Keyspace().Databases()); a < 0 || a >= n || b < 0 || b >= n {
+	if n := int64(serverOf(c).Keyspace().Databases()); a < 0 || a >= n || b < 0 || b >= n {
 		c.Err(ErrDBRange)
 		return
 	}
@@ -69,7 +71,7 @@ func cmdSwapdb(c *Ctx) {
 }
 
 func cmdTime(c *Ctx) {
-	us := c.Server.Keyspace().Clock().Now().UnixMicro()
+	us := serverOf(c).Keyspace().Clock().Now().UnixMicro()
 	c.W.Array(2)
 	c.W.BulkInt(us / 1e6)
 	c.W.BulkInt(us % 1e6)

@@ -30,8 +30,8 @@ var latencyCommand = &Command{Name: "latency", Group: "server", Since: "2.8.13",
 
 func cmdLatencyLatest(c *Ctx) {
 	m, n := c.W.Defer(), 0
-	for _, event := range c.Server.latency.names() {
-		s, ok := c.Server.latency.series(event)
+	for _, event := range serverOf(c).latency.names() {
+		s, ok := serverOf(c).latency.series(event)
 		if !ok {
 			continue
 		}
@@ -47,7 +47,7 @@ func cmdLatencyLatest(c *Ctx) {
 }
 
 func cmdLatencyHistory(c *Ctx) {
-	s, _ := c.Server.latency.series(string(c.Args[2]))
+	s, _ := serverOf(c).latency.series(string(c.Args[2]))
 	c.W.Array(len(s.samples))
 	for _, x := range s.samples {
 		c.W.Array(2)
@@ -57,7 +57,7 @@ func cmdLatencyHistory(c *Ctx) {
 }
 
 func cmdLatencyReset(c *Ctx) {
-	events := c.Server.latency.names()
+	events := serverOf(c).latency.names()
 	if len(c.Args) > 2 {
 		events = events[:0]
 		for _, a := range c.Args[2:] {
@@ -66,7 +66,7 @@ func cmdLatencyReset(c *Ctx) {
 	}
 	n := int64(0)
 	for _, event := range events {
-		if c.Server.latency.reset(event) {
+		if serverOf(c).latency.reset(event) {
 			n++
 		}
 	}
@@ -75,21 +75,21 @@ func cmdLatencyReset(c *Ctx) {
 
 func cmdLatencyGraph(c *Ctx) {
 	event := string(c.Args[2])
-	s, ok := c.Server.latency.series(event)
+	s, ok := serverOf(c).latency.series(event)
 	if !ok {
 		c.Err(Error("ERR No samples available for event '" + string(untilNUL(c.Args[2])) + "'"))
 		return
 	}
-	c.W.Verbatim("txt", s.graph(event, c.Server.ks.Now()/1000))
+	c.W.Verbatim("txt", s.graph(event, serverOf(c).ks.Now()/1000))
 }
 
 // cmdLatencyHistogram replies with the distributions of the commands named, with those of their sub-commands, or of all commands.
 func cmdLatencyHistogram(c *Ctx) {
-	cmds := c.Server.table.commands()
+	cmds := serverOf(c).table.commands()
 	if len(c.Args) > 2 {
 		cmds = nil
 		for _, name := range c.Args[2:] {
-			if cmd := c.Server.table.named(name); cmd != nil {
+			if cmd := serverOf(c).table.named(name); cmd != nil {
 				cmds = append(cmds, cmd)
 			}
 		}
@@ -97,7 +97,7 @@ func cmdLatencyHistogram(c *Ctx) {
 	m, n := c.W.Defer(), 0
 	for _, cmd := range cmds {
 		for _, cmd := range append([]*Command{cmd}, cmd.Subs...) {
-			h := c.Server.commandStats.seen(cmd).durations.Load()
+			h := serverOf(c).commandStats.seen(cmd).durations.Load()
 			if h == nil {
 				continue
 			}
@@ -153,16 +153,16 @@ var latencyAdvice = map[string]string{
 }
 
 func cmdLatencyDoctor(c *Ctx) {
-	m := &c.Server.latency
+	m := &serverOf(c).latency
 	var b strings.Builder
 	events := m.names()
 	switch {
-	case len(events) == 0 && c.Server.config.Get().LatencyMonitorThreshold == 0:
+	case len(events) == 0 && serverOf(c).config.Get().LatencyMonitorThreshold == 0:
 		b.WriteString("Latency is not monitored. CONFIG SET latency-monitor-threshold <milliseconds> has events that take as long recorded.\n")
 	case len(events) == 0:
 		b.WriteString("Nothing has taken as long as latency-monitor-threshold says.\n")
 	}
-	now := c.Server.ks.Now() / 1000
+	now := serverOf(c).ks.Now() / 1000
 	for i, event := range events {
 		s, ok := m.series(event)
 		if !ok {

@@ -17,6 +17,8 @@ const (
 	listPushComplexity       = "O(1) for each element"
 )
 
+func init() { Register(listCommands) }
+
 var listCommands = []*Command{
 	{Name: "blmove", Group: "list", Since: "6.2.0", Arity: 6, Flags: Write | DenyOOM | Blocking, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
 		Summary: "Moves an element from one list to another and waits for one if there is none", Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Complexity: "O(1)", Do: cmdBlmove},
@@ -162,7 +164,7 @@ func (c *Ctx) push(s side, create bool) {
 			c.W.Int(0)
 			return
 		}
-		e = c.G.Create(c.DB, c.Args[1], lists.New(c.Server.ListLimit()))
+		e = c.G.Create(c.DB, c.Args[1], lists.New(c.Host.ListLimit()))
 	}
 	l := e.List()
 	for _, v := range c.Args[2:] {

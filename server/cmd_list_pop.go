@@ -154,7 +154,7 @@ func (c *Ctx) moveFrom(src *engine.Entry, from, to side) {
 	}
 	v := from.peek(src.List())
 	if dst == nil {
-		dst = c.G.Create(c.DB, c.Args[2], lists.New(c.Server.ListLimit()))
+		dst = c.G.Create(c.DB, c.Args[2], lists.New(c.Host.ListLimit()))
 	}
 	to.push(dst.List(), v)
 	c.W.Bulk(v)
@@ -197,7 +197,7 @@ func (c *Ctx) blockingMove(from, to side, timeoutArg []byte) {
 	}
 	c.Block(Block{
 		Keys:    c.Args[1:2],
-		Shards:  c.Server.Keyspace().ShardOf(c.Args[2]),
+		Shards:  c.Host.Keyspace().ShardOf(c.Args[2]),
 		Timeout: timeout,
 		Empty:   (*resp.Writer).NullArray,
 		Try: func(c *Ctx, key []byte) bool {

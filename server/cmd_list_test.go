@@ -8,7 +8,7 @@ import (
 
 func TestListUsedAsQueueDoesNotAllocate(t *testing.T) {
 	b := newTestCtx(t)
-	b.Server = &Server{config: NewConfig()}
+	b.Host = &Server{config: NewConfig()}
 	for range 2000 { // several nodes
 		b.call(commandNamed(t, listCommands, "rpush"), "rpush", "key", "0123456789")
 	}

@@ -80,7 +80,7 @@ type databaseMemory struct {
 }
 
 func (c *Ctx) memoryReport() memoryReport {
-	srv := c.Server
+	srv := serverOf(c)
 	r := memoryReport{memoryUse: readMemory(), startup: srv.memory.startup, clients: srv.clients.buffers()}
 	srv.memory.see(r.heap)
 	r.peak = srv.memory.peak.Load()
@@ -126,8 +126,8 @@ func cmdMemoryStats(c *Ctx) {
 	number("clients.normal", r.clients)
 	number("cluster.links", 0)
 	number("aof.buffer", 0)
-	number("lua.caches", c.Server.cachedScriptBytes())
-	number("functions.caches", c.Server.cachedFunctionBytes())
+	number("lua.caches", serverOf(c).cachedScriptBytes())
+	number("functions.caches", serverOf(c).cachedFunctionBytes())
 	for _, d := range r.databases {
 		c.W.BulkString(fmt.Sprintf("db.%d", d.db))
 		c.W.Map(3)
@@ -193,7 +193,7 @@ func cmdMemoryDoctor(c *Ctx) {
 			say("The process occupies %s, %.1f times what is in use: garbage that will be collected, or memory kept for what comes. "+
 				"MEMORY PURGE gives it back.", humanBytes(r.resident), ratio(r.resident, r.heap))
 		}
-		if n := c.Server.clients.count.Load(); r.clients > 200<<10*max(n, 1) {
+		if n := serverOf(c).clients.count.Load(); r.clients > 200<<10*max(n, 1) {
 			say("Clients have %s of commands and replies that are under way. Some may not read what they asked for; CLIENT LIST shows omem and qbuf.",
 				humanBytes(r.clients))
 		}

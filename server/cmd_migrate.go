@@ -18,11 +18,13 @@ import (
 // MIGRATE sends keys to another Redis with RESTORE, and removes those that have arrived. As in Redis the keys cannot be used by anybody meanwhile,
 // and the client's event loop waits, up to the timeout; that is what makes it atomic. Connections are kept for some seconds for the next call.
 
-var migrateCommand = &Command{Name: "migrate", Group: "generic", Since: "2.6.0", Arity: -6, Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+func init() { Register(migrateCommands) }
+
+var migrateCommands = []*Command{{Name: "migrate", Group: "generic", Since: "2.6.0", Arity: -6, Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
 	Keys:    keys("i3+r0/1/0[RW,ACCESS,DELETE] kw:KEYS@-2+r-1/1/0[RW,ACCESS,DELETE,INCOMPLETE]"),
 	Summary: "Moves keys to another server", Complexity: "O(N), where N is the size of the values",
 	Syntax: "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | AUTH2 username password] [KEYS key [key ...]]",
-	Do:     cmdMigrate}
+	Do:     cmdMigrate}}
 
 const (
 	errMigrateKeys    Error = "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
@@ -162,7 +164,7 @@ func cmdMigrate(c *Ctx) {
 		c.W.Simple("NOKEY")
 		return
 	}
-	conns, addr := &c.Server.migrations, m.address()
+	conns, addr := &serverOf(c).migrations, m.address()
 	if m.migrateConn = conns.take(addr); m.migrateConn == nil {
 		if err := m.connect(addr); err != nil {
 			c.Err(migrateError(err))
@@ -180,7 +182,7 @@ func cmdMigrate(c *Ctx) {
 		reply, _, works = m.move(present)
 	}
 	if works {
-		conns.put(c.Server.ks.Clock(), addr, m.migrateConn)
+		conns.put(serverOf(c).ks.Clock(), addr, m.migrateConn)
 	} else {
 		m.Close()
 	}
@@ -313,7 +315,7 @@ func (m *migration) address() string {
 }
 
 func (m *migration) connect(addr string) error {
-	srv := m.c.Server
+	srv := serverOf(m.c)
 	conn, err := srv.dial(context.Background(), addr, m.timeout, srv.config.Get().TLS.Cluster)
 	if err == nil {
 		m.migrateConn = &migrateConn{Conn: conn, in: bufio.NewReader(conn), db: noDatabase}

@@ -20,10 +20,13 @@ var moduleCommand = &Command{Name: "module", Group: "server", Since: "4.0.0", Ar
 
 func cmdModuleList(c *Ctx) { c.W.Array(0) }
 
-func modulesAllowed(s *Settings) Access { return s.EnableModuleCommand }
+// modulesAllowed reports whether the client may use MODULE.
+func modulesAllowed(host Host, client Client) bool {
+	return client.(*Session).has(host.(*Server).config.Get().EnableModuleCommand)
+}
 
 func cmdModuleLoad(c *Ctx) {
-	c.Server.log.Warn("a module was not loaded: the server has none", "path", string(c.Args[2]), "client", c.Session.id)
+	serverOf(c).log.Warn("a module was not loaded: the server has none", "path", string(c.Args[2]), "client", sessionOf(c).id)
 	c.Err("ERR Error loading the extension. Please check the server logs.")
 }
 

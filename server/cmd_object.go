@@ -1,8 +1,6 @@
 package server
 
 import (
-	"math"
-
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -88,28 +86,6 @@ func cmdObjectHelp(c *Ctx) {
 		"    Print this help.")
 }
 
-// encodingOf returns the name that Redis 7.0 has for the representation of a value of this kind and size. Small sets and lists are listpacks
-// since Redis 7.2; here they keep their older names, which Redis's own test suite of 7.0 asks for everywhere.
-func encodingOf(e *engine.Entry) string {
-	switch e.Type() {
-	case engine.String:
-		return stringEncoding(e)
-	case engine.List:
-		return "quicklist"
-	case engine.Set:
-		if e.Set().Encoding() == "intset" {
-			return "intset"
-		}
-		return "hashtable"
-	case engine.ZSet:
-		return e.ZSet().Encoding()
-	case engine.Hash:
-		return e.Hash().Encoding()
-	default:
-		return e.Type().String()
-	}
-}
-
 // maxEmbedded is the length in bytes of the longest string that Redis keeps in one piece with its header.
 const maxEmbedded = 44
 
@@ -132,13 +108,3 @@ func isInteger(v []byte) bool {
 
 // sharedIntegers are the numbers below which Redis has one object each, which is never freed.
 const sharedIntegers = 10000
-
-// refCount returns how many references Redis has to such a value: one, or countless for a small number.
-func refCount(e *engine.Entry) int64 {
-	if e.Type() == engine.String && stringEncoding(e) == "int" {
-		if n, _ := resp.ParseInt(e.Bytes()); n >= 0 && n < sharedIntegers {
-			return math.MaxInt32
-		}
-	}
-	return 1
-}

@@ -8,6 +8,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
+func init() { Register(persistenceCommands) }
+
 var persistenceCommands = []*Command{
 	{Name: "bgrewriteaof", Group: "server", Since: "1.0.0", Arity: 1, Flags: NoAsyncLoading | Admin | NoScript,
 		Summary: "Starts a checkpoint, after which the journal is short again", Complexity: "O(1)", Do: cmdBgrewriteaof},
@@ -29,7 +31,7 @@ const (
 
 // begin starts a checkpoint and replies.
 func (c *Ctx) begin(started string, busy Error) {
-	switch err := c.Server.storage.Begin(); {
+	switch err := serverOf(c).storage.Begin(); {
 	case errors.Is(err, persist.ErrInProgress):
 		c.Err(busy)
 	case err != nil:
@@ -40,7 +42,7 @@ func (c *Ctx) begin(started string, busy Error) {
 }
 
 func cmdBgrewriteaof(c *Ctx) {
-	if c.Server.storage.Storage == nil {
+	if serverOf(c).storage.Storage == nil {
 		c.Err(errInMemory)
 		return
 	}
@@ -53,7 +55,7 @@ func cmdBgsave(c *Ctx) {
 		return
 	}
 	const started = "Background saving started"
-	srv := c.Server
+	srv := serverOf(c)
 	switch {
 	case srv.storage.Storage != nil:
 		c.begin(started, errSaveInProgress)
@@ -67,7 +69,7 @@ func cmdBgsave(c *Ctx) {
 	}
 }
 
-func cmdLastsave(c *Ctx) { c.W.Int(c.Server.lastSave(c.Server.storageStatus()).Unix()) }
+func cmdLastsave(c *Ctx) { c.W.Int(serverOf(c).lastSave(serverOf(c).storageStatus()).Unix()) }
 
 // lastSave returns when the last checkpoint was taken, or when the server started if there never was one.
 func (srv *Server) lastSave(st persist.Status) time.Time {
@@ -78,7 +80,7 @@ func (srv *Server) lastSave(st persist.Status) time.Time {
 }
 
 func cmdSave(c *Ctx) {
-	srv := c.Server
+	srv := serverOf(c)
 	save := srv.saveFile
 	if srv.storage.Storage != nil {
 		save = srv.storage.Save

@@ -11,6 +11,8 @@ import (
 // This file has the table of the commands on queues of the pressure protocol, and those that never wait. They use the keys of the
 // protocol exactly as its clients do with commands of their own, so that both kinds of clients share queues; see pressureQueue.
 
+func init() { Register(pressureCommands) }
+
 var pressureCommands = []*Command{
 	{Name: "pressure.ack", Group: "pressure", Since: Version, Arity: -3, Flags: Write | Fast | TouchesArbitraryKeys, ACL: CatList,
 		DerivedKeys: pressureAck.keys, Summary: "Says that reserved messages have been dealt with, and counts them",
@@ -150,7 +152,7 @@ func cmdPressureInfo(c *Ctx) {
 	number("blocked_producers", q.waiting(qProducerFree, qNotFull))
 	number("blocked_consumers", q.waiting(qConsumerFree, qMessages))
 	number("reserved", q.reservedCount())
-	number("redelivered", c.Server.reservations.redeliveredFrom(q.id()))
+	number("redelivered", serverOf(c).reservations.redeliveredFrom(q.id()))
 }
 
 // counter returns the value of one of the four counters: what clients have counted under either spelling of its key belongs together.

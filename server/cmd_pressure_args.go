@@ -122,9 +122,9 @@ func (a *pressureArgs) client(c *Ctx) []byte {
 	switch v := a.options[optClient]; {
 	case v != nil:
 		return append([]byte(nil), v...)
-	case c.Session.name != "":
-		return []byte(c.Session.name)
+	case sessionOf(c).name != "":
+		return []byte(sessionOf(c).name)
 	default:
-		return []byte(c.Session.peer.Addr)
+		return []byte(sessionOf(c).peer.Addr)
 	}
 }

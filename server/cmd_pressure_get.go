@@ -131,7 +131,7 @@ func (r *getting) take(q *pressureQueue, n int64) {
 	}
 	var ids, values [][]byte
 	q.pop(qMessages, n, func(v []byte) {
-		id := q.c.Server.reservations.newID(q.c.Now())
+		id := serverOf(q.c).reservations.newID(q.c.Now())
 		w.Array(2)
 		w.Bulk(id)
 		w.Bulk(v)
@@ -140,7 +140,7 @@ func (r *getting) take(q *pressureQueue, n int64) {
 	for i, id := range ids {
 		q.reserve(id, values[i])
 	}
-	q.c.Server.reservations.note(q.id(), deadline)
+	serverOf(q.c).reservations.note(q.id(), deadline)
 	q.settleNotFull(false)
 }
 
@@ -227,7 +227,7 @@ func (q *pressureQueue) giveBack(ids [][]byte) {
 	}
 	q.unreserve(ids)
 	q.pushHead(qMessages, messages...)
-	q.c.Server.reservations.countRedelivered(q.id(), len(ids))
+	serverOf(q.c).reservations.countRedelivered(q.id(), len(ids))
 	q.settleNotFull(false)
 }
 

@@ -181,6 +181,6 @@ func cmdPressureDelete(c *Ctx) {
 // available reports whether nobody has a role in a queue that is being deleted. If it is known who has roles, one that nobody has
 // needs no element to say so.
 func (q *pressureQueue) available(free queueKey) bool {
-	r := &q.c.Server.roles
+	r := &serverOf(q.c).roles
 	return q.has(free) || r.on && r.holder(q.role(free)) == nil
 }

@@ -222,7 +222,7 @@ func (q *pressureQueue) pushAt(s side, word []byte, k queueKey, elements [][]byt
 	e := c.G.Write(c.DB, q.keys[k])
 	switch {
 	case e == nil:
-		e = c.G.Create(c.DB, q.keys[k], lists.New(c.Server.ListLimit()))
+		e = c.G.Create(c.DB, q.keys[k], lists.New(serverOf(c).ListLimit()))
 	case e.Type() != engine.List:
 		return // somebody has put something else there while a client waited
 	}
@@ -297,9 +297,9 @@ func (q *pressureQueue) removeAll() {
 		q.remove(k)
 	}
 	for _, k := range []queueKey{qProducerFree, qConsumerFree, qNotFull} {
-		q.c.Server.roles.forget(q.role(k))
+		serverOf(q.c).roles.forget(q.role(k))
 	}
-	q.c.Server.reservations.forget(q.id())
+	serverOf(q.c).reservations.forget(q.id())
 }
 
 // reserve hands out a message under an id.
@@ -309,7 +309,7 @@ func (q *pressureQueue) reserve(id, value []byte) {
 	if e == nil {
 		e = c.G.Create(c.DB, q.keys[qReserved], new(hashes.Hash))
 	}
-	e.Hash().Set(id, value, c.Server.HashLimits())
+	e.Hash().Set(id, value, serverOf(c).HashLimits())
 	c.G.Changed(e, engine.EventHash, "hset")
 	c.Journal(hsetWord, q.keys[qReserved], id, value)
 }
@@ -357,7 +357,7 @@ func (q *pressureQueue) settleNotFull(mayAdd bool) {
 	n, room := q.size(qNotFull), q.room() > 0
 	switch {
 	case !room:
-		r, role := &q.c.Server.roles, q.role(qNotFull)
+		r, role := &serverOf(q.c).roles, q.role(qNotFull)
 		holder := r.holder(role)
 		q.pop(qNotFull, n, nil)
 		r.set(role, holder) // who removes the element has not taken it
@@ -381,7 +381,7 @@ func (q *pressureQueue) takeRole(free queueKey) {
 
 // giveRole ends takeRole, unless the queue has gone meanwhile.
 func (q *pressureQueue) giveRole(free queueKey) {
-	q.c.Server.roles.forget(q.role(free))
+	serverOf(q.c).roles.forget(q.role(free))
 	if !q.has(free) && (q.has(qBound) || q.has(qClosed)) {
 		q.push(free, pressureMark)
 	}

@@ -208,7 +208,7 @@ func (srv *Server) underQueue(id queueID, now int64, fn func(q *pressureQueue)) 
 			srv.log.Error("cannot look after a pressure queue", "key", id.base, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	q := &pressureQueue{c: &Ctx{G: &g, DB: id.db, Server: srv, NoBlock: true}, keys: keys}
+	q := &pressureQueue{c: &Ctx{G: &g, DB: id.db, Host: srv, NoBlock: true}, keys: keys}
 	q.bound = q.integer(qBound)
 	fn(q)
 }
@@ -216,7 +216,7 @@ func (srv *Server) underQueue(id queueID, now int64, fn func(q *pressureQueue)) 
 // returnDue puts those messages back whose time has come, or drops what is reserved of a queue that has gone, and notes when
 // the next are due.
 func (q *pressureQueue) returnDue() {
-	r := &q.c.Server.reservations
+	r := &serverOf(q.c).reservations
 	e := q.peek(qReserved)
 	if m := q.peek(qMessages); e == nil || e.Type() != engine.Hash || m != nil && m.Type() != engine.List {
 		r.looked(q.id())

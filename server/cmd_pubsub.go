@@ -8,6 +8,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
+func init() { Register(pubsubCommands) }
+
 var pubsubCommands = []*Command{
 	{Name: "psubscribe", Group: "pubsub", Since: "2.0.0", Arity: -2, Flags: PubSub | NoScript | Loading | Stale, whileSubscribed: true,
 		Summary: "Listens to the channels whose names match the patterns", Syntax: "pattern [pattern ...]", Complexity: "O(N), where N is the number of patterns", Do: cmdPsubscribe},
@@ -58,7 +60,7 @@ func cmdSsubscribe(c *Ctx) {
 // subscribe subscribes to the names in the arguments and confirms each.
 func (c *Ctx) subscribe(kind *subscriptionKind) {
 	for _, name := range c.Args[1:] {
-		c.Server.pubsub.subscribe(c.Session, kind, string(name))
+		serverOf(c).pubsub.subscribe(sessionOf(c), kind, string(name))
 		c.confirm(kind, kind.subscribed, name)
 	}
 }
@@ -67,18 +69,18 @@ func (c *Ctx) subscribe(kind *subscriptionKind) {
 func (c *Ctx) unsubscribe(kind *subscriptionKind) {
 	if len(c.Args) > 1 {
 		for _, name := range c.Args[1:] {
-			c.Server.pubsub.unsubscribe(c.Session, kind, string(name))
+			serverOf(c).pubsub.unsubscribe(sessionOf(c), kind, string(name))
 			c.confirm(kind, kind.unsubscribed, name)
 		}
 		return
 	}
-	mine := *kind.of(&c.Session.subs)
+	mine := *kind.of(&sessionOf(c).subs)
 	if len(mine) == 0 {
 		c.confirm(kind, kind.unsubscribed, nil)
 		return
 	}
 	for name := range mine {
-		c.Server.pubsub.unsubscribe(c.Session, kind, name)
+		serverOf(c).pubsub.unsubscribe(sessionOf(c), kind, name)
 		c.confirm(kind, kind.unsubscribed, []byte(name))
 	}
 }
@@ -86,7 +88,7 @@ func (c *Ctx) unsubscribe(kind *subscriptionKind) {
 // confirm writes one confirmation; a nil name is the null of an UNSUBSCRIBE that ended nothing. It is a message, which CLIENT REPLY
 // does not keep back.
 func (c *Ctx) confirm(kind *subscriptionKind, word string, name []byte) {
-	s := c.Session
+	s := sessionOf(c)
 	w := c.W
 	if s.replies != replyOn {
 		w = &resp.Writer{Buf: s.origin.later, Proto: w.Proto}
@@ -103,11 +105,11 @@ func (c *Ctx) confirm(kind *subscriptionKind, word string, name []byte) {
 }
 
 func cmdPublish(c *Ctx) {
-	c.W.Int(int64(c.Server.pubsub.publish(c.Session, c.Args[1], c.Args[2], c.morePublishing())))
+	c.W.Int(int64(serverOf(c).pubsub.publish(sessionOf(c), c.Args[1], c.Args[2], c.morePublishing())))
 }
 
 func cmdSpublish(c *Ctx) {
-	c.W.Int(int64(c.Server.pubsub.publishShard(c.Session, c.Args[1], c.Args[2], c.morePublishing())))
+	c.W.Int(int64(serverOf(c).pubsub.publishShard(sessionOf(c), c.Args[1], c.Args[2], c.morePublishing())))
 }
 
 func cmdPubsubChannels(c *Ctx)      { c.listChannels(byChannel) }
@@ -118,7 +120,7 @@ func (c *Ctx) listChannels(kind *subscriptionKind) {
 		c.Err(Error("ERR unknown subcommand or wrong number of arguments for '" + string(c.Args[1]) + "'. Try PUBSUB HELP."))
 		return
 	}
-	h := &c.Server.pubsub
+	h := &serverOf(c).pubsub
 	var names []string
 	h.mu.Lock()
 	for name := range *kind.in(h) {
@@ -135,7 +137,7 @@ func (c *Ctx) listChannels(kind *subscriptionKind) {
 }
 
 func cmdPubsubNumpat(c *Ctx) {
-	h := &c.Server.pubsub
+	h := &serverOf(c).pubsub
 	h.mu.Lock()
 	n := len(h.patterns)
 	h.mu.Unlock()
@@ -146,7 +148,7 @@ func cmdPubsubNumsub(c *Ctx)      { c.countSubscribers(byChannel) }
 func cmdPubsubShardnumsub(c *Ctx) { c.countSubscribers(byShard) }
 
 func (c *Ctx) countSubscribers(kind *subscriptionKind) {
-	h := &c.Server.pubsub
+	h := &serverOf(c).pubsub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c.W.Array(2 * (len(c.Args) - 2))

@@ -13,6 +13,8 @@ import (
 
 // The commands that make the server a replica of another one and tell about it. What a replica does is in replica.go.
 
+func init() { Register(replicaCommands) }
+
 var replicaCommands = []*Command{
 	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3, Flags: NoAsyncLoading | Admin | NoScript | Stale | WholeKeyspace,
 		Summary: "Makes the server a replica of another one, or ends that", Syntax: "<host port | NO ONE>", Complexity: "O(1)", Do: cmdReplicaOf},
@@ -30,7 +32,7 @@ const (
 )
 
 func cmdReplicaOf(c *Ctx) {
-	srv := c.Server
+	srv := serverOf(c)
 	if c.clusterMode() {
 		c.Err(errReplicaInCluster)
 		return
@@ -39,12 +41,12 @@ func cmdReplicaOf(c *Ctx) {
 		if srv.replica.link() != nil {
 			srv.stopFollowing(c.G)
 			srv.config.setReplicaOf("", 0)
-			srv.log.Info("the server is a master again", "client", c.Session.id)
+			srv.log.Info("the server is a master again", "client", sessionOf(c).id)
 		}
 		c.W.OK()
 		return
 	}
-	if c.Session.follower.following.Load() {
+	if sessionOf(c).follower.following.Load() {
 		c.Err(errReplicaClient)
 		return
 	}
@@ -57,16 +59,16 @@ func cmdReplicaOf(c *Ctx) {
 		c.W.Simple("OK Already connected to specified master")
 		return
 	}
-	srv.log.Info("the server becomes a replica", "host", host, "port", port, "client", c.Session.id)
+	srv.log.Info("the server becomes a replica", "host", host, "port", port, "client", sessionOf(c).id)
 	srv.config.setReplicaOf(host, int(port))
 	srv.startFollowing(c.G, host, int(port))
 	c.W.OK()
 }
 
 func cmdRole(c *Ctx) {
-	l := c.Server.replica.link()
+	l := serverOf(c).replica.link()
 	if l == nil {
-		list, offset := c.Server.followed.status()
+		list, offset := serverOf(c).followed.status()
 		list = slices.DeleteFunc(list, func(f followerStatus) bool { return f.state != feedOnline })
 		c.W.Array(3)
 		c.W.BulkString("master")
@@ -91,8 +93,8 @@ func cmdRole(c *Ctx) {
 
 // replication tells of both parts, as far as the server has them.
 func (b *infoText) replication(c *Ctx) {
-	list, offset := c.Server.followed.status()
-	if l := c.Server.replica.link(); l == nil {
+	list, offset := serverOf(c).followed.status()
+	if l := serverOf(c).replica.link(); l == nil {
 		b.text("role", "master")
 	} else {
 		st := l.status()
@@ -125,21 +127,21 @@ func (b *infoText) replication(c *Ctx) {
 		if st.problem != "" {
 			b.text("master_link_last_error", oneLine(st.problem))
 		}
-		set := c.Server.config.Get()
+		set := serverOf(c).config.Get()
 		b.number("slave_priority", int64(set.ReplicaPriority))
 		b.number("slave_read_only", 1)
 		b.flag("replica_announced", set.ReplicaAnnounced)
 	}
 	b.number("connected_slaves", int64(len(list)))
-	if set := c.Server.config.Get(); set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 {
-		b.number("min_slaves_good_slaves", int64(c.Server.followed.good(set)))
+	if set := serverOf(c).config.Get(); set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 {
+		b.number("min_slaves_good_slaves", int64(serverOf(c).followed.good(set)))
 	}
 	for i, f := range list {
 		b.text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.host, f.port, f.state, f.acked, f.lag))
 	}
 	b.text("master_failover_state", "no-failover")
-	b.text("master_replid", c.Server.replID())
-	b.text("master_replid2", strings.Repeat("0", len(c.Server.runID)))
+	b.text("master_replid", serverOf(c).replID())
+	b.text("master_replid2", strings.Repeat("0", len(serverOf(c).runID)))
 	b.number("master_repl_offset", offset)
 	b.number("second_repl_offset", -1)
 	b.zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")

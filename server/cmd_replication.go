@@ -10,6 +10,8 @@ import (
 // replicationStream makes them of the journal's. The file is made and sent by a goroutine of its own, from a snapshot, while commands go on; what
 // they change gathers until all of the file is sent. If the follower does not read, it is the copy that waits.
 
+func init() { Register(replicationCommands) }
+
 var replicationCommands = []*Command{
 	{Name: "psync", Group: "server", Since: "2.8.0", Arity: -3, Flags: NoAsyncLoading | Admin | NoMulti | NoScript | AllKeys | OwnGuard,
 		Summary: "Makes the client a follower, which gets all data and then the commands that change it", Syntax: "replicationid offset",
@@ -32,12 +34,12 @@ func cmdPsync(c *Ctx) {
 
 // sync has everything sent, and from then on what changes.
 func (c *Ctx) sync(announce bool) {
-	f := &c.Session.follower
+	f := &sessionOf(c).follower
 	if f.following.Swap(true) {
 		return // Redis does not answer a second time
 	}
-	f.feed = newFeed(c.Session)
-	c.Server.followed.copyTo(c.Server, f.feed, announce)
+	f.feed = newFeed(sessionOf(c))
+	serverOf(c).followed.copyTo(serverOf(c), f.feed, announce)
 }
 
 // maxFollowerHost is how long the address may be that a follower says it has.
@@ -51,7 +53,7 @@ func cmdReplconf(c *Ctx) {
 		c.Err(ErrSyntax)
 		return
 	}
-	f := &c.Session.follower
+	f := &sessionOf(c).follower
 	for i := 1; i < len(c.Args); i += 2 {
 		value := c.Args[i+1]
 		switch lower(c.Args[i]) {

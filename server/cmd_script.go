@@ -11,6 +11,8 @@ import (
 	"github.com/atomredis/atomredis/server/acl"
 )
 
+func init() { Register(scriptingCommands) }
+
 var scriptingCommands = []*Command{
 	{Name: "eval", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: NoScript | SkipMonitor | MayReplicate | NoMandatoryKeys | Stale | WholeKeyspace, ACL: CatScripting, Keys: keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
 		Summary: "Runs a Lua script", Syntax: "script numkeys [key [key ...]] [arg [arg ...]]",
@@ -127,7 +129,7 @@ func (s *Session) mayReplicate(cmd *Command, args [][]byte) bool {
 
 // evalSource runs the script that is the first argument, and keeps it.
 func evalSource(c *Ctx, readOnly bool) {
-	if c.Session.debugging {
+	if sessionOf(c).debugging {
 		refuseDebugging(c)
 		return
 	}
@@ -135,7 +137,7 @@ func evalSource(c *Ctx, readOnly bool) {
 	if !ok {
 		return
 	}
-	script, err := c.Server.scripts.engine.Load(c.Args[1])
+	script, err := serverOf(c).scripts.engine.Load(c.Args[1])
 	if err != nil {
 		c.Err(Error(err.Error()))
 		return
@@ -149,7 +151,7 @@ func evalDigest(c *Ctx, readOnly bool) {
 		c.Err(errNoScript)
 		return
 	}
-	if c.Session.debugging {
+	if sessionOf(c).debugging {
 		c.Err(errDebugDigest)
 		return
 	}
@@ -157,7 +159,7 @@ func evalDigest(c *Ctx, readOnly bool) {
 	if !ok {
 		return
 	}
-	script := c.Server.scripts.engine.Find(c.Args[1])
+	script := serverOf(c).scripts.engine.Find(c.Args[1])
 	if script == nil {
 		c.Err(errNoScript)
 		return
@@ -201,14 +203,14 @@ func eval(c *Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) 
 	h := c.scriptHost(readOnly || script.Flags&scripting.NoWrites != 0)
 	h.allowOOM = script.Flags&scripting.AllowOOM != 0
 	h.crossSlots = !script.Declared || script.Flags&scripting.AllowCrossSlotKeys != 0
-	c.runScript(h, func() { c.Server.scripts.engine.Run(script, h, keys, args, c.W) })
+	c.runScript(h, func() { serverOf(c).scripts.engine.Run(script, h, keys, args, c.W) })
 }
 
 // refuseWriter returns the error for a script or function that may write by its flags, while nobody may; "" if it may run. A script
 // without flags is told when it does write.
 func (c *Ctx) refuseWriter(flags scripting.Flags) Error {
-	srv := c.Server
-	if flags&scripting.NoWrites != 0 || !srv.restricted.Load() || c.Session.replaying || c.G.Logged() {
+	srv := serverOf(c)
+	if flags&scripting.NoWrites != 0 || !srv.restricted.Load() || c.Replayed || c.G.Logged() {
 		return ""
 	}
 	e := srv.restriction(c.Cmd, true)
@@ -226,22 +228,22 @@ func (c *Ctx) refuseWriter(flags scripting.Flags) Error {
 
 // scriptHost prepares the session's host of scripts for one that is about to run.
 func (c *Ctx) scriptHost(readOnly bool) *scriptCaller {
-	s := c.Session
+	s := sessionOf(c)
 	if s.caller == nil {
 		s.caller = new(scriptCaller)
 	}
 	h := s.caller
 	h.function, h.args, h.readOnly, h.wrote, h.allowOOM = "", nil, readOnly, false, false
-	h.ctx = Ctx{W: &h.w, G: c.G, Session: s, Server: c.Server, NoBlock: true, InScript: true}
+	h.ctx = Ctx{W: &h.w, G: c.G, Client: s, Host: serverOf(c), NoBlock: true, InScript: true, Replayed: c.Replayed}
 	return h
 }
 
 // runScript calls run, which runs a script or function with host h, so that it is watched. SELECT counts until it ends.
 func (c *Ctx) runScript(h *scriptCaller, run func()) {
-	s := c.Session
+	s := sessionOf(c)
 	db := s.db
-	c.Server.beginScript(h)
-	defer c.Server.endScript(c.G)
+	serverOf(c).beginScript(h)
+	defer serverOf(c).endScript(c.G)
 	run()
 	s.db = db
 	if cap(h.w.Buf) > keepBuffer {
@@ -266,7 +268,7 @@ type scriptCaller struct {
 // Call implements scripting.Host.
 func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	c := &h.ctx
-	s := c.Session
+	s := sessionOf(c)
 	h.w.Buf, h.w.Proto = h.w.Buf[:0], proto
 	cmd, _ := s.srv.table.lookup(args)
 	if e := h.refuse(cmd, args); e != "" {
@@ -286,13 +288,13 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 
 // refuse returns the error that keeps the script from calling a command, if there is one.
 func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
-	s := h.ctx.Session
+	s := sessionOf(&h.ctx)
 	switch {
 	case cmd == nil:
 		return errInScriptUnknown
 	case !cmd.arityOK(len(args)) || cmd.Do == nil:
 		return errInScriptArity
-	case cmd.Flags&NoScript != 0 && (cmd.fromScript == nil || !cmd.fromScript(s)):
+	case cmd.Flags&NoScript != 0 && (cmd.fromScript == nil || !cmd.fromScript(s.srv, s)):
 		return errInScriptRefused
 	}
 	if !s.unrestricted() {
@@ -307,12 +309,12 @@ func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
 		return errOOM // but who has begun to write is not stopped half-way
 	}
 	// What has begun to write, this script or the transaction it is part of, is not stopped half-way by a disk that fails meanwhile.
-	if cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() && !s.replaying && !h.ctx.G.Logged() {
+	if cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() && !h.ctx.Replayed && !h.ctx.G.Logged() {
 		if e := s.srv.restriction(cmd, cmd.Flags&Write != 0); e != "" {
 			return e
 		}
 	}
-	if s.srv.cluster != nil && !s.replaying {
+	if s.srv.cluster != nil && !h.ctx.Replayed {
 		if e := h.refuseInCluster(cmd, args); e != "" {
 			return e
 		}
@@ -325,23 +327,23 @@ func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
 
 // Check implements scripting.Host.
 func (h *scriptCaller) Check(args [][]byte) (allowed, exists bool) {
-	cmd, _ := h.ctx.Server.table.lookup(args)
+	cmd, _ := serverOf(&h.ctx).table.lookup(args)
 	if cmd == nil {
 		return false, false
 	}
-	return h.ctx.Session.check(cmd, args).Reason == acl.Allowed, true
+	return sessionOf(&h.ctx).check(cmd, args).Reason == acl.Allowed, true
 }
 
 // mayWrite reports whether the script may call a command that writes: it must not have been killed, and cannot be from then on.
 func (h *scriptCaller) mayWrite() bool {
 	if !h.wrote {
-		h.wrote = h.ctx.Server.scripts.run.mayWrite()
+		h.wrote = serverOf(&h.ctx).scripts.run.mayWrite()
 	}
 	return h.wrote
 }
 
 func cmdScriptLoad(c *Ctx) {
-	script, err := c.Server.scripts.engine.Load(c.Args[2])
+	script, err := serverOf(c).scripts.engine.Load(c.Args[2])
 	if err != nil {
 		c.Err(Error(err.Error()))
 		return
@@ -352,7 +354,7 @@ func cmdScriptLoad(c *Ctx) {
 func cmdScriptExists(c *Ctx) {
 	c.W.Array(len(c.Args) - 2)
 	for _, sha := range c.Args[2:] {
-		if c.Server.scripts.engine.Find(sha) != nil {
+		if serverOf(c).scripts.engine.Find(sha) != nil {
 			c.W.Int(1)
 		} else {
 			c.W.Int(0)
@@ -363,11 +365,11 @@ func cmdScriptExists(c *Ctx) {
 func cmdScriptDebug(c *Ctx) {
 	switch mode := c.Args[2]; {
 	case equalFold(mode, "no"):
-		c.Session.debugging = false
+		sessionOf(c).debugging = false
 		c.W.OK()
 	case equalFold(mode, "yes"), equalFold(mode, "sync"):
 		// redis-cli does not look at this reply, and takes what the script changes for something that will be rolled back.
-		c.Session.debugging = true
+		sessionOf(c).debugging = true
 		c.Err(errNoDebugger)
 	default:
 		c.Err(errDebugMode)
@@ -381,7 +383,7 @@ func refuseDebugging(c *Ctx) {
 		c.W.Simple("<endsession>")
 	}
 	c.Err(errNoDebugger)
-	c.Session.closing = true
+	sessionOf(c).closing = true
 }
 
 func cmdScriptFlush(c *Ctx) {
@@ -390,7 +392,7 @@ func cmdScriptFlush(c *Ctx) {
 		c.Err(errScriptFlush)
 		return
 	}
-	c.Server.scripts.engine.Flush()
+	serverOf(c).scripts.engine.Flush()
 	c.W.OK()
 }
 

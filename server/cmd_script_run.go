@@ -292,7 +292,7 @@ func (srv *Server) busyScript(cmd *Command) Error {
 }
 
 func cmdScriptKill(c *Ctx) {
-	if e := c.Server.scripts.run.kill(false); e != "" {
+	if e := serverOf(c).scripts.run.kill(false); e != "" {
 		c.Err(e)
 		return
 	}

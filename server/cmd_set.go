@@ -10,6 +10,8 @@ import (
 
 // This file has the commands on sets.
 
+func init() { Register(setCommands) }
+
 var setCommands = []*Command{
 	{Name: "sadd", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,INSERT]"), Element: 2,
 		Summary: "Adds members", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members to add", Do: cmdSadd},
@@ -82,7 +84,7 @@ func cmdSadd(c *Ctx) {
 	if e == nil {
 		e = c.G.Create(c.DB, c.Args[1], new(sets.Set))
 	}
-	added, lim := 0, c.Server.SetLimits()
+	added, lim := 0, c.Host.SetLimits()
 	for _, member := range c.Args[2:] {
 		if e.Set().Add(member, lim) {
 			added++
@@ -131,7 +133,7 @@ func (c *Ctx) combine(op setOperation) {
 		return
 	}
 	mark, n := c.W.Defer(), 0
-	op(operands, c.Server.SetLimits(), func(member []byte) {
+	op(operands, c.Host.SetLimits(), func(member []byte) {
 		c.W.Bulk(member)
 		n++
 	})
@@ -145,7 +147,7 @@ func (c *Ctx) combineStore(op setOperation, event string) {
 	if !ok {
 		return
 	}
-	result, lim := new(sets.Set), c.Server.SetLimits()
+	result, lim := new(sets.Set), c.Host.SetLimits()
 	op(operands, lim, func(member []byte) { result.Add(member, lim) })
 	n := result.Len()
 	e := c.G.Write(c.DB, c.Args[1])
@@ -255,7 +257,7 @@ func cmdSmove(c *Ctx) {
 	if dst == nil {
 		dst = c.G.Create(c.DB, c.Args[2], new(sets.Set))
 	}
-	if dst.Set().Add(member, c.Server.SetLimits()) {
+	if dst.Set().Add(member, c.Host.SetLimits()) {
 		c.G.Changed(dst, engine.EventSet, "sadd")
 	}
 	c.W.Int(1)

@@ -33,20 +33,20 @@ func cmdShutdown(c *Ctx) {
 		c.Err("ERR No shutdown in progress.") // it takes no time that another client could see
 		return
 	}
-	srv := c.Server
+	srv := serverOf(c)
 	if answer := srv.scripts.run.busy.Load(); answer != nil && !noSave {
 		c.Err(*answer)
 		return
 	}
-	srv.log.Info("a client asked for shutdown", "client", c.Session.id, "addr", c.Session.peer.Addr)
+	srv.log.Info("a client asked for shutdown", "client", sessionOf(c).id, "addr", sessionOf(c).peer.Addr)
 	inFile := srv.storage.Storage == nil && save && srv.memoryFile.use
 	if (noSave || srv.storage.Storage == nil) && !inFile {
 		if save && !force {
-			srv.log.Warn("refused SHUTDOWN SAVE: the data is in memory only", "client", c.Session.id)
+			srv.log.Warn("refused SHUTDOWN SAVE: the data is in memory only", "client", sessionOf(c).id)
 			c.Err(errShutdown)
 			return
 		}
-		c.Session.closing = true
+		sessionOf(c).closing = true
 		go srv.close(!noSave) // which waits for the goroutine that is executing this
 		return
 	}

@@ -114,7 +114,7 @@ func cmdSlowlogGet(c *Ctx) {
 			count = math.MaxInt64
 		}
 	}
-	entries := c.Server.slowlog.latest(count)
+	entries := serverOf(c).slowlog.latest(count)
 	c.W.Array(len(entries))
 	for _, e := range entries {
 		c.W.Array(6)
@@ -130,10 +130,10 @@ func cmdSlowlogGet(c *Ctx) {
 	}
 }
 
-func cmdSlowlogLen(c *Ctx) { c.W.Int(int64(c.Server.slowlog.len())) }
+func cmdSlowlogLen(c *Ctx) { c.W.Int(int64(serverOf(c).slowlog.len())) }
 
 func cmdSlowlogReset(c *Ctx) {
-	c.Server.slowlog.reset()
+	serverOf(c).slowlog.reset()
 	c.W.OK()
 }
 

@@ -7,6 +7,8 @@ import (
 	"github.com/atomredis/atomredis/engine/lists"
 )
 
+func init() { Register(sortCommands) }
+
 // SORT and SORT_RO. They read keys that follow from the data, so that they need the whole keyspace.
 var sortCommands = []*Command{
 	{Name: "sort", Group: "generic", Since: "1.0.0", Arity: -2, Flags: Write | DenyOOM | WholeKeyspace, ACL: CatSet | CatSortedSet | CatList | CatDangerous,
@@ -99,7 +101,7 @@ func (c *Ctx) sortOptions(mayStore bool) (s sorting, ok bool) {
 			case p.star >= 0 && c.clusterMode():
 				c.Err(errSortByInCluster)
 				return s, false
-			case p.star >= 0 && !c.Session.mayReadAll(c.Cmd, c.Args):
+			case p.star >= 0 && !c.Client.MayReadAll(c.Cmd, c.Args):
 				c.Err(errSortBy)
 				return s, false
 			}
@@ -109,7 +111,7 @@ func (c *Ctx) sortOptions(mayStore bool) (s sorting, ok bool) {
 			case c.clusterMode():
 				c.Err(errSortGetInCluster)
 				return s, false
-			case !c.Session.mayReadAll(c.Cmd, c.Args):
+			case !c.Client.MayReadAll(c.Cmd, c.Args):
 				c.Err(errSortGet)
 				return s, false
 			}
@@ -238,7 +240,7 @@ func (c *Ctx) eachSorted(elements texts, order []sortKey, s *sorting, fn func(v 
 
 // storeSorted puts the result in the place of what is under the destination, and replies with its size.
 func (c *Ctx) storeSorted(elements texts, order []sortKey, s *sorting) {
-	result := lists.New(c.Server.ListLimit())
+	result := lists.New(c.Host.ListLimit())
 	c.eachSorted(elements, order, s, func(v []byte, _ bool) { result.PushBack(v) })
 	n := result.Len()
 	e := c.G.Write(c.DB, s.store)

@@ -14,6 +14,8 @@ import (
 // This file has the table of the commands on streams, and those that add, list, remove and trim entries. Reading what is
 // new, consumer groups and XINFO are in the other cmd_stream files.
 
+func init() { Register(streamCommands) }
+
 var streamCommands = []*Command{
 	{Name: "xack", Group: "stream", Since: "5.0.0", Arity: -4, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Ends that entries are pending in a consumer group, and returns how many were", Syntax: "key group id [id ...]",
@@ -386,7 +388,7 @@ func cmdXadd(c *Ctx) {
 	if !ok {
 		return
 	}
-	lim := c.Server.StreamLimits()
+	lim := c.Host.StreamLimits()
 	if err := s.Append(id, n.fields, lim); err != nil {
 		c.Err(Error(err.Error()))
 		return
@@ -567,7 +569,7 @@ func cmdXtrim(c *Ctx) {
 		c.W.Int(0)
 		return
 	}
-	removed := t.apply(e.Stream(), c.Server.StreamLimits())
+	removed := t.apply(e.Stream(), c.Host.StreamLimits())
 	if removed > 0 {
 		c.G.Changed(e, engine.EventStream, "xtrim")
 	}

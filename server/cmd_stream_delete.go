@@ -9,6 +9,8 @@ import (
 
 // XDELEX and XACKDEL, which came with Redis 8.2: removing entries with regard to the consumer groups in which they are pending.
 
+func init() { Register(streamDeleteCommands) }
+
 var streamDeleteCommands = []*Command{
 	{Name: "xackdel", Group: "stream", Since: "8.2.0", Arity: -6, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Ends that entries are pending in a consumer group and removes them", Syntax: "key group [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -40,12 +39,6 @@ const (
 // maxAutoClaimCount is the largest COUNT of XAUTOCLAIM.
 const maxAutoClaimCount = math.MaxInt64 / 16
 
-// cString returns what error texts show of a name: they end at a zero byte, as in Redis.
-func cString(name []byte) []byte {
-	name, _, _ = bytes.Cut(name, []byte{0})
-	return name
-}
-
 // errUnknownForm is the error for a subcommand with arguments that it does not have.
 func (c *Ctx) errUnknownForm(container string) {
 	c.Err(Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.", c.Args[1], container)))
@@ -68,7 +61,7 @@ func (c *Ctx) groupOf(e *engine.Entry) (s *streams.Stream, g *streams.Group, ok 
 		g = s.Group(c.Args[2])
 	}
 	if g == nil {
-		c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", cString(c.Args[1]), cString(c.Args[2]))))
+		c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", untilNUL(c.Args[1]), untilNUL(c.Args[2]))))
 		return nil, nil, false
 	}
 	return s, g, true
@@ -98,7 +91,7 @@ func (c *Ctx) xgroupGroup() (e *engine.Entry, g *streams.Group, ok bool) {
 
 // errNoGroup says that the group that arguments 2 and 3 name is not there.
 func (c *Ctx) errNoGroup() {
-	c.Err(Error(fmt.Sprintf("NOGROUP No such consumer group '%s' for key name '%s'", cString(c.Args[3]), cString(c.Args[2]))))
+	c.Err(Error(fmt.Sprintf("NOGROUP No such consumer group '%s' for key name '%s'", untilNUL(c.Args[3]), untilNUL(c.Args[2]))))
 }
 
 // isDollar reports whether an argument stands for the end of the stream.
@@ -116,7 +109,7 @@ func (c *Ctx) entriesRead(arg []byte) (n int64, ok bool) {
 // entriesReadOf returns how many entries a group has read that is said to have read n: no more than were added. What was stored stays as it is, because XSETID
 // may have lowered that count since.
 func (c *Ctx) entriesReadOf(e *engine.Entry, n int64) int64 {
-	if c.Session.replaying {
+	if c.Replayed {
 		return n
 	}
 	return min(n, e.Stream().EntriesAdded())
@@ -420,7 +413,7 @@ func (opt *claimOptions) parse(c *Ctx, o OptionArgs) (ok bool) {
 		case o.Is("lastid") && o.More():
 			opt.lastID, ok = c.streamID(o.Arg())
 		default:
-			c.Err(Error(fmt.Sprintf("ERR Unrecognized XCLAIM option '%s'", cString(o.Word()))))
+			c.Err(Error(fmt.Sprintf("ERR Unrecognized XCLAIM option '%s'", untilNUL(o.Word()))))
 			return false
 		}
 		if !ok {

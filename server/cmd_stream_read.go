@@ -173,7 +173,7 @@ func (r streamRead) holdsKeys(c *Ctx) bool {
 // noGroupToRead is the error of a read from a group that is not there, or not there any more.
 func noGroupToRead(key, group []byte) Error {
 	const text = "NOGROUP No such key '%s' or consumer group '%s' in XREADGROUP with GROUP option"
-	return Error(fmt.Sprintf(text, cString(key), cString(group)))
+	return Error(fmt.Sprintf(text, untilNUL(key), untilNUL(group)))
 }
 
 // positions appends to dst where to read in each stream. If a key or an ID is wrong an error is written and ok is false.

@@ -15,7 +15,7 @@ import (
 // newStreamCtx returns a test context with a server, whose limits XADD needs.
 func newStreamCtx(t testing.TB) *testCtx {
 	b := newTestCtx(t)
-	b.Server = &Server{config: NewConfig()}
+	b.Host = &Server{config: NewConfig()}
 	b.out.Proto = 2
 	return b
 }

@@ -9,6 +9,8 @@ import (
 
 // This file has the commands on strings, except LCS.
 
+func init() { Register(stringCommands) }
+
 var stringCommands = []*Command{
 	{Name: "append", Group: "string", Since: "2.0.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Adds text at the end of a string, which is created if it does not exist", Syntax: "key value",
@@ -86,15 +88,6 @@ func cmdAppend(c *Ctx) {
 	c.W.Int(int64(len(e.Bytes())))
 }
 
-// lengthAllowed reports whether a string may be n + more bytes long; if not an error is written.
-func (c *Ctx) lengthAllowed(n, more int) bool {
-	if limit := c.Server.MaxBulk(); (n > limit || more > limit-n) && !c.Session.replaying {
-		c.Err(ErrStringTooLong)
-		return false
-	}
-	return true
-}
-
 func cmdIncr(c *Ctx) { c.increment(1) }
 func cmdDecr(c *Ctx) { c.increment(-1) }
 
@@ -168,43 +161,9 @@ func cmdIncrbyfloat(c *Ctx) {
 	c.W.Bulk(text)
 }
 
-// store makes a copy of v the value of e, a string, or of a new entry if e is nil, and reports the change. The deadline
-// stays.
-func (c *Ctx) store(e *engine.Entry, key, v []byte, event string) *engine.Entry {
-	if e == nil {
-		e = c.G.CreateString(c.DB, key, v)
-	} else {
-		e.SetBytes(v)
-	}
-	c.G.Changed(e, engine.EventString, event)
-	return e
-}
-
 func cmdGet(c *Ctx) {
 	if e, ok := c.ReadAs(c.Args[1], engine.String); ok {
 		c.replyString(e)
-	}
-}
-
-// replyString replies with the string of e, a null if that is nil.
-func (c *Ctx) replyString(e *engine.Entry) {
-	if e == nil {
-		c.W.Null()
-	} else {
-		c.bulk(e)
-	}
-}
-
-// maxCopied is the length in bytes up to which strings are copied into the output. Longer ones are sent from where they lie, if the transport can.
-const maxCopied = 32 << 10
-
-// bulk replies with the string of e.
-func (c *Ctx) bulk(e *engine.Entry) {
-	if v := e.Bytes(); len(v) <= maxCopied || !c.W.Lends {
-		c.W.Bulk(v)
-	} else {
-		b, loan := c.G.Lend(e)
-		c.W.BulkLent(b, loan)
 	}
 }
 
@@ -297,32 +256,6 @@ func cmdGetset(c *Ctx) {
 	if e, ok := c.replyOldString(); ok {
 		c.setString(e, c.Args[1], c.Args[2])
 	}
-}
-
-// setString makes v the value of e, of whatever type it was, or of a new entry if e is nil, without a deadline, and reports the change.
-func (c *Ctx) setString(e *engine.Entry, key, v []byte) *engine.Entry {
-	existed := e != nil
-	if e = c.overwrite(e, key, v); existed {
-		c.G.SetDeadline(e, 0)
-	}
-	c.G.Changed(e, engine.EventString, "set")
-	return e
-}
-
-// overwrite makes v the value of e, of whatever type it was, or of a new entry if e is nil: a copy of it, or v itself if the command may keep it.
-func (c *Ctx) overwrite(e *engine.Entry, key, v []byte) *engine.Entry {
-	keep := c.Session.mayKeep(v)
-	switch {
-	case e == nil && keep:
-		e = c.G.CreateString(c.DB, key, nil)
-	case e == nil:
-		return c.G.CreateString(c.DB, key, v)
-	case !keep:
-		c.G.Overwrite(e, v)
-		return e
-	}
-	c.Session.kept(c.G, e, c.G.Exchange(e, v))
-	return e
 }
 
 func cmdMget(c *Ctx) {

@@ -13,6 +13,8 @@ import (
 
 // Comparing before writing: the conditions IFEQ, IFNE, IFDEQ and IFDNE of SET and DELEX, and DIGEST. They, and MSETEX, came with Redis 8.4.
 
+func init() { Register(stringDigestCommands) }
+
 var stringDigestCommands = []*Command{
 	{Name: "delex", Group: "string", Since: "8.4.0", Arity: -2, Flags: Write | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,DELETE,VARIABLE_FLAGS]"),
 		Summary: "Deletes a key if its value is, or is not, what is expected", Syntax: "key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",

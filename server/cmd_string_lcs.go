@@ -42,7 +42,7 @@ func cmdLcs(c *Ctx) {
 		return
 	}
 	// Redis keeps 4 bytes for each pair of positions. This limit bounds the time as much as the memory.
-	if cells := uint64(len(a)+1) * uint64(len(b)+1); cells > uint64(c.Server.MaxBulk())/4 {
+	if cells := uint64(len(a)+1) * uint64(len(b)+1); cells > uint64(c.Host.MaxBulk())/4 {
 		c.Err(errLCSTooLarge)
 		return
 	}

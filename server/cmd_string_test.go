@@ -22,7 +22,7 @@ type testCtx struct {
 func newTestCtx(t testing.TB) *testCtx {
 	ks := engine.New(engine.Options{})
 	b := &testCtx{}
-	b.G, b.W, b.Session, b.Server = &b.guard, &b.out, &Session{}, &Server{ks: ks, config: NewConfig()}
+	b.G, b.W, b.Client, b.Host = &b.guard, &b.out, &Session{}, &Server{ks: ks, config: NewConfig()}
 	b.guard.Lock(ks, engine.AllShards, 1_000_000)
 	t.Cleanup(func() {
 		b.guard.Unlock()

@@ -14,6 +14,8 @@ import (
 // This file has the table of the commands on sorted sets, and those that name members. Ranges, combinations of several
 // sets and removal at the ends are in the other cmd_zset files.
 
+func init() { Register(zsetCommands) }
+
 var zsetCommands = []*Command{
 	{Name: "bzmpop", Group: "sorted_set", Since: "7.0.0", Arity: -5, Flags: Write | Blocking, ACL: CatSortedSet, Keys: keys("i2+n0/1/1[RW,ACCESS,DELETE]"),
 		Summary: "Removes members at an end of the first sorted set that has any, and waits for one if there is none",
@@ -198,7 +200,7 @@ func (c *Ctx) zaddScores(r zaddRule, scores []float64, args [][]byte) {
 	var added, changed int
 	var last float64
 	var done bool
-	z, lim := e.ZSet(), c.Server.ZSetLimits()
+	z, lim := e.ZSet(), c.Host.ZSetLimits()
 	for i, score := range scores {
 		var was zaddOutcome
 		switch last, was = r.apply(z, args[each*(i+1)-1], score, lim); was {

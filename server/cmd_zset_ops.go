@@ -17,8 +17,7 @@ import (
 
 // Errors about combinations.
 const (
-	errWeight        Error = "ERR weight value is not a float"
-	errNegativeLimit Error = "ERR LIMIT can't be negative"
+	errWeight Error = "ERR weight value is not a float"
 )
 
 // zoperand is one of the sets that are combined: a sorted set or a plain one, which is nil for a missing key.
@@ -334,7 +333,7 @@ func (c *Ctx) zcombineStore(op zoperation, event string) {
 	if !ok {
 		return
 	}
-	c.zstore(c.Args[1], compact(op.of(&z), c.Server.ZSetLimits()), event)
+	c.zstore(c.Args[1], compact(op.of(&z), c.Host.ZSetLimits()), event)
 }
 
 // compact returns a large set in the small form if it is within the limits.

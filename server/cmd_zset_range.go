@@ -271,7 +271,7 @@ func cmdZrangestore(c *Ctx) {
 	}
 	result := zsets.New()
 	if e != nil {
-		lim := c.Server.ZSetLimits()
+		lim := c.Host.ZSetLimits()
 		if first, last := r.ranks(e.ZSet().Len()); r.by == byRank && last-first >= lim.Entries {
 			lim = zsets.Limits{} // the result is known to become large, so it is from the start
 		}

@@ -16,7 +16,7 @@ import (
 // newZSetCtx returns a Ctx whose server has nothing but a configuration.
 func newZSetCtx(t testing.TB) *testCtx {
 	b := newTestCtx(t)
-	b.Server = &Server{config: NewConfig()}
+	b.Host = &Server{config: NewConfig()}
 	return b
 }
 

@@ -49,9 +49,9 @@ type Command struct {
 	// whileSubscribed commands may be sent by a RESP2 client that has subscriptions.
 	whileSubscribed bool
 	// fromScript returns whether scripts may call the command now although it is NoScript; nil if they never may.
-	fromScript func(s *Session) bool
-	// allowed returns who may use a command that is Protected.
-	allowed func(s *Settings) Access
+	fromScript func(host Host, client Client) bool
+	// allowed reports whether the client may use a command that is Protected.
+	allowed func(host Host, client Client) bool
 
 	parent *Command
 	index  int     // position in the server's statistics

@@ -71,7 +71,7 @@ type Settings struct {
 
 	ReplicaOf              ReplicaOf
 	MasterUser, MasterAuth string // "" = none
-	ReplTimeout            int    // seconds for which a master may be silent, and a follower may not read
+	ReplTimeout            int    // seconds for which a master may be engine.EventNone, and a follower may not read
 	ReplPingReplicaPeriod  int    // seconds between pings to followers
 	ReplicaServeStaleData  bool   // while the link to the master is down
 	ReplicaPriority        int    // for Sentinel; 0 = never to become a master

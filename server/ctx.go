@@ -5,6 +5,12 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/sets"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -20,10 +26,10 @@ type Ctx struct {
 	G *engine.Guard
 	// DB is the selected database.
 	DB int
-	// Session is the client.
-	Session *Session
-	// Server is the server.
-	Server *Server
+	// Client is on whose behalf the command runs; nil if it is nobody's.
+	Client Client
+	// Host is the server.
+	Host Host
 	// Cmd is the command's entry in the table.
 	Cmd *Command
 	// NoBlock says that a blocking command must answer at once: it is in a transaction or in a script.
@@ -31,10 +37,64 @@ type Ctx struct {
 	// InScript says that a script calls the command.
 	InScript bool
 
-	journalled bool     // the handler has called Journal
-	blocked    *blocked // whose Try is called with this Ctx
-	caller     *Caller  // of the custom command that calls the command; nil if none does
+	// Replayed says that the command comes from the journal: it has been accepted before.
+	Replayed bool
+	// Journalled says that the handler has called Journal.
+	Journalled bool
+	// Wait is that of the blocked client, in a call of Block.Try or Block.Cancel.
+	Wait Wait
+	// Nesting is how many custom commands are running that call one another.
+	Nesting int
 }
+
+// Client is the client of a command, as far as the commands of data types need to know it. Those that need more declare an interface of
+// their own.
+type Client interface {
+	// Block suspends the client; see Ctx.Block.
+	Block(c *Ctx, b Block)
+	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its arguments.
+	MayReadAll(cmd *Command, args [][]byte) bool
+	// MayKeep reports whether the command that runs may keep the memory of an argument.
+	MayKeep(arg []byte) bool
+	// Kept tells that e has kept the argument, and that old is memory that nobody uses any more.
+	Kept(g *engine.Guard, e *engine.Entry, old []byte)
+}
+
+// Host is the server that a command runs in, as far as the commands of data types need to know it.
+type Host interface {
+	Keyspace() *engine.Keyspace
+	// Clustered reports whether the server is in cluster mode.
+	Clustered() bool
+	// Writable reports whether a command that only reads may keep a result under guard g.
+	Writable(g *engine.Guard) bool
+	// MaxBulk is the setting proto-max-bulk-len, in bytes.
+	MaxBulk() int
+	// The forms that small values have.
+	HashLimits() hashes.Limits
+	ListLimit() lists.Limit
+	SetLimits() sets.Limits
+	ZSetLimits() zsets.Limits
+	StreamLimits() streams.Limits
+	// HyperLogLogSparse is the setting hll-sparse-max-bytes.
+	HyperLogLogSparse() int
+	// RDBLimits are those of values that come from elsewhere.
+	RDBLimits() *rdb.Limits
+}
+
+// Wait is the wait of a blocked client.
+type Wait interface {
+	// SetTimeout changes how long the client goes on waiting: timeout ms from now on, 0 for ever.
+	SetTimeout(now, timeout int64)
+	// TryAgain sets when Try must be called although no key has changed, in ms since 1970.
+	TryAgain(at int64)
+}
+
+// SetTimeout changes, in a call of Block.Try, how long the client goes on waiting if Try returns false: timeout ms from now on; 0 is
+// for ever.
+func (c *Ctx) SetTimeout(timeout int64) { c.Wait.SetTimeout(c.Now(), timeout) }
+
+// TryAgain sets, in a call of Block.Try that returns false, when it must be called the next time although no key has changed.
+func (c *Ctx) TryAgain(at int64) { c.Wait.TryAgain(at) }
 
 // Journal has args, a command in the client's database, written to the journal instead of the command itself. A handler whose
 // effect does not follow from its arguments, the data and the time alone calls it with each of the commands that repeat what
@@ -43,7 +103,7 @@ func (c *Ctx) Journal(args ...[]byte) { c.JournalIn(c.DB, args...) }
 
 // JournalIn is Journal for a command in another database.
 func (c *Ctx) JournalIn(db int, args ...[]byte) {
-	c.journalled = true
+	c.Journalled = true
 	c.G.Log(db, args)
 }
 
@@ -223,7 +283,7 @@ func (c *Ctx) Block(b Block) {
 		b.Empty(c.W)
 		return
 	}
-	c.Session.block(c, b)
+	c.Client.Block(c, b)
 }
 
 // Timeout reads the timeout of a blocking command, in seconds with a fraction, and returns it in ms, rounded up; if it
@@ -285,3 +345,15 @@ func timeoutError(ms, now int64) Error {
 
 // lower returns an argument as a string in lower case.
 func lower(b []byte) string { return strings.ToLower(string(b)) }
+
+// look is Read, but it is the command that decides, not the client, whether the key's time of last access changes.
+func (c *Ctx) look(key []byte, touch bool) *engine.Entry {
+	was := c.G.NoTouch
+	c.G.NoTouch = !touch
+	e := c.Read(key)
+	c.G.NoTouch = was
+	return e
+}
+
+// clusterMode reports whether the command obeys the rules of a cluster. The journal's commands have been accepted before.
+func (c *Ctx) clusterMode() bool { return c.Host.Clustered() && !c.Replayed }

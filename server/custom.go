@@ -78,30 +78,26 @@ type Caller struct {
 	ctx   *Ctx        // of the custom command
 	inner Ctx         // of the commands that it calls
 	w     resp.Writer // takes one reply at a time
-	depth int         // how many custom commands are running, one called by the other
 	keys  map[string]struct{}
 	ended bool // the handler has returned
 }
 
 // runCustom calls the handler of a custom command.
 func runCustom(c *Ctx, do func(c *Caller)) {
-	c.journalled = true
-	s := c.Session
-	h := &Caller{ctx: c, depth: 1}
-	if c.caller != nil {
-		h.depth = c.caller.depth + 1
-	}
-	if h.depth > maxNesting {
+	c.Journalled = true
+	s := sessionOf(c)
+	h := &Caller{ctx: c}
+	if c.Nesting == maxNesting {
 		c.Err("ERR custom commands call each other too deeply")
 		return
 	}
-	h.inner = Ctx{W: &h.w, G: c.G, Session: s, Server: c.Server, NoBlock: true, InScript: c.InScript, caller: h}
+	h.inner = Ctx{W: &h.w, G: c.G, Client: s, Host: serverOf(c), NoBlock: true, InScript: c.InScript, Replayed: c.Replayed, Nesting: c.Nesting + 1}
 	db := s.db
 	defer func() {
 		s.db = db
 		h.ended = true
 	}()
-	c.Server.handlers.call(func() { do(h) })
+	serverOf(c).handlers.call(func() { do(h) })
 }
 
 // Args are the name and the arguments of the custom command. They are views into the client's input.
@@ -127,7 +123,7 @@ func (h *Caller) Call(args [][]byte) []byte {
 		c.Err(e)
 		return h.w.Buf
 	}
-	s := c.Session
+	s := sessionOf(c)
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
 	s.run(c)
 	if s.tracking.on {
@@ -141,7 +137,7 @@ func (h *Caller) allowed(args [][]byte) (*Command, Error) {
 	if h.ended || len(args) == 0 {
 		return nil, "ERR a custom command can call commands only while it runs, and they have names"
 	}
-	srv, own := h.ctx.Server, h.ctx.Cmd
+	srv, own := serverOf(h.ctx), h.ctx.Cmd
 	cmd, _ := srv.table.lookupEither(args)
 	switch {
 	case cmd == nil:

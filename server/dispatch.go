@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -74,7 +73,7 @@ func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 		return unknownCommand(args)
 	case !cmd.arityOK(len(args)) || cmd.Do == nil:
 		return wrongArity(cmd)
-	case cmd.Flags&Protected != 0 && !s.mayUse(cmd):
+	case cmd.Flags&Protected != 0 && !cmd.allowed(s.srv, s):
 		return notAllowed(cmd)
 	case !s.authenticated && cmd.Flags&NoAuth == 0 && s.mustAuthenticate():
 		return "NOAUTH Authentication required."
@@ -114,44 +113,11 @@ func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 // isHTTP recognises the first words of lines that a browser sends when it is made to post to this port.
 func isHTTP(name []byte) bool { return equalFold(name, "post") || equalFold(name, "host:") }
 
-// unknownCommand returns the error for a command that does not exist.
-func unknownCommand(args [][]byte) Error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "ERR unknown command '%s', with args beginning with: ", printed(args[0]))
-	start := b.Len()
-	for _, a := range args[1:] {
-		if b.Len()-start >= 128 {
-			break
-		}
-		b.WriteByte('\'')
-		a = untilNUL(a)
-		b.Write(a[:min(len(a), 128-(b.Len()-1-start))])
-		b.WriteString("' ")
-	}
-	return Error(b.String())
-}
-
-// untilNUL returns what C would print of b.
-func untilNUL(b []byte) []byte {
-	b, _, _ = bytes.Cut(b, []byte{0})
-	return b
-}
-
-// printed is untilNUL for errors that show 128 bytes of a word at most; the precision of a format counts characters.
-func printed(b []byte) []byte {
-	b = untilNUL(b)
-	return b[:min(len(b), 128)]
-}
-
 // notAllowed returns the error for DEBUG or MODULE where it is not switched on.
 func notAllowed(cmd *Command) Error {
 	name, _, _ := strings.Cut(cmd.Name, "|")
 	return Error(fmt.Sprintf("ERR %s command not allowed. If the enable-%s-command option is set to \"local\", you can run it from a local connection, "+
 		"otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(name), name))
-}
-
-func wrongArity(cmd *Command) Error {
-	return Error("ERR wrong number of arguments for '" + cmd.Name + "' command")
 }
 
 // reject answers a command with an error without executing it. In a transaction it spoils the whole.
@@ -211,7 +177,7 @@ func (s *Session) run(c *Ctx) {
 	cmd := c.Cmd
 	start, alone := s.begin(c)
 	writes, changes := cmd.Flags&Write != 0, c.G.Changes()
-	c.journalled = false
+	c.Journalled = false
 	defer func() {
 		if p := recover(); p != nil {
 			s.srv.logPanic(cmd, p)

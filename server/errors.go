@@ -1,5 +1,11 @@
 package server
 
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
 // Error is an error reply: its code word and text, exactly as Redis sends them.
 type Error string
 
@@ -26,5 +32,42 @@ const (
 	ErrTimeoutRange      Error = "ERR timeout is out of range"
 	ErrInvalidCursor     Error = "ERR invalid cursor"
 	ErrNumKeys           Error = "ERR numkeys should be greater than 0"
+	errMoveInCluster     Error = "ERR MOVE is not allowed in cluster mode"
+	errCopyInCluster     Error = "ERR Copying to another database is not allowed in cluster mode"
+	errPayload           Error = "ERR DUMP payload version or checksum are wrong"
+	errNegativeLimit     Error = "ERR LIMIT can't be negative"
 	ErrNumKeysRange      Error = "ERR Number of keys can't be greater than number of args"
 )
+
+// unknownCommand returns the error for a command that does not exist.
+func unknownCommand(args [][]byte) Error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ERR unknown command '%s', with args beginning with: ", printed(args[0]))
+	start := b.Len()
+	for _, a := range args[1:] {
+		if b.Len()-start >= 128 {
+			break
+		}
+		b.WriteByte('\'')
+		a = untilNUL(a)
+		b.Write(a[:min(len(a), 128-(b.Len()-1-start))])
+		b.WriteString("' ")
+	}
+	return Error(b.String())
+}
+
+// untilNUL returns what C would print of b.
+func untilNUL(b []byte) []byte {
+	b, _, _ = bytes.Cut(b, []byte{0})
+	return b
+}
+
+// printed is untilNUL for errors that show 128 bytes of a word at most; the precision of a format counts characters.
+func printed(b []byte) []byte {
+	b = untilNUL(b)
+	return b[:min(len(b), 128)]
+}
+
+func wrongArity(cmd *Command) Error {
+	return Error("ERR wrong number of arguments for '" + cmd.Name + "' command")
+}

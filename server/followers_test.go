@@ -299,7 +299,7 @@ func transferOver(t *testing.T, host, port string, r *rand.Rand, accounts int, s
 
 // sums returns the sums over keys and over fields in a file.
 func sums(t *testing.T, file []byte) (keys, fields int) {
-	r := rdb.NewReader(bytes.NewReader(file), *newHarness(t).rdbLimits())
+	r := rdb.NewReader(bytes.NewReader(file), *newHarness(t).RDBLimits())
 	number := func(v []byte) int {
 		n, err := strconv.Atoi(string(v))
 		require.NoError(t, err)

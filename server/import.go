@@ -323,7 +323,7 @@ func (im *importer) read(f io.Reader, last bool) error {
 		}
 		return im.aof(in, last)
 	}
-	r := rdb.NewReader(in, *im.srv.rdbLimits())
+	r := rdb.NewReader(in, *im.srv.RDBLimits())
 	if err := im.rdb(r); err != nil {
 		return err
 	}
@@ -373,12 +373,12 @@ func (im *importer) key(k *rdb.Key) error {
 	if g.Peek(k.DB, k.Key) != nil {
 		return fmt.Errorf("key %s in database %d comes twice", strconv.Quote(string(k.Key)), k.DB)
 	}
-	e := createValue(g, k.DB, k.Key, k.Value)
+	e := rdb.Create(g, k.DB, k.Key, k.Value)
 	g.SetDeadline(e, k.Deadline)
 	if k.Idle >= 0 {
 		g.SetIdleTime(e, k.Idle)
 	}
-	g.Changed(e, silent, "")
+	g.Changed(e, engine.EventNone, "")
 	im.keys++
 	return nil
 }

@@ -139,7 +139,7 @@ func secrets(cmd *Command, args [][]byte) []int {
 }
 
 func cmdMonitor(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	if c.NoBlock {
 		c.Err("ERR MONITOR isn't allowed for DENY BLOCKING client")
 		return
@@ -147,6 +147,6 @@ func cmdMonitor(c *Ctx) {
 	if s.monitor {
 		return // Redis does not answer a second time
 	}
-	c.Server.monitors.add(s)
+	serverOf(c).monitors.add(s)
 	c.W.OK()
 }

@@ -127,11 +127,11 @@ func cmdClientPause(c *Ctx) {
 	if !ok {
 		return
 	}
-	c.Server.pause.begin(c.Now(), c.Now()+ms, all)
+	serverOf(c).pause.begin(c.Now(), c.Now()+ms, all)
 	c.W.OK()
 }
 
 func cmdClientUnpause(c *Ctx) {
-	c.Server.pause.resume()
+	serverOf(c).pause.resume()
 	c.W.OK()
 }

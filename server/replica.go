@@ -529,7 +529,7 @@ func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (codes [
 		l.update(func(st *linkStatus) { st.received += int64(len(b)) })
 		return out.Write(b)
 	})
-	r := rdb.NewReader(io.TeeReader(from, counted), *l.srv.rdbLimits())
+	r := rdb.NewReader(io.TeeReader(from, counted), *l.srv.RDBLimits())
 	for {
 		item, err := r.Next()
 		if err == io.EOF {
@@ -616,7 +616,7 @@ func (l *masterLink) fill(file *os.File, codes []string) error {
 		return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
 	}
 	g.Flush(-1)
-	r := rdb.NewReader(file, *srv.rdbLimits())
+	r := rdb.NewReader(file, *srv.RDBLimits())
 	for {
 		item, err := r.Next()
 		switch {

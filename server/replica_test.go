@@ -248,7 +248,7 @@ func TestReplicaIsConfigured(t *testing.T) {
 	b.expect("REPLCONF ACK 1")
 	require.Equal(t, "", c.do("GET a"))
 
-	// The server closes while the master is silent, and while there is none.
+	// The server closes while the master is engine.EventNone, and while there is none.
 	require.NoError(t, s.Close())
 	for _, settings := range [][]string{{"replicaof", "localhost 1"}, {"replicaof", "no.such.host.invalid 1"}} {
 		lost := startTestServer(t, Options{}, settings...)
@@ -288,7 +288,7 @@ func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 					var g engine.Guard
 					g.Lock(d.ks, engine.AllShards, d.ks.Now())
 					g.Flush(-1)
-					g.Changed(g.CreateString(0, []byte(key), []byte("1")), silent, "")
+					g.Changed(g.CreateString(0, []byte(key), []byte("1")), engine.EventNone, "")
 					g.Unlock()
 					require.Error(t, d.storage.Save())
 					afterCrash("old")

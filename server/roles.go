@@ -207,7 +207,7 @@ func (s *Session) lookAtSuspects() {
 		s.srv.underQueue(id, s.now, func(q *pressureQueue) {
 			if !q.has(qBound) && !q.has(qClosed) {
 				for _, k := range roleLists {
-					q.c.Server.roles.forget(q.role(k))
+					serverOf(q.c).roles.forget(q.role(k))
 				}
 			}
 			q.recoverRoles()
@@ -217,7 +217,7 @@ func (s *Session) lookAtSuspects() {
 
 // releaseRoles gives back what s has of the queue.
 func (q *pressureQueue) releaseRoles(s *Session) {
-	r := &q.c.Server.roles
+	r := &serverOf(q.c).roles
 	for _, k := range roleLists {
 		if r.holder(q.role(k)) != s {
 			continue
@@ -234,7 +234,7 @@ func (q *pressureQueue) releaseRoles(s *Session) {
 // recoverRoles gives back the roles that were taken by clients that were connected before the server started. Of a queue that
 // is being created by a client step by step nobody has had a role yet: its later keys are missing.
 func (q *pressureQueue) recoverRoles() {
-	r := &q.c.Server.roles
+	r := &serverOf(q.c).roles
 	if !r.on || !q.has(qBound) {
 		return
 	}
@@ -256,6 +256,6 @@ func (q *pressureQueue) recoverRoles() {
 // element, or have gone before adding it, or between adding it and removing another. Who still has the element will add it.
 func (q *pressureQueue) restoreNotFull() {
 	if q.has(qBound) {
-		q.settleNotFull(q.c.Server.roles.holder(q.role(qNotFull)) == nil)
+		q.settleNotFull(serverOf(q.c).roles.holder(q.role(qNotFull)) == nil)
 	}
 }

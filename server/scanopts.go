@@ -2,9 +2,11 @@ package server
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/glob"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // This file reads what SCAN, HSCAN, SSCAN and ZSCAN have in common: a cursor, and options that say how much to return of
@@ -124,4 +126,13 @@ func (c *Ctx) scanCursor(arg []byte) (cursor uint64, ok bool) {
 		cursor = -cursor
 	}
 	return cursor, true
+}
+
+// scanReply replies with the cursor to go on with and the n elements that were found, which are bulk strings.
+func (c *Ctx) scanReply(next uint64, n int, found *resp.Writer) {
+	var scratch [20]byte
+	c.W.Array(2)
+	c.W.Bulk(strconv.AppendUint(scratch[:0], next, 10))
+	c.W.Array(n)
+	c.W.Raw(found.Buf)
 }

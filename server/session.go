@@ -41,7 +41,6 @@ type Session struct {
 
 	db            int
 	authenticated bool
-	replaying     bool       // it is the journal's, whose commands have been accepted before
 	ahead         *lookahead // what prepare has parsed for Input
 	next          *Command   // the command behind the one that is executed; nil if it is not known
 	depth         int        // with how many others a command came last, and itself; no more than maxAhead
@@ -145,7 +144,7 @@ func (srv *Server) newSession(peer Peer, wake func()) *Session {
 	s.setProto(2)
 	s.parser.MaxBulk = srv.MaxBulk()
 	s.becomeDefault()
-	s.ctx = Ctx{W: &s.out, G: &s.guard, Session: s, Server: srv}
+	s.ctx = Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv}
 	s.out.Buf = make([]byte, 0, minReplyBuffer)
 	s.replyBuffer.resetAt = s.now
 	srv.clients.add(s)

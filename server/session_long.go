@@ -80,13 +80,13 @@ func (s *Session) receiveLong(b []byte) []byte {
 	return b
 }
 
-// mayKeep reports whether the command that runs may keep the memory of an argument.
-func (s *Session) mayKeep(arg []byte) bool {
+// MayKeep implements Client.
+func (s *Session) MayKeep(arg []byte) bool {
 	return s.owned.b != nil && len(arg) == len(s.owned.b) && &arg[0] == &s.owned.b[0]
 }
 
-// kept tells that e has kept the argument, and that old is memory that nobody uses any more. The argument stays as it is until the command has been logged.
-func (s *Session) kept(g *engine.Guard, e *engine.Entry, old []byte) {
+// Kept implements Client. The argument stays as it is until the command has been logged.
+func (s *Session) Kept(g *engine.Guard, e *engine.Entry, old []byte) {
 	_, loan := g.Lend(e)
 	s.owned.kept = append(s.owned.kept, loan)
 	s.owned.b = nil

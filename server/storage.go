@@ -224,10 +224,10 @@ type replayer struct {
 }
 
 func newReplayer(srv *Server) *replayer {
-	s := &Session{srv: srv, wake: func() {}, authenticated: true, replaying: true}
+	s := &Session{srv: srv, wake: func() {}, authenticated: true}
 	s.origin.session = s
 	s.setProto(2)
-	s.ctx = Ctx{W: &s.out, G: &s.guard, Session: s, Server: srv, NoBlock: true}
+	s.ctx = Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Replayed: true}
 	return &replayer{s: s, parser: resp.Parser{MaxBulk: maxJournalBulk}}
 }
 
@@ -294,17 +294,17 @@ func (r *replayer) repeat(cmd *Command, args [][]byte) (err error) {
 // journal writes a command that has run to the journal if it has changed anything, unless its handler has done so. changes
 // is what G.Changes said before.
 func (c *Ctx) journal(changes int) {
-	if c.G.Changes() == changes || c.journalled {
+	if c.G.Changes() == changes || c.Journalled {
 		return
 	}
-	if c.Server.followed.active.Load() {
+	if serverOf(c).followed.active.Load() {
 		if args := c.followedForm(); args != nil {
 			c.G.Log(c.DB, args)
 			return
 		}
 	}
 	c.G.Log(c.DB, c.Args)
-	if c.Server.followed.active.Load() {
+	if serverOf(c).followed.active.Load() {
 		c.logClaims()
 	}
 }
@@ -380,13 +380,6 @@ func (s *Session) Sendable() int {
 		return 0
 	}
 	return s.sendable
-}
-
-// writeAOFCounts writes the reply of WAITAOF.
-func writeAOFCounts(w *resp.Writer, local int64) {
-	w.Array(2)
-	w.Int(local)
-	w.Int(0)
 }
 
 // fsyncPolicies are the values of appendfsync.

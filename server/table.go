@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/atomredis/atomredis/engine"
 )
 
 // table is the command table in the form in which the dispatcher uses it.
@@ -36,15 +34,11 @@ type extension struct {
 	list   []*Command // all top-level commands, the built-in ones too, in order of their names
 }
 
-// lockSet says which shards a command's guard takes.
-type lockSet uint8
+// registered are the built-in commands.
+var registered []*Command
 
-const (
-	lockNone  lockSet = iota // the command uses no keys
-	lockFirst                // its only key is argument 1
-	lockKeys                 // the keys that its specs find, and those that it derives
-	lockAll                  // the whole keyspace
-)
+// Register adds entries to the built-in commands. It is called by init functions only.
+func Register(entries []*Command) { registered = append(registered, entries...) }
 
 // newTable returns a table without custom commands. The others are the same for all servers of the process, and must not be changed.
 func newTable() *table {
@@ -57,11 +51,9 @@ var builtin = sync.OnceValue(buildTable)
 // buildTable puts the groups together and derives what follows from each entry.
 func buildTable() *table {
 	t := &table{byName: map[string]*Command{}}
-	for _, group := range commandGroups() {
-		for _, entry := range group {
-			cmd := *entry // index and parent are filled in
-			t.list = append(t.list, &cmd)
-		}
+	for _, entry := range registered {
+		cmd := *entry // index and parent are filled in
+		t.list = append(t.list, &cmd)
 	}
 	slices.SortFunc(t.list, func(a, b *Command) int { return compare(a.Name, b.Name) })
 	for _, cmd := range t.list {
@@ -194,54 +186,6 @@ func (t *table) named(name []byte) *Command {
 	return cmd
 }
 
-// sub returns the sub-command of that name, in whatever case, or nil.
-func (cmd *Command) sub(name []byte) *Command {
-	for _, sub := range cmd.Subs {
-		if equalFold(name, sub.Name[len(cmd.Name)+1:]) {
-			return sub
-		}
-	}
-	return nil
-}
-
-// derive fills in what follows from the facts of the entry.
-func (cmd *Command) derive() {
-	for i := range cmd.Keys {
-		k := &cmd.Keys[i]
-		if k.ByNumber || k.Keyword != "" || k.Index == 0 {
-			cmd.Flags |= MovableKeys
-		}
-	}
-	implied := map[Flag]Category{Write: CatWrite, Admin: CatAdmin | CatDangerous, PubSub: CatPubSub, Fast: CatFast, Blocking: CatBlocking}
-	for flag, category := range implied {
-		if cmd.Flags&flag != 0 {
-			cmd.ACL |= category
-		}
-	}
-	if cmd.Flags&ReadOnly != 0 && cmd.ACL&CatScripting == 0 {
-		cmd.ACL |= CatRead
-	}
-	if cmd.Flags&Fast == 0 {
-		cmd.ACL |= CatSlow
-	}
-	cmd.slow = cmd.mayBeSlow()
-	realKeys := slices.ContainsFunc(cmd.Keys, func(k KeySpec) bool { return !slices.Contains(k.Flags, "not_key") })
-	switch {
-	case cmd.Flags&OwnGuard != 0:
-		cmd.lock = lockNone
-	case cmd.Flags&WholeKeyspace != 0:
-		cmd.lock = lockAll
-	case cmd.DerivedKeys != nil:
-		cmd.lock = lockKeys
-	case !realKeys:
-		cmd.lock = lockNone
-	case len(cmd.Keys) == 1 && cmd.Keys[0].Index == 1 && cmd.Keys[0].LastKey == 0 && cmd.Flags&MovableKeys == 0:
-		cmd.lock = lockFirst
-	default:
-		cmd.lock = lockKeys
-	}
-}
-
 // lookup finds the command that args of a client name; for a container the sub-command. cmd is nil if there is none, container then
 // tells whether only the sub-command is unknown. If the command is called by another name than its own, args get its own.
 func (t *table) lookup(args [][]byte) (cmd, container *Command) {
@@ -265,17 +209,6 @@ func (t *table) lookupEither(args [][]byte) (cmd, container *Command) {
 		return t.lookupOriginal(args)
 	}
 	return cmd, container
-}
-
-// among is the end of lookup, for cmd, which args[0] names; cmd may be nil.
-func (cmd *Command) among(args [][]byte) (found, container *Command) {
-	if cmd == nil || cmd.Subs == nil || len(args) < 2 {
-		return cmd, nil
-	}
-	if sub := cmd.sub(args[1]); sub != nil {
-		return sub, nil
-	}
-	return nil, cmd
 }
 
 // find returns the top-level command that clients call so, in whatever case.
@@ -309,71 +242,6 @@ func (t *table) findIn(names map[string]*Command, name []byte) *Command {
 	return cmd
 }
 
-// arityOK reports whether n arguments, names included, fit the command.
-func (cmd *Command) arityOK(n int) bool {
-	if cmd.Arity < 0 {
-		return n >= -cmd.Arity
-	}
-	return n == cmd.Arity
-}
-
-// shards returns the shard set that a guard for the command must hold.
-func (cmd *Command) shards(ks *engine.Keyspace, args [][]byte) uint64 {
-	switch cmd.lock {
-	case lockFirst:
-		return ks.ShardOf(args[1])
-	case lockAll:
-		return engine.AllShards
-	case lockKeys:
-		if ks.Shards() == 1 {
-			return 1
-		}
-		var set uint64
-		cmd.eachKey(args, func(i int, _ *KeySpec) bool {
-			set |= ks.ShardOf(args[i])
-			return true
-		})
-		if cmd.DerivedKeys != nil {
-			cmd.DerivedKeys(args, func(key []byte) { set |= ks.ShardOf(key) })
-		}
-		return set
-	}
-	return 0
-}
-
-// appendHints appends what the command will use.
-func (cmd *Command) appendHints(hints []engine.Hint, args [][]byte) []engine.Hint {
-	switch cmd.lock {
-	case lockFirst:
-		h := engine.Hint{Key: args[1]}
-		if i := cmd.Element; i != 0 && i < len(args) {
-			h.Element = args[i]
-		} else if n := len(hints); n > 0 && bytes.Equal(hints[n-1].Key, h.Key) {
-			return hints // as in many pipelines
-		}
-		hints = append(hints, h)
-	case lockKeys, lockAll:
-		cmd.eachKey(args, func(i int, _ *KeySpec) bool {
-			hints = append(hints, engine.Hint{Key: args[i]})
-			return true
-		})
-	}
-	return hints
-}
-
-// eachKey calls fn with the index of every key among args, in the order of the specs, until fn returns false. It
-// reports false if the arguments do not fit the specs.
-func (cmd *Command) eachKey(args [][]byte, fn func(i int, spec *KeySpec) bool) bool {
-	fit := true
-	for s := range cmd.Keys {
-		spec := &cmd.Keys[s]
-		if !spec.positions(args, func(i int) bool { return fn(i, spec) }) {
-			fit = false
-		}
-	}
-	return fit
-}
-
 func compare(a, b string) int {
 	switch {
 	case a < b:
@@ -382,16 +250,4 @@ func compare(a, b string) int {
 		return 1
 	}
 	return 0
-}
-
-// commandGroups returns the command table, by group.
-func commandGroups() [][]*Command {
-	return [][]*Command{
-		stringCommands, stringDigestCommands, genericCommands, dumpCommands, replicationCommands, replicaCommands, sortCommands, listCommands, hashCommands, setCommands, zsetCommands, bitmapCommands, hyperloglogCommands, geoCommands, streamCommands, streamDeleteCommands, pubsubCommands, transactionCommands, scriptingCommands, functionCommands, clusterCommands,
-		connectionCommands, clientCommands, aclCommands, keyspaceCommands, configCommands, commandCommands,
-		serverCommands,
-		persistenceCommands,
-		atomCommands,
-		pressureCommands,
-	}
 }

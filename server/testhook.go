@@ -45,8 +45,8 @@ func (cmd *Command) fallible(h *testhook.Hook) {
 		return
 	}
 	cmd.Do = func(c *Ctx) {
-		if !c.InScript && c.caller == nil {
-			if reply, fails := h.Failure(cmd.hookedCall(c), c.Session); fails {
+		if !c.InScript && c.Nesting == 0 {
+			if reply, fails := h.Failure(cmd.hookedCall(c), sessionOf(c)); fails {
 				c.W.Error(reply)
 				return
 			}
@@ -68,7 +68,7 @@ func (cmd *Command) hookedCall(c *Ctx) *testhook.Call {
 			return found
 		},
 		Client: func(match func(name string) bool) bool {
-			s := c.Session
+			s := sessionOf(c)
 			return match(s.name) || match(strconv.FormatInt(s.id, 10)) || match(s.peer.Addr)
 		},
 	}

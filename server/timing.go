@@ -2,7 +2,6 @@ package server
 
 import (
 	"math"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -39,12 +38,6 @@ func (t *timing) set(set *Settings) {
 	t.limit.Store(limit)
 	t.exact.Store(limit < exactBelow)
 	t.tracking.Store(set.LatencyTracking)
-}
-
-// mayBeSlow reports whether the time that a command takes depends on more than a few lookups.
-func (cmd *Command) mayBeSlow() bool {
-	constant := strings.HasPrefix(cmd.Complexity, "O(1)") || strings.HasPrefix(cmd.Complexity, "O(log") && !strings.ContainsAny(cmd.Complexity, "+*")
-	return cmd.Flags&Blocking != 0 || cmd.Flags&Fast == 0 && !constant
 }
 
 // tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared

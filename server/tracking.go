@@ -366,7 +366,7 @@ func (t *trackingState) endCaching(cmd *Command) {
 }
 
 func cmdClientTracking(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	var mode trackingFlags
 	var redirect int64
 	var prefixes []string
@@ -381,7 +381,7 @@ func cmdClientTracking(c *Ctx) {
 			if redirect, ok = c.Int(o.Arg()); !ok {
 				return
 			}
-			if c.Server.clients.get(redirect) == nil {
+			if serverOf(c).clients.get(redirect) == nil {
 				c.Err("ERR The client ID you want redirect to does not exist")
 				return
 			}
@@ -406,7 +406,7 @@ func cmdClientTracking(c *Ctx) {
 			c.Err(e)
 			return
 		}
-		c.Server.tracking.start(s, mode, redirect, prefixes)
+		serverOf(c).tracking.start(s, mode, redirect, prefixes)
 	case equalFold(c.Args[2], "off"):
 		s.stopTracking()
 	default:
@@ -451,7 +451,7 @@ func (s *Session) trackingConflict(mode trackingFlags, prefixes []string) Error 
 func overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 func cmdClientCaching(c *Ctx) {
-	t := &c.Session.tracking
+	t := &sessionOf(c).tracking
 	if t.mode&(trackingOptIn|trackingOptOut) == 0 {
 		c.Err("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
 		return
@@ -476,7 +476,7 @@ func cmdClientCaching(c *Ctx) {
 }
 
 func cmdClientTrackinginfo(c *Ctx) {
-	t := &c.Session.tracking
+	t := &sessionOf(c).tracking
 	flags := t.flags()
 	names := []string{"off"}
 	if flags&trackingOn != 0 {
@@ -510,7 +510,7 @@ func cmdClientTrackinginfo(c *Ctx) {
 	}
 }
 
-func cmdClientGetredir(c *Ctx) { c.W.Int(c.Session.tracking.redirection()) }
+func cmdClientGetredir(c *Ctx) { c.W.Int(sessionOf(c).tracking.redirection()) }
 
 // redirection returns the client that is told instead: 0 if none is, -1 if the client does not track.
 func (t *trackingState) redirection() int64 {

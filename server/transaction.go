@@ -46,6 +46,8 @@ type watchedKey struct {
 	version uint64
 }
 
+func init() { Register(transactionCommands) }
+
 var transactionCommands = []*Command{
 	{Name: "discard", Group: "transactions", Since: "2.0.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy, ACL: CatTransaction,
 		Summary: "Drops the commands queued since MULTI", Complexity: "O(N), where N is the number of queued commands", Do: cmdDiscard, immediate: true},
@@ -67,7 +69,7 @@ const (
 )
 
 func cmdMulti(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	if s.tx.active {
 		c.Err("ERR MULTI calls can not be nested")
 		return
@@ -77,7 +79,7 @@ func cmdMulti(c *Ctx) {
 }
 
 func cmdDiscard(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	if !s.tx.active {
 		c.Err("ERR DISCARD without MULTI")
 		return
@@ -87,7 +89,7 @@ func cmdDiscard(c *Ctx) {
 }
 
 func cmdWatch(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	if s.tx.active {
 		c.Err("ERR WATCH inside MULTI is not allowed")
 		return
@@ -145,7 +147,7 @@ func (s *Session) watches(db int, key []byte) bool {
 }
 
 func cmdUnwatch(c *Ctx) {
-	c.Session.unwatchAll()
+	sessionOf(c).unwatchAll()
 	c.W.OK()
 }
 
@@ -206,7 +208,7 @@ func (s *Session) enqueue(cmd *Command, args [][]byte) {
 		s.tx.queue, s.tx.args, s.tx.text = r.queue[:0], r.args[:], r.text[:]
 	}
 	q := queuedCommand{cmd: cmd}
-	if last := len(args) - 1; s.mayKeep(args[last]) {
+	if last := len(args) - 1; s.MayKeep(args[last]) {
 		q.long, s.owned.b = args[last], nil
 		q.args = append(s.tx.keep(args[:last]), q.long)
 	} else {
@@ -277,7 +279,7 @@ func (s *Session) endTransaction() {
 
 // cmdExec runs the queued commands under one guard over all their shards.
 func cmdExec(c *Ctx) {
-	s := c.Session
+	s := sessionOf(c)
 	if !s.tx.active {
 		c.Err("ERR EXEC without MULTI")
 		return

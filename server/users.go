@@ -529,8 +529,8 @@ func (k *KeySpec) access(args [][]byte) (access acl.Access, ok bool) {
 	return access, true
 }
 
-// mayReadAll reports whether the client's user may execute a command although it reads keys that are not among its arguments.
-func (s *Session) mayReadAll(cmd *Command, args [][]byte) bool {
+// MayReadAll implements Client.
+func (s *Session) MayReadAll(cmd *Command, args [][]byte) bool {
 	a := s.account.Load()
 	if a == nil {
 		return true

@@ -217,14 +217,14 @@ func TestReadingArbitraryKeysTakesThePermissionForAll(t *testing.T) {
 	s := b.session()
 	get := b.table.find([]byte("get"))
 	args := [][]byte{[]byte("GET"), []byte("k")}
-	require.True(t, s.mayReadAll(get, args))
+	require.True(t, s.MayReadAll(get, args))
 	for rules, want := range map[string]bool{"+@all ~k": false, "+@all %R~*": true, "+@all %W~*": false, "+@all -get ~*": false, "+@all ~k (+get %R~*)": true} {
 		merged, _ := acl.Merge(strings.Fields("reset " + rules))
 		require.NoError(t, b.setUser(nil, acl.DefaultName, merged))
-		require.Equal(t, want, s.mayReadAll(get, args), rules)
+		require.Equal(t, want, s.MayReadAll(get, args), rules)
 	}
 	s.account.Store(nil)
-	require.True(t, s.mayReadAll(get, args))
+	require.True(t, s.MayReadAll(get, args))
 	b.finish(t, s)
 }
 

@@ -1,0 +1,29 @@
+package server
+
+import (
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/rdb"
+)
+
+// This file is what commands see of the server and of the client; see Host and Client.
+
+// serverOf returns the server of a command.
+func serverOf(c *Ctx) *Server { return c.Host.(*Server) }
+
+// sessionOf returns the client of a command that has one.
+func sessionOf(c *Ctx) *Session { return c.Client.(*Session) }
+
+// Clustered implements Host.
+func (srv *Server) Clustered() bool { return srv.cluster != nil }
+
+// Writable implements Host.
+func (srv *Server) Writable(g *engine.Guard) bool { return !srv.restricted.Load() || g.FromMaster }
+
+// HyperLogLogSparse implements Host.
+func (srv *Server) HyperLogLogSparse() int { return srv.config.Get().HyperLogLogSparse }
+
+// RDBLimits implements Host.
+func (srv *Server) RDBLimits() *rdb.Limits {
+	set := srv.config.Get()
+	return &rdb.Limits{Hash: set.Hash, Set: set.Set, ZSet: set.ZSet, List: set.List, Stream: set.Stream, SkipChecksum: srv.skipChecksums.Load()}
+}

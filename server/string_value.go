@@ -1,0 +1,74 @@
+package server
+
+import "github.com/atomredis/atomredis/engine"
+
+// This file has what all commands on strings need, and those on what is kept in strings.
+
+// lengthAllowed reports whether a string may be n + more bytes long; if not an error is written.
+func (c *Ctx) lengthAllowed(n, more int) bool {
+	if limit := c.Host.MaxBulk(); (n > limit || more > limit-n) && !c.Replayed {
+		c.Err(ErrStringTooLong)
+		return false
+	}
+	return true
+}
+
+// store makes a copy of v the value of e, a string, or of a new entry if e is nil, and reports the change. The deadline
+// stays.
+func (c *Ctx) store(e *engine.Entry, key, v []byte, event string) *engine.Entry {
+	if e == nil {
+		e = c.G.CreateString(c.DB, key, v)
+	} else {
+		e.SetBytes(v)
+	}
+	c.G.Changed(e, engine.EventString, event)
+	return e
+}
+
+// replyString replies with the string of e, a null if that is nil.
+func (c *Ctx) replyString(e *engine.Entry) {
+	if e == nil {
+		c.W.Null()
+	} else {
+		c.bulk(e)
+	}
+}
+
+// maxCopied is the length in bytes up to which strings are copied into the output. Longer ones are sent from where they lie, if the transport can.
+const maxCopied = 32 << 10
+
+// bulk replies with the string of e.
+func (c *Ctx) bulk(e *engine.Entry) {
+	if v := e.Bytes(); len(v) <= maxCopied || !c.W.Lends {
+		c.W.Bulk(v)
+	} else {
+		b, loan := c.G.Lend(e)
+		c.W.BulkLent(b, loan)
+	}
+}
+
+// setString makes v the value of e, of whatever type it was, or of a new entry if e is nil, without a deadline, and reports the change.
+func (c *Ctx) setString(e *engine.Entry, key, v []byte) *engine.Entry {
+	existed := e != nil
+	if e = c.overwrite(e, key, v); existed {
+		c.G.SetDeadline(e, 0)
+	}
+	c.G.Changed(e, engine.EventString, "set")
+	return e
+}
+
+// overwrite makes v the value of e, of whatever type it was, or of a new entry if e is nil: a copy of it, or v itself if the command may keep it.
+func (c *Ctx) overwrite(e *engine.Entry, key, v []byte) *engine.Entry {
+	keep := c.Client.MayKeep(v)
+	switch {
+	case e == nil && keep:
+		e = c.G.CreateString(c.DB, key, nil)
+	case e == nil:
+		return c.G.CreateString(c.DB, key, v)
+	case !keep:
+		c.G.Overwrite(e, v)
+		return e
+	}
+	c.Client.Kept(c.G, e, c.G.Exchange(e, v))
+	return e
+}
