@@ -89,7 +89,7 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	switch {
 	case h.Parts != 0:
 		e.flags |= flagParts
-		e.setUnloaded(&unloaded{ks: g.ks, parts: h.Parts, fieldParts: h.FieldParts})
+		e.setUnloaded(&unloaded{ks: g.ks, parts: h.Parts, fieldParts: h.FieldParts, length: h.Length})
 	case h.External:
 		e.flags |= flagExternal
 		e.setUnloaded(g.ks.blob)
@@ -222,6 +222,10 @@ func (g *Guard) Unload(e *Entry) bool {
 		return false
 	}
 	defer g.ks.resized(e, e.size())
+	if e.flags&flagParts != 0 && e.typ == String {
+		e.setUnloaded(e.long().stored)
+		return true
+	}
 	if e.flags&flagParts != 0 {
 		for _, t := range e.tracked() {
 			if t.log != nil && !t.log.Clean() {

@@ -117,8 +117,9 @@ func (e *Entry) setText(key string, str []byte) {
 
 // longString is a string that does not follow its key.
 type longString struct {
-	b    []byte
-	loan *Loan // nil until it is lent for the first time
+	b      []byte
+	loan   *Loan     // nil until it is lent for the first time
+	stored *unloaded // where it is stored in parts as it is, nil if it is not
 }
 
 // setLong makes b, which the entry owns from now on, its value: a string that does not follow the key.
@@ -209,6 +210,7 @@ func (e *Entry) Bytes() []byte {
 
 // SetBytes stores a copy of v as the value of a string, in place where it fits without waste.
 func (e *Entry) SetBytes(v []byte) {
+	e.dropText()
 	e.form = FormPlain
 	if long := e.long(); long != nil && int(e.keyLen)+len(v) > maxText && !long.lent() {
 		if c := cap(long.b); len(v) <= c && c <= 2*len(v)+32 {
@@ -231,6 +233,7 @@ func (e *Entry) SetBytes(v []byte) {
 // exchange makes v, which has more than maxText bytes and which the entry owns from now on, the value of a string. It returns the memory of the value before, nil
 // if somebody may still use it.
 func (e *Entry) exchange(v []byte) (old []byte) {
+	e.dropText()
 	e.form = FormPlain
 	if long := e.long(); long != nil && !long.lent() {
 		old, long.b = long.b, v
@@ -245,6 +248,7 @@ func (e *Entry) exchange(v []byte) (old []byte) {
 // Resize makes the value of a string n bytes long, which it returns to be written: the old ones, cut off or followed by zeros.
 func (e *Entry) Resize(n int) []byte {
 	old := e.Bytes()
+	e.dropText()
 	e.form = FormRaw
 	if long := e.long(); long != nil {
 		if long.lent() {

@@ -37,12 +37,15 @@ type Image struct {
 	WasExternal bool
 
 	values [2]tracked // what has parts, if it is in memory
+	text   []byte     // a string of which all parts are to be written
 	loan   *Loan      // of the value, if it is not a copy
+	stale  uint64     // number of parts that are not needed any more, if not 0
 }
 
 // Frozen is what a checkpoint has to write. One goroutine uses it: first Heads, then Parts, then Done or Abort.
 type Frozen struct {
-	// Spaces are the numbers of the spaces of the databases, NextSpace and NextParts the first numbers that are not in use.
+	// Spaces are the numbers of the spaces of the databases, NextSpace and NextParts the first numbers that are not in use. NextParts is known when Heads
+	// has returned.
 	Spaces    []uint32
 	NextSpace uint32
 	NextParts uint64
@@ -61,6 +64,7 @@ type Frozen struct {
 	dropped []uint64
 	values  []frozenValue
 	kept    map[uint64]bool // the numbers of parts that are in use, of those that Heads has named
+	by      *checkpoint
 	written atomic.Int64
 	blobs   []byte // of the images of a batch; reused
 	fetched byte   // without a use the reads would be no reads
@@ -135,14 +139,18 @@ func (f *Frozen) all() iter.Seq[*Entry] {
 
 // frozenValue is a value of which parts have to be written.
 type frozenValue struct {
+	id uint64 // their number
 	tracked
 	names *delta.Names
+
+	text []byte // a string, lent, of which all parts are new; there is no log then
+	loan *Loan  // nil once it was returned
 }
 
 // Freeze begins a checkpoint. at is called while the whole keyspace is locked: what was journalled before then is in the
 // checkpoint, and nothing else. There must be no other unfinished one.
 func (ks *Keyspace) Freeze(at func()) *Frozen {
-	f := &Frozen{ks: ks, kept: map[uint64]bool{}}
+	f := &Frozen{ks: ks, kept: map[uint64]bool{}, by: new(checkpoint)}
 	var g Guard
 	g.Lock(ks, AllShards, ks.Now())
 	defer ks.tellHold(HoldCheckpoint, time.Now())
@@ -167,7 +175,7 @@ func (ks *Keyspace) Freeze(at func()) *Frozen {
 	for _, i := range ks.current {
 		f.Spaces = append(f.Spaces, ks.spaces[i].number)
 	}
-	f.NextSpace, f.NextParts = ks.nextSpace, ks.nextParts.Load()
+	f.NextSpace, ks.storing = ks.nextSpace, f.by
 	ks.epochs.Current++
 	ks.frozenMark, ks.mark = ks.mark, ks.mark^(flagOdd|flagEven)
 	ks.await()
@@ -392,6 +400,7 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 		}
 		f.written.Add(int64(n))
 	}
+	f.NextParts = f.ks.nextParts.Load() // behind those that the strings have got
 	return nil
 }
 
@@ -437,7 +446,9 @@ func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 			continue
 		}
 		if e.flags&f.ks.frozenMark == 0 { // somebody has changed it since, and left an image
-			if img, ok := g.shard(e.shard).images[e]; ok {
+			left := g.shard(e.shard).images
+			if img, ok := left[e]; ok {
+				delete(left, e)
 				images = append(images, img)
 				continue
 			}
@@ -485,8 +496,15 @@ func (f *Frozen) emit(batch []headItem, images []Image, put func(*Image) error, 
 		}
 		for _, t := range img.values {
 			if t.log != nil {
-				f.values = append(f.values, frozenValue{tracked: t})
+				f.values = append(f.values, frozenValue{id: t.log.ID, tracked: t})
 			}
+		}
+		if img.text != nil { // which stays lent until its parts have been written
+			f.values = append(f.values, frozenValue{id: img.Head.Parts, text: img.text, loan: img.loan})
+			img.loan = nil
+		}
+		if img.stale != 0 {
+			f.dropped = append(f.dropped, img.stale)
 		}
 	}
 	return nil
@@ -508,16 +526,22 @@ func (f *Frozen) Parts(more []uint64, drop func(id uint64) error, put func(id ui
 	dropped := append(slices.Clone(f.dropped), more...)
 	slices.Sort(dropped)
 	dropped = slices.Compact(dropped)
-	slices.SortFunc(f.values, func(a, b frozenValue) int { return cmp.Compare(a.log.ID, b.log.ID) })
+	slices.SortFunc(f.values, func(a, b frozenValue) int { return cmp.Compare(a.id, b.id) })
 	for i := range f.values {
 		v := &f.values[i]
-		for len(dropped) > 0 && dropped[0] < v.log.ID {
+		for len(dropped) > 0 && dropped[0] < v.id {
 			if err := drop(dropped[0]); err != nil {
 				return err
 			}
 			dropped = dropped[1:]
 		}
-		if err := f.writeParts(v, put, remove); err != nil {
+		var err error
+		if v.text != nil {
+			err = v.writeText(f.ks.texts.piece, put)
+		} else {
+			err = f.writeParts(v, put, remove)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -560,9 +584,9 @@ func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, dat
 		for i, name := range batch {
 			var err error
 			if p := parts[i]; p.ok {
-				err = put(v.log.ID, name, buf[p.start:p.end])
+				err = put(v.id, name, buf[p.start:p.end])
 			} else {
-				err = remove(v.log.ID, name)
+				err = remove(v.id, name)
 			}
 			if err != nil {
 				return err
@@ -587,7 +611,13 @@ func (f *Frozen) end() {
 	f.ks.frozenMark = 0
 	f.ks.await()
 	for i := range f.ks.shards {
-		f.ks.shards[i].images = nil
+		s := &f.ks.shards[i]
+		for _, img := range s.images { // those that nobody has taken
+			if img.loan != nil {
+				img.loan.Return()
+			}
+		}
+		s.images = nil
 	}
 }
 
@@ -597,6 +627,7 @@ func (f *Frozen) Abort() {
 	g.Lock(f.ks, AllShards, 0)
 	defer g.unlockShards()
 	frozen := f.ks.frozenMark
+	f.by.failed = true
 	f.end()
 	for e := range f.all() {
 		e.flags &^= frozen
@@ -613,8 +644,12 @@ func (f *Frozen) Abort() {
 			}
 		}
 	}
-	for _, v := range f.values {
-		v.log.Abort(v.names)
+	for i := range f.values {
+		if v := &f.values[i]; v.text == nil {
+			v.log.Abort(v.names)
+		} else {
+			v.release()
+		}
 	}
 	s := &f.ks.shards[0]
 	for _, removed := range f.removed {
@@ -687,17 +722,23 @@ func (g *Guard) keep(e *Entry) {
 const lendFrom = 32 << 10
 
 // image returns what is to be stored of an entry, and notes that it will be. The value is appended to
-// buf, unless it is known or stored in parts. For who needs it only for a moment a long string is lent instead.
+// buf, unless it is known or stored in parts. A string in parts is lent instead, and for who needs it only for a moment any long one.
 func (g *Guard) image(e *Entry, buf *[]byte, briefly bool) Image {
+	fresh, stale := g.storeText(e)
 	img := Image{
 		Space: g.ks.spaces[e.space].number, Key: e.Key(),
 		Head: Head{Type: e.typ, Deadline: e.deadline, FieldDeadline: g.fieldDeadline(e), Parts: e.parts(),
-			FieldParts: e.fieldParts()},
+			FieldParts: e.fieldParts(), Length: e.textLength()},
 		WasExternal: e.flags&flagExternal != 0,
+		stale:       stale,
 	}
 	switch {
+	case fresh:
+		img.text, img.loan = g.Lend(e)
 	case e.flags&flagUnloaded != 0:
 		img.Head.External = img.Head.Parts == 0
+		img.Known = true
+	case img.Head.Length != 0:
 		img.Known = true
 	case img.Head.Parts != 0:
 		img.values = e.tracked()
@@ -744,6 +785,9 @@ func (g *Guard) forget(e *Entry) {
 
 // dropParts notes that the value of an entry, if it is stored in parts, is not needed any more.
 func (g *Guard) dropParts(e *Entry) {
+	if e.typ == String {
+		e.dropText()
+	}
 	if e.flags&flagParts == 0 {
 		return
 	}

@@ -59,13 +59,15 @@ type Keyspace struct {
 	source        Source
 	journal       Journal
 	epochs        delta.Epochs
-	mark          flags // of entries that have changed since the last checkpoint began: flagOdd or flagEven
-	frozenMark    flags // of entries that a checkpoint under way has yet to read: the other one, or 0 if there is none
+	mark          flags       // of entries that have changed since the last checkpoint began: flagOdd or flagEven
+	frozenMark    flags       // of entries that a checkpoint under way has yet to read: the other one, or 0 if there is none
+	storing       *checkpoint // the one that was begun last
 	nextSpace     uint32
 	droppedSpaces []uint32 // their numbers
 	replaying     bool     // nothing expires by itself
 	fetching      bool     // keys may be in the store that are not in memory
 	nextParts     atomic.Uint64
+	texts         textSizes
 	blob          *unloaded // of all values that are stored whole, apart from their heads, and not in memory
 
 	// What is below likewise. A snapshot has still to read the entries whose flagCopied is not as in copied.
@@ -178,6 +180,7 @@ func New(o Options) *Keyspace {
 		source:    o.Source,
 		epochs:    delta.Epochs{Current: 1},
 		mark:      flagOdd,
+		texts:     storedTexts,
 		snapshots: make(chan struct{}, 1),
 	}
 	ks.blob = &unloaded{ks: ks}

@@ -70,6 +70,7 @@ type keptEntry struct {
 	deadline int64
 
 	blob   []byte     // the value, unless one of the following is set
+	loan   *Loan      // of blob, if that is not a copy
 	copy   *valueCopy // of a large value that is in memory
 	stored Head       // has what names a value that is not, if unloaded
 	space  uint32     // its number
@@ -152,7 +153,7 @@ func (s *Snapshot) keep(g *Guard, e *Entry) {
 	if s.dropping {
 		return
 	}
-	k := s.read(g, e, new([]byte))
+	k := s.read(g, e, new([]byte), s.ks.texts.whole+1)
 	if e.room() > maxSpareText {
 		k.key = strings.Clone(k.key) // the value that follows it need not be kept
 	}
@@ -160,7 +161,7 @@ func (s *Snapshot) keep(g *Guard, e *Entry) {
 }
 
 func (s *Snapshot) add(k keptEntry) {
-	s.held.Add(int64(len(k.blob)))
+	s.held.Add(k.held())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept = append(s.kept, k)
@@ -169,14 +170,16 @@ func (s *Snapshot) add(k keptEntry) {
 	}
 }
 
-// read returns what there is to know of an entry. A small value is appended to buf.
-func (s *Snapshot) read(g *Guard, e *Entry, buf *[]byte) keptEntry {
+// read returns what there is to know of an entry. A small value is appended to buf, a string of lent bytes or more is lent.
+func (s *Snapshot) read(g *Guard, e *Entry, buf *[]byte, lent int) keptEntry {
 	k := keptEntry{db: s.dbs[e.space], key: e.Key(), typ: e.typ, deadline: e.deadline}
 	v := e.value()
 	switch {
 	case e.flags&flagUnloaded != 0:
 		k.absent, k.space = true, g.ks.spaces[e.space].number
-		k.stored = Head{Parts: e.parts(), FieldParts: e.fieldParts()}
+		k.stored = Head{Parts: e.parts(), FieldParts: e.fieldParts(), Length: e.textLength()}
+	case e.typ == String && len(e.Bytes()) >= lent:
+		k.blob, k.loan = g.Lend(e)
 	case v != nil && v.Large():
 		k.copy = newValueCopy(e, v)
 	default:
@@ -228,7 +231,7 @@ func (s *Snapshot) readBatch(buf []byte) []byte {
 		for _, e := range found {
 			e.flags ^= flagCopied
 			if !s.dropping {
-				s.add(s.read(&g, e, &buf))
+				s.add(s.read(&g, e, &buf, lendFrom))
 			}
 		}
 		if s.left == 0 {
@@ -295,21 +298,12 @@ func (s *Snapshot) emit(fn func(db int, e *Entry) error) error {
 		}
 		for i := range kept {
 			k := &kept[i]
-			s.held.Add(-int64(len(k.blob)))
-			if k.deadline != 0 && k.deadline <= s.Now && k.copy == nil {
-				continue
-			}
-			e, err := s.entry(k)
-			if err != nil {
-				return &LoadError{k.key, err}
-			}
-			if e.deadline != 0 && e.deadline <= s.Now || e.typ == Hash && e.Hash().AllExpired(s.Now) {
-				continue
-			}
-			if err := fn(k.db, e); err != nil {
+			s.held.Add(-k.held())
+			if err := s.emitOne(k, fn); err != nil {
+				release(kept[i:])
 				return err
 			}
-			kept[i] = keptEntry{} // its memory is not needed any more
+			release(kept[i : i+1])
 		}
 		if cap(kept) <= maxSpareKept {
 			clear(kept)
@@ -317,6 +311,39 @@ func (s *Snapshot) emit(fn func(db int, e *Entry) error) error {
 			s.spare = kept[:0]
 			s.mu.Unlock()
 		}
+	}
+}
+
+// emitOne gives fn one entry, unless it has expired.
+func (s *Snapshot) emitOne(k *keptEntry, fn func(db int, e *Entry) error) error {
+	if k.deadline != 0 && k.deadline <= s.Now && k.copy == nil {
+		return nil
+	}
+	e, err := s.entry(k)
+	if err != nil {
+		return &LoadError{k.key, err}
+	}
+	if e.deadline != 0 && e.deadline <= s.Now || e.typ == Hash && e.Hash().AllExpired(s.Now) {
+		return nil
+	}
+	return fn(k.db, e)
+}
+
+// held returns how many bytes are kept for the snapshot alone, and are not counted among what is lent.
+func (k *keptEntry) held() int64 {
+	if k.loan != nil {
+		return 0
+	}
+	return int64(len(k.blob))
+}
+
+// release lets go of the memory of entries that nobody needs any more.
+func release(kept []keptEntry) {
+	for i := range kept {
+		if l := kept[i].loan; l != nil {
+			l.Return()
+		}
+		kept[i] = keptEntry{}
 	}
 }
 
@@ -334,6 +361,11 @@ func (s *Snapshot) entry(k *keptEntry) (*Entry, error) {
 			e.setCollection(v)
 		}
 		return e, err
+	case k.absent && k.stored.Length != 0:
+		var err error
+		if k.blob, err = loadText(k.stored.Parts, k.stored.Length, s.source.Parts); err != nil {
+			return nil, err
+		}
 	case k.absent && k.stored.Parts != 0:
 		v, err := loadParts(k.typ, k.stored.Parts, k.stored.FieldParts, s.source.Parts, noLog, s.ks.storedListLimit())
 		if err == nil {
@@ -479,6 +511,7 @@ func (s *Snapshot) drop() {
 		c.parts.end(func(string, []byte) {})
 		c.deadlines.end(func(string, []byte) {})
 	}
+	release(s.kept)
 	s.copies, s.kept, s.spare = nil, nil, nil
 	s.held.Store(0)
 }

@@ -60,6 +60,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 		if seed%5 == 0 {
 			ks.CountMemory(true)
 		}
+		ks.texts = smallTexts
 		c := &churn{ks: ks, clock: clock, rnd: rnd}
 		var frozen *Frozen
 		for range 12 {
@@ -107,6 +108,9 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 			}
 			require.NoError(t, s.Close())
 			require.Zero(t, s.Held())
+			if frozen == nil {
+				checkNothingLent(t, ks)
+			}
 			checkDeadlines(t, ks)
 			checkMemory(t, ks)
 		}

@@ -32,6 +32,8 @@ type Head struct {
 	FieldDeadline int64
 	// Parts is the number under which the parts of the value are stored, 0 if the value is stored whole.
 	Parts uint64
+	// Length is the length in bytes of a string that has Parts.
+	Length uint64
 	// FieldParts is the number under which the deadlines of the fields of a hash are stored that has Parts, 0 if it has none.
 	FieldParts uint64
 	// External says that a value that is stored whole is kept apart from the head. Reading a Head then does not give Blob.
@@ -109,14 +111,19 @@ type walker interface {
 	Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool)
 }
 
-// unloaded stands in an Entry for a value that is in the store and not in memory.
+// unloaded stands in an Entry for a value that is in the store and not in memory. A string that is in memory and as it is stored in parts has one too.
 type unloaded struct {
 	ks    *Keyspace
 	parts uint64 // as Head.Parts
 
-	fieldParts uint64 // as Head.FieldParts
-	overdue    bool   // fields are due, and the value could not be read when they were
+	fieldParts uint64      // as Head.FieldParts
+	length     uint64      // as Head.Length
+	by         *checkpoint // that stores it under parts; nil if it was stored at the start
+	overdue    bool        // fields are due, and the value could not be read when they were
 }
+
+// checkpoint is one that has begun, as the strings know it that it stores in parts. failed is protected by the shards of the keyspace.
+type checkpoint struct{ failed bool }
 
 // load brings the value of an entry into memory.
 func (e *Entry) load() {
@@ -127,6 +134,16 @@ func (e *Entry) load() {
 
 func (e *Entry) loadFrom(s *unloaded) error {
 	defer s.ks.resized(e, e.size())
+	if s.parts != 0 && e.typ == String {
+		b, err := loadText(s.parts, s.length, s.ks.source.Parts)
+		if err == nil {
+			e.flags &^= flagUnloaded
+			e.trim()
+			e.setLong(b)
+			e.long().stored = s
+		}
+		return err
+	}
 	if s.parts != 0 {
 		v, err := loadParts(e.typ, s.parts, s.fieldParts, s.ks.source.Parts, func(id uint64) *delta.Log { return delta.NewLog(id, &s.ks.epochs) },
 			s.ks.storedListLimit())
@@ -235,6 +252,8 @@ func (e *Entry) parts() uint64 {
 		return 0
 	case e.flags&flagUnloaded != 0:
 		return e.unloaded().parts
+	case e.typ == String:
+		return e.long().stored.parts
 	default:
 		return e.value().Log().ID
 	}

@@ -47,8 +47,9 @@ func after(prefix []byte) []byte {
 	}
 }
 
-// A head is stored as its format, type, flags, deadline (varint, if any), number of its parts (uvarint, if any), deadline of its fields
-// (varint, if any), number of their parts (uvarint, if any), and value.
+// A head is stored as its format, type, flags, deadline (varint, if any), number of its parts (uvarint, if any), behind that the length of a string
+// (uvarint), deadline of its fields (varint, if any), number of their parts (uvarint, if any), and value. Versions that know no strings in parts take
+// the head of one for damaged, because there is something behind the number.
 const (
 	headFormat = 1
 
@@ -86,6 +87,9 @@ func appendHead(dst []byte, h engine.Head) []byte {
 	if h.Parts != 0 {
 		dst = binary.AppendUvarint(dst, h.Parts)
 	}
+	if h.Length != 0 {
+		dst = binary.AppendUvarint(dst, h.Length)
+	}
 	if h.FieldDeadline != 0 {
 		dst = binary.AppendVarint(dst, h.FieldDeadline)
 	}
@@ -118,6 +122,11 @@ func decodeHead(b []byte) (engine.Head, error) {
 	if flags&headParts != 0 {
 		if h.Parts = d.uvarint(); h.Parts == 0 {
 			return engine.Head{}, errHead
+		}
+		if h.Type == engine.String {
+			if h.Length = d.uvarint(); h.Length == 0 {
+				return engine.Head{}, errHead
+			}
 		}
 	}
 	if flags&headFields != 0 {

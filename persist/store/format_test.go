@@ -27,6 +27,9 @@ func TestHeadsAreDecodedAsTheyWereStored(t *testing.T) {
 			h.External = true
 		default:
 			h.Parts = rapid.Uint64Min(1).Draw(t, "parts")
+			if typ == engine.String {
+				h.Length = rapid.Uint64Min(1).Draw(t, "length")
+			}
 		}
 		if typ == engine.Hash && rapid.Bool().Draw(t, "fields expire") {
 			h.FieldDeadline = rapid.Int64().Draw(t, "deadline of fields")
@@ -46,6 +49,7 @@ func FuzzHead(f *testing.F) {
 	f.Add(appendHead(nil, engine.Head{Type: engine.Hash, FieldDeadline: 1, Blob: []byte("value")}))
 	f.Add(appendHead(nil, engine.Head{Blob: []byte("value")}))
 	f.Add(appendHead(nil, engine.Head{External: true, Deadline: -1}))
+	f.Add(appendHead(nil, engine.Head{Parts: 300, Length: 5 << 20, Deadline: 7}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if h, err := decodeHead(b); err == nil && !bytes.Equal(appendHead(nil, h), b) {
 			t.Fatalf("%q is decoded, but stored as %q", b, appendHead(nil, h))

@@ -109,6 +109,7 @@ func copySound(old *database, fresh *Store, report func(string)) error {
 	meta.Keys = 0
 	var buf []byte
 	var values []uint64
+	texts := map[uint64]uint64{} // lengths of strings by the numbers of their parts
 	err = old.walkHeads(func(space uint32, key []byte, h engine.Head) error {
 		if err := old.check(space, key, h, &buf); err != nil {
 			report(fmt.Sprintf("left out: %v", err))
@@ -121,6 +122,9 @@ func copySound(old *database, fresh *Store, report func(string)) error {
 			}
 		}
 		values = append(values, h.AllParts()...)
+		if h.Length != 0 {
+			texts[h.Parts] = h.Length
+		}
 		meta.Keys++
 		return c.PutHead(space, string(key), h, false, false)
 	}, func(err error) { report(fmt.Sprintf("left out: %v", err)) })
@@ -129,9 +133,17 @@ func copySound(old *database, fresh *Store, report func(string)) error {
 	}
 	slices.Sort(values)
 	for _, id := range slices.Compact(values) {
-		err := old.scan(appendPartsKey(nil, id), func(key, data []byte) bool {
-			return c.PutPart(id, string(key[partsKeySize:]), data) == nil
-		})
+		put := func(name, data []byte) error { return c.PutPart(id, string(name), data) }
+		var err error
+		if length := texts[id]; length != 0 {
+			at := uint64(0)
+			err = engine.ReadText(id, length, old.parts, func(piece []byte) {
+				_ = put(engine.PieceName(at), piece) // the checkpoint remembers what goes wrong
+				at += uint64(len(piece))
+			})
+		} else {
+			err = old.parts(id, put)
+		}
 		if err = errors.Join(err, c.err); err != nil {
 			return err
 		}

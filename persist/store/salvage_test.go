@@ -156,7 +156,7 @@ func TestSuperfluousDataIsReported(t *testing.T) {
 	s := open(t, fs)
 	c, err := s.Begin()
 	require.NoError(t, err)
-	require.NoError(t, c.PutHead(1, "a", engine.Head{Parts: 5}, false, false))
+	require.NoError(t, c.PutHead(1, "a", engine.Head{Type: engine.Set, Parts: 5}, false, false))
 	require.NoError(t, c.PutHead(1, "b", engine.Head{External: true, Blob: []byte("x")}, false, false))
 	require.NoError(t, c.PutHead(2, "c", engine.Head{}, false, false))
 	require.NoError(t, c.PutPart(5, "x", nil))

@@ -364,6 +364,11 @@ func (s *Store) Parts(id uint64, fn func(name, data []byte) error) error {
 	return parts(db.DB, id, fn)
 }
 
+// parts is Store.Parts.
+func (d *database) parts(id uint64, fn func(name, data []byte) error) error {
+	return parts(d.DB, id, fn)
+}
+
 // parts is Parts for what is read from.
 func parts(from pebble.Reader, id uint64, fn func(name, data []byte) error) error {
 	prefix := appendPartsKey(nil, id)

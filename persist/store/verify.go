@@ -190,6 +190,8 @@ func (d *database) check(space uint32, key []byte, h engine.Head, buf *[]byte) e
 		if _, ok, err = d.get(*buf); err == nil && !ok {
 			err = errMissing
 		}
+	case h.Length != 0:
+		err = engine.ReadText(h.Parts, h.Length, d.parts, func([]byte) {})
 	default:
 		for _, id := range h.AllParts() {
 			*buf = appendPartsKey((*buf)[:0], id)

@@ -1,0 +1,278 @@
+package persist_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/store"
+)
+
+// longValue is a value that is stored in pieces, and differs from those with other numbers everywhere.
+func longValue(i int) string { return strings.Repeat(fmt.Sprintf("%07d.", i), 150_000+1000*i) }
+
+// change does something to a key of database 0 that the journal does not have: checkpoints are to keep it.
+func (k *keyspace) change(key string, do func(g *engine.Guard, e *engine.Entry)) {
+	var g engine.Guard
+	g.Lock(k.Keyspace, engine.AllShards, k.Now())
+	defer g.Unlock()
+	do(&g, g.Write(0, []byte(key)))
+}
+
+// sound fails if check finds anything, also something that is only superfluous.
+func sound(t *testing.T, fs vfs.FS) {
+	_, err := store.Verify(fs, "db", func(msg string) { t.Error(msg) })
+	require.NoError(t, err)
+}
+
+func TestLongStringsSurviveRestarts(t *testing.T) {
+	fs := vfs.NewMem()
+	want := map[string]string{}
+	rnd := rand.New(rand.NewPCG(3, 3))
+	var k *keyspace
+	for round := range 12 {
+		var err error
+		k, err = openKeyspace(fs)
+		require.NoError(t, err)
+		for key, value := range want {
+			got, err := k.get(key)
+			require.NoError(t, err)
+			require.True(t, got == value, "%s in round %d", key, round)
+		}
+		for step := range 3 {
+			key, value := fmt.Sprint("key", rnd.IntN(3)), longValue(3*round+step)
+			switch rnd.IntN(7) {
+			case 0, 1, 2: // grows or shrinks
+				value = value[rnd.IntN(len(value)):]
+				k.set(key, value, k.Now())
+				want[key] = value
+			case 3:
+				k.set(key, "short", k.Now())
+				want[key] = "short"
+			case 4:
+				k.change(key, func(g *engine.Guard, e *engine.Entry) {
+					if e != nil {
+						g.Remove(e, engine.EventGeneric, "del")
+						delete(want, key)
+					}
+				})
+			case 5:
+				to := fmt.Sprint("moved", step)
+				k.change(to, func(g *engine.Guard, e *engine.Entry) {
+					from := g.Write(0, []byte(key))
+					if e != nil || from == nil {
+						return
+					}
+					g.Changed(g.Move(from, 0, []byte(to)), engine.EventGeneric, "rename_to")
+					want[to] = want[key]
+					delete(want, key)
+				})
+			case 6:
+				k.change(key, func(g *engine.Guard, e *engine.Entry) {
+					if e == nil {
+						return
+					}
+					b := e.Resize(len(e.Bytes()) + 1)
+					b[0], b[len(b)-1] = '#', '#'
+					g.Changed(e, engine.EventString, "setrange")
+					want[key] = "#" + want[key][1:] + "#"
+				})
+			}
+			if rnd.IntN(2) == 0 {
+				require.NoError(t, k.storage.Save())
+			}
+		}
+		require.NoError(t, k.close(true))
+		sound(t, fs)
+	}
+}
+
+// A copy of the disk at many file-system calls, while long strings are stored again and again, has one of the values that there were: all of it, and
+// nothing else.
+func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	var mu sync.Mutex
+	var copies []*vfs.MemFS
+	var last []int64 // the number that had been acknowledged at each
+	var acknowledged atomic.Int64
+	var calls, taken int
+	rnd := rand.New(rand.NewPCG(1, 1))
+	fs := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if calls++; op.Kind.ReadOrWrite() == errorfs.OpIsWrite && rnd.IntN(6) == 0 && taken < 120 {
+			taken++
+			copies = append(copies, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * rnd.IntN(3), RNG: rnd}))
+			last = append(last, acknowledged.Load())
+		}
+		return nil
+	}))
+	k, err := openKeyspace(fs)
+	require.NoError(t, err)
+	const rounds = 8
+	for i := 1; i <= rounds; i++ {
+		k.set("long", longValue(i), k.Now())
+		if i%3 != 0 {
+			require.NoError(t, k.storage.Save()) // else the journal alone has it
+		}
+		if i%4 == 0 {
+			k.change("long", func(g *engine.Guard, e *engine.Entry) {
+				g.SetDeadline(e, k.Now()+1e9)
+				g.Changed(e, engine.EventGeneric, "expire")
+			})
+			require.NoError(t, k.storage.Save())
+		}
+		if i%3 != 0 {
+			acknowledged.Store(int64(i))
+		}
+	}
+	require.NoError(t, k.close(true))
+	t.Logf("%d copies in %d calls", len(copies), calls)
+	require.Greater(t, len(copies), 20)
+	for n, fs := range copies {
+		k, err := openKeyspace(fs)
+		require.NoError(t, err)
+		got, err := k.get("long")
+		require.NoError(t, err)
+		i := 0
+		if got != "" {
+			_, err = fmt.Sscanf(got, "%d.", &i)
+			require.NoError(t, err)
+			require.True(t, got == longValue(i), "copy %d is not what there was", n)
+		}
+		require.GreaterOrEqual(t, int64(i), last[n], "copy %d", n)
+		require.NoError(t, k.close(false))
+		sound(t, fs)
+	}
+}
+
+// Of a long string of which something is damaged or missing nothing is shown; a repair leaves it out, and keeps the others.
+func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
+	whole := vfs.NewMem()
+	k, err := openKeyspace(whole)
+	require.NoError(t, err)
+	values := map[string]string{}
+	for _, key := range []string{"a", "b", "c"} {
+		b := make([]byte, 3<<20) // of which nothing can be compressed
+		rng := rand.NewChaCha8([32]byte([]byte(strings.Repeat(key, 32))))
+		rng.Read(b)
+		values[key] = string(b)
+		k.set(key, values[key], k.Now())
+	}
+	require.NoError(t, k.close(true))
+	damaged := func(damage func(fs vfs.FS)) {
+		fs := vfs.NewMem()
+		copyTree(t, whole, fs, "db")
+		damage(fs)
+		var found []string
+		_, err := store.Verify(fs, "db", func(msg string) { found = append(found, msg) })
+		require.Error(t, err)
+		require.NotEmpty(t, found)
+		k, err := openKeyspace(fs)
+		require.NoError(t, err)
+		_, err = k.get("b")
+		require.ErrorContains(t, err, `"b"`)
+		require.NoError(t, k.close(false))
+		require.NoError(t, persist.Repair(fs, "db", func(msg string) { t.Log(msg) }))
+		sound(t, fs)
+		k, err = openKeyspace(fs)
+		require.NoError(t, err)
+		for key, value := range values {
+			got, err := k.get(key)
+			require.NoError(t, err)
+			if key == "b" {
+				value = ""
+			}
+			require.True(t, got == value, "%s %d", key, len(got))
+		}
+		require.NoError(t, k.close(false))
+	}
+	for _, at := range []int{100, 1 << 20} { // not in the last piece: a search for the key behind it reads the same block
+		damaged(func(fs vfs.FS) {
+			piece := []byte(values["b"][at : at+50])
+			for _, path := range files(t, fs, "db/data") {
+				content := readFile(t, fs, path)
+				if i := bytes.Index(content, piece); i >= 0 {
+					content[i] ^= 1
+					content[i+30] ^= 3 // more than a bit, which would be found
+					require.NoError(t, fs.Remove(path))
+					writeFile(t, fs, path, content)
+					return
+				}
+			}
+			t.Fatal("the piece is in no file")
+		})
+	}
+	for _, at := range []byte{0, 4, 8} { // quarters of a MiB
+		damaged(func(fs vfs.FS) {
+			s, err := store.Open(store.Options{FS: fs, Dir: "db"})
+			require.NoError(t, err)
+			meta, _ := s.Meta()
+			h, ok, err := s.Head(meta.Spaces[0], "b")
+			require.NoError(t, err)
+			require.True(t, ok)
+			c, err := s.Begin()
+			require.NoError(t, err)
+			require.NoError(t, c.DeletePart(h.Parts, string([]byte{0, 0, 0, 0, 0, at << 2, 0, 0})))
+			require.NoError(t, c.Commit(meta))
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// A long string that a version before has stored in one piece is read, and stored in pieces when it has changed.
+func TestLongStringsInOnePieceAreRead(t *testing.T) {
+	fs := vfs.NewMem()
+	k, err := openKeyspace(fs)
+	require.NoError(t, err)
+	k.set("short", "value", k.Now())
+	require.NoError(t, k.close(true))
+	s, err := store.Open(store.Options{FS: fs, Dir: "db"})
+	require.NoError(t, err)
+	meta, _ := s.Meta()
+	c, err := s.Begin()
+	require.NoError(t, err)
+	for i, key := range []string{"changes", "moves", "stays"} {
+		require.NoError(t, c.PutHead(meta.Spaces[0], key, engine.Head{External: true, Blob: []byte(longValue(i))}, false, false))
+	}
+	require.NoError(t, c.Commit(meta))
+	require.NoError(t, s.Close())
+	sound(t, fs)
+
+	for range 2 {
+		k, err = openKeyspace(fs)
+		require.NoError(t, err)
+		for i, key := range []string{"changes", "moves", "stays"} {
+			got, err := k.get(key)
+			require.NoError(t, err)
+			require.True(t, got == longValue(i), key)
+		}
+		k.set("changes", longValue(0), k.Now())
+		k.change("moves", func(g *engine.Guard, e *engine.Entry) {
+			g.Changed(g.Move(e, 0, []byte("moved")), engine.EventGeneric, "rename_to")
+			g.Changed(g.Move(g.Write(0, []byte("moved")), 0, []byte("moves")), engine.EventGeneric, "rename_to")
+		})
+		require.NoError(t, k.close(true))
+		sound(t, fs)
+	}
+	s, err = store.Open(store.Options{FS: fs, Dir: "db"})
+	require.NoError(t, err)
+	for key, parts := range map[string]bool{"changes": true, "moves": true, "stays": false} {
+		h, ok, err := s.Head(meta.Spaces[0], key)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, parts, h.Parts != 0, key)
+		require.Equal(t, !parts, h.External, key)
+	}
+	require.NoError(t, s.Close())
+}
