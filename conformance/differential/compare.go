@@ -269,6 +269,7 @@ func init() {
 		{"GETRANGE of a range that ends before it begins is empty", emptyRange},
 		{"LREM and LPOS refuse the smallest integer, as since Redis 7.2", noOpposite},
 		{"groups have other lags and more consumers, as since Redis 7.2 and 7.4", ofStreams},
+		{"a read that wakes answers with all of its streams, as since Redis 7.2", allStreams},
 		{"COMMAND GETKEYS takes commands without arguments, as since Redis 7.2", getKeysErrors},
 		{"SORT leaves a sorted set in its encoding; Redis makes it a skiplist", unsortedEncoding},
 		{"OBJECT REFCOUNT counts what a transaction still holds in Redis", heldByExec},
@@ -322,6 +323,11 @@ func ofStreams(args []string, a, b value) bool {
 		return same(args, withoutIdlers(a), withoutIdlers(b))
 	}
 	return false
+}
+
+// allStreams accepts that XREAD has more streams than the one that woke it, which it is given first or later.
+func allStreams(args []string, a, b value) bool {
+	return strings.ToUpper(args[0]) == "XREAD" && len(a.Elems) == 1 && len(b.Elems) > 1 && slices.ContainsFunc(b.Elems, a.Elems[0].Equal)
 }
 
 // withoutIdlers leaves out of a reply to XINFO what differs between releases: lags, what they follow from, consumers
