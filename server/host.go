@@ -16,8 +16,8 @@ func sessionOf(c *Ctx) *Session { return c.Client.(*Session) }
 // Clustered implements Host.
 func (srv *Server) Clustered() bool { return srv.cluster != nil }
 
-// Writable implements Host.
-func (srv *Server) Writable(g *engine.Guard) bool { return !srv.restricted.Load() || g.FromMaster }
+// Writable implements Host. A transaction that has begun to write goes on although the disk fails meanwhile.
+func (srv *Server) Writable(g *engine.Guard) bool { return !srv.restricted.Load() || g.FromMaster || g.Logged() }
 
 // HyperLogLogSparse implements Host.
 func (srv *Server) HyperLogLogSparse() int { return srv.config.Get().HyperLogLogSparse }
