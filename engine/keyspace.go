@@ -239,9 +239,6 @@ func (ks *Keyspace) Now() int64 { return ks.clock.Now().UnixMilli() }
 // SetEventClasses chooses the events that the Observer hears of.
 func (ks *Keyspace) SetEventClasses(c EventClass) { ks.events.Store(uint32(c)) }
 
-// EventClasses returns what SetEventClasses set.
-func (ks *Keyspace) EventClasses() EventClass { return EventClass(ks.events.Load()) }
-
 // SetListLimit chooses the node size of lists that come from the store; those that are created have their own.
 func (ks *Keyspace) SetListLimit(l lists.Limit) { ks.listLimit.Store(int64(l)) }
 

@@ -22,12 +22,6 @@ func (g *Guard) Watch(db int, key []byte) (w *Watch, version uint64) {
 	return w, w.version
 }
 
-// Shard returns the shard set that a guard needs for Unchanged, Touched and Unwatch.
-func (w *Watch) Shard() uint64 { return 1 << w.shard }
-
-// Key returns what is watched.
-func (w *Watch) Key() (db int, key string) { return w.db, w.key }
-
 // Unchanged reports whether the key is still as it was when Watch returned version.
 func (g *Guard) Unchanged(w *Watch, version uint64) bool {
 	g.PeekString(w.db, w.key) // expiry since then is a change

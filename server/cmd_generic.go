@@ -44,7 +44,9 @@ var genericCommands = []*Command{
 }
 
 const (
-	errIntRange Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
+	errMoveInCluster Error = "ERR MOVE is not allowed in cluster mode"
+	errCopyInCluster Error = "ERR Copying to another database is not allowed in cluster mode"
+	errIntRange      Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
 )
 
 func cmdCopy(c *Ctx) {

@@ -42,9 +42,6 @@ type condition struct {
 	not     bool
 }
 
-// is reports whether there is a condition.
-func (q *condition) is() bool { return q.operand != nil }
-
 // option takes a condition, if o is at one.
 func (q *condition) option(o *OptionArgs) bool {
 	if !o.More() {

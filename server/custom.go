@@ -91,7 +91,10 @@ func runCustom(c *Ctx, do func(c *Caller)) {
 		c.Err("ERR custom commands call each other too deeply")
 		return
 	}
-	h.inner = Ctx{W: &h.w, G: c.G, Client: s, Host: serverOf(c), NoBlock: true, InScript: c.InScript, Replayed: c.Replayed, Nesting: c.Nesting + 1}
+	h.inner = Ctx{
+		W: &h.w, G: c.G, Client: s, Host: c.Host,
+		NoBlock: true, InScript: c.InScript, Replayed: c.Replayed, Nesting: c.Nesting + 1,
+	}
 	db := s.db
 	defer func() {
 		s.db = db

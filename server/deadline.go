@@ -1,9 +1,6 @@
 package server
 
-import (
-	"bytes"
-	"math"
-)
+import "math"
 
 // This file reads deadlines, and the conditions under which they replace others.
 
@@ -61,8 +58,7 @@ func (c *Ctx) expireConditions(from int) (cond expireConditions, ok bool) {
 		case o.Is("lt"):
 			cond.lt = true
 		default:
-			word, _, _ := bytes.Cut(o.Word(), []byte{0}) // Redis shows it as a C string
-			c.Err(Error("ERR Unsupported option " + string(word)))
+			c.Err(Error("ERR Unsupported option " + string(untilNUL(o.Word()))))
 			return cond, false
 		}
 	}

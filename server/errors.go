@@ -32,11 +32,9 @@ const (
 	ErrTimeoutRange      Error = "ERR timeout is out of range"
 	ErrInvalidCursor     Error = "ERR invalid cursor"
 	ErrNumKeys           Error = "ERR numkeys should be greater than 0"
-	errMoveInCluster     Error = "ERR MOVE is not allowed in cluster mode"
-	errCopyInCluster     Error = "ERR Copying to another database is not allowed in cluster mode"
+	ErrNumKeysRange      Error = "ERR Number of keys can't be greater than number of args"
 	errPayload           Error = "ERR DUMP payload version or checksum are wrong"
 	errNegativeLimit     Error = "ERR LIMIT can't be negative"
-	ErrNumKeysRange      Error = "ERR Number of keys can't be greater than number of args"
 )
 
 // unknownCommand returns the error for a command that does not exist.
