@@ -74,7 +74,8 @@ func (c EventClass) String() string {
 // Observer hears of what happens to keys. It is called under the guard that makes the change, so it must be quick and
 // must not use the keyspace.
 type Observer interface {
-	// KeyEvent is called for events whose class is enabled with SetEventClasses. owner is the guard's Owner. The key is valid during the call only.
+	// KeyEvent is called for events whose class is enabled with SetEventClasses. owner is the guard's Owner. The key is
+	// valid during the call only.
 	KeyEvent(owner any, class EventClass, event string, db int, key string)
 	// KeyChanged is called for every change of a key while Keyspace.ObserveChanges is on.
 	KeyChanged(owner any, db int, key string)

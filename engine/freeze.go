@@ -44,8 +44,8 @@ type Image struct {
 
 // Frozen is what a checkpoint has to write. One goroutine uses it: first Heads, then Parts, then Done or Abort.
 type Frozen struct {
-	// Spaces are the numbers of the spaces of the databases, NextSpace and NextParts the first numbers that are not in use. NextParts is known when Heads
-	// has returned.
+	// Spaces are the numbers of the spaces of the databases, NextSpace and NextParts the first numbers that are not in
+	// use. NextParts is known when Heads has returned.
 	Spaces    []uint32
 	NextSpace uint32
 	NextParts uint64

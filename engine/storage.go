@@ -111,7 +111,8 @@ type walker interface {
 	Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool)
 }
 
-// unloaded stands in an Entry for a value that is in the store and not in memory. A string that is in memory and as it is stored in parts has one too.
+// unloaded stands in an Entry for a value that is in the store and not in memory. A string that is in memory and as it
+// is stored in parts has one too.
 type unloaded struct {
 	ks    *Keyspace
 	parts uint64 // as Head.Parts

@@ -10,9 +10,10 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// Strings that are stored in parts, because to write or read them at once would take as much memory again, and long. The parts of one are pieces of it, in
-// their order, each under the place of its first byte. Whenever such a string has changed it is stored as a whole under a new number, and what is
-// stored under the one before goes with the same checkpoint: so what is stored under a number is one value, and never a mixture of two.
+// Strings that are stored in parts, because to write or read them at once would take as much memory again, and long.
+// The parts of one are pieces of it, in their order, each under the place of its first byte. Whenever such a string has
+// changed it is stored as a whole under a new number, and what is stored under the one before goes with the same
+// checkpoint: so what is stored under a number is one value, and never a mixture of two.
 
 // textSizes says how strings are stored.
 type textSizes struct {
@@ -46,8 +47,8 @@ func (v *frozenValue) release() {
 	}
 }
 
-// storeText gives a string that is to be stored in parts a fresh number for them, unless it is stored as it is. stale is the number of what a
-// checkpoint has perhaps left in the store that has failed, 0 if there is none.
+// storeText gives a string that is to be stored in parts a fresh number for them, unless it is stored as it is. stale
+// is the number of what a checkpoint has perhaps left in the store that has failed, 0 if there is none.
 func (g *Guard) storeText(e *Entry) (fresh bool, stale uint64) {
 	long := e.long()
 	if long == nil || len(long.b) <= g.ks.texts.whole {
@@ -99,8 +100,8 @@ var (
 	errAllRead = errors.New("all has been read")
 )
 
-// ReadText calls fn with the pieces of a string of a length in bytes, which read has as the parts under a number, in their order. It fails unless all of
-// them are there. fn does not keep them.
+// ReadText calls fn with the pieces of a string of a length in bytes, which read has as the parts under a number, in
+// their order. It fails unless all of them are there. fn does not keep them.
 func ReadText(parts, length uint64, read func(id uint64, fn func(name, data []byte) error) error, fn func(piece []byte)) error {
 	at := uint64(0)
 	err := read(parts, func(name, data []byte) error {

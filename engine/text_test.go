@@ -109,7 +109,8 @@ func TestALongStringIsHandedOverInPiecesOfItself(t *testing.T) {
 	require.Empty(t, w.pieces)
 }
 
-// Whoever changes a string while a checkpoint, or a snapshot, has still to write it does not wait for a copy of it to be made if none is needed.
+// Whoever changes a string while a checkpoint, or a snapshot, has still to write it does not wait for a copy of it to
+// be made if none is needed.
 func TestALongStringIsLentToWhatHasStillToReadIt(t *testing.T) {
 	ks := storedKeyspace(t)
 	value := strings.Repeat("0123456789", 200_000)

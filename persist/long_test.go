@@ -97,8 +97,8 @@ func TestLongStringsSurviveRestarts(t *testing.T) {
 	}
 }
 
-// A copy of the disk at many file-system calls, while long strings are stored again and again, has one of the values that there were: all of it, and
-// nothing else.
+// A copy of the disk at many file-system calls, while long strings are stored again and again, has one of the values
+// that there were: all of it, and nothing else.
 func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	var mu sync.Mutex

@@ -515,8 +515,8 @@ func (q *geoQuery) find(z *zsets.ZSet) []geoFound {
 	return found
 }
 
-// sortFound returns the first count members in an order, all if count is 0; those that are equally far stay as they were found. It is places
-// that are sorted, not members, which are three times as long.
+// sortFound returns the first count members in an order, all if count is 0; those that are equally far stay as they
+// were found. It is places that are sorted, not members, which are three times as long.
 func sortFound(found []geoFound, order geoOrder, count int64) []geoFound {
 	type place struct {
 		distance float64

@@ -20,7 +20,8 @@ import (
 
 func init() { Register(migrateCommands) }
 
-var migrateCommands = []*Command{{Name: "migrate", Group: "generic", Since: "2.6.0", Arity: -6, Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+var migrateCommands = []*Command{{Name: "migrate", Group: "generic", Since: "2.6.0", Arity: -6,
+	Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
 	Keys:    keys("i3+r0/1/0[RW,ACCESS,DELETE] kw:KEYS@-2+r-1/1/0[RW,ACCESS,DELETE,INCOMPLETE]"),
 	Summary: "Moves keys to another server", Complexity: "O(N), where N is the size of the values",
 	Syntax: "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | AUTH2 username password] [KEYS key [key ...]]",

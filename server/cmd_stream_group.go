@@ -106,8 +106,8 @@ func (c *Ctx) entriesRead(arg []byte) (n int64, ok bool) {
 	return n, ok
 }
 
-// entriesReadOf returns how many entries a group has read that is said to have read n: no more than were added. What was stored stays as it is, because XSETID
-// may have lowered that count since.
+// entriesReadOf returns how many entries a group has read that is said to have read n: no more than were added. What
+// was stored stays as it is, because XSETID may have lowered that count since.
 func (c *Ctx) entriesReadOf(e *engine.Entry, n int64) int64 {
 	if c.Replayed {
 		return n

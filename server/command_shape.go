@@ -146,6 +146,7 @@ func (cmd *Command) eachKey(args [][]byte, fn func(i int, spec *KeySpec) bool) b
 
 // mayBeSlow reports whether the time that a command takes depends on more than a few lookups.
 func (cmd *Command) mayBeSlow() bool {
-	constant := strings.HasPrefix(cmd.Complexity, "O(1)") || strings.HasPrefix(cmd.Complexity, "O(log") && !strings.ContainsAny(cmd.Complexity, "+*")
+	constant := strings.HasPrefix(cmd.Complexity, "O(1)") ||
+		strings.HasPrefix(cmd.Complexity, "O(log") && !strings.ContainsAny(cmd.Complexity, "+*")
 	return cmd.Flags&Blocking != 0 || cmd.Flags&Fast == 0 && !constant
 }

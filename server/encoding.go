@@ -9,8 +9,9 @@ import (
 
 // This file has the names that Redis gives to the forms of values.
 
-// encodingOf returns the name that Redis 7.0 has for the representation of a value of this kind and size. Small sets and lists are listpacks
-// since Redis 7.2; here they keep their older names, which Redis's own test suite of 7.0 asks for everywhere.
+// encodingOf returns the name that Redis 7.0 has for the representation of a value of this kind and size. Small sets
+// and lists are listpacks since Redis 7.2; here they keep their older names, which Redis's own test suite of 7.0 asks
+// for everywhere.
 func encodingOf(e *engine.Entry) string {
 	switch e.Type() {
 	case engine.String:

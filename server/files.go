@@ -50,8 +50,8 @@ type fileWatch struct {
 	closed bool
 }
 
-// start has certificates looked at from now on, if there are any and that has not begun before. Without any there is no timer, which a clock that is
-// moved by years would have to serve each time.
+// start has certificates looked at from now on, if there are any and that has not begun before. Without any there is no
+// timer, which a clock that is moved by years would have to serve each time.
 func (f *fileWatch) start(srv *Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,7 +17,9 @@ func sessionOf(c *Ctx) *Session { return c.Client.(*Session) }
 func (srv *Server) Clustered() bool { return srv.cluster != nil }
 
 // Writable implements Host. A transaction that has begun to write goes on although the disk fails meanwhile.
-func (srv *Server) Writable(g *engine.Guard) bool { return !srv.restricted.Load() || g.FromMaster || g.Logged() }
+func (srv *Server) Writable(g *engine.Guard) bool {
+	return !srv.restricted.Load() || g.FromMaster || g.Logged()
+}
 
 // HyperLogLogSparse implements Host.
 func (srv *Server) HyperLogLogSparse() int { return srv.config.Get().HyperLogLogSparse }
@@ -25,5 +27,8 @@ func (srv *Server) HyperLogLogSparse() int { return srv.config.Get().HyperLogLog
 // RDBLimits implements Host.
 func (srv *Server) RDBLimits() *rdb.Limits {
 	set := srv.config.Get()
-	return &rdb.Limits{Hash: set.Hash, Set: set.Set, ZSet: set.ZSet, List: set.List, Stream: set.Stream, SkipChecksum: srv.skipChecksums.Load()}
+	return &rdb.Limits{
+		Hash: set.Hash, Set: set.Set, ZSet: set.ZSet, List: set.List, Stream: set.Stream,
+		SkipChecksum: srv.skipChecksums.Load(),
+	}
 }

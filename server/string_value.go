@@ -34,7 +34,8 @@ func (c *Ctx) replyString(e *engine.Entry) {
 	}
 }
 
-// maxCopied is the length in bytes up to which strings are copied into the output. Longer ones are sent from where they lie, if the transport can.
+// maxCopied is the length in bytes up to which strings are copied into the output. Longer ones are sent from where they
+// lie, if the transport can.
 const maxCopied = 32 << 10
 
 // bulk replies with the string of e.
@@ -57,7 +58,8 @@ func (c *Ctx) setString(e *engine.Entry, key, v []byte) *engine.Entry {
 	return e
 }
 
-// overwrite makes v the value of e, of whatever type it was, or of a new entry if e is nil: a copy of it, or v itself if the command may keep it.
+// overwrite makes v the value of e, of whatever type it was, or of a new entry if e is nil: a copy of it, or v itself
+// if the command may keep it.
 func (c *Ctx) overwrite(e *engine.Entry, key, v []byte) *engine.Entry {
 	keep := c.Client.MayKeep(v)
 	switch {

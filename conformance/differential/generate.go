@@ -377,7 +377,8 @@ func (g *generator) script(group string) {
 	g.add(mainConn, append([]string{name, body, "1", g.fill("anykey")}, cmd...))
 }
 
-// mayBeScripted reports whether a script may run a command with the same effect on all servers: those that block are refused before Redis 7.2.
+// mayBeScripted reports whether a script may run a command with the same effect on all servers: those that block are
+// refused before Redis 7.2.
 func mayBeScripted(cmd []string) bool {
 	switch strings.ToUpper(cmd[0]) {
 	case "SELECT", "CLIENT", "BLPOP", "BRPOP", "BLMPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "WAIT":

@@ -47,9 +47,10 @@ func after(prefix []byte) []byte {
 	}
 }
 
-// A head is stored as its format, type, flags, deadline (varint, if any), number of its parts (uvarint, if any), behind that the length of a string
-// (uvarint), deadline of its fields (varint, if any), number of their parts (uvarint, if any), and value. Versions that know no strings in parts take
-// the head of one for damaged, because there is something behind the number.
+// A head is stored as its format, type, flags, deadline (varint, if any), number of its parts (uvarint, if any), behind
+// that the length of a string (uvarint), deadline of its fields (varint, if any), number of their parts (uvarint, if
+// any), and value. Versions that know no strings in parts take the head of one for damaged, because there is something
+// behind the number.
 const (
 	headFormat = 1
 
