@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/crashfs"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/store"
 )
@@ -100,7 +101,7 @@ func TestLongStringsSurviveRestarts(t *testing.T) {
 // A copy of the disk at many file-system calls, while long strings are stored again and again, has one of the values
 // that there were: all of it, and nothing else.
 func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
-	disk := vfs.NewCrashableMem()
+	disk := crashfs.New()
 	var mu sync.Mutex
 	var copies []*vfs.MemFS
 	var last []int64 // the number that had been acknowledged at each

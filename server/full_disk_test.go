@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/crashfs"
 )
 
 const (
@@ -46,7 +48,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 	} {
 		for _, checkpoint := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.name, checkpoint), func(t *testing.T) {
-				mem := vfs.NewCrashableMem()
+				mem := crashfs.New()
 				settings := c.settings
 				if c.name == "the journal is given up" {
 					settings = nil
@@ -108,7 +110,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 
 // Under everysec nothing that was acknowledged is lost by a disk that is full, however often, and however long before the kill.
 func TestFullDiskUnderEverySecLosesNothingAcknowledged(t *testing.T) {
-	mem := vfs.NewCrashableMem()
+	mem := crashfs.New()
 	var full atomic.Bool
 	var room atomic.Int64 // what removed files leave
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/crashfs"
 )
 
 // These tests run a durable server on a file system in memory which can lose what was not synced, and which can fail at any
@@ -163,28 +165,9 @@ func (d *durableServer) end() {
 	require.Empty(d.t, d.log.found)
 }
 
-// crashable is a file system in memory that can be copied at any time: by itself a Link and a CrashClone can wait for each
-// other for ever.
-type crashable struct {
-	*vfs.MemFS
-	mu sync.RWMutex
-}
-
-func (c *crashable) Link(old, name string) error {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.MemFS.Link(old, name)
-}
-
-func (c *crashable) crash(cfg vfs.CrashCloneCfg) *vfs.MemFS {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.CrashClone(cfg)
-}
-
 // crashes takes copies of a file system as a power loss would leave it.
 type crashes struct {
-	mem  *crashable
+	mem  *crashfs.FS
 	rnd  *rand.Rand
 	mu   sync.Mutex
 	acks int // the last acknowledged number
@@ -209,7 +192,7 @@ func (c *crashes) MaybeError(op errorfs.Op) error {
 	c.skip = 1 + c.rnd.IntN(12)
 	kept := c.rnd.IntN(3) * 50
 	c.list = append(c.list, crash{
-		fs:   c.mem.crash(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: c.rnd}),
+		fs:   c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: c.rnd}),
 		acks: c.acks, sent: c.sent, op: fmt.Sprintf("%v %s, %d %% of what is not synced kept", op.Kind, op.Path, kept),
 	})
 	return nil
@@ -227,7 +210,7 @@ func TestNothingAcknowledgedIsLostWhenThePowerFails(t *testing.T) {
 	}
 	for seed := range uint64(rounds) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		mem := &crashable{MemFS: vfs.NewCrashableMem()}
+		mem := crashfs.New()
 		c := &crashes{mem: mem, rnd: rand.New(rand.NewPCG(seed, 2)), skip: 1}
 		d, err := openDurable(t, errorfs.Wrap(mem, c), "shards="+strconv.Itoa(1<<(2*(seed%2))))
 		require.NoError(t, err)
@@ -308,7 +291,7 @@ func (f *failures) end() {
 }
 
 func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
-	run := func(t *testing.T, f *failures, mem *vfs.MemFS) (acks int) {
+	run := func(t *testing.T, f *failures, mem vfs.FS) (acks int) {
 		d, err := openDurable(t, errorfs.Wrap(mem, f))
 		if err != nil {
 			f.end()
@@ -342,7 +325,7 @@ func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
 		return acks
 	}
 	clean := &failures{}
-	run(t, clean, vfs.NewCrashableMem())
+	run(t, clean, crashfs.New())
 	step := max(clean.count/10, 1)
 	if fullTests() {
 		step = 1
@@ -352,7 +335,7 @@ func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
 			t.Run(fmt.Sprintf("%d calls from the %dth of %d on", n, at, clean.count), func(t *testing.T) {
 				t.Parallel() // most of the time is spent waiting for the next attempt of a checkpoint
 				f := &failures{from: at, n: n}
-				mem := vfs.NewCrashableMem()
+				mem := crashfs.New()
 				acks := run(t, f, mem)
 				again, err := openDurable(t, mem.CrashClone(vfs.CrashCloneCfg{}))
 				require.NoError(t, err, f.first())

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/crashfs"
 )
 
 // scriptedMaster is a master of which the test says what it sends.
@@ -261,7 +262,7 @@ func TestReplicaIsConfigured(t *testing.T) {
 func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 	for _, settings := range [][]string{{"appendonly=yes"}, {"appendonly=no", "save=3600 1"}} {
 		t.Run(strings.Join(settings, " "), func(t *testing.T) {
-			mem := &crashable{MemFS: vfs.NewCrashableMem()}
+			mem := crashfs.New()
 			open := func(fs vfs.FS) *durableServer {
 				d, err := openDurable(t, fs, settings...)
 				require.NoError(t, err)
@@ -279,7 +280,7 @@ func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 			}
 			afterCrash := func(keys ...string) {
 				t.Helper()
-				d := open(mem.crash(vfs.CrashCloneCfg{}))
+				d := open(mem.CrashClone(vfs.CrashCloneCfg{}))
 				holds(d, keys...)
 				d.end()
 			}

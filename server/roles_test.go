@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/crashfs"
 )
 
 // producing are the steps of a client that puts a message into a queue, and consuming those of one that takes one.
@@ -237,7 +239,7 @@ func TestRolesComeBackAfterARestart(t *testing.T) {
 	} {
 		for _, shards := range []string{"1", "16"} {
 			t.Run(name+" "+shards, func(t *testing.T) {
-				fs := &crashable{MemFS: vfs.NewCrashableMem()}
+				fs := crashfs.New()
 				d, err := openDurable(t, fs, "shards="+shards)
 				require.NoError(t, err)
 				d.expect("+OK\r\n", "PRESSURE.CREATE q BOUND 3")
@@ -246,7 +248,7 @@ func TestRolesComeBackAfterARestart(t *testing.T) {
 					d.do(line)
 				}
 				// The disk as a crash would leave it.
-				d2, err := openDurable(t, fs.crash(vfs.CrashCloneCfg{}), "shards="+shards)
+				d2, err := openDurable(t, fs.CrashClone(vfs.CrashCloneCfg{}), "shards="+shards)
 				require.NoError(t, err)
 				for _, list := range []string{":producer_free", ":consumer_free", ":not_full"} {
 					reply, _ := d2.do("BRPOP " + base + list + " 0")

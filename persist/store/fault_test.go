@@ -16,6 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/crashfs"
 )
 
 // states are those that a store may be in.
@@ -36,24 +38,6 @@ func (s *states) get() []map[string]string {
 	return s.allowed
 }
 
-// crashable is a file system in memory whose Link and CrashClone do not wait for each other.
-type crashable struct {
-	*vfs.MemFS
-	mu sync.RWMutex
-}
-
-func (c *crashable) Link(old, name string) error {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.MemFS.Link(old, name)
-}
-
-func (c *crashable) clone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.MemFS.CrashClone(cfg)
-}
-
 // TestCrashAnywhere loses the power before every change of the file system, with some of what was not synced on the disk, and
 // expects to find the last checkpoint that had been committed, or that one or the next if the next was being committed.
 func TestCrashAnywhere(t *testing.T) {
@@ -62,7 +46,7 @@ func TestCrashAnywhere(t *testing.T) {
 		seeds = 1
 	}
 	for seed := range seeds {
-		mem := &crashable{MemFS: vfs.NewCrashableMem()}
+		mem := crashfs.New()
 		type crash struct {
 			fs      *vfs.MemFS
 			allowed []map[string]string
@@ -79,7 +63,7 @@ func TestCrashAnywhere(t *testing.T) {
 				defer mu.Unlock()
 				// Before the clone is made: Commit may return while it is.
 				allowed := now.get()
-				clone := mem.clone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[rng.IntN(3)], RNG: rng})
+				clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 50, 100}[rng.IntN(3)], RNG: rng})
 				crashes = append(crashes, crash{clone, append(allowed, now.get()...), fmt.Sprint(op.Kind, op.Path)})
 			}
 			return nil
