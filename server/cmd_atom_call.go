@@ -34,7 +34,7 @@ type atomCall struct {
 // parseAtomCall reads the arguments. If they are wrong it returns an error.
 func parseAtomCall(args [][]byte) (a atomCall, e Error) {
 	a = atomCall{element: args[1], command: args[2], from: atomAnonymous, timeout: atomAckTimeout}
-	for o := (OptionArgs{rest: args[3:]}); o.Next(); {
+	for o := OptionsIn(args[3:]); o.Next(); {
 		switch {
 		case o.Is("data") && o.More():
 			a.data = o.Arg()

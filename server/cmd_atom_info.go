@@ -29,7 +29,7 @@ type atomStream struct {
 }
 
 func cmdAtomInfo(c *Ctx) {
-	e, exists := c.atomElement(c.Args[1])
+	e, exists := c.findAtomElement(c.Args[1])
 	if !exists {
 		c.Err(errNoElement)
 		return
@@ -73,7 +73,7 @@ func cmdAtomInfo(c *Ctx) {
 }
 
 // atomElement looks an element up. exists is false if it has neither a command nor a response stream.
-func (c *Ctx) atomElement(name []byte) (e atomElement, exists bool) {
+func (c *Ctx) findAtomElement(name []byte) (e atomElement, exists bool) {
 	commands := atomKey(atomCommandPrefix, name)
 	e.commands, e.responses = c.peekStream(commands), c.peekStream(atomKey(atomResponsePrefix, name))
 	if e.commands == nil && e.responses == nil {

@@ -37,7 +37,7 @@ type atomNext struct {
 // parseAtomNext reads the arguments. If they are wrong it returns an error.
 func parseAtomNext(args [][]byte) (n atomNext, e Error) {
 	n = atomNext{element: args[1], consumer: args[1], ack: atomResponseTimeout}
-	for o := (OptionArgs{rest: args[2:]}); o.Next() && e == ""; {
+	for o := OptionsIn(args[2:]); o.Next() && e == ""; {
 		switch {
 		case o.Is("consumer") && o.More():
 			n.consumer = o.Arg()
@@ -269,7 +269,7 @@ type atomResponse struct {
 // parseAtomRespond reads the arguments but for the ID of the command. If they are wrong it returns an error.
 func parseAtomRespond(args [][]byte) (r atomResponse, e Error) {
 	r = atomResponse{element: args[1], id: args[2], caller: args[3], ser: noneWord, errCode: zeroWord}
-	for o := (OptionArgs{rest: args[4:]}); o.Next(); {
+	for o := OptionsIn(args[4:]); o.Next(); {
 		switch {
 		case o.Is("cmd") && o.More():
 			r.command = o.Arg()

@@ -338,7 +338,7 @@ func cmdClientKill(c *Ctx) {
 	old := len(c.Args) == 3
 	if old {
 		f = killFilter{addr: c.Args[2]}
-	} else if f, ok = c.killFilter(); !ok {
+	} else if f, ok = c.readKillFilter(); !ok {
 		return
 	}
 	killed, self := int64(0), false
@@ -378,9 +378,9 @@ func cmdClientKill(c *Ctx) {
 	}
 }
 
-// killFilter reads the options of CLIENT KILL; if there is something wrong with them an error is written and ok is
+// readKillFilter reads the options of CLIENT KILL; if there is something wrong with them an error is written and ok is
 // false.
-func (c *Ctx) killFilter() (f killFilter, ok bool) {
+func (c *Ctx) readKillFilter() (f killFilter, ok bool) {
 	f.skipMe = true
 	for o := c.Options(2); o.Next(); {
 		if !o.More() {

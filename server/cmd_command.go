@@ -161,7 +161,7 @@ func usage(spec *KeySpec, args [][]byte) []string {
 
 // bitfieldOnlyReads reports whether the arguments of BITFIELD are nothing but GET, and OVERFLOW.
 func bitfieldOnlyReads(args [][]byte) bool {
-	o := OptionArgs{rest: args[min(2, len(args)):]}
+	o := OptionsIn(args[min(2, len(args)):])
 	for o.Next() {
 		switch {
 		case o.Is("get") && o.Left() >= 2:
@@ -237,20 +237,6 @@ func cmdCommandList(c *Ctx) {
 		}
 	}
 	c.W.EndArray(m, n)
-}
-
-// all calls fn for all commands and sub-commands until it returns false.
-func (t *table) all(fn func(*Command) bool) {
-	for _, cmd := range t.commands() {
-		if !fn(cmd) {
-			return
-		}
-		for _, sub := range cmd.Subs {
-			if !fn(sub) {
-				return
-			}
-		}
-	}
 }
 
 // unlisted are flags that Redis keeps to itself.

@@ -208,7 +208,7 @@ func cmdGeohash(c *Ctx) {
 	})
 }
 
-func cmdGeopos(c *Ctx) { c.eachPosition(c.W.NullArray, c.replyPosition) }
+func cmdGeopos(c *Ctx) { c.eachPosition(c.W.NullArray, func(p geo.Position) { c.replyPosition(p) }) }
 
 // eachPosition replies with a list that has something for each member asked for.
 func (c *Ctx) eachPosition(missing func(), found func(p geo.Position)) {

@@ -363,8 +363,8 @@ type hsetexOptions struct {
 	pairs             [][]byte // fields and values in turn
 }
 
-// hsetexOptions reads the arguments of HSETEX behind the key; if they are wrong an error is written and ok is false.
-func (c *Ctx) hsetexOptions() (x hsetexOptions, ok bool) {
+// readHsetexOptions reads the arguments of HSETEX behind the key; if they are wrong an error is written and ok is false.
+func (c *Ctx) readHsetexOptions() (x hsetexOptions, ok bool) {
 	for o := c.Options(2); o.Next(); {
 		var unit timeUnit
 		switch {
@@ -428,7 +428,7 @@ func (c *Ctx) hsetexOptions() (x hsetexOptions, ok bool) {
 }
 
 func cmdHsetex(c *Ctx) {
-	x, ok := c.hsetexOptions()
+	x, ok := c.readHsetexOptions()
 	if !ok {
 		return
 	}

@@ -79,7 +79,7 @@ type databaseMemory struct {
 	table, expiring int64
 }
 
-func (c *Ctx) memoryReport() memoryReport {
+func (c *Ctx) reportMemory() memoryReport {
 	srv := serverOf(c)
 	r := memoryReport{memoryUse: readMemory(), startup: srv.memory.startup, clients: srv.clients.buffers()}
 	srv.memory.see(r.heap)
@@ -106,7 +106,7 @@ func (c *Ctx) memoryReport() memoryReport {
 func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
 
 func cmdMemoryStats(c *Ctx) {
-	r := c.memoryReport()
+	r := c.reportMemory()
 	m, n := c.W.Defer(), 0
 	number := func(name string, v int64) {
 		c.W.BulkString(name)
@@ -178,7 +178,7 @@ func (srv *Server) cachedFunctionBytes() int64 {
 const smallHeap = 5 << 20 // of which nothing can be said
 
 func cmdMemoryDoctor(c *Ctx) {
-	r := c.memoryReport()
+	r := c.reportMemory()
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, " * "+format+"\n", args...) }
 	switch {

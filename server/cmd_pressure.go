@@ -57,7 +57,7 @@ const (
 
 // cmdPressureCreate makes a queue, and removes what a deletion that has not come to its end may have left of one.
 func cmdPressureCreate(c *Ctx) {
-	a, ok := c.pressureArgs(&pressureCreate)
+	a, ok := c.readPressureArgs(&pressureCreate)
 	if !ok {
 		return
 	}
@@ -97,7 +97,7 @@ func cmdPressureLen(c *Ctx) {
 
 // cmdPressureList finds queues by the key that each of them has.
 func cmdPressureList(c *Ctx) {
-	a, ok := c.pressureArgs(&pressureList)
+	a, ok := c.readPressureArgs(&pressureList)
 	if !ok {
 		return
 	}

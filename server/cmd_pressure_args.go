@@ -97,8 +97,8 @@ func (g *pressureGrammar) keys(args [][]byte, fn func(key []byte)) {
 	}
 }
 
-// pressureArgs reads the arguments of the command; if they are wrong an error is written and ok is false.
-func (c *Ctx) pressureArgs(g *pressureGrammar) (a *pressureArgs, ok bool) {
+// readPressureArgs reads the arguments of the command; if they are wrong an error is written and ok is false.
+func (c *Ctx) readPressureArgs(g *pressureGrammar) (a *pressureArgs, ok bool) {
 	read, ok := g.read(c.Args)
 	if !ok {
 		c.Err(ErrSyntax)

@@ -20,7 +20,7 @@ type getting struct {
 }
 
 func cmdPressureGet(c *Ctx) {
-	a, ok := c.pressureArgs(&pressureGet)
+	a, ok := c.readPressureArgs(&pressureGet)
 	if !ok {
 		return
 	}
@@ -71,7 +71,7 @@ func (r *getting) empty(w *resp.Writer) {
 // step takes messages, if there are any and the client is the consumer or can become it, and reports whether it has replied. If
 // it has not, and mayWait is set, the client is the consumer from now on unless another one is.
 func (r *getting) step(c *Ctx, mayWait bool) (done bool) {
-	a, _ := c.pressureArgs(&pressureGet) // they have been read before
+	a, _ := c.readPressureArgs(&pressureGet) // they have been read before
 	q := c.queueOf(a)
 	ok := q.open()
 	if ok {
@@ -149,7 +149,7 @@ func (r *getting) cancel(c *Ctx) {
 	if !r.holds {
 		return
 	}
-	a, _ := c.pressureArgs(&pressureGet)
+	a, _ := c.readPressureArgs(&pressureGet)
 	if q := c.queueOf(a); !q.has(qConsumerFree) {
 		q.giveRole(qConsumerFree)
 	}
@@ -186,7 +186,7 @@ func cmdPressureReturn(c *Ctx) {
 // reservedArgs reads the arguments of PRESSURE.ACK and PRESSURE.RETURN, and returns those of the ids, each once, that are of
 // messages which are reserved now. If there is no such queue an error is written and ok is false.
 func (c *Ctx) reservedArgs() (q *pressureQueue, ids [][]byte, ok bool) {
-	a, ok := c.pressureArgs(&pressureAck)
+	a, ok := c.readPressureArgs(&pressureAck)
 	if !ok {
 		return nil, nil, false
 	}

@@ -13,7 +13,7 @@ type putting struct {
 }
 
 func cmdPressurePut(c *Ctx) {
-	a, ok := c.pressureArgs(&pressurePut)
+	a, ok := c.readPressureArgs(&pressurePut)
 	if !ok {
 		return
 	}
@@ -33,7 +33,7 @@ func cmdPressurePut(c *Ctx) {
 // step puts what there is room for, if the client is the producer or can become it, and reports whether it has replied. If it has
 // not, and mayWait is set, the client is the producer from now on unless another one is.
 func (p *putting) step(c *Ctx, mayWait bool) (done bool) {
-	a, _ := c.pressureArgs(&pressurePut) // they have been read before
+	a, _ := c.readPressureArgs(&pressurePut) // they have been read before
 	q := c.queueOf(a)
 	mark := len(c.W.Buf)
 	if ok := q.open(); !ok || q.has(qClosed) {
@@ -91,7 +91,7 @@ func (p *putting) cancel(c *Ctx) {
 	if !p.holds {
 		return
 	}
-	a, _ := c.pressureArgs(&pressurePut)
+	a, _ := c.readPressureArgs(&pressurePut)
 	if q := c.queueOf(a); !q.has(qProducerFree) {
 		q.giveRole(qProducerFree)
 	}
@@ -99,7 +99,7 @@ func (p *putting) cancel(c *Ctx) {
 
 // cmdPressureClose closes a queue in the role of its producer, which it needs for an instant only.
 func cmdPressureClose(c *Ctx) {
-	a, ok := c.pressureArgs(&pressureClose)
+	a, ok := c.readPressureArgs(&pressureClose)
 	if !ok {
 		return
 	}
@@ -137,7 +137,7 @@ func cmdPressureClose(c *Ctx) {
 // cmdPressureDelete ends a queue for everybody at once, and removes its keys when nobody has a role any more. A deletion that did
 // not come to its end can be repeated.
 func cmdPressureDelete(c *Ctx) {
-	a, ok := c.pressureArgs(&pressureDelete)
+	a, ok := c.readPressureArgs(&pressureDelete)
 	if !ok {
 		return
 	}
@@ -160,7 +160,7 @@ func cmdPressureDelete(c *Ctx) {
 		return
 	}
 	step := func(c *Ctx, _ []byte) bool {
-		a, _ := c.pressureArgs(&pressureDelete) // they have been read before
+		a, _ := c.readPressureArgs(&pressureDelete) // they have been read before
 		q := c.queueOf(a)
 		if q.has(qClosed) && !q.has(qBound) { // otherwise somebody else has removed the keys
 			if !q.available(qProducerFree) || !q.available(qConsumerFree) {

@@ -118,7 +118,7 @@ func (c *Ctx) queueOf(a *pressureArgs) *pressureQueue {
 // openQueue returns the queue that the arguments name; if they are wrong, or there is no such queue, an error is written and ok
 // is false.
 func (c *Ctx) openQueue(g *pressureGrammar) (q *pressureQueue, ok bool) {
-	a, ok := c.pressureArgs(g)
+	a, ok := c.readPressureArgs(g)
 	if !ok {
 		return nil, false
 	}

@@ -183,7 +183,7 @@ func cmdGetdel(c *Ctx) {
 }
 
 func cmdGetex(c *Ctx) {
-	o, ok := c.setOptions(2, setPersist)
+	o, ok := c.readSetOptions(2, setPersist)
 	if !ok {
 		return
 	}
@@ -307,7 +307,7 @@ func cmdSet(c *Ctx) {
 		c.W.OK()
 		return
 	}
-	if o, ok := c.setOptions(3, setNX|setXX|setMatch|setGet|setKeepTTL); ok {
+	if o, ok := c.readSetOptions(3, setNX|setXX|setMatch|setGet|setKeepTTL); ok {
 		c.set(key, v, &o)
 	}
 }
@@ -349,9 +349,9 @@ const (
 	setMatch
 )
 
-// setOptions reads the options from argument from on: those in allowed and the times. If they are wrong an error is
+// readSetOptions reads the options from argument from on: those in allowed and the times. If they are wrong an error is
 // written and ok is false.
-func (c *Ctx) setOptions(from int, allowed setFlags) (o setOptions, ok bool) {
+func (c *Ctx) readSetOptions(from int, allowed setFlags) (o setOptions, ok bool) {
 	for p := c.Options(from); p.Next(); {
 		var flag, excluded setFlags
 		var unit timeUnit

@@ -150,7 +150,7 @@ func cmdMsetex(c *Ctx) {
 		return
 	}
 	pairs := c.Args[2 : 2+2*n]
-	o, ok := c.setOptions(2+2*int(n), setNX|setXX|setKeepTTL)
+	o, ok := c.readSetOptions(2+2*int(n), setNX|setXX|setKeepTTL)
 	if !ok {
 		return
 	}

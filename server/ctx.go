@@ -183,8 +183,11 @@ func (c *Ctx) Options(from int) OptionArgs {
 	if from > len(c.Args) {
 		from = len(c.Args)
 	}
-	return OptionArgs{rest: c.Args[from:]}
+	return OptionsIn(c.Args[from:])
 }
+
+// OptionsIn returns a parser over arguments.
+func OptionsIn(args [][]byte) OptionArgs { return OptionArgs{rest: args} }
 
 // OptionArgs walks over optional arguments:
 //

@@ -12,14 +12,10 @@ import (
 // like all others, and act on the data only by calling other commands, under their own guard.
 
 const (
-	// maxCustom is how many custom commands a server can have: their statistics have a place from the start.
-	maxCustom = 256
 	// customGroup is the group of custom commands.
 	customGroup = "module"
 	// maxNesting is how deep custom commands can call one another.
 	maxNesting = 16
-	// maxCommandName is how long the name of a command can be, in bytes; see table.find.
-	maxCommandName = 32
 )
 
 // Handle adds a command to the table, which do carries out; it may be called while commands are executed. Name, Summary,

@@ -11,6 +11,13 @@ import (
 	"sync/atomic"
 )
 
+const (
+	// maxCustom is how many custom commands a server can have: their statistics have a place from the start.
+	maxCustom = 256
+	// maxCommandName is how long the name of a command can be, in bytes; see table.find.
+	maxCommandName = 32
+)
+
 // table is the command table in the form in which the dispatcher uses it.
 type table struct {
 	byName map[string]*Command
@@ -250,4 +257,18 @@ func compare(a, b string) int {
 		return 1
 	}
 	return 0
+}
+
+// all calls fn for all commands and sub-commands until it returns false.
+func (t *table) all(fn func(*Command) bool) {
+	for _, cmd := range t.commands() {
+		if !fn(cmd) {
+			return
+		}
+		for _, sub := range cmd.Subs {
+			if !fn(sub) {
+				return
+			}
+		}
+	}
 }

@@ -453,7 +453,7 @@ func (cmd *Command) describeCall(c *acl.Call, args [][]byte) {
 // describeKeys describes the keys.
 func (cmd *Command) describeKeys(c *acl.Call, args [][]byte) {
 	fit := cmd.eachKey(args, func(i int, spec *KeySpec) bool {
-		if access, ok := spec.access(args); ok {
+		if access, ok := spec.neededAccess(args); ok {
 			c.Keys = append(c.Keys, acl.Key{Name: args[i], Access: access, At: i})
 		}
 		return true
@@ -515,7 +515,7 @@ func (cmd *Command) appendDerivedKeys(keys []acl.Key, args [][]byte) []acl.Key {
 }
 
 // access returns what a command does with the keys of the spec; ok is false if they are no keys.
-func (k *KeySpec) access(args [][]byte) (access acl.Access, ok bool) {
+func (k *KeySpec) neededAccess(args [][]byte) (access acl.Access, ok bool) {
 	for _, flag := range usage(k, args) {
 		switch flag {
 		case "not_key":

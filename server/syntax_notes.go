@@ -1,0 +1,161 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/atomredis/atomredis/engine/glob"
+)
+
+// This file has what COMMAND DOCS says of arguments beside what follows from their grammar.
+
+// argumentNote is what COMMAND DOCS says of an argument and the syntax does not.
+type argumentNote struct {
+	pattern           string // of the name that follows from the syntax
+	name, kind        string // instead; "" if it stays
+	keySpec           int    // 0 if it stays
+	since, deprecated string
+}
+
+// argumentNotes are the notes of each command, in the order of the arguments: a note is for the first argument that its pattern fits, counted
+// from the outside inward and from left to right, and for no other. A note is a pattern, and then a name, :kind, #key spec, @since, !deprecated,
+// as far as they are there.
+var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
+	notes := map[string][]argumentNote{}
+	for _, g := range []struct{ notes, commands string }{
+		{"count_reset operation", "acl|log"},
+		{"username @6.0.0", "auth"},
+		{"schedule @3.2.2", "bgsave"},
+		{"start_* index; byte_bit index_unit @7.0.0", "bitcount"},
+		{"start_* index; end_* end_index; byte_bit index_unit @7.0.0", "bitpos"},
+		{"encoding_offset_* operation; wrap_sat_fail_* write; encoding_offset_* write_operation; value :integer", "bitfield"},
+		{"and_* operation; diff @8.2.0; diff1 @8.2.0; andor @8.2.0; one @8.2.0", "bitop"},
+		{"left_right wherefrom; left_right whereto", "blmove lmove"},
+		{"left_right where", "blmpop lmpop"},
+		{"min_max where", "bzmpop zmpop"},
+		{"before_after where", "linsert"},
+		{"yes_no mode", "client|caching"},
+		{"ip:port_* filter; ip:port !2.8.12; client-id_* new-format; client-id @2.8.12; normal_* normal_master_slave_pubsub @2.8.12; " +
+			"master @3.2.0; replica @5.0.0; ip:port; ip:port @6.2.0; yes_no yes/no; maxage @7.4.0", "client|kill"},
+		{"normal_* @5.0.0; client-id @6.2.0", "client|list"},
+		{"on_off enabled", "client|no-evict client|no-touch"},
+		{"write_all mode @6.2.0", "client|pause"},
+		{"on_off status", "client|tracking"},
+		{"force_takeover options", "cluster|failover"},
+		{"cluster_bus_port @4.0.0", "cluster|meet"},
+		{"node-id_* subcommand", "cluster|setslot"},
+		{"module-name_* filterby", "command|list"},
+		{"nx_* condition @7.0.0", "expire expireat pexpire pexpireat"},
+		{"nx_* condition", "hexpire hexpireat hpexpire hpexpireat"},
+		{"async_sync async; async @4.0.0; sync @6.2.0", "flushall flushdb"},
+		{"async_sync async", "function|flush"},
+		{"async_sync async @6.2.0", "script|flush"},
+		{"flush_* policy", "function|restore"},
+		{"nx_xx condition @6.2.0; ch change @6.2.0", "geoadd"},
+		{"m_* unit", "geodist"},
+		{"m_* unit; count_any count; any @6.2.0; asc_desc order", "georadius georadius_ro"},
+		{"m_* unit; count_any count; asc_desc order", "georadiusbymember georadiusbymember_ro"},
+		{"member_* from; radius_* by; radius_* circle; m_* unit; width_* box; m_* unit; asc_desc order; count_any count", "geosearch geosearchstore"},
+		{"seconds_* expiration", "getex hgetex"},
+		{"protover_* arguments", "hello"},
+		{"count_* options", "hrandfield zrandmember"},
+		{"novalues @7.4.0", "hscan"},
+		{"count @6.2.0", "lpop rpop"},
+		{"key_* key_or_empty_string; key; \"\" empty_string; copy @3.0.0; replace @3.0.0; password_* authentication; password @4.0.7; username_* @6.0.0; " +
+			"key @3.0.6", "migrate"},
+		{"name_* configs", "module|loadex"},
+		{"host_port_* args; host_port host-port; no_one no-one", "replicaof slaveof"},
+		{"replace @3.0.0; absttl @5.0.0; seconds @5.0.0; frequency @5.0.0", "restore restore-asking"},
+		{"type @6.0.0", "scan"},
+		{"value :integer", "setbit"},
+		{"yes_* mode", "script|debug"},
+		{"nx_* condition @2.6.12; ifeq-value @8.4.0; ifne-value @8.4.0; ifdeq-digest @8.4.0; ifdne-digest @8.4.0; get @6.2.0; seconds_* expiration; " +
+			"seconds @2.6.12; milliseconds @2.6.12; unix-time-seconds @6.2.0; unix-time-milliseconds @6.2.0; keepttl @6.0.0", "set"},
+		{"now @7.0.0; force @7.0.0; abort @7.0.0", "shutdown"},
+		{"by-pattern pattern :pattern #1; get-pattern pattern :pattern #1; asc_desc order; alpha sorting", "sort sort_ro"},
+		{"count @3.2.0", "spop"},
+		{"count @2.6.0", "srandmember"},
+		{"nomkstream @6.2.0; maxlen_minid_* trim; maxlen_minid strategy; minid @6.2.0; equal_* operator; count @6.2.0; keepref_* condition @8.2.0; " +
+			"auto_id id_or_auto; auto auto_id", "xadd"},
+		{"maxlen_minid strategy; minid @6.2.0; equal_* operator; count @6.2.0; keepref_* condition @8.2.0", "xtrim"},
+		{"keepref_* condition", "xackdel xdelex"},
+		{"min-idle-time :string", "xautoclaim xclaim"},
+		{"id_last id; last new_id", "xgroup|create xgroup|setid"},
+		{"min-idle-time_* filters; min-idle-time @6.2.0", "xpending"},
+		{"key_id streams", "xread"},
+		{"min-idle-time @8.4.0; key_id streams", "xreadgroup"},
+		{"entries_added @7.0.0; max_deleted_entry_id @7.0.0", "xsetid"},
+		{"nx_xx condition @3.0.2; gt_lt comparison @6.2.0; ch change @3.0.2; incr increment @3.0.2", "zadd"},
+		{"min :double; max :double", "zcount zremrangebyscore"},
+		{"min :double; max :double; withscores @2.0.0", "zrangebyscore"},
+		{"max :double; min :double", "zrevrangebyscore"},
+		{"sum_* aggregate", "zinter zinterstore zunion zunionstore"},
+		{"byscore_bylex sortby @6.2.0; rev @6.2.0; offset_count @6.2.0", "zrange"},
+		{"byscore_bylex sortby", "zrangestore"},
+		{"withscore @7.2.0", "zrank zrevrank"},
+		{"start :integer; stop :integer", "zrevrange"},
+	} {
+		var parsed []argumentNote
+		for _, note := range strings.Split(g.notes, ";") {
+			parsed = append(parsed, parseArgumentNote(note))
+		}
+		for _, name := range strings.Fields(g.commands) {
+			notes[name] = parsed
+		}
+	}
+	return notes
+})
+
+// parseArgumentNote reads a note. One that cannot be read is a mistake in the table.
+func parseArgumentNote(s string) argumentNote {
+	words := strings.Fields(s)
+	n := argumentNote{pattern: words[0]}
+	for _, word := range words[1:] {
+		switch word[0] {
+		case ':':
+			n.kind = word[1:]
+		case '#':
+			spec, err := strconv.Atoi(word[1:])
+			if err != nil {
+				panic(fmt.Sprintf("server: note %q: %v", s, err))
+			}
+			n.keySpec = spec
+		case '@':
+			n.since = word[1:]
+		case '!':
+			n.deprecated = word[1:]
+		default:
+			n.name = word
+		}
+	}
+	return n
+}
+
+// annotate adds the notes to the arguments that they fit, and returns those that fit none.
+func annotate(args []*argument, notes []argumentNote) []argumentNote {
+	for _, a := range args {
+		i := slices.IndexFunc(notes, func(n argumentNote) bool { return glob.Match([]byte(n.pattern), []byte(a.name), false) })
+		if i >= 0 {
+			a.apply(notes[i])
+			notes = slices.Concat(notes[:i], notes[i+1:])
+		}
+		notes = annotate(a.args, notes)
+	}
+	return notes
+}
+
+func (a *argument) apply(n argumentNote) {
+	if n.name != "" {
+		a.name = n.name
+	}
+	if n.kind != "" {
+		a.kind = n.kind
+	}
+	if n.keySpec != 0 {
+		a.keySpec = n.keySpec
+	}
+	a.since, a.deprecated = n.since, n.deprecated
+}
