@@ -89,22 +89,7 @@ func cmdObjectHelp(c *Ctx) {
 // maxEmbedded is the length in bytes of the longest string that Redis keeps in one piece with its header.
 const maxEmbedded = 44
 
-func stringEncoding(e *engine.Entry) string {
-	v := e.Bytes()
-	switch form := e.StringForm(); {
-	case form == engine.FormPlain && isInteger(v):
-		return "int"
-	case form == engine.FormRaw || len(v) > maxEmbedded:
-		return "raw"
-	default:
-		return "embstr"
-	}
-}
-
 func isInteger(v []byte) bool {
 	_, ok := resp.ParseInt(v)
 	return ok
 }
-
-// sharedIntegers are the numbers below which Redis has one object each, which is never freed.
-const sharedIntegers = 10000

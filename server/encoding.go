@@ -41,3 +41,18 @@ func refCount(e *engine.Entry) int64 {
 	}
 	return 1
 }
+
+func stringEncoding(e *engine.Entry) string {
+	v := e.Bytes()
+	switch form := e.StringForm(); {
+	case form == engine.FormPlain && isInteger(v):
+		return "int"
+	case form == engine.FormRaw || len(v) > maxEmbedded:
+		return "raw"
+	default:
+		return "embstr"
+	}
+}
+
+// sharedIntegers are the numbers below which Redis has one object each, which is never freed.
+const sharedIntegers = 10000
