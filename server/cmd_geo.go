@@ -71,7 +71,7 @@ const (
 )
 
 // position reads a longitude and a latitude; if they are none an error is written and ok is false.
-func (c *Ctx) position(lon, lat []byte) (p geo.Position, ok bool) {
+func (c *Ctx) geoPosition(lon, lat []byte) (p geo.Position, ok bool) {
 	if p.Lon, ok = c.Float(lon); !ok {
 		return p, false
 	}
@@ -137,7 +137,7 @@ flags:
 	var room [16]float64
 	scores := room[:0]
 	for m := range slices.Chunk(members, 3) {
-		p, ok := c.position(m[0], m[1])
+		p, ok := c.geoPosition(m[0], m[1])
 		if !ok {
 			return
 		}
@@ -262,7 +262,7 @@ func cmdGeoradius(c *Ctx) {
 		return
 	}
 	var q geoQuery
-	if q.shape.Center, ok = c.position(c.Args[2], c.Args[3]); !ok || !c.geoRadius(&q, c.Args[4], c.Args[5]) {
+	if q.shape.Center, ok = c.geoPosition(c.Args[2], c.Args[3]); !ok || !c.geoRadius(&q, c.Args[4], c.Args[5]) {
 		return
 	}
 	c.georadius(e, &q, 6)
@@ -424,7 +424,7 @@ func (c *Ctx) readGeosearch(at int, store []byte) {
 			}
 		case o.Is("fromlonlat") && o.Left() >= 2 && !fromMember:
 			fromPosition = true
-			if q.shape.Center, ok = c.position(o.Arg(), o.Arg()); !ok {
+			if q.shape.Center, ok = c.geoPosition(o.Arg(), o.Arg()); !ok {
 				return
 			}
 		case o.Is("byradius") && o.Left() >= 2 && !byBox:

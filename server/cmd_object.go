@@ -2,7 +2,6 @@ package server
 
 import (
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/resp"
 )
 
 // objectCommand looks at how a value is kept, and how it is used.
@@ -84,12 +83,4 @@ func cmdObjectHelp(c *Ctx) {
 		"    Tell how many references to the value there are.",
 		"HELP",
 		"    Print this help.")
-}
-
-// maxEmbedded is the length in bytes of the longest string that Redis keeps in one piece with its header.
-const maxEmbedded = 44
-
-func isInteger(v []byte) bool {
-	_, ok := resp.ParseInt(v)
-	return ok
 }

@@ -188,15 +188,15 @@ func (c *Ctx) zcount(by zrangeBy) {
 	}
 }
 
-func cmdZrange(c *Ctx)           { c.zrange(zrange{}, true) }
-func cmdZrangebylex(c *Ctx)      { c.zrange(zrange{by: byLex}, false) }
-func cmdZrangebyscore(c *Ctx)    { c.zrange(zrange{by: byScore}, false) }
-func cmdZrevrange(c *Ctx)        { c.zrange(zrange{reverse: true}, false) }
-func cmdZrevrangebylex(c *Ctx)   { c.zrange(zrange{by: byLex, reverse: true}, false) }
-func cmdZrevrangebyscore(c *Ctx) { c.zrange(zrange{by: byScore, reverse: true}, false) }
+func cmdZrange(c *Ctx)           { c.zrangeReply(zrange{}, true) }
+func cmdZrangebylex(c *Ctx)      { c.zrangeReply(zrange{by: byLex}, false) }
+func cmdZrangebyscore(c *Ctx)    { c.zrangeReply(zrange{by: byScore}, false) }
+func cmdZrevrange(c *Ctx)        { c.zrangeReply(zrange{reverse: true}, false) }
+func cmdZrevrangebylex(c *Ctx)   { c.zrangeReply(zrange{by: byLex, reverse: true}, false) }
+func cmdZrevrangebyscore(c *Ctx) { c.zrangeReply(zrange{by: byScore, reverse: true}, false) }
 
 // zrange replies with a range. free says that the kind and the direction of the range are options of the command.
-func (c *Ctx) zrange(r zrange, free bool) {
+func (c *Ctx) zrangeReply(r zrange, free bool) {
 	withScores, ok := r.readArgs(c, 2, free, false)
 	if !ok {
 		return

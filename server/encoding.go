@@ -56,3 +56,11 @@ func stringEncoding(e *engine.Entry) string {
 
 // sharedIntegers are the numbers below which Redis has one object each, which is never freed.
 const sharedIntegers = 10000
+
+// maxEmbedded is the length in bytes of the longest string that Redis keeps in one piece with its header.
+const maxEmbedded = 44
+
+func isInteger(v []byte) bool {
+	_, ok := resp.ParseInt(v)
+	return ok
+}
