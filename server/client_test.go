@@ -521,8 +521,7 @@ func TestModulesCannotBeLoaded(t *testing.T) {
 func TestUnblockRacesWithServing(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := newTestServer(t, o, settings...)
-		s.table = buildTable()
-		s.table.byName["await"] = awaitCommand()
+		require.NoError(t, s.table.extend(awaitCommand()))
 		require.NoError(t, s.Start())
 		b := s.connect()
 		id := b.do("CLIENT ID")
@@ -557,6 +556,5 @@ func awaitCommand() *Command {
 			c.Block(Block{Keys: c.Args[1:], Try: try, Empty: func(w *resp.Writer) { w.Null() }})
 		}
 	}
-	cmd.derive()
 	return cmd
 }

@@ -22,18 +22,18 @@ var replicationCommands = []*Command{
 		Summary: "Is PSYNC as old followers send it", Complexity: "O(N), where N is the size of the data", Do: cmdSync},
 }
 
-func cmdSync(c *Ctx) { c.sync(false) }
+func cmdSync(c *Ctx) { c.syncReplica(false) }
 
 // cmdPsync always sends everything: there is no backlog from which a follower could go on.
 func cmdPsync(c *Ctx) {
 	if _, ok := c.Int(c.Args[2]); !ok {
 		return
 	}
-	c.sync(true)
+	c.syncReplica(true)
 }
 
 // sync has everything sent, and from then on what changes.
-func (c *Ctx) sync(announce bool) {
+func (c *Ctx) syncReplica(announce bool) {
 	f := &sessionOf(c).follower
 	if f.following.Swap(true) {
 		return // Redis does not answer a second time

@@ -60,8 +60,8 @@ func sortDestination(args [][]byte) int {
 	return at
 }
 
-func cmdSort(c *Ctx)   { c.sort(true) }
-func cmdSortRO(c *Ctx) { c.sort(false) }
+func cmdSort(c *Ctx)   { c.sortKey(true) }
+func cmdSortRO(c *Ctx) { c.sortKey(false) }
 
 // sorting is what the options of SORT ask for.
 type sorting struct {
@@ -171,7 +171,7 @@ func (p *sortPattern) value(c *Ctx, element []byte) (v []byte, ok bool) {
 }
 
 // sort carries out SORT.
-func (c *Ctx) sort(mayStore bool) {
+func (c *Ctx) sortKey(mayStore bool) {
 	s, ok := c.sortOptions(mayStore)
 	if !ok {
 		return

@@ -4,8 +4,21 @@ import (
 	"math"
 	"testing"
 
+	"github.com/atomredis/atomredis/resp"
 	"github.com/stretchr/testify/require"
 )
+
+// replyCtx is a Ctx of which only the reply can be used.
+type replyCtx struct {
+	Ctx
+	out resp.Writer
+}
+
+func newReplyCtx() *replyCtx {
+	b := &replyCtx{}
+	b.W = &b.out
+	return b
+}
 
 func TestScanCursorsAreReadAsStrtoulReadsThem(t *testing.T) {
 	for _, c := range []struct {
@@ -35,7 +48,7 @@ func TestScanCursorsAreReadAsStrtoulReadsThem(t *testing.T) {
 		{"0x10", 0, false},
 		{"1.5", 0, false},
 	} {
-		b := newTestCtx(t)
+		b := newReplyCtx()
 		cursor, ok := b.scanCursor([]byte(c.text))
 		require.Equal(t, c.ok, ok, "%q", c.text)
 		if c.ok {
@@ -67,7 +80,7 @@ func TestScanOptionsAreRefusedWhereTheyAreUnknownOrIncomplete(t *testing.T) {
 		{0, []string{"count", "x"}, ErrNotInteger},
 		{0, []string{"count", "9223372036854775808"}, ErrNotInteger},
 	} {
-		b := newTestCtx(t)
+		b := newReplyCtx()
 		b.Args = [][]byte{[]byte("scan"), []byte("0")}
 		for _, w := range c.words {
 			b.Args = append(b.Args, []byte(w))
@@ -92,7 +105,7 @@ func TestScanPatternOfOneStarIsNoFilter(t *testing.T) {
 		{"a*", "ab", true},
 		{"a*", "ba", false},
 	} {
-		b := newTestCtx(t)
+		b := newReplyCtx()
 		b.Args = [][]byte{[]byte("scan"), []byte("0"), []byte("match"), []byte(c.pattern)}
 		o, ok := b.scanOptions(1, 0)
 		require.True(t, ok)

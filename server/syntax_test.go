@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,116 +73,6 @@ func TestSyntaxThatDoesNotParseIsAnError(t *testing.T) {
 		_, err := (&Command{Name: "test", Syntax: syntax}).arguments()
 		require.Error(t, err, syntax)
 	}
-}
-
-func TestTheSyntaxOfEveryCommandParsesAndFitsItsArity(t *testing.T) {
-	for cmd := range newTable().all {
-		args, err := cmd.arguments()
-		if !assertNoError(t, err) || len(cmd.Subs) > 0 {
-			continue
-		}
-		least := minimum(args) + 1 + strings.Count(cmd.Name, "|")
-		if cmd.Arity > 0 {
-			require.Equal(t, cmd.Arity, least, "%s: %s", cmd.Name, outline(args))
-		} else {
-			require.GreaterOrEqual(t, least, -cmd.Arity, "%s: %s", cmd.Name, outline(args))
-		}
-		used := make([]bool, len(cmd.Keys))
-		markSpecs(args, used)
-		for i, spec := range cmd.Keys {
-			notKey := len(spec.Flags) > 0 && strings.Contains(strings.Join(spec.Flags, " "), "not_key")
-			require.True(t, used[i] || notKey || spec.hidden(), "%s: no argument for key spec %d", cmd.Name, i)
-		}
-	}
-}
-
-func assertNoError(t *testing.T, err error) bool {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
-	return err == nil
-}
-
-func markSpecs(args []*argument, used []bool) {
-	for _, a := range args {
-		if a.kind == argKey {
-			used[a.keySpec] = true
-		}
-		markSpecs(a.args, used)
-	}
-}
-
-func TestEveryCommandIsDocumented(t *testing.T) {
-	for cmd := range newTable().all {
-		require.NotEmpty(t, cmd.Summary, cmd.Name)
-		require.False(t, strings.HasSuffix(cmd.Summary, "."), cmd.Name)
-		require.NotEmpty(t, cmd.Complexity, cmd.Name)
-		require.NotEmpty(t, cmd.Since, cmd.Name)
-		require.NotEmpty(t, cmd.Group, cmd.Name)
-		require.Equal(t, cmd.Deprecated != "", cmd.Instead != "", cmd.Name)
-	}
-}
-
-// minimum returns how many words the arguments take at least.
-func minimum(args []*argument) int {
-	n := 0
-	for _, a := range args {
-		if !a.optional {
-			n += a.minimum()
-		}
-	}
-	return n
-}
-
-// minimum returns how many words the argument takes at least if it is given.
-func (a *argument) minimum() int {
-	n := 1
-	switch a.kind {
-	case argPureToken:
-		return 1
-	case argOneOf:
-		n = a.args[0].minimum()
-		for _, choice := range a.args[1:] {
-			n = min(n, choice.minimum())
-		}
-	case argBlock:
-		n = minimum(a.args)
-	}
-	if a.token != "" {
-		n++
-	}
-	return n
-}
-
-// What is said of commands and arguments beside the table must be said of some.
-func TestEveryNoteOfDocumentationBelongsToACommand(t *testing.T) {
-	table := newTable()
-	for name, notes := range argumentNotes() {
-		cmd := table.original(name)
-		require.NotNil(t, cmd, name)
-		p := syntaxParser{cmd: cmd, words: syntaxWords(cmd.Syntax)}
-		args, err := p.sequence()
-		require.NoError(t, err, name)
-		require.Empty(t, annotate(args, notes), name)
-	}
-	for name, history := range commandHistory() {
-		require.NotNil(t, table.original(name), name)
-		require.True(t, slices.IsSortedFunc(history, func(a, b change) int { return compareVersions(t, a.since, b.since) }), name)
-	}
-	for _, name := range internalCommands {
-		require.NotNil(t, table.original(name), name)
-	}
-}
-
-func compareVersions(t *testing.T, a, b string) int {
-	parts := func(version string) (out [3]int) {
-		_, err := fmt.Sscanf(version, "%d.%d.%d", &out[0], &out[1], &out[2])
-		require.NoError(t, err, version)
-		return out
-	}
-	x, y := parts(a), parts(b)
-	return slices.Compare(x[:], y[:])
 }
 
 func TestNotesAreForTheFirstArgumentThatTheyFit(t *testing.T) {
