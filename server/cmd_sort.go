@@ -60,8 +60,8 @@ func sortDestination(args [][]byte) int {
 	return at
 }
 
-func cmdSort(c *Ctx)   { c.sortKey(true) }
-func cmdSortRO(c *Ctx) { c.sortKey(false) }
+func cmdSort(c *Ctx)   { c.replySorted(true) }
+func cmdSortRO(c *Ctx) { c.replySorted(false) }
 
 // sorting is what the options of SORT ask for.
 type sorting struct {
@@ -171,7 +171,7 @@ func (p *sortPattern) value(c *Ctx, element []byte) (v []byte, ok bool) {
 }
 
 // sort carries out SORT.
-func (c *Ctx) sortKey(mayStore bool) {
+func (c *Ctx) replySorted(mayStore bool) {
 	s, ok := c.sortOptions(mayStore)
 	if !ok {
 		return
