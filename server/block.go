@@ -171,7 +171,7 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	changes := g.Changes()
 	c.Journalled = false
 	done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // which does not change its arguments
-	c.journal(changes)
+	c.journalChanges(changes)
 	return done
 }
 
@@ -244,7 +244,7 @@ func (s *Session) takeBack() {
 	changes := s.guard.Changes()
 	c.Journalled = false
 	b.cancel(c)
-	c.journal(changes)
+	c.journalChanges(changes)
 	s.srv.tracking.broadcast(&s.origin)
 	s.guard.Unlock()
 }

@@ -97,7 +97,7 @@ func decimals(f float64) string {
 }
 
 // unit reads a unit of length and returns it in metres; if it is none an error is written and ok is false.
-func (c *Ctx) unit(arg []byte) (metres float64, ok bool) {
+func (c *Ctx) geoUnit(arg []byte) (metres float64, ok bool) {
 	switch {
 	case equalFold(arg, "m"):
 		return 1, true
@@ -152,7 +152,7 @@ func cmdGeodist(c *Ctx) {
 	case 4:
 	case 5:
 		var ok bool
-		if unit, ok = c.unit(c.Args[4]); !ok {
+		if unit, ok = c.geoUnit(c.Args[4]); !ok {
 			return
 		}
 	default:
@@ -296,7 +296,7 @@ func (c *Ctx) geoRadius(q *geoQuery, radius, unit []byte) (ok bool) {
 		c.Err(errGeoRadiusSign)
 		return false
 	}
-	if q.unit, ok = c.unit(unit); !ok {
+	if q.unit, ok = c.geoUnit(unit); !ok {
 		return false
 	}
 	q.shape.Radius *= q.unit
@@ -318,7 +318,7 @@ func (c *Ctx) geoBox(q *geoQuery, width, height, unit []byte) (ok bool) {
 		c.Err(errGeoBoxSign)
 		return false
 	}
-	if q.unit, ok = c.unit(unit); !ok {
+	if q.unit, ok = c.geoUnit(unit); !ok {
 		return false
 	}
 	s.Box = true

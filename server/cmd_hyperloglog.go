@@ -117,7 +117,7 @@ func cmdPfadd(c *Ctx) {
 func cmdPfcount(c *Ctx) {
 	if len(c.Args) > 2 {
 		var union hyperloglog.Registers
-		if _, ok := c.union(&union, c.Args[1:]); ok {
+		if _, ok := c.mergedRegisters(&union, c.Args[1:]); ok {
 			c.W.Int(int64(union.Count()))
 		}
 		return
@@ -160,7 +160,7 @@ func (c *Ctx) keepEstimate(key []byte, n uint64) {
 
 // union adds the registers of the HyperLogLogs under keys to all; anyDense says that not all of them are sparse. If one is none an
 // error is written and ok is false.
-func (c *Ctx) union(all *hyperloglog.Registers, keys [][]byte) (anyDense, ok bool) {
+func (c *Ctx) mergedRegisters(all *hyperloglog.Registers, keys [][]byte) (anyDense, ok bool) {
 	for _, key := range keys {
 		e := c.Read(key)
 		if !c.aHyperLogLog(e) {
@@ -181,7 +181,7 @@ func (c *Ctx) union(all *hyperloglog.Registers, keys [][]byte) (anyDense, ok boo
 func cmdPfmerge(c *Ctx) {
 	key := c.Args[1]
 	var all hyperloglog.Registers
-	anyDense, ok := c.union(&all, c.Args[1:])
+	anyDense, ok := c.mergedRegisters(&all, c.Args[1:])
 	if !ok {
 		return
 	}

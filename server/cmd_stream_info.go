@@ -162,13 +162,13 @@ func (c *Ctx) streamInfo(s *streams.Stream) {
 	c.W.BulkString("groups")
 	c.W.Int(int64(len(s.Groups())))
 	c.W.BulkString("first-entry")
-	c.entryOrNull(s.First())
+	c.entryOrNull(s.First)
 	c.W.BulkString("last-entry")
-	c.entryOrNull(s.Last())
+	c.entryOrNull(s.Last)
 }
 
-func (c *Ctx) entryOrNull(e streams.Entry, ok bool) {
-	if ok {
+func (c *Ctx) entryOrNull(get func() (streams.Entry, bool)) {
+	if e, ok := get(); ok {
 		writeStreamEntry(c.W, e)
 	} else {
 		c.W.Null()

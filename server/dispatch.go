@@ -184,13 +184,13 @@ func (s *Session) run(c *Ctx) {
 			c.W.Truncate(mark)
 			c.W.Raw([]byte(panicReply(p)))
 			if writes {
-				c.journal(changes)
+				c.journalChanges(changes)
 			}
 		}
 	}()
 	cmd.Do(c)
 	if writes {
-		c.journal(changes)
+		c.journalChanges(changes)
 	}
 	if len(c.W.Buf) > mark && c.W.Buf[mark] == '-' {
 		s.srv.commandStats.of(cmd).failed.Add(1)

@@ -291,9 +291,9 @@ func (r *replayer) repeat(cmd *Command, args [][]byte) (err error) {
 	return nil
 }
 
-// journal writes a command that has run to the journal if it has changed anything, unless its handler has done so. changes
+// journalChanges writes a command that has run to the journal if it has changed anything, unless its handler has done so. changes
 // is what G.Changes said before.
-func (c *Ctx) journal(changes int) {
+func (c *Ctx) journalChanges(changes int) {
 	if c.G.Changes() == changes || c.Journalled {
 		return
 	}

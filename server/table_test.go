@@ -89,17 +89,9 @@ func shortest(a *argument) int {
 	return n
 }
 
-// What is said of commands and arguments beside the table must be said of some.
-func TestEveryNoteOfDocumentationBelongsToACommand(t *testing.T) {
+// What is said of commands beside the table must be said of some.
+func TestEveryHistoryBelongsToACommand(t *testing.T) {
 	table := newTable()
-	for name, notes := range argumentNotes() {
-		cmd := table.original(name)
-		require.NotNil(t, cmd, name)
-		p := syntaxParser{cmd: cmd, words: syntaxWords(cmd.Syntax)}
-		args, err := p.sequence()
-		require.NoError(t, err, name)
-		require.Empty(t, annotate(args, notes), name)
-	}
 	for name, history := range commandHistory() {
 		require.NotNil(t, table.original(name), name)
 		require.True(t, slices.IsSortedFunc(history, func(a, b change) int { return compareVersions(t, a.since, b.since) }), name)
