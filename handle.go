@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server"
 )
@@ -92,22 +93,22 @@ func (db *DB) Handle(cmd Command) error {
 	if err != nil {
 		return fmt.Errorf("atomredis: command %q: %w", cmd.Name, err)
 	}
-	flags := server.Write
+	flags := command.Write
 	if cmd.Flags&ReadOnly != 0 {
-		flags = server.ReadOnly
+		flags = command.ReadOnly
 	}
-	for f, s := range map[CommandFlags]server.Flag{Fast: server.Fast, NoScript: server.NoScript, NoMulti: server.NoMulti,
-		WholeKeyspace: server.WholeKeyspace} {
+	for f, s := range map[CommandFlags]command.Flag{Fast: command.Fast, NoScript: command.NoScript, NoMulti: command.NoMulti,
+		WholeKeyspace: command.WholeKeyspace} {
 		if cmd.Flags&f != 0 {
 			flags |= s
 		}
 	}
-	return wrap(db.srv.Handle(server.Command{Name: cmd.Name, Arity: cmd.Arity, Flags: flags, Keys: keys, Summary: cmd.Summary,
+	return wrap(db.srv.Handle(command.Command{Name: cmd.Name, Arity: cmd.Arity, Flags: flags, Keys: keys, Summary: cmd.Summary,
 		Complexity: cmd.Complexity, Syntax: cmd.Syntax}, func(h *server.Caller) { cmd.run(h) }))
 }
 
 // keys returns where the keys are, in the form of the command table.
-func (cmd *Command) keys() ([]server.KeySpec, error) {
+func (cmd *Command) keys() ([]command.KeySpec, error) {
 	least := max(cmd.Arity, -cmd.Arity)
 	switch {
 	case cmd.FirstKey == 0 && (cmd.LastKey != 0 || cmd.KeyStep != 0):
@@ -121,7 +122,7 @@ func (cmd *Command) keys() ([]server.KeySpec, error) {
 	case cmd.LastKey > 0 && cmd.LastKey < cmd.FirstKey:
 		return nil, errors.New("LastKey precedes FirstKey")
 	}
-	spec := server.KeySpec{Index: cmd.FirstKey, Step: max(cmd.KeyStep, 1), Flags: []string{"RW", "access", "update"}}
+	spec := command.KeySpec{Index: cmd.FirstKey, Step: max(cmd.KeyStep, 1), Flags: []string{"RW", "access", "update"}}
 	if cmd.Flags&ReadOnly != 0 {
 		spec.Flags = []string{"RO", "access"}
 	}
@@ -131,7 +132,7 @@ func (cmd *Command) keys() ([]server.KeySpec, error) {
 	case cmd.LastKey > 0:
 		spec.LastKey = cmd.LastKey - cmd.FirstKey
 	}
-	return []server.KeySpec{spec}, nil
+	return []command.KeySpec{spec}, nil
 }
 
 // run executes the command once.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/resp"
@@ -14,12 +15,12 @@ import (
 // blocked is the state of a client that waits for keys. A client waits again and again as a rule, so its session uses the same one each time.
 type blocked struct {
 	wait   *wait
-	ctx    Ctx                           // what Try works with
-	w      resp.Writer                   // takes the reply until the session's own goroutine fetches it
-	again  atomic.Int64                  // when try must be called at the latest, in ms since 1970; 0 if there is no need
-	try    func(c *Ctx, key []byte) bool // see Block
+	ctx    command.Ctx                           // what Try works with
+	w      resp.Writer                           // takes the reply until the session's own goroutine fetches it
+	again  atomic.Int64                          // when try must be called at the latest, in ms since 1970; 0 if there is no need
+	try    func(c *command.Ctx, key []byte) bool // see Block
 	empty  func(w *resp.Writer)
-	cancel func(c *Ctx)
+	cancel func(c *command.Ctx)
 	took   int64  // ns that the handler took before it blocked
 	origin origin // of the changes that Try makes
 
@@ -38,13 +39,13 @@ const (
 // wait is what others may keep hold of: each time that a client waits has its own, so that nobody withdraws the next one.
 type wait struct {
 	waiter   engine.Waiter
-	cmd      *Command
+	cmd      *command.Command
 	deadline atomic.Int64 // ms since 1970; 0 waits for ever
 	key      [1]string    // memory for the waiter's keys
 }
 
 // Block implements Client. The guard is still held.
-func (s *Session) Block(c *Ctx, b Block) {
+func (s *Session) Block(c *command.Ctx, b command.Block) {
 	if s.waits == nil {
 		s.waits = new(blocked)
 	}
@@ -56,7 +57,7 @@ func (s *Session) Block(c *Ctx, b Block) {
 	n := sizeOf(c.Args)
 	state.text = slices.Grow(state.text, n)
 	copyArgs(state.args, state.text[:n], c.Args)
-	state.ctx = Ctx{Args: state.args, W: &state.w, DB: c.DB, Client: s, Host: s.srv, Cmd: c.Cmd, NoBlock: true, Wait: state}
+	state.ctx = command.Ctx{Args: state.args, W: &state.w, DB: c.DB, Client: s, Host: s.srv, Cmd: c.Cmd, NoBlock: true, Wait: state}
 	state.setTimeout(s.now, b.Timeout)
 	state.again.Store(b.Again)
 	w := &state.wait.waiter
@@ -171,7 +172,7 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	changes := g.Changes()
 	c.Journalled = false
 	done = b.try(c, unsafe.Slice(unsafe.StringData(key), len(key))) // which does not change its arguments
-	c.journalChanges(changes)
+	journalChanges(c, changes)
 	return done
 }
 
@@ -244,7 +245,7 @@ func (s *Session) takeBack() {
 	changes := s.guard.Changes()
 	c.Journalled = false
 	b.cancel(c)
-	c.journalChanges(changes)
+	journalChanges(c, changes)
 	s.srv.tracking.broadcast(&s.origin)
 	s.guard.Unlock()
 }
@@ -284,9 +285,9 @@ func (s *Session) cancelBlocked() {
 // Await suspends the client until the returned function is called, by any goroutine but with no guard held, with what writes
 // the reply; or until timeout ms have passed (0 is never), when empty writes it. As with Block the handler must have
 // written no reply, and must return. It must not be used where a command must not block.
-func (c *Ctx) Await(timeout int64, empty func(w *resp.Writer)) (finish func(reply func(w *resp.Writer))) {
+func Await(c *command.Ctx, timeout int64, empty func(w *resp.Writer)) (finish func(reply func(w *resp.Writer))) {
 	s := sessionOf(c)
-	s.Block(c, Block{Timeout: timeout, Empty: empty})
+	s.Block(c, command.Block{Timeout: timeout, Empty: empty})
 	state, wait := s.blocked, s.blocked.wait
 	return func(reply func(w *resp.Writer)) {
 		if wait.waiter.Withdraw() { // so the state is still that of this wait

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/resp"
@@ -521,7 +522,7 @@ func TestModulesCannotBeLoaded(t *testing.T) {
 func TestUnblockRacesWithServing(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := newTestServer(t, o, settings...)
-		require.NoError(t, s.table.extend(awaitCommand()))
+		require.NoError(t, s.table.Extend(awaitCommand()))
 		require.NoError(t, s.Start())
 		b := s.connect()
 		id := b.do("CLIENT ID")
@@ -542,18 +543,18 @@ func TestUnblockRacesWithServing(t *testing.T) {
 }
 
 // awaitCommand is a command that waits for a key.
-func awaitCommand() *Command {
-	cmd := &Command{Name: "await", Arity: 2, Flags: Blocking, Keys: keys("i1+r0/1/0[RO]")}
-	try := func(c *Ctx, key []byte) bool {
+func awaitCommand() *command.Command {
+	cmd := &command.Command{Name: "await", Arity: 2, Flags: command.Blocking, Keys: command.Keys("i1+r0/1/0[RO]")}
+	try := func(c *command.Ctx, key []byte) bool {
 		if c.G.Peek(c.DB, key) == nil {
 			return false
 		}
 		c.W.Simple("served")
 		return true
 	}
-	cmd.Do = func(c *Ctx) {
+	cmd.Do = func(c *command.Ctx) {
 		if !try(c, c.Args[1]) {
-			c.Block(Block{Keys: c.Args[1:], Try: try, Empty: func(w *resp.Writer) { w.Null() }})
+			c.Block(command.Block{Keys: c.Args[1:], Try: try, Empty: func(w *resp.Writer) { w.Null() }})
 		}
 	}
 	return cmd

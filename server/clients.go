@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"github.com/atomredis/atomredis/command"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -61,7 +62,7 @@ func (r *clients) all() []*Session {
 type clientInfo struct {
 	db, proto              int
 	name, lib, libVersion  string
-	lastCmd                *Command
+	lastCmd                *command.Command
 	lastActive             int64 // ms since 1970
 	channels, patterns     int
 	shardChannels, watched int

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"errors"
+	"github.com/atomredis/atomredis/command"
 	"net/netip"
 	"strings"
 )
@@ -18,13 +19,13 @@ const (
 )
 
 const (
-	errClusterDisabled Error = "ERR This instance has cluster support disabled"
-	errCrossSlot       Error = "CROSSSLOT Keys in request don't hash to the same slot"
-	errSelectInCluster Error = "ERR SELECT is not allowed in cluster mode"
-	errSwapInCluster   Error = "ERR SWAPDB is not allowed in cluster mode"
-	errScriptNoCluster Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
-	errScriptForeign   Error = "ERR Script attempted to access a non local key in a cluster node" // also where keys of one command differ, as in Redis
-	errScriptCrossSlot Error = "ERR Script attempted to access keys that do not hash to the same slot"
+	errClusterDisabled command.Error = "ERR This instance has cluster support disabled"
+	errCrossSlot       command.Error = "CROSSSLOT Keys in request don't hash to the same slot"
+	errSelectInCluster command.Error = "ERR SELECT is not allowed in cluster mode"
+	errSwapInCluster   command.Error = "ERR SWAPDB is not allowed in cluster mode"
+	errScriptNoCluster command.Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
+	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node" // also where keys of one command differ, as in Redis
+	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"
 )
 
 // ClusterSettings are the directives of cluster mode.
@@ -141,7 +142,7 @@ func slotOfKey(key []byte) int {
 //
 // Keys that commands use without having them among their arguments do not count. Those commands are our own, and what they do is no matter
 // of slots where one node has them all.
-func (cmd *Command) keySlot(args [][]byte) (slot int, ok bool) {
+func keySlot(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 	slot, ok = noSlot, true
 	use := func(key []byte) {
 		switch n := slotOfKey(key); {
@@ -166,7 +167,7 @@ func (cmd *Command) keySlot(args [][]byte) (slot int, ok bool) {
 		}
 		return slot, ok
 	}
-	if cmd.eachKey(args, func(i int, _ *KeySpec) bool {
+	if cmd.EachKey(args, func(i int, _ *command.KeySpec) bool {
 		use(args[i])
 		return ok
 	}) {
@@ -174,11 +175,11 @@ func (cmd *Command) keySlot(args [][]byte) (slot int, ok bool) {
 	}
 	// The arguments do not fit the specs, which need not be wrong: PFMERGE without sources. What is in the range of keys counts.
 	slot, ok = noSlot, true
-	first, last, step := cmd.keyRange()
+	first, last, step := keyRange(cmd)
 	if last < 0 {
 		last += len(args)
 	}
-	if first == 0 || last >= len(args) || cmd.Flags&MovableKeys != 0 {
+	if first == 0 || last >= len(args) || cmd.Flags&command.MovableKeys != 0 {
 		return noSlot, true
 	}
 	for i := first; i <= last; i += step {
@@ -188,9 +189,9 @@ func (cmd *Command) keySlot(args [][]byte) (slot int, ok bool) {
 }
 
 // refuseInCluster returns the error for a command whose keys are of different slots.
-func (s *Session) refuseInCluster(cmd *Command, args [][]byte) Error {
+func (s *Session) refuseInCluster(cmd *command.Command, args [][]byte) command.Error {
 	var ok bool
-	if s.hashSlot, ok = cmd.keySlot(args); !ok {
+	if s.hashSlot, ok = keySlot(cmd, args); !ok {
 		return errCrossSlot
 	}
 	return ""
@@ -200,7 +201,7 @@ func (s *Session) refuseInCluster(cmd *Command, args [][]byte) Error {
 func (s *Session) oneSlot(queue []queuedCommand) bool {
 	s.hashSlot = noSlot
 	for _, q := range queue {
-		slot, ok := q.cmd.keySlot(q.args)
+		slot, ok := keySlot(q.cmd, q.args)
 		switch {
 		case !ok:
 			return false
@@ -216,9 +217,9 @@ func (s *Session) oneSlot(queue []queuedCommand) bool {
 
 // refuseInCluster returns the error for a command whose keys the script must not use. All its keys, and those of the commands around it,
 // must be of one slot, unless it is allowed to cross slots; even then each command's must.
-func (h *scriptCaller) refuseInCluster(cmd *Command, args [][]byte) Error {
+func (h *scriptCaller) refuseInCluster(cmd *command.Command, args [][]byte) command.Error {
 	s := sessionOf(&h.ctx)
-	slot, ok := cmd.keySlot(args)
+	slot, ok := keySlot(cmd, args)
 	switch {
 	case !ok:
 		return errScriptForeign

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/internal/transcript"
 )
 
@@ -123,7 +124,7 @@ func TestOwnCommandsMayUseKeysOfDifferentSlots(t *testing.T) {
 
 func TestCustomCommandsCallNothingThatCrossesSlots(t *testing.T) {
 	srv := startTestServer(t, Options{}, "cluster-enabled", "yes")
-	require.NoError(t, srv.Handle(Command{Name: "try", Arity: -2, Flags: Write}, func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
+	require.NoError(t, srv.Handle(command.Command{Name: "try", Arity: -2, Flags: command.Write}, func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
 	c := srv.connect()
 	require.Equal(t, "-"+string(errCrossSlot), c.do("TRY MSET a 1 b 2"))
 	require.Equal(t, "+OK", c.do("TRY MSET {a}1 1 {a}2 2"))

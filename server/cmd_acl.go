@@ -6,79 +6,80 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/server/acl"
 )
 
-func init() { Register(aclCommands) }
+func init() { command.Register(aclCommands) }
 
 // The ACL commands: users and what they may do. The users themselves are in users.go.
-var aclCommands = []*Command{
+var aclCommands = []*command.Command{
 	{Name: "acl", Group: "server", Since: "6.0.0", Arity: -2,
-		Summary: "A container for commands about users", Complexity: "Depends on the sub-command", Subs: []*Command{
-			{Name: "acl|cat", Group: "server", Since: "6.0.0", Arity: -2, Flags: NoScript | Loading | Stale,
+		Summary: "A container for commands about users", Complexity: "Depends on the sub-command", Subs: []*command.Command{
+			{Name: "acl|cat", Group: "server", Since: "6.0.0", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the categories of commands, or the commands of one", Syntax: "[categoryname]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdACLCat},
-			{Name: "acl|deluser", Group: "server", Since: "6.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "acl|deluser", Group: "server", Since: "6.0.0", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Deletes users and disconnects their clients", Syntax: "username [username ...]",
 				Complexity: "O(N), where N is the number of clients", Do: cmdACLDeluser},
-			{Name: "acl|dryrun", Group: "server", Since: "7.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "acl|dryrun", Group: "server", Since: "7.0.0", Arity: -4, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Tells whether a user may execute a command", Syntax: "username command [arg [arg ...]]",
 				Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLDryrun},
-			{Name: "acl|genpass", Group: "server", Since: "6.0.0", Arity: -2, Flags: NoScript | Loading | Stale,
+			{Name: "acl|genpass", Group: "server", Since: "6.0.0", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale,
 				Summary: "Returns a random password", Syntax: "[bits]", Complexity: "O(1)", Do: cmdACLGenpass},
-			{Name: "acl|getuser", Group: "server", Since: "6.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "acl|getuser", Group: "server", Since: "6.0.0", Arity: 3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Describes a user", Syntax: "username", Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLGetuser},
-			{Name: "acl|help", Group: "server", Since: "6.0.0", Arity: 2, Flags: Loading | Stale,
+			{Name: "acl|help", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdACLHelp},
-			{Name: "acl|list", Group: "server", Since: "6.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "acl|list", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Describes all users by their rules", Complexity: "O(N), where N is the number of users", Do: cmdACLList},
-			{Name: "acl|load", Group: "server", Since: "6.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "acl|load", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Replaces all users by those of the ACL file", Complexity: "O(N), where N is the number of users", Do: cmdACLLoad},
-			{Name: "acl|log", Group: "server", Since: "6.0.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "acl|log", Group: "server", Since: "6.0.0", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists what was refused to clients lately, or forgets it", Syntax: "[count | RESET]",
 				Complexity: "O(N), where N is the number of entries", Do: cmdACLLog},
-			{Name: "acl|save", Group: "server", Since: "6.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "acl|save", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Writes all users into the ACL file", Complexity: "O(N), where N is the number of users", Do: cmdACLSave},
-			{Name: "acl|setuser", Group: "server", Since: "6.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "acl|setuser", Group: "server", Since: "6.0.0", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Changes what a user may do, or makes a new one", Syntax: "username [rule [rule ...]]",
 				Complexity: "O(N), where N is the number of rules", Do: cmdACLSetuser},
-			{Name: "acl|users", Group: "server", Since: "6.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "acl|users", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the names of all users", Complexity: "O(N), where N is the number of users", Do: cmdACLUsers},
-			{Name: "acl|whoami", Group: "server", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale,
+			{Name: "acl|whoami", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale,
 				Summary: "Tells which user the client is", Complexity: "O(1)", Do: cmdACLWhoami},
 		}},
 }
 
 // Errors of the ACL commands.
 const (
-	errUserName      Error = "ERR Usernames can't contain spaces or null characters"
-	errDeleteDefault Error = "ERR The 'default' user cannot be removed"
-	errGenpassBits   Error = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
-	errNoACLFile     Error = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
-	errACLSave       Error = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"
+	errUserName      command.Error = "ERR Usernames can't contain spaces or null characters"
+	errDeleteDefault command.Error = "ERR The 'default' user cannot be removed"
+	errGenpassBits   command.Error = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
+	errNoACLFile     command.Error = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
+	errACLSave       command.Error = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"
 )
 
-func cmdACLCat(c *Ctx) {
+func cmdACLCat(c *command.Ctx) {
 	switch len(c.Args) {
 	case 2:
-		c.W.Array(len(categoryNames))
-		for _, name := range categoryNames {
+		c.W.Array(len(command.CategoryNames))
+		for _, name := range command.CategoryNames {
 			c.W.BulkString(name)
 		}
 		return
 	case 3:
 	default:
-		c.wrongUse("ACL")
+		wrongUse(c, "ACL")
 		return
 	}
-	i := slices.Index(categoryNames[:], lower(c.Args[2]))
+	i := slices.Index(command.CategoryNames[:], command.Lower(c.Args[2]))
 	if i < 0 {
-		c.Err(Error(fmt.Sprintf("ERR Unknown category '%s'", printed(c.Args[2]))))
+		c.Err(command.Error(fmt.Sprintf("ERR Unknown category '%s'", command.Printed(c.Args[2]))))
 		return
 	}
 	m, n := c.W.Defer(), 0
-	for cmd := range serverOf(c).table.all {
-		if cmd.forRules().Categories&(1<<i) != 0 {
+	for cmd := range serverOf(c).table.All {
+		if forRules(cmd).Categories&(1<<i) != 0 {
 			c.W.BulkString(cmd.Name)
 			n++
 		}
@@ -86,7 +87,7 @@ func cmdACLCat(c *Ctx) {
 	c.W.EndArray(m, n)
 }
 
-func cmdACLDeluser(c *Ctx) {
+func cmdACLDeluser(c *command.Ctx) {
 	names := c.Args[2:]
 	if slices.ContainsFunc(names, func(name []byte) bool { return string(name) == acl.DefaultName }) {
 		c.Err(errDeleteDefault)
@@ -101,36 +102,36 @@ func cmdACLDeluser(c *Ctx) {
 	c.W.Int(deleted)
 }
 
-func cmdACLDryrun(c *Ctx) {
+func cmdACLDryrun(c *command.Ctx) {
 	a := serverOf(c).users.get(c.Args[2])
 	if a == nil {
-		c.Err(Error(fmt.Sprintf("ERR User '%s' not found", untilNUL(c.Args[2]))))
+		c.Err(command.Error(fmt.Sprintf("ERR User '%s' not found", command.UntilNUL(c.Args[2]))))
 		return
 	}
 	args := c.Args[3:]
-	cmd, _ := serverOf(c).table.lookup(args)
+	cmd, _ := serverOf(c).table.Lookup(args)
 	switch {
 	case cmd == nil:
-		c.Err(Error(fmt.Sprintf("ERR Command '%s' not found", untilNUL(args[0]))))
+		c.Err(command.Error(fmt.Sprintf("ERR Command '%s' not found", command.UntilNUL(args[0]))))
 		return
-	case !cmd.arityOK(len(args)):
-		c.Err(wrongArity(cmd))
+	case !cmd.ArityOK(len(args)):
+		c.Err(command.WrongArity(cmd))
 		return
 	}
-	switch v := cmd.checkFor(a.user.Load(), args); v.Reason {
+	switch v := checkFor(cmd, a.user.Load(), args); v.Reason {
 	case acl.Allowed:
 		c.W.OK()
 	case acl.DeniedCommand:
-		c.W.BulkString(fmt.Sprintf("User %s has no permissions to run the '%s' command", untilNUL(c.Args[2]), cmd.Name))
+		c.W.BulkString(fmt.Sprintf("User %s has no permissions to run the '%s' command", command.UntilNUL(c.Args[2]), cmd.Name))
 	default:
-		c.W.BulkString(fmt.Sprintf("User %s has no permissions to access the '%s' %v", untilNUL(c.Args[2]), untilNUL(v.Object), v.Reason))
+		c.W.BulkString(fmt.Sprintf("User %s has no permissions to access the '%s' %v", command.UntilNUL(c.Args[2]), command.UntilNUL(v.Object), v.Reason))
 	}
 }
 
 // maxGenpassBits bounds the argument of ACL GENPASS.
 const maxGenpassBits = 4096
 
-func cmdACLGenpass(c *Ctx) {
+func cmdACLGenpass(c *command.Ctx) {
 	bits := int64(256)
 	switch len(c.Args) {
 	case 2:
@@ -140,7 +141,7 @@ func cmdACLGenpass(c *Ctx) {
 			return
 		}
 	default:
-		c.wrongUse("ACL")
+		wrongUse(c, "ACL")
 		return
 	}
 	if bits <= 0 || bits > maxGenpassBits {
@@ -152,7 +153,7 @@ func cmdACLGenpass(c *Ctx) {
 	c.W.BulkString(hex.EncodeToString(random)[:(bits+3)/4])
 }
 
-func cmdACLGetuser(c *Ctx) {
+func cmdACLGetuser(c *command.Ctx) {
 	a := serverOf(c).users.get(c.Args[2])
 	if a == nil {
 		c.W.Null()
@@ -173,22 +174,22 @@ func cmdACLGetuser(c *Ctx) {
 		w.BulkString(p)
 	}
 	all := serverOf(c).rules().Selectors(user)
-	c.writeSelector(all[0])
+	writeSelector(c, all[0])
 	w.BulkString("selectors")
 	w.Array(len(all) - 1)
 	for _, s := range all[1:] {
 		w.Map(3)
-		c.writeSelector(s)
+		writeSelector(c, s)
 	}
 }
 
-func (c *Ctx) writeSelector(s acl.Selector) {
+func writeSelector(c *command.Ctx, s acl.Selector) {
 	for _, word := range []string{"commands", s.Commands, "keys", s.Keys, "channels", s.Channels} {
 		c.W.BulkString(word)
 	}
 }
 
-func cmdACLList(c *Ctx) {
+func cmdACLList(c *command.Ctx) {
 	all := serverOf(c).users.all()
 	c.W.Array(len(all))
 	for _, user := range all {
@@ -196,7 +197,7 @@ func cmdACLList(c *Ctx) {
 	}
 }
 
-func cmdACLUsers(c *Ctx) {
+func cmdACLUsers(c *command.Ctx) {
 	all := serverOf(c).users.all()
 	c.W.Array(len(all))
 	for _, user := range all {
@@ -204,19 +205,19 @@ func cmdACLUsers(c *Ctx) {
 	}
 }
 
-func cmdACLLoad(c *Ctx) {
+func cmdACLLoad(c *command.Ctx) {
 	if serverOf(c).config.Get().ACLFile == "" {
 		c.Err(errNoACLFile)
 		return
 	}
 	if problems := serverOf(c).loadUsers(sessionOf(c)); problems != "" {
-		c.Err(Error("ERR " + oneLine(problems)))
+		c.Err(command.Error("ERR " + oneLine(problems)))
 		return
 	}
 	c.W.OK()
 }
 
-func cmdACLSave(c *Ctx) {
+func cmdACLSave(c *command.Ctx) {
 	if serverOf(c).config.Get().ACLFile == "" {
 		c.Err(errNoACLFile)
 		return
@@ -229,13 +230,13 @@ func cmdACLSave(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdACLLog(c *Ctx) {
+func cmdACLLog(c *command.Ctx) {
 	count := int64(10)
 	switch {
 	case len(c.Args) > 3:
-		c.wrongUse("ACL")
+		wrongUse(c, "ACL")
 		return
-	case len(c.Args) == 3 && equalFold(c.Args[2], "reset"):
+	case len(c.Args) == 3 && command.EqualFold(c.Args[2], "reset"):
 		serverOf(c).users.log.Reset()
 		c.W.OK()
 		return
@@ -275,7 +276,7 @@ func cmdACLLog(c *Ctx) {
 	}
 }
 
-func cmdACLSetuser(c *Ctx) {
+func cmdACLSetuser(c *command.Ctx) {
 	name := string(c.Args[2])
 	if !acl.ValidName(name) {
 		c.Err(errUserName)
@@ -287,17 +288,17 @@ func cmdACLSetuser(c *Ctx) {
 	}
 	rules, unmatched := acl.Merge(words)
 	if unmatched >= 0 {
-		c.Err(Error(fmt.Sprintf("ERR Unmatched parenthesis in acl selector starting at '%s'.", oneLine(words[unmatched]))))
+		c.Err(command.Error(fmt.Sprintf("ERR Unmatched parenthesis in acl selector starting at '%s'.", oneLine(words[unmatched]))))
 		return
 	}
 	if err := serverOf(c).setUser(sessionOf(c), name, rules); err != nil {
-		c.Err(Error("ERR Error in ACL SETUSER modifier " + oneLine(err.Error())))
+		c.Err(command.Error("ERR Error in ACL SETUSER modifier " + oneLine(err.Error())))
 		return
 	}
 	c.W.OK()
 }
 
-func cmdACLWhoami(c *Ctx) {
+func cmdACLWhoami(c *command.Ctx) {
 	if sessionOf(c).account.Load() == nil {
 		c.W.Null()
 		return
@@ -305,8 +306,8 @@ func cmdACLWhoami(c *Ctx) {
 	c.W.BulkString(sessionOf(c).userName())
 }
 
-func cmdACLHelp(c *Ctx) {
-	helpReply(c,
+func cmdACLHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CAT [<category>]", "    List the categories of commands, or the commands of one.",
 		"DELUSER <username> [<username> ...]", "    Delete users.",

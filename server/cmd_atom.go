@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -18,39 +19,39 @@ import (
 // streams, make references and write to the log. They use the keys of the protocol as any of its elements does, so that programs
 // that know nothing of these commands take part. ATOM.CALL, ATOM.NEXT with ATOM.RESPOND, and ATOM.INFO are in files of their own.
 
-func init() { Register(atomCommands) }
+func init() { command.Register(atomCommands) }
 
-var atomCommands = []*Command{
-	{Name: "atom.call", Group: "atom", Since: Version, Arity: -3, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys, ACL: CatStream,
+var atomCommands = []*command.Command{
+	{Name: "atom.call", Group: "atom", Since: Version, Arity: -3, Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatStream,
 		DerivedKeys: atomCallKeys,
 		Summary:     "Sends a command to an element and waits for the acknowledgement and the response",
 		Syntax:      "element command [DATA data] [FROM caller] [TIMEOUT milliseconds] [NOWAIT]",
 		Complexity:  "O(1) to send, O(N) for each entry in the caller's response stream, where N is the number of calls that wait there", Do: cmdAtomCall},
-	{Name: "atom.elements", Group: "atom", Since: Version, Arity: 1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatStream,
+	{Name: "atom.elements", Group: "atom", Since: Version, Arity: 1, Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
 		Summary:    "Lists the elements: the names that have a command and a response stream",
 		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomElements},
-	{Name: "atom.info", Group: "atom", Since: Version, Arity: 2, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatStream,
+	{Name: "atom.info", Group: "atom", Since: Version, Arity: 2, Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
 		DerivedKeys: func(args [][]byte, fn func(key []byte)) {
 			fn(atomKey(atomCommandPrefix, args[1]))
 			fn(atomKey(atomResponsePrefix, args[1]))
 		},
 		Summary: "Describes an element: what it is, whether it is alive, its commands and its streams", Syntax: "element",
 		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomInfo},
-	{Name: "atom.log", Group: "atom", Since: Version, Arity: -4, Flags: Write | DenyOOM | TouchesArbitraryKeys, ACL: CatStream,
+	{Name: "atom.log", Group: "atom", Since: Version, Arity: -4, Flags: command.Write | command.DenyOOM | command.TouchesArbitraryKeys, ACL: command.CatStream,
 		DerivedKeys: func(_ [][]byte, fn func(key []byte)) { fn(atomLogKey) },
 		Summary:     "Writes a message to the log that all elements share", Syntax: "level element msg [host]", Complexity: "O(1)", Do: cmdAtomLog},
-	{Name: "atom.next", Group: "atom", Since: Version, Arity: -2, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys | WholeKeyspace, ACL: CatStream,
+	{Name: "atom.next", Group: "atom", Since: Version, Arity: -2, Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys | command.WholeKeyspace, ACL: command.CatStream,
 		Summary:    "Takes the next command of an element and acknowledges it, and can wait for one",
 		Syntax:     "element [CONSUMER name] [TIMEOUT milliseconds] [NOMKSTREAM] [ACK <milliseconds | NO>] [ACKFOR command milliseconds [command milliseconds ...]]",
 		Complexity: "O(1)", Do: cmdAtomNext},
-	{Name: "atom.respond", Group: "atom", Since: Version, Arity: -4, Flags: Write | DenyOOM | TouchesArbitraryKeys, ACL: CatStream,
+	{Name: "atom.respond", Group: "atom", Since: Version, Arity: -4, Flags: command.Write | command.DenyOOM | command.TouchesArbitraryKeys, ACL: command.CatStream,
 		DerivedKeys: atomRespondKeys,
 		Summary:     "Responds to a command of an element, which has then been done", Syntax: "element cmd_id caller [CMD command] [ERR code text] [DATA data] [SER serialization]",
 		Complexity: "O(1)", Do: cmdAtomRespond},
-	{Name: "atom.streamref", Group: "atom", Since: Version, Arity: 5, Flags: Write | DenyOOM | TouchesArbitraryKeys | WholeKeyspace, ACL: CatStream | CatString,
+	{Name: "atom.streamref", Group: "atom", Since: Version, Arity: 5, Flags: command.Write | command.DenyOOM | command.TouchesArbitraryKeys | command.WholeKeyspace, ACL: command.CatStream | command.CatString,
 		Summary: "Makes references to the fields of an entry of a stream", Syntax: "stream id reference milliseconds",
 		Complexity: "O(N), where N is the size of the entry", Do: cmdAtomStreamref},
-	{Name: "atom.streams", Group: "atom", Since: Version, Arity: -1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatStream,
+	{Name: "atom.streams", Group: "atom", Since: Version, Arity: -1, Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
 		Summary: "Lists the data streams of an element, or of all elements", Syntax: "[element]",
 		Complexity: "O(N log N), where N is the number of keys in the database", Do: cmdAtomStreams},
 }
@@ -71,9 +72,9 @@ var (
 )
 
 const (
-	errNoElement   Error = "NOELEMENT no such element"
-	errElementName Error = "ERR the name of an element must not be empty"
-	errLogLevel    Error = "ERR the level must be an integer from 0 to 7"
+	errNoElement   command.Error = "NOELEMENT no such element"
+	errElementName command.Error = "ERR the name of an element must not be empty"
+	errLogLevel    command.Error = "ERR the level must be an integer from 0 to 7"
 )
 
 func atomKey(prefix string, name []byte) []byte {
@@ -82,7 +83,7 @@ func atomKey(prefix string, name []byte) []byte {
 
 // A part is another command that is carried out under the guard as a part of a command, and memory for what it needs.
 type part struct {
-	ctx   Ctx
+	ctx   command.Ctx
 	w     resp.Writer
 	args  [][]byte // to be filled before perform; the name first
 	text  []byte   // see join
@@ -99,7 +100,7 @@ var parts = sync.Pool{New: func() any {
 func newPart() *part { return parts.Get().(*part) }
 
 // perform carries out the command of p and returns its reply. What it has had journalled counts as the command's of c.
-func (c *Ctx) perform(do func(*Ctx), p *part) (reply []byte) {
+func perform(c *command.Ctx, do func(*command.Ctx), p *part) (reply []byte) {
 	p.ctx = *c
 	p.w.Buf, p.w.Proto = p.w.Buf[:0], c.W.Proto
 	p.ctx.Args, p.ctx.W = p.args, &p.w
@@ -127,19 +128,19 @@ func (p *part) free() {
 		return
 	}
 	clear(p.args)
-	p.ctx, p.args, p.text = Ctx{}, p.args[:0], p.text[:0]
+	p.ctx, p.args, p.text = command.Ctx{}, p.args[:0], p.text[:0]
 	parts.Put(p)
 }
 
 // addAtomEntry adds an entry to a stream as all elements do, and returns the reply of XADD: the entry's ID, or an error. It is valid as
 // long as p is.
-func (c *Ctx) addAtomEntry(p *part, key []byte, fields ...[]byte) (reply []byte) {
+func addAtomEntry(c *command.Ctx, p *part, key []byte, fields ...[]byte) (reply []byte) {
 	p.args = append(append(p.args[:0], xaddWord, key, maxLenWord, approxWord, atomMaxLen, anyIDWord), fields...)
-	return c.perform(cmdXadd, p)
+	return perform(c, cmdXadd, p)
 }
 
 // peekStream returns the stream at a key, or nil if there is none.
-func (c *Ctx) peekStream(key []byte) *streams.Stream {
+func peekStream(c *command.Ctx, key []byte) *streams.Stream {
 	if e := c.G.Peek(c.DB, key); e != nil && e.Type() == engine.Stream {
 		return e.Stream()
 	}
@@ -147,7 +148,7 @@ func (c *Ctx) peekStream(key []byte) *streams.Stream {
 }
 
 // atomNames returns what follows prefix in the keys of streams, in byte order.
-func (c *Ctx) atomNames(prefix string) []string {
+func atomNames(c *command.Ctx, prefix string) []string {
 	var names []string
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
 		if name, ok := strings.CutPrefix(e.Key(), prefix); ok && e.Type() == engine.Stream {
@@ -160,8 +161,8 @@ func (c *Ctx) atomNames(prefix string) []string {
 }
 
 // atomElements returns the names of all elements, in byte order.
-func (c *Ctx) atomElements() []string {
-	return slices.DeleteFunc(c.atomNames(atomResponsePrefix), func(name string) bool {
+func atomElements(c *command.Ctx) []string {
+	return slices.DeleteFunc(atomNames(c, atomResponsePrefix), func(name string) bool {
 		e := c.G.PeekString(c.DB, atomCommandPrefix+name)
 		return e == nil || e.Type() != engine.Stream
 	})
@@ -174,22 +175,22 @@ func writeNamesAsBulk(w *resp.Writer, names []string) {
 	}
 }
 
-func cmdAtomElements(c *Ctx) { writeNamesAsBulk(c.W, c.atomElements()) }
+func cmdAtomElements(c *command.Ctx) { writeNamesAsBulk(c.W, atomElements(c)) }
 
-func cmdAtomStreams(c *Ctx) {
+func cmdAtomStreams(c *command.Ctx) {
 	switch len(c.Args) {
 	case 1:
-		c.allAtomStreams()
+		allAtomStreams(c)
 	case 2:
-		writeNamesAsBulk(c.W, c.atomNames(atomStreamPrefix+string(c.Args[1])+":"))
+		writeNamesAsBulk(c.W, atomNames(c, atomStreamPrefix+string(c.Args[1])+":"))
 	default:
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 	}
 }
 
 // allAtomStreams writes the pair of element and stream for each data stream.
-func (c *Ctx) allAtomStreams() {
-	elements, names := c.atomElements(), c.atomNames(atomStreamPrefix)
+func allAtomStreams(c *command.Ctx) {
+	elements, names := atomElements(c), atomNames(c, atomStreamPrefix)
 	pairs := make([][2]string, len(names))
 	for i, name := range names {
 		pairs[i] = splitAtomStream(name, elements)
@@ -219,11 +220,11 @@ func splitAtomStream(name string, elements []string) (pair [2]string) {
 	return [2]string{name[:at], name[at+1:]}
 }
 
-func cmdAtomLog(c *Ctx) {
+func cmdAtomLog(c *command.Ctx) {
 	level := c.Args[1]
 	switch {
 	case len(c.Args) > 5:
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return
 	case len(level) != 1 || level[0] < '0' || level[0] > '7':
 		c.Err(errLogLevel)
@@ -237,7 +238,7 @@ func cmdAtomLog(c *Ctx) {
 	}
 	p := newPart()
 	defer p.free()
-	c.W.Raw(c.addAtomEntry(p, atomLogKey, []byte("level"), level, []byte("element"), c.Args[2], []byte("msg"), c.Args[3], []byte("host"), host))
+	c.W.Raw(addAtomEntry(c, p, atomLogKey, []byte("level"), level, []byte("element"), c.Args[2], []byte("msg"), c.Args[3], []byte("host"), host))
 }
 
 // host returns where a client runs, as well as the server can tell: its address, or for a Unix socket the name of this host.
@@ -251,17 +252,17 @@ func (p Peer) host() string {
 	return host
 }
 
-func cmdAtomStreamref(c *Ctx) {
+func cmdAtomStreamref(c *command.Ctx) {
 	key, reference := c.Args[1], string(c.Args[3])
 	timeout, ok := c.Int(c.Args[4])
 	if !ok {
 		return
 	}
 	if timeout < 0 || timeout > math.MaxInt64-c.Now() {
-		c.Err(c.badExpireTime())
+		c.Err(c.BadExpireTime())
 		return
 	}
-	entry, ok := c.entryToRefer(key, c.Args[2])
+	entry, ok := entryToRefer(c, key, c.Args[2])
 	if !ok {
 		return
 	}
@@ -280,7 +281,7 @@ func cmdAtomStreamref(c *Ctx) {
 	}
 	// The values lie in the stream until they are stored.
 	if slices.ContainsFunc(references, func(r []byte) bool { return string(r) == string(key) }) {
-		c.Err(ErrSameObject)
+		c.Err(command.ErrSameObject)
 		return
 	}
 	p := newPart()
@@ -290,7 +291,7 @@ func cmdAtomStreamref(c *Ctx) {
 		if timeout > 0 {
 			p.args = append(p.args, []byte("PX"), c.Args[4])
 		}
-		if reply := c.perform(cmdSet, p); reply[0] == '-' {
+		if reply := perform(c, cmdSet, p); reply[0] == '-' {
 			c.W.Raw(reply)
 			return
 		}
@@ -303,10 +304,10 @@ func cmdAtomStreamref(c *Ctx) {
 
 // entryToRefer returns an entry of a stream, the newest if id is empty. If there is none the entry has no fields; if something is
 // wrong an error is written and ok is false.
-func (c *Ctx) entryToRefer(key, id []byte) (entry streams.Entry, ok bool) {
+func entryToRefer(c *command.Ctx, key, id []byte) (entry streams.Entry, ok bool) {
 	start, end := streams.MinID, streams.MaxID
 	if len(id) > 0 {
-		if start, end, ok = c.interval(id, id); !ok {
+		if start, end, ok = interval(c, id, id); !ok {
 			return entry, false
 		}
 	}

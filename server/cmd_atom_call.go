@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -20,8 +21,8 @@ var atomAnonymous = []byte("atomredis")
 const atomAckTimeout = 1000
 
 const (
-	errCallWaits  Error = "ERR ATOM.CALL cannot wait for an answer in a transaction or a script: use NOWAIT"
-	errAckTimeout Error = "ERR the element acknowledged the command with a timeout that is not a number of milliseconds"
+	errCallWaits  command.Error = "ERR ATOM.CALL cannot wait for an answer in a transaction or a script: use NOWAIT"
+	errAckTimeout command.Error = "ERR the element acknowledged the command with a timeout that is not a number of milliseconds"
 )
 
 // atomCall is what a call of ATOM.CALL asks for; views.
@@ -32,9 +33,9 @@ type atomCall struct {
 }
 
 // parseAtomCall reads the arguments. If they are wrong it returns an error.
-func parseAtomCall(args [][]byte) (a atomCall, e Error) {
+func parseAtomCall(args [][]byte) (a atomCall, e command.Error) {
 	a = atomCall{element: args[1], command: args[2], from: atomAnonymous, timeout: atomAckTimeout}
-	for o := OptionsIn(args[3:]); o.Next(); {
+	for o := command.OptionsIn(args[3:]); o.Next(); {
 		switch {
 		case o.Is("data") && o.More():
 			a.data = o.Arg()
@@ -43,15 +44,15 @@ func parseAtomCall(args [][]byte) (a atomCall, e Error) {
 		case o.Is("timeout") && o.More():
 			var ok bool
 			if a.timeout, ok = resp.ParseInt(o.Arg()); !ok {
-				return a, ErrTimeoutNotInteger
+				return a, command.ErrTimeoutNotInteger
 			}
 			if a.timeout < 0 {
-				return a, ErrTimeoutNegative
+				return a, command.ErrTimeoutNegative
 			}
 		case o.Is("nowait"):
 			a.noWait = true
 		default:
-			return a, ErrSyntax
+			return a, command.ErrSyntax
 		}
 	}
 	if len(a.element) == 0 || len(a.from) == 0 {
@@ -68,7 +69,7 @@ func atomCallKeys(args [][]byte, fn func(key []byte)) {
 	}
 }
 
-func cmdAtomCall(c *Ctx) {
+func cmdAtomCall(c *command.Ctx) {
 	a, e := parseAtomCall(c.Args)
 	if e != "" {
 		c.Err(e)
@@ -86,10 +87,10 @@ func cmdAtomCall(c *Ctx) {
 		return
 	}
 	if r := c.G.Peek(c.DB, responses); r != nil && r.Type() != engine.Stream {
-		c.Err(ErrWrongType) // the element could not answer
+		c.Err(command.ErrWrongType) // the element could not answer
 		return
 	}
-	reply := c.addAtomEntry(p, commands, atomElementField, a.from, atomCmdField, a.command, atomDataField, a.data)
+	reply := addAtomEntry(c, p, commands, atomElementField, a.from, atomCmdField, a.command, atomDataField, a.data)
 	if reply[0] == '-' {
 		c.W.Raw(reply)
 		return
@@ -101,12 +102,12 @@ func cmdAtomCall(c *Ctx) {
 		c.W.Bulk(id)
 		return
 	}
-	w := &atomWait{element: bytes.Clone(a.element), id: bytes.Clone(id), timeout: a.timeout, stream: c.peekStream(responses)}
+	w := &atomWait{element: bytes.Clone(a.element), id: bytes.Clone(id), timeout: a.timeout, stream: peekStream(c, responses)}
 	if w.stream != nil {
 		w.last = w.stream.LastID()
 	}
 	c.Args = c.Args[:1] // the data need not be kept while the client waits
-	c.Block(Block{Keys: [][]byte{responses}, Stream: true, Timeout: a.timeout, Try: w.try, Empty: w.missing})
+	c.Block(command.Block{Keys: [][]byte{responses}, Stream: true, Timeout: a.timeout, Try: w.try, Empty: w.missing})
 }
 
 // atomWait is a call whose command has been sent. It belongs to the blocked client: to whoever calls its Try, and afterwards to the
@@ -122,8 +123,8 @@ type atomWait struct {
 // try looks through what is new in the response stream, the newest first: one entry as a rule, and the end of a stream is found at
 // once however many calls look there. A stream that has taken the place of the one before may have IDs that the other one had, and
 // is read from its beginning.
-func (w *atomWait) try(c *Ctx, key []byte) (done bool) {
-	s := c.peekStream(key)
+func (w *atomWait) try(c *command.Ctx, key []byte) (done bool) {
+	s := peekStream(c, key)
 	if s != w.stream {
 		w.stream, w.last = s, streams.ID{}
 	}

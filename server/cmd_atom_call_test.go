@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 )
 
@@ -248,14 +249,14 @@ func TestCallRefusesWhatIsWrong(t *testing.T) {
 	onElement(t, func(t *testing.T, b *atomServer) {
 		b.do("SET", "command:text", "v")
 		b.do("SET", "response:text", "v")
-		for want, calls := range map[Error][][]string{
+		for want, calls := range map[command.Error][][]string{
 			"ERR wrong number of arguments for 'atom.call' command": {{}, {"e"}},
-			ErrSyntax:            {{"e", "c", "DATA"}, {"e", "c", "FROM"}, {"e", "c", "TIMEOUT"}, {"e", "c", "x"}, {"e", "c", "NOWAIT", "x"}},
-			ErrTimeoutNotInteger: {{"e", "c", "TIMEOUT", "x"}, {"e", "c", "TIMEOUT", "1.5"}, {"e", "c", "TIMEOUT", "9223372036854775808"}},
-			ErrTimeoutNegative:   {{"e", "c", "TIMEOUT", "-1"}},
-			errElementName:       {{"", "c"}, {"e", "c", "FROM", ""}},
-			errNoElement:         {{"nobody", "c"}, {"nobody", "c", "NOWAIT"}, {"E", "c"}},
-			ErrWrongType:         {{"text", "c"}, {"e", "c", "FROM", "text"}},
+			command.ErrSyntax:            {{"e", "c", "DATA"}, {"e", "c", "FROM"}, {"e", "c", "TIMEOUT"}, {"e", "c", "x"}, {"e", "c", "NOWAIT", "x"}},
+			command.ErrTimeoutNotInteger: {{"e", "c", "TIMEOUT", "x"}, {"e", "c", "TIMEOUT", "1.5"}, {"e", "c", "TIMEOUT", "9223372036854775808"}},
+			command.ErrTimeoutNegative:   {{"e", "c", "TIMEOUT", "-1"}},
+			errElementName:               {{"", "c"}, {"e", "c", "FROM", ""}},
+			errNoElement:                 {{"nobody", "c"}, {"nobody", "c", "NOWAIT"}, {"E", "c"}},
+			command.ErrWrongType:         {{"text", "c"}, {"e", "c", "FROM", "text"}},
 		} {
 			for _, args := range calls {
 				require.Equal(t, "-"+string(want)+"\r\n", b.do(append([]string{"ATOM.CALL"}, args...)...), "%q", args)

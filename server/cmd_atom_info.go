@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -28,8 +29,8 @@ type atomStream struct {
 	stream *streams.Stream
 }
 
-func cmdAtomInfo(c *Ctx) {
-	e, exists := c.findAtomElement(c.Args[1])
+func cmdAtomInfo(c *command.Ctx) {
+	e, exists := findAtomElement(c, c.Args[1])
 	if !exists {
 		c.Err(errNoElement)
 		return
@@ -73,9 +74,9 @@ func cmdAtomInfo(c *Ctx) {
 }
 
 // atomElement looks an element up. exists is false if it has neither a command nor a response stream.
-func (c *Ctx) findAtomElement(name []byte) (e atomElement, exists bool) {
+func findAtomElement(c *command.Ctx, name []byte) (e atomElement, exists bool) {
 	commands := atomKey(atomCommandPrefix, name)
-	e.commands, e.responses = c.peekStream(commands), c.peekStream(atomKey(atomResponsePrefix, name))
+	e.commands, e.responses = peekStream(c, commands), peekStream(c, atomKey(atomResponsePrefix, name))
 	if e.commands == nil && e.responses == nil {
 		return e, false
 	}
@@ -85,13 +86,13 @@ func (c *Ctx) findAtomElement(name []byte) (e atomElement, exists bool) {
 	e.introduce(e.responses)
 	e.introduce(e.commands)
 	prefix := atomStreamPrefix + string(name) + ":"
-	for _, stream := range c.atomNames(prefix) {
-		e.data = append(e.data, atomStream{stream, c.peekStream([]byte(prefix + stream))})
+	for _, stream := range atomNames(c, prefix) {
+		e.data = append(e.data, atomStream{stream, peekStream(c, []byte(prefix+stream))})
 	}
 	if counter := c.G.Peek(c.DB, atomKey(atomCounterPrefix, name)); counter != nil && counter.Type() == engine.String {
 		e.instances = counter.Bytes()
 	}
-	e.connections = c.atomConnections(string(name), commands)
+	e.connections = atomConnections(c, string(name), commands)
 	return e, true
 }
 
@@ -113,7 +114,7 @@ func (e *atomElement) introduce(s *streams.Stream) {
 
 // atomConnections counts the clients that are connected for an element: those that bear its name, and those that wait for its
 // commands.
-func (c *Ctx) atomConnections(name string, commands []byte) int {
+func atomConnections(c *command.Ctx, name string, commands []byte) int {
 	waiters := map[*engine.Waiter]bool{}
 	c.G.EachWaiter(c.DB, commands, func(w *engine.Waiter) { waiters[w] = true })
 	n := 0
@@ -165,7 +166,7 @@ func (e *atomElement) backlog() int {
 }
 
 // writeConsumers writes the pairs that tell of those who serve the commands.
-func (e *atomElement) writeConsumers(c *Ctx) {
+func (e *atomElement) writeConsumers(c *command.Ctx) {
 	w := c.W
 	w.BulkString("pending")
 	if e.group == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -21,8 +22,8 @@ const atomNoAck = -1
 
 // Errors of a client whose stream or group goes while it waits for a command, in the words of Redis 7.0.
 const (
-	errStreamGone Error = "UNBLOCKED the stream key no longer exists"
-	errGroupGone  Error = "NOGROUP the consumer group this client was blocked on no longer exists"
+	errStreamGone command.Error = "UNBLOCKED the stream key no longer exists"
+	errGroupGone  command.Error = "NOGROUP the consumer group this client was blocked on no longer exists"
 )
 
 // atomNext is what a call of ATOM.NEXT asks for; views.
@@ -35,9 +36,9 @@ type atomNext struct {
 }
 
 // parseAtomNext reads the arguments. If they are wrong it returns an error.
-func parseAtomNext(args [][]byte) (n atomNext, e Error) {
+func parseAtomNext(args [][]byte) (n atomNext, e command.Error) {
 	n = atomNext{element: args[1], consumer: args[1], ack: atomResponseTimeout}
-	for o := OptionsIn(args[2:]); o.Next() && e == ""; {
+	for o := command.OptionsIn(args[2:]); o.Next() && e == ""; {
 		switch {
 		case o.Is("consumer") && o.More():
 			n.consumer = o.Arg()
@@ -57,7 +58,7 @@ func parseAtomNext(args [][]byte) (n atomNext, e Error) {
 				_, e = parseAtomTimeout(o.Word())
 			}
 		default:
-			return n, ErrSyntax
+			return n, command.ErrSyntax
 		}
 	}
 	if e == "" && len(n.element) == 0 {
@@ -67,13 +68,13 @@ func parseAtomNext(args [][]byte) (n atomNext, e Error) {
 }
 
 // parseAtomTimeout reads a timeout in ms; 0 is for ever.
-func parseAtomTimeout(arg []byte) (ms int64, e Error) {
+func parseAtomTimeout(arg []byte) (ms int64, e command.Error) {
 	ms, ok := resp.ParseInt(arg)
 	switch {
 	case !ok:
-		return 0, ErrTimeoutNotInteger
+		return 0, command.ErrTimeoutNotInteger
 	case ms < 0:
-		return 0, ErrTimeoutNegative
+		return 0, command.ErrTimeoutNegative
 	}
 	return ms, ""
 }
@@ -89,7 +90,7 @@ func (n *atomNext) ackTimeout(command []byte) int64 {
 	return n.ack
 }
 
-func cmdAtomNext(c *Ctx) {
+func cmdAtomNext(c *command.Ctx) {
 	n, e := parseAtomNext(c.Args)
 	if e != "" {
 		c.Err(e)
@@ -104,23 +105,23 @@ func cmdAtomNext(c *Ctx) {
 	}
 	if stream == nil || stream.Stream().Group(group) == nil {
 		if n.noMake {
-			c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", untilNUL(key), untilNUL(group))))
+			c.Err(command.Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", command.UntilNUL(key), command.UntilNUL(group))))
 			return
 		}
-		stream = c.makeAtomGroup(key, group)
+		stream = makeAtomGroup(c, key, group)
 	}
 	if n.take(c, stream, stream.Stream().Group(group)) {
 		return
 	}
 	// Whose response stream the acknowledgement goes to is known only when there is a command.
-	c.Block(Block{Keys: [][]byte{key}, Shards: engine.AllShards, Stream: true, Timeout: n.timeout, Try: tryAtomNext, Empty: (*resp.Writer).Null})
+	c.Block(command.Block{Keys: [][]byte{key}, Shards: engine.AllShards, Stream: true, Timeout: n.timeout, Try: tryAtomNext, Empty: (*resp.Writer).Null})
 }
 
 // makeAtomGroup makes the group of an element, and the stream if need be. It begins with the first command that was sent since the
 // element came up; if the entry is gone with which it did, at the end.
-func (c *Ctx) makeAtomGroup(key, group []byte) *engine.Entry {
+func makeAtomGroup(c *command.Ctx, key, group []byte) *engine.Entry {
 	var after streams.ID
-	if s := c.peekStream(key); s != nil {
+	if s := peekStream(c, key); s != nil {
 		after = s.LastID()
 		s.Range(streams.MinID, streams.MaxID, true, func(e streams.Entry) bool {
 			_, isCommand := fieldOf(e, "element")
@@ -135,13 +136,13 @@ func (c *Ctx) makeAtomGroup(key, group []byte) *engine.Entry {
 	p := newPart()
 	defer p.free()
 	p.args = append(p.args, []byte("XGROUP"), []byte("CREATE"), key, group, p.id(after), []byte("MKSTREAM"))
-	c.perform(cmdXgroupCreate, p)
+	perform(c, cmdXgroupCreate, p)
 	c.Journal(p.args...)
 	return c.G.Write(c.DB, key)
 }
 
 // tryAtomNext is what a client that waits for a command tries when the stream has changed.
-func tryAtomNext(c *Ctx, key []byte) bool {
+func tryAtomNext(c *command.Ctx, key []byte) bool {
 	n, _ := parseAtomNext(c.Args) // they have been read before
 	stream := c.G.Write(c.DB, key)
 	if stream == nil || stream.Type() != engine.Stream {
@@ -160,7 +161,7 @@ func tryAtomNext(c *Ctx, key []byte) bool {
 
 // take hands out the next command, if there is one, and reports whether it has. What cannot be answered is passed over: the entries with
 // which elements come up, and commands that name no caller or one whose response stream cannot be written.
-func (n *atomNext) take(c *Ctx, e *engine.Entry, g *streams.Group) bool {
+func (n *atomNext) take(c *command.Ctx, e *engine.Entry, g *streams.Group) bool {
 	s, now := e.Stream(), c.Now()
 	key, group := []byte(e.Key()), []byte(g.Name)
 	for {
@@ -172,7 +173,7 @@ func (n *atomNext) take(c *Ctx, e *engine.Entry, g *streams.Group) bool {
 		consumer.Seen(now)
 		var entry streams.Entry
 		g.ReadNew(s, consumer, 1, false, now, func(e streams.Entry) { entry = e })
-		c.groupChanged(e, created)
+		groupChanged(c, e, created)
 		c.Journal(xreadgroupWord, groupWord, group, n.consumer, countWord, oneWord, streamsWord, key, newEntriesID)
 		if n.handOut(c, entry) {
 			return true
@@ -209,7 +210,7 @@ var (
 
 // handOut acknowledges the command in an entry and writes it as a map. It reports false, and has done nothing, if the caller cannot be
 // told anything.
-func (n *atomNext) handOut(c *Ctx, entry streams.Entry) bool {
+func (n *atomNext) handOut(c *command.Ctx, entry streams.Entry) bool {
 	caller, _ := fieldOf(entry, "element")
 	if len(caller) == 0 {
 		return false
@@ -221,7 +222,7 @@ func (n *atomNext) handOut(c *Ctx, entry streams.Entry) bool {
 	ack := n.ackTimeout(command)
 	if ack != atomNoAck {
 		var number [20]byte
-		reply := c.addAtomEntry(p, p.join(atomResponsePrefix, caller),
+		reply := addAtomEntry(c, p, p.join(atomResponsePrefix, caller),
 			atomElementField, n.element, atomCmdIDField, id, atomTimeoutField, strconv.AppendInt(number[:0], ack, 10))
 		if reply[0] == '-' {
 			return false
@@ -267,9 +268,9 @@ type atomResponse struct {
 }
 
 // parseAtomRespond reads the arguments but for the ID of the command. If they are wrong it returns an error.
-func parseAtomRespond(args [][]byte) (r atomResponse, e Error) {
+func parseAtomRespond(args [][]byte) (r atomResponse, e command.Error) {
 	r = atomResponse{element: args[1], id: args[2], caller: args[3], ser: noneWord, errCode: zeroWord}
-	for o := OptionsIn(args[4:]); o.Next(); {
+	for o := command.OptionsIn(args[4:]); o.Next(); {
 		switch {
 		case o.Is("cmd") && o.More():
 			r.command = o.Arg()
@@ -280,10 +281,10 @@ func parseAtomRespond(args [][]byte) (r atomResponse, e Error) {
 		case o.Is("err") && o.Left() >= 2:
 			r.errCode, r.errText = o.Arg(), o.Arg()
 			if _, ok := resp.ParseInt(r.errCode); !ok {
-				return r, ErrNotInteger
+				return r, command.ErrNotInteger
 			}
 		default:
-			return r, ErrSyntax
+			return r, command.ErrSyntax
 		}
 	}
 	if len(r.element) == 0 || len(r.caller) == 0 {
@@ -300,13 +301,13 @@ func atomRespondKeys(args [][]byte, fn func(key []byte)) {
 	}
 }
 
-func cmdAtomRespond(c *Ctx) {
+func cmdAtomRespond(c *command.Ctx) {
 	r, e := parseAtomRespond(c.Args)
 	if e != "" {
 		c.Err(e)
 		return
 	}
-	parsed, ok := c.streamID(r.id)
+	parsed, ok := streamID(c, r.id)
 	if !ok {
 		return
 	}
@@ -314,18 +315,18 @@ func cmdAtomRespond(c *Ctx) {
 	defer p.free()
 	commands := p.join(atomCommandPrefix, r.element)
 	if e := c.G.Peek(c.DB, commands); e != nil && e.Type() != engine.Stream {
-		c.Err(ErrWrongType)
+		c.Err(command.ErrWrongType)
 		return
 	}
 	id := p.id(parsed) // the caller compares it with what it got
-	reply := c.addAtomEntry(p, p.join(atomResponsePrefix, r.caller), atomDataField, r.data, atomSerField, r.ser, atomErrCodeField, r.errCode,
+	reply := addAtomEntry(c, p, p.join(atomResponsePrefix, r.caller), atomDataField, r.data, atomSerField, r.ser, atomErrCodeField, r.errCode,
 		atomErrStrField, r.errText, atomCmdIDField, id, atomElementField, r.element, atomCmdField, r.command)
 	if reply[0] == '-' {
 		c.W.Raw(reply)
 		return
 	}
 	p.args = append(p.args[:0], xackWord, commands, p.join(atomGroupPrefix, r.element), id)
-	reply = c.perform(cmdXack, p)
+	reply = perform(c, cmdXack, p)
 	if reply[1] == '1' {
 		c.Journal(p.args...)
 	}

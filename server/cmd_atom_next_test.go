@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 )
 
@@ -365,19 +366,19 @@ func TestServingRefusesWhatIsWrong(t *testing.T) {
 	onElement(t, func(t *testing.T, b *atomServer) {
 		b.do("SET", "command:text", "v")
 		b.do("SET", "response:text", "v")
-		for want, calls := range map[Error][][]string{
+		for want, calls := range map[command.Error][][]string{
 			"ERR wrong number of arguments for 'atom.next' command":    {{"NEXT"}},
 			"ERR wrong number of arguments for 'atom.respond' command": {{"RESPOND"}, {"RESPOND", "e", "1-1"}},
-			ErrSyntax: {{"NEXT", "e", "x"}, {"NEXT", "e", "CONSUMER"}, {"NEXT", "e", "TIMEOUT"}, {"NEXT", "e", "ACK"}, {"NEXT", "e", "ACKFOR"},
+			command.ErrSyntax: {{"NEXT", "e", "x"}, {"NEXT", "e", "CONSUMER"}, {"NEXT", "e", "TIMEOUT"}, {"NEXT", "e", "ACK"}, {"NEXT", "e", "ACKFOR"},
 				{"NEXT", "e", "ACKFOR", "c"}, {"NEXT", "e", "ACKFOR", "c", "5", "d"}, {"RESPOND", "e", "1-1", "me", "x"}, {"RESPOND", "e", "1-1", "me", "CMD"},
 				{"RESPOND", "e", "1-1", "me", "DATA"}, {"RESPOND", "e", "1-1", "me", "SER"}, {"RESPOND", "e", "1-1", "me", "ERR", "5"}},
-			ErrTimeoutNotInteger: {{"NEXT", "e", "TIMEOUT", "x"}, {"NEXT", "e", "ACK", "1.5"}, {"NEXT", "e", "ACKFOR", "c", "9223372036854775808"},
+			command.ErrTimeoutNotInteger: {{"NEXT", "e", "TIMEOUT", "x"}, {"NEXT", "e", "ACK", "1.5"}, {"NEXT", "e", "ACKFOR", "c", "9223372036854775808"},
 				{"NEXT", "e", "ACKFOR", "c", "5", "d", "x"}, {"NEXT", "e", "ACKFOR", "c", "x", "d", "5"}},
-			ErrTimeoutNegative: {{"NEXT", "e", "TIMEOUT", "-1"}, {"NEXT", "e", "ACK", "-1"}, {"NEXT", "e", "ACKFOR", "c", "-1"}},
-			errElementName:     {{"NEXT", ""}, {"RESPOND", "", "1-1", "me"}, {"RESPOND", "e", "1-1", ""}},
-			ErrNotInteger:      {{"RESPOND", "e", "1-1", "me", "ERR", "x", "text"}, {"RESPOND", "e", "1-1", "me", "ERR", "1.5", "text"}},
-			errStreamID:        {{"RESPOND", "e", "x", "me"}, {"RESPOND", "e", "", "me"}, {"RESPOND", "e", "+", "me"}},
-			ErrWrongType:       {{"NEXT", "text"}, {"RESPOND", "text", "1-1", "me"}, {"RESPOND", "e", "1-1", "text"}},
+			command.ErrTimeoutNegative: {{"NEXT", "e", "TIMEOUT", "-1"}, {"NEXT", "e", "ACK", "-1"}, {"NEXT", "e", "ACKFOR", "c", "-1"}},
+			errElementName:             {{"NEXT", ""}, {"RESPOND", "", "1-1", "me"}, {"RESPOND", "e", "1-1", ""}},
+			command.ErrNotInteger:      {{"RESPOND", "e", "1-1", "me", "ERR", "x", "text"}, {"RESPOND", "e", "1-1", "me", "ERR", "1.5", "text"}},
+			errStreamID:                {{"RESPOND", "e", "x", "me"}, {"RESPOND", "e", "", "me"}, {"RESPOND", "e", "+", "me"}},
+			command.ErrWrongType:       {{"NEXT", "text"}, {"RESPOND", "text", "1-1", "me"}, {"RESPOND", "e", "1-1", "text"}},
 		} {
 			for _, args := range calls {
 				args[0] = "ATOM." + args[0]

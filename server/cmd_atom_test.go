@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -210,7 +211,7 @@ func TestLogWritesTheFieldsOfTheProtocol(t *testing.T) {
 		}
 		require.Equal(t, fmt.Sprintf(":%d\r\n", 1024+(3002-1024)%100), b.do("XLEN", "log"))
 		b.do("SET", "log", "no stream")
-		require.Equal(t, "-"+string(ErrWrongType)+"\r\n", b.do("ATOM.LOG", "1", "e", "m"))
+		require.Equal(t, "-"+string(command.ErrWrongType)+"\r\n", b.do("ATOM.LOG", "1", "e", "m"))
 	})
 }
 
@@ -244,13 +245,13 @@ func TestStreamrefRefersToTheFieldsOfAnEntry(t *testing.T) {
 		require.Equal(t, "*0\r\n", ref("", "0"), "the stream is empty")
 
 		require.Equal(t, "-"+string(errStreamID)+"\r\n", ref("x", "0"))
-		require.Equal(t, "-"+string(ErrNotInteger)+"\r\n", ref("1-1", "1.5"))
+		require.Equal(t, "-"+string(command.ErrNotInteger)+"\r\n", ref("1-1", "1.5"))
 		require.Equal(t, "-ERR invalid expire time in 'atom.streamref' command\r\n", ref("1-1", "-1"))
 		require.Equal(t, "-ERR invalid expire time in 'atom.streamref' command\r\n", ref("1-1", "9223372036854775807"))
 		b.do("SET", "text", "v")
-		require.Equal(t, "-"+string(ErrWrongType)+"\r\n", b.do("ATOM.STREAMREF", "text", "", "r", "0"))
+		require.Equal(t, "-"+string(command.ErrWrongType)+"\r\n", b.do("ATOM.STREAMREF", "text", "", "r", "0"))
 		b.do("XADD", "r:ser:none:f", "1-1", "e", "v", "f", "w")
-		require.Equal(t, "-"+string(ErrSameObject)+"\r\n", b.do("ATOM.STREAMREF", "r:ser:none:f", "", "r", "0"))
+		require.Equal(t, "-"+string(command.ErrSameObject)+"\r\n", b.do("ATOM.STREAMREF", "r:ser:none:f", "", "r", "0"))
 		require.Equal(t, ":0\r\n", b.do("EXISTS", "r:ser:none:e"), "a refusal makes nothing")
 	})
 }

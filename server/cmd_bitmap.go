@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/bitmap"
 	"github.com/atomredis/atomredis/internal/buffers"
@@ -11,59 +12,59 @@ import (
 
 // This file has the commands on strings as sequences of bits.
 
-func init() { Register(bitmapCommands) }
+func init() { command.Register(bitmapCommands) }
 
-var bitmapCommands = []*Command{
-	{Name: "bitcount", Group: "bitmap", Since: "2.6.0", Arity: -2, Flags: ReadOnly, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+var bitmapCommands = []*command.Command{
+	{Name: "bitcount", Group: "bitmap", Since: "2.6.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatBitmap, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Counts the bits that are set in a string or in a part of it", Syntax: "key [start end [BYTE | BIT]]",
 		Complexity: "O(N), where N is the length of the part", Do: cmdBitcount},
-	{Name: "bitfield", Group: "bitmap", Since: "3.2.0", Arity: -2, Flags: Write | DenyOOM, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
+	{Name: "bitfield", Group: "bitmap", Since: "3.2.0", Arity: -2, Flags: command.Write | command.DenyOOM, ACL: command.CatBitmap, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
 		Summary:    "Reads, writes and increments integers of any width inside a string",
 		Syntax:     "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>] [[GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>] ...]",
 		Complexity: "O(1) for each operation", Do: cmdBitfield},
-	{Name: "bitfield_ro", Group: "bitmap", Since: "6.0.0", Arity: -2, Flags: ReadOnly | Fast, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "bitfield_ro", Group: "bitmap", Since: "6.0.0", Arity: -2, Flags: command.ReadOnly | command.Fast, ACL: command.CatBitmap, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Reads integers of any width inside a string", Syntax: "key [GET encoding offset] [[GET encoding offset] ...]",
 		Complexity: "O(1) for each integer", Do: cmdBitfieldRO},
-	{Name: "bitop", Group: "bitmap", Since: "2.6.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatBitmap, Keys: keys("i2+r0/1/0[OW,UPDATE] i3+r-1/1/0[RO,ACCESS]"),
+	{Name: "bitop", Group: "bitmap", Since: "2.6.0", Arity: -4, Flags: command.Write | command.DenyOOM, ACL: command.CatBitmap, Keys: command.Keys("i2+r0/1/0[OW,UPDATE] i3+r-1/1/0[RO,ACCESS]"),
 		Summary: "Combines strings bit by bit and stores the result", Syntax: "<AND | OR | XOR | NOT | DIFF | DIFF1 | ANDOR | ONE> destkey key [key ...]",
 		Complexity: "O(N), where N is the length of all strings together", Do: cmdBitop},
-	{Name: "bitpos", Group: "bitmap", Since: "2.8.7", Arity: -3, Flags: ReadOnly, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "bitpos", Group: "bitmap", Since: "2.8.7", Arity: -3, Flags: command.ReadOnly, ACL: command.CatBitmap, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Finds the first bit that is set, or not set, in a string or in a part of it", Syntax: "key bit [start [end [BYTE | BIT]]]",
 		Complexity: "O(N), where N is the length of the part", Do: cmdBitpos},
-	{Name: "getbit", Group: "bitmap", Since: "2.2.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "getbit", Group: "bitmap", Since: "2.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatBitmap, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Reads a bit of a string", Syntax: "key offset", Complexity: "O(1)", Do: cmdGetbit},
-	{Name: "setbit", Group: "bitmap", Since: "2.2.0", Arity: 4, Flags: Write | DenyOOM, ACL: CatBitmap, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "setbit", Group: "bitmap", Since: "2.2.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatBitmap, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Sets or clears a bit of a string, which is filled up with zero bytes if it is too short", Syntax: "key offset value",
 		Complexity: "O(1), and the growth of the string", Do: cmdSetbit},
 }
 
 const (
-	errBitOffset     Error = "ERR bit offset is not an integer or out of range"
-	errBit           Error = "ERR bit is not an integer or out of range"
-	errBitArgument   Error = "ERR The bit argument must be 1 or 0."
-	errBitopNot      Error = "ERR BITOP NOT must be called with a single source key."
-	errFieldType     Error = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
-	errOverflowType  Error = "ERR Invalid OVERFLOW type specified"
-	errFieldReadOnly Error = "ERR BITFIELD_RO only supports the GET subcommand"
+	errBitOffset     command.Error = "ERR bit offset is not an integer or out of range"
+	errBit           command.Error = "ERR bit is not an integer or out of range"
+	errBitArgument   command.Error = "ERR The bit argument must be 1 or 0."
+	errBitopNot      command.Error = "ERR BITOP NOT must be called with a single source key."
+	errFieldType     command.Error = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
+	errOverflowType  command.Error = "ERR Invalid OVERFLOW type specified"
+	errFieldReadOnly command.Error = "ERR BITFIELD_RO only supports the GET subcommand"
 )
 
 // bitOffset reads the offset of a bit; if it is none, or beyond the longest string, an error is written and ok is false.
-func (c *Ctx) bitOffset(arg []byte) (offset int, ok bool) {
+func bitOffset(c *command.Ctx, arg []byte) (offset int, ok bool) {
 	n, ok := resp.ParseInt(arg)
-	return c.offsetAllowed(n, ok)
+	return offsetAllowed(c, n, ok)
 }
 
 // fieldOffset is bitOffset for a field of size bits: behind # is the number of a field.
-func (c *Ctx) fieldOffset(arg []byte, size int) (offset int, ok bool) {
+func fieldOffset(c *command.Ctx, arg []byte, size int) (offset int, ok bool) {
 	number, numbered := bytes.CutPrefix(arg, []byte("#"))
 	n, ok := resp.ParseInt(number)
 	if numbered {
 		n *= int64(size)
 	}
-	return c.offsetAllowed(n, ok)
+	return offsetAllowed(c, n, ok)
 }
 
-func (c *Ctx) offsetAllowed(n int64, ok bool) (int, bool) {
+func offsetAllowed(c *command.Ctx, n int64, ok bool) (int, bool) {
 	if !ok || n < 0 || n>>3 >= int64(c.Host.MaxBulk()) && !c.Replayed {
 		c.Err(errBitOffset)
 		return 0, false
@@ -73,7 +74,7 @@ func (c *Ctx) offsetAllowed(n int64, ok bool) (int, bool) {
 
 // bitString returns the string under key argument 1 in a form that may be changed, long enough to have the bit at an offset; grown
 // says that it was not. If it is of another type, an error is written and e is nil.
-func (c *Ctx) bitString(offset int) (e *engine.Entry, b []byte, grown bool) {
+func bitString(c *command.Ctx, offset int) (e *engine.Entry, b []byte, grown bool) {
 	e, ok := c.WriteAs(c.Args[1], engine.String)
 	if !ok {
 		return nil, nil, false
@@ -86,8 +87,8 @@ func (c *Ctx) bitString(offset int) (e *engine.Entry, b []byte, grown bool) {
 	return e, e.Resize(max(n, need)), n < need
 }
 
-func cmdSetbit(c *Ctx) {
-	offset, ok := c.bitOffset(c.Args[2])
+func cmdSetbit(c *command.Ctx) {
+	offset, ok := bitOffset(c, c.Args[2])
 	if !ok {
 		return
 	}
@@ -95,7 +96,7 @@ func cmdSetbit(c *Ctx) {
 	if !ok {
 		return
 	}
-	e, b, grown := c.bitString(offset)
+	e, b, grown := bitString(c, offset)
 	if e == nil {
 		return
 	}
@@ -107,8 +108,8 @@ func cmdSetbit(c *Ctx) {
 	c.W.Int(int64(old))
 }
 
-func cmdGetbit(c *Ctx) {
-	offset, ok := c.bitOffset(c.Args[2])
+func cmdGetbit(c *command.Ctx) {
+	offset, ok := bitOffset(c, c.Args[2])
 	if !ok {
 		return
 	}
@@ -125,7 +126,7 @@ func bytesOf(e *engine.Entry) []byte {
 	return e.Bytes()
 }
 
-func cmdBitcount(c *Ctx) {
+func cmdBitcount(c *command.Ctx) {
 	var start, end int64
 	var inBits, ok bool
 	switch len(c.Args) {
@@ -137,11 +138,11 @@ func cmdBitcount(c *Ctx) {
 		if end, ok = c.Int(c.Args[3]); !ok {
 			return
 		}
-		if inBits, ok = c.bitUnit(4); !ok {
+		if inBits, ok = bitUnit(c, 4); !ok {
 			return
 		}
 	default:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	e, ok := c.ReadAs(c.Args[1], engine.String)
@@ -161,14 +162,14 @@ func cmdBitcount(c *Ctx) {
 }
 
 // bitUnit reads argument i, BIT or BYTE, which is the default; if it is neither an error is written and ok is false.
-func (c *Ctx) bitUnit(i int) (inBits, ok bool) {
+func bitUnit(c *command.Ctx, i int) (inBits, ok bool) {
 	switch {
-	case len(c.Args) <= i || equalFold(c.Args[i], "byte"):
+	case len(c.Args) <= i || command.EqualFold(c.Args[i], "byte"):
 		return false, true
-	case equalFold(c.Args[i], "bit"):
+	case command.EqualFold(c.Args[i], "bit"):
 		return true, true
 	}
-	c.Err(ErrSyntax)
+	c.Err(command.ErrSyntax)
 	return false, false
 }
 
@@ -191,7 +192,7 @@ func bitRange(n int, start, end int64, inBits bool) (from, to int) {
 	return int(start * unit), int((end + 1) * unit)
 }
 
-func cmdBitpos(c *Ctx) {
+func cmdBitpos(c *command.Ctx) {
 	bit, ok := c.Int(c.Args[2])
 	switch {
 	case !ok:
@@ -201,7 +202,7 @@ func cmdBitpos(c *Ctx) {
 		return
 	}
 	if len(c.Args) > 6 {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	start, end, inBits, endGiven := int64(0), int64(-1), false, len(c.Args) > 4
@@ -209,7 +210,7 @@ func cmdBitpos(c *Ctx) {
 		if start, ok = c.Int(c.Args[3]); !ok {
 			return
 		}
-		if inBits, ok = c.bitUnit(5); !ok {
+		if inBits, ok = bitUnit(c, 5); !ok {
 			return
 		}
 	}
@@ -243,7 +244,7 @@ var bitOps = [...]struct {
 	name string
 	op   bitmap.Op
 	// tooFew is the error if there is no string beside the first; "" if it needs none.
-	tooFew Error
+	tooFew command.Error
 }{
 	{"and", bitmap.And, ""},
 	{"or", bitmap.Or, ""},
@@ -255,9 +256,9 @@ var bitOps = [...]struct {
 	{"one", bitmap.One, ""},
 }
 
-func cmdBitop(c *Ctx) {
+func cmdBitop(c *command.Ctx) {
 	for _, o := range bitOps {
-		if !equalFold(c.Args[1], o.name) {
+		if !command.EqualFold(c.Args[1], o.name) {
 			continue
 		}
 		switch {
@@ -266,14 +267,14 @@ func cmdBitop(c *Ctx) {
 		case o.tooFew != "" && len(c.Args) < 5:
 			c.Err(o.tooFew)
 		default:
-			c.bitop(o.op)
+			bitop(c, o.op)
 		}
 		return
 	}
-	c.Err(ErrSyntax)
+	c.Err(command.ErrSyntax)
 }
 
-func (c *Ctx) bitop(op bitmap.Op) {
+func bitop(c *command.Ctx, op bitmap.Op) {
 	strings, n := make([][]byte, 0, len(c.Args)-3), 0
 	for _, key := range c.Args[3:] {
 		e, ok := c.ReadAs(key, engine.String)
@@ -289,15 +290,15 @@ func (c *Ctx) bitop(op bitmap.Op) {
 	e := c.G.Write(c.DB, c.Args[2])
 	switch {
 	case len(result) > 0:
-		c.setString(e, c.Args[2], result).SetStringForm(engine.FormRaw)
+		c.SetString(e, c.Args[2], result).SetStringForm(engine.FormRaw)
 	case e != nil:
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}
 	c.W.Int(int64(len(result)))
 }
 
-func cmdBitfield(c *Ctx)   { c.bitfield(false) }
-func cmdBitfieldRO(c *Ctx) { c.bitfield(true) }
+func cmdBitfield(c *command.Ctx)   { bitfield(c, false) }
+func cmdBitfieldRO(c *command.Ctx) { bitfield(c, true) }
 
 // fieldOp is one operation of BITFIELD.
 type fieldOp struct {
@@ -316,9 +317,9 @@ const (
 	fieldIncrby
 )
 
-func (c *Ctx) bitfield(readOnly bool) {
+func bitfield(c *command.Ctx, readOnly bool) {
 	var room [8]fieldOp
-	ops, last, ok := c.fieldOps(room[:0])
+	ops, last, ok := fieldOps(c, room[:0])
 	switch {
 	case !ok:
 	case last < 0:
@@ -334,13 +335,13 @@ func (c *Ctx) bitfield(readOnly bool) {
 	case readOnly:
 		c.Err(errFieldReadOnly)
 	default:
-		c.changeFields(ops, last)
+		changeFields(c, ops, last)
 	}
 }
 
 // fieldOps reads the operations; last is the last bit that any of them may change, -1 if there is none. If something is wrong an error
 // is written and ok is false.
-func (c *Ctx) fieldOps(ops []fieldOp) (_ []fieldOp, last int, ok bool) {
+func fieldOps(c *command.Ctx, ops []fieldOp) (_ []fieldOp, last int, ok bool) {
 	last = -1
 	var overflow bitmap.Overflow
 	for o := c.Options(2); o.Next(); {
@@ -365,14 +366,14 @@ func (c *Ctx) fieldOps(ops []fieldOp) (_ []fieldOp, last int, ok bool) {
 			}
 			continue
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return nil, 0, false
 		}
 		if op.signed, op.size, ok = fieldType(o.Arg()); !ok {
 			c.Err(errFieldType)
 			return nil, 0, false
 		}
-		if op.offset, ok = c.fieldOffset(o.Arg(), op.size); !ok {
+		if op.offset, ok = fieldOffset(c, o.Arg(), op.size); !ok {
 			return nil, 0, false
 		}
 		if op.action != fieldGet {
@@ -395,7 +396,7 @@ func fieldType(arg []byte) (signed bool, size int, ok bool) {
 	if signed = arg[0] == 'i'; signed {
 		largest = 64
 	}
-	n, ok := resp.ParseInt(untilNUL(arg[1:]))
+	n, ok := resp.ParseInt(command.UntilNUL(arg[1:]))
 	return signed, int(n), ok && n >= 1 && n <= largest && (signed || arg[0] == 'u')
 }
 
@@ -408,8 +409,8 @@ func (op *fieldOp) read(b []byte) int64 {
 }
 
 // changeFields carries out operations that change bits up to last.
-func (c *Ctx) changeFields(ops []fieldOp, last int) {
-	e, b, grown := c.bitString(last)
+func changeFields(c *command.Ctx, ops []fieldOp, last int) {
+	e, b, grown := bitString(c, last)
 	if e == nil {
 		return
 	}

@@ -5,60 +5,61 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
-func init() { Register(clientCommands) }
+func init() { command.Register(clientCommands) }
 
 // clientCommands is CLIENT. What it says about tracking is carried out in tracking.go, about pauses in pause.go.
-var clientCommands = []*Command{
+var clientCommands = []*command.Command{
 	{Name: "client", Group: "connection", Since: "2.4.0", Arity: -2,
-		Summary: "A container for commands about clients", Complexity: "Depends on the sub-command", Subs: []*Command{
-			{Name: "client|caching", Group: "connection", Since: "6.0.0", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+		Summary: "A container for commands about clients", Complexity: "Depends on the sub-command", Subs: []*command.Command{
+			{Name: "client|caching", Group: "connection", Since: "6.0.0", Arity: 3, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Says whether the keys of the next command are to be tracked", Syntax: "<YES | NO>", Complexity: "O(1)", Do: cmdClientCaching},
-			{Name: "client|getname", Group: "connection", Since: "2.6.9", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|getname", Group: "connection", Since: "2.6.9", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Tells the client's name", Complexity: "O(1)", Do: cmdClientGetname},
-			{Name: "client|getredir", Group: "connection", Since: "6.0.0", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|getredir", Group: "connection", Since: "6.0.0", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Tells which client hears of changed keys instead of this one", Complexity: "O(1)", Do: cmdClientGetredir},
-			{Name: "client|help", Group: "connection", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatConnection,
+			{Name: "client|help", Group: "connection", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdClientHelp},
-			{Name: "client|id", Group: "connection", Since: "5.0.0", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|id", Group: "connection", Since: "5.0.0", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Tells the client's number", Complexity: "O(1)", Do: cmdClientID},
-			{Name: "client|info", Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|info", Group: "connection", Since: "6.2.0", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Describes the client's connection", Complexity: "O(1)", Do: cmdClientInfo},
-			{Name: "client|kill", Group: "connection", Since: "2.4.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|kill", Group: "connection", Since: "2.4.0", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Disconnects clients",
 				Syntax: "<ip:port | [ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | USER username | ADDR ip:port | LADDR ip:port | SKIPME <YES | NO> | MAXAGE maxage] " +
 					"[[ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | USER username | ADDR ip:port | LADDR ip:port | SKIPME <YES | NO> | MAXAGE maxage] ...]>",
 				Complexity: "O(N), where N is the number of clients", Do: cmdClientKill},
-			{Name: "client|list", Group: "connection", Since: "2.4.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|list", Group: "connection", Since: "2.4.0", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Describes the connected clients", Syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
 				Complexity: "O(N), where N is the number of clients", Do: cmdClientList},
-			{Name: "client|no-evict", Group: "connection", Since: "7.0.0", Arity: 3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|no-evict", Group: "connection", Since: "7.0.0", Arity: 3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Keeps the client from being disconnected to save memory", Syntax: "<ON | OFF>", Complexity: "O(1)", Do: cmdClientNoEvict},
-			{Name: "client|no-touch", Group: "connection", Since: "7.2.0", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|no-touch", Group: "connection", Since: "7.2.0", Arity: 3, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Keeps the client's commands from changing when keys were last accessed", Syntax: "<ON | OFF>", Complexity: "O(1)", Do: cmdClientNoTouch},
-			{Name: "client|pause", Group: "connection", Since: "2.9.50", Arity: -3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|pause", Group: "connection", Since: "2.9.50", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Makes commands wait for some time", Syntax: "timeout [WRITE | ALL]", Complexity: "O(1)", Do: cmdClientPause},
-			{Name: "client|reply", Group: "connection", Since: "3.2.0", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|reply", Group: "connection", Since: "3.2.0", Arity: 3, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Says whether the client wants replies", Syntax: "<ON | OFF | SKIP>", Complexity: "O(1)", Do: cmdClientReply},
-			{Name: "client|setinfo", Group: "connection", Since: "7.2.0", Arity: 4, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|setinfo", Group: "connection", Since: "7.2.0", Arity: 4, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Tells the server which library the client uses", Syntax: "<LIB-NAME libname | LIB-VER libver>", Complexity: "O(1)", Do: cmdClientSetinfo},
-			{Name: "client|setname", Group: "connection", Since: "2.6.9", Arity: 3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|setname", Group: "connection", Since: "2.6.9", Arity: 3, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Gives the client a name", Syntax: "connection-name", Complexity: "O(1)", Do: cmdClientSetname},
-			{Name: "client|tracking", Group: "connection", Since: "6.0.0", Arity: -3, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|tracking", Group: "connection", Since: "6.0.0", Arity: -3, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Has the server tell when keys change that the client may have cached", Syntax: "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
 				Complexity: "O(N), where N is the number of prefixes", Do: cmdClientTracking},
-			{Name: "client|trackinginfo", Group: "connection", Since: "6.2.0", Arity: 2, Flags: NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|trackinginfo", Group: "connection", Since: "6.2.0", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Tells how the client's keys are tracked", Complexity: "O(1)", Do: cmdClientTrackinginfo},
-			{Name: "client|unblock", Group: "connection", Since: "5.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|unblock", Group: "connection", Since: "5.0.0", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Releases a client from a blocking command", Syntax: "client-id [TIMEOUT | ERROR]", Complexity: "O(1)", Do: cmdClientUnblock},
-			{Name: "client|unpause", Group: "connection", Since: "6.2.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale, ACL: CatConnection,
+			{Name: "client|unpause", Group: "connection", Since: "6.2.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Lets commands go on that CLIENT PAUSE made wait", Complexity: "O(N), where N is the number of clients that wait", Do: cmdClientUnpause},
 		}},
 }
 
-func cmdClientGetname(c *Ctx) {
+func cmdClientGetname(c *command.Ctx) {
 	if sessionOf(c).name == "" {
 		c.W.Null()
 		return
@@ -66,7 +67,7 @@ func cmdClientGetname(c *Ctx) {
 	c.W.BulkString(sessionOf(c).name)
 }
 
-func cmdClientSetname(c *Ctx) {
+func cmdClientSetname(c *command.Ctx) {
 	if !printable(c.Args[2]) {
 		c.Err(errClientName)
 		return
@@ -75,60 +76,60 @@ func cmdClientSetname(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdClientSetinfo(c *Ctx) {
+func cmdClientSetinfo(c *command.Ctx) {
 	s := sessionOf(c)
 	var field *string
 	switch {
-	case equalFold(c.Args[2], "lib-name"):
+	case command.EqualFold(c.Args[2], "lib-name"):
 		field = &s.libName
-	case equalFold(c.Args[2], "lib-ver"):
+	case command.EqualFold(c.Args[2], "lib-ver"):
 		field = &s.libVersion
 	default:
-		c.Err(Error(fmt.Sprintf("ERR Unrecognized option '%s'", c.Args[2])))
+		c.Err(command.Error(fmt.Sprintf("ERR Unrecognized option '%s'", c.Args[2])))
 		return
 	}
 	if !printable(c.Args[3]) {
-		c.Err(Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", c.Args[2])))
+		c.Err(command.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", c.Args[2])))
 		return
 	}
 	*field = string(c.Args[3])
 	c.W.OK()
 }
 
-func cmdClientID(c *Ctx) { c.W.Int(sessionOf(c).id) }
+func cmdClientID(c *command.Ctx) { c.W.Int(sessionOf(c).id) }
 
-func cmdClientNoEvict(c *Ctx) { c.onOff(&sessionOf(c).noEvict) }
-func cmdClientNoTouch(c *Ctx) { c.onOff(&sessionOf(c).guard.NoTouch) }
+func cmdClientNoEvict(c *command.Ctx) { onOff(c, &sessionOf(c).noEvict) }
+func cmdClientNoTouch(c *command.Ctx) { onOff(c, &sessionOf(c).guard.NoTouch) }
 
 // onOff sets a switch as the argument says.
-func (c *Ctx) onOff(to *bool) {
+func onOff(c *command.Ctx, to *bool) {
 	switch {
-	case equalFold(c.Args[2], "on"):
+	case command.EqualFold(c.Args[2], "on"):
 		*to = true
-	case equalFold(c.Args[2], "off"):
+	case command.EqualFold(c.Args[2], "off"):
 		*to = false
 	default:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	c.W.OK()
 }
 
 // cmdClientReply answers ON alone.
-func cmdClientReply(c *Ctx) {
+func cmdClientReply(c *command.Ctx) {
 	s := sessionOf(c)
 	switch {
-	case equalFold(c.Args[2], "on"):
+	case command.EqualFold(c.Args[2], "on"):
 		s.replies = replyOn
 		c.W.OK()
-	case equalFold(c.Args[2], "off"):
+	case command.EqualFold(c.Args[2], "off"):
 		s.replies = replyOff
-	case equalFold(c.Args[2], "skip"):
+	case command.EqualFold(c.Args[2], "skip"):
 		if s.replies != replyOff {
 			s.replies = replySkipNext
 		}
 	default:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 	}
 }
 
@@ -144,8 +145,8 @@ const (
 )
 
 // clientTypeArg reads a type; if it is none an error is written and ok is false.
-func (c *Ctx) clientTypeArg(arg []byte) (t clientType, ok bool) {
-	switch lower(arg) {
+func clientTypeArg(c *command.Ctx, arg []byte) (t clientType, ok bool) {
+	switch command.Lower(arg) {
 	case "normal":
 		return normalType, true
 	case "pubsub":
@@ -155,7 +156,7 @@ func (c *Ctx) clientTypeArg(arg []byte) (t clientType, ok bool) {
 	case "replica", "slave":
 		return replicaType, true
 	}
-	c.Err(Error(fmt.Sprintf("ERR Unknown client type '%s'", arg)))
+	c.Err(command.Error(fmt.Sprintf("ERR Unknown client type '%s'", arg)))
 	return anyType, false
 }
 
@@ -172,30 +173,30 @@ func (d *clientInfo) clientType() clientType {
 	return normalType
 }
 
-func cmdClientInfo(c *Ctx) {
-	c.publishSelf()
+func cmdClientInfo(c *command.Ctx) {
+	publishSelf(c)
 	c.W.Verbatim("txt", string(sessionOf(c).describe(nil, c.Now()))+"\n")
 }
 
 // publishSelf lets the client see itself as it is now, not as it was after its last batch.
-func (c *Ctx) publishSelf() {
+func publishSelf(c *command.Ctx) {
 	if sessionOf(c).tx.running == 0 {
 		sessionOf(c).lastCmd = c.Cmd
 	}
 	sessionOf(c).publish()
 }
 
-func cmdClientList(c *Ctx) {
+func cmdClientList(c *command.Ctx) {
 	all := serverOf(c).clients.all()
 	typ := anyType
 	switch {
 	case len(c.Args) == 2:
-	case len(c.Args) == 4 && equalFold(c.Args[2], "type"):
+	case len(c.Args) == 4 && command.EqualFold(c.Args[2], "type"):
 		var ok bool
-		if typ, ok = c.clientTypeArg(c.Args[3]); !ok {
+		if typ, ok = clientTypeArg(c, c.Args[3]); !ok {
 			return
 		}
-	case len(c.Args) > 3 && equalFold(c.Args[2], "id"):
+	case len(c.Args) > 3 && command.EqualFold(c.Args[2], "id"):
 		all = all[:0]
 		for _, arg := range c.Args[3:] {
 			id, ok := c.IntIn(arg, math.MinInt64, math.MaxInt64, "ERR Invalid client ID")
@@ -207,10 +208,10 @@ func cmdClientList(c *Ctx) {
 			}
 		}
 	default:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
-	c.publishSelf()
+	publishSelf(c)
 	var text []byte
 	for _, s := range all {
 		if d := s.snapshot(); s.dying() || typ != anyType && d.clientType() != typ {
@@ -333,18 +334,18 @@ func (f *killFilter) matches(s *Session, d *clientInfo, now int64) bool {
 	return true
 }
 
-func cmdClientKill(c *Ctx) {
+func cmdClientKill(c *command.Ctx) {
 	f, ok := killFilter{skipMe: true}, true
 	old := len(c.Args) == 3
 	if old {
 		f = killFilter{addr: c.Args[2]}
-	} else if f, ok = c.readKillFilter(); !ok {
+	} else if f, ok = readKillFilter(c); !ok {
 		return
 	}
 	killed, self := int64(0), false
 	for _, s := range serverOf(c).clients.all() {
 		if s == sessionOf(c) {
-			c.publishSelf()
+			publishSelf(c)
 		}
 		d := s.snapshot()
 		if s.dying() || !f.matches(s, &d, c.Now()) {
@@ -380,11 +381,11 @@ func cmdClientKill(c *Ctx) {
 
 // readKillFilter reads the options of CLIENT KILL; if there is something wrong with them an error is written and ok is
 // false.
-func (c *Ctx) readKillFilter() (f killFilter, ok bool) {
+func readKillFilter(c *command.Ctx) (f killFilter, ok bool) {
 	f.skipMe = true
 	for o := c.Options(2); o.Next(); {
 		if !o.More() {
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return f, false
 		}
 		switch {
@@ -393,7 +394,7 @@ func (c *Ctx) readKillFilter() (f killFilter, ok bool) {
 				return f, false
 			}
 		case o.Is("type"):
-			if f.typ, ok = c.clientTypeArg(o.Arg()); !ok {
+			if f.typ, ok = clientTypeArg(c, o.Arg()); !ok {
 				return f, false
 			}
 		case o.Is("addr"):
@@ -402,17 +403,17 @@ func (c *Ctx) readKillFilter() (f killFilter, ok bool) {
 			f.local = o.Arg()
 		case o.Is("user"):
 			if f.user = serverOf(c).users.get(o.Arg()); f.user == nil {
-				c.Err(Error(fmt.Sprintf("ERR No such user '%s'", untilNUL(o.Word()))))
+				c.Err(command.Error(fmt.Sprintf("ERR No such user '%s'", command.UntilNUL(o.Word()))))
 				return f, false
 			}
 		case o.Is("skipme"):
-			switch lower(o.Arg()) {
+			switch command.Lower(o.Arg()) {
 			case "yes":
 				f.skipMe = true
 			case "no":
 				f.skipMe = false
 			default:
-				c.Err(ErrSyntax)
+				c.Err(command.ErrSyntax)
 				return f, false
 			}
 		case o.Is("maxage"):
@@ -425,23 +426,23 @@ func (c *Ctx) readKillFilter() (f killFilter, ok bool) {
 				return f, false
 			}
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return f, false
 		}
 	}
 	return f, true
 }
 
-func cmdClientUnblock(c *Ctx) {
+func cmdClientUnblock(c *command.Ctx) {
 	m := mailUnblocked
 	if len(c.Args) > 4 {
-		c.wrongUse("CLIENT")
+		wrongUse(c, "CLIENT")
 		return
 	}
 	if len(c.Args) == 4 {
 		switch {
-		case equalFold(c.Args[3], "timeout"):
-		case equalFold(c.Args[3], "error"):
+		case command.EqualFold(c.Args[3], "timeout"):
+		case command.EqualFold(c.Args[3], "error"):
 			m = mailError
 		default:
 			c.Err("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
@@ -463,8 +464,8 @@ func cmdClientUnblock(c *Ctx) {
 	c.W.Int(0)
 }
 
-func cmdClientHelp(c *Ctx) {
-	helpReply(c,
+func cmdClientHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CACHING (YES|NO)", "    Track the keys of the next command (OPTIN mode), or do not (OPTOUT mode).",
 		"GETNAME", "    Tell the name of this connection.",

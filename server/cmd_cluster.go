@@ -7,100 +7,101 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
 )
 
-func init() { Register(clusterCommands) }
+func init() { command.Register(clusterCommands) }
 
 // clusterCommands are the commands of a cluster's node, which here is the only one: see cluster.go. What would change the cluster is an
 // error, Redis's own where it has one for such a node.
-var clusterCommands = []*Command{
-	{Name: "asking", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: Fast, ACL: CatConnection,
+var clusterCommands = []*command.Command{
+	{Name: "asking", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast, ACL: command.CatConnection,
 		Summary: "Says that the next command follows an -ASK redirection, which there is none of", Complexity: "O(1)", Do: inCluster(cmdAsking)},
-	{Name: "cluster", Group: "cluster", Since: "3.0.0", Arity: -2, Summary: "Groups the commands about the cluster", Complexity: "That of the sub-command", Subs: []*Command{
-		{Name: "cluster|addslots", Group: "cluster", Since: "3.0.0", Arity: -3, Flags: NoAsyncLoading | Admin | Stale,
+	{Name: "cluster", Group: "cluster", Since: "3.0.0", Arity: -2, Summary: "Groups the commands about the cluster", Complexity: "That of the sub-command", Subs: []*command.Command{
+		{Name: "cluster|addslots", Group: "cluster", Since: "3.0.0", Arity: -3, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Gives slots to the node: an error, for it has all of them", Syntax: "slot [slot ...]",
 			Complexity: "O(N), where N is the number of slots", Do: inCluster(cmdClusterAddslots)},
-		{Name: "cluster|addslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|addslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Gives ranges of slots to the node: an error, for it has all of them", Syntax: "start-slot end-slot [start-slot end-slot ...]",
 			Complexity: "O(N), where N is the number of ranges", Do: inCluster(cmdClusterAddslotsrange)},
-		{Name: "cluster|bumpepoch", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|bumpepoch", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Advances the epoch: not supported", Complexity: "O(1)", Do: inCluster(cmdClusterUnsupported)},
-		{Name: "cluster|count-failure-reports", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: Admin | Stale,
+		{Name: "cluster|count-failure-reports", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.Admin | command.Stale,
 			Summary: "Counts the nodes that say that a node has failed", Syntax: "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterCountFailureReports)},
-		{Name: "cluster|countkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: Stale | WholeKeyspace | AllKeys,
+		{Name: "cluster|countkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.Stale | command.WholeKeyspace | command.AllKeys,
 			Summary: "Counts the keys of a slot", Syntax: "slot", Complexity: "O(N), where N is the number of keys", Do: inCluster(cmdClusterCountkeysinslot)},
-		{Name: "cluster|delslots", Group: "cluster", Since: "3.0.0", Arity: -3, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|delslots", Group: "cluster", Since: "3.0.0", Arity: -3, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Takes slots from the node: not supported", Syntax: "slot [slot ...]",
 			Complexity: "O(N), where N is the number of slots", Do: inCluster(cmdClusterDelslots)},
-		{Name: "cluster|delslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|delslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Takes ranges of slots from the node: not supported", Syntax: "start-slot end-slot [start-slot end-slot ...]",
 			Complexity: "O(N), where N is the number of ranges", Do: inCluster(cmdClusterDelslotsrange)},
-		{Name: "cluster|failover", Group: "cluster", Since: "3.0.0", Arity: -2, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|failover", Group: "cluster", Since: "3.0.0", Arity: -2, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Makes a replica a master: an error, for there are no replicas", Syntax: "[FORCE | TAKEOVER]",
 			Complexity: "O(1)", Do: inCluster(cmdClusterFailover)},
-		{Name: "cluster|flushslots", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|flushslots", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Takes all slots from the node: not supported", Complexity: "O(1)", Do: inCluster(cmdClusterUnsupported)},
-		{Name: "cluster|forget", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|forget", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Removes another node: an error, for there is none", Syntax: "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterForget)},
-		{Name: "cluster|getkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 4, Flags: Stale | WholeKeyspace | AllKeys,
+		{Name: "cluster|getkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 4, Flags: command.Stale | command.WholeKeyspace | command.AllKeys,
 			Summary: "Lists keys of a slot", Syntax: "slot count", Complexity: "O(N), where N is the number of keys", Do: inCluster(cmdClusterGetkeysinslot)},
-		{Name: "cluster|help", Group: "cluster", Since: "5.0.0", Arity: 2, Flags: Loading | Stale,
+		{Name: "cluster|help", Group: "cluster", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: inCluster(cmdClusterHelp)},
-		{Name: "cluster|info", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: Stale,
+		{Name: "cluster|info", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
 			Summary: "Tells the state of the cluster", Complexity: "O(1)", Do: inCluster(cmdClusterInfo)},
-		{Name: "cluster|keyslot", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: Stale,
+		{Name: "cluster|keyslot", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.Stale,
 			Summary: "Returns the slot of a key", Syntax: "key", Complexity: "O(N), where N is the length of the key", Do: inCluster(cmdClusterKeyslot)},
-		{Name: "cluster|links", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: Stale,
+		{Name: "cluster|links", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Stale,
 			Summary: "Lists the connections to other nodes", Complexity: "O(1)", Do: inCluster(cmdClusterLinks)},
-		{Name: "cluster|meet", Group: "cluster", Since: "3.0.0", Arity: -4, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|meet", Group: "cluster", Since: "3.0.0", Arity: -4, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Adds another node: not supported", Syntax: "ip port [cluster_bus_port]", Complexity: "O(1)", Do: inCluster(cmdClusterMeet)},
-		{Name: "cluster|myid", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: Stale,
+		{Name: "cluster|myid", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
 			Summary: "Returns the ID of the node", Complexity: "O(1)", Do: inCluster(cmdClusterMyid)},
-		{Name: "cluster|myshardid", Group: "cluster", Since: "7.2.0", Arity: 2, Flags: Stale,
+		{Name: "cluster|myshardid", Group: "cluster", Since: "7.2.0", Arity: 2, Flags: command.Stale,
 			Summary: "Returns the ID of the node's shard", Complexity: "O(1)", Do: inCluster(cmdClusterMyshardid)},
-		{Name: "cluster|nodes", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: Stale,
+		{Name: "cluster|nodes", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
 			Summary: "Describes the nodes, a line each", Complexity: "O(1)", Do: inCluster(cmdClusterNodes)},
-		{Name: "cluster|replicas", Group: "cluster", Since: "5.0.0", Arity: 3, Flags: Admin | Stale,
+		{Name: "cluster|replicas", Group: "cluster", Since: "5.0.0", Arity: 3, Flags: command.Admin | command.Stale,
 			Summary: "Lists the replicas of a node", Syntax: "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterReplicas)},
-		{Name: "cluster|replicate", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|replicate", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Makes the node a replica of another one: an error, for there is none", Syntax: "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterReplicate)},
-		{Name: "cluster|reset", Group: "cluster", Since: "3.0.0", Arity: -2, Flags: Admin | Stale | NoScript,
+		{Name: "cluster|reset", Group: "cluster", Since: "3.0.0", Arity: -2, Flags: command.Admin | command.Stale | command.NoScript,
 			Summary: "Makes the node leave the cluster: not supported", Syntax: "[HARD | SOFT]", Complexity: "O(1)", Do: inCluster(cmdClusterReset)},
-		{Name: "cluster|saveconfig", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|saveconfig", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Stores the state of the cluster: not supported", Complexity: "O(1)", Do: inCluster(cmdClusterUnsupported)},
-		{Name: "cluster|set-config-epoch", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|set-config-epoch", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Sets the epoch of a new node: not supported", Syntax: "config-epoch", Complexity: "O(1)", Do: inCluster(cmdClusterSetConfigEpoch)},
-		{Name: "cluster|setslot", Group: "cluster", Since: "3.0.0", Arity: -4, Flags: NoAsyncLoading | Admin | Stale,
+		{Name: "cluster|setslot", Group: "cluster", Since: "3.0.0", Arity: -4, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
 			Summary: "Moves a slot to another node: an error, for there is none", Syntax: "slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>",
 			Complexity: "O(1)", Do: inCluster(cmdClusterSetslot)},
-		{Name: "cluster|shards", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: Stale,
+		{Name: "cluster|shards", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Stale,
 			Summary: "Describes the shards: their slots and their nodes", Complexity: "O(1)", Do: inCluster(cmdClusterShards)},
-		{Name: "cluster|slaves", Group: "cluster", Since: "3.0.0", Deprecated: "5.0.0", Instead: "`CLUSTER REPLICAS`", Arity: 3, Flags: Admin | Stale,
+		{Name: "cluster|slaves", Group: "cluster", Since: "3.0.0", Deprecated: "5.0.0", Instead: "`CLUSTER REPLICAS`", Arity: 3, Flags: command.Admin | command.Stale,
 			Summary: "Lists the replicas of a node", Syntax: "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterReplicas)},
-		{Name: "cluster|slots", Group: "cluster", Since: "3.0.0", Deprecated: "7.0.0", Instead: "`CLUSTER SHARDS`", Arity: 2, Flags: Stale,
+		{Name: "cluster|slots", Group: "cluster", Since: "3.0.0", Deprecated: "7.0.0", Instead: "`CLUSTER SHARDS`", Arity: 2, Flags: command.Stale,
 			Summary: "Tells which node has which slots", Complexity: "O(1)", Do: inCluster(cmdClusterSlots)},
 	}},
-	{Name: "readonly", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: Fast | Loading | Stale, ACL: CatConnection,
+	{Name: "readonly", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast | command.Loading | command.Stale, ACL: command.CatConnection,
 		Summary: "Lets the client read from replicas", Complexity: "O(1)", Do: inCluster(cmdReadonly)},
-	{Name: "readwrite", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: Fast | Loading | Stale, ACL: CatConnection,
+	{Name: "readwrite", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast | command.Loading | command.Stale, ACL: command.CatConnection,
 		Summary: "Takes READONLY back", Complexity: "O(1)", Do: inCluster(cmdReadwrite)},
 }
 
 const (
-	errSlot            Error = "ERR Invalid slot"
-	errSlotOrCount     Error = "ERR Invalid slot or number of keys"
-	errSlotRange       Error = "ERR Invalid or out of range slot"
-	errSetslot         Error = "ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP"
-	errForgetSelf      Error = "ERR I tried hard but I can't forget myself..."
-	errReplicateSelf   Error = "ERR Can't replicate myself"
-	errFailoverReplica Error = "ERR You should send CLUSTER FAILOVER to a replica"
+	errSlot            command.Error = "ERR Invalid slot"
+	errSlotOrCount     command.Error = "ERR Invalid slot or number of keys"
+	errSlotRange       command.Error = "ERR Invalid or out of range slot"
+	errSetslot         command.Error = "ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP"
+	errForgetSelf      command.Error = "ERR I tried hard but I can't forget myself..."
+	errReplicateSelf   command.Error = "ERR Can't replicate myself"
+	errFailoverReplica command.Error = "ERR You should send CLUSTER FAILOVER to a replica"
 )
 
 // inCluster makes a handler refuse to work where cluster mode is off.
-func inCluster(do func(c *Ctx)) func(c *Ctx) {
-	return func(c *Ctx) {
+func inCluster(do func(c *command.Ctx)) func(c *command.Ctx) {
+	return func(c *command.Ctx) {
 		if serverOf(c).cluster == nil {
 			c.Err(errClusterDisabled)
 			return
@@ -110,30 +111,30 @@ func inCluster(do func(c *Ctx)) func(c *Ctx) {
 }
 
 // cmdAsking has nothing to do: no slot is ever on its way from one node to another.
-func cmdAsking(c *Ctx) { c.W.OK() }
+func cmdAsking(c *command.Ctx) { c.W.OK() }
 
-func cmdReadonly(c *Ctx) {
+func cmdReadonly(c *command.Ctx) {
 	sessionOf(c).readOnly = true
 	c.W.OK()
 }
 
-func cmdReadwrite(c *Ctx) {
+func cmdReadwrite(c *command.Ctx) {
 	sessionOf(c).readOnly = false
 	c.W.OK()
 }
 
-func cmdClusterInfo(c *Ctx) {
+func cmdClusterInfo(c *command.Ctx) {
 	c.W.Verbatim("txt", fmt.Sprintf("cluster_state:ok\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:%[1]d\r\ncluster_slots_pfail:0\r\n"+
 		"cluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:1\r\ncluster_current_epoch:0\r\ncluster_my_epoch:0\r\n"+
 		"cluster_stats_messages_sent:0\r\ncluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n", hashSlots))
 }
 
-func cmdClusterMyid(c *Ctx)      { c.W.BulkString(serverOf(c).cluster.id) }
-func cmdClusterMyshardid(c *Ctx) { c.W.BulkString(serverOf(c).cluster.shardID) }
-func cmdClusterLinks(c *Ctx)     { c.W.Array(0) }
-func cmdClusterKeyslot(c *Ctx)   { c.W.Int(int64(slotOfKey(c.Args[2]))) }
+func cmdClusterMyid(c *command.Ctx)      { c.W.BulkString(serverOf(c).cluster.id) }
+func cmdClusterMyshardid(c *command.Ctx) { c.W.BulkString(serverOf(c).cluster.shardID) }
+func cmdClusterLinks(c *command.Ctx)     { c.W.Array(0) }
+func cmdClusterKeyslot(c *command.Ctx)   { c.W.Int(int64(slotOfKey(c.Args[2]))) }
 
-func cmdClusterNodes(c *Ctx) {
+func cmdClusterNodes(c *command.Ctx) {
 	a := sessionOf(c).announcement()
 	address := fmt.Sprintf("%s:%d@%d", a.ip, a.clientPort(), a.busPort)
 	if a.hostname != "" {
@@ -142,7 +143,7 @@ func cmdClusterNodes(c *Ctx) {
 	c.W.Verbatim("txt", fmt.Sprintf("%s %s myself,master - 0 0 0 connected 0-%d\n", serverOf(c).cluster.id, address, hashSlots-1))
 }
 
-func cmdClusterSlots(c *Ctx) {
+func cmdClusterSlots(c *command.Ctx) {
 	a := sessionOf(c).announcement()
 	w := c.W
 	w.Array(1)
@@ -168,7 +169,7 @@ func cmdClusterSlots(c *Ctx) {
 	fields.end()
 }
 
-func cmdClusterShards(c *Ctx) {
+func cmdClusterShards(c *command.Ctx) {
 	a := sessionOf(c).announcement()
 	w := c.W
 	w.Array(1)
@@ -220,7 +221,7 @@ func (f *fieldWriter) number(name string, n int64) {
 func (f *fieldWriter) end() { f.w.EndMap(f.mark, f.n) }
 
 // eachKeyOfSlot calls fn with the keys of a slot until it returns false. It looks at all keys: the slots have no index of their own.
-func (c *Ctx) eachKeyOfSlot(slot int64, fn func(key []byte) bool) {
+func eachKeyOfSlot(c *command.Ctx, slot int64, fn func(key []byte) bool) {
 	var key []byte
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
 		key = append(key[:0], e.Key()...)
@@ -228,7 +229,7 @@ func (c *Ctx) eachKeyOfSlot(slot int64, fn func(key []byte) bool) {
 	})
 }
 
-func cmdClusterCountkeysinslot(c *Ctx) {
+func cmdClusterCountkeysinslot(c *command.Ctx) {
 	slot, ok := c.Int(c.Args[2])
 	if !ok {
 		return
@@ -238,14 +239,14 @@ func cmdClusterCountkeysinslot(c *Ctx) {
 		return
 	}
 	n := int64(0)
-	c.eachKeyOfSlot(slot, func([]byte) bool {
+	eachKeyOfSlot(c, slot, func([]byte) bool {
 		n++
 		return true
 	})
 	c.W.Int(n)
 }
 
-func cmdClusterGetkeysinslot(c *Ctx) {
+func cmdClusterGetkeysinslot(c *command.Ctx) {
 	slot, ok := c.Int(c.Args[2])
 	if !ok {
 		return
@@ -260,7 +261,7 @@ func cmdClusterGetkeysinslot(c *Ctx) {
 	}
 	mark, n := c.W.Defer(), 0
 	if limit > 0 {
-		c.eachKeyOfSlot(slot, func(key []byte) bool {
+		eachKeyOfSlot(c, slot, func(key []byte) bool {
 			c.W.Bulk(key)
 			n++
 			return int64(n) < limit
@@ -270,48 +271,50 @@ func cmdClusterGetkeysinslot(c *Ctx) {
 }
 
 // cmdClusterUnsupported answers what can be done to the nodes of real clusters only.
-func cmdClusterUnsupported(c *Ctx) {
-	c.Err(Error(fmt.Sprintf("ERR CLUSTER %.128s is not supported: this server is always a cluster of one node, which has all slots",
+func cmdClusterUnsupported(c *command.Ctx) {
+	c.Err(command.Error(fmt.Sprintf("ERR CLUSTER %.128s is not supported: this server is always a cluster of one node, which has all slots",
 		strings.ToUpper(c.Cmd.Name[len("cluster|"):]))))
 }
 
 // isMyself reports whether an argument is the ID of the node; if not, it is of no node that there is, and an error is written.
-func (c *Ctx) isMyself(id []byte) bool {
+func isMyself(c *command.Ctx, id []byte) bool {
 	if string(id) == serverOf(c).cluster.id {
 		return true
 	}
-	c.unknownNode(id)
+	unknownNode(c, id)
 	return false
 }
 
-func (c *Ctx) unknownNode(id []byte) { c.Err(Error(fmt.Sprintf("ERR Unknown node %s", untilNUL(id)))) }
+func unknownNode(c *command.Ctx, id []byte) {
+	c.Err(command.Error(fmt.Sprintf("ERR Unknown node %s", command.UntilNUL(id))))
+}
 
-func cmdClusterReplicas(c *Ctx) {
-	if c.isMyself(c.Args[2]) {
+func cmdClusterReplicas(c *command.Ctx) {
+	if isMyself(c, c.Args[2]) {
 		c.W.Array(0)
 	}
 }
 
-func cmdClusterCountFailureReports(c *Ctx) {
-	if c.isMyself(c.Args[2]) {
+func cmdClusterCountFailureReports(c *command.Ctx) {
+	if isMyself(c, c.Args[2]) {
 		c.W.Int(0)
 	}
 }
 
-func cmdClusterForget(c *Ctx) {
-	if c.isMyself(c.Args[2]) {
+func cmdClusterForget(c *command.Ctx) {
+	if isMyself(c, c.Args[2]) {
 		c.Err(errForgetSelf)
 	}
 }
 
-func cmdClusterReplicate(c *Ctx) {
-	if c.isMyself(c.Args[2]) {
+func cmdClusterReplicate(c *command.Ctx) {
+	if isMyself(c, c.Args[2]) {
 		c.Err(errReplicateSelf)
 	}
 }
 
 // slot reads the number of a slot; if it is none an error is written and ok is false.
-func (c *Ctx) slot(arg []byte) (slot int, ok bool) {
+func slot(c *command.Ctx, arg []byte) (slot int, ok bool) {
 	n, ok := resp.ParseInt(arg)
 	if !ok || n < 0 || n >= hashSlots {
 		c.Err(errSlotRange)
@@ -321,35 +324,37 @@ func (c *Ctx) slot(arg []byte) (slot int, ok bool) {
 }
 
 // slotRange reads the range of slots at argument i and returns the first one; if it is none an error is written and ok is false.
-func (c *Ctx) slotRange(i int) (first int, ok bool) {
+func slotRange(c *command.Ctx, i int) (first int, ok bool) {
 	if len(c.Args)%2 != 0 {
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return 0, false
 	}
-	first, ok = c.slot(c.Args[i])
+	first, ok = slot(c, c.Args[i])
 	if !ok {
 		return 0, false
 	}
-	last, ok := c.slot(c.Args[i+1])
+	last, ok := slot(c, c.Args[i+1])
 	if ok && first > last {
-		c.Err(Error(fmt.Sprintf("ERR start slot number %d is greater than end slot number %d", first, last)))
+		c.Err(command.Error(fmt.Sprintf("ERR start slot number %d is greater than end slot number %d", first, last)))
 		return 0, false
 	}
 	return first, ok
 }
 
-func (c *Ctx) slotBusy(slot int) { c.Err(Error(fmt.Sprintf("ERR Slot %d is already busy", slot))) }
+func slotBusy(c *command.Ctx, slot int) {
+	c.Err(command.Error(fmt.Sprintf("ERR Slot %d is already busy", slot)))
+}
 
-func cmdClusterAddslots(c *Ctx) {
-	if first, ok := c.slots(); ok {
-		c.slotBusy(first)
+func cmdClusterAddslots(c *command.Ctx) {
+	if first, ok := slots(c); ok {
+		slotBusy(c, first)
 	}
 }
 
 // slots reads the arguments of ADDSLOTS and DELSLOTS and returns the first slot; if they are wrong an error is written and ok is false.
-func (c *Ctx) slots() (first int, ok bool) {
+func slots(c *command.Ctx) (first int, ok bool) {
 	for i, arg := range c.Args[2:] {
-		slot, ok := c.slot(arg)
+		slot, ok := slot(c, arg)
 		if !ok {
 			return 0, false
 		}
@@ -360,44 +365,44 @@ func (c *Ctx) slots() (first int, ok bool) {
 	return first, true
 }
 
-func cmdClusterDelslots(c *Ctx) {
-	if _, ok := c.slots(); ok {
+func cmdClusterDelslots(c *command.Ctx) {
+	if _, ok := slots(c); ok {
 		cmdClusterUnsupported(c)
 	}
 }
 
-func cmdClusterAddslotsrange(c *Ctx) {
-	if first, ok := c.slotRange(2); ok {
-		c.slotBusy(first) // whatever the ranges that follow
+func cmdClusterAddslotsrange(c *command.Ctx) {
+	if first, ok := slotRange(c, 2); ok {
+		slotBusy(c, first) // whatever the ranges that follow
 	}
 }
 
-func cmdClusterDelslotsrange(c *Ctx) {
+func cmdClusterDelslotsrange(c *command.Ctx) {
 	for i := 2; i < len(c.Args); i += 2 {
-		if _, ok := c.slotRange(i); !ok {
+		if _, ok := slotRange(c, i); !ok {
 			return
 		}
 	}
 	cmdClusterUnsupported(c)
 }
 
-func cmdClusterFailover(c *Ctx) {
+func cmdClusterFailover(c *command.Ctx) {
 	switch o := c.Options(2); {
 	case len(c.Args) > 3:
-		c.wrongUse("CLUSTER")
+		wrongUse(c, "CLUSTER")
 	case o.Next() && !o.Is("force") && !o.Is("takeover"):
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 	default:
 		c.Err(errFailoverReplica)
 	}
 }
 
-func cmdClusterReset(c *Ctx) {
+func cmdClusterReset(c *command.Ctx) {
 	switch o := c.Options(2); {
 	case len(c.Args) > 3:
-		c.wrongUse("CLUSTER")
+		wrongUse(c, "CLUSTER")
 	case o.Next() && !o.Is("hard") && !o.Is("soft"):
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 	default:
 		cmdClusterUnsupported(c)
 	}
@@ -408,16 +413,16 @@ const busPortOffset = 10000
 
 func validPort(port int64) bool { return port > 0 && port <= math.MaxUint16 }
 
-func cmdClusterMeet(c *Ctx) {
+func cmdClusterMeet(c *command.Ctx) {
 	if len(c.Args) > 5 {
-		c.wrongUse("CLUSTER")
+		wrongUse(c, "CLUSTER")
 		return
 	}
 	var ports [2]int64
 	for i, arg := range c.Args[3:] {
 		var ok bool
 		if ports[i], ok = resp.ParseInt(arg); !ok {
-			c.Err(Error(fmt.Sprintf("ERR Invalid TCP %s port specified: %s", [...]string{"base", "bus"}[i], untilNUL(arg))))
+			c.Err(command.Error(fmt.Sprintf("ERR Invalid TCP %s port specified: %s", [...]string{"base", "bus"}[i], command.UntilNUL(arg))))
 			return
 		}
 	}
@@ -426,25 +431,25 @@ func cmdClusterMeet(c *Ctx) {
 	}
 	ip, err := netip.ParseAddr(string(c.Args[2]))
 	if err != nil || ip.Zone() != "" || !validPort(ports[0]) || !validPort(ports[1]) {
-		c.Err(Error(fmt.Sprintf("ERR Invalid node address specified: %s:%s", untilNUL(c.Args[2]), untilNUL(c.Args[3]))))
+		c.Err(command.Error(fmt.Sprintf("ERR Invalid node address specified: %s:%s", command.UntilNUL(c.Args[2]), command.UntilNUL(c.Args[3]))))
 		return
 	}
 	cmdClusterUnsupported(c)
 }
 
-func cmdClusterSetConfigEpoch(c *Ctx) {
+func cmdClusterSetConfigEpoch(c *command.Ctx) {
 	n, ok := c.Int(c.Args[2])
 	switch {
 	case !ok:
 	case n < 0:
-		c.Err(Error("ERR Invalid config epoch specified: " + strconv.FormatInt(n, 10)))
+		c.Err(command.Error("ERR Invalid config epoch specified: " + strconv.FormatInt(n, 10)))
 	default:
 		cmdClusterUnsupported(c)
 	}
 }
 
-func cmdClusterSetslot(c *Ctx) {
-	slot, ok := c.slot(c.Args[2])
+func cmdClusterSetslot(c *command.Ctx) {
+	slot, ok := slot(c, c.Args[2])
 	if !ok {
 		return
 	}
@@ -453,16 +458,16 @@ func cmdClusterSetslot(c *Ctx) {
 	switch {
 	case o.Is("migrating") && o.Left() == 1:
 		if id := o.Arg(); string(id) != serverOf(c).cluster.id {
-			c.Err(Error(fmt.Sprintf("ERR I don't know about node %s", untilNUL(id))))
+			c.Err(command.Error(fmt.Sprintf("ERR I don't know about node %s", command.UntilNUL(id))))
 			return
 		}
 		cmdClusterUnsupported(c)
 	case o.Is("importing") && o.Left() == 1:
-		c.Err(Error(fmt.Sprintf("ERR I'm already the owner of hash slot %d", slot)))
+		c.Err(command.Error(fmt.Sprintf("ERR I'm already the owner of hash slot %d", slot)))
 	case o.Is("stable") && o.Left() == 0:
 		c.W.OK() // as it is
 	case o.Is("node") && o.Left() == 1:
-		if c.isMyself(o.Arg()) {
+		if isMyself(c, o.Arg()) {
 			c.W.OK() // as it is
 		}
 	default:
@@ -470,8 +475,8 @@ func cmdClusterSetslot(c *Ctx) {
 	}
 }
 
-func cmdClusterHelp(c *Ctx) {
-	helpReply(c,
+func cmdClusterHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"COUNTKEYSINSLOT <slot>", "    Count the keys of a slot.",
 		"GETKEYSINSLOT <slot> <count>", "    List keys of a slot.",

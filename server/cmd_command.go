@@ -4,33 +4,34 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine/glob"
 	"github.com/atomredis/atomredis/resp"
 )
 
-func init() { Register(commandCommands) }
+func init() { command.Register(commandCommands) }
 
 // The COMMAND commands: what the command table says, told to clients.
-var commandCommands = []*Command{
-	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: Loading | Stale, ACL: CatConnection,
-		Summary: "Returns the facts about all commands", Complexity: "O(N), where N is the number of commands", Do: cmdCommand, Subs: []*Command{
-			{Name: "command|count", Group: "server", Since: "2.8.13", Arity: 2, Flags: Loading | Stale, ACL: CatConnection,
+var commandCommands = []*command.Command{
+	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+		Summary: "Returns the facts about all commands", Complexity: "O(N), where N is the number of commands", Do: cmdCommand, Subs: []*command.Command{
+			{Name: "command|count", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Counts the commands", Complexity: "O(1)", Do: cmdCommandCount},
-			{Name: "command|docs", Group: "server", Since: "7.0.0", Arity: -2, Flags: Loading | Stale, ACL: CatConnection,
+			{Name: "command|docs", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Returns the documentation of commands", Syntax: "[command-name [command-name ...]]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandDocs},
-			{Name: "command|getkeys", Group: "server", Since: "2.8.13", Arity: -3, Flags: Loading | Stale, ACL: CatConnection,
+			{Name: "command|getkeys", Group: "server", Since: "2.8.13", Arity: -3, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Finds the keys among the arguments of a command", Syntax: "command arg [arg ...]",
 				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeys},
-			{Name: "command|getkeysandflags", Group: "server", Since: "7.0.0", Arity: -3, Flags: Loading | Stale, ACL: CatConnection,
+			{Name: "command|getkeysandflags", Group: "server", Since: "7.0.0", Arity: -3, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Finds the keys among the arguments of a command, and what happens to them", Syntax: "command arg [arg ...]",
 				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeysandflags},
-			{Name: "command|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatConnection,
+			{Name: "command|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdCommandHelp},
-			{Name: "command|info", Group: "server", Since: "2.8.13", Arity: -2, Flags: Loading | Stale, ACL: CatConnection,
+			{Name: "command|info", Group: "server", Since: "2.8.13", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Returns the facts about commands", Syntax: "[command-name [command-name ...]]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandInfo},
-			{Name: "command|list", Group: "server", Since: "7.0.0", Arity: -2, Flags: Loading | Stale, ACL: CatConnection,
+			{Name: "command|list", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Lists the names of commands", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandList},
 		}},
@@ -38,30 +39,30 @@ var commandCommands = []*Command{
 
 // Errors of COMMAND GETKEYS.
 const (
-	errInvalidCommand     Error = "ERR Invalid command specified"
-	errNoKeyArguments     Error = "ERR The command has no key arguments"
-	errCommandArity       Error = "ERR Invalid number of arguments specified for command"
-	errInvalidCommandArgs Error = "ERR Invalid arguments specified for command"
+	errInvalidCommand     command.Error = "ERR Invalid command specified"
+	errNoKeyArguments     command.Error = "ERR The command has no key arguments"
+	errCommandArity       command.Error = "ERR Invalid number of arguments specified for command"
+	errInvalidCommandArgs command.Error = "ERR Invalid arguments specified for command"
 )
 
-func cmdCommand(c *Ctx) { writeInfoOfAll(c) }
+func cmdCommand(c *command.Ctx) { writeInfoOfAll(c) }
 
-func writeInfoOfAll(c *Ctx) {
-	all := serverOf(c).table.commands()
+func writeInfoOfAll(c *command.Ctx) {
+	all := serverOf(c).table.Commands()
 	c.W.Array(len(all))
 	for _, cmd := range all {
 		writeCommandInfo(c.W, cmd)
 	}
 }
 
-func cmdCommandCount(c *Ctx) { c.W.Int(int64(len(serverOf(c).table.commands()))) }
+func cmdCommandCount(c *command.Ctx) { c.W.Int(int64(len(serverOf(c).table.Commands()))) }
 
-func cmdCommandDocs(c *Ctx) {
-	cmds := serverOf(c).table.commands()
+func cmdCommandDocs(c *command.Ctx) {
+	cmds := serverOf(c).table.Commands()
 	if len(c.Args) > 2 {
 		cmds = nil
 		for _, name := range c.Args[2:] {
-			if cmd := serverOf(c).table.named(name); cmd != nil {
+			if cmd := serverOf(c).table.Named(name); cmd != nil {
 				cmds = append(cmds, cmd)
 			}
 		}
@@ -73,7 +74,7 @@ func cmdCommandDocs(c *Ctx) {
 	}
 }
 
-func cmdCommandGetkeys(c *Ctx) {
+func cmdCommandGetkeys(c *command.Ctx) {
 	keys, args, ok := commandKeys(c)
 	if !ok {
 		return
@@ -84,7 +85,7 @@ func cmdCommandGetkeys(c *Ctx) {
 	}
 }
 
-func cmdCommandGetkeysandflags(c *Ctx) {
+func cmdCommandGetkeysandflags(c *command.Ctx) {
 	keys, args, ok := commandKeys(c)
 	if !ok {
 		return
@@ -100,15 +101,15 @@ func cmdCommandGetkeysandflags(c *Ctx) {
 // keyPlace is a key that a command has among its arguments.
 type keyPlace struct {
 	at   int
-	spec *KeySpec
+	spec *command.KeySpec
 }
 
 // commandKeys finds the keys of the command that follows the first two arguments. If there are none an error is written and
 // ok is false.
-func commandKeys(c *Ctx) (keys []keyPlace, args [][]byte, ok bool) {
+func commandKeys(c *command.Ctx) (keys []keyPlace, args [][]byte, ok bool) {
 	args = c.Args[2:]
-	cmd, _ := serverOf(c).table.lookup(args)
-	isKey := func(k KeySpec) bool { return !slices.Contains(k.Flags, "not_key") }
+	cmd, _ := serverOf(c).table.Lookup(args)
+	isKey := func(k command.KeySpec) bool { return !slices.Contains(k.Flags, "not_key") }
 	switch {
 	case cmd == nil:
 		c.Err(errInvalidCommand)
@@ -116,11 +117,11 @@ func commandKeys(c *Ctx) (keys []keyPlace, args [][]byte, ok bool) {
 	case !slices.ContainsFunc(cmd.Keys, isKey):
 		c.Err(errNoKeyArguments)
 		return nil, nil, false
-	case !cmd.arityOK(len(args)):
+	case !cmd.ArityOK(len(args)):
 		c.Err(errCommandArity)
 		return nil, nil, false
 	}
-	fit := cmd.eachKey(args, func(i int, spec *KeySpec) bool {
+	fit := cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
 		if isKey(*spec) {
 			keys = append(keys, keyPlace{i, spec})
 		}
@@ -135,7 +136,7 @@ func commandKeys(c *Ctx) (keys []keyPlace, args [][]byte, ok bool) {
 			keys = append(keys, keyPlace{key.At, &cmd.Keys[0]})
 		}
 	}
-	if len(keys) == 0 && cmd.Flags&NoMandatoryKeys == 0 {
+	if len(keys) == 0 && cmd.Flags&command.NoMandatoryKeys == 0 {
 		c.Err(errInvalidCommandArgs)
 		return nil, nil, false
 	}
@@ -144,16 +145,16 @@ func commandKeys(c *Ctx) (keys []keyPlace, args [][]byte, ok bool) {
 
 // usage returns what happens to the key. The table describes SET, DELEX and BITFIELD as with the options on which it depends whether the
 // old value is read, or whether there will be a new one.
-func usage(spec *KeySpec, args [][]byte) []string {
+func usage(spec *command.KeySpec, args [][]byte) []string {
 	if !slices.Contains(spec.Flags, "variable_flags") {
 		return spec.Flags
 	}
 	switch {
-	case equalFold(args[0], "set") && !slices.ContainsFunc(args[min(3, len(args)):], readsOld):
+	case command.EqualFold(args[0], "set") && !slices.ContainsFunc(args[min(3, len(args)):], readsOld):
 		return []string{"OW", "update"}
-	case equalFold(args[0], "bitfield") && bitfieldOnlyReads(args):
+	case command.EqualFold(args[0], "bitfield") && bitfieldOnlyReads(args):
 		return []string{"RO", "access"}
-	case equalFold(args[0], "delex") && len(args) == 2:
+	case command.EqualFold(args[0], "delex") && len(args) == 2:
 		return []string{"RM", "delete"}
 	}
 	return slices.DeleteFunc(slices.Clone(spec.Flags), func(f string) bool { return f == "variable_flags" })
@@ -161,7 +162,7 @@ func usage(spec *KeySpec, args [][]byte) []string {
 
 // bitfieldOnlyReads reports whether the arguments of BITFIELD are nothing but GET, and OVERFLOW.
 func bitfieldOnlyReads(args [][]byte) bool {
-	o := OptionsIn(args[min(2, len(args)):])
+	o := command.OptionsIn(args[min(2, len(args)):])
 	for o.Next() {
 		switch {
 		case o.Is("get") && o.Left() >= 2:
@@ -177,11 +178,11 @@ func bitfieldOnlyReads(args [][]byte) bool {
 
 // readsOld reports whether an option of SET makes it look at the old value.
 func readsOld(option []byte) bool {
-	return slices.ContainsFunc([]string{"get", "ifeq", "ifne", "ifdeq", "ifdne"}, func(word string) bool { return equalFold(option, word) })
+	return slices.ContainsFunc([]string{"get", "ifeq", "ifne", "ifdeq", "ifdne"}, func(word string) bool { return command.EqualFold(option, word) })
 }
 
-func cmdCommandHelp(c *Ctx) {
-	helpReply(c,
+func cmdCommandHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"(no subcommand)", "    Show the facts about all commands.",
 		"COUNT", "    Show how many commands there are.",
@@ -193,14 +194,14 @@ func cmdCommandHelp(c *Ctx) {
 		"HELP", "    Print this help.")
 }
 
-func cmdCommandInfo(c *Ctx) {
+func cmdCommandInfo(c *command.Ctx) {
 	if len(c.Args) == 2 {
 		writeInfoOfAll(c)
 		return
 	}
 	c.W.Array(len(c.Args) - 2)
 	for _, name := range c.Args[2:] {
-		if cmd := serverOf(c).table.named(name); cmd != nil {
+		if cmd := serverOf(c).table.Named(name); cmd != nil {
 			writeCommandInfo(c.W, cmd)
 		} else {
 			c.W.Null()
@@ -208,29 +209,29 @@ func cmdCommandInfo(c *Ctx) {
 	}
 }
 
-func cmdCommandList(c *Ctx) {
-	keep := func(*Command) bool { return true }
+func cmdCommandList(c *command.Ctx) {
+	keep := func(*command.Command) bool { return true }
 	if o := c.Options(2); o.Next() {
 		if !o.Is("filterby") || o.Left() != 2 {
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 		o.Next()
 		value := o.Rest()[0]
 		switch {
 		case o.Is("module"):
-			keep = func(*Command) bool { return false } // there are no modules
+			keep = func(*command.Command) bool { return false } // there are no modules
 		case o.Is("aclcat"):
-			keep = func(cmd *Command) bool { return slices.Contains(cmd.ACL.Names(), lower(value)) }
+			keep = func(cmd *command.Command) bool { return slices.Contains(cmd.ACL.Names(), command.Lower(value)) }
 		case o.Is("pattern"):
-			keep = func(cmd *Command) bool { return glob.Match(value, []byte(cmd.Name), true) }
+			keep = func(cmd *command.Command) bool { return glob.Match(value, []byte(cmd.Name), true) }
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
 	m, n := c.W.Defer(), 0
-	for cmd := range serverOf(c).table.all {
+	for cmd := range serverOf(c).table.All {
 		if keep(cmd) {
 			c.W.BulkString(cmd.Name)
 			n++
@@ -240,15 +241,15 @@ func cmdCommandList(c *Ctx) {
 }
 
 // unlisted are flags that Redis keeps to itself.
-const unlisted = MayReplicate | TouchesArbitraryKeys | Protected
+const unlisted = command.MayReplicate | command.TouchesArbitraryKeys | command.Protected
 
 // writeCommandInfo writes an element of the reply to COMMAND INFO.
-func writeCommandInfo(w *resp.Writer, cmd *Command) {
+func writeCommandInfo(w *resp.Writer, cmd *command.Command) {
 	w.Array(10)
 	w.BulkString(cmd.Name)
 	w.Int(int64(cmd.Arity))
 	writeNames(w, "", (cmd.Flags &^ unlisted).Names())
-	first, last, step := cmd.keyRange()
+	first, last, step := keyRange(cmd)
 	w.Int(int64(first))
 	w.Int(int64(last))
 	w.Int(int64(step))
@@ -281,8 +282,8 @@ func writeNames(w *resp.Writer, prefix string, names []string) {
 
 // keyRange returns the places of keys in the old form: first, last (negative counts from the end) and step; zeros if the keys
 // are not at fixed places. It is the range of the first spec, extended by specs that follow without a gap.
-func (cmd *Command) keyRange() (first, last, step int) {
-	end := func(k *KeySpec) int {
+func keyRange(cmd *command.Command) (first, last, step int) {
+	end := func(k *command.KeySpec) int {
 		if k.LastKey < 0 {
 			return k.LastKey
 		}
@@ -304,7 +305,7 @@ func (cmd *Command) keyRange() (first, last, step int) {
 	return first, last, step
 }
 
-func writeKeySpec(w *resp.Writer, k *KeySpec) {
+func writeKeySpec(w *resp.Writer, k *command.KeySpec) {
 	if k.Notes == "" {
 		w.Map(3)
 	} else {
@@ -352,7 +353,7 @@ func writeSpecPart(w *resp.Writer, kind string, fields ...any) {
 }
 
 // writeCommandDocs writes a value of the reply to COMMAND DOCS.
-func writeCommandDocs(w *resp.Writer, cmd *Command) {
+func writeCommandDocs(w *resp.Writer, cmd *command.Command) {
 	m, n := w.Defer(), 0
 	field := func(name, value string) {
 		if value != "" {
@@ -363,9 +364,9 @@ func writeCommandDocs(w *resp.Writer, cmd *Command) {
 	}
 	field("summary", cmd.Summary)
 	field("since", cmd.Since)
-	field("group", cmd.docGroup())
+	field("group", docGroup(cmd))
 	field("complexity", cmd.Complexity)
-	if flags := cmd.docFlags(); len(flags) > 0 {
+	if flags := docFlags(cmd); len(flags) > 0 {
 		w.BulkString("doc_flags")
 		writeNames(w, "", flags)
 		n++
@@ -382,7 +383,7 @@ func writeCommandDocs(w *resp.Writer, cmd *Command) {
 		}
 		n++
 	}
-	if args, err := cmd.arguments(); err == nil && len(args) > 0 {
+	if args, err := cmd.Arguments(); err == nil && len(args) > 0 {
 		w.BulkString("arguments")
 		writeArguments(w, args)
 		n++
@@ -400,10 +401,10 @@ func writeCommandDocs(w *resp.Writer, cmd *Command) {
 }
 
 // docGroup returns the name of the group as COMMAND DOCS shows it.
-func (cmd *Command) docGroup() string { return strings.ReplaceAll(cmd.Group, "_", "-") }
+func docGroup(cmd *command.Command) string { return strings.ReplaceAll(cmd.Group, "_", "-") }
 
 // docFlags returns what COMMAND DOCS says of the whole command.
-func (cmd *Command) docFlags() (names []string) {
+func docFlags(cmd *command.Command) (names []string) {
 	if cmd.Deprecated != "" {
 		names = append(names, "deprecated")
 	}
@@ -413,7 +414,7 @@ func (cmd *Command) docFlags() (names []string) {
 	return names
 }
 
-func writeArguments(w *resp.Writer, args []*argument) {
+func writeArguments(w *resp.Writer, args []*command.Argument) {
 	w.Array(len(args))
 	for _, a := range args {
 		m, n := w.Defer(), 2
@@ -425,39 +426,39 @@ func writeArguments(w *resp.Writer, args []*argument) {
 			}
 		}
 		w.BulkString("name")
-		w.BulkString(a.name)
+		w.BulkString(a.Name)
 		w.BulkString("type")
-		w.BulkString(a.kind)
-		if a.kind == argKey || a.keySpec > 0 {
+		w.BulkString(a.Kind)
+		if a.Kind == command.ArgKey || a.KeySpec > 0 {
 			w.BulkString("key_spec_index")
-			w.Int(int64(a.keySpec))
+			w.Int(int64(a.KeySpec))
 			n++
 		}
-		field("token", a.token)
-		field("since", a.since)
-		field("deprecated_since", a.deprecated)
-		if flags := a.flags(); len(flags) > 0 {
+		field("token", a.Token)
+		field("since", a.Since)
+		field("deprecated_since", a.Deprecated)
+		if flags := flags(a); len(flags) > 0 {
 			w.BulkString("flags")
 			writeNames(w, "", flags)
 			n++
 		}
-		if len(a.args) > 0 {
+		if len(a.Args) > 0 {
 			w.BulkString("arguments")
-			writeArguments(w, a.args)
+			writeArguments(w, a.Args)
 			n++
 		}
 		w.EndMap(m, n)
 	}
 }
 
-func (a *argument) flags() (names []string) {
-	if a.optional {
+func flags(a *command.Argument) (names []string) {
+	if a.Optional {
 		names = append(names, "optional")
 	}
-	if a.multiple {
+	if a.Multiple {
 		names = append(names, "multiple")
 	}
-	if a.multipleToken {
+	if a.MultipleToken {
 		names = append(names, "multiple_token")
 	}
 	return names

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -18,12 +19,12 @@ var update = flag.Bool("update", false, "write docs/commands.md instead of check
 // reply runs a handler that needs nothing but the table and returns what it writes.
 func reply(t *testing.T, args ...string) string {
 	t.Helper()
-	srv := &Server{table: newTable(), config: NewConfig()}
-	c := &Ctx{W: &resp.Writer{Proto: 2}, Host: srv}
+	srv := &Server{table: command.NewTable(), config: NewConfig()}
+	c := &command.Ctx{W: &resp.Writer{Proto: 2}, Host: srv}
 	for _, a := range args {
 		c.Args = append(c.Args, []byte(a))
 	}
-	c.Cmd, _ = srv.table.lookup(c.Args)
+	c.Cmd, _ = srv.table.Lookup(c.Args)
 	require.NotNil(t, c.Cmd)
 	c.Cmd.Do(c)
 	return strings.TrimSuffix(strings.ReplaceAll(string(c.W.Buf), "\r\n", " "), " ")
@@ -82,15 +83,15 @@ func TestCommandListFilters(t *testing.T) {
 	require.NotContains(t, reply(t, "command", "list", "filterby", "aclcat", "read"), "$3 set ")
 	require.Contains(t, reply(t, "command", "list"), "$10 config|get ")
 	for _, args := range []string{"x", "filterby", "filterby foo x", "filterby pattern", "filterby pattern a b"} {
-		require.Equal(t, "-"+string(ErrSyntax), reply(t, append([]string{"command", "list"}, strings.Fields(args)...)...), args)
+		require.Equal(t, "-"+string(command.ErrSyntax), reply(t, append([]string{"command", "list"}, strings.Fields(args)...)...), args)
 	}
 }
 
 func TestCommandDocsDescribesArguments(t *testing.T) {
 	require.Equal(t, "*2 $4 mget *10 $7 summary "+
-		"$"+fmt.Sprint(len(newTable().byName["mget"].Summary))+" "+newTable().byName["mget"].Summary+
+		"$"+fmt.Sprint(len(command.NewTable().ByName["mget"].Summary))+" "+command.NewTable().ByName["mget"].Summary+
 		" $5 since $5 1.0.0 $5 group $6 string $10 complexity "+
-		"$"+fmt.Sprint(len(newTable().byName["mget"].Complexity))+" "+newTable().byName["mget"].Complexity+
+		"$"+fmt.Sprint(len(command.NewTable().ByName["mget"].Complexity))+" "+command.NewTable().ByName["mget"].Complexity+
 		" $9 arguments *1 *8 $4 name $3 key $4 type $3 key $14 key_spec_index :0 $5 flags *1 +multiple",
 		reply(t, "command", "docs", "mget", "nosuch"))
 	require.Contains(t, reply(t, "command", "docs", "config"), "$11 subcommands *10 $10 config|get *")
@@ -111,7 +112,7 @@ func TestKeyRangeIsThatOfRedis(t *testing.T) {
 		"i1+r0/1/0[RO] i4+r0/1/0[RO]":         {1, 1, 1},
 		"i1+r0/1/0[RO] kw:STORE@1+r0/1/0[OW]": {1, 1, 1},
 	} {
-		first, last, step := (&Command{Keys: keys(specs)}).keyRange()
+		first, last, step := keyRange((&command.Command{Keys: command.Keys(specs)}))
 		require.Equal(t, want, [3]int{first, last, step}, specs)
 	}
 }
@@ -120,7 +121,7 @@ func TestKeyRangeIsThatOfRedis(t *testing.T) {
 // go test ./server -run TestDocumentationOfCommandsIsCurrent -update writes it.
 func TestDocumentationOfCommandsIsCurrent(t *testing.T) {
 	const path = "../docs/commands.md"
-	want := commandsMarkdown(newTable())
+	want := commandsMarkdown(command.NewTable())
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 	}
@@ -131,20 +132,20 @@ func TestDocumentationOfCommandsIsCurrent(t *testing.T) {
 	}
 }
 
-func commandsMarkdown(t *table) string {
+func commandsMarkdown(t *command.Table) string {
 	var b strings.Builder
 	b.WriteString("# Commands\n\nThese commands are there, and behave as in Redis. \"Since\" is the version of Redis that introduced them. This page is " +
 		"generated from the command table: `go test ./server -run TestDocumentationOfCommandsIsCurrent -update`.\n")
-	groups := map[string][]*Command{}
+	groups := map[string][]*command.Command{}
 	var names []string
-	for cmd := range t.all {
+	for cmd := range t.All {
 		if len(cmd.Subs) > 0 && cmd.Do == nil {
 			continue
 		}
-		if groups[cmd.docGroup()] == nil {
-			names = append(names, cmd.docGroup())
+		if groups[docGroup(cmd)] == nil {
+			names = append(names, docGroup(cmd))
 		}
-		groups[cmd.docGroup()] = append(groups[cmd.docGroup()], cmd)
+		groups[docGroup(cmd)] = append(groups[docGroup(cmd)], cmd)
 	}
 	slices.Sort(names)
 	for _, name := range names {

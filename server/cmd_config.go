@@ -1,29 +1,32 @@
 package server
 
-import "strings"
+import (
+	"github.com/atomredis/atomredis/command"
+	"strings"
+)
 
-func init() { Register(configCommands) }
+func init() { command.Register(configCommands) }
 
 // The CONFIG commands.
-var configCommands = []*Command{
+var configCommands = []*command.Command{
 	{Name: "config", Group: "server", Since: "2.0.0", Arity: -2,
-		Summary: "A container for commands that read and change the configuration", Complexity: "Depends on the sub-command", Subs: []*Command{
-			{Name: "config|get", Group: "server", Since: "2.0.0", Arity: -3, Flags: Admin | NoScript | Loading | Stale,
+		Summary: "A container for commands that read and change the configuration", Complexity: "Depends on the sub-command", Subs: []*command.Command{
+			{Name: "config|get", Group: "server", Since: "2.0.0", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Returns the values of directives", Syntax: "parameter [parameter ...]",
 				Complexity: "O(N*M), where N is the number of directives and M that of patterns", Do: cmdConfigGet},
-			{Name: "config|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: Loading | Stale,
+			{Name: "config|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdConfigHelp},
-			{Name: "config|resetstat", Group: "server", Since: "2.0.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "config|resetstat", Group: "server", Since: "2.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Sets the counters that INFO shows to zero", Complexity: "O(1)", Do: cmdConfigResetstat},
-			{Name: "config|rewrite", Group: "server", Since: "2.8.0", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "config|rewrite", Group: "server", Since: "2.8.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Writes the present values into the configuration file", Complexity: "O(N), where N is the size of the file", Do: cmdConfigRewrite},
-			{Name: "config|set", Group: "server", Since: "2.0.0", Arity: -4, Flags: Admin | NoScript | Loading | Stale,
+			{Name: "config|set", Group: "server", Since: "2.0.0", Arity: -4, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Changes directives while the server runs", Syntax: "parameter value [parameter value ...]",
 				Complexity: "O(N), where N is the number of directives to change", Do: cmdConfigSet},
 		}},
 }
 
-func cmdConfigGet(c *Ctx) {
+func cmdConfigGet(c *command.Ctx) {
 	m, n := c.W.Defer(), 0
 	serverOf(c).config.match(c.Args[2:], func(name, value string) {
 		c.W.BulkString(name)
@@ -33,8 +36,8 @@ func cmdConfigGet(c *Ctx) {
 	c.W.EndMap(m, n)
 }
 
-func cmdConfigHelp(c *Ctx) {
-	helpReply(c,
+func cmdConfigHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"GET <pattern> [<pattern> ...]", "    Show the directives whose names match a glob pattern, with their values.",
 		"SET <directive> <value> [<directive> <value> ...]", "    Change directives, all of them or, if one cannot be, none.",
@@ -43,32 +46,32 @@ func cmdConfigHelp(c *Ctx) {
 		"HELP", "    Print this help.")
 }
 
-func cmdConfigResetstat(c *Ctx) {
+func cmdConfigResetstat(c *command.Ctx) {
 	serverOf(c).ResetStats()
 	c.W.OK()
 }
 
-func cmdConfigRewrite(c *Ctx) { c.rewriteConfig(false) }
+func cmdConfigRewrite(c *command.Ctx) { rewriteConfig(c, false) }
 
 // rewriteConfig writes the present values into the configuration file: all of them, or those that were changed.
-func (c *Ctx) rewriteConfig(all bool) {
+func rewriteConfig(c *command.Ctx, all bool) {
 	switch err := serverOf(c).config.rewrite(all); err {
 	case nil:
 		serverOf(c).log.Info("configuration file rewritten")
 		c.W.OK()
 	case errNoConfigFile:
-		c.Err(Error("ERR " + err.Error()))
+		c.Err(command.Error("ERR " + err.Error()))
 	default:
 		serverOf(c).log.Warn("cannot rewrite the configuration file", "error", err)
-		c.Err(Error("ERR Rewriting config file: " + err.Error()))
+		c.Err(command.Error("ERR Rewriting config file: " + err.Error()))
 	}
 }
 
-func cmdConfigSet(c *Ctx) {
+func cmdConfigSet(c *command.Ctx) {
 	args := c.Args[2:]
 	trusted := sessionOf(c).has(serverOf(c).config.Get().EnableProtectedConfigs)
 	if len(args)%2 != 0 {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	pairs := make([]assignment, 0, len(args)/2)
@@ -77,21 +80,21 @@ func cmdConfigSet(c *Ctx) {
 		d := directiveNamed(name)
 		if d == nil {
 			if culprit, err := serverOf(c).config.checkAssignments(pairs, trusted); err != nil { // what is wrong with an earlier pair comes first
-				c.configSetFailed(culprit, err)
+				configSetFailed(c, culprit, err)
 				return
 			}
-			c.Err(Error("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'"))
+			c.Err(command.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'"))
 			return
 		}
 		pairs = append(pairs, assignment{d, strings.ToLower(name), string(args[i+1])})
 	}
 	if culprit, err := serverOf(c).config.setAll(pairs, trusted); err != nil {
-		c.configSetFailed(culprit, err)
+		configSetFailed(c, culprit, err)
 		return
 	}
 	c.W.OK()
 }
 
-func (c *Ctx) configSetFailed(culprit string, err error) {
-	c.Err(Error("ERR CONFIG SET failed (possibly related to argument '" + culprit + "') - " + err.Error()))
+func configSetFailed(c *command.Ctx, culprit string, err error) {
+	c.Err(command.Error("ERR CONFIG SET failed (possibly related to argument '" + culprit + "') - " + err.Error()))
 }

@@ -4,41 +4,42 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/server/acl"
 )
 
-func init() { Register(connectionCommands) }
+func init() { command.Register(connectionCommands) }
 
 // connectionCommands are what a client says about its own connection; CLIENT is in cmd_client.go.
-var connectionCommands = []*Command{
-	{Name: "auth", Group: "connection", Since: "1.0.0", Arity: -2, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, ACL: CatConnection,
+var connectionCommands = []*command.Command{
+	{Name: "auth", Group: "connection", Since: "1.0.0", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy, ACL: command.CatConnection,
 		Summary: "Shows a password, and so who the client is", Syntax: "[username] password", Complexity: "O(1)", Do: cmdAuth},
-	{Name: "echo", Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast, ACL: CatConnection,
+	{Name: "echo", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast, ACL: command.CatConnection,
 		Summary: "Answers its argument", Syntax: "message", Complexity: "O(1)", Do: cmdEcho},
-	{Name: "hello", Group: "connection", Since: "6.0.0", Arity: -1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, ACL: CatConnection,
+	{Name: "hello", Group: "connection", Since: "6.0.0", Arity: -1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy, ACL: command.CatConnection,
 		Summary: "Chooses the protocol version and tells about the server", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Complexity: "O(1)", Do: cmdHello},
-	{Name: "ping", Group: "connection", Since: "1.0.0", Arity: -1, Flags: Fast, ACL: CatConnection, whileSubscribed: true,
+	{Name: "ping", Group: "connection", Since: "1.0.0", Arity: -1, Flags: command.Fast, ACL: command.CatConnection, WhileSubscribed: true,
 		Summary: "Shows that the server is alive", Syntax: "[message]", Complexity: "O(1)", Do: cmdPing},
-	{Name: "quit", Group: "connection", Since: "1.0.0", Arity: -1, Flags: AllowBusy | NoScript | Loading | Stale | Fast | NoAuth, ACL: CatConnection,
-		whileSubscribed: true, immediate: true,
+	{Name: "quit", Group: "connection", Since: "1.0.0", Arity: -1, Flags: command.AllowBusy | command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth, ACL: command.CatConnection,
+		WhileSubscribed: true, Immediate: true,
 		Summary: "Closes the connection", Complexity: "O(1)", Do: cmdQuit},
-	{Name: "reset", Group: "connection", Since: "6.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | NoAuth | AllowBusy, ACL: CatConnection,
-		whileSubscribed: true, immediate: true,
+	{Name: "reset", Group: "connection", Since: "6.2.0", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy, ACL: command.CatConnection,
+		WhileSubscribed: true, Immediate: true,
 		Summary: "Makes the connection as good as new", Complexity: "O(1)", Do: cmdReset},
-	{Name: "select", Group: "connection", Since: "1.0.0", Arity: 2, Flags: Loading | Stale | Fast, ACL: CatConnection,
+	{Name: "select", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast, ACL: command.CatConnection,
 		Summary: "Chooses the database for the commands that follow", Syntax: "index", Complexity: "O(1)", Do: cmdSelect},
 }
 
 const (
-	errWrongPass  Error = "WRONGPASS invalid username-password pair or user is disabled."
-	errNoPassword Error = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
-	errNotAuthed  Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
-	errProtover   Error = "ERR Protocol version is not an integer or out of range"
-	errNoProto    Error = "NOPROTO unsupported protocol version"
-	errClientName Error = "ERR Client names cannot contain spaces, newlines or special characters."
+	errWrongPass  command.Error = "WRONGPASS invalid username-password pair or user is disabled."
+	errNoPassword command.Error = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
+	errNotAuthed  command.Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	errProtover   command.Error = "ERR Protocol version is not an integer or out of range"
+	errNoProto    command.Error = "NOPROTO unsupported protocol version"
+	errClientName command.Error = "ERR Client names cannot contain spaces, newlines or special characters."
 )
 
-func cmdAuth(c *Ctx) {
+func cmdAuth(c *command.Ctx) {
 	user, password := []byte(acl.DefaultName), c.Args[1]
 	switch len(c.Args) {
 	case 2:
@@ -49,7 +50,7 @@ func cmdAuth(c *Ctx) {
 	case 3:
 		user, password = c.Args[1], c.Args[2]
 	default:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	if !sessionOf(c).enter(user, password) {
@@ -59,9 +60,9 @@ func cmdAuth(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdEcho(c *Ctx) { c.W.Bulk(c.Args[1]) }
+func cmdEcho(c *command.Ctx) { c.W.Bulk(c.Args[1]) }
 
-func cmdHello(c *Ctx) {
+func cmdHello(c *command.Ctx) {
 	s := sessionOf(c)
 	proto := s.out.Proto
 	if len(c.Args) > 1 {
@@ -86,7 +87,7 @@ func cmdHello(c *Ctx) {
 				return
 			}
 		default:
-			c.Err(Error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", o.Word())))
+			c.Err(command.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", o.Word())))
 			return
 		}
 	}
@@ -120,9 +121,9 @@ func cmdHello(c *Ctx) {
 	c.W.Array(0)
 }
 
-func cmdPing(c *Ctx) {
+func cmdPing(c *command.Ctx) {
 	if len(c.Args) > 2 {
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
 	if sessionOf(c).subs.count > 0 && c.W.Proto == 2 {
@@ -139,13 +140,13 @@ func cmdPing(c *Ctx) {
 	c.W.Bulk(c.Args[1])
 }
 
-func cmdQuit(c *Ctx) {
+func cmdQuit(c *command.Ctx) {
 	c.W.OK()
 	sessionOf(c).closing = true
 }
 
 // cmdReset takes back all that the client has chosen, but for what it told of its library.
-func cmdReset(c *Ctx) {
+func cmdReset(c *command.Ctx) {
 	s := sessionOf(c)
 	s.discard()
 	s.unsubscribeAll()
@@ -163,7 +164,7 @@ func cmdReset(c *Ctx) {
 	c.W.Simple("RESET")
 }
 
-func cmdSelect(c *Ctx) {
+func cmdSelect(c *command.Ctx) {
 	db, ok := c.Int(c.Args[1])
 	switch {
 	case !ok:
@@ -171,11 +172,11 @@ func cmdSelect(c *Ctx) {
 	case db < math.MinInt32 || db > math.MaxInt32:
 		c.Err("ERR value is out of range, value must between -2147483648 and 2147483647")
 		return
-	case db != 0 && c.clusterMode():
+	case db != 0 && c.ClusterMode():
 		c.Err(errSelectInCluster)
 		return
 	case db < 0 || db >= int64(serverOf(c).ks.Databases()):
-		c.Err(ErrDBRange)
+		c.Err(command.ErrDBRange)
 		return
 	}
 	c.DB, sessionOf(c).db = int(db), int(db)
@@ -193,6 +194,6 @@ func printable(name []byte) bool {
 }
 
 // wrongUse answers a sub-command with a wrong number of arguments that its arity lets pass.
-func (c *Ctx) wrongUse(container string) {
-	c.Err(Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.", c.Args[1], container)))
+func wrongUse(c *command.Ctx, container string) {
+	c.Err(command.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.", c.Args[1], container)))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
@@ -20,7 +21,7 @@ import (
 // debugCommands are the sub-commands with the numbers of arguments that they take.
 var debugCommands = map[string]struct {
 	min, max int
-	do       func(c *Ctx, args [][]byte)
+	do       func(c *command.Ctx, args [][]byte)
 }{
 	"aof-flush-sleep":              {1, 1, debugFlushSleep},
 	"change-repl-id":               {0, 0, debugChangeReplID},
@@ -62,33 +63,33 @@ var debugCommands = map[string]struct {
 const maxDebugArgs = 1 << 30
 
 const (
-	errDebugRefused   Error = "ERR DEBUG does not harm this server: use a signal to end it"
-	errReloadOptions  Error = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."
-	errReloadStored   Error = "ERR DEBUG RELOAD without a checkpoint before it is not supported: the journal would be lost"
-	errReloadNested   Error = "ERR DEBUG RELOAD is not possible in a transaction"
-	errPackedSize     Error = "ERR argument must be a memory value bigger than 1 and smaller than 4gb"
-	errDebugDB        Error = "ERR Out of range database"
-	errNoHashTable    Error = "ERR The value stored at the specified key is not represented using an hash table"
-	errNoListpack     Error = "ERR Not a listpack encoded object."
-	errNoQuicklist    Error = "ERR Not a quicklist encoded object."
-	errProtocolType   Error = "ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"
-	errNoString       Error = "ERR Not an sds encoded string."
-	errNoClientLimit  Error = "ERR maxmemory-clients is disabled."
-	errPushNeedsRESP3 Error = "ERR RESP2 is not supported by this command"
+	errDebugRefused   command.Error = "ERR DEBUG does not harm this server: use a signal to end it"
+	errReloadOptions  command.Error = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."
+	errReloadStored   command.Error = "ERR DEBUG RELOAD without a checkpoint before it is not supported: the journal would be lost"
+	errReloadNested   command.Error = "ERR DEBUG RELOAD is not possible in a transaction"
+	errPackedSize     command.Error = "ERR argument must be a memory value bigger than 1 and smaller than 4gb"
+	errDebugDB        command.Error = "ERR Out of range database"
+	errNoHashTable    command.Error = "ERR The value stored at the specified key is not represented using an hash table"
+	errNoListpack     command.Error = "ERR Not a listpack encoded object."
+	errNoQuicklist    command.Error = "ERR Not a quicklist encoded object."
+	errProtocolType   command.Error = "ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"
+	errNoString       command.Error = "ERR Not an sds encoded string."
+	errNoClientLimit  command.Error = "ERR maxmemory-clients is disabled."
+	errPushNeedsRESP3 command.Error = "ERR RESP2 is not supported by this command"
 )
 
-func cmdDebug(c *Ctx) {
-	sub, ok := debugCommands[lower(c.Args[1])]
+func cmdDebug(c *command.Ctx) {
+	sub, ok := debugCommands[command.Lower(c.Args[1])]
 	args := c.Args[2:]
 	if !ok || len(args) < sub.min || len(args) > sub.max {
-		c.wrongUse("DEBUG")
+		wrongUse(c, "DEBUG")
 		return
 	}
 	sub.do(c, args)
 }
 
 // debugAllowed reports whether the client may use DEBUG.
-func debugAllowed(host Host, client Client) bool {
+func debugAllowed(host command.Host, client command.Client) bool {
 	return client.(*Session).has(host.(*Server).config.Get().EnableDebugCommand)
 }
 
@@ -97,13 +98,13 @@ func (s *Session) has(a Access) bool {
 	return a == AccessYes || a == AccessLocal && s.peer.local()
 }
 
-func debugRefused(c *Ctx, _ [][]byte) { c.Err(errDebugRefused) }
+func debugRefused(c *command.Ctx, _ [][]byte) { c.Err(errDebugRefused) }
 
 // maxDebugSleep in seconds keeps the pause within a Duration.
 const maxDebugSleep = 1e9
 
 // debugSleep holds up all commands that use keys.
-func debugSleep(c *Ctx, args [][]byte) {
+func debugSleep(c *command.Ctx, args [][]byte) {
 	if seconds, ok := resp.ParseFloat(args[0]); ok && seconds > 0 {
 		time.Sleep(time.Duration(min(seconds, maxDebugSleep) * float64(time.Second)))
 	}
@@ -116,27 +117,27 @@ func debugNumber(arg []byte) int64 {
 	return n
 }
 
-func debugActiveExpire(c *Ctx, args [][]byte) {
+func debugActiveExpire(c *command.Ctx, args [][]byte) {
 	serverOf(c).ks.SetActiveExpiry(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
 // debugInScripts says whether scripts may call DEBUG, which no other setting allows them.
-func debugInScripts(c *Ctx, args [][]byte) {
+func debugInScripts(c *command.Ctx, args [][]byte) {
 	serverOf(c).scripts.mayDebug.Store(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
 // debugFromScript reports whether scripts may call DEBUG.
-func debugFromScript(host Host, client Client) bool {
+func debugFromScript(host command.Host, client command.Client) bool {
 	return host.(*Server).scripts.mayDebug.Load() && debugAllowed(host, client)
 }
 
 // debugPauseCron has nothing to do: no command's work is put off to be done periodically.
-func debugPauseCron(c *Ctx, _ [][]byte) { c.W.OK() }
+func debugPauseCron(c *command.Ctx, _ [][]byte) { c.W.OK() }
 
 // debugPackedThreshold has nothing to do: elements of any size lie in the same kind of node.
-func debugPackedThreshold(c *Ctx, args [][]byte) {
+func debugPackedThreshold(c *command.Ctx, args [][]byte) {
 	if n, ok := parseMemory(string(args[0])); !ok || n >= 4<<30 {
 		c.Err(errPackedSize)
 		return
@@ -145,7 +146,7 @@ func debugPackedThreshold(c *Ctx, args [][]byte) {
 }
 
 // debugFlushSleep has the journal wait, for so many microseconds, before it writes.
-func debugFlushSleep(c *Ctx, args [][]byte) {
+func debugFlushSleep(c *command.Ctx, args [][]byte) {
 	if st := serverOf(c).storage.Storage; st != nil {
 		st.SetWriteDelay(time.Duration(min(max(debugNumber(args[0]), 0), maxFlushSleep)) * time.Microsecond)
 	}
@@ -156,36 +157,36 @@ func debugFlushSleep(c *Ctx, args [][]byte) {
 const maxFlushSleep = int64(time.Minute / time.Microsecond)
 
 // debugSkipChecksums accepts payloads and files with a wrong checksum, so that damage behind it can be tested.
-func debugSkipChecksums(c *Ctx, args [][]byte) {
+func debugSkipChecksums(c *command.Ctx, args [][]byte) {
 	serverOf(c).skipChecksums.Store(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
 // debugReplyBuffer says for how long a client's largest reply counts when the size of its buffer is chosen, and whether it is chosen.
-func debugReplyBuffer(c *Ctx, args [][]byte) {
+func debugReplyBuffer(c *command.Ctx, args [][]byte) {
 	all := &serverOf(c).replyBuffers
 	switch {
-	case equalFold(args[0], "peak-reset-time") && equalFold(args[1], "never"):
+	case command.EqualFold(args[0], "peak-reset-time") && command.EqualFold(args[1], "never"):
 		all.peakAge.Store(-1)
-	case equalFold(args[0], "peak-reset-time") && equalFold(args[1], "reset"):
+	case command.EqualFold(args[0], "peak-reset-time") && command.EqualFold(args[1], "reset"):
 		all.peakAge.Store(defaultPeakAge)
-	case equalFold(args[0], "peak-reset-time"):
+	case command.EqualFold(args[0], "peak-reset-time"):
 		age, ok := c.Int(args[1])
 		if !ok {
 			return
 		}
 		all.peakAge.Store(max(age, 0))
-	case equalFold(args[0], "resizing"):
+	case command.EqualFold(args[0], "resizing"):
 		all.fixed.Store(debugNumber(args[1]) == 0)
 	default:
-		c.wrongUse("DEBUG")
+		wrongUse(c, "DEBUG")
 		return
 	}
 	c.W.OK()
 }
 
 // debugClientEviction shows how much memory clients take, by powers of two.
-func debugClientEviction(c *Ctx, _ [][]byte) {
+func debugClientEviction(c *command.Ctx, _ [][]byte) {
 	if serverOf(c).eviction.clientLimit.Load() == 0 {
 		c.Err(errNoClientLimit)
 		return
@@ -218,11 +219,11 @@ func debugClientEviction(c *Ctx, _ [][]byte) {
 }
 
 // debugSDSLen tells how long a key and its string are, and what memory both have.
-func debugSDSLen(c *Ctx, args [][]byte) {
-	e := c.debugEntry(args[0])
+func debugSDSLen(c *command.Ctx, args [][]byte) {
+	e := debugEntry(c, args[0])
 	switch {
 	case e == nil:
-	case e.Type() != engine.String || encodingOf(e) == "int":
+	case e.Type() != engine.String || command.EncodingOf(e) == "int":
 		c.Err(errNoString)
 	default:
 		v := e.Bytes()
@@ -233,18 +234,18 @@ func debugSDSLen(c *Ctx, args [][]byte) {
 }
 
 // debugStructSize tells how large the records are that there is one of for each key and each client.
-func debugStructSize(c *Ctx, _ [][]byte) {
+func debugStructSize(c *command.Ctx, _ [][]byte) {
 	c.W.Simple(fmt.Sprintf("bits:%d entry:%d session:%d", strconv.IntSize, unsafe.Sizeof(engine.Entry{}), unsafe.Sizeof(Session{})))
 }
 
-func debugLog(c *Ctx, args [][]byte) {
+func debugLog(c *command.Ctx, args [][]byte) {
 	serverOf(c).log.Warn("DEBUG LOG: " + string(args[0]))
 	c.W.OK()
 }
 
-func debugError(c *Ctx, args [][]byte) { c.W.Error(oneLine(string(args[0]))) }
+func debugError(c *command.Ctx, args [][]byte) { c.W.Error(oneLine(string(args[0]))) }
 
-func debugChangeReplID(c *Ctx, _ [][]byte) {
+func debugChangeReplID(c *command.Ctx, _ [][]byte) {
 	id := newRunID()
 	serverOf(c).replicationID.Store(&id)
 	c.W.OK()
@@ -258,23 +259,23 @@ func (srv *Server) replID() string {
 	return srv.runID
 }
 
-func debugConfigRewrite(c *Ctx, _ [][]byte) { c.rewriteConfig(true) }
+func debugConfigRewrite(c *command.Ctx, _ [][]byte) { rewriteConfig(c, true) }
 
 // debugEntry returns the entry of a key without counting as a use of it; if there is none an error is written.
-func (c *Ctx) debugEntry(key []byte) *engine.Entry {
+func debugEntry(c *command.Ctx, key []byte) *engine.Entry {
 	e := c.G.Peek(c.DB, key)
 	if e == nil {
-		c.Err(ErrNoKey)
+		c.Err(command.ErrNoKey)
 	}
 	return e
 }
 
-func debugObject(c *Ctx, args [][]byte) {
-	e := c.debugEntry(args[0])
+func debugObject(c *command.Ctx, args [][]byte) {
+	e := debugEntry(c, args[0])
 	if e == nil {
 		return
 	}
-	encoding, extra := encodingOf(e), ""
+	encoding, extra := command.EncodingOf(e), ""
 	if e.Type() == engine.List {
 		l := e.List()
 		nodes := l.Nodes()
@@ -284,17 +285,17 @@ func debugObject(c *Ctx, args [][]byte) {
 	settings := serverOf(c).config.Get()
 	saved := rdb.SavedLen(e, settings.compressesRDB(), settings.List)
 	c.W.Simple(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d%s",
-		e, refCount(e), encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
+		e, command.RefCount(e), encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
 }
 
 // compressesRDB reports whether strings are to be compressed in RDB files. Only DEBUG OBJECT follows it: files are always compressed.
 func (s *Settings) compressesRDB() bool { return s.Unused["rdbcompression"] != "no" }
 
-func debugListpack(c *Ctx, args [][]byte) {
-	e := c.debugEntry(args[0])
+func debugListpack(c *command.Ctx, args [][]byte) {
+	e := debugEntry(c, args[0])
 	switch {
 	case e == nil:
-	case encodingOf(e) != "listpack":
+	case command.EncodingOf(e) != "listpack":
 		c.Err(errNoListpack)
 	default:
 		serverOf(c).log.Info("DEBUG LISTPACK", "key", string(args[0]), "bytes", e.StoredLen())
@@ -302,8 +303,8 @@ func debugListpack(c *Ctx, args [][]byte) {
 	}
 }
 
-func debugQuicklist(c *Ctx, args [][]byte) {
-	e := c.debugEntry(args[0])
+func debugQuicklist(c *command.Ctx, args [][]byte) {
+	e := debugEntry(c, args[0])
 	switch {
 	case e == nil:
 	case e.Type() != engine.List:
@@ -322,7 +323,7 @@ func tableStats(elements int) string {
 	return fmt.Sprintf(" number of elements: %d\n", elements)
 }
 
-func debugHTStats(c *Ctx, args [][]byte) {
+func debugHTStats(c *command.Ctx, args [][]byte) {
 	db, ok := c.Int(args[0])
 	if !ok {
 		return
@@ -335,13 +336,13 @@ func debugHTStats(c *Ctx, args [][]byte) {
 	c.W.Verbatim("txt", "[Dictionary HT]\n"+tableStats(s.Keys)+"[Expires HT]\n"+tableStats(s.Expires))
 }
 
-func debugHTStatsKey(c *Ctx, args [][]byte) {
-	e := c.debugEntry(args[0])
+func debugHTStatsKey(c *command.Ctx, args [][]byte) {
+	e := debugEntry(c, args[0])
 	if e == nil {
 		return
 	}
 	elements := -1
-	switch encodingOf(e) {
+	switch command.EncodingOf(e) {
 	case "hashtable":
 		if e.Type() == engine.Hash {
 			elements = e.Hash().Len()
@@ -359,8 +360,8 @@ func debugHTStatsKey(c *Ctx, args [][]byte) {
 }
 
 // debugPopulate creates keys, as they are needed in tests.
-func debugPopulate(c *Ctx, args [][]byte) {
-	n, ok := c.IntIn(args[0], 0, math.MaxInt64, ErrNotPositive)
+func debugPopulate(c *command.Ctx, args [][]byte) {
+	n, ok := c.IntIn(args[0], 0, math.MaxInt64, command.ErrNotPositive)
 	if !ok {
 		return
 	}
@@ -369,7 +370,7 @@ func debugPopulate(c *Ctx, args [][]byte) {
 		prefix = string(args[1])
 	}
 	if len(args) > 2 {
-		if size, ok = c.IntIn(args[2], 0, math.MaxInt64, ErrNotPositive); !ok || !c.lengthAllowed(0, asInt(size)) {
+		if size, ok = c.IntIn(args[2], 0, math.MaxInt64, command.ErrNotPositive); !ok || !c.LengthAllowed(0, command.AsInt(size)) {
 			return
 		}
 	}
@@ -390,13 +391,13 @@ func debugPopulate(c *Ctx, args [][]byte) {
 	c.W.OK()
 }
 
-func debugProtocol(c *Ctx, args [][]byte) {
+func debugProtocol(c *command.Ctx, args [][]byte) {
 	numbers := func() {
 		for i := range 3 {
 			c.W.Int(int64(i))
 		}
 	}
-	switch lower(args[0]) {
+	switch command.Lower(args[0]) {
 	case "string":
 		c.W.BulkString("Hello World")
 	case "integer":
@@ -447,9 +448,9 @@ func debugProtocol(c *Ctx, args [][]byte) {
 	}
 }
 
-func debugReload(c *Ctx, args [][]byte) {
+func debugReload(c *command.Ctx, args [][]byte) {
 	for _, a := range args {
-		switch lower(a) {
+		switch command.Lower(a) {
 		case "merge", "noflush", "nosave":
 		default:
 			c.Err(errReloadOptions)
@@ -460,24 +461,24 @@ func debugReload(c *Ctx, args [][]byte) {
 		c.Err(errReloadStored)
 		return
 	}
-	c.reload()
+	reload(c)
 }
 
-func debugLoadAOF(c *Ctx, _ [][]byte) { c.reload() }
+func debugLoadAOF(c *command.Ctx, _ [][]byte) { reload(c) }
 
 // reload makes all values what is stored of them, after a checkpoint. What changes meanwhile stays as it is. A server that stores nothing
 // takes the values apart and puts them together again in memory.
-func (c *Ctx) reload() {
+func reload(c *command.Ctx) {
 	srv := serverOf(c)
 	if srv.storage.Storage == nil {
-		c.replyReloaded(c.W, c.G.Reload())
+		replyReloaded(c, c.W, c.G.Reload())
 		return
 	}
 	if c.NoBlock {
 		c.Err(errReloadNested)
 		return
 	}
-	finish := c.Await(0, (*resp.Writer).OK)
+	finish := Await(c, 0, (*resp.Writer).OK)
 	go func() {
 		err := srv.storage.Save()
 		if err == nil {
@@ -486,11 +487,11 @@ func (c *Ctx) reload() {
 			err = g.Reload()
 			g.Unlock()
 		}
-		finish(func(w *resp.Writer) { c.replyReloaded(w, err) })
+		finish(func(w *resp.Writer) { replyReloaded(c, w, err) })
 	}()
 }
 
-func (*Ctx) replyReloaded(w *resp.Writer, err error) {
+func replyReloaded(_ *command.Ctx, w *resp.Writer, err error) {
 	if err != nil {
 		w.Error("ERR " + oneLine(err.Error()))
 	} else {
@@ -498,8 +499,8 @@ func (*Ctx) replyReloaded(w *resp.Writer, err error) {
 	}
 }
 
-func debugHelp(c *Ctx, _ [][]byte) {
-	helpReply(c, strings.Split(strings.TrimSpace(`
+func debugHelp(c *command.Ctx, _ [][]byte) {
+	command.HelpReply(c, strings.Split(strings.TrimSpace(`
 DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:
 AOF-FLUSH-SLEEP <microseconds>
     Wait so long before each write of the journal; 0 is as usual.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 )
@@ -98,7 +99,7 @@ func appendScore17(dst []byte, score float64) []byte {
 	return strconv.AppendFloat(dst, score, 'g', 17, 64)
 }
 
-func debugDigest(c *Ctx, _ [][]byte) {
+func debugDigest(c *command.Ctx, _ [][]byte) {
 	var all digest
 	for db := range serverOf(c).ks.Databases() {
 		if c.G.Len(db) == 0 {
@@ -116,7 +117,7 @@ func debugDigest(c *Ctx, _ [][]byte) {
 	c.W.Simple(all.String())
 }
 
-func debugDigestValue(c *Ctx, args [][]byte) {
+func debugDigestValue(c *command.Ctx, args [][]byte) {
 	c.W.Array(len(args))
 	for _, key := range args {
 		var d digest

@@ -3,21 +3,22 @@ package server
 import (
 	"errors"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
 // This file has DUMP and RESTORE. A payload is always checked to the last byte: sanitize-dump-payload has nothing to turn off.
 
-func init() { Register(dumpCommands) }
+func init() { command.Register(dumpCommands) }
 
-var dumpCommands = []*Command{
-	{Name: "dump", Group: "generic", Since: "2.6.0", Arity: 2, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+var dumpCommands = []*command.Command{
+	{Name: "dump", Group: "generic", Since: "2.6.0", Arity: 2, Flags: command.ReadOnly, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the value of a key in a form that RESTORE reads", Syntax: "key",
 		Complexity: "O(N), where N is the number of elements of the value", Do: cmdDump},
-	{Name: "restore", Group: "generic", Since: "2.6.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatKeyspace | CatDangerous, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
+	{Name: "restore", Group: "generic", Since: "2.6.0", Arity: -4, Flags: command.Write | command.DenyOOM, ACL: command.CatKeyspace | command.CatDangerous, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Creates a key with the value that DUMP has returned", Syntax: restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
-	{Name: "restore-asking", Group: "server", Since: "3.0.0", Arity: -4, Flags: Write | DenyOOM | Asking, ACL: CatKeyspace | CatDangerous, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
+	{Name: "restore-asking", Group: "server", Since: "3.0.0", Arity: -4, Flags: command.Write | command.DenyOOM | command.Asking, ACL: command.CatKeyspace | command.CatDangerous, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Is RESTORE as nodes of a cluster send it to each other", Syntax: restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
 }
 
@@ -27,15 +28,15 @@ const (
 )
 
 const (
-	errIdleTime   Error = "ERR Invalid IDLETIME value, must be >= 0"
-	errFrequency  Error = "ERR Invalid FREQ value, must be >= 0 and <= 255"
-	errRestoreTTL Error = "ERR Invalid TTL value, must be >= 0"
-	errBusyKey    Error = "BUSYKEY Target key name already exists."
-	errBadData    Error = "ERR Bad data format"
+	errIdleTime   command.Error = "ERR Invalid IDLETIME value, must be >= 0"
+	errFrequency  command.Error = "ERR Invalid FREQ value, must be >= 0 and <= 255"
+	errRestoreTTL command.Error = "ERR Invalid TTL value, must be >= 0"
+	errBusyKey    command.Error = "BUSYKEY Target key name already exists."
+	errBadData    command.Error = "ERR Bad data format"
 )
 
-func cmdDump(c *Ctx) {
-	e := c.look(c.Args[1], false)
+func cmdDump(c *command.Ctx) {
+	e := c.Look(c.Args[1], false)
 	if e == nil {
 		c.W.Null()
 		return
@@ -43,7 +44,7 @@ func cmdDump(c *Ctx) {
 	c.W.Bulk(rdb.Dump(e))
 }
 
-func cmdRestore(c *Ctx) {
+func cmdRestore(c *command.Ctx) {
 	replace, absolute := false, false
 	idle, frequency := int64(-1), int64(-1)
 	for o := c.Options(4); o.Next(); {
@@ -70,7 +71,7 @@ func cmdRestore(c *Ctx) {
 				return
 			}
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
@@ -93,7 +94,7 @@ func cmdRestore(c *Ctx) {
 	value, err := rdb.Restore(c.Args[3], limits)
 	switch {
 	case errors.Is(err, rdb.ErrChecksum):
-		c.Err(errPayload)
+		c.Err(command.ErrPayload)
 		return
 	case err != nil:
 		c.Err(errBadData)

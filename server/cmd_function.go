@@ -3,72 +3,73 @@ package server
 import (
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine/glob"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/scripting"
 )
 
-func init() { Register(functionCommands) }
+func init() { command.Register(functionCommands) }
 
-var functionCommands = []*Command{
-	{Name: "fcall", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: NoScript | SkipMonitor | MayReplicate | NoMandatoryKeys | Stale | WholeKeyspace, ACL: CatScripting, Keys: keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
+var functionCommands = []*command.Command{
+	{Name: "fcall", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: command.NoScript | command.SkipMonitor | command.MayReplicate | command.NoMandatoryKeys | command.Stale | command.WholeKeyspace, ACL: command.CatScripting, Keys: command.Keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
 		Summary: "Calls a function of a library", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
 		Complexity: "That of the function", Do: cmdFcall},
-	{Name: "fcall_ro", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: NoScript | SkipMonitor | NoMandatoryKeys | Stale | ReadOnly | WholeKeyspace, ACL: CatScripting, Keys: keys("i2+n0/1/1[RO,ACCESS]"),
+	{Name: "fcall_ro", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: command.NoScript | command.SkipMonitor | command.NoMandatoryKeys | command.Stale | command.ReadOnly | command.WholeKeyspace, ACL: command.CatScripting, Keys: command.Keys("i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Calls a function of a library that may only read", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
 		Complexity: "That of the function", Do: cmdFcallRo},
 	{Name: "function", Group: "scripting", Since: "7.0.0", Arity: -2,
 		Summary: "Groups the commands about libraries of functions", Complexity: "That of the sub-command",
-		Subs: []*Command{
-			{Name: "function|delete", Group: "scripting", Since: "7.0.0", Arity: 3, Flags: NoScript | Write | WholeKeyspace, ACL: CatScripting,
+		Subs: []*command.Command{
+			{Name: "function|delete", Group: "scripting", Since: "7.0.0", Arity: 3, Flags: command.NoScript | command.Write | command.WholeKeyspace, ACL: command.CatScripting,
 				Summary: "Deletes a library and its functions", Syntax: "library-name", Complexity: "O(1)", Do: cmdFunctionDelete},
-			{Name: "function|dump", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: NoScript, ACL: CatScripting,
+			{Name: "function|dump", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.NoScript, ACL: command.CatScripting,
 				Summary: "Returns all libraries in a form that FUNCTION RESTORE reads", Complexity: "O(N), where N is the number of libraries",
 				Do: cmdFunctionDump},
-			{Name: "function|flush", Group: "scripting", Since: "7.0.0", Arity: -2, Flags: NoScript | Write | WholeKeyspace, ACL: CatScripting,
+			{Name: "function|flush", Group: "scripting", Since: "7.0.0", Arity: -2, Flags: command.NoScript | command.Write | command.WholeKeyspace, ACL: command.CatScripting,
 				Summary: "Deletes all libraries", Syntax: "[ASYNC | SYNC]", Complexity: "O(N), where N is the number of libraries", Do: cmdFunctionFlush},
-			{Name: "function|help", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatScripting,
+			{Name: "function|help", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatScripting,
 				Summary: "Lists the sub-commands", Complexity: "O(1)", Do: cmdFunctionHelp},
-			{Name: "function|kill", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: NoScript | AllowBusy, ACL: CatScripting,
+			{Name: "function|kill", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.NoScript | command.AllowBusy, ACL: command.CatScripting,
 				Summary: "Ends the function that is running, unless it has written", Complexity: "O(1)", Do: cmdFunctionKill},
-			{Name: "function|list", Group: "scripting", Since: "7.0.0", Arity: -2, Flags: NoScript, ACL: CatScripting,
+			{Name: "function|list", Group: "scripting", Since: "7.0.0", Arity: -2, Flags: command.NoScript, ACL: command.CatScripting,
 				Summary: "Lists libraries and their functions", Syntax: "[LIBRARYNAME library-name-pattern] [WITHCODE]",
 				Complexity: "O(N), where N is the number of libraries", Do: cmdFunctionList},
-			{Name: "function|load", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: NoScript | Write | DenyOOM | WholeKeyspace, ACL: CatScripting,
+			{Name: "function|load", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: command.NoScript | command.Write | command.DenyOOM | command.WholeKeyspace, ACL: command.CatScripting,
 				Summary: "Creates a library of functions", Syntax: "[REPLACE] function-code",
 				Complexity: "O(N), where N is the length of the library", Do: cmdFunctionLoad},
-			{Name: "function|restore", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: NoScript | Write | DenyOOM | WholeKeyspace, ACL: CatScripting,
+			{Name: "function|restore", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: command.NoScript | command.Write | command.DenyOOM | command.WholeKeyspace, ACL: command.CatScripting,
 				Summary: "Creates the libraries that FUNCTION DUMP has returned", Syntax: "serialized-value [FLUSH | APPEND | REPLACE]",
 				Complexity: "O(N), where N is the number of libraries", Do: cmdFunctionRestore},
-			{Name: "function|stats", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: NoScript | AllowBusy, ACL: CatScripting,
+			{Name: "function|stats", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.NoScript | command.AllowBusy, ACL: command.CatScripting,
 				Summary: "Tells of the function that is running, and how many there are", Complexity: "O(1)", Do: cmdFunctionStats},
 		}},
 }
 
 // Errors of functions.
 const (
-	errNoFunction    Error = "ERR Function not found"
-	errNoLibrary     Error = "ERR Library not found"
-	errFunctionKeys  Error = "ERR Bad number of keys provided"
-	errFunctionFlush Error = "ERR FUNCTION FLUSH only supports SYNC|ASYNC option"
-	errRestorePolicy Error = "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."
-	errNoLibraryName Error = "ERR library name argument was not given"
+	errNoFunction    command.Error = "ERR Function not found"
+	errNoLibrary     command.Error = "ERR Library not found"
+	errFunctionKeys  command.Error = "ERR Bad number of keys provided"
+	errFunctionFlush command.Error = "ERR FUNCTION FLUSH only supports SYNC|ASYNC option"
+	errRestorePolicy command.Error = "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."
+	errNoLibraryName command.Error = "ERR library name argument was not given"
 )
 
-func cmdFcall(c *Ctx)   { fcall(c, false) }
-func cmdFcallRo(c *Ctx) { fcall(c, true) }
+func cmdFcall(c *command.Ctx)   { fcall(c, false) }
+func cmdFcallRo(c *command.Ctx) { fcall(c, true) }
 
-func fcall(c *Ctx, readOnly bool) {
+func fcall(c *command.Ctx, readOnly bool) {
 	fn := serverOf(c).scripts.functions.Find(c.Args[1])
 	if fn == nil {
 		c.Err(errNoFunction)
 		return
 	}
-	keys, args, ok := c.numberedKeys(errFunctionKeys)
+	keys, args, ok := numberedKeys(c, errFunctionKeys)
 	if !ok {
 		return
 	}
-	if fn.Flags&scripting.NoCluster != 0 && c.clusterMode() {
+	if fn.Flags&scripting.NoCluster != 0 && c.ClusterMode() {
 		c.Err(errScriptNoCluster)
 		return
 	}
@@ -76,38 +77,38 @@ func fcall(c *Ctx, readOnly bool) {
 		c.Err(errScriptWrites)
 		return
 	}
-	if e := c.refuseWriter(fn.Flags); e != "" {
+	if e := refuseWriter(c, fn.Flags); e != "" {
 		c.Err(e)
 		return
 	}
-	h := c.scriptHost(readOnly || fn.Flags&scripting.NoWrites != 0)
+	h := scriptHost(c, readOnly || fn.Flags&scripting.NoWrites != 0)
 	h.allowOOM = fn.Flags&scripting.AllowOOM != 0
 	h.crossSlots = fn.Flags&scripting.AllowCrossSlotKeys != 0
 	h.function, h.args, h.began = fn.Name, c.Args, serverOf(c).ticks()
-	c.runScript(h, func() { serverOf(c).scripts.functions.Run(fn, h, keys, args, c.W) })
+	runScript(c, h, func() { serverOf(c).scripts.functions.Run(fn, h, keys, args, c.W) })
 }
 
-func cmdFunctionLoad(c *Ctx) {
+func cmdFunctionLoad(c *command.Ctx) {
 	o := c.Options(2)
 	o.Next()
 	replace := false
 	for ; o.More(); o.Next() {
 		if !o.Is("replace") {
-			c.Err(Error("ERR Unknown option given: " + string(untilNUL(o.Word()))))
+			c.Err(command.Error("ERR Unknown option given: " + string(command.UntilNUL(o.Word()))))
 			return
 		}
 		replace = true
 	}
 	l, err := serverOf(c).scripts.functions.Load(string(o.Word()), replace)
 	if err != nil {
-		c.Err(Error(err.Error()))
+		c.Err(command.Error(err.Error()))
 		return
 	}
 	c.Journal(c.Args...)
 	c.W.BulkString(l.Name)
 }
 
-func cmdFunctionDelete(c *Ctx) {
+func cmdFunctionDelete(c *command.Ctx) {
 	if !serverOf(c).scripts.functions.Delete(string(c.Args[2])) {
 		c.Err(errNoLibrary)
 		return
@@ -116,9 +117,9 @@ func cmdFunctionDelete(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdFunctionFlush(c *Ctx) {
+func cmdFunctionFlush(c *command.Ctx) {
 	if len(c.Args) > 3 {
-		c.wrongUse("FUNCTION")
+		wrongUse(c, "FUNCTION")
 		return
 	}
 	if o := c.Options(2); o.Next() && !o.Is("async") && !o.Is("sync") {
@@ -130,7 +131,7 @@ func cmdFunctionFlush(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdFunctionKill(c *Ctx) {
+func cmdFunctionKill(c *command.Ctx) {
 	if e := serverOf(c).scripts.run.kill(true); e != "" {
 		c.Err(e)
 		return
@@ -138,7 +139,7 @@ func cmdFunctionKill(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdFunctionList(c *Ctx) {
+func cmdFunctionList(c *command.Ctx) {
 	var pattern []byte
 	withCode := false
 	for o := c.Options(2); o.Next(); {
@@ -152,7 +153,7 @@ func cmdFunctionList(c *Ctx) {
 			}
 			pattern = o.Arg()
 		default:
-			c.Err(Error("ERR Unknown argument " + string(untilNUL(o.Word()))))
+			c.Err(command.Error("ERR Unknown argument " + string(command.UntilNUL(o.Word()))))
 			return
 		}
 	}
@@ -167,7 +168,7 @@ func cmdFunctionList(c *Ctx) {
 	c.W.EndArray(mark, n)
 }
 
-func writeLibrary(c *Ctx, l *scripting.Library, withCode bool) {
+func writeLibrary(c *command.Ctx, l *scripting.Library, withCode bool) {
 	fields := 3
 	if withCode {
 		fields++
@@ -203,7 +204,7 @@ func writeLibrary(c *Ctx, l *scripting.Library, withCode bool) {
 	}
 }
 
-func cmdFunctionStats(c *Ctx) {
+func cmdFunctionStats(c *command.Ctx) {
 	w := c.W
 	w.Map(2)
 	w.BulkString("running_script")
@@ -232,12 +233,12 @@ func cmdFunctionStats(c *Ctx) {
 	w.Int(int64(functions))
 }
 
-func cmdFunctionDump(c *Ctx) { c.W.Bulk(rdb.DumpFunctions(serverOf(c).functionSources())) }
+func cmdFunctionDump(c *command.Ctx) { c.W.Bulk(rdb.DumpFunctions(serverOf(c).functionSources())) }
 
 // cmdFunctionRestore creates all libraries of a payload, or none.
-func cmdFunctionRestore(c *Ctx) {
+func cmdFunctionRestore(c *command.Ctx) {
 	if len(c.Args) > 4 {
-		c.wrongUse("FUNCTION")
+		wrongUse(c, "FUNCTION")
 		return
 	}
 	flush, replace := false, false
@@ -266,11 +267,11 @@ func cmdFunctionRestore(c *Ctx) {
 }
 
 // restoreFunctions adds libraries to those that are there, or puts them in their place.
-func (srv *Server) restoreFunctions(codes []string, flush, replace bool) Error {
+func (srv *Server) restoreFunctions(codes []string, flush, replace bool) command.Error {
 	fresh := scripting.NewFunctions(srv.scriptOptions())
 	for _, code := range codes {
 		if _, err := fresh.Load(code, false); err != nil {
-			return Error(err.Error())
+			return command.Error(err.Error())
 		}
 	}
 	functions := srv.scripts.functions
@@ -287,11 +288,11 @@ func (srv *Server) restoreFunctions(codes []string, flush, replace bool) Error {
 		case !added[l.Name]:
 			all = append(all[:len(all):len(all)], l.Code)
 		case !replace:
-			return Error("ERR Library " + l.Name + " already exists")
+			return command.Error("ERR Library " + l.Name + " already exists")
 		}
 	}
 	if err := functions.Replace(all); err != nil {
-		return Error(err.Error())
+		return command.Error(err.Error())
 	}
 	return ""
 }
@@ -317,7 +318,7 @@ STATS
 HELP
     Print this help.`
 
-func cmdFunctionHelp(c *Ctx) {
+func cmdFunctionHelp(c *command.Ctx) {
 	lines := strings.Split(functionHelp, "\n")
 	c.W.Array(len(lines))
 	for _, line := range lines {

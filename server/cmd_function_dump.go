@@ -4,15 +4,16 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
 // FUNCTION DUMP and RESTORE, and what a checkpoint keeps of libraries: payloads as Redis has them.
 
 const (
-	errPayloadType   Error = "ERR given type is not a function"
-	errPayloadOld    Error = "ERR Pre-GA function format not supported"
-	errPayloadBroken Error = "ERR failed loading the given functions payload"
+	errPayloadType   command.Error = "ERR given type is not a function"
+	errPayloadOld    command.Error = "ERR Pre-GA function format not supported"
+	errPayloadBroken command.Error = "ERR failed loading the given functions payload"
 )
 
 // storedFunctions returns what a checkpoint keeps of the libraries: nothing if there are none.
@@ -46,13 +47,13 @@ func (srv *Server) functionSources() []string {
 }
 
 // restoredFunctions returns the sources of the libraries in a payload.
-func restoredFunctions(payload []byte) (codes []string, e Error) {
+func restoredFunctions(payload []byte) (codes []string, e command.Error) {
 	codes, err := rdb.RestoreFunctions(payload)
 	switch {
 	case err == nil:
 		return codes, ""
 	case errors.Is(err, rdb.ErrChecksum):
-		return nil, errPayload
+		return nil, command.ErrPayload
 	case errors.Is(err, rdb.ErrNotFunction):
 		return nil, errPayloadType
 	case errors.Is(err, rdb.ErrUnsupported):

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -90,7 +91,7 @@ func TestPayloadsAreRestored(t *testing.T) {
 	for i := range payload {
 		damaged := []byte(payload)
 		damaged[i] ^= 0x10
-		require.Equal(t, "-"+string(errPayload), c.call("FUNCTION", "RESTORE", string(damaged), "FLUSH"))
+		require.Equal(t, "-"+string(command.ErrPayload), c.call("FUNCTION", "RESTORE", string(damaged), "FLUSH"))
 	}
 	require.Equal(t, list, c.do("FUNCTION LIST WITHCODE"))
 }

@@ -4,52 +4,53 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
 // This file has the commands on keys of any type, those on their deadlines excepted.
 
-func init() { Register(genericCommands) }
+func init() { command.Register(genericCommands) }
 
-var genericCommands = []*Command{
-	{Name: "copy", Group: "generic", Since: "6.2.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS] i2+r0/1/0[OW,UPDATE]"),
+var genericCommands = []*command.Command{
+	{Name: "copy", Group: "generic", Since: "6.2.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RO,ACCESS] i2+r0/1/0[OW,UPDATE]"),
 		Summary: "Copies a key with its value and deadline", Syntax: "source destination [DB destination-db] [REPLACE]",
 		Complexity: "O(N), where N is the number of elements of the value", Do: cmdCopy},
-	{Name: "del", Group: "generic", Since: "1.0.0", Arity: -2, Flags: Write, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RM,DELETE]"),
+	{Name: "del", Group: "generic", Since: "1.0.0", Arity: -2, Flags: command.Write, ACL: command.CatKeyspace, Keys: command.Keys("i1+r-1/1/0[RM,DELETE]"),
 		Summary: "Deletes keys", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdDel},
-	{Name: "exists", Group: "generic", Since: "1.0.0", Arity: -2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RO]"),
+	{Name: "exists", Group: "generic", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r-1/1/0[RO]"),
 		Summary: "Counts how many of the keys exist", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdExists},
-	{Name: "keys", Group: "generic", Since: "1.0.0", Arity: 2, Flags: ReadOnly | WholeKeyspace | AllKeys, ACL: CatKeyspace | CatDangerous,
+	{Name: "keys", Group: "generic", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.WholeKeyspace | command.AllKeys, ACL: command.CatKeyspace | command.CatDangerous,
 		Summary: "Lists all keys that match a pattern", Syntax: "pattern", Complexity: "O(N), where N is the number of keys in the database", Do: cmdKeys},
-	{Name: "move", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "move", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Moves a key to another database", Syntax: "key db", Complexity: "O(1)", Do: cmdMove},
 	objectCommand,
-	{Name: "randomkey", Group: "generic", Since: "1.0.0", Arity: 1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatKeyspace,
+	{Name: "randomkey", Group: "generic", Since: "1.0.0", Arity: 1, Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatKeyspace,
 		Summary: "Returns a random key of the database", Complexity: "O(1)", Do: cmdRandomkey},
-	{Name: "rename", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,UPDATE]"),
+	{Name: "rename", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,UPDATE]"),
 		Summary: "Gives a key a new name and replaces what had that name", Syntax: "key newkey", Complexity: "O(1)", Do: cmdRename},
-	{Name: "renamenx", Group: "generic", Since: "1.0.0", Arity: 3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,INSERT]"),
+	{Name: "renamenx", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,INSERT]"),
 		Summary: "Gives a key a new name that no other key has", Syntax: "key newkey", Complexity: "O(1)", Do: cmdRenamenx},
-	{Name: "scan", Group: "generic", Since: "2.8.0", Arity: -2, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatKeyspace,
+	{Name: "scan", Group: "generic", Since: "2.8.0", Arity: -2, Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatKeyspace,
 		Summary: "Lists the keys of the database a piece at a time", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
 		Complexity: "O(1) for every call, O(N) for a whole walk, where N is the number of keys in the database", Do: cmdScan},
-	{Name: "touch", Group: "generic", Since: "3.2.1", Arity: -2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RO]"),
+	{Name: "touch", Group: "generic", Since: "3.2.1", Arity: -2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r-1/1/0[RO]"),
 		Summary: "Sets the time of last access of keys to now and counts those that exist", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdTouch},
-	{Name: "type", Group: "generic", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO]"),
+	{Name: "type", Group: "generic", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Tells the type of a key's value", Syntax: "key", Complexity: "O(1)", Do: cmdType},
-	{Name: "unlink", Group: "generic", Since: "4.0.0", Arity: -2, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r-1/1/0[RM,DELETE]"),
+	{Name: "unlink", Group: "generic", Since: "4.0.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r-1/1/0[RM,DELETE]"),
 		Summary: "Deletes keys and leaves their memory to be freed in the background", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdDel},
 }
 
 const (
-	errMoveInCluster Error = "ERR MOVE is not allowed in cluster mode"
-	errCopyInCluster Error = "ERR Copying to another database is not allowed in cluster mode"
-	errIntRange      Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
+	errMoveInCluster command.Error = "ERR MOVE is not allowed in cluster mode"
+	errCopyInCluster command.Error = "ERR Copying to another database is not allowed in cluster mode"
+	errIntRange      command.Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
 )
 
-func cmdCopy(c *Ctx) {
+func cmdCopy(c *command.Ctx) {
 	src, dst := c.Args[1], c.Args[2]
 	db, replace := c.DB, false
 	for o := c.Options(3); o.Next(); {
@@ -58,20 +59,20 @@ func cmdCopy(c *Ctx) {
 			replace = true
 		case o.Is("db") && o.More():
 			var ok bool
-			if db, ok = c.database(o.Arg()); !ok {
+			if db, ok = database(c, o.Arg()); !ok {
 				return
 			}
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
-	if db != 0 && c.clusterMode() {
+	if db != 0 && c.ClusterMode() {
 		c.Err(errCopyInCluster)
 		return
 	}
 	if db == c.DB && string(src) == string(dst) {
-		c.Err(ErrSameObject)
+		c.Err(command.ErrSameObject)
 		return
 	}
 	e := c.Read(src)
@@ -92,7 +93,7 @@ func cmdCopy(c *Ctx) {
 }
 
 // database reads the number of a database; if it is none an error is written and ok is false.
-func (c *Ctx) database(arg []byte) (db int, ok bool) {
+func database(c *command.Ctx, arg []byte) (db int, ok bool) {
 	n, ok := c.Int(arg)
 	switch {
 	case !ok:
@@ -101,13 +102,13 @@ func (c *Ctx) database(arg []byte) (db int, ok bool) {
 		c.Err(errIntRange)
 		return 0, false
 	case n < 0 || n >= int64(c.Host.Keyspace().Databases()):
-		c.Err(ErrDBRange)
+		c.Err(command.ErrDBRange)
 		return 0, false
 	}
 	return int(n), true
 }
 
-func cmdDel(c *Ctx) {
+func cmdDel(c *command.Ctx) {
 	n := int64(0)
 	for _, key := range c.Args[1:] {
 		if e := c.G.Write(c.DB, key); e != nil {
@@ -118,30 +119,30 @@ func cmdDel(c *Ctx) {
 	c.W.Int(n)
 }
 
-func cmdExists(c *Ctx) { c.countExisting(false) }
-func cmdTouch(c *Ctx)  { c.countExisting(true) }
+func cmdExists(c *command.Ctx) { countExisting(c, false) }
+func cmdTouch(c *command.Ctx)  { countExisting(c, true) }
 
 // countExisting replies how many of the keys in the arguments exist.
-func (c *Ctx) countExisting(touch bool) {
+func countExisting(c *command.Ctx, touch bool) {
 	n := int64(0)
 	for _, key := range c.Args[1:] {
-		if c.look(key, touch) != nil {
+		if c.Look(key, touch) != nil {
 			n++
 		}
 	}
 	c.W.Int(n)
 }
 
-func cmdKeys(c *Ctx) {
-	o := scanOptions{pattern: c.Args[1]}
-	if string(o.pattern) == "*" {
-		o.pattern = nil
+func cmdKeys(c *command.Ctx) {
+	o := command.ScanOptions{Pattern: c.Args[1]}
+	if string(o.Pattern) == "*" {
+		o.Pattern = nil
 	}
 	var scratch []byte
 	mark, n := c.W.Defer(), 0
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
 		scratch = append(scratch[:0], e.Key()...)
-		if o.match(scratch) {
+		if o.Match(scratch) {
 			c.W.Bulk(scratch)
 			n++
 		}
@@ -150,18 +151,18 @@ func cmdKeys(c *Ctx) {
 	c.W.EndArray(mark, n)
 }
 
-func cmdMove(c *Ctx) {
-	if c.clusterMode() {
+func cmdMove(c *command.Ctx) {
+	if c.ClusterMode() {
 		c.Err(errMoveInCluster)
 		return
 	}
 	key := c.Args[1]
-	db, ok := c.database(c.Args[2])
+	db, ok := database(c, c.Args[2])
 	if !ok {
 		return
 	}
 	if db == c.DB {
-		c.Err(ErrSameObject)
+		c.Err(command.ErrSameObject)
 		return
 	}
 	e := c.G.Write(c.DB, key)
@@ -175,7 +176,7 @@ func cmdMove(c *Ctx) {
 	c.W.Int(1)
 }
 
-func cmdRandomkey(c *Ctx) {
+func cmdRandomkey(c *command.Ctx) {
 	if e := c.G.RandomKey(c.DB); e != nil {
 		c.W.BulkString(e.Key())
 	} else {
@@ -183,14 +184,14 @@ func cmdRandomkey(c *Ctx) {
 	}
 }
 
-func cmdRename(c *Ctx) {
-	if _, ok := c.rename(true); ok {
+func cmdRename(c *command.Ctx) {
+	if _, ok := rename(c, true); ok {
 		c.W.OK()
 	}
 }
 
-func cmdRenamenx(c *Ctx) {
-	switch renamed, ok := c.rename(false); {
+func cmdRenamenx(c *command.Ctx) {
+	switch renamed, ok := rename(c, false); {
 	case !ok:
 	case renamed:
 		c.W.Int(1)
@@ -201,11 +202,11 @@ func cmdRenamenx(c *Ctx) {
 
 // rename gives the key argument 1 the name argument 2, unless there is such a key already and replace is false. If there is
 // nothing to rename an error is written and ok is false.
-func (c *Ctx) rename(replace bool) (renamed, ok bool) {
+func rename(c *command.Ctx, replace bool) (renamed, ok bool) {
 	from, to := c.Args[1], c.Args[2]
 	e := c.G.Write(c.DB, from)
 	if e == nil {
-		c.Err(ErrNoKey)
+		c.Err(command.ErrNoKey)
 		return false, false
 	}
 	if string(from) == string(to) {
@@ -224,21 +225,21 @@ func (c *Ctx) rename(replace bool) (renamed, ok bool) {
 	return true, true
 }
 
-func cmdScan(c *Ctx) {
-	o, ok := c.scanOptions(1, scanType)
+func cmdScan(c *command.Ctx) {
+	o, ok := c.ScanOptions(1, command.ScanType)
 	if !ok {
 		return
 	}
 	// An unknown type is no mistake: no key has it.
-	typ, known := engine.ParseType(lower(o.typeName))
+	typ, known := engine.ParseType(command.Lower(o.TypeName))
 	var found []*engine.Entry
 	var scratch []byte
-	next := c.G.Scan(c.DB, o.cursor, o.count, func(e *engine.Entry) {
-		if o.typeName != nil && (!known || e.Type() != typ) {
+	next := c.G.Scan(c.DB, o.Cursor, o.Count, func(e *engine.Entry) {
+		if o.TypeName != nil && (!known || e.Type() != typ) {
 			return
 		}
 		scratch = append(scratch[:0], e.Key()...)
-		if o.match(scratch) {
+		if o.Match(scratch) {
 			found = append(found, e)
 		}
 	})
@@ -250,8 +251,8 @@ func cmdScan(c *Ctx) {
 	}
 }
 
-func cmdType(c *Ctx) {
-	if e := c.look(c.Args[1], false); e != nil {
+func cmdType(c *command.Ctx) {
+	if e := c.Look(c.Args[1], false); e != nil {
 		c.W.Simple(e.Type().String())
 	} else {
 		c.W.Simple("none")

@@ -1,42 +1,43 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
 // This file has the commands on the deadlines of keys.
 
-func init() { Register(expireCommands) }
+func init() { command.Register(expireCommands) }
 
-var expireCommands = []*Command{
-	{Name: "expire", Group: "generic", Since: "1.0.0", Arity: -3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+var expireCommands = []*command.Command{
+	{Name: "expire", Group: "generic", Since: "1.0.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Makes a key expire after some seconds", Syntax: "key seconds [NX | XX | GT | LT]", Complexity: "O(1)", Do: cmdExpire},
-	{Name: "expireat", Group: "generic", Since: "1.2.0", Arity: -3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "expireat", Group: "generic", Since: "1.2.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Makes a key expire at a time, in seconds since 1970", Syntax: "key unix-time-seconds [NX | XX | GT | LT]", Complexity: "O(1)", Do: cmdExpireat},
-	{Name: "expiretime", Group: "generic", Since: "7.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "expiretime", Group: "generic", Since: "7.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Tells when a key expires, in seconds since 1970", Syntax: "key", Complexity: "O(1)", Do: cmdExpiretime},
-	{Name: "persist", Group: "generic", Since: "2.2.0", Arity: 2, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "persist", Group: "generic", Since: "2.2.0", Arity: 2, Flags: command.Write | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Keeps a key from expiring", Syntax: "key", Complexity: "O(1)", Do: cmdPersist},
-	{Name: "pexpire", Group: "generic", Since: "2.6.0", Arity: -3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "pexpire", Group: "generic", Since: "2.6.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Makes a key expire after some milliseconds", Syntax: "key milliseconds [NX | XX | GT | LT]", Complexity: "O(1)", Do: cmdPexpire},
-	{Name: "pexpireat", Group: "generic", Since: "2.6.0", Arity: -3, Flags: Write | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "pexpireat", Group: "generic", Since: "2.6.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Makes a key expire at a time, in milliseconds since 1970", Syntax: "key unix-time-milliseconds [NX | XX | GT | LT]", Complexity: "O(1)", Do: cmdPexpireat},
-	{Name: "pexpiretime", Group: "generic", Since: "7.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "pexpiretime", Group: "generic", Since: "7.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Tells when a key expires, in milliseconds since 1970", Syntax: "key", Complexity: "O(1)", Do: cmdPexpiretime},
-	{Name: "pttl", Group: "generic", Since: "2.6.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "pttl", Group: "generic", Since: "2.6.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Tells how many milliseconds a key has left to live", Syntax: "key", Complexity: "O(1)", Do: cmdPttl},
-	{Name: "ttl", Group: "generic", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatKeyspace, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "ttl", Group: "generic", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Tells how many seconds a key has left to live", Syntax: "key", Complexity: "O(1)", Do: cmdTtl},
 }
 
-func cmdExpire(c *Ctx)    { c.expire(inSeconds) }
-func cmdExpireat(c *Ctx)  { c.expire(atSeconds) }
-func cmdPexpire(c *Ctx)   { c.expire(inMillis) }
-func cmdPexpireat(c *Ctx) { c.expire(atMillis) }
+func cmdExpire(c *command.Ctx)    { expire(c, command.InSeconds) }
+func cmdExpireat(c *command.Ctx)  { expire(c, command.AtSeconds) }
+func cmdPexpire(c *command.Ctx)   { expire(c, command.InMillis) }
+func cmdPexpireat(c *command.Ctx) { expire(c, command.AtMillis) }
 
 // expire gives the key argument 1 the deadline argument 2.
-func (c *Ctx) expire(unit timeUnit) {
-	cond, ok := c.expireConditions(3)
+func expire(c *command.Ctx, unit command.TimeUnit) {
+	cond, ok := c.ExpireConditions(3)
 	if !ok {
 		return
 	}
@@ -44,14 +45,14 @@ func (c *Ctx) expire(unit timeUnit) {
 	if !ok {
 		return
 	}
-	at, ok := unit.deadline(c.Now(), n)
+	at, ok := unit.Deadline(c.Now(), n)
 	if !ok {
-		c.Err(c.badExpireTime())
+		c.Err(c.BadExpireTime())
 		return
 	}
 	e := c.G.Write(c.DB, c.Args[1])
 	switch {
-	case e == nil || !cond.allow(e.Deadline(), at):
+	case e == nil || !cond.Allow(e.Deadline(), at):
 		c.W.Int(0)
 		return
 	case at <= c.Now():
@@ -63,7 +64,7 @@ func (c *Ctx) expire(unit timeUnit) {
 	c.W.Int(1)
 }
 
-func cmdPersist(c *Ctx) {
+func cmdPersist(c *command.Ctx) {
 	e := c.G.Write(c.DB, c.Args[1])
 	if e == nil || e.Deadline() == 0 {
 		c.W.Int(0)
@@ -74,14 +75,14 @@ func cmdPersist(c *Ctx) {
 	c.W.Int(1)
 }
 
-func cmdExpiretime(c *Ctx)  { c.replyDeadline(atSeconds) }
-func cmdPexpiretime(c *Ctx) { c.replyDeadline(atMillis) }
-func cmdTtl(c *Ctx)         { c.replyDeadline(inSeconds) }
-func cmdPttl(c *Ctx)        { c.replyDeadline(inMillis) }
+func cmdExpiretime(c *command.Ctx)  { replyDeadline(c, command.AtSeconds) }
+func cmdPexpiretime(c *command.Ctx) { replyDeadline(c, command.AtMillis) }
+func cmdTtl(c *command.Ctx)         { replyDeadline(c, command.InSeconds) }
+func cmdPttl(c *command.Ctx)        { replyDeadline(c, command.InMillis) }
 
 // replyDeadline replies when the key argument 1 expires, rounded to the unit, -1 if it does not, -2 if it does not exist.
-func (c *Ctx) replyDeadline(unit timeUnit) {
-	e := c.look(c.Args[1], false)
+func replyDeadline(c *command.Ctx, unit command.TimeUnit) {
+	e := c.Look(c.Args[1], false)
 	switch {
 	case e == nil:
 		c.W.Int(-2)
@@ -91,11 +92,11 @@ func (c *Ctx) replyDeadline(unit timeUnit) {
 		return
 	}
 	at := e.Deadline()
-	if !unit.absolute {
+	if !unit.Absolute {
 		at -= c.Now()
 	}
-	if unit.ms > 1 {
-		at = int64((uint64(at) + uint64(unit.ms/2)) / uint64(unit.ms)) // unsigned: the last deadline of all is in use
+	if unit.MS > 1 {
+		at = int64((uint64(at) + uint64(unit.MS/2)) / uint64(unit.MS)) // unsigned: the last deadline of all is in use
 	}
 	c.W.Int(at)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/geo"
 	"github.com/atomredis/atomredis/engine/zsets"
@@ -24,54 +25,54 @@ const (
 	geoReplace = "`GEOSEARCH` with the `BYRADIUS` argument"
 )
 
-func init() { Register(geoCommands) }
+func init() { command.Register(geoCommands) }
 
-var geoCommands = []*Command{
-	{Name: "geoadd", Group: "geo", Since: "3.2.0", Arity: -5, Flags: Write | DenyOOM, ACL: CatGeo, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+var geoCommands = []*command.Command{
+	{Name: "geoadd", Group: "geo", Since: "3.2.0", Arity: -5, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Adds members with their positions, or changes the positions of members",
 		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", Complexity: "O(log(N)) for each member, where N is the size of the index", Do: cmdGeoadd},
-	{Name: "geodist", Group: "geo", Since: "3.2.0", Arity: -4, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "geodist", Group: "geo", Since: "3.2.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the distance of two members", Syntax: "key member1 member2 [M | KM | FT | MI]", Complexity: "O(1)", Do: cmdGeodist},
-	{Name: "geohash", Group: "geo", Since: "3.2.0", Arity: -2, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "geohash", Group: "geo", Since: "3.2.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the positions of members as geohashes", Syntax: "key [member [member ...]]", Complexity: "O(1) for each member", Do: cmdGeohash},
-	{Name: "geopos", Group: "geo", Since: "3.2.0", Arity: -2, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "geopos", Group: "geo", Since: "3.2.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the longitudes and latitudes of members", Syntax: "key [member [member ...]]", Complexity: "O(1) for each member", Do: cmdGeopos},
 	{Name: "georadius", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
-		Arity: -6, Flags: Write | DenyOOM, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS] kw:STORE@6+r0/1/0[OW,UPDATE] kw:STOREDIST@6+r0/1/0[OW,UPDATE]"),
+		Arity: -6, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS] kw:STORE@6+r0/1/0[OW,UPDATE] kw:STOREDIST@6+r0/1/0[OW,UPDATE]"),
 		DerivedKeys: storeKeys(6), Summary: "Finds the members in a circle around a position, or stores them",
 		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC] [STORE key] [STOREDIST key]", Complexity: geoCost, Do: cmdGeoradius},
 	{Name: "georadius_ro", Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", Instead: geoReplace,
-		Arity: -6, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the members in a circle around a position",
+		Arity: -6, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the members in a circle around a position",
 		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC]", Complexity: geoCost, Do: cmdGeoradius},
 	{Name: "georadiusbymember", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
-		Arity: -5, Flags: Write | DenyOOM, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS] kw:STORE@5+r0/1/0[OW,UPDATE] kw:STOREDIST@5+r0/1/0[OW,UPDATE]"),
+		Arity: -5, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS] kw:STORE@5+r0/1/0[OW,UPDATE] kw:STOREDIST@5+r0/1/0[OW,UPDATE]"),
 		DerivedKeys: storeKeys(5), Summary: "Finds the members in a circle around a member, or stores them",
 		Syntax: "key member radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC] [STORE key] [STOREDIST key]", Complexity: geoCost, Do: cmdGeoradiusbymember},
 	{Name: "georadiusbymember_ro", Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", Instead: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
-		Arity: -5, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the members in a circle around a member",
+		Arity: -5, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the members in a circle around a member",
 		Syntax: "key member radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC]", Complexity: geoCost, Do: cmdGeoradiusbymember},
-	{Name: "geosearch", Group: "geo", Since: "6.2.0", Arity: -7, Flags: ReadOnly, ACL: CatGeo, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "geosearch", Group: "geo", Since: "6.2.0", Arity: -7, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Finds the members in a circle or box", Syntax: "key " + geoCenter + " " + geoShape + " " + geoLimits + " " + geoWith, Complexity: geoCost, Do: cmdGeosearch},
-	{Name: "geosearchstore", Group: "geo", Since: "6.2.0", Arity: -8, Flags: Write | DenyOOM, ACL: CatGeo, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
+	{Name: "geosearchstore", Group: "geo", Since: "6.2.0", Arity: -8, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Stores the members in a circle or box", Syntax: "destination source " + geoCenter + " " + geoShape + " " + geoLimits + " [STOREDIST]", Complexity: geoCost, Do: cmdGeosearchstore},
 }
 
 const (
-	errGeoUnit        Error = "ERR unsupported unit provided. please use M, KM, FT, MI"
-	errGeoRadius      Error = "ERR need numeric radius"
-	errGeoRadiusSign  Error = "ERR radius cannot be negative"
-	errGeoWidth       Error = "ERR need numeric width"
-	errGeoHeight      Error = "ERR need numeric height"
-	errGeoBoxSign     Error = "ERR height or width cannot be negative"
-	errGeoMember      Error = "ERR could not decode requested zset member"
-	errGeoCount       Error = "ERR COUNT must be > 0"
-	errGeoAny         Error = "ERR the ANY argument requires COUNT argument"
-	errGeoStoreWith   Error = "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
-	errGeoSearchStore Error = "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+	errGeoUnit        command.Error = "ERR unsupported unit provided. please use M, KM, FT, MI"
+	errGeoRadius      command.Error = "ERR need numeric radius"
+	errGeoRadiusSign  command.Error = "ERR radius cannot be negative"
+	errGeoWidth       command.Error = "ERR need numeric width"
+	errGeoHeight      command.Error = "ERR need numeric height"
+	errGeoBoxSign     command.Error = "ERR height or width cannot be negative"
+	errGeoMember      command.Error = "ERR could not decode requested zset member"
+	errGeoCount       command.Error = "ERR COUNT must be > 0"
+	errGeoAny         command.Error = "ERR the ANY argument requires COUNT argument"
+	errGeoStoreWith   command.Error = "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+	errGeoSearchStore command.Error = "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
 )
 
 // position reads a longitude and a latitude; if they are none an error is written and ok is false.
-func (c *Ctx) geoPosition(lon, lat []byte) (p geo.Position, ok bool) {
+func geoPosition(c *command.Ctx, lon, lat []byte) (p geo.Position, ok bool) {
 	if p.Lon, ok = c.Float(lon); !ok {
 		return p, false
 	}
@@ -79,7 +80,7 @@ func (c *Ctx) geoPosition(lon, lat []byte) (p geo.Position, ok bool) {
 		return p, false
 	}
 	if !p.Valid() {
-		c.Err(Error("ERR invalid longitude,latitude pair " + decimals(p.Lon) + "," + decimals(p.Lat)))
+		c.Err(command.Error("ERR invalid longitude,latitude pair " + decimals(p.Lon) + "," + decimals(p.Lat)))
 		return p, false
 	}
 	return p, true
@@ -97,32 +98,32 @@ func decimals(f float64) string {
 }
 
 // unit reads a unit of length and returns it in metres; if it is none an error is written and ok is false.
-func (c *Ctx) geoUnit(arg []byte) (metres float64, ok bool) {
+func geoUnit(c *command.Ctx, arg []byte) (metres float64, ok bool) {
 	switch {
-	case equalFold(arg, "m"):
+	case command.EqualFold(arg, "m"):
 		return 1, true
-	case equalFold(arg, "km"):
+	case command.EqualFold(arg, "km"):
 		return 1000, true
-	case equalFold(arg, "ft"):
+	case command.EqualFold(arg, "ft"):
 		return 0.3048, true
-	case equalFold(arg, "mi"):
+	case command.EqualFold(arg, "mi"):
 		return 1609.34, true
 	}
 	c.Err(errGeoUnit)
 	return 0, false
 }
 
-func cmdGeoadd(c *Ctx) {
+func cmdGeoadd(c *command.Ctx) {
 	var r zaddRule
 	o := c.Options(2)
 flags:
 	for rest := o.Rest(); len(rest) > 0; rest = o.Rest() {
 		switch w := rest[0]; {
-		case equalFold(w, "nx"):
+		case command.EqualFold(w, "nx"):
 			r.nx = true
-		case equalFold(w, "xx"):
+		case command.EqualFold(w, "xx"):
 			r.xx = true
-		case equalFold(w, "ch"):
+		case command.EqualFold(w, "ch"):
 			r.ch = true
 		default:
 			break flags
@@ -131,32 +132,32 @@ flags:
 	}
 	members := o.Rest()
 	if len(members) == 0 || len(members)%3 != 0 || r.nx && r.xx {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	var room [16]float64
 	scores := room[:0]
 	for m := range slices.Chunk(members, 3) {
-		p, ok := c.geoPosition(m[0], m[1])
+		p, ok := geoPosition(c, m[0], m[1])
 		if !ok {
 			return
 		}
 		scores = append(scores, float64(p.Score()))
 	}
-	c.zaddScores(r, scores, members)
+	zaddScores(c, r, scores, members)
 }
 
-func cmdGeodist(c *Ctx) {
+func cmdGeodist(c *command.Ctx) {
 	unit := 1.0
 	switch len(c.Args) {
 	case 4:
 	case 5:
 		var ok bool
-		if unit, ok = c.geoUnit(c.Args[4]); !ok {
+		if unit, ok = geoUnit(c, c.Args[4]); !ok {
 			return
 		}
 	default:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
@@ -169,7 +170,7 @@ func cmdGeodist(c *Ctx) {
 		c.W.Null()
 		return
 	}
-	c.replyDistance(geo.Distance(a, b) / unit)
+	replyDistance(c, geo.Distance(a, b)/unit)
 }
 
 // memberPosition returns the position of a member of e, which may be nil; ok is false if there is no such member.
@@ -182,17 +183,17 @@ func memberPosition(e *engine.Entry, member []byte) (p geo.Position, ok bool) {
 }
 
 // replyDistance writes a distance with four decimals, as a string.
-func (c *Ctx) replyDistance(d float64) {
+func replyDistance(c *command.Ctx, d float64) {
 	var scratch [40]byte
 	c.W.Bulk(strconv.AppendFloat(scratch[:0], d, 'f', 4, 64))
 }
 
 // replyPosition writes a longitude and a latitude with up to 17 decimals.
-func (c *Ctx) replyPosition(p geo.Position) {
+func replyPosition(c *command.Ctx, p geo.Position) {
 	c.W.Array(2)
 	for _, f := range [...]float64{p.Lon, p.Lat} {
 		var scratch [40]byte
-		text := trimDecimals(strconv.AppendFloat(scratch[:0], f, 'f', longDoubleDecimals, 64))
+		text := command.TrimDecimals(strconv.AppendFloat(scratch[:0], f, 'f', command.LongDoubleDecimals, 64))
 		if c.W.Proto == 3 {
 			c.W.Raw(append(append([]byte{','}, text...), "\r\n"...))
 		} else {
@@ -201,17 +202,19 @@ func (c *Ctx) replyPosition(p geo.Position) {
 	}
 }
 
-func cmdGeohash(c *Ctx) {
-	c.eachPosition(c.W.Null, func(p geo.Position) {
+func cmdGeohash(c *command.Ctx) {
+	eachPosition(c, c.W.Null, func(p geo.Position) {
 		var scratch [11]byte
 		c.W.Bulk(p.AppendHash(scratch[:0]))
 	})
 }
 
-func cmdGeopos(c *Ctx) { c.eachPosition(c.W.NullArray, func(p geo.Position) { c.replyPosition(p) }) }
+func cmdGeopos(c *command.Ctx) {
+	eachPosition(c, c.W.NullArray, func(p geo.Position) { replyPosition(c, p) })
+}
 
 // eachPosition replies with a list that has something for each member asked for.
-func (c *Ctx) eachPosition(missing func(), found func(p geo.Position)) {
+func eachPosition(c *command.Ctx, missing func(), found func(p geo.Position)) {
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
 	if !ok {
 		return
@@ -256,19 +259,19 @@ type geoFound struct {
 	distance float64 // in metres; 0 if the search does not need it
 }
 
-func cmdGeoradius(c *Ctx) {
+func cmdGeoradius(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
 	if !ok {
 		return
 	}
 	var q geoQuery
-	if q.shape.Center, ok = c.geoPosition(c.Args[2], c.Args[3]); !ok || !c.geoRadius(&q, c.Args[4], c.Args[5]) {
+	if q.shape.Center, ok = geoPosition(c, c.Args[2], c.Args[3]); !ok || !geoRadius(c, &q, c.Args[4], c.Args[5]) {
 		return
 	}
-	c.georadius(e, &q, 6)
+	georadius(c, e, &q, 6)
 }
 
-func cmdGeoradiusbymember(c *Ctx) {
+func cmdGeoradiusbymember(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
 	if !ok {
 		return
@@ -279,15 +282,15 @@ func cmdGeoradiusbymember(c *Ctx) {
 			c.Err(errGeoMember)
 			return
 		}
-		if !c.geoRadius(&q, c.Args[3], c.Args[4]) {
+		if !geoRadius(c, &q, c.Args[3], c.Args[4]) {
 			return
 		}
 	}
-	c.georadius(e, &q, 5)
+	georadius(c, e, &q, 5)
 }
 
 // geoRadius reads a radius and its unit; if they are none an error is written and the result is false.
-func (c *Ctx) geoRadius(q *geoQuery, radius, unit []byte) (ok bool) {
+func geoRadius(c *command.Ctx, q *geoQuery, radius, unit []byte) (ok bool) {
 	if q.shape.Radius, ok = resp.ParseFloat(radius); !ok {
 		c.Err(errGeoRadius)
 		return false
@@ -296,7 +299,7 @@ func (c *Ctx) geoRadius(q *geoQuery, radius, unit []byte) (ok bool) {
 		c.Err(errGeoRadiusSign)
 		return false
 	}
-	if q.unit, ok = c.geoUnit(unit); !ok {
+	if q.unit, ok = geoUnit(c, unit); !ok {
 		return false
 	}
 	q.shape.Radius *= q.unit
@@ -304,7 +307,7 @@ func (c *Ctx) geoRadius(q *geoQuery, radius, unit []byte) (ok bool) {
 }
 
 // geoBox reads the sides of a box and their unit; if they are none an error is written and the result is false.
-func (c *Ctx) geoBox(q *geoQuery, width, height, unit []byte) (ok bool) {
+func geoBox(c *command.Ctx, q *geoQuery, width, height, unit []byte) (ok bool) {
 	s := &q.shape
 	if s.Width, ok = resp.ParseFloat(width); !ok {
 		c.Err(errGeoWidth)
@@ -318,7 +321,7 @@ func (c *Ctx) geoBox(q *geoQuery, width, height, unit []byte) (ok bool) {
 		c.Err(errGeoBoxSign)
 		return false
 	}
-	if q.unit, ok = c.geoUnit(unit); !ok {
+	if q.unit, ok = geoUnit(c, unit); !ok {
 		return false
 	}
 	s.Box = true
@@ -328,7 +331,7 @@ func (c *Ctx) geoBox(q *geoQuery, width, height, unit []byte) (ok bool) {
 }
 
 // option reads the present option if it is one that all searches have. If it is wrong an error is written and ok is false.
-func (q *geoQuery) option(c *Ctx, o *OptionArgs) (known, ok bool) {
+func (q *geoQuery) option(c *command.Ctx, o *command.OptionArgs) (known, ok bool) {
 	switch {
 	case o.Is("withdist"):
 		q.withDistance = true
@@ -357,8 +360,8 @@ func (q *geoQuery) option(c *Ctx, o *OptionArgs) (known, ok bool) {
 }
 
 // georadius reads the options of GEORADIUS, which begin at argument from, and searches e.
-func (c *Ctx) georadius(e *engine.Entry, q *geoQuery, from int) {
-	mayStore := c.Cmd.Flags&Write != 0
+func georadius(c *command.Ctx, e *engine.Entry, q *geoQuery, from int) {
+	mayStore := c.Cmd.Flags&command.Write != 0
 	for o := c.Options(from); o.Next(); {
 		known, ok := q.option(c, &o)
 		switch {
@@ -370,7 +373,7 @@ func (c *Ctx) georadius(e *engine.Entry, q *geoQuery, from int) {
 		case mayStore && o.Is("storedist") && o.More():
 			q.store, q.storeDist = o.Arg(), true
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
@@ -378,7 +381,7 @@ func (c *Ctx) georadius(e *engine.Entry, q *geoQuery, from int) {
 		c.Err(errGeoStoreWith)
 		return
 	}
-	c.geosearch(e, q, "georadiusstore")
+	geosearch(c, e, q, "georadiusstore")
 }
 
 // storeKeys finds the keys behind STORE and STOREDIST among the options of GEORADIUS, which begin at argument from. The key specs know
@@ -386,18 +389,18 @@ func (c *Ctx) georadius(e *engine.Entry, q *geoQuery, from int) {
 func storeKeys(from int) func(args [][]byte, fn func(key []byte)) {
 	return func(args [][]byte, fn func(key []byte)) {
 		for i := from; i+1 < len(args); i++ {
-			if equalFold(args[i], "store") || equalFold(args[i], "storedist") {
+			if command.EqualFold(args[i], "store") || command.EqualFold(args[i], "storedist") {
 				fn(args[i+1])
 			}
 		}
 	}
 }
 
-func cmdGeosearch(c *Ctx)      { c.readGeosearch(1, nil) }
-func cmdGeosearchstore(c *Ctx) { c.readGeosearch(2, c.Args[1]) }
+func cmdGeosearch(c *command.Ctx)      { readGeosearch(c, 1, nil) }
+func cmdGeosearchstore(c *command.Ctx) { readGeosearch(c, 2, c.Args[1]) }
 
 // readGeosearch reads the options of GEOSEARCH behind the key to search, argument at, and searches.
-func (c *Ctx) readGeosearch(at int, store []byte) {
+func readGeosearch(c *command.Ctx, at int, store []byte) {
 	e, ok := c.ReadAs(c.Args[at], engine.ZSet)
 	if !ok {
 		return
@@ -424,26 +427,26 @@ func (c *Ctx) readGeosearch(at int, store []byte) {
 			}
 		case o.Is("fromlonlat") && o.Left() >= 2 && !fromMember:
 			fromPosition = true
-			if q.shape.Center, ok = c.geoPosition(o.Arg(), o.Arg()); !ok {
+			if q.shape.Center, ok = geoPosition(c, o.Arg(), o.Arg()); !ok {
 				return
 			}
 		case o.Is("byradius") && o.Left() >= 2 && !byBox:
 			byRadius = true
-			if !c.geoRadius(&q, o.Arg(), o.Arg()) {
+			if !geoRadius(c, &q, o.Arg(), o.Arg()) {
 				return
 			}
 		case o.Is("bybox") && o.Left() >= 3 && !byRadius:
 			byBox = true
-			if !c.geoBox(&q, o.Arg(), o.Arg(), o.Arg()) {
+			if !geoBox(c, &q, o.Arg(), o.Arg(), o.Arg()) {
 				return
 			}
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
 	exactlyOne := func(of string) {
-		c.Err(Error(fmt.Sprintf("ERR exactly one of %s can be specified for %s", of, untilNUL(c.Args[0]))))
+		c.Err(command.Error(fmt.Sprintf("ERR exactly one of %s can be specified for %s", of, command.UntilNUL(c.Args[0]))))
 	}
 	switch {
 	case store != nil && (q.withDistance || q.withHash || q.withPosition):
@@ -453,12 +456,12 @@ func (c *Ctx) readGeosearch(at int, store []byte) {
 	case !byRadius && !byBox:
 		exactlyOne("BYRADIUS and BYBOX")
 	default:
-		c.geosearch(e, &q, "geosearchstore")
+		geosearch(c, e, &q, "geosearchstore")
 	}
 }
 
 // geosearch searches e, which is nil for a missing key, and replies with what it finds, or stores it.
-func (c *Ctx) geosearch(e *engine.Entry, q *geoQuery, event string) {
+func geosearch(c *command.Ctx, e *engine.Entry, q *geoQuery, event string) {
 	if q.any && q.count == 0 {
 		c.Err(errGeoAny)
 		return
@@ -468,7 +471,7 @@ func (c *Ctx) geosearch(e *engine.Entry, q *geoQuery, event string) {
 		found = q.find(e.ZSet())
 	}
 	if q.store == nil {
-		c.replyFound(found, q)
+		replyFound(c, found, q)
 		return
 	}
 	result := zsets.New()
@@ -479,7 +482,7 @@ func (c *Ctx) geosearch(e *engine.Entry, q *geoQuery, event string) {
 		}
 		result.Set(found[i].member, score, unstored)
 	}
-	c.zstore(q.store, compact(result, c.Host.ZSetLimits()), event)
+	zstore(c, q.store, compact(result, c.Host.ZSetLimits()), event)
 }
 
 // find returns the members in the area, as many and in the order as asked for.
@@ -549,7 +552,7 @@ func sortFound(found []geoFound, order geoOrder, count int64) []geoFound {
 }
 
 // replyFound replies with members: by themselves, or each in a list with what else was asked for.
-func (c *Ctx) replyFound(found []geoFound, q *geoQuery) {
+func replyFound(c *command.Ctx, found []geoFound, q *geoQuery) {
 	parts := 1
 	for _, with := range [...]bool{q.withDistance, q.withHash, q.withPosition} {
 		if with {
@@ -564,13 +567,13 @@ func (c *Ctx) replyFound(found []geoFound, q *geoQuery) {
 		}
 		c.W.Bulk(f.member)
 		if q.withDistance {
-			c.replyDistance(f.distance / q.unit)
+			replyDistance(c, f.distance/q.unit)
 		}
 		if q.withHash {
 			c.W.Int(int64(f.score))
 		}
 		if q.withPosition {
-			c.replyPosition(geo.FromScore(f.score))
+			replyPosition(c, geo.FromScore(f.score))
 		}
 	}
 }

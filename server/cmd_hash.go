@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/resp"
@@ -12,54 +13,54 @@ import (
 
 // This file has the commands on hashes.
 
-func init() { Register(hashCommands) }
+func init() { command.Register(hashCommands) }
 
-var hashCommands = slices.Concat(hashExpireCommands, []*Command{
-	{Name: "hdel", Group: "hash", Since: "2.0.0", Arity: -3, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
+var hashCommands = slices.Concat(hashExpireCommands, []*command.Command{
+	{Name: "hdel", Group: "hash", Since: "2.0.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
 		Summary: "Removes fields", Syntax: "key field [field ...]", Complexity: "O(N), where N is the number of fields to remove", Do: cmdHdel},
-	{Name: "hexists", Group: "hash", Since: "2.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO]"), Element: 2,
+	{Name: "hexists", Group: "hash", Since: "2.0.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO]"), Element: 2,
 		Summary: "Tells whether a hash has a field", Syntax: "key field", Complexity: "O(1)", Do: cmdHexists},
-	{Name: "hget", Group: "hash", Since: "2.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
+	{Name: "hget", Group: "hash", Since: "2.0.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Returns the value of a field", Syntax: "key field", Complexity: "O(1)", Do: cmdHget},
-	{Name: "hgetall", Group: "hash", Since: "2.0.0", Arity: 2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "hgetall", Group: "hash", Since: "2.0.0", Arity: 2, Flags: command.ReadOnly, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns all fields and their values", Syntax: "key", Complexity: "O(N), where N is the size of the hash", Do: cmdHgetall},
-	{Name: "hincrby", Group: "hash", Since: "2.0.0", Arity: 4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"), Element: 2,
+	{Name: "hincrby", Group: "hash", Since: "2.0.0", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"), Element: 2,
 		Summary: "Adds a number to the integer in a field; a missing field counts as 0", Syntax: "key field increment", Complexity: "O(1)", Do: cmdHincrby},
-	{Name: "hincrbyfloat", Group: "hash", Since: "2.6.0", Arity: 4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"), Element: 2,
+	{Name: "hincrbyfloat", Group: "hash", Since: "2.6.0", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"), Element: 2,
 		Summary: "Adds a number to the floating point number in a field; a missing field counts as 0", Syntax: "key field increment", Complexity: "O(1)", Do: cmdHincrbyfloat},
-	{Name: "hkeys", Group: "hash", Since: "2.0.0", Arity: 2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "hkeys", Group: "hash", Since: "2.0.0", Arity: 2, Flags: command.ReadOnly, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns all fields", Syntax: "key", Complexity: "O(N), where N is the size of the hash", Do: cmdHkeys},
-	{Name: "hlen", Group: "hash", Since: "2.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO]"),
+	{Name: "hlen", Group: "hash", Since: "2.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Counts the fields of a hash", Syntax: "key", Complexity: "O(1)", Do: cmdHlen},
-	{Name: "hmget", Group: "hash", Since: "2.0.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
+	{Name: "hmget", Group: "hash", Since: "2.0.0", Arity: -3, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Returns the values of several fields", Syntax: "key field [field ...]", Complexity: "O(N), where N is the number of fields asked for", Do: cmdHmget},
-	{Name: "hmset", Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", Instead: "`HSET` with multiple field-value pairs", Arity: -4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"), Element: 2,
+	{Name: "hmset", Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", Instead: "`HSET` with multiple field-value pairs", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"), Element: 2,
 		Summary: "Gives fields their values", Syntax: "key field value [field value ...]", Complexity: "O(N), where N is the number of fields to set", Do: cmdHmset},
-	{Name: "hrandfield", Group: "hash", Since: "6.2.0", Arity: -2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "hrandfield", Group: "hash", Since: "6.2.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns random fields", Syntax: "key [count [WITHVALUES]]", Complexity: "O(N), where N is the number of fields returned", Do: cmdHrandfield},
-	{Name: "hscan", Group: "hash", Since: "2.8.0", Arity: -3, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "hscan", Group: "hash", Since: "2.8.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Walks the fields a few at a time", Syntax: "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
 		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the hash", Do: cmdHscan},
-	{Name: "hset", Group: "hash", Since: "2.0.0", Arity: -4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"), Element: 2,
+	{Name: "hset", Group: "hash", Since: "2.0.0", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"), Element: 2,
 		Summary: "Gives fields their values and counts the new fields", Syntax: "key field value [field value ...]", Complexity: "O(N), where N is the number of fields to set", Do: cmdHset},
-	{Name: "hsetnx", Group: "hash", Since: "2.0.0", Arity: 4, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,INSERT]"), Element: 2,
+	{Name: "hsetnx", Group: "hash", Since: "2.0.0", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"), Element: 2,
 		Summary: "Gives a field a value if it does not exist", Syntax: "key field value", Complexity: "O(1)", Do: cmdHsetnx},
-	{Name: "hstrlen", Group: "hash", Since: "3.2.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO]"), Element: 2,
+	{Name: "hstrlen", Group: "hash", Since: "3.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO]"), Element: 2,
 		Summary: "Returns the length of the value of a field", Syntax: "key field", Complexity: "O(1)", Do: cmdHstrlen},
-	{Name: "hvals", Group: "hash", Since: "2.0.0", Arity: 2, Flags: ReadOnly, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "hvals", Group: "hash", Since: "2.0.0", Arity: 2, Flags: command.ReadOnly, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns all values", Syntax: "key", Complexity: "O(N), where N is the size of the hash", Do: cmdHvals},
 })
 
 // Errors of HINCRBY and HINCRBYFLOAT.
 const (
-	errHashNotInteger Error = "ERR hash value is not an integer"
-	errHashNotFloat   Error = "ERR hash value is not a float"
-	errNotFinite      Error = "ERR value is NaN or Infinity"
+	errHashNotInteger command.Error = "ERR hash value is not an integer"
+	errHashNotFloat   command.Error = "ERR hash value is not a float"
+	errNotFinite      command.Error = "ERR value is NaN or Infinity"
 )
 
 // readHash returns the hash under key argument 1; an empty one, which must not be changed, if there is none. If the key is
 // of another type an error is written and ok is false.
-func (c *Ctx) readHash() (h *hashes.Hash, ok bool) {
+func readHash(c *command.Ctx) (h *hashes.Hash, ok bool) {
 	e, ok := c.ReadAs(c.Args[1], engine.Hash)
 	if e == nil {
 		return new(hashes.Hash), ok
@@ -68,14 +69,14 @@ func (c *Ctx) readHash() (h *hashes.Hash, ok bool) {
 }
 
 // hashToChange returns e, or if that is nil a new entry with an empty hash under key argument 1.
-func (c *Ctx) hashToChange(e *engine.Entry) *engine.Entry {
+func hashToChange(c *command.Ctx, e *engine.Entry) *engine.Entry {
 	if e == nil {
 		e = c.G.Create(c.DB, c.Args[1], new(hashes.Hash))
 	}
 	return e
 }
 
-func cmdHdel(c *Ctx) {
+func cmdHdel(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Hash)
 	if !ok {
 		return
@@ -89,13 +90,13 @@ func cmdHdel(c *Ctx) {
 		}
 	}
 	if removed > 0 {
-		c.fieldsDeleted(e)
+		fieldsDeleted(c, e)
 	}
 	c.W.Int(int64(removed))
 }
 
-func cmdHexists(c *Ctx) {
-	h, ok := c.readHash()
+func cmdHexists(c *command.Ctx) {
+	h, ok := readHash(c)
 	switch {
 	case !ok:
 	case h.Has(c.Args[2]):
@@ -105,14 +106,14 @@ func cmdHexists(c *Ctx) {
 	}
 }
 
-func cmdHget(c *Ctx) {
-	if h, ok := c.readHash(); ok {
-		c.hget(h, c.Args[2])
+func cmdHget(c *command.Ctx) {
+	if h, ok := readHash(c); ok {
+		hget(c, h, c.Args[2])
 	}
 }
 
 // hget replies with the value of a field.
-func (c *Ctx) hget(h *hashes.Hash, field []byte) {
+func hget(c *command.Ctx, h *hashes.Hash, field []byte) {
 	if value, ok := h.Get(field); ok {
 		c.W.Bulk(value)
 	} else {
@@ -120,8 +121,8 @@ func (c *Ctx) hget(h *hashes.Hash, field []byte) {
 	}
 }
 
-func cmdHgetall(c *Ctx) {
-	h, ok := c.readHash()
+func cmdHgetall(c *command.Ctx) {
+	h, ok := readHash(c)
 	if !ok {
 		return
 	}
@@ -132,7 +133,7 @@ func cmdHgetall(c *Ctx) {
 	}
 }
 
-func cmdHincrby(c *Ctx) {
+func cmdHincrby(c *command.Ctx) {
 	field := c.Args[2]
 	by, ok := c.Int(c.Args[3])
 	if !ok {
@@ -152,22 +153,22 @@ func cmdHincrby(c *Ctx) {
 		}
 	}
 	if by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
-		c.Err(ErrOverflow)
+		c.Err(command.ErrOverflow)
 		return
 	}
 	n += by
 	var scratch [20]byte
-	e = c.hashToChange(e)
+	e = hashToChange(c, e)
 	e.Hash().Update(field, strconv.AppendInt(scratch[:0], n, 10), c.Host.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hincrby")
 	c.W.Int(n)
 }
 
-func cmdHincrbyfloat(c *Ctx) {
+func cmdHincrbyfloat(c *command.Ctx) {
 	field := c.Args[2]
-	by, ok := parseLongDouble(c.Args[3])
+	by, ok := command.ParseLongDouble(c.Args[3])
 	if !ok {
-		c.Err(ErrNotFloat)
+		c.Err(command.ErrNotFloat)
 		return
 	}
 	if by.IsInf() {
@@ -181,26 +182,26 @@ func cmdHincrbyfloat(c *Ctx) {
 	sum := by
 	if e != nil {
 		if value, ok := e.Hash().Get(field); ok {
-			x, ok := parseLongDouble(value)
+			x, ok := command.ParseLongDouble(value)
 			if !ok {
 				c.Err(errHashNotFloat)
 				return
 			}
-			if sum, ok = addLongDouble(x, by); !ok {
-				c.Err(ErrNaN)
+			if sum, ok = command.AddLongDouble(x, by); !ok {
+				c.Err(command.ErrNaN)
 				return
 			}
 		}
 	}
-	text := appendLongDouble(nil, sum)
-	e = c.hashToChange(e)
+	text := command.AppendLongDouble(nil, sum)
+	e = hashToChange(c, e)
 	e.Hash().Update(field, text, c.Host.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hincrbyfloat")
 	c.W.Bulk(text)
 }
 
-func cmdHkeys(c *Ctx) {
-	h, ok := c.readHash()
+func cmdHkeys(c *command.Ctx) {
+	h, ok := readHash(c)
 	if !ok {
 		return
 	}
@@ -210,41 +211,41 @@ func cmdHkeys(c *Ctx) {
 	}
 }
 
-func cmdHlen(c *Ctx) {
-	if h, ok := c.readHash(); ok {
+func cmdHlen(c *command.Ctx) {
+	if h, ok := readHash(c); ok {
 		c.W.Int(int64(h.Len()))
 	}
 }
 
-func cmdHmget(c *Ctx) {
-	h, ok := c.readHash()
+func cmdHmget(c *command.Ctx) {
+	h, ok := readHash(c)
 	if !ok {
 		return
 	}
 	c.W.Array(len(c.Args) - 2)
 	for _, field := range c.Args[2:] {
-		c.hget(h, field)
+		hget(c, h, field)
 	}
 }
 
-func cmdHmset(c *Ctx) {
-	if _, ok := c.hset(); ok {
+func cmdHmset(c *command.Ctx) {
+	if _, ok := hset(c); ok {
 		c.W.OK()
 	}
 }
 
 // hset gives fields the values that follow them among the arguments and returns how many are new. If that is not possible
 // an error is written and ok is false.
-func (c *Ctx) hset() (created int, ok bool) {
+func hset(c *command.Ctx) (created int, ok bool) {
 	if len(c.Args)%2 != 0 {
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return 0, false
 	}
 	e, ok := c.WriteAs(c.Args[1], engine.Hash)
 	if !ok {
 		return 0, false
 	}
-	e = c.hashToChange(e)
+	e = hashToChange(c, e)
 	lim := c.Host.HashLimits()
 	for i := 2; i < len(c.Args); i += 2 {
 		if e.Hash().Set(c.Args[i], c.Args[i+1], lim) {
@@ -255,9 +256,9 @@ func (c *Ctx) hset() (created int, ok bool) {
 	return created, true
 }
 
-func cmdHrandfield(c *Ctx) {
+func cmdHrandfield(c *command.Ctx) {
 	if len(c.Args) == 2 {
-		h, ok := c.readHash()
+		h, ok := readHash(c)
 		switch {
 		case !ok:
 		case h.Len() == 0:
@@ -267,20 +268,20 @@ func cmdHrandfield(c *Ctx) {
 		}
 		return
 	}
-	count, ok := c.oppositeInt(c.Args[2])
+	count, ok := c.OppositeInt(c.Args[2])
 	if !ok {
 		return
 	}
-	withValues := len(c.Args) == 4 && equalFold(c.Args[3], "withvalues")
+	withValues := len(c.Args) == 4 && command.EqualFold(c.Args[3], "withvalues")
 	switch {
 	case len(c.Args) > 3 && !withValues:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	case withValues && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
-		c.Err(ErrOutOfRange)
+		c.Err(command.ErrOutOfRange)
 		return
 	}
-	h, ok := c.readHash()
+	h, ok := readHash(c)
 	if !ok {
 		return
 	}
@@ -305,7 +306,7 @@ func cmdHrandfield(c *Ctx) {
 		c.W.Array(n)
 	}
 	if count < 0 {
-		c.repeat(count, begin, func(n int, room func() bool) {
+		c.Repeat(count, begin, func(n int, room func() bool) {
 			h.Random(n, func(field, value []byte) {
 				if room() {
 					add(field, value)
@@ -319,34 +320,34 @@ func cmdHrandfield(c *Ctx) {
 	h.Sample(n, add)
 }
 
-func cmdHscan(c *Ctx) {
-	e, o, ok := c.scanCollection(engine.Hash, scanNoValues)
+func cmdHscan(c *command.Ctx) {
+	e, o, ok := c.ScanCollection(engine.Hash, command.ScanNoValues)
 	if !ok {
 		return
 	}
 	var found resp.Writer
 	n := 0
-	next := e.Hash().Scan(o.cursor, o.count, func(field, value []byte) {
-		if !o.match(field) {
+	next := e.Hash().Scan(o.Cursor, o.Count, func(field, value []byte) {
+		if !o.Match(field) {
 			return
 		}
 		found.Bulk(field)
 		n++
-		if !o.noValues {
+		if !o.NoValues {
 			found.Bulk(value)
 			n++
 		}
 	})
-	c.scanReply(next, n, &found)
+	c.ScanReply(next, n, &found)
 }
 
-func cmdHset(c *Ctx) {
-	if created, ok := c.hset(); ok {
+func cmdHset(c *command.Ctx) {
+	if created, ok := hset(c); ok {
 		c.W.Int(int64(created))
 	}
 }
 
-func cmdHsetnx(c *Ctx) {
+func cmdHsetnx(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Hash)
 	if !ok {
 		return
@@ -355,21 +356,21 @@ func cmdHsetnx(c *Ctx) {
 		c.W.Int(0)
 		return
 	}
-	e = c.hashToChange(e)
+	e = hashToChange(c, e)
 	e.Hash().Set(c.Args[2], c.Args[3], c.Host.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hset")
 	c.W.Int(1)
 }
 
-func cmdHstrlen(c *Ctx) {
-	if h, ok := c.readHash(); ok {
+func cmdHstrlen(c *command.Ctx) {
+	if h, ok := readHash(c); ok {
 		value, _ := h.Get(c.Args[2])
 		c.W.Int(int64(len(value)))
 	}
 }
 
-func cmdHvals(c *Ctx) {
-	h, ok := c.readHash()
+func cmdHvals(c *command.Ctx) {
+	h, ok := readHash(c)
 	if !ok {
 		return
 	}

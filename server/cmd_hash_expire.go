@@ -3,6 +3,7 @@ package server
 import (
 	"math"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 )
@@ -10,59 +11,59 @@ import (
 // This file has the commands on the deadlines of fields. Fields whose time has come are gone before a command sees the hash: see
 // engine/expire.go.
 
-var hashExpireCommands = []*Command{
-	{Name: "hexpire", Group: "hash", Since: "7.4.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+var hashExpireCommands = []*command.Command{
+	{Name: "hexpire", Group: "hash", Since: "7.4.0", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Makes fields expire after some seconds", Syntax: "key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHexpire},
-	{Name: "hexpireat", Group: "hash", Since: "7.4.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "hexpireat", Group: "hash", Since: "7.4.0", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Makes fields expire at a time, in seconds since 1970", Syntax: "key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHexpireat},
-	{Name: "hexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "hexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Tells when fields expire, in seconds since 1970", Syntax: "key FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHexpiretime},
-	{Name: "hgetdel", Group: "hash", Since: "8.0.0", Arity: -5, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+	{Name: "hgetdel", Group: "hash", Since: "8.0.0", Arity: -5, Flags: command.Write | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Returns the values of fields and removes them", Syntax: "key FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHgetdel},
-	{Name: "hgetex", Group: "hash", Since: "8.0.0", Arity: -5, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "hgetex", Group: "hash", Since: "8.0.0", Arity: -5, Flags: command.Write | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary:    "Returns the values of fields and changes when they expire",
 		Syntax:     "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHgetex},
-	{Name: "hpersist", Group: "hash", Since: "7.4.0", Arity: -5, Flags: Write | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "hpersist", Group: "hash", Since: "7.4.0", Arity: -5, Flags: command.Write | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Keeps fields from expiring", Syntax: "key FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHpersist},
-	{Name: "hpexpire", Group: "hash", Since: "7.4.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "hpexpire", Group: "hash", Since: "7.4.0", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Makes fields expire after some milliseconds", Syntax: "key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHpexpire},
-	{Name: "hpexpireat", Group: "hash", Since: "7.4.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "hpexpireat", Group: "hash", Since: "7.4.0", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary:    "Makes fields expire at a time, in milliseconds since 1970",
 		Syntax:     "key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHpexpireat},
-	{Name: "hpexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "hpexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Tells when fields expire, in milliseconds since 1970", Syntax: "key FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHpexpiretime},
-	{Name: "hpttl", Group: "hash", Since: "7.4.0", Arity: -5, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "hpttl", Group: "hash", Since: "7.4.0", Arity: -5, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Tells how many milliseconds fields have left to live", Syntax: "key FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHpttl},
-	{Name: "hsetex", Group: "hash", Since: "8.0.0", Arity: -6, Flags: Write | DenyOOM | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "hsetex", Group: "hash", Since: "8.0.0", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Gives fields their values and says when they expire",
 		Syntax: "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
 			"FIELDS numfields field value [field value ...]",
 		Complexity: "O(N), where N is the number of fields to set", Do: cmdHsetex},
-	{Name: "httl", Group: "hash", Since: "7.4.0", Arity: -5, Flags: ReadOnly | Fast, ACL: CatHash, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "httl", Group: "hash", Since: "7.4.0", Arity: -5, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Tells how many seconds fields have left to live", Syntax: "key FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHttl},
 }
 
 const (
-	errFieldsMissing      Error = "ERR Mandatory argument FIELDS is missing or not at the right position"
-	errFieldCount         Error = "ERR The `numfields` parameter must match the number of arguments"
-	errFieldsNotPositive  Error = "ERR Number of fields must be a positive integer"
-	errNumFields          Error = "ERR Parameter `numFields` should be greater than 0"
-	errInvalidFieldCount  Error = "ERR invalid number of fields"
-	errNegativeExpireTime Error = "ERR invalid expire time, must be >= 0"
-	errMissingExpireTime  Error = "ERR missing expire time"
-	errFieldConditions    Error = "ERR Only one of FXX or FNX arguments can be specified"
-	errFieldExpirations   Error = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified"
+	errFieldsMissing      command.Error = "ERR Mandatory argument FIELDS is missing or not at the right position"
+	errFieldCount         command.Error = "ERR The `numfields` parameter must match the number of arguments"
+	errFieldsNotPositive  command.Error = "ERR Number of fields must be a positive integer"
+	errNumFields          command.Error = "ERR Parameter `numFields` should be greater than 0"
+	errInvalidFieldCount  command.Error = "ERR invalid number of fields"
+	errNegativeExpireTime command.Error = "ERR invalid expire time, must be >= 0"
+	errMissingExpireTime  command.Error = "ERR missing expire time"
+	errFieldConditions    command.Error = "ERR Only one of FXX or FNX arguments can be specified"
+	errFieldExpirations   command.Error = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified"
 )
 
 // What commands reply for a field.
@@ -78,7 +79,7 @@ const (
 const maxFieldDeadline = 1<<46 - 1
 
 // fieldDeadline reads the time that an argument means as the deadline of fields; if it is none an error is written and ok is false.
-func (c *Ctx) fieldDeadline(arg []byte, unit timeUnit) (at int64, ok bool) {
+func fieldDeadline(c *command.Ctx, arg []byte, unit command.TimeUnit) (at int64, ok bool) {
 	n, ok := c.Int(arg)
 	if !ok {
 		return 0, false
@@ -87,8 +88,8 @@ func (c *Ctx) fieldDeadline(arg []byte, unit timeUnit) (at int64, ok bool) {
 		c.Err(errNegativeExpireTime)
 		return 0, false
 	}
-	if at, ok = unit.deadline(c.Now(), n); !ok || at > maxFieldDeadline {
-		c.Err(c.badExpireTime())
+	if at, ok = unit.Deadline(c.Now(), n); !ok || at > maxFieldDeadline {
+		c.Err(c.BadExpireTime())
 		return 0, false
 	}
 	return at, true
@@ -96,13 +97,13 @@ func (c *Ctx) fieldDeadline(arg []byte, unit timeUnit) (at int64, ok bool) {
 
 // fieldArgs returns the fields among the arguments: the word FIELDS stands at index i, their number behind it, and then they follow. If that
 // is not so an error is written and ok is false; notPositive is that for a wrong number.
-func (c *Ctx) fieldArgs(i int, notPositive Error) (fields [][]byte, ok bool) {
+func fieldArgs(c *command.Ctx, i int, notPositive command.Error) (fields [][]byte, ok bool) {
 	switch {
-	case i >= len(c.Args) || !equalFold(c.Args[i], "fields"):
+	case i >= len(c.Args) || !command.EqualFold(c.Args[i], "fields"):
 		c.Err(errFieldsMissing)
 		return nil, false
 	case i+1 >= len(c.Args):
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return nil, false
 	}
 	n, ok := c.IntIn(c.Args[i+1], 1, math.MaxInt64, notPositive)
@@ -118,7 +119,7 @@ func (c *Ctx) fieldArgs(i int, notPositive Error) (fields [][]byte, ok bool) {
 }
 
 // replyForEach replies with the same number for each of some fields.
-func (c *Ctx) replyForEach(fields [][]byte, n int64) {
+func replyForEach(c *command.Ctx, fields [][]byte, n int64) {
 	c.W.Array(len(fields))
 	for range fields {
 		c.W.Int(n)
@@ -126,12 +127,12 @@ func (c *Ctx) replyForEach(fields [][]byte, n int64) {
 }
 
 // expireField gives a field a deadline, or removes it if that has passed, and returns what HEXPIRE replies for it.
-func (c *Ctx) expireField(h *hashes.Hash, field []byte, at int64, cond expireConditions) int64 {
+func expireField(c *command.Ctx, h *hashes.Hash, field []byte, at int64, cond command.ExpireConditions) int64 {
 	old, ok := h.Deadline(field)
 	switch {
 	case !ok:
 		return fieldMissing
-	case !cond.allow(old, at):
+	case !cond.Allow(old, at):
 		return fieldUnchanged
 	case at <= c.Now():
 		h.Delete(field)
@@ -142,84 +143,84 @@ func (c *Ctx) expireField(h *hashes.Hash, field []byte, at int64, cond expireCon
 }
 
 // fieldsExpired tells that fields of a hash have got a deadline, or were removed because it had passed.
-func (c *Ctx) fieldsExpired(e *engine.Entry, deleted bool) {
+func fieldsExpired(c *command.Ctx, e *engine.Entry, deleted bool) {
 	if !deleted {
 		c.G.Changed(e, engine.EventHash, "hexpire")
 		return
 	}
-	c.fieldsDeleted(e)
+	fieldsDeleted(c, e)
 }
 
 // fieldsDeleted tells that fields of a hash have gone, and with the last one the key.
-func (c *Ctx) fieldsDeleted(e *engine.Entry) {
+func fieldsDeleted(c *command.Ctx, e *engine.Entry) {
 	c.G.Changed(e, engine.EventHash, "hdel")
 	if e.Hash().Len() == 0 {
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}
 }
 
-func cmdHexpire(c *Ctx)    { c.hexpire(inSeconds) }
-func cmdHexpireat(c *Ctx)  { c.hexpire(atSeconds) }
-func cmdHpexpire(c *Ctx)   { c.hexpire(inMillis) }
-func cmdHpexpireat(c *Ctx) { c.hexpire(atMillis) }
+func cmdHexpire(c *command.Ctx)    { hexpire(c, command.InSeconds) }
+func cmdHexpireat(c *command.Ctx)  { hexpire(c, command.AtSeconds) }
+func cmdHpexpire(c *command.Ctx)   { hexpire(c, command.InMillis) }
+func cmdHpexpireat(c *command.Ctx) { hexpire(c, command.AtMillis) }
 
 // hexpire gives fields of the key argument 1 the deadline argument 2.
-func (c *Ctx) hexpire(unit timeUnit) {
+func hexpire(c *command.Ctx, unit command.TimeUnit) {
 	e, ok := c.WriteAs(c.Args[1], engine.Hash)
 	if !ok {
 		return
 	}
-	at, ok := c.fieldDeadline(c.Args[2], unit)
+	at, ok := fieldDeadline(c, c.Args[2], unit)
 	if !ok {
 		return
 	}
-	cond, next := expireConditions{}, 4
+	cond, next := command.ExpireConditions{}, 4
 	switch word := c.Args[3]; {
-	case equalFold(word, "nx"):
-		cond.nx = true
-	case equalFold(word, "xx"):
-		cond.xx = true
-	case equalFold(word, "gt"):
-		cond.gt = true
-	case equalFold(word, "lt"):
-		cond.lt = true
+	case command.EqualFold(word, "nx"):
+		cond.NX = true
+	case command.EqualFold(word, "xx"):
+		cond.XX = true
+	case command.EqualFold(word, "gt"):
+		cond.GT = true
+	case command.EqualFold(word, "lt"):
+		cond.LT = true
 	default:
 		next = 3
 	}
-	fields, ok := c.fieldArgs(next, errNumFields)
+	fields, ok := fieldArgs(c, next, errNumFields)
 	if !ok {
 		return
 	}
 	if e == nil {
-		c.replyForEach(fields, fieldMissing)
+		replyForEach(c, fields, fieldMissing)
 		return
 	}
 	h := e.Hash()
 	changed, deleted := false, false
 	c.W.Array(len(fields))
 	for _, field := range fields {
-		result := c.expireField(h, field, at, cond)
+		result := expireField(c, h, field, at, cond)
 		changed = changed || result == fieldChanged
 		deleted = deleted || result == fieldDeleted
 		c.W.Int(result)
 	}
 	if changed || deleted {
-		c.fieldsExpired(e, deleted)
+		fieldsExpired(c, e, deleted)
 	}
 }
 
-func cmdHexpiretime(c *Ctx)  { c.replyFieldDeadlines(atSeconds) }
-func cmdHpexpiretime(c *Ctx) { c.replyFieldDeadlines(atMillis) }
-func cmdHttl(c *Ctx)         { c.replyFieldDeadlines(inSeconds) }
-func cmdHpttl(c *Ctx)        { c.replyFieldDeadlines(inMillis) }
+func cmdHexpiretime(c *command.Ctx)  { replyFieldDeadlines(c, command.AtSeconds) }
+func cmdHpexpiretime(c *command.Ctx) { replyFieldDeadlines(c, command.AtMillis) }
+func cmdHttl(c *command.Ctx)         { replyFieldDeadlines(c, command.InSeconds) }
+func cmdHpttl(c *command.Ctx)        { replyFieldDeadlines(c, command.InMillis) }
 
 // replyFieldDeadlines replies when fields of the key argument 1 expire, rounded up to the unit.
-func (c *Ctx) replyFieldDeadlines(unit timeUnit) {
-	h, ok := c.readHash()
+func replyFieldDeadlines(c *command.Ctx, unit command.TimeUnit) {
+	h, ok := readHash(c)
 	if !ok {
 		return
 	}
-	fields, ok := c.fieldArgs(2, errFieldsNotPositive)
+	fields, ok := fieldArgs(c, 2, errFieldsNotPositive)
 	if !ok {
 		return
 	}
@@ -232,26 +233,26 @@ func (c *Ctx) replyFieldDeadlines(unit timeUnit) {
 		case at == 0:
 			at = fieldPersistent
 		default:
-			if !unit.absolute {
+			if !unit.Absolute {
 				at -= c.Now()
 			}
-			at = (at + unit.ms - 1) / unit.ms
+			at = (at + unit.MS - 1) / unit.MS
 		}
 		c.W.Int(at)
 	}
 }
 
-func cmdHpersist(c *Ctx) {
+func cmdHpersist(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Hash)
 	if !ok {
 		return
 	}
-	fields, ok := c.fieldArgs(2, errFieldsNotPositive)
+	fields, ok := fieldArgs(c, 2, errFieldsNotPositive)
 	if !ok {
 		return
 	}
 	if e == nil {
-		c.replyForEach(fields, fieldMissing)
+		replyForEach(c, fields, fieldMissing)
 		return
 	}
 	h := e.Hash()
@@ -274,12 +275,12 @@ func cmdHpersist(c *Ctx) {
 	}
 }
 
-func cmdHgetdel(c *Ctx) {
+func cmdHgetdel(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Hash)
 	if !ok {
 		return
 	}
-	fields, ok := c.fieldArgs(2, errFieldsNotPositive)
+	fields, ok := fieldArgs(c, 2, errFieldsNotPositive)
 	if !ok {
 		return
 	}
@@ -290,43 +291,43 @@ func cmdHgetdel(c *Ctx) {
 	deleted := false
 	c.W.Array(len(fields))
 	for _, field := range fields {
-		c.hget(h, field)
+		hget(c, h, field)
 		if h.Delete(field) {
 			deleted = true
 		}
 	}
 	if deleted {
-		c.fieldsDeleted(e)
+		fieldsDeleted(c, e)
 	}
 }
 
-func cmdHgetex(c *Ctx) {
+func cmdHgetex(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Hash)
 	if !ok {
 		return
 	}
-	var unit timeUnit
+	var unit command.TimeUnit
 	persist, next := false, 2
 	switch word := c.Args[2]; {
-	case equalFold(word, "ex"):
-		unit = inSeconds
-	case equalFold(word, "px"):
-		unit = inMillis
-	case equalFold(word, "exat"):
-		unit = atSeconds
-	case equalFold(word, "pxat"):
-		unit = atMillis
-	case equalFold(word, "persist"):
+	case command.EqualFold(word, "ex"):
+		unit = command.InSeconds
+	case command.EqualFold(word, "px"):
+		unit = command.InMillis
+	case command.EqualFold(word, "exat"):
+		unit = command.AtSeconds
+	case command.EqualFold(word, "pxat"):
+		unit = command.AtMillis
+	case command.EqualFold(word, "persist"):
 		persist, next = true, 3
 	}
-	at, expire := int64(0), unit.ms != 0
+	at, expire := int64(0), unit.MS != 0
 	if expire {
-		if at, ok = c.fieldDeadline(c.Args[3], unit); !ok {
+		if at, ok = fieldDeadline(c, c.Args[3], unit); !ok {
 			return
 		}
 		next = 4
 	}
-	fields, ok := c.fieldArgs(next, errFieldsNotPositive)
+	fields, ok := fieldArgs(c, next, errFieldsNotPositive)
 	if !ok {
 		return
 	}
@@ -337,9 +338,9 @@ func cmdHgetex(c *Ctx) {
 	changed, deleted := false, false
 	c.W.Array(len(fields))
 	for _, field := range fields {
-		c.hget(h, field)
+		hget(c, h, field)
 		if expire {
-			result := c.expireField(h, field, at, expireConditions{})
+			result := expireField(c, h, field, at, command.ExpireConditions{})
 			changed = changed || result == fieldChanged
 			deleted = deleted || result == fieldDeleted
 		} else if old, _ := h.Deadline(field); persist && old != 0 {
@@ -351,7 +352,7 @@ func cmdHgetex(c *Ctx) {
 	case changed && persist:
 		c.G.Changed(e, engine.EventHash, "hpersist")
 	case changed || deleted:
-		c.fieldsExpired(e, deleted)
+		fieldsExpired(c, e, deleted)
 	}
 }
 
@@ -364,13 +365,13 @@ type hsetexOptions struct {
 }
 
 // readHsetexOptions reads the arguments of HSETEX behind the key; if they are wrong an error is written and ok is false.
-func (c *Ctx) readHsetexOptions() (x hsetexOptions, ok bool) {
+func readHsetexOptions(c *command.Ctx) (x hsetexOptions, ok bool) {
 	for o := c.Options(2); o.Next(); {
-		var unit timeUnit
+		var unit command.TimeUnit
 		switch {
 		case o.Is("fields"):
 			if o.Left() < 3 {
-				c.Err(wrongArity(c.Cmd))
+				c.Err(command.WrongArity(c.Cmd))
 				return x, false
 			}
 			n, ok := c.IntIn(o.Arg(), 1, math.MaxInt32, errInvalidFieldCount)
@@ -379,18 +380,18 @@ func (c *Ctx) readHsetexOptions() (x hsetexOptions, ok bool) {
 			}
 			x.pairs = o.Rest()
 			if len(x.pairs)%2 != 0 || n != int64(len(x.pairs)/2) {
-				c.Err(wrongArity(c.Cmd))
+				c.Err(command.WrongArity(c.Cmd))
 				return x, false
 			}
 			return x, true
 		case o.Is("ex"):
-			unit = inSeconds
+			unit = command.InSeconds
 		case o.Is("px"):
-			unit = inMillis
+			unit = command.InMillis
 		case o.Is("exat"):
-			unit = atSeconds
+			unit = command.AtSeconds
 		case o.Is("pxat"):
-			unit = atMillis
+			unit = command.AtMillis
 		case o.Is("keepttl"):
 			if x.expire || x.keepTTL {
 				c.Err(errFieldExpirations)
@@ -404,10 +405,10 @@ func (c *Ctx) readHsetexOptions() (x hsetexOptions, ok bool) {
 			}
 			x.fxx, x.fnx = o.Is("fxx"), o.Is("fnx")
 		default:
-			c.Err(Error("ERR unknown argument: " + string(untilNUL(o.Word()))))
+			c.Err(command.Error("ERR unknown argument: " + string(command.UntilNUL(o.Word()))))
 			return x, false
 		}
-		if unit.ms == 0 {
+		if unit.MS == 0 {
 			continue
 		}
 		switch {
@@ -418,17 +419,17 @@ func (c *Ctx) readHsetexOptions() (x hsetexOptions, ok bool) {
 			c.Err(errMissingExpireTime)
 			return x, false
 		}
-		if x.at, ok = c.fieldDeadline(o.Arg(), unit); !ok {
+		if x.at, ok = fieldDeadline(c, o.Arg(), unit); !ok {
 			return x, false
 		}
 		x.expire = true
 	}
-	c.Err(wrongArity(c.Cmd))
+	c.Err(command.WrongArity(c.Cmd))
 	return x, false
 }
 
-func cmdHsetex(c *Ctx) {
-	x, ok := c.readHsetexOptions()
+func cmdHsetex(c *command.Ctx) {
+	x, ok := readHsetexOptions(c)
 	if !ok {
 		return
 	}
@@ -444,7 +445,7 @@ func cmdHsetex(c *Ctx) {
 			}
 		}
 	}
-	e = c.hashToChange(e)
+	e = hashToChange(c, e)
 	h, lim := e.Hash(), c.Host.HashLimits()
 	deleted := false
 	for i := 0; i < len(x.pairs); i += 2 {
@@ -454,13 +455,13 @@ func cmdHsetex(c *Ctx) {
 		} else {
 			h.Set(field, value, lim)
 		}
-		if x.expire && c.expireField(h, field, x.at, expireConditions{}) == fieldDeleted {
+		if x.expire && expireField(c, h, field, x.at, command.ExpireConditions{}) == fieldDeleted {
 			deleted = true
 		}
 	}
 	c.G.Changed(e, engine.EventHash, "hset")
 	if x.expire {
-		c.fieldsExpired(e, deleted)
+		fieldsExpired(c, e, deleted)
 	}
 	c.W.Int(1)
 }

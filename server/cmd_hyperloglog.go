@@ -4,43 +4,44 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hyperloglog"
 )
 
 // This file has the commands on HyperLogLogs, which are strings of a certain form.
 
-func init() { Register(hyperloglogCommands) }
+func init() { command.Register(hyperloglogCommands) }
 
-var hyperloglogCommands = []*Command{
-	{Name: "pfadd", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: Write | DenyOOM | Fast, ACL: CatHyperLogLog, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+var hyperloglogCommands = []*command.Command{
+	{Name: "pfadd", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatHyperLogLog, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Adds elements to a HyperLogLog, which is created if it does not exist", Syntax: "key [element [element ...]]",
 		Complexity: "O(1) for each element", Do: cmdPfadd},
-	{Name: "pfcount", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: ReadOnly | MayReplicate, ACL: CatHyperLogLog, Keys: keys("i1+r-1/1/0[RW,ACCESS]"),
+	{Name: "pfcount", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: command.ReadOnly | command.MayReplicate, ACL: command.CatHyperLogLog, Keys: command.Keys("i1+r-1/1/0[RW,ACCESS]"),
 		Summary: "Estimates the number of different elements of HyperLogLogs together", Syntax: "key [key ...]",
 		Complexity: "O(1) for a single key that has not changed since the last time; else O(N), where N is the number of keys, with a large constant", Do: cmdPfcount},
-	{Name: "pfdebug", Group: "hyperloglog", Since: "2.8.9", Arity: 3, Flags: Write | DenyOOM | Admin, ACL: CatHyperLogLog, Keys: keys("i2+r0/1/0[RW,ACCESS]"),
+	{Name: "pfdebug", Group: "hyperloglog", Since: "2.8.9", Arity: 3, Flags: command.Write | command.DenyOOM | command.Admin, ACL: command.CatHyperLogLog, Keys: command.Keys("i2+r0/1/0[RW,ACCESS]"),
 		Summary: "Shows the registers of a HyperLogLog, or changes its encoding", Syntax: "subcommand key", Complexity: "O(1)", Do: cmdPfdebug},
-	{Name: "pfmerge", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: Write | DenyOOM, ACL: CatHyperLogLog, Keys: keys("i1+r0/1/0[RW,ACCESS,INSERT] i2+r-1/1/0[RO,ACCESS]"),
+	{Name: "pfmerge", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: command.Write | command.DenyOOM, ACL: command.CatHyperLogLog, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,INSERT] i2+r-1/1/0[RO,ACCESS]"),
 		Summary: "Stores the union of HyperLogLogs, to which the destination belongs if it exists", Syntax: "destkey [sourcekey [sourcekey ...]]",
 		Complexity: "O(N), where N is the number of keys, with a large constant", Do: cmdPfmerge},
-	{Name: "pfselftest", Group: "hyperloglog", Since: "2.8.9", Arity: 1, Flags: Admin, ACL: CatHyperLogLog,
+	{Name: "pfselftest", Group: "hyperloglog", Since: "2.8.9", Arity: 1, Flags: command.Admin, ACL: command.CatHyperLogLog,
 		Summary: "Checks that HyperLogLogs count as they should", Complexity: "O(1), with a very large constant", Do: cmdPfselftest},
 }
 
 const (
-	errNoHyperLogLog        Error = "WRONGTYPE Key is not a valid HyperLogLog string value."
-	errCorruptedHyperLogLog Error = "INVALIDOBJ Corrupted HLL object detected"
-	errPfdebugNoKey         Error = "ERR The specified key does not exist"
-	errPfdebugDense         Error = "ERR HLL encoding is not sparse"
+	errNoHyperLogLog        command.Error = "WRONGTYPE Key is not a valid HyperLogLog string value."
+	errCorruptedHyperLogLog command.Error = "INVALIDOBJ Corrupted HLL object detected"
+	errPfdebugNoKey         command.Error = "ERR The specified key does not exist"
+	errPfdebugDense         command.Error = "ERR HLL encoding is not sparse"
 )
 
 // aHyperLogLog reports whether e, unless it is nil, holds a HyperLogLog; if not an error is written.
-func (c *Ctx) aHyperLogLog(e *engine.Entry) bool {
+func aHyperLogLog(c *command.Ctx, e *engine.Entry) bool {
 	switch {
 	case e == nil:
 	case e.Type() != engine.String:
-		c.Err(ErrWrongType)
+		c.Err(command.ErrWrongType)
 		return false
 	case !hyperloglog.Is(e.Bytes()):
 		c.Err(errNoHyperLogLog)
@@ -56,7 +57,7 @@ var sparseRooms = sync.Pool{New: func() any { return new(sparseRoom) }}
 
 // editHyperLogLog returns an editor of the HyperLogLog in e, or of a new one if that is nil. Dense ones are changed where they are,
 // sparse ones in room.
-func (c *Ctx) editHyperLogLog(e *engine.Entry, room []byte) hyperloglog.Editor {
+func editHyperLogLog(c *command.Ctx, e *engine.Entry, room []byte) hyperloglog.Editor {
 	maxSparse := c.Host.HyperLogLogSparse()
 	switch {
 	case e == nil:
@@ -68,7 +69,7 @@ func (c *Ctx) editHyperLogLog(e *engine.Entry, room []byte) hyperloglog.Editor {
 }
 
 // keepHyperLogLog makes what was edited the value of e, or of a new entry under a key if e is nil.
-func (c *Ctx) keepHyperLogLog(e *engine.Entry, key, edited []byte) *engine.Entry {
+func keepHyperLogLog(c *command.Ctx, e *engine.Entry, key, edited []byte) *engine.Entry {
 	if e == nil {
 		e = c.G.CreateString(c.DB, key, edited)
 	} else if b := e.Bytes(); &b[0] != &edited[0] {
@@ -78,15 +79,15 @@ func (c *Ctx) keepHyperLogLog(e *engine.Entry, key, edited []byte) *engine.Entry
 	return e
 }
 
-func cmdPfadd(c *Ctx) {
+func cmdPfadd(c *command.Ctx) {
 	key := c.Args[1]
 	e := c.G.Write(c.DB, key)
-	if !c.aHyperLogLog(e) {
+	if !aHyperLogLog(c, e) {
 		return
 	}
 	room := sparseRooms.Get().(*sparseRoom)
 	defer sparseRooms.Put(room)
-	edit := c.editHyperLogLog(e, room[:0])
+	edit := editHyperLogLog(c, e, room[:0])
 	var err error
 	for _, element := range c.Args[2:] {
 		if err = edit.Add(element); err != nil {
@@ -98,7 +99,7 @@ func cmdPfadd(c *Ctx) {
 		hyperloglog.Outdate(edit.Bytes())
 	}
 	if changed {
-		e = c.keepHyperLogLog(e, key, edit.Bytes())
+		e = keepHyperLogLog(c, e, key, edit.Bytes())
 	}
 	switch {
 	case err != nil:
@@ -114,10 +115,10 @@ func cmdPfadd(c *Ctx) {
 	}
 }
 
-func cmdPfcount(c *Ctx) {
+func cmdPfcount(c *command.Ctx) {
 	if len(c.Args) > 2 {
 		var union hyperloglog.Registers
-		if _, ok := c.mergedRegisters(&union, c.Args[1:]); ok {
+		if _, ok := mergedRegisters(c, &union, c.Args[1:]); ok {
 			c.W.Int(int64(union.Count()))
 		}
 		return
@@ -125,7 +126,7 @@ func cmdPfcount(c *Ctx) {
 	key := c.Args[1]
 	e := c.Read(key)
 	switch {
-	case !c.aHyperLogLog(e):
+	case !aHyperLogLog(c, e):
 		return
 	case e == nil:
 		c.W.Int(0)
@@ -138,14 +139,14 @@ func cmdPfcount(c *Ctx) {
 			c.Err(errCorruptedHyperLogLog)
 			return
 		}
-		c.keepEstimate(key, n)
+		keepEstimate(c, key, n)
 	}
 	c.W.Int(int64(n))
 }
 
 // keepEstimate stores the estimate of the HyperLogLog under a key, unless nothing may be changed at present. Replies do not depend on
 // it.
-func (c *Ctx) keepEstimate(key []byte, n uint64) {
+func keepEstimate(c *command.Ctx, key []byte, n uint64) {
 	if !c.Host.Writable(c.G) {
 		return
 	}
@@ -160,10 +161,10 @@ func (c *Ctx) keepEstimate(key []byte, n uint64) {
 
 // union adds the registers of the HyperLogLogs under keys to all; anyDense says that not all of them are sparse. If one is none an
 // error is written and ok is false.
-func (c *Ctx) mergedRegisters(all *hyperloglog.Registers, keys [][]byte) (anyDense, ok bool) {
+func mergedRegisters(c *command.Ctx, all *hyperloglog.Registers, keys [][]byte) (anyDense, ok bool) {
 	for _, key := range keys {
 		e := c.Read(key)
-		if !c.aHyperLogLog(e) {
+		if !aHyperLogLog(c, e) {
 			return false, false
 		}
 		if e == nil {
@@ -178,39 +179,39 @@ func (c *Ctx) mergedRegisters(all *hyperloglog.Registers, keys [][]byte) (anyDen
 	return anyDense, true
 }
 
-func cmdPfmerge(c *Ctx) {
+func cmdPfmerge(c *command.Ctx) {
 	key := c.Args[1]
 	var all hyperloglog.Registers
-	anyDense, ok := c.mergedRegisters(&all, c.Args[1:])
+	anyDense, ok := mergedRegisters(c, &all, c.Args[1:])
 	if !ok {
 		return
 	}
 	e := c.G.Write(c.DB, key)
 	room := sparseRooms.Get().(*sparseRoom)
 	defer sparseRooms.Put(room)
-	edit := c.editHyperLogLog(e, room[:0])
+	edit := editHyperLogLog(c, e, room[:0])
 	if anyDense && edit.Densify() != nil || edit.Raise(&all) != nil {
 		c.Err(errCorruptedHyperLogLog)
 		return
 	}
 	hyperloglog.Outdate(edit.Bytes())
-	e = c.keepHyperLogLog(e, key, edit.Bytes())
+	e = keepHyperLogLog(c, e, key, edit.Bytes())
 	c.G.Changed(e, engine.EventString, "pfadd")
 	c.W.OK()
 }
 
-func cmdPfdebug(c *Ctx) {
+func cmdPfdebug(c *command.Ctx) {
 	e := c.G.Write(c.DB, c.Args[2])
 	switch {
 	case e == nil:
 		c.Err(errPfdebugNoKey)
 		return
-	case !c.aHyperLogLog(e):
+	case !aHyperLogLog(c, e):
 		return
 	}
 	switch sub := c.Args[1]; {
-	case equalFold(sub, "getreg"):
-		if _, ok := c.densify(e); !ok {
+	case command.EqualFold(sub, "getreg"):
+		if _, ok := densify(c, e); !ok {
 			return
 		}
 		var all hyperloglog.Registers
@@ -222,26 +223,26 @@ func cmdPfdebug(c *Ctx) {
 		for _, rank := range all {
 			c.W.Int(int64(rank))
 		}
-	case equalFold(sub, "decode"):
+	case command.EqualFold(sub, "decode"):
 		if hyperloglog.IsDense(e.Bytes()) {
 			c.Err(errPfdebugDense)
 			return
 		}
 		c.W.Bulk(hyperloglog.AppendRuns(nil, e.Bytes()))
-	case equalFold(sub, "encoding"):
+	case command.EqualFold(sub, "encoding"):
 		c.W.Simple(hyperloglog.Encoding(e.Bytes()))
-	case equalFold(sub, "todense"):
-		if converted, ok := c.densify(e); ok {
+	case command.EqualFold(sub, "todense"):
+		if converted, ok := densify(c, e); ok {
 			c.W.Int(converted)
 		}
 	default:
-		c.Err(Error("ERR Unknown PFDEBUG subcommand '" + string(untilNUL(sub)) + "'"))
+		c.Err(command.Error("ERR Unknown PFDEBUG subcommand '" + string(command.UntilNUL(sub)) + "'"))
 	}
 }
 
 // densify makes a HyperLogLog dense and returns 1 if it was not; if it is corrupted an error is written and ok is false. As in Redis,
 // that is no change for WATCH and for events.
-func (c *Ctx) densify(e *engine.Entry) (converted int64, ok bool) {
+func densify(c *command.Ctx, e *engine.Entry) (converted int64, ok bool) {
 	if hyperloglog.IsDense(e.Bytes()) {
 		return 0, true
 	}
@@ -250,14 +251,14 @@ func (c *Ctx) densify(e *engine.Entry) (converted int64, ok bool) {
 		c.Err(errCorruptedHyperLogLog)
 		return 0, false
 	}
-	c.keepHyperLogLog(e, nil, edit.Bytes())
+	keepHyperLogLog(c, e, nil, edit.Bytes())
 	c.G.ChangedBookkeeping(e, 0, "")
 	return 1, true
 }
 
-func cmdPfselftest(c *Ctx) {
+func cmdPfselftest(c *command.Ctx) {
 	if err := hyperloglog.SelfTest(); err != nil {
-		c.Err(Error("TESTFAILED " + err.Error()))
+		c.Err(command.Error("TESTFAILED " + err.Error()))
 		return
 	}
 	c.W.OK()

@@ -12,24 +12,25 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/scripting"
 	"github.com/atomredis/atomredis/server/acl"
 )
 
-func init() { Register(serverCommands) }
+func init() { command.Register(serverCommands) }
 
 // serverCommands tell about the server as a whole, and stop it.
-var serverCommands = []*Command{
+var serverCommands = []*command.Command{
 	// WholeKeyspace lets INFO read the counters of all shards.
-	{Name: "info", Group: "server", Since: "1.0.0", Arity: -1, Flags: Loading | Stale | WholeKeyspace, ACL: CatDangerous,
+	{Name: "info", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Loading | command.Stale | command.WholeKeyspace, ACL: command.CatDangerous,
 		Summary: "Describes the server and counts what it did", Syntax: "[section [section ...]]", Complexity: "O(1)", Do: cmdInfo},
-	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale | Protected | WholeKeyspace,
+	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale | command.Protected | command.WholeKeyspace,
 		Summary: "Looks into the server, and disturbs it, for tests", Syntax: "subcommand [arg [arg ...]]", Complexity: "Depends on the argument",
-		allowed: debugAllowed, fromScript: debugFromScript, Do: cmdDebug},
+		Allowed: debugAllowed, FromScript: debugFromScript, Do: cmdDebug},
 	memoryCommand, slowlogCommand, latencyCommand, moduleCommand,
-	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: Admin | NoScript | Loading | Stale,
+	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 		Summary: "Shows all commands as the server executes them", Complexity: "O(1)", Do: cmdMonitor},
-	{Name: "shutdown", Group: "server", Since: "1.0.0", Arity: -1, Flags: Admin | NoScript | Loading | Stale | NoMulti | AllowBusy,
+	{Name: "shutdown", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Admin | command.NoScript | command.Loading | command.Stale | command.NoMulti | command.AllowBusy,
 		Summary: "Stops the server", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", Complexity: "O(N), where N is the number of clients", Do: cmdShutdown},
 }
 
@@ -37,7 +38,7 @@ var serverCommands = []*Command{
 type infoSection struct {
 	name  string
 	extra bool // shown only when asked for, or with everything
-	write func(b *infoText, c *Ctx)
+	write func(b *infoText, c *command.Ctx)
 }
 
 var infoSections = []infoSection{
@@ -48,7 +49,7 @@ var infoSections = []infoSection{
 	{"Stats", false, (*infoText).stats},
 	{"Replication", false, (*infoText).replication},
 	{"CPU", false, (*infoText).cpu},
-	{"Modules", false, func(*infoText, *Ctx) {}},
+	{"Modules", false, func(*infoText, *command.Ctx) {}},
 	{"Commandstats", true, (*infoText).commandStats},
 	{"Errorstats", false, (*infoText).errorStats},
 	{"Latencystats", true, (*infoText).latencyStats},
@@ -56,7 +57,7 @@ var infoSections = []infoSection{
 	{"Keyspace", false, (*infoText).keyspace},
 }
 
-func cmdInfo(c *Ctx) {
+func cmdInfo(c *command.Ctx) {
 	var b infoText
 	for _, s := range infoSections {
 		if s.wanted(c.Args[1:]) {
@@ -73,7 +74,7 @@ func (s *infoSection) wanted(words [][]byte) bool {
 		return !s.extra
 	}
 	return slices.ContainsFunc(words, func(w []byte) bool {
-		switch name := lower(w); name {
+		switch name := command.Lower(w); name {
 		case "default":
 			return !s.extra
 		case "all", "everything":
@@ -134,7 +135,7 @@ func humanBytes(n int64) string {
 	return fmt.Sprintf("%.2fP", f)
 }
 
-func (b *infoText) server(c *Ctx) {
+func (b *infoText) server(c *command.Ctx) {
 	srv := serverOf(c)
 	now := srv.ks.Clock().Now()
 	uptime := max(int64(now.Sub(srv.started).Seconds()), 0)
@@ -167,7 +168,7 @@ func (b *infoText) server(c *Ctx) {
 	b.flag("io_uring_active", srv.callsTogether.Load())
 }
 
-func (b *infoText) clients(c *Ctx) {
+func (b *infoText) clients(c *command.Ctx) {
 	srv := serverOf(c)
 	tracking, _, _, _ := srv.tracking.size()
 	b.number("connected_clients", srv.clients.count.Load())
@@ -186,7 +187,7 @@ func (b *infoText) clients(c *Ctx) {
 }
 
 // memory tells where the memory is. The data set is what is left of the heap after a start and the clients have had theirs.
-func (b *infoText) memory(c *Ctx) {
+func (b *infoText) memory(c *command.Ctx) {
 	srv := serverOf(c)
 	m := readMemory()
 	srv.memory.see(m.heap)
@@ -264,7 +265,7 @@ func percent(part, whole int64) string {
 
 // persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that it has
 // for the AOF.
-func (b *infoText) persistence(c *Ctx) {
+func (b *infoText) persistence(c *command.Ctx) {
 	srv := serverOf(c)
 	st := srv.storageStatus()
 	now := srv.ks.Clock().Now()
@@ -325,7 +326,7 @@ func (b *infoText) persistence(c *Ctx) {
 // oneLine returns text without line breaks.
 func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
 
-func (b *infoText) stats(c *Ctx) {
+func (b *infoText) stats(c *command.Ctx) {
 	srv := serverOf(c)
 	srv.rates.sample(srv, c.Now())
 	rate := srv.rates.throughput()
@@ -384,7 +385,7 @@ func (h *hub) sizes() (channels, patterns, shards int) {
 	return len(h.channels), len(h.patterns), len(h.shards)
 }
 
-func (b *infoText) cpu(*Ctx) {
+func (b *infoText) cpu(*command.Ctx) {
 	if system, user, ok := cpuSeconds(); ok {
 		b.text("used_cpu_sys", strconv.FormatFloat(system, 'f', 6, 64))
 		b.text("used_cpu_user", strconv.FormatFloat(user, 'f', 6, 64))
@@ -393,13 +394,13 @@ func (b *infoText) cpu(*Ctx) {
 	}
 }
 
-func (b *infoText) commandStats(c *Ctx) {
+func (b *infoText) commandStats(c *command.Ctx) {
 	srv := serverOf(c)
-	var all []*Command
-	for _, cmd := range srv.table.commands() {
+	var all []*command.Command
+	for _, cmd := range srv.table.Commands() {
 		all = append(append(all, cmd), cmd.Subs...)
 	}
-	slices.SortFunc(all, func(x, y *Command) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(all, func(x, y *command.Command) int { return cmp.Compare(x.Name, y.Name) })
 	for _, cmd := range all {
 		s := srv.commandStats.seen(cmd)
 		calls, rejected, failed := s.calls.Load(), s.rejected.Load(), s.failed.Load()
@@ -416,14 +417,14 @@ func (b *infoText) commandStats(c *Ctx) {
 	}
 }
 
-func (b *infoText) errorStats(c *Ctx) {
+func (b *infoText) errorStats(c *command.Ctx) {
 	serverOf(c).stats.errors.each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
 }
 
-func (b *infoText) latencyStats(c *Ctx) {
+func (b *infoText) latencyStats(c *command.Ctx) {
 	srv := serverOf(c)
 	percentiles := srv.config.Get().LatencyPercentiles
-	for cmd := range srv.table.all {
+	for cmd := range srv.table.All {
 		h := srv.commandStats.seen(cmd).durations.Load()
 		if h == nil {
 			continue
@@ -436,9 +437,9 @@ func (b *infoText) latencyStats(c *Ctx) {
 	}
 }
 
-func (b *infoText) cluster(c *Ctx) { b.flag("cluster_enabled", serverOf(c).cluster != nil) }
+func (b *infoText) cluster(c *command.Ctx) { b.flag("cluster_enabled", serverOf(c).cluster != nil) }
 
-func (b *infoText) keyspace(c *Ctx) {
+func (b *infoText) keyspace(c *command.Ctx) {
 	for db := range serverOf(c).ks.Databases() {
 		if s := c.G.DBStats(db); s.Keys > 0 {
 			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL, s.FieldExpires)

@@ -4,53 +4,54 @@ import (
 	"math"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
 // This file has the commands on whole databases, and two that need no data at all: TIME and LOLWUT.
 
-func init() { Register(keyspaceCommands) }
+func init() { command.Register(keyspaceCommands) }
 
-var keyspaceCommands = []*Command{
-	{Name: "dbsize", Group: "server", Since: "1.0.0", Arity: 1, Flags: ReadOnly | Fast | WholeKeyspace | AllKeys, ACL: CatKeyspace,
+var keyspaceCommands = []*command.Command{
+	{Name: "dbsize", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.ReadOnly | command.Fast | command.WholeKeyspace | command.AllKeys, ACL: command.CatKeyspace,
 		Summary: "Counts the keys of the database", Complexity: "O(1)", Do: cmdDbsize},
-	{Name: "flushall", Group: "server", Since: "1.0.0", Arity: -1, Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+	{Name: "flushall", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Write | command.WholeKeyspace, ACL: command.CatKeyspace | command.CatDangerous,
 		Summary: "Deletes all keys of all databases", Syntax: "[ASYNC | SYNC]", Complexity: "O(N), where N is the number of keys deleted", Do: cmdFlushall},
-	{Name: "flushdb", Group: "server", Since: "1.0.0", Arity: -1, Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+	{Name: "flushdb", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Write | command.WholeKeyspace, ACL: command.CatKeyspace | command.CatDangerous,
 		Summary: "Deletes all keys of the database", Syntax: "[ASYNC | SYNC]", Complexity: "O(N), where N is the number of keys deleted", Do: cmdFlushdb},
-	{Name: "lolwut", Group: "server", Since: "5.0.0", Arity: -1, Flags: ReadOnly | Fast,
+	{Name: "lolwut", Group: "server", Since: "5.0.0", Arity: -1, Flags: command.ReadOnly | command.Fast,
 		Summary: "Draws a picture and tells the version", Syntax: "[VERSION version] [columns] [rows]", Complexity: "O(N), where N is the size of the picture", Do: cmdLolwut},
-	{Name: "swapdb", Group: "server", Since: "4.0.0", Arity: 3, Flags: Write | Fast | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
+	{Name: "swapdb", Group: "server", Since: "4.0.0", Arity: 3, Flags: command.Write | command.Fast | command.WholeKeyspace, ACL: command.CatKeyspace | command.CatDangerous,
 		Summary: "Exchanges the contents of two databases", Syntax: "index1 index2",
 		Complexity: "O(N+M), where N is the number of keys in both databases and M that of watched keys and blocked clients", Do: cmdSwapdb},
-	{Name: "time", Group: "server", Since: "2.6.0", Arity: 1, Flags: Loading | Stale | Fast,
+	{Name: "time", Group: "server", Since: "2.6.0", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
 		Summary: "Tells the server's time", Complexity: "O(1)", Do: cmdTime},
 }
 
 const (
-	errFirstDB  Error = "ERR invalid first DB index"
-	errSecondDB Error = "ERR invalid second DB index"
+	errFirstDB  command.Error = "ERR invalid first DB index"
+	errSecondDB command.Error = "ERR invalid second DB index"
 )
 
-func cmdDbsize(c *Ctx) { c.W.Int(int64(c.G.Len(c.DB))) }
+func cmdDbsize(c *command.Ctx) { c.W.Int(int64(c.G.Len(c.DB))) }
 
-func cmdFlushall(c *Ctx) { c.flush(-1) }
-func cmdFlushdb(c *Ctx)  { c.flush(c.DB) }
+func cmdFlushall(c *command.Ctx) { flush(c, -1) }
+func cmdFlushdb(c *command.Ctx)  { flush(c, c.DB) }
 
 // flush deletes all keys of a database, or of all if db is -1. ASYNC and SYNC are the same here: either way the keys are
 // gone at once and their memory is freed in the background.
-func (c *Ctx) flush(db int) {
+func flush(c *command.Ctx, db int) {
 	o := c.Options(1)
 	if o.Next() && (o.More() || !o.Is("async") && !o.Is("sync")) {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	c.G.Flush(db)
 	c.W.OK()
 }
 
-func cmdSwapdb(c *Ctx) {
-	if c.clusterMode() {
+func cmdSwapdb(c *command.Ctx) {
+	if c.ClusterMode() {
 		c.Err(errSwapInCluster)
 		return
 	}
@@ -63,14 +64,14 @@ func cmdSwapdb(c *Ctx) {
 		return
 	}
 	if n := int64(serverOf(c).Keyspace().Databases()); a < 0 || a >= n || b < 0 || b >= n {
-		c.Err(ErrDBRange)
+		c.Err(command.ErrDBRange)
 		return
 	}
 	c.G.Swap(int(a), int(b))
 	c.W.OK()
 }
 
-func cmdTime(c *Ctx) {
+func cmdTime(c *command.Ctx) {
 	us := serverOf(c).Keyspace().Clock().Now().UnixMicro()
 	c.W.Array(2)
 	c.W.BulkInt(us / 1e6)
@@ -84,7 +85,7 @@ const (
 )
 
 // cmdLolwut draws an atom. There is one picture, whatever version is asked for.
-func cmdLolwut(c *Ctx) {
+func cmdLolwut(c *command.Ctx) {
 	size := [2]int64{lolwutColumns, lolwutRows}
 	o := c.Options(1)
 	for i := 0; o.Next(); {
@@ -94,7 +95,7 @@ func cmdLolwut(c *Ctx) {
 		}
 		n, ok := resp.ParseInt(o.Word())
 		if !ok {
-			c.Err(ErrNotInteger)
+			c.Err(command.ErrNotInteger)
 			return
 		}
 		if !version && i < len(size) {

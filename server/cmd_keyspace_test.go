@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,7 +24,7 @@ func TestLolwutDrawsPicturesOfAnySize(t *testing.T) {
 	for _, words := range [][]string{{"lolwut", "-5", "9223372036854775807"}, {"lolwut", "version", "6", "0", "999", "7"}} {
 		require.Contains(t, b.call(lolwut, words...), tallest+"\natomredis ver. "+Version, words)
 	}
-	require.Equal(t, "-"+string(ErrNotInteger)+"\r\n", b.call(lolwut, "lolwut", "version"))
+	require.Equal(t, "-"+string(command.ErrNotInteger)+"\r\n", b.call(lolwut, "lolwut", "version"))
 }
 
 func TestFlushAndSwapChangeWhatTheyName(t *testing.T) {
@@ -32,7 +33,7 @@ func TestFlushAndSwapChangeWhatTheyName(t *testing.T) {
 		b.G.CreateString(db, []byte("key"), nil)
 	}
 	b.DB = 1
-	require.Equal(t, "-"+string(ErrSyntax)+"\r\n", b.call(commandNamed(t, keyspaceCommands, "flushdb"), "flushdb", "sync", "async"))
+	require.Equal(t, "-"+string(command.ErrSyntax)+"\r\n", b.call(commandNamed(t, keyspaceCommands, "flushdb"), "flushdb", "sync", "async"))
 	require.Equal(t, "+OK\r\n", b.call(commandNamed(t, keyspaceCommands, "flushdb"), "flushdb", "SYNC"))
 	require.Equal(t, [3]int{1, 0, 1}, [3]int{b.G.Len(0), b.G.Len(1), b.G.Len(2)})
 	require.Equal(t, "+OK\r\n", b.call(commandNamed(t, keyspaceCommands, "flushall"), "flushall"))

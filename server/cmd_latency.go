@@ -3,32 +3,33 @@ package server
 import (
 	"cmp"
 	"fmt"
+	"github.com/atomredis/atomredis/command"
 	"slices"
 	"strings"
 )
 
 // latencyCommand tells how long commands take, and about those that take long.
-var latencyCommand = &Command{Name: "latency", Group: "server", Since: "2.8.13", Arity: -2,
+var latencyCommand = &command.Command{Name: "latency", Group: "server", Since: "2.8.13", Arity: -2,
 	Summary: "Groups the commands about how long things take", Complexity: "That of the sub-command",
-	Subs: []*Command{
-		{Name: "latency|doctor", Group: "server", Since: "2.8.13", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+	Subs: []*command.Command{
+		{Name: "latency|doctor", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 			Summary: "Sums up what took long, for people", Complexity: "O(1)", Do: cmdLatencyDoctor},
-		{Name: "latency|graph", Group: "server", Since: "2.8.13", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
+		{Name: "latency|graph", Group: "server", Since: "2.8.13", Arity: 3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 			Summary: "Draws how long events of a kind took", Syntax: "event", Complexity: "O(1)", Do: cmdLatencyGraph},
-		{Name: "latency|help", Group: "server", Since: "2.8.13", Arity: 2, Flags: Loading | Stale,
+		{Name: "latency|help", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdLatencyHelp},
-		{Name: "latency|histogram", Group: "server", Since: "7.0.0", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
+		{Name: "latency|histogram", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 			Summary: "Counts how often commands took how long", Syntax: "[command [command ...]]",
 			Complexity: "O(N), where N is the number of commands that were used", Do: cmdLatencyHistogram},
-		{Name: "latency|history", Group: "server", Since: "2.8.13", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
+		{Name: "latency|history", Group: "server", Since: "2.8.13", Arity: 3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 			Summary: "Returns when events of a kind were, and how long they took", Syntax: "event", Complexity: "O(1)", Do: cmdLatencyHistory},
-		{Name: "latency|latest", Group: "server", Since: "2.8.13", Arity: 2, Flags: Admin | NoScript | Loading | Stale,
+		{Name: "latency|latest", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 			Summary: "Returns the latest event of each kind", Complexity: "O(1)", Do: cmdLatencyLatest},
-		{Name: "latency|reset", Group: "server", Since: "2.8.13", Arity: -2, Flags: Admin | NoScript | Loading | Stale,
+		{Name: "latency|reset", Group: "server", Since: "2.8.13", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 			Summary: "Forgets events, of some kinds or all", Syntax: "[event [event ...]]", Complexity: "O(1)", Do: cmdLatencyReset},
 	}}
 
-func cmdLatencyLatest(c *Ctx) {
+func cmdLatencyLatest(c *command.Ctx) {
 	m, n := c.W.Defer(), 0
 	for _, event := range serverOf(c).latency.names() {
 		s, ok := serverOf(c).latency.series(event)
@@ -46,7 +47,7 @@ func cmdLatencyLatest(c *Ctx) {
 	c.W.EndArray(m, n)
 }
 
-func cmdLatencyHistory(c *Ctx) {
+func cmdLatencyHistory(c *command.Ctx) {
 	s, _ := serverOf(c).latency.series(string(c.Args[2]))
 	c.W.Array(len(s.samples))
 	for _, x := range s.samples {
@@ -56,7 +57,7 @@ func cmdLatencyHistory(c *Ctx) {
 	}
 }
 
-func cmdLatencyReset(c *Ctx) {
+func cmdLatencyReset(c *command.Ctx) {
 	events := serverOf(c).latency.names()
 	if len(c.Args) > 2 {
 		events = events[:0]
@@ -73,30 +74,30 @@ func cmdLatencyReset(c *Ctx) {
 	c.W.Int(n)
 }
 
-func cmdLatencyGraph(c *Ctx) {
+func cmdLatencyGraph(c *command.Ctx) {
 	event := string(c.Args[2])
 	s, ok := serverOf(c).latency.series(event)
 	if !ok {
-		c.Err(Error("ERR No samples available for event '" + string(untilNUL(c.Args[2])) + "'"))
+		c.Err(command.Error("ERR No samples available for event '" + string(command.UntilNUL(c.Args[2])) + "'"))
 		return
 	}
 	c.W.Verbatim("txt", s.graph(event, serverOf(c).ks.Now()/1000))
 }
 
 // cmdLatencyHistogram replies with the distributions of the commands named, with those of their sub-commands, or of all commands.
-func cmdLatencyHistogram(c *Ctx) {
-	cmds := serverOf(c).table.commands()
+func cmdLatencyHistogram(c *command.Ctx) {
+	cmds := serverOf(c).table.Commands()
 	if len(c.Args) > 2 {
 		cmds = nil
 		for _, name := range c.Args[2:] {
-			if cmd := serverOf(c).table.named(name); cmd != nil {
+			if cmd := serverOf(c).table.Named(name); cmd != nil {
 				cmds = append(cmds, cmd)
 			}
 		}
 	}
 	m, n := c.W.Defer(), 0
 	for _, cmd := range cmds {
-		for _, cmd := range append([]*Command{cmd}, cmd.Subs...) {
+		for _, cmd := range append([]*command.Command{cmd}, cmd.Subs...) {
 			h := serverOf(c).commandStats.seen(cmd).durations.Load()
 			if h == nil {
 				continue
@@ -119,8 +120,8 @@ func cmdLatencyHistogram(c *Ctx) {
 	c.W.EndMap(m, n)
 }
 
-func cmdLatencyHelp(c *Ctx) {
-	helpReply(c,
+func cmdLatencyHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"LATENCY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"DOCTOR",
 		"    Sum up what took long, and what may help.",
@@ -152,7 +153,7 @@ var latencyAdvice = map[string]string{
 	"aof-write-pending-fsync": "The disk needed more than a second to sync the journal, and replies had to wait: it is busy with something else, or too slow.",
 }
 
-func cmdLatencyDoctor(c *Ctx) {
+func cmdLatencyDoctor(c *command.Ctx) {
 	m := &serverOf(c).latency
 	var b strings.Builder
 	events := m.names()

@@ -3,6 +3,7 @@ package server
 import (
 	"math"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
 )
@@ -11,58 +12,58 @@ import (
 // cmd_list_pop.go.
 
 const (
-	errRankZero        Error = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
-	errCountNegative   Error = "ERR COUNT can't be negative"
-	errMaxLenNegative  Error = "ERR MAXLEN can't be negative"
-	listPushComplexity       = "O(1) for each element"
+	errRankZero        command.Error = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"
+	errCountNegative   command.Error = "ERR COUNT can't be negative"
+	errMaxLenNegative  command.Error = "ERR MAXLEN can't be negative"
+	listPushComplexity               = "O(1) for each element"
 )
 
-func init() { Register(listCommands) }
+func init() { command.Register(listCommands) }
 
-var listCommands = []*Command{
-	{Name: "blmove", Group: "list", Since: "6.2.0", Arity: 6, Flags: Write | DenyOOM | Blocking, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+var listCommands = []*command.Command{
+	{Name: "blmove", Group: "list", Since: "6.2.0", Arity: 6, Flags: command.Write | command.DenyOOM | command.Blocking, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
 		Summary: "Moves an element from one list to another and waits for one if there is none", Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Complexity: "O(1)", Do: cmdBlmove},
-	{Name: "blmpop", Group: "list", Since: "7.0.0", Arity: -5, Flags: Write | Blocking, ACL: CatList, Keys: keys("i2+n0/1/1[RW,ACCESS,DELETE]"),
+	{Name: "blmpop", Group: "list", Since: "7.0.0", Arity: -5, Flags: command.Write | command.Blocking, ACL: command.CatList, Keys: command.Keys("i2+n0/1/1[RW,ACCESS,DELETE]"),
 		Summary: "Pops elements of the first list that has any and waits for some if none has", Syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Complexity: "O(N+M), where N is the number of keys and M that of the elements", Do: cmdBlmpop},
-	{Name: "blpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: Write | Blocking, ACL: CatList, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+	{Name: "blpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: command.Write | command.Blocking, ACL: command.CatList, Keys: command.Keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Pops the first element of the first list that has any and waits for one if none has", Syntax: "key [key ...] timeout", Complexity: "O(N), where N is the number of keys", Do: cmdBlpop},
-	{Name: "brpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: Write | Blocking, ACL: CatList, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+	{Name: "brpop", Group: "list", Since: "2.0.0", Arity: -3, Flags: command.Write | command.Blocking, ACL: command.CatList, Keys: command.Keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Pops the last element of the first list that has any and waits for one if none has", Syntax: "key [key ...] timeout", Complexity: "O(N), where N is the number of keys", Do: cmdBrpop},
-	{Name: "brpoplpush", Group: "list", Since: "2.2.0", Deprecated: "6.2.0", Instead: "`BLMOVE` with the `RIGHT` and `LEFT` arguments", Arity: 4, Flags: Write | DenyOOM | Blocking, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+	{Name: "brpoplpush", Group: "list", Since: "2.2.0", Deprecated: "6.2.0", Instead: "`BLMOVE` with the `RIGHT` and `LEFT` arguments", Arity: 4, Flags: command.Write | command.DenyOOM | command.Blocking, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
 		Summary: "Moves the last element of a list to the head of another and waits for one if there is none", Syntax: "source destination timeout", Complexity: "O(1)", Do: cmdBrpoplpush},
-	{Name: "lindex", Group: "list", Since: "1.0.0", Arity: 3, Flags: ReadOnly, ACL: CatList, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "lindex", Group: "list", Since: "1.0.0", Arity: 3, Flags: command.ReadOnly, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the element at an index", Syntax: "key index", Complexity: "O(log(N))", Do: cmdLindex},
-	{Name: "linsert", Group: "list", Since: "2.2.0", Arity: 5, Flags: Write | DenyOOM, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+	{Name: "linsert", Group: "list", Since: "2.2.0", Arity: 5, Flags: command.Write | command.DenyOOM, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Inserts an element before or after another", Syntax: "key <BEFORE | AFTER> pivot element", Complexity: "O(N), where N is the number of elements before the pivot", Do: cmdLinsert},
-	{Name: "llen", Group: "list", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RO]"),
+	{Name: "llen", Group: "list", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Returns the length of a list", Syntax: "key", Complexity: "O(1)", Do: cmdLlen},
-	{Name: "lmove", Group: "list", Since: "6.2.0", Arity: 5, Flags: Write | DenyOOM, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+	{Name: "lmove", Group: "list", Since: "6.2.0", Arity: 5, Flags: command.Write | command.DenyOOM, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
 		Summary: "Moves an element from an end of one list to an end of another", Syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT>", Complexity: "O(1)", Do: cmdLmove},
-	{Name: "lmpop", Group: "list", Since: "7.0.0", Arity: -4, Flags: Write, ACL: CatList, Keys: keys("i1+n0/1/1[RW,ACCESS,DELETE]"),
+	{Name: "lmpop", Group: "list", Since: "7.0.0", Arity: -4, Flags: command.Write, ACL: command.CatList, Keys: command.Keys("i1+n0/1/1[RW,ACCESS,DELETE]"),
 		Summary: "Pops elements of the first list that has any", Syntax: "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", Complexity: "O(N+M), where N is the number of keys and M that of the elements", Do: cmdLmpop},
-	{Name: "lpop", Group: "list", Since: "1.0.0", Arity: -2, Flags: Write | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+	{Name: "lpop", Group: "list", Since: "1.0.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Removes and returns elements at the head of a list", Syntax: "key [count]", Complexity: "O(N), where N is the number of elements returned", Do: cmdLpop},
-	{Name: "lpos", Group: "list", Since: "6.0.6", Arity: -3, Flags: ReadOnly, ACL: CatList, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "lpos", Group: "list", Since: "6.0.6", Arity: -3, Flags: command.ReadOnly, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the indexes of elements with a value", Syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", Complexity: "O(N), where N is the number of elements", Do: cmdLpos},
-	{Name: "lpush", Group: "list", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+	{Name: "lpush", Group: "list", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Adds elements at the head of a list", Syntax: "key element [element ...]", Complexity: listPushComplexity, Do: cmdLpush},
-	{Name: "lpushx", Group: "list", Since: "2.2.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+	{Name: "lpushx", Group: "list", Since: "2.2.0", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Adds elements at the head of a list if it exists", Syntax: "key element [element ...]", Complexity: listPushComplexity, Do: cmdLpushx},
-	{Name: "lrange", Group: "list", Since: "1.0.0", Arity: 4, Flags: ReadOnly, ACL: CatList, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "lrange", Group: "list", Since: "1.0.0", Arity: 4, Flags: command.ReadOnly, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the elements between two indexes", Syntax: "key start stop", Complexity: "O(log(N)+M), where M is the number of elements returned", Do: cmdLrange},
-	{Name: "lrem", Group: "list", Since: "1.0.0", Arity: 4, Flags: Write, ACL: CatList, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "lrem", Group: "list", Since: "1.0.0", Arity: 4, Flags: command.Write, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes elements with a value", Syntax: "key count element", Complexity: "O(N)", Do: cmdLrem},
-	{Name: "lset", Group: "list", Since: "1.0.0", Arity: 4, Flags: Write | DenyOOM, ACL: CatList, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "lset", Group: "list", Since: "1.0.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Replaces the element at an index", Syntax: "key index element", Complexity: "O(log(N))", Do: cmdLset},
-	{Name: "ltrim", Group: "list", Since: "1.0.0", Arity: 4, Flags: Write, ACL: CatList, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "ltrim", Group: "list", Since: "1.0.0", Arity: 4, Flags: command.Write, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes all elements but those between two indexes", Syntax: "key start stop", Complexity: "O(N), where N is the number of elements removed", Do: cmdLtrim},
-	{Name: "rpop", Group: "list", Since: "1.0.0", Arity: -2, Flags: Write | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+	{Name: "rpop", Group: "list", Since: "1.0.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Removes and returns elements at the tail of a list", Syntax: "key [count]", Complexity: "O(N), where N is the number of elements returned", Do: cmdRpop},
-	{Name: "rpoplpush", Group: "list", Since: "1.2.0", Deprecated: "6.2.0", Instead: "`LMOVE` with the `RIGHT` and `LEFT` arguments", Arity: 3, Flags: Write | DenyOOM, ACL: CatList, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+	{Name: "rpoplpush", Group: "list", Since: "1.2.0", Deprecated: "6.2.0", Instead: "`LMOVE` with the `RIGHT` and `LEFT` arguments", Arity: 3, Flags: command.Write | command.DenyOOM, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
 		Summary: "Moves the last element of a list to the head of another", Syntax: "source destination", Complexity: "O(1)", Do: cmdRpoplpush},
-	{Name: "rpush", Group: "list", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+	{Name: "rpush", Group: "list", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Adds elements at the tail of a list", Syntax: "key element [element ...]", Complexity: listPushComplexity, Do: cmdRpush},
-	{Name: "rpushx", Group: "list", Since: "2.2.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatList, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+	{Name: "rpushx", Group: "list", Since: "2.2.0", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Adds elements at the tail of a list if it exists", Syntax: "key element [element ...]", Complexity: listPushComplexity, Do: cmdRpushx},
 }
 
@@ -76,9 +77,9 @@ const (
 
 func parseSide(word []byte) (s side, ok bool) {
 	switch {
-	case equalFold(word, "left"):
+	case command.EqualFold(word, "left"):
 		return left, true
-	case equalFold(word, "right"):
+	case command.EqualFold(word, "right"):
 		return right, true
 	}
 	return left, false
@@ -148,13 +149,13 @@ func (s side) popWord() []byte {
 	return rightPopWord
 }
 
-func cmdLpush(c *Ctx)  { c.push(left, true) }
-func cmdLpushx(c *Ctx) { c.push(left, false) }
-func cmdRpush(c *Ctx)  { c.push(right, true) }
-func cmdRpushx(c *Ctx) { c.push(right, false) }
+func cmdLpush(c *command.Ctx)  { push(c, left, true) }
+func cmdLpushx(c *command.Ctx) { push(c, left, false) }
+func cmdRpush(c *command.Ctx)  { push(c, right, true) }
+func cmdRpushx(c *command.Ctx) { push(c, right, false) }
 
 // push adds the arguments at an end of a list, which is created if it is missing and create is set.
-func (c *Ctx) push(s side, create bool) {
+func push(c *command.Ctx, s side, create bool) {
 	e, ok := c.WriteAs(c.Args[1], engine.List)
 	if !ok {
 		return
@@ -174,7 +175,7 @@ func (c *Ctx) push(s side, create bool) {
 	c.G.Changed(e, engine.EventList, s.pushEvent())
 }
 
-func cmdLlen(c *Ctx) {
+func cmdLlen(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.List)
 	if !ok {
 		return
@@ -186,7 +187,7 @@ func cmdLlen(c *Ctx) {
 	c.W.Int(int64(e.List().Len()))
 }
 
-func cmdLindex(c *Ctx) {
+func cmdLindex(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.List)
 	if !ok {
 		return
@@ -232,13 +233,13 @@ func listRange(start, stop int64, n int) (int, int) {
 	return int(start), int(stop)
 }
 
-func cmdLset(c *Ctx) {
+func cmdLset(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.List)
 	if !ok {
 		return
 	}
 	if e == nil {
-		c.Err(ErrNoKey)
+		c.Err(command.ErrNoKey)
 		return
 	}
 	i, ok := c.Int(c.Args[2])
@@ -246,17 +247,17 @@ func cmdLset(c *Ctx) {
 		return
 	}
 	if !e.List().Set(listIndex(i, e.List().Len()), c.Args[3]) {
-		c.Err(ErrIndexRange)
+		c.Err(command.ErrIndexRange)
 		return
 	}
 	c.W.OK()
 	c.G.Changed(e, engine.EventList, "lset")
 }
 
-func cmdLinsert(c *Ctx) {
-	before := equalFold(c.Args[2], "before")
-	if !before && !equalFold(c.Args[2], "after") {
-		c.Err(ErrSyntax)
+func cmdLinsert(c *command.Ctx) {
+	before := command.EqualFold(c.Args[2], "before")
+	if !before && !command.EqualFold(c.Args[2], "after") {
+		c.Err(command.ErrSyntax)
 		return
 	}
 	e, ok := c.WriteAs(c.Args[1], engine.List)
@@ -279,7 +280,7 @@ func cmdLinsert(c *Ctx) {
 	c.G.Changed(e, engine.EventList, "linsert")
 }
 
-func cmdLrange(c *Ctx) {
+func cmdLrange(c *command.Ctx) {
 	start, ok := c.Int(c.Args[2])
 	if !ok {
 		return
@@ -306,8 +307,8 @@ func cmdLrange(c *Ctx) {
 	}
 }
 
-func cmdLrem(c *Ctx) {
-	count, ok := c.oppositeInt(c.Args[2])
+func cmdLrem(c *command.Ctx) {
+	count, ok := c.OppositeInt(c.Args[2])
 	if !ok {
 		return
 	}
@@ -317,15 +318,15 @@ func cmdLrem(c *Ctx) {
 	}
 	removed := 0
 	if e != nil {
-		removed = e.List().Remove(asInt(count), c.Args[3])
+		removed = e.List().Remove(command.AsInt(count), c.Args[3])
 	}
 	c.W.Int(int64(removed))
 	if removed > 0 {
-		c.listRemoved(e, "lrem")
+		listRemoved(c, e, "lrem")
 	}
 }
 
-func cmdLtrim(c *Ctx) {
+func cmdLtrim(c *command.Ctx) {
 	start, ok := c.Int(c.Args[2])
 	if !ok {
 		return
@@ -343,11 +344,11 @@ func cmdLtrim(c *Ctx) {
 		return
 	}
 	e.List().Trim(listRange(start, stop, e.List().Len()))
-	c.listRemoved(e, "ltrim")
+	listRemoved(c, e, "ltrim")
 }
 
 // listRemoved reports that elements have left a list, and removes it if none is left.
-func (c *Ctx) listRemoved(e *engine.Entry, event string) {
+func listRemoved(c *command.Ctx, e *engine.Entry, event string) {
 	if e.List().Len() > 0 {
 		c.G.Changed(e, engine.EventList, event)
 		return
@@ -356,13 +357,13 @@ func (c *Ctx) listRemoved(e *engine.Entry, event string) {
 	c.G.Remove(e, engine.EventGeneric, "del")
 }
 
-func cmdLpos(c *Ctx) {
+func cmdLpos(c *command.Ctx) {
 	rank, count, maxlen, list := int64(1), int64(1), int64(0), false
 	for o := c.Options(3); o.Next(); {
 		var ok bool
 		switch {
 		case o.Is("rank") && o.More():
-			if rank, ok = c.oppositeInt(o.Arg()); !ok {
+			if rank, ok = c.OppositeInt(o.Arg()); !ok {
 				return
 			}
 			if rank == 0 {
@@ -379,7 +380,7 @@ func cmdLpos(c *Ctx) {
 				return
 			}
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
@@ -390,7 +391,7 @@ func cmdLpos(c *Ctx) {
 	if !list {
 		at := -1
 		if e != nil {
-			e.List().Pos(c.Args[2], asInt(rank), 1, asInt(maxlen), func(i int) { at = i })
+			e.List().Pos(c.Args[2], command.AsInt(rank), 1, command.AsInt(maxlen), func(i int) { at = i })
 		}
 		if at < 0 {
 			c.W.Null()
@@ -401,7 +402,7 @@ func cmdLpos(c *Ctx) {
 	}
 	mark, n := c.W.Defer(), 0
 	if e != nil {
-		e.List().Pos(c.Args[2], asInt(rank), asInt(count), asInt(maxlen), func(i int) {
+		e.List().Pos(c.Args[2], command.AsInt(rank), command.AsInt(count), command.AsInt(maxlen), func(i int) {
 			c.W.Int(int64(i))
 			n++
 		})

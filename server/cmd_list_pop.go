@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/resp"
@@ -11,18 +12,18 @@ import (
 
 // This file has the commands that take elements from the ends of lists, at once or as soon as there are any.
 
-func cmdLpop(c *Ctx) { c.pop(left) }
-func cmdRpop(c *Ctx) { c.pop(right) }
+func cmdLpop(c *command.Ctx) { pop(c, left) }
+func cmdRpop(c *command.Ctx) { pop(c, right) }
 
-func (c *Ctx) pop(s side) {
+func pop(c *command.Ctx, s side) {
 	if len(c.Args) > 3 {
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
 	count, counted := int64(1), len(c.Args) == 3
 	if counted {
 		var ok bool
-		if count, ok = c.IntIn(c.Args[2], 0, math.MaxInt64, ErrNotPositive); !ok {
+		if count, ok = c.IntIn(c.Args[2], 0, math.MaxInt64, command.ErrNotPositive); !ok {
 			return
 		}
 	}
@@ -37,24 +38,24 @@ func (c *Ctx) pop(s side) {
 			c.W.Null()
 		}
 	case !counted:
-		c.popOne(e, s)
+		popOne(c, e, s)
 	case count == 0:
 		c.W.Array(0)
 	default:
-		c.popMany(e, s, count)
+		popMany(c, e, s, count)
 	}
 }
 
 // popOne takes the element at an end of the list and replies it.
-func (c *Ctx) popOne(e *engine.Entry, s side) {
+func popOne(c *command.Ctx, e *engine.Entry, s side) {
 	l := e.List()
 	c.W.Bulk(s.peek(l))
 	s.drop(l)
-	c.listRemoved(e, s.popEvent())
+	listRemoved(c, e, s.popEvent())
 }
 
 // popMany takes up to count elements at an end of the list and replies them.
-func (c *Ctx) popMany(e *engine.Entry, s side, count int64) {
+func popMany(c *command.Ctx, e *engine.Entry, s side, count int64) {
 	l := e.List()
 	n := int(min(count, int64(l.Len())))
 	c.W.Array(n)
@@ -62,67 +63,67 @@ func (c *Ctx) popMany(e *engine.Entry, s side, count int64) {
 		c.W.Bulk(s.peek(l))
 		s.drop(l)
 	}
-	c.listRemoved(e, s.popEvent())
+	listRemoved(c, e, s.popEvent())
 }
 
-func cmdBlpop(c *Ctx) { c.blockingPop(left) }
-func cmdBrpop(c *Ctx) { c.blockingPop(right) }
+func cmdBlpop(c *command.Ctx) { blockingPop(c, left) }
+func cmdBrpop(c *command.Ctx) { blockingPop(c, right) }
 
-func (c *Ctx) blockingPop(s side) {
+func blockingPop(c *command.Ctx, s side) {
 	last := len(c.Args) - 1
 	timeout, ok := c.Timeout(c.Args[last])
 	if !ok {
 		return
 	}
-	c.popFirst(engine.List, c.Args[1:last], timeout, true, func(c *Ctx, key []byte, e *engine.Entry) {
+	c.PopFirst(engine.List, c.Args[1:last], timeout, true, func(c *command.Ctx, key []byte, e *engine.Entry) {
 		c.W.Array(2)
 		c.W.Bulk(key)
-		c.popOne(e, s)
+		popOne(c, e, s)
 		c.Journal(s.popWord(), key)
 	})
 }
 
-func cmdLmpop(c *Ctx)  { c.lmpop(1, false) }
-func cmdBlmpop(c *Ctx) { c.lmpop(2, true) }
+func cmdLmpop(c *command.Ctx)  { lmpop(c, 1, false) }
+func cmdBlmpop(c *command.Ctx) { lmpop(c, 2, true) }
 
 // lmpop is LMPOP, and if wait is set BLMPOP, with the number of keys in argument at.
-func (c *Ctx) lmpop(at int, wait bool) {
-	m, ok := c.multiPop(at, wait, "left", "right")
+func lmpop(c *command.Ctx, at int, wait bool) {
+	m, ok := c.MultiPop(at, wait, "left", "right")
 	if !ok {
 		return
 	}
-	s := side(m.second)
-	c.popFirst(engine.List, m.keys, m.timeout, wait, func(c *Ctx, key []byte, e *engine.Entry) {
+	s := side(m.Second)
+	c.PopFirst(engine.List, m.Keys, m.Timeout, wait, func(c *command.Ctx, key []byte, e *engine.Entry) {
 		c.W.Array(2)
 		c.W.Bulk(key)
-		c.popMany(e, s, m.count)
+		popMany(c, e, s, m.Count)
 		var scratch [20]byte
-		c.Journal(s.popWord(), key, strconv.AppendInt(scratch[:0], m.count, 10))
+		c.Journal(s.popWord(), key, strconv.AppendInt(scratch[:0], m.Count, 10))
 	})
 }
 
-func cmdRpoplpush(c *Ctx) { c.move(right, left) }
+func cmdRpoplpush(c *command.Ctx) { move(c, right, left) }
 
-func cmdLmove(c *Ctx) {
-	if from, to, ok := c.moveSides(); ok {
-		c.move(from, to)
+func cmdLmove(c *command.Ctx) {
+	if from, to, ok := moveSides(c); ok {
+		move(c, from, to)
 	}
 }
 
 // moveSides reads the two ends of LMOVE and BLMOVE.
-func (c *Ctx) moveSides() (from, to side, ok bool) {
+func moveSides(c *command.Ctx) (from, to side, ok bool) {
 	from, ok = parseSide(c.Args[3])
 	if ok {
 		to, ok = parseSide(c.Args[4])
 	}
 	if !ok {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 	}
 	return from, to, ok
 }
 
 // move moves an element of the list in argument 1 to the one in argument 2.
-func (c *Ctx) move(from, to side) {
+func move(c *command.Ctx, from, to side) {
 	src, ok := c.WriteAs(c.Args[1], engine.List)
 	if !ok {
 		return
@@ -132,12 +133,12 @@ func (c *Ctx) move(from, to side) {
 		c.W.Null()
 		return
 	}
-	c.moveFrom(src, from, to)
+	moveFrom(c, src, from, to)
 }
 
 // moveFrom moves an element of src, the list in argument 1, to the list in argument 2, which may be the same, and replies the
 // element, or the error that the destination is no list.
-func (c *Ctx) moveFrom(src *engine.Entry, from, to side) {
+func moveFrom(c *command.Ctx, src *engine.Entry, from, to side) {
 	dst, ok := c.WriteAs(c.Args[2], engine.List)
 	if !ok {
 		return
@@ -149,7 +150,7 @@ func (c *Ctx) moveFrom(src *engine.Entry, from, to side) {
 		c.W.Bulk(v)
 		c.G.Changed(src, engine.EventList, to.pushEvent())
 		c.G.Notify(engine.EventList, from.popEvent(), c.DB, src.Key())
-		c.journalMove(from, to)
+		journalMove(c, from, to)
 		return
 	}
 	v := from.peek(src.List())
@@ -160,24 +161,24 @@ func (c *Ctx) moveFrom(src *engine.Entry, from, to side) {
 	c.W.Bulk(v)
 	from.drop(src.List())
 	c.G.Changed(dst, engine.EventList, to.pushEvent())
-	c.listRemoved(src, from.popEvent())
-	c.journalMove(from, to)
+	listRemoved(c, src, from.popEvent())
+	journalMove(c, from, to)
 }
 
 // journalMove has a move journalled as one that does not wait.
-func (c *Ctx) journalMove(from, to side) {
+func journalMove(c *command.Ctx, from, to side) {
 	c.Journal([]byte("LMOVE"), c.Args[1], c.Args[2], from.word(), to.word())
 }
 
-func cmdBlmove(c *Ctx) {
-	if from, to, ok := c.moveSides(); ok {
-		c.blockingMove(from, to, c.Args[5])
+func cmdBlmove(c *command.Ctx) {
+	if from, to, ok := moveSides(c); ok {
+		blockingMove(c, from, to, c.Args[5])
 	}
 }
 
-func cmdBrpoplpush(c *Ctx) { c.blockingMove(right, left, c.Args[3]) }
+func cmdBrpoplpush(c *command.Ctx) { blockingMove(c, right, left, c.Args[3]) }
 
-func (c *Ctx) blockingMove(from, to side, timeoutArg []byte) {
+func blockingMove(c *command.Ctx, from, to side, timeoutArg []byte) {
 	timeout, ok := c.Timeout(timeoutArg)
 	if !ok {
 		return
@@ -187,7 +188,7 @@ func (c *Ctx) blockingMove(from, to side, timeoutArg []byte) {
 		return
 	}
 	if src != nil {
-		c.moveFrom(src, from, to)
+		moveFrom(c, src, from, to)
 		return
 	}
 	c.G.NotifyEmpty(c.DB, c.Args[1])
@@ -195,17 +196,17 @@ func (c *Ctx) blockingMove(from, to side, timeoutArg []byte) {
 		c.W.Null() // but the reply at the timeout is a null array
 		return
 	}
-	c.Block(Block{
+	c.Block(command.Block{
 		Keys:    c.Args[1:2],
 		Shards:  c.Host.Keyspace().ShardOf(c.Args[2]),
 		Timeout: timeout,
 		Empty:   (*resp.Writer).NullArray,
-		Try: func(c *Ctx, key []byte) bool {
+		Try: func(c *command.Ctx, key []byte) bool {
 			src := c.G.Write(c.DB, key)
 			if src == nil || src.Type() != engine.List {
 				return false
 			}
-			c.moveFrom(src, from, to)
+			moveFrom(c, src, from, to)
 			return true
 		},
 	})

@@ -7,33 +7,34 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
 // memoryCommand tells about memory.
-var memoryCommand = &Command{Name: "memory", Group: "server", Since: "4.0.0", Arity: -2,
+var memoryCommand = &command.Command{Name: "memory", Group: "server", Since: "4.0.0", Arity: -2,
 	Summary: "Groups the commands about memory", Complexity: "That of the sub-command",
-	Subs: []*Command{
-		{Name: "memory|doctor", Group: "server", Since: "4.0.0", Arity: 2, Flags: WholeKeyspace,
+	Subs: []*command.Command{
+		{Name: "memory|doctor", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.WholeKeyspace,
 			Summary: "Tells what is remarkable about the memory in use, for people", Complexity: "O(1)", Do: cmdMemoryDoctor},
-		{Name: "memory|help", Group: "server", Since: "4.0.0", Arity: 2, Flags: Loading | Stale,
+		{Name: "memory|help", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Lists the sub-commands", Complexity: "O(1)", Do: cmdMemoryHelp},
 		{Name: "memory|malloc-stats", Group: "server", Since: "4.0.0", Arity: 2,
 			Summary: "Returns the figures of the memory allocator, for people", Complexity: "O(1)", Do: cmdMemoryMallocStats},
 		{Name: "memory|purge", Group: "server", Since: "4.0.0", Arity: 2,
 			Summary: "Gives unused memory back to the system", Complexity: "Depends on the memory in use", Do: cmdMemoryPurge},
-		{Name: "memory|stats", Group: "server", Since: "4.0.0", Arity: 2, Flags: WholeKeyspace,
+		{Name: "memory|stats", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.WholeKeyspace,
 			Summary: "Returns where the memory is", Complexity: "O(1)", Do: cmdMemoryStats},
-		{Name: "memory|usage", Group: "server", Since: "4.0.0", Arity: -3, Flags: ReadOnly, Keys: keys("i2+r0/1/0[RO]"),
+		{Name: "memory|usage", Group: "server", Since: "4.0.0", Arity: -3, Flags: command.ReadOnly, Keys: command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Estimates the memory that a key and its value take", Syntax: "key [SAMPLES count]",
 			Complexity: "O(1); O(N) for a stream, where N is the number of its groups", Do: cmdMemoryUsage},
 	}}
 
 // cmdMemoryUsage has no use for SAMPLES: what a large collection takes is known.
-func cmdMemoryUsage(c *Ctx) {
+func cmdMemoryUsage(c *command.Ctx) {
 	for o := c.Options(3); o.Next(); {
 		if !o.Is("samples") || !o.More() {
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 		n, ok := c.Int(o.Arg())
@@ -41,7 +42,7 @@ func cmdMemoryUsage(c *Ctx) {
 			return
 		}
 		if n < 0 {
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
@@ -53,7 +54,7 @@ func cmdMemoryUsage(c *Ctx) {
 	c.W.Int(int64(e.MemoryUsage()))
 }
 
-func cmdMemoryPurge(c *Ctx) {
+func cmdMemoryPurge(c *command.Ctx) {
 	debug.FreeOSMemory()
 	c.W.OK()
 }
@@ -79,7 +80,7 @@ type databaseMemory struct {
 	table, expiring int64
 }
 
-func (c *Ctx) reportMemory() memoryReport {
+func reportMemory(c *command.Ctx) memoryReport {
 	srv := serverOf(c)
 	r := memoryReport{memoryUse: readMemory(), startup: srv.memory.startup, clients: srv.clients.buffers()}
 	srv.memory.see(r.heap)
@@ -105,8 +106,8 @@ func (c *Ctx) reportMemory() memoryReport {
 
 func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
 
-func cmdMemoryStats(c *Ctx) {
-	r := c.reportMemory()
+func cmdMemoryStats(c *command.Ctx) {
+	r := reportMemory(c)
 	m, n := c.W.Defer(), 0
 	number := func(name string, v int64) {
 		c.W.BulkString(name)
@@ -177,8 +178,8 @@ func (srv *Server) cachedFunctionBytes() int64 {
 
 const smallHeap = 5 << 20 // of which nothing can be said
 
-func cmdMemoryDoctor(c *Ctx) {
-	r := c.reportMemory()
+func cmdMemoryDoctor(c *command.Ctx) {
+	r := reportMemory(c)
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, " * "+format+"\n", args...) }
 	switch {
@@ -205,7 +206,7 @@ func cmdMemoryDoctor(c *Ctx) {
 }
 
 // cmdMemoryMallocStats shows what the runtime knows of its memory.
-func cmdMemoryMallocStats(c *Ctx) {
+func cmdMemoryMallocStats(c *command.Ctx) {
 	var b strings.Builder
 	for _, d := range metrics.All() {
 		if d.Kind != metrics.KindUint64 || !strings.HasPrefix(d.Name, "/memory/classes/") && !strings.HasPrefix(d.Name, "/gc/") {
@@ -218,8 +219,8 @@ func cmdMemoryMallocStats(c *Ctx) {
 	c.W.Verbatim("txt", b.String())
 }
 
-func cmdMemoryHelp(c *Ctx) {
-	helpReply(c,
+func cmdMemoryHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"DOCTOR",
 		"    Tell what is remarkable about the memory in use.",

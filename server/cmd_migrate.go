@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -18,25 +19,25 @@ import (
 // MIGRATE sends keys to another Redis with RESTORE, and removes those that have arrived. As in Redis the keys cannot be used by anybody meanwhile,
 // and the client's event loop waits, up to the timeout; that is what makes it atomic. Connections are kept for some seconds for the next call.
 
-func init() { Register(migrateCommands) }
+func init() { command.Register(migrateCommands) }
 
-var migrateCommands = []*Command{{Name: "migrate", Group: "generic", Since: "2.6.0", Arity: -6,
-	Flags: Write | WholeKeyspace, ACL: CatKeyspace | CatDangerous,
-	Keys:    keys("i3+r0/1/0[RW,ACCESS,DELETE] kw:KEYS@-2+r-1/1/0[RW,ACCESS,DELETE,INCOMPLETE]"),
+var migrateCommands = []*command.Command{{Name: "migrate", Group: "generic", Since: "2.6.0", Arity: -6,
+	Flags: command.Write | command.WholeKeyspace, ACL: command.CatKeyspace | command.CatDangerous,
+	Keys:    command.Keys("i3+r0/1/0[RW,ACCESS,DELETE] kw:KEYS@-2+r-1/1/0[RW,ACCESS,DELETE,INCOMPLETE]"),
 	Summary: "Moves keys to another server", Complexity: "O(N), where N is the size of the values",
 	Syntax: "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | AUTH2 username password] [KEYS key [key ...]]",
 	Do:     cmdMigrate}}
 
 const (
-	errMigrateKeys    Error = "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
-	errMigrateConnect Error = "IOERR error or timeout connecting to the client"
-	errMigrateRead    Error = "IOERR error or timeout reading to target instance"
-	errMigrateWrite   Error = "IOERR error or timeout writing to target instance"
+	errMigrateKeys    command.Error = "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
+	errMigrateConnect command.Error = "IOERR error or timeout connecting to the client"
+	errMigrateRead    command.Error = "IOERR error or timeout reading to target instance"
+	errMigrateWrite   command.Error = "IOERR error or timeout writing to target instance"
 )
 
 // migration is one call of MIGRATE.
 type migration struct {
-	c                   *Ctx
+	c                   *command.Ctx
 	copy, replace       bool
 	user, password      []byte
 	authenticate, named bool // named: user is to be sent
@@ -144,14 +145,14 @@ type movedKey struct {
 	ttl     int64
 }
 
-func cmdMigrate(c *Ctx) {
+func cmdMigrate(c *command.Ctx) {
 	m := migration{c: c}
 	if !m.options() {
 		return
 	}
 	var present []movedKey
 	for _, key := range m.keys {
-		e := c.look(key, false)
+		e := c.Look(key, false)
 		if e == nil {
 			continue
 		}
@@ -196,7 +197,7 @@ func cmdMigrate(c *Ctx) {
 
 // move sends keys, and removes those that have arrived. It returns the error to reply, "" if there is none; answered says that the other server has
 // said anything, and works that the connection can be used again.
-func (m *migration) move(keys []movedKey) (reply Error, answered, works bool) {
+func (m *migration) move(keys []movedKey) (reply command.Error, answered, works bool) {
 	var request []byte
 	before := 0 // replies that come before those of the keys
 	if m.authenticate {
@@ -250,7 +251,7 @@ func (m *migration) move(keys []movedKey) (reply Error, answered, works bool) {
 	switch {
 	case refused != "":
 		m.migrateConn.db = noDatabase // SELECT may be what was refused
-		return Error("ERR Target instance replied with error: " + oneLine(refused[1:])), true, !broken
+		return command.Error("ERR Target instance replied with error: " + oneLine(refused[1:])), true, !broken
 	case broken:
 		return errMigrateRead, answered, false
 	}
@@ -269,13 +270,13 @@ func (m *migration) options() (ok bool) {
 			m.replace = true
 		case o.Is("auth"):
 			if !o.More() {
-				c.Err(ErrSyntax)
+				c.Err(command.ErrSyntax)
 				return false
 			}
 			m.authenticate, m.password = true, o.Arg()
 		case o.Is("auth2"):
 			if o.Left() < 2 {
-				c.Err(ErrSyntax)
+				c.Err(command.ErrSyntax)
 				return false
 			}
 			m.authenticate, m.named = true, true
@@ -288,7 +289,7 @@ func (m *migration) options() (ok bool) {
 			m.keys = o.Rest()
 			o.Skip(o.Left())
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return false
 		}
 	}
@@ -325,7 +326,7 @@ func (m *migration) connect(addr string) error {
 }
 
 // migrateError returns the error for a connection that could not be made. Redis learns only when it writes that one was refused.
-func migrateError(err error) Error {
+func migrateError(err error) command.Error {
 	var timeout net.Error
 	var name *net.DNSError
 	if errors.As(err, &name) || errors.As(err, &timeout) && timeout.Timeout() {

@@ -1,39 +1,43 @@
 package server
 
+import "github.com/atomredis/atomredis/command"
+
 // moduleCommand is there because tools ask which modules are loaded. There are none, and none can be loaded.
-var moduleCommand = &Command{Name: "module", Group: "server", Since: "4.0.0", Arity: -2,
+var moduleCommand = &command.Command{Name: "module", Group: "server", Since: "4.0.0", Arity: -2,
 	Summary: "Knows no modules", Complexity: "Depends on the sub-command",
-	Subs: []*Command{
-		{Name: "module|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: Loading | Stale,
+	Subs: []*command.Command{
+		{Name: "module|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdModuleHelp},
-		{Name: "module|list", Group: "server", Since: "4.0.0", Arity: 2, Flags: Admin | NoScript,
+		{Name: "module|list", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.Admin | command.NoScript,
 			Summary: "Lists the modules: there are none", Complexity: "O(1)", Do: cmdModuleList},
-		{Name: "module|load", Group: "server", Since: "4.0.0", Arity: -3, Flags: NoAsyncLoading | Admin | NoScript | Protected,
-			Summary: "Is refused: there are no modules", Syntax: "path [arg [arg ...]]", Complexity: "O(1)", allowed: modulesAllowed, Do: cmdModuleLoad},
-		{Name: "module|loadex", Group: "server", Since: "7.0.0", Arity: -3, Flags: NoAsyncLoading | Admin | NoScript | Protected,
+		{Name: "module|load", Group: "server", Since: "4.0.0", Arity: -3, Flags: command.NoAsyncLoading | command.Admin | command.NoScript | command.Protected,
+			Summary: "Is refused: there are no modules", Syntax: "path [arg [arg ...]]", Complexity: "O(1)", Allowed: modulesAllowed, Do: cmdModuleLoad},
+		{Name: "module|loadex", Group: "server", Since: "7.0.0", Arity: -3, Flags: command.NoAsyncLoading | command.Admin | command.NoScript | command.Protected,
 			Summary: "Is refused: there are no modules", Syntax: "path [CONFIG name value [CONFIG name value ...]] [ARGS arg [arg ...]]",
-			Complexity: "O(1)", allowed: modulesAllowed, Do: cmdModuleLoad},
-		{Name: "module|unload", Group: "server", Since: "4.0.0", Arity: 3, Flags: NoAsyncLoading | Admin | NoScript | Protected,
-			Summary: "Is refused: there are no modules", Syntax: "name", Complexity: "O(1)", allowed: modulesAllowed, Do: cmdModuleUnload},
+			Complexity: "O(1)", Allowed: modulesAllowed, Do: cmdModuleLoad},
+		{Name: "module|unload", Group: "server", Since: "4.0.0", Arity: 3, Flags: command.NoAsyncLoading | command.Admin | command.NoScript | command.Protected,
+			Summary: "Is refused: there are no modules", Syntax: "name", Complexity: "O(1)", Allowed: modulesAllowed, Do: cmdModuleUnload},
 	},
 }
 
-func cmdModuleList(c *Ctx) { c.W.Array(0) }
+func cmdModuleList(c *command.Ctx) { c.W.Array(0) }
 
 // modulesAllowed reports whether the client may use MODULE.
-func modulesAllowed(host Host, client Client) bool {
+func modulesAllowed(host command.Host, client command.Client) bool {
 	return client.(*Session).has(host.(*Server).config.Get().EnableModuleCommand)
 }
 
-func cmdModuleLoad(c *Ctx) {
+func cmdModuleLoad(c *command.Ctx) {
 	serverOf(c).log.Warn("a module was not loaded: the server has none", "path", string(c.Args[2]), "client", sessionOf(c).id)
 	c.Err("ERR Error loading the extension. Please check the server logs.")
 }
 
-func cmdModuleUnload(c *Ctx) { c.Err("ERR Error unloading module: no such module with that name") }
+func cmdModuleUnload(c *command.Ctx) {
+	c.Err("ERR Error unloading module: no such module with that name")
+}
 
-func cmdModuleHelp(c *Ctx) {
-	helpReply(c,
+func cmdModuleHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"MODULE <subcommand> [<arg> ...]. There are no modules. Subcommands are:",
 		"LIST",
 		"    Lists the loaded modules.",

@@ -1,34 +1,35 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
 // objectCommand looks at how a value is kept, and how it is used.
-var objectCommand = &Command{Name: "object", Group: "generic", Since: "2.2.3", Arity: -2,
+var objectCommand = &command.Command{Name: "object", Group: "generic", Since: "2.2.3", Arity: -2,
 	Summary: "Groups the commands about how values are kept", Complexity: "That of the sub-command",
-	Subs: []*Command{
-		{Name: "object|encoding", Group: "generic", Since: "2.2.3", Arity: 3, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i2+r0/1/0[RO]"),
+	Subs: []*command.Command{
+		{Name: "object|encoding", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace, Keys: command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Names the representation of a value", Syntax: "key", Complexity: "O(1)", Do: cmdObjectEncoding},
-		{Name: "object|freq", Group: "generic", Since: "4.0.0", Arity: 3, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i2+r0/1/0[RO]"),
+		{Name: "object|freq", Group: "generic", Since: "4.0.0", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace, Keys: command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Tells how often a key is used, on a logarithmic scale", Syntax: "key", Complexity: "O(1)", Do: cmdObjectFreq},
-		{Name: "object|help", Group: "generic", Since: "6.2.0", Arity: 2, Flags: Loading | Stale, ACL: CatKeyspace,
+		{Name: "object|help", Group: "generic", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatKeyspace,
 			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdObjectHelp},
-		{Name: "object|idletime", Group: "generic", Since: "2.2.3", Arity: 3, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i2+r0/1/0[RO]"),
+		{Name: "object|idletime", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace, Keys: command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Tells for how many seconds a key has not been used", Syntax: "key", Complexity: "O(1)", Do: cmdObjectIdletime},
-		{Name: "object|refcount", Group: "generic", Since: "2.2.3", Arity: 3, Flags: ReadOnly, ACL: CatKeyspace, Keys: keys("i2+r0/1/0[RO]"),
+		{Name: "object|refcount", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace, Keys: command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Tells how many references to a value there are", Syntax: "key", Complexity: "O(1)", Do: cmdObjectRefcount},
 	}}
 
 const (
-	errNotLFU Error = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. " + errLFUSwitch
-	errLFU    Error = "ERR An LFU maxmemory policy is selected, idle time not tracked. " + errLFUSwitch
+	errNotLFU command.Error = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. " + errLFUSwitch
+	errLFU    command.Error = "ERR An LFU maxmemory policy is selected, idle time not tracked. " + errLFUSwitch
 
 	errLFUSwitch = "Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
 )
 
 // object returns the entry of the key in argument 2 without counting as a use of it; if there is none a null is written.
-func (c *Ctx) object() *engine.Entry {
+func object(c *command.Ctx) *engine.Entry {
 	e := c.G.Peek(c.DB, c.Args[2])
 	if e == nil {
 		c.W.Null()
@@ -36,14 +37,14 @@ func (c *Ctx) object() *engine.Entry {
 	return e
 }
 
-func cmdObjectEncoding(c *Ctx) {
-	if e := c.object(); e != nil {
-		c.W.BulkString(encodingOf(e))
+func cmdObjectEncoding(c *command.Ctx) {
+	if e := object(c); e != nil {
+		c.W.BulkString(command.EncodingOf(e))
 	}
 }
 
-func cmdObjectFreq(c *Ctx) {
-	e := c.object()
+func cmdObjectFreq(c *command.Ctx) {
+	e := object(c)
 	switch {
 	case e == nil:
 	case c.G.CountsFrequency():
@@ -53,8 +54,8 @@ func cmdObjectFreq(c *Ctx) {
 	}
 }
 
-func cmdObjectIdletime(c *Ctx) {
-	e := c.object()
+func cmdObjectIdletime(c *command.Ctx) {
+	e := object(c)
 	switch {
 	case e == nil:
 	case c.G.CountsFrequency():
@@ -64,14 +65,14 @@ func cmdObjectIdletime(c *Ctx) {
 	}
 }
 
-func cmdObjectRefcount(c *Ctx) {
-	if e := c.object(); e != nil {
-		c.W.Int(refCount(e))
+func cmdObjectRefcount(c *command.Ctx) {
+	if e := object(c); e != nil {
+		c.W.Int(command.RefCount(e))
 	}
 }
 
-func cmdObjectHelp(c *Ctx) {
-	helpReply(c,
+func cmdObjectHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"ENCODING <key>",
 		"    Name the representation of the value.",

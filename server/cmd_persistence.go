@@ -4,61 +4,62 @@ import (
 	"errors"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/resp"
 )
 
-func init() { Register(persistenceCommands) }
+func init() { command.Register(persistenceCommands) }
 
-var persistenceCommands = []*Command{
-	{Name: "bgrewriteaof", Group: "server", Since: "1.0.0", Arity: 1, Flags: NoAsyncLoading | Admin | NoScript,
+var persistenceCommands = []*command.Command{
+	{Name: "bgrewriteaof", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.NoAsyncLoading | command.Admin | command.NoScript,
 		Summary: "Starts a checkpoint, after which the journal is short again", Complexity: "O(1)", Do: cmdBgrewriteaof},
-	{Name: "bgsave", Group: "server", Since: "1.0.0", Arity: -1, Flags: NoAsyncLoading | Admin | NoScript,
+	{Name: "bgsave", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.NoAsyncLoading | command.Admin | command.NoScript,
 		Summary: "Starts a checkpoint in the background", Syntax: "[SCHEDULE]", Complexity: "O(1)", Do: cmdBgsave},
-	{Name: "lastsave", Group: "server", Since: "1.0.0", Arity: 1, Flags: Loading | Stale | Fast, ACL: CatAdmin | CatDangerous,
+	{Name: "lastsave", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Loading | command.Stale | command.Fast, ACL: command.CatAdmin | command.CatDangerous,
 		Summary: "Tells when the last checkpoint that succeeded was taken", Complexity: "O(1)", Do: cmdLastsave},
-	{Name: "save", Group: "server", Since: "1.0.0", Arity: 1, Flags: NoAsyncLoading | Admin | NoScript | NoMulti,
+	{Name: "save", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.NoAsyncLoading | command.Admin | command.NoScript | command.NoMulti,
 		Summary: "Makes a checkpoint and waits for it", Complexity: "O(N), where N is what has changed since the last one", Do: cmdSave},
 }
 
 // Errors of the commands that store data.
 const (
-	errInMemory       Error = "ERR the data is in memory only: the server was started with neither save points nor appendonly"
-	errNoDirectory    Error = "ERR the data is in memory only, and the server was given no directory for a file: set dir"
-	errSaveInProgress Error = "ERR Background save already in progress"
-	errAOFInProgress  Error = "ERR Background append only file rewriting already in progress"
+	errInMemory       command.Error = "ERR the data is in memory only: the server was started with neither save points nor appendonly"
+	errNoDirectory    command.Error = "ERR the data is in memory only, and the server was given no directory for a file: set dir"
+	errSaveInProgress command.Error = "ERR Background save already in progress"
+	errAOFInProgress  command.Error = "ERR Background append only file rewriting already in progress"
 )
 
 // begin starts a checkpoint and replies.
-func (c *Ctx) begin(started string, busy Error) {
+func begin(c *command.Ctx, started string, busy command.Error) {
 	switch err := serverOf(c).storage.Begin(); {
 	case errors.Is(err, persist.ErrInProgress):
 		c.Err(busy)
 	case err != nil:
-		c.Err("ERR " + Error(oneLine(err.Error())))
+		c.Err("ERR " + command.Error(oneLine(err.Error())))
 	default:
 		c.W.Simple(started)
 	}
 }
 
-func cmdBgrewriteaof(c *Ctx) {
+func cmdBgrewriteaof(c *command.Ctx) {
 	if serverOf(c).storage.Storage == nil {
 		c.Err(errInMemory)
 		return
 	}
-	c.begin("Background append only file rewriting started", errAOFInProgress)
+	begin(c, "Background append only file rewriting started", errAOFInProgress)
 }
 
-func cmdBgsave(c *Ctx) {
+func cmdBgsave(c *command.Ctx) {
 	if o := c.Options(1); o.Next() && (o.More() || !o.Is("schedule")) {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	const started = "Background saving started"
 	srv := serverOf(c)
 	switch {
 	case srv.storage.Storage != nil:
-		c.begin(started, errSaveInProgress)
+		begin(c, started, errSaveInProgress)
 	case !srv.memoryFile.use:
 		c.Err(errNoDirectory)
 	case !srv.beginFile():
@@ -69,7 +70,7 @@ func cmdBgsave(c *Ctx) {
 	}
 }
 
-func cmdLastsave(c *Ctx) { c.W.Int(serverOf(c).lastSave(serverOf(c).storageStatus()).Unix()) }
+func cmdLastsave(c *command.Ctx) { c.W.Int(serverOf(c).lastSave(serverOf(c).storageStatus()).Unix()) }
 
 // lastSave returns when the last checkpoint was taken, or when the server started if there never was one.
 func (srv *Server) lastSave(st persist.Status) time.Time {
@@ -79,7 +80,7 @@ func (srv *Server) lastSave(st persist.Status) time.Time {
 	return st.Saved
 }
 
-func cmdSave(c *Ctx) {
+func cmdSave(c *command.Ctx) {
 	srv := serverOf(c)
 	save := srv.saveFile
 	if srv.storage.Storage != nil {
@@ -92,7 +93,7 @@ func cmdSave(c *Ctx) {
 		c.Err(errSaveInProgress)
 		return
 	}
-	finish := c.Await(0, (*resp.Writer).OK)
+	finish := Await(c, 0, (*resp.Writer).OK)
 	go func() {
 		err := save()
 		finish(func(w *resp.Writer) {

@@ -5,59 +5,60 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
 // This file has the table of the commands on queues of the pressure protocol, and those that never wait. They use the keys of the
 // protocol exactly as its clients do with commands of their own, so that both kinds of clients share queues; see pressureQueue.
 
-func init() { Register(pressureCommands) }
+func init() { command.Register(pressureCommands) }
 
-var pressureCommands = []*Command{
-	{Name: "pressure.ack", Group: "pressure", Since: Version, Arity: -3, Flags: Write | Fast | TouchesArbitraryKeys, ACL: CatList,
+var pressureCommands = []*command.Command{
+	{Name: "pressure.ack", Group: "pressure", Since: Version, Arity: -3, Flags: command.Write | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureAck.keys, Summary: "Says that reserved messages have been dealt with, and counts them",
 		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of ids", Do: cmdPressureAck},
-	{Name: "pressure.close", Group: "pressure", Since: Version, Arity: -2, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys, ACL: CatList,
+	{Name: "pressure.close", Group: "pressure", Since: Version, Arity: -2, Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureClose.keys, Summary: "Closes a queue: nothing can be put into it any more; waits while it has a producer",
 		Syntax: "name [CLIENT id] [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureClose},
-	{Name: "pressure.create", Group: "pressure", Since: Version, Arity: -2, Flags: Write | DenyOOM | Fast | TouchesArbitraryKeys, ACL: CatList,
+	{Name: "pressure.create", Group: "pressure", Since: Version, Arity: -2, Flags: command.Write | command.DenyOOM | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureCreate.keys, Summary: "Creates a queue",
 		Syntax: "name [BOUND bound] [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureCreate},
-	{Name: "pressure.delete", Group: "pressure", Since: Version, Arity: -2, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys, ACL: CatList,
+	{Name: "pressure.delete", Group: "pressure", Since: Version, Arity: -2, Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureDelete.keys, Summary: "Deletes a queue; waits while it has a producer or a consumer",
 		Syntax: "name [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(N), where N is the number of messages", Do: cmdPressureDelete},
-	{Name: "pressure.get", Group: "pressure", Since: Version, Arity: -2, Flags: Write | Blocking | TouchesArbitraryKeys, ACL: CatList,
+	{Name: "pressure.get", Group: "pressure", Since: Version, Arity: -2, Flags: command.Write | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureGet.keys, Summary: "Takes messages from a queue; waits while there are none or the queue has another consumer",
 		Syntax:     "name [COUNT count] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix] [RESERVE milliseconds]",
 		Complexity: "O(N), where N is the number of messages returned", Do: cmdPressureGet},
-	{Name: "pressure.info", Group: "pressure", Since: Version, Arity: -2, Flags: ReadOnly | TouchesArbitraryKeys, ACL: CatList,
+	{Name: "pressure.info", Group: "pressure", Since: Version, Arity: -2, Flags: command.ReadOnly | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureInfo.keys, Summary: "Describes a queue",
 		Syntax: "name [PREFIX prefix]", Complexity: "O(N), where N is the number of clients that wait for the queue", Do: cmdPressureInfo},
-	{Name: "pressure.len", Group: "pressure", Since: Version, Arity: -2, Flags: ReadOnly | Fast | TouchesArbitraryKeys, ACL: CatList,
+	{Name: "pressure.len", Group: "pressure", Since: Version, Arity: -2, Flags: command.ReadOnly | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureInfo.keys, Summary: "Counts the messages in a queue",
 		Syntax: "name [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureLen},
-	{Name: "pressure.list", Group: "pressure", Since: Version, Arity: -1, Flags: ReadOnly | TouchesArbitraryKeys | WholeKeyspace | AllKeys, ACL: CatList,
+	{Name: "pressure.list", Group: "pressure", Since: Version, Arity: -1, Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatList,
 		Summary: "Lists the names of the queues",
 		Syntax:  "[PREFIX prefix]", Complexity: "O(N), where N is the number of keys in the database", Do: cmdPressureList},
-	{Name: "pressure.put", Group: "pressure", Since: Version, Arity: -3, Flags: Write | DenyOOM | Blocking | TouchesArbitraryKeys, ACL: CatList,
+	{Name: "pressure.put", Group: "pressure", Since: Version, Arity: -3, Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressurePut.keys, Summary: "Puts messages into a queue; waits while it is full or has another producer",
 		Syntax:     "name value [value ...] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix]",
 		Complexity: "O(N), where N is the number of messages", Do: cmdPressurePut},
-	{Name: "pressure.return", Group: "pressure", Since: Version, Arity: -3, Flags: Write | Fast | TouchesArbitraryKeys, ACL: CatList,
+	{Name: "pressure.return", Group: "pressure", Since: Version, Arity: -3, Flags: command.Write | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureAck.keys, Summary: "Puts reserved messages back to the head of their queue, and counts them",
 		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of reserved messages", Do: cmdPressureReturn},
 }
 
 // The errors of queues.
 const (
-	errNoQueue     Error = "NOQUEUE the queue does not exist"
-	errQueueExists Error = "QUEUEEXISTS the queue exists already"
-	errQueueClosed Error = "QUEUECLOSED the queue is closed"
+	errNoQueue     command.Error = "NOQUEUE the queue does not exist"
+	errQueueExists command.Error = "QUEUEEXISTS the queue exists already"
+	errQueueClosed command.Error = "QUEUECLOSED the queue is closed"
 )
 
 // cmdPressureCreate makes a queue, and removes what a deletion that has not come to its end may have left of one.
-func cmdPressureCreate(c *Ctx) {
-	a, ok := c.readPressureArgs(&pressureCreate)
+func cmdPressureCreate(c *command.Ctx) {
+	a, ok := readPressureArgs(c, &pressureCreate)
 	if !ok {
 		return
 	}
@@ -68,12 +69,12 @@ func cmdPressureCreate(c *Ctx) {
 			return
 		}
 		if n < 0 {
-			c.Err(ErrNotPositive)
+			c.Err(command.ErrNotPositive)
 			return
 		}
 		bound = v
 	}
-	q := c.queueOf(a)
+	q := queueOf(c, a)
 	if !q.check() {
 		return
 	}
@@ -89,15 +90,15 @@ func cmdPressureCreate(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdPressureLen(c *Ctx) {
-	if q, ok := c.openQueue(&pressureInfo); ok {
+func cmdPressureLen(c *command.Ctx) {
+	if q, ok := openQueue(c, &pressureInfo); ok {
 		c.W.Int(q.length())
 	}
 }
 
 // cmdPressureList finds queues by the key that each of them has.
-func cmdPressureList(c *Ctx) {
-	a, ok := c.readPressureArgs(&pressureList)
+func cmdPressureList(c *command.Ctx) {
+	a, ok := readPressureArgs(c, &pressureList)
 	if !ok {
 		return
 	}
@@ -119,8 +120,8 @@ func cmdPressureList(c *Ctx) {
 
 // cmdPressureInfo describes a queue. Whoever waits for a role, for room or for a message counts as blocked, with commands of
 // whatever kind.
-func cmdPressureInfo(c *Ctx) {
-	q, ok := c.openQueue(&pressureInfo)
+func cmdPressureInfo(c *command.Ctx) {
+	q, ok := openQueue(c, &pressureInfo)
 	if !ok {
 		return
 	}
@@ -142,7 +143,7 @@ func cmdPressureInfo(c *Ctx) {
 	flag("closed", q.has(qClosed))
 	for _, k := range []queueKey{qProducer, qConsumer} {
 		c.W.BulkString(queueSuffixes[k][1:])
-		c.replyString(q.peek(k))
+		c.ReplyString(q.peek(k))
 	}
 	flag("producer_free", q.has(qProducerFree))
 	flag("consumer_free", q.has(qConsumerFree))

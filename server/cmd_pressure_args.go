@@ -1,5 +1,7 @@
 package server
 
+import "github.com/atomredis/atomredis/command"
+
 // This file reads the arguments of the commands on pressure queues.
 
 // pressureOption is an option of these commands; all of them take one argument.
@@ -78,7 +80,7 @@ func (g *pressureGrammar) read(args [][]byte) (a pressureArgs, ok bool) {
 // take reads an option that has not been given yet.
 func (g *pressureGrammar) take(a *pressureArgs, words [][]byte) bool {
 	for _, o := range g.options {
-		if equalFold(words[0], pressureWords[o]) && a.options[o] == nil {
+		if command.EqualFold(words[0], pressureWords[o]) && a.options[o] == nil {
 			if a.options[o] = words[1]; words[1] == nil {
 				a.options[o] = []byte{}
 			}
@@ -98,17 +100,17 @@ func (g *pressureGrammar) keys(args [][]byte, fn func(key []byte)) {
 }
 
 // readPressureArgs reads the arguments of the command; if they are wrong an error is written and ok is false.
-func (c *Ctx) readPressureArgs(g *pressureGrammar) (a *pressureArgs, ok bool) {
+func readPressureArgs(c *command.Ctx, g *pressureGrammar) (a *pressureArgs, ok bool) {
 	read, ok := g.read(c.Args)
 	if !ok {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 	}
 	return &read, ok
 }
 
 // wait reads the option TIMEOUT, in ms: 0, also if it is not given, waits for ever. If it is wrong an error is written and ok is
 // false.
-func (a *pressureArgs) wait(c *Ctx) (ms int64, ok bool) {
+func (a *pressureArgs) wait(c *command.Ctx) (ms int64, ok bool) {
 	v := a.options[optTimeout]
 	if v == nil {
 		return 0, true
@@ -118,7 +120,7 @@ func (a *pressureArgs) wait(c *Ctx) (ms int64, ok bool) {
 
 // client returns what the command writes down as the client in a role: the option CLIENT, or else the name of the
 // connection, or else its address. It must be called by the session itself.
-func (a *pressureArgs) client(c *Ctx) []byte {
+func (a *pressureArgs) client(c *command.Ctx) []byte {
 	switch v := a.options[optClient]; {
 	case v != nil:
 		return append([]byte(nil), v...)

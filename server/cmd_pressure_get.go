@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -19,8 +20,8 @@ type getting struct {
 	holds   bool  // the client is the consumer, and waits for a message
 }
 
-func cmdPressureGet(c *Ctx) {
-	a, ok := c.readPressureArgs(&pressureGet)
+func cmdPressureGet(c *command.Ctx) {
+	a, ok := readPressureArgs(c, &pressureGet)
 	if !ok {
 		return
 	}
@@ -31,7 +32,7 @@ func cmdPressureGet(c *Ctx) {
 	r := &getting{client: a.client(c), count: 1}
 	if v := a.options[optCount]; v != nil {
 		r.counted = true
-		if r.count, ok = c.IntIn(v, 1, math.MaxInt64, errCountPositive); !ok {
+		if r.count, ok = c.IntIn(v, 1, math.MaxInt64, command.ErrCountPositive); !ok {
 			return
 		}
 	}
@@ -40,20 +41,20 @@ func cmdPressureGet(c *Ctx) {
 			return
 		}
 		if r.reserve <= 0 {
-			c.Err(ErrNotPositive)
+			c.Err(command.ErrNotPositive)
 			return
 		}
-		if r.reserve, ok = c.inTime(r.reserve); !ok {
+		if r.reserve, ok = c.InTime(r.reserve); !ok {
 			return
 		}
 	}
 	if r.step(c, !c.NoBlock) {
 		return
 	}
-	keys := c.queueOf(a).keys
-	c.Block(Block{
+	keys := queueOf(c, a).keys
+	c.Block(command.Block{
 		Keys: [][]byte{keys[qConsumerFree], keys[qMessages], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys), Timeout: timeout,
-		Try:    func(c *Ctx, _ []byte) bool { return r.step(c, true) },
+		Try:    func(c *command.Ctx, _ []byte) bool { return r.step(c, true) },
 		Cancel: r.cancel,
 		Empty:  r.empty,
 	})
@@ -70,9 +71,9 @@ func (r *getting) empty(w *resp.Writer) {
 
 // step takes messages, if there are any and the client is the consumer or can become it, and reports whether it has replied. If
 // it has not, and mayWait is set, the client is the consumer from now on unless another one is.
-func (r *getting) step(c *Ctx, mayWait bool) (done bool) {
-	a, _ := c.readPressureArgs(&pressureGet) // they have been read before
-	q := c.queueOf(a)
+func (r *getting) step(c *command.Ctx, mayWait bool) (done bool) {
+	a, _ := readPressureArgs(c, &pressureGet) // they have been read before
+	q := queueOf(c, a)
 	ok := q.open()
 	if ok {
 		q.refresh()
@@ -145,19 +146,19 @@ func (r *getting) take(q *pressureQueue, n int64) {
 }
 
 // cancel gives the role back that a client had that waits no longer.
-func (r *getting) cancel(c *Ctx) {
+func (r *getting) cancel(c *command.Ctx) {
 	if !r.holds {
 		return
 	}
-	a, _ := c.readPressureArgs(&pressureGet)
-	if q := c.queueOf(a); !q.has(qConsumerFree) {
+	a, _ := readPressureArgs(c, &pressureGet)
+	if q := queueOf(c, a); !q.has(qConsumerFree) {
 		q.giveRole(qConsumerFree)
 	}
 }
 
 // cmdPressureAck counts reserved messages as consumed, and gives their room away.
-func cmdPressureAck(c *Ctx) {
-	q, ids, ok := c.reservedArgs()
+func cmdPressureAck(c *command.Ctx) {
+	q, ids, ok := reservedArgs(c)
 	if !ok {
 		return
 	}
@@ -176,8 +177,8 @@ func cmdPressureAck(c *Ctx) {
 }
 
 // cmdPressureReturn puts reserved messages back.
-func cmdPressureReturn(c *Ctx) {
-	if q, ids, ok := c.reservedArgs(); ok {
+func cmdPressureReturn(c *command.Ctx) {
+	if q, ids, ok := reservedArgs(c); ok {
 		q.giveBack(ids)
 		c.W.Int(int64(len(ids)))
 	}
@@ -185,12 +186,12 @@ func cmdPressureReturn(c *Ctx) {
 
 // reservedArgs reads the arguments of PRESSURE.ACK and PRESSURE.RETURN, and returns those of the ids, each once, that are of
 // messages which are reserved now. If there is no such queue an error is written and ok is false.
-func (c *Ctx) reservedArgs() (q *pressureQueue, ids [][]byte, ok bool) {
-	a, ok := c.readPressureArgs(&pressureAck)
+func reservedArgs(c *command.Ctx) (q *pressureQueue, ids [][]byte, ok bool) {
+	a, ok := readPressureArgs(c, &pressureAck)
 	if !ok {
 		return nil, nil, false
 	}
-	q = c.queueOf(a)
+	q = queueOf(c, a)
 	if !q.open() {
 		return nil, nil, false
 	}

@@ -1,6 +1,9 @@
 package server
 
-import "github.com/atomredis/atomredis/resp"
+import (
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/resp"
+)
 
 // This file has PRESSURE.PUT, and PRESSURE.CLOSE and PRESSURE.DELETE, which wait for roles too.
 
@@ -12,8 +15,8 @@ type putting struct {
 	holds    bool // the client is the producer, and waits for room
 }
 
-func cmdPressurePut(c *Ctx) {
-	a, ok := c.readPressureArgs(&pressurePut)
+func cmdPressurePut(c *command.Ctx) {
+	a, ok := readPressureArgs(c, &pressurePut)
 	if !ok {
 		return
 	}
@@ -21,10 +24,10 @@ func cmdPressurePut(c *Ctx) {
 	if p.timeout, ok = a.wait(c); !ok || p.step(c, !c.NoBlock) {
 		return
 	}
-	keys := c.queueOf(a).keys
-	c.Block(Block{
+	keys := queueOf(c, a).keys
+	c.Block(command.Block{
 		Keys: [][]byte{keys[qProducerFree], keys[qNotFull], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys), Timeout: p.timeout,
-		Try:    func(c *Ctx, _ []byte) bool { return p.step(c, true) },
+		Try:    func(c *command.Ctx, _ []byte) bool { return p.step(c, true) },
 		Cancel: p.cancel,
 		Empty:  func(w *resp.Writer) { w.Int(int64(p.accepted)) },
 	})
@@ -32,9 +35,9 @@ func cmdPressurePut(c *Ctx) {
 
 // step puts what there is room for, if the client is the producer or can become it, and reports whether it has replied. If it has
 // not, and mayWait is set, the client is the producer from now on unless another one is.
-func (p *putting) step(c *Ctx, mayWait bool) (done bool) {
-	a, _ := c.readPressureArgs(&pressurePut) // they have been read before
-	q := c.queueOf(a)
+func (p *putting) step(c *command.Ctx, mayWait bool) (done bool) {
+	a, _ := readPressureArgs(c, &pressurePut) // they have been read before
+	q := queueOf(c, a)
 	mark := len(c.W.Buf)
 	if ok := q.open(); !ok || q.has(qClosed) {
 		if p.holds {
@@ -87,19 +90,19 @@ func (p *putting) step(c *Ctx, mayWait bool) (done bool) {
 }
 
 // cancel gives the role back that a client had that waits no longer.
-func (p *putting) cancel(c *Ctx) {
+func (p *putting) cancel(c *command.Ctx) {
 	if !p.holds {
 		return
 	}
-	a, _ := c.readPressureArgs(&pressurePut)
-	if q := c.queueOf(a); !q.has(qProducerFree) {
+	a, _ := readPressureArgs(c, &pressurePut)
+	if q := queueOf(c, a); !q.has(qProducerFree) {
 		q.giveRole(qProducerFree)
 	}
 }
 
 // cmdPressureClose closes a queue in the role of its producer, which it needs for an instant only.
-func cmdPressureClose(c *Ctx) {
-	a, ok := c.readPressureArgs(&pressureClose)
+func cmdPressureClose(c *command.Ctx) {
+	a, ok := readPressureArgs(c, &pressureClose)
 	if !ok {
 		return
 	}
@@ -108,8 +111,8 @@ func cmdPressureClose(c *Ctx) {
 	if !ok {
 		return
 	}
-	step := func(c *Ctx, _ []byte) bool {
-		q, ok := c.openQueue(&pressureClose)
+	step := func(c *command.Ctx, _ []byte) bool {
+		q, ok := openQueue(c, &pressureClose)
 		if !ok {
 			return true
 		}
@@ -129,15 +132,15 @@ func cmdPressureClose(c *Ctx) {
 	if step(c, nil) {
 		return
 	}
-	keys := c.queueOf(a).keys
-	c.Block(Block{Keys: [][]byte{keys[qProducerFree], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys), Timeout: timeout,
+	keys := queueOf(c, a).keys
+	c.Block(command.Block{Keys: [][]byte{keys[qProducerFree], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys), Timeout: timeout,
 		Try: step, Empty: (*resp.Writer).Null})
 }
 
 // cmdPressureDelete ends a queue for everybody at once, and removes its keys when nobody has a role any more. A deletion that did
 // not come to its end can be repeated.
-func cmdPressureDelete(c *Ctx) {
-	a, ok := c.readPressureArgs(&pressureDelete)
+func cmdPressureDelete(c *command.Ctx) {
+	a, ok := readPressureArgs(c, &pressureDelete)
 	if !ok {
 		return
 	}
@@ -145,7 +148,7 @@ func cmdPressureDelete(c *Ctx) {
 	if !ok {
 		return
 	}
-	q := c.queueOf(a)
+	q := queueOf(c, a)
 	if !q.check() {
 		return
 	}
@@ -159,9 +162,9 @@ func cmdPressureDelete(c *Ctx) {
 		c.Err(errNoQueue)
 		return
 	}
-	step := func(c *Ctx, _ []byte) bool {
-		a, _ := c.readPressureArgs(&pressureDelete) // they have been read before
-		q := c.queueOf(a)
+	step := func(c *command.Ctx, _ []byte) bool {
+		a, _ := readPressureArgs(c, &pressureDelete) // they have been read before
+		q := queueOf(c, a)
 		if q.has(qClosed) && !q.has(qBound) { // otherwise somebody else has removed the keys
 			if !q.available(qProducerFree) || !q.available(qConsumerFree) {
 				return false
@@ -174,7 +177,7 @@ func cmdPressureDelete(c *Ctx) {
 	if step(c, nil) {
 		return
 	}
-	c.Block(Block{Keys: [][]byte{q.keys[qProducerFree], q.keys[qConsumerFree], q.keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), q.keys),
+	c.Block(command.Block{Keys: [][]byte{q.keys[qProducerFree], q.keys[qConsumerFree], q.keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), q.keys),
 		Timeout: timeout, Stream: true, Try: step, Empty: (*resp.Writer).Null})
 }
 

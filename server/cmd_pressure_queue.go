@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -72,7 +73,7 @@ var (
 // client of the protocol would do with ordinary commands: events, WATCH, waiting clients and the journal see nothing else. So
 // every change is journalled by its effect, and the commands on queues themselves are never repeated.
 type pressureQueue struct {
-	c     *Ctx
+	c     *command.Ctx
 	keys  *[queueKeys][]byte
 	bound int64 // as open has found it
 }
@@ -111,18 +112,18 @@ func queueShards(ks *engine.Keyspace, keys *[queueKeys][]byte) (shards uint64) {
 }
 
 // queueOf returns the queue that the arguments name.
-func (c *Ctx) queueOf(a *pressureArgs) *pressureQueue {
+func queueOf(c *command.Ctx, a *pressureArgs) *pressureQueue {
 	return &pressureQueue{c: c, keys: newQueueKeys(queueBase(a))}
 }
 
 // openQueue returns the queue that the arguments name; if they are wrong, or there is no such queue, an error is written and ok
 // is false.
-func (c *Ctx) openQueue(g *pressureGrammar) (q *pressureQueue, ok bool) {
-	a, ok := c.readPressureArgs(g)
+func openQueue(c *command.Ctx, g *pressureGrammar) (q *pressureQueue, ok bool) {
+	a, ok := readPressureArgs(c, g)
 	if !ok {
 		return nil, false
 	}
-	q = c.queueOf(a)
+	q = queueOf(c, a)
 	return q, q.open()
 }
 
@@ -149,7 +150,7 @@ func (q *pressureQueue) check() (ok bool) {
 			continue
 		}
 		if e.Type() != queueTypes[k] {
-			q.c.Err(ErrWrongType)
+			q.c.Err(command.ErrWrongType)
 			return false
 		}
 		e.Load()
@@ -246,7 +247,7 @@ func (q *pressureQueue) pop(k queueKey, n int64, use func(v []byte)) {
 		}
 		e.List().DropBack()
 	}
-	q.c.listRemoved(e, right.popEvent())
+	listRemoved(q.c, e, right.popEvent())
 	q.c.Journal(rightPopWord, q.keys[k], strconv.AppendInt(nil, n, 10))
 }
 
@@ -273,7 +274,7 @@ func (q *pressureQueue) add(k queueKey, by int64) {
 		by = min(by, math.MaxInt64-n)
 	}
 	e := q.c.G.Write(q.c.DB, q.keys[k])
-	q.c.store(e, q.keys[k], strconv.AppendInt(nil, n+by, 10), "incrby")
+	q.c.Store(e, q.keys[k], strconv.AppendInt(nil, n+by, 10), "incrby")
 	q.c.Journal(incrbyWord, q.keys[k], strconv.AppendInt(nil, by, 10))
 }
 
@@ -366,7 +367,7 @@ func (q *pressureQueue) settleNotFull(mayAdd bool) {
 	case n > 1:
 		e := q.list(qNotFull)
 		e.List().Trim(0, 0)
-		q.c.listRemoved(e, "ltrim")
+		listRemoved(q.c, e, "ltrim")
 		q.c.Journal(ltrimWord, q.keys[qNotFull], pressureMark, pressureMark)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/expiry"
 )
@@ -208,7 +209,7 @@ func (srv *Server) underQueue(id queueID, now int64, fn func(q *pressureQueue)) 
 			srv.log.Error("cannot look after a pressure queue", "key", id.base, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	q := &pressureQueue{c: &Ctx{G: &g, DB: id.db, Host: srv, NoBlock: true}, keys: keys}
+	q := &pressureQueue{c: &command.Ctx{G: &g, DB: id.db, Host: srv, NoBlock: true}, keys: keys}
 	q.bound = q.integer(qBound)
 	fn(q)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -300,7 +301,7 @@ func TestPressureWrongTypesChangeNothing(t *testing.T) {
 		require.Equal(t, ":1", p.step("a SADD "+key+" member"))
 		before := dump(p.ks, p.ks.Now())
 		for _, line := range []string{"PUT q y", "GET q", "GET q RESERVE 5", "ACK q 1-1", "RETURN q 1-1", "LEN q", "INFO q", "CLOSE q", "DELETE q", "CREATE q"} {
-			require.Equal(t, "-"+string(ErrWrongType), p.step("a PRESSURE."+line), "%s: %s", key, line)
+			require.Equal(t, "-"+string(command.ErrWrongType), p.step("a PRESSURE."+line), "%s: %s", key, line)
 		}
 		require.Equal(t, before, dump(p.ks, p.ks.Now()))
 		p.finish()
@@ -309,7 +310,7 @@ func TestPressureWrongTypesChangeNothing(t *testing.T) {
 	p.step("a PRESSURE.CREATE q")
 	for _, key := range []string{"$:stats:produced_messages", "$:stats:consumed_bytes", "$:bound"} {
 		p.step("a SET " + key + " many")
-		require.Equal(t, "-"+string(ErrNotInteger), p.step("a PRESSURE.PUT q x"), key)
+		require.Equal(t, "-"+string(command.ErrNotInteger), p.step("a PRESSURE.PUT q x"), key)
 		p.step("a DEL " + key)
 	}
 	require.Equal(t, noQueue, p.step("a PRESSURE.PUT q x"))

@@ -4,90 +4,91 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine/glob"
 	"github.com/atomredis/atomredis/resp"
 )
 
-func init() { Register(pubsubCommands) }
+func init() { command.Register(pubsubCommands) }
 
-var pubsubCommands = []*Command{
-	{Name: "psubscribe", Group: "pubsub", Since: "2.0.0", Arity: -2, Flags: PubSub | NoScript | Loading | Stale, whileSubscribed: true,
+var pubsubCommands = []*command.Command{
+	{Name: "psubscribe", Group: "pubsub", Since: "2.0.0", Arity: -2, Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, WhileSubscribed: true,
 		Summary: "Listens to the channels whose names match the patterns", Syntax: "pattern [pattern ...]", Complexity: "O(N), where N is the number of patterns", Do: cmdPsubscribe},
-	{Name: "publish", Group: "pubsub", Since: "2.0.0", Arity: 3, Flags: PubSub | Loading | Stale | Fast | MayReplicate,
+	{Name: "publish", Group: "pubsub", Since: "2.0.0", Arity: 3, Flags: command.PubSub | command.Loading | command.Stale | command.Fast | command.MayReplicate,
 		Summary: "Sends a message to the subscribers of a channel", Syntax: "channel message", Complexity: "O(N+M), where N is the number of the channel's subscribers and M that of all patterns", Do: cmdPublish},
-	{Name: "pubsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Summary: "A container for commands about subscriptions", Complexity: "Depends on the sub-command", Subs: []*Command{
-		{Name: "pubsub|channels", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
+	{Name: "pubsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Summary: "A container for commands about subscriptions", Complexity: "Depends on the sub-command", Subs: []*command.Command{
+		{Name: "pubsub|channels", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,
 			Summary: "Lists the channels that have subscribers", Syntax: "[pattern]", Complexity: "O(N), where N is the number of channels", Do: cmdPubsubChannels},
-		{Name: "pubsub|help", Group: "pubsub", Since: "6.2.0", Arity: 2, Flags: Loading | Stale,
+		{Name: "pubsub|help", Group: "pubsub", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdPubsubHelp},
-		{Name: "pubsub|numpat", Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: PubSub | Loading | Stale,
+		{Name: "pubsub|numpat", Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: command.PubSub | command.Loading | command.Stale,
 			Summary: "Counts the patterns that clients listen to", Complexity: "O(1)", Do: cmdPubsubNumpat},
-		{Name: "pubsub|numsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: PubSub | Loading | Stale,
+		{Name: "pubsub|numsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,
 			Summary: "Counts the subscribers of channels", Syntax: "[channel [channel ...]]", Complexity: "O(N), where N is the number of channels", Do: cmdPubsubNumsub},
-		{Name: "pubsub|shardchannels", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
+		{Name: "pubsub|shardchannels", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,
 			Summary: "Lists the shard channels that have subscribers", Syntax: "[pattern]", Complexity: "O(N), where N is the number of shard channels", Do: cmdPubsubShardchannels},
-		{Name: "pubsub|shardnumsub", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | Loading | Stale,
+		{Name: "pubsub|shardnumsub", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,
 			Summary: "Counts the subscribers of shard channels", Syntax: "[shardchannel [shardchannel ...]]", Complexity: "O(N), where N is the number of shard channels", Do: cmdPubsubShardnumsub},
 	}},
-	{Name: "punsubscribe", Group: "pubsub", Since: "2.0.0", Arity: -1, Flags: PubSub | NoScript | Loading | Stale, whileSubscribed: true,
+	{Name: "punsubscribe", Group: "pubsub", Since: "2.0.0", Arity: -1, Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, WhileSubscribed: true,
 		Summary: "Stops listening to patterns, or to all of them", Syntax: "[pattern [pattern ...]]", Complexity: "O(N), where N is the number of patterns", Do: cmdPunsubscribe},
-	{Name: "spublish", Group: "pubsub", Since: "7.0.0", Arity: 3, Flags: PubSub | Loading | Stale | Fast | MayReplicate, Keys: keys("i1+r0/1/0[NOT_KEY]"),
+	{Name: "spublish", Group: "pubsub", Since: "7.0.0", Arity: 3, Flags: command.PubSub | command.Loading | command.Stale | command.Fast | command.MayReplicate, Keys: command.Keys("i1+r0/1/0[NOT_KEY]"),
 		Summary: "Sends a message to the subscribers of a shard channel", Syntax: "shardchannel message", Complexity: "O(N), where N is the number of the channel's subscribers", Do: cmdSpublish},
-	{Name: "ssubscribe", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: PubSub | NoScript | Loading | Stale, Keys: keys("i1+r-1/1/0[NOT_KEY]"), whileSubscribed: true,
+	{Name: "ssubscribe", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, Keys: command.Keys("i1+r-1/1/0[NOT_KEY]"), WhileSubscribed: true,
 		Summary: "Listens to shard channels", Syntax: "shardchannel [shardchannel ...]", Complexity: "O(N), where N is the number of channels", Do: cmdSsubscribe},
-	{Name: "subscribe", Group: "pubsub", Since: "2.0.0", Arity: -2, Flags: PubSub | NoScript | Loading | Stale, whileSubscribed: true,
+	{Name: "subscribe", Group: "pubsub", Since: "2.0.0", Arity: -2, Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, WhileSubscribed: true,
 		Summary: "Listens to channels", Syntax: "channel [channel ...]", Complexity: "O(N), where N is the number of channels", Do: cmdSubscribe},
-	{Name: "sunsubscribe", Group: "pubsub", Since: "7.0.0", Arity: -1, Flags: PubSub | NoScript | Loading | Stale, Keys: keys("i1+r-1/1/0[NOT_KEY]"), whileSubscribed: true,
+	{Name: "sunsubscribe", Group: "pubsub", Since: "7.0.0", Arity: -1, Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, Keys: command.Keys("i1+r-1/1/0[NOT_KEY]"), WhileSubscribed: true,
 		Summary: "Stops listening to shard channels, or to all of them", Syntax: "[shardchannel [shardchannel ...]]", Complexity: "O(N), where N is the number of channels", Do: cmdSunsubscribe},
-	{Name: "unsubscribe", Group: "pubsub", Since: "2.0.0", Arity: -1, Flags: PubSub | NoScript | Loading | Stale, whileSubscribed: true,
+	{Name: "unsubscribe", Group: "pubsub", Since: "2.0.0", Arity: -1, Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, WhileSubscribed: true,
 		Summary: "Stops listening to channels, or to all of them", Syntax: "[channel [channel ...]]", Complexity: "O(N), where N is the number of channels", Do: cmdUnsubscribe},
 }
 
-func cmdSubscribe(c *Ctx)    { c.subscribe(byChannel) }
-func cmdPsubscribe(c *Ctx)   { c.subscribe(byPattern) }
-func cmdUnsubscribe(c *Ctx)  { c.unsubscribe(byChannel) }
-func cmdPunsubscribe(c *Ctx) { c.unsubscribe(byPattern) }
-func cmdSunsubscribe(c *Ctx) { c.unsubscribe(byShard) }
+func cmdSubscribe(c *command.Ctx)    { subscribe(c, byChannel) }
+func cmdPsubscribe(c *command.Ctx)   { subscribe(c, byPattern) }
+func cmdUnsubscribe(c *command.Ctx)  { unsubscribe(c, byChannel) }
+func cmdPunsubscribe(c *command.Ctx) { unsubscribe(c, byPattern) }
+func cmdSunsubscribe(c *command.Ctx) { unsubscribe(c, byShard) }
 
-func cmdSsubscribe(c *Ctx) {
+func cmdSsubscribe(c *command.Ctx) {
 	if c.NoBlock {
 		c.Err("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
 		return
 	}
-	c.subscribe(byShard)
+	subscribe(c, byShard)
 }
 
 // subscribe subscribes to the names in the arguments and confirms each.
-func (c *Ctx) subscribe(kind *subscriptionKind) {
+func subscribe(c *command.Ctx, kind *subscriptionKind) {
 	for _, name := range c.Args[1:] {
 		serverOf(c).pubsub.subscribe(sessionOf(c), kind, string(name))
-		c.confirm(kind, kind.subscribed, name)
+		confirm(c, kind, kind.subscribed, name)
 	}
 }
 
 // unsubscribe ends the subscriptions that the arguments name, or all of the kind.
-func (c *Ctx) unsubscribe(kind *subscriptionKind) {
+func unsubscribe(c *command.Ctx, kind *subscriptionKind) {
 	if len(c.Args) > 1 {
 		for _, name := range c.Args[1:] {
 			serverOf(c).pubsub.unsubscribe(sessionOf(c), kind, string(name))
-			c.confirm(kind, kind.unsubscribed, name)
+			confirm(c, kind, kind.unsubscribed, name)
 		}
 		return
 	}
 	mine := *kind.of(&sessionOf(c).subs)
 	if len(mine) == 0 {
-		c.confirm(kind, kind.unsubscribed, nil)
+		confirm(c, kind, kind.unsubscribed, nil)
 		return
 	}
 	for name := range mine {
 		serverOf(c).pubsub.unsubscribe(sessionOf(c), kind, name)
-		c.confirm(kind, kind.unsubscribed, []byte(name))
+		confirm(c, kind, kind.unsubscribed, []byte(name))
 	}
 }
 
 // confirm writes one confirmation; a nil name is the null of an UNSUBSCRIBE that ended nothing. It is a message, which CLIENT REPLY
 // does not keep back.
-func (c *Ctx) confirm(kind *subscriptionKind, word string, name []byte) {
+func confirm(c *command.Ctx, kind *subscriptionKind, word string, name []byte) {
 	s := sessionOf(c)
 	w := c.W
 	if s.replies != replyOn {
@@ -104,20 +105,20 @@ func (c *Ctx) confirm(kind *subscriptionKind, word string, name []byte) {
 	w.Int(int64(kind.total(&s.subs)))
 }
 
-func cmdPublish(c *Ctx) {
-	c.W.Int(int64(serverOf(c).pubsub.publish(sessionOf(c), c.Args[1], c.Args[2], c.morePublishing())))
+func cmdPublish(c *command.Ctx) {
+	c.W.Int(int64(serverOf(c).pubsub.publish(sessionOf(c), c.Args[1], c.Args[2], morePublishing(c))))
 }
 
-func cmdSpublish(c *Ctx) {
-	c.W.Int(int64(serverOf(c).pubsub.publishShard(sessionOf(c), c.Args[1], c.Args[2], c.morePublishing())))
+func cmdSpublish(c *command.Ctx) {
+	c.W.Int(int64(serverOf(c).pubsub.publishShard(sessionOf(c), c.Args[1], c.Args[2], morePublishing(c))))
 }
 
-func cmdPubsubChannels(c *Ctx)      { c.listChannels(byChannel) }
-func cmdPubsubShardchannels(c *Ctx) { c.listChannels(byShard) }
+func cmdPubsubChannels(c *command.Ctx)      { listChannels(c, byChannel) }
+func cmdPubsubShardchannels(c *command.Ctx) { listChannels(c, byShard) }
 
-func (c *Ctx) listChannels(kind *subscriptionKind) {
+func listChannels(c *command.Ctx, kind *subscriptionKind) {
 	if len(c.Args) > 3 {
-		c.Err(Error("ERR unknown subcommand or wrong number of arguments for '" + string(c.Args[1]) + "'. Try PUBSUB HELP."))
+		c.Err(command.Error("ERR unknown subcommand or wrong number of arguments for '" + string(c.Args[1]) + "'. Try PUBSUB HELP."))
 		return
 	}
 	h := &serverOf(c).pubsub
@@ -136,7 +137,7 @@ func (c *Ctx) listChannels(kind *subscriptionKind) {
 	}
 }
 
-func cmdPubsubNumpat(c *Ctx) {
+func cmdPubsubNumpat(c *command.Ctx) {
 	h := &serverOf(c).pubsub
 	h.mu.Lock()
 	n := len(h.patterns)
@@ -144,10 +145,10 @@ func cmdPubsubNumpat(c *Ctx) {
 	c.W.Int(int64(n))
 }
 
-func cmdPubsubNumsub(c *Ctx)      { c.countSubscribers(byChannel) }
-func cmdPubsubShardnumsub(c *Ctx) { c.countSubscribers(byShard) }
+func cmdPubsubNumsub(c *command.Ctx)      { countSubscribers(c, byChannel) }
+func cmdPubsubShardnumsub(c *command.Ctx) { countSubscribers(c, byShard) }
 
-func (c *Ctx) countSubscribers(kind *subscriptionKind) {
+func countSubscribers(c *command.Ctx, kind *subscriptionKind) {
 	h := &serverOf(c).pubsub
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,8 +159,8 @@ func (c *Ctx) countSubscribers(kind *subscriptionKind) {
 	}
 }
 
-func cmdPubsubHelp(c *Ctx) {
-	helpReply(c,
+func cmdPubsubHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CHANNELS [<pattern>]", "    List the channels with subscribers, all or those that match the pattern.",
 		"NUMPAT", "    Count the patterns that clients have subscribed to.",

@@ -8,36 +8,37 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
 // The commands that make the server a replica of another one and tell about it. What a replica does is in replica.go.
 
-func init() { Register(replicaCommands) }
+func init() { command.Register(replicaCommands) }
 
-var replicaCommands = []*Command{
-	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3, Flags: NoAsyncLoading | Admin | NoScript | Stale | WholeKeyspace,
+var replicaCommands = []*command.Command{
+	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3, Flags: command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
 		Summary: "Makes the server a replica of another one, or ends that", Syntax: "<host port | NO ONE>", Complexity: "O(1)", Do: cmdReplicaOf},
 	{Name: "slaveof", Group: "server", Since: "1.0.0", Deprecated: "5.0.0", Instead: "`REPLICAOF`", Arity: 3,
-		Flags: NoAsyncLoading | Admin | NoScript | Stale | WholeKeyspace, Summary: "Is REPLICAOF as it was called first", Syntax: "<host port | NO ONE>",
+		Flags: command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace, Summary: "Is REPLICAOF as it was called first", Syntax: "<host port | NO ONE>",
 		Complexity: "O(1)", Do: cmdReplicaOf},
-	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1, Flags: NoScript | Loading | Stale | Fast, ACL: CatAdmin | CatDangerous,
+	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast, ACL: command.CatAdmin | command.CatDangerous,
 		Summary: "Tells the server's part in replication", Complexity: "O(1)", Do: cmdRole},
 }
 
 const (
-	errReplicaInCluster Error = "ERR REPLICAOF not allowed in cluster mode."
-	errReplicaClient    Error = "ERR Command is not valid when client is a replica."
-	errMasterPort       Error = "ERR Invalid master port"
+	errReplicaInCluster command.Error = "ERR REPLICAOF not allowed in cluster mode."
+	errReplicaClient    command.Error = "ERR Command is not valid when client is a replica."
+	errMasterPort       command.Error = "ERR Invalid master port"
 )
 
-func cmdReplicaOf(c *Ctx) {
+func cmdReplicaOf(c *command.Ctx) {
 	srv := serverOf(c)
-	if c.clusterMode() {
+	if c.ClusterMode() {
 		c.Err(errReplicaInCluster)
 		return
 	}
-	if equalFold(c.Args[1], "no") && equalFold(c.Args[2], "one") {
+	if command.EqualFold(c.Args[1], "no") && command.EqualFold(c.Args[2], "one") {
 		if srv.replica.link() != nil {
 			srv.stopFollowing(c.G)
 			srv.config.setReplicaOf("", 0)
@@ -65,7 +66,7 @@ func cmdReplicaOf(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdRole(c *Ctx) {
+func cmdRole(c *command.Ctx) {
 	l := serverOf(c).replica.link()
 	if l == nil {
 		list, offset := serverOf(c).followed.status()
@@ -92,7 +93,7 @@ func cmdRole(c *Ctx) {
 }
 
 // replication tells of both parts, as far as the server has them.
-func (b *infoText) replication(c *Ctx) {
+func (b *infoText) replication(c *command.Ctx) {
 	list, offset := serverOf(c).followed.status()
 	if l := serverOf(c).replica.link(); l == nil {
 		b.text("role", "master")
@@ -164,7 +165,7 @@ func givenDeadline(args [][]byte) int64 {
 		return 0
 	}
 	unit, value := int64(1), args[2]
-	switch lower(args[0]) {
+	switch command.Lower(args[0]) {
 	case "pexpireat", "hpexpireat":
 	case "expireat", "hexpireat":
 		unit = 1000
@@ -177,13 +178,13 @@ func givenDeadline(args [][]byte) int64 {
 		if len(args[0]) == len("set") {
 			i = 3 // behind the value
 		}
-		for i < len(args) && !equalFold(args[i], "pxat") && !equalFold(args[i], "exat") && !equalFold(args[i], "fields") {
+		for i < len(args) && !command.EqualFold(args[i], "pxat") && !command.EqualFold(args[i], "exat") && !command.EqualFold(args[i], "fields") {
 			i++
 		}
-		if i+1 >= len(args) || equalFold(args[i], "fields") {
+		if i+1 >= len(args) || command.EqualFold(args[i], "fields") {
 			return 0
 		}
-		if value = args[i+1]; equalFold(args[i], "exat") {
+		if value = args[i+1]; command.EqualFold(args[i], "exat") {
 			unit = 1000
 		}
 	default:
@@ -201,7 +202,7 @@ const maxGivenDeadline = 1<<63 - 1
 
 func containsFold(args [][]byte, word string) bool {
 	for _, a := range args {
-		if equalFold(a, word) {
+		if command.EqualFold(a, word) {
 			return true
 		}
 	}

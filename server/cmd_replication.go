@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -10,30 +11,30 @@ import (
 // replicationStream makes them of the journal's. The file is made and sent by a goroutine of its own, from a snapshot, while commands go on; what
 // they change gathers until all of the file is sent. If the follower does not read, it is the copy that waits.
 
-func init() { Register(replicationCommands) }
+func init() { command.Register(replicationCommands) }
 
-var replicationCommands = []*Command{
-	{Name: "psync", Group: "server", Since: "2.8.0", Arity: -3, Flags: NoAsyncLoading | Admin | NoMulti | NoScript | AllKeys | OwnGuard,
+var replicationCommands = []*command.Command{
+	{Name: "psync", Group: "server", Since: "2.8.0", Arity: -3, Flags: command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
 		Summary: "Makes the client a follower, which gets all data and then the commands that change it", Syntax: "replicationid offset",
 		Complexity: "O(N), where N is the size of the data", Do: cmdPsync},
-	{Name: "replconf", Group: "server", Since: "3.0.0", Arity: -1, Flags: Admin | NoScript | Loading | Stale | AllowBusy,
+	{Name: "replconf", Group: "server", Since: "3.0.0", Arity: -1, Flags: command.Admin | command.NoScript | command.Loading | command.Stale | command.AllowBusy,
 		Summary: "Tells the server about a follower", Complexity: "O(1)", Do: cmdReplconf},
-	{Name: "sync", Group: "server", Since: "1.0.0", Arity: 1, Flags: NoAsyncLoading | Admin | NoMulti | NoScript | AllKeys | OwnGuard,
+	{Name: "sync", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
 		Summary: "Is PSYNC as old followers send it", Complexity: "O(N), where N is the size of the data", Do: cmdSync},
 }
 
-func cmdSync(c *Ctx) { c.syncReplica(false) }
+func cmdSync(c *command.Ctx) { syncReplica(c, false) }
 
 // cmdPsync always sends everything: there is no backlog from which a follower could go on.
-func cmdPsync(c *Ctx) {
+func cmdPsync(c *command.Ctx) {
 	if _, ok := c.Int(c.Args[2]); !ok {
 		return
 	}
-	c.syncReplica(true)
+	syncReplica(c, true)
 }
 
 // sync has everything sent, and from then on what changes.
-func (c *Ctx) syncReplica(announce bool) {
+func syncReplica(c *command.Ctx, announce bool) {
 	f := &sessionOf(c).follower
 	if f.following.Swap(true) {
 		return // Redis does not answer a second time
@@ -45,18 +46,18 @@ func (c *Ctx) syncReplica(announce bool) {
 // maxFollowerHost is how long the address may be that a follower says it has.
 const maxFollowerHost = 45
 
-const errFilterMissing Error = "ERR Missing rdb-filter-only values"
+const errFilterMissing command.Error = "ERR Missing rdb-filter-only values"
 
 // cmdReplconf notes what a follower wants, and what it has got.
-func cmdReplconf(c *Ctx) {
+func cmdReplconf(c *command.Ctx) {
 	if len(c.Args)%2 == 0 {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	f := &sessionOf(c).follower
 	for i := 1; i < len(c.Args); i += 2 {
 		value := c.Args[i+1]
-		switch lower(c.Args[i]) {
+		switch command.Lower(c.Args[i]) {
 		case "listening-port":
 			port, ok := c.Int(value)
 			if !ok {
@@ -64,10 +65,10 @@ func cmdReplconf(c *Ctx) {
 			}
 			f.port.Store(port)
 		case "capa":
-			f.openEnded = f.openEnded || equalFold(value, "eof")
+			f.openEnded = f.openEnded || command.EqualFold(value, "eof")
 		case "ip-address":
 			if len(value) > maxFollowerHost {
-				c.Err(Error(fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes", len(value))))
+				c.Err(command.Error(fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes", len(value))))
 				return
 			}
 			host := string(value)
@@ -97,14 +98,14 @@ func cmdReplconf(c *Ctx) {
 				return
 			}
 			for _, filter := range filters {
-				if !equalFold(filter, "functions") {
-					c.Err(Error(fmt.Sprintf("ERR Unsupported rdb-filter-only option: %s", filter)))
+				if !command.EqualFold(filter, "functions") {
+					c.Err(command.Error(fmt.Sprintf("ERR Unsupported rdb-filter-only option: %s", filter)))
 					return
 				}
 				f.without &^= rdbFunctions
 			}
 		default:
-			c.Err(Error(fmt.Sprintf("ERR Unrecognized REPLCONF option: %s", untilNUL(c.Args[i]))))
+			c.Err(command.Error(fmt.Sprintf("ERR Unrecognized REPLCONF option: %s", command.UntilNUL(c.Args[i]))))
 			return
 		}
 	}

@@ -6,43 +6,44 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/scripting"
 	"github.com/atomredis/atomredis/server/acl"
 )
 
-func init() { Register(scriptingCommands) }
+func init() { command.Register(scriptingCommands) }
 
-var scriptingCommands = []*Command{
-	{Name: "eval", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: NoScript | SkipMonitor | MayReplicate | NoMandatoryKeys | Stale | WholeKeyspace, ACL: CatScripting, Keys: keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
+var scriptingCommands = []*command.Command{
+	{Name: "eval", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: command.NoScript | command.SkipMonitor | command.MayReplicate | command.NoMandatoryKeys | command.Stale | command.WholeKeyspace, ACL: command.CatScripting, Keys: command.Keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
 		Summary: "Runs a Lua script", Syntax: "script numkeys [key [key ...]] [arg [arg ...]]",
 		Complexity: "That of the script", Do: cmdEval},
-	{Name: "evalsha", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: NoScript | SkipMonitor | MayReplicate | NoMandatoryKeys | Stale | WholeKeyspace, ACL: CatScripting, Keys: keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
+	{Name: "evalsha", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: command.NoScript | command.SkipMonitor | command.MayReplicate | command.NoMandatoryKeys | command.Stale | command.WholeKeyspace, ACL: command.CatScripting, Keys: command.Keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
 		Summary: "Runs a Lua script that the server knows, named by its SHA1 digest", Syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]",
 		Complexity: "That of the script", Do: cmdEvalsha},
-	{Name: "evalsha_ro", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: NoScript | SkipMonitor | NoMandatoryKeys | Stale | ReadOnly | WholeKeyspace, ACL: CatScripting, Keys: keys("i2+n0/1/1[RO,ACCESS]"),
+	{Name: "evalsha_ro", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: command.NoScript | command.SkipMonitor | command.NoMandatoryKeys | command.Stale | command.ReadOnly | command.WholeKeyspace, ACL: command.CatScripting, Keys: command.Keys("i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Runs a known Lua script that may only read, named by its SHA1 digest", Syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]",
 		Complexity: "That of the script", Do: cmdEvalshaRo},
-	{Name: "eval_ro", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: NoScript | SkipMonitor | NoMandatoryKeys | Stale | ReadOnly | WholeKeyspace, ACL: CatScripting, Keys: keys("i2+n0/1/1[RO,ACCESS]"),
+	{Name: "eval_ro", Group: "scripting", Since: "7.0.0", Arity: -3, Flags: command.NoScript | command.SkipMonitor | command.NoMandatoryKeys | command.Stale | command.ReadOnly | command.WholeKeyspace, ACL: command.CatScripting, Keys: command.Keys("i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Runs a Lua script that may only read", Syntax: "script numkeys [key [key ...]] [arg [arg ...]]",
 		Complexity: "That of the script", Do: cmdEvalRo},
 	{Name: "script", Group: "scripting", Since: "2.6.0", Arity: -2,
 		Summary: "Groups the commands about the server's known scripts", Complexity: "That of the sub-command",
-		Subs: []*Command{
-			{Name: "script|debug", Group: "scripting", Since: "3.2.0", Arity: 3, Flags: NoScript, ACL: CatScripting,
+		Subs: []*command.Command{
+			{Name: "script|debug", Group: "scripting", Since: "3.2.0", Arity: 3, Flags: command.NoScript, ACL: command.CatScripting,
 				Summary: "Chooses whether EVAL starts the debugger, which does not exist: only NO is accepted", Syntax: "<YES | SYNC | NO>",
 				Complexity: "O(1)", Do: cmdScriptDebug},
-			{Name: "script|exists", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: NoScript, ACL: CatScripting,
+			{Name: "script|exists", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: command.NoScript, ACL: command.CatScripting,
 				Summary: "Tells which scripts the server knows", Syntax: "sha1 [sha1 ...]",
 				Complexity: "O(N), where N is the number of digests", Do: cmdScriptExists},
-			{Name: "script|flush", Group: "scripting", Since: "2.6.0", Arity: -2, Flags: NoScript, ACL: CatScripting,
+			{Name: "script|flush", Group: "scripting", Since: "2.6.0", Arity: -2, Flags: command.NoScript, ACL: command.CatScripting,
 				Summary: "Forgets all scripts", Syntax: "[ASYNC | SYNC]",
 				Complexity: "O(N), where N is the number of known scripts", Do: cmdScriptFlush},
-			{Name: "script|help", Group: "scripting", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatScripting,
+			{Name: "script|help", Group: "scripting", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatScripting,
 				Summary: "Lists the sub-commands", Complexity: "O(1)", Do: cmdScriptHelp},
-			{Name: "script|kill", Group: "scripting", Since: "2.6.0", Arity: 2, Flags: NoScript | AllowBusy, ACL: CatScripting,
+			{Name: "script|kill", Group: "scripting", Since: "2.6.0", Arity: 2, Flags: command.NoScript | command.AllowBusy, ACL: command.CatScripting,
 				Summary: "Ends the script that is running, unless it has written", Complexity: "O(1)", Do: cmdScriptKill},
-			{Name: "script|load", Group: "scripting", Since: "2.6.0", Arity: 3, Flags: NoScript | Stale, ACL: CatScripting,
+			{Name: "script|load", Group: "scripting", Since: "2.6.0", Arity: 3, Flags: command.NoScript | command.Stale, ACL: command.CatScripting,
 				Summary: "Makes a Lua script known to the server without running it", Syntax: "script",
 				Complexity: "O(N), where N is the length of the script", Do: cmdScriptLoad},
 		}},
@@ -50,24 +51,24 @@ var scriptingCommands = []*Command{
 
 // Errors of scripts, and of what they call.
 const (
-	errNoScript       Error = "NOSCRIPT No matching script. Please use EVAL."
-	errNegativeKeys   Error = "ERR Number of keys can't be negative"
-	errScriptWrites   Error = "ERR Can not execute a script with write flag using *_ro command."
-	errScriptReadOnly Error = "READONLY Can not run script with write flag on readonly replica"
+	errNoScript       command.Error = "NOSCRIPT No matching script. Please use EVAL."
+	errNegativeKeys   command.Error = "ERR Number of keys can't be negative"
+	errScriptWrites   command.Error = "ERR Can not execute a script with write flag using *_ro command."
+	errScriptReadOnly command.Error = "READONLY Can not run script with write flag on readonly replica"
 
-	errScriptMisconfRDB Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+	errScriptMisconfRDB command.Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
 		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts."
-	errScriptMisconfAOF Error = "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. " +
+	errScriptMisconfAOF command.Error = "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. " +
 		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts. AOF error: "
-	errDebugMode       Error = "ERR Use SCRIPT DEBUG YES/SYNC/NO"
-	errNoDebugger      Error = "ERR there is no Lua debugger"
-	errDebugDigest     Error = "ERR Please use EVAL instead of EVALSHA for debugging"
-	errScriptFlush     Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
-	errInScriptUnknown Error = "ERR Unknown Redis command called from script"
-	errInScriptArity   Error = "ERR Wrong number of args calling Redis command from script"
-	errInScriptRefused Error = "ERR This Redis command is not allowed from script"
-	errKilled          Error = "ERR the script has been killed"
-	errInScriptWrite   Error = "ERR Write commands are not allowed from read-only scripts."
+	errDebugMode       command.Error = "ERR Use SCRIPT DEBUG YES/SYNC/NO"
+	errNoDebugger      command.Error = "ERR there is no Lua debugger"
+	errDebugDigest     command.Error = "ERR Please use EVAL instead of EVALSHA for debugging"
+	errScriptFlush     command.Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
+	errInScriptUnknown command.Error = "ERR Unknown Redis command called from script"
+	errInScriptArity   command.Error = "ERR Wrong number of args calling Redis command from script"
+	errInScriptRefused command.Error = "ERR This Redis command is not allowed from script"
+	errKilled          command.Error = "ERR the script has been killed"
+	errInScriptWrite   command.Error = "ERR Write commands are not allowed from read-only scripts."
 )
 
 // The version of Redis that scripts see.
@@ -103,16 +104,16 @@ func (srv *Server) scriptLog(level scripting.Level, message string) {
 	srv.log.Log(context.Background(), levels[level], message, "source", "script")
 }
 
-func cmdEval(c *Ctx)      { evalSource(c, false) }
-func cmdEvalRo(c *Ctx)    { evalSource(c, true) }
-func cmdEvalsha(c *Ctx)   { evalDigest(c, false) }
-func cmdEvalshaRo(c *Ctx) { evalDigest(c, true) }
+func cmdEval(c *command.Ctx)      { evalSource(c, false) }
+func cmdEvalRo(c *command.Ctx)    { evalSource(c, true) }
+func cmdEvalsha(c *command.Ctx)   { evalDigest(c, false) }
+func cmdEvalshaRo(c *command.Ctx) { evalDigest(c, true) }
 
 // mayReplicate reports whether a command may write or publish. A script or function that has said in its flags whether it does is taken
 // at its word, which it is held to when it runs.
-func (s *Session) mayReplicate(cmd *Command, args [][]byte) bool {
-	if cmd.Flags&MayReplicate == 0 || cmd.Group != "scripting" {
-		return cmd.Flags&(Write|MayReplicate) != 0
+func (s *Session) mayReplicate(cmd *command.Command, args [][]byte) bool {
+	if cmd.Flags&command.MayReplicate == 0 || cmd.Group != "scripting" {
+		return cmd.Flags&(command.Write|command.MayReplicate) != 0
 	}
 	var script *scripting.Script
 	switch cmd.Name {
@@ -128,25 +129,25 @@ func (s *Session) mayReplicate(cmd *Command, args [][]byte) bool {
 }
 
 // evalSource runs the script that is the first argument, and keeps it.
-func evalSource(c *Ctx, readOnly bool) {
+func evalSource(c *command.Ctx, readOnly bool) {
 	if sessionOf(c).debugging {
 		refuseDebugging(c)
 		return
 	}
-	keys, args, ok := c.numberedKeys(ErrNotInteger)
+	keys, args, ok := numberedKeys(c, command.ErrNotInteger)
 	if !ok {
 		return
 	}
 	script, err := serverOf(c).scripts.engine.Load(c.Args[1])
 	if err != nil {
-		c.Err(Error(err.Error()))
+		c.Err(command.Error(err.Error()))
 		return
 	}
 	eval(c, script, keys, args, readOnly)
 }
 
 // evalDigest runs the script that the first argument names.
-func evalDigest(c *Ctx, readOnly bool) {
+func evalDigest(c *command.Ctx, readOnly bool) {
 	if len(c.Args[1]) != 40 {
 		c.Err(errNoScript)
 		return
@@ -155,7 +156,7 @@ func evalDigest(c *Ctx, readOnly bool) {
 		c.Err(errDebugDigest)
 		return
 	}
-	keys, args, ok := c.numberedKeys(ErrNotInteger)
+	keys, args, ok := numberedKeys(c, command.ErrNotInteger)
 	if !ok {
 		return
 	}
@@ -168,14 +169,14 @@ func evalDigest(c *Ctx, readOnly bool) {
 }
 
 // numberedKeys splits the arguments behind the script or function into keys and others. otherwise is the error if their number is no number.
-func (c *Ctx) numberedKeys(otherwise Error) (keys, args [][]byte, ok bool) {
+func numberedKeys(c *command.Ctx, otherwise command.Error) (keys, args [][]byte, ok bool) {
 	n, ok := resp.ParseInt(c.Args[2])
 	switch {
 	case !ok:
 		c.Err(otherwise)
 		return nil, nil, false
 	case n > int64(len(c.Args)-3):
-		c.Err(ErrNumKeysRange)
+		c.Err(command.ErrNumKeysRange)
 		return nil, nil, false
 	case n < 0:
 		c.Err(errNegativeKeys)
@@ -185,8 +186,8 @@ func (c *Ctx) numberedKeys(otherwise Error) (keys, args [][]byte, ok bool) {
 	return rest[:n], rest[n:], true
 }
 
-func eval(c *Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) {
-	if script.Flags&scripting.NoCluster != 0 && c.clusterMode() {
+func eval(c *command.Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) {
+	if script.Flags&scripting.NoCluster != 0 && c.ClusterMode() {
 		c.Err(errScriptNoCluster)
 		return
 	}
@@ -195,27 +196,27 @@ func eval(c *Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) 
 		return
 	}
 	if script.Declared {
-		if e := c.refuseWriter(script.Flags); e != "" {
+		if e := refuseWriter(c, script.Flags); e != "" {
 			c.Err(e)
 			return
 		}
 	}
-	h := c.scriptHost(readOnly || script.Flags&scripting.NoWrites != 0)
+	h := scriptHost(c, readOnly || script.Flags&scripting.NoWrites != 0)
 	h.allowOOM = script.Flags&scripting.AllowOOM != 0
 	h.crossSlots = !script.Declared || script.Flags&scripting.AllowCrossSlotKeys != 0
-	c.runScript(h, func() { serverOf(c).scripts.engine.Run(script, h, keys, args, c.W) })
+	runScript(c, h, func() { serverOf(c).scripts.engine.Run(script, h, keys, args, c.W) })
 }
 
 // refuseWriter returns the error for a script or function that may write by its flags, while nobody may; "" if it may run. A script
 // without flags is told when it does write.
-func (c *Ctx) refuseWriter(flags scripting.Flags) Error {
+func refuseWriter(c *command.Ctx, flags scripting.Flags) command.Error {
 	srv := serverOf(c)
 	if flags&scripting.NoWrites != 0 || !srv.restricted.Load() || c.Replayed || c.G.Logged() {
 		return ""
 	}
 	e := srv.restriction(c.Cmd, true)
 	if problem, ok := strings.CutPrefix(string(e), string(errMisconfAOF)); ok {
-		return errScriptMisconfAOF + Error(problem)
+		return errScriptMisconfAOF + command.Error(problem)
 	}
 	switch e {
 	case errReadOnly:
@@ -227,19 +228,19 @@ func (c *Ctx) refuseWriter(flags scripting.Flags) Error {
 }
 
 // scriptHost prepares the session's host of scripts for one that is about to run.
-func (c *Ctx) scriptHost(readOnly bool) *scriptCaller {
+func scriptHost(c *command.Ctx, readOnly bool) *scriptCaller {
 	s := sessionOf(c)
 	if s.caller == nil {
 		s.caller = new(scriptCaller)
 	}
 	h := s.caller
 	h.function, h.args, h.readOnly, h.wrote, h.allowOOM = "", nil, readOnly, false, false
-	h.ctx = Ctx{W: &h.w, G: c.G, Client: s, Host: serverOf(c), NoBlock: true, InScript: true, Replayed: c.Replayed}
+	h.ctx = command.Ctx{W: &h.w, G: c.G, Client: s, Host: serverOf(c), NoBlock: true, InScript: true, Replayed: c.Replayed}
 	return h
 }
 
 // runScript calls run, which runs a script or function with host h, so that it is watched. SELECT counts until it ends.
-func (c *Ctx) runScript(h *scriptCaller, run func()) {
+func runScript(c *command.Ctx, h *scriptCaller, run func()) {
 	s := sessionOf(c)
 	db := s.db
 	serverOf(c).beginScript(h)
@@ -261,7 +262,7 @@ type scriptCaller struct {
 	// crossSlots says that in cluster mode its commands may use keys of different slots, though not one command.
 	crossSlots bool
 	allowOOM   bool // it may do so however much memory is in use
-	ctx        Ctx
+	ctx        command.Ctx
 	w          resp.Writer // takes one reply at a time
 }
 
@@ -270,7 +271,7 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	c := &h.ctx
 	s := sessionOf(c)
 	h.w.Buf, h.w.Proto = h.w.Buf[:0], proto
-	cmd, _ := s.srv.table.lookup(args)
+	cmd, _ := s.srv.table.Lookup(args)
 	if e := h.refuse(cmd, args); e != "" {
 		if cmd != nil {
 			s.srv.commandStats.of(cmd).rejected.Add(1)
@@ -287,14 +288,14 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 }
 
 // refuse returns the error that keeps the script from calling a command, if there is one.
-func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
+func (h *scriptCaller) refuse(cmd *command.Command, args [][]byte) command.Error {
 	s := sessionOf(&h.ctx)
 	switch {
 	case cmd == nil:
 		return errInScriptUnknown
-	case !cmd.arityOK(len(args)) || cmd.Do == nil:
+	case !cmd.ArityOK(len(args)) || cmd.Do == nil:
 		return errInScriptArity
-	case cmd.Flags&NoScript != 0 && (cmd.fromScript == nil || !cmd.fromScript(s.srv, s)):
+	case cmd.Flags&command.NoScript != 0 && (cmd.FromScript == nil || !cmd.FromScript(s.srv, s)):
 		return errInScriptRefused
 	}
 	if !s.unrestricted() {
@@ -302,15 +303,15 @@ func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
 			return e
 		}
 	}
-	if h.readOnly && cmd.Flags&(Write|MayReplicate) != 0 {
+	if h.readOnly && cmd.Flags&(command.Write|command.MayReplicate) != 0 {
 		return errInScriptWrite
 	}
-	if s.srv.eviction.limit.Load() != 0 && s.outOfMemory && cmd.Flags&DenyOOM != 0 && !h.wrote && !h.allowOOM {
+	if s.srv.eviction.limit.Load() != 0 && s.outOfMemory && cmd.Flags&command.DenyOOM != 0 && !h.wrote && !h.allowOOM {
 		return errOOM // but who has begun to write is not stopped half-way
 	}
 	// What has begun to write, this script or the transaction it is part of, is not stopped half-way by a disk that fails meanwhile.
-	if cmd.Flags&(Write|AllKeys) != 0 && s.srv.restricted.Load() && !h.ctx.Replayed && !h.ctx.G.Logged() {
-		if e := s.srv.restriction(cmd, cmd.Flags&Write != 0); e != "" {
+	if cmd.Flags&(command.Write|command.AllKeys) != 0 && s.srv.restricted.Load() && !h.ctx.Replayed && !h.ctx.G.Logged() {
+		if e := s.srv.restriction(cmd, cmd.Flags&command.Write != 0); e != "" {
 			return e
 		}
 	}
@@ -319,7 +320,7 @@ func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
 			return e
 		}
 	}
-	if cmd.Flags&Write != 0 && !h.mayWrite() {
+	if cmd.Flags&command.Write != 0 && !h.mayWrite() {
 		return errKilled // which the script does not live to see
 	}
 	return ""
@@ -327,7 +328,7 @@ func (h *scriptCaller) refuse(cmd *Command, args [][]byte) Error {
 
 // Check implements scripting.Host.
 func (h *scriptCaller) Check(args [][]byte) (allowed, exists bool) {
-	cmd, _ := serverOf(&h.ctx).table.lookup(args)
+	cmd, _ := serverOf(&h.ctx).table.Lookup(args)
 	if cmd == nil {
 		return false, false
 	}
@@ -342,16 +343,16 @@ func (h *scriptCaller) mayWrite() bool {
 	return h.wrote
 }
 
-func cmdScriptLoad(c *Ctx) {
+func cmdScriptLoad(c *command.Ctx) {
 	script, err := serverOf(c).scripts.engine.Load(c.Args[2])
 	if err != nil {
-		c.Err(Error(err.Error()))
+		c.Err(command.Error(err.Error()))
 		return
 	}
 	c.W.BulkString(script.SHA)
 }
 
-func cmdScriptExists(c *Ctx) {
+func cmdScriptExists(c *command.Ctx) {
 	c.W.Array(len(c.Args) - 2)
 	for _, sha := range c.Args[2:] {
 		if serverOf(c).scripts.engine.Find(sha) != nil {
@@ -362,12 +363,12 @@ func cmdScriptExists(c *Ctx) {
 	}
 }
 
-func cmdScriptDebug(c *Ctx) {
+func cmdScriptDebug(c *command.Ctx) {
 	switch mode := c.Args[2]; {
-	case equalFold(mode, "no"):
+	case command.EqualFold(mode, "no"):
 		sessionOf(c).debugging = false
 		c.W.OK()
-	case equalFold(mode, "yes"), equalFold(mode, "sync"):
+	case command.EqualFold(mode, "yes"), command.EqualFold(mode, "sync"):
 		// redis-cli does not look at this reply, and takes what the script changes for something that will be rolled back.
 		sessionOf(c).debugging = true
 		c.Err(errNoDebugger)
@@ -377,7 +378,7 @@ func cmdScriptDebug(c *Ctx) {
 }
 
 // refuseDebugging answers a script that is to be debugged as Redis does when it cannot begin.
-func refuseDebugging(c *Ctx) {
+func refuseDebugging(c *command.Ctx) {
 	if !c.NoBlock { // in a transaction there is no room for two replies
 		c.W.Array(1)
 		c.W.Simple("<endsession>")
@@ -386,7 +387,7 @@ func refuseDebugging(c *Ctx) {
 	sessionOf(c).closing = true
 }
 
-func cmdScriptFlush(c *Ctx) {
+func cmdScriptFlush(c *command.Ctx) {
 	o := c.Options(2)
 	if o.Next() && (o.More() || !o.Is("async") && !o.Is("sync")) {
 		c.Err(errScriptFlush)
@@ -413,7 +414,7 @@ var scriptHelp = []string{
 	"    Print this help.",
 }
 
-func cmdScriptHelp(c *Ctx) {
+func cmdScriptHelp(c *command.Ctx) {
 	c.W.Array(len(scriptHelp))
 	for _, line := range scriptHelp {
 		c.W.Simple(line)

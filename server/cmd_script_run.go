@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/scripting"
 )
@@ -15,10 +16,10 @@ import (
 
 // The answers to those who come while a script runs, and to those who want to kill it.
 const (
-	errBusyScript   Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-	errBusyFunction Error = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
-	errNotBusy      Error = "NOTBUSY No scripts in execution right now."
-	errUnkillable   Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script " +
+	errBusyScript   command.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	errBusyFunction command.Error = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+	errNotBusy      command.Error = "NOTBUSY No scripts in execution right now."
+	errUnkillable   command.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script " +
 		"termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 )
 
@@ -36,7 +37,7 @@ type scriptRun struct {
 
 	// busy is what clients are answered because a script runs for too long; nil if none does, or if it has been stopped. It can be read at any
 	// time, without mu.
-	busy atomic.Pointer[Error]
+	busy atomic.Pointer[command.Error]
 	// used says that a script may have run.
 	used atomic.Bool
 
@@ -177,7 +178,7 @@ func (srv *Server) watchScript() {
 }
 
 // lock takes the shards for a command of the client. It returns what the client is answered instead if a script holds them for too long.
-func (s *Session) lock(g *engine.Guard, shards uint64) Error {
+func (s *Session) lock(g *engine.Guard, shards uint64) command.Error {
 	r := &s.srv.scripts.run
 	r.expect(shards)
 	for !g.TryLock(s.srv.ks, shards, s.now) {
@@ -246,7 +247,7 @@ func (r *scriptRun) mayWrite() bool {
 }
 
 // kill ends the running script, a function or not, and returns why that is not possible.
-func (r *scriptRun) kill(function bool) Error {
+func (r *scriptRun) kill(function bool) command.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -273,7 +274,7 @@ func (r *scriptRun) function() (name string, args [][]byte, began int64, ok bool
 }
 
 // busyAnswer returns what clients are answered while the script runs for too long.
-func (h *scriptCaller) busyAnswer() Error {
+func (h *scriptCaller) busyAnswer() command.Error {
 	if h.function != "" {
 		return errBusyFunction
 	}
@@ -284,14 +285,14 @@ func (h *scriptCaller) busyAnswer() Error {
 func (srv *Server) scriptBusy() bool { return srv.scripts.run.busy.Load() != nil }
 
 // busyScript returns the error that keeps a command from running because a script is running, "" if none does.
-func (srv *Server) busyScript(cmd *Command) Error {
-	if answer := srv.scripts.run.busy.Load(); answer != nil && cmd.Flags&AllowBusy == 0 {
+func (srv *Server) busyScript(cmd *command.Command) command.Error {
+	if answer := srv.scripts.run.busy.Load(); answer != nil && cmd.Flags&command.AllowBusy == 0 {
 		return *answer
 	}
 	return ""
 }
 
-func cmdScriptKill(c *Ctx) {
+func cmdScriptKill(c *command.Ctx) {
 	if e := serverOf(c).scripts.run.kill(false); e != "" {
 		c.Err(e)
 		return

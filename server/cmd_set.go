@@ -3,6 +3,7 @@ package server
 import (
 	"math"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/resp"
@@ -10,54 +11,54 @@ import (
 
 // This file has the commands on sets.
 
-func init() { Register(setCommands) }
+func init() { command.Register(setCommands) }
 
-var setCommands = []*Command{
-	{Name: "sadd", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,INSERT]"), Element: 2,
+var setCommands = []*command.Command{
+	{Name: "sadd", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"), Element: 2,
 		Summary: "Adds members", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members to add", Do: cmdSadd},
-	{Name: "scard", Group: "set", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO]"),
+	{Name: "scard", Group: "set", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Counts the members of a set", Syntax: "key", Complexity: "O(1)", Do: cmdScard},
-	{Name: "sdiff", Group: "set", Since: "1.0.0", Arity: -2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r-1/1/0[RO,ACCESS]"),
+	{Name: "sdiff", Group: "set", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatSet, Keys: command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Returns the members of the first set that are in none of the others", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSdiff},
-	{Name: "sdiffstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
+	{Name: "sdiffstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
 		Summary: "Stores the members of the first set that are in none of the others", Syntax: "destination key [key ...]",
 		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSdiffstore},
-	{Name: "sinter", Group: "set", Since: "1.0.0", Arity: -2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r-1/1/0[RO,ACCESS]"),
+	{Name: "sinter", Group: "set", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatSet, Keys: command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Returns the members that all sets have in common", Syntax: "key [key ...]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSinter},
-	{Name: "sintercard", Group: "set", Since: "7.0.0", Arity: -3, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+	{Name: "sintercard", Group: "set", Since: "7.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSet, Keys: command.Keys("i1+n0/1/1[RO,ACCESS]"),
 		Summary: "Counts the members that all sets have in common", Syntax: "numkeys key [key ...] [LIMIT limit]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSintercard},
-	{Name: "sinterstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
+	{Name: "sinterstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
 		Summary: "Stores the members that all sets have in common", Syntax: "destination key [key ...]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSinterstore},
-	{Name: "sismember", Group: "set", Since: "1.0.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO]"), Element: 2,
+	{Name: "sismember", Group: "set", Since: "1.0.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RO]"), Element: 2,
 		Summary: "Tells whether a set has a member", Syntax: "key member", Complexity: "O(1)", Do: cmdSismember},
-	{Name: "smembers", Group: "set", Since: "1.0.0", Arity: 2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "smembers", Group: "set", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns all members", Syntax: "key", Complexity: "O(N), where N is the size of the set", Do: cmdSmembers},
-	{Name: "smismember", Group: "set", Since: "6.2.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
+	{Name: "smismember", Group: "set", Since: "6.2.0", Arity: -3, Flags: command.ReadOnly | command.Fast, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Tells of several members whether a set has them", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members asked for", Do: cmdSmismember},
-	{Name: "smove", Group: "set", Since: "1.0.0", Arity: 4, Flags: Write | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+	{Name: "smove", Group: "set", Since: "1.0.0", Arity: 4, Flags: command.Write | command.Fast, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
 		Summary: "Moves a member from one set to another", Syntax: "source destination member", Complexity: "O(1)", Do: cmdSmove},
-	{Name: "spop", Group: "set", Since: "1.0.0", Arity: -2, Flags: Write | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+	{Name: "spop", Group: "set", Since: "1.0.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Removes random members and returns them", Syntax: "key [count]", Complexity: "O(N), where N is the number of members removed", Do: cmdSpop},
-	{Name: "srandmember", Group: "set", Since: "1.0.0", Arity: -2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "srandmember", Group: "set", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns random members", Syntax: "key [count]", Complexity: "O(N), where N is the number of members returned", Do: cmdSrandmember},
-	{Name: "srem", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | Fast, ACL: CatSet, Keys: keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
+	{Name: "srem", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
 		Summary: "Removes members", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members to remove", Do: cmdSrem},
-	{Name: "sscan", Group: "set", Since: "2.8.0", Arity: -3, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "sscan", Group: "set", Since: "2.8.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Walks the members a few at a time", Syntax: "key cursor [MATCH pattern] [COUNT count]",
 		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the set", Do: cmdSscan},
-	{Name: "sunion", Group: "set", Since: "1.0.0", Arity: -2, Flags: ReadOnly, ACL: CatSet, Keys: keys("i1+r-1/1/0[RO,ACCESS]"),
+	{Name: "sunion", Group: "set", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatSet, Keys: command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Returns the members of any of the sets", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of members in all sets", Do: cmdSunion},
-	{Name: "sunionstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
+	{Name: "sunionstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatSet, Keys: command.Keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
 		Summary: "Stores the members of any of the sets", Syntax: "destination key [key ...]", Complexity: "O(N), where N is the number of members in all sets", Do: cmdSunionstore},
 }
 
 // readSet returns the set under a key, or nil, which reads as an empty set, if there is none. If the key is of another
 // type an error is written and ok is false.
-func (c *Ctx) readSet(key []byte) (s *sets.Set, ok bool) {
+func readSet(c *command.Ctx, key []byte) (s *sets.Set, ok bool) {
 	e, ok := c.ReadAs(key, engine.Set)
 	if e == nil {
 		return nil, ok
@@ -66,17 +67,17 @@ func (c *Ctx) readSet(key []byte) (s *sets.Set, ok bool) {
 }
 
 // readSets is readSet for several keys.
-func (c *Ctx) readSets(keys [][]byte) (operands []*sets.Set, ok bool) {
+func readSets(c *command.Ctx, keys [][]byte) (operands []*sets.Set, ok bool) {
 	operands = make([]*sets.Set, len(keys))
 	for i, key := range keys {
-		if operands[i], ok = c.readSet(key); !ok {
+		if operands[i], ok = readSet(c, key); !ok {
 			return nil, false
 		}
 	}
 	return operands, true
 }
 
-func cmdSadd(c *Ctx) {
+func cmdSadd(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Set)
 	if !ok {
 		return
@@ -96,8 +97,8 @@ func cmdSadd(c *Ctx) {
 	c.W.Int(int64(added))
 }
 
-func cmdScard(c *Ctx) {
-	if s, ok := c.readSet(c.Args[1]); ok {
+func cmdScard(c *command.Ctx) {
+	if s, ok := readSet(c, c.Args[1]); ok {
 		c.W.Int(int64(s.Len()))
 	}
 }
@@ -119,16 +120,16 @@ func setUnion(operands []*sets.Set, lim sets.Limits, add func(member []byte)) {
 	}
 }
 
-func cmdSdiff(c *Ctx)       { c.combine(setDifference) }
-func cmdSdiffstore(c *Ctx)  { c.combineStore(setDifference, "sdiffstore") }
-func cmdSinter(c *Ctx)      { c.combine(setIntersection) }
-func cmdSinterstore(c *Ctx) { c.combineStore(setIntersection, "sinterstore") }
-func cmdSunion(c *Ctx)      { c.combine(setUnion) }
-func cmdSunionstore(c *Ctx) { c.combineStore(setUnion, "sunionstore") }
+func cmdSdiff(c *command.Ctx)       { combine(c, setDifference) }
+func cmdSdiffstore(c *command.Ctx)  { combineStore(c, setDifference, "sdiffstore") }
+func cmdSinter(c *command.Ctx)      { combine(c, setIntersection) }
+func cmdSinterstore(c *command.Ctx) { combineStore(c, setIntersection, "sinterstore") }
+func cmdSunion(c *command.Ctx)      { combine(c, setUnion) }
+func cmdSunionstore(c *command.Ctx) { combineStore(c, setUnion, "sunionstore") }
 
 // combine replies with the result of an operation.
-func (c *Ctx) combine(op setOperation) {
-	operands, ok := c.readSets(c.Args[1:])
+func combine(c *command.Ctx, op setOperation) {
+	operands, ok := readSets(c, c.Args[1:])
 	if !ok {
 		return
 	}
@@ -142,8 +143,8 @@ func (c *Ctx) combine(op setOperation) {
 
 // combineStore puts the result of an operation in the place of what is under key argument 1, and replies with its size. An
 // empty result removes the key.
-func (c *Ctx) combineStore(op setOperation, event string) {
-	operands, ok := c.readSets(c.Args[2:])
+func combineStore(c *command.Ctx, op setOperation, event string) {
+	operands, ok := readSets(c, c.Args[2:])
 	if !ok {
 		return
 	}
@@ -164,43 +165,43 @@ func (c *Ctx) combineStore(op setOperation, event string) {
 	c.W.Int(int64(n))
 }
 
-func cmdSintercard(c *Ctx) {
-	numKeys, ok := c.IntIn(c.Args[1], 1, math.MaxInt64, ErrNumKeys)
+func cmdSintercard(c *command.Ctx) {
+	numKeys, ok := c.IntIn(c.Args[1], 1, math.MaxInt64, command.ErrNumKeys)
 	if !ok {
 		return
 	}
 	if numKeys > int64(len(c.Args)-2) {
-		c.Err(ErrNumKeysRange)
+		c.Err(command.ErrNumKeysRange)
 		return
 	}
 	options := 2 + int(numKeys)
 	limit := int64(0)
 	for o := c.Options(options); o.Next(); {
 		if !o.Is("limit") || !o.More() {
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
-		if limit, ok = c.IntIn(o.Arg(), 0, math.MaxInt64, errNegativeLimit); !ok {
+		if limit, ok = c.IntIn(o.Arg(), 0, math.MaxInt64, command.ErrNegativeLimit); !ok {
 			return
 		}
 	}
-	operands, ok := c.readSets(c.Args[2:options])
+	operands, ok := readSets(c, c.Args[2:options])
 	if !ok {
 		return
 	}
 	n := 0
-	sets.Intersect(operands, asInt(limit), func([]byte) { n++ })
+	sets.Intersect(operands, command.AsInt(limit), func([]byte) { n++ })
 	c.W.Int(int64(n))
 }
 
-func cmdSismember(c *Ctx) {
-	if s, ok := c.readSet(c.Args[1]); ok {
-		c.isMember(s, c.Args[2])
+func cmdSismember(c *command.Ctx) {
+	if s, ok := readSet(c, c.Args[1]); ok {
+		isMember(c, s, c.Args[2])
 	}
 }
 
 // isMember replies with 1 if the set has the member, else with 0.
-func (c *Ctx) isMember(s *sets.Set, member []byte) {
+func isMember(c *command.Ctx, s *sets.Set, member []byte) {
 	if s.Contains(member) {
 		c.W.Int(1)
 	} else {
@@ -208,8 +209,8 @@ func (c *Ctx) isMember(s *sets.Set, member []byte) {
 	}
 }
 
-func cmdSmembers(c *Ctx) {
-	s, ok := c.readSet(c.Args[1])
+func cmdSmembers(c *command.Ctx) {
+	s, ok := readSet(c, c.Args[1])
 	if !ok {
 		return
 	}
@@ -219,18 +220,18 @@ func cmdSmembers(c *Ctx) {
 	}
 }
 
-func cmdSmismember(c *Ctx) {
-	s, ok := c.readSet(c.Args[1])
+func cmdSmismember(c *command.Ctx) {
+	s, ok := readSet(c, c.Args[1])
 	if !ok {
 		return
 	}
 	c.W.Array(len(c.Args) - 2)
 	for _, member := range c.Args[2:] {
-		c.isMember(s, member)
+		isMember(c, s, member)
 	}
 }
 
-func cmdSmove(c *Ctx) {
+func cmdSmove(c *command.Ctx) {
 	member := c.Args[3]
 	src := c.G.Write(c.DB, c.Args[1])
 	if src == nil { // then the destination may be of any type
@@ -239,11 +240,11 @@ func cmdSmove(c *Ctx) {
 	}
 	dst := c.G.Write(c.DB, c.Args[2])
 	if src.Type() != engine.Set || dst != nil && dst.Type() != engine.Set {
-		c.Err(ErrWrongType)
+		c.Err(command.ErrWrongType)
 		return
 	}
 	if src == dst {
-		c.isMember(src.Set(), member)
+		isMember(c, src.Set(), member)
 		return
 	}
 	if dst != nil {
@@ -253,7 +254,7 @@ func cmdSmove(c *Ctx) {
 		c.W.Int(0)
 		return
 	}
-	c.setShrunk(src, "srem")
+	setShrunk(c, src, "srem")
 	if dst == nil {
 		dst = c.G.Create(c.DB, c.Args[2], new(sets.Set))
 	}
@@ -264,22 +265,22 @@ func cmdSmove(c *Ctx) {
 }
 
 // setShrunk reports that members were removed from a set, and removes the key if none is left.
-func (c *Ctx) setShrunk(e *engine.Entry, event string) {
+func setShrunk(c *command.Ctx, e *engine.Entry, event string) {
 	c.G.Changed(e, engine.EventSet, event)
 	if e.Set().Len() == 0 {
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}
 }
 
-func cmdSpop(c *Ctx) {
+func cmdSpop(c *command.Ctx) {
 	if len(c.Args) > 3 {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	count, counted := int64(1), len(c.Args) == 3
 	if counted {
 		var ok bool
-		if count, ok = c.IntIn(c.Args[2], 0, math.MaxInt64, ErrNotPositive); !ok {
+		if count, ok = c.IntIn(c.Args[2], 0, math.MaxInt64, command.ErrNotPositive); !ok {
 			return
 		}
 	}
@@ -324,10 +325,10 @@ func cmdSpop(c *Ctx) {
 	c.G.Changed(e, engine.EventSet, "spop")
 }
 
-func cmdSrandmember(c *Ctx) {
+func cmdSrandmember(c *command.Ctx) {
 	switch len(c.Args) {
 	case 2:
-		s, ok := c.readSet(c.Args[1])
+		s, ok := readSet(c, c.Args[1])
 		switch {
 		case !ok:
 		case s.Len() == 0:
@@ -338,20 +339,20 @@ func cmdSrandmember(c *Ctx) {
 		return
 	case 3:
 	default:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
-	count, ok := c.oppositeInt(c.Args[2])
+	count, ok := c.OppositeInt(c.Args[2])
 	if !ok {
 		return
 	}
-	s, ok := c.readSet(c.Args[1])
+	s, ok := readSet(c, c.Args[1])
 	switch {
 	case !ok:
 	case s.Len() == 0 || count == 0:
 		c.W.Array(0)
 	case count < 0:
-		c.repeat(count, c.W.Array, func(n int, room func() bool) {
+		c.Repeat(count, c.W.Array, func(n int, room func() bool) {
 			s.Random(n, func(member []byte) {
 				if room() {
 					c.W.Bulk(member)
@@ -365,7 +366,7 @@ func cmdSrandmember(c *Ctx) {
 	}
 }
 
-func cmdSrem(c *Ctx) {
+func cmdSrem(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Set)
 	if !ok {
 		return
@@ -379,23 +380,23 @@ func cmdSrem(c *Ctx) {
 		}
 	}
 	if removed > 0 {
-		c.setShrunk(e, "srem")
+		setShrunk(c, e, "srem")
 	}
 	c.W.Int(int64(removed))
 }
 
-func cmdSscan(c *Ctx) {
-	e, o, ok := c.scanCollection(engine.Set, 0)
+func cmdSscan(c *command.Ctx) {
+	e, o, ok := c.ScanCollection(engine.Set, 0)
 	if !ok {
 		return
 	}
 	var found resp.Writer
 	n := 0
-	next := e.Set().Scan(o.cursor, o.count, func(member []byte) {
-		if o.match(member) {
+	next := e.Set().Scan(o.Cursor, o.Count, func(member []byte) {
+		if o.Match(member) {
 			found.Bulk(member)
 			n++
 		}
 	})
-	c.scanReply(next, n, &found)
+	c.ScanReply(next, n, &found)
 }

@@ -1,12 +1,13 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
 // cmdShutdown stops the server; the client sees its connection close. What is stored is brought up to date before, unless
 // NOSAVE is given, so that the next start has no journal to read; if that fails the server stays, unless FORCE is given.
-func cmdShutdown(c *Ctx) {
+func cmdShutdown(c *command.Ctx) {
 	var save, noSave, now, force, abort bool
 	for o := c.Options(1); o.Next(); {
 		switch {
@@ -21,13 +22,13 @@ func cmdShutdown(c *Ctx) {
 		case o.Is("abort"):
 			abort = true
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
 	switch {
 	case save && noSave, abort && (save || noSave || now || force):
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	case abort:
 		c.Err("ERR No shutdown in progress.") // it takes no time that another client could see
@@ -50,7 +51,7 @@ func cmdShutdown(c *Ctx) {
 		go srv.close(!noSave) // which waits for the goroutine that is executing this
 		return
 	}
-	finish := c.Await(0, (*resp.Writer).OK)
+	finish := Await(c, 0, (*resp.Writer).OK)
 	write := srv.saveFile
 	if !inFile {
 		write = srv.storage.Save
@@ -69,4 +70,4 @@ func cmdShutdown(c *Ctx) {
 }
 
 // errShutdown is the reply to a SHUTDOWN that would lose data.
-const errShutdown Error = "ERR Errors trying to SHUTDOWN. Check logs."
+const errShutdown command.Error = "ERR Errors trying to SHUTDOWN. Check logs."

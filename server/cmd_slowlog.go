@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"github.com/atomredis/atomredis/command"
 	"math"
 	"slices"
 	"sync"
@@ -9,20 +10,20 @@ import (
 )
 
 // slowlogCommand shows the commands that took long.
-var slowlogCommand = &Command{Name: "slowlog", Group: "server", Since: "2.2.12", Arity: -2,
+var slowlogCommand = &command.Command{Name: "slowlog", Group: "server", Since: "2.2.12", Arity: -2,
 	Summary: "Groups the commands about slow commands", Complexity: "That of the sub-command",
-	Subs: []*Command{
-		{Name: "slowlog|get", Group: "server", Since: "2.2.12", Arity: -2, Flags: Admin | Loading | Stale,
+	Subs: []*command.Command{
+		{Name: "slowlog|get", Group: "server", Since: "2.2.12", Arity: -2, Flags: command.Admin | command.Loading | command.Stale,
 			Summary: "Returns the latest commands that took long", Syntax: "[count]", Complexity: "O(N), where N is the number of entries returned", Do: cmdSlowlogGet},
-		{Name: "slowlog|help", Group: "server", Since: "6.2.0", Arity: 2, Flags: Loading | Stale,
+		{Name: "slowlog|help", Group: "server", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdSlowlogHelp},
-		{Name: "slowlog|len", Group: "server", Since: "2.2.12", Arity: 2, Flags: Admin | Loading | Stale,
+		{Name: "slowlog|len", Group: "server", Since: "2.2.12", Arity: 2, Flags: command.Admin | command.Loading | command.Stale,
 			Summary: "Counts the commands that are logged as slow", Complexity: "O(1)", Do: cmdSlowlogLen},
-		{Name: "slowlog|reset", Group: "server", Since: "2.2.12", Arity: 2, Flags: Admin | Loading | Stale,
+		{Name: "slowlog|reset", Group: "server", Since: "2.2.12", Arity: 2, Flags: command.Admin | command.Loading | command.Stale,
 			Summary: "Forgets the commands that took long", Complexity: "O(N), where N is the number of entries", Do: cmdSlowlogReset},
 	}}
 
-const errSlowlogCount Error = "ERR count should be greater than or equal to -1"
+const errSlowlogCount command.Error = "ERR count should be greater than or equal to -1"
 
 // slowlog has the latest commands that took as long as slowlog-log-slower-than says.
 type slowlog struct {
@@ -46,7 +47,7 @@ const (
 )
 
 // add logs a command of a client that took so many ns; the log keeps the latest limit entries.
-func (l *slowlog) add(s *Session, cmd *Command, args [][]byte, took int64, limit int) {
+func (l *slowlog) add(s *Session, cmd *command.Command, args [][]byte, took int64, limit int) {
 	e := slowEntry{at: s.srv.ks.Now() / 1000, took: time.Duration(took), args: slowArgs(cmd, args), addr: s.peer.Addr, by: s.name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +60,7 @@ func (l *slowlog) add(s *Session, cmd *Command, args [][]byte, took int64, limit
 }
 
 // slowArgs returns copies of the arguments as they are logged.
-func slowArgs(cmd *Command, args [][]byte) []string {
+func slowArgs(cmd *command.Command, args [][]byte) []string {
 	secret := secrets(cmd, args)
 	out := make([]string, 0, min(len(args), maxSlowArgs))
 	for i, a := range args {
@@ -99,11 +100,11 @@ func (l *slowlog) reset() {
 	l.entries = nil
 }
 
-func cmdSlowlogGet(c *Ctx) {
+func cmdSlowlogGet(c *command.Ctx) {
 	count := int64(10)
 	switch {
 	case len(c.Args) > 3:
-		c.wrongUse("SLOWLOG")
+		wrongUse(c, "SLOWLOG")
 		return
 	case len(c.Args) == 3:
 		var ok bool
@@ -130,15 +131,15 @@ func cmdSlowlogGet(c *Ctx) {
 	}
 }
 
-func cmdSlowlogLen(c *Ctx) { c.W.Int(int64(serverOf(c).slowlog.len())) }
+func cmdSlowlogLen(c *command.Ctx) { c.W.Int(int64(serverOf(c).slowlog.len())) }
 
-func cmdSlowlogReset(c *Ctx) {
+func cmdSlowlogReset(c *command.Ctx) {
 	serverOf(c).slowlog.reset()
 	c.W.OK()
 }
 
-func cmdSlowlogHelp(c *Ctx) {
-	helpReply(c,
+func cmdSlowlogHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"GET [<count>]",
 		"    Show the latest slow commands (default 10, -1 is all). Each has its number, the time,",

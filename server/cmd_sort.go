@@ -3,20 +3,21 @@ package server
 import (
 	"bytes"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
 )
 
-func init() { Register(sortCommands) }
+func init() { command.Register(sortCommands) }
 
 // SORT and SORT_RO. They read keys that follow from the data, so that they need the whole keyspace.
-var sortCommands = []*Command{
-	{Name: "sort", Group: "generic", Since: "1.0.0", Arity: -2, Flags: Write | DenyOOM | WholeKeyspace, ACL: CatSet | CatSortedSet | CatList | CatDangerous,
+var sortCommands = []*command.Command{
+	{Name: "sort", Group: "generic", Since: "1.0.0", Arity: -2, Flags: command.Write | command.DenyOOM | command.WholeKeyspace, ACL: command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
 		Keys:       sortKeys("i1+r0/1/0[RO,ACCESS] ?+?[RO,ACCESS] ?+?[OW,UPDATE]"),
 		Summary:    "Sorts a list, a set or a sorted set, by its elements or by other keys, and may store the result",
 		Syntax:     "key [BY by-pattern] [LIMIT offset count] [GET get-pattern [GET get-pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
 		Complexity: "O(N+M*log(M)), where N is the number of elements and M that of elements to return. Without sorting it is O(N)", Do: cmdSort},
-	{Name: "sort_ro", Group: "generic", Since: "7.0.0", Arity: -2, Flags: ReadOnly | WholeKeyspace, ACL: CatSet | CatSortedSet | CatList | CatDangerous,
+	{Name: "sort_ro", Group: "generic", Since: "7.0.0", Arity: -2, Flags: command.ReadOnly | command.WholeKeyspace, ACL: command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
 		Keys:       sortKeys("i1+r0/1/0[RO,ACCESS] ?+?[RO,ACCESS]"),
 		Summary:    "Sorts a list, a set or a sorted set, by its elements or by other keys",
 		Syntax:     "key [BY by-pattern] [LIMIT offset count] [GET get-pattern [GET get-pattern ...]] [ASC | DESC] [ALPHA]",
@@ -24,21 +25,21 @@ var sortCommands = []*Command{
 }
 
 const (
-	errSortScore        Error = "ERR One or more scores can't be converted into double"
-	errSortBy           Error = "ERR BY option of SORT denied due to insufficient ACL permissions."
-	errSortByInCluster  Error = "ERR BY option of SORT denied in Cluster mode."
-	errSortGetInCluster Error = "ERR GET option of SORT denied in Cluster mode."
-	errSortGet          Error = "ERR GET option of SORT denied due to insufficient ACL permissions."
+	errSortScore        command.Error = "ERR One or more scores can't be converted into double"
+	errSortBy           command.Error = "ERR BY option of SORT denied due to insufficient ACL permissions."
+	errSortByInCluster  command.Error = "ERR BY option of SORT denied in Cluster mode."
+	errSortGetInCluster command.Error = "ERR GET option of SORT denied in Cluster mode."
+	errSortGet          command.Error = "ERR GET option of SORT denied due to insufficient ACL permissions."
 )
 
 // sortKeys completes the key specs of SORT: no notation says where the destination is, because STORE may stand anywhere, and the value
 // of another option may read STORE.
-func sortKeys(notation string) []KeySpec {
-	specs := keys(notation)
+func sortKeys(notation string) []command.KeySpec {
+	specs := command.Keys(notation)
 	specs[1].Notes = "Which keys BY and GET read follows from the elements"
 	if len(specs) > 2 {
 		specs[2].Notes = "The destination of STORE, which may stand anywhere among the options"
-		specs[2].find = sortDestination
+		specs[2].Find = sortDestination
 	}
 	return specs
 }
@@ -48,11 +49,11 @@ func sortDestination(args [][]byte) int {
 	at := 0
 	for i := 2; i < len(args); i++ {
 		switch {
-		case equalFold(args[i], "limit"):
+		case command.EqualFold(args[i], "limit"):
 			i += 2
-		case equalFold(args[i], "get") || equalFold(args[i], "by"):
+		case command.EqualFold(args[i], "get") || command.EqualFold(args[i], "by"):
 			i++
-		case equalFold(args[i], "store") && i+1 < len(args):
+		case command.EqualFold(args[i], "store") && i+1 < len(args):
 			i++
 			at = i
 		}
@@ -60,8 +61,8 @@ func sortDestination(args [][]byte) int {
 	return at
 }
 
-func cmdSort(c *Ctx)   { c.replySorted(true) }
-func cmdSortRO(c *Ctx) { c.replySorted(false) }
+func cmdSort(c *command.Ctx)   { replySorted(c, true) }
+func cmdSortRO(c *command.Ctx) { replySorted(c, false) }
 
 // sorting is what the options of SORT ask for.
 type sorting struct {
@@ -74,7 +75,7 @@ type sorting struct {
 }
 
 // sortOptions reads the options; if they are wrong an error is written and ok is false.
-func (c *Ctx) sortOptions(mayStore bool) (s sorting, ok bool) {
+func sortOptions(c *command.Ctx, mayStore bool) (s sorting, ok bool) {
 	s.count = -1
 	for o := c.Options(2); o.Next(); {
 		switch {
@@ -98,7 +99,7 @@ func (c *Ctx) sortOptions(mayStore bool) (s sorting, ok bool) {
 			s.by = &p
 			s.keep = s.keep || p.star < 0
 			switch {
-			case p.star >= 0 && c.clusterMode():
+			case p.star >= 0 && c.ClusterMode():
 				c.Err(errSortByInCluster)
 				return s, false
 			case p.star >= 0 && !c.Client.MayReadAll(c.Cmd, c.Args):
@@ -108,7 +109,7 @@ func (c *Ctx) sortOptions(mayStore bool) (s sorting, ok bool) {
 		case o.Is("get") && o.More():
 			s.get = append(s.get, newSortPattern(o.Arg()))
 			switch {
-			case c.clusterMode():
+			case c.ClusterMode():
 				c.Err(errSortGetInCluster)
 				return s, false
 			case !c.Client.MayReadAll(c.Cmd, c.Args):
@@ -116,7 +117,7 @@ func (c *Ctx) sortOptions(mayStore bool) (s sorting, ok bool) {
 				return s, false
 			}
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return s, false
 		}
 	}
@@ -133,10 +134,10 @@ type sortPattern struct {
 }
 
 func newSortPattern(text []byte) sortPattern {
-	p := sortPattern{text: text, star: bytes.IndexByte(untilNUL(text), '*'), after: len(text)}
+	p := sortPattern{text: text, star: bytes.IndexByte(command.UntilNUL(text), '*'), after: len(text)}
 	if p.star >= 0 {
 		rest := text[p.star+1:]
-		if i := bytes.Index(untilNUL(rest), []byte("->")); i >= 0 && i+2 < len(rest) {
+		if i := bytes.Index(command.UntilNUL(rest), []byte("->")); i >= 0 && i+2 < len(rest) {
 			p.after, p.field = p.star+1+i, rest[i+2:]
 		}
 	}
@@ -147,7 +148,7 @@ func newSortPattern(text []byte) sortPattern {
 func (p *sortPattern) itself() bool { return string(p.text) == "#" }
 
 // value returns what the pattern finds for an element: a view that is valid until the keyspace changes. ok is false if there is nothing.
-func (p *sortPattern) value(c *Ctx, element []byte) (v []byte, ok bool) {
+func (p *sortPattern) value(c *command.Ctx, element []byte) (v []byte, ok bool) {
 	if p.itself() {
 		return element, true
 	}
@@ -171,14 +172,14 @@ func (p *sortPattern) value(c *Ctx, element []byte) (v []byte, ok bool) {
 }
 
 // sort carries out SORT.
-func (c *Ctx) replySorted(mayStore bool) {
-	s, ok := c.sortOptions(mayStore)
+func replySorted(c *command.Ctx, mayStore bool) {
+	s, ok := sortOptions(c, mayStore)
 	if !ok {
 		return
 	}
 	e := c.Read(c.Args[1])
 	if e != nil && e.Type() != engine.List && e.Type() != engine.Set && e.Type() != engine.ZSet {
-		c.Err(ErrWrongType)
+		c.Err(command.ErrWrongType)
 		return
 	}
 	isSet := e != nil && e.Type() == engine.Set
@@ -194,7 +195,7 @@ func (c *Ctx) replySorted(mayStore bool) {
 		order = inTurn(elements.len())
 	} else {
 		elements = sortElements(e, 0, n-1, false)
-		o, ok := c.newSortOrder(&s, elements, isSet)
+		o, ok := newSortOrder(c, &s, elements, isSet)
 		if !ok {
 			c.Err(errSortScore)
 			return
@@ -202,11 +203,11 @@ func (c *Ctx) replySorted(mayStore bool) {
 		order = o.choose(first, last)
 	}
 	if s.store != nil {
-		c.storeSorted(elements, order, &s)
+		storeSorted(c, elements, order, &s)
 		return
 	}
 	c.W.Array(len(order) * max(len(s.get), 1))
-	c.eachSorted(elements, order, &s, func(v []byte, ok bool) {
+	eachSorted(c, elements, order, &s, func(v []byte, ok bool) {
 		if ok {
 			c.W.Bulk(v)
 		} else {
@@ -226,7 +227,7 @@ func (s *sorting) bounds(n int) (first, last int) {
 }
 
 // eachSorted calls fn with what is to be returned, in order; ok is false where GET finds nothing.
-func (c *Ctx) eachSorted(elements texts, order []sortKey, s *sorting, fn func(v []byte, ok bool)) {
+func eachSorted(c *command.Ctx, elements texts, order []sortKey, s *sorting, fn func(v []byte, ok bool)) {
 	for _, k := range order {
 		element := elements.at(k.element)
 		if len(s.get) == 0 {
@@ -239,9 +240,9 @@ func (c *Ctx) eachSorted(elements texts, order []sortKey, s *sorting, fn func(v 
 }
 
 // storeSorted puts the result in the place of what is under the destination, and replies with its size.
-func (c *Ctx) storeSorted(elements texts, order []sortKey, s *sorting) {
+func storeSorted(c *command.Ctx, elements texts, order []sortKey, s *sorting) {
 	result := lists.New(c.Host.ListLimit())
-	c.eachSorted(elements, order, s, func(v []byte, _ bool) { result.PushBack(v) })
+	eachSorted(c, elements, order, s, func(v []byte, _ bool) { result.PushBack(v) })
 	n := result.Len()
 	e := c.G.Write(c.DB, s.store)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -14,70 +15,70 @@ import (
 // This file has the table of the commands on streams, and those that add, list, remove and trim entries. Reading what is
 // new, consumer groups and XINFO are in the other cmd_stream files.
 
-func init() { Register(streamCommands) }
+func init() { command.Register(streamCommands) }
 
-var streamCommands = []*Command{
-	{Name: "xack", Group: "stream", Since: "5.0.0", Arity: -4, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+var streamCommands = []*command.Command{
+	{Name: "xack", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.Write | command.Fast, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Ends that entries are pending in a consumer group, and returns how many were", Syntax: "key group id [id ...]",
 		Complexity: "O(1) for each entry", Do: cmdXack},
-	{Name: "xadd", Group: "stream", Since: "5.0.0", Arity: -5, Flags: Write | DenyOOM | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "xadd", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Adds an entry to a stream, which is created if there is none", Syntax: "key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
 		Complexity: "O(1) to add, O(N) to trim, where N is the number of entries removed", Do: cmdXadd},
-	{Name: "xautoclaim", Group: "stream", Since: "6.2.0", Arity: -6, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "xautoclaim", Group: "stream", Since: "6.2.0", Arity: -6, Flags: command.Write | command.Fast, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Finds entries that have been pending for long and gives them to another consumer", Syntax: "key group consumer min-idle-time start [COUNT count] [JUSTID]",
 		Complexity: "O(1) if COUNT is small", Do: cmdXautoclaim},
-	{Name: "xclaim", Group: "stream", Since: "5.0.0", Arity: -6, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "xclaim", Group: "stream", Since: "5.0.0", Arity: -6, Flags: command.Write | command.Fast, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Gives pending entries to another consumer", Syntax: "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]",
 		Complexity: "O(log N), where N is the number of entries pending in the group", Do: cmdXclaim},
-	{Name: "xdel", Group: "stream", Since: "5.0.0", Arity: -3, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "xdel", Group: "stream", Since: "5.0.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes entries and returns how many there were", Syntax: "key id [id ...]", Complexity: "O(1) for each entry", Do: cmdXdel},
 	{Name: "xgroup", Group: "stream", Since: "5.0.0", Arity: -2,
 		Summary: "Manages consumer groups", Complexity: "Depends on the subcommand", Subs: xgroupCommands},
 	{Name: "xinfo", Group: "stream", Since: "5.0.0", Arity: -2,
 		Summary: "Describes streams and consumer groups", Complexity: "Depends on the subcommand", Subs: xinfoCommands},
-	{Name: "xlen", Group: "stream", Since: "5.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RO]"),
+	{Name: "xlen", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Counts the entries of a stream", Syntax: "key", Complexity: "O(1)", Do: cmdXlen},
-	{Name: "xpending", Group: "stream", Since: "5.0.0", Arity: -3, Flags: ReadOnly, ACL: CatStream, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "xpending", Group: "stream", Since: "5.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Counts or lists the pending entries of a consumer group", Syntax: "key group [[IDLE min-idle-time] start end count [consumer]]",
 		Complexity: "O(N+M), where N is the number of entries looked at and M the number of consumers in the summary", Do: cmdXpending},
-	{Name: "xrange", Group: "stream", Since: "5.0.0", Arity: -4, Flags: ReadOnly, ACL: CatStream, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "xrange", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the entries in a range of IDs", Syntax: "key start end [COUNT count]",
 		Complexity: "O(N), where N is the number of entries returned", Do: cmdXrange},
-	{Name: "xread", Group: "stream", Since: "5.0.0", Arity: -4, Flags: Blocking | ReadOnly, ACL: CatStream, Keys: keys("kw:STREAMS@1+r-1/1/2[RO,ACCESS]"),
+	{Name: "xread", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.Blocking | command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("kw:STREAMS@1+r-1/1/2[RO,ACCESS]"),
 		Summary: "Returns the entries after given IDs of one or more streams, and can wait for some", Syntax: "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
 		Complexity: "O(N) for each stream, where N is the number of entries returned", Do: cmdXread},
-	{Name: "xreadgroup", Group: "stream", Since: "5.0.0", Arity: -7, Flags: Blocking | Write, ACL: CatStream, Keys: keys("kw:STREAMS@4+r-1/1/2[RO,ACCESS]"),
+	{Name: "xreadgroup", Group: "stream", Since: "5.0.0", Arity: -7, Flags: command.Blocking | command.Write, ACL: command.CatStream, Keys: command.Keys("kw:STREAMS@4+r-1/1/2[RO,ACCESS]"),
 		Summary: "Delivers new entries of one or more streams to a consumer of a group, and can wait for some, or returns its pending ones", Syntax: "GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
 		Complexity: "O(M) for each stream, where M is the number of entries returned", Do: cmdXreadgroup},
-	{Name: "xrevrange", Group: "stream", Since: "5.0.0", Arity: -4, Flags: ReadOnly, ACL: CatStream, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "xrevrange", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the entries in a range of IDs, the last one first", Syntax: "key end start [COUNT count]",
 		Complexity: "O(N), where N is the number of entries returned", Do: cmdXrevrange},
-	{Name: "xsetid", Group: "stream", Since: "5.0.0", Arity: -3, Flags: Write | DenyOOM | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "xsetid", Group: "stream", Since: "5.0.0", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Sets the last ID of a stream, for internal use", Syntax: "key last-id [ENTRIESADDED entries_added] [MAXDELETEDID max_deleted_entry_id]", Complexity: "O(1)", Do: cmdXsetid},
-	{Name: "xtrim", Group: "stream", Since: "5.0.0", Arity: -4, Flags: Write, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "xtrim", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.Write, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes the oldest entries and returns how many", Syntax: "key <MAXLEN | MINID> [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]",
 		Complexity: "O(N), where N is the number of entries removed", Do: cmdXtrim},
 }
 
 // Errors of commands on streams.
 const (
-	errStreamID        Error = "ERR Invalid stream ID specified as stream command argument"
-	errZeroID          Error = "ERR The ID specified in XADD must be greater than 0-0"
-	errNoIDsLeft       Error = "ERR The stream has exhausted the last possible ID, unable to add more items"
-	errStartOfInterval Error = "ERR invalid start ID for the interval"
-	errEndOfInterval   Error = "ERR invalid end ID for the interval"
-	errTwoTrims        Error = "ERR syntax error, MAXLEN and MINID options at the same time are not compatible"
-	errMaxLen          Error = "ERR The MAXLEN argument must be >= 0."
-	errTrimLimit       Error = "ERR The LIMIT argument must be >= 0."
-	errLimitAlone      Error = "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
-	errLimitExact      Error = "ERR syntax error, LIMIT cannot be used without the special ~ option"
-	errNoTrim          Error = "ERR syntax error, XTRIM must be called with a trimming strategy"
-	errEntriesAdded    Error = "ERR entries_added must be positive"
+	errStreamID        command.Error = "ERR Invalid stream ID specified as stream command argument"
+	errZeroID          command.Error = "ERR The ID specified in XADD must be greater than 0-0"
+	errNoIDsLeft       command.Error = "ERR The stream has exhausted the last possible ID, unable to add more items"
+	errStartOfInterval command.Error = "ERR invalid start ID for the interval"
+	errEndOfInterval   command.Error = "ERR invalid end ID for the interval"
+	errTwoTrims        command.Error = "ERR syntax error, MAXLEN and MINID options at the same time are not compatible"
+	errMaxLen          command.Error = "ERR The MAXLEN argument must be >= 0."
+	errTrimLimit       command.Error = "ERR The LIMIT argument must be >= 0."
+	errLimitAlone      command.Error = "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
+	errLimitExact      command.Error = "ERR syntax error, LIMIT cannot be used without the special ~ option"
+	errNoTrim          command.Error = "ERR syntax error, XTRIM must be called with a trimming strategy"
+	errEntriesAdded    command.Error = "ERR entries_added must be positive"
 )
 
 // streamID reads an ID that has to be complete but for its second part, which is 0 by default; if it is none an error
 // is written and ok is false.
-func (c *Ctx) streamID(arg []byte) (id streams.ID, ok bool) {
+func streamID(c *command.Ctx, arg []byte) (id streams.ID, ok bool) {
 	if id, ok = streams.ParseID(arg, 0); !ok {
 		c.Err(errStreamID)
 	}
@@ -85,9 +86,9 @@ func (c *Ctx) streamID(arg []byte) (id streams.ID, ok bool) {
 }
 
 // streamIDs is streamID for several, which it appends to dst.
-func (c *Ctx) streamIDs(dst []streams.ID, args [][]byte) (ids []streams.ID, ok bool) {
+func streamIDs(c *command.Ctx, dst []streams.ID, args [][]byte) (ids []streams.ID, ok bool) {
 	for _, arg := range args {
-		id, ok := c.streamID(arg)
+		id, ok := streamID(c, arg)
 		if !ok {
 			return nil, false
 		}
@@ -98,11 +99,11 @@ func (c *Ctx) streamIDs(dst []streams.ID, args [][]byte) (ids []streams.ID, ok b
 
 // interval reads the two ends of a range of IDs; '(' excludes the end. If one is wrong an error is written and ok is
 // false.
-func (c *Ctx) interval(first, last []byte) (start, end streams.ID, ok bool) {
-	if start, ok = c.intervalStart(first); !ok {
+func interval(c *command.Ctx, first, last []byte) (start, end streams.ID, ok bool) {
+	if start, ok = intervalStart(c, first); !ok {
 		return start, end, false
 	}
-	end, exclusive, ok := c.intervalEnd(last, math.MaxUint64)
+	end, exclusive, ok := intervalEnd(c, last, math.MaxUint64)
 	if ok && exclusive {
 		if end, ok = end.Prev(); !ok {
 			c.Err(errEndOfInterval)
@@ -112,8 +113,8 @@ func (c *Ctx) interval(first, last []byte) (start, end streams.ID, ok bool) {
 }
 
 // intervalStart reads the lower end of a range of IDs.
-func (c *Ctx) intervalStart(arg []byte) (start streams.ID, ok bool) {
-	start, exclusive, ok := c.intervalEnd(arg, 0)
+func intervalStart(c *command.Ctx, arg []byte) (start streams.ID, ok bool) {
+	start, exclusive, ok := intervalEnd(c, arg, 0)
 	if ok && exclusive {
 		if start, ok = start.Next(); !ok {
 			c.Err(errStartOfInterval)
@@ -123,7 +124,7 @@ func (c *Ctx) intervalStart(arg []byte) (start streams.ID, ok bool) {
 }
 
 // intervalEnd reads an end of a range of IDs. - and + can not be excluded.
-func (c *Ctx) intervalEnd(arg []byte, defaultSeq uint64) (id streams.ID, exclusive, ok bool) {
+func intervalEnd(c *command.Ctx, arg []byte, defaultSeq uint64) (id streams.ID, exclusive, ok bool) {
 	if exclusive = len(arg) > 1 && arg[0] == '('; exclusive {
 		id, ok = streams.ParseID(arg[1:], defaultSeq)
 	} else {
@@ -189,7 +190,7 @@ const (
 
 // option takes one of the options for trimming, if o is at one. If its argument is wrong an error is written and ok is
 // false.
-func (t *trimming) option(c *Ctx, o *OptionArgs) (taken, ok bool) {
+func (t *trimming) option(c *command.Ctx, o *command.OptionArgs) (taken, ok bool) {
 	if refs, is := referencesOption(o); is && !t.chosen {
 		t.how.References, t.chosen = refs, true
 		return true, true
@@ -211,7 +212,7 @@ func (t *trimming) option(c *Ctx, o *OptionArgs) (taken, ok bool) {
 	case o.Is("minid"):
 		arg, ok := t.threshold(c, o, trimByMinID)
 		if ok {
-			t.minID, ok = c.streamID(arg)
+			t.minID, ok = streamID(c, arg)
 		}
 		return true, ok
 	case o.Is("limit"):
@@ -226,7 +227,7 @@ func (t *trimming) option(c *Ctx, o *OptionArgs) (taken, ok bool) {
 }
 
 // threshold takes what stands between the strategy and its argument, and the argument.
-func (t *trimming) threshold(c *Ctx, o *OptionArgs, by trimStrategy) (arg []byte, ok bool) {
+func (t *trimming) threshold(c *command.Ctx, o *command.OptionArgs, by trimStrategy) (arg []byte, ok bool) {
 	if t.by != trimNothing {
 		c.Err(errTwoTrims)
 		return nil, false
@@ -241,7 +242,7 @@ func (t *trimming) threshold(c *Ctx, o *OptionArgs, by trimStrategy) (arg []byte
 }
 
 // check reports whether the options fit together, and writes an error if they do not. XTRIM requires a strategy.
-func (t *trimming) check(c *Ctx, required bool) bool {
+func (t *trimming) check(c *command.Ctx, required bool) bool {
 	switch {
 	case t.limit > 0 && t.by == trimNothing:
 		c.Err(errLimitAlone)
@@ -259,13 +260,13 @@ func (t *trimming) check(c *Ctx, required bool) bool {
 func (t *trimming) apply(s *streams.Stream, lim streams.Limits) int {
 	switch {
 	case t.limited:
-		t.how.Limit = asInt(t.limit)
+		t.how.Limit = command.AsInt(t.limit)
 	case t.how.Approx:
 		t.how.Limit = lim.DefaultTrimLimit()
 	}
 	switch t.by {
 	case trimByLength:
-		return s.TrimByLength(asInt(t.maxLen), t.how)
+		return s.TrimByLength(command.AsInt(t.maxLen), t.how)
 	case trimByMinID:
 		return s.TrimByMinID(t.minID, t.how)
 	}
@@ -285,7 +286,7 @@ var (
 var referenceWords = [...]string{streams.KeepReferences: "keepref", streams.DeleteReferences: "delref", streams.OnlyAcknowledged: "acked"}
 
 // referencesOption returns what becomes of references, if o is at a word that says so.
-func referencesOption(o *OptionArgs) (refs streams.References, is bool) {
+func referencesOption(o *command.OptionArgs) (refs streams.References, is bool) {
 	for i, word := range referenceWords {
 		if o.Is(word) {
 			return streams.References(i), true
@@ -313,7 +314,7 @@ type newEntry struct {
 }
 
 // parse reads the arguments of XADD; if they are wrong an error is written and ok is false.
-func (n *newEntry) parse(c *Ctx) (ok bool) {
+func (n *newEntry) parse(c *command.Ctx) (ok bool) {
 	o := c.Options(2)
 	for o.Next() {
 		if n.auto = len(o.Word()) == 1 && o.Word()[0] == '*'; n.auto {
@@ -338,7 +339,7 @@ func (n *newEntry) parse(c *Ctx) (ok bool) {
 	switch {
 	case !n.trim.check(c, false):
 	case len(n.fields) == 0 || len(n.fields)%2 != 0:
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 	case !n.auto && !n.autoSeq && n.id.IsZero():
 		c.Err(errZeroID)
 	default:
@@ -348,7 +349,7 @@ func (n *newEntry) parse(c *Ctx) (ok bool) {
 }
 
 // resolve completes the ID; if none is left, or the given one is too small, an error is written and ok is false.
-func (n *newEntry) resolve(c *Ctx, s *streams.Stream) (id streams.ID, ok bool) {
+func (n *newEntry) resolve(c *command.Ctx, s *streams.Stream) (id streams.ID, ok bool) {
 	switch {
 	case s.LastID() == streams.MaxID:
 		c.Err(errNoIDsLeft)
@@ -359,12 +360,12 @@ func (n *newEntry) resolve(c *Ctx, s *streams.Stream) (id streams.ID, ok bool) {
 		return n.id, true
 	}
 	if id, ok = s.NextSeq(n.id.Ms); !ok {
-		c.Err(Error(streams.ErrIDTooSmall.Error()))
+		c.Err(command.Error(streams.ErrIDTooSmall.Error()))
 	}
 	return id, ok
 }
 
-func cmdXadd(c *Ctx) {
+func cmdXadd(c *command.Ctx) {
 	var n newEntry
 	if !n.parse(c) {
 		return
@@ -390,7 +391,7 @@ func cmdXadd(c *Ctx) {
 	}
 	lim := c.Host.StreamLimits()
 	if err := s.Append(id, n.fields, lim); err != nil {
-		c.Err(Error(err.Error()))
+		c.Err(command.Error(err.Error()))
 		return
 	}
 	if e == nil {
@@ -403,14 +404,14 @@ func cmdXadd(c *Ctx) {
 		c.G.Notify(engine.EventStream, "xtrim", c.DB, e.Key())
 	}
 	if n.trim.how.Approx {
-		c.journalXadd(id, n.fields, trimmed > 0, s.Len(), n.trim.how.References)
+		journalXadd(c, id, n.fields, trimmed > 0, s.Len(), n.trim.how.References)
 	}
 	writeStreamID(c.W, id)
 }
 
 // journalXadd has an XADD that trims approximately journalled with what it did exactly, because that depends on how the
 // entries lie in blocks: the stream was trimmed to a length, or not at all.
-func (c *Ctx) journalXadd(id streams.ID, fields [][]byte, trimmed bool, length int, refs streams.References) {
+func journalXadd(c *command.Ctx, id streams.ID, fields [][]byte, trimmed bool, length int, refs streams.References) {
 	l := argLists.Get().(*argList)
 	text := id.Append(l.text[:0])
 	idEnd := len(text)
@@ -435,7 +436,7 @@ type argList struct {
 // argLists spare the most frequent command on streams allocations.
 var argLists = sync.Pool{New: func() any { return new(argList) }}
 
-func cmdXdel(c *Ctx) {
+func cmdXdel(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Stream)
 	if !ok {
 		return
@@ -445,7 +446,7 @@ func cmdXdel(c *Ctx) {
 		return
 	}
 	var scratch [8]streams.ID
-	ids, ok := c.streamIDs(scratch[:0], c.Args[2:])
+	ids, ok := streamIDs(c, scratch[:0], c.Args[2:])
 	if !ok {
 		return
 	}
@@ -461,7 +462,7 @@ func cmdXdel(c *Ctx) {
 	c.W.Int(removed)
 }
 
-func cmdXlen(c *Ctx) {
+func cmdXlen(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.Stream)
 	switch {
 	case !ok:
@@ -472,19 +473,19 @@ func cmdXlen(c *Ctx) {
 	}
 }
 
-func cmdXrange(c *Ctx)    { c.xrange(c.Args[2], c.Args[3], false) }
-func cmdXrevrange(c *Ctx) { c.xrange(c.Args[3], c.Args[2], true) }
+func cmdXrange(c *command.Ctx)    { xrange(c, c.Args[2], c.Args[3], false) }
+func cmdXrevrange(c *command.Ctx) { xrange(c, c.Args[3], c.Args[2], true) }
 
 // xrange is XRANGE and XREVRANGE.
-func (c *Ctx) xrange(first, last []byte, reverse bool) {
-	start, end, ok := c.interval(first, last)
+func xrange(c *command.Ctx, first, last []byte, reverse bool) {
+	start, end, ok := interval(c, first, last)
 	if !ok {
 		return
 	}
 	count := int64(-1)
 	for o := c.Options(4); o.Next(); {
 		if !o.Is("count") || !o.More() {
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 		if count, ok = c.Int(o.Arg()); !ok {
@@ -500,12 +501,12 @@ func (c *Ctx) xrange(first, last []byte, reverse bool) {
 	case count == 0:
 		c.W.NullArray()
 	default:
-		writeStreamRange(c.W, e.Stream(), start, end, reverse, asInt(count))
+		writeStreamRange(c.W, e.Stream(), start, end, reverse, command.AsInt(count))
 	}
 }
 
-func cmdXsetid(c *Ctx) {
-	id, ok := c.streamID(c.Args[2])
+func cmdXsetid(c *command.Ctx) {
+	id, ok := streamID(c, c.Args[2])
 	if !ok {
 		return
 	}
@@ -518,12 +519,12 @@ func cmdXsetid(c *Ctx) {
 				ok = false
 			}
 		case o.Is("maxdeletedid") && o.More():
-			if maxDeleted, ok = c.streamID(o.Arg()); ok && id.Less(maxDeleted) {
-				c.Err(Error(streams.ErrSetIDBelowDeleted.Error()))
+			if maxDeleted, ok = streamID(c, o.Arg()); ok && id.Less(maxDeleted) {
+				c.Err(command.Error(streams.ErrSetIDBelowDeleted.Error()))
 				ok = false
 			}
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 		if !ok {
@@ -535,18 +536,18 @@ func cmdXsetid(c *Ctx) {
 		return
 	}
 	if e == nil {
-		c.Err(ErrNoKey)
+		c.Err(command.ErrNoKey)
 		return
 	}
 	if err := e.Stream().SetID(id, added, maxDeleted); err != nil {
-		c.Err(Error(err.Error()))
+		c.Err(command.Error(err.Error()))
 		return
 	}
 	c.G.ChangedBookkeeping(e, engine.EventStream, "xsetid")
 	c.W.OK()
 }
 
-func cmdXtrim(c *Ctx) {
+func cmdXtrim(c *command.Ctx) {
 	var t trimming
 	for o := c.Options(2); o.Next(); {
 		taken, ok := t.option(c, &o)
@@ -554,7 +555,7 @@ func cmdXtrim(c *Ctx) {
 			return
 		}
 		if !taken {
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -77,7 +78,7 @@ func TestTrimmingRegardsGroups(t *testing.T) {
 		"XTRIM s MAXLEN 4 DELREF ACKED", "-ERR syntax error",
 		"XTRIM s KEEPREF MAXLEN 4 KEEPREF", "-ERR syntax error",
 		"XTRIM s KEEPREF DELREF", "-ERR syntax error",
-		"XTRIM s MAXLEN ACKED", "-"+string(ErrNotInteger),
+		"XTRIM s MAXLEN ACKED", "-"+string(command.ErrNotInteger),
 		"XTRIM s DELREF LIMIT 5", "-"+string(errLimitAlone),
 		"XTRIM s DELREF LIMIT 0", "-"+string(errNoTrim),
 		"XTRIM s MAXLEN 5 LIMIT 5 DELREF", "-"+string(errLimitExact),

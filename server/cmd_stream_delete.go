@@ -3,26 +3,27 @@ package server
 import (
 	"math"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
 // XDELEX and XACKDEL, which came with Redis 8.2: removing entries with regard to the consumer groups in which they are pending.
 
-func init() { Register(streamDeleteCommands) }
+func init() { command.Register(streamDeleteCommands) }
 
-var streamDeleteCommands = []*Command{
-	{Name: "xackdel", Group: "stream", Since: "8.2.0", Arity: -6, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+var streamDeleteCommands = []*command.Command{
+	{Name: "xackdel", Group: "stream", Since: "8.2.0", Arity: -6, Flags: command.Write | command.Fast, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Ends that entries are pending in a consumer group and removes them", Syntax: "key group [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
 		Complexity: "O(1) for each entry", Do: cmdXackdel},
-	{Name: "xdelex", Group: "stream", Since: "8.2.0", Arity: -5, Flags: Write | Fast, ACL: CatStream, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "xdelex", Group: "stream", Since: "8.2.0", Arity: -5, Flags: command.Write | command.Fast, ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes entries, with or without what is pending of them", Syntax: "key [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
 		Complexity: "O(1) for each entry", Do: cmdXdelex},
 }
 
 const (
-	errNumIDs      Error = "ERR Number of IDs must be a positive integer"
-	errNumIDsCount Error = "ERR The `numids` parameter must match the number of arguments"
+	errNumIDs      command.Error = "ERR Number of IDs must be a positive integer"
+	errNumIDsCount command.Error = "ERR The `numids` parameter must match the number of arguments"
 )
 
 // What XDELEX and XACKDEL reply for an ID.
@@ -33,7 +34,7 @@ const (
 )
 
 // deletion is the arguments of XDELEX and XACKDEL behind the key and the group.
-func (c *Ctx) deletion(from int) (refs streams.References, ids []streams.ID, ok bool) {
+func deletion(c *command.Ctx, from int) (refs streams.References, ids []streams.ID, ok bool) {
 	chosen := false
 	for o := c.Options(from); o.Next(); {
 		if r, is := referencesOption(&o); is && !chosen {
@@ -50,10 +51,10 @@ func (c *Ctx) deletion(from int) (refs streams.References, ids []streams.ID, ok 
 				c.Err(errNumIDsCount)
 				return refs, nil, false
 			}
-			ids, ok = c.streamIDs(nil, o.Rest()[:n])
+			ids, ok = streamIDs(c, nil, o.Rest()[:n])
 			o.Skip(int(n))
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return refs, nil, false
 		}
 		if !ok {
@@ -61,13 +62,13 @@ func (c *Ctx) deletion(from int) (refs streams.References, ids []streams.ID, ok 
 		}
 	}
 	if ids == nil {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 	}
 	return refs, ids, ids != nil
 }
 
-func cmdXdelex(c *Ctx) {
-	refs, ids, ok := c.deletion(2)
+func cmdXdelex(c *command.Ctx) {
+	refs, ids, ok := deletion(c, 2)
 	if !ok {
 		return
 	}
@@ -95,11 +96,11 @@ func cmdXdelex(c *Ctx) {
 		}
 		c.W.Int(result)
 	}
-	c.deletionChanged(e, changed, acknowledged)
+	deletionChanged(c, e, changed, acknowledged)
 }
 
-func cmdXackdel(c *Ctx) {
-	refs, ids, ok := c.deletion(3)
+func cmdXackdel(c *command.Ctx) {
+	refs, ids, ok := deletion(c, 3)
 	if !ok {
 		return
 	}
@@ -129,11 +130,11 @@ func cmdXackdel(c *Ctx) {
 		}
 		c.W.Int(result)
 	}
-	c.deletionChanged(e, changed, acknowledged)
+	deletionChanged(c, e, changed, acknowledged)
 }
 
 // deletionChanged reports that entries were removed, or only what was pending of them.
-func (c *Ctx) deletionChanged(e *engine.Entry, removed, acknowledged bool) {
+func deletionChanged(c *command.Ctx, e *engine.Entry, removed, acknowledged bool) {
 	switch {
 	case removed:
 		c.G.Changed(e, engine.EventStream, "xdel")

@@ -5,47 +5,48 @@ import (
 	"math"
 	"slices"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
 // This file has the commands on consumer groups but for XREADGROUP: XGROUP, XACK, XPENDING, XCLAIM and XAUTOCLAIM.
 
-var xgroupCommands = []*Command{
-	{Name: "xgroup|create", Group: "stream", Since: "5.0.0", Arity: -5, Flags: Write | DenyOOM, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,INSERT]"),
+var xgroupCommands = []*command.Command{
+	{Name: "xgroup|create", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write | command.DenyOOM, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,INSERT]"),
 		Summary: "Creates a consumer group", Syntax: "key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]", Complexity: "O(1)", Do: cmdXgroupCreate},
-	{Name: "xgroup|createconsumer", Group: "stream", Since: "6.2.0", Arity: 5, Flags: Write | DenyOOM, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,INSERT]"),
+	{Name: "xgroup|createconsumer", Group: "stream", Since: "6.2.0", Arity: 5, Flags: command.Write | command.DenyOOM, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,INSERT]"),
 		Summary: "Creates a consumer in a group", Syntax: "key groupname consumername", Complexity: "O(1)", Do: cmdXgroupCreateconsumer},
-	{Name: "xgroup|delconsumer", Group: "stream", Since: "5.0.0", Arity: 5, Flags: Write, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,DELETE]"),
+	{Name: "xgroup|delconsumer", Group: "stream", Since: "5.0.0", Arity: 5, Flags: command.Write, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,DELETE]"),
 		Summary: "Removes a consumer from its group and returns how many entries were pending for it", Syntax: "key groupname consumername", Complexity: "O(1)", Do: cmdXgroupDelconsumer},
-	{Name: "xgroup|destroy", Group: "stream", Since: "5.0.0", Arity: 4, Flags: Write, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,DELETE]"),
+	{Name: "xgroup|destroy", Group: "stream", Since: "5.0.0", Arity: 4, Flags: command.Write, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,DELETE]"),
 		Summary: "Removes a consumer group", Syntax: "key groupname", Complexity: "O(N), where N is the number of entries pending in the group", Do: cmdXgroupDestroy},
-	{Name: "xgroup|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatStream,
+	{Name: "xgroup|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatStream,
 		Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdXgroupHelp},
-	{Name: "xgroup|setid", Group: "stream", Since: "5.0.0", Arity: -5, Flags: Write, ACL: CatStream, Keys: keys("i2+r0/1/0[RW,UPDATE]"),
+	{Name: "xgroup|setid", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,UPDATE]"),
 		Summary: "Sets the ID that a group was given last", Syntax: "key groupname <id | $> [ENTRIESREAD entries_read]", Complexity: "O(1)", Do: cmdXgroupSetid},
 }
 
 // Errors of the commands on consumer groups.
 const (
-	errGroupNeedsKey  Error = "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically."
-	errGroupExists    Error = "BUSYGROUP Consumer Group name already exists"
-	errEntriesRead    Error = "ERR value for ENTRIESREAD must be positive or -1"
-	errClaimIdle      Error = "ERR Invalid min-idle-time argument for XCLAIM"
-	errAutoClaimIdle  Error = "ERR Invalid min-idle-time argument for XAUTOCLAIM"
-	errAutoClaimCount Error = "ERR COUNT must be > 0"
+	errGroupNeedsKey  command.Error = "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically."
+	errGroupExists    command.Error = "BUSYGROUP Consumer Group name already exists"
+	errEntriesRead    command.Error = "ERR value for ENTRIESREAD must be positive or -1"
+	errClaimIdle      command.Error = "ERR Invalid min-idle-time argument for XCLAIM"
+	errAutoClaimIdle  command.Error = "ERR Invalid min-idle-time argument for XAUTOCLAIM"
+	errAutoClaimCount command.Error = "ERR COUNT must be > 0"
 )
 
 // maxAutoClaimCount is the largest COUNT of XAUTOCLAIM.
 const maxAutoClaimCount = math.MaxInt64 / 16
 
 // errUnknownForm is the error for a subcommand with arguments that it does not have.
-func (c *Ctx) errUnknownForm(container string) {
-	c.Err(Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.", c.Args[1], container)))
+func errUnknownForm(c *command.Ctx, container string) {
+	c.Err(command.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.", c.Args[1], container)))
 }
 
 // groupChanged reports a change in a group that may have created a consumer and that Redis has no other event for.
-func (c *Ctx) groupChanged(e *engine.Entry, created bool) {
+func groupChanged(c *command.Ctx, e *engine.Entry, created bool) {
 	if created {
 		c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-createconsumer")
 		return
@@ -55,20 +56,20 @@ func (c *Ctx) groupChanged(e *engine.Entry, created bool) {
 
 // groupOf returns the stream and the group that arguments 1 and 2 name. If there is none an error is written and ok is
 // false.
-func (c *Ctx) groupOf(e *engine.Entry) (s *streams.Stream, g *streams.Group, ok bool) {
+func groupOf(c *command.Ctx, e *engine.Entry) (s *streams.Stream, g *streams.Group, ok bool) {
 	if e != nil {
 		s = e.Stream()
 		g = s.Group(c.Args[2])
 	}
 	if g == nil {
-		c.Err(Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", untilNUL(c.Args[1]), untilNUL(c.Args[2]))))
+		c.Err(command.Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", command.UntilNUL(c.Args[1]), command.UntilNUL(c.Args[2]))))
 		return nil, nil, false
 	}
 	return s, g, true
 }
 
 // xgroupEntry returns the stream that XGROUP changes; if there is none an error is written and ok is false.
-func (c *Ctx) xgroupEntry() (e *engine.Entry, ok bool) {
+func xgroupEntry(c *command.Ctx) (e *engine.Entry, ok bool) {
 	if e, ok = c.WriteAs(c.Args[2], engine.Stream); ok && e == nil {
 		c.Err(errGroupNeedsKey)
 		ok = false
@@ -78,27 +79,27 @@ func (c *Ctx) xgroupEntry() (e *engine.Entry, ok bool) {
 
 // xgroupGroup returns the group that XGROUP changes and its stream; if there is none an error is written and ok is
 // false.
-func (c *Ctx) xgroupGroup() (e *engine.Entry, g *streams.Group, ok bool) {
-	if e, ok = c.xgroupEntry(); !ok {
+func xgroupGroup(c *command.Ctx) (e *engine.Entry, g *streams.Group, ok bool) {
+	if e, ok = xgroupEntry(c); !ok {
 		return nil, nil, false
 	}
 	if g = e.Stream().Group(c.Args[3]); g == nil {
-		c.errNoGroup()
+		errNoGroup(c)
 		return nil, nil, false
 	}
 	return e, g, true
 }
 
 // errNoGroup says that the group that arguments 2 and 3 name is not there.
-func (c *Ctx) errNoGroup() {
-	c.Err(Error(fmt.Sprintf("NOGROUP No such consumer group '%s' for key name '%s'", untilNUL(c.Args[3]), untilNUL(c.Args[2]))))
+func errNoGroup(c *command.Ctx) {
+	c.Err(command.Error(fmt.Sprintf("NOGROUP No such consumer group '%s' for key name '%s'", command.UntilNUL(c.Args[3]), command.UntilNUL(c.Args[2]))))
 }
 
 // isDollar reports whether an argument stands for the end of the stream.
 func isDollar(arg []byte) bool { return len(arg) == 1 && arg[0] == '$' }
 
 // entriesRead reads the argument of ENTRIESREAD; if it is wrong an error is written and ok is false.
-func (c *Ctx) entriesRead(arg []byte) (n int64, ok bool) {
+func entriesRead(c *command.Ctx, arg []byte) (n int64, ok bool) {
 	if n, ok = c.Int(arg); ok && n < 0 && n != streams.UnknownEntriesRead {
 		c.Err(errEntriesRead)
 		ok = false
@@ -108,14 +109,14 @@ func (c *Ctx) entriesRead(arg []byte) (n int64, ok bool) {
 
 // entriesReadOf returns how many entries a group has read that is said to have read n: no more than were added. What
 // was stored stays as it is, because XSETID may have lowered that count since.
-func (c *Ctx) entriesReadOf(e *engine.Entry, n int64) int64 {
+func entriesReadOf(c *command.Ctx, e *engine.Entry, n int64) int64 {
 	if c.Replayed {
 		return n
 	}
 	return min(n, e.Stream().EntriesAdded())
 }
 
-func cmdXgroupCreate(c *Ctx) {
+func cmdXgroupCreate(c *command.Ctx) {
 	read, makeStream := int64(streams.UnknownEntriesRead), false
 	for o := c.Options(5); o.Next(); {
 		switch {
@@ -123,11 +124,11 @@ func cmdXgroupCreate(c *Ctx) {
 			makeStream = true
 		case o.Is("entriesread") && o.More():
 			var ok bool
-			if read, ok = c.entriesRead(o.Arg()); !ok {
+			if read, ok = entriesRead(c, o.Arg()); !ok {
 				return
 			}
 		default:
-			c.errUnknownForm("XGROUP")
+			errUnknownForm(c, "XGROUP")
 			return
 		}
 	}
@@ -141,7 +142,7 @@ func cmdXgroupCreate(c *Ctx) {
 	}
 	var start streams.ID
 	if !isDollar(c.Args[4]) {
-		if start, ok = c.streamID(c.Args[4]); !ok {
+		if start, ok = streamID(c, c.Args[4]); !ok {
 			return
 		}
 	} else if e != nil {
@@ -152,7 +153,7 @@ func cmdXgroupCreate(c *Ctx) {
 		e = c.G.Create(c.DB, c.Args[2], streams.New())
 		changed = c.G.Changed
 	}
-	if _, created := e.Stream().CreateGroup(c.Args[3], start, c.entriesReadOf(e, read)); !created {
+	if _, created := e.Stream().CreateGroup(c.Args[3], start, entriesReadOf(c, e, read)); !created {
 		c.Err(errGroupExists)
 		return
 	}
@@ -160,8 +161,8 @@ func cmdXgroupCreate(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdXgroupCreateconsumer(c *Ctx) {
-	e, g, ok := c.xgroupGroup()
+func cmdXgroupCreateconsumer(c *command.Ctx) {
+	e, g, ok := xgroupGroup(c)
 	if !ok {
 		return
 	}
@@ -173,8 +174,8 @@ func cmdXgroupCreateconsumer(c *Ctx) {
 	c.W.Int(1)
 }
 
-func cmdXgroupDelconsumer(c *Ctx) {
-	e, g, ok := c.xgroupGroup()
+func cmdXgroupDelconsumer(c *command.Ctx) {
+	e, g, ok := xgroupGroup(c)
 	if !ok {
 		return
 	}
@@ -185,8 +186,8 @@ func cmdXgroupDelconsumer(c *Ctx) {
 	c.W.Int(int64(pending))
 }
 
-func cmdXgroupDestroy(c *Ctx) {
-	e, ok := c.xgroupEntry()
+func cmdXgroupDestroy(c *command.Ctx) {
+	e, ok := xgroupEntry(c)
 	if !ok {
 		return
 	}
@@ -199,8 +200,8 @@ func cmdXgroupDestroy(c *Ctx) {
 	c.W.Int(1)
 }
 
-func cmdXgroupHelp(c *Ctx) {
-	helpReply(c,
+func cmdXgroupHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CREATE <key> <groupname> <id|$> [MKSTREAM] [ENTRIESREAD <n>]",
 		"    Add a group that is to be given the entries after the ID, or only later ones ($).",
@@ -219,19 +220,19 @@ func cmdXgroupHelp(c *Ctx) {
 	)
 }
 
-func cmdXgroupSetid(c *Ctx) {
+func cmdXgroupSetid(c *command.Ctx) {
 	read := int64(streams.UnknownEntriesRead)
 	for o := c.Options(5); o.Next(); {
 		if !o.Is("entriesread") || !o.More() {
-			c.errUnknownForm("XGROUP")
+			errUnknownForm(c, "XGROUP")
 			return
 		}
 		var ok bool
-		if read, ok = c.entriesRead(o.Arg()); !ok {
+		if read, ok = entriesRead(c, o.Arg()); !ok {
 			return
 		}
 	}
-	e, g, ok := c.xgroupGroup()
+	e, g, ok := xgroupGroup(c)
 	if !ok {
 		return
 	}
@@ -242,12 +243,12 @@ func cmdXgroupSetid(c *Ctx) {
 			return
 		}
 	}
-	g.SetID(id, c.entriesReadOf(e, read))
+	g.SetID(id, entriesReadOf(c, e, read))
 	c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-setid")
 	c.W.OK()
 }
 
-func cmdXack(c *Ctx) {
+func cmdXack(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Stream)
 	if !ok {
 		return
@@ -261,7 +262,7 @@ func cmdXack(c *Ctx) {
 		return
 	}
 	var scratch [8]streams.ID
-	ids, ok := c.streamIDs(scratch[:0], c.Args[3:])
+	ids, ok := streamIDs(c, scratch[:0], c.Args[3:])
 	if !ok {
 		return
 	}
@@ -277,21 +278,21 @@ func cmdXack(c *Ctx) {
 	c.W.Int(acked)
 }
 
-func cmdXpending(c *Ctx) {
+func cmdXpending(c *command.Ctx) {
 	if len(c.Args) == 3 {
-		c.pendingSummary()
+		pendingSummary(c)
 	} else {
-		c.pendingList()
+		pendingList(c)
 	}
 }
 
 // pendingSummary is XPENDING without a range.
-func (c *Ctx) pendingSummary() {
+func pendingSummary(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.Stream)
 	if !ok {
 		return
 	}
-	_, g, ok := c.groupOf(e)
+	_, g, ok := groupOf(c, e)
 	if !ok {
 		return
 	}
@@ -320,19 +321,19 @@ func (c *Ctx) pendingSummary() {
 }
 
 // pendingList is XPENDING with a range.
-func (c *Ctx) pendingList() {
+func pendingList(c *command.Ctx) {
 	if len(c.Args) < 6 || len(c.Args) > 9 {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	at, minIdle := 3, int64(0)
-	if equalFold(c.Args[3], "idle") {
+	if command.EqualFold(c.Args[3], "idle") {
 		var ok bool
 		if minIdle, ok = c.Int(c.Args[4]); !ok {
 			return
 		}
 		if len(c.Args) < 8 {
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 		at = 5
@@ -341,7 +342,7 @@ func (c *Ctx) pendingList() {
 	if !ok {
 		return
 	}
-	start, end, ok := c.interval(c.Args[at], c.Args[at+1])
+	start, end, ok := interval(c, c.Args[at], c.Args[at+1])
 	if !ok {
 		return
 	}
@@ -349,7 +350,7 @@ func (c *Ctx) pendingList() {
 	if !ok {
 		return
 	}
-	_, g, ok := c.groupOf(e)
+	_, g, ok := groupOf(c, e)
 	if !ok {
 		return
 	}
@@ -392,7 +393,7 @@ type claimOptions struct {
 }
 
 // parse reads the options of XCLAIM that o holds; if they are wrong an error is written and ok is false.
-func (opt *claimOptions) parse(c *Ctx, o OptionArgs) (ok bool) {
+func (opt *claimOptions) parse(c *command.Ctx, o command.OptionArgs) (ok bool) {
 	delivered := int64(-1)
 	opt.DeliveryCount = -1
 	for o.Next() {
@@ -411,9 +412,9 @@ func (opt *claimOptions) parse(c *Ctx, o OptionArgs) (ok bool) {
 		case o.Is("retrycount") && o.More():
 			opt.DeliveryCount, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, "ERR Invalid RETRYCOUNT option argument for XCLAIM")
 		case o.Is("lastid") && o.More():
-			opt.lastID, ok = c.streamID(o.Arg())
+			opt.lastID, ok = streamID(c, o.Arg())
 		default:
-			c.Err(Error(fmt.Sprintf("ERR Unrecognized XCLAIM option '%s'", untilNUL(o.Word()))))
+			c.Err(command.Error(fmt.Sprintf("ERR Unrecognized XCLAIM option '%s'", command.UntilNUL(o.Word()))))
 			return false
 		}
 		if !ok {
@@ -427,12 +428,12 @@ func (opt *claimOptions) parse(c *Ctx, o OptionArgs) (ok bool) {
 	return true
 }
 
-func cmdXclaim(c *Ctx) {
+func cmdXclaim(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Stream)
 	if !ok {
 		return
 	}
-	s, g, ok := c.groupOf(e)
+	s, g, ok := groupOf(c, e)
 	if !ok {
 		return
 	}
@@ -475,15 +476,15 @@ func cmdXclaim(c *Ctx) {
 		}
 	}
 	c.W.EndArray(mark, n)
-	c.groupChanged(e, created)
+	groupChanged(c, e, created)
 }
 
-func cmdXautoclaim(c *Ctx) {
+func cmdXautoclaim(c *command.Ctx) {
 	minIdle, ok := c.IntIn(c.Args[4], math.MinInt64, math.MaxInt64, errAutoClaimIdle)
 	if !ok {
 		return
 	}
-	start, ok := c.intervalStart(c.Args[5])
+	start, ok := intervalStart(c, c.Args[5])
 	if !ok {
 		return
 	}
@@ -497,7 +498,7 @@ func cmdXautoclaim(c *Ctx) {
 		case o.Is("justid"):
 			justID = true
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
@@ -505,7 +506,7 @@ func cmdXautoclaim(c *Ctx) {
 	if !ok {
 		return
 	}
-	s, g, ok := c.groupOf(e)
+	s, g, ok := groupOf(c, e)
 	if !ok {
 		return
 	}
@@ -514,7 +515,7 @@ func cmdXautoclaim(c *Ctx) {
 	consumer, created := g.CreateConsumer(c.Args[3], now)
 	consumer.Seen(now)
 	begin, n := len(w.Buf), 0
-	next, dropped := g.AutoClaim(s, consumer, start, max(minIdle, 0), now, asInt(count), justID, func(nack *streams.NACK, e streams.Entry) {
+	next, dropped := g.AutoClaim(s, consumer, start, max(minIdle, 0), now, command.AsInt(count), justID, func(nack *streams.NACK, e streams.Entry) {
 		n++
 		if justID {
 			writeStreamID(w, nack.ID)
@@ -533,5 +534,5 @@ func cmdXautoclaim(c *Ctx) {
 	for _, id := range dropped {
 		writeStreamID(w, id)
 	}
-	c.groupChanged(e, created)
+	groupChanged(c, e, created)
 }

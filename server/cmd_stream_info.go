@@ -1,41 +1,42 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
 // This file has XINFO, which describes streams and their consumer groups.
 
-var xinfoCommands = []*Command{
-	{Name: "xinfo|consumers", Group: "stream", Since: "5.0.0", Arity: 4, Flags: ReadOnly, ACL: CatStream, Keys: keys("i2+r0/1/0[RO,ACCESS]"),
+var xinfoCommands = []*command.Command{
+	{Name: "xinfo|consumers", Group: "stream", Since: "5.0.0", Arity: 4, Flags: command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes the consumers of a group", Syntax: "key groupname", Complexity: "O(N), where N is the number of consumers", Do: cmdXinfoConsumers},
-	{Name: "xinfo|groups", Group: "stream", Since: "5.0.0", Arity: 3, Flags: ReadOnly, ACL: CatStream, Keys: keys("i2+r0/1/0[RO,ACCESS]"),
+	{Name: "xinfo|groups", Group: "stream", Since: "5.0.0", Arity: 3, Flags: command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes the consumer groups of a stream", Syntax: "key", Complexity: "O(N), where N is the number of groups", Do: cmdXinfoGroups},
-	{Name: "xinfo|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: Loading | Stale, ACL: CatStream,
+	{Name: "xinfo|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatStream,
 		Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdXinfoHelp},
-	{Name: "xinfo|stream", Group: "stream", Since: "5.0.0", Arity: -3, Flags: ReadOnly, ACL: CatStream, Keys: keys("i2+r0/1/0[RO,ACCESS]"),
+	{Name: "xinfo|stream", Group: "stream", Since: "5.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes a stream, with all its groups if FULL is given", Syntax: "key [FULL [COUNT count]]",
 		Complexity: "O(1), with FULL O(N), where N is the number of entries, groups, consumers and pending entries shown", Do: cmdXinfoStream},
 }
 
 // xinfoEntry returns the stream that XINFO describes; if there is none an error is written and ok is false.
-func (c *Ctx) xinfoEntry() (e *engine.Entry, ok bool) {
+func xinfoEntry(c *command.Ctx) (e *engine.Entry, ok bool) {
 	if e, ok = c.ReadAs(c.Args[2], engine.Stream); ok && e == nil {
-		c.Err(ErrNoKey)
+		c.Err(command.ErrNoKey)
 		ok = false
 	}
 	return e, ok
 }
 
-func cmdXinfoConsumers(c *Ctx) {
-	e, ok := c.xinfoEntry()
+func cmdXinfoConsumers(c *command.Ctx) {
+	e, ok := xinfoEntry(c)
 	if !ok {
 		return
 	}
 	g := e.Stream().Group(c.Args[3])
 	if g == nil {
-		c.errNoGroup()
+		errNoGroup(c)
 		return
 	}
 	w := c.W
@@ -57,8 +58,8 @@ func cmdXinfoConsumers(c *Ctx) {
 	}
 }
 
-func cmdXinfoGroups(c *Ctx) {
-	e, ok := c.xinfoEntry()
+func cmdXinfoGroups(c *command.Ctx) {
+	e, ok := xinfoEntry(c)
 	if !ok {
 		return
 	}
@@ -72,12 +73,12 @@ func cmdXinfoGroups(c *Ctx) {
 		w.Int(int64(len(g.Consumers())))
 		w.BulkString("pending")
 		w.Int(int64(g.PendingLen()))
-		c.groupProgress(s, g)
+		groupProgress(c, s, g)
 	}
 }
 
 // groupProgress writes the three pairs that tell how far a group is.
-func (c *Ctx) groupProgress(s *streams.Stream, g *streams.Group) {
+func groupProgress(c *command.Ctx, s *streams.Stream, g *streams.Group) {
 	w := c.W
 	w.BulkString("last-delivered-id")
 	writeStreamID(w, g.LastID)
@@ -95,8 +96,8 @@ func (c *Ctx) groupProgress(s *streams.Stream, g *streams.Group) {
 	}
 }
 
-func cmdXinfoHelp(c *Ctx) {
-	helpReply(c,
+func cmdXinfoHelp(c *command.Ctx) {
+	command.HelpReply(c,
 		"XINFO <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CONSUMERS <key> <groupname>",
 		"    Describe the consumers of the group.",
@@ -109,19 +110,19 @@ func cmdXinfoHelp(c *Ctx) {
 	)
 }
 
-func cmdXinfoStream(c *Ctx) {
-	e, ok := c.xinfoEntry()
+func cmdXinfoStream(c *command.Ctx) {
+	e, ok := xinfoEntry(c)
 	if !ok {
 		return
 	}
 	s := e.Stream()
 	switch n := len(c.Args); {
 	case n == 3:
-		c.streamInfo(s)
-	case n != 4 && n != 6, !equalFold(c.Args[3], "full"), n == 6 && !equalFold(c.Args[4], "count"):
-		c.errUnknownForm("XINFO")
+		streamInfo(c, s)
+	case n != 4 && n != 6, !command.EqualFold(c.Args[3], "full"), n == 6 && !command.EqualFold(c.Args[4], "count"):
+		errUnknownForm(c, "XINFO")
 	case n == 4:
-		c.streamInfoFull(s, defaultInfoCount)
+		streamInfoFull(c, s, defaultInfoCount)
 	default:
 		count, ok := c.Int(c.Args[5])
 		if !ok {
@@ -130,7 +131,7 @@ func cmdXinfoStream(c *Ctx) {
 		if count < 0 {
 			count = defaultInfoCount
 		}
-		c.streamInfoFull(s, asInt(count))
+		streamInfoFull(c, s, command.AsInt(count))
 	}
 }
 
@@ -138,7 +139,7 @@ func cmdXinfoStream(c *Ctx) {
 const defaultInfoCount = 10
 
 // streamFacts writes the seven pairs that both forms of XINFO STREAM begin with.
-func (c *Ctx) streamFacts(s *streams.Stream) {
+func streamFacts(c *command.Ctx, s *streams.Stream) {
 	w := c.W
 	w.BulkString("length")
 	w.Int(int64(s.Len()))
@@ -156,18 +157,18 @@ func (c *Ctx) streamFacts(s *streams.Stream) {
 	writeStreamID(w, s.FirstID())
 }
 
-func (c *Ctx) streamInfo(s *streams.Stream) {
+func streamInfo(c *command.Ctx, s *streams.Stream) {
 	c.W.Map(10)
-	c.streamFacts(s)
+	streamFacts(c, s)
 	c.W.BulkString("groups")
 	c.W.Int(int64(len(s.Groups())))
 	c.W.BulkString("first-entry")
-	c.entryOrNull(s.First)
+	entryOrNull(c, s.First)
 	c.W.BulkString("last-entry")
-	c.entryOrNull(s.Last)
+	entryOrNull(c, s.Last)
 }
 
-func (c *Ctx) entryOrNull(get func() (streams.Entry, bool)) {
+func entryOrNull(c *command.Ctx, get func() (streams.Entry, bool)) {
 	if e, ok := get(); ok {
 		writeStreamEntry(c.W, e)
 	} else {
@@ -176,10 +177,10 @@ func (c *Ctx) entryOrNull(get func() (streams.Entry, bool)) {
 }
 
 // streamInfoFull is XINFO STREAM FULL; a count of 0 shows everything.
-func (c *Ctx) streamInfoFull(s *streams.Stream, count int) {
+func streamInfoFull(c *command.Ctx, s *streams.Stream, count int) {
 	w := c.W
 	w.Map(9)
-	c.streamFacts(s)
+	streamFacts(c, s)
 	w.BulkString("entries")
 	writeStreamRange(w, s, streams.MinID, streams.MaxID, false, count)
 	w.BulkString("groups")
@@ -188,7 +189,7 @@ func (c *Ctx) streamInfoFull(s *streams.Stream, count int) {
 		w.Map(7)
 		w.BulkString("name")
 		w.BulkString(g.Name)
-		c.groupProgress(s, g)
+		groupProgress(c, s, g)
 		w.BulkString("pel-count")
 		w.Int(int64(g.PendingLen()))
 		w.BulkString("pending")
@@ -206,13 +207,13 @@ func (c *Ctx) streamInfoFull(s *streams.Stream, count int) {
 		w.BulkString("consumers")
 		w.Array(len(g.Consumers()))
 		for _, consumer := range g.Consumers() {
-			c.consumerInfo(consumer, count)
+			consumerInfo(c, consumer, count)
 		}
 	}
 }
 
 // consumerInfo writes what XINFO STREAM FULL tells of a consumer.
-func (c *Ctx) consumerInfo(consumer *streams.Consumer, count int) {
+func consumerInfo(c *command.Ctx, consumer *streams.Consumer, count int) {
 	w := c.W
 	w.Map(5)
 	w.BulkString("name")

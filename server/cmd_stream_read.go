@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -16,17 +17,17 @@ import (
 
 // Errors of XREAD and XREADGROUP.
 const (
-	errUnbalanced      Error = "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified."
-	errUnbalancedGroup Error = "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
-	errGroupMissing    Error = "ERR Missing GROUP option for XREADGROUP"
-	errGroupOption     Error = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead."
-	errNoAckOption     Error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead."
-	errDollarInGroup   Error = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
-	errPlusInGroup     Error = "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return an empty result set."
-	errNewNoGroup      Error = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
-	errClaimOption     Error = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
-	errReadIdle        Error = "ERR min-idle-time is not an integer or out of range"
-	errReadIdleSign    Error = "ERR min-idle-time must be a positive integer"
+	errUnbalanced      command.Error = "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified."
+	errUnbalancedGroup command.Error = "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
+	errGroupMissing    command.Error = "ERR Missing GROUP option for XREADGROUP"
+	errGroupOption     command.Error = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead."
+	errNoAckOption     command.Error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead."
+	errDollarInGroup   command.Error = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
+	errPlusInGroup     command.Error = "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return an empty result set."
+	errNewNoGroup      command.Error = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+	errClaimOption     command.Error = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
+	errReadIdle        command.Error = "ERR min-idle-time is not an integer or out of range"
+	errReadIdleSign    command.Error = "ERR min-idle-time must be a positive integer"
 )
 
 // streamRead is what a call of XREAD or XREADGROUP asks for. It holds no views: places of arguments are indexes.
@@ -48,11 +49,11 @@ type streamPosition struct {
 	after streams.ID // MaxID in a group: what the group was not given yet
 }
 
-func cmdXread(c *Ctx)      { c.xread(false) }
-func cmdXreadgroup(c *Ctx) { c.xread(true) }
+func cmdXread(c *command.Ctx)      { xread(c, false) }
+func cmdXreadgroup(c *command.Ctx) { xread(c, true) }
 
 // xread is XREAD and XREADGROUP.
-func (c *Ctx) xread(grouped bool) {
+func xread(c *command.Ctx, grouped bool) {
 	r, ok := parseStreamRead(c, grouped)
 	if !ok {
 		return
@@ -72,7 +73,7 @@ func (c *Ctx) xread(grouped bool) {
 	}
 	switch {
 	case n > 0:
-		c.endStreams(mark, n)
+		endStreams(c, mark, n)
 	case r.wait:
 		r.block(c, from)
 	default:
@@ -81,7 +82,7 @@ func (c *Ctx) xread(grouped bool) {
 }
 
 // parseStreamRead reads the arguments; if they are wrong an error is written and ok is false.
-func parseStreamRead(c *Ctx, grouped bool) (r streamRead, ok bool) {
+func parseStreamRead(c *command.Ctx, grouped bool) (r streamRead, ok bool) {
 	o := c.Options(1)
 	for r.keys == 0 && o.Next() {
 		switch {
@@ -95,7 +96,7 @@ func parseStreamRead(c *Ctx, grouped bool) (r streamRead, ok bool) {
 			if !ok {
 				return r, false
 			}
-			r.count = asInt(max(count, 0))
+			r.count = command.AsInt(max(count, 0))
 		case o.Is("streams") && o.More():
 			r.keys = len(c.Args) - o.Left()
 			if o.Left()%2 != 0 {
@@ -134,17 +135,17 @@ func parseStreamRead(c *Ctx, grouped bool) (r streamRead, ok bool) {
 			}
 			r.noAck = true
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return r, false
 		}
 	}
 	switch {
 	case r.keys == 0:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 	case grouped && r.group == 0:
 		c.Err(errGroupMissing)
 	case grouped && !r.holdsKeys(c):
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 	default:
 		return r, true
 	}
@@ -156,9 +157,9 @@ const firstStreamsWord = 4
 
 // holdsKeys reports whether the guard holds the shards of the keys. It does, unless the key spec, by which the guard was
 // made, took a group or a consumer for the word STREAMS.
-func (r streamRead) holdsKeys(c *Ctx) bool {
+func (r streamRead) holdsKeys(c *command.Ctx) bool {
 	for i := max(r.group, firstStreamsWord); i < r.group+2; i++ {
-		if !equalFold(c.Args[i], "streams") {
+		if !command.EqualFold(c.Args[i], "streams") {
 			continue
 		}
 		for _, key := range c.Args[r.keys : r.keys+r.n] {
@@ -171,13 +172,13 @@ func (r streamRead) holdsKeys(c *Ctx) bool {
 }
 
 // noGroupToRead is the error of a read from a group that is not there, or not there any more.
-func noGroupToRead(key, group []byte) Error {
+func noGroupToRead(key, group []byte) command.Error {
 	const text = "NOGROUP No such key '%s' or consumer group '%s' in XREADGROUP with GROUP option"
-	return Error(fmt.Sprintf(text, untilNUL(key), untilNUL(group)))
+	return command.Error(fmt.Sprintf(text, command.UntilNUL(key), command.UntilNUL(group)))
 }
 
 // positions appends to dst where to read in each stream. If a key or an ID is wrong an error is written and ok is false.
-func (r streamRead) positions(c *Ctx, dst []streamPosition) (from []streamPosition, ok bool) {
+func (r streamRead) positions(c *command.Ctx, dst []streamPosition) (from []streamPosition, ok bool) {
 	for i, key := range c.Args[r.keys : r.keys+r.n] {
 		p := streamPosition{}
 		read := c.ReadAs
@@ -206,7 +207,7 @@ func (r streamRead) positions(c *Ctx, dst []streamPosition) (from []streamPositi
 }
 
 // after reads the ID after which to read in the stream of e, which may be nil.
-func (r streamRead) after(c *Ctx, arg []byte, e *engine.Entry) (id streams.ID, ok bool) {
+func (r streamRead) after(c *command.Ctx, arg []byte, e *engine.Entry) (id streams.ID, ok bool) {
 	if len(arg) == 1 {
 		switch arg[0] {
 		case '$':
@@ -240,18 +241,18 @@ func (r streamRead) after(c *Ctx, arg []byte, e *engine.Entry) (id streams.ID, o
 			return id, true
 		}
 	}
-	return c.streamID(arg)
+	return streamID(c, arg)
 }
 
 // createConsumers makes the consumer in the groups that do not have it, also if there is nothing to read.
-func (r streamRead) createConsumers(c *Ctx, from []streamPosition) {
+func (r streamRead) createConsumers(c *command.Ctx, from []streamPosition) {
 	for i, p := range from {
 		if p.group == nil {
 			continue
 		}
 		group, consumer := c.Args[r.group], c.Args[r.group+1]
 		if _, created := p.group.CreateConsumer(consumer, c.Now()); created {
-			c.groupChanged(p.e, true)
+			groupChanged(c, p.e, true)
 			if r.claim { // the command itself is not journalled
 				c.Journal([]byte("XGROUP"), []byte("CREATECONSUMER"), c.Args[r.keys+i], group, consumer)
 			}
@@ -260,7 +261,7 @@ func (r streamRead) createConsumers(c *Ctx, from []streamPosition) {
 }
 
 // ready reports whether there is something to read at p. The history of a consumer is always there, if only empty.
-func (r streamRead) ready(c *Ctx, p streamPosition) bool {
+func (r streamRead) ready(c *command.Ctx, p streamPosition) bool {
 	if p.e == nil {
 		return false
 	}
@@ -276,7 +277,7 @@ func (r streamRead) ready(c *Ctx, p streamPosition) bool {
 }
 
 // deliver writes the key and the entries at p.
-func (r streamRead) deliver(c *Ctx, key []byte, p streamPosition) {
+func (r streamRead) deliver(c *command.Ctx, key []byte, p streamPosition) {
 	if c.W.Proto != 3 {
 		c.W.Array(2)
 	}
@@ -295,7 +296,7 @@ func (r streamRead) deliver(c *Ctx, key []byte, p streamPosition) {
 }
 
 // deliverToGroup writes the entries at p, and records that the consumer has them.
-func (r streamRead) deliverToGroup(c *Ctx, key []byte, p streamPosition) {
+func (r streamRead) deliverToGroup(c *command.Ctx, key []byte, p streamPosition) {
 	w, s, now := c.W, p.e.Stream(), c.Now()
 	consumer, created := p.group.CreateConsumer(c.Args[r.group+1], now)
 	consumer.Seen(now)
@@ -320,12 +321,12 @@ func (r streamRead) deliverToGroup(c *Ctx, key []byte, p streamPosition) {
 		}
 	}
 	w.EndArray(mark, n)
-	c.groupChanged(p.e, created)
+	groupChanged(c, p.e, created)
 }
 
 // claimAndRead writes what has been pending for long in the group at p, and then, if there may be more, what is new. It is journalled as a claim
 // of these entries and a read of as many new ones, because followers do not repeat it at the time at which just these were idle.
-func (r streamRead) claimAndRead(c *Ctx, key []byte, p streamPosition, consumer *streams.Consumer) int {
+func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, consumer *streams.Consumer) int {
 	w, s, now := c.W, p.e.Stream(), c.Now()
 	var ids [][]byte
 	n := p.group.ClaimIdle(s, consumer, r.minIdle, now, r.count, func(e streams.Entry, idle, deliveries int64) {
@@ -356,7 +357,7 @@ func writeDelivery(w *resp.Writer, e streams.Entry, idle, deliveries int64) {
 }
 
 // endStreams ends the reply at mark, which has n keys with their entries.
-func (c *Ctx) endStreams(mark resp.Mark, n int) {
+func endStreams(c *command.Ctx, mark resp.Mark, n int) {
 	if c.W.Proto == 3 {
 		c.W.EndMap(mark, n)
 		return
@@ -365,7 +366,7 @@ func (c *Ctx) endStreams(mark resp.Mark, n int) {
 }
 
 // block waits for entries at one of the positions.
-func (r streamRead) block(c *Ctx, from []streamPosition) {
+func (r streamRead) block(c *command.Ctx, from []streamPosition) {
 	after := make([]streams.ID, len(from))
 	for i, p := range from {
 		after[i] = p.after
@@ -377,9 +378,9 @@ func (r streamRead) block(c *Ctx, from []streamPosition) {
 			idle[i] = r.claimable(c, p)
 		}
 	}
-	b := Block{
+	b := command.Block{
 		Keys: c.Args[r.keys : r.keys+r.n], Stream: r.group != 0, Timeout: r.timeout, Empty: (*resp.Writer).NullArray,
-		Try: func(c *Ctx, key []byte) bool {
+		Try: func(c *command.Ctx, key []byte) bool {
 			if r.runAgain(c, after) {
 				return true
 			}
@@ -401,7 +402,7 @@ const claimAnew = 10
 
 // claimable returns when an entry that is pending in the group at p will have been idle for long enough. If there is none, what others
 // are given from now on cannot have been before the time that it returns.
-func (r streamRead) claimable(c *Ctx, p streamPosition) int64 {
+func (r streamRead) claimable(c *command.Ctx, p streamPosition) int64 {
 	from, wait := c.Now(), max(r.minIdle, claimAnew)
 	if delivered, ok := p.group.EarliestDelivery(p.e.Stream()); ok {
 		from, wait = delivered, r.minIdle
@@ -414,7 +415,7 @@ func (r streamRead) claimable(c *Ctx, p streamPosition) int64 {
 
 // claimLater has a client that waits look again as soon as an entry can be claimed, now that the stream of a key has changed. idle has
 // the times of all streams.
-func (r streamRead) claimLater(c *Ctx, key []byte, idle []int64) {
+func (r streamRead) claimLater(c *command.Ctx, key []byte, idle []int64) {
 	e := c.G.Write(c.DB, key)
 	at := r.claimable(c, streamPosition{e: e, group: e.Stream().Group(c.Args[r.group])})
 	for i, other := range c.Args[r.keys : r.keys+r.n] {
@@ -427,7 +428,7 @@ func (r streamRead) claimLater(c *Ctx, key []byte, idle []int64) {
 
 // runAgain executes the command of a client that waits again, now that a stream has changed or its time to look again has come. It reports
 // whether the client has its reply. A stream whose shard the guard does not hold has not changed, and there is nothing to read in it.
-func (r streamRead) runAgain(c *Ctx, after []streams.ID) bool {
+func (r streamRead) runAgain(c *command.Ctx, after []streams.ID) bool {
 	keys := c.Args[r.keys : r.keys+r.n]
 	var scratch [4]streamPosition
 	from := scratch[:0]
@@ -453,14 +454,14 @@ func (r streamRead) runAgain(c *Ctx, after []streams.ID) bool {
 		n++
 	}
 	if n > 0 {
-		c.endStreams(mark, n)
+		endStreams(c, mark, n)
 	}
 	return n > 0
 }
 
 // find looks up the stream, and the group, that a client which waits reads at p. Who reads without a group is not told that there is
 // something else now.
-func (r streamRead) find(c *Ctx, key []byte, p *streamPosition) Error {
+func (r streamRead) find(c *command.Ctx, key []byte, p *streamPosition) command.Error {
 	e := c.G.Write(c.DB, key)
 	if e != nil && e.Type() == engine.Stream {
 		p.e = e
@@ -469,7 +470,7 @@ func (r streamRead) find(c *Ctx, key []byte, p *streamPosition) Error {
 	case r.group == 0:
 		return ""
 	case e != nil && p.e == nil:
-		return ErrWrongType
+		return command.ErrWrongType
 	case p.e != nil:
 		p.group = e.Stream().Group(c.Args[r.group])
 	}
@@ -483,7 +484,7 @@ func (r streamRead) find(c *Ctx, key []byte, p *streamPosition) Error {
 var newEntriesID = []byte(">")
 
 // journal has a delivery journalled as a read of the one stream from which it is.
-func (r streamRead) journal(c *Ctx, key, id []byte, count int) {
+func (r streamRead) journal(c *command.Ctx, key, id []byte, count int) {
 	args := [][]byte{[]byte("XREADGROUP"), []byte("GROUP"), c.Args[r.group], c.Args[r.group+1]}
 	if count > 0 {
 		args = append(args, []byte("COUNT"), strconv.AppendInt(nil, int64(count), 10))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 )
@@ -196,7 +197,7 @@ func TestAConsumerNamedStreamsMeetsNoKeyOutsideTheGuard(t *testing.T) {
 	c := &testCtx{}
 	c.G, c.W = &c.guard, &c.out
 	cmd := commandNamed(t, streamCommands, "xreadgroup")
-	cmd = &Command{Name: cmd.Name, Keys: cmd.Keys, Do: cmd.Do, lock: lockKeys}
+	cmd = &command.Command{Name: cmd.Name, Keys: cmd.Keys, Do: cmd.Do, Lock: command.LockKeys}
 	for _, line := range []string{
 		"XREADGROUP NOACK GROUP g STREAMS STREAMS k >",
 		"XREADGROUP NOACK GROUP STREAMS c STREAMS k >",
@@ -207,7 +208,7 @@ func TestAConsumerNamedStreamsMeetsNoKeyOutsideTheGuard(t *testing.T) {
 		for _, w := range strings.Fields(line) {
 			args = append(args, []byte(w))
 		}
-		c.guard.Lock(ks, cmd.shards(ks, args), 1_000_000)
+		c.guard.Lock(ks, cmd.Shards(ks, args), 1_000_000)
 		require.NotPanics(t, func() {
 			c.call(cmd, strings.Fields(line)...)
 		}, line)
@@ -222,8 +223,8 @@ func TestAnyArgumentsOfStreamCommandsGiveOneReply(t *testing.T) {
 		"MAXLEN", "MINID", "LIMIT", "NOMKSTREAM", "COUNT", "BLOCK", "STREAMS", "GROUP", "NOACK", "IDLE", "TIME", "RETRYCOUNT", "FORCE", "JUSTID",
 		"LASTID", "MKSTREAM", "KEEPREF", "DELREF", "ACKED", "CLAIM", "ENTRIESREAD", "ENTRIESADDED", "MAXDELETEDID", "FULL", "18446744073709551615-18446744073709551615",
 		"9223372036854775807", "-9223372036854775808", ""}
-	var all []*Command
-	for _, group := range [][]*Command{streamCommands, xgroupCommands, xinfoCommands} {
+	var all []*command.Command
+	for _, group := range [][]*command.Command{streamCommands, xgroupCommands, xinfoCommands} {
 		for _, cmd := range group {
 			if cmd.Do != nil {
 				all = append(all, cmd)
@@ -241,7 +242,7 @@ func TestAnyArgumentsOfStreamCommandsGiveOneReply(t *testing.T) {
 		for range 30 {
 			cmd := rapid.SampledFrom(all).Draw(rt, "command")
 			line := append(strings.Split(cmd.Name, "|"), rapid.SliceOfN(rapid.SampledFrom(words), 0, 9).Draw(rt, "words")...)
-			if !cmd.arityOK(len(line)) {
+			if !cmd.ArityOK(len(line)) {
 				continue
 			}
 			reply := b.call(cmd, line...)

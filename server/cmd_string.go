@@ -4,72 +4,73 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
 // This file has the commands on strings, except LCS.
 
-func init() { Register(stringCommands) }
+func init() { command.Register(stringCommands) }
 
-var stringCommands = []*Command{
-	{Name: "append", Group: "string", Since: "2.0.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,INSERT]"),
+var stringCommands = []*command.Command{
+	{Name: "append", Group: "string", Since: "2.0.0", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
 		Summary: "Adds text at the end of a string, which is created if it does not exist", Syntax: "key value",
 		Complexity: "O(1), amortized over the growth of the string", Do: cmdAppend},
-	{Name: "decr", Group: "string", Since: "1.0.0", Arity: 2, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "decr", Group: "string", Since: "1.0.0", Arity: 2, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Takes one from an integer; a missing key counts as 0", Syntax: "key", Complexity: "O(1)", Do: cmdDecr},
-	{Name: "decrby", Group: "string", Since: "1.0.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "decrby", Group: "string", Since: "1.0.0", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Takes a number from an integer; a missing key counts as 0", Syntax: "key decrement", Complexity: "O(1)", Do: cmdDecrby},
-	{Name: "get", Group: "string", Since: "1.0.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "get", Group: "string", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Reads a string", Syntax: "key", Complexity: "O(1)", Do: cmdGet},
-	{Name: "getdel", Group: "string", Since: "6.2.0", Arity: 2, Flags: Write | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+	{Name: "getdel", Group: "string", Since: "6.2.0", Arity: 2, Flags: command.Write | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Reads a string and deletes it", Syntax: "key", Complexity: "O(1)", Do: cmdGetdel},
-	{Name: "getex", Group: "string", Since: "6.2.0", Arity: -2, Flags: Write | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "getex", Group: "string", Since: "6.2.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Reads a string and changes when it expires", Syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
 		Complexity: "O(1)", Do: cmdGetex},
-	{Name: "getrange", Group: "string", Since: "2.4.0", Arity: 4, Flags: ReadOnly, ACL: CatString, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "getrange", Group: "string", Since: "2.4.0", Arity: 4, Flags: command.ReadOnly, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Reads a part of a string", Syntax: "key start end", Complexity: "O(N), where N is the length of the part", Do: cmdGetrange},
-	{Name: "getset", Group: "string", Since: "1.0.0", Deprecated: "6.2.0", Instead: "`SET` with the `GET` argument", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "getset", Group: "string", Since: "1.0.0", Deprecated: "6.2.0", Instead: "`SET` with the `GET` argument", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Writes a string and returns what was there before", Syntax: "key value", Complexity: "O(1)", Do: cmdGetset},
-	{Name: "incr", Group: "string", Since: "1.0.0", Arity: 2, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "incr", Group: "string", Since: "1.0.0", Arity: 2, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Adds one to an integer; a missing key counts as 0", Syntax: "key", Complexity: "O(1)", Do: cmdIncr},
-	{Name: "incrby", Group: "string", Since: "1.0.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "incrby", Group: "string", Since: "1.0.0", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Adds a number to an integer; a missing key counts as 0", Syntax: "key increment", Complexity: "O(1)", Do: cmdIncrby},
-	{Name: "incrbyfloat", Group: "string", Since: "2.6.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+	{Name: "incrbyfloat", Group: "string", Since: "2.6.0", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Adds a number to a floating point number; a missing key counts as 0", Syntax: "key increment", Complexity: "O(1)", Do: cmdIncrbyfloat},
-	{Name: "lcs", Group: "string", Since: "7.0.0", Arity: -3, Flags: ReadOnly, ACL: CatString, Keys: keys("i1+r1/1/0[RO,ACCESS]"),
+	{Name: "lcs", Group: "string", Since: "7.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatString, Keys: command.Keys("i1+r1/1/0[RO,ACCESS]"),
 		Summary: "Finds the longest common subsequence of two strings", Syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
 		Complexity: "O(N*M), where N and M are the lengths of the strings", Do: cmdLcs},
-	{Name: "mget", Group: "string", Since: "1.0.0", Arity: -2, Flags: ReadOnly | Fast, ACL: CatString, Keys: keys("i1+r-1/1/0[RO,ACCESS]"),
+	{Name: "mget", Group: "string", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Reads several strings", Syntax: "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdMget},
-	{Name: "mset", Group: "string", Since: "1.0.1", Arity: -3, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r-1/2/0[OW,UPDATE]"),
+	{Name: "mset", Group: "string", Since: "1.0.1", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatString, Keys: command.Keys("i1+r-1/2/0[OW,UPDATE]"),
 		Summary: "Writes several strings at once", Syntax: "key value [key value ...]", Complexity: "O(N), where N is the number of keys", Do: cmdMset},
-	{Name: "msetnx", Group: "string", Since: "1.0.1", Arity: -3, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r-1/2/0[OW,INSERT]"),
+	{Name: "msetnx", Group: "string", Since: "1.0.1", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatString, Keys: command.Keys("i1+r-1/2/0[OW,INSERT]"),
 		Summary: "Writes several strings at once, if none of the keys exists", Syntax: "key value [key value ...]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdMsetnx},
-	{Name: "psetex", Group: "string", Since: "2.6.0", Arity: 4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
+	{Name: "psetex", Group: "string", Since: "2.6.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Writes a string that expires after some milliseconds", Syntax: "key milliseconds value", Complexity: "O(1)", Do: cmdPsetex},
-	{Name: "set", Group: "string", Since: "1.0.0", Arity: -3, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
+	{Name: "set", Group: "string", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
 		Summary: "Writes a string, whatever the key held before", Syntax: "key value [NX | XX | IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 		Complexity: "O(1)", Do: cmdSet},
-	{Name: "setex", Group: "string", Since: "2.0.0", Arity: 4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[OW,UPDATE]"),
+	{Name: "setex", Group: "string", Since: "2.0.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Writes a string that expires after some seconds", Syntax: "key seconds value", Complexity: "O(1)", Do: cmdSetex},
-	{Name: "setnx", Group: "string", Since: "1.0.0", Arity: 3, Flags: Write | DenyOOM | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[OW,INSERT]"),
+	{Name: "setnx", Group: "string", Since: "1.0.0", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[OW,INSERT]"),
 		Summary: "Writes a string if the key does not exist", Syntax: "key value", Complexity: "O(1)", Do: cmdSetnx},
-	{Name: "setrange", Group: "string", Since: "2.2.0", Arity: 4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+r0/1/0[RW,UPDATE]"),
+	{Name: "setrange", Group: "string", Since: "2.2.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Overwrites a part of a string, which is filled up with zero bytes if it is too short", Syntax: "key offset value",
 		Complexity: "O(M), where M is the length of the value, and of the growth of the string", Do: cmdSetrange},
-	{Name: "strlen", Group: "string", Since: "2.2.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RO]"),
+	{Name: "strlen", Group: "string", Since: "2.2.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Returns the length of a string", Syntax: "key", Complexity: "O(1)", Do: cmdStrlen},
-	{Name: "substr", Group: "string", Since: "1.0.0", Deprecated: "2.0.0", Instead: "`GETRANGE`", Arity: 4, Flags: ReadOnly, ACL: CatString, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "substr", Group: "string", Since: "1.0.0", Deprecated: "2.0.0", Instead: "`GETRANGE`", Arity: 4, Flags: command.ReadOnly, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Reads a part of a string", Syntax: "key start end", Complexity: "O(N), where N is the length of the part", Do: cmdGetrange},
 }
 
 const (
-	errDecrOverflow Error = "ERR decrement would overflow"
-	errOffset       Error = "ERR offset is out of range"
+	errDecrOverflow command.Error = "ERR decrement would overflow"
+	errOffset       command.Error = "ERR offset is out of range"
 )
 
-func cmdAppend(c *Ctx) {
+func cmdAppend(c *command.Ctx) {
 	key, tail := c.Args[1], c.Args[2]
 	e, ok := c.WriteAs(key, engine.String)
 	if !ok {
@@ -78,7 +79,7 @@ func cmdAppend(c *Ctx) {
 	if e == nil {
 		e = c.G.CreateString(c.DB, key, tail)
 	} else {
-		if !c.lengthAllowed(len(e.Bytes()), len(tail)) {
+		if !c.LengthAllowed(len(e.Bytes()), len(tail)) {
 			return
 		}
 		n := len(e.Bytes())
@@ -88,28 +89,28 @@ func cmdAppend(c *Ctx) {
 	c.W.Int(int64(len(e.Bytes())))
 }
 
-func cmdIncr(c *Ctx) { c.increment(1) }
-func cmdDecr(c *Ctx) { c.increment(-1) }
+func cmdIncr(c *command.Ctx) { increment(c, 1) }
+func cmdDecr(c *command.Ctx) { increment(c, -1) }
 
-func cmdIncrby(c *Ctx) {
+func cmdIncrby(c *command.Ctx) {
 	if by, ok := c.Int(c.Args[2]); ok {
-		c.increment(by)
+		increment(c, by)
 	}
 }
 
-func cmdDecrby(c *Ctx) {
+func cmdDecrby(c *command.Ctx) {
 	by, ok := c.Int(c.Args[2])
 	switch {
 	case !ok:
 	case by == math.MinInt64: // its opposite is no integer of 64 bits
 		c.Err(errDecrOverflow)
 	default:
-		c.increment(-by)
+		increment(c, -by)
 	}
 }
 
 // increment adds to the integer under key argument 1.
-func (c *Ctx) increment(by int64) {
+func increment(c *command.Ctx, by int64) {
 	key := c.Args[1]
 	e, ok := c.WriteAs(key, engine.String)
 	if !ok {
@@ -122,16 +123,16 @@ func (c *Ctx) increment(by int64) {
 		}
 	}
 	if by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
-		c.Err(ErrOverflow)
+		c.Err(command.ErrOverflow)
 		return
 	}
 	n += by
 	var scratch [20]byte
-	c.store(e, key, strconv.AppendInt(scratch[:0], n, 10), "incrby")
+	c.Store(e, key, strconv.AppendInt(scratch[:0], n, 10), "incrby")
 	c.W.Int(n)
 }
 
-func cmdIncrbyfloat(c *Ctx) {
+func cmdIncrbyfloat(c *command.Ctx) {
 	key := c.Args[1]
 	e, ok := c.WriteAs(key, engine.String)
 	if !ok {
@@ -141,49 +142,49 @@ func cmdIncrbyfloat(c *Ctx) {
 	if e != nil {
 		current = e.Bytes()
 	}
-	x, ok := parseLongDouble(current)
+	x, ok := command.ParseLongDouble(current)
 	if !ok {
-		c.Err(ErrNotFloat)
+		c.Err(command.ErrNotFloat)
 		return
 	}
-	y, ok := parseLongDouble(c.Args[2])
+	y, ok := command.ParseLongDouble(c.Args[2])
 	if !ok {
-		c.Err(ErrNotFloat)
+		c.Err(command.ErrNotFloat)
 		return
 	}
-	sum, ok := addLongDouble(x, y)
+	sum, ok := command.AddLongDouble(x, y)
 	if !ok {
-		c.Err(ErrNaN)
+		c.Err(command.ErrNaN)
 		return
 	}
-	text := appendLongDouble(nil, sum)
-	c.store(e, key, text, "incrbyfloat").SetStringForm(engine.FormText)
+	text := command.AppendLongDouble(nil, sum)
+	c.Store(e, key, text, "incrbyfloat").SetStringForm(engine.FormText)
 	c.W.Bulk(text)
 }
 
-func cmdGet(c *Ctx) {
+func cmdGet(c *command.Ctx) {
 	if e, ok := c.ReadAs(c.Args[1], engine.String); ok {
-		c.replyString(e)
+		c.ReplyString(e)
 	}
 }
 
 // replyOldString replies with the string under key argument 1 and returns its entry, which may be changed then; ok is false
 // if an error was written.
-func (c *Ctx) replyOldString() (e *engine.Entry, ok bool) {
+func replyOldString(c *command.Ctx) (e *engine.Entry, ok bool) {
 	if e, ok = c.ReadToWriteAs(c.Args[1], engine.String); ok {
-		c.replyString(e)
+		c.ReplyString(e)
 	}
 	return e, ok
 }
 
-func cmdGetdel(c *Ctx) {
-	if e, ok := c.replyOldString(); ok && e != nil {
+func cmdGetdel(c *command.Ctx) {
+	if e, ok := replyOldString(c); ok && e != nil {
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}
 }
 
-func cmdGetex(c *Ctx) {
-	o, ok := c.readSetOptions(2, setPersist)
+func cmdGetex(c *command.Ctx) {
+	o, ok := readSetOptions(c, 2, setPersist)
 	if !ok {
 		return
 	}
@@ -195,11 +196,11 @@ func cmdGetex(c *Ctx) {
 		c.W.Null()
 		return
 	}
-	at, ok := c.setDeadline(&o)
+	at, ok := setDeadline(c, &o)
 	if !ok {
 		return
 	}
-	c.bulk(e)
+	c.Bulk(e)
 	switch {
 	case o.flags&setPersist != 0:
 		if e.Deadline() != 0 {
@@ -215,7 +216,7 @@ func cmdGetex(c *Ctx) {
 	}
 }
 
-func cmdGetrange(c *Ctx) {
+func cmdGetrange(c *command.Ctx) {
 	start, ok := c.Int(c.Args[2])
 	if !ok {
 		return
@@ -252,35 +253,35 @@ func cmdGetrange(c *Ctx) {
 	c.W.Bulk(v[start : end+1])
 }
 
-func cmdGetset(c *Ctx) {
-	if e, ok := c.replyOldString(); ok {
-		c.setString(e, c.Args[1], c.Args[2])
+func cmdGetset(c *command.Ctx) {
+	if e, ok := replyOldString(c); ok {
+		c.SetString(e, c.Args[1], c.Args[2])
 	}
 }
 
-func cmdMget(c *Ctx) {
+func cmdMget(c *command.Ctx) {
 	c.W.Array(len(c.Args) - 1)
 	for _, key := range c.Args[1:] {
 		if e := c.Read(key); e != nil && e.Type() == engine.String {
-			c.bulk(e)
+			c.Bulk(e)
 		} else {
 			c.W.Null()
 		}
 	}
 }
 
-func cmdMset(c *Ctx) {
+func cmdMset(c *command.Ctx) {
 	if len(c.Args)%2 == 0 {
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
-	c.setPairs()
+	setPairs(c)
 	c.W.OK()
 }
 
-func cmdMsetnx(c *Ctx) {
+func cmdMsetnx(c *command.Ctx) {
 	if len(c.Args)%2 == 0 {
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
 	for i := 1; i < len(c.Args); i += 2 {
@@ -289,43 +290,43 @@ func cmdMsetnx(c *Ctx) {
 			return
 		}
 	}
-	c.setPairs()
+	setPairs(c)
 	c.W.Int(1)
 }
 
 // setPairs writes the pairs of keys and values that are the arguments.
-func (c *Ctx) setPairs() {
+func setPairs(c *command.Ctx) {
 	for i := 1; i < len(c.Args); i += 2 {
-		c.setString(c.G.Write(c.DB, c.Args[i]), c.Args[i], c.Args[i+1])
+		c.SetString(c.G.Write(c.DB, c.Args[i]), c.Args[i], c.Args[i+1])
 	}
 }
 
-func cmdSet(c *Ctx) {
+func cmdSet(c *command.Ctx) {
 	key, v := c.Args[1], c.Args[2]
 	if len(c.Args) == 3 {
-		c.setString(c.G.Write(c.DB, key), key, v)
+		c.SetString(c.G.Write(c.DB, key), key, v)
 		c.W.OK()
 		return
 	}
-	if o, ok := c.readSetOptions(3, setNX|setXX|setMatch|setGet|setKeepTTL); ok {
-		c.set(key, v, &o)
+	if o, ok := readSetOptions(c, 3, setNX|setXX|setMatch|setGet|setKeepTTL); ok {
+		set(c, key, v, &o)
 	}
 }
 
-func cmdSetex(c *Ctx) {
-	c.set(c.Args[1], c.Args[3], &setOptions{flags: setExpire, time: c.Args[2], unit: inSeconds})
+func cmdSetex(c *command.Ctx) {
+	set(c, c.Args[1], c.Args[3], &setOptions{flags: setExpire, time: c.Args[2], unit: command.InSeconds})
 }
 
-func cmdPsetex(c *Ctx) {
-	c.set(c.Args[1], c.Args[3], &setOptions{flags: setExpire, time: c.Args[2], unit: inMillis})
+func cmdPsetex(c *command.Ctx) {
+	set(c, c.Args[1], c.Args[3], &setOptions{flags: setExpire, time: c.Args[2], unit: command.InMillis})
 }
 
-func cmdSetnx(c *Ctx) {
+func cmdSetnx(c *command.Ctx) {
 	if c.G.Write(c.DB, c.Args[1]) != nil {
 		c.W.Int(0)
 		return
 	}
-	c.setString(nil, c.Args[1], c.Args[2])
+	c.SetString(nil, c.Args[1], c.Args[2])
 	c.W.Int(1)
 }
 
@@ -333,7 +334,7 @@ func cmdSetnx(c *Ctx) {
 type setOptions struct {
 	flags setFlags
 	time  []byte // when or after how long the key expires, if setExpire; a view
-	unit  timeUnit
+	unit  command.TimeUnit
 	match condition // what the old value must be
 }
 
@@ -351,10 +352,10 @@ const (
 
 // readSetOptions reads the options from argument from on: those in allowed and the times. If they are wrong an error is
 // written and ok is false.
-func (c *Ctx) readSetOptions(from int, allowed setFlags) (o setOptions, ok bool) {
+func readSetOptions(c *command.Ctx, from int, allowed setFlags) (o setOptions, ok bool) {
 	for p := c.Options(from); p.Next(); {
 		var flag, excluded setFlags
-		var unit timeUnit
+		var unit command.TimeUnit
 		switch {
 		case p.Is("nx"):
 			flag, excluded = setNX, setXX|setMatch
@@ -367,15 +368,15 @@ func (c *Ctx) readSetOptions(from int, allowed setFlags) (o setOptions, ok bool)
 		case p.Is("persist"):
 			flag, excluded = setPersist, setExpire|setKeepTTL
 		case p.Is("ex"):
-			unit = inSeconds
+			unit = command.InSeconds
 		case p.Is("px"):
-			unit = inMillis
+			unit = command.InMillis
 		case p.Is("exat"):
-			unit = atSeconds
+			unit = command.AtSeconds
 		case p.Is("pxat"):
-			unit = atMillis
+			unit = command.AtMillis
 		}
-		if unit.ms != 0 && p.More() {
+		if unit.MS != 0 && p.More() {
 			flag, excluded = setExpire, setKeepTTL|setPersist
 			if o.unit != unit { // the same unit again is accepted, and the last one counts
 				excluded |= setExpire
@@ -385,7 +386,7 @@ func (c *Ctx) readSetOptions(from int, allowed setFlags) (o setOptions, ok bool)
 			flag, excluded = setMatch, setNX|setXX|setMatch
 		}
 		if flag&(allowed|setExpire) == 0 || o.flags&excluded != 0 {
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return o, false
 		}
 		if flag == setExpire {
@@ -398,7 +399,7 @@ func (c *Ctx) readSetOptions(from int, allowed setFlags) (o setOptions, ok bool)
 
 // setDeadline returns the deadline that the options ask for, 0 if none; if it is not possible an error is written and ok is
 // false.
-func (c *Ctx) setDeadline(o *setOptions) (at int64, ok bool) {
+func setDeadline(c *command.Ctx, o *setOptions) (at int64, ok bool) {
 	if o.flags&setExpire == 0 {
 		return 0, true
 	}
@@ -406,23 +407,23 @@ func (c *Ctx) setDeadline(o *setOptions) (at int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	if at, ok = o.unit.deadline(c.Now(), n); !ok || n <= 0 {
-		c.Err(c.badExpireTime())
+	if at, ok = o.unit.Deadline(c.Now(), n); !ok || n <= 0 {
+		c.Err(c.BadExpireTime())
 		return 0, false
 	}
 	return at, true
 }
 
 // set carries out SET with options.
-func (c *Ctx) set(key, v []byte, o *setOptions) {
-	at, ok := c.setDeadline(o)
+func set(c *command.Ctx, key, v []byte, o *setOptions) {
+	at, ok := setDeadline(c, o)
 	if !ok {
 		return
 	}
 	var e *engine.Entry
 	switch {
 	case o.flags&setGet != 0:
-		e, ok = c.replyOldString()
+		e, ok = replyOldString(c)
 	case o.flags&setMatch != 0:
 		e, ok = c.WriteAs(key, engine.String)
 	default:
@@ -437,15 +438,15 @@ func (c *Ctx) set(key, v []byte, o *setOptions) {
 		}
 		return
 	}
-	c.put(e, key, v, o, at)
+	put(c, e, key, v, o, at)
 	if o.flags&setGet == 0 {
 		c.W.OK()
 	}
 }
 
 // put makes v the value of e, or of a new entry if e is nil, with the deadline at unless the old one is to stay, and reports the change.
-func (c *Ctx) put(e *engine.Entry, key, v []byte, o *setOptions, at int64) {
-	e = c.overwrite(e, key, v)
+func put(c *command.Ctx, e *engine.Entry, key, v []byte, o *setOptions, at int64) {
+	e = c.Overwrite(e, key, v)
 	if o.flags&setKeepTTL == 0 {
 		c.G.SetDeadline(e, at)
 	}
@@ -455,7 +456,7 @@ func (c *Ctx) put(e *engine.Entry, key, v []byte, o *setOptions, at int64) {
 	}
 }
 
-func cmdSetrange(c *Ctx) {
+func cmdSetrange(c *command.Ctx) {
 	key, v := c.Args[1], c.Args[3]
 	offset, ok := c.Int(c.Args[2])
 	if !ok {
@@ -477,7 +478,7 @@ func cmdSetrange(c *Ctx) {
 		c.W.Int(int64(len(old)))
 		return
 	}
-	if !c.lengthAllowed(asInt(offset), len(v)) {
+	if !c.LengthAllowed(command.AsInt(offset), len(v)) {
 		return
 	}
 	if e == nil {
@@ -489,7 +490,7 @@ func cmdSetrange(c *Ctx) {
 	c.W.Int(int64(n))
 }
 
-func cmdStrlen(c *Ctx) {
+func cmdStrlen(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.String)
 	switch {
 	case !ok:

@@ -8,31 +8,32 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
 // Comparing before writing: the conditions IFEQ, IFNE, IFDEQ and IFDNE of SET and DELEX, and DIGEST. They, and MSETEX, came with Redis 8.4.
 
-func init() { Register(stringDigestCommands) }
+func init() { command.Register(stringDigestCommands) }
 
-var stringDigestCommands = []*Command{
-	{Name: "delex", Group: "string", Since: "8.4.0", Arity: -2, Flags: Write | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RW,DELETE,VARIABLE_FLAGS]"),
+var stringDigestCommands = []*command.Command{
+	{Name: "delex", Group: "string", Since: "8.4.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,DELETE,VARIABLE_FLAGS]"),
 		Summary: "Deletes a key if its value is, or is not, what is expected", Syntax: "key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
 		Complexity: "O(1), with IFDEQ and IFDNE O(N), where N is the length of the string", Do: cmdDelex},
-	{Name: "digest", Group: "string", Since: "8.4.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatString, Keys: keys("i1+r0/1/0[RO]"),
+	{Name: "digest", Group: "string", Since: "8.4.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Returns a hash of a string (XXH3, 64 bits)", Syntax: "key", Complexity: "O(N), where N is the length of the string", Do: cmdDigest},
-	{Name: "msetex", Group: "string", Since: "8.4.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatString, Keys: keys("i1+n0/1/2[OW,UPDATE]"),
+	{Name: "msetex", Group: "string", Since: "8.4.0", Arity: -4, Flags: command.Write | command.DenyOOM, ACL: command.CatString, Keys: command.Keys("i1+n0/1/2[OW,UPDATE]"),
 		Summary:    "Writes several strings at once, which expire together, if all or none of the keys exist",
 		Syntax:     "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdMsetex},
 }
 
 const (
-	errDigest         Error = "ERR must be exactly 16 hexadecimal characters"
-	errDelexType      Error = "ERR Key should be of string type if conditions are specified"
-	errDelexCondition Error = "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"
-	errMsetexKeys     Error = "ERR invalid numkeys value"
-	errMsetexValues   Error = "ERR wrong number of key-value pairs"
+	errDigest         command.Error = "ERR must be exactly 16 hexadecimal characters"
+	errDelexType      command.Error = "ERR Key should be of string type if conditions are specified"
+	errDelexCondition command.Error = "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"
+	errMsetexKeys     command.Error = "ERR invalid numkeys value"
+	errMsetexValues   command.Error = "ERR wrong number of key-value pairs"
 )
 
 // condition is what a string must be, or must not be; zero is none.
@@ -43,7 +44,7 @@ type condition struct {
 }
 
 // option takes a condition, if o is at one.
-func (q *condition) option(o *OptionArgs) bool {
+func (q *condition) option(o *command.OptionArgs) bool {
 	if !o.More() {
 		return false
 	}
@@ -65,7 +66,7 @@ func (q *condition) option(o *OptionArgs) bool {
 }
 
 // check reports whether the operand can be what it should be; if not an error is written.
-func (q *condition) check(c *Ctx) bool {
+func (q *condition) check(c *command.Ctx) bool {
 	if !q.digest {
 		return true
 	}
@@ -94,7 +95,7 @@ func appendDigest(dst, v []byte) []byte {
 	return hex.AppendEncode(dst, sum[:])
 }
 
-func cmdDigest(c *Ctx) {
+func cmdDigest(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.String)
 	switch {
 	case !ok:
@@ -105,10 +106,10 @@ func cmdDigest(c *Ctx) {
 	}
 }
 
-func cmdDelex(c *Ctx) {
+func cmdDelex(c *command.Ctx) {
 	conditional := len(c.Args) > 2
 	if conditional && len(c.Args) != 4 {
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
 	e := c.G.Write(c.DB, c.Args[1])
@@ -140,7 +141,7 @@ func cmdDelex(c *Ctx) {
 	c.W.Int(1)
 }
 
-func cmdMsetex(c *Ctx) {
+func cmdMsetex(c *command.Ctx) {
 	n, ok := c.IntIn(c.Args[1], 1, math.MaxInt32, errMsetexKeys)
 	if !ok {
 		return
@@ -150,11 +151,11 @@ func cmdMsetex(c *Ctx) {
 		return
 	}
 	pairs := c.Args[2 : 2+2*n]
-	o, ok := c.readSetOptions(2+2*int(n), setNX|setXX|setKeepTTL)
+	o, ok := readSetOptions(c, 2+2*int(n), setNX|setXX|setKeepTTL)
 	if !ok {
 		return
 	}
-	at, ok := c.setDeadline(&o)
+	at, ok := setDeadline(c, &o)
 	if !ok {
 		return
 	}
@@ -165,7 +166,7 @@ func cmdMsetex(c *Ctx) {
 		}
 	}
 	for i := 0; i < len(pairs); i += 2 {
-		c.put(c.G.Write(c.DB, pairs[i]), pairs[i], pairs[i+1], &o, at)
+		put(c, c.G.Write(c.DB, pairs[i]), pairs[i], pairs[i+1], &o, at)
 	}
 	c.W.Int(1)
 }

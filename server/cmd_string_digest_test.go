@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -46,9 +47,9 @@ func TestStringsAreComparedBeforeTheyAreWritten(t *testing.T) {
 		"SET k b IFEQ a XX", "-ERR syntax error",
 		"GETEX k IFEQ a", "-ERR syntax error",
 		"RPUSH l a", "1",
-		"SET l b IFNE a", "-"+string(ErrWrongType),
-		"SET l b IFEQ a GET", "-"+string(ErrWrongType),
-		"DIGEST l", "-"+string(ErrWrongType),
+		"SET l b IFNE a", "-"+string(command.ErrWrongType),
+		"SET l b IFEQ a GET", "-"+string(command.ErrWrongType),
+		"DIGEST l", "-"+string(command.ErrWrongType),
 
 		"DELEX k IFEQ x", "0",
 		"DELEX k IFNE c", "0",

@@ -1,16 +1,19 @@
 package server
 
-import "github.com/atomredis/atomredis/engine"
+import (
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/engine"
+)
 
 // This file has LCS: the longest common subsequence of two strings, by dynamic programming.
 
 const (
-	errLCSNotStrings Error = "ERR The specified keys must contain string values"
-	errLCSLenAndIdx  Error = "ERR If you want both the length and indexes, please just use IDX."
-	errLCSTooLarge   Error = "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"
+	errLCSNotStrings command.Error = "ERR The specified keys must contain string values"
+	errLCSLenAndIdx  command.Error = "ERR If you want both the length and indexes, please just use IDX."
+	errLCSTooLarge   command.Error = "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"
 )
 
-func cmdLcs(c *Ctx) {
+func cmdLcs(c *command.Ctx) {
 	a, aOK := lcsOperand(c.Read(c.Args[1]))
 	b, bOK := lcsOperand(c.Read(c.Args[2]))
 	if !aOK || !bOK {
@@ -33,7 +36,7 @@ func cmdLcs(c *Ctx) {
 				return
 			}
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
@@ -53,7 +56,7 @@ func cmdLcs(c *Ctx) {
 	up := make(bitset, (len(a)*len(b)+63)/64)
 	n := lcsLength(a, b, up)
 	if indexes {
-		c.replyMatches(a, b, up, n, int(minMatch), withLen)
+		replyMatches(c, a, b, up, n, int(minMatch), withLen)
 		return
 	}
 	common := make([]byte, n)
@@ -76,7 +79,7 @@ func lcsOperand(e *engine.Entry) (v []byte, ok bool) {
 }
 
 // replyMatches replies with the ranges of the matches of at least minMatch bytes, and the length of the subsequence.
-func (c *Ctx) replyMatches(a, b []byte, up bitset, length, minMatch int, withLen bool) {
+func replyMatches(c *command.Ctx, a, b []byte, up bitset, length, minMatch int, withLen bool) {
 	c.W.Map(2)
 	c.W.BulkString("matches")
 	mark, found := c.W.Defer(), 0

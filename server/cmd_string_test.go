@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
 )
 
 // testCtx is a Ctx with a guarded keyspace of its own, on which handlers can be called without a running server.
 type testCtx struct {
-	Ctx
+	command.Ctx
 	guard engine.Guard
 	out   resp.Writer
 }
@@ -32,7 +33,7 @@ func newTestCtx(t testing.TB) *testCtx {
 }
 
 // call calls a handler with the given words and returns its reply.
-func (b *testCtx) call(cmd *Command, words ...string) string {
+func (b *testCtx) call(cmd *command.Command, words ...string) string {
 	b.Args = nil
 	for _, w := range words {
 		b.Args = append(b.Args, []byte(w))
@@ -44,7 +45,7 @@ func (b *testCtx) call(cmd *Command, words ...string) string {
 }
 
 // commandNamed returns the entry of a group's table.
-func commandNamed(t testing.TB, group []*Command, name string) *Command {
+func commandNamed(t testing.TB, group []*command.Command, name string) *command.Command {
 	for _, cmd := range group {
 		if cmd.Name == name {
 			return cmd

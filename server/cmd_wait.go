@@ -1,26 +1,29 @@
 package server
 
-import "github.com/atomredis/atomredis/resp"
+import (
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/resp"
+)
 
 // This file has the commands that wait until others have what the client wrote.
 
-func init() { Register(waitCommands) }
+func init() { command.Register(waitCommands) }
 
-var waitCommands = []*Command{
-	{Name: "wait", Group: "generic", Since: "3.0.0", Arity: 3, Flags: Blocking, ACL: CatConnection,
+var waitCommands = []*command.Command{
+	{Name: "wait", Group: "generic", Since: "3.0.0", Arity: 3, Flags: command.Blocking, ACL: command.CatConnection,
 		Summary: "Waits until replicas have the client's writes", Syntax: "numreplicas timeout", Complexity: "O(1)", Do: cmdWait},
-	{Name: "waitaof", Group: "generic", Since: "7.2.0", Arity: 4, Flags: Blocking, ACL: CatConnection,
+	{Name: "waitaof", Group: "generic", Since: "7.2.0", Arity: 4, Flags: command.Blocking, ACL: command.CatConnection,
 		Summary: "Waits until the client's writes are on disk, here and on replicas", Syntax: "numlocal numreplicas timeout",
 		Complexity: "O(1)", Do: cmdWaitaof},
 }
 
 const (
-	errNumLocal Error = "ERR value is out of range, value must between 0 and 1"
-	errNoAOF    Error = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+	errNumLocal command.Error = "ERR value is out of range, value must between 0 and 1"
+	errNoAOF    command.Error = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 )
 
 // cmdWait waits for replicas: there are none, so if it waits for some it waits until its time is up.
-func cmdWait(c *Ctx) {
+func cmdWait(c *command.Ctx) {
 	replicas, ok := c.Int(c.Args[1])
 	if !ok {
 		return
@@ -33,10 +36,10 @@ func cmdWait(c *Ctx) {
 		c.W.Int(0)
 		return
 	}
-	c.Block(Block{Timeout: timeout, Empty: func(w *resp.Writer) { w.Int(0) }})
+	c.Block(command.Block{Timeout: timeout, Empty: func(w *resp.Writer) { w.Int(0) }})
 }
 
-func cmdWaitaof(c *Ctx) {
+func cmdWaitaof(c *command.Ctx) {
 	local, ok := c.Int(c.Args[1])
 	if !ok {
 		return
@@ -50,7 +53,7 @@ func cmdWaitaof(c *Ctx) {
 		return
 	}
 	if replicas < 0 {
-		c.Err(ErrNotPositive)
+		c.Err(command.ErrNotPositive)
 		return
 	}
 	timeout, ok := c.IntTimeout(c.Args[3])
@@ -72,11 +75,11 @@ func cmdWaitaof(c *Ctx) {
 	}
 	switch {
 	case replicas > 0: // which there will never be
-		c.Block(Block{Timeout: timeout, Empty: counts})
+		c.Block(command.Block{Timeout: timeout, Empty: counts})
 	case local == 0 || c.NoBlock || st.Durable() >= st.Appended():
 		counts(c.W)
 	default:
-		st.await(st.Appended(), c.Await(timeout, counts))
+		st.await(st.Appended(), Await(c, timeout, counts))
 	}
 }
 

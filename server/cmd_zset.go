@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/zsets"
@@ -14,110 +15,110 @@ import (
 // This file has the table of the commands on sorted sets, and those that name members. Ranges, combinations of several
 // sets and removal at the ends are in the other cmd_zset files.
 
-func init() { Register(zsetCommands) }
+func init() { command.Register(zsetCommands) }
 
-var zsetCommands = []*Command{
-	{Name: "bzmpop", Group: "sorted_set", Since: "7.0.0", Arity: -5, Flags: Write | Blocking, ACL: CatSortedSet, Keys: keys("i2+n0/1/1[RW,ACCESS,DELETE]"),
+var zsetCommands = []*command.Command{
+	{Name: "bzmpop", Group: "sorted_set", Since: "7.0.0", Arity: -5, Flags: command.Write | command.Blocking, ACL: command.CatSortedSet, Keys: command.Keys("i2+n0/1/1[RW,ACCESS,DELETE]"),
 		Summary: "Removes members at an end of the first sorted set that has any, and waits for one if there is none",
 		Syntax:  "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]", Complexity: "O(K)+O(M*log(N)), where K is the number of keys, M that of members removed and N the size of their set", Do: cmdBzmpop},
-	{Name: "bzpopmax", Group: "sorted_set", Since: "5.0.0", Arity: -3, Flags: Write | Fast | Blocking, ACL: CatSortedSet, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+	{Name: "bzpopmax", Group: "sorted_set", Since: "5.0.0", Arity: -3, Flags: command.Write | command.Fast | command.Blocking, ACL: command.CatSortedSet, Keys: command.Keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Removes the highest member of the first sorted set that has any, and waits for one if there is none",
 		Syntax:  "key [key ...] timeout", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdBzpopmax},
-	{Name: "bzpopmin", Group: "sorted_set", Since: "5.0.0", Arity: -3, Flags: Write | Fast | Blocking, ACL: CatSortedSet, Keys: keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
+	{Name: "bzpopmin", Group: "sorted_set", Since: "5.0.0", Arity: -3, Flags: command.Write | command.Fast | command.Blocking, ACL: command.CatSortedSet, Keys: command.Keys("i1+r-2/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Removes the lowest member of the first sorted set that has any, and waits for one if there is none",
 		Syntax:  "key [key ...] timeout", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdBzpopmin},
-	{Name: "zadd", Group: "sorted_set", Since: "1.2.0", Arity: -4, Flags: Write | DenyOOM | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,UPDATE]"), Element: 3,
+	{Name: "zadd", Group: "sorted_set", Since: "1.2.0", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"), Element: 3,
 		Summary: "Adds members with their scores, or changes the scores of members", Syntax: "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
 		Complexity: "O(log(N)) for each member, where N is the size of the sorted set", Do: cmdZadd},
-	{Name: "zcard", Group: "sorted_set", Since: "1.2.0", Arity: 2, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO]"),
+	{Name: "zcard", Group: "sorted_set", Since: "1.2.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Counts the members of a sorted set", Syntax: "key", Complexity: "O(1)", Do: cmdZcard},
-	{Name: "zcount", Group: "sorted_set", Since: "2.0.0", Arity: 4, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zcount", Group: "sorted_set", Since: "2.0.0", Arity: 4, Flags: command.ReadOnly | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Counts the members in a range of scores", Syntax: "key min max", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZcount},
-	{Name: "zdiff", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+	{Name: "zdiff", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+n0/1/1[RO,ACCESS]"),
 		Summary: "Returns the members of the first sorted set that are in none of the others", Syntax: "numkeys key [key ...] [WITHSCORES]",
 		Complexity: "O(L + K*log(K)), where L is the number of members in all sets and K that of the result", Do: cmdZdiff},
-	{Name: "zdiffstore", Group: "sorted_set", Since: "6.2.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
+	{Name: "zdiffstore", Group: "sorted_set", Since: "6.2.0", Arity: -4, Flags: command.Write | command.DenyOOM, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[OW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Stores the members of the first sorted set that are in none of the others", Syntax: "destination numkeys key [key ...]",
 		Complexity: "O(L + K*log(K)), where L is the number of members in all sets and K that of the result", Do: cmdZdiffstore},
-	{Name: "zincrby", Group: "sorted_set", Since: "1.2.0", Arity: 4, Flags: Write | DenyOOM | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]"), Element: 3,
+	{Name: "zincrby", Group: "sorted_set", Since: "1.2.0", Arity: 4, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"), Element: 3,
 		Summary: "Adds to the score of a member; a missing member counts as 0", Syntax: "key increment member", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZincrby},
-	{Name: "zinter", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+	{Name: "zinter", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+n0/1/1[RO,ACCESS]"),
 		Summary: "Returns the members that all sorted sets have in common", Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
 		Complexity: "O(N*K)+O(M*log(M)), where N is the size of the smallest set, K the number of sets and M the size of the result", Do: cmdZinter},
-	{Name: "zintercard", Group: "sorted_set", Since: "7.0.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+	{Name: "zintercard", Group: "sorted_set", Since: "7.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+n0/1/1[RO,ACCESS]"),
 		Summary: "Counts the members that all sorted sets have in common", Syntax: "numkeys key [key ...] [LIMIT limit]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdZintercard},
-	{Name: "zinterstore", Group: "sorted_set", Since: "2.0.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
+	{Name: "zinterstore", Group: "sorted_set", Since: "2.0.0", Arity: -4, Flags: command.Write | command.DenyOOM, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[OW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Stores the members that all sorted sets have in common", Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
 		Complexity: "O(N*K)+O(M*log(M)), where N is the size of the smallest set, K the number of sets and M the size of the result", Do: cmdZinterstore},
-	{Name: "zlexcount", Group: "sorted_set", Since: "2.8.9", Arity: 4, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zlexcount", Group: "sorted_set", Since: "2.8.9", Arity: 4, Flags: command.ReadOnly | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Counts the members in a range of names, where all scores are the same", Syntax: "key min max", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZlexcount},
-	{Name: "zmpop", Group: "sorted_set", Since: "7.0.0", Arity: -4, Flags: Write, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RW,ACCESS,DELETE]"),
+	{Name: "zmpop", Group: "sorted_set", Since: "7.0.0", Arity: -4, Flags: command.Write, ACL: command.CatSortedSet, Keys: command.Keys("i1+n0/1/1[RW,ACCESS,DELETE]"),
 		Summary: "Removes members at an end of the first sorted set that has any", Syntax: "numkeys key [key ...] <MIN | MAX> [COUNT count]",
 		Complexity: "O(K)+O(M*log(N)), where K is the number of keys, M that of members removed and N the size of their set", Do: cmdZmpop},
-	{Name: "zmscore", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
+	{Name: "zmscore", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: command.ReadOnly | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Returns the scores of members", Syntax: "key member [member ...]", Complexity: "O(N), where N is the number of members asked for", Do: cmdZmscore},
-	{Name: "zpopmax", Group: "sorted_set", Since: "5.0.0", Arity: -2, Flags: Write | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+	{Name: "zpopmax", Group: "sorted_set", Since: "5.0.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Removes the highest members", Syntax: "key [count]", Complexity: "O(M*log(N)), where M is the number of members removed and N the size of the sorted set", Do: cmdZpopmax},
-	{Name: "zpopmin", Group: "sorted_set", Since: "5.0.0", Arity: -2, Flags: Write | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+	{Name: "zpopmin", Group: "sorted_set", Since: "5.0.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Removes the lowest members", Syntax: "key [count]", Complexity: "O(M*log(N)), where M is the number of members removed and N the size of the sorted set", Do: cmdZpopmin},
-	{Name: "zrandmember", Group: "sorted_set", Since: "6.2.0", Arity: -2, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zrandmember", Group: "sorted_set", Since: "6.2.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns random members", Syntax: "key [count [WITHSCORES]]", Complexity: "O(M*log(N)), where M is the number of members returned and N the size of the sorted set", Do: cmdZrandmember},
-	{Name: "zrange", Group: "sorted_set", Since: "1.2.0", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zrange", Group: "sorted_set", Since: "1.2.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the members in a range of ranks, scores or names", Syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
 		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrange},
-	{Name: "zrangebylex", Group: "sorted_set", Since: "2.8.9", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `BYLEX` argument", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zrangebylex", Group: "sorted_set", Since: "2.8.9", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `BYLEX` argument", Arity: -4, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the members in a range of names, where all scores are the same", Syntax: "key min max [LIMIT offset count]",
 		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrangebylex},
-	{Name: "zrangebyscore", Group: "sorted_set", Since: "1.0.5", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `BYSCORE` argument", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zrangebyscore", Group: "sorted_set", Since: "1.0.5", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `BYSCORE` argument", Arity: -4, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the members in a range of scores", Syntax: "key min max [WITHSCORES] [LIMIT offset count]",
 		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrangebyscore},
-	{Name: "zrangestore", Group: "sorted_set", Since: "6.2.0", Arity: -5, Flags: Write | DenyOOM, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
+	{Name: "zrangestore", Group: "sorted_set", Since: "6.2.0", Arity: -5, Flags: command.Write | command.DenyOOM, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Stores the members in a range of ranks, scores or names", Syntax: "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
 		Complexity: "O(log(N)+M*log(M)), where N is the size of the source and M the number of members stored", Do: cmdZrangestore},
-	{Name: "zrank", Group: "sorted_set", Since: "2.0.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
+	{Name: "zrank", Group: "sorted_set", Since: "2.0.0", Arity: -3, Flags: command.ReadOnly | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Returns how many members are lower than a member", Syntax: "key member [WITHSCORE]", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZrank},
-	{Name: "zrem", Group: "sorted_set", Since: "1.2.0", Arity: -3, Flags: Write | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
+	{Name: "zrem", Group: "sorted_set", Since: "1.2.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
 		Summary: "Removes members", Syntax: "key member [member ...]", Complexity: "O(M*log(N)), where M is the number of members removed and N the size of the sorted set", Do: cmdZrem},
-	{Name: "zremrangebylex", Group: "sorted_set", Since: "2.8.9", Arity: 4, Flags: Write, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "zremrangebylex", Group: "sorted_set", Since: "2.8.9", Arity: 4, Flags: command.Write, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes the members in a range of names, where all scores are the same", Syntax: "key min max",
 		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members removed", Do: cmdZremrangebylex},
-	{Name: "zremrangebyrank", Group: "sorted_set", Since: "2.0.0", Arity: 4, Flags: Write, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "zremrangebyrank", Group: "sorted_set", Since: "2.0.0", Arity: 4, Flags: command.Write, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes the members in a range of ranks", Syntax: "key start stop",
 		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members removed", Do: cmdZremrangebyrank},
-	{Name: "zremrangebyscore", Group: "sorted_set", Since: "1.2.0", Arity: 4, Flags: Write, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RW,DELETE]"),
+	{Name: "zremrangebyscore", Group: "sorted_set", Since: "1.2.0", Arity: 4, Flags: command.Write, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary: "Removes the members in a range of scores", Syntax: "key min max",
 		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members removed", Do: cmdZremrangebyscore},
-	{Name: "zrevrange", Group: "sorted_set", Since: "1.2.0", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `REV` argument", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zrevrange", Group: "sorted_set", Since: "1.2.0", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `REV` argument", Arity: -4, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the members in a range of ranks, highest first", Syntax: "key start stop [WITHSCORES]",
 		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrevrange},
-	{Name: "zrevrangebylex", Group: "sorted_set", Since: "2.8.9", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `REV` and `BYLEX` arguments", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zrevrangebylex", Group: "sorted_set", Since: "2.8.9", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `REV` and `BYLEX` arguments", Arity: -4, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the members in a range of names, last first, where all scores are the same", Syntax: "key max min [LIMIT offset count]",
 		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrevrangebylex},
-	{Name: "zrevrangebyscore", Group: "sorted_set", Since: "2.2.0", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `REV` and `BYSCORE` arguments", Arity: -4, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zrevrangebyscore", Group: "sorted_set", Since: "2.2.0", Deprecated: "6.2.0", Instead: "`ZRANGE` with the `REV` and `BYSCORE` arguments", Arity: -4, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the members in a range of scores, highest first", Syntax: "key max min [WITHSCORES] [LIMIT offset count]",
 		Complexity: "O(log(N)+M), where N is the size of the sorted set and M the number of members returned", Do: cmdZrevrangebyscore},
-	{Name: "zrevrank", Group: "sorted_set", Since: "2.0.0", Arity: -3, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
+	{Name: "zrevrank", Group: "sorted_set", Since: "2.0.0", Arity: -3, Flags: command.ReadOnly | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Returns how many members are higher than a member", Syntax: "key member [WITHSCORE]", Complexity: "O(log(N)), where N is the size of the sorted set", Do: cmdZrevrank},
-	{Name: "zscan", Group: "sorted_set", Since: "2.8.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "zscan", Group: "sorted_set", Since: "2.8.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Walks the members a few at a time", Syntax: "key cursor [MATCH pattern] [COUNT count]",
 		Complexity: "O(1) for every call, O(N) for a complete walk, where N is the size of the sorted set", Do: cmdZscan},
-	{Name: "zscore", Group: "sorted_set", Since: "1.2.0", Arity: 3, Flags: ReadOnly | Fast, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
+	{Name: "zscore", Group: "sorted_set", Since: "1.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Returns the score of a member", Syntax: "key member", Complexity: "O(1)", Do: cmdZscore},
-	{Name: "zunion", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: ReadOnly, ACL: CatSortedSet, Keys: keys("i1+n0/1/1[RO,ACCESS]"),
+	{Name: "zunion", Group: "sorted_set", Since: "6.2.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSortedSet, Keys: command.Keys("i1+n0/1/1[RO,ACCESS]"),
 		Summary: "Returns the members of any of the sorted sets", Syntax: "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] [WITHSCORES]",
 		Complexity: "O(N)+O(M*log(M)), where N is the number of members in all sets and M the size of the result", Do: cmdZunion},
-	{Name: "zunionstore", Group: "sorted_set", Since: "2.0.0", Arity: -4, Flags: Write | DenyOOM, ACL: CatSortedSet, Keys: keys("i1+r0/1/0[OW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
+	{Name: "zunionstore", Group: "sorted_set", Since: "2.0.0", Arity: -4, Flags: command.Write | command.DenyOOM, ACL: command.CatSortedSet, Keys: command.Keys("i1+r0/1/0[OW,UPDATE] i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Stores the members of any of the sorted sets", Syntax: "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>]",
 		Complexity: "O(N)+O(M*log(M)), where N is the number of members in all sets and M the size of the result", Do: cmdZunionstore},
 }
 
 // Errors of ZADD and ZRANDMEMBER.
 const (
-	errZaddNXandXX   Error = "ERR XX and NX options at the same time are not compatible"
-	errZaddGTandLT   Error = "ERR GT, LT, and/or NX options at the same time are not compatible"
-	errZaddIncrPairs Error = "ERR INCR option supports a single increment-element pair"
-	errScoreNaN      Error = "ERR resulting score is not a number (NaN)"
+	errZaddNXandXX   command.Error = "ERR XX and NX options at the same time are not compatible"
+	errZaddGTandLT   command.Error = "ERR GT, LT, and/or NX options at the same time are not compatible"
+	errZaddIncrPairs command.Error = "ERR INCR option supports a single increment-element pair"
+	errScoreNaN      command.Error = "ERR resulting score is not a number (NaN)"
 )
 
 // zaddRule says what ZADD does with members, depending on what is there.
@@ -128,23 +129,23 @@ type zaddRule struct {
 	incr   bool // add the score to what is there, and return the sum
 }
 
-func cmdZadd(c *Ctx) {
+func cmdZadd(c *command.Ctx) {
 	var r zaddRule
 	i := 2
 flags:
 	for ; i < len(c.Args); i++ {
 		switch w := c.Args[i]; {
-		case equalFold(w, "nx"):
+		case command.EqualFold(w, "nx"):
 			r.nx = true
-		case equalFold(w, "xx"):
+		case command.EqualFold(w, "xx"):
 			r.xx = true
-		case equalFold(w, "gt"):
+		case command.EqualFold(w, "gt"):
 			r.gt = true
-		case equalFold(w, "lt"):
+		case command.EqualFold(w, "lt"):
 			r.lt = true
-		case equalFold(w, "ch"):
+		case command.EqualFold(w, "ch"):
 			r.ch = true
-		case equalFold(w, "incr"):
+		case command.EqualFold(w, "incr"):
 			r.incr = true
 		default:
 			break flags
@@ -153,7 +154,7 @@ flags:
 	pairs := c.Args[i:]
 	switch {
 	case len(pairs) == 0 || len(pairs)%2 != 0:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 	case r.nx && r.xx:
 		c.Err(errZaddNXandXX)
 	case r.gt && r.lt || r.nx && (r.gt || r.lt):
@@ -161,14 +162,14 @@ flags:
 	case r.incr && len(pairs) > 2:
 		c.Err(errZaddIncrPairs)
 	default:
-		c.zadd(r, pairs)
+		zadd(c, r, pairs)
 	}
 }
 
-func cmdZincrby(c *Ctx) { c.zadd(zaddRule{incr: true}, c.Args[2:4]) }
+func cmdZincrby(c *command.Ctx) { zadd(c, zaddRule{incr: true}, c.Args[2:4]) }
 
 // zadd applies the rule to pairs of score and member.
-func (c *Ctx) zadd(r zaddRule, pairs [][]byte) {
+func zadd(c *command.Ctx, r zaddRule, pairs [][]byte) {
 	var room [16]float64
 	scores := room[:0]
 	for i := 0; i < len(pairs); i += 2 {
@@ -178,12 +179,12 @@ func (c *Ctx) zadd(r zaddRule, pairs [][]byte) {
 		}
 		scores = append(scores, score)
 	}
-	c.zaddScores(r, scores, pairs)
+	zaddScores(c, r, scores, pairs)
 }
 
 // zaddScores applies the rule to scores and the members that they belong to. A member is the last of several arguments, as many for
 // each.
-func (c *Ctx) zaddScores(r zaddRule, scores []float64, args [][]byte) {
+func zaddScores(c *command.Ctx, r zaddRule, scores []float64, args [][]byte) {
 	each := len(args) / len(scores)
 	e, ok := c.WriteAs(c.Args[1], engine.ZSet)
 	if !ok {
@@ -191,7 +192,7 @@ func (c *Ctx) zaddScores(r zaddRule, scores []float64, args [][]byte) {
 	}
 	if e == nil {
 		if r.xx {
-			c.zaddReply(r, 0, 0, 0, false)
+			zaddReply(c, r, 0, 0, 0, false)
 			return
 		}
 		// Every rule but XX takes new members, so the set will not stay empty.
@@ -221,10 +222,10 @@ func (c *Ctx) zaddScores(r zaddRule, scores []float64, args [][]byte) {
 		}
 		c.G.Changed(e, engine.EventZSet, event)
 	}
-	c.zaddReply(r, added, changed, last, done)
+	zaddReply(c, r, added, changed, last, done)
 }
 
-func (c *Ctx) zaddReply(r zaddRule, added, changed int, last float64, done bool) {
+func zaddReply(c *command.Ctx, r zaddRule, added, changed int, last float64, done bool) {
 	switch {
 	case r.incr && done:
 		c.W.Double(last)
@@ -282,7 +283,7 @@ func setScore(z *zsets.ZSet, member []byte, score float64, lim zsets.Limits) (ol
 	return z.Set(member, score, lim)
 }
 
-func cmdZcard(c *Ctx) {
+func cmdZcard(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
 	switch {
 	case !ok:
@@ -293,25 +294,25 @@ func cmdZcard(c *Ctx) {
 	}
 }
 
-func cmdZmscore(c *Ctx) {
+func cmdZmscore(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
 	if !ok {
 		return
 	}
 	c.W.Array(len(c.Args) - 2)
 	for _, member := range c.Args[2:] {
-		c.zscore(e, member)
+		zscore(c, e, member)
 	}
 }
 
-func cmdZscore(c *Ctx) {
+func cmdZscore(c *command.Ctx) {
 	if e, ok := c.ReadAs(c.Args[1], engine.ZSet); ok {
-		c.zscore(e, c.Args[2])
+		zscore(c, e, c.Args[2])
 	}
 }
 
 // zscore replies with the score of a member of e, which may be nil.
-func (c *Ctx) zscore(e *engine.Entry, member []byte) {
+func zscore(c *command.Ctx, e *engine.Entry, member []byte) {
 	if e != nil {
 		if score, ok := e.ZSet().Score(member); ok {
 			c.W.Double(score)
@@ -321,7 +322,7 @@ func (c *Ctx) zscore(e *engine.Entry, member []byte) {
 	c.W.Null()
 }
 
-func cmdZrandmember(c *Ctx) {
+func cmdZrandmember(c *command.Ctx) {
 	if len(c.Args) == 2 {
 		e, ok := c.ReadAs(c.Args[1], engine.ZSet)
 		switch {
@@ -334,17 +335,17 @@ func cmdZrandmember(c *Ctx) {
 		}
 		return
 	}
-	count, ok := c.oppositeInt(c.Args[2])
+	count, ok := c.OppositeInt(c.Args[2])
 	if !ok {
 		return
 	}
-	withScores := len(c.Args) == 4 && equalFold(c.Args[3], "withscores")
+	withScores := len(c.Args) == 4 && command.EqualFold(c.Args[3], "withscores")
 	switch {
 	case len(c.Args) > 3 && !withScores:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	case withScores && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
-		c.Err(ErrOutOfRange)
+		c.Err(command.ErrOutOfRange)
 		return
 	}
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
@@ -355,12 +356,12 @@ func cmdZrandmember(c *Ctx) {
 		c.W.Array(0)
 		return
 	}
-	z, out := e.ZSet(), c.members(withScores)
+	z, out := e.ZSet(), members(c, withScores)
 	n := int64(z.Len())
 	switch {
 	case count < 0:
 		begin := func(n int) { c.W.Array(out.length(n)) }
-		c.repeat(count, begin, func(draws int, room func() bool) {
+		c.Repeat(count, begin, func(draws int, room func() bool) {
 			for ; draws > 0 && room(); draws-- {
 				out.add(z.At(rand.IntN(int(n))))
 			}
@@ -381,7 +382,7 @@ type zsetReply struct {
 }
 
 // members returns the usual form of a reply: scores make pairs in RESP3 only.
-func (c *Ctx) members(withScores bool) zsetReply {
+func members(c *command.Ctx, withScores bool) zsetReply {
 	return zsetReply{c.W, withScores, c.W.Proto == 3}
 }
 
@@ -405,17 +406,17 @@ func (r zsetReply) add(member []byte, score float64) bool {
 	return true
 }
 
-func cmdZrank(c *Ctx)    { c.zrank(false) }
-func cmdZrevrank(c *Ctx) { c.zrank(true) }
+func cmdZrank(c *command.Ctx)    { zrank(c, false) }
+func cmdZrevrank(c *command.Ctx) { zrank(c, true) }
 
-func (c *Ctx) zrank(reverse bool) {
+func zrank(c *command.Ctx, reverse bool) {
 	if len(c.Args) > 4 {
-		c.Err(wrongArity(c.Cmd))
+		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
 	withScore := len(c.Args) == 4
-	if withScore && !equalFold(c.Args[3], "withscore") {
-		c.Err(ErrSyntax)
+	if withScore && !command.EqualFold(c.Args[3], "withscore") {
+		c.Err(command.ErrSyntax)
 		return
 	}
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
@@ -444,7 +445,7 @@ func (c *Ctx) zrank(reverse bool) {
 	}
 }
 
-func cmdZrem(c *Ctx) {
+func cmdZrem(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.ZSet)
 	if !ok {
 		return
@@ -456,13 +457,13 @@ func cmdZrem(c *Ctx) {
 				removed++
 			}
 		}
-		c.zremoved(e, removed, "zrem")
+		zremoved(c, e, removed, "zrem")
 	}
 	c.W.Int(int64(removed))
 }
 
 // zremoved reports that n members were removed from a sorted set, and removes the key if none is left.
-func (c *Ctx) zremoved(e *engine.Entry, n int, event string) {
+func zremoved(c *command.Ctx, e *engine.Entry, n int, event string) {
 	if n == 0 {
 		return
 	}
@@ -473,8 +474,8 @@ func (c *Ctx) zremoved(e *engine.Entry, n int, event string) {
 }
 
 // cmdZscan writes scores as text in both protocols, as the SCAN family does with everything.
-func cmdZscan(c *Ctx) {
-	e, o, ok := c.scanCollection(engine.ZSet, 0)
+func cmdZscan(c *command.Ctx) {
+	e, o, ok := c.ScanCollection(engine.ZSet, 0)
 	if !ok {
 		return
 	}
@@ -483,8 +484,8 @@ func cmdZscan(c *Ctx) {
 		score  float64
 	}
 	var found []pair
-	next := e.ZSet().Scan(o.cursor, o.count, func(member []byte, score float64) {
-		if o.match(member) {
+	next := e.ZSet().Scan(o.Cursor, o.Count, func(member []byte, score float64) {
+		if o.Match(member) {
 			found = append(found, pair{member, score})
 		}
 	})

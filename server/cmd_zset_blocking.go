@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -29,7 +30,7 @@ func (end zend) popWord() []byte {
 
 // pop removes count members, of which there must be as many, at the end of a sorted set, reports it, and writes each of
 // them to out.
-func (end zend) pop(c *Ctx, e *engine.Entry, count int, out zsetReply) {
+func (end zend) pop(c *command.Ctx, e *engine.Entry, count int, out zsetReply) {
 	z, event := e.ZSet(), "zpopmin"
 	if end == highest {
 		event = "zpopmax"
@@ -49,22 +50,22 @@ func (end zend) pop(c *Ctx, e *engine.Entry, count int, out zsetReply) {
 			z.PopMin(count, add)
 		}
 	}
-	c.zremoved(e, count, event)
+	zremoved(c, e, count, event)
 }
 
-func cmdZpopmax(c *Ctx) { c.zpop(highest) }
-func cmdZpopmin(c *Ctx) { c.zpop(lowest) }
+func cmdZpopmax(c *command.Ctx) { zpop(c, highest) }
+func cmdZpopmin(c *command.Ctx) { zpop(c, lowest) }
 
 // zpop is ZPOPMIN and ZPOPMAX.
-func (c *Ctx) zpop(end zend) {
+func zpop(c *command.Ctx, end zend) {
 	if len(c.Args) > 3 {
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
-	count, out := int64(1), c.members(true)
+	count, out := int64(1), members(c, true)
 	if len(c.Args) == 3 {
 		var ok bool
-		if count, ok = c.IntIn(c.Args[2], 0, math.MaxInt64, ErrNotPositive); !ok {
+		if count, ok = c.IntIn(c.Args[2], 0, math.MaxInt64, command.ErrNotPositive); !ok {
 			return
 		}
 	} else {
@@ -83,17 +84,17 @@ func (c *Ctx) zpop(end zend) {
 	end.pop(c, e, n, out)
 }
 
-func cmdBzpopmax(c *Ctx) { c.bzpop(highest) }
-func cmdBzpopmin(c *Ctx) { c.bzpop(lowest) }
+func cmdBzpopmax(c *command.Ctx) { bzpop(c, highest) }
+func cmdBzpopmin(c *command.Ctx) { bzpop(c, lowest) }
 
 // bzpop is BZPOPMIN and BZPOPMAX.
-func (c *Ctx) bzpop(end zend) {
+func bzpop(c *command.Ctx, end zend) {
 	last := len(c.Args) - 1
 	timeout, ok := c.Timeout(c.Args[last])
 	if !ok {
 		return
 	}
-	c.popFirst(engine.ZSet, c.Args[1:last], timeout, true, func(c *Ctx, key []byte, e *engine.Entry) {
+	c.PopFirst(engine.ZSet, c.Args[1:last], timeout, true, func(c *command.Ctx, key []byte, e *engine.Entry) {
 		c.W.Array(3)
 		c.W.Bulk(key)
 		end.pop(c, e, 1, zsetReply{w: c.W, scores: true})
@@ -101,18 +102,18 @@ func (c *Ctx) bzpop(end zend) {
 	})
 }
 
-func cmdBzmpop(c *Ctx) { c.zmpop(2, true) }
-func cmdZmpop(c *Ctx)  { c.zmpop(1, false) }
+func cmdBzmpop(c *command.Ctx) { zmpop(c, 2, true) }
+func cmdZmpop(c *command.Ctx)  { zmpop(c, 1, false) }
 
 // zmpop is ZMPOP, and if wait is set BZMPOP, with the number of keys in argument at.
-func (c *Ctx) zmpop(at int, wait bool) {
-	m, ok := c.multiPop(at, wait, "min", "max")
+func zmpop(c *command.Ctx, at int, wait bool) {
+	m, ok := c.MultiPop(at, wait, "min", "max")
 	if !ok {
 		return
 	}
-	end := zend(m.second)
-	c.popFirst(engine.ZSet, m.keys, m.timeout, wait, func(c *Ctx, key []byte, e *engine.Entry) {
-		n := int(min(m.count, int64(e.ZSet().Len())))
+	end := zend(m.Second)
+	c.PopFirst(engine.ZSet, m.Keys, m.Timeout, wait, func(c *command.Ctx, key []byte, e *engine.Entry) {
+		n := int(min(m.Count, int64(e.ZSet().Len())))
 		c.W.Array(2)
 		c.W.Bulk(key)
 		c.W.Array(n)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/sets"
@@ -17,7 +18,7 @@ import (
 
 // Errors about combinations.
 const (
-	errWeight Error = "ERR weight value is not a float"
+	errWeight command.Error = "ERR weight value is not a float"
 )
 
 // zoperand is one of the sets that are combined: a sorted set or a plain one, which is nil for a missing key.
@@ -82,17 +83,17 @@ const (
 
 // readCombination reads the number of keys, argument at, then the keys, then the options. If something is wrong an error
 // is written and ok is false.
-func (c *Ctx) readCombination(at int, allow zcombinationAllow) (z zcombination, ok bool) {
+func readCombination(c *command.Ctx, at int, allow zcombinationAllow) (z zcombination, ok bool) {
 	n, ok := c.Int(c.Args[at])
 	if !ok {
 		return z, false
 	}
 	switch {
 	case n < 1:
-		c.Err(Error(fmt.Sprintf("ERR at least 1 input key is needed for '%s' command", c.Cmd.Name)))
+		c.Err(command.Error(fmt.Sprintf("ERR at least 1 input key is needed for '%s' command", c.Cmd.Name)))
 		return z, false
 	case n > int64(len(c.Args)-at-1):
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return z, false
 	}
 	options := at + 1 + int(n)
@@ -105,7 +106,7 @@ func (c *Ctx) readCombination(at int, allow zcombinationAllow) (z zcombination, 
 			case engine.Set:
 				operand.set = e.Set()
 			default:
-				c.Err(ErrWrongType)
+				c.Err(command.ErrWrongType)
 				return z, false
 			}
 		}
@@ -116,7 +117,7 @@ func (c *Ctx) readCombination(at int, allow zcombinationAllow) (z zcombination, 
 }
 
 // readOptions reads the options, which begin at argument from.
-func (z *zcombination) readOptions(c *Ctx, from int, allow zcombinationAllow) bool {
+func (z *zcombination) readOptions(c *command.Ctx, from int, allow zcombinationAllow) bool {
 	for o := c.Options(from); o.Next(); {
 		switch {
 		case allow&allowWeights != 0 && o.Is("weights") && o.Left() >= len(z.operands):
@@ -137,18 +138,18 @@ func (z *zcombination) readOptions(c *Ctx, from int, allow zcombinationAllow) bo
 			case o.Is("max"):
 				z.aggregate = maxScore
 			default:
-				c.Err(ErrSyntax)
+				c.Err(command.ErrSyntax)
 				return false
 			}
 		case allow&allowScores != 0 && o.Is("withscores"):
 			z.withScores = true
 		case allow&allowLimit != 0 && o.Is("limit") && o.More():
 			var ok bool
-			if z.limit, ok = c.IntIn(o.Arg(), 0, math.MaxInt64, errNegativeLimit); !ok {
+			if z.limit, ok = c.IntIn(o.Arg(), 0, math.MaxInt64, command.ErrNegativeLimit); !ok {
 				return false
 			}
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return false
 		}
 	}
@@ -308,32 +309,32 @@ func (op zoperation) of(z *zcombination) *zsets.ZSet {
 	return z.difference()
 }
 
-func cmdZdiff(c *Ctx)       { c.zcombine(zdiff) }
-func cmdZdiffstore(c *Ctx)  { c.zcombineStore(zdiff, "zdiffstore") }
-func cmdZinter(c *Ctx)      { c.zcombine(zinter) }
-func cmdZinterstore(c *Ctx) { c.zcombineStore(zinter, "zinterstore") }
-func cmdZunion(c *Ctx)      { c.zcombine(zunion) }
-func cmdZunionstore(c *Ctx) { c.zcombineStore(zunion, "zunionstore") }
+func cmdZdiff(c *command.Ctx)       { zcombine(c, zdiff) }
+func cmdZdiffstore(c *command.Ctx)  { zcombineStore(c, zdiff, "zdiffstore") }
+func cmdZinter(c *command.Ctx)      { zcombine(c, zinter) }
+func cmdZinterstore(c *command.Ctx) { zcombineStore(c, zinter, "zinterstore") }
+func cmdZunion(c *command.Ctx)      { zcombine(c, zunion) }
+func cmdZunionstore(c *command.Ctx) { zcombineStore(c, zunion, "zunionstore") }
 
 // zcombine replies with the result of an operation.
-func (c *Ctx) zcombine(op zoperation) {
-	z, ok := c.readCombination(1, op.options()|allowScores)
+func zcombine(c *command.Ctx, op zoperation) {
+	z, ok := readCombination(c, 1, op.options()|allowScores)
 	if !ok {
 		return
 	}
 	result := op.of(&z)
-	out := c.members(z.withScores)
+	out := members(c, z.withScores)
 	c.W.Array(out.length(result.Len()))
 	result.RangeByRank(0, result.Len()-1, false, out.add)
 }
 
 // zcombineStore stores the result of an operation.
-func (c *Ctx) zcombineStore(op zoperation, event string) {
-	z, ok := c.readCombination(2, op.options())
+func zcombineStore(c *command.Ctx, op zoperation, event string) {
+	z, ok := readCombination(c, 2, op.options())
 	if !ok {
 		return
 	}
-	c.zstore(c.Args[1], compact(op.of(&z), c.Host.ZSetLimits()), event)
+	zstore(c, c.Args[1], compact(op.of(&z), c.Host.ZSetLimits()), event)
 }
 
 // compact returns a large set in the small form if it is within the limits.
@@ -357,8 +358,8 @@ func compact(z *zsets.ZSet, lim zsets.Limits) *zsets.ZSet {
 	return small
 }
 
-func cmdZintercard(c *Ctx) {
-	z, ok := c.readCombination(1, allowLimit)
+func cmdZintercard(c *command.Ctx) {
+	z, ok := readCombination(c, 1, allowLimit)
 	if !ok {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/resp"
@@ -17,10 +18,10 @@ import (
 
 // Errors about ranges.
 const (
-	errScoreRange    Error = "ERR min or max is not a float"
-	errLexRange      Error = "ERR min or max not valid string range item"
-	errLimitByRank   Error = "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
-	errScoresWithLex Error = "ERR syntax error, WITHSCORES not supported in combination with BYLEX"
+	errScoreRange    command.Error = "ERR min or max is not a float"
+	errLexRange      command.Error = "ERR min or max not valid string range item"
+	errLimitByRank   command.Error = "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"
+	errScoresWithLex command.Error = "ERR syntax error, WITHSCORES not supported in combination with BYLEX"
 )
 
 // zrange is a part of a sorted set, as the arguments of a command give it.
@@ -44,7 +45,7 @@ const (
 
 // readBounds reads the ends of a range. In reverse the first of them is the upper one, except for ranks, which count from
 // the other end then. If they are wrong an error is written and ok is false.
-func (r *zrange) readBounds(c *Ctx, min, max []byte) (ok bool) {
+func (r *zrange) readBounds(c *command.Ctx, min, max []byte) (ok bool) {
 	if r.reverse && r.by != byRank {
 		min, max = max, min
 	}
@@ -170,10 +171,10 @@ func (r *zrange) remove(z *zsets.ZSet) int {
 	return z.RemoveRangeByRank(first, last, nil)
 }
 
-func cmdZcount(c *Ctx)    { c.zcount(byScore) }
-func cmdZlexcount(c *Ctx) { c.zcount(byLex) }
+func cmdZcount(c *command.Ctx)    { zcount(c, byScore) }
+func cmdZlexcount(c *command.Ctx) { zcount(c, byLex) }
 
-func (c *Ctx) zcount(by zrangeBy) {
+func zcount(c *command.Ctx, by zrangeBy) {
 	r := zrange{by: by}
 	if !r.readBounds(c, c.Args[2], c.Args[3]) {
 		return
@@ -188,15 +189,15 @@ func (c *Ctx) zcount(by zrangeBy) {
 	}
 }
 
-func cmdZrange(c *Ctx)           { c.zrangeReply(zrange{}, true) }
-func cmdZrangebylex(c *Ctx)      { c.zrangeReply(zrange{by: byLex}, false) }
-func cmdZrangebyscore(c *Ctx)    { c.zrangeReply(zrange{by: byScore}, false) }
-func cmdZrevrange(c *Ctx)        { c.zrangeReply(zrange{reverse: true}, false) }
-func cmdZrevrangebylex(c *Ctx)   { c.zrangeReply(zrange{by: byLex, reverse: true}, false) }
-func cmdZrevrangebyscore(c *Ctx) { c.zrangeReply(zrange{by: byScore, reverse: true}, false) }
+func cmdZrange(c *command.Ctx)           { zrangeReply(c, zrange{}, true) }
+func cmdZrangebylex(c *command.Ctx)      { zrangeReply(c, zrange{by: byLex}, false) }
+func cmdZrangebyscore(c *command.Ctx)    { zrangeReply(c, zrange{by: byScore}, false) }
+func cmdZrevrange(c *command.Ctx)        { zrangeReply(c, zrange{reverse: true}, false) }
+func cmdZrevrangebylex(c *command.Ctx)   { zrangeReply(c, zrange{by: byLex, reverse: true}, false) }
+func cmdZrevrangebyscore(c *command.Ctx) { zrangeReply(c, zrange{by: byScore, reverse: true}, false) }
 
 // zrange replies with a range. free says that the kind and the direction of the range are options of the command.
-func (c *Ctx) zrangeReply(r zrange, free bool) {
+func zrangeReply(c *command.Ctx, r zrange, free bool) {
 	withScores, ok := r.readArgs(c, 2, free, false)
 	if !ok {
 		return
@@ -209,7 +210,7 @@ func (c *Ctx) zrangeReply(r zrange, free bool) {
 		c.W.Array(0)
 		return
 	}
-	out, n := c.members(withScores), 0
+	out, n := members(c, withScores), 0
 	mark := c.W.Defer()
 	r.each(e.ZSet(), func(member []byte, score float64) bool {
 		n++
@@ -220,7 +221,7 @@ func (c *Ctx) zrangeReply(r zrange, free bool) {
 
 // readArgs reads a range from argument at on: its ends and the options behind them. If they are wrong an error is written
 // and ok is false.
-func (r *zrange) readArgs(c *Ctx, at int, free, store bool) (withScores, ok bool) {
+func (r *zrange) readArgs(c *command.Ctx, at int, free, store bool) (withScores, ok bool) {
 	turned, limited := false, false
 	r.limit = -1
 	for o := c.Options(at + 2); o.Next(); {
@@ -236,7 +237,7 @@ func (r *zrange) readArgs(c *Ctx, at int, free, store bool) (withScores, ok bool
 			if !ok {
 				return false, false
 			}
-			r.offset, r.limit = asInt(offset), asInt(limit)
+			r.offset, r.limit = command.AsInt(offset), command.AsInt(limit)
 			limited = limit != -1 // Redis takes this limit for none at all
 		case free && !turned && o.Is("rev"):
 			r.reverse, turned = true, true
@@ -245,7 +246,7 @@ func (r *zrange) readArgs(c *Ctx, at int, free, store bool) (withScores, ok bool
 		case free && r.by == byRank && o.Is("byscore"):
 			r.by = byScore
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return false, false
 		}
 	}
@@ -260,7 +261,7 @@ func (r *zrange) readArgs(c *Ctx, at int, free, store bool) (withScores, ok bool
 	return withScores, r.readBounds(c, c.Args[at], c.Args[at+1])
 }
 
-func cmdZrangestore(c *Ctx) {
+func cmdZrangestore(c *command.Ctx) {
 	var r zrange
 	if _, ok := r.readArgs(c, 3, true, true); !ok {
 		return
@@ -280,12 +281,12 @@ func cmdZrangestore(c *Ctx) {
 			return true
 		})
 	}
-	c.zstore(c.Args[1], result, "zrangestore")
+	zstore(c, c.Args[1], result, "zrangestore")
 }
 
 // zstore puts a sorted set, which the key owns from now on, in the place of what is under the key, and replies with its
 // size. An empty set removes the key.
-func (c *Ctx) zstore(key []byte, result *zsets.ZSet, event string) {
+func zstore(c *command.Ctx, key []byte, result *zsets.ZSet, event string) {
 	e := c.G.Write(c.DB, key)
 	n := result.Len()
 	switch {
@@ -301,11 +302,11 @@ func (c *Ctx) zstore(key []byte, result *zsets.ZSet, event string) {
 	c.W.Int(int64(n))
 }
 
-func cmdZremrangebylex(c *Ctx)   { c.zremrange(byLex, "zremrangebylex") }
-func cmdZremrangebyrank(c *Ctx)  { c.zremrange(byRank, "zremrangebyrank") }
-func cmdZremrangebyscore(c *Ctx) { c.zremrange(byScore, "zremrangebyscore") }
+func cmdZremrangebylex(c *command.Ctx)   { zremrange(c, byLex, "zremrangebylex") }
+func cmdZremrangebyrank(c *command.Ctx)  { zremrange(c, byRank, "zremrangebyrank") }
+func cmdZremrangebyscore(c *command.Ctx) { zremrange(c, byScore, "zremrangebyscore") }
 
-func (c *Ctx) zremrange(by zrangeBy, event string) {
+func zremrange(c *command.Ctx, by zrangeBy, event string) {
 	r := zrange{by: by}
 	if !r.readBounds(c, c.Args[2], c.Args[3]) {
 		return
@@ -317,7 +318,7 @@ func (c *Ctx) zremrange(by zrangeBy, event string) {
 	removed := 0
 	if e != nil {
 		removed = r.remove(e.ZSet())
-		c.zremoved(e, removed, event)
+		zremoved(c, e, removed, event)
 	}
 	c.W.Int(int64(removed))
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"iter"
 	"sync/atomic"
 )
@@ -25,25 +26,25 @@ func newCommandCounters(commands int) commandCounters {
 }
 
 // of returns the counters of a command, to count with.
-func (c *commandCounters) of(cmd *Command) *commandStats {
-	p := &c.parts[cmd.index/len(countersPart{})]
+func (c *commandCounters) of(cmd *command.Command) *commandStats {
+	p := &c.parts[cmd.Index/len(countersPart{})]
 	part := p.Load()
 	for part == nil {
 		p.CompareAndSwap(nil, new(countersPart))
 		part = p.Load()
 	}
-	return &part[cmd.index%len(countersPart{})]
+	return &part[cmd.Index%len(countersPart{})]
 }
 
 var uncounted commandStats
 
 // seen returns the counters of a command, to read.
-func (c *commandCounters) seen(cmd *Command) *commandStats {
-	part := c.parts[cmd.index/len(countersPart{})].Load()
+func (c *commandCounters) seen(cmd *command.Command) *commandStats {
+	part := c.parts[cmd.Index/len(countersPart{})].Load()
 	if part == nil {
 		return &uncounted
 	}
-	return &part[cmd.index%len(countersPart{})]
+	return &part[cmd.Index%len(countersPart{})]
 }
 
 // all returns the counters of all commands that have been counted, and zeros besides.

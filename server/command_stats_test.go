@@ -4,13 +4,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 )
 
 func TestCountersAreMadeWhenTheyAreNeeded(t *testing.T) {
 	const commands, goroutines, calls = 100, 4, 50
 	counters := newCommandCounters(commands)
-	cmd := func(i int) *Command { return &Command{index: i} }
+	cmd := func(i int) *command.Command { return &command.Command{Index: i} }
 	for i := range commands {
 		require.Zero(t, counters.seen(cmd(i)).calls.Load())
 	}

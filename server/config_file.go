@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -242,7 +243,7 @@ func (s *Settings) addRenaming(words []string) error {
 		return errUnknownDirective
 	}
 	renamed := append(slices.Clone(s.Renamed), words)
-	if err := newTable().rename(renamed); err != nil {
+	if err := command.NewTable().Rename(renamed); err != nil {
 		return err
 	}
 	s.Renamed = renamed

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -164,7 +165,7 @@ func number[T ~int](name, initial string, min, max int64, field func(*Settings) 
 		parse: func(s *Settings, words []string) error {
 			n, err := parseNumber(words[0], min, max)
 			if err == nil {
-				*field(s) = T(asInt(n))
+				*field(s) = T(command.AsInt(n))
 			}
 			return err
 		},
@@ -189,7 +190,7 @@ func memory(name, initial string, min int64, field func(*Settings) *int) *direct
 		parse: func(s *Settings, words []string) error {
 			n, err := parseSize(words[0], min, math.MaxInt64)
 			if err == nil {
-				*field(s) = asInt(n)
+				*field(s) = command.AsInt(n)
 			}
 			return err
 		},

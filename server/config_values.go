@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/resp"
@@ -25,7 +26,7 @@ func parseMaxMemoryClients(s *Settings, words []string) error {
 		if !ok {
 			return errNotMemoryOrPercent
 		}
-		s.MaxMemoryClients = asInt(n)
+		s.MaxMemoryClients = command.AsInt(n)
 		return nil
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -24,24 +25,24 @@ const (
 //
 // The command's guard holds the shards of its keys, or the whole keyspace if it has none or the flag WholeKeyspace. It is never
 // journalled itself: the commands that it calls are.
-func (srv *Server) Handle(cmd Command, do func(c *Caller)) error {
+func (srv *Server) Handle(cmd command.Command, do func(c *Caller)) error {
 	name := strings.ToLower(cmd.Name)
 	if err := checkCommandName(name); err != nil {
 		return err
 	}
-	entry := &Command{Name: name, Group: customGroup, Arity: cmd.Arity, Flags: cmd.Flags, Keys: slices.Clone(cmd.Keys), Summary: cmd.Summary,
+	entry := &command.Command{Name: name, Group: customGroup, Arity: cmd.Arity, Flags: cmd.Flags, Keys: slices.Clone(cmd.Keys), Summary: cmd.Summary,
 		Complexity: cmd.Complexity, Syntax: cmd.Syntax}
 	if len(entry.Keys) == 0 {
-		entry.Flags |= WholeKeyspace
+		entry.Flags |= command.WholeKeyspace
 	}
-	if _, err := entry.arguments(); err != nil {
+	if _, err := entry.Arguments(); err != nil {
 		return err
 	}
-	entry.Do = func(c *Ctx) { runCustom(c, do) }
+	entry.Do = func(c *command.Ctx) { runCustom(c, do) }
 	if srv.hook != nil {
-		entry.fallible(srv.hook)
+		fallible(entry, srv.hook)
 	}
-	return srv.table.extend(entry)
+	return srv.table.Extend(entry)
 }
 
 // NotInHandler returns ErrInHandler if the calling goroutine is executing a handler of the server.
@@ -58,8 +59,8 @@ func checkCommandName(name string) error {
 		return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune(".:_-", c)
 	}
 	switch {
-	case name == "" || len(name) > maxCommandName:
-		return fmt.Errorf("the name %q of a command has not 1 to %d characters", name, maxCommandName)
+	case name == "" || len(name) > command.MaxCommandName:
+		return fmt.Errorf("the name %q of a command has not 1 to %d characters", name, command.MaxCommandName)
 	case strings.ContainsFunc(name, func(c rune) bool { return !allowed(c) }):
 		return fmt.Errorf("the name %q of a command has characters other than letters, digits and . : _ -", name)
 	case isHTTP([]byte(name)):
@@ -71,15 +72,15 @@ func checkCommandName(name string) error {
 // Caller is what the handler of a custom command works with: it calls other commands. It is valid only during the handler's call,
 // and used by the handler's goroutine only.
 type Caller struct {
-	ctx   *Ctx        // of the custom command
-	inner Ctx         // of the commands that it calls
-	w     resp.Writer // takes one reply at a time
+	ctx   *command.Ctx // of the custom command
+	inner command.Ctx  // of the commands that it calls
+	w     resp.Writer  // takes one reply at a time
 	keys  map[string]struct{}
 	ended bool // the handler has returned
 }
 
 // runCustom calls the handler of a custom command.
-func runCustom(c *Ctx, do func(c *Caller)) {
+func runCustom(c *command.Ctx, do func(c *Caller)) {
 	c.Journalled = true
 	s := sessionOf(c)
 	h := &Caller{ctx: c}
@@ -87,7 +88,7 @@ func runCustom(c *Ctx, do func(c *Caller)) {
 		c.Err("ERR custom commands call each other too deeply")
 		return
 	}
-	h.inner = Ctx{
+	h.inner = command.Ctx{
 		W: &h.w, G: c.G, Client: s, Host: c.Host,
 		NoBlock: true, InScript: c.InScript, Replayed: c.Replayed, Nesting: c.Nesting + 1,
 	}
@@ -132,35 +133,35 @@ func (h *Caller) Call(args [][]byte) []byte {
 }
 
 // allowed returns the command that args name, or the error that keeps it from being called.
-func (h *Caller) allowed(args [][]byte) (*Command, Error) {
+func (h *Caller) allowed(args [][]byte) (*command.Command, command.Error) {
 	if h.ended || len(args) == 0 {
 		return nil, "ERR a custom command can call commands only while it runs, and they have names"
 	}
 	srv, own := serverOf(h.ctx), h.ctx.Cmd
-	cmd, _ := srv.table.lookupEither(args)
+	cmd, _ := srv.table.LookupEither(args)
 	switch {
 	case cmd == nil:
-		return nil, unknownCommand(args)
-	case !cmd.arityOK(len(args)) || cmd.Do == nil:
-		return nil, wrongArity(cmd)
+		return nil, command.UnknownCommand(args)
+	case !cmd.ArityOK(len(args)) || cmd.Do == nil:
+		return nil, command.WrongArity(cmd)
 	// Blocking commands answer at once, as they do to modules of Redis, which may call them although scripts may not.
-	case cmd.Flags&OwnGuard != 0 || cmd.Flags&NoScript != 0 && cmd.Flags&Blocking == 0:
-		return nil, Error(fmt.Sprintf("ERR '%s' cannot be called by a custom command", cmd.Name))
-	case own.Flags&Write == 0 && cmd.Flags&(Write|MayReplicate) != 0:
-		return nil, Error(fmt.Sprintf("ERR '%s' writes, and '%s' is declared to be read-only", cmd.Name, own.Name))
-	case cmd.Flags&(Write|AllKeys) != 0 && srv.restricted.Load() && !h.ctx.G.Logged(): // as for scripts
-		if e := srv.restriction(cmd, cmd.Flags&Write != 0); e != "" {
+	case cmd.Flags&command.OwnGuard != 0 || cmd.Flags&command.NoScript != 0 && cmd.Flags&command.Blocking == 0:
+		return nil, command.Error(fmt.Sprintf("ERR '%s' cannot be called by a custom command", cmd.Name))
+	case own.Flags&command.Write == 0 && cmd.Flags&(command.Write|command.MayReplicate) != 0:
+		return nil, command.Error(fmt.Sprintf("ERR '%s' writes, and '%s' is declared to be read-only", cmd.Name, own.Name))
+	case cmd.Flags&(command.Write|command.AllKeys) != 0 && srv.restricted.Load() && !h.ctx.G.Logged(): // as for scripts
+		if e := srv.restriction(cmd, cmd.Flags&command.Write != 0); e != "" {
 			return nil, e
 		}
 	}
 	if srv.cluster != nil {
-		if _, ok := cmd.keySlot(args); !ok {
+		if _, ok := keySlot(cmd, args); !ok {
 			return nil, errCrossSlot
 		}
 	}
 	limit := srv.MaxBulk()
 	if slices.ContainsFunc(args, func(a []byte) bool { return len(a) > limit }) {
-		return nil, Error(fmt.Sprintf("ERR an argument of '%s' is longer than proto-max-bulk-len allows", cmd.Name))
+		return nil, command.Error(fmt.Sprintf("ERR an argument of '%s' is longer than proto-max-bulk-len allows", cmd.Name))
 	}
 	return cmd, h.undeclared(cmd, args)
 }
@@ -168,20 +169,20 @@ func (h *Caller) allowed(args [][]byte) (*Command, Error) {
 // undeclared returns an error if a command uses keys that the custom command does not declare. That depends on the names of the
 // keys and not on their shards, so that a mistake shows on every machine. Whatever is declared is held: by the guard of the
 // custom command itself, or by that of the transaction, the script or the other custom command that it runs in.
-func (h *Caller) undeclared(cmd *Command, args [][]byte) (e Error) {
+func (h *Caller) undeclared(cmd *command.Command, args [][]byte) (e command.Error) {
 	own := h.ctx.Cmd
-	if own.lock == lockAll {
+	if own.Lock == command.LockAll {
 		return ""
 	}
-	if cmd.lock == lockAll {
-		return Error(fmt.Sprintf("ERR '%s' needs the whole keyspace, and '%s' declares keys", cmd.Name, own.Name))
+	if cmd.Lock == command.LockAll {
+		return command.Error(fmt.Sprintf("ERR '%s' needs the whole keyspace, and '%s' declares keys", cmd.Name, own.Name))
 	}
 	check := func(key []byte) {
 		if e == "" && !h.declares(key) {
-			e = Error(fmt.Sprintf("ERR '%s' does not declare the key '%.128s'", own.Name, key))
+			e = command.Error(fmt.Sprintf("ERR '%s' does not declare the key '%.128s'", own.Name, key))
 		}
 	}
-	cmd.eachKey(args, func(i int, _ *KeySpec) bool {
+	cmd.EachKey(args, func(i int, _ *command.KeySpec) bool {
 		check(args[i])
 		return true
 	})
@@ -195,7 +196,7 @@ func (h *Caller) undeclared(cmd *Command, args [][]byte) (e Error) {
 func (h *Caller) declares(key []byte) bool {
 	if h.keys == nil {
 		h.keys = map[string]struct{}{}
-		h.ctx.Cmd.eachKey(h.ctx.Args, func(i int, _ *KeySpec) bool {
+		h.ctx.Cmd.EachKey(h.ctx.Args, func(i int, _ *command.KeySpec) bool {
 			h.keys[string(h.ctx.Args[i])] = struct{}{}
 			return true
 		})

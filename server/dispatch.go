@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
 // execute carries out one command of the client, which the table knows as cmd and container. It reports false if the command must be tried again later because
 // clients are paused; nothing has happened then.
-func (s *Session) execute(cmd, container *Command, args [][]byte) bool {
+func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	srv := s.srv
 	mark := len(s.out.Buf)
 	skip := s.replies != replyOn
@@ -23,7 +24,7 @@ func (s *Session) execute(cmd, container *Command, args [][]byte) bool {
 	case srv.pause.active.Load() && s.pausedBy(cmd, args):
 		s.endGuard()
 		return false
-	case s.tx.active && !cmd.immediate:
+	case s.tx.active && !cmd.Immediate:
 		s.enqueue(cmd, args)
 	default:
 		s.call(cmd, args)
@@ -65,19 +66,19 @@ func (s *Session) endGuard() {
 }
 
 // refuse returns the error that keeps a command from being executed or queued, if there is one.
-func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
+func (s *Session) refuse(cmd, container *command.Command, args [][]byte) command.Error {
 	switch {
 	case cmd == nil && container != nil:
-		return Error(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", printed(args[1]), strings.ToUpper(container.Name)))
+		return command.Error(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", command.Printed(args[1]), strings.ToUpper(container.Name)))
 	case cmd == nil:
-		return unknownCommand(args)
-	case !cmd.arityOK(len(args)) || cmd.Do == nil:
-		return wrongArity(cmd)
-	case cmd.Flags&Protected != 0 && !cmd.allowed(s.srv, s):
+		return command.UnknownCommand(args)
+	case !cmd.ArityOK(len(args)) || cmd.Do == nil:
+		return command.WrongArity(cmd)
+	case cmd.Flags&command.Protected != 0 && !cmd.Allowed(s.srv, s):
 		return notAllowed(cmd)
-	case !s.authenticated && cmd.Flags&NoAuth == 0 && s.mustAuthenticate():
+	case !s.authenticated && cmd.Flags&command.NoAuth == 0 && s.mustAuthenticate():
 		return "NOAUTH Authentication required."
-	case s.tx.active && cmd.Flags&NoMulti != 0:
+	case s.tx.active && cmd.Flags&command.NoMulti != 0:
 		return "ERR Command not allowed inside a transaction"
 	}
 	if !s.unrestricted() {
@@ -97,13 +98,13 @@ func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 		}
 	}
 	switch {
-	case s.subs.count > 0 && s.out.Proto == 2 && !cmd.whileSubscribed:
-		return Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", cmd.Name))
-	case (s.monitor || s.follower.following.Load()) && cmd.Flags&(ReadOnly|Write|MayReplicate) != 0:
+	case s.subs.count > 0 && s.out.Proto == 2 && !cmd.WhileSubscribed:
+		return command.Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", cmd.Name))
+	case (s.monitor || s.follower.following.Load()) && cmd.Flags&(command.ReadOnly|command.Write|command.MayReplicate) != 0:
 		return "ERR Replica can't interact with the keyspace" // Redis treats monitors as a kind of replica
 	case s.srv.restricted.Load():
 		s.endGuard()
-		if e := s.srv.restriction(cmd, cmd.Flags&Write != 0 || cmd.Name == "exec" && s.tx.writes); e != "" {
+		if e := s.srv.restriction(cmd, cmd.Flags&command.Write != 0 || cmd.Name == "exec" && s.tx.writes); e != "" {
 			return e
 		}
 	}
@@ -111,17 +112,19 @@ func (s *Session) refuse(cmd, container *Command, args [][]byte) Error {
 }
 
 // isHTTP recognises the first words of lines that a browser sends when it is made to post to this port.
-func isHTTP(name []byte) bool { return equalFold(name, "post") || equalFold(name, "host:") }
+func isHTTP(name []byte) bool {
+	return command.EqualFold(name, "post") || command.EqualFold(name, "host:")
+}
 
 // notAllowed returns the error for DEBUG or MODULE where it is not switched on.
-func notAllowed(cmd *Command) Error {
+func notAllowed(cmd *command.Command) command.Error {
 	name, _, _ := strings.Cut(cmd.Name, "|")
-	return Error(fmt.Sprintf("ERR %s command not allowed. If the enable-%s-command option is set to \"local\", you can run it from a local connection, "+
+	return command.Error(fmt.Sprintf("ERR %s command not allowed. If the enable-%s-command option is set to \"local\", you can run it from a local connection, "+
 		"otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(name), name))
 }
 
 // reject answers a command with an error without executing it. In a transaction it spoils the whole.
-func (s *Session) reject(cmd *Command, e Error) {
+func (s *Session) reject(cmd *command.Command, e command.Error) {
 	if s.tx.active {
 		s.tx.spoiled = true
 	} else {
@@ -139,15 +142,15 @@ func (s *Session) reject(cmd *Command, e Error) {
 }
 
 // execAborted is what EXEC answers where another command would answer e.
-func execAborted(e Error) Error {
-	return "EXECABORT Transaction discarded because of: " + Error(strings.TrimPrefix(string(e), "ERR "))
+func execAborted(e command.Error) command.Error {
+	return "EXECABORT Transaction discarded because of: " + command.Error(strings.TrimPrefix(string(e), "ERR "))
 }
 
 // call executes a command of the client under a guard, which execute ends.
-func (s *Session) call(cmd *Command, args [][]byte) {
+func (s *Session) call(cmd *command.Command, args [][]byte) {
 	c := &s.ctx
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
-	if shards := cmd.shards(s.srv.ks, args); !s.guard.HoldsOnly(shards) {
+	if shards := cmd.Shards(s.srv.ks, args); !s.guard.HoldsOnly(shards) {
 		s.endGuard()
 		s.guard.Owner = &s.origin
 		if busy := s.lock(&s.guard, shards); busy != "" {
@@ -155,7 +158,7 @@ func (s *Session) call(cmd *Command, args [][]byte) {
 			return
 		}
 	}
-	if s.srv.replica.loading.Load() && cmd.Flags&Loading == 0 { // since the command was accepted
+	if s.srv.replica.loading.Load() && cmd.Flags&command.Loading == 0 { // since the command was accepted
 		s.endGuard()
 		s.reject(cmd, errLoading)
 		return
@@ -172,11 +175,11 @@ func (s *Session) call(cmd *Command, args [][]byte) {
 
 // run calls the handler of c.Cmd and counts. It is the one way in which a handler is ever called, from clients,
 // transactions and scripts alike. A handler that panics is a bug; it must not take other clients down.
-func (s *Session) run(c *Ctx) {
+func (s *Session) run(c *command.Ctx) {
 	mark := len(c.W.Buf)
 	cmd := c.Cmd
 	start, alone := s.begin(c)
-	writes, changes := cmd.Flags&Write != 0, c.G.Changes()
+	writes, changes := cmd.Flags&command.Write != 0, c.G.Changes()
 	c.Journalled = false
 	defer func() {
 		if p := recover(); p != nil {
@@ -184,13 +187,13 @@ func (s *Session) run(c *Ctx) {
 			c.W.Truncate(mark)
 			c.W.Raw([]byte(panicReply(p)))
 			if writes {
-				c.journalChanges(changes)
+				journalChanges(c, changes)
 			}
 		}
 	}()
 	cmd.Do(c)
 	if writes {
-		c.journalChanges(changes)
+		journalChanges(c, changes)
 	}
 	if len(c.W.Buf) > mark && c.W.Buf[mark] == '-' {
 		s.srv.commandStats.of(cmd).failed.Add(1)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/store"
 )
@@ -291,8 +292,8 @@ func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error
 			return fmt.Errorf("an argument of %d bytes is longer than proto-max-bulk-len allows", len(a))
 		}
 	}
-	cmd, container := s.srv.table.lookupEither(args)
-	if cmd != nil && cmd.Flags&AllKeys != 0 {
+	cmd, container := s.srv.table.LookupEither(args)
+	if cmd != nil && cmd.Flags&command.AllKeys != 0 {
 		if err := d.loaded(ctx); err != nil {
 			return err
 		}
@@ -304,7 +305,7 @@ func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error
 }
 
 // run executes a command and waits for its reply. mu must be locked.
-func (d *Direct) run(ctx context.Context, cmd, container *Command, args [][]byte) error {
+func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args [][]byte) error {
 	s := d.session
 	start := len(s.out.Buf)
 	s.now = s.srv.ks.Now()

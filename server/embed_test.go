@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,8 +19,8 @@ func TestEveryCommandOfConnectionsIsDecidedUpon(t *testing.T) {
 		"pubsub|shardchannels": true, "pubsub|shardnumsub": true,
 	}
 	found := 0
-	for name, cmd := range newTable().byName {
-		if cmd.Group == "connection" || cmd.Group == "pubsub" || cmd.Group == "transactions" || cmd.immediate || cmd.whileSubscribed {
+	for name, cmd := range command.NewTable().ByName {
+		if cmd.Group == "connection" || cmd.Group == "pubsub" || cmd.Group == "transactions" || cmd.Immediate || cmd.WhileSubscribed {
 			require.True(t, stateful[name] != harmless[name], "%s: is it in stateful?", name)
 		}
 		if stateful[name] {

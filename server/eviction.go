@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/scripting"
 )
@@ -16,7 +17,7 @@ import (
 // This file keeps the memory that data and clients take within limits: maxmemory, beyond which keys are evicted or commands refused, and
 // maxmemory-clients, beyond which clients are disconnected.
 
-const errOOM Error = "OOM command not allowed when used memory > 'maxmemory'."
+const errOOM command.Error = "OOM command not allowed when used memory > 'maxmemory'."
 
 // eviction is what the server has for both limits, in bytes; 0 is none.
 type eviction struct {
@@ -83,7 +84,7 @@ func (srv *Server) overMemory() bool {
 
 // checkMemory evicts keys if there is need, before a command runs or is queued, and returns the error that keeps the command from it if
 // that is to no avail.
-func (s *Session) checkMemory(cmd *Command, args [][]byte) Error {
+func (s *Session) checkMemory(cmd *command.Command, args [][]byte) command.Error {
 	s.outOfMemory = false
 	if s.srv.scriptBusy() || !s.srv.replayed() {
 		return "" // the keys are not to be had
@@ -99,16 +100,16 @@ func (s *Session) checkMemory(cmd *Command, args [][]byte) Error {
 }
 
 // needsMemory reports whether a command, or one of those that EXEC runs, may need more memory.
-func (s *Session) needsMemory(cmd *Command, args [][]byte) bool {
+func (s *Session) needsMemory(cmd *command.Command, args [][]byte) bool {
 	if cmd.Name == "exec" {
 		return slices.ContainsFunc(s.tx.queue, func(q queuedCommand) bool { return s.needsMemory(q.cmd, q.args) })
 	}
-	return cmd.Flags&DenyOOM != 0 || s.srv.scriptNeedsMemory(cmd, args)
+	return cmd.Flags&command.DenyOOM != 0 || s.srv.scriptNeedsMemory(cmd, args)
 }
 
 // scriptNeedsMemory reports whether a command runs a script, or a function, that tells of itself what it does, and not that it can do without
 // more memory. What other scripts do is seen when they do it.
-func (srv *Server) scriptNeedsMemory(cmd *Command, args [][]byte) bool {
+func (srv *Server) scriptNeedsMemory(cmd *command.Command, args [][]byte) bool {
 	var flags scripting.Flags
 	switch cmd.Name {
 	case "eval", "eval_ro":

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -157,7 +158,7 @@ func FuzzDispatch(f *testing.F) {
 
 func TestNoCommandPanicsWhateverItsArguments(t *testing.T) {
 	names := func() (out [][]string) {
-		for _, cmd := range newTable().list {
+		for _, cmd := range command.NewTable().List {
 			if cmd.Name == "shutdown" || cmd.Name == "debug" || cmd.Name == "migrate" { // the last one connects to whatever it is told
 				continue
 			}
@@ -209,7 +210,7 @@ func TestRandomElementsThatRepeatAreBounded(t *testing.T) {
 	for _, args := range [][]string{{"SADD", "set", long}, {"HSET", "hash", long, "v"}, {"ZADD", "zset", "1", long}, {"SADD", "short", "1"}} {
 		b.feed(s, request(args...))
 	}
-	refused := "-" + string(ErrOutOfRange) + "\r\n"
+	refused := "-" + string(command.ErrOutOfRange) + "\r\n"
 	for _, name := range []string{"SRANDMEMBER set", "HRANDFIELD hash", "ZRANDMEMBER zset"} {
 		words := strings.Fields(name)
 		for _, count := range []string{"-100", "-400000", "-9223372036854775807"} {
@@ -217,7 +218,7 @@ func TestRandomElementsThatRepeatAreBounded(t *testing.T) {
 		}
 		require.Equal(t, 20, strings.Count(b.feed(s, request(words[0], words[1], "-20")), "$100000\r\n"), name)
 		reply := b.feed(s, request("EVAL", "return redis.call(ARGV[1], ARGV[2], -100)", "0", words[0], words[1]))
-		require.True(t, strings.HasPrefix(reply, "-"+string(ErrOutOfRange)), name)
+		require.True(t, strings.HasPrefix(reply, "-"+string(command.ErrOutOfRange)), name)
 	}
 	require.NoError(t, b.config.Set("proto-max-bulk-len", "9223372036854775807", false))
 	require.Equal(t, 5000, strings.Count(b.feed(s, request("SRANDMEMBER", "short", "-5000")), "$1\r\n1\r\n"))

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -8,10 +9,10 @@ import (
 // This file is what commands see of the server and of the client; see Host and Client.
 
 // serverOf returns the server of a command.
-func serverOf(c *Ctx) *Server { return c.Host.(*Server) }
+func serverOf(c *command.Ctx) *Server { return c.Host.(*Server) }
 
 // sessionOf returns the client of a command that has one.
-func sessionOf(c *Ctx) *Session { return c.Client.(*Session) }
+func sessionOf(c *command.Ctx) *Session { return c.Client.(*Session) }
 
 // Clustered implements Host.
 func (srv *Server) Clustered() bool { return srv.cluster != nil }

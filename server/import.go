@@ -15,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -413,12 +414,12 @@ func (im *importer) aof(r io.Reader, last bool) error {
 		}
 		switch {
 		case args[0][0] == '#': // a remark, such as a time
-		case equalFold(args[0], "multi"):
+		case command.EqualFold(args[0], "multi"):
 			if open {
 				return fmt.Errorf("command %d: a transaction within a transaction", commands.count)
 			}
 			open = true
-		case equalFold(args[0], "exec"):
+		case command.EqualFold(args[0], "exec"):
 			for _, q := range queue {
 				if err = im.command(q); err != nil {
 					break
@@ -443,7 +444,7 @@ func (im *importer) aof(r io.Reader, last bool) error {
 func (im *importer) command(args [][]byte) error {
 	im.lock()
 	im.commands++
-	if cmd, _ := im.srv.table.lookupEither(args); cmd != nil && cmd.Group == "scripting" && cmd.Do != nil && cmd.arityOK(len(args)) {
+	if cmd, _ := im.srv.table.LookupEither(args); cmd != nil && cmd.Group == "scripting" && cmd.Do != nil && cmd.ArityOK(len(args)) {
 		return im.r.repeat(cmd, args)
 	}
 	return im.r.command(args)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -358,10 +359,10 @@ func TestJournalRepeatsCommands(t *testing.T) {
 func TestJournalRepeatsEveryWriteCommand(t *testing.T) {
 	b := newHarness(t)
 	missing := map[string]bool{}
-	for name, cmd := range b.table.byName {
+	for name, cmd := range b.table.ByName {
 		// Sources of functions have spaces and line breaks: see TestFunctionsAreDurable.
 		// MIGRATE needs another server: see TestMigrate.
-		if cmd.Flags&Write != 0 && !strings.HasPrefix(name, "function|") && name != "migrate" {
+		if cmd.Flags&command.Write != 0 && !strings.HasPrefix(name, "function|") && name != "migrate" {
 			missing[name] = true
 		}
 	}
@@ -374,7 +375,7 @@ func TestJournalRepeatsEveryWriteCommand(t *testing.T) {
 			for _, word := range strings.Fields(line) {
 				args = append(args, []byte(word))
 			}
-			if cmd, _ := b.table.lookup(args); cmd != nil {
+			if cmd, _ := b.table.Lookup(args); cmd != nil {
 				delete(missing, cmd.Name)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/journal"
 )
@@ -86,10 +87,10 @@ func TestLatencyGraphHasAColumnForEachSample(t *testing.T) {
 }
 
 func TestCommandsThatMayBeSlowAreMeasuredAlone(t *testing.T) {
-	table := newTable()
+	table := command.NewTable()
 	for name, want := range map[string]bool{"get": false, "set": false, "incr": false, "hset": false, "lpush": false, "zadd": false,
 		"keys": true, "sort": true, "eval": true, "blpop": true, "debug": true, "lrange": true, "exec": true, "save": true} {
-		require.Equal(t, want, table.byName[name].slow, name)
+		require.Equal(t, want, table.ByName[name].Slow, name)
 	}
 }
 
@@ -112,7 +113,7 @@ func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
 	srv := startTestServer(t, Options{}, "slowlog-log-slower-than", "10000", "latency-monitor-threshold", "10")
 	s := srv.newSession(Peer{Addr: "@test:0"}, func() {})
 	defer s.Close()
-	get := srv.table.byName["get"]
+	get := srv.table.ByName["get"]
 	args := [][]byte{[]byte("GET"), []byte("k")}
 	s.examine(get, args, 16, int64(20*time.Millisecond))
 	require.Zero(t, srv.slowlog.len(), "nobody knows which one it was")

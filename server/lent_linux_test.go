@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,7 +28,7 @@ func (s *testServer) slowClient() net.Conn {
 
 // A client that reads slowly gets whole values, while others change the keys all the time.
 func TestSlowReadersGetWholeValues(t *testing.T) {
-	const size, gets = 5*maxCopied + 77, 150
+	const size, gets = 5*command.MaxCopied + 77, 150
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, settings...)
 		uniform := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), size) }
@@ -137,7 +138,7 @@ func idOf(t *testing.T, nc net.Conn) string {
 
 // Clients that do not read what is lent to them are shown, limited and killed as others are, and the values live on.
 func TestLentRepliesThatNobodyReads(t *testing.T) {
-	const size, gets = 8 * maxCopied, 400
+	const size, gets = 8 * command.MaxCopied, 400
 	s := startTestServer(t, Options{})
 	c := s.connect()
 	value := strings.Repeat("v", size)

@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
 // lentSize is the length in bytes of the shortest strings that are lent.
-const lentSize = maxCopied + 1
+const lentSize = command.MaxCopied + 1
 
 // lentSession returns a session that leaves long values where they are.
 func (b *harness) lentSession() *Session {
@@ -338,7 +339,7 @@ func TestLentRepliesDoNotAllocate(t *testing.T) {
 	b := newHarness(t)
 	s := b.lentSession()
 	b.feed(s, request("SET", "k", strings.Repeat("x", lentSize)))
-	get, args, size := b.table.find([]byte("get")), [][]byte{[]byte("GET"), []byte("k")}, 0
+	get, args, size := b.table.Find([]byte("get")), [][]byte{[]byte("GET"), []byte("k")}, 0
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		s.execute(get, nil, args) // and not Input: the race detector has pools lose what they hold
 		for p := range s.Pieces(s.Unsent()) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"math"
 	"net/netip"
 	"strings"
@@ -117,7 +118,7 @@ func (srv *Server) expired(s *Session, now int64) bool {
 }
 
 // unsent returns how many bytes wait for the client, with those that a follower will get when it has a copy.
-func (s *Session) unsent() int { return s.out.Len() + asInt(s.follower.feed.backlog()) }
+func (s *Session) unsent() int { return s.out.Len() + command.AsInt(s.follower.feed.backlog()) }
 
 // refuseClient returns the error with which a new connection is turned away, "" if it is welcome.
 func (srv *Server) refuseClient(loopback bool) string {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -41,9 +42,9 @@ func (m *monitors) remove(s *Session) {
 
 // runMonitored is run for a command that monitors see. They see it when it is done, in the database that SELECT has
 // selected and behind the commands that EXEC has executed; only a script is seen ahead of the commands that it calls.
-func (s *Session) runMonitored(c *Ctx) {
+func (s *Session) runMonitored(c *command.Ctx) {
 	m, cmd, args := &s.srv.monitors, c.Cmd, c.Args
-	ahead := cmd.Flags&SkipMonitor != 0 && m.active()
+	ahead := cmd.Flags&command.SkipMonitor != 0 && m.active()
 	if ahead {
 		m.feed(s, cmd, args)
 	}
@@ -54,8 +55,8 @@ func (s *Session) runMonitored(c *Ctx) {
 }
 
 // feed shows a command of the client s, or of a script that it runs, to all monitors.
-func (m *monitors) feed(s *Session, cmd *Command, args [][]byte) {
-	if cmd.Flags&Admin != 0 {
+func (m *monitors) feed(s *Session, cmd *command.Command, args [][]byte) {
+	if cmd.Flags&command.Admin != 0 {
 		return
 	}
 	source := s.peer.Addr
@@ -96,7 +97,7 @@ func (m *monitors) feed(s *Session, cmd *Command, args [][]byte) {
 }
 
 // secrets returns the indices of the arguments that nobody may see.
-func secrets(cmd *Command, args [][]byte) []int {
+func secrets(cmd *command.Command, args [][]byte) []int {
 	var out []int
 	switch cmd.Name {
 	case "auth":
@@ -105,7 +106,7 @@ func secrets(cmd *Command, args [][]byte) []int {
 		}
 	case "hello":
 		for i := 2; i+2 < len(args); i++ {
-			if equalFold(args[i], "auth") {
+			if command.EqualFold(args[i], "auth") {
 				out = append(out, i+1, i+2)
 				i += 2
 			}
@@ -116,7 +117,7 @@ func secrets(cmd *Command, args [][]byte) []int {
 		}
 	case "config|set":
 		for i := 2; i+1 < len(args); i += 2 {
-			switch lower(args[i]) {
+			switch command.Lower(args[i]) {
 			case "requirepass", "masteruser", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass":
 				out = append(out, i+1)
 			}
@@ -124,13 +125,13 @@ func secrets(cmd *Command, args [][]byte) []int {
 	case "migrate":
 		for i := 6; i < len(args); i++ {
 			switch {
-			case equalFold(args[i], "auth"):
+			case command.EqualFold(args[i], "auth"):
 				out = append(out, i+1)
 				i++
-			case equalFold(args[i], "auth2"):
+			case command.EqualFold(args[i], "auth2"):
 				out = append(out, i+1, i+2)
 				i += 2
-			case equalFold(args[i], "keys"):
+			case command.EqualFold(args[i], "keys"):
 				return out
 			}
 		}
@@ -138,7 +139,7 @@ func secrets(cmd *Command, args [][]byte) []int {
 	return out
 }
 
-func cmdMonitor(c *Ctx) {
+func cmdMonitor(c *command.Ctx) {
 	s := sessionOf(c)
 	if c.NoBlock {
 		c.Err("ERR MONITOR isn't allowed for DENY BLOCKING client")

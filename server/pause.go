@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"sync"
 	"sync/atomic"
 )
@@ -16,7 +17,7 @@ type pauseState struct {
 }
 
 // pausedBy reports whether the command must wait now, and if so prepares the session for it.
-func (s *Session) pausedBy(cmd *Command, args [][]byte) bool {
+func (s *Session) pausedBy(cmd *command.Command, args [][]byte) bool {
 	writes := s.mayReplicate(cmd, args) || cmd.Name == "exec" && s.tx.writes
 	p := &s.srv.pause
 	p.mu.Lock()
@@ -107,17 +108,17 @@ func (p *pauseState) held(r *clients, now int64) int {
 	return n
 }
 
-func cmdClientPause(c *Ctx) {
+func cmdClientPause(c *command.Ctx) {
 	all := true
 	if len(c.Args) > 4 {
-		c.wrongUse("CLIENT")
+		wrongUse(c, "CLIENT")
 		return
 	}
 	if len(c.Args) == 4 {
 		switch {
-		case equalFold(c.Args[3], "write"):
+		case command.EqualFold(c.Args[3], "write"):
 			all = false
-		case equalFold(c.Args[3], "all"):
+		case command.EqualFold(c.Args[3], "all"):
 		default:
 			c.Err("ERR CLIENT PAUSE mode must be WRITE or ALL")
 			return
@@ -131,7 +132,7 @@ func cmdClientPause(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdClientUnpause(c *Ctx) {
+func cmdClientUnpause(c *command.Ctx) {
 	serverOf(c).pause.resume()
 	c.W.OK()
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/glob"
 	"github.com/atomredis/atomredis/resp"
@@ -239,7 +240,7 @@ func (h *hub) send(by *Session, to *subscribers, kind string, payloads [][]byte,
 
 // morePublishing reports that the client's next command publishes too, as far as is known, and that nobody can tell a message that is sent then from one
 // that is sent now. If so, process calls endPublishing behind the last of them.
-func (c *Ctx) morePublishing() bool {
+func morePublishing(c *command.Ctx) bool {
 	s := sessionOf(c)
 	if c.NoBlock || s.next != c.Cmd || s.subs.count > 0 {
 		return false

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 )
 
@@ -131,7 +132,7 @@ func TestMessagesAreKeptOnlyWhileNobodyCanTell(t *testing.T) {
 	publisher, listener, other := b.session(), b.session(), b.session()
 	b.feed(listener, request("SUBSCRIBE", "c"))
 	var seen []string
-	require.NoError(t, b.Handle(Command{Name: "look", Arity: 1}, func(*Caller) { seen = append(seen, string(listener.box.push)) }))
+	require.NoError(t, b.Handle(command.Command{Name: "look", Arity: 1}, func(*Caller) { seen = append(seen, string(listener.box.push)) }))
 	req := func(args ...string) string { return string(request(args...)) }
 	publish := func(payload string) string { return req("PUBLISH", "c", payload) }
 	message := func(payload string) string { return "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n" + payload + "\r\n" }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -57,24 +58,24 @@ func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
 	require.Equal(t, ok+ok+unknown+ok, string(s.Output()))
 	s.SetOutput(nil)
 
-	require.NoError(t, srv.Handle(Command{Name: "try", Arity: -2}, func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
+	require.NoError(t, srv.Handle(command.Command{Name: "try", Arity: -2}, func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
 	require.Equal(t, ok, do("TRY", "get", "k"), "a program knows the commands by both names")
 	require.Equal(t, ok, do("TRY", "fetch", "k"))
 	for _, name := range []string{"get", "fetch", "config"} {
-		require.Error(t, srv.Handle(Command{Name: name, Arity: 1}, func(*Caller) {}), name)
+		require.Error(t, srv.Handle(command.Command{Name: name, Arity: 1}, func(*Caller) {}), name)
 	}
 }
 
 func TestRenamingThatIsNotPossibleIsRefused(t *testing.T) {
 	for lines, want := range map[string]error{
-		"rename-command nosuch x":                        errNoCommandToRename,
-		"rename-command config|get x":                    errNoCommandToRename,
-		"rename-command get set":                         errCommandNameTaken,
-		"rename-command get x\nrename-command get y":     errNoCommandToRename,
-		"rename-command get x\nrename-command GETEX X":   errCommandNameTaken,
+		"rename-command nosuch x":                        command.ErrNoCommandToRename,
+		"rename-command config|get x":                    command.ErrNoCommandToRename,
+		"rename-command get set":                         command.ErrCommandNameTaken,
+		"rename-command get x\nrename-command get y":     command.ErrNoCommandToRename,
+		"rename-command get x\nrename-command GETEX X":   command.ErrCommandNameTaken,
 		"rename-command get":                             errUnknownDirective,
 		"rename-command get x y":                         errUnknownDirective,
-		"rename-command get set\nrename-command set get": errCommandNameTaken,
+		"rename-command get set\nrename-command set get": command.ErrCommandNameTaken,
 	} {
 		config := NewConfig()
 		require.ErrorIs(t, config.LoadFile(writeFile(t, "redis.conf", lines)), want, lines)
@@ -82,11 +83,11 @@ func TestRenamingThatIsNotPossibleIsRefused(t *testing.T) {
 	}
 	config := NewConfig()
 	require.NoError(t, config.LoadArgs([]string{"--rename-command", "get", "x", "--rename-command", "SET", "GET", "--rename-command", "x", "set"}))
-	table := newTable()
-	require.NoError(t, table.rename(config.Get().Renamed))
-	require.Equal(t, "set", table.find([]byte("get")).Name)
-	require.Equal(t, "get", table.find([]byte("SET")).Name)
-	require.Equal(t, "get", newTable().find([]byte("get")).Name, "other servers keep theirs")
+	table := command.NewTable()
+	require.NoError(t, table.Rename(config.Get().Renamed))
+	require.Equal(t, "set", table.Find([]byte("get")).Name)
+	require.Equal(t, "get", table.Find([]byte("SET")).Name)
+	require.Equal(t, "get", command.NewTable().Find([]byte("get")).Name, "other servers keep theirs")
 }
 
 func TestJournalKeepsTheOwnNamesOfCommands(t *testing.T) {

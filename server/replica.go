@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -27,9 +28,9 @@ import (
 // When the connection breaks the link goes on where it was, if the master still has what follows (PSYNC), and otherwise copies everything again.
 
 const (
-	errReadOnly   Error = "READONLY You can't write against a read only replica."
-	errNoReplicas Error = "NOREPLICAS Not enough good replicas to write."
-	errMasterDown Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+	errReadOnly   command.Error = "READONLY You can't write against a read only replica."
+	errNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
+	errMasterDown command.Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
 )
 
 // replica is what the server has as one.
@@ -137,7 +138,7 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 	srv.scoreForRole()
 	// Who waits to write will not be served any more: what it waits for comes from the master and is not this server's to give.
 	for _, s := range srv.clients.all() {
-		if w := s.snapshot().wait; w != nil && w.cmd.Flags&Write != 0 && w.waiter.Withdraw() {
+		if w := s.snapshot().wait; w != nil && w.cmd.Flags&command.Write != 0 && w.waiter.Withdraw() {
 			s.post(mailRoleChanged)
 		}
 	}
@@ -192,16 +193,16 @@ func (r *replica) close() {
 }
 
 // restriction returns the error that a replica has for a command, "" if it may run.
-func (r *replica) restriction(cmd *Command, writes bool, set *Settings) Error {
+func (r *replica) restriction(cmd *command.Command, writes bool, set *Settings) command.Error {
 	l := r.link()
 	switch {
 	case l == nil:
 		return ""
 	case writes:
 		return errReadOnly
-	case r.loading.Load() && cmd.Flags&Loading == 0:
+	case r.loading.Load() && cmd.Flags&command.Loading == 0:
 		return errLoading
-	case !set.ReplicaServeStaleData && cmd.Flags&Stale == 0 && l.status().state != linkConnected:
+	case !set.ReplicaServeStaleData && cmd.Flags&command.Stale == 0 && l.status().state != linkConnected:
 		return errMasterDown
 	}
 	return ""
@@ -659,17 +660,17 @@ func (l *masterLink) execute(commands *commandReader) error {
 // take takes the next command of the master. Those of a transaction wait for its end.
 func (l *masterLink) take(args [][]byte) error {
 	switch {
-	case equalFold(args[0], "ping"):
-	case equalFold(args[0], "replconf"):
-		if len(args) > 1 && equalFold(args[1], "getack") {
+	case command.EqualFold(args[0], "ping"):
+	case command.EqualFold(args[0], "replconf"):
+		if len(args) > 1 && command.EqualFold(args[1], "getack") {
 			l.acknowledge()
 		}
-	case equalFold(args[0], "multi"):
+	case command.EqualFold(args[0], "multi"):
 		if l.multi {
 			return errors.New("the master sends a transaction within a transaction")
 		}
 		l.multi = true
-	case equalFold(args[0], "exec"):
+	case command.EqualFold(args[0], "exec"):
 		if !l.multi {
 			return errors.New("the master sends the end of a transaction that has not begun")
 		}
@@ -687,17 +688,17 @@ func (l *masterLink) take(args [][]byte) error {
 // carryOut executes commands under one guard. A command that cannot be executed changes nothing of the others: as in Redis it is told in the log, and counted.
 func (l *masterLink) carryOut(unit [][][]byte) error {
 	srv, s := l.srv, l.r.s
-	found := make([]*Command, len(unit))
+	found := make([]*command.Command, len(unit))
 	var shards uint64
 	for i, args := range unit {
-		cmd, _ := srv.table.lookupOriginal(args)
+		cmd, _ := srv.table.LookupOriginal(args)
 		switch {
-		case cmd == nil, cmd.Do == nil, !cmd.arityOK(len(args)), cmd.Flags&OwnGuard != 0,
-			cmd.Flags&(Write|MayReplicate) == 0 && cmd.Name != "select" && cmd.Group != "scripting":
+		case cmd == nil, cmd.Do == nil, !cmd.ArityOK(len(args)), cmd.Flags&command.OwnGuard != 0,
+			cmd.Flags&(command.Write|command.MayReplicate) == 0 && cmd.Name != "select" && cmd.Group != "scripting":
 			l.refused(args, "the server does not know it")
 		default:
 			found[i] = cmd
-			shards |= cmd.shards(srv.ks, args)
+			shards |= cmd.Shards(srv.ks, args)
 		}
 	}
 	s.now = masterTime(srv.ks.Now(), unit)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -45,7 +46,7 @@ func (r *replicationStream) translate(now int64, record []byte) []byte {
 			break // which the server itself does not write
 		}
 		record = record[n:]
-		if len(args) == 2 && equalFold(args[0], "select") {
+		if len(args) == 2 && command.EqualFold(args[0], "select") {
 			db, _ = strconv.Atoi(string(args[1]))
 			continue
 		}
@@ -87,17 +88,17 @@ var (
 func absolute(now int64, args [][]byte, emit func(args ...[]byte)) {
 	switch strings.ToLower(string(args[0])) {
 	case "expire":
-		absoluteExpire(now, inSeconds, args, emit)
+		absoluteExpire(now, command.InSeconds, args, emit)
 	case "pexpire":
-		absoluteExpire(now, inMillis, args, emit)
+		absoluteExpire(now, command.InMillis, args, emit)
 	case "expireat":
-		absoluteExpire(now, atSeconds, args, emit)
+		absoluteExpire(now, command.AtSeconds, args, emit)
 	case "pexpireat":
-		absoluteExpire(now, atMillis, args, emit)
+		absoluteExpire(now, command.AtMillis, args, emit)
 	case "setex":
-		emit(setWord, args[1], args[3], pxatWord, pointInTime(now, inSeconds, args[2]))
+		emit(setWord, args[1], args[3], pxatWord, pointInTime(now, command.InSeconds, args[2]))
 	case "psetex":
-		emit(setWord, args[1], args[3], pxatWord, pointInTime(now, inMillis, args[2]))
+		emit(setWord, args[1], args[3], pxatWord, pointInTime(now, command.InMillis, args[2]))
 	case "set":
 		emit(append([][]byte{setWord, args[1], args[2]}, setExpiry(now, args[3:])...)...)
 	case "msetex":
@@ -107,7 +108,7 @@ func absolute(now int64, args [][]byte, emit func(args ...[]byte)) {
 			emit(append([][]byte{setWord, pairs[i], pairs[i+1]}, setExpiry(now, options)...)...)
 		}
 	case "getex":
-		if option := args[2]; equalFold(option, "persist") {
+		if option := args[2]; command.EqualFold(option, "persist") {
 			emit([]byte("PERSIST"), args[1])
 		} else if unit, ok := expiryUnit(option); ok {
 			absoluteExpire(now, unit, [][]byte{args[0], args[1], args[3]}, emit)
@@ -123,13 +124,13 @@ func absolute(now int64, args [][]byte, emit func(args ...[]byte)) {
 		}
 		emit(args...)
 	case "hexpire":
-		emit(append([][]byte{hpexpireatWord, args[1], pointInTime(now, inSeconds, args[2])}, args[3:]...)...)
+		emit(append([][]byte{hpexpireatWord, args[1], pointInTime(now, command.InSeconds, args[2])}, args[3:]...)...)
 	case "hpexpire":
-		emit(append([][]byte{hpexpireatWord, args[1], pointInTime(now, inMillis, args[2])}, args[3:]...)...)
+		emit(append([][]byte{hpexpireatWord, args[1], pointInTime(now, command.InMillis, args[2])}, args[3:]...)...)
 	case "hexpireat":
-		emit(append([][]byte{hpexpireatWord, args[1], pointInTime(now, atSeconds, args[2])}, args[3:]...)...)
+		emit(append([][]byte{hpexpireatWord, args[1], pointInTime(now, command.AtSeconds, args[2])}, args[3:]...)...)
 	case "hsetex", "hgetex":
-		for i := 2; !equalFold(args[i], "fields"); i++ {
+		for i := 2; !command.EqualFold(args[i], "fields"); i++ {
 			if unit, ok := expiryUnit(args[i]); ok {
 				args[i], args[i+1] = pxatWord, pointInTime(now, unit, args[i+1])
 				break
@@ -142,24 +143,24 @@ func absolute(now int64, args [][]byte, emit func(args ...[]byte)) {
 }
 
 // expiryUnit returns the unit of the time behind an option of SET, if it is one with a time.
-func expiryUnit(word []byte) (unit timeUnit, ok bool) {
+func expiryUnit(word []byte) (unit command.TimeUnit, ok bool) {
 	switch {
-	case equalFold(word, "ex"):
-		return inSeconds, true
-	case equalFold(word, "px"):
-		return inMillis, true
-	case equalFold(word, "exat"):
-		return atSeconds, true
-	case equalFold(word, "pxat"):
-		return atMillis, true
+	case command.EqualFold(word, "ex"):
+		return command.InSeconds, true
+	case command.EqualFold(word, "px"):
+		return command.InMillis, true
+	case command.EqualFold(word, "exat"):
+		return command.AtSeconds, true
+	case command.EqualFold(word, "pxat"):
+		return command.AtMillis, true
 	}
-	return timeUnit{}, false
+	return command.TimeUnit{}, false
 }
 
 // setExpiry returns those of the options of a SET that has been carried out that say when the key expires.
 func setExpiry(now int64, options [][]byte) [][]byte {
 	for i, word := range options {
-		if equalFold(word, "keepttl") {
+		if command.EqualFold(word, "keepttl") {
 			return [][]byte{keepTTLWord}
 		}
 		if unit, ok := expiryUnit(word); ok && i+1 < len(options) {
@@ -170,16 +171,16 @@ func setExpiry(now int64, options [][]byte) [][]byte {
 }
 
 // pointInTime returns the time in ms since 1970 that an argument stands for, which has been accepted at time now.
-func pointInTime(now int64, unit timeUnit, arg []byte) []byte {
+func pointInTime(now int64, unit command.TimeUnit, arg []byte) []byte {
 	n, _ := resp.ParseInt(arg)
-	at, _ := unit.deadline(now, n)
+	at, _ := unit.Deadline(now, n)
 	return intArg(at)
 }
 
 // absoluteExpire translates EXPIRE and its like. A deadline that is over has removed the key.
-func absoluteExpire(now int64, unit timeUnit, args [][]byte, emit func(args ...[]byte)) {
+func absoluteExpire(now int64, unit command.TimeUnit, args [][]byte, emit func(args ...[]byte)) {
 	n, _ := resp.ParseInt(args[2])
-	if at, _ := unit.deadline(now, n); at > now {
+	if at, _ := unit.Deadline(now, n); at > now {
 		emit(pexpireatWord, args[1], intArg(at))
 	} else {
 		emit(delWord, args[1])
@@ -189,7 +190,7 @@ func absoluteExpire(now int64, unit timeUnit, args [][]byte, emit func(args ...[
 // followedForm returns the command that is journalled, while there are followers, instead of one that has just changed something; nil if it is the
 // command itself. These are commands whose effect depends on more than arguments and data, but not where the journal is repeated: at their time,
 // and by the same program.
-func (c *Ctx) followedForm() [][]byte {
+func followedForm(c *command.Ctx) [][]byte {
 	switch c.Cmd.Name {
 	case "xadd":
 		if e := c.G.Peek(c.DB, c.Args[1]); e != nil && e.Type() == engine.Stream {
@@ -209,21 +210,21 @@ func (c *Ctx) followedForm() [][]byte {
 			}
 		}
 	case "hexpire":
-		return c.expiredFields(inSeconds, 2, 1)
+		return expiredFields(c, command.InSeconds, 2, 1)
 	case "hpexpire":
-		return c.expiredFields(inMillis, 2, 1)
+		return expiredFields(c, command.InMillis, 2, 1)
 	case "hexpireat":
-		return c.expiredFields(atSeconds, 2, 1)
+		return expiredFields(c, command.AtSeconds, 2, 1)
 	case "hpexpireat":
-		return c.expiredFields(atMillis, 2, 1)
+		return expiredFields(c, command.AtMillis, 2, 1)
 	case "hgetex", "hsetex":
 		step := 1
 		if c.Cmd.Name == "hsetex" {
 			step = 2
 		}
-		for i := 2; !equalFold(c.Args[i], "fields"); i++ {
+		for i := 2; !command.EqualFold(c.Args[i], "fields"); i++ {
 			if unit, ok := expiryUnit(c.Args[i]); ok {
-				return c.expiredFields(unit, i+1, step)
+				return expiredFields(c, unit, i+1, step)
 			}
 		}
 	}
@@ -232,13 +233,13 @@ func (c *Ctx) followedForm() [][]byte {
 
 // expiredFields returns HDEL of those of the fields behind FIELDS, every step arguments, that are not there, if the deadline argument that they were
 // given was over already; otherwise nil.
-func (c *Ctx) expiredFields(unit timeUnit, deadline, step int) [][]byte {
+func expiredFields(c *command.Ctx, unit command.TimeUnit, deadline, step int) [][]byte {
 	n, _ := resp.ParseInt(c.Args[deadline])
-	if at, _ := unit.deadline(c.Now(), n); at > c.Now() {
+	if at, _ := unit.Deadline(c.Now(), n); at > c.Now() {
 		return nil
 	}
 	i := deadline
-	for !equalFold(c.Args[i], "fields") {
+	for !command.EqualFold(c.Args[i], "fields") {
 		i++
 	}
 	e := c.G.Peek(c.DB, c.Args[1])
@@ -257,7 +258,7 @@ func (c *Ctx) expiredFields(unit timeUnit, deadline, step int) [][]byte {
 // xaddIDIndex returns which argument of XADD is the ID.
 func xaddIDIndex(args [][]byte) int {
 	for i := 2; ; i++ {
-		switch lower(args[i]) {
+		switch command.Lower(args[i]) {
 		case "nomkstream", "keepref", "delref", "acked":
 		case "maxlen", "minid":
 			if i++; len(args[i]) == 1 && (args[i][0] == '=' || args[i][0] == '~') {
@@ -275,7 +276,7 @@ func xaddIDIndex(args [][]byte) int {
 const maxClaimAttempts = 10
 
 // logClaims has what XCLAIM and XAUTOCLAIM have claimed journalled behind them: where they are executed later the idle times are others.
-func (c *Ctx) logClaims() {
+func logClaims(c *command.Ctx) {
 	var ids []streams.ID
 	var g *streams.Group
 	if c.Cmd.Name != "xclaim" && c.Cmd.Name != "xautoclaim" {
@@ -312,7 +313,7 @@ func (c *Ctx) logClaims() {
 				count, _ = resp.ParseInt(o.Arg())
 			}
 		}
-		limit := asInt(min(max(count, 1), math.MaxInt32) * maxClaimAttempts)
+		limit := command.AsInt(min(max(count, 1), math.MaxInt32) * maxClaimAttempts)
 		pending(start, streams.MaxID, limit, func(n *streams.NACK) {
 			if n.DeliveryTime == c.Now() {
 				ids = append(ids, n.ID)

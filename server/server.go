@@ -19,6 +19,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -35,7 +36,7 @@ type Server struct {
 	config *Config
 	log    *slog.Logger
 	ks     *engine.Keyspace
-	table  *table
+	table  *command.Table
 	runID  string
 	// replicationID is the name of the history of the data, if DEBUG has changed it.
 	replicationID atomic.Pointer[string]
@@ -157,7 +158,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	set := config.Get()
 	srv := &Server{
 		config: config, log: log,
-		table:    newTable(),
+		table:    command.NewTable(),
 		runID:    newRunID(),
 		tickBase: time.Now(),
 		done:     make(chan struct{}),
@@ -199,13 +200,13 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	if n := srv.maxClients(); n < int64(set.MaxClients) {
 		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
 	}
-	srv.commandStats = newCommandCounters(srv.table.count + maxCustom)
+	srv.commandStats = newCommandCounters(srv.table.Count + command.MaxCustom)
 	srv.timing.set(set)
 	srv.setLimits(set, set)
 	srv.replyBuffers.peakAge.Store(defaultPeakAge)
 	srv.countMemory()
 	srv.startScripting()
-	err = srv.table.rename(set.Renamed)
+	err = srv.table.Rename(set.Renamed)
 	if err == nil {
 		err = srv.startUsers()
 	}
@@ -413,7 +414,7 @@ func (srv *Server) ListLimit() lists.Limit { return srv.config.Get().List }
 func (srv *Server) StreamLimits() streams.Limits { return srv.config.Get().Stream }
 
 // logPanic reports a bug in a handler.
-func (srv *Server) logPanic(cmd *Command, p any) {
+func (srv *Server) logPanic(cmd *command.Command, p any) {
 	srv.log.Error("a command handler panicked", "command", cmd.Name, "panic", p, "stack", string(debug.Stack()))
 }
 

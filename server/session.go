@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/resp"
@@ -32,7 +33,7 @@ type Session struct {
 	out        resp.Writer
 	origin     origin // of the changes that the client makes
 	guard      engine.Guard
-	ctx        Ctx
+	ctx        command.Ctx
 	executing  int   // bytes of the command that is being executed
 	now        int64 // ms since 1970, refreshed with every batch
 	tally      tally
@@ -41,9 +42,9 @@ type Session struct {
 
 	db            int
 	authenticated bool
-	ahead         *lookahead // what prepare has parsed for Input
-	next          *Command   // the command behind the one that is executed; nil if it is not known
-	depth         int        // with how many others a command came last, and itself; no more than maxAhead
+	ahead         *lookahead       // what prepare has parsed for Input
+	next          *command.Command // the command behind the one that is executed; nil if it is not known
+	depth         int              // with how many others a command came last, and itself; no more than maxAhead
 	tx            transaction
 	queueRoom     *queueRoom // nil until it is needed
 	blocked       *blocked
@@ -67,7 +68,7 @@ type Session struct {
 	heldOutput    int    // the length of out at the last call of holdOutput, less what was sent since
 	floodedSince  int64  // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
 	replyBuffer   replyBuffer
-	lastCmd       *Command
+	lastCmd       *command.Command
 	caller        *scriptCaller // of scripts; nil before the first
 	name          string
 	libName       string
@@ -144,7 +145,7 @@ func (srv *Server) newSession(peer Peer, wake func()) *Session {
 	s.setProto(2)
 	s.parser.MaxBulk = srv.MaxBulk()
 	s.becomeDefault()
-	s.ctx = Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv}
+	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv}
 	s.out.Buf = make([]byte, 0, minReplyBuffer)
 	s.replyBuffer.resetAt = s.now
 	srv.clients.add(s)
@@ -383,7 +384,7 @@ type lookahead struct {
 
 // parsedCommand is one command as the table and the parser have it.
 type parsedCommand struct {
-	cmd, container *Command
+	cmd, container *command.Command
 	args           [][]byte
 	size           int // in bytes
 }
@@ -472,8 +473,8 @@ func (s *Session) endCommands() {
 
 // mayShareGuard reports whether the guard of a command may also be that of cmd behind it. It must not be for followers, who would be sent
 // both as one transaction.
-func (s *Session) mayShareGuard(cmd *Command) bool {
-	return cmd != nil && cmd.Flags&(ReadOnly|Write) != 0 && cmd.Flags&(OwnGuard|WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.active.Load()
+func (s *Session) mayShareGuard(cmd *command.Command) bool {
+	return cmd != nil && cmd.Flags&(command.ReadOnly|command.Write) != 0 && cmd.Flags&(command.OwnGuard|command.WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.active.Load()
 }
 
 // parseAhead parses a stretch of commands at the start of b.
@@ -485,7 +486,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 	}
 	ahead.commands, ahead.hints = ahead.commands[:0], ahead.hints[:0]
 	used := 0
-	var last *Command // the one found last, by the name it was called; the template's, if there is one
+	var last *command.Command // the one found last, by the name it was called; the template's, if there is one
 	var name []byte
 	ahead.template.Forget()
 	for len(ahead.commands) < depth {
@@ -508,7 +509,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 			ahead.template.Learn(b, n, args)
 		default:
 			called := args[0] // which lookup replaces if the command is renamed
-			if p.cmd, p.container = s.srv.table.lookup(args); p.cmd != nil && p.cmd.parent == nil && p.cmd.Subs == nil && &called[0] == &args[0][0] {
+			if p.cmd, p.container = s.srv.table.Lookup(args); p.cmd != nil && p.cmd.Parent == nil && p.cmd.Subs == nil && &called[0] == &args[0][0] {
 				last, name = p.cmd, called
 				ahead.template.Learn(b, n, args)
 			}
@@ -517,7 +518,7 @@ func (s *Session) parseAhead(ahead *lookahead, b []byte) {
 			used = cap(ahead.args) // they did not fit and have memory of their own
 		}
 		if p.cmd != nil && len(args) > 1 && len(ahead.hints) < maxWarm {
-			ahead.hints = p.cmd.appendHints(ahead.hints, args)
+			ahead.hints = p.cmd.AppendHints(ahead.hints, args)
 		}
 		ahead.commands = append(ahead.commands, p)
 		b = b[n:]

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
 )
@@ -63,7 +64,7 @@ func (s *Session) receiveLong(b []byte) []byte {
 	ahead := lookaheads.Get().(*lookahead)
 	args := s.parser.Join(s.input, long, ahead.args)
 	p := parsedCommand{args: args, size: len(s.input)}
-	p.cmd, p.container = s.srv.table.lookup(args)
+	p.cmd, p.container = s.srv.table.Lookup(args)
 	ahead.commands, ahead.hints, ahead.more, ahead.err = append(ahead.commands[:0], p), ahead.hints[:0], false, nil
 	s.ahead = ahead
 	if rest := s.process(s.input); len(rest) > 0 { // it must wait its turn
@@ -94,7 +95,7 @@ func (s *Session) Kept(g *engine.Guard, e *engine.Entry, old []byte) {
 }
 
 // runQueued calls run for a queued command, which may keep long, its last argument, if that is not nil.
-func (s *Session) runQueued(c *Ctx, long []byte) {
+func (s *Session) runQueued(c *command.Ctx, long []byte) {
 	s.owned.b = long
 	s.runMonitored(c)
 	if s.owned.b != nil {

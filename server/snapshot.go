@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -90,8 +91,8 @@ func (d *Direct) replay(args [][]byte) error {
 		return ErrClosed
 	}
 	s := d.session
-	cmd, container := s.srv.table.lookupOriginal(args)
-	if cmd == nil || cmd.Flags&Write == 0 && cmd.Name != "select" {
+	cmd, container := s.srv.table.LookupOriginal(args)
+	if cmd == nil || cmd.Flags&command.Write == 0 && cmd.Name != "select" {
 		return fmt.Errorf("%.40q is no command that changes anything", args[0])
 	}
 	s.ctx.NoBlock = true

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -62,22 +63,22 @@ type sortOrder struct {
 }
 
 // newSortOrder looks up what each element is sorted by; ok is false if something of it is no number and has to be one.
-func (c *Ctx) newSortOrder(s *sorting, elements texts, unordered bool) (o *sortOrder, ok bool) {
+func newSortOrder(c *command.Ctx, s *sorting, elements texts, unordered bool) (o *sortOrder, ok bool) {
 	o = &sortOrder{keys: make([]sortKey, elements.len()), elements: elements, texts: elements, desc: s.desc, unordered: unordered}
 	if !s.alpha {
-		return o, c.weighByNumber(s, o)
+		return o, weighByNumber(c, s, o)
 	}
 	// As in Redis, what is to be replied is compared as C does, up to a zero byte.
 	o.cut = s.store == nil && s.by == nil && bytes.IndexByte(elements.data, 0) >= 0
 	if s.by != nil {
-		o.texts = c.sortTexts(s, elements)
+		o.texts = sortTexts(c, s, elements)
 	}
 	o.weighByText()
 	return o, true
 }
 
 // weighByNumber weighs elements by the numbers that they are, or that BY finds; it reports false if one is no number.
-func (c *Ctx) weighByNumber(s *sorting, o *sortOrder) bool {
+func weighByNumber(c *command.Ctx, s *sorting, o *sortOrder) bool {
 	for i := range o.keys {
 		v, found := o.elements.at(i), true
 		if s.by != nil {
@@ -96,12 +97,12 @@ func (c *Ctx) weighByNumber(s *sorting, o *sortOrder) bool {
 }
 
 // sortTexts returns the texts that BY finds. A byte in front of them puts those that are there behind those that are not.
-func (c *Ctx) sortTexts(s *sorting, elements texts) (found texts) {
+func sortTexts(c *command.Ctx, s *sorting, elements texts) (found texts) {
 	found.ends = make([]int, 0, elements.len())
 	for i := range elements.len() {
 		v, ok := s.by.value(c, elements.at(i))
 		if s.store == nil {
-			v = untilNUL(v)
+			v = command.UntilNUL(v)
 		}
 		if ok {
 			found.data = append(found.data, 1)
@@ -153,7 +154,7 @@ func orderOf(score float64) uint64 {
 
 func (o *sortOrder) text(i int) []byte {
 	if o.cut {
-		return untilNUL(o.texts.at(i))
+		return command.UntilNUL(o.texts.at(i))
 	}
 	return o.texts.at(i)
 }
@@ -220,7 +221,7 @@ func (o *sortOrder) divide(keys []sortKey, i int) int {
 
 // sortScore reads a number as SORT does: C's strtod up to a zero byte, with spaces in front; nothing at all is 0.
 func sortScore(v []byte) (score float64, ok bool) {
-	v = untilNUL(v)
+	v = command.UntilNUL(v)
 	if len(v) == 0 {
 		return 0, true
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -54,7 +55,7 @@ func (m *sortModel) compareWeights(a, b string) int {
 	case m.alpha && m.stored:
 		return cmp.Compare(x, y)
 	case m.alpha:
-		return bytes.Compare(untilNUL([]byte(x)), untilNUL([]byte(y)))
+		return bytes.Compare(command.UntilNUL([]byte(x)), command.UntilNUL([]byte(y)))
 	}
 	number := func(s string) float64 {
 		n, _ := strconv.ParseFloat(s, 64) // nothing is 0

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/journal"
@@ -20,9 +21,9 @@ import (
 
 // The errors of commands that are refused because of the state of the storage.
 const (
-	errLoading    Error = "LOADING Redis is loading the dataset in memory"
-	errMisconfAOF Error = "MISCONF Errors writing to the AOF file: "
-	errMisconfRDB Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+	errLoading    command.Error = "LOADING Redis is loading the dataset in memory"
+	errMisconfAOF command.Error = "MISCONF Errors writing to the AOF file: "
+	errMisconfRDB command.Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
 		"Commands that may modify the data set are disabled, because this instance is configured to report errors during writes " +
 		"if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
 )
@@ -152,7 +153,7 @@ func (st *storageState) await(lsn uint64, finish func(reply func(w *resp.Writer)
 
 // restriction returns the error that the state of the storage has for a command, "" if it may run. writes says that it may
 // change something.
-func (srv *Server) restriction(cmd *Command, writes bool) Error {
+func (srv *Server) restriction(cmd *command.Command, writes bool) command.Error {
 	st := &srv.storage
 	e := srv.replica.restriction(cmd, writes, srv.config.Get())
 	if e == "" && writes && srv.followed.scarce.Load() && srv.replica.link() == nil && srv.replayed() {
@@ -162,12 +163,12 @@ func (srv *Server) restriction(cmd *Command, writes bool) Error {
 		return e
 	}
 	if !srv.replayed() {
-		if cmd.Flags&Loading == 0 {
+		if cmd.Flags&command.Loading == 0 {
 			return errLoading
 		}
 		return ""
 	}
-	if cmd.Flags&AllKeys != 0 && st.Loading() {
+	if cmd.Flags&command.AllKeys != 0 && st.Loading() {
 		return errLoading
 	}
 	if writes || cmd.Name == "ping" {
@@ -188,13 +189,13 @@ func (srv *Server) replayed() bool {
 }
 
 // writeRestriction returns the error for commands that change something while that cannot be made durable.
-func (srv *Server) writeRestriction() Error {
+func (srv *Server) writeRestriction() command.Error {
 	f := srv.storage.Err()
 	switch {
 	case f == nil:
 		return ""
 	case f.Journal:
-		return errMisconfAOF + Error(reason(f.Err))
+		return errMisconfAOF + command.Error(reason(f.Err))
 	case srv.config.Get().StopWritesOnBgsaveError:
 		return errMisconfRDB
 	}
@@ -227,7 +228,7 @@ func newReplayer(srv *Server) *replayer {
 	s := &Session{srv: srv, wake: func() {}, authenticated: true}
 	s.origin.session = s
 	s.setProto(2)
-	s.ctx = Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Replayed: true}
+	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Replayed: true}
 	return &replayer{s: s, parser: resp.Parser{MaxBulk: maxJournalBulk}}
 }
 
@@ -262,15 +263,15 @@ func (r *replayer) command(args [][]byte) error {
 		return errors.New("empty command")
 	}
 	s := r.s
-	cmd, _ := s.srv.table.lookupOriginal(args)
-	if cmd == nil || !cmd.arityOK(len(args)) || cmd.Do == nil || cmd.Flags&Write == 0 && cmd.Name != "select" {
+	cmd, _ := s.srv.table.LookupOriginal(args)
+	if cmd == nil || !cmd.ArityOK(len(args)) || cmd.Do == nil || cmd.Flags&command.Write == 0 && cmd.Name != "select" {
 		return fmt.Errorf("%q is no command that changes anything", args[0])
 	}
 	return r.repeat(cmd, args)
 }
 
 // repeat executes a command.
-func (r *replayer) repeat(cmd *Command, args [][]byte) (err error) {
+func (r *replayer) repeat(cmd *command.Command, args [][]byte) (err error) {
 	s := r.s
 	s.out.Buf = s.out.Buf[:0]
 	c := &s.ctx
@@ -293,19 +294,19 @@ func (r *replayer) repeat(cmd *Command, args [][]byte) (err error) {
 
 // journalChanges writes a command that has run to the journal if it has changed anything, unless its handler has done so. changes
 // is what G.Changes said before.
-func (c *Ctx) journalChanges(changes int) {
+func journalChanges(c *command.Ctx, changes int) {
 	if c.G.Changes() == changes || c.Journalled {
 		return
 	}
 	if serverOf(c).followed.active.Load() {
-		if args := c.followedForm(); args != nil {
+		if args := followedForm(c); args != nil {
 			c.G.Log(c.DB, args)
 			return
 		}
 	}
 	c.G.Log(c.DB, c.Args)
 	if serverOf(c).followed.active.Load() {
-		c.logClaims()
+		logClaims(c)
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 )
 
 func TestTheSyntaxOfEveryCommandParsesAndFitsItsArity(t *testing.T) {
-	for cmd := range newTable().all {
-		args, err := cmd.arguments()
+	for cmd := range command.NewTable().All {
+		args, err := cmd.Arguments()
 		if !assertNoError(t, err) || len(cmd.Subs) > 0 {
 			continue
 		}
@@ -25,7 +26,7 @@ func TestTheSyntaxOfEveryCommandParsesAndFitsItsArity(t *testing.T) {
 		markSpecs(args, used)
 		for i, spec := range cmd.Keys {
 			notKey := len(spec.Flags) > 0 && strings.Contains(strings.Join(spec.Flags, " "), "not_key")
-			require.True(t, used[i] || notKey || spec.hidden(), "%s: no argument for key spec %d", cmd.Name, i)
+			require.True(t, used[i] || notKey || spec.Hidden(), "%s: no argument for key spec %d", cmd.Name, i)
 		}
 	}
 }
@@ -38,17 +39,17 @@ func assertNoError(t *testing.T, err error) bool {
 	return err == nil
 }
 
-func markSpecs(args []*argument, used []bool) {
+func markSpecs(args []*command.Argument, used []bool) {
 	for _, a := range args {
-		if a.kind == argKey {
-			used[a.keySpec] = true
+		if a.Kind == command.ArgKey {
+			used[a.KeySpec] = true
 		}
-		markSpecs(a.args, used)
+		markSpecs(a.Args, used)
 	}
 }
 
 func TestEveryCommandIsDocumented(t *testing.T) {
-	for cmd := range newTable().all {
+	for cmd := range command.NewTable().All {
 		require.NotEmpty(t, cmd.Summary, cmd.Name)
 		require.False(t, strings.HasSuffix(cmd.Summary, "."), cmd.Name)
 		require.NotEmpty(t, cmd.Complexity, cmd.Name)
@@ -59,10 +60,10 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 }
 
 // minimum returns how many words the arguments take at least.
-func minimum(args []*argument) int {
+func minimum(args []*command.Argument) int {
 	n := 0
 	for _, a := range args {
-		if !a.optional {
+		if !a.Optional {
 			n += shortest(a)
 		}
 	}
@@ -70,20 +71,20 @@ func minimum(args []*argument) int {
 }
 
 // shortest returns how many words the argument takes at least if it is given.
-func shortest(a *argument) int {
+func shortest(a *command.Argument) int {
 	n := 1
-	switch a.kind {
-	case argPureToken:
+	switch a.Kind {
+	case command.ArgPureToken:
 		return 1
-	case argOneOf:
-		n = shortest(a.args[0])
-		for _, choice := range a.args[1:] {
+	case command.ArgOneOf:
+		n = shortest(a.Args[0])
+		for _, choice := range a.Args[1:] {
 			n = min(n, shortest(choice))
 		}
-	case argBlock:
-		n = minimum(a.args)
+	case command.ArgBlock:
+		n = minimum(a.Args)
 	}
-	if a.token != "" {
+	if a.Token != "" {
 		n++
 	}
 	return n
@@ -91,13 +92,13 @@ func shortest(a *argument) int {
 
 // What is said of commands beside the table must be said of some.
 func TestEveryHistoryBelongsToACommand(t *testing.T) {
-	table := newTable()
+	table := command.NewTable()
 	for name, history := range commandHistory() {
-		require.NotNil(t, table.original(name), name)
+		require.NotNil(t, table.Original(name), name)
 		require.True(t, slices.IsSortedFunc(history, func(a, b change) int { return compareVersions(t, a.since, b.since) }), name)
 	}
 	for _, name := range internalCommands {
-		require.NotNil(t, table.original(name), name)
+		require.NotNil(t, table.Original(name), name)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/internal/testhook"
 )
 
@@ -14,9 +15,9 @@ func (srv *Server) startHook(h *testhook.Hook) {
 	if srv.hook = h; h == nil {
 		return
 	}
-	srv.table = buildTable()
-	for _, cmd := range srv.table.byName {
-		cmd.fallible(h)
+	srv.table = command.BuildTable()
+	for _, cmd := range srv.table.ByName {
+		fallible(cmd, h)
 	}
 	h.SetOverdue(srv.overdue)
 	h.SetKnown(srv.commandName)
@@ -31,7 +32,7 @@ func (srv *Server) commandName(words []string) (name string, ok bool) {
 	if len(args) == 0 || len(args) > 2 {
 		return "", false
 	}
-	cmd, _ := srv.table.lookupEither(args)
+	cmd, _ := srv.table.LookupEither(args)
 	if cmd == nil || len(args) == 2 && !strings.Contains(cmd.Name, "|") {
 		return "", false
 	}
@@ -39,14 +40,14 @@ func (srv *Server) commandName(words []string) (name string, ok bool) {
 }
 
 // fallible makes executions of the command fail, and be late, as the hook says, but for those by scripts and other commands.
-func (cmd *Command) fallible(h *testhook.Hook) {
+func fallible(cmd *command.Command, h *testhook.Hook) {
 	do := cmd.Do
 	if do == nil {
 		return
 	}
-	cmd.Do = func(c *Ctx) {
+	cmd.Do = func(c *command.Ctx) {
 		if !c.InScript && c.Nesting == 0 {
-			if reply, fails := h.Failure(cmd.hookedCall(c), sessionOf(c)); fails {
+			if reply, fails := h.Failure(hookedCall(cmd, c), sessionOf(c)); fails {
 				c.W.Error(reply)
 				return
 			}
@@ -56,12 +57,12 @@ func (cmd *Command) fallible(h *testhook.Hook) {
 }
 
 // hookedCall is what the hook is told of an execution.
-func (cmd *Command) hookedCall(c *Ctx) *testhook.Call {
+func hookedCall(cmd *command.Command, c *command.Ctx) *testhook.Call {
 	return &testhook.Call{
 		Command: cmd.Name,
 		Key: func(match func(key []byte) bool) bool {
 			found := false
-			cmd.eachKey(c.Args, func(i int, _ *KeySpec) bool {
+			cmd.EachKey(c.Args, func(i int, _ *command.KeySpec) bool {
 				found = found || match(c.Args[i])
 				return true
 			})

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/command"
 	"math"
 	"sync/atomic"
 	"time"
@@ -43,7 +44,7 @@ func (t *timing) set(set *Settings) {
 // tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
 // counters are changed once for several of them.
 type tally struct {
-	cmd   *Command // nil: nothing is counted
+	cmd   *command.Command // nil: nothing is counted
 	calls int64
 	args  [][]byte // of the only call; nil if they may be gone by the time it is flushed
 	start int64    // Server.ticks when the first of them began
@@ -53,9 +54,9 @@ type tally struct {
 const maxTally = maxAhead
 
 // begin counts a call that is about to begin, or says that it is to be measured alone, between start and Session.end.
-func (s *Session) begin(c *Ctx) (start int64, alone bool) {
+func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
 	t := &s.tally
-	if c.Cmd.slow || s.exact {
+	if c.Cmd.Slow || s.exact {
 		s.flushTally()
 		return t.start, true
 	}
@@ -73,7 +74,7 @@ func (s *Session) begin(c *Ctx) (start int64, alone bool) {
 }
 
 // end counts a call that was measured alone.
-func (s *Session) end(c *Ctx, start int64) {
+func (s *Session) end(c *command.Ctx, start int64) {
 	s.flushTally() // of the commands that it has called
 	took := s.tally.start - start
 	s.srv.commandStats.of(c.Cmd).count(1, took)
@@ -106,7 +107,7 @@ func (s *commandStats) count(calls, took int64) {
 }
 
 // examine takes note of how long calls of a command took: so many ns in all. args are those of a single call; nil if they are not known.
-func (s *Session) examine(cmd *Command, args [][]byte, calls, took int64) {
+func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64) {
 	if s.srv.timing.tracking.Load() {
 		s.srv.commandStats.of(cmd).histogram().add(took/calls, calls)
 	}
@@ -119,11 +120,11 @@ func (s *Session) examine(cmd *Command, args [][]byte, calls, took int64) {
 	set := s.srv.config.Get()
 	if calls > 1 {
 		s.suspicious = suspicion
-	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) && cmd.Flags&SkipSlowlog == 0 && args != nil {
+	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) && cmd.Flags&command.SkipSlowlog == 0 && args != nil {
 		s.srv.slowlog.add(s, cmd, args, took, set.SlowlogMaxLen)
 	}
 	event := "command"
-	if cmd.Flags&Fast != 0 {
+	if cmd.Flags&command.Fast != 0 {
 		event = "fast-command"
 	}
 	s.srv.latency.add(event, s.now, took, set.LatencyMonitorThreshold)

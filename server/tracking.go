@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -232,10 +233,10 @@ func (s *Session) pushAfter(by *origin, message []byte) {
 }
 
 // remember notes that s has read keys of a command.
-func (t *trackingTable) remember(s *Session, cmd *Command, args [][]byte) {
+func (t *trackingTable) remember(s *Session, cmd *command.Command, args [][]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	cmd.eachKey(args, func(i int, _ *KeySpec) bool {
+	cmd.EachKey(args, func(i int, _ *command.KeySpec) bool {
 		readers, ok := t.keys[string(args[i])]
 		if !ok {
 			readers = map[int64]struct{}{}
@@ -340,9 +341,9 @@ func (s *Session) stopTracking() {
 
 // rememberKeys notes the keys that a command of a tracking client has read. It is called under the command's guard, so
 // that no change of them can be missed.
-func (s *Session) rememberKeys(cmd *Command, args [][]byte) {
+func (s *Session) rememberKeys(cmd *command.Command, args [][]byte) {
 	state := &s.tracking
-	read := cmd.Flags&ReadOnly != 0 && cmd.Group != "scripting" // a script's commands are the ones that read
+	read := cmd.Flags&command.ReadOnly != 0 && cmd.Group != "scripting" // a script's commands are the ones that read
 	switch {
 	case !read || state.mode&trackingBcast != 0:
 	case state.mode&trackingOptIn != 0 && !state.caching:
@@ -359,13 +360,13 @@ func (s *Session) rememberKeys(cmd *Command, args [][]byte) {
 
 // endCaching makes CLIENT CACHING have no effect any more after a command that was executed or, in vain, tried; nil is one
 // that does not exist.
-func (t *trackingState) endCaching(cmd *Command) {
-	if cmd == nil || cmd.parent == nil || cmd.parent.Name != "client" {
+func (t *trackingState) endCaching(cmd *command.Command) {
+	if cmd == nil || cmd.Parent == nil || cmd.Parent.Name != "client" {
 		t.caching = false
 	}
 }
 
-func cmdClientTracking(c *Ctx) {
+func cmdClientTracking(c *command.Ctx) {
 	s := sessionOf(c)
 	var mode trackingFlags
 	var redirect int64
@@ -396,28 +397,28 @@ func cmdClientTracking(c *Ctx) {
 		case o.Is("prefix") && o.More():
 			prefixes = append(prefixes, string(o.Arg()))
 		default:
-			c.Err(ErrSyntax)
+			c.Err(command.ErrSyntax)
 			return
 		}
 	}
 	switch {
-	case equalFold(c.Args[2], "on"):
+	case command.EqualFold(c.Args[2], "on"):
 		if e := s.trackingConflict(mode, prefixes); e != "" {
 			c.Err(e)
 			return
 		}
 		serverOf(c).tracking.start(s, mode, redirect, prefixes)
-	case equalFold(c.Args[2], "off"):
+	case command.EqualFold(c.Args[2], "off"):
 		s.stopTracking()
 	default:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	c.W.OK()
 }
 
 // trackingConflict returns the error if options of CLIENT TRACKING ON contradict each other or what is on already.
-func (s *Session) trackingConflict(mode trackingFlags, prefixes []string) Error {
+func (s *Session) trackingConflict(mode trackingFlags, prefixes []string) command.Error {
 	const optInOut = trackingOptIn | trackingOptOut
 	old := s.tracking.mode
 	switch {
@@ -435,12 +436,12 @@ func (s *Session) trackingConflict(mode trackingFlags, prefixes []string) Error 
 	for i, p := range prefixes {
 		for _, q := range s.tracking.prefixes {
 			if overlap(p, q) {
-				return Error(fmt.Sprintf("ERR Prefix '%s' overlaps with an existing prefix '%s'. Prefixes for a single client must not overlap.", p, q))
+				return command.Error(fmt.Sprintf("ERR Prefix '%s' overlaps with an existing prefix '%s'. Prefixes for a single client must not overlap.", p, q))
 			}
 		}
 		for _, q := range prefixes[i+1:] {
 			if overlap(p, q) {
-				return Error(fmt.Sprintf("ERR Prefix '%s' overlaps with another provided prefix '%s'. Prefixes for a single client must not overlap.", p, q))
+				return command.Error(fmt.Sprintf("ERR Prefix '%s' overlaps with another provided prefix '%s'. Prefixes for a single client must not overlap.", p, q))
 			}
 		}
 	}
@@ -450,32 +451,32 @@ func (s *Session) trackingConflict(mode trackingFlags, prefixes []string) Error 
 // overlap reports whether some key could begin with both.
 func overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-func cmdClientCaching(c *Ctx) {
+func cmdClientCaching(c *command.Ctx) {
 	t := &sessionOf(c).tracking
 	if t.mode&(trackingOptIn|trackingOptOut) == 0 {
 		c.Err("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
 		return
 	}
 	switch {
-	case equalFold(c.Args[2], "yes"):
+	case command.EqualFold(c.Args[2], "yes"):
 		if t.mode&trackingOptIn == 0 {
 			c.Err("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
 			return
 		}
-	case equalFold(c.Args[2], "no"):
+	case command.EqualFold(c.Args[2], "no"):
 		if t.mode&trackingOptOut == 0 {
 			c.Err("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
 			return
 		}
 	default:
-		c.Err(ErrSyntax)
+		c.Err(command.ErrSyntax)
 		return
 	}
 	t.caching = true
 	c.W.OK()
 }
 
-func cmdClientTrackinginfo(c *Ctx) {
+func cmdClientTrackinginfo(c *command.Ctx) {
 	t := &sessionOf(c).tracking
 	flags := t.flags()
 	names := []string{"off"}
@@ -510,7 +511,7 @@ func cmdClientTrackinginfo(c *Ctx) {
 	}
 }
 
-func cmdClientGetredir(c *Ctx) { c.W.Int(sessionOf(c).tracking.redirection()) }
+func cmdClientGetredir(c *command.Ctx) { c.W.Int(sessionOf(c).tracking.redirection()) }
 
 // redirection returns the client that is told instead: 0 if none is, -1 if the client does not track.
 func (t *trackingState) redirection() int64 {

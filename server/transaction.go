@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
 )
@@ -24,7 +25,7 @@ type transaction struct {
 
 // queuedCommand owns its arguments.
 type queuedCommand struct {
-	cmd  *Command
+	cmd  *command.Command
 	args [][]byte
 	long []byte // the last one, if the command may keep its memory
 }
@@ -46,29 +47,29 @@ type watchedKey struct {
 	version uint64
 }
 
-func init() { Register(transactionCommands) }
+func init() { command.Register(transactionCommands) }
 
-var transactionCommands = []*Command{
-	{Name: "discard", Group: "transactions", Since: "2.0.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy, ACL: CatTransaction,
-		Summary: "Drops the commands queued since MULTI", Complexity: "O(N), where N is the number of queued commands", Do: cmdDiscard, immediate: true},
-	{Name: "exec", Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | SkipSlowlog | OwnGuard, ACL: CatTransaction,
-		Summary: "Executes the commands queued since MULTI, all or none", Complexity: "That of the queued commands", Do: cmdExec, immediate: true},
-	{Name: "multi", Group: "transactions", Since: "1.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy, ACL: CatTransaction,
-		Summary: "Starts a transaction: the commands that follow are queued", Complexity: "O(1)", Do: cmdMulti, immediate: true},
-	{Name: "unwatch", Group: "transactions", Since: "2.2.0", Arity: 1, Flags: NoScript | Loading | Stale | Fast | AllowBusy | OwnGuard, ACL: CatTransaction,
+var transactionCommands = []*command.Command{
+	{Name: "discard", Group: "transactions", Since: "2.0.0", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy, ACL: command.CatTransaction,
+		Summary: "Drops the commands queued since MULTI", Complexity: "O(N), where N is the number of queued commands", Do: cmdDiscard, Immediate: true},
+	{Name: "exec", Group: "transactions", Since: "1.2.0", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.OwnGuard, ACL: command.CatTransaction,
+		Summary: "Executes the commands queued since MULTI, all or none", Complexity: "That of the queued commands", Do: cmdExec, Immediate: true},
+	{Name: "multi", Group: "transactions", Since: "1.2.0", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy, ACL: command.CatTransaction,
+		Summary: "Starts a transaction: the commands that follow are queued", Complexity: "O(1)", Do: cmdMulti, Immediate: true},
+	{Name: "unwatch", Group: "transactions", Since: "2.2.0", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.OwnGuard, ACL: command.CatTransaction,
 		Summary: "Forgets all watched keys", Complexity: "O(1)", Do: cmdUnwatch},
 	{Name: "watch", Group: "transactions", Since: "2.2.0", Arity: -2,
-		Flags: NoScript | Loading | Stale | Fast | AllowBusy | OwnGuard, ACL: CatTransaction,
-		Keys: keys("i1+r-1/1/0[RO]"), Summary: "Makes the next transaction fail if one of the keys changes before it", Syntax: "key [key ...]",
-		Complexity: "O(1) for every key", Do: cmdWatch, immediate: true},
+		Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.OwnGuard, ACL: command.CatTransaction,
+		Keys: command.Keys("i1+r-1/1/0[RO]"), Summary: "Makes the next transaction fail if one of the keys changes before it", Syntax: "key [key ...]",
+		Complexity: "O(1) for every key", Do: cmdWatch, Immediate: true},
 }
 
 const (
-	errExecAborted Error = "EXECABORT Transaction discarded because of previous errors."
-	errExecLoading Error = "EXECABORT Transaction discarded because of: " + errLoading
+	errExecAborted command.Error = "EXECABORT Transaction discarded because of previous errors."
+	errExecLoading command.Error = "EXECABORT Transaction discarded because of: " + errLoading
 )
 
-func cmdMulti(c *Ctx) {
+func cmdMulti(c *command.Ctx) {
 	s := sessionOf(c)
 	if s.tx.active {
 		c.Err("ERR MULTI calls can not be nested")
@@ -78,7 +79,7 @@ func cmdMulti(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdDiscard(c *Ctx) {
+func cmdDiscard(c *command.Ctx) {
 	s := sessionOf(c)
 	if !s.tx.active {
 		c.Err("ERR DISCARD without MULTI")
@@ -88,7 +89,7 @@ func cmdDiscard(c *Ctx) {
 	c.W.OK()
 }
 
-func cmdWatch(c *Ctx) {
+func cmdWatch(c *command.Ctx) {
 	s := sessionOf(c)
 	if s.tx.active {
 		c.Err("ERR WATCH inside MULTI is not allowed")
@@ -146,7 +147,7 @@ func (s *Session) watches(db int, key []byte) bool {
 	return false
 }
 
-func cmdUnwatch(c *Ctx) {
+func cmdUnwatch(c *command.Ctx) {
 	sessionOf(c).unwatchAll()
 	c.W.OK()
 }
@@ -195,7 +196,7 @@ func (s *Session) watchTouched() bool {
 }
 
 // enqueue keeps a command for EXEC, unless that will not run it. As in Redis, what is not kept is no reason to refuse EXEC either.
-func (s *Session) enqueue(cmd *Command, args [][]byte) {
+func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	s.out.Buf = append(s.out.Buf, "+QUEUED\r\n"...)
 	if s.tx.spoiled || s.watchTouched() {
 		return
@@ -278,7 +279,7 @@ func (s *Session) endTransaction() {
 }
 
 // cmdExec runs the queued commands under one guard over all their shards.
-func cmdExec(c *Ctx) {
+func cmdExec(c *command.Ctx) {
 	s := sessionOf(c)
 	if !s.tx.active {
 		c.Err("ERR EXEC without MULTI")
@@ -296,7 +297,7 @@ func cmdExec(c *Ctx) {
 	queue := s.tx.queue
 	shards := shardsOf(s.tx.watches)
 	for _, q := range queue {
-		shards |= q.cmd.shards(s.srv.ks, q.args)
+		shards |= q.cmd.Shards(s.srv.ks, q.args)
 	}
 	g := c.G
 	if busy := s.lock(g, shards); busy != "" {
@@ -306,7 +307,7 @@ func cmdExec(c *Ctx) {
 	}
 	defer g.Unlock() // call unlocks too, which then has nothing left to do
 
-	if s.srv.replica.loading.Load() && slices.ContainsFunc(queue, func(q queuedCommand) bool { return q.cmd.Flags&Loading == 0 }) {
+	if s.srv.replica.loading.Load() && slices.ContainsFunc(queue, func(q queuedCommand) bool { return q.cmd.Flags&command.Loading == 0 }) {
 		s.unwatchUnder(g)
 		s.endTransaction()
 		c.Err(errExecLoading)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/server/acl"
 )
 
@@ -32,36 +33,36 @@ type users struct {
 type account struct{ user atomic.Pointer[acl.User] }
 
 // tableForRules shows the command table to the rules of users.
-type tableForRules struct{ t *table }
+type tableForRules struct{ t *command.Table }
 
 // Command implements acl.Commands.
 func (c tableForRules) Command(name string) (cmd acl.Command, ok bool) {
-	found := c.t.original(name)
+	found := c.t.Original(name)
 	if found == nil {
 		return acl.Command{}, false
 	}
-	return found.forRules(), true
+	return forRules(found), true
 }
 
 // All implements acl.Commands.
 func (c tableForRules) All() (list []acl.Command) {
-	for _, cmd := range c.t.everything() {
-		list = append(list, cmd.forRules())
+	for _, cmd := range c.t.Everything() {
+		list = append(list, forRules(cmd))
 	}
 	return list
 }
 
 // Categories implements acl.Commands.
-func (c tableForRules) Categories() []string { return categoryNames[:] }
+func (c tableForRules) Categories() []string { return command.CategoryNames[:] }
 
 // forRules returns what the rules of users need to know.
-func (cmd *Command) forRules() acl.Command {
-	r := acl.Command{Index: cmd.index, Name: cmd.Name, Categories: uint32(cmd.ACL), Sub: cmd.parent != nil}
+func forRules(cmd *command.Command) acl.Command {
+	r := acl.Command{Index: cmd.Index, Name: cmd.Name, Categories: uint32(cmd.ACL), Sub: cmd.Parent != nil}
 	if cmd.Group == customGroup {
 		r.Categories = 0 // as Redis has it with the commands of modules
 	}
 	for _, sub := range cmd.Subs {
-		r.Subs = append(r.Subs, sub.forRules())
+		r.Subs = append(r.Subs, forRules(sub))
 	}
 	return r
 }
@@ -417,29 +418,29 @@ func (s *Session) userName() string {
 }
 
 // check decides whether the client's user may execute a command.
-func (s *Session) check(cmd *Command, args [][]byte) acl.Verdict {
+func (s *Session) check(cmd *command.Command, args [][]byte) acl.Verdict {
 	if a := s.account.Load(); a != nil {
-		return cmd.checkFor(a.user.Load(), args)
+		return checkFor(cmd, a.user.Load(), args)
 	}
 	return acl.Verdict{}
 }
 
 // checkFor decides whether a user may execute the command.
-func (cmd *Command) checkFor(user *acl.User, args [][]byte) acl.Verdict {
+func checkFor(cmd *command.Command, user *acl.User, args [][]byte) acl.Verdict {
 	if user.Unrestricted() {
 		return acl.Verdict{}
 	}
 	var c acl.Call
-	cmd.describeCall(&c, args)
+	describeCall(cmd, &c, args)
 	if user.ChecksKeys() {
-		cmd.describeKeys(&c, args)
+		describeKeys(cmd, &c, args)
 	}
 	return user.Check(&c)
 }
 
 // describeCall describes the command with its arguments, but for the keys, for a decision.
-func (cmd *Command) describeCall(c *acl.Call, args [][]byte) {
-	*c = acl.Call{Command: cmd.index, Always: cmd.Flags&NoAuth != 0, Args: args}
+func describeCall(cmd *command.Command, c *acl.Call, args [][]byte) {
+	*c = acl.Call{Command: cmd.Index, Always: cmd.Flags&command.NoAuth != 0, Args: args}
 	switch cmd.Name {
 	case "publish", "spublish":
 		c.Channels = args[1:min(2, len(args))]
@@ -451,9 +452,9 @@ func (cmd *Command) describeCall(c *acl.Call, args [][]byte) {
 }
 
 // describeKeys describes the keys.
-func (cmd *Command) describeKeys(c *acl.Call, args [][]byte) {
-	fit := cmd.eachKey(args, func(i int, spec *KeySpec) bool {
-		if access, ok := spec.neededAccess(args); ok {
+func describeKeys(cmd *command.Command, c *acl.Call, args [][]byte) {
+	fit := cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
+		if access, ok := neededAccess(spec, args); ok {
 			c.Keys = append(c.Keys, acl.Key{Name: args[i], Access: access, At: i})
 		}
 		return true
@@ -461,15 +462,15 @@ func (cmd *Command) describeKeys(c *acl.Call, args [][]byte) {
 	if !fit {
 		c.Keys = nil // the command will be an error, whatever its keys
 	}
-	const arbitrary = TouchesArbitraryKeys | WholeKeyspace
+	const arbitrary = command.TouchesArbitraryKeys | command.WholeKeyspace
 	switch {
 	case cmd.Name == "migrate":
 		c.Keys = appendMigrateKeys(nil, args)
-	case !cmd.arityOK(len(args)): // a script may ask so
+	case !cmd.ArityOK(len(args)): // a script may ask so
 	case cmd.DerivedKeys != nil:
-		c.Keys = cmd.appendDerivedKeys(c.Keys, args)
-	case cmd.Flags&(arbitrary|AllKeys) == arbitrary: // commands with AllKeys tell names, as KEYS does, and not what is there
-		c.Unknown = cmd.keyAccess()
+		c.Keys = appendDerivedKeys(cmd, c.Keys, args)
+	case cmd.Flags&(arbitrary|command.AllKeys) == arbitrary: // commands with AllKeys tell names, as KEYS does, and not what is there
+		c.Unknown = keyAccess(cmd)
 	}
 }
 
@@ -479,11 +480,11 @@ func appendMigrateKeys(keys []acl.Key, args [][]byte) []acl.Key {
 	first, end := 3, min(4, len(args))
 	for i := 6; i < len(args)-1; i++ {
 		switch {
-		case equalFold(args[i], "auth"):
+		case command.EqualFold(args[i], "auth"):
 			i++
-		case equalFold(args[i], "auth2"):
+		case command.EqualFold(args[i], "auth2"):
 			i += 2
-		case equalFold(args[i], "keys"):
+		case command.EqualFold(args[i], "keys"):
 			if len(args[3]) > 0 {
 				return keys
 			}
@@ -498,16 +499,16 @@ func appendMigrateKeys(keys []acl.Key, args [][]byte) []acl.Key {
 }
 
 // keyAccess is what the command may do with keys that no spec describes.
-func (cmd *Command) keyAccess() acl.Access {
-	if cmd.Flags&Write != 0 {
+func keyAccess(cmd *command.Command) acl.Access {
+	if cmd.Flags&command.Write != 0 {
 		return acl.Read | acl.Write
 	}
 	return acl.Read
 }
 
 // appendDerivedKeys appends the keys that are not among the arguments.
-func (cmd *Command) appendDerivedKeys(keys []acl.Key, args [][]byte) []acl.Key {
-	access := cmd.keyAccess()
+func appendDerivedKeys(cmd *command.Command, keys []acl.Key, args [][]byte) []acl.Key {
+	access := keyAccess(cmd)
 	cmd.DerivedKeys(args, func(key []byte) {
 		keys = append(keys, acl.Key{Name: bytes.Clone(key), Access: access, At: len(args)})
 	})
@@ -515,7 +516,7 @@ func (cmd *Command) appendDerivedKeys(keys []acl.Key, args [][]byte) []acl.Key {
 }
 
 // access returns what a command does with the keys of the spec; ok is false if they are no keys.
-func (k *KeySpec) neededAccess(args [][]byte) (access acl.Access, ok bool) {
+func neededAccess(k *command.KeySpec, args [][]byte) (access acl.Access, ok bool) {
 	for _, flag := range usage(k, args) {
 		switch flag {
 		case "not_key":
@@ -530,7 +531,7 @@ func (k *KeySpec) neededAccess(args [][]byte) (access acl.Access, ok bool) {
 }
 
 // MayReadAll implements Client.
-func (s *Session) MayReadAll(cmd *Command, args [][]byte) bool {
+func (s *Session) MayReadAll(cmd *command.Command, args [][]byte) bool {
 	a := s.account.Load()
 	if a == nil {
 		return true
@@ -540,24 +541,24 @@ func (s *Session) MayReadAll(cmd *Command, args [][]byte) bool {
 		return true
 	}
 	var call acl.Call
-	cmd.describeCall(&call, args)
-	cmd.describeKeys(&call, args)
+	describeCall(cmd, &call, args)
+	describeKeys(cmd, &call, args)
 	call.Unknown |= acl.Read
 	return user.Check(&call).Reason == acl.Allowed
 }
 
 // denied returns the error for a command that the client's user may not execute, and notes it in the log; "" if it may.
-func (s *Session) denied(cmd *Command, args [][]byte) Error {
+func (s *Session) denied(cmd *command.Command, args [][]byte) command.Error {
 	v := s.check(cmd, args)
 	if v.Reason == acl.Allowed {
 		return ""
 	}
 	s.logVerdict(cmd, v, s.logContext())
-	return Error("NOPERM " + s.whyDenied(cmd, v))
+	return command.Error("NOPERM " + s.whyDenied(cmd, v))
 }
 
 // whyDenied says what a refused command lacks, without the key or channel: others may see it.
-func (s *Session) whyDenied(cmd *Command, v acl.Verdict) string {
+func (s *Session) whyDenied(cmd *command.Command, v acl.Verdict) string {
 	switch v.Reason {
 	case acl.DeniedKey:
 		return "No permissions to access a key"
@@ -568,7 +569,7 @@ func (s *Session) whyDenied(cmd *Command, v acl.Verdict) string {
 }
 
 // deniedInExec is denied for a command of a transaction that was allowed when it was queued.
-func (s *Session) deniedInExec(cmd *Command, args [][]byte) Error {
+func (s *Session) deniedInExec(cmd *command.Command, args [][]byte) command.Error {
 	v := s.check(cmd, args)
 	if v.Reason == acl.Allowed {
 		return ""
@@ -581,17 +582,17 @@ func (s *Session) deniedInExec(cmd *Command, args [][]byte) Error {
 	case acl.DeniedChannel:
 		why = "no permission to access one of the channels used as arguments"
 	}
-	return Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: " + why)
+	return command.Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: " + why)
 }
 
 // deniedInScript is denied for a command that a script calls.
-func (s *Session) deniedInScript(cmd *Command, args [][]byte) Error {
+func (s *Session) deniedInScript(cmd *command.Command, args [][]byte) command.Error {
 	v := s.check(cmd, args)
 	if v.Reason == acl.Allowed {
 		return ""
 	}
 	s.logVerdict(cmd, v, inScript)
-	return Error("ERR ACL failure in script: " + s.whyDenied(cmd, v))
+	return command.Error("ERR ACL failure in script: " + s.whyDenied(cmd, v))
 }
 
 // Where a refused command came from, in the log.
@@ -609,7 +610,7 @@ func (s *Session) logContext() string {
 }
 
 // logVerdict notes in the log that a command was refused.
-func (s *Session) logVerdict(cmd *Command, v acl.Verdict, context string) {
+func (s *Session) logVerdict(cmd *command.Command, v acl.Verdict, context string) {
 	object := string(v.Object)
 	if v.Reason == acl.DeniedCommand {
 		object = cmd.Name
@@ -621,7 +622,7 @@ func (s *Session) logVerdict(cmd *Command, v acl.Verdict, context string) {
 }
 
 // logDenial notes in the log what was refused to the client, whose command is cmd.
-func (s *Session) logDenial(cmd *Command, context string, why acl.Reason, object, user string) {
+func (s *Session) logDenial(cmd *command.Command, context string, why acl.Reason, object, user string) {
 	if s.tx.running == 0 {
 		s.lastCmd = cmd // it is in the description of the client
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server/acl"
 )
@@ -159,14 +160,14 @@ func TestLoadDisconnectsClientsOfUsersThatAreGone(t *testing.T) {
 
 func TestCustomCommandsAreRefusedWhenTheyShouldBe(t *testing.T) {
 	s := startTestServer(t, Options{})
-	add := func(cmd Command) {
+	add := func(cmd command.Command) {
 		require.NoError(t, s.Handle(cmd, func(h *Caller) { h.Writer().Raw(h.Call([][]byte{[]byte("GET"), []byte("k")})) }))
 	}
-	add(Command{Name: "one", Arity: 2, Flags: Write, Keys: keys("i1+r0/1/0[RW,ACCESS,UPDATE]")})
+	add(command.Command{Name: "one", Arity: 2, Flags: command.Write, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]")})
 	c, u := s.connect(), s.connect()
 	require.Equal(t, "+OK", c.do("ACL SETUSER u on nopass +@all -one ~k %R~r"))
 	require.Equal(t, "+OK", c.do("ACL SETUSER v on nopass +@read +@write ~k"))
-	add(Command{Name: "two", Arity: 1, Flags: ReadOnly}) // after the users
+	add(command.Command{Name: "two", Arity: 1, Flags: command.ReadOnly}) // after the users
 
 	require.Equal(t, "+OK", u.do("AUTH u x"))
 	require.Equal(t, "-NOPERM User u has no permissions to run the 'one' command", u.do("ONE k"))
@@ -215,7 +216,7 @@ func TestKeysThatAreNoArgumentsAreCheckedToo(t *testing.T) {
 func TestReadingArbitraryKeysTakesThePermissionForAll(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
-	get := b.table.find([]byte("get"))
+	get := b.table.Find([]byte("get"))
 	args := [][]byte{[]byte("GET"), []byte("k")}
 	require.True(t, s.MayReadAll(get, args))
 	for rules, want := range map[string]bool{"+@all ~k": false, "+@all %R~*": true, "+@all %W~*": false, "+@all -get ~*": false, "+@all ~k (+get %R~*)": true} {
@@ -265,7 +266,7 @@ func TestLimitsOfStrangersEndWithTheirPasswords(t *testing.T) {
 }
 
 func TestSecretsAreNamed(t *testing.T) {
-	table := newTable()
+	table := command.NewTable()
 	for line, want := range map[string][]int{
 		"AUTH x":                                  {1},
 		"AUTH u x":                                {1, 2},
@@ -279,7 +280,7 @@ func TestSecretsAreNamed(t *testing.T) {
 		for _, word := range strings.Fields(line) {
 			args = append(args, []byte(word))
 		}
-		cmd, _ := table.lookup(args)
+		cmd, _ := table.Lookup(args)
 		require.Equal(t, want, secrets(cmd, args), line)
 	}
 }
@@ -309,7 +310,7 @@ func TestDecisionsNeedNoMemory(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
 	defer b.finish(t, s)
-	get := b.table.find([]byte("get"))
+	get := b.table.Find([]byte("get"))
 	args := [][]byte{[]byte("GET"), []byte("user:1")}
 	for rules, most := range map[string]float64{"+@all ~* &*": 0, "+@all ~other* ~user:* %R~x": 1} {
 		require.NoError(t, b.setUser(nil, acl.DefaultName, append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
@@ -324,7 +325,7 @@ func TestDecisionsNeedNoMemory(t *testing.T) {
 func BenchmarkDecision(b *testing.B) {
 	h := newHarness(b)
 	s := h.session()
-	get := h.table.find([]byte("get"))
+	get := h.table.Find([]byte("get"))
 	args := [][]byte{[]byte("GET"), []byte("user:1")}
 	for _, rules := range []string{"+@all ~* &*", "+@all -@dangerous ~* &*", "+@all ~other* ~user:* %R~x"} {
 		require.NoError(b, h.setUser(nil, acl.DefaultName, append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))

@@ -25,7 +25,7 @@ type T interface {
 // Timing of a run. The settle times only matter where a transcript says that nothing happens: elsewhere a
 // run goes as fast as the server answers.
 const (
-	replyTimeout = 5 * time.Second
+	replyTimeout = 30 * time.Second
 	// blockTimeout is how long a blocking command may take until the server counts its client as blocked.
 	blockTimeout = 300 * time.Millisecond
 	// quietTime is the silence after which the recorder believes that no more replies come.

@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"bytes"
@@ -33,39 +33,40 @@ const (
 	ErrInvalidCursor     Error = "ERR invalid cursor"
 	ErrNumKeys           Error = "ERR numkeys should be greater than 0"
 	ErrNumKeysRange      Error = "ERR Number of keys can't be greater than number of args"
-	errPayload           Error = "ERR DUMP payload version or checksum are wrong"
-	errNegativeLimit     Error = "ERR LIMIT can't be negative"
+	ErrPayload           Error = "ERR DUMP payload version or checksum are wrong"
+	ErrNegativeLimit     Error = "ERR LIMIT can't be negative"
 )
 
-// unknownCommand returns the error for a command that does not exist.
-func unknownCommand(args [][]byte) Error {
+// UnknownCommand returns the error for a command that does not exist.
+func UnknownCommand(args [][]byte) Error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "ERR unknown command '%s', with args beginning with: ", printed(args[0]))
+	fmt.Fprintf(&b, "ERR unknown command '%s', with args beginning with: ", Printed(args[0]))
 	start := b.Len()
 	for _, a := range args[1:] {
 		if b.Len()-start >= 128 {
 			break
 		}
 		b.WriteByte('\'')
-		a = untilNUL(a)
+		a = UntilNUL(a)
 		b.Write(a[:min(len(a), 128-(b.Len()-1-start))])
 		b.WriteString("' ")
 	}
 	return Error(b.String())
 }
 
-// untilNUL returns what C would print of b.
-func untilNUL(b []byte) []byte {
+// UntilNUL returns what C would print of b.
+func UntilNUL(b []byte) []byte {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return b
 }
 
-// printed is untilNUL for errors that show 128 bytes of a word at most; the precision of a format counts characters.
-func printed(b []byte) []byte {
-	b = untilNUL(b)
+// Printed is untilNUL for errors that show 128 bytes of a word at most; the precision of a format counts characters.
+func Printed(b []byte) []byte {
+	b = UntilNUL(b)
 	return b[:min(len(b), 128)]
 }
 
-func wrongArity(cmd *Command) Error {
+// WrongArity returns the error for a command that got too few or too many arguments.
+func WrongArity(cmd *Command) Error {
 	return Error("ERR wrong number of arguments for '" + cmd.Name + "' command")
 }

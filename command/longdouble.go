@@ -1,4 +1,4 @@
-package server
+package command
 
 import "math/big"
 
@@ -8,16 +8,16 @@ import "math/big"
 const (
 	longDoublePrec     = 64
 	longDoubleMaxExp   = 16384 // of the largest number, as big.Float counts: the mantissa is below 1
-	longDoubleDecimals = 17
+	LongDoubleDecimals = 17
 	longDoubleMaxText  = 5*1024 - 1 // longer texts are not taken for numbers
 )
 
 // longDoubleUnderflow is half of the smallest number above 0. What is not larger would be rounded to 0.
 var longDoubleUnderflow = new(big.Float).SetMantExp(big.NewFloat(1), -16446)
 
-// parseLongDouble reads a number as C's strtold does, over the whole text: decimal or hexadecimal or an infinity, without
+// ParseLongDouble reads a number as C's strtold does, over the whole text: decimal or hexadecimal or an infinity, without
 // spaces. A number that the format cannot hold is not one, and neither is NaN.
-func parseLongDouble(text []byte) (x *big.Float, ok bool) {
+func ParseLongDouble(text []byte) (x *big.Float, ok bool) {
 	if len(text) > longDoubleMaxText {
 		return nil, false
 	}
@@ -27,7 +27,7 @@ func parseLongDouble(text []byte) (x *big.Float, ok bool) {
 		s = s[1:]
 	}
 	x = new(big.Float).SetPrec(longDoublePrec)
-	if equalFold([]byte(s), "inf") || equalFold([]byte(s), "infinity") {
+	if EqualFold([]byte(s), "inf") || EqualFold([]byte(s), "infinity") {
 		return x.SetInf(negative), true
 	}
 	base, zero, ok := checkNumber(s)
@@ -95,8 +95,8 @@ func fitsLongDouble(x *big.Float) bool {
 	return !x.IsInf() && x.MantExp(nil) <= longDoubleMaxExp && x.Cmp(longDoubleUnderflow) > 0
 }
 
-// addLongDouble returns x + y; ok is false if that is not a finite number.
-func addLongDouble(x, y *big.Float) (sum *big.Float, ok bool) {
+// AddLongDouble returns x + y; ok is false if that is not a finite number.
+func AddLongDouble(x, y *big.Float) (sum *big.Float, ok bool) {
 	if x.IsInf() || y.IsInf() {
 		return nil, false
 	}
@@ -104,18 +104,18 @@ func addLongDouble(x, y *big.Float) (sum *big.Float, ok bool) {
 	return sum, !sum.IsInf() && sum.MantExp(nil) <= longDoubleMaxExp
 }
 
-// appendLongDouble appends a finite number in decimal notation, without exponent and without zeros at the end.
-func appendLongDouble(dst []byte, x *big.Float) []byte {
+// AppendLongDouble appends a finite number in decimal notation, without exponent and without zeros at the end.
+func AppendLongDouble(dst []byte, x *big.Float) []byte {
 	start := len(dst)
-	dst = trimDecimals(x.Append(dst, 'f', longDoubleDecimals))
+	dst = TrimDecimals(x.Append(dst, 'f', LongDoubleDecimals))
 	if string(dst[start:]) == "-0" {
 		dst = append(dst[:start], '0')
 	}
 	return dst
 }
 
-// trimDecimals cuts off the zeros at the end of a number that has decimals.
-func trimDecimals(text []byte) []byte {
+// TrimDecimals cuts off the zeros at the end of a number that has decimals.
+func TrimDecimals(text []byte) []byte {
 	for text[len(text)-1] == '0' {
 		text = text[:len(text)-1]
 	}

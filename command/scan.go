@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"math"
@@ -14,42 +14,42 @@ import (
 
 const errNoValues Error = "ERR NOVALUES option can only be used in HSCAN"
 
-// scanOptions are the arguments of a command of the SCAN family.
-type scanOptions struct {
-	// cursor is where to go on.
-	cursor uint64
-	// count is about how many elements to visit, at least 1.
-	count int
-	// typeName is the argument of TYPE, a view; nil if there is none.
-	typeName []byte
-	// noValues says that only names are wanted.
-	noValues bool
+// ScanOptions are the arguments of a command of the SCAN family.
+type ScanOptions struct {
+	// Cursor is where to go on.
+	Cursor uint64
+	// Count is about how many elements to visit, at least 1.
+	Count int
+	// TypeName is the argument of TYPE, a view; nil if there is none.
+	TypeName []byte
+	// NoValues says that only names are wanted.
+	NoValues bool
 
-	pattern []byte // a view; nil matches everything
+	Pattern []byte // a view; nil matches everything
 }
 
-// scanAllow says which options a command knows beside COUNT and MATCH.
-type scanAllow uint8
+// ScanAllow says which options a command knows beside COUNT and MATCH.
+type ScanAllow uint8
 
 // The options that only some commands have.
 const (
-	scanType     scanAllow = 1 << iota // TYPE
-	scanNoValues                       // NOVALUES
+	ScanType     ScanAllow = 1 << iota // TYPE
+	ScanNoValues                       // NOVALUES
 )
 
-// match reports whether MATCH lets key pass. A lone "*" is no filter at all: unlike in glob.Match it lets an empty key
+// Match reports whether MATCH lets key pass. A lone "*" is no filter at all: unlike in glob.Match it lets an empty key
 // pass too.
-func (o *scanOptions) match(key []byte) bool {
-	return o.pattern == nil || glob.Match(o.pattern, key, false)
+func (o *ScanOptions) Match(key []byte) bool {
+	return o.Pattern == nil || glob.Match(o.Pattern, key, false)
 }
 
-// scanOptions reads the cursor, argument from, and the options behind it; if they are wrong an error is written and ok is
+// ScanOptions reads the cursor, argument from, and the options behind it; if they are wrong an error is written and ok is
 // false.
-func (c *Ctx) scanOptions(from int, allow scanAllow) (o scanOptions, ok bool) {
-	if o.cursor, ok = c.scanCursor(c.Args[from]); !ok {
+func (c *Ctx) ScanOptions(from int, allow ScanAllow) (o ScanOptions, ok bool) {
+	if o.Cursor, ok = c.scanCursor(c.Args[from]); !ok {
 		return o, false
 	}
-	o.count = 10
+	o.Count = 10
 	for p := c.Options(from + 1); p.Next(); {
 		switch {
 		case p.Is("count") && p.More():
@@ -61,15 +61,15 @@ func (c *Ctx) scanOptions(from int, allow scanAllow) (o scanOptions, ok bool) {
 				c.Err(ErrSyntax)
 				return o, false
 			}
-			o.count = asInt(n)
+			o.Count = AsInt(n)
 		case p.Is("match") && p.More():
-			if o.pattern = p.Arg(); len(o.pattern) == 1 && o.pattern[0] == '*' {
-				o.pattern = nil
+			if o.Pattern = p.Arg(); len(o.Pattern) == 1 && o.Pattern[0] == '*' {
+				o.Pattern = nil
 			}
-		case p.Is("type") && p.More() && allow&scanType != 0:
-			o.typeName = p.Arg()
-		case p.Is("novalues") && allow&scanNoValues != 0:
-			o.noValues = true
+		case p.Is("type") && p.More() && allow&ScanType != 0:
+			o.TypeName = p.Arg()
+		case p.Is("novalues") && allow&ScanNoValues != 0:
+			o.NoValues = true
 		case p.Is("novalues"):
 			c.Err(errNoValues)
 			return o, false
@@ -81,10 +81,10 @@ func (c *Ctx) scanOptions(from int, allow scanAllow) (o scanOptions, ok bool) {
 	return o, true
 }
 
-// scanCollection reads the arguments of a command that walks the collection of type typ under key argument 1. If there is
+// ScanCollection reads the arguments of a command that walks the collection of type typ under key argument 1. If there is
 // nothing to walk, because an argument is wrong or the key does not exist, the reply is written and ok is false. The key
 // is looked at before the options are: a missing key hides mistakes in them.
-func (c *Ctx) scanCollection(typ engine.Type, allow scanAllow) (e *engine.Entry, o scanOptions, ok bool) {
+func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry, o ScanOptions, ok bool) {
 	if _, ok = c.scanCursor(c.Args[2]); !ok {
 		return nil, o, false
 	}
@@ -97,7 +97,7 @@ func (c *Ctx) scanCollection(typ engine.Type, allow scanAllow) (e *engine.Entry,
 		c.W.Array(0)
 		return nil, o, false
 	}
-	o, ok = c.scanOptions(2, allow)
+	o, ok = c.ScanOptions(2, allow)
 	return e, o, ok
 }
 
@@ -128,8 +128,8 @@ func (c *Ctx) scanCursor(arg []byte) (cursor uint64, ok bool) {
 	return cursor, true
 }
 
-// scanReply replies with the cursor to go on with and the n elements that were found, which are bulk strings.
-func (c *Ctx) scanReply(next uint64, n int, found *resp.Writer) {
+// ScanReply replies with the cursor to go on with and the n elements that were found, which are bulk strings.
+func (c *Ctx) ScanReply(next uint64, n int, found *resp.Writer) {
 	var scratch [20]byte
 	c.W.Array(2)
 	c.W.Bulk(strconv.AppendUint(scratch[:0], next, 10))

@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"math/big"
@@ -22,9 +22,9 @@ func TestLongDoublesAreReadAndPrintedAsOnX86(t *testing.T) {
 		"2e-4951":                 "0", // rounded to the smallest number, not to 0
 		strings.Repeat("0", 5119): "0",
 	} {
-		x, ok := parseLongDouble([]byte(text))
+		x, ok := ParseLongDouble([]byte(text))
 		require.True(t, ok, text)
-		require.Equal(t, want, string(appendLongDouble(nil, x)), text)
+		require.Equal(t, want, string(AppendLongDouble(nil, x)), text)
 	}
 }
 
@@ -32,35 +32,35 @@ func TestOtherTextsAreNoLongDoubles(t *testing.T) {
 	for _, text := range []string{"", " ", " 1", "1 ", "nan", "NAN", "nan(1)", "1e5000", "-1e5000", "1e-5000", "1.5e-4951", "1.2e4932",
 		"1.1897314953572317652e4932", "1e99999999999999999999", ".", "-", "+-1", "1e", "1e+", "1_0", "0b1", "0o7", "0x", "0x.", "0x.p1", "0x1p",
 		"1p3", "1d", "1.2.3", "1\x00", "infinit", "infinityy", strings.Repeat("0", 5120)} {
-		_, ok := parseLongDouble([]byte(text))
+		_, ok := ParseLongDouble([]byte(text))
 		require.False(t, ok, "%.40q", text)
 	}
 }
 
 func TestSumsThatAreNotFiniteAreRefused(t *testing.T) {
 	parse := func(text string) *big.Float {
-		x, ok := parseLongDouble([]byte(text))
+		x, ok := ParseLongDouble([]byte(text))
 		require.True(t, ok)
 		return x
 	}
 	for _, terms := range [][2]string{{"inf", "1"}, {"1", "-INF"}, {"inf", "-infinity"}, {"+inf", "inf"}, {"1e4932", "1e4932"}} {
-		_, ok := addLongDouble(parse(terms[0]), parse(terms[1]))
+		_, ok := AddLongDouble(parse(terms[0]), parse(terms[1]))
 		require.False(t, ok, terms)
 	}
-	sum, ok := addLongDouble(parse("1e4932"), parse("-1e4932"))
+	sum, ok := AddLongDouble(parse("1e4932"), parse("-1e4932"))
 	require.True(t, ok)
-	require.Equal(t, "0", string(appendLongDouble(nil, sum)))
+	require.Equal(t, "0", string(AppendLongDouble(nil, sum)))
 }
 
 func TestDoublesAreLongDoublesAndPrintedToTheNearestDecimal(t *testing.T) {
 	halfOfLastDecimal := big.NewRat(1, 2e17)
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.Float64Range(-1e300, 1e300).Draw(t, "f")
-		x, ok := parseLongDouble([]byte(strconv.FormatFloat(f, 'x', -1, 64)))
+		x, ok := ParseLongDouble([]byte(strconv.FormatFloat(f, 'x', -1, 64)))
 		require.True(t, ok)
 		got, _ := x.Float64()
 		require.Equal(t, f, got)
-		printed, ok := new(big.Rat).SetString(string(appendLongDouble(nil, x)))
+		printed, ok := new(big.Rat).SetString(string(AppendLongDouble(nil, x)))
 		require.True(t, ok)
 		exact, _ := x.Rat(nil)
 		off := printed.Sub(printed, exact)
@@ -71,8 +71,8 @@ func TestDoublesAreLongDoublesAndPrintedToTheNearestDecimal(t *testing.T) {
 func TestNoTextMakesTheParserPanic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[-+]?(0[xX])?[0-9a-f.]{0,30}([eEpP][-+]?[0-9]{0,20})?`).Draw(t, "text")
-		if x, ok := parseLongDouble([]byte(text)); ok {
-			require.NotEmpty(t, appendLongDouble(nil, x))
+		if x, ok := ParseLongDouble([]byte(text)); ok {
+			require.NotEmpty(t, AppendLongDouble(nil, x))
 		}
 	})
 }

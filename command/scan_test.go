@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"math"
@@ -62,18 +62,18 @@ func TestScanCursorsAreReadAsStrtoulReadsThem(t *testing.T) {
 
 func TestScanOptionsAreRefusedWhereTheyAreUnknownOrIncomplete(t *testing.T) {
 	for _, c := range []struct {
-		allow scanAllow
+		allow ScanAllow
 		words []string
 		want  Error
 	}{
 		{0, []string{"count", "5", "MATCH", "a*"}, ""},
-		{scanType, []string{"type", "nosuchtype"}, ""},
-		{scanNoValues, []string{"NOVALUES"}, ""},
+		{ScanType, []string{"type", "nosuchtype"}, ""},
+		{ScanNoValues, []string{"NOVALUES"}, ""},
 		{0, []string{"type", "hash"}, ErrSyntax},
 		{0, []string{"novalues"}, errNoValues},
 		{0, []string{"count"}, ErrSyntax},
 		{0, []string{"match"}, ErrSyntax},
-		{scanType, []string{"type"}, ErrSyntax},
+		{ScanType, []string{"type"}, ErrSyntax},
 		{0, []string{"count", "0"}, ErrSyntax},
 		{0, []string{"count", "-1"}, ErrSyntax},
 		{0, []string{"count", "10", "count", "0"}, ErrSyntax},
@@ -85,7 +85,7 @@ func TestScanOptionsAreRefusedWhereTheyAreUnknownOrIncomplete(t *testing.T) {
 		for _, w := range c.words {
 			b.Args = append(b.Args, []byte(w))
 		}
-		_, ok := b.scanOptions(1, c.allow)
+		_, ok := b.ScanOptions(1, c.allow)
 		require.Equal(t, c.want == "", ok, "%q", c.words)
 		if c.want != "" {
 			require.Equal(t, "-"+string(c.want)+"\r\n", string(b.out.Buf), "%q", c.words)
@@ -107,8 +107,8 @@ func TestScanPatternOfOneStarIsNoFilter(t *testing.T) {
 	} {
 		b := newReplyCtx()
 		b.Args = [][]byte{[]byte("scan"), []byte("0"), []byte("match"), []byte(c.pattern)}
-		o, ok := b.scanOptions(1, 0)
+		o, ok := b.ScanOptions(1, 0)
 		require.True(t, ok)
-		require.Equal(t, c.match, o.match([]byte(c.key)), "%q %q", c.pattern, c.key)
+		require.Equal(t, c.match, o.Match([]byte(c.key)), "%q %q", c.pattern, c.key)
 	}
 }

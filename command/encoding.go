@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"math"
@@ -9,10 +9,10 @@ import (
 
 // This file has the names that Redis gives to the forms of values.
 
-// encodingOf returns the name that Redis 7.0 has for the representation of a value of this kind and size. Small sets
+// EncodingOf returns the name that Redis 7.0 has for the representation of a value of this kind and size. Small sets
 // and lists are listpacks since Redis 7.2; here they keep their older names, which Redis's own test suite of 7.0 asks
 // for everywhere.
-func encodingOf(e *engine.Entry) string {
+func EncodingOf(e *engine.Entry) string {
 	switch e.Type() {
 	case engine.String:
 		return stringEncoding(e)
@@ -32,8 +32,8 @@ func encodingOf(e *engine.Entry) string {
 	}
 }
 
-// refCount returns how many references Redis has to such a value: one, or countless for a small number.
-func refCount(e *engine.Entry) int64 {
+// RefCount returns how many references Redis has to such a value: one, or countless for a small number.
+func RefCount(e *engine.Entry) int64 {
 	if e.Type() == engine.String && stringEncoding(e) == "int" {
 		if n, _ := resp.ParseInt(e.Bytes()); n >= 0 && n < sharedIntegers {
 			return math.MaxInt32

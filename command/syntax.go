@@ -1,4 +1,4 @@
-package server
+package command
 
 // The grammar of a command's arguments: Command.Syntax, as users read it, becomes the tree that COMMAND DOCS returns.
 //
@@ -14,34 +14,34 @@ import (
 	"strings"
 )
 
-// argument is a node of the tree.
-type argument struct {
-	name, kind    string
-	token         string // "" = none
-	optional      bool
-	multiple      bool // may be repeated,
-	multipleToken bool // each time with its token
-	keySpec       int  // of Command.Keys, for keys
-	args          []*argument
+// Argument is a node of the tree.
+type Argument struct {
+	Name, Kind    string
+	Token         string // "" = none
+	Optional      bool
+	Multiple      bool // may be repeated,
+	MultipleToken bool // each time with its token
+	KeySpec       int  // of Command.Keys, for keys
+	Args          []*Argument
 
-	since, deprecated string // see argumentNote
+	Since, Deprecated string // see argumentNote
 }
 
 // The kinds of arguments, as COMMAND DOCS names them.
 const (
-	argKey       = "key"
+	ArgKey       = "key"
 	argString    = "string"
 	argInteger   = "integer"
 	argDouble    = "double"
 	argPattern   = "pattern"
 	argUnixTime  = "unix-time"
-	argPureToken = "pure-token"
-	argOneOf     = "oneof"
-	argBlock     = "block"
+	ArgPureToken = "pure-token"
+	ArgOneOf     = "oneof"
+	ArgBlock     = "block"
 )
 
-// arguments returns the tree of the command's arguments, with the notes on them.
-func (cmd *Command) arguments() ([]*argument, error) {
+// Arguments returns the tree of the command's arguments, with the notes on them.
+func (cmd *Command) Arguments() ([]*Argument, error) {
 	p := syntaxParser{cmd: cmd, words: syntaxWords(cmd.Syntax)}
 	args, err := p.sequence()
 	if err == nil && len(p.words) > 0 {
@@ -58,16 +58,16 @@ func (cmd *Command) arguments() ([]*argument, error) {
 
 // numberKeys finds the key spec of each key argument: the first belongs to the first spec, and so on; what is left belongs
 // to the last.
-func (cmd *Command) numberKeys(args []*argument, next *int) {
+func (cmd *Command) numberKeys(args []*Argument, next *int) {
 	for _, a := range args {
-		if a.kind == argKey {
-			for *next < len(cmd.Keys) && cmd.Keys[*next].hidden() {
+		if a.Kind == ArgKey {
+			for *next < len(cmd.Keys) && cmd.Keys[*next].Hidden() {
 				*next++
 			}
-			a.keySpec = min(*next, len(cmd.Keys)-1)
+			a.KeySpec = min(*next, len(cmd.Keys)-1)
 			*next++
 		}
-		cmd.numberKeys(a.args, next)
+		cmd.numberKeys(a.Args, next)
 	}
 }
 
@@ -111,8 +111,8 @@ func (p *syntaxParser) next() string {
 }
 
 // sequence parses up to a closing bracket, a '|' or the end.
-func (p *syntaxParser) sequence() ([]*argument, error) {
-	var seq []*argument
+func (p *syntaxParser) sequence() ([]*Argument, error) {
+	var seq []*Argument
 	for {
 		switch word := p.peek(); {
 		case word == "" || word == "|" || word == "]" || word == ")":
@@ -139,22 +139,22 @@ func (p *syntaxParser) sequence() ([]*argument, error) {
 }
 
 // plain parses an argument without a token.
-func (p *syntaxParser) plain() *argument {
+func (p *syntaxParser) plain() *Argument {
 	name := p.next()
-	return &argument{name: name, kind: argumentKind(p.cmd, name)}
+	return &Argument{Name: name, Kind: argumentKind(p.cmd, name)}
 }
 
 // withToken parses a token and the arguments that it takes.
-func (p *syntaxParser) withToken() (*argument, error) {
+func (p *syntaxParser) withToken() (*Argument, error) {
 	token := p.next()
 	if p.peek() == "(" {
 		a, err := p.group()
 		if err == nil {
-			a.token = token
+			a.Token = token
 		}
 		return a, err
 	}
-	var taken []*argument
+	var taken []*Argument
 	for {
 		if p.repetition(&taken) {
 			continue
@@ -165,18 +165,18 @@ func (p *syntaxParser) withToken() (*argument, error) {
 		taken = append(taken, p.plain())
 	}
 	if len(taken) == 0 {
-		return &argument{name: tokenName(token), kind: argPureToken, token: token}, nil
+		return &Argument{Name: tokenName(token), Kind: ArgPureToken, Token: token}, nil
 	}
 	a := block(taken)
-	a.token = token
+	a.Token = token
 	return a, nil
 }
 
 // group parses a bracket and its choices.
-func (p *syntaxParser) group() (*argument, error) {
+func (p *syntaxParser) group() (*Argument, error) {
 	open := p.next()
 	closing := map[string]string{"[": "]", "(": ")"}[open]
-	var choices []*argument
+	var choices []*Argument
 	for {
 		seq, err := p.sequence()
 		if err != nil {
@@ -197,16 +197,16 @@ func (p *syntaxParser) group() (*argument, error) {
 	p.next()
 	a := choices[0]
 	if len(choices) > 1 {
-		a = &argument{name: joinNames(choices), kind: argOneOf, args: choices}
+		a = &Argument{Name: joinNames(choices), Kind: ArgOneOf, Args: choices}
 	}
 	if open == "[" {
-		a.optional = true
+		a.Optional = true
 	}
 	return a, nil
 }
 
 // repetition parses "[x ...]" if x is what the sequence ends with, and marks that as repeatable.
-func (p *syntaxParser) repetition(seq *[]*argument) bool {
+func (p *syntaxParser) repetition(seq *[]*Argument) bool {
 	if p.peek() != "[" {
 		return false
 	}
@@ -231,29 +231,29 @@ func (p *syntaxParser) repetition(seq *[]*argument) bool {
 		return false
 	}
 	a := block((*seq)[n:])
-	a.multiple = true
-	a.multipleToken = a.token != ""
+	a.Multiple = true
+	a.MultipleToken = a.Token != ""
 	*seq = append((*seq)[:n:n], a)
 	p.words = p.words[end+1:]
 	return true
 }
 
-func sameArgument(a, b *argument) bool {
-	return a.name == b.name && a.kind == b.kind && a.token == b.token && slices.EqualFunc(a.args, b.args, sameArgument)
+func sameArgument(a, b *Argument) bool {
+	return a.Name == b.Name && a.Kind == b.Kind && a.Token == b.Token && slices.EqualFunc(a.Args, b.Args, sameArgument)
 }
 
 // block makes one argument of a sequence.
-func block(seq []*argument) *argument {
+func block(seq []*Argument) *Argument {
 	if len(seq) == 1 {
 		return seq[0]
 	}
-	return &argument{name: joinNames(seq), kind: argBlock, args: slices.Clone(seq)}
+	return &Argument{Name: joinNames(seq), Kind: ArgBlock, Args: slices.Clone(seq)}
 }
 
-func joinNames(args []*argument) string {
+func joinNames(args []*Argument) string {
 	var names []string
 	for _, a := range args {
-		names = append(names, a.name)
+		names = append(names, a.Name)
 	}
 	return strings.Join(names, "_")
 }
@@ -284,7 +284,7 @@ func argumentKind(cmd *Command, name string) string {
 	switch name {
 	case "key", "key1", "key2", "newkey", "source", "destination", "src", "dst", "destkey", "sourcekey":
 		if len(cmd.Keys) > 0 {
-			return argKey
+			return ArgKey
 		}
 	case "pattern":
 		return argPattern

@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"bytes"
@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// maxCustom is how many custom commands a server can have: their statistics have a place from the start.
-	maxCustom = 256
-	// maxCommandName is how long the name of a command can be, in bytes; see table.find.
-	maxCommandName = 32
+	// MaxCustom is how many custom commands a server can have: their statistics have a place from the start.
+	MaxCustom = 256
+	// MaxCommandName is how long the name of a command can be, in bytes; see Table.find.
+	MaxCommandName = 32
 )
 
-// table is the command table in the form in which the dispatcher uses it.
-type table struct {
-	byName map[string]*Command
-	list   []*Command // top-level commands in order of their names
-	count  int        // commands and sub-commands, the size of per-command statistics
+// Table is the command table in the form in which the dispatcher uses it.
+type Table struct {
+	ByName map[string]*Command // the built-in commands and sub-commands, these as "config|get", by their own names
+	List   []*Command          // top-level commands in order of their names
+	Count  int                 // commands and sub-commands, the size of per-command statistics
 
-	// What rename-command changes; see rename.
+	// What rename-command changes; see Rename.
 	called  map[string]*Command // top-level commands by the names that clients use; byName if all have their own
 	visible []*Command          // those of list that clients can use
 	real    map[*Command][]byte // the own names of those that have others; nil if none has
@@ -47,46 +47,46 @@ var registered []*Command
 // Register adds entries to the built-in commands. It is called by init functions only.
 func Register(entries []*Command) { registered = append(registered, entries...) }
 
-// newTable returns a table without custom commands. The others are the same for all servers of the process, and must not be changed.
-func newTable() *table {
+// NewTable returns a table without custom commands. The others are the same for all servers of the process, and must not be changed.
+func NewTable() *Table {
 	t := builtin()
-	return &table{byName: t.byName, list: t.list, count: t.count, called: t.byName, visible: t.list}
+	return &Table{ByName: t.ByName, List: t.List, Count: t.Count, called: t.ByName, visible: t.List}
 }
 
-var builtin = sync.OnceValue(buildTable)
+var builtin = sync.OnceValue(BuildTable)
 
-// buildTable puts the groups together and derives what follows from each entry.
-func buildTable() *table {
-	t := &table{byName: map[string]*Command{}}
+// BuildTable puts the groups together and derives what follows from each entry.
+func BuildTable() *Table {
+	t := &Table{ByName: map[string]*Command{}}
 	for _, entry := range registered {
 		cmd := *entry // index and parent are filled in
-		t.list = append(t.list, &cmd)
+		t.List = append(t.List, &cmd)
 	}
-	slices.SortFunc(t.list, func(a, b *Command) int { return compare(a.Name, b.Name) })
-	for _, cmd := range t.list {
+	slices.SortFunc(t.List, func(a, b *Command) int { return compare(a.Name, b.Name) })
+	for _, cmd := range t.List {
 		t.add(cmd, cmd.Name)
 		subs := cmd.Subs
 		cmd.Subs = nil
 		for _, entry := range subs {
 			sub := *entry
-			sub.parent = cmd
+			sub.Parent = cmd
 			cmd.Subs = append(cmd.Subs, &sub)
 			t.add(&sub, sub.Name)
 		}
 	}
-	t.called, t.visible = t.byName, t.list
+	t.called, t.visible = t.ByName, t.List
 	return t
 }
 
-func (t *table) add(cmd *Command, name string) {
+func (t *Table) add(cmd *Command, name string) {
 	cmd.derive()
-	cmd.index = t.count
-	t.count++
-	t.byName[name] = cmd
+	cmd.Index = t.Count
+	t.Count++
+	t.ByName[name] = cmd
 }
 
-// extend adds a custom command.
-func (t *table) extend(cmd *Command) error {
+// Extend adds a custom command.
+func (t *Table) Extend(cmd *Command) error {
 	t.extending.Lock()
 	defer t.extending.Unlock()
 	next := extension{byName: map[string]*Command{}}
@@ -94,44 +94,45 @@ func (t *table) extend(cmd *Command) error {
 		maps.Copy(next.byName, old.byName)
 	}
 	switch {
-	case t.original(cmd.Name) != nil || t.named([]byte(cmd.Name)) != nil:
+	case t.Original(cmd.Name) != nil || t.Named([]byte(cmd.Name)) != nil:
 		return fmt.Errorf("there is a command %q already", cmd.Name)
-	case len(next.byName) == maxCustom:
-		return fmt.Errorf("there are %d custom commands already", maxCustom)
+	case len(next.byName) == MaxCustom:
+		return fmt.Errorf("there are %d custom commands already", MaxCustom)
 	}
 	cmd.derive()
-	cmd.index = t.count + len(next.byName)
+	cmd.Index = t.Count + len(next.byName)
 	next.byName[cmd.Name] = cmd
-	next.list = append(slices.Clone(t.commands()), cmd)
+	next.list = append(slices.Clone(t.Commands()), cmd)
 	slices.SortFunc(next.list, func(a, b *Command) int { return compare(a.Name, b.Name) })
 	t.custom.Store(&next)
 	return nil
 }
 
+// What Rename says of a line that it cannot carry out.
 var (
-	errNoCommandToRename = errors.New("No such command in rename-command")
-	errCommandNameTaken  = errors.New("Target command name already exists")
+	ErrNoCommandToRename = errors.New("No such command in rename-command")
+	ErrCommandNameTaken  = errors.New("Target command name already exists")
 )
 
-// rename carries out the lines rename-command of a configuration: a name, and the one that clients are to use instead, or "" for none. Within
+// Rename carries out the lines rename-command of a configuration: a name, and the one that clients are to use instead, or "" for none. Within
 // the server, in the rules of users and in the journal commands keep their own names.
-func (t *table) rename(lines [][]string) error {
+func (t *Table) Rename(lines [][]string) error {
 	if len(lines) == 0 {
 		return nil
 	}
 	called := map[string]*Command{}
-	for _, cmd := range t.list {
+	for _, cmd := range t.List {
 		called[cmd.Name] = cmd
 	}
 	for _, line := range lines {
 		from, to := strings.ToLower(line[0]), strings.ToLower(line[1])
 		cmd := called[from]
 		if cmd == nil {
-			return errNoCommandToRename
+			return ErrNoCommandToRename
 		}
 		delete(called, from)
 		if called[to] != nil {
-			return errCommandNameTaken
+			return ErrCommandNameTaken
 		}
 		if to != "" {
 			called[to] = cmd
@@ -149,32 +150,32 @@ func (t *table) rename(lines [][]string) error {
 	return nil
 }
 
-// commands returns all top-level commands that clients can use, in order of their own names.
-func (t *table) commands() []*Command {
+// Commands returns all top-level commands that clients can use, in order of their own names.
+func (t *Table) Commands() []*Command {
 	if x := t.custom.Load(); x != nil {
 		return x.list
 	}
 	return t.visible
 }
 
-// everything returns all top-level commands in order of their own names.
-func (t *table) everything() []*Command {
+// Everything returns all top-level commands in order of their own names.
+func (t *Table) Everything() []*Command {
 	x := t.custom.Load()
 	switch {
 	case x == nil:
-		return t.list
+		return t.List
 	case t.real == nil:
 		return x.list
 	}
-	all := slices.AppendSeq(slices.Clone(t.list), maps.Values(x.byName))
+	all := slices.AppendSeq(slices.Clone(t.List), maps.Values(x.byName))
 	slices.SortFunc(all, func(a, b *Command) int { return compare(a.Name, b.Name) })
 	return all
 }
 
-// original returns the command or sub-command ("config|get") that has the name, in whatever case, as its own, or nil.
-func (t *table) original(name string) *Command {
+// Original returns the command or sub-command ("config|get") that has the name, in whatever case, as its own, or nil.
+func (t *Table) Original(name string) *Command {
 	name = strings.ToLower(name)
-	if cmd := t.byName[name]; cmd != nil {
+	if cmd := t.ByName[name]; cmd != nil {
 		return cmd
 	}
 	if x := t.custom.Load(); x != nil {
@@ -183,20 +184,20 @@ func (t *table) original(name string) *Command {
 	return nil
 }
 
-// named returns the command or sub-command ("config|get") that clients call so, in whatever case, or nil.
-func (t *table) named(name []byte) *Command {
+// Named returns the command or sub-command ("config|get") that clients call so, in whatever case, or nil.
+func (t *Table) Named(name []byte) *Command {
 	name, sub, isSub := bytes.Cut(name, []byte("|"))
-	cmd := t.find(name)
+	cmd := t.Find(name)
 	if cmd != nil && isSub {
 		return cmd.sub(sub)
 	}
 	return cmd
 }
 
-// lookup finds the command that args of a client name; for a container the sub-command. cmd is nil if there is none, container then
+// Lookup finds the command that args of a client name; for a container the sub-command. cmd is nil if there is none, container then
 // tells whether only the sub-command is unknown. If the command is called by another name than its own, args get its own.
-func (t *table) lookup(args [][]byte) (cmd, container *Command) {
-	cmd = t.find(args[0])
+func (t *Table) Lookup(args [][]byte) (cmd, container *Command) {
+	cmd = t.Find(args[0])
 	if t.real != nil && cmd != nil {
 		if name := t.real[cmd]; name != nil {
 			args[0] = name
@@ -205,29 +206,29 @@ func (t *table) lookup(args [][]byte) (cmd, container *Command) {
 	return cmd.among(args)
 }
 
-// lookupOriginal is lookup for commands that are called by their own names.
-func (t *table) lookupOriginal(args [][]byte) (cmd, container *Command) {
-	return t.findIn(t.byName, args[0]).among(args)
+// LookupOriginal is lookup for commands that are called by their own names.
+func (t *Table) LookupOriginal(args [][]byte) (cmd, container *Command) {
+	return t.findIn(t.ByName, args[0]).among(args)
 }
 
-// lookupEither is lookup for those who may use both names.
-func (t *table) lookupEither(args [][]byte) (cmd, container *Command) {
-	if cmd, container = t.lookup(args); cmd == nil && container == nil && t.real != nil {
-		return t.lookupOriginal(args)
+// LookupEither is lookup for those who may use both names.
+func (t *Table) LookupEither(args [][]byte) (cmd, container *Command) {
+	if cmd, container = t.Lookup(args); cmd == nil && container == nil && t.real != nil {
+		return t.LookupOriginal(args)
 	}
 	return cmd, container
 }
 
-// find returns the top-level command that clients call so, in whatever case.
-func (t *table) find(name []byte) *Command { return t.findIn(t.called, name) }
+// Find returns the top-level command that clients call so, in whatever case.
+func (t *Table) Find(name []byte) *Command { return t.findIn(t.called, name) }
 
 // findIn returns the top-level command that has the name in names, or as a custom command, in whatever case. It does not allocate, but for the
 // long names that rename-command may give.
-func (t *table) findIn(names map[string]*Command, name []byte) *Command {
-	var scratch [maxCommandName]byte
+func (t *Table) findIn(names map[string]*Command, name []byte) *Command {
+	var scratch [MaxCommandName]byte
 	if len(name) > len(scratch) {
 		if len(name) <= t.longest {
-			return names[lower(name)]
+			return names[Lower(name)]
 		}
 		return nil
 	}
@@ -243,7 +244,7 @@ func (t *table) findIn(names map[string]*Command, name []byte) *Command {
 		if x := t.custom.Load(); x != nil {
 			return x.byName[string(scratch[:len(name)])]
 		}
-	case cmd.parent != nil:
+	case cmd.Parent != nil:
 		return nil // "config|get" is no name that a client can send
 	}
 	return cmd
@@ -259,9 +260,9 @@ func compare(a, b string) int {
 	return 0
 }
 
-// all calls fn for all commands and sub-commands until it returns false.
-func (t *table) all(fn func(*Command) bool) {
-	for _, cmd := range t.commands() {
+// All calls fn for all commands and sub-commands until it returns false.
+func (t *Table) All(fn func(*Command) bool) {
+	for _, cmd := range t.Commands() {
 		if !fn(cmd) {
 			return
 		}

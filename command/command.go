@@ -1,4 +1,7 @@
-package server
+// Package command has what is known of commands apart from the server that runs them: the entries of the command table, what follows from
+// them, and the Ctx by which a handler reads its arguments, reaches its keys and replies. It knows no session and no transport: the server
+// and the client of a command are the interfaces Host and Client.
+package command
 
 import (
 	"bytes"
@@ -44,19 +47,25 @@ type Command struct {
 	// Subs are the sub-commands, if the command is only a container of them.
 	Subs []*Command
 
-	// immediate commands are executed, not queued, between MULTI and EXEC.
-	immediate bool
-	// whileSubscribed commands may be sent by a RESP2 client that has subscriptions.
-	whileSubscribed bool
-	// fromScript returns whether scripts may call the command now although it is NoScript; nil if they never may.
-	fromScript func(host Host, client Client) bool
-	// allowed reports whether the client may use a command that is Protected.
-	allowed func(host Host, client Client) bool
+	// Immediate commands are executed, not queued, between MULTI and EXEC.
+	Immediate bool
+	// WhileSubscribed commands may be sent by a RESP2 client that has subscriptions.
+	WhileSubscribed bool
+	// FromScript returns whether scripts may call the command now although it is NoScript; nil if they never may.
+	FromScript func(host Host, client Client) bool
+	// Allowed reports whether the client may use a command that is Protected.
+	Allowed func(host Host, client Client) bool
 
-	parent *Command
-	index  int     // position in the server's statistics
-	lock   lockSet // which shards a guard for this command takes
-	slow   bool    // see mayBeSlow
+	// The table fills in what follows.
+
+	// Parent is the container of a sub-command.
+	Parent *Command
+	// Index is its place in the server's statistics.
+	Index int
+	// Lock says which shards a guard for this command takes.
+	Lock LockSet
+	// Slow says that the time that it takes depends on more than a few lookups.
+	Slow bool
 }
 
 // Flag is a set of properties of a command, named as Redis names them.
@@ -139,14 +148,15 @@ const (
 	CatScripting
 )
 
-var categoryNames = [...]string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
+// CategoryNames are the names of the categories without the leading '@', in bit order.
+var CategoryNames = [...]string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
 	"hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction",
 	"scripting"}
 
 // Names returns the categories without the leading '@'.
 func (c Category) Names() []string {
 	var out []string
-	for i, n := range categoryNames {
+	for i, n := range CategoryNames {
 		if c&(1<<i) != 0 {
 			out = append(out, n)
 		}
@@ -174,19 +184,19 @@ type KeySpec struct {
 	// Notes say for people what the rest does not.
 	Notes string
 
-	// find returns the index of the key, 0 if there is none, where the rest says that the place cannot be told; nil if nobody knows.
-	find func(args [][]byte) int
+	// Find returns the index of the key, 0 if there is none, where the rest says that the place cannot be told; nil if nobody knows.
+	Find func(args [][]byte) int
 }
 
-// keys parses key specs in the notation "i1+r-1/2/0[RW,ACCESS]": begin at index 1 (or kw:WORD@from), then a range
+// Keys parses key specs in the notation "i1+r-1/2/0[RW,ACCESS]": begin at index 1 (or kw:WORD@from), then a range
 // last/step/limit (or n, numidx/first/step), then flags; several are separated by spaces, ? stands for unknown. A spec that
 // cannot be read is a mistake in the table and panics at start.
-func keys(notation string) []KeySpec {
+func Keys(notation string) []KeySpec {
 	var specs []KeySpec
 	for _, word := range strings.Fields(notation) {
 		spec, err := parseKeySpec(word)
 		if err != nil {
-			panic(fmt.Sprintf("server: key spec %q: %v", word, err))
+			panic(fmt.Sprintf("command: key spec %q: %v", word, err))
 		}
 		specs = append(specs, spec)
 	}
@@ -237,8 +247,8 @@ func parseKeySpec(word string) (spec KeySpec, err error) {
 	return spec, nil
 }
 
-// hidden reports whether the keys are not among the arguments.
-func (k *KeySpec) hidden() bool { return k.Index == 0 && k.Keyword == "" && k.find == nil }
+// Hidden reports whether the keys are not among the arguments.
+func (k *KeySpec) Hidden() bool { return k.Index == 0 && k.Keyword == "" && k.Find == nil }
 
 // positions calls fn with the index of each key that the spec finds in args, until fn returns false. It reports false
 // if the arguments do not fit the spec.
@@ -248,8 +258,8 @@ func (k *KeySpec) positions(args [][]byte, fn func(i int) bool) bool {
 	case k.Keyword != "":
 		first = k.keywordAt(args)
 	case first == 0:
-		if k.find != nil {
-			if first = k.find(args); first > 0 {
+		if k.Find != nil {
+			if first = k.Find(args); first > 0 {
 				fn(first)
 			}
 		}

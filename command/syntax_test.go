@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"fmt"
@@ -9,27 +9,27 @@ import (
 )
 
 // outline shows a tree on one line: name:kind/TOKEN, with ? for optional, + for multiple, ++ if with its token.
-func outline(args []*argument) string {
+func outline(args []*Argument) string {
 	var parts []string
 	for _, a := range args {
-		s := a.name + ":" + a.kind
-		if a.token != "" && a.kind != argPureToken {
-			s += "/" + a.token
+		s := a.Name + ":" + a.Kind
+		if a.Token != "" && a.Kind != ArgPureToken {
+			s += "/" + a.Token
 		}
-		if a.kind == argKey {
-			s += fmt.Sprint(a.keySpec)
+		if a.Kind == ArgKey {
+			s += fmt.Sprint(a.KeySpec)
 		}
-		if a.optional {
+		if a.Optional {
 			s += "?"
 		}
-		if a.multiple {
+		if a.Multiple {
 			s += "+"
 		}
-		if a.multipleToken {
+		if a.MultipleToken {
 			s += "+"
 		}
-		if len(a.args) > 0 {
-			s += "{" + outline(a.args) + "}"
+		if len(a.Args) > 0 {
+			s += "{" + outline(a.Args) + "}"
 		}
 		parts = append(parts, s)
 	}
@@ -61,8 +61,8 @@ func TestSyntaxBecomesATreeOfArguments(t *testing.T) {
 		{"[A a | B] [[A a | B] ...]", "", "a_b:oneof?+{a:string/A b:pure-token}"},
 		{"<id | >>", "", "id_new:oneof{id:string new:pure-token}"},
 	} {
-		cmd := &Command{Name: "test", Syntax: tc.syntax, Keys: keys(tc.specs)}
-		args, err := cmd.arguments()
+		cmd := &Command{Name: "test", Syntax: tc.syntax, Keys: Keys(tc.specs)}
+		args, err := cmd.Arguments()
 		require.NoError(t, err, tc.syntax)
 		require.Equal(t, tc.want, outline(args), tc.syntax)
 	}
@@ -70,14 +70,14 @@ func TestSyntaxBecomesATreeOfArguments(t *testing.T) {
 
 func TestSyntaxThatDoesNotParseIsAnError(t *testing.T) {
 	for _, syntax := range []string{"[a", "a]", "<a", "a>", "[]", "<a | >", "a | b", "...", "a ...", "a [b ...]", "[a ...] a"} {
-		_, err := (&Command{Name: "test", Syntax: syntax}).arguments()
+		_, err := (&Command{Name: "test", Syntax: syntax}).Arguments()
 		require.Error(t, err, syntax)
 	}
 }
 
 func TestNotesAreForTheFirstArgumentThatTheyFit(t *testing.T) {
 	cmd := &Command{Name: "test", Syntax: "a [A a | B b] [C a]"}
-	args, err := cmd.arguments()
+	args, err := cmd.Arguments()
 	require.NoError(t, err)
 	var notes []argumentNote
 	for _, s := range []string{"a", "a_* choice @1.0.0", "a :integer !2.0.0", "a c #3", "none x"} {
@@ -85,7 +85,7 @@ func TestNotesAreForTheFirstArgumentThatTheyFit(t *testing.T) {
 	}
 	require.Equal(t, notes[4:], annotate(args, notes))
 	require.Equal(t, "a:string choice:oneof?{a:integer/A b:string/B} c:string/C?", outline(args))
-	require.Equal(t, "1.0.0", args[1].since)
-	require.Equal(t, "2.0.0", args[1].args[0].deprecated)
-	require.Equal(t, 3, args[2].keySpec)
+	require.Equal(t, "1.0.0", args[1].Since)
+	require.Equal(t, "2.0.0", args[1].Args[0].Deprecated)
+	require.Equal(t, 3, args[2].KeySpec)
 }

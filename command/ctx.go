@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"math"
@@ -149,8 +149,8 @@ func (c *Ctx) Int(arg []byte) (n int64, ok bool) {
 	return n, ok
 }
 
-// oppositeInt is Int for a number of which the opposite is needed too, which the smallest has not.
-func (c *Ctx) oppositeInt(arg []byte) (n int64, ok bool) {
+// OppositeInt is Int for a number of which the opposite is needed too, which the smallest has not.
+func (c *Ctx) OppositeInt(arg []byte) (n int64, ok bool) {
 	if n, ok = c.Int(arg); ok && n == math.MinInt64 {
 		c.Err(ErrOpposite)
 		return 0, false
@@ -167,8 +167,8 @@ func (c *Ctx) IntIn(arg []byte, min, max int64, otherwise Error) (n int64, ok bo
 	return n, ok
 }
 
-// asInt converts a number of a client; one that an int of 32 bits cannot hold becomes the nearest that it can.
-func asInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
+// AsInt converts a number of a client; one that an int of 32 bits cannot hold becomes the nearest that it can.
+func AsInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
 
 // Float reads a double argument; if it is none an error is written and ok is false.
 func (c *Ctx) Float(arg []byte) (f float64, ok bool) {
@@ -216,7 +216,7 @@ func (o *OptionArgs) Next() bool {
 }
 
 // Is reports whether the present argument is the word, given in lower case, in whatever case.
-func (o *OptionArgs) Is(word string) bool { return equalFold(o.word, word) }
+func (o *OptionArgs) Is(word string) bool { return EqualFold(o.word, word) }
 
 // Word returns the present argument.
 func (o *OptionArgs) Word() []byte { return o.word }
@@ -239,8 +239,8 @@ func (o *OptionArgs) Rest() [][]byte { return o.rest }
 // Skip takes n of the arguments that follow.
 func (o *OptionArgs) Skip(n int) { o.rest = o.rest[n:] }
 
-// equalFold reports whether b is word, which is in lower case, but for ASCII case.
-func equalFold(b []byte, word string) bool {
+// EqualFold reports whether b is word, which is in lower case, but for ASCII case.
+func EqualFold(b []byte, word string) bool {
 	if len(b) != len(word) {
 		return false
 	}
@@ -295,7 +295,7 @@ func (c *Ctx) Timeout(arg []byte) (ms int64, ok bool) {
 	f, ok := resp.ParseFloat(arg)
 	if !ok {
 		// Redis reads it as a long double, which can hold more than a double.
-		if x, isNumber := parseLongDouble(arg); isNumber {
+		if x, isNumber := ParseLongDouble(arg); isNumber {
 			f, _ = x.Float64()
 			ok = true
 		}
@@ -312,7 +312,7 @@ func (c *Ctx) Timeout(arg []byte) (ms int64, ok bool) {
 		c.Err(ErrTimeoutNegative)
 		return 0, false
 	}
-	return c.inTime(int64(f))
+	return c.InTime(int64(f))
 }
 
 // maxTimeout keeps deadlines within 64 bits.
@@ -323,11 +323,11 @@ func (c *Ctx) IntTimeout(arg []byte) (ms int64, ok bool) {
 	if ms, ok = c.IntIn(arg, math.MinInt64, math.MaxInt64, ErrTimeoutNotInteger); !ok {
 		return 0, false
 	}
-	return c.inTime(ms)
+	return c.InTime(ms)
 }
 
-// inTime returns a timeout in ms if there is a time at which it ends; if not an error is written and ok is false.
-func (c *Ctx) inTime(ms int64) (_ int64, ok bool) {
+// InTime returns a timeout in ms if there is a time at which it ends; if not an error is written and ok is false.
+func (c *Ctx) InTime(ms int64) (_ int64, ok bool) {
 	if err := timeoutError(ms, c.Now()); err != "" {
 		c.Err(err)
 		return 0, false
@@ -346,11 +346,11 @@ func timeoutError(ms, now int64) Error {
 	return ""
 }
 
-// lower returns an argument as a string in lower case.
-func lower(b []byte) string { return strings.ToLower(string(b)) }
+// Lower returns an argument as a string in lower case.
+func Lower(b []byte) string { return strings.ToLower(string(b)) }
 
-// look is Read, but it is the command that decides, not the client, whether the key's time of last access changes.
-func (c *Ctx) look(key []byte, touch bool) *engine.Entry {
+// Look is Read, but it is the command that decides, not the client, whether the key's time of last access changes.
+func (c *Ctx) Look(key []byte, touch bool) *engine.Entry {
 	was := c.G.NoTouch
 	c.G.NoTouch = !touch
 	e := c.Read(key)
@@ -358,5 +358,5 @@ func (c *Ctx) look(key []byte, touch bool) *engine.Entry {
 	return e
 }
 
-// clusterMode reports whether the command obeys the rules of a cluster. The journal's commands have been accepted before.
-func (c *Ctx) clusterMode() bool { return c.Host.Clustered() && !c.Replayed }
+// ClusterMode reports whether the command obeys the rules of a cluster. The journal's commands have been accepted before.
+func (c *Ctx) ClusterMode() bool { return c.Host.Clustered() && !c.Replayed }

@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"bytes"
@@ -10,20 +10,21 @@ import (
 
 // This file has what follows from the entry of a command.
 
-// lockSet says which shards a command's guard takes.
-type lockSet uint8
+// LockSet says which shards a command's guard takes.
+type LockSet uint8
 
+// The sets of shards.
 const (
-	lockNone  lockSet = iota // the command uses no keys
-	lockFirst                // its only key is argument 1
-	lockKeys                 // the keys that its specs find, and those that it derives
-	lockAll                  // the whole keyspace
+	LockNone  LockSet = iota // the command uses no keys
+	LockFirst                // its only key is argument 1
+	LockKeys                 // the keys that its specs find, and those that it derives
+	LockAll                  // the whole keyspace
 )
 
 // sub returns the sub-command of that name, in whatever case, or nil.
 func (cmd *Command) sub(name []byte) *Command {
 	for _, sub := range cmd.Subs {
-		if equalFold(name, sub.Name[len(cmd.Name)+1:]) {
+		if EqualFold(name, sub.Name[len(cmd.Name)+1:]) {
 			return sub
 		}
 	}
@@ -50,21 +51,21 @@ func (cmd *Command) derive() {
 	if cmd.Flags&Fast == 0 {
 		cmd.ACL |= CatSlow
 	}
-	cmd.slow = cmd.mayBeSlow()
+	cmd.Slow = cmd.mayBeSlow()
 	realKeys := slices.ContainsFunc(cmd.Keys, func(k KeySpec) bool { return !slices.Contains(k.Flags, "not_key") })
 	switch {
 	case cmd.Flags&OwnGuard != 0:
-		cmd.lock = lockNone
+		cmd.Lock = LockNone
 	case cmd.Flags&WholeKeyspace != 0:
-		cmd.lock = lockAll
+		cmd.Lock = LockAll
 	case cmd.DerivedKeys != nil:
-		cmd.lock = lockKeys
+		cmd.Lock = LockKeys
 	case !realKeys:
-		cmd.lock = lockNone
+		cmd.Lock = LockNone
 	case len(cmd.Keys) == 1 && cmd.Keys[0].Index == 1 && cmd.Keys[0].LastKey == 0 && cmd.Flags&MovableKeys == 0:
-		cmd.lock = lockFirst
+		cmd.Lock = LockFirst
 	default:
-		cmd.lock = lockKeys
+		cmd.Lock = LockKeys
 	}
 }
 
@@ -79,27 +80,27 @@ func (cmd *Command) among(args [][]byte) (found, container *Command) {
 	return nil, cmd
 }
 
-// arityOK reports whether n arguments, names included, fit the command.
-func (cmd *Command) arityOK(n int) bool {
+// ArityOK reports whether n arguments, names included, fit the command.
+func (cmd *Command) ArityOK(n int) bool {
 	if cmd.Arity < 0 {
 		return n >= -cmd.Arity
 	}
 	return n == cmd.Arity
 }
 
-// shards returns the shard set that a guard for the command must hold.
-func (cmd *Command) shards(ks *engine.Keyspace, args [][]byte) uint64 {
-	switch cmd.lock {
-	case lockFirst:
+// Shards returns the shard set that a guard for the command must hold.
+func (cmd *Command) Shards(ks *engine.Keyspace, args [][]byte) uint64 {
+	switch cmd.Lock {
+	case LockFirst:
 		return ks.ShardOf(args[1])
-	case lockAll:
+	case LockAll:
 		return engine.AllShards
-	case lockKeys:
+	case LockKeys:
 		if ks.Shards() == 1 {
 			return 1
 		}
 		var set uint64
-		cmd.eachKey(args, func(i int, _ *KeySpec) bool {
+		cmd.EachKey(args, func(i int, _ *KeySpec) bool {
 			set |= ks.ShardOf(args[i])
 			return true
 		})
@@ -111,10 +112,10 @@ func (cmd *Command) shards(ks *engine.Keyspace, args [][]byte) uint64 {
 	return 0
 }
 
-// appendHints appends what the command will use.
-func (cmd *Command) appendHints(hints []engine.Hint, args [][]byte) []engine.Hint {
-	switch cmd.lock {
-	case lockFirst:
+// AppendHints appends what the command will use.
+func (cmd *Command) AppendHints(hints []engine.Hint, args [][]byte) []engine.Hint {
+	switch cmd.Lock {
+	case LockFirst:
 		h := engine.Hint{Key: args[1]}
 		if i := cmd.Element; i != 0 && i < len(args) {
 			h.Element = args[i]
@@ -122,8 +123,8 @@ func (cmd *Command) appendHints(hints []engine.Hint, args [][]byte) []engine.Hin
 			return hints // as in many pipelines
 		}
 		hints = append(hints, h)
-	case lockKeys, lockAll:
-		cmd.eachKey(args, func(i int, _ *KeySpec) bool {
+	case LockKeys, LockAll:
+		cmd.EachKey(args, func(i int, _ *KeySpec) bool {
 			hints = append(hints, engine.Hint{Key: args[i]})
 			return true
 		})
@@ -131,9 +132,9 @@ func (cmd *Command) appendHints(hints []engine.Hint, args [][]byte) []engine.Hin
 	return hints
 }
 
-// eachKey calls fn with the index of every key among args, in the order of the specs, until fn returns false. It
+// EachKey calls fn with the index of every key among args, in the order of the specs, until fn returns false. It
 // reports false if the arguments do not fit the specs.
-func (cmd *Command) eachKey(args [][]byte, fn func(i int, spec *KeySpec) bool) bool {
+func (cmd *Command) EachKey(args [][]byte, fn func(i int, spec *KeySpec) bool) bool {
 	fit := true
 	for s := range cmd.Keys {
 		spec := &cmd.Keys[s]

@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"math"
@@ -9,20 +9,20 @@ import (
 
 // This file has what the popping commands of lists and sorted sets share.
 
-// errCountPositive is what LMPOP and ZMPOP say about a COUNT of 0 or less.
-const errCountPositive Error = "ERR count should be greater than 0"
+// ErrCountPositive is what LMPOP and ZMPOP say about a COUNT of 0 or less.
+const ErrCountPositive Error = "ERR count should be greater than 0"
 
-// multiPop are the arguments of LMPOP, ZMPOP and their blocking forms.
-type multiPop struct {
-	keys    [][]byte
-	second  bool // the second of the two ends was chosen
-	count   int64
-	timeout int64 // in ms
+// MultiPopArgs are the arguments of LMPOP, ZMPOP and their blocking forms.
+type MultiPopArgs struct {
+	Keys    [][]byte
+	Second  bool // the second of the two ends was chosen
+	Count   int64
+	Timeout int64 // in ms
 }
 
-// multiPop reads them, with the number of keys in argument at, and the timeout of a blocking form before it; the latter is
+// MultiPop reads them, with the number of keys in argument at, and the timeout of a blocking form before it; the latter is
 // looked at last. If they are wrong an error is written and ok is false.
-func (c *Ctx) multiPop(at int, blocking bool, first, second string) (m multiPop, ok bool) {
+func (c *Ctx) MultiPop(at int, blocking bool, first, second string) (m MultiPopArgs, ok bool) {
 	n, ok := c.IntIn(c.Args[at], 1, math.MaxInt64, ErrNumKeys)
 	if !ok {
 		return m, false
@@ -31,11 +31,11 @@ func (c *Ctx) multiPop(at int, blocking bool, first, second string) (m multiPop,
 		c.Err(ErrSyntax) // nothing is left to say which end
 		return m, false
 	}
-	m.keys = c.Args[at+1 : at+1+int(n)]
-	m.count = 1
+	m.Keys = c.Args[at+1 : at+1+int(n)]
+	m.Count = 1
 	o := c.Options(at + 1 + int(n))
 	o.Next()
-	if m.second = o.Is(second); !m.second && !o.Is(first) {
+	if m.Second = o.Is(second); !m.Second && !o.Is(first) {
 		c.Err(ErrSyntax)
 		return m, false
 	}
@@ -44,19 +44,19 @@ func (c *Ctx) multiPop(at int, blocking bool, first, second string) (m multiPop,
 			c.Err(ErrSyntax)
 			return m, false
 		}
-		if m.count, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, errCountPositive); !ok {
+		if m.Count, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, ErrCountPositive); !ok {
 			return m, false
 		}
 	}
 	if blocking {
-		m.timeout, ok = c.Timeout(c.Args[1])
+		m.Timeout, ok = c.Timeout(c.Args[1])
 	}
 	return m, ok
 }
 
-// popFirst calls pop, which replies, for the first of the keys that holds a value of the type. If there is none it replies
+// PopFirst calls pop, which replies, for the first of the keys that holds a value of the type. If there is none it replies
 // a null array, or waits for one if wait is set. pop must not use the Ctx or the arguments of the call in which it was made.
-func (c *Ctx) popFirst(typ engine.Type, keys [][]byte, timeout int64, wait bool, pop func(c *Ctx, key []byte, e *engine.Entry)) {
+func (c *Ctx) PopFirst(typ engine.Type, keys [][]byte, timeout int64, wait bool, pop func(c *Ctx, key []byte, e *engine.Entry)) {
 	for _, key := range keys {
 		e, ok := c.WriteAs(key, typ)
 		if !ok {

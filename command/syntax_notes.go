@@ -1,4 +1,4 @@
-package server
+package command
 
 import (
 	"fmt"
@@ -135,27 +135,27 @@ func parseArgumentNote(s string) argumentNote {
 }
 
 // annotate adds the notes to the arguments that they fit, and returns those that fit none.
-func annotate(args []*argument, notes []argumentNote) []argumentNote {
+func annotate(args []*Argument, notes []argumentNote) []argumentNote {
 	for _, a := range args {
-		i := slices.IndexFunc(notes, func(n argumentNote) bool { return glob.Match([]byte(n.pattern), []byte(a.name), false) })
+		i := slices.IndexFunc(notes, func(n argumentNote) bool { return glob.Match([]byte(n.pattern), []byte(a.Name), false) })
 		if i >= 0 {
 			a.apply(notes[i])
 			notes = slices.Concat(notes[:i], notes[i+1:])
 		}
-		notes = annotate(a.args, notes)
+		notes = annotate(a.Args, notes)
 	}
 	return notes
 }
 
-func (a *argument) apply(n argumentNote) {
+func (a *Argument) apply(n argumentNote) {
 	if n.name != "" {
-		a.name = n.name
+		a.Name = n.name
 	}
 	if n.kind != "" {
-		a.kind = n.kind
+		a.Kind = n.kind
 	}
 	if n.keySpec != 0 {
-		a.keySpec = n.keySpec
+		a.KeySpec = n.keySpec
 	}
-	a.since, a.deprecated = n.since, n.deprecated
+	a.Since, a.Deprecated = n.since, n.deprecated
 }

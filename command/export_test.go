@@ -1,0 +1,23 @@
+package command
+
+// UnusedNotes returns, for tests, the patterns of what is said of arguments that are none of the command's.
+func UnusedNotes(t *Table) map[string][]string {
+	unused := map[string][]string{}
+	for name, notes := range argumentNotes() {
+		cmd := t.Original(name)
+		if cmd == nil {
+			unused[name] = []string{"no such command"}
+			continue
+		}
+		p := syntaxParser{cmd: cmd, words: syntaxWords(cmd.Syntax)}
+		args, err := p.sequence()
+		if err != nil {
+			unused[name] = []string{err.Error()}
+			continue
+		}
+		for _, note := range annotate(args, notes) {
+			unused[name] = append(unused[name], note.pattern)
+		}
+	}
+	return unused
+}
