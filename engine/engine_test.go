@@ -117,7 +117,10 @@ func TestKeysExpireExactlyAtTheirDeadline(t *testing.T) {
 		clock.Advance(time.Hour)
 		require.Equal(t, []string{"expired 0 b"}, log.take())
 		require.True(t, exists(ks, "c"))
-		under(ks, func(g *Guard) { require.EqualValues(t, 2, g.Stats().Expired) })
+		under(ks, func(g *Guard) {
+			require.EqualValues(t, 2, g.Stats().Expired)
+			require.Positive(t, g.Stats().ExpiryNanos)
+		})
 	})
 }
 

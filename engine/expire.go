@@ -71,6 +71,7 @@ func (ks *Keyspace) expireDue(i int) {
 			left -= n
 		}
 	}
+	s.stats.ExpiryNanos += int64(time.Since(start))
 	g.Unlock()
 	ks.tellHold(HoldExpiry, start)
 }

@@ -505,6 +505,7 @@ func (g *Guard) Stats() Stats {
 		sum.Expired += s.Expired
 		sum.ExpiredFields += s.ExpiredFields
 		sum.Evicted += s.Evicted
+		sum.ExpiryNanos += s.ExpiryNanos
 		sum.Changes += s.Changes
 	}
 	return sum

@@ -153,6 +153,8 @@ type Stats struct {
 	ExpiredFields int64
 	// Evicted counts keys removed to make room.
 	Evicted int64
+	// ExpiryNanos is for how many ns timers removed what had expired.
+	ExpiryNanos int64
 	// Changes counts changes of keys.
 	Changes int64
 }

@@ -175,7 +175,10 @@ func (s *Storage) checkpoint(position uint64) error {
 	if err == nil {
 		s.status.Saved, s.status.Took = start, now.Sub(start)
 		s.status.Checkpoints++
+		s.status.Failed = 0
 		s.status.Changes, s.status.position = changes, position
+	} else {
+		s.status.Failed++
 	}
 	s.mu.Unlock()
 	if err != nil {

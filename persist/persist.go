@@ -110,7 +110,9 @@ type Status struct {
 	// checkpoint, Unsynced the end of it that is not known to be on the disk.
 	Journal                             bool
 	JournalSize, JournalSince, Unsynced int64
-	// Loading says that keys are still being read from the store, LoadedKeys how many have been.
+	// JournalBuffer is how many bytes wait in memory to be written to the journal.
+	JournalBuffer int64
+	// Loading says that keys are still being read from the store, LoadedKeys how many have been since the start.
 	Loading    bool
 	LoadedKeys int
 	// Checkpoint says that a checkpoint is being made, since Began: Written of Total changed keys are through.
@@ -125,6 +127,8 @@ type Status struct {
 	// Checkpoints counts those that succeeded since the start, LastErr is nil if the last one did.
 	Checkpoints int
 	LastErr     error
+	// Failed counts those that failed since the last one that succeeded.
+	Failed int
 	// Failure is what Err returns.
 	Failure error
 
@@ -230,7 +234,10 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	complete := false
 	if (size > bytesPerKey*meta.Keys || meta.Keys <= fewKeys) && s.loadDelay.Load() == 0 {
 		// If that fails the keys are read again once the server serves, which tells what cannot be read.
-		complete = ks.LoadDirectory(s.store.Heads, func(int) bool { return true }) == nil
+		complete = ks.LoadDirectory(s.store.Heads, func(n int) bool {
+			s.tellLoaded(n)
+			return true
+		}) == nil
 	}
 	records := 0
 	progress := newProgress(s.o.Log, "reading the journal")
@@ -306,6 +313,13 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	return nil
 }
 
+// tellLoaded notes how many keys have been read.
+func (s *Storage) tellLoaded(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.LoadedKeys = n
+}
+
 // loadDirectory brings the keys into memory.
 func (s *Storage) loadDirectory() {
 	defer s.running.Done()
@@ -315,9 +329,7 @@ func (s *Storage) loadDirectory() {
 	loaded := s.loaded(&keys)
 	err := s.ks.LoadDirectory(s.store.Heads, func(n int) bool {
 		loaded(n)
-		s.mu.Lock()
-		s.status.LoadedKeys = n
-		s.mu.Unlock()
+		s.tellLoaded(n)
 		if progress.due() {
 			progress.tell("keys", n)
 		}
@@ -453,6 +465,7 @@ func (s *Storage) Status() Status {
 		st.JournalSize = j.Size()
 		st.JournalSince = int64(end - st.position)
 		st.Unsynced = int64(end - j.Durable())
+		st.JournalBuffer = j.Buffered()
 	}
 	st.Loading = s.loading.Load()
 	if f := s.frozen; f != nil {

@@ -17,6 +17,7 @@ type clients struct {
 	count  atomic.Int64
 	memory atomic.Int64 // bytes of all clients, as counted by countMemory
 	lent   atomic.Int64 // of these, bytes that lie in memory of others
+	peaks  bufferPeaks
 }
 
 func (r *clients) add(s *Session) {
@@ -81,16 +82,62 @@ type clientInfo struct {
 	readOnly, follower     bool
 }
 
-// buffers returns how much memory in bytes the clients use, with what waits to be read or sent.
-func (r *clients) buffers() int64 {
+// clientSizes is how much memory clients use in bytes, with what waits to be read or sent.
+type clientSizes struct {
+	normal, followers int64
+	streamed          int64 // of followers, what waits to be sent
+}
+
+// sizes measures the clients.
+func (r *clients) sizes(now int64) (n clientSizes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := int64(0)
 	for _, s := range r.byID {
 		d := s.snapshot()
-		n += int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+max(d.output, d.buffer))
+		r.peaks.note(now, &d)
+		size := int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+max(d.output, d.buffer))
+		if !d.follower {
+			n.normal += size
+			continue
+		}
+		backlog := s.follower.feed.backlog()
+		n.followers += size + backlog
+		n.streamed += int64(d.output) + backlog
 	}
 	return n
+}
+
+// peakSeconds is for how long the largest buffer of a client counts.
+const peakSeconds = 8
+
+// bufferPeaks are the largest buffers that clients had in the last seconds.
+type bufferPeaks struct {
+	mu    sync.Mutex
+	slots [peakSeconds]struct{ second, input, output int64 }
+}
+
+// note is called for each client about once a second.
+func (p *bufferPeaks) note(now int64, d *clientInfo) {
+	second := now / 1000
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &p.slots[uint64(second)%peakSeconds]
+	if s.second != second {
+		s.second, s.input, s.output = second, 0, 0
+	}
+	s.input, s.output = max(s.input, int64(d.input+d.inputFree)), max(s.output, int64(d.output))
+}
+
+// largest returns how many bytes the largest input and the largest output had.
+func (p *bufferPeaks) largest(now int64) (input, output int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.slots {
+		if now/1000-s.second < peakSeconds {
+			input, output = max(input, s.input), max(output, s.output)
+		}
+	}
+	return input, output
 }
 
 // occupied returns how many clients watch keys, how many have subscribed, and how many wait for keys with a timeout.

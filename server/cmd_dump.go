@@ -91,6 +91,7 @@ func cmdRestore(c *command.Ctx) {
 	}
 	limits := c.Host.RDBLimits()
 	limits.SkipChecksum = limits.SkipChecksum || c.Replayed // it may have been skipped when the command was accepted
+	serverOf(c).stats.restored.Add(1)
 	value, err := rdb.Restore(c.Args[3], limits)
 	switch {
 	case errors.Is(err, rdb.ErrChecksum):

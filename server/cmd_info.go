@@ -5,12 +5,15 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/scripting"
@@ -147,26 +150,67 @@ func (b *infoText) server(c *command.Ctx) {
 	if _, ok := srv.transport.(*goroutines); ok {
 		io = "goroutines"
 	}
+	build := readBuild()
+	hz := directiveNamed("hz").show(srv.config.Get()) // nothing runs so often here
 	b.text("redis_version", RedisVersion)
+	b.text("redis_git_sha1", build.revision)
+	b.flag("redis_git_dirty", build.dirty)
+	b.text("redis_build_id", build.id)
 	b.text("atomredis_version", Version)
 	b.text("redis_mode", srv.mode())
 	b.text("os", runtime.GOOS+" "+runtime.GOARCH)
 	b.number("arch_bits", strconv.IntSize)
+	b.text("monotonic_clock", "Go runtime")
 	b.text("go_version", runtime.Version())
 	b.text("multiplexing_api", io)
+	b.text("atomicvar_api", "sync/atomic")
+	b.text("gcc_version", "0.0.0") // as of any other compiler
 	b.number("process_id", int64(os.Getpid()))
-	b.text("process_supervised", "no")
+	b.text("process_supervised", srv.supervised.String())
 	b.text("run_id", srv.runID)
 	b.number("tcp_port", int64(srv.config.Get().tcpPort()))
 	b.number("server_time_usec", now.UnixMicro())
 	b.number("uptime_in_seconds", uptime)
 	b.number("uptime_in_days", uptime/(24*60*60))
+	b.text("hz", hz)
+	b.text("configured_hz", hz)
 	b.number("lru_clock", now.Unix()&(1<<24-1))
 	b.text("executable", filepath.Clean(executable))
 	b.text("config_file", srv.config.File())
 	b.flag("io_threads_active", srv.config.Get().IOThreads > 1)
 	b.flag("io_uring_active", srv.callsTogether.Load())
+	for i, l := range srv.listeners.shown() {
+		b.text("listener"+strconv.Itoa(i), l)
+	}
 }
+
+// build is what the executable was made of.
+type build struct {
+	revision string // the beginning of the commit's hash; zeros if it is not known
+	dirty    bool   // the commit is not all
+	id       string // differs between executables of other code or other settings
+}
+
+// readBuild returns the build of this executable.
+var readBuild = sync.OnceValue(func() build {
+	b := build{revision: "00000000"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= len(b.revision):
+			b.revision = s.Value[:len(b.revision)]
+		case s.Key == "vcs.modified":
+			b.dirty = s.Value == "true"
+		}
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(info.String()))
+	b.id = hex.EncodeToString(hash.Sum(nil))
+	return b
+})
 
 func (b *infoText) clients(c *command.Ctx) {
 	srv := serverOf(c)
@@ -174,6 +218,10 @@ func (b *infoText) clients(c *command.Ctx) {
 	b.number("connected_clients", srv.clients.count.Load())
 	b.number("cluster_connections", 0)
 	b.number("maxclients", srv.maxClients())
+	srv.clients.sizes(c.Now()) // which notes what there is now
+	input, output := srv.clients.peaks.largest(c.Now())
+	b.number("client_recent_max_input_buffer", input)
+	b.number("client_recent_max_output_buffer", output)
 	b.number("blocked_clients", srv.stats.blocked.Load()+int64(srv.pause.held(&srv.clients, c.Now())))
 	b.number("tracking_clients", int64(tracking))
 	watching, subscribed, timed := srv.clients.occupied()
@@ -191,8 +239,8 @@ func (b *infoText) memory(c *command.Ctx) {
 	srv := serverOf(c)
 	m := readMemory()
 	srv.memory.see(m.heap)
-	startup, clients := srv.memory.startup, srv.clients.buffers()
-	overhead := startup + clients
+	startup, clients := srv.memory.startup, srv.clients.sizes(c.Now())
+	overhead := startup + clients.normal + clients.followers
 	dataset := max(m.heap-overhead, 0)
 	b.bytes("used_memory", m.heap)
 	if rss, ok := residentBytes(); ok {
@@ -209,7 +257,10 @@ func (b *infoText) memory(c *command.Ctx) {
 	b.number("used_memory_startup", startup)
 	b.number("used_memory_dataset", dataset)
 	b.text("used_memory_dataset_perc", percent(dataset, m.heap-startup))
-	b.number("mem_clients_normal", clients)
+	b.number("mem_clients_normal", clients.normal)
+	b.number("mem_clients_slaves", clients.followers)
+	b.number("mem_total_replication_buffers", clients.streamed)
+	b.number("mem_aof_buffer", srv.storageStatus().JournalBuffer)
 	b.scriptMemory(srv)
 	active := m.heap + m.idle
 	b.number("allocator_allocated", m.heap)
@@ -229,7 +280,8 @@ func (b *infoText) memory(c *command.Ctx) {
 		notCounted = max(m.heap-srv.usedMemory(), 0)
 	}
 	b.number("mem_not_counted_for_evict", notCounted)
-	b.zeros("mem_cluster_links", "active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects")
+	b.zeros("mem_replication_backlog", "mem_cluster_links", "mem_overhead_db_hashtable_rehashing", "active_defrag_running",
+		"lazyfree_pending_objects", "lazyfreed_objects")
 	b.text("mem_allocator", "go")
 	b.number("gc_cycles", m.collections)
 }
@@ -281,8 +333,19 @@ func (b *infoText) persistence(c *command.Ctx) {
 	if st.Checkpoints > 0 {
 		took = int64(st.Took.Seconds())
 	}
+	loaded := srv.stats.loaded.Load()
+	if loaded == nil {
+		loaded = &loadedKeys{keys: st.LoadedKeys}
+	}
 	b.flag("loading", st.Loading || srv.replica.loading.Load())
-	b.number("async_loading", 0)
+	b.zeros("async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
+	saved, toSave := int64(0), int64(0)
+	if st.Checkpoint {
+		saved, toSave = int64(st.Written), int64(st.Total)
+	}
+	b.text("current_fork_perc", strconv.FormatFloat(100*ratio(saved, toSave), 'f', 2, 64))
+	b.number("current_save_keys_processed", saved)
+	b.number("current_save_keys_total", toSave)
 	if st.Loading {
 		b.number("loading_loaded_keys", int64(st.LoadedKeys))
 	}
@@ -293,12 +356,21 @@ func (b *infoText) persistence(c *command.Ctx) {
 	b.number("rdb_last_bgsave_time_sec", took)
 	b.number("rdb_current_bgsave_time_sec", running)
 	b.number("rdb_saves", int64(st.Checkpoints))
+	b.number("rdb_last_cow_size", 0)
+	b.number("rdb_last_load_keys_expired", int64(loaded.expired))
+	b.number("rdb_last_load_keys_loaded", int64(loaded.keys))
 	b.flag("aof_enabled", st.Journal)
 	b.flag("aof_rewrite_in_progress", st.Checkpoint)
 	b.number("aof_rewrite_scheduled", 0)
 	b.number("aof_last_rewrite_time_sec", took)
 	b.number("aof_current_rewrite_time_sec", running)
 	b.text("aof_last_bgrewrite_status", lastStatus)
+	rewrites, failures := 0, 0
+	if st.Journal {
+		rewrites, failures = st.Checkpoints, st.Failed
+	}
+	b.number("aof_rewrites", int64(rewrites))
+	b.number("aof_rewrites_consecutive_failures", int64(failures))
 	writeStatus := "ok"
 	if srv.storage.Storage != nil {
 		if f := srv.storage.Err(); f != nil && f.Journal {
@@ -306,10 +378,13 @@ func (b *infoText) persistence(c *command.Ctx) {
 		}
 	}
 	b.text("aof_last_write_status", writeStatus)
+	b.zeros("aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
 	if st.Journal {
 		b.number("aof_current_size", st.JournalSize)
 		b.number("aof_base_size", st.JournalSize-st.JournalSince)
-		b.number("aof_buffer_length", st.Unsynced)
+		b.number("aof_buffer_length", st.JournalBuffer)
+		b.flag("aof_pending_bio_fsync", st.Unsynced > st.JournalBuffer)
+		b.zeros("aof_pending_rewrite", "aof_delayed_fsync")
 	}
 	if st.Checkpoint {
 		b.number("checkpoint_keys_written", int64(st.Written))
@@ -336,13 +411,16 @@ func (b *infoText) stats(c *command.Ctx) {
 	b.number("instantaneous_ops_per_sec", rate.commands)
 	b.number("total_net_input_bytes", s.bytesIn.Load())
 	b.number("total_net_output_bytes", s.bytesOut.Load())
-	b.zeros("total_net_repl_input_bytes", "total_net_repl_output_bytes")
+	b.number("total_net_repl_input_bytes", s.replIn.Load())
+	b.number("total_net_repl_output_bytes", s.replOut.Load())
 	b.text("instantaneous_input_kbps", strconv.FormatFloat(rate.in, 'f', 2, 64))
 	b.text("instantaneous_output_kbps", strconv.FormatFloat(rate.out, 'f', 2, 64))
-	b.text("instantaneous_input_repl_kbps", "0.00")
-	b.text("instantaneous_output_repl_kbps", "0.00")
+	b.text("instantaneous_input_repl_kbps", strconv.FormatFloat(rate.replIn, 'f', 2, 64))
+	b.text("instantaneous_output_repl_kbps", strconv.FormatFloat(rate.replOut, 'f', 2, 64))
 	b.number("rejected_connections", s.rejected.Load())
-	b.zeros("sync_full", "sync_partial_ok", "sync_partial_err")
+	b.number("sync_full", s.copies.Load())
+	b.number("sync_partial_ok", 0)
+	b.number("sync_partial_err", s.noPartial.Load())
 	k := c.G.Stats()
 	b.number("evicted_keys", k.Evicted)
 	b.number("evicted_clients", srv.eviction.clients.Load())
@@ -352,6 +430,9 @@ func (b *infoText) stats(c *command.Ctx) {
 	b.number("current_eviction_exceeded_time", current/1e6)
 	b.number("expired_subkeys", k.ExpiredFields)
 	b.number("expired_keys", k.Expired)
+	b.text("expired_stale_perc", "0.00") // keys are removed at their deadline
+	b.number("expired_time_cap_reached_count", 0)
+	b.number("expire_cycle_cpu_milliseconds", k.ExpiryNanos/1e6)
 	b.number("keyspace_hits", k.Hits)
 	b.number("keyspace_misses", k.Misses)
 	channels, patterns, shards := srv.pubsub.sizes()
@@ -360,22 +441,36 @@ func (b *infoText) stats(c *command.Ctx) {
 	b.number("pubsubshard_channels", int64(shards))
 	b.zeros("latest_fork_usec", "total_forks")
 	b.number("migrate_cached_sockets", int64(srv.migrations.len()))
-	b.zeros("slave_expires_tracked_keys")
+	b.zeros("slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
+		"active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time")
 	_, keys, readers, prefixes := srv.tracking.size()
 	b.number("tracking_total_keys", int64(keys))
 	b.number("tracking_total_items", int64(readers))
 	b.number("tracking_total_prefixes", int64(prefixes))
 	b.number("unexpected_error_replies", s.unexpected.Load())
 	b.number("total_error_replies", s.errors.total.Load())
+	b.number("dump_payload_sanitizations", s.restored.Load())
 	b.number("client_query_buffer_limit_disconnections", s.inputTooLong.Load())
 	b.number("client_output_buffer_limit_disconnections", s.outputTooLong.Load())
 	b.number("acl_access_denied_auth", s.denied[acl.DeniedAuth].Load())
 	b.number("acl_access_denied_cmd", s.denied[acl.DeniedCommand].Load())
 	b.number("acl_access_denied_key", s.denied[acl.DeniedKey].Load())
 	b.number("acl_access_denied_channel", s.denied[acl.DeniedChannel].Load())
-	b.number("total_reads_processed", s.reads.Load())
-	b.number("total_writes_processed", s.writes.Load())
-	b.zeros("io_threaded_reads_processed", "io_threaded_writes_processed")
+	reads, writes := s.loopReads.Load(), s.loopWrites.Load()
+	b.number("total_reads_processed", reads+s.reads.Load())
+	b.number("total_writes_processed", writes+s.writes.Load())
+	if srv.config.Get().IOThreads == 1 {
+		reads, writes = 0, 0 // one event loop is no I/O thread
+	}
+	b.number("io_threaded_reads_processed", reads)
+	b.number("io_threaded_writes_processed", writes)
+	b.number("reply_buffer_shrinks", s.shrinks.Load())
+	b.number("reply_buffer_expands", s.expands.Load())
+	b.number("eventloop_cycles", s.rounds.Load())
+	b.number("eventloop_duration_sum", srv.loopTime().Microseconds())
+	b.number("eventloop_duration_cmd_sum", srv.commandTime().Microseconds())
+	b.number("instantaneous_eventloop_cycles_per_sec", rate.rounds)
+	b.number("instantaneous_eventloop_duration_usec", rate.roundMicros)
 }
 
 // sizes returns the numbers of channels, patterns and shard channels with subscribers.
@@ -385,14 +480,25 @@ func (h *hub) sizes() (channels, patterns, shards int) {
 	return len(h.channels), len(h.patterns), len(h.shards)
 }
 
-func (b *infoText) cpu(*command.Ctx) {
-	if system, user, ok := cpuSeconds(); ok {
-		b.text("used_cpu_sys", strconv.FormatFloat(system, 'f', 6, 64))
-		b.text("used_cpu_user", strconv.FormatFloat(user, 'f', 6, 64))
-		b.text("used_cpu_sys_children", "0.000000")
-		b.text("used_cpu_user_children", "0.000000")
+// cpu tells of event loops as of the main thread; without any the main thread is the process.
+func (b *infoText) cpu(c *command.Ctx) {
+	system, user, ok := cpuSeconds()
+	if !ok {
+		return
 	}
+	b.seconds("used_cpu_sys", system)
+	b.seconds("used_cpu_user", user)
+	b.seconds("used_cpu_sys_children", 0)
+	b.seconds("used_cpu_user_children", 0)
+	if t, ok := serverOf(c).transport.(threaded); ok {
+		times := t.processorTimes()
+		system, user = times.system.Seconds(), times.user.Seconds()
+	}
+	b.seconds("used_cpu_sys_main_thread", system)
+	b.seconds("used_cpu_user_main_thread", user)
 }
+
+func (b *infoText) seconds(name string, s float64) { b.text(name, strconv.FormatFloat(s, 'f', 6, 64)) }
 
 func (b *infoText) commandStats(c *command.Ctx) {
 	srv := serverOf(c)

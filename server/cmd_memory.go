@@ -68,10 +68,11 @@ const (
 // memoryReport is where the memory is.
 type memoryReport struct {
 	memoryUse
-	startup, peak, clients, resident int64
-	keys                             int64
-	databases                        []databaseMemory
-	overhead, dataset                int64
+	clientSizes
+	startup, peak, resident int64
+	keys                    int64
+	databases               []databaseMemory
+	overhead, dataset       int64
 }
 
 // databaseMemory is the memory that the table of keys of a database takes.
@@ -82,14 +83,14 @@ type databaseMemory struct {
 
 func reportMemory(c *command.Ctx) memoryReport {
 	srv := serverOf(c)
-	r := memoryReport{memoryUse: readMemory(), startup: srv.memory.startup, clients: srv.clients.buffers()}
+	r := memoryReport{memoryUse: readMemory(), startup: srv.memory.startup, clientSizes: srv.clients.sizes(c.Now())}
 	srv.memory.see(r.heap)
 	r.peak = srv.memory.peak.Load()
 	r.resident = r.mapped
 	if rss, ok := residentBytes(); ok {
 		r.resident = rss
 	}
-	r.overhead = r.startup + r.clients
+	r.overhead = r.startup + r.normal + r.followers
 	for db := range srv.ks.Databases() {
 		s := c.G.DBStats(db)
 		if s.Keys == 0 {
@@ -123,10 +124,10 @@ func cmdMemoryStats(c *command.Ctx) {
 	number("total.allocated", r.heap)
 	number("startup.allocated", r.startup)
 	number("replication.backlog", 0)
-	number("clients.slaves", 0)
-	number("clients.normal", r.clients)
+	number("clients.slaves", r.followers)
+	number("clients.normal", r.normal)
 	number("cluster.links", 0)
-	number("aof.buffer", 0)
+	number("aof.buffer", serverOf(c).storageStatus().JournalBuffer)
 	number("lua.caches", serverOf(c).cachedScriptBytes())
 	number("functions.caches", serverOf(c).cachedFunctionBytes())
 	for _, d := range r.databases {
@@ -194,9 +195,9 @@ func cmdMemoryDoctor(c *command.Ctx) {
 			say("The process occupies %s, %.1f times what is in use: garbage that will be collected, or memory kept for what comes. "+
 				"MEMORY PURGE gives it back.", humanBytes(r.resident), ratio(r.resident, r.heap))
 		}
-		if n := serverOf(c).clients.count.Load(); r.clients > 200<<10*max(n, 1) {
+		if n := serverOf(c).clients.count.Load(); r.normal > 200<<10*max(n, 1) {
 			say("Clients have %s of commands and replies that are under way. Some may not read what they asked for; CLIENT LIST shows omem and qbuf.",
-				humanBytes(r.clients))
+				humanBytes(r.normal))
 		}
 		if b.Len() == 0 {
 			b.WriteString("Nothing is remarkable about the memory in use.\n")

@@ -120,6 +120,7 @@ func (b *infoText) replication(c *command.Ctx) {
 			b.number("master_sync_total_bytes", max(st.size, 0))
 			b.number("master_sync_read_bytes", st.received)
 			b.number("master_sync_left_bytes", max(st.size-st.received, 0))
+			b.text("master_sync_perc", strconv.FormatFloat(100*ratio(st.received, st.size), 'f', 2, 64))
 			b.number("master_sync_last_io_seconds_ago", int64(time.Since(st.heard).Seconds()))
 		}
 		if st.state != linkConnected {

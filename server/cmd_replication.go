@@ -30,6 +30,9 @@ func cmdPsync(c *command.Ctx) {
 	if _, ok := c.Int(c.Args[2]); !ok {
 		return
 	}
+	if string(c.Args[1]) != "?" {
+		serverOf(c).stats.noPartial.Add(1)
+	}
 	syncReplica(c, true)
 }
 

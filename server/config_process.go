@@ -21,6 +21,17 @@ const (
 	SupervisedAuto // whichever has started the process, if any
 )
 
+// String returns the word that INFO has for it.
+func (s Supervision) String() string {
+	switch s {
+	case SupervisedUpstart:
+		return "upstart"
+	case SupervisedSystemd:
+		return "systemd"
+	}
+	return "no"
+}
+
 // OOMScore says what oom-score-adj-values are.
 type OOMScore uint8
 

@@ -123,6 +123,7 @@ type rdbCopy struct {
 	content rdbContent
 	at      func(g *engine.Guard)    // called with a guard over everything at the instant that the file shows, unless it is nil
 	begun   func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
+	wrote   func()                   // called after each key, unless it is nil
 }
 
 // encodeRDB writes an RDB file. ctx ends the waiting for other snapshots.
@@ -164,6 +165,9 @@ func (srv *Server) encodeRDB(ctx context.Context, w io.Writer, how rdbCopy) erro
 				e.SelectDB(db, s.Stats[db].Keys, s.Stats[db].Expires)
 			}
 			e.Key(entry)
+			if how.wrote != nil {
+				how.wrote()
+			}
 			return e.Err()
 		})
 		if err = errors.Join(err, s.Close()); err != nil {

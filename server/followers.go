@@ -168,6 +168,7 @@ func (d *feed) took(n int) {
 	if d == nil || n == 0 {
 		return
 	}
+	d.srv.stats.replOut.Add(int64(n))
 	d.queued.Add(-int64(n))
 	d.signal()
 }
@@ -231,6 +232,7 @@ func (f *followers) copyTo(srv *Server, d *feed, announce bool) {
 		return
 	}
 	f.list = append(f.list, d)
+	srv.stats.copies.Add(1)
 	f.watch(srv)
 	f.running.Add(1)
 	go func() {

@@ -111,6 +111,7 @@ func (srv *Server) importWith(what string, fn func(*importer) error) error {
 		return fmt.Errorf("import of %s: %w", what, err)
 	}
 	srv.storage.leftOut = im.leftOut
+	im.tell()
 	srv.log.Info("imported", "file", what, "keys", im.keys, "expired", im.expired, "functions", im.functions, "commands", im.commands,
 		"duration", time.Since(start).Round(time.Millisecond))
 	return nil
@@ -118,6 +119,12 @@ func (srv *Server) importWith(what string, fn func(*importer) error) error {
 
 // LeftOut says what the file that was imported ends in and was not read, "" if all was.
 func (srv *Server) LeftOut() string { return srv.storage.leftOut }
+
+// loadedKeys are how many keys a file had, and how many of these had expired.
+type loadedKeys struct{ keys, expired int }
+
+// tell has INFO show what was read.
+func (im *importer) tell() { im.srv.stats.loaded.Store(&loadedKeys{im.keys, im.expired}) }
 
 // importer reads files into the keyspace.
 type importer struct {

@@ -97,9 +97,11 @@ func (s *Session) dying() bool {
 func (srv *Server) expired(s *Session, now int64) bool {
 	srv.rates.sample(srv, now)
 	s.resizeReplies(now)
+	d := s.snapshot()
+	srv.clients.peaks.note(now, &d)
 	set := srv.config.Get()
 	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && s.subs.count == 0 && !s.monitor && !s.follower.following.Load()
-	if idle && now-s.snapshot().lastActive > int64(set.Timeout)*1000 {
+	if idle && now-d.lastActive > int64(set.Timeout)*1000 {
 		srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
 		return true
 	}
@@ -168,10 +170,10 @@ func (p *Peer) local() bool {
 type rates struct {
 	due atomic.Int64 // when the next sample is to be taken, in ms since 1970
 
-	mu                sync.Mutex // protects what follows
-	at                int64      // of the last sample
-	commands, in, out int64      // totals then
-	last              throughput
+	mu   sync.Mutex // protects what follows
+	at   int64      // of the last sample
+	then totals
+	last throughput
 }
 
 // sample takes a sample if one is due.
@@ -180,20 +182,43 @@ func (r *rates) sample(srv *Server, now int64) {
 		return
 	}
 	srv.memory.see(readMemory().heap)
-	commands := srv.commandCalls()
-	in, out := srv.stats.bytesIn.Load(), srv.stats.bytesOut.Load()
+	n := srv.totals()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// The first sample has nothing to compare with, nor has one after CONFIG RESETSTAT or a leap of the clock.
-	if ms := now - r.at; r.at != 0 && ms > 0 && commands >= r.commands && in >= r.in && out >= r.out {
-		seconds := float64(ms) / 1000
+	if ms := now - r.at; r.at != 0 && ms > 0 && n.since(&r.then) {
+		perSecond := func(now, then int64) float64 { return float64(now-then) * 1000 / float64(ms) }
 		r.last = throughput{
-			commands: int64(float64(commands-r.commands) / seconds),
-			in:       float64(in-r.in) / 1024 / seconds,
-			out:      float64(out-r.out) / 1024 / seconds,
+			commands: int64(perSecond(n.commands, r.then.commands)),
+			rounds:   int64(perSecond(n.rounds, r.then.rounds)),
+			in:       perSecond(n.in, r.then.in) / 1024,
+			out:      perSecond(n.out, r.then.out) / 1024,
+			replIn:   perSecond(n.replIn, r.then.replIn) / 1024,
+			replOut:  perSecond(n.replOut, r.then.replOut) / 1024,
+		}
+		if rounds := n.rounds - r.then.rounds; rounds > 0 {
+			r.last.roundMicros = (n.loops - r.then.loops).Microseconds() / rounds
 		}
 	}
-	r.at, r.commands, r.in, r.out = now, commands, in, out
+	r.at, r.then = now, n
+}
+
+// totals are counters as they were at some time.
+type totals struct {
+	commands, rounds, in, out, replIn, replOut int64
+	loops                                      time.Duration
+}
+
+func (srv *Server) totals() totals {
+	s := &srv.stats
+	return totals{commands: srv.commandCalls(), rounds: s.rounds.Load(), in: s.bytesIn.Load(), out: s.bytesOut.Load(),
+		replIn: s.replIn.Load(), replOut: s.replOut.Load(), loops: srv.loopTime()}
+}
+
+// since reports whether then was earlier, and nothing was set to zero in between.
+func (n *totals) since(then *totals) bool {
+	return n.commands >= then.commands && n.rounds >= then.rounds && n.in >= then.in && n.out >= then.out &&
+		n.replIn >= then.replIn && n.replOut >= then.replOut && n.loops >= then.loops
 }
 
 // throughput returns what was done between the last two samples.
@@ -205,8 +230,40 @@ func (r *rates) throughput() throughput {
 
 // throughput is per second.
 type throughput struct {
-	commands int64
-	in, out  float64 // kilobytes
+	commands, rounds         int64
+	in, out, replIn, replOut float64 // kilobytes
+	roundMicros              int64   // processor time of a round of an event loop
+}
+
+// threaded is a transport that has threads of its own: event loops.
+type threaded interface {
+	// processorTimes returns how long they have used processors.
+	processorTimes() processorTimes
+}
+
+// processorTimes are how long threads have used processors. total is the sum, exactly; none of the three ever falls.
+type processorTimes struct{ system, user, total time.Duration }
+
+func (t *processorTimes) add(o processorTimes) {
+	t.system, t.user, t.total = t.system+o.system, t.user+o.user, t.total+o.total
+}
+
+// loopTime returns how long event loops have used processors since the last ResetStats; 0 without any.
+func (srv *Server) loopTime() time.Duration {
+	t, ok := srv.transport.(threaded)
+	if !ok {
+		return 0
+	}
+	return t.processorTimes().total - time.Duration(srv.stats.loopsBefore.Load())
+}
+
+// commandTime returns how long commands took.
+func (srv *Server) commandTime() time.Duration {
+	n := int64(0)
+	for s := range srv.commandStats.all() {
+		n += s.nanos.Load()
+	}
+	return time.Duration(n)
 }
 
 // commandCalls returns how many commands have been executed.

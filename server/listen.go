@@ -288,6 +288,43 @@ func (ls *listeners) addrs() (list []net.Addr) {
 	return list
 }
 
+// shown describes the listeners as INFO does: one text for all addresses of a port.
+func (ls *listeners) shown() (list []string) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	type group struct{ name, port string }
+	var order []group
+	binds := map[group]string{}
+	for _, l := range ls.all {
+		g, host := group{name: "tcp"}, l.at.host
+		switch a := l.Addr().(type) {
+		case *net.UnixAddr:
+			g.name, host = "unix", a.Name
+		case *net.TCPAddr:
+			g.port = ",port=" + strconv.Itoa(a.Port)
+			if l.at == (endpoint{}) {
+				host = a.IP.String()
+			}
+		default:
+			host = a.String()
+		}
+		if l.at.tls {
+			g.name = "tls"
+		}
+		if l.at.optional {
+			host = "-" + host
+		}
+		if _, ok := binds[g]; !ok {
+			order = append(order, g)
+		}
+		binds[g] += ",bind=" + host
+	}
+	for _, g := range order {
+		list = append(list, "name="+g.name+binds[g]+g.port)
+	}
+	return list
+}
+
 // close ends all listeners for good. The transports, which are about to be closed, hear of it then.
 func (ls *listeners) close() error {
 	ls.mu.Lock()

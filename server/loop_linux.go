@@ -28,6 +28,8 @@ type loops struct {
 	all  []*loop
 	next atomic.Uint32 // the loop that gets the next client
 	wg   sync.WaitGroup
+
+	threads threads
 }
 
 // loop is one event loop. Everything but mail is used by its own goroutine only.
@@ -263,6 +265,8 @@ func (c *socket) wake() {
 func (l *loop) run() {
 	defer l.owner.wg.Done()
 	runtime.LockOSThread()
+	l.owner.threads.begin()
+	defer l.owner.threads.end()
 	if l.keeps {
 		beQuick()
 	}
@@ -301,6 +305,7 @@ func (l *loop) run() {
 		}
 		l.arm()
 
+		l.srv.stats.rounds.Add(1)
 		l.first, l.n = 0, l.wait()
 		l.now = l.srv.ks.Now()
 	}
@@ -467,7 +472,7 @@ func (l *loop) readTogether() {
 func (l *loop) took(c *socket, n int, err unix.Errno, room int) {
 	switch {
 	case n > 0:
-		l.srv.stats.reads.Add(1)
+		l.srv.stats.loopReads.Add(1)
 		if l.keeps {
 			l.napper.arrived(n, c.session.depth, c.seen, l.now)
 		}
@@ -624,7 +629,7 @@ func (l *loop) writeTogether() {
 func (l *loop) wrote(c *socket, sendable, n int, err unix.Errno) {
 	s := c.session
 	if sendable > 0 {
-		l.srv.stats.writes.Add(1)
+		l.srv.stats.loopWrites.Add(1)
 		switch {
 		case err == 0:
 			l.srv.stats.bytesOut.Add(int64(n))

@@ -2,13 +2,16 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
 )
 
@@ -19,6 +22,8 @@ import (
 // memoryFile is what the server has for it. Status is that of the file.
 type memoryFile struct {
 	use bool // there may be one
+
+	written atomic.Int64 // keys of the file that is being written
 
 	mu     sync.Mutex // protects what follows
 	status persist.Status
@@ -32,7 +37,11 @@ func (srv *Server) storageStatus() persist.Status {
 	f := &srv.memoryFile
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.status
+	st := f.status
+	if st.Checkpoint {
+		st.Written = int(f.written.Load())
+	}
+	return st
 }
 
 // beginFile notes that the file is being written; it reports false if it is already. save must follow.
@@ -43,7 +52,8 @@ func (srv *Server) beginFile() bool {
 	if f.status.Checkpoint {
 		return false
 	}
-	f.status.Checkpoint, f.status.Began = true, srv.ks.Clock().Now()
+	f.status.Checkpoint, f.status.Began, f.status.Total = true, srv.ks.Clock().Now(), 0
+	f.written.Store(0)
 	return true
 }
 
@@ -57,13 +67,24 @@ func (srv *Server) saveFile() error {
 	defer f.mu.Unlock()
 	f.status.Checkpoint = false
 	if f.status.LastErr = err; err != nil {
+		f.status.Failed++
 		srv.log.Error("the RDB file cannot be written", "error", err.Error())
 		return err
 	}
 	f.status.Saved, f.status.Took, f.status.Changes = f.status.Began, time.Since(began), changes
 	f.status.Checkpoints++
+	f.status.Failed = 0
 	srv.log.Info("the RDB file has been written", "duration", f.status.Took.Round(time.Millisecond))
 	return nil
+}
+
+// begun notes how many keys there are to be written.
+func (f *memoryFile) begun(s *engine.Snapshot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, db := range s.Stats {
+		f.status.Total += db.Keys
+	}
 }
 
 // replaceFile writes a file that takes the place of the one of that name when it is whole and on the disk.
@@ -83,7 +104,8 @@ func (srv *Server) replaceFile(set *Settings) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(file, 1<<20)
-	if err = srv.WriteRDB(w); err == nil {
+	how := rdbCopy{content: rdbAll, begun: srv.memoryFile.begun, wrote: func() { srv.memoryFile.written.Add(1) }}
+	if err = srv.whole(func() error { return srv.encodeRDB(context.Background(), w, how) }); err == nil {
 		err = w.Flush()
 	}
 	if err == nil {

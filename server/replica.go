@@ -289,6 +289,8 @@ func (m masterReader) Read(b []byte) (int, error) {
 	n, err := m.l.conn.Read(b)
 	if n > 0 {
 		m.l.update(func(st *linkStatus) { st.heard = time.Now() })
+		m.l.srv.stats.replIn.Add(int64(n))
+		m.l.srv.stats.bytesIn.Add(int64(n))
 	}
 	return n, err
 }
@@ -622,6 +624,7 @@ func (l *masterLink) fill(file *os.File, codes []string) error {
 		item, err := r.Next()
 		switch {
 		case err == io.EOF:
+			im.tell()
 			return nil
 		case err != nil:
 			return err

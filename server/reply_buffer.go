@@ -10,6 +10,7 @@ import (
 // replyBuffer is the memory that a client keeps for its replies: as much as its largest replies of late took, within limits. What they
 // take beyond that is borrowed, and given back once it is sent.
 type replyBuffer struct {
+	room    int    // the largest size of own since it was made smaller
 	own     []byte // empty; nil if what the client has of its own is somewhere else
 	peak    int    // most bytes that waited to be sent since resetAt
 	resetAt int64  // when peak was last reset, in ms since 1970
@@ -51,6 +52,16 @@ func (b *replyBuffer) sent(size int, rest []byte) []byte {
 	return rest
 }
 
+// grew reports whether the client's buffer has become larger; the first one has not. A transport may use two in turns.
+func (b *replyBuffer) grew() bool {
+	if cap(b.own) <= b.room {
+		return false
+	}
+	first := b.room == 0
+	b.room = cap(b.own)
+	return !first
+}
+
 // resizeReplies makes the client's buffer smaller if its replies have long been small. The session's transport calls it about once a second.
 func (s *Session) resizeReplies(now int64) {
 	all, b := &s.srv.replyBuffers, &s.replyBuffer
@@ -60,7 +71,8 @@ func (s *Session) resizeReplies(now int64) {
 	size := cap(s.out.Buf)
 	if len(s.out.Buf) == 0 && size/2 >= minReplyBuffer && b.peak < size/2 {
 		b.own = make([]byte, 0, max(b.peak+1, minReplyBuffer))
-		s.out.Buf = b.own
+		s.out.Buf, b.room = b.own, cap(b.own)
+		s.srv.stats.shrinks.Add(1)
 	}
 	if age := all.peakAge.Load(); age >= 0 && now-b.resetAt > age {
 		b.peak, b.resetAt = len(s.out.Buf), now

@@ -85,6 +85,8 @@ type Server struct {
 	listeners listeners
 	files     fileWatch
 
+	supervised Supervision
+
 	callsTogether atomic.Bool // event loops make several system calls at once
 
 	cluster *clusterNode // nil if cluster mode is off
@@ -106,10 +108,17 @@ type Server struct {
 type serverStats struct {
 	connections, rejected atomic.Int64
 	bytesIn, bytesOut     atomic.Int64
-	reads, writes         atomic.Int64
+	reads, writes         atomic.Int64 // by goroutines of a client
+	loopReads, loopWrites atomic.Int64 // by event loops
+	rounds, loopsBefore   atomic.Int64 // of event loops; and their processor time before the last ResetStats, in ns
+	replIn, replOut       atomic.Int64 // bytes from a master and to followers; bytesIn and bytesOut have them too
+	copies, noPartial     atomic.Int64 // full copies for followers, and how many of these asked for less
+	expands, shrinks      atomic.Int64 // of clients' reply buffers
+	restored              atomic.Int64 // payloads of RESTORE that were checked
 	unexpected            atomic.Int64 // commands of the master that could not be executed
 	errors                errorStats
 	blocked               atomic.Int64 // a gauge
+	loaded                atomic.Pointer[loadedKeys]
 	// Clients that were closed because of what they had sent, or not read.
 	inputTooLong, outputTooLong atomic.Int64
 	denied                      [acl.Reasons]atomic.Int64 // what clients were not allowed
@@ -140,6 +149,8 @@ type Options struct {
 	Listeners []net.Listener
 	// FS is where data is stored; nil is the system's files.
 	FS vfs.FS
+	// Supervised says who is told that the server is ready, for INFO.
+	Supervised Supervision
 	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data directory; that must
 	// have no data (ErrNotEmpty). If it is "", what a Redis has left in a data directory without data is read.
 	Import string
@@ -166,6 +177,8 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 
 		ownFiles: o.FS == nil,
 		fs:       o.FS,
+
+		supervised: o.Supervised,
 	}
 	srv.handlers.number = serverNumbers.Add(1)
 	for _, l := range o.Listeners {
@@ -385,13 +398,17 @@ func (srv *Server) ResetStats() {
 	}
 	srv.stats.errors.reset()
 	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.bytesOut,
-		&srv.stats.reads, &srv.stats.writes, &srv.stats.unexpected, &srv.stats.inputTooLong, &srv.stats.outputTooLong,
-		&srv.eviction.clients, &srv.eviction.total} {
+		&srv.stats.reads, &srv.stats.writes, &srv.stats.loopReads, &srv.stats.loopWrites, &srv.stats.rounds,
+		&srv.stats.replIn, &srv.stats.replOut, &srv.stats.copies, &srv.stats.noPartial,
+		&srv.stats.expands, &srv.stats.shrinks, &srv.stats.restored, &srv.stats.unexpected,
+		&srv.stats.inputTooLong, &srv.stats.outputTooLong, &srv.eviction.clients,
+		&srv.eviction.total} {
 		c.Store(0)
 	}
 	for i := range srv.stats.denied {
 		srv.stats.denied[i].Store(0)
 	}
+	srv.stats.loopsBefore.Add(int64(srv.loopTime()))
 	srv.ks.ResetStats()
 }
 

@@ -310,6 +310,9 @@ func (s *Session) sentOutput(size, n int) {
 	s.follower.feed.took(n)
 	s.tookOutput(n)
 	s.out.Buf = s.replyBuffer.sent(size, s.out.Buf)
+	if s.replyBuffer.grew() {
+		s.srv.stats.expands.Add(1)
+	}
 	s.out.Expected = min(s.replyBuffer.peak, maxExpected)
 	s.info.Lock()
 	s.infoData.output = s.out.Len()

@@ -108,6 +108,8 @@ type Journal interface {
 	Append(now int64, commands []byte)
 	// Appended returns the LSN after the last record.
 	Appended() uint64
+	// Buffered returns how many bytes wait in memory to be written.
+	Buffered() int64
 	// Durable returns the LSN before which everything is synced, or need not be because a checkpoint has it. It is less than
 	// Appended while the journal has failed.
 	Durable() uint64
@@ -426,6 +428,13 @@ func (j *File) wakeWriter() {
 
 // Appended implements Journal.
 func (j *File) Appended() uint64 { return j.appended.Load() }
+
+// Buffered implements Journal.
+func (j *File) Buffered() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return int64(len(j.buf) + len(j.long))
+}
 
 // Durable implements Journal.
 func (j *File) Durable() uint64 { return j.durable.Load() }

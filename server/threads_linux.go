@@ -1,0 +1,70 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// threads are those of the event loops, for INFO. A loop changes its thread when a script holds it up.
+type threads struct {
+	mu      sync.Mutex // protects what follows
+	running map[int]struct{}
+	ended   processorTimes // of threads that have ended
+}
+
+// begin notes that the calling thread is a loop's.
+func (t *threads) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running == nil {
+		t.running = map[int]struct{}{}
+	}
+	t.running[unix.Gettid()] = struct{}{}
+}
+
+// end notes that the calling thread is not any more.
+func (t *threads) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id := unix.Gettid()
+	t.ended.add(timesOf(id))
+	delete(t.running, id)
+}
+
+// processorTimes implements threaded.
+func (t *loops) processorTimes() processorTimes {
+	t.threads.mu.Lock()
+	defer t.threads.mu.Unlock()
+	sum := t.threads.ended
+	for id := range t.threads.running {
+		sum.add(timesOf(id))
+	}
+	return sum
+}
+
+// timesOf returns how long a thread of the process has used processors.
+func timesOf(id int) (times processorTimes) {
+	const schedulerClock, ofThread = 2, 4 // see clock_getcpuclockid(3)
+	var spent unix.Timespec
+	if err := unix.ClockGettime(int32(^id<<3|ofThread|schedulerClock), &spent); err == nil {
+		times.total = time.Duration(spent.Nano())
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", id))
+	if err != nil {
+		return times
+	}
+	// Behind the name, which may contain anything, the times are the 12th and the 13th field, in 1/100 s on every machine.
+	const tick = time.Second / 100
+	if fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]); len(fields) >= 13 {
+		user, _ := strconv.ParseInt(string(fields[11]), 10, 64)
+		system, _ := strconv.ParseInt(string(fields[12]), 10, 64)
+		times.user, times.system = time.Duration(user)*tick, time.Duration(system)*tick
+	}
+	return times
+}
