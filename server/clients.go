@@ -2,11 +2,12 @@ package server
 
 import (
 	"cmp"
-	"github.com/atomredis/atomredis/command"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // clients is the register of connected clients.

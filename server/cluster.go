@@ -3,9 +3,10 @@ package server
 import (
 	"bytes"
 	"errors"
-	"github.com/atomredis/atomredis/command"
 	"net/netip"
 	"strings"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // This file is cluster mode (cluster-enabled yes): the server is the only node of a cluster and has all slots. Clients of clusters find

@@ -1,8 +1,9 @@
 package server
 
 import (
-	"github.com/atomredis/atomredis/command"
 	"strings"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 func init() { command.Register(configCommands) }

@@ -3,9 +3,10 @@ package server
 import (
 	"cmp"
 	"fmt"
-	"github.com/atomredis/atomredis/command"
 	"slices"
 	"strings"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // latencyCommand tells how long commands take, and about those that take long.

@@ -2,11 +2,12 @@ package server
 
 import (
 	"fmt"
-	"github.com/atomredis/atomredis/command"
 	"math"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // slowlogCommand shows the commands that took long.

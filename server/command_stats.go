@@ -1,9 +1,10 @@
 package server
 
 import (
-	"github.com/atomredis/atomredis/command"
 	"iter"
 	"sync/atomic"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // commandStats counts the calls of one command.

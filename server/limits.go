@@ -1,13 +1,14 @@
 package server
 
 import (
-	"github.com/atomredis/atomredis/command"
 	"math"
 	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // outputLimit returns the limit on the output that waits for the client. Any goroutine may call it.

@@ -1,9 +1,10 @@
 package server
 
 import (
-	"github.com/atomredis/atomredis/command"
 	"sync"
 	"sync/atomic"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // pauseState is CLIENT PAUSE: until its time has come, or CLIENT UNPAUSE, commands wait in their sessions' input.

@@ -1,10 +1,11 @@
 package server
 
 import (
-	"github.com/atomredis/atomredis/command"
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal commands whose cost is
