@@ -2,7 +2,6 @@ package server
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,8 +19,8 @@ func TestTTLRoundsToTheNearestSecond(t *testing.T) {
 	} {
 		b.G.SetDeadline(e, at)
 		for i, name := range []string{"ttl", "pttl", "expiretime", "pexpiretime"} {
-			require.Equal(t, want[i], b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), name), name, "key"), "%s %d", name, at)
-			require.Equal(t, ":-2\r\n", b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), name), name, "none"))
+			require.Equal(t, want[i], b.call(commandNamed(t, name), name, "key"), "%s %d", name, at)
+			require.Equal(t, ":-2\r\n", b.call(commandNamed(t, name), name, "none"))
 		}
 	}
 }
@@ -35,7 +34,7 @@ func TestLookingAtAKeyTouchesItOnlyWhereItShould(t *testing.T) {
 		b.G.Unlock()
 		b.G.Lock(ks, 1, 9_000_000)
 		b.G.NoTouch = touches // the command decides, not the client
-		b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), name), name, "key")
+		b.call(commandNamed(t, name), name, "key")
 		require.Equal(t, touches, e.Access() != before, name)
 		require.Equal(t, touches, b.G.NoTouch, name)
 	}
@@ -48,7 +47,7 @@ func TestAnExpiredTimeDeletesTheKey(t *testing.T) {
 	} {
 		b := newTestCtx(t)
 		b.G.CreateString(0, []byte("key"), nil)
-		require.Equal(t, ":1\r\n", b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), words[0]), words...), words)
+		require.Equal(t, ":1\r\n", b.call(commandNamed(t, words[0]), words...), words)
 		require.Nil(t, b.G.Peek(0, []byte("key")), words)
 	}
 }
@@ -56,6 +55,6 @@ func TestAnExpiredTimeDeletesTheKey(t *testing.T) {
 func TestTheLargestTimeToLiveSurvivesARoundTrip(t *testing.T) {
 	b := newTestCtx(t)
 	b.G.CreateString(0, []byte("key"), nil)
-	require.Equal(t, ":1\r\n", b.call(commandNamed(t, slices.Concat(genericCommands, expireCommands), "pexpireat"), "pexpireat", "key", "9223372036854775807"))
+	require.Equal(t, ":1\r\n", b.call(commandNamed(t, "pexpireat"), "pexpireat", "key", "9223372036854775807"))
 	require.Equal(t, int64(math.MaxInt64), b.G.Peek(0, []byte("key")).Deadline())
 }

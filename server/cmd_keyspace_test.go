@@ -10,7 +10,7 @@ import (
 
 func TestLolwutDrawsPicturesOfAnySize(t *testing.T) {
 	b := newTestCtx(t)
-	lolwut := commandNamed(t, keyspaceCommands, "lolwut")
+	lolwut := commandNamed(t, "lolwut")
 	for _, size := range [][2]int{{1, 1}, {1, 9}, {9, 1}, {2, 2}, {41, 15}, {lolwutMaxColumns, lolwutMaxRows}} {
 		picture := drawAtom(size[0], size[1])
 		lines := strings.Split(strings.TrimSuffix(picture, "\n"), "\n")
@@ -33,10 +33,10 @@ func TestFlushAndSwapChangeWhatTheyName(t *testing.T) {
 		b.G.CreateString(db, []byte("key"), nil)
 	}
 	b.DB = 1
-	require.Equal(t, "-"+string(command.ErrSyntax)+"\r\n", b.call(commandNamed(t, keyspaceCommands, "flushdb"), "flushdb", "sync", "async"))
-	require.Equal(t, "+OK\r\n", b.call(commandNamed(t, keyspaceCommands, "flushdb"), "flushdb", "SYNC"))
+	require.Equal(t, "-"+string(command.ErrSyntax)+"\r\n", b.call(commandNamed(t, "flushdb"), "flushdb", "sync", "async"))
+	require.Equal(t, "+OK\r\n", b.call(commandNamed(t, "flushdb"), "flushdb", "SYNC"))
 	require.Equal(t, [3]int{1, 0, 1}, [3]int{b.G.Len(0), b.G.Len(1), b.G.Len(2)})
-	require.Equal(t, "+OK\r\n", b.call(commandNamed(t, keyspaceCommands, "flushall"), "flushall"))
+	require.Equal(t, "+OK\r\n", b.call(commandNamed(t, "flushall"), "flushall"))
 	require.Equal(t, [3]int{0, 0, 0}, [3]int{b.G.Len(0), b.G.Len(1), b.G.Len(2)})
-	require.Equal(t, "-"+string(errSecondDB)+"\r\n", b.call(commandNamed(t, keyspaceCommands, "swapdb"), "swapdb", "0", "5000000000"))
+	require.Equal(t, "-"+string(errSecondDB)+"\r\n", b.call(commandNamed(t, "swapdb"), "swapdb", "0", "5000000000"))
 }

@@ -10,10 +10,10 @@ func TestListUsedAsQueueDoesNotAllocate(t *testing.T) {
 	b := newTestCtx(t)
 	b.Host = &Server{config: NewConfig()}
 	for range 2000 { // several nodes
-		b.call(commandNamed(t, listCommands, "rpush"), "rpush", "key", "0123456789")
+		b.call(commandNamed(t, "rpush"), "rpush", "key", "0123456789")
 	}
 	for _, pair := range [][2]string{{"lpush", "rpop"}, {"rpush", "lpop"}} {
-		push, pop := commandNamed(t, listCommands, pair[0]), commandNamed(t, listCommands, pair[1])
+		push, pop := commandNamed(t, pair[0]), commandNamed(t, pair[1])
 		pushArgs := [][]byte{[]byte(pair[0]), []byte("key"), []byte("0123456789")}
 		popArgs := [][]byte{[]byte(pair[1]), []byte("key")}
 		require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -24,14 +24,11 @@ func newStreamCtx(t testing.TB) *testCtx {
 // stream calls a command on streams, named by the first word or for a container by the first two.
 func (b *testCtx) stream(t testing.TB, line string) string {
 	words := strings.Fields(line)
-	name, group := strings.ToLower(words[0]), streamCommands
-	switch name {
-	case "xgroup":
-		name, group = name+"|"+strings.ToLower(words[1]), xgroupCommands
-	case "xinfo":
-		name, group = name+"|"+strings.ToLower(words[1]), xinfoCommands
+	name := strings.ToLower(words[0])
+	if name == "xgroup" || name == "xinfo" {
+		name += "|" + strings.ToLower(words[1])
 	}
-	return b.call(commandNamed(t, group, name), words...)
+	return b.call(commandNamed(t, name), words...)
 }
 
 func TestHotStreamCommandsDoNotAllocate(t *testing.T) {
@@ -85,7 +82,7 @@ func TestReadingAndAcknowledgingAllocatesOnlyThePendingRecord(t *testing.T) {
 	b.stream(t, "XREADGROUP GROUP g c COUNT 1 STREAMS s >")
 	g := b.G.Peek(0, []byte("s")).Stream().Group([]byte("g"))
 	read, readArgs := b.Cmd, b.Args
-	ack := commandNamed(t, streamCommands, "xack")
+	ack := commandNamed(t, "xack")
 	ackArgs := [][]byte{[]byte("xack"), []byte("s"), []byte("g"), nil}
 	var id []byte
 	allocs := testing.AllocsPerRun(50, func() {
@@ -196,7 +193,7 @@ func TestAConsumerNamedStreamsMeetsNoKeyOutsideTheGuard(t *testing.T) {
 	defer ks.Close()
 	c := &testCtx{}
 	c.G, c.W = &c.guard, &c.out
-	cmd := commandNamed(t, streamCommands, "xreadgroup")
+	cmd := commandNamed(t, "xreadgroup")
 	cmd = &command.Command{Name: cmd.Name, Keys: cmd.Keys, Do: cmd.Do, Lock: command.LockKeys}
 	for _, line := range []string{
 		"XREADGROUP NOACK GROUP g STREAMS STREAMS k >",

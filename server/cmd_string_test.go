@@ -1,12 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -44,15 +42,11 @@ func (b *testCtx) call(cmd *command.Command, words ...string) string {
 	return string(b.out.Buf)
 }
 
-// commandNamed returns the entry of a group's table.
-func commandNamed(t testing.TB, group []*command.Command, name string) *command.Command {
-	for _, cmd := range group {
-		if cmd.Name == name {
-			return cmd
-		}
-	}
-	require.Fail(t, "no such command", name)
-	return nil
+// commandNamed returns the entry of a command.
+func commandNamed(t testing.TB, name string) *command.Command {
+	cmd := command.NewTable().Original(name)
+	require.NotNil(t, cmd, name)
+	return cmd
 }
 
 func TestHotStringCommandsDoNotAllocate(t *testing.T) {
@@ -69,7 +63,7 @@ func TestHotStringCommandsDoNotAllocate(t *testing.T) {
 		{"mget", "key", "key"},
 		{"mset", "key", "1", "key", "2"},
 	} {
-		cmd := commandNamed(t, stringCommands, words[0])
+		cmd := commandNamed(t, words[0])
 		require.NotContains(t, b.call(cmd, words...), "-ERR")
 		require.Zero(t, testing.AllocsPerRun(100, func() {
 			b.out.Buf = b.out.Buf[:0]
@@ -80,7 +74,7 @@ func TestHotStringCommandsDoNotAllocate(t *testing.T) {
 
 func TestFailedStringCommandsChangeNothing(t *testing.T) {
 	b := newTestCtx(t)
-	set := commandNamed(t, stringCommands, "set")
+	set := commandNamed(t, "set")
 	require.Equal(t, "+OK\r\n", b.call(set, "set", "key", "value", "px", "500"))
 	for _, words := range [][]string{
 		{"set", "key", "v", "nx"}, {"set", "key", "v", "ex", "0"}, {"set", "key", "v", "nx", "xx"}, {"set", "key", "v", "ex", "1", "keepttl"},
@@ -90,7 +84,7 @@ func TestFailedStringCommandsChangeNothing(t *testing.T) {
 		{"msetnx", "none", "v", "key", "w"}, {"setrange", "key", "-1", "v"}, {"setrange", "none", "5", ""}, {"getex", "key", "ex", "x"},
 		{"getex", "key", "nx"},
 	} {
-		b.call(commandNamed(t, stringCommands, words[0]), words...)
+		b.call(commandNamed(t, words[0]), words...)
 		e := b.G.Peek(0, []byte("key"))
 		require.Equal(t, "value", string(e.Bytes()), words)
 		require.Equal(t, int64(1_000_500), e.Deadline(), words)
@@ -100,7 +94,7 @@ func TestFailedStringCommandsChangeNothing(t *testing.T) {
 
 func TestGetrangeIsASliceOfTheValue(t *testing.T) {
 	b := newTestCtx(t)
-	cmd := commandNamed(t, stringCommands, "getrange")
+	cmd := commandNamed(t, "getrange")
 	const value = "0123456789"
 	b.G.CreateString(0, []byte("key"), []byte(value))
 	edges := []int64{math.MinInt64, math.MinInt64 + 1, -12, -11, -10, -9, -5, -1, 0, 1, 5, 9, 10, 11, math.MaxInt64}
@@ -130,46 +124,4 @@ func decimal(w *resp.Writer, n int64) string {
 	w.Buf = w.Buf[:0]
 	w.Int(n)
 	return string(w.Buf[1 : len(w.Buf)-2])
-}
-
-func TestLCSIsALongestCommonSubsequence(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		letters := rapid.SliceOfN(rapid.SampledFrom([]byte("abc")), 0, 20)
-		a, b := letters.Draw(t, "a"), letters.Draw(t, "b")
-		up := make(bitset, (len(a)*len(b)+63)/64)
-		n := lcsLength(a, b, up)
-		require.Equal(t, longestCommon(a, b), n)
-		require.Equal(t, n, lcsLength(a, b, nil))
-
-		lastI, lastJ, total := len(a), len(b), 0
-		lcsMatches(a, b, up, func(i, j, size int) {
-			require.Positive(t, size)
-			require.LessOrEqual(t, i+size, lastI)
-			require.LessOrEqual(t, j+size, lastJ)
-			require.True(t, bytes.Equal(a[i:i+size], b[j:j+size]))
-			lastI, lastJ, total = i, j, total+size
-		})
-		require.Equal(t, n, total)
-	})
-}
-
-// longestCommon is the textbook's recursion.
-func longestCommon(a, b []byte) int {
-	memo := map[[2]int]int{}
-	var length func(i, j int) int
-	length = func(i, j int) int {
-		if i == 0 || j == 0 {
-			return 0
-		}
-		if n, ok := memo[[2]int{i, j}]; ok {
-			return n
-		}
-		n := max(length(i-1, j), length(i, j-1))
-		if a[i-1] == b[j-1] {
-			n = length(i-1, j-1) + 1
-		}
-		memo[[2]int{i, j}] = n
-		return n
-	}
-	return length(len(a), len(b))
 }

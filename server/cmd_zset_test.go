@@ -22,7 +22,7 @@ func newZSetCtx(t testing.TB) *testCtx {
 
 // zset calls a command on sorted sets.
 func (b *testCtx) zset(t testing.TB, words ...string) string {
-	return b.call(commandNamed(t, zsetCommands, words[0]), words...)
+	return b.call(commandNamed(t, words[0]), words...)
 }
 
 func TestHotSortedSetCommandsDoNotAllocate(t *testing.T) {
@@ -42,14 +42,14 @@ func TestHotSortedSetCommandsDoNotAllocate(t *testing.T) {
 			{"zrange", "key", "0", "5", "WITHSCORES"},
 			{"zrange", "key", "0", "100", "BYSCORE", "LIMIT", "0", "5"},
 		} {
-			cmd := commandNamed(t, zsetCommands, words[0])
+			cmd := commandNamed(t, words[0])
 			require.NotContains(t, b.call(cmd, words...), "-ERR")
 			require.Zero(t, testing.AllocsPerRun(100, func() {
 				b.out.Buf = b.out.Buf[:0]
 				cmd.Do(&b.Ctx)
 			}), "%d members: %q", size, words)
 		}
-		pop := commandNamed(t, zsetCommands, "zpopmin")
+		pop := commandNamed(t, "zpopmin")
 		b.call(pop, "zpopmin", "key")
 		require.Zero(t, testing.AllocsPerRun(5, func() {
 			b.out.Buf = b.out.Buf[:0]

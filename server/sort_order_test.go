@@ -16,7 +16,7 @@ import (
 
 // sortOf calls SORT and returns its reply.
 func (b *testCtx) sortOf(t testing.TB, words ...string) string {
-	return b.call(commandNamed(t, sortCommands, "sort"), append([]string{"sort"}, words...)...)
+	return b.call(commandNamed(t, "sort"), append([]string{"sort"}, words...)...)
 }
 
 // sortModel is what SORT does, said plainly.
@@ -93,7 +93,7 @@ func TestSortAgreesWithAModel(t *testing.T) {
 			for _, e := range elements {
 				if rapid.IntRange(0, 3).Draw(rt, "has") > 0 {
 					m.by[e] = element.Draw(rt, "weight")
-					b.call(commandNamed(t, stringCommands, "set"), "set", "w:"+e, m.by[e])
+					b.call(commandNamed(t, "set"), "set", "w:"+e, m.by[e])
 				}
 			}
 			args = append(args, "BY", "w:*")
@@ -101,9 +101,9 @@ func TestSortAgreesWithAModel(t *testing.T) {
 		if m.set {
 			slices.Sort(elements)
 			elements = slices.Compact(elements)
-			b.call(commandNamed(t, setCommands, "sadd"), append([]string{"sadd", "key"}, elements...)...)
+			b.call(commandNamed(t, "sadd"), append([]string{"sadd", "key"}, elements...)...)
 		} else {
-			b.call(commandNamed(t, listCommands, "rpush"), append([]string{"rpush", "key"}, elements...)...)
+			b.call(commandNamed(t, "rpush"), append([]string{"rpush", "key"}, elements...)...)
 		}
 		if m.alpha {
 			args = append(args, "ALPHA")
@@ -120,7 +120,7 @@ func TestSortAgreesWithAModel(t *testing.T) {
 		}
 		if m.stored {
 			require.Equal(rt, fmt.Sprintf(":%d\r\n", len(elements)), b.sortOf(t, append(args, "STORE", "stored")...))
-			require.Equal(rt, bulks(elements...), b.call(commandNamed(t, listCommands, "lrange"), "lrange", "stored", "0", "-1"))
+			require.Equal(rt, bulks(elements...), b.call(commandNamed(t, "lrange"), "lrange", "stored", "0", "-1"))
 			return
 		}
 		require.Equal(rt, bulks(elements...), b.sortOf(t, args...))
@@ -129,9 +129,9 @@ func TestSortAgreesWithAModel(t *testing.T) {
 
 func TestSortWithoutSortingKeepsTheOrder(t *testing.T) {
 	b := newTestCtx(t)
-	b.call(commandNamed(t, listCommands, "rpush"), "rpush", "list", "3", "1", "2")
-	b.call(commandNamed(t, zsetCommands, "zadd"), "zadd", "zset", "1", "x", "2", "y", "3", "z")
-	b.call(commandNamed(t, setCommands, "sadd"), "sadd", "set", "30", "10", "20")
+	b.call(commandNamed(t, "rpush"), "rpush", "list", "3", "1", "2")
+	b.call(commandNamed(t, "zadd"), "zadd", "zset", "1", "x", "2", "y", "3", "z")
+	b.call(commandNamed(t, "sadd"), "sadd", "set", "30", "10", "20")
 	require.Equal(t, bulks("3", "1", "2"), b.sortOf(t, "list", "BY", "nosort"))
 	require.Equal(t, bulks("1"), b.sortOf(t, "list", "BY", "nosort", "LIMIT", "1", "1"))
 	require.Equal(t, bulks("y", "x"), b.sortOf(t, "zset", "BY", "nosort", "DESC", "LIMIT", "1", "5"))
@@ -154,7 +154,7 @@ func TestSortAllocatesNothingForAnElement(t *testing.T) {
 	for i := range n {
 		push = append(push, strconv.Itoa((i*7919)%n/2)) // each twice
 	}
-	b.call(commandNamed(t, listCommands, "rpush"), push...)
+	b.call(commandNamed(t, "rpush"), push...)
 	for _, options := range [][]string{{}, {"DESC"}, {"ALPHA"}, {"LIMIT", "10", "5"}, {"BY", "w:*"}, {"BY", "w:*", "ALPHA"}, {"GET", "#"}} {
 		b.sortOf(t, append([]string{"key"}, options...)...)
 		require.Less(t, testing.AllocsPerRun(2, func() {
