@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/atomredis/atomredis/command"
+	stringcommands "github.com/atomredis/atomredis/commands/strings"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -291,7 +292,7 @@ func cmdAtomStreamref(c *command.Ctx) {
 		if timeout > 0 {
 			p.args = append(p.args, []byte("PX"), c.Args[4])
 		}
-		if reply := perform(c, cmdSet, p); reply[0] == '-' {
+		if reply := perform(c, stringcommands.Set, p); reply[0] == '-' {
 			c.W.Raw(reply)
 			return
 		}

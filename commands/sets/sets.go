@@ -1,4 +1,5 @@
-package server
+// Package sets has the commands on sets.
+package sets
 
 import (
 	"math"
@@ -8,8 +9,6 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/resp"
 )
-
-// This file has the commands on sets.
 
 func init() { command.Register(setCommands) }
 

@@ -1,4 +1,5 @@
-package server
+// Package hashes has the commands on hashes.
+package hashes
 
 import (
 	"math"
@@ -10,8 +11,6 @@ import (
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/resp"
 )
-
-// This file has the commands on hashes.
 
 func init() { command.Register(hashCommands) }
 

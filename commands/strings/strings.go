@@ -1,4 +1,5 @@
-package server
+// Package strings has the commands on strings.
+package strings
 
 import (
 	"math"
@@ -7,8 +8,6 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
-
-// This file has the commands on strings, except LCS.
 
 func init() { command.Register(stringCommands) }
 
@@ -51,7 +50,7 @@ var stringCommands = []*command.Command{
 		Summary: "Writes a string that expires after some milliseconds", Syntax: "key milliseconds value", Complexity: "O(1)", Do: cmdPsetex},
 	{Name: "set", Group: "string", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
 		Summary: "Writes a string, whatever the key held before", Syntax: "key value [NX | XX | IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
-		Complexity: "O(1)", Do: cmdSet},
+		Complexity: "O(1)", Do: Set},
 	{Name: "setex", Group: "string", Since: "2.0.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Writes a string that expires after some seconds", Syntax: "key seconds value", Complexity: "O(1)", Do: cmdSetex},
 	{Name: "setnx", Group: "string", Since: "1.0.0", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[OW,INSERT]"),
@@ -301,7 +300,8 @@ func setPairs(c *command.Ctx) {
 	}
 }
 
-func cmdSet(c *command.Ctx) {
+// Set is SET, for those who carry it out on behalf of another command.
+func Set(c *command.Ctx) {
 	key, v := c.Args[1], c.Args[2]
 	if len(c.Args) == 3 {
 		c.SetString(c.G.Write(c.DB, key), key, v)

@@ -1,4 +1,5 @@
-package server
+// Package hyperloglog has the commands on HyperLogLogs, which are strings of a certain form.
+package hyperloglog
 
 import (
 	"strconv"
@@ -8,8 +9,6 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hyperloglog"
 )
-
-// This file has the commands on HyperLogLogs, which are strings of a certain form.
 
 func init() { command.Register(hyperloglogCommands) }
 

@@ -1,4 +1,5 @@
-package server
+// Package bitmaps has the commands on strings as sequences of bits.
+package bitmaps
 
 import (
 	"bytes"
@@ -9,8 +10,6 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/resp"
 )
-
-// This file has the commands on strings as sequences of bits.
 
 func init() { command.Register(bitmapCommands) }
 
