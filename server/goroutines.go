@@ -29,6 +29,7 @@ type goroutines struct {
 type stream struct {
 	owner  *goroutines
 	conn   net.Conn
+	secure *tls.Conn     // under conn; nil without TLS
 	signal chan struct{} // the session has mail, or output, or the reader has ended
 
 	mu      sync.Mutex // protects what follows, and the session's owner-only state
@@ -92,10 +93,11 @@ func (t *goroutines) accept(conn net.Conn) error {
 	if refusal := t.refuse(loopback, isSocket); refusal != "" {
 		return t.turnAway(conn, refusal)
 	}
+	secure, _ := conn.(*tls.Conn)
 	if t.srv.hook != nil {
 		conn = t.srv.hook.Conn(conn)
 	}
-	c := &stream{owner: t, conn: conn, signal: make(chan struct{}, 1)}
+	c := &stream{owner: t, conn: conn, secure: secure, signal: make(chan struct{}, 1)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isClosed() {
@@ -187,11 +189,31 @@ func (c *stream) wake() {
 	}
 }
 
+// handshakeTime is how long a client may take for the handshake of TLS: two round trips, and time for three lost packets (1, 2 and
+// 4 s). Without a limit a client that never ends it holds one of maxclients for ever.
+const handshakeTime = 10 * time.Second
+
+// handshake makes the connection ready. One that takes too long is closed.
+func (c *stream) handshake() error {
+	if c.secure == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	timer := c.owner.srv.ks.Clock().AfterFunc(handshakeTime, cancel)
+	defer timer.Stop()
+	return c.secure.HandshakeContext(ctx)
+}
+
 func (c *stream) read() {
 	defer c.owner.wg.Done()
 	buf := make([]byte, 16*1024)
+	err := c.handshake()
 	for {
-		n, err := c.conn.Read(buf)
+		n := 0
+		if err == nil {
+			n, err = c.conn.Read(buf)
+		}
 		c.mu.Lock()
 		if n > 0 {
 			c.owner.srv.stats.reads.Add(1)

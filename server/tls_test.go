@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine"
 )
 
 // authority signs certificates for a test, and writes them as files to dir.
@@ -187,4 +190,71 @@ func TestTLSNeedsWhatItVerifiesWith(t *testing.T) {
 	}
 	_, err := (&TLSSettings{CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: a.dir}).load()
 	require.NoError(t, err)
+}
+
+func TestTLSHandshakesHaveALimit(t *testing.T) {
+	a := newAuthority(t, "a")
+	cert, key := a.issue("server", 2)
+	config := NewConfig()
+	config.InMemory()
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_, port, _ := net.SplitHostPort(probe.Addr().String())
+	require.NoError(t, probe.Close())
+	for name, value := range map[string]string{"port": "0", "tls-port": port, "bind": "127.0.0.1", "tls-cert-file": cert,
+		"tls-key-file": key, "tls-auth-clients": "no"} {
+		require.NoError(t, config.Set(name, value, false))
+	}
+	clock := engine.NewManualClock(time.UnixMilli(1e12))
+	srv, err := New(config, slog.New(slog.DiscardHandler), Options{Clock: clock})
+	require.NoError(t, err)
+	require.NoError(t, srv.Start())
+	defer srv.Close()
+	addr := srv.Addrs()[0].String()
+	clients := func(n int64) {
+		require.Eventually(t, func() bool { return srv.clients.count.Load() == n }, 10*time.Second, time.Millisecond)
+	}
+
+	done, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: a.pool})
+	require.NoError(t, err)
+	defer done.Close()
+	pong := func() {
+		_, err := done.Write([]byte("PING\r\n"))
+		require.NoError(t, err)
+		reply := make([]byte, 7)
+		_, err = io.ReadFull(done, reply)
+		require.NoError(t, err)
+		require.Equal(t, "+PONG\r\n", string(reply))
+	}
+	pong()
+	// Nothing, the head of a record, and a record that says more than comes.
+	for _, sent := range []string{"", "\x16\x03", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"} {
+		conn, err := net.Dial("tcp", addr)
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = conn.Write([]byte(sent))
+		require.NoError(t, err)
+		clients(2)
+		clock.Advance(handshakeTime - time.Millisecond)
+		require.EqualValues(t, 2, srv.clients.count.Load())
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+		closed := make(chan error, 1)
+		go func() {
+			_, err := conn.Read(make([]byte, 1))
+			closed <- err
+		}()
+		// The limit may begin only after the clock was looked at.
+		for open := true; open; {
+			clock.Advance(time.Millisecond)
+			select {
+			case err := <-closed:
+				require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+				open = false
+			case <-time.After(time.Microsecond):
+			}
+		}
+		clients(1)
+	}
+	clock.Advance(time.Hour)
+	pong()
 }
