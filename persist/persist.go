@@ -112,9 +112,10 @@ type Status struct {
 	JournalSize, JournalSince, Unsynced int64
 	// JournalBuffer is how many bytes wait in memory to be written to the journal.
 	JournalBuffer int64
-	// Loading says that keys are still being read from the store, LoadedKeys how many have been since the start.
-	Loading    bool
-	LoadedKeys int
+	// Loading says that keys are still being read from the store, since LoadBegan; LoadedKeys is how many have been, of LoadTotal.
+	Loading               bool
+	LoadBegan             time.Time
+	LoadedKeys, LoadTotal int
 	// Checkpoint says that a checkpoint is being made, since Began: Written of Total changed keys are through.
 	Checkpoint     bool
 	Began          time.Time
@@ -304,6 +305,9 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		ks.EndReplay(j)
 	}
 	if !complete {
+		s.mu.Lock()
+		s.status.LoadBegan, s.status.LoadTotal = time.Now(), int(meta.Keys)
+		s.mu.Unlock()
 		s.loading.Store(true)
 		s.running.Add(1)
 		go s.loadDirectory()

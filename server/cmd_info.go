@@ -347,7 +347,16 @@ func (b *infoText) persistence(c *command.Ctx) {
 	b.number("current_save_keys_processed", saved)
 	b.number("current_save_keys_total", toSave)
 	if st.Loading {
+		elapsed, part := now.Sub(st.LoadBegan).Seconds(), ratio(int64(st.LoadedKeys), int64(st.LoadTotal))
+		left := 1.0 // as Redis says before it can tell
+		if elapsed >= 1 && part > 0 {
+			left = elapsed/part - elapsed
+		}
+		b.number("loading_start_time", st.LoadBegan.Unix())
+		b.text("loading_loaded_perc", strconv.FormatFloat(100*part, 'f', 2, 64))
+		b.number("loading_eta_seconds", int64(left))
 		b.number("loading_loaded_keys", int64(st.LoadedKeys))
+		b.number("loading_total_keys", int64(st.LoadTotal))
 	}
 	b.number("rdb_changes_since_last_save", c.G.Stats().Changes-st.Changes)
 	b.flag("rdb_bgsave_in_progress", st.Checkpoint)

@@ -248,6 +248,53 @@ func TestInfoTellsHowManyKeysWereRead(t *testing.T) {
 	d.end()
 }
 
+func TestInfoTellsHowFarAFileIs(t *testing.T) {
+	d, err := openDurable(t, vfs.NewMem(), inMemory)
+	require.NoError(t, err)
+	progress := func() string {
+		return strings.Join([]string{d.info("current_save_keys_processed"), d.info("current_save_keys_total"), d.info("current_fork_perc")}, " ")
+	}
+	d.do("SET a 1", "SET b 2", "SELECT 1", "SET c 3", "SELECT 0")
+	require.Equal(t, "0 0 0.00", progress())
+	require.True(t, d.beginFile())
+	require.Equal(t, "0 0 0.00", progress())
+	require.NoError(t, d.replaceFile(d.config.Get()))
+	require.Equal(t, "3 3 100.00", progress())
+	require.NoError(t, d.saveFile())
+	require.Equal(t, "0 0 0.00", progress())
+	d.end()
+}
+
+func TestInfoTellsHowFarACheckpointIs(t *testing.T) {
+	d, err := openDurable(t, vfs.NewMem(), "rdb-key-save-delay=10000000")
+	require.NoError(t, err)
+	d.do("SET a 1", "SET b 2", "SET c 3")
+	d.expect("+Background saving started\r\n", "BGSAVE")
+	for d.info("current_save_keys_total") != "3" {
+	}
+	require.Equal(t, "1", d.info("aof_rewrite_in_progress"))
+	require.Less(t, d.info("current_save_keys_processed"), "4")
+	d.end() // which does not wait for the delay
+}
+
+func TestInfoTellsHowFarLoadingIs(t *testing.T) {
+	fs := vfs.NewMem()
+	d, err := openDurable(t, fs)
+	require.NoError(t, err)
+	d.do("SET a 1", "SET b 2", "SAVE")
+	d.end()
+	d, err = openDurable(t, fs, "key-load-delay=2000000000")
+	require.NoError(t, err)
+	require.Equal(t, "1", d.info("loading"))
+	require.Equal(t, "2", d.info("loading_total_keys"))
+	require.Contains(t, []string{"0", "1"}, d.info("loading_eta_seconds"))
+	require.Contains(t, []string{"0.00", "100.00"}, d.info("loading_loaded_perc"))
+	began, err := strconv.ParseInt(d.info("loading_start_time"), 10, 64)
+	require.NoError(t, err)
+	require.InDelta(t, time.Now().Unix(), began, 60)
+	d.end()
+}
+
 func TestInfoTellsOfEventLoops(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, settings...)

@@ -175,10 +175,13 @@ func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 	reply, _ = d.do("INFO persistence")
 	require.Contains(t, reply, "aof_last_write_status:err\r\n")
 	require.Contains(t, reply, "storage_last_error:")
+	for d.info("aof_rewrites_consecutive_failures") == "0" || d.info("aof_rewrites_consecutive_failures") == "1" {
+	}
 	s.set(false)
 	d.await("+OK\r\n", "SET a 6")
 	reply, _ = d.do("INFO persistence")
 	require.Contains(t, reply, "aof_last_write_status:ok\r\n")
+	require.Contains(t, reply, "aof_rewrites_consecutive_failures:0\r\n")
 	d.end()
 }
 
