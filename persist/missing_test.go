@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/crashfs"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/store"
 )
@@ -37,7 +39,7 @@ func segments(t *testing.T, fs vfs.FS) []string {
 
 // keep makes a data directory: life writes into it, and the directory is what it was when life ended, or when the storage was closed.
 func keep(t *testing.T, life func(set func(key, value string), k *keyspace), stop bool, save bool) kept {
-	fs := vfs.NewMem()
+	fs := crashfs.New()
 	k, err := openKeyspace(fs)
 	require.NoError(t, err)
 	want := map[string]string{}
@@ -49,13 +51,17 @@ func keep(t *testing.T, life func(set func(key, value string), k *keyspace), sto
 	for k.storage.Durable() < k.storage.Appended() || !noted(t, fs, k.storage.Durable()) {
 		k.storage.Kick()
 	}
-	killed := kept{vfs.NewMem(), want}
-	copyTree(t, fs, killed.fs, "db")
+	killed := kept{asItIs(fs), want}
 	require.NoError(t, k.close(save))
 	if stop {
-		return kept{fs, want}
+		return kept{fs.MemFS, want}
 	}
 	return killed
+}
+
+// asItIs returns a copy of a file system that is in use: what a kill leaves.
+func asItIs(fs *crashfs.FS) *vfs.MemFS {
+	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 }
 
 // noted reports whether the file of positions says that the journal was synced up to a position.
@@ -180,11 +186,11 @@ func TestWhatIsMissingIsSeen(t *testing.T) {
 
 // restarted opens a directory once more, and kills the storage.
 func restarted(t *testing.T, k kept) kept {
-	fs := k.clone(t)
+	fs := crashfs.New()
+	copyTree(t, k.fs, fs, "db")
 	ks, err := openKeyspace(fs)
 	require.NoError(t, err)
-	killed := kept{vfs.NewMem(), k.want}
-	copyTree(t, fs, killed.fs, "db")
+	killed := kept{asItIs(fs), k.want}
 	require.NoError(t, ks.close(false))
 	return killed
 }
