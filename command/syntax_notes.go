@@ -20,9 +20,9 @@ type argumentNote struct {
 	since, deprecated string
 }
 
-// argumentNotes are the notes of each command, in the order of the arguments: a note is for the first argument that its pattern fits, counted
-// from the outside inward and from left to right, and for no other. A note is a pattern, and then a name, :kind, #key spec, @since, !deprecated,
-// as far as they are there.
+// argumentNotes are the notes of each command, in the order of the arguments: a note is for the first argument that
+// its pattern fits, counted from the outside inward and from left to right, and for no other. A note is a pattern,
+// and then a name, :kind, #key spec, @since, !deprecated, as far as they are there.
 var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
 	notes := map[string][]argumentNote{}
 	for _, g := range []struct{ notes, commands string }{
@@ -58,13 +58,15 @@ var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
 		{"m_* unit", "geodist"},
 		{"m_* unit; count_any count; any @6.2.0; asc_desc order", "georadius georadius_ro"},
 		{"m_* unit; count_any count; asc_desc order", "georadiusbymember georadiusbymember_ro"},
-		{"member_* from; radius_* by; radius_* circle; m_* unit; width_* box; m_* unit; asc_desc order; count_any count", "geosearch geosearchstore"},
+		{"member_* from; radius_* by; radius_* circle; m_* unit; width_* box; m_* unit; asc_desc order; count_any " +
+			"count", "geosearch geosearchstore"},
 		{"seconds_* expiration", "getex hgetex"},
 		{"protover_* arguments", "hello"},
 		{"count_* options", "hrandfield zrandmember"},
 		{"novalues @7.4.0", "hscan"},
 		{"count @6.2.0", "lpop rpop"},
-		{"key_* key_or_empty_string; key; \"\" empty_string; copy @3.0.0; replace @3.0.0; password_* authentication; password @4.0.7; username_* @6.0.0; " +
+		{"key_* key_or_empty_string; key; \"\" empty_string; copy @3.0.0; replace @3.0.0; password_* authentication; password " +
+			"@4.0.7; username_* @6.0.0; " +
 			"key @3.0.6", "migrate"},
 		{"name_* configs", "module|loadex"},
 		{"host_port_* args; host_port host-port; no_one no-one", "replicaof slaveof"},
@@ -72,13 +74,15 @@ var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
 		{"type @6.0.0", "scan"},
 		{"value :integer", "setbit"},
 		{"yes_* mode", "script|debug"},
-		{"nx_* condition @2.6.12; ifeq-value @8.4.0; ifne-value @8.4.0; ifdeq-digest @8.4.0; ifdne-digest @8.4.0; get @6.2.0; seconds_* expiration; " +
+		{"nx_* condition @2.6.12; ifeq-value @8.4.0; ifne-value @8.4.0; ifdeq-digest @8.4.0; ifdne-digest @8.4.0; get @6.2.0; " +
+			"seconds_* expiration; " +
 			"seconds @2.6.12; milliseconds @2.6.12; unix-time-seconds @6.2.0; unix-time-milliseconds @6.2.0; keepttl @6.0.0", "set"},
 		{"now @7.0.0; force @7.0.0; abort @7.0.0", "shutdown"},
 		{"by-pattern pattern :pattern #1; get-pattern pattern :pattern #1; asc_desc order; alpha sorting", "sort sort_ro"},
 		{"count @3.2.0", "spop"},
 		{"count @2.6.0", "srandmember"},
-		{"nomkstream @6.2.0; maxlen_minid_* trim; maxlen_minid strategy; minid @6.2.0; equal_* operator; count @6.2.0; keepref_* condition @8.2.0; " +
+		{"nomkstream @6.2.0; maxlen_minid_* trim; maxlen_minid strategy; minid @6.2.0; equal_* operator; count @6.2.0; keepref_* " +
+			"condition @8.2.0; " +
 			"auto_id id_or_auto; auto auto_id", "xadd"},
 		{"maxlen_minid strategy; minid @6.2.0; equal_* operator; count @6.2.0; keepref_* condition @8.2.0", "xtrim"},
 		{"keepref_* condition", "xackdel xdelex"},
@@ -120,7 +124,7 @@ func parseArgumentNote(s string) argumentNote {
 		case '#':
 			spec, err := strconv.Atoi(word[1:])
 			if err != nil {
-				panic(fmt.Sprintf("server: note %q: %v", s, err))
+				panic(fmt.Sprintf("command: note %q: %v", s, err))
 			}
 			n.keySpec = spec
 		case '@':

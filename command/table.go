@@ -114,8 +114,8 @@ var (
 	ErrCommandNameTaken  = errors.New("Target command name already exists")
 )
 
-// Rename carries out the lines rename-command of a configuration: a name, and the one that clients are to use instead, or "" for none. Within
-// the server, in the rules of users and in the journal commands keep their own names.
+// Rename carries out the lines rename-command of a configuration: a name, and the one that clients are to use
+// instead, or "" for none. Within the server, in the rules of users and in the journal commands keep their own names.
 func (t *Table) Rename(lines [][]string) error {
 	if len(lines) == 0 {
 		return nil

@@ -25,7 +25,8 @@ const (
 	errSelectInCluster command.Error = "ERR SELECT is not allowed in cluster mode"
 	errSwapInCluster   command.Error = "ERR SWAPDB is not allowed in cluster mode"
 	errScriptNoCluster command.Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
-	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node" // also where keys of one command differ, as in Redis
+	// Also where keys of one command differ, as in Redis.
+	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node"
 	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"
 )
 

@@ -124,7 +124,8 @@ func TestOwnCommandsMayUseKeysOfDifferentSlots(t *testing.T) {
 
 func TestCustomCommandsCallNothingThatCrossesSlots(t *testing.T) {
 	srv := startTestServer(t, Options{}, "cluster-enabled", "yes")
-	require.NoError(t, srv.Handle(command.Command{Name: "try", Arity: -2, Flags: command.Write}, func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
+	require.NoError(t, srv.Handle(command.Command{Name: "try", Arity: -2, Flags: command.Write},
+		func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
 	c := srv.connect()
 	require.Equal(t, "-"+string(errCrossSlot), c.do("TRY MSET a 1 b 2"))
 	require.Equal(t, "+OK", c.do("TRY MSET {a}1 1 {a}2 2"))

@@ -19,15 +19,18 @@ var aclCommands = []*command.Command{
 			{Name: "acl|cat", Group: "server", Since: "6.0.0", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the categories of commands, or the commands of one", Syntax: "[categoryname]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdACLCat},
-			{Name: "acl|deluser", Group: "server", Since: "6.0.0", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|deluser", Group: "server", Since: "6.0.0", Arity: -3,
+				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Deletes users and disconnects their clients", Syntax: "username [username ...]",
 				Complexity: "O(N), where N is the number of clients", Do: cmdACLDeluser},
-			{Name: "acl|dryrun", Group: "server", Since: "7.0.0", Arity: -4, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|dryrun", Group: "server", Since: "7.0.0", Arity: -4,
+				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Tells whether a user may execute a command", Syntax: "username command [arg [arg ...]]",
 				Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLDryrun},
 			{Name: "acl|genpass", Group: "server", Since: "6.0.0", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale,
 				Summary: "Returns a random password", Syntax: "[bits]", Complexity: "O(1)", Do: cmdACLGenpass},
-			{Name: "acl|getuser", Group: "server", Since: "6.0.0", Arity: 3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|getuser", Group: "server", Since: "6.0.0", Arity: 3,
+				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Describes a user", Syntax: "username", Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLGetuser},
 			{Name: "acl|help", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdACLHelp},
@@ -40,7 +43,8 @@ var aclCommands = []*command.Command{
 				Complexity: "O(N), where N is the number of entries", Do: cmdACLLog},
 			{Name: "acl|save", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Writes all users into the ACL file", Complexity: "O(N), where N is the number of users", Do: cmdACLSave},
-			{Name: "acl|setuser", Group: "server", Since: "6.0.0", Arity: -3, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|setuser", Group: "server", Since: "6.0.0", Arity: -3,
+				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Changes what a user may do, or makes a new one", Syntax: "username [rule [rule ...]]",
 				Complexity: "O(N), where N is the number of rules", Do: cmdACLSetuser},
 			{Name: "acl|users", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
@@ -54,9 +58,12 @@ var aclCommands = []*command.Command{
 const (
 	errUserName      command.Error = "ERR Usernames can't contain spaces or null characters"
 	errDeleteDefault command.Error = "ERR The 'default' user cannot be removed"
-	errGenpassBits   command.Error = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
-	errNoACLFile     command.Error = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
-	errACLSave       command.Error = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"
+	errGenpassBits   command.Error = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive " +
+		"number up to 4096"
+	errNoACLFile command.Error = "ERR This Redis instance is not configured to use an ACL file. You may want to specify " +
+		"users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in " +
+		"order to store users in the Redis configuration."
+	errACLSave command.Error = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"
 )
 
 func cmdACLCat(c *command.Ctx) {
@@ -124,7 +131,8 @@ func cmdACLDryrun(c *command.Ctx) {
 	case acl.DeniedCommand:
 		c.W.BulkString(fmt.Sprintf("User %s has no permissions to run the '%s' command", command.UntilNUL(c.Args[2]), cmd.Name))
 	default:
-		c.W.BulkString(fmt.Sprintf("User %s has no permissions to access the '%s' %v", command.UntilNUL(c.Args[2]), command.UntilNUL(v.Object), v.Reason))
+		c.W.BulkString(fmt.Sprintf("User %s has no permissions to access the '%s' %v", command.UntilNUL(c.Args[2]),
+			command.UntilNUL(v.Object), v.Reason))
 	}
 }
 

@@ -251,7 +251,8 @@ func TestCallRefusesWhatIsWrong(t *testing.T) {
 		b.do("SET", "response:text", "v")
 		for want, calls := range map[command.Error][][]string{
 			"ERR wrong number of arguments for 'atom.call' command": {{}, {"e"}},
-			command.ErrSyntax:            {{"e", "c", "DATA"}, {"e", "c", "FROM"}, {"e", "c", "TIMEOUT"}, {"e", "c", "x"}, {"e", "c", "NOWAIT", "x"}},
+			command.ErrSyntax: {{"e", "c", "DATA"}, {"e", "c", "FROM"}, {"e", "c", "TIMEOUT"}, {"e", "c", "x"}, {"e", "c",
+				"NOWAIT", "x"}},
 			command.ErrTimeoutNotInteger: {{"e", "c", "TIMEOUT", "x"}, {"e", "c", "TIMEOUT", "1.5"}, {"e", "c", "TIMEOUT", "9223372036854775808"}},
 			command.ErrTimeoutNegative:   {{"e", "c", "TIMEOUT", "-1"}},
 			errElementName:               {{"", "c"}, {"e", "c", "FROM", ""}},

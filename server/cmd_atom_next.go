@@ -114,7 +114,8 @@ func cmdAtomNext(c *command.Ctx) {
 		return
 	}
 	// Whose response stream the acknowledgement goes to is known only when there is a command.
-	c.Block(command.Block{Keys: [][]byte{key}, Shards: engine.AllShards, Stream: true, Timeout: n.timeout, Try: tryAtomNext, Empty: (*resp.Writer).Null})
+	c.Block(command.Block{Keys: [][]byte{key}, Shards: engine.AllShards, Stream: true, Timeout: n.timeout, Try: tryAtomNext,
+		Empty: (*resp.Writer).Null})
 }
 
 // makeAtomGroup makes the group of an element, and the stream if need be. It begins with the first command that was sent since the

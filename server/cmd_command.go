@@ -14,16 +14,19 @@ func init() { command.Register(commandCommands) }
 // The COMMAND commands: what the command table says, told to clients.
 var commandCommands = []*command.Command{
 	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
-		Summary: "Returns the facts about all commands", Complexity: "O(N), where N is the number of commands", Do: cmdCommand, Subs: []*command.Command{
+		Summary: "Returns the facts about all commands", Complexity: "O(N), where N is the number of commands",
+		Do: cmdCommand, Subs: []*command.Command{
 			{Name: "command|count", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Counts the commands", Complexity: "O(1)", Do: cmdCommandCount},
 			{Name: "command|docs", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Returns the documentation of commands", Syntax: "[command-name [command-name ...]]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandDocs},
-			{Name: "command|getkeys", Group: "server", Since: "2.8.13", Arity: -3, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+			{Name: "command|getkeys", Group: "server", Since: "2.8.13", Arity: -3, Flags: command.Loading | command.Stale,
+				ACL:     command.CatConnection,
 				Summary: "Finds the keys among the arguments of a command", Syntax: "command arg [arg ...]",
 				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeys},
-			{Name: "command|getkeysandflags", Group: "server", Since: "7.0.0", Arity: -3, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+			{Name: "command|getkeysandflags", Group: "server", Since: "7.0.0", Arity: -3, Flags: command.Loading | command.Stale,
+				ACL:     command.CatConnection,
 				Summary: "Finds the keys among the arguments of a command, and what happens to them", Syntax: "command arg [arg ...]",
 				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeysandflags},
 			{Name: "command|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
@@ -178,7 +181,8 @@ func bitfieldOnlyReads(args [][]byte) bool {
 
 // readsOld reports whether an option of SET makes it look at the old value.
 func readsOld(option []byte) bool {
-	return slices.ContainsFunc([]string{"get", "ifeq", "ifne", "ifdeq", "ifdne"}, func(word string) bool { return command.EqualFold(option, word) })
+	return slices.ContainsFunc([]string{"get", "ifeq", "ifne", "ifdeq", "ifdne"},
+		func(word string) bool { return command.EqualFold(option, word) })
 }
 
 func cmdCommandHelp(c *command.Ctx) {

@@ -12,28 +12,41 @@ func init() { command.Register(connectionCommands) }
 
 // connectionCommands are what a client says about its own connection; CLIENT is in cmd_client.go.
 var connectionCommands = []*command.Command{
-	{Name: "auth", Group: "connection", Since: "1.0.0", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy, ACL: command.CatConnection,
+	{Name: "auth", Group: "connection", Since: "1.0.0", Arity: -2,
+		Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
+		ACL:     command.CatConnection,
 		Summary: "Shows a password, and so who the client is", Syntax: "[username] password", Complexity: "O(1)", Do: cmdAuth},
-	{Name: "echo", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast, ACL: command.CatConnection,
+	{Name: "echo", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
+		ACL:     command.CatConnection,
 		Summary: "Answers its argument", Syntax: "message", Complexity: "O(1)", Do: cmdEcho},
-	{Name: "hello", Group: "connection", Since: "6.0.0", Arity: -1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy, ACL: command.CatConnection,
-		Summary: "Chooses the protocol version and tells about the server", Syntax: "[protover [AUTH username password] [SETNAME clientname]]", Complexity: "O(1)", Do: cmdHello},
+	{Name: "hello", Group: "connection", Since: "6.0.0", Arity: -1,
+		Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
+		ACL:     command.CatConnection,
+		Summary: "Chooses the protocol version and tells about the server", Syntax: "[protover [AUTH username password] [SETNAME clientname]]",
+		Complexity: "O(1)", Do: cmdHello},
 	{Name: "ping", Group: "connection", Since: "1.0.0", Arity: -1, Flags: command.Fast, ACL: command.CatConnection, WhileSubscribed: true,
 		Summary: "Shows that the server is alive", Syntax: "[message]", Complexity: "O(1)", Do: cmdPing},
-	{Name: "quit", Group: "connection", Since: "1.0.0", Arity: -1, Flags: command.AllowBusy | command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth, ACL: command.CatConnection,
+	{Name: "quit", Group: "connection", Since: "1.0.0", Arity: -1,
+		Flags:           command.AllowBusy | command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth,
+		ACL:             command.CatConnection,
 		WhileSubscribed: true, Immediate: true,
 		Summary: "Closes the connection", Complexity: "O(1)", Do: cmdQuit},
-	{Name: "reset", Group: "connection", Since: "6.2.0", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy, ACL: command.CatConnection,
+	{Name: "reset", Group: "connection", Since: "6.2.0", Arity: 1,
+		Flags:           command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
+		ACL:             command.CatConnection,
 		WhileSubscribed: true, Immediate: true,
 		Summary: "Makes the connection as good as new", Complexity: "O(1)", Do: cmdReset},
-	{Name: "select", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast, ACL: command.CatConnection,
+	{Name: "select", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
+		ACL:     command.CatConnection,
 		Summary: "Chooses the database for the commands that follow", Syntax: "index", Complexity: "O(1)", Do: cmdSelect},
 }
 
 const (
 	errWrongPass  command.Error = "WRONGPASS invalid username-password pair or user is disabled."
-	errNoPassword command.Error = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
-	errNotAuthed  command.Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	errNoPassword command.Error = "ERR AUTH <password> called without any password configured for the default user. Are you sure " +
+		"your configuration is correct?"
+	errNotAuthed command.Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH " +
+		"<user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
 	errProtover   command.Error = "ERR Protocol version is not an integer or out of range"
 	errNoProto    command.Error = "NOPROTO unsupported protocol version"
 	errClientName command.Error = "ERR Client names cannot contain spaces, newlines or special characters."

@@ -63,16 +63,17 @@ var debugCommands = map[string]struct {
 const maxDebugArgs = 1 << 30
 
 const (
-	errDebugRefused   command.Error = "ERR DEBUG does not harm this server: use a signal to end it"
-	errReloadOptions  command.Error = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."
-	errReloadStored   command.Error = "ERR DEBUG RELOAD without a checkpoint before it is not supported: the journal would be lost"
-	errReloadNested   command.Error = "ERR DEBUG RELOAD is not possible in a transaction"
-	errPackedSize     command.Error = "ERR argument must be a memory value bigger than 1 and smaller than 4gb"
-	errDebugDB        command.Error = "ERR Out of range database"
-	errNoHashTable    command.Error = "ERR The value stored at the specified key is not represented using an hash table"
-	errNoListpack     command.Error = "ERR Not a listpack encoded object."
-	errNoQuicklist    command.Error = "ERR Not a quicklist encoded object."
-	errProtocolType   command.Error = "ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"
+	errDebugRefused  command.Error = "ERR DEBUG does not harm this server: use a signal to end it"
+	errReloadOptions command.Error = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."
+	errReloadStored  command.Error = "ERR DEBUG RELOAD without a checkpoint before it is not supported: the journal would be lost"
+	errReloadNested  command.Error = "ERR DEBUG RELOAD is not possible in a transaction"
+	errPackedSize    command.Error = "ERR argument must be a memory value bigger than 1 and smaller than 4gb"
+	errDebugDB       command.Error = "ERR Out of range database"
+	errNoHashTable   command.Error = "ERR The value stored at the specified key is not represented using an hash table"
+	errNoListpack    command.Error = "ERR Not a listpack encoded object."
+	errNoQuicklist   command.Error = "ERR Not a quicklist encoded object."
+	errProtocolType  command.Error = "ERR Wrong protocol type name. Please use one of the following: " +
+		"string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false"
 	errNoString       command.Error = "ERR Not an sds encoded string."
 	errNoClientLimit  command.Error = "ERR maxmemory-clients is disabled."
 	errPushNeedsRESP3 command.Error = "ERR RESP2 is not supported by this command"

@@ -25,16 +25,20 @@ func init() { command.Register(serverCommands) }
 // serverCommands tell about the server as a whole, and stop it.
 var serverCommands = []*command.Command{
 	// WholeKeyspace lets INFO read the counters of all shards.
-	{Name: "info", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Loading | command.Stale | command.WholeKeyspace, ACL: command.CatDangerous,
+	{Name: "info", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Loading | command.Stale | command.WholeKeyspace,
+		ACL:     command.CatDangerous,
 		Summary: "Describes the server and counts what it did", Syntax: "[section [section ...]]", Complexity: "O(1)", Do: cmdInfo},
-	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale | command.Protected | command.WholeKeyspace,
+	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2,
+		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.Protected | command.WholeKeyspace,
 		Summary: "Looks into the server, and disturbs it, for tests", Syntax: "subcommand [arg [arg ...]]", Complexity: "Depends on the argument",
 		Allowed: debugAllowed, FromScript: debugFromScript, Do: cmdDebug},
 	memoryCommand, slowlogCommand, latencyCommand, moduleCommand,
 	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 		Summary: "Shows all commands as the server executes them", Complexity: "O(1)", Do: cmdMonitor},
-	{Name: "shutdown", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Admin | command.NoScript | command.Loading | command.Stale | command.NoMulti | command.AllowBusy,
-		Summary: "Stops the server", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", Complexity: "O(N), where N is the number of clients", Do: cmdShutdown},
+	{Name: "shutdown", Group: "server", Since: "1.0.0", Arity: -1,
+		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.NoMulti | command.AllowBusy,
+		Summary: "Stops the server", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
+		Complexity: "O(N), where N is the number of clients", Do: cmdShutdown},
 }
 
 // infoSection is one part of INFO.

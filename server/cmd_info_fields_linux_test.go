@@ -331,7 +331,8 @@ func TestInfoListsListeners(t *testing.T) {
 	s := startListening(t, Options{}, port, "bind", "127.0.0.1 -::1 -203.0.113.1", "unixsocket", socket)
 	c := s.at(port)
 	fields := infoSectionsOf(c.do("INFO server"))["Server"]
-	require.Contains(t, []string{"name=tcp,bind=127.0.0.1,bind=-::1,port=" + port, "name=tcp,bind=127.0.0.1,port=" + port}, fields["listener0"])
+	require.Contains(t, []string{"name=tcp,bind=127.0.0.1,bind=-::1,port=" + port, "name=tcp,bind=127.0.0.1,port=" + port},
+		fields["listener0"])
 	require.Equal(t, "name=unix,bind="+socket, fields["listener1"])
 	require.NotContains(t, fields, "listener2")
 	require.Equal(t, "10", fields["hz"])

@@ -16,9 +16,11 @@ var persistenceCommands = []*command.Command{
 		Summary: "Starts a checkpoint, after which the journal is short again", Complexity: "O(1)", Do: cmdBgrewriteaof},
 	{Name: "bgsave", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.NoAsyncLoading | command.Admin | command.NoScript,
 		Summary: "Starts a checkpoint in the background", Syntax: "[SCHEDULE]", Complexity: "O(1)", Do: cmdBgsave},
-	{Name: "lastsave", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Loading | command.Stale | command.Fast, ACL: command.CatAdmin | command.CatDangerous,
+	{Name: "lastsave", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
+		ACL:     command.CatAdmin | command.CatDangerous,
 		Summary: "Tells when the last checkpoint that succeeded was taken", Complexity: "O(1)", Do: cmdLastsave},
-	{Name: "save", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.NoAsyncLoading | command.Admin | command.NoScript | command.NoMulti,
+	{Name: "save", Group: "server", Since: "1.0.0", Arity: 1,
+		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.NoMulti,
 		Summary: "Makes a checkpoint and waits for it", Complexity: "O(N), where N is what has changed since the last one", Do: cmdSave},
 }
 

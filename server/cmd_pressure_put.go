@@ -177,7 +177,8 @@ func cmdPressureDelete(c *command.Ctx) {
 	if step(c, nil) {
 		return
 	}
-	c.Block(command.Block{Keys: [][]byte{q.keys[qProducerFree], q.keys[qConsumerFree], q.keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), q.keys),
+	c.Block(command.Block{Keys: [][]byte{q.keys[qProducerFree], q.keys[qConsumerFree], q.keys[qClosed]},
+		Shards:  queueShards(c.G.Keyspace(), q.keys),
 		Timeout: timeout, Stream: true, Try: step, Empty: (*resp.Writer).Null})
 }
 

@@ -17,12 +17,15 @@ import (
 func init() { command.Register(replicaCommands) }
 
 var replicaCommands = []*command.Command{
-	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3, Flags: command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
+	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3,
+		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
 		Summary: "Makes the server a replica of another one, or ends that", Syntax: "<host port | NO ONE>", Complexity: "O(1)", Do: cmdReplicaOf},
 	{Name: "slaveof", Group: "server", Since: "1.0.0", Deprecated: "5.0.0", Instead: "`REPLICAOF`", Arity: 3,
-		Flags: command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace, Summary: "Is REPLICAOF as it was called first", Syntax: "<host port | NO ONE>",
+		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
+		Summary: "Is REPLICAOF as it was called first", Syntax: "<host port | NO ONE>",
 		Complexity: "O(1)", Do: cmdReplicaOf},
-	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1, Flags: command.NoScript | command.Loading | command.Stale | command.Fast, ACL: command.CatAdmin | command.CatDangerous,
+	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1,
+		Flags: command.NoScript | command.Loading | command.Stale | command.Fast, ACL: command.CatAdmin | command.CatDangerous,
 		Summary: "Tells the server's part in replication", Complexity: "O(1)", Do: cmdRole},
 }
 

@@ -19,7 +19,8 @@ const (
 	errBusyScript   command.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 	errBusyFunction command.Error = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
 	errNotBusy      command.Error = "NOTBUSY No scripts in execution right now."
-	errUnkillable   command.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script " +
+	errUnkillable   command.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can " +
+		"either wait the script " +
 		"termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 )
 

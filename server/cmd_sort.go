@@ -12,12 +12,14 @@ func init() { command.Register(sortCommands) }
 
 // SORT and SORT_RO. They read keys that follow from the data, so that they need the whole keyspace.
 var sortCommands = []*command.Command{
-	{Name: "sort", Group: "generic", Since: "1.0.0", Arity: -2, Flags: command.Write | command.DenyOOM | command.WholeKeyspace, ACL: command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
+	{Name: "sort", Group: "generic", Since: "1.0.0", Arity: -2, Flags: command.Write | command.DenyOOM | command.WholeKeyspace,
+		ACL:        command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
 		Keys:       sortKeys("i1+r0/1/0[RO,ACCESS] ?+?[RO,ACCESS] ?+?[OW,UPDATE]"),
 		Summary:    "Sorts a list, a set or a sorted set, by its elements or by other keys, and may store the result",
 		Syntax:     "key [BY by-pattern] [LIMIT offset count] [GET get-pattern [GET get-pattern ...]] [ASC | DESC] [ALPHA] [STORE destination]",
 		Complexity: "O(N+M*log(M)), where N is the number of elements and M that of elements to return. Without sorting it is O(N)", Do: cmdSort},
-	{Name: "sort_ro", Group: "generic", Since: "7.0.0", Arity: -2, Flags: command.ReadOnly | command.WholeKeyspace, ACL: command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
+	{Name: "sort_ro", Group: "generic", Since: "7.0.0", Arity: -2, Flags: command.ReadOnly | command.WholeKeyspace,
+		ACL:        command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
 		Keys:       sortKeys("i1+r0/1/0[RO,ACCESS] ?+?[RO,ACCESS]"),
 		Summary:    "Sorts a list, a set or a sorted set, by its elements or by other keys",
 		Syntax:     "key [BY by-pattern] [LIMIT offset count] [GET get-pattern [GET get-pattern ...]] [ASC | DESC] [ALPHA]",

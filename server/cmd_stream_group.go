@@ -13,23 +13,33 @@ import (
 // This file has the commands on consumer groups but for XREADGROUP: XGROUP, XACK, XPENDING, XCLAIM and XAUTOCLAIM.
 
 var xgroupCommands = []*command.Command{
-	{Name: "xgroup|create", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write | command.DenyOOM, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,INSERT]"),
-		Summary: "Creates a consumer group", Syntax: "key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]", Complexity: "O(1)", Do: cmdXgroupCreate},
-	{Name: "xgroup|createconsumer", Group: "stream", Since: "6.2.0", Arity: 5, Flags: command.Write | command.DenyOOM, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,INSERT]"),
+	{Name: "xgroup|create", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write | command.DenyOOM,
+		ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,INSERT]"),
+		Summary: "Creates a consumer group", Syntax: "key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]",
+		Complexity: "O(1)", Do: cmdXgroupCreate},
+	{Name: "xgroup|createconsumer", Group: "stream", Since: "6.2.0", Arity: 5, Flags: command.Write | command.DenyOOM,
+		ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,INSERT]"),
 		Summary: "Creates a consumer in a group", Syntax: "key groupname consumername", Complexity: "O(1)", Do: cmdXgroupCreateconsumer},
-	{Name: "xgroup|delconsumer", Group: "stream", Since: "5.0.0", Arity: 5, Flags: command.Write, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,DELETE]"),
-		Summary: "Removes a consumer from its group and returns how many entries were pending for it", Syntax: "key groupname consumername", Complexity: "O(1)", Do: cmdXgroupDelconsumer},
-	{Name: "xgroup|destroy", Group: "stream", Since: "5.0.0", Arity: 4, Flags: command.Write, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,DELETE]"),
-		Summary: "Removes a consumer group", Syntax: "key groupname", Complexity: "O(N), where N is the number of entries pending in the group", Do: cmdXgroupDestroy},
+	{Name: "xgroup|delconsumer", Group: "stream", Since: "5.0.0", Arity: 5, Flags: command.Write, ACL: command.CatStream,
+		Keys:    command.Keys("i2+r0/1/0[RW,DELETE]"),
+		Summary: "Removes a consumer from its group and returns how many entries were pending for it", Syntax: "key groupname consumername",
+		Complexity: "O(1)", Do: cmdXgroupDelconsumer},
+	{Name: "xgroup|destroy", Group: "stream", Since: "5.0.0", Arity: 4, Flags: command.Write, ACL: command.CatStream,
+		Keys:    command.Keys("i2+r0/1/0[RW,DELETE]"),
+		Summary: "Removes a consumer group", Syntax: "key groupname",
+		Complexity: "O(N), where N is the number of entries pending in the group", Do: cmdXgroupDestroy},
 	{Name: "xgroup|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatStream,
 		Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdXgroupHelp},
-	{Name: "xgroup|setid", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,UPDATE]"),
-		Summary: "Sets the ID that a group was given last", Syntax: "key groupname <id | $> [ENTRIESREAD entries_read]", Complexity: "O(1)", Do: cmdXgroupSetid},
+	{Name: "xgroup|setid", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write, ACL: command.CatStream,
+		Keys:    command.Keys("i2+r0/1/0[RW,UPDATE]"),
+		Summary: "Sets the ID that a group was given last", Syntax: "key groupname <id | $> [ENTRIESREAD entries_read]",
+		Complexity: "O(1)", Do: cmdXgroupSetid},
 }
 
 // Errors of the commands on consumer groups.
 const (
-	errGroupNeedsKey  command.Error = "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically."
+	errGroupNeedsKey command.Error = "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to " +
+		"use the MKSTREAM option to create an empty stream automatically."
 	errGroupExists    command.Error = "BUSYGROUP Consumer Group name already exists"
 	errEntriesRead    command.Error = "ERR value for ENTRIESREAD must be positive or -1"
 	errClaimIdle      command.Error = "ERR Invalid min-idle-time argument for XCLAIM"
@@ -62,7 +72,8 @@ func groupOf(c *command.Ctx, e *engine.Entry) (s *streams.Stream, g *streams.Gro
 		g = s.Group(c.Args[2])
 	}
 	if g == nil {
-		c.Err(command.Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", command.UntilNUL(c.Args[1]), command.UntilNUL(c.Args[2]))))
+		c.Err(command.Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", command.UntilNUL(c.Args[1]),
+			command.UntilNUL(c.Args[2]))))
 		return nil, nil, false
 	}
 	return s, g, true
@@ -92,7 +103,8 @@ func xgroupGroup(c *command.Ctx) (e *engine.Entry, g *streams.Group, ok bool) {
 
 // errNoGroup says that the group that arguments 2 and 3 name is not there.
 func errNoGroup(c *command.Ctx) {
-	c.Err(command.Error(fmt.Sprintf("NOGROUP No such consumer group '%s' for key name '%s'", command.UntilNUL(c.Args[3]), command.UntilNUL(c.Args[2]))))
+	c.Err(command.Error(fmt.Sprintf("NOGROUP No such consumer group '%s' for key name '%s'", command.UntilNUL(c.Args[3]),
+		command.UntilNUL(c.Args[2]))))
 }
 
 // isDollar reports whether an argument stands for the end of the stream.
@@ -515,14 +527,15 @@ func cmdXautoclaim(c *command.Ctx) {
 	consumer, created := g.CreateConsumer(c.Args[3], now)
 	consumer.Seen(now)
 	begin, n := len(w.Buf), 0
-	next, dropped := g.AutoClaim(s, consumer, start, max(minIdle, 0), now, command.AsInt(count), justID, func(nack *streams.NACK, e streams.Entry) {
-		n++
-		if justID {
-			writeStreamID(w, nack.ID)
-		} else {
-			writeStreamEntry(w, e)
-		}
-	})
+	next, dropped := g.AutoClaim(s, consumer, start, max(minIdle, 0), now, command.AsInt(count), justID,
+		func(nack *streams.NACK, e streams.Entry) {
+			n++
+			if justID {
+				writeStreamID(w, nack.ID)
+			} else {
+				writeStreamEntry(w, e)
+			}
+		})
 	// What the reply begins with is known only now.
 	end := len(w.Buf)
 	w.Array(3)

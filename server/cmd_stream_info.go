@@ -9,13 +9,18 @@ import (
 // This file has XINFO, which describes streams and their consumer groups.
 
 var xinfoCommands = []*command.Command{
-	{Name: "xinfo|consumers", Group: "stream", Since: "5.0.0", Arity: 4, Flags: command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RO,ACCESS]"),
-		Summary: "Describes the consumers of a group", Syntax: "key groupname", Complexity: "O(N), where N is the number of consumers", Do: cmdXinfoConsumers},
-	{Name: "xinfo|groups", Group: "stream", Since: "5.0.0", Arity: 3, Flags: command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RO,ACCESS]"),
-		Summary: "Describes the consumer groups of a stream", Syntax: "key", Complexity: "O(N), where N is the number of groups", Do: cmdXinfoGroups},
+	{Name: "xinfo|consumers", Group: "stream", Since: "5.0.0", Arity: 4, Flags: command.ReadOnly, ACL: command.CatStream,
+		Keys:    command.Keys("i2+r0/1/0[RO,ACCESS]"),
+		Summary: "Describes the consumers of a group", Syntax: "key groupname",
+		Complexity: "O(N), where N is the number of consumers", Do: cmdXinfoConsumers},
+	{Name: "xinfo|groups", Group: "stream", Since: "5.0.0", Arity: 3, Flags: command.ReadOnly, ACL: command.CatStream,
+		Keys:    command.Keys("i2+r0/1/0[RO,ACCESS]"),
+		Summary: "Describes the consumer groups of a stream", Syntax: "key",
+		Complexity: "O(N), where N is the number of groups", Do: cmdXinfoGroups},
 	{Name: "xinfo|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatStream,
 		Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdXinfoHelp},
-	{Name: "xinfo|stream", Group: "stream", Since: "5.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RO,ACCESS]"),
+	{Name: "xinfo|stream", Group: "stream", Since: "5.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatStream,
+		Keys:    command.Keys("i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes a stream, with all its groups if FULL is given", Syntax: "key [FULL [COUNT count]]",
 		Complexity: "O(1), with FULL O(N), where N is the number of entries, groups, consumers and pending entries shown", Do: cmdXinfoStream},
 }

@@ -22,12 +22,14 @@ const (
 	errGroupMissing    command.Error = "ERR Missing GROUP option for XREADGROUP"
 	errGroupOption     command.Error = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead."
 	errNoAckOption     command.Error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead."
-	errDollarInGroup   command.Error = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
-	errPlusInGroup     command.Error = "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return an empty result set."
-	errNewNoGroup      command.Error = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
-	errClaimOption     command.Error = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
-	errReadIdle        command.Error = "ERR min-idle-time is not an integer or out of range"
-	errReadIdleSign    command.Error = "ERR min-idle-time must be a positive integer"
+	errDollarInGroup   command.Error = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history " +
+		"of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set."
+	errPlusInGroup command.Error = "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history " +
+		"of this consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return an empty result set."
+	errNewNoGroup   command.Error = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+	errClaimOption  command.Error = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
+	errReadIdle     command.Error = "ERR min-idle-time is not an integer or out of range"
+	errReadIdleSign command.Error = "ERR min-idle-time must be a positive integer"
 )
 
 // streamRead is what a call of XREAD or XREADGROUP asks for. It holds no views: places of arguments are indexes.

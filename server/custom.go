@@ -30,7 +30,8 @@ func (srv *Server) Handle(cmd command.Command, do func(c *Caller)) error {
 	if err := checkCommandName(name); err != nil {
 		return err
 	}
-	entry := &command.Command{Name: name, Group: customGroup, Arity: cmd.Arity, Flags: cmd.Flags, Keys: slices.Clone(cmd.Keys), Summary: cmd.Summary,
+	entry := &command.Command{Name: name, Group: customGroup, Arity: cmd.Arity, Flags: cmd.Flags, Keys: slices.Clone(cmd.Keys),
+		Summary:    cmd.Summary,
 		Complexity: cmd.Complexity, Syntax: cmd.Syntax}
 	if len(entry.Keys) == 0 {
 		entry.Flags |= command.WholeKeyspace

@@ -99,7 +99,8 @@ func (s *Session) refuse(cmd, container *command.Command, args [][]byte) command
 	}
 	switch {
 	case s.subs.count > 0 && s.out.Proto == 2 && !cmd.WhileSubscribed:
-		return command.Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", cmd.Name))
+		return command.Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "+
+			"allowed in this context", cmd.Name))
 	case (s.monitor || s.follower.following.Load()) && cmd.Flags&(command.ReadOnly|command.Write|command.MayReplicate) != 0:
 		return "ERR Replica can't interact with the keyspace" // Redis treats monitors as a kind of replica
 	case s.srv.restricted.Load():
@@ -119,7 +120,8 @@ func isHTTP(name []byte) bool {
 // notAllowed returns the error for DEBUG or MODULE where it is not switched on.
 func notAllowed(cmd *command.Command) command.Error {
 	name, _, _ := strings.Cut(cmd.Name, "|")
-	return command.Error(fmt.Sprintf("ERR %s command not allowed. If the enable-%s-command option is set to \"local\", you can run it from a local connection, "+
+	return command.Error(fmt.Sprintf("ERR %s command not allowed. If the enable-%s-command option is set to \"local\", you can "+
+		"run it from a local connection, "+
 		"otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(name), name))
 }
 

@@ -477,7 +477,8 @@ func (s *Session) endCommands() {
 // mayShareGuard reports whether the guard of a command may also be that of cmd behind it. It must not be for followers, who would be sent
 // both as one transaction.
 func (s *Session) mayShareGuard(cmd *command.Command) bool {
-	return cmd != nil && cmd.Flags&(command.ReadOnly|command.Write) != 0 && cmd.Flags&(command.OwnGuard|command.WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.active.Load()
+	return cmd != nil && cmd.Flags&(command.ReadOnly|command.Write) != 0 &&
+		cmd.Flags&(command.OwnGuard|command.WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.active.Load()
 }
 
 // parseAhead parses a stretch of commands at the start of b.

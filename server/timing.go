@@ -121,7 +121,8 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 	set := s.srv.config.Get()
 	if calls > 1 {
 		s.suspicious = suspicion
-	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) && cmd.Flags&command.SkipSlowlog == 0 && args != nil {
+	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
+		cmd.Flags&command.SkipSlowlog == 0 && args != nil {
 		s.srv.slowlog.add(s, cmd, args, took, set.SlowlogMaxLen)
 	}
 	event := "command"

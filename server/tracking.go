@@ -436,12 +436,14 @@ func (s *Session) trackingConflict(mode trackingFlags, prefixes []string) comman
 	for i, p := range prefixes {
 		for _, q := range s.tracking.prefixes {
 			if overlap(p, q) {
-				return command.Error(fmt.Sprintf("ERR Prefix '%s' overlaps with an existing prefix '%s'. Prefixes for a single client must not overlap.", p, q))
+				return command.Error(fmt.Sprintf("ERR Prefix '%s' overlaps with an existing prefix '%s'. Prefixes for a single client "+
+					"must not overlap.", p, q))
 			}
 		}
 		for _, q := range prefixes[i+1:] {
 			if overlap(p, q) {
-				return command.Error(fmt.Sprintf("ERR Prefix '%s' overlaps with another provided prefix '%s'. Prefixes for a single client must not overlap.", p, q))
+				return command.Error(fmt.Sprintf("ERR Prefix '%s' overlaps with another provided prefix '%s'. Prefixes for a single "+
+					"client must not overlap.", p, q))
 			}
 		}
 	}

@@ -582,7 +582,8 @@ func (s *Session) deniedInExec(cmd *command.Command, args [][]byte) command.Erro
 	case acl.DeniedChannel:
 		why = "no permission to access one of the channels used as arguments"
 	}
-	return command.Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: " + why)
+	return command.Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This " +
+		"command is no longer allowed for the following reason: " + why)
 }
 
 // deniedInScript is denied for a command that a script calls.
