@@ -49,6 +49,12 @@ type Command struct {
 
 	// Immediate commands are executed, not queued, between MULTI and EXEC.
 	Immediate bool
+	// RunsQueue says that the command executes those that a transaction has queued.
+	RunsQueue bool
+	// EndsTransaction says that no transaction is open behind the command.
+	EndsTransaction bool
+	// Repeated says that the journal and a master's stream have the command although it writes nothing.
+	Repeated bool
 	// WhileSubscribed commands may be sent by a RESP2 client that has subscriptions.
 	WhileSubscribed bool
 	// FromScript returns whether scripts may call the command now although it is NoScript; nil if they never may.

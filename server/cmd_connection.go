@@ -30,15 +30,15 @@ var connectionCommands = []*command.Command{
 		Flags:           command.AllowBusy | command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth,
 		ACL:             command.CatConnection,
 		WhileSubscribed: true, Immediate: true,
-		Summary: "Closes the connection", Complexity: "O(1)", Do: cmdQuit},
+		Summary: "Closes the connection", Complexity: "O(1)", Do: cmdQuit, EndsTransaction: true},
 	{Name: "reset", Group: "connection", Since: "6.2.0", Arity: 1,
 		Flags:           command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
 		ACL:             command.CatConnection,
 		WhileSubscribed: true, Immediate: true,
-		Summary: "Makes the connection as good as new", Complexity: "O(1)", Do: cmdReset},
+		Summary: "Makes the connection as good as new", Complexity: "O(1)", Do: cmdReset, EndsTransaction: true},
 	{Name: "select", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 		ACL:     command.CatConnection,
-		Summary: "Chooses the database for the commands that follow", Syntax: "index", Complexity: "O(1)", Do: cmdSelect},
+		Summary: "Chooses the database for the commands that follow", Syntax: "index", Complexity: "O(1)", Do: cmdSelect, Repeated: true},
 }
 
 const (

@@ -66,8 +66,9 @@ var geoCommands = []*command.Command{
 		Summary: "Finds the members in a circle or box", Syntax: "key " + geoCenter + " " + geoShape + " " + geoLimits + " " + geoWith,
 		Complexity: geoCost, Do: cmdGeosearch},
 	{Name: "geosearchstore", Group: "geo", Since: "6.2.0", Arity: -8, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo,
-		Keys:    command.Keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
-		Summary: "Stores the members in a circle or box", Syntax: "destination source " + geoCenter + " " + geoShape + " " + geoLimits + " [STOREDIST]",
+		Keys:       command.Keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
+		Summary:    "Stores the members in a circle or box",
+		Syntax:     "destination source " + geoCenter + " " + geoShape + " " + geoLimits + " [STOREDIST]",
 		Complexity: geoCost, Do: cmdGeosearchstore},
 }
 

@@ -121,7 +121,7 @@ func cmdEvalshaRo(c *command.Ctx) { evalDigest(c, true) }
 // mayReplicate reports whether a command may write or publish. A script or function that has said in its flags whether it does is taken
 // at its word, which it is held to when it runs.
 func (s *Session) mayReplicate(cmd *command.Command, args [][]byte) bool {
-	if cmd.Flags&command.MayReplicate == 0 || cmd.Group != "scripting" {
+	if cmd.Flags&command.MayReplicate == 0 || cmd.ACL&command.CatScripting == 0 {
 		return cmd.Flags&(command.Write|command.MayReplicate) != 0
 	}
 	var script *scripting.Script

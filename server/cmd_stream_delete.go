@@ -14,8 +14,9 @@ func init() { command.Register(streamDeleteCommands) }
 
 var streamDeleteCommands = []*command.Command{
 	{Name: "xackdel", Group: "stream", Since: "8.2.0", Arity: -6, Flags: command.Write | command.Fast, ACL: command.CatStream,
-		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
-		Summary: "Ends that entries are pending in a consumer group and removes them", Syntax: "key group [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
+		Keys:       command.Keys("i1+r0/1/0[RW,DELETE]"),
+		Summary:    "Ends that entries are pending in a consumer group and removes them",
+		Syntax:     "key group [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
 		Complexity: "O(1) for each entry", Do: cmdXackdel},
 	{Name: "xdelex", Group: "stream", Since: "8.2.0", Arity: -5, Flags: command.Write | command.Fast, ACL: command.CatStream,
 		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),

@@ -105,7 +105,7 @@ func (s *Session) refuse(cmd, container *command.Command, args [][]byte) command
 		return "ERR Replica can't interact with the keyspace" // Redis treats monitors as a kind of replica
 	case s.srv.restricted.Load():
 		s.endGuard()
-		if e := s.srv.restriction(cmd, cmd.Flags&command.Write != 0 || cmd.Name == "exec" && s.tx.writes); e != "" {
+		if e := s.srv.restriction(cmd, cmd.Flags&command.Write != 0 || cmd.RunsQueue && s.tx.writes); e != "" {
 			return e
 		}
 	}
@@ -135,7 +135,7 @@ func (s *Session) reject(cmd *command.Command, e command.Error) {
 	if cmd != nil {
 		s.srv.commandStats.of(cmd).rejected.Add(1)
 	}
-	if cmd != nil && cmd.Name == "exec" {
+	if cmd != nil && cmd.RunsQueue {
 		s.discard()
 		e = execAborted(e)
 	}

@@ -92,8 +92,7 @@ func (s *Session) checkMemory(cmd *command.Command, args [][]byte) command.Error
 	if s.outOfMemory = s.srv.makeRoom(s.now) == roomNowhere; !s.outOfMemory {
 		return ""
 	}
-	leaves := cmd.Name == "exec" || cmd.Name == "discard" || cmd.Name == "quit" || cmd.Name == "reset"
-	if s.tx.active && !leaves || s.needsMemory(cmd, args) { // queued commands need memory too
+	if s.tx.active && !cmd.EndsTransaction || s.needsMemory(cmd, args) { // queued commands need memory too
 		return errOOM
 	}
 	return ""
@@ -101,7 +100,7 @@ func (s *Session) checkMemory(cmd *command.Command, args [][]byte) command.Error
 
 // needsMemory reports whether a command, or one of those that EXEC runs, may need more memory.
 func (s *Session) needsMemory(cmd *command.Command, args [][]byte) bool {
-	if cmd.Name == "exec" {
+	if cmd.RunsQueue {
 		return slices.ContainsFunc(s.tx.queue, func(q queuedCommand) bool { return s.needsMemory(q.cmd, q.args) })
 	}
 	return cmd.Flags&command.DenyOOM != 0 || s.srv.scriptNeedsMemory(cmd, args)

@@ -451,7 +451,7 @@ func (im *importer) aof(r io.Reader, last bool) error {
 func (im *importer) command(args [][]byte) error {
 	im.lock()
 	im.commands++
-	if cmd, _ := im.srv.table.LookupEither(args); cmd != nil && cmd.Group == "scripting" && cmd.Do != nil && cmd.ArityOK(len(args)) {
+	if cmd, _ := im.srv.table.LookupEither(args); cmd != nil && cmd.ACL&command.CatScripting != 0 && cmd.Do != nil && cmd.ArityOK(len(args)) {
 		return im.r.repeat(cmd, args)
 	}
 	return im.r.command(args)

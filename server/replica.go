@@ -697,7 +697,7 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 		cmd, _ := srv.table.LookupOriginal(args)
 		switch {
 		case cmd == nil, cmd.Do == nil, !cmd.ArityOK(len(args)), cmd.Flags&command.OwnGuard != 0,
-			cmd.Flags&(command.Write|command.MayReplicate) == 0 && cmd.Name != "select" && cmd.Group != "scripting":
+			cmd.Flags&(command.Write|command.MayReplicate) == 0 && !cmd.Repeated && cmd.ACL&command.CatScripting == 0:
 			l.refused(args, "the server does not know it")
 		default:
 			found[i] = cmd

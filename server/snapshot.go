@@ -92,7 +92,7 @@ func (d *Direct) replay(args [][]byte) error {
 	}
 	s := d.session
 	cmd, container := s.srv.table.LookupOriginal(args)
-	if cmd == nil || cmd.Flags&command.Write == 0 && cmd.Name != "select" {
+	if cmd == nil || cmd.Flags&command.Write == 0 && !cmd.Repeated {
 		return fmt.Errorf("%.40q is no command that changes anything", args[0])
 	}
 	s.ctx.NoBlock = true

@@ -264,7 +264,7 @@ func (r *replayer) command(args [][]byte) error {
 	}
 	s := r.s
 	cmd, _ := s.srv.table.LookupOriginal(args)
-	if cmd == nil || !cmd.ArityOK(len(args)) || cmd.Do == nil || cmd.Flags&command.Write == 0 && cmd.Name != "select" {
+	if cmd == nil || !cmd.ArityOK(len(args)) || cmd.Do == nil || cmd.Flags&command.Write == 0 && !cmd.Repeated {
 		return fmt.Errorf("%q is no command that changes anything", args[0])
 	}
 	return r.repeat(cmd, args)

@@ -343,7 +343,7 @@ func (s *Session) stopTracking() {
 // that no change of them can be missed.
 func (s *Session) rememberKeys(cmd *command.Command, args [][]byte) {
 	state := &s.tracking
-	read := cmd.Flags&command.ReadOnly != 0 && cmd.Group != "scripting" // a script's commands are the ones that read
+	read := cmd.Flags&command.ReadOnly != 0 && cmd.ACL&command.CatScripting == 0 // a script's commands are the ones that read
 	switch {
 	case !read || state.mode&trackingBcast != 0:
 	case state.mode&trackingOptIn != 0 && !state.caching:
