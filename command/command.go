@@ -57,6 +57,8 @@ type Command struct {
 	Repeated bool
 	// WhileSubscribed commands may be sent by a RESP2 client that has subscriptions.
 	WhileSubscribed bool
+	// Stateful says that the command changes what later commands of the same connection do, or turns it into something else.
+	Stateful bool
 	// FromScript returns whether scripts may call the command now although it is NoScript; nil if they never may.
 	FromScript func(host Host, client Client) bool
 	// Allowed reports whether the client may use a command that is Protected.

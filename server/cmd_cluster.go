@@ -101,10 +101,12 @@ var clusterCommands = []*command.Command{
 		}},
 	{Name: "readonly", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
 		ACL:     command.CatConnection,
-		Summary: "Lets the client read from replicas", Complexity: "O(1)", Do: inCluster(cmdReadonly)},
+		Summary: "Lets the client read from replicas", Complexity: "O(1)",
+		Stateful: true, Do: inCluster(cmdReadonly)},
 	{Name: "readwrite", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
 		ACL:     command.CatConnection,
-		Summary: "Takes READONLY back", Complexity: "O(1)", Do: inCluster(cmdReadwrite)},
+		Summary: "Takes READONLY back", Complexity: "O(1)",
+		Stateful: true, Do: inCluster(cmdReadwrite)},
 }
 
 const (

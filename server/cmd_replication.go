@@ -17,13 +17,16 @@ var replicationCommands = []*command.Command{
 	{Name: "psync", Group: "server", Since: "2.8.0", Arity: -3,
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
 		Summary: "Makes the client a follower, which gets all data and then the commands that change it", Syntax: "replicationid offset",
-		Complexity: "O(N), where N is the size of the data", Do: cmdPsync},
+		Complexity: "O(N), where N is the size of the data",
+		Stateful:   true, Do: cmdPsync},
 	{Name: "replconf", Group: "server", Since: "3.0.0", Arity: -1,
 		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.AllowBusy,
-		Summary: "Tells the server about a follower", Complexity: "O(1)", Do: cmdReplconf},
+		Summary: "Tells the server about a follower", Complexity: "O(1)",
+		Stateful: true, Do: cmdReplconf},
 	{Name: "sync", Group: "server", Since: "1.0.0", Arity: 1,
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
-		Summary: "Is PSYNC as old followers send it", Complexity: "O(N), where N is the size of the data", Do: cmdSync},
+		Summary: "Is PSYNC as old followers send it", Complexity: "O(N), where N is the size of the data",
+		Stateful: true, Do: cmdSync},
 }
 
 func cmdSync(c *command.Ctx) { syncReplica(c, false) }

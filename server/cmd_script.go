@@ -40,7 +40,8 @@ var scriptingCommands = []*command.Command{
 		Subs: []*command.Command{
 			{Name: "script|debug", Group: "scripting", Since: "3.2.0", Arity: 3, Flags: command.NoScript, ACL: command.CatScripting,
 				Summary: "Chooses whether EVAL starts the debugger, which does not exist: only NO is accepted", Syntax: "<YES | SYNC | NO>",
-				Complexity: "O(1)", Do: cmdScriptDebug},
+				Complexity: "O(1)",
+				Stateful:   true, Do: cmdScriptDebug},
 			{Name: "script|exists", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: command.NoScript, ACL: command.CatScripting,
 				Summary: "Tells which scripts the server knows", Syntax: "sha1 [sha1 ...]",
 				Complexity: "O(N), where N is the number of digests", Do: cmdScriptExists},

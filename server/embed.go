@@ -237,15 +237,6 @@ func (d *Direct) wake() {
 	}
 }
 
-// stateful are the commands that change what later commands of the same connection do, or that turn it into something else.
-var stateful = map[string]bool{
-	"auth": true, "hello": true, "quit": true, "reset": true, "select": true, "monitor": true, "sync": true, "psync": true, "replconf": true,
-	"multi": true, "exec": true, "discard": true, "watch": true, "unwatch": true,
-	"subscribe": true, "psubscribe": true, "ssubscribe": true, "unsubscribe": true, "punsubscribe": true, "sunsubscribe": true,
-	"client|caching": true, "client|no-evict": true, "client|no-touch": true, "client|reply": true, "client|setinfo": true,
-	"client|setname": true, "client|tracking": true, "script|debug": true,
-}
-
 // Run executes a command, args[0] being its name; the reply is part of what Flush returns next. It waits as long as the command
 // blocks, or is held up by CLIENT PAUSE, and ctx lasts: if ctx ends before the command was served, nothing is taken and the error is
 // that of ctx. A command that changes the state of its connection is refused with ErrNeedsConnection. args are not kept.
@@ -298,7 +289,7 @@ func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error
 			return err
 		}
 	}
-	if cmd != nil && !control && stateful[cmd.Name] {
+	if cmd != nil && !control && cmd.Stateful {
 		return fmt.Errorf("%s: %w", cmd.Name, ErrNeedsConnection)
 	}
 	return d.run(ctx, cmd, container, args)
