@@ -22,6 +22,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/memconn"
 	"github.com/atomredis/atomredis/internal/testhook"
@@ -173,7 +174,7 @@ func (db *DB) Database(n int) (*DB, error) {
 // deadlines, so that it can take the place of a network connection in any client.
 func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
 	if ctx.Err() != nil {
-		return nil, wrap(server.ContextError(ctx))
+		return nil, wrap(door.ContextError(ctx))
 	}
 	client, conn := memconn.Pipe(0)
 	if err := db.srv.ServeConn(conn); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/values"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server"
 )
@@ -161,12 +162,12 @@ type Ctx struct {
 // if the reply is one. Blocking commands answer at once, as in a transaction. Other commands that scripts cannot call, and keys that this
 // command does not declare, are refused.
 func (c *Ctx) Call(args ...any) (Reply, error) {
-	e := encoders.Get().(*encoder)
-	defer e.release()
-	if err := e.add(args); err != nil {
-		return Reply{}, err
+	e := values.NewEncoder()
+	defer e.Release()
+	if err := e.Add(args); err != nil {
+		return Reply{}, wrap(err)
 	}
-	r := resp.NewReply(c.caller.Call(e.commands()[0]))
+	r := resp.NewReply(c.caller.Call(e.Commands()[0]))
 	return r, r.Err()
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atomredis/atomredis/internal/values"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -54,11 +55,11 @@ func writeResult(w *resp.Writer, v any, depth int) error {
 
 // writeReflected writes a value of a type that writeResult does not know.
 func writeReflected(w *resp.Writer, a any, depth int) error {
-	if depth > maxNesting {
-		return errTooDeep
+	if depth > values.MaxNesting {
+		return values.ErrTooDeep
 	}
 	v := reflect.ValueOf(a)
-	if scalar, ok, err := scalarOf(v, a); ok || err != nil {
+	if scalar, ok, err := values.Scalar(v, a); ok || err != nil {
 		if err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ func writeReflected(w *resp.Writer, a any, depth int) error {
 		return nil
 	case reflect.Map:
 		w.Map(v.Len())
-		for _, k := range sortedKeys(v) {
+		for _, k := range values.SortedKeys(v) {
 			if err := writeResult(w, k.Interface(), depth+1); err != nil {
 				return err
 			}
@@ -91,15 +92,15 @@ func writeReflected(w *resp.Writer, a any, depth int) error {
 		}
 		return nil
 	case reflect.Struct:
-		fields := taggedFields(v)
+		fields := values.Fields(v)
 		if fields == nil {
 			return fmt.Errorf("the command returned a %T, none of whose fields has a tag `redis:\"name\"`", a)
 		}
-		fields = slices.DeleteFunc(fields, func(f field) bool { return f.omitted })
+		fields = slices.DeleteFunc(fields, func(f values.Field) bool { return f.Omitted })
 		w.Map(len(fields))
 		for _, f := range fields {
-			w.BulkString(f.name)
-			if err := writeResult(w, f.value.Interface(), depth+1); err != nil {
+			w.BulkString(f.Name)
+			if err := writeResult(w, f.Value.Interface(), depth+1); err != nil {
 				return err
 			}
 		}

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/server"
+	"github.com/atomredis/atomredis/door"
 )
 
 // ErrTxFailed is returned by DB.Tx if watched keys changed before the commit in every attempt.
@@ -18,11 +17,11 @@ const txAttempts = 16
 // fail.
 type Tx struct {
 	ctx     context.Context
-	d       *server.Direct
-	queue   encoder
+	c       door.Client
+	queue   door.Batch
 	replies []*Reply
 	err     error // of a command that could not be queued
-	ended   bool  // d is not its own any more
+	ended   bool  // c is not its own any more
 }
 
 var errTxEnded = errors.New("atomredis: the transaction has ended")
@@ -44,12 +43,12 @@ func (db *DB) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 
 // tryTx makes one attempt; done is false if it should be made again.
 func (db *DB) tryTx(ctx context.Context, fn func(tx *Tx) error) (done bool, err error) {
-	d, err := db.srv.Direct(db.number)
+	c, err := db.client()
 	if err != nil {
 		return true, wrap(err)
 	}
-	defer d.Release() // which closes the session if it is in the middle of a transaction, or watches keys
-	tx := &Tx{ctx: ctx, d: d}
+	defer c.Close() // which ends the session if it still watches keys
+	tx := &Tx{ctx: ctx, c: c}
 	defer func() { tx.ended = true }()
 	if err := fn(tx); err != nil {
 		return true, err
@@ -65,18 +64,7 @@ func (tx *Tx) Watch(keys ...string) error {
 	if tx.ended {
 		return errTxEnded
 	}
-	args := [][]byte{[]byte("WATCH")}
-	for _, k := range keys {
-		args = append(args, []byte(k))
-	}
-	if err := tx.d.Control(tx.ctx, args); err != nil {
-		return wrap(err)
-	}
-	raw, err := tx.d.Flush()
-	if err != nil {
-		return wrap(err)
-	}
-	return resp.NewReply(raw).Err()
+	return wrap(tx.c.Watch(tx.ctx, keys...))
 }
 
 // Query executes a command at once, outside of the transaction: to read what the transaction depends on, after Watch.
@@ -84,64 +72,28 @@ func (tx *Tx) Query(args ...any) (Reply, error) {
 	if tx.ended {
 		return Reply{}, errTxEnded
 	}
-	var e encoder
-	if err := e.add(args); err != nil {
-		return Reply{}, err
-	}
-	if err := tx.d.Run(tx.ctx, e.commands()[0]); err != nil {
-		return Reply{}, wrap(err)
-	}
-	raw, err := tx.d.Flush()
-	if err != nil {
-		return Reply{}, wrap(err)
-	}
-	r := resp.NewReply(raw)
-	return r, r.Err()
+	r, err := tx.c.Do(tx.ctx, args...)
+	return r, wrap(err)
 }
 
 // Do queues a command. Its reply is there when Tx has returned without an error, or with an Error; before that, accessors return
 // ErrNoReply. []byte arguments must not be changed before Tx returns.
 func (tx *Tx) Do(args ...any) *Reply {
 	r := new(Reply)
-	if err := tx.queue.add(args); err != nil && tx.err == nil {
-		tx.err = err
+	if err := tx.queue.Add(args...); err != nil && tx.err == nil {
+		tx.err = wrap(err)
 	}
 	tx.replies = append(tx.replies, r)
 	return r
 }
 
 func (tx *Tx) commit() (done bool, err error) {
-	if err := tx.d.Control(tx.ctx, [][]byte{[]byte("MULTI")}); err != nil {
-		return true, wrap(err)
-	}
-	for _, c := range tx.queue.commands() {
-		if err := tx.d.Run(tx.ctx, c); err != nil {
-			return true, wrap(err)
-		}
-	}
-	if err := tx.d.Control(tx.ctx, [][]byte{[]byte("EXEC")}); err != nil {
-		return true, wrap(err)
-	}
-	raw, err := tx.d.Flush()
-	if err != nil {
-		return true, wrap(err)
-	}
-	var r Reply
-	for range 1 + len(tx.replies) { // what MULTI and the queued commands say
-		if r, raw, err = resp.NextReply(raw); err != nil {
-			return true, err
-		}
-		if err := r.Err(); err != nil {
-			return true, err
-		}
-	}
-	r = resp.NewReply(raw)
-	if r.IsNull() {
+	results, err := tx.c.Transact(tx.ctx, &tx.queue)
+	if errors.Is(err, door.ErrConflict) {
 		return false, nil
 	}
-	results, err := r.Slice()
 	if err != nil {
-		return true, err
+		return true, wrap(err)
 	}
 	for i, result := range results {
 		*tx.replies[i] = result

@@ -2,6 +2,7 @@ package server
 
 import (
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -47,7 +48,7 @@ func cmdShutdown(c *command.Ctx) {
 			c.Err(errShutdown)
 			return
 		}
-		sessionOf(c).closing = true
+		sessionOf(c).closing, sessionOf(c).why = true, door.ErrClosed
 		go srv.close(!noSave) // which waits for the goroutine that is executing this
 		return
 	}

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/door"
 )
 
 // What a command does to its connection must be decided for all commands that can do something to it.
@@ -83,6 +85,6 @@ func TestAnyConnectionCanBeServed(t *testing.T) {
 		_, err = client.Read(got)
 		require.Error(t, err)
 		_, conn = net.Pipe()
-		require.ErrorIs(t, s.ServeConn(conn), ErrClosed)
+		require.ErrorIs(t, s.ServeConn(conn), door.ErrClosed)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 
+	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -35,7 +36,7 @@ func (srv *Server) whole(fn func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended {
-		return ErrClosed
+		return door.ErrClosed
 	}
 	if err := d.loaded(context.Background()); err != nil {
 		return err

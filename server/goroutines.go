@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/internal/memconn"
@@ -77,7 +78,7 @@ func (t *goroutines) pauseAccepting(err error) bool {
 	}
 }
 
-// accept serves a client that has connected. The error is ErrClosed if the server is closed.
+// accept serves a client that has connected. The error is door.ErrClosed if the server is closed.
 func (t *goroutines) accept(conn net.Conn) error {
 	loopback, isSocket := true, true
 	peer := Peer{Addr: conn.RemoteAddr().String(), Local: conn.LocalAddr().String()}
@@ -102,7 +103,7 @@ func (t *goroutines) accept(conn net.Conn) error {
 	defer t.mu.Unlock()
 	if t.isClosed() {
 		conn.Close()
-		return ErrClosed
+		return door.ErrClosed
 	}
 	c.session = t.srv.newSession(peer, c.wake)
 	t.conns[c] = struct{}{}
@@ -118,7 +119,7 @@ func (t *goroutines) turnAway(conn net.Conn, refusal string) error {
 	defer t.mu.Unlock()
 	if t.isClosed() {
 		conn.Close()
-		return ErrClosed
+		return door.ErrClosed
 	}
 	t.wg.Go(func() {
 		conn.SetDeadline(time.Now().Add(patience))

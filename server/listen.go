@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/atomredis/atomredis/door"
 )
 
 // listeners are the sockets on which clients come. Those of bind, port and tls-port can change while the server runs.
@@ -140,7 +142,7 @@ func (srv *Server) listen(set *Settings) error {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if ls.closed {
-		return ErrClosed
+		return door.ErrClosed
 	}
 	ls.serving = true
 	if set.TLS.wanted() {
@@ -218,7 +220,7 @@ func (srv *Server) updateListeners(old, set *Settings) error {
 	defer ls.mu.Unlock()
 	switch {
 	case ls.closed:
-		return ErrClosed
+		return door.ErrClosed
 	case !ls.serving:
 		return nil
 	}

@@ -35,6 +35,18 @@ func (s *Session) pausedBy(cmd *command.Command, args [][]byte) bool {
 	return true
 }
 
+// endPause has a client that waits for the end of a pause wait no longer.
+func (s *Session) endPause() {
+	if s.pausedUntil == 0 {
+		return
+	}
+	s.pausedUntil = 0
+	p := &s.srv.pause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, s)
+}
+
 // begin starts a pause. One that is running can only become longer and stricter.
 func (p *pauseState) begin(now, until int64, all bool) {
 	p.mu.Lock()

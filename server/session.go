@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/resp"
@@ -51,6 +52,7 @@ type Session struct {
 	waits         *blocked // what blocked is while the client waits; nil before the first time
 	pausedUntil   int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
 	closing       bool     // close as soon as out is written
+	why           error    // what a program is told when the session closes; nil if it was killed
 	replies       replyMode
 	noEvict       bool
 	debugging     bool // the client has asked for the Lua debugger: it wants to see its scripts' changes rolled back
@@ -130,7 +132,7 @@ const (
 	mailError                        // CLIENT UNBLOCK … ERROR
 	mailResume                       // the pause has ended
 	mailKill                         // close at once
-	mailKillAfter                    // close once the output is written
+	mailSlow                         // with mailKill: because too much output waits
 	mailRoleChanged                  // the blocked command must not run: the server has become a replica
 )
 
@@ -540,11 +542,11 @@ func (s *Session) post(m mail, push ...[]byte) {
 	first := !s.box.filled.Swap(true)
 	size := len(s.box.push)
 	s.box.mu.Unlock()
-	if first {
+	if first || m&mailKill != 0 {
 		s.wake()
 	}
 	if m&mailKill == 0 && size > 0 && s.srv.overLimit(s, size) {
-		s.post(mailKill)
+		s.post(mailKill | mailSlow)
 	}
 }
 
@@ -565,11 +567,11 @@ func (s *Session) readMail() {
 	s.box.mu.Unlock()
 
 	if m&mailKill != 0 {
+		if m&mailSlow != 0 {
+			s.why = door.ErrSlow
+		}
 		s.abort()
 		return
-	}
-	if m&mailKillAfter != 0 {
-		s.closing = true
 	}
 	if m&mailResume != 0 {
 		s.pausedUntil = 0

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -45,7 +47,7 @@ func (d *Direct) empty() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended {
-		return ErrClosed
+		return door.ErrClosed
 	}
 	if err := d.loaded(context.Background()); err != nil {
 		return err
@@ -88,7 +90,7 @@ func (d *Direct) replay(args [][]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended {
-		return ErrClosed
+		return door.ErrClosed
 	}
 	s := d.session
 	cmd, container := s.srv.table.LookupOriginal(args)
@@ -105,5 +107,27 @@ func (d *Direct) replay(args [][]byte) error {
 	}
 	s.tookOutput(len(s.out.Buf))
 	s.out.Buf = s.out.Buf[:0]
+	return nil
+}
+
+// underAll calls fn with a guard over the whole keyspace. A stored value that cannot be read ends it with an error, and so does a bug.
+func (srv *Server) underAll(fn func(g *engine.Guard)) (err error) {
+	var g engine.Guard
+	g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
+	defer g.Unlock()
+	if srv.replica.loading.Load() {
+		return errors.New(string(errLoading))
+	}
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *engine.LoadError:
+			err = p
+		default:
+			srv.log.Error("walking through the keyspace has failed", "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("internal error")
+		}
+	}()
+	fn(&g)
 	return nil
 }

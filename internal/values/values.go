@@ -1,4 +1,6 @@
-package atomredis
+// Package values takes values of any Go type apart: into the arguments of commands, which it encodes, and for whoever
+// makes replies of them.
+package values
 
 import (
 	"cmp"
@@ -11,18 +13,17 @@ import (
 	"time"
 )
 
-// This file is what arguments of commands and results of handlers have in common: how values of any Go type are taken apart.
+// MaxNesting is how deep values can be nested.
+const MaxNesting = 32
 
-// maxNesting is how deep values can be nested.
-const maxNesting = 32
-
-var errTooDeep = errors.New("the value is nested too deeply")
+// ErrTooDeep says that a value is nested more deeply than MaxNesting.
+var ErrTooDeep = errors.New("the value is nested too deeply")
 
 func isTime(t reflect.Type) bool { return t == reflect.TypeFor[time.Time]() }
 
-// scalarOf returns the value of a basic type that stands for v, which is a: that of its kind, or what its methods make of it. ok is false if
+// Scalar returns the value of a basic type that stands for v, which is a: that of its kind, or what its methods make of it. ok is false if
 // there is none.
-func scalarOf(v reflect.Value, a any) (scalar any, ok bool, err error) {
+func Scalar(v reflect.Value, a any) (scalar any, ok bool, err error) {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, false, nil // its methods cannot be called
 	}
@@ -70,15 +71,15 @@ func nonNil(b []byte) []byte {
 	return b
 }
 
-// field is a field of a struct that has a tag.
-type field struct {
-	name    string
-	value   reflect.Value
-	omitted bool // it is empty, and the tag says omitempty
+// Field is a field of a struct that has a tag.
+type Field struct {
+	Name    string
+	Value   reflect.Value
+	Omitted bool // it is empty, and the tag says omitempty
 }
 
-// taggedFields returns the exported fields of a struct that have a tag `redis:"name"`, in their order, as go-redis writes and reads them.
-func taggedFields(v reflect.Value) (fields []field) {
+// Fields returns the exported fields of a struct that have a tag `redis:"name"`, in their order, as go-redis writes and reads them.
+func Fields(v reflect.Value) (fields []Field) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("redis"), ",")
@@ -86,7 +87,7 @@ func taggedFields(v reflect.Value) (fields []field) {
 			continue
 		}
 		omit := slices.Contains(strings.Split(options, ","), "omitempty") && isEmpty(v.Field(i))
-		fields = append(fields, field{name, v.Field(i), omit})
+		fields = append(fields, Field{name, v.Field(i), omit})
 	}
 	return fields
 }
@@ -101,8 +102,8 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// sortedKeys returns the keys of a map in order, as far as they have one.
-func sortedKeys(v reflect.Value) []reflect.Value {
+// SortedKeys returns the keys of a map in order, as far as they have one.
+func SortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
 		switch {

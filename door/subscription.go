@@ -1,0 +1,100 @@
+package door
+
+import (
+	"context"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Message is what was published on a channel. A keyspace event is a message on __keyspace@<db>__:<key> whose payload is the
+// event, or on __keyevent@<db>__:<event> whose payload is the key.
+type Message struct {
+	// Pattern is the subscriber's, which matches Channel; "" if it has subscribed to the channel by its name.
+	Pattern, Channel, Payload string
+}
+
+// Subscription receives messages, in the order in which they were published. Those that wait are limited by
+// client-output-buffer-limit for pubsub clients.
+//
+// One goroutine uses it at a time; Close may be called by any.
+type Subscription struct {
+	s   Session
+	raw []byte // messages that have been received
+}
+
+// Subscribe subscribes to channels. The subscription has a session of its own, and is in place when Subscribe returns.
+func (c *Client) Subscribe(ctx context.Context, channels ...string) (*Subscription, error) {
+	return c.subscribe(ctx, "SUBSCRIBE", channels)
+}
+
+// PSubscribe is Subscribe for the channels whose names match one of the patterns.
+func (c *Client) PSubscribe(ctx context.Context, patterns ...string) (*Subscription, error) {
+	return c.subscribe(ctx, "PSUBSCRIBE", patterns)
+}
+
+func (c *Client) subscribe(ctx context.Context, command string, names []string) (*Subscription, error) {
+	s, err := c.s.Fork()
+	if err != nil {
+		return nil, err
+	}
+	return newSubscription(ctx, s, command, names)
+}
+
+// PSubscribe is Client.PSubscribe in a session that nobody else uses any more, even if there is an error.
+func PSubscribe(ctx context.Context, s Session, patterns ...string) (*Subscription, error) {
+	return newSubscription(ctx, s, "PSUBSCRIBE", patterns)
+}
+
+func newSubscription(ctx context.Context, s Session, command string, names []string) (*Subscription, error) {
+	args := [][]byte{[]byte(command)}
+	for _, n := range names {
+		args = append(args, []byte(n))
+	}
+	c := Client{s}
+	if err := c.control(ctx, args...); err != nil {
+		s.Release()
+		return nil, err
+	}
+	return &Subscription{s: s}, nil
+}
+
+// Next waits for a message as long as ctx lasts. The error is ErrSlow if too many have waited.
+func (s *Subscription) Next(ctx context.Context) (Message, error) {
+	for {
+		for len(s.raw) > 0 {
+			r, rest, err := resp.NextReply(s.raw)
+			if err != nil {
+				return Message{}, err
+			}
+			s.raw = rest
+			if m, ok := message(r); ok {
+				return m, nil
+			}
+		}
+		raw, err := s.s.Receive(ctx)
+		if err != nil {
+			return Message{}, err
+		}
+		s.raw = raw
+	}
+}
+
+// Done is closed when there will be no further messages.
+func (s *Subscription) Done() <-chan struct{} { return s.s.Done() }
+
+// Close ends the subscription.
+func (s *Subscription) Close() { s.s.Release() }
+
+// message returns the message that a push is.
+func message(r resp.Reply) (m Message, ok bool) {
+	parts, err := r.Texts()
+	switch {
+	case err != nil || len(parts) < 3:
+		return Message{}, false
+	case parts[0] == "message" && len(parts) == 3:
+		return Message{Channel: parts[1], Payload: parts[2]}, true
+	case parts[0] == "pmessage" && len(parts) == 4:
+		return Message{Pattern: parts[1], Channel: parts[2], Payload: parts[3]}, true
+	}
+	return Message{}, false
+}

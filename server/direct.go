@@ -1,0 +1,542 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/door"
+)
+
+// directs are the clients that are part of the program.
+type directs struct {
+	srv *Server
+
+	mu      sync.Mutex // protects what follows; taken after Direct.mu
+	closed  bool
+	all     map[*Direct]struct{}
+	idle    []*Direct            // those that are not in use, the one used last at the end
+	waiting map[*Direct]struct{} // those that must hear of storageChanged
+}
+
+func newDirects(srv *Server) *directs {
+	return &directs{srv: srv, all: map[*Direct]struct{}{}, waiting: map[*Direct]struct{}{}}
+}
+
+// maxIdle is how many sessions are kept for later commands.
+func maxIdle() int { return 16 * runtime.GOMAXPROCS(0) }
+
+// storageChanged implements carrier.
+func (t *directs) storageChanged() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for d := range t.waiting {
+		d.wake()
+	}
+}
+
+// close ends all sessions. A command that is being executed comes to its end first, and one that waits ends now.
+func (t *directs) close() {
+	t.mu.Lock()
+	t.closed = true
+	all := make([]*Direct, 0, len(t.all))
+	for d := range t.all {
+		all = append(all, d)
+	}
+	t.mu.Unlock()
+	for _, d := range all {
+		d.mu.Lock()
+		d.end()
+		d.mu.Unlock()
+	}
+}
+
+// Direct is a door.Session: a client without a transport, whose commands are executed by the goroutines that call its methods.
+type Direct struct {
+	owner  *directs
+	pooled bool          // Release keeps it for the next use
+	signal chan struct{} // the session has mail, or the storage has changed, or the server closes
+	late   bool          // the replies that Flush returns next have been delayed; used by whoever uses the client
+
+	finished signalOnce
+	begun    atomic.Bool // session is there
+
+	mu      sync.Mutex // protects what follows, and the session's owner-only state; not held while a command waits for others
+	session *Session
+	ended   bool
+	asleep  bool // somebody waits for signal, without mu
+}
+
+// signalOnce is a channel that is closed once. It is made when somebody asks for it: the garbage collector may end a session,
+// from outside of the testing/synctest bubble that its channels belong to.
+type signalOnce struct {
+	mu   sync.Mutex // taken last
+	c    chan struct{}
+	over bool
+}
+
+// wait returns the channel.
+func (o *signalOnce) wait() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.c == nil {
+		o.c = make(chan struct{})
+		if o.over {
+			close(o.c)
+		}
+	}
+	return o.c
+}
+
+// close closes the channel unless it is closed.
+func (o *signalOnce) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.over && o.c != nil {
+		close(o.c)
+	}
+	o.over = true
+}
+
+// Direct returns a client that is part of the program, from a pool; it may do everything. Its commands are executed in a
+// database. Release must be called once, when it is not used any more.
+func (srv *Server) Direct(db int) (*Direct, error) {
+	if db < 0 || db >= srv.ks.Databases() || db != 0 && srv.cluster != nil {
+		return nil, fmt.Errorf("there is no database %d", db)
+	}
+	if err := srv.NotInHandler(); err != nil {
+		return nil, err
+	}
+	t := srv.direct
+	for {
+		d, err := t.get()
+		if err != nil {
+			return nil, err
+		}
+		d.mu.Lock()
+		d.readMail()
+		if d.session.closing {
+			d.end() // somebody has killed it while it was idle
+		}
+		d.session.db = db
+		d.late = false
+		ended := d.ended
+		d.mu.Unlock()
+		if !ended {
+			return d, nil
+		}
+	}
+}
+
+// get returns an idle client, or a new one.
+func (t *directs) get() (*Direct, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, door.ErrClosed
+	}
+	if n := len(t.idle); n > 0 {
+		d := t.idle[n-1]
+		t.idle = t.idle[:n-1]
+		return d, nil
+	}
+	d := t.begin(embeddedPeer)
+	d.pooled = true
+	d.session.account.Store(nil)
+	d.session.setAuthenticated(true)
+	return d, nil
+}
+
+// begin starts a session. mu is locked, and closed false.
+func (t *directs) begin(peer Peer) *Direct {
+	d := &Direct{owner: t, signal: make(chan struct{}, 1)}
+	d.session = t.srv.newSession(peer, d.wake)
+	d.session.setProto(3)
+	d.begun.Store(true)
+	d.wake() // it may have been killed already
+	t.all[d] = struct{}{}
+	return d
+}
+
+// Fork implements door.Session.
+func (d *Direct) Fork() (door.Session, error) {
+	t, s := d.owner, d.session
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if d.ended || t.closed {
+		return nil, door.ErrClosed
+	}
+	if t.srv.clients.count.Load() >= t.srv.maxClients() {
+		return nil, door.ErrTooManyClients
+	}
+	fork := t.begin(s.peer)
+	own := fork.session
+	own.name, own.libName, own.db, own.authenticated = s.name, s.libName, s.db, s.authenticated
+	own.account.Store(s.account.Load())
+	own.publish()
+	return fork, nil
+}
+
+// Release implements door.Session. A session of the pool is kept for the next use if it is as good as new.
+func (d *Direct) Release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pooled && !d.ended && d.session.pristine() && d.keep() {
+		return
+	}
+	d.end()
+}
+
+// keep makes the client idle, unless there are enough that are. mu must be locked.
+func (d *Direct) keep() bool {
+	s, t := d.session, d.owner
+	s.ctx.Args = nil
+	d.take()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.idle) >= maxIdle() && !s.holdsRoles() {
+		return false
+	}
+	t.idle = append(t.idle, d)
+	return true
+}
+
+// pristine reports whether the client has not changed its session in a way that would show in its next commands.
+func (s *Session) pristine() bool {
+	return !s.closing && s.blocked == nil && s.pausedUntil == 0 && !s.tx.active && len(s.tx.watches) == 0 && s.subs.count == 0 &&
+		!s.monitor && s.follower.pristine() && !s.tracking.on && !s.tracking.caching && s.replies == replyOn && s.out.Proto == 3 &&
+		s.account.Load() == nil && s.authenticated && !s.noEvict && !s.guard.NoTouch && !s.debugging && !s.readOnly &&
+		s.name == "" && s.libName == "" && s.libVersion == ""
+}
+
+// holdsRoles reports whether closing the session would give roles of pressure queues back.
+func (s *Session) holdsRoles() bool {
+	s.srv.roles.mu.Lock()
+	defer s.srv.roles.mu.Unlock()
+	return len(s.roles.held) > 0
+}
+
+// end closes the session. mu must be locked.
+func (d *Direct) end() {
+	if d.ended {
+		return
+	}
+	d.ended = true
+	d.finished.close()
+	d.session.Close()
+	d.owner.mu.Lock()
+	delete(d.owner.all, d)
+	d.owner.mu.Unlock()
+	if d.asleep {
+		d.wake()
+	}
+}
+
+// wake makes who waits look at the session. It may be called under any lock.
+func (d *Direct) wake() {
+	if d.begun.Load() && d.session.dying() {
+		d.finished.close()
+	}
+	select {
+	case d.signal <- struct{}{}:
+	default:
+	}
+}
+
+// Done implements door.Session.
+func (d *Direct) Done() <-chan struct{} { return d.finished.wait() }
+
+// Run implements door.Session.
+func (d *Direct) Run(ctx context.Context, args [][]byte) error {
+	return d.delay(ctx, d.execute(ctx, args, false))
+}
+
+// Control implements door.Session.
+func (d *Direct) Control(ctx context.Context, args [][]byte) error {
+	return d.delay(ctx, d.execute(ctx, args, true))
+}
+
+// Discard implements door.Session.
+func (d *Direct) Discard() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return
+	}
+	d.session.discard()
+	d.session.endCommands()
+	d.session.publish()
+	d.take()
+}
+
+// delay makes the replies that Flush returns next come late if a test wants that. err is that of the command.
+func (d *Direct) delay(ctx context.Context, err error) error {
+	if h := d.owner.srv.hook; h != nil && err == nil {
+		first := !d.late
+		d.late = true
+		if h.Wait(ctx, d.session, first) != nil {
+			return door.ContextError(ctx)
+		}
+	}
+	return err
+}
+
+func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error {
+	if len(args) == 0 {
+		return errors.New("a command has no name")
+	}
+	if ctx.Err() != nil {
+		return door.ContextError(ctx)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return door.ErrClosed
+	}
+	s := d.session
+	if d.readMail(); s.closing {
+		return d.failure()
+	}
+	limit := s.srv.MaxBulk()
+	for _, a := range args {
+		if len(a) > limit {
+			return fmt.Errorf("an argument of %d bytes is longer than proto-max-bulk-len allows", len(a))
+		}
+	}
+	cmd, container := s.srv.table.LookupEither(args)
+	if cmd != nil && cmd.Flags&command.AllKeys != 0 {
+		if err := d.loaded(ctx); err != nil {
+			return err
+		}
+	}
+	if cmd != nil && !control && cmd.Stateful {
+		return fmt.Errorf("%s: %w", cmd.Name, door.ErrNeedsConnection)
+	}
+	return d.run(ctx, cmd, container, args)
+}
+
+// run executes a command and waits for its reply. mu must be locked.
+func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args [][]byte) error {
+	s := d.session
+	start := len(s.out.Buf)
+	s.now = s.srv.ks.Now()
+	s.flushTally()
+	for !s.execute(cmd, container, args) {
+		if err := d.wait(ctx); err != nil {
+			s.endPause()
+			return err
+		}
+	}
+	s.endCommands()
+	s.srv.rates.sample(s.srv, s.now)
+	if len(s.roles.suspects) > 0 {
+		s.lookAtSuspects()
+	}
+	for s.blocked != nil && !s.closing {
+		err := d.wait(ctx)
+		switch {
+		case d.ended:
+			return door.ErrClosed
+		case err == nil || s.blocked == nil:
+		case s.blocked.wait.waiter.Withdraw():
+			s.takeBack()
+			s.endBlock(nil)
+			s.publish()
+			return err
+		default:
+			ctx = context.Background() // it has been served: the mail that says so is on its way
+		}
+	}
+	s.publish()
+	if s.closing && len(s.out.Buf) == start {
+		return d.failure()
+	}
+	return nil
+}
+
+// wait returns when something has happened to the session, or an error when ctx or the server has ended.
+func (d *Direct) wait(ctx context.Context) error {
+	s := d.session
+	s.publish()
+	if at := s.Deadline(); at != 0 {
+		in := min(max(at-s.srv.ks.Now(), 0), int64(time.Hour/time.Millisecond))
+		timer := s.srv.ks.Clock().AfterFunc(time.Duration(in)*time.Millisecond, d.wake)
+		defer timer.Stop()
+	}
+	err := d.sleep(ctx)
+	if d.ended {
+		return door.ErrClosed
+	}
+	s.now = s.srv.ks.Now()
+	d.readMail()
+	s.checkTimers()
+	return err
+}
+
+// sleep waits for the signal, without the lock.
+func (d *Direct) sleep(ctx context.Context) error {
+	if d.session.box.filled.Load() {
+		return nil // its signal may have been taken by somebody who waited for something else
+	}
+	d.asleep = true
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		d.asleep = false
+	}()
+	select {
+	case <-d.signal:
+		return nil
+	case <-ctx.Done():
+		return door.ContextError(ctx)
+	}
+}
+
+// readMail takes what others left for the session, but for messages: a client without subscriptions gets them only if another redirects
+// its invalidations to it.
+func (d *Direct) readMail() {
+	s := d.session
+	if !s.box.filled.Load() {
+		return
+	}
+	s.box.mu.Lock()
+	s.box.push = s.box.push[:0]
+	s.box.mu.Unlock()
+	s.readMail()
+}
+
+// failure returns why the session was aborted.
+func (d *Direct) failure() error {
+	d.finished.close()
+	if st := d.owner.srv.storage.Storage; st != nil {
+		if f := st.Err(); f != nil && f.Journal {
+			return fmt.Errorf("%w: %v", door.ErrNotDurable, f.Err)
+		}
+	}
+	if why := d.session.why; why != nil {
+		return why
+	}
+	return door.ErrKilled
+}
+
+// Flush implements door.Session.
+func (d *Direct) Flush() ([]byte, error) {
+	d.late = false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return nil, door.ErrClosed
+	}
+	if err := d.settle(); err != nil {
+		return nil, err
+	}
+	if d.session.closing {
+		d.finished.close()
+	}
+	return d.take(), nil
+}
+
+// settle waits until the output may be given to the client. That does not depend on anybody but the disk. mu must be locked.
+func (d *Direct) settle() error {
+	s, st, t := d.session, &d.owner.srv.storage, d.owner
+	s.holdOutput()
+	if len(s.holds) > 0 {
+		t.mu.Lock()
+		t.waiting[d] = struct{}{} // before the first look, so that nothing is missed
+		t.mu.Unlock()
+		st.Commit()
+		for len(s.holds) > 0 && s.Sendable() < len(s.out.Buf) {
+			<-d.signal
+		}
+		t.mu.Lock()
+		delete(t.waiting, d)
+		t.mu.Unlock()
+	}
+	if s.closing && len(s.out.Buf) == 0 {
+		return d.failure()
+	}
+	return nil
+}
+
+// take returns the output, which the caller owns, and leaves the session without any. mu must be locked.
+func (d *Direct) take() []byte {
+	s := d.session
+	out := s.out.Buf
+	s.tookOutput(len(out))
+	if cap(out) > keepBuffer {
+		s.out.Buf = nil
+		return out
+	}
+	s.out.Buf = out[:0]
+	return bytes.Clone(out)
+}
+
+// Receive implements door.Session.
+func (d *Direct) Receive(ctx context.Context) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.session
+	for {
+		if d.ended {
+			return nil, door.ErrClosed
+		}
+		s.now = s.srv.ks.Now()
+		s.readMail()
+		if s.closing {
+			return nil, d.failure()
+		}
+		if len(s.out.Buf) > 0 {
+			if err := d.settle(); err != nil {
+				return nil, err
+			}
+			return d.take(), nil
+		}
+		s.publish()
+		if err := d.sleep(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// loaded waits until all keys are in memory, as long as more and more of them are, and ctx lasts. mu must be locked.
+func (d *Direct) loaded(ctx context.Context) error {
+	st, t := &d.owner.srv.storage, d.owner
+	if st.Storage == nil || !st.Loading() {
+		return nil
+	}
+	t.mu.Lock()
+	t.waiting[d] = struct{}{}
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		delete(t.waiting, d)
+		t.mu.Unlock()
+	}()
+	for st.Loading() {
+		keys := st.Status().LoadedKeys
+		pause, cancel := context.WithTimeout(ctx, maxLoadingPause)
+		err := d.sleep(pause)
+		cancel()
+		switch {
+		case d.ended:
+			return door.ErrClosed
+		case ctx.Err() != nil:
+			return door.ContextError(ctx)
+		case err != nil && keys == st.Status().LoadedKeys && st.Loading():
+			return errors.New(string(errLoading))
+		}
+		d.readMail()
+	}
+	return nil
+}
+
+// maxLoadingPause is how long nothing may be loaded before loading counts as failed.
+const maxLoadingPause = 10 * time.Second
