@@ -35,6 +35,17 @@ type Command struct {
 	// DerivedKeys calls fn with each key that the command uses beside those that Keys finds, because it follows from the arguments
 	// without being one of them; nil if there are none. fn does not keep the key.
 	DerivedKeys func(args [][]byte, fn func(key []byte))
+	// KeyIndices returns the indices of the keys where Keys cannot say exactly which they are; nil if they do. The
+	// slots of a cluster follow from it, and if one of Keys is INCOMPLETE everything else does too.
+	KeyIndices func(args [][]byte) []int
+	// KeyUse returns the flags of a key that Keys gives VARIABLE_FLAGS; nil if they are the others that Keys gives.
+	KeyUse func(args [][]byte) []string
+	// Channels returns the channels that the arguments name, or the patterns of channels; nil if the command has none.
+	Channels func(args [][]byte) (names [][]byte, patterns bool)
+	// Secrets calls fn with the index of each argument that no log and no monitor may show; nil if there are none.
+	Secrets func(args [][]byte, fn func(i int))
+	// Script returns what the script or function that the arguments name declares; nil if the command runs none.
+	Script func(host Host, args [][]byte) Script
 	// Element is the index of the argument that names a field or member of the collection at the first key, 0 if there is none. It
 	// only says what memory to fetch ahead.
 	Element int
@@ -59,6 +70,13 @@ type Command struct {
 	WhileSubscribed bool
 	// Stateful says that the command changes what later commands of the same connection do, or turns it into something else.
 	Stateful bool
+	// KeepsCaching says, of a container, that CLIENT CACHING still holds for the next command behind its sub-commands.
+	KeepsCaching bool
+	// TellsOfFailure says that the command fails, as commands that write do, while changes cannot be made durable: it
+	// asks whether the server is well.
+	TellsOfFailure bool
+	// Custom says that the program that has the server in it has added the command.
+	Custom bool
 	// FromScript returns whether scripts may call the command now although it is NoScript; nil if they never may.
 	FromScript func(host Host, client Client) bool
 	// Allowed reports whether the client may use a command that is Protected.
@@ -72,8 +90,20 @@ type Command struct {
 	Index int
 	// Lock says which shards a guard for this command takes.
 	Lock LockSet
+	// Incomplete says that Keys miss keys of some calls, and that KeyIndices tells which they are.
+	Incomplete bool
 	// Slow says that the time that it takes depends on more than a few lookups.
 	Slow bool
+}
+
+// Script is what a script or function says of itself.
+type Script struct {
+	// Declared says that it says anything; if not, nobody knows what it does before it does it.
+	Declared bool
+	// ReadOnly says that it writes nothing, which it is held to.
+	ReadOnly bool
+	// AllowOOM says that it may run however much memory is in use.
+	AllowOOM bool
 }
 
 // Flag is a set of properties of a command, named as Redis names them.

@@ -52,6 +52,8 @@ func (cmd *Command) derive() {
 		cmd.ACL |= CatSlow
 	}
 	cmd.Slow = cmd.mayBeSlow()
+	incomplete := func(k KeySpec) bool { return slices.Contains(k.Flags, "incomplete") }
+	cmd.Incomplete = cmd.KeyIndices != nil && slices.ContainsFunc(cmd.Keys, incomplete)
 	realKeys := slices.ContainsFunc(cmd.Keys, func(k KeySpec) bool { return !slices.Contains(k.Flags, "not_key") })
 	switch {
 	case cmd.Flags&OwnGuard != 0:
@@ -135,6 +137,14 @@ func (cmd *Command) AppendHints(hints []engine.Hint, args [][]byte) []engine.Hin
 // EachKey calls fn with the index of every key among args, in the order of the specs, until fn returns false. It
 // reports false if the arguments do not fit the specs.
 func (cmd *Command) EachKey(args [][]byte, fn func(i int, spec *KeySpec) bool) bool {
+	if cmd.Incomplete {
+		for _, i := range cmd.KeyIndices(args) {
+			if !fn(i, &cmd.Keys[0]) {
+				break
+			}
+		}
+		return true
+	}
 	fit := true
 	for s := range cmd.Keys {
 		spec := &cmd.Keys[s]
@@ -143,6 +153,42 @@ func (cmd *Command) EachKey(args [][]byte, fn func(i int, spec *KeySpec) bool) b
 		}
 	}
 	return fit
+}
+
+// UseOfKey returns the flags of a key that spec finds among args: what the command does to it.
+func (cmd *Command) UseOfKey(spec *KeySpec, args [][]byte) []string {
+	if !slices.Contains(spec.Flags, variableFlags) {
+		return spec.Flags
+	}
+	if cmd.KeyUse != nil {
+		if flags := cmd.KeyUse(args); flags != nil {
+			return flags
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(spec.Flags), func(f string) bool { return f == variableFlags })
+}
+
+// variableFlags is the flag of a spec that says that others depend on the arguments.
+const variableFlags = "variable_flags"
+
+// MayReplicate reports whether the command may write or publish. A script or function that declares that it does not
+// is taken at its word, which it is held to when it runs.
+func (cmd *Command) MayReplicate(host Host, args [][]byte) bool {
+	if cmd.Flags&MayReplicate == 0 || cmd.Script == nil {
+		return cmd.Flags&(Write|MayReplicate) != 0
+	}
+	script := cmd.Script(host, args)
+	return !script.Declared || !script.ReadOnly
+}
+
+// NeedsMemory reports whether the command may need more memory. What a script does that declares nothing is seen when
+// it does it.
+func (cmd *Command) NeedsMemory(host Host, args [][]byte) bool {
+	if cmd.Script == nil {
+		return cmd.Flags&DenyOOM != 0
+	}
+	script := cmd.Script(host, args)
+	return script.Declared && !script.ReadOnly && !script.AllowOOM
 }
 
 // mayBeSlow reports whether the time that a command takes depends on more than a few lookups.

@@ -291,17 +291,17 @@ func argumentKind(cmd *Command, name string) string {
 	case "score", "weight", "longitude", "latitude", "radius", "width", "height":
 		return argDouble
 	case "increment":
-		if cmd.Group == "sorted_set" || strings.HasSuffix(cmd.Name, "byfloat") {
+		if cmd.ACL&CatSortedSet != 0 || strings.HasSuffix(cmd.Name, "byfloat") {
 			return argDouble
 		}
 		return argInteger
 	case "timeout":
-		if cmd.Flags&Blocking != 0 && cmd.Group != "generic" {
+		if cmd.Flags&Blocking != 0 && cmd.ACL&CatConnection == 0 {
 			return argDouble
 		}
 		return argInteger
 	case "start", "stop", "end":
-		if cmd.Group == "string" || cmd.Group == "list" || cmd.Group == "bitmap" || strings.HasSuffix(cmd.Name, "byrank") {
+		if cmd.ACL&(CatString|CatList|CatBitmap) != 0 || strings.HasSuffix(cmd.Name, "byrank") {
 			return argInteger
 		}
 	case "count", "cursor", "db", "decrement", "destination-db", "entries_added", "entries_read", "index", "index1", "index2",

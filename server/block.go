@@ -264,7 +264,7 @@ func (s *Session) endBlock(reply []byte) {
 		s.out.Buf, reply = reply, nil
 	case s.replies == replyOn:
 		s.out.Raw(reply)
-	case s.replies == replySkipNext:
+	case s.replies == replySkipThis:
 		s.replies = replyOn
 	}
 	buffers.Put(reply)

@@ -154,18 +154,9 @@ func keySlot(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 			ok = false
 		}
 	}
-	switch cmd.Name {
-	case "migrate": // its specs do not tell everything
-		for _, key := range appendMigrateKeys(nil, args) {
-			use(key.Name)
-		}
-		return slot, ok
-	case "georadius", "georadiusbymember": // nor do theirs: the last destination counts
-		use(args[1])
-		var destination []byte
-		cmd.DerivedKeys(args, func(key []byte) { destination = key })
-		if destination != nil {
-			use(destination)
+	if cmd.KeyIndices != nil {
+		for _, i := range cmd.KeyIndices(args) {
+			use(args[i])
 		}
 		return slot, ok
 	}

@@ -46,7 +46,7 @@ var aclCommands = []*command.Command{
 			{Name: "acl|setuser", Group: "server", Since: "6.0.0", Arity: -3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Changes what a user may do, or makes a new one", Syntax: "username [rule [rule ...]]",
-				Complexity: "O(N), where N is the number of rules", Do: cmdACLSetuser},
+				Complexity: "O(N), where N is the number of rules", Secrets: allFrom(2), Do: cmdACLSetuser},
 			{Name: "acl|users", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the names of all users", Complexity: "O(N), where N is the number of users", Do: cmdACLUsers},
 			{Name: "acl|whoami", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale,

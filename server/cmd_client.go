@@ -14,7 +14,9 @@ func init() { command.Register(clientCommands) }
 // clientCommands is CLIENT. What it says about tracking is carried out in tracking.go, about pauses in pause.go.
 var clientCommands = []*command.Command{
 	{Name: "client", Group: "connection", Since: "2.4.0", Arity: -2,
-		Summary: "A container for commands about clients", Complexity: "Depends on the sub-command", Subs: []*command.Command{
+		KeepsCaching: true,
+		Summary:      "A container for commands about clients", Complexity: "Depends on the sub-command",
+		Subs: []*command.Command{
 			{Name: "client|caching", Group: "connection", Since: "6.0.0", Arity: 3,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Says whether the keys of the next command are to be tracked", Syntax: "<YES | NO>", Complexity: "O(1)",

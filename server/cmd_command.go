@@ -78,7 +78,7 @@ func cmdCommandDocs(c *command.Ctx) {
 }
 
 func cmdCommandGetkeys(c *command.Ctx) {
-	keys, args, ok := commandKeys(c)
+	_, keys, args, ok := commandKeys(c)
 	if !ok {
 		return
 	}
@@ -89,7 +89,7 @@ func cmdCommandGetkeys(c *command.Ctx) {
 }
 
 func cmdCommandGetkeysandflags(c *command.Ctx) {
-	keys, args, ok := commandKeys(c)
+	cmd, keys, args, ok := commandKeys(c)
 	if !ok {
 		return
 	}
@@ -97,7 +97,7 @@ func cmdCommandGetkeysandflags(c *command.Ctx) {
 	for _, k := range keys {
 		c.W.Array(2)
 		c.W.Bulk(args[k.at])
-		writeNames(c.W, "", usage(k.spec, args))
+		writeNames(c.W, "", cmd.UseOfKey(k.spec, args))
 	}
 }
 
@@ -109,20 +109,20 @@ type keyPlace struct {
 
 // commandKeys finds the keys of the command that follows the first two arguments. If there are none an error is written and
 // ok is false.
-func commandKeys(c *command.Ctx) (keys []keyPlace, args [][]byte, ok bool) {
+func commandKeys(c *command.Ctx) (cmd *command.Command, keys []keyPlace, args [][]byte, ok bool) {
 	args = c.Args[2:]
-	cmd, _ := serverOf(c).table.Lookup(args)
+	cmd, _ = serverOf(c).table.Lookup(args)
 	isKey := func(k command.KeySpec) bool { return !slices.Contains(k.Flags, "not_key") }
 	switch {
 	case cmd == nil:
 		c.Err(errInvalidCommand)
-		return nil, nil, false
+		return nil, nil, nil, false
 	case !slices.ContainsFunc(cmd.Keys, isKey):
 		c.Err(errNoKeyArguments)
-		return nil, nil, false
+		return nil, nil, nil, false
 	case !cmd.ArityOK(len(args)):
 		c.Err(errCommandArity)
-		return nil, nil, false
+		return nil, nil, nil, false
 	}
 	fit := cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
 		if isKey(*spec) {
@@ -133,56 +133,11 @@ func commandKeys(c *command.Ctx) (keys []keyPlace, args [][]byte, ok bool) {
 	if !fit {
 		keys = nil
 	}
-	if cmd.Name == "migrate" { // whose specs do not tell everything
-		keys = keys[:0]
-		for _, key := range appendMigrateKeys(nil, args) {
-			keys = append(keys, keyPlace{key.At, &cmd.Keys[0]})
-		}
-	}
 	if len(keys) == 0 && cmd.Flags&command.NoMandatoryKeys == 0 {
 		c.Err(errInvalidCommandArgs)
-		return nil, nil, false
+		return nil, nil, nil, false
 	}
-	return keys, args, true
-}
-
-// usage returns what happens to the key. The table describes SET, DELEX and BITFIELD as with the options on which it depends whether the
-// old value is read, or whether there will be a new one.
-func usage(spec *command.KeySpec, args [][]byte) []string {
-	if !slices.Contains(spec.Flags, "variable_flags") {
-		return spec.Flags
-	}
-	switch {
-	case command.EqualFold(args[0], "set") && !slices.ContainsFunc(args[min(3, len(args)):], readsOld):
-		return []string{"OW", "update"}
-	case command.EqualFold(args[0], "bitfield") && bitfieldOnlyReads(args):
-		return []string{"RO", "access"}
-	case command.EqualFold(args[0], "delex") && len(args) == 2:
-		return []string{"RM", "delete"}
-	}
-	return slices.DeleteFunc(slices.Clone(spec.Flags), func(f string) bool { return f == "variable_flags" })
-}
-
-// bitfieldOnlyReads reports whether the arguments of BITFIELD are nothing but GET, and OVERFLOW.
-func bitfieldOnlyReads(args [][]byte) bool {
-	o := command.OptionsIn(args[min(2, len(args)):])
-	for o.Next() {
-		switch {
-		case o.Is("get") && o.Left() >= 2:
-			o.Skip(2)
-		case o.Is("overflow") && o.More():
-			o.Skip(1)
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// readsOld reports whether an option of SET makes it look at the old value.
-func readsOld(option []byte) bool {
-	return slices.ContainsFunc([]string{"get", "ifeq", "ifne", "ifdeq", "ifdne"},
-		func(word string) bool { return command.EqualFold(option, word) })
+	return cmd, keys, args, true
 }
 
 func cmdCommandHelp(c *command.Ctx) {

@@ -29,8 +29,19 @@ var configCommands = []*command.Command{
 			{Name: "config|set", Group: "server", Since: "2.0.0", Arity: -4,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Changes directives while the server runs", Syntax: "parameter value [parameter value ...]",
-				Complexity: "O(N), where N is the number of directives to change", Do: cmdConfigSet},
+				Complexity: "O(N), where N is the number of directives to change",
+				Secrets:    configSecrets, Do: cmdConfigSet},
 		}},
+}
+
+// configSecrets calls fn with the indices of the values of CONFIG SET that are secret.
+func configSecrets(args [][]byte, fn func(i int)) {
+	for i := 2; i+1 < len(args); i += 2 {
+		switch command.Lower(args[i]) {
+		case "requirepass", "masteruser", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass":
+			fn(i + 1)
+		}
+	}
 }
 
 func cmdConfigGet(c *command.Ctx) {

@@ -16,7 +16,7 @@ var connectionCommands = []*command.Command{
 		Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
 		ACL:     command.CatConnection,
 		Summary: "Shows a password, and so who the client is", Syntax: "[username] password", Complexity: "O(1)",
-		Stateful: true, Do: cmdAuth},
+		Secrets: allFrom(1), Stateful: true, Do: cmdAuth},
 	{Name: "echo", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 		ACL:     command.CatConnection,
 		Summary: "Answers its argument", Syntax: "message", Complexity: "O(1)", Do: cmdEcho},
@@ -25,8 +25,9 @@ var connectionCommands = []*command.Command{
 		ACL:     command.CatConnection,
 		Summary: "Chooses the protocol version and tells about the server", Syntax: "[protover [AUTH username password] [SETNAME clientname]]",
 		Complexity: "O(1)",
-		Stateful:   true, Do: cmdHello},
-	{Name: "ping", Group: "connection", Since: "1.0.0", Arity: -1, Flags: command.Fast, ACL: command.CatConnection, WhileSubscribed: true,
+		Secrets:    helloSecrets, Stateful: true, Do: cmdHello},
+	{Name: "ping", Group: "connection", Since: "1.0.0", Arity: -1, Flags: command.Fast, ACL: command.CatConnection,
+		WhileSubscribed: true, TellsOfFailure: true,
 		Summary: "Shows that the server is alive", Syntax: "[message]", Complexity: "O(1)", Do: cmdPing},
 	{Name: "quit", Group: "connection", Since: "1.0.0", Arity: -1,
 		Flags:           command.AllowBusy | command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth,
@@ -44,6 +45,26 @@ var connectionCommands = []*command.Command{
 		ACL:     command.CatConnection,
 		Summary: "Chooses the database for the commands that follow", Syntax: "index", Complexity: "O(1)",
 		Stateful: true, Do: cmdSelect, Repeated: true},
+}
+
+// allFrom returns the Secrets of a command whose arguments are secret from an index on.
+func allFrom(index int) func(args [][]byte, fn func(i int)) {
+	return func(args [][]byte, fn func(i int)) {
+		for i := index; i < len(args); i++ {
+			fn(i)
+		}
+	}
+}
+
+// helloSecrets calls fn with the indices of the user's name and the password.
+func helloSecrets(args [][]byte, fn func(i int)) {
+	for i := 2; i+2 < len(args); i++ {
+		if command.EqualFold(args[i], "auth") {
+			fn(i + 1)
+			fn(i + 2)
+			i += 2
+		}
+	}
 }
 
 const (

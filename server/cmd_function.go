@@ -16,12 +16,12 @@ var functionCommands = []*command.Command{
 		Flags: command.NoScript | command.SkipMonitor | command.MayReplicate | command.NoMandatoryKeys | command.Stale | command.WholeKeyspace,
 		ACL:   command.CatScripting, Keys: command.Keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
 		Summary: "Calls a function of a library", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
-		Complexity: "That of the function", Do: cmdFcall},
+		Complexity: "That of the function", Script: functionNamed, Do: cmdFcall},
 	{Name: "fcall_ro", Group: "scripting", Since: "7.0.0", Arity: -3,
 		Flags: command.NoScript | command.SkipMonitor | command.NoMandatoryKeys | command.Stale | command.ReadOnly | command.WholeKeyspace,
 		ACL:   command.CatScripting, Keys: command.Keys("i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Calls a function of a library that may only read", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
-		Complexity: "That of the function", Do: cmdFcallRo},
+		Complexity: "That of the function", Script: functionNamed, Do: cmdFcallRo},
 	{Name: "function", Group: "scripting", Since: "7.0.0", Arity: -2,
 		Summary: "Groups the commands about libraries of functions", Complexity: "That of the sub-command",
 		Subs: []*command.Command{
@@ -66,6 +66,15 @@ const (
 	errRestorePolicy command.Error = "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."
 	errNoLibraryName command.Error = "ERR library name argument was not given"
 )
+
+// functionNamed returns what the function declares that the first argument names.
+func functionNamed(host command.Host, args [][]byte) command.Script {
+	fn := host.(*Server).scripts.functions.Find(args[1])
+	if fn == nil {
+		return command.Script{}
+	}
+	return declared(fn.Flags, true)
+}
 
 func cmdFcall(c *command.Ctx)   { fcall(c, false) }
 func cmdFcallRo(c *command.Ctx) { fcall(c, true) }

@@ -46,8 +46,11 @@ var geoCommands = []*command.Command{
 	{Name: "georadius", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
 		Arity: -6, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS] " +
 			"kw:STORE@6+r0/1/0[OW,UPDATE] kw:STOREDIST@6+r0/1/0[OW,UPDATE]"),
-		DerivedKeys: storeKeys(6), Summary: "Finds the members in a circle around a position, or stores them",
-		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC] [STORE key] [STOREDIST key]", Complexity: geoCost, Do: cmdGeoradius},
+		DerivedKeys: storeKeys(6), KeyIndices: sourceAndStore(6),
+		Summary: "Finds the members in a circle around a position, or stores them",
+		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC] " +
+			"[STORE key] [STOREDIST key]",
+		Complexity: geoCost, Do: cmdGeoradius},
 	{Name: "georadius_ro", Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", Instead: geoReplace,
 		Arity: -6, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the " +
 			"members in a circle around a position",
@@ -55,8 +58,11 @@ var geoCommands = []*command.Command{
 	{Name: "georadiusbymember", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
 		Arity: -5, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS] " +
 			"kw:STORE@5+r0/1/0[OW,UPDATE] kw:STOREDIST@5+r0/1/0[OW,UPDATE]"),
-		DerivedKeys: storeKeys(5), Summary: "Finds the members in a circle around a member, or stores them",
-		Syntax: "key member radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC] [STORE key] [STOREDIST key]", Complexity: geoCost, Do: cmdGeoradiusbymember},
+		DerivedKeys: storeKeys(5), KeyIndices: sourceAndStore(5),
+		Summary: "Finds the members in a circle around a member, or stores them",
+		Syntax: "key member radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC] " +
+			"[STORE key] [STOREDIST key]",
+		Complexity: geoCost, Do: cmdGeoradiusbymember},
 	{Name: "georadiusbymember_ro", Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", Instead: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
 		Arity: -5, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the " +
 			"members in a circle around a member",
@@ -397,6 +403,19 @@ func georadius(c *command.Ctx, e *engine.Entry, q *geoQuery, from int) {
 		return
 	}
 	geosearch(c, e, q, "georadiusstore")
+}
+
+// sourceAndStore finds the keys that GEORADIUS uses in the end: its source, and the last destination. Its options
+// begin at argument from.
+func sourceAndStore(from int) func(args [][]byte) []int {
+	return func(args [][]byte) []int {
+		for i := len(args) - 2; i >= from; i-- {
+			if command.EqualFold(args[i], "store") || command.EqualFold(args[i], "storedist") {
+				return []int{1, i + 1}
+			}
+		}
+		return []int{1}
+	}
 }
 
 // storeKeys finds the keys behind STORE and STOREDIST among the options of GEORADIUS, which begin at argument from. The key specs know

@@ -25,8 +25,50 @@ var migrateCommands = []*command.Command{{Name: "migrate", Group: "generic", Sin
 	Flags: command.Write | command.WholeKeyspace, ACL: command.CatKeyspace | command.CatDangerous,
 	Keys:    command.Keys("i3+r0/1/0[RW,ACCESS,DELETE] kw:KEYS@-2+r-1/1/0[RW,ACCESS,DELETE,INCOMPLETE]"),
 	Summary: "Moves keys to another server", Complexity: "O(N), where N is the size of the values",
-	Syntax: "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | AUTH2 username password] [KEYS key [key ...]]",
-	Do:     cmdMigrate}}
+	Syntax: "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | " +
+		"AUTH2 username password] [KEYS key [key ...]]",
+	KeyIndices: migrateKeys, Secrets: migrateSecrets, Do: cmdMigrate}}
+
+// migrateKeys returns the indices of the keys. The specs cannot tell the first KEYS from a key of that name, nor that
+// there must be no other key with it, which is an error whatever the keys.
+func migrateKeys(args [][]byte) (indices []int) {
+	first, end := 3, min(4, len(args))
+	for i := 6; i < len(args)-1; i++ {
+		switch {
+		case command.EqualFold(args[i], "auth"):
+			i++
+		case command.EqualFold(args[i], "auth2"):
+			i += 2
+		case command.EqualFold(args[i], "keys"):
+			if len(args[3]) > 0 {
+				return nil
+			}
+			first, end = i+1, len(args)
+			i = end
+		}
+	}
+	for i := first; i < end; i++ {
+		indices = append(indices, i)
+	}
+	return indices
+}
+
+// migrateSecrets calls fn with the indices of the password, and of the user's name.
+func migrateSecrets(args [][]byte, fn func(i int)) {
+	for i := 6; i < len(args); i++ {
+		switch {
+		case command.EqualFold(args[i], "auth"):
+			fn(i + 1)
+			i++
+		case command.EqualFold(args[i], "auth2"):
+			fn(i + 1)
+			fn(i + 2)
+			i += 2
+		case command.EqualFold(args[i], "keys"):
+			return
+		}
+	}
+}
 
 const (
 	errMigrateKeys    command.Error = "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"

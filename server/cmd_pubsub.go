@@ -16,11 +16,12 @@ var pubsubCommands = []*command.Command{
 		Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, WhileSubscribed: true,
 		Summary: "Listens to the channels whose names match the patterns", Syntax: "pattern [pattern ...]",
 		Complexity: "O(N), where N is the number of patterns",
-		Stateful:   true, Do: cmdPsubscribe},
+		Channels:   patternsToHear, Stateful: true, Do: cmdPsubscribe},
 	{Name: "publish", Group: "pubsub", Since: "2.0.0", Arity: 3,
 		Flags:   command.PubSub | command.Loading | command.Stale | command.Fast | command.MayReplicate,
 		Summary: "Sends a message to the subscribers of a channel", Syntax: "channel message",
-		Complexity: "O(N+M), where N is the number of the channel's subscribers and M that of all patterns", Do: cmdPublish},
+		Complexity: "O(N+M), where N is the number of the channel's subscribers and M that of all patterns",
+		Channels:   channelToTell, Do: cmdPublish},
 	{Name: "pubsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Summary: "A container for commands about subscriptions",
 		Complexity: "Depends on the sub-command", Subs: []*command.Command{
 			{Name: "pubsub|channels", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,
@@ -49,17 +50,18 @@ var pubsubCommands = []*command.Command{
 		Flags:   command.PubSub | command.Loading | command.Stale | command.Fast | command.MayReplicate,
 		Keys:    command.Keys("i1+r0/1/0[NOT_KEY]"),
 		Summary: "Sends a message to the subscribers of a shard channel", Syntax: "shardchannel message",
-		Complexity: "O(N), where N is the number of the channel's subscribers", Do: cmdSpublish},
+		Complexity: "O(N), where N is the number of the channel's subscribers",
+		Channels:   channelToTell, Do: cmdSpublish},
 	{Name: "ssubscribe", Group: "pubsub", Since: "7.0.0", Arity: -2,
 		Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, Keys: command.Keys("i1+r-1/1/0[NOT_KEY]"),
 		WhileSubscribed: true,
 		Summary:         "Listens to shard channels", Syntax: "shardchannel [shardchannel ...]",
 		Complexity: "O(N), where N is the number of channels",
-		Stateful:   true, Do: cmdSsubscribe},
+		Channels:   channelsToHear, Stateful: true, Do: cmdSsubscribe},
 	{Name: "subscribe", Group: "pubsub", Since: "2.0.0", Arity: -2,
 		Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, WhileSubscribed: true,
 		Summary: "Listens to channels", Syntax: "channel [channel ...]", Complexity: "O(N), where N is the number of channels",
-		Stateful: true, Do: cmdSubscribe},
+		Channels: channelsToHear, Stateful: true, Do: cmdSubscribe},
 	{Name: "sunsubscribe", Group: "pubsub", Since: "7.0.0", Arity: -1,
 		Flags: command.PubSub | command.NoScript | command.Loading | command.Stale, Keys: command.Keys("i1+r-1/1/0[NOT_KEY]"),
 		WhileSubscribed: true,
@@ -72,6 +74,11 @@ var pubsubCommands = []*command.Command{
 		Complexity: "O(N), where N is the number of channels",
 		Stateful:   true, Do: cmdUnsubscribe},
 }
+
+// The channels of the commands.
+func channelToTell(args [][]byte) ([][]byte, bool)  { return args[1:min(2, len(args))], false }
+func channelsToHear(args [][]byte) ([][]byte, bool) { return args[1:], false }
+func patternsToHear(args [][]byte) ([][]byte, bool) { return args[1:], true }
 
 func cmdSubscribe(c *command.Ctx)    { subscribe(c, byChannel) }
 func cmdPsubscribe(c *command.Ctx)   { subscribe(c, byPattern) }

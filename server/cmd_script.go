@@ -19,22 +19,22 @@ var scriptingCommands = []*command.Command{
 		Flags: command.NoScript | command.SkipMonitor | command.MayReplicate | command.NoMandatoryKeys | command.Stale | command.WholeKeyspace,
 		ACL:   command.CatScripting, Keys: command.Keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
 		Summary: "Runs a Lua script", Syntax: "script numkeys [key [key ...]] [arg [arg ...]]",
-		Complexity: "That of the script", Do: cmdEval},
+		Complexity: "That of the script", Script: scriptInSource, Do: cmdEval},
 	{Name: "evalsha", Group: "scripting", Since: "2.6.0", Arity: -3,
 		Flags: command.NoScript | command.SkipMonitor | command.MayReplicate | command.NoMandatoryKeys | command.Stale | command.WholeKeyspace,
 		ACL:   command.CatScripting, Keys: command.Keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
 		Summary: "Runs a Lua script that the server knows, named by its SHA1 digest", Syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-		Complexity: "That of the script", Do: cmdEvalsha},
+		Complexity: "That of the script", Script: scriptOfDigest, Do: cmdEvalsha},
 	{Name: "evalsha_ro", Group: "scripting", Since: "7.0.0", Arity: -3,
 		Flags: command.NoScript | command.SkipMonitor | command.NoMandatoryKeys | command.Stale | command.ReadOnly | command.WholeKeyspace,
 		ACL:   command.CatScripting, Keys: command.Keys("i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Runs a known Lua script that may only read, named by its SHA1 digest", Syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-		Complexity: "That of the script", Do: cmdEvalshaRo},
+		Complexity: "That of the script", Script: scriptOfDigest, Do: cmdEvalshaRo},
 	{Name: "eval_ro", Group: "scripting", Since: "7.0.0", Arity: -3,
 		Flags: command.NoScript | command.SkipMonitor | command.NoMandatoryKeys | command.Stale | command.ReadOnly | command.WholeKeyspace,
 		ACL:   command.CatScripting, Keys: command.Keys("i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Runs a Lua script that may only read", Syntax: "script numkeys [key [key ...]] [arg [arg ...]]",
-		Complexity: "That of the script", Do: cmdEvalRo},
+		Complexity: "That of the script", Script: scriptInSource, Do: cmdEvalRo},
 	{Name: "script", Group: "scripting", Since: "2.6.0", Arity: -2,
 		Summary: "Groups the commands about the server's known scripts", Complexity: "That of the sub-command",
 		Subs: []*command.Command{
@@ -119,23 +119,24 @@ func cmdEvalRo(c *command.Ctx)    { evalSource(c, true) }
 func cmdEvalsha(c *command.Ctx)   { evalDigest(c, false) }
 func cmdEvalshaRo(c *command.Ctx) { evalDigest(c, true) }
 
-// mayReplicate reports whether a command may write or publish. A script or function that has said in its flags whether it does is taken
-// at its word, which it is held to when it runs.
-func (s *Session) mayReplicate(cmd *command.Command, args [][]byte) bool {
-	if cmd.Flags&command.MayReplicate == 0 || cmd.ACL&command.CatScripting == 0 {
-		return cmd.Flags&(command.Write|command.MayReplicate) != 0
+// scriptInSource returns what a script that is the first argument declares.
+func scriptInSource(_ command.Host, args [][]byte) command.Script {
+	flags, ok := scripting.DeclaredFlags(args[1])
+	return declared(flags, ok)
+}
+
+// scriptOfDigest returns what the script declares that the first argument names.
+func scriptOfDigest(host command.Host, args [][]byte) command.Script {
+	script := host.(*Server).scripts.engine.Find(args[1])
+	if script == nil {
+		return command.Script{}
 	}
-	var script *scripting.Script
-	switch cmd.Name {
-	case "eval":
-		script, _ = s.srv.scripts.engine.Load(args[1])
-	case "evalsha":
-		script = s.srv.scripts.engine.Find(args[1])
-	case "fcall":
-		f := s.srv.scripts.functions.Find(args[1])
-		return f == nil || f.Flags&scripting.NoWrites == 0
-	}
-	return script == nil || !script.Declared || script.Flags&scripting.NoWrites == 0
+	return declared(script.Flags, script.Declared)
+}
+
+// declared returns what scripts and functions with these flags declare; ok is false if they have none.
+func declared(flags scripting.Flags, ok bool) command.Script {
+	return command.Script{Declared: ok, ReadOnly: flags&scripting.NoWrites != 0, AllowOOM: flags&scripting.AllowOOM != 0}
 }
 
 // evalSource runs the script that is the first argument, and keeps it.

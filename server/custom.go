@@ -31,8 +31,7 @@ func (srv *Server) Handle(cmd command.Command, do func(c *Caller)) error {
 		return err
 	}
 	entry := &command.Command{Name: name, Group: customGroup, Arity: cmd.Arity, Flags: cmd.Flags, Keys: slices.Clone(cmd.Keys),
-		Summary:    cmd.Summary,
-		Complexity: cmd.Complexity, Syntax: cmd.Syntax}
+		Summary: cmd.Summary, Complexity: cmd.Complexity, Syntax: cmd.Syntax, Custom: true}
 	if len(entry.Keys) == 0 {
 		entry.Flags |= command.WholeKeyspace
 	}

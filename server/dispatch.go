@@ -14,6 +14,9 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	srv := s.srv
 	mark := len(s.out.Buf)
 	skip := s.replies != replyOn
+	if s.replies == replySkipNext {
+		s.replies = replySkipThis
+	}
 
 	switch e := s.refuse(cmd, container, args); {
 	case cmd == nil && isHTTP(args[0]):
@@ -35,8 +38,8 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 
 	if skip && s.replies != replyOn {
 		s.out.Truncate(mark)
-		// A blocked command has its reply skipped later, and CLIENT REPLY SKIP means the next one again.
-		if s.replies == replySkipNext && s.blocked == nil && (cmd == nil || cmd.Name != "client|reply") {
+		if s.replies == replySkipThis && s.blocked == nil { // a blocked command has its reply skipped later
+
 			s.replies = replyOn
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/scripting"
 )
 
 // This file keeps the memory that data and clients take within limits: maxmemory, beyond which keys are evicted or commands refused, and
@@ -103,35 +102,7 @@ func (s *Session) needsMemory(cmd *command.Command, args [][]byte) bool {
 	if cmd.RunsQueue {
 		return slices.ContainsFunc(s.tx.queue, func(q queuedCommand) bool { return s.needsMemory(q.cmd, q.args) })
 	}
-	return cmd.Flags&command.DenyOOM != 0 || s.srv.scriptNeedsMemory(cmd, args)
-}
-
-// scriptNeedsMemory reports whether a command runs a script, or a function, that tells of itself what it does, and not that it can do without
-// more memory. What other scripts do is seen when they do it.
-func (srv *Server) scriptNeedsMemory(cmd *command.Command, args [][]byte) bool {
-	var flags scripting.Flags
-	switch cmd.Name {
-	case "eval", "eval_ro":
-		var ok bool
-		if flags, ok = scripting.DeclaredFlags(args[1]); !ok {
-			return false
-		}
-	case "evalsha", "evalsha_ro":
-		script := srv.scripts.engine.Find(args[1])
-		if script == nil || !script.Declared {
-			return false
-		}
-		flags = script.Flags
-	case "fcall", "fcall_ro":
-		fn := srv.scripts.functions.Find(args[1])
-		if fn == nil {
-			return false
-		}
-		flags = fn.Flags
-	default:
-		return false
-	}
-	return flags&(scripting.AllowOOM|scripting.NoWrites) == 0
+	return cmd.NeedsMemory(s.srv, args)
 }
 
 // evictionCheck is after how many evicted keys the clock is read.

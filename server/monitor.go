@@ -97,46 +97,11 @@ func (m *monitors) feed(s *Session, cmd *command.Command, args [][]byte) {
 }
 
 // secrets returns the indices of the arguments that nobody may see.
-func secrets(cmd *command.Command, args [][]byte) []int {
-	var out []int
-	switch cmd.Name {
-	case "auth":
-		for i := range args[1:] {
-			out = append(out, i+1)
-		}
-	case "hello":
-		for i := 2; i+2 < len(args); i++ {
-			if command.EqualFold(args[i], "auth") {
-				out = append(out, i+1, i+2)
-				i += 2
-			}
-		}
-	case "acl|setuser":
-		for i := range args[2:] {
-			out = append(out, i+2)
-		}
-	case "config|set":
-		for i := 2; i+1 < len(args); i += 2 {
-			switch command.Lower(args[i]) {
-			case "requirepass", "masteruser", "masterauth", "tls-key-file-pass", "tls-client-key-file-pass":
-				out = append(out, i+1)
-			}
-		}
-	case "migrate":
-		for i := 6; i < len(args); i++ {
-			switch {
-			case command.EqualFold(args[i], "auth"):
-				out = append(out, i+1)
-				i++
-			case command.EqualFold(args[i], "auth2"):
-				out = append(out, i+1, i+2)
-				i += 2
-			case command.EqualFold(args[i], "keys"):
-				return out
-			}
-		}
+func secrets(cmd *command.Command, args [][]byte) (indices []int) {
+	if cmd.Secrets != nil {
+		cmd.Secrets(args, func(i int) { indices = append(indices, i) })
 	}
-	return out
+	return indices
 }
 
 func cmdMonitor(c *command.Ctx) {

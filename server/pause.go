@@ -19,7 +19,7 @@ type pauseState struct {
 
 // pausedBy reports whether the command must wait now, and if so prepares the session for it.
 func (s *Session) pausedBy(cmd *command.Command, args [][]byte) bool {
-	writes := s.mayReplicate(cmd, args) || cmd.RunsQueue && s.tx.writes
+	writes := cmd.MayReplicate(s.srv, args) || cmd.RunsQueue && s.tx.writes
 	p := &s.srv.pause
 	p.mu.Lock()
 	defer p.mu.Unlock()

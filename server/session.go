@@ -108,7 +108,8 @@ type replyMode uint8
 const (
 	replyOn replyMode = iota
 	replyOff
-	replySkipNext // the command that follows CLIENT REPLY SKIP
+	replySkipNext // the command that follows CLIENT REPLY SKIP is to have no reply
+	replySkipThis // the present command has no reply
 )
 
 // mailbox is where other goroutines leave things for a session.

@@ -171,7 +171,7 @@ func (srv *Server) restriction(cmd *command.Command, writes bool) command.Error 
 	if cmd.Flags&command.AllKeys != 0 && st.Loading() {
 		return errLoading
 	}
-	if writes || cmd.Name == "ping" {
+	if writes || cmd.TellsOfFailure {
 		return srv.writeRestriction()
 	}
 	return ""

@@ -2,7 +2,6 @@ package server
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/internal/testhook"
@@ -33,7 +32,7 @@ func (srv *Server) commandName(words []string) (name string, ok bool) {
 		return "", false
 	}
 	cmd, _ := srv.table.LookupEither(args)
-	if cmd == nil || len(args) == 2 && !strings.Contains(cmd.Name, "|") {
+	if cmd == nil || len(args) == 2 && cmd.Parent == nil {
 		return "", false
 	}
 	return cmd.Name, true

@@ -361,7 +361,7 @@ func (s *Session) rememberKeys(cmd *command.Command, args [][]byte) {
 // endCaching makes CLIENT CACHING have no effect any more after a command that was executed or, in vain, tried; nil is one
 // that does not exist.
 func (t *trackingState) endCaching(cmd *command.Command) {
-	if cmd == nil || cmd.Parent == nil || cmd.Parent.Name != "client" {
+	if cmd == nil || cmd.Parent == nil || !cmd.Parent.KeepsCaching {
 		t.caching = false
 	}
 }

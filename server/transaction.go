@@ -230,7 +230,7 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	}
 	s.tx.queue = append(s.tx.queue, q)
 	s.tx.bytes += int64(unsafe.Sizeof(queuedCommand{})) + int64(len(args))*int64(unsafe.Sizeof([]byte(nil))) + int64(sizeOf(args))
-	s.tx.writes = s.tx.writes || s.mayReplicate(cmd, args)
+	s.tx.writes = s.tx.writes || cmd.MayReplicate(s.srv, args)
 }
 
 // minPiece is the size in bytes of arguments that are worth a piece of shared memory.

@@ -58,7 +58,7 @@ func (c tableForRules) Categories() []string { return command.CategoryNames[:] }
 // forRules returns what the rules of users need to know.
 func forRules(cmd *command.Command) acl.Command {
 	r := acl.Command{Index: cmd.Index, Name: cmd.Name, Categories: uint32(cmd.ACL), Sub: cmd.Parent != nil}
-	if cmd.Group == customGroup {
+	if cmd.Custom {
 		r.Categories = 0 // as Redis has it with the commands of modules
 	}
 	for _, sub := range cmd.Subs {
@@ -441,20 +441,15 @@ func checkFor(cmd *command.Command, user *acl.User, args [][]byte) acl.Verdict {
 // describeCall describes the command with its arguments, but for the keys, for a decision.
 func describeCall(cmd *command.Command, c *acl.Call, args [][]byte) {
 	*c = acl.Call{Command: cmd.Index, Always: cmd.Flags&command.NoAuth != 0, Args: args}
-	switch cmd.Name {
-	case "publish", "spublish":
-		c.Channels = args[1:min(2, len(args))]
-	case "subscribe", "ssubscribe":
-		c.Channels = args[1:]
-	case "psubscribe":
-		c.Channels, c.Patterns = args[1:], true
+	if cmd.Channels != nil {
+		c.Channels, c.Patterns = cmd.Channels(args)
 	}
 }
 
 // describeKeys describes the keys.
 func describeKeys(cmd *command.Command, c *acl.Call, args [][]byte) {
 	fit := cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
-		if access, ok := neededAccess(spec, args); ok {
+		if access, ok := neededAccess(cmd, spec, args); ok {
 			c.Keys = append(c.Keys, acl.Key{Name: args[i], Access: access, At: i})
 		}
 		return true
@@ -464,38 +459,12 @@ func describeKeys(cmd *command.Command, c *acl.Call, args [][]byte) {
 	}
 	const arbitrary = command.TouchesArbitraryKeys | command.WholeKeyspace
 	switch {
-	case cmd.Name == "migrate":
-		c.Keys = appendMigrateKeys(nil, args)
 	case !cmd.ArityOK(len(args)): // a script may ask so
 	case cmd.DerivedKeys != nil:
 		c.Keys = appendDerivedKeys(cmd, c.Keys, args)
 	case cmd.Flags&(arbitrary|command.AllKeys) == arbitrary: // commands with AllKeys tell names, as KEYS does, and not what is there
 		c.Unknown = keyAccess(cmd)
 	}
-}
-
-// appendMigrateKeys appends the keys of MIGRATE. Its specs are incomplete: they cannot tell the first KEYS from a key of that name, nor that
-// there must be no other key with it, which is an error whatever the keys.
-func appendMigrateKeys(keys []acl.Key, args [][]byte) []acl.Key {
-	first, end := 3, min(4, len(args))
-	for i := 6; i < len(args)-1; i++ {
-		switch {
-		case command.EqualFold(args[i], "auth"):
-			i++
-		case command.EqualFold(args[i], "auth2"):
-			i += 2
-		case command.EqualFold(args[i], "keys"):
-			if len(args[3]) > 0 {
-				return keys
-			}
-			first, end = i+1, len(args)
-			i = end
-		}
-	}
-	for i := first; i < end; i++ {
-		keys = append(keys, acl.Key{Name: args[i], Access: acl.Read | acl.Write, At: i})
-	}
-	return keys
 }
 
 // keyAccess is what the command may do with keys that no spec describes.
@@ -515,9 +484,9 @@ func appendDerivedKeys(cmd *command.Command, keys []acl.Key, args [][]byte) []ac
 	return keys
 }
 
-// access returns what a command does with the keys of the spec; ok is false if they are no keys.
-func neededAccess(k *command.KeySpec, args [][]byte) (access acl.Access, ok bool) {
-	for _, flag := range usage(k, args) {
+// neededAccess returns what the command does with the keys of the spec; ok is false if they are no keys.
+func neededAccess(cmd *command.Command, spec *command.KeySpec, args [][]byte) (access acl.Access, ok bool) {
+	for _, flag := range cmd.UseOfKey(spec, args) {
 		switch flag {
 		case "not_key":
 			return 0, false

@@ -20,6 +20,7 @@ var bitmapCommands = []*command.Command{
 		Complexity: "O(N), where N is the length of the part", Do: cmdBitcount},
 	{Name: "bitfield", Group: "bitmap", Since: "3.2.0", Arity: -2, Flags: command.Write | command.DenyOOM, ACL: command.CatBitmap,
 		Keys:       command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
+		KeyUse:     bitfieldUse,
 		Summary:    "Reads, writes and increments integers of any width inside a string",
 		Syntax:     "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>] [[GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>] ...]",
 		Complexity: "O(1) for each operation", Do: cmdBitfield},
@@ -42,6 +43,22 @@ var bitmapCommands = []*command.Command{
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Sets or clears a bit of a string, which is filled up with zero bytes if it is too short", Syntax: "key offset value",
 		Complexity: "O(1), and the growth of the string", Do: cmdSetbit},
+}
+
+// bitfieldUse says what BITFIELD does to its key: nothing but GET, and OVERFLOW, only reads.
+func bitfieldUse(args [][]byte) []string {
+	o := command.OptionsIn(args[min(2, len(args)):])
+	for o.Next() {
+		switch {
+		case o.Is("get") && o.Left() >= 2:
+			o.Skip(2)
+		case o.Is("overflow") && o.More():
+			o.Skip(1)
+		default:
+			return nil
+		}
+	}
+	return []string{"RO", "access"}
 }
 
 const (

@@ -19,6 +19,7 @@ func init() { command.Register(stringDigestCommands) }
 var stringDigestCommands = []*command.Command{
 	{Name: "delex", Group: "string", Since: "8.4.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RW,DELETE,VARIABLE_FLAGS]"),
+		KeyUse:  delexUse,
 		Summary: "Deletes a key if its value is, or is not, what is expected", Syntax: "key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
 		Complexity: "O(1), with IFDEQ and IFDNE O(N), where N is the length of the string", Do: cmdDelex},
 	{Name: "digest", Group: "string", Since: "8.4.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatString,
@@ -30,6 +31,14 @@ var stringDigestCommands = []*command.Command{
 		Summary:    "Writes several strings at once, which expire together, if all or none of the keys exist",
 		Syntax:     "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdMsetex},
+}
+
+// delexUse says what DELEX does to its key: without a condition it does not look at the value.
+func delexUse(args [][]byte) []string {
+	if len(args) == 2 {
+		return []string{"RM", "delete"}
+	}
+	return nil
 }
 
 const (

@@ -69,6 +69,7 @@ var stringCommands = []*command.Command{
 		Summary: "Writes a string that expires after some milliseconds", Syntax: "key milliseconds value", Complexity: "O(1)", Do: cmdPsetex},
 	{Name: "set", Group: "string", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
+		KeyUse:  setUse,
 		Summary: "Writes a string, whatever the key held before", Syntax: "key value [NX | XX | IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
 		Complexity: "O(1)", Do: Set},
 	{Name: "setex", Group: "string", Since: "2.0.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatString,
@@ -87,6 +88,18 @@ var stringCommands = []*command.Command{
 	{Name: "substr", Group: "string", Since: "1.0.0", Deprecated: "2.0.0", Instead: "`GETRANGE`", Arity: 4, Flags: command.ReadOnly,
 		ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Reads a part of a string", Syntax: "key start end", Complexity: "O(N), where N is the length of the part", Do: cmdGetrange},
+}
+
+// setUse says what SET does to its key: without an option that makes it look at the old value it only writes.
+func setUse(args [][]byte) []string {
+	for _, option := range args[min(3, len(args)):] {
+		for _, word := range [...]string{"get", "ifeq", "ifne", "ifdeq", "ifdne"} {
+			if command.EqualFold(option, word) {
+				return nil
+			}
+		}
+	}
+	return []string{"OW", "update"}
 }
 
 const (
