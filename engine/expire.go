@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -9,6 +10,35 @@ import (
 // expireBatch is how many keys and fields a timer removes under one guard, so that many with one deadline do not hold up
 // everybody else.
 const expireBatch = 64
+
+// Removing a key wakes the process up, which costs far more than the removal. So expirySteps steps, and expiryPace more for each second,
+// happen at the very deadlines; those that come faster wait for the next full expiryPace, together. Only who counts keys or hears of events
+// can tell: nobody finds a key whose time has come.
+const (
+	expiryPace  = 100 // ms, as often as Redis looks by default
+	expirySteps = 100
+)
+
+// pacer says when the steps of expiry happen. The zero value is ready.
+type pacer struct {
+	paid atomic.Int64 // ms since 1970 up to which steps are paid for, at expiryPace each: up to expirySteps more than now
+	last atomic.Int64 // the time of the last step
+}
+
+// next returns when a step happens whose keys fall due at a time, as it looks now.
+func (p *pacer) next(at, now int64) int64 {
+	if at <= now || p.paid.Load()-now < expirySteps*expiryPace {
+		return at
+	}
+	return (at + expiryPace - 1) / expiryPace * expiryPace
+}
+
+// step counts a step. Those of several shards at one time are one.
+func (p *pacer) step(now int64) {
+	if p.last.Swap(now) != now {
+		p.paid.Store(max(min(p.paid.Load(), now+expirySteps*expiryPace), now) + expiryPace)
+	}
+}
 
 // arm makes sure that the timer of shard i fires at its earliest deadline. The shard must be locked.
 func (ks *Keyspace) arm(i int, now int64) {
@@ -30,7 +60,7 @@ func (ks *Keyspace) arm(i int, now int64) {
 	ks.disarm(s)
 	s.armed = at
 	ks.running.Add(1)
-	wait := time.Duration(max(at-now, 0))
+	wait := time.Duration(max(ks.pacer.next(at, now)-now, 0))
 	if wait > time.Hour/time.Millisecond {
 		wait = time.Hour / time.Millisecond // far deadlines must not overflow a Duration
 	}
@@ -58,6 +88,7 @@ func (ks *Keyspace) expireDue(i int) {
 	g.Lock(ks, 1<<i, ks.Now())
 	start := time.Now()
 	s.timer = nil
+	ks.pacer.step(g.now)
 	for left := expireBatch; left > 0 && !ks.passive.Load() && !ks.replica; {
 		e, at, ok := s.expires.Min()
 		if !ok || at > g.now {

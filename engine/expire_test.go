@@ -385,3 +385,57 @@ func TestAChangedDeadlineIsOneSmallWrite(t *testing.T) {
 	require.Equal(t, map[string]int{"2": 3}, put)
 	require.Equal(t, 1, removed)
 }
+
+// timesOfSteps returns a keyspace whose steps of expiry add their times, each once, to what is returned too.
+func timesOfSteps(t *testing.T) (*Keyspace, *ManualClock, *[]int64) {
+	clock, times := NewManualClock(time.UnixMilli(1_000_000)), new([]int64)
+	ks := New(Options{Clock: clock, Shards: 8, Held: func(by Hold, _ time.Duration) {
+		if now := clock.Now().UnixMilli(); len(*times) == 0 || (*times)[len(*times)-1] != now {
+			*times = append(*times, now)
+		}
+	}})
+	t.Cleanup(ks.Close)
+	return ks, clock, times
+}
+
+func TestManyDeadlinesWakeNobodyUpBeforeAndFewTimesThen(t *testing.T) {
+	ks, clock, times := timesOfSteps(t)
+	const keys, seconds = 30_000, 30
+	for i := range keys {
+		set(ks, fmt.Sprint(i), "v", 100_000+int64(i)*seconds*1000/keys)
+	}
+	clock.Advance(99_999 * time.Millisecond)
+	require.Empty(t, *times)
+
+	for range seconds * 10 {
+		clock.Advance(expiryPace * time.Millisecond)
+		due := (clock.Now().UnixMilli() - 1_100_000) * keys / seconds / 1000
+		// What fell due within the last moment may still be there, and nothing else.
+		require.InDelta(t, keys-due, dbStats(ks, 0).Keys, expiryPace+1)
+	}
+	require.Less(t, len(*times), expirySteps+2*seconds*1000/expiryPace)
+}
+
+func TestFewDeadlinesAreMetExactly(t *testing.T) {
+	ks, clock, times := timesOfSteps(t)
+	for round := range 2 {
+		start := clock.Now().UnixMilli()
+		*times = nil
+		var want []int64
+		for i := range int64(expirySteps) {
+			set(ks, fmt.Sprint(round, i), "v", 3*i+1)
+			want = append(want, start+3*i+1)
+		}
+		clock.Advance(expirySteps * expiryPace * time.Millisecond) // which pays for as many
+		require.Equal(t, want, *times)
+	}
+}
+
+func TestKeysThatFallDueTogetherGoAtOnce(t *testing.T) {
+	ks, clock, _ := timesOfSteps(t)
+	for i := range 20_000 {
+		set(ks, fmt.Sprint(i), "v", 5000)
+	}
+	clock.Advance(5 * time.Second)
+	require.Zero(t, dbStats(ks, 0).Keys)
+}

@@ -91,6 +91,7 @@ type Keyspace struct {
 	passive        atomic.Bool // keys are not removed before somebody looks at them
 	closed         atomic.Bool
 	running        sync.WaitGroup // expiry timers that have fired and not finished
+	pacer          pacer          // of expiry
 }
 
 // shard is the part of the keyspace whose keys hash to it. mu protects everything in it and every entry reached from it.
@@ -109,7 +110,7 @@ type shard struct {
 	images  map[*Entry]Image // entries that have changed since the checkpoint under way began, as they were
 	lost    map[spaceKey]struct{}
 
-	timer Timer // fires at armed; nil if none
+	timer Timer // fires at armed, or when the pacer has it; nil if none
 	armed int64
 
 	_ [64]byte // keeps the locks of neighbours in different cache lines
