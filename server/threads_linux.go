@@ -37,6 +37,17 @@ func (t *threads) end() {
 	delete(t.running, id)
 }
 
+// processorTime implements threaded.
+func (t *loops) processorTime() time.Duration {
+	t.threads.mu.Lock()
+	defer t.threads.mu.Unlock()
+	sum := t.threads.ended.total
+	for id := range t.threads.running {
+		sum += timeOf(id)
+	}
+	return sum
+}
+
 // processorTimes implements threaded.
 func (t *loops) processorTimes() processorTimes {
 	t.threads.mu.Lock()
@@ -48,13 +59,19 @@ func (t *loops) processorTimes() processorTimes {
 	return sum
 }
 
-// timesOf returns how long a thread of the process has used processors.
-func timesOf(id int) (times processorTimes) {
+// timeOf returns how long a thread of the process has used processors.
+func timeOf(id int) time.Duration {
 	const schedulerClock, ofThread = 2, 4 // see clock_getcpuclockid(3)
 	var spent unix.Timespec
-	if err := unix.ClockGettime(int32(^id<<3|ofThread|schedulerClock), &spent); err == nil {
-		times.total = time.Duration(spent.Nano())
+	if err := unix.ClockGettime(int32(^id<<3|ofThread|schedulerClock), &spent); err != nil {
+		return 0
 	}
+	return time.Duration(spent.Nano())
+}
+
+// timesOf is timeOf with its parts, for which a file has to be read.
+func timesOf(id int) processorTimes {
+	times := processorTimes{total: timeOf(id)}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", id))
 	if err != nil {
 		return times
