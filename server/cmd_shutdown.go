@@ -41,28 +41,27 @@ func cmdShutdown(c *command.Ctx) {
 		return
 	}
 	srv.log.Info("a client asked for shutdown", "client", sessionOf(c).id, "addr", sessionOf(c).peer.Addr)
-	inFile := srv.storage.Storage == nil && save && srv.memoryFile.use
-	if (noSave || srv.storage.Storage == nil) && !inFile {
-		if save && !force {
-			srv.log.Warn("refused SHUTDOWN SAVE: the data is in memory only", "client", sessionOf(c).id)
-			c.Err(errShutdown)
-			return
-		}
+	if save && !srv.canSave() && !force {
+		srv.log.Warn("refused SHUTDOWN SAVE: the data is in memory only", "client", sessionOf(c).id)
+		c.Err(errShutdown)
+		return
+	}
+	if noSave || !save && srv.storage.Storage == nil || !srv.canSave() {
 		sessionOf(c).closing, sessionOf(c).why = true, door.ErrClosed
 		go srv.close(!noSave) // which waits for the goroutine that is executing this
 		return
 	}
-	finish := Await(c, 0, (*resp.Writer).OK)
-	write := srv.saveFile
-	if !inFile {
+	write := srv.save
+	if !save {
 		write = srv.storage.Save
-	} else if !srv.beginFile() {
+	} else if !srv.beginSave() {
 		c.Err(errSaveInProgress)
 		return
 	}
+	finish := Await(c, 0, (*resp.Writer).OK)
 	go func() {
 		if err := write(); err != nil && !force {
-			srv.log.Error("cannot shut down: the last checkpoint has failed", "error", err.Error())
+			srv.log.Error("cannot shut down: the last save has failed", "error", err.Error())
 			finish(func(w *resp.Writer) { w.Error(string(errShutdown)) })
 			return
 		}

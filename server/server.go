@@ -61,7 +61,7 @@ type Server struct {
 	scripts      scriptState
 	eviction     eviction
 	storage      storageState
-	memoryFile   memoryFile
+	dumpFile     dumpFile
 	roles        roles
 	users        users
 
@@ -154,8 +154,9 @@ type Options struct {
 	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data directory; that must
 	// have no data (ErrNotEmpty). If it is "", what a Redis has left in a data directory without data is read.
 	Import string
-	// MemoryFile says that data that are kept in memory may come from a file in the directory and be saved there, as if dir were set.
-	MemoryFile bool
+	// RDBFile says that the server has an RDB file, as if dir and dbfilename were set: SAVE and its like write it, and data that are
+	// kept in memory come from there.
+	RDBFile bool
 	// SpareProcessors says that GOMAXPROCS is greater by the number of event loops (io-threads) than what the rest of the program
 	// needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster. The scheduler must be
 	// able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
@@ -188,7 +189,11 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 		srv.fs = disk.FS
 	}
 	srv.storage.importFile = o.Import
-	srv.memoryFile.use = !set.Durable() && (o.MemoryFile || config.IsSet("dir"))
+	needs := "dir"
+	if set.Durable() {
+		needs = "dbfilename" // a directory it has in any case
+	}
+	srv.dumpFile.use = o.RDBFile || config.IsSet(needs)
 	err := errReplicaOfInCluster
 	if set.ReplicaOf.Host == "" || !set.Cluster.Enabled {
 		err = srv.openStorage(set)

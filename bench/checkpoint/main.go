@@ -1,6 +1,6 @@
 //go:build linux
 
-// Checkpoint measures how long requests take while BGREWRITEAOF runs on redis-server and BGSAVE on atomredis, every key having
+// Checkpoint measures how long requests take while BGREWRITEAOF runs on redis-server and on atomredis, every key having
 // changed since the last one, beside the same without. The load is an open loop: requests are due at fixed times whatever the
 // replies do, and their time counts from then, so that a server that stops for an instant pays for all who would have come.
 package main

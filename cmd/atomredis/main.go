@@ -119,7 +119,7 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 	if names := config.WithoutEffect(); len(names) > 0 {
 		log.Info("some directives of the configuration have no effect here", "directives", strings.Join(names, " "))
 	}
-	options := server.Options{MemoryFile: true, Supervised: supervisor.kind,
+	options := server.Options{RDBFile: true, Supervised: supervisor.kind,
 		SpareProcessors: !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")}
 	if options.SpareProcessors {
 		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them, nor they for it.

@@ -213,13 +213,7 @@ func (s *Server) Do(args ...string) string {
 }
 
 // BeginCheckpoint starts what makes the log short again.
-func (s *Server) BeginCheckpoint() {
-	if s.Program == Redis {
-		s.Do("BGREWRITEAOF")
-	} else {
-		s.Do("BGSAVE")
-	}
-}
+func (s *Server) BeginCheckpoint() { s.Do("BGREWRITEAOF") }
 
 // idleWithin is how long a checkpoint takes at most.
 const idleWithin = 10 * time.Minute
@@ -241,7 +235,7 @@ func (s *Server) AwaitIdle() {
 func (s *Server) Settle() {
 	s.AwaitIdle()
 	s.BeginCheckpoint()
-	time.Sleep(20 * time.Millisecond) // BGSAVE answers before it has begun
+	time.Sleep(20 * time.Millisecond) // BGREWRITEAOF answers before it has begun
 	s.AwaitIdle()
 }
 

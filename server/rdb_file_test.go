@@ -2,11 +2,14 @@ package server
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -66,6 +69,108 @@ func TestSaveInMemoryWritesTheRDBFile(t *testing.T) {
 	}
 }
 
+// A server that stores its data writes the file too, for backups, and reads its own data when it starts.
+func TestSaveOfStoredDataWritesTheRDBFileToo(t *testing.T) {
+	for _, command := range []string{"SAVE", "BGSAVE", "SHUTDOWN SAVE"} {
+		t.Run(command, func(t *testing.T) {
+			fs := vfs.NewMem()
+			d, err := openDurable(t, fs, "dbfilename=backup.rdb")
+			require.NoError(t, err)
+			d.do("SET a 1")
+			switch command {
+			case "SHUTDOWN SAVE":
+				d.s.Input(request("SHUTDOWN", "SAVE"), d.ks.Now())
+				<-d.Done()
+			case "BGSAVE":
+				d.expect("+Background saving started\r\n", command)
+				require.Eventually(t, func() bool { return d.info("rdb_bgsave_in_progress") == "0" }, time.Minute, time.Millisecond)
+			default:
+				d.expect("+OK\r\n", command)
+			}
+			if command != "SHUTDOWN SAVE" {
+				require.Equal(t, "1", d.info("rdb_saves"))
+				require.Equal(t, "0", d.info("rdb_changes_since_last_save"))
+				d.do("SET a 2")
+				d.end()
+			}
+
+			copied := vfs.NewMem()
+			require.NoError(t, copied.MkdirAll("/db", 0o700))
+			ok, err := vfs.Clone(fs, copied, "/db/backup.rdb", "/db/backup.rdb")
+			require.NoError(t, err)
+			require.True(t, ok)
+			backup, err := openDurable(t, copied, "dbfilename=backup.rdb")
+			require.NoError(t, err)
+			backup.expect("$1\r\n1\r\n", "GET a")
+			backup.end()
+
+			d, err = openDurable(t, fs, "dbfilename=backup.rdb")
+			require.NoError(t, err)
+			if command == "SHUTDOWN SAVE" {
+				d.expect("$1\r\n1\r\n", "GET a")
+			} else {
+				d.expect("$1\r\n2\r\n", "GET a")
+			}
+			d.end()
+		})
+	}
+}
+
+// What is said of the file must not be mixed up with what is stored: that is safe, and changes go on.
+func TestSaveOfStoredDataTellsThatTheFileCannotBeWritten(t *testing.T) {
+	var fails atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if fails.Load() && op.Kind == errorfs.OpCreate && strings.HasPrefix(op.Path, "/db/backup.rdb") {
+			return os.ErrPermission
+		}
+		return nil
+	}))
+	d, err := openDurable(t, fs, "dbfilename=backup.rdb")
+	require.NoError(t, err)
+	fails.Store(true)
+	d.do("SET a 1")
+	reply, _ := d.do("SAVE")
+	require.Contains(t, reply, "-ERR permission denied")
+	require.Equal(t, "err", d.info("rdb_last_bgsave_status"))
+	require.Equal(t, "1", d.info("rdb_saves"))
+	d.expect("+OK\r\n", "SET a 2")
+	fails.Store(false)
+	d.expect("+OK\r\n", "SAVE")
+	require.Equal(t, "ok", d.info("rdb_last_bgsave_status"))
+	d.end()
+}
+
+// Who waits for LASTSAVE to change before it copies the file must not get the one before.
+func TestLastsaveTellsOfASaveWhenTheFileIsThere(t *testing.T) {
+	d, err := openDurable(t, vfs.NewMem(), "dbfilename=backup.rdb")
+	require.NoError(t, err)
+	d.do("SET a 1")
+	d.expect("+OK\r\n", "SAVE")
+	before := d.storageStatus().Saved
+	require.True(t, d.beginSave())
+	require.NoError(t, d.storage.Save()) // a save point comes in between
+	require.Equal(t, before, d.storageStatus().Saved)
+	require.Equal(t, "1", d.info("rdb_bgsave_in_progress"))
+	d.expect("-"+string(errSaveInProgress)+"\r\n", "BGSAVE")
+	d.expect("-"+string(errSaveInProgress)+"\r\n", "SAVE")
+	require.NoError(t, d.save())
+	require.NotEqual(t, before, d.storageStatus().Saved)
+	d.end()
+}
+
+// Without dbfilename a program's server makes checkpoints only.
+func TestSaveInAProgramMakesNoFileThatItHasNotAskedFor(t *testing.T) {
+	fs := vfs.NewMem()
+	d, err := openDurable(t, fs)
+	require.NoError(t, err)
+	d.do("SET a 1")
+	d.expect("+OK\r\n", "SAVE")
+	names, err := fs.List("/db")
+	require.NoError(t, err)
+	require.NotContains(t, names, "dump.rdb")
+	d.end()
+}
+
 func TestSaveInMemoryThatFailsIsTold(t *testing.T) {
 	var full atomic.Bool
 	full.Store(true)
@@ -92,7 +197,7 @@ func TestWithoutADirectoryThereIsNoFile(t *testing.T) {
 	for _, command := range []string{"SAVE", "BGSAVE"} {
 		require.Equal(t, "-"+string(errNoDirectory)+"\r\n", h.feed(s, request(command)))
 	}
-	require.Equal(t, "-"+string(errInMemory)+"\r\n", h.feed(s, request("BGREWRITEAOF")))
+	require.Equal(t, "+Background append only file rewriting started\r\n", h.feed(s, request("BGREWRITEAOF"))) // as of a Redis without one
 	require.Equal(t, "-"+string(errNoAOF)+"\r\n", h.feed(s, request("WAITAOF", "1", "0", "0")))
 	require.Equal(t, fmt.Sprintf(":%d\r\n", h.started.Unix()), h.feed(s, request("LASTSAVE")))
 	h.finish(t, s)

@@ -15,57 +15,87 @@ import (
 	"github.com/atomredis/atomredis/persist"
 )
 
-// The RDB file of a server that keeps its data in memory: dbfilename in dir. It is read at start and written when a client asks for that, as by a
-// Redis without save points. Only a server that was given a directory has one: a program that has a server inside finds no file of it
-// anywhere otherwise.
+// The RDB file dbfilename in dir. SAVE, BGSAVE and SHUTDOWN SAVE write it, as backups of a Redis expect. A server that keeps its data
+// in memory also reads it at start; one that stores them makes a checkpoint too. A program that has a server inside gets no file that it
+// has not asked for.
 
-// memoryFile is what the server has for it. Status is that of the file.
-type memoryFile struct {
+// dumpFile is what the server has for it.
+type dumpFile struct {
 	use bool // there may be one
 
 	written atomic.Int64 // keys of the file that is being written
 
 	mu     sync.Mutex // protects what follows
 	status persist.Status
+	before time.Time // what LASTSAVE is until all that was asked for is there
 }
 
 // storageStatus tells of what is stored, in data directory or file.
 func (srv *Server) storageStatus() persist.Status {
-	if st := srv.storage.Storage; st != nil {
-		return st.Status()
-	}
-	f := &srv.memoryFile
+	f := &srv.dumpFile
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	st := f.status
-	if st.Checkpoint {
-		st.Written = int(f.written.Load())
+	file := f.status
+	if file.Checkpoint {
+		file.Written = int(f.written.Load())
+	}
+	stored := srv.storage.Storage
+	if stored == nil {
+		return file
+	}
+	st := stored.Status()
+	if file.Checkpoint {
+		st.Saved, st.Began = f.before, file.Began
+		if !st.Checkpoint {
+			st.Checkpoint, st.Written, st.Total = true, file.Written, file.Total
+		}
+	}
+	if file.LastErr != nil {
+		st.LastErr = file.LastErr
 	}
 	return st
 }
 
-// beginFile notes that the file is being written; it reports false if it is already. save must follow.
-func (srv *Server) beginFile() bool {
-	f := &srv.memoryFile
+// beginSave notes that a client has asked for a save; it reports false if one is under way. save must follow.
+func (srv *Server) beginSave() bool {
+	before := srv.storageStatus().Saved
+	f := &srv.dumpFile
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.status.Checkpoint {
 		return false
 	}
+	f.before = before
 	f.status.Checkpoint, f.status.Began, f.status.Total = true, srv.ks.Clock().Now(), 0
 	f.written.Store(0)
 	return true
 }
 
-// saveFile writes the file, after beginFile. It may run in any goroutine.
+// save writes the file, if there is one, and makes a checkpoint, if the data is stored, after beginSave. It may run in any
+// goroutine.
+func (srv *Server) save() error {
+	var err error
+	if srv.dumpFile.use {
+		err = srv.saveFile()
+	}
+	if st := srv.storage.Storage; st != nil {
+		err = errors.Join(err, st.Save())
+	}
+	f := &srv.dumpFile
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status.Checkpoint = false
+	return err
+}
+
+// saveFile writes the file.
 func (srv *Server) saveFile() error {
 	changes := srv.ks.Changes()
 	began := time.Now()
 	err := srv.replaceFile(srv.config.Get())
-	f := &srv.memoryFile
+	f := &srv.dumpFile
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.status.Checkpoint = false
 	if f.status.LastErr = err; err != nil {
 		f.status.Failed++
 		srv.log.Error("the RDB file cannot be written", "error", err.Error())
@@ -79,7 +109,7 @@ func (srv *Server) saveFile() error {
 }
 
 // begun notes how many keys there are to be written.
-func (f *memoryFile) begun(s *engine.Snapshot) {
+func (f *dumpFile) begun(s *engine.Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, db := range s.Stats {
@@ -104,7 +134,7 @@ func (srv *Server) replaceFile(set *Settings) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(file, 1<<20)
-	how := rdbCopy{content: rdbAll, begun: srv.memoryFile.begun, wrote: func() { srv.memoryFile.written.Add(1) }}
+	how := rdbCopy{content: rdbAll, begun: srv.dumpFile.begun, wrote: func() { srv.dumpFile.written.Add(1) }}
 	if err = srv.whole(func() error { return srv.encodeRDB(context.Background(), w, how) }); err == nil {
 		err = w.Flush()
 	}
@@ -126,7 +156,7 @@ func (srv *Server) replaceFile(set *Settings) (err error) {
 
 // loadFile reads what there is at start: what a server has stored in the directory, or what a Redis has.
 func (srv *Server) loadFile(set *Settings) error {
-	if !srv.memoryFile.use {
+	if !srv.dumpFile.use || set.Durable() {
 		return nil
 	}
 	if persist.Exists(srv.fs, set.Dir) {
