@@ -144,7 +144,8 @@ var unusedRows = []unused{
 	{"import-mode", "no", only("no", "keys expire when they are due; to take over data use atomredis import, or REPLICAOF"), unusedQuiet},
 
 	// Replicas.
-	{"replica-read-only slave-read-only", "yes", only("yes", "a replica has what its master has; REPLICAOF NO ONE makes it a master"), 0},
+	{"replica-read-only slave-read-only", "yes", only("yes", "a replica has what its master has; "+
+		"SORT_RO, EVAL_RO, FCALL_RO and GEORADIUS_RO compute there, and REPLICAOF NO ONE makes it a master"), 0},
 	{"replica-lazy-flush slave-lazy-flush", "no", bit, 0},
 	{"replica-ignore-maxmemory slave-ignore-maxmemory", "yes", bit, 0},
 	{"replica-ignore-disk-write-errors", "no", bit, 0},
