@@ -161,6 +161,15 @@ func (db *DB) Addr() string {
 	return addr
 }
 
+// DoorAddr returns the address on which a door listens that Config has opened, such as "127.0.0.1:5550" or the path of a Unix socket; "" if
+// it is not open.
+func (db *DB) DoorAddr(name string) string {
+	if a := db.srv.DoorAddr(name); a != nil {
+		return a.String()
+	}
+	return ""
+}
+
 // Database returns a DB for the same server whose commands are executed in database n, from 0 on. Everything else, Close too, concerns
 // the server as a whole.
 func (db *DB) Database(n int) (*DB, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// start starts a server that listens nowhere and returns how to make clients of it. settings are directives and their values.
-func start(t *testing.T, settings ...string) (client func() *door.Client) {
+// prepare makes a server that has no listeners but those of doors. settings are directives and their values.
+func prepare(t *testing.T, settings ...string) *server.Server {
 	config := server.NewConfig()
 	config.InMemory()
 	config.ListenNowhere()
@@ -24,9 +24,33 @@ func start(t *testing.T, settings ...string) (client func() *door.Client) {
 	}
 	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, srv.Close()) })
+	t.Cleanup(func() { srv.Close() })
+	return srv
+}
+
+// run starts a server.
+func run(t *testing.T, settings ...string) *server.Server {
+	srv := prepare(t, settings...)
 	require.NoError(t, srv.Start())
-	first, err := srv.Direct(0)
+	return srv
+}
+
+// runDurable starts a server with a data directory.
+func runDurable(t *testing.T, dir string, settings ...string) *server.Server {
+	return run(t, append([]string{"dir", dir, "appendonly", "yes"}, settings...)...)
+}
+
+// clientOf returns a client that may do everything.
+func clientOf(t *testing.T, srv *server.Server) *door.Client {
+	s, err := srv.Direct(0)
+	require.NoError(t, err)
+	c := door.NewClient(s)
+	return &c
+}
+
+// start starts a server and returns how to make clients of it that are no door's.
+func start(t *testing.T, settings ...string) (client func() *door.Client) {
+	first, err := run(t, settings...).Direct(0)
 	require.NoError(t, err)
 	return func() *door.Client {
 		s, err := first.Fork()

@@ -50,6 +50,8 @@ var (
 	ErrNeedsConnection = errors.New("the command needs a connection of its own")
 	// ErrConflict says that a watched key has changed, so that nothing of the transaction was executed.
 	ErrConflict = errors.New("a watched key has changed")
+	// ErrNoUser says that the user as which the clients of a door act does not exist, or is disabled.
+	ErrNoUser = errors.New("the user of the door does not exist, or is disabled")
 	// ErrTooManyClients says that there are as many clients as maxclients allows.
 	ErrTooManyClients = errors.New("max number of clients reached")
 )

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // call sends a command to the element e from client 1, and returns its ID.

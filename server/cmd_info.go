@@ -73,6 +73,7 @@ func cmdInfo(c *command.Ctx) {
 			s.write(&b, c)
 		}
 	}
+	b.doors(c, c.Args[1:])
 	c.W.Verbatim("txt", b.String())
 }
 

@@ -4,8 +4,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 func TestCountersAreMadeWhenTheyAreNeeded(t *testing.T) {

@@ -147,6 +147,8 @@ type Settings struct {
 	// HyperLogLogSparse is the length in bytes up to which HyperLogLogs have the sparse encoding.
 	HyperLogLogSparse int
 
+	// Doors are the values of the directives of doors.
+	Doors map[string]string
 	// Unused are the values of directives on which nothing depends, those that are not the default.
 	Unused map[string]string
 
@@ -216,7 +218,7 @@ func NewConfig() *Config {
 // defaults returns the settings where nothing is set.
 var defaults = sync.OnceValue(func() *Settings {
 	set := new(Settings)
-	for _, d := range directives {
+	for _, d := range directives() {
 		if err := d.set(set, splitWords(d.initial)); err != nil {
 			panic("server: default of " + d.name + ": " + err.Error())
 		}
@@ -380,7 +382,7 @@ func (c *Config) match(patterns [][]byte, fn func(name, value string)) {
 			fn(string(p), d.show(set)) // as the client wrote it
 		}
 	}
-	for _, n := range directiveNames {
+	for _, n := range directiveNames() {
 		if !n.foreign && !n.d.hiddenFrom(set) && !named[n.name] && slices.ContainsFunc(patterns, func(p []byte) bool { return glob.Match(p, []byte(n.name), true) }) {
 			fn(n.name, n.d.show(set))
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -18,8 +19,13 @@ import (
 // defaultDir is where data is stored unless the configuration says otherwise.
 const defaultDir = "./data"
 
-// directives is the table.
-var directives = slices.Concat([]*directive{
+// directives returns the table. No kind of door can be registered from then on.
+var directives = sync.OnceValue(func() []*directive {
+	return slices.Concat(directiveTable, tlsDirectives, clusterDirectives(), doorDirectives(), unusedDirectives())
+})
+
+// directiveTable are the directives that have no table of their own.
+var directiveTable = []*directive{
 	// Where clients come in.
 	{name: "bind", initial: "127.0.0.1 -::1", many: true, parse: parseBind,
 		show: func(s *Settings) string { return strings.Join(s.Bind, " ") }},
@@ -147,11 +153,11 @@ var directives = slices.Concat([]*directive{
 	memory("hll-sparse-max-bytes", "3000", 0, func(s *Settings) *int { return &s.HyperLogLogSparse }),
 	memory("stream-node-max-bytes", "4kb", 0, func(s *Settings) *int { return &s.Stream.Bytes }),
 	number("stream-node-max-entries", "100", 0, math.MaxInt64, func(s *Settings) *int { return &s.Stream.Entries }),
-}, tlsDirectives, clusterDirectives(), unusedDirectives())
+}
 
-// directiveNames holds every name and alias, sorted.
-var directiveNames = func() (list []named) {
-	for _, d := range directives {
+// directiveNames returns every name and alias, sorted.
+var directiveNames = sync.OnceValue(func() (list []named) {
+	for _, d := range directives() {
 		list = append(list, named{d.name, d, false})
 		for _, alias := range d.aliases {
 			list = append(list, named{alias, d, false})
@@ -162,7 +168,7 @@ var directiveNames = func() (list []named) {
 	}
 	slices.SortFunc(list, func(a, b named) int { return strings.Compare(a.name, b.name) })
 	return list
-}()
+})
 
 // named is a name under which a directive is known.
 type named struct {
@@ -173,11 +179,12 @@ type named struct {
 
 // directiveNamed returns the directive of that name or alias, in whatever case, or nil.
 func directiveNamed(name string) *directive {
-	i, ok := slices.BinarySearchFunc(directiveNames, strings.ToLower(name), func(n named, name string) int {
+	names := directiveNames()
+	i, ok := slices.BinarySearchFunc(names, strings.ToLower(name), func(n named, name string) int {
 		return strings.Compare(n.name, name)
 	})
 	if !ok {
 		return nil
 	}
-	return directiveNames[i].d
+	return names[i].d
 }

@@ -394,7 +394,7 @@ func (c *Config) rewritten(content []byte, all bool) ([]byte, error) {
 			write(d)
 		}
 	}
-	for _, d := range directives {
+	for _, d := range directives() {
 		if _, ok := last[d]; ok || !wanted(d) || d.unwritten(set) && !includes {
 			continue
 		}

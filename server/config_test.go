@@ -54,7 +54,7 @@ func TestDefaultsAreThoseOfRedis(t *testing.T) {
 
 func TestEveryDirectiveAcceptsWhatItShows(t *testing.T) {
 	names := map[string]bool{}
-	for _, n := range directiveNames {
+	for _, n := range directiveNames() {
 		require.False(t, names[n.name], "%s is there twice", n.name)
 		names[n.name] = true
 		c := NewConfig()
@@ -478,7 +478,7 @@ func TestRewriteKeepsTheFileAndPutsChangesIn(t *testing.T) {
 func TestEveryAcceptedLineIsRewrittenToTheSame(t *testing.T) {
 	words := []string{"", "a", "a b", " ", "\x00", "\xff\"'\\\n#", "0", "1", "-1", "007", "64", "1kb", "10%", "1.50", "nan", "inf", "1e2", "yes", "NO", "normal", "Replica", "always", "debug", "KEA",
 		"127.0.0.1", "2147483647", "9223372036854775807"}
-	for _, d := range directives {
+	for _, d := range directives() {
 		lines := [][]string{{}}
 		for _, a := range words {
 			lines = append(lines, []string{a}, []string{a, a}, []string{a, "1"}, []string{a, "1", "2", "3"}, []string{a, "1", a, "2", "3"}, []string{a, "6379", "x"})

@@ -146,18 +146,21 @@ func (t *directs) get() (*Direct, error) {
 		t.idle = t.idle[:n-1]
 		return d, nil
 	}
-	d := t.begin(embeddedPeer)
+	d := t.begin(embeddedPeer, nil)
 	d.pooled = true
 	d.session.account.Store(nil)
 	d.session.setAuthenticated(true)
 	return d, nil
 }
 
-// begin starts a session. mu is locked, and closed false.
-func (t *directs) begin(peer Peer) *Direct {
+// begin starts a session, of a door unless by is nil. mu is locked, and closed false.
+func (t *directs) begin(peer Peer, by *openDoor) *Direct {
 	d := &Direct{owner: t, signal: make(chan struct{}, 1)}
 	d.session = t.srv.newSession(peer, d.wake)
 	d.session.setProto(3)
+	if d.session.door = by; by != nil {
+		by.clients.Add(1)
+	}
 	d.begun.Store(true)
 	d.wake() // it may have been killed already
 	t.all[d] = struct{}{}
@@ -177,7 +180,7 @@ func (d *Direct) Fork() (door.Session, error) {
 	if t.srv.clients.count.Load() >= t.srv.maxClients() {
 		return nil, door.ErrTooManyClients
 	}
-	fork := t.begin(s.peer)
+	fork := t.begin(s.peer, s.door)
 	own := fork.session
 	own.name, own.libName, own.db, own.authenticated = s.name, s.libName, s.db, s.authenticated
 	own.account.Store(s.account.Load())
@@ -230,6 +233,9 @@ func (d *Direct) end() {
 		return
 	}
 	d.ended = true
+	if by := d.session.door; by != nil {
+		by.clients.Add(-1)
+	}
 	d.finished.close()
 	d.session.Close()
 	d.owner.mu.Lock()
@@ -304,6 +310,9 @@ func (d *Direct) execute(ctx context.Context, args [][]byte, control bool) error
 	s := d.session
 	if d.readMail(); s.closing {
 		return d.failure()
+	}
+	if s.door != nil {
+		s.door.commands.Add(1)
 	}
 	limit := s.srv.MaxBulk()
 	for _, a := range args {

@@ -55,7 +55,7 @@ func (t *goroutines) listen(l net.Listener) (stop func(), err error) {
 				t.accept(conn) // which fails only when the server is being closed
 				continue
 			}
-			if errors.Is(err, net.ErrClosed) || !t.pauseAccepting(err) {
+			if errors.Is(err, net.ErrClosed) || !t.srv.pauseAccepting(err, t.closed) {
 				return
 			}
 		}
@@ -64,16 +64,16 @@ func (t *goroutines) listen(l net.Listener) (stop func(), err error) {
 }
 
 // pauseAccepting waits for a second after a failure to accept clients: out of files, most likely, and to ask again at once would only spin. It
-// returns false if the server is being closed.
-func (t *goroutines) pauseAccepting(err error) bool {
+// returns false if closed is closed meanwhile.
+func (srv *Server) pauseAccepting(err error, closed <-chan struct{}) bool {
 	over := make(chan struct{})
-	timer := t.srv.ks.Clock().AfterFunc(time.Second, func() { close(over) })
+	timer := srv.ks.Clock().AfterFunc(time.Second, func() { close(over) })
 	defer timer.Stop()
-	t.srv.log.Warn("cannot accept clients for a second", "error", err)
+	srv.log.Warn("cannot accept clients for a second", "error", err)
 	select {
 	case <-over:
 		return true
-	case <-t.closed:
+	case <-closed:
 		return false
 	}
 }
@@ -194,22 +194,22 @@ func (c *stream) wake() {
 // 4 s). Without a limit a client that never ends it holds one of maxclients for ever.
 const handshakeTime = 10 * time.Second
 
-// handshake makes the connection ready. One that takes too long is closed.
-func (c *stream) handshake() error {
-	if c.secure == nil {
-		return nil
-	}
+// handshake makes a connection ready. One that takes too long is closed.
+func (srv *Server) handshake(conn *tls.Conn) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	timer := c.owner.srv.ks.Clock().AfterFunc(handshakeTime, cancel)
+	timer := srv.ks.Clock().AfterFunc(handshakeTime, cancel)
 	defer timer.Stop()
-	return c.secure.HandshakeContext(ctx)
+	return conn.HandshakeContext(ctx)
 }
 
 func (c *stream) read() {
 	defer c.owner.wg.Done()
 	buf := make([]byte, 16*1024)
-	err := c.handshake()
+	var err error
+	if c.secure != nil {
+		err = c.owner.srv.handshake(c.secure)
+	}
 	for {
 		n := 0
 		if err == nil {

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // slowClient is a connection that has little room for what it does not read.

@@ -125,13 +125,18 @@ func (s *Session) unsent() int { return s.out.Len() + command.AsInt(s.follower.f
 
 // refuseClient returns the error with which a new connection is turned away, "" if it is welcome.
 func (srv *Server) refuseClient(loopback bool) string {
-	set := srv.config.Get()
-	if srv.clients.count.Load() >= srv.maxClients() {
+	open := srv.config.Get().ProtectedMode && !srv.users.byNobody.user.Load().NeedsPassword()
+	return srv.refuse(srv.clients.count.Load(), open && !loopback)
+}
+
+// refuse is refuseClient where there are count clients, and protected-mode forbids this one or does not.
+func (srv *Server) refuse(count int64, protected bool) string {
+	if count >= srv.maxClients() {
 		srv.stats.rejected.Add(1)
 		return "ERR max number of clients reached"
 	}
 	srv.stats.connections.Add(1)
-	if set.ProtectedMode && !srv.users.byNobody.user.Load().NeedsPassword() && !loopback {
+	if protected {
 		srv.stats.rejected.Add(1)
 		return protectedMode
 	}

@@ -145,7 +145,7 @@ func (srv *Server) listen(set *Settings) error {
 		return door.ErrClosed
 	}
 	ls.serving = true
-	if set.TLS.wanted() {
+	if set.wantsTLS() {
 		st, err := set.TLS.load()
 		if err != nil {
 			return err

@@ -159,11 +159,25 @@ func (h *hub) publish(by *Session, channel, payload []byte, more bool) int {
 		return h.sendOrKeep(by, h.channels[string(channel)], "message", channel, payload, more)
 	}
 	h.sendKept()
+	return h.sendToAll(by, channel, payload, false)
+}
+
+// publishToDoors is publish for subscribers that have come through doors.
+func (h *hub) publishToDoors(by *Session, channel, payload []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sendKept()
+	h.sendToAll(by, channel, payload, true)
+}
+
+// sendToAll delivers a message to the subscribers of a channel and of patterns that match it, and returns how many there are. doors leaves
+// out those that have not come through doors.
+func (h *hub) sendToAll(by *Session, channel, payload []byte, doors bool) int {
 	payloads := [][]byte{payload}
-	n := h.send(by, h.channels[string(channel)], "message", payloads, channel)
+	n := h.send(by, h.channels[string(channel)], doors, "message", payloads, channel)
 	for pattern, subs := range h.patterns {
 		if pattern == "*" || glob.Match([]byte(pattern), channel, false) {
-			n += h.send(by, subs, "pmessage", payloads, []byte(pattern), channel)
+			n += h.send(by, subs, doors, "pmessage", payloads, []byte(pattern), channel)
 		}
 	}
 	return n
@@ -205,17 +219,20 @@ func (h *hub) sendKept() {
 	if k.to == nil {
 		return
 	}
-	h.send(k.by, k.to, k.kind, k.payloads, k.channel)
+	h.send(k.by, k.to, false, k.kind, k.payloads, k.channel)
 	clear(k.payloads)
 	*k = keptMessages{payloads: k.payloads[:0]}
 }
 
 // send delivers one message for each payload to some clients, and returns how many clients there are. Encoded messages are shared by all clients of one
-// protocol version.
-func (h *hub) send(by *Session, to *subscribers, kind string, payloads [][]byte, names ...[]byte) int {
+// protocol version. doors is as in sendToAll.
+func (h *hub) send(by *Session, to *subscribers, doors bool, kind string, payloads [][]byte, names ...[]byte) int {
 	var encoded [4]struct{ start, end int } // in w.Buf
 	w := resp.Writer{Buf: h.buf[:0]}
 	for _, s := range to.list() {
+		if doors && s.door == nil {
+			continue
+		}
 		proto := s.proto.Load()
 		e := &encoded[proto]
 		if e.end == 0 {
@@ -266,26 +283,36 @@ func (s *Session) push(by *Session, message []byte) {
 	s.post(0, message)
 }
 
-// publishKeyEvent publishes a keyspace event on its two channels, as far as they are enabled.
+// publishKeyEvent publishes a keyspace event on its two channels, as far as they are enabled: for everybody, or for the clients of
+// doors alone.
 func (srv *Server) publishKeyEvent(by *Session, class engine.EventClass, event string, db int, key string) {
 	if srv.pubsub.count.Load() == 0 {
 		return
 	}
-	classes := srv.config.Get().NotifyKeyspaceEvents
-	if classes&class == 0 {
-		return
+	all, doors := srv.config.Get().NotifyKeyspaceEvents, engine.EventClass(srv.doors.events.Load())
+	if all&class == 0 {
+		all = 0
+	}
+	if doors&class == 0 {
+		doors = 0
 	}
 	var channel []byte
-	if classes&engine.EventKeyspace != 0 {
-		channel = append(channel, "__keyspace@"...)
-		channel = strconv.AppendInt(channel, int64(db), 10)
-		channel = append(append(channel, "__:"...), key...)
-		srv.pubsub.publish(by, channel, []byte(event), false)
-	}
-	if classes&engine.EventKeyevent != 0 {
-		channel = append(channel[:0], "__keyevent@"...)
-		channel = strconv.AppendInt(channel, int64(db), 10)
-		channel = append(append(channel, "__:"...), event...)
-		srv.pubsub.publish(by, channel, []byte(key), false)
+	for _, m := range [...]struct {
+		form                 engine.EventClass
+		name, about, payload string
+	}{
+		{engine.EventKeyspace, "__keyspace@", key, event},
+		{engine.EventKeyevent, "__keyevent@", event, key},
+	} {
+		if (all|doors)&m.form == 0 {
+			continue
+		}
+		channel = strconv.AppendInt(append(channel[:0], m.name...), int64(db), 10)
+		channel = append(append(channel, "__:"...), m.about...)
+		if all&m.form != 0 {
+			srv.pubsub.publish(by, channel, []byte(m.payload), false)
+		} else {
+			srv.pubsub.publishToDoors(by, channel, []byte(m.payload))
+		}
 	}
 }

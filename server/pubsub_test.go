@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // TestPipelinesPublishInOrder compares what clients with all kinds of subscriptions are sent with what they should be, for pipelines that publish to several

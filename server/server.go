@@ -83,6 +83,7 @@ type Server struct {
 	direct    *directs                 // for the program that the server is part of
 	carriers  []carrier                // all three, each once
 	listeners listeners
+	doors     doors
 	files     fileWatch
 
 	supervised Supervision
@@ -273,6 +274,11 @@ func (srv *Server) configChanged(old, set *Settings) error {
 		srv.tls.Store(keys)
 		return errors.Join(err, srv.updateOOMScore(set, old))
 	}
+	if err := srv.updateDoors(old, set); err != nil {
+		err = errors.Join(err, srv.updateListeners(set, old), srv.updateOOMScore(set, old))
+		srv.tls.Store(keys)
+		return err
+	}
 	if set.RequirePass != old.RequirePass {
 		srv.users.passwordChanged(srv.rules(), set.RequirePass)
 	}
@@ -319,6 +325,9 @@ func (srv *Server) Start() error {
 		err = srv.listen(srv.config.Get())
 	}
 	if err == nil {
+		err = srv.openDoors(srv.config.Get())
+	}
+	if err == nil {
 		err = srv.recoverData()
 	}
 	if err != nil {
@@ -331,6 +340,7 @@ func (srv *Server) Start() error {
 	srv.followConfigured()
 	srv.hearEvents(srv.config.Get())
 	srv.evictLater()
+	srv.serveDoors()
 	if srv.storage.Storage != nil {
 		srv.reservations.findStored()
 	}
@@ -365,10 +375,12 @@ func (srv *Server) end(closeStorage func() error) error {
 		var errs []error
 		srv.ending.Store(true)
 		errs = append(errs, srv.listeners.close())
+		srv.doors.stopListening()
 		srv.files.close()
 		srv.closeScripts()
 		srv.replica.close()
 		srv.followed.stop()
+		srv.doors.close() // while its clients are there
 		for _, c := range srv.carriers {
 			c.close()
 		}
@@ -443,9 +455,10 @@ func (srv *Server) logPanic(cmd *command.Command, p any) {
 // observer passes on what the engine tells of keys.
 type observer Server
 
-// hearEvents chooses the events that the server hears of: those that are published, and those that tell who has which role.
+// hearEvents chooses the events that the server hears of: those that are published, those that doors need, and those that tell who has
+// which role.
 func (srv *Server) hearEvents(set *Settings) {
-	classes := set.NotifyKeyspaceEvents
+	classes := set.NotifyKeyspaceEvents | engine.EventClass(srv.doors.events.Load())
 	if srv.roles.on {
 		classes |= roleEvents
 	}

@@ -62,6 +62,7 @@ type Session struct {
 	tracking      trackingState
 	roles         heldRoles
 	monitor       bool
+	door          *openDoor // nil if the client has not come through one
 	follower      follower
 	holds         []hold // what of out must wait for the journal, in order
 	sendable      int    // the length of what comes before the first hold, if there are holds

@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 // sortOf calls SORT and returns its reply.

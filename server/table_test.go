@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atomredis/atomredis/command"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 func TestTheSyntaxOfEveryCommandParsesAndFitsItsArity(t *testing.T) {

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
+
+	"github.com/atomredis/atomredis/door"
 )
 
 // TLSSettings are the directives tls-*.
@@ -69,7 +72,7 @@ func indexFold(list []string, word string) int {
 	return -1
 }
 
-// wanted reports whether anything uses TLS.
+// wanted reports whether anything but doors uses TLS.
 func (s *TLSSettings) wanted() bool { return s.Port != 0 || s.Replication || s.Cluster }
 
 // tlsState is what the directives and the files that they name amount to.
@@ -206,13 +209,13 @@ func (s *TLSSettings) differ(old *TLSSettings) bool {
 
 // updateTLS reads the files anew if a directive has been set, or if they are needed from now on.
 func (srv *Server) updateTLS(old, set *Settings) error {
-	if !set.TLS.wanted() || old.TLS.wanted() && !set.TLS.differ(&old.TLS) && !set.rereadFiles {
+	if !set.wantsTLS() || old.wantsTLS() && !set.TLS.differ(&old.TLS) && !set.rereadFiles {
 		return nil
 	}
 	st, err := set.TLS.load()
 	if err != nil {
 		srv.log.Error("the TLS configuration cannot be used", "error", err.Error())
-		return tlsChangeError
+		return tlsChangeError()
 	}
 	srv.tls.Store(st)
 	srv.files.start(srv)
@@ -269,15 +272,19 @@ var (
 		yesNo("tls-replication", "no", func(s *Settings) *bool { return &s.TLS.Replication }),
 		yesNo("tls-cluster", "no", func(s *Settings) *bool { return &s.TLS.Cluster }),
 	}
-	// tlsChangeError is why a change of one of them cannot take effect; the log says more.
-	tlsChangeError = func() changeError {
-		e := changeError{}
-		for _, d := range tlsDirectives {
-			e[d.name] = errTLSUpdate
-		}
-		return e
-	}()
 )
+
+// tlsChangeError is why a change of a directive that concerns TLS cannot take effect; the log says more.
+var tlsChangeError = sync.OnceValue(func() changeError {
+	e := changeError{}
+	for _, d := range tlsDirectives {
+		e[d.name] = errTLSUpdate
+	}
+	for _, k := range door.Kinds() {
+		e[k.Directive()], e[k.Directive()+"-tls"] = errTLSUpdate, errTLSUpdate
+	}
+	return e
+})
 
 // tcpPort returns the port that INFO names: that of TCP, or if there is none that of TLS.
 func (s *Settings) tcpPort() int {

@@ -1,0 +1,372 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/engine"
+)
+
+// This file opens and closes doors. Their directives are in doors_config.go, their connections in doors_conn.go.
+
+// doors are those that are open.
+type doors struct {
+	conns  atomic.Int64  // connections to all of them
+	events atomic.Uint32 // engine.EventClass: what their clients can hear of
+
+	mu      sync.Mutex // protects what follows; nothing else is locked under it
+	open    map[string]*openDoor
+	serving bool // from the end of Start on
+	closed  bool
+	running sync.WaitGroup // doors that serve, or are being closed in the background
+}
+
+// openDoor is a door with its listener; it is the door's Host.
+type openDoor struct {
+	srv      *Server
+	kind     *door.Kind
+	door     door.Door
+	listener net.Listener
+	set      atomic.Pointer[Settings] // those that are about to be in effect, if they are changing
+
+	ending  chan struct{} // closed when it is being closed
+	serving bool          // protected by doors.mu
+	served  chan struct{} // closed when Serve has returned
+
+	conns, accepted, refused atomic.Int64
+	clients, commands        atomic.Int64
+	bytesIn, bytesOut        atomic.Int64
+}
+
+// openDoor opens a door as the settings say; it is nil if they say that there is none. It does not serve yet.
+func (srv *Server) openDoor(k *door.Kind, set *Settings) (*openDoor, error) {
+	network, address, err := k.ParseAddress(set.Doors[k.Directive()])
+	if err != nil || network == "" {
+		return nil, err
+	}
+	d := &openDoor{srv: srv, kind: k, ending: make(chan struct{}), served: make(chan struct{})}
+	d.set.Store(set)
+	if network == "unix" {
+		if err := removeStaleSocket(address); err != nil {
+			return nil, err
+		}
+	}
+	if d.listener, err = net.Listen(network, address); err != nil {
+		return nil, err
+	}
+	if d.door, err = k.New(d); err != nil {
+		d.listener.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// openDoors opens the doors that the settings ask for. serveDoors has them serve, or closeDoors closes them.
+func (srv *Server) openDoors(set *Settings) error {
+	for _, k := range door.Kinds() {
+		if err := srv.checkDoorUser(k, set); err != nil {
+			return fmt.Errorf("%s-user: %w", k.Directive(), err)
+		}
+		d, err := srv.openDoor(k, set)
+		if err == nil && d != nil {
+			err = srv.replaceDoors(map[string]*openDoor{k.Name: d})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.Directive(), err)
+		}
+	}
+	return nil
+}
+
+// serveDoors has the doors that are open serve.
+func (srv *Server) serveDoors() {
+	ds := &srv.doors
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.closed {
+		return
+	}
+	ds.serving = true
+	for _, d := range ds.open {
+		d.serve()
+	}
+}
+
+// checkDoorUser returns why the settings cannot say as which user a door's clients act.
+func (srv *Server) checkDoorUser(k *door.Kind, set *Settings) error {
+	if name := set.doorUser(k); name != "" && srv.users.get([]byte(name)) == nil {
+		return fmt.Errorf("there is no user '%s'", name)
+	}
+	return nil
+}
+
+// updateDoors opens doors where new settings say, and then closes those that were somewhere else. If it fails all are as they were.
+func (srv *Server) updateDoors(old, set *Settings) error {
+	failed, opened := changeError{}, map[string]*openDoor{}
+	for _, k := range door.Kinds() {
+		if set.doorUser(k) != old.doorUser(k) {
+			if err := srv.checkDoorUser(k, set); err != nil {
+				failed[k.Directive()+"-user"] = err
+			}
+		}
+		if set.doorAddress(k) == old.doorAddress(k) {
+			continue
+		}
+		d, err := srv.openDoor(k, set)
+		if err != nil {
+			failed[k.Directive()] = err
+			continue
+		}
+		opened[k.Name] = d // or nil, which closes it
+	}
+	if len(failed) > 0 {
+		closeUnused(opened)
+		return failed
+	}
+	if err := srv.replaceDoors(opened); err != nil {
+		return err
+	}
+	for _, d := range srv.doors.all() {
+		d.set.Store(set)
+	}
+	return nil
+}
+
+// replaceDoors puts doors, or nil for none, in the places of those that have the same names. The address of a door that goes
+// is free when it returns. Its peers are disconnected in the background: one of them may be who waits for this.
+func (srv *Server) replaceDoors(with map[string]*openDoor) error {
+	if srv.doors.replace(with) {
+		return nil
+	}
+	closeUnused(with)
+	return door.ErrClosed
+}
+
+// closeUnused closes doors that nobody has come through.
+func closeUnused(list map[string]*openDoor) {
+	for _, d := range list {
+		if d != nil {
+			d.close()
+		}
+	}
+}
+
+// replace is replaceDoors; done is false if the server is closed.
+func (ds *doors) replace(with map[string]*openDoor) (done bool) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.closed {
+		return false
+	}
+	for name, d := range with {
+		if before := ds.open[name]; before != nil {
+			delete(ds.open, name)
+			before.listener.Close()
+			ds.running.Go(before.close)
+		}
+		if d == nil {
+			continue
+		}
+		if ds.open == nil {
+			ds.open = map[string]*openDoor{}
+		}
+		if ds.open[name] = d; ds.serving {
+			d.serve()
+		}
+	}
+	ds.noteEvents()
+	return true
+}
+
+// noteEvents finds out which events there have to be. mu is locked.
+func (ds *doors) noteEvents() {
+	var classes engine.EventClass
+	for _, d := range ds.open {
+		c, _ := engine.ParseEventClasses(d.kind.Events)
+		classes |= c
+	}
+	ds.events.Store(uint32(classes))
+}
+
+// all returns the doors that are open, in order of their names.
+func (ds *doors) all() []*openDoor {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	list := make([]*openDoor, 0, len(ds.open))
+	for _, d := range ds.open {
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b *openDoor) int { return strings.Compare(a.kind.Name, b.kind.Name) })
+	return list
+}
+
+// stopListening has nobody come any more.
+func (ds *doors) stopListening() {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.closed = true
+	for _, d := range ds.open {
+		d.listener.Close()
+	}
+}
+
+// close closes all doors, for good, and returns when no goroutine of theirs is left.
+func (ds *doors) close() {
+	ds.stopListening()
+	ds.mu.Lock()
+	for _, d := range ds.open {
+		ds.running.Go(d.close)
+	}
+	ds.open = nil
+	ds.mu.Unlock()
+	ds.running.Wait()
+}
+
+// remove forgets a door that has ended by itself, unless it is being closed.
+func (ds *doors) remove(d *openDoor) (removed bool) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.closed || ds.open[d.kind.Name] != d {
+		return false
+	}
+	delete(ds.open, d.kind.Name)
+	ds.noteEvents()
+	ds.running.Go(d.close)
+	return true
+}
+
+// serve has peers accepted in the background. doors.mu is locked.
+func (d *openDoor) serve() {
+	d.serving = true
+	log := d.srv.log.With("door", d.kind.Name, "address", d.listener.Addr().String())
+	log.Info("a door is open")
+	d.srv.doors.running.Go(func() {
+		err := d.door.Serve(&doorListener{d.listener, d})
+		close(d.served)
+		if !d.srv.doors.remove(d) {
+			return
+		}
+		if err != nil {
+			log.Error("a door has failed and is closed", "error", err.Error())
+		} else {
+			log.Info("a door has ended by itself and is closed")
+		}
+	})
+}
+
+// close disconnects all peers and returns when nothing of the door is left. Nobody finds it among those that are open.
+func (d *openDoor) close() {
+	close(d.ending)
+	d.listener.Close()
+	if err := d.door.Close(); err != nil {
+		d.srv.log.Error("a door was closed with an error", "door", d.kind.Name, "error", err.Error())
+	}
+	d.srv.doors.mu.Lock()
+	serving := d.serving
+	d.srv.doors.mu.Unlock()
+	if serving {
+		<-d.served
+	}
+}
+
+// isEnding reports whether the door is being closed.
+func (d *openDoor) isEnding() bool {
+	select {
+	case <-d.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+// Log implements door.Host.
+func (d *openDoor) Log() *slog.Logger { return d.srv.log }
+
+// Setting implements door.Host.
+func (d *openDoor) Setting(name string) string { return d.set.Load().Doors[name] }
+
+// Client implements door.Host.
+func (d *openDoor) Client(p door.Peer) (door.Client, error) {
+	srv := d.srv
+	if srv.clients.count.Load() >= srv.maxClients() {
+		srv.stats.rejected.Add(1)
+		return door.Client{}, door.ErrTooManyClients
+	}
+	s, err := d.begin(Peer{Addr: p.Addr, Local: p.Local})
+	if err != nil {
+		return door.Client{}, err
+	}
+	if name := d.set.Load().doorUser(d.kind); name != "" && !s.session.become(name) {
+		s.Release()
+		return door.Client{}, door.ErrNoUser
+	}
+	s.session.publish()
+	return door.NewClient(s), nil
+}
+
+// OwnClient implements door.Host.
+func (d *openDoor) OwnClient() (door.Client, error) {
+	at := "@" + d.kind.Directive() + ":0"
+	s, err := d.begin(Peer{Addr: at, Local: at})
+	if err != nil {
+		return door.Client{}, err
+	}
+	s.session.account.Store(nil)
+	s.session.setAuthenticated(true)
+	s.session.publish()
+	return door.NewClient(s), nil
+}
+
+// begin starts a session.
+func (d *openDoor) begin(p Peer) (*Direct, error) {
+	t := d.srv.direct
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || d.isEnding() {
+		return nil, door.ErrClosed
+	}
+	s := t.begin(p, d)
+	s.session.libName = d.kind.Directive()
+	return s, nil
+}
+
+// DoorAddr returns the address on which a door listens, nil if it is not open.
+func (srv *Server) DoorAddr(name string) net.Addr {
+	for _, d := range srv.doors.all() {
+		if d.kind.Name == name {
+			return d.listener.Addr()
+		}
+	}
+	return nil
+}
+
+// doors writes the sections of the doors that are open, as far as words ask for them.
+func (b *infoText) doors(c *command.Ctx, words [][]byte) {
+	for _, d := range serverOf(c).doors.all() {
+		name := strings.ReplaceAll(d.kind.Name, "-", "_")
+		if s := (infoSection{name: "Door_" + name}); s.wanted(words) {
+			b.section(s.name)
+			d.info(b, "door_"+name+"_", name+"_")
+		}
+	}
+}
+
+// info writes the door's section: what is known of every door, and its own fields, with a word in front of their names.
+func (d *openDoor) info(b *infoText, common, own string) {
+	b.text(common+"address", d.listener.Addr().String())
+	b.number(common+"connections", d.conns.Load())
+	b.number(common+"connections_received", d.accepted.Load())
+	b.number(common+"connections_rejected", d.refused.Load())
+	b.number(common+"clients", d.clients.Load())
+	b.number(common+"commands", d.commands.Load())
+	b.number(common+"input_bytes", d.bytesIn.Load())
+	b.number(common+"output_bytes", d.bytesOut.Load())
+	d.door.Info(func(field, value string) { b.text(own+field, oneLine(value)) })
+}

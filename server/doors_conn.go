@@ -1,0 +1,108 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// doorListener accepts the peers of a door, but for those that a listener of the server would not accept either.
+type doorListener struct {
+	net.Listener
+	d *openDoor
+}
+
+// Accept implements net.Listener.
+func (l *doorListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		switch {
+		case err == nil:
+			if conn = l.d.admit(conn); conn != nil {
+				return conn, nil
+			}
+		case errors.Is(err, net.ErrClosed) || !l.d.srv.pauseAccepting(err, l.d.ending):
+			return nil, net.ErrClosed
+		}
+	}
+}
+
+// admit returns the connection as the door sees it, or closes it and returns nil.
+func (d *openDoor) admit(conn net.Conn) net.Conn {
+	d.accepted.Add(1)
+	srv, loopback := d.srv, true
+	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		loopback = a.IP.IsLoopback()
+		srv.streams.keepAlive(conn)
+	}
+	set := srv.config.Get()
+	count := max(srv.clients.count.Load(), srv.doors.conns.Load())
+	if srv.refuse(count, !loopback && !d.kind.Authenticates && set.ProtectedMode) != "" {
+		d.refused.Add(1)
+		conn.Close()
+		return nil
+	}
+	if srv.hook != nil {
+		conn = srv.hook.Conn(conn)
+	}
+	srv.doors.conns.Add(1)
+	d.conns.Add(1)
+	c := &doorConn{Conn: conn, d: d}
+	if set.doorTLS(d.kind) {
+		c.secure = tls.Server(conn, &tls.Config{GetConfigForClient: srv.tlsConfigFor})
+		c.Conn = c.secure
+	}
+	return c
+}
+
+// doorConn is the connection of a door's peer. It counts bytes, and has a handshake of TLS end in time.
+type doorConn struct {
+	net.Conn
+	d      *openDoor
+	secure *tls.Conn // Conn; nil without TLS
+	shake  sync.Once
+	failed error // of the handshake
+	closed atomic.Bool
+}
+
+// ready returns when bytes can be sent and received.
+func (c *doorConn) ready() error {
+	if c.secure == nil {
+		return nil
+	}
+	c.shake.Do(func() { c.failed = c.d.srv.handshake(c.secure) })
+	return c.failed
+}
+
+// Read implements net.Conn.
+func (c *doorConn) Read(b []byte) (int, error) {
+	if err := c.ready(); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Read(b)
+	c.d.bytesIn.Add(int64(n))
+	c.d.srv.stats.bytesIn.Add(int64(n))
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *doorConn) Write(b []byte) (int, error) {
+	if err := c.ready(); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Write(b)
+	c.d.bytesOut.Add(int64(n))
+	c.d.srv.stats.bytesOut.Add(int64(n))
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *doorConn) Close() error {
+	if !c.closed.Swap(true) {
+		c.d.conns.Add(-1)
+		c.d.srv.doors.conns.Add(-1)
+	}
+	return c.Conn.Close()
+}
