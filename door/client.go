@@ -12,16 +12,16 @@ import (
 // many arguments), numbers, booleans (1 and 0), times and durations, slices, maps, structs with tags `redis:"name"`,
 // encoding.BinaryMarshaler and encoding.TextMarshaler. They are not kept.
 //
-// One goroutine uses a Client at a time; Close and Done may be called by any. A peer that has several commands in flight
-// needs several clients if one of them may block.
+// One goroutine uses a Client at a time; Close and Done may be called by any. A peer that has several commands in
+// flight needs several clients if one of them may block.
 type Client struct{ s Session }
 
 // NewClient returns a client that executes commands in s, and ends it with Close.
 func NewClient(s Session) Client { return Client{s} }
 
-// Do executes a command and returns its reply. The error is a resp.Error if the reply is one. Blocking commands wait as long
-// as ctx lasts; when it ends they have taken nothing, or return what they have taken. Commands that change the state of the
-// connection are refused with ErrNeedsConnection.
+// Do executes a command and returns its reply. The error is a resp.Error if the reply is one. Blocking commands wait
+// as long as ctx lasts; when it ends they have taken nothing, or return what they have taken. Commands that change
+// the state of the connection are refused with ErrNeedsConnection.
 func (c *Client) Do(ctx context.Context, args ...any) (resp.Reply, error) {
 	e := values.NewEncoder()
 	defer e.Release()
@@ -38,8 +38,8 @@ func (c *Client) control(ctx context.Context, args ...[]byte) error {
 	return err
 }
 
-// reply returns the reply of the command that was run last. err is that of running it, after which nothing must be left for
-// the next command.
+// reply returns the reply of the command that was run last. err is that of running it, after which nothing must be
+// left for the next command.
 func (c *Client) reply(err error) (resp.Reply, error) {
 	raw, failure := c.s.Flush()
 	if err == nil {
@@ -55,8 +55,8 @@ func (c *Client) reply(err error) (resp.Reply, error) {
 // Batch is a list of commands. The zero value is empty.
 type Batch struct{ e values.Encoder }
 
-// Add appends a command. []byte arguments must not be changed before the batch is executed. After an error the batch is as it
-// was before.
+// Add appends a command. []byte arguments must not be changed before the batch is executed. After an error the batch
+// is as it was before.
 func (b *Batch) Add(args ...any) error { return b.e.Add(args) }
 
 // Len returns how many commands there are.
@@ -65,8 +65,8 @@ func (b *Batch) Len() int { return b.e.Len() }
 // Reset empties the batch, to be used again.
 func (b *Batch) Reset() { b.e.Reset() }
 
-// Pipeline executes commands one after the other, others' commands possibly between them, and returns their replies when all
-// are there. Error replies are among them; the error says why there are fewer replies than commands.
+// Pipeline executes commands one after the other, others' commands possibly between them, and returns their replies
+// when all are there. Error replies are among them; the error says why there are fewer replies than commands.
 func (c *Client) Pipeline(ctx context.Context, b *Batch) ([]resp.Reply, error) {
 	var err error
 	for _, args := range b.e.Commands() {
@@ -101,11 +101,12 @@ func (c *Client) Watch(ctx context.Context, keys ...string) error {
 // Unwatch forgets all watched keys.
 func (c *Client) Unwatch() { c.s.Discard() }
 
-// Transact executes commands all at once: nobody sees a part of it, and nobody's commands come between. Nothing is watched
-// any more when it returns.
+// Transact executes commands all at once: nobody sees a part of it, and nobody's commands come between. Nothing is
+// watched any more when it returns.
 //
-// The error is ErrConflict if a watched key has changed; then, and with every other error, nothing was executed, unless it is
-// ErrClosed, ErrKilled or ErrNotDurable, with which that is not known. Error replies of single commands are among the replies.
+// The error is ErrConflict if a watched key has changed; then, and with every other error, nothing was executed,
+// unless it is ErrClosed, ErrKilled or ErrNotDurable, with which that is not known. Error replies of single commands
+// are among the replies.
 func (c *Client) Transact(ctx context.Context, b *Batch) ([]resp.Reply, error) {
 	raw, err := c.transact(ctx, b.e.Commands())
 	if err != nil {
@@ -159,10 +160,10 @@ func (c *Client) Select(ctx context.Context, db int) error {
 	return c.control(ctx, []byte("SELECT"), strconv.AppendInt(nil, int64(db), 10))
 }
 
-// Done is closed when the client has ended: by Close, by the server, which closes, or by CLIENT KILL. Whoever serves a peer
-// closes its connection then, and the client.
+// Done is closed when the client has ended: by Close, by the server, which closes, or by CLIENT KILL. Whoever serves
+// a peer closes its connection then, and the client.
 func (c *Client) Done() <-chan struct{} { return c.s.Done() }
 
-// Close ends the client. A command that waits has taken nothing and ends with ErrClosed; one that is being executed comes to
-// its end first.
+// Close ends the client. A command that waits has taken nothing and ends with ErrClosed; one that is being executed
+// comes to its end first.
 func (c *Client) Close() { c.s.Release() }

@@ -1,11 +1,11 @@
 // Package door is the seam between the server and foreign protocols.
 //
-// A Session is one client of the server without a transport, and a Client is how a door, or a program that has the server
-// inside itself, executes commands in it. What comes through a door is seen like any other client: by CLIENT LIST and CLIENT
-// KILL, the ACL and its log, MONITOR, SLOWLOG and maxclients.
+// A Session is one client of the server without a transport, and a Client is how a door, or a program that has the
+// server inside itself, executes commands in it. What comes through a door is seen like any other client: by CLIENT
+// LIST and CLIENT KILL, the ACL and its log, MONITOR, SLOWLOG and maxclients.
 //
-// A Door translates a foreign protocol into commands and holds no data. Its package registers a Kind; everything else follows
-// from that: directives, a section of INFO, its start, its moves to other addresses, and its end.
+// A Door translates a foreign protocol into commands and holds no data. Its package registers a Kind; everything else
+// follows from that: directives, a section of INFO, its start, its moves to other addresses, and its end.
 package door
 
 import (
@@ -15,12 +15,13 @@ import (
 
 // Door serves the peers of a foreign protocol.
 type Door interface {
-	// Serve accepts peers until the listener is closed, or until the door ends by itself: then it returns nil, or why. A peer
-	// gets a Client of its own; when that is done its connection is closed, and when the peer has gone the Client is.
+	// Serve accepts peers until the listener is closed, or until the door ends by itself: then it returns nil, or why. A
+	// peer gets a Client of its own; when that is done its connection is closed, and when the peer has gone the Client
+	// is.
 	Serve(l net.Listener) error
-	// Close disconnects all peers, and returns when no goroutine of the door is left. It is called once, after the listener
-	// was closed: while Serve returns, before it has begun, after the door has ended by itself, or without Serve. Commands
-	// of its clients that wait end with ErrClosed when they are closed.
+	// Close disconnects all peers, and returns when no goroutine of the door is left. It is called once, after the
+	// listener was closed: while Serve returns, before it has begun, after the door has ended by itself, or without
+	// Serve. Commands of its clients that wait end with ErrClosed when they are closed.
 	Close() error
 	// Info calls add with fields for INFO. It must not execute commands, or wait for anybody who does.
 	Info(add func(field, value string))
@@ -28,8 +29,8 @@ type Door interface {
 
 // Host is what a door knows of the server. Its methods may be called by any goroutine.
 type Host interface {
-	// Client returns a client for a peer. It acts as the user that the directive door-<name>-user names; without one it is
-	// what a new connection of Redis is: the default user, who may have to use Client.Auth first. The error is
+	// Client returns a client for a peer. It acts as the user that the directive door-<name>-user names; without one it
+	// is what a new connection of Redis is: the default user, who may have to use Client.Auth first. The error is
 	// ErrTooManyClients, ErrNoUser or ErrClosed. New must not call it, because the data may not be there yet.
 	Client(p Peer) (Client, error)
 	// OwnClient returns a client for the door's own work. It may do everything.

@@ -99,7 +99,8 @@ func (p *peer) addr() string { return p.conn.LocalAddr().String() }
 // eventually waits until a reply contains what is wanted.
 func eventually(t *testing.T, c *door.Client, want string, args ...any) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(do(t, c, args...), want) }, deadline, time.Millisecond, want)
+	has := func() bool { return strings.Contains(do(t, c, args...), want) }
+	require.Eventually(t, has, deadline, time.Millisecond, want)
 }
 
 func TestCommandsComeThroughADoor(t *testing.T) {
@@ -128,13 +129,16 @@ func TestDirectivesFollowFromTheRegistry(t *testing.T) {
 		require.NoError(t, err)
 		return r.String()
 	}
-	for name, value := range map[string]string{"door-lines": "", "door-lines-user": "", "door-lines-tls": "no", "door-guarded-lines": "",
-		"lines-greeting": "hello"} {
+	for name, value := range map[string]string{
+		"door-lines": "", "door-lines-user": "", "door-lines-tls": "no", "door-guarded-lines": "", "lines-greeting": "hello",
+	} {
 		require.Equal(t, fmt.Sprintf("1# %q => %q", name, value), get(name))
 	}
 	require.NotContains(t, get("door-guarded-lines*"), "tls", "its kind does not allow it")
-	for _, bad := range [][2]string{{"door-lines", "nowhere"}, {"door-lines", "1.2.3.4:port"}, {"door-lines", "70000"}, {"lines-greeting", ""},
-		{"door-lines-tls", "perhaps"}, {"door-lines-user", "nobody"}} {
+	for _, bad := range [][2]string{
+		{"door-lines", "nowhere"}, {"door-lines", "1.2.3.4:port"}, {"door-lines", "70000"},
+		{"lines-greeting", ""}, {"door-lines-tls", "perhaps"}, {"door-lines-user", "nobody"},
+	} {
 		_, err := c.Do(t.Context(), "CONFIG", "SET", bad[0], bad[1])
 		require.ErrorContains(t, err, "possibly related to argument '"+bad[0]+"'", bad)
 	}
@@ -148,7 +152,8 @@ func TestDirectivesFollowFromTheRegistry(t *testing.T) {
 func TestAddressesOfDoors(t *testing.T) {
 	k := door.Kind{Name: "x", Port: 5550}
 	for value, want := range map[string]string{
-		"": " ", "no": " ", "yes": "tcp 127.0.0.1:5550", "99": "tcp 127.0.0.1:99", ":99": "tcp 127.0.0.1:99", "*:99": "tcp :99",
+		"": " ", "no": " ",
+		"yes": "tcp 127.0.0.1:5550", "99": "tcp 127.0.0.1:99", ":99": "tcp 127.0.0.1:99", "*:99": "tcp :99",
 		"10.0.0.1:99": "tcp 10.0.0.1:99", "[::1]:99": "tcp [::1]:99", "tcp://localhost:0": "tcp localhost:0",
 		"/tmp/s": "unix /tmp/s", "unix:///tmp/s": "unix /tmp/s", "ipc:///tmp/s": "unix /tmp/s",
 	} {
@@ -220,7 +225,8 @@ func TestInfoDescribesTheDoor(t *testing.T) {
 	for _, section := range []string{"door_lines", "default", "everything"} {
 		eventually(t, c, "# Door_lines\r\ndoor_lines_address:"+srv.DoorAddr("lines").String()+"\r\n"+
 			"door_lines_connections:1\r\ndoor_lines_connections_received:1\r\ndoor_lines_connections_rejected:0\r\n"+
-			"door_lines_clients:2\r\ndoor_lines_commands:1\r\ndoor_lines_input_bytes:5\r\ndoor_lines_output_bytes:11\r\nlines_lines_read:1\r\n", "INFO", section)
+			"door_lines_clients:2\r\ndoor_lines_commands:1\r\ndoor_lines_input_bytes:5\r\n"+
+			"door_lines_output_bytes:11\r\nlines_lines_read:1\r\n", "INFO", section)
 	}
 	require.NotContains(t, do(t, c, "INFO", "server"), "# Door_")
 	p.conn.Close()
@@ -358,7 +364,11 @@ func TestDoorsUseTLS(t *testing.T) {
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key)
@@ -413,7 +423,7 @@ func TestDoorsCloseBeforeTheServerDoes(t *testing.T) {
 	}
 	require.Nil(t, srv.DoorAddr("lines"))
 	srv = runDurable(t, dir)
-	require.Equal(t, "1", do(t, clientOf(t, srv), "GET", "doors closed"), "what the door did when it was closed is durable")
+	require.Equal(t, "1", do(t, clientOf(t, srv), "GET", "doors closed"), "the door's last command is durable")
 }
 
 func TestServerThatCannotOpenADoorDoesNotStart(t *testing.T) {

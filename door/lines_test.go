@@ -15,8 +15,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// The door of these tests: a line is a command, its words separated by spaces, and so is its reply, as text. "AUTH user
-// password" and "NAME name" are what they say; "EVENTS pattern" shows the messages that are published from then on.
+// The door of these tests: a line is a command, its words separated by spaces, and so is its reply, as text. "AUTH
+// user password" and "NAME name" are what they say; "EVENTS pattern" shows the messages that are published from then
+// on.
 
 func init() {
 	door.Register(door.Kind{

@@ -25,17 +25,18 @@ type Kind struct {
 	New func(h Host) (Door, error)
 	// Directives are those that it has beside the ones that follow from its name.
 	Directives []Directive
-	// Events are the keyspace events that its clients can subscribe to although notify-keyspace-events does not ask for them,
-	// written as there.
+	// Events are the keyspace events that its clients can subscribe to although notify-keyspace-events does not ask for
+	// them, written as there.
 	Events string
 	// TLS says that the protocol can be spoken over TLS.
 	TLS bool
-	// Authenticates says that peers show credentials before they can do anything. Other doors serve only peers on the same
-	// machine while protected-mode is on.
+	// Authenticates says that peers show credentials before they can do anything. Other doors serve only peers on the
+	// same machine while protected-mode is on.
 	Authenticates bool
 }
 
-// Directive is one of a door's own. Its value is one word, which CONFIG SET changes while the door serves: see Host.Setting.
+// Directive is one of a door's own. Its value is one word, which CONFIG SET changes while the door serves: see
+// Host.Setting.
 type Directive struct {
 	Name, Default string
 	// Check returns what is wrong with a value; nil if any is good.
@@ -81,11 +82,12 @@ func Kinds() []*Kind {
 // Directive returns the name of the directive that says where the door listens.
 func (k *Kind) Directive() string { return "door-" + k.Name }
 
-var errAddress = errors.New("argument must be 'yes', 'no', a port, host:port with '*' for all hosts, or the path of a Unix socket")
+var errAddress = errors.New("argument must be 'yes', 'no', a port, host:port with '*' for all hosts, " +
+	"or the path of a Unix socket")
 
-// ParseAddress reads the value of door-<name>, and returns what net.Listen takes; network is "" if the door is off. "" and
-// "no" are off, "yes" and a port alone mean the loopback interface, and so does ":port". "tcp://" may stand before an address, and
-// "unix://" or "ipc://" before a path, which begins with '/'.
+// ParseAddress reads the value of door-<name>, and returns what net.Listen takes; network is "" if the door is off.
+// "" and "no" are off, "yes" and a port alone mean the loopback interface, and so does ":port". "tcp://" may stand
+// before an address, and "unix://" or "ipc://" before a path, which begins with '/'.
 func (k *Kind) ParseAddress(value string) (network, address string, err error) {
 	host, port := "127.0.0.1", strconv.Itoa(k.Port)
 	switch value {

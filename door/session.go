@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// Session is one client of the server without a transport: the goroutines that call its methods execute its commands. Its
-// replies are in RESP3, and are given only once what they tell is as durable as appendfsync demands.
+// Session is one client of the server without a transport: the goroutines that call its methods execute its commands.
+// Its replies are in RESP3, and are given only once what they tell is as durable as appendfsync demands.
 //
 // One goroutine uses a Session at a time; Release and Done may be called by any.
 type Session interface {
-	// Run executes a command, args[0] being its name; the reply is part of what Flush returns next. It waits as long as the
-	// command blocks, or is held up by CLIENT PAUSE, and ctx lasts: if ctx ends before the command was served, nothing is
-	// taken and the error is that of ctx. A command that changes the state of its connection is refused with
+	// Run executes a command, args[0] being its name; the reply is part of what Flush returns next. It waits as long as
+	// the command blocks, or is held up by CLIENT PAUSE, and ctx lasts: if ctx ends before the command was served,
+	// nothing is taken and the error is that of ctx. A command that changes the state of its connection is refused with
 	// ErrNeedsConnection. args are not kept.
 	Run(ctx context.Context, args [][]byte) error
 	// Control is Run for commands that change the state of the connection.
 	Control(ctx context.Context, args [][]byte) error
-	// Flush returns the replies of the commands that were run since it was called last, one after the other, when all that
-	// they tell is durable. The caller owns them.
+	// Flush returns the replies of the commands that were run since it was called last, one after the other, when all
+	// that they tell is durable. The caller owns them.
 	Flush() ([]byte, error)
 	// Discard forgets a transaction that was begun, the keys that are watched, and replies that Flush has not returned.
 	Discard()

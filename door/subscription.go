@@ -6,8 +6,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Message is what was published on a channel. A keyspace event is a message on __keyspace@<db>__:<key> whose payload is the
-// event, or on __keyevent@<db>__:<event> whose payload is the key.
+// Message is what was published on a channel. A keyspace event is a message on __keyspace@<db>__:<key> whose payload
+// is the event, or on __keyevent@<db>__:<event> whose payload is the key.
 type Message struct {
 	// Pattern is the subscriber's, which matches Channel; "" if it has subscribed to the channel by its name.
 	Pattern, Channel, Payload string

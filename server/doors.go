@@ -107,7 +107,8 @@ func (srv *Server) checkDoorUser(k *door.Kind, set *Settings) error {
 	return nil
 }
 
-// updateDoors opens doors where new settings say, and then closes those that were somewhere else. If it fails all are as they were.
+// updateDoors opens doors where new settings say, and then closes those that were somewhere else. If it fails all are
+// as they were.
 func (srv *Server) updateDoors(old, set *Settings) error {
 	failed, opened := changeError{}, map[string]*openDoor{}
 	for _, k := range door.Kinds() {
@@ -139,8 +140,9 @@ func (srv *Server) updateDoors(old, set *Settings) error {
 	return nil
 }
 
-// replaceDoors puts doors, or nil for none, in the places of those that have the same names. The address of a door that goes
-// is free when it returns. Its peers are disconnected in the background: one of them may be who waits for this.
+// replaceDoors puts doors, or nil for none, in the places of those that have the same names. The address of a door
+// that goes is free when it returns. Its peers are disconnected in the background: one of them may be who waits for
+// this.
 func (srv *Server) replaceDoors(with map[string]*openDoor) error {
 	if srv.doors.replace(with) {
 		return nil
@@ -358,7 +360,8 @@ func (b *infoText) doors(c *command.Ctx, words [][]byte) {
 	}
 }
 
-// info writes the door's section: what is known of every door, and its own fields, with a word in front of their names.
+// info writes the door's section: what is known of every door, and its own fields, with a word in front of their
+// names.
 func (d *openDoor) info(b *infoText, common, own string) {
 	b.text(common+"address", d.listener.Addr().String())
 	b.number(common+"connections", d.conns.Load())
