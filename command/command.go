@@ -77,8 +77,8 @@ type Command struct {
 	TellsOfFailure bool
 	// Custom says that the program that has the server in it has added the command.
 	Custom bool
-	// FromScript returns whether scripts may call the command now although it is NoScript; nil if they never may.
-	FromScript func(host Host, client Client) bool
+	// CallableNow returns whether scripts may call the command now although it is NoScript; nil if they never may.
+	CallableNow func(host Host, client Client) bool
 	// Allowed reports whether the client may use a command that is Protected.
 	Allowed func(host Host, client Client) bool
 

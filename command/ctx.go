@@ -34,17 +34,13 @@ type Ctx struct {
 	Cmd *Command
 	// NoBlock says that a blocking command must answer at once: it is in a transaction or in a script.
 	NoBlock bool
-	// InScript says that a script calls the command.
-	InScript bool
+	// Origin is where the command comes from; 0 if it is nobody's.
+	Origin Origin
 
-	// Replayed says that the command comes from the journal: it has been accepted before.
-	Replayed bool
 	// Journalled says that the handler has called Journal.
 	Journalled bool
 	// Wait is that of the blocked client, in a call of Block.Try or Block.Cancel.
 	Wait Wait
-	// Nesting is how many custom commands are running that call one another.
-	Nesting int
 }
 
 // Client is the client of a command, as far as the commands of data types need to know it. Those that need more declare an interface of
@@ -358,5 +354,6 @@ func (c *Ctx) Look(key []byte, touch bool) *engine.Entry {
 	return e
 }
 
-// ClusterMode reports whether the command obeys the rules of a cluster. The journal's commands have been accepted before.
-func (c *Ctx) ClusterMode() bool { return c.Host.Clustered() && !c.Replayed }
+// ClusterMode reports whether the command obeys the rules of a cluster. Those that have been accepted before
+// did then.
+func (c *Ctx) ClusterMode() bool { return c.Host.Clustered() && !c.Origin.In(Accepted) }

@@ -6,7 +6,7 @@ import "github.com/atomredis/atomredis/engine"
 
 // LengthAllowed reports whether a string may be n + more bytes long; if not an error is written.
 func (c *Ctx) LengthAllowed(n, more int) bool {
-	if limit := c.Host.MaxBulk(); (n > limit || more > limit-n) && !c.Replayed {
+	if limit := c.Host.MaxBulk(); (n > limit || more > limit-n) && !c.Origin.In(Accepted) {
 		c.Err(ErrStringTooLong)
 		return false
 	}

@@ -57,7 +57,10 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 	n := sizeOf(c.Args)
 	state.text = slices.Grow(state.text, n)
 	copyArgs(state.args, state.text[:n], c.Args)
-	state.ctx = command.Ctx{Args: state.args, W: &state.w, DB: c.DB, Client: s, Host: s.srv, Cmd: c.Cmd, NoBlock: true, Wait: state}
+	state.ctx = command.Ctx{
+		Args: state.args, W: &state.w, DB: c.DB, Client: s, Host: s.srv, Cmd: c.Cmd, Origin: c.Origin,
+		NoBlock: true, Wait: state,
+	}
 	state.setTimeout(s.now, b.Timeout)
 	state.again.Store(b.Again)
 	w := &state.wait.waiter

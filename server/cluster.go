@@ -181,15 +181,6 @@ func keySlot(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 	return slot, ok
 }
 
-// refuseInCluster returns the error for a command whose keys are of different slots.
-func (s *Session) refuseInCluster(cmd *command.Command, args [][]byte) command.Error {
-	var ok bool
-	if s.hashSlot, ok = keySlot(cmd, args); !ok {
-		return errCrossSlot
-	}
-	return ""
-}
-
 // oneSlot notes the slot of a transaction, and reports whether it has one at most.
 func (s *Session) oneSlot(queue []queuedCommand) bool {
 	s.hashSlot = noSlot
@@ -206,23 +197,6 @@ func (s *Session) oneSlot(queue []queuedCommand) bool {
 		}
 	}
 	return true
-}
-
-// refuseInCluster returns the error for a command whose keys the script must not use. All its keys, and those of the commands around it,
-// must be of one slot, unless it is allowed to cross slots; even then each command's must.
-func (h *scriptCaller) refuseInCluster(cmd *command.Command, args [][]byte) command.Error {
-	s := sessionOf(&h.ctx)
-	slot, ok := keySlot(cmd, args)
-	switch {
-	case !ok:
-		return errScriptForeign
-	case slot == noSlot || h.crossSlots:
-	case s.hashSlot == noSlot:
-		s.hashSlot = slot
-	case s.hashSlot != slot:
-		return errScriptCrossSlot
-	}
-	return ""
 }
 
 // announcement is where clients are told that the node is.

@@ -93,7 +93,8 @@ func cmdRestore(c *command.Ctx) {
 		return
 	}
 	limits := c.Host.RDBLimits()
-	limits.SkipChecksum = limits.SkipChecksum || c.Replayed // it may have been skipped when the command was accepted
+	// The checksum may have been skipped when the command was accepted.
+	limits.SkipChecksum = limits.SkipChecksum || c.Origin.In(command.Accepted)
 	serverOf(c).stats.restored.Add(1)
 	value, err := rdb.Restore(c.Args[3], limits)
 	switch {

@@ -31,7 +31,7 @@ var serverCommands = []*command.Command{
 	{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2,
 		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.Protected | command.WholeKeyspace,
 		Summary: "Looks into the server, and disturbs it, for tests", Syntax: "subcommand [arg [arg ...]]", Complexity: "Depends on the argument",
-		Allowed: debugAllowed, FromScript: debugFromScript, Do: cmdDebug},
+		Allowed: debugAllowed, CallableNow: debugFromScript, Do: cmdDebug},
 	memoryCommand, slowlogCommand, latencyCommand, moduleCommand,
 	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 		Summary: "Shows all commands as the server executes them", Complexity: "O(1)",

@@ -70,15 +70,10 @@ const (
 		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts."
 	errScriptMisconfAOF command.Error = "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. " +
 		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts. AOF error: "
-	errDebugMode       command.Error = "ERR Use SCRIPT DEBUG YES/SYNC/NO"
-	errNoDebugger      command.Error = "ERR there is no Lua debugger"
-	errDebugDigest     command.Error = "ERR Please use EVAL instead of EVALSHA for debugging"
-	errScriptFlush     command.Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
-	errInScriptUnknown command.Error = "ERR Unknown Redis command called from script"
-	errInScriptArity   command.Error = "ERR Wrong number of args calling Redis command from script"
-	errInScriptRefused command.Error = "ERR This Redis command is not allowed from script"
-	errKilled          command.Error = "ERR the script has been killed"
-	errInScriptWrite   command.Error = "ERR Write commands are not allowed from read-only scripts."
+	errDebugMode   command.Error = "ERR Use SCRIPT DEBUG YES/SYNC/NO"
+	errNoDebugger  command.Error = "ERR there is no Lua debugger"
+	errDebugDigest command.Error = "ERR Please use EVAL instead of EVALSHA for debugging"
+	errScriptFlush command.Error = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
 )
 
 // The version of Redis that scripts see.
@@ -222,7 +217,7 @@ func eval(c *command.Ctx, script *scripting.Script, keys, args [][]byte, readOnl
 // without flags is told when it does write.
 func refuseWriter(c *command.Ctx, flags scripting.Flags) command.Error {
 	srv := serverOf(c)
-	if flags&scripting.NoWrites != 0 || !srv.restricted.Load() || c.Replayed || c.G.Logged() {
+	if flags&scripting.NoWrites != 0 || !srv.restricted.Load() || c.Origin.In(command.Accepted) || c.G.Logged() {
 		return ""
 	}
 	e := srv.restriction(c.Cmd, true)
@@ -241,12 +236,14 @@ func refuseWriter(c *command.Ctx, flags scripting.Flags) command.Error {
 // scriptHost prepares the session's host of scripts for one that is about to run.
 func scriptHost(c *command.Ctx, readOnly bool) *scriptCaller {
 	s := sessionOf(c)
-	if s.caller == nil {
-		s.caller = new(scriptCaller)
+	if s.script == nil {
+		s.script = new(scriptCaller)
 	}
-	h := s.caller
+	h := s.script
 	h.function, h.args, h.readOnly, h.wrote, h.allowOOM = "", nil, readOnly, false, false
-	h.ctx = command.Ctx{W: &h.w, G: c.G, Client: s, Host: serverOf(c), NoBlock: true, InScript: true, Replayed: c.Replayed}
+	h.ctx = command.Ctx{
+		W: &h.w, G: c.G, Client: s, Host: serverOf(c), NoBlock: true, Origin: c.Origin | command.FromScript,
+	}
 	return h
 }
 
@@ -259,7 +256,7 @@ func runScript(c *command.Ctx, h *scriptCaller, run func()) {
 	run()
 	s.db = db
 	if cap(h.w.Buf) > keepBuffer {
-		s.caller = nil
+		s.script = nil
 	}
 }
 
@@ -283,7 +280,7 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	s := sessionOf(c)
 	h.w.Buf, h.w.Proto = h.w.Buf[:0], proto
 	cmd, _ := s.srv.table.Lookup(args)
-	if e := h.refuse(cmd, args); e != "" {
+	if e := s.admit(command.FromScript, cmd, nil, args); e != "" {
 		if cmd != nil {
 			s.srv.commandStats.of(cmd).rejected.Add(1)
 		}
@@ -296,45 +293,6 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 		s.rememberKeys(cmd, args)
 	}
 	return h.w.Buf
-}
-
-// refuse returns the error that keeps the script from calling a command, if there is one.
-func (h *scriptCaller) refuse(cmd *command.Command, args [][]byte) command.Error {
-	s := sessionOf(&h.ctx)
-	switch {
-	case cmd == nil:
-		return errInScriptUnknown
-	case !cmd.ArityOK(len(args)) || cmd.Do == nil:
-		return errInScriptArity
-	case cmd.Flags&command.NoScript != 0 && (cmd.FromScript == nil || !cmd.FromScript(s.srv, s)):
-		return errInScriptRefused
-	}
-	if !s.unrestricted() {
-		if e := s.deniedInScript(cmd, args); e != "" {
-			return e
-		}
-	}
-	if h.readOnly && cmd.Flags&(command.Write|command.MayReplicate) != 0 {
-		return errInScriptWrite
-	}
-	if s.srv.eviction.limit.Load() != 0 && s.outOfMemory && cmd.Flags&command.DenyOOM != 0 && !h.wrote && !h.allowOOM {
-		return errOOM // but who has begun to write is not stopped half-way
-	}
-	// What has begun to write, this script or the transaction it is part of, is not stopped half-way by a disk that fails meanwhile.
-	if cmd.Flags&(command.Write|command.AllKeys) != 0 && s.srv.restricted.Load() && !h.ctx.Replayed && !h.ctx.G.Logged() {
-		if e := s.srv.restriction(cmd, cmd.Flags&command.Write != 0); e != "" {
-			return e
-		}
-	}
-	if s.srv.cluster != nil && !h.ctx.Replayed {
-		if e := h.refuseInCluster(cmd, args); e != "" {
-			return e
-		}
-	}
-	if cmd.Flags&command.Write != 0 && !h.mayWrite() {
-		return errKilled // which the script does not live to see
-	}
-	return ""
 }
 
 // Check implements scripting.Host.

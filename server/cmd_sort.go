@@ -185,7 +185,8 @@ func replySorted(c *command.Ctx, mayStore bool) {
 		return
 	}
 	isSet := e != nil && e.Type() == engine.Set
-	if s.keep && isSet && (s.store != nil || c.InScript) { // what is stored must not depend on the order in which a set keeps its members
+	// What is stored must not depend on the order in which a set keeps its members.
+	if s.keep && isSet && (s.store != nil || c.Origin.In(command.FromScript)) {
 		s.keep, s.alpha, s.by = false, true, nil
 	}
 	n := sortLength(e)

@@ -122,7 +122,7 @@ func entriesRead(c *command.Ctx, arg []byte) (n int64, ok bool) {
 // entriesReadOf returns how many entries a group has read that is said to have read n: no more than were added. What
 // was stored stays as it is, because XSETID may have lowered that count since.
 func entriesReadOf(c *command.Ctx, e *engine.Entry, n int64) int64 {
-	if c.Replayed {
+	if c.Origin.In(command.Accepted) {
 		return n
 	}
 	return min(n, e.Stream().EntriesAdded())

@@ -183,7 +183,7 @@ func TestReadersInAScriptDoNotBlock(t *testing.T) {
 	b := newStreamCtx(t)
 	b.NoBlock = true
 	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD BLOCK 0 STREAMS s $"))
-	b.InScript = true
+	b.Origin = command.FromScript
 	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD BLOCK 0 STREAMS s $"))
 	require.Equal(t, "-ERR timeout is not an integer or out of range\r\n", b.stream(t, "XREAD BLOCK x STREAMS s $"))
 }

@@ -76,6 +76,7 @@ type Caller struct {
 	inner command.Ctx  // of the commands that it calls
 	w     resp.Writer  // takes one reply at a time
 	keys  map[string]struct{}
+	depth int  // how many other custom commands are running, each called by the one before
 	ended bool // the handler has returned
 }
 
@@ -83,18 +84,19 @@ type Caller struct {
 func runCustom(c *command.Ctx, do func(c *Caller)) {
 	c.Journalled = true
 	s := sessionOf(c)
+	outer, db := s.custom, s.db
 	h := &Caller{ctx: c}
-	if c.Nesting == maxNesting {
+	if outer != nil {
+		h.depth = outer.depth + 1
+	}
+	if h.depth == maxNesting {
 		c.Err("ERR custom commands call each other too deeply")
 		return
 	}
-	h.inner = command.Ctx{
-		W: &h.w, G: c.G, Client: s, Host: c.Host,
-		NoBlock: true, InScript: c.InScript, Replayed: c.Replayed, Nesting: c.Nesting + 1,
-	}
-	db := s.db
+	h.inner = command.Ctx{W: &h.w, G: c.G, Client: s, Host: c.Host, NoBlock: true, Origin: c.Origin | command.FromCustom}
+	s.custom = h
 	defer func() {
-		s.db = db
+		s.custom, s.db = outer, db
 		h.ended = true
 	}()
 	serverOf(c).handlers.call(func() { do(h) })
@@ -118,12 +120,16 @@ func (h *Caller) Writer() *resp.Writer { return h.ctx.W }
 func (h *Caller) Call(args [][]byte) []byte {
 	c := &h.inner
 	h.w = resp.Writer{Proto: 3}
-	cmd, e := h.allowed(args)
-	if e != "" {
-		c.Err(e)
+	if h.ended || len(args) == 0 {
+		c.Err("ERR a custom command can call commands only while it runs, and they have names")
 		return h.w.Buf
 	}
 	s := sessionOf(c)
+	cmd, _ := s.srv.table.LookupEither(args)
+	if e := s.admit(command.FromCustom, cmd, nil, args); e != "" {
+		c.Err(e)
+		return h.w.Buf
+	}
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
 	s.run(c)
 	if s.tracking.on {
@@ -132,38 +138,14 @@ func (h *Caller) Call(args [][]byte) []byte {
 	return h.w.Buf
 }
 
-// allowed returns the command that args name, or the error that keeps it from being called.
-func (h *Caller) allowed(args [][]byte) (*command.Command, command.Error) {
-	if h.ended || len(args) == 0 {
-		return nil, "ERR a custom command can call commands only while it runs, and they have names"
-	}
-	srv, own := serverOf(h.ctx), h.ctx.Cmd
-	cmd, _ := srv.table.LookupEither(args)
-	switch {
-	case cmd == nil:
-		return nil, command.UnknownCommand(args)
-	case !cmd.ArityOK(len(args)) || cmd.Do == nil:
-		return nil, command.WrongArity(cmd)
-	// Blocking commands answer at once, as they do to modules of Redis, which may call them although scripts may not.
-	case cmd.Flags&command.OwnGuard != 0 || cmd.Flags&command.NoScript != 0 && cmd.Flags&command.Blocking == 0:
-		return nil, command.Error(fmt.Sprintf("ERR '%s' cannot be called by a custom command", cmd.Name))
-	case own.Flags&command.Write == 0 && cmd.Flags&(command.Write|command.MayReplicate) != 0:
-		return nil, command.Error(fmt.Sprintf("ERR '%s' writes, and '%s' is declared to be read-only", cmd.Name, own.Name))
-	case cmd.Flags&(command.Write|command.AllKeys) != 0 && srv.restricted.Load() && !h.ctx.G.Logged(): // as for scripts
-		if e := srv.restriction(cmd, cmd.Flags&command.Write != 0); e != "" {
-			return nil, e
-		}
-	}
-	if srv.cluster != nil {
-		if _, ok := keySlot(cmd, args); !ok {
-			return nil, errCrossSlot
-		}
-	}
-	limit := srv.MaxBulk()
+// refuseArguments returns the error for a command with an argument that is too long, or a key that the custom command
+// does not declare.
+func (h *Caller) refuseArguments(cmd *command.Command, args [][]byte) command.Error {
+	limit := serverOf(h.ctx).MaxBulk()
 	if slices.ContainsFunc(args, func(a []byte) bool { return len(a) > limit }) {
-		return nil, command.Error(fmt.Sprintf("ERR an argument of '%s' is longer than proto-max-bulk-len allows", cmd.Name))
+		return command.Error(fmt.Sprintf("ERR an argument of '%s' is longer than proto-max-bulk-len allows", cmd.Name))
 	}
-	return cmd, h.undeclared(cmd, args)
+	return h.undeclared(cmd, args)
 }
 
 // undeclared returns an error if a command uses keys that the custom command does not declare. That depends on the names of the

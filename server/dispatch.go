@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/atomredis/atomredis/command"
@@ -18,7 +17,7 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 		s.replies = replySkipThis
 	}
 
-	switch e := s.refuse(cmd, container, args); {
+	switch e := s.admit(s.ctx.Origin, cmd, container, args); {
 	case cmd == nil && isHTTP(args[0]):
 		s.srv.log.Warn("closing a client that speaks HTTP: possibly a cross-protocol attack", "addr", s.peer.Addr)
 		s.abort()
@@ -68,64 +67,9 @@ func (s *Session) endGuard() {
 	}
 }
 
-// refuse returns the error that keeps a command from being executed or queued, if there is one.
-func (s *Session) refuse(cmd, container *command.Command, args [][]byte) command.Error {
-	switch {
-	case cmd == nil && container != nil:
-		return command.Error(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", command.Printed(args[1]), strings.ToUpper(container.Name)))
-	case cmd == nil:
-		return command.UnknownCommand(args)
-	case !cmd.ArityOK(len(args)) || cmd.Do == nil:
-		return command.WrongArity(cmd)
-	case cmd.Flags&command.Protected != 0 && !cmd.Allowed(s.srv, s):
-		return notAllowed(cmd)
-	case !s.authenticated && cmd.Flags&command.NoAuth == 0 && s.mustAuthenticate():
-		return "NOAUTH Authentication required."
-	case s.tx.active && cmd.Flags&command.NoMulti != 0:
-		return "ERR Command not allowed inside a transaction"
-	}
-	if !s.unrestricted() {
-		if e := s.denied(cmd, args); e != "" {
-			return e
-		}
-	}
-	if s.srv.cluster != nil {
-		if e := s.refuseInCluster(cmd, args); e != "" {
-			return e
-		}
-	}
-	if s.srv.eviction.limit.Load() != 0 {
-		s.endGuard()
-		if e := s.checkMemory(cmd, args); e != "" {
-			return e
-		}
-	}
-	switch {
-	case s.subs.count > 0 && s.out.Proto == 2 && !cmd.WhileSubscribed:
-		return command.Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "+
-			"allowed in this context", cmd.Name))
-	case (s.monitor || s.follower.following.Load()) && cmd.Flags&(command.ReadOnly|command.Write|command.MayReplicate) != 0:
-		return "ERR Replica can't interact with the keyspace" // Redis treats monitors as a kind of replica
-	case s.srv.restricted.Load():
-		s.endGuard()
-		if e := s.srv.restriction(cmd, cmd.Flags&command.Write != 0 || cmd.RunsQueue && s.tx.writes); e != "" {
-			return e
-		}
-	}
-	return s.srv.busyScript(cmd)
-}
-
 // isHTTP recognises the first words of lines that a browser sends when it is made to post to this port.
 func isHTTP(name []byte) bool {
 	return command.EqualFold(name, "post") || command.EqualFold(name, "host:")
-}
-
-// notAllowed returns the error for DEBUG or MODULE where it is not switched on.
-func notAllowed(cmd *command.Command) command.Error {
-	name, _, _ := strings.Cut(cmd.Name, "|")
-	return command.Error(fmt.Sprintf("ERR %s command not allowed. If the enable-%s-command option is set to \"local\", you can "+
-		"run it from a local connection, "+
-		"otherwise you need to set this option in the configuration file, and then restart the server.", strings.ToUpper(name), name))
 }
 
 // reject answers a command with an error without executing it. In a transaction it spoils the whole.
@@ -178,26 +122,30 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 	s.lastCmd = cmd
 }
 
-// run calls the handler of c.Cmd and counts. It is the one way in which a handler is ever called, from clients,
-// transactions and scripts alike. A handler that panics is a bug; it must not take other clients down.
+// fromFiles are the origins of commands that files of this server, or of another one, have.
+const fromFiles = command.FromJournal | command.FromImport
+
+// run calls the handler of c.Cmd. Nothing else ever does, whether clients, transactions, scripts, a master or the
+// journal want it. What the journal and other files have is neither counted nor journalled again.
 func (s *Session) run(c *command.Ctx) {
-	mark := len(c.W.Buf)
-	cmd := c.Cmd
-	start, alone := s.begin(c)
-	writes, changes := cmd.Flags&command.Write != 0, c.G.Changes()
+	cmd, mark, changes := c.Cmd, len(c.W.Buf), c.G.Changes()
+	counted := !c.Origin.In(fromFiles)
+	var start int64
+	var alone bool
+	if counted {
+		start, alone = s.begin(c)
+	}
 	c.Journalled = false
 	defer func() {
 		if p := recover(); p != nil {
-			s.srv.logPanic(cmd, p)
-			c.W.Truncate(mark)
-			c.W.Raw([]byte(panicReply(p)))
-			if writes {
-				journalChanges(c, changes)
-			}
+			s.panicked(c, cmd, mark, changes, p)
 		}
 	}()
 	cmd.Do(c)
-	if writes {
+	if !counted {
+		return
+	}
+	if cmd.Flags&command.Write != 0 {
 		journalChanges(c, changes)
 	}
 	if len(c.W.Buf) > mark && c.W.Buf[mark] == '-' {
@@ -206,6 +154,20 @@ func (s *Session) run(c *command.Ctx) {
 	}
 	if alone {
 		s.end(c, start)
+	}
+}
+
+// panicked ends a call whose handler has panicked. That is a bug, which must not take other clients down. Where the
+// journal repeats the command it got as far when it ran at first, so that it goes on, unless a stored value cannot be
+// read.
+func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes int, p any) {
+	s.srv.logPanic(cmd, p)
+	c.W.Truncate(mark)
+	if _, unreadable := p.(*engine.LoadError); unreadable || c.Origin&^fromFiles != 0 {
+		c.W.Raw([]byte(panicReply(p)))
+	}
+	if cmd.Flags&command.Write != 0 && !c.Origin.In(fromFiles) {
+		journalChanges(c, changes)
 	}
 }
 

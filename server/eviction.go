@@ -81,22 +81,6 @@ func (srv *Server) overMemory() bool {
 	return limit != 0 && srv.usedMemory() > limit
 }
 
-// checkMemory evicts keys if there is need, before a command runs or is queued, and returns the error that keeps the command from it if
-// that is to no avail.
-func (s *Session) checkMemory(cmd *command.Command, args [][]byte) command.Error {
-	s.outOfMemory = false
-	if s.srv.scriptBusy() || !s.srv.replayed() {
-		return "" // the keys are not to be had
-	}
-	if s.outOfMemory = s.srv.makeRoom(s.now) == roomNowhere; !s.outOfMemory {
-		return ""
-	}
-	if s.tx.active && !cmd.EndsTransaction || s.needsMemory(cmd, args) { // queued commands need memory too
-		return errOOM
-	}
-	return ""
-}
-
 // needsMemory reports whether a command, or one of those that EXEC runs, may need more memory.
 func (s *Session) needsMemory(cmd *command.Command, args [][]byte) bool {
 	if cmd.RunsQueue {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -112,7 +113,7 @@ func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
 			do("SELECT 2")
 			f := newRawFollower(t, host, port)
 			im := importer{srv: newHarness(t).Server}
-			im.r = newReplayer(im.srv)
+			im.r = newReplayer(im.srv, command.FromImport)
 			require.NoError(t, im.read(bytes.NewReader(f.follow(capa)), true))
 			im.unlock()
 			require.Equal(t, 1, im.keys)

@@ -103,7 +103,7 @@ func (srv *Server) importStored(set *Settings) func() error {
 // importWith has fn read something, which is named in the log, into the keyspace.
 func (srv *Server) importWith(what string, fn func(*importer) error) error {
 	srv.log.Info("importing what is stored", "file", what)
-	im := importer{srv: srv, fs: srv.fs, r: newReplayer(srv), next: time.Now().Add(importProgress)}
+	im := importer{srv: srv, fs: srv.fs, r: newReplayer(srv, command.FromImport), next: time.Now().Add(importProgress)}
 	start := time.Now()
 	err := fn(&im)
 	im.unlock()
@@ -447,13 +447,10 @@ func (im *importer) aof(r io.Reader, last bool) error {
 	}
 }
 
-// command repeats a command. Beside those that change something themselves an old file may have scripts.
+// command repeats a command.
 func (im *importer) command(args [][]byte) error {
 	im.lock()
 	im.commands++
-	if cmd, _ := im.srv.table.LookupEither(args); cmd != nil && cmd.ACL&command.CatScripting != 0 && cmd.Do != nil && cmd.ArityOK(len(args)) {
-		return im.r.repeat(cmd, args)
-	}
 	return im.r.command(args)
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -258,7 +259,7 @@ func TestFilesHaveEverything(t *testing.T) {
 			again := newHarness(t)
 			again.clock.Advance(b.clock.Now().Sub(again.clock.Now()))
 			require.NoError(t, again.config.Set("set-max-listpack-entries", maxSmallSet, false))
-			im := importer{srv: again.Server, r: newReplayer(again.Server)}
+			im := importer{srv: again.Server, r: newReplayer(again.Server, command.FromImport)}
 			require.NoError(t, im.read(&file, true))
 			im.unlock()
 			require.Equal(t, withoutEncodings(withoutTimes(dump(b.ks, b.ks.Now()))), withoutEncodings(withoutTimes(dump(again.ks, again.ks.Now()))), name)
@@ -294,7 +295,7 @@ func FuzzAOF(f *testing.F) {
 			t.Skip()
 		}
 		b := newHarness(t)
-		im := importer{srv: b.Server, r: newReplayer(b.Server)}
+		im := importer{srv: b.Server, r: newReplayer(b.Server, command.FromImport)}
 		_ = im.read(bytes.NewReader(input), true)
 		im.unlock()
 		require.NoError(t, b.Close())

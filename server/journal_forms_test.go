@@ -103,7 +103,7 @@ func (b *journalled) finish(t require.TestingT) {
 	require.NoError(t, again.config.Set("set-max-listpack-entries", maxSmallSet, false))
 	require.NoError(t, again.config.Set("stream-node-max-entries", "7", false))
 	require.NoError(t, again.ks.Restore(engine.StoredState{}))
-	r := newReplayer(again.Server)
+	r := newReplayer(again.Server, command.FromJournal)
 	for _, rec := range b.journal.records {
 		require.NoError(t, r.apply(rec.now, rec.commands), "%q", rec.text(t))
 	}

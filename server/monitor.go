@@ -46,22 +46,22 @@ func (s *Session) runMonitored(c *command.Ctx) {
 	m, cmd, args := &s.srv.monitors, c.Cmd, c.Args
 	ahead := cmd.Flags&command.SkipMonitor != 0 && m.active()
 	if ahead {
-		m.feed(s, cmd, args)
+		m.feed(s, c.Origin, cmd, args)
 	}
 	s.run(c)
 	if !ahead && m.active() {
-		m.feed(s, cmd, args)
+		m.feed(s, c.Origin, cmd, args)
 	}
 }
 
 // feed shows a command of the client s, or of a script that it runs, to all monitors.
-func (m *monitors) feed(s *Session, cmd *command.Command, args [][]byte) {
+func (m *monitors) feed(s *Session, from command.Origin, cmd *command.Command, args [][]byte) {
 	if cmd.Flags&command.Admin != 0 {
 		return
 	}
 	source := s.peer.Addr
-	switch running := s.ctx.Cmd; {
-	case running != cmd && running.Group == "scripting":
+	switch {
+	case from.In(command.FromScript):
 		source = "lua"
 	case s.peer.unix():
 		source = "unix:" + source[:len(source)-len(":0")]

@@ -126,7 +126,7 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 	if old := r.link(); old != nil {
 		old.stop()
 	}
-	l := &masterLink{srv: srv, host: host, port: port, r: newReplayer(srv)}
+	l := &masterLink{srv: srv, host: host, port: port, r: newReplayer(srv, command.FromMaster)}
 	l.r.s.guard.FromMaster = true
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.now = linkStatus{offset: -1, down: time.Now()}
@@ -695,14 +695,12 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 	var shards uint64
 	for i, args := range unit {
 		cmd, _ := srv.table.LookupOriginal(args)
-		switch {
-		case cmd == nil, cmd.Do == nil, !cmd.ArityOK(len(args)), cmd.Flags&command.OwnGuard != 0,
-			cmd.Flags&(command.Write|command.MayReplicate) == 0 && !cmd.Repeated && cmd.ACL&command.CatScripting == 0:
-			l.refused(args, "the server does not know it")
-		default:
-			found[i] = cmd
-			shards |= cmd.Shards(srv.ks, args)
+		if e := s.admit(command.FromMaster, cmd, nil, args); e != "" {
+			l.refused(args, string(e))
+			continue
 		}
+		found[i] = cmd
+		shards |= cmd.Shards(srv.ks, args)
 	}
 	s.now = masterTime(srv.ks.Now(), unit)
 	s.guard.Owner = &s.origin

@@ -72,7 +72,8 @@ type Session struct {
 	floodedSince  int64  // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
 	replyBuffer   replyBuffer
 	lastCmd       *command.Command
-	caller        *scriptCaller // of scripts; nil before the first
+	script        *scriptCaller // the script that runs, or ran last; nil before the first
+	custom        *Caller       // the custom command that runs; nil if none does
 	name          string
 	libName       string
 	libVersion    string
@@ -149,7 +150,7 @@ func (srv *Server) newSession(peer Peer, wake func()) *Session {
 	s.setProto(2)
 	s.parser.MaxBulk = srv.MaxBulk()
 	s.becomeDefault()
-	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv}
+	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, Origin: command.FromClient}
 	s.out.Buf = make([]byte, 0, minReplyBuffer)
 	s.replyBuffer.resetAt = s.now
 	srv.clients.add(s)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/command"
 )
 
 const benchmarkKeys = 100_000
@@ -123,5 +125,24 @@ func benchmarkSession(b *testing.B, prepare func(i int) []string, command func()
 	b.ResetTimer()
 	for i := 0; i < b.N; i += depth {
 		send(pipelines[i/depth%len(pipelines)])
+	}
+}
+
+// BenchmarkJournal measures how fast the commands of the journal are repeated, in records of one.
+func BenchmarkJournal(b *testing.B) {
+	config := NewConfig()
+	config.InMemory()
+	srv, err := New(config, slog.New(slog.DiscardHandler), Options{Goroutines: true})
+	require.NoError(b, err)
+	defer srv.Close()
+	records := make([][]byte, 4096)
+	for i := range records {
+		records[i] = request("SET", benchmarkKey(), benchmarkValue)
+	}
+	r := newReplayer(srv, command.FromJournal)
+	now := time.Now().UnixMilli()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		require.NoError(b, r.apply(now, records[i%len(records)]))
 	}
 }

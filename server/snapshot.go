@@ -94,8 +94,8 @@ func (d *Direct) replay(args [][]byte) error {
 	}
 	s := d.session
 	cmd, container := s.srv.table.LookupOriginal(args)
-	if cmd == nil || cmd.Flags&command.Write == 0 && !cmd.Repeated {
-		return fmt.Errorf("%.40q is no command that changes anything", args[0])
+	if e := s.admit(command.FromRestore, cmd, container, args); e != "" {
+		return errors.New(string(e))
 	}
 	s.ctx.NoBlock = true
 	defer func() { s.ctx.NoBlock = false }()

@@ -90,7 +90,7 @@ func (srv *Server) recoverData() error {
 	if srv.storage.Storage == nil {
 		return nil
 	}
-	r := newReplayer(srv)
+	r := newReplayer(srv, command.FromJournal)
 	if err := srv.storage.Recover(srv.ks, r.apply); err != nil {
 		return err
 	}
@@ -217,18 +217,19 @@ func reason(err error) string {
 	}
 }
 
-// replayer repeats the commands of the journal.
+// replayer repeats commands that have been accepted before.
 type replayer struct {
 	s      *Session
 	parser resp.Parser
 	args   [][]byte
 }
 
-func newReplayer(srv *Server) *replayer {
+// newReplayer returns one for commands from one of the origins that are Accepted.
+func newReplayer(srv *Server, from command.Origin) *replayer {
 	s := &Session{srv: srv, wake: func() {}, authenticated: true}
 	s.origin.session = s
 	s.setProto(2)
-	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Replayed: true}
+	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Origin: from}
 	return &replayer{s: s, parser: resp.Parser{MaxBulk: maxJournalBulk}}
 }
 
@@ -258,38 +259,33 @@ func (r *replayer) apply(now int64, commands []byte) error {
 	return nil
 }
 
+// command repeats a command.
 func (r *replayer) command(args [][]byte) error {
 	if len(args) == 0 {
 		return errors.New("empty command")
 	}
-	s := r.s
-	cmd, _ := s.srv.table.LookupOriginal(args)
-	if cmd == nil || !cmd.ArityOK(len(args)) || cmd.Do == nil || cmd.Flags&command.Write == 0 && !cmd.Repeated {
-		return fmt.Errorf("%q is no command that changes anything", args[0])
+	s, c := r.s, &r.s.ctx
+	cmd := r.lookup(args)
+	if e := s.admit(c.Origin, cmd, nil, args); e != "" {
+		return errors.New(string(e))
 	}
-	return r.repeat(cmd, args)
-}
-
-// repeat executes a command.
-func (r *replayer) repeat(cmd *command.Command, args [][]byte) (err error) {
-	s := r.s
 	s.out.Buf = s.out.Buf[:0]
-	c := &s.ctx
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case *engine.LoadError:
-			err = p
-		default:
-			s.srv.logPanic(cmd, p) // as it did when the command ran at first, and as far as it got then
-		}
-	}()
-	cmd.Do(c)
+	s.run(c)
 	if len(s.out.Buf) > 0 && s.out.Buf[0] == '-' {
 		return fmt.Errorf("%s: %s", cmd.Name, s.out.Buf[1:max(len(s.out.Buf)-2, 1)])
 	}
 	return nil
+}
+
+// lookup finds the command that args name. Files of another server may have the names that its clients used.
+func (r *replayer) lookup(args [][]byte) (cmd *command.Command) {
+	if r.s.ctx.Origin.In(command.FromImport) {
+		cmd, _ = r.s.srv.table.LookupEither(args)
+	} else {
+		cmd, _ = r.s.srv.table.LookupOriginal(args)
+	}
+	return cmd
 }
 
 // journalChanges writes a command that has run to the journal if it has changed anything, unless its handler has done so. changes

@@ -45,7 +45,7 @@ func fallible(cmd *command.Command, h *testhook.Hook) {
 		return
 	}
 	cmd.Do = func(c *command.Ctx) {
-		if !c.InScript && c.Nesting == 0 {
+		if !c.Origin.In(fromCommand) {
 			if reply, fails := h.Failure(hookedCall(cmd, c), sessionOf(c)); fails {
 				c.W.Error(reply)
 				return

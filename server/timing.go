@@ -62,11 +62,12 @@ func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
 		return t.start, true
 	}
 	if t.cmd != c.Cmd || t.calls == maxTally {
-		if t.cmd != nil || c.InScript {
+		inScript := c.Origin.In(command.FromScript)
+		if t.cmd != nil || inScript {
 			s.flushTally() // otherwise the clock has just been read
 		}
 		t.cmd = c.Cmd
-		if t.args = c.Args; c.InScript {
+		if t.args = c.Args; inScript {
 			t.args = nil
 		}
 	}

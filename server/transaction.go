@@ -346,14 +346,12 @@ func cmdExec(c *command.Ctx) {
 
 	c.W.Array(len(queue))
 	exec := c.Cmd
-	c.NoBlock = true
+	c.NoBlock, c.Origin = true, command.FromQueue
 	s.tx.running, s.lastCmd = len(queue), exec
 	for _, q := range queue {
-		if !s.unrestricted() {
-			if e := s.deniedInExec(q.cmd, q.args); e != "" {
-				c.Err(e)
-				continue
-			}
+		if e := s.admit(command.FromQueue, q.cmd, nil, q.args); e != "" {
+			c.Err(e)
+			continue
 		}
 		c.Cmd, c.Args, c.DB = q.cmd, q.args, s.db
 		s.runQueued(c, q.long)
@@ -362,6 +360,6 @@ func cmdExec(c *command.Ctx) {
 		}
 	}
 	s.tx.running = 0
-	c.NoBlock = false
+	c.NoBlock, c.Origin = false, command.FromClient
 	c.Cmd = exec
 }

@@ -533,12 +533,19 @@ func (s *Session) MayReadAll(cmd *command.Command, args [][]byte) bool {
 }
 
 // denied returns the error for a command that the client's user may not execute, and notes it in the log; "" if it may.
-func (s *Session) denied(cmd *command.Command, args [][]byte) command.Error {
+func (s *Session) denied(from command.Origin, cmd *command.Command, args [][]byte) command.Error {
 	v := s.check(cmd, args)
 	if v.Reason == acl.Allowed {
 		return ""
 	}
-	s.logVerdict(cmd, v, s.logContext())
+	s.logVerdict(from, cmd, v)
+	switch {
+	case from.In(command.FromQueue): // it was allowed when it was queued
+		return command.Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the " +
+			"EXEC call. This command is no longer allowed for the following reason: " + whyDeniedNow(v))
+	case from.In(command.FromScript):
+		return command.Error("ERR ACL failure in script: " + s.whyDenied(cmd, v))
+	}
 	return command.Error("NOPERM " + s.whyDenied(cmd, v))
 }
 
@@ -553,32 +560,15 @@ func (s *Session) whyDenied(cmd *command.Command, v acl.Verdict) string {
 	return "User " + s.userName() + " has no permissions to run the '" + cmd.Name + "' command"
 }
 
-// deniedInExec is denied for a command of a transaction that was allowed when it was queued.
-func (s *Session) deniedInExec(cmd *command.Command, args [][]byte) command.Error {
-	v := s.check(cmd, args)
-	if v.Reason == acl.Allowed {
-		return ""
-	}
-	s.logVerdict(cmd, v, inMulti)
-	why := "no permission to execute the command or subcommand"
+// whyDeniedNow says the same of a command of a transaction.
+func whyDeniedNow(v acl.Verdict) string {
 	switch v.Reason {
 	case acl.DeniedKey:
-		why = "no permission to touch the specified keys"
+		return "no permission to touch the specified keys"
 	case acl.DeniedChannel:
-		why = "no permission to access one of the channels used as arguments"
+		return "no permission to access one of the channels used as arguments"
 	}
-	return command.Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This " +
-		"command is no longer allowed for the following reason: " + why)
-}
-
-// deniedInScript is denied for a command that a script calls.
-func (s *Session) deniedInScript(cmd *command.Command, args [][]byte) command.Error {
-	v := s.check(cmd, args)
-	if v.Reason == acl.Allowed {
-		return ""
-	}
-	s.logVerdict(cmd, v, inScript)
-	return command.Error("ERR ACL failure in script: " + s.whyDenied(cmd, v))
+	return "no permission to execute the command or subcommand"
 }
 
 // Where a refused command came from, in the log.
@@ -596,13 +586,14 @@ func (s *Session) logContext() string {
 }
 
 // logVerdict notes in the log that a command was refused.
-func (s *Session) logVerdict(cmd *command.Command, v acl.Verdict, context string) {
+func (s *Session) logVerdict(from command.Origin, cmd *command.Command, v acl.Verdict) {
 	object := string(v.Object)
 	if v.Reason == acl.DeniedCommand {
 		object = cmd.Name
 	}
-	if context == inScript {
-		cmd = s.ctx.Cmd // what the client has sent
+	context := s.logContext()
+	if from.In(command.FromScript) {
+		context, cmd = inScript, s.ctx.Cmd // what the client has sent
 	}
 	s.logDenial(cmd, context, v.Reason, object, s.userName())
 }

@@ -316,7 +316,7 @@ func TestDecisionsNeedNoMemory(t *testing.T) {
 	for rules, most := range map[string]float64{"+@all ~* &*": 0, "+@all ~other* ~user:* %R~x": 1} {
 		require.NoError(t, b.setUser(nil, acl.DefaultName, append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
 		require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
-			if !s.unrestricted() && s.denied(get, args) != "" {
+			if !s.unrestricted() && s.denied(command.FromClient, get, args) != "" {
 				t.Fatal("refused")
 			}
 		}), most, rules)
@@ -333,7 +333,7 @@ func BenchmarkDecision(b *testing.B) {
 		b.Run(rules, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if !s.unrestricted() && s.denied(get, args) != "" {
+				if !s.unrestricted() && s.denied(command.FromClient, get, args) != "" {
 					b.Fatal("refused")
 				}
 			}

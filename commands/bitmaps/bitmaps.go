@@ -88,7 +88,7 @@ func fieldOffset(c *command.Ctx, arg []byte, size int) (offset int, ok bool) {
 }
 
 func offsetAllowed(c *command.Ctx, n int64, ok bool) (int, bool) {
-	if !ok || n < 0 || n>>3 >= int64(c.Host.MaxBulk()) && !c.Replayed {
+	if !ok || n < 0 || n>>3 >= int64(c.Host.MaxBulk()) && !c.Origin.In(command.Accepted) {
 		c.Err(errBitOffset)
 		return 0, false
 	}

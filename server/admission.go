@@ -1,0 +1,249 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/atomredis/atomredis/command"
+)
+
+// This file decides whether a command may run, wherever it comes from: admit is asked before each. A rule stands
+// once, and names the origins that it holds for.
+
+// fromCommand are the origins of commands that another command calls, whose guard they run under.
+const fromCommand = command.FromScript | command.FromCustom
+
+// What a command is refused with.
+const (
+	errNoAuth           command.Error = "NOAUTH Authentication required."
+	errNotInTransaction command.Error = "ERR Command not allowed inside a transaction"
+	// Redis treats monitors as a kind of replica.
+	errNoKeyspace command.Error = "ERR Replica can't interact with the keyspace"
+
+	errInScriptUnknown command.Error = "ERR Unknown Redis command called from script"
+	errInScriptArity   command.Error = "ERR Wrong number of args calling Redis command from script"
+	errInScriptRefused command.Error = "ERR This Redis command is not allowed from script"
+	errInScriptWrite   command.Error = "ERR Write commands are not allowed from read-only scripts."
+	errKilled          command.Error = "ERR the script has been killed"
+)
+
+// admit returns the error that keeps a command from being executed, or queued, "" if it may be. cmd and container are
+// what the table has found; from is one origin. The order of the rules decides which of several errors is told.
+func (s *Session) admit(from command.Origin, cmd, container *command.Command, args [][]byte) command.Error {
+	switch {
+	case cmd == nil:
+		return unknownCommand(from, container, args)
+	case !cmd.ArityOK(len(args)) || cmd.Do == nil:
+		return wrongArity(from, cmd, args)
+	case from.In(command.Accepted | command.FromRestore):
+		if !changesData(from, cmd) {
+			return changesNothing(args)
+		}
+		return "" // the rules that follow were obeyed, or Restore asks again
+	case from.In(fromCommand) && !s.callable(from, cmd):
+		return notCallable(from, cmd)
+	case from.In(command.FromClient) && cmd.Flags&command.Protected != 0 && !cmd.Allowed(s.srv, s):
+		return notAllowed(cmd)
+	case from.In(command.FromClient) && !s.authenticated && cmd.Flags&command.NoAuth == 0 && s.mustAuthenticate():
+		return errNoAuth
+	case from.In(command.FromClient) && s.tx.active && cmd.Flags&command.NoMulti != 0:
+		return errNotInTransaction
+	}
+	if from.In(command.FromClient|command.FromQueue|command.FromScript) && !s.unrestricted() {
+		if e := s.denied(from, cmd, args); e != "" {
+			return e
+		}
+	}
+	if from.In(fromCommand) && cmd.Flags&(command.Write|command.MayReplicate) != 0 && s.calledByReader(from) {
+		return s.writesForReader(from, cmd)
+	}
+	// Clients are told of slots before the state of the server, and scripts behind it, as by Redis.
+	if from.In(command.FromClient) && s.srv.cluster != nil {
+		if e := s.refuseSlots(from, cmd, args); e != "" {
+			return e
+		}
+	}
+	if from.In(command.FromClient|command.FromScript) && s.srv.eviction.limit.Load() != 0 &&
+		s.lacksMemory(from, cmd, args) {
+		return errOOM
+	}
+	switch {
+	case from.In(command.FromClient) && s.subs.count > 0 && s.out.Proto == 2 && !cmd.WhileSubscribed:
+		return onlySubscriptions(cmd)
+	case from.In(command.FromClient) && (s.monitor || s.follower.following.Load()) && cmd.Flags&usesKeys != 0:
+		return errNoKeyspace
+	}
+	if from.In(command.FromClient|fromCommand) && s.srv.restricted.Load() {
+		if e := s.refuseInState(from, cmd); e != "" {
+			return e
+		}
+	}
+	if from.In(command.FromClient) {
+		return s.srv.busyScript(cmd)
+	}
+	if from.In(fromCommand) && s.srv.cluster != nil {
+		if e := s.refuseSlots(from, cmd, args); e != "" {
+			return e
+		}
+	}
+	switch {
+	case from.In(command.FromScript) && cmd.Flags&command.Write != 0 && !s.script.mayWrite():
+		return errKilled // which the script does not live to see
+	case from.In(command.FromCustom):
+		return s.custom.refuseArguments(cmd, args)
+	}
+	return ""
+}
+
+// usesKeys are the flags of commands that use keys, or publish.
+const usesKeys = command.ReadOnly | command.Write | command.MayReplicate
+
+// changesData reports whether a command is one of those that a master sends, or that files are made of. Files of old
+// versions have scripts.
+func changesData(from command.Origin, cmd *command.Command) bool {
+	switch {
+	case cmd.Flags&command.OwnGuard != 0:
+		return false
+	case cmd.Flags&command.Write != 0 || cmd.Repeated:
+		return true
+	case from.In(command.FromMaster | command.FromImport):
+		return cmd.ACL&command.CatScripting != 0 || from.In(command.FromMaster) && cmd.Flags&command.MayReplicate != 0
+	}
+	return false
+}
+
+// callable reports whether a script, or a custom command, may ever call the command. To custom commands blocking ones
+// answer at once, as they do to modules of Redis.
+func (s *Session) callable(from command.Origin, cmd *command.Command) bool {
+	if from.In(command.FromScript) {
+		return cmd.Flags&command.NoScript == 0 || cmd.CallableNow != nil && cmd.CallableNow(s.srv, s)
+	}
+	return cmd.Flags&command.OwnGuard == 0 && (cmd.Flags&command.NoScript == 0 || cmd.Flags&command.Blocking != 0)
+}
+
+// calledByReader reports whether the caller has declared that it does not write.
+func (s *Session) calledByReader(from command.Origin) bool {
+	if from.In(command.FromScript) {
+		return s.script.readOnly
+	}
+	return s.custom.ctx.Cmd.Flags&command.Write == 0
+}
+
+// lacksMemory reports whether a command must not run because there is not enough memory, after having evicted keys
+// for a client. A script that has begun to write is not stopped half-way.
+func (s *Session) lacksMemory(from command.Origin, cmd *command.Command, args [][]byte) bool {
+	if from.In(command.FromScript) {
+		h := s.script
+		return s.outOfMemory && cmd.Flags&command.DenyOOM != 0 && !h.wrote && !h.allowOOM
+	}
+	s.endGuard()
+	s.outOfMemory = false
+	if s.srv.scriptBusy() || !s.srv.replayed() {
+		return false // the keys are not to be had
+	}
+	if s.outOfMemory = s.srv.makeRoom(s.now) == roomNowhere; !s.outOfMemory {
+		return false
+	}
+	return s.tx.active && !cmd.EndsTransaction || s.needsMemory(cmd, args) // queued commands need memory too
+}
+
+// refuseInState returns the error that the state of the storage, or of the replica, has for a command. What has begun
+// to write, a script or the transaction that it is part of, is not stopped half-way by a disk that fails meanwhile,
+// and reading may go on.
+func (s *Session) refuseInState(from command.Origin, cmd *command.Command) command.Error {
+	writes := cmd.Flags&command.Write != 0
+	switch {
+	case from.In(command.FromClient):
+		s.endGuard()
+		writes = writes || cmd.RunsQueue && s.tx.writes
+	case cmd.Flags&(command.Write|command.AllKeys) == 0 || s.ctx.Origin.In(command.Accepted) || s.guard.Logged():
+		return ""
+	}
+	return s.srv.restriction(cmd, writes)
+}
+
+// refuseSlots returns the error for a command whose keys are of different slots. In a script those of all commands
+// must be of one, and so must those of the commands around it, unless it is allowed to cross slots; even then each
+// command's must.
+func (s *Session) refuseSlots(from command.Origin, cmd *command.Command, args [][]byte) command.Error {
+	if s.ctx.Origin.In(command.Accepted) {
+		return ""
+	}
+	slot, ok := keySlot(cmd, args)
+	switch {
+	case !ok && from.In(command.FromScript):
+		return errScriptForeign
+	case from.In(command.FromClient):
+		s.hashSlot = slot
+	case !from.In(command.FromScript) || slot == noSlot || s.script.crossSlots:
+	case s.hashSlot == noSlot:
+		s.hashSlot = slot
+	case s.hashSlot != slot:
+		return errScriptCrossSlot
+	}
+	if !ok {
+		return errCrossSlot
+	}
+	return ""
+}
+
+// unknownCommand returns the error for a command, or a sub-command of container, that does not exist.
+func unknownCommand(from command.Origin, container *command.Command, args [][]byte) command.Error {
+	switch {
+	case from.In(command.FromScript):
+		return errInScriptUnknown
+	case from.In(command.Accepted | command.FromRestore):
+		return changesNothing(args)
+	case container != nil:
+		return command.Error(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.",
+			command.Printed(args[1]), strings.ToUpper(container.Name)))
+	}
+	return command.UnknownCommand(args)
+}
+
+// wrongArity returns the error for a command with too few or too many arguments.
+func wrongArity(from command.Origin, cmd *command.Command, args [][]byte) command.Error {
+	switch {
+	case from.In(command.FromScript):
+		return errInScriptArity
+	case from.In(command.Accepted | command.FromRestore):
+		return changesNothing(args)
+	}
+	return command.WrongArity(cmd)
+}
+
+// changesNothing returns the error for what should be a command that changes something. It is not sent to a client.
+func changesNothing(args [][]byte) command.Error {
+	return command.Error(fmt.Sprintf("%.40q is no command that changes anything", args[0]))
+}
+
+// notCallable returns the error for a command that its caller may never call.
+func notCallable(from command.Origin, cmd *command.Command) command.Error {
+	if from.In(command.FromScript) {
+		return errInScriptRefused
+	}
+	return command.Error(fmt.Sprintf("ERR '%s' cannot be called by a custom command", cmd.Name))
+}
+
+// notAllowed returns the error for DEBUG or MODULE where it is not switched on.
+func notAllowed(cmd *command.Command) command.Error {
+	name, _, _ := strings.Cut(cmd.Name, "|")
+	return command.Error(fmt.Sprintf("ERR %s command not allowed. If the enable-%s-command option is set to \"local\", "+
+		"you can run it from a local connection, otherwise you need to set this option in the configuration file, "+
+		"and then restart the server.", strings.ToUpper(name), name))
+}
+
+// writesForReader returns the error for a command that writes, of a caller that has declared that it does not.
+func (s *Session) writesForReader(from command.Origin, cmd *command.Command) command.Error {
+	if from.In(command.FromScript) {
+		return errInScriptWrite
+	}
+	return command.Error(fmt.Sprintf("ERR '%s' writes, and '%s' is declared to be read-only",
+		cmd.Name, s.custom.ctx.Cmd.Name))
+}
+
+// onlySubscriptions returns the error for a command that a client with subscriptions must not send in RESP2.
+func onlySubscriptions(cmd *command.Command) command.Error {
+	return command.Error(fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / "+
+		"RESET are allowed in this context", cmd.Name))
+}
