@@ -7,9 +7,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // check is the sub-command that verifies, and on demand repairs, the data of a server that is not running. It returns the
@@ -43,10 +42,10 @@ func check(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	report := func(line string) { fmt.Fprintln(stdout, line) }
-	err := persist.Check(vfs.Default, dir, report)
+	err := persist.Check(disk.FS, dir, report)
 	if err != nil && *repair && !errors.Is(err, os.ErrNotExist) {
-		if err = persist.Repair(vfs.Default, dir, report); err == nil {
-			err = persist.Check(vfs.Default, dir, report)
+		if err = persist.Repair(disk.FS, dir, report); err == nil {
+			err = persist.Check(disk.FS, dir, report)
 		}
 	}
 	if err != nil {

@@ -15,14 +15,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/server"
 )
@@ -104,7 +103,7 @@ func offline(args []string, stderr io.Writer, file string) (*server.Server, *ser
 		return nil, nil, errors.New("the configuration says that nothing is stored: neither appendonly nor save")
 	}
 	if file == "" {
-		if !persist.Exists(vfs.Default, set.Dir) {
+		if !persist.Exists(disk.FS, set.Dir) {
 			return nil, nil, fmt.Errorf("there is no data in %s", set.Dir)
 		}
 	} else if err := openable(file); err != nil {
