@@ -267,7 +267,7 @@ func TestCallRefusesWhatIsWrong(t *testing.T) {
 		require.Equal(t, ":1\r\n", b.do("XLEN", "command:e"))
 		require.Equal(t, ":0\r\n", b.do("EXISTS", "command:nobody"))
 		b.do("XADD", "command:e", "18446744073709551615-18446744073709551615", "f", "v")
-		require.Equal(t, "-"+string(errNoIDsLeft)+"\r\n", b.do("ATOM.CALL", "e", "c"))
+		require.Equal(t, "-ERR The stream has exhausted the last possible ID, unable to add more items\r\n", b.do("ATOM.CALL", "e", "c"))
 	})
 }
 

@@ -380,8 +380,8 @@ func TestServingRefusesWhatIsWrong(t *testing.T) {
 			command.ErrTimeoutNegative: {{"NEXT", "e", "TIMEOUT", "-1"}, {"NEXT", "e", "ACK", "-1"}, {"NEXT", "e", "ACKFOR", "c", "-1"}},
 			errElementName:             {{"NEXT", ""}, {"RESPOND", "", "1-1", "me"}, {"RESPOND", "e", "1-1", ""}},
 			command.ErrNotInteger:      {{"RESPOND", "e", "1-1", "me", "ERR", "x", "text"}, {"RESPOND", "e", "1-1", "me", "ERR", "1.5", "text"}},
-			errStreamID:                {{"RESPOND", "e", "x", "me"}, {"RESPOND", "e", "", "me"}, {"RESPOND", "e", "+", "me"}},
-			command.ErrWrongType:       {{"NEXT", "text"}, {"RESPOND", "text", "1-1", "me"}, {"RESPOND", "e", "1-1", "text"}},
+			"ERR Invalid stream ID specified as stream command argument": {{"RESPOND", "e", "x", "me"}, {"RESPOND", "e", "", "me"}, {"RESPOND", "e", "+", "me"}},
+			command.ErrWrongType: {{"NEXT", "text"}, {"RESPOND", "text", "1-1", "me"}, {"RESPOND", "e", "1-1", "text"}},
 		} {
 			for _, args := range calls {
 				args[0] = "ATOM." + args[0]

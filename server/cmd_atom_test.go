@@ -244,7 +244,7 @@ func TestStreamrefRefersToTheFieldsOfAnEntry(t *testing.T) {
 		b.do("XTRIM", "s", "MAXLEN", "0")
 		require.Equal(t, "*0\r\n", ref("", "0"), "the stream is empty")
 
-		require.Equal(t, "-"+string(errStreamID)+"\r\n", ref("x", "0"))
+		require.Equal(t, "-ERR Invalid stream ID specified as stream command argument"+"\r\n", ref("x", "0"))
 		require.Equal(t, "-"+string(command.ErrNotInteger)+"\r\n", ref("1-1", "1.5"))
 		require.Equal(t, "-ERR invalid expire time in 'atom.streamref' command\r\n", ref("1-1", "-1"))
 		require.Equal(t, "-ERR invalid expire time in 'atom.streamref' command\r\n", ref("1-1", "9223372036854775807"))

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/commandtest"
 )
 
 func TestTTLRoundsToTheNearestSecond(t *testing.T) {
-	b := newTestCtx(t)
+	b := commandtest.New(t)
 	e := b.G.CreateString(0, []byte("key"), nil)
 	for at, want := range map[int64][4]string{ // TTL, PTTL, EXPIRETIME, PEXPIRETIME at the time 1000000
 		0:             {":-1\r\n", ":-1\r\n", ":-1\r\n", ":-1\r\n"},
@@ -19,22 +21,22 @@ func TestTTLRoundsToTheNearestSecond(t *testing.T) {
 	} {
 		b.G.SetDeadline(e, at)
 		for i, name := range []string{"ttl", "pttl", "expiretime", "pexpiretime"} {
-			require.Equal(t, want[i], b.call(commandNamed(t, name), name, "key"), "%s %d", name, at)
-			require.Equal(t, ":-2\r\n", b.call(commandNamed(t, name), name, "none"))
+			require.Equal(t, want[i], b.Call(commandtest.Named(t, name), name, "key"), "%s %d", name, at)
+			require.Equal(t, ":-2\r\n", b.Call(commandtest.Named(t, name), name, "none"))
 		}
 	}
 }
 
 func TestLookingAtAKeyTouchesItOnlyWhereItShould(t *testing.T) {
 	for name, touches := range map[string]bool{"exists": false, "type": false, "ttl": false, "touch": true} {
-		b := newTestCtx(t)
+		b := commandtest.New(t)
 		ks := b.G.Keyspace()
 		e := b.G.CreateString(0, []byte("key"), nil)
 		before := e.Access()
 		b.G.Unlock()
 		b.G.Lock(ks, 1, 9_000_000)
 		b.G.NoTouch = touches // the command decides, not the client
-		b.call(commandNamed(t, name), name, "key")
+		b.Call(commandtest.Named(t, name), name, "key")
 		require.Equal(t, touches, e.Access() != before, name)
 		require.Equal(t, touches, b.G.NoTouch, name)
 	}
@@ -45,16 +47,16 @@ func TestAnExpiredTimeDeletesTheKey(t *testing.T) {
 		{"expire", "key", "0"}, {"expire", "key", "-1"}, {"pexpire", "key", "-9223372036854775808"}, {"expireat", "key", "1000"},
 		{"pexpireat", "key", "1000000"}, {"pexpireat", "key", "0", "LT"},
 	} {
-		b := newTestCtx(t)
+		b := commandtest.New(t)
 		b.G.CreateString(0, []byte("key"), nil)
-		require.Equal(t, ":1\r\n", b.call(commandNamed(t, words[0]), words...), words)
+		require.Equal(t, ":1\r\n", b.Call(commandtest.Named(t, words[0]), words...), words)
 		require.Nil(t, b.G.Peek(0, []byte("key")), words)
 	}
 }
 
 func TestTheLargestTimeToLiveSurvivesARoundTrip(t *testing.T) {
-	b := newTestCtx(t)
+	b := commandtest.New(t)
 	b.G.CreateString(0, []byte("key"), nil)
-	require.Equal(t, ":1\r\n", b.call(commandNamed(t, "pexpireat"), "pexpireat", "key", "9223372036854775807"))
+	require.Equal(t, ":1\r\n", b.Call(commandtest.Named(t, "pexpireat"), "pexpireat", "key", "9223372036854775807"))
 	require.Equal(t, int64(math.MaxInt64), b.G.Peek(0, []byte("key")).Deadline())
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/commandtest"
 )
 
 func TestLolwutDrawsPicturesOfAnySize(t *testing.T) {
-	b := newTestCtx(t)
-	lolwut := commandNamed(t, "lolwut")
+	b := commandtest.New(t)
+	lolwut := commandtest.Named(t, "lolwut")
 	for _, size := range [][2]int{{1, 1}, {1, 9}, {9, 1}, {2, 2}, {41, 15}, {lolwutMaxColumns, lolwutMaxRows}} {
 		picture := drawAtom(size[0], size[1])
 		lines := strings.Split(strings.TrimSuffix(picture, "\n"), "\n")
@@ -23,21 +24,21 @@ func TestLolwutDrawsPicturesOfAnySize(t *testing.T) {
 	}
 	tallest := drawAtom(1, lolwutMaxRows)
 	for _, words := range [][]string{{"lolwut", "-5", "9223372036854775807"}, {"lolwut", "version", "6", "0", "999", "7"}} {
-		require.Contains(t, b.call(lolwut, words...), tallest+"\natomredis ver. "+Version, words)
+		require.Contains(t, b.Call(lolwut, words...), tallest+"\natomredis ver. "+Version, words)
 	}
-	require.Equal(t, "-"+string(command.ErrNotInteger)+"\r\n", b.call(lolwut, "lolwut", "version"))
+	require.Equal(t, "-"+string(command.ErrNotInteger)+"\r\n", b.Call(lolwut, "lolwut", "version"))
 }
 
 func TestFlushAndSwapChangeWhatTheyName(t *testing.T) {
-	b := newTestCtx(t)
+	b := commandtest.New(t)
 	for db := range 3 {
 		b.G.CreateString(db, []byte("key"), nil)
 	}
 	b.DB = 1
-	require.Equal(t, "-"+string(command.ErrSyntax)+"\r\n", b.call(commandNamed(t, "flushdb"), "flushdb", "sync", "async"))
-	require.Equal(t, "+OK\r\n", b.call(commandNamed(t, "flushdb"), "flushdb", "SYNC"))
+	require.Equal(t, "-"+string(command.ErrSyntax)+"\r\n", b.Call(commandtest.Named(t, "flushdb"), "flushdb", "sync", "async"))
+	require.Equal(t, "+OK\r\n", b.Call(commandtest.Named(t, "flushdb"), "flushdb", "SYNC"))
 	require.Equal(t, [3]int{1, 0, 1}, [3]int{b.G.Len(0), b.G.Len(1), b.G.Len(2)})
-	require.Equal(t, "+OK\r\n", b.call(commandNamed(t, "flushall"), "flushall"))
+	require.Equal(t, "+OK\r\n", b.Call(commandtest.Named(t, "flushall"), "flushall"))
 	require.Equal(t, [3]int{0, 0, 0}, [3]int{b.G.Len(0), b.G.Len(1), b.G.Len(2)})
-	require.Equal(t, "-"+string(errSecondDB)+"\r\n", b.call(commandNamed(t, "swapdb"), "swapdb", "0", "5000000000"))
+	require.Equal(t, "-"+string(errSecondDB)+"\r\n", b.Call(commandtest.Named(t, "swapdb"), "swapdb", "0", "5000000000"))
 }

@@ -79,11 +79,11 @@ func TestTrimmingRegardsGroups(t *testing.T) {
 		"XTRIM s KEEPREF MAXLEN 4 KEEPREF", "-ERR syntax error",
 		"XTRIM s KEEPREF DELREF", "-ERR syntax error",
 		"XTRIM s MAXLEN ACKED", "-"+string(command.ErrNotInteger),
-		"XTRIM s DELREF LIMIT 5", "-"+string(errLimitAlone),
-		"XTRIM s DELREF LIMIT 0", "-"+string(errNoTrim),
-		"XTRIM s MAXLEN 5 LIMIT 5 DELREF", "-"+string(errLimitExact),
-		"XADD s DELREF ACKED * f v", "-"+string(errStreamID),
-		"XADD s KEEPREF MAXLEN 5 keepref", "-"+string(errStreamID),
+		"XTRIM s DELREF LIMIT 5", "-ERR syntax error, LIMIT cannot be used without specifying a trimming strategy",
+		"XTRIM s DELREF LIMIT 0", "-ERR syntax error, XTRIM must be called with a trimming strategy",
+		"XTRIM s MAXLEN 5 LIMIT 5 DELREF", "-ERR syntax error, LIMIT cannot be used without the special ~ option",
+		"XADD s DELREF ACKED * f v", "-ERR Invalid stream ID specified as stream command argument",
+		"XADD s KEEPREF MAXLEN 5 keepref", "-ERR Invalid stream ID specified as stream command argument",
 		"XADD s MAXLEN 5 KEEPREF", "-ERR wrong number of arguments for 'xadd' command",
 		"XADD s ACKED 12-0 f", "-ERR wrong number of arguments for 'xadd' command",
 		"XADD none NOMKSTREAM ACKED 12-0 f v", "",
@@ -138,15 +138,15 @@ func TestReadersClaimWhatHasBeenPendingForLong(t *testing.T) {
 		// In a script.
 		"EVAL return(redis.call('xreadgroup','group','g','d','count','1','claim','0','streams',KEYS[1],'>')) 1 s", reply(entry(1, 0, 8)),
 
-		"XREADGROUP GROUP g c CLAIM -1 STREAMS s >", "-"+string(errReadIdleSign),
-		"XREADGROUP GROUP g c CLAIM x STREAMS s >", "-"+string(errReadIdle),
-		"XREADGROUP GROUP g c CLAIM +1 STREAMS s >", "-"+string(errReadIdle),
-		"XREADGROUP GROUP g c CLAIM -0 STREAMS s >", "-"+string(errReadIdle),
-		"XREADGROUP GROUP g c CLAIM STREAMS s >", "-"+string(errReadIdle),
+		"XREADGROUP GROUP g c CLAIM -1 STREAMS s >", "-ERR min-idle-time must be a positive integer",
+		"XREADGROUP GROUP g c CLAIM x STREAMS s >", "-ERR min-idle-time is not an integer or out of range",
+		"XREADGROUP GROUP g c CLAIM +1 STREAMS s >", "-ERR min-idle-time is not an integer or out of range",
+		"XREADGROUP GROUP g c CLAIM -0 STREAMS s >", "-ERR min-idle-time is not an integer or out of range",
+		"XREADGROUP GROUP g c CLAIM STREAMS s >", "-ERR min-idle-time is not an integer or out of range",
 		"XREADGROUP GROUP g CLAIM 1 c STREAMS s >", "-ERR syntax error",
-		"XREADGROUP GROUP g c STREAMS s > CLAIM", "-"+string(errUnbalancedGroup),
+		"XREADGROUP GROUP g c STREAMS s > CLAIM", "-ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified.",
 		"XREADGROUP GROUP none c CLAIM 1 STREAMS s >", "-NOGROUP No such key 's' or consumer group 'none' in XREADGROUP with GROUP option",
-		"XREAD CLAIM 1 STREAMS s 0", "-"+string(errClaimOption),
+		"XREAD CLAIM 1 STREAMS s 0", "-ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.",
 		"XREAD COUNT 1 CLAIM", "-ERR syntax error",
 	)
 	// Several streams: those of which there is nothing to be had are left out, and what is said for > concerns no other ID.
@@ -253,7 +253,7 @@ func TestBlockedReadersClaimWhatBecomesIdle(t *testing.T) {
 	require.Empty(t, b.after(500, 1))
 	require.Greater(t, b.sessions[1].Deadline(), b.ks.Now())
 	b.step("XGROUP DESTROY s h")
-	require.Equal(t, "-"+string(noGroupToRead([]byte("s"), []byte("h")))+"\r\n", b.after(0, 1))
+	require.Equal(t, "-NOGROUP No such key 's' or consumer group 'h' in XREADGROUP with GROUP option\r\n", b.after(0, 1))
 	b.finish(t)
 }
 

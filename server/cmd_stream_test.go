@@ -11,33 +11,16 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/internal/commandtest"
 )
 
-// newStreamCtx returns a test context with a server, whose limits XADD needs.
-func newStreamCtx(t testing.TB) *testCtx {
-	b := newTestCtx(t)
-	b.Host = &Server{config: NewConfig()}
-	b.out.Proto = 2
-	return b
-}
-
-// stream calls a command on streams, named by the first word or for a container by the first two.
-func (b *testCtx) stream(t testing.TB, line string) string {
-	words := strings.Fields(line)
-	name := strings.ToLower(words[0])
-	if name == "xgroup" || name == "xinfo" {
-		name += "|" + strings.ToLower(words[1])
-	}
-	return b.call(commandNamed(t, name), words...)
-}
-
 func TestHotStreamCommandsDoNotAllocate(t *testing.T) {
-	b := newStreamCtx(t)
+	b := commandtest.New(t)
 	for i := range 200 {
-		b.stream(t, "XADD s "+strconv.Itoa(i+1)+"-1 field value")
+		b.Line(t, "XADD s "+strconv.Itoa(i+1)+"-1 field value")
 	}
-	b.stream(t, "XGROUP CREATE s g 0")
-	b.stream(t, "XREADGROUP GROUP g c STREAMS s >")
+	b.Line(t, "XGROUP CREATE s g 0")
+	b.Line(t, "XREADGROUP GROUP g c STREAMS s >")
 	for _, line := range []string{
 		"XREAD COUNT 10 STREAMS s 150",
 		"XREAD STREAMS s none $ 0",
@@ -53,10 +36,10 @@ func TestHotStreamCommandsDoNotAllocate(t *testing.T) {
 		"XACK s g 999-9",
 		"XTRIM s MAXLEN ~ 500",
 	} {
-		first := b.stream(t, line)
+		first := b.Line(t, line)
 		require.NotEqual(t, byte('-'), first[0], "%s: %s", line, first)
 		allocs := testing.AllocsPerRun(100, func() {
-			b.out.Buf = b.out.Buf[:0]
+			b.Out.Buf = b.Out.Buf[:0]
 			b.Cmd.Do(&b.Ctx)
 		})
 		require.Zero(t, allocs, line)
@@ -64,29 +47,29 @@ func TestHotStreamCommandsDoNotAllocate(t *testing.T) {
 }
 
 func TestAddingToATrimmedStreamAllocatesOnlyBlocks(t *testing.T) {
-	b := newStreamCtx(t)
-	b.stream(t, "XADD s MAXLEN ~ 100 * field value")
+	b := commandtest.New(t)
+	b.Line(t, "XADD s MAXLEN ~ 100 * field value")
 	allocs := testing.AllocsPerRun(1000, func() {
-		b.out.Buf = b.out.Buf[:0]
+		b.Out.Buf = b.Out.Buf[:0]
 		b.Cmd.Do(&b.Ctx)
 	})
 	require.Less(t, allocs, 1.0)
 }
 
 func TestReadingAndAcknowledgingAllocatesOnlyThePendingRecord(t *testing.T) {
-	b := newStreamCtx(t)
+	b := commandtest.New(t)
 	for i := range 60 {
-		b.stream(t, "XADD s "+strconv.Itoa(i+1)+"-1 field value")
+		b.Line(t, "XADD s "+strconv.Itoa(i+1)+"-1 field value")
 	}
-	b.stream(t, "XGROUP CREATE s g 0")
-	b.stream(t, "XREADGROUP GROUP g c COUNT 1 STREAMS s >")
+	b.Line(t, "XGROUP CREATE s g 0")
+	b.Line(t, "XREADGROUP GROUP g c COUNT 1 STREAMS s >")
 	g := b.G.Peek(0, []byte("s")).Stream().Group([]byte("g"))
 	read, readArgs := b.Cmd, b.Args
-	ack := commandNamed(t, "xack")
+	ack := commandtest.Named(t, "xack")
 	ackArgs := [][]byte{[]byte("xack"), []byte("s"), []byte("g"), nil}
 	var id []byte
 	allocs := testing.AllocsPerRun(50, func() {
-		b.out.Buf = b.out.Buf[:0]
+		b.Out.Buf = b.Out.Buf[:0]
 		b.Args = readArgs
 		read.Do(&b.Ctx)
 		id = g.LastID.Append(id[:0])
@@ -98,22 +81,22 @@ func TestReadingAndAcknowledgingAllocatesOnlyThePendingRecord(t *testing.T) {
 }
 
 func TestPlusReadsTheLastEntryThatIsLeft(t *testing.T) {
-	b := newStreamCtx(t)
+	b := commandtest.New(t)
 	last := func(id string) string {
 		return "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n" + id + "\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
 	}
-	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD STREAMS s +"))
+	require.Equal(t, "*-1\r\n", b.Line(t, "XREAD STREAMS s +"))
 	for _, id := range []string{"0-1", "1-0", "2-0"} {
-		b.stream(t, "XADD s "+id+" f v")
-		require.Equal(t, last(id), b.stream(t, "XREAD STREAMS s +"))
+		b.Line(t, "XADD s "+id+" f v")
+		require.Equal(t, last(id), b.Line(t, "XREAD STREAMS s +"))
 	}
-	require.Equal(t, last("2-0"), b.stream(t, "XREAD COUNT 5 STREAMS s +"))
-	b.stream(t, "XDEL s 2-0")
-	require.Equal(t, last("1-0"), b.stream(t, "XREAD STREAMS s +"))
-	b.stream(t, "XTRIM s MAXLEN 0")
-	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD STREAMS s +"))
-	b.stream(t, "XGROUP CREATE s g 0")
-	require.Equal(t, "-"+string(errPlusInGroup)+"\r\n", b.stream(t, "XREADGROUP GROUP g c STREAMS s +"))
+	require.Equal(t, last("2-0"), b.Line(t, "XREAD COUNT 5 STREAMS s +"))
+	b.Line(t, "XDEL s 2-0")
+	require.Equal(t, last("1-0"), b.Line(t, "XREAD STREAMS s +"))
+	b.Line(t, "XTRIM s MAXLEN 0")
+	require.Equal(t, "*-1\r\n", b.Line(t, "XREAD STREAMS s +"))
+	b.Line(t, "XGROUP CREATE s g 0")
+	require.Equal(t, "-"+string(errPlusInGroup)+"\r\n", b.Line(t, "XREADGROUP GROUP g c STREAMS s +"))
 }
 
 func TestAFailedCommandLeavesNoStream(t *testing.T) {
@@ -126,8 +109,8 @@ func TestAFailedCommandLeavesNoStream(t *testing.T) {
 		"XSETID s 1-1",
 		"XTRIM s MAXLEN 0",
 	} {
-		b := newStreamCtx(t)
-		b.stream(t, line)
+		b := commandtest.New(t)
+		b.Line(t, line)
 		require.Nil(t, b.G.Peek(0, []byte("s")), line)
 	}
 }
@@ -155,45 +138,45 @@ func TestWhoReadsOrClaimsIsCreated(t *testing.T) {
 		"XCLAIM s g new 0 1-1 NOPE":             false,
 		"XAUTOCLAIM s g new 0 0 COUNT 0":        false,
 	} {
-		b := newStreamCtx(t)
-		b.stream(t, "XADD s 1-1 f v")
-		b.stream(t, "XGROUP CREATE s g 0")
-		b.stream(t, "XREADGROUP GROUP g old STREAMS s >")
-		b.stream(t, "XADD s 2-2 f v")
-		b.stream(t, "XGROUP SETID s g 2-2")
-		b.stream(t, line)
+		b := commandtest.New(t)
+		b.Line(t, "XADD s 1-1 f v")
+		b.Line(t, "XGROUP CREATE s g 0")
+		b.Line(t, "XREADGROUP GROUP g old STREAMS s >")
+		b.Line(t, "XADD s 2-2 f v")
+		b.Line(t, "XGROUP SETID s g 2-2")
+		b.Line(t, line)
 		g := b.G.Peek(0, []byte("s")).Stream().Group([]byte("g"))
 		require.Equal(t, creates, g.Consumer([]byte("new")) != nil, line)
 	}
 }
 
 func TestAutoclaimTellsWhereToGoOnAndWhatIsGone(t *testing.T) {
-	b := newStreamCtx(t)
+	b := commandtest.New(t)
 	for _, line := range []string{
 		"XADD s 1-1 f v", "XADD s 2-2 f v", "XADD s 3-3 f v",
 		"XGROUP CREATE s g 0", "XREADGROUP GROUP g old STREAMS s >", "XDEL s 1-1",
 	} {
-		b.stream(t, line)
+		b.Line(t, line)
 	}
-	require.Equal(t, "*3\r\n$3\r\n3-3\r\n*1\r\n$3\r\n2-2\r\n*1\r\n$3\r\n1-1\r\n", b.stream(t, "XAUTOCLAIM s g new 0 - COUNT 2 JUSTID"))
-	require.Equal(t, "*3\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n3-3\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n*0\r\n", b.stream(t, "XAUTOCLAIM s g new 0 3-3"))
+	require.Equal(t, "*3\r\n$3\r\n3-3\r\n*1\r\n$3\r\n2-2\r\n*1\r\n$3\r\n1-1\r\n", b.Line(t, "XAUTOCLAIM s g new 0 - COUNT 2 JUSTID"))
+	require.Equal(t, "*3\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n3-3\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n*0\r\n", b.Line(t, "XAUTOCLAIM s g new 0 3-3"))
 }
 
 func TestReadersInAScriptDoNotBlock(t *testing.T) {
-	b := newStreamCtx(t)
+	b := commandtest.New(t)
 	b.NoBlock = true
-	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD BLOCK 0 STREAMS s $"))
+	require.Equal(t, "*-1\r\n", b.Line(t, "XREAD BLOCK 0 STREAMS s $"))
 	b.Origin = command.FromScript
-	require.Equal(t, "*-1\r\n", b.stream(t, "XREAD BLOCK 0 STREAMS s $"))
-	require.Equal(t, "-ERR timeout is not an integer or out of range\r\n", b.stream(t, "XREAD BLOCK x STREAMS s $"))
+	require.Equal(t, "*-1\r\n", b.Line(t, "XREAD BLOCK 0 STREAMS s $"))
+	require.Equal(t, "-ERR timeout is not an integer or out of range\r\n", b.Line(t, "XREAD BLOCK x STREAMS s $"))
 }
 
 func TestAConsumerNamedStreamsMeetsNoKeyOutsideTheGuard(t *testing.T) {
 	ks := engine.New(engine.Options{Shards: 16})
 	defer ks.Close()
-	c := &testCtx{}
-	c.G, c.W = &c.guard, &c.out
-	cmd := commandNamed(t, "xreadgroup")
+	c := &commandtest.Ctx{}
+	c.G, c.W = &c.Guard, &c.Out
+	cmd := commandtest.Named(t, "xreadgroup")
 	cmd = &command.Command{Name: cmd.Name, Keys: cmd.Keys, Do: cmd.Do, Lock: command.LockKeys}
 	for _, line := range []string{
 		"XREADGROUP NOACK GROUP g STREAMS STREAMS k >",
@@ -205,12 +188,12 @@ func TestAConsumerNamedStreamsMeetsNoKeyOutsideTheGuard(t *testing.T) {
 		for _, w := range strings.Fields(line) {
 			args = append(args, []byte(w))
 		}
-		c.guard.Lock(ks, cmd.Shards(ks, args), 1_000_000)
+		c.Guard.Lock(ks, cmd.Shards(ks, args), 1_000_000)
 		require.NotPanics(t, func() {
-			c.call(cmd, strings.Fields(line)...)
+			c.Call(cmd, strings.Fields(line)...)
 		}, line)
-		c.guard.Unlock()
-		require.Equal(t, byte('-'), c.out.Buf[0])
+		c.Guard.Unlock()
+		require.Equal(t, byte('-'), c.Out.Buf[0])
 	}
 }
 
@@ -229,20 +212,20 @@ func TestAnyArgumentsOfStreamCommandsGiveOneReply(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newStreamCtx(t)
-		defer b.guard.Unlock()
+		b := commandtest.New(t)
+		defer b.Guard.Unlock()
 		b.NoBlock = true
-		b.out.Proto = rapid.IntRange(2, 3).Draw(rt, "proto")
+		b.Out.Proto = rapid.IntRange(2, 3).Draw(rt, "proto")
 		b.G.CreateString(0, []byte("str"), []byte("v"))
-		b.stream(t, "XADD s 1-1 f v")
-		b.stream(t, "XGROUP CREATE s g 0")
+		b.Line(t, "XADD s 1-1 f v")
+		b.Line(t, "XGROUP CREATE s g 0")
 		for range 30 {
 			cmd := rapid.SampledFrom(all).Draw(rt, "command")
 			line := append(strings.Split(cmd.Name, "|"), rapid.SliceOfN(rapid.SampledFrom(words), 0, 9).Draw(rt, "words")...)
 			if !cmd.ArityOK(len(line)) {
 				continue
 			}
-			reply := b.call(cmd, line...)
+			reply := b.Call(cmd, line...)
 			require.Equal(rt, "", afterReply(rt, reply), "%q", line)
 		}
 	})
@@ -272,13 +255,13 @@ func afterReply(t require.TestingT, s string) string {
 // The IDs that XADD gives out must grow, whatever the clock and the IDs given before.
 func TestIDsGivenOutByTheServerGrow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newStreamCtx(t)
-		defer b.guard.Unlock()
+		b := commandtest.New(t)
+		defer b.Guard.Unlock()
 		last := streams.ID{}
 		for range 20 {
 			ms := rapid.Uint64Range(999_990, 1_000_010).Draw(rt, "ms")
 			arg := rapid.SampledFrom([]string{"*", "MS-*", "MS", "MS-5"}).Draw(rt, "form")
-			reply := b.stream(t, "XADD s "+strings.ReplaceAll(arg, "MS", strconv.FormatUint(ms, 10))+" f v")
+			reply := b.Line(t, "XADD s "+strings.ReplaceAll(arg, "MS", strconv.FormatUint(ms, 10))+" f v")
 			if reply[0] == '-' {
 				require.NotEqual(rt, "*", arg)
 				require.Equal(rt, "-"+streams.ErrIDTooSmall.Error()+"\r\n", reply)

@@ -6,51 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/commandtest"
 	"github.com/atomredis/atomredis/resp"
 )
 
-// testCtx is a Ctx with a guarded keyspace of its own, on which handlers can be called without a running server.
-type testCtx struct {
-	command.Ctx
-	guard engine.Guard
-	out   resp.Writer
-}
-
-func newTestCtx(t testing.TB) *testCtx {
-	ks := engine.New(engine.Options{})
-	b := &testCtx{}
-	b.G, b.W, b.Client, b.Host = &b.guard, &b.out, &Session{}, &Server{ks: ks, config: NewConfig()}
-	b.guard.Lock(ks, engine.AllShards, 1_000_000)
-	t.Cleanup(func() {
-		b.guard.Unlock()
-		ks.Close()
-	})
-	return b
-}
-
-// call calls a handler with the given words and returns its reply.
-func (b *testCtx) call(cmd *command.Command, words ...string) string {
-	b.Args = nil
-	for _, w := range words {
-		b.Args = append(b.Args, []byte(w))
-	}
-	b.Cmd = cmd
-	b.out.Buf = b.out.Buf[:0]
-	cmd.Do(&b.Ctx)
-	return string(b.out.Buf)
-}
-
-// commandNamed returns the entry of a command.
-func commandNamed(t testing.TB, name string) *command.Command {
-	cmd := command.NewTable().Original(name)
-	require.NotNil(t, cmd, name)
-	return cmd
-}
-
 func TestHotStringCommandsDoNotAllocate(t *testing.T) {
-	b := newTestCtx(t)
+	b := commandtest.New(t)
 	for _, words := range [][]string{
 		{"set", "key", "value"},
 		{"get", "key"},
@@ -63,19 +24,19 @@ func TestHotStringCommandsDoNotAllocate(t *testing.T) {
 		{"mget", "key", "key"},
 		{"mset", "key", "1", "key", "2"},
 	} {
-		cmd := commandNamed(t, words[0])
-		require.NotContains(t, b.call(cmd, words...), "-ERR")
+		cmd := commandtest.Named(t, words[0])
+		require.NotContains(t, b.Call(cmd, words...), "-ERR")
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			b.out.Buf = b.out.Buf[:0]
+			b.Out.Buf = b.Out.Buf[:0]
 			cmd.Do(&b.Ctx)
 		}), words)
 	}
 }
 
 func TestFailedStringCommandsChangeNothing(t *testing.T) {
-	b := newTestCtx(t)
-	set := commandNamed(t, "set")
-	require.Equal(t, "+OK\r\n", b.call(set, "set", "key", "value", "px", "500"))
+	b := commandtest.New(t)
+	set := commandtest.Named(t, "set")
+	require.Equal(t, "+OK\r\n", b.Call(set, "set", "key", "value", "px", "500"))
 	for _, words := range [][]string{
 		{"set", "key", "v", "nx"}, {"set", "key", "v", "ex", "0"}, {"set", "key", "v", "nx", "xx"}, {"set", "key", "v", "ex", "1", "keepttl"},
 		{"set", "key", "v", "persist"}, {"set", "key", "v", "px"}, {"set", "none", "v", "xx"}, {"set", "key", "v", "ex", "1", "px", "1"},
@@ -84,7 +45,7 @@ func TestFailedStringCommandsChangeNothing(t *testing.T) {
 		{"msetnx", "none", "v", "key", "w"}, {"setrange", "key", "-1", "v"}, {"setrange", "none", "5", ""}, {"getex", "key", "ex", "x"},
 		{"getex", "key", "nx"},
 	} {
-		b.call(commandNamed(t, words[0]), words...)
+		b.Call(commandtest.Named(t, words[0]), words...)
 		e := b.G.Peek(0, []byte("key"))
 		require.Equal(t, "value", string(e.Bytes()), words)
 		require.Equal(t, int64(1_000_500), e.Deadline(), words)
@@ -93,8 +54,8 @@ func TestFailedStringCommandsChangeNothing(t *testing.T) {
 }
 
 func TestGetrangeIsASliceOfTheValue(t *testing.T) {
-	b := newTestCtx(t)
-	cmd := commandNamed(t, "getrange")
+	b := commandtest.New(t)
+	cmd := commandtest.Named(t, "getrange")
 	const value = "0123456789"
 	b.G.CreateString(0, []byte("key"), []byte(value))
 	edges := []int64{math.MinInt64, math.MinInt64 + 1, -12, -11, -10, -9, -5, -1, 0, 1, 5, 9, 10, 11, math.MaxInt64}
@@ -114,7 +75,7 @@ func TestGetrangeIsASliceOfTheValue(t *testing.T) {
 			var w resp.Writer
 			w.BulkString(want)
 			var words resp.Writer
-			require.Equal(t, string(w.Buf), b.call(cmd, "getrange", "key", decimal(&words, start), decimal(&words, end)), "%d %d", start, end)
+			require.Equal(t, string(w.Buf), b.Call(cmd, "getrange", "key", decimal(&words, start), decimal(&words, end)), "%d %d", start, end)
 		}
 	}
 }

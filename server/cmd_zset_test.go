@@ -11,25 +11,14 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/internal/commandtest"
 )
-
-// newZSetCtx returns a Ctx whose server has nothing but a configuration.
-func newZSetCtx(t testing.TB) *testCtx {
-	b := newTestCtx(t)
-	b.Host = &Server{config: NewConfig()}
-	return b
-}
-
-// zset calls a command on sorted sets.
-func (b *testCtx) zset(t testing.TB, words ...string) string {
-	return b.call(commandNamed(t, words[0]), words...)
-}
 
 func TestHotSortedSetCommandsDoNotAllocate(t *testing.T) {
 	for _, size := range []int{10, 1000} {
-		b := newZSetCtx(t)
+		b := commandtest.New(t)
 		for i := range size {
-			b.zset(t, "zadd", "key", fmt.Sprint(i), fmt.Sprint("member", i))
+			b.Call(commandtest.Named(t, "zadd"), "zadd", "key", fmt.Sprint(i), fmt.Sprint("member", i))
 		}
 		for _, words := range [][]string{
 			{"zadd", "key", "1", "member1"},
@@ -42,17 +31,17 @@ func TestHotSortedSetCommandsDoNotAllocate(t *testing.T) {
 			{"zrange", "key", "0", "5", "WITHSCORES"},
 			{"zrange", "key", "0", "100", "BYSCORE", "LIMIT", "0", "5"},
 		} {
-			cmd := commandNamed(t, words[0])
-			require.NotContains(t, b.call(cmd, words...), "-ERR")
+			cmd := commandtest.Named(t, words[0])
+			require.NotContains(t, b.Call(cmd, words...), "-ERR")
 			require.Zero(t, testing.AllocsPerRun(100, func() {
-				b.out.Buf = b.out.Buf[:0]
+				b.Out.Buf = b.Out.Buf[:0]
 				cmd.Do(&b.Ctx)
 			}), "%d members: %q", size, words)
 		}
-		pop := commandNamed(t, "zpopmin")
-		b.call(pop, "zpopmin", "key")
+		pop := commandtest.Named(t, "zpopmin")
+		b.Call(pop, "zpopmin", "key")
 		require.Zero(t, testing.AllocsPerRun(5, func() {
-			b.out.Buf = b.out.Buf[:0]
+			b.Out.Buf = b.Out.Buf[:0]
 			pop.Do(&b.Ctx)
 		}), "%d members: zpopmin", size)
 	}
@@ -121,24 +110,24 @@ func TestRanksOutsideTheSetAreCutOff(t *testing.T) {
 }
 
 func TestRankWithScoreRepliesWithBoth(t *testing.T) {
-	b := newZSetCtx(t)
-	b.zset(t, "zadd", "key", "1", "a", "2.5", "b")
-	require.Equal(t, "*2\r\n:1\r\n$3\r\n2.5\r\n", b.zset(t, "zrank", "key", "b", "WITHSCORE"))
-	require.Equal(t, "*2\r\n:1\r\n$1\r\n1\r\n", b.zset(t, "zrevrank", "key", "a", "withscore"))
-	require.Equal(t, "*-1\r\n", b.zset(t, "zrank", "key", "c", "WITHSCORE"))
-	require.Equal(t, "*-1\r\n", b.zset(t, "zrank", "none", "c", "WITHSCORE"))
-	require.Equal(t, "$-1\r\n", b.zset(t, "zrank", "none", "c"))
-	require.Equal(t, "-ERR syntax error\r\n", b.zset(t, "zrank", "key", "b", "SCORE"))
-	require.Equal(t, "-ERR wrong number of arguments for 'zrank' command\r\n", b.zset(t, "zrank", "key", "b", "WITHSCORE", "x"))
-	b.out.Proto = 3
-	require.Equal(t, "*2\r\n:1\r\n,2.5\r\n", b.zset(t, "zrank", "key", "b", "WITHSCORE"))
-	require.Equal(t, "_\r\n", b.zset(t, "zrank", "key", "c", "WITHSCORE"))
+	b := commandtest.New(t)
+	b.Call(commandtest.Named(t, "zadd"), "zadd", "key", "1", "a", "2.5", "b")
+	require.Equal(t, "*2\r\n:1\r\n$3\r\n2.5\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "b", "WITHSCORE"))
+	require.Equal(t, "*2\r\n:1\r\n$1\r\n1\r\n", b.Call(commandtest.Named(t, "zrevrank"), "zrevrank", "key", "a", "withscore"))
+	require.Equal(t, "*-1\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "c", "WITHSCORE"))
+	require.Equal(t, "*-1\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "none", "c", "WITHSCORE"))
+	require.Equal(t, "$-1\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "none", "c"))
+	require.Equal(t, "-ERR syntax error\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "b", "SCORE"))
+	require.Equal(t, "-ERR wrong number of arguments for 'zrank' command\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "b", "WITHSCORE", "x"))
+	b.Out.Proto = 3
+	require.Equal(t, "*2\r\n:1\r\n,2.5\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "b", "WITHSCORE"))
+	require.Equal(t, "_\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "c", "WITHSCORE"))
 }
 
 func TestFailedSortedSetCommandsChangeNothing(t *testing.T) {
-	b := newZSetCtx(t)
-	b.zset(t, "zadd", "key", "inf", "a", "2", "b")
-	before := b.zset(t, "zrange", "key", "0", "-1", "WITHSCORES")
+	b := commandtest.New(t)
+	b.Call(commandtest.Named(t, "zadd"), "zadd", "key", "inf", "a", "2", "b")
+	before := b.Call(commandtest.Named(t, "zrange"), "zrange", "key", "0", "-1", "WITHSCORES")
 	for _, words := range [][]string{
 		{"zadd", "key", "5", "b", "nan", "c"},
 		{"zadd", "key", "5", "b", "6"},
@@ -152,8 +141,8 @@ func TestFailedSortedSetCommandsChangeNothing(t *testing.T) {
 		{"zunionstore", "key", "1", "none", "WEIGHTS", "x"},
 		{"bzmpop", "x", "1", "key", "MIN"},
 	} {
-		require.Regexp(t, "^-ERR ", b.zset(t, words...), words)
-		require.Equal(t, before, b.zset(t, "zrange", "key", "0", "-1", "WITHSCORES"), words)
+		require.Regexp(t, "^-ERR ", b.Call(commandtest.Named(t, words[0]), words...), words)
+		require.Equal(t, before, b.Call(commandtest.Named(t, "zrange"), "zrange", "key", "0", "-1", "WITHSCORES"), words)
 		require.Nil(t, b.G.Peek(0, []byte("none")), words)
 	}
 }
@@ -165,9 +154,9 @@ func TestStoringNothingRemovesTheDestination(t *testing.T) {
 		{"zdiffstore", "key", "2", "key", "key"},
 		{"zrangestore", "key", "key", "7", "9"},
 	} {
-		b := newZSetCtx(t)
-		b.zset(t, "zadd", "key", "1", "a")
-		require.Equal(t, ":0\r\n", b.zset(t, words...), words)
+		b := commandtest.New(t)
+		b.Call(commandtest.Named(t, "zadd"), "zadd", "key", "1", "a")
+		require.Equal(t, ":0\r\n", b.Call(commandtest.Named(t, words[0]), words...), words)
 		require.Nil(t, b.G.Peek(0, []byte("key")), words)
 	}
 }
@@ -236,16 +225,16 @@ func TestCombinationsAgreeWithAModel(t *testing.T) {
 }
 
 func TestSmallResultsAreStoredInTheSmallForm(t *testing.T) {
-	b := newZSetCtx(t)
+	b := commandtest.New(t)
 	for i := range 200 {
-		b.zset(t, "zadd", "large", fmt.Sprint(i), fmt.Sprint(i))
+		b.Call(commandtest.Named(t, "zadd"), "zadd", "large", fmt.Sprint(i), fmt.Sprint(i))
 	}
-	b.zset(t, "zadd", "small", "1", "5")
-	b.zset(t, "zinterstore", "dst", "2", "large", "small")
+	b.Call(commandtest.Named(t, "zadd"), "zadd", "small", "1", "5")
+	b.Call(commandtest.Named(t, "zinterstore"), "zinterstore", "dst", "2", "large", "small")
 	require.Equal(t, "listpack", b.G.Peek(0, []byte("dst")).ZSet().Encoding())
-	b.zset(t, "zrangestore", "dst", "large", "0", "127")
+	b.Call(commandtest.Named(t, "zrangestore"), "zrangestore", "dst", "large", "0", "127")
 	require.Equal(t, "listpack", b.G.Peek(0, []byte("dst")).ZSet().Encoding())
-	b.zset(t, "zrangestore", "dst", "large", "0", "128")
+	b.Call(commandtest.Named(t, "zrangestore"), "zrangestore", "dst", "large", "0", "128")
 	require.Equal(t, "skiplist", b.G.Peek(0, []byte("dst")).ZSet().Encoding())
 	require.Equal(t, engine.ZSet, b.G.Peek(0, []byte("dst")).Type())
 }

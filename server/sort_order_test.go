@@ -13,11 +13,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/commandtest"
 )
 
 // sortOf calls SORT and returns its reply.
-func (b *testCtx) sortOf(t testing.TB, words ...string) string {
-	return b.call(commandNamed(t, "sort"), append([]string{"sort"}, words...)...)
+func sortOf(b *commandtest.Ctx, t testing.TB, words ...string) string {
+	return b.Call(commandtest.Named(t, "sort"), append([]string{"sort"}, words...)...)
 }
 
 // sortModel is what SORT does, said plainly.
@@ -74,7 +75,7 @@ func present(ok bool) int {
 
 func TestSortAgreesWithAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newTestCtx(t)
+		b := commandtest.New(t)
 		m := sortModel{alpha: rapid.Bool().Draw(rt, "alpha"), desc: rapid.Bool().Draw(rt, "desc"),
 			stored: rapid.Bool().Draw(rt, "stored"), set: rapid.Bool().Draw(rt, "set")}
 		numbers := rapid.SampledFrom([]string{"", "0", "-0", "1", "01", "1.0", "-3", "-3.5", "17", "1e3", "1e300", "inf", "-inf", "9007199254740993"})
@@ -94,7 +95,7 @@ func TestSortAgreesWithAModel(t *testing.T) {
 			for _, e := range elements {
 				if rapid.IntRange(0, 3).Draw(rt, "has") > 0 {
 					m.by[e] = element.Draw(rt, "weight")
-					b.call(commandNamed(t, "set"), "set", "w:"+e, m.by[e])
+					b.Call(commandtest.Named(t, "set"), "set", "w:"+e, m.by[e])
 				}
 			}
 			args = append(args, "BY", "w:*")
@@ -102,9 +103,9 @@ func TestSortAgreesWithAModel(t *testing.T) {
 		if m.set {
 			slices.Sort(elements)
 			elements = slices.Compact(elements)
-			b.call(commandNamed(t, "sadd"), append([]string{"sadd", "key"}, elements...)...)
+			b.Call(commandtest.Named(t, "sadd"), append([]string{"sadd", "key"}, elements...)...)
 		} else {
-			b.call(commandNamed(t, "rpush"), append([]string{"rpush", "key"}, elements...)...)
+			b.Call(commandtest.Named(t, "rpush"), append([]string{"rpush", "key"}, elements...)...)
 		}
 		if m.alpha {
 			args = append(args, "ALPHA")
@@ -120,23 +121,23 @@ func TestSortAgreesWithAModel(t *testing.T) {
 			elements = elements[min(offset, len(elements)):min(offset+count, len(elements))]
 		}
 		if m.stored {
-			require.Equal(rt, fmt.Sprintf(":%d\r\n", len(elements)), b.sortOf(t, append(args, "STORE", "stored")...))
-			require.Equal(rt, bulks(elements...), b.call(commandNamed(t, "lrange"), "lrange", "stored", "0", "-1"))
+			require.Equal(rt, fmt.Sprintf(":%d\r\n", len(elements)), sortOf(b, t, append(args, "STORE", "stored")...))
+			require.Equal(rt, bulks(elements...), b.Call(commandtest.Named(t, "lrange"), "lrange", "stored", "0", "-1"))
 			return
 		}
-		require.Equal(rt, bulks(elements...), b.sortOf(t, args...))
+		require.Equal(rt, bulks(elements...), sortOf(b, t, args...))
 	})
 }
 
 func TestSortWithoutSortingKeepsTheOrder(t *testing.T) {
-	b := newTestCtx(t)
-	b.call(commandNamed(t, "rpush"), "rpush", "list", "3", "1", "2")
-	b.call(commandNamed(t, "zadd"), "zadd", "zset", "1", "x", "2", "y", "3", "z")
-	b.call(commandNamed(t, "sadd"), "sadd", "set", "30", "10", "20")
-	require.Equal(t, bulks("3", "1", "2"), b.sortOf(t, "list", "BY", "nosort"))
-	require.Equal(t, bulks("1"), b.sortOf(t, "list", "BY", "nosort", "LIMIT", "1", "1"))
-	require.Equal(t, bulks("y", "x"), b.sortOf(t, "zset", "BY", "nosort", "DESC", "LIMIT", "1", "5"))
-	require.Equal(t, bulks("20", "30"), b.sortOf(t, "set", "BY", "nosort", "LIMIT", "1", "2"))
+	b := commandtest.New(t)
+	b.Call(commandtest.Named(t, "rpush"), "rpush", "list", "3", "1", "2")
+	b.Call(commandtest.Named(t, "zadd"), "zadd", "zset", "1", "x", "2", "y", "3", "z")
+	b.Call(commandtest.Named(t, "sadd"), "sadd", "set", "30", "10", "20")
+	require.Equal(t, bulks("3", "1", "2"), sortOf(b, t, "list", "BY", "nosort"))
+	require.Equal(t, bulks("1"), sortOf(b, t, "list", "BY", "nosort", "LIMIT", "1", "1"))
+	require.Equal(t, bulks("y", "x"), sortOf(b, t, "zset", "BY", "nosort", "DESC", "LIMIT", "1", "5"))
+	require.Equal(t, bulks("20", "30"), sortOf(b, t, "set", "BY", "nosort", "LIMIT", "1", "2"))
 }
 
 func TestOrderOfScoresIsThatOfNumbers(t *testing.T) {
@@ -150,16 +151,16 @@ func TestOrderOfScoresIsThatOfNumbers(t *testing.T) {
 // A comparison that allocates would show as many allocations as there are elements, and more.
 func TestSortAllocatesNothingForAnElement(t *testing.T) {
 	const n = 20_000
-	b := newTestCtx(t)
+	b := commandtest.New(t)
 	push := []string{"rpush", "key"}
 	for i := range n {
 		push = append(push, strconv.Itoa((i*7919)%n/2)) // each twice
 	}
-	b.call(commandNamed(t, "rpush"), push...)
+	b.Call(commandtest.Named(t, "rpush"), push...)
 	for _, options := range [][]string{{}, {"DESC"}, {"ALPHA"}, {"LIMIT", "10", "5"}, {"BY", "w:*"}, {"BY", "w:*", "ALPHA"}, {"GET", "#"}} {
-		b.sortOf(t, append([]string{"key"}, options...)...)
+		sortOf(b, t, append([]string{"key"}, options...)...)
 		require.Less(t, testing.AllocsPerRun(2, func() {
-			b.out.Buf = b.out.Buf[:0]
+			b.Out.Buf = b.Out.Buf[:0]
 			cmdSort(&b.Ctx)
 		}), 100.0, "%q", options)
 	}
