@@ -75,6 +75,8 @@ type Host interface {
 	HyperLogLogSparse() int
 	// RDBLimits are those of values that come from elsewhere.
 	RDBLimits() *rdb.Limits
+	// PayloadChecked counts a payload of DUMP that RESTORE has looked at.
+	PayloadChecked()
 }
 
 // Wait is the wait of a blocked client.

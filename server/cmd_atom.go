@@ -13,6 +13,7 @@ import (
 	stringcommands "github.com/atomredis/atomredis/commands/strings"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -23,17 +24,17 @@ import (
 func init() { command.Register(atomCommands) }
 
 var atomCommands = []*command.Command{
-	{Name: "atom.call", Group: "atom", Since: Version, Arity: -3,
+	{Name: "atom.call", Group: "atom", Since: version.Number, Arity: -3,
 		Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatStream,
 		DerivedKeys: atomCallKeys,
 		Summary:     "Sends a command to an element and waits for the acknowledgement and the response",
 		Syntax:      "element command [DATA data] [FROM caller] [TIMEOUT milliseconds] [NOWAIT]",
 		Complexity:  "O(1) to send, O(N) for each entry in the caller's response stream, where N is the number of calls that wait there", Do: cmdAtomCall},
-	{Name: "atom.elements", Group: "atom", Since: Version, Arity: 1,
+	{Name: "atom.elements", Group: "atom", Since: version.Number, Arity: 1,
 		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
 		Summary:    "Lists the elements: the names that have a command and a response stream",
 		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomElements},
-	{Name: "atom.info", Group: "atom", Since: Version, Arity: 2,
+	{Name: "atom.info", Group: "atom", Since: version.Number, Arity: 2,
 		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
 		DerivedKeys: func(args [][]byte, fn func(key []byte)) {
 			fn(atomKey(atomCommandPrefix, args[1]))
@@ -41,29 +42,29 @@ var atomCommands = []*command.Command{
 		},
 		Summary: "Describes an element: what it is, whether it is alive, its commands and its streams", Syntax: "element",
 		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomInfo},
-	{Name: "atom.log", Group: "atom", Since: Version, Arity: -4,
+	{Name: "atom.log", Group: "atom", Since: version.Number, Arity: -4,
 		Flags: command.Write | command.DenyOOM | command.TouchesArbitraryKeys, ACL: command.CatStream,
 		DerivedKeys: func(_ [][]byte, fn func(key []byte)) { fn(atomLogKey) },
 		Summary:     "Writes a message to the log that all elements share", Syntax: "level element msg [host]",
 		Complexity: "O(1)", Do: cmdAtomLog},
-	{Name: "atom.next", Group: "atom", Since: Version, Arity: -2,
+	{Name: "atom.next", Group: "atom", Since: version.Number, Arity: -2,
 		Flags:      command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys | command.WholeKeyspace,
 		ACL:        command.CatStream,
 		Summary:    "Takes the next command of an element and acknowledges it, and can wait for one",
 		Syntax:     "element [CONSUMER name] [TIMEOUT milliseconds] [NOMKSTREAM] [ACK <milliseconds | NO>] [ACKFOR command milliseconds [command milliseconds ...]]",
 		Complexity: "O(1)", Do: cmdAtomNext},
-	{Name: "atom.respond", Group: "atom", Since: Version, Arity: -4,
+	{Name: "atom.respond", Group: "atom", Since: version.Number, Arity: -4,
 		Flags: command.Write | command.DenyOOM | command.TouchesArbitraryKeys, ACL: command.CatStream,
 		DerivedKeys: atomRespondKeys,
 		Summary:     "Responds to a command of an element, which has then been done",
 		Syntax:      "element cmd_id caller [CMD command] [ERR code text] [DATA data] [SER serialization]",
 		Complexity:  "O(1)", Do: cmdAtomRespond},
-	{Name: "atom.streamref", Group: "atom", Since: Version, Arity: 5,
+	{Name: "atom.streamref", Group: "atom", Since: version.Number, Arity: 5,
 		Flags:   command.Write | command.DenyOOM | command.TouchesArbitraryKeys | command.WholeKeyspace,
 		ACL:     command.CatStream | command.CatString,
 		Summary: "Makes references to the fields of an entry of a stream", Syntax: "stream id reference milliseconds",
 		Complexity: "O(N), where N is the size of the entry", Do: cmdAtomStreamref},
-	{Name: "atom.streams", Group: "atom", Since: Version, Arity: -1,
+	{Name: "atom.streams", Group: "atom", Since: version.Number, Arity: -1,
 		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
 		Summary: "Lists the data streams of an element, or of all elements", Syntax: "[element]",
 		Complexity: "O(N log N), where N is the number of keys in the database", Do: cmdAtomStreams},

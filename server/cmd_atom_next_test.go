@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/commandtest"
 )
 
 func init() {
@@ -79,13 +80,13 @@ func TestACommandIsHandedOutAcknowledgedAndAnswered(t *testing.T) {
 		const id, ack, response = "1000000000001-0", "1000000000001-0", "1000000000001-1"
 		require.Equal(t, "*12\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk("atomredis")+bulk("cmd")+bulk("move")+bulk("data")+bulk("to\x00\r\n")+
 			bulk("ack")+":1000\r\n"+bulk("raw")+"*0\r\n", b.answer(1))
-		require.Equal(t, "*1\r\n*2\r\n"+bulk(ack)+bulks("element", "e", "cmd_id", id, "timeout", "1000"), b.responses("atomredis"))
+		require.Equal(t, "*1\r\n*2\r\n"+bulk(ack)+commandtest.Bulks("element", "e", "cmd_id", id, "timeout", "1000"), b.responses("atomredis"))
 		require.Equal(t, "*4\r\n:1", b.pending())
 		require.Equal(t, "", b.answer(2))
 		require.Equal(t, ":1\r\n", b.as(1, "ATOM.RESPOND", "e", id, "atomredis", "CMD", "move", "DATA", "\x00there\r\n"))
 		require.Equal(t, "*14\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+bulk("")+bulk("data")+bulk("\x00there\r\n")+
 			bulk("ser")+bulk("none")+bulk("element")+bulk("e")+bulk("cmd")+bulk("move"), b.answer(2))
-		require.Equal(t, "*1\r\n*2\r\n"+bulk(response)+bulks("data", "\x00there\r\n", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", id,
+		require.Equal(t, "*1\r\n*2\r\n"+bulk(response)+commandtest.Bulks("data", "\x00there\r\n", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", id,
 			"element", "e", "cmd", "move"), b.do("XREVRANGE", "response:atomredis", "+", "-", "COUNT", "1"))
 		require.Equal(t, "*4\r\n:0", b.pending())
 	})
@@ -151,7 +152,7 @@ func TestNextAcknowledgesAsItIsTold(t *testing.T) {
 						return
 					}
 					require.Equal(t, handed(id, "me", "move", ":"+tc.want+"\r\n"), answer)
-					require.Equal(t, "*1\r\n*2\r\n"+bulk("1000000000001-0")+bulks("element", "e", "cmd_id", id, "timeout", tc.want), b.responses("me"))
+					require.Equal(t, "*1\r\n*2\r\n"+bulk("1000000000001-0")+commandtest.Bulks("element", "e", "cmd_id", id, "timeout", tc.want), b.responses("me"))
 				})
 			})
 		}
@@ -352,9 +353,9 @@ func TestRespondWritesTheFieldsOfTheProtocol(t *testing.T) {
 		id := b.send("element", "me", "cmd", "c")
 		require.Equal(t, ":1\r\n", b.do("ATOM.RESPOND", "e", id, "you"))
 		require.Equal(t, ":0\r\n", b.do("ATOM.RESPOND", "e", id, "you"), "it has been done")
-		require.Equal(t, "*3\r\n*2\r\n"+bulk("1000000000001-0")+bulks("data", "", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", "5-0", "element", "e", "cmd", "")+
-			"*2\r\n"+bulk("1000000000001-1")+bulks("data", "cmd", "ser", "", "err_code", "-1", "err_str", "", "cmd_id", "6-1", "element", "e", "cmd", "data")+
-			"*2\r\n"+bulk("1000000000001-2")+bulks("element", "e", "cmd_id", id, "timeout", "1000"), b.responses("me"))
+		require.Equal(t, "*3\r\n*2\r\n"+bulk("1000000000001-0")+commandtest.Bulks("data", "", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", "5-0", "element", "e", "cmd", "")+
+			"*2\r\n"+bulk("1000000000001-1")+commandtest.Bulks("data", "cmd", "ser", "", "err_code", "-1", "err_str", "", "cmd_id", "6-1", "element", "e", "cmd", "data")+
+			"*2\r\n"+bulk("1000000000001-2")+commandtest.Bulks("element", "e", "cmd_id", id, "timeout", "1000"), b.responses("me"))
 		require.Equal(t, ":2\r\n", b.do("XLEN", "response:you"))
 		for range 3000 {
 			b.do("ATOM.RESPOND", "e", "1-1", "me")

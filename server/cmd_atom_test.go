@@ -11,6 +11,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/commandtest"
 )
 
 func init() {
@@ -106,15 +107,6 @@ func (b *atomServer) comeUp(name string) {
 	}
 }
 
-// bulks encodes an array of texts, as a RESP2 client gets it.
-func bulks(texts ...string) string {
-	out := fmt.Sprintf("*%d\r\n", len(texts))
-	for _, text := range texts {
-		out += bulk(text)
-	}
-	return out
-}
-
 func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 
 // strangeNames are names that must work everywhere.
@@ -132,10 +124,10 @@ func TestElementsHaveBothStreams(t *testing.T) {
 		b.do("XADD", "command:other", "*", "f", "v")
 		b.do("XADD", "response:another", "*", "f", "v")
 		b.do("SET", "command:another", "no stream")
-		require.Equal(t, bulks("Ant", "ant", "zebra"), b.do("ATOM.ELEMENTS"))
+		require.Equal(t, commandtest.Bulks("Ant", "ant", "zebra"), b.do("ATOM.ELEMENTS"))
 		b.do("PEXPIRE", "command:ant", "10")
 		b.step("+10")
-		require.Equal(t, bulks("Ant", "zebra"), b.do("ATOM.ELEMENTS"))
+		require.Equal(t, commandtest.Bulks("Ant", "zebra"), b.do("ATOM.ELEMENTS"))
 		require.Equal(t, "-ERR wrong number of arguments for 'atom.elements' command\r\n", b.do("ATOM.ELEMENTS", "x"))
 		b.do("SELECT", "1")
 		require.Equal(t, "*0\r\n", b.do("ATOM.ELEMENTS"))
@@ -151,10 +143,10 @@ func TestStreamsOfOneElementAndOfAll(t *testing.T) {
 			b.do("XADD", key, "*", "f", "v")
 		}
 		b.do("SET", "stream:cam:text", "no stream")
-		require.Equal(t, bulks("a", "left:frames", "z"), b.do("ATOM.STREAMS", "cam"))
-		require.Equal(t, bulks("frames"), b.do("ATOM.STREAMS", "cam:left"))
+		require.Equal(t, commandtest.Bulks("a", "left:frames", "z"), b.do("ATOM.STREAMS", "cam"))
+		require.Equal(t, commandtest.Bulks("frames"), b.do("ATOM.STREAMS", "cam:left"))
 		require.Equal(t, "*0\r\n", b.do("ATOM.STREAMS", "ca"))
-		require.Equal(t, "*6\r\n"+bulks("", "alone")+bulks("cam", "a")+bulks("cam", "z")+bulks("cam:left", "frames")+bulks("camera", "frames")+bulks("x", "y:z"),
+		require.Equal(t, "*6\r\n"+commandtest.Bulks("", "alone")+commandtest.Bulks("cam", "a")+commandtest.Bulks("cam", "z")+commandtest.Bulks("cam:left", "frames")+commandtest.Bulks("camera", "frames")+commandtest.Bulks("x", "y:z"),
 			b.do("ATOM.STREAMS"))
 		require.Equal(t, "-ERR wrong number of arguments for 'atom.streams' command\r\n", b.do("ATOM.STREAMS", "x", "y"))
 	})
@@ -168,7 +160,7 @@ func TestTenThousandStreams(t *testing.T) {
 			want[i] = fmt.Sprintf("s%04d", i)
 			b.do("XADD", "stream:cam:"+want[i], "1-1", "f", "v")
 		}
-		require.Equal(t, bulks(want...), b.do("ATOM.STREAMS", "cam"))
+		require.Equal(t, commandtest.Bulks(want...), b.do("ATOM.STREAMS", "cam"))
 		require.Equal(t, "*10000\r\n", b.do("ATOM.STREAMS")[:8])
 		require.Contains(t, b.do("ATOM.INFO", "cam"), bulk("streams")+"*20000\r\n"+bulk("s0000")+"*4\r\n"+bulk("length")+":1\r\n"+bulk("last-id")+bulk("1-1"))
 	})
@@ -180,11 +172,11 @@ func TestStrangeNamesWorkEverywhere(t *testing.T) {
 			b.do("FLUSHALL")
 			b.comeUp(name)
 			b.do("XADD", "stream:"+name+":"+name, "5-1", name, "v", "ser", name)
-			require.Equal(t, bulks(name), b.do("ATOM.ELEMENTS"), "%q", name)
-			require.Equal(t, bulks(name), b.do("ATOM.STREAMS", name), "%q", name)
-			require.Equal(t, "*1\r\n"+bulks(name, name), b.do("ATOM.STREAMS"), "%q", name)
+			require.Equal(t, commandtest.Bulks(name), b.do("ATOM.ELEMENTS"), "%q", name)
+			require.Equal(t, commandtest.Bulks(name), b.do("ATOM.STREAMS", name), "%q", name)
+			require.Equal(t, "*1\r\n"+commandtest.Bulks(name, name), b.do("ATOM.STREAMS"), "%q", name)
 			require.Contains(t, b.do("ATOM.INFO", name), bulk("state")+bulk("alive"))
-			require.Equal(t, bulks("reference:"+name+":1:ser:"+name+":"+name), b.do("ATOM.STREAMREF", "stream:"+name+":"+name, "", "reference:"+name+":1", "0"), "%q", name)
+			require.Equal(t, commandtest.Bulks("reference:"+name+":1:ser:"+name+":"+name), b.do("ATOM.STREAMREF", "stream:"+name+":"+name, "", "reference:"+name+":1", "0"), "%q", name)
 			require.Equal(t, "", b.as(1, "ATOM.CALL", name, name, "FROM", name, "DATA", name))
 			id := fmt.Sprintf("%d-1", b.ks.Now()) // the first one is that of coming up
 			b.do("XADD", "response:"+name, "*", "element", name, "cmd_id", id, "err_code", "0", "data", name, name, name)
@@ -199,8 +191,8 @@ func TestLogWritesTheFieldsOfTheProtocol(t *testing.T) {
 	onShards(t, func(t *testing.T, b *atomServer) {
 		require.Equal(t, bulk("1000000000000-0"), b.do("ATOM.LOG", "4", "robot", "low\x00battery", "here"))
 		require.Equal(t, bulk("1000000000000-1"), b.do("ATOM.LOG", "7", "", ""))
-		require.Equal(t, "*2\r\n*2\r\n"+bulk("1000000000000-0")+bulks("level", "4", "element", "robot", "msg", "low\x00battery", "host", "here")+
-			"*2\r\n"+bulk("1000000000000-1")+bulks("level", "7", "element", "", "msg", "", "host", "127.0.0.1"), b.do("XRANGE", "log", "-", "+"))
+		require.Equal(t, "*2\r\n*2\r\n"+bulk("1000000000000-0")+commandtest.Bulks("level", "4", "element", "robot", "msg", "low\x00battery", "host", "here")+
+			"*2\r\n"+bulk("1000000000000-1")+commandtest.Bulks("level", "7", "element", "", "msg", "", "host", "127.0.0.1"), b.do("XRANGE", "log", "-", "+"))
 		for _, level := range []string{"", "8", "-1", "07", "x", "1.0"} {
 			require.Equal(t, "-ERR the level must be an integer from 0 to 7\r\n", b.do("ATOM.LOG", level, "e", "m"))
 		}
@@ -229,13 +221,13 @@ func TestStreamrefRefersToTheFieldsOfAnEntry(t *testing.T) {
 		b.do("XADD", "s", "2-1", "left", "L2", "ser", "msgpack", "right", "\x00\r\n")
 		b.do("XADD", "s", "2-2", "", "")
 		ref := func(id, timeout string) string { return b.do("ATOM.STREAMREF", "s", id, "reference:me:1", timeout) }
-		require.Equal(t, bulks("reference:me:1:ser:none:left", "reference:me:1:ser:none:right"), ref("1-1", "0"))
+		require.Equal(t, commandtest.Bulks("reference:me:1:ser:none:left", "reference:me:1:ser:none:right"), ref("1-1", "0"))
 		require.Equal(t, bulk("L1"), b.do("GET", "reference:me:1:ser:none:left"))
 		require.Equal(t, ":-1\r\n", b.do("PTTL", "reference:me:1:ser:none:left"))
-		require.Equal(t, bulks("reference:me:1:ser:msgpack:left", "reference:me:1:ser:msgpack:right"), ref("2", "1500"))
+		require.Equal(t, commandtest.Bulks("reference:me:1:ser:msgpack:left", "reference:me:1:ser:msgpack:right"), ref("2", "1500"))
 		require.Equal(t, bulk("\x00\r\n"), b.do("GET", "reference:me:1:ser:msgpack:right"))
 		require.Equal(t, ":1500\r\n", b.do("PTTL", "reference:me:1:ser:msgpack:right"))
-		require.Equal(t, bulks("reference:me:1:ser:none:"), ref("", "0"), "the newest entry")
+		require.Equal(t, commandtest.Bulks("reference:me:1:ser:none:"), ref("", "0"), "the newest entry")
 		require.Equal(t, bulk(""), b.do("GET", "reference:me:1:ser:none:"))
 		b.step("+1500")
 		require.Equal(t, "$-1\r\n", b.do("GET", "reference:me:1:ser:msgpack:right"))
@@ -362,7 +354,7 @@ func TestAnElementThatDiedIsGone(t *testing.T) {
 				b.answer(1)
 				b.step("+1")
 				require.Equal(t, "gone", alive(b))
-				require.Equal(t, bulks("robot"), b.do("ATOM.ELEMENTS"), "its streams are there until they are removed")
+				require.Equal(t, commandtest.Bulks("robot"), b.do("ATOM.ELEMENTS"), "its streams are there until they are removed")
 			})
 		})
 	}
@@ -387,11 +379,11 @@ func TestAtomCommandsInTransactionsAndScripts(t *testing.T) {
 		b.do("ATOM.CALL", "e", "move", "NOWAIT")
 		b.do("ATOM.LOG", "1", "e", "m")
 		b.do("ATOM.ELEMENTS")
-		require.Equal(t, "*4\r\n-"+string(errCallWaits)+"\r\n"+bulks("cmd_id", "1000000000001-0")+bulk("1000000000001-0")+bulks("e"), b.do("EXEC"))
+		require.Equal(t, "*4\r\n-"+string(errCallWaits)+"\r\n"+commandtest.Bulks("cmd_id", "1000000000001-0")+bulk("1000000000001-0")+commandtest.Bulks("e"), b.do("EXEC"))
 		require.Equal(t, ":2\r\n", b.do("XLEN", "command:e"), "a call that is refused sends nothing")
-		require.Equal(t, bulks("cmd_id", "1000000000001-1"), b.do("EVAL", "return redis.call('atom.call', 'e', 'move', 'nowait')", "0"))
+		require.Equal(t, commandtest.Bulks("cmd_id", "1000000000001-1"), b.do("EVAL", "return redis.call('atom.call', 'e', 'move', 'nowait')", "0"))
 		require.Contains(t, b.do("EVAL", "return redis.call('atom.call', 'e', 'move')", "0"), string(errCallWaits))
-		require.Equal(t, bulks("e"), b.do("EVAL", "return redis.call('atom.elements')", "0"))
+		require.Equal(t, commandtest.Bulks("e"), b.do("EVAL", "return redis.call('atom.elements')", "0"))
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server/acl"
 )
 
@@ -147,7 +148,7 @@ func cmdHello(c *command.Ctx) {
 	c.W.BulkString("server")
 	c.W.BulkString("redis")
 	c.W.BulkString("version")
-	c.W.BulkString(RedisVersion)
+	c.W.BulkString(version.Redis)
 	c.W.BulkString("proto")
 	c.W.Int(int64(proto))
 	c.W.BulkString("id")

@@ -95,7 +95,7 @@ func cmdRestore(c *command.Ctx) {
 	limits := c.Host.RDBLimits()
 	// The checksum may have been skipped when the command was accepted.
 	limits.SkipChecksum = limits.SkipChecksum || c.Origin.In(command.Accepted)
-	serverOf(c).stats.restored.Add(1)
+	c.Host.PayloadChecked()
 	value, err := rdb.Restore(c.Args[3], limits)
 	switch {
 	case errors.Is(err, rdb.ErrChecksum):

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/scripting"
 	"github.com/atomredis/atomredis/server/acl"
 )
@@ -158,11 +159,11 @@ func (b *infoText) server(c *command.Ctx) {
 	}
 	build := readBuild()
 	hz := directiveNamed("hz").show(srv.config.Get()) // nothing runs so often here
-	b.text("redis_version", RedisVersion)
+	b.text("redis_version", version.Redis)
 	b.text("redis_git_sha1", build.revision)
 	b.flag("redis_git_dirty", build.dirty)
 	b.text("redis_build_id", build.id)
-	b.text("atomredis_version", Version)
+	b.text("atomredis_version", version.Number)
 	b.text("redis_mode", srv.mode())
 	b.text("os", runtime.GOOS+" "+runtime.GOARCH)
 	b.number("arch_bits", strconv.IntSize)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -38,6 +39,8 @@ var keyspaceCommands = []*command.Command{
 const (
 	errFirstDB  command.Error = "ERR invalid first DB index"
 	errSecondDB command.Error = "ERR invalid second DB index"
+
+	errSwapInCluster command.Error = "ERR SWAPDB is not allowed in cluster mode"
 )
 
 func cmdDbsize(c *command.Ctx) { c.W.Int(int64(c.G.Len(c.DB))) }
@@ -70,7 +73,7 @@ func cmdSwapdb(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if n := int64(serverOf(c).Keyspace().Databases()); a < 0 || a >= n || b < 0 || b >= n {
+	if n := int64(c.Host.Keyspace().Databases()); a < 0 || a >= n || b < 0 || b >= n {
 		c.Err(command.ErrDBRange)
 		return
 	}
@@ -79,7 +82,7 @@ func cmdSwapdb(c *command.Ctx) {
 }
 
 func cmdTime(c *command.Ctx) {
-	us := serverOf(c).Keyspace().Clock().Now().UnixMicro()
+	us := c.Host.Keyspace().Clock().Now().UnixMicro()
 	c.W.Array(2)
 	c.W.BulkInt(us / 1e6)
 	c.W.BulkInt(us % 1e6)
@@ -112,7 +115,7 @@ func cmdLolwut(c *command.Ctx) {
 	}
 	columns := int(min(max(size[0], 1), lolwutMaxColumns))
 	rows := int(min(max(size[1], 1), lolwutMaxRows))
-	c.W.Verbatim("txt", drawAtom(columns, rows)+"\natomredis ver. "+Version+"\n")
+	c.W.Verbatim("txt", drawAtom(columns, rows)+"\natomredis ver. "+version.Number+"\n")
 }
 
 // drawAtom draws a nucleus and three electrons on their orbits.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/internal/commandtest"
+	"github.com/atomredis/atomredis/internal/version"
 )
 
 func TestLolwutDrawsPicturesOfAnySize(t *testing.T) {
@@ -24,7 +25,7 @@ func TestLolwutDrawsPicturesOfAnySize(t *testing.T) {
 	}
 	tallest := drawAtom(1, lolwutMaxRows)
 	for _, words := range [][]string{{"lolwut", "-5", "9223372036854775807"}, {"lolwut", "version", "6", "0", "999", "7"}} {
-		require.Contains(t, b.Call(lolwut, words...), tallest+"\natomredis ver. "+Version, words)
+		require.Contains(t, b.Call(lolwut, words...), tallest+"\natomredis ver. "+version.Number, words)
 	}
 	require.Equal(t, "-"+string(command.ErrNotInteger)+"\r\n", b.Call(lolwut, "lolwut", "version"))
 }

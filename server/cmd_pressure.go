@@ -7,6 +7,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/version"
 )
 
 // This file has the table of the commands on queues of the pressure protocol, and those that never wait. They use the keys of the
@@ -15,45 +16,45 @@ import (
 func init() { command.Register(pressureCommands) }
 
 var pressureCommands = []*command.Command{
-	{Name: "pressure.ack", Group: "pressure", Since: Version, Arity: -3,
+	{Name: "pressure.ack", Group: "pressure", Since: version.Number, Arity: -3,
 		Flags: command.Write | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureAck.keys, Summary: "Says that reserved messages have been dealt with, and counts them",
 		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of ids", Do: cmdPressureAck},
-	{Name: "pressure.close", Group: "pressure", Since: Version, Arity: -2,
+	{Name: "pressure.close", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureClose.keys, Summary: "Closes a queue: nothing can be put into it any more; waits while it has a producer",
 		Syntax: "name [CLIENT id] [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureClose},
-	{Name: "pressure.create", Group: "pressure", Since: Version, Arity: -2,
+	{Name: "pressure.create", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.Write | command.DenyOOM | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureCreate.keys, Summary: "Creates a queue",
 		Syntax: "name [BOUND bound] [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureCreate},
-	{Name: "pressure.delete", Group: "pressure", Since: Version, Arity: -2,
+	{Name: "pressure.delete", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureDelete.keys, Summary: "Deletes a queue; waits while it has a producer or a consumer",
 		Syntax: "name [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(N), where N is the number of messages", Do: cmdPressureDelete},
-	{Name: "pressure.get", Group: "pressure", Since: Version, Arity: -2,
+	{Name: "pressure.get", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.Write | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureGet.keys, Summary: "Takes messages from a queue; waits while there are none or the queue has another consumer",
 		Syntax:     "name [COUNT count] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix] [RESERVE milliseconds]",
 		Complexity: "O(N), where N is the number of messages returned", Do: cmdPressureGet},
-	{Name: "pressure.info", Group: "pressure", Since: Version, Arity: -2, Flags: command.ReadOnly | command.TouchesArbitraryKeys,
+	{Name: "pressure.info", Group: "pressure", Since: version.Number, Arity: -2, Flags: command.ReadOnly | command.TouchesArbitraryKeys,
 		ACL:         command.CatList,
 		DerivedKeys: pressureInfo.keys, Summary: "Describes a queue",
 		Syntax: "name [PREFIX prefix]", Complexity: "O(N), where N is the number of clients that wait for the queue", Do: cmdPressureInfo},
-	{Name: "pressure.len", Group: "pressure", Since: Version, Arity: -2,
+	{Name: "pressure.len", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.ReadOnly | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureInfo.keys, Summary: "Counts the messages in a queue",
 		Syntax: "name [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureLen},
-	{Name: "pressure.list", Group: "pressure", Since: Version, Arity: -1,
+	{Name: "pressure.list", Group: "pressure", Since: version.Number, Arity: -1,
 		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatList,
 		Summary: "Lists the names of the queues",
 		Syntax:  "[PREFIX prefix]", Complexity: "O(N), where N is the number of keys in the database", Do: cmdPressureList},
-	{Name: "pressure.put", Group: "pressure", Since: Version, Arity: -3,
+	{Name: "pressure.put", Group: "pressure", Since: version.Number, Arity: -3,
 		Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressurePut.keys, Summary: "Puts messages into a queue; waits while it is full or has another producer",
 		Syntax:     "name value [value ...] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix]",
 		Complexity: "O(N), where N is the number of messages", Do: cmdPressurePut},
-	{Name: "pressure.return", Group: "pressure", Since: Version, Arity: -3,
+	{Name: "pressure.return", Group: "pressure", Since: version.Number, Arity: -3,
 		Flags: command.Write | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureAck.keys, Summary: "Puts reserved messages back to the head of their queue, and counts them",
 		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of reserved messages", Do: cmdPressureReturn},

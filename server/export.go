@@ -10,6 +10,7 @@ import (
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -151,7 +152,7 @@ func (srv *Server) encodeRDB(ctx context.Context, w io.Writer, how rdbCopy) erro
 		how.begun(s)
 	}
 	e := rdb.NewEncoder(w)
-	e.Begin(rdbVersion(s), rdb.Aux{Name: "redis-ver", Value: RedisVersion}, rdb.Aux{Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
+	e.Begin(rdbVersion(s), rdb.Aux{Name: "redis-ver", Value: version.Redis}, rdb.Aux{Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
 		rdb.Aux{Name: "ctime", Value: strconv.FormatInt(now/1000, 10)}, rdb.Aux{Name: "aof-base", Value: "0"})
 	if how.content&rdbFunctions != 0 {
 		for _, code := range codes {

@@ -33,3 +33,6 @@ func (srv *Server) RDBLimits() *rdb.Limits {
 		SkipChecksum: srv.skipChecksums.Load(),
 	}
 }
+
+// PayloadChecked implements Host.
+func (srv *Server) PayloadChecked() { srv.stats.restored.Add(1) }

@@ -122,10 +122,10 @@ func TestSortAgreesWithAModel(t *testing.T) {
 		}
 		if m.stored {
 			require.Equal(rt, fmt.Sprintf(":%d\r\n", len(elements)), sortOf(b, t, append(args, "STORE", "stored")...))
-			require.Equal(rt, bulks(elements...), b.Call(commandtest.Named(t, "lrange"), "lrange", "stored", "0", "-1"))
+			require.Equal(rt, commandtest.Bulks(elements...), b.Call(commandtest.Named(t, "lrange"), "lrange", "stored", "0", "-1"))
 			return
 		}
-		require.Equal(rt, bulks(elements...), sortOf(b, t, args...))
+		require.Equal(rt, commandtest.Bulks(elements...), sortOf(b, t, args...))
 	})
 }
 
@@ -134,10 +134,10 @@ func TestSortWithoutSortingKeepsTheOrder(t *testing.T) {
 	b.Call(commandtest.Named(t, "rpush"), "rpush", "list", "3", "1", "2")
 	b.Call(commandtest.Named(t, "zadd"), "zadd", "zset", "1", "x", "2", "y", "3", "z")
 	b.Call(commandtest.Named(t, "sadd"), "sadd", "set", "30", "10", "20")
-	require.Equal(t, bulks("3", "1", "2"), sortOf(b, t, "list", "BY", "nosort"))
-	require.Equal(t, bulks("1"), sortOf(b, t, "list", "BY", "nosort", "LIMIT", "1", "1"))
-	require.Equal(t, bulks("y", "x"), sortOf(b, t, "zset", "BY", "nosort", "DESC", "LIMIT", "1", "5"))
-	require.Equal(t, bulks("20", "30"), sortOf(b, t, "set", "BY", "nosort", "LIMIT", "1", "2"))
+	require.Equal(t, commandtest.Bulks("3", "1", "2"), sortOf(b, t, "list", "BY", "nosort"))
+	require.Equal(t, commandtest.Bulks("1"), sortOf(b, t, "list", "BY", "nosort", "LIMIT", "1", "1"))
+	require.Equal(t, commandtest.Bulks("y", "x"), sortOf(b, t, "zset", "BY", "nosort", "DESC", "LIMIT", "1", "5"))
+	require.Equal(t, commandtest.Bulks("20", "30"), sortOf(b, t, "set", "BY", "nosort", "LIMIT", "1", "2"))
 }
 
 func TestOrderOfScoresIsThatOfNumbers(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -53,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 	if len(args) == 1 {
 		switch args[0] {
 		case "-v", "--version":
-			fmt.Fprintf(stdout, "atomredis v=%s redis=%s go=%s bits=%d\n", server.Version, server.RedisVersion,
+			fmt.Fprintf(stdout, "atomredis v=%s redis=%s go=%s bits=%d\n", version.Number, version.Redis,
 				strings.TrimPrefix(runtime.Version(), "go"), strconv.IntSize)
 			return 0
 		case "-h", "--help":
@@ -149,7 +150,7 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 			defer os.Remove(file)
 		}
 	}
-	log.Info("ready to accept connections", "version", server.Version, "pid", os.Getpid(), "addresses", strings.Join(addrs, " "))
+	log.Info("ready to accept connections", "version", version.Number, "pid", os.Getpid(), "addresses", strings.Join(addrs, " "))
 	parent.tell(nil)
 	if err := supervisor.ready(); err != nil {
 		log.Warn("cannot tell the service manager that the server is ready", "error", err.Error())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -124,7 +125,7 @@ func TestWhatCannotBeStartedIsReported(t *testing.T) {
 func TestVersionAndHelp(t *testing.T) {
 	var stdout bytes.Buffer
 	require.Zero(t, run([]string{"--version"}, &stdout, io.Discard, nil))
-	require.Contains(t, stdout.String(), "atomredis v="+server.Version+" redis="+server.RedisVersion)
+	require.Contains(t, stdout.String(), "atomredis v="+version.Number+" redis="+version.Redis)
 	stdout.Reset()
 	require.Zero(t, run([]string{"-h"}, &stdout, io.Discard, nil))
 	require.Equal(t, usage, stdout.String())

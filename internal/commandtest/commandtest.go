@@ -67,6 +67,16 @@ func (c *Ctx) Line(t testing.TB, line string) string {
 	return c.Call(cmd, words...)
 }
 
+// Bulks returns the reply that is an array of strings.
+func Bulks(texts ...string) string {
+	var w resp.Writer
+	w.Array(len(texts))
+	for _, text := range texts {
+		w.BulkString(text)
+	}
+	return string(w.Buf)
+}
+
 // Named returns the entry of a command; the test imports the package that registers it.
 func Named(t testing.TB, name string) *command.Command {
 	cmd := table().Original(name)
@@ -98,3 +108,4 @@ func (host) ZSetLimits() zsets.Limits     { return zsets.DefaultLimits }
 func (host) StreamLimits() streams.Limits { return streams.DefaultLimits }
 func (host) HyperLogLogSparse() int       { return 3000 }
 func (host) RDBLimits() *rdb.Limits       { return &rdb.Limits{} }
+func (host) PayloadChecked()              {}
