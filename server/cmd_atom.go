@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/atomredis/atomredis/command"
+	streamcommands "github.com/atomredis/atomredis/commands/streams"
 	stringcommands "github.com/atomredis/atomredis/commands/strings"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
@@ -149,8 +150,9 @@ func (p *part) free() {
 // addAtomEntry adds an entry to a stream as all elements do, and returns the reply of XADD: the entry's ID, or an error. It is valid as
 // long as p is.
 func addAtomEntry(c *command.Ctx, p *part, key []byte, fields ...[]byte) (reply []byte) {
-	p.args = append(append(p.args[:0], xaddWord, key, maxLenWord, approxWord, atomMaxLen, anyIDWord), fields...)
-	return perform(c, cmdXadd, p)
+	p.args = append(append(p.args[:0], streamcommands.XaddWord, key, streamcommands.MaxLenWord, streamcommands.ApproxWord, atomMaxLen,
+		streamcommands.AnyIDWord), fields...)
+	return perform(c, streamcommands.Add, p)
 }
 
 // peekStream returns the stream at a key, or nil if there is none.
@@ -322,7 +324,7 @@ func cmdAtomStreamref(c *command.Ctx) {
 func entryToRefer(c *command.Ctx, key, id []byte) (entry streams.Entry, ok bool) {
 	start, end := streams.MinID, streams.MaxID
 	if len(id) > 0 {
-		if start, end, ok = interval(c, id, id); !ok {
+		if start, end, ok = streamcommands.Interval(c, id, id); !ok {
 			return entry, false
 		}
 	}

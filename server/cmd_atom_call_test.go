@@ -55,7 +55,8 @@ func TestCallIsAnsweredByAcknowledgementAndResponse(t *testing.T) {
 	onElement(t, func(t *testing.T, b *atomServer) {
 		id := b.call("DATA", "to\x00\r\n")
 		require.Equal(t, "1000000000001-0", id)
-		require.Equal(t, "*1\r\n*2\r\n"+bulk(id)+commandtest.Bulks("element", "atomredis", "cmd", "move", "data", "to\x00\r\n"), b.do("XRANGE", "command:e", id, id))
+		require.Equal(t, "*1\r\n*2\r\n"+bulk(id)+commandtest.Bulks("element", "atomredis", "cmd", "move", "data", "to\x00\r\n"),
+			b.do("XRANGE", "command:e", id, id))
 		b.ack(id, "1000")
 		require.Equal(t, "", b.answer(1))
 		b.respond("data", "\x00there\r\n", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", id, "element", "e", "cmd", "move")
@@ -274,10 +275,13 @@ func TestCallRefusesWhatIsWrong(t *testing.T) {
 
 func TestCallOptionsComeInAnyOrderAndCase(t *testing.T) {
 	onElement(t, func(t *testing.T, b *atomServer) {
-		require.Equal(t, commandtest.Bulks("cmd_id", "1000000000001-0"), b.do("atom.Call", "e", "c", "nowait", "from", "me", "Timeout", "5", "data", "nowait"))
-		require.Equal(t, "*1\r\n*2\r\n"+bulk("1000000000001-0")+commandtest.Bulks("element", "me", "cmd", "c", "data", "nowait"), b.do("XREVRANGE", "command:e", "+", "-", "COUNT", "1"))
+		require.Equal(t, commandtest.Bulks("cmd_id", "1000000000001-0"), b.do("atom.Call", "e", "c", "nowait", "from",
+			"me", "Timeout", "5", "data", "nowait"))
+		require.Equal(t, "*1\r\n*2\r\n"+bulk("1000000000001-0")+commandtest.Bulks("element", "me", "cmd", "c", "data",
+			"nowait"), b.do("XREVRANGE", "command:e", "+", "-", "COUNT", "1"))
 		require.Equal(t, commandtest.Bulks("cmd_id", "1000000000001-1"), b.do("ATOM.CALL", "e", "", "NOWAIT"))
-		require.Equal(t, "*1\r\n*2\r\n"+bulk("1000000000001-1")+commandtest.Bulks("element", "atomredis", "cmd", "", "data", ""), b.do("XREVRANGE", "command:e", "+", "-", "COUNT", "1"))
+		require.Equal(t, "*1\r\n*2\r\n"+bulk("1000000000001-1")+commandtest.Bulks("element", "atomredis", "cmd", "",
+			"data", ""), b.do("XREVRANGE", "command:e", "+", "-", "COUNT", "1"))
 	})
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"github.com/atomredis/atomredis/command"
+	streamcommands "github.com/atomredis/atomredis/commands/streams"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -198,7 +199,7 @@ func writeStreamSize(w *resp.Writer, s *streams.Stream) {
 	w.BulkString("length")
 	w.Int(int64(s.Len()))
 	w.BulkString("last-id")
-	writeStreamID(w, s.LastID())
+	streamcommands.WriteID(w, s.LastID())
 }
 
 func bulkOrNull(w *resp.Writer, b []byte) {

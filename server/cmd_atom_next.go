@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/atomredis/atomredis/command"
+	streamcommands "github.com/atomredis/atomredis/commands/streams"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
@@ -137,7 +138,7 @@ func makeAtomGroup(c *command.Ctx, key, group []byte) *engine.Entry {
 	p := newPart()
 	defer p.free()
 	p.args = append(p.args, []byte("XGROUP"), []byte("CREATE"), key, group, p.id(after), []byte("MKSTREAM"))
-	perform(c, cmdXgroupCreate, p)
+	perform(c, streamcommands.CreateGroup, p)
 	c.Journal(p.args...)
 	return c.G.Write(c.DB, key)
 }
@@ -174,8 +175,8 @@ func (n *atomNext) take(c *command.Ctx, e *engine.Entry, g *streams.Group) bool 
 		consumer.Seen(now)
 		var entry streams.Entry
 		g.ReadNew(s, consumer, 1, false, now, func(e streams.Entry) { entry = e })
-		groupChanged(c, e, created)
-		c.Journal(xreadgroupWord, groupWord, group, n.consumer, countWord, oneWord, streamsWord, key, newEntriesID)
+		streamcommands.GroupChanged(c, e, created)
+		c.Journal(xreadgroupWord, groupWord, group, n.consumer, countWord, oneWord, streamsWord, key, streamcommands.NewEntriesID)
 		if n.handOut(c, entry) {
 			return true
 		}
@@ -308,7 +309,7 @@ func cmdAtomRespond(c *command.Ctx) {
 		c.Err(e)
 		return
 	}
-	parsed, ok := streamID(c, r.id)
+	parsed, ok := streamcommands.ParseID(c, r.id)
 	if !ok {
 		return
 	}
@@ -327,7 +328,7 @@ func cmdAtomRespond(c *command.Ctx) {
 		return
 	}
 	p.args = append(p.args[:0], xackWord, commands, p.join(atomGroupPrefix, r.element), id)
-	reply = perform(c, cmdXack, p)
+	reply = perform(c, streamcommands.Ack, p)
 	if reply[1] == '1' {
 		c.Journal(p.args...)
 	}

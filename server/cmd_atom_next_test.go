@@ -86,7 +86,8 @@ func TestACommandIsHandedOutAcknowledgedAndAnswered(t *testing.T) {
 		require.Equal(t, ":1\r\n", b.as(1, "ATOM.RESPOND", "e", id, "atomredis", "CMD", "move", "DATA", "\x00there\r\n"))
 		require.Equal(t, "*14\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+bulk("")+bulk("data")+bulk("\x00there\r\n")+
 			bulk("ser")+bulk("none")+bulk("element")+bulk("e")+bulk("cmd")+bulk("move"), b.answer(2))
-		require.Equal(t, "*1\r\n*2\r\n"+bulk(response)+commandtest.Bulks("data", "\x00there\r\n", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", id,
+		require.Equal(t, "*1\r\n*2\r\n"+bulk(response)+commandtest.Bulks("data", "\x00there\r\n", "ser", "none",
+			"err_code", "0", "err_str", "", "cmd_id", id,
 			"element", "e", "cmd", "move"), b.do("XREVRANGE", "response:atomredis", "+", "-", "COUNT", "1"))
 		require.Equal(t, "*4\r\n:0", b.pending())
 	})
@@ -152,7 +153,8 @@ func TestNextAcknowledgesAsItIsTold(t *testing.T) {
 						return
 					}
 					require.Equal(t, handed(id, "me", "move", ":"+tc.want+"\r\n"), answer)
-					require.Equal(t, "*1\r\n*2\r\n"+bulk("1000000000001-0")+commandtest.Bulks("element", "e", "cmd_id", id, "timeout", tc.want), b.responses("me"))
+					require.Equal(t, "*1\r\n*2\r\n"+bulk("1000000000001-0")+commandtest.Bulks("element", "e",
+						"cmd_id", id, "timeout", tc.want), b.responses("me"))
 				})
 			})
 		}
@@ -353,8 +355,10 @@ func TestRespondWritesTheFieldsOfTheProtocol(t *testing.T) {
 		id := b.send("element", "me", "cmd", "c")
 		require.Equal(t, ":1\r\n", b.do("ATOM.RESPOND", "e", id, "you"))
 		require.Equal(t, ":0\r\n", b.do("ATOM.RESPOND", "e", id, "you"), "it has been done")
-		require.Equal(t, "*3\r\n*2\r\n"+bulk("1000000000001-0")+commandtest.Bulks("data", "", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", "5-0", "element", "e", "cmd", "")+
-			"*2\r\n"+bulk("1000000000001-1")+commandtest.Bulks("data", "cmd", "ser", "", "err_code", "-1", "err_str", "", "cmd_id", "6-1", "element", "e", "cmd", "data")+
+		require.Equal(t, "*3\r\n*2\r\n"+bulk("1000000000001-0")+commandtest.Bulks("data", "", "ser", "none",
+			"err_code", "0", "err_str", "", "cmd_id", "5-0", "element", "e", "cmd", "")+
+			"*2\r\n"+bulk("1000000000001-1")+commandtest.Bulks("data", "cmd", "ser", "", "err_code", "-1", "err_str",
+			"", "cmd_id", "6-1", "element", "e", "cmd", "data")+
 			"*2\r\n"+bulk("1000000000001-2")+commandtest.Bulks("element", "e", "cmd_id", id, "timeout", "1000"), b.responses("me"))
 		require.Equal(t, ":2\r\n", b.do("XLEN", "response:you"))
 		for range 3000 {
@@ -381,7 +385,8 @@ func TestServingRefusesWhatIsWrong(t *testing.T) {
 			command.ErrTimeoutNegative: {{"NEXT", "e", "TIMEOUT", "-1"}, {"NEXT", "e", "ACK", "-1"}, {"NEXT", "e", "ACKFOR", "c", "-1"}},
 			errElementName:             {{"NEXT", ""}, {"RESPOND", "", "1-1", "me"}, {"RESPOND", "e", "1-1", ""}},
 			command.ErrNotInteger:      {{"RESPOND", "e", "1-1", "me", "ERR", "x", "text"}, {"RESPOND", "e", "1-1", "me", "ERR", "1.5", "text"}},
-			"ERR Invalid stream ID specified as stream command argument": {{"RESPOND", "e", "x", "me"}, {"RESPOND", "e", "", "me"}, {"RESPOND", "e", "+", "me"}},
+			"ERR Invalid stream ID specified as stream command argument": {{"RESPOND", "e", "x", "me"}, {"RESPOND",
+				"e", "", "me"}, {"RESPOND", "e", "+", "me"}},
 			command.ErrWrongType: {{"NEXT", "text"}, {"RESPOND", "text", "1-1", "me"}, {"RESPOND", "e", "1-1", "text"}},
 		} {
 			for _, args := range calls {

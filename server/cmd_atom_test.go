@@ -146,7 +146,8 @@ func TestStreamsOfOneElementAndOfAll(t *testing.T) {
 		require.Equal(t, commandtest.Bulks("a", "left:frames", "z"), b.do("ATOM.STREAMS", "cam"))
 		require.Equal(t, commandtest.Bulks("frames"), b.do("ATOM.STREAMS", "cam:left"))
 		require.Equal(t, "*0\r\n", b.do("ATOM.STREAMS", "ca"))
-		require.Equal(t, "*6\r\n"+commandtest.Bulks("", "alone")+commandtest.Bulks("cam", "a")+commandtest.Bulks("cam", "z")+commandtest.Bulks("cam:left", "frames")+commandtest.Bulks("camera", "frames")+commandtest.Bulks("x", "y:z"),
+		require.Equal(t, "*6\r\n"+commandtest.Bulks("", "alone")+commandtest.Bulks("cam", "a")+commandtest.Bulks("cam", "z")+
+			commandtest.Bulks("cam:left", "frames")+commandtest.Bulks("camera", "frames")+commandtest.Bulks("x", "y:z"),
 			b.do("ATOM.STREAMS"))
 		require.Equal(t, "-ERR wrong number of arguments for 'atom.streams' command\r\n", b.do("ATOM.STREAMS", "x", "y"))
 	})
@@ -176,7 +177,8 @@ func TestStrangeNamesWorkEverywhere(t *testing.T) {
 			require.Equal(t, commandtest.Bulks(name), b.do("ATOM.STREAMS", name), "%q", name)
 			require.Equal(t, "*1\r\n"+commandtest.Bulks(name, name), b.do("ATOM.STREAMS"), "%q", name)
 			require.Contains(t, b.do("ATOM.INFO", name), bulk("state")+bulk("alive"))
-			require.Equal(t, commandtest.Bulks("reference:"+name+":1:ser:"+name+":"+name), b.do("ATOM.STREAMREF", "stream:"+name+":"+name, "", "reference:"+name+":1", "0"), "%q", name)
+			require.Equal(t, commandtest.Bulks("reference:"+name+":1:ser:"+name+":"+name), b.do("ATOM.STREAMREF",
+				"stream:"+name+":"+name, "", "reference:"+name+":1", "0"), "%q", name)
 			require.Equal(t, "", b.as(1, "ATOM.CALL", name, name, "FROM", name, "DATA", name))
 			id := fmt.Sprintf("%d-1", b.ks.Now()) // the first one is that of coming up
 			b.do("XADD", "response:"+name, "*", "element", name, "cmd_id", id, "err_code", "0", "data", name, name, name)
@@ -191,8 +193,10 @@ func TestLogWritesTheFieldsOfTheProtocol(t *testing.T) {
 	onShards(t, func(t *testing.T, b *atomServer) {
 		require.Equal(t, bulk("1000000000000-0"), b.do("ATOM.LOG", "4", "robot", "low\x00battery", "here"))
 		require.Equal(t, bulk("1000000000000-1"), b.do("ATOM.LOG", "7", "", ""))
-		require.Equal(t, "*2\r\n*2\r\n"+bulk("1000000000000-0")+commandtest.Bulks("level", "4", "element", "robot", "msg", "low\x00battery", "host", "here")+
-			"*2\r\n"+bulk("1000000000000-1")+commandtest.Bulks("level", "7", "element", "", "msg", "", "host", "127.0.0.1"), b.do("XRANGE", "log", "-", "+"))
+		require.Equal(t, "*2\r\n*2\r\n"+bulk("1000000000000-0")+commandtest.Bulks("level", "4", "element", "robot",
+			"msg", "low\x00battery", "host", "here")+
+			"*2\r\n"+bulk("1000000000000-1")+commandtest.Bulks("level", "7", "element", "", "msg", "", "host", "127.0.0.1"),
+			b.do("XRANGE", "log", "-", "+"))
 		for _, level := range []string{"", "8", "-1", "07", "x", "1.0"} {
 			require.Equal(t, "-ERR the level must be an integer from 0 to 7\r\n", b.do("ATOM.LOG", level, "e", "m"))
 		}
@@ -379,9 +383,11 @@ func TestAtomCommandsInTransactionsAndScripts(t *testing.T) {
 		b.do("ATOM.CALL", "e", "move", "NOWAIT")
 		b.do("ATOM.LOG", "1", "e", "m")
 		b.do("ATOM.ELEMENTS")
-		require.Equal(t, "*4\r\n-"+string(errCallWaits)+"\r\n"+commandtest.Bulks("cmd_id", "1000000000001-0")+bulk("1000000000001-0")+commandtest.Bulks("e"), b.do("EXEC"))
+		require.Equal(t, "*4\r\n-"+string(errCallWaits)+"\r\n"+commandtest.Bulks("cmd_id",
+			"1000000000001-0")+bulk("1000000000001-0")+commandtest.Bulks("e"), b.do("EXEC"))
 		require.Equal(t, ":2\r\n", b.do("XLEN", "command:e"), "a call that is refused sends nothing")
-		require.Equal(t, commandtest.Bulks("cmd_id", "1000000000001-1"), b.do("EVAL", "return redis.call('atom.call', 'e', 'move', 'nowait')", "0"))
+		require.Equal(t, commandtest.Bulks("cmd_id", "1000000000001-1"), b.do("EVAL",
+			"return redis.call('atom.call', 'e', 'move', 'nowait')", "0"))
 		require.Contains(t, b.do("EVAL", "return redis.call('atom.call', 'e', 'move')", "0"), string(errCallWaits))
 		require.Equal(t, commandtest.Bulks("e"), b.do("EVAL", "return redis.call('atom.elements')", "0"))
 	})

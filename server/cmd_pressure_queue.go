@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/atomredis/atomredis/command"
+	listcommands "github.com/atomredis/atomredis/commands/lists"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -211,14 +212,16 @@ func (q *pressureQueue) integer(k queueKey) int64 {
 }
 
 // push adds elements at the left of a list.
-func (q *pressureQueue) push(k queueKey, elements ...[]byte) { q.pushAt(left, lpushWord, k, elements) }
+func (q *pressureQueue) push(k queueKey, elements ...[]byte) {
+	q.pushAt(listcommands.Left, lpushWord, k, elements)
+}
 
 // pushHead adds elements at the right of a list, which is the head of a queue.
 func (q *pressureQueue) pushHead(k queueKey, elements ...[]byte) {
-	q.pushAt(right, rpushWord, k, elements)
+	q.pushAt(listcommands.Right, rpushWord, k, elements)
 }
 
-func (q *pressureQueue) pushAt(s side, word []byte, k queueKey, elements [][]byte) {
+func (q *pressureQueue) pushAt(s listcommands.Side, word []byte, k queueKey, elements [][]byte) {
 	c := q.c
 	e := c.G.Write(c.DB, q.keys[k])
 	switch {
@@ -228,9 +231,9 @@ func (q *pressureQueue) pushAt(s side, word []byte, k queueKey, elements [][]byt
 		return // somebody has put something else there while a client waited
 	}
 	for _, v := range elements {
-		s.push(e.List(), v)
+		s.Push(e.List(), v)
 	}
-	c.G.Changed(e, engine.EventList, s.pushEvent())
+	c.G.Changed(e, engine.EventList, s.PushEvent())
 	c.Journal(append([][]byte{word, q.keys[k]}, elements...)...)
 }
 
@@ -243,12 +246,12 @@ func (q *pressureQueue) pop(k queueKey, n int64, use func(v []byte)) {
 	n = min(n, int64(e.List().Len()))
 	for range n {
 		if use != nil {
-			use(right.peek(e.List()))
+			use(listcommands.Right.Peek(e.List()))
 		}
 		e.List().DropBack()
 	}
-	listRemoved(q.c, e, right.popEvent())
-	q.c.Journal(rightPopWord, q.keys[k], strconv.AppendInt(nil, n, 10))
+	listcommands.Removed(q.c, e, listcommands.Right.PopEvent())
+	q.c.Journal(listcommands.RightPopWord, q.keys[k], strconv.AppendInt(nil, n, 10))
 }
 
 // set stores a string.
@@ -367,7 +370,7 @@ func (q *pressureQueue) settleNotFull(mayAdd bool) {
 	case n > 1:
 		e := q.list(qNotFull)
 		e.List().Trim(0, 0)
-		listRemoved(q.c, e, "ltrim")
+		listcommands.Removed(q.c, e, "ltrim")
 		q.c.Journal(ltrimWord, q.keys[qNotFull], pressureMark, pressureMark)
 	}
 }

@@ -3,8 +3,13 @@ package server
 // The commands of data types are packages of their own, which register themselves.
 import (
 	_ "github.com/atomredis/atomredis/commands/bitmaps"
+	_ "github.com/atomredis/atomredis/commands/geo"
 	_ "github.com/atomredis/atomredis/commands/hashes"
 	_ "github.com/atomredis/atomredis/commands/hyperloglog"
+	_ "github.com/atomredis/atomredis/commands/keys"
+	_ "github.com/atomredis/atomredis/commands/lists"
 	_ "github.com/atomredis/atomredis/commands/sets"
+	_ "github.com/atomredis/atomredis/commands/streams"
 	_ "github.com/atomredis/atomredis/commands/strings"
+	_ "github.com/atomredis/atomredis/commands/zsets"
 )

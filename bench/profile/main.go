@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -25,7 +26,7 @@ const fileVariable = "ATOMREDIS_PROFILE"
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "--version" { // the benchmark asks for it
-		fmt.Println("atomredis v=" + server.Version)
+		fmt.Println("atomredis v=" + version.Number)
 		return
 	}
 	stop := make(chan os.Signal, 1)

@@ -1,4 +1,4 @@
-package server
+package streams
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ var xgroupCommands = []*command.Command{
 	{Name: "xgroup|create", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write | command.DenyOOM,
 		ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,INSERT]"),
 		Summary: "Creates a consumer group", Syntax: "key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]",
-		Complexity: "O(1)", Do: cmdXgroupCreate},
+		Complexity: "O(1)", Do: CreateGroup},
 	{Name: "xgroup|createconsumer", Group: "stream", Since: "6.2.0", Arity: 5, Flags: command.Write | command.DenyOOM,
 		ACL: command.CatStream, Keys: command.Keys("i2+r0/1/0[RW,INSERT]"),
 		Summary: "Creates a consumer in a group", Syntax: "key groupname consumername", Complexity: "O(1)", Do: cmdXgroupCreateconsumer},
@@ -55,8 +55,8 @@ func errUnknownForm(c *command.Ctx, container string) {
 	c.Err(command.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.", c.Args[1], container)))
 }
 
-// groupChanged reports a change in a group that may have created a consumer and that Redis has no other event for.
-func groupChanged(c *command.Ctx, e *engine.Entry, created bool) {
+// GroupChanged reports a change in a group that may have created a consumer and that Redis has no other event for.
+func GroupChanged(c *command.Ctx, e *engine.Entry, created bool) {
 	if created {
 		c.G.ChangedBookkeeping(e, engine.EventStream, "xgroup-createconsumer")
 		return
@@ -128,7 +128,8 @@ func entriesReadOf(c *command.Ctx, e *engine.Entry, n int64) int64 {
 	return min(n, e.Stream().EntriesAdded())
 }
 
-func cmdXgroupCreate(c *command.Ctx) {
+// CreateGroup is the handler of XGROUP CREATE.
+func CreateGroup(c *command.Ctx) {
 	read, makeStream := int64(streams.UnknownEntriesRead), false
 	for o := c.Options(5); o.Next(); {
 		switch {
@@ -154,7 +155,7 @@ func cmdXgroupCreate(c *command.Ctx) {
 	}
 	var start streams.ID
 	if !isDollar(c.Args[4]) {
-		if start, ok = streamID(c, c.Args[4]); !ok {
+		if start, ok = ParseID(c, c.Args[4]); !ok {
 			return
 		}
 	} else if e != nil {
@@ -260,7 +261,8 @@ func cmdXgroupSetid(c *command.Ctx) {
 	c.W.OK()
 }
 
-func cmdXack(c *command.Ctx) {
+// Ack is the handler of XACK.
+func Ack(c *command.Ctx) {
 	e, ok := c.WriteAs(c.Args[1], engine.Stream)
 	if !ok {
 		return
@@ -318,8 +320,8 @@ func pendingSummary(c *command.Ctx) {
 		w.NullArray()
 		return
 	}
-	writeStreamID(w, first)
-	writeStreamID(w, last)
+	WriteID(w, first)
+	WriteID(w, last)
 	mark, n := w.Defer(), 0
 	for _, consumer := range g.Consumers() {
 		if consumer.PendingLen() > 0 {
@@ -354,7 +356,7 @@ func pendingList(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	start, end, ok := interval(c, c.Args[at], c.Args[at+1])
+	start, end, ok := Interval(c, c.Args[at], c.Args[at+1])
 	if !ok {
 		return
 	}
@@ -383,7 +385,7 @@ func pendingList(c *command.Ctx) {
 			return true
 		}
 		w.Array(4)
-		writeStreamID(w, nack.ID)
+		WriteID(w, nack.ID)
 		w.BulkString(nack.Consumer.Name)
 		w.Int(max(idle, 0))
 		w.Int(nack.DeliveryCount)
@@ -424,7 +426,7 @@ func (opt *claimOptions) parse(c *command.Ctx, o command.OptionArgs) (ok bool) {
 		case o.Is("retrycount") && o.More():
 			opt.DeliveryCount, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, "ERR Invalid RETRYCOUNT option argument for XCLAIM")
 		case o.Is("lastid") && o.More():
-			opt.lastID, ok = streamID(c, o.Arg())
+			opt.lastID, ok = ParseID(c, o.Arg())
 		default:
 			c.Err(command.Error(fmt.Sprintf("ERR Unrecognized XCLAIM option '%s'", command.UntilNUL(o.Word()))))
 			return false
@@ -482,13 +484,13 @@ func cmdXclaim(c *command.Ctx) {
 		}
 		n++
 		if opt.JustID {
-			writeStreamID(c.W, id)
+			WriteID(c.W, id)
 		} else if entry, ok := s.Get(id); ok {
 			writeStreamEntry(c.W, entry)
 		}
 	}
 	c.W.EndArray(mark, n)
-	groupChanged(c, e, created)
+	GroupChanged(c, e, created)
 }
 
 func cmdXautoclaim(c *command.Ctx) {
@@ -531,7 +533,7 @@ func cmdXautoclaim(c *command.Ctx) {
 		func(nack *streams.NACK, e streams.Entry) {
 			n++
 			if justID {
-				writeStreamID(w, nack.ID)
+				WriteID(w, nack.ID)
 			} else {
 				writeStreamEntry(w, e)
 			}
@@ -539,13 +541,13 @@ func cmdXautoclaim(c *command.Ctx) {
 	// What the reply begins with is known only now.
 	end := len(w.Buf)
 	w.Array(3)
-	writeStreamID(w, next)
+	WriteID(w, next)
 	w.Array(n)
 	head := slices.Clone(w.Buf[end:])
 	w.Buf = slices.Insert(w.Buf[:end], begin, head...)
 	w.Array(len(dropped))
 	for _, id := range dropped {
-		writeStreamID(w, id)
+		WriteID(w, id)
 	}
-	groupChanged(c, e, created)
+	GroupChanged(c, e, created)
 }

@@ -1,4 +1,4 @@
-package server
+package zsets
 
 import (
 	"fmt"
@@ -200,22 +200,22 @@ func (z *zcombination) union() *zsets.ZSet {
 					result.Remove(member) // to a set the zeros are the same, and it would keep the first
 				}
 			}
-			result.Set(member, score, unstored)
+			result.Set(member, score, Unstored)
 			return true
 		})
 	}
 	return result
 }
 
-// unstored are the limits of a set while it is not the value of a key. It is large from the start, which is quicker to
+// Unstored are the limits of a set while it is not the value of a key. It is large from the start, which is quicker to
 // search.
-var unstored = zsets.Limits{}
+var Unstored = zsets.Limits{}
 
 // intersection returns the members that all operands have.
 func (z *zcombination) intersection() *zsets.ZSet {
 	result := zsets.New()
 	z.eachCommon(func(member []byte, score float64) bool {
-		result.Set(member, score, unstored)
+		result.Set(member, score, Unstored)
 		return true
 	})
 	return result
@@ -274,7 +274,7 @@ func (z *zcombination) difference() *zsets.ZSet {
 	result := zsets.New()
 	first.each(func(member []byte, score float64) bool {
 		if kept(member) {
-			result.Set(member, score, unstored)
+			result.Set(member, score, Unstored)
 		}
 		return true
 	})
@@ -334,11 +334,11 @@ func zcombineStore(c *command.Ctx, op zoperation, event string) {
 	if !ok {
 		return
 	}
-	zstore(c, c.Args[1], compact(op.of(&z), c.Host.ZSetLimits()), event)
+	Store(c, c.Args[1], Compact(op.of(&z), c.Host.ZSetLimits()), event)
 }
 
-// compact returns a large set in the small form if it is within the limits.
-func compact(z *zsets.ZSet, lim zsets.Limits) *zsets.ZSet {
+// Compact returns a large set in the small form if it is within the limits.
+func Compact(z *zsets.ZSet, lim zsets.Limits) *zsets.ZSet {
 	if z.Len() > lim.Entries {
 		return z
 	}

@@ -1,4 +1,4 @@
-package server
+package streams
 
 import (
 	"github.com/atomredis/atomredis/command"
@@ -86,7 +86,7 @@ func cmdXinfoGroups(c *command.Ctx) {
 func groupProgress(c *command.Ctx, s *streams.Stream, g *streams.Group) {
 	w := c.W
 	w.BulkString("last-delivered-id")
-	writeStreamID(w, g.LastID)
+	WriteID(w, g.LastID)
 	w.BulkString("entries-read")
 	if g.EntriesRead != streams.UnknownEntriesRead {
 		w.Int(g.EntriesRead)
@@ -153,13 +153,13 @@ func streamFacts(c *command.Ctx, s *streams.Stream) {
 	w.BulkString("radix-tree-nodes")
 	w.Int(int64(s.NodeCount()) + 1) // the root and a node for each key, as in Redis while there are few
 	w.BulkString("last-generated-id")
-	writeStreamID(w, s.LastID())
+	WriteID(w, s.LastID())
 	w.BulkString("max-deleted-entry-id")
-	writeStreamID(w, s.MaxDeletedID())
+	WriteID(w, s.MaxDeletedID())
 	w.BulkString("entries-added")
 	w.Int(s.EntriesAdded())
 	w.BulkString("recorded-first-entry-id")
-	writeStreamID(w, s.FirstID())
+	WriteID(w, s.FirstID())
 }
 
 func streamInfo(c *command.Ctx, s *streams.Stream) {
@@ -201,7 +201,7 @@ func streamInfoFull(c *command.Ctx, s *streams.Stream, count int) {
 		mark, n := w.Defer(), 0
 		g.Pending(streams.MinID, streams.MaxID, func(nack *streams.NACK) bool {
 			w.Array(4)
-			writeStreamID(w, nack.ID)
+			WriteID(w, nack.ID)
 			w.BulkString(nack.Consumer.Name)
 			w.Int(nack.DeliveryTime)
 			w.Int(nack.DeliveryCount)
@@ -233,7 +233,7 @@ func consumerInfo(c *command.Ctx, consumer *streams.Consumer, count int) {
 	mark, n := w.Defer(), 0
 	consumer.Pending(streams.MinID, streams.MaxID, func(nack *streams.NACK) bool {
 		w.Array(3)
-		writeStreamID(w, nack.ID)
+		WriteID(w, nack.ID)
 		w.Int(nack.DeliveryTime)
 		w.Int(nack.DeliveryCount)
 		n++

@@ -1,4 +1,6 @@
-package server
+// Package streams has the commands on streams. This file adds, lists, removes and trims entries; read.go has XREAD and XREADGROUP,
+// groups.go consumer groups, info.go XINFO.
+package streams
 
 import (
 	"bytes"
@@ -12,22 +14,19 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has the table of the commands on streams, and those that add, list, remove and trim entries. Reading what is
-// new, consumer groups and XINFO are in the other cmd_stream files.
-
 func init() { command.Register(streamCommands) }
 
 var streamCommands = []*command.Command{
 	{Name: "xack", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.Write | command.Fast, ACL: command.CatStream,
 		Keys:    command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Ends that entries are pending in a consumer group, and returns how many were", Syntax: "key group id [id ...]",
-		Complexity: "O(1) for each entry", Do: cmdXack},
+		Complexity: "O(1) for each entry", Do: Ack},
 	{Name: "xadd", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast,
 		ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Adds an entry to a stream, which is created if there is none",
 		Syntax: "key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [<MAXLEN | MINID> [= | ~] threshold " +
 			"[LIMIT count]] <* | id> field value [field value ...]",
-		Complexity: "O(1) to add, O(N) to trim, where N is the number of entries removed", Do: cmdXadd},
+		Complexity: "O(1) to add, O(N) to trim, where N is the number of entries removed", Do: Add},
 	{Name: "xautoclaim", Group: "stream", Since: "6.2.0", Arity: -6, Flags: command.Write | command.Fast, ACL: command.CatStream,
 		Keys:       command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary:    "Finds entries that have been pending for long and gives them to another consumer",
@@ -99,9 +98,9 @@ const (
 	errEntriesAdded    command.Error = "ERR entries_added must be positive"
 )
 
-// streamID reads an ID that has to be complete but for its second part, which is 0 by default; if it is none an error
+// ParseID reads an ID that has to be complete but for its second part, which is 0 by default; if it is none an error
 // is written and ok is false.
-func streamID(c *command.Ctx, arg []byte) (id streams.ID, ok bool) {
+func ParseID(c *command.Ctx, arg []byte) (id streams.ID, ok bool) {
 	if id, ok = streams.ParseID(arg, 0); !ok {
 		c.Err(errStreamID)
 	}
@@ -111,7 +110,7 @@ func streamID(c *command.Ctx, arg []byte) (id streams.ID, ok bool) {
 // streamIDs is streamID for several, which it appends to dst.
 func streamIDs(c *command.Ctx, dst []streams.ID, args [][]byte) (ids []streams.ID, ok bool) {
 	for _, arg := range args {
-		id, ok := streamID(c, arg)
+		id, ok := ParseID(c, arg)
 		if !ok {
 			return nil, false
 		}
@@ -120,9 +119,9 @@ func streamIDs(c *command.Ctx, dst []streams.ID, args [][]byte) (ids []streams.I
 	return dst, true
 }
 
-// interval reads the two ends of a range of IDs; '(' excludes the end. If one is wrong an error is written and ok is
+// Interval reads the two ends of a range of IDs; '(' excludes the end. If one is wrong an error is written and ok is
 // false.
-func interval(c *command.Ctx, first, last []byte) (start, end streams.ID, ok bool) {
+func Interval(c *command.Ctx, first, last []byte) (start, end streams.ID, ok bool) {
 	if start, ok = intervalStart(c, first); !ok {
 		return start, end, false
 	}
@@ -159,8 +158,8 @@ func intervalEnd(c *command.Ctx, arg []byte, defaultSeq uint64) (id streams.ID, 
 	return id, exclusive, ok
 }
 
-// writeStreamID writes an ID.
-func writeStreamID(w *resp.Writer, id streams.ID) {
+// WriteID writes an ID.
+func WriteID(w *resp.Writer, id streams.ID) {
 	var scratch [41]byte
 	w.Bulk(id.Append(scratch[:0]))
 }
@@ -168,7 +167,7 @@ func writeStreamID(w *resp.Writer, id streams.ID) {
 // writeStreamEntry writes an entry: its ID, and its fields and values in one array.
 func writeStreamEntry(w *resp.Writer, e streams.Entry) {
 	w.Array(2)
-	writeStreamID(w, e.ID)
+	WriteID(w, e.ID)
 	writeStreamFields(w, e)
 }
 
@@ -235,7 +234,7 @@ func (t *trimming) option(c *command.Ctx, o *command.OptionArgs) (taken, ok bool
 	case o.Is("minid"):
 		arg, ok := t.threshold(c, o, trimByMinID)
 		if ok {
-			t.minID, ok = streamID(c, arg)
+			t.minID, ok = ParseID(c, arg)
 		}
 		return true, ok
 	case o.Is("limit"):
@@ -298,11 +297,11 @@ func (t *trimming) apply(s *streams.Stream, lim streams.Limits) int {
 
 // The words with which XADD and XTRIM are journalled.
 var (
-	xaddWord   = []byte("XADD")
-	maxLenWord = []byte("MAXLEN")
+	XaddWord   = []byte("XADD")
+	MaxLenWord = []byte("MAXLEN")
 	exactWord  = []byte("=")
-	approxWord = []byte("~")
-	anyIDWord  = []byte("*")
+	ApproxWord = []byte("~")
+	AnyIDWord  = []byte("*")
 )
 
 // referenceWords are the words for what becomes of references, in lower case.
@@ -388,7 +387,8 @@ func (n *newEntry) resolve(c *command.Ctx, s *streams.Stream) (id streams.ID, ok
 	return id, ok
 }
 
-func cmdXadd(c *command.Ctx) {
+// Add is the handler of XADD.
+func Add(c *command.Ctx) {
 	var n newEntry
 	if !n.parse(c) {
 		return
@@ -429,7 +429,7 @@ func cmdXadd(c *command.Ctx) {
 	if n.trim.how.Approx {
 		journalXadd(c, id, n.fields, trimmed > 0, s.Len(), n.trim.how.References)
 	}
-	writeStreamID(c.W, id)
+	WriteID(c.W, id)
 }
 
 // journalXadd has an XADD that trims approximately journalled with what it did exactly, because that depends on how the
@@ -438,10 +438,10 @@ func journalXadd(c *command.Ctx, id streams.ID, fields [][]byte, trimmed bool, l
 	l := argLists.Get().(*argList)
 	text := id.Append(l.text[:0])
 	idEnd := len(text)
-	args := append(l.room[:0], xaddWord, c.Args[1])
+	args := append(l.room[:0], XaddWord, c.Args[1])
 	if trimmed {
 		text = strconv.AppendInt(text, int64(length), 10)
-		args = appendReferences(append(args, maxLenWord, exactWord, text[idEnd:]), refs)
+		args = appendReferences(append(args, MaxLenWord, exactWord, text[idEnd:]), refs)
 	}
 	args = append(args, text[:idEnd])
 	args = append(args, fields...)
@@ -501,7 +501,7 @@ func cmdXrevrange(c *command.Ctx) { xrange(c, c.Args[3], c.Args[2], true) }
 
 // xrange is XRANGE and XREVRANGE.
 func xrange(c *command.Ctx, first, last []byte, reverse bool) {
-	start, end, ok := interval(c, first, last)
+	start, end, ok := Interval(c, first, last)
 	if !ok {
 		return
 	}
@@ -529,7 +529,7 @@ func xrange(c *command.Ctx, first, last []byte, reverse bool) {
 }
 
 func cmdXsetid(c *command.Ctx) {
-	id, ok := streamID(c, c.Args[2])
+	id, ok := ParseID(c, c.Args[2])
 	if !ok {
 		return
 	}
@@ -542,7 +542,7 @@ func cmdXsetid(c *command.Ctx) {
 				ok = false
 			}
 		case o.Is("maxdeletedid") && o.More():
-			if maxDeleted, ok = streamID(c, o.Arg()); ok && id.Less(maxDeleted) {
+			if maxDeleted, ok = ParseID(c, o.Arg()); ok && id.Less(maxDeleted) {
 				c.Err(command.Error(streams.ErrSetIDBelowDeleted.Error()))
 				ok = false
 			}
@@ -599,7 +599,7 @@ func cmdXtrim(c *command.Ctx) {
 	}
 	if removed > 0 && t.how.Approx { // as with XADD
 		length := strconv.AppendInt(nil, int64(e.Stream().Len()), 10)
-		c.Journal(appendReferences([][]byte{[]byte("XTRIM"), c.Args[1], maxLenWord, exactWord, length}, t.how.References)...)
+		c.Journal(appendReferences([][]byte{[]byte("XTRIM"), c.Args[1], MaxLenWord, exactWord, length}, t.how.References)...)
 	}
 	c.W.Int(int64(removed))
 }

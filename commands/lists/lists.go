@@ -1,4 +1,5 @@
-package server
+// Package lists has the commands on lists. Those that pop are in pop.go.
+package lists
 
 import (
 	"math"
@@ -7,9 +8,6 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
 )
-
-// This file has the commands on lists that answer at once and leave elements in place or add them; those that pop are in
-// cmd_list_pop.go.
 
 const (
 	errRankZero command.Error = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or " +
@@ -110,37 +108,38 @@ var listCommands = []*command.Command{
 		Complexity: listPushComplexity, Do: cmdRpushx},
 }
 
-// side is an end of a list.
-type side bool
+// Side is an end of a list.
+type Side bool
 
+// The ends of a list.
 const (
-	left  side = false
-	right side = true
+	Left  Side = false
+	Right Side = true
 )
 
-func parseSide(word []byte) (s side, ok bool) {
+func parseSide(word []byte) (s Side, ok bool) {
 	switch {
 	case command.EqualFold(word, "left"):
-		return left, true
+		return Left, true
 	case command.EqualFold(word, "right"):
-		return right, true
+		return Right, true
 	}
-	return left, false
+	return Left, false
 }
 
-// push adds v at this end.
-func (s side) push(l *lists.List, v []byte) {
-	if s == left {
+// Push adds v at this end.
+func (s Side) Push(l *lists.List, v []byte) {
+	if s == Left {
 		l.PushFront(v)
 	} else {
 		l.PushBack(v)
 	}
 }
 
-// peek returns the element at this end of a list that is not empty.
-func (s side) peek(l *lists.List) []byte {
+// Peek returns the element at this end of a list that is not empty.
+func (s Side) Peek(l *lists.List) []byte {
 	var v []byte
-	if s == left {
+	if s == Left {
 		v, _ = l.Front()
 	} else {
 		v, _ = l.Back()
@@ -149,24 +148,25 @@ func (s side) peek(l *lists.List) []byte {
 }
 
 // drop removes the element at this end.
-func (s side) drop(l *lists.List) {
-	if s == left {
+func (s Side) drop(l *lists.List) {
+	if s == Left {
 		l.DropFront()
 	} else {
 		l.DropBack()
 	}
 }
 
-// pushEvent and popEvent are the keyspace events at this end.
-func (s side) pushEvent() string {
-	if s == left {
+// PushEvent is the keyspace event of elements that are added at this end.
+func (s Side) PushEvent() string {
+	if s == Left {
 		return "lpush"
 	}
 	return "rpush"
 }
 
-func (s side) popEvent() string {
-	if s == left {
+// PopEvent is the keyspace event of elements that are removed at this end.
+func (s Side) PopEvent() string {
+	if s == Left {
 		return "lpop"
 	}
 	return "rpop"
@@ -175,30 +175,30 @@ func (s side) popEvent() string {
 // The words for the two ends, and the commands that pop there, as they are journalled.
 var (
 	leftWord, rightWord       = []byte("LEFT"), []byte("RIGHT")
-	leftPopWord, rightPopWord = []byte("LPOP"), []byte("RPOP")
+	leftPopWord, RightPopWord = []byte("LPOP"), []byte("RPOP")
 )
 
-func (s side) word() []byte {
-	if s == left {
+func (s Side) word() []byte {
+	if s == Left {
 		return leftWord
 	}
 	return rightWord
 }
 
-func (s side) popWord() []byte {
-	if s == left {
+func (s Side) popWord() []byte {
+	if s == Left {
 		return leftPopWord
 	}
-	return rightPopWord
+	return RightPopWord
 }
 
-func cmdLpush(c *command.Ctx)  { push(c, left, true) }
-func cmdLpushx(c *command.Ctx) { push(c, left, false) }
-func cmdRpush(c *command.Ctx)  { push(c, right, true) }
-func cmdRpushx(c *command.Ctx) { push(c, right, false) }
+func cmdLpush(c *command.Ctx)  { push(c, Left, true) }
+func cmdLpushx(c *command.Ctx) { push(c, Left, false) }
+func cmdRpush(c *command.Ctx)  { push(c, Right, true) }
+func cmdRpushx(c *command.Ctx) { push(c, Right, false) }
 
 // push adds the arguments at an end of a list, which is created if it is missing and create is set.
-func push(c *command.Ctx, s side, create bool) {
+func push(c *command.Ctx, s Side, create bool) {
 	e, ok := c.WriteAs(c.Args[1], engine.List)
 	if !ok {
 		return
@@ -212,10 +212,10 @@ func push(c *command.Ctx, s side, create bool) {
 	}
 	l := e.List()
 	for _, v := range c.Args[2:] {
-		s.push(l, v)
+		s.Push(l, v)
 	}
 	c.W.Int(int64(l.Len()))
-	c.G.Changed(e, engine.EventList, s.pushEvent())
+	c.G.Changed(e, engine.EventList, s.PushEvent())
 }
 
 func cmdLlen(c *command.Ctx) {
@@ -365,7 +365,7 @@ func cmdLrem(c *command.Ctx) {
 	}
 	c.W.Int(int64(removed))
 	if removed > 0 {
-		listRemoved(c, e, "lrem")
+		Removed(c, e, "lrem")
 	}
 }
 
@@ -387,11 +387,11 @@ func cmdLtrim(c *command.Ctx) {
 		return
 	}
 	e.List().Trim(listRange(start, stop, e.List().Len()))
-	listRemoved(c, e, "ltrim")
+	Removed(c, e, "ltrim")
 }
 
-// listRemoved reports that elements have left a list, and removes it if none is left.
-func listRemoved(c *command.Ctx, e *engine.Entry, event string) {
+// Removed reports that elements have left a list, and removes it if none is left.
+func Removed(c *command.Ctx, e *engine.Entry, event string) {
 	if e.List().Len() > 0 {
 		c.G.Changed(e, engine.EventList, event)
 		return

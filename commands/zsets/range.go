@@ -1,4 +1,4 @@
-package server
+package zsets
 
 import (
 	"bytes"
@@ -281,12 +281,12 @@ func cmdZrangestore(c *command.Ctx) {
 			return true
 		})
 	}
-	zstore(c, c.Args[1], result, "zrangestore")
+	Store(c, c.Args[1], result, "zrangestore")
 }
 
-// zstore puts a sorted set, which the key owns from now on, in the place of what is under the key, and replies with its
+// Store puts a sorted set, which the key owns from now on, in the place of what is under the key, and replies with its
 // size. An empty set removes the key.
-func zstore(c *command.Ctx, key []byte, result *zsets.ZSet, event string) {
+func Store(c *command.Ctx, key []byte, result *zsets.ZSet, event string) {
 	e := c.G.Write(c.DB, key)
 	n := result.Len()
 	switch {

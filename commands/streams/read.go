@@ -1,4 +1,4 @@
-package server
+package streams
 
 import (
 	"bytes"
@@ -243,7 +243,7 @@ func (r streamRead) after(c *command.Ctx, arg []byte, e *engine.Entry) (id strea
 			return id, true
 		}
 	}
-	return streamID(c, arg)
+	return ParseID(c, arg)
 }
 
 // createConsumers makes the consumer in the groups that do not have it, also if there is nothing to read.
@@ -254,7 +254,7 @@ func (r streamRead) createConsumers(c *command.Ctx, from []streamPosition) {
 		}
 		group, consumer := c.Args[r.group], c.Args[r.group+1]
 		if _, created := p.group.CreateConsumer(consumer, c.Now()); created {
-			groupChanged(c, p.e, true)
+			GroupChanged(c, p.e, true)
 			if r.claim { // the command itself is not journalled
 				c.Journal([]byte("XGROUP"), []byte("CREATECONSUMER"), c.Args[r.keys+i], group, consumer)
 			}
@@ -315,7 +315,7 @@ func (r streamRead) deliverToGroup(c *command.Ctx, key []byte, p streamPosition)
 				return
 			}
 			w.Array(2)
-			writeStreamID(w, e.ID)
+			WriteID(w, e.ID)
 			w.NullArray()
 		})
 		if r.claim { // for another stream, and so there is no journalling the command
@@ -323,7 +323,7 @@ func (r streamRead) deliverToGroup(c *command.Ctx, key []byte, p streamPosition)
 		}
 	}
 	w.EndArray(mark, n)
-	groupChanged(c, p.e, created)
+	GroupChanged(c, p.e, created)
 }
 
 // claimAndRead writes what has been pending for long in the group at p, and then, if there may be more, what is new. It is journalled as a claim
@@ -343,7 +343,7 @@ func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, c
 	}
 	added := p.group.ReadNew(s, consumer, max(r.count-n, 0), r.noAck, now, func(e streams.Entry) { writeDelivery(w, e, 0, 0) })
 	if added > 0 {
-		r.journal(c, key, newEntriesID, added)
+		r.journal(c, key, NewEntriesID, added)
 	}
 	return n + added
 }
@@ -352,7 +352,7 @@ func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, c
 // entry are both 0.
 func writeDelivery(w *resp.Writer, e streams.Entry, idle, deliveries int64) {
 	w.Array(4)
-	writeStreamID(w, e.ID)
+	WriteID(w, e.ID)
 	writeStreamFields(w, e)
 	w.Int(idle)
 	w.Int(deliveries)
@@ -451,7 +451,7 @@ func (r streamRead) runAgain(c *command.Ctx, after []streams.ID) bool {
 		}
 		r.deliver(c, keys[i], p)
 		if r.group != 0 && !r.claim { // which deliver has journalled
-			r.journal(c, keys[i], newEntriesID, r.count)
+			r.journal(c, keys[i], NewEntriesID, r.count)
 		}
 		n++
 	}
@@ -482,8 +482,8 @@ func (r streamRead) find(c *command.Ctx, key []byte, p *streamPosition) command.
 	return ""
 }
 
-// newEntriesID stands for what a group was not given yet.
-var newEntriesID = []byte(">")
+// NewEntriesID stands for what a group was not given yet.
+var NewEntriesID = []byte(">")
 
 // journal has a delivery journalled as a read of the one stream from which it is.
 func (r streamRead) journal(c *command.Ctx, key, id []byte, count int) {

@@ -1,4 +1,5 @@
-package server
+// Package keys has the commands on keys of any type, and on whole databases.
+package keys
 
 import (
 	"math"
@@ -7,8 +8,6 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
-
-// This file has the commands on keys of any type, those on their deadlines excepted.
 
 func init() { command.Register(genericCommands) }
 

@@ -1,4 +1,4 @@
-package server
+package lists
 
 import (
 	"math"
@@ -12,10 +12,10 @@ import (
 
 // This file has the commands that take elements from the ends of lists, at once or as soon as there are any.
 
-func cmdLpop(c *command.Ctx) { pop(c, left) }
-func cmdRpop(c *command.Ctx) { pop(c, right) }
+func cmdLpop(c *command.Ctx) { pop(c, Left) }
+func cmdRpop(c *command.Ctx) { pop(c, Right) }
 
-func pop(c *command.Ctx, s side) {
+func pop(c *command.Ctx, s Side) {
 	if len(c.Args) > 3 {
 		c.Err(command.WrongArity(c.Cmd))
 		return
@@ -47,29 +47,29 @@ func pop(c *command.Ctx, s side) {
 }
 
 // popOne takes the element at an end of the list and replies it.
-func popOne(c *command.Ctx, e *engine.Entry, s side) {
+func popOne(c *command.Ctx, e *engine.Entry, s Side) {
 	l := e.List()
-	c.W.Bulk(s.peek(l))
+	c.W.Bulk(s.Peek(l))
 	s.drop(l)
-	listRemoved(c, e, s.popEvent())
+	Removed(c, e, s.PopEvent())
 }
 
 // popMany takes up to count elements at an end of the list and replies them.
-func popMany(c *command.Ctx, e *engine.Entry, s side, count int64) {
+func popMany(c *command.Ctx, e *engine.Entry, s Side, count int64) {
 	l := e.List()
 	n := int(min(count, int64(l.Len())))
 	c.W.Array(n)
 	for range n {
-		c.W.Bulk(s.peek(l))
+		c.W.Bulk(s.Peek(l))
 		s.drop(l)
 	}
-	listRemoved(c, e, s.popEvent())
+	Removed(c, e, s.PopEvent())
 }
 
-func cmdBlpop(c *command.Ctx) { blockingPop(c, left) }
-func cmdBrpop(c *command.Ctx) { blockingPop(c, right) }
+func cmdBlpop(c *command.Ctx) { blockingPop(c, Left) }
+func cmdBrpop(c *command.Ctx) { blockingPop(c, Right) }
 
-func blockingPop(c *command.Ctx, s side) {
+func blockingPop(c *command.Ctx, s Side) {
 	last := len(c.Args) - 1
 	timeout, ok := c.Timeout(c.Args[last])
 	if !ok {
@@ -92,7 +92,7 @@ func lmpop(c *command.Ctx, at int, wait bool) {
 	if !ok {
 		return
 	}
-	s := side(m.Second)
+	s := Side(m.Second)
 	c.PopFirst(engine.List, m.Keys, m.Timeout, wait, func(c *command.Ctx, key []byte, e *engine.Entry) {
 		c.W.Array(2)
 		c.W.Bulk(key)
@@ -102,7 +102,7 @@ func lmpop(c *command.Ctx, at int, wait bool) {
 	})
 }
 
-func cmdRpoplpush(c *command.Ctx) { move(c, right, left) }
+func cmdRpoplpush(c *command.Ctx) { move(c, Right, Left) }
 
 func cmdLmove(c *command.Ctx) {
 	if from, to, ok := moveSides(c); ok {
@@ -111,7 +111,7 @@ func cmdLmove(c *command.Ctx) {
 }
 
 // moveSides reads the two ends of LMOVE and BLMOVE.
-func moveSides(c *command.Ctx) (from, to side, ok bool) {
+func moveSides(c *command.Ctx) (from, to Side, ok bool) {
 	from, ok = parseSide(c.Args[3])
 	if ok {
 		to, ok = parseSide(c.Args[4])
@@ -123,7 +123,7 @@ func moveSides(c *command.Ctx) (from, to side, ok bool) {
 }
 
 // move moves an element of the list in argument 1 to the one in argument 2.
-func move(c *command.Ctx, from, to side) {
+func move(c *command.Ctx, from, to Side) {
 	src, ok := c.WriteAs(c.Args[1], engine.List)
 	if !ok {
 		return
@@ -138,35 +138,35 @@ func move(c *command.Ctx, from, to side) {
 
 // moveFrom moves an element of src, the list in argument 1, to the list in argument 2, which may be the same, and replies the
 // element, or the error that the destination is no list.
-func moveFrom(c *command.Ctx, src *engine.Entry, from, to side) {
+func moveFrom(c *command.Ctx, src *engine.Entry, from, to Side) {
 	dst, ok := c.WriteAs(c.Args[2], engine.List)
 	if !ok {
 		return
 	}
 	if dst == src {
-		v := append([]byte(nil), from.peek(src.List())...) // a list must not be given a view of itself
+		v := append([]byte(nil), from.Peek(src.List())...) // a list must not be given a view of itself
 		from.drop(src.List())
-		to.push(src.List(), v)
+		to.Push(src.List(), v)
 		c.W.Bulk(v)
-		c.G.Changed(src, engine.EventList, to.pushEvent())
-		c.G.Notify(engine.EventList, from.popEvent(), c.DB, src.Key())
+		c.G.Changed(src, engine.EventList, to.PushEvent())
+		c.G.Notify(engine.EventList, from.PopEvent(), c.DB, src.Key())
 		journalMove(c, from, to)
 		return
 	}
-	v := from.peek(src.List())
+	v := from.Peek(src.List())
 	if dst == nil {
 		dst = c.G.Create(c.DB, c.Args[2], lists.New(c.Host.ListLimit()))
 	}
-	to.push(dst.List(), v)
+	to.Push(dst.List(), v)
 	c.W.Bulk(v)
 	from.drop(src.List())
-	c.G.Changed(dst, engine.EventList, to.pushEvent())
-	listRemoved(c, src, from.popEvent())
+	c.G.Changed(dst, engine.EventList, to.PushEvent())
+	Removed(c, src, from.PopEvent())
 	journalMove(c, from, to)
 }
 
 // journalMove has a move journalled as one that does not wait.
-func journalMove(c *command.Ctx, from, to side) {
+func journalMove(c *command.Ctx, from, to Side) {
 	c.Journal([]byte("LMOVE"), c.Args[1], c.Args[2], from.word(), to.word())
 }
 
@@ -176,9 +176,9 @@ func cmdBlmove(c *command.Ctx) {
 	}
 }
 
-func cmdBrpoplpush(c *command.Ctx) { blockingMove(c, right, left, c.Args[3]) }
+func cmdBrpoplpush(c *command.Ctx) { blockingMove(c, Right, Left, c.Args[3]) }
 
-func blockingMove(c *command.Ctx, from, to side, timeoutArg []byte) {
+func blockingMove(c *command.Ctx, from, to Side, timeoutArg []byte) {
 	timeout, ok := c.Timeout(timeoutArg)
 	if !ok {
 		return

@@ -1,4 +1,5 @@
-package server
+// Package geo has the commands on geographical indices, which are sorted sets whose scores are positions.
+package geo
 
 import (
 	"fmt"
@@ -7,13 +8,12 @@ import (
 	"strconv"
 
 	"github.com/atomredis/atomredis/command"
+	zsetcommands "github.com/atomredis/atomredis/commands/zsets"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/geo"
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/resp"
 )
-
-// This file has the commands on geographical indices, which are sorted sets whose scores are positions.
 
 const (
 	geoUnits   = "<M | KM | FT | MI>"
@@ -135,24 +135,24 @@ func geoUnit(c *command.Ctx, arg []byte) (metres float64, ok bool) {
 }
 
 func cmdGeoadd(c *command.Ctx) {
-	var r zaddRule
+	var r zsetcommands.AddRule
 	o := c.Options(2)
 flags:
 	for rest := o.Rest(); len(rest) > 0; rest = o.Rest() {
 		switch w := rest[0]; {
 		case command.EqualFold(w, "nx"):
-			r.nx = true
+			r.NX = true
 		case command.EqualFold(w, "xx"):
-			r.xx = true
+			r.XX = true
 		case command.EqualFold(w, "ch"):
-			r.ch = true
+			r.CH = true
 		default:
 			break flags
 		}
 		o.Skip(1)
 	}
 	members := o.Rest()
-	if len(members) == 0 || len(members)%3 != 0 || r.nx && r.xx {
+	if len(members) == 0 || len(members)%3 != 0 || r.NX && r.XX {
 		c.Err(command.ErrSyntax)
 		return
 	}
@@ -165,7 +165,7 @@ flags:
 		}
 		scores = append(scores, float64(p.Score()))
 	}
-	zaddScores(c, r, scores, members)
+	zsetcommands.AddScores(c, r, scores, members)
 }
 
 func cmdGeodist(c *command.Ctx) {
@@ -514,9 +514,9 @@ func geosearch(c *command.Ctx, e *engine.Entry, q *geoQuery, event string) {
 		if q.storeDist {
 			score = found[i].distance / q.unit
 		}
-		result.Set(found[i].member, score, unstored)
+		result.Set(found[i].member, score, zsetcommands.Unstored)
 	}
-	zstore(c, q.store, compact(result, c.Host.ZSetLimits()), event)
+	zsetcommands.Store(c, q.store, zsetcommands.Compact(result, c.Host.ZSetLimits()), event)
 }
 
 // find returns the members in the area, as many and in the order as asked for.

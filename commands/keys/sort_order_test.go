@@ -1,4 +1,4 @@
-package server
+package keys
 
 import (
 	"bytes"
@@ -13,6 +13,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/command"
+	_ "github.com/atomredis/atomredis/commands/hashes" // what SORT reads is made with them
+	_ "github.com/atomredis/atomredis/commands/lists"
+	_ "github.com/atomredis/atomredis/commands/sets"
+	_ "github.com/atomredis/atomredis/commands/strings"
+	_ "github.com/atomredis/atomredis/commands/zsets"
 	"github.com/atomredis/atomredis/internal/commandtest"
 )
 

@@ -1,4 +1,6 @@
-package server
+// Package zsets has the commands on sorted sets. This file names members; range.go has ranges, operations.go combines several sets,
+// blocking.go removes members at the ends.
+package zsets
 
 import (
 	"math"
@@ -11,9 +13,6 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/resp"
 )
-
-// This file has the table of the commands on sorted sets, and those that name members. Ranges, combinations of several
-// sets and removal at the ends are in the other cmd_zset files.
 
 func init() { command.Register(zsetCommands) }
 
@@ -176,30 +175,30 @@ const (
 	errScoreNaN      command.Error = "ERR resulting score is not a number (NaN)"
 )
 
-// zaddRule says what ZADD does with members, depending on what is there.
-type zaddRule struct {
-	nx, xx bool // only new members, only those that exist
+// AddRule says what ZADD does with members, depending on what is there.
+type AddRule struct {
+	NX, XX bool // only new members, only those that exist
 	gt, lt bool // change scores only upward, only downward
-	ch     bool // count changed members too
+	CH     bool // count changed members too
 	incr   bool // add the score to what is there, and return the sum
 }
 
 func cmdZadd(c *command.Ctx) {
-	var r zaddRule
+	var r AddRule
 	i := 2
 flags:
 	for ; i < len(c.Args); i++ {
 		switch w := c.Args[i]; {
 		case command.EqualFold(w, "nx"):
-			r.nx = true
+			r.NX = true
 		case command.EqualFold(w, "xx"):
-			r.xx = true
+			r.XX = true
 		case command.EqualFold(w, "gt"):
 			r.gt = true
 		case command.EqualFold(w, "lt"):
 			r.lt = true
 		case command.EqualFold(w, "ch"):
-			r.ch = true
+			r.CH = true
 		case command.EqualFold(w, "incr"):
 			r.incr = true
 		default:
@@ -210,9 +209,9 @@ flags:
 	switch {
 	case len(pairs) == 0 || len(pairs)%2 != 0:
 		c.Err(command.ErrSyntax)
-	case r.nx && r.xx:
+	case r.NX && r.XX:
 		c.Err(errZaddNXandXX)
-	case r.gt && r.lt || r.nx && (r.gt || r.lt):
+	case r.gt && r.lt || r.NX && (r.gt || r.lt):
 		c.Err(errZaddGTandLT)
 	case r.incr && len(pairs) > 2:
 		c.Err(errZaddIncrPairs)
@@ -221,10 +220,10 @@ flags:
 	}
 }
 
-func cmdZincrby(c *command.Ctx) { zadd(c, zaddRule{incr: true}, c.Args[2:4]) }
+func cmdZincrby(c *command.Ctx) { zadd(c, AddRule{incr: true}, c.Args[2:4]) }
 
 // zadd applies the rule to pairs of score and member.
-func zadd(c *command.Ctx, r zaddRule, pairs [][]byte) {
+func zadd(c *command.Ctx, r AddRule, pairs [][]byte) {
 	var room [16]float64
 	scores := room[:0]
 	for i := 0; i < len(pairs); i += 2 {
@@ -234,19 +233,19 @@ func zadd(c *command.Ctx, r zaddRule, pairs [][]byte) {
 		}
 		scores = append(scores, score)
 	}
-	zaddScores(c, r, scores, pairs)
+	AddScores(c, r, scores, pairs)
 }
 
-// zaddScores applies the rule to scores and the members that they belong to. A member is the last of several arguments, as many for
+// AddScores applies the rule to scores and the members that they belong to. A member is the last of several arguments, as many for
 // each.
-func zaddScores(c *command.Ctx, r zaddRule, scores []float64, args [][]byte) {
+func AddScores(c *command.Ctx, r AddRule, scores []float64, args [][]byte) {
 	each := len(args) / len(scores)
 	e, ok := c.WriteAs(c.Args[1], engine.ZSet)
 	if !ok {
 		return
 	}
 	if e == nil {
-		if r.xx {
+		if r.XX {
 			zaddReply(c, r, 0, 0, 0, false)
 			return
 		}
@@ -280,13 +279,13 @@ func zaddScores(c *command.Ctx, r zaddRule, scores []float64, args [][]byte) {
 	zaddReply(c, r, added, changed, last, done)
 }
 
-func zaddReply(c *command.Ctx, r zaddRule, added, changed int, last float64, done bool) {
+func zaddReply(c *command.Ctx, r AddRule, added, changed int, last float64, done bool) {
 	switch {
 	case r.incr && done:
 		c.W.Double(last)
 	case r.incr:
 		c.W.Null()
-	case r.ch:
+	case r.CH:
 		c.W.Int(int64(added + changed))
 	default:
 		c.W.Int(int64(added))
@@ -305,11 +304,11 @@ const (
 )
 
 // apply gives a member a score as far as the rule allows, and returns the score that it has then.
-func (r *zaddRule) apply(z *zsets.ZSet, member []byte, score float64, lim zsets.Limits) (float64, zaddOutcome) {
-	if r.nx || r.xx || r.gt || r.lt || r.incr {
+func (r *AddRule) apply(z *zsets.ZSet, member []byte, score float64, lim zsets.Limits) (float64, zaddOutcome) {
+	if r.NX || r.XX || r.gt || r.lt || r.incr {
 		old, existed := z.Score(member)
 		switch {
-		case !existed && r.xx, existed && r.nx:
+		case !existed && r.XX, existed && r.NX:
 			return 0, zaddRefused
 		case existed && r.incr:
 			if score += old; math.IsNaN(score) {

@@ -1,4 +1,4 @@
-package server
+package zsets
 
 import (
 	"fmt"
@@ -118,7 +118,8 @@ func TestRankWithScoreRepliesWithBoth(t *testing.T) {
 	require.Equal(t, "*-1\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "none", "c", "WITHSCORE"))
 	require.Equal(t, "$-1\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "none", "c"))
 	require.Equal(t, "-ERR syntax error\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "b", "SCORE"))
-	require.Equal(t, "-ERR wrong number of arguments for 'zrank' command\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "b", "WITHSCORE", "x"))
+	require.Equal(t, "-ERR wrong number of arguments for 'zrank' command\r\n", b.Call(commandtest.Named(t, "zrank"),
+		"zrank", "key", "b", "WITHSCORE", "x"))
 	b.Out.Proto = 3
 	require.Equal(t, "*2\r\n:1\r\n,2.5\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "b", "WITHSCORE"))
 	require.Equal(t, "_\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "c", "WITHSCORE"))
