@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atomredis/atomredis/protocols/atom/keys"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -224,7 +225,7 @@ func (p *protocol) streams(ctx context.Context, element string) ([]StreamName, e
 	if err != nil {
 		return nil, err
 	}
-	names, err := p.names(ctx, "stream:", "*")
+	names, err := p.names(ctx, keys.Stream, "*")
 	for _, name := range names {
 		streams = append(streams, splitStream(name, elements))
 	}

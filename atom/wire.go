@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/atomredis/atomredis/protocols/atom/keys"
 )
 
 // The names and numbers that all elements of a system share, whatever language they are written in.
@@ -38,24 +40,24 @@ const (
 )
 
 const (
-	logStream       = "log"
-	referencePrefix = "reference:"
-	parameterPrefix = "parameter:"
+	logStream       = keys.Log
+	referencePrefix = keys.Reference
+	parameterPrefix = keys.Parameter
 	serField        = "ser"
 	overrideField   = "override"
 )
 
-func responseKey(element string) string  { return "response:" + element }
-func commandKey(element string) string   { return "command:" + element }
-func groupName(element string) string    { return "command_consumer_group:" + element }
-func counterOfKey(element string) string { return "command_consumer_group_counter:" + element }
+func responseKey(element string) string  { return keys.Response + element }
+func commandKey(element string) string   { return keys.Command + element }
+func groupName(element string) string    { return keys.Group + element }
+func counterOfKey(element string) string { return keys.Counter + element }
 
 // streamKey returns the key of a data stream. A stream without an element, such as the log, is its own key.
 func streamKey(element, stream string) string {
 	if element == "" {
 		return stream
 	}
-	return "stream:" + element + ":" + stream
+	return keys.Stream + element + ":" + stream
 }
 
 // globQuoter makes a pattern of SCAN from a name that is meant literally.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"log/slog"
 	"math"
 	"strings"
 
@@ -54,11 +55,25 @@ type Client interface {
 	MayKeep(arg []byte) bool
 	// Kept tells that e has kept the argument, and that old is memory that nobody uses any more.
 	Kept(g *engine.Guard, e *engine.Entry, old []byte)
+	// State is what a service keeps with the client.
+	State(id ServiceID) any
+	// After has fn called as soon as the command has ended and no guard is held. Only handlers of the client's own commands may call it.
+	After(fn func(now int64))
 }
 
 // Host is the server that a command runs in, as far as the commands of data types need to know it.
 type Host interface {
 	Keyspace() *engine.Keyspace
+	// Service returns one of the server's services.
+	Service(id ServiceID) Service
+	// Follows reports whether the server follows a master, which alone changes keys.
+	Follows() bool
+	// Loading reports whether some keys are not in memory yet.
+	Loading() bool
+	// Directive returns the value of a directive of the configuration.
+	Directive(name string) string
+	// Log takes what operators must know.
+	Log() *slog.Logger
 	// Clustered reports whether the server is in cluster mode.
 	Clustered() bool
 	// Writable reports whether a command that only reads may keep a result under guard g.

@@ -5,13 +5,15 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+
+	"github.com/atomredis/atomredis/protocols/pressure/keys"
 )
 
 // DefaultPrefix is what the keys of all queues begin with unless Options.Prefix says otherwise.
-const DefaultPrefix = "__pressure__"
+const DefaultPrefix = keys.DefaultPrefix
 
-// keys are the names of the keys that make up a queue: the twelve of the specification, and the other spelling of four of them.
-type keys struct {
+// queueKeys are the names of the keys that make up a queue: the twelve of the specification, and the other spelling of four of them.
+type queueKeys struct {
 	queue                      string // list of the messages, the newest first
 	bound                      string // string: how many messages the queue holds, 0 without limit; exists as long as the queue does
 	producer, consumer         string // strings: the client that has, or last had, the role
@@ -32,23 +34,24 @@ const (
 	statCount
 )
 
-var statNames = [statCount]string{"produced_messages", "produced_bytes", "consumed_messages", "consumed_bytes"}
-
-func keysOf(prefix, name string) keys {
+func keysOf(prefix, name string) queueKeys {
 	base := prefix + ":" + name
-	k := keys{
-		queue: base, bound: base + ":bound", producer: base + ":producer", consumer: base + ":consumer",
-		producerFree: base + ":producer_free", consumerFree: base + ":consumer_free",
-		notFull: base + ":not_full", closed: base + ":closed",
+	return queueKeys{
+		queue: base, bound: base + keys.Bound, producer: base + keys.Producer, consumer: base + keys.Consumer,
+		producerFree: base + keys.ProducerFree, consumerFree: base + keys.ConsumerFree,
+		notFull: base + keys.NotFull, closed: base + keys.Closed,
+		stats: [statCount]string{
+			base + keys.ProducedMessages, base + keys.ProducedBytes, base + keys.ConsumedMessages, base + keys.ConsumedBytes,
+		},
+		sampleStats: [statCount]string{
+			base + keys.PlainProducedMessages, base + keys.PlainProducedBytes,
+			base + keys.PlainConsumedMessages, base + keys.PlainConsumedBytes,
+		},
 	}
-	for i, stat := range statNames {
-		k.stats[i], k.sampleStats[i] = base+":stats:"+stat, base+":"+stat
-	}
-	return k
 }
 
 // rest are the keys that a queue can have beside :bound.
-func (k *keys) rest() []string {
+func (k *queueKeys) rest() []string {
 	rest := []string{k.queue, k.producer, k.consumer, k.producerFree, k.consumerFree, k.notFull, k.closed}
 	return append(append(rest, k.stats[:]...), k.sampleStats[:]...)
 }

@@ -21,7 +21,7 @@ import (
 // element of :not_full either puts a message or pushes it back. Only the broken connection of a client prevents that.
 type sequences struct {
 	connections
-	keys
+	queueKeys
 	prefix, id string
 }
 

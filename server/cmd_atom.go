@@ -3,8 +3,6 @@ package server
 import (
 	"cmp"
 	"math"
-	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +13,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/internal/version"
+	"github.com/atomredis/atomredis/protocols/atom/keys"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -38,8 +37,8 @@ var atomCommands = []*command.Command{
 	{Name: "atom.info", Group: "atom", Since: version.Number, Arity: 2,
 		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
 		DerivedKeys: func(args [][]byte, fn func(key []byte)) {
-			fn(atomKey(atomCommandPrefix, args[1]))
-			fn(atomKey(atomResponsePrefix, args[1]))
+			fn(atomKey(keys.Command, args[1]))
+			fn(atomKey(keys.Response, args[1]))
 		},
 		Summary: "Describes an element: what it is, whether it is alive, its commands and its streams", Syntax: "element",
 		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomInfo},
@@ -71,17 +70,8 @@ var atomCommands = []*command.Command{
 		Complexity: "O(N log N), where N is the number of keys in the database", Do: cmdAtomStreams},
 }
 
-// How the keys of the protocol begin; the name of an element follows.
-const (
-	atomCommandPrefix  = "command:"
-	atomResponsePrefix = "response:"
-	atomStreamPrefix   = "stream:"
-	atomGroupPrefix    = "command_consumer_group:"         // of the name of the consumer group on the command stream
-	atomCounterPrefix  = "command_consumer_group_counter:" // of the key that counts the programs that are the element
-)
-
 var (
-	atomLogKey = []byte("log")
+	atomLogKey = []byte(keys.Log)
 	// atomMaxLen is the length to which streams of commands, responses and the log are trimmed at least.
 	atomMaxLen = []byte("1024")
 )
@@ -138,8 +128,11 @@ func (p *part) id(id streams.ID) []byte {
 	return p.text[start:len(p.text):len(p.text)]
 }
 
+// maxPart is how many bytes of memory are kept for a later part at most.
+const maxPart = 64 << 10
+
 func (p *part) free() {
-	if cap(p.text) > keepBuffer || cap(p.w.Buf) > keepBuffer {
+	if cap(p.text) > maxPart || cap(p.w.Buf) > maxPart {
 		return
 	}
 	clear(p.args)
@@ -178,8 +171,8 @@ func atomNames(c *command.Ctx, prefix string) []string {
 
 // atomElements returns the names of all elements, in byte order.
 func atomElements(c *command.Ctx) []string {
-	return slices.DeleteFunc(atomNames(c, atomResponsePrefix), func(name string) bool {
-		e := c.G.PeekString(c.DB, atomCommandPrefix+name)
+	return slices.DeleteFunc(atomNames(c, keys.Response), func(name string) bool {
+		e := c.G.PeekString(c.DB, keys.Command+name)
 		return e == nil || e.Type() != engine.Stream
 	})
 }
@@ -198,7 +191,7 @@ func cmdAtomStreams(c *command.Ctx) {
 	case 1:
 		allAtomStreams(c)
 	case 2:
-		writeNamesAsBulk(c.W, atomNames(c, atomStreamPrefix+string(c.Args[1])+":"))
+		writeNamesAsBulk(c.W, atomNames(c, keys.Stream+string(c.Args[1])+":"))
 	default:
 		c.Err(command.WrongArity(c.Cmd))
 	}
@@ -206,7 +199,7 @@ func cmdAtomStreams(c *command.Ctx) {
 
 // allAtomStreams writes the pair of element and stream for each data stream.
 func allAtomStreams(c *command.Ctx) {
-	elements, names := atomElements(c), atomNames(c, atomStreamPrefix)
+	elements, names := atomElements(c), atomNames(c, keys.Stream)
 	pairs := make([][2]string, len(names))
 	for i, name := range names {
 		pairs[i] = splitAtomStream(name, elements)
@@ -250,23 +243,12 @@ func cmdAtomLog(c *command.Ctx) {
 	if len(c.Args) == 5 {
 		host = c.Args[4]
 	} else {
-		host = []byte(sessionOf(c).peer.host())
+		host = []byte(c.Client.(interface{ HostName() string }).HostName())
 	}
 	p := newPart()
 	defer p.free()
 	c.W.Raw(addAtomEntry(c, p, atomLogKey, []byte("level"), level, []byte("element"), c.Args[2], []byte("msg"), c.Args[3],
 		[]byte("host"), host))
-}
-
-// host returns where a client runs, as well as the server can tell: its address, or for a Unix socket the name of this host.
-func (p Peer) host() string {
-	if !p.unix() {
-		if host, _, err := net.SplitHostPort(p.Addr); err == nil {
-			return host
-		}
-	}
-	host, _ := os.Hostname() // without a name the entry says so by an empty one
-	return host
 }
 
 func cmdAtomStreamref(c *command.Ctx) {

@@ -7,6 +7,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/protocols/atom/keys"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -64,8 +65,8 @@ func parseAtomCall(args [][]byte) (a atomCall, e command.Error) {
 // atomCallKeys calls fn with the keys that ATOM.CALL uses. Arguments that are wrong are refused before any key is used.
 func atomCallKeys(args [][]byte, fn func(key []byte)) {
 	if a, e := parseAtomCall(args); e == "" {
-		fn(atomKey(atomCommandPrefix, a.element))
-		fn(atomKey(atomResponsePrefix, a.from))
+		fn(atomKey(keys.Command, a.element))
+		fn(atomKey(keys.Response, a.from))
 	}
 }
 
@@ -81,7 +82,7 @@ func cmdAtomCall(c *command.Ctx) {
 	}
 	p := newPart()
 	defer p.free()
-	commands, responses := p.join(atomCommandPrefix, a.element), p.join(atomResponsePrefix, a.from)
+	commands, responses := p.join(keys.Command, a.element), p.join(keys.Response, a.from)
 	if c.G.Peek(c.DB, commands) == nil {
 		c.Err(errNoElement)
 		return

@@ -113,8 +113,12 @@ func TestCallTimesOut(t *testing.T) {
 		{"after an acknowledgement that promises nothing", nil, 10, "0", ever, func(string) string { return "" }},
 		{"after an acknowledgement that promises too much", nil, 10, "9223372036854775807", ever, func(string) string { return "" }},
 		{"after an acknowledgement without end", []string{"TIMEOUT", "0"}, 70, "5", 75, func(id string) string { return noResponse(id, 5) }},
-		{"at once if the acknowledgement is wrong", nil, 3, "soon", 3, func(string) string { return "-" + string(errAckTimeout) + "\r\n" }},
-		{"at once if the acknowledgement is negative", nil, 3, "-1", 3, func(string) string { return "-" + string(errAckTimeout) + "\r\n" }},
+		{"at once if the acknowledgement is wrong", nil, 3, "soon", 3, func(string) string {
+			return "-ERR the element acknowledged the command with a timeout that is not a number of milliseconds\r\n"
+		}},
+		{"at once if the acknowledgement is negative", nil, 3, "-1", 3, func(string) string {
+			return "-ERR the element acknowledged the command with a timeout that is not a number of milliseconds\r\n"
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			onElement(t, func(t *testing.T, b *atomServer) {
@@ -256,11 +260,11 @@ func TestCallRefusesWhatIsWrong(t *testing.T) {
 			"ERR wrong number of arguments for 'atom.call' command": {{}, {"e"}},
 			command.ErrSyntax: {{"e", "c", "DATA"}, {"e", "c", "FROM"}, {"e", "c", "TIMEOUT"}, {"e", "c", "x"}, {"e", "c",
 				"NOWAIT", "x"}},
-			command.ErrTimeoutNotInteger: {{"e", "c", "TIMEOUT", "x"}, {"e", "c", "TIMEOUT", "1.5"}, {"e", "c", "TIMEOUT", "9223372036854775808"}},
-			command.ErrTimeoutNegative:   {{"e", "c", "TIMEOUT", "-1"}},
-			errElementName:               {{"", "c"}, {"e", "c", "FROM", ""}},
-			errNoElement:                 {{"nobody", "c"}, {"nobody", "c", "NOWAIT"}, {"E", "c"}},
-			command.ErrWrongType:         {{"text", "c"}, {"e", "c", "FROM", "text"}},
+			command.ErrTimeoutNotInteger:                   {{"e", "c", "TIMEOUT", "x"}, {"e", "c", "TIMEOUT", "1.5"}, {"e", "c", "TIMEOUT", "9223372036854775808"}},
+			command.ErrTimeoutNegative:                     {{"e", "c", "TIMEOUT", "-1"}},
+			"ERR the name of an element must not be empty": {{"", "c"}, {"e", "c", "FROM", ""}},
+			"NOELEMENT no such element":                    {{"nobody", "c"}, {"nobody", "c", "NOWAIT"}, {"E", "c"}},
+			command.ErrWrongType:                           {{"text", "c"}, {"e", "c", "FROM", "text"}},
 		} {
 			for _, args := range calls {
 				require.Equal(t, "-"+string(want)+"\r\n", b.do(append([]string{"ATOM.CALL"}, args...)...), "%q", args)
@@ -308,7 +312,7 @@ func TestCallIsHeardByReadersOfTheCommandStream(t *testing.T) {
 func TestCallInAnotherDatabase(t *testing.T) {
 	onElement(t, func(t *testing.T, b *atomServer) {
 		b.as(1, "SELECT", "3")
-		require.Equal(t, "-"+string(errNoElement)+"\r\n", b.as(1, "ATOM.CALL", "e", "c"))
+		require.Equal(t, "-NOELEMENT no such element\r\n", b.as(1, "ATOM.CALL", "e", "c"))
 		b.as(1, "XADD", "command:e", "1-1", "f", "v")
 		require.Equal(t, "", b.as(1, "ATOM.CALL", "e", "c"))
 		b.respond("element", "e", "cmd_id", "1000000000001-0", "err_code", "0")

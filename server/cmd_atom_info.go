@@ -5,6 +5,7 @@ import (
 	streamcommands "github.com/atomredis/atomredis/commands/streams"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/protocols/atom/keys"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -76,21 +77,21 @@ func cmdAtomInfo(c *command.Ctx) {
 
 // atomElement looks an element up. exists is false if it has neither a command nor a response stream.
 func findAtomElement(c *command.Ctx, name []byte) (e atomElement, exists bool) {
-	commands := atomKey(atomCommandPrefix, name)
-	e.commands, e.responses = peekStream(c, commands), peekStream(c, atomKey(atomResponsePrefix, name))
+	commands := atomKey(keys.Command, name)
+	e.commands, e.responses = peekStream(c, commands), peekStream(c, atomKey(keys.Response, name))
 	if e.commands == nil && e.responses == nil {
 		return e, false
 	}
 	if e.commands != nil {
-		e.group = e.commands.Group(atomKey(atomGroupPrefix, name))
+		e.group = e.commands.Group(atomKey(keys.Group, name))
 	}
 	e.introduce(e.responses)
 	e.introduce(e.commands)
-	prefix := atomStreamPrefix + string(name) + ":"
+	prefix := keys.Stream + string(name) + ":"
 	for _, stream := range atomNames(c, prefix) {
 		e.data = append(e.data, atomStream{stream, peekStream(c, []byte(prefix+stream))})
 	}
-	if counter := c.G.Peek(c.DB, atomKey(atomCounterPrefix, name)); counter != nil && counter.Type() == engine.String {
+	if counter := c.G.Peek(c.DB, atomKey(keys.Counter, name)); counter != nil && counter.Type() == engine.String {
 		e.instances = counter.Bytes()
 	}
 	e.connections = atomConnections(c, string(name), commands)
@@ -119,12 +120,13 @@ func atomConnections(c *command.Ctx, name string, commands []byte) int {
 	waiters := map[*engine.Waiter]bool{}
 	c.G.EachWaiter(c.DB, commands, func(w *engine.Waiter) { waiters[w] = true })
 	n := 0
-	for _, s := range serverOf(c).clients.all() {
-		d := s.snapshot()
-		if d.name == name || d.wait != nil && waiters[&d.wait.waiter] {
+	c.Host.(interface {
+		EachClient(fn func(name string, waits *engine.Waiter))
+	}).EachClient(func(client string, waits *engine.Waiter) {
+		if client == name || waiters[waits] {
 			n++
 		}
-	}
+	})
 	return n
 }
 

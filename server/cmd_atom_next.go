@@ -8,6 +8,7 @@ import (
 	streamcommands "github.com/atomredis/atomredis/commands/streams"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/protocols/atom/keys"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -99,7 +100,7 @@ func cmdAtomNext(c *command.Ctx) {
 	}
 	p := newPart()
 	defer p.free()
-	key, group := p.join(atomCommandPrefix, n.element), p.join(atomGroupPrefix, n.element)
+	key, group := p.join(keys.Command, n.element), p.join(keys.Group, n.element)
 	stream, ok := c.ReadToWriteAs(key, engine.Stream)
 	if !ok {
 		return
@@ -152,7 +153,7 @@ func tryAtomNext(c *command.Ctx, key []byte) bool {
 		return true
 	}
 	p := newPart()
-	g := stream.Stream().Group(p.join(atomGroupPrefix, n.element))
+	g := stream.Stream().Group(p.join(keys.Group, n.element))
 	p.free()
 	if g == nil {
 		c.Err(errGroupGone)
@@ -224,7 +225,7 @@ func (n *atomNext) handOut(c *command.Ctx, entry streams.Entry) bool {
 	ack := n.ackTimeout(command)
 	if ack != atomNoAck {
 		var number [20]byte
-		reply := addAtomEntry(c, p, p.join(atomResponsePrefix, caller),
+		reply := addAtomEntry(c, p, p.join(keys.Response, caller),
 			atomElementField, n.element, atomCmdIDField, id, atomTimeoutField, strconv.AppendInt(number[:0], ack, 10))
 		if reply[0] == '-' {
 			return false
@@ -298,8 +299,8 @@ func parseAtomRespond(args [][]byte) (r atomResponse, e command.Error) {
 // atomRespondKeys calls fn with the keys that ATOM.RESPOND uses. Arguments that are wrong are refused before any key is used.
 func atomRespondKeys(args [][]byte, fn func(key []byte)) {
 	if r, e := parseAtomRespond(args); e == "" {
-		fn(atomKey(atomCommandPrefix, r.element))
-		fn(atomKey(atomResponsePrefix, r.caller))
+		fn(atomKey(keys.Command, r.element))
+		fn(atomKey(keys.Response, r.caller))
 	}
 }
 
@@ -315,19 +316,19 @@ func cmdAtomRespond(c *command.Ctx) {
 	}
 	p := newPart()
 	defer p.free()
-	commands := p.join(atomCommandPrefix, r.element)
+	commands := p.join(keys.Command, r.element)
 	if e := c.G.Peek(c.DB, commands); e != nil && e.Type() != engine.Stream {
 		c.Err(command.ErrWrongType)
 		return
 	}
 	id := p.id(parsed) // the caller compares it with what it got
-	reply := addAtomEntry(c, p, p.join(atomResponsePrefix, r.caller), atomDataField, r.data, atomSerField, r.ser, atomErrCodeField, r.errCode,
+	reply := addAtomEntry(c, p, p.join(keys.Response, r.caller), atomDataField, r.data, atomSerField, r.ser, atomErrCodeField, r.errCode,
 		atomErrStrField, r.errText, atomCmdIDField, id, atomElementField, r.element, atomCmdField, r.command)
 	if reply[0] == '-' {
 		c.W.Raw(reply)
 		return
 	}
-	p.args = append(p.args[:0], xackWord, commands, p.join(atomGroupPrefix, r.element), id)
+	p.args = append(p.args[:0], xackWord, commands, p.join(keys.Group, r.element), id)
 	reply = perform(c, streamcommands.Ack, p)
 	if reply[1] == '1' {
 		c.Journal(p.args...)

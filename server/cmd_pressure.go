@@ -164,7 +164,7 @@ func cmdPressureInfo(c *command.Ctx) {
 	number("blocked_producers", q.waiting(qProducerFree, qNotFull))
 	number("blocked_consumers", q.waiting(qConsumerFree, qMessages))
 	number("reserved", q.reservedCount())
-	number("redelivered", serverOf(c).reservations.redeliveredFrom(q.id()))
+	number("redelivered", q.service().reservations.redeliveredFrom(q.id()))
 }
 
 // counter returns the value of one of the four counters: what clients have counted under either spelling of its key belongs together.

@@ -1,6 +1,11 @@
 package server
 
-import "github.com/atomredis/atomredis/command"
+import (
+	"cmp"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/protocols/pressure/keys"
+)
 
 // This file reads the arguments of the commands on pressure queues.
 
@@ -49,7 +54,7 @@ type pressureArgs struct {
 }
 
 // defaultPressurePrefix is what the keys of all queues begin with unless a client says otherwise.
-var defaultPressurePrefix = []byte("__pressure__")
+var defaultPressurePrefix = []byte(keys.DefaultPrefix)
 
 func (a *pressureArgs) prefix() []byte {
 	if p := a.options[optPrefix]; p != nil {
@@ -121,12 +126,12 @@ func (a *pressureArgs) wait(c *command.Ctx) (ms int64, ok bool) {
 // client returns what the command writes down as the client in a role: the option CLIENT, or else the name of the
 // connection, or else its address. It must be called by the session itself.
 func (a *pressureArgs) client(c *command.Ctx) []byte {
-	switch v := a.options[optClient]; {
-	case v != nil:
+	if v := a.options[optClient]; v != nil {
 		return append([]byte(nil), v...)
-	case sessionOf(c).name != "":
-		return []byte(sessionOf(c).name)
-	default:
-		return []byte(sessionOf(c).peer.Addr)
 	}
+	who := c.Client.(interface {
+		Name() string
+		Addr() string
+	})
+	return []byte(cmp.Or(who.Name(), who.Addr()))
 }

@@ -132,7 +132,7 @@ func (r *getting) take(q *pressureQueue, n int64) {
 	}
 	var ids, values [][]byte
 	q.pop(qMessages, n, func(v []byte) {
-		id := serverOf(q.c).reservations.newID(q.c.Now())
+		id := q.service().reservations.newID(q.c.Now())
 		w.Array(2)
 		w.Bulk(id)
 		w.Bulk(v)
@@ -141,7 +141,7 @@ func (r *getting) take(q *pressureQueue, n int64) {
 	for i, id := range ids {
 		q.reserve(id, values[i])
 	}
-	serverOf(q.c).reservations.note(q.id(), deadline)
+	q.service().reservations.note(q.id(), deadline)
 	q.settleNotFull(false)
 }
 
@@ -228,7 +228,7 @@ func (q *pressureQueue) giveBack(ids [][]byte) {
 	}
 	q.unreserve(ids)
 	q.pushHead(qMessages, messages...)
-	serverOf(q.c).reservations.countRedelivered(q.id(), len(ids))
+	q.service().reservations.countRedelivered(q.id(), len(ids))
 	q.settleNotFull(false)
 }
 

@@ -185,6 +185,6 @@ func cmdPressureDelete(c *command.Ctx) {
 // available reports whether nobody has a role in a queue that is being deleted. If it is known who has roles, one that nobody has
 // needs no element to say so.
 func (q *pressureQueue) available(free queueKey) bool {
-	r := &serverOf(q.c).roles
+	r := &q.service().roles
 	return q.has(free) || r.on && r.holder(q.role(free)) == nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/protocols/pressure/keys"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -43,13 +44,13 @@ const (
 
 // queueSuffixes are what the keys have behind the prefix, a colon and the name of the queue.
 var queueSuffixes = [queueKeys]string{
-	qMessages: "", qBound: ":bound", qProducer: ":producer", qConsumer: ":consumer",
-	qProducerFree: ":producer_free", qConsumerFree: ":consumer_free",
-	qProducedMessages: ":stats:produced_messages", qProducedBytes: ":stats:produced_bytes",
-	qConsumedMessages: ":stats:consumed_messages", qConsumedBytes: ":stats:consumed_bytes",
-	qNotFull: ":not_full", qClosed: ":closed", qReserved: ":reserved",
-	qPlainProducedMessages: ":produced_messages", qPlainProducedBytes: ":produced_bytes",
-	qPlainConsumedMessages: ":consumed_messages", qPlainConsumedBytes: ":consumed_bytes",
+	qMessages: "", qBound: keys.Bound, qProducer: keys.Producer, qConsumer: keys.Consumer,
+	qProducerFree: keys.ProducerFree, qConsumerFree: keys.ConsumerFree,
+	qProducedMessages: keys.ProducedMessages, qProducedBytes: keys.ProducedBytes,
+	qConsumedMessages: keys.ConsumedMessages, qConsumedBytes: keys.ConsumedBytes,
+	qNotFull: keys.NotFull, qClosed: keys.Closed, qReserved: keys.Reserved,
+	qPlainProducedMessages: keys.PlainProducedMessages, qPlainProducedBytes: keys.PlainProducedBytes,
+	qPlainConsumedMessages: keys.PlainConsumedMessages, qPlainConsumedBytes: keys.PlainConsumedBytes,
 }
 
 // queueTypes are the types of the keys that are checked.
@@ -81,7 +82,7 @@ type pressureQueue struct {
 
 // maxSuffix is the length of the longest of queueSuffixes; all together are not longer than allSuffixes.
 const (
-	maxSuffix   = len(":stats:produced_messages")
+	maxSuffix   = len(keys.ProducedMessages)
 	allSuffixes = 240
 )
 
@@ -94,14 +95,14 @@ func queueBase(a *pressureArgs) []byte {
 
 // newQueueKeys returns the keys of the queue whose messages are at base.
 func newQueueKeys(base []byte) *[queueKeys][]byte {
-	keys := new([queueKeys][]byte)
+	names := new([queueKeys][]byte)
 	buf := make([]byte, 0, int(queueKeys)*len(base)+allSuffixes)
 	for k, suffix := range queueSuffixes {
 		start := len(buf)
 		buf = append(append(buf, base...), suffix...)
-		keys[k] = buf[start:len(buf):len(buf)]
+		names[k] = buf[start:len(buf):len(buf)]
 	}
-	return keys
+	return names
 }
 
 // queueShards returns the shards of all keys of a queue.
@@ -226,7 +227,7 @@ func (q *pressureQueue) pushAt(s listcommands.Side, word []byte, k queueKey, ele
 	e := c.G.Write(c.DB, q.keys[k])
 	switch {
 	case e == nil:
-		e = c.G.Create(c.DB, q.keys[k], lists.New(serverOf(c).ListLimit()))
+		e = c.G.Create(c.DB, q.keys[k], lists.New(c.Host.ListLimit()))
 	case e.Type() != engine.List:
 		return // somebody has put something else there while a client waited
 	}
@@ -301,9 +302,9 @@ func (q *pressureQueue) removeAll() {
 		q.remove(k)
 	}
 	for _, k := range []queueKey{qProducerFree, qConsumerFree, qNotFull} {
-		serverOf(q.c).roles.forget(q.role(k))
+		q.service().roles.forget(q.role(k))
 	}
-	serverOf(q.c).reservations.forget(q.id())
+	q.service().reservations.forget(q.id())
 }
 
 // reserve hands out a message under an id.
@@ -313,7 +314,7 @@ func (q *pressureQueue) reserve(id, value []byte) {
 	if e == nil {
 		e = c.G.Create(c.DB, q.keys[qReserved], new(hashes.Hash))
 	}
-	e.Hash().Set(id, value, serverOf(c).HashLimits())
+	e.Hash().Set(id, value, c.Host.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hset")
 	c.Journal(hsetWord, q.keys[qReserved], id, value)
 }
@@ -361,7 +362,7 @@ func (q *pressureQueue) settleNotFull(mayAdd bool) {
 	n, room := q.size(qNotFull), q.room() > 0
 	switch {
 	case !room:
-		r, role := &serverOf(q.c).roles, q.role(qNotFull)
+		r, role := &q.service().roles, q.role(qNotFull)
 		holder := r.holder(role)
 		q.pop(qNotFull, n, nil)
 		r.set(role, holder) // who removes the element has not taken it
@@ -385,7 +386,7 @@ func (q *pressureQueue) takeRole(free queueKey) {
 
 // giveRole ends takeRole, unless the queue has gone meanwhile.
 func (q *pressureQueue) giveRole(free queueKey) {
-	serverOf(q.c).roles.forget(q.role(free))
+	q.service().roles.forget(q.role(free))
 	if !q.has(free) && (q.has(qBound) || q.has(qClosed)) {
 		q.push(free, pressureMark)
 	}

@@ -40,7 +40,7 @@ type reservations struct {
 	running     sync.WaitGroup // timers that will fire or have fired and not finished
 	last        reservedID     // that was given
 	redelivered map[queueID]int64
-	srv         *Server
+	service     *Service
 }
 
 // reservedQueue is a queue with messages that will be due.
@@ -56,10 +56,10 @@ func (q *reservedQueue) SetSlot(slot int) { q.slot = slot }
 // Slot implements expiry.Item.
 func (q *reservedQueue) Slot() int { return q.slot }
 
-// start prepares r for its server. Numbers begin anywhere, so that ids differ from those of the server's earlier lives even if
+// start prepares r for its service. Numbers begin anywhere, so that ids differ from those of the server's earlier lives even if
 // the clock has been set back.
-func (r *reservations) start(srv *Server) {
-	r.srv = srv
+func (r *reservations) start(s *Service) {
+	r.service = s
 	r.queues, r.redelivered = map[queueID]*reservedQueue{}, map[queueID]int64{}
 	r.last.n = uint64(rand.Uint32())
 }
@@ -140,7 +140,7 @@ func (r *reservations) redeliveredFrom(id queueID) int64 {
 
 // arm makes sure that the timer fires when the next message is due. mu must be locked.
 func (r *reservations) arm() {
-	now := r.srv.ks.Now()
+	now := r.service.host.Keyspace().Now()
 	_, at, ok := r.due.Min()
 	if look := now + findEvery; r.finding && (!ok || look < at) {
 		at, ok = look, true
@@ -152,7 +152,7 @@ func (r *reservations) arm() {
 	r.armed = at
 	r.running.Add(1)
 	wait := min(max(at-now, 0), maxReservedSleep)
-	r.timer = r.srv.ks.Clock().AfterFunc(time.Duration(wait)*time.Millisecond, func() {
+	r.timer = r.service.host.Keyspace().Clock().AfterFunc(time.Duration(wait)*time.Millisecond, func() {
 		defer r.running.Done()
 		r.fire()
 	})
@@ -176,7 +176,7 @@ func (r *reservations) fire() {
 	finding := r.finding
 	r.mu.Unlock()
 	found := finding && r.find()
-	now := r.srv.ks.Now()
+	now := r.service.host.Keyspace().Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.finding = r.finding && !found
@@ -189,27 +189,28 @@ func (r *reservations) fire() {
 		r.due.Remove(q)
 		delete(r.queues, q.queueID)
 		r.mu.Unlock()
-		r.srv.underQueue(q.queueID, now, func(q *pressureQueue) { q.returnDue() })
+		r.service.underQueue(q.queueID, now, func(q *pressureQueue) { q.returnDue() })
 		r.mu.Lock()
 	}
 }
 
 // underQueue calls fn with a queue under a guard of its own, on behalf of no client. If a value cannot be read everything stays
 // as it is. No guard may be held.
-func (srv *Server) underQueue(id queueID, now int64, fn func(q *pressureQueue)) {
+func (s *Service) underQueue(id queueID, now int64, fn func(q *pressureQueue)) {
 	keys := newQueueKeys([]byte(id.base))
 	var g engine.Guard
-	g.Lock(srv.ks, queueShards(srv.ks, keys), now)
+	ks := s.host.Keyspace()
+	g.Lock(ks, queueShards(ks, keys), now)
 	defer g.Unlock()
-	if srv.replica.link() != nil {
+	if s.host.Follows() {
 		return // the master does it
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			srv.log.Error("cannot look after a pressure queue", "key", id.base, "panic", p, "stack", string(debug.Stack()))
+			s.host.Log().Error("cannot look after a pressure queue", "key", id.base, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	q := &pressureQueue{c: &command.Ctx{G: &g, DB: id.db, Host: srv, NoBlock: true}, keys: keys}
+	q := &pressureQueue{c: &command.Ctx{G: &g, DB: id.db, Host: s.host, NoBlock: true}, keys: keys}
 	q.bound = q.integer(qBound)
 	fn(q)
 }
@@ -217,7 +218,7 @@ func (srv *Server) underQueue(id queueID, now int64, fn func(q *pressureQueue)) 
 // returnDue puts those messages back whose time has come, or drops what is reserved of a queue that has gone, and notes when
 // the next are due.
 func (q *pressureQueue) returnDue() {
-	r := &serverOf(q.c).reservations
+	r := &q.service().reservations
 	e := q.peek(qReserved)
 	if m := q.peek(qMessages); e == nil || e.Type() != engine.Hash || m != nil && m.Type() != engine.List {
 		r.looked(q.id())
@@ -305,15 +306,16 @@ func (r *reservations) findStored() {
 
 // find looks for queues with reserved messages, a piece of the keyspace at a time, and reports whether it could.
 func (r *reservations) find() bool {
-	srv := r.srv
-	if srv.storage.Storage != nil && srv.storage.Loading() {
+	s := r.service
+	ks := s.host.Keyspace()
+	if s.host.Loading() {
 		return false
 	}
-	for db := range srv.ks.Databases() {
+	for db := range ks.Databases() {
 		for cursor, more := uint64(0), true; more; more = cursor != 0 && !r.isClosed() {
 			var found []queueID
 			var g engine.Guard
-			g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
+			g.Lock(ks, engine.AllShards, ks.Now())
 			cursor = g.Scan(db, cursor, findBatch, func(e *engine.Entry) {
 				if e.Type() != engine.Hash {
 					return
@@ -324,7 +326,7 @@ func (r *reservations) find() bool {
 			})
 			g.Unlock()
 			for _, id := range found {
-				srv.underQueue(id, srv.ks.Now(), func(q *pressureQueue) { q.returnDue() })
+				s.underQueue(id, ks.Now(), func(q *pressureQueue) { q.returnDue() })
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/protocols/pressure/keys"
 )
 
 // pressureServer is a server with clients that are fed directly, and a clock that stands still.
@@ -146,8 +147,8 @@ func (p *pressureServer) keys() []string {
 }
 
 const (
-	noQueue     = "-" + string(errNoQueue)
-	queueClosed = "-" + string(errQueueClosed)
+	noQueue     = "-NOQUEUE the queue does not exist"
+	queueClosed = "-QUEUECLOSED the queue is closed"
 )
 
 // info returns a field of PRESSURE.INFO q.
@@ -169,7 +170,7 @@ func TestPressureCommands(t *testing.T) {
 			{"a PRESSURE.RETURN q 1-1", noQueue},
 			{"a PRESSURE.LIST", "*0"},
 			{"a PRESSURE.CREATE q BOUND 3", "+OK"},
-			{"a PRESSURE.CREATE q", "-" + string(errQueueExists)},
+			{"a PRESSURE.CREATE q", "-QUEUEEXISTS the queue exists already"},
 			{"a PRESSURE.CREATE p PREFIX other", "+OK"},
 			{"a PRESSURE.CREATE a:b", "+OK"},
 			{"a PRESSURE.LIST", "*2 a:b q"},
@@ -293,10 +294,11 @@ func TestPressureNamesAndValuesHoldAnyBytes(t *testing.T) {
 
 // Whichever of the keys holds something else, nothing is changed.
 func TestPressureWrongTypesChangeNothing(t *testing.T) {
-	for k := range queueKey(qChecked) {
+	for _, suffix := range []string{"", keys.Bound, keys.Producer, keys.Consumer, keys.ProducerFree, keys.ConsumerFree, keys.NotFull,
+		keys.Closed, keys.Reserved, keys.ProducedMessages, keys.ProducedBytes, keys.ConsumedMessages, keys.ConsumedBytes} {
 		p := newPressureServer(t)
 		p.play([2]string{"a PRESSURE.CREATE q", "+OK"}, [2]string{"a PRESSURE.PUT q x", ":1"})
-		key := "$" + queueSuffixes[k]
+		key := "$" + suffix
 		p.step("a DEL " + key)
 		require.Equal(t, ":1", p.step("a SADD "+key+" member"))
 		before := dump(p.ks, p.ks.Now())

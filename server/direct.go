@@ -205,7 +205,7 @@ func (d *Direct) keep() bool {
 	d.take()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.idle) >= maxIdle() && !s.holdsRoles() {
+	if len(t.idle) >= maxIdle() && !s.srv.mustSeeGone(s) {
 		return false
 	}
 	t.idle = append(t.idle, d)
@@ -218,13 +218,6 @@ func (s *Session) pristine() bool {
 		!s.monitor && s.follower.pristine() && !s.tracking.on && !s.tracking.caching && s.replies == replyOn && s.out.Proto == 3 &&
 		s.account.Load() == nil && s.authenticated && !s.noEvict && !s.guard.NoTouch && !s.debugging && !s.readOnly &&
 		s.name == "" && s.libName == "" && s.libVersion == ""
-}
-
-// holdsRoles reports whether closing the session would give roles of pressure queues back.
-func (s *Session) holdsRoles() bool {
-	s.srv.roles.mu.Lock()
-	defer s.srv.roles.mu.Unlock()
-	return len(s.roles.held) > 0
 }
 
 // end closes the session. mu must be locked.
@@ -346,8 +339,8 @@ func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args 
 	}
 	s.endCommands()
 	s.srv.rates.sample(s.srv, s.now)
-	if len(s.roles.suspects) > 0 {
-		s.lookAtSuspects()
+	if len(s.after) > 0 {
+		s.runAfter()
 	}
 	for s.blocked != nil && !s.closing {
 		err := d.wait(ctx)

@@ -56,7 +56,7 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 // sharesGuard reports whether the guard of the command that has just been executed may be the next one's too. Pipelines are full of
 // commands that take the same shards, and to give them back and take them again costs up to a twentieth of a short command.
 func (s *Session) sharesGuard() bool {
-	return s.mayShareGuard(s.next) && s.guard.Quiet() && s.guard.Now() == s.now && s.blocked == nil && !s.closing && len(s.roles.suspects) == 0
+	return s.mayShareGuard(s.next) && s.guard.Quiet() && s.guard.Now() == s.now && s.blocked == nil && !s.closing && len(s.after) == 0
 }
 
 // endGuard ends the guard that the command before has left, if it has. Whatever takes another guard, or a lock under which others

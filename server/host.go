@@ -4,6 +4,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"log/slog"
 )
 
 // This file is what commands see of the server and of the client; see Host and Client.
@@ -13,6 +14,21 @@ func serverOf(c *command.Ctx) *Server { return c.Host.(*Server) }
 
 // sessionOf returns the client of a command that has one.
 func sessionOf(c *command.Ctx) *Session { return c.Client.(*Session) }
+
+// Service implements Host.
+func (srv *Server) Service(id command.ServiceID) command.Service { return srv.services[id] }
+
+// Follows implements Host.
+func (srv *Server) Follows() bool { return srv.replica.link() != nil }
+
+// Loading implements Host.
+func (srv *Server) Loading() bool { return srv.storage.Storage != nil && srv.storage.Loading() }
+
+// Directive implements Host.
+func (srv *Server) Directive(name string) string { return directiveNamed(name).show(srv.config.Get()) }
+
+// Log implements Host.
+func (srv *Server) Log() *slog.Logger { return srv.log }
 
 // Clustered implements Host.
 func (srv *Server) Clustered() bool { return srv.cluster != nil }

@@ -175,7 +175,7 @@ func (srv *Server) stopFollowing(g *engine.Guard) {
 	srv.restrict()
 	srv.scoreForRole()
 	srv.evictLater()
-	srv.reservations.findStored()
+	srv.servicesLoaded()
 }
 
 // close ends the link. The server does not become a master by that.

@@ -5,7 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/protocols/pressure/keys"
 )
 
 // Roles of pressure queues. A client that does the steps of the protocol with commands of its own takes the role of a queue's
@@ -23,14 +24,13 @@ type roleKey struct {
 
 // roles knows who has what. Its lock is taken last.
 type roles struct {
-	srv *Server
-	on  bool // pressure-role-recovery; never changes, because who has what must be known from the start
+	on bool // pressure-role-recovery; never changes, because who has what must be known from the start
 
 	mu      sync.Mutex
-	holders map[roleKey]*Session // who has popped the element and is still connected; each is also in the session's held
+	holders map[roleKey]command.Client // who has popped the element and is still connected; each is also in the client's held
 }
 
-// heldRoles is what a session has. The lock of roles protects held.
+// heldRoles is what a client has. The lock of roles protects held.
 type heldRoles struct {
 	held  map[roleKey]struct{}
 	limit int          // of len(held), from which the session looks for queues that have gone
@@ -43,18 +43,13 @@ type heldRoles struct {
 // minHeldLimit is the least heldRoles.limit.
 const minHeldLimit = 64
 
-func (r *roles) start(srv *Server) {
-	r.srv, r.on = srv, srv.config.Get().PressureRoleRecovery
-	r.holders = map[roleKey]*Session{}
-	if r.on {
-		srv.ks.SetEventClasses(roleEvents) // others only once everything that was stored is there
-	}
-}
+// heldBy returns what a client has.
+func heldBy(c command.Client) *heldRoles { return c.State(serviceID).(*heldRoles) }
 
 // isRoleList reports whether a key ends like those of the lists. It is asked for every list that is pushed to or popped from.
 func isRoleList[K string | []byte](key K) bool {
 	n := len(key)
-	if n < len(":not_full") || key[n-5] != '_' {
+	if n < len(keys.NotFull) || key[n-5] != '_' {
 		return false
 	}
 	return roleListBase(string(key)) >= 0
@@ -76,84 +71,87 @@ var roleLists = [...]queueKey{qProducerFree, qConsumerFree, qNotFull}
 // queue returns the queue of a list.
 func (k roleKey) queue() queueID { return queueID{k.db, k.key[:roleListBase(k.key)]} }
 
-// roleEvents are the events from which follows who has what.
-const roleEvents = engine.EventList | engine.EventEmpty
-
-// heard takes note of an event of a list of whatever kind, which a client has caused.
-func (r *roles) heard(by *origin, event string, db int, key string) {
-	if !r.on {
-		return
-	}
+// Heard implements command.Service.
+func (s *Service) Heard(by command.Client, own bool, event string, db int, key string) {
 	switch event {
 	case "lpop", "rpop":
 		if isRoleList(key) {
-			r.took(by, roleKey{db, strings.Clone(key)})
+			s.took(by, own, roleKey{db, strings.Clone(key)})
 		}
 	case "lpush", "rpush":
-		r.pushed(by.session, db, key)
+		s.roles.pushed(by, db, key)
 	case "empty":
 		if isRoleList(key) {
-			r.missed(by.session, roleKey{db, strings.Clone(key)})
+			s.missed(by, roleKey{db, strings.Clone(key)})
 		}
 	}
 }
 
 // pushed notes that a client has pushed to a list of whatever kind.
-func (r *roles) pushed(s *Session, db int, key string) {
+func (r *roles) pushed(c command.Client, db int, key string) {
 	switch {
 	case isRoleList(key):
 		r.forget(roleKey{db, key})
 		if base, ok := strings.CutSuffix(key, queueSuffixes[qProducerFree]); ok {
 			r.forget(roleKey{db, base + queueSuffixes[qNotFull]}) // who was the producer needs it no more
 		}
-	case s.roles.count.Load() > 0:
+	case heldBy(c).count.Load() > 0:
 		// The message takes the place that the element of :not_full stood for.
 		k := roleKey{db, key + queueSuffixes[qNotFull]}
-		if r.holder(k) == s {
+		if r.holder(k) == c {
 			r.forget(k)
 		}
 	}
 }
 
-// missed notes that a client has found a list empty. If it is that of something which nobody is known to have, the session will look at
+// missed notes that a client has found a list empty. If it is that of something which nobody is known to have, the client will look at
 // the queue. Only its own goroutine finds lists empty.
-func (r *roles) missed(s *Session, k roleKey) {
-	if r.holder(k) == nil {
-		s.roles.suspects = append(s.roles.suspects, k.queue())
+func (s *Service) missed(c command.Client, k roleKey) {
+	if s.roles.holder(k) == nil {
+		s.suspect(c, k.queue())
 	}
 }
 
-// took makes a client's session the holder.
-func (r *roles) took(by *origin, k roleKey) {
+// took makes a client the holder.
+func (s *Service) took(c command.Client, own bool, k roleKey) {
+	r, h := &s.roles, heldBy(c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := by.session
-	r.put(k, s)
-	// Who deletes queues pops roles and never gives them back. Other goroutines act for the session with another origin.
-	if h := &s.roles; len(h.held) > max(h.limit, minHeldLimit) && by == &s.origin {
+	r.put(k, c)
+	// Who deletes queues pops roles and never gives them back. Others that serve the client leave it to the next command of its own.
+	if len(h.held) > max(h.limit, minHeldLimit) && own {
 		h.limit = 2 * len(h.held)
 		for k := range h.held {
-			h.suspects = append(h.suspects, k.queue())
+			s.suspect(c, k.queue())
 		}
 	}
 }
 
-// set makes a session the holder; nil says that nobody is.
-func (r *roles) set(k roleKey, s *Session) {
+// suspect has a client look at a queue as soon as its command has ended.
+func (s *Service) suspect(c command.Client, id queueID) {
+	h := heldBy(c)
+	if len(h.suspects) == 0 {
+		c.After(func(now int64) { s.lookAt(h, now) })
+	}
+	h.suspects = append(h.suspects, id)
+}
+
+// set makes a client the holder; nil says that nobody is.
+func (r *roles) set(k roleKey, c command.Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s == nil {
+	if c == nil {
 		r.drop(k)
 	} else {
-		r.put(k, s)
+		r.put(k, c)
 	}
 }
 
 // put is set for those who have locked mu.
-func (r *roles) put(k roleKey, s *Session) {
+func (r *roles) put(k roleKey, c command.Client) {
 	r.drop(k)
-	r.holders[k] = s
-	h := &s.roles
+	r.holders[k] = c
+	h := heldBy(c)
 	if h.held == nil {
 		h.held = map[roleKey]struct{}{}
 	}
@@ -170,44 +168,64 @@ func (r *roles) forget(k roleKey) {
 
 // drop is forget for those who have locked mu.
 func (r *roles) drop(k roleKey) {
-	s := r.holders[k]
-	if s == nil {
+	c := r.holders[k]
+	if c == nil {
 		return
 	}
 	delete(r.holders, k)
-	delete(s.roles.held, k)
-	s.roles.count.Store(int32(len(s.roles.held)))
+	h := heldBy(c)
+	delete(h.held, k)
+	h.count.Store(int32(len(h.held)))
 }
 
 // holder returns who has the element, nil if nobody is known to have it.
-func (r *roles) holder(k roleKey) *Session {
+func (r *roles) holder(k roleKey) command.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.holders[k]
 }
 
-// release gives back what a session has that is being closed. No guard may be held.
-func (r *roles) release(s *Session) {
+// Holder returns the client that has popped the element of a list, nil if nobody is known to have it.
+func (s *Service) Holder(db int, list string) command.Client {
+	return s.roles.holder(roleKey{db, list})
+}
+
+// Holders returns of how many lists it is known who has the element.
+func (s *Service) Holders() int {
+	s.roles.mu.Lock()
+	defer s.roles.mu.Unlock()
+	return len(s.roles.holders)
+}
+
+// MustSee implements command.Service: closing a client that has roles gives them back.
+func (s *Service) MustSee(c command.Client) bool { return heldBy(c).count.Load() > 0 }
+
+// Gone implements command.Service. It gives back what the client had.
+func (s *Service) Gone(c command.Client) {
+	h := heldBy(c)
+	if h.count.Load() == 0 {
+		return
+	}
 	queues := map[queueID]struct{}{}
-	r.mu.Lock()
-	for k := range s.roles.held {
+	s.roles.mu.Lock()
+	for k := range h.held {
 		queues[k.queue()] = struct{}{}
 	}
-	r.mu.Unlock()
+	s.roles.mu.Unlock()
 	for id := range queues {
-		r.srv.underQueue(id, r.srv.ks.Now(), func(q *pressureQueue) { q.releaseRoles(s) })
+		s.underQueue(id, s.host.Keyspace().Now(), func(q *pressureQueue) { q.releaseRoles(c) })
 	}
 }
 
-// lookAtSuspects gives back the roles of queues that nobody has, and forgets queues that have gone. No guard may be held.
-func (s *Session) lookAtSuspects() {
-	suspects := s.roles.suspects
-	s.roles.suspects = nil
+// lookAt gives back the roles of a client's suspects that nobody has, and forgets queues that have gone. No guard may be held.
+func (s *Service) lookAt(h *heldRoles, now int64) {
+	suspects := h.suspects
+	h.suspects = nil
 	for _, id := range suspects {
-		s.srv.underQueue(id, s.now, func(q *pressureQueue) {
+		s.underQueue(id, now, func(q *pressureQueue) {
 			if !q.has(qBound) && !q.has(qClosed) {
 				for _, k := range roleLists {
-					serverOf(q.c).roles.forget(q.role(k))
+					s.roles.forget(q.role(k))
 				}
 			}
 			q.recoverRoles()
@@ -215,11 +233,11 @@ func (s *Session) lookAtSuspects() {
 	}
 }
 
-// releaseRoles gives back what s has of the queue.
-func (q *pressureQueue) releaseRoles(s *Session) {
-	r := &serverOf(q.c).roles
+// releaseRoles gives back what a client has of the queue.
+func (q *pressureQueue) releaseRoles(c command.Client) {
+	r := &q.service().roles
 	for _, k := range roleLists {
-		if r.holder(q.role(k)) != s {
+		if r.holder(q.role(k)) != c {
 			continue
 		}
 		if k == qNotFull {
@@ -234,7 +252,7 @@ func (q *pressureQueue) releaseRoles(s *Session) {
 // recoverRoles gives back the roles that were taken by clients that were connected before the server started. Of a queue that
 // is being created by a client step by step nobody has had a role yet: its later keys are missing.
 func (q *pressureQueue) recoverRoles() {
-	r := &serverOf(q.c).roles
+	r := &q.service().roles
 	if !r.on || !q.has(qBound) {
 		return
 	}
@@ -256,6 +274,6 @@ func (q *pressureQueue) recoverRoles() {
 // element, or have gone before adding it, or between adding it and removing another. Who still has the element will add it.
 func (q *pressureQueue) restoreNotFull() {
 	if q.has(qBound) {
-		q.settleNotFull(serverOf(q.c).roles.holder(q.role(qNotFull)) == nil)
+		q.settleNotFull(q.service().roles.holder(q.role(qNotFull)) == nil)
 	}
 }

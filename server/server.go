@@ -62,10 +62,11 @@ type Server struct {
 	eviction     eviction
 	storage      storageState
 	dumpFile     dumpFile
-	roles        roles
 	users        users
 
-	reservations reservations
+	services []command.Service // by their IDs
+	// serviceEvents are the classes of events that any of them hears.
+	serviceEvents engine.EventClass
 
 	// restricted says that the state of the storage keeps some commands from running; see restriction.
 	restricted atomic.Bool
@@ -213,8 +214,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.startCluster(set)
 	srv.startHook(o.Hook)
 	srv.started = srv.ks.Clock().Now()
-	srv.roles.start(srv)
-	srv.reservations.start(srv)
+	srv.startServices()
 	srv.maxFiles, _ = fileLimit()
 	if n := srv.maxClients(); n < int64(set.MaxClients) {
 		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
@@ -342,7 +342,7 @@ func (srv *Server) Start() error {
 	srv.evictLater()
 	srv.serveDoors()
 	if srv.storage.Storage != nil {
-		srv.reservations.findStored()
+		srv.servicesLoaded()
 	}
 	return nil
 }
@@ -386,7 +386,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		}
 		srv.followed.running.Wait()
 		srv.migrations.close()
-		srv.reservations.close()
+		srv.closeServices()
 		srv.eviction.close()
 		srv.ks.Close()
 		srv.stopScripting()
@@ -455,21 +455,16 @@ func (srv *Server) logPanic(cmd *command.Command, p any) {
 // observer passes on what the engine tells of keys.
 type observer Server
 
-// hearEvents chooses the events that the server hears of: those that are published, those that doors need, and those that tell who has
-// which role.
+// hearEvents chooses the events that the server hears of: those that are published, and those that doors and services need.
 func (srv *Server) hearEvents(set *Settings) {
-	classes := set.NotifyKeyspaceEvents | engine.EventClass(srv.doors.events.Load())
-	if srv.roles.on {
-		classes |= roleEvents
-	}
-	srv.ks.SetEventClasses(classes)
+	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents | engine.EventClass(srv.doors.events.Load()) | srv.serviceEvents)
 }
 
 // KeyEvent publishes a keyspace event.
 func (o *observer) KeyEvent(owner any, class engine.EventClass, event string, db int, key string) {
 	from, _ := owner.(*origin)
-	if class&roleEvents != 0 && from != nil {
-		o.roles.heard(from, event, db, key)
+	if class&o.serviceEvents != 0 && from != nil {
+		(*Server)(o).tellServices(from, class, event, db, key)
 	}
 	var by *Session
 	if from != nil && from == &from.session.origin {

@@ -17,7 +17,7 @@ import (
 // Session is one client: a state machine that takes the bytes that the client sent and gives the bytes to send back. It
 // does no I/O and never blocks; the transport that owns it does the first and waits for it.
 //
-// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, account, what roles says, and what
+// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, account, states, and what
 // is set once when the session starts. Others reach a session through post.
 type Session struct {
 	srv  *Server
@@ -60,7 +60,8 @@ type Session struct {
 	subs          subscriptions
 	publishing    bool // the hub keeps messages of this client back
 	tracking      trackingState
-	roles         heldRoles
+	states        []any // what services keep with the client, by their IDs
+	after         []func(now int64)
 	monitor       bool
 	door          *openDoor // nil if the client has not come through one
 	follower      follower
@@ -153,6 +154,7 @@ func (srv *Server) newSession(peer Peer, wake func()) *Session {
 	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, Origin: command.FromClient}
 	s.out.Buf = make([]byte, 0, minReplyBuffer)
 	s.replyBuffer.resetAt = s.now
+	s.states = srv.newStates()
 	srv.clients.add(s)
 	s.publish()
 	return s
@@ -345,7 +347,7 @@ func (s *Session) Close() {
 	if s.blocked != nil {
 		s.cancelBlocked()
 	}
-	s.srv.roles.release(s)
+	s.srv.tellGone(s)
 	s.unwatchAll()
 	s.unsubscribeAll()
 	s.stopTracking()
@@ -441,8 +443,8 @@ func (s *Session) process(b []byte) []byte {
 				s.parser.Reset()
 				return b // it must wait its turn
 			}
-			if len(s.roles.suspects) > 0 {
-				s.lookAtSuspects()
+			if len(s.after) > 0 {
+				s.runAfter()
 			}
 			if s.closing {
 				return nil

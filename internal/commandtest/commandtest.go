@@ -2,6 +2,7 @@
 package commandtest
 
 import (
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +89,8 @@ func Named(t testing.TB, name string) *command.Command {
 type client struct{}
 
 func (client) Block(*command.Ctx, command.Block)               { panic("commandtest: a client that cannot wait") }
+func (client) State(command.ServiceID) any                     { return nil }
+func (client) After(func(int64))                               {}
 func (client) MayReadAll(*command.Command, [][]byte) bool      { return true }
 func (client) MayKeep([]byte) bool                             { return false }
 func (client) Kept(g *engine.Guard, e *engine.Entry, _ []byte) {}
@@ -104,8 +107,13 @@ func (host) ListLimit() lists.Limit       { return lists.DefaultLimit }
 func (host) SetLimits() sets.Limits {
 	return sets.Limits{IntsetEntries: 512, ListpackEntries: 128, ListpackValue: 64}
 }
-func (host) ZSetLimits() zsets.Limits     { return zsets.DefaultLimits }
-func (host) StreamLimits() streams.Limits { return streams.DefaultLimits }
-func (host) HyperLogLogSparse() int       { return 3000 }
-func (host) RDBLimits() *rdb.Limits       { return &rdb.Limits{} }
-func (host) PayloadChecked()              {}
+func (host) ZSetLimits() zsets.Limits                  { return zsets.DefaultLimits }
+func (host) StreamLimits() streams.Limits              { return streams.DefaultLimits }
+func (host) HyperLogLogSparse() int                    { return 3000 }
+func (host) RDBLimits() *rdb.Limits                    { return &rdb.Limits{} }
+func (host) Service(command.ServiceID) command.Service { return nil }
+func (host) Follows() bool                             { return false }
+func (host) Loading() bool                             { return false }
+func (host) Directive(string) string                   { return "" }
+func (host) Log() *slog.Logger                         { return slog.New(slog.DiscardHandler) }
+func (host) PayloadChecked()                           {}
