@@ -29,6 +29,9 @@ type streamCommand struct {
 	args [][]byte
 }
 
+// The names of the commands that others are passed on as.
+var setName, delName, hsetName, hdelName = []byte("SET"), []byte("DEL"), []byte("HSET"), []byte("HDEL")
+
 // restart has the next command preceded by SELECT.
 func (r *replicationStream) restart() { r.selected = 0 }
 
@@ -96,16 +99,16 @@ func absolute(now int64, args [][]byte, emit func(args ...[]byte)) {
 	case "pexpireat":
 		absoluteExpire(now, command.AtMillis, args, emit)
 	case "setex":
-		emit(setWord, args[1], args[3], pxatWord, pointInTime(now, command.InSeconds, args[2]))
+		emit(setName, args[1], args[3], pxatWord, pointInTime(now, command.InSeconds, args[2]))
 	case "psetex":
-		emit(setWord, args[1], args[3], pxatWord, pointInTime(now, command.InMillis, args[2]))
+		emit(setName, args[1], args[3], pxatWord, pointInTime(now, command.InMillis, args[2]))
 	case "set":
-		emit(append([][]byte{setWord, args[1], args[2]}, setExpiry(now, args[3:])...)...)
+		emit(append([][]byte{setName, args[1], args[2]}, setExpiry(now, args[3:])...)...)
 	case "msetex":
 		n, _ := strconv.Atoi(string(args[1]))
 		pairs, options := args[2:2+2*n], args[2+2*n:]
 		for i := 0; i < len(pairs); i += 2 {
-			emit(append([][]byte{setWord, pairs[i], pairs[i+1]}, setExpiry(now, options)...)...)
+			emit(append([][]byte{setName, pairs[i], pairs[i+1]}, setExpiry(now, options)...)...)
 		}
 	case "getex":
 		if option := args[2]; command.EqualFold(option, "persist") {
@@ -114,9 +117,9 @@ func absolute(now int64, args [][]byte, emit func(args ...[]byte)) {
 			absoluteExpire(now, unit, [][]byte{args[0], args[1], args[3]}, emit)
 		}
 	case "delex", "getdel":
-		emit(delWord, args[1])
+		emit(delName, args[1])
 	case "hgetdel":
-		emit(append([][]byte{hdelWord, args[1]}, args[4:]...)...)
+		emit(append([][]byte{hdelName, args[1]}, args[4:]...)...)
 	case "restore", "restore-asking":
 		if ttl, ok := resp.ParseInt(args[2]); ok && ttl != 0 && !containsFold(args[4:], "absttl") {
 			args = append([][]byte{args[0], args[1], intArg(now + ttl)}, args[3:]...)
@@ -183,7 +186,7 @@ func absoluteExpire(now int64, unit command.TimeUnit, args [][]byte, emit func(a
 	if at, _ := unit.Deadline(now, n); at > now {
 		emit(pexpireatWord, args[1], intArg(at))
 	} else {
-		emit(delWord, args[1])
+		emit(delName, args[1])
 	}
 }
 
@@ -200,13 +203,13 @@ func followedForm(c *command.Ctx) [][]byte {
 		}
 	case "incrbyfloat":
 		if e := c.G.Peek(c.DB, c.Args[1]); e != nil && e.Type() == engine.String {
-			return [][]byte{setWord, c.Args[1], e.Bytes(), keepTTLWord}
+			return [][]byte{setName, c.Args[1], e.Bytes(), keepTTLWord}
 		}
 	case "hincrbyfloat":
 		if e := c.G.Peek(c.DB, c.Args[1]); e != nil && e.Type() == engine.Hash {
 			value, ok := e.Hash().Get(c.Args[2])
 			if at, _ := e.Hash().Deadline(c.Args[2]); ok && at == 0 {
-				return [][]byte{hsetWord, c.Args[1], c.Args[2], value}
+				return [][]byte{hsetName, c.Args[1], c.Args[2], value}
 			}
 		}
 	case "hexpire":
@@ -243,7 +246,7 @@ func expiredFields(c *command.Ctx, unit command.TimeUnit, deadline, step int) []
 		i++
 	}
 	e := c.G.Peek(c.DB, c.Args[1])
-	args := [][]byte{hdelWord, c.Args[1]}
+	args := [][]byte{hdelName, c.Args[1]}
 	for i += 2; i < len(c.Args); i += step {
 		if e == nil || e.Type() == engine.Hash && !e.Hash().Has(c.Args[i]) {
 			args = append(args, c.Args[i])
