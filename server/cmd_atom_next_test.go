@@ -283,11 +283,15 @@ func TestTheWaitForACommandEnds(t *testing.T) {
 		end  func(b *atomServer)
 		want string
 	}{
-		"the stream is deleted":   {func(b *atomServer) { b.do("UNLINK", "command:e") }, "-UNBLOCKED the stream key no longer exists\r\n"},
-		"the stream expires":      {func(b *atomServer) { b.do("PEXPIRE", "command:e", "1"); b.step("+1") }, "-UNBLOCKED the stream key no longer exists\r\n"},
-		"the stream is replaced":  {func(b *atomServer) { b.do("SET", "command:e", "v") }, "-UNBLOCKED the stream key no longer exists\r\n"},
-		"everything is flushed":   {func(b *atomServer) { b.do("FLUSHALL") }, "-UNBLOCKED the stream key no longer exists\r\n"},
-		"the group is destroyed":  {func(b *atomServer) { b.do("XGROUP", "DESTROY", "command:e", "command_consumer_group:e") }, "-NOGROUP the consumer group this client was blocked on no longer exists\r\n"},
+		"the stream is deleted": {func(b *atomServer) { b.do("UNLINK", "command:e") }, "-UNBLOCKED the stream key no longer exists\r\n"},
+		"the stream expires": {func(b *atomServer) { b.do("PEXPIRE", "command:e", "1"); b.step("+1") },
+			"-UNBLOCKED the stream key no longer exists\r\n"},
+		"the stream is replaced": {func(b *atomServer) { b.do("SET", "command:e", "v") }, "-UNBLOCKED the stream key no longer exists\r\n"},
+		"everything is flushed":  {func(b *atomServer) { b.do("FLUSHALL") }, "-UNBLOCKED the stream key no longer exists\r\n"},
+		"the group is destroyed": {func(b *atomServer) {
+			b.do("XGROUP", "DESTROY", "command:e",
+				"command_consumer_group:e")
+		}, "-NOGROUP the consumer group this client was blocked on no longer exists\r\n"},
 		"the client is unblocked": {func(b *atomServer) { b.do("CLIENT", "UNBLOCK", "2") }, "$-1\r\n"},
 		"the client is unblocked with an error": {func(b *atomServer) { b.do("CLIENT", "UNBLOCK", "2", "ERROR") },
 			"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"},
@@ -382,9 +386,11 @@ func TestServingRefusesWhatIsWrong(t *testing.T) {
 			command.ErrTimeoutNotInteger: {{"NEXT", "e", "TIMEOUT", "x"}, {"NEXT", "e", "ACK", "1.5"}, {"NEXT", "e", "ACKFOR", "c",
 				"9223372036854775808"},
 				{"NEXT", "e", "ACKFOR", "c", "5", "d", "x"}, {"NEXT", "e", "ACKFOR", "c", "x", "d", "5"}},
-			command.ErrTimeoutNegative:                     {{"NEXT", "e", "TIMEOUT", "-1"}, {"NEXT", "e", "ACK", "-1"}, {"NEXT", "e", "ACKFOR", "c", "-1"}},
+			command.ErrTimeoutNegative: {{"NEXT", "e", "TIMEOUT", "-1"}, {"NEXT", "e", "ACK",
+				"-1"}, {"NEXT", "e", "ACKFOR", "c", "-1"}},
 			"ERR the name of an element must not be empty": {{"NEXT", ""}, {"RESPOND", "", "1-1", "me"}, {"RESPOND", "e", "1-1", ""}},
-			command.ErrNotInteger:                          {{"RESPOND", "e", "1-1", "me", "ERR", "x", "text"}, {"RESPOND", "e", "1-1", "me", "ERR", "1.5", "text"}},
+			command.ErrNotInteger: {{"RESPOND", "e", "1-1", "me", "ERR", "x", "text"},
+				{"RESPOND", "e", "1-1", "me", "ERR", "1.5", "text"}},
 			"ERR Invalid stream ID specified as stream command argument": {{"RESPOND", "e", "x", "me"}, {"RESPOND",
 				"e", "", "me"}, {"RESPOND", "e", "+", "me"}},
 			command.ErrWrongType: {{"NEXT", "text"}, {"RESPOND", "text", "1-1", "me"}, {"RESPOND", "e", "1-1", "text"}},

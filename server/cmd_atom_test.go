@@ -383,12 +383,14 @@ func TestAtomCommandsInTransactionsAndScripts(t *testing.T) {
 		b.do("ATOM.CALL", "e", "move", "NOWAIT")
 		b.do("ATOM.LOG", "1", "e", "m")
 		b.do("ATOM.ELEMENTS")
-		require.Equal(t, "*4\r\n-"+"ERR ATOM.CALL cannot wait for an answer in a transaction or a script: use NOWAIT\r\n"+commandtest.Bulks("cmd_id",
-			"1000000000001-0")+bulk("1000000000001-0")+commandtest.Bulks("e"), b.do("EXEC"))
+		require.Equal(t,
+			"*4\r\n-"+"ERR ATOM.CALL cannot wait for an answer in a transaction or a script: use NOWAIT\r\n"+commandtest.Bulks("cmd_id",
+				"1000000000001-0")+bulk("1000000000001-0")+commandtest.Bulks("e"), b.do("EXEC"))
 		require.Equal(t, ":2\r\n", b.do("XLEN", "command:e"), "a call that is refused sends nothing")
 		require.Equal(t, commandtest.Bulks("cmd_id", "1000000000001-1"), b.do("EVAL",
 			"return redis.call('atom.call', 'e', 'move', 'nowait')", "0"))
-		require.Contains(t, b.do("EVAL", "return redis.call('atom.call', 'e', 'move')", "0"), "ERR ATOM.CALL cannot wait for an answer in a transaction or a script: use NOWAIT")
+		require.Contains(t, b.do("EVAL", "return redis.call('atom.call', 'e', 'move')", "0"),
+			"ERR ATOM.CALL cannot wait for an answer in a transaction or a script: use NOWAIT")
 		require.Equal(t, commandtest.Bulks("e"), b.do("EVAL", "return redis.call('atom.elements')", "0"))
 	})
 }

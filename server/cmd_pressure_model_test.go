@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/protocols/pressure"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -224,7 +225,7 @@ func (m *pressureModel) check() {
 	m.underQueue(func(length func(suffix string) int) {
 		reserved = length(":reserved")
 		for _, role := range []string{":producer_free", ":consumer_free"} {
-			holder := Of(m.Server).Holder(0, "__pressure__:q"+role)
+			holder := pressure.Of(m.Server).Holder(0, "__pressure__:q"+role)
 			taken := 0
 			if holder != nil {
 				taken = 1

@@ -1,6 +1,6 @@
 package server
 
-// The commands of data types are packages of their own, which register themselves.
+// The commands of data types and protocols are packages of their own, which register themselves.
 import (
 	_ "github.com/atomredis/atomredis/commands/bitmaps"
 	_ "github.com/atomredis/atomredis/commands/geo"
@@ -12,4 +12,6 @@ import (
 	_ "github.com/atomredis/atomredis/commands/streams"
 	_ "github.com/atomredis/atomredis/commands/strings"
 	_ "github.com/atomredis/atomredis/commands/zsets"
+	_ "github.com/atomredis/atomredis/protocols/atom"
+	_ "github.com/atomredis/atomredis/protocols/pressure"
 )

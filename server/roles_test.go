@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/internal/crashfs"
+	"github.com/atomredis/atomredis/protocols/pressure"
 )
 
 // producing are the steps of a client that puts a message into a queue, and consuming those of one that takes one.
@@ -37,7 +38,7 @@ func TestRolesComeBackWhenTheirHolderHangsUp(t *testing.T) {
 					}
 					p.hangup("blocked")
 					p.play([][2]string{{"a LRANGE $:producer_free 0 -1", "*1 0"}, {"a LRANGE $:consumer_free 0 -1", "*1 0"}, {"a LRANGE $:not_full 0 -1", "*1 0"}}...)
-					require.Zero(t, Of(p.Server).Holders())
+					require.Zero(t, pressure.Of(p.Server).Holders())
 				})
 			})
 		}
@@ -93,7 +94,7 @@ func TestRolesKnowWhoHasTheElementOfNotFull(t *testing.T) {
 			{"c RPOP $:consumer_free", "0"}, {"hangup c", ""}, {"a EXISTS $:not_full", ":0"},
 			{"b LPUSH $ x", ":1"}, {"b LPUSH $:producer_free 0", ":1"},
 		}...)
-		require.Zero(t, Of(p.Server).Holders())
+		require.Zero(t, pressure.Of(p.Server).Holders())
 		p.play([][2]string{
 			{"a SET $:bound 2", "+OK"}, {"a LPUSH $:not_full 0", ":1"},
 			{"b RPOP $:producer_free", "0"}, {"b RPOP $:not_full", "0"},
@@ -174,7 +175,7 @@ func TestRolesOfQueuesThatHaveGoneAreForgotten(t *testing.T) {
 		p.step(fmt.Sprintf("a RPOP __pressure__:%s:producer_free", name))
 		p.step(fmt.Sprintf("a DEL __pressure__:%s:bound __pressure__:%s:consumer_free __pressure__:%s:not_full", name, name, name))
 	}
-	require.LessOrEqual(t, Of(p.Server).Holders(), 128)
+	require.LessOrEqual(t, pressure.Of(p.Server).Holders(), 128)
 	p.finish()
 }
 
@@ -220,7 +221,7 @@ func TestPressureWaitersThatGoGiveTheirRoleBack(t *testing.T) {
 						p.hangup("b")
 					}
 					p.play([][2]string{{"a LRANGE $:producer_free 0 -1", "*1 0"}, {"a LRANGE $:consumer_free 0 -1", "*1 0"}}...)
-					require.Zero(t, Of(p.Server).Holders())
+					require.Zero(t, pressure.Of(p.Server).Holders())
 				})
 			})
 		}

@@ -1,4 +1,7 @@
-package server
+// Package pressure has the commands on queues of the pressure protocol. They use the keys of the protocol exactly as
+// its clients do with commands of their own, so that both kinds of clients share queues; see pressureQueue.
+// This file has the table, and the commands that never wait.
+package pressure
 
 import (
 	"math"
@@ -9,9 +12,6 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/version"
 )
-
-// This file has the table of the commands on queues of the pressure protocol, and those that never wait. They use the keys of the
-// protocol exactly as its clients do with commands of their own, so that both kinds of clients share queues; see pressureQueue.
 
 func init() { command.Register(pressureCommands) }
 

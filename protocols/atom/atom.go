@@ -1,4 +1,8 @@
-package server
+// Package atom has the commands that speak the atom protocol on behalf of a client. This file has the table, and
+// those that list elements and streams, make references and write to the log. They use the keys of the protocol as
+// any of its elements does, so that programs that know nothing of these commands take part. ATOM.CALL, ATOM.NEXT with
+// ATOM.RESPOND, and ATOM.INFO are in files of their own.
+package atom
 
 import (
 	"cmp"
@@ -16,10 +20,6 @@ import (
 	"github.com/atomredis/atomredis/protocols/atom/keys"
 	"github.com/atomredis/atomredis/resp"
 )
-
-// This file has the table of the commands that speak the atom protocol on behalf of a client, and those that list elements and
-// streams, make references and write to the log. They use the keys of the protocol as any of its elements does, so that programs
-// that know nothing of these commands take part. ATOM.CALL, ATOM.NEXT with ATOM.RESPOND, and ATOM.INFO are in files of their own.
 
 func init() { command.Register(atomCommands) }
 
