@@ -244,7 +244,10 @@ func TestSubscriptionReceivesMessagesInOrder(t *testing.T) {
 		do(t, c, "SET", "k1", "v")
 		do(t, c, "PUBLISH", "c", "hello")
 		do(t, c, "DEL", "k1")
-		for _, want := range []door.Message{{Channel: "c", Payload: "hello"}, {Channel: "__keyevent@0__:del", Payload: "k1"}} {
+		for _, want := range []door.Message{
+			{Channel: "c", Payload: "hello"},
+			{Channel: "__keyevent@0__:del", Payload: "k1"},
+		} {
 			m, err := s.Next(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, want, m)
@@ -271,6 +274,14 @@ func TestSubscriptionReceivesMessagesInOrder(t *testing.T) {
 		_, err = s.Next(t.Context())
 		require.ErrorIs(t, err, door.ErrSlow)
 		require.ErrorIs(t, err, door.ErrKilled)
+
+		last, err := c.Subscribe(t.Context(), "c")
+		require.NoError(t, err)
+		c.Close()
+		<-last.Done()
+		_, err = last.Next(t.Context())
+		require.ErrorIs(t, err, door.ErrClosed)
+		require.Contains(t, do(t, other, "PUBSUB", "NUMSUB", "c"), "0")
 	})
 }
 
@@ -300,6 +311,45 @@ func TestDoneTellsThatTheClientHasEnded(t *testing.T) {
 	require.True(t, ended(closed))
 	_, err = closed.Do(t.Context(), "PING")
 	require.ErrorIs(t, err, door.ErrClosed)
+}
+
+func TestPoolExecutesRequestsAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := start(t)
+		c, other := client(), client()
+		require.NoError(t, c.SetName(t.Context(), "peer"))
+		p := door.NewPool(c, 2)
+		blocked := make(chan error)
+		block := func() {
+			_, err := p.Do(t.Context(), "BLPOP", "q", 0)
+			blocked <- err
+		}
+		go block()
+		synctest.Wait()
+		_, err := p.Do(t.Context(), "SET", "k", "v")
+		require.NoError(t, err)
+		go block()
+		synctest.Wait()
+		require.Equal(t, 2, strings.Count(do(t, other, "CLIENT", "LIST"), "name=peer"))
+		_, err = p.Do(t.Context(), "PING")
+		require.ErrorIs(t, err, door.ErrTooManyClients)
+		do(t, other, "RPUSH", "q", "x")
+		require.NoError(t, <-blocked)
+		_, err = p.Do(t.Context(), "PING")
+		require.NoError(t, err)
+
+		// Whichever of them is killed, all end.
+		for line := range strings.Lines(do(t, other, "CLIENT", "LIST")) {
+			if strings.Contains(line, "cmd=blpop") && strings.Contains(line, "flags=bU") {
+				do(t, other, "CLIENT", "KILL", "ID", strings.TrimPrefix(strings.Fields(line)[0], "id="))
+			}
+		}
+		require.ErrorIs(t, <-blocked, door.ErrKilled)
+		<-c.Done()
+		_, err = p.Do(t.Context(), "PING")
+		require.Error(t, err)
+		require.NotContains(t, do(t, other, "CLIENT", "LIST"), "name=peer")
+	})
 }
 
 func TestShutdownEndsClients(t *testing.T) {

@@ -283,6 +283,15 @@ func TestPeerThatHangsUpTakesNothing(t *testing.T) {
 	eventually(t, c, "door_lines_clients:1\r\n", "INFO", "door_lines")
 }
 
+func TestPanicDisconnectsThePeerAlone(t *testing.T) {
+	srv, c := opened(t)
+	p, other := connect(t, srv, "lines"), connect(t, srv, "lines")
+	p.send("PANIC")
+	p.requireGone()
+	require.Equal(t, "PONG", other.do("PING"))
+	eventually(t, c, "door_lines_clients:2\r\n", "INFO", "door_lines")
+}
+
 func TestBlockedPeerIsServed(t *testing.T) {
 	srv, c := opened(t)
 	p := connect(t, srv, "lines")

@@ -40,30 +40,22 @@ func checkGreeting(value string) error {
 
 // lines is the door.
 type lines struct {
-	host  door.Host
-	stop  chan struct{}  // Serve returns when something comes
-	wg    sync.WaitGroup // the goroutines of peers
-	count atomic.Int64   // lines that were read
+	door.Peers
+	stop  chan struct{} // Serve returns when something comes
+	count atomic.Int64  // lines that were read
 
 	mu     sync.Mutex // protects what follows
-	peers  map[*linePeer]struct{}
-	own    door.Client // from Serve on
+	own    *door.Client
 	closed bool
-}
-
-// linePeer is who sends lines.
-type linePeer struct {
-	door   *lines
-	conn   net.Conn
-	client door.Client
-	lines  chan string
 }
 
 func newLines(h door.Host) (*lines, error) {
 	if h.Setting("lines-greeting") == "impossible" {
 		return nil, errors.New("nobody can be greeted so")
 	}
-	return &lines{host: h, stop: make(chan struct{}, 1), peers: map[*linePeer]struct{}{}}, nil
+	d := &lines{stop: make(chan struct{}, 1)}
+	d.Peers = door.Peers{Host: h, Peer: d.peer, Refuse: func(conn net.Conn, why error) { fmt.Fprintf(conn, "-%v\n", why) }}
+	return d, nil
 }
 
 // Serve implements door.Door.
@@ -71,83 +63,41 @@ func (d *lines) Serve(l net.Listener) error {
 	if err := d.begin(); err != nil {
 		return err
 	}
-	conns := make(chan net.Conn)
-	go func() {
-		defer close(conns)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns <- conn
-		}
-	}()
-	for {
-		select {
-		case conn, ok := <-conns:
-			if !ok {
-				return nil
-			}
-			d.welcome(conn)
-		case <-d.stop:
-			l.Close()
-			for conn := range conns {
-				conn.Close()
-			}
-			return errors.New("a peer has stopped the door")
-		}
+	ended := make(chan error)
+	go func() { ended <- d.Peers.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-d.stop:
+		l.Close()
+		<-ended
+		return errors.New("a peer has stopped the door")
 	}
 }
 
 // begin makes the door's own client, unless the door is closed already.
-func (d *lines) begin() (err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.closed {
-		d.own, err = d.host.OwnClient()
-	}
-	return err
-}
-
-// welcome begins to serve a peer.
-func (d *lines) welcome(conn net.Conn) {
-	client, err := d.host.Client(door.PeerOf(conn))
-	if err != nil {
-		fmt.Fprintf(conn, "-%v\n", err)
-		conn.Close()
-		return
-	}
-	p := &linePeer{d, conn, client, make(chan string)}
+func (d *lines) begin() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		client.Close()
-		conn.Close()
-		return
+		return nil
 	}
-	d.peers[p] = struct{}{}
-	d.wg.Go(p.read)
-	d.wg.Go(p.execute)
-	d.wg.Go(func() {
-		<-p.client.Done()
-		p.conn.Close()
-	})
+	own, err := d.Host.OwnClient()
+	d.own = &own
+	return err
 }
 
 // Close implements door.Door.
 func (d *lines) Close() error {
 	d.mu.Lock()
 	d.closed = true
-	for p := range d.peers {
-		p.client.Close()
-	}
 	d.mu.Unlock()
-	d.wg.Wait()
-	if d.own == (door.Client{}) {
-		return nil // it has never served
+	err := d.Peers.Close()
+	if d.own == nil {
+		return err // it has never served
 	}
 	defer d.own.Close()
-	_, err := d.own.Do(context.Background(), "INCR", "doors closed")
+	_, err = d.own.Do(context.Background(), "INCR", "doors closed")
 	return err
 }
 
@@ -156,54 +106,49 @@ func (d *lines) Info(add func(field, value string)) {
 	add("lines_read", strconv.FormatInt(d.count.Load(), 10))
 }
 
-// read passes lines on, and ends the client when the peer has gone, also in the middle of a command.
-func (p *linePeer) read() {
-	defer close(p.lines)
-	defer p.client.Close()
-	fmt.Fprintln(p.conn, p.door.host.Setting("lines-greeting"))
-	in := bufio.NewScanner(p.conn)
+// peer serves a peer: it reads lines, which another goroutine executes.
+func (d *lines) peer(c *door.Conn) {
+	fmt.Fprintln(c, d.Host.Setting("lines-greeting"))
+	next := make(chan string)
+	defer close(next)
+	c.Go(func() {
+		for line := range next {
+			if _, err := fmt.Fprintln(c, d.answer(c, strings.Fields(line))); err != nil {
+				c.Close()
+			}
+		}
+	})
+	in := bufio.NewScanner(c) // lines of up to 64 KiB
 	for in.Scan() {
-		p.door.count.Add(1)
+		d.count.Add(1)
 		select {
-		case p.lines <- in.Text():
-		case <-p.client.Done():
+		case next <- in.Text():
+		case <-c.Context().Done():
 			return
 		}
 	}
 }
 
-// execute executes lines.
-func (p *linePeer) execute() {
-	defer func() {
-		p.door.mu.Lock()
-		delete(p.door.peers, p)
-		p.door.mu.Unlock()
-	}()
-	for line := range p.lines {
-		if _, err := fmt.Fprintln(p.conn, p.answer(strings.Fields(line))); err != nil {
-			p.client.Close()
-		}
-	}
-}
-
 // answer executes one line and returns what to send.
-func (p *linePeer) answer(words []string) string {
-	ctx := context.Background() // a peer that goes closes the client
+func (d *lines) answer(c *door.Conn, words []string) string {
+	ctx := c.Context()
 	var r resp.Reply
 	var err error
 	switch {
 	case len(words) == 0:
 		return ""
 	case words[0] == "STOP":
-		p.door.stop <- struct{}{}
+		d.stop <- struct{}{}
+	case words[0] == "PANIC":
+		panic("a bug")
 	case words[0] == "NAME" && len(words) == 2:
-		err = p.client.SetName(ctx, words[1])
+		err = c.Client.SetName(ctx, words[1])
 	case words[0] == "AUTH" && len(words) == 3:
-		err = p.client.Auth(ctx, words[1], words[2])
+		err = c.Client.Auth(ctx, words[1], words[2])
 	case words[0] == "EVENTS" && len(words) == 2:
-		return p.events(ctx, words[1])
+		return events(ctx, c, words[1])
 	default:
-		r, err = p.client.Do(ctx, words)
+		r, err = c.Client.Do(ctx, words)
 		if err == nil {
 			return text(r)
 		}
@@ -215,22 +160,19 @@ func (p *linePeer) answer(words []string) string {
 }
 
 // events has messages sent to the peer.
-func (p *linePeer) events(ctx context.Context, pattern string) string {
-	s, err := p.client.PSubscribe(ctx, pattern)
+func events(ctx context.Context, c *door.Conn, pattern string) string {
+	s, err := c.Client.PSubscribe(ctx, pattern)
 	if err != nil {
 		return "-" + err.Error()
 	}
-	p.door.wg.Go(func() {
-		<-p.client.Done()
-		s.Close()
-	})
-	p.door.wg.Go(func() {
+	c.Go(func() {
+		defer s.Close()
 		for {
 			m, err := s.Next(ctx)
 			if err != nil {
 				return
 			}
-			fmt.Fprintln(p.conn, m.Channel, m.Payload)
+			fmt.Fprintln(c, m.Channel, m.Payload)
 		}
 	})
 	return "OK"

@@ -22,7 +22,8 @@ type Subscription struct {
 	raw []byte // messages that have been received
 }
 
-// Subscribe subscribes to channels. The subscription has a session of its own, and is in place when Subscribe returns.
+// Subscribe subscribes to channels. The subscription has a session of its own, which ends with the client at the
+// latest. It is in place when Subscribe returns.
 func (c *Client) Subscribe(ctx context.Context, channels ...string) (*Subscription, error) {
 	return c.subscribe(ctx, "SUBSCRIBE", channels)
 }

@@ -67,10 +67,15 @@ type Direct struct {
 	finished signalOnce
 	begun    atomic.Bool // session is there
 
-	mu      sync.Mutex // protects what follows, and the session's owner-only state; not held while a command waits for others
+	// mu protects what follows, and the session's owner-only state. It is not held while a command waits for others. That of a
+	// fork is taken after its parent's.
+	mu      sync.Mutex
 	session *Session
 	ended   bool
 	asleep  bool // somebody waits for signal, without mu
+
+	parent *Direct              // of a fork
+	forks  map[*Direct]struct{} // protected by directs.mu
 }
 
 // signalOnce is a channel that is closed once. It is made when somebody asks for it: the garbage collector may end a session,
@@ -181,6 +186,11 @@ func (d *Direct) Fork() (door.Session, error) {
 		return nil, door.ErrTooManyClients
 	}
 	fork := t.begin(s.peer, s.door)
+	fork.parent = d
+	if d.forks == nil {
+		d.forks = map[*Direct]struct{}{}
+	}
+	d.forks[fork] = struct{}{}
 	own := fork.session
 	own.name, own.libName, own.db, own.authenticated = s.name, s.libName, s.db, s.authenticated
 	own.account.Store(s.account.Load())
@@ -233,9 +243,19 @@ func (d *Direct) end() {
 	d.session.Close()
 	d.owner.mu.Lock()
 	delete(d.owner.all, d)
+	if d.parent != nil {
+		delete(d.parent.forks, d)
+	}
+	forks := d.forks
+	d.forks = nil
 	d.owner.mu.Unlock()
 	if d.asleep {
 		d.wake()
+	}
+	for fork := range forks {
+		fork.mu.Lock()
+		fork.end()
+		fork.mu.Unlock()
 	}
 }
 

@@ -1,0 +1,67 @@
+package door
+
+import (
+	"context"
+	"sync"
+
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Pool has several clients for one peer, whose requests are executed at the same time. Its methods may be called by
+// any goroutine.
+type Pool struct {
+	first *Client // whose end is that of all
+	most  int
+
+	mu   sync.Mutex // protects what follows
+	idle []*Client
+	made int // clients, with first
+}
+
+// NewPool returns a pool of up to most clients. The first is c, of which the others are forks: Auth, SetName and
+// Select come before. They end with c, which nobody uses any more but for Done and Close.
+func NewPool(c *Client, most int) *Pool {
+	return &Pool{first: c, most: most, idle: []*Client{c}, made: 1}
+}
+
+// Get returns a client that nobody else uses before Put. The error is ErrTooManyClients if all are in use.
+func (p *Pool) Get() (*Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.idle); n > 0 {
+		c := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		return c, nil
+	}
+	if p.made >= p.most {
+		return nil, ErrTooManyClients
+	}
+	s, err := p.first.s.Fork()
+	if err != nil {
+		return nil, err
+	}
+	p.made++
+	return &Client{s}, nil
+}
+
+// Put gives a client back. If it has ended, because it was killed, all of them end.
+func (p *Pool) Put(c *Client) {
+	select {
+	case <-c.Done():
+		p.first.Close()
+	default:
+		p.mu.Lock()
+		p.idle = append(p.idle, c)
+		p.mu.Unlock()
+	}
+}
+
+// Do is Client.Do with one of the clients.
+func (p *Pool) Do(ctx context.Context, args ...any) (resp.Reply, error) {
+	c, err := p.Get()
+	if err != nil {
+		return resp.Reply{}, err
+	}
+	defer p.Put(c)
+	return c.Do(ctx, args...)
+}
