@@ -112,10 +112,12 @@ type Status struct {
 	JournalSize, JournalSince, Unsynced int64
 	// JournalBuffer is how many bytes wait in memory to be written to the journal.
 	JournalBuffer int64
-	// Loading says that keys are still being read from the store, since LoadBegan; LoadedKeys is how many have been, of LoadTotal.
+	// Loading says that keys are still being read from the store, since LoadBegan; LoadedKeys is how many have been, of LoadTotal, which
+	// take about LoadBytes on the disk.
 	Loading               bool
 	LoadBegan             time.Time
 	LoadedKeys, LoadTotal int
+	LoadBytes             int64
 	// Checkpoint says that a checkpoint is being made, since Began: Written of Total changed keys are through.
 	Checkpoint     bool
 	Began          time.Time
@@ -305,8 +307,9 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		ks.EndReplay(j)
 	}
 	if !complete {
+		bytes := s.store.HeadBytes()
 		s.mu.Lock()
-		s.status.LoadBegan, s.status.LoadTotal = time.Now(), int(meta.Keys)
+		s.status.LoadBegan, s.status.LoadTotal, s.status.LoadBytes = time.Now(), int(meta.Keys), bytes
 		s.mu.Unlock()
 		s.loading.Store(true)
 		s.running.Add(1)

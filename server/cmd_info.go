@@ -360,6 +360,9 @@ func (b *infoText) persistence(c *command.Ctx) {
 			left = elapsed/part - elapsed
 		}
 		b.number("loading_start_time", st.LoadBegan.Unix())
+		b.number("loading_total_bytes", st.LoadBytes)
+		b.number("loading_rdb_used_mem", 0)
+		b.number("loading_loaded_bytes", int64(part*float64(st.LoadBytes)))
 		b.text("loading_loaded_perc", strconv.FormatFloat(100*part, 'f', 2, 64))
 		b.number("loading_eta_seconds", int64(left))
 		b.number("loading_loaded_keys", int64(st.LoadedKeys))

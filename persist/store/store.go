@@ -406,6 +406,20 @@ func (s *Store) Heads(space uint32, fn func(key []byte, h engine.Head) bool) err
 	return errors.Join(damaged, err)
 }
 
+// HeadBytes returns about how many bytes of the disk the heads take, without reading them; 0 if it is not known.
+func (s *Store) HeadBytes() int64 {
+	db, err := s.use()
+	if err != nil {
+		return 0
+	}
+	defer db.users.Done()
+	n, err := db.EstimateDiskUsage([]byte{prefixHead}, []byte{prefixHead + 1})
+	if err != nil {
+		return 0
+	}
+	return int64(n)
+}
+
 // get returns a copy of what is stored under a key.
 func (d *database) get(key []byte) (value []byte, ok bool, err error) { return get(d.DB, key) }
 
