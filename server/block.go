@@ -205,7 +205,7 @@ func (s *Session) readBlockedMail(m mail) {
 	b := s.blocked
 	switch {
 	case m&mailServed != 0:
-		s.served = true
+		s.delay.served = true
 		s.endBlock(b.w.Buf)
 	// In these CLIENT UNBLOCK has withdrawn the waiter.
 	case m&mailUnblocked != 0:
@@ -267,8 +267,8 @@ func (s *Session) endBlock(reply []byte) {
 		s.out.Buf, reply = reply, nil
 	case s.replies == replyOn:
 		s.out.Raw(reply)
-	case s.replies == replySkipThis:
-		s.replies = replyOn
+	default:
+		s.endSkipped()
 	}
 	buffers.Put(reply)
 	s.readPushes()

@@ -371,7 +371,7 @@ func BenchmarkAtomCall(b *testing.B) {
 		return s.Output()
 	}
 	taken := func(s *Session) {
-		s.tookOutput(len(s.out.Buf))
+		s.delay.sent(len(s.out.Buf))
 		s.out.Buf = s.out.Buf[:0]
 	}
 	send(element, request("XADD", "command:e", "1-1", "language", "c", "version", "v"))

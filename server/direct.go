@@ -224,9 +224,8 @@ func (d *Direct) keep() bool {
 
 // pristine reports whether the client has not changed its session in a way that would show in its next commands.
 func (s *Session) pristine() bool {
-	return !s.closing && s.blocked == nil && s.pausedUntil == 0 && !s.tx.active && len(s.tx.watches) == 0 && s.subs.count == 0 &&
-		!s.monitor && s.follower.pristine() && !s.tracking.on && !s.tracking.caching && s.replies == replyOn && s.out.Proto == 3 &&
-		s.account.Load() == nil && s.authenticated && !s.noEvict && !s.guard.NoTouch && !s.debugging && !s.readOnly &&
+	return !s.closing && s.blocked == nil && s.pausedUntil == 0 && !s.tx.active && len(s.tx.watches) == 0 &&
+		s.modes.pristine() && s.out.Proto == 3 && s.account.Load() == nil && s.authenticated && !s.guard.NoTouch &&
 		s.name == "" && s.libName == "" && s.libVersion == ""
 }
 
@@ -469,13 +468,13 @@ func (d *Direct) Flush() ([]byte, error) {
 // settle waits until the output may be given to the client. That does not depend on anybody but the disk. mu must be locked.
 func (d *Direct) settle() error {
 	s, st, t := d.session, &d.owner.srv.storage, d.owner
-	s.holdOutput()
-	if len(s.holds) > 0 {
+	s.delayOutput()
+	if s.delay.waiting() {
 		t.mu.Lock()
 		t.waiting[d] = struct{}{} // before the first look, so that nothing is missed
 		t.mu.Unlock()
 		st.Commit()
-		for len(s.holds) > 0 && s.Sendable() < len(s.out.Buf) {
+		for s.delay.waiting() && s.Sendable() < len(s.out.Buf) {
 			<-d.signal
 		}
 		t.mu.Lock()
@@ -492,7 +491,7 @@ func (d *Direct) settle() error {
 func (d *Direct) take() []byte {
 	s := d.session
 	out := s.out.Buf
-	s.tookOutput(len(out))
+	s.delay.sent(len(out))
 	if cap(out) > keepBuffer {
 		s.out.Buf = nil
 		return out

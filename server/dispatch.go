@@ -12,10 +12,7 @@ import (
 func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	srv := s.srv
 	mark := len(s.out.Buf)
-	skip := s.replies != replyOn
-	if s.replies == replySkipNext {
-		s.replies = replySkipThis
-	}
+	skip := s.beginReply()
 
 	switch e := s.admit(s.ctx.Origin, cmd, container, args); {
 	case cmd == nil && isHTTP(args[0]):
@@ -37,9 +34,8 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 
 	if skip && s.replies != replyOn {
 		s.out.Truncate(mark)
-		if s.replies == replySkipThis && s.blocked == nil { // a blocked command has its reply skipped later
-
-			s.replies = replyOn
+		if s.blocked == nil { // otherwise the reply is still to come
+			s.endSkipped()
 		}
 	}
 	if o := &s.origin; o.pushed || len(o.later) > 0 {

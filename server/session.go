@@ -46,38 +46,26 @@ type Session struct {
 	ahead         *lookahead       // what prepare has parsed for Input
 	next          *command.Command // the command behind the one that is executed; nil if it is not known
 	depth         int              // with how many others a command came last, and itself; no more than maxAhead
-	tx            transaction
-	queueRoom     *queueRoom // nil until it is needed
-	blocked       *blocked
-	waits         *blocked // what blocked is while the client waits; nil before the first time
-	pausedUntil   int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
-	closing       bool     // close as soon as out is written
-	why           error    // what a program is told when the session closes; nil if it was killed
-	replies       replyMode
-	noEvict       bool
-	debugging     bool // the client has asked for the Lua debugger: it wants to see its scripts' changes rolled back
-	outOfMemory   bool // when the command that runs began; means something only while there is a limit
-	subs          subscriptions
-	publishing    bool // the hub keeps messages of this client back
-	tracking      trackingState
-	states        []any // what services keep with the client, by their IDs
-	after         []func(now int64)
-	monitor       bool
-	door          *openDoor // nil if the client has not come through one
-	follower      follower
-	holds         []hold // what of out must wait for the journal, in order
-	sendable      int    // the length of what comes before the first hold, if there are holds
-	heldChanges   int    // what guard.Changes said at the last call of holdOutput
-	served        bool   // since then somebody else's guard has done what this client was blocked for
-	heldOutput    int    // the length of out at the last call of holdOutput, less what was sent since
-	floodedSince  int64  // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
-	replyBuffer   replyBuffer
-	lastCmd       *command.Command
-	script        *scriptCaller // the script that runs, or ran last; nil before the first
-	custom        *Caller       // the custom command that runs; nil if none does
-	name          string
-	libName       string
-	libVersion    string
+	modes
+	tx           transaction
+	blocked      *blocked
+	waits        *blocked // what blocked is while the client waits; nil before the first time
+	pausedUntil  int64    // the session waits for CLIENT UNPAUSE or this time; 0 if it does not
+	closing      bool     // close as soon as out is written
+	why          error    // what a program is told when the session closes; nil if it was killed
+	outOfMemory  bool     // when the command that runs began; means something only while there is a limit
+	states       []any    // what services keep with the client, by their IDs
+	after        []func(now int64)
+	door         *openDoor // nil if the client has not come through one
+	delay        delayedOutput
+	floodedSince int64 // when the output was first seen beyond its soft limit, in ms since 1970; 0 if it is not beyond
+	replyBuffer  replyBuffer
+	lastCmd      *command.Command
+	script       *scriptCaller // the script that runs, or ran last; nil before the first
+	custom       *Caller       // the custom command that runs; nil if none does
+	name         string
+	libName      string
+	libVersion   string
 
 	// proto is out.Proto for those who send pushes.
 	proto atomic.Int32
@@ -86,10 +74,9 @@ type Session struct {
 
 	slot int // place in the transport's timers
 
-	// In cluster mode hashSlot is the slot of the keys of the command that is running, or of the whole transaction, noSlot if none is known; and
-	// readOnly is what READONLY has set.
+	// In cluster mode hashSlot is the slot of the keys of the command that is running, or of the whole transaction;
+	// noSlot if none is known.
 	hashSlot int
-	readOnly bool
 
 	box mailbox
 
@@ -104,16 +91,6 @@ type Peer struct {
 	// FD is the number of the socket's file descriptor, 0 if there is none.
 	FD int
 }
-
-// replyMode is what CLIENT REPLY chose.
-type replyMode uint8
-
-const (
-	replyOn replyMode = iota
-	replyOff
-	replySkipNext // the command that follows CLIENT REPLY SKIP is to have no reply
-	replySkipThis // the present command has no reply
-)
 
 // mailbox is where other goroutines leave things for a session.
 type mailbox struct {
@@ -264,7 +241,7 @@ func (s *Session) checkInput() {
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
 		s.abort()
 	}
-	s.holdOutput()
+	s.delayOutput()
 	s.publish()
 }
 
@@ -274,7 +251,7 @@ func (s *Session) Advance(now int64) {
 	s.readMail()
 	s.checkTimers()
 	s.processInput()
-	s.holdOutput()
+	s.delayOutput()
 	s.publish()
 }
 
@@ -315,7 +292,7 @@ func (s *Session) Sent(n int) {
 // sentOutput does what is to be done when n bytes have been taken from the output. There were size bytes in its buffer before.
 func (s *Session) sentOutput(size, n int) {
 	s.follower.feed.took(n)
-	s.tookOutput(n)
+	s.delay.sent(n)
 	s.out.Buf = s.replyBuffer.sent(size, s.out.Buf)
 	if s.replyBuffer.grew() {
 		s.srv.stats.expands.Add(1)
@@ -335,7 +312,7 @@ func (s *Session) Closing() bool { return s.closing }
 func (s *Session) abort() {
 	s.closing = true
 	s.out.Truncate(0)
-	s.holds, s.heldOutput = nil, 0
+	s.delay.drop()
 	s.input, s.long = nil, longArg{}
 }
 

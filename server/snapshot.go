@@ -105,7 +105,7 @@ func (d *Direct) replay(args [][]byte) error {
 	if out := s.out.Buf; out[0] == '-' {
 		return fmt.Errorf("%s: %s", cmd.Name, bytes.TrimSpace(out[1:]))
 	}
-	s.tookOutput(len(s.out.Buf))
+	s.delay.sent(len(s.out.Buf))
 	s.out.Buf = s.out.Buf[:0]
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// transaction is the state of MULTI and WATCH of one client.
+// transaction is the state of MULTI and WATCH of one client. It belongs to the goroutine of the session's transport.
 type transaction struct {
 	active  bool // between MULTI and EXEC
 	spoiled bool // a command was refused: EXEC will fail
@@ -18,9 +18,10 @@ type transaction struct {
 	bytes   int64 // of the queue
 	running int   // commands of the queue that EXEC is executing
 	watches []*watchedKey
-	args    [][]byte // of the session's queueRoom, those that are free
-	text    []byte   // of the same, or of the last of pieces
-	pieces  [][]byte // shared memory that long arguments lie in
+	room    *queueRoom // nil until it is needed
+	args    [][]byte   // of room, those that are free
+	text    []byte     // of the same, or of the last of pieces
+	pieces  [][]byte   // shared memory that long arguments lie in
 }
 
 // queuedCommand owns its arguments.
@@ -45,83 +46,6 @@ type watchedKey struct {
 	shard   uint64
 	watch   *engine.Watch // nil until a script has ended that ran when the client sent WATCH
 	version uint64
-}
-
-func init() { command.Register(transactionCommands) }
-
-var transactionCommands = []*command.Command{
-	{Name: "discard", Group: "transactions", Since: "2.0.0", Arity: 1,
-		Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy, ACL: command.CatTransaction,
-		Summary: "Drops the commands queued since MULTI", Complexity: "O(N), where N is the number of queued commands",
-		Stateful: true, Do: cmdDiscard, Immediate: true, EndsTransaction: true},
-	{Name: "exec", Group: "transactions", Since: "1.2.0", Arity: 1,
-		Flags:   command.NoScript | command.Loading | command.Stale | command.SkipSlowlog | command.OwnGuard,
-		ACL:     command.CatTransaction,
-		Summary: "Executes the commands queued since MULTI, all or none", Complexity: "That of the queued commands",
-		Stateful: true, Do: cmdExec, Immediate: true, RunsQueue: true, EndsTransaction: true},
-	{Name: "multi", Group: "transactions", Since: "1.2.0", Arity: 1,
-		Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy, ACL: command.CatTransaction,
-		Summary: "Starts a transaction: the commands that follow are queued", Complexity: "O(1)",
-		Stateful: true, Do: cmdMulti, Immediate: true},
-	{Name: "unwatch", Group: "transactions", Since: "2.2.0", Arity: 1,
-		Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.OwnGuard,
-		ACL:     command.CatTransaction,
-		Summary: "Forgets all watched keys", Complexity: "O(1)",
-		Stateful: true, Do: cmdUnwatch},
-	{Name: "watch", Group: "transactions", Since: "2.2.0", Arity: -2,
-		Flags: command.NoScript | command.Loading | command.Stale | command.Fast | command.AllowBusy | command.OwnGuard,
-		ACL:   command.CatTransaction,
-		Keys:  command.Keys("i1+r-1/1/0[RO]"), Summary: "Makes the next transaction fail if one of the keys changes before it",
-		Syntax:     "key [key ...]",
-		Complexity: "O(1) for every key",
-		Stateful:   true, Do: cmdWatch, Immediate: true},
-}
-
-const (
-	errExecAborted command.Error = "EXECABORT Transaction discarded because of previous errors."
-	errExecLoading command.Error = "EXECABORT Transaction discarded because of: " + errLoading
-)
-
-func cmdMulti(c *command.Ctx) {
-	s := sessionOf(c)
-	if s.tx.active {
-		c.Err("ERR MULTI calls can not be nested")
-		return
-	}
-	s.tx.active = true
-	c.W.OK()
-}
-
-func cmdDiscard(c *command.Ctx) {
-	s := sessionOf(c)
-	if !s.tx.active {
-		c.Err("ERR DISCARD without MULTI")
-		return
-	}
-	s.discard()
-	c.W.OK()
-}
-
-func cmdWatch(c *command.Ctx) {
-	s := sessionOf(c)
-	if s.tx.active {
-		c.Err("ERR WATCH inside MULTI is not allowed")
-		return
-	}
-	from := len(s.tx.watches)
-	for _, key := range c.Args[1:] {
-		if !s.watches(c.DB, key) {
-			s.tx.watches = append(s.tx.watches, &watchedKey{db: c.DB, key: string(key), shard: s.srv.ks.ShardOf(key)})
-		}
-	}
-	if added := s.tx.watches[from:]; len(added) > 0 {
-		s.underWatches(added, func(g *engine.Guard, written bool) {
-			for _, w := range added {
-				w.begin(g, written)
-			}
-		})
-	}
-	c.W.OK()
 }
 
 // begin starts to watch the key. written says that the guard may have changed it since the client was told so: then the version is one that
@@ -158,11 +82,6 @@ func (s *Session) watches(db int, key []byte) bool {
 		}
 	}
 	return false
-}
-
-func cmdUnwatch(c *command.Ctx) {
-	sessionOf(c).unwatchAll()
-	c.W.OK()
 }
 
 // unwatchAll forgets the watched keys. No guard may be held.
@@ -215,10 +134,10 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 		return
 	}
 	if s.tx.queue == nil {
-		if s.queueRoom == nil {
-			s.queueRoom = new(queueRoom)
+		if s.tx.room == nil {
+			s.tx.room = new(queueRoom)
 		}
-		r := s.queueRoom
+		r := s.tx.room
 		s.tx.queue, s.tx.args, s.tx.text = r.queue[:0], r.args[:], r.text[:]
 	}
 	q := queuedCommand{cmd: cmd}
@@ -285,81 +204,8 @@ func (s *Session) discard() {
 // endTransaction leaves the session as it is before MULTI. What was queued may still be logged, and is used again afterwards or left to the garbage collector.
 func (s *Session) endTransaction() {
 	s.owned.spare = append(s.owned.spare, s.tx.pieces...)
-	s.tx = transaction{}
-	if s.queueRoom != nil {
-		clear(s.queueRoom.queue[:]) // all of it: a queue that has outgrown it lies elsewhere
+	s.tx = transaction{room: s.tx.room}
+	if s.tx.room != nil {
+		clear(s.tx.room.queue[:]) // all of it: a queue that has outgrown it lies elsewhere
 	}
-}
-
-// cmdExec runs the queued commands under one guard over all their shards.
-func cmdExec(c *command.Ctx) {
-	s := sessionOf(c)
-	if !s.tx.active {
-		c.Err("ERR EXEC without MULTI")
-		return
-	}
-	if s.tx.spoiled {
-		e := errExecAborted
-		if s.srv.cluster != nil && !s.oneSlot(s.tx.queue) {
-			e = errCrossSlot
-		}
-		s.discard()
-		c.Err(e)
-		return
-	}
-	queue := s.tx.queue
-	shards := shardsOf(s.tx.watches)
-	for _, q := range queue {
-		shards |= q.cmd.Shards(s.srv.ks, q.args)
-	}
-	g := c.G
-	if busy := s.lock(g, shards); busy != "" {
-		s.discard()
-		c.Err(execAborted(busy))
-		return
-	}
-	defer g.Unlock() // call unlocks too, which then has nothing left to do
-
-	if s.srv.replica.loading.Load() && slices.ContainsFunc(queue, func(q queuedCommand) bool { return q.cmd.Flags&command.Loading == 0 }) {
-		s.unwatchUnder(g)
-		s.endTransaction()
-		c.Err(errExecLoading)
-		return
-	}
-
-	unchanged := true
-	for _, w := range s.tx.watches {
-		unchanged = g.Unchanged(w.watch, w.version) && unchanged
-	}
-	s.unwatchUnder(g)
-	s.tx = transaction{pieces: s.tx.pieces}
-	defer s.endTransaction() // the commands run from the room for the queue
-	if !unchanged {
-		c.W.NullArray()
-		return
-	}
-
-	if s.srv.cluster != nil && !s.oneSlot(queue) {
-		c.Err(errCrossSlot)
-		return
-	}
-
-	c.W.Array(len(queue))
-	exec := c.Cmd
-	c.NoBlock, c.Origin = true, command.FromQueue
-	s.tx.running, s.lastCmd = len(queue), exec
-	for _, q := range queue {
-		if e := s.admit(command.FromQueue, q.cmd, nil, q.args); e != "" {
-			c.Err(e)
-			continue
-		}
-		c.Cmd, c.Args, c.DB = q.cmd, q.args, s.db
-		s.runQueued(c, q.long)
-		if s.tracking.on {
-			s.rememberKeys(q.cmd, q.args)
-		}
-	}
-	s.tx.running = 0
-	c.NoBlock, c.Origin = false, command.FromClient
-	c.Cmd = exec
 }

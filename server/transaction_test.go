@@ -17,10 +17,10 @@ func TestNothingQueuedStays(t *testing.T) {
 			for range n {
 				b.feed(s, request("SET", "k", strings.Repeat("x", 2000)))
 			}
-			require.NotZero(t, s.queueRoom.queue[0])
+			require.NotZero(t, s.tx.room.queue[0])
 			b.feed(s, request(end))
-			require.Zero(t, s.queueRoom.queue)
-			require.Zero(t, s.tx)
+			require.Zero(t, s.tx.room.queue)
+			require.Equal(t, transaction{room: s.tx.room}, s.tx)
 		}
 	}
 }
