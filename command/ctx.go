@@ -3,6 +3,7 @@ package command
 import (
 	"log/slog"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/atomredis/atomredis/engine"
@@ -110,8 +111,8 @@ func (c *Ctx) SetTimeout(timeout int64) { c.Wait.SetTimeout(c.Now(), timeout) }
 func (c *Ctx) TryAgain(at int64) { c.Wait.TryAgain(at) }
 
 // Journal has args, a command in the client's database, written to the journal instead of the command itself. A handler whose
-// effect does not follow from its arguments, the data and the time alone calls it with each of the commands that repeat what
-// it did, in order. args are not kept.
+// effect does not follow from its arguments and the data alone calls it with each of the commands that repeat what it did,
+// whenever they are executed, in order: deadlines are points in time there. args are not kept.
 func (c *Ctx) Journal(args ...[]byte) { c.JournalIn(c.DB, args...) }
 
 // JournalIn is Journal for a command in another database.
@@ -119,6 +120,25 @@ func (c *Ctx) JournalIn(db int, args ...[]byte) {
 	c.Journalled = true
 	c.G.Log(db, args)
 }
+
+// The words of what many commands are journalled as.
+var (
+	delWord       = []byte("DEL")
+	pexpireatWord = []byte("PEXPIREAT")
+)
+
+// JournalDelete is Journal for a command whose effect is that a key is gone.
+func (c *Ctx) JournalDelete(key []byte) { c.Journal(delWord, key) }
+
+// JournalDeadline is Journal for a command whose effect is that a key has a deadline, in ms since 1970.
+func (c *Ctx) JournalDeadline(key []byte, at int64) {
+	var room [20]byte
+	c.Journal(pexpireatWord, key, strconv.AppendInt(room[:0], at, 10))
+}
+
+// Over reports whether a deadline that a command sets has passed, so that the key or field goes at once. It never has for
+// what another server has accepted earlier, and which says what has gone; the journal's records are repeated at their own time.
+func (c *Ctx) Over(at int64) bool { return at <= c.Now() && !c.Origin.In(FromMaster|FromImport) }
 
 // Err writes an error reply.
 func (c *Ctx) Err(e Error) { c.W.Error(string(e)) }

@@ -98,6 +98,9 @@ func (g *Guard) Log(db int, args [][]byte) {
 	g.record = appendCommand(g.record, args)
 }
 
+// Journals reports whether Log does anything: not while the journal is repeated, and not without one.
+func (g *Guard) Journals() bool { return g.ks.journal != nil }
+
 // Logged reports whether there is something to be journalled of the guard already.
 func (g *Guard) Logged() bool { return len(g.record) > 0 }
 

@@ -27,14 +27,14 @@ var atomJournalForms = []struct {
 	{"atom.call", []string{"XADD command:e 1-1 language c version v", "ATOM.CALL e move DATA x FROM me NOWAIT"},
 		[]string{"XADD command:e 1000000000000-0 element me cmd move data x"}},
 	{"atom.call that waits", []string{"XADD command:e 1-1 language c version v", "1:ATOM.CALL e move", "XADD response:atomredis * element e cmd_id 1000000000000-0 err_code 0"},
-		[]string{"XADD response:atomredis * element e cmd_id 1000000000000-0 err_code 0"}},
+		[]string{"XADD response:atomredis 1000000000000-0 element e cmd_id 1000000000000-0 err_code 0"}},
 	{"atom.call that trims", append(fill("command:e", 1200), "ATOM.CALL e move NOWAIT"),
 		[]string{"XADD command:e MAXLEN = 1101 1000000000000-0 element atomredis cmd move data "}},
 	{"atom.log", []string{"ATOM.LOG 3 e hello", "ATOM.LOG 7 e hello here"}, []string{"XADD log 1000000000000-1 level 7 element e msg hello host here"}},
 	{"atom.streamref", []string{"XADD s 1-1 a 1 ser msgpack b 2", "ATOM.STREAMREF s 1-1 reference:e:x 0", "+5", "ATOM.STREAMREF s 9 reference:e:nothing 0",
 		"ATOM.STREAMREF s 1 reference:e:y 5000"}, nil},
 	{"atom.streamref over what is there", []string{"XADD s 1-1 a 1 b 2", "SADD reference:e:x:ser:none:a m", "SET reference:e:x:ser:none:b old EX 100", "ATOM.STREAMREF s 1-1 reference:e:x 70"},
-		[]string{"ATOM.STREAMREF s 1-1 reference:e:x 70"}},
+		[]string{"SET reference:e:x:ser:none:a 1 PXAT 1000000000070", "SET reference:e:x:ser:none:b 2 PXAT 1000000000070"}},
 }
 
 // atomServer is a server with clients that are fed directly, and a clock that stands still.

@@ -215,7 +215,7 @@ func TestBlockedReadersClaimWhatBecomesIdle(t *testing.T) {
 	require.Empty(t, b.step("1:XREADGROUP GROUP g b BLOCK 0 CLAIM 100 STREAMS s t > >"))
 	require.Empty(t, b.after(69, 1))
 	require.Equal(t, claimReply("s", "1-0 100 1"), b.after(1, 1))
-	require.Equal(t, "XCLAIM s g b 0 1-0", strings.Join(b.journal.records[len(b.journal.records)-1].text(t), ""))
+	require.Equal(t, "XCLAIM s g b 0 1-0 TIME 1000000000100", strings.Join(b.journal.records[len(b.journal.records)-1].text(t), ""))
 
 	// Who came first is served first, and the others go on waiting for the next one.
 	b.step("XACK t g 1-0")

@@ -96,7 +96,7 @@ func newFeed(s *Session) *feed {
 func (f *followers) Append(now int64, commands []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.send(f.stream.translate(now, commands))
+	f.send(f.stream.translate(commands))
 }
 
 // send gives all followers a part of the stream.

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,12 +104,23 @@ func (b *journalled) finish(t require.TestingT) {
 	require.NoError(t, again.config.Set("set-max-listpack-entries", maxSmallSet, false))
 	require.NoError(t, again.config.Set("stream-node-max-entries", "7", false))
 	require.NoError(t, again.ks.Restore(engine.StoredState{}))
-	r := newReplayer(again.Server, command.FromJournal)
-	for _, rec := range b.journal.records {
-		require.NoError(t, r.apply(rec.now, rec.commands), "%q", rec.text(t))
-	}
+	b.repeat(t, again, command.FromJournal, 0)
 	now := b.ks.Now()
 	require.Equal(t, dump(b.ks, now), dump(again.ks, now))
+	// Followers repeat it later than it was. Only when entries were read is another time then.
+	later := newHarness(t)
+	require.NoError(t, later.config.Set("set-max-listpack-entries", maxSmallSet, false))
+	require.NoError(t, later.ks.Restore(engine.StoredState{}))
+	b.repeat(t, later, command.FromImport, 1e9)
+	times := regexp.MustCompile(`seen \d+ active -?\d+|at \d+,`)
+	timeless := func(ks *engine.Keyspace) (out []string) {
+		for _, line := range dump(ks, now) {
+			out = append(out, times.ReplaceAllString(line, ""))
+		}
+		return out
+	}
+	require.Equal(t, timeless(b.ks), timeless(later.ks))
+	require.NoError(t, later.Close())
 	for _, s := range b.sessions {
 		s.Close()
 	}
@@ -116,6 +128,14 @@ func (b *journalled) finish(t require.TestingT) {
 	require.NoError(t, again.Close())
 	require.Empty(t, b.log.found)
 	require.Empty(t, again.log.found)
+}
+
+// repeat executes the journal on another server, some ms later than it was.
+func (b *journalled) repeat(t require.TestingT, on *harness, from command.Origin, later int64) {
+	r := newReplayer(on.Server, from)
+	for _, rec := range b.journal.records {
+		require.NoError(t, r.apply(rec.now+later, rec.commands), "%q", rec.text(t))
+	}
 }
 
 // dump returns all that is stored, a line for each key.
@@ -232,7 +252,7 @@ var journalForms = []struct {
 	{"expire", []string{"MSET a 1 b 2 c 3 d 4 e 5", "+3", "EXPIRE a 10", "PEXPIRE b 1500", "EXPIREAT c 1000000100", "PEXPIREAT d 1000000100000", "EXPIRE e -1",
 		"PERSIST a", "EXPIRE a 20 NX", "EXPIRE a 30 GT"}, nil},
 	{"expired", []string{"SET a v PX 10", "SET b v PX 20", "+15", "SETNX a w", "+15", "APPEND b x"}, nil},
-	{"a deadline in the past", []string{"SET a v PXAT 5", "SET a w NX"}, []string{"DEL a", "SET a w NX"}},
+	{"a deadline in the past", []string{"SET a v PXAT 5", "SET a w NX"}, []string{"DEL a", "SET a w"}},
 	{"rename", []string{"SET a v EX 10", "SADD b m", "RENAME a b", "RENAMENX b c", "COPY c d", "COPY c e DB 3", "MOVE c 2", "COPY d e REPLACE", "DEL d", "UNLINK nosuch e"},
 		[]string{"UNLINK nosuch e"}},
 	{"databases", []string{"SELECT 4", "SET k v", "SELECT 2", "SET k w", "SWAPDB 4 2", "SELECT 4", "APPEND k x"}, []string{"SELECT 4", "APPEND k x"}},
@@ -265,7 +285,7 @@ var journalForms = []struct {
 	{"expired fields", []string{"HSET h a 1 b 2 c 3", "HPEXPIRE h 10 FIELDS 2 a c", "+15", "HSETNX h a 2", "HPEXPIRE h 10 FIELDS 2 a b", "+15",
 		"HSET h d 1"}, nil},
 	{"an expired field is journalled before what follows", []string{"HSETEX h PX 10 FIELDS 2 a 1 b 2", "HSET h c 3", "+2", "MULTI", "HPEXPIRE h 0 FIELDS 1 a",
-		"HSET h a 7", "EXEC"}, []string{"HPEXPIRE h 0 FIELDS 1 a", "HSET h a 7"}},
+		"HSET h a 7", "EXEC"}, []string{"HDEL h a", "HSET h a 7"}},
 	{"sort", []string{"SADD s a b c d e f", "RPUSH l 3 1 2", "MSET w_a x w_b x w_c y", "SORT s BY w_* ALPHA STORE d", "SORT s BY nosort GET w_* STORE e",
 		"SORT l DESC STORE l", "SORT l LIMIT 5 1 STORE e", "SORT s ALPHA STORE s"}, nil},
 	{"compared strings", []string{"SET k a", "SET k b IFEQ a EX 5", "SET k c IFEQ a", "DELEX k IFNE c", "MSETEX 2 a 1 b 2 PX 1500", "MSETEX 2 b 3 c 4 NX", "+1000",
@@ -319,9 +339,9 @@ var journalForms = []struct {
 		"XREADGROUP GROUP g c COUNT 1 STREAMS x 2", "XDEL x 1-1", "+20", "XREADGROUP GROUP g d COUNT 3 CLAIM 70 STREAMS x y > >", "+9",
 		"XREADGROUP GROUP g e COUNT 5 NOACK CLAIM 9 STREAMS y x 0 >"), []string{
 		"XGROUP CREATECONSUMER y g e", "XGROUP CREATECONSUMER x g e", "XREADGROUP GROUP g e COUNT 5 NOACK STREAMS y 0-0",
-		"XCLAIM x g e 0 2-1 3-1 4-1 5-1", "XREADGROUP GROUP g e COUNT 1 NOACK STREAMS x >"}},
+		"XCLAIM x g e 0 2-1 3-1 4-1 5-1 TIME 1000000000079", "XREADGROUP GROUP g e COUNT 1 NOACK STREAMS x >"}},
 	{"xreadgroup claims later", append(fill("x", 2), "XGROUP CREATE x g 0", "XGROUP CREATE y g 0 MKSTREAM", "XREADGROUP GROUP g c STREAMS x >",
-		"1:XREADGROUP GROUP g d COUNT 1 BLOCK 0 CLAIM 70 NOACK STREAMS y x > >", "+70"), []string{"XCLAIM x g d 0 1-1"}},
+		"1:XREADGROUP GROUP g d COUNT 1 BLOCK 0 CLAIM 70 NOACK STREAMS y x > >", "+70"), []string{"XCLAIM x g d 0 1-1 TIME 1000000000070"}},
 	{"xreadgroup not served with nothing", []string{"XGROUP CREATE x g $ MKSTREAM", "XADD x 5-1 a b", "XREADGROUP GROUP g d STREAMS x >", "+9",
 		"1:XREADGROUP GROUP g c BLOCK 0 STREAMS x >", "MULTI", "XADD x 6-1 a b", "XDEL x 6-1", "EXEC", "XADD x 7-1 a b"},
 		[]string{"XADD x 7-1 a b", "XREADGROUP GROUP g c STREAMS x >"}},
@@ -584,4 +604,29 @@ func TestJournalRepeatsRandomCommands(t *testing.T) {
 		}
 		b.finish(t)
 	})
+}
+
+// Journals of earlier versions have commands as they came, which are repeated at their time.
+func TestJournalsOfEarlierVersionsAreRepeated(t *testing.T) {
+	b := newHarness(t)
+	require.NoError(t, b.ks.Restore(engine.StoredState{}))
+	r := newReplayer(b.Server, command.FromJournal)
+	const now = 1_000_000_000_000
+	for i, line := range []string{
+		"SET a 1 EX 10 NX", "SET b 1", "EXPIRE b -1", "INCR b", "SETEX c 5 v", "HSET h f 1 g 2", "HEXPIRE h 0 FIELDS 1 f", "HINCRBY h f 5",
+		"HEXPIRE h 7 FIELDS 1 g", "XADD s * f v", "INCRBYFLOAT n 0.5", "GETEX a PX 77", "RESTORE i 10 " + integerPayload,
+		"XGROUP CREATE s g 0", "XREADGROUP GROUP g c STREAMS s >", "XCLAIM s g d 0 1000000000009-0", "XAUTOCLAIM s g e 0 0",
+	} {
+		require.NoError(t, r.apply(now+int64(i), request(strings.Fields(line)...)), line)
+	}
+	require.Equal(t, []string{
+		`0 "a" string expires 1000000000088: "1"`, `0 "b" string expires 0: "1"`, `0 "c" string expires 1000000005004: "v"`,
+		`0 "h" hash expires 0: "f"="5" "g" expires 1000000007008 "g"="2" listpackex`, `0 "i" string expires 1000000000022: "40"`,
+		`0 "n" string expires 0: "0.5"`,
+		`0 "s" stream expires 0: last 1000000000009-0 deleted 0-0 added 1 1000000000009-0 "f"="v" ` +
+			"\n group \"g\" last 1000000000009-0 read 1 " +
+			"\n  consumer \"c\" seen 1000000000014 active 1000000000014 \n  consumer \"d\" seen 1000000000015 active 1000000000015 " +
+			"\n  consumer \"e\" seen 1000000000016 active 1000000000016 \n  pending 1000000000009-0 for \"e\" at 1000000000016, 3 times",
+	}, dump(b.ks, now))
+	require.NoError(t, b.Close())
 }

@@ -294,16 +294,7 @@ func journalChanges(c *command.Ctx, changes int) {
 	if c.G.Changes() == changes || c.Journalled {
 		return
 	}
-	if serverOf(c).followed.active.Load() {
-		if args := followedForm(c); args != nil {
-			c.G.Log(c.DB, args)
-			return
-		}
-	}
 	c.G.Log(c.DB, c.Args)
-	if serverOf(c).followed.active.Load() {
-		logClaims(c)
-	}
 }
 
 // fsyncPolicies are the values of appendfsync.

@@ -2,6 +2,7 @@ package hashes
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -146,7 +147,7 @@ func expireField(c *command.Ctx, h *hashes.Hash, field []byte, at int64, cond co
 		return fieldMissing
 	case !cond.Allow(old, at):
 		return fieldUnchanged
-	case at <= c.Now():
+	case c.Over(at):
 		h.Delete(field)
 		return fieldDeleted
 	}
@@ -154,13 +155,67 @@ func expireField(c *command.Ctx, h *hashes.Hash, field []byte, at int64, cond co
 	return fieldChanged
 }
 
-// fieldsExpired tells that fields of a hash have got a deadline, or were removed because it had passed.
-func fieldsExpired(c *command.Ctx, e *engine.Entry, deleted bool) {
-	if !deleted {
+// expired are fields that have got a deadline, or were removed because it had passed.
+type expired struct{ changed, deleted [][]byte }
+
+// note adds a field of which expireField has returned the result.
+func (x *expired) note(field []byte, result int64) {
+	switch result {
+	case fieldChanged:
+		x.changed = append(x.changed, field)
+	case fieldDeleted:
+		x.deleted = append(x.deleted, field)
+	}
+}
+
+// tell reports and journals what has been done to fields of a hash.
+func (x *expired) tell(c *command.Ctx, e *engine.Entry, at int64) {
+	if len(x.changed) > 0 {
+		journalDeadline(c, at, x.changed...)
+	}
+	switch {
+	case len(x.deleted) > 0:
+		c.Journal(append([][]byte{hdelWord, c.Args[1]}, x.deleted...)...)
+		fieldsDeleted(c, e)
+	case len(x.changed) > 0:
 		c.G.Changed(e, engine.EventHash, "hexpire")
+	}
+}
+
+// Words that the commands on fields are journalled with.
+var (
+	hsetWord       = []byte("HSET")
+	hdelWord       = []byte("HDEL")
+	hpexpireatWord = []byte("HPEXPIREAT")
+	hpersistWord   = []byte("HPERSIST")
+	fieldsWord     = []byte("FIELDS")
+)
+
+// journalFields has the values of fields journalled, and their deadlines. pairs are fields and values in turn.
+func journalFields(c *command.Ctx, h *hashes.Hash, pairs [][]byte) {
+	if !c.G.Journals() {
 		return
 	}
-	fieldsDeleted(c, e)
+	c.Journal(append([][]byte{hsetWord, c.Args[1]}, pairs...)...)
+	for i := 0; i < len(pairs); i += 2 {
+		if at, ok := h.Deadline(pairs[i]); ok && at != 0 {
+			journalDeadline(c, at, pairs[i])
+		}
+	}
+}
+
+// journalDeadline has the deadline of fields journalled.
+func journalDeadline(c *command.Ctx, at int64, fields ...[]byte) {
+	if !c.G.Journals() {
+		return
+	}
+	args := append(make([][]byte, 0, 5+len(fields)), hpexpireatWord, c.Args[1], strconv.AppendInt(nil, at, 10))
+	c.Journal(append(appendFields(args, len(fields)), fields...)...)
+}
+
+// appendFields appends the word FIELDS and a number.
+func appendFields(args [][]byte, n int) [][]byte {
+	return append(args, fieldsWord, strconv.AppendInt(nil, int64(n), 10))
 }
 
 // fieldsDeleted tells that fields of a hash have gone, and with the last one the key.
@@ -208,17 +263,14 @@ func hexpire(c *command.Ctx, unit command.TimeUnit) {
 		return
 	}
 	h := e.Hash()
-	changed, deleted := false, false
+	var done expired
 	c.W.Array(len(fields))
 	for _, field := range fields {
 		result := expireField(c, h, field, at, cond)
-		changed = changed || result == fieldChanged
-		deleted = deleted || result == fieldDeleted
+		done.note(field, result)
 		c.W.Int(result)
 	}
-	if changed || deleted {
-		fieldsExpired(c, e, deleted)
-	}
+	done.tell(c, e, at)
 }
 
 func cmdHexpiretime(c *command.Ctx)  { replyFieldDeadlines(c, command.AtSeconds) }
@@ -300,15 +352,16 @@ func cmdHgetdel(c *command.Ctx) {
 	if e != nil {
 		h = e.Hash()
 	}
-	deleted := false
+	deleted := [][]byte{hdelWord, c.Args[1]}
 	c.W.Array(len(fields))
 	for _, field := range fields {
 		hget(c, h, field)
 		if h.Delete(field) {
-			deleted = true
+			deleted = append(deleted, field)
 		}
 	}
-	if deleted {
+	if len(deleted) > 2 {
+		c.Journal(deleted...)
 		fieldsDeleted(c, e)
 	}
 }
@@ -347,24 +400,23 @@ func cmdHgetex(c *command.Ctx) {
 	if e != nil {
 		h = e.Hash()
 	}
-	changed, deleted := false, false
+	var done expired
 	c.W.Array(len(fields))
 	for _, field := range fields {
 		hget(c, h, field)
 		if expire {
-			result := expireField(c, h, field, at, command.ExpireConditions{})
-			changed = changed || result == fieldChanged
-			deleted = deleted || result == fieldDeleted
+			done.note(field, expireField(c, h, field, at, command.ExpireConditions{}))
 		} else if old, _ := h.Deadline(field); persist && old != 0 {
 			h.SetDeadline(field, 0)
-			changed = true
+			done.note(field, fieldChanged)
 		}
 	}
-	switch {
-	case changed && persist:
+	if !persist {
+		done.tell(c, e, at)
+	} else if len(done.changed) > 0 {
 		c.G.Changed(e, engine.EventHash, "hpersist")
-	case changed || deleted:
-		fieldsExpired(c, e, deleted)
+		args := appendFields([][]byte{hpersistWord, c.Args[1]}, len(done.changed))
+		c.Journal(append(args, done.changed...)...)
 	}
 }
 
@@ -459,21 +511,23 @@ func cmdHsetex(c *command.Ctx) {
 	}
 	e = hashToChange(c, e)
 	h, lim := e.Hash(), c.Host.HashLimits()
-	deleted := false
 	for i := 0; i < len(x.pairs); i += 2 {
-		field, value := x.pairs[i], x.pairs[i+1]
 		if x.keepTTL || x.expire {
-			h.Update(field, value, lim)
+			h.Update(x.pairs[i], x.pairs[i+1], lim)
 		} else {
-			h.Set(field, value, lim)
-		}
-		if x.expire && expireField(c, h, field, x.at, command.ExpireConditions{}) == fieldDeleted {
-			deleted = true
+			h.Set(x.pairs[i], x.pairs[i+1], lim)
 		}
 	}
 	c.G.Changed(e, engine.EventHash, "hset")
 	if x.expire {
-		fieldsExpired(c, e, deleted)
+		c.Journal(append([][]byte{hsetWord, c.Args[1]}, x.pairs...)...)
+		var done expired
+		for i := 0; i < len(x.pairs); i += 2 {
+			done.note(x.pairs[i], expireField(c, h, x.pairs[i], x.at, command.ExpireConditions{}))
+		}
+		done.tell(c, e, x.at)
+	} else {
+		journalFields(c, h, x.pairs)
 	}
 	c.W.Int(1)
 }

@@ -219,6 +219,7 @@ func cmdHincrbyfloat(c *command.Ctx) {
 	e = hashToChange(c, e)
 	e.Hash().Update(field, text, c.Host.HashLimits())
 	c.G.Changed(e, engine.EventHash, "hincrbyfloat")
+	journalFields(c, e.Hash(), [][]byte{field, text})
 	c.W.Bulk(text)
 }
 

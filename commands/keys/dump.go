@@ -2,6 +2,7 @@ package keys
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -109,10 +110,10 @@ func cmdRestore(c *command.Ctx) {
 		ttl += c.Now()
 	}
 	c.W.OK()
-	if ttl != 0 && ttl <= c.Now() { // it would be gone at once
+	if ttl != 0 && c.Over(ttl) { // it would be gone at once
 		if old != nil {
 			c.G.Remove(old, engine.EventGeneric, "del")
-			c.Journal([]byte("DEL"), key)
+			c.JournalDelete(key)
 		}
 		return
 	}
@@ -128,4 +129,8 @@ func cmdRestore(c *command.Ctx) {
 		c.G.SetFrequency(e, int(frequency))
 	}
 	c.G.Changed(e, engine.EventGeneric, "restore")
+	if ttl != 0 && !absolute {
+		args := append([][]byte{c.Args[0], key, strconv.AppendInt(nil, ttl, 10)}, c.Args[3:]...)
+		c.Journal(append(args, []byte("ABSTTL"))...)
+	}
 }

@@ -67,11 +67,13 @@ func expire(c *command.Ctx, unit command.TimeUnit) {
 	case e == nil || !cond.Allow(e.Deadline(), at):
 		c.W.Int(0)
 		return
-	case at <= c.Now():
+	case c.Over(at):
 		c.G.Remove(e, engine.EventGeneric, "del")
+		c.JournalDelete(c.Args[1])
 	default:
 		c.G.SetDeadline(e, at)
 		c.G.Changed(e, engine.EventGeneric, "expire")
+		c.JournalDeadline(c.Args[1], at)
 	}
 	c.W.Int(1)
 }

@@ -327,7 +327,7 @@ func cmdSpop(c *command.Ctx) {
 		}
 		c.G.Changed(e, engine.EventSet, "spop")
 		c.G.Remove(e, engine.EventGeneric, "del")
-		c.Journal([]byte("DEL"), c.Args[1])
+		c.JournalDelete(c.Args[1])
 		return
 	}
 	if n == 1 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -477,12 +478,17 @@ func cmdXclaim(c *command.Ctx) {
 	consumer, created := g.CreateConsumer(c.Args[3], opt.Now)
 	consumer.Seen(opt.Now)
 	mark, n := c.W.Defer(), 0
+	claimed := claims{lastID: opt.lastID}
 	for _, id := range ids {
-		nack, _ := g.Claim(s, id, consumer, opt.ClaimOptions)
+		nack, dropped := g.Claim(s, id, consumer, opt.ClaimOptions)
+		if dropped {
+			claimed.dropped = append(claimed.dropped, id)
+		}
 		if nack == nil {
 			continue
 		}
 		n++
+		claimed.add(nack)
 		if opt.JustID {
 			WriteID(c.W, id)
 		} else if entry, ok := s.Get(id); ok {
@@ -490,7 +496,65 @@ func cmdXclaim(c *command.Ctx) {
 		}
 	}
 	c.W.EndArray(mark, n)
+	claimed.journal(c)
 	GroupChanged(c, e, created)
+}
+
+// claims are what XCLAIM or XAUTOCLAIM has done.
+type claims struct {
+	runs    []claimRun
+	dropped []streams.ID // what was pending, and is not in the stream any more
+	lastID  streams.ID   // that the group was given, if any
+}
+
+// claimRun are entries one after the other that were delivered at the same time and as often.
+type claimRun struct {
+	ids          []streams.ID
+	time, counts int64
+}
+
+// add notes that an entry was claimed.
+func (cl *claims) add(n *streams.NACK) {
+	if i := len(cl.runs) - 1; i >= 0 && cl.runs[i].time == n.DeliveryTime && cl.runs[i].counts == n.DeliveryCount {
+		cl.runs[i].ids = append(cl.runs[i].ids, n.ID)
+		return
+	}
+	cl.runs = append(cl.runs, claimRun{[]streams.ID{n.ID}, n.DeliveryTime, n.DeliveryCount})
+}
+
+// noClaim stands for that the consumer was there: there is no such entry.
+var noClaim = claimRun{ids: []streams.ID{{}}}
+
+// journal has what was claimed journalled, whoever else may be idle enough when it is repeated, and what was dropped.
+func (cl *claims) journal(c *command.Ctx) {
+	if !c.G.Journals() {
+		return
+	}
+	runs := cl.runs
+	if len(runs) == 0 {
+		runs = []claimRun{noClaim}
+	}
+	number := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+	for i, run := range runs {
+		args := [][]byte{[]byte("XCLAIM"), c.Args[1], c.Args[2], c.Args[3], []byte("0")}
+		args = appendIDs(args, run.ids)
+		args = append(args, []byte("TIME"), number(run.time), []byte("RETRYCOUNT"), number(run.counts), []byte("FORCE"), []byte("JUSTID"))
+		if i == 0 && cl.lastID != (streams.ID{}) {
+			args = append(args, []byte("LASTID"), cl.lastID.Append(nil))
+		}
+		c.Journal(args...)
+	}
+	if len(cl.dropped) > 0 {
+		c.Journal(appendIDs([][]byte{[]byte("XACK"), c.Args[1], c.Args[2]}, cl.dropped)...)
+	}
+}
+
+// appendIDs appends IDs as arguments.
+func appendIDs(args [][]byte, ids []streams.ID) [][]byte {
+	for _, id := range ids {
+		args = append(args, id.Append(nil))
+	}
+	return args
 }
 
 func cmdXautoclaim(c *command.Ctx) {
@@ -529,9 +593,11 @@ func cmdXautoclaim(c *command.Ctx) {
 	consumer, created := g.CreateConsumer(c.Args[3], now)
 	consumer.Seen(now)
 	begin, n := len(w.Buf), 0
+	var claimed claims
 	next, dropped := g.AutoClaim(s, consumer, start, max(minIdle, 0), now, command.AsInt(count), justID,
 		func(nack *streams.NACK, e streams.Entry) {
 			n++
+			claimed.add(nack)
 			if justID {
 				WriteID(w, nack.ID)
 			} else {
@@ -549,5 +615,7 @@ func cmdXautoclaim(c *command.Ctx) {
 	for _, id := range dropped {
 		WriteID(w, id)
 	}
+	claimed.dropped = dropped
+	claimed.journal(c)
 	GroupChanged(c, e, created)
 }

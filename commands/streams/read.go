@@ -327,7 +327,7 @@ func (r streamRead) deliverToGroup(c *command.Ctx, key []byte, p streamPosition)
 }
 
 // claimAndRead writes what has been pending for long in the group at p, and then, if there may be more, what is new. It is journalled as a claim
-// of these entries and a read of as many new ones, because followers do not repeat it at the time at which just these were idle.
+// of these entries and a read of as many new ones: when it is repeated others may be idle.
 func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, consumer *streams.Consumer) int {
 	w, s, now := c.W, p.e.Stream(), c.Now()
 	var ids [][]byte
@@ -336,7 +336,8 @@ func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, c
 		ids = append(ids, e.ID.Append(nil))
 	})
 	if n > 0 {
-		c.Journal(append([][]byte{[]byte("XCLAIM"), key, c.Args[r.group], c.Args[r.group+1], []byte("0")}, ids...)...)
+		c.Journal(append([][]byte{[]byte("XCLAIM"), key, c.Args[r.group], c.Args[r.group+1], []byte("0")},
+			append(ids, []byte("TIME"), strconv.AppendInt(nil, now, 10))...)...)
 	}
 	if n == r.count && n > 0 {
 		return n

@@ -426,15 +426,18 @@ func Add(c *command.Ctx) {
 	if trimmed > 0 {
 		c.G.Notify(engine.EventStream, "xtrim", c.DB, e.Key())
 	}
-	if n.trim.how.Approx {
+	if n.auto || n.autoSeq || n.trim.how.Approx {
 		journalXadd(c, id, n.fields, trimmed > 0, s.Len(), n.trim.how.References)
 	}
 	WriteID(c.W, id)
 }
 
-// journalXadd has an XADD that trims approximately journalled with what it did exactly, because that depends on how the
-// entries lie in blocks: the stream was trimmed to a length, or not at all.
+// journalXadd has an XADD journalled with the ID that the server chose, and with what trimming did exactly, because approximate trimming
+// depends on how the entries lie in blocks: the stream was trimmed to a length, or not at all.
 func journalXadd(c *command.Ctx, id streams.ID, fields [][]byte, trimmed bool, length int, refs streams.References) {
+	if !c.G.Journals() {
+		return
+	}
 	l := argLists.Get().(*argList)
 	text := id.Append(l.text[:0])
 	idEnd := len(text)

@@ -151,6 +151,7 @@ func cmdDelex(c *command.Ctx) {
 		}
 	}
 	c.G.Remove(e, engine.EventGeneric, "del")
+	c.JournalDelete(c.Args[1])
 	c.W.Int(1)
 }
 

@@ -196,6 +196,7 @@ func cmdIncrbyfloat(c *command.Ctx) {
 	}
 	text := command.AppendLongDouble(nil, sum)
 	c.Store(e, key, text, "incrbyfloat").SetStringForm(engine.FormText)
+	c.Journal(setWord, key, text, keepTTLWord)
 	c.W.Bulk(text)
 }
 
@@ -217,6 +218,7 @@ func replyOldString(c *command.Ctx) (e *engine.Entry, ok bool) {
 func cmdGetdel(c *command.Ctx) {
 	if e, ok := replyOldString(c); ok && e != nil {
 		c.G.Remove(e, engine.EventGeneric, "del")
+		c.JournalDelete(c.Args[1])
 	}
 }
 
@@ -243,13 +245,16 @@ func cmdGetex(c *command.Ctx) {
 		if e.Deadline() != 0 {
 			c.G.SetDeadline(e, 0)
 			c.G.Changed(e, engine.EventGeneric, "persist")
+			c.Journal([]byte("PERSIST"), c.Args[1])
 		}
 	case o.flags&setExpire == 0:
-	case at <= c.Now():
+	case c.Over(at):
 		c.G.Remove(e, engine.EventGeneric, "del")
+		c.JournalDelete(c.Args[1])
 	default:
 		c.G.SetDeadline(e, at)
 		c.G.Changed(e, engine.EventGeneric, "expire")
+		c.JournalDeadline(c.Args[1], at)
 	}
 }
 
@@ -492,7 +497,19 @@ func put(c *command.Ctx, e *engine.Entry, key, v []byte, o *setOptions, at int64
 	if at != 0 {
 		c.G.Notify(engine.EventGeneric, "expire", c.DB, e.Key())
 	}
+	switch {
+	case at != 0:
+		var room [20]byte
+		c.Journal(setWord, key, v, pxatWord, strconv.AppendInt(room[:0], at, 10))
+	case o.flags&setKeepTTL != 0:
+		c.Journal(setWord, key, v, keepTTLWord)
+	default:
+		c.Journal(setWord, key, v)
+	}
 }
+
+// The words that SET is journalled with.
+var setWord, keepTTLWord, pxatWord = []byte("SET"), []byte("KEEPTTL"), []byte("PXAT")
 
 func cmdSetrange(c *command.Ctx) {
 	key, v := c.Args[1], c.Args[3]

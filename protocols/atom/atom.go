@@ -294,6 +294,9 @@ func cmdAtomStreamref(c *command.Ctx) {
 			c.W.Raw(reply)
 			return
 		}
+		if timeout == 0 { // otherwise SET has its deadline journalled
+			c.Journal(p.args...)
+		}
 	}
 	c.W.Array(len(references))
 	for _, r := range references {
