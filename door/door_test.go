@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/server"
 )
@@ -433,6 +434,19 @@ func TestDoorsCloseBeforeTheServerDoes(t *testing.T) {
 	require.Nil(t, srv.DoorAddr("lines"))
 	srv = runDurable(t, dir)
 	require.Equal(t, "1", do(t, clientOf(t, srv), "GET", "doors closed"), "the door's last command is durable")
+}
+
+func TestProgramsOpenDoors(t *testing.T) {
+	db, err := atomredis.Open(atomredis.Options{Config: map[string]string{"door-lines": "127.0.0.1:0"}})
+	require.NoError(t, err)
+	defer db.Close()
+	p := dial(t, "tcp", db.DoorAddr("lines"))
+	require.Equal(t, "hello", p.line())
+	require.Equal(t, "OK", p.do("SET k v"))
+	r, err := db.Do(t.Context(), "GET", "k")
+	require.NoError(t, err)
+	require.Equal(t, "v", text(r))
+	require.Empty(t, db.DoorAddr("guarded-lines"))
 }
 
 func TestServerThatCannotOpenADoorDoesNotStart(t *testing.T) {

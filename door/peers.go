@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -20,10 +21,11 @@ type Peers struct {
 	// Refuse tells a peer why it is not served; nil if the protocol has no words for it. It has a second.
 	Refuse func(conn net.Conn, why error)
 
-	mu     sync.Mutex // protects what follows
-	all    map[*Conn]struct{}
-	closed bool
-	wg     sync.WaitGroup
+	mu       sync.Mutex // protects what follows
+	byAddr   map[string]*Conn
+	accepted int
+	closed   bool
+	wg       sync.WaitGroup
 }
 
 // Conn is the connection of a peer.
@@ -32,9 +34,13 @@ type Conn struct {
 	// Client acts for the peer.
 	Client *Client
 
-	peers *Peers
-	ctx   context.Context
+	peers  *Peers
+	ctx    context.Context
+	remote net.Addr
 }
+
+// RemoteAddr implements net.Conn. No two connections of a door have the same, also not of a Unix socket.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
 // patience is how long a peer may take to hear that it is not served.
 const patience = time.Second
@@ -45,7 +51,7 @@ func (p *Peers) Serve(l net.Listener) error {
 		conn, err := l.Accept()
 		switch {
 		case err == nil:
-			p.welcome(conn)
+			p.welcome(conn, p.Peer)
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		default:
@@ -54,37 +60,81 @@ func (p *Peers) Serve(l net.Listener) error {
 	}
 }
 
-// welcome begins to serve a connection.
-func (p *Peers) welcome(conn net.Conn) {
+// Listener returns a listener for a library that accepts connections itself. They are *Conn; Peer is not called.
+func (p *Peers) Listener(l net.Listener) net.Listener { return &peerListener{l, p} }
+
+// Find returns the connection whose RemoteAddr is addr, for a library that tells of its connections only that; nil if
+// there is none.
+func (p *Peers) Find(addr string) *Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byAddr[addr]
+}
+
+// peerListener accepts connections that have clients.
+type peerListener struct {
+	net.Listener
+	peers *Peers
+}
+
+// Accept implements net.Listener.
+func (l *peerListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := l.peers.welcome(conn, nil); c != nil {
+			return c, nil
+		}
+	}
+}
+
+// welcome gives a connection a client, or ends it and returns nil. serve, unless it is nil, is called in the background.
+func (p *Peers) welcome(conn net.Conn, serve func(c *Conn)) *Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		conn.Close()
-		return
+		return nil
 	}
 	client, err := p.Host.Client(PeerOf(conn))
 	if err != nil {
 		p.wg.Go(func() { p.turnAway(conn, err) })
-		return
+		return nil
 	}
+	p.accepted++
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Conn{Conn: conn, Client: &client, peers: p, ctx: ctx}
-	if p.all == nil {
-		p.all = map[*Conn]struct{}{}
+	c := &Conn{Conn: conn, Client: &client, peers: p, ctx: ctx, remote: conn.RemoteAddr()}
+	if _, ok := c.remote.(*net.UnixAddr); ok {
+		c.remote = &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("%s#%d", conn.LocalAddr(), p.accepted)}
 	}
-	p.all[c] = struct{}{}
+	if p.byAddr == nil {
+		p.byAddr = map[string]*Conn{}
+	}
+	p.byAddr[c.remote.String()] = c
 	p.wg.Go(func() {
-		defer cancel()
 		<-client.Done()
+		cancel()
 		c.Close()
-		p.mu.Lock()
-		delete(p.all, c)
-		p.mu.Unlock()
+		p.forget(c)
 	})
-	p.wg.Go(func() {
-		defer c.Close()
-		c.protect(func() { p.Peer(c) })
-	})
+	if serve != nil {
+		c.Go(func() {
+			defer c.Close()
+			serve(c)
+		})
+	}
+	return c
+}
+
+// forget forgets a connection that has ended.
+func (p *Peers) forget(c *Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if addr := c.remote.String(); p.byAddr[addr] == c {
+		delete(p.byAddr, addr)
+	}
 }
 
 // turnAway ends a connection that is not served.
@@ -100,7 +150,7 @@ func (p *Peers) turnAway(conn net.Conn, why error) {
 func (p *Peers) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	for c := range p.all {
+	for _, c := range p.byAddr {
 		c.Client.Close()
 	}
 	p.mu.Unlock()
@@ -111,7 +161,8 @@ func (p *Peers) Close() error {
 // Context ends with the connection.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// Go calls a function in a goroutine that Peers.Close waits for. It must return soon after the end of Context.
+// Go calls a function in a goroutine that Peers.Close waits for. It must return soon after the end of Context. Only goroutines
+// that were begun so may call Go, and Peer.
 func (c *Conn) Go(fn func()) {
 	c.peers.wg.Go(func() { c.protect(fn) })
 }
