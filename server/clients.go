@@ -176,7 +176,8 @@ func (s *Session) publish() {
 		d.multi = s.tx.running
 	}
 	d.watched = len(s.tx.watches)
-	d.input, d.inputFree = max(len(s.input), s.executing)+len(s.long.b), cap(s.input)-len(s.input)+cap(s.long.b)-len(s.long.b)
+	d.input = max(len(s.input), s.executing) + s.long.arrived()
+	d.inputFree = cap(s.input) - len(s.input) + s.long.memory() - s.long.arrived()
 	d.output = s.out.Len()
 	s.publishBuffer(d)
 	d.blocked, d.monitor = s.blocked != nil, s.monitor

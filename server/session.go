@@ -215,7 +215,7 @@ func (s *Session) Received(n int, now int64) {
 	s.now = now
 	s.srv.stats.bytesIn.Add(int64(n))
 	if s.long.size > 0 {
-		s.long.b = s.long.b[:len(s.long.b)+n]
+		s.long.received(n)
 	} else {
 		s.input = s.input[:len(s.input)+n]
 	}
@@ -236,7 +236,7 @@ const (
 // checkInput ends what Input does.
 func (s *Session) checkInput() {
 	s.startLong()
-	if len(s.input)+len(s.long.b) > s.inputLimit() {
+	if len(s.input)+s.long.arrived() > s.inputLimit() {
 		s.srv.stats.inputTooLong.Add(1)
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
 		s.abort()

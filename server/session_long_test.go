@@ -226,8 +226,46 @@ func TestVeryLongArgumentsGetMemoryAsTheyArrive(t *testing.T) {
 		require.LessOrEqual(t, len(room), 4*directStep)
 		s.Received(len(room), b.ks.Now())
 	}
-	require.Less(t, cap(s.input)+cap(s.long.b), 16*directStep)
+	require.Less(t, cap(s.input)+s.long.memory(), 16*directStep)
 	b.finish(t, s)
+}
+
+// However it is cut, it is put together, and never takes much more memory than has arrived of it before it has its own.
+func TestVeryLongArgumentsAreReceivedInParts(t *testing.T) {
+	value := make([]byte, 5*longPart*longShare+12345)
+	for i := range value {
+		value[i] = byte(i * 2654435761 >> 13)
+	}
+	head := request("SET", "k", "")
+	head = append(head[:len(head)-len("$0\r\n\r\n")], fmt.Sprintf("$%d\r\n", len(value))...)
+	input := append(append(head, value...), "\r\n"...)
+	for _, most := range []int{64 << 10, directStep, longPart + 1, len(input)} {
+		for _, direct := range []bool{false, true} {
+			b := newHarness(t)
+			b.feed(b.session(), request("CONFIG", "SET", "proto-max-bulk-len", "512mb"))
+			s := b.session()
+			inParts := false
+			for rest := input; len(rest) > 0; {
+				n := min(most, len(rest))
+				if room := s.Room(); direct && len(room) > 0 {
+					n = copy(room[:min(len(room), n)], rest)
+					s.Received(n, b.ks.Now())
+				} else {
+					s.Input(rest[:n], b.ks.Now())
+				}
+				rest = rest[n:]
+				if len(s.long.parts) > 0 && !s.long.own {
+					inParts = true
+					require.LessOrEqual(t, s.long.memory(), s.long.arrived()+longPart)
+				}
+			}
+			require.Equal(t, most < len(input), inParts)
+			require.Equal(t, "+OK\r\n", string(s.Output()))
+			s.Sent(len("+OK\r\n"))
+			require.True(t, b.feed(s, request("GET", "k")) == fmt.Sprintf("$%d\r\n%s\r\n", len(value), value))
+			b.finish(t, s)
+		}
+	}
 }
 
 // Long arguments of transactions lie in shared memory, which is used again.
