@@ -15,34 +15,6 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
-// Type is the type of a value.
-type Type uint8
-
-// The types of values.
-const (
-	String Type = iota
-	List
-	Set
-	ZSet
-	Hash
-	Stream
-)
-
-var typeNames = [...]string{"string", "list", "set", "zset", "hash", "stream"}
-
-// String returns the name that TYPE answers.
-func (t Type) String() string { return typeNames[t] }
-
-// ParseType returns the type that TYPE names so.
-func ParseType(name string) (Type, bool) {
-	for i, n := range typeNames {
-		if n == name {
-			return Type(i), true
-		}
-	}
-	return 0, false
-}
-
 // Entry is one key of a database with its value, deadline and time of last access. Entries are reached only through a
 // Guard that holds their shard, and are valid only while it does.
 //
@@ -281,15 +253,8 @@ func (e *Entry) Resize(n int) []byte {
 
 // ahead returns the elements of a large collection for lookups ahead, nil if the value is something else.
 func (e *Entry) ahead() dict.Ahead {
-	if e.flags&flagUnloaded == 0 {
-		switch e.typ {
-		case Hash:
-			return (*hashes.Hash)(e.obj).Ahead()
-		case Set:
-			return (*sets.Set)(e.obj).Ahead()
-		case ZSet:
-			return (*zsets.ZSet)(e.obj).Ahead()
-		}
+	if look := kinds[e.typ].ahead; look != nil && e.flags&flagUnloaded == 0 {
+		return look(e.obj)
 	}
 	return nil
 }
@@ -353,42 +318,18 @@ func (e *Entry) collection(typ Type) unsafe.Pointer {
 
 // setCollection makes a collection the value.
 func (e *Entry) setCollection(value any) {
+	typ, p := typeOf(value)
 	e.discard()
 	e.trim()
-	switch v := value.(type) {
-	case *lists.List:
-		e.typ, e.obj = List, unsafe.Pointer(v)
-	case *sets.Set:
-		e.typ, e.obj = Set, unsafe.Pointer(v)
-	case *zsets.ZSet:
-		e.typ, e.obj = ZSet, unsafe.Pointer(v)
-	case *hashes.Hash:
-		e.typ, e.obj = Hash, unsafe.Pointer(v)
-	case *streams.Stream:
-		e.typ, e.obj = Stream, unsafe.Pointer(v)
-	default:
-		panic("engine: not a collection")
-	}
+	e.typ, e.obj = typ, p
 }
 
 // value returns a collection as storage sees it, nil if the value is a string or not in memory.
 func (e *Entry) value() value {
-	if e.flags&flagUnloaded != 0 {
+	if e.typ == String || e.flags&flagUnloaded != 0 {
 		return nil
 	}
-	switch e.typ {
-	case List:
-		return (*lists.List)(e.obj)
-	case Set:
-		return (*sets.Set)(e.obj)
-	case ZSet:
-		return (*zsets.ZSet)(e.obj)
-	case Hash:
-		return (*hashes.Hash)(e.obj)
-	case Stream:
-		return (*streams.Stream)(e.obj)
-	}
-	return nil
+	return kinds[e.typ].value(e.obj)
 }
 
 // SetSlot implements expiry.Item.
@@ -399,21 +340,13 @@ func (e *Entry) Slot() int { return int(e.slot) }
 
 // copyValue gives the entry, which is new, a copy of the value of another one, which is in memory.
 func (e *Entry) copyValue(from *Entry) {
-	switch from.typ {
-	case String:
+	if from.typ == String {
 		e.SetBytes(from.Bytes())
 		e.form = from.form
-	case List:
-		e.setCollection(from.List().Clone())
-	case Set:
-		e.setCollection(from.Set().Clone())
-	case ZSet:
-		e.setCollection(from.ZSet().Clone())
-	case Hash:
-		e.setCollection(from.Hash().Clone())
-	case Stream:
-		e.setCollection(from.Stream().Clone())
+		return
 	}
+	from.Load()
+	e.setCollection(kinds[from.typ].clone(from.obj))
 }
 
 // MemoryUsage returns how many bytes the key and its value take, in memory that is theirs alone, in constant time but for the groups of
@@ -429,21 +362,11 @@ func (e *Entry) size() int {
 	if e.flags&flagUnloaded != 0 {
 		return n
 	}
-	switch e.typ {
-	case String:
-		if long := e.long(); long != nil {
-			n += int(unsafe.Sizeof(*long)) + listpack.Allocated(cap(long.b))
-		}
-	case List:
-		n += (*lists.List)(e.obj).MemoryUsage()
-	case Set:
-		n += (*sets.Set)(e.obj).MemoryUsage()
-	case ZSet:
-		n += (*zsets.ZSet)(e.obj).MemoryUsage()
-	case Hash:
-		n += (*hashes.Hash)(e.obj).MemoryUsage()
-	case Stream:
-		n += int(unsafe.Sizeof(streams.Stream{})) + (*streams.Stream)(e.obj).MemoryUsage()
+	if e.typ != String {
+		return n + kinds[e.typ].value(e.obj).MemoryUsage()
+	}
+	if long := e.long(); long != nil {
+		n += int(unsafe.Sizeof(*long)) + listpack.Allocated(cap(long.b))
 	}
 	return n
 }

@@ -367,7 +367,7 @@ func (s *Snapshot) entry(k *keptEntry) (*Entry, error) {
 			return nil, err
 		}
 	case k.absent && k.stored.Parts != 0:
-		v, err := loadParts(k.typ, k.stored.Parts, k.stored.FieldParts, s.source.Parts, noLog, s.ks.storedListLimit())
+		v, err := s.ks.load(k.typ, k.stored.Parts, k.stored.FieldParts, s.source.Parts, noLog)
 		if err == nil {
 			e.setCollection(v)
 		}
@@ -432,7 +432,7 @@ func (s *Snapshot) copy(c *valueCopy) (any, error) {
 		}
 		return nil
 	}
-	return loadParts(c.typ, fields, numbers, read, noLog, s.ks.storedListLimit())
+	return s.ks.load(c.typ, fields, numbers, read, noLog)
 }
 
 // gather returns all parts, in the order of their names. It holds all shards while it reads, because the value can have moved to a key in another one since.

@@ -6,11 +6,7 @@ import (
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine/delta"
-	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
-	"github.com/atomredis/atomredis/engine/sets"
-	"github.com/atomredis/atomredis/engine/streams"
-	"github.com/atomredis/atomredis/engine/zsets"
 )
 
 // This file is how the keyspace sees what stores it; package persist has the implementations.
@@ -99,6 +95,8 @@ type value interface {
 	Log() *delta.Log
 	// AppendBlob appends the stored form of the whole value.
 	AppendBlob(dst []byte) []byte
+	// MemoryUsage returns how many bytes of memory the value takes, in constant time but for the groups of a stream.
+	MemoryUsage() int
 }
 
 // walker is a value in parts, or a part of one, that can be copied piece by piece.
@@ -146,8 +144,7 @@ func (e *Entry) loadFrom(s *unloaded) error {
 		return err
 	}
 	if s.parts != 0 {
-		v, err := loadParts(e.typ, s.parts, s.fieldParts, s.ks.source.Parts, func(id uint64) *delta.Log { return delta.NewLog(id, &s.ks.epochs) },
-			s.ks.storedListLimit())
+		v, err := s.ks.load(e.typ, s.parts, s.fieldParts, s.ks.source.Parts, func(id uint64) *delta.Log { return delta.NewLog(id, &s.ks.epochs) })
 		if err == nil {
 			e.setCollection(v)
 		}
@@ -160,51 +157,13 @@ func (e *Entry) loadFrom(s *unloaded) error {
 	return e.decode(blob, s.ks)
 }
 
-// loader builds a value from its parts.
-type loader[T any] interface {
-	Add(name, data []byte) error
-	Finish(log *delta.Log) (T, error)
-}
-
-// partsReader reads as Source.Parts does.
-type partsReader func(id uint64, fn func(name, data []byte) error) error
-
-// loadParts builds a value from the parts that read has under one or two numbers, as in Head. Its changes go to what log returns for the numbers.
-func loadParts(typ Type, parts, fieldParts uint64, read partsReader, log func(id uint64) *delta.Log, limit lists.Limit) (any, error) {
-	switch typ {
-	case List:
-		return loadWith(parts, read, log, lists.NewLoader(limit))
-	case Set:
-		return loadWith(parts, read, log, sets.NewLoader())
-	case ZSet:
-		return loadWith(parts, read, log, zsets.NewLoader())
-	case Hash:
-		return loadHash(parts, fieldParts, read, log)
-	case Stream:
-		return loadWith(parts, read, log, streams.NewLoader())
+// load builds a value from the parts that read has under one or two numbers, as in Head. Its changes go to what log returns for the numbers.
+func (ks *Keyspace) load(typ Type, parts, fieldParts uint64, read partsReader, log func(id uint64) *delta.Log) (value, error) {
+	load := kinds[typ].load
+	if load == nil {
+		return nil, fmt.Errorf("a %s has no parts", typ)
 	}
-	return nil, fmt.Errorf("a %s has no parts", typ)
-}
-
-func loadHash(parts, fieldParts uint64, read partsReader, log func(id uint64) *delta.Log) (any, error) {
-	l := hashes.NewLoader()
-	if fieldParts == 0 {
-		return loadWith(parts, read, log, l)
-	}
-	if err := read(parts, l.Add); err != nil {
-		return nil, err
-	}
-	if err := read(fieldParts, l.AddDeadline); err != nil {
-		return nil, err
-	}
-	return l.FinishDeadlines(log(parts), log(fieldParts))
-}
-
-func loadWith[T any](parts uint64, read partsReader, log func(id uint64) *delta.Log, l loader[T]) (any, error) {
-	if err := read(parts, l.Add); err != nil {
-		return nil, err
-	}
-	return l.Finish(log(parts))
+	return load(storedParts{parts, fieldParts, read, log, ks.storedListLimit()})
 }
 
 // decode gives an entry the value whose stored form is blob, which the entry owns from now on.
@@ -213,27 +172,14 @@ func (e *Entry) decode(blob []byte, ks *Keyspace) error {
 		e.own(blob)
 		return nil
 	}
-	v, err := decodeCollection(e.typ, blob, ks.storedListLimit())
+	if !e.typ.Known() {
+		return fmt.Errorf("unknown type %d", e.typ)
+	}
+	v, err := kinds[e.typ].decode(blob, ks.storedListLimit())
 	if err == nil {
 		e.setCollection(v)
 	}
 	return err
-}
-
-func decodeCollection(typ Type, blob []byte, limit lists.Limit) (any, error) {
-	switch typ {
-	case List:
-		return lists.DecodeBlob(blob, limit)
-	case Set:
-		return sets.DecodeBlob(blob)
-	case ZSet:
-		return zsets.DecodeBlob(blob)
-	case Hash:
-		return hashes.DecodeBlob(blob)
-	case Stream:
-		return streams.DecodeBlob(blob)
-	}
-	return nil, fmt.Errorf("unknown type %d", typ)
 }
 
 func (ks *Keyspace) storedListLimit() lists.Limit { return lists.Limit(ks.listLimit.Load()) }

@@ -6,6 +6,7 @@ package streams
 import (
 	"errors"
 	"slices"
+	"unsafe"
 
 	"github.com/atomredis/atomredis/internal/buffers"
 )
@@ -76,7 +77,7 @@ func (s *Stream) NodeCount() int { return s.blocks.len() }
 
 // MemoryUsage estimates how many bytes the stream takes. It looks at every group.
 func (s *Stream) MemoryUsage() int {
-	n := cap(s.spare) + s.buffers + s.blocks.len()*blockOverhead
+	n := int(unsafe.Sizeof(*s)) + cap(s.spare) + s.buffers + s.blocks.len()*blockOverhead
 	for _, g := range s.groups {
 		n += groupOverhead + len(g.consumers)*consumerOverhead + g.pending.len()*nackOverhead + g.byDelivery.memory()
 	}

@@ -363,7 +363,7 @@ func TestReadingAtTheTailDoesNotAllocate(t *testing.T) {
 
 func TestMemoryUsageFollowsTheEntries(t *testing.T) {
 	s := New()
-	require.Zero(t, s.MemoryUsage())
+	require.Less(t, s.MemoryUsage(), 200)
 	for i := range uint64(1000) {
 		add(t, s, DefaultLimits, ID{i + 1, 0})
 	}

@@ -105,7 +105,7 @@ func appendHead(dst []byte, h engine.Head) []byte {
 
 // decodeHead reads what appendHead wrote. The Blob of the head is part of b.
 func decodeHead(b []byte) (engine.Head, error) {
-	if len(b) < 3 || b[0] != headFormat || b[1] > byte(engine.Stream) {
+	if len(b) < 3 || b[0] != headFormat || !engine.Type(b[1]).Known() {
 		return engine.Head{}, errHead
 	}
 	flags := b[2]

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/dict"
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/sets"
+	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/engine/zsets"
+)
+
+// This file is all that the keyspace knows of the types of values. A new type is a package of its own, a number and an entry of kinds
+// here, a case of typeOf, and a method of Entry that gives its value.
+
+// Type is the type of a value.
+type Type uint8
+
+// The types of values. Their numbers are stored.
+const (
+	String Type = iota
+	List
+	Set
+	ZSet
+	Hash
+	Stream
+)
+
+// kinds has what is known of each type. Strings are in the entries themselves.
+var kinds = [...]kind{
+	String: {name: "string"},
+	List: newKind("list", (*lists.List).Clone, lists.DecodeBlob,
+		func(s storedParts) (*lists.List, error) { return loadWith(s, lists.NewLoader(s.limit)) }),
+	Set: lookingAhead((*sets.Set).Ahead, newKind("set", (*sets.Set).Clone, unlimited(sets.DecodeBlob),
+		func(s storedParts) (*sets.Set, error) { return loadWith(s, sets.NewLoader()) })),
+	ZSet: lookingAhead((*zsets.ZSet).Ahead, newKind("zset", (*zsets.ZSet).Clone, unlimited(zsets.DecodeBlob),
+		func(s storedParts) (*zsets.ZSet, error) { return loadWith(s, zsets.NewLoader()) })),
+	Hash: lookingAhead((*hashes.Hash).Ahead, newKind("hash", (*hashes.Hash).Clone, unlimited(hashes.DecodeBlob), loadHash)),
+	Stream: newKind("stream", (*streams.Stream).Clone, unlimited(streams.DecodeBlob),
+		func(s storedParts) (*streams.Stream, error) { return loadWith(s, streams.NewLoader()) }),
+}
+
+// typeOf returns the type of a value, and where it is.
+func typeOf(v any) (Type, unsafe.Pointer) {
+	switch v := v.(type) {
+	case *lists.List:
+		return List, unsafe.Pointer(v)
+	case *sets.Set:
+		return Set, unsafe.Pointer(v)
+	case *zsets.ZSet:
+		return ZSet, unsafe.Pointer(v)
+	case *hashes.Hash:
+		return Hash, unsafe.Pointer(v)
+	case *streams.Stream:
+		return Stream, unsafe.Pointer(v)
+	}
+	panic(fmt.Sprintf("engine: a %T is no value", v))
+}
+
+// kind is what is known of a type.
+type kind struct {
+	name string // that TYPE answers
+
+	// value returns what an entry points to, as storage sees it.
+	value func(p unsafe.Pointer) value
+	clone func(p unsafe.Pointer) value
+	// decode builds a value from its stored form.
+	decode func(blob []byte, limit lists.Limit) (value, error)
+	// load builds a value from its parts.
+	load func(s storedParts) (value, error)
+	// ahead returns the elements of a value for lookups ahead; nil if the type has none.
+	ahead func(p unsafe.Pointer) dict.Ahead
+}
+
+// collection is a pointer to a value of a type.
+type collection[V any] interface {
+	*V
+	value
+}
+
+// newKind returns what is known of a type whose values are V.
+func newKind[V any, P collection[V]](name string, clone func(P) P, decode func([]byte, lists.Limit) (P, error),
+	load func(storedParts) (P, error)) kind {
+	return kind{
+		name:  name,
+		value: func(p unsafe.Pointer) value { return P((*V)(p)) },
+		clone: func(p unsafe.Pointer) value { return clone((*V)(p)) },
+		decode: func(blob []byte, limit lists.Limit) (value, error) {
+			v, err := decode(blob, limit)
+			return v, err
+		},
+		load: func(s storedParts) (value, error) {
+			v, err := load(s)
+			return v, err
+		},
+	}
+}
+
+// lookingAhead returns a kind whose elements can be looked up ahead.
+func lookingAhead[V any](ahead func(*V) dict.Ahead, k kind) kind {
+	k.ahead = func(p unsafe.Pointer) dict.Ahead { return ahead((*V)(p)) }
+	return k
+}
+
+// unlimited is for stored forms that are read without the limit of lists.
+func unlimited[P any](decode func([]byte) (P, error)) func([]byte, lists.Limit) (P, error) {
+	return func(b []byte, _ lists.Limit) (P, error) { return decode(b) }
+}
+
+// storedParts is a value that is stored in parts, and how it is read.
+type storedParts struct {
+	parts, fieldParts uint64 // as in Head
+	read              partsReader
+	log               func(id uint64) *delta.Log // takes the changes of what is stored under a number; it may return nil
+	limit             lists.Limit
+}
+
+// partsReader reads as Source.Parts does.
+type partsReader func(id uint64, fn func(name, data []byte) error) error
+
+// loader builds a value from its parts.
+type loader[T any] interface {
+	Add(name, data []byte) error
+	Finish(log *delta.Log) (T, error)
+}
+
+func loadWith[T any](s storedParts, l loader[T]) (v T, err error) {
+	if err := s.read(s.parts, l.Add); err != nil {
+		return v, err
+	}
+	return l.Finish(s.log(s.parts))
+}
+
+func loadHash(s storedParts) (*hashes.Hash, error) {
+	l := hashes.NewLoader()
+	if s.fieldParts == 0 {
+		return loadWith(s, l)
+	}
+	if err := s.read(s.parts, l.Add); err != nil {
+		return nil, err
+	}
+	if err := s.read(s.fieldParts, l.AddDeadline); err != nil {
+		return nil, err
+	}
+	return l.FinishDeadlines(s.log(s.parts), s.log(s.fieldParts))
+}
+
+// String returns the name that TYPE answers.
+func (t Type) String() string { return kinds[t].name }
+
+// ParseType returns the type that TYPE names so.
+func ParseType(name string) (Type, bool) {
+	for t := range kinds {
+		if kinds[t].name == name {
+			return Type(t), true
+		}
+	}
+	return 0, false
+}
+
+// Known reports whether there is such a type.
+func (t Type) Known() bool { return int(t) < len(kinds) }
