@@ -21,3 +21,5 @@ func UnusedNotes(t *Table) map[string][]string {
 	}
 	return unused
 }
+
+var Kinds = kinds

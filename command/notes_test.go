@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/engine"
 	_ "github.com/atomredis/atomredis/server" // registers the commands
 )
 
@@ -14,4 +15,14 @@ func TestEveryNoteOfDocumentationBelongsToAnArgument(t *testing.T) {
 	table := command.NewTable()
 	require.NotNil(t, table.Original("set"))
 	require.Empty(t, command.UnusedNotes(table))
+}
+
+// Commands on keys of any type know all types.
+func TestEveryTypeHasAKind(t *testing.T) {
+	for typ := engine.String; typ.Known(); typ++ {
+		k := command.Kinds[typ]
+		require.NotNil(t, k.Encoding, typ)
+		require.NotNil(t, k.Rebuild, typ)
+		require.NotNil(t, k.Digest, typ)
+	}
 }

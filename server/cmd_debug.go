@@ -557,3 +557,32 @@ STRUCTSIZE
 HELP
     Print this help.`), "\n")...)
 }
+
+func debugDigest(c *command.Ctx, _ [][]byte) {
+	var all command.Digest
+	for db := range serverOf(c).ks.Databases() {
+		if c.G.Len(db) == 0 {
+			continue
+		}
+		all.MixNumber(uint32(db))
+		c.G.Each(db, func(e *engine.Entry) bool {
+			var one command.Digest
+			one.Mix([]byte(e.Key()))
+			one.Value(e)
+			all.Xor(one[:])
+			return true
+		})
+	}
+	c.W.Simple(all.String())
+}
+
+func debugDigestValue(c *command.Ctx, args [][]byte) {
+	c.W.Array(len(args))
+	for _, key := range args {
+		var d command.Digest
+		if e := c.G.Peek(c.DB, key); e != nil {
+			d.Value(e)
+		}
+		c.W.Simple(d.String())
+	}
+}

@@ -248,18 +248,18 @@ func (m *migration) move(keys []movedKey) (reply command.Error, answered, works 
 		if m.named {
 			args = append(args, m.user)
 		}
-		request = appendRequest(request, append(args, m.password))
+		request = command.AppendRequest(request, append(args, m.password))
 	}
 	if m.migrateConn.db != m.db {
 		before++
-		request = appendRequest(request, [][]byte{[]byte("SELECT"), intArg(m.db)})
+		request = command.AppendRequest(request, [][]byte{[]byte("SELECT"), intArg(m.db)})
 	}
 	for _, k := range keys {
 		args := [][]byte{[]byte("RESTORE"), k.key, intArg(k.ttl), k.payload}
 		if m.replace {
 			args = append(args, []byte("REPLACE"))
 		}
-		request = appendRequest(request, args)
+		request = command.AppendRequest(request, args)
 	}
 	if !m.write(request) {
 		return errMigrateWrite, false, false

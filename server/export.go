@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
@@ -94,27 +95,27 @@ func (srv *Server) encodeAOF(w io.Writer, content rdbContent) error {
 		return err
 	}
 	var failed error
-	a := aofWriter{emit: func(commands []byte) {
+	a := command.Rebuilder{Emit: func(commands []byte) {
 		if failed == nil {
 			_, failed = w.Write(commands)
 		}
 	}}
 	if content&rdbFunctions != 0 {
 		for _, code := range codes {
-			a.command([]byte("FUNCTION"), []byte("LOAD"), []byte(code))
+			a.Command([]byte("FUNCTION"), []byte("LOAD"), []byte(code))
 		}
 	}
 	selected := noDatabase
 	err = srv.each(s, func(db int, e *engine.Entry) error {
 		if db != selected {
 			selected = db
-			a.selectDB(db)
+			a.Select(db)
 		}
-		a.entry(e)
+		a.Entry(e)
 		return failed
 	})
 	if err == nil {
-		a.flush()
+		a.Flush()
 		err = failed
 	}
 	return errors.Join(err, s.Close())

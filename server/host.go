@@ -1,10 +1,11 @@
 package server
 
 import (
+	"log/slog"
+
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
-	"log/slog"
 )
 
 // This file is what commands see of the server and of the client; see Host and Client.

@@ -301,7 +301,7 @@ func (l *masterLink) send(words ...string) error {
 	for i, w := range words {
 		args[i] = []byte(w)
 	}
-	return l.write(appendRequest(nil, args))
+	return l.write(command.AppendRequest(nil, args))
 }
 
 func (l *masterLink) write(b []byte) error {

@@ -64,7 +64,10 @@ func (r *replicationStream) translate(record []byte) []byte {
 	return r.buf
 }
 
-func (r *replicationStream) add(args ...[]byte) { r.buf = appendRequest(r.buf, args) }
+func (r *replicationStream) add(args ...[]byte) { r.buf = command.AppendRequest(r.buf, args) }
 
 // maxStreamBuffer is the size in bytes of the largest buffer that is kept for the next record.
 const maxStreamBuffer = 1 << 20
+
+// intArg returns n as an argument.
+func intArg(n int64) []byte { return strconv.AppendInt(nil, n, 10) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -534,7 +533,6 @@ func (cl *claims) journal(c *command.Ctx) {
 	if len(runs) == 0 {
 		runs = []claimRun{noClaim}
 	}
-	number := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 	for i, run := range runs {
 		args := [][]byte{[]byte("XCLAIM"), c.Args[1], c.Args[2], c.Args[3], []byte("0")}
 		args = appendIDs(args, run.ids)

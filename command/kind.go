@@ -1,0 +1,34 @@
+package command
+
+import "github.com/atomredis/atomredis/engine"
+
+// Kind is what commands on keys of any type must know of a type of values. The package of the type's commands registers it.
+type Kind struct {
+	// Number is that of the type as Redis counts them.
+	Number uint32
+	// Encoding returns the name that OBJECT ENCODING has for the representation.
+	Encoding func(e *engine.Entry) string
+	// RefCount returns how many references Redis has to such a value; nil if there is one.
+	RefCount func(e *engine.Entry) int64
+	// Rebuild encodes the commands that make the value.
+	Rebuild func(r *Rebuilder, key []byte, e *engine.Entry)
+	// Digest adds the value to a digest.
+	Digest func(d *Digest, e *engine.Entry)
+}
+
+// kinds are those of all types, by their numbers.
+var kinds = map[engine.Type]Kind{}
+
+// RegisterKind says what a type is. It is called while the program starts.
+func RegisterKind(t engine.Type, k Kind) { kinds[t] = k }
+
+// EncodingOf returns the name that OBJECT ENCODING has for the representation of a value.
+func EncodingOf(e *engine.Entry) string { return kinds[e.Type()].Encoding(e) }
+
+// RefCount returns how many references Redis has to such a value: one, or countless for a small number.
+func RefCount(e *engine.Entry) int64 {
+	if count := kinds[e.Type()].RefCount; count != nil {
+		return count(e)
+	}
+	return 1
+}
