@@ -1,0 +1,176 @@
+// Package house has the rules about who may import whom: the table of packages in docs/architecture.md, which a test compares
+// with the code.
+package house
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	module = "github.com/atomredis/atomredis"
+	doc    = "docs/architecture.md"
+)
+
+var update = flag.Bool("update", false, "write the numbers of lines into the table")
+
+// row is a line of the table. A package is named by its folder, "." is that of the root.
+type row struct {
+	what  string
+	lines int
+	may   []string // patterns as of path.Match, of packages of ours and of libraries
+}
+
+// pkg is a package as it is.
+type pkg struct {
+	ImportPath, Dir string
+	Imports         []string
+	GoFiles         []string
+	IgnoredGoFiles  []string // for other systems
+}
+
+// Nobody imports what the table does not allow, every package is in the table, and the numbers of lines are about right.
+func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
+	table := readTable(t)
+	found := map[string]bool{}
+	lines := map[string]int{}
+	imports := map[string][]string{}
+	for _, p := range packages(t) {
+		name, _ := nameOf(p.ImportPath)
+		imports[name] = p.Imports
+		r, ok := table[name]
+		require.True(t, ok, "package %s is not in the table of %s", name, doc)
+		found[name] = true
+		for _, imported := range p.Imports {
+			require.True(t, r.allows(imported), "%s must not import %s: see the table of %s", name, imported, doc)
+		}
+		for _, file := range append(p.GoFiles, p.IgnoredGoFiles...) {
+			if !strings.HasSuffix(file, "_test.go") {
+				content, err := os.ReadFile(path.Join(p.Dir, file))
+				require.NoError(t, err)
+				lines[name] += bytes.Count(content, []byte("\n"))
+			}
+		}
+	}
+	for name, r := range table {
+		require.True(t, found[name], "there is no package %s", name)
+		for _, pattern := range r.may {
+			used := slices.ContainsFunc(imports[name], func(imported string) bool { return matches(pattern, imported) })
+			require.True(t, used, "%s does not import %s, which the table of %s allows", name, pattern, doc)
+		}
+	}
+	if *update {
+		writeLines(t, lines)
+		return
+	}
+	for name, r := range table {
+		require.InDelta(t, lines[name], r.lines, 100+float64(lines[name])/4,
+			"the table of %s is outdated for %s: go test ./internal/house -update", doc, name)
+	}
+}
+
+// nameOf returns the folder of a package of ours; of others it is the path.
+func nameOf(importPath string) (name string, ours bool) {
+	name, ours = strings.CutPrefix(importPath, module)
+	if name = strings.TrimPrefix(name, "/"); ours && name == "" {
+		name = "."
+	}
+	return name, ours
+}
+
+// allows reports whether a package may be imported.
+func (r row) allows(imported string) bool {
+	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
+		return true // the standard library
+	}
+	return slices.ContainsFunc(r.may, func(pattern string) bool { return matches(pattern, imported) })
+}
+
+// matches reports whether a pattern means a package. That of a library is part of its path.
+func matches(pattern, importPath string) bool {
+	name, ours := nameOf(importPath)
+	if !ours {
+		return slices.Contains(strings.Split(name, "/"), pattern)
+	}
+	ok, _ := path.Match(pattern, name)
+	return ok
+}
+
+// packages returns the packages of the module.
+func packages(t *testing.T) (all []pkg) {
+	cmd := exec.Command("go", "list", "-pgo=off", "-json=ImportPath,Dir,Imports,GoFiles,IgnoredGoFiles", "./...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	d := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p pkg
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all = append(all, p)
+	}
+}
+
+// readTable reads the rows "| `name` | what it is | lines | imports |".
+func readTable(t *testing.T) map[string]row {
+	content, err := os.ReadFile("../../" + doc)
+	require.NoError(t, err)
+	table := map[string]row{}
+	for _, line := range strings.Split(string(content), "\n") {
+		cells, ok := cellsOf(line)
+		if !ok {
+			continue
+		}
+		r := row{what: cells[1]}
+		r.lines, err = strconv.Atoi(strings.ReplaceAll(cells[2], ",", ""))
+		require.NoError(t, err, line)
+		for _, word := range strings.Fields(strings.NewReplacer(",", " ", "`", "").Replace(cells[3])) {
+			r.may = append(r.may, word)
+		}
+		table[strings.Trim(cells[0], "`")] = r
+	}
+	require.NotEmpty(t, table)
+	return table
+}
+
+// cellsOf returns the four cells of a row that begins with a name in backquotes.
+func cellsOf(line string) (cells []string, ok bool) {
+	if !strings.HasPrefix(line, "| `") {
+		return nil, false
+	}
+	cells = strings.Split(strings.Trim(line, "|"), "|")
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
+	}
+	return cells, len(cells) == 4
+}
+
+// writeLines writes the numbers of lines into the table.
+func writeLines(t *testing.T, lines map[string]int) {
+	content, err := os.ReadFile("../../" + doc)
+	require.NoError(t, err)
+	rows := strings.Split(string(content), "\n")
+	for i, line := range rows {
+		if cells, ok := cellsOf(line); ok {
+			n := lines[strings.Trim(cells[0], "`")]
+			rows[i] = fmt.Sprintf("| %s | %s | %d | %s |", cells[0], cells[1], n, cells[3])
+		}
+	}
+	require.NoError(t, os.WriteFile("../../"+doc, []byte(strings.Join(rows, "\n")), 0o644))
+}
