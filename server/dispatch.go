@@ -55,6 +55,13 @@ func (s *Session) sharesGuard() bool {
 	return s.mayShareGuard(s.next) && s.guard.Quiet() && s.guard.Now() == s.now && s.blocked == nil && !s.closing && len(s.after) == 0
 }
 
+// mayShareGuard reports whether the guard of a command may also be that of cmd behind it. It must not be for
+// followers, who would be sent both as one transaction.
+func (s *Session) mayShareGuard(cmd *command.Command) bool {
+	return cmd != nil && cmd.Flags&(command.ReadOnly|command.Write) != 0 &&
+		cmd.Flags&(command.OwnGuard|command.WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.active.Load()
+}
+
 // endGuard ends the guard that the command before has left, if it has. Whatever takes another guard, or a lock under which others
 // take one, must call it first.
 func (s *Session) endGuard() {
