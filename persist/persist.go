@@ -157,6 +157,7 @@ func Open(o Options) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.FS = st.FS()
 	s := &Storage{o: o, store: st, requests: make(chan chan error), stop: make(chan struct{})}
 	s.policy.Store(int32(o.Policy))
 	s.savePoints.Store(&o.SavePoints)

@@ -3,9 +3,7 @@ package disk
 
 import (
 	"errors"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -41,33 +39,6 @@ func (g gentle) Remove(name string) error {
 	}
 	return g.FS.Remove(name)
 }
-
-// Lock locks a file, and the directory that it is in where the system can: who removes the file lets nobody in. The file is known by its
-// real path: the system's locks of files do not keep a process from taking one twice.
-func (g gentle) Lock(name string) (io.Closer, error) {
-	dir, err := filepath.Abs(filepath.Dir(name))
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	ofDir, err := lockDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	ofFile, err := g.FS.Lock(filepath.Join(dir, filepath.Base(name)))
-	if err != nil {
-		return nil, errors.Join(err, ofDir.Close())
-	}
-	return locks{ofFile, ofDir}, nil
-}
-
-// locks are held together.
-type locks [2]io.Closer
-
-// Close gives them back.
-func (l locks) Close() error { return errors.Join(l[0].Close(), l[1].Close()) }
 
 // Unwrap returns the file system behind it.
 func (g gentle) Unwrap() vfs.FS { return g.FS }

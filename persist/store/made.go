@@ -21,7 +21,7 @@ func willMake(fs vfs.FS, dir string) (m made) {
 	}
 }
 
-// lockFile is the name of the file that Pebble locks.
+// lockFile is the name of the file that is locked.
 const lockFile = "LOCK"
 
 // look finds out whether there is anything in the directory, whose lock is held.

@@ -60,10 +60,11 @@ var ErrInUse = errors.New("another server uses the directory")
 // Store is a data set on disk. Reading methods may be called from any goroutine. One goroutine writes: Begin, Reopen and the
 // methods of a Checkpoint must not be called at the same time.
 type Store struct {
-	o     Options
-	lock  io.Closer // that of the directory
-	made  made      // what Open has made
-	cache *pebble.Cache
+	o      Options
+	around vfs.FS    // o.FS as it is for what lies beside the directory
+	lock   io.Closer // that of the directory
+	made   made      // what Open has made
+	cache  *pebble.Cache
 
 	writing *Checkpoint // the one under way
 
@@ -102,7 +103,9 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	m.look(o.FS, o.Dir)
-	s := &Store{o: o, lock: lock, made: m, cache: pebble.NewCache(o.CacheSize)}
+	around := o.FS
+	o.FS = disk.Within(o.FS, lock)
+	s := &Store{o: o, around: around, lock: lock, made: m, cache: pebble.NewCache(o.CacheSize)}
 	err = finishSalvage(o.FS, o.Dir)
 	if err == nil {
 		err = missing(o.FS, o.Dir)
@@ -119,11 +122,14 @@ func Open(o Options) (*Store, error) {
 		s.cache.Unref()
 		m.removeFiles(o.FS, o.Dir)
 		err = errors.Join(err, lock.Close())
-		m.removeDirs(o.FS, o.Dir)
+		m.removeDirs(around, o.Dir)
 		return nil, err
 	}
 	return s, nil
 }
+
+// FS returns the file system for what lies in the store's directory.
+func (s *Store) FS() vfs.FS { return s.o.FS }
 
 // open opens Pebble and reads the meta.
 func (s *Store) open() error {
@@ -270,7 +276,7 @@ func (s *Store) Close() error { return s.close(func() {}) }
 func (s *Store) Abandon() error {
 	err := s.close(func() { s.made.removeFiles(s.o.FS, s.o.Dir) })
 	if err != ErrClosed {
-		s.made.removeDirs(s.o.FS, s.o.Dir)
+		s.made.removeDirs(s.around, s.o.Dir)
 	}
 	return err
 }
@@ -510,7 +516,7 @@ func syncDir(fs vfs.FS, dir string) error {
 
 // lockDir takes the lock of a store's directory.
 func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
-	lock, err := pebble.LockDirectory(dir, fs)
+	lock, err := fs.Lock(fs.PathJoin(dir, lockFile))
 	if err == nil {
 		return lock, nil
 	}

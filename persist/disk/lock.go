@@ -1,0 +1,122 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Lock locks a file, and the directory that it is in where the system can: who removes the file lets nobody in. The file is known by its
+// real path: the system's locks of files do not keep a process from taking one twice.
+func (g gentle) Lock(name string) (io.Closer, error) {
+	path := filepath.Dir(name)
+	dir, err := filepath.Abs(path)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ofDir, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	ofFile, err := g.FS.Lock(filepath.Join(dir, filepath.Base(name)))
+	if err != nil {
+		return nil, errors.Join(err, ofDir.Close())
+	}
+	is, err := os.Stat(path)
+	if err != nil {
+		return nil, errors.Join(err, ofFile.Close(), ofDir.Close())
+	}
+	return &lock{file: ofFile, dir: ofDir, path: path, is: is}, nil
+}
+
+// lock is what FS.Lock returns.
+type lock struct {
+	file, dir io.Closer
+	path      string      // of the directory
+	is        os.FileInfo // that directory
+}
+
+// Close gives it back.
+func (l *lock) Close() error { return errors.Join(l.file.Close(), l.dir.Close()) }
+
+// still returns an error if another directory, or none, is where the locked one was.
+func (l *lock) still() error {
+	now, err := os.Stat(l.path)
+	if err == nil && !os.SameFile(now, l.is) {
+		err = fmt.Errorf("%s is another directory than the one that was opened, which has been moved away or removed", l.path)
+	}
+	return err
+}
+
+// Within returns a file system for what lies in a directory that was locked with FS.Lock: nothing is made, renamed or removed any more once
+// another directory is in its place, which may be another server's. What is open can be read and written all the same.
+func Within(fs vfs.FS, locked io.Closer) vfs.FS {
+	if l, ok := locked.(*lock); ok {
+		return within{fs, l}
+	}
+	return fs
+}
+
+// within is the file system that Within returns.
+type within struct {
+	vfs.FS
+	lock *lock
+}
+
+// open calls op, which makes a file, unless the directory is another one.
+func (w within) open(op func() (vfs.File, error)) (vfs.File, error) {
+	if err := w.lock.still(); err != nil {
+		return nil, err
+	}
+	return op()
+}
+
+// change is open for what gives no file.
+func (w within) change(op func() error) error {
+	if err := w.lock.still(); err != nil {
+		return err
+	}
+	return op()
+}
+
+func (w within) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return w.open(func() (vfs.File, error) { return w.FS.Create(name, category) })
+}
+
+func (w within) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return w.open(func() (vfs.File, error) { return w.FS.OpenReadWrite(name, category, opts...) })
+}
+
+func (w within) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return w.open(func() (vfs.File, error) { return w.FS.ReuseForWrite(old, name, category) })
+}
+
+func (w within) Link(old, name string) error {
+	return w.change(func() error { return w.FS.Link(old, name) })
+}
+
+func (w within) Rename(old, name string) error {
+	return w.change(func() error { return w.FS.Rename(old, name) })
+}
+
+func (w within) Remove(name string) error {
+	return w.change(func() error { return w.FS.Remove(name) })
+}
+
+func (w within) RemoveAll(name string) error {
+	return w.change(func() error { return w.FS.RemoveAll(name) })
+}
+
+func (w within) MkdirAll(dir string, perm os.FileMode) error {
+	return w.change(func() error { return w.FS.MkdirAll(dir, perm) })
+}
+
+// Unwrap returns the file system behind it.
+func (w within) Unwrap() vfs.FS { return w.FS }
