@@ -676,7 +676,7 @@ func (l *loop) wrote(c *socket, sendable, n int, err unix.Errno) {
 
 // writeSize is how much of an output that is somewhat longer is written at once, in bytes; the rest follows in the next round. A new client takes in
 // about half as much again before it has read any of it. With BBR, what was written beyond that took 4 ms for a while on each connection (not so with
-// Reno), and cost more processor time: see docs/performance.md.
+// Reno), and cost more processor time: see bench/notes/tried.md.
 const writeSize = 64 << 10
 
 // writePieces writes the first n bytes of a client's output, or as many of them as the socket and l.pieces allow, from where they lie.

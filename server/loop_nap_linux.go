@@ -216,7 +216,7 @@ type loadLimits struct {
 }
 
 // Clients that wait for replies keep a loop of pipelines at more than fullLoad.high, even while it naps; those that send 70 % of what Redis can take
-// must stay below fullLoad.low, or they would wait for naps that nobody gains by: see docs/performance.md.
+// must stay below fullLoad.low, or they would wait for naps that nobody gains by: see bench/notes/tried.md.
 var (
 	busyLoad = loadLimits{window: 8, high: 50, low: 35}
 	fullLoad = loadLimits{window: 64, high: 76, low: 70}
