@@ -14,7 +14,7 @@ func init() { command.Register(commandCommands) }
 // The COMMAND commands: what the command table says, told to clients.
 var commandCommands = []*command.Command{
 	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
-		Summary: "Returns the facts about all commands", Complexity: "O(N), where N is the number of commands",
+		Summary: "Describes all commands", Complexity: "O(N), where N is the number of commands",
 		Do: cmdCommand, Subs: []*command.Command{
 			{Name: "command|count", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Counts the commands", Complexity: "O(1)", Do: cmdCommandCount},
@@ -26,16 +26,18 @@ var commandCommands = []*command.Command{
 				Summary: "Finds the keys among the arguments of a command", Syntax: "command arg [arg ...]",
 				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeys},
 			{Name: "command|getkeysandflags", Group: "server", Since: "7.0.0", Arity: -3, Flags: command.Loading | command.Stale,
-				ACL:     command.CatConnection,
-				Summary: "Finds the keys among the arguments of a command, and what happens to them", Syntax: "command arg [arg ...]",
+				ACL:        command.CatConnection,
+				Summary:    "Finds the keys among the arguments of a command, and how they are used",
+				Syntax:     "command arg [arg ...]",
 				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeysandflags},
 			{Name: "command|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdCommandHelp},
 			{Name: "command|info", Group: "server", Since: "2.8.13", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
-				Summary: "Returns the facts about commands", Syntax: "[command-name [command-name ...]]",
+				Summary: "Describes commands", Syntax: "[command-name [command-name ...]]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandInfo},
 			{Name: "command|list", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
-				Summary: "Lists the names of commands", Syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
+				Summary:    "Lists the names of commands",
+				Syntax:     "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandList},
 		}},
 }

@@ -16,17 +16,18 @@ var memoryCommand = &command.Command{Name: "memory", Group: "server", Since: "4.
 	Summary: "Groups the commands about memory", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
 		{Name: "memory|doctor", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.WholeKeyspace,
-			Summary: "Tells what is remarkable about the memory in use, for people", Complexity: "O(1)", Do: cmdMemoryDoctor},
+			Summary: "Reports on memory use, for people", Complexity: "O(1)", Do: cmdMemoryDoctor},
 		{Name: "memory|help", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Lists the sub-commands", Complexity: "O(1)", Do: cmdMemoryHelp},
 		{Name: "memory|malloc-stats", Group: "server", Since: "4.0.0", Arity: 2,
-			Summary: "Returns the figures of the memory allocator, for people", Complexity: "O(1)", Do: cmdMemoryMallocStats},
+			Summary: "Returns the allocator's statistics", Complexity: "O(1)", Do: cmdMemoryMallocStats},
 		{Name: "memory|purge", Group: "server", Since: "4.0.0", Arity: 2,
-			Summary: "Gives unused memory back to the system", Complexity: "Depends on the memory in use", Do: cmdMemoryPurge},
+			Summary:    "Returns unused memory to the system",
+			Complexity: "Depends on the memory in use", Do: cmdMemoryPurge},
 		{Name: "memory|stats", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.WholeKeyspace,
-			Summary: "Returns where the memory is", Complexity: "O(1)", Do: cmdMemoryStats},
+			Summary: "Returns how memory is used", Complexity: "O(1)", Do: cmdMemoryStats},
 		{Name: "memory|usage", Group: "server", Since: "4.0.0", Arity: -3, Flags: command.ReadOnly, Keys: command.Keys("i2+r0/1/0[RO]"),
-			Summary: "Estimates the memory that a key and its value take", Syntax: "key [SAMPLES count]",
+			Summary: "Estimates the memory of a key and its value", Syntax: "key [SAMPLES count]",
 			Complexity: "O(1); O(N) for a stream, where N is the number of its groups", Do: cmdMemoryUsage},
 	}}
 

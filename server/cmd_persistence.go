@@ -13,16 +13,16 @@ func init() { command.Register(persistenceCommands) }
 
 var persistenceCommands = []*command.Command{
 	{Name: "bgrewriteaof", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.NoAsyncLoading | command.Admin | command.NoScript,
-		Summary: "Starts a checkpoint, after which the journal is short again", Complexity: "O(1)", Do: cmdBgrewriteaof},
+		Summary: "Starts a checkpoint, which shortens the journal", Complexity: "O(1)", Do: cmdBgrewriteaof},
 	{Name: "bgsave", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.NoAsyncLoading | command.Admin | command.NoScript,
-		Summary: "Writes an RDB file, and makes a checkpoint, in the background", Syntax: "[SCHEDULE]",
+		Summary: "Writes an RDB file and makes a checkpoint, in the background", Syntax: "[SCHEDULE]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdBgsave},
 	{Name: "lastsave", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
 		ACL:     command.CatAdmin | command.CatDangerous,
-		Summary: "Tells when the last save that succeeded was taken", Complexity: "O(1)", Do: cmdLastsave},
+		Summary: "Returns when the last successful save was", Complexity: "O(1)", Do: cmdLastsave},
 	{Name: "save", Group: "server", Since: "1.0.0", Arity: 1,
 		Flags:      command.NoAsyncLoading | command.Admin | command.NoScript | command.NoMulti,
-		Summary:    "Writes an RDB file, makes a checkpoint, and waits for both",
+		Summary:    "Writes an RDB file and makes a checkpoint, and waits for both",
 		Complexity: "O(N), where N is the number of keys", Do: cmdSave},
 }
 

@@ -19,14 +19,15 @@ func init() { command.Register(replicaCommands) }
 var replicaCommands = []*command.Command{
 	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3,
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
-		Summary: "Makes the server a replica of another one, or ends that", Syntax: "<host port | NO ONE>", Complexity: "O(1)", Do: cmdReplicaOf},
+		Summary: "Makes the server a replica of another, or promotes it",
+		Syntax:  "<host port | NO ONE>", Complexity: "O(1)", Do: cmdReplicaOf},
 	{Name: "slaveof", Group: "server", Since: "1.0.0", Deprecated: "5.0.0", Instead: "`REPLICAOF`", Arity: 3,
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
-		Summary: "Is REPLICAOF as it was called first", Syntax: "<host port | NO ONE>",
+		Summary: "REPLICAOF by its old name", Syntax: "<host port | NO ONE>",
 		Complexity: "O(1)", Do: cmdReplicaOf},
 	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1,
 		Flags: command.NoScript | command.Loading | command.Stale | command.Fast, ACL: command.CatAdmin | command.CatDangerous,
-		Summary: "Tells the server's part in replication", Complexity: "O(1)", Do: cmdRole},
+		Summary: "Returns the server's role in replication", Complexity: "O(1)", Do: cmdRole},
 }
 
 const (

@@ -16,17 +16,18 @@ func init() { command.Register(replicationCommands) }
 var replicationCommands = []*command.Command{
 	{Name: "psync", Group: "server", Since: "2.8.0", Arity: -3,
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
-		Summary: "Makes the client a follower, which gets all data and then the commands that change it", Syntax: "replicationid offset",
+		Summary: "Starts replication to the connection", Syntax: "replicationid offset",
 		Complexity: "O(N), where N is the size of the data",
 		Stateful:   true, Do: cmdPsync},
 	{Name: "replconf", Group: "server", Since: "3.0.0", Arity: -1,
 		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.AllowBusy,
-		Summary: "Tells the server about a follower", Complexity: "O(1)",
+		Summary: "Sets options of a replica's connection", Complexity: "O(1)",
 		Stateful: true, Do: cmdReplconf},
 	{Name: "sync", Group: "server", Since: "1.0.0", Arity: 1,
-		Flags:   command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
-		Summary: "Is PSYNC as old followers send it", Complexity: "O(N), where N is the size of the data",
-		Stateful: true, Do: cmdSync},
+		Flags:      command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
+		Summary:    "Starts replication to the connection, without partial copies",
+		Complexity: "O(N), where N is the size of the data",
+		Stateful:   true, Do: cmdSync},
 }
 
 func cmdSync(c *command.Ctx) { syncReplica(c, false) }

@@ -15,14 +15,14 @@ var slowlogCommand = &command.Command{Name: "slowlog", Group: "server", Since: "
 	Summary: "Groups the commands about slow commands", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
 		{Name: "slowlog|get", Group: "server", Since: "2.2.12", Arity: -2, Flags: command.Admin | command.Loading | command.Stale,
-			Summary: "Returns the latest commands that took long",
+			Summary: "Returns entries of the slow log",
 			Syntax:  "[count]", Complexity: "O(N), where N is the number of entries returned", Do: cmdSlowlogGet},
 		{Name: "slowlog|help", Group: "server", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdSlowlogHelp},
 		{Name: "slowlog|len", Group: "server", Since: "2.2.12", Arity: 2, Flags: command.Admin | command.Loading | command.Stale,
-			Summary: "Counts the commands that are logged as slow", Complexity: "O(1)", Do: cmdSlowlogLen},
+			Summary: "Counts the entries of the slow log", Complexity: "O(1)", Do: cmdSlowlogLen},
 		{Name: "slowlog|reset", Group: "server", Since: "2.2.12", Arity: 2, Flags: command.Admin | command.Loading | command.Stale,
-			Summary: "Forgets the commands that took long", Complexity: "O(N), where N is the number of entries", Do: cmdSlowlogReset},
+			Summary: "Empties the slow log", Complexity: "O(N), where N is the number of entries", Do: cmdSlowlogReset},
 	}}
 
 const errSlowlogCount command.Error = "ERR count should be greater than or equal to -1"

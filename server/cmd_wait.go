@@ -11,9 +11,11 @@ func init() { command.Register(waitCommands) }
 
 var waitCommands = []*command.Command{
 	{Name: "wait", Group: "generic", Since: "3.0.0", Arity: 3, Flags: command.Blocking, ACL: command.CatConnection,
-		Summary: "Waits until replicas have the client's writes", Syntax: "numreplicas timeout", Complexity: "O(1)", Do: cmdWait},
+		Summary: "Waits until replicas have received the client's writes",
+		Syntax:  "numreplicas timeout", Complexity: "O(1)", Do: cmdWait},
 	{Name: "waitaof", Group: "generic", Since: "7.2.0", Arity: 4, Flags: command.Blocking, ACL: command.CatConnection,
-		Summary: "Waits until the client's writes are on disk, here and on replicas", Syntax: "numlocal numreplicas timeout",
+		Summary:    "Waits until the client's writes are on disk, here and on replicas",
+		Syntax:     "numlocal numreplicas timeout",
 		Complexity: "O(1)", Do: cmdWaitaof},
 }
 

@@ -15,21 +15,22 @@ func init() { command.Register(hyperloglogCommands) }
 var hyperloglogCommands = []*command.Command{
 	{Name: "pfadd", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: command.Write | command.DenyOOM | command.Fast,
 		ACL: command.CatHyperLogLog, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
-		Summary: "Adds elements to a HyperLogLog, which is created if it does not exist", Syntax: "key [element [element ...]]",
+		Summary: "Adds elements to a HyperLogLog", Syntax: "key [element [element ...]]",
 		Complexity: "O(1) for each element", Do: cmdPfadd},
 	{Name: "pfcount", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: command.ReadOnly | command.MayReplicate,
 		ACL: command.CatHyperLogLog, Keys: command.Keys("i1+r-1/1/0[RW,ACCESS]"),
-		Summary: "Estimates the number of different elements of HyperLogLogs together", Syntax: "key [key ...]",
+		Summary: "Estimates how many different elements HyperLogLogs have", Syntax: "key [key ...]",
 		Complexity: "O(1) for a single key that has not changed since the last time; else O(N), where N is the number of keys, with a large constant", Do: cmdPfcount},
 	{Name: "pfdebug", Group: "hyperloglog", Since: "2.8.9", Arity: 3, Flags: command.Write | command.DenyOOM | command.Admin,
 		ACL: command.CatHyperLogLog, Keys: command.Keys("i2+r0/1/0[RW,ACCESS]"),
-		Summary: "Shows the registers of a HyperLogLog, or changes its encoding", Syntax: "subcommand key", Complexity: "O(1)", Do: cmdPfdebug},
+		Summary: "Shows the registers of a HyperLogLog, or changes its encoding",
+		Syntax:  "subcommand key", Complexity: "O(1)", Do: cmdPfdebug},
 	{Name: "pfmerge", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: command.Write | command.DenyOOM,
 		ACL: command.CatHyperLogLog, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,INSERT] i2+r-1/1/0[RO,ACCESS]"),
-		Summary: "Stores the union of HyperLogLogs, to which the destination belongs if it exists", Syntax: "destkey [sourcekey [sourcekey ...]]",
+		Summary: "Merges HyperLogLogs into one", Syntax: "destkey [sourcekey [sourcekey ...]]",
 		Complexity: "O(N), where N is the number of keys, with a large constant", Do: cmdPfmerge},
 	{Name: "pfselftest", Group: "hyperloglog", Since: "2.8.9", Arity: 1, Flags: command.Admin, ACL: command.CatHyperLogLog,
-		Summary: "Checks that HyperLogLogs count as they should", Complexity: "O(1), with a very large constant", Do: cmdPfselftest},
+		Summary: "Tests the HyperLogLog code", Complexity: "O(1), with a very large constant", Do: cmdPfselftest},
 }
 
 const (

@@ -26,14 +26,14 @@ var keyspaceCommands = []*command.Command{
 		Summary: "Deletes all keys of the database", Syntax: "[ASYNC | SYNC]",
 		Complexity: "O(N), where N is the number of keys deleted", Do: cmdFlushdb},
 	{Name: "lolwut", Group: "server", Since: "5.0.0", Arity: -1, Flags: command.ReadOnly | command.Fast,
-		Summary: "Draws a picture and tells the version", Syntax: "[VERSION version] [columns] [rows]",
+		Summary: "Draws a picture and shows the version", Syntax: "[VERSION version] [columns] [rows]",
 		Complexity: "O(N), where N is the size of the picture", Do: cmdLolwut},
 	{Name: "swapdb", Group: "server", Since: "4.0.0", Arity: 3, Flags: command.Write | command.Fast | command.WholeKeyspace,
 		ACL:     command.CatKeyspace | command.CatDangerous,
-		Summary: "Exchanges the contents of two databases", Syntax: "index1 index2",
+		Summary: "Exchanges two databases", Syntax: "index1 index2",
 		Complexity: "O(N+M), where N is the number of keys in both databases and M that of watched keys and blocked clients", Do: cmdSwapdb},
 	{Name: "time", Group: "server", Since: "2.6.0", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
-		Summary: "Tells the server's time", Complexity: "O(1)", Do: cmdTime},
+		Summary: "Returns the server's clock", Complexity: "O(1)", Do: cmdTime},
 }
 
 const (

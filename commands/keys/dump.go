@@ -16,14 +16,16 @@ func init() { command.Register(dumpCommands) }
 var dumpCommands = []*command.Command{
 	{Name: "dump", Group: "generic", Since: "2.6.0", Arity: 2, Flags: command.ReadOnly, ACL: command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
-		Summary: "Returns the value of a key in a form that RESTORE reads", Syntax: "key",
+		Summary: "Serializes a value for RESTORE", Syntax: "key",
 		Complexity: "O(N), where N is the number of elements of the value", Do: cmdDump},
 	{Name: "restore", Group: "generic", Since: "2.6.0", Arity: -4, Flags: command.Write | command.DenyOOM,
 		ACL: command.CatKeyspace | command.CatDangerous, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
-		Summary: "Creates a key with the value that DUMP has returned", Syntax: restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
+		Summary: "Creates a key from the output of DUMP",
+		Syntax:  restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
 	{Name: "restore-asking", Group: "server", Since: "3.0.0", Arity: -4, Flags: command.Write | command.DenyOOM | command.Asking,
 		ACL: command.CatKeyspace | command.CatDangerous, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
-		Summary: "Is RESTORE as nodes of a cluster send it to each other", Syntax: restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
+		Summary: "RESTORE as cluster nodes send it to each other",
+		Syntax:  restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
 }
 
 const (

@@ -7,22 +7,26 @@ import (
 
 // objectCommand looks at how a value is kept, and how it is used.
 var objectCommand = &command.Command{Name: "object", Group: "generic", Since: "2.2.3", Arity: -2,
-	Summary: "Groups the commands about how values are kept", Complexity: "That of the sub-command",
+	Summary: "Inspects how a value is kept", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
 		{Name: "object|encoding", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace,
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
-			Summary: "Names the representation of a value", Syntax: "key", Complexity: "O(1)", Do: cmdObjectEncoding},
+			Summary: "Returns the internal encoding of a value",
+			Syntax:  "key", Complexity: "O(1)", Do: cmdObjectEncoding},
 		{Name: "object|freq", Group: "generic", Since: "4.0.0", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace,
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
-			Summary: "Tells how often a key is used, on a logarithmic scale", Syntax: "key", Complexity: "O(1)", Do: cmdObjectFreq},
+			Summary: "Returns how often a key is used, on a logarithmic scale",
+			Syntax:  "key", Complexity: "O(1)", Do: cmdObjectFreq},
 		{Name: "object|help", Group: "generic", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatKeyspace,
 			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdObjectHelp},
 		{Name: "object|idletime", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace,
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
-			Summary: "Tells for how many seconds a key has not been used", Syntax: "key", Complexity: "O(1)", Do: cmdObjectIdletime},
+			Summary: "Returns how many seconds a key has not been used",
+			Syntax:  "key", Complexity: "O(1)", Do: cmdObjectIdletime},
 		{Name: "object|refcount", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace,
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
-			Summary: "Tells how many references to a value there are", Syntax: "key", Complexity: "O(1)", Do: cmdObjectRefcount},
+			Summary: "Returns the number of references to a value",
+			Syntax:  "key", Complexity: "O(1)", Do: cmdObjectRefcount},
 	}}
 
 const (

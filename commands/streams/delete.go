@@ -15,12 +15,13 @@ func init() { command.Register(streamDeleteCommands) }
 var streamDeleteCommands = []*command.Command{
 	{Name: "xackdel", Group: "stream", Since: "8.2.0", Arity: -6, Flags: command.Write | command.Fast, ACL: command.CatStream,
 		Keys:       command.Keys("i1+r0/1/0[RW,DELETE]"),
-		Summary:    "Ends that entries are pending in a consumer group and removes them",
+		Summary:    "Acknowledges pending entries and deletes them",
 		Syntax:     "key group [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
 		Complexity: "O(1) for each entry", Do: cmdXackdel},
 	{Name: "xdelex", Group: "stream", Since: "8.2.0", Arity: -5, Flags: command.Write | command.Fast, ACL: command.CatStream,
-		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
-		Summary: "Removes entries, with or without what is pending of them", Syntax: "key [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
+		Keys:       command.Keys("i1+r0/1/0[RW,DELETE]"),
+		Summary:    "Deletes entries, with or without their pending references",
+		Syntax:     "key [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
 		Complexity: "O(1) for each entry", Do: cmdXdelex},
 }
 

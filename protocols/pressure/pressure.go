@@ -18,11 +18,11 @@ func init() { command.Register(pressureCommands) }
 var pressureCommands = []*command.Command{
 	{Name: "pressure.ack", Group: "pressure", Since: version.Number, Arity: -3,
 		Flags: command.Write | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
-		DerivedKeys: pressureAck.keys, Summary: "Says that reserved messages have been dealt with, and counts them",
+		DerivedKeys: pressureAck.keys, Summary: "Acknowledges reserved messages",
 		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of ids", Do: cmdPressureAck},
 	{Name: "pressure.close", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
-		DerivedKeys: pressureClose.keys, Summary: "Closes a queue: nothing can be put into it any more; waits while it has a producer",
+		DerivedKeys: pressureClose.keys, Summary: "Closes a queue for puts; waits while it has a producer",
 		Syntax: "name [CLIENT id] [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureClose},
 	{Name: "pressure.create", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.Write | command.DenyOOM | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
@@ -56,7 +56,7 @@ var pressureCommands = []*command.Command{
 		Complexity: "O(N), where N is the number of messages", Do: cmdPressurePut},
 	{Name: "pressure.return", Group: "pressure", Since: version.Number, Arity: -3,
 		Flags: command.Write | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
-		DerivedKeys: pressureAck.keys, Summary: "Puts reserved messages back to the head of their queue, and counts them",
+		DerivedKeys: pressureAck.keys, Summary: "Returns reserved messages to the head of their queue",
 		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of reserved messages", Do: cmdPressureReturn},
 }
 
