@@ -1,6 +1,3 @@
-// Package command has what is known of commands apart from the server that runs them: the entries of the command table, what follows from
-// them, and the Ctx by which a handler reads its arguments, reaches its keys and replies. It knows no session and no transport: the server
-// and the client of a command are the interfaces Host and Client.
 package command
 
 import (

@@ -1,11 +1,3 @@
-// Package door is the seam between the server and foreign protocols.
-//
-// A Session is one client of the server without a transport, and a Client is how a door, or a program that has the
-// server inside itself, executes commands in it. What comes through a door is seen like any other client: by CLIENT
-// LIST and CLIENT KILL, the ACL and its log, MONITOR, SLOWLOG and maxclients.
-//
-// A Door translates a foreign protocol into commands and holds no data. Its package registers a Kind; everything else
-// follows from that: directives, a section of INFO, its start, its moves to other addresses, and its end.
 package door
 
 import (

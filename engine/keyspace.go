@@ -1,9 +1,3 @@
-// Package engine is the keyspace: databases of entries split into shards, guards under which commands reach them, and
-// everything that follows a change: expiry, WATCH versions, blocked clients, keyspace events. It knows neither protocol
-// nor connections.
-//
-// Locks are taken downward only: shards in index order (by a Guard), then a Waiter, then whatever an Observer or a
-// waiter's callbacks take. No code that holds a later one takes an earlier one.
 package engine
 
 import (

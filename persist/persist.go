@@ -1,6 +1,3 @@
-// Package persist makes a keyspace durable. A journal (package journal) takes what every guard did, in order; checkpoints
-// bring what has changed since the last one into the store (package store) together with the position in the journal from
-// which it has to be repeated. After a start the keyspace is what the store has, plus the journal from there.
 package persist
 
 import (

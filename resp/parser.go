@@ -1,4 +1,3 @@
-// Package resp turns a client's bytes into commands and replies into bytes, in RESP2 and RESP3. It does no I/O.
 package resp
 
 import (

@@ -1,5 +1,3 @@
-// Package scripting runs Redis's Lua scripts. It knows no server: commands that a script calls go to a Host, and replies
-// travel in both directions as encoded RESP.
 package scripting
 
 import (

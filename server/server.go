@@ -1,8 +1,3 @@
-// Package server is the Redis server: event loops that carry bytes, sessions that turn them into commands, the command
-// table, and the handlers, which act on the engine. Handlers are grouped by Redis's command groups in the cmd_ files.
-//
-// Calls go downward: transport → session → handler → engine. What goes upward — a reply for a blocked client, a published
-// message — is left in the session's mailbox, and its transport is woken.
 package server
 
 import (

@@ -1,12 +1,3 @@
-// Package journal is the log of what was done to a keyspace: records of commands, appended in the order of the changes, in files
-// that are called segments. The position of a record, its LSN, is where it would begin if all segments there ever were stood one
-// after the other, without their headers.
-//
-// Append only copies into a buffer, or takes long commands over. A goroutine of the journal, or who calls Commit, writes what has gathered there and, depending on the policy, syncs
-// it: while it does so the next batch gathers, so that one sync serves everybody who appended meanwhile.
-//
-// At the beginning of a batch there is a mark if more is known to be synced than at the last one. By the marks Replay can tell a
-// torn tail, which a crash leaves of what was not synced yet, from damage to what was.
 package journal
 
 import (

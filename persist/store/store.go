@@ -1,6 +1,3 @@
-// Package store keeps the data set in Pebble: heads of keys, large values, and the parts of collections. It is changed by
-// checkpoints alone, each of which takes place as a whole or not at all: what a checkpoint writes is put into sorted files
-// beside the data, which Pebble then takes in with one record.
 package store
 
 import (

@@ -1,0 +1,198 @@
+// Package server is the Redis server: transports that carry bytes, sessions that turn them into commands, admission,
+// and the handlers that need the server itself (the cmd_ files). The handlers of data types are packages of their
+// own, under commands and protocols; commands.go names them.
+//
+// Calls go downward: transport → session → handler → engine. What goes upward, a reply for a blocked client or a
+// published message, is left in the session's mailbox, and its transport is woken.
+//
+// # Sessions
+//
+// A [Session] is one client as a state machine: bytes in, bytes out. It does no I/O and never blocks. Its fields
+// belong to the goroutine of its transport. Other goroutines reach it through post only, which leaves messages and
+// mail (served, kill, …) in the mailbox and wakes the transport. post may be called under any lock, because it takes
+// the mailbox's lock alone.
+//
+// The parts of a session are structs in files of their own: session_input.go (what was received), session_pipeline.go
+// (parsing ahead and executing), transaction.go, block.go, session_mail.go, session_delay.go (output that waits for
+// the journal), session_long.go (long arguments), session_modes.go (subscribed, monitor, tracking, …).
+//
+// # From bytes to a handler
+//
+// A session parses up to sixteen commands ahead. A command of the same form as the one before is recognized by
+// comparing the bytes around its arguments (resp.Template). Before it executes them it has the memory of their keys
+// fetched (engine.Keyspace.TryWarm): a lookup is a chain of cache misses, and those of several keys overlap. An event
+// loop does the same for single commands of several clients (loop.warm).
+//
+// [Session.admit] (admission.go) decides whether a command may run, whatever its origin: client, transaction queue,
+// script, custom command, master, journal, imported file or Restore. A rule stands once and names the origins it
+// holds for. The order of the rules decides which of several errors is told. What was accepted before, by this server
+// or by the master, is not refused again.
+//
+// execute (dispatch.go) then queues the command in MULTI, or takes a guard and calls [Session.run]. Nothing else
+// calls handlers. A handler parses, acts and replies. run journals the command afterwards if it changed something,
+// unless the handler called Ctx.Journal with other commands that repeat its effect. For the journal and imported
+// files run neither counts nor journals.
+//
+// Commands of a pipeline that follow each other over the same shards, at the same time, share a guard and a journal
+// record, as long as nobody waits for its end (Session.sharesGuard). Whatever takes another guard, or a lock under
+// which others take one, calls Session.endGuard first.
+//
+// # Transports
+//
+// Two transports drive the same sessions.
+//
+// Event loops (loop_linux.go) serve TCP and Unix sockets on Linux: epoll on a locked thread, as many loops as
+// io-threads says. A round takes every ready connection, reads, lets sessions execute, and then writes all replies.
+// The clock is read once per round. Reads and writes are raw system calls that never block, so they bypass the
+// scheduler. Waiting bypasses it too where the program gives each loop a processor of its own
+// (Options.SpareProcessors). Such a loop hands the processor back for a moment after 6 ms, as soon as no client is
+// ready: after 10 ms the scheduler would take it at any time. In other programs an idle loop sleeps in an ordinary
+// blocking call. The thread asks the system for short slices, so that it runs at once when others keep the processors
+// busy (beQuick).
+//
+// Reads from up to 16 clients, and writes to up to 64, are one system call through an io_uring (package sockcalls),
+// where the system has one; INFO's io_uring_active says so. Clients that send over 8 KB at once get a read of their
+// own. epoll is edge-triggered except for Unix sockets, so a connection stays in loop.unread until a read has emptied
+// it. Outputs of 96 to 256 KiB are written in pieces, one per round (writeSize). With many clients a loop may nap
+// briefly instead of waking for each (loop_nap_linux.go).
+//
+// The loop is ours and no library's, because its speed comes from the order of work in a round and from system calls
+// past the scheduler. Callbacks per connection give both away (measured against gnet, see bench/notes/tried.md).
+//
+// Goroutines (goroutines.go) serve other systems, and connections that are no sockets: a reader and a writer for
+// each, so that a client that does not read does not stop its own commands. Every server has them for connections
+// that a program hands over.
+//
+// A [Direct] (direct.go) is a session without a transport: the goroutine that calls it drives it. Arguments reach the
+// handler without being encoded. DB.Do and the clients of doors use it. A server without listeners has no loops,
+// whose threads would keep a testing/synctest bubble from being idle.
+//
+// Listeners (listen.go) can change while the server runs. Each loop has its own descriptor of a listener: closing
+// shuts the socket down first, which frees the address at once, and the loop closes its descriptor when it reads from
+// it. Timers (blocked clients, pauses) follow the injected clock; a loop keeps its sessions in a deadline index and
+// arms one timer.
+//
+// # Memory of a client
+//
+// A client keeps 1 to 16 KiB for replies, by its largest replies of the last seconds (reply_buffer.go). More is
+// borrowed from package buffers and given back once sent, so idle connections stay cheap.
+//
+// A last argument of 64 KiB or more is received into memory of its own (session_long.go). SET and its like keep that
+// memory as the value (Ctx.Overwrite, engine.Guard.Exchange), and the old value's memory receives the next one. MULTI
+// queues it without copying. The slow log may look at it after the guard has ended; until then the session is one of
+// the string's readers. What is longer than 1 MiB is received in parts until a quarter has arrived, because a client
+// may claim what it never sends.
+//
+// Strings of more than 32 KiB are lent to the output of event loops instead of copied (Ctx.Bulk,
+// resp.Writer.BulkLent), and written with one writev. The engine counts the readers of such a string; see package
+// engine. Lengths of output and the limits of clients include what is lent; positions in the writer's buffer do not.
+// Messages that pile up for a client that does not read become parts from 64 KiB on, which are not moved as more come
+// (resp.Writer.RawAside). What a slow reader has left stays where it is until half as much was sent
+// (resp.Writer.Sent).
+//
+// # Replies and the disk
+//
+// Under appendfsync always the output of a session waits for the journal position that was appended when it was
+// written (session_delay.go). Under everysec it waits only while something older than a second is not synced. The
+// event loop syncs the journal between executing and writing if nobody else does, so a round costs one sync.
+//
+// # Blocking commands
+//
+// Ctx.Block suspends a client (block.go). The engine calls its Try under the guard of whoever changed a key; the
+// reply goes to a writer of its own and reaches the session by mail. A command may work in stages: Try returns false
+// after a part, and Cancel takes it back. Scripts and transactions do not block: Ctx.NoBlock answers as if time were
+// up.
+//
+// # Scripts that run for long
+//
+// A script holds the whole keyspace, and at most one runs (cmd_script_run.go). While scripts are in use a timer looks
+// every ten milliseconds whether the script is still the same one; a short script costs no clock. A script that runs
+// beyond busy-reply-threshold makes the server busy: admit refuses commands without the flag AllowBusy before they
+// take a guard. SCRIPT KILL and FUNCTION KILL stop a script that has not called a command that writes. Both sides
+// take the same mutex, so a killed script has written nothing. Closing the server stops any script, which keeps what
+// it wrote. Beyond script-memory-limit bytes of heap growth the script is held up, garbage is collected, and the
+// script is stopped if it is still beyond.
+//
+// The script runs on an event loop's goroutine. The watcher takes the loop away from it and gives it to a new
+// goroutine (loop_relief_linux.go); the old one keeps the session and hands it back in the end. The same is done for
+// loops that wait for the script's shards. loop.using says which session a loop's goroutine is in, and whoever
+// exchanges that word has the loop. What can wait (closing sessions, timeouts) is put off while the server is busy. A
+// command that waits for the keyspace when the limit passes gets BUSY (Session.lock). WATCH, UNWATCH and DISCARD are
+// answered at once; the script's guard puts them into effect at its end (Session.underWatches). The alternative, to
+// serve the loop from within the interpreter, would make every place that takes a guard wait for itself.
+//
+// # Pub/sub
+//
+// While the next command of a pipeline publishes too, the hub keeps its messages, to leave them in the mailboxes
+// together (hub.sendOrKeep). It sends them before that client does anything else, and before anybody else's message
+// or change of subscription, so that all clients see one order.
+//
+// # Time
+//
+// Counters are kept per run of equal commands in a batch (timing.go): a pipeline of sixteen GETs reads the clock
+// once. Commands whose cost is not constant (Command.Slow) are measured one by one, and so is the only command of a
+// batch. When a run of several is slow, LATENCY shows the run, SLOWLOG nothing, and the session's next 256 commands
+// are measured one by one. Limits under a millisecond measure everything. Histograms (latency.go) are laid out as
+// Redis's. What holds clients up without a command is timed where shards are locked (engine.Options.Held) and where
+// replies wait for the disk (journal.Options.Waited).
+//
+// # Configuration
+//
+// Directives are a table (config_directives.go); those on which nothing depends are rows of data (config_unused.go).
+// [Settings] never change: a change makes new ones, and functions of OnChange apply or refuse them. What can fail
+// comes first and undoes itself (configChanged). Files that directives name are read again when they are set, on
+// SIGHUP, and for TLS by a timer (files.go, tls.go). What was loaded knows its settings and files, so a timer cannot
+// undo a change.
+//
+// # Users
+//
+// A session refers to the account of its user (users.go), which holds the present acl.User; an acl.User never
+// changes. For users who may do everything a check is two loads. Sessions without an account are the program's and
+// the journal's. Commands are checked on entry, again in EXEC, and when a script calls them (Session.denied).
+//
+// rename-command gives a server a table of its own over the shared entries. Lookup replaces the client's word by the
+// command's own name, so nothing behind it knows any other; the journal has own names (command.Table.Original).
+//
+// In cluster mode (cluster.go) the server is the only node. Session.refuseSlots compares the slots of keys.
+// Session.hashSlot is that of the running command or transaction, which a script's commands must keep to.
+//
+// # Doors and custom commands
+//
+// The server opens doors in Start and has them serve once the data is there (doors.go). A change of an address opens
+// the new one first, then closes the old listener at once and the old door in the background, because a client of
+// that door may be who waits for the change. Nothing that may wait for a command happens under doors.mu, which INFO
+// takes under a guard over everything. On closing, scripts stop first, then doors, then sessions. maxclients counts
+// their connections and clients; protected-mode keeps remote peers from doors without credentials. A door names the
+// classes of events it needs. They exist while it is open, and those that notify-keyspace-events does not ask for
+// reach the subscriptions of doors only (hub.publishToDoors).
+//
+// Programs add commands (DB.Handle, custom.go). They are an extension of the table that is read only when no built-in
+// command has the name. Their handlers call commands as scripts do, and only those are journalled. A handler that
+// uses the server from outside gets an error instead of waiting for itself: its goroutine is known by its stack
+// (custom_within.go).
+//
+// # Services
+//
+// A command.Service is what a protocol keeps beside its commands (services.go): it hears keyspace events and learns
+// when clients go. The commands of lists know nothing of it.
+//
+// # Followers and masters
+//
+// A follower (followers.go) gets a snapshot as an RDB file, and the stream from the same guard on, which gathers
+// until the file is sent. The encoder waits for the socket, the server never does. The stream (replication_stream.go)
+// is made of the journal's records as they are; a record of several commands becomes a transaction.
+//
+// After REPLICAOF one goroutine, the link (replica.go), copies the master's data and executes its commands through
+// Session.run, each command or transaction under one guard. They are journalled, so a replica is as durable as a
+// master. The offset counts whole transactions. Keys expire only when the master says so (Guard.SetReplica): readers
+// do not find them, the master's commands do (Guard.FromMaster). Nothing is evicted. A command that sets a deadline
+// which has passed here is executed at a time before it (masterTime), which the journal keeps. A copy is received
+// into a file, and only what can be loaded replaces data, by persist.Storage.Replace: a crash leaves the old data or
+// the copy. Roles change under a guard over everything, and the link looks once it has its own, so behind REPLICAOF
+// NO ONE no command of the master runs.
+//
+// # Start
+//
+// A server that fails to start leaves nothing behind (Server.abandon): listeners are closed, goroutines have ended,
+// and the store removes from the data directory what it made itself. Clients that were there keep what they had.
+package server
