@@ -50,11 +50,12 @@
 // blocking call. The thread asks the system for short slices, so that it runs at once when others keep the processors
 // busy (beQuick).
 //
-// Reads from up to 16 clients, and writes to up to 64, are one system call through an io_uring (package sockcalls),
-// where the system has one; INFO's io_uring_active says so. Clients that send over 8 KB at once get a read of their
-// own. epoll is edge-triggered except for Unix sockets, so a connection stays in loop.unread until a read has emptied
-// it. Outputs of 96 to 256 KiB are written in pieces, one per round (writeSize). With many clients a loop may nap
-// briefly instead of waking for each (loop_nap_linux.go).
+// Reads from up to 16 clients, and writes to up to 64, are one system call through an io_uring, where there is one
+// (package sockcalls); each thread has its own. Without it (before Linux 6.1, in containers that forbid it, with
+// io-uring no) the same calls are made one after the other; INFO's io_uring_active tells. Clients that send over 8 KB
+// at once get a read of their own. epoll is edge-triggered except for Unix sockets, so a connection stays in
+// loop.unread until a read has emptied it. Outputs of 96 to 256 KiB are written in pieces, one per round (writeSize).
+// With many clients a loop may nap briefly instead of waking for each (loop_nap_linux.go).
 //
 // The loop is ours and no library's, because its speed comes from the order of work in a round and from system calls
 // past the scheduler. Callbacks per connection give both away (measured against gnet, see bench/notes/tried.md).

@@ -3,6 +3,10 @@
 //
 // A part is what is stored under a name of its own: a field of a hash, a member of a set, a node of a list, a block of a
 // stream. Only values that are too large to be written whole have parts.
+//
+// Noting must never make a client wait. Names are listed in chunks, and move bit by bit into a set where parts come and go
+// so often that a list would not end. In hashes and sorted sets a bit for each element (dict.Table.Mark) says that its name
+// is noted already.
 package delta
 
 import (

@@ -5,6 +5,9 @@
 // the hole. That makes a random element one array access, and a scan from the end towards 0 complete
 // (see Scan). An index of 32 hash bits and an element number per slot leads from a key to its element; it
 // grows one small segment at a time.
+//
+// The index is an extendible directory of segments of 1024 slots, each with open addressing: no operation rehashes more
+// than one segment.
 package dict
 
 import (

@@ -3,6 +3,8 @@
 //
 // A score has 52 bits: 26 of the longitude and 26 of the latitude in turns, each the number of a cell. Cells of one area whose side is a
 // power of two have consecutive scores.
+//
+// Sines are rounded as C libraries round them, which those of package math are not: stored distances show the last digit.
 package geo
 
 // Position is a place on the earth, in degrees.

@@ -1,5 +1,17 @@
 // Package hashes is the hash data type: fields and their values, in one flat buffer while they are
 // few and short, in a hash table otherwise.
+//
+// A small hash is a listpack in a buffer of exactly a size that the allocator gives. A buffer that it has outgrown is
+// used again: a view is valid until the hash changes, and no longer. In a table a field has one pointer, to a record that
+// holds its name.
+//
+// # Deadlines of fields
+//
+// A small hash has a third element for each field, which does not exist until a field gets a deadline. A large one has an
+// index beside its fields, ordered and found by name, of about 60 bytes for each field in it (deadlines.go). Hashes
+// without deadlines have neither. The index is stored as parts under a number of its own, with its own delta.Log: what was
+// stored without deadlines stays as it is, and a changed deadline is one part of a few bytes. The head of a key has the
+// earliest deadline, so that fields of a value that is not in memory expire on time. It may be too early, never too late.
 package hashes
 
 import (

@@ -4,6 +4,8 @@
 // An element's hash chooses one of 16384 registers and gives it a rank, the number of trailing zeros of the rest plus one; the register
 // keeps the highest. A string has a header of 16 bytes (the magic, the encoding, three unused bytes, the last estimate) and behind it
 // the registers, in six bits each (dense), or as runs of equal ones (sparse; see sparse.go).
+//
+// PFCOUNT stores its estimate in the header, which is journalled as SETRANGE.
 package hyperloglog
 
 import (

@@ -7,6 +7,10 @@
 // Arguments are copied when they are stored and may die afterwards. They must not be views of the
 // list they are passed to. Slices that a List hands out are views: read-only, and valid until the
 // next change of the list.
+//
+// A node has up to 8 KiB, with room at both ends. Nodes of 32 KiB or more take their memory from package buffers and
+// give it back, so that a queue of long messages makes little garbage: what Front or Back has returned must not be
+// looked at after the element was dropped.
 package lists
 
 import (

@@ -1,5 +1,7 @@
 // Package sets is the set data type: sorted integers while all members are integers and not too many,
 // one flat buffer while they are few and short, a hash table otherwise.
+//
+// In a hash table a member has one pointer, to a record that holds its name.
 package sets
 
 import (

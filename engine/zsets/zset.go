@@ -7,6 +7,9 @@
 // Scores are never NaN: callers refuse it before. -0 and +0 are the same score. Members passed in are
 // copied when they are stored and may die afterwards; they must not be views of the same set. Members
 // handed out are views: read-only, and valid until the next change of the set.
+//
+// The tree is a B+tree of our own, because it shares its records with the table and has the sizes of its subtrees.
+// tidwall/btree would have to be bisected for a rank.
 package zsets
 
 import (

@@ -2,6 +2,8 @@
 // those that list elements and streams, make references and write to the log. They use the keys of the protocol as
 // any of its elements does, so that programs that know nothing of these commands take part. ATOM.CALL, ATOM.NEXT with
 // ATOM.RESPOND, and ATOM.INFO are in files of their own.
+//
+// ATOM.CALL waits as a reader of the caller's response stream, and looks only at entries that are new to it.
 package atom
 
 import (

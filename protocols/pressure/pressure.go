@@ -1,6 +1,20 @@
 // Package pressure has the commands on queues of the pressure protocol. They use the keys of the protocol exactly as
 // its clients do with commands of their own, so that both kinds of clients share queues; see pressureQueue.
 // This file has the table, and the commands that never wait.
+//
+// # Waiting in stages
+//
+// PUT waits in the queues of all keys that may matter, takes the producer's role when it is its turn, as any client of the
+// protocol would, and waits on for room (command.Block with Try and Cancel). A command that can do everything at once
+// leaves the element of the role where it is.
+//
+// # Roles
+//
+// roles.go knows which client has popped an element that stands for a role or for room. It hears of pushes, pops and empty
+// lists as events (engine.EventList, engine.EventEmpty); the commands of lists know nothing of it. What a client still has
+// when it goes is given back. After a restart nobody is known to have anything: the role is given back when somebody finds
+// such a list empty. Reserved messages lie in a hash until they are acknowledged; one timer on the earliest deadline returns
+// them to the head of their queue.
 package pressure
 
 import (
