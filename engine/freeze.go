@@ -67,7 +67,7 @@ type Frozen struct {
 	by      *checkpoint
 	written atomic.Int64
 	blobs   []byte // of the images of a batch; reused
-	fetched byte   // without a use the reads would be no reads
+	fetched byte   // keeps the compiler from dropping the reads
 }
 
 // dirtyList is a list of changed entries. It grows by chunks: copying a list of millions would hold up whoever is adding.
@@ -721,8 +721,8 @@ func (g *Guard) keep(e *Entry) {
 // lendFrom is the length in bytes from which on a string is lent to a checkpoint: to copy it takes long under the lock.
 const lendFrom = 32 << 10
 
-// image returns what is to be stored of an entry, and notes that it will be. The value is appended to
-// buf, unless it is known or stored in parts. A string in parts is lent instead, and for who needs it only for a moment any long one.
+// image returns what is to be stored of an entry, and notes that it will be. The value is appended to buf, unless it
+// is known or stored in parts. A string in parts is lent instead; so is any long one if briefly is set.
 func (g *Guard) image(e *Entry, buf *[]byte, briefly bool) Image {
 	fresh, stale := g.storeText(e)
 	img := Image{

@@ -35,7 +35,7 @@ var aclCommands = []*command.Command{
 				Summary: "Shows the rules of a user",
 				Syntax:  "username", Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLGetuser},
 			{Name: "acl|help", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdACLHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdACLHelp},
 			{Name: "acl|list", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Lists the users with their rules",
 				Complexity: "O(N), where N is the number of users", Do: cmdACLList},

@@ -30,7 +30,7 @@ var clientCommands = []*command.Command{
 				Summary:    "Returns the ID of the client that gets this one's invalidations",
 				Complexity: "O(1)", Do: cmdClientGetredir},
 			{Name: "client|help", Group: "connection", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
-				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdClientHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdClientHelp},
 			{Name: "client|id", Group: "connection", Since: "5.0.0", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale,
 				ACL:     command.CatConnection,
 				Summary: "Returns the connection's ID", Complexity: "O(1)", Do: cmdClientID},

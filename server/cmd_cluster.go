@@ -62,7 +62,7 @@ var clusterCommands = []*command.Command{
 				Summary: "Lists keys of a slot", Syntax: "slot count",
 				Complexity: "O(N), where N is the number of keys", Do: inCluster(cmdClusterGetkeysinslot)},
 			{Name: "cluster|help", Group: "cluster", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: inCluster(cmdClusterHelp)},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: inCluster(cmdClusterHelp)},
 			{Name: "cluster|info", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
 				Summary: "Shows the state of the cluster", Complexity: "O(1)", Do: inCluster(cmdClusterInfo)},
 			{Name: "cluster|keyslot", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.Stale,

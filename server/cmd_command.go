@@ -31,7 +31,7 @@ var commandCommands = []*command.Command{
 				Syntax:     "command arg [arg ...]",
 				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeysandflags},
 			{Name: "command|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
-				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdCommandHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdCommandHelp},
 			{Name: "command|info", Group: "server", Since: "2.8.13", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Describes commands", Syntax: "[command-name [command-name ...]]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandInfo},

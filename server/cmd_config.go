@@ -18,7 +18,7 @@ var configCommands = []*command.Command{
 				Summary: "Returns configuration parameters", Syntax: "parameter [parameter ...]",
 				Complexity: "O(N*M), where N is the number of directives and M that of patterns", Do: cmdConfigGet},
 			{Name: "config|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdConfigHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdConfigHelp},
 			{Name: "config|resetstat", Group: "server", Since: "2.0.0", Arity: 2,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Resets the statistics of INFO", Complexity: "O(1)", Do: cmdConfigResetstat},

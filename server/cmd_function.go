@@ -38,7 +38,7 @@ var functionCommands = []*command.Command{
 				Summary: "Deletes all libraries", Syntax: "[ASYNC | SYNC]",
 				Complexity: "O(N), where N is the number of libraries", Do: cmdFunctionFlush},
 			{Name: "function|help", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatScripting,
-				Summary: "Lists the sub-commands", Complexity: "O(1)", Do: cmdFunctionHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdFunctionHelp},
 			{Name: "function|kill", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.NoScript | command.AllowBusy,
 				ACL:     command.CatScripting,
 				Summary: "Stops the running function if it has not written", Complexity: "O(1)", Do: cmdFunctionKill},

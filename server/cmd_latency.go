@@ -20,7 +20,7 @@ var latencyCommand = &command.Command{Name: "latency", Group: "server", Since: "
 			Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 			Summary: "Draws the latency of an event", Syntax: "event", Complexity: "O(1)", Do: cmdLatencyGraph},
 		{Name: "latency|help", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Loading | command.Stale,
-			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdLatencyHelp},
+			Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdLatencyHelp},
 		{Name: "latency|histogram", Group: "server", Since: "7.0.0", Arity: -2,
 			Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 			Summary: "Returns latency histograms of commands", Syntax: "[command [command ...]]",

@@ -18,7 +18,7 @@ var memoryCommand = &command.Command{Name: "memory", Group: "server", Since: "4.
 		{Name: "memory|doctor", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.WholeKeyspace,
 			Summary: "Reports on memory use, for people", Complexity: "O(1)", Do: cmdMemoryDoctor},
 		{Name: "memory|help", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-			Summary: "Lists the sub-commands", Complexity: "O(1)", Do: cmdMemoryHelp},
+			Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdMemoryHelp},
 		{Name: "memory|malloc-stats", Group: "server", Since: "4.0.0", Arity: 2,
 			Summary: "Returns the allocator's statistics", Complexity: "O(1)", Do: cmdMemoryMallocStats},
 		{Name: "memory|purge", Group: "server", Since: "4.0.0", Arity: 2,

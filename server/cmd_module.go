@@ -7,7 +7,7 @@ var moduleCommand = &command.Command{Name: "module", Group: "server", Since: "4.
 	Summary: "Knows no modules", Complexity: "Depends on the sub-command",
 	Subs: []*command.Command{
 		{Name: "module|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdModuleHelp},
+			Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdModuleHelp},
 		{Name: "module|list", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.Admin | command.NoScript,
 			Summary: "Lists the modules: there are none", Complexity: "O(1)", Do: cmdModuleList},
 		{Name: "module|load", Group: "server", Since: "4.0.0", Arity: -3,

@@ -28,7 +28,7 @@ var pubsubCommands = []*command.Command{
 				Summary: "Lists the channels that have subscribers", Syntax: "[pattern]",
 				Complexity: "O(N), where N is the number of channels", Do: cmdPubsubChannels},
 			{Name: "pubsub|help", Group: "pubsub", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale,
-				Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdPubsubHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdPubsubHelp},
 			{Name: "pubsub|numpat", Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: command.PubSub | command.Loading | command.Stale,
 				Summary: "Counts the patterns that have subscribers", Complexity: "O(1)", Do: cmdPubsubNumpat},
 			{Name: "pubsub|numsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,

@@ -51,7 +51,7 @@ var scriptingCommands = []*command.Command{
 				Summary: "Removes all scripts from the cache", Syntax: "[ASYNC | SYNC]",
 				Complexity: "O(N), where N is the number of known scripts", Do: cmdScriptFlush},
 			{Name: "script|help", Group: "scripting", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatScripting,
-				Summary: "Lists the sub-commands", Complexity: "O(1)", Do: cmdScriptHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdScriptHelp},
 			{Name: "script|kill", Group: "scripting", Since: "2.6.0", Arity: 2, Flags: command.NoScript | command.AllowBusy,
 				ACL:     command.CatScripting,
 				Summary: "Stops the running script if it has not written", Complexity: "O(1)", Do: cmdScriptKill},

@@ -18,7 +18,7 @@ var slowlogCommand = &command.Command{Name: "slowlog", Group: "server", Since: "
 			Summary: "Returns entries of the slow log",
 			Syntax:  "[count]", Complexity: "O(N), where N is the number of entries returned", Do: cmdSlowlogGet},
 		{Name: "slowlog|help", Group: "server", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale,
-			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdSlowlogHelp},
+			Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdSlowlogHelp},
 		{Name: "slowlog|len", Group: "server", Since: "2.2.12", Arity: 2, Flags: command.Admin | command.Loading | command.Stale,
 			Summary: "Counts the entries of the slow log", Complexity: "O(1)", Do: cmdSlowlogLen},
 		{Name: "slowlog|reset", Group: "server", Since: "2.2.12", Arity: 2, Flags: command.Admin | command.Loading | command.Stale,

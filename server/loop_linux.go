@@ -45,7 +45,7 @@ type loop struct {
 	timers    expiry.Index[*Session]  // blocked and paused clients by deadline
 	sockets   map[*Session]*socket    // of the sessions in timers
 	calls     *sockcalls.Batch        // of the loop's thread; empty but while the loop reads or writes
-	unread    []*socket               // that are unread: those with something to read, perhaps; and others
+	unread    []*socket               // possibly readable; may hold stale entries
 	next      int                     // the first of unread that has not been read from in this round
 	reading   []*socket               // from which is read together
 	ready     []*socket               // whose output may have to be written

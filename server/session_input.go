@@ -44,8 +44,7 @@ func (s *Session) Input(b []byte, now int64) {
 // before Room can tell where to, the less is copied.
 func (s *Session) Bulky() bool { return s.owned.bulky }
 
-// readsAlone reports that what the client sends next should not be read together with what others send, because Room,
-// Bulky or Closing has something to say to it.
+// readsAlone reports that the client gets a read of its own, because it is closing or receiving a long argument.
 func (s *Session) readsAlone() bool { return s.closing || s.owned.bulky || len(s.Room()) > 0 }
 
 // Room returns where the next bytes of a long command should be read to, so that they need not be moved; nil if there

@@ -18,7 +18,7 @@ var objectCommand = &command.Command{Name: "object", Group: "generic", Since: "2
 			Summary: "Returns how often a key is used, on a logarithmic scale",
 			Syntax:  "key", Complexity: "O(1)", Do: cmdObjectFreq},
 		{Name: "object|help", Group: "generic", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatKeyspace,
-			Summary: "Explains the sub-commands", Complexity: "O(1)", Do: cmdObjectHelp},
+			Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdObjectHelp},
 		{Name: "object|idletime", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace,
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Returns how many seconds a key has not been used",

@@ -1,5 +1,6 @@
-// Package buffers shares large pieces of memory, and allocates them without clearing them. Who sends, gets or stores something large needs one for a moment: to allocate
-// it each time would cost more than to fill it, and to keep it for each client or key would cost memory for good.
+// Package buffers shares large pieces of memory, and allocates them without clearing them. A large one is needed for a
+// moment, to send, receive or store something: allocating it each time costs more than filling it, and keeping it for
+// each client or key costs memory for good.
 package buffers
 
 import (
