@@ -21,6 +21,9 @@
 // changed something. Arguments are views into the client's input and die when the command ends; what is kept is
 // copied once, when it is stored.
 //
+// Handlers of data types see the server and the client through Host and Client alone. Those that are about the server
+// itself take the whole of it (server/host.go).
+//
 // # Types and services
 //
 // A [Kind] is what commands on keys of any type must know of a type; the package of the type's commands registers it.

@@ -85,6 +85,12 @@
 // that instant (Source.Snapshot), so checkpoints go on too. There is one snapshot at a time, and one that is given up
 // still visits every entry, so that all flags agree.
 //
+// # Followers
+//
+// Whatever is journalled can go to a second taker, from one guard over everything on (Guard.Follow, follow.go): the
+// stream of changes for followers, which begins at the instant of their snapshot. The engine knows the journal and
+// the store only as the interfaces Journal and Source (storage.go).
+//
 // # Values in the store
 //
 // After a start keys that are not in memory are looked up in the store until a background pass has read all of them

@@ -18,7 +18,7 @@
 //
 // The store opens, the journal is repeated through the ordinary handlers, the server serves. If the journal is long
 // for the number of keys, all keys are read first; otherwise afterwards, in the background. Clients never wait for a
-// checkpoint or a snapshot, only for the lock of one batch.
+// checkpoint or a snapshot, only for the instant in which it begins and for the lock of one batch.
 //
 // # Failures
 //

@@ -95,7 +95,8 @@
 //
 // Under appendfsync always the output of a session waits for the journal position that was appended when it was
 // written (session_delay.go). Under everysec it waits only while something older than a second is not synced. The
-// event loop syncs the journal between executing and writing if nobody else does, so a round costs one sync.
+// event loop writes the journal between executing and sending, and under always syncs it if nobody else does, so a
+// round costs one sync.
 //
 // # Blocking commands
 //
@@ -191,6 +192,12 @@
 // into a file, and only what can be loaded replaces data, by persist.Storage.Replace: a crash leaves the old data or
 // the copy. Roles change under a guard over everything, and the link looks once it has its own, so behind REPLICAOF
 // NO ONE no command of the master runs.
+//
+// # Files of a Redis
+//
+// import.go reads RDB files and append-only files into a keyspace that has never been stored, inside
+// persist.Storage.Recover: what was read is in the first checkpoint, as a whole, before anything is journalled. RDB
+// files (rdb_file.go) and append-only files (export.go) are made from snapshots.
 //
 // # Start
 //
