@@ -12,8 +12,9 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// A directory in the place of the one that was opened may be another server's: nothing is written there. What was acknowledged goes on into
-// the open file of the journal, until a checkpoint needs another one; then changes cannot be made durable until the directory is back.
+// A directory in the place of the one that was opened may be another server's: nothing is written there. What was
+// acknowledged goes on into the open file of the journal, until a checkpoint needs another one; then changes cannot be
+// made durable until the directory is back.
 func TestNothingIsWrittenIntoAnotherDirectoryInTheSamePlace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	open := func() (*Storage, *engine.Keyspace, map[string]bool) {

@@ -15,9 +15,9 @@ import (
 	"github.com/atomredis/atomredis/persist"
 )
 
-// The RDB file dbfilename in dir. SAVE, BGSAVE and SHUTDOWN SAVE write it, as backups of a Redis expect. A server that keeps its data
-// in memory also reads it at start; one that stores them makes a checkpoint too. A program that has a server inside gets no file that it
-// has not asked for.
+// The RDB file dbfilename in dir. SAVE, BGSAVE and SHUTDOWN SAVE write it, as backups of a Redis expect. A server that
+// keeps its data in memory also reads it at start; one that stores them makes a checkpoint too. A program that has a
+// server inside gets no file that it has not asked for.
 
 // dumpFile is what the server has for it.
 type dumpFile struct {
@@ -71,8 +71,8 @@ func (srv *Server) beginSave() bool {
 	return true
 }
 
-// save writes the file, if there is one, and makes a checkpoint, if the data is stored, after beginSave. It may run in any
-// goroutine.
+// save writes the file, if there is one, and makes a checkpoint, if the data is stored, after beginSave. It may run in
+// any goroutine.
 func (srv *Server) save() error {
 	var err error
 	if srv.dumpFile.use {

@@ -21,9 +21,10 @@ const (
 
 // longArg is the last argument of a command that is incomplete. What comes before it is Session.input.
 //
-// What a client only claims that it will send gets no memory. So one of more than directStep bytes is received into parts until a
-// quarter of it is there. Then it gets memory of its size, in which the rest is received at its place, and to which the parts are moved
-// meanwhile, one with each piece that comes: to move hundreds of megabytes at once would hold up everybody.
+// What a client only claims that it will send gets no memory. So one of more than directStep bytes is received into
+// parts until a quarter of it is there. Then it gets memory of its size, in which the rest is received at its place,
+// and to which the parts are moved meanwhile, one with each piece that comes: to move hundreds of megabytes at once
+// would hold up everybody.
 type longArg struct {
 	b     []byte   // what has arrived behind the parts; if own is set all that has, of which the parts are still to be copied
 	parts [][]byte // of longPart bytes each

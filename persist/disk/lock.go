@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Lock locks a file, and the directory that it is in where the system can: who removes the file lets nobody in. The file is known by its
-// real path: the system's locks of files do not keep a process from taking one twice.
+// Lock locks a file, and the directory that it is in where the system can: who removes the file lets nobody in. The
+// file is known by its real path: the system's locks of files do not keep a process from taking one twice.
 func (g gentle) Lock(name string) (io.Closer, error) {
 	path := filepath.Dir(name)
 	dir, err := filepath.Abs(path)
@@ -55,8 +55,9 @@ func (l *lock) still() error {
 	return err
 }
 
-// Within returns a file system for what lies in a directory that was locked with FS.Lock: nothing is made, renamed or removed any more once
-// another directory is in its place, which may be another server's. What is open can be read and written all the same.
+// Within returns a file system for what lies in a directory that was locked with FS.Lock: nothing is made, renamed or
+// removed any more once another directory is in its place, which may be another server's. What is open can be read and
+// written all the same.
 func Within(fs vfs.FS, locked io.Closer) vfs.FS {
 	if l, ok := locked.(*lock); ok {
 		return within{fs, l}
