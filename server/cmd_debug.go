@@ -289,9 +289,6 @@ func debugObject(c *command.Ctx, args [][]byte) {
 		e, command.RefCount(e), encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
 }
 
-// compressesRDB reports whether strings are to be compressed in RDB files. Only DEBUG OBJECT follows it: files are always compressed.
-func (s *Settings) compressesRDB() bool { return s.Unused["rdbcompression"] != "no" }
-
 func debugListpack(c *command.Ctx, args [][]byte) {
 	e := debugEntry(c, args[0])
 	switch {

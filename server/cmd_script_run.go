@@ -1,7 +1,6 @@
 package server
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,11 +113,6 @@ type reliever interface {
 	relieve()
 	// resume has the transport do what it has put off because a script was running.
 	resume()
-}
-
-// busyAfter returns busy-reply-threshold; what no duration can hold is the longest one.
-func (s *Settings) busyAfter() time.Duration {
-	return time.Duration(min(int64(s.BusyReplyThreshold), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
 // watchEvery returns how long the timer is set for: a script must be found to be over the limit soon after it is.

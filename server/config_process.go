@@ -71,25 +71,6 @@ func showOOMScores(s *Settings) string {
 
 var errOOMScore = errors.New("Failed to apply new oom_score_adj configuration, check server logs.")
 
-// updateOOMScore gives the process the score of new settings.
-func (srv *Server) updateOOMScore(old, set *Settings) error {
-	if set.OOMScoreAdj == old.OOMScoreAdj && set.OOMScoreAdjValues == old.OOMScoreAdjValues {
-		return nil
-	}
-	if err := applyOOMScore(set, srv.replica.link() != nil); err != nil {
-		srv.log.Warn("cannot change the score by which the system kills processes", "error", err.Error())
-		return changeError{"oom-score-adj": errOOMScore, "oom-score-adj-values": errOOMScore}
-	}
-	return nil
-}
-
-// scoreForRole gives the process the score of what the server is now.
-func (srv *Server) scoreForRole() {
-	if err := applyOOMScore(srv.config.Get(), srv.replica.link() != nil); err != nil {
-		srv.log.Warn("cannot change the score by which the system kills processes", "error", err.Error())
-	}
-}
-
 // SyslogFacility is a facility of the system's log: -1 is user, others are local0 to local7.
 type SyslogFacility int8
 

@@ -212,11 +212,6 @@ func TestProtectedDirectivesNeedAnAccess(t *testing.T) {
 	_, err = c.setAll(change, true)
 	require.NoError(t, err)
 	require.Equal(t, "x.rdb", c.Get().DBFilename)
-
-	local, remote := &Session{peer: Peer{Addr: "127.0.0.1:1"}}, &Session{peer: Peer{Addr: "192.0.2.1:1"}}
-	for access, want := range map[Access][2]bool{AccessNo: {false, false}, AccessYes: {true, true}, AccessLocal: {true, false}} {
-		require.Equal(t, want, [2]bool{local.has(access), remote.has(access)}, access)
-	}
 }
 
 func TestSeveralChangesAtRunTimeHappenAllOrNone(t *testing.T) {
@@ -496,8 +491,7 @@ func TestEveryAcceptedLineIsRewrittenToTheSame(t *testing.T) {
 	}
 }
 
-// A configuration that can be read can be written, after any change, and is read again with the same result: as a file alone, and by a server
-// whose users it defines. Both files of an input may include the second one.
+// A configuration that can be read can be written, after any change, and is read again with the same result. Both files of an input may include the second one.
 func FuzzConfigFile(f *testing.F) {
 	redis, err := os.ReadFile("testdata/redis-7.0.conf")
 	require.NoError(f, err)
@@ -538,68 +532,5 @@ func FuzzConfigFile(f *testing.F) {
 		again := NewConfig()
 		require.NoError(t, again.LoadFile(file))
 		require.Equal(t, *c.Get(), *again.Get())
-		if set := again.Get(); len(set.Users)+len(set.Renamed) == 0 || set.ACLFile != "" || set.Databases > 64 || set.TLS.Port != 0 || set.ReplicaOf.Host != "" {
-			return
-		}
-
-		srv := usersOf(t, again)
-		if srv == nil {
-			return
-		}
-		defer srv.Close()
-		rewrite(again)
-		twice := NewConfig()
-		require.NoError(t, twice.LoadFile(file))
-		same := usersOf(t, twice)
-		require.NotNil(t, same)
-		defer same.Close()
-		require.Equal(t, srv.describeUsers(), same.describeUsers())
-		require.Equal(t, again.Get().Renamed, twice.Get().Renamed)
 	})
-}
-
-// usersOf makes a server for the sake of its users, nil if they are wrong.
-func usersOf(t *testing.T, c *Config) *Server {
-	c.InMemory()
-	c.ListenNowhere()
-	srv, err := New(c, slog.New(slog.DiscardHandler), Options{Goroutines: true})
-	if err != nil {
-		return nil
-	}
-	return srv
-}
-
-// describeUsers returns the rules of all users.
-func (srv *Server) describeUsers() map[string]string {
-	users := map[string]string{}
-	for _, user := range srv.users.all() {
-		users[user.Name()] = srv.rules().Describe(user)
-	}
-	return users
-}
-
-// Users of an included file stay in that file; a file that would define them twice could not be read again.
-func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
-	other := writeFile(t, "other.conf", "user bob on nopass +get ~b*\n")
-	file := writeFile(t, "redis.conf", "user alice on nopass +@all\ninclude "+other+"\n")
-	c := NewConfig()
-	require.NoError(t, c.LoadFile(file))
-	srv := usersOf(t, c)
-	require.NotNil(t, srv)
-	defer srv.Close()
-	require.NoError(t, c.Rewrite())
-	written, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.NotContains(t, string(written), "bob")
-	require.NoError(t, NewConfig().LoadFile(file))
-
-	require.NoError(t, srv.setUser(nil, "carol", []string{"on"}))
-	require.NoError(t, c.Rewrite())
-	require.NoError(t, srv.setUser(nil, "bob", []string{"+set"}))
-	require.ErrorContains(t, c.Rewrite(), "user 'bob' is not as the file says")
-	require.True(t, srv.deleteUser(nil, "bob"))
-	require.ErrorContains(t, c.Rewrite(), "user 'bob' is not as the file says")
-	again := NewConfig()
-	require.NoError(t, again.LoadFile(file))
-	require.Len(t, again.Get().Users, 3)
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"math"
 	"net/netip"
 	"strings"
 	"sync"
@@ -47,17 +46,6 @@ func (s *Session) inputLimit() int {
 		limit = min(limit, unauthenticatedInput)
 	}
 	return limit
-}
-
-// leastHard returns the least of the hard limits that there are, math.MaxInt64 if there are none.
-func (l *OutputLimits) leastHard() int64 {
-	least := int64(math.MaxInt64)
-	for _, hard := range [...]int64{l.Normal.Hard, l.Replica.Hard, l.PubSub.Hard} {
-		if hard != 0 {
-			least = min(least, hard)
-		}
-	}
-	return least
 }
 
 // subscribed reports whether the client has subscriptions, as of its last batch of commands. Any goroutine may call it.

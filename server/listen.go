@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -42,32 +41,8 @@ func (l *listener) close() {
 	}
 }
 
-// endpoint is an address of bind with one of the ports.
-type endpoint struct {
-	host string // as in bind, without '-'
-	port int
-	tls  bool
-	// optional addresses are left out if the machine does not have them.
-	optional bool
-}
-
-// endpoints returns the addresses with their ports where the server is to listen.
-func (s *Settings) endpoints() []endpoint {
-	var list []endpoint
-	for _, e := range []endpoint{{port: s.Port}, {port: s.TLS.Port, tls: true}} {
-		if e.port == 0 {
-			continue
-		}
-		for _, host := range s.Bind {
-			e.host, e.optional = strings.CutPrefix(host, "-")
-			list = append(list, e)
-		}
-	}
-	return list
-}
-
-// open begins to listen; l is nil if the address is optional and the machine does not have it.
-func (e endpoint) open(set *Settings) (l net.Listener, err error) {
+// openEndpoint begins to listen; l is nil if the address is optional and the machine does not have it.
+func openEndpoint(e endpoint, set *Settings) (l net.Listener, err error) {
 	network, host := "tcp", e.host
 	switch host {
 	case "*":
@@ -93,7 +68,7 @@ func (e endpoint) open(set *Settings) (l net.Listener, err error) {
 func (srv *Server) open(set *Settings, list []endpoint) (opened []*listener, err error) {
 	for _, e := range list {
 		var l net.Listener
-		if l, err = e.open(set); err != nil {
+		if l, err = openEndpoint(e, set); err != nil {
 			break
 		}
 		if l == nil {
@@ -146,7 +121,7 @@ func (srv *Server) listen(set *Settings) error {
 	}
 	ls.serving = true
 	if set.wantsTLS() {
-		st, err := set.TLS.load()
+		st, err := loadTLS(&set.TLS)
 		if err != nil {
 			return err
 		}

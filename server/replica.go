@@ -378,17 +378,6 @@ func (l *masterLink) handshake(in *bufio.Reader) error {
 	return nil
 }
 
-// announcedPort returns the port that masters are told.
-func (s *Settings) announcedPort() int {
-	switch {
-	case s.ReplicaAnnouncePort != 0:
-		return s.ReplicaAnnouncePort
-	case s.TLS.Replication && s.TLS.Port != 0:
-		return s.TLS.Port
-	}
-	return s.tcpPort()
-}
-
 // position is a place in the history of a master.
 type position struct {
 	id     string

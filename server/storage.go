@@ -12,7 +12,6 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
-	"github.com/atomredis/atomredis/persist/journal"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -296,6 +295,3 @@ func journalChanges(c *command.Ctx, changes int) {
 	}
 	c.G.Log(c.DB, c.Args)
 }
-
-// fsyncPolicies are the values of appendfsync.
-var fsyncPolicies = []option[journal.Policy]{{"everysec", journal.EverySec}, {"always", journal.Always}, {"no", journal.No}}

@@ -8,72 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"sync"
 
 	"github.com/atomredis/atomredis/door"
 )
 
-// TLSSettings are the directives tls-*.
-type TLSSettings struct {
-	Port                          int // 0 = no TLS
-	CertFile, KeyFile, KeyPass    string
-	ClientCertFile, ClientKeyFile string // of connections that the server opens; "" = as for clients
-	ClientKeyPass                 string
-	CAFile, CADir                 string // of those who certify the other side
-	AuthClients                   tls.ClientAuthType
-	Protocols                     []string // as written; empty = 1.2 and 1.3
-	Ciphers, CipherSuites         string   // up to TLS 1.2, and of TLS 1.3; "" = those of crypto/tls
-	Replication, Cluster          bool     // the link to the master, and MIGRATE
-}
-
-// tlsProtocols are the names of versions in tls-protocols.
-var tlsProtocols = []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
-
 var (
-	errTLSProtocols = errors.New("argument(s) must be neighbours among the following: " + strings.Join(tlsProtocols, ", "))
-	errTLSUpdate    = errors.New("Unable to update TLS configuration. Check server logs.")
-	errTLSNoCA      = errors.New("tls-auth-clients, tls-replication and tls-cluster need tls-ca-cert-file or tls-ca-cert-dir")
+	errTLSUpdate = errors.New("Unable to update TLS configuration. Check server logs.")
+	errTLSNoCA   = errors.New("tls-auth-clients, tls-replication and tls-cluster need tls-ca-cert-file or tls-ca-cert-dir")
 )
-
-// tlsVersions returns the oldest and the newest version that is named. There must be no gap between them.
-func tlsVersions(names []string) (oldest, newest uint16, ok bool) {
-	if len(names) == 0 {
-		return tls.VersionTLS12, tls.VersionTLS13, true // those of crypto/tls
-	}
-	var named [4]bool
-	for _, name := range names {
-		i := indexFold(tlsProtocols, name)
-		if i < 0 {
-			return 0, 0, false
-		}
-		named[i] = true
-	}
-	for i, is := range named {
-		version := uint16(tls.VersionTLS10 + i)
-		switch {
-		case is && oldest == 0:
-			oldest, newest = version, version
-		case is && newest != version-1:
-			return 0, 0, false
-		case is:
-			newest = version
-		}
-	}
-	return oldest, newest, true
-}
-
-func indexFold(list []string, word string) int {
-	for i, w := range list {
-		if strings.EqualFold(w, word) {
-			return i
-		}
-	}
-	return -1
-}
-
-// wanted reports whether anything but doors uses TLS.
-func (s *TLSSettings) wanted() bool { return s.Port != 0 || s.Replication || s.Cluster }
 
 // tlsState is what the directives and the files that they name amount to.
 type tlsState struct {
@@ -83,9 +26,9 @@ type tlsState struct {
 }
 
 // load reads the files that the settings name.
-func (s *TLSSettings) load() (*tlsState, error) {
-	st := &tlsState{by: *s, files: statFiles(s.files())}
-	common, err := s.common()
+func loadTLS(s *TLSSettings) (*tlsState, error) {
+	st := &tlsState{by: *s, files: statFiles(tlsFiles(s))}
+	common, err := commonTLS(s)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +48,7 @@ func (s *TLSSettings) load() (*tlsState, error) {
 	if s.AuthClients == tls.NoClientCert && !s.Replication && !s.Cluster {
 		return st, nil
 	}
-	authorities, err := s.authorities()
+	authorities, err := tlsAuthorities(s)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +60,7 @@ func (s *TLSSettings) load() (*tlsState, error) {
 }
 
 // common returns what both directions have in common.
-func (s *TLSSettings) common() (*tls.Config, error) {
+func commonTLS(s *TLSSettings) (*tls.Config, error) {
 	c := new(tls.Config)
 	var ok bool
 	if c.MinVersion, c.MaxVersion, ok = tlsVersions(s.Protocols); !ok {
@@ -138,7 +81,7 @@ func (s *TLSSettings) common() (*tls.Config, error) {
 }
 
 // authorities returns the certificates of those who certify others.
-func (s *TLSSettings) authorities() (*x509.CertPool, error) {
+func tlsAuthorities(s *TLSSettings) (*x509.CertPool, error) {
 	if s.CAFile == "" && s.CADir == "" {
 		return nil, errTLSNoCA
 	}
@@ -184,7 +127,7 @@ func verifyChain(certs []*x509.Certificate, authorities *x509.CertPool) error {
 }
 
 // files returns the names of the files that load reads.
-func (s *TLSSettings) files() []string {
+func tlsFiles(s *TLSSettings) []string {
 	var names []string
 	for _, name := range []string{s.CertFile, s.KeyFile, s.ClientCertFile, s.ClientKeyFile, s.CAFile, s.CADir} {
 		if name != "" {
@@ -201,7 +144,7 @@ func (s *TLSSettings) files() []string {
 }
 
 // differ reports whether files must be read again. New connections see what has changed, others do not.
-func (s *TLSSettings) differ(old *TLSSettings) bool {
+func tlsDiffers(s *TLSSettings, old *TLSSettings) bool {
 	a, b := *s, *old
 	a.Port, b.Port = 0, 0
 	return !reflect.DeepEqual(a, b)
@@ -209,10 +152,10 @@ func (s *TLSSettings) differ(old *TLSSettings) bool {
 
 // updateTLS reads the files anew if a directive has been set, or if they are needed from now on.
 func (srv *Server) updateTLS(old, set *Settings) error {
-	if !set.wantsTLS() || old.wantsTLS() && !set.TLS.differ(&old.TLS) && !set.rereadFiles {
+	if !set.wantsTLS() || old.wantsTLS() && !tlsDiffers(&set.TLS, &old.TLS) && !set.rereadFiles {
 		return nil
 	}
-	st, err := set.TLS.load()
+	st, err := loadTLS(&set.TLS)
 	if err != nil {
 		srv.log.Error("the TLS configuration cannot be used", "error", err.Error())
 		return tlsChangeError()
@@ -233,11 +176,11 @@ func (srv *Server) rereadTLS() {
 	if st == nil {
 		return
 	}
-	now := statFiles(st.by.files())
+	now := statFiles(tlsFiles(&st.by))
 	if now.equal(st.files) || now.equal(srv.files.refused) {
 		return
 	}
-	next, err := st.by.load()
+	next, err := loadTLS(&st.by)
 	if err != nil {
 		srv.files.refused = now
 		srv.log.Error("a file of the TLS configuration has changed and cannot be used; the one before stays in use", "error", err.Error())
@@ -247,32 +190,6 @@ func (srv *Server) rereadTLS() {
 		srv.log.Info("files of the TLS configuration have changed and were read again")
 	}
 }
-
-var (
-	// tlsDirectives are the directives of TLS.
-	tlsDirectives = []*directive{
-		number("tls-port", "0", 0, 65535, func(s *Settings) *int { return &s.TLS.Port }),
-		file("tls-cert-file", func(s *Settings) *string { return &s.TLS.CertFile }),
-		file("tls-key-file", func(s *Settings) *string { return &s.TLS.KeyFile }),
-		text("tls-key-file-pass", "", func(s *Settings) *string { return &s.TLS.KeyPass }),
-		file("tls-client-cert-file", func(s *Settings) *string { return &s.TLS.ClientCertFile }),
-		file("tls-client-key-file", func(s *Settings) *string { return &s.TLS.ClientKeyFile }),
-		text("tls-client-key-file-pass", "", func(s *Settings) *string { return &s.TLS.ClientKeyPass }),
-		file("tls-ca-cert-file", func(s *Settings) *string { return &s.TLS.CAFile }),
-		file("tls-ca-cert-dir", func(s *Settings) *string { return &s.TLS.CADir }),
-		choice("tls-auth-clients", "yes", func(s *Settings) *tls.ClientAuthType { return &s.TLS.AuthClients },
-			option[tls.ClientAuthType]{"no", tls.NoClientCert}, option[tls.ClientAuthType]{"yes", tls.RequireAndVerifyClientCert},
-			option[tls.ClientAuthType]{"optional", tls.VerifyClientCertIfGiven}),
-		{name: "tls-protocols", initial: `""`, parse: func(s *Settings, words []string) error {
-			s.TLS.Protocols = strings.Fields(words[0])
-			return nil
-		}, show: func(s *Settings) string { return strings.Join(s.TLS.Protocols, " ") }},
-		text("tls-ciphers", "", func(s *Settings) *string { return &s.TLS.Ciphers }),
-		text("tls-ciphersuites", "", func(s *Settings) *string { return &s.TLS.CipherSuites }),
-		yesNo("tls-replication", "no", func(s *Settings) *bool { return &s.TLS.Replication }),
-		yesNo("tls-cluster", "no", func(s *Settings) *bool { return &s.TLS.Cluster }),
-	}
-)
 
 // tlsChangeError is why a change of a directive that concerns TLS cannot take effect; the log says more.
 var tlsChangeError = sync.OnceValue(func() changeError {
@@ -285,11 +202,3 @@ var tlsChangeError = sync.OnceValue(func() changeError {
 	}
 	return e
 })
-
-// tcpPort returns the port that INFO names: that of TCP, or if there is none that of TLS.
-func (s *Settings) tcpPort() int {
-	if s.Port == 0 {
-		return s.TLS.Port
-	}
-	return s.Port
-}

@@ -185,10 +185,10 @@ func TestTLSNeedsWhatItVerifiesWith(t *testing.T) {
 		"a file without one":  {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CAFile: key},
 		"a directory without": {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: t.TempDir()},
 	} {
-		_, err := s.load()
+		_, err := loadTLS(&s)
 		require.Error(t, err, name)
 	}
-	_, err := (&TLSSettings{CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: a.dir}).load()
+	_, err := loadTLS(&TLSSettings{CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: a.dir})
 	require.NoError(t, err)
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
@@ -70,11 +69,4 @@ func (s *Settings) doorAddress(k *door.Kind) string {
 func (s *Settings) doorTLS(k *door.Kind) bool {
 	yes, err := parseYesNo(s.Doors[k.Directive()+"-tls"])
 	return err == nil && yes
-}
-
-// wantsTLS reports whether anything uses TLS.
-func (s *Settings) wantsTLS() bool {
-	return s.TLS.wanted() || slices.ContainsFunc(door.Kinds(), func(k *door.Kind) bool {
-		return s.doorTLS(k) && s.doorAddress(k) != ""
-	})
 }

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/atomredis/atomredis/persist/journal"
+)
+
+// compressesRDB reports whether strings are to be compressed in RDB files. Only DEBUG OBJECT follows it: files are always compressed.
+func (s *Settings) compressesRDB() bool { return s.Unused["rdbcompression"] != "no" }
+
+// busyAfter returns busy-reply-threshold; what no duration can hold is the longest one.
+func (s *Settings) busyAfter() time.Duration {
+	return time.Duration(min(int64(s.BusyReplyThreshold), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}
+
+// leastHard returns the least of the hard limits that there are, math.MaxInt64 if there are none.
+func (l *OutputLimits) leastHard() int64 {
+	least := int64(math.MaxInt64)
+	for _, hard := range [...]int64{l.Normal.Hard, l.Replica.Hard, l.PubSub.Hard} {
+		if hard != 0 {
+			least = min(least, hard)
+		}
+	}
+	return least
+}
+
+// endpoint is an address of bind with one of the ports.
+type endpoint struct {
+	host string // as in bind, without '-'
+	port int
+	tls  bool
+	// optional addresses are left out if the machine does not have them.
+	optional bool
+}
+
+// endpoints returns the addresses with their ports where the server is to listen.
+func (s *Settings) endpoints() []endpoint {
+	var list []endpoint
+	for _, e := range []endpoint{{port: s.Port}, {port: s.TLS.Port, tls: true}} {
+		if e.port == 0 {
+			continue
+		}
+		for _, host := range s.Bind {
+			e.host, e.optional = strings.CutPrefix(host, "-")
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// fsyncPolicies are the values of appendfsync.
+var fsyncPolicies = []option[journal.Policy]{{"everysec", journal.EverySec}, {"always", journal.Always}, {"no", journal.No}}
+
+func indexFold(list []string, word string) int {
+	for i, w := range list {
+		if strings.EqualFold(w, word) {
+			return i
+		}
+	}
+	return -1
+}
