@@ -22,6 +22,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/memconn"
@@ -67,7 +68,7 @@ type DB struct {
 // Open starts a server. It fails if the options contradict each other, if a directive is unknown or has a bad value, if an address cannot be
 // listened on, or if Dir cannot be used: ErrInUse says that another server uses it. Then nothing is left of what it has begun.
 func Open(o Options) (*DB, error) {
-	config, err := o.config()
+	conf, err := o.config()
 	if err != nil {
 		return nil, fmt.Errorf("atomredis: %w", err)
 	}
@@ -86,7 +87,7 @@ func Open(o Options) (*DB, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	srv, err := server.New(config, log, server.Options{Clock: o.Clock, Listeners: listeners, Hook: o.Hook})
+	srv, err := server.New(conf, log, server.Options{Clock: o.Clock, Listeners: listeners, Hook: o.Hook})
 	if err == nil {
 		err = srv.Start()
 	}
@@ -97,7 +98,7 @@ func Open(o Options) (*DB, error) {
 }
 
 // config returns the configuration that the options stand for.
-func (o *Options) config() (*server.Config, error) {
+func (o *Options) config() (*config.Config, error) {
 	if c := o.TLSConfig; c != nil {
 		switch {
 		case o.Addr == "":
@@ -106,47 +107,47 @@ func (o *Options) config() (*server.Config, error) {
 			return nil, errors.New("TLSConfig has no certificate: set Certificates or GetCertificate")
 		}
 	}
-	config := server.NewConfig()
-	if err := config.Set("port", "0", false); err != nil {
+	conf := config.NewConfig()
+	if err := conf.Set("port", "0", false); err != nil {
 		return nil, err
 	}
 	if o.Dir == "" {
-		config.InMemory()
+		conf.InMemory()
 	}
 	own := [...]struct {
 		option, directive, value string
-		now                      func(*server.Settings) string
+		now                      func(*config.Settings) string
 	}{
-		{"Dir", "dir", o.Dir, func(s *server.Settings) string { return s.Dir }},
-		{"UnixSocket", "unixsocket", o.UnixSocket, func(s *server.Settings) string { return s.UnixSocket }},
+		{"Dir", "dir", o.Dir, func(s *config.Settings) string { return s.Dir }},
+		{"UnixSocket", "unixsocket", o.UnixSocket, func(s *config.Settings) string { return s.UnixSocket }},
 	}
 	for _, d := range own {
 		if d.value != "" {
-			if err := config.Set(d.directive, d.value, false); err != nil {
+			if err := conf.Set(d.directive, d.value, false); err != nil {
 				return nil, fmt.Errorf("%s: %w", d.option, err)
 			}
 		}
 	}
-	chosen := config.Get()
+	chosen := conf.Get()
 	for _, line := range o.ConfigLines {
-		if err := config.SetLine(line); err != nil {
+		if err := conf.SetLine(line); err != nil {
 			return nil, fmt.Errorf("%q: %w", line, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Config)) {
-		if err := config.Set(name, o.Config[name], false); err != nil {
+		if err := conf.Set(name, o.Config[name], false); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	for _, d := range own {
-		if before, after := d.now(chosen), d.now(config.Get()); d.value != "" && before != after {
+		if before, after := d.now(chosen), d.now(conf.Get()); d.value != "" && before != after {
 			return nil, fmt.Errorf("%s is %q, and the directive %s says %q", d.option, before, d.directive, after)
 		}
 	}
-	if config.Get().Durable() && !config.IsSet("dir") {
+	if conf.Get().Durable() && !conf.IsSet("dir") {
 		return nil, errors.New("appendonly and save need a directory: set Dir")
 	}
-	return config, nil
+	return conf, nil
 }
 
 // Addr returns the TCP address that the server listens on, or the path of its Unix socket; "" if it listens nowhere.

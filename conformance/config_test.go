@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/oracle"
 	"github.com/atomredis/atomredis/server"
 )
@@ -82,10 +83,10 @@ func freePort(t *testing.T) string {
 }
 
 // startsWith returns an error if a server in memory does not start with a configuration.
-func startsWith(config *server.Config) error {
-	config.InMemory()
-	config.ListenNowhere()
-	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{})
+func startsWith(conf *config.Config) error {
+	conf.InMemory()
+	conf.ListenNowhere()
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
 	if err != nil {
 		return err
 	}
@@ -137,15 +138,15 @@ func TestEveryDirectiveOfEveryVersionStartsTheServer(t *testing.T) {
 					content = withTLS(t) + content
 				}
 				require.NoError(t, os.WriteFile("redis.conf", []byte(content), 0o600))
-				config := server.NewConfig()
-				err := config.LoadFile("redis.conf")
+				conf := config.NewConfig()
+				err := conf.LoadFile("redis.conf")
 				if why := refused[pair]; why != "" {
 					require.ErrorContains(t, err, why, "%s: %s", file, line)
 					continue
 				}
 				require.NoError(t, err, "%s: %s", file, line)
 				if name != "tls-port" {
-					require.NoError(t, startsWith(config), "%s: %s", file, line)
+					require.NoError(t, startsWith(conf), "%s: %s", file, line)
 				}
 			}
 		}
@@ -165,12 +166,12 @@ func TestStockConfigurationFilesStartTheServer(t *testing.T) {
 	}
 	inDirWithFiles(t)
 	for _, file := range files {
-		config := server.NewConfig()
-		require.NoError(t, config.LoadFile(file))
+		conf := config.NewConfig()
+		require.NoError(t, conf.LoadFile(file))
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.NotEmpty(t, content)
-		require.NoError(t, startsWith(config), file)
+		require.NoError(t, startsWith(conf), file)
 	}
 }
 
@@ -208,12 +209,12 @@ func TestDirectivesAcceptWhatRedisAccepts(t *testing.T) {
 	socket := oracle.Start(t)
 	redisClient := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, Protocol: 2, PoolSize: 1})
 	defer redisClient.Close()
-	config := server.NewConfig()
-	config.InMemory()
+	conf := config.NewConfig()
+	conf.InMemory()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.NoError(t, config.Set("port", "0", false))
-	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{Listeners: []net.Listener{l}})
+	require.NoError(t, conf.Set("port", "0", false))
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{Listeners: []net.Listener{l}})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	defer srv.Close()
@@ -273,10 +274,10 @@ func TestRedisReadsWhatIsRewritten(t *testing.T) {
 	socket := oracle.Start(t, "--port", "0") // skips the test where there is none
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("redis.conf", []byte("port 0\nreplicaof 127.0.0.1 1\nunixsocket ours\nshards 4\n"), 0o600))
-	config := server.NewConfig()
-	require.NoError(t, config.LoadArgs([]string{"redis.conf", "--shards", "0", "--enable-debug-command", "yes", "--dir", "."}))
-	config.InMemory()
-	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{})
+	conf := config.NewConfig()
+	require.NoError(t, conf.LoadArgs([]string{"redis.conf", "--shards", "0", "--enable-debug-command", "yes", "--dir", "."}))
+	conf.InMemory()
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	defer srv.Close()

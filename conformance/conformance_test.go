@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/oracle"
 	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/server"
@@ -35,14 +36,14 @@ func startServer(t *testing.T, options server.Options) transcript.Dialer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	options.Listeners = []net.Listener{l}
-	config := server.NewConfig()
-	config.InMemory()
-	require.NoError(t, config.Set("port", "0", false))
-	require.NoError(t, config.Set("enable-debug-command", "yes", false))
+	conf := config.NewConfig()
+	conf.InMemory()
+	require.NoError(t, conf.Set("port", "0", false))
+	require.NoError(t, conf.Set("enable-debug-command", "yes", false))
 	if shards := os.Getenv("ATOMREDIS_TEST_SHARDS"); shards != "" {
-		require.NoError(t, config.Set("shards", shards, false))
+		require.NoError(t, conf.Set("shards", shards, false))
 	}
-	srv, err := server.New(config, slog.New(slog.DiscardHandler), options)
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), options)
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	t.Cleanup(func() { require.NoError(t, srv.Close()) })

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/oracle"
 	"github.com/atomredis/atomredis/server"
 )
@@ -110,10 +111,10 @@ func dataOf(t *testing.T, c *redis.Client) []string {
 
 // imported starts a server on an empty directory that reads a file, and calls use with it.
 func imported(t *testing.T, file string, use func(srv *server.Server)) {
-	config := server.NewConfig()
-	config.ListenNowhere()
-	require.NoError(t, config.Set("dir", t.TempDir(), false))
-	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{Import: file})
+	conf := config.NewConfig()
+	conf.ListenNowhere()
+	require.NoError(t, conf.Set("dir", t.TempDir(), false))
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{Import: file})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	use(srv)
@@ -164,10 +165,10 @@ func TestPayloadsMoveBetweenRedisAndHere(t *testing.T) {
 		require.NoError(t, source.Do(ctx, command...).Err(), "%v", command[:2])
 	}
 	require.NoError(t, source.Persist(ctx, "deadline").Err()) // a payload has no deadline
-	config := server.NewConfig()
-	config.InMemory()
-	config.ListenNowhere()
-	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{})
+	conf := config.NewConfig()
+	conf.InMemory()
+	conf.ListenNowhere()
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	defer func() { require.NoError(t, srv.Close()) }()

@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/oracle"
 	"github.com/atomredis/atomredis/server"
 )
@@ -107,15 +108,15 @@ func startReplica(t *testing.T, dir string) (*server.Server, *redis.Client) {
 	sockets, err := os.MkdirTemp("", "replica")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(sockets) })
-	config := server.NewConfig()
+	conf := config.NewConfig()
 	socket := filepath.Join(sockets, "s")
 	for name, value := range map[string]string{"port": "0", "unixsocket": socket, "dir": dir, "enable-debug-command": "yes", "appendfsync": "always",
 		"shards": os.Getenv("ATOMREDIS_TEST_SHARDS")} {
 		if value != "" {
-			require.NoError(t, config.Set(name, value, false), name)
+			require.NoError(t, conf.Set(name, value, false), name)
 		}
 	}
-	srv, err := server.New(config, slog.New(slog.NewTextHandler(t.Output(), nil)), server.Options{})
+	srv, err := server.New(conf, slog.New(slog.NewTextHandler(t.Output(), nil)), server.Options{})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	t.Cleanup(func() { require.NoError(t, srv.Close()) })

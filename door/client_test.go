@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server"
@@ -16,13 +17,13 @@ import (
 
 // prepare makes a server that has no listeners but those of doors. settings are directives and their values.
 func prepare(t *testing.T, settings ...string) *server.Server {
-	config := server.NewConfig()
-	config.InMemory()
-	config.ListenNowhere()
+	conf := config.NewConfig()
+	conf.InMemory()
+	conf.ListenNowhere()
 	for i := 0; i < len(settings); i += 2 {
-		require.NoError(t, config.Set(settings[i], settings[i+1], false))
+		require.NoError(t, conf.Set(settings[i], settings[i+1], false))
 	}
-	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{})
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { srv.Close() })
 	return srv

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/resp"
@@ -44,14 +45,14 @@ func startTestServer(t testing.TB, o Options, settings ...string) *testServer {
 func newTestServer(t testing.TB, o Options, settings ...string) *testServer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := NewConfig()
-	config.InMemory()
+	conf := config.NewConfig()
+	conf.InMemory()
 	for i := 0; i < len(settings); i += 2 {
-		require.NoError(t, config.Set(settings[i], settings[i+1], false))
+		require.NoError(t, conf.Set(settings[i], settings[i+1], false))
 	}
-	require.NoError(t, config.Set("port", "0", false))
+	require.NoError(t, conf.Set("port", "0", false))
 	o.Listeners = []net.Listener{l}
-	srv, err := New(config, slog.New(slog.DiscardHandler), o)
+	srv, err := New(conf, slog.New(slog.DiscardHandler), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { srv.Close() })
 	return &testServer{srv, t}

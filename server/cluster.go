@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 )
 
 // This file is cluster mode (cluster-enabled yes): the server is the only node of a cluster and has all slots. Clients of clusters find
@@ -31,7 +32,7 @@ const (
 type clusterNode struct{ id, shardID string }
 
 // startCluster makes the server a node, if the configuration asks for it.
-func (srv *Server) startCluster(set *Settings) {
+func (srv *Server) startCluster(set *config.Settings) {
 	if set.Cluster.Enabled {
 		srv.cluster = &clusterNode{id: newRunID(), shardID: newRunID()}
 	}
@@ -140,7 +141,7 @@ type announcement struct {
 	ip, hostname           string
 	port, tlsPort, busPort int
 	tls                    bool // the client has connected to tlsPort
-	preferred              ClusterEndpoint
+	preferred              config.ClusterEndpoint
 }
 
 // announcement returns what the client is told: the address that it has connected to, as far as nothing else is to be announced.
@@ -177,9 +178,9 @@ func (a *announcement) clientPort() int {
 // endpoint is what clients are to connect to; "" is the address that they have already.
 func (a *announcement) endpoint() string {
 	switch {
-	case a.preferred == EndpointIP:
+	case a.preferred == config.EndpointIP:
 		return a.ip
-	case a.preferred == EndpointUnknown:
+	case a.preferred == config.EndpointUnknown:
 		return ""
 	case a.hostname == "":
 		return "?" // there is a name that nobody has told

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/transcript"
 )
 
@@ -96,7 +97,7 @@ func TestNodeIsWhereTheClientHasConnectedToUnlessAnnounced(t *testing.T) {
 		require.Equal(t, fill(`[["slots" [0 16383] "nodes" [["id" "ID" `+step.shard+` "role" "master" "replication-offset" 0 "health" "online"]]]]`),
 			strings.Join(strings.Fields(c.do("CLUSTER SHARDS")), " "), step.set)
 	}
-	for value, want := range map[string]error{"a_b": errHostnameChars, strings.Repeat("a", 256): errHostnameLength, strings.Repeat("a", 255): nil} {
+	for value, want := range map[string]error{"a_b": config.ErrHostnameChars, strings.Repeat("a", 256): config.ErrHostnameLength, strings.Repeat("a", 255): nil} {
 		require.Equal(t, want, srv.config.Set("cluster-announce-hostname", value, true), value)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/commandtest"
 )
@@ -59,12 +60,12 @@ func onShards(t *testing.T, test func(t *testing.T, b *atomServer)) {
 }
 
 func newAtomHarness(t *testing.T, shards string) *harness {
-	config := NewConfig()
-	config.InMemory()
-	require.NoError(t, config.Set("shards", shards, false))
+	conf := config.NewConfig()
+	conf.InMemory()
+	require.NoError(t, conf.Set("shards", shards, false))
 	b := &harness{clock: engine.NewManualClock(time.UnixMilli(1e12)), log: &panicLog{}}
 	var err error
-	b.Server, err = New(config, slog.New(b.log), Options{Clock: b.clock, Goroutines: true})
+	b.Server, err = New(conf, slog.New(b.log), Options{Clock: b.clock, Goroutines: true})
 	require.NoError(t, err)
 	return b
 }

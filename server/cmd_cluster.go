@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -182,14 +183,14 @@ func cmdClusterSlots(c *command.Ctx) {
 	w.Int(0)
 	w.Int(hashSlots - 1)
 	w.Array(4)
-	if a.preferred == EndpointUnknown {
+	if a.preferred == config.EndpointUnknown {
 		w.Null()
 	} else {
 		w.BulkString(a.endpoint())
 	}
 	w.Int(int64(a.clientPort()))
 	w.BulkString(serverOf(c).cluster.id)
-	showIP, showHostname := a.preferred != EndpointIP, a.preferred != EndpointHostname && a.hostname != ""
+	showIP, showHostname := a.preferred != config.EndpointIP, a.preferred != config.EndpointHostname && a.hostname != ""
 	fields := fieldWriter{w: w, mark: w.Defer()}
 	if showIP {
 		fields.text("ip", a.ip)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -19,7 +20,7 @@ var update = flag.Bool("update", false, "write docs/commands.md instead of check
 // reply runs a handler that needs nothing but the table and returns what it writes.
 func reply(t *testing.T, args ...string) string {
 	t.Helper()
-	srv := &Server{table: command.NewTable(), config: NewConfig()}
+	srv := &Server{table: command.NewTable(), config: config.NewConfig()}
 	c := &command.Ctx{W: &resp.Writer{Proto: 2}, Host: srv}
 	for _, a := range args {
 		c.Args = append(c.Args, []byte(a))

@@ -1,9 +1,8 @@
 package server
 
 import (
-	"strings"
-
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 )
 
 func init() { command.Register(configCommands) }
@@ -46,7 +45,7 @@ func configSecrets(args [][]byte, fn func(i int)) {
 
 func cmdConfigGet(c *command.Ctx) {
 	m, n := c.W.Defer(), 0
-	serverOf(c).config.match(c.Args[2:], func(name, value string) {
+	serverOf(c).config.Match(c.Args[2:], func(name, value string) {
 		c.W.BulkString(name)
 		c.W.BulkString(value)
 		n++
@@ -73,11 +72,15 @@ func cmdConfigRewrite(c *command.Ctx) { rewriteConfig(c, false) }
 
 // rewriteConfig writes the present values into the configuration file: all of them, or those that were changed.
 func rewriteConfig(c *command.Ctx, all bool) {
-	switch err := serverOf(c).config.rewrite(all); err {
+	rewrite := (*config.Config).Rewrite
+	if all {
+		rewrite = (*config.Config).RewriteAll
+	}
+	switch err := rewrite(serverOf(c).config); err {
 	case nil:
 		serverOf(c).log.Info("configuration file rewritten")
 		c.W.OK()
-	case errNoConfigFile:
+	case config.ErrNoConfigFile:
 		c.Err(command.Error("ERR " + err.Error()))
 	default:
 		serverOf(c).log.Warn("cannot rewrite the configuration file", "error", err)
@@ -92,21 +95,21 @@ func cmdConfigSet(c *command.Ctx) {
 		c.Err(command.ErrSyntax)
 		return
 	}
-	pairs := make([]assignment, 0, len(args)/2)
+	pairs := make([]config.Assignment, 0, len(args)/2)
 	for i := 0; i < len(args); i += 2 {
 		name := string(args[i])
-		d := directiveNamed(name)
-		if d == nil {
-			if culprit, err := serverOf(c).config.checkAssignments(pairs, trusted); err != nil { // what is wrong with an earlier pair comes first
+		pair, ok := config.Assign(name, string(args[i+1]))
+		if !ok {
+			if culprit, err := serverOf(c).config.CheckAssignments(pairs, trusted); err != nil { // what is wrong with an earlier pair comes first
 				configSetFailed(c, culprit, err)
 				return
 			}
 			c.Err(command.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'"))
 			return
 		}
-		pairs = append(pairs, assignment{d, strings.ToLower(name), string(args[i+1])})
+		pairs = append(pairs, pair)
 	}
-	if culprit, err := serverOf(c).config.setAll(pairs, trusted); err != nil {
+	if culprit, err := serverOf(c).config.SetAll(pairs, trusted); err != nil {
 		configSetFailed(c, culprit, err)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
@@ -95,8 +96,8 @@ func debugAllowed(host command.Host, client command.Client) bool {
 }
 
 // has reports whether the client is one of those that have an access.
-func (s *Session) has(a Access) bool {
-	return a == AccessYes || a == AccessLocal && s.peer.local()
+func (s *Session) has(a config.Access) bool {
+	return a == config.AccessYes || a == config.AccessLocal && s.peer.local()
 }
 
 func debugRefused(c *command.Ctx, _ [][]byte) { c.Err(errDebugRefused) }
@@ -139,7 +140,7 @@ func debugPauseCron(c *command.Ctx, _ [][]byte) { c.W.OK() }
 
 // debugPackedThreshold has nothing to do: elements of any size lie in the same kind of node.
 func debugPackedThreshold(c *command.Ctx, args [][]byte) {
-	if n, ok := parseMemory(string(args[0])); !ok || n >= 4<<30 {
+	if n, ok := config.ParseMemory(string(args[0])); !ok || n >= 4<<30 {
 		c.Err(errPackedSize)
 		return
 	}
@@ -284,7 +285,7 @@ func debugObject(c *command.Ctx, args [][]byte) {
 			nodes, float64(l.Len())/float64(max(nodes, 1)), serverOf(c).ListLimit(), l.MemoryUsage())
 	}
 	settings := serverOf(c).config.Get()
-	saved := rdb.SavedLen(e, settings.compressesRDB(), settings.List)
+	saved := rdb.SavedLen(e, settings.CompressesRDB(), settings.List)
 	c.W.Simple(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d%s",
 		e, command.RefCount(e), encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/scripting"
 	"github.com/atomredis/atomredis/server/acl"
@@ -160,7 +161,7 @@ func (b *infoText) server(c *command.Ctx) {
 		io = "goroutines"
 	}
 	build := readBuild()
-	hz := directiveNamed("hz").show(srv.config.Get()) // nothing runs so often here
+	hz := srv.config.Value("hz") // nothing runs so often here
 	b.text("redis_version", version.Redis)
 	b.text("redis_git_sha1", build.revision)
 	b.flag("redis_git_dirty", build.dirty)
@@ -177,7 +178,7 @@ func (b *infoText) server(c *command.Ctx) {
 	b.number("process_id", int64(os.Getpid()))
 	b.text("process_supervised", srv.supervised.String())
 	b.text("run_id", srv.runID)
-	b.number("tcp_port", int64(srv.config.Get().tcpPort()))
+	b.number("tcp_port", int64(srv.config.Get().TcpPort()))
 	b.number("server_time_usec", now.UnixMicro())
 	b.number("uptime_in_seconds", uptime)
 	b.number("uptime_in_days", uptime/(24*60*60))
@@ -283,7 +284,7 @@ func (b *infoText) memory(c *command.Ctx) {
 		b.bytes("total_system_memory", total)
 	}
 	b.bytes("maxmemory", srv.eviction.limit.Load())
-	b.text("maxmemory_policy", directiveNamed("maxmemory-policy").show(srv.config.Get()))
+	b.text("maxmemory_policy", srv.config.Value("maxmemory-policy"))
 	notCounted := int64(0)
 	if srv.eviction.limit.Load() != 0 {
 		notCounted = max(m.heap-srv.usedMemory(), 0)
@@ -558,7 +559,7 @@ func (b *infoText) latencyStats(c *command.Ctx) {
 		}
 		parts := make([]string, len(percentiles))
 		for i, p := range percentiles {
-			parts[i] = fmt.Sprintf("p%s=%.3f", percentileText(p), float64(h.percentile(p))/1000)
+			parts[i] = fmt.Sprintf("p%s=%.3f", config.PercentileText(p), float64(h.percentile(p))/1000)
 		}
 		b.text("latency_percentiles_usec_"+cmd.Name, strings.Join(parts, ","))
 	}

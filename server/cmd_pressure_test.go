@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/protocols/pressure/keys"
 )
@@ -35,14 +36,14 @@ func pressureOn(t require.TestingT, h *harness) *pressureServer {
 
 // newHarnessWith is newHarness with directives and their values.
 func newHarnessWith(t require.TestingT, settings ...string) *harness {
-	config := NewConfig()
-	config.InMemory()
+	conf := config.NewConfig()
+	conf.InMemory()
 	for i := 0; i < len(settings); i += 2 {
-		require.NoError(t, config.Set(settings[i], settings[i+1], false))
+		require.NoError(t, conf.Set(settings[i], settings[i+1], false))
 	}
 	h := &harness{clock: engine.NewManualClock(time.UnixMilli(1e12)), log: &panicLog{}}
 	var err error
-	h.Server, err = New(config, slog.New(h.log), Options{Clock: h.clock, Goroutines: true})
+	h.Server, err = New(conf, slog.New(h.log), Options{Clock: h.clock, Goroutines: true})
 	require.NoError(t, err)
 	return h
 }

@@ -44,7 +44,7 @@ func cmdReplicaOf(c *command.Ctx) {
 	if command.EqualFold(c.Args[1], "no") && command.EqualFold(c.Args[2], "one") {
 		if srv.replica.link() != nil {
 			srv.stopFollowing(c.G)
-			srv.config.setReplicaOf("", 0)
+			srv.config.SetReplicaOf("", 0)
 			srv.log.Info("the server is a master again", "client", sessionOf(c).id)
 		}
 		c.W.OK()
@@ -64,7 +64,7 @@ func cmdReplicaOf(c *command.Ctx) {
 		return
 	}
 	srv.log.Info("the server becomes a replica", "host", host, "port", port, "client", sessionOf(c).id)
-	srv.config.setReplicaOf(host, int(port))
+	srv.config.SetReplicaOf(host, int(port))
 	srv.startFollowing(c.G, host, int(port))
 	c.W.OK()
 }

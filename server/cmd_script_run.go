@@ -117,7 +117,7 @@ type reliever interface {
 
 // watchEvery returns how long the timer is set for: a script must be found to be over the limit soon after it is.
 func (srv *Server) watchEvery() time.Duration {
-	limit := srv.config.Get().busyAfter()
+	limit := srv.config.Get().BusyAfter()
 	if limit <= 0 {
 		return watchInterval
 	}
@@ -142,7 +142,7 @@ func (srv *Server) watchScript() {
 		r.heap.begin()
 	}
 	ran := now - r.since
-	limit := srv.config.Get().busyAfter()
+	limit := srv.config.Get().BusyAfter()
 	if running && limit > 0 && ran >= limit && !r.slow && !r.interrupt.Stopped() {
 		srv.log.Warn("a script runs for longer than busy-reply-threshold; it can be ended with SCRIPT KILL or FUNCTION KILL", "duration", ran)
 		answer := r.current.busyAnswer()

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/stretchr/testify/require"
 )
 
 // usersOf makes a server for the sake of its users, nil if they are wrong.
-func usersOf(t *testing.T, c *Config) *Server {
+func usersOf(t *testing.T, c *config.Config) *Server {
 	c.InMemory()
 	c.ListenNowhere()
 	srv, err := New(c, slog.New(slog.DiscardHandler), Options{Goroutines: true})
@@ -34,7 +35,7 @@ func (srv *Server) describeUsers() map[string]string {
 func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
 	other := writeFile(t, "other.conf", "user bob on nopass +get ~b*\n")
 	file := writeFile(t, "redis.conf", "user alice on nopass +@all\ninclude "+other+"\n")
-	c := NewConfig()
+	c := config.NewConfig()
 	require.NoError(t, c.LoadFile(file))
 	srv := usersOf(t, c)
 	require.NotNil(t, srv)
@@ -43,7 +44,7 @@ func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NotContains(t, string(written), "bob")
-	require.NoError(t, NewConfig().LoadFile(file))
+	require.NoError(t, config.NewConfig().LoadFile(file))
 
 	require.NoError(t, srv.setUser(nil, "carol", []string{"on"}))
 	require.NoError(t, c.Rewrite())
@@ -51,14 +52,14 @@ func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
 	require.ErrorContains(t, c.Rewrite(), "user 'bob' is not as the file says")
 	require.True(t, srv.deleteUser(nil, "bob"))
 	require.ErrorContains(t, c.Rewrite(), "user 'bob' is not as the file says")
-	again := NewConfig()
+	again := config.NewConfig()
 	require.NoError(t, again.LoadFile(file))
 	require.Len(t, again.Get().Users, 3)
 }
 
 func TestAccessIsForLocalClientsOrAll(t *testing.T) {
 	local, remote := &Session{peer: Peer{Addr: "127.0.0.1:1"}}, &Session{peer: Peer{Addr: "192.0.2.1:1"}}
-	for access, want := range map[Access][2]bool{AccessNo: {false, false}, AccessYes: {true, true}, AccessLocal: {true, false}} {
+	for access, want := range map[config.Access][2]bool{config.AccessNo: {false, false}, config.AccessYes: {true, true}, config.AccessLocal: {true, false}} {
 		require.Equal(t, want, [2]bool{local.has(access), remote.has(access)}, access)
 	}
 }
@@ -73,7 +74,7 @@ func FuzzUsersOfConfigFile(f *testing.F) {
 			t.Skip("no files from outside")
 		}
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
-		c := NewConfig()
+		c := config.NewConfig()
 		if c.LoadFile(file) != nil {
 			return
 		}
@@ -87,7 +88,7 @@ func FuzzUsersOfConfigFile(f *testing.F) {
 		}
 		defer srv.Close()
 		require.NoError(t, c.Rewrite())
-		again := NewConfig()
+		again := config.NewConfig()
 		require.NoError(t, again.LoadFile(file))
 		same := usersOf(t, again)
 		require.NotNil(t, same)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 )
@@ -34,7 +35,7 @@ type openDoor struct {
 	kind     *door.Kind
 	door     door.Door
 	listener net.Listener
-	set      atomic.Pointer[Settings] // those that are about to be in effect, if they are changing
+	set      atomic.Pointer[config.Settings] // those that are about to be in effect, if they are changing
 
 	ending  chan struct{} // closed when it is being closed
 	serving bool          // protected by doors.mu
@@ -46,7 +47,7 @@ type openDoor struct {
 }
 
 // openDoor opens a door as the settings say; it is nil if they say that there is none. It does not serve yet.
-func (srv *Server) openDoor(k *door.Kind, set *Settings) (*openDoor, error) {
+func (srv *Server) openDoor(k *door.Kind, set *config.Settings) (*openDoor, error) {
 	network, address, err := k.ParseAddress(set.Doors[k.Directive()])
 	if err != nil || network == "" {
 		return nil, err
@@ -69,7 +70,7 @@ func (srv *Server) openDoor(k *door.Kind, set *Settings) (*openDoor, error) {
 }
 
 // openDoors opens the doors that the settings ask for. serveDoors has them serve, or closeDoors closes them.
-func (srv *Server) openDoors(set *Settings) error {
+func (srv *Server) openDoors(set *config.Settings) error {
 	for _, k := range door.Kinds() {
 		if err := srv.checkDoorUser(k, set); err != nil {
 			return fmt.Errorf("%s-user: %w", k.Directive(), err)
@@ -100,8 +101,8 @@ func (srv *Server) serveDoors() {
 }
 
 // checkDoorUser returns why the settings cannot say as which user a door's clients act.
-func (srv *Server) checkDoorUser(k *door.Kind, set *Settings) error {
-	if name := set.doorUser(k); name != "" && srv.users.get([]byte(name)) == nil {
+func (srv *Server) checkDoorUser(k *door.Kind, set *config.Settings) error {
+	if name := set.DoorUser(k); name != "" && srv.users.get([]byte(name)) == nil {
 		return fmt.Errorf("there is no user '%s'", name)
 	}
 	return nil
@@ -109,15 +110,15 @@ func (srv *Server) checkDoorUser(k *door.Kind, set *Settings) error {
 
 // updateDoors opens doors where new settings say, and then closes those that were somewhere else. If it fails all are
 // as they were.
-func (srv *Server) updateDoors(old, set *Settings) error {
-	failed, opened := changeError{}, map[string]*openDoor{}
+func (srv *Server) updateDoors(old, set *config.Settings) error {
+	failed, opened := config.ChangeError{}, map[string]*openDoor{}
 	for _, k := range door.Kinds() {
-		if set.doorUser(k) != old.doorUser(k) {
+		if set.DoorUser(k) != old.DoorUser(k) {
 			if err := srv.checkDoorUser(k, set); err != nil {
 				failed[k.Directive()+"-user"] = err
 			}
 		}
-		if set.doorAddress(k) == old.doorAddress(k) {
+		if set.DoorAddress(k) == old.DoorAddress(k) {
 			continue
 		}
 		d, err := srv.openDoor(k, set)
@@ -305,7 +306,7 @@ func (d *openDoor) Client(p door.Peer) (door.Client, error) {
 	if err != nil {
 		return door.Client{}, err
 	}
-	if name := d.set.Load().doorUser(d.kind); name != "" && !s.session.become(name) {
+	if name := d.set.Load().DoorUser(d.kind); name != "" && !s.session.become(name) {
 		s.Release()
 		return door.Client{}, door.ErrNoUser
 	}

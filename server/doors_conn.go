@@ -50,7 +50,7 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 	srv.doors.conns.Add(1)
 	d.conns.Add(1)
 	c := &doorConn{Conn: conn, d: d}
-	if set.doorTLS(d.kind) {
+	if set.DoorTLS(d.kind) {
 		c.secure = tls.Server(conn, &tls.Config{GetConfigForClient: srv.tlsConfigFor})
 		c.Conn = c.secure
 	}

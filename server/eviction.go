@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -46,10 +47,10 @@ const (
 )
 
 // setLimits takes over the settings about memory.
-func (srv *Server) setLimits(old, set *Settings) {
+func (srv *Server) setLimits(old, set *config.Settings) {
 	srv.eviction.limit.Store(int64(set.MaxMemory))
 	srv.eviction.clientLimit.Store(clientLimit(set))
-	srv.leastLimit.Store(set.OutputLimits.leastHard())
+	srv.leastLimit.Store(set.OutputLimits.LeastHard())
 	srv.ks.SetEviction(set.Eviction)
 	if set.MaxMemory != old.MaxMemory {
 		srv.evictLater() // a guard may be held, under which memory cannot begin to be counted
@@ -194,7 +195,7 @@ func (v *eviction) close() {
 const minClientLimit = 128 << 10
 
 // clientLimit returns maxmemory-clients in bytes.
-func clientLimit(set *Settings) int64 {
+func clientLimit(set *config.Settings) int64 {
 	limit := int64(set.MaxMemoryClients)
 	switch {
 	case limit == 0:

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 )
@@ -111,7 +112,7 @@ func TestThePercentageOfMaxmemoryIsTheClients(t *testing.T) {
 		memory, clients int
 		want            int64
 	}{{0, 0, 0}, {0, -5, 0}, {100 << 20, -5, 5 << 20}, {1 << 20, -5, minClientLimit}, {0, 1, minClientLimit}, {0, 1 << 30, 1 << 30}} {
-		require.Equal(t, c.want, clientLimit(&Settings{MaxMemory: c.memory, MaxMemoryClients: c.clients}))
+		require.Equal(t, c.want, clientLimit(&config.Settings{MaxMemory: c.memory, MaxMemoryClients: c.clients}))
 	}
 }
 
@@ -119,11 +120,11 @@ func TestThePercentageOfMaxmemoryIsTheClients(t *testing.T) {
 func TestEvictedKeysStayGone(t *testing.T) {
 	fs := vfs.NewMem()
 	open := func() *Server {
-		config := NewConfig()
+		conf := config.NewConfig()
 		for name, value := range map[string]string{"dir": "/data", "port": "0", "appendfsync": "always", "maxmemory": "300kb", "maxmemory-policy": "allkeys-random"} {
-			require.NoError(t, config.Set(name, value, false))
+			require.NoError(t, conf.Set(name, value, false))
 		}
-		srv, err := New(config, slog.New(slog.DiscardHandler), Options{FS: fs, Goroutines: true})
+		srv, err := New(conf, slog.New(slog.DiscardHandler), Options{FS: fs, Goroutines: true})
 		require.NoError(t, err)
 		require.NoError(t, srv.Start())
 		return srv

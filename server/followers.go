@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
 )
@@ -421,14 +422,14 @@ func (f *followers) watch(srv *Server) {
 }
 
 // good returns how many followers count for min-replicas-to-write: they get the stream and have told of late that they do.
-func (f *followers) good(set *Settings) int {
+func (f *followers) good(set *config.Settings) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.countGood(set)
 }
 
 // countGood is good with mu locked.
-func (f *followers) countGood(set *Settings) (n int) {
+func (f *followers) countGood(set *config.Settings) (n int) {
 	for _, d := range f.list {
 		if d.state == feedOnline && d.lag() <= int64(set.MinReplicasMaxLag) {
 			n++
@@ -450,7 +451,7 @@ func (d *feed) lag() int64 {
 func (srv *Server) countFollowers() { srv.countFollowersFor(srv.config.Get()) }
 
 // countFollowersFor is countFollowers with settings that come into effect now.
-func (srv *Server) countFollowersFor(set *Settings) {
+func (srv *Server) countFollowersFor(set *config.Settings) {
 	f := &srv.followed
 	f.mu.Lock()
 	scarce := set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 && f.countGood(set) < set.MinReplicasToWrite

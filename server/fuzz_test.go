@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -44,13 +45,13 @@ type harness struct {
 }
 
 func newHarness(t require.TestingT) *harness {
-	config := NewConfig()
-	config.InMemory()
-	require.NoError(t, config.Set("proto-max-bulk-len", "1mb", false))
-	require.NoError(t, config.Set("shards", "4", false))
+	conf := config.NewConfig()
+	conf.InMemory()
+	require.NoError(t, conf.Set("proto-max-bulk-len", "1mb", false))
+	require.NoError(t, conf.Set("shards", "4", false))
 	b := &harness{clock: engine.NewManualClock(time.UnixMilli(1e12)), log: &panicLog{}}
 	var err error
-	b.Server, err = New(config, slog.New(b.log), Options{Clock: b.clock, Goroutines: true})
+	b.Server, err = New(conf, slog.New(b.log), Options{Clock: b.clock, Goroutines: true})
 	require.NoError(t, err)
 	return b
 }

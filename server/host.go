@@ -26,7 +26,9 @@ func (srv *Server) Follows() bool { return srv.replica.link() != nil }
 func (srv *Server) Loading() bool { return srv.storage.Storage != nil && srv.storage.Loading() }
 
 // Directive implements Host.
-func (srv *Server) Directive(name string) string { return directiveNamed(name).show(srv.config.Get()) }
+func (srv *Server) Directive(name string) string {
+	return srv.config.Value(name)
+}
 
 // Log implements Host.
 func (srv *Server) Log() *slog.Logger { return srv.log }

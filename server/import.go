@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -81,7 +82,7 @@ func (n redisFiles) orphans(fs vfs.FS, parts string) error {
 
 // importStored returns what persist.Options.Import needs: it reads the file that Options.Import names, or what a Redis has stored in the data
 // directory; nil if there is nothing to read.
-func (srv *Server) importStored(set *Settings) func() error {
+func (srv *Server) importStored(set *config.Settings) func() error {
 	file := srv.storage.importFile
 	if file == "" {
 		names := redisFiles{set.DBFilename, set.AppendDirname, set.AppendFilename}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -193,11 +194,11 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 
 // openImport is New and Start with a file to import.
 func openImport(t require.TestingT, fs vfs.FS, file string) (*Server, error) {
-	config := NewConfig()
+	conf := config.NewConfig()
 	for name, value := range map[string]string{"port": "0", "dir": "/db", "save": ""} {
-		require.NoError(t, config.Set(name, value, false))
+		require.NoError(t, conf.Set(name, value, false))
 	}
-	srv, err := New(config, slog.New(&panicLog{}), Options{FS: fs, Goroutines: true, Import: file})
+	srv, err := New(conf, slog.New(&panicLog{}), Options{FS: fs, Goroutines: true, Import: file})
 	require.NoError(t, err)
 	if err := srv.Start(); err != nil {
 		return nil, errors.Join(err, srv.Close())
@@ -307,14 +308,14 @@ func FuzzAOF(f *testing.F) {
 func listening(t *testing.T, settings ...string) (*Server, string, string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := NewConfig()
-	config.InMemory()
-	require.NoError(t, config.Set("port", "0", false))
+	conf := config.NewConfig()
+	conf.InMemory()
+	require.NoError(t, conf.Set("port", "0", false))
 	for _, pair := range settings {
 		name, value, _ := strings.Cut(pair, "=")
-		require.NoError(t, config.Set(name, value, false))
+		require.NoError(t, conf.Set(name, value, false))
 	}
-	srv, err := New(config, slog.New(slog.DiscardHandler), Options{Listeners: []net.Listener{l}})
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{Listeners: []net.Listener{l}})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	t.Cleanup(func() { require.NoError(t, srv.Close()) })

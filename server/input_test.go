@@ -7,15 +7,16 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/stretchr/testify/require"
 )
 
 // Long commands may be read in pieces of any size, to where the session wants them or not.
 func TestInputInPieces(t *testing.T) {
-	config := NewConfig()
-	config.InMemory()
-	require.NoError(t, config.Set("port", "0", false))
-	srv, err := New(config, slog.New(slog.DiscardHandler), Options{Goroutines: true})
+	conf := config.NewConfig()
+	conf.InMemory()
+	require.NoError(t, conf.Set("port", "0", false))
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{Goroutines: true})
 	require.NoError(t, err)
 	defer srv.Close()
 

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 )
 
 // outputLimit returns the limit on the output that waits for the client. Any goroutine may call it.
-func (s *Session) outputLimit() OutputLimit {
+func (s *Session) outputLimit() config.OutputLimit {
 	set := s.srv.config.Get()
 	if s.follower.following.Load() {
 		return set.OutputLimits.Replica

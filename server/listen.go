@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 )
 
@@ -27,7 +28,7 @@ type listeners struct {
 type listener struct {
 	net.Listener
 	// at is what the configuration calls it; the zero value if it is a Unix socket, or one that a program has handed over.
-	at endpoint
+	at config.Endpoint
 	// stop ends it at once: nobody is accepted any more, and its address is free. It is nil before the listener is served.
 	stop func()
 }
@@ -42,17 +43,17 @@ func (l *listener) close() {
 }
 
 // openEndpoint begins to listen; l is nil if the address is optional and the machine does not have it.
-func openEndpoint(e endpoint, set *Settings) (l net.Listener, err error) {
-	network, host := "tcp", e.host
+func openEndpoint(e config.Endpoint, set *config.Settings) (l net.Listener, err error) {
+	network, host := "tcp", e.Host
 	switch host {
 	case "*":
 		network, host = "tcp4", "0.0.0.0"
 	case "::*":
 		network, host = "tcp6", "::"
 	}
-	l, err = net.Listen(network, net.JoinHostPort(host, strconv.Itoa(e.port)))
+	l, err = net.Listen(network, net.JoinHostPort(host, strconv.Itoa(e.Port)))
 	if err != nil {
-		if e.optional && !errors.Is(err, syscall.EADDRINUSE) {
+		if e.Optional && !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, nil
 		}
 		return nil, err
@@ -65,7 +66,7 @@ func openEndpoint(e endpoint, set *Settings) (l net.Listener, err error) {
 }
 
 // open begins to listen at all of the endpoints, or at none if there is an error.
-func (srv *Server) open(set *Settings, list []endpoint) (opened []*listener, err error) {
+func (srv *Server) open(set *config.Settings, list []config.Endpoint) (opened []*listener, err error) {
 	for _, e := range list {
 		var l net.Listener
 		if l, err = openEndpoint(e, set); err != nil {
@@ -74,7 +75,7 @@ func (srv *Server) open(set *Settings, list []endpoint) (opened []*listener, err
 		if l == nil {
 			continue
 		}
-		if e.tls {
+		if e.Tls {
 			l = tls.NewListener(l, &tls.Config{GetConfigForClient: srv.tlsConfigFor})
 		}
 		opened = append(opened, &listener{Listener: l, at: e})
@@ -112,7 +113,7 @@ func closeAll(list []*listener) {
 }
 
 // listen opens the addresses that the configuration asks for, and has clients accepted there.
-func (srv *Server) listen(set *Settings) error {
+func (srv *Server) listen(set *config.Settings) error {
 	ls := &srv.listeners
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -120,14 +121,14 @@ func (srv *Server) listen(set *Settings) error {
 		return door.ErrClosed
 	}
 	ls.serving = true
-	if set.wantsTLS() {
+	if set.WantsTLS() {
 		st, err := loadTLS(&set.TLS)
 		if err != nil {
 			return err
 		}
 		srv.tls.Store(st)
 	}
-	opened, err := srv.open(set, set.endpoints())
+	opened, err := srv.open(set, set.Endpoints())
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (srv *Server) listen(set *Settings) error {
 }
 
 // listenUnix opens the Unix socket.
-func listenUnix(set *Settings) (net.Listener, error) {
+func listenUnix(set *config.Settings) (net.Listener, error) {
 	if err := removeStaleSocket(set.UnixSocket); err != nil {
 		return nil, err
 	}
@@ -186,7 +187,7 @@ var (
 // updateListeners has the server listen where new settings say. Sockets that both settings have stay as they are, and clients that are
 // connected stay too. New sockets are opened before old ones are closed, unless an old one may stand in the way of a new one, as
 // 127.0.0.1 does of *. If it fails the server listens where it did before.
-func (srv *Server) updateListeners(old, set *Settings) error {
+func (srv *Server) updateListeners(old, set *config.Settings) error {
 	if set.Port == old.Port && set.TLS.Port == old.TLS.Port && slices.Equal(set.Bind, old.Bind) {
 		return nil
 	}
@@ -199,12 +200,12 @@ func (srv *Server) updateListeners(old, set *Settings) error {
 	case !ls.serving:
 		return nil
 	}
-	wanted := set.endpoints()
+	wanted := set.Endpoints()
 	var kept, obsolete []*listener
 	for _, l := range ls.all {
-		i := slices.IndexFunc(wanted, func(e endpoint) bool { return e.host == l.at.host && e.port == l.at.port && e.tls == l.at.tls })
+		i := slices.IndexFunc(wanted, func(e config.Endpoint) bool { return e.Host == l.at.Host && e.Port == l.at.Port && e.Tls == l.at.Tls })
 		switch {
-		case l.at == endpoint{}:
+		case l.at == config.Endpoint{}:
 			kept = append(kept, l)
 		case i >= 0:
 			kept = append(kept, l)
@@ -215,7 +216,7 @@ func (srv *Server) updateListeners(old, set *Settings) error {
 	}
 	opened, err := srv.open(set, wanted)
 	early := errors.Is(err, syscall.EADDRINUSE) && slices.ContainsFunc(obsolete, func(l *listener) bool {
-		return slices.ContainsFunc(wanted, func(e endpoint) bool { return e.port == l.at.port })
+		return slices.ContainsFunc(wanted, func(e config.Endpoint) bool { return e.Port == l.at.Port })
 	})
 	if early {
 		closeAll(obsolete)
@@ -230,7 +231,7 @@ func (srv *Server) updateListeners(old, set *Settings) error {
 			obsolete = srv.reopen(old, obsolete)
 		}
 		ls.all = append(kept, obsolete...)
-		return changeError{"bind": errBind, "port": errListen, "tls-port": errListen}
+		return config.ChangeError{"bind": errBind, "port": errListen, "tls-port": errListen}
 	}
 	if !early {
 		closeAll(obsolete)
@@ -240,9 +241,9 @@ func (srv *Server) updateListeners(old, set *Settings) error {
 }
 
 // reopen listens again where it was closed.
-func (srv *Server) reopen(set *Settings, list []*listener) (opened []*listener) {
+func (srv *Server) reopen(set *config.Settings, list []*listener) (opened []*listener) {
 	for _, l := range list {
-		again, err := srv.open(set, []endpoint{l.at})
+		again, err := srv.open(set, []config.Endpoint{l.at})
 		if err == nil {
 			err = srv.serve(again)
 		}
@@ -273,22 +274,22 @@ func (ls *listeners) shown() (list []string) {
 	var order []group
 	binds := map[group]string{}
 	for _, l := range ls.all {
-		g, host := group{name: "tcp"}, l.at.host
+		g, host := group{name: "tcp"}, l.at.Host
 		switch a := l.Addr().(type) {
 		case *net.UnixAddr:
 			g.name, host = "unix", a.Name
 		case *net.TCPAddr:
 			g.port = ",port=" + strconv.Itoa(a.Port)
-			if l.at == (endpoint{}) {
+			if l.at == (config.Endpoint{}) {
 				host = a.IP.String()
 			}
 		default:
 			host = a.String()
 		}
-		if l.at.tls {
+		if l.at.Tls {
 			g.name = "tls"
 		}
-		if l.at.optional {
+		if l.at.Optional {
 			host = "-" + host
 		}
 		if _, ok := binds[g]; !ok {

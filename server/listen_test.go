@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/transcript"
 )
@@ -37,12 +38,12 @@ func portOf(t testing.TB, l net.Listener) string {
 
 // startListening starts a server at a port of its own, as redis.conf would have it.
 func startListening(t *testing.T, o Options, port string, settings ...string) *testServer {
-	config := NewConfig()
-	config.InMemory()
+	conf := config.NewConfig()
+	conf.InMemory()
 	for s := range slices.Chunk(append([]string{"bind", "127.0.0.1", "port", port}, settings...), 2) {
-		require.NoError(t, config.Set(s[0], s[1], false))
+		require.NoError(t, conf.Set(s[0], s[1], false))
 	}
-	srv, err := New(config, slog.New(slog.DiscardHandler), o)
+	srv, err := New(conf, slog.New(slog.DiscardHandler), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { srv.Close() })
 	require.NoError(t, srv.Start())
@@ -147,9 +148,9 @@ func TestRewriteKeepsAPortThatWasChanged(t *testing.T) {
 	first, second := unusedPort(t), unusedPort(t)
 	file := filepath.Join(t.TempDir(), "redis.conf")
 	require.NoError(t, os.WriteFile(file, []byte("save \"\"\nappendonly no\nbind 127.0.0.1\nport "+first+"\n"), 0o600))
-	config := NewConfig()
-	require.NoError(t, config.LoadFile(file))
-	srv, err := New(config, slog.New(slog.DiscardHandler), Options{})
+	conf := config.NewConfig()
+	require.NoError(t, conf.LoadFile(file))
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
 	require.NoError(t, err)
 	defer srv.Close()
 	require.NoError(t, srv.Start())

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,12 +21,12 @@ func TestTheUnixSocketBelongsToAGroup(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		socket = filepath.Join(dir, "s")
-		config := NewConfig()
-		config.InMemory()
+		conf := config.NewConfig()
+		conf.InMemory()
 		for name, value := range map[string]string{"port": "0", "unixsocket": socket, "unixsocketgroup": group} {
-			require.NoError(t, config.Set(name, value, false))
+			require.NoError(t, conf.Set(name, value, false))
 		}
-		srv, err := New(config, slog.New(slog.DiscardHandler), Options{})
+		srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { srv.Close() })
 		return socket, srv.Start()

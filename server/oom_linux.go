@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/atomredis/atomredis/config"
 )
 
 // oomScoreFile has what the kernel adds to the process's score when it looks for one to kill.
@@ -22,11 +24,11 @@ var oomScore struct {
 }
 
 // applyOOMScore gives the process the score that the settings have for a master, or a replica.
-func applyOOMScore(set *Settings, isReplica bool) error {
+func applyOOMScore(set *config.Settings, isReplica bool) error {
 	o := &oomScore
 	o.Lock()
 	defer o.Unlock()
-	if set.OOMScoreAdj == OOMScoreNo && !o.changed {
+	if set.OOMScoreAdj == config.OOMScoreNo && !o.changed {
 		return nil
 	}
 	if !o.read {
@@ -44,15 +46,15 @@ func applyOOMScore(set *Settings, isReplica bool) error {
 		value = set.OOMScoreAdjValues[1]
 	}
 	switch set.OOMScoreAdj {
-	case OOMScoreNo:
+	case config.OOMScoreNo:
 		value = o.original
-	case OOMScoreYes, OOMScoreRelative:
+	case config.OOMScoreYes, config.OOMScoreRelative:
 		value += o.original
 	}
 	value = max(-maxOOMAdjustment, min(value, maxOOMAdjustment))
 	if err := os.WriteFile(oomScoreFile, []byte(strconv.Itoa(value)), 0); err != nil {
 		return err
 	}
-	o.changed = set.OOMScoreAdj != OOMScoreNo
+	o.changed = set.OOMScoreAdj != config.OOMScoreNo
 	return nil
 }

@@ -2,11 +2,15 @@
 
 package server
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/atomredis/atomredis/config"
+)
 
 // applyOOMScore can do nothing where there is no such score.
-func applyOOMScore(set *Settings, _ bool) error {
-	if set.OOMScoreAdj == OOMScoreNo {
+func applyOOMScore(set *config.Settings, _ bool) error {
+	if set.OOMScoreAdj == config.OOMScoreNo {
 		return nil
 	}
 	return errors.New("only Linux has a score by which processes are killed when memory runs out")

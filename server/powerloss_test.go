@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/crashfs"
 )
 
@@ -31,16 +32,16 @@ type durableServer struct {
 }
 
 func openDurable(t require.TestingT, fs vfs.FS, settings ...string) (*durableServer, error) {
-	config := NewConfig()
+	conf := config.NewConfig()
 	for _, pair := range append([]string{"port=0", "dir=/db", "save=", "appendonly=yes", "appendfsync=always", "checkpoint-size=1mb",
 		"hash-max-listpack-entries=4", "list-max-listpack-size=4", "stream-node-max-entries=4", "zset-max-listpack-entries=4",
 		"set-max-intset-entries=4", "databases=4"}, settings...) {
 		name, value, _ := strings.Cut(pair, "=")
-		require.NoError(t, config.Set(name, value, false))
+		require.NoError(t, conf.Set(name, value, false))
 	}
 	d := &durableServer{t: t, log: &panicLog{}}
 	var err error
-	if d.Server, err = New(config, slog.New(d.log), Options{FS: fs, Goroutines: true}); err != nil {
+	if d.Server, err = New(conf, slog.New(d.log), Options{FS: fs, Goroutines: true}); err != nil {
 		return nil, err
 	}
 	if err := d.Start(); err != nil {

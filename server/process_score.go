@@ -1,13 +1,17 @@
 package server
 
+import (
+	"github.com/atomredis/atomredis/config"
+)
+
 // updateOOMScore gives the process the score of new settings.
-func (srv *Server) updateOOMScore(old, set *Settings) error {
+func (srv *Server) updateOOMScore(old, set *config.Settings) error {
 	if set.OOMScoreAdj == old.OOMScoreAdj && set.OOMScoreAdjValues == old.OOMScoreAdjValues {
 		return nil
 	}
 	if err := applyOOMScore(set, srv.replica.link() != nil); err != nil {
 		srv.log.Warn("cannot change the score by which the system kills processes", "error", err.Error())
-		return changeError{"oom-score-adj": errOOMScore, "oom-score-adj-values": errOOMScore}
+		return config.ChangeError{"oom-score-adj": config.ErrOOMScore, "oom-score-adj-values": config.ErrOOMScore}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
 )
@@ -118,7 +119,7 @@ func (f *dumpFile) begun(s *engine.Snapshot) {
 }
 
 // replaceFile writes a file that takes the place of the one of that name when it is whole and on the disk.
-func (srv *Server) replaceFile(set *Settings) (err error) {
+func (srv *Server) replaceFile(set *config.Settings) (err error) {
 	if err := srv.fs.MkdirAll(set.Dir, 0o700); err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (srv *Server) replaceFile(set *Settings) (err error) {
 }
 
 // loadFile reads what there is at start: what a server has stored in the directory, or what a Redis has.
-func (srv *Server) loadFile(set *Settings) error {
+func (srv *Server) loadFile(set *config.Settings) error {
 	if !srv.dumpFile.use || set.Durable() {
 		return nil
 	}
@@ -171,13 +172,11 @@ func (srv *Server) loadFile(set *Settings) error {
 
 // readStored reads what a server has stored in the directory.
 func (srv *Server) readStored(im *importer) error {
-	config := NewConfig()
-	next := *config.Get()
+	next := *config.NewConfig().Get()
 	set := srv.config.Get()
 	next.Dir, next.Databases, next.Port, next.AppendOnly = set.Dir, set.Databases, 0, true
 	next.Hash, next.Set, next.ZSet, next.List, next.Stream = set.Hash, set.Set, set.ZSet, set.List, set.Stream
-	config.current.Store(&next)
-	stored, err := New(config, srv.log, Options{FS: srv.fs, Goroutines: true, Clock: srv.ks.Clock()})
+	stored, err := New(config.Of(next), srv.log, Options{FS: srv.fs, Goroutines: true, Clock: srv.ks.Clock()})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -69,22 +70,22 @@ func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
 func TestRenamingThatIsNotPossibleIsRefused(t *testing.T) {
 	for lines, want := range map[string]error{
 		"rename-command nosuch x":                        command.ErrNoCommandToRename,
-		"rename-command config|get x":                    command.ErrNoCommandToRename,
+		"rename-command config|get x":                      command.ErrNoCommandToRename,
 		"rename-command get set":                         command.ErrCommandNameTaken,
 		"rename-command get x\nrename-command get y":     command.ErrNoCommandToRename,
 		"rename-command get x\nrename-command GETEX X":   command.ErrCommandNameTaken,
-		"rename-command get":                             errUnknownDirective,
-		"rename-command get x y":                         errUnknownDirective,
+		"rename-command get":                             config.ErrUnknownDirective,
+		"rename-command get x y":                         config.ErrUnknownDirective,
 		"rename-command get set\nrename-command set get": command.ErrCommandNameTaken,
 	} {
-		config := NewConfig()
-		require.ErrorIs(t, config.LoadFile(writeFile(t, "redis.conf", lines)), want, lines)
-		require.Empty(t, config.Get().Renamed, lines)
+		conf := config.NewConfig()
+		require.ErrorIs(t, conf.LoadFile(writeFile(t, "redis.conf", lines)), want, lines)
+		require.Empty(t, conf.Get().Renamed, lines)
 	}
-	config := NewConfig()
-	require.NoError(t, config.LoadArgs([]string{"--rename-command", "get", "x", "--rename-command", "SET", "GET", "--rename-command", "x", "set"}))
+	conf := config.NewConfig()
+	require.NoError(t, conf.LoadArgs([]string{"--rename-command", "get", "x", "--rename-command", "SET", "GET", "--rename-command", "x", "set"}))
 	table := command.NewTable()
-	require.NoError(t, table.Rename(config.Get().Renamed))
+	require.NoError(t, table.Rename(conf.Get().Renamed))
 	require.Equal(t, "set", table.Find([]byte("get")).Name)
 	require.Equal(t, "get", table.Find([]byte("SET")).Name)
 	require.Equal(t, "get", command.NewTable().Find([]byte("get")).Name, "other servers keep theirs")
@@ -93,9 +94,9 @@ func TestRenamingThatIsNotPossibleIsRefused(t *testing.T) {
 func TestJournalKeepsTheOwnNamesOfCommands(t *testing.T) {
 	dir := t.TempDir()
 	open := func(lines ...string) *Server {
-		config := NewConfig()
-		require.NoError(t, config.LoadFile(writeFile(t, "redis.conf", strings.Join(append(lines, "dir "+dir, `save ""`, "port 0"), "\n"))))
-		srv, err := New(config, slog.New(slog.DiscardHandler), Options{})
+		conf := config.NewConfig()
+		require.NoError(t, conf.LoadFile(writeFile(t, "redis.conf", strings.Join(append(lines, "dir "+dir, `save ""`, "port 0"), "\n"))))
+		srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { srv.Close() })
 		require.NoError(t, srv.Start())

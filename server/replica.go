@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
@@ -193,7 +194,7 @@ func (r *replica) close() {
 }
 
 // restriction returns the error that a replica has for a command, "" if it may run.
-func (r *replica) restriction(cmd *command.Command, writes bool, set *Settings) command.Error {
+func (r *replica) restriction(cmd *command.Command, writes bool, set *config.Settings) command.Error {
 	l := r.link()
 	switch {
 	case l == nil:
@@ -363,7 +364,7 @@ func (l *masterLink) handshake(in *bufio.Reader) error {
 		}
 	}
 	// Masters that do not know the options answer errors, which change nothing.
-	options := [][]string{{"REPLCONF", "listening-port", strconv.Itoa(set.announcedPort())}}
+	options := [][]string{{"REPLCONF", "listening-port", strconv.Itoa(set.AnnouncedPort())}}
 	if set.ReplicaAnnounceIP != "" {
 		options = append(options, []string{"REPLCONF", "ip-address", set.ReplicaAnnounceIP})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -28,7 +29,7 @@ import (
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
 type Server struct {
-	config *Config
+	config *config.Config
 	log    *slog.Logger
 	ks     *engine.Keyspace
 	table  *command.Table
@@ -82,7 +83,7 @@ type Server struct {
 	doors     doors
 	files     fileWatch
 
-	supervised Supervision
+	supervised config.Supervision
 
 	callsTogether atomic.Bool // event loops make several system calls at once
 
@@ -147,7 +148,7 @@ type Options struct {
 	// FS is where data is stored; nil is the system's files.
 	FS vfs.FS
 	// Supervised says who is told that the server is ready, for INFO.
-	Supervised Supervision
+	Supervised config.Supervision
 	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data directory; that must
 	// have no data (ErrNotEmpty). If it is "", what a Redis has left in a data directory without data is read.
 	Import string
@@ -163,10 +164,10 @@ type Options struct {
 }
 
 // New prepares a server with the given configuration; Start makes it listen. log must not be nil.
-func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
-	set := config.Get()
+func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
+	set := conf.Get()
 	srv := &Server{
-		config: config, log: log,
+		config: conf, log: log,
 		table:    command.NewTable(),
 		runID:    newRunID(),
 		tickBase: time.Now(),
@@ -190,7 +191,7 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 	if set.Durable() {
 		needs = "dbfilename" // a directory it has in any case
 	}
-	srv.dumpFile.use = o.RDBFile || config.IsSet(needs)
+	srv.dumpFile.use = o.RDBFile || conf.IsSet(needs)
 	err := errReplicaOfInCluster
 	if set.ReplicaOf.Host == "" || !set.Cluster.Enabled {
 		err = srv.openStorage(set)
@@ -231,8 +232,8 @@ func New(config *Config, log *slog.Logger, o Options) (*Server, error) {
 		srv.abandon()
 		return nil, err
 	}
-	config.OnChange(srv.configChanged)
-	config.onRewrite(srv.userLines)
+	conf.OnChange(srv.configChanged)
+	conf.OnRewrite(srv.userLines)
 	return srv, nil
 }
 
@@ -250,12 +251,12 @@ func shardCount(setting int, parallel bool) int {
 }
 
 // configChanged applies settings that are not read where they are used.
-func (srv *Server) configChanged(old, set *Settings) error {
+func (srv *Server) configChanged(old, set *config.Settings) error {
 	if set.AppendOnly != old.AppendOnly {
-		return changeError{"appendonly": errors.New("the journal cannot be switched on or off while the server runs")}
+		return config.ChangeError{"appendonly": errors.New("the journal cannot be switched on or off while the server runs")}
 	}
 	if err := srv.checkDir(old, set); err != nil {
-		return changeError{"dir": err}
+		return config.ChangeError{"dir": err}
 	}
 	// What can fail comes first, and leaves everything as it was if it does.
 	if err := srv.updateOOMScore(old, set); err != nil {
@@ -295,7 +296,7 @@ func (srv *Server) configChanged(old, set *Settings) error {
 }
 
 // checkDir returns why the data directory cannot become another one. Stored data stays where it is; without any, dir only says where RDB files go.
-func (srv *Server) checkDir(old, set *Settings) error {
+func (srv *Server) checkDir(old, set *config.Settings) error {
 	if set.Dir == old.Dir {
 		return nil
 	}
@@ -451,7 +452,7 @@ func (srv *Server) logPanic(cmd *command.Command, p any) {
 type observer Server
 
 // hearEvents chooses the events that the server hears of: those that are published, and those that doors and services need.
-func (srv *Server) hearEvents(set *Settings) {
+func (srv *Server) hearEvents(set *config.Settings) {
 	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents | engine.EventClass(srv.doors.events.Load()) | srv.serviceEvents)
 }
 

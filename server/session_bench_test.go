@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 )
 
 const benchmarkKeys = 100_000
@@ -84,10 +85,10 @@ func alternately(commands ...[]string) func() []string {
 }
 
 func benchmarkSession(b *testing.B, prepare func(i int) []string, command func() []string) {
-	config := NewConfig()
-	config.InMemory()
-	require.NoError(b, config.Set("port", "0", false))
-	srv, err := New(config, slog.New(slog.DiscardHandler), Options{Goroutines: true})
+	conf := config.NewConfig()
+	conf.InMemory()
+	require.NoError(b, conf.Set("port", "0", false))
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{Goroutines: true})
 	require.NoError(b, err)
 	defer srv.Close()
 	s := srv.newSession(Peer{}, func() {})
@@ -130,9 +131,9 @@ func benchmarkSession(b *testing.B, prepare func(i int) []string, command func()
 
 // BenchmarkJournal measures how fast the commands of the journal are repeated, in records of one.
 func BenchmarkJournal(b *testing.B) {
-	config := NewConfig()
-	config.InMemory()
-	srv, err := New(config, slog.New(slog.DiscardHandler), Options{Goroutines: true})
+	conf := config.NewConfig()
+	conf.InMemory()
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{Goroutines: true})
 	require.NoError(b, err)
 	defer srv.Close()
 	records := make([][]byte, 4096)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/resp"
@@ -51,7 +52,7 @@ type aofWaiter struct {
 }
 
 // openStorage opens the data directory, if the configuration asks for one.
-func (srv *Server) openStorage(set *Settings) error {
+func (srv *Server) openStorage(set *config.Settings) error {
 	if !set.Durable() {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -186,9 +187,9 @@ func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 }
 
 func TestWhileTheJournalIsReadCommandsAreRefused(t *testing.T) {
-	config := NewConfig()
-	require.NoError(t, config.Set("dir", "/db", false))
-	srv, err := New(config, slog.New(slog.DiscardHandler), Options{FS: vfs.NewMem(), Goroutines: true})
+	conf := config.NewConfig()
+	require.NoError(t, conf.Set("dir", "/db", false))
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{FS: vfs.NewMem(), Goroutines: true})
 	require.NoError(t, err)
 	d := &durableServer{Server: srv, t: t, log: &panicLog{}}
 	d.s = srv.newSession(Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})

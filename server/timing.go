@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 )
 
 // How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal commands whose cost is
@@ -29,7 +30,7 @@ const (
 )
 
 // set takes over the settings.
-func (t *timing) set(set *Settings) {
+func (t *timing) set(set *config.Settings) {
 	limit := int64(math.MaxInt64)
 	if n := set.SlowlogLogSlowerThan; n >= 0 && set.SlowlogMaxLen > 0 {
 		limit = min(int64(n), math.MaxInt64/int64(time.Microsecond)) * int64(time.Microsecond)

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 )
 
@@ -21,12 +22,12 @@ var (
 // tlsState is what the directives and the files that they name amount to.
 type tlsState struct {
 	server, client *tls.Config // for clients, and for connections that the server opens
-	by             TLSSettings
+	by             config.TLSSettings
 	files          fileStates // as they were before they were read
 }
 
 // load reads the files that the settings name.
-func loadTLS(s *TLSSettings) (*tlsState, error) {
+func loadTLS(s *config.TLSSettings) (*tlsState, error) {
 	st := &tlsState{by: *s, files: statFiles(tlsFiles(s))}
 	common, err := commonTLS(s)
 	if err != nil {
@@ -60,11 +61,11 @@ func loadTLS(s *TLSSettings) (*tlsState, error) {
 }
 
 // common returns what both directions have in common.
-func commonTLS(s *TLSSettings) (*tls.Config, error) {
+func commonTLS(s *config.TLSSettings) (*tls.Config, error) {
 	c := new(tls.Config)
 	var ok bool
-	if c.MinVersion, c.MaxVersion, ok = tlsVersions(s.Protocols); !ok {
-		return nil, fmt.Errorf("tls-protocols: %w", errTLSProtocols)
+	if c.MinVersion, c.MaxVersion, ok = config.TLSVersions(s.Protocols); !ok {
+		return nil, fmt.Errorf("tls-protocols: %w", config.ErrTLSProtocols)
 	}
 	if s.Ciphers != "" {
 		var err error
@@ -81,7 +82,7 @@ func commonTLS(s *TLSSettings) (*tls.Config, error) {
 }
 
 // authorities returns the certificates of those who certify others.
-func tlsAuthorities(s *TLSSettings) (*x509.CertPool, error) {
+func tlsAuthorities(s *config.TLSSettings) (*x509.CertPool, error) {
 	if s.CAFile == "" && s.CADir == "" {
 		return nil, errTLSNoCA
 	}
@@ -127,7 +128,7 @@ func verifyChain(certs []*x509.Certificate, authorities *x509.CertPool) error {
 }
 
 // files returns the names of the files that load reads.
-func tlsFiles(s *TLSSettings) []string {
+func tlsFiles(s *config.TLSSettings) []string {
 	var names []string
 	for _, name := range []string{s.CertFile, s.KeyFile, s.ClientCertFile, s.ClientKeyFile, s.CAFile, s.CADir} {
 		if name != "" {
@@ -144,15 +145,15 @@ func tlsFiles(s *TLSSettings) []string {
 }
 
 // differ reports whether files must be read again. New connections see what has changed, others do not.
-func tlsDiffers(s *TLSSettings, old *TLSSettings) bool {
+func tlsDiffers(s *config.TLSSettings, old *config.TLSSettings) bool {
 	a, b := *s, *old
 	a.Port, b.Port = 0, 0
 	return !reflect.DeepEqual(a, b)
 }
 
 // updateTLS reads the files anew if a directive has been set, or if they are needed from now on.
-func (srv *Server) updateTLS(old, set *Settings) error {
-	if !set.wantsTLS() || old.wantsTLS() && !tlsDiffers(&set.TLS, &old.TLS) && !set.rereadFiles {
+func (srv *Server) updateTLS(old, set *config.Settings) error {
+	if !set.WantsTLS() || old.WantsTLS() && !tlsDiffers(&set.TLS, &old.TLS) && !set.RereadFiles {
 		return nil
 	}
 	st, err := loadTLS(&set.TLS)
@@ -192,10 +193,10 @@ func (srv *Server) rereadTLS() {
 }
 
 // tlsChangeError is why a change of a directive that concerns TLS cannot take effect; the log says more.
-var tlsChangeError = sync.OnceValue(func() changeError {
-	e := changeError{}
-	for _, d := range tlsDirectives {
-		e[d.name] = errTLSUpdate
+var tlsChangeError = sync.OnceValue(func() config.ChangeError {
+	e := config.ChangeError{}
+	for _, name := range config.TLSNames() {
+		e[name] = errTLSUpdate
 	}
 	for _, k := range door.Kinds() {
 		e[k.Directive()], e[k.Directive()+"-tls"] = errTLSUpdate, errTLSUpdate

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -70,8 +71,8 @@ func (a *authority) issue(name string, serial int64) (certFile, keyFile string) 
 }
 
 // ping connects, sends PING and returns the first line of the answer and the server's certificate.
-func ping(addr string, config *tls.Config) (reply string, cert *x509.Certificate, err error) {
-	conn, err := tls.Dial("tcp", addr, config)
+func ping(addr string, conf *tls.Config) (reply string, cert *x509.Certificate, err error) {
+	conn, err := tls.Dial("tcp", addr, conf)
 	if err != nil {
 		return "", nil, err
 	}
@@ -93,17 +94,17 @@ func TestTLS(t *testing.T) {
 	stranger, err := tls.LoadX509KeyPair(strangerCert, strangerKey)
 	require.NoError(t, err)
 
-	config := NewConfig()
-	config.InMemory()
+	conf := config.NewConfig()
+	conf.InMemory()
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	_, port, _ := net.SplitHostPort(probe.Addr().String())
 	require.NoError(t, probe.Close())
 	for name, value := range map[string]string{"port": "0", "tls-port": port, "bind": "127.0.0.1", "tls-cert-file": cert, "tls-key-file": key,
 		"tls-ca-cert-file": ours.file} {
-		require.NoError(t, config.Set(name, value, false))
+		require.NoError(t, conf.Set(name, value, false))
 	}
-	srv, err := New(config, slog.New(slog.DiscardHandler), Options{})
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	defer srv.Close()
@@ -124,7 +125,7 @@ func TestTLS(t *testing.T) {
 		auth                    string
 		known, stranger, nobody bool
 	}{{"yes", true, false, false}, {"optional", true, false, true}, {"no", true, true, true}} {
-		require.NoError(t, config.Set("tls-auth-clients", c.auth, true))
+		require.NoError(t, conf.Set("tls-auth-clients", c.auth, true))
 		for name, is := range map[string]struct {
 			certs   []tls.Certificate
 			welcome bool
@@ -143,17 +144,19 @@ func TestTLS(t *testing.T) {
 	_, before, err := ping(addr, &tls.Config{RootCAs: ours.pool})
 	require.NoError(t, err)
 	require.Equal(t, int64(2), before.SerialNumber.Int64())
-	require.Error(t, config.Set("tls-cert-file", filepath.Join(ours.dir, "missing"), true))
+	require.Error(t, conf.Set("tls-cert-file", filepath.Join(ours.dir, "missing"), true))
 	newCert, newKey := ours.issue("renewed", 5)
-	_, err = config.setAll([]assignment{{directiveNamed("tls-cert-file"), "tls-cert-file", newCert}, {directiveNamed("tls-key-file"), "tls-key-file", newKey}}, true)
+	certAt, _ := config.Assign("tls-cert-file", newCert)
+	keyAt, _ := config.Assign("tls-key-file", newKey)
+	_, err = conf.SetAll([]config.Assignment{certAt, keyAt}, true)
 	require.NoError(t, err)
 	_, after, err := ping(addr, &tls.Config{RootCAs: ours.pool})
 	require.NoError(t, err)
 	require.Equal(t, int64(5), after.SerialNumber.Int64())
 
 	// Versions.
-	require.Error(t, config.Set("tls-protocols", "TLSv1.1 TLSv1.3", true))
-	require.NoError(t, config.Set("tls-protocols", "TLSv1.3", true))
+	require.Error(t, conf.Set("tls-protocols", "TLSv1.1 TLSv1.3", true))
+	require.NoError(t, conf.Set("tls-protocols", "TLSv1.3", true))
 	_, _, err = ping(addr, &tls.Config{RootCAs: ours.pool, MaxVersion: tls.VersionTLS12})
 	require.Error(t, err)
 	_, _, err = ping(addr, &tls.Config{RootCAs: ours.pool})
@@ -161,7 +164,7 @@ func TestTLS(t *testing.T) {
 
 	// One client more than there may be is told so, encrypted.
 	require.Eventually(t, func() bool { return srv.clients.count.Load() == 0 }, 10*time.Second, time.Millisecond)
-	require.NoError(t, config.Set("maxclients", "1", true))
+	require.NoError(t, conf.Set("maxclients", "1", true))
 	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: ours.pool})
 	require.NoError(t, err)
 	defer conn.Close()
@@ -178,7 +181,7 @@ func TestTLS(t *testing.T) {
 func TestTLSNeedsWhatItVerifiesWith(t *testing.T) {
 	a := newAuthority(t, "a")
 	cert, key := a.issue("server", 2)
-	for name, s := range map[string]TLSSettings{
+	for name, s := range map[string]config.TLSSettings{
 		"no certificate":      {},
 		"no authority":        {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert},
 		"no file":             {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CAFile: cert + "x"},
@@ -188,25 +191,25 @@ func TestTLSNeedsWhatItVerifiesWith(t *testing.T) {
 		_, err := loadTLS(&s)
 		require.Error(t, err, name)
 	}
-	_, err := loadTLS(&TLSSettings{CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: a.dir})
+	_, err := loadTLS(&config.TLSSettings{CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: a.dir})
 	require.NoError(t, err)
 }
 
 func TestTLSHandshakesHaveALimit(t *testing.T) {
 	a := newAuthority(t, "a")
 	cert, key := a.issue("server", 2)
-	config := NewConfig()
-	config.InMemory()
+	conf := config.NewConfig()
+	conf.InMemory()
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	_, port, _ := net.SplitHostPort(probe.Addr().String())
 	require.NoError(t, probe.Close())
 	for name, value := range map[string]string{"port": "0", "tls-port": port, "bind": "127.0.0.1", "tls-cert-file": cert,
 		"tls-key-file": key, "tls-auth-clients": "no"} {
-		require.NoError(t, config.Set(name, value, false))
+		require.NoError(t, conf.Set(name, value, false))
 	}
 	clock := engine.NewManualClock(time.UnixMilli(1e12))
-	srv, err := New(config, slog.New(slog.DiscardHandler), Options{Clock: clock})
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{Clock: clock})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	defer srv.Close()

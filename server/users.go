@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/server/acl"
 )
 
@@ -304,7 +305,7 @@ func (srv *Server) saveUsers() error {
 		fmt.Fprintf(&b, "user %s %s\n", user.Name(), srv.rules().Describe(user))
 	}
 	file := srv.config.Get().ACLFile
-	if err := replaceFile(file, b.Bytes()); err != nil {
+	if err := config.ReplaceFile(file, b.Bytes()); err != nil {
 		return err
 	}
 	u := &srv.users
@@ -336,7 +337,7 @@ func (srv *Server) rereadUsers() {
 
 // userLines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of their own. The default
 // user is left out if it is as without such a line. Users of included files stay there, where they cannot be changed.
-func (srv *Server) userLines(set *Settings, included [][]string) (lines []string, err error) {
+func (srv *Server) userLines(set *config.Settings, included [][]string) (lines []string, err error) {
 	if set.ACLFile != "" {
 		return nil, nil
 	}
@@ -359,9 +360,9 @@ func (srv *Server) userLines(set *Settings, included [][]string) (lines []string
 		if user.Name() == acl.DefaultName && rules == plain {
 			continue
 		}
-		words := []string{"user", quoteWord(user.Name())}
+		words := []string{"user", config.QuoteWord(user.Name())}
 		for _, rule := range strings.Split(rules, " ") {
-			words = append(words, quoteWord(rule))
+			words = append(words, config.QuoteWord(rule))
 		}
 		lines = append(lines, strings.Join(words, " "))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/server/acl"
 )
@@ -17,9 +18,9 @@ import (
 // configuredServer returns a server that has been made, but not started, from lines of a configuration file.
 func configuredServer(t *testing.T, lines ...string) (*Server, string, error) {
 	path := writeFile(t, "redis.conf", strings.Join(append(lines, "port 0", "save \"\"", "appendonly no"), "\n")+"\n")
-	config := NewConfig()
-	require.NoError(t, config.LoadFile(path))
-	srv, err := New(config, slog.New(slog.DiscardHandler), Options{})
+	conf := config.NewConfig()
+	require.NoError(t, conf.LoadFile(path))
+	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
 	if err == nil {
 		t.Cleanup(func() { srv.Close() })
 	}
@@ -60,10 +61,10 @@ func TestUsersThatCannotBeKeepTheServerFromStarting(t *testing.T) {
 		_, _, err := configuredServer(t, line)
 		require.EqualError(t, err, want, line)
 	}
-	config := NewConfig()
-	require.ErrorIs(t, config.LoadFile(writeFile(t, "redis.conf", "user a on\nuser b on\nuser a off\n")), errDuplicateUser)
-	require.ErrorIs(t, config.LoadFile(writeFile(t, "redis.conf", "user\n")), errWordCount)
-	require.Empty(t, config.Get().Users)
+	conf := config.NewConfig()
+	require.ErrorIs(t, conf.LoadFile(writeFile(t, "redis.conf", "user a on\nuser b on\nuser a off\n")), config.ErrDuplicateUser)
+	require.ErrorIs(t, conf.LoadFile(writeFile(t, "redis.conf", "user\n")), config.ErrWordCount)
+	require.Empty(t, conf.Get().Users)
 }
 
 func TestRewriteReplacesTheUsersOfTheConfigurationFile(t *testing.T) {

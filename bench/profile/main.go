@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"
 )
@@ -31,10 +32,10 @@ func main() {
 	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
-	config := server.NewConfig()
-	check(config.LoadArgs(os.Args[1:]))
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + config.Get().IOThreads) // as in cmd/atomredis
-	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{SpareProcessors: true})
+	conf := config.NewConfig()
+	check(conf.LoadArgs(os.Args[1:]))
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + conf.Get().IOThreads) // as in cmd/atomredis
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{SpareProcessors: true})
 	check(err)
 	var b bytes.Buffer
 	check(pprof.StartCPUProfile(&b))

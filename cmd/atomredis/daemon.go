@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atomredis/atomredis/server"
+	"github.com/atomredis/atomredis/config"
 )
 
 // daemonize yes: a process cannot leave its terminal alone, so it starts the program once more in a session of its own, and ends when that
@@ -25,19 +25,19 @@ const (
 )
 
 // loadConfig reads the configuration of a command line. stdin is what was read of standard input.
-func loadConfig(args []string) (config *server.Config, stdin []byte, err error) {
+func loadConfig(args []string) (conf *config.Config, stdin []byte, err error) {
 	if slices.Contains(args, "-") {
 		if stdin, err = io.ReadAll(os.Stdin); err != nil {
 			return nil, nil, err
 		}
 	}
-	config = server.NewConfig()
-	return config, stdin, config.LoadArgsFrom(args, bytes.NewReader(stdin))
+	conf = config.NewConfig()
+	return conf, stdin, conf.LoadArgsFrom(args, bytes.NewReader(stdin))
 }
 
 // inBackground reports whether the configuration wants the server in the background.
-func inBackground(set *server.Settings, s *supervisor) bool {
-	return set.Daemonize && s.kind == server.SupervisedNo
+func inBackground(set *config.Settings, s *supervisor) bool {
+	return set.Daemonize && s.kind == config.SupervisedNo
 }
 
 // startDaemon starts the program again in the background and waits until it is ready.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/atomredis/atomredis/server"
+	"github.com/atomredis/atomredis/config"
 )
 
 // Where the log goes. Nobody may wait for it: a line goes into a queue, and one goroutine for each destination writes. What cannot be written is
@@ -197,8 +197,8 @@ func (l *appLog) reopen() {
 }
 
 // openLog opens the log: text at the configured level, which CONFIG SET changes, to the log file or to stdout, and to the system's log.
-func openLog(config *server.Config, stdout io.Writer) (*appLog, error) {
-	set := config.Get()
+func openLog(conf *config.Config, stdout io.Writer) (*appLog, error) {
+	set := conf.Get()
 	l := new(appLog)
 	l.level.Set(set.LogLevel)
 	var out logOutput = logStream{stdout}
@@ -218,7 +218,7 @@ func openLog(config *server.Config, stdout io.Writer) (*appLog, error) {
 		handlers = append(handlers, l.sink(out, withoutTimeAndLevel))
 	}
 	l.Logger = slog.New(slog.NewMultiHandler(handlers...))
-	config.OnChange(func(_, next *server.Settings) error {
+	conf.OnChange(func(_, next *config.Settings) error {
 		l.level.Set(next.LogLevel)
 		return nil
 	})
@@ -299,7 +299,7 @@ func nameLevel(groups []string, a slog.Attr) slog.Attr {
 	level, _ := a.Value.Any().(slog.Level)
 	name := "error"
 	switch {
-	case level < server.LevelVerbose:
+	case level < config.LevelVerbose:
 		name = "debug"
 	case level < slog.LevelInfo:
 		name = "verbose"

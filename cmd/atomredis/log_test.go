@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/server"
+	"github.com/atomredis/atomredis/config"
 )
 
 // asProgram is the variable of the environment that makes the test binary the program.
@@ -207,9 +207,9 @@ func TestAQueueOfLinesIsBounded(t *testing.T) {
 func TestALogFileThatWasRenamedIsOpenedAgain(t *testing.T) {
 	dir := t.TempDir()
 	path, rotated := filepath.Join(dir, "log"), filepath.Join(dir, "log.1")
-	config := server.NewConfig()
-	require.NoError(t, config.Set("logfile", path, false))
-	log, err := openLog(config, io.Discard)
+	conf := config.NewConfig()
+	require.NoError(t, conf.Set("logfile", path, false))
+	log, err := openLog(conf, io.Discard)
 	require.NoError(t, err)
 	has := func(file, text string) func() bool {
 		return func() bool {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"
 )
@@ -94,11 +95,11 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go away
 	parent := newDaemonParent()
 	defer func() { parent.tell(err) }()
-	config, stdin, err := loadConfig(args)
+	conf, stdin, err := loadConfig(args)
 	if err != nil {
 		return err
 	}
-	set := config.Get()
+	set := conf.Get()
 	supervisor := newSupervisor(set.Supervised)
 	if parent == nil && inBackground(set, supervisor) {
 		return startDaemon(args, stdin)
@@ -109,15 +110,15 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 			return fmt.Errorf("dir: %w", err)
 		}
 	}
-	if err := os.Chdir(set.Dir); err != nil && (set.Durable() || !errors.Is(err, os.ErrNotExist) || config.IsSet("dir")) {
+	if err := os.Chdir(set.Dir); err != nil && (set.Durable() || !errors.Is(err, os.ErrNotExist) || conf.IsSet("dir")) {
 		return fmt.Errorf("dir: %w", err)
 	}
-	log, err := openLog(config, stdout)
+	log, err := openLog(conf, stdout)
 	if err != nil {
 		return fmt.Errorf("logfile: %w", err)
 	}
 	defer log.close()
-	if names := config.WithoutEffect(); len(names) > 0 {
+	if names := conf.WithoutEffect(); len(names) > 0 {
 		log.Info("some directives of the configuration have no effect here", "directives", strings.Join(names, " "))
 	}
 	options := server.Options{RDBFile: true, Supervised: supervisor.kind,
@@ -126,13 +127,13 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them, nor they for it.
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + set.IOThreads)
 	}
-	srv, err := server.New(config, log.Logger, options)
+	srv, err := server.New(conf, log.Logger, options)
 	if err != nil {
 		return err
 	}
 	ended := make(chan struct{})
 	defer close(ended)
-	go tuneCollector(ended, func() bool { return config.Get().MaxMemory != 0 })
+	go tuneCollector(ended, func() bool { return conf.Get().MaxMemory != 0 })
 	if err := srv.Start(); err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 	if err := supervisor.ready(); err != nil {
 		log.Warn("cannot tell the service manager that the server is ready", "error", err.Error())
 	}
-	end := waitForEnd(srv, config, log, signals)
+	end := waitForEnd(srv, conf, log, signals)
 	supervisor.stopping()
 	err = end()
 	log.Info("stopped")
@@ -163,7 +164,7 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 }
 
 // pidFile returns where the number of the process is written, "" for nowhere.
-func pidFile(set *server.Settings) string {
+func pidFile(set *config.Settings) string {
 	if set.PidFile == "" && set.Daemonize {
 		return daemonPidFile
 	}
@@ -171,7 +172,7 @@ func pidFile(set *server.Settings) string {
 }
 
 // waitForEnd returns when a signal ends the server, or a client has; end is how it closes.
-func waitForEnd(srv *server.Server, config *server.Config, log *appLog, signals <-chan os.Signal) (end func() error) {
+func waitForEnd(srv *server.Server, conf *config.Config, log *appLog, signals <-chan os.Signal) (end func() error) {
 	for {
 		select {
 		case sig := <-signals:
@@ -183,7 +184,7 @@ func waitForEnd(srv *server.Server, config *server.Config, log *appLog, signals 
 			}
 			log.Info("shutting down", "signal", sig.String())
 			signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second one ends the process at once
-			if shutdownFlags(config, sig)&server.ShutdownNoSave != 0 {
+			if shutdownFlags(conf, sig)&config.ShutdownNoSave != 0 {
 				return srv.Abandon
 			}
 		case <-srv.Done():
@@ -193,9 +194,9 @@ func waitForEnd(srv *server.Server, config *server.Config, log *appLog, signals 
 }
 
 // shutdownFlags returns how a signal ends the server.
-func shutdownFlags(config *server.Config, sig os.Signal) server.ShutdownFlags {
+func shutdownFlags(conf *config.Config, sig os.Signal) config.ShutdownFlags {
 	if sig == syscall.SIGINT {
-		return config.Get().ShutdownOnSigint
+		return conf.Get().ShutdownOnSigint
 	}
-	return config.Get().ShutdownOnSigterm
+	return conf.Get().ShutdownOnSigterm
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/version"
-	"github.com/atomredis/atomredis/server"
 )
 
 // start runs the program in the background until stop is called, and returns when the log says that it is ready.
@@ -88,18 +88,18 @@ func TestPathsAreRelativeToDir(t *testing.T) {
 }
 
 func TestTheLogFollowsLoglevel(t *testing.T) {
-	config := server.NewConfig()
+	conf := config.NewConfig()
 	var out bytes.Buffer
-	log, err := openLog(config, &out)
+	log, err := openLog(conf, &out)
 	require.NoError(t, err)
 	log.Debug("one")
 	log.Info("two")
-	require.NoError(t, config.Set("loglevel", "warning", true))
+	require.NoError(t, conf.Set("loglevel", "warning", true))
 	log.Info("three")
 	log.Warn("four")
-	require.NoError(t, config.Set("loglevel", "nothing", true))
+	require.NoError(t, conf.Set("loglevel", "nothing", true))
 	log.Error("five")
-	require.NoError(t, config.Set("loglevel", "debug", true))
+	require.NoError(t, conf.Set("loglevel", "debug", true))
 	log.Debug("six")
 	log.close()
 	require.Regexp(t, `\Atime=\S+ level=notice msg=two\ntime=\S+ level=warning msg=four\ntime=\S+ level=debug msg=six\n\z`, out.String())

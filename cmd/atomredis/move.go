@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/sets"
@@ -92,13 +93,13 @@ func exportData(args []string, stdout, stderr io.Writer) int {
 }
 
 // offline returns a server for the data in a directory that listens nowhere. file is to be imported; if it is "" there must be data.
-func offline(args []string, stderr io.Writer, file string) (*server.Server, *server.Settings, error) {
-	config := server.NewConfig()
-	if err := config.LoadArgs(args); err != nil {
+func offline(args []string, stderr io.Writer, file string) (*server.Server, *config.Settings, error) {
+	conf := config.NewConfig()
+	if err := conf.LoadArgs(args); err != nil {
 		return nil, nil, err
 	}
-	config.ListenNowhere()
-	set := config.Get()
+	conf.ListenNowhere()
+	set := conf.Get()
 	if !set.Durable() {
 		return nil, nil, errors.New("the configuration says that nothing is stored: neither appendonly nor save")
 	}
@@ -112,7 +113,7 @@ func offline(args []string, stderr io.Writer, file string) (*server.Server, *ser
 		return nil, nil, err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{ReplaceAttr: nameLevel}))
-	srv, err := server.New(config, log, server.Options{Import: file})
+	srv, err := server.New(conf, log, server.Options{Import: file})
 	return srv, set, err
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/atomredis/atomredis/server"
+	"github.com/atomredis/atomredis/config"
 )
 
 // inMemory are arguments for a server that stores nothing and listens at a socket only.
@@ -148,7 +148,7 @@ func TestTheLogOfTheSystem(t *testing.T) {
 	h := newLogHandler(slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTimeAndLevel}, out)
 	log := slog.New(h)
 	log.Debug("one")
-	log.Log(t.Context(), server.LevelVerbose, "two")
+	log.Log(t.Context(), config.LevelVerbose, "two")
 	log.Info("three", "a", 1)
 	log.Error("four")
 	h.sink.close()

@@ -7,28 +7,28 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atomredis/atomredis/server"
+	"github.com/atomredis/atomredis/config"
 )
 
 // What a service manager that has started the process is told (supervised).
 
 // supervisor is the service manager.
 type supervisor struct {
-	kind server.Supervision
+	kind config.Supervision
 	stop chan struct{} // ends the watchdog
 }
 
 // newSupervisor returns who is to be told: what the configuration says, or for auto whoever has left a variable in the environment.
-func newSupervisor(configured server.Supervision) *supervisor {
+func newSupervisor(configured config.Supervision) *supervisor {
 	kind := configured
-	if kind == server.SupervisedAuto {
+	if kind == config.SupervisedAuto {
 		switch {
 		case os.Getenv("UPSTART_JOB") != "":
-			kind = server.SupervisedUpstart
+			kind = config.SupervisedUpstart
 		case os.Getenv("NOTIFY_SOCKET") != "":
-			kind = server.SupervisedSystemd
+			kind = config.SupervisedSystemd
 		default:
-			kind = server.SupervisedNo
+			kind = config.SupervisedNo
 		}
 	}
 	return &supervisor{kind: kind, stop: make(chan struct{})}
@@ -37,9 +37,9 @@ func newSupervisor(configured server.Supervision) *supervisor {
 // ready tells that the server serves clients, and from then on that it lives.
 func (s *supervisor) ready() error {
 	switch s.kind {
-	case server.SupervisedUpstart:
+	case config.SupervisedUpstart:
 		return stopForUpstart()
-	case server.SupervisedSystemd:
+	case config.SupervisedSystemd:
 		if err := notifySystemd("READY=1", "STATUS=Ready to accept connections"); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (s *supervisor) ready() error {
 // stopping tells that the server is about to end.
 func (s *supervisor) stopping() {
 	close(s.stop)
-	if s.kind == server.SupervisedSystemd {
+	if s.kind == config.SupervisedSystemd {
 		notifySystemd("STOPPING=1", "STATUS=Saving what is stored")
 	}
 }

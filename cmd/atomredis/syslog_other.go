@@ -5,9 +5,9 @@ package main
 import (
 	"errors"
 
-	"github.com/atomredis/atomredis/server"
+	"github.com/atomredis/atomredis/config"
 )
 
 var errNoSyslog = errors.New("syslog-enabled: this system has no syslog; use logfile")
 
-func openSyslog(*server.Settings) (logOutput, error) { return nil, errNoSyslog }
+func openSyslog(*config.Settings) (logOutput, error) { return nil, errNoSyslog }

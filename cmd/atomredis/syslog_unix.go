@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"log/syslog"
 
-	"github.com/atomredis/atomredis/server"
+	"github.com/atomredis/atomredis/config"
 )
 
 // syslogOutput is the log of the system. It is connected to when there is something to write, and again after it was away.
@@ -16,7 +16,7 @@ type syslogOutput struct {
 }
 
 // openSyslog returns the log of the system as the configuration has it.
-func openSyslog(set *server.Settings) (logOutput, error) {
+func openSyslog(set *config.Settings) (logOutput, error) {
 	facility := syslog.LOG_USER
 	if f := set.SyslogFacility; f >= 0 {
 		facility = syslog.LOG_LOCAL0 + syslog.Priority(f)<<3
@@ -47,7 +47,7 @@ func (o *syslogOutput) write(lines []logLine) error {
 // send writes a line with the severity that Redis gives its levels.
 func (o *syslogOutput) send(l logLine) error {
 	switch {
-	case l.level < server.LevelVerbose:
+	case l.level < config.LevelVerbose:
 		return o.w.Debug(string(l.text))
 	case l.level < slog.LevelInfo:
 		return o.w.Info(string(l.text))

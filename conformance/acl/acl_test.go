@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/oracle"
 	"github.com/atomredis/atomredis/server"
 )
@@ -25,10 +26,10 @@ const (
 func start(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := server.NewConfig()
-	config.InMemory()
-	require.NoError(t, config.Set("port", "0", false))
-	srv, err := server.New(config, slog.New(slog.DiscardHandler), server.Options{Listeners: []net.Listener{l}})
+	conf := config.NewConfig()
+	conf.InMemory()
+	require.NoError(t, conf.Set("port", "0", false))
+	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{Listeners: []net.Listener{l}})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	t.Cleanup(func() { require.NoError(t, srv.Close()) })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/transcript"
 	atomredis "github.com/atomredis/atomredis/server"
 )
@@ -17,9 +18,9 @@ import (
 func TestModelAgreesWithAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := atomredis.NewConfig()
-	config.InMemory()
-	srv, err := atomredis.New(config, slog.New(slog.DiscardHandler), atomredis.Options{Listeners: []net.Listener{l}})
+	conf := config.NewConfig()
+	conf.InMemory()
+	srv, err := atomredis.New(conf, slog.New(slog.DiscardHandler), atomredis.Options{Listeners: []net.Listener{l}})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	defer srv.Close()

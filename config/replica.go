@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"strconv"
@@ -7,8 +7,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// setReplicaOf notes whose replica the server is; host "" is nobody's. CONFIG GET shows it, and CONFIG REWRITE stores it.
-func (c *Config) setReplicaOf(host string, port int) {
+// SetReplicaOf notes whose replica the server is; host "" is nobody's. CONFIG GET shows it, and CONFIG REWRITE stores it.
+func (c *Config) SetReplicaOf(host string, port int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next := *c.Get()
@@ -30,7 +30,7 @@ func parseReplicaOf(s *Settings, words []string) error {
 		s.ReplicaOf = ReplicaOf{}
 		return nil
 	case len(words) != 2:
-		return errWordCount
+		return ErrWordCount
 	}
 	port, ok := resp.ParseInt([]byte(words[1]))
 	if !ok || port < 0 || port > 65535 {
@@ -47,13 +47,13 @@ func showReplicaOf(s *Settings) string {
 	return s.ReplicaOf.Host + " " + strconv.Itoa(s.ReplicaOf.Port)
 }
 
-// announcedPort returns the port that masters are told.
-func (s *Settings) announcedPort() int {
+// AnnouncedPort returns the port that masters are told.
+func (s *Settings) AnnouncedPort() int {
 	switch {
 	case s.ReplicaAnnouncePort != 0:
 		return s.ReplicaAnnouncePort
 	case s.TLS.Replication && s.TLS.Port != 0:
 		return s.TLS.Port
 	}
-	return s.tcpPort()
+	return s.TcpPort()
 }

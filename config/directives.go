@@ -1,4 +1,4 @@
-package server
+package config
 
 // The table of configuration directives, from which CONFIG GET and SET, redis.conf and command-line options all follow.
 

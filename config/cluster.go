@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -54,14 +54,14 @@ func checkHostname(name string) error {
 	}
 	switch {
 	case len(name) >= 256:
-		return errHostnameLength
+		return ErrHostnameLength
 	case strings.ContainsFunc(name, func(c rune) bool { return !allowed(c) }):
-		return errHostnameChars
+		return ErrHostnameChars
 	}
 	return nil
 }
 
 var (
-	errHostnameChars  = errors.New("Hostnames may only contain alphanumeric characters, hyphens or dots")
-	errHostnameLength = errors.New("Hostnames must be less than 256 characters")
+	ErrHostnameChars  = errors.New("Hostnames may only contain alphanumeric characters, hyphens or dots")
+	ErrHostnameLength = errors.New("Hostnames must be less than 256 characters")
 )

@@ -1,4 +1,4 @@
-package server
+package config
 
 // Directives of Redis and Valkey on which nothing depends here: they tune machinery that this server does not have. They are accepted with the
 // values that they have there, shown and kept, so that no configuration that works there is refused.
@@ -289,7 +289,7 @@ func (row unused) directive() *directive {
 	if err != nil {
 		panic("server: default of " + name + ": " + err.Error())
 	}
-	d := &directive{name: name, initial: quoteWord(row.initial), many: row.when&unusedWords != 0,
+	d := &directive{name: name, initial: QuoteWord(row.initial), many: row.when&unusedWords != 0,
 		startOnly: row.when&unusedStart != 0,
 		hidden:    row.when&unusedHidden != 0,
 		quiet:     row.when&unusedQuiet != 0,

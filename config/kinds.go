@@ -1,4 +1,4 @@
-package server
+package config
 
 // What a directive is, and the kinds of values that directives have.
 
@@ -49,8 +49,8 @@ type directive struct {
 
 // Errors that do not depend on the value. They follow "ERR CONFIG SET failed (…) - ", or the name of a file and a line.
 var (
-	errUnknownDirective   = errors.New("Bad directive or wrong number of arguments")
-	errWordCount          = errors.New("wrong number of arguments")
+	ErrUnknownDirective   = errors.New("Bad directive or wrong number of arguments")
+	ErrWordCount          = errors.New("wrong number of arguments")
 	errImmutable          = errors.New("can't set immutable config")
 	errProtected          = errors.New("can't set protected config")
 	errDuplicate          = errors.New("duplicate parameter")
@@ -88,7 +88,7 @@ func (d *directive) hasDefault(s *Settings) bool { return d.show(s) == d.show(de
 // set parses a value into s.
 func (d *directive) set(s *Settings, words []string) error {
 	if !d.many && len(words) != 1 {
-		return errWordCount
+		return ErrWordCount
 	}
 	return d.parse(s, words)
 }
@@ -199,7 +199,7 @@ func memory(name, initial string, min int64, field func(*Settings) *int) *direct
 }
 
 func parseSize(word string, min, max int64) (int64, error) {
-	n, ok := parseMemory(word)
+	n, ok := ParseMemory(word)
 	if !ok {
 		if _, err := strconv.ParseUint(word, 10, 64); err == nil {
 			return 0, rangeError(min, max)
@@ -339,8 +339,8 @@ func rangeError(min, max int64) error {
 	return fmt.Errorf("argument must be between %d and %d inclusive", min, max)
 }
 
-// parseMemory reads a size: a number of bytes, or of the units k m g (powers of 1000) or kb mb gb (powers of 1024).
-func parseMemory(s string) (bytes int64, ok bool) {
+// ParseMemory reads a size: a number of bytes, or of the units k m g (powers of 1000) or kb mb gb (powers of 1024).
+func ParseMemory(s string) (bytes int64, ok bool) {
 	digits := strings.TrimRight(s, "bkmgBKMG")
 	unit := int64(1)
 	switch strings.ToLower(s[len(digits):]) {

@@ -1,4 +1,4 @@
-package server
+package config
 
 // Configuration files and command lines: reading them, and CONFIG REWRITE.
 
@@ -40,8 +40,8 @@ func (e *ConfigError) Error() string {
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 var (
-	errNoConfigFile  = errors.New("The server is running without a config file")
-	errDuplicateUser = errors.New("Duplicate user found. A user can only be defined once in config files")
+	ErrNoConfigFile  = errors.New("The server is running without a config file")
+	ErrDuplicateUser = errors.New("Duplicate user found. A user can only be defined once in config files")
 )
 
 // maxIncludes is how deep files may include each other.
@@ -132,13 +132,13 @@ func optionWords(args []string) (words, rest []string, err error) {
 	option, ok := strings.CutPrefix(args[0], "--")
 	rest = args[1:]
 	if !ok {
-		return nil, rest, errUnknownDirective
+		return nil, rest, ErrUnknownDirective
 	}
 	if words, err = lineWords([]byte(option)); err != nil {
 		return nil, rest, err
 	}
 	if len(words) == 0 {
-		return nil, rest, errUnknownDirective
+		return nil, rest, ErrUnknownDirective
 	}
 	if len(words) == 1 && len(rest) > 0 && !strings.EqualFold(words[0], "save") {
 		words, rest = append(words, rest[0]), rest[1:]
@@ -183,7 +183,7 @@ func (c *Config) read(r io.Reader, name string, s *Settings, depth int, note fun
 func (c *Config) line(name string, words []string, s *Settings, depth int, note func(*directive)) error {
 	if strings.EqualFold(name, "include") {
 		if len(words) != 1 {
-			return errWordCount
+			return ErrWordCount
 		}
 		return c.include(words[0], s, depth)
 	}
@@ -202,7 +202,7 @@ func (c *Config) line(name string, words []string, s *Settings, depth int, note 
 	}
 	d := directiveNamed(name)
 	if d == nil {
-		return errUnknownDirective
+		return ErrUnknownDirective
 	}
 	if d.many && len(words) == 1 && words[0] != "" {
 		words = strings.Fields(words[0])
@@ -223,11 +223,11 @@ const userLine = "user"
 // addUser adds a user, of which words are the name and the rules. They are looked at when the server starts, which knows the commands.
 func (s *Settings) addUser(words []string) error {
 	if len(words) == 0 {
-		return errWordCount
+		return ErrWordCount
 	}
 	for _, u := range s.Users {
 		if u[0] == words[0] {
-			return errDuplicateUser
+			return ErrDuplicateUser
 		}
 	}
 	s.Users = append(slices.Clone(s.Users), words)
@@ -240,7 +240,7 @@ const renameLine = "rename-command"
 // addRenaming adds the renaming of a command.
 func (s *Settings) addRenaming(words []string) error {
 	if len(words) != 2 {
-		return errUnknownDirective
+		return ErrUnknownDirective
 	}
 	renamed := append(slices.Clone(s.Renamed), words)
 	if err := command.NewTable().Rename(renamed); err != nil {
@@ -299,9 +299,9 @@ func lineWords(line []byte) ([]string, error) {
 	return words, nil
 }
 
-// onRewrite has Rewrite replace the lines that define users by those that the function returns, but for users of included files, which the
+// OnRewrite has Rewrite replace the lines that define users by those that the function returns, but for users of included files, which the
 // function gets as a name and rules each: it fails if they are not as these say.
-func (c *Config) onRewrite(users func(set *Settings, included [][]string) (lines []string, err error)) {
+func (c *Config) OnRewrite(users func(set *Settings, included [][]string) (lines []string, err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.users = users
@@ -311,12 +311,15 @@ func (c *Config) onRewrite(users func(set *Settings, included [][]string) (lines
 // file, and leaves the rest of the file as it is. The file is replaced at once or not at all.
 func (c *Config) Rewrite() error { return c.rewrite(false) }
 
+// RewriteAll is Rewrite for every directive, whether or not it was set.
+func (c *Config) RewriteAll() error { return c.rewrite(true) }
+
 // rewrite is Rewrite; all writes every directive, whether or not it was set.
 func (c *Config) rewrite(all bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.file == "" {
-		return errNoConfigFile
+		return ErrNoConfigFile
 	}
 	content, err := os.ReadFile(c.file)
 	if err != nil {
@@ -325,7 +328,7 @@ func (c *Config) rewrite(all bool) error {
 	if content, err = c.rewritten(content, all); err != nil {
 		return err
 	}
-	return replaceFile(c.file, content)
+	return ReplaceFile(c.file, content)
 }
 
 // rewritten returns the content of the file with the present values of changed directives: in the place of the last line that
@@ -417,7 +420,7 @@ func (c *Config) rewritten(content []byte, all bool) ([]byte, error) {
 func (d *directive) line(s *Settings) string {
 	words := []string{d.name}
 	for _, w := range d.words(d.show(s)) {
-		words = append(words, quoteWord(w))
+		words = append(words, QuoteWord(w))
 	}
 	if len(words) == 1 {
 		words = append(words, `""`)
@@ -425,8 +428,8 @@ func (d *directive) line(s *Settings) string {
 	return strings.Join(words, " ") + "\n"
 }
 
-// quoteWord returns a word in the form in which resp.SplitArgs reads it back.
-func quoteWord(w string) string {
+// QuoteWord returns a word in the form in which resp.SplitArgs reads it back.
+func QuoteWord(w string) string {
 	plain := func(b byte) bool { return b > ' ' && b < 0x7f && b != '"' && b != '\'' && b != '\\' && b != '#' }
 	if w != "" && !slices.ContainsFunc([]byte(w), func(b byte) bool { return !plain(b) }) {
 		return w
@@ -448,8 +451,8 @@ func quoteWord(w string) string {
 	return out.String()
 }
 
-// replaceFile gives a file new content, with its permissions kept, at once or not at all. A file that did not exist is for its owner only.
-func replaceFile(path string, content []byte) error {
+// ReplaceFile gives a file new content, with its permissions kept, at once or not at all. A file that did not exist is for its owner only.
+func ReplaceFile(path string, content []byte) error {
 	mode := os.FileMode(0o600)
 	switch info, err := os.Stat(path); {
 	case err == nil:

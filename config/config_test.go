@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ import (
 func shown(t *testing.T, c *Config, name string) string {
 	t.Helper()
 	values := map[string]string{}
-	c.match([][]byte{[]byte(name)}, func(name, value string) { values[name] = value })
+	c.Match([][]byte{[]byte(name)}, func(name, value string) { values[name] = value })
 	require.Contains(t, values, name)
 	return values[name]
 }
@@ -203,38 +203,38 @@ func TestARunningServerRefusesWhatMattersAtStartOnly(t *testing.T) {
 }
 
 func TestProtectedDirectivesNeedAnAccess(t *testing.T) {
-	change := []assignment{{directiveNamed("dbfilename"), "dbfilename", "x.rdb"}}
+	change := []Assignment{{directiveNamed("dbfilename"), "dbfilename", "x.rdb"}}
 	c := NewConfig()
-	culprit, err := c.setAll(change, false)
+	culprit, err := c.SetAll(change, false)
 	require.Equal(t, "dbfilename", culprit)
 	require.EqualError(t, err, "can't set protected config")
 	require.Equal(t, "dump.rdb", c.Get().DBFilename)
-	_, err = c.setAll(change, true)
+	_, err = c.SetAll(change, true)
 	require.NoError(t, err)
 	require.Equal(t, "x.rdb", c.Get().DBFilename)
 }
 
 func TestSeveralChangesAtRunTimeHappenAllOrNone(t *testing.T) {
 	c := NewConfig()
-	assign := func(pairs ...string) []assignment {
-		var out []assignment
+	assign := func(pairs ...string) []Assignment {
+		var out []Assignment
 		for i := 0; i < len(pairs); i += 2 {
-			out = append(out, assignment{directiveNamed(pairs[i]), pairs[i], pairs[i+1]})
+			out = append(out, Assignment{directiveNamed(pairs[i]), pairs[i], pairs[i+1]})
 		}
 		return out
 	}
 	before := c.Get()
-	culprit, err := c.setAll(assign("timeout", "5", "maxclients", "x"), false)
+	culprit, err := c.SetAll(assign("timeout", "5", "maxclients", "x"), false)
 	require.Equal(t, "maxclients", culprit)
 	require.Equal(t, errNotNumber, err)
 	require.Same(t, before, c.Get())
 
-	culprit, err = c.setAll(assign("timeout", "5", "timeout", "6"), false)
+	culprit, err = c.SetAll(assign("timeout", "5", "timeout", "6"), false)
 	require.Equal(t, "timeout", culprit)
 	require.Equal(t, errDuplicate, err)
 	require.Same(t, before, c.Get())
 
-	_, err = c.setAll(assign("timeout", "5", "maxclients", "6"), false)
+	_, err = c.SetAll(assign("timeout", "5", "maxclients", "6"), false)
 	require.NoError(t, err)
 	require.Equal(t, 5, c.Get().Timeout)
 	require.Equal(t, 6, c.Get().MaxClients)
@@ -402,7 +402,7 @@ func TestLoadArgsTakesAFileThenOptions(t *testing.T) {
 func TestDirectivesOfOthersAreShownOnceTheyAreSet(t *testing.T) {
 	c := NewConfig()
 	names := func(pattern string) (list []string) {
-		c.match([][]byte{[]byte(pattern)}, func(name, _ string) { list = append(list, name) })
+		c.Match([][]byte{[]byte(pattern)}, func(name, _ string) { list = append(list, name) })
 		return list
 	}
 	require.Empty(t, names("search-*"))
@@ -466,7 +466,7 @@ func TestRewriteKeepsTheFileAndPutsChangesIn(t *testing.T) {
 			require.Equal(t, tc.after, string(twice), "a second time changes nothing")
 		})
 	}
-	require.Equal(t, errNoConfigFile, NewConfig().Rewrite())
+	require.Equal(t, ErrNoConfigFile, NewConfig().Rewrite())
 }
 
 // Whatever words a directive accepts, the line that is written for them means the same.

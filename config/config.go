@@ -1,7 +1,7 @@
-package server
-
-// The configuration: what can be set in redis.conf, on the command line and with CONFIG SET. The directives themselves
-// are in config_directives.go, reading and rewriting files in config_file.go.
+// Package config is what can be set in redis.conf, on the command line and with CONFIG SET. The directives themselves are in
+// directives.go, reading and rewriting files in file.go. Settings never change: a change makes new ones, which functions of OnChange put
+// into effect or refuse.
+package config
 
 import (
 	"bytes"
@@ -152,8 +152,15 @@ type Settings struct {
 	// Unused are the values of directives on which nothing depends, those that are not the default.
 	Unused map[string]string
 
-	// rereadFiles says, to functions of OnChange alone, that a directive was set that names files.
-	rereadFiles bool
+	// RereadFiles says, to functions of OnChange alone, that a directive was set that names files.
+	RereadFiles bool
+}
+
+// Of returns a configuration with settings that have been made of another's.
+func Of(set Settings) *Config {
+	c := NewConfig()
+	c.current.Store(&set)
+	return c
 }
 
 // Durable reports whether the data is stored: there are save points, or appendonly is on.
@@ -250,10 +257,10 @@ func (c *Config) OnChange(apply func(old, new *Settings) error) {
 func (c *Config) Set(name, value string, runtime bool) error {
 	d := directiveNamed(name)
 	if d == nil {
-		return errUnknownDirective
+		return ErrUnknownDirective
 	}
 	if runtime {
-		_, err := c.setAll([]assignment{{d, name, value}}, true)
+		_, err := c.SetAll([]Assignment{{d, name, value}}, true)
 		return err
 	}
 	c.mu.Lock()
@@ -267,16 +274,25 @@ func (c *Config) Set(name, value string, runtime bool) error {
 	return nil
 }
 
-// assignment is one pair of CONFIG SET.
-type assignment struct {
+// Assignment is one pair of CONFIG SET; see Assign.
+type Assignment struct {
 	d     *directive
 	name  string // the one of the directive's names that was used
 	value string
 }
 
-// checkAssignments finds out whether a running server may make the changes, whatever the values. trusted says that protected directives may
+// Assign returns the assignment of a value to a directive, by any of its names; ok is false if there is no such directive.
+func Assign(name, value string) (a Assignment, ok bool) {
+	d := directiveNamed(name)
+	return Assignment{d, strings.ToLower(name), value}, d != nil
+}
+
+// Value returns the value of a directive, which there must be, as CONFIG GET shows it.
+func (c *Config) Value(name string) string { return directiveNamed(name).show(c.Get()) }
+
+// CheckAssignments finds out whether a running server may make the changes, whatever the values. trusted says that protected directives may
 // change too. If not it tells which is to blame.
-func (c *Config) checkAssignments(pairs []assignment, trusted bool) (culprit string, err error) {
+func (c *Config) CheckAssignments(pairs []Assignment, trusted bool) (culprit string, err error) {
 	seen := make(map[string]bool, len(pairs))
 	for _, p := range pairs {
 		if p.d.startOnly && !(p.d.sameAllowed && p.value == p.d.show(c.Get())) {
@@ -293,9 +309,9 @@ func (c *Config) checkAssignments(pairs []assignment, trusted bool) (culprit str
 	return "", nil
 }
 
-// setAll changes several directives of a running server, all or none. If it fails it tells which is to blame.
-func (c *Config) setAll(pairs []assignment, trusted bool) (culprit string, err error) {
-	if culprit, err := c.checkAssignments(pairs, trusted); err != nil {
+// SetAll changes several directives of a running server, all or none. If it fails it tells which is to blame.
+func (c *Config) SetAll(pairs []Assignment, trusted bool) (culprit string, err error) {
+	if culprit, err := c.CheckAssignments(pairs, trusted); err != nil {
 		return culprit, err
 	}
 	c.mu.Lock()
@@ -306,7 +322,7 @@ func (c *Config) setAll(pairs []assignment, trusted bool) (culprit string, err e
 		if err := p.d.set(&next, p.d.words(p.value)); err != nil {
 			return p.name, err
 		}
-		next.rereadFiles = next.rereadFiles || p.d.reread
+		next.RereadFiles = next.RereadFiles || p.d.reread
 	}
 	for i, apply := range c.hooks {
 		if err := apply(old, &next); err != nil {
@@ -323,23 +339,23 @@ func (c *Config) setAll(pairs []assignment, trusted bool) (culprit string, err e
 		c.noteChange(p.d)
 	}
 	set := next
-	set.rereadFiles = false
+	set.RereadFiles = false
 	c.current.Store(&set)
 	return "", nil
 }
 
-// changeError is why a change cannot take effect: what is wrong with each of the directives that may be to blame, by name.
-type changeError map[string]error
+// ChangeError is why a change cannot take effect: what is wrong with each of the directives that may be to blame, by name.
+type ChangeError map[string]error
 
 // Error implements error.
-func (e changeError) Error() string {
+func (e ChangeError) Error() string {
 	name := slices.Min(slices.Collect(maps.Keys(e)))
 	return name + ": " + e[name].Error()
 }
 
 // blame returns which of the assignments is to blame for an error of a function of OnChange, and what is wrong with it.
-func blame(pairs []assignment, err error) (culprit string, reason error) {
-	var change changeError
+func blame(pairs []Assignment, err error) (culprit string, reason error) {
+	var change ChangeError
 	if errors.As(err, &change) {
 		for _, p := range pairs {
 			if reason := change[p.d.name]; reason != nil {
@@ -367,9 +383,9 @@ func (c *Config) IsSet(name string) bool {
 // this server does not have.
 func (c *Config) WithoutEffect() []string { return slices.Sorted(maps.Keys(c.Get().Unused)) }
 
-// match calls fn for every directive, aliases included, that one of the patterns names, once each: in their order for patterns that are names, and
+// Match calls fn for every directive, aliases included, that one of the patterns names, once each: in their order for patterns that are names, and
 // then in order of the names for glob patterns, which do not find those that are hidden.
-func (c *Config) match(patterns [][]byte, fn func(name, value string)) {
+func (c *Config) Match(patterns [][]byte, fn func(name, value string)) {
 	set := c.Get()
 	named := map[string]bool{}
 	for _, p := range patterns {

@@ -1,4 +1,4 @@
-package server
+package config
 
 // Values that only one directive has: how they are read and shown.
 
@@ -22,7 +22,7 @@ import (
 func parseMaxMemoryClients(s *Settings, words []string) error {
 	digits, percent := strings.CutSuffix(words[0], "%")
 	if !percent {
-		n, ok := parseMemory(words[0])
+		n, ok := ParseMemory(words[0])
 		if !ok {
 			return errNotMemoryOrPercent
 		}
@@ -119,13 +119,13 @@ func parsePercentiles(s *Settings, words []string) error {
 func showPercentiles(s *Settings) string {
 	words := make([]string, len(s.LatencyPercentiles))
 	for i, p := range s.LatencyPercentiles {
-		words[i] = percentileText(p)
+		words[i] = PercentileText(p)
 	}
 	return strings.Join(words, " ")
 }
 
-// percentileText returns a percentile with at most six decimals.
-func percentileText(p float64) string {
+// PercentileText returns a percentile with at most six decimals.
+func PercentileText(p float64) string {
 	text := strings.TrimRight(strconv.FormatFloat(p, 'f', 6, 64), "0")
 	return strings.TrimSuffix(text, ".")
 }
@@ -174,8 +174,8 @@ func parseOutputLimits(s *Settings, words []string) error {
 		if limit == nil {
 			return errOutputClass
 		}
-		hard, ok1 := parseMemory(group[1])
-		soft, ok2 := parseMemory(group[2])
+		hard, ok1 := ParseMemory(group[1])
+		soft, ok2 := ParseMemory(group[2])
 		seconds, err := strconv.ParseUint(group[3], 10, 31)
 		if !ok1 || !ok2 || err != nil {
 			return errOutputLimit

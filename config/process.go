@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -50,7 +50,7 @@ var errOOMScores = fmt.Errorf("Invalid oom-score-adj-values, elements must be be
 
 func parseOOMScores(s *Settings, words []string) error {
 	if len(words) != len(s.OOMScoreAdjValues) {
-		return errWordCount
+		return ErrWordCount
 	}
 	var values [3]int
 	for i, w := range words {
@@ -69,7 +69,8 @@ func showOOMScores(s *Settings) string {
 	return fmt.Sprintf("%d %d %d", v[0], v[1], v[2])
 }
 
-var errOOMScore = errors.New("Failed to apply new oom_score_adj configuration, check server logs.")
+// ErrOOMScore says that the system did not take the score.
+var ErrOOMScore = errors.New("Failed to apply new oom_score_adj configuration, check server logs.")
 
 // SyslogFacility is a facility of the system's log: -1 is user, others are local0 to local7.
 type SyslogFacility int8

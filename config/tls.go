@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"crypto/tls"
@@ -9,10 +9,10 @@ import (
 	"github.com/atomredis/atomredis/door"
 )
 
-// wantsTLS reports whether anything uses TLS.
-func (s *Settings) wantsTLS() bool {
+// WantsTLS reports whether anything uses TLS.
+func (s *Settings) WantsTLS() bool {
 	return s.TLS.wanted() || slices.ContainsFunc(door.Kinds(), func(k *door.Kind) bool {
-		return s.doorTLS(k) && s.doorAddress(k) != ""
+		return s.DoorTLS(k) && s.DoorAddress(k) != ""
 	})
 }
 
@@ -32,10 +32,11 @@ type TLSSettings struct {
 // tlsProtocols are the names of versions in tls-protocols.
 var tlsProtocols = []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
 
-var errTLSProtocols = errors.New("argument(s) must be neighbours among the following: " + strings.Join(tlsProtocols, ", "))
+// ErrTLSProtocols says what is wrong with a value of tls-protocols.
+var ErrTLSProtocols = errors.New("argument(s) must be neighbours among the following: " + strings.Join(tlsProtocols, ", "))
 
-// tlsVersions returns the oldest and the newest version that is named. There must be no gap between them.
-func tlsVersions(names []string) (oldest, newest uint16, ok bool) {
+// TLSVersions returns the oldest and the newest version that is named. There must be no gap between them.
+func TLSVersions(names []string) (oldest, newest uint16, ok bool) {
 	if len(names) == 0 {
 		return tls.VersionTLS12, tls.VersionTLS13, true // those of crypto/tls
 	}
@@ -90,10 +91,18 @@ var (
 	}
 )
 
-// tcpPort returns the port that INFO names: that of TCP, or if there is none that of TLS.
-func (s *Settings) tcpPort() int {
+// TcpPort returns the port that INFO names: that of TCP, or if there is none that of TLS.
+func (s *Settings) TcpPort() int {
 	if s.Port == 0 {
 		return s.TLS.Port
 	}
 	return s.Port
+}
+
+// TLSNames returns the names of the directives tls-*.
+func TLSNames() (names []string) {
+	for _, d := range tlsDirectives {
+		names = append(names, d.name)
+	}
+	return names
 }

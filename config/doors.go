@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func doorDirectives() (list []*directive) {
 
 // doorDirective is a directive of a door; check returns what is wrong with a value, and may be nil.
 func doorDirective(name, initial string, check func(value string) error) *directive {
-	d := &directive{name: name, initial: quoteWord(initial),
+	d := &directive{name: name, initial: QuoteWord(initial),
 		parse: func(s *Settings, words []string) error {
 			if check != nil {
 				if err := check(words[0]); err != nil {
@@ -53,11 +53,11 @@ func doorDirective(name, initial string, check func(value string) error) *direct
 	return d.ours()
 }
 
-// doorUser returns as which user the clients of a door act, "" if the settings name none.
-func (s *Settings) doorUser(k *door.Kind) string { return s.Doors[k.Directive()+"-user"] }
+// DoorUser returns as which user the clients of a door act, "" if the settings name none.
+func (s *Settings) DoorUser(k *door.Kind) string { return s.Doors[k.Directive()+"-user"] }
 
-// doorAddress returns where a door listens, "" if it does not.
-func (s *Settings) doorAddress(k *door.Kind) string {
+// DoorAddress returns where a door listens, "" if it does not.
+func (s *Settings) DoorAddress(k *door.Kind) string {
 	network, address, err := k.ParseAddress(s.Doors[k.Directive()])
 	if err != nil || network == "" {
 		return ""
@@ -65,8 +65,8 @@ func (s *Settings) doorAddress(k *door.Kind) string {
 	return network + " " + address
 }
 
-// doorTLS reports whether the peers of a door use TLS.
-func (s *Settings) doorTLS(k *door.Kind) bool {
+// DoorTLS reports whether the peers of a door use TLS.
+func (s *Settings) DoorTLS(k *door.Kind) bool {
 	yes, err := parseYesNo(s.Doors[k.Directive()+"-tls"])
 	return err == nil && yes
 }
