@@ -7,8 +7,8 @@
 //	defer db.Close()
 //	client := redis.NewClient(&redis.Options{Addr: db.Addr()})
 //
-// Without an address there is nothing to connect to from outside: commands are executed with DB.Do, DB.DoMany and DB.Tx, messages
-// received with DB.Subscribe, and clients of any library connected with DB.Dial.
+// Without an address there is nothing to connect to from outside: commands are executed with DB.Do, DB.DoMany and
+// DB.Tx, messages received with DB.Subscribe, and clients of any library connected with DB.Dial.
 package atomredis
 
 import (
@@ -34,39 +34,42 @@ import (
 type Options struct {
 	// Addr is the TCP address to listen on, "host:port". Port 0 picks a free one; see DB.Addr. Empty means no TCP.
 	Addr string
-	// TLSConfig, if it is not nil, has clients at Addr use TLS. It must have a certificate, or a function that gives one, and asks for those of
-	// clients if it says so; its sessions are those of net/tls. The directives of redis.conf for TLS ("tls-port" and others) can be set in
-	// Config instead.
+	// TLSConfig, if it is not nil, has clients at Addr use TLS. It must have a certificate, or a function that gives
+	// one, and asks for those of clients if it says so; its sessions are those of net/tls. The directives of redis.conf
+	// for TLS ("tls-port" and others) can be set in Config instead.
 	TLSConfig *tls.Config
-	// UnixSocket is the path of a Unix socket to listen on. Empty means none. A socket that a server has left there that was killed is removed;
-	// one that somebody listens on is not, and nothing else.
+	// UnixSocket is the path of a Unix socket to listen on. Empty means none. A socket that a server has left there that
+	// was killed is removed; one that somebody listens on is not, and nothing else.
 	UnixSocket string
-	// Dir is the directory in which the data is stored, as a server that is started without arguments does: every change goes
-	// to a journal that is synced once a second; "appendfsync" in Config chooses otherwise. It is made if it does not exist. One server at a
-	// time can use it: see ErrInUse. Empty keeps the data in memory.
+	// Dir is the directory in which the data is stored, as a server that is started without arguments does: every change
+	// goes to a journal that is synced once a second; "appendfsync" in Config chooses otherwise. It is made if it does
+	// not exist. One server at a time can use it: see ErrInUse. Empty keeps the data in memory.
 	Dir string
-	// ConfigLines are lines of redis.conf, for directives that can be given several times, such as "user alice on >secret ~* +@all".
+	// ConfigLines are lines of redis.conf, for directives that can be given several times, such as "user alice on
+	// >secret ~* +@all".
 	ConfigLines []string
-	// Config holds further directives of redis.conf by name, each with its value as it would stand in the file. They are set after ConfigLines.
+	// Config holds further directives of redis.conf by name, each with its value as it would stand in the file. They are
+	// set after ConfigLines.
 	Config map[string]string
 	// Logger takes the server's log. nil discards it.
 	Logger *slog.Logger
-	// Clock gives the time that keys expire and commands time out by. nil is the system's clock, which in a testing/synctest bubble is
-	// that of the bubble.
+	// Clock gives the time that keys expire and commands time out by. nil is the system's clock, which in a
+	// testing/synctest bubble is that of the bubble.
 	Clock engine.Clock
 	// Hook is for package atomredistest, which has things go wrong with it.
 	Hook *testhook.Hook
 }
 
-// DB is a running server, and the database of it in which Do, DoMany and Tx execute commands: 0, unless it comes from Database. Its
-// methods may be called from any goroutine.
+// DB is a running server, and the database of it in which Do, DoMany and Tx execute commands: 0, unless it comes from
+// Database. Its methods may be called from any goroutine.
 type DB struct {
 	srv    *server.Server
 	number int
 }
 
-// Open starts a server. It fails if the options contradict each other, if a directive is unknown or has a bad value, if an address cannot be
-// listened on, or if Dir cannot be used: ErrInUse says that another server uses it. Then nothing is left of what it has begun.
+// Open starts a server. It fails if the options contradict each other, if a directive is unknown or has a bad value,
+// if an address cannot be listened on, or if Dir cannot be used: ErrInUse says that another server uses it. Then
+// nothing is left of what it has begun.
 func Open(o Options) (*DB, error) {
 	conf, err := o.config()
 	if err != nil {
@@ -162,8 +165,8 @@ func (db *DB) Addr() string {
 	return addr
 }
 
-// DoorAddr returns the address on which a door listens that Config has opened, such as "127.0.0.1:5550" or the path of a Unix socket; "" if
-// it is not open.
+// DoorAddr returns the address on which a door listens that Config has opened, such as "127.0.0.1:5550" or the path
+// of a Unix socket; "" if it is not open.
 func (db *DB) DoorAddr(name string) string {
 	if a := db.srv.DoorAddr(name); a != nil {
 		return a.String()
@@ -171,8 +174,8 @@ func (db *DB) DoorAddr(name string) string {
 	return ""
 }
 
-// Database returns a DB for the same server whose commands are executed in database n, from 0 on. Everything else, Close too, concerns
-// the server as a whole.
+// Database returns a DB for the same server whose commands are executed in database n, from 0 on. Everything else,
+// Close too, concerns the server as a whole.
 func (db *DB) Database(n int) (*DB, error) {
 	if count := db.srv.Keyspace().Databases(); n < 0 || n >= count {
 		return nil, fmt.Errorf("atomredis: there is no database %d, only 0 to %d", n, count-1)
@@ -180,8 +183,8 @@ func (db *DB) Database(n int) (*DB, error) {
 	return &DB{srv: db.srv, number: n}, nil
 }
 
-// Dial returns a new connection to the server, in memory, without a port or a socket. It is buffered in both directions and has
-// deadlines, so that it can take the place of a network connection in any client.
+// Dial returns a new connection to the server, in memory, without a port or a socket. It is buffered in both
+// directions and has deadlines, so that it can take the place of a network connection in any client.
 func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, wrap(door.ContextError(ctx))
@@ -193,9 +196,10 @@ func (db *DB) Dial(ctx context.Context) (net.Conn, error) {
 	return client, nil
 }
 
-// Snapshot writes all databases, as they are at one moment, as the commands that make them: an append-only file that redis-server loads
-// too. Commands go on meanwhile; what they change is kept in memory as it was until it is written, so w should not be slow where much is changed. w is
-// called by another goroutine, and must not take a snapshot itself. Scripts, and when consumers of a stream were last seen, are not part of it.
+// Snapshot writes all databases, as they are at one moment, as the commands that make them: an append-only file that
+// redis-server loads too. Commands go on meanwhile; what they change is kept in memory as it was until it is written,
+// so w should not be slow where much is changed. w is called by another goroutine, and must not take a snapshot
+// itself. Scripts, and when consumers of a stream were last seen, are not part of it.
 func (db *DB) Snapshot(w io.Writer) error {
 	if err := db.srv.NotInHandler(); err != nil {
 		return wrap(err)
@@ -203,8 +207,9 @@ func (db *DB) Snapshot(w io.Writer) error {
 	return wrap(db.srv.Snapshot(w))
 }
 
-// Restore executes what Snapshot has written, in a server that must be empty: otherwise it fails with ErrNotEmpty. Commands of others
-// may come between. If it fails half-way all databases are emptied again, unless the server was closed meanwhile.
+// Restore executes what Snapshot has written, in a server that must be empty: otherwise it fails with ErrNotEmpty.
+// Commands of others may come between. If it fails half-way all databases are emptied again, unless the server was
+// closed meanwhile.
 func (db *DB) Restore(r io.Reader) error {
 	if err := db.srv.NotInHandler(); err != nil {
 		return wrap(err)
@@ -215,11 +220,13 @@ func (db *DB) Restore(r io.Reader) error {
 // ErrNotEmpty is returned by DB.Restore if there are keys.
 var ErrNotEmpty = server.ErrNotEmpty
 
-// ErrInUse is found by errors.Is in the error of Open if another server, of this process or another one, uses the directory.
+// ErrInUse is found by errors.Is in the error of Open if another server, of this process or another one, uses the
+// directory.
 var ErrInUse = server.ErrInUse
 
-// Close disconnects all clients, makes everything durable and stops the server. Commands that are waiting end with ErrClosed, and those
-// that are being executed come to their end first, so that a handler of a Command cannot close its server. When it returns nothing of the server is running any more.
+// Close disconnects all clients, makes everything durable and stops the server. Commands that are waiting end with
+// ErrClosed, and those that are being executed come to their end first, so that a handler of a Command cannot close
+// its server. When it returns nothing of the server is running any more.
 func (db *DB) Close() error {
 	if err := db.srv.NotInHandler(); err != nil {
 		return wrap(err)

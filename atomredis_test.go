@@ -90,7 +90,8 @@ func ExampleOpen_durable() {
 
 	for range 2 {
 		// The second time the data of the first is there.
-		db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0", Dir: dir, Config: map[string]string{"appendfsync": "always"}})
+		db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0", Dir: dir,
+			Config: map[string]string{"appendfsync": "always"}})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -23,7 +23,8 @@ func dial(db *atomredis.DB, o *redis.Options) *redis.Client {
 }
 
 func TestGoRedisWorksInMemory(t *testing.T) {
-	for name, o := range map[string]atomredis.Options{"without a listener": {}, "beside event loops": {Addr: "127.0.0.1:0"}} {
+	for name, o := range map[string]atomredis.Options{"without a listener": {},
+		"beside event loops": {Addr: "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {
 			db := open(t, o)
 			client := dial(db, &redis.Options{ReadTimeout: time.Minute, WriteTimeout: time.Minute})

@@ -52,13 +52,17 @@ func text(t testing.TB, r atomredis.Reply) string {
 // waitForInfo waits until a section of INFO has a text in it.
 func waitForInfo(t testing.TB, db *atomredis.DB, section, want string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(text(t, do(t, db, "INFO", section)), want) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(text(t, do(t, db, "INFO", section)), want) },
+		time.Minute, time.Millisecond)
 }
 
 // waitForSubscribers waits until there are subscriptions to so many patterns.
 func waitForSubscribers(t testing.TB, db *atomredis.DB, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return do(t, db, "PUBSUB", "NUMPAT").String() == fmt.Sprintf("(integer) %d", n) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return do(t, db, "PUBSUB", "NUMPAT").String() == fmt.Sprintf("(integer) %d",
+			n)
+	}, time.Minute, time.Millisecond)
 }
 
 func TestDoTakesArgumentsAsGoRedisDoes(t *testing.T) {
@@ -78,7 +82,8 @@ func TestDoTakesArgumentsAsGoRedisDoes(t *testing.T) {
 	}
 	deep := []any{nil}
 	deep[0] = deep // a collection that contains itself
-	for _, bad := range []any{struct{}{}, struct{ A int }{1}, func() {}, make(chan int), complex(1, 1), marshaler(""), deep, []any{func() {}}} {
+	for _, bad := range []any{struct{}{}, struct{ A int }{1}, func() {}, make(chan int), complex(1, 1), marshaler(""),
+		deep, []any{func() {}}} {
 		_, err := db.Do(t.Context(), "ECHO", bad)
 		require.ErrorContains(t, err, "argument 1 of ECHO: ", "%T", bad)
 	}
@@ -91,11 +96,16 @@ func TestDoTakesArgumentsAsGoRedisDoes(t *testing.T) {
 // go-redis sends each of these, or would if it did not only know basic types; what it knows is held against it.
 func TestDoTakesAnyTypeAsGoRedisDoes(t *testing.T) {
 	db := open(t, atomredis.Options{})
-	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) }})
+	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
+		return db.Dial(ctx)
+	}})
 	defer client.Close()
 	word, n, u, f, yes, at, d := "w", -3, uint16(3), 0.25, true, time.Unix(1, 5).UTC(), time.Minute
-	for _, arg := range []any{&word, &n, &u, &f, &yes, &at, &d, (*string)(nil), (*int)(nil), (*uint64)(nil), (*float32)(nil), (*bool)(nil),
-		(*time.Time)(nil), (*time.Duration)(nil), net.IPv4(10, 1, 2, 3), net.ParseIP("::1"), uintptr(7), netip.MustParseAddr("10.0.0.1"),
+	for _, arg := range []any{&word, &n, &u, &f, &yes, &at, &d, (*string)(nil), (*int)(nil), (*uint64)(nil),
+		(*float32)(nil), (*bool)(nil),
+		(*time.Time)(nil), (*time.Duration)(nil), net.IPv4(10, 1, 2, 3), net.ParseIP("::1"), uintptr(7),
+		netip.MustParseAddr("10.0.0.1"),
 		&url.URL{Scheme: "http", Host: "h"}, marshaler("x"), nil, []byte{}} {
 		want, err := client.Do(t.Context(), "ECHO", arg).Text()
 		require.NoError(t, err, "%T", arg)
@@ -114,13 +124,16 @@ func TestDoTakesAnyTypeAsGoRedisDoes(t *testing.T) {
 		arg  any
 		want string
 	}{
-		{name("a"), "a"}, {number(-1), "-1"}, {count(9), "9"}, {share(0.1), "0.1"}, {flag(true), "1"}, {content("c"), "c"}, {wait(5), "5"},
-		{[3]byte{'x', 'y', 'z'}, "xyz"}, {json.RawMessage("{}"), "{}"}, {new(name), ""}, {big.NewInt(12), "12"}, {new(*int), "0"},
+		{name("a"), "a"}, {number(-1), "-1"}, {count(9), "9"}, {share(0.1), "0.1"}, {flag(true), "1"}, {content("c"), "c"},
+		{wait(5), "5"},
+		{[3]byte{'x', 'y', 'z'}, "xyz"}, {json.RawMessage("{}"), "{}"}, {new(name), ""}, {big.NewInt(12), "12"},
+		{new(*int), "0"},
 	} {
 		require.Equal(t, c.want, text(t, do(t, db, "ECHO", c.arg)), "%T", c.arg)
 	}
 	person := tagged{Name: "Ada", Born: 1815, hidden: "x"}
-	do(t, db, "RPUSH", "l", []string{"a", "b"}, []int{1}, [2]float64{0.5, 2}, []any{"c", []name{"d"}}, [][]byte{[]byte("e")}, []string(nil))
+	do(t, db, "RPUSH", "l", []string{"a", "b"}, []int{1}, [2]float64{0.5, 2}, []any{"c", []name{"d"}},
+		[][]byte{[]byte("e")}, []string(nil))
 	require.Equal(t, `["a" "b" "1" "0.5" "2" "c" "d" "e"]`, fmt.Sprintf("%q", texts(t, do(t, db, "LRANGE", "l", 0, -1))))
 	for _, args := range [][]any{
 		{"HSET", "h", person}, {"HSET", "h", &person}, {"HSET", "h", map[string]any{"name": "Ada", "born": 1815}},
@@ -272,9 +285,11 @@ func TestDoReturnsErrorRepliesAsErrors(t *testing.T) {
 
 func TestCommandsOfConnectionsAreRefusedAndLeaveNothing(t *testing.T) {
 	db := open(t, atomredis.Options{})
-	for _, c := range []string{"AUTH x", "HELLO 2", "QUIT", "RESET", "SELECT 1", "MONITOR", "MULTI", "EXEC", "DISCARD", "WATCH k", "UNWATCH",
+	for _, c := range []string{"AUTH x", "HELLO 2", "QUIT", "RESET", "SELECT 1", "MONITOR", "MULTI", "EXEC", "DISCARD",
+		"WATCH k", "UNWATCH",
 		"SUBSCRIBE c", "psubscribe c", "SSUBSCRIBE c", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "CLIENT REPLY OFF",
-		"CLIENT TRACKING ON", "CLIENT CACHING YES", "CLIENT SETNAME x", "client setinfo LIB-NAME x", "CLIENT NO-EVICT ON", "CLIENT NO-TOUCH ON"} {
+		"CLIENT TRACKING ON", "CLIENT CACHING YES", "CLIENT SETNAME x", "client setinfo LIB-NAME x", "CLIENT NO-EVICT ON",
+		"CLIENT NO-TOUCH ON"} {
 		var args []any
 		for _, word := range strings.Fields(c) {
 			args = append(args, word)
@@ -307,7 +322,8 @@ func TestDatabasesAreChosenWithoutSelect(t *testing.T) {
 
 func TestDoManyGivesRepliesInOrder(t *testing.T) {
 	db := open(t, atomredis.Options{})
-	replies, err := db.DoMany(t.Context(), atomredis.Args{"SET", "k", 1}, atomredis.Args{"LPUSH", "k", 1}, atomredis.Args{"INCR", []byte("k")},
+	replies, err := db.DoMany(t.Context(), atomredis.Args{"SET", "k", 1}, atomredis.Args{"LPUSH", "k", 1},
+		atomredis.Args{"INCR", []byte("k")},
 		atomredis.Args{"MGET", "k", "none"})
 	require.NoError(t, err)
 	require.Len(t, replies, 4)
@@ -516,7 +532,8 @@ func TestBubbleDecidesWhatTimeItIs(t *testing.T) {
 		do(t, db, "SET", "k", "v", "EX", 3600)
 		for m, err := range messages {
 			require.NoError(t, err)
-			require.Equal(t, atomredis.Message{Pattern: "__keyevent@0__:expired", Channel: "__keyevent@0__:expired", Payload: "k"}, m)
+			require.Equal(t, atomredis.Message{Pattern: "__keyevent@0__:expired", Channel: "__keyevent@0__:expired",
+				Payload: "k"}, m)
 			break
 		}
 		require.Equal(t, time.Hour, time.Since(start))

@@ -15,20 +15,21 @@ import (
 type Command struct {
 	// Name has up to 32 letters, digits and characters of ".:_-". Case does not matter.
 	Name string
-	// Arity is the number of arguments with the name, as in COMMAND INFO: exactly so many, or at least -Arity if it is negative.
-	// 0 stands for -1, any number.
+	// Arity is the number of arguments with the name, as in COMMAND INFO: exactly so many, or at least -Arity if it is
+	// negative. 0 stands for -1, any number.
 	Arity int
 	// Flags say what the command does. Without any it may write.
 	Flags CommandFlags
-	// FirstKey is the index of the first argument that is a key, LastKey that of the last one (negative counts from the end, -1
-	// being the last argument; 0 means that there is one key), and KeyStep the distance between two of them (0 means 1), as in
-	// COMMAND INFO. A command that declares its keys runs beside those that use other keys, and may use no others. With a
-	// FirstKey of 0 it may use all, and everybody waits for it.
+	// FirstKey is the index of the first argument that is a key, LastKey that of the last one (negative counts from the
+	// end, -1 being the last argument; 0 means that there is one key), and KeyStep the distance between two of them (0
+	// means 1), as in COMMAND INFO. A command that declares its keys runs beside those that use other keys, and may use
+	// no others. With a FirstKey of 0 it may use all, and everybody waits for it.
 	FirstKey, LastKey, KeyStep int
-	// Summary, Complexity and Syntax are what COMMAND DOCS tells. Syntax is the grammar of the arguments as Redis's documentation
-	// writes it, for example "key [key ...] [LIMIT count]".
+	// Summary, Complexity and Syntax are what COMMAND DOCS tells. Syntax is the grammar of the arguments as Redis's
+	// documentation writes it, for example "key [key ...] [LIMIT count]".
 	Summary, Complexity, Syntax string
-	// Do carries the command out: all of it is one atomic step, in clients' eyes and after a crash. What it returns is the reply:
+	// Do carries the command out: all of it is one atomic step, in clients' eyes and after a crash. What it returns is
+	// the reply:
 	//
 	//	nil                                       null
 	//	string, []byte                            string
@@ -44,13 +45,13 @@ type Command struct {
 	//	Reply                                     the reply of Ctx.Call
 	//	error                                     error: an Error as it is, others with "ERR " before their text
 	//
-	// and types of these kinds, where clients of RESP2 get a map as an array, a boolean as 1 or 0, and a float, or an integer of more than 63
-	// bits, as a string. An error as second result takes
-	// the place of the reply; what was done before stays done. So it is if Do panics, which is logged and answered with "ERR
-	// internal error".
+	// and types of these kinds, where clients of RESP2 get a map as an array, a boolean as 1 or 0, and a float, or an
+	// integer of more than 63 bits, as a string. An error as second result takes the place of the reply; what was done
+	// before stays done. So it is if Do panics, which is logged and answered with "ERR internal error".
 	//
-	// Do holds up others, in many cases all clients, so it must not wait for anything, and it must return (t.FailNow does not).
-	// It must not use the DB, whose locks it holds: see ErrInHandler. Other servers of the program may be used.
+	// Do holds up others, in many cases all clients, so it must not wait for anything, and it must return (t.FailNow
+	// does not). It must not use the DB, whose locks it holds: see ErrInHandler. Other servers of the program may be
+	// used.
 	Do func(c *Ctx) (any, error)
 }
 
@@ -71,18 +72,20 @@ const (
 	WholeKeyspace
 )
 
-// ErrInHandler is found by errors.Is in what Do and the other methods of a DB return to a handler of a Command of the same server, which must use
-// Ctx.Call instead. Nobody can tell if a handler waits for another goroutine, or for a client, that uses the DB: that waits for ever.
+// ErrInHandler is found by errors.Is in what Do and the other methods of a DB return to a handler of a Command of the
+// same server, which must use Ctx.Call instead. Nobody can tell if a handler waits for another goroutine, or for a
+// client, that uses the DB: that waits for ever.
 var ErrInHandler = server.ErrInHandler
 
 // Status is a status reply in what the handler of a Command returns.
 type Status string
 
-// Handle adds a command, which all clients, scripts and transactions can use from now on, until the DB is closed; it is not
-// stored. It fails if there is a command of that name, or if cmd contradicts itself. A server has up to 256 such commands.
+// Handle adds a command, which all clients, scripts and transactions can use from now on, until the DB is closed; it
+// is not stored. It fails if there is a command of that name, or if cmd contradicts itself. A server has up to 256
+// such commands.
 //
-// What the command calls is journalled, not the command: data that it has changed is there after a restart, with or without
-// Handle.
+// What the command calls is journalled, not the command: data that it has changed is there after a restart, with or
+// without Handle.
 func (db *DB) Handle(cmd Command) error {
 	if cmd.Do == nil {
 		return fmt.Errorf("atomredis: command %q has no Do", cmd.Name)
@@ -98,13 +101,15 @@ func (db *DB) Handle(cmd Command) error {
 	if cmd.Flags&ReadOnly != 0 {
 		flags = command.ReadOnly
 	}
-	for f, s := range map[CommandFlags]command.Flag{Fast: command.Fast, NoScript: command.NoScript, NoMulti: command.NoMulti,
+	for f, s := range map[CommandFlags]command.Flag{Fast: command.Fast, NoScript: command.NoScript,
+		NoMulti:       command.NoMulti,
 		WholeKeyspace: command.WholeKeyspace} {
 		if cmd.Flags&f != 0 {
 			flags |= s
 		}
 	}
-	return wrap(db.srv.Handle(command.Command{Name: cmd.Name, Arity: cmd.Arity, Flags: flags, Keys: keys, Summary: cmd.Summary,
+	return wrap(db.srv.Handle(command.Command{Name: cmd.Name, Arity: cmd.Arity, Flags: flags, Keys: keys,
+		Summary:    cmd.Summary,
 		Complexity: cmd.Complexity, Syntax: cmd.Syntax}, func(h *server.Caller) { cmd.run(h) }))
 }
 
@@ -158,9 +163,9 @@ type Ctx struct {
 	caller *server.Caller
 }
 
-// Call executes a command as a part of this one, in the database of the client; arguments are as for DB.Do. The error is an Error
-// if the reply is one. Blocking commands answer at once, as in a transaction. Other commands that scripts cannot call, and keys that this
-// command does not declare, are refused.
+// Call executes a command as a part of this one, in the database of the client; arguments are as for DB.Do. The error
+// is an Error if the reply is one. Blocking commands answer at once, as in a transaction. Other commands that scripts
+// cannot call, and keys that this command does not declare, are refused.
 func (c *Ctx) Call(args ...any) (Reply, error) {
 	e := values.NewEncoder()
 	defer e.Release()

@@ -28,7 +28,8 @@ func handle(t testing.TB, db *atomredis.DB, cmd atomredis.Command) {
 }
 
 // transfer moves an amount from one account to another if there is enough.
-var transfer = atomredis.Command{Name: "Bank.Transfer", Arity: 4, FirstKey: 1, LastKey: 2, Summary: "Moves money", Syntax: "key key amount",
+var transfer = atomredis.Command{Name: "Bank.Transfer", Arity: 4, FirstKey: 1, LastKey: 2, Summary: "Moves money",
+	Syntax: "key key amount",
 	Do: func(c *atomredis.Ctx) (any, error) {
 		from, err := c.Call("GET", c.Args[1])
 		if err != nil {
@@ -88,7 +89,8 @@ func TestCustomCommandsAreInTheCommandTable(t *testing.T) {
 	count, err := do(t, db, "COMMAND", "COUNT").Int()
 	require.NoError(t, err)
 	handle(t, db, transfer)
-	handle(t, db, atomredis.Command{Name: "a:first", Flags: atomredis.ReadOnly | atomredis.Fast, Do: func(*atomredis.Ctx) (any, error) { return 1, nil }})
+	handle(t, db, atomredis.Command{Name: "a:first", Flags: atomredis.ReadOnly | atomredis.Fast,
+		Do: func(*atomredis.Ctx) (any, error) { return 1, nil }})
 
 	n, err := do(t, db, "COMMAND", "COUNT").Int()
 	require.NoError(t, err)
@@ -101,9 +103,11 @@ func TestCustomCommandsAreInTheCommandTable(t *testing.T) {
 	for _, info := range infos {
 		info.CommandPolicy = nil // what the client makes of it
 	}
-	require.Equal(t, &redis.CommandInfo{Name: "bank.transfer", Arity: 4, Flags: []string{"write"}, ACLFlags: []string{"@write", "@slow"},
+	require.Equal(t, &redis.CommandInfo{Name: "bank.transfer", Arity: 4, Flags: []string{"write"},
+		ACLFlags:    []string{"@write", "@slow"},
 		FirstKeyPos: 1, LastKeyPos: 2, StepCount: 1}, infos["bank.transfer"])
-	require.Equal(t, &redis.CommandInfo{Name: "a:first", Arity: -1, Flags: []string{"readonly", "fast"}, ACLFlags: []string{"@read", "@fast"},
+	require.Equal(t, &redis.CommandInfo{Name: "a:first", Arity: -1, Flags: []string{"readonly", "fast"},
+		ACLFlags: []string{"@read", "@fast"},
 		ReadOnly: true}, infos["a:first"])
 	names, err := do(t, db, "COMMAND", "LIST").Texts()
 	require.NoError(t, err)
@@ -135,7 +139,8 @@ func TestCustomCommandsAreInTheCommandTable(t *testing.T) {
 
 // dialled returns a client that is connected in memory.
 func dialled(t testing.TB, db *atomredis.DB) *redis.Client {
-	c := redis.NewClient(&redis.Options{Protocol: 2, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) }})
+	c := redis.NewClient(&redis.Options{Protocol: 2,
+		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) }})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -143,15 +148,19 @@ func dialled(t testing.TB, db *atomredis.DB) *redis.Client {
 func TestCustomCommandsRunInScriptsAndTransactions(t *testing.T) {
 	db := open(t, atomredis.Options{Config: map[string]string{"shards": "16"}})
 	handle(t, db, transfer)
-	handle(t, db, atomredis.Command{Name: "peek", Arity: 2, FirstKey: 1, Flags: atomredis.ReadOnly, Do: func(c *atomredis.Ctx) (any, error) {
-		return c.Call("GET", c.Args[1])
-	}})
-	for name, flag := range map[string]atomredis.CommandFlags{"not.script": atomredis.NoScript, "not.multi": atomredis.NoMulti} {
-		handle(t, db, atomredis.Command{Name: name, Flags: flag, Do: func(*atomredis.Ctx) (any, error) { return atomredis.Status("OK"), nil }})
+	handle(t, db, atomredis.Command{Name: "peek", Arity: 2, FirstKey: 1, Flags: atomredis.ReadOnly,
+		Do: func(c *atomredis.Ctx) (any, error) {
+			return c.Call("GET", c.Args[1])
+		}})
+	for name, flag := range map[string]atomredis.CommandFlags{"not.script": atomredis.NoScript,
+		"not.multi": atomredis.NoMulti} {
+		handle(t, db, atomredis.Command{Name: name, Flags: flag,
+			Do: func(*atomredis.Ctx) (any, error) { return atomredis.Status("OK"), nil }})
 		require.Equal(t, "OK", text(t, do(t, db, name)))
 	}
 	do(t, db, "MSET", "a", 10, "b", 0)
-	require.Equal(t, "7", text(t, do(t, db, "EVAL", "redis.call('bank.transfer', 'a', 'b', 7); return redis.call('peek', 'b')", 0)))
+	require.Equal(t, "7", text(t, do(t, db, "EVAL",
+		"redis.call('bank.transfer', 'a', 'b', 7); return redis.call('peek', 'b')", 0)))
 	require.Equal(t, "7", text(t, do(t, db, "EVAL_RO", "return redis.call('peek', KEYS[1])", 1, "b")))
 	_, err := db.Do(t.Context(), "EVAL_RO", "return redis.call('bank.transfer', 'a', 'b', 1)", 0)
 	require.ErrorContains(t, err, "Write commands are not allowed from read-only scripts")
@@ -213,7 +222,8 @@ func TestCustomCommandsAreRefusedToWhoMustNotUseThem(t *testing.T) {
 		refused(c, "vault", "account:b", key)
 		refused(c, "account:a", "vault", key)
 		require.EqualValues(t, 4, c.Do(t.Context(), "bank.transfer", "account:a", "account:b", 4).Val())
-		require.EqualValues(t, 10, c.Eval(t.Context(), "return redis.call('bank.transfer', KEYS[2], KEYS[1], 4)", []string{"account:a", "account:b"}).Val())
+		require.EqualValues(t, 10, c.Eval(t.Context(), "return redis.call('bank.transfer', KEYS[2], KEYS[1], 4)",
+			[]string{"account:a", "account:b"}).Val())
 	}
 	transferred, err := do(t, db, "ACL", "DRYRUN", "clerk", "bank.transfer", "account:a", "vault", 1).Text()
 	require.NoError(t, err)
@@ -318,7 +328,8 @@ func TestResultsOfCustomCommandsBecomeReplies(t *testing.T) {
 		{"bytes", value([]byte("\x00")), "$1~\x00~", ""},
 		{"status", value(atomredis.Status("O\nK")), "+O K~", ""},
 		{"int", value(int64(math.MinInt64)), ":-9223372036854775808~", ""},
-		{"integers", value([]any{int8(1), int16(2), int32(3), int64(4), uint8(5), uint16(6), uint32(7)}), "*7~:1~:2~:3~:4~:5~:6~:7~", ""},
+		{"integers", value([]any{int8(1), int16(2), int32(3), int64(4), uint8(5), uint16(6), uint32(7)}),
+			"*7~:1~:2~:3~:4~:5~:6~:7~", ""},
 		{"float", value(0.1), "$3~0.1~", ",0.1~"},
 		{"float32", value(float32(1.5)), "$3~1.5~", ",1.5~"},
 		{"bool", value([]any{true, false}), "*2~:1~:0~", "*2~#t~#f~"},
@@ -343,10 +354,12 @@ func TestResultsOfCustomCommandsBecomeReplies(t *testing.T) {
 		}, "*3~$4~text~-WRONGTYPE Operation against a key holding the wrong kind of value~*2~$1~f~$1~v~",
 			"*3~$4~text~-WRONGTYPE Operation against a key holding the wrong kind of value~%1~$1~f~$1~v~"},
 		{"no reply", value(atomredis.Reply{}), "-ERR atomredis: there is no reply~", ""},
-		{"what is no reply", value([]any{1, struct{}{}}), "-ERR the command returned a struct {}, none of whose fields has a tag `redis:\"name\"`~", ""},
+		{"what is no reply", value([]any{1, struct{}{}}),
+			"-ERR the command returned a struct {}, none of whose fields has a tag `redis:\"name\"`~", ""},
 		{"endless", value(endless), "-ERR the value is nested too deeply~", ""},
 		{"function", value(func() {}), "-ERR the command returned a func(), which is no reply~", ""},
-		{"uint64", value([]uint64{1, 1<<63 - 1, 1 << 63}), "*3~:1~:9223372036854775807~$19~9223372036854775808~", "*3~:1~:9223372036854775807~(9223372036854775808~"},
+		{"uint64", value([]uint64{1, 1<<63 - 1, 1 << 63}), "*3~:1~:9223372036854775807~$19~9223372036854775808~",
+			"*3~:1~:9223372036854775807~(9223372036854775808~"},
 		{"uint and uintptr", value([]any{uint(7), uintptr(8)}), "*2~:7~:8~", ""},
 		{"ints", value([]int{1, -2}), "*2~:1~:-2~", ""},
 		{"array", value([2]bool{true, false}), "*2~:1~:0~", "*2~#t~#f~"},
@@ -357,13 +370,16 @@ func TestResultsOfCustomCommandsBecomeReplies(t *testing.T) {
 		{"map of integers", value(map[int]string{10: "b", 9: "a"}), "*4~:9~$1~a~:10~$1~b~", "%2~:9~$1~a~:10~$1~b~"},
 		{"map of named keys", value(map[kindOfText][]int{"k": {1}}), "*2~$1~k~*1~:1~", "%1~$1~k~*1~:1~"},
 		{"empty map and slice", value([]any{map[string]int(nil), []int(nil)}), "*2~*0~*0~", "*2~%0~*0~"},
-		{"struct", value(tagged{Name: "Ada", Born: 1815}), "*4~$4~name~$3~Ada~$4~born~:1815~", "%2~$4~name~$3~Ada~$4~born~:1815~"},
-		{"structs", value([]*tagged{{Name: "a", Died: 1}, nil}), "*2~*6~$4~name~$1~a~$4~born~:0~$4~died~:1~$-1~", "*2~%3~$4~name~$1~a~$4~born~:0~$4~died~:1~_~"},
+		{"struct", value(tagged{Name: "Ada", Born: 1815}), "*4~$4~name~$3~Ada~$4~born~:1815~",
+			"%2~$4~name~$3~Ada~$4~born~:1815~"},
+		{"structs", value([]*tagged{{Name: "a", Died: 1}, nil}), "*2~*6~$4~name~$1~a~$4~born~:0~$4~died~:1~$-1~",
+			"*2~%3~$4~name~$1~a~$4~born~:0~$4~died~:1~_~"},
 		{"time", value([]any{time.Unix(0, 0).UTC(), time.Second}), "*2~$20~1970-01-01T00:00:00Z~:1000000000~", ""},
 		{"marshaler", value(marshaler("x")), "$11~marshaled x~", ""},
 		{"bad marshaler", value(marshaler("")), "-ERR nothing to marshal~", ""},
 		{"text marshaler", value(big.NewInt(-5)), "$2~-5~", ""},
-		{"pointer to a reply", func(c *atomredis.Ctx) (any, error) { r, err := c.Call("GET", "s"); return &r, err }, "$4~text~", ""},
+		{"pointer to a reply", func(c *atomredis.Ctx) (any, error) { r, err := c.Call("GET", "s"); return &r, err },
+			"$4~text~", ""},
 		{"errors among others", value([]any{errors.New("e"), []error{nil}}), "*2~-ERR e~*1~$-1~", "*2~-ERR e~*1~_~"},
 	} {
 		for proto, want := range map[string]string{"2": c.resp2, "3": c.resp3} {
@@ -378,7 +394,8 @@ func TestResultsOfCustomCommandsBecomeReplies(t *testing.T) {
 			r := bufio.NewReader(conn)
 			mark := "$1\r\n#\r\n"
 			readTo(t, r, mark)
-			require.Equal(t, strings.ReplaceAll(want, "~", "\r\n"), strings.ReplaceAll(readTo(t, r, mark), "~", "\r\n"), "%s in RESP%s", c.name, proto)
+			require.Equal(t, strings.ReplaceAll(want, "~", "\r\n"), strings.ReplaceAll(readTo(t, r, mark), "~", "\r\n"),
+				"%s in RESP%s", c.name, proto)
 			conn.Close()
 		}
 	}
@@ -404,7 +421,8 @@ func TestHandlersMustNotUseTheirDB(t *testing.T) {
 		return "not refused", err
 	}}
 	require.NoError(t, db.Handle(handler))
-	require.NoError(t, other.Handle(atomredis.Command{Name: "back", Do: func(*atomredis.Ctx) (any, error) { return "back", use(db) }}))
+	require.NoError(t, other.Handle(atomredis.Command{Name: "back",
+		Do: func(*atomredis.Ctx) (any, error) { return "back", use(db) }}))
 	numbered, err := db.Database(1)
 	require.NoError(t, err)
 	for name, call := range map[string]func(db *atomredis.DB) error{
@@ -517,7 +535,8 @@ func TestWhatCustomCommandsWriteSurvives(t *testing.T) {
 	calls := 0
 	handle(t, db, atomredis.Command{Name: "stamp", Arity: -1, Do: func(c *atomredis.Ctx) (any, error) {
 		calls++
-		for _, args := range []atomredis.Args{{"INCR", "n"}, {"SET", "at", c.Now().UnixNano()}, {"SPOP", "s", 2}, {"SELECT", 2}, {"RPUSH", "l", calls}} {
+		for _, args := range []atomredis.Args{{"INCR", "n"}, {"SET", "at", c.Now().UnixNano()}, {"SPOP", "s", 2},
+			{"SELECT", 2}, {"RPUSH", "l", calls}} {
 			if _, err := c.Call(args...); err != nil {
 				return nil, err
 			}
@@ -606,9 +625,10 @@ func TestCommandsAreAddedWhileOthersRun(t *testing.T) {
 
 func BenchmarkCustomCommand(b *testing.B) {
 	db := open(b, atomredis.Options{})
-	handle(b, db, atomredis.Command{Name: "peek", Arity: 2, FirstKey: 1, Flags: atomredis.ReadOnly, Do: func(c *atomredis.Ctx) (any, error) {
-		return c.Call("GET", c.Args[1])
-	}})
+	handle(b, db, atomredis.Command{Name: "peek", Arity: 2, FirstKey: 1, Flags: atomredis.ReadOnly,
+		Do: func(c *atomredis.Ctx) (any, error) {
+			return c.Call("GET", c.Args[1])
+		}})
 	do(b, db, "SET", "k", "v")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -14,7 +14,8 @@ import (
 	"github.com/atomredis/atomredis"
 )
 
-// Open fails at every step in turn. Nothing is left: the port and the socket are free, no goroutine runs, directories are as they were.
+// Open fails at every step in turn. Nothing is left: the port and the socket are free, no goroutine runs, directories
+// are as they were.
 func TestOpenThatFailsLeavesNothing(t *testing.T) {
 	used := t.TempDir()
 	open(t, atomredis.Options{Dir: used})
@@ -34,35 +35,46 @@ func TestOpenThatFailsLeavesNothing(t *testing.T) {
 
 	running := goleak.IgnoreCurrent()
 	for name, change := range map[string]func(o *atomredis.Options){
-		"an unknown directive":          func(o *atomredis.Options) { o.Config = map[string]string{"no-such": "x"} },
-		"a bad value":                   func(o *atomredis.Options) { o.Config = map[string]string{"maxmemory": "x"} },
-		"a bad line":                    func(o *atomredis.Options) { o.ConfigLines = []string{`user "x`} },
-		"a user defined twice":          func(o *atomredis.Options) { o.ConfigLines = []string{"user u on", "user u off"} },
-		"a bad rule of a user":          func(o *atomredis.Options) { o.ConfigLines = []string{"user u +nosuchcommand"} },
-		"an unknown command renamed":    func(o *atomredis.Options) { o.ConfigLines = []string{"rename-command nosuch x"} },
-		"no file of users":              func(o *atomredis.Options) { o.Config = map[string]string{"aclfile": file + ".acl"} },
-		"a replica in a cluster":        func(o *atomredis.Options) { o.Config = map[string]string{"replicaof": "h 1", "cluster-enabled": "yes"} },
-		"a taken port":                  func(o *atomredis.Options) { o.Config = map[string]string{"port": takenPort} },
-		"a taken address":               func(o *atomredis.Options) { o.Addr = taken.Addr().String() },
-		"a socket that is a file":       func(o *atomredis.Options) { o.UnixSocket = file },
-		"a socket in no directory":      func(o *atomredis.Options) { o.UnixSocket = filepath.Join(file, "socket") },
-		"TLS without a certificate":     func(o *atomredis.Options) { o.TLSConfig = &tls.Config{} },
-		"a tls-port without one":        func(o *atomredis.Options) { o.Config = map[string]string{"tls-port": "7"} },
-		"a directory in use":            func(o *atomredis.Options) { o.Dir = used },
-		"the same by another path":      func(o *atomredis.Options) { o.Dir = link },
-		"a directory that is a file":    func(o *atomredis.Options) { o.Dir = file },
-		"a directory below a file":      func(o *atomredis.Options) { o.Dir = filepath.Join(file, "a", "b") },
-		"a directory with garbage":      func(o *atomredis.Options) { o.Dir = garbage },
-		"two directories":               func(o *atomredis.Options) { o.Config = map[string]string{"dir": used} },
-		"two sockets":                   func(o *atomredis.Options) { o.ConfigLines = []string{"unixsocket /x"} },
-		"a port and no data, in memory": func(o *atomredis.Options) { o.Dir = ""; o.Config = map[string]string{"port": takenPort} },
+		"an unknown directive":       func(o *atomredis.Options) { o.Config = map[string]string{"no-such": "x"} },
+		"a bad value":                func(o *atomredis.Options) { o.Config = map[string]string{"maxmemory": "x"} },
+		"a bad line":                 func(o *atomredis.Options) { o.ConfigLines = []string{`user "x`} },
+		"a user defined twice":       func(o *atomredis.Options) { o.ConfigLines = []string{"user u on", "user u off"} },
+		"a bad rule of a user":       func(o *atomredis.Options) { o.ConfigLines = []string{"user u +nosuchcommand"} },
+		"an unknown command renamed": func(o *atomredis.Options) { o.ConfigLines = []string{"rename-command nosuch x"} },
+		"no file of users": func(o *atomredis.Options) {
+			o.Config =
+				map[string]string{"aclfile": file + ".acl"}
+		},
+		"a replica in a cluster": func(o *atomredis.Options) {
+			o.Config =
+				map[string]string{"replicaof": "h 1", "cluster-enabled": "yes"}
+		},
+		"a taken port":               func(o *atomredis.Options) { o.Config = map[string]string{"port": takenPort} },
+		"a taken address":            func(o *atomredis.Options) { o.Addr = taken.Addr().String() },
+		"a socket that is a file":    func(o *atomredis.Options) { o.UnixSocket = file },
+		"a socket in no directory":   func(o *atomredis.Options) { o.UnixSocket = filepath.Join(file, "socket") },
+		"TLS without a certificate":  func(o *atomredis.Options) { o.TLSConfig = &tls.Config{} },
+		"a tls-port without one":     func(o *atomredis.Options) { o.Config = map[string]string{"tls-port": "7"} },
+		"a directory in use":         func(o *atomredis.Options) { o.Dir = used },
+		"the same by another path":   func(o *atomredis.Options) { o.Dir = link },
+		"a directory that is a file": func(o *atomredis.Options) { o.Dir = file },
+		"a directory below a file":   func(o *atomredis.Options) { o.Dir = filepath.Join(file, "a", "b") },
+		"a directory with garbage":   func(o *atomredis.Options) { o.Dir = garbage },
+		"two directories":            func(o *atomredis.Options) { o.Config = map[string]string{"dir": used} },
+		"two sockets":                func(o *atomredis.Options) { o.ConfigLines = []string{"unixsocket /x"} },
+		"a port and no data, in memory": func(o *atomredis.Options) {
+			o.Dir = ""
+			o.Config =
+				map[string]string{"port": takenPort}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			temp := t.TempDir()
 			free, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			require.NoError(t, free.Close())
-			good := atomredis.Options{Addr: free.Addr().String(), UnixSocket: filepath.Join(temp, "socket"), Dir: filepath.Join(temp, "new", "dir")}
+			good := atomredis.Options{Addr: free.Addr().String(), UnixSocket: filepath.Join(temp, "socket"),
+				Dir: filepath.Join(temp, "new", "dir")}
 			bad := good
 			change(&bad)
 			_, err = atomredis.Open(bad)
@@ -156,7 +168,8 @@ func TestTLSConfigMustBeOfUse(t *testing.T) {
 func TestConfigLinesRepeatDirectives(t *testing.T) {
 	db := open(t, atomredis.Options{
 		ConfigLines: []string{
-			"# a comment", "", "user alice on >secret ~a:* +@all", `user bob off "~b" +get`, "rename-command FLUSHALL erase", "maxmemory 1mb",
+			"# a comment", "", "user alice on >secret ~a:* +@all", `user bob off "~b" +get`, "rename-command FLUSHALL erase",
+			"maxmemory 1mb",
 			"client-output-buffer-limit normal 1mb 0 0", "client-output-buffer-limit pubsub 2mb 0 0",
 		},
 		Config: map[string]string{"maxmemory": "2mb"}, // the last word
@@ -178,7 +191,8 @@ func TestConfigLinesRepeatDirectives(t *testing.T) {
 	settings, err := do(t, db, "CONFIG", "GET", "maxmemory", "client-output-buffer-limit").Map()
 	require.NoError(t, err)
 	require.Equal(t, "2097152", text(t, settings["maxmemory"]))
-	require.Equal(t, "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 2097152 0 0", text(t, settings["client-output-buffer-limit"]))
+	require.Equal(t, "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 2097152 0 0",
+		text(t, settings["client-output-buffer-limit"]))
 }
 
 func TestOptionsAndDirectivesMayAgree(t *testing.T) {

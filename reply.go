@@ -2,8 +2,8 @@ package atomredis
 
 import "github.com/atomredis/atomredis/resp"
 
-// Reply is the answer to a command, with the types of RESP3. Its accessors convert it: an error reply is returned as an Error, null as
-// ErrNull, and a reply that cannot be converted as an error that says so.
+// Reply is the answer to a command, with the types of RESP3. Its accessors convert it: an error reply is returned as
+// an Error, null as ErrNull, and a reply that cannot be converted as an error that says so.
 type Reply = resp.Reply
 
 // Error is an error reply: its code word and text, as Redis words them.
@@ -13,6 +13,7 @@ type Error = resp.Error
 var (
 	// ErrNull says that the reply is null: the key or element does not exist, or the time of a blocking command was up.
 	ErrNull = resp.ErrNull
-	// ErrNoReply says that there is no reply yet: the Reply is the zero value, or that of a transaction that was not committed.
+	// ErrNoReply says that there is no reply yet: the Reply is the zero value, or that of a transaction that was not
+	// committed.
 	ErrNoReply = resp.ErrNoReply
 )

@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// writeResult writes what the handler of a Command has returned, in the protocol of w; depth is how many collections it is in. If
-// it fails, a part of it may be written.
+// writeResult writes what the handler of a Command has returned, in the protocol of w; depth is how many collections
+// it is in. If it fails, a part of it may be written.
 func writeResult(w *resp.Writer, v any, depth int) error {
 	switch v := v.(type) {
 	case nil:

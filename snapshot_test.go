@@ -21,8 +21,8 @@ import (
 	"github.com/atomredis/atomredis"
 )
 
-// fill makes keys of every type and encoding in two databases, with deadlines, and streams whose groups have pending entries that are
-// not in the stream any more.
+// fill makes keys of every type and encoding in two databases, with deadlines, and streams whose groups have pending
+// entries that are not in the stream any more.
 func fill(t testing.TB, db *atomredis.DB) {
 	t.Helper()
 	run := func(db *atomredis.DB, commands string) {
@@ -175,7 +175,8 @@ func TestRestoreMakesWhatSnapshotWrote(t *testing.T) {
 	want := statesOf(t, db)
 	require.Len(t, want[0], 14)
 	require.Len(t, want[3], 7)
-	for name, o := range map[string]atomredis.Options{"in memory": {}, "durable": {Dir: t.TempDir(), Config: map[string]string{"appendfsync": "always"}}} {
+	for name, o := range map[string]atomredis.Options{"in memory": {},
+		"durable": {Dir: t.TempDir(), Config: map[string]string{"appendfsync": "always"}}} {
 		copied, err := atomredis.Open(o)
 		require.NoError(t, err)
 		require.NoError(t, copied.Restore(bytes.NewReader(image)), name)
@@ -209,7 +210,8 @@ func TestRedisLoadsASnapshotAsAppendOnlyFile(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	var log bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), "redis-server", "--port", port, "--dir", dir, "--appendonly", "yes", "--save", "")
+	cmd := exec.CommandContext(t.Context(), "redis-server", "--port", port, "--dir", dir, "--appendonly", "yes",
+		"--save", "")
 	cmd.Stdout, cmd.Stderr = &log, &log
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
@@ -231,14 +233,15 @@ func TestRestoreThatFailsLeavesNothing(t *testing.T) {
 	db := open(t, atomredis.Options{})
 	set := "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"
 	for commands, want := range map[string]string{
-		set + "*3\r\n$3\r\nSET\r\n$1":                                          "unexpected EOF",
-		set + "*1\r\n!3\r\n":                                                   "command 2: Protocol error",
-		set + "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n":                                 `command 2: "GET" is no command that changes anything`,
-		set + "*1\r\n$5\r\nMULTI\r\n":                                          `command 2: "MULTI" is no command that changes anything`,
-		set + "*1\r\n$6\r\nNOSUCH\r\n":                                         `command 2: "NOSUCH" is no command that changes anything`,
-		set + "*2\r\n$4\r\nINCR\r\n$1\r\nk\r\n":                                "command 2: incr: ERR value is not an integer",
-		set + "*2\r\n$6\r\nSELECT\r\n$2\r\n99\r\n":                             "command 2: select: ERR DB index is out of range",
-		set + "*3\r\n$5\r\nBLPOP\r\n$1\r\nq\r\n$1\r\n0\r\n*1\r\n$3\r\nxyz\r\n": `command 3: "xyz"`, // and the second does not wait
+		set + "*3\r\n$3\r\nSET\r\n$1":              "unexpected EOF",
+		set + "*1\r\n!3\r\n":                       "command 2: Protocol error",
+		set + "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n":     `command 2: "GET" is no command that changes anything`,
+		set + "*1\r\n$5\r\nMULTI\r\n":              `command 2: "MULTI" is no command that changes anything`,
+		set + "*1\r\n$6\r\nNOSUCH\r\n":             `command 2: "NOSUCH" is no command that changes anything`,
+		set + "*2\r\n$4\r\nINCR\r\n$1\r\nk\r\n":    "command 2: incr: ERR value is not an integer",
+		set + "*2\r\n$6\r\nSELECT\r\n$2\r\n99\r\n": "command 2: select: ERR DB index is out of range",
+		// and the second does not wait
+		set + "*3\r\n$5\r\nBLPOP\r\n$1\r\nq\r\n$1\r\n0\r\n*1\r\n$3\r\nxyz\r\n": `command 3: "xyz"`,
 	} {
 		require.ErrorContains(t, db.Restore(strings.NewReader(commands)), want, commands)
 		require.Equal(t, "0", text(t, do(t, db, "DBSIZE")), commands)
@@ -246,7 +249,8 @@ func TestRestoreThatFailsLeavesNothing(t *testing.T) {
 	failing := errors.New("the reader fails")
 	require.ErrorIs(t, db.Restore(&failingReader{strings.NewReader(set), failing}), failing)
 	require.Equal(t, "0", text(t, do(t, db, "DBSIZE")))
-	require.NoError(t, db.Restore(&failingReader{strings.NewReader(set), nil}), "from a reader that gives a byte at a time")
+	require.NoError(t, db.Restore(&failingReader{strings.NewReader(set), nil}),
+		"from a reader that gives a byte at a time")
 	require.Equal(t, "v", text(t, do(t, db, "GET", "k")))
 	require.ErrorIs(t, db.Snapshot(failingWriter{failing}), failing)
 }

@@ -13,13 +13,15 @@ import (
 // Message is what was published on a channel; Pattern is the subscriber's, which matches Channel.
 type Message = door.Message
 
-// Subscribe subscribes to the channels whose names match one of the patterns, with * ? and [] as in PSUBSCRIBE, and returns an iterator
-// over the messages that are published there. The subscription is in place when Subscribe returns, and ends with the loop or with ctx.
-// Keyspace events are messages too, on channels such as __keyevent@0__:expired, if notify-keyspace-events is configured.
+// Subscribe subscribes to the channels whose names match one of the patterns, with * ? and [] as in PSUBSCRIBE, and
+// returns an iterator over the messages that are published there. The subscription is in place when Subscribe
+// returns, and ends with the loop or with ctx. Keyspace events are messages too, on channels such as
+// __keyevent@0__:expired, if notify-keyspace-events is configured.
 //
-// The last step of the iterator has an error, unless the loop was left before: that of ctx, ErrClosed if the DB was closed, or ErrKilled
-// if more messages waited than client-output-buffer-limit allows a subscriber. The iterator can be used once: a second loop has
-// ErrSubscriptionEnded as its only step. An iterator that is dropped without a loop is unsubscribed when the garbage collector finds it.
+// The last step of the iterator has an error, unless the loop was left before: that of ctx, ErrClosed if the DB was
+// closed, or ErrKilled if more messages waited than client-output-buffer-limit allows a subscriber. The iterator can
+// be used once: a second loop has ErrSubscriptionEnded as its only step. An iterator that is dropped without a loop
+// is unsubscribed when the garbage collector finds it.
 func (db *DB) Subscribe(ctx context.Context, patterns ...string) iter.Seq2[Message, error] {
 	messages, err := db.subscribe(ctx, patterns)
 	if err != nil {
@@ -43,8 +45,8 @@ func (db *DB) subscribe(ctx context.Context, patterns []string) (*door.Subscript
 // ErrSubscriptionEnded says that the iterator of Subscribe was used before.
 var ErrSubscriptionEnded = errors.New("atomredis: the subscription has ended with the loop over it")
 
-// subscription is what an iterator over messages works with. Nothing that the server or the context refers to may refer to it, so that it is
-// found to be garbage.
+// subscription is what an iterator over messages works with. Nothing that the server or the context refers to may
+// refer to it, so that it is found to be garbage.
 type subscription struct {
 	ctx      context.Context
 	messages *door.Subscription

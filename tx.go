@@ -13,8 +13,8 @@ var ErrTxFailed = errors.New("atomredis: watched keys have changed during every 
 // txAttempts is how often Tx calls its function.
 const txAttempts = 16
 
-// Tx is a transaction that is being prepared. One goroutine uses it, until the function that it was given to returns; then Watch and Query
-// fail.
+// Tx is a transaction that is being prepared. One goroutine uses it, until the function that it was given to returns;
+// then Watch and Query fail.
 type Tx struct {
 	ctx     context.Context
 	c       door.Client
@@ -26,12 +26,13 @@ type Tx struct {
 
 var errTxEnded = errors.New("atomredis: the transaction has ended")
 
-// Tx calls fn to prepare a transaction, and then executes what fn has queued with Tx.Do, all at once: nobody sees a part of it, and
-// nobody's commands come between. If fn returns an error nothing is executed, and Tx returns it.
+// Tx calls fn to prepare a transaction, and then executes what fn has queued with Tx.Do, all at once: nobody sees a
+// part of it, and nobody's commands come between. If fn returns an error nothing is executed, and Tx returns it.
 //
-// If a key that fn gave to Tx.Watch has changed since, nothing is executed and fn is called again, up to 16 times in all; then Tx returns
-// ErrTxFailed. A command that cannot be queued makes the whole fail. One that fails while the transaction is executed does not keep
-// the others from being executed, as in Redis; Tx returns the first such Error, and the replies are there.
+// If a key that fn gave to Tx.Watch has changed since, nothing is executed and fn is called again, up to 16 times in
+// all; then Tx returns ErrTxFailed. A command that cannot be queued makes the whole fail. One that fails while the
+// transaction is executed does not keep the others from being executed, as in Redis; Tx returns the first such Error,
+// and the replies are there.
 func (db *DB) Tx(ctx context.Context, fn func(tx *Tx) error) error {
 	for range txAttempts {
 		if done, err := db.tryTx(ctx, fn); done {
@@ -76,8 +77,8 @@ func (tx *Tx) Query(args ...any) (Reply, error) {
 	return r, wrap(err)
 }
 
-// Do queues a command. Its reply is there when Tx has returned without an error, or with an Error; before that, accessors return
-// ErrNoReply. []byte arguments must not be changed before Tx returns.
+// Do queues a command. Its reply is there when Tx has returned without an error, or with an Error; before that,
+// accessors return ErrNoReply. []byte arguments must not be changed before Tx returns.
 func (tx *Tx) Do(args ...any) *Reply {
 	r := new(Reply)
 	if err := tx.queue.Add(args...); err != nil && tx.err == nil {

@@ -38,11 +38,12 @@ func TestTxExecutesAllOrNothing(t *testing.T) {
 		tx.Do("INCR", struct{}{})
 		return nil
 	}), "argument 1 of INCR")
-	require.Equal(t, atomredis.Error("ERR wrong number of arguments for 'incr' command"), db.Tx(t.Context(), func(tx *atomredis.Tx) error {
-		tx.Do("INCR", "n")
-		tx.Do("INCR")
-		return nil
-	}))
+	require.Equal(t, atomredis.Error("ERR wrong number of arguments for 'incr' command"),
+		db.Tx(t.Context(), func(tx *atomredis.Tx) error {
+			tx.Do("INCR", "n")
+			tx.Do("INCR")
+			return nil
+		}))
 	require.Panics(t, func() {
 		db.Tx(t.Context(), func(tx *atomredis.Tx) error {
 			tx.Watch("n")

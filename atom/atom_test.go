@@ -75,8 +75,8 @@ func startRedis() {
 	}
 }
 
-// onEachServer runs a test against atomredis in this process, with its own commands and as if it had only those of Redis, and against
-// redis-server, each without any keys.
+// onEachServer runs a test against atomredis in this process, with its own commands and as if it had only those of
+// Redis, and against redis-server, each without any keys.
 func onEachServer(t *testing.T, test func(t *testing.T, r *redis.Client)) {
 	t.Run("atomredis", func(t *testing.T) { test(t, client(t, openServer(t))) })
 	t.Run("atomredis with the commands of Redis", func(t *testing.T) {
@@ -258,8 +258,9 @@ func (p *peer) add(key string, fields ...any) string {
 
 // next reads the next command as the Python client does.
 func (p *peer) next() redis.XMessage {
-	read, err := p.r.XReadGroup(p.t.Context(), &redis.XReadGroupArgs{Group: "command_consumer_group:" + p.name, Consumer: "c",
-		Streams: []string{"command:" + p.name, ">"}, Count: 1, Block: long}).Result()
+	read, err := p.r.XReadGroup(p.t.Context(), &redis.XReadGroupArgs{Group: "command_consumer_group:" + p.name,
+		Consumer: "c",
+		Streams:  []string{"command:" + p.name, ">"}, Count: 1, Block: long}).Result()
 	require.NoError(p.t, err)
 	return read[0].Messages[0]
 }
@@ -280,7 +281,8 @@ func (p *peer) call(element, cmd, data string) (ack, response map[string]any) {
 	id := p.add("command:"+element, "element", p.name, "cmd", cmd, "data", data)
 	next := func() map[string]any {
 		for {
-			read, err := p.r.XRead(p.t.Context(), &redis.XReadArgs{Streams: []string{"response:" + p.name, p.last}, Count: 1, Block: long}).Result()
+			read, err := p.r.XRead(p.t.Context(), &redis.XReadArgs{Streams: []string{"response:" + p.name, p.last}, Count: 1,
+				Block: long}).Result()
 			require.NoError(p.t, err)
 			p.last = read[0].Messages[0].ID
 			if v := read[0].Messages[0].Values; v["cmd_id"] == id && v["element"] == element {
@@ -292,4 +294,5 @@ func (p *peer) call(element, cmd, data string) (ack, response map[string]any) {
 }
 
 // strange are names that must work everywhere: with spaces, colons, glob characters, NUL, line ends, no UTF-8.
-var strange = []string{"two words", "a:b:c", "*", "[a-z]?", `back\slash`, "nul\x00byte", "line\r\nend", "\xff\xfe", strings.Repeat("long", 1000)}
+var strange = []string{"two words", "a:b:c", "*", "[a-z]?", `back\slash`, "nul\x00byte", "line\r\nend", "\xff\xfe",
+	strings.Repeat("long", 1000)}

@@ -2,7 +2,8 @@ package atom
 
 import "golang.org/x/sys/unix"
 
-// monotonicSeconds is the time since the machine was started, the clock by which Python elements on it order their queues.
+// monotonicSeconds is the time since the machine was started, the clock by which Python elements on it order their
+// queues.
 func monotonicSeconds() float64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

@@ -38,7 +38,8 @@ type Decoding struct {
 	Force bool
 }
 
-// Value is data as it was stored, together with how to understand it. The zero Value stands for data that does not exist.
+// Value is data as it was stored, together with how to understand it. The zero Value stands for data that does not
+// exist.
 type Value struct {
 	// Bytes is the data as it was stored: nil if there is none, not nil if it is empty.
 	Bytes []byte
@@ -69,8 +70,8 @@ func (v Value) Decode(into any) error {
 	return nil
 }
 
-// Any returns the value with the type that its serialization gives it: []byte for None; nil, bool, int64, uint64, float64,
-// string, []byte, time.Time, []any, map[string]any and map[any]any for the others.
+// Any returns the value with the type that its serialization gives it: []byte for None; nil, bool, int64, uint64,
+// float64, string, []byte, time.Time, []any, map[string]any and map[any]any for the others.
 func (v Value) Any() (any, error) {
 	var value any
 	err := v.Decode(&value)
@@ -101,8 +102,8 @@ func (c codecs) encode(op, serialization string, v any) (data []byte, name strin
 	return data, name, nil
 }
 
-// value applies the rules of the specification: what the data says of itself (ser, "" if it says nothing) comes before what
-// the reader expects, unless the reader insists.
+// value applies the rules of the specification: what the data says of itself (ser, "" if it says nothing) comes
+// before what the reader expects, unless the reader insists.
 func (c codecs) value(data []byte, ser string, d Decoding) Value {
 	name := orNone(d.Serialization)
 	if ser != "" && !d.Force {
@@ -276,8 +277,8 @@ const maxDepth = 512
 
 var errTruncated = errors.New("the data ends too early")
 
-// checkMsgpack walks over data before it is decoded. The decoder allocates what lengths announce and recurses; a few bytes from
-// another element must not be able to end the process by that.
+// checkMsgpack walks over data before it is decoded. The decoder allocates what lengths announce and recurses; a few
+// bytes from another element must not be able to end the process by that.
 func checkMsgpack(data []byte) error {
 	open := []int64{1} // values still to come, for each level
 	for len(open) > 0 {
@@ -308,8 +309,8 @@ func checkMsgpack(data []byte) error {
 	return nil
 }
 
-// msgpackHead returns how many bytes the value at the start of data has itself, negative if they are not all there, and how many
-// values it contains.
+// msgpackHead returns how many bytes the value at the start of data has itself, negative if they are not all there,
+// and how many values it contains.
 func msgpackHead(data []byte) (size, children int64) {
 	c := data[0]
 	number := func(width int64) int64 { // the length that follows the code

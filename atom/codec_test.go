@@ -38,14 +38,16 @@ func TestNoneTakesBytesTextAndNumbers(t *testing.T) {
 	for _, into := range []any{&text, &number, &large, &whole, &real, &raw} {
 		require.NoError(t, noneCodec{}.Decode([]byte("12"), into))
 	}
-	require.Equal(t, []any{"12", 12, int64(12), uint64(12), 12.0, []byte("12")}, []any{text, number, large, whole, real, raw})
+	require.Equal(t, []any{"12", 12, int64(12), uint64(12), 12.0, []byte("12")},
+		[]any{text, number, large, whole, real, raw})
 	require.Error(t, noneCodec{}.Decode([]byte("x"), &number))
 	require.Error(t, noneCodec{}.Decode([]byte("x"), &struct{}{}))
 }
 
 func TestValuesOfMsgpack(t *testing.T) {
 	for packed, want := range map[string]any{
-		"c0": nil, "c3": true, "05": int64(5), "ff": int64(-1), "cb3ff8000000000000": 1.5, "a568656c6c6f": "hello", "c402ffff": []byte{0xff, 0xff},
+		"c0": nil, "c3": true, "05": int64(5), "ff": int64(-1), "cb3ff8000000000000": 1.5, "a568656c6c6f": "hello",
+		"c402ffff":           []byte{0xff, 0xff},
 		"92a16101":           []any{"a", int64(1)},
 		"81a16101":           map[string]any{"a": int64(1)},
 		"81c4016101":         map[string]any{"a": int64(1)}, // a dictionary with bytes as keys
@@ -64,9 +66,11 @@ func TestValuesOfMsgpack(t *testing.T) {
 func TestDamagedDataIsRefused(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"nothing": {}, "a list of 2^32-1": {0xdd, 0xff, 0xff, 0xff, 0xff}, "a map of 2^32-1": {0xdf, 0xff, 0xff, 0xff, 0xff},
-		"text of 2^32-1": {0xdb, 0xff, 0xff, 0xff, 0xff}, "a cut length": {0xdd, 0xff}, "a cut number": {0xcf, 1}, "the unused code": {0xc1},
-		"two values": {1, 2}, "nested lists": append(bytes.Repeat([]byte{0x91}, 100_000), 0xc0), "a list as key": {0x81, 0x90, 1},
-		"a map as key": {0x81, 0x80, 1}, "a cut extension": {0xd8, 1},
+		"text of 2^32-1": {0xdb, 0xff, 0xff, 0xff, 0xff}, "a cut length": {0xdd, 0xff}, "a cut number": {0xcf, 1},
+		"the unused code": {0xc1},
+		"two values":      {1, 2}, "nested lists": append(bytes.Repeat([]byte{0x91}, 100_000), 0xc0),
+		"a list as key": {0x81, 0x90, 1},
+		"a map as key":  {0x81, 0x80, 1}, "a cut extension": {0xd8, 1},
 	} {
 		var got any
 		require.Error(t, msgpackCodec{}.Decode(data, &got), name)
@@ -74,10 +78,12 @@ func TestDamagedDataIsRefused(t *testing.T) {
 	lists := append([]byte("(]"), bytes.Repeat([]byte("]"), 100_000)...)
 	lists = append(append(lists, bytes.Repeat([]byte("a"), 100_000)...), '.')
 	for name, data := range map[string][]byte{
-		"nothing": {}, "no value": []byte("."), "two values": []byte("NN."), "a mark": []byte("(."), "cut text": []byte("\x8c\xffab"),
+		"nothing": {}, "no value": []byte("."), "two values": []byte("NN."), "a mark": []byte("(."),
+		"cut text":     []byte("\x8c\xffab"),
 		"text of 2^63": []byte("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"), "append to nothing": []byte("Na."),
-		"appends without a mark": []byte("e."), "a memo that is not there": []byte("h\x05."), "a memo beyond the next": []byte("Nq\x09."),
-		"a class": []byte("cos\nsystem\n."), "a list in itself": []byte("]\x94h\x00a."), "nested lists": lists,
+		"appends without a mark": []byte("e."), "a memo that is not there": []byte("h\x05."),
+		"a memo beyond the next": []byte("Nq\x09."),
+		"a class":                []byte("cos\nsystem\n."), "a list in itself": []byte("]\x94h\x00a."), "nested lists": lists,
 		"half a pair": []byte("}(Nu."), "a list as key": []byte("}]Ns."), "tuples of nothing": []byte("\x87."),
 		"too long a number": append([]byte("\x8a\x20"), append(bytes.Repeat([]byte{1}, 32), '.')...),
 	} {
@@ -97,7 +103,8 @@ func TestSharedListsOfAPickleCannotGrowWithoutBound(t *testing.T) {
 }
 
 func plain() *rapid.Generator[any] {
-	leaf := rapid.OneOf(rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.Float64().AsAny(), rapid.String().AsAny(),
+	leaf := rapid.OneOf(rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.Float64().AsAny(),
+		rapid.String().AsAny(),
 		rapid.SliceOf(rapid.Byte()).AsAny())
 	named := rapid.MapOf(rapid.String(), leaf)
 	return rapid.OneOf(leaf, rapid.SliceOf(leaf).AsAny(), named.AsAny(), rapid.SliceOf(named).AsAny())

@@ -21,9 +21,9 @@ type Request struct {
 	Raw map[string][]byte
 }
 
-// Handler does a command. What it returns is serialized and becomes the response's data, also beside an error. An error that is a
-// *UserError travels with its code, any other as CallbackFailed; so does a panic. Handlers may run at the same time. The context
-// ends with the command loop.
+// Handler does a command. What it returns is serialized and becomes the response's data, also beside an error. An
+// error that is a *UserError travels with its code, any other as CallbackFailed; so does a panic. Handlers may run at
+// the same time. The context ends with the command loop.
 type Handler func(ctx context.Context, r *Request) (any, error)
 
 // CommandOptions say how a command is served.
@@ -44,9 +44,9 @@ type command struct {
 
 var reserved = []string{versionCommand, healthcheckCommand, commandListCommand}
 
-// CommandAdd makes the element serve a command, from its next command loop or, if one is running, at once. A command that is there
-// already is replaced; a loop that is running may acknowledge it with the former timeout for a tenth of a second. The names "version",
-// "healthcheck" and "command_list" are reserved.
+// CommandAdd makes the element serve a command, from its next command loop or, if one is running, at once. A command
+// that is there already is replaced; a loop that is running may acknowledge it with the former timeout for a tenth of
+// a second. The names "version", "healthcheck" and "command_list" are reserved.
 func (e *Element) CommandAdd(name string, handler Handler, o CommandOptions) error {
 	op := fmt.Sprintf("add command %q", name)
 	switch {
@@ -78,16 +78,17 @@ func (e *Element) addReserved() {
 	e.setCommand(versionCommand, command{serialization: Msgpack, handler: func(context.Context, *Request) (any, error) {
 		return map[string]any{"language": Language, "version": protocolVersion}, nil
 	}})
-	e.setCommand(commandListCommand, command{serialization: Msgpack, handler: func(context.Context, *Request) (any, error) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		names := slices.DeleteFunc(sortedKeys(e.commands), func(name string) bool { return slices.Contains(reserved, name) })
-		return names, nil
-	}})
+	e.setCommand(commandListCommand, command{serialization: Msgpack,
+		handler: func(context.Context, *Request) (any, error) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			names := slices.DeleteFunc(sortedKeys(e.commands), func(name string) bool { return slices.Contains(reserved, name) })
+			return names, nil
+		}})
 }
 
-// HealthcheckSet replaces the check that tells others whether this element is ready. Without one an element is healthy while it
-// runs a command loop. The text of the error is the reason that others get to see.
+// HealthcheckSet replaces the check that tells others whether this element is ready. Without one an element is
+// healthy while it runs a command loop. The text of the error is the reason that others get to see.
 func (e *Element) HealthcheckSet(check func(ctx context.Context) error) {
 	e.setCommand(healthcheckCommand, command{handler: func(ctx context.Context, _ *Request) (any, error) {
 		return nil, check(ctx)
@@ -102,9 +103,9 @@ type CommandLoopOptions struct {
 	Loops int
 }
 
-// CommandLoop serves the commands that are sent to the element, those since New included, until the context ends, with whose
-// error it returns. Before that it finishes what it has begun. Loops of elements with the same name, whatever language they are
-// written in, share the commands: each is served by one of them.
+// CommandLoop serves the commands that are sent to the element, those since New included, until the context ends,
+// with whose error it returns. Before that it finishes what it has begun. Loops of elements with the same name,
+// whatever language they are written in, share the commands: each is served by one of them.
 func (e *Element) CommandLoop(ctx context.Context, o CommandLoopOptions) error {
 	op := fmt.Sprintf("command loop of %q", e.name)
 	if o.Workers < 0 || o.Loops < 0 {
@@ -142,7 +143,8 @@ func (e *Element) CommandLoop(ctx context.Context, o CommandLoopOptions) error {
 
 // SendOptions say how a command is sent.
 type SendOptions struct {
-	// Serialization is for the data of the command, and for that of a response that does not name its own. Empty means None.
+	// Serialization is for the data of the command, and for that of a response that does not name its own. Empty means
+	// None.
 	Serialization string
 	// Force takes Serialization for the response even if that names another one.
 	Force bool
@@ -163,10 +165,11 @@ type Response struct {
 	Message string
 }
 
-// CommandSend sends a command to an element and waits for the response, for as long as the element's acknowledgement says. The
-// error is an *Error: with NoAck or NoResponse if the element did not answer in time, with the code of the response if that is not
-// NoError (then the Response is returned too).
-func (e *Element) CommandSend(ctx context.Context, element, command string, data any, o SendOptions) (*Response, error) {
+// CommandSend sends a command to an element and waits for the response, for as long as the element's acknowledgement
+// says. The error is an *Error: with NoAck or NoResponse if the element did not answer in time, with the code of the
+// response if that is not NoError (then the Response is returned too).
+func (e *Element) CommandSend(ctx context.Context, element, command string, data any, o SendOptions) (*Response,
+	error) {
 	op := fmt.Sprintf("send command %q to %q", command, element)
 	if element == "" || command == "" {
 		return nil, misuse(op, "both need a name")

@@ -50,7 +50,8 @@ func TestCommands(t *testing.T) {
 		var p point
 		require.NoError(t, response.Data.Decode(&p), "the response names its serialization")
 		require.Equal(t, point{2, 1}, p)
-		response, err = caller.CommandSend(ctx, "server", "raw", nil, atom.SendOptions{Raw: map[string][]byte{"more": []byte("x")}})
+		response, err = caller.CommandSend(ctx, "server", "raw", nil,
+			atom.SendOptions{Raw: map[string][]byte{"more": []byte("x")}})
 		require.NoError(t, err)
 		require.Equal(t, "x", response.Data.String())
 		_, err = caller.CommandSend(ctx, "server", "raw", nil, atom.SendOptions{Raw: map[string][]byte{"cmd": nil}})
@@ -64,8 +65,8 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// Field order of the packets: command element, cmd, data; acknowledgement element, cmd_id, timeout; response data, ser, err_code,
-// err_str, cmd_id, element, cmd.
+// Field order of the packets: command element, cmd, data; acknowledgement element, cmd_id, timeout; response data,
+// ser, err_code, err_str, cmd_id, element, cmd.
 func TestPackets(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()
@@ -93,7 +94,8 @@ func TestPackets(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, entries, 3)
 		require.Equal(t, []any{"element", "server", "cmd_id", id, "timeout", "1500"}, entries[1].([]any)[1])
-		require.Equal(t, []any{"data", "hi", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", id, "element", "server", "cmd", "echo"},
+		require.Equal(t, []any{"data", "hi", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", id, "element",
+			"server", "cmd", "echo"},
 			entries[2].([]any)[1])
 		sent := slices.DeleteFunc(fromServer.take(), func(cmd string) bool {
 			return strings.HasPrefix(cmd, "XREADGROUP") || strings.HasPrefix(cmd, "ATOM.NEXT")
@@ -104,11 +106,13 @@ func TestPackets(t *testing.T) {
 		} else {
 			require.Equal(t, []string{
 				"XADD response:caller maxlen ~ 1024 * element server cmd_id " + id + " timeout 1500",
-				"XADD response:caller maxlen ~ 1024 * data hi ser none err_code 0 err_str  cmd_id " + id + " element server cmd echo",
+				"XADD response:caller maxlen ~ 1024 * data hi ser none err_code 0 err_str  cmd_id " + id +
+					" element server cmd echo",
 				"XACK command:server command_consumer_group:server " + id,
 			}, sent[1:4])
 		}
-		require.Len(t, r.XInfoConsumers(ctx, "command:server", "command_consumer_group:server").Val(), 0, "the worker's consumer is gone")
+		require.Len(t, r.XInfoConsumers(ctx, "command:server", "command_consumer_group:server").Val(), 0,
+			"the worker's consumer is gone")
 	})
 }
 
@@ -164,7 +168,8 @@ func TestAHandlerThatPanicsAnswersCode7AndTheLoopGoesOn(t *testing.T) {
 	})
 }
 
-// Error 3 after the time to wait for an acknowledgement, 1000 ms by default; error 4 after the time that the acknowledgement named.
+// Error 3 after the time to wait for an acknowledgement, 1000 ms by default; error 4 after the time that the
+// acknowledgement named.
 func TestAnElementThatNeverAnswers(t *testing.T) {
 	onEachServer(t, func(t *testing.T, r *redis.Client) {
 		ctx := t.Context()
@@ -212,7 +217,8 @@ func TestCommandSendToPythonAndCElements(t *testing.T) {
 		python := pythonPeer(t, r, "python")
 		answer := func(respond func(cmd redis.XMessage)) (*atom.Response, error) {
 			go func() { respond(python.next()) }()
-			return caller.CommandSend(ctx, "python", "cmd", map[string]int{"a": 1}, atom.SendOptions{Serialization: atom.Msgpack, AckTimeout: long})
+			return caller.CommandSend(ctx, "python", "cmd", map[string]int{"a": 1},
+				atom.SendOptions{Serialization: atom.Msgpack, AckTimeout: long})
 		}
 		for name, test := range map[string]struct {
 			respond func(cmd redis.XMessage)
@@ -305,7 +311,8 @@ func TestCommandsOfPythonAndCElements(t *testing.T) {
 		for _, p := range []*peer{pythonPeer(t, r, "python"), cPeer(t, r, "c")} {
 			ack, response := p.call("server", "echo", "\x00bin")
 			require.Equal(t, "2000", ack["timeout"])
-			require.Equal(t, map[string]any{"data": "\x00bin", "ser": "none", "err_code": "0", "err_str": "", "cmd_id": ack["cmd_id"],
+			require.Equal(t, map[string]any{"data": "\x00bin", "ser": "none", "err_code": "0", "err_str": "",
+				"cmd_id":  ack["cmd_id"],
 				"element": "server", "cmd": "echo"}, response)
 			_, response = p.call("server", "half", "\x05")
 			require.Equal(t, "msgpack", response["ser"])
@@ -320,7 +327,8 @@ func TestCommandsOfPythonAndCElements(t *testing.T) {
 			p.add("command:server", "nonsense", "")
 			p.add("command:server", "element", "broken", "data", "no command")
 			read := func() map[string]any {
-				found, err := r.XRead(t.Context(), &redis.XReadArgs{Streams: []string{"response:broken", p.last}, Count: 1, Block: long}).Result()
+				found, err := r.XRead(t.Context(), &redis.XReadArgs{Streams: []string{"response:broken", p.last}, Count: 1,
+					Block: long}).Result()
 				require.NoError(t, err)
 				p.last = found[0].Messages[0].ID
 				return found[0].Messages[0].Values

@@ -24,9 +24,9 @@ func (e *Element) Elements(ctx context.Context) ([]string, error) {
 // StreamName names a data stream.
 type StreamName struct{ Element, Stream string }
 
-// Streams returns the data streams of an element, or of all elements if the name is empty, in order. Names may contain colons,
-// and then "a" may have a stream "b:c" and "a:b" a stream "c" with the same key. Among all streams, a key counts for the longest
-// name of an element that exists.
+// Streams returns the data streams of an element, or of all elements if the name is empty, in order. Names may
+// contain colons, and then "a" may have a stream "b:c" and "a:b" a stream "c" with the same key. Among all streams, a
+// key counts for the longest name of an element that exists.
 func (e *Element) Streams(ctx context.Context, element string) ([]StreamName, error) {
 	names, err := e.protocol.streams(ctx, element)
 	return names, failed(ctx, "list streams", err)

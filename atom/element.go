@@ -1,5 +1,5 @@
-// Package atom lets a Go program take part in a system of atom elements: programs, in any language, that publish data on streams
-// and serve each other's commands through one Redis server.
+// Package atom lets a Go program take part in a system of atom elements: programs, in any language, that publish data
+// on streams and serve each other's commands through one Redis server.
 //
 //	element, err := atom.New(ctx, client, "camera", atom.Options{})
 //	if err != nil {
@@ -8,9 +8,10 @@
 //	defer element.Close(ctx)
 //	_, err = element.EntryWrite(ctx, "frames", map[string]any{"jpeg": jpeg}, atom.WriteOptions{})
 //
-// An Element may be used by any number of goroutines. Each loop and each wait for commands, entries or items of a queue occupies
-// a connection of the client's pool for as long as it lasts; commands that are sent occupy a quarter of the pool, four connections
-// at most, and beyond that share one. When the context of an operation ends, such a wait ends within a tenth of a second.
+// An Element may be used by any number of goroutines. Each loop and each wait for commands, entries or items of a
+// queue occupies a connection of the client's pool for as long as it lasts; commands that are sent occupy a quarter
+// of the pool, four connections at most, and beyond that share one. When the context of an operation ends, such a
+// wait ends within a tenth of a second.
 package atom
 
 import (
@@ -28,14 +29,14 @@ type Options struct {
 	Codecs []Codec
 	// Logger takes what concerns no caller: handlers that panic, packets that cannot be answered. nil discards it.
 	Logger *slog.Logger
-	// OnlyRedisCommands leaves the commands unused that atomredis has beside those of Redis. Without it the server is asked for them
-	// once. What the operations do is the same, but hooks of the client do not see ATOM.CALL, ATOM.NEXT and what is sent together with the
-	// latter.
+	// OnlyRedisCommands leaves the commands unused that atomredis has beside those of Redis. Without it the server is
+	// asked for them once. What the operations do is the same, but hooks of the client do not see ATOM.CALL, ATOM.NEXT
+	// and what is sent together with the latter.
 	OnlyRedisCommands bool
 }
 
-// Element is a member of the system, known by its name. Several elements, in one process or in many, may share a name; they
-// then share its streams and its commands.
+// Element is a member of the system, known by its name. Several elements, in one process or in many, may share a
+// name; they then share its streams and its commands.
 type Element struct {
 	name     string
 	codecs   codecs
@@ -92,9 +93,9 @@ func New(ctx context.Context, client redis.UniversalClient, name string, o Optio
 // Name returns the element's name.
 func (e *Element) Name() string { return e.name }
 
-// Close ends what the element is doing, waits for handlers that are running, and removes the element: with the last element of
-// its name go the response and the command stream and the data streams that this one has written. It must not be called from a
-// handler of a command. After an error it may be called again; after success it does nothing.
+// Close ends what the element is doing, waits for handlers that are running, and removes the element: with the last
+// element of its name go the response and the command stream and the data streams that this one has written. It must
+// not be called from a handler of a command. After an error it may be called again; after success it does nothing.
 func (e *Element) Close(ctx context.Context) error {
 	e.closing.Lock()
 	defer e.closing.Unlock()

@@ -26,7 +26,8 @@ type WriteOptions struct {
 }
 
 // EntryWrite publishes data on a stream of this element and returns the entry's ID. The field "ser" is reserved.
-func (e *Element) EntryWrite(ctx context.Context, stream string, data map[string]any, o WriteOptions) (id string, err error) {
+func (e *Element) EntryWrite(ctx context.Context, stream string, data map[string]any, o WriteOptions) (id string,
+	err error) {
 	op := fmt.Sprintf("write an entry to %q", stream)
 	if len(data) == 0 {
 		return "", misuse(op, "an entry needs a field")
@@ -86,8 +87,8 @@ func (e *Element) EntryReadN(ctx context.Context, element, stream string, n int,
 
 // ReadOptions say what to read of a stream.
 type ReadOptions struct {
-	// After is the ID of the last entry that has been seen; "0" begins with the oldest. Empty means what is written after the
-	// call, and needs Block.
+	// After is the ID of the last entry that has been seen; "0" begins with the oldest. Empty means what is written
+	// after the call, and needs Block.
 	After string
 	// Count is how many entries are returned at most. 0 means no limit.
 	Count int
@@ -96,8 +97,8 @@ type ReadOptions struct {
 	Decoding
 }
 
-// EntryReadSince returns entries in the order in which they were written. It returns none if there are none and the time to wait
-// for them is over.
+// EntryReadSince returns entries in the order in which they were written. It returns none if there are none and the
+// time to wait for them is over.
 func (e *Element) EntryReadSince(ctx context.Context, element, stream string, o ReadOptions) ([]Entry, error) {
 	op := fmt.Sprintf("read entries of %q %q", element, stream)
 	if o.After == "" && o.Block == 0 {
@@ -123,9 +124,10 @@ func (e *Element) EntryReadSince(ctx context.Context, element, stream string, o 
 	return e.entries(element, stream, found[0].Messages, o.Decoding), nil
 }
 
-// Entries goes through a stream from After on, and then waits for what is written, until the loop over it is left. The end of the
-// context, or another failure, is the last thing it yields. Count is how many entries are fetched at a time; Block limits how long
-// it waits for the next entry, after which it ends without an error, and is without limit if it is 0.
+// Entries goes through a stream from After on, and then waits for what is written, until the loop over it is left.
+// The end of the context, or another failure, is the last thing it yields. Count is how many entries are fetched at a
+// time; Block limits how long it waits for the next entry, after which it ends without an error, and is without limit
+// if it is 0.
 func (e *Element) Entries(ctx context.Context, element, stream string, o ReadOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if o.Block == 0 {
@@ -164,8 +166,8 @@ func (e *Element) Entries(ctx context.Context, element, stream string, o ReadOpt
 // StreamHandler names a stream and what to do with its entries.
 type StreamHandler struct {
 	Element, Stream string
-	// After is the ID of the last entry that has been seen; "0" begins with the oldest, and empty with what is written once the
-	// loop has begun.
+	// After is the ID of the last entry that has been seen; "0" begins with the oldest, and empty with what is written
+	// once the loop has begun.
 	After string
 	// Handle is called for each entry, one at a time. An error ends the loop, and so does a panic.
 	Handle func(ctx context.Context, entry Entry) error
@@ -185,8 +187,8 @@ type ReadLoopOptions struct {
 // loopCount bounds the memory that one read of many streams can take.
 const loopCount = 100
 
-// EntryReadLoop passes what is written to any of the streams to their handlers, until the context ends, a handler fails, or the
-// options say so. Entries of one stream come in order; each comes once.
+// EntryReadLoop passes what is written to any of the streams to their handlers, until the context ends, a handler
+// fails, or the options say so. Entries of one stream come in order; each comes once.
 func (e *Element) EntryReadLoop(ctx context.Context, handlers []StreamHandler, o ReadLoopOptions) error {
 	const op = "read loop"
 	loop, err := newReadLoop(handlers)
@@ -222,7 +224,8 @@ func (e *Element) EntryReadLoop(ctx context.Context, handlers []StreamHandler, o
 						return failed(ctx, op, err)
 					}
 					if err := h.call(ctx, e.entry(h.Element, h.Stream, msg, o.Decoding)); err != nil {
-						return &Error{Code: CallbackFailed, Op: fmt.Sprintf("%s: entry %s of %q %q", op, msg.ID, h.Element, h.Stream), Err: err}
+						return &Error{Code: CallbackFailed, Op: fmt.Sprintf("%s: entry %s of %q %q", op, msg.ID, h.Element, h.Stream),
+							Err: err}
 					}
 				}
 			}

@@ -28,12 +28,15 @@ func TestEntryWrite(t *testing.T) {
 		e := element(t, r, "robot")
 		rec.take()
 		id := write(t, e, "pose", map[string]any{"y": 2.5, "x": 1, "b": []byte("\x00\r\n\xff"), "none": nil})
-		require.Equal(t, []string{"XADD stream:robot:pose maxlen ~ 1024 * b \x00\r\n\xff none  x 1 y 2.5 ser none"}, rec.take())
+		require.Equal(t, []string{"XADD stream:robot:pose maxlen ~ 1024 * b \x00\r\n\xff none  x 1 y 2.5 ser none"},
+			rec.take())
 		found := r.XRange(ctx, "stream:robot:pose", id, id).Val()
-		require.Equal(t, map[string]any{"x": "1", "y": "2.5", "b": "\x00\r\n\xff", "none": "", "ser": "none"}, found[0].Values)
+		require.Equal(t, map[string]any{"x": "1", "y": "2.5", "b": "\x00\r\n\xff", "none": "", "ser": "none"},
+			found[0].Values)
 		rec.take()
 
-		_, err := e.EntryWrite(ctx, "pose", map[string]any{"v": []string{"a"}}, atom.WriteOptions{MaxLen: 5, Serialization: atom.Msgpack})
+		_, err := e.EntryWrite(ctx, "pose", map[string]any{"v": []string{"a"}},
+			atom.WriteOptions{MaxLen: 5, Serialization: atom.Msgpack})
 		require.NoError(t, err)
 		require.Equal(t, []string{"XADD stream:robot:pose maxlen ~ 5 * v \x91\xa1a ser msgpack"}, rec.take())
 		_, err = e.EntryWrite(ctx, "pose", map[string]any{"v": 1}, atom.WriteOptions{MaxLen: -1})
@@ -120,7 +123,8 @@ func TestEntryReadSince(t *testing.T) {
 		require.NoError(t, err)
 
 		// Nothing to read: nothing, no error.
-		for _, o := range []atom.ReadOptions{{After: ids[9]}, {After: ids[9], Block: time.Millisecond}, {Block: time.Millisecond}} {
+		for _, o := range []atom.ReadOptions{{After: ids[9]}, {After: ids[9], Block: time.Millisecond},
+			{Block: time.Millisecond}} {
 			entries, err = e.EntryReadSince(ctx, "robot", "pose", o)
 			require.NoError(t, err)
 			require.Empty(t, entries)
@@ -169,7 +173,8 @@ func TestContextsEndWaits(t *testing.T) {
 				return err
 			},
 			"EntryReadLoop": func(ctx context.Context) error {
-				return e.EntryReadLoop(ctx, []atom.StreamHandler{{Element: "robot", Stream: "x", Handle: nothing}}, atom.ReadLoopOptions{})
+				return e.EntryReadLoop(ctx, []atom.StreamHandler{{Element: "robot", Stream: "x", Handle: nothing}},
+					atom.ReadLoopOptions{})
 			},
 			"Entries": func(ctx context.Context) error {
 				for _, err := range e.Entries(ctx, "robot", "x", atom.ReadOptions{}) {
@@ -264,7 +269,8 @@ func TestEntryReadLoop(t *testing.T) {
 			atom.ReadLoopOptions{Timeout: 10 * time.Millisecond})
 		require.ErrorIs(t, err, atom.ErrTimeout)
 
-		panics := atom.StreamHandler{Element: "robot", Stream: "a", After: "0", Handle: func(context.Context, atom.Entry) error { panic("oh") }}
+		panics := atom.StreamHandler{Element: "robot", Stream: "a", After: "0",
+			Handle: func(context.Context, atom.Entry) error { panic("oh") }}
 		err = e.EntryReadLoop(ctx, []atom.StreamHandler{panics}, atom.ReadLoopOptions{})
 		require.ErrorIs(t, err, atom.CallbackFailed)
 		require.ErrorContains(t, err, "panic: oh")
@@ -295,7 +301,8 @@ func TestEntriesIterates(t *testing.T) {
 		}
 		require.Equal(t, 251, n)
 		n = 0
-		for _, err := range e.Entries(t.Context(), "robot", "s", atom.ReadOptions{After: "0", Count: 7, Block: time.Millisecond}) {
+		for _, err := range e.Entries(t.Context(), "robot", "s",
+			atom.ReadOptions{After: "0", Count: 7, Block: time.Millisecond}) {
 			require.NoError(t, err)
 			n++
 		}
@@ -334,7 +341,8 @@ func TestEntriesOfOtherLanguages(t *testing.T) {
 
 		c.add("stream:other:raw", "v", "\x05", "timestamp", "12")
 		require.Equal(t, "12", read("raw", atom.Decoding{})["timestamp"].String())
-		require.NoError(t, read("raw", atom.Decoding{Serialization: atom.Msgpack})["v"].Decode(&n), "without ser the reader's choice counts")
+		require.NoError(t, read("raw", atom.Decoding{Serialization: atom.Msgpack})["v"].Decode(&n),
+			"without ser the reader's choice counts")
 		require.Equal(t, 5, n)
 
 		python.add("stream:other:arrow", "v", "data", "ser", "arrow")

@@ -6,10 +6,12 @@ import (
 	"fmt"
 )
 
-// Code is an error code of the atom specification. It is an error itself, so that errors.Is(err, atom.NoAck) asks for it.
+// Code is an error code of the atom specification. It is an error itself, so that errors.Is(err, atom.NoAck) asks for
+// it.
 type Code int
 
-// The codes of the specification, and two that the C and C++ libraries add (SerializationError and DeserializationError).
+// The codes of the specification, and two that the C and C++ libraries add (SerializationError and
+// DeserializationError).
 const (
 	NoError              Code = 0
 	InternalError        Code = 1 // something in the library, or a wrong argument
@@ -76,7 +78,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// UserError is returned by a handler that wants its caller to see a code of its own: the response carries UserErrors + Code.
+// UserError is returned by a handler that wants its caller to see a code of its own: the response carries UserErrors
+// + Code.
 type UserError struct {
 	Code    int // from 1 on
 	Message string

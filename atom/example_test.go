@@ -45,7 +45,8 @@ func Example() {
 	}
 	defer camera.Close(ctx)
 
-	if _, err := camera.EntryWrite(ctx, "frames", map[string]any{"width": 640, "data": []byte{0xff, 0xd8}}, atom.WriteOptions{}); err != nil {
+	if _, err := camera.EntryWrite(ctx, "frames", map[string]any{"width": 640, "data": []byte{0xff, 0xd8}},
+		atom.WriteOptions{}); err != nil {
 		log.Fatal(err)
 	}
 	entries, err := camera.EntryReadN(ctx, "camera", "frames", 1, atom.Decoding{})
@@ -236,7 +237,8 @@ func ExampleElement_ParameterWrite() {
 	e := newElement(ctx, client, "robot")
 	defer e.Close(ctx)
 
-	if _, err := e.ParameterWrite(ctx, "limits", map[string]any{"speed": 1.5}, atom.ParameterOptions{NoOverride: true}); err != nil {
+	if _, err := e.ParameterWrite(ctx, "limits", map[string]any{"speed": 1.5},
+		atom.ParameterOptions{NoOverride: true}); err != nil {
 		log.Fatal(err)
 	}
 	_, err := e.ParameterWrite(ctx, "limits", map[string]any{"speed": 9}, atom.ParameterOptions{})

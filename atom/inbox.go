@@ -19,11 +19,12 @@ func (p packet) field(name string) (string, bool) {
 	return text, ok
 }
 
-// callID names a command in the whole system: the element that was called, and the ID of the entry in its command stream.
+// callID names a command in the whole system: the element that was called, and the ID of the entry in its command
+// stream.
 type callID struct{ element, id string }
 
-// inbox reads the response stream of an element once for all calls that wait for something in it, however many there are, and
-// only while there are any.
+// inbox reads the response stream of an element once for all calls that wait for something in it, however many there
+// are, and only while there are any.
 type inbox struct {
 	protocol *protocol
 	key      string
@@ -41,8 +42,8 @@ type inbox struct {
 const (
 	inboxBatch = 128   // entries of one read
 	inboxEarly = 16384 // entries that are kept for calls whose command has no ID yet
-	// inboxPackets is how many packets a call can have that it has not looked at yet: an acknowledgement and a response, and some
-	// more from elements that repeat themselves.
+	// inboxPackets is how many packets a call can have that it has not looked at yet: an acknowledgement and a response,
+	// and some more from elements that repeat themselves.
 	inboxPackets = 16
 )
 
@@ -157,9 +158,10 @@ func post(ch chan<- packet, p packet) {
 	}
 }
 
-// call sends a command, whose fields are given, to an element. It returns the response, or the acknowledgement if that is all that
-// is wanted, or as an error the code of what did not come in time.
-func (b *inbox) call(ctx context.Context, element string, fields []any, ackTimeout time.Duration, ackOnly bool) (packet, error) {
+// call sends a command, whose fields are given, to an element. It returns the response, or the acknowledgement if
+// that is all that is wanted, or as an error the code of what did not come in time.
+func (b *inbox) call(ctx context.Context, element string, fields []any, ackTimeout time.Duration,
+	ackOnly bool) (packet, error) {
 	b.begin()
 	cmdID, err := b.protocol.add(ctx, b.protocol.client, commandKey(element), DefaultMaxLen, fields...).Result()
 	if err != nil {

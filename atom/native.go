@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// nativeCommands is whether the server has the ATOM commands of atomredis, which do in one step what takes several of the commands
-// that Redis has.
+// nativeCommands is whether the server has the ATOM commands of atomredis, which do in one step what takes several of
+// the commands that Redis has.
 type nativeCommands struct{ state atomic.Int32 }
 
 const (
@@ -19,8 +19,8 @@ const (
 	nativeAbsent
 )
 
-// native runs a command of atomredis. ok is false, and nothing has happened, if the server does not have such commands, or if it
-// cannot tell: what is done instead then shows what is wrong.
+// native runs a command of atomredis. ok is false, and nothing has happened, if the server does not have such
+// commands, or if it cannot tell: what is done instead then shows what is wrong.
 func (p *protocol) native(ctx context.Context, args ...any) (cmd *redis.Cmd, ok bool) {
 	if !p.hasCommands(ctx) {
 		return nil, false

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// caller sends commands with ATOM.CALL, which spares the round trips for the acknowledgement and the response but occupies a
-// connection for as long as it waits. So only a part of the pool may be occupied; other calls go through the inbox.
+// caller sends commands with ATOM.CALL, which spares the round trips for the acknowledgement and the response but
+// occupies a connection for as long as it waits. So only a part of the pool may be occupied; other calls go through
+// the inbox.
 type caller struct {
 	client *redis.Client // shares the pool of the element's client, but waits for replies without a limit
 	room   chan struct{} // holds one for each call that is under way
@@ -41,8 +42,8 @@ type callCmd struct{ *redis.Cmd }
 // NoRetry implements redis.Cmder.
 func (callCmd) NoRetry() bool { return true }
 
-// call sends a command and returns the response, or as an error the code of what did not come in time. ok is false, and nothing has
-// happened, if the command must be sent in the other way.
+// call sends a command and returns the response, or as an error the code of what did not come in time. ok is false,
+// and nothing has happened, if the command must be sent in the other way.
 func (p *protocol) call(ctx context.Context, from, element, command string, data []byte, ackTimeout time.Duration) (
 	response packet, ok bool, err error,
 ) {
@@ -54,7 +55,8 @@ func (p *protocol) call(ctx context.Context, from, element, command string, data
 	default:
 		return packet{}, false, nil
 	}
-	// The call itself cannot be taken back. If the context ends it goes on by itself, at the longest until the client is closed.
+	// The call itself cannot be taken back. If the context ends it goes on by itself, at the longest until the client is
+	// closed.
 	patient := context.WithoutCancel(ctx)
 	cmd := callCmd{redis.NewCmd(patient, "atom.call", element, command, "data", data, "from", from,
 		"timeout", milliseconds(ackTimeout))}

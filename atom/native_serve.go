@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// newWaiting returns a client that shares the pool of the given one but does not give up while a command waits on the server for a
-// piece of time; nil if the client is of a kind that cannot be told.
+// newWaiting returns a client that shares the pool of the given one but does not give up while a command waits on the
+// server for a piece of time; nil if the client is of a kind that cannot be told.
 func newWaiting(client redis.UniversalClient) *redis.Client {
 	c, ok := client.(*redis.Client)
 	if !ok {
@@ -22,8 +22,8 @@ func newWaiting(client redis.UniversalClient) *redis.Client {
 	return c.WithTimeout(timeout + piece)
 }
 
-// nativeNext sends the answer to the command before, and takes and acknowledges the next one in the same round trip. known is false, and
-// nothing has happened, if the server does not have the commands for it.
+// nativeNext sends the answer to the command before, and takes and acknowledges the next one in the same round trip.
+// known is false, and nothing has happened, if the server does not have the commands for it.
 func (w *worker) nativeNext(ctx context.Context, block time.Duration) (c handedOut, found, known bool, err error) {
 	e, p := w.element, w.element.protocol
 	if p.waiting == nil || !p.hasCommands(ctx) {
@@ -55,10 +55,11 @@ func (w *worker) nativeNext(ctx context.Context, block time.Duration) (c handedO
 	}
 }
 
-// nextArgs returns the command that takes the next command of the element. The server acknowledges those that the element has by now;
-// the others it cannot know the timeout of.
+// nextArgs returns the command that takes the next command of the element. The server acknowledges those that the
+// element has by now; the others it cannot know the timeout of.
 func (e *Element) nextArgs(consumer string, block time.Duration) []any {
-	args := []any{"atom.next", e.name, "consumer", consumer, "timeout", milliseconds(block), "nomkstream", "ack", "no", "ackfor"}
+	args := []any{"atom.next", e.name, "consumer", consumer, "timeout", milliseconds(block), "nomkstream", "ack", "no",
+		"ackfor"}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for name, c := range e.commands {

@@ -51,7 +51,8 @@ func TestTheCommandsOfAtomredisAreUsedUnlessToldOtherwise(t *testing.T) {
 			_, err = e.ReferenceCreateFromStream(ctx, "caller", "s", id, 0)
 			require.NoError(t, err)
 			require.NoError(t, e.Log(ctx, atom.LogInfo, "x"))
-			for name, calls := range map[string]int{"atom.call": 1, "atom.elements": 1, "atom.streams": 2, "atom.streamref": 1, "atom.log": 1} {
+			for name, calls := range map[string]int{"atom.call": 1, "atom.elements": 1, "atom.streams": 2, "atom.streamref": 1,
+				"atom.log": 1} {
 				if only {
 					calls = 0
 				}
@@ -189,7 +190,8 @@ func TestAWorkerWaitsOnAnImpatientClient(t *testing.T) {
 	server, caller := element(t, r, "server"), element(t, client(t, addr), "caller")
 	require.NoError(t, server.CommandAdd("echo", echo, atom.CommandOptions{}))
 	serve(t, server, 1)
-	waitFor(t, "the worker to have waited in vain", func() bool { return commandCalls(t, client(t, addr), "atom.next") > 1 })
+	waitFor(t, "the worker to have waited in vain",
+		func() bool { return commandCalls(t, client(t, addr), "atom.next") > 1 })
 	_, err := caller.CommandSend(ctx, "server", "echo", "x", atom.SendOptions{})
 	require.NoError(t, err)
 }
@@ -237,7 +239,8 @@ func TestAResponseThatCannotBeWrittenIsReportedAndTheLoopGoesOn(t *testing.T) {
 	})
 }
 
-// pendingCommands returns how many commands of the element "server" are handed out and not acknowledged, -1 if it takes none yet.
+// pendingCommands returns how many commands of the element "server" are handed out and not acknowledged, -1 if it
+// takes none yet.
 func pendingCommands(ctx context.Context, r *redis.Client) int64 {
 	p, err := r.XPending(ctx, "command:server", "command_consumer_group:server").Result()
 	if err != nil {
@@ -250,10 +253,11 @@ func TestAWorkerGoesOnOnAServerThatHasLostTheCommands(t *testing.T) {
 	ctx := t.Context()
 	addr := openServer(t)
 	var lost atomic.Bool
-	r := redis.NewClient(&redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		return losing{c, &lost}, err
-	}})
+	r := redis.NewClient(&redis.Options{Addr: addr,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			return losing{c, &lost}, err
+		}})
 	t.Cleanup(func() { r.Close() })
 	other := client(t, addr)
 	server := element(t, r, "server")
@@ -272,7 +276,8 @@ func TestAWorkerGoesOnOnAServerThatHasLostTheCommands(t *testing.T) {
 	require.Equal(t, "1", <-served)
 	p.add("command:server", "element", "c", "cmd", "note", "data", "2")
 	require.Equal(t, "2", <-served)
-	waitFor(t, "both responses", func() bool { return other.XLen(ctx, "response:c").Val() == 5 }) // and the entry of coming up
+	// and the entry of coming up
+	waitFor(t, "both responses", func() bool { return other.XLen(ctx, "response:c").Val() == 5 })
 	waitFor(t, "nothing pending", func() bool {
 		return pendingCommands(ctx, other) == 0
 	})
@@ -288,7 +293,8 @@ type losing struct {
 
 func (l losing) Write(b []byte) (int, error) {
 	if l.now.Load() {
-		b = bytes.ReplaceAll(bytes.ReplaceAll(b, []byte("atom.next"), []byte("gone.next")), []byte("atom.respond"), []byte("gone.respond"))
+		b = bytes.ReplaceAll(bytes.ReplaceAll(b, []byte("atom.next"), []byte("gone.next")), []byte("atom.respond"),
+			[]byte("gone.respond"))
 	}
 	return l.Conn.Write(b)
 }

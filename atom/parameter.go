@@ -9,7 +9,8 @@ import (
 
 // ParameterOptions say how ParameterWrite writes.
 type ParameterOptions struct {
-	// NoOverride keeps the fields from being changed by later writes. It cannot be taken back; new fields can still be added.
+	// NoOverride keeps the fields from being changed by later writes. It cannot be taken back; new fields can still be
+	// added.
 	NoOverride bool
 	// Serialization is applied to each field, and must be the one that the parameter has already. Empty means None.
 	Serialization string
@@ -17,9 +18,10 @@ type ParameterOptions struct {
 	Timeout time.Duration
 }
 
-// ParameterWrite sets fields of a parameter, which it makes if there is none, and returns their names. Either all are set or none.
-// The fields "ser" and "override" are reserved.
-func (e *Element) ParameterWrite(ctx context.Context, key string, data map[string]any, o ParameterOptions) ([]string, error) {
+// ParameterWrite sets fields of a parameter, which it makes if there is none, and returns their names. Either all are
+// set or none. The fields "ser" and "override" are reserved.
+func (e *Element) ParameterWrite(ctx context.Context, key string, data map[string]any, o ParameterOptions) ([]string,
+	error) {
 	op := fmt.Sprintf("write parameter %q", key)
 	if len(data) == 0 {
 		return nil, misuse(op, "a parameter needs a field")
@@ -39,7 +41,8 @@ func (e *Element) ParameterWrite(ctx context.Context, key string, data map[strin
 		}
 		fields = append(fields, name, value)
 	}
-	refusal, err := e.protocol.writeParameter(ctx, parameterPrefix+key, orNone(o.Serialization), !o.NoOverride, o.Timeout, fields)
+	refusal, err := e.protocol.writeParameter(ctx, parameterPrefix+key, orNone(o.Serialization), !o.NoOverride,
+		o.Timeout, fields)
 	switch written, otherSer := strings.CutPrefix(refusal, "ser "); {
 	case err != nil:
 		return nil, failed(ctx, op, err)
@@ -51,9 +54,10 @@ func (e *Element) ParameterWrite(ctx context.Context, key string, data map[strin
 	return names, nil
 }
 
-// ParameterRead returns the fields of a parameter that are named, or all if none are. Fields that it does not have are left out.
-// The error is ErrNotFound if there is no such parameter.
-func (e *Element) ParameterRead(ctx context.Context, key string, d Decoding, fields ...string) (map[string]Value, error) {
+// ParameterRead returns the fields of a parameter that are named, or all if none are. Fields that it does not have
+// are left out. The error is ErrNotFound if there is no such parameter.
+func (e *Element) ParameterRead(ctx context.Context, key string, d Decoding, fields ...string) (map[string]Value,
+	error) {
 	op := fmt.Sprintf("read parameter %q", key)
 	all, err := e.protocol.client.HGetAll(ctx, parameterPrefix+key).Result()
 	if err == nil && len(all) == 0 {
@@ -92,9 +96,11 @@ func (e *Element) ParameterTimeout(ctx context.Context, key string) (time.Durati
 	return left, found(ctx, fmt.Sprintf("get the timeout of parameter %q", key), err)
 }
 
-// ParameterSetTimeout sets how long a parameter has to live from now on; 0 and NoTimeout make it live until it is deleted.
+// ParameterSetTimeout sets how long a parameter has to live from now on; 0 and NoTimeout make it live until it is
+// deleted.
 func (e *Element) ParameterSetTimeout(ctx context.Context, key string, timeout time.Duration) error {
-	return found(ctx, fmt.Sprintf("set the timeout of parameter %q", key), e.protocol.expire(ctx, parameterPrefix+key, timeout))
+	return found(ctx, fmt.Sprintf("set the timeout of parameter %q", key),
+		e.protocol.expire(ctx, parameterPrefix+key, timeout))
 }
 
 // ParameterList returns the keys of the parameters that match a pattern with *, ? and [], in order; all if it is empty.

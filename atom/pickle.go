@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// pickleCodec reads and writes pickles of plain data: None, booleans, numbers, text, bytes, lists, tuples and dictionaries. The
-// items of queues are pickles, because the Python client makes them so. Objects of Python classes are refused; reading a
-// pickle never runs anything.
+// pickleCodec reads and writes pickles of plain data: None, booleans, numbers, text, bytes, lists, tuples and
+// dictionaries. The items of queues are pickles, because the Python client makes them so. Objects of Python classes
+// are refused; reading a pickle never runs anything.
 type pickleCodec struct{}
 
 func (pickleCodec) Name() string { return Pickle }
@@ -97,7 +97,8 @@ func appendPickle(out []byte, v any, depth int) ([]byte, error) {
 		}
 		return append(out, opSetItems), nil
 	}
-	// Everything else becomes one of the types above by way of msgpack, whose rules for structs are then those of pickles too.
+	// Everything else becomes one of the types above by way of msgpack, whose rules for structs are then those of
+	// pickles too.
 	plain, err := viaMsgpack(v)
 	if err != nil {
 		return nil, err
@@ -177,7 +178,8 @@ type container struct {
 	size           int // how many values that is, those that are shared counted each time
 }
 
-// maxPickled bounds the values of a pickle: lists that hold each other several times would grow without bound when copied.
+// maxPickled bounds the values of a pickle: lists that hold each other several times would grow without bound when
+// copied.
 const maxPickled = 1 << 24
 
 var errPickle = errors.New("damaged pickle")
@@ -392,7 +394,8 @@ func (u *unpickler) tuple(n int) error {
 	return nil
 }
 
-// finish turns containers into slices and maps. One that several others hold is turned once; one that holds itself is refused.
+// finish turns containers into slices and maps. One that several others hold is turned once; one that holds itself is
+// refused.
 func finish(v any, depth int) (any, error) {
 	c, ok := v.(*container)
 	if !ok {

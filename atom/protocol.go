@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// protocol is the one place that knows which commands of the server make up an operation that takes more than one of them. It
-// returns the server's errors as they are; the methods of Element say what was being done.
+// protocol is the one place that knows which commands of the server make up an operation that takes more than one of
+// them. It returns the server's errors as they are; the methods of Element say what was being done.
 type protocol struct {
 	client   redis.UniversalClient
 	commands nativeCommands
@@ -23,8 +23,9 @@ type protocol struct {
 	waiting  *redis.Client // nil if commands are never served by ATOM.NEXT; see newWaiting
 }
 
-// piece is how long one blocking command waits at most. A client cannot take back a command that blocks, and giving up its reply
-// would lose what it has popped; so waits are made of short pieces, and the end of a context is noticed between two of them.
+// piece is how long one blocking command waits at most. A client cannot take back a command that blocks, and giving
+// up its reply would lose what it has popped; so waits are made of short pieces, and the end of a context is noticed
+// between two of them.
 const piece = 100 * time.Millisecond
 
 // forever is a wait that only the end of the context ends.
@@ -75,7 +76,8 @@ func (p *protocol) join(ctx context.Context, element string) (responseID, comman
 	return response.Val(), command.Val(), nil
 }
 
-// leaveScript counts an element down and removes its keys with the last one of that name, so that none can join in between.
+// leaveScript counts an element down and removes its keys with the last one of that name, so that none can join in
+// between.
 var leaveScript = redis.NewScript(`
 if redis.call('DECRBY', KEYS[1], 1) > 0 then
 	return 0
@@ -102,8 +104,8 @@ for i, key in ipairs(KEYS) do
 end
 return ids`)
 
-// newest returns the IDs after which everything that is written from now on will come. It stands in for the ID "$", which
-// would lose what is written between two pieces of a wait.
+// newest returns the IDs after which everything that is written from now on will come. It stands in for the ID "$",
+// which would lose what is written between two pieces of a wait.
 func (p *protocol) newest(ctx context.Context, keys ...string) ([]string, error) {
 	return newestScript.Run(ctx, p.client, keys).StringSlice()
 }
@@ -138,7 +140,8 @@ func (p *protocol) makeGroup(ctx context.Context, element, after string) error {
 }
 
 // popWait takes the lowest or highest member of a sorted set, waiting for it for the time of limit.
-func (p *protocol) popWait(ctx context.Context, key string, maximum bool, limit time.Duration) (member *redis.ZWithKey, err error) {
+func (p *protocol) popWait(ctx context.Context, key string, maximum bool,
+	limit time.Duration) (member *redis.ZWithKey, err error) {
 	name := "bzpopmin"
 	if maximum {
 		name = "bzpopmax"
@@ -267,8 +270,8 @@ func streamPairs(cmd *redis.Cmd) ([]StreamName, error) {
 	return streams, nil
 }
 
-// splitStream splits "<element>:<stream>". Both may contain colons: the longest name of an element that exists wins, and without
-// one the first colon.
+// splitStream splits "<element>:<stream>". Both may contain colons: the longest name of an element that exists wins,
+// and without one the first colon.
 func splitStream(name string, elements []string) StreamName {
 	split := strings.Index(name, ":")
 	for i := len(name) - 1; i > split; i-- {
@@ -296,8 +299,9 @@ func (p *protocol) language(ctx context.Context, element string) (string, error)
 	return language, nil
 }
 
-// referenceScript copies the fields of an entry to keys of their own without the data leaving the server. ARGV: key of the
-// stream, entry ID or "" for the newest, beginning of the references, timeout in milliseconds or 0. It returns the references.
+// referenceScript copies the fields of an entry to keys of their own without the data leaving the server. ARGV: key
+// of the stream, entry ID or "" for the newest, beginning of the references, timeout in milliseconds or 0. It returns
+// the references.
 var referenceScript = redis.NewScript(`
 local stream, id, reference, timeout = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local entry
@@ -346,7 +350,8 @@ func (p *protocol) log(ctx context.Context, level LogLevel, element, message, ho
 	if cmd, ok := p.native(ctx, "atom.log", int(level), element, message, host); ok {
 		return cmd.Err()
 	}
-	return p.add(ctx, p.client, logStream, DefaultMaxLen, "level", int(level), "element", element, "msg", message, "host", host).Err()
+	return p.add(ctx, p.client, logStream, DefaultMaxLen, "level", int(level), "element", element, "msg", message,
+		"host", host).Err()
 }
 
 // lifetime is a timeout in milliseconds, where 0 means none.
@@ -357,8 +362,8 @@ func lifetime(timeout time.Duration) int64 {
 	return milliseconds(timeout)
 }
 
-// parameterScript checks and writes a parameter in one step. KEYS: the parameter. ARGV: serialization, "true" or "false" for
-// override, timeout in milliseconds or 0, then fields and values. It returns "" or what is in the way.
+// parameterScript checks and writes a parameter in one step. KEYS: the parameter. ARGV: serialization, "true" or
+// "false" for override, timeout in milliseconds or 0, then fields and values. It returns "" or what is in the way.
 var parameterScript = redis.NewScript(`
 local key, ser, override, timeout = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 if redis.call('EXISTS', key) == 1 then

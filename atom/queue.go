@@ -24,8 +24,8 @@ type Item struct {
 	Priority float64
 }
 
-// PriorityQueue is a queue on the server, for any number of producers and consumers. Like the sorted set that it is made of it
-// holds each value once: putting one that is there changes its priority.
+// PriorityQueue is a queue on the server, for any number of producers and consumers. Like the sorted set that it is
+// made of it holds each value once: putting one that is there changes its priority.
 type PriorityQueue struct {
 	element *Element
 	key     string // of the sorted set
@@ -45,7 +45,8 @@ func (e *Element) PriorityQueue(name string, o QueueOptions) *PriorityQueue {
 	return &PriorityQueue{element: e, key: "atom-prio-queue-" + name, o: o}
 }
 
-// Put adds an item. It returns how many there are now, and what had to go from a full queue: the items with the least priority.
+// Put adds an item. It returns how many there are now, and what had to go from a full queue: the items with the least
+// priority.
 func (q *PriorityQueue) Put(ctx context.Context, value any, priority float64) (size int64, dropped []Item, err error) {
 	op := fmt.Sprintf("put into queue %q", q.key)
 	if math.IsNaN(priority) {
@@ -64,8 +65,8 @@ func (q *PriorityQueue) Put(ctx context.Context, value any, priority float64) (s
 	return size, dropped, err
 }
 
-// Get takes the item with the highest priority. If there is none it waits for one as long as limit says; 0 does not wait, and a
-// negative time waits until the context ends. The error is ErrNotFound if there was none.
+// Get takes the item with the highest priority. If there is none it waits for one as long as limit says; 0 does not
+// wait, and a negative time waits until the context ends. The error is ErrNotFound if there was none.
 func (q *PriorityQueue) Get(ctx context.Context, limit time.Duration) (Item, error) {
 	member, err := q.element.SortedSetPopWait(ctx, q.key, q.o.Maximum, limit)
 	if err != nil {
@@ -111,7 +112,8 @@ func (q *PriorityQueue) items(members []Member) []Item {
 	return items
 }
 
-// FIFOQueue is a PriorityQueue whose priority is the time at which an item was put into it. A full one drops its oldest items.
+// FIFOQueue is a PriorityQueue whose priority is the time at which an item was put into it. A full one drops its
+// oldest items.
 type FIFOQueue struct{ PriorityQueue }
 
 // FIFOQueue returns the queue of that name. What is in it stays.

@@ -20,8 +20,8 @@ type ReferenceOptions struct {
 	Timeout time.Duration
 }
 
-// ReferenceCreate stores values and returns a reference to each. All are made or none: if one of the keys is in use the error is
-// ErrExists.
+// ReferenceCreate stores values and returns a reference to each. All are made or none: if one of the keys is in use
+// the error is ErrExists.
 func (e *Element) ReferenceCreate(ctx context.Context, values []any, o ReferenceOptions) ([]string, error) {
 	const op = "create references"
 	if o.Keys != nil && len(o.Keys) != len(values) {
@@ -74,8 +74,8 @@ func (e *Element) ReferenceCreate(ctx context.Context, values []any, o Reference
 	return nil, failed(ctx, op, err)
 }
 
-// ReferenceCreateFromStream makes a reference to each field of an entry, without the data leaving the server, and returns them by
-// field. An empty id means the newest entry. The timeout is as in ReferenceOptions.
+// ReferenceCreateFromStream makes a reference to each field of an entry, without the data leaving the server, and
+// returns them by field. An empty id means the newest entry. The timeout is as in ReferenceOptions.
 func (e *Element) ReferenceCreateFromStream(ctx context.Context, element, stream, id string,
 	timeout time.Duration) (map[string]string, error) {
 	op := fmt.Sprintf("create references from %q %q", element, stream)
@@ -145,7 +145,8 @@ func (e *Element) ReferenceTimeout(ctx context.Context, ref string) (time.Durati
 	return left, found(ctx, op, err)
 }
 
-// ReferenceSetTimeout sets how long a reference has to live from now on; 0 and NoTimeout make it live until it is deleted.
+// ReferenceSetTimeout sets how long a reference has to live from now on; 0 and NoTimeout make it live until it is
+// deleted.
 func (e *Element) ReferenceSetTimeout(ctx context.Context, ref string, timeout time.Duration) error {
 	const op = "set the timeout of a reference"
 	if err := checkReferences(op, []string{ref}); err != nil {
@@ -156,9 +157,9 @@ func (e *Element) ReferenceSetTimeout(ctx context.Context, ref string, timeout t
 
 func (e *Element) referenceKey(id string) string { return referencePrefix + e.name + ":" + id }
 
-// serializationOf reads the serialization off a reference: "reference:<element>:<id>:ser:<serialization>", with ":<field>" behind
-// it if it comes from a stream. Names may contain ":ser:" themselves, so the first one counts behind which there is a serialization
-// that we know.
+// serializationOf reads the serialization off a reference: "reference:<element>:<id>:ser:<serialization>", with
+// ":<field>" behind it if it comes from a stream. Names may contain ":ser:" themselves, so the first one counts
+// behind which there is a serialization that we know.
 func (e *Element) serializationOf(ref string) string {
 	rest := strings.TrimPrefix(ref, e.referenceKey(""))
 	first := ""

@@ -38,7 +38,8 @@ func (e *Element) SortedSetAdd(ctx context.Context, key, member string, value fl
 	return count.Val(), failed(ctx, fmt.Sprintf("add to sorted set %q", key), err)
 }
 
-// SortedSetPop removes and returns the member with the smallest value, or the largest. The error is ErrNotFound if there is none.
+// SortedSetPop removes and returns the member with the smallest value, or the largest. The error is ErrNotFound if
+// there is none.
 func (e *Element) SortedSetPop(ctx context.Context, key string, maximum bool) (Member, error) {
 	members, err := e.SortedSetPopN(ctx, key, 1, maximum)
 	if err == nil && len(members) == 0 {
@@ -76,8 +77,8 @@ func (e *Element) popAndCount(ctx context.Context, key string, maximum bool) (po
 	return membersOf(members.Val()), count.Val(), failed(ctx, fmt.Sprintf("pop from sorted set %q", key), err)
 }
 
-// SortedSetPopWait is SortedSetPop that waits for a member, for as long as limit says or, if that is negative, until the context
-// ends. Of several that wait, any may be the first to be served.
+// SortedSetPopWait is SortedSetPop that waits for a member, for as long as limit says or, if that is negative, until
+// the context ends. Of several that wait, any may be the first to be served.
 func (e *Element) SortedSetPopWait(ctx context.Context, key string, maximum bool, limit time.Duration) (Member, error) {
 	if limit == 0 {
 		return e.SortedSetPop(ctx, key, maximum)
@@ -106,8 +107,8 @@ func (e *Element) SortedSetRemove(ctx context.Context, key, member string) error
 	return failed(ctx, fmt.Sprintf("remove from sorted set %q", key), err)
 }
 
-// SortedSetRange returns the members from index start to index stop, both included, in order of their values, or with maximum from
-// the largest on. -1 as stop is the last one.
+// SortedSetRange returns the members from index start to index stop, both included, in order of their values, or with
+// maximum from the largest on. -1 as stop is the last one.
 func (e *Element) SortedSetRange(ctx context.Context, key string, start, stop int64, maximum bool) ([]Member, error) {
 	read := e.protocol.client.ZRangeWithScores
 	if maximum {

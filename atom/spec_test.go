@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/atom"
 )
 
-// specification has the sections of the specification, each with a test of what it asks for. The other tests of this package go into
-// the details; the keys and fields here are those that other languages use.
+// specification has the sections of the specification, each with a test of what it asks for. The other tests of this
+// package go into the details; the keys and fields here are those that other languages use.
 var specification = []struct {
 	section string
 	test    func(t *testing.T, s *specSystem)
@@ -49,7 +49,8 @@ var specification = []struct {
 		s.writeThree(t)
 		var seen []atom.Entry
 		require.NoError(t, s.other.EntryReadLoop(s.ctx, []atom.StreamHandler{{Element: "e", Stream: "s", After: "0",
-			Handle: func(_ context.Context, entry atom.Entry) error { seen = append(seen, entry); return nil }}}, atom.ReadLoopOptions{Loops: 1}))
+			Handle: func(_ context.Context, entry atom.Entry) error { seen = append(seen, entry); return nil }}},
+			atom.ReadLoopOptions{Loops: 1}))
 		require.Equal(t, []string{"1", "2", "3"}, values(seen))
 	}},
 	{"Add Command", func(t *testing.T, s *specSystem) {
@@ -149,7 +150,8 @@ var specification = []struct {
 	}},
 	{"Write Parameter", func(t *testing.T, s *specSystem) {
 		s.parameter(t, "p")
-		require.Equal(t, map[string]string{"x": "1", "ser": "none", "override": "true"}, s.r.HGetAll(s.ctx, "parameter:p").Val())
+		require.Equal(t, map[string]string{"x": "1", "ser": "none", "override": "true"},
+			s.r.HGetAll(s.ctx, "parameter:p").Val())
 	}},
 	{"Read Parameter", func(t *testing.T, s *specSystem) {
 		s.parameter(t, "p")
@@ -180,7 +182,8 @@ var specification = []struct {
 		for _, key := range []string{"str11", "str2", "spr2"} {
 			s.parameter(t, key)
 		}
-		for pattern, want := range map[string][]string{"": {"spr2", "str11", "str2"}, "str*": {"str11", "str2"}, "s?r2": {"spr2", "str2"}} {
+		for pattern, want := range map[string][]string{"": {"spr2", "str11", "str2"}, "str*": {"str11", "str2"},
+			"s?r2": {"spr2", "str2"}} {
 			keys, err := s.e.ParameterList(s.ctx, pattern)
 			require.NoError(t, err)
 			require.Equal(t, want, keys)
@@ -211,7 +214,8 @@ var specification = []struct {
 		for _, maximum := range []bool{false, true} {
 			popped, err := s.e.SortedSetPop(s.ctx, "z", maximum)
 			require.NoError(t, err)
-			require.Equal(t, map[bool]atom.Member{false: {Name: "low", Value: 1.5}, true: {Name: "top", Value: 3}}[maximum], popped)
+			require.Equal(t, map[bool]atom.Member{false: {Name: "low", Value: 1.5}, true: {Name: "top", Value: 3}}[maximum],
+				popped)
 		}
 	}},
 	{"Read a member of sorted set", func(t *testing.T, s *specSystem) {
@@ -278,7 +282,8 @@ func values(entries []atom.Entry) (x []string) {
 
 // reference makes a reference to "v".
 func (s *specSystem) reference(t *testing.T) string {
-	refs, err := s.e.ReferenceCreate(s.ctx, []any{"v"}, atom.ReferenceOptions{Keys: []string{"k"}, Timeout: atom.NoTimeout})
+	refs, err := s.e.ReferenceCreate(s.ctx, []any{"v"},
+		atom.ReferenceOptions{Keys: []string{"k"}, Timeout: atom.NoTimeout})
 	require.NoError(t, err)
 	return refs[0]
 }

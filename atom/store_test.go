@@ -47,7 +47,8 @@ func TestReferences(t *testing.T) {
 		})
 		t.Run("keys", func(t *testing.T) {
 			rec.take()
-			refs, err := e.ReferenceCreate(ctx, []any{"a", ""}, atom.ReferenceOptions{Keys: []string{"k1", "k2"}, Timeout: atom.NoTimeout})
+			refs, err := e.ReferenceCreate(ctx, []any{"a", ""},
+				atom.ReferenceOptions{Keys: []string{"k1", "k2"}, Timeout: atom.NoTimeout})
 			require.NoError(t, err)
 			require.Equal(t, []string{"reference:robot:k1:ser:none", "reference:robot:k2:ser:none"}, refs)
 			require.Equal(t, []string{"SET reference:robot:k1:ser:none a nx", "SET reference:robot:k2:ser:none  nx"}, rec.take())
@@ -70,7 +71,8 @@ func TestReferences(t *testing.T) {
 			require.ErrorIs(t, err, atom.InternalError)
 		})
 		t.Run("serialization", func(t *testing.T) {
-			refs, err := e.ReferenceCreate(ctx, []any{map[string]any{"hello": "world"}}, atom.ReferenceOptions{Serialization: atom.Msgpack})
+			refs, err := e.ReferenceCreate(ctx, []any{map[string]any{"hello": "world"}},
+				atom.ReferenceOptions{Serialization: atom.Msgpack})
 			require.NoError(t, err)
 			require.True(t, strings.HasSuffix(refs[0], ":ser:msgpack"))
 			values, err := e.ReferenceGet(ctx, refs, atom.Decoding{})
@@ -183,7 +185,8 @@ func TestParameters(t *testing.T) {
 			return all
 		}
 		t.Run("write and read", func(t *testing.T) {
-			names, err := e.ParameterWrite(ctx, "gains", map[string]any{"p": 0.5, "i": 2, "\x00": "\xff"}, atom.ParameterOptions{})
+			names, err := e.ParameterWrite(ctx, "gains", map[string]any{"p": 0.5, "i": 2, "\x00": "\xff"},
+				atom.ParameterOptions{})
 			require.NoError(t, err)
 			require.Equal(t, []string{"\x00", "i", "p"}, names)
 			require.Equal(t, map[string]string{"p": "0.5", "i": "2", "\x00": "\xff", "ser": "none", "override": "true"},
@@ -208,11 +211,13 @@ func TestParameters(t *testing.T) {
 			}
 		})
 		t.Run("the serialization stays", func(t *testing.T) {
-			_, err := e.ParameterWrite(ctx, "packed", map[string]any{"v": []int{1}}, atom.ParameterOptions{Serialization: atom.Msgpack})
+			_, err := e.ParameterWrite(ctx, "packed", map[string]any{"v": []int{1}},
+				atom.ParameterOptions{Serialization: atom.Msgpack})
 			require.NoError(t, err)
 			_, err = e.ParameterWrite(ctx, "packed", map[string]any{"w": "x"}, atom.ParameterOptions{})
 			require.ErrorContains(t, err, `its serialization is "msgpack", not "none"`)
-			_, err = e.ParameterWrite(ctx, "packed", map[string]any{"w": true}, atom.ParameterOptions{Serialization: atom.Msgpack})
+			_, err = e.ParameterWrite(ctx, "packed", map[string]any{"w": true},
+				atom.ParameterOptions{Serialization: atom.Msgpack})
 			require.NoError(t, err)
 			all, err := e.ParameterRead(ctx, "packed", atom.Decoding{})
 			require.NoError(t, err)
@@ -560,7 +565,8 @@ func (p pythonPickles) loads(pickles []string) []string {
 	for _, data := range pickles {
 		lines = append(lines, hex.EncodeToString([]byte(data)))
 	}
-	return p.run("import pickle, sys\nfor line in sys.stdin: print(ascii(pickle.loads(bytes.fromhex(line))))", strings.Join(lines, "\n"))
+	return p.run("import pickle, sys\nfor line in sys.stdin: print(ascii(pickle.loads(bytes.fromhex(line))))",
+		strings.Join(lines, "\n"))
 }
 
 // The members of queues are pickles: what Python has put can be got, and the other way round.
@@ -577,8 +583,9 @@ func TestQueueItemsOfPython(t *testing.T) {
 		}
 		values := map[string]any{
 			"None": nil, "True": true, "False": false, "0": int64(0), "255": int64(255), "65535": int64(65535), "-1": int64(-1),
-			"2**62": int64(1 << 62), "-2**63": int64(math.MinInt64), "2**64-1": uint64(math.MaxUint64), "1.5": 1.5, "'h\u00e9'": "h\u00e9",
-			"'x'*300": strings.Repeat("x", 300), "[]": []any{}, "()": []any{}, "(1,)": []any{int64(1)},
+			"2**62": int64(1 << 62), "-2**63": int64(math.MinInt64), "2**64-1": uint64(math.MaxUint64), "1.5": 1.5,
+			"'h\u00e9'": "h\u00e9",
+			"'x'*300":   strings.Repeat("x", 300), "[]": []any{}, "()": []any{}, "(1,)": []any{int64(1)},
 			"(1,2,3,4)":               []any{int64(1), int64(2), int64(3), int64(4)},
 			"[1,['a','a'],(2,3)]":     []any{int64(1), []any{"a", "a"}, []any{int64(2), int64(3)}},
 			"{'a':1,'b':[True,None]}": map[string]any{"a": int64(1), "b": []any{true, nil}},
@@ -613,9 +620,12 @@ func TestQueueItemsOfPython(t *testing.T) {
 			value any
 			repr  string
 		}{
-			{nil, "None"}, {true, "True"}, {0, "0"}, {-1, "-1"}, {int64(math.MinInt64), "-9223372036854775808"}, {int64(1 << 40), "1099511627776"},
-			{uint64(math.MaxUint64), "18446744073709551615"}, {0.1, "0.1"}, {"h\u00e9\x00", `'h\xe9\x00'`}, {[]byte("\x00\xff"), `b'\x00\xff'`},
-			{strings.Repeat("x", 300), "'" + strings.Repeat("x", 300) + "'"}, {[]int{}, "[]"}, {[]any{1, "a", []any{}}, "[1, 'a', []]"},
+			{nil, "None"}, {true, "True"}, {0, "0"}, {-1, "-1"}, {int64(math.MinInt64), "-9223372036854775808"},
+			{int64(1 << 40), "1099511627776"},
+			{uint64(math.MaxUint64), "18446744073709551615"}, {0.1, "0.1"}, {"h\u00e9\x00", `'h\xe9\x00'`},
+			{[]byte("\x00\xff"), `b'\x00\xff'`},
+			{strings.Repeat("x", 300), "'" + strings.Repeat("x", 300) + "'"}, {[]int{}, "[]"},
+			{[]any{1, "a", []any{}}, "[1, 'a', []]"},
 			{map[string]any{"b": 1, "a": nil}, "{'a': None, 'b': 1}"}, {map[any]any{5: "x"}, "{5: 'x'}"}, {point{7}, "{'x': 7}"},
 			{[]point{{1}}, "[{'x': 1}]"},
 		} {

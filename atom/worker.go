@@ -32,7 +32,8 @@ type answer struct {
 	text                string
 }
 
-// run serves commands as long as there is to be one more. What was handed out is served and answered even if the context ends.
+// run serves commands as long as there is to be one more. What was handed out is served and answered even if the
+// context ends.
 func (w *worker) run(ctx context.Context, oneMore func() bool) error {
 	var err error
 	for err == nil && oneMore() {
@@ -49,8 +50,8 @@ func (w *worker) run(ctx context.Context, oneMore func() bool) error {
 	return err
 }
 
-// next sends the answer to the command before and takes the next one. A command that the server has handed out is returned even if the
-// context ends in that moment.
+// next sends the answer to the command before and takes the next one. A command that the server has handed out is
+// returned even if the context ends in that moment.
 func (w *worker) next(ctx context.Context) (c handedOut, err error) {
 	_, err = wait(ctx, forever, func(block time.Duration) (found bool, err error) {
 		ctx := context.WithoutCancel(ctx)
@@ -166,7 +167,8 @@ func (e *Element) commandServed(ctx context.Context, c redis.Cmdable, id string)
 func (e *Element) run(ctx context.Context, handler Handler, r *Request) (data any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			e.log.Error("atom: a handler panicked", "element", e.name, "command", r.Name, "panic", v, "stack", string(debug.Stack()))
+			e.log.Error("atom: a handler panicked", "element", e.name, "command", r.Name, "panic", v, "stack",
+				string(debug.Stack()))
 			data, err = nil, fmt.Errorf("panic: %v", v)
 		}
 	}()

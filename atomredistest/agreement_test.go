@@ -17,36 +17,52 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// commandForms are commands of all types of keys. A word in braces stands for one of the words of that name in commandWords. None depends on
-// chance, and only those in unordered leave the order of elements open.
+// commandForms are commands of all types of keys. A word in braces stands for one of the words of that name in
+// commandWords. None depends on chance, and only those in unordered leave the order of elements open.
 var commandForms = []string{
-	"SET {str} {word}", "SET {str} {word} EX 2000 GET", "GET {str}", "APPEND {str} {word}", "SETRANGE {str} {n} {word}", "GETRANGE {str} 1 -2", "GETDEL {str}",
-	"MSET {str} {word} {str} {word}", "MGET {str} {num} {list}", "STRLEN {any}", "INCRBY {num} {n}", "INCRBYFLOAT {num} {score}", "INCR {any}",
-	"SETBIT {bits} {n} 1", "SETBIT {bits} {n} 0", "BITCOUNT {bits}", "BITPOS {bits} 1", "BITOP XOR {bits} {bits} {bits}", "BITFIELD {bits} INCRBY u8 {n} 200 GET i5 {n}",
+	"SET {str} {word}", "SET {str} {word} EX 2000 GET", "GET {str}", "APPEND {str} {word}", "SETRANGE {str} {n} {word}",
+	"GETRANGE {str} 1 -2", "GETDEL {str}",
+	"MSET {str} {word} {str} {word}", "MGET {str} {num} {list}", "STRLEN {any}", "INCRBY {num} {n}",
+	"INCRBYFLOAT {num} {score}", "INCR {any}",
+	"SETBIT {bits} {n} 1", "SETBIT {bits} {n} 0", "BITCOUNT {bits}", "BITPOS {bits} 1", "BITOP XOR {bits} {bits} {bits}",
+	"BITFIELD {bits} INCRBY u8 {n} 200 GET i5 {n}",
 	"PFADD {hll} {word} {word}", "PFCOUNT {hll} {hll}", "PFMERGE {hll} {hll}",
-	"RPUSH {list} {word} {word}", "LPUSH {any} {word}", "LPOP {list}", "RPOP {list} 2", "LRANGE {list} 0 -1", "LREM {list} 1 {word}", "LSET {list} 0 {word}",
+	"RPUSH {list} {word} {word}", "LPUSH {any} {word}", "LPOP {list}", "RPOP {list} 2", "LRANGE {list} 0 -1",
+	"LREM {list} 1 {word}", "LSET {list} 0 {word}",
 	"LMOVE {list} {list} LEFT RIGHT", "LPOS {list} {word} COUNT 0", "LTRIM {list} 0 5",
-	"SADD {set} {word} {word}", "SADD {any} {n}", "SREM {set} {word}", "SMEMBERS {set}", "SISMEMBER {set} {word}", "SMISMEMBER {set} {word} {n}", "SINTER {set} {set}",
+	"SADD {set} {word} {word}", "SADD {any} {n}", "SREM {set} {word}", "SMEMBERS {set}", "SISMEMBER {set} {word}",
+	"SMISMEMBER {set} {word} {n}", "SINTER {set} {set}",
 	"SUNIONSTORE {set} {set} {set}", "SMOVE {set} {set} {word}", "SCARD {any}",
-	"HSET {hash} {word} {word} {word} {n}", "HGET {hash} {word}", "HGETALL {hash}", "HKEYS {hash}", "HMGET {hash} {word} {word}", "HDEL {hash} {word}",
-	"HINCRBY {hash} count {n}", "HEXPIRE {hash} 2000 FIELDS 2 {word} count", "HTTL {hash} FIELDS 1 {word}", "HPERSIST {hash} FIELDS 1 {word}",
-	"ZADD {zset} {score} {word} {n} {word}", "ZINCRBY {zset} {score} {word}", "ZSCORE {zset} {word}", "ZRANGE {zset} 0 -1 WITHSCORES", "ZRANK {zset} {word}",
-	"ZREM {zset} {word}", "ZPOPMIN {zset}", "ZRANGEBYSCORE {zset} 2 (9", "ZUNIONSTORE {zset} 2 {zset} {zset} WEIGHTS 2 1", "ZMSCORE {zset} {word} {word}",
-	"GEOADD {geo} 13.36{n} 38.1 {word} 15.08{n} 37.5 {word}", "GEOPOS {geo} {word} {word}", "GEODIST {geo} {word} {word} km", "GEOHASH {geo} {word}",
+	"HSET {hash} {word} {word} {word} {n}", "HGET {hash} {word}", "HGETALL {hash}", "HKEYS {hash}",
+	"HMGET {hash} {word} {word}", "HDEL {hash} {word}",
+	"HINCRBY {hash} count {n}", "HEXPIRE {hash} 2000 FIELDS 2 {word} count", "HTTL {hash} FIELDS 1 {word}",
+	"HPERSIST {hash} FIELDS 1 {word}",
+	"ZADD {zset} {score} {word} {n} {word}", "ZINCRBY {zset} {score} {word}", "ZSCORE {zset} {word}",
+	"ZRANGE {zset} 0 -1 WITHSCORES", "ZRANK {zset} {word}",
+	"ZREM {zset} {word}", "ZPOPMIN {zset}", "ZRANGEBYSCORE {zset} 2 (9",
+	"ZUNIONSTORE {zset} 2 {zset} {zset} WEIGHTS 2 1", "ZMSCORE {zset} {word} {word}",
+	"GEOADD {geo} 13.36{n} 38.1 {word} 15.08{n} 37.5 {word}", "GEOPOS {geo} {word} {word}",
+	"GEODIST {geo} {word} {word} km", "GEOHASH {geo} {word}",
 	"GEOSEARCH {geo} FROMLONLAT 15 37 BYRADIUS 200 km ASC WITHDIST",
-	"XADD {stream} * f {word}", "XADD {stream} MAXLEN 4 * f {word} g {n}", "XRANGE {stream} - +", "XLEN {stream}", "XREAD COUNT 2 STREAMS {stream} {stream} 0 0", "XTRIM {stream} MAXLEN 2",
-	"XGROUP CREATE {stream} readers 0 MKSTREAM", "XREADGROUP GROUP readers me COUNT 1 STREAMS {stream} >", "XPENDING {stream} readers", "XACK {stream} readers 0-1",
-	"EXPIRE {any} 3000", "PERSIST {any}", "PTTL {any}", "TYPE {any}", "EXISTS {any} {any}", "DEL {any}", "RENAME {any} {any}", "COPY {any} {any} REPLACE", "DBSIZE", "KEYS *",
-	"SORT {list} ALPHA DESC", "EVAL return{redis.call('set',KEYS[1],ARGV[1]),1,false} 1 {str} {word}", "EVAL return#redis.call('hgetall',KEYS[1]) 1 {any}", "NOSUCH {any}", "GET",
+	"XADD {stream} * f {word}", "XADD {stream} MAXLEN 4 * f {word} g {n}", "XRANGE {stream} - +", "XLEN {stream}",
+	"XREAD COUNT 2 STREAMS {stream} {stream} 0 0", "XTRIM {stream} MAXLEN 2",
+	"XGROUP CREATE {stream} readers 0 MKSTREAM", "XREADGROUP GROUP readers me COUNT 1 STREAMS {stream} >",
+	"XPENDING {stream} readers", "XACK {stream} readers 0-1",
+	"EXPIRE {any} 3000", "PERSIST {any}", "PTTL {any}", "TYPE {any}", "EXISTS {any} {any}", "DEL {any}",
+	"RENAME {any} {any}", "COPY {any} {any} REPLACE", "DBSIZE", "KEYS *",
+	"SORT {list} ALPHA DESC", "EVAL return{redis.call('set',KEYS[1],ARGV[1]),1,false} 1 {str} {word}",
+	"EVAL return#redis.call('hgetall',KEYS[1]) 1 {any}", "NOSUCH {any}", "GET",
 }
 
 var unordered = []string{"SMEMBERS", "SINTER", "KEYS", "HKEYS", "HGETALL", "EVAL"}
 
 var commandWords = map[string][]string{
-	"str": {"str1", "str2"}, "num": {"num1", "num2"}, "bits": {"bits1", "bits2"}, "hll": {"hll1", "hll2"}, "list": {"list1", "list2"}, "set": {"set1", "set2"},
+	"str": {"str1", "str2"}, "num": {"num1", "num2"}, "bits": {"bits1", "bits2"}, "hll": {"hll1", "hll2"},
+	"list": {"list1", "list2"}, "set": {"set1", "set2"},
 	"hash": {"hash1", "hash2"}, "zset": {"zset1", "zset2"}, "geo": {"geo1", "geo2"}, "stream": {"stream1", "stream2"},
 	"any":  {"str1", "num1", "bits1", "hll1", "list1", "set1", "hash1", "zset1", "geo1", "stream1", "none"},
-	"word": {"", "a", "b", "c", "\x00\r\n\xff", "12", strings.Repeat("long", 300)}, "n": {"0", "1", "7", "100"}, "score": {"0.1", "-3", "1e10", "2.5"},
+	"word": {"", "a", "b", "c", "\x00\r\n\xff", "12", strings.Repeat("long", 300)}, "n": {"0", "1", "7", "100"},
+	"score": {"0.1", "-3", "1e10", "2.5"},
 }
 
 // randomCommand is a command of commandForms with words of commandWords.
@@ -75,8 +91,8 @@ func (p property) FailNow()                          { p.t.FailNow() }
 func (p property) Errorf(format string, args ...any) { p.t.Errorf(format, args...) }
 func (p property) Fatalf(format string, args ...any) { p.t.Fatalf(format, args...) }
 
-// The same operations, by the methods of a server in the test and by a client library over TCP, have the same replies and lead to
-// the same data; and what the methods find is what the library finds.
+// The same operations, by the methods of a server in the test and by a client library over TCP, have the same replies
+// and lead to the same data; and what the methods find is what the library finds.
 func TestHelpersAndProtocolAgree(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	servers := [2]*atomredistest.Server{} // of the methods, of the library
@@ -181,8 +197,8 @@ func transaction(t testing.TB, db *atomredis.DB, c *redis.Client, commands [][]a
 	}
 }
 
-// agree compares what Do returns with what a client library makes of the reply that it got. Do has the types of RESP3; of a reply in RESP2
-// only strings and numbers are compared, for it has another shape.
+// agree compares what Do returns with what a client library makes of the reply that it got. Do has the types of
+// RESP3; of a reply in RESP2 only strings and numbers are compared, for it has another shape.
 func agree(t testing.TB, protocol int, args []any, reply atomredis.Reply, err error, got any, gotErr error) {
 	if gotErr == redis.Nil {
 		got, gotErr = nil, nil

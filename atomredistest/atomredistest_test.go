@@ -74,8 +74,10 @@ func (r *recorder) Fatalf(format string, args ...any) {
 
 // fill makes a key of every type.
 func fill(t testing.TB, s *atomredistest.Server) {
-	for _, c := range []string{"SET str v", "SET num 12", "SET float 1.5 EX 60", "RPUSH list b a b", "SADD set c a b", "HSET hash b 2 a 1",
-		"ZADD zset 2 b 1.5 a inf c", "XADD stream 1-1 f v g w", "XADD stream 2-1 f x", "XGROUP CREATE stream gr 0", "XREADGROUP GROUP gr me STREAMS stream >",
+	for _, c := range []string{"SET str v", "SET num 12", "SET float 1.5 EX 60", "RPUSH list b a b", "SADD set c a b",
+		"HSET hash b 2 a 1",
+		"ZADD zset 2 b 1.5 a inf c", "XADD stream 1-1 f v g w", "XADD stream 2-1 f x", "XGROUP CREATE stream gr 0",
+		"XREADGROUP GROUP gr me STREAMS stream >",
 		"XGROUP CREATE empty gr $ MKSTREAM", "XADD trimmed 1-1 a b", "XADD trimmed 2-1 a b", "XGROUP CREATE trimmed gr 0",
 		"XREADGROUP GROUP gr me STREAMS trimmed >", "XTRIM trimmed MAXLEN 1", "HSET session b 2 a 1 c 3",
 		"HPEXPIRE session 30000 FIELDS 2 c a", "EXPIRE session 90"} {
@@ -84,7 +86,8 @@ func fill(t testing.TB, s *atomredistest.Server) {
 }
 
 func TestDumpIsTheSameForTheSameKeys(t *testing.T) {
-	s := atomredistest.RunOptions(t, atomredis.Options{Clock: engine.NewManualClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))})
+	s := atomredistest.RunOptions(t, atomredis.Options{Clock: engine.NewManualClock(time.Date(2030, 1, 1, 0, 0, 0, 0,
+		time.UTC))})
 	require.Equal(t, "no keys\n", s.Dump(t))
 	fill(t, s)
 	three, err := s.Database(3)
@@ -115,8 +118,10 @@ func TestCheckKeysComparesEverything(t *testing.T) {
 	fill(t, s)
 	all := func() map[string]any {
 		return map[string]any{
-			"str": []byte("v"), "num": 12, "float": 1.5, "list": []string{"b", "a", "b"}, "set": atomredistest.Set{"a", "c", "b"},
-			"hash": map[string]string{"a": "1", "b": "2"}, "session": map[string]string{"a": "1", "b": "2", "c": "3"}, "zset": map[string]float64{"a": 1.5, "b": 2, "c": 1 / zero},
+			"str": []byte("v"), "num": 12, "float": 1.5, "list": []string{"b", "a", "b"},
+			"set":  atomredistest.Set{"a", "c", "b"},
+			"hash": map[string]string{"a": "1", "b": "2"}, "session": map[string]string{"a": "1", "b": "2", "c": "3"},
+			"zset":   map[string]float64{"a": 1.5, "b": 2, "c": 1 / zero},
 			"stream": []atomredistest.Entry{{"1-1", []string{"f", "v", "g", "w"}}, {"2-1", []string{"f", "x"}}},
 			"empty":  atomredistest.Any{}, "trimmed": []atomredistest.Entry{{"2-1", []string{"a", "b"}}},
 		}
@@ -149,7 +154,8 @@ func TestCheckKeysComparesEverything(t *testing.T) {
 	want := all()
 	delete(want, "str")
 	require.False(t, s.CheckKeys(r, want))
-	require.Equal(t, []string{"database 0 is not as it should be:\n  \"str\" is string \"v\", and should not exist\n"}, r.errors)
+	require.Equal(t, []string{"database 0 is not as it should be:\n  \"str\" is string \"v\", and should not exist\n"},
+		r.errors)
 	require.PanicsWithValue(t, r, func() { s.CheckKeys(r, map[string]any{"k": struct{}{}}) })
 	require.Contains(t, r.errors[1], `key "k": a struct {} is no value of a key`)
 }
@@ -157,7 +163,8 @@ func TestCheckKeysComparesEverything(t *testing.T) {
 var zero float64
 
 func TestFastForwardExpiresKeysAndWaits(t *testing.T) {
-	s := atomredistest.RunOptions(t, atomredis.Options{Config: map[string]string{"notify-keyspace-events": "Ex", "shards": "4"}})
+	s := atomredistest.RunOptions(t, atomredis.Options{Config: map[string]string{"notify-keyspace-events": "Ex",
+		"shards": "4"}})
 	for i := range 200 {
 		do(t, s.DB, fmt.Sprintf("SET k%d v EX %d", i, 3600+i))
 	}
@@ -271,7 +278,8 @@ func TestItRunsInBubbles(t *testing.T) {
 		s.CheckKeys(t, map[string]any{"b": "v"})
 		s.FastForward(89 * time.Second)
 		s.CheckKeys(t, map[string]any{"b": "v"})
-		require.Equal(t, time.Second, c.PTTL(t.Context(), "b").Val(), "to the millisecond: in a bubble time stands still while others work")
+		require.Equal(t, time.Second, c.PTTL(t.Context(), "b").Val(),
+			"to the millisecond: in a bubble time stands still while others work")
 		time.Sleep(time.Second)
 		s.CheckKeys(t, nil)
 		require.Equal(t, 11*time.Second, time.Since(begin), "the bubble's clock has not moved")
@@ -298,7 +306,8 @@ func TestCommandsFailOnDemand(t *testing.T) {
 	require.EqualValues(t, 1, c.Incr(t.Context(), "n").Val(), "none of both was executed")
 
 	s.FailNext(1, "", "ERR once")
-	fresh := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }})
+	fresh := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1,
+		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }})
 	defer fresh.Close()
 	require.EqualError(t, fresh.Ping(t.Context()).Err(), "ERR once", "what opens the connection is spared")
 	require.NoError(t, fresh.Ping(t.Context()).Err())
@@ -317,7 +326,8 @@ func TestCommandsFailOnDemand(t *testing.T) {
 		_, err = try(t, s.DB, "GET k")
 		require.EqualError(t, err, "ERR for ever")
 	}
-	require.NoError(t, s.Handle(atomredis.Command{Name: "peek", Do: func(c *atomredis.Ctx) (any, error) { return c.Call("GET", "k") }}))
+	require.NoError(t, s.Handle(atomredis.Command{Name: "peek",
+		Do: func(c *atomredis.Ctx) (any, error) { return c.Call("GET", "k") }}))
 	require.Equal(t, "v", textOf(t, do(t, s.DB, "PEEK")))
 	s.FailNext(1, "peek", "ERR custom")
 	_, err = try(t, s.DB, "PEEK")
@@ -341,7 +351,8 @@ func do1(t testing.TB, s *atomredistest.Server, args ...any) string {
 }
 
 func TestConnectionsBreakOnDemand(t *testing.T) {
-	for name, run := range map[string]func(testing.TB) *atomredistest.Server{"memory": atomredistest.Run, "TCP": atomredistest.RunAddr} {
+	for name, run := range map[string]func(testing.TB) *atomredistest.Server{"memory": atomredistest.Run,
+		"TCP": atomredistest.RunAddr} {
 		t.Run(name, func(t *testing.T) {
 			s := run(t)
 			dial := func() net.Conn {
@@ -417,8 +428,9 @@ func TestRepliesAreLateOnDemand(t *testing.T) {
 			_, err := pipe.Exec(t.Context())
 			require.NoError(t, err)
 		}))
-		impatient := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, ReadTimeout: time.Second, ContextTimeoutEnabled: true,
-			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }})
+		impatient := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, ReadTimeout: time.Second,
+			ContextTimeoutEnabled: true,
+			Dialer:                func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }})
 		defer impatient.Close()
 		s.SetLatency(0)
 		require.NoError(t, impatient.Ping(t.Context()).Err())

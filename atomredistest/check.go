@@ -23,8 +23,8 @@ type Entry struct {
 // Any stands for any value among those that CheckKeys expects: the key must exist.
 type Any struct{}
 
-// Dump returns all keys with their values as text for people, in order of their names, the values being cut at 1000 bytes. The
-// text depends on nothing but the keys, apart from times to live, which are rounded to seconds.
+// Dump returns all keys with their values as text for people, in order of their names, the values being cut at 1000
+// bytes. The text depends on nothing but the keys, apart from times to live, which are rounded to seconds.
 func (s *Server) Dump(t testing.TB) string {
 	t.Helper()
 	im := s.snapshot(t)
@@ -51,10 +51,10 @@ func shorten(s string) string {
 	return fmt.Sprintf("%s... (%d bytes)", s[:most], len(s))
 }
 
-// CheckKeys reports an error to t unless database 0 has exactly the wanted keys and values. Values are string, []byte, integers
-// and floats for strings, []string for lists, Set for sets, map[string]string for hashes, map[string]float64 for sorted sets,
-// []Entry for the entries of streams, and Any for whatever there is. Times to live are not compared. It reports whether all is as
-// wanted.
+// CheckKeys reports an error to t unless database 0 has exactly the wanted keys and values. Values are string,
+// []byte, integers and floats for strings, []string for lists, Set for sets, map[string]string for hashes,
+// map[string]float64 for sorted sets, []Entry for the entries of streams, and Any for whatever there is. Times to
+// live are not compared. It reports whether all is as wanted.
 func (s *Server) CheckKeys(t testing.TB, want map[string]any) bool {
 	t.Helper()
 	return s.CheckDatabase(t, 0, want)

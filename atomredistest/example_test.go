@@ -100,7 +100,8 @@ func TestExampleOfFaultsOfSomeKeys(t *testing.T) {
 func TestExampleOfAFailover(t *testing.T) {
 	a, b := atomredistest.RunAddr(t), atomredistest.RunAddr(t)
 	sentinel := atomredistest.RunSentinel(t, "mymaster", a, b)
-	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: []string{sentinel.Addr()}})
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster",
+		SentinelAddrs: []string{sentinel.Addr()}})
 	defer client.Close()
 	users := sessions{client}
 	if err := users.login(t.Context(), "abc", "ada"); err != nil {

@@ -24,7 +24,8 @@ func TestFaultsThatCannotHappenFailTheTest(t *testing.T) {
 		require.Contains(t, r.errors[0], "there is no command")
 		r.errors = nil
 	}
-	for _, f := range []atomredistest.Fault{{Command: "GET"}, {Reply: "ERR", Percent: -1}, {Reply: "ERR", Percent: 101}, {Reply: "ERR", Times: -1}} {
+	for _, f := range []atomredistest.Fault{{Command: "GET"}, {Reply: "ERR", Percent: -1}, {Reply: "ERR", Percent: 101},
+		{Reply: "ERR", Times: -1}} {
 		s.AddFault(f)
 		require.Len(t, r.errors, 1)
 		r.errors = nil
@@ -44,7 +45,8 @@ func TestFaultsThatCannotHappenFailTheTest(t *testing.T) {
 func TestFaultsConcernKeysAndClients(t *testing.T) {
 	s := atomredistest.Run(t)
 	s.AddFault(atomredistest.Fault{Key: "user:*", Reply: "ERR no users"})
-	for c, fails := range map[string]bool{"GET user:1": true, "GET x": false, "MGET a user:2": true, "MSET a 1 b 2": false, "MSET a 1 user:b 2": true,
+	for c, fails := range map[string]bool{"GET user:1": true, "GET x": false, "MGET a user:2": true,
+		"MSET a 1 b 2": false, "MSET a 1 user:b 2": true,
 		"XREAD STREAMS user:s 0": true, "PING": false, "SET x user:1": false, "EVAL return 1 1 user:x": true} {
 		args := strings.Fields(c)
 		if args[0] == "EVAL" {
@@ -66,7 +68,8 @@ func TestFaultsConcernKeysAndClients(t *testing.T) {
 	do(t, s.DB, "GET a")
 
 	named := func(name string) *redis.Client {
-		c := redis.NewClient(&redis.Options{ClientName: name, MaxRetries: -1, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }})
+		c := redis.NewClient(&redis.Options{ClientName: name, MaxRetries: -1,
+			Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }})
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
@@ -76,7 +79,8 @@ func TestFaultsConcernKeysAndClients(t *testing.T) {
 	require.EqualError(t, one.Ping(t.Context()).Err(), "ERR not you")
 	do(t, s.DB, "PING")
 	s.ClearFaults()
-	s.AddFault(atomredistest.Fault{Client: two.ClientID(t.Context()).String()[len("client id: "):], Reply: "ERR not you either"})
+	s.AddFault(atomredistest.Fault{Client: two.ClientID(t.Context()).String()[len("client id: "):],
+		Reply: "ERR not you either"})
 	require.NoError(t, one.Ping(t.Context()).Err())
 	require.EqualError(t, two.Ping(t.Context()).Err(), "ERR not you either")
 	s.AddFault(atomredistest.Fault{Client: "@embedded:0", Command: "ECHO", Reply: "ERR nobody"})
@@ -92,7 +96,8 @@ func ignoreNull(err error) error {
 }
 
 func TestFaultsConcernAPercentage(t *testing.T) {
-	for percent, want := range map[float64]string{0: "xxxxxxxxxx", 100: "xxxxxxxxxx", 50: ".x.x.x.x.x", 30: "...x..x..x", 10: ".........x", 0.5: ".........."} {
+	for percent, want := range map[float64]string{0: "xxxxxxxxxx", 100: "xxxxxxxxxx", 50: ".x.x.x.x.x", 30: "...x..x..x",
+		10: ".........x", 0.5: ".........."} {
 		s := atomredistest.Run(t)
 		s.AddFault(atomredistest.Fault{Command: "GET", Percent: percent, Reply: "ERR x"})
 		got := ""
@@ -147,7 +152,10 @@ func TestCommandsHaveALatencyOfTheirOwn(t *testing.T) {
 		_, err := s.Do(t.Context(), "GET", "slow")
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return strings.Contains(do1(t, s, "INFO", "commandstats"), "cmdstat_get:calls=1") }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(do1(t, s, "INFO", "commandstats"),
+			"cmdstat_get:calls=1")
+	}, time.Minute, time.Millisecond)
 	s.ClearFaults() // ends the wait
 	require.NoError(t, <-done)
 

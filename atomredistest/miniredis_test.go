@@ -17,8 +17,9 @@ import (
 
 // TestMigrationFromMiniredis has the right-hand sides of the table in docs/miniredis.md, in its order.
 func TestMigrationFromMiniredis(t *testing.T) {
-	s := atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0", Config: map[string]string{"requirepass": "secret"},
-		Clock: engine.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
+	s := atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0",
+		Config: map[string]string{"requirepass": "secret"},
+		Clock:  engine.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
 	client := redis.NewClient(&redis.Options{Addr: s.Addr(), Password: "secret"})
 	defer client.Close()
 	require.NoError(t, client.Ping(t.Context()).Err())
@@ -53,7 +54,8 @@ func TestMigrationFromMiniredis(t *testing.T) {
 	require.NoError(t, err)
 
 	s.CheckKeys(t, map[string]any{"k": "v", "h": map[string]string{"f": "1", "g": "2"}, "l": []string{"a", "b"},
-		"set": atomredistest.Set{"x", "y"}, "z": map[string]float64{"m": 1.5}, "stream": []atomredistest.Entry{{"1-1", []string{"f", "v"}}}})
+		"set": atomredistest.Set{"x", "y"}, "z": map[string]float64{"m": 1.5},
+		"stream": []atomredistest.Entry{{"1-1", []string{"f", "v"}}}})
 	s.CheckDatabase(t, 1, map[string]any{"k": "of 1"})
 	require.Contains(t, s.Dump(t), `"k": string "v", expires in 1m0s`)
 
@@ -99,13 +101,15 @@ func TestMigrationOfServersWithTLSAndOfClusters(t *testing.T) {
 	defer web.Close()
 	known := x509.NewCertPool()
 	known.AddCert(web.Certificate())
-	s := atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0", TLSConfig: &tls.Config{Certificates: web.TLS.Certificates}})
+	s := atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0",
+		TLSConfig: &tls.Config{Certificates: web.TLS.Certificates}})
 	client := redis.NewClient(&redis.Options{Addr: s.Addr(), TLSConfig: &tls.Config{RootCAs: known}})
 	defer client.Close()
 	require.NoError(t, client.Set(t.Context(), "k", "v", 0).Err())
 	s.CheckKeys(t, map[string]any{"k": "v"})
 
-	s = atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0", Config: map[string]string{"cluster-enabled": "yes"}})
+	s = atomredistest.RunOptions(t, atomredis.Options{Addr: "127.0.0.1:0",
+		Config: map[string]string{"cluster-enabled": "yes"}})
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr()}})
 	defer cluster.Close()
 	for _, key := range []string{"a", "b", "c"} { // of three slots

@@ -13,9 +13,10 @@ import (
 	"github.com/atomredis/atomredis"
 )
 
-// Sentinel is a stand-in for Redis Sentinel, for tests of clients that fail over: it tells who the master is and who the replicas are, and changes
-// that when the test says so. It watches nobody. It answers SENTINEL with GET-MASTER-ADDR-BY-NAME, MASTERS, MASTER, REPLICAS (SLAVES), SENTINELS,
-// CKQUORUM and MYID, and publishes +switch-master.
+// Sentinel is a stand-in for Redis Sentinel, for tests of clients that fail over: it tells who the master is and who
+// the replicas are, and changes that when the test says so. It watches nobody. It answers SENTINEL with
+// GET-MASTER-ADDR-BY-NAME, MASTERS, MASTER, REPLICAS (SLAVES), SENTINELS, CKQUORUM and MYID, and publishes
+// +switch-master.
 type Sentinel struct {
 	*Server
 
@@ -26,8 +27,8 @@ type Sentinel struct {
 	replicas []*Server
 }
 
-// RunSentinel starts a Sentinel that has a name for a master, and makes other servers its replicas; it returns when they have its data. All of
-// them need a TCP port (RunAddr).
+// RunSentinel starts a Sentinel that has a name for a master, and makes other servers its replicas; it returns when
+// they have its data. All of them need a TCP port (RunAddr).
 //
 //	a, b := atomredistest.RunAddr(t), atomredistest.RunAddr(t)
 //	sentinel := atomredistest.RunSentinel(t, "mymaster", a, b)
@@ -43,7 +44,8 @@ func RunSentinel(t testing.TB, name string, master *Server, replicas ...*Server)
 	for _, r := range replicas {
 		caughtUp(t, r, master)
 	}
-	err := s.Handle(atomredis.Command{Name: "sentinel", Arity: -2, Flags: atomredis.ReadOnly | atomredis.NoScript | atomredis.NoMulti, Do: s.answer})
+	err := s.Handle(atomredis.Command{Name: "sentinel", Arity: -2,
+		Flags: atomredis.ReadOnly | atomredis.NoScript | atomredis.NoMulti, Do: s.answer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +66,9 @@ func (s *Sentinel) Replicas() []*Server {
 	return slices.Clone(s.replicas)
 }
 
-// Failover makes the first replica the master, and the old master the last of the replicas, as Sentinel does: the new one has all that was
-// written to the old one, the clients of the old one are disconnected, and subscribers of +switch-master are told.
+// Failover makes the first replica the master, and the old master the last of the replicas, as Sentinel does: the new
+// one has all that was written to the old one, the clients of the old one are disconnected, and subscribers of
+// +switch-master are told.
 func (s *Sentinel) Failover(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -189,7 +192,8 @@ func (s *Sentinel) answer(c *atomredis.Ctx) (any, error) {
 // describe returns what SENTINEL tells of a server. mu is held.
 func (s *Sentinel) describe(server *Server, role string) map[string]string {
 	at := hostPort(server)
-	d := map[string]string{"name": s.name, "ip": at[0], "port": at[1], "flags": role, "role-reported": role, "link-pending-commands": "0", "link-refcount": "1"}
+	d := map[string]string{"name": s.name, "ip": at[0], "port": at[1], "flags": role, "role-reported": role,
+		"link-pending-commands": "0", "link-refcount": "1"}
 	if role == "master" {
 		d["num-slaves"], d["num-other-sentinels"], d["quorum"] = fmt.Sprint(len(s.replicas)), "0", "1"
 		return d

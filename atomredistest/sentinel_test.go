@@ -14,7 +14,8 @@ func TestClientsFailOverBySentinel(t *testing.T) {
 	a, b := atomredistest.RunAddr(t), atomredistest.RunAddr(t)
 	do(t, a.DB, "SET before 1")
 	sentinel := atomredistest.RunSentinel(t, "mymaster", a, b)
-	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: []string{sentinel.Addr()}, MaxRetries: 20,
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster",
+		SentinelAddrs: []string{sentinel.Addr()}, MaxRetries: 20,
 		MinRetryBackoff: time.Millisecond, DialTimeout: time.Minute})
 	defer client.Close()
 	ctx := t.Context()
@@ -22,7 +23,8 @@ func TestClientsFailOverBySentinel(t *testing.T) {
 	for i, want := range []*atomredistest.Server{b, a, b} {
 		sentinel.Failover(t)
 		require.Same(t, want, sentinel.Master())
-		require.Eventually(t, func() bool { return client.Set(ctx, "round", i, 0).Err() == nil }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return client.Set(ctx, "round", i, 0).Err() == nil }, time.Minute,
+			time.Millisecond)
 		want.CheckKeys(t, map[string]any{"before": "1", "k": "v", "round": i})
 		_, err := sentinel.Replicas()[0].Do(ctx, "SET", "k", "v")
 		require.ErrorContains(t, err, "READONLY")

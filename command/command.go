@@ -29,8 +29,8 @@ type Command struct {
 	ACL Category
 	// Keys tells where the keys are among the arguments.
 	Keys []KeySpec
-	// DerivedKeys calls fn with each key that the command uses beside those that Keys finds, because it follows from the arguments
-	// without being one of them; nil if there are none. fn does not keep the key.
+	// DerivedKeys calls fn with each key that the command uses beside those that Keys finds, because it follows from the
+	// arguments without being one of them; nil if there are none. fn does not keep the key.
 	DerivedKeys func(args [][]byte, fn func(key []byte))
 	// KeyIndices returns the indices of the keys where Keys cannot say exactly which they are; nil if they do. The
 	// slots of a cluster follow from it, and if one of Keys is INCOMPLETE everything else does too.
@@ -43,8 +43,8 @@ type Command struct {
 	Secrets func(args [][]byte, fn func(i int))
 	// Script returns what the script or function that the arguments name declares; nil if the command runs none.
 	Script func(host Host, args [][]byte) Script
-	// Element is the index of the argument that names a field or member of the collection at the first key, 0 if there is none. It
-	// only says what memory to fetch ahead.
+	// Element is the index of the argument that names a field or member of the collection at the first key, 0 if there
+	// is none. It only says what memory to fetch ahead.
 	Element int
 	// Summary says in a few words what the command does.
 	Summary string
@@ -65,7 +65,8 @@ type Command struct {
 	Repeated bool
 	// WhileSubscribed commands may be sent by a RESP2 client that has subscriptions.
 	WhileSubscribed bool
-	// Stateful says that the command changes what later commands of the same connection do, or turns it into something else.
+	// Stateful says that the command changes what later commands of the same connection do, or turns it into something
+	// else.
 	Stateful bool
 	// KeepsCaching says, of a container, that CLIENT CACHING still holds for the next command behind its sub-commands.
 	KeepsCaching bool
@@ -133,15 +134,18 @@ const (
 
 	// WholeKeyspace is not shown to clients: the command needs a guard over all shards.
 	WholeKeyspace
-	// AllKeys is not shown to clients: the command has to know all keys of a database, and cannot run while they are loaded.
+	// AllKeys is not shown to clients: the command has to know all keys of a database, and cannot run while they are
+	// loaded.
 	AllKeys
 	// OwnGuard is not shown to clients: the command takes its guards itself.
 	OwnGuard
 )
 
 // flagNames are the names that COMMAND INFO shows, in bit order.
-var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading", "stale",
-	"skip_monitor", "skip_slowlog", "fast", "no_auth", "may_replicate", "no_mandatory_keys", "protected", "no_async_loading",
+var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading",
+	"stale",
+	"skip_monitor", "skip_slowlog", "fast", "no_auth", "may_replicate", "no_mandatory_keys", "protected",
+	"no_async_loading",
 	"no_multi", "allow_busy", "touches_arbitrary_keys", "movablekeys", "asking"}
 
 // Names returns the flags as COMMAND INFO shows them.
@@ -185,7 +189,8 @@ const (
 
 // CategoryNames are the names of the categories without the leading '@', in bit order.
 var CategoryNames = [...]string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
-	"hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction",
+	"hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection",
+	"transaction",
 	"scripting"}
 
 // Names returns the categories without the leading '@'.
@@ -199,8 +204,8 @@ func (c Category) Names() []string {
 	return out
 }
 
-// KeySpec is one rule that finds keys among a command's arguments, with Redis's meaning: where to begin, and how to go on
-// from there.
+// KeySpec is one rule that finds keys among a command's arguments, with Redis's meaning: where to begin, and how to
+// go on from there.
 type KeySpec struct {
 	// Begin: at argument Index, or, if Keyword is set, behind the first Keyword, searched from argument StartFrom on
 	// (from the end backward if negative). Index 0 without Keyword means that the place cannot be told.
@@ -219,13 +224,14 @@ type KeySpec struct {
 	// Notes say for people what the rest does not.
 	Notes string
 
-	// Find returns the index of the key, 0 if there is none, where the rest says that the place cannot be told; nil if nobody knows.
+	// Find returns the index of the key, 0 if there is none, where the rest says that the place cannot be told; nil if
+	// nobody knows.
 	Find func(args [][]byte) int
 }
 
 // Keys parses key specs in the notation "i1+r-1/2/0[RW,ACCESS]": begin at index 1 (or kw:WORD@from), then a range
-// last/step/limit (or n, numidx/first/step), then flags; several are separated by spaces, ? stands for unknown. A spec that
-// cannot be read is a mistake in the table and panics at start.
+// last/step/limit (or n, numidx/first/step), then flags; several are separated by spaces, ? stands for unknown. A
+// spec that cannot be read is a mistake in the table and panics at start.
 func Keys(notation string) []KeySpec {
 	var specs []KeySpec
 	for _, word := range strings.Fields(notation) {
@@ -359,8 +365,8 @@ func (k *KeySpec) keywordAt(args [][]byte) int {
 	return 0
 }
 
-// leadingInt returns the number that an argument begins with, behind white space, as Redis counts keys: 1 for "1x", 0 if there is none.
-// One that no int holds is the largest.
+// leadingInt returns the number that an argument begins with, behind white space, as Redis counts keys: 1 for "1x", 0
+// if there is none. One that no int holds is the largest.
 func leadingInt(arg []byte) int {
 	arg = bytes.TrimLeft(arg, " \t\n\v\f\r")
 	negative := len(arg) > 0 && arg[0] == '-'

@@ -17,8 +17,8 @@ import (
 )
 
 // Ctx is what a command's handler works with: its arguments, a guard over the shards of its keys, and the writer that
-// its reply goes to. It is valid only during the call, and so are the arguments, which are views into the client's input:
-// what is kept must be copied.
+// its reply goes to. It is valid only during the call, and so are the arguments, which are views into the client's
+// input: what is kept must be copied.
 type Ctx struct {
 	// Args are the command's name and arguments. For a sub-command Args[0] and Args[1] are its names.
 	Args [][]byte
@@ -45,12 +45,13 @@ type Ctx struct {
 	Wait Wait
 }
 
-// Client is the client of a command, as far as the commands of data types need to know it. Those that need more declare an interface of
-// their own.
+// Client is the client of a command, as far as the commands of data types need to know it. Those that need more
+// declare an interface of their own.
 type Client interface {
 	// Block suspends the client; see Ctx.Block.
 	Block(c *Ctx, b Block)
-	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its arguments.
+	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
+	// arguments.
 	MayReadAll(cmd *Command, args [][]byte) bool
 	// MayKeep reports whether the command that runs may keep the memory of an argument.
 	MayKeep(arg []byte) bool
@@ -58,7 +59,8 @@ type Client interface {
 	Kept(g *engine.Guard, e *engine.Entry, old []byte)
 	// State is what a service keeps with the client.
 	State(id ServiceID) any
-	// After has fn called as soon as the command has ended and no guard is held. Only handlers of the client's own commands may call it.
+	// After has fn called as soon as the command has ended and no guard is held. Only handlers of the client's own
+	// commands may call it.
 	After(fn func(now int64))
 }
 
@@ -103,16 +105,17 @@ type Wait interface {
 	TryAgain(at int64)
 }
 
-// SetTimeout changes, in a call of Block.Try, how long the client goes on waiting if Try returns false: timeout ms from now on; 0 is
-// for ever.
+// SetTimeout changes, in a call of Block.Try, how long the client goes on waiting if Try returns false: timeout ms
+// from now on; 0 is for ever.
 func (c *Ctx) SetTimeout(timeout int64) { c.Wait.SetTimeout(c.Now(), timeout) }
 
-// TryAgain sets, in a call of Block.Try that returns false, when it must be called the next time although no key has changed.
+// TryAgain sets, in a call of Block.Try that returns false, when it must be called the next time although no key has
+// changed.
 func (c *Ctx) TryAgain(at int64) { c.Wait.TryAgain(at) }
 
-// Journal has args, a command in the client's database, written to the journal instead of the command itself. A handler whose
-// effect does not follow from its arguments and the data alone calls it with each of the commands that repeat what it did,
-// whenever they are executed, in order: deadlines are points in time there. args are not kept.
+// Journal has args, a command in the client's database, written to the journal instead of the command itself. A
+// handler whose effect does not follow from its arguments and the data alone calls it with each of the commands that
+// repeat what it did, whenever they are executed, in order: deadlines are points in time there. args are not kept.
 func (c *Ctx) Journal(args ...[]byte) { c.JournalIn(c.DB, args...) }
 
 // JournalIn is Journal for a command in another database.
@@ -136,8 +139,9 @@ func (c *Ctx) JournalDeadline(key []byte, at int64) {
 	c.Journal(pexpireatWord, key, strconv.AppendInt(room[:0], at, 10))
 }
 
-// Over reports whether a deadline that a command sets has passed, so that the key or field goes at once. It never has for
-// what another server has accepted earlier, and which says what has gone; the journal's records are repeated at their own time.
+// Over reports whether a deadline that a command sets has passed, so that the key or field goes at once. It never has
+// for what another server has accepted earlier, and which says what has gone; the journal's records are repeated at
+// their own time.
 func (c *Ctx) Over(at int64) bool { return at <= c.Now() && !c.Origin.In(FromMaster|FromImport) }
 
 // Err writes an error reply.
@@ -299,14 +303,15 @@ type Block struct {
 	Stream bool
 	// Timeout in ms; 0 waits for ever.
 	Timeout int64
-	// Again is when Try must be called for all keys although none has changed, in ms since 1970; 0 if there is no need. See TryAgain.
+	// Again is when Try must be called for all keys although none has changed, in ms since 1970; 0 if there is no need.
+	// See TryAgain.
 	Again int64
 	// Try is called when key has changed, with a Ctx of the blocked client that has its own copy of the arguments. It
 	// writes the reply and returns true, or writes nothing and returns false; then it has changed nothing, or what Cancel
 	// can take back.
 	Try func(c *Ctx, key []byte) bool
-	// Cancel, if it is not nil, takes back what Try, or the handler before, has done in part. It is called before Empty, and when the
-	// client hangs up, under a guard over Keys and Shards, and must write no reply.
+	// Cancel, if it is not nil, takes back what Try, or the handler before, has done in part. It is called before Empty,
+	// and when the client hangs up, under a guard over Keys and Shards, and must write no reply.
 	Cancel func(c *Ctx)
 	// Empty writes the reply of a client whose time is up.
 	Empty func(w *resp.Writer)

@@ -74,7 +74,8 @@ func (c *Ctx) ExpireConditions(from int) (cond ExpireConditions, ok bool) {
 	return cond, true
 }
 
-// Allow reports whether the deadline at may replace old, which is 0 if the key never expires: that is later than any time.
+// Allow reports whether the deadline at may replace old, which is 0 if the key never expires: that is later than any
+// time.
 func (cond ExpireConditions) Allow(old, at int64) bool {
 	switch {
 	case cond.NX && old != 0, cond.XX && old == 0:

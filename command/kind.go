@@ -2,7 +2,8 @@ package command
 
 import "github.com/atomredis/atomredis/engine"
 
-// Kind is what commands on keys of any type must know of a type of values. The package of the type's commands registers it.
+// Kind is what commands on keys of any type must know of a type of values. The package of the type's commands
+// registers it.
 type Kind struct {
 	// Number is that of the type as Redis counts them.
 	Number uint32

@@ -2,8 +2,9 @@ package command
 
 import "math/big"
 
-// The float increments of strings and hashes are computed as Redis computes them on x86: in the 80-bit extended format, whose
-// mantissa has 64 bits, and printed with at most 17 decimals. A *big.Float of precision 64 stands for such a number here.
+// The float increments of strings and hashes are computed as Redis computes them on x86: in the 80-bit extended
+// format, whose mantissa has 64 bits, and printed with at most 17 decimals. A *big.Float of precision 64 stands for
+// such a number here.
 
 const (
 	longDoublePrec     = 64
@@ -15,8 +16,8 @@ const (
 // longDoubleUnderflow is half of the smallest number above 0. What is not larger would be rounded to 0.
 var longDoubleUnderflow = new(big.Float).SetMantExp(big.NewFloat(1), -16446)
 
-// ParseLongDouble reads a number as C's strtold does, over the whole text: decimal or hexadecimal or an infinity, without
-// spaces. A number that the format cannot hold is not one, and neither is NaN.
+// ParseLongDouble reads a number as C's strtold does, over the whole text: decimal or hexadecimal or an infinity,
+// without spaces. A number that the format cannot hold is not one, and neither is NaN.
 func ParseLongDouble(text []byte) (x *big.Float, ok bool) {
 	if len(text) > longDoubleMaxText {
 		return nil, false
@@ -45,8 +46,8 @@ func ParseLongDouble(text []byte) (x *big.Float, ok bool) {
 	return x, true
 }
 
-// checkNumber reports whether s, which has no sign any more, is a number in C's notation, and in what base; zero says that its
-// value is 0, whatever its exponent.
+// checkNumber reports whether s, which has no sign any more, is a number in C's notation, and in what base; zero says
+// that its value is 0, whatever its exponent.
 func checkNumber(s string) (base int, zero, ok bool) {
 	base, exponent := 10, byte('e')
 	if len(s) > 2 && s[0] == '0' && s[1]|0x20 == 'x' {

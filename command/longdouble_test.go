@@ -12,8 +12,9 @@ import (
 
 func TestLongDoublesAreReadAndPrintedAsOnX86(t *testing.T) {
 	for text, want := range map[string]string{
-		"1": "1", "+1": "1", "1.": "1", ".5": "0.5", "-0": "0", "3.0e3": "3000", "0x10": "16", "0x1.8": "1.5", "0X1P-2": "0.25",
-		"0x1e5": "485", "1e-5": "0.00001", "0.1": "0.1",
+		"1": "1", "+1": "1", "1.": "1", ".5": "0.5", "-0": "0", "3.0e3": "3000", "0x10": "16", "0x1.8": "1.5",
+		"0X1P-2": "0.25",
+		"0x1e5":  "485", "1e-5": "0.00001", "0.1": "0.1",
 		"12345678901234567890.5":  "12345678901234567890", // half way between two: the even one
 		"0.00000000000000001":     "0.00000000000000001",
 		"-0.000000000000000001":   "0",
@@ -29,8 +30,10 @@ func TestLongDoublesAreReadAndPrintedAsOnX86(t *testing.T) {
 }
 
 func TestOtherTextsAreNoLongDoubles(t *testing.T) {
-	for _, text := range []string{"", " ", " 1", "1 ", "nan", "NAN", "nan(1)", "1e5000", "-1e5000", "1e-5000", "1.5e-4951", "1.2e4932",
-		"1.1897314953572317652e4932", "1e99999999999999999999", ".", "-", "+-1", "1e", "1e+", "1_0", "0b1", "0o7", "0x", "0x.", "0x.p1", "0x1p",
+	for _, text := range []string{"", " ", " 1", "1 ", "nan", "NAN", "nan(1)", "1e5000", "-1e5000", "1e-5000",
+		"1.5e-4951", "1.2e4932",
+		"1.1897314953572317652e4932", "1e99999999999999999999", ".", "-", "+-1", "1e", "1e+", "1_0", "0b1", "0o7", "0x",
+		"0x.", "0x.p1", "0x1p",
 		"1p3", "1d", "1.2.3", "1\x00", "infinit", "infinityy", strings.Repeat("0", 5120)} {
 		_, ok := ParseLongDouble([]byte(text))
 		require.False(t, ok, "%.40q", text)
@@ -43,7 +46,8 @@ func TestSumsThatAreNotFiniteAreRefused(t *testing.T) {
 		require.True(t, ok)
 		return x
 	}
-	for _, terms := range [][2]string{{"inf", "1"}, {"1", "-INF"}, {"inf", "-infinity"}, {"+inf", "inf"}, {"1e4932", "1e4932"}} {
+	for _, terms := range [][2]string{{"inf", "1"}, {"1", "-INF"}, {"inf", "-infinity"}, {"+inf", "inf"},
+		{"1e4932", "1e4932"}} {
 		_, ok := AddLongDouble(parse(terms[0]), parse(terms[1]))
 		require.False(t, ok, terms)
 	}

@@ -20,8 +20,8 @@ type MultiPopArgs struct {
 	Timeout int64 // in ms
 }
 
-// MultiPop reads them, with the number of keys in argument at, and the timeout of a blocking form before it; the latter is
-// looked at last. If they are wrong an error is written and ok is false.
+// MultiPop reads them, with the number of keys in argument at, and the timeout of a blocking form before it; the
+// latter is looked at last. If they are wrong an error is written and ok is false.
 func (c *Ctx) MultiPop(at int, blocking bool, first, second string) (m MultiPopArgs, ok bool) {
 	n, ok := c.IntIn(c.Args[at], 1, math.MaxInt64, ErrNumKeys)
 	if !ok {
@@ -54,9 +54,11 @@ func (c *Ctx) MultiPop(at int, blocking bool, first, second string) (m MultiPopA
 	return m, ok
 }
 
-// PopFirst calls pop, which replies, for the first of the keys that holds a value of the type. If there is none it replies
-// a null array, or waits for one if wait is set. pop must not use the Ctx or the arguments of the call in which it was made.
-func (c *Ctx) PopFirst(typ engine.Type, keys [][]byte, timeout int64, wait bool, pop func(c *Ctx, key []byte, e *engine.Entry)) {
+// PopFirst calls pop, which replies, for the first of the keys that holds a value of the type. If there is none it
+// replies a null array, or waits for one if wait is set. pop must not use the Ctx or the arguments of the call in
+// which it was made.
+func (c *Ctx) PopFirst(typ engine.Type, keys [][]byte, timeout int64, wait bool,
+	pop func(c *Ctx, key []byte, e *engine.Entry)) {
 	for _, key := range keys {
 		e, ok := c.WriteAs(key, typ)
 		if !ok {

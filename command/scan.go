@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file reads what SCAN, HSCAN, SSCAN and ZSCAN have in common: a cursor, and options that say how much to return of
-// what is found.
+// This file reads what SCAN, HSCAN, SSCAN and ZSCAN have in common: a cursor, and options that say how much to return
+// of what is found.
 
 const errNoValues Error = "ERR NOVALUES option can only be used in HSCAN"
 
@@ -43,8 +43,8 @@ func (o *ScanOptions) Match(key []byte) bool {
 	return o.Pattern == nil || glob.Match(o.Pattern, key, false)
 }
 
-// ScanOptions reads the cursor, argument from, and the options behind it; if they are wrong an error is written and ok is
-// false.
+// ScanOptions reads the cursor, argument from, and the options behind it; if they are wrong an error is written and
+// ok is false.
 func (c *Ctx) ScanOptions(from int, allow ScanAllow) (o ScanOptions, ok bool) {
 	if o.Cursor, ok = c.scanCursor(c.Args[from]); !ok {
 		return o, false
@@ -81,9 +81,9 @@ func (c *Ctx) ScanOptions(from int, allow ScanAllow) (o ScanOptions, ok bool) {
 	return o, true
 }
 
-// ScanCollection reads the arguments of a command that walks the collection of type typ under key argument 1. If there is
-// nothing to walk, because an argument is wrong or the key does not exist, the reply is written and ok is false. The key
-// is looked at before the options are: a missing key hides mistakes in them.
+// ScanCollection reads the arguments of a command that walks the collection of type typ under key argument 1. If
+// there is nothing to walk, because an argument is wrong or the key does not exist, the reply is written and ok is
+// false. The key is looked at before the options are: a missing key hides mistakes in them.
 func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry, o ScanOptions, ok bool) {
 	if _, ok = c.scanCursor(c.Args[2]); !ok {
 		return nil, o, false

@@ -2,20 +2,21 @@ package command
 
 import "github.com/atomredis/atomredis/engine"
 
-// Service is what a protocol has in a server beside its commands: what it remembers that is in no key, and what it does when clients
-// change keys or go away.
+// Service is what a protocol has in a server beside its commands: what it remembers that is in no key, and what it
+// does when clients change keys or go away.
 type Service interface {
 	// Start is called once, before there are clients and keys.
 	Start(h Host)
-	// Loaded says that keys may be there of which the service has heard nothing: behind a start, and when a follower becomes a master.
+	// Loaded says that keys may be there of which the service has heard nothing: behind a start, and when a follower
+	// becomes a master.
 	Loaded()
 	// Close ends what the service does by itself, and waits for it.
 	Close()
 
 	// Events are the classes of keyspace events that Heard is called with, whatever notify-keyspace-events says.
 	Events() engine.EventClass
-	// Heard tells of an event that a client has caused, under the guard of its command. own says that the client's own goroutine runs, and
-	// not another one that serves it.
+	// Heard tells of an event that a client has caused, under the guard of its command. own says that the client's own
+	// goroutine runs, and not another one that serves it.
 	Heard(by Client, own bool, event string, db int, key string)
 
 	// NewClient returns what the service keeps with a new client, which Client.State gives back.

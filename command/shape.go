@@ -39,7 +39,8 @@ func (cmd *Command) derive() {
 			cmd.Flags |= MovableKeys
 		}
 	}
-	implied := map[Flag]Category{Write: CatWrite, Admin: CatAdmin | CatDangerous, PubSub: CatPubSub, Fast: CatFast, Blocking: CatBlocking}
+	implied := map[Flag]Category{Write: CatWrite, Admin: CatAdmin | CatDangerous, PubSub: CatPubSub, Fast: CatFast,
+		Blocking: CatBlocking}
 	for flag, category := range implied {
 		if cmd.Flags&flag != 0 {
 			cmd.ACL |= category

@@ -48,7 +48,8 @@ func (c *Ctx) Bulk(e *engine.Entry) {
 	}
 }
 
-// SetString makes v the value of e, of whatever type it was, or of a new entry if e is nil, without a deadline, and reports the change.
+// SetString makes v the value of e, of whatever type it was, or of a new entry if e is nil, without a deadline, and
+// reports the change.
 func (c *Ctx) SetString(e *engine.Entry, key, v []byte) *engine.Entry {
 	existed := e != nil
 	if e = c.Overwrite(e, key, v); existed {

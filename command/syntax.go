@@ -56,8 +56,8 @@ func (cmd *Command) Arguments() ([]*Argument, error) {
 	return args, nil
 }
 
-// numberKeys finds the key spec of each key argument: the first belongs to the first spec, and so on; what is left belongs
-// to the last.
+// numberKeys finds the key spec of each key argument: the first belongs to the first spec, and so on; what is left
+// belongs to the last.
 func (cmd *Command) numberKeys(args []*Argument, next *int) {
 	for _, a := range args {
 		if a.Kind == ArgKey {
@@ -71,8 +71,8 @@ func (cmd *Command) numberKeys(args []*Argument, next *int) {
 	}
 }
 
-// syntaxWords splits a grammar into words and brackets. Brackets touch what they enclose, which tells them from the tokens
-// < and >.
+// syntaxWords splits a grammar into words and brackets. Brackets touch what they enclose, which tells them from the
+// tokens < and >.
 func syntaxWords(s string) []string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -227,7 +227,8 @@ func (p *syntaxParser) repetition(seq *[]*Argument) bool {
 	inner := syntaxParser{cmd: p.cmd, words: p.words[1 : end-1]}
 	again, err := inner.sequence()
 	n := len(*seq) - len(again)
-	if err != nil || len(inner.words) > 0 || len(again) == 0 || n < 0 || !slices.EqualFunc((*seq)[n:], again, sameArgument) {
+	if err != nil || len(inner.words) > 0 || len(again) == 0 || n < 0 ||
+		!slices.EqualFunc((*seq)[n:], again, sameArgument) {
 		return false
 	}
 	a := block((*seq)[n:])
@@ -260,7 +261,8 @@ func joinNames(args []*Argument) string {
 
 // isToken reports whether a word stands for itself.
 func isToken(word string) bool {
-	return !strings.Contains("[]()|...", word) && !strings.ContainsFunc(word, func(r rune) bool { return r >= 'a' && r <= 'z' })
+	return !strings.Contains("[]()|...", word) &&
+		!strings.ContainsFunc(word, func(r rune) bool { return r >= 'a' && r <= 'z' })
 }
 
 func tokenName(token string) string {
@@ -304,7 +306,8 @@ func argumentKind(cmd *Command, name string) string {
 		if cmd.ACL&(CatString|CatList|CatBitmap) != 0 || strings.HasSuffix(cmd.Name, "byrank") {
 			return argInteger
 		}
-	case "count", "cursor", "db", "decrement", "destination-db", "entries_added", "entries_read", "index", "index1", "index2",
+	case "count", "cursor", "db", "decrement", "destination-db", "entries_added", "entries_read", "index", "index1",
+		"index2",
 		"bit", "bits", "cluster_bus_port", "config-epoch", "end-slot", "frequency", "port", "slot", "start-slot", "ttl",
 		"len", "limit", "maxage", "milliseconds", "min-idle-time", "ms", "num-matches", "numfields", "numkeys", "numlocal",
 		"numreplicas", "offset", "protover", "rank", "rows", "columns", "seconds", "client-id", "version":

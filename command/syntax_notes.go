@@ -76,7 +76,8 @@ var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
 		{"yes_* mode", "script|debug"},
 		{"nx_* condition @2.6.12; ifeq-value @8.4.0; ifne-value @8.4.0; ifdeq-digest @8.4.0; ifdne-digest @8.4.0; get @6.2.0; " +
 			"seconds_* expiration; " +
-			"seconds @2.6.12; milliseconds @2.6.12; unix-time-seconds @6.2.0; unix-time-milliseconds @6.2.0; keepttl @6.0.0", "set"},
+			"seconds @2.6.12; milliseconds @2.6.12; unix-time-seconds @6.2.0; unix-time-milliseconds @6.2.0; keepttl @6.0.0",
+			"set"},
 		{"now @7.0.0; force @7.0.0; abort @7.0.0", "shutdown"},
 		{"by-pattern pattern :pattern #1; get-pattern pattern :pattern #1; asc_desc order; alpha sorting", "sort sort_ro"},
 		{"count @3.2.0", "spop"},
@@ -141,7 +142,10 @@ func parseArgumentNote(s string) argumentNote {
 // annotate adds the notes to the arguments that they fit, and returns those that fit none.
 func annotate(args []*Argument, notes []argumentNote) []argumentNote {
 	for _, a := range args {
-		i := slices.IndexFunc(notes, func(n argumentNote) bool { return glob.Match([]byte(n.pattern), []byte(a.Name), false) })
+		i := slices.IndexFunc(notes, func(n argumentNote) bool {
+			return glob.Match([]byte(n.pattern), []byte(a.Name),
+				false)
+		})
 		if i >= 0 {
 			a.apply(notes[i])
 			notes = slices.Concat(notes[:i], notes[i+1:])

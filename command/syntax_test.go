@@ -48,7 +48,8 @@ func TestSyntaxBecomesATreeOfArguments(t *testing.T) {
 				"seconds_unix-time-milliseconds_keepttl:oneof?{seconds:integer/EX unix-time-milliseconds:unix-time/PXAT keepttl:pure-token}"},
 		{"<LEFT | RIGHT>", "", "left_right:oneof{left:pure-token right:pure-token}"},
 		{"source destination", "i1+r0/1/0[RW] i2+r0/1/0[RW]", "source:key0 destination:key1"},
-		{"destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MAX>]", "i1+r0/1/0[OW] i2+n0/1/1[RO]",
+		{"destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MAX>]",
+			"i1+r0/1/0[OW] i2+n0/1/1[RO]",
 			"destination:key0 numkeys:integer key:key1+ weight:double/WEIGHTS?+ sum_max:oneof/AGGREGATE?{sum:pure-token max:pure-token}"},
 		{"[PREFIX prefix [PREFIX prefix ...]]", "", "prefix:string/PREFIX?++"},
 		{"[COUNT count] STREAMS key [key ...] id [id ...]", "kw:STREAMS@1+r-1/1/2[RO]",
@@ -69,7 +70,8 @@ func TestSyntaxBecomesATreeOfArguments(t *testing.T) {
 }
 
 func TestSyntaxThatDoesNotParseIsAnError(t *testing.T) {
-	for _, syntax := range []string{"[a", "a]", "<a", "a>", "[]", "<a | >", "a | b", "...", "a ...", "a [b ...]", "[a ...] a"} {
+	for _, syntax := range []string{"[a", "a]", "<a", "a>", "[]", "<a | >", "a | b", "...", "a ...", "a [b ...]",
+		"[a ...] a"} {
 		_, err := (&Command{Name: "test", Syntax: syntax}).Arguments()
 		require.Error(t, err, syntax)
 	}

@@ -34,8 +34,8 @@ type Table struct {
 	custom    atomic.Pointer[extension] // nil if there are no custom commands
 }
 
-// extension is the custom commands. It never changes: adding a command makes a new one. It is looked at only when there is no
-// built-in command of a name, so that those are found without any synchronisation.
+// extension is the custom commands. It never changes: adding a command makes a new one. It is looked at only when
+// there is no built-in command of a name, so that those are found without any synchronisation.
 type extension struct {
 	byName map[string]*Command
 	list   []*Command // all top-level commands, the built-in ones too, in order of their names
@@ -47,7 +47,8 @@ var registered []*Command
 // Register adds entries to the built-in commands. It is called by init functions only.
 func Register(entries []*Command) { registered = append(registered, entries...) }
 
-// NewTable returns a table without custom commands. The others are the same for all servers of the process, and must not be changed.
+// NewTable returns a table without custom commands. The others are the same for all servers of the process, and must
+// not be changed.
 func NewTable() *Table {
 	t := builtin()
 	return &Table{ByName: t.ByName, List: t.List, Count: t.Count, called: t.ByName, visible: t.List}
@@ -194,8 +195,9 @@ func (t *Table) Named(name []byte) *Command {
 	return cmd
 }
 
-// Lookup finds the command that args of a client name; for a container the sub-command. cmd is nil if there is none, container then
-// tells whether only the sub-command is unknown. If the command is called by another name than its own, args get its own.
+// Lookup finds the command that args of a client name; for a container the sub-command. cmd is nil if there is none,
+// container then tells whether only the sub-command is unknown. If the command is called by another name than its
+// own, args get its own.
 func (t *Table) Lookup(args [][]byte) (cmd, container *Command) {
 	cmd = t.Find(args[0])
 	if t.real != nil && cmd != nil {
@@ -222,8 +224,8 @@ func (t *Table) LookupEither(args [][]byte) (cmd, container *Command) {
 // Find returns the top-level command that clients call so, in whatever case.
 func (t *Table) Find(name []byte) *Command { return t.findIn(t.called, name) }
 
-// findIn returns the top-level command that has the name in names, or as a custom command, in whatever case. It does not allocate, but for the
-// long names that rename-command may give.
+// findIn returns the top-level command that has the name in names, or as a custom command, in whatever case. It does
+// not allocate, but for the long names that rename-command may give.
 func (t *Table) findIn(names map[string]*Command, name []byte) *Command {
 	var scratch [MaxCommandName]byte
 	if len(name) > len(scratch) {

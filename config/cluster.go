@@ -41,7 +41,8 @@ func clusterDirectives() []*directive {
 		number("cluster-announce-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnouncePort }),
 		number("cluster-announce-tls-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceTLSPort }),
 		number("cluster-announce-bus-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceBusPort }),
-		choice("cluster-preferred-endpoint-type", "ip", func(s *Settings) *ClusterEndpoint { return &s.Cluster.PreferredEndpoint },
+		choice("cluster-preferred-endpoint-type", "ip",
+			func(s *Settings) *ClusterEndpoint { return &s.Cluster.PreferredEndpoint },
 			option[ClusterEndpoint]{"ip", EndpointIP}, option[ClusterEndpoint]{"hostname", EndpointHostname},
 			option[ClusterEndpoint]{"unknown-endpoint", EndpointUnknown}),
 	}

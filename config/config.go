@@ -1,6 +1,6 @@
-// Package config is what can be set in redis.conf, on the command line and with CONFIG SET. The directives themselves are in
-// directives.go, reading and rewriting files in file.go. Settings never change: a change makes new ones, which functions of OnChange put
-// into effect or refuse.
+// Package config is what can be set in redis.conf, on the command line and with CONFIG SET. The directives themselves
+// are in directives.go, reading and rewriting files in file.go. Settings never change: a change makes new ones, which
+// functions of OnChange put into effect or refuse.
 package config
 
 import (
@@ -118,7 +118,8 @@ type Settings struct {
 	OutputLimits         OutputLimits
 	TrackingTableMaxKeys int
 	PressureRoleRecovery bool
-	// BusyReplyThreshold is how long in ms a script may run before clients are told that the server is busy; 0 is for ever.
+	// BusyReplyThreshold is how long in ms a script may run before clients are told that the server is busy; 0 is for
+	// ever.
 	BusyReplyThreshold int
 	// ScriptMemoryLimit is how many bytes a script may use before it is ended with an error; 0 is without limit.
 	ScriptMemoryLimit    int
@@ -136,7 +137,8 @@ type Settings struct {
 	EnableProtectedConfigs Access
 	EnableModuleCommand    Access
 
-	// KeyLoadDelay and KeySaveDelay slow down, for tests, what brings keys into memory after a start and what writes checkpoints.
+	// KeyLoadDelay and KeySaveDelay slow down, for tests, what brings keys into memory after a start and what writes
+	// checkpoints.
 	KeyLoadDelay, KeySaveDelay persist.KeyDelay
 
 	Hash   hashes.Limits
@@ -189,7 +191,8 @@ type OutputLimits struct {
 	Normal, Replica, PubSub OutputLimit
 }
 
-// OutputLimit closes a client for which more than Hard bytes wait, or more than Soft bytes for SoftSeconds. 0 = no limit.
+// OutputLimit closes a client for which more than Hard bytes wait, or more than Soft bytes for SoftSeconds. 0 = no
+// limit.
 type OutputLimit struct {
 	Hard, Soft  int64
 	SoftSeconds int
@@ -243,17 +246,17 @@ func (c *Config) File() string {
 	return c.file
 }
 
-// OnChange registers a function that puts new settings into effect when they change at run time. If it returns an error it has changed
-// nothing, and the change does not take place. Functions are called in the order in which they were registered, one change at a time; they
-// must not set anything themselves.
+// OnChange registers a function that puts new settings into effect when they change at run time. If it returns an
+// error it has changed nothing, and the change does not take place. Functions are called in the order in which they
+// were registered, one change at a time; they must not set anything themselves.
 func (c *Config) OnChange(apply func(old, new *Settings) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hooks = append(c.hooks, apply)
 }
 
-// Set changes one directive; several words in value are separated by spaces. runtime says that the server is running, so
-// that directives that only matter at start are refused.
+// Set changes one directive; several words in value are separated by spaces. runtime says that the server is running,
+// so that directives that only matter at start are refused.
 func (c *Config) Set(name, value string, runtime bool) error {
 	d := directiveNamed(name)
 	if d == nil {
@@ -281,7 +284,8 @@ type Assignment struct {
 	value string
 }
 
-// Assign returns the assignment of a value to a directive, by any of its names; ok is false if there is no such directive.
+// Assign returns the assignment of a value to a directive, by any of its names; ok is false if there is no such
+// directive.
 func Assign(name, value string) (a Assignment, ok bool) {
 	d := directiveNamed(name)
 	return Assignment{d, strings.ToLower(name), value}, d != nil
@@ -290,8 +294,8 @@ func Assign(name, value string) (a Assignment, ok bool) {
 // Value returns the value of a directive, which there must be, as CONFIG GET shows it.
 func (c *Config) Value(name string) string { return directiveNamed(name).show(c.Get()) }
 
-// CheckAssignments finds out whether a running server may make the changes, whatever the values. trusted says that protected directives may
-// change too. If not it tells which is to blame.
+// CheckAssignments finds out whether a running server may make the changes, whatever the values. trusted says that
+// protected directives may change too. If not it tells which is to blame.
 func (c *Config) CheckAssignments(pairs []Assignment, trusted bool) (culprit string, err error) {
 	seen := make(map[string]bool, len(pairs))
 	for _, p := range pairs {
@@ -344,7 +348,8 @@ func (c *Config) SetAll(pairs []Assignment, trusted bool) (culprit string, err e
 	return "", nil
 }
 
-// ChangeError is why a change cannot take effect: what is wrong with each of the directives that may be to blame, by name.
+// ChangeError is why a change cannot take effect: what is wrong with each of the directives that may be to blame, by
+// name.
 type ChangeError map[string]error
 
 // Error implements error.
@@ -379,12 +384,12 @@ func (c *Config) IsSet(name string) bool {
 	return c.used[name]
 }
 
-// WithoutEffect returns the directives that have another value than their default although nothing depends on them: they steer machinery that
-// this server does not have.
+// WithoutEffect returns the directives that have another value than their default although nothing depends on them:
+// they steer machinery that this server does not have.
 func (c *Config) WithoutEffect() []string { return slices.Sorted(maps.Keys(c.Get().Unused)) }
 
-// Match calls fn for every directive, aliases included, that one of the patterns names, once each: in their order for patterns that are names, and
-// then in order of the names for glob patterns, which do not find those that are hidden.
+// Match calls fn for every directive, aliases included, that one of the patterns names, once each: in their order for
+// patterns that are names, and then in order of the names for glob patterns, which do not find those that are hidden.
 func (c *Config) Match(patterns [][]byte, fn func(name, value string)) {
 	set := c.Get()
 	named := map[string]bool{}
@@ -399,7 +404,8 @@ func (c *Config) Match(patterns [][]byte, fn func(name, value string)) {
 		}
 	}
 	for _, n := range directiveNames() {
-		if !n.foreign && !n.d.hiddenFrom(set) && !named[n.name] && slices.ContainsFunc(patterns, func(p []byte) bool { return glob.Match(p, []byte(n.name), true) }) {
+		if !n.foreign && !n.d.hiddenFrom(set) && !named[n.name] &&
+			slices.ContainsFunc(patterns, func(p []byte) bool { return glob.Match(p, []byte(n.name), true) }) {
 			fn(n.name, n.d.show(set))
 		}
 	}

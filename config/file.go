@@ -80,9 +80,9 @@ func (c *Config) SetLine(line string) error {
 	return nil
 }
 
-// LoadArgs reads the arguments of a command line: at first a configuration file or "-" for standard input, then options, each
-// two dashes and a directive, followed by its value: "redis.conf --port 6380 --bind 10.0.0.1 127.0.0.1". A "-" at the end
-// reads standard input as well. If it fails the configuration is good for nothing.
+// LoadArgs reads the arguments of a command line: at first a configuration file or "-" for standard input, then
+// options, each two dashes and a directive, followed by its value: "redis.conf --port 6380 --bind 10.0.0.1
+// 127.0.0.1". A "-" at the end reads standard input as well. If it fails the configuration is good for nothing.
 func (c *Config) LoadArgs(args []string) error { return c.LoadArgsFrom(args, os.Stdin) }
 
 // LoadArgsFrom is LoadArgs with what takes the place of standard input.
@@ -125,9 +125,9 @@ func (c *Config) LoadArgsFrom(args []string, stdin io.Reader) error {
 	return nil
 }
 
-// optionWords returns the words of the line that the first option of a command line stands for: its own, which may be several ("--port 1" in one
-// argument), and the arguments behind it up to the next option. The first of those may begin with dashes if the option has no value otherwise,
-// except that of save, for which no value is none at all.
+// optionWords returns the words of the line that the first option of a command line stands for: its own, which may be
+// several ("--port 1" in one argument), and the arguments behind it up to the next option. The first of those may
+// begin with dashes if the option has no value otherwise, except that of save, for which no value is none at all.
 func optionWords(args []string) (words, rest []string, err error) {
 	option, ok := strings.CutPrefix(args[0], "--")
 	rest = args[1:]
@@ -217,10 +217,12 @@ func (c *Config) line(name string, words []string, s *Settings, depth int, note 
 	return nil
 }
 
-// userLine begins a line that defines a user. It is no directive: there may be many, and only files and command lines have them.
+// userLine begins a line that defines a user. It is no directive: there may be many, and only files and command lines
+// have them.
 const userLine = "user"
 
-// addUser adds a user, of which words are the name and the rules. They are looked at when the server starts, which knows the commands.
+// addUser adds a user, of which words are the name and the rules. They are looked at when the server starts, which
+// knows the commands.
 func (s *Settings) addUser(words []string) error {
 	if len(words) == 0 {
 		return ErrWordCount
@@ -299,16 +301,16 @@ func lineWords(line []byte) ([]string, error) {
 	return words, nil
 }
 
-// OnRewrite has Rewrite replace the lines that define users by those that the function returns, but for users of included files, which the
-// function gets as a name and rules each: it fails if they are not as these say.
+// OnRewrite has Rewrite replace the lines that define users by those that the function returns, but for users of
+// included files, which the function gets as a name and rules each: it fails if they are not as these say.
 func (c *Config) OnRewrite(users func(set *Settings, included [][]string) (lines []string, err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.users = users
 }
 
-// Rewrite writes the directives that were set on the command line or while the server was running, and the users, into the configuration
-// file, and leaves the rest of the file as it is. The file is replaced at once or not at all.
+// Rewrite writes the directives that were set on the command line or while the server was running, and the users,
+// into the configuration file, and leaves the rest of the file as it is. The file is replaced at once or not at all.
 func (c *Config) Rewrite() error { return c.rewrite(false) }
 
 // RewriteAll is Rewrite for every directive, whether or not it was set.
@@ -331,8 +333,8 @@ func (c *Config) rewrite(all bool) error {
 	return ReplaceFile(c.file, content)
 }
 
-// rewritten returns the content of the file with the present values of changed directives: in the place of the last line that
-// sets them, or at the end if a later include might set them otherwise.
+// rewritten returns the content of the file with the present values of changed directives: in the place of the last
+// line that sets them, or at the end if a later include might set them otherwise.
 func (c *Config) rewritten(content []byte, all bool) ([]byte, error) {
 	set := c.Get()
 	wanted := func(d *directive) bool { return all || c.changed[d.name] }
@@ -451,7 +453,8 @@ func QuoteWord(w string) string {
 	return out.String()
 }
 
-// ReplaceFile gives a file new content, with its permissions kept, at once or not at all. A file that did not exist is for its owner only.
+// ReplaceFile gives a file new content, with its permissions kept, at once or not at all. A file that did not exist
+// is for its owner only.
 func ReplaceFile(path string, content []byte) error {
 	mode := os.FileMode(0o600)
 	switch info, err := os.Stat(path); {

@@ -25,8 +25,8 @@ type directive struct {
 	protected bool
 	// reread says that the directive names files, which are read again whenever it is set.
 	reread bool
-	// sameAllowed says that such a directive accepts the value that it has: those that Redis does not have do, because programs that know Redis's set
-	// everything else to what CONFIG GET shows.
+	// sameAllowed says that such a directive accepts the value that it has: those that Redis does not have do, because
+	// programs that know Redis's set everything else to what CONFIG GET shows.
 	sameAllowed bool
 	// many says that the value may be several words (or none); all others are exactly one.
 	many bool
@@ -38,8 +38,8 @@ type directive struct {
 	quiet bool
 	// later directives are written into a file only if they do not have their default: Redis 7.0 cannot read them.
 	later bool
-	// noneLine is what a file has for the default, where an included file may say something else; "" if that is the usual line. Otherwise a
-	// file does not have the default, because Redis could not read it.
+	// noneLine is what a file has for the default, where an included file may say something else; "" if that is the
+	// usual line. Otherwise a file does not have the default, because Redis could not read it.
 	noneLine string
 	// parse reads the value into s, which it changes only if it returns nil.
 	parse func(s *Settings, words []string) error
@@ -264,7 +264,8 @@ func checked(d *directive, check func(word string) error) *directive {
 
 // access is a directive that says which clients may do something dangerous.
 func access(name string, field func(*Settings) *Access) *directive {
-	return choice(name, "no", field, option[Access]{"no", AccessNo}, option[Access]{"yes", AccessYes}, option[Access]{"local", AccessLocal}).atStart()
+	return choice(name, "no", field, option[Access]{"no", AccessNo}, option[Access]{"yes", AccessYes},
+		option[Access]{"local", AccessLocal}).atStart()
 }
 
 // yesNo is a directive that is yes or no.

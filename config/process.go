@@ -8,7 +8,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Settings of the process: who watches it, how it ends, and where its log goes besides a file. The program puts them into effect.
+// Settings of the process: who watches it, how it ends, and where its log goes besides a file. The program puts them
+// into effect.
 
 // Supervision says who is told that the server is ready.
 type Supervision uint8
@@ -46,7 +47,8 @@ const (
 // maxOOMScore is the greatest of oom-score-adj-values. What a process can have ends at half of it.
 const maxOOMScore = 2000
 
-var errOOMScores = fmt.Errorf("Invalid oom-score-adj-values, elements must be between -%d and %d.", maxOOMScore, maxOOMScore)
+var errOOMScores = fmt.Errorf("Invalid oom-score-adj-values, elements must be between -%d and %d.", maxOOMScore,
+	maxOOMScore)
 
 func parseOOMScores(s *Settings, words []string) error {
 	if len(words) != len(s.OOMScoreAdjValues) {

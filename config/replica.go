@@ -7,7 +7,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// SetReplicaOf notes whose replica the server is; host "" is nobody's. CONFIG GET shows it, and CONFIG REWRITE stores it.
+// SetReplicaOf notes whose replica the server is; host "" is nobody's. CONFIG GET shows it, and CONFIG REWRITE stores
+// it.
 func (c *Config) SetReplicaOf(host string, port int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// CompressesRDB reports whether strings are to be compressed in RDB files. Only DEBUG OBJECT follows it: files are always compressed.
+// CompressesRDB reports whether strings are to be compressed in RDB files. Only DEBUG OBJECT follows it: files are
+// always compressed.
 func (s *Settings) CompressesRDB() bool { return s.Unused["rdbcompression"] != "no" }
 
 // BusyAfter returns busy-reply-threshold; what no duration can hold is the longest one.
@@ -52,7 +53,8 @@ func (s *Settings) Endpoints() []Endpoint {
 }
 
 // fsyncPolicies are the values of appendfsync.
-var fsyncPolicies = []option[journal.Policy]{{"everysec", journal.EverySec}, {"always", journal.Always}, {"no", journal.No}}
+var fsyncPolicies = []option[journal.Policy]{{"everysec", journal.EverySec}, {"always", journal.Always},
+	{"no", journal.No}}
 
 func indexFold(list []string, word string) int {
 	for i, w := range list {

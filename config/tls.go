@@ -33,7 +33,8 @@ type TLSSettings struct {
 var tlsProtocols = []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
 
 // ErrTLSProtocols says what is wrong with a value of tls-protocols.
-var ErrTLSProtocols = errors.New("argument(s) must be neighbours among the following: " + strings.Join(tlsProtocols, ", "))
+var ErrTLSProtocols = errors.New("argument(s) must be neighbours among the following: " +
+	strings.Join(tlsProtocols, ", "))
 
 // TLSVersions returns the oldest and the newest version that is named. There must be no gap between them.
 func TLSVersions(names []string) (oldest, newest uint16, ok bool) {
@@ -78,7 +79,8 @@ var (
 		file("tls-ca-cert-file", func(s *Settings) *string { return &s.TLS.CAFile }),
 		file("tls-ca-cert-dir", func(s *Settings) *string { return &s.TLS.CADir }),
 		choice("tls-auth-clients", "yes", func(s *Settings) *tls.ClientAuthType { return &s.TLS.AuthClients },
-			option[tls.ClientAuthType]{"no", tls.NoClientCert}, option[tls.ClientAuthType]{"yes", tls.RequireAndVerifyClientCert},
+			option[tls.ClientAuthType]{"no", tls.NoClientCert},
+			option[tls.ClientAuthType]{"yes", tls.RequireAndVerifyClientCert},
 			option[tls.ClientAuthType]{"optional", tls.VerifyClientCertIfGiven}),
 		{name: "tls-protocols", initial: `""`, parse: func(s *Settings, words []string) error {
 			s.TLS.Protocols = strings.Fields(words[0])

@@ -1,7 +1,8 @@
 package config
 
-// Directives of Redis and Valkey on which nothing depends here: they tune machinery that this server does not have. They are accepted with the
-// values that they have there, shown and kept, so that no configuration that works there is refused.
+// Directives of Redis and Valkey on which nothing depends here: they tune machinery that this server does not have.
+// They are accepted with the values that they have there, shown and kept, so that no configuration that works there
+// is refused.
 
 import (
 	"errors"
@@ -113,7 +114,8 @@ var unusedRows = []unused{
 	{"socket-mark-id", "0", whole(0, math.MaxUint32), unusedStart},
 	{"mptcp", "no", bit, unusedStart | unusedQuiet},
 	{"rdma-bind", "", words, unusedQuiet | unusedWords},
-	{"rdma-port", "0", only("0", "the server has no RDMA; clients reach it at port, tls-port and unixsocket"), unusedQuiet},
+	{"rdma-port", "0", only("0", "the server has no RDMA; clients reach it at port, tls-port and unixsocket"),
+		unusedQuiet},
 	{"rdma-rx-size", "1mb", size(64 << 10), unusedStart | unusedQuiet},
 	{"rdma-completion-vector", "-1", whole(-1, 1024), unusedStart | unusedQuiet},
 	{"gopher-enabled", "no", only("no", "the server does not speak Gopher"), unusedQuiet},
@@ -123,7 +125,8 @@ var unusedRows = []unused{
 	{"tls-session-cache-timeout", "300", whole(0, maxInt32), 0},
 	{"tls-dh-params-file", "", anything, 0},
 	{"tls-auto-reload-interval", "0", whole(0, maxInt32), unusedQuiet},
-	{"tls-auth-clients-user", "off", only("off", "a client authenticates with AUTH or HELLO; tls-auth-clients asks for its certificate"), unusedQuiet},
+	{"tls-auth-clients-user", "off", only("off",
+		"a client authenticates with AUTH or HELLO; tls-auth-clients asks for its certificate"), unusedQuiet},
 
 	// Files of data.
 	{"rdbcompression", "yes", bit, 0},
@@ -318,7 +321,8 @@ func (row unused) directive() *directive {
 	return d
 }
 
-// setUnused keeps a value of a directive on which nothing depends. Other settings may share the map, which is therefore not changed.
+// setUnused keeps a value of a directive on which nothing depends. Other settings may share the map, which is
+// therefore not changed.
 func (s *Settings) setUnused(name, value string, isDefault bool) {
 	next := maps.Clone(s.Unused)
 	if isDefault {

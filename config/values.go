@@ -163,7 +163,8 @@ func parseEvents(s *Settings, words []string) error {
 	return nil
 }
 
-// parseOutputLimits reads groups of class, hard limit, soft limit and soft seconds. Classes that are not named keep theirs.
+// parseOutputLimits reads groups of class, hard limit, soft limit and soft seconds. Classes that are not named keep
+// theirs.
 func parseOutputLimits(s *Settings, words []string) error {
 	if len(words)%4 != 0 {
 		return errOutputWords
@@ -201,6 +202,7 @@ func (l *OutputLimits) class(name string) *OutputLimit {
 
 func showOutputLimits(s *Settings) string {
 	l := &s.OutputLimits
-	return fmt.Sprintf("normal %d %d %d slave %d %d %d pubsub %d %d %d", l.Normal.Hard, l.Normal.Soft, l.Normal.SoftSeconds,
+	return fmt.Sprintf("normal %d %d %d slave %d %d %d pubsub %d %d %d", l.Normal.Hard, l.Normal.Soft,
+		l.Normal.SoftSeconds,
 		l.Replica.Hard, l.Replica.Soft, l.Replica.SoftSeconds, l.PubSub.Hard, l.PubSub.Soft, l.PubSub.SoftSeconds)
 }

@@ -32,34 +32,41 @@ func isLater(version string) bool {
 var knownDocs = []struct{ commands, field, old, new, why string }{
 	{"getset", "replaced_by", "`!GET`", "`GET`", "the ! is for the pages of Redis's documentation"},
 	{"bitop", "arguments", "operation:string", "operation:oneof{and:pure-token/AND or:pure-token/OR xor:pure-token/XOR not:pure-token/NOT}", "as since Redis 7.2"},
-	{"client|kill", "arguments", "new-format:oneof+{client-id:integer/ID@2.8.12? ", "new-format:oneof?+{client-id:integer/ID@2.8.12 ", "the same, said differently"},
+	{"client|kill", "arguments", "new-format:oneof+{client-id:integer/ID@2.8.12? ",
+		"new-format:oneof?+{client-id:integer/ID@2.8.12 ", "the same, said differently"},
 	{"client|kill", "arguments", "oneof/TYPE@2.8.12?{", "oneof/TYPE@2.8.12{", "the same"},
 	{"client|kill", "arguments", "username:string/USER? ip:port:string/ADDR? ip:port:string/LADDR@6.2.0? yes/no:string/SKIPME?}",
 		"username:string/USER ip:port:string/ADDR ip:port:string/LADDR@6.2.0 yes/no:oneof/SKIPME{yes:pure-token/YES no:pure-token/NO}}", "the same"},
-	{"client|list", "arguments", "id:block/ID@6.2.0?{client-id:integer+}", "client-id:integer/ID@6.2.0?+", "a block of one argument"},
+	{"client|list", "arguments", "id:block/ID@6.2.0?{client-id:integer+}", "client-id:integer/ID@6.2.0?+",
+		"a block of one argument"},
 	{"config|get", "arguments", "parameter:block+{parameter:string}", "parameter:string+", "a block of one argument"},
 	{"psubscribe", "arguments", "pattern:block+{pattern:pattern}", "pattern:pattern+", "a block of one argument"},
 	{"module|loadex", "arguments", "args:block/ARGS?+{arg:string}", "arg:string/ARGS?+", "a block of one argument"},
-	{"xinfo|stream", "arguments", "full:block/FULL?{count:integer/COUNT?}", "full_count:block?{full:pure-token/FULL count:integer/COUNT?}", "FULL has no argument of its own"},
+	{"xinfo|stream", "arguments", "full:block/FULL?{count:integer/COUNT?}",
+		"full_count:block?{full:pure-token/FULL count:integer/COUNT?}", "FULL has no argument of its own"},
 	{"xtrim", "arguments", "trim:block{strategy:oneof{maxlen:pure-token/MAXLEN minid:pure-token/MINID@6.2.0} operator:oneof?{equal:pure-token/= " +
 		"approximately:pure-token/~} threshold:string count:integer/LIMIT@6.2.0?}",
 		"strategy:oneof{maxlen:pure-token/MAXLEN minid:pure-token/MINID@6.2.0} operator:oneof?{equal:pure-token/= " +
-			"approximately:pure-token/~} threshold:string count:integer/LIMIT@6.2.0?", "a block that is neither optional nor repeated"},
-	{"geosearch geosearchstore", "arguments", "width:double/BYBOX height:double", "width_height:block/BYBOX{width:double height:double}", "BYBOX has two arguments"},
-	{"migrate", "arguments", "empty_string:pure-token/", `empty_string:pure-token/""`, "as since Redis 7.2: a token is not empty"},
+			"approximately:pure-token/~} threshold:string count:integer/LIMIT@6.2.0?",
+		"a block that is neither optional nor repeated"},
+	{"geosearch geosearchstore", "arguments", "width:double/BYBOX height:double",
+		"width_height:block/BYBOX{width:double height:double}", "BYBOX has two arguments"},
+	{"migrate", "arguments", "empty_string:pure-token/", `empty_string:pure-token/""`,
+		"as since Redis 7.2: a token is not empty"},
 	{"migrate", "arguments", "/AUTH@4.0.7?", "/AUTH@4.0.7", "the choice is optional"},
 	{"migrate", "arguments", "/AUTH2@6.0.0?", "/AUTH2@6.0.0", "the choice is optional"},
 	{"geohash geopos", "arguments", "member:string+", "member:string?+", "may be left out, as the arity says"},
 	{"pfmerge", "arguments", "sourcekey:key1+", "sourcekey:key1?+", "may be left out, as the arity says"},
 	{"command|getkeys command|getkeysandflags", "arguments", "", "command:string arg:string+", "as since Redis 7.2"},
 	{"debug", "arguments", "", "subcommand:string arg:string?+", "documented here"},
-	{"lolwut", "arguments", "version:integer/VERSION?", "version:integer/VERSION? columns:integer? rows:integer?", "accepted by both"},
+	{"lolwut", "arguments", "version:integer/VERSION?", "version:integer/VERSION? columns:integer? rows:integer?",
+		"accepted by both"},
 	{"zincrby", "arguments", "increment:integer", "increment:double", "a score"},
 	{"zinter zinterstore zunion zunionstore", "arguments", "weight:integer", "weight:double", "a factor of scores"},
 }
 
-// TestCommandDocsAreThoseOfRedis compares what clients read about commands and their arguments. Summaries, costs and histories are told in other
-// words: there they must be.
+// TestCommandDocsAreThoseOfRedis compares what clients read about commands and their arguments. Summaries, costs and
+// histories are told in other words: there they must be.
 func TestCommandDocsAreThoseOfRedis(t *testing.T) {
 	theirs, here := bothDocs(t)
 	require.Greater(t, len(theirs), 300)
@@ -80,9 +87,11 @@ func TestCommandDocsAreThoseOfRedis(t *testing.T) {
 			continue // the transcripts and the documentation say which commands are not there
 		}
 		for field := range want {
-			require.Contains(t, []string{"summary", "since", "group", "complexity", "doc_flags", "deprecated_since", "replaced_by", "history", "arguments"}, field)
+			require.Contains(t, []string{"summary", "since", "group", "complexity", "doc_flags", "deprecated_since",
+				"replaced_by", "history", "arguments"}, field)
 		}
-		for _, field := range []string{"since", "group", "doc_flags", "deprecated_since", "replaced_by", "history", "arguments"} {
+		for _, field := range []string{"since", "group", "doc_flags", "deprecated_since", "replaced_by", "history",
+			"arguments"} {
 			if got[field] != want[field] {
 				t.Errorf("%s: %s is\n%s, want\n%s", name, field, got[field], want[field])
 			}
@@ -150,8 +159,9 @@ func historyVersions(v transcript.Value) string {
 	return strings.Join(versions, " ")
 }
 
-// argumentsOutline shows arguments on one line: name:type, the key spec, /TOKEN, @since, !deprecated, then ? for optional, + for multiple, ++ if
-// with its token, and what it consists of in braces. Arguments that came later than the reference are left out.
+// argumentsOutline shows arguments on one line: name:type, the key spec, /TOKEN, @since, !deprecated, then ? for
+// optional, + for multiple, ++ if with its token, and what it consists of in braces. Arguments that came later than
+// the reference are left out.
 func argumentsOutline(v transcript.Value) string {
 	var out []string
 	for _, arg := range v.Elems {
@@ -202,7 +212,8 @@ func TestCommandListIsThatOfRedis(t *testing.T) {
 		return out
 	}
 	require.Greater(t, len(inBoth(theirs)), 300)
-	filters := [][2]string{{"MODULE", "none"}, {"ACLCAT", "nosuch"}, {"aclcat", "KEYSPACE"}, {"ACLCAT", "@read"}, {"PATTERN", "*"}, {"pattern", "X*"}, {"PATTERN", "*|g*"},
+	filters := [][2]string{{"MODULE", "none"}, {"ACLCAT", "nosuch"}, {"aclcat", "KEYSPACE"}, {"ACLCAT", "@read"},
+		{"PATTERN", "*"}, {"pattern", "X*"}, {"PATTERN", "*|g*"},
 		{"PATTERN", "[a-c]l?*"}, {"PATTERN", "GET"}, {"PATTERN", ""}, {"PATTERN", "config*"}}
 	for _, category := range reply(t, redis, "ACL", "CAT").Elems {
 		filters = append(filters, [2]string{"ACLCAT", category.Text})
@@ -210,7 +221,8 @@ func TestCommandListIsThatOfRedis(t *testing.T) {
 	for _, f := range filters {
 		require.Equal(t, inBoth(names(redis, "FILTERBY", f[0], f[1])), inBoth(names(ours, "FILTERBY", f[0], f[1])), "%v", f)
 	}
-	for _, words := range []string{"FILTERBY", "FILTERBY ACLCAT", "FILTERBY NOSUCH x", "NOSUCH ACLCAT read", "FILTERBY ACLCAT read x", "FILTERBY PATTERN a PATTERN b"} {
+	for _, words := range []string{"FILTERBY", "FILTERBY ACLCAT", "FILTERBY NOSUCH x", "NOSUCH ACLCAT read",
+		"FILTERBY ACLCAT read x", "FILTERBY PATTERN a PATTERN b"} {
 		command := append([]string{"COMMAND", "LIST"}, strings.Fields(words)...)
 		require.Equal(t, reply(t, redis, command...), reply(t, ours, command...), words)
 	}

@@ -56,8 +56,9 @@ func inDirWithFiles(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"},
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	require.NoError(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key)
@@ -101,7 +102,8 @@ func withTLS(t *testing.T) string {
 	return "bind 127.0.0.1\ntls-cert-file redis.crt\ntls-key-file redis.key\ntls-client-cert-file client.crt\ntls-client-key-file client.key\ntls-ca-cert-file ca.crt\ntls-port " + freePort(t) + "\n"
 }
 
-// alone are directives of TLS that are tried without TLS: the first with a value that cannot be had, the last with a port that others may use.
+// alone are directives of TLS that are tried without TLS: the first with a value that cannot be had, the last with a
+// port that others may use.
 var alone = map[string]bool{"tls-ciphersuites": true, "tls-auth-clients-user": true, "tls-port": true}
 
 func TestEveryDirectiveOfEveryVersionStartsTheServer(t *testing.T) {
@@ -230,14 +232,16 @@ func TestDirectivesAcceptWhatRedisAccepts(t *testing.T) {
 	for _, row := range readRows(t, "7.0.tsv") {
 		rows[row[0]] = row[1:]
 	}
-	values := []string{"", "yes", "no", "0", "1", "-1", "7", "100", "1mb", "1tb", "abc", "a b", "10%", "2147483648", "9223372036854775808", "YES", " 1", "1 2 3", "normal 1 2 3", "60 100", "default"}
+	values := []string{"", "yes", "no", "0", "1", "-1", "7", "100", "1mb", "1tb", "abc", "a b", "10%", "2147483648",
+		"9223372036854775808", "YES", " 1", "1 2 3", "normal 1 2 3", "60 100", "default"}
 	names := make([]string, 0, len(all))
 	for name := range all {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	// reworded are parts of errors that differ on purpose.
-	reworded := strings.NewReplacer(", nothing", "", "0 and 9223372036854 inclusive", "0 and 9223372036854775807 inclusive")
+	reworded := strings.NewReplacer(", nothing", "", "0 and 9223372036854 inclusive",
+		"0 and 9223372036854775807 inclusive")
 	answer := func(c *redis.Client, name, value string) string {
 		err := c.ConfigSet(ctx, name, value).Err()
 		text := "OK"
@@ -269,13 +273,16 @@ func TestDirectivesAcceptWhatRedisAccepts(t *testing.T) {
 	}
 }
 
-// What CONFIG REWRITE writes Redis 7.0 can read: with every directive, after a promotion, and with the defaults of directives that it lacks.
+// What CONFIG REWRITE writes Redis 7.0 can read: with every directive, after a promotion, and with the defaults of
+// directives that it lacks.
 func TestRedisReadsWhatIsRewritten(t *testing.T) {
 	socket := oracle.Start(t, "--port", "0") // skips the test where there is none
 	t.Chdir(t.TempDir())
-	require.NoError(t, os.WriteFile("redis.conf", []byte("port 0\nreplicaof 127.0.0.1 1\nunixsocket ours\nshards 4\n"), 0o600))
+	require.NoError(t, os.WriteFile("redis.conf", []byte("port 0\nreplicaof 127.0.0.1 1\nunixsocket ours\nshards 4\n"),
+		0o600))
 	conf := config.NewConfig()
-	require.NoError(t, conf.LoadArgs([]string{"redis.conf", "--shards", "0", "--enable-debug-command", "yes", "--dir", "."}))
+	require.NoError(t, conf.LoadArgs([]string{"redis.conf", "--shards", "0", "--enable-debug-command", "yes", "--dir",
+		"."}))
 	conf.InMemory()
 	srv, err := server.New(conf, slog.New(slog.DiscardHandler), server.Options{})
 	require.NoError(t, err)
@@ -292,8 +299,10 @@ func TestRedisReadsWhatIsRewritten(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(content), "hz 20\n")
 		require.NotContains(t, string(content), "replicaof")
-		out, err := exec.Command("redis-server", "redis.conf", "--unixsocket", socket+".2", "--port", "0", "--io-threads", "x").CombinedOutput()
+		out, err := exec.Command("redis-server", "redis.conf", "--unixsocket", socket+".2", "--port", "0", "--io-threads",
+			"x").CombinedOutput()
 		require.Error(t, err)
-		require.Contains(t, string(out), "'io-threads \"x\"'\nargument couldn't be parsed into an integer", "everything before it has been read: %s", content)
+		require.Contains(t, string(out), "'io-threads \"x\"'\nargument couldn't be parsed into an integer",
+			"everything before it has been read: %s", content)
 	}
 }

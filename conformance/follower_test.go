@@ -39,7 +39,8 @@ func follow(t *testing.T, start func() *redis.Client) {
 		require.NoError(t, replica.Do(ctx, proxy.hostPort()...).Err())
 	}
 	up := func() bool {
-		return infoField(t, first, "replication", "master_link_status") == "up" && infoField(t, second, "replication", "master_link_status") == "up"
+		return infoField(t, first, "replication", "master_link_status") == "up" &&
+			infoField(t, second, "replication", "master_link_status") == "up"
 	}
 	require.Eventually(t, up, followTimeout, followTick)
 	require.Equal(t, "2", infoField(t, master, "replication", "connected_slaves"))
@@ -52,5 +53,6 @@ func follow(t *testing.T, start func() *redis.Client) {
 	requireEqualSoon(t, master, second)
 	require.NoError(t, master.Do(ctx, "CONFIG", "SET", "repl-ping-replica-period", 1).Err())
 	before := infoField(t, master, "replication", "master_repl_offset")
-	require.Eventually(t, func() bool { return infoField(t, master, "replication", "master_repl_offset") != before }, followTimeout, followTick)
+	require.Eventually(t, func() bool { return infoField(t, master, "replication", "master_repl_offset") != before },
+		followTimeout, followTick)
 }

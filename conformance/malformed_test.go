@@ -26,7 +26,8 @@ import (
 )
 
 const (
-	// malformedInputs is how many inputs are sent, each over a connection of its own; of every tenth the client is not authenticated.
+	// malformedInputs is how many inputs are sent, each over a connection of its own; of every tenth the client is not
+	// authenticated.
 	malformedInputs = 10_000
 	// malformedClients is how many send at the same time.
 	malformedClients = 8
@@ -84,7 +85,8 @@ func newMalformed(n int) malformed {
 		m.want += reply
 	}
 	number := func() string {
-		return pick("-1", "-2", "abc", "", "99999999999", "2147483647", "2147483648", "4294967297", "1048577", " 1", "+1", "01", "1 ", "0x1", "-0", "1.0", "1\x00",
+		return pick("-1", "-2", "abc", "", "99999999999", "2147483647", "2147483648", "4294967297", "1048577", " 1", "+1",
+			"01", "1 ", "0x1", "-0", "1.0", "1\x00",
 			"9223372036854775807", "9223372036854775808", "-9223372036854775808", "536870912", "536870913", "\n")
 	}
 	last, _ := valid()
@@ -95,11 +97,13 @@ func newMalformed(n int) malformed {
 	case 1:
 		m.input = "*2\r\n$4\r\nECHO\r\n$" + number() + "\r\nhello\r\n" + last
 	case 2: // a length that is not that of the argument, or none at all
-		m.input = pick("*1\r\n$3\r\nPING\r\n", "*1\r\n$5\r\nPING\r\n", "*1\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n\r\n", "*3\r\n$4\r\nECHO\r\n$1\r\na\r\n", "*1\r\n$4\nPING\n", "*1\n",
+		m.input = pick("*1\r\n$3\r\nPING\r\n", "*1\r\n$5\r\nPING\r\n", "*1\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n\r\n",
+			"*3\r\n$4\r\nECHO\r\n$1\r\na\r\n", "*1\r\n$4\nPING\n", "*1\n",
 			"*1\r\n\r\n", "*1\r\n$4\r\rPING\r\n", "*1\r\n*1\r\n$4\r\nPING\r\n") + last
 	case 3:
 		quote := pick(`"`, `'`)
-		m.input = "ECHO " + pick(quote+"a", quote+"a"+quote+"b", "a"+quote, quote+`\x4`+quote+quote, quote+`\`+quote, quote+"\x00") + "\r\n" + last
+		m.input = "ECHO " + pick(quote+"a", quote+"a"+quote+"b", "a"+quote, quote+`\x4`+quote+quote, quote+`\`+quote,
+			quote+"\x00") + "\r\n" + last
 	case 4:
 		b := make([]byte, 1+r.IntN(300))
 		for i := range b {
@@ -111,16 +115,19 @@ func newMalformed(n int) malformed {
 		whole := multibulk("SET", key, strings.Repeat("v", r.IntN(40_000)))
 		m.input = whole[:1+r.IntN(len(whole)-1)]
 	case 6: // the types of replies, and those of RESP3
-		m.input = pick("+OK", "-ERR no", ":1", "$4\r\nPING", "$-1", "%1\r\n+a\r\n:1", "~1\r\n:1", ">1\r\n+x", "#t", "_", ",1.5", "(123456789012345678901234567890", "=8\r\ntxt:text",
+		m.input = pick("+OK", "-ERR no", ":1", "$4\r\nPING", "$-1", "%1\r\n+a\r\n:1", "~1\r\n:1", ">1\r\n+x", "#t", "_",
+			",1.5", "(123456789012345678901234567890", "=8\r\ntxt:text",
 			"!5\r\nERR x", "|1\r\n+a\r\n+b", ".", "$?\r\n;4\r\nPING\r\n;0") + "\r\n" + last
 	case 7:
 		if r.IntN(4) != 0 { // large inputs cost more than all others
 			// The connection of a web browser is closed without the replies that have not been sent yet.
 			m.want, whole = "", true
-			m.input = pick("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\n\r\n", "Host: x\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n") + last
+			m.input = pick("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\n\r\n", "Host: x\r\n",
+				"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n") + last
 			break
 		}
-		m.input = pick("", "*", "*1\r\n$", "*2\r\n$4\r\nECHO\r\n$", "*1\r\n!", "ECHO \"") + strings.Repeat(pick("a", "1", "\x00", " ", "\""), 150_000)
+		m.input = pick("", "*", "*1\r\n$", "*2\r\n$4\r\nECHO\r\n$", "*1\r\n!", "ECHO \"") +
+			strings.Repeat(pick("a", "1", "\x00", " ", "\""), 150_000)
 	case 8: // a length that is promised, and little of it
 		m.input = fmt.Sprintf("*%d\r\n$%d\r\n%s", 1+r.IntN(1<<20), 1<<(10+r.IntN(19)), strings.Repeat("x", r.IntN(1000)))
 	default: // commands in which a few bytes are wrong
@@ -155,8 +162,10 @@ func newUnauthenticated(n int) malformed {
 		"*10\r\n" + strings.Repeat("$1\r\nx\r\n", 10),
 		"*2\r\n$4\r\nECHO\r\n$16385\r\n" + strings.Repeat("x", 16385) + "\r\n",
 		"*2\r\n$4\r\nECHO\r\n$16384\r\n" + strings.Repeat("x", 16384) + "\r\n",
-		multibulk("AUTH", "wrong"), multibulk("AUTH", "default", "wrong"), multibulk("AUTH", "a", "b", "c"), multibulk("AUTH"), multibulk("GET", "k"), "PING\r\n",
-		"AUTH \"wrong\r\n", "*2\r\n$4\r\nAUTH\r\n$-1\r\n", multibulk("HELLO", "4"), multibulk("HELLO", "3", "AUTH", "default", "wrong"), multibulk("MULTI"), multibulk("QUIT"),
+		multibulk("AUTH", "wrong"), multibulk("AUTH", "default", "wrong"), multibulk("AUTH", "a", "b", "c"),
+		multibulk("AUTH"), multibulk("GET", "k"), "PING\r\n",
+		"AUTH \"wrong\r\n", "*2\r\n$4\r\nAUTH\r\n$-1\r\n", multibulk("HELLO", "4"),
+		multibulk("HELLO", "3", "AUTH", "default", "wrong"), multibulk("MULTI"), multibulk("QUIT"),
 		multibulk("AUTH", malformedPassword) + "*11\r\n$4\r\nECHO\r\n" + strings.Repeat("$1\r\nx\r\n", 10),
 		"*1000000\r\n$16000\r\n", "*2\r\n$4\r\nAUTH\r\n$536870912\r\nx",
 	}

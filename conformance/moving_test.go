@@ -32,7 +32,8 @@ const (
 func everyEncoding() (commands [][]any) {
 	add := func(words ...any) { commands = append(commands, words) }
 	add("SET", "text", "value")
-	for _, n := range []string{"0", "-1", "127", "-128", "128", "-129", "32767", "32768", "2147483647", "2147483648", "-9223372036854775808", "007", "1.5"} {
+	for _, n := range []string{"0", "-1", "127", "-128", "128", "-129", "32767", "32768", "2147483647", "2147483648",
+		"-9223372036854775808", "007", "1.5"} {
 		add("SET", "number:"+n, n)
 	}
 	add("SET", "empty", "")
@@ -131,7 +132,8 @@ func TestDataMovesBetweenRedisAndHere(t *testing.T) {
 	require.NoError(t, source.Do(ctx, "CONFIG", "SET", "appendonly", "yes").Err())
 	require.Eventually(t, func() bool {
 		info, err := source.Info(ctx, "persistence").Result()
-		return err == nil && strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_rewrite_scheduled:0")
+		return err == nil && strings.Contains(info, "aof_rewrite_in_progress:0") &&
+			strings.Contains(info, "aof_rewrite_scheduled:0")
 	}, moveTimeout, moveTick)
 	require.NoError(t, source.Do(ctx, "INCR", "number:0").Err()) // which is in the part behind the base
 	require.NoError(t, source.Do(ctx, "SAVE").Err())
@@ -149,7 +151,8 @@ func TestDataMovesBetweenRedisAndHere(t *testing.T) {
 				} else {
 					require.NoError(t, os.Mkdir(filepath.Join(there, "appendonlydir"), 0o700))
 					require.NoError(t, os.WriteFile(filepath.Join(there, "appendonlydir", "a.aof"), out.Bytes(), 0o600))
-					require.NoError(t, os.WriteFile(filepath.Join(there, "appendonlydir", "appendonly.aof.manifest"), []byte("file a.aof seq 1 type i\n"), 0o600))
+					require.NoError(t, os.WriteFile(filepath.Join(there, "appendonlydir", "appendonly.aof.manifest"),
+						[]byte("file a.aof seq 1 type i\n"), 0o600))
 					args = append(args, "--appendonly", "yes")
 				}
 				require.Equal(t, want, dataOf(t, redisClient(t, oracle.Start(t, args...))), "from %s by %s", file, form)

@@ -1,4 +1,5 @@
-// Makes a server in this process a replica of a live Redis that is being written to, breaks the connection, and compares both.
+// Makes a server in this process a replica of a live Redis that is being written to, breaks the connection, and
+// compares both.
 
 package conformance
 
@@ -110,7 +111,8 @@ func startReplica(t *testing.T, dir string) (*server.Server, *redis.Client) {
 	t.Cleanup(func() { os.RemoveAll(sockets) })
 	conf := config.NewConfig()
 	socket := filepath.Join(sockets, "s")
-	for name, value := range map[string]string{"port": "0", "unixsocket": socket, "dir": dir, "enable-debug-command": "yes", "appendfsync": "always",
+	for name, value := range map[string]string{"port": "0", "unixsocket": socket, "dir": dir,
+		"enable-debug-command": "yes", "appendfsync": "always",
 		"shards": os.Getenv("ATOMREDIS_TEST_SHARDS")} {
 		if value != "" {
 			require.NoError(t, conf.Set(name, value, false), name)
@@ -136,7 +138,8 @@ func infoField(t require.TestingT, c *redis.Client, section, field string) strin
 func requireEqualSoon(t *testing.T, master, replica *redis.Client) {
 	require.Eventually(t, func() bool {
 		return infoField(t, replica, "replication", "master_link_status") == "up" &&
-			infoField(t, master, "replication", "master_repl_offset") == infoField(t, replica, "replication", "slave_repl_offset")
+			infoField(t, master, "replication", "master_repl_offset") == infoField(t, replica, "replication",
+				"slave_repl_offset")
 	}, followTimeout, followTick)
 	requireSame(t, master, replica)
 	require.Equal(t, "0", infoField(t, replica, "stats", "unexpected_error_replies"))
@@ -209,27 +212,45 @@ func randomWrite(r *rand.Rand) []any {
 	stream := key("stream")
 	all := [][]any{
 		{"SET", key("string"), strings.Repeat(member(), r.IntN(30))}, {"SET", key("string"), member(), "PX", 1 + r.IntN(400)},
-		{"SET", key("string"), member(), "EX", 1000, "NX"}, {"GETEX", key("string"), "PX", 1 + r.IntN(500)}, {"GETDEL", key("string")},
-		{"APPEND", key("string"), member()}, {"SETRANGE", key("string"), r.IntN(200), member()}, {"SETBIT", key("string"), r.IntN(2000), 1},
-		{"BITOP", "XOR", key("string"), key("string"), key("string")}, {"BITFIELD", key("string"), "INCRBY", "u5", r.IntN(100), r.IntN(9)},
-		{"INCRBY", key("number"), r.IntN(100)}, {"INCRBYFLOAT", key("float"), r.Float64()}, {"MSET", key("string"), member(), key("number"), r.IntN(99)},
-		{"RPUSH", key("list"), member(), member(), member()}, {"LPUSH", key("list"), strings.Repeat(member(), r.IntN(100))}, {"LPOP", key("list"), 1 + r.IntN(4)},
-		{"LMOVE", key("list"), key("list"), "LEFT", "RIGHT"}, {"LTRIM", key("list"), 0, 100}, {"LREM", key("list"), 0, member()}, {"LINSERT", key("list"), "BEFORE", member(), "x"},
-		{"SADD", key("set"), member(), member()}, {"SADD", key("set:n"), r.IntN(1000)}, {"SPOP", key("set"), 1 + r.IntN(3)}, {"SREM", key("set"), member()},
-		{"SMOVE", key("set"), key("set"), member()}, {"SUNIONSTORE", key("set"), key("set"), key("set")}, {"SORT", key("set"), "ALPHA", "STORE", key("list")},
-		{"ZADD", key("zset"), r.Float64(), member(), r.IntN(50), member()}, {"ZINCRBY", key("zset"), r.Float64(), member()}, {"ZPOPMIN", key("zset"), 1 + r.IntN(3)},
-		{"ZREMRANGEBYSCORE", key("zset"), "0.2", "0.25"}, {"ZUNIONSTORE", key("zset"), 2, key("zset"), key("set")}, {"ZRANGESTORE", key("zset"), key("zset"), 0, 99},
-		{"HSET", key("hash"), member(), member(), member(), strings.Repeat("v", r.IntN(99))}, {"HDEL", key("hash"), member()}, {"HINCRBYFLOAT", key("hash:f"), "f", r.Float64()},
-		{"XADD", stream, "*", "f", member(), "g", r.IntN(100)}, {"XADD", stream, "MAXLEN", "~", 200, "*", "f", r.IntN(100)}, {"XTRIM", stream, "MAXLEN", 150},
-		{"XGROUP", "CREATE", stream, "g", r.IntN(2), "MKSTREAM"}, {"XREADGROUP", "GROUP", "g", fmt.Sprint("c", r.IntN(3)), "COUNT", 5, "STREAMS", stream, ">"},
-		{"XAUTOCLAIM", stream, "g", "thief", 0, "0", "COUNT", 3}, {"XGROUP", "DELCONSUMER", stream, "g", "c1"}, {"XGROUP", "SETID", stream, "g", "0"},
+		{"SET", key("string"), member(), "EX", 1000, "NX"}, {"GETEX", key("string"), "PX", 1 + r.IntN(500)},
+		{"GETDEL", key("string")},
+		{"APPEND", key("string"), member()}, {"SETRANGE", key("string"), r.IntN(200), member()},
+		{"SETBIT", key("string"), r.IntN(2000), 1},
+		{"BITOP", "XOR", key("string"), key("string"), key("string")},
+		{"BITFIELD", key("string"), "INCRBY", "u5", r.IntN(100), r.IntN(9)},
+		{"INCRBY", key("number"), r.IntN(100)}, {"INCRBYFLOAT", key("float"), r.Float64()},
+		{"MSET", key("string"), member(), key("number"), r.IntN(99)},
+		{"RPUSH", key("list"), member(), member(), member()}, {"LPUSH", key("list"), strings.Repeat(member(), r.IntN(100))},
+		{"LPOP", key("list"), 1 + r.IntN(4)},
+		{"LMOVE", key("list"), key("list"), "LEFT", "RIGHT"}, {"LTRIM", key("list"), 0, 100},
+		{"LREM", key("list"), 0, member()}, {"LINSERT", key("list"), "BEFORE", member(), "x"},
+		{"SADD", key("set"), member(), member()}, {"SADD", key("set:n"), r.IntN(1000)}, {"SPOP", key("set"), 1 + r.IntN(3)},
+		{"SREM", key("set"), member()},
+		{"SMOVE", key("set"), key("set"), member()}, {"SUNIONSTORE", key("set"), key("set"), key("set")},
+		{"SORT", key("set"), "ALPHA", "STORE", key("list")},
+		{"ZADD", key("zset"), r.Float64(), member(), r.IntN(50), member()}, {"ZINCRBY", key("zset"), r.Float64(), member()},
+		{"ZPOPMIN", key("zset"), 1 + r.IntN(3)},
+		{"ZREMRANGEBYSCORE", key("zset"), "0.2", "0.25"}, {"ZUNIONSTORE", key("zset"), 2, key("zset"), key("set")},
+		{"ZRANGESTORE", key("zset"), key("zset"), 0, 99},
+		{"HSET", key("hash"), member(), member(), member(), strings.Repeat("v", r.IntN(99))},
+		{"HDEL", key("hash"), member()}, {"HINCRBYFLOAT", key("hash:f"), "f", r.Float64()},
+		{"XADD", stream, "*", "f", member(), "g", r.IntN(100)}, {"XADD", stream, "MAXLEN", "~", 200, "*", "f", r.IntN(100)},
+		{"XTRIM", stream, "MAXLEN", 150},
+		{"XGROUP", "CREATE", stream, "g", r.IntN(2), "MKSTREAM"},
+		{"XREADGROUP", "GROUP", "g", fmt.Sprint("c", r.IntN(3)), "COUNT", 5, "STREAMS", stream, ">"},
+		{"XAUTOCLAIM", stream, "g", "thief", 0, "0", "COUNT", 3}, {"XGROUP", "DELCONSUMER", stream, "g", "c1"},
+		{"XGROUP", "SETID", stream, "g", "0"},
 		{"PFADD", key("hll"), member(), member()}, {"PFCOUNT", key("hll")}, {"PFMERGE", key("hll"), key("hll"), key("hll")},
-		{"GEOADD", key("geo"), r.Float64() * 90, r.Float64() * 80, member()}, {"GEOSEARCHSTORE", key("geo"), key("geo"), "FROMLONLAT", 40, 40, "BYRADIUS", 4000, "km"},
-		{"DEL", some()}, {"UNLINK", some(), some()}, {"PEXPIRE", some(), 1 + r.IntN(600)}, {"EXPIRE", some(), 500}, {"PERSIST", some()},
-		{"COPY", some(), "copy:" + some(), "REPLACE"}, {"RENAME", some(), "moved:" + some()}, {"MOVE", some(), 4}, {"SWAPDB", 5, 6}, {"PUBLISH", "channel", member()},
+		{"GEOADD", key("geo"), r.Float64() * 90, r.Float64() * 80, member()},
+		{"GEOSEARCHSTORE", key("geo"), key("geo"), "FROMLONLAT", 40, 40, "BYRADIUS", 4000, "km"},
+		{"DEL", some()}, {"UNLINK", some(), some()}, {"PEXPIRE", some(), 1 + r.IntN(600)}, {"EXPIRE", some(), 500},
+		{"PERSIST", some()},
+		{"COPY", some(), "copy:" + some(), "REPLACE"}, {"RENAME", some(), "moved:" + some()}, {"MOVE", some(), 4},
+		{"SWAPDB", 5, 6}, {"PUBLISH", "channel", member()},
 		{"EVAL", "redis.call('SET', KEYS[1], math.random()) redis.call('PEXPIRE', KEYS[1], ARGV[1]) return redis.call('SPOP', KEYS[2])", 2, key("string"), key("set"), 1 + r.IntN(900)},
 		{"EVAL", "for i = 1, 5 do redis.call('RPUSH', KEYS[1], redis.call('TIME')[2]) end redis.call('SELECT', 3) return redis.call('INCR', 'scripts')", 1, key("list")},
-		{"BLMOVE", key("list"), key("list"), "LEFT", "LEFT", 0.01}, {"BRPOP", key("list"), key("queue"), 0.02}, {"BZPOPMAX", key("zset"), 0.01}, {"LPUSH", key("queue"), member()},
+		{"BLMOVE", key("list"), key("list"), "LEFT", "LEFT", 0.01}, {"BRPOP", key("list"), key("queue"), 0.02},
+		{"BZPOPMAX", key("zset"), 0.01}, {"LPUSH", key("queue"), member()},
 		{"FUNCTION", "LOAD", "REPLACE", fmt.Sprintf("#!lua name=library%d\nredis.register_function('f%d', function() return %d end)", r.IntN(3), r.IntN(3), r.IntN(99))},
 	}
 	if r.IntN(300) == 0 {
@@ -243,7 +264,8 @@ func writers(t *testing.T, socket string, n int) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for i := range n {
-		c := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: i % 3, Protocol: 2, DisableIdentity: true, PoolSize: 1})
+		c := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: i % 3, Protocol: 2, DisableIdentity: true,
+			PoolSize: 1})
 		r := rand.New(rand.NewPCG(rand.Uint64(), uint64(i)))
 		running.Go(func() {
 			defer c.Close()
@@ -277,7 +299,8 @@ func TestReplicaFollowsARedisUnderLoad(t *testing.T) {
 	for _, form := range []string{"yes", "no"} {
 		t.Run("diskless "+form, func(t *testing.T) {
 			ctx := context.Background()
-			socket := oracle.Start(t, "--repl-diskless-sync", form, "--repl-diskless-sync-delay", "0", "--repl-backlog-size", "8mb")
+			socket := oracle.Start(t, "--repl-diskless-sync", form, "--repl-diskless-sync-delay", "0", "--repl-backlog-size",
+				"8mb")
 			master := redisClient(t, socket)
 			for _, command := range everyEncoding() {
 				require.NoError(t, master.Do(ctx, command...).Err(), "%v", command[:2])
@@ -295,7 +318,10 @@ func TestReplicaFollowsARedisUnderLoad(t *testing.T) {
 				time.Sleep(300 * time.Millisecond) // in which there is load
 				before := infoField(t, master, "stats", "sync_partial_ok")
 				proxy.cut(false)
-				require.Eventually(t, func() bool { return infoField(t, master, "stats", "sync_partial_ok") != before && linkUp() }, followTimeout, followTick)
+				require.Eventually(t, func() bool {
+					return infoField(t, master, "stats", "sync_partial_ok") != before &&
+						linkUp()
+				}, followTimeout, followTick)
 			}
 			stop()
 			requireEqualSoon(t, master, replica)
@@ -305,7 +331,8 @@ func TestReplicaFollowsARedisUnderLoad(t *testing.T) {
 			// What the master does not remember any more is copied anew.
 			require.NoError(t, master.ConfigSet(ctx, "repl-backlog-size", "16384").Err())
 			proxy.cut(true)
-			require.Eventually(t, func() bool { return infoField(t, master, "replication", "connected_slaves") == "0" }, followTimeout, followTick)
+			require.Eventually(t, func() bool { return infoField(t, master, "replication", "connected_slaves") == "0" },
+				followTimeout, followTick)
 			for range 10 {
 				require.NoError(t, master.Append(ctx, "long", strings.Repeat("x", 50_000)).Err())
 			}

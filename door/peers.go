@@ -90,7 +90,8 @@ func (l *peerListener) Accept() (net.Conn, error) {
 	}
 }
 
-// welcome gives a connection a client, or ends it and returns nil. serve, unless it is nil, is called in the background.
+// welcome gives a connection a client, or ends it and returns nil. serve, unless it is nil, is called in the
+// background.
 func (p *Peers) welcome(conn net.Conn, serve func(c *Conn)) *Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,8 +162,8 @@ func (p *Peers) Close() error {
 // Context ends with the connection.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// Go calls a function in a goroutine that Peers.Close waits for. It must return soon after the end of Context. Only goroutines
-// that were begun so may call Go, and Peer.
+// Go calls a function in a goroutine that Peers.Close waits for. It must return soon after the end of Context. Only
+// goroutines that were begun so may call Go, and Peer.
 func (c *Conn) Go(fn func()) {
 	c.peers.wg.Go(func() { c.protect(fn) })
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The directory of keys. After a start the keys are in the store. Until all of them have been brought into memory, a key
-// that is not found there is looked up in the store; keys that were in the store and have been removed since are remembered
-// in shard.lost. A key that was brought in, or created, is never looked up again.
+// The directory of keys. After a start the keys are in the store. Until all of them have been brought into memory, a
+// key that is not found there is looked up in the store; keys that were in the store and have been removed since are
+// remembered in shard.lost. A key that was brought in, or created, is never looked up again.
 
 // StoredState is what the store knows of a whole keyspace.
 type StoredState struct {
@@ -21,8 +21,8 @@ type StoredState struct {
 // ErrTooFewDatabases is returned by Restore if more databases are stored than the keyspace has.
 var ErrTooFewDatabases = errors.New("the store has more databases than are configured")
 
-// Restore makes the keyspace, which must be new, that which is stored in its Source. The commands of the journal must be
-// repeated next, under guards that have the time of each record; until EndReplay nothing expires by itself.
+// Restore makes the keyspace, which must be new, that which is stored in its Source. The commands of the journal must
+// be repeated next, under guards that have the time of each record; until EndReplay nothing expires by itself.
 func (ks *Keyspace) Restore(s StoredState) error {
 	if len(s.Spaces) > ks.databases {
 		return ErrTooFewDatabases
@@ -57,8 +57,8 @@ func (ks *Keyspace) EndReplay(j Journal) {
 	ks.journal = j
 }
 
-// Complete reports whether all keys are in memory. While they are not, functions of a Guard that concern a whole database
-// (Len, DBStats, RandomKey, Each, Scan) know only some of them.
+// Complete reports whether all keys are in memory. While they are not, functions of a Guard that concern a whole
+// database (Len, DBStats, RandomKey, Each, Scan) know only some of them.
 func (g *Guard) Complete() bool { return !g.ks.fetching }
 
 // fetch brings a key into memory that is not there, if the store has it.
@@ -115,10 +115,11 @@ type storedKey struct {
 	head Head
 }
 
-// LoadDirectory brings all keys into memory while the keyspace is in use. heads calls fn for every key that is stored in a
-// space, until fn returns false; fn keeps neither key nor head. loaded, called now and then, is told how many have been
-// read; it ends the loading by returning false.
-func (ks *Keyspace) LoadDirectory(heads func(space uint32, fn func(key []byte, h Head) bool) error, loaded func(n int) bool) error {
+// LoadDirectory brings all keys into memory while the keyspace is in use. heads calls fn for every key that is stored
+// in a space, until fn returns false; fn keeps neither key nor head. loaded, called now and then, is told how many
+// have been read; it ends the loading by returning false.
+func (ks *Keyspace) LoadDirectory(heads func(space uint32, fn func(key []byte, h Head) bool) error,
+	loaded func(n int) bool) error {
 	var g Guard
 	g.Lock(ks, AllShards, 0)
 	var indexes []uint32
@@ -209,8 +210,8 @@ func (ks *Keyspace) dropSpace(db int) {
 	ks.newSpace(db)
 }
 
-// Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes back
-// when it is next used.
+// Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes
+// back when it is next used.
 func (g *Guard) Unload(e *Entry) bool {
 	if g.ks.frozenMark != 0 || g.ks.waitsFor(e) {
 		return false // what a checkpoint has read is not in the store before its end, and was not when a snapshot began

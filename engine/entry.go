@@ -18,8 +18,8 @@ import (
 // Entry is one key of a database with its value, deadline and time of last access. Entries are reached only through a
 // Guard that holds their shard, and are valid only while it does.
 //
-// There may be very many of them, so they are small: 48 bytes, and one piece of memory without pointers for the key, in which a
-// short string follows it.
+// There may be very many of them, so they are small: 48 bytes, and one piece of memory without pointers for the key,
+// in which a short string follows it.
 type Entry struct {
 	text     *byte          // the key, and behind it the value if that is a string and obj is nil
 	obj      unsafe.Pointer // the value: what typ says, a *longString, or an *unloaded if flags say so
@@ -117,7 +117,8 @@ const (
 // Key returns the key.
 func (e *Entry) Key() string { return unsafe.String(e.text, e.keyLen) }
 
-// keyUnlocked is Key for a checkpoint, which need not hold the entry's shard: the key stays what it is wherever it lies.
+// keyUnlocked is Key for a checkpoint, which need not hold the entry's shard: the key stays what it is wherever it
+// lies.
 func (e *Entry) keyUnlocked() string {
 	text := atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&e.text)))
 	return unsafe.String((*byte)(text), e.keyLen)
@@ -135,8 +136,8 @@ func (e *Entry) Access() int64 { return int64(e.access) }
 // SetAccess makes a time in s since 1970 that of the last access.
 func (e *Entry) SetAccess(at int64) { e.access = uint32(min(max(at, 0), math.MaxUint32)) }
 
-// Load brings the value into memory if it is not there. Reading it does so too; a command that changes something else before
-// calls Load at first, because reading may fail.
+// Load brings the value into memory if it is not there. Reading it does so too; a command that changes something else
+// before calls Load at first, because reading may fail.
 func (e *Entry) Load() {
 	if e.flags&flagUnloaded != 0 {
 		e.load()
@@ -202,8 +203,8 @@ func (e *Entry) SetBytes(v []byte) {
 	}
 }
 
-// exchange makes v, which has more than maxText bytes and which the entry owns from now on, the value of a string. It returns the memory of the value before, nil
-// if somebody may still use it.
+// exchange makes v, which has more than maxText bytes and which the entry owns from now on, the value of a string. It
+// returns the memory of the value before, nil if somebody may still use it.
 func (e *Entry) exchange(v []byte) (old []byte) {
 	e.dropText()
 	e.form = FormPlain
@@ -217,7 +218,8 @@ func (e *Entry) exchange(v []byte) (old []byte) {
 	return nil
 }
 
-// Resize makes the value of a string n bytes long, which it returns to be written: the old ones, cut off or followed by zeros.
+// Resize makes the value of a string n bytes long, which it returns to be written: the old ones, cut off or followed
+// by zeros.
 func (e *Entry) Resize(n int) []byte {
 	old := e.Bytes()
 	e.dropText()
@@ -349,8 +351,8 @@ func (e *Entry) copyValue(from *Entry) {
 	e.setCollection(kinds[from.typ].clone(from.obj))
 }
 
-// MemoryUsage returns how many bytes the key and its value take, in memory that is theirs alone, in constant time but for the groups of
-// a stream. A value that is not in memory is brought there.
+// MemoryUsage returns how many bytes the key and its value take, in memory that is theirs alone, in constant time but
+// for the groups of a stream. A value that is not in memory is brought there.
 func (e *Entry) MemoryUsage() int {
 	e.Load()
 	return e.size()

@@ -12,14 +12,16 @@ import (
 	"github.com/atomredis/atomredis/engine/prefetch"
 )
 
-// Eviction: which keys go when there is no room for all of them. As in Redis the best of a few keys that are drawn at random goes, and
-// what else is known of them from earlier draws stays in a pool, so that the choice comes close to the best of all.
+// Eviction: which keys go when there is no room for all of them. As in Redis the best of a few keys that are drawn at
+// random goes, and what else is known of them from earlier draws stays in a pool, so that the choice comes close to
+// the best of all.
 
 // EvictionPolicy says which keys may be evicted, and which of them go first.
 type EvictionPolicy uint8
 
-// The policies, by their names in maxmemory-policy: of all keys or of those with a deadline (volatile); those that have not been used for
-// the longest time (LRU), those that are used least often (LFU), any, or those that expire first (TTL).
+// The policies, by their names in maxmemory-policy: of all keys or of those with a deadline (volatile); those that
+// have not been used for the longest time (LRU), those that are used least often (LFU), any, or those that expire
+// first (TTL).
 const (
 	NoEviction EvictionPolicy = iota
 	AllKeysLRU
@@ -44,7 +46,8 @@ type Eviction struct {
 	Policy EvictionPolicy
 	// Samples is how many keys of a database are drawn for one that goes.
 	Samples int
-	// LogFactor is how much slower the count of a key's uses grows than their number: with 10 it is full after about a million.
+	// LogFactor is how much slower the count of a key's uses grows than their number: with 10 it is full after about a
+	// million.
 	LogFactor int
 	// DecayMinutes is how long a key must not be used for its count to fall by one; 0 is for ever.
 	DecayMinutes int
@@ -74,15 +77,15 @@ type candidate struct {
 // poolSize is how many candidates are remembered.
 const poolSize = 16
 
-// SetEviction chooses how keys are evicted. What entries know of their uses has another meaning under LFU than under other policies; after a
-// change it takes some time until it is right.
+// SetEviction chooses how keys are evicted. What entries know of their uses has another meaning under LFU than under
+// other policies; after a change it takes some time until it is right.
 func (ks *Keyspace) SetEviction(how Eviction) {
 	ks.evicting.how.Store(&how)
 	ks.frequency.Store(how.Policy.frequency())
 }
 
-// Evict removes keys, at time now in ms since 1970, one after the other for as long as more says that there is need. It returns false if it
-// found none to remove although there was. No guard may be held.
+// Evict removes keys, at time now in ms since 1970, one after the other for as long as more says that there is need.
+// It returns false if it found none to remove although there was. No guard may be held.
 func (ks *Keyspace) Evict(now int64, more func() bool) bool {
 	v := &ks.evicting
 	v.mu.Lock()
@@ -103,7 +106,8 @@ func (ks *Keyspace) Evict(now int64, more func() bool) bool {
 	return true
 }
 
-// maxDraws is how often candidates are drawn until one of them turns out to be good: others may use the keys at the same time.
+// maxDraws is how often candidates are drawn until one of them turns out to be good: others may use the keys at the
+// same time.
 const maxDraws = 100
 
 // evictOne removes one key, and reports false if there is none that may go.
@@ -136,7 +140,8 @@ func (v *evictor) draw(ks *Keyspace, now int64) bool {
 	}
 	first, found := v.rng.IntN(len(ks.shards)), 0
 	for i := range ks.shards {
-		// One shard is like the other, unless there are few keys. Only the deadline index knows which key is the very first to go.
+		// One shard is like the other, unless there are few keys. Only the deadline index knows which key is the very first
+		// to go.
 		if found >= samples && v.Policy != VolatileTTL {
 			break
 		}
@@ -170,8 +175,9 @@ func (v *evictor) drawAny(g *Guard, at uint8, samples int) (found int) {
 	return found
 }
 
-// drawFrom draws keys from a table, or takes all if they are few. The memory of all of them is fetched at the same time: it is rarely in
-// the processor's caches, and to wait for one after the other would take most of the time of an eviction.
+// drawFrom draws keys from a table, or takes all if they are few. The memory of all of them is fetched at the same
+// time: it is rarely in the processor's caches, and to wait for one after the other would take most of the time of an
+// eviction.
 func (v *evictor) drawFrom(d *dict.Table[*Entry], samples int) {
 	v.drawn, v.places = v.drawn[:0], v.places[:0]
 	var list prefetch.List
@@ -191,8 +197,8 @@ func (v *evictor) drawFrom(d *dict.Table[*Entry], samples int) {
 	list.Fetch()
 }
 
-// drawVolatile draws keys with deadlines from a shard, of whatever database. The index has other entries too: hashes of which only fields
-// expire.
+// drawVolatile draws keys with deadlines from a shard, of whatever database. The index has other entries too: hashes
+// of which only fields expire.
 func (v *evictor) drawVolatile(g *Guard, at uint8, samples int) (found int) {
 	index := &g.ks.shards[at].expires
 	if v.Policy == VolatileTTL {
@@ -215,8 +221,8 @@ func (v *evictor) drawVolatile(g *Guard, at uint8, samples int) (found int) {
 	return found
 }
 
-// consider puts an entry into the pool if it may go and is better than the worst there. It returns 1 if it may go, or has gone because it
-// has expired, otherwise 0.
+// consider puts an entry into the pool if it may go and is better than the worst there. It returns 1 if it may go, or
+// has gone because it has expired, otherwise 0.
 func (v *evictor) consider(g *Guard, e *Entry) int {
 	switch {
 	case g.removeIfGone(e):
@@ -282,7 +288,8 @@ func (v *evictor) evict(ks *Keyspace, c candidate, now int64) bool {
 	return true
 }
 
-// removeIfGone removes an entry that has expired, or of which all fields have, and reports whether it did: such a key is not evicted.
+// removeIfGone removes an entry that has expired, or of which all fields have, and reports whether it did: such a key
+// is not evicted.
 func (g *Guard) removeIfGone(e *Entry) bool { return g.gone(e) && g.unlessExpired(e) == nil }
 
 // evict removes an entry to make room. Like expiry that is no change by a command, and is journalled here.
@@ -298,8 +305,9 @@ func (g *Guard) evict(e *Entry) {
 	e.obj, e.strLen = nil, 0 // the next checkpoint may still have the entry in its list
 }
 
-// The frequency of use is a counter of eight bits that grows by one with a probability that falls as it grows, so that it is about the
-// logarithm of the number of uses, and that falls with time. Above it in Entry.access is the minute at which it was last changed.
+// The frequency of use is a counter of eight bits that grows by one with a probability that falls as it grows, so
+// that it is about the logarithm of the number of uses, and that falls with time. Above it in Entry.access is the
+// minute at which it was last changed.
 
 const (
 	// newFrequency is what keys begin with, so that they have the time to be used.
@@ -333,7 +341,8 @@ func (g *Guard) countAccess(e *Entry) {
 	e.access = packAccess(g.now, n)
 }
 
-// CountsFrequency reports whether entries know how often they are used, which the policies of LFU need, and not when they were last used.
+// CountsFrequency reports whether entries know how often they are used, which the policies of LFU need, and not when
+// they were last used.
 func (g *Guard) CountsFrequency() bool { return g.ks.frequency.Load() }
 
 // Frequency returns how often an entry is used lately, from 0 to 255 on a logarithmic scale, if CountsFrequency.

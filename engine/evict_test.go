@@ -316,7 +316,8 @@ func TestThePoolHasEachKeyOnce(t *testing.T) {
 	})
 }
 
-// Of keys that are used by a law of Zipf as many uses find their key as with an exact list of what was used last, but for a few.
+// Of keys that are used by a law of Zipf as many uses find their key as with an exact list of what was used last, but
+// for a few.
 func TestLRUServesSkewedUseAsAnExactOneWould(t *testing.T) {
 	keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
 		seeded(ks, Eviction{Policy: AllKeysLRU})

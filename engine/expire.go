@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// expireBatch is how many keys and fields a timer removes under one guard, so that many with one deadline do not hold up
-// everybody else.
+// expireBatch is how many keys and fields a timer removes under one guard, so that many with one deadline do not hold
+// up everybody else.
 const expireBatch = 64
 
 // Removing a key wakes the process up, which costs far more than the removal. So expirySteps steps, and expiryPace more
@@ -70,8 +70,8 @@ func (ks *Keyspace) arm(i int, now int64) {
 	})
 }
 
-// SetActiveExpiry says whether keys are removed when they expire, as they are unless told, or only when somebody looks at them. Timers begin
-// again with the next use of each shard.
+// SetActiveExpiry says whether keys are removed when they expire, as they are unless told, or only when somebody
+// looks at them. Timers begin again with the next use of each shard.
 func (ks *Keyspace) SetActiveExpiry(on bool) { ks.passive.Store(!on) }
 
 func (ks *Keyspace) disarm(s *shard) {
@@ -107,14 +107,15 @@ func (ks *Keyspace) expireDue(i int) {
 	ks.tellHold(HoldExpiry, start)
 }
 
-// Fields of hashes expire like keys: a hash lies in the deadline index of its shard by its own deadline or the earliest of its fields,
-// whichever comes first, so that whoever looks up a key that is due removes its fields that are, and no command ever meets one.
+// Fields of hashes expire like keys: a hash lies in the deadline index of its shard by its own deadline or the
+// earliest of its fields, whichever comes first, so that whoever looks up a key that is due removes its fields that
+// are, and no command ever meets one.
 
 // unreadableDelay is how many ms later the fields of a hash expire by themselves that could not be read from the store.
 const unreadableDelay = 1000
 
-// readable brings a hash into memory whose fields are due, and reports whether it could. Otherwise it is tried again later; a command that
-// uses the hash tries at once, and gets the error.
+// readable brings a hash into memory whose fields are due, and reports whether it could. Otherwise it is tried again
+// later; a command that uses the hash tries at once, and gets the error.
 func (g *Guard) readable(e *Entry) bool {
 	if e.flags&flagUnloaded == 0 {
 		return true
@@ -156,8 +157,9 @@ func (g *Guard) gone(e *Entry) bool {
 	return e.Hash().AllExpired(g.now)
 }
 
-// expireFields removes fields of a hash whose time has come, up to max of them, or the key if none is left; it returns how many there
-// were, and whether the key is still there. That is no change by a command, and is journalled here.
+// expireFields removes fields of a hash whose time has come, up to max of them, or the key if none is left; it
+// returns how many there were, and whether the key is still there. That is no change by a command, and is journalled
+// here.
 func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 	h := e.Hash()
 	stats := &g.ks.shards[e.shard].stats
@@ -232,7 +234,8 @@ func (g *Guard) setFieldDeadline(e *Entry, at int64) {
 	g.place(e, at)
 }
 
-// place puts an entry where it belongs in the deadline index, if its fields do not expire before a time, or never if that is 0.
+// place puts an entry where it belongs in the deadline index, if its fields do not expire before a time, or never if
+// that is 0.
 func (g *Guard) place(e *Entry, fields int64) {
 	at := e.deadline
 	if fields != 0 && (at == 0 || fields < at) {

@@ -14,7 +14,8 @@ func (t *tee) Append(now int64, commands []byte) {
 	t.follower.Append(now, commands)
 }
 
-// Follow has everything that is done from now on told to f too, as to the journal; nil ends that. The guard must hold all shards.
+// Follow has everything that is done from now on told to f too, as to the journal; nil ends that. The guard must hold
+// all shards.
 func (g *Guard) Follow(f Journal) {
 	if !g.Holds(AllShards) {
 		panic("engine: Follow without all shards")

@@ -12,10 +12,11 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// Checkpoints. What has changed since the last one is known by entry (flags and shard.dirty), by removed key, by dropped
-// value, and within large values by part (package delta). Freeze sets all of that apart for an instant's lock and begins a
-// new epoch. The frozen entries are then read in small batches; whoever wants to change one before its turn leaves a copy of
-// it as it was (preserve). So the checkpoint is the keyspace at the instant of Freeze, whatever happens meanwhile.
+// Checkpoints. What has changed since the last one is known by entry (flags and shard.dirty), by removed key, by
+// dropped value, and within large values by part (package delta). Freeze sets all of that apart for an instant's lock
+// and begins a new epoch. The frozen entries are then read in small batches; whoever wants to change one before its
+// turn leaves a copy of it as it was (preserve). So the checkpoint is the keyspace at the instant of Freeze, whatever
+// happens meanwhile.
 
 // removal is a key that has gone since the last checkpoint and may be in the store.
 type removal struct {
@@ -53,8 +54,8 @@ type Frozen struct {
 	Keys int
 	// DroppedSpaces have been emptied; all that is stored in them goes, in this order.
 	DroppedSpaces []uint32
-	// Pause, if it is not nil, is called before each batch that is read under a lock, so that the thread is not put aside by the system while
-	// clients wait for the lock, and now and then while keys are sorted.
+	// Pause, if it is not nil, is called before each batch that is read under a lock, so that the thread is not put
+	// aside by the system while clients wait for the lock, and now and then while keys are sorted.
 	Pause func()
 
 	ks      *Keyspace
@@ -70,7 +71,8 @@ type Frozen struct {
 	fetched byte   // keeps the compiler from dropping the reads
 }
 
-// dirtyList is a list of changed entries. It grows by chunks: copying a list of millions would hold up whoever is adding.
+// dirtyList is a list of changed entries. It grows by chunks: copying a list of millions would hold up whoever is
+// adding.
 type dirtyList struct {
 	chunks [][]*Entry
 	swept  int // where sweep goes on
@@ -90,8 +92,9 @@ func (l *dirtyList) add(e *Entry) {
 // sweepStep is how many entries of a dirtyList are looked at for one that has gone.
 const sweepStep = 4
 
-// sweep drops entries that have gone from the list: they are nothing to the next checkpoint, and would keep their memory until then. It is
-// called whenever one goes, and looks at a few of the list each time, so that about a quarter of the list has gone at most.
+// sweep drops entries that have gone from the list: they are nothing to the next checkpoint, and would keep their
+// memory until then. It is called whenever one goes, and looks at a few of the list each time, so that about a
+// quarter of the list has gone at most.
 func (l *dirtyList) sweep() {
 	for range sweepStep {
 		n := l.len()
@@ -147,8 +150,8 @@ type frozenValue struct {
 	loan *Loan  // nil once it was returned
 }
 
-// Freeze begins a checkpoint. at is called while the whole keyspace is locked: what was journalled before then is in the
-// checkpoint, and nothing else. There must be no other unfinished one.
+// Freeze begins a checkpoint. at is called while the whole keyspace is locked: what was journalled before then is in
+// the checkpoint, and nothing else. There must be no other unfinished one.
 func (ks *Keyspace) Freeze(at func()) *Frozen {
 	f := &Frozen{ks: ks, kept: map[uint64]bool{}, by: new(checkpoint)}
 	var g Guard
@@ -208,14 +211,16 @@ type headItem struct {
 	external bool // of a removed key
 }
 
-// headRef stands for a headItem while all of them are sorted. There may be millions, so it is small and the garbage collector need not look at it.
+// headRef stands for a headItem while all of them are sorted. There may be millions, so it is small and the garbage
+// collector need not look at it.
 type headRef struct {
 	start uint64 // see sortBehind
 	at    uint32 // in headList
 	space uint32
 }
 
-// headList is what headRefs refer to: chunks of entries, and after these chunks of removed keys. All have room for dirtyChunk.
+// headList is what headRefs refer to: chunks of entries, and after these chunks of removed keys. All have room for
+// dirtyChunk.
 type headList struct {
 	entries [][]*Entry
 	removed [][]removal
@@ -279,9 +284,9 @@ const (
 	sortFew    = 16 // so few are sorted by their whole keys at once
 )
 
-// sortBehind sorts by keys that have the first known bytes in common. Keys tend to have much in common at their beginning. The
-// eight bytes behind that decide most, without a look at the keys, which are somewhere else in memory; those that are equal
-// in them are sorted in another round, by what is behind what these have in common.
+// sortBehind sorts by keys that have the first known bytes in common. Keys tend to have much in common at their
+// beginning. The eight bytes behind that decide most, without a look at the keys, which are somewhere else in memory;
+// those that are equal in them are sorted in another round, by what is behind what these have in common.
 func sortBehind(refs []headRef, key func(headRef) string, known, rounds int, pause func()) {
 	common := key(refs[0])
 	for i, r := range refs {
@@ -317,12 +322,13 @@ func sortBehind(refs []headRef, key func(headRef) string, known, rounds int, pau
 }
 
 const (
-	radixFew   = 64      // so few are sorted by comparing them: it takes about as long as another pass by a byte
-	radixPause = 1 << 12 // from so many on there are pauses between buckets; to look at the clock takes as long as to move a few
+	radixFew = 64 // so few are sorted by comparing them: it takes about as long as another pass by a byte
+	// from so many on there are pauses between buckets; to look at the clock takes as long as to move a few
+	radixPause = 1 << 12
 )
 
-// sortByStart sorts by start, of which they have the first bytes in common: by the byte behind these, in place (American flag sort), and then
-// each bucket by the next one.
+// sortByStart sorts by start, of which they have the first bytes in common: by the byte behind these, in place
+// (American flag sort), and then each bucket by the next one.
 func sortByStart(refs []headRef, bytes int, pause func()) {
 	pause()
 	if len(refs) <= radixFew {
@@ -369,8 +375,8 @@ const (
 	maxKeptBlobs = 1 << 20 // size in bytes of the largest buffer that is kept for the next batch
 )
 
-// Heads calls put for every key that has changed and remove for every key that has gone, in the order of their spaces and
-// keys. It is called first, and ends with the first error. put does not keep the image.
+// Heads calls put for every key that has changed and remove for every key that has gone, in the order of their spaces
+// and keys. It is called first, and ends with the first error. put does not keep the image.
 func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key string, wasExternal bool) error) error {
 	list, refs := f.heads()
 	items := make([]headItem, 0, freezeBatch)
@@ -404,7 +410,8 @@ func (f *Frozen) Heads(put func(*Image) error, remove func(space uint32, key str
 	return nil
 }
 
-// fetch reads the memory of a batch's entries, so that it is near when they are read under the lock, which is then held for less time.
+// fetch reads the memory of a batch's entries, so that it is near when they are read under the lock, which is then
+// held for less time.
 func (f *Frozen) fetch(batch []headItem) {
 	for i := range batch {
 		if e := batch[i].entry; e != nil {
@@ -421,8 +428,8 @@ func (f *Frozen) pause() {
 	}
 }
 
-// read returns the images of the entries in a batch, in its order; nothing for those that had gone. It ends early, after n of them, when it has copied
-// so much that others would wait for long.
+// read returns the images of the entries in a batch, in its order; nothing for those that had gone. It ends early,
+// after n of them, when it has copied so much that others would wait for long.
 func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 	var g Guard
 	var shards uint64
@@ -468,7 +475,8 @@ func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 }
 
 // emit tells what has become of the keys of a batch. A key that is in it more than once was removed and created anew.
-func (f *Frozen) emit(batch []headItem, images []Image, put func(*Image) error, remove func(uint32, string, bool) error) error {
+func (f *Frozen) emit(batch []headItem, images []Image, put func(*Image) error,
+	remove func(uint32, string, bool) error) error {
 	for len(batch) > 0 {
 		first := batch[0]
 		external, gone := false, false
@@ -518,9 +526,9 @@ func (f *Frozen) inDroppedSpace(space uint32) bool {
 // HasParts reports whether Heads has named a key whose value has its parts under id.
 func (f *Frozen) HasParts(id uint64) bool { return f.kept[id] }
 
-// Parts calls drop for every value whose parts all go, put for every part that has changed, and remove for every part that
-// has gone, in the order of the values' numbers and the parts' names. more are further values to drop. It is called after
-// Heads, and ends with the first error.
+// Parts calls drop for every value whose parts all go, put for every part that has changed, and remove for every part
+// that has gone, in the order of the values' numbers and the parts' names. more are further values to drop. It is
+// called after Heads, and ends with the first error.
 func (f *Frozen) Parts(more []uint64, drop func(id uint64) error, put func(id uint64, name string, data []byte) error,
 	remove func(id uint64, name string) error) error {
 	dropped := append(slices.Clone(f.dropped), more...)
@@ -553,9 +561,10 @@ func (f *Frozen) Parts(more []uint64, drop func(id uint64) error, put func(id ui
 	return nil
 }
 
-// writeParts tells of the changed parts of one value. It holds all shards while it reads, because a value can have moved to
-// a key in another shard since the checkpoint began.
-func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, data []byte) error, remove func(id uint64, name string) error) error {
+// writeParts tells of the changed parts of one value. It holds all shards while it reads, because a value can have
+// moved to a key in another shard since the checkpoint began.
+func (f *Frozen) writeParts(v *frozenValue, put func(id uint64, name string, data []byte) error,
+	remove func(id uint64, name string) error) error {
 	var g Guard
 	g.Lock(f.ks, AllShards, 0)
 	v.names = v.log.Frozen()
@@ -685,8 +694,8 @@ func (g *Guard) markDirty(e *Entry) {
 	}
 }
 
-// preserve keeps an entry as it is for the checkpoint and the snapshot under way, if they still have to read it, and takes it out of the count
-// of memory. It must be called before anything of the entry changes.
+// preserve keeps an entry as it is for the checkpoint and the snapshot under way, if they still have to read it, and
+// takes it out of the count of memory. It must be called before anything of the entry changes.
 func (g *Guard) preserve(e *Entry) {
 	if g.ks.counting {
 		g.uncount(e)

@@ -38,11 +38,13 @@ type spaceNumberKey struct {
 }
 
 func newMemoryStore() *memoryStore {
-	return &memoryStore{heads: map[spaceNumberKey]Head{}, blobs: map[spaceNumberKey][]byte{}, parts: map[uint64]map[string][]byte{}}
+	return &memoryStore{heads: map[spaceNumberKey]Head{}, blobs: map[spaceNumberKey][]byte{},
+		parts: map[uint64]map[string][]byte{}}
 }
 
 func (m *memoryStore) clone() *memoryStore {
-	c := &memoryStore{state: m.state, heads: maps.Clone(m.heads), blobs: maps.Clone(m.blobs), parts: map[uint64]map[string][]byte{}}
+	c := &memoryStore{state: m.state, heads: maps.Clone(m.heads), blobs: maps.Clone(m.blobs),
+		parts: map[uint64]map[string][]byte{}}
 	for id, p := range m.parts {
 		c.parts[id] = maps.Clone(p)
 	}
@@ -96,7 +98,8 @@ func (m *memoryStore) write(t *testing.T, f *Frozen, between func()) {
 	}
 	var last spaceNumberKey
 	ordered := func(k spaceNumberKey) {
-		require.True(t, last.space < k.space || last.space == k.space && (last.key < k.key || last == spaceNumberKey{}), "%v after %v", k, last)
+		require.True(t, last.space < k.space || last.space == k.space && (last.key < k.key || last == spaceNumberKey{}),
+			"%v after %v", k, last)
 		require.False(t, dropped[k.space])
 		last = k
 	}
@@ -382,7 +385,8 @@ func (c *churn) change() {
 		e := c.entry(&g, db, Stream, func() any { return streams.New() })
 		s := e.Stream()
 		c.id++
-		if err := s.Append(streams.ID{Ms: c.id}, [][]byte{[]byte("f"), c.word(1000)}, streams.Limits{Entries: 4}); err != nil {
+		if err := s.Append(streams.ID{Ms: c.id}, [][]byte{[]byte("f"), c.word(1000)},
+			streams.Limits{Entries: 4}); err != nil {
 			panic(err)
 		}
 		if c.rnd.IntN(3) == 0 {
@@ -635,7 +639,8 @@ func TestAFlushWhileTheDirectoryIsLoaded(t *testing.T) {
 
 func TestHeadsAreSorted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		key := rapid.OneOf(rapid.StringMatching("key:00000[0-9]{0,12}"), rapid.StringMatching("(key:0*)?[ab\\x00\\xff]{0,10}"))
+		key := rapid.OneOf(rapid.StringMatching("key:00000[0-9]{0,12}"),
+			rapid.StringMatching("(key:0*)?[ab\\x00\\xff]{0,10}"))
 		keys := rapid.SliceOf(key).Draw(t, "keys")
 		for _, prefix := range []string{"h:", "key:0000", "key:00000000000", "key:0000000000000000000000000000000000000000"} {
 			for i := range rapid.IntRange(0, 3*radixFew).Draw(t, "more") {

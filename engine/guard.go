@@ -85,8 +85,8 @@ func (g *Guard) unlockShards() {
 // Changes returns how often something was changed under this and earlier guards of g. What expired does not count.
 func (g *Guard) Changes() int { return g.changes }
 
-// Log adds a command to what is journalled of the guard: args in database db. They are not kept. Nothing else is: whoever
-// runs commands says with Log how to repeat them. Only keys that expire are logged by the guard itself.
+// Log adds a command to what is journalled of the guard: args in database db. They are not kept. Nothing else is:
+// whoever runs commands says with Log how to repeat them. Only keys that expire are logged by the guard itself.
 func (g *Guard) Log(db int, args [][]byte) {
 	if g.ks.journal == nil {
 		return
@@ -110,8 +110,9 @@ func (g *Guard) Locked() bool { return g.held != 0 }
 // HoldsOnly reports whether the guard holds the given shards and no others.
 func (g *Guard) HoldsOnly(shards uint64) bool { return g.held != 0 && g.held == shards&g.ks.all }
 
-// Quiet reports whether nobody waits for the guard's end: no client is to be served, no memory to be told of, and what is to be
-// journalled is short. What is done next over the same shards, at the same time, may be done under the same guard.
+// Quiet reports whether nobody waits for the guard's end: no client is to be served, no memory to be told of, and
+// what is to be journalled is short. What is done next over the same shards, at the same time, may be done under the
+// same guard.
 func (g *Guard) Quiet() bool {
 	return len(g.ready) == 0 && len(g.again) == 0 && len(g.pending) == 0 && g.growth == 0 && len(g.record) < maxKeptRecord
 }
@@ -192,8 +193,8 @@ func (g *Guard) Read(db int, key []byte) *Entry {
 	return e
 }
 
-// Write returns the entry of a key for a command that will change it, or nil. Only entries from Write, ReadToWrite and the
-// functions that create them may be changed.
+// Write returns the entry of a key for a command that will change it, or nil. Only entries from Write, ReadToWrite
+// and the functions that create them may be changed.
 func (g *Guard) Write(db int, key []byte) *Entry {
 	e := g.Peek(db, key)
 	if e != nil {
@@ -259,8 +260,9 @@ func (g *Guard) Overwrite(e *Entry, v []byte) {
 	e.SetBytes(v)
 }
 
-// Exchange is Overwrite without a copy: v, which must have more than 1 KiB, belongs to the entry from now on. It returns the memory of the value
-// before if that was a string apart from its key and nobody uses it any more, nil otherwise.
+// Exchange is Overwrite without a copy: v, which must have more than 1 KiB, belongs to the entry from now on. It
+// returns the memory of the value before if that was a string apart from its key and nobody uses it any more, nil
+// otherwise.
 func (g *Guard) Exchange(e *Entry, v []byte) (old []byte) {
 	g.becomeString(e)
 	return e.exchange(v)
@@ -277,8 +279,9 @@ func (g *Guard) becomeString(e *Entry) {
 	}
 }
 
-// OverwriteCollection replaces the value of an entry by a collection and removes its deadline. As in Redis, clients that wait
-// for a key of the new kind go on waiting for one to be created; only the readers of a stream learn that it is gone.
+// OverwriteCollection replaces the value of an entry by a collection and removes its deadline. As in Redis, clients
+// that wait for a key of the new kind go on waiting for one to be created; only the readers of a stream learn that it
+// is gone.
 func (g *Guard) OverwriteCollection(e *Entry, value any) {
 	if e.typ == Stream {
 		g.Wake(e)
@@ -395,8 +398,8 @@ func (g *Guard) dropFields(e *Entry) {
 	}
 }
 
-// ChangedBookkeeping is Changed for what a stream holds beside its entries: groups, consumers, pending entries, its last
-// ID. As in Redis it is no change to WATCH and to clients' caches.
+// ChangedBookkeeping is Changed for what a stream holds beside its entries: groups, consumers, pending entries, its
+// last ID. As in Redis it is no change to WATCH and to clients' caches.
 func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	if g.ks.source != nil {
 		g.markDirty(e)
@@ -406,8 +409,8 @@ func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	g.Notify(class, event, g.DB(e), e.Key())
 }
 
-// Wake lets the clients that wait for an entry's key try again. The guard does so itself for keys that appear, go, or get a
-// value of another kind; only streams have readers that wait for more.
+// Wake lets the clients that wait for an entry's key try again. The guard does so itself for keys that appear, go, or
+// get a value of another kind; only streams have readers that wait for more.
 func (g *Guard) Wake(e *Entry) {
 	if s := g.shard(e.shard); len(s.queues) > 0 {
 		if q, ok := s.queues[dbKey{g.DB(e), e.Key()}]; ok {
@@ -514,8 +517,8 @@ func (g *Guard) Stats() Stats {
 	return sum
 }
 
-// Remembered returns how many keys clients watch, how many they wait for, and for how many of these some wait to hear that they are gone.
-// The guard must hold all shards.
+// Remembered returns how many keys clients watch, how many they wait for, and for how many of these some wait to hear
+// that they are gone. The guard must hold all shards.
 func (g *Guard) Remembered() (watched, awaited, awaitedGone int) {
 	for i := range g.ks.shards {
 		s := g.shard(uint8(i))
@@ -587,9 +590,9 @@ func (g *Guard) Each(db int, fn func(e *Entry) bool) {
 	}
 }
 
-// Scan walks a database a piece at a time: it visits about count entries from where cursor points and returns the cursor
-// to go on with, 0 at the end; 0 also starts. An entry that is there from the first call to the last is visited at least
-// once, whatever else is added and removed meanwhile. fn must not change the keyspace.
+// Scan walks a database a piece at a time: it visits about count entries from where cursor points and returns the
+// cursor to go on with, 0 at the end; 0 also starts. An entry that is there from the first call to the last is
+// visited at least once, whatever else is added and removed meanwhile. fn must not change the keyspace.
 //
 // A cursor is the shard's number in the low bits and above them how many of its entries are left to visit.
 func (g *Guard) Scan(db int, cursor uint64, count int, fn func(e *Entry)) uint64 {

@@ -54,7 +54,8 @@ func TestWorkThatHoldsCommandsUpIsTold(t *testing.T) {
 func TestACheckpointHoldsNobodyUpForManyLongValues(t *testing.T) {
 	store := newMemoryStore()
 	var held atomic.Int64
-	ks := New(Options{Shards: 1, Clock: NewManualClock(time.UnixMilli(1_000_000)), Source: store, Held: func(Hold, time.Duration) { held.Add(1) }})
+	ks := New(Options{Shards: 1, Clock: NewManualClock(time.UnixMilli(1_000_000)), Source: store,
+		Held: func(Hold, time.Duration) { held.Add(1) }})
 	const length, locks = lendFrom - 1, 10 // the longest that are copied
 	const n = locks * (freezeBytes/length + 1)
 	for i := range n {

@@ -31,7 +31,8 @@ type Options struct {
 	Observer Observer
 	// Source is where the keyspace is stored. nil means that it is in memory only. See Freeze for how it gets there.
 	Source Source
-	// Held is told how long shards were locked for work that no command asked for. It is called without locks, and may be nil.
+	// Held is told how long shards were locked for work that no command asked for. It is called without locks, and may
+	// be nil.
 	Held func(by Hold, took time.Duration)
 }
 
@@ -50,11 +51,12 @@ type Keyspace struct {
 	current []uint32 // by database, index in spaces
 
 	// What storage needs, likewise. All is zero without a Source.
-	source        Source
-	journal       Journal
-	epochs        delta.Epochs
-	mark          flags       // of entries that have changed since the last checkpoint began: flagOdd or flagEven
-	frozenMark    flags       // of entries that a checkpoint under way has yet to read: the other one, or 0 if there is none
+	source  Source
+	journal Journal
+	epochs  delta.Epochs
+	mark    flags // of entries that have changed since the last checkpoint began: flagOdd or flagEven
+	// of entries that a checkpoint under way has yet to read: the other one, or 0 if there is none
+	frozenMark    flags
 	storing       *checkpoint // the one that was begun last
 	nextSpace     uint32
 	droppedSpaces []uint32 // their numbers
@@ -67,7 +69,8 @@ type Keyspace struct {
 	// What is below likewise. A snapshot has still to read the entries whose flagCopied is not as in copied.
 	copying *Snapshot // the one under way; nil if there is none
 	copied  flags     // flagCopied or 0
-	awaited flags     // what to look at to find out whether a checkpoint or a snapshot has still to read an entry; see waitsFor
+	// what to look at to find out whether a checkpoint or a snapshot has still to read an entry; see waitsFor
+	awaited flags
 
 	counting bool // memory is counted; changes only while all shards are locked
 	replica  bool // see SetReplica; changes likewise
@@ -88,7 +91,8 @@ type Keyspace struct {
 	pacer          pacer          // of expiry
 }
 
-// shard is the part of the keyspace whose keys hash to it. mu protects everything in it and every entry reached from it.
+// shard is the part of the keyspace whose keys hash to it. mu protects everything in it and every entry reached from
+// it.
 type shard struct {
 	mu      sync.Mutex
 	dbs     []database
@@ -115,7 +119,8 @@ type dbKey struct {
 	key string
 }
 
-// space is the content of a database: it keeps its identity when databases are swapped, and loses it when they are emptied.
+// space is the content of a database: it keeps its identity when databases are swapped, and loses it when they are
+// emptied.
 type space struct {
 	number  uint32 // in the store
 	db      int

@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
-// This file is all that the keyspace knows of the types of values. A new type is a package of its own, a number and an entry of kinds
-// here, a case of typeOf, and a method of Entry that gives its value.
+// This file is all that the keyspace knows of the types of values. A new type is a package of its own, a number and
+// an entry of kinds here, a case of typeOf, and a method of Entry that gives its value.
 
 // Type is the type of a value.
 type Type uint8
@@ -38,7 +38,8 @@ var kinds = [...]kind{
 		func(s storedParts) (*sets.Set, error) { return loadWith(s, sets.NewLoader()) })),
 	ZSet: lookingAhead((*zsets.ZSet).Ahead, newKind("zset", (*zsets.ZSet).Clone, unlimited(zsets.DecodeBlob),
 		func(s storedParts) (*zsets.ZSet, error) { return loadWith(s, zsets.NewLoader()) })),
-	Hash: lookingAhead((*hashes.Hash).Ahead, newKind("hash", (*hashes.Hash).Clone, unlimited(hashes.DecodeBlob), loadHash)),
+	Hash: lookingAhead((*hashes.Hash).Ahead, newKind("hash", (*hashes.Hash).Clone, unlimited(hashes.DecodeBlob),
+		loadHash)),
 	Stream: newKind("stream", (*streams.Stream).Clone, unlimited(streams.DecodeBlob),
 		func(s storedParts) (*streams.Stream, error) { return loadWith(s, streams.NewLoader()) }),
 }

@@ -201,7 +201,8 @@ func TestLentMemoryIsOfStringsThatAreNoKeysValue(t *testing.T) {
 			under(ks, func(g *Guard) {
 				n, k := db(), key()
 				e := g.Write(n, k)
-				switch rapid.SampledFrom([]string{"lend", "lend", "return", "return", "set", "resize", "exchange", "remove", "move", "copy", "flush", "swap", "list"}).Draw(t, "step") {
+				switch rapid.SampledFrom([]string{"lend", "lend", "return", "return", "set", "resize", "exchange", "remove",
+					"move", "copy", "flush", "swap", "list"}).Draw(t, "step") {
 				case "lend":
 					if e != nil && e.Type() == String && len(e.Bytes()) > maxText {
 						loans = append(loans, g.lend(e))

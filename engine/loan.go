@@ -5,13 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// Strings that are read without a guard, because a client has not been sent them yet. As long as a string is the value of a key it is in the count of
-// memory, however many readers it has. What only readers keep from being garbage is counted here, once.
+// Strings that are read without a guard, because a client has not been sent them yet. As long as a string is the
+// value of a key it is in the count of memory, however many readers it has. What only readers keep from being garbage
+// is counted here, once.
 
 // Loan is a string that is lent, or was. It outlives the key.
 type Loan struct {
-	// readers changes without a lock. While there are any, the bytes stay as they are: who changes the string gives it new memory. A guard that
-	// holds the entry's shard is needed to add one, and none to go.
+	// readers changes without a lock. While there are any, the bytes stay as they are: who changes the string gives it
+	// new memory. A guard that holds the entry's shard is needed to add one, and none to go.
 	readers atomic.Int64
 	loans   *loans
 
@@ -30,8 +31,9 @@ type loans struct {
 	current map[*Loan]struct{}
 }
 
-// Lend returns the value of a string of more than 1 KiB, to be read beyond the guard's end too: it stays as it is, whatever becomes of the
-// key, until the reader calls Return. A reader that never does so costs the next change a copy.
+// Lend returns the value of a string of more than 1 KiB, to be read beyond the guard's end too: it stays as it is,
+// whatever becomes of the key, until the reader calls Return. A reader that never does so costs the next change a
+// copy.
 func (g *Guard) Lend(e *Entry) (b []byte, l *Loan) {
 	b = e.Bytes()
 	long := e.long()

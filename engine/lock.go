@@ -18,7 +18,8 @@ func (g *Guard) TryLock(ks *Keyspace, shards uint64, now int64) bool {
 	return true
 }
 
-// LockUnless is Lock until stop is closed, which it must be before somebody waits for ever. It reports whether the guard has the shards.
+// LockUnless is Lock until stop is closed, which it must be before somebody waits for ever. It reports whether the
+// guard has the shards.
 func (g *Guard) LockUnless(stop <-chan struct{}, ks *Keyspace, shards uint64, now int64) bool {
 	if g.TryLock(ks, shards, now) {
 		return true

@@ -1,8 +1,9 @@
 package engine
 
-// The memory that the data takes. It is counted and not measured: what the runtime knows of the heap contains garbage, and whatever else is
-// in the process. Every data structure knows its size at any time, so that a guard takes the entries that it is about to change out
-// of the count and puts them back at its end, whatever was done to them. Nothing is counted unless CountMemory asks for it.
+// The memory that the data takes. It is counted and not measured: what the runtime knows of the heap contains
+// garbage, and whatever else is in the process. Every data structure knows its size at any time, so that a guard
+// takes the entries that it is about to change out of the count and puts them back at its end, whatever was done to
+// them. Nothing is counted unless CountMemory asks for it.
 
 // maxKeptPending is how many entries the list has room for that a guard keeps for the next one.
 const maxKeptPending = 1024
@@ -39,8 +40,8 @@ func (ks *Keyspace) recount() int64 {
 	return int64(sum)
 }
 
-// UsedMemory returns how many bytes the data takes, with the tables that lead to it, if CountMemory is on. It lags behind by what
-// guards have not ended yet.
+// UsedMemory returns how many bytes the data takes, with the tables that lead to it, if CountMemory is on. It lags
+// behind by what guards have not ended yet.
 func (ks *Keyspace) UsedMemory() int64 { return ks.used.Load() }
 
 // tableSize returns how many bytes the table of a database takes without its entries.
@@ -125,8 +126,8 @@ func (g *Guard) uncountFlushed(first, last int) {
 	}
 }
 
-// resized corrects the count after an entry, whose size was another one before, was brought into memory or taken out of it: that can
-// happen to any entry that is looked at.
+// resized corrects the count after an entry, whose size was another one before, was brought into memory or taken out
+// of it: that can happen to any entry that is looked at.
 func (ks *Keyspace) resized(e *Entry, was int) {
 	if ks.counting && e.counted() {
 		n := e.size() - was

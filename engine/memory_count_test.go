@@ -58,13 +58,16 @@ func TestMemoryIsCountedAsItIs(t *testing.T) {
 					}
 				},
 				func(g *Guard) {
-					change(g, db(), key("key"), List, func() any { return lists.New(lists.DefaultLimit) }, func(e *Entry) { e.List().PushBack(text()) })
+					change(g, db(), key("key"), List, func() any { return lists.New(lists.DefaultLimit) },
+						func(e *Entry) { e.List().PushBack(text()) })
 				},
 				func(g *Guard) {
-					change(g, db(), key("key"), Set, func() any { return new(sets.Set) }, func(e *Entry) { e.Set().Add(text(), sets.Limits{}) })
+					change(g, db(), key("key"), Set, func() any { return new(sets.Set) },
+						func(e *Entry) { e.Set().Add(text(), sets.Limits{}) })
 				},
 				func(g *Guard) {
-					change(g, db(), key("key"), ZSet, func() any { return zsets.New() }, func(e *Entry) { e.ZSet().Set(text(), 1, zsets.Limits{}) })
+					change(g, db(), key("key"), ZSet, func() any { return zsets.New() },
+						func(e *Entry) { e.ZSet().Set(text(), 1, zsets.Limits{}) })
 				},
 				func(g *Guard) {
 					change(g, db(), key("key"), Hash, func() any { return new(hashes.Hash) }, func(e *Entry) {

@@ -55,7 +55,8 @@ func TestMemoryUsageIsWhatTheHeapGrowsBy(t *testing.T) {
 		{"stream", func() any {
 			s := streams.New()
 			for i := range n {
-				require.NoError(t, s.Append(streams.ID{Ms: uint64(i + 1)}, [][]byte{[]byte("field"), value}, streams.Limits{Bytes: 4096, Entries: 100}))
+				require.NoError(t, s.Append(streams.ID{Ms: uint64(i + 1)}, [][]byte{[]byte("field"), value},
+					streams.Limits{Bytes: 4096, Entries: 100}))
 			}
 			return s
 		}},

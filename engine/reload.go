@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Reload makes the value of every key what is stored of it: it is taken out of memory and read again. Keys that differ from what is stored
-// stay as they are. Without a Source values are encoded and decoded in memory, but for those that would be stored in parts, which are
-// copied. It is a check that what is stored is what there was; the guard must hold all shards.
+// Reload makes the value of every key what is stored of it: it is taken out of memory and read again. Keys that
+// differ from what is stored stay as they are. Without a Source values are encoded and decoded in memory, but for
+// those that would be stored in parts, which are copied. It is a check that what is stored is what there was; the
+// guard must hold all shards.
 func (g *Guard) Reload() error {
 	var failed []error
 	for i := range g.ks.shards {
@@ -49,7 +50,8 @@ func (g *Guard) reload(e *Entry) error {
 	case !ok:
 		return errors.New("the store does not have it")
 	case h.Type != e.typ || h.Deadline != e.deadline:
-		return fmt.Errorf("the store has a %s that expires at %d, not a %s that expires at %d", h.Type, h.Deadline, e.typ, e.deadline)
+		return fmt.Errorf("the store has a %s that expires at %d, not a %s that expires at %d", h.Type, h.Deadline, e.typ,
+			e.deadline)
 	}
 	return e.decode(slices.Clone(h.Blob), g.ks)
 }
@@ -67,7 +69,8 @@ func (g *Guard) recode(e *Entry) error {
 	return e.decode(e.appendBlob(nil), g.ks)
 }
 
-// StoredLen returns how many bytes the value takes where it is stored, about as many as in memory for a value that is stored in parts.
+// StoredLen returns how many bytes the value takes where it is stored, about as many as in memory for a value that is
+// stored in parts.
 func (e *Entry) StoredLen() int {
 	e.Load()
 	if v := e.value(); v != nil && v.Large() {

@@ -1,9 +1,11 @@
 package engine
 
-// A keyspace may be a replica of another server's. Then keys go only when that server, the master, says so: both must have the same keys
-// whenever they execute a command, and their clocks differ. Readers do not find keys whose time has come; the master's commands do.
+// A keyspace may be a replica of another server's. Then keys go only when that server, the master, says so: both must
+// have the same keys whenever they execute a command, and their clocks differ. Readers do not find keys whose time
+// has come; the master's commands do.
 
-// SetReplica makes the keyspace a replica, or ends that: keys whose time came meanwhile expire then. The guard must hold all shards.
+// SetReplica makes the keyspace a replica, or ends that: keys whose time came meanwhile expire then. The guard must
+// hold all shards.
 func (g *Guard) SetReplica(on bool) {
 	if !g.Holds(AllShards) {
 		panic("engine: SetReplica without all shards")

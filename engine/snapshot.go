@@ -14,11 +14,12 @@ import (
 	"github.com/atomredis/atomredis/engine/dict"
 )
 
-// Snapshots: the whole keyspace as it is at one instant, read while commands go on. What a snapshot has still to read is known by a flag of the
-// entries that changes its meaning when one begins, so that beginning is one assignment, and by which new entries are told from old ones. Entries
-// are read in small batches, in the order of the tables; whoever wants to change or remove one before its turn leaves what it was (preserve, as for a
-// checkpoint, which may be under way at the same time). Large values are copied part by part, and whoever changes a part before its turn leaves what it
-// was (package delta). So nobody waits for longer than a batch takes.
+// Snapshots: the whole keyspace as it is at one instant, read while commands go on. What a snapshot has still to read
+// is known by a flag of the entries that changes its meaning when one begins, so that beginning is one assignment,
+// and by which new entries are told from old ones. Entries are read in small batches, in the order of the tables;
+// whoever wants to change or remove one before its turn leaves what it was (preserve, as for a checkpoint, which may
+// be under way at the same time). Large values are copied part by part, and whoever changes a part before its turn
+// leaves what it was (package delta). So nobody waits for longer than a batch takes.
 //
 // What is in memory because of a snapshot is what has been left and not yet been taken, and one large value.
 
@@ -37,7 +38,8 @@ type Snapshot struct {
 	spaces []uint32       // by database, index in Keyspace.spaces
 	dbs    map[uint32]int // and the other way round
 
-	// What is left of databases that were emptied. It changes only while all shards are locked; whoever holds one may read it.
+	// What is left of databases that were emptied. It changes only while all shards are locked; whoever holds one may
+	// read it.
 	emptied  map[tableKey]*dict.Table[*Entry]
 	dropping bool // nothing is kept any more; changes likewise
 
@@ -99,8 +101,9 @@ type pieces struct {
 
 var snapshotPieces = pieces{entries: 64, parts: 256, bytes: 64 << 10, step: 16}
 
-// Snapshot begins one. at is called with a guard over everything at the instant that it shows; if it fails there is none. Another one that is under way is
-// waited for, as long as ctx lasts. All keys must be in memory. Close must be called in the end.
+// Snapshot begins one. at is called with a guard over everything at the instant that it shows; if it fails there is
+// none. Another one that is under way is waited for, as long as ctx lasts. All keys must be in memory. Close must be
+// called in the end.
 func (ks *Keyspace) Snapshot(ctx context.Context, at func(g *Guard) error) (*Snapshot, error) {
 	select {
 	case ks.snapshots <- struct{}{}:
@@ -170,7 +173,8 @@ func (s *Snapshot) add(k keptEntry) {
 	}
 }
 
-// read returns what there is to know of an entry. A small value is appended to buf, a string of lent bytes or more is lent.
+// read returns what there is to know of an entry. A small value is appended to buf, a string of lent bytes or more is
+// lent.
 func (s *Snapshot) read(g *Guard, e *Entry, buf *[]byte, lent int) keptEntry {
 	k := keptEntry{db: s.dbs[e.space], key: e.Key(), typ: e.typ, deadline: e.deadline}
 	v := e.value()
@@ -190,7 +194,8 @@ func (s *Snapshot) read(g *Guard, e *Entry, buf *[]byte, lent int) keptEntry {
 	return k
 }
 
-// keepTable keeps the entries of a database that is about to be emptied, as far as they have still to be read. The guard holds all shards.
+// keepTable keeps the entries of a database that is about to be emptied, as far as they have still to be read. The
+// guard holds all shards.
 func (s *Snapshot) keepTable(space uint32, shard int, d *database) {
 	k := tableKey{space, shard}
 	if _, ok := s.dbs[space]; ok && s.emptied[k] == nil { // otherwise what is there came later
@@ -253,8 +258,8 @@ func (s *Snapshot) nextTable() {
 	}
 }
 
-// Each calls fn with every key, in no order, until it fails. The entries are not those of the keyspace, and are valid during the call only. What has
-// expired is left out. It can be called once.
+// Each calls fn with every key, in no order, until it fails. The entries are not those of the keyspace, and are valid
+// during the call only. What has expired is left out. It can be called once.
 func (s *Snapshot) Each(fn func(db int, e *Entry) error) error {
 	var buf []byte
 	for !s.ended {
@@ -435,7 +440,8 @@ func (s *Snapshot) copy(c *valueCopy) (any, error) {
 	return s.ks.load(c.typ, fields, numbers, read, noLog)
 }
 
-// gather returns all parts, in the order of their names. It holds all shards while it reads, because the value can have moved to a key in another one since.
+// gather returns all parts, in the order of their names. It holds all shards while it reads, because the value can
+// have moved to a key in another one since.
 func (s *Snapshot) gather(c *partsCopy) []part {
 	var parts []part
 	var g Guard
@@ -465,7 +471,8 @@ func (s *Snapshot) gather(c *partsCopy) []part {
 		parts = append(parts, room...)
 	}
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.name, b.name) })
-	return slices.CompactFunc(parts, func(a, b part) bool { return a.name == b.name }) // what changed after it was visited came twice
+	// what changed after it was visited came twice
+	return slices.CompactFunc(parts, func(a, b part) bool { return a.name == b.name })
 }
 
 // end ends the copy of a value; all shards are held.
@@ -479,7 +486,8 @@ func (c *partsCopy) end(fn func(name string, data []byte)) {
 	}
 }
 
-// Held returns how many bytes have been kept because something changed, and have not been taken yet. Any goroutine may call it.
+// Held returns how many bytes have been kept because something changed, and have not been taken yet. Any goroutine
+// may call it.
 func (s *Snapshot) Held() int64 { return s.held.Load() }
 
 // Close ends the snapshot. If not all of it was read that takes the time to look at every entry.

@@ -199,7 +199,8 @@ func TestASnapshotIsConsistentWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// transfer moves amounts between keys, and between fields, each time under one guard. A key goes and comes back at times.
+// transfer moves amounts between keys, and between fields, each time under one guard. A key goes and comes back at
+// times.
 func transfer(ks *Keyspace, rnd *rand.Rand, accounts int, key func(int) []byte, stop chan struct{}) {
 	for {
 		select {

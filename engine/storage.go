@@ -13,10 +13,10 @@ import (
 
 // Journal takes what was done under each guard.
 type Journal interface {
-	// Append takes the commands that repeat what was done under one guard at time now, in ms since 1970: RESP arrays of bulk
-	// strings one after the other, beginning in database 0 and with SELECT between databases. It is called while the guard's
-	// shards are held, so that the order of the journal is that of the changes. commands may be kept if it is longer than maxKeptRecord:
-	// then nobody changes it any more.
+	// Append takes the commands that repeat what was done under one guard at time now, in ms since 1970: RESP arrays of
+	// bulk strings one after the other, beginning in database 0 and with SELECT between databases. It is called while
+	// the guard's shards are held, so that the order of the journal is that of the changes. commands may be kept if it
+	// is longer than maxKeptRecord: then nobody changes it any more.
 	Append(now int64, commands []byte)
 }
 
@@ -30,7 +30,8 @@ type Head struct {
 	Parts uint64
 	// Length is the length in bytes of a string that has Parts.
 	Length uint64
-	// FieldParts is the number under which the deadlines of the fields of a hash are stored that has Parts, 0 if it has none.
+	// FieldParts is the number under which the deadlines of the fields of a hash are stored that has Parts, 0 if it has
+	// none.
 	FieldParts uint64
 	// External says that a value that is stored whole is kept apart from the head. Reading a Head then does not give Blob.
 	External bool
@@ -58,9 +59,11 @@ type Source interface {
 	Head(space uint32, key string) (h Head, ok bool, err error)
 	// Blob returns a value that is stored whole and apart from its head. The caller owns it.
 	Blob(space uint32, key string) ([]byte, error)
-	// Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither argument.
+	// Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither
+	// argument.
 	Parts(id uint64, fn func(name, data []byte) error) error
-	// Snapshot returns what is stored at this moment, as it stays until it is closed, whatever checkpoints write meanwhile.
+	// Snapshot returns what is stored at this moment, as it stays until it is closed, whatever checkpoints write
+	// meanwhile.
 	Snapshot() (SourceSnapshot, error)
 }
 
@@ -71,8 +74,8 @@ type SourceSnapshot interface {
 	Close() error
 }
 
-// LoadError is what a Guard panics with if a stored value cannot be read: no handler can go on without it, and none has to
-// check for it. Whoever runs handlers recovers it.
+// LoadError is what a Guard panics with if a stored value cannot be read: no handler can go on without it, and none
+// has to check for it. Whoever runs handlers recovers it.
 type LoadError struct {
 	Key string
 	Err error
@@ -104,8 +107,8 @@ type walker interface {
 	delta.Parts
 	// Attach makes the value note its changes; no part counts as changed. nil ends that.
 	Attach(l *delta.Log)
-	// Walk calls fn with the names of about count parts from c on, and returns where to go on. Parts that are there from the first call to the last
-	// are visited at least once, whatever changes between the calls.
+	// Walk calls fn with the names of about count parts from c on, and returns where to go on. Parts that are there from
+	// the first call to the last are visited at least once, whatever changes between the calls.
 	Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool)
 }
 
@@ -121,7 +124,8 @@ type unloaded struct {
 	overdue    bool        // fields are due, and the value could not be read when they were
 }
 
-// checkpoint is one that has begun, as the strings know it that it stores in parts. failed is protected by the shards of the keyspace.
+// checkpoint is one that has begun, as the strings know it that it stores in parts. failed is protected by the shards
+// of the keyspace.
 type checkpoint struct{ failed bool }
 
 // load brings the value of an entry into memory.
@@ -144,7 +148,8 @@ func (e *Entry) loadFrom(s *unloaded) error {
 		return err
 	}
 	if s.parts != 0 {
-		v, err := s.ks.load(e.typ, s.parts, s.fieldParts, s.ks.source.Parts, func(id uint64) *delta.Log { return delta.NewLog(id, &s.ks.epochs) })
+		v, err := s.ks.load(e.typ, s.parts, s.fieldParts, s.ks.source.Parts,
+			func(id uint64) *delta.Log { return delta.NewLog(id, &s.ks.epochs) })
 		if err == nil {
 			e.setCollection(v)
 		}
@@ -157,8 +162,10 @@ func (e *Entry) loadFrom(s *unloaded) error {
 	return e.decode(blob, s.ks)
 }
 
-// load builds a value from the parts that read has under one or two numbers, as in Head. Its changes go to what log returns for the numbers.
-func (ks *Keyspace) load(typ Type, parts, fieldParts uint64, read partsReader, log func(id uint64) *delta.Log) (value, error) {
+// load builds a value from the parts that read has under one or two numbers, as in Head. Its changes go to what log
+// returns for the numbers.
+func (ks *Keyspace) load(typ Type, parts, fieldParts uint64, read partsReader, log func(id uint64) *delta.Log) (value,
+	error) {
 	load := kinds[typ].load
 	if load == nil {
 		return nil, fmt.Errorf("a %s has no parts", typ)

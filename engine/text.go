@@ -23,7 +23,8 @@ type textSizes struct {
 
 var storedTexts = textSizes{whole: 1 << 20, piece: 64 << 10}
 
-// writeText gives all parts of a string to put, in pieces of a length in bytes. It needs no lock, because the string is lent.
+// writeText gives all parts of a string to put, in pieces of a length in bytes. It needs no lock, because the string
+// is lent.
 func (v *frozenValue) writeText(size int, put func(id uint64, name string, data []byte) error) error {
 	at := uint64(0)
 	for piece := range slices.Chunk(v.text, size) {
@@ -65,7 +66,8 @@ func (g *Guard) storeText(e *Entry) (fresh bool, stale uint64) {
 	return true, stale
 }
 
-// dropText notes that a string, in memory or not, is about to be another one: what is stored of it in parts is not needed any more.
+// dropText notes that a string, in memory or not, is about to be another one: what is stored of it in parts is not
+// needed any more.
 func (e *Entry) dropText() {
 	if e.typ != String || e.flags&flagParts == 0 {
 		return
@@ -102,7 +104,8 @@ var (
 
 // ReadText calls fn with the pieces of a string of a length in bytes, which read has as the parts under a number, in
 // their order. It fails unless all of them are there. fn does not keep them.
-func ReadText(parts, length uint64, read func(id uint64, fn func(name, data []byte) error) error, fn func(piece []byte)) error {
+func ReadText(parts, length uint64, read func(id uint64, fn func(name, data []byte) error) error,
+	fn func(piece []byte)) error {
 	at := uint64(0)
 	err := read(parts, func(name, data []byte) error {
 		if !bytes.Equal(name, PieceName(at)) || uint64(len(data)) > length-at {

@@ -28,8 +28,8 @@ type Waiter struct {
 
 // WaitingClient is the client of a Waiter.
 type WaitingClient interface {
-	// Try does what the client waits for, for a key that has changed, and reports whether it could. If not it may have done a
-	// part of it, and the waiter keeps its places in all queues. It may be called from any goroutine.
+	// Try does what the client waits for, for a key that has changed, and reports whether it could. If not it may have
+	// done a part of it, and the waiter keeps its places in all queues. It may be called from any goroutine.
 	Try(g *Guard, key string) bool
 	// Served is called after a successful Try, under the guard; the waiter is then done.
 	Served()
@@ -85,8 +85,8 @@ func (g *Guard) Wait(w *Waiter) {
 	}
 }
 
-// Withdraw ends the wait of a client that times out, is unblocked or hangs up. It reports false if the waiter was served
-// before; otherwise Try will not be called any more. Leave must follow in both cases.
+// Withdraw ends the wait of a client that times out, is unblocked or hangs up. It reports false if the waiter was
+// served before; otherwise Try will not be called any more. Leave must follow in both cases.
 func (w *Waiter) Withdraw() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,8 +109,8 @@ func (ks *Keyspace) Leave(w *Waiter, now int64) {
 	g.Unlock()
 }
 
-// serveAgain serves the keys of a waiter under a guard that holds all that its Try uses, and returns the waiters behind it
-// that need yet other shards.
+// serveAgain serves the keys of a waiter under a guard that holds all that its Try uses, and returns the waiters
+// behind it that need yet other shards.
 func (ks *Keyspace) serveAgain(w *Waiter, now int64) []*Waiter {
 	var g Guard
 	g.Lock(ks, w.AllShards(ks), now)
@@ -123,7 +123,8 @@ func (ks *Keyspace) serveAgain(w *Waiter, now int64) []*Waiter {
 	return g.again
 }
 
-// ServeKeys has all those try, at time now, who wait for a key that w waits for, in their order, as if it had changed. No guard may be held.
+// ServeKeys has all those try, at time now, who wait for a key that w waits for, in their order, as if it had
+// changed. No guard may be held.
 func (ks *Keyspace) ServeKeys(w *Waiter, now int64) {
 	for again := ks.serveAgain(w, now); len(again) > 0; {
 		again = append(again[1:], ks.serveAgain(again[0], now)...)
@@ -159,8 +160,8 @@ func (g *Guard) markReady(q *waitQueue) {
 	}
 }
 
-// serve lets the waiters of changed keys try, in the order in which the keys changed. What one of them takes or adds may
-// make further keys ready.
+// serve lets the waiters of changed keys try, in the order in which the keys changed. What one of them takes or adds
+// may make further keys ready.
 func (g *Guard) serve() {
 	for i := 0; i < len(g.ready); i++ {
 		q := g.ready[i]
@@ -196,8 +197,8 @@ func (g *Guard) serveQueue(q *waitQueue) {
 	}
 }
 
-// try has a waiter of a changed key try. Of several of its keys that have changed under the guard it takes the one that comes first
-// in its own order.
+// try has a waiter of a changed key try. Of several of its keys that have changed under the guard it takes the one
+// that comes first in its own order.
 func (w *Waiter) try(g *Guard, key string) bool {
 	if len(w.Keys) == 1 || w.Stream {
 		return w.Client.Try(g, key)

@@ -20,11 +20,13 @@ type Hint struct {
 // warmBatch is how many keys are warmed side by side: about as many as a processor can wait for at once.
 const warmBatch = 16
 
-// warmFrom is how many keys a shard has at least whose keys are warmed for their own sake: the processor has fewer in its cache anyway.
+// warmFrom is how many keys a shard has at least whose keys are warmed for their own sake: the processor has fewer in
+// its cache anyway.
 const warmFrom = 512
 
-// Warm has the memory fetched of entries, and of elements of their values, that are about to be used: in steps, so that the processor
-// fetches that of all of them side by side instead of waiting for each in turn when the commands run. It changes nothing. There must be a hint.
+// Warm has the memory fetched of entries, and of elements of their values, that are about to be used: in steps, so
+// that the processor fetches that of all of them side by side instead of waiting for each in turn when the commands
+// run. It changes nothing. There must be a hint.
 func (g *Guard) Warm(db int, hints []Hint) {
 	first := g.shardOfKey(hints[0].Key) // like all others
 	if first.dbs[db].dict.Len() < warmFrom && !slices.ContainsFunc(hints, func(h Hint) bool { return h.Element != nil }) {

@@ -14,7 +14,8 @@ func TestTryWarmWaitsForNobodyAndLeavesNothingLocked(t *testing.T) {
 	for _, key := range []string{"a", "b", "c"} {
 		g.CreateString(1, []byte(key), []byte("v"))
 	}
-	hints := []Hint{{Key: []byte("a")}, {Key: []byte("none"), Element: []byte("x")}, {Key: []byte("b"), Element: []byte("x")}, {Key: []byte("c")}}
+	hints := []Hint{{Key: []byte("a")}, {Key: []byte("none"), Element: []byte("x")},
+		{Key: []byte("b"), Element: []byte("x")}, {Key: []byte("c")}}
 	ks.TryWarm(1, hints) // a guard holds everything
 	require.True(t, g.Holds(AllShards))
 	g.Unlock()

@@ -28,8 +28,8 @@ func (g *Guard) Unchanged(w *Watch, version uint64) bool {
 	return !g.Touched(w, version)
 }
 
-// Touched reports whether it is certain that the key has changed since Watch returned version, without a look at the key: one that has
-// expired, and is still there, has not been touched.
+// Touched reports whether it is certain that the key has changed since Watch returned version, without a look at the
+// key: one that has expired, and is still there, has not been touched.
 func (g *Guard) Touched(w *Watch, version uint64) bool {
 	g.shard(w.shard)
 	return w.version != version

@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// Check reads everything in a directory, which no process may have open, without changing it. report is told what is found,
-// a line at a time. It returns the first damage; what a crash has left at the end of the journal is none.
+// Check reads everything in a directory, which no process may have open, without changing it. report is told what is
+// found, a line at a time. It returns the first damage; what a crash has left at the end of the journal is none.
 func Check(fs vfs.FS, dir string, report func(string)) error {
 	meta, err := store.Verify(fs, dir, report)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, store.ErrInUse) {
@@ -35,7 +35,8 @@ func Check(fs vfs.FS, dir string, report func(string)) error {
 		if journalErr != nil {
 			what = "what a repair would cut off"
 		}
-		report(fmt.Sprintf("journal: %s: %d bytes with %d records, from offset %d of %s on", what, c.Bytes, c.Records, c.Offset, c.File))
+		report(fmt.Sprintf("journal: %s: %d bytes with %d records, from offset %d of %s on", what, c.Bytes, c.Records,
+			c.Offset, c.File))
 	}
 	return errors.Join(err, journalErr)
 }
@@ -48,8 +49,8 @@ func stopFirst(err error) error {
 	return fmt.Errorf("nothing was done, because a server runs on these data and must be stopped first: %w", err)
 }
 
-// Repair makes the data in a directory, which no process may have open, usable again: it keeps what is sound, sets the rest
-// aside, and tells report what it dropped. It does nothing if Check finds no damage.
+// Repair makes the data in a directory, which no process may have open, usable again: it keeps what is sound, sets
+// the rest aside, and tells report what it dropped. It does nothing if Check finds no damage.
 func Repair(fs vfs.FS, dir string, report func(string)) error {
 	log := slog.New(slog.NewTextHandler(reportWriter{report}, nil))
 	meta, err := store.Verify(fs, dir, func(string) {})
@@ -81,7 +82,8 @@ func Repair(fs vfs.FS, dir string, report func(string)) error {
 		report(fmt.Sprintf("journal: gave up %d bytes that had been synced and are missing", found.Missing))
 	}
 	if found.Cut.Bytes > 0 {
-		report(fmt.Sprintf("journal: dropped %d bytes with %d records, from offset %d of %s on", found.Cut.Bytes, found.Cut.Records,
+		report(fmt.Sprintf("journal: dropped %d bytes with %d records, from offset %d of %s on", found.Cut.Bytes,
+			found.Cut.Records,
 			found.Cut.Offset, found.Cut.File))
 	}
 	return nil

@@ -82,9 +82,10 @@ func (s *Storage) Save() error {
 	}
 }
 
-// Replace has fill make the keyspace, of which nobody else changes anything meanwhile, another one. What it does is not journalled but stored at
-// once, when it has returned: all of it or, if the process ends before that, nothing. If fill fails what it has left is never stored, until a
-// later call succeeds; if only the checkpoint does, it is tried again as every other.
+// Replace has fill make the keyspace, of which nobody else changes anything meanwhile, another one. What it does is
+// not journalled but stored at once, when it has returned: all of it or, if the process ends before that, nothing. If
+// fill fails what it has left is never stored, until a later call succeeds; if only the checkpoint does, it is tried
+// again as every other.
 func (s *Storage) Replace(fill func() error) error {
 	s.checkpointing.Lock()
 	s.replacing = true
@@ -196,8 +197,8 @@ func (s *Storage) checkpoint(position uint64) error {
 	return nil
 }
 
-// seed returns the seed of the segment in which the journal goes on at a position, which the store then names: from its checkpoint on this segment
-// must exist. It is 0 if it cannot exist yet, because the journal has failed.
+// seed returns the seed of the segment in which the journal goes on at a position, which the store then names: from
+// its checkpoint on this segment must exist. It is 0 if it cannot exist yet, because the journal has failed.
 func (s *Storage) seed(j journal.Journal, position uint64, failed bool) uint32 {
 	if j == nil || failed {
 		return 0
@@ -205,8 +206,8 @@ func (s *Storage) seed(j journal.Journal, position uint64, failed bool) uint32 {
 	return j.Seed(position)
 }
 
-// enrol has the store name the segment in which the journal goes on, if it does not yet. Until it does so a journal that is gone as a whole is
-// not missed, and nothing else is the matter.
+// enrol has the store name the segment in which the journal goes on, if it does not yet. Until it does so a journal
+// that is gone as a whole is not missed, and nothing else is the matter.
 func (s *Storage) enrol(j journal.Journal) {
 	meta, _ := s.store.Meta()
 	seed := j.Seed(meta.Journal)

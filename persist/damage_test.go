@@ -29,7 +29,8 @@ type keyspace struct {
 }
 
 func openKeyspace(fs vfs.FS) (*keyspace, error) {
-	storage, err := persist.Open(persist.Options{FS: fs, Dir: "db", Policy: journal.Always, Log: slog.New(slog.DiscardHandler)})
+	storage, err := persist.Open(persist.Options{FS: fs, Dir: "db", Policy: journal.Always,
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -139,9 +140,9 @@ func files(t *testing.T, fs vfs.FS, dir string) (paths []string) {
 	return paths
 }
 
-// TestDamageIsNeverSilent flips bits and cuts files of a data directory. Whatever is hit: the directory is refused, a value
-// that cannot be read is an error, or everything is as it was; only the end of the journal may be taken for a torn tail, and
-// then what is there is what was there at some time.
+// TestDamageIsNeverSilent flips bits and cuts files of a data directory. Whatever is hit: the directory is refused, a
+// value that cannot be read is an error, or everything is as it was; only the end of the journal may be taken for a
+// torn tail, and then what is there is what was there at some time.
 func TestDamageIsNeverSilent(t *testing.T) {
 	sound := vfs.NewMem()
 	k, err := openKeyspace(sound)

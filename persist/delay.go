@@ -2,8 +2,8 @@ package persist
 
 import "time"
 
-// KeyDelay slows work on keys down, so that tests can see a server at it: so many microseconds for each key or, if it is negative, a microsecond for so
-// many keys.
+// KeyDelay slows work on keys down, so that tests can see a server at it: so many microseconds for each key or, if it
+// is negative, a microsecond for so many keys.
 type KeyDelay int
 
 // of returns the delay for n keys.
@@ -14,7 +14,8 @@ func (d KeyDelay) of(n int) time.Duration {
 	return time.Duration(n) * time.Duration(d) * time.Microsecond
 }
 
-// SetKeyDelays slows down what brings keys into memory and what writes checkpoints. Closing the storage does not wait for that.
+// SetKeyDelays slows down what brings keys into memory and what writes checkpoints. Closing the storage does not wait
+// for that.
 func (s *Storage) SetKeyDelays(load, save KeyDelay) {
 	s.loadDelay.Store(int64(load))
 	s.saveDelay.Store(int64(save))

@@ -157,7 +157,8 @@ func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// Of a long string of which something is damaged or missing nothing is shown; a repair leaves it out, and keeps the others.
+// Of a long string of which something is damaged or missing nothing is shown; a repair leaves it out, and keeps the
+// others.
 func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 	whole := vfs.NewMem()
 	k, err := openKeyspace(whole)
@@ -244,7 +245,8 @@ func TestLongStringsInOnePieceAreRead(t *testing.T) {
 	c, err := s.Begin()
 	require.NoError(t, err)
 	for i, key := range []string{"changes", "moves", "stays"} {
-		require.NoError(t, c.PutHead(meta.Spaces[0], key, engine.Head{External: true, Blob: []byte(longValue(i))}, false, false))
+		require.NoError(t, c.PutHead(meta.Spaces[0], key, engine.Head{External: true, Blob: []byte(longValue(i))}, false,
+			false))
 	}
 	require.NoError(t, c.Commit(meta))
 	require.NoError(t, s.Close())

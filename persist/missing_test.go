@@ -34,10 +34,12 @@ func (k kept) clone(t *testing.T) *vfs.MemFS {
 
 // segments returns the paths of the journal's segments, the oldest first.
 func segments(t *testing.T, fs vfs.FS) []string {
-	return slices.DeleteFunc(files(t, fs, "db/journal"), func(name string) bool { return !strings.HasPrefix(path.Base(name), "journal-") })
+	return slices.DeleteFunc(files(t, fs, "db/journal"),
+		func(name string) bool { return !strings.HasPrefix(path.Base(name), "journal-") })
 }
 
-// keep makes a data directory: life writes into it, and the directory is what it was when life ended, or when the storage was closed.
+// keep makes a data directory: life writes into it, and the directory is what it was when life ended, or when the
+// storage was closed.
 func keep(t *testing.T, life func(set func(key, value string), k *keyspace), stop bool, save bool) kept {
 	fs := crashfs.New()
 	k, err := openKeyspace(fs)
@@ -106,8 +108,8 @@ func change(t *testing.T, fs vfs.FS, name string, f func(b []byte) []byte) {
 // used returns how long the part of a segment is that is not zeros written ahead.
 func used(b []byte) int { return len(bytes.TrimRight(b, "\x00")) }
 
-// Whatever had been synced of a journal and is gone, or is not the same journal any more, is seen: by the start, which refuses, and by Check.
-// Repair accepts the loss.
+// Whatever had been synced of a journal and is gone, or is not the same journal any more, is seen: by the start,
+// which refuses, and by Check. Repair accepts the loss.
 func TestWhatIsMissingIsSeen(t *testing.T) {
 	states := map[string]kept{
 		"fresh, killed":               keep(t, fresh, false, false),
@@ -130,12 +132,21 @@ func TestWhatIsMissingIsSeen(t *testing.T) {
 		"the last segment is renamed": func(t *testing.T, fs *vfs.MemFS) {
 			require.NoError(t, fs.Rename(last(t, fs), "db/journal/journal-00000000000fffff"))
 		},
-		"the last segment has no header":   func(t *testing.T, fs *vfs.MemFS) { writeFile(t, fs, last(t, fs), nil) },
-		"the journal's folder is removed":  func(t *testing.T, fs *vfs.MemFS) { require.NoError(t, fs.RemoveAll("db/journal")) },
-		"the journal's folder is emptied":  func(t *testing.T, fs *vfs.MemFS) { emptyDir(t, fs, "db/journal") },
-		"the file of positions is removed": func(t *testing.T, fs *vfs.MemFS) { require.NoError(t, fs.Remove("db/positions")) },
+		"the last segment has no header": func(t *testing.T, fs *vfs.MemFS) { writeFile(t, fs, last(t, fs), nil) },
+		"the journal's folder is removed": func(t *testing.T,
+			fs *vfs.MemFS) {
+			require.NoError(t, fs.RemoveAll("db/journal"))
+		},
+		"the journal's folder is emptied": func(t *testing.T, fs *vfs.MemFS) { emptyDir(t, fs, "db/journal") },
+		"the file of positions is removed": func(t *testing.T,
+			fs *vfs.MemFS) {
+			require.NoError(t, fs.Remove("db/positions"))
+		},
 		"the file of positions is emptied": func(t *testing.T, fs *vfs.MemFS) { writeFile(t, fs, "db/positions", nil) },
-		"the file of positions is zeros":   func(t *testing.T, fs *vfs.MemFS) { writeFile(t, fs, "db/positions", make([]byte, 9000)) },
+		"the file of positions is zeros": func(t *testing.T,
+			fs *vfs.MemFS) {
+			writeFile(t, fs, "db/positions", make([]byte, 9000))
+		},
 		"everything of the journal is gone": func(t *testing.T, fs *vfs.MemFS) {
 			require.NoError(t, errors.Join(fs.RemoveAll("db/journal"), fs.Remove("db/positions")))
 		},
@@ -201,8 +212,8 @@ func emptyDir(t *testing.T, fs vfs.FS, dir string) {
 	}
 }
 
-// refused requires that a directory is not opened, that Check says the same, and that Repair makes it one that can be opened, with values that
-// were there at some time.
+// refused requires that a directory is not opened, that Check says the same, and that Repair makes it one that can be
+// opened, with values that were there at some time.
 func refused(t *testing.T, fs *vfs.MemFS, want map[string]string) {
 	t.Helper()
 	_, err := openKeyspace(fs)
@@ -310,7 +321,8 @@ func TestRemovedFileOfTheStoreIsSeen(t *testing.T) {
 
 // A directory of the version before has neither a file of positions nor a store that names a segment.
 func TestOpenOfAnOlderDirectory(t *testing.T) {
-	for state, k := range map[string]kept{"killed": keep(t, checkpointed, false, false), "stopped": keep(t, checkpointed, true, false)} {
+	for state, k := range map[string]kept{"killed": keep(t, checkpointed, false, false),
+		"stopped": keep(t, checkpointed, true, false)} {
 		fs := k.clone(t)
 		older(t, fs)
 		for range 2 {

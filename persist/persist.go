@@ -36,12 +36,13 @@ type Options struct {
 	Log *slog.Logger
 	// Notify is called, by any goroutine, whenever Durable, Told or Err may have changed. It may be nil.
 	Notify func()
-	// Extra returns what is to be stored of the server's state beside the keyspace, nil if that is nothing. It is called while the whole keyspace
-	// is locked, and makes it part of the checkpoint. Restore gets it back, if there is any, before the journal is repeated. Both may be nil.
+	// Extra returns what is to be stored of the server's state beside the keyspace, nil if that is nothing. It is called
+	// while the whole keyspace is locked, and makes it part of the checkpoint. Restore gets it back, if there is any,
+	// before the journal is repeated. Both may be nil.
 	Extra   func() []byte
 	Restore func(extra []byte) error
-	// Import fills a keyspace that has never been stored. What it makes is not journalled but stored at once, before Recover returns: all of
-	// it or, if something fails on the way, nothing. It may be nil.
+	// Import fills a keyspace that has never been stored. What it makes is not journalled but stored at once, before
+	// Recover returns: all of it or, if something fails on the way, nothing. It may be nil.
 	Import func() error
 	// Waited is journal.Options.Waited.
 	Waited func(forWhat journal.Wait, took time.Duration)
@@ -50,8 +51,8 @@ type Options struct {
 // DefaultCheckpointSize is the default of Options.CheckpointSize.
 const DefaultCheckpointSize = 256 << 20
 
-// SavePoint starts a checkpoint when this many changes have been made and this many seconds have passed since the last one,
-// like the save directive of redis.conf.
+// SavePoint starts a checkpoint when this many changes have been made and this many seconds have passed since the
+// last one, like the save directive of redis.conf.
 type SavePoint struct{ Seconds, Changes int }
 
 // Storage is where a keyspace is stored. Its methods may be called from any goroutine, unless they say otherwise.
@@ -109,8 +110,8 @@ type Status struct {
 	JournalSize, JournalSince, Unsynced int64
 	// JournalBuffer is how many bytes wait in memory to be written to the journal.
 	JournalBuffer int64
-	// Loading says that keys are still being read from the store, since LoadBegan; LoadedKeys is how many have been, of LoadTotal, which
-	// take about LoadBytes on the disk.
+	// Loading says that keys are still being read from the store, since LoadBegan; LoadedKeys is how many have been, of
+	// LoadTotal, which take about LoadBytes on the disk.
 	Loading               bool
 	LoadBegan             time.Time
 	LoadedKeys, LoadTotal int
@@ -168,13 +169,13 @@ func (s *Storage) Source() engine.Source { return s.store }
 // journalDir is where the segments of the journal are.
 func journalDir(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "journal") }
 
-// bytesPerKey is how long the journal is, for each stored key, from which on all keys are brought into memory before it is
-// repeated. To read one key in the order of the store takes less than a tenth of looking it up, and a record has some hundred
-// bytes.
+// bytesPerKey is how long the journal is, for each stored key, from which on all keys are brought into memory before
+// it is repeated. To read one key in the order of the store takes less than a tenth of looking it up, and a record
+// has some hundred bytes.
 const bytesPerKey = 10
 
-// fewKeys is how many keys are brought into memory before the server serves, as it takes some milliseconds at most: so that a small
-// data set is there at once, for commands that need all of it too.
+// fewKeys is how many keys are brought into memory before the server serves, as it takes some milliseconds at most:
+// so that a small data set is there at once, for commands that need all of it too.
 const fewKeys = 10_000
 
 // journalStart returns where the journal has to be read from, by what the store says.
@@ -199,9 +200,9 @@ func journalSize(fs vfs.FS, dir string) (int64, error) {
 	return size, nil
 }
 
-// Recover makes ks, which is new and has Source as its source, what was stored: apply repeats the commands of one record of
-// the journal. From then on the changes of ks are made durable. progress is called now and then while the journal is read.
-// If it fails the Storage can only be closed.
+// Recover makes ks, which is new and has Source as its source, what was stored: apply repeats the commands of one
+// record of the journal. From then on the changes of ks are made durable. progress is called now and then while the
+// journal is read. If it fails the Storage can only be closed.
 func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []byte) error) error {
 	start := time.Now()
 	s.ks = ks
@@ -212,7 +213,8 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		s.status.Saved = time.UnixMilli(meta.Saved)
 		s.mu.Unlock()
 	}
-	if err := ks.Restore(engine.StoredState{Spaces: meta.Spaces, NextSpace: meta.NextSpace, NextParts: meta.NextParts}); err != nil {
+	if err := ks.Restore(engine.StoredState{Spaces: meta.Spaces, NextSpace: meta.NextSpace,
+		NextParts: meta.NextParts}); err != nil {
 		return err
 	}
 	if s.extra = meta.Extra; len(s.extra) > 0 && s.o.Restore != nil {
@@ -249,7 +251,8 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		}
 		err := apply(now, commands)
 		if err != nil && s.repaired {
-			s.o.Log.Warn("a command of the journal cannot be repeated on the repaired data", "position", lsn, "error", err.Error())
+			s.o.Log.Warn("a command of the journal cannot be repeated on the repaired data", "position", lsn, "error",
+				err.Error())
 			return nil
 		}
 		if err != nil {
@@ -264,7 +267,8 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		report, err = journal.Replay(s.o.FS, dir, journalStart(meta), s.o.Log, repeat)
 		end = report.End
 	} else {
-		j = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Seed: meta.JournalSeed, Log: s.o.Log, Notify: s.o.Notify,
+		j = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Seed: meta.JournalSeed, Log: s.o.Log,
+			Notify: s.o.Notify,
 			Waited: s.o.Waited, Delay: func() time.Duration { return time.Duration(s.writeDelay.Load()) }})
 		_, err = j.Read(meta.Journal, repeat)
 	}
@@ -356,9 +360,9 @@ func (s *Storage) loadDirectory() {
 	}
 }
 
-// Hold returns the position in the journal that Told must have reached before a client may be told anything that happened until
-// now, 0 if it need not wait. While the journal has failed nothing waits: what has changed since, and what was
-// waiting then, must not be told at all.
+// Hold returns the position in the journal that Told must have reached before a client may be told anything that
+// happened until now, 0 if it need not wait. While the journal has failed nothing waits: what has changed since, and
+// what was waiting then, must not be told at all.
 func (s *Storage) Hold() uint64 {
 	j := s.log()
 	if j == nil || !s.wait(j) || j.Err() != nil {
@@ -382,7 +386,8 @@ func (s *Storage) Told() uint64 {
 	return j.Durable()
 }
 
-// wait reports whether clients must not be told what is not durable: under EverySec only while something that is older than a second is not.
+// wait reports whether clients must not be told what is not durable: under EverySec only while something that is
+// older than a second is not.
 func (s *Storage) wait(j journal.Journal) bool {
 	switch journal.Policy(s.policy.Load()) {
 	case journal.Always:
@@ -425,7 +430,8 @@ func (s *Storage) Kick() {
 	}
 }
 
-// Commit has what was journalled written, and made durable if somebody waits for it, in the caller's goroutine if that is possible.
+// Commit has what was journalled written, and made durable if somebody waits for it, in the caller's goroutine if
+// that is possible.
 func (s *Storage) Commit() {
 	if j := s.log(); j != nil && j.Appended() > j.Durable() {
 		j.Commit()
@@ -482,8 +488,8 @@ func (s *Storage) Status() Status {
 	return st
 }
 
-// Close makes a last checkpoint if save is set, and closes everything. Nothing may use the keyspace any more. What is in the
-// journal is durable when it returns without an error, also without a checkpoint.
+// Close makes a last checkpoint if save is set, and closes everything. Nothing may use the keyspace any more. What is
+// in the journal is durable when it returns without an error, also without a checkpoint.
 func (s *Storage) Close(save bool) error {
 	var errs []error
 	s.stopWork()
@@ -496,7 +502,8 @@ func (s *Storage) Close(save bool) error {
 	return errors.Join(errs...)
 }
 
-// Abandon closes everything, and removes the directory as far as Open has made it: for a server that has not come into being.
+// Abandon closes everything, and removes the directory as far as Open has made it: for a server that has not come
+// into being.
 func (s *Storage) Abandon() error {
 	s.stopWork()
 	return errors.Join(s.closeJournal(), s.store.Abandon())

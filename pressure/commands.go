@@ -29,7 +29,8 @@ func (q *commands) run(ctx context.Context, cmd redis.Cmder) error {
 	return nativeError(q.client.Process(ctx, cmd))
 }
 
-// wait runs commands that wait until one is done. Each is made by command with the time in ms that it may wait, and read by done.
+// wait runs commands that wait until one is done. Each is made by command with the time in ms that it may wait, and
+// read by done.
 func (q *commands) wait(ctx context.Context, command func(ms int64) redis.Cmder, done func() (bool, error)) error {
 	c := q.begin(ctx)
 	defer c.end()
@@ -101,7 +102,8 @@ func (q *commands) reserve(ctx context.Context, n int, d time.Duration) (reserva
 func (q *commands) take(ctx context.Context, n int, options []any, add func(reply any) error) error {
 	var cmd *redis.SliceCmd
 	return q.wait(ctx, func(ms int64) redis.Cmder {
-		args := append([]any{"pressure.get", q.name, "count", n, "timeout", ms, "client", q.id, "prefix", q.prefix}, options...)
+		args := append([]any{"pressure.get", q.name, "count", n, "timeout", ms, "client", q.id, "prefix", q.prefix},
+			options...)
 		cmd = redis.NewSliceCmd(ctx, args...)
 		return cmd
 	}, func() (bool, error) {
@@ -161,7 +163,8 @@ func (q *commands) info(ctx context.Context) (*Info, error) {
 	}
 	flag := func(name string) bool { return number(name) != 0 || cmd.Val()[name] == true }
 	return &Info{
-		Length: number("length"), Bound: number("bound"), Closed: flag("closed"), Producer: text("producer"), Consumer: text("consumer"),
+		Length: number("length"), Bound: number("bound"), Closed: flag("closed"), Producer: text("producer"),
+		Consumer:     text("consumer"),
 		ProducerFree: flag("producer_free"), ConsumerFree: flag("consumer_free"),
 		ProducedMessages: number("produced_messages"), ProducedBytes: number("produced_bytes"),
 		ConsumedMessages: number("consumed_messages"), ConsumedBytes: number("consumed_bytes"),

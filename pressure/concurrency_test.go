@@ -17,8 +17,8 @@ import (
 	"github.com/atomredis/atomredis/pressure"
 )
 
-// TestExactlyOnceInOrder has several producers and consumers at a queue. Each message must arrive once, each consumer must see
-// those of each producer in their order, and the queue must never hold more than its bound.
+// TestExactlyOnceInOrder has several producers and consumers at a queue. Each message must arrive once, each consumer
+// must see those of each producer in their order, and the queue must never hold more than its bound.
 func TestExactlyOnceInOrder(t *testing.T) {
 	const producers, consumers, each = 4, 3, 40
 	for _, bound := range []int64{1, 10, 0} {
@@ -101,8 +101,8 @@ func TestExactlyOnceInOrder(t *testing.T) {
 	}
 }
 
-// onEachClient runs a test on each server with a client that can give connections away, with one whose pieces of waits are so
-// short that most waits take several, and with one that cannot give connections away.
+// onEachClient runs a test on each server with a client that can give connections away, with one whose pieces of
+// waits are so short that most waits take several, and with one that cannot give connections away.
 func onEachClient(t *testing.T, test func(t *testing.T, s server, c redis.UniversalClient)) {
 	onEachServer(t, func(t *testing.T, s server) {
 		t.Run("connections of their own", func(t *testing.T) {
@@ -119,8 +119,8 @@ func onEachClient(t *testing.T, test func(t *testing.T, s server, c redis.Univer
 	})
 }
 
-// TestCancelledAtAnyMoment ends the contexts of operations at random moments. What was put without an error must arrive once,
-// what was not must not, and the queue must be usable at the end.
+// TestCancelledAtAnyMoment ends the contexts of operations at random moments. What was put without an error must
+// arrive once, what was not must not, and the queue must be usable at the end.
 func TestCancelledAtAnyMoment(t *testing.T) {
 	onEachClient(t, func(t *testing.T, s server, client redis.UniversalClient) {
 		for _, bound := range []int64{1, 10, 0} {
@@ -220,7 +220,8 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 func TestLongWaits(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s server) {
 		for name, client := range map[string]redis.UniversalClient{
-			"own": redis.NewClient(&redis.Options{Addr: s.Options().Addr, ReadTimeout: 2 * time.Second, PoolSize: 20, MaxRetries: -1}),
+			"own": redis.NewClient(&redis.Options{Addr: s.Options().Addr, ReadTimeout: 2 * time.Second, PoolSize: 20,
+				MaxRetries: -1}),
 			"any": struct{ redis.UniversalClient }{s.Client},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -281,7 +282,8 @@ func longWaits(t *testing.T, s server, name string, client redis.UniversalClient
 	waitFor(t, "no keys", func() bool { return len(s.Keys(ctx, key(name, "*")).Val()) == 0 })
 }
 
-// TestWaitsAreServedInTheOrderOfArrival has three consumers wait, one after the other, for as long as most waits last at most.
+// TestWaitsAreServedInTheOrderOfArrival has three consumers wait, one after the other, for as long as most waits last
+// at most.
 func TestWaitsAreServedInTheOrderOfArrival(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s server) {
 		ctx := t.Context()
@@ -305,18 +307,23 @@ func TestWaitsAreServedInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
-// TestWaitsEndWithTheQueue has a client wait for a role that never becomes free, in a queue that goes without anybody telling it.
+// TestWaitsEndWithTheQueue has a client wait for a role that never becomes free, in a queue that goes without anybody
+// telling it.
 func TestWaitsEndWithTheQueue(t *testing.T) {
 	onSequences(t, func(t *testing.T, s server) {
 		ctx := t.Context()
-		for _, piece := range []time.Duration{0, 150 * time.Millisecond} { // in the first piece of the wait, and in a long one
+		for _, piece := range []time.Duration{0, 150 * time.Millisecond} {
+			// in the first piece of the wait, and in a long one
 			q := s.create(t, "q", 1)
 			holder := s.Conn()
 			defer holder.Close()
 			require.NoError(t, holder.RPop(ctx, key("q", ":producer_free")).Err())
 			done := make(chan error, 1)
 			go func() { done <- q.Put(ctx, []byte("m")) }()
-			waitFor(t, "the client waits", func() bool { return strings.Contains(s.Info(ctx, "clients").Val(), "blocked_clients:1") })
+			waitFor(t, "the client waits", func() bool {
+				return strings.Contains(s.Info(ctx, "clients").Val(),
+					"blocked_clients:1")
+			})
 			time.Sleep(piece)
 			s.Del(ctx, key("q", ":bound"), key("q", ":consumer_free"), key("q", ":not_full"))
 			require.ErrorIs(t, <-done, pressure.ErrNoQueue)
@@ -362,7 +369,8 @@ func TestContextsThatHaveEnded(t *testing.T) {
 		require.ErrorIs(t, err, cause)
 		_, err = pressure.Create(ctx, s.Client, "r", 0, s.o)
 		require.ErrorIs(t, err, cause)
-		require.Equal(t, map[string]string{":bound": "string", ":producer_free": "list", ":consumer_free": "list", ":not_full": "list"}, s.keys(t, "q"))
+		require.Equal(t, map[string]string{":bound": "string", ":producer_free": "list", ":consumer_free": "list",
+			":not_full": "list"}, s.keys(t, "q"))
 	})
 }
 

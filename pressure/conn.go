@@ -8,17 +8,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An operation runs on one connection from its first command to its last. A server that looks after roles can then give back
-// those of a client that dies, and a command is never sent again on another connection when one breaks.
+// An operation runs on one connection from its first command to its last. A server that looks after roles can then
+// give back those of a client that dies, and a command is never sent again on another connection when one breaks.
 //
-// A command that blocks cannot be abandoned: what the server hands out in the same moment would be lost. It is released by CLIENT
-// UNBLOCK from another connection instead: either it has been released and has got nothing, or it has been served and its reply
-// is used. So a wait ends promptly, and keeps its place among those who wait. Where that is not possible (clients that cannot
-// give a connection away, users without the permission) waits are made of short pieces.
+// A command that blocks cannot be abandoned: what the server hands out in the same moment would be lost. It is
+// released by CLIENT UNBLOCK from another connection instead: either it has been released and has got nothing, or it
+// has been served and its reply is used. So a wait ends promptly, and keeps its place among those who wait. Where
+// that is not possible (clients that cannot give a connection away, users without the permission) waits are made of
+// short pieces.
 
 const (
-	// shortPiece is how long a command blocks at most if it cannot be released, and the first time: most waits are shorter, and
-	// need no preparation.
+	// shortPiece is how long a command blocks at most if it cannot be released, and the first time: most waits are
+	// shorter, and need no preparation.
 	shortPiece = 100 * time.Millisecond
 	// longPiece is how long a command blocks at most in any case, so that a server that has gone is noticed.
 	longPiece = 5 * time.Second
@@ -75,7 +76,8 @@ type conn struct {
 	id  int64       // as the server knows it; 0 if it has not been asked, -1 if commands cannot be released
 	// ctx is for all commands but the first: it never ends, because replies must be read.
 	ctx context.Context
-	// first is for the first command. It ends the wait for a connection of the pool, and has no effect on the command itself.
+	// first is for the first command. It ends the wait for a connection of the pool, and has no effect on the command
+	// itself.
 	first context.Context
 }
 
@@ -125,9 +127,11 @@ func run(pipelined func(context.Context, func(redis.Pipeliner) error) ([]redis.C
 	return nil
 }
 
-// wait calls try, which blocks for at most the given time, until it reports that it is done or fails; or until the context ends,
-// whose cause it returns; or until check fails, which is called now and then if it is not nil. A null reply in try is no error.
-func (c *conn) wait(ctx context.Context, check func(context.Context, commander) error, try func(block time.Duration) (done bool, err error)) error {
+// wait calls try, which blocks for at most the given time, until it reports that it is done or fails; or until the
+// context ends, whose cause it returns; or until check fails, which is called now and then if it is not nil. A null
+// reply in try is no error.
+func (c *conn) wait(ctx context.Context, check func(context.Context, commander) error,
+	try func(block time.Duration) (done bool, err error)) error {
 	for long := false; ; long = true {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -183,8 +187,8 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// releaseWhen releases the command that this connection is about to send when ctx ends or check fails. The function that it
-// returns is called when the command has ended; it returns what check has failed with.
+// releaseWhen releases the command that this connection is about to send when ctx ends or check fails. The function
+// that it returns is called when the command has ended; it returns what check has failed with.
 func (c *conn) releaseWhen(ctx context.Context, check func(context.Context, commander) error) (ended func() error) {
 	stop, stopNow := context.WithCancel(c.ctx) // also ends waits for a connection
 	stopped := make(chan struct{})

@@ -13,8 +13,8 @@ type Embedded interface {
 	Dial(ctx context.Context) (net.Conn, error)
 }
 
-// EmbeddedClient returns a client of a server inside the program, an *atomredis.DB, to be used with Create, Open and the others. Nothing goes
-// through a port or a socket:
+// EmbeddedClient returns a client of a server inside the program, an *atomredis.DB, to be used with Create, Open and
+// the others. Nothing goes through a port or a socket:
 //
 //	db, err := atomredis.Open(atomredis.Options{})
 //	...
@@ -22,7 +22,8 @@ type Embedded interface {
 //	defer client.Close()
 //	queue, err := pressure.Create(ctx, client, "jobs", 100, pressure.Options{})
 //
-// The caller closes it before the server. It is like any other client, and has as many connections as operations that wait.
+// The caller closes it before the server. It is like any other client, and has as many connections as operations that
+// wait.
 func EmbeddedClient(db Embedded) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr:   "embedded", // for messages only

@@ -12,16 +12,19 @@ import (
 // DefaultPrefix is what the keys of all queues begin with unless Options.Prefix says otherwise.
 const DefaultPrefix = keys.DefaultPrefix
 
-// queueKeys are the names of the keys that make up a queue: the twelve of the specification, and the other spelling of four of them.
+// queueKeys are the names of the keys that make up a queue: the twelve of the specification, and the other spelling
+// of four of them.
 type queueKeys struct {
-	queue                      string // list of the messages, the newest first
-	bound                      string // string: how many messages the queue holds, 0 without limit; exists as long as the queue does
+	queue string // list of the messages, the newest first
+	// string: how many messages the queue holds, 0 without limit; exists as long as the queue does
+	bound                      string
 	producer, consumer         string // strings: the client that has, or last had, the role
 	producerFree, consumerFree string // lists: one element while nobody has the role
 	notFull                    string // list: one element while a message may be put
 	closed                     string // list: elements once the queue is closed
 	stats                      [statCount]string
-	// sampleStats are the counters as the sample commands of the specification spell them. They are read, and go with the queue.
+	// sampleStats are the counters as the sample commands of the specification spell them. They are read, and go with
+	// the queue.
 	sampleStats [statCount]string
 }
 
@@ -62,7 +65,8 @@ var globQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`,
 // handles counts the handles of this process, which the names of clients tell apart.
 var handles atomic.Int64
 
-// newClientID returns a name that no other handle has, and that shows whoever inspects a queue where to look for its user.
+// newClientID returns a name that no other handle has, and that shows whoever inspects a queue where to look for its
+// user.
 func newClientID() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package pressure has distributed, bounded FIFO queues of messages: the pressure protocol, version 0.1, over any Redis.
+// Package pressure has distributed, bounded FIFO queues of messages: the pressure protocol, version 0.1, over any
+// Redis.
 //
 //	queue, err := pressure.Create(ctx, client, "frames", 10, pressure.Options{})
 //	if err != nil {
@@ -11,13 +12,14 @@
 //	queue, err := pressure.Open(ctx, client, "frames", pressure.Options{})
 //	for frame, err := range queue.Messages(ctx) { // until the queue is closed and empty
 //
-// A queue has one producer and one consumer at a time; others wait for their turn. On atomredis the operations are commands of
-// the server; on any other Redis they are the sequences of commands of the specification. Both work on the same keys, so all
-// kinds of clients, in whatever language, can share a queue.
+// A queue has one producer and one consumer at a time; others wait for their turn. On atomredis the operations are
+// commands of the server; on any other Redis they are the sequences of commands of the specification. Both work on
+// the same keys, so all kinds of clients, in whatever language, can share a queue.
 //
-// A Queue may be used by any number of goroutines. An operation occupies a connection of the client's pool for as long as it
-// lasts, and now and then a second one when it waits. When its context ends it stops waiting within a tenth of a second, gives
-// back its role, and has lost nothing: what the server has handed out in that moment is returned.
+// A Queue may be used by any number of goroutines. An operation occupies a connection of the client's pool for as
+// long as it lasts, and now and then a second one when it waits. When its context ends it stops waiting within a
+// tenth of a second, gives back its role, and has lost nothing: what the server has handed out in that moment is
+// returned.
 package pressure
 
 import (
@@ -39,8 +41,8 @@ type Options struct {
 	ClientID string
 	// Timeout is how long an operation waits at most, after which it fails with ErrTimeout. 0 leaves that to the context.
 	Timeout time.Duration
-	// OnlyRedisCommands leaves the commands unused that atomredis has for queues: the sequences of the specification are used
-	// there as well. What the operations do is the same.
+	// OnlyRedisCommands leaves the commands unused that atomredis has for queues: the sequences of the specification are
+	// used there as well. What the operations do is the same.
 	OnlyRedisCommands bool
 }
 
@@ -51,8 +53,8 @@ type Queue struct {
 	protocol protocol
 }
 
-// protocol is a way to do the operations on a queue. Its errors are those of this package, those of the server, and the cause of
-// a context that has ended.
+// protocol is a way to do the operations on a queue. Its errors are those of this package, those of the server, and
+// the cause of a context that has ended.
 type protocol interface {
 	create(ctx context.Context, bound int64) error
 	// exists fails with ErrNoQueue if there is no queue.
@@ -72,8 +74,8 @@ type protocol interface {
 	list(ctx context.Context) ([]string, error)
 }
 
-// Create makes a queue that holds at most bound messages, or any number if it is 0. The error is ErrQueueExists if there is one
-// of that name. The client stays the caller's.
+// Create makes a queue that holds at most bound messages, or any number if it is 0. The error is ErrQueueExists if
+// there is one of that name. The client stays the caller's.
 func Create(ctx context.Context, client redis.UniversalClient, name string, bound int64, o Options) (*Queue, error) {
 	q, err := newQueue(ctx, client, name, o)
 	if err == nil && bound < 0 {
@@ -100,8 +102,8 @@ func Open(ctx context.Context, client redis.UniversalClient, name string, o Opti
 	return q, nil
 }
 
-// Await is Open that waits until there is such a queue, as long as ctx and Options.Timeout allow. Nothing tells of a new queue, so it looks for it
-// several times a second.
+// Await is Open that waits until there is such a queue, as long as ctx and Options.Timeout allow. Nothing tells of a
+// new queue, so it looks for it several times a second.
 func Await(ctx context.Context, client redis.UniversalClient, name string, o Options) (*Queue, error) {
 	q, err := newQueue(ctx, client, name, o)
 	if err != nil {
@@ -131,7 +133,8 @@ const (
 	awaitMax = 200 * time.Millisecond
 )
 
-// Delete is Queue.Delete without a handle: it also goes on with a deletion that was not finished, for which Open finds no queue.
+// Delete is Queue.Delete without a handle: it also goes on with a deletion that was not finished, for which Open
+// finds no queue.
 func Delete(ctx context.Context, client redis.UniversalClient, name string, o Options) error {
 	q, err := newQueue(ctx, client, name, o)
 	if err != nil {
@@ -161,8 +164,8 @@ func newQueue(ctx context.Context, client redis.UniversalClient, name string, o 
 		o.ClientID = newClientID()
 	}
 	q := &Queue{name: name, id: o.ClientID, timeout: o.Timeout}
-	// This is also the first command: go-redis settles what the server can do with the first connection of a client, and does not
-	// do so safely with connections that are given away.
+	// This is also the first command: go-redis settles what the server can do with the first connection of a client, and
+	// does not do so safely with connections that are given away.
 	native, err := hasCommands(ctx, client)
 	if err != nil {
 		return nil, err
@@ -196,9 +199,9 @@ func (q *Queue) within(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, q.timeout, ErrTimeout)
 }
 
-// Put puts a message into the queue. It waits while another producer is at it and while the queue is full. Without an error the
-// message is in the queue; with ErrClosed, ErrNoQueue, ErrTimeout or the cause of the context it is not. The message may hold any
-// bytes.
+// Put puts a message into the queue. It waits while another producer is at it and while the queue is full. Without an
+// error the message is in the queue; with ErrClosed, ErrNoQueue, ErrTimeout or the cause of the context it is not.
+// The message may hold any bytes.
 func (q *Queue) Put(ctx context.Context, message []byte) error {
 	_, err := q.PutAll(ctx, message)
 	return err
@@ -210,8 +213,8 @@ const (
 	batchBytes    = 4 << 20
 )
 
-// PutAll is Put for many messages, which come in their order, though those of other producers may come in between. It returns how
-// many of them, the first ones, are in the queue; less than all only with an error.
+// PutAll is Put for many messages, which come in their order, though those of other producers may come in between. It
+// returns how many of them, the first ones, are in the queue; less than all only with an error.
 func (q *Queue) PutAll(ctx context.Context, messages ...[]byte) (n int, err error) {
 	ctx, cancel := q.within(ctx)
 	defer cancel()
@@ -230,9 +233,9 @@ func (q *Queue) PutAll(ctx context.Context, messages ...[]byte) (n int, err erro
 	return n, failed(ctx, "put into", q.name, err)
 }
 
-// Get takes the oldest message out of the queue. It waits while another consumer is at it and while there is none. The error is
-// ErrClosed if the queue is closed and empty. Without an error the message is the caller's alone; otherwise it is still in the
-// queue.
+// Get takes the oldest message out of the queue. It waits while another consumer is at it and while there is none.
+// The error is ErrClosed if the queue is closed and empty. Without an error the message is the caller's alone;
+// otherwise it is still in the queue.
 func (q *Queue) Get(ctx context.Context) ([]byte, error) {
 	messages, err := q.GetN(ctx, 1)
 	if err != nil {
@@ -264,8 +267,8 @@ func (q *Queue) take(ctx context.Context, op string, n int, get func(ctx context
 	return failed(ctx, op, q.name, err)
 }
 
-// Messages takes messages out of the queue until it is closed and empty, or until the loop over them is left, which loses none.
-// An error, such as the end of the context, is the last thing it yields.
+// Messages takes messages out of the queue until it is closed and empty, or until the loop over them is left, which
+// loses none. An error, such as the end of the context, is the last thing it yields.
 func (q *Queue) Messages(ctx context.Context) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for {
@@ -277,14 +280,16 @@ func (q *Queue) Messages(ctx context.Context) iter.Seq2[[]byte, error] {
 	}
 }
 
-// Reservation is a message that has been handed out, and comes back to the head of the queue unless it is acknowledged in time.
+// Reservation is a message that has been handed out, and comes back to the head of the queue unless it is
+// acknowledged in time.
 type Reservation struct {
 	ID      string
 	Message []byte
 }
 
-// Reserve is Get for a message that is not lost with its consumer: it returns to the head of the queue unless Ack is called with
-// the reservation's ID within d. Servers other than atomredis have no reservations; the error is then errors.ErrUnsupported.
+// Reserve is Get for a message that is not lost with its consumer: it returns to the head of the queue unless Ack is
+// called with the reservation's ID within d. Servers other than atomredis have no reservations; the error is then
+// errors.ErrUnsupported.
 func (q *Queue) Reserve(ctx context.Context, d time.Duration) (Reservation, error) {
 	reservations, err := q.ReserveN(ctx, 1, d)
 	if err != nil {
@@ -305,13 +310,14 @@ func (q *Queue) ReserveN(ctx context.Context, n int, d time.Duration) (reservati
 	return reservations, err
 }
 
-// Ack says that reserved messages have been dealt with. It returns for how many that was still possible: the others have gone
-// back.
+// Ack says that reserved messages have been dealt with. It returns for how many that was still possible: the others
+// have gone back.
 func (q *Queue) Ack(ctx context.Context, ids ...string) (int, error) {
 	return q.settle(ctx, "acknowledge messages of", true, ids)
 }
 
-// Return puts reserved messages back at the head of the queue. It returns how many that were: the others had gone back already.
+// Return puts reserved messages back at the head of the queue. It returns how many that were: the others had gone
+// back already.
 func (q *Queue) Return(ctx context.Context, ids ...string) (int, error) {
 	return q.settle(ctx, "return messages to", false, ids)
 }
@@ -323,15 +329,15 @@ func (q *Queue) settle(ctx context.Context, op string, acknowledge bool, ids []s
 	return n, failed(ctx, op, q.name, err)
 }
 
-// Close says that no more messages will come. It waits while a producer is at the queue. What is in the queue can still be got. A
-// queue is closed once: the error of a second time is ErrClosed.
+// Close says that no more messages will come. It waits while a producer is at the queue. What is in the queue can
+// still be got. A queue is closed once: the error of a second time is ErrClosed.
 func (q *Queue) Close(ctx context.Context) error {
 	return q.end(ctx, "close", q.protocol.close)
 }
 
-// Delete removes the queue with all that is in it. Operations that wait end with ErrNoQueue; it waits for those that are at work.
-// If its context ends before that, nobody can use the queue any more, and Delete, here or without a handle, can be called again
-// for the rest.
+// Delete removes the queue with all that is in it. Operations that wait end with ErrNoQueue; it waits for those that
+// are at work. If its context ends before that, nobody can use the queue any more, and Delete, here or without a
+// handle, can be called again for the rest.
 func (q *Queue) Delete(ctx context.Context) error {
 	return q.end(ctx, "delete", q.protocol.delete)
 }

@@ -14,11 +14,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sequences does operations by the command sequences of the specification. Steps that follow each other without a wait are sent
-// as one transaction where their order allows it, which saves round trips and hides states in between from others.
+// sequences does operations by the command sequences of the specification. Steps that follow each other without a
+// wait are sent as one transaction where their order allows it, which saves round trips and hides states in between
+// from others.
 //
-// What must stay true: whoever pops the element of a role's list pushes it back however the operation ends, and whoever pops the
-// element of :not_full either puts a message or pushes it back. Only the broken connection of a client prevents that.
+// What must stay true: whoever pops the element of a role's list pushes it back however the operation ends, and
+// whoever pops the element of :not_full either puts a message or pushes it back. Only the broken connection of a
+// client prevents that.
 type sequences struct {
 	connections
 	queueKeys
@@ -37,8 +39,8 @@ type role struct {
 func (q *sequences) producerRole() role { return role{q.producer, q.producerFree} }
 func (q *sequences) consumerRole() role { return role{q.consumer, q.consumerFree} }
 
-// create makes all keys in one step, so that nobody sees, and no failure leaves, a queue without roles. What is left of a
-// queue that was not deleted completely goes.
+// create makes all keys in one step, so that nobody sees, and no failure leaves, a queue without roles. What is left
+// of a queue that was not deleted completely goes.
 func (q *sequences) create(ctx context.Context, bound int64) error {
 	existed, err := q.ifBound(ctx, false, func(ctx context.Context, tx redis.Pipeliner) {
 		tx.SetNX(ctx, q.bound, bound, 0)
@@ -54,7 +56,8 @@ func (q *sequences) create(ctx context.Context, bound int64) error {
 }
 
 // ifBound runs a transaction if the queue has a bound, or if it has none, as wanted. It reports whether it had one.
-func (q *sequences) ifBound(ctx context.Context, want bool, build func(ctx context.Context, tx redis.Pipeliner)) (had bool, err error) {
+func (q *sequences) ifBound(ctx context.Context, want bool,
+	build func(ctx context.Context, tx redis.Pipeliner)) (had bool, err error) {
 	for {
 		err := q.client.Watch(ctx, func(watch *redis.Tx) error {
 			n, err := watch.Exists(ctx, q.bound).Result()
@@ -77,7 +80,8 @@ func (q *sequences) exists(ctx context.Context) error {
 	return err
 }
 
-// stillThere ends waits for a queue that has been deleted. A server that does not answer is found out by the wait itself.
+// stillThere ends waits for a queue that has been deleted. A server that does not answer is found out by the wait
+// itself.
 func (q *sequences) stillThere(ctx context.Context, c commander) error {
 	if n, err := c.Exists(ctx, q.bound).Result(); err == nil && n == 0 {
 		return ErrNoQueue
@@ -114,7 +118,8 @@ func (q *sequences) giveBack(c *conn, r role) error {
 }
 
 // pop waits for an element of the first list that has one, and takes it.
-func (c *conn) pop(ctx context.Context, check func(context.Context, commander) error, lists ...string) (list, value string, err error) {
+func (c *conn) pop(ctx context.Context, check func(context.Context, commander) error, lists ...string) (list,
+	value string, err error) {
 	err = c.wait(ctx, check, func(block time.Duration) (bool, error) {
 		args := []any{"brpop"}
 		for _, key := range lists {
@@ -179,8 +184,8 @@ func (q *sequences) put(ctx context.Context, messages [][]byte) (n int, err erro
 	}
 }
 
-// room waits, as the producer, until messages can be put, and takes the element of :not_full. It returns how many fit: they are
-// not more later than they are now, because nobody else puts any.
+// room waits, as the producer, until messages can be put, and takes the element of :not_full. It returns how many
+// fit: they are not more later than they are now, because nobody else puts any.
 func (q *sequences) room(ctx context.Context, c *conn, first bool) (int, error) {
 	for waited := false; ; waited = true {
 		var boundText, popped *redis.StringCmd
@@ -272,8 +277,8 @@ func (q *sequences) get(ctx context.Context, n int) ([][]byte, error) {
 	return result, nil
 }
 
-// popMessages takes, as the consumer, up to n messages out of the queue, and waits for the first. It reports whether it has
-// pushed to :not_full as well.
+// popMessages takes, as the consumer, up to n messages out of the queue, and waits for the first. It reports whether
+// it has pushed to :not_full as well.
 func (q *sequences) popMessages(ctx context.Context, c *conn, n int) (messages []string, madeRoom bool, err error) {
 	var bound, closed *redis.IntCmd
 	var first *redis.StringCmd
@@ -472,7 +477,8 @@ func (q *sequences) list(ctx context.Context) ([]string, error) {
 	const suffix = ":bound"
 	var names []string
 	for cursor := uint64(0); ; {
-		found, next, err := q.client.ScanType(ctx, cursor, globQuoter.Replace(q.prefix+":")+"*"+suffix, 1000, "string").Result()
+		found, next, err := q.client.ScanType(ctx, cursor, globQuoter.Replace(q.prefix+":")+"*"+suffix, 1000,
+			"string").Result()
 		if err != nil {
 			return nil, err
 		}

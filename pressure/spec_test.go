@@ -23,13 +23,15 @@ func TestCreate(t *testing.T) {
 		t.Run(":bound is saved", func(t *testing.T) {
 			require.Equal(t, "5", s.Get(ctx, key("q", ":bound")).Val())
 		})
-		t.Run(":producer_free, :consumer_free and :not_full have one element, and empty lists do not exist", func(t *testing.T) {
-			require.Equal(t, map[string]string{":bound": "string", ":producer_free": "list", ":consumer_free": "list", ":not_full": "list"},
-				s.keys(t, "q"))
-			for _, suffix := range []string{":producer_free", ":consumer_free", ":not_full"} {
-				require.EqualValues(t, 1, s.LLen(ctx, key("q", suffix)).Val(), suffix)
-			}
-		})
+		t.Run(":producer_free, :consumer_free and :not_full have one element, and empty lists do not exist",
+			func(t *testing.T) {
+				require.Equal(t, map[string]string{":bound": "string", ":producer_free": "list", ":consumer_free": "list",
+					":not_full": "list"},
+					s.keys(t, "q"))
+				for _, suffix := range []string{":producer_free", ":consumer_free", ":not_full"} {
+					require.EqualValues(t, 1, s.LLen(ctx, key("q", suffix)).Val(), suffix)
+				}
+			})
 		t.Run("a bound that is not empty is an error", func(t *testing.T) {
 			_, err := pressure.Create(ctx, s.Client, "q", 7, s.o)
 			require.ErrorIs(t, err, pressure.ErrQueueExists)
@@ -71,7 +73,8 @@ func TestKeys(t *testing.T) {
 		require.NoError(t, q.Close(ctx))
 		t.Run("the twelve keys, and no other", func(t *testing.T) {
 			require.Equal(t, map[string]string{
-				"": "list", ":bound": "string", ":producer": "string", ":consumer": "string", ":producer_free": "list", ":consumer_free": "list",
+				"": "list", ":bound": "string", ":producer": "string", ":consumer": "string", ":producer_free": "list",
+				":consumer_free":           "list",
 				":stats:produced_messages": "string", ":stats:produced_bytes": "string", ":stats:consumed_messages": "string",
 				":stats:consumed_bytes": "string", ":not_full": "list", ":closed": "list",
 			}, s.keys(t, "q"))
@@ -125,11 +128,14 @@ func TestPut(t *testing.T) {
 		rec.take()
 		require.NoError(t, q.Put(ctx, []byte("one")))
 		if s.native {
-			require.Equal(t, []string{"PRESSURE.PUT q one timeout 100 client " + q.ClientID() + " prefix __pressure__"}, rec.take())
+			require.Equal(t, []string{"PRESSURE.PUT q one timeout 100 client " + q.ClientID() + " prefix __pressure__"},
+				rec.take())
 		} else {
 			require.Equal(t, []string{
-				"EXISTS :bound", "RPOP :producer_free", "SET :producer " + q.ClientID(), "GET :bound", "EXISTS :closed", "RPOP :not_full", "LLEN ",
-				"LPUSH  one", "INCRBY :stats:produced_messages 1", "INCRBY :stats:produced_bytes 3", "LPUSH :not_full 0", "LTRIM :not_full 0 0",
+				"EXISTS :bound", "RPOP :producer_free", "SET :producer " + q.ClientID(), "GET :bound", "EXISTS :closed",
+				"RPOP :not_full", "LLEN ",
+				"LPUSH  one", "INCRBY :stats:produced_messages 1", "INCRBY :stats:produced_bytes 3", "LPUSH :not_full 0",
+				"LTRIM :not_full 0 0",
 				"LPUSH :producer_free 0",
 			}, rec.take())
 		}
@@ -206,7 +212,8 @@ func TestGet(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "one", string(message), "elements are popped at the right")
 		if s.native {
-			require.Equal(t, []string{"PRESSURE.GET q count 1 timeout 100 client " + q.ClientID() + " prefix __pressure__"}, rec.take())
+			require.Equal(t, []string{"PRESSURE.GET q count 1 timeout 100 client " + q.ClientID() + " prefix __pressure__"},
+				rec.take())
 		} else {
 			require.Equal(t, []string{
 				"EXISTS :bound", "RPOP :consumer_free", "SET :consumer " + q.ClientID(), "EXISTS :bound", "EXISTS :closed",
@@ -440,13 +447,15 @@ func TestOpenLenInfoList(t *testing.T) {
 }
 
 // strange are names that must work: with spaces, colons, glob characters, NUL, line ends, no UTF-8.
-var strange = []string{"two words", "a:b:c", "*", "[a-z]?", `back\slash`, "nul\x00byte", "line\r\nend", "\xff\xfe", strings.Repeat("long", 1000)}
+var strange = []string{"two words", "a:b:c", "*", "[a-z]?", `back\slash`, "nul\x00byte", "line\r\nend", "\xff\xfe",
+	strings.Repeat("long", 1000)}
 
 func TestStrangeNamesAndMessages(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s server) {
 		ctx := t.Context()
 		// Words that the server's own commands know, and what would end a text.
-		values := append([]string{"", "TIMEOUT", "1", "CLIENT", "PREFIX", "COUNT", "RESERVE", strings.Repeat("x", 1<<20)}, strange...)
+		values := append([]string{"", "TIMEOUT", "1", "CLIENT", "PREFIX", "COUNT", "RESERVE", strings.Repeat("x", 1<<20)},
+			strange...)
 		for _, name := range append([]string{""}, strange...) {
 			q := s.create(t, name, 0)
 			n, err := q.PutAll(ctx, messages(values...)...)
@@ -505,11 +514,13 @@ func TestManyMessagesAtOnce(t *testing.T) {
 		require.NoError(t, <-done)
 		require.Equal(t, all, received)
 		require.Equal(t, "2003", s.Get(ctx, key("q", ":stats:consumed_messages")).Val())
-		require.Equal(t, s.Get(ctx, key("q", ":stats:produced_bytes")).Val(), s.Get(ctx, key("q", ":stats:consumed_bytes")).Val())
+		require.Equal(t, s.Get(ctx, key("q", ":stats:produced_bytes")).Val(),
+			s.Get(ctx, key("q", ":stats:consumed_bytes")).Val())
 	})
 }
 
-// TestBothSpellingsOfStatistics has counters under the names that the sample commands of the specification have for them.
+// TestBothSpellingsOfStatistics has counters under the names that the sample commands of the specification have for
+// them.
 func TestBothSpellingsOfStatistics(t *testing.T) {
 	onSequences(t, func(t *testing.T, s server) {
 		ctx := t.Context()
@@ -519,7 +530,8 @@ func TestBothSpellingsOfStatistics(t *testing.T) {
 			key("q", ":consumed_bytes"), 40)
 		info, err := q.Info(ctx)
 		require.NoError(t, err)
-		require.Equal(t, []int64{11, 23, 30, 40}, []int64{info.ProducedMessages, info.ProducedBytes, info.ConsumedMessages, info.ConsumedBytes})
+		require.Equal(t, []int64{11, 23, 30, 40}, []int64{info.ProducedMessages, info.ProducedBytes, info.ConsumedMessages,
+			info.ConsumedBytes})
 	})
 }
 

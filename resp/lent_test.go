@@ -53,7 +53,8 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 			step := rapid.SampledFrom([]string{"reply", "collection", "truncate", "send", "end", "aside"}).Draw(t, "step")
 			switch step {
 			case "aside":
-				push := bytes.Repeat([]byte{byte('A' + i%26)}, rapid.SampledFrom([]int{1, 100, asideFrom - 1, asideFrom, asideRoom + 1}).Draw(t, "aside"))
+				push := bytes.Repeat([]byte{byte('A' + i%26)},
+					rapid.SampledFrom([]int{1, 100, asideFrom - 1, asideFrom, asideRoom + 1}).Draw(t, "aside"))
 				w.RawAside(push)
 				plain.Raw(push)
 			case "reply":
@@ -107,7 +108,8 @@ func lentTo(w *Writer) int {
 	return n
 }
 
-// What a client leaves unread takes little more memory than it has bytes, and is not moved as more comes, in whatever portions.
+// What a client leaves unread takes little more memory than it has bytes, and is not moved as more comes, in whatever
+// portions.
 func TestWhatPilesUpIsNotMoved(t *testing.T) {
 	const total = 16 << 20
 	for _, portion := range []int{100, 1000, 16_001, 131_001, 1 << 20} {

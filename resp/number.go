@@ -93,8 +93,8 @@ func hasExponent(b []byte) bool {
 	return false
 }
 
-// AppendFloat appends f in the shortest form that reads back as f, laid out as Redis does since 7.2: integers of up to 62 bits with all
-// their digits, other numbers with a few zeros or decimals at most, or else with an exponent.
+// AppendFloat appends f in the shortest form that reads back as f, laid out as Redis does since 7.2: integers of up
+// to 62 bits with all their digits, other numbers with a few zeros or decimals at most, or else with an exponent.
 func AppendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):

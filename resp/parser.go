@@ -46,7 +46,8 @@ type Parser struct {
 	Unauthenticated bool
 
 	// The scan of an incomplete command, as offsets from its first byte: the scan goes on at pos with left arguments to
-	// go once need bytes are there. need is 0 between commands. begun is where the argument begins that is incomplete, 0 if that is not known.
+	// go once need bytes are there. need is 0 between commands. begun is where the argument begins that is incomplete, 0
+	// if that is not known.
 	pos, left, need, begun int
 }
 
@@ -84,15 +85,15 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, n int, err error
 	return out, n, nil
 }
 
-// Missing returns how many bytes at least must follow the n of an incomplete command that are there. It may be 0 where that is not
-// known.
+// Missing returns how many bytes at least must follow the n of an incomplete command that are there. It may be 0
+// where that is not known.
 func (p *Parser) Missing(n int) int { return max(p.need-n, 0) }
 
 // Reset forgets an incomplete command, for a caller that will present its bytes again from an earlier place.
 func (p *Parser) Reset() { p.pos, p.left, p.need, p.begun = 0, 0, 0, 0 }
 
-// Last returns where the last argument of an incomplete command begins and how many bytes it has. ok is false if not even all that comes before
-// it is there.
+// Last returns where the last argument of an incomplete command begins and how many bytes it has. ok is false if not
+// even all that comes before it is there.
 func (p *Parser) Last() (start, size int, ok bool) {
 	if p.need == 0 || p.left != 1 || p.begun == 0 {
 		return 0, 0, false
@@ -100,8 +101,8 @@ func (p *Parser) Last() (start, size int, ok bool) {
 	return p.begun, p.need - p.begun - 2, true
 }
 
-// Join returns the arguments of a command that Last has told of, appended to args[:0]: those in head, which is what comes before the last one, as views, and
-// the last one. The parser is between commands then.
+// Join returns the arguments of a command that Last has told of, appended to args[:0]: those in head, which is what
+// comes before the last one, as views, and the last one. The parser is between commands then.
 func (p *Parser) Join(head, last []byte, args [][]byte) [][]byte {
 	p.Reset()
 	count, n, _ := header(head, 0, nil, nil)
@@ -109,8 +110,8 @@ func (p *Parser) Join(head, last []byte, args [][]byte) [][]byte {
 	return append(out, last)
 }
 
-// split is Next for a command that redcon finds incomplete or wrong, or reads differently. Like Redis it skips the two bytes behind a number
-// and behind an argument without a look at them.
+// split is Next for a command that redcon finds incomplete or wrong, or reads differently. Like Redis it skips the
+// two bytes behind a number and behind an argument without a look at them.
 func (p *Parser) split(buf []byte, args [][]byte) (out [][]byte, n int, err error) {
 	out = args[:0]
 	if done, n, err := p.scan(buf); !done || n > 0 || err != nil {
@@ -121,7 +122,8 @@ func (p *Parser) split(buf []byte, args [][]byte) (out [][]byte, n int, err erro
 	return out, n, nil
 }
 
-// arguments appends count arguments, the first of which begins at buf[n:], to args. It returns also where the last one ends.
+// arguments appends count arguments, the first of which begins at buf[n:], to args. It returns also where the last
+// one ends.
 func arguments(buf []byte, n, count int, args [][]byte) ([][]byte, int) {
 	for range count {
 		size, start, _ := header(buf, n, nil, nil)
@@ -146,8 +148,9 @@ func readCommand(buf []byte, args [][]byte) (out [][]byte, n int, err error) {
 	return out, len(buf) - len(rest), err
 }
 
-// canonical reports whether a command of n bytes has no header but such as Redis accepts. redcon also reads numbers with
-// leading zeros, which make a command longer than it needs to be, and missing numbers, which stand for empty arguments.
+// canonical reports whether a command of n bytes has no header but such as Redis accepts. redcon also reads numbers
+// with leading zeros, which make a command longer than it needs to be, and missing numbers, which stand for empty
+// arguments.
 func canonical(args [][]byte, n int) bool {
 	size := 1 + digits(len(args)) + 2
 	for _, a := range args {
@@ -245,8 +248,8 @@ func header(buf []byte, at int, invalid, tooBig error) (num int64, next int, err
 	return num, at + i + 2, nil
 }
 
-// lineEnd returns the place of the byte that ends the line at the start of buf, -1 if the line is incomplete. As in Redis, where lines are
-// C strings, nothing ends a line behind a zero byte: it grows until it is too long.
+// lineEnd returns the place of the byte that ends the line at the start of buf, -1 if the line is incomplete. As in
+// Redis, where lines are C strings, nothing ends a line behind a zero byte: it grows until it is too long.
 func lineEnd(buf []byte, end byte) int {
 	i := bytes.IndexByte(buf, end)
 	if i >= 0 && bytes.IndexByte(buf[:i], 0) >= 0 {
@@ -279,8 +282,8 @@ func (p *Parser) inline(buf []byte, args [][]byte) ([][]byte, int, error) {
 var ErrUnbalancedQuotes = errors.New("unbalanced quotes")
 
 // SplitArgs splits a line into words the way Redis does for inline commands and redis.conf: words are separated by
-// white space, "…" understands \xHH \n \r \t \b \a \" \\, and '…' understands \'. A zero byte ends the line. The words are appended to
-// args; words without quotes are views into line.
+// white space, "…" understands \xHH \n \r \t \b \a \" \\, and '…' understands \'. A zero byte ends the line. The
+// words are appended to args; words without quotes are views into line.
 func SplitArgs(line []byte, args [][]byte) ([][]byte, error) {
 	if zero := bytes.IndexByte(line, 0); zero >= 0 {
 		line = line[:zero]

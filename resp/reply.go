@@ -17,15 +17,17 @@ func (e Error) Error() string { return string(e) }
 var (
 	// ErrNull says that the reply is null: the key or element does not exist, or the time of a blocking command was up.
 	ErrNull = errors.New("atomredis: the reply is null")
-	// ErrNoReply says that there is no reply yet: the Reply is the zero value, or that of a transaction that was not committed.
+	// ErrNoReply says that there is no reply yet: the Reply is the zero value, or that of a transaction that was not
+	// committed.
 	ErrNoReply = errors.New("atomredis: there is no reply")
 )
 
-// Reply is the answer to a command, with the types of RESP3. Its accessors convert it: an error reply is returned as an Error, null as
-// ErrNull, and a reply that cannot be converted as an error that says so.
+// Reply is the answer to a command, with the types of RESP3. Its accessors convert it: an error reply is returned as
+// an Error, null as ErrNull, and a reply that cannot be converted as an error that says so.
 type Reply struct{ raw []byte }
 
-// NewReply returns the reply that b encodes, and b alone. It is the reply's memory from now on, and read when the reply is.
+// NewReply returns the reply that b encodes, and b alone. It is the reply's memory from now on, and read when the
+// reply is.
 func NewReply(b []byte) Reply { return Reply{b} }
 
 // NextReply splits the first reply off from encoded ones, whose memory it keeps.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// String returns the reply as redis-cli shows it at a terminal, for logs and failing tests: strings in quotes, "(integer) 1", "(nil)",
-// and a line for each element of a collection.
+// String returns the reply as redis-cli shows it at a terminal, for logs and failing tests: strings in quotes,
+// "(integer) 1", "(nil)", and a line for each element of a collection.
 func (r Reply) String() string {
 	if len(r.raw) == 0 {
 		return "(no reply)"

@@ -97,11 +97,13 @@ func TestCollectionsAreSplit(t *testing.T) {
 
 func TestNullsErrorsAndNothingHaveNoValue(t *testing.T) {
 	for raw, want := range map[string]error{
-		"": ErrNoReply, "_\r\n": ErrNull, "$-1\r\n": ErrNull, "*-1\r\n": ErrNull, "-ERR no\r\n": Error("ERR no"), "!6\r\nERR\r\nx\r\n": Error("ERR\r\nx"),
+		"": ErrNoReply, "_\r\n": ErrNull, "$-1\r\n": ErrNull, "*-1\r\n": ErrNull, "-ERR no\r\n": Error("ERR no"),
+		"!6\r\nERR\r\nx\r\n": Error("ERR\r\nx"),
 	} {
 		r := Reply{[]byte(raw)}
 		for _, err := range []error{
-			second(r.Int()), second(r.Float()), second(r.Bool()), second(r.Bytes()), second(r.Text()), second(r.Slice()), second(r.Texts()), second(r.Map()),
+			second(r.Int()), second(r.Float()), second(r.Bool()), second(r.Bytes()), second(r.Text()), second(r.Slice()),
+			second(r.Texts()), second(r.Map()),
 		} {
 			require.Equal(t, want, err, raw)
 		}
@@ -112,7 +114,8 @@ func TestNullsErrorsAndNothingHaveNoValue(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestMalformedRepliesAreErrors(t *testing.T) {
-	for _, raw := range []string{"$9\r\nabc\r\n", "$x\r\n", "*1\r\n", "*9999999999\r\n", "?\r\n", "+no end", "\r\n", "%1\r\n+a\r\n", "$-2\r\n", "*1\r\n$3\r\nab"} {
+	for _, raw := range []string{"$9\r\nabc\r\n", "$x\r\n", "*1\r\n", "*9999999999\r\n", "?\r\n", "+no end", "\r\n",
+		"%1\r\n+a\r\n", "$-2\r\n", "*1\r\n$3\r\nab"} {
 		_, _, err := NextReply([]byte(raw))
 		require.Error(t, err, raw)
 	}
@@ -166,8 +169,10 @@ func TestRepliesAreShownAsByRedisCli(t *testing.T) {
 
 // What Reply makes of any bytes: no panic, and what is a reply stays the same in being written and read again.
 func FuzzReply(f *testing.F) {
-	for _, raw := range []string{"", "+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\na\r\n", "*2\r\n:1\r\n%1\r\n+a\r\n#t\r\n", "~1\r\n,1.5\r\n",
-		"=5\r\ntxt:a\r\n", "!3\r\nERR\r\n", "(1\r\n", "_\r\n", "$-1\r\n", ">1\r\n*-1\r\n", "*2\r\n:1\r\n", "%9\r\n", "$5\r\na\r\n", "#\r\n"} {
+	for _, raw := range []string{"", "+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\na\r\n", "*2\r\n:1\r\n%1\r\n+a\r\n#t\r\n",
+		"~1\r\n,1.5\r\n",
+		"=5\r\ntxt:a\r\n", "!3\r\nERR\r\n", "(1\r\n", "_\r\n", "$-1\r\n", ">1\r\n*-1\r\n", "*2\r\n:1\r\n", "%9\r\n",
+		"$5\r\na\r\n", "#\r\n"} {
 		f.Add([]byte(raw))
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {

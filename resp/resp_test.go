@@ -112,8 +112,12 @@ func TestParserLimitsUnauthenticatedClients(t *testing.T) {
 
 func TestFloatsPrintInTheirShortestForm(t *testing.T) {
 	for f, want := range map[float64]string{
-		0: "0", math.Copysign(0, -1): "-0", 1: "1", -1.5: "-1.5", 0.1: "0.1", 3.3: "3.3", 1e17: "100000000000000000", -1e18: "-1000000000000000000", 4e18: "4000000000000000000", 1e19: "1e+19", 1.25e19: "1.25e+19", 123456789012345680: "123456789012345680", 99999999999999984: "99999999999999984",
-		1e20: "1e+20", 1.5e300: "1.5e+300", 1e-7: "1e-7", 3e-6: "0.000003", -2e-5: "-0.00002", 1.5e-10: "1.5e-10", 0.0001: "0.0001", 123456789.12345679: "1.2345678912345679e+8", 0.30000000000000004: "0.30000000000000004", 123456.789: "123456.789", 1234567890.125: "1234567890.125",
+		0: "0", math.Copysign(0, -1): "-0", 1: "1", -1.5: "-1.5", 0.1: "0.1", 3.3: "3.3", 1e17: "100000000000000000",
+		-1e18: "-1000000000000000000", 4e18: "4000000000000000000", 1e19: "1e+19", 1.25e19: "1.25e+19",
+		123456789012345680: "123456789012345680", 99999999999999984: "99999999999999984",
+		1e20: "1e+20", 1.5e300: "1.5e+300", 1e-7: "1e-7", 3e-6: "0.000003", -2e-5: "-0.00002", 1.5e-10: "1.5e-10",
+		0.0001: "0.0001", 123456789.12345679: "1.2345678912345679e+8", 0.30000000000000004: "0.30000000000000004",
+		123456.789: "123456.789", 1234567890.125: "1234567890.125",
 		math.Inf(1): "inf", math.Inf(-1): "-inf", math.MaxFloat64: "1.7976931348623157e+308", 5e-324: "5e-324",
 	} {
 		require.Equal(t, want, string(AppendFloat(nil, f)))
@@ -121,19 +125,22 @@ func TestFloatsPrintInTheirShortestForm(t *testing.T) {
 }
 
 func TestIntegersAreReadStrictly(t *testing.T) {
-	for in, want := range map[string]int64{"0": 0, "-1": -1, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64} {
+	for in, want := range map[string]int64{"0": 0, "-1": -1, "9223372036854775807": math.MaxInt64,
+		"-9223372036854775808": math.MinInt64} {
 		n, ok := ParseInt([]byte(in))
 		require.True(t, ok, in)
 		require.Equal(t, want, n)
 	}
-	for _, in := range []string{"", "-", "+1", "01", "-0", " 1", "1 ", "1a", "9223372036854775808", "-9223372036854775809", "99999999999999999999", "0x1"} {
+	for _, in := range []string{"", "-", "+1", "01", "-0", " 1", "1 ", "1a", "9223372036854775808",
+		"-9223372036854775809", "99999999999999999999", "0x1"} {
 		_, ok := ParseInt([]byte(in))
 		require.False(t, ok, in)
 	}
 }
 
 func TestFloatsAreReadAsByStrtod(t *testing.T) {
-	for in, want := range map[string]float64{"1": 1, "+1.5": 1.5, ".5": .5, "5.": 5, "0x10": 16, "0x1p4": 16, "inf": math.Inf(1), "-INFINITY": math.Inf(-1), "1e3": 1000, "0e5": 0} {
+	for in, want := range map[string]float64{"1": 1, "+1.5": 1.5, ".5": .5, "5.": 5, "0x10": 16, "0x1p4": 16,
+		"inf": math.Inf(1), "-INFINITY": math.Inf(-1), "1e3": 1000, "0e5": 0} {
 		f, ok := ParseFloat([]byte(in))
 		require.True(t, ok, in)
 		require.Equal(t, want, f, in)
@@ -188,7 +195,8 @@ func TestErrorsStayOnOneLine(t *testing.T) {
 }
 
 func FuzzParser(f *testing.F) {
-	for _, seed := range []string{"*1\r\n$4\r\nPING\r\n", "*2\r\n$-2\r\n", "set \"a\\x4", "*-1\r\n", "PING\r\n*1\r\n$0\r\n\r\n", "*1\r\n$3\r\nabcd\r\n"} {
+	for _, seed := range []string{"*1\r\n$4\r\nPING\r\n", "*2\r\n$-2\r\n", "set \"a\\x4", "*-1\r\n",
+		"PING\r\n*1\r\n$0\r\n\r\n", "*1\r\n$3\r\nabcd\r\n"} {
 		f.Add([]byte(seed), 3)
 	}
 	f.Fuzz(func(t *testing.T, input []byte, piece int) {
@@ -254,7 +262,8 @@ func TestLastArgumentApart(t *testing.T) {
 	require.False(t, ok)
 }
 
-// The arguments of a long command that came in pieces get their room at once; the number that a client claims gets none.
+// The arguments of a long command that came in pieces get their room at once; the number that a client claims gets
+// none.
 func TestManyArgumentsGetTheirRoomAtOnce(t *testing.T) {
 	const count = 50_000
 	all := []byte(fmt.Sprintf("*%d\r\n", count) + strings.Repeat("$1\r\na\r\n", count))

@@ -5,9 +5,10 @@ import (
 	"unsafe"
 )
 
-// Template is the form of a command that has been parsed: its number of arguments, their lengths, and its name. Pipelines are full of commands of one
-// form, whose arguments can be found without parsing them again: all that lies around the arguments must be the same, which a few comparisons of eight bytes show.
-// The zero value is the form of none.
+// Template is the form of a command that has been parsed: its number of arguments, their lengths, and its name.
+// Pipelines are full of commands of one form, whose arguments can be found without parsing them again: all that lies
+// around the arguments must be the same, which a few comparisons of eight bytes show. The zero value is the form of
+// none.
 type Template struct {
 	size   int // of the command in bytes; 0 if it is the form of none
 	nWords int
@@ -27,18 +28,21 @@ type templateWord struct {
 const (
 	maxTemplateWords = 48
 	maxTemplateArgs  = 24
-	maxTemplateTries = 2 // forms that are learned before it is given up to find two commands of one in what a client has sent
+	// forms that are learned before it is given up to find two commands of one in what a client has sent
+	maxTemplateTries = 2
 )
 
 // Forget makes t the form of none.
 func (t *Template) Forget() { t.size, t.tries = 0, 0 }
 
-// Learn makes t the form of the command that takes the first n bytes of buf, and that Parser.Next has parsed to args, views into buf. It does not if the
-// form is of no use: what follows in buf is something else, or too many that were of no use have been learned.
+// Learn makes t the form of the command that takes the first n bytes of buf, and that Parser.Next has parsed to args,
+// views into buf. It does not if the form is of no use: what follows in buf is something else, or too many that were
+// of no use have been learned.
 func (t *Template) Learn(buf []byte, n int, args [][]byte) {
 	t.size = 0
 	const header = 8 // the least that comes before the name: *1, $1 and the ends of the lines
-	if len(buf) < 2*n || n < header || len(args) == 0 || len(args) > maxTemplateArgs || t.tries == maxTemplateTries || buf[0] != '*' ||
+	if len(buf) < 2*n || n < header || len(args) == 0 || len(args) > maxTemplateArgs || t.tries == maxTemplateTries ||
+		buf[0] != '*' ||
 		binary.LittleEndian.Uint64(buf) != binary.LittleEndian.Uint64(buf[n:]) {
 		return
 	}
@@ -80,7 +84,8 @@ func (t *Template) expect(buf []byte, from, to int) bool {
 	return true
 }
 
-// Next is Parser.Next for a command of the form, for a Parser that is between commands. ok is false if there is none of the form at the start of buf.
+// Next is Parser.Next for a command of the form, for a Parser that is between commands. ok is false if there is none
+// of the form at the start of buf.
 func (t *Template) Next(buf []byte, args [][]byte) (out [][]byte, n int, ok bool) {
 	if t.size == 0 || len(buf) < t.size {
 		return nil, 0, false

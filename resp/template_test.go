@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parseWith parses all commands in input as a session does: with a Template where it helps, unless form is nil. It also returns how often it did.
+// parseWith parses all commands in input as a session does: with a Template where it helps, unless form is nil. It
+// also returns how often it did.
 func parseWith(form *Template, input []byte) (commands [][]string, helped int, err error) {
 	p := Parser{MaxBulk: 1 << 20}
 	for len(input) > 0 {
@@ -83,7 +84,8 @@ func TestTemplateFindsCommandsOfOneForm(t *testing.T) {
 		{"longer key", encoded("GET", "k") + encoded("GET", "k") + encoded("GET", "key"), 1},
 		{"incomplete", encoded("GET", "k") + encoded("GET", "k") + encoded("GET", "k")[:19], 1},
 		{"two forms", strings.Repeat(encoded("GET", "k"), 3) + strings.Repeat(encoded("GET", "key"), 3), 4},
-		{"too many forms", strings.Repeat(encoded("A", "k"), 3) + strings.Repeat(encoded("B", "k"), 3) + strings.Repeat(encoded("C", "k"), 3), 4},
+		{"too many forms", strings.Repeat(encoded("A", "k"), 3) + strings.Repeat(encoded("B", "k"), 3) +
+			strings.Repeat(encoded("C", "k"), 3), 4},
 		{"violation", encoded("GET", "k") + encoded("GET", "k") + "*2\r\n$3\r\nGET\r\n$x\r\nk\r\n", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,7 +137,8 @@ func TestTemplateFindsWhatTheParserFinds(t *testing.T) {
 }
 
 func FuzzTemplate(f *testing.F) {
-	for _, seed := range []string{"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*2\r\n$3\r\nGET\r\n$1\r\n\r\r\n", "*1\r\n$1\r\nAxy*1\r\n$1\r\nAxx*1\r\n$1\r\nAyy"} {
+	for _, seed := range []string{"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n",
+		"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*2\r\n$3\r\nGET\r\n$1\r\n\r\r\n", "*1\r\n$1\r\nAxy*1\r\n$1\r\nAxx*1\r\n$1\r\nAyy"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, input []byte) { requireSame(t, input) })

@@ -20,7 +20,8 @@ type Writer struct {
 	Proto int
 	// Lends says that BulkLent may be used: who sends the replies asks for all Pieces of them, and not for Buf alone.
 	Lends bool
-	// Expected is for how many bytes there is to be room once there is for more than a few, so that Buf need not grow, and move, time and again.
+	// Expected is for how many bytes there is to be room once there is for more than a few, so that Buf need not grow,
+	// and move, time and again.
 	Expected int
 
 	whole     []byte // the array of Buf from its first byte on, if Buf begins further behind: see cut
@@ -39,7 +40,8 @@ type lent struct {
 	loan Loan // nil if it was set aside
 }
 
-// release gives the memory of a part back. What was set aside is left to the garbage collector: there may be very much of it.
+// release gives the memory of a part back. What was set aside is left to the garbage collector: there may be very
+// much of it.
 func (l *lent) release() {
 	if l.loan != nil {
 		l.loan.Return()
@@ -62,7 +64,8 @@ func (w *Writer) Simple(s string) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// Error writes an error reply: its code word and text, without the leading '-'. Line breaks at its end are left out, others become spaces.
+// Error writes an error reply: its code word and text, without the leading '-'. Line breaks at its end are left out,
+// others become spaces.
 func (w *Writer) Error(s string) {
 	s = strings.TrimRight(s, "\r\n")
 	w.Buf = append(w.Buf, '-')
@@ -105,8 +108,8 @@ func (w *Writer) Bulk(b []byte) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// BulkLent is Bulk without a copy. b, which must not be empty, has to stay as it is until the writer returns the loan, once b has been
-// sent or taken away.
+// BulkLent is Bulk without a copy. b, which must not be empty, has to stay as it is until the writer returns the
+// loan, once b has been sent or taken away.
 func (w *Writer) BulkLent(b []byte, loan Loan) {
 	w.header('$', len(b))
 	w.lent = append(w.lent, lent{at: len(w.Buf), data: b, loan: loan})
@@ -176,7 +179,8 @@ func (w *Writer) Push(n int) {
 	w.header('*', n)
 }
 
-// Attribute starts n pairs that tell about the reply that follows, and reports true. RESP2 has no such thing, and nothing must be written then.
+// Attribute starts n pairs that tell about the reply that follows, and reports true. RESP2 has no such thing, and
+// nothing must be written then.
 func (w *Writer) Attribute(n int) bool {
 	if w.Proto == 3 {
 		w.header('|', n)
@@ -236,8 +240,8 @@ func (w *Writer) Verbatim(format, text string) {
 // Raw appends replies that are encoded already.
 func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
 
-// What a client leaves unread is kept in parts: as one piece it would have to be moved as it grows, for a while take three times its size,
-// and hold everybody up while that happens.
+// What a client leaves unread is kept in parts: as one piece it would have to be moved as it grows, for a while take
+// three times its size, and hold everybody up while that happens.
 const (
 	asideFrom = 64 << 10  // bytes in Buf from which on they are set aside instead of moved
 	asideRoom = 128 << 10 // bytes that there is room for next
@@ -336,8 +340,9 @@ func (w *Writer) took(l *lent, n int) {
 	}
 }
 
-// cut takes away the first n bytes of Buf. What is left is moved to the beginning of its array only once at least half as much has been taken away, so
-// that for each byte that is sent no more than two are moved, however slowly a client reads however much.
+// cut takes away the first n bytes of Buf. What is left is moved to the beginning of its array only once at least
+// half as much has been taken away, so that for each byte that is sent no more than two are moved, however slowly a
+// client reads however much.
 func (w *Writer) cut(n int) {
 	whole, rest := w.whole, w.Buf[n:]
 	if !sameEnd(whole, w.Buf) { // it has grown, and moved
@@ -367,8 +372,8 @@ func (w *Writer) Truncate(mark int) {
 	w.Buf = w.Buf[:mark]
 }
 
-// shift notes that what was written since Buf was mark bytes long has moved by n bytes. What was written earlier has its end in Buf, and lies
-// before mark.
+// shift notes that what was written since Buf was mark bytes long has moved by n bytes. What was written earlier has
+// its end in Buf, and lies before mark.
 func (w *Writer) shift(mark, n int) {
 	for i := range w.lent {
 		if l := &w.lent[i]; l.at >= mark {

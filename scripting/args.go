@@ -26,8 +26,8 @@ func fail(L *lua.LState, format string, args ...any) {
 	L.Error(lua.LString(where(L, 1)+message), 0)
 }
 
-// badArgument complains about argument n. function is the name of the running function, which messages use if they find no other
-// by which it was called.
+// badArgument complains about argument n. function is the name of the running function, which messages use if they
+// find no other by which it was called.
 func badArgument(L *lua.LState, n int, function, what string) {
 	fail(L, "bad argument #%d to '%s' (%s)", n, calledName(L, function), what)
 }

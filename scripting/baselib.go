@@ -182,8 +182,8 @@ func (m *vm) baseNext(L *lua.LState) int {
 	return 2
 }
 
-// next returns the key behind key in a table, and its value. Unlike LTable.Next it keeps to the order when the list part
-// got shorter since key was visited.
+// next returns the key behind key in a table, and its value. Unlike LTable.Next it keeps to the order when the list
+// part got shorter since key was visited.
 func next(t *lua.LTable, key lua.LValue) (k, v lua.LValue) {
 	n, ok := key.(lua.LNumber)
 	if !ok || n < 1 || n >= lua.LNumber(lua.MaxArrayIndex) || float64(n) != math.Trunc(float64(n)) {

@@ -7,7 +7,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// bitLibrary returns the functions that scripts see as bit: operations on signed 32-bit integers, as Lua BitOp has them.
+// bitLibrary returns the functions that scripts see as bit: operations on signed 32-bit integers, as Lua BitOp has
+// them.
 func (m *vm) bitLibrary() *lua.LTable {
 	t := m.state.CreateTable(0, 12)
 	for name, fn := range map[string]func(b uint32) uint32{
@@ -74,8 +75,9 @@ func pushBits(L *lua.LState, b uint32) int {
 // argBits reads a number modulo 2^32.
 func argBits(L *lua.LState, n int, function string) uint32 { return toBits(argNumber(L, n, function)) }
 
-// toBits rounds a number to an integer, halves to even, and returns its lowest 32 bits. The sum has that integer in the low bits of
-// its mantissa; the result for numbers beyond 2^51 is what this comes to, which is what scripts expect.
+// toBits rounds a number to an integer, halves to even, and returns its lowest 32 bits. The sum has that integer in
+// the low bits of its mantissa; the result for numbers beyond 2^51 is what this comes to, which is what scripts
+// expect.
 func toBits(f float64) uint32 {
 	const shift = 1<<52 + 1<<51
 	return uint32(math.Float64bits(f + shift))

@@ -54,8 +54,8 @@ func (m *vm) baseXpcall(L *lua.LState) int {
 
 // protectedCall calls args[0] with the other args. It returns the results, or the error value.
 //
-// The call runs on a stack of its own: where an error passes, the interpreter detaches closures from all variables that are
-// on the same stack, which must not befall the variables of the functions that go on.
+// The call runs on a stack of its own: where an error passes, the interpreter detaches closures from all variables
+// that are on the same stack, which must not befall the variables of the functions that go on.
 func (m *vm) protectedCall(L *lua.LState, args []lua.LValue) (results []lua.LValue, failure lua.LValue) {
 	m.enter(L)
 	defer m.leave()

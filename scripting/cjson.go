@@ -7,16 +7,16 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// The library cjson converts values to and from JSON. It is our own because scripts see more than the format: how numbers are
-// printed, which tables are arrays, what counts as a number, and the errors with their positions.
+// The library cjson converts values to and from JSON. It is our own because scripts see more than the format: how
+// numbers are printed, which tables are arrays, what counts as a number, and the errors with their positions.
 
 // jsonNull is what scripts see as cjson.null.
 var jsonNull = &lua.LUserData{Metatable: lua.LNil}
 
 // jsonConfig are the settings of one instance of the library.
 type jsonConfig struct {
-	// Arrays with more than sparseRatio times as many positions as elements, and more than sparseSafe, become objects if sparseConvert
-	// is set, and errors otherwise. A ratio of 0 allows all.
+	// Arrays with more than sparseRatio times as many positions as elements, and more than sparseSafe, become objects if
+	// sparseConvert is set, and errors otherwise. A ratio of 0 allows all.
 	sparseConvert bool
 	sparseRatio   int32
 	sparseSafe    int32
@@ -109,8 +109,8 @@ func argSetting(L *lua.LState, n int, function string, value *int32, low, high i
 	}
 }
 
-// argSwitch sets value to argument n, a boolean or a word, unless it is nil. words are those beside "off" and "on", in the order of
-// their values.
+// argSwitch sets value to argument n, a boolean or a word, unless it is nil. words are those beside "off" and "on",
+// in the order of their values.
 func argSwitch[T ~uint8](L *lua.LState, n int, function string, value *T, words ...string) {
 	switch v := L.Get(n).(type) {
 	case *lua.LNilType:

@@ -52,7 +52,8 @@ var tokenNames = [...]string{tokenObject: "T_OBJ_BEGIN", tokenObjectEnd: "T_OBJ_
 // firstBytes tells tokens by their first bytes. A text ends at its first zero byte.
 var firstBytes = func() (kinds [256]jsonToken) {
 	for c, kind := range map[byte]jsonToken{'{': tokenObject, '}': tokenObjectEnd, '[': tokenArray, ']': tokenArrayEnd,
-		',': tokenComma, ':': tokenColon, 0: tokenEnd, ' ': tokenSpace, '\t': tokenSpace, '\n': tokenSpace, '\r': tokenSpace} {
+		',': tokenComma, ':': tokenColon, 0: tokenEnd, ' ': tokenSpace, '\t': tokenSpace, '\n': tokenSpace,
+		'\r': tokenSpace} {
 		kinds[c] = kind
 	}
 	for _, c := range []byte(`"+-0123456789ftnNiI`) {
@@ -233,7 +234,8 @@ func (d *jsonDecoder) readEscaped(start, i int) {
 	}
 }
 
-// codePoint reads an escape \uXXXX, or two that are a surrogate pair, at the start of s. A length of 0 says that it is none.
+// codePoint reads an escape \uXXXX, or two that are a surrogate pair, at the start of s. A length of 0 says that it
+// is none.
 func codePoint(s string) (r rune, length int) {
 	const escape = len(`\uXXXX`)
 	r, ok := hexRune(s)
@@ -272,8 +274,8 @@ func hexRune(s string) (r rune, ok bool) {
 // valueEffort is how many steps it takes to read a value; see effort.
 const valueEffort = 32
 
-// value returns the value that begins with the current token. depth is how many tables are around it, and used how much of Lua's
-// stack is in use there.
+// value returns the value that begins with the current token. depth is how many tables are around it, and used how
+// much of Lua's stack is in use there.
 func (d *jsonDecoder) value(depth int32, used int) lua.LValue {
 	d.spend(d.L, valueEffort)
 	switch d.token {

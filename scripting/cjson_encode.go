@@ -20,8 +20,8 @@ func (j *jsonLibrary) encode(L *lua.LState) int {
 	return 1
 }
 
-// jsonEncoder appends values to buf. Its methods take how many tables are around the value, and how much of Lua's stack is in use
-// there, which bounds the nesting too.
+// jsonEncoder appends values to buf. Its methods take how many tables are around the value, and how much of Lua's
+// stack is in use there, which bounds the nesting too.
 type jsonEncoder struct {
 	effort
 	L      *lua.LState
@@ -115,7 +115,8 @@ func (e *jsonEncoder) arrayLength(t *lua.LTable) int {
 	return int(largest)
 }
 
-// positions returns how many elements a table has and the largest of their keys if these are positive integers, and else -1.
+// positions returns how many elements a table has and the largest of their keys if these are positive integers, and
+// else -1.
 func positions(t *lua.LTable) (items int, largest float64) {
 	last := t.MaxN()
 	for i := 1; i <= last; i++ {

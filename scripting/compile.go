@@ -14,14 +14,15 @@ import (
 // maxSyntaxDepth bounds the depth of the syntax tree, for the compiler recurses on it.
 const maxSyntaxDepth = 2 * maxChain
 
-// concatName is the global that the compiler puts in the place of the operator "..", which would print numbers in another
-// way than Lua 5.1. No script can write this name.
+// concatName is the global that the compiler puts in the place of the operator "..", which would print numbers in
+// another way than Lua 5.1. No script can write this name.
 const concatName = "(concat)"
 
 // concatListName is the global for chains of it that are so long that not each operand can have a register.
 const concatListName = "(concat list)"
 
-// globalsName is the global that stands for the table of globals as scripts see it. No script can write this name either.
+// globalsName is the global that stands for the table of globals as scripts see it. No script can write this name
+// either.
 const globalsName = "(globals)"
 
 // numberName is the global of the function that turns strings into numbers where loops need them.
@@ -62,7 +63,8 @@ func compile(source, name string) (c *chunk, err error) {
 	return &chunk{proto: proto, names: r.names}, nil
 }
 
-// compileMessage gives an error of the compiler Lua's form. What is left to it are limits of one function, of whose beginning it knows the line.
+// compileMessage gives an error of the compiler Lua's form. What is left to it are limits of one function, of whose
+// beginning it knows the line.
 func compileMessage(name string, e *lua.CompileError) string {
 	message := e.Message
 	if message == "too many local variables" || strings.HasPrefix(message, "register overflow") {
@@ -204,9 +206,10 @@ func (r *rewriter) stmt(s ast.Stmt) {
 	}
 }
 
-// assignment walks over an assignment and returns what is to take its place. The interpreter's compiler writes a value straight to a local
-// variable before it has evaluated those behind it. So an assignment to several variables, one of them local, becomes a block that
-// evaluates everything first, and then assigns from the right to the left as Lua does.
+// assignment walks over an assignment and returns what is to take its place. The interpreter's compiler writes a
+// value straight to a local variable before it has evaluated those behind it. So an assignment to several variables,
+// one of them local, becomes a block that evaluates everything first, and then assigns from the right to the left as
+// Lua does.
 func (r *rewriter) assignment(s *ast.AssignStmt) ast.Stmt {
 	locals := false
 	for _, e := range s.Lhs {
@@ -256,7 +259,8 @@ func (r *rewriter) assignment(s *ast.AssignStmt) ast.Stmt {
 	return block
 }
 
-// number makes an expression, of a loop's control, a number if it is a string that is one, which the interpreter would refuse.
+// number makes an expression, of a loop's control, a number if it is a string that is one, which the interpreter
+// would refuse.
 func number(e ast.Expr) ast.Expr {
 	switch e.(type) {
 	case *ast.NumberExpr, *ast.ArithmeticOpExpr, *ast.UnaryMinusOpExpr, *ast.UnaryLenOpExpr:
@@ -291,8 +295,8 @@ func (r *rewriter) exprs(list []ast.Expr) {
 	}
 }
 
-// target is expr for what is assigned to. Functions run with a table of globals that is not protected, which is faster to read,
-// so they must only ever write to the one that is.
+// target is expr for what is assigned to. Functions run with a table of globals that is not protected, which is
+// faster to read, so they must only ever write to the one that is.
 func (r *rewriter) target(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.IdentExpr:
@@ -414,8 +418,8 @@ func (r *rewriter) libraryMember(e *ast.AttrGetExpr) (name string, ok bool) {
 	return name, libraryMembers()[name]
 }
 
-// memberName is the global that holds a member of a library: libraries do not change, and so their members need not be looked up in
-// two steps. It is no name that a script can write.
+// memberName is the global that holds a member of a library: libraries do not change, and so their members need not
+// be looked up in two steps. It is no name that a script can write.
 func memberName(library, key string) string { return library + "." + key }
 
 // libraryMembers returns the names of all such globals.

@@ -105,7 +105,8 @@ func (d *directive) append(L *lua.LState, buf []byte, n int) []byte {
 	return nil
 }
 
-// maxFormatted is the length from which on strings are taken as they are, with their zero bytes, which end shorter ones.
+// maxFormatted is the length from which on strings are taken as they are, with their zero bytes, which end shorter
+// ones.
 const maxFormatted = 100
 
 func (d *directive) has(flag byte) bool { return strings.IndexByte(d.flags, flag) >= 0 }

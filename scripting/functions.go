@@ -12,9 +12,10 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Functions are the libraries of functions of a server, as Redis 7 has them. All of them live in one virtual machine, so that the local
-// variables of a library keep their values from one call to the next, until a call is stopped from outside. Load, Delete, Flush, Replace
-// and Run exclude each other: the caller sees to it. The other methods may be called at any time.
+// Functions are the libraries of functions of a server, as Redis 7 has them. All of them live in one virtual machine,
+// so that the local variables of a library keep their values from one call to the next, until a call is stopped from
+// outside. Load, Delete, Flush, Replace and Run exclude each other: the caller sees to it. The other methods may be
+// called at any time.
 type Functions struct {
 	options *Options
 
@@ -78,8 +79,8 @@ func NewFunctions(options Options) *Functions {
 	return &Functions{options: &options, libraries: map[string]*Library{}, functions: map[string]*Function{}}
 }
 
-// Load compiles a library and has it register its functions. One of the same name is replaced if replace is set. The error is the text of
-// an error reply; nothing has changed then.
+// Load compiles a library and has it register its functions. One of the same name is replaced if replace is set. The
+// error is the text of an error reply; nothing has changed then.
 func (f *Functions) Load(code string, replace bool) (*Library, error) {
 	l, err := f.parse(code)
 	if err != nil {
@@ -199,8 +200,8 @@ func (f *Functions) Run(fn *Function, host Host, keys, args [][]byte, w *resp.Wr
 	}
 }
 
-// restart gives up the virtual machine. The libraries stay: each is loaded into a new one when a function of it is next called, because it may be for
-// now that nothing can be loaded, as while the server is being closed.
+// restart gives up the virtual machine. The libraries stay: each is loaded into a new one when a function of it is
+// next called, because it may be for now that nothing can be loaded, as while the server is being closed.
 func (f *Functions) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -225,7 +226,8 @@ func (f *Functions) reload(fn *Function) error {
 		}
 	}
 	if fn.fn == nil { // it does not do the same every time
-		return fmt.Errorf("ERR Error registering functions: library '%s' has not registered function '%s' again", l.Name, fn.Name)
+		return fmt.Errorf("ERR Error registering functions: library '%s' has not registered function '%s' again", l.Name,
+			fn.Name)
 	}
 	return nil
 }
@@ -311,8 +313,8 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// register runs a library's source, which registers its functions, unless the interrupt stops that. It leaves the interrupt stopped if the
-// time is up: what is loaded for a call ends the call then.
+// register runs a library's source, which registers its functions, unless the interrupt stops that. It leaves the
+// interrupt stopped if the time is up: what is loaded for a call ends the call then.
 func (f *Functions) register(l *Library) error {
 	m := f.m
 	if m == nil {
@@ -365,8 +367,8 @@ func (f *Functions) register(l *Library) error {
 	return nil
 }
 
-// openFunctions prepares the virtual machine for libraries. Their functions read globals from a table that shows other things while
-// the library is loaded than when the function is called.
+// openFunctions prepares the virtual machine for libraries. Their functions read globals from a table that shows
+// other things while the library is loaded than when the function is called.
 func (m *vm) openFunctions() {
 	L := m.state
 	m.libraryGlobals, m.libraryEnvironment = L.NewTable(), L.NewTable()

@@ -83,16 +83,22 @@ func TestHeldScriptsGoOn(t *testing.T) {
 	require.Equal(t, 1000, calls)
 }
 
-// FuzzScript runs random scripts, and gives random replies to the commands that they call. Whatever they do there must be one reply, and the
-// next script must find nothing of it.
+// FuzzScript runs random scripts, and gives random replies to the commands that they call. Whatever they do there
+// must be one reply, and the next script must find nothing of it.
 func FuzzScript(f *testing.F) {
 	for _, seed := range []string{
-		"return redis.call('get', KEYS[1])", "return {1, 'a', {2, false, nil, 3}}", "while true do end", "local t = {} t[1] = t return t",
-		"redis.setresp(3) return redis.call('x')", "return pcall(error, {err = 'x'})", "error({})", "return coroutine.wrap(redis.call)('x')",
-		"local s = 'x' while true do s = s .. s end", "local t = {} for i = 1, 1e9 do t[i] = {} end", "return string.format('%5.3q', ARGV[1])",
-		"return string.gsub(ARGV[1], '(a*(.)%w)', '%2%1')", "return loadstring(ARGV[1])()", "x = 1", "return _G", "return setmetatable({}, {__index = error}).x",
-		"table.sort(ARGV, function(a, b) return true end) return ARGV", "return redis.pcall(unpack(ARGV))", "local function f() return f() + 1 end return f()",
-		"return {map = {a = {double = 1.5}}, set = {b = true}}", "#!lua flags=no-writes\nreturn 1", "return tostring(print)", "return select(-1, unpack(ARGV))",
+		"return redis.call('get', KEYS[1])", "return {1, 'a', {2, false, nil, 3}}", "while true do end",
+		"local t = {} t[1] = t return t",
+		"redis.setresp(3) return redis.call('x')", "return pcall(error, {err = 'x'})", "error({})",
+		"return coroutine.wrap(redis.call)('x')",
+		"local s = 'x' while true do s = s .. s end", "local t = {} for i = 1, 1e9 do t[i] = {} end",
+		"return string.format('%5.3q', ARGV[1])",
+		"return string.gsub(ARGV[1], '(a*(.)%w)', '%2%1')", "return loadstring(ARGV[1])()", "x = 1", "return _G",
+		"return setmetatable({}, {__index = error}).x",
+		"table.sort(ARGV, function(a, b) return true end) return ARGV", "return redis.pcall(unpack(ARGV))",
+		"local function f() return f() + 1 end return f()",
+		"return {map = {a = {double = 1.5}}, set = {b = true}}", "#!lua flags=no-writes\nreturn 1",
+		"return tostring(print)", "return select(-1, unpack(ARGV))",
 	} {
 		f.Add(seed, "argument", "*2\r\n$1\r\na\r\n:1\r\n")
 	}
@@ -177,7 +183,8 @@ func skipReply(b []byte) (rest []byte, ok bool) {
 	return nil, false
 }
 
-// While the server is being closed, whatever runs is stopped again and again, and what there is must be stored afterwards.
+// While the server is being closed, whatever runs is stopped again and again, and what there is must be stored
+// afterwards.
 func TestLibrariesOutliveFunctionsThatAreStopped(t *testing.T) {
 	in := new(Interrupt)
 	f := NewFunctions(Options{Interrupt: in})

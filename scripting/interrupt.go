@@ -9,9 +9,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Interrupt is how other goroutines stop the running script of an engine, or hold it up. The interpreter looks at it before each
-// instruction, and library functions that may run long do so now and then. No script can catch being stopped: the next
-// instruction that it executes raises the error again, until it is out.
+// Interrupt is how other goroutines stop the running script of an engine, or hold it up. The interpreter looks at it
+// before each instruction, and library functions that may run long do so now and then. No script can catch being
+// stopped: the next instruction that it executes raises the error again, until it is out.
 type Interrupt struct {
 	state atomic.Uint32
 
@@ -25,7 +25,8 @@ const (
 	stopped
 )
 
-// Reset makes the interrupt ready for another script. No script may be running. A call of Hold that was meant for the last one ends first.
+// Reset makes the interrupt ready for another script. No script may be running. A call of Hold that was meant for the
+// last one ends first.
 func (in *Interrupt) Reset() {
 	in.mu.Lock()
 	in.state.Store(running)
@@ -45,8 +46,8 @@ func (in *Interrupt) Stop(why string) {
 // Stopped reports whether Stop has been called since Reset.
 func (in *Interrupt) Stopped() bool { return in.state.Load() == stopped }
 
-// Hold has the script wait while fn runs, and then stops it with the error that fn returns, if it is not nil. A script that is inside a
-// command or library function goes on to the end of it.
+// Hold has the script wait while fn runs, and then stops it with the error that fn returns, if it is not nil. A
+// script that is inside a command or library function goes on to the end of it.
 func (in *Interrupt) Hold(fn func() error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -75,8 +76,9 @@ func (in *Interrupt) stops() bool {
 // errStopped is what conversions panic with, which run outside of the interpreter, if the script must stop.
 var errStopped = errors.New("the script has been stopped")
 
-// vmContext is how the interpreter asks whether it may go on: its main loop looks at the context of a thread before each instruction.
-// Every thread of a virtual machine has this very context, so that Done, as long as the script runs, is no more than the load of a word.
+// vmContext is how the interpreter asks whether it may go on: its main loop looks at the context of a thread before
+// each instruction. Every thread of a virtual machine has this very context, so that Done, as long as the script
+// runs, is no more than the load of a word.
 type vmContext vm
 
 // Done returns a channel only if the script must stop.
@@ -135,8 +137,8 @@ func (m *vm) newThread(L *lua.LState) (th *lua.LState) {
 	return th
 }
 
-// withoutContext calls fn, which creates threads and runs nothing: each would get a context of its own that is derived from that of L,
-// and that nobody cancels.
+// withoutContext calls fn, which creates threads and runs nothing: each would get a context of its own that is
+// derived from that of L, and that nobody cancels.
 func (m *vm) withoutContext(L *lua.LState, fn func()) {
 	L.RemoveContext()
 	defer L.SetContext((*vmContext)(m))

@@ -68,9 +68,12 @@ const (
 
 // words are the tokens that are always written alike.
 var words = map[tokenKind]string{
-	tokEOF: "<eof>", tokName: "<name>", tokConcat: "..", tokDots: "...", tokEqual: "==", tokNotEqual: "~=", tokLess: "<=", tokGreater: ">=",
-	tokAnd: "and", tokBreak: "break", tokDo: "do", tokElse: "else", tokElseIf: "elseif", tokEnd: "end", tokFalse: "false", tokFor: "for",
-	tokFunction: "function", tokIf: "if", tokIn: "in", tokLocal: "local", tokNil: "nil", tokNot: "not", tokOr: "or", tokRepeat: "repeat",
+	tokEOF: "<eof>", tokName: "<name>", tokConcat: "..", tokDots: "...", tokEqual: "==", tokNotEqual: "~=",
+	tokLess: "<=", tokGreater: ">=",
+	tokAnd: "and", tokBreak: "break", tokDo: "do", tokElse: "else", tokElseIf: "elseif", tokEnd: "end",
+	tokFalse: "false", tokFor: "for",
+	tokFunction: "function", tokIf: "if", tokIn: "in", tokLocal: "local", tokNil: "nil", tokNot: "not", tokOr: "or",
+	tokRepeat: "repeat",
 	tokReturn: "return", tokThen: "then", tokTrue: "true", tokUntil: "until", tokWhile: "while",
 }
 
@@ -171,7 +174,8 @@ func (l *lexer) read(t *token) {
 			t.shown = "[" + strings.Repeat("=", level) + "[" + l.source[start+level+2:l.at]
 			break
 		}
-		l.failNear("invalid long string delimiter", l.source[start:start+1+len(l.source[start+1:])-len(strings.TrimLeft(l.source[start+1:], "="))])
+		l.failNear("invalid long string delimiter",
+			l.source[start:start+1+len(l.source[start+1:])-len(strings.TrimLeft(l.source[start+1:], "="))])
 	default:
 		t.kind = l.symbol(c)
 	}
@@ -327,7 +331,8 @@ func (l *lexer) escape(b []byte, quote byte) []byte {
 	return append(b, byte(value))
 }
 
-// bracket goes behind an opening long bracket, and returns how many '=' it has. ok is false if there is none; nothing is read then.
+// bracket goes behind an opening long bracket, and returns how many '=' it has. ok is false if there is none; nothing
+// is read then.
 func (l *lexer) bracket() (level int, ok bool) {
 	for l.char(1+level) == '=' {
 		level++

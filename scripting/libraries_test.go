@@ -37,15 +37,18 @@ func TestLibrariesReplyLikeRedis(t *testing.T) {
 
 		// Nesting.
 		{"local t = {}; t[1] = t; return cjson.encode(t)", "-user_script:9: Cannot serialise, excessive nesting (1001)"},
-		{"cjson.encode_max_depth(1e6); local t = {}; t[1] = t; return cjson.encode(t)", "-user_script:9: Cannot serialise, excessive nesting (7998)"},
-		{"cjson.encode_max_depth(1e6); local t = {}; t.a = t; return cjson.encode(t)", "-user_script:9: Cannot serialise, excessive nesting (4000)"},
+		{"cjson.encode_max_depth(1e6); local t = {}; t[1] = t; return cjson.encode(t)",
+			"-user_script:9: Cannot serialise, excessive nesting (7998)"},
+		{"cjson.encode_max_depth(1e6); local t = {}; t.a = t; return cjson.encode(t)",
+			"-user_script:9: Cannot serialise, excessive nesting (4000)"},
 		{"return cjson.decode(('['):rep(1001))", "-user_script:9: Found too many nested data structures (1001) at character 1001"},
 		{"cjson.decode_max_depth(1e6); return cjson.decode(('['):rep(1e5))",
 			"-user_script:9: Found too many nested data structures (7999) at character 7999"},
 		{`cjson.decode_max_depth(1e6); return cjson.decode(('{"a":'):rep(1e5))`,
 			"-user_script:9: Found too many nested data structures (4000) at character 19996"},
 		{"return #cmsgpack.unpack(('\\145'):rep(3999) .. '\\1')", "1"},
-		{"return cmsgpack.unpack(('\\145'):rep(4000) .. '\\1')", "-user_script:9: stack overflow (in function mp_decode_to_lua_array)"},
+		{"return cmsgpack.unpack(('\\145'):rep(4000) .. '\\1')",
+			"-user_script:9: stack overflow (in function mp_decode_to_lua_array)"},
 		{"return cmsgpack.unpack(('\\129\\1'):rep(1e5))",
 			"-user_script:9: stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)"},
 		{"return select('#', cmsgpack.unpack(('\\1'):rep(7999)))", "7999"},
@@ -66,7 +69,8 @@ func TestLibrariesReplyLikeRedis(t *testing.T) {
 		{"local f = string.rep; return f()", "-user_script:9: bad argument #1 to 'f' (string expected, got no value)"},
 		{"return ({string.rep})[1]()", "-user_script:9: bad argument #1 to '?' (string expected, got no value)"},
 		{"return ('x'):rep()", "-user_script:9: bad argument #1 to 'rep' (number expected, got no value)"},
-		{"return setmetatable({}, {__index = string}):rep(1)", "-user_script:9: calling 'rep' on bad self (string expected, got table)"},
+		{"return setmetatable({}, {__index = string}):rep(1)",
+			"-user_script:9: calling 'rep' on bad self (string expected, got table)"},
 		{"return pcall(cjson.decode, 'x')", "false Expected value but found invalid token at character 1"},
 		{"return string.gsub('a', 'a', string.rep)", "-bad argument #2 to '?' (number expected, got no value)"},
 
@@ -104,7 +108,8 @@ func TestEncodedTablesThatContainEachOtherEndWithinTheLimit(t *testing.T) {
 	}
 	e := newEngine()
 	for _, encode := range []string{"cjson.encode", "cmsgpack.pack"} {
-		reply := evaluate(t, e, "local t = {('x'):rep(1e6)}; for i = 1, 14 do t = {t, t, t, t, t, t, t, t} end; return "+encode+"(t)")
+		reply := evaluate(t, e, "local t = {('x'):rep(1e6)}; for i = 1, 14 do t = {t, t, t, t, t, t, t, t} end; return "+
+			encode+"(t)")
 		require.Equal(t, "-user_script:9: not enough memory", reply)
 	}
 	require.Equal(t, "-user_script:9: not enough memory",
@@ -159,14 +164,16 @@ func fuzzed(f *testing.F, source string) {
 }
 
 func FuzzJSONDecode(f *testing.F) {
-	for _, s := range []string{document, `{"a":[1,2.5,-3e4,0x1p4,nan],"b":"\u00e9\ud83d\ude00\n"}`, "[[[", `{"a":`, "\"\\u12", "-", "1\x00"} {
+	for _, s := range []string{document, `{"a":[1,2.5,-3e4,0x1p4,nan],"b":"\u00e9\ud83d\ude00\n"}`, "[[[", `{"a":`,
+		"\"\\u12", "-", "1\x00"} {
 		f.Add(s)
 	}
 	fuzzed(f, "local v = cjson.decode(ARGV[1]); cjson.encode_invalid_numbers(true); cjson.encode_sparse_array(true); return cjson.encode(v)")
 }
 
 func FuzzUnpack(f *testing.F) {
-	for _, s := range []string{"\x93\x01\xa1a\xc0", "\x82\xa1a\x01\xa1b\xcb?\xf0\x00\x00\x00\x00\x00\x00", "\xdd\xff\xff\xff\xff", "\xda\x00\x05abc"} {
+	for _, s := range []string{"\x93\x01\xa1a\xc0", "\x82\xa1a\x01\xa1b\xcb?\xf0\x00\x00\x00\x00\x00\x00",
+		"\xdd\xff\xff\xff\xff", "\xda\x00\x05abc"} {
 		f.Add(s)
 	}
 	fuzzed(f, "return cmsgpack.pack(cmsgpack.unpack(ARGV[1]))")

@@ -47,8 +47,8 @@ func (m *vm) mathLibrary() *lua.LTable {
 	return t
 }
 
-// resultNaN returns f. A NaN gets the sign that it has on common machines, which scripts can see: that of the operand that is one, or
-// else a minus if negative is set.
+// resultNaN returns f. A NaN gets the sign that it has on common machines, which scripts can see: that of the operand
+// that is one, or else a minus if negative is set.
 func resultNaN(f float64, negative bool, operands ...float64) float64 {
 	if f == f {
 		return f

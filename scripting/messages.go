@@ -12,8 +12,9 @@ type names struct {
 
 // operand is an operand of one expression.
 type operand struct {
-	kind        operation
-	key         string // what tells it from others of its kind on the line: the field, the operator, the type, the position
+	kind operation
+	// what tells it from others of its kind on the line: the field, the operator, the type, the position
+	key         string
 	name, other string // other is the right operand of arithmetic
 }
 
@@ -126,7 +127,8 @@ func (m *vm) reword(text string) string {
 	return text
 }
 
-// rewordArgument rewords a message about an argument of a function that was called as a method: Lua does not count the object.
+// rewordArgument rewords a message about an argument of a function that was called as a method: Lua does not count
+// the object.
 func rewordArgument(n *names, line int, text string) string {
 	number, rest, _ := strings.Cut(text[len("bad argument #"):], " to '")
 	function, what, ok := strings.Cut(rest, "' ")

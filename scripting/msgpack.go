@@ -7,8 +7,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// The library cmsgpack converts values to and from MessagePack. It is our own because scripts see more than the format: which of
-// several encodings a number and a table take, where the nesting ends, and the errors.
+// The library cmsgpack converts values to and from MessagePack. It is our own because scripts see more than the
+// format: which of several encodings a number and a table take, where the nesting ends, and the errors.
 
 // msgpackLibrary returns the functions that scripts see as cmsgpack.
 func (m *vm) msgpackLibrary() *lua.LTable {
@@ -108,7 +108,8 @@ func (p *packer) length(n int, short, long byte) {
 	p.buf = binary.BigEndian.AppendUint32(append(p.buf, long), uint32(n))
 }
 
-// number packs an integer as such, in as few bytes as possible, and other numbers as the shorter kind of float that holds them.
+// number packs an integer as such, in as few bytes as possible, and other numbers as the shorter kind of float that
+// holds them.
 func (p *packer) number(f float64) {
 	if f < -1<<63 || f >= 1<<63 || f != math.Trunc(f) {
 		if single := float32(f); float64(single) == f {
@@ -193,8 +194,8 @@ func (m *vm) msgpackUnpackLimit(L *lua.LState) int {
 	return m.unpackValues(L, "unpack_limit", limit, optInteger(L, 3, "unpack_limit", 0))
 }
 
-// unpackValues pushes at most limit values, and before them the offset of what follows them, -1 at the end. Neither limit nor offset
-// stands for all values, without an offset in the results.
+// unpackValues pushes at most limit values, and before them the offset of what follows them, -1 at the end. Neither
+// limit nor offset stands for all values, without an offset in the results.
 func (m *vm) unpackValues(L *lua.LState, function string, limit, offset int64) int {
 	data := argString(L, 1, function)
 	switch {

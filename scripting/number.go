@@ -29,8 +29,8 @@ func cString(s string) string {
 	return s
 }
 
-// leadingNumber reads the longest number that s begins with: decimal, hexadecimal, infinite or NaN, as C's strtod does. A length of 0
-// says that there is none.
+// leadingNumber reads the longest number that s begins with: decimal, hexadecimal, infinite or NaN, as C's strtod
+// does. A length of 0 says that there is none.
 func leadingNumber(s string) (f float64, length int) {
 	i := 0
 	negative := s != "" && s[0] == '-'
@@ -106,7 +106,8 @@ func hexDigit(c byte) (digit byte, ok bool) {
 	return 0, false
 }
 
-// mantissa returns the length of the digits that s begins with, with at most one point among them; 0 if there is no digit.
+// mantissa returns the length of the digits that s begins with, with at most one point among them; 0 if there is no
+// digit.
 func mantissa(s string, isDigit func(byte) bool) int {
 	digits, point := 0, 0
 	i := 0
@@ -146,8 +147,8 @@ func exponent(s string, mark byte) int {
 	return lengthIf(i > first, i)
 }
 
-// notANumber reads "nan" and the word in parentheses that may follow it. A word that is an integer becomes the low bits of the NaN,
-// which functions of bits show. Without one they are 0, unlike those of Go's own NaN.
+// notANumber reads "nan" and the word in parentheses that may follow it. A word that is an integer becomes the low
+// bits of the NaN, which functions of bits show. Without one they are 0, unlike those of Go's own NaN.
 func notANumber(s string) (f float64, length int) {
 	const quiet, payload = 0x7ff8 << 48, 1<<51 - 1
 	length = len("nan")
@@ -221,8 +222,8 @@ func parseUnsigned(s string, base uint64) (n uint64, ok bool) {
 	return n, true
 }
 
-// loopNumber returns its argument as a number if it is a string that is one, and as it is otherwise: the interpreter says what is
-// wrong with it.
+// loopNumber returns its argument as a number if it is a string that is one, and as it is otherwise: the interpreter
+// says what is wrong with it.
 func loopNumber(L *lua.LState) int {
 	v := L.Get(1)
 	if s, ok := v.(lua.LString); ok {

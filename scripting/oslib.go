@@ -14,8 +14,8 @@ func (m *vm) osLibrary() *lua.LTable {
 	return m.functions(m.state.CreateTable(0, 8), map[string]lua.LGFunction{"clock": osClock})
 }
 
-// osClock returns the seconds since the start of the process. C's clock counts the processor time of all threads instead, which for
-// a server with several of them tells a script less about how long it takes.
+// osClock returns the seconds since the start of the process. C's clock counts the processor time of all threads
+// instead, which for a server with several of them tells a script less about how long it takes.
 func osClock(L *lua.LState) int {
 	L.Push(lua.LNumber(time.Since(processStart).Seconds()))
 	return 1

@@ -6,9 +6,9 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// The parser of Lua 5.1, by recursive descent. It refuses what Lua refuses, at the same token and in the same words, as soon as it gets there; what
-// it returns is a syntax tree for the interpreter's compiler. Lua's limits bound how deep it recurses, and chains of operators, members
-// and branches, which Lua does not limit, are made in loops.
+// The parser of Lua 5.1, by recursive descent. It refuses what Lua refuses, at the same token and in the same words,
+// as soon as it gets there; what it returns is a syntax tree for the interpreter's compiler. Lua's limits bound how
+// deep it recurses, and chains of operators, members and branches, which Lua does not limit, are made in loops.
 
 // Lua's limits.
 const (
@@ -20,8 +20,9 @@ const (
 // maxChain is how long a chain may be whose tree is as deep as it is long. The compiler recurses on it.
 const maxChain = 16_000
 
-// maxEffort bounds what the compiler searches: each constant among those of its function, each variable among those that can be seen and in each
-// branch of a chain. It is a second's work, and more than ten thousand constants of one function. Lua has a limit too, of 2^18 constants.
+// maxEffort bounds what the compiler searches: each constant among those of its function, each variable among those
+// that can be seen and in each branch of a chain. It is a second's work, and more than ten thousand constants of one
+// function. Lua has a limit too, of 2^18 constants.
 const maxEffort = 50_000_000
 
 // parser reads one source.
@@ -505,8 +506,8 @@ const unaryBinds = 8
 
 func (p *parser) expr() ast.Expr { return p.operation(0) }
 
-// maxFolded is how many operators of a chain the compiler sees at once. It looks for constants in all of a sum at each of its operators; behind "true and" it
-// does not look.
+// maxFolded is how many operators of a chain the compiler sees at once. It looks for constants in all of a sum at
+// each of its operators; behind "true and" it does not look.
 const maxFolded = 50
 
 // operation reads an expression whose operators bind more tightly than limit.

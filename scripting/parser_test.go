@@ -44,10 +44,13 @@ func TestMessagesOfTheParser(t *testing.T) {
 
 // Whatever the source is, the message has a line of it and a token.
 func TestEveryMessageOfTheParserIsWhole(t *testing.T) {
-	words := []string{"and", "break", "do", "else", "elseif", "end", "for", "function", "if", "in", "local", "not", "repeat", "return", "then", "until", "while",
-		"x", "1", "'a'", "'", "[[", "]]", "--[[", "--", "(", ")", "[", "]", "{", "}", "=", "==", ",", ";", ".", ":", "-", "..", "...", "~", "\n", "\r", "\\", "\x00", "\xff", "0x", "1e", "goto", "::"}
+	words := []string{"and", "break", "do", "else", "elseif", "end", "for", "function", "if", "in", "local", "not",
+		"repeat", "return", "then", "until", "while",
+		"x", "1", "'a'", "'", "[[", "]]", "--[[", "--", "(", ")", "[", "]", "{", "}", "=", "==", ",", ";", ".", ":", "-",
+		"..", "...", "~", "\n", "\r", "\\", "\x00", "\xff", "0x", "1e", "goto", "::"}
 	rapid.Check(t, func(t *rapid.T) {
-		source := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 20).Draw(t, "words"), rapid.SampledFrom([]string{"", " "}).Draw(t, "between"))
+		source := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 20).Draw(t, "words"),
+			rapid.SampledFrom([]string{"", " "}).Draw(t, "between"))
 		if _, err := compile(source, "name"); err != nil {
 			require.Regexp(t, `(?s)^name:[1-9][0-9]*: [^ ].*`, err.Error())
 			require.NotRegexp(t, "runtime error", err.Error())
@@ -119,14 +122,20 @@ func TestLimitsOfSyntax(t *testing.T) {
 func TestLongChains(t *testing.T) {
 	e := newEngine()
 	for source, want := range map[string]string{
-		"local a = 1 return " + strings.Repeat("a + ", 3000) + "a":                                                                              ":3001\r\n",
-		"local a = 1 return " + strings.Repeat("2 - ", 3000) + "a":                                                                              ":-5997\r\n",
-		"return #(" + strings.Repeat("1 ..", 190) + "1)":                                                                                        ":191\r\n",
-		"local a, b = 'a', 'b' return " + strings.Repeat("a..b..", 60) + "1.5":                                                                  "$123\r\n" + strings.Repeat("ab", 60) + "1.5\r\n",
-		"local x = 3000 if x == 0 then return 0 " + strings.Repeat("elseif x == 1 then return 1 ", 3000) + "elseif x == 3000 then return 2 end": ":2\r\n",
-		"return " + strings.Repeat("KEYS..", 60) + "1":                                                                                          "-ERR user_script:1: attempt to concatenate global 'KEYS' (a table value)",
-		"local t = setmetatable({}, {__concat = function() return 'c' end}) return " + strings.Repeat("'a'..", 60) + "t":                        "$60\r\n" + strings.Repeat("a", 59) + "c\r\n",
-		"return " + strings.Repeat("'a'..", 60) + "(nil)":                                                                                       "-ERR user_script:1: attempt to concatenate a nil value",
+		"local a = 1 return " + strings.Repeat("a + ", 3000) +
+			"a": ":3001\r\n",
+		"local a = 1 return " + strings.Repeat("2 - ", 3000) +
+			"a": ":-5997\r\n",
+		"return #(" + strings.Repeat("1 ..", 190) +
+			"1)": ":191\r\n",
+		"local a, b = 'a', 'b' return " + strings.Repeat("a..b..", 60) +
+			"1.5": "$123\r\n" + strings.Repeat("ab", 60) + "1.5\r\n",
+		"local x = 3000 if x == 0 then return 0 " + strings.Repeat("elseif x == 1 then return 1 ", 3000) +
+			"elseif x == 3000 then return 2 end": ":2\r\n",
+		"return " + strings.Repeat("KEYS..", 60) + "1": "-ERR user_script:1: attempt to concatenate global 'KEYS' (a table value)",
+		"local t = setmetatable({}, {__concat = function() return 'c' end}) return " + strings.Repeat("'a'..", 60) +
+			"t": "$60\r\n" + strings.Repeat("a", 59) + "c\r\n",
+		"return " + strings.Repeat("'a'..", 60) + "(nil)": "-ERR user_script:1: attempt to concatenate a nil value",
 	} {
 		require.Contains(t, run(t, e, source), want, source[:40])
 	}

@@ -25,8 +25,9 @@ func (m *vm) redisLibrary() *lua.LTable {
 		"breakpoint":         func(L *lua.LState) int { L.Push(lua.LFalse); return 1 },
 	})
 	for name, n := range map[string]int{
-		"LOG_DEBUG": int(LevelDebug), "LOG_VERBOSE": int(LevelVerbose), "LOG_NOTICE": int(LevelNotice), "LOG_WARNING": int(LevelWarning),
-		"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": replAll,
+		"LOG_DEBUG": int(LevelDebug), "LOG_VERBOSE": int(LevelVerbose), "LOG_NOTICE": int(LevelNotice),
+		"LOG_WARNING": int(LevelWarning),
+		"REPL_NONE":   0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": replAll,
 		"REDIS_VERSION_NUM": m.options.VersionNum,
 	} {
 		t.RawSetString(name, lua.LNumber(n))
@@ -87,7 +88,8 @@ func (m *vm) redisACLCheckCmd(L *lua.LState) int {
 	return 1
 }
 
-// readArgs makes the arguments of the running function those of a command. It returns why that is not possible, if it is not.
+// readArgs makes the arguments of the running function those of a command. It returns why that is not possible, if it
+// is not.
 func (m *vm) readArgs(L *lua.LState) (failure string) {
 	n := L.GetTop()
 	if n == 0 {

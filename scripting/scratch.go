@@ -4,7 +4,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// scratch is memory that libraries reuse from call to call. It is theirs while they run, and they do not call each other.
+// scratch is memory that libraries reuse from call to call. It is theirs while they run, and they do not call each
+// other.
 type scratch struct {
 	buf    []byte
 	keys   []string
@@ -27,7 +28,8 @@ func (s *scratch) keepLists(keys []string, values []lua.LValue) {
 	s.keys, s.values = emptied(keys), emptied(values)
 }
 
-// emptied returns a list without elements that holds on to nothing but its own memory, and to none of that if it is long.
+// emptied returns a list without elements that holds on to nothing but its own memory, and to none of that if it is
+// long.
 func emptied[E any](list []E) []E {
 	if cap(list) > keepList {
 		return nil

@@ -27,7 +27,8 @@ type Engine struct {
 // serve only short overlaps.
 const maxIdle = 4
 
-// VMBytes is how much memory a virtual machine takes before it has run anything, in bytes. What scripts make in it is garbage afterwards.
+// VMBytes is how much memory a virtual machine takes before it has run anything, in bytes. What scripts make in it is
+// garbage afterwards.
 const VMBytes = 97 << 10
 
 // Options tell an engine about its server.
@@ -57,7 +58,8 @@ type Host interface {
 	// Call executes a command and returns its encoded reply in the given version of the protocol. The arguments are views
 	// that die when Call returns; the reply need only stay valid until the next Call.
 	Call(args [][]byte, proto int) []byte
-	// Check reports whether a command may be executed; exists is false if there is no such command. The arguments are views that die when it returns.
+	// Check reports whether a command may be executed; exists is false if there is no such command. The arguments are
+	// views that die when it returns.
 	Check(args [][]byte) (allowed, exists bool)
 }
 

@@ -114,15 +114,18 @@ func TestNothingOfAScriptOutlivesIt(t *testing.T) {
 	e := newEngine()
 	for _, source := range []string{
 		"x = 1", "rawset(_G, 'x', 1)", "_G.x = 1", "string.x = 1", "rawset(string, 'x', 1)", "getmetatable('').x = 1",
-		"getmetatable('').__index = nil", "getmetatable(_G).__index = nil", "setmetatable(_G, {})", "setmetatable(string, {})",
+		"getmetatable('').__index = nil", "getmetatable(_G).__index = nil", "setmetatable(_G, {})",
+		"setmetatable(string, {})",
 		"table.insert(redis, 1)", "KEYS = nil", "getmetatable(redis).__index = nil", "setmetatable('', {__index = {}})",
-		"string.gsub = nil", "redis.call = nil", "_G._G = nil", "coroutine.wrap(function() x = 1 end)()", "loadstring('x = 1')()",
+		"string.gsub = nil", "redis.call = nil", "_G._G = nil", "coroutine.wrap(function() x = 1 end)()",
+		"loadstring('x = 1')()",
 	} {
 		require.Equal(t, "-", run(t, e, source)[:1], source)
 	}
 	require.Equal(t, ":1\r\n", run(t, e, "ARGV.x = 1; KEYS.y = 2; redis.setresp(3); return 1", "a"))
 	require.Equal(t, "*2\r\n$-1\r\n$-1\r\n", run(t, e, "return {rawget(_G, 'x') ~= nil, ARGV.x ~= nil}"))
-	require.Equal(t, "*3\r\n$8\r\nfunction\r\n$8\r\nfunction\r\n$1\r\nA\r\n", run(t, e, "return {type(redis.call), type(string.gsub), ('a'):upper()}"))
+	require.Equal(t, "*3\r\n$8\r\nfunction\r\n$8\r\nfunction\r\n$1\r\nA\r\n",
+		run(t, e, "return {type(redis.call), type(string.gsub), ('a'):upper()}"))
 	require.Equal(t, ":1\r\n", run(t, e, "return true"), "setresp must not outlive its script")
 }
 
@@ -214,7 +217,8 @@ func TestLogReachesTheServer(t *testing.T) {
 
 func TestNumbersArePrintedAsLuaDoes(t *testing.T) {
 	for f, want := range map[float64]string{
-		0: "0", 1: "1", -1: "-1", 1e13: "10000000000000", 1e14: "1e+14", 1e15: "1e+15", 0.1: "0.1", 1e-5: "1e-05", 10.0 / 3: "3.3333333333333", math.Inf(1): "inf",
+		0: "0", 1: "1", -1: "-1", 1e13: "10000000000000", 1e14: "1e+14", 1e15: "1e+15", 0.1: "0.1", 1e-5: "1e-05",
+		10.0 / 3: "3.3333333333333", math.Inf(1): "inf",
 		math.Inf(-1): "-inf", 123456.789: "123456.789", 1e100: "1e+100",
 	} {
 		require.Equal(t, want, string(appendNumber(nil, f)))
@@ -307,7 +311,8 @@ func BenchmarkHundredCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkLoop measures the interpreter alone, which looks at the interrupt before each of some four thousand instructions.
+// BenchmarkLoop measures the interpreter alone, which looks at the interrupt before each of some four thousand
+// instructions.
 func BenchmarkLoop(b *testing.B) {
 	e := newEngine()
 	script, err := e.Load([]byte("local s = 0; for i = 1, 1000 do s = s + i % 7 end return s"))

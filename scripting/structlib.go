@@ -8,8 +8,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// structLibrary returns the functions that scripts see as struct: they convert values to and from binary data that a format
-// describes.
+// structLibrary returns the functions that scripts see as struct: they convert values to and from binary data that a
+// format describes.
 func (m *vm) structLibrary() *lua.LTable {
 	return m.functions(m.state.CreateTable(0, 8), map[string]lua.LGFunction{
 		"pack":   structPack,
@@ -27,7 +27,8 @@ const (
 	maxFormatNumber = math.MaxInt32
 )
 
-// structFormat reads a format, option by option. It begins with the byte order of common machines and without alignment.
+// structFormat reads a format, option by option. It begins with the byte order of common machines and without
+// alignment.
 type structFormat struct {
 	L         *lua.LState
 	function  string

@@ -9,15 +9,15 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// vm is a Lua virtual machine with Redis's sandbox. It runs one script at a time, and nothing that a script does outlives
-// it: globals and libraries are read-only, so that all that a script made is garbage when it ends.
+// vm is a Lua virtual machine with Redis's sandbox. It runs one script at a time, and nothing that a script does
+// outlives it: globals and libraries are read-only, so that all that a script made is garbage when it ends.
 type vm struct {
 	options *Options
 	state   *lua.LState
 	// env is what scripts see as their globals: an empty table that reads from globals and refuses writes.
 	env, globals *lua.LTable
-	// environment is what functions read globals from, a copy of globals with the members of the libraries and what else the compiler
-	// needs. Scripts can neither write to it nor get hold of it: see rewriter.
+	// environment is what functions read globals from, a copy of globals with the members of the libraries and what else
+	// the compiler needs. Scripts can neither write to it nor get hold of it: see rewriter.
 	environment *lua.LTable
 	// protected maps the read-only tables that scripts see to the tables behind them.
 	protected map[*lua.LTable]*lua.LTable
@@ -36,11 +36,12 @@ type vm struct {
 		fn    *lua.LFunction
 	}
 
-	// What scripts see as KEYS and ARGV; nil if none has run. No script outlives its run, so that the next one may have the tables.
+	// What scripts see as KEYS and ARGV; nil if none has run. No script outlives its run, so that the next one may have
+	// the tables.
 	keys, argv *lua.LTable
 
-	// Of the machine in which functions live: what their libraries see as their globals, whose metatable libraryGlobals leads to
-	// environment or, while a library is loaded, to loadGlobals.
+	// Of the machine in which functions live: what their libraries see as their globals, whose metatable libraryGlobals
+	// leads to environment or, while a library is loaded, to loadGlobals.
 	libraryEnvironment, libraryGlobals, loadGlobals *lua.LTable
 	loading                                         *Library // at present
 
@@ -74,8 +75,8 @@ const (
 	keepArena = 64 << 10
 )
 
-// lookedUp are the libraries whose members are looked up in two steps (see memberName): what they do takes so much longer that the memory
-// is worth more.
+// lookedUp are the libraries whose members are looked up in two steps (see memberName): what they do takes so much
+// longer that the memory is worth more.
 var lookedUp = map[string]bool{"cjson": true, "cmsgpack": true, "struct": true, "coroutine": true, "os": true}
 
 func newVM(options *Options) *vm {
@@ -208,8 +209,8 @@ func (m *vm) run(script *Script, host Host, keys, args [][]byte, w *resp.Writer)
 	})
 }
 
-// execute calls the function that prepare pushes, with the arguments behind it, whose number it returns, and writes the reply. name is what
-// errors call the script. It reports whether the machine may be used again.
+// execute calls the function that prepare pushes, with the arguments behind it, whose number it returns, and writes
+// the reply. name is what errors call the script. It reports whether the machine may be used again.
 func (m *vm) execute(name string, host Host, w *resp.Writer, prepare func(L *lua.LState) int) (reusable bool) {
 	mark := len(w.Buf)
 	defer func() {
@@ -297,8 +298,8 @@ func fillTable(L *lua.LState, t *lua.LTable, list [][]byte) {
 	}
 }
 
-// translate returns the error value of a failed call with the wording of Lua 5.1. It reports false if the call ended in a
-// way that leaves its stack unusable.
+// translate returns the error value of a failed call with the wording of Lua 5.1. It reports false if the call ended
+// in a way that leaves its stack unusable.
 func (m *vm) translate(err error) (value lua.LValue, reusable bool) {
 	e, ok := err.(*lua.ApiError)
 	if !ok {

@@ -12,12 +12,14 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// blocked is the state of a client that waits for keys. A client waits again and again as a rule, so its session uses the same one each time.
+// blocked is the state of a client that waits for keys. A client waits again and again as a rule, so its session uses
+// the same one each time.
 type blocked struct {
-	wait   *wait
-	ctx    command.Ctx                           // what Try works with
-	w      resp.Writer                           // takes the reply until the session's own goroutine fetches it
-	again  atomic.Int64                          // when try must be called at the latest, in ms since 1970; 0 if there is no need
+	wait *wait
+	ctx  command.Ctx // what Try works with
+	w    resp.Writer // takes the reply until the session's own goroutine fetches it
+	// when try must be called at the latest, in ms since 1970; 0 if there is no need
+	again  atomic.Int64
 	try    func(c *command.Ctx, key []byte) bool // see Block
 	empty  func(w *resp.Writer)
 	cancel func(c *command.Ctx)
@@ -36,7 +38,8 @@ const (
 	keptText = 512 // bytes
 )
 
-// wait is what others may keep hold of: each time that a client waits has its own, so that nobody withdraws the next one.
+// wait is what others may keep hold of: each time that a client waits has its own, so that nobody withdraws the next
+// one.
 type wait struct {
 	waiter   engine.Waiter
 	cmd      *command.Command
@@ -136,8 +139,8 @@ func (b *blocked) next() int64 {
 // putOff is by how many ms the look at a blocked client's keys is put off if it may not change anything now.
 const putOff = 100
 
-// tryAgain has the commands of those tried who wait for the keys of the blocked client: its time to look again has come. The next one is
-// what its Try says.
+// tryAgain has the commands of those tried who wait for the keys of the blocked client: its time to look again has
+// come. The next one is what its Try says.
 func (s *Session) tryAgain() {
 	b := s.blocked
 	b.again.Store(s.now + putOff)
@@ -147,8 +150,8 @@ func (s *Session) tryAgain() {
 	s.srv.ks.ServeKeys(&b.wait.waiter, s.now)
 }
 
-// Try implements engine.WaitingClient. A panic of what it calls is a bug that must not reach whoever changed the key: the client
-// gets an error and is released.
+// Try implements engine.WaitingClient. A panic of what it calls is a bug that must not reach whoever changed the key:
+// the client gets an error and is released.
 func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	c := &b.ctx
 	c.G = g
@@ -179,7 +182,8 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	return done
 }
 
-// beginAnswer notes that what is pushed from now on follows the reply that a blocked command is about to get. Any goroutine may call it.
+// beginAnswer notes that what is pushed from now on follows the reply that a blocked command is about to get. Any
+// goroutine may call it.
 func (s *Session) beginAnswer() {
 	s.box.mu.Lock()
 	s.box.answered, s.box.replyAt = true, len(s.box.push)
@@ -285,9 +289,9 @@ func (s *Session) cancelBlocked() {
 	s.blocked = nil // its state may still be in the hands of whoever has withdrawn it: see Await
 }
 
-// Await suspends the client until the returned function is called, by any goroutine but with no guard held, with what writes
-// the reply; or until timeout ms have passed (0 is never), when empty writes it. As with Block the handler must have
-// written no reply, and must return. It must not be used where a command must not block.
+// Await suspends the client until the returned function is called, by any goroutine but with no guard held, with what
+// writes the reply; or until timeout ms have passed (0 is never), when empty writes it. As with Block the handler
+// must have written no reply, and must return. It must not be used where a command must not block.
 func Await(c *command.Ctx, timeout int64, empty func(w *resp.Writer)) (finish func(reply func(w *resp.Writer))) {
 	s := sessionOf(c)
 	s.Block(c, command.Block{Timeout: timeout, Empty: empty})

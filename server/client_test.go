@@ -90,7 +90,8 @@ func (c *testClient) do(command string) string {
 // waitFor sends a command until the answer has a text in it.
 func (c *testClient) waitFor(command, text string) {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool { return strings.Contains(c.do(command), text) }, testTimeout, time.Millisecond, "%s: %s", command, text)
+	require.Eventually(c.t, func() bool { return strings.Contains(c.do(command), text) }, testTimeout, time.Millisecond,
+		"%s: %s", command, text)
 }
 
 // read returns the next reply or push.
@@ -195,7 +196,8 @@ func TestClientKillByAge(t *testing.T) {
 	require.Equal(t, "closed", old.read())
 	require.Equal(t, "-ERR maxage should be greater than 0", c.do("CLIENT KILL MAXAGE 0"))
 	require.Equal(t, "-ERR maxage is not an integer or out of range", c.do("CLIENT KILL MAXAGE x"))
-	require.Eventually(t, func() bool { return strings.Count(c.do("CLIENT LIST"), "\n") == 1 }, testTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(c.do("CLIENT LIST"), "\n") == 1 }, testTimeout,
+		time.Millisecond)
 }
 
 func TestPauseEndsByTime(t *testing.T) {
@@ -430,7 +432,8 @@ func TestInfoIsWellFormed(t *testing.T) {
 	for _, h := range headers {
 		names = append(names, h[1])
 	}
-	require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Commandstats", "Errorstats", "Latencystats", "Cluster", "Keyspace"}, names)
+	require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules",
+		"Commandstats", "Errorstats", "Latencystats", "Cluster", "Keyspace"}, names)
 	for line := range strings.SplitSeq(strings.TrimSuffix(all, "\r\n"), "\r\n") {
 		require.Regexp(t, `^($|# \w+$|[\w|.-]+:[^:\n]*$)`, line)
 	}
@@ -501,16 +504,19 @@ func TestDebugIsForThoseWhoMay(t *testing.T) {
 		far.Close()
 	}
 	s := startTestServer(t, Options{}, "enable-debug-command", "yes")
-	require.Equal(t, "-ERR unknown subcommand or wrong number of arguments for 'JMAP'. Try DEBUG HELP.", s.connect().do("DEBUG JMAP"))
+	require.Equal(t, "-ERR unknown subcommand or wrong number of arguments for 'JMAP'. Try DEBUG HELP.",
+		s.connect().do("DEBUG JMAP"))
 }
 
 func TestTheDirectoryChangesOnlyWhereNothingIsStored(t *testing.T) {
 	c := startTestServer(t, Options{}).connect()
-	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - can't set protected config", c.do("CONFIG SET dir /tmp"))
+	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - can't set protected config",
+		c.do("CONFIG SET dir /tmp"))
 	c = startTestServer(t, Options{}, "enable-protected-configs", "local").connect()
 	require.Equal(t, "+OK", c.do("CONFIG SET dir "+t.TempDir()))
 	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - Changing directory: No such file or directory", c.do("CONFIG SET dir /nonexistent"))
-	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - Changing directory: Not a directory", c.do("CONFIG SET dir "+writeFile(t, "x", "")))
+	require.Equal(t, "-ERR CONFIG SET failed (possibly related to argument 'dir') - Changing directory: Not a directory",
+		c.do("CONFIG SET dir "+writeFile(t, "x", "")))
 	d, err := openDurable(t, vfs.NewMem(), "enable-protected-configs=yes")
 	require.NoError(t, err)
 	d.expect("-ERR CONFIG SET failed (possibly related to argument 'dir') - the data stays where it is while the server runs\r\n", "CONFIG SET dir /tmp")

@@ -8,8 +8,9 @@ import (
 	"github.com/atomredis/atomredis/config"
 )
 
-// This file is cluster mode (cluster-enabled yes): the server is the only node of a cluster and has all slots. Clients of clusters find
-// what they look for, and what they must not do is refused as in a cluster of many nodes. The commands are in cmd_cluster.go.
+// This file is cluster mode (cluster-enabled yes): the server is the only node of a cluster and has all slots.
+// Clients of clusters find what they look for, and what they must not do is refused as in a cluster of many nodes.
+// The commands are in cmd_cluster.go.
 
 const (
 	// hashSlots is how many slots the keys of a cluster are divided into.
@@ -61,8 +62,8 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// slotOfKey returns the slot of a key. If the key has braces with something between them, that decides alone: from the first
-// opening brace to the first closing one behind it.
+// slotOfKey returns the slot of a key. If the key has braces with something between them, that decides alone: from
+// the first opening brace to the first closing one behind it.
 func slotOfKey(key []byte) int {
 	if open := bytes.IndexByte(key, '{'); open >= 0 {
 		if n := bytes.IndexByte(key[open+1:], '}'); n > 0 {
@@ -76,11 +77,11 @@ func slotOfKey(key []byte) int {
 	return int(crc % hashSlots)
 }
 
-// keySlot returns the slot of the command's keys, shard channels included, or noSlot if it has none; ok is false if they are of different slots.
-// The arity fits.
+// keySlot returns the slot of the command's keys, shard channels included, or noSlot if it has none; ok is false if
+// they are of different slots. The arity fits.
 //
-// Keys that commands use without having them among their arguments do not count. Those commands are our own, and what they do is no matter
-// of slots where one node has them all.
+// Keys that commands use without having them among their arguments do not count. Those commands are our own, and what
+// they do is no matter of slots where one node has them all.
 func keySlot(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 	slot, ok = noSlot, true
 	use := func(key []byte) {
@@ -103,7 +104,8 @@ func keySlot(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 	}) {
 		return slot, ok
 	}
-	// The arguments do not fit the specs, which need not be wrong: PFMERGE without sources. What is in the range of keys counts.
+	// The arguments do not fit the specs, which need not be wrong: PFMERGE without sources. What is in the range of keys
+	// counts.
 	slot, ok = noSlot, true
 	first, last, step := keyRange(cmd)
 	if last < 0 {
@@ -144,11 +146,13 @@ type announcement struct {
 	preferred              config.ClusterEndpoint
 }
 
-// announcement returns what the client is told: the address that it has connected to, as far as nothing else is to be announced.
+// announcement returns what the client is told: the address that it has connected to, as far as nothing else is to be
+// announced.
 func (s *Session) announcement() announcement {
 	set := s.srv.config.Get()
 	o := &set.Cluster
-	a := announcement{hostname: o.AnnounceHostname, port: set.Port, tlsPort: set.TLS.Port, busPort: o.AnnounceBusPort, preferred: o.PreferredEndpoint}
+	a := announcement{hostname: o.AnnounceHostname, port: set.Port, tlsPort: set.TLS.Port, busPort: o.AnnounceBusPort,
+		preferred: o.PreferredEndpoint}
 	if local, err := netip.ParseAddrPort(s.peer.Local); err == nil {
 		a.ip = local.Addr().Unmap().WithZone("").String()
 		if a.tls = set.TLS.Port != 0 && int(local.Port()) == set.TLS.Port; !a.tls {

@@ -24,7 +24,8 @@ func TestClusterModeIsThatOfANodeWithAllSlots(t *testing.T) {
 
 func TestWithoutClusterModeItsCommandsAreRefused(t *testing.T) {
 	c := startTestServer(t, Options{}).connect()
-	for _, command := range []string{"CLUSTER INFO", "CLUSTER SLOTS", "CLUSTER HELP", "CLUSTER MYSHARDID", "CLUSTER KEYSLOT a", "CLUSTER RESET", "READONLY",
+	for _, command := range []string{"CLUSTER INFO", "CLUSTER SLOTS", "CLUSTER HELP", "CLUSTER MYSHARDID",
+		"CLUSTER KEYSLOT a", "CLUSTER RESET", "READONLY",
 		"READWRITE", "ASKING"} {
 		require.Equal(t, "-"+string(errClusterDisabled), c.do(command), command)
 	}
@@ -43,7 +44,8 @@ func TestNothingChangesTheClusterOfOneNode(t *testing.T) {
 	require.Len(t, id, 40)
 	require.Len(t, c.do("CLUSTER MYSHARDID"), 40)
 	before := c.do("CLUSTER NODES")
-	for _, command := range []string{"MEET 127.0.0.1 1", "BUMPEPOCH", "SAVECONFIG", "SET-CONFIG-EPOCH 1", "DELSLOTS 1", "DELSLOTSRANGE 1 2", "FLUSHSLOTS", "RESET",
+	for _, command := range []string{"MEET 127.0.0.1 1", "BUMPEPOCH", "SAVECONFIG", "SET-CONFIG-EPOCH 1", "DELSLOTS 1",
+		"DELSLOTSRANGE 1 2", "FLUSHSLOTS", "RESET",
 		"RESET HARD", "SETSLOT 1 MIGRATING " + id} {
 		name, _, _ := strings.Cut(command, " ")
 		require.Equal(t, "-ERR CLUSTER "+name+" is not supported: this server is always a cluster of one node, which has all slots", c.do("CLUSTER "+command))
@@ -72,21 +74,26 @@ func TestNodeIsWhereTheClientHasConnectedToUnlessAnnounced(t *testing.T) {
 	id := c.do("CLUSTER MYID")
 	_, port, _ := strings.Cut(srv.Addrs()[0].String(), ":")
 	steps := []struct{ set, slots, nodes, shard string }{
-		{"cluster-announce-ip ", `"127.0.0.1" PORT "ID" []`, "127.0.0.1:PORT@0", `"port" PORT "ip" "127.0.0.1" "endpoint" "127.0.0.1"`},
-		{"cluster-announce-hostname a.example", `"127.0.0.1" PORT "ID" ["hostname" "a.example"]`, "127.0.0.1:PORT@0,a.example",
+		{"cluster-announce-ip ", `"127.0.0.1" PORT "ID" []`, "127.0.0.1:PORT@0",
+			`"port" PORT "ip" "127.0.0.1" "endpoint" "127.0.0.1"`},
+		{"cluster-announce-hostname a.example", `"127.0.0.1" PORT "ID" ["hostname" "a.example"]`,
+			"127.0.0.1:PORT@0,a.example",
 			`"port" PORT "ip" "127.0.0.1" "endpoint" "127.0.0.1" "hostname" "a.example"`},
 		{"cluster-preferred-endpoint-type hostname", `"a.example" PORT "ID" ["ip" "127.0.0.1"]`, "127.0.0.1:PORT@0,a.example",
 			`"port" PORT "ip" "127.0.0.1" "endpoint" "a.example" "hostname" "a.example"`},
 		{"cluster-announce-ip 10.0.0.9", `"a.example" PORT "ID" ["ip" "10.0.0.9"]`, "10.0.0.9:PORT@0,a.example",
 			`"port" PORT "ip" "10.0.0.9" "endpoint" "a.example" "hostname" "a.example"`},
-		{"cluster-preferred-endpoint-type unknown-endpoint", `nil PORT "ID" ["ip" "10.0.0.9" "hostname" "a.example"]`, "10.0.0.9:PORT@0,a.example",
+		{"cluster-preferred-endpoint-type unknown-endpoint", `nil PORT "ID" ["ip" "10.0.0.9" "hostname" "a.example"]`,
+			"10.0.0.9:PORT@0,a.example",
 			`"port" PORT "ip" "10.0.0.9" "endpoint" "" "hostname" "a.example"`},
 		{"cluster-announce-port 7", `nil 7 "ID" ["ip" "10.0.0.9" "hostname" "a.example"]`, "10.0.0.9:7@0,a.example",
 			`"port" 7 "ip" "10.0.0.9" "endpoint" "" "hostname" "a.example"`},
 		{"cluster-announce-bus-port 17", `nil 7 "ID" ["ip" "10.0.0.9" "hostname" "a.example"]`, "10.0.0.9:7@17,a.example",
 			`"port" 7 "ip" "10.0.0.9" "endpoint" "" "hostname" "a.example"`},
-		{"cluster-announce-hostname ", `nil 7 "ID" ["ip" "10.0.0.9"]`, "10.0.0.9:7@17", `"port" 7 "ip" "10.0.0.9" "endpoint" ""`},
-		{"cluster-preferred-endpoint-type hostname", `"?" 7 "ID" ["ip" "10.0.0.9"]`, "10.0.0.9:7@17", `"port" 7 "ip" "10.0.0.9" "endpoint" "?"`},
+		{"cluster-announce-hostname ", `nil 7 "ID" ["ip" "10.0.0.9"]`, "10.0.0.9:7@17",
+			`"port" 7 "ip" "10.0.0.9" "endpoint" ""`},
+		{"cluster-preferred-endpoint-type hostname", `"?" 7 "ID" ["ip" "10.0.0.9"]`, "10.0.0.9:7@17",
+			`"port" 7 "ip" "10.0.0.9" "endpoint" "?"`},
 	}
 	for _, step := range steps {
 		name, value, _ := strings.Cut(step.set, " ")
@@ -94,10 +101,12 @@ func TestNodeIsWhereTheClientHasConnectedToUnlessAnnounced(t *testing.T) {
 		fill := strings.NewReplacer("PORT", port, "ID", id).Replace
 		require.Equal(t, fill("[[0 16383 ["+step.slots+"]]]"), c.do("CLUSTER SLOTS"), step.set)
 		require.Equal(t, fill("ID "+step.nodes+" myself,master - 0 0 0 connected 0-16383\n"), c.do("CLUSTER NODES"), step.set)
-		require.Equal(t, fill(`[["slots" [0 16383] "nodes" [["id" "ID" `+step.shard+` "role" "master" "replication-offset" 0 "health" "online"]]]]`),
+		require.Equal(t, fill(`[["slots" [0 16383] "nodes" [["id" "ID" `+step.shard+
+			` "role" "master" "replication-offset" 0 "health" "online"]]]]`),
 			strings.Join(strings.Fields(c.do("CLUSTER SHARDS")), " "), step.set)
 	}
-	for value, want := range map[string]error{"a_b": config.ErrHostnameChars, strings.Repeat("a", 256): config.ErrHostnameLength, strings.Repeat("a", 255): nil} {
+	for value, want := range map[string]error{"a_b": config.ErrHostnameChars,
+		strings.Repeat("a", 256): config.ErrHostnameLength, strings.Repeat("a", 255): nil} {
 		require.Equal(t, want, srv.config.Set("cluster-announce-hostname", value, true), value)
 	}
 }
@@ -138,7 +147,8 @@ func TestCustomCommandsCallNothingThatCrossesSlots(t *testing.T) {
 func TestJournalOfSeveralDatabasesIsRepeatedInClusterMode(t *testing.T) {
 	b := newHarnessWith(t, "cluster-enabled", "yes")
 	r := newReplayer(b.Server, command.FromJournal)
-	require.NoError(t, r.apply(1, slices.Concat(request("SELECT", "1"), request("MSET", "a", "1", "b", "2"), request("COPY", "a", "b", "DB", "2", "REPLACE"),
+	require.NoError(t, r.apply(1, slices.Concat(request("SELECT", "1"), request("MSET", "a", "1", "b", "2"),
+		request("COPY", "a", "b", "DB", "2", "REPLACE"),
 		request("MOVE", "a", "0"), request("SWAPDB", "1", "2"))))
 	s := b.session()
 	require.Equal(t, "$1\r\n1\r\n", b.feed(s, request("GET", "a")))
@@ -180,7 +190,10 @@ func TestClientsOfClustersWork(t *testing.T) {
 	shards, err := c.ClusterShards(ctx).Result()
 	require.NoError(t, err)
 	require.Equal(t, []redis.SlotRange{{Start: 0, End: 16383}}, shards[0].Slots)
-	require.NoError(t, c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() }))
+	require.NoError(t, c.ForEachMaster(ctx, func(ctx context.Context,
+		node *redis.Client) error {
+		return node.FlushAll(ctx).Err()
+	}))
 	sub := c.SSubscribe(ctx, "news")
 	defer sub.Close()
 	_, err = sub.Receive(ctx)

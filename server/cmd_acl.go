@@ -17,7 +17,8 @@ var aclCommands = []*command.Command{
 	{Name: "acl", Group: "server", Since: "6.0.0", Arity: -2,
 		Summary:    "A container for commands about users",
 		Complexity: "Depends on the sub-command", Subs: []*command.Command{
-			{Name: "acl|cat", Group: "server", Since: "6.0.0", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|cat", Group: "server", Since: "6.0.0", Arity: -2,
+				Flags:   command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the categories of commands, or the commands of one", Syntax: "[categoryname]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdACLCat},
 			{Name: "acl|deluser", Group: "server", Since: "6.0.0", Arity: -3,
@@ -28,7 +29,8 @@ var aclCommands = []*command.Command{
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Checks whether a user may execute a command", Syntax: "username command [arg [arg ...]]",
 				Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLDryrun},
-			{Name: "acl|genpass", Group: "server", Since: "6.0.0", Arity: -2, Flags: command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|genpass", Group: "server", Since: "6.0.0", Arity: -2,
+				Flags:   command.NoScript | command.Loading | command.Stale,
 				Summary: "Generates a random password", Syntax: "[bits]", Complexity: "O(1)", Do: cmdACLGenpass},
 			{Name: "acl|getuser", Group: "server", Since: "6.0.0", Arity: 3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
@@ -36,26 +38,32 @@ var aclCommands = []*command.Command{
 				Syntax:  "username", Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLGetuser},
 			{Name: "acl|help", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdACLHelp},
-			{Name: "acl|list", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|list", Group: "server", Since: "6.0.0", Arity: 2,
+				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Lists the users with their rules",
 				Complexity: "O(N), where N is the number of users", Do: cmdACLList},
-			{Name: "acl|load", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|load", Group: "server", Since: "6.0.0", Arity: 2,
+				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Reloads the users from the ACL file",
 				Complexity: "O(N), where N is the number of users", Do: cmdACLLoad},
-			{Name: "acl|log", Group: "server", Since: "6.0.0", Arity: -2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|log", Group: "server", Since: "6.0.0", Arity: -2,
+				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the latest denied commands and logins, or clears the list", Syntax: "[count | RESET]",
 				Complexity: "O(N), where N is the number of entries", Do: cmdACLLog},
-			{Name: "acl|save", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|save", Group: "server", Since: "6.0.0", Arity: 2,
+				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Writes the users to the ACL file",
 				Complexity: "O(N), where N is the number of users", Do: cmdACLSave},
 			{Name: "acl|setuser", Group: "server", Since: "6.0.0", Arity: -3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Creates a user or changes a user's rules", Syntax: "username [rule [rule ...]]",
 				Complexity: "O(N), where N is the number of rules", Secrets: allFrom(2), Do: cmdACLSetuser},
-			{Name: "acl|users", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|users", Group: "server", Since: "6.0.0", Arity: 2,
+				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Lists the names of the users",
 				Complexity: "O(N), where N is the number of users", Do: cmdACLUsers},
-			{Name: "acl|whoami", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale,
+			{Name: "acl|whoami", Group: "server", Since: "6.0.0", Arity: 2,
+				Flags:   command.NoScript | command.Loading | command.Stale,
 				Summary: "Returns the connection's user", Complexity: "O(1)", Do: cmdACLWhoami},
 		}},
 }
@@ -135,7 +143,8 @@ func cmdACLDryrun(c *command.Ctx) {
 	case acl.Allowed:
 		c.W.OK()
 	case acl.DeniedCommand:
-		c.W.BulkString(fmt.Sprintf("User %s has no permissions to run the '%s' command", command.UntilNUL(c.Args[2]), cmd.Name))
+		c.W.BulkString(fmt.Sprintf("User %s has no permissions to run the '%s' command", command.UntilNUL(c.Args[2]),
+			cmd.Name))
 	default:
 		c.W.BulkString(fmt.Sprintf("User %s has no permissions to access the '%s' %v", command.UntilNUL(c.Args[2]),
 			command.UntilNUL(v.Object), v.Reason))
@@ -302,7 +311,8 @@ func cmdACLSetuser(c *command.Ctx) {
 	}
 	rules, unmatched := acl.Merge(words)
 	if unmatched >= 0 {
-		c.Err(command.Error(fmt.Sprintf("ERR Unmatched parenthesis in acl selector starting at '%s'.", oneLine(words[unmatched]))))
+		c.Err(command.Error(fmt.Sprintf("ERR Unmatched parenthesis in acl selector starting at '%s'.",
+			oneLine(words[unmatched]))))
 		return
 	}
 	if err := serverOf(c).setUser(sessionOf(c), name, rules); err != nil {

@@ -31,7 +31,8 @@ func (b *atomServer) ack(id, timeout string) {
 
 // done is the reply to a call whose response had only the fields that it needs.
 func done(id string) string {
-	return "*10\r\n" + bulk("cmd_id") + bulk(id) + bulk("err_code") + ":0\r\n" + bulk("err_str") + "$-1\r\n" + bulk("data") + "$-1\r\n" + bulk("element") + bulk("e")
+	return "*10\r\n" + bulk("cmd_id") + bulk(id) + bulk("err_code") + ":0\r\n" + bulk("err_str") + "$-1\r\n" +
+		bulk("data") + "$-1\r\n" + bulk("element") + bulk("e")
 }
 
 func noAck(id string, ms int) string {
@@ -55,12 +56,15 @@ func TestCallIsAnsweredByAcknowledgementAndResponse(t *testing.T) {
 	onElement(t, func(t *testing.T, b *atomServer) {
 		id := b.call("DATA", "to\x00\r\n")
 		require.Equal(t, "1000000000001-0", id)
-		require.Equal(t, "*1\r\n*2\r\n"+bulk(id)+commandtest.Bulks("element", "atomredis", "cmd", "move", "data", "to\x00\r\n"),
+		require.Equal(t, "*1\r\n*2\r\n"+bulk(id)+commandtest.Bulks("element", "atomredis", "cmd", "move", "data",
+			"to\x00\r\n"),
 			b.do("XRANGE", "command:e", id, id))
 		b.ack(id, "1000")
 		require.Equal(t, "", b.answer(1))
-		b.respond("data", "\x00there\r\n", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", id, "element", "e", "cmd", "move")
-		require.Equal(t, "*14\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+bulk("")+bulk("data")+bulk("\x00there\r\n")+
+		b.respond("data", "\x00there\r\n", "ser", "none", "err_code", "0", "err_str", "", "cmd_id", id, "element", "e",
+			"cmd", "move")
+		require.Equal(t, "*14\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+bulk("")+bulk("data")+
+			bulk("\x00there\r\n")+
 			bulk("ser")+bulk("none")+bulk("element")+bulk("e")+bulk("cmd")+bulk("move"), b.answer(1))
 		require.Equal(t, "+PONG\r\n", b.as(1, "PING"))
 	})
@@ -71,10 +75,12 @@ func TestCallAnswersWithAMap(t *testing.T) {
 		b.as(1, "HELLO", "3")
 		id := b.call()
 		b.respond("element", "e", "cmd_id", id, "err_code", "1005", "err_str", "too far")
-		require.Equal(t, "%5\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":1005\r\n"+bulk("err_str")+bulk("too far")+bulk("data")+"_\r\n"+bulk("element")+bulk("e"), b.answer(1))
+		require.Equal(t, "%5\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":1005\r\n"+bulk("err_str")+bulk("too far")+
+			bulk("data")+"_\r\n"+bulk("element")+bulk("e"), b.answer(1))
 		id = b.call()
 		b.respond("element", "e", "cmd_id", id, "err_code", "odd", "extra", "1", "extra", "2")
-		require.Equal(t, "%7\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+bulk("odd")+bulk("err_str")+"_\r\n"+bulk("data")+"_\r\n"+
+		require.Equal(t, "%7\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+bulk("odd")+bulk("err_str")+"_\r\n"+bulk("data")+
+			"_\r\n"+
 			bulk("element")+bulk("e")+bulk("extra")+bulk("1")+bulk("extra")+bulk("2"), b.answer(1))
 		require.Equal(t, "%1\r\n"+bulk("cmd_id")+bulk("1000000000001-2"), b.as(1, "ATOM.CALL", "e", "move", "NOWAIT"))
 	})
@@ -105,14 +111,19 @@ func TestCallTimesOut(t *testing.T) {
 		want    func(id string) string
 	}{
 		{"without an acknowledgement", nil, 0, "", 1000, func(id string) string { return noAck(id, 1000) }},
-		{"without an acknowledgement in the given time", []string{"TIMEOUT", "50"}, 0, "", 50, func(id string) string { return noAck(id, 50) }},
-		{"without an acknowledgement, which may take for ever", []string{"TIMEOUT", "0"}, 0, "", ever, func(string) string { return "" }},
+		{"without an acknowledgement in the given time", []string{"TIMEOUT", "50"}, 0, "", 50,
+			func(id string) string { return noAck(id, 50) }},
+		{"without an acknowledgement, which may take for ever", []string{"TIMEOUT", "0"}, 0, "", ever,
+			func(string) string { return "" }},
 		{"after a late acknowledgement", nil, 999, "500", 1499, func(id string) string { return noResponse(id, 500) }},
 		{"after an early acknowledgement", nil, 1, "500", 501, func(id string) string { return noResponse(id, 500) }},
-		{"after an acknowledgement that promises a late response", nil, 10, "2000", 2010, func(id string) string { return noResponse(id, 2000) }},
+		{"after an acknowledgement that promises a late response", nil, 10, "2000", 2010,
+			func(id string) string { return noResponse(id, 2000) }},
 		{"after an acknowledgement that promises nothing", nil, 10, "0", ever, func(string) string { return "" }},
-		{"after an acknowledgement that promises too much", nil, 10, "9223372036854775807", ever, func(string) string { return "" }},
-		{"after an acknowledgement without end", []string{"TIMEOUT", "0"}, 70, "5", 75, func(id string) string { return noResponse(id, 5) }},
+		{"after an acknowledgement that promises too much", nil, 10, "9223372036854775807", ever,
+			func(string) string { return "" }},
+		{"after an acknowledgement without end", []string{"TIMEOUT", "0"}, 70, "5", 75,
+			func(id string) string { return noResponse(id, 5) }},
 		{"at once if the acknowledgement is wrong", nil, 3, "soon", 3, func(string) string {
 			return "-ERR the element acknowledged the command with a timeout that is not a number of milliseconds\r\n"
 		}},
@@ -201,9 +212,13 @@ func TestCallIsServedByATransaction(t *testing.T) {
 
 func TestCallSurvivesTheRemovalOfTheResponseStream(t *testing.T) {
 	for name, remove := range map[string]func(b *atomServer){
-		"it is deleted":               func(b *atomServer) { b.do("UNLINK", "response:atomredis") },
-		"it expires":                  func(b *atomServer) { b.do("PEXPIRE", "response:atomredis", "1"); b.step("+1") },
-		"it is overwritten":           func(b *atomServer) { b.do("SET", "response:atomredis", "v"); b.do("DEL", "response:atomredis") },
+		"it is deleted": func(b *atomServer) { b.do("UNLINK", "response:atomredis") },
+		"it expires":    func(b *atomServer) { b.do("PEXPIRE", "response:atomredis", "1"); b.step("+1") },
+		"it is overwritten": func(b *atomServer) {
+			b.do("SET", "response:atomredis", "v")
+			b.do("DEL",
+				"response:atomredis")
+		},
 		"it is trimmed":               func(b *atomServer) { b.do("XTRIM", "response:atomredis", "MAXLEN", "0") },
 		"everything is flushed":       func(b *atomServer) { b.do("FLUSHALL") },
 		"the databases are exchanged": func(b *atomServer) { b.do("SWAPDB", "0", "1") },
@@ -274,7 +289,8 @@ func TestCallRefusesWhatIsWrong(t *testing.T) {
 		require.Equal(t, ":1\r\n", b.do("XLEN", "command:e"))
 		require.Equal(t, ":0\r\n", b.do("EXISTS", "command:nobody"))
 		b.do("XADD", "command:e", "18446744073709551615-18446744073709551615", "f", "v")
-		require.Equal(t, "-ERR The stream has exhausted the last possible ID, unable to add more items\r\n", b.do("ATOM.CALL", "e", "c"))
+		require.Equal(t, "-ERR The stream has exhausted the last possible ID, unable to add more items\r\n",
+			b.do("ATOM.CALL", "e", "c"))
 	})
 }
 
@@ -302,7 +318,8 @@ func TestCallsAreTrimmedAsOthersDo(t *testing.T) {
 func TestCallIsHeardByReadersOfTheCommandStream(t *testing.T) {
 	onElement(t, func(t *testing.T, b *atomServer) {
 		b.do("XGROUP", "CREATE", "command:e", "command_consumer_group:e", "$")
-		require.Equal(t, "", b.as(2, "XREADGROUP", "GROUP", "command_consumer_group:e", "w", "BLOCK", "0", "STREAMS", "command:e", ">"))
+		require.Equal(t, "", b.as(2, "XREADGROUP", "GROUP", "command_consumer_group:e", "w", "BLOCK", "0", "STREAMS",
+			"command:e", ">"))
 		id := b.call()
 		require.Contains(t, b.answer(2), bulk(id))
 		b.step("+1000")
@@ -324,7 +341,8 @@ func TestCallInAnotherDatabase(t *testing.T) {
 	})
 }
 
-// BenchmarkCallAmongWaiters measures an acknowledgement and a response of one call while others wait on the same stream.
+// BenchmarkCallAmongWaiters measures an acknowledgement and a response of one call while others wait on the same
+// stream.
 func BenchmarkCallAmongWaiters(b *testing.B) {
 	for _, waiting := range []int{0, 10, 100, 1000} {
 		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
@@ -347,8 +365,10 @@ func BenchmarkCallAmongWaiters(b *testing.B) {
 				h.clock.Advance(time.Millisecond)
 				id := fmt.Sprintf("%d-0", h.ks.Now())
 				send(caller, "ATOM.CALL", "e", "c")
-				send(element, "XADD", "response:atomredis", "MAXLEN", "~", "1024", "*", "element", "e", "cmd_id", id, "timeout", "1000")
-				send(element, "XADD", "response:atomredis", "MAXLEN", "~", "1024", "*", "data", "", "ser", "none", "err_code", "0", "err_str", "",
+				send(element, "XADD", "response:atomredis", "MAXLEN", "~", "1024", "*", "element", "e", "cmd_id", id, "timeout",
+					"1000")
+				send(element, "XADD", "response:atomredis", "MAXLEN", "~", "1024", "*", "data", "", "ser", "none", "err_code",
+					"0", "err_str", "",
 					"cmd_id", id, "element", "e", "cmd", "c")
 				if out := send(caller); out == "" {
 					b.Fatal("no answer")
@@ -388,7 +408,8 @@ func BenchmarkAtomCall(b *testing.B) {
 			b.Fatal("no command")
 		}
 		taken(element)
-		respond = append(respond[:0], request("ATOM.RESPOND", "e", fmt.Sprintf("%d-0", h.ks.Now()), "caller", "CMD", "echo", "DATA", strings.Repeat("x", 64))...)
+		respond = append(respond[:0], request("ATOM.RESPOND", "e", fmt.Sprintf("%d-0", h.ks.Now()), "caller", "CMD", "echo",
+			"DATA", strings.Repeat("x", 64))...)
 		respond = append(respond, next...)
 		send(element, respond)
 		taken(element)

@@ -15,7 +15,8 @@ func init() {
 }
 
 // comingUp makes an element e that has a group, as the journal of 1e12 ms has it.
-var comingUp = []string{"XADD command:e 1-1 language c version v", "XGROUP CREATE command:e command_consumer_group:e 1-1"}
+var comingUp = []string{"XADD command:e 1-1 language c version v",
+	"XGROUP CREATE command:e command_consumer_group:e 1-1"}
 
 // atomServeJournalForms are the forms in which ATOM.NEXT and ATOM.RESPOND are journalled.
 var atomServeJournalForms = []struct {
@@ -23,21 +24,29 @@ var atomServeJournalForms = []struct {
 	steps []string
 	want  []string
 }{
-	{"atom.next served at once", append(comingUp, "XADD command:e 5-1 element me cmd move", "+3", "ATOM.NEXT e CONSUMER w"),
-		[]string{"XREADGROUP GROUP command_consumer_group:e w COUNT 1 STREAMS command:e >", "XADD response:me 1000000000003-0 element e cmd_id 5-1 timeout 1000"}},
+	{"atom.next served at once", append(comingUp, "XADD command:e 5-1 element me cmd move", "+3",
+		"ATOM.NEXT e CONSUMER w"),
+		[]string{"XREADGROUP GROUP command_consumer_group:e w COUNT 1 STREAMS command:e >",
+			"XADD response:me 1000000000003-0 element e cmd_id 5-1 timeout 1000"}},
 	{"atom.next served later", append(comingUp, "1:ATOM.NEXT e ACK 70", "+3", "XADD command:e 5-1 element me cmd move"),
-		[]string{"XREADGROUP GROUP command_consumer_group:e e COUNT 1 STREAMS command:e >", "XADD response:me 1000000000003-0 element e cmd_id 5-1 timeout 70"}},
-	{"atom.next without an acknowledgement", append(comingUp, "XADD command:e 5-1 element me cmd move", "ATOM.NEXT e ACK no"),
+		[]string{"XREADGROUP GROUP command_consumer_group:e e COUNT 1 STREAMS command:e >",
+			"XADD response:me 1000000000003-0 element e cmd_id 5-1 timeout 70"}},
+	{"atom.next without an acknowledgement", append(comingUp, "XADD command:e 5-1 element me cmd move",
+		"ATOM.NEXT e ACK no"),
 		[]string{"XREADGROUP GROUP command_consumer_group:e e COUNT 1 STREAMS command:e >"}},
-	{"atom.next that trims", append(append(fill("response:me", 1200), comingUp...), "XADD command:e 5-1 element me cmd move", "ATOM.NEXT e"),
+	{"atom.next that trims", append(append(fill("response:me", 1200), comingUp...),
+		"XADD command:e 5-1 element me cmd move", "ATOM.NEXT e"),
 		[]string{"XREADGROUP GROUP command_consumer_group:e e COUNT 1 STREAMS command:e >",
 			"XADD response:me MAXLEN = 1101 1000000000000-0 element e cmd_id 5-1 timeout 1000"}},
 	{"atom.next that makes the group", []string{"XADD command:e 1-1 language c version v", "1:ATOM.NEXT e"},
 		[]string{"XGROUP CREATE command:e command_consumer_group:e 1-1 MKSTREAM"}},
-	{"atom.next that makes the stream", []string{"1:ATOM.NEXT e"}, []string{"XGROUP CREATE command:e command_consumer_group:e 0-0 MKSTREAM"}},
+	{"atom.next that makes the stream", []string{"1:ATOM.NEXT e"},
+		[]string{"XGROUP CREATE command:e command_consumer_group:e 0-0 MKSTREAM"}},
 	{"atom.next that passes over", append(comingUp, "XADD command:e 5-1 cmd move", "1:ATOM.NEXT e"),
-		[]string{"XREADGROUP GROUP command_consumer_group:e e COUNT 1 STREAMS command:e >", "XACK command:e command_consumer_group:e 5-1"}},
-	{"atom.respond", append(comingUp, "XADD command:e 5-1 element me cmd move", "ATOM.NEXT e", "+3", "ATOM.RESPOND e 5-1 me CMD move DATA x"),
+		[]string{"XREADGROUP GROUP command_consumer_group:e e COUNT 1 STREAMS command:e >",
+			"XACK command:e command_consumer_group:e 5-1"}},
+	{"atom.respond", append(comingUp, "XADD command:e 5-1 element me cmd move", "ATOM.NEXT e", "+3",
+		"ATOM.RESPOND e 5-1 me CMD move DATA x"),
 		[]string{"XADD response:me 1000000000003-0 data x ser none err_code 0 err_str  cmd_id 5-1 element e cmd move",
 			"XACK command:e command_consumer_group:e 5-1"}},
 	{"atom.respond to what is not pending", append(comingUp, "ATOM.RESPOND e 5 me ERR 6 what"),
@@ -61,7 +70,8 @@ func (b *atomServer) send(fields ...string) (id string) {
 
 // handed is the reply to ATOM.NEXT with a command that has no data, and with the acknowledgement as it is encoded.
 func handed(id, caller, command, ack string) string {
-	return "*12\r\n" + bulk("cmd_id") + bulk(id) + bulk("element") + bulk(caller) + bulk("cmd") + bulk(command) + bulk("data") + "$-1\r\n" +
+	return "*12\r\n" + bulk("cmd_id") + bulk(id) + bulk("element") + bulk(caller) + bulk("cmd") + bulk(command) +
+		bulk("data") + "$-1\r\n" +
 		bulk("ack") + ack + bulk("raw") + "*0\r\n"
 }
 
@@ -78,13 +88,16 @@ func TestACommandIsHandedOutAcknowledgedAndAnswered(t *testing.T) {
 	onGroup(t, func(t *testing.T, b *atomServer) {
 		require.Equal(t, "", b.as(2, "ATOM.CALL", "e", "move", "DATA", "to\x00\r\n"))
 		const id, ack, response = "1000000000001-0", "1000000000001-0", "1000000000001-1"
-		require.Equal(t, "*12\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk("atomredis")+bulk("cmd")+bulk("move")+bulk("data")+bulk("to\x00\r\n")+
+		require.Equal(t, "*12\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk("atomredis")+bulk("cmd")+bulk("move")+
+			bulk("data")+bulk("to\x00\r\n")+
 			bulk("ack")+":1000\r\n"+bulk("raw")+"*0\r\n", b.answer(1))
-		require.Equal(t, "*1\r\n*2\r\n"+bulk(ack)+commandtest.Bulks("element", "e", "cmd_id", id, "timeout", "1000"), b.responses("atomredis"))
+		require.Equal(t, "*1\r\n*2\r\n"+bulk(ack)+commandtest.Bulks("element", "e", "cmd_id", id, "timeout", "1000"),
+			b.responses("atomredis"))
 		require.Equal(t, "*4\r\n:1", b.pending())
 		require.Equal(t, "", b.answer(2))
 		require.Equal(t, ":1\r\n", b.as(1, "ATOM.RESPOND", "e", id, "atomredis", "CMD", "move", "DATA", "\x00there\r\n"))
-		require.Equal(t, "*14\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+bulk("")+bulk("data")+bulk("\x00there\r\n")+
+		require.Equal(t, "*14\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+bulk("")+bulk("data")+
+			bulk("\x00there\r\n")+
 			bulk("ser")+bulk("none")+bulk("element")+bulk("e")+bulk("cmd")+bulk("move"), b.answer(2))
 		require.Equal(t, "*1\r\n*2\r\n"+bulk(response)+commandtest.Bulks("data", "\x00there\r\n", "ser", "none",
 			"err_code", "0", "err_str", "", "cmd_id", id,
@@ -111,11 +124,15 @@ func TestNextRepliesWithAMapOfEverythingInTheCommand(t *testing.T) {
 		b.as(1, "HELLO", "3")
 		require.Equal(t, "", b.as(1, "ATOM.NEXT", "e"))
 		id := b.send("more", "1", "cmd", "c", "timeout", "2", "element", "me", "more", "3", "cmd_id", "4")
-		require.Equal(t, "%6\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk("me")+bulk("cmd")+bulk("c")+bulk("data")+"_\r\n"+bulk("ack")+":1000\r\n"+
-			bulk("raw")+"%4\r\n"+bulk("more")+bulk("1")+bulk("timeout")+bulk("2")+bulk("more")+bulk("3")+bulk("cmd_id")+bulk("4"), b.answer(1))
+		require.Equal(t, "%6\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk("me")+bulk("cmd")+bulk("c")+bulk("data")+
+			"_\r\n"+bulk("ack")+":1000\r\n"+
+			bulk("raw")+"%4\r\n"+bulk("more")+bulk("1")+bulk("timeout")+bulk("2")+bulk("more")+bulk("3")+bulk("cmd_id")+
+			bulk("4"), b.answer(1))
 		id = b.send("element", "me", "data", "")
-		require.Equal(t, "%6\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk("me")+bulk("cmd")+"_\r\n"+bulk("data")+bulk("")+bulk("ack")+"_\r\n"+
-			bulk("raw")+"%0\r\n", b.as(1, "ATOM.NEXT", "e", "ACK", "NO"), "a command without a name is for the element to refuse")
+		require.Equal(t, "%6\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk("me")+bulk("cmd")+"_\r\n"+bulk("data")+
+			bulk("")+bulk("ack")+"_\r\n"+
+			bulk("raw")+"%0\r\n", b.as(1, "ATOM.NEXT", "e", "ACK", "NO"),
+			"a command without a name is for the element to refuse")
 	})
 }
 
@@ -194,7 +211,8 @@ func TestNextMakesTheGroup(t *testing.T) {
 		b.do("XGROUP", "DESTROY", "command:e", "command_consumer_group:e")
 		b.comeUp("e")
 		id := b.send("element", "me", "cmd", "since")
-		require.Equal(t, handed(id, "me", "since", ":1000\r\n"), b.as(1, "ATOM.NEXT", "e"), "what was sent before it came up is of no interest")
+		require.Equal(t, handed(id, "me", "since", ":1000\r\n"), b.as(1, "ATOM.NEXT", "e"),
+			"what was sent before it came up is of no interest")
 
 		b.do("DEL", "command:e")
 		b.send("element", "me", "cmd", "old", "language", "no sign of coming up")
@@ -214,7 +232,8 @@ func TestNextMakesTheGroup(t *testing.T) {
 func TestNextIsAConsumerOfTheGroup(t *testing.T) {
 	onElement(t, func(t *testing.T, b *atomServer) {
 		require.Equal(t, "", b.as(1, "ATOM.NEXT", "e"))
-		require.Equal(t, "", b.as(2, "XREADGROUP", "GROUP", "command_consumer_group:e", "w", "BLOCK", "0", "STREAMS", "command:e", ">"))
+		require.Equal(t, "", b.as(2, "XREADGROUP", "GROUP", "command_consumer_group:e", "w", "BLOCK", "0", "STREAMS",
+			"command:e", ">"))
 		first := b.send("element", "me", "cmd", "a")
 		require.Equal(t, handed(first, "me", "a", ":1000\r\n"), b.answer(1), "who came first is served first")
 		require.Equal(t, "", b.answer(2))
@@ -224,7 +243,8 @@ func TestNextIsAConsumerOfTheGroup(t *testing.T) {
 		require.Contains(t, b.answer(2), bulk(second))
 		third := b.send("element", "me", "cmd", "c")
 		require.Equal(t, handed(third, "me", "c", ":1000\r\n"), b.answer(1))
-		require.Equal(t, "*3\r\n*4\r\n"+bulk(first)+bulk("e")+":0\r\n:1\r\n*4\r\n"+bulk(second)+bulk("w")+":0\r\n:1\r\n*4\r\n"+bulk(third)+bulk("v")+":0\r\n:1\r\n",
+		require.Equal(t, "*3\r\n*4\r\n"+bulk(first)+bulk("e")+":0\r\n:1\r\n*4\r\n"+bulk(second)+bulk("w")+
+			":0\r\n:1\r\n*4\r\n"+bulk(third)+bulk("v")+":0\r\n:1\r\n",
 			b.do("XPENDING", "command:e", "command_consumer_group:e", "-", "+", "10"))
 	})
 }
@@ -248,8 +268,10 @@ func TestAnElementServesItself(t *testing.T) {
 	onGroup(t, func(t *testing.T, b *atomServer) {
 		require.Equal(t, "", b.as(2, "ATOM.CALL", "e", "move", "FROM", "e"))
 		require.Contains(t, b.answer(1), bulk("element")+bulk("e")+bulk("cmd")+bulk("move"))
-		require.Equal(t, ":1\r\n", b.as(1, "ATOM.RESPOND", "e", "1000000000001-0", "e", "ERR", "1005", "too far", "SER", "msgpack"))
-		require.Contains(t, b.answer(2), bulk("err_code")+":1005\r\n"+bulk("err_str")+bulk("too far")+bulk("data")+bulk("")+bulk("ser")+bulk("msgpack"))
+		require.Equal(t, ":1\r\n", b.as(1, "ATOM.RESPOND", "e", "1000000000001-0", "e", "ERR", "1005", "too far", "SER",
+			"msgpack"))
+		require.Contains(t, b.answer(2), bulk("err_code")+":1005\r\n"+bulk("err_str")+bulk("too far")+bulk("data")+bulk("")+
+			bulk("ser")+bulk("msgpack"))
 	})
 }
 
@@ -258,7 +280,8 @@ func TestNextWaits(t *testing.T) {
 		options []string
 		passed  int
 	}{
-		{nil, 3000}, {[]string{"TIMEOUT", "0"}, 3000}, {[]string{"TIMEOUT", "70"}, 70}, {[]string{"timeout", "9223372036854775807"}, 3000},
+		{nil, 3000}, {[]string{"TIMEOUT", "0"}, 3000}, {[]string{"TIMEOUT", "70"}, 70},
+		{[]string{"timeout", "9223372036854775807"}, 3000},
 	} {
 		t.Run(fmt.Sprint(tc.options), func(t *testing.T) {
 			onElement(t, func(t *testing.T, b *atomServer) {
@@ -283,11 +306,14 @@ func TestTheWaitForACommandEnds(t *testing.T) {
 		end  func(b *atomServer)
 		want string
 	}{
-		"the stream is deleted": {func(b *atomServer) { b.do("UNLINK", "command:e") }, "-UNBLOCKED the stream key no longer exists\r\n"},
+		"the stream is deleted": {func(b *atomServer) { b.do("UNLINK", "command:e") },
+			"-UNBLOCKED the stream key no longer exists\r\n"},
 		"the stream expires": {func(b *atomServer) { b.do("PEXPIRE", "command:e", "1"); b.step("+1") },
 			"-UNBLOCKED the stream key no longer exists\r\n"},
-		"the stream is replaced": {func(b *atomServer) { b.do("SET", "command:e", "v") }, "-UNBLOCKED the stream key no longer exists\r\n"},
-		"everything is flushed":  {func(b *atomServer) { b.do("FLUSHALL") }, "-UNBLOCKED the stream key no longer exists\r\n"},
+		"the stream is replaced": {func(b *atomServer) { b.do("SET", "command:e", "v") },
+			"-UNBLOCKED the stream key no longer exists\r\n"},
+		"everything is flushed": {func(b *atomServer) { b.do("FLUSHALL") },
+			"-UNBLOCKED the stream key no longer exists\r\n"},
 		"the group is destroyed": {func(b *atomServer) {
 			b.do("XGROUP", "DESTROY", "command:e",
 				"command_consumer_group:e")
@@ -342,7 +368,8 @@ func TestServingInTransactionsAndScripts(t *testing.T) {
 		b.do("ATOM.NEXT", "e")
 		b.do("ATOM.NEXT", "e")
 		b.do("ATOM.RESPOND", "e", id, "me")
-		require.Equal(t, "*3\r\n"+handed(id, "me", "move", ":1000\r\n")+"$-1\r\n:1\r\n", b.do("EXEC"), "without a command there is no wait")
+		require.Equal(t, "*3\r\n"+handed(id, "me", "move", ":1000\r\n")+"$-1\r\n:1\r\n", b.do("EXEC"),
+			"without a command there is no wait")
 		require.Equal(t, ":2\r\n", b.do("XLEN", "response:me"))
 		id = b.send("element", "me", "cmd", "turn")
 		require.Equal(t, bulk(id), b.do("EVAL", "return redis.call('atom.next', 'e')[2]", "0"))
@@ -355,7 +382,8 @@ func TestRespondWritesTheFieldsOfTheProtocol(t *testing.T) {
 	onElement(t, func(t *testing.T, b *atomServer) {
 		require.Equal(t, ":0\r\n", b.do("ATOM.RESPOND", "e", "5", "me"), "there is no group")
 		require.Equal(t, "", b.as(1, "ATOM.NEXT", "e"))
-		require.Equal(t, ":0\r\n", b.do("atom.respond", "e", "6-1", "me", "err", "-1", "", "ser", "", "data", "cmd", "cmd", "data"), "it was not handed out")
+		require.Equal(t, ":0\r\n", b.do("atom.respond", "e", "6-1", "me", "err", "-1", "", "ser", "", "data", "cmd", "cmd",
+			"data"), "it was not handed out")
 		id := b.send("element", "me", "cmd", "c")
 		require.Equal(t, ":1\r\n", b.do("ATOM.RESPOND", "e", id, "you"))
 		require.Equal(t, ":0\r\n", b.do("ATOM.RESPOND", "e", id, "you"), "it has been done")
@@ -363,7 +391,8 @@ func TestRespondWritesTheFieldsOfTheProtocol(t *testing.T) {
 			"err_code", "0", "err_str", "", "cmd_id", "5-0", "element", "e", "cmd", "")+
 			"*2\r\n"+bulk("1000000000001-1")+commandtest.Bulks("data", "cmd", "ser", "", "err_code", "-1", "err_str",
 			"", "cmd_id", "6-1", "element", "e", "cmd", "data")+
-			"*2\r\n"+bulk("1000000000001-2")+commandtest.Bulks("element", "e", "cmd_id", id, "timeout", "1000"), b.responses("me"))
+			"*2\r\n"+bulk("1000000000001-2")+commandtest.Bulks("element", "e", "cmd_id", id, "timeout", "1000"),
+			b.responses("me"))
 		require.Equal(t, ":2\r\n", b.do("XLEN", "response:you"))
 		for range 3000 {
 			b.do("ATOM.RESPOND", "e", "1-1", "me")
@@ -381,14 +410,18 @@ func TestServingRefusesWhatIsWrong(t *testing.T) {
 			"ERR wrong number of arguments for 'atom.respond' command": {{"RESPOND"}, {"RESPOND", "e", "1-1"}},
 			command.ErrSyntax: {{"NEXT", "e", "x"}, {"NEXT", "e", "CONSUMER"}, {"NEXT", "e", "TIMEOUT"}, {"NEXT", "e", "ACK"},
 				{"NEXT", "e", "ACKFOR"},
-				{"NEXT", "e", "ACKFOR", "c"}, {"NEXT", "e", "ACKFOR", "c", "5", "d"}, {"RESPOND", "e", "1-1", "me", "x"}, {"RESPOND", "e", "1-1", "me", "CMD"},
-				{"RESPOND", "e", "1-1", "me", "DATA"}, {"RESPOND", "e", "1-1", "me", "SER"}, {"RESPOND", "e", "1-1", "me", "ERR", "5"}},
-			command.ErrTimeoutNotInteger: {{"NEXT", "e", "TIMEOUT", "x"}, {"NEXT", "e", "ACK", "1.5"}, {"NEXT", "e", "ACKFOR", "c",
-				"9223372036854775808"},
+				{"NEXT", "e", "ACKFOR", "c"}, {"NEXT", "e", "ACKFOR", "c", "5", "d"}, {"RESPOND", "e", "1-1", "me", "x"},
+				{"RESPOND", "e", "1-1", "me", "CMD"},
+				{"RESPOND", "e", "1-1", "me", "DATA"}, {"RESPOND", "e", "1-1", "me", "SER"},
+				{"RESPOND", "e", "1-1", "me", "ERR", "5"}},
+			command.ErrTimeoutNotInteger: {{"NEXT", "e", "TIMEOUT", "x"}, {"NEXT", "e", "ACK", "1.5"},
+				{"NEXT", "e", "ACKFOR", "c",
+					"9223372036854775808"},
 				{"NEXT", "e", "ACKFOR", "c", "5", "d", "x"}, {"NEXT", "e", "ACKFOR", "c", "x", "d", "5"}},
 			command.ErrTimeoutNegative: {{"NEXT", "e", "TIMEOUT", "-1"}, {"NEXT", "e", "ACK",
 				"-1"}, {"NEXT", "e", "ACKFOR", "c", "-1"}},
-			"ERR the name of an element must not be empty": {{"NEXT", ""}, {"RESPOND", "", "1-1", "me"}, {"RESPOND", "e", "1-1", ""}},
+			"ERR the name of an element must not be empty": {{"NEXT", ""}, {"RESPOND", "", "1-1", "me"},
+				{"RESPOND", "e", "1-1", ""}},
 			command.ErrNotInteger: {{"RESPOND", "e", "1-1", "me", "ERR", "x", "text"},
 				{"RESPOND", "e", "1-1", "me", "ERR", "1.5", "text"}},
 			"ERR Invalid stream ID specified as stream command argument": {{"RESPOND", "e", "x", "me"}, {"RESPOND",
@@ -413,10 +446,13 @@ func TestServingWithStrangeNames(t *testing.T) {
 			require.Equal(t, "", b.as(1, "ATOM.NEXT", name, "CONSUMER", name, "ACK", "NO", "ACKFOR", name, "5"))
 			require.Equal(t, "", b.as(2, "ATOM.CALL", name, name, "FROM", name, "DATA", name))
 			id := fmt.Sprintf("%d-1", b.ks.Now()) // the first one is that of coming up
-			require.Equal(t, "*12\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk(name)+bulk("cmd")+bulk(name)+bulk("data")+bulk(name)+
+			require.Equal(t, "*12\r\n"+bulk("cmd_id")+bulk(id)+bulk("element")+bulk(name)+bulk("cmd")+bulk(name)+bulk("data")+
+				bulk(name)+
 				bulk("ack")+":5\r\n"+bulk("raw")+"*0\r\n", b.answer(1), "%q", name)
-			require.Equal(t, ":1\r\n", b.do("ATOM.RESPOND", name, id, name, "CMD", name, "DATA", name, "SER", name, "ERR", "0", name))
-			require.Equal(t, "*14\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+bulk(name)+bulk("data")+bulk(name)+
+			require.Equal(t, ":1\r\n", b.do("ATOM.RESPOND", name, id, name, "CMD", name, "DATA", name, "SER", name, "ERR", "0",
+				name))
+			require.Equal(t, "*14\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+bulk(name)+
+				bulk("data")+bulk(name)+
 				bulk("ser")+bulk(name)+bulk("element")+bulk(name)+bulk("cmd")+bulk(name), b.answer(2), "%q", name)
 		}
 	})

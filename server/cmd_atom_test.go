@@ -27,14 +27,18 @@ var atomJournalForms = []struct {
 }{
 	{"atom.call", []string{"XADD command:e 1-1 language c version v", "ATOM.CALL e move DATA x FROM me NOWAIT"},
 		[]string{"XADD command:e 1000000000000-0 element me cmd move data x"}},
-	{"atom.call that waits", []string{"XADD command:e 1-1 language c version v", "1:ATOM.CALL e move", "XADD response:atomredis * element e cmd_id 1000000000000-0 err_code 0"},
+	{"atom.call that waits", []string{"XADD command:e 1-1 language c version v", "1:ATOM.CALL e move",
+		"XADD response:atomredis * element e cmd_id 1000000000000-0 err_code 0"},
 		[]string{"XADD response:atomredis 1000000000000-0 element e cmd_id 1000000000000-0 err_code 0"}},
 	{"atom.call that trims", append(fill("command:e", 1200), "ATOM.CALL e move NOWAIT"),
 		[]string{"XADD command:e MAXLEN = 1101 1000000000000-0 element atomredis cmd move data "}},
-	{"atom.log", []string{"ATOM.LOG 3 e hello", "ATOM.LOG 7 e hello here"}, []string{"XADD log 1000000000000-1 level 7 element e msg hello host here"}},
-	{"atom.streamref", []string{"XADD s 1-1 a 1 ser msgpack b 2", "ATOM.STREAMREF s 1-1 reference:e:x 0", "+5", "ATOM.STREAMREF s 9 reference:e:nothing 0",
+	{"atom.log", []string{"ATOM.LOG 3 e hello", "ATOM.LOG 7 e hello here"},
+		[]string{"XADD log 1000000000000-1 level 7 element e msg hello host here"}},
+	{"atom.streamref", []string{"XADD s 1-1 a 1 ser msgpack b 2", "ATOM.STREAMREF s 1-1 reference:e:x 0", "+5",
+		"ATOM.STREAMREF s 9 reference:e:nothing 0",
 		"ATOM.STREAMREF s 1 reference:e:y 5000"}, nil},
-	{"atom.streamref over what is there", []string{"XADD s 1-1 a 1 b 2", "SADD reference:e:x:ser:none:a m", "SET reference:e:x:ser:none:b old EX 100", "ATOM.STREAMREF s 1-1 reference:e:x 70"},
+	{"atom.streamref over what is there", []string{"XADD s 1-1 a 1 b 2", "SADD reference:e:x:ser:none:a m",
+		"SET reference:e:x:ser:none:b old EX 100", "ATOM.STREAMREF s 1-1 reference:e:x 70"},
 		[]string{"SET reference:e:x:ser:none:a 1 PXAT 1000000000070", "SET reference:e:x:ser:none:b 2 PXAT 1000000000070"}},
 }
 
@@ -89,7 +93,8 @@ func (b *atomServer) answer(client int) string {
 	return out
 }
 
-// after lets ms pass, one at a time, so that nothing is late, and returns how many of them it took until the client was answered.
+// after lets ms pass, one at a time, so that nothing is late, and returns how many of them it took until the client
+// was answered.
 func (b *atomServer) after(client, ms int) (passed int, answer string) {
 	for passed < ms {
 		b.step("+1")
@@ -104,14 +109,16 @@ func (b *atomServer) after(client, ms int) (passed int, answer string) {
 // comeUp makes the streams of an element.
 func (b *atomServer) comeUp(name string) {
 	for _, stream := range []string{"response:", "command:"} {
-		require.NotContains(b.t, b.do("XADD", stream+name, "MAXLEN", "~", "1024", "*", "language", "Python", "version", "2.7.0"), "-ERR")
+		require.NotContains(b.t, b.do("XADD", stream+name, "MAXLEN", "~", "1024", "*", "language", "Python", "version",
+			"2.7.0"), "-ERR")
 	}
 }
 
 func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 
 // strangeNames are names that must work everywhere.
-var strangeNames = []string{"two words", "a:b:c", "*", "[a-z]?", `back\slash`, "nul\x00byte", "line\r\nend", "\xff\xfe", ":", strings.Repeat("long", 1000)}
+var strangeNames = []string{"two words", "a:b:c", "*", "[a-z]?", `back\slash`, "nul\x00byte", "line\r\nend",
+	"\xff\xfe", ":", strings.Repeat("long", 1000)}
 
 func TestElementsHaveBothStreams(t *testing.T) {
 	onShards(t, func(t *testing.T, b *atomServer) {
@@ -140,7 +147,8 @@ func TestStreamsOfOneElementAndOfAll(t *testing.T) {
 		require.Equal(t, "*0\r\n", b.do("ATOM.STREAMS"))
 		b.comeUp("cam")
 		b.comeUp("cam:left")
-		for _, key := range []string{"stream:camera:frames", "stream:cam:left:frames", "stream:cam:z", "stream:cam:a", "stream:alone", "stream:x:y:z"} {
+		for _, key := range []string{"stream:camera:frames", "stream:cam:left:frames", "stream:cam:z", "stream:cam:a",
+			"stream:alone", "stream:x:y:z"} {
 			b.do("XADD", key, "*", "f", "v")
 		}
 		b.do("SET", "stream:cam:text", "no stream")
@@ -164,7 +172,8 @@ func TestTenThousandStreams(t *testing.T) {
 		}
 		require.Equal(t, commandtest.Bulks(want...), b.do("ATOM.STREAMS", "cam"))
 		require.Equal(t, "*10000\r\n", b.do("ATOM.STREAMS")[:8])
-		require.Contains(t, b.do("ATOM.INFO", "cam"), bulk("streams")+"*20000\r\n"+bulk("s0000")+"*4\r\n"+bulk("length")+":1\r\n"+bulk("last-id")+bulk("1-1"))
+		require.Contains(t, b.do("ATOM.INFO", "cam"),
+			bulk("streams")+"*20000\r\n"+bulk("s0000")+"*4\r\n"+bulk("length")+":1\r\n"+bulk("last-id")+bulk("1-1"))
 	})
 }
 
@@ -183,7 +192,8 @@ func TestStrangeNamesWorkEverywhere(t *testing.T) {
 			require.Equal(t, "", b.as(1, "ATOM.CALL", name, name, "FROM", name, "DATA", name))
 			id := fmt.Sprintf("%d-1", b.ks.Now()) // the first one is that of coming up
 			b.do("XADD", "response:"+name, "*", "element", name, "cmd_id", id, "err_code", "0", "data", name, name, name)
-			require.Equal(t, "*12\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+"$-1\r\n"+bulk("data")+bulk(name)+
+			require.Equal(t, "*12\r\n"+bulk("cmd_id")+bulk(id)+bulk("err_code")+":0\r\n"+bulk("err_str")+"$-1\r\n"+
+				bulk("data")+bulk(name)+
 				bulk("element")+bulk(name)+bulk(name)+bulk(name), b.answer(1), "%d", i)
 			require.Equal(t, bulk(fmt.Sprintf("%d-0", b.ks.Now())), b.do("ATOM.LOG", "0", name, name, name))
 		}
@@ -202,7 +212,8 @@ func TestLogWritesTheFieldsOfTheProtocol(t *testing.T) {
 			require.Equal(t, "-ERR the level must be an integer from 0 to 7\r\n", b.do("ATOM.LOG", level, "e", "m"))
 		}
 		require.Equal(t, "-ERR wrong number of arguments for 'atom.log' command\r\n", b.do("ATOM.LOG", "1", "e"))
-		require.Equal(t, "-ERR wrong number of arguments for 'atom.log' command\r\n", b.do("ATOM.LOG", "1", "e", "m", "h", "x"))
+		require.Equal(t, "-ERR wrong number of arguments for 'atom.log' command\r\n",
+			b.do("ATOM.LOG", "1", "e", "m", "h", "x"))
 		for range 3000 {
 			b.do("ATOM.LOG", "1", "e", "m")
 		}
@@ -229,7 +240,8 @@ func TestStreamrefRefersToTheFieldsOfAnEntry(t *testing.T) {
 		require.Equal(t, commandtest.Bulks("reference:me:1:ser:none:left", "reference:me:1:ser:none:right"), ref("1-1", "0"))
 		require.Equal(t, bulk("L1"), b.do("GET", "reference:me:1:ser:none:left"))
 		require.Equal(t, ":-1\r\n", b.do("PTTL", "reference:me:1:ser:none:left"))
-		require.Equal(t, commandtest.Bulks("reference:me:1:ser:msgpack:left", "reference:me:1:ser:msgpack:right"), ref("2", "1500"))
+		require.Equal(t, commandtest.Bulks("reference:me:1:ser:msgpack:left", "reference:me:1:ser:msgpack:right"),
+			ref("2", "1500"))
 		require.Equal(t, bulk("\x00\r\n"), b.do("GET", "reference:me:1:ser:msgpack:right"))
 		require.Equal(t, ":1500\r\n", b.do("PTTL", "reference:me:1:ser:msgpack:right"))
 		require.Equal(t, commandtest.Bulks("reference:me:1:ser:none:"), ref("", "0"), "the newest entry")
@@ -291,7 +303,8 @@ func TestInfoTellsWhatAnElementIs(t *testing.T) {
 			return fmt.Sprintf("%%2\r\n%s:%d\r\n%s%s", bulk("length"), length, bulk("last-id"), bulk(id))
 		}
 		b.do("HELLO", "3")
-		require.Equal(t, "%12\r\n"+bulk("language")+bulk("Python")+bulk("version")+bulk("2.7.0")+bulk("state")+bulk("alive")+bulk("idle")+":5\r\n"+
+		require.Equal(t, "%12\r\n"+bulk("language")+bulk("Python")+bulk("version")+bulk("2.7.0")+bulk("state")+
+			bulk("alive")+bulk("idle")+":5\r\n"+
 			bulk("connections")+":0\r\n"+bulk("instances")+":2\r\n"+bulk("backlog")+":3\r\n"+bulk("pending")+":1\r\n"+
 			bulk("consumers")+"%1\r\n"+bulk("worker")+"%2\r\n"+bulk("pending")+":1\r\n"+bulk("idle")+":5\r\n"+
 			bulk("commands")+size(4, "1000000000001-2")+bulk("responses")+size(1, "1000000000000-0")+
@@ -304,11 +317,15 @@ func TestInfoOfWhatIsLeftOfAnElement(t *testing.T) {
 	onShards(t, func(t *testing.T, b *atomServer) {
 		b.do("XADD", "command:c", "1-1", "element", "x", "cmd", "first was trimmed", "data", "")
 		b.do("SET", "command_consumer_group_counter:c", "odd")
-		require.Equal(t, "*24\r\n"+bulk("language")+"$-1\r\n"+bulk("version")+"$-1\r\n"+bulk("state")+bulk("gone")+bulk("idle")+":1000000000000\r\n"+
-			bulk("connections")+":0\r\n"+bulk("instances")+bulk("odd")+bulk("backlog")+":1\r\n"+bulk("pending")+":0\r\n"+bulk("consumers")+"*0\r\n"+
-			bulk("commands")+"*4\r\n"+bulk("length")+":1\r\n"+bulk("last-id")+bulk("1-1")+bulk("responses")+"$-1\r\n"+bulk("streams")+"*0\r\n", b.do("ATOM.INFO", "c"))
+		require.Equal(t, "*24\r\n"+bulk("language")+"$-1\r\n"+bulk("version")+"$-1\r\n"+bulk("state")+bulk("gone")+
+			bulk("idle")+":1000000000000\r\n"+
+			bulk("connections")+":0\r\n"+bulk("instances")+bulk("odd")+bulk("backlog")+":1\r\n"+bulk("pending")+":0\r\n"+
+			bulk("consumers")+"*0\r\n"+
+			bulk("commands")+"*4\r\n"+bulk("length")+":1\r\n"+bulk("last-id")+bulk("1-1")+bulk("responses")+"$-1\r\n"+
+			bulk("streams")+"*0\r\n", b.do("ATOM.INFO", "c"))
 		b.do("XADD", "response:r", "1-1", "language", "c", "version", "v0.1.0")
-		require.Contains(t, b.do("ATOM.INFO", "r"), bulk("language")+bulk("c")+bulk("version")+bulk("v0.1.0")+bulk("state")+bulk("gone"))
+		require.Contains(t, b.do("ATOM.INFO", "r"),
+			bulk("language")+bulk("c")+bulk("version")+bulk("v0.1.0")+bulk("state")+bulk("gone"))
 		b.do("SET", "command:s", "no stream")
 		require.Equal(t, "-NOELEMENT no such element\r\n", b.do("ATOM.INFO", "s"))
 	})
@@ -385,8 +402,9 @@ func TestAtomCommandsInTransactionsAndScripts(t *testing.T) {
 		b.do("ATOM.LOG", "1", "e", "m")
 		b.do("ATOM.ELEMENTS")
 		require.Equal(t,
-			"*4\r\n-"+"ERR ATOM.CALL cannot wait for an answer in a transaction or a script: use NOWAIT\r\n"+commandtest.Bulks("cmd_id",
-				"1000000000001-0")+bulk("1000000000001-0")+commandtest.Bulks("e"), b.do("EXEC"))
+			"*4\r\n-"+"ERR ATOM.CALL cannot wait for an answer in a transaction or a script: use NOWAIT\r\n"+
+				commandtest.Bulks("cmd_id",
+					"1000000000001-0")+bulk("1000000000001-0")+commandtest.Bulks("e"), b.do("EXEC"))
 		require.Equal(t, ":2\r\n", b.do("XLEN", "command:e"), "a call that is refused sends nothing")
 		require.Equal(t, commandtest.Bulks("cmd_id", "1000000000001-1"), b.do("EVAL",
 			"return redis.call('atom.call', 'e', 'move', 'nowait')", "0"))
@@ -415,7 +433,8 @@ func TestCallTimesOutOnEveryTransport(t *testing.T) {
 				clock.Advance(20 * time.Millisecond)
 				passed += 20
 			}
-			require.Equal(t, fmt.Sprintf("-NORESPONSE no response to command %s within %d ms of its acknowledgement", id, ms), a.read())
+			require.Equal(t, fmt.Sprintf("-NORESPONSE no response to command %s within %d ms of its acknowledgement", id, ms),
+				a.read())
 			require.GreaterOrEqual(t, passed, ms)
 		}
 	})

@@ -24,7 +24,8 @@ func conversation(t *testing.T, lines ...string) []string {
 
 // TestBitopHasTheOperationsOfRedis82 checks what transcripts of Redis 7.0 cannot have.
 func TestBitopHasTheOperationsOfRedis82(t *testing.T) {
-	bits := []string{"BITFIELD a SET u8 0 248", "BITFIELD b SET u8 0 204", "BITFIELD c SET u8 0 42 SET u8 8 1"} // 11111000 11001100 00101010
+	// 11111000 11001100 00101010
+	bits := []string{"BITFIELD a SET u8 0 248", "BITFIELD b SET u8 0 204", "BITFIELD c SET u8 0 42 SET u8 8 1"}
 	for line, want := range map[string][]string{
 		"BITOP DIFF d a b c":  {":2", "*2 :16 :0"},  // 00010000
 		"BITOP DIFF d c a":    {":2", "*2 :2 :1"},   // 00000010
@@ -56,7 +57,8 @@ func TestBitopMakesNoGarbage(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
 	b.feed(s, request("SET", "a", strings.Repeat("a", size)), request("SET", "b", strings.Repeat("b", size)))
-	for _, op := range [][]string{{"NOT", "to", "a"}, {"AND", "to", "a", "b"}, {"OR", "to", "a", "b"}, {"XOR", "to", "a", "b"}, {"DIFF1", "to", "a", "b"}} {
+	for _, op := range [][]string{{"NOT", "to", "a"}, {"AND", "to", "a", "b"}, {"OR", "to", "a", "b"},
+		{"XOR", "to", "a", "b"}, {"DIFF1", "to", "a", "b"}} {
 		bitop := request(append([]string{"BITOP"}, op...)...)
 		want := fmt.Sprintf(":%d\r\n", size)
 		require.Equal(t, want, b.feed(s, bitop))

@@ -29,9 +29,11 @@ var clientCommands = []*command.Command{
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary:    "Returns the ID of the client that gets this one's invalidations",
 				Complexity: "O(1)", Do: cmdClientGetredir},
-			{Name: "client|help", Group: "connection", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+			{Name: "client|help", Group: "connection", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
+				ACL:     command.CatConnection,
 				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdClientHelp},
-			{Name: "client|id", Group: "connection", Since: "5.0.0", Arity: 2, Flags: command.NoScript | command.Loading | command.Stale,
+			{Name: "client|id", Group: "connection", Since: "5.0.0", Arity: 2,
+				Flags:   command.NoScript | command.Loading | command.Stale,
 				ACL:     command.CatConnection,
 				Summary: "Returns the connection's ID", Complexity: "O(1)", Do: cmdClientID},
 			{Name: "client|info", Group: "connection", Since: "6.2.0", Arity: 2,
@@ -307,7 +309,8 @@ func (s *Session) describe(dst []byte, now int64) []byte {
 	}
 	number("redir", redirect)
 	number("resp", int64(d.proto))
-	number("watch", int64(d.watched)) // which Redis 7.4 has behind multi; programs that were written for Redis 7.0 expect qbuf there
+	// which Redis 7.4 has behind multi; programs that were written for Redis 7.0 expect qbuf there
+	number("watch", int64(d.watched))
 	text("lib-name", d.lib)
 	text("lib-ver", d.libVersion)
 	return dst
@@ -516,14 +519,16 @@ func cmdClientHelp(c *command.Ctx) {
 		"    * USER <username>", "      Those of that user.",
 		"    * MAXAGE <seconds>", "      Those that are at least so old.",
 		"    * SKIPME (YES|NO)", "      Spare this connection (the default) or not.",
-		"LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <client-id> [<client-id> ...]]", "    Describe connections, all or those of a type or number.",
+		"LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <client-id> [<client-id> ...]]",
+		"    Describe connections, all or those of a type or number.",
 		"NO-EVICT (ON|OFF)", "    Protect this connection from being closed to save memory.",
 		"NO-TOUCH (ON|OFF)", "    Leave alone when keys were last accessed.",
 		"PAUSE <timeout> [WRITE|ALL]", "    Make all commands, or those that write, wait for <timeout> milliseconds.",
 		"REPLY (ON|OFF|SKIP)", "    Choose whether commands are answered.",
 		"SETINFO (LIB-NAME|LIB-VER) <value>", "    Tell which library this connection uses.",
 		"SETNAME <name>", "    Name this connection.",
-		"TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]", "    Hear of changes of keys that this connection has read.",
+		"TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]",
+		"    Hear of changes of keys that this connection has read.",
 		"TRACKINGINFO", "    Tell how this connection tracks.",
 		"UNBLOCK <clientid> [TIMEOUT|ERROR]", "    Release a client from the command in which it blocks.",
 		"UNPAUSE", "    End a pause.",

@@ -15,15 +15,16 @@ import (
 
 func init() { command.Register(clusterCommands) }
 
-// clusterCommands are the commands of a cluster's node, which here is the only one: see cluster.go. What would change the cluster is an
-// error, Redis's own where it has one for such a node.
+// clusterCommands are the commands of a cluster's node, which here is the only one: see cluster.go. What would change
+// the cluster is an error, Redis's own where it has one for such a node.
 var clusterCommands = []*command.Command{
 	{Name: "asking", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast, ACL: command.CatConnection,
 		Summary:    "Lets the next command use a slot that is being imported; without effect",
 		Complexity: "O(1)", Do: inCluster(cmdAsking)},
 	{Name: "cluster", Group: "cluster", Since: "3.0.0", Arity: -2, Summary: "Groups the commands about the cluster",
 		Complexity: "That of the sub-command", Subs: []*command.Command{
-			{Name: "cluster|addslots", Group: "cluster", Since: "3.0.0", Arity: -3, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|addslots", Group: "cluster", Since: "3.0.0", Arity: -3,
+				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Assigns slots to the node: an error, it has all of them", Syntax: "slot [slot ...]",
 				Complexity: "O(N), where N is the number of slots", Do: inCluster(cmdClusterAddslots)},
 			{Name: "cluster|addslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4,
@@ -31,17 +32,20 @@ var clusterCommands = []*command.Command{
 				Summary:    "Assigns ranges of slots to the node: an error, it has all of them",
 				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
 				Complexity: "O(N), where N is the number of ranges", Do: inCluster(cmdClusterAddslotsrange)},
-			{Name: "cluster|bumpepoch", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|bumpepoch", Group: "cluster", Since: "3.0.0", Arity: 2,
+				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Advances the configuration epoch: not supported",
 				Complexity: "O(1)", Do: inCluster(cmdClusterUnsupported)},
-			{Name: "cluster|count-failure-reports", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.Admin | command.Stale,
+			{Name: "cluster|count-failure-reports", Group: "cluster", Since: "3.0.0", Arity: 3,
+				Flags:   command.Admin | command.Stale,
 				Summary: "Counts the nodes that report another node as failed", Syntax: "node-id",
 				Complexity: "O(1)", Do: inCluster(cmdClusterCountFailureReports)},
 			{Name: "cluster|countkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.Stale | command.WholeKeyspace | command.AllKeys,
 				Summary: "Counts the keys of a slot", Syntax: "slot",
 				Complexity: "O(N), where N is the number of keys", Do: inCluster(cmdClusterCountkeysinslot)},
-			{Name: "cluster|delslots", Group: "cluster", Since: "3.0.0", Arity: -3, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|delslots", Group: "cluster", Since: "3.0.0", Arity: -3,
+				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Unassigns slots: not supported", Syntax: "slot [slot ...]",
 				Complexity: "O(N), where N is the number of slots", Do: inCluster(cmdClusterDelslots)},
 			{Name: "cluster|delslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4,
@@ -49,13 +53,16 @@ var clusterCommands = []*command.Command{
 				Summary:    "Unassigns ranges of slots: not supported",
 				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
 				Complexity: "O(N), where N is the number of ranges", Do: inCluster(cmdClusterDelslotsrange)},
-			{Name: "cluster|failover", Group: "cluster", Since: "3.0.0", Arity: -2, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|failover", Group: "cluster", Since: "3.0.0", Arity: -2,
+				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Promotes a replica to master: an error, there are no replicas", Syntax: "[FORCE | TAKEOVER]",
 				Complexity: "O(1)", Do: inCluster(cmdClusterFailover)},
-			{Name: "cluster|flushslots", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|flushslots", Group: "cluster", Since: "3.0.0", Arity: 2,
+				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Unassigns all slots: not supported",
 				Complexity: "O(1)", Do: inCluster(cmdClusterUnsupported)},
-			{Name: "cluster|forget", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|forget", Group: "cluster", Since: "3.0.0", Arity: 3,
+				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Removes another node from the cluster: an error, there is none",
 				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterForget)},
 			{Name: "cluster|getkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 4,
@@ -71,7 +78,8 @@ var clusterCommands = []*command.Command{
 				Complexity: "O(N), where N is the length of the key", Do: inCluster(cmdClusterKeyslot)},
 			{Name: "cluster|links", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Stale,
 				Summary: "Lists the connections to other nodes", Complexity: "O(1)", Do: inCluster(cmdClusterLinks)},
-			{Name: "cluster|meet", Group: "cluster", Since: "3.0.0", Arity: -4, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|meet", Group: "cluster", Since: "3.0.0", Arity: -4,
+				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Adds another node: not supported",
 				Syntax:  "ip port [cluster_bus_port]", Complexity: "O(1)", Do: inCluster(cmdClusterMeet)},
 			{Name: "cluster|myid", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
@@ -83,27 +91,32 @@ var clusterCommands = []*command.Command{
 			{Name: "cluster|replicas", Group: "cluster", Since: "5.0.0", Arity: 3, Flags: command.Admin | command.Stale,
 				Summary: "Lists the replicas of a node",
 				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterReplicas)},
-			{Name: "cluster|replicate", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|replicate", Group: "cluster", Since: "3.0.0", Arity: 3,
+				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Makes the node a replica of another: an error, there is none", Syntax: "node-id",
 				Complexity: "O(1)", Do: inCluster(cmdClusterReplicate)},
-			{Name: "cluster|reset", Group: "cluster", Since: "3.0.0", Arity: -2, Flags: command.Admin | command.Stale | command.NoScript,
+			{Name: "cluster|reset", Group: "cluster", Since: "3.0.0", Arity: -2,
+				Flags:   command.Admin | command.Stale | command.NoScript,
 				Summary: "Resets the node: not supported", Syntax: "[HARD | SOFT]",
 				Complexity: "O(1)", Do: inCluster(cmdClusterReset)},
-			{Name: "cluster|saveconfig", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|saveconfig", Group: "cluster", Since: "3.0.0", Arity: 2,
+				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Writes the cluster's configuration to disk: not supported",
 				Complexity: "O(1)", Do: inCluster(cmdClusterUnsupported)},
 			{Name: "cluster|set-config-epoch", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Sets the epoch of a new node: not supported", Syntax: "config-epoch",
 				Complexity: "O(1)", Do: inCluster(cmdClusterSetConfigEpoch)},
-			{Name: "cluster|setslot", Group: "cluster", Since: "3.0.0", Arity: -4, Flags: command.NoAsyncLoading | command.Admin | command.Stale,
+			{Name: "cluster|setslot", Group: "cluster", Since: "3.0.0", Arity: -4,
+				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Moves a slot to another node: an error, there is none",
 				Syntax:     "slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>",
 				Complexity: "O(1)", Do: inCluster(cmdClusterSetslot)},
 			{Name: "cluster|shards", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Stale,
 				Summary:    "Lists the shards with their slots and nodes",
 				Complexity: "O(1)", Do: inCluster(cmdClusterShards)},
-			{Name: "cluster|slaves", Group: "cluster", Since: "3.0.0", Deprecated: "5.0.0", Instead: "`CLUSTER REPLICAS`", Arity: 3,
+			{Name: "cluster|slaves", Group: "cluster", Since: "3.0.0", Deprecated: "5.0.0", Instead: "`CLUSTER REPLICAS`",
+				Arity:   3,
 				Flags:   command.Admin | command.Stale,
 				Summary: "Lists the replicas of a node",
 				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterReplicas)},
@@ -172,7 +185,8 @@ func cmdClusterNodes(c *command.Ctx) {
 	if a.hostname != "" {
 		address += "," + a.hostname
 	}
-	c.W.Verbatim("txt", fmt.Sprintf("%s %s myself,master - 0 0 0 connected 0-%d\n", serverOf(c).cluster.id, address, hashSlots-1))
+	c.W.Verbatim("txt", fmt.Sprintf("%s %s myself,master - 0 0 0 connected 0-%d\n", serverOf(c).cluster.id, address,
+		hashSlots-1))
 }
 
 func cmdClusterSlots(c *command.Ctx) {
@@ -252,7 +266,8 @@ func (f *fieldWriter) number(name string, n int64) {
 
 func (f *fieldWriter) end() { f.w.EndMap(f.mark, f.n) }
 
-// eachKeyOfSlot calls fn with the keys of a slot until it returns false. It looks at all keys: the slots have no index of their own.
+// eachKeyOfSlot calls fn with the keys of a slot until it returns false. It looks at all keys: the slots have no
+// index of their own.
 func eachKeyOfSlot(c *command.Ctx, slot int64, fn func(key []byte) bool) {
 	var key []byte
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
@@ -308,7 +323,8 @@ func cmdClusterUnsupported(c *command.Ctx) {
 		strings.ToUpper(c.Cmd.Name[len("cluster|"):]))))
 }
 
-// isMyself reports whether an argument is the ID of the node; if not, it is of no node that there is, and an error is written.
+// isMyself reports whether an argument is the ID of the node; if not, it is of no node that there is, and an error is
+// written.
 func isMyself(c *command.Ctx, id []byte) bool {
 	if string(id) == serverOf(c).cluster.id {
 		return true
@@ -355,7 +371,8 @@ func slot(c *command.Ctx, arg []byte) (slot int, ok bool) {
 	return int(n), true
 }
 
-// slotRange reads the range of slots at argument i and returns the first one; if it is none an error is written and ok is false.
+// slotRange reads the range of slots at argument i and returns the first one; if it is none an error is written and
+// ok is false.
 func slotRange(c *command.Ctx, i int) (first int, ok bool) {
 	if len(c.Args)%2 != 0 {
 		c.Err(command.WrongArity(c.Cmd))
@@ -383,7 +400,8 @@ func cmdClusterAddslots(c *command.Ctx) {
 	}
 }
 
-// slots reads the arguments of ADDSLOTS and DELSLOTS and returns the first slot; if they are wrong an error is written and ok is false.
+// slots reads the arguments of ADDSLOTS and DELSLOTS and returns the first slot; if they are wrong an error is
+// written and ok is false.
 func slots(c *command.Ctx) (first int, ok bool) {
 	for i, arg := range c.Args[2:] {
 		slot, ok := slot(c, arg)
@@ -454,7 +472,8 @@ func cmdClusterMeet(c *command.Ctx) {
 	for i, arg := range c.Args[3:] {
 		var ok bool
 		if ports[i], ok = resp.ParseInt(arg); !ok {
-			c.Err(command.Error(fmt.Sprintf("ERR Invalid TCP %s port specified: %s", [...]string{"base", "bus"}[i], command.UntilNUL(arg))))
+			c.Err(command.Error(fmt.Sprintf("ERR Invalid TCP %s port specified: %s", [...]string{"base", "bus"}[i],
+				command.UntilNUL(arg))))
 			return
 		}
 	}
@@ -463,7 +482,8 @@ func cmdClusterMeet(c *command.Ctx) {
 	}
 	ip, err := netip.ParseAddr(string(c.Args[2]))
 	if err != nil || ip.Zone() != "" || !validPort(ports[0]) || !validPort(ports[1]) {
-		c.Err(command.Error(fmt.Sprintf("ERR Invalid node address specified: %s:%s", command.UntilNUL(c.Args[2]), command.UntilNUL(c.Args[3]))))
+		c.Err(command.Error(fmt.Sprintf("ERR Invalid node address specified: %s:%s", command.UntilNUL(c.Args[2]),
+			command.UntilNUL(c.Args[3]))))
 		return
 	}
 	cmdClusterUnsupported(c)

@@ -13,12 +13,15 @@ func init() { command.Register(commandCommands) }
 
 // The COMMAND commands: what the command table says, told to clients.
 var commandCommands = []*command.Command{
-	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: command.Loading | command.Stale,
+		ACL:     command.CatConnection,
 		Summary: "Describes all commands", Complexity: "O(N), where N is the number of commands",
 		Do: cmdCommand, Subs: []*command.Command{
-			{Name: "command|count", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+			{Name: "command|count", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Loading | command.Stale,
+				ACL:     command.CatConnection,
 				Summary: "Counts the commands", Complexity: "O(1)", Do: cmdCommandCount},
-			{Name: "command|docs", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+			{Name: "command|docs", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale,
+				ACL:     command.CatConnection,
 				Summary: "Returns the documentation of commands", Syntax: "[command-name [command-name ...]]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandDocs},
 			{Name: "command|getkeys", Group: "server", Since: "2.8.13", Arity: -3, Flags: command.Loading | command.Stale,
@@ -30,12 +33,15 @@ var commandCommands = []*command.Command{
 				Summary:    "Finds the keys among the arguments of a command, and how they are used",
 				Syntax:     "command arg [arg ...]",
 				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeysandflags},
-			{Name: "command|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+			{Name: "command|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
+				ACL:     command.CatConnection,
 				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdCommandHelp},
-			{Name: "command|info", Group: "server", Since: "2.8.13", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+			{Name: "command|info", Group: "server", Since: "2.8.13", Arity: -2, Flags: command.Loading | command.Stale,
+				ACL:     command.CatConnection,
 				Summary: "Describes commands", Syntax: "[command-name [command-name ...]]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandInfo},
-			{Name: "command|list", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale, ACL: command.CatConnection,
+			{Name: "command|list", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale,
+				ACL:        command.CatConnection,
 				Summary:    "Lists the names of commands",
 				Syntax:     "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
 				Complexity: "O(N), where N is the number of commands", Do: cmdCommandList},
@@ -109,8 +115,8 @@ type keyPlace struct {
 	spec *command.KeySpec
 }
 
-// commandKeys finds the keys of the command that follows the first two arguments. If there are none an error is written and
-// ok is false.
+// commandKeys finds the keys of the command that follows the first two arguments. If there are none an error is
+// written and ok is false.
 func commandKeys(c *command.Ctx) (cmd *command.Command, keys []keyPlace, args [][]byte, ok bool) {
 	args = c.Args[2:]
 	cmd, _ = serverOf(c).table.Lookup(args)
@@ -241,8 +247,8 @@ func writeNames(w *resp.Writer, prefix string, names []string) {
 	}
 }
 
-// keyRange returns the places of keys in the old form: first, last (negative counts from the end) and step; zeros if the keys
-// are not at fixed places. It is the range of the first spec, extended by specs that follow without a gap.
+// keyRange returns the places of keys in the old form: first, last (negative counts from the end) and step; zeros if
+// the keys are not at fixed places. It is the range of the first spec, extended by specs that follow without a gap.
 func keyRange(cmd *command.Command) (first, last, step int) {
 	end := func(k *command.KeySpec) int {
 		if k.LastKey < 0 {

@@ -84,7 +84,8 @@ func TestCommandListFilters(t *testing.T) {
 	require.NotContains(t, reply(t, "command", "list", "filterby", "aclcat", "read"), "$3 set ")
 	require.Contains(t, reply(t, "command", "list"), "$10 config|get ")
 	for _, args := range []string{"x", "filterby", "filterby foo x", "filterby pattern", "filterby pattern a b"} {
-		require.Equal(t, "-"+string(command.ErrSyntax), reply(t, append([]string{"command", "list"}, strings.Fields(args)...)...), args)
+		require.Equal(t, "-"+string(command.ErrSyntax),
+			reply(t, append([]string{"command", "list"}, strings.Fields(args)...)...), args)
 	}
 }
 
@@ -96,7 +97,8 @@ func TestCommandDocsDescribesArguments(t *testing.T) {
 		" $9 arguments *1 *8 $4 name $3 key $4 type $3 key $14 key_spec_index :0 $5 flags *1 +multiple",
 		reply(t, "command", "docs", "mget", "nosuch"))
 	require.Contains(t, reply(t, "command", "docs", "config"), "$11 subcommands *10 $10 config|get *")
-	require.Contains(t, reply(t, "command", "docs", "getset"), "$9 doc_flags *1 +deprecated $16 deprecated_since $5 6.2.0 $11 replaced_by ")
+	require.Contains(t, reply(t, "command", "docs", "getset"),
+		"$9 doc_flags *1 +deprecated $16 deprecated_since $5 6.2.0 $11 replaced_by ")
 }
 
 func TestKeyRangeIsThatOfRedis(t *testing.T) {
@@ -150,7 +152,8 @@ func commandsMarkdown(t *command.Table) string {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Fprintf(&b, "\n## %s%s\n\n| command | does | cost | since |\n|---|---|---|---|\n", strings.ToUpper(name[:1]), strings.ReplaceAll(name[1:], "-", " "))
+		fmt.Fprintf(&b, "\n## %s%s\n\n| command | does | cost | since |\n|---|---|---|---|\n", strings.ToUpper(name[:1]),
+			strings.ReplaceAll(name[1:], "-", " "))
 		for _, cmd := range groups[name] {
 			usage := strings.TrimSpace(strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " ")) + " " + cmd.Syntax)
 			summary := cmd.Summary

@@ -100,7 +100,8 @@ func cmdConfigSet(c *command.Ctx) {
 		name := string(args[i])
 		pair, ok := config.Assign(name, string(args[i+1]))
 		if !ok {
-			if culprit, err := serverOf(c).config.CheckAssignments(pairs, trusted); err != nil { // what is wrong with an earlier pair comes first
+			if culprit, err := serverOf(c).config.CheckAssignments(pairs, trusted); err != nil {
+				// what is wrong with an earlier pair comes first
 				configSetFailed(c, culprit, err)
 				return
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// DEBUG is for test suites: it looks into the server, or makes it do what it would not do at that time. What it has of Redis's
-// sub-commands are those that can mean something here; those that end Redis's process are refused.
+// DEBUG is for test suites: it looks into the server, or makes it do what it would not do at that time. What it has
+// of Redis's sub-commands are those that can mean something here; those that end Redis's process are refused.
 
 // debugCommands are the sub-commands with the numbers of arguments that they take.
 var debugCommands = map[string]struct {
@@ -164,7 +164,8 @@ func debugSkipChecksums(c *command.Ctx, args [][]byte) {
 	c.W.OK()
 }
 
-// debugReplyBuffer says for how long a client's largest reply counts when the size of its buffer is chosen, and whether it is chosen.
+// debugReplyBuffer says for how long a client's largest reply counts when the size of its buffer is chosen, and
+// whether it is chosen.
 func debugReplyBuffer(c *command.Ctx, args [][]byte) {
 	all := &serverOf(c).replyBuffers
 	switch {
@@ -237,7 +238,8 @@ func debugSDSLen(c *command.Ctx, args [][]byte) {
 
 // debugStructSize tells how large the records are that there is one of for each key and each client.
 func debugStructSize(c *command.Ctx, _ [][]byte) {
-	c.W.Simple(fmt.Sprintf("bits:%d entry:%d session:%d", strconv.IntSize, unsafe.Sizeof(engine.Entry{}), unsafe.Sizeof(Session{})))
+	c.W.Simple(fmt.Sprintf("bits:%d entry:%d session:%d", strconv.IntSize, unsafe.Sizeof(engine.Entry{}),
+		unsafe.Sizeof(Session{})))
 }
 
 func debugLog(c *command.Ctx, args [][]byte) {
@@ -369,7 +371,8 @@ func debugPopulate(c *command.Ctx, args [][]byte) {
 		prefix = string(args[1])
 	}
 	if len(args) > 2 {
-		if size, ok = c.IntIn(args[2], 0, math.MaxInt64, command.ErrNotPositive); !ok || !c.LengthAllowed(0, command.AsInt(size)) {
+		if size, ok = c.IntIn(args[2], 0, math.MaxInt64, command.ErrNotPositive); !ok ||
+			!c.LengthAllowed(0, command.AsInt(size)) {
 			return
 		}
 	}
@@ -465,8 +468,8 @@ func debugReload(c *command.Ctx, args [][]byte) {
 
 func debugLoadAOF(c *command.Ctx, _ [][]byte) { reload(c) }
 
-// reload makes all values what is stored of them, after a checkpoint. What changes meanwhile stays as it is. A server that stores nothing
-// takes the values apart and puts them together again in memory.
+// reload makes all values what is stored of them, after a checkpoint. What changes meanwhile stays as it is. A server
+// that stores nothing takes the values apart and puts them together again in memory.
 func reload(c *command.Ctx) {
 	srv := serverOf(c)
 	if srv.storage.Storage == nil {

@@ -44,7 +44,8 @@ func TestDebugSubcommands(t *testing.T) {
 	help := c.do("DEBUG HELP")
 	for name := range debugCommands {
 		if debugCommands[name].do != nil && !strings.Contains(help, strings.ToUpper(name)) {
-			require.Contains(t, []string{"pause-cron", "quicklist-packed-threshold", "assert", "crash-and-recover", "leak", "oom", "panic", "restart", "segfault"}, name)
+			require.Contains(t, []string{"pause-cron", "quicklist-packed-threshold", "assert", "crash-and-recover", "leak",
+				"oom", "panic", "restart", "segfault"}, name)
 		}
 	}
 }

@@ -16,8 +16,10 @@ import (
 func library(name string) string {
 	return "#!lua name=" + name + "\nlocal n = 0\n" +
 		"redis.register_function('" + name + "_count', function() n = n + 1; return n end)\n" +
-		"redis.register_function{function_name='" + name + "_set', callback=function(keys, args) return redis.call('set', keys[1], args[1]) end}\n" +
-		"redis.register_function{function_name='" + name + "_get', callback=function(keys) return redis.call('get', keys[1]) end, flags={'no-writes'}}"
+		"redis.register_function{function_name='" + name +
+		"_set', callback=function(keys, args) return redis.call('set', keys[1], args[1]) end}\n" +
+		"redis.register_function{function_name='" + name +
+		"_get', callback=function(keys) return redis.call('get', keys[1]) end, flags={'no-writes'}}"
 }
 
 // call returns the reply to a command whose arguments may have spaces.
@@ -57,8 +59,10 @@ func TestLibrariesThatDoNotLoadChangeNothing(t *testing.T) {
 	c.call("FUNCTION", "LOAD", library("a"))
 	before := c.do("FUNCTION LIST WITHCODE")
 	for _, source := range []string{
-		"#!lua name=a\nredis.register_function('a_count', 1)", "#!lua name=b\nredis.register_function('a_count', function() end)",
-		"#!lua name=a\nwhile true do end", "#!lua name=a\nwhile true do redis.sha1hex('x') end", "#!lua name=a\nlocal t = {}; t.x.y = 1",
+		"#!lua name=a\nredis.register_function('a_count', 1)",
+		"#!lua name=b\nredis.register_function('a_count', function() end)",
+		"#!lua name=a\nwhile true do end", "#!lua name=a\nwhile true do redis.sha1hex('x') end",
+		"#!lua name=a\nlocal t = {}; t.x.y = 1",
 		"#!lua name=a\nredis = 1", "#!lua name=a\nlocal function f() return f() + 1 end f()",
 	} {
 		require.Equal(t, "-", c.call("FUNCTION", "LOAD", "REPLACE", source)[:1], source)
@@ -125,7 +129,8 @@ func TestFunctionsAreDurable(t *testing.T) {
 		restart := func() {
 			if d != nil {
 				d.s.Close()
-				require.NoError(t, d.close(journal == "no")) // the journal is all that tells of what happened since the last checkpoint
+				// the journal is all that tells of what happened since the last checkpoint
+				require.NoError(t, d.close(journal == "no"))
 			}
 			var err error
 			d, err = openDurable(t, fs, "appendonly="+journal, "save=3600 1")

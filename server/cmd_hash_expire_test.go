@@ -28,8 +28,8 @@ func newFieldServer(t *testing.T, settings ...string) *fieldServer {
 
 var lengths = regexp.MustCompile(`(?m)^\$\d+\r\n`)
 
-// step does what a line says: "+1000" lets so many ms pass, "events" tells which came since, and anything else is a command. It returns the
-// reply on one line, without the lengths of strings.
+// step does what a line says: "+1000" lets so many ms pass, "events" tells which came since, and anything else is a
+// command. It returns the reply on one line, without the lengths of strings.
 func (f *fieldServer) step(line string) string {
 	s := f.s
 	switch {
@@ -42,7 +42,8 @@ func (f *fieldServer) step(line string) string {
 		return ""
 	case line == "events":
 		f.events.Advance(f.ks.Now())
-		out := regexp.MustCompile(`__keyevent@0__:(\w+)\r\n\$\d+\r\n(\w+)`).FindAllStringSubmatch(string(f.events.Output()), -1)
+		out := regexp.MustCompile(`__keyevent@0__:(\w+)\r\n\$\d+\r\n(\w+)`).FindAllStringSubmatch(string(f.events.Output()),
+			-1)
 		f.events.SetOutput(nil)
 		var words []string
 		for _, m := range out {
@@ -384,7 +385,8 @@ func TestDeadlinesOfFieldsAreThereAfterARestart(t *testing.T) {
 		d.end()
 		d = open()
 	}
-	d.do("SAVE", "HSETEX soon PX 300 FIELDS 1 a 1", "HSETEX both PX 300 FIELDS 6 a 1 b 1 c 1 d 1 e 1 f 1", "HSET both g 1", "SAVE",
+	d.do("SAVE", "HSETEX soon PX 300 FIELDS 1 a 1", "HSETEX both PX 300 FIELDS 6 a 1 b 1 c 1 d 1 e 1 f 1",
+		"HSET both g 1", "SAVE",
 		"HSETEX both PX 300 FIELDS 1 h 1")
 	d.end()
 	d = open()

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPfcountAnswersWhileTheDiskFails checks that a command which reads changes nothing then: clients that change anything are closed.
+// TestPfcountAnswersWhileTheDiskFails checks that a command which reads changes nothing then: clients that change
+// anything are closed.
 func TestPfcountAnswersWhileTheDiskFails(t *testing.T) {
 	disk := &stuck{}
 	d, err := openDurable(t, errorfs.Wrap(vfs.NewMem(), disk), "stop-writes-on-bgsave-error=yes")
@@ -34,7 +35,8 @@ func BenchmarkSketches(b *testing.B) {
 	element := func() string { return fmt.Sprint("e", rand.IntN(benchmarkKeys)) }
 	megabyte := func(int) []string { return []string{"SETBIT", "k", fmt.Sprint(8<<20 - 1 - rand.IntN(100)), "1"} }
 	place := func(i int) []string {
-		return []string{"GEOADD", "k", fmt.Sprint(10 * rand.Float64()), fmt.Sprint(40 + 10*rand.Float64()), fmt.Sprint("p", i)}
+		return []string{"GEOADD", "k", fmt.Sprint(10 * rand.Float64()), fmt.Sprint(40 + 10*rand.Float64()),
+			fmt.Sprint("p", i)}
 	}
 	for _, c := range []struct {
 		name    string
@@ -44,12 +46,16 @@ func BenchmarkSketches(b *testing.B) {
 		{"SETBIT", megabyte, func() []string { return []string{"SETBIT", "k", fmt.Sprint(rand.IntN(8 << 20)), "1"} }},
 		{"BITCOUNT1MiB", megabyte, func() []string { return []string{"BITCOUNT", "k"} }},
 		{"PFADDsparse", nil, func() []string { return []string{"PFADD", "k", fmt.Sprint("e", rand.IntN(1000))} }},
-		{"PFADDdense", func(i int) []string { return []string{"PFADD", "k", fmt.Sprint("e", i)} }, func() []string { return []string{"PFADD", "k", element()} }},
-		{"PFCOUNT", func(i int) []string { return []string{"PFADD", "k", fmt.Sprint("e", i)} }, func() []string { return []string{"PFCOUNT", "k"} }},
-		{"PFCOUNT2", func(i int) []string { return []string{"PFADD", fmt.Sprint("k", i%2), fmt.Sprint("e", i)} }, func() []string { return []string{"PFCOUNT", "k0", "k1"} }},
+		{"PFADDdense", func(i int) []string { return []string{"PFADD", "k", fmt.Sprint("e", i)} },
+			func() []string { return []string{"PFADD", "k", element()} }},
+		{"PFCOUNT", func(i int) []string { return []string{"PFADD", "k", fmt.Sprint("e", i)} },
+			func() []string { return []string{"PFCOUNT", "k"} }},
+		{"PFCOUNT2", func(i int) []string { return []string{"PFADD", fmt.Sprint("k", i%2), fmt.Sprint("e", i)} },
+			func() []string { return []string{"PFCOUNT", "k0", "k1"} }},
 		{"GEOADD", nil, func() []string { return place(rand.IntN(benchmarkKeys)) }},
 		{"GEOSEARCH", place, func() []string { // finds about a hundred of 100,000
-			return []string{"GEOSEARCH", "k", "FROMLONLAT", fmt.Sprint(1 + 8*rand.Float64()), fmt.Sprint(41 + 8*rand.Float64()), "BYRADIUS", "16", "km", "ASC"}
+			return []string{"GEOSEARCH", "k", "FROMLONLAT", fmt.Sprint(1 + 8*rand.Float64()),
+				fmt.Sprint(41 + 8*rand.Float64()), "BYRADIUS", "16", "km", "ASC"}
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) { benchmarkSession(b, c.prepare, c.command) })

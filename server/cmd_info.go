@@ -27,7 +27,8 @@ func init() { command.Register(serverCommands) }
 // serverCommands tell about the server as a whole, and stop it.
 var serverCommands = []*command.Command{
 	// WholeKeyspace lets INFO read the counters of all shards.
-	{Name: "info", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Loading | command.Stale | command.WholeKeyspace,
+	{Name: "info", Group: "server", Since: "1.0.0", Arity: -1,
+		Flags:   command.Loading | command.Stale | command.WholeKeyspace,
 		ACL:     command.CatDangerous,
 		Summary: "Shows state and statistics of the server",
 		Syntax:  "[section [section ...]]", Complexity: "O(1)", Do: cmdInfo},
@@ -37,7 +38,8 @@ var serverCommands = []*command.Command{
 		Syntax:  "subcommand [arg [arg ...]]", Complexity: "Depends on the argument",
 		Allowed: debugAllowed, CallableNow: debugFromScript, Do: cmdDebug},
 	memoryCommand, slowlogCommand, latencyCommand, moduleCommand,
-	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Admin | command.NoScript | command.Loading | command.Stale,
+	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1,
+		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 		Summary: "Streams all commands as they are executed", Complexity: "O(1)",
 		Stateful: true, Do: cmdMonitor},
 	{Name: "shutdown", Group: "server", Since: "1.0.0", Arity: -1,
@@ -244,7 +246,8 @@ func (b *infoText) clients(c *command.Ctx) {
 	b.number("total_blocking_keys_on_nokey", int64(awaitedGone))
 }
 
-// memory tells where the memory is. The data set is what is left of the heap after a start and the clients have had theirs.
+// memory tells where the memory is. The data set is what is left of the heap after a start and the clients have had
+// theirs.
 func (b *infoText) memory(c *command.Ctx) {
 	srv := serverOf(c)
 	m := readMemory()
@@ -298,7 +301,8 @@ func (b *infoText) memory(c *command.Ctx) {
 
 // scriptMemory tells what scripts and functions take: the virtual machines, and the sources that are kept.
 func (b *infoText) scriptMemory(srv *Server) {
-	eval, functions := int64(srv.scripts.engine.VMs())*scripting.VMBytes, int64(srv.scripts.functions.VMs())*scripting.VMBytes
+	eval, functions := int64(srv.scripts.engine.VMs())*scripting.VMBytes,
+		int64(srv.scripts.functions.VMs())*scripting.VMBytes
 	cached, loaded := srv.cachedScriptBytes(), srv.cachedFunctionBytes()
 	libraries, count := srv.scripts.functions.Count()
 	b.bytes("used_memory_lua", eval)
@@ -325,8 +329,8 @@ func percent(part, whole int64) string {
 	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"
 }
 
-// persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that it has
-// for the AOF.
+// persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that
+// it has for the AOF.
 func (b *infoText) persistence(c *command.Ctx) {
 	srv := serverOf(c)
 	st := srv.storageStatus()
@@ -570,7 +574,8 @@ func (b *infoText) cluster(c *command.Ctx) { b.flag("cluster_enabled", serverOf(
 func (b *infoText) keyspace(c *command.Ctx) {
 	for db := range serverOf(c).ks.Databases() {
 		if s := c.G.DBStats(db); s.Keys > 0 {
-			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL, s.FieldExpires)
+			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL,
+				s.FieldExpires)
 		}
 	}
 }

@@ -33,7 +33,8 @@ func TestInfoCountsWhatClientsAreBusyWith(t *testing.T) {
 func TestInfoCountsWhatClientsWereDenied(t *testing.T) {
 	b := newHarness(t)
 	s, user := b.session(), b.session()
-	names := []string{"acl_access_denied_auth", "acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel"}
+	names := []string{"acl_access_denied_auth", "acl_access_denied_cmd", "acl_access_denied_key",
+		"acl_access_denied_channel"}
 	b.feed(s, request("ACL", "SETUSER", "u", "on", "nopass", "-@all", "+get", "+auth", "+publish", "~a", "resetchannels"))
 	b.feed(user, request("AUTH", "none", "wrong"))
 	b.feed(user, request("AUTH", "u", "any"))

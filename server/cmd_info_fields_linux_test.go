@@ -220,10 +220,12 @@ func TestInfoCountsPayloadsThatWereChecked(t *testing.T) {
 	s := b.session()
 	b.feed(s, request("SET", "k", "v"))
 	_, payload, _ := strings.Cut(strings.TrimSuffix(b.feed(s, request("DUMP", "k")), "\r\n"), "\r\n")
-	b.feed(s, request("RESTORE", "a", "0", payload), request("RESTORE", "b", "0", payload), request("RESTORE", "c", "0", payload+"x"))
+	b.feed(s, request("RESTORE", "a", "0", payload), request("RESTORE", "b", "0", payload),
+		request("RESTORE", "c", "0", payload+"x"))
 	require.Equal(t, int64(3), infoNumber(t, b, s, "dump_payload_sanitizations"))
 	b.feed(s, request("RESTORE", "a", "0", payload))
-	require.Equal(t, int64(3), infoNumber(t, b, s, "dump_payload_sanitizations"), "nothing is checked where a key is in the way")
+	require.Equal(t, int64(3), infoNumber(t, b, s, "dump_payload_sanitizations"),
+		"nothing is checked where a key is in the way")
 	b.feed(s, request("CONFIG", "RESETSTAT"))
 	require.Zero(t, infoNumber(t, b, s, "dump_payload_sanitizations"))
 }
@@ -252,7 +254,8 @@ func TestInfoTellsHowFarAFileIs(t *testing.T) {
 	d, err := openDurable(t, vfs.NewMem(), inMemory)
 	require.NoError(t, err)
 	progress := func() string {
-		return strings.Join([]string{d.info("current_save_keys_processed"), d.info("current_save_keys_total"), d.info("current_fork_perc")}, " ")
+		return strings.Join([]string{d.info("current_save_keys_processed"), d.info("current_save_keys_total"),
+			d.info("current_fork_perc")}, " ")
 	}
 	d.do("SET a 1", "SET b 2", "SELECT 1", "SET c 3", "SELECT 0")
 	require.Equal(t, "0 0 0.00", progress())
@@ -328,7 +331,8 @@ func TestInfoTellsOfEventLoops(t *testing.T) {
 		require.Greater(t, c.infoNumber("eventloop_duration_sum"), before)
 		c.do("CONFIG RESETSTAT")
 		require.Less(t, c.infoNumber("eventloop_cycles"), 20.0)
-		require.Less(t, c.infoNumber("eventloop_duration_sum"), float64(s.transport.(threaded).processorTimes().total.Microseconds()))
+		require.Less(t, c.infoNumber("eventloop_duration_sum"),
+			float64(s.transport.(threaded).processorTimes().total.Microseconds()))
 	})
 }
 

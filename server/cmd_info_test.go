@@ -18,7 +18,8 @@ func TestInfoTellsWhatScriptsTake(t *testing.T) {
 		return list
 	}
 	eval := []string{"used_memory_vm_eval", "used_memory_lua", "used_memory_scripts_eval", "number_of_cached_scripts"}
-	functions := []string{"used_memory_vm_functions", "used_memory_functions", "number_of_functions", "number_of_libraries"}
+	functions := []string{"used_memory_vm_functions", "used_memory_functions", "number_of_functions",
+		"number_of_libraries"}
 	both := []string{"used_memory_vm_total", "used_memory_scripts"}
 	require.Equal(t, []int64{0, 0, 0, 0}, numbers(eval...))
 	require.Equal(t, []int64{0, 0, 0, 0}, numbers(functions...))

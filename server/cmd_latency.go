@@ -93,7 +93,8 @@ func cmdLatencyGraph(c *command.Ctx) {
 	c.W.Verbatim("txt", s.graph(event, serverOf(c).ks.Now()/1000))
 }
 
-// cmdLatencyHistogram replies with the distributions of the commands named, with those of their sub-commands, or of all commands.
+// cmdLatencyHistogram replies with the distributions of the commands named, with those of their sub-commands, or of
+// all commands.
 func cmdLatencyHistogram(c *command.Ctx) {
 	cmds := serverOf(c).table.Commands()
 	if len(c.Args) > 2 {

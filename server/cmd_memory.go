@@ -26,7 +26,8 @@ var memoryCommand = &command.Command{Name: "memory", Group: "server", Since: "4.
 			Complexity: "Depends on the memory in use", Do: cmdMemoryPurge},
 		{Name: "memory|stats", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.WholeKeyspace,
 			Summary: "Returns how memory is used", Complexity: "O(1)", Do: cmdMemoryStats},
-		{Name: "memory|usage", Group: "server", Since: "4.0.0", Arity: -3, Flags: command.ReadOnly, Keys: command.Keys("i2+r0/1/0[RO]"),
+		{Name: "memory|usage", Group: "server", Since: "4.0.0", Arity: -3, Flags: command.ReadOnly,
+			Keys:    command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Estimates the memory of a key and its value", Syntax: "key [SAMPLES count]",
 			Complexity: "O(1); O(N) for a stream, where N is the number of its groups", Do: cmdMemoryUsage},
 	}}
@@ -60,7 +61,8 @@ func cmdMemoryPurge(c *command.Ctx) {
 	c.W.OK()
 }
 
-// Estimates of what a key needs beside its value: the entry, its place in the table and its slot in the index; and one with a deadline.
+// Estimates of what a key needs beside its value: the entry, its place in the table and its slot in the index; and
+// one with a deadline.
 const (
 	keyOverhead      = int64(unsafe.Sizeof(engine.Entry{})) + 2*8
 	deadlineOverhead = 2 * 8
@@ -211,7 +213,8 @@ func cmdMemoryDoctor(c *command.Ctx) {
 func cmdMemoryMallocStats(c *command.Ctx) {
 	var b strings.Builder
 	for _, d := range metrics.All() {
-		if d.Kind != metrics.KindUint64 || !strings.HasPrefix(d.Name, "/memory/classes/") && !strings.HasPrefix(d.Name, "/gc/") {
+		if d.Kind != metrics.KindUint64 || !strings.HasPrefix(d.Name, "/memory/classes/") &&
+			!strings.HasPrefix(d.Name, "/gc/") {
 			continue
 		}
 		sample := []metrics.Sample{{Name: d.Name}}

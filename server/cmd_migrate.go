@@ -16,8 +16,9 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// MIGRATE sends keys to another Redis with RESTORE, and removes those that have arrived. As in Redis the keys cannot be used by anybody meanwhile,
-// and the client's event loop waits, up to the timeout; that is what makes it atomic. Connections are kept for some seconds for the next call.
+// MIGRATE sends keys to another Redis with RESTORE, and removes those that have arrived. As in Redis the keys cannot
+// be used by anybody meanwhile, and the client's event loop waits, up to the timeout; that is what makes it atomic.
+// Connections are kept for some seconds for the next call.
 
 func init() { command.Register(migrateCommands) }
 
@@ -237,8 +238,8 @@ func cmdMigrate(c *command.Ctx) {
 	c.W.OK()
 }
 
-// move sends keys, and removes those that have arrived. It returns the error to reply, "" if there is none; answered says that the other server has
-// said anything, and works that the connection can be used again.
+// move sends keys, and removes those that have arrived. It returns the error to reply, "" if there is none; answered
+// says that the other server has said anything, and works that the connection can be used again.
 func (m *migration) move(keys []movedKey) (reply command.Error, answered, works bool) {
 	var request []byte
 	before := 0 // replies that come before those of the keys
@@ -367,7 +368,8 @@ func (m *migration) connect(addr string) error {
 	return err
 }
 
-// migrateError returns the error for a connection that could not be made. Redis learns only when it writes that one was refused.
+// migrateError returns the error for a connection that could not be made. Redis learns only when it writes that one
+// was refused.
 func migrateError(err error) command.Error {
 	var timeout net.Error
 	var name *net.DNSError

@@ -35,7 +35,8 @@ func modulesAllowed(host command.Host, client command.Client) bool {
 }
 
 func cmdModuleLoad(c *command.Ctx) {
-	serverOf(c).log.Warn("a module was not loaded: the server has none", "path", string(c.Args[2]), "client", sessionOf(c).id)
+	serverOf(c).log.Warn("a module was not loaded: the server has none", "path", string(c.Args[2]), "client",
+		sessionOf(c).id)
 	c.Err("ERR Error loading the extension. Please check the server logs.")
 }
 

@@ -12,9 +12,11 @@ import (
 func init() { command.Register(persistenceCommands) }
 
 var persistenceCommands = []*command.Command{
-	{Name: "bgrewriteaof", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.NoAsyncLoading | command.Admin | command.NoScript,
+	{Name: "bgrewriteaof", Group: "server", Since: "1.0.0", Arity: 1,
+		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript,
 		Summary: "Starts a checkpoint, which shortens the journal", Complexity: "O(1)", Do: cmdBgrewriteaof},
-	{Name: "bgsave", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.NoAsyncLoading | command.Admin | command.NoScript,
+	{Name: "bgsave", Group: "server", Since: "1.0.0", Arity: -1,
+		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript,
 		Summary: "Writes an RDB file and makes a checkpoint, in the background", Syntax: "[SCHEDULE]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdBgsave},
 	{Name: "lastsave", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pressureModel is what must be true of queue q whatever its clients do. Some of them use the commands on queues, the others do
-// the steps of the protocol; all come, wait and go as they please.
+// pressureModel is what must be true of queue q whatever its clients do. Some of them use the commands on queues, the
+// others do the steps of the protocol; all come, wait and go as they please.
 type pressureModel struct {
 	*pressureServer
 	t         *rapid.T
@@ -60,7 +60,8 @@ func (m *pressureModel) put(c *pressureClient) {
 	for i := range values {
 		values[i] = m.message()
 	}
-	line := "PRESSURE.PUT q " + strings.Join(values, " ") + fmt.Sprintf(" TIMEOUT %d", rapid.SampledFrom([]int{0, 7, 30}).Draw(m.t, "timeout"))
+	line := "PRESSURE.PUT q " + strings.Join(values, " ") +
+		fmt.Sprintf(" TIMEOUT %d", rapid.SampledFrom([]int{0, 7, 30}).Draw(m.t, "timeout"))
 	c.next = func(reply string) string {
 		if reply == "" {
 			return line
@@ -84,7 +85,8 @@ func (m *pressureModel) put(c *pressureClient) {
 
 // get is a client that takes messages with one command, or reserves and then mostly acknowledges or returns them.
 func (m *pressureModel) get(c *pressureClient) {
-	line := fmt.Sprintf("PRESSURE.GET q COUNT %d TIMEOUT %d", rapid.IntRange(1, 3).Draw(m.t, "count"), rapid.SampledFrom([]int{0, 7, 30}).Draw(m.t, "timeout"))
+	line := fmt.Sprintf("PRESSURE.GET q COUNT %d TIMEOUT %d", rapid.IntRange(1, 3).Draw(m.t, "count"),
+		rapid.SampledFrom([]int{0, 7, 30}).Draw(m.t, "timeout"))
 	reserve := m.reserves && rapid.Bool().Draw(m.t, "reserve")
 	if reserve {
 		line += fmt.Sprintf(" RESERVE %d", rapid.IntRange(1, 40).Draw(m.t, "ms"))
@@ -106,7 +108,8 @@ func (m *pressureModel) get(c *pressureClient) {
 		default:
 			c.ids = reservedIDs(reply)
 			require.NotEmpty(m.t, c.ids)
-			return rapid.SampledFrom([]string{"PRESSURE.RETURN q ", "PRESSURE.ACK q "}).Draw(m.t, "end") + strings.Join(c.ids, " ")
+			return rapid.SampledFrom([]string{"PRESSURE.RETURN q ", "PRESSURE.ACK q "}).Draw(m.t, "end") +
+				strings.Join(c.ids, " ")
 		}
 		return ""
 	}
@@ -237,8 +240,8 @@ func (m *pressureModel) check() {
 				}
 			}
 		}
-		// In the protocol a consumer says that there is room after it has made it, and whether or not there still is: while it is between
-		// the two, producers can fill the queue, and one more of them gets in.
+		// In the protocol a consumer says that there is room after it has made it, and whether or not there still is: while
+		// it is between the two, producers can fill the queue, and one more of them gets in.
 		if m.bound > 0 && !m.reserves {
 			require.LessOrEqual(m.t, int64(length("")), m.bound+1)
 		}
@@ -280,10 +283,12 @@ func (m *pressureModel) settle() {
 	m.underQueue(func(length func(suffix string) int) {
 		for _, c := range m.clients {
 			// A client that waits for the producer's role may be right, but then the producer waits for room.
-			if c.line == "BRPOP $:not_full 0" || strings.HasPrefix(c.line, "PRESSURE.PUT") || c.line == "BRPOP $:producer_free 0" {
+			if c.line == "BRPOP $:not_full 0" || strings.HasPrefix(c.line, "PRESSURE.PUT") ||
+				c.line == "BRPOP $:producer_free 0" {
 				require.True(m.t, m.bound > 0 && int64(length("")+length(":reserved")) >= m.bound, "%s waits\n%s", c.name, state)
 			}
-			if strings.HasPrefix(c.line, "PRESSURE.GET") || strings.HasPrefix(c.line, "BRPOP $ ") || c.line == "BRPOP $:consumer_free 0" {
+			if strings.HasPrefix(c.line, "PRESSURE.GET") || strings.HasPrefix(c.line, "BRPOP $ ") ||
+				c.line == "BRPOP $:consumer_free 0" {
 				require.Zero(m.t, length(""), "%s waits\n%s", c.name, state)
 			}
 		}
@@ -301,8 +306,8 @@ func (m *pressureModel) contents() (out []string) {
 	return out
 }
 
-// TestPressureQueuesSurviveTheirClients lets clients of all kinds come and go at random. Roles have exactly one place at every
-// instant, accepted messages are not lost, and afterwards the queue works for everybody.
+// TestPressureQueuesSurviveTheirClients lets clients of all kinds come and go at random. Roles have exactly one place
+// at every instant, accepted messages are not lost, and afterwards the queue works for everybody.
 func TestPressureQueuesSurviveTheirClients(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &pressureModel{t: t, clients: map[string]*pressureClient{}, sent: map[string]bool{}, delivered: map[string]int{}}
@@ -396,8 +401,8 @@ func (m *pressureModel) require(prefix, line string) {
 	require.True(m.t, strings.HasPrefix(reply, prefix) && reply != "", "%s: %q", line, reply)
 }
 
-// Clients of both kinds at once, over sockets; some are killed. Every message that was accepted arrives once, in the order in
-// which it was put, but for those that were on their way to a client that was killed.
+// Clients of both kinds at once, over sockets; some are killed. Every message that was accepted arrives once, in the
+// order in which it was put, but for those that were on their way to a client that was killed.
 func TestPressureQueuesUnderConcurrency(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, settings...)

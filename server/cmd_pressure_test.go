@@ -75,8 +75,8 @@ func (p *pressureServer) hangup(name string) {
 	p.advance()
 }
 
-// step does what a line says, and returns the reply, without the lengths of bulk strings and with spaces for line ends, or ""
-// if there is none yet:
+// step does what a line says, and returns the reply, without the lengths of bulk strings and with spaces for line
+// ends, or "" if there is none yet:
 //
 //	a PING      client a sends a command; $ stands for the key of the messages of queue q, here and in replies
 //	a           what has come for client a since
@@ -223,7 +223,8 @@ func TestPressureCommands(t *testing.T) {
 func TestPressureClosedQueueIsDrained(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{
-			{"a PRESSURE.CREATE q", "+OK"}, {"a PRESSURE.PUT q x y", ":2"}, {"a PRESSURE.CLOSE q CLIENT c", "+OK"}, {"a GET $:producer", "c"},
+			{"a PRESSURE.CREATE q", "+OK"}, {"a PRESSURE.PUT q x y", ":2"}, {"a PRESSURE.CLOSE q CLIENT c", "+OK"},
+			{"a GET $:producer", "c"},
 			{"a PRESSURE.GET q", "x"}, {"a PRESSURE.GET q COUNT 9", "*1 y"}, {"a PRESSURE.GET q", queueClosed},
 		}...)
 	})
@@ -295,7 +296,8 @@ func TestPressureNamesAndValuesHoldAnyBytes(t *testing.T) {
 
 // Whichever of the keys holds something else, nothing is changed.
 func TestPressureWrongTypesChangeNothing(t *testing.T) {
-	for _, suffix := range []string{"", keys.Bound, keys.Producer, keys.Consumer, keys.ProducerFree, keys.ConsumerFree, keys.NotFull,
+	for _, suffix := range []string{"", keys.Bound, keys.Producer, keys.Consumer, keys.ProducerFree, keys.ConsumerFree,
+		keys.NotFull,
 		keys.Closed, keys.Reserved, keys.ProducedMessages, keys.ProducedBytes, keys.ConsumedMessages, keys.ConsumedBytes} {
 		p := newPressureServer(t)
 		p.play([2]string{"a PRESSURE.CREATE q", "+OK"}, [2]string{"a PRESSURE.PUT q x", ":1"})
@@ -303,7 +305,8 @@ func TestPressureWrongTypesChangeNothing(t *testing.T) {
 		p.step("a DEL " + key)
 		require.Equal(t, ":1", p.step("a SADD "+key+" member"))
 		before := dump(p.ks, p.ks.Now())
-		for _, line := range []string{"PUT q y", "GET q", "GET q RESERVE 5", "ACK q 1-1", "RETURN q 1-1", "LEN q", "INFO q", "CLOSE q", "DELETE q", "CREATE q"} {
+		for _, line := range []string{"PUT q y", "GET q", "GET q RESERVE 5", "ACK q 1-1", "RETURN q 1-1", "LEN q", "INFO q",
+			"CLOSE q", "DELETE q", "CREATE q"} {
 			require.Equal(t, "-"+string(command.ErrWrongType), p.step("a PRESSURE."+line), "%s: %s", key, line)
 		}
 		require.Equal(t, before, dump(p.ks, p.ks.Now()))
@@ -333,8 +336,10 @@ func TestPressureWrongTypeWhileWaiting(t *testing.T) {
 func TestPressureTransactionsAndScriptsDoNotWait(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{
-			{"a MULTI", "+OK"}, {"a PRESSURE.CREATE q BOUND 2", "+QUEUED"}, {"a PRESSURE.PUT q x y z", "+QUEUED"}, {"a PRESSURE.GET q", "+QUEUED"},
-			{"a PRESSURE.GET q COUNT 2", "+QUEUED"}, {"a PRESSURE.GET q COUNT 2", "+QUEUED"}, {"a PRESSURE.GET q", "+QUEUED"}, {"a PRESSURE.GET q RESERVE 9", "+QUEUED"},
+			{"a MULTI", "+OK"}, {"a PRESSURE.CREATE q BOUND 2", "+QUEUED"}, {"a PRESSURE.PUT q x y z", "+QUEUED"},
+			{"a PRESSURE.GET q", "+QUEUED"},
+			{"a PRESSURE.GET q COUNT 2", "+QUEUED"}, {"a PRESSURE.GET q COUNT 2", "+QUEUED"}, {"a PRESSURE.GET q", "+QUEUED"},
+			{"a PRESSURE.GET q RESERVE 9", "+QUEUED"},
 			{"a EXEC", "*7 +OK :2 x *1 y *-1 $-1 *-1"},
 			{"a EXISTS $:producer_free $:consumer_free $:not_full", ":3"},
 			{"b RPOP $:producer_free", "0"},
@@ -484,21 +489,24 @@ func TestPressureInfoCountsBothSpellings(t *testing.T) {
 	p := newPressureServer(t)
 	p.play([][2]string{
 		{"a PRESSURE.CREATE q", "+OK"}, {"a PRESSURE.PUT q xyz", ":1"},
-		{"a INCRBY $:produced_messages 2", ":2"}, {"a INCRBY $:produced_bytes 10", ":10"}, {"a INCR $:consumed_messages", ":1"},
+		{"a INCRBY $:produced_messages 2", ":2"}, {"a INCRBY $:produced_bytes 10", ":10"},
+		{"a INCR $:consumed_messages", ":1"},
 		{"a SET $:consumed_bytes 9223372036854775807", "+OK"}, {"a PRESSURE.GET q", "xyz"},
 	}...)
-	for field, want := range map[string]string{"produced_messages": ":3", "produced_bytes": ":13", "consumed_messages": ":2",
-		"consumed_bytes": ":9223372036854775807"} {
+	for field, want := range map[string]string{"produced_messages": ":3", "produced_bytes": ":13",
+		"consumed_messages": ":2",
+		"consumed_bytes":    ":9223372036854775807"} {
 		require.Equal(t, want, p.info(field), field)
 	}
-	p.play([][2]string{{"a SET $:produced_messages many", "+OK"}, {"a DEL $:produced_bytes", ":1"}, {"a LPUSH $:produced_bytes 5", ":1"}}...)
+	p.play([][2]string{{"a SET $:produced_messages many", "+OK"}, {"a DEL $:produced_bytes", ":1"},
+		{"a LPUSH $:produced_bytes 5", ":1"}}...)
 	require.Equal(t, ":1", p.info("produced_messages"), "what is no number counts nothing")
 	require.Equal(t, ":3", p.info("produced_bytes"))
 	p.finish()
 }
 
-// BenchmarkPressure measures the commands on queues as BenchmarkCommand does the others: a message is put and taken, or ten at
-// once.
+// BenchmarkPressure measures the commands on queues as BenchmarkCommand does the others: a message is put and taken,
+// or ten at once.
 func BenchmarkPressure(b *testing.B) {
 	value := strings.Repeat("v", 64)
 	prepare := func(i int) []string {

@@ -24,20 +24,25 @@ var pubsubCommands = []*command.Command{
 		Channels:   channelToTell, Do: cmdPublish},
 	{Name: "pubsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Summary: "A container for commands about subscriptions",
 		Complexity: "Depends on the sub-command", Subs: []*command.Command{
-			{Name: "pubsub|channels", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,
+			{Name: "pubsub|channels", Group: "pubsub", Since: "2.8.0", Arity: -2,
+				Flags:   command.PubSub | command.Loading | command.Stale,
 				Summary: "Lists the channels that have subscribers", Syntax: "[pattern]",
 				Complexity: "O(N), where N is the number of channels", Do: cmdPubsubChannels},
 			{Name: "pubsub|help", Group: "pubsub", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdPubsubHelp},
-			{Name: "pubsub|numpat", Group: "pubsub", Since: "2.8.0", Arity: 2, Flags: command.PubSub | command.Loading | command.Stale,
+			{Name: "pubsub|numpat", Group: "pubsub", Since: "2.8.0", Arity: 2,
+				Flags:   command.PubSub | command.Loading | command.Stale,
 				Summary: "Counts the patterns that have subscribers", Complexity: "O(1)", Do: cmdPubsubNumpat},
-			{Name: "pubsub|numsub", Group: "pubsub", Since: "2.8.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,
+			{Name: "pubsub|numsub", Group: "pubsub", Since: "2.8.0", Arity: -2,
+				Flags:   command.PubSub | command.Loading | command.Stale,
 				Summary: "Counts the subscribers of channels", Syntax: "[channel [channel ...]]",
 				Complexity: "O(N), where N is the number of channels", Do: cmdPubsubNumsub},
-			{Name: "pubsub|shardchannels", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,
+			{Name: "pubsub|shardchannels", Group: "pubsub", Since: "7.0.0", Arity: -2,
+				Flags:   command.PubSub | command.Loading | command.Stale,
 				Summary: "Lists the shard channels that have subscribers", Syntax: "[pattern]",
 				Complexity: "O(N), where N is the number of shard channels", Do: cmdPubsubShardchannels},
-			{Name: "pubsub|shardnumsub", Group: "pubsub", Since: "7.0.0", Arity: -2, Flags: command.PubSub | command.Loading | command.Stale,
+			{Name: "pubsub|shardnumsub", Group: "pubsub", Since: "7.0.0", Arity: -2,
+				Flags:   command.PubSub | command.Loading | command.Stale,
 				Summary: "Counts the subscribers of shard channels", Syntax: "[shardchannel [shardchannel ...]]",
 				Complexity: "O(N), where N is the number of shard channels", Do: cmdPubsubShardnumsub},
 		}},
@@ -123,8 +128,8 @@ func unsubscribe(c *command.Ctx, kind *subscriptionKind) {
 	}
 }
 
-// confirm writes one confirmation; a nil name is the null of an UNSUBSCRIBE that ended nothing. It is a message, which CLIENT REPLY
-// does not keep back.
+// confirm writes one confirmation; a nil name is the null of an UNSUBSCRIBE that ended nothing. It is a message,
+// which CLIENT REPLY does not keep back.
 func confirm(c *command.Ctx, kind *subscriptionKind, word string, name []byte) {
 	s := sessionOf(c)
 	w := c.W
@@ -155,7 +160,8 @@ func cmdPubsubShardchannels(c *command.Ctx) { listChannels(c, byShard) }
 
 func listChannels(c *command.Ctx, kind *subscriptionKind) {
 	if len(c.Args) > 3 {
-		c.Err(command.Error("ERR unknown subcommand or wrong number of arguments for '" + string(c.Args[1]) + "'. Try PUBSUB HELP."))
+		c.Err(command.Error("ERR unknown subcommand or wrong number of arguments for '" + string(c.Args[1]) +
+			"'. Try PUBSUB HELP."))
 		return
 	}
 	h := &serverOf(c).pubsub

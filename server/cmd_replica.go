@@ -25,7 +25,8 @@ var replicaCommands = []*command.Command{
 		Summary: "REPLICAOF by its old name", Syntax: "<host port | NO ONE>",
 		Complexity: "O(1)", Do: cmdReplicaOf},
 	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1,
-		Flags: command.NoScript | command.Loading | command.Stale | command.Fast, ACL: command.CatAdmin | command.CatDangerous,
+		Flags:   command.NoScript | command.Loading | command.Stale | command.Fast,
+		ACL:     command.CatAdmin | command.CatDangerous,
 		Summary: "Returns the server's role in replication", Complexity: "O(1)", Do: cmdRole},
 }
 
@@ -142,7 +143,8 @@ func (b *infoText) replication(c *command.Ctx) {
 		b.number("min_slaves_good_slaves", int64(serverOf(c).followed.good(set)))
 	}
 	for i, f := range list {
-		b.text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.host, f.port, f.state, f.acked, f.lag))
+		b.text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.host, f.port, f.state,
+			f.acked, f.lag))
 	}
 	b.text("master_failover_state", "no-failover")
 	b.text("master_replid", serverOf(c).replID())
@@ -152,8 +154,9 @@ func (b *infoText) replication(c *command.Ctx) {
 	b.zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
 }
 
-// masterTime returns the time at which commands of the master are executed here. They ran earlier there, by a clock that may be another:
-// when a key was given a deadline this was not over, whatever the time is here, and the commands behind it may count on the key.
+// masterTime returns the time at which commands of the master are executed here. They ran earlier there, by a clock
+// that may be another: when a key was given a deadline this was not over, whatever the time is here, and the commands
+// behind it may count on the key.
 func masterTime(now int64, commands [][][]byte) int64 {
 	for _, args := range commands {
 		if at := givenDeadline(args); at > 0 {
@@ -163,7 +166,8 @@ func masterTime(now int64, commands [][][]byte) int64 {
 	return now
 }
 
-// givenDeadline returns the deadline, in ms since 1970, that a command gives to a key or to fields of it, if it tells it as such; 0 if it does not.
+// givenDeadline returns the deadline, in ms since 1970, that a command gives to a key or to fields of it, if it tells
+// it as such; 0 if it does not.
 func givenDeadline(args [][]byte) int64 {
 	if len(args) < 3 {
 		return 0
@@ -182,7 +186,8 @@ func givenDeadline(args [][]byte) int64 {
 		if len(args[0]) == len("set") {
 			i = 3 // behind the value
 		}
-		for i < len(args) && !command.EqualFold(args[i], "pxat") && !command.EqualFold(args[i], "exat") && !command.EqualFold(args[i], "fields") {
+		for i < len(args) && !command.EqualFold(args[i], "pxat") && !command.EqualFold(args[i], "exat") &&
+			!command.EqualFold(args[i], "fields") {
 			i++
 		}
 		if i+1 >= len(args) || command.EqualFold(args[i], "fields") {

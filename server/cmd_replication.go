@@ -7,9 +7,10 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// What a master does for those that follow it: SYNC and PSYNC send everything as an RDB file, and then the commands that change something, as
-// replicationStream makes them of the journal's. The file is made and sent by a goroutine of its own, from a snapshot, while commands go on; what
-// they change gathers until all of the file is sent. If the follower does not read, it is the copy that waits.
+// What a master does for those that follow it: SYNC and PSYNC send everything as an RDB file, and then the commands
+// that change something, as replicationStream makes them of the journal's. The file is made and sent by a goroutine
+// of its own, from a snapshot, while commands go on; what they change gathers until all of the file is sent. If the
+// follower does not read, it is the copy that waits.
 
 func init() { command.Register(replicationCommands) }
 
@@ -78,7 +79,8 @@ func cmdReplconf(c *command.Ctx) {
 			f.openEnded = f.openEnded || command.EqualFold(value, "eof")
 		case "ip-address":
 			if len(value) > maxFollowerHost {
-				c.Err(command.Error(fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes", len(value))))
+				c.Err(command.Error(fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes",
+					len(value))))
 				return
 			}
 			host := string(value)
@@ -124,5 +126,6 @@ func cmdReplconf(c *command.Ctx) {
 
 // pristine reports whether the session is not, and has not asked to be, anything special.
 func (f *follower) pristine() bool {
-	return !f.following.Load() && !f.rdbOnly && !f.openEnded && f.without == 0 && f.port.Load() == 0 && f.host.Load() == nil
+	return !f.following.Load() && !f.rdbOnly && !f.openEnded && f.without == 0 && f.port.Load() == 0 &&
+		f.host.Load() == nil
 }

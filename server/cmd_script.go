@@ -39,23 +39,28 @@ var scriptingCommands = []*command.Command{
 	{Name: "script", Group: "scripting", Since: "2.6.0", Arity: -2,
 		Summary: "Groups the commands about the server's known scripts", Complexity: "That of the sub-command",
 		Subs: []*command.Command{
-			{Name: "script|debug", Group: "scripting", Since: "3.2.0", Arity: 3, Flags: command.NoScript, ACL: command.CatScripting,
+			{Name: "script|debug", Group: "scripting", Since: "3.2.0", Arity: 3, Flags: command.NoScript,
+				ACL:        command.CatScripting,
 				Summary:    "Turns the Lua debugger on or off: there is none, only NO is accepted",
 				Syntax:     "<YES | SYNC | NO>",
 				Complexity: "O(1)",
 				Stateful:   true, Do: cmdScriptDebug},
-			{Name: "script|exists", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: command.NoScript, ACL: command.CatScripting,
+			{Name: "script|exists", Group: "scripting", Since: "2.6.0", Arity: -3, Flags: command.NoScript,
+				ACL:     command.CatScripting,
 				Summary: "Checks which scripts are cached", Syntax: "sha1 [sha1 ...]",
 				Complexity: "O(N), where N is the number of digests", Do: cmdScriptExists},
-			{Name: "script|flush", Group: "scripting", Since: "2.6.0", Arity: -2, Flags: command.NoScript, ACL: command.CatScripting,
+			{Name: "script|flush", Group: "scripting", Since: "2.6.0", Arity: -2, Flags: command.NoScript,
+				ACL:     command.CatScripting,
 				Summary: "Removes all scripts from the cache", Syntax: "[ASYNC | SYNC]",
 				Complexity: "O(N), where N is the number of known scripts", Do: cmdScriptFlush},
-			{Name: "script|help", Group: "scripting", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatScripting,
+			{Name: "script|help", Group: "scripting", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
+				ACL:     command.CatScripting,
 				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdScriptHelp},
 			{Name: "script|kill", Group: "scripting", Since: "2.6.0", Arity: 2, Flags: command.NoScript | command.AllowBusy,
 				ACL:     command.CatScripting,
 				Summary: "Stops the running script if it has not written", Complexity: "O(1)", Do: cmdScriptKill},
-			{Name: "script|load", Group: "scripting", Since: "2.6.0", Arity: 3, Flags: command.NoScript | command.Stale, ACL: command.CatScripting,
+			{Name: "script|load", Group: "scripting", Since: "2.6.0", Arity: 3, Flags: command.NoScript | command.Stale,
+				ACL:     command.CatScripting,
 				Summary: "Adds a Lua script to the cache", Syntax: "script",
 				Complexity: "O(N), where N is the length of the script", Do: cmdScriptLoad},
 		}},
@@ -99,7 +104,8 @@ func (srv *Server) startScripting() {
 }
 
 func (srv *Server) scriptOptions() scripting.Options {
-	return scripting.Options{Version: scriptVersion, VersionNum: scriptVersionNum, Log: srv.scriptLog, Interrupt: &srv.scripts.run.interrupt}
+	return scripting.Options{Version: scriptVersion, VersionNum: scriptVersionNum, Log: srv.scriptLog,
+		Interrupt: &srv.scripts.run.interrupt}
 }
 
 // stopScripting gives back what scripts have used.
@@ -176,7 +182,8 @@ func evalDigest(c *command.Ctx, readOnly bool) {
 	eval(c, script, keys, args, readOnly)
 }
 
-// numberedKeys splits the arguments behind the script or function into keys and others. otherwise is the error if their number is no number.
+// numberedKeys splits the arguments behind the script or function into keys and others. otherwise is the error if
+// their number is no number.
 func numberedKeys(c *command.Ctx, otherwise command.Error) (keys, args [][]byte, ok bool) {
 	n, ok := resp.ParseInt(c.Args[2])
 	switch {
@@ -215,8 +222,8 @@ func eval(c *command.Ctx, script *scripting.Script, keys, args [][]byte, readOnl
 	runScript(c, h, func() { serverOf(c).scripts.engine.Run(script, h, keys, args, c.W) })
 }
 
-// refuseWriter returns the error for a script or function that may write by its flags, while nobody may; "" if it may run. A script
-// without flags is told when it does write.
+// refuseWriter returns the error for a script or function that may write by its flags, while nobody may; "" if it may
+// run. A script without flags is told when it does write.
 func refuseWriter(c *command.Ctx, flags scripting.Flags) command.Error {
 	srv := serverOf(c)
 	if flags&scripting.NoWrites != 0 || !srv.restricted.Load() || c.Origin.In(command.Accepted) || c.G.Logged() {
@@ -306,7 +313,8 @@ func (h *scriptCaller) Check(args [][]byte) (allowed, exists bool) {
 	return sessionOf(&h.ctx).check(cmd, args).Reason == acl.Allowed, true
 }
 
-// mayWrite reports whether the script may call a command that writes: it must not have been killed, and cannot be from then on.
+// mayWrite reports whether the script may call a command that writes: it must not have been killed, and cannot be
+// from then on.
 func (h *scriptCaller) mayWrite() bool {
 	if !h.wrote {
 		h.wrote = serverOf(&h.ctx).scripts.run.mayWrite()

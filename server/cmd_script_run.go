@@ -10,8 +10,8 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// This file is what happens while a script runs: it is watched, clients are told that the server is busy if it takes long, and
-// it can be killed.
+// This file is what happens while a script runs: it is watched, clients are told that the server is busy if it takes
+// long, and it can be killed.
 
 // The answers to those who come while a script runs, and to those who want to kill it.
 const (
@@ -30,13 +30,14 @@ const (
 	killedForMemory  = "Script killed because it used more memory than script-memory-limit allows."
 )
 
-// scriptRun is the script that is running. There is at most one, for it runs under a guard over the whole keyspace. While scripts are
-// in use a timer looks every few milliseconds whether it is still the same one as before, so that a script that ends soon costs no timer.
+// scriptRun is the script that is running. There is at most one, for it runs under a guard over the whole keyspace.
+// While scripts are in use a timer looks every few milliseconds whether it is still the same one as before, so that a
+// script that ends soon costs no timer.
 type scriptRun struct {
 	interrupt scripting.Interrupt
 
-	// busy is what clients are answered because a script runs for too long; nil if none does, or if it has been stopped. It can be read at any
-	// time, without mu.
+	// busy is what clients are answered because a script runs for too long; nil if none does, or if it has been stopped.
+	// It can be read at any time, without mu.
 	busy atomic.Pointer[command.Error]
 	// used says that a script may have run.
 	used atomic.Bool
@@ -108,8 +109,8 @@ func (srv *Server) endScript(g *engine.Guard) {
 
 // reliever is a transport whose goroutines serve more than one client.
 type reliever interface {
-	// relieve has other goroutines go on with what is held up because a client's command waits for the end of a script, or is one. It is called
-	// by one goroutine at a time, again and again while the script runs.
+	// relieve has other goroutines go on with what is held up because a client's command waits for the end of a script,
+	// or is one. It is called by one goroutine at a time, again and again while the script runs.
 	relieve()
 	// resume has the transport do what it has put off because a script was running.
 	resume()
@@ -172,7 +173,8 @@ func (srv *Server) watchScript() {
 	r.mu.Unlock()
 }
 
-// lock takes the shards for a command of the client. It returns what the client is answered instead if a script holds them for too long.
+// lock takes the shards for a command of the client. It returns what the client is answered instead if a script holds
+// them for too long.
 func (s *Session) lock(g *engine.Guard, shards uint64) command.Error {
 	r := &s.srv.scripts.run
 	r.expect(shards)
@@ -258,7 +260,8 @@ func (r *scriptRun) kill(function bool) command.Error {
 	return ""
 }
 
-// function returns the name and the command of the function that is running, and when it began, as Server.ticks gives it.
+// function returns the name and the command of the function that is running, and when it began, as Server.ticks gives
+// it.
 func (r *scriptRun) function() (name string, args [][]byte, began int64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -87,7 +87,8 @@ func TestClientsAreToldThatAScriptRuns(t *testing.T) {
 		require.Equal(t, "+QUEUED", transaction.do("SET k v"))
 		runner.eval("while true do end")
 		other.untilBusy()
-		for _, command := range []string{"GET k", "PING", "INFO", "CONFIG GET maxmemory", "FLUSHALL", "EVAL return(1) 0", "SCRIPT FLUSH", "SHUTDOWN"} {
+		for _, command := range []string{"GET k", "PING", "INFO", "CONFIG GET maxmemory", "FLUSHALL", "EVAL return(1) 0",
+			"SCRIPT FLUSH", "SHUTDOWN"} {
 			require.Equal(t, busy, other.do(command), command)
 		}
 		require.Equal(t, "-EXECABORT Transaction discarded because of: "+busy[1:], transaction.do("EXEC"))
@@ -159,7 +160,8 @@ func TestClientsThatWaitForAScriptHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// What may be used while a script runs is answered at once, and what is refused too, although watched keys are the script's.
+// What may be used while a script runs is answered at once, and what is refused too, although watched keys are the
+// script's.
 func TestTransactionsWhileAScriptRuns(t *testing.T) {
 	const aborted = "-EXECABORT Transaction discarded because of: BUSY Redis is busy running a script. " +
 		"You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
@@ -226,7 +228,8 @@ func TestTransactionsWhileAScriptRuns(t *testing.T) {
 	})
 }
 
-// TestClientsReadTogetherWithAScriptAreServed has what several clients send be there before any of it is executed, and one of them keep the loop.
+// TestClientsReadTogetherWithAScriptAreServed has what several clients send be there before any of it is executed,
+// and one of them keep the loop.
 func TestClientsReadTogetherWithAScriptAreServed(t *testing.T) {
 	s := startTestServer(t, Options{}, "busy-reply-threshold", scriptLimit, "enable-debug-command", "yes")
 	sleeper, runner, last := s.connect(), s.connect(), s.connect()
@@ -288,8 +291,8 @@ func TestNobodyIsToldBusyAfterAKill(t *testing.T) {
 	})
 }
 
-// A command that has come before the threshold, and waits for a script that somebody else's goroutine runs, is answered too: the link to a master, or
-// another loop.
+// A command that has come before the threshold, and waits for a script that somebody else's goroutine runs, is
+// answered too: the link to a master, or another loop.
 func TestWhoWaitsForAScriptIsToldBusy(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, append(settings, "busy-reply-threshold", "50", "shards", "4")...)
@@ -372,7 +375,8 @@ func TestMemoryOfScriptsIsBounded(t *testing.T) {
 		t.Log(name, "ended after", time.Since(began))
 	}
 	require.Equal(t, "v", c.do("GET k")) // what it wrote stays, as with every error
-	require.Equal(t, "200", c.script("local n = 0; for i = 1, 200 do n = n + #string.rep('x', 1e6) / 1e6 end; return n"), "garbage does not count")
+	require.Equal(t, "200", c.script("local n = 0; for i = 1, 200 do n = n + #string.rep('x', 1e6) / 1e6 end; return n"),
+		"garbage does not count")
 }
 
 // script returns the reply to a script without keys.
@@ -410,12 +414,14 @@ func TestScriptsThatAreToBeDebuggedAreNotExecuted(t *testing.T) {
 	const refused, script = "-ERR there is no Lua debugger\r\n", `EVAL "return redis.call('incr', 'k')" 0`
 	c := s.detached()
 	require.Equal(t, refused, c.send(1, "SCRIPT DEBUG sync"))
-	require.Equal(t, "-ERR Please use EVAL instead of EVALSHA for debugging\r\n", c.send(1, "EVALSHA ffffffffffffffffffffffffffffffffffffffff 0"))
+	require.Equal(t, "-ERR Please use EVAL instead of EVALSHA for debugging\r\n",
+		c.send(1, "EVALSHA ffffffffffffffffffffffffffffffffffffffff 0"))
 	require.Equal(t, "*1\r\n+<endsession>\r\n"+refused, c.send(1, script))
 	require.True(t, c.Closing())
 
 	c = s.detached()
-	require.Equal(t, refused+"+OK\r\n+QUEUED\r\n*1\r\n"+refused, c.send(1, "SCRIPT DEBUG yes\r\nMULTI\r\n"+script+"\r\nEXEC"))
+	require.Equal(t, refused+"+OK\r\n+QUEUED\r\n*1\r\n"+refused,
+		c.send(1, "SCRIPT DEBUG yes\r\nMULTI\r\n"+script+"\r\nEXEC"))
 	require.True(t, c.Closing())
 
 	c = s.detached()
@@ -423,7 +429,8 @@ func TestScriptsThatAreToBeDebuggedAreNotExecuted(t *testing.T) {
 }
 
 func TestScriptsCallDebugOnlyWhereItIsSwitchedOn(t *testing.T) {
-	const refused, call = "-ERR This Redis command is not allowed from script", `EVAL "return redis.pcall('debug', 'structsize')" 0`
+	const refused, call = "-ERR This Redis command is not allowed from script",
+		`EVAL "return redis.pcall('debug', 'structsize')" 0`
 	for _, c := range []struct{ access, set, want string }{
 		{"yes", "1", "+bits:"}, {"yes", "0", refused}, {"no", "1", refused},
 	} {

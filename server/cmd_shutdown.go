@@ -6,8 +6,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// cmdShutdown stops the server; the client sees its connection close. What is stored is brought up to date before, unless
-// NOSAVE is given, so that the next start has no journal to read; if that fails the server stays, unless FORCE is given.
+// cmdShutdown stops the server; the client sees its connection close. What is stored is brought up to date before,
+// unless NOSAVE is given, so that the next start has no journal to read; if that fails the server stays, unless FORCE
+// is given.
 func cmdShutdown(c *command.Ctx) {
 	var save, noSave, now, force, abort bool
 	for o := c.Options(1); o.Next(); {

@@ -14,14 +14,17 @@ import (
 var slowlogCommand = &command.Command{Name: "slowlog", Group: "server", Since: "2.2.12", Arity: -2,
 	Summary: "Groups the commands about slow commands", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
-		{Name: "slowlog|get", Group: "server", Since: "2.2.12", Arity: -2, Flags: command.Admin | command.Loading | command.Stale,
+		{Name: "slowlog|get", Group: "server", Since: "2.2.12", Arity: -2,
+			Flags:   command.Admin | command.Loading | command.Stale,
 			Summary: "Returns entries of the slow log",
 			Syntax:  "[count]", Complexity: "O(N), where N is the number of entries returned", Do: cmdSlowlogGet},
 		{Name: "slowlog|help", Group: "server", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale,
 			Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdSlowlogHelp},
-		{Name: "slowlog|len", Group: "server", Since: "2.2.12", Arity: 2, Flags: command.Admin | command.Loading | command.Stale,
+		{Name: "slowlog|len", Group: "server", Since: "2.2.12", Arity: 2,
+			Flags:   command.Admin | command.Loading | command.Stale,
 			Summary: "Counts the entries of the slow log", Complexity: "O(1)", Do: cmdSlowlogLen},
-		{Name: "slowlog|reset", Group: "server", Since: "2.2.12", Arity: 2, Flags: command.Admin | command.Loading | command.Stale,
+		{Name: "slowlog|reset", Group: "server", Since: "2.2.12", Arity: 2,
+			Flags:   command.Admin | command.Loading | command.Stale,
 			Summary: "Empties the slow log", Complexity: "O(N), where N is the number of entries", Do: cmdSlowlogReset},
 	}}
 
@@ -50,7 +53,8 @@ const (
 
 // add logs a command of a client that took so many ns; the log keeps the latest limit entries.
 func (l *slowlog) add(s *Session, cmd *command.Command, args [][]byte, took int64, limit int) {
-	e := slowEntry{at: s.srv.ks.Now() / 1000, took: time.Duration(took), args: slowArgs(cmd, args), addr: s.peer.Addr, by: s.name}
+	e := slowEntry{at: s.srv.ks.Now() / 1000, took: time.Duration(took), args: slowArgs(cmd, args), addr: s.peer.Addr,
+		by: s.name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.id = l.next

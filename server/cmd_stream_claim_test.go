@@ -26,7 +26,8 @@ func addEntries(c *testClient, key string, n int) {
 // pendingIDs returns the IDs that are pending in a group.
 func pendingIDs(c *testClient, key, group string) string {
 	var ids []string
-	for _, word := range strings.Fields(strings.NewReplacer("[", " ", "]", " ", `"`, " ").Replace(c.do("XPENDING " + key + " " + group + " - + 1000"))) {
+	for _, word := range strings.Fields(strings.NewReplacer("[", " ", "]", " ", `"`,
+		" ").Replace(c.do("XPENDING " + key + " " + group + " - + 1000"))) {
 		if strings.HasSuffix(word, "-0") {
 			ids = append(ids, strings.TrimSuffix(word, "-0"))
 		}
@@ -136,7 +137,8 @@ func TestReadersClaimWhatHasBeenPendingForLong(t *testing.T) {
 		"XREADGROUP GROUP g d BLOCK 0 CLAIM 1 STREAMS s >", "+QUEUED",
 		"EXEC", "["+reply(entry(1, 0, 7))+" nil[]]",
 		// In a script.
-		"EVAL return(redis.call('xreadgroup','group','g','d','count','1','claim','0','streams',KEYS[1],'>')) 1 s", reply(entry(1, 0, 8)),
+		"EVAL return(redis.call('xreadgroup','group','g','d','count','1','claim','0','streams',KEYS[1],'>')) 1 s",
+		reply(entry(1, 0, 8)),
 
 		"XREADGROUP GROUP g c CLAIM -1 STREAMS s >", "-ERR min-idle-time must be a positive integer",
 		"XREADGROUP GROUP g c CLAIM x STREAMS s >", "-ERR min-idle-time is not an integer or out of range",
@@ -146,11 +148,13 @@ func TestReadersClaimWhatHasBeenPendingForLong(t *testing.T) {
 		"XREADGROUP GROUP g CLAIM 1 c STREAMS s >", "-ERR syntax error",
 		"XREADGROUP GROUP g c STREAMS s > CLAIM",
 		"-ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified.",
-		"XREADGROUP GROUP none c CLAIM 1 STREAMS s >", "-NOGROUP No such key 's' or consumer group 'none' in XREADGROUP with GROUP option",
+		"XREADGROUP GROUP none c CLAIM 1 STREAMS s >",
+		"-NOGROUP No such key 's' or consumer group 'none' in XREADGROUP with GROUP option",
 		"XREAD CLAIM 1 STREAMS s 0", "-ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.",
 		"XREAD COUNT 1 CLAIM", "-ERR syntax error",
 	)
-	// Several streams: those of which there is nothing to be had are left out, and what is said for > concerns no other ID.
+	// Several streams: those of which there is nothing to be had are left out, and what is said for > concerns no other
+	// ID.
 	c.do("XADD t 1-0 f v")
 	c.do("XGROUP CREATE t g 0")
 	c.do("XADD u 1-0 f v")
@@ -184,14 +188,15 @@ func TestConsumersTellWhenTheyWereGivenSomethingLast(t *testing.T) {
 // claimReply is a reply to XREADGROUP with CLAIM about one stream.
 func claimReply(key string, entries ...string) string { return "*1\r\n" + streamReply(key, entries...) }
 
-// streamReply is the part of a reply that is about one stream: its key, and entries that have one field, each with how long it has been idle
-// and how often it was delivered.
+// streamReply is the part of a reply that is about one stream: its key, and entries that have one field, each with
+// how long it has been idle and how often it was delivered.
 func streamReply(key string, entries ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*2\r\n$%d\r\n%s\r\n*%d\r\n", len(key), key, len(entries))
 	for _, e := range entries {
 		words := strings.Fields(e)
-		fmt.Fprintf(&b, "*4\r\n$%d\r\n%s\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n:%s\r\n:%s\r\n", len(words[0]), words[0], words[1], words[2])
+		fmt.Fprintf(&b, "*4\r\n$%d\r\n%s\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n:%s\r\n:%s\r\n", len(words[0]), words[0], words[1],
+			words[2])
 	}
 	return b.String()
 }
@@ -207,7 +212,8 @@ func (b *journalled) after(ms, client int) string {
 
 func TestBlockedReadersClaimWhatBecomesIdle(t *testing.T) {
 	b := newJournalled(t)
-	for _, line := range []string{"XADD s 1-0 f v", "XADD s 2-0 f v", "XADD t 1-0 f v", "XGROUP CREATE s g 0", "XGROUP CREATE t g 0",
+	for _, line := range []string{"XADD s 1-0 f v", "XADD s 2-0 f v", "XADD t 1-0 f v", "XGROUP CREATE s g 0",
+		"XGROUP CREATE t g 0",
 		"XREADGROUP GROUP g a COUNT 1 STREAMS s >", "+30", "XREADGROUP GROUP g a STREAMS s t > >"} {
 		b.step(line)
 	}
@@ -215,7 +221,8 @@ func TestBlockedReadersClaimWhatBecomesIdle(t *testing.T) {
 	require.Empty(t, b.step("1:XREADGROUP GROUP g b BLOCK 0 CLAIM 100 STREAMS s t > >"))
 	require.Empty(t, b.after(69, 1))
 	require.Equal(t, claimReply("s", "1-0 100 1"), b.after(1, 1))
-	require.Equal(t, "XCLAIM s g b 0 1-0 TIME 1000000000100", strings.Join(b.journal.records[len(b.journal.records)-1].text(t), ""))
+	require.Equal(t, "XCLAIM s g b 0 1-0 TIME 1000000000100",
+		strings.Join(b.journal.records[len(b.journal.records)-1].text(t), ""))
 
 	// Who came first is served first, and the others go on waiting for the next one.
 	b.step("XACK t g 1-0")
@@ -318,8 +325,8 @@ type claimModel map[string]map[int]*claimed
 
 type claimed struct{ at, times int64 }
 
-// claim returns the reply of a reader that claims one entry of a stream at most, nil if there is none: that which was delivered first of
-// those that were delivered at latest or before.
+// claim returns the reply of a reader that claims one entry of a stream at most, nil if there is none: that which was
+// delivered first of those that were delivered at latest or before.
 func (m claimModel) claim(key string, latest, now int64) []string {
 	first := 0
 	for id, e := range m[key] {
@@ -337,7 +344,8 @@ func (m claimModel) claim(key string, latest, now int64) []string {
 	return reply
 }
 
-// A client that waits with CLAIM gets the entry that becomes idle first, at that time, whatever happens to the others meanwhile.
+// A client that waits with CLAIM gets the entry that becomes idle first, at that time, whatever happens to the others
+// meanwhile.
 func TestBlockedReadersClaimInTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newJournalled(t)

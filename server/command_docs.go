@@ -7,7 +7,8 @@ import (
 
 // This file is what COMMAND DOCS says beside what the command table does. It means nothing to the server.
 
-// internalCommands are those that servers send to each other, or that are for the tests of Redis: doc_flags calls them syscmd.
+// internalCommands are those that servers send to each other, or that are for the tests of Redis: doc_flags calls
+// them syscmd.
 var internalCommands = []string{"debug", "pfdebug", "pfselftest", "replconf", "restore-asking"}
 
 // change is an element of a command's history: what a version of Redis has brought.

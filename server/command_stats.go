@@ -14,8 +14,8 @@ type commandStats struct {
 	_                              [24]byte                  // two of them would share a cache line otherwise
 }
 
-// commandCounters are the commandStats of all commands, by Command.index. They are made in parts, when one of a part is needed first:
-// most servers see few of the commands, and programs may have many servers.
+// commandCounters are the commandStats of all commands, by Command.index. They are made in parts, when one of a part
+// is needed first: most servers see few of the commands, and programs may have many servers.
 type commandCounters struct {
 	parts []atomic.Pointer[countersPart]
 }

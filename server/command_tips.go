@@ -2,8 +2,8 @@ package server
 
 import "strings"
 
-// commandTips are the hints of COMMAND INFO: what replies leave open, and what a client of a cluster does with a command. They
-// mean nothing to the server.
+// commandTips are the hints of COMMAND INFO: what replies leave open, and what a client of a cluster does with a
+// command. They mean nothing to the server.
 var commandTips = func() map[string][]string {
 	tips := map[string][]string{}
 	for _, g := range []struct{ tips, commands string }{
@@ -15,13 +15,15 @@ var commandTips = func() map[string][]string {
 				"xinfo|consumers xpending xtrim zrandmember zscan"},
 		{"nondeterministic_output_order",
 			"command command|docs command|info command|list function|list hgetall hkeys hvals module|list sdiff sinter smembers sunion"},
-		{"nondeterministic_output request_policy:all_shards response_policy:special", "function|stats memory|doctor memory|malloc-stats memory|stats"},
+		{"nondeterministic_output request_policy:all_shards response_policy:special",
+			"function|stats memory|doctor memory|malloc-stats memory|stats"},
 		{"nondeterministic_output request_policy:all_nodes response_policy:special",
 			"latency|doctor latency|graph latency|histogram latency|history latency|latest"},
 		{"request_policy:all_nodes response_policy:agg_sum nondeterministic_output", "slowlog|len"},
 		{"request_policy:all_nodes nondeterministic_output", "slowlog|get"},
 		{"request_policy:all_shards response_policy:one_succeeded", "function|kill script|kill"},
-		{"request_policy:all_shards response_policy:all_succeeded", "function|delete function|flush function|load function|restore memory|purge"},
+		{"request_policy:all_shards response_policy:all_succeeded",
+			"function|delete function|flush function|load function|restore memory|purge"},
 		{"request_policy:all_nodes response_policy:all_succeeded", "latency|reset slowlog|reset"},
 		{"request_policy:all_nodes response_policy:all_succeeded", "config|set script|flush script|load"},
 		{"request_policy:all_shards response_policy:all_succeeded", "flushall flushdb ping"},

@@ -59,7 +59,8 @@ func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
 
 func TestAccessIsForLocalClientsOrAll(t *testing.T) {
 	local, remote := &Session{peer: Peer{Addr: "127.0.0.1:1"}}, &Session{peer: Peer{Addr: "192.0.2.1:1"}}
-	for access, want := range map[config.Access][2]bool{config.AccessNo: {false, false}, config.AccessYes: {true, true}, config.AccessLocal: {true, false}} {
+	for access, want := range map[config.Access][2]bool{config.AccessNo: {false, false}, config.AccessYes: {true, true},
+		config.AccessLocal: {true, false}} {
 		require.Equal(t, want, [2]bool{local.has(access), remote.has(access)}, access)
 	}
 }
@@ -78,7 +79,8 @@ func FuzzUsersOfConfigFile(f *testing.F) {
 		if c.LoadFile(file) != nil {
 			return
 		}
-		if set := c.Get(); len(set.Users)+len(set.Renamed) == 0 || set.ACLFile != "" || set.Databases > 64 || set.TLS.Port != 0 ||
+		if set := c.Get(); len(set.Users)+len(set.Renamed) == 0 || set.ACLFile != "" || set.Databases > 64 ||
+			set.TLS.Port != 0 ||
 			set.ReplicaOf.Host != "" {
 			return
 		}

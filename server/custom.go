@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file is how a program that has the server inside itself adds commands of its own. They are entries of the command table
-// like all others, and act on the data only by calling other commands, under their own guard.
+// This file is how a program that has the server inside itself adds commands of its own. They are entries of the
+// command table like all others, and act on the data only by calling other commands, under their own guard.
 
 const (
 	// customGroup is the group of custom commands.
@@ -19,18 +19,19 @@ const (
 	maxNesting = 16
 )
 
-// Handle adds a command to the table, which do carries out; it may be called while commands are executed. Name, Summary,
-// Complexity, Syntax, Arity, Flags and Keys of cmd are used. A command with keys must have so many arguments at least that the
-// first one is there. It fails if there is a command of that name.
+// Handle adds a command to the table, which do carries out; it may be called while commands are executed. Name,
+// Summary, Complexity, Syntax, Arity, Flags and Keys of cmd are used. A command with keys must have so many arguments
+// at least that the first one is there. It fails if there is a command of that name.
 //
-// The command's guard holds the shards of its keys, or the whole keyspace if it has none or the flag WholeKeyspace. It is never
-// journalled itself: the commands that it calls are.
+// The command's guard holds the shards of its keys, or the whole keyspace if it has none or the flag WholeKeyspace.
+// It is never journalled itself: the commands that it calls are.
 func (srv *Server) Handle(cmd command.Command, do func(c *Caller)) error {
 	name := strings.ToLower(cmd.Name)
 	if err := checkCommandName(name); err != nil {
 		return err
 	}
-	entry := &command.Command{Name: name, Group: customGroup, Arity: cmd.Arity, Flags: cmd.Flags, Keys: slices.Clone(cmd.Keys),
+	entry := &command.Command{Name: name, Group: customGroup, Arity: cmd.Arity, Flags: cmd.Flags,
+		Keys:    slices.Clone(cmd.Keys),
 		Summary: cmd.Summary, Complexity: cmd.Complexity, Syntax: cmd.Syntax, Custom: true}
 	if len(entry.Keys) == 0 {
 		entry.Flags |= command.WholeKeyspace
@@ -69,8 +70,8 @@ func checkCommandName(name string) error {
 	return nil
 }
 
-// Caller is what the handler of a custom command works with: it calls other commands. It is valid only during the handler's call,
-// and used by the handler's goroutine only.
+// Caller is what the handler of a custom command works with: it calls other commands. It is valid only during the
+// handler's call, and used by the handler's goroutine only.
 type Caller struct {
 	ctx   *command.Ctx // of the custom command
 	inner command.Ctx  // of the commands that it calls
@@ -114,9 +115,10 @@ func (h *Caller) Now() int64 { return h.ctx.Now() }
 // Writer takes the reply of the custom command, exactly one.
 func (h *Caller) Writer() *resp.Writer { return h.ctx.W }
 
-// Call executes a command, args[0] being its name, under the guard of the custom command, and returns its reply in RESP3. The
-// caller owns it. SELECT counts until the custom command ends; blocking commands answer at once. What else scripts must not call, and
-// keys that the custom command does not declare, are refused with an error reply. args are not kept.
+// Call executes a command, args[0] being its name, under the guard of the custom command, and returns its reply in
+// RESP3. The caller owns it. SELECT counts until the custom command ends; blocking commands answer at once. What else
+// scripts must not call, and keys that the custom command does not declare, are refused with an error reply. args are
+// not kept.
 func (h *Caller) Call(args [][]byte) []byte {
 	c := &h.inner
 	h.w = resp.Writer{Proto: 3}
@@ -148,9 +150,10 @@ func (h *Caller) refuseArguments(cmd *command.Command, args [][]byte) command.Er
 	return h.undeclared(cmd, args)
 }
 
-// undeclared returns an error if a command uses keys that the custom command does not declare. That depends on the names of the
-// keys and not on their shards, so that a mistake shows on every machine. Whatever is declared is held: by the guard of the
-// custom command itself, or by that of the transaction, the script or the other custom command that it runs in.
+// undeclared returns an error if a command uses keys that the custom command does not declare. That depends on the
+// names of the keys and not on their shards, so that a mistake shows on every machine. Whatever is declared is held:
+// by the guard of the custom command itself, or by that of the transaction, the script or the other custom command
+// that it runs in.
 func (h *Caller) undeclared(cmd *command.Command, args [][]byte) (e command.Error) {
 	own := h.ctx.Cmd
 	if own.Lock == command.LockAll {

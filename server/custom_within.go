@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// This file is how a goroutine knows that it is executing the handler of a custom command, so that one which uses the server as if it were not gets
-// an error instead of waiting for itself. Goroutines have no names, so the names of servers are in the stack: a handler is called
-// through a chain of functions, one for each bit of its server's number, and who wants to know reads the stack. That costs something only
-// while a handler runs.
+// This file is how a goroutine knows that it is executing the handler of a custom command, so that one which uses the
+// server as if it were not gets an error instead of waiting for itself. Goroutines have no names, so the names of
+// servers are in the stack: a handler is called through a chain of functions, one for each bit of its server's
+// number, and who wants to know reads the stack. That costs something only while a handler runs.
 
 // handlers counts the handlers of a server that are running.
 type handlers struct {

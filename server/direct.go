@@ -57,7 +57,8 @@ func (t *directs) close() {
 	}
 }
 
-// Direct is a door.Session: a client without a transport, whose commands are executed by the goroutines that call its methods.
+// Direct is a door.Session: a client without a transport, whose commands are executed by the goroutines that call its
+// methods.
 type Direct struct {
 	owner  *directs
 	pooled bool          // Release keeps it for the next use
@@ -67,8 +68,8 @@ type Direct struct {
 	finished signalOnce
 	begun    atomic.Bool // session is there
 
-	// mu protects what follows, and the session's owner-only state. It is not held while a command waits for others. That of a
-	// fork is taken after its parent's.
+	// mu protects what follows, and the session's owner-only state. It is not held while a command waits for others.
+	// That of a fork is taken after its parent's.
 	mu      sync.Mutex
 	session *Session
 	ended   bool
@@ -78,8 +79,8 @@ type Direct struct {
 	forks  map[*Direct]struct{} // protected by directs.mu
 }
 
-// signalOnce is a channel that is closed once. It is made when somebody asks for it: the garbage collector may end a session,
-// from outside of the testing/synctest bubble that its channels belong to.
+// signalOnce is a channel that is closed once. It is made when somebody asks for it: the garbage collector may end a
+// session, from outside of the testing/synctest bubble that its channels belong to.
 type signalOnce struct {
 	mu   sync.Mutex // taken last
 	c    chan struct{}
@@ -109,8 +110,8 @@ func (o *signalOnce) close() {
 	o.over = true
 }
 
-// Direct returns a client that is part of the program, from a pool; it may do everything. Its commands are executed in a
-// database. Release must be called once, when it is not used any more.
+// Direct returns a client that is part of the program, from a pool; it may do everything. Its commands are executed
+// in a database. Release must be called once, when it is not used any more.
 func (srv *Server) Direct(db int) (*Direct, error) {
 	if db < 0 || db >= srv.ks.Databases() || db != 0 && srv.cluster != nil {
 		return nil, fmt.Errorf("there is no database %d", db)
@@ -421,8 +422,8 @@ func (d *Direct) sleep(ctx context.Context) error {
 	}
 }
 
-// readMail takes what others left for the session, but for messages: a client without subscriptions gets them only if another redirects
-// its invalidations to it.
+// readMail takes what others left for the session, but for messages: a client without subscriptions gets them only if
+// another redirects its invalidations to it.
 func (d *Direct) readMail() {
 	s := d.session
 	if !s.box.filled.Load() {
@@ -465,7 +466,8 @@ func (d *Direct) Flush() ([]byte, error) {
 	return d.take(), nil
 }
 
-// settle waits until the output may be given to the client. That does not depend on anybody but the disk. mu must be locked.
+// settle waits until the output may be given to the client. That does not depend on anybody but the disk. mu must be
+// locked.
 func (d *Direct) settle() error {
 	s, st, t := d.session, &d.owner.srv.storage, d.owner
 	s.delayOutput()

@@ -7,8 +7,8 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// execute carries out one command of the client, which the table knows as cmd and container. It reports false if the command must be tried again later because
-// clients are paused; nothing has happened then.
+// execute carries out one command of the client, which the table knows as cmd and container. It reports false if the
+// command must be tried again later because clients are paused; nothing has happened then.
 func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	srv := s.srv
 	mark := len(s.out.Buf)
@@ -49,10 +49,12 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	return true
 }
 
-// sharesGuard reports whether the guard of the command that has just been executed may be the next one's too. Pipelines are full of
-// commands that take the same shards, and to give them back and take them again costs up to a twentieth of a short command.
+// sharesGuard reports whether the guard of the command that has just been executed may be the next one's too.
+// Pipelines are full of commands that take the same shards, and to give them back and take them again costs up to a
+// twentieth of a short command.
 func (s *Session) sharesGuard() bool {
-	return s.mayShareGuard(s.next) && s.guard.Quiet() && s.guard.Now() == s.now && s.blocked == nil && !s.closing && len(s.after) == 0
+	return s.mayShareGuard(s.next) && s.guard.Quiet() && s.guard.Now() == s.now && s.blocked == nil && !s.closing &&
+		len(s.after) == 0
 }
 
 // mayShareGuard reports whether the guard of a command may also be that of cmd behind it. It must not be for
@@ -62,8 +64,8 @@ func (s *Session) mayShareGuard(cmd *command.Command) bool {
 		cmd.Flags&(command.OwnGuard|command.WholeKeyspace) == 0 && !s.tx.active && !s.srv.followed.active.Load()
 }
 
-// endGuard ends the guard that the command before has left, if it has. Whatever takes another guard, or a lock under which others
-// take one, must call it first.
+// endGuard ends the guard that the command before has left, if it has. Whatever takes another guard, or a lock under
+// which others take one, must call it first.
 func (s *Session) endGuard() {
 	if s.guard.Locked() {
 		s.guard.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/atomredis/atomredis/persist/store"
 )
 
-// This file is how a program that has the server inside itself uses it: with connections that it hands over. The sessions in
-// which it executes commands itself are in direct.go, snapshots in snapshot.go.
+// This file is how a program that has the server inside itself uses it: with connections that it hands over. The
+// sessions in which it executes commands itself are in direct.go, snapshots in snapshot.go.
 
 var (
 	// ErrInUse says that another server uses the data directory.
@@ -20,9 +20,9 @@ var (
 // embeddedPeer is where clients come from that are part of the program: they count as clients on the same machine.
 var embeddedPeer = Peer{Addr: "@embedded:0", Local: "@embedded:0"}
 
-// startTransports prepares all ways in which clients reach their sessions: the listeners, connections that are handed over, and the
-// program itself. Without anything to listen on there are no event loops: a thread that waits for events would keep a testing/synctest
-// bubble from being idle.
+// startTransports prepares all ways in which clients reach their sessions: the listeners, connections that are handed
+// over, and the program itself. Without anything to listen on there are no event loops: a thread that waits for
+// events would keep a testing/synctest bubble from being idle.
 func (srv *Server) startTransports(o Options, loops int) error {
 	srv.streams, srv.direct = newGoroutines(srv), newDirects(srv)
 	srv.carriers = []carrier{srv.streams, srv.direct}
@@ -44,6 +44,7 @@ func (srv *Server) listens() bool {
 	return len(srv.listeners.all) > 0 || set.Port != 0 || set.TLS.Port != 0 || set.UnixSocket != ""
 }
 
-// ServeConn serves a client at the other end of a connection, of whatever kind, in the background; it owns conn from now on. The
-// error is door.ErrClosed if the server is closed. A client that is refused is told so, and the connection closed, without an error.
+// ServeConn serves a client at the other end of a connection, of whatever kind, in the background; it owns conn from
+// now on. The error is door.ErrClosed if the server is closed. A client that is refused is told so, and the
+// connection closed, without an error.
 func (srv *Server) ServeConn(conn net.Conn) error { return srv.streams.accept(conn) }

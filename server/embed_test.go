@@ -14,14 +14,17 @@ import (
 // What a command does to its connection must be decided for all commands that can do something to it.
 func TestEveryCommandOfConnectionsIsDecidedUpon(t *testing.T) {
 	harmless := map[string]bool{
-		"echo": true, "ping": true, "client": true, "client|getname": true, "client|getredir": true, "client|help": true, "client|id": true,
+		"echo": true, "ping": true, "client": true, "client|getname": true, "client|getredir": true, "client|help": true,
+		"client|id":   true,
 		"client|info": true, "client|kill": true, "client|list": true, "client|pause": true, "client|trackinginfo": true,
 		"client|unblock": true, "client|unpause": true,
-		"publish": true, "spublish": true, "pubsub": true, "pubsub|channels": true, "pubsub|help": true, "pubsub|numpat": true, "pubsub|numsub": true,
+		"publish": true, "spublish": true, "pubsub": true, "pubsub|channels": true, "pubsub|help": true,
+		"pubsub|numpat": true, "pubsub|numsub": true,
 		"pubsub|shardchannels": true, "pubsub|shardnumsub": true,
 	}
 	for name, cmd := range command.NewTable().ByName {
-		if cmd.Group == "connection" || cmd.Group == "pubsub" || cmd.Group == "transactions" || cmd.Immediate || cmd.WhileSubscribed {
+		if cmd.Group == "connection" || cmd.Group == "pubsub" || cmd.Group == "transactions" || cmd.Immediate ||
+			cmd.WhileSubscribed {
 			require.True(t, cmd.Stateful != harmless[name], "%s: is it Stateful?", name)
 		}
 	}
@@ -51,8 +54,10 @@ func TestReleasedSessionsAreUsedAgainIfTheyAreAsGoodAsNew(t *testing.T) {
 	require.Equal(t, first, use(words("MULTI"), words("GET", "k"), words("EXEC")))
 	require.Equal(t, first, use(words("WATCH", "k"), words("UNWATCH")))
 	for _, left := range [][]string{
-		{"MULTI"}, {"WATCH", "k"}, {"SUBSCRIBE", "c"}, {"PSUBSCRIBE", "c"}, {"MONITOR"}, {"CLIENT", "TRACKING", "ON"}, {"CLIENT", "REPLY", "OFF"},
-		{"CLIENT", "SETNAME", "x"}, {"CLIENT", "SETINFO", "LIB-NAME", "x"}, {"CLIENT", "NO-EVICT", "ON"}, {"CLIENT", "NO-TOUCH", "ON"},
+		{"MULTI"}, {"WATCH", "k"}, {"SUBSCRIBE", "c"}, {"PSUBSCRIBE", "c"}, {"MONITOR"}, {"CLIENT", "TRACKING", "ON"},
+		{"CLIENT", "REPLY", "OFF"},
+		{"CLIENT", "SETNAME", "x"}, {"CLIENT", "SETINFO", "LIB-NAME", "x"}, {"CLIENT", "NO-EVICT", "ON"},
+		{"CLIENT", "NO-TOUCH", "ON"},
 		{"SCRIPT", "DEBUG", "YES"}, {"HELLO", "2"}, {"RESET"}, {"QUIT"},
 	} {
 		id := use(words(left...))

@@ -14,8 +14,8 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// This file keeps the memory that data and clients take within limits: maxmemory, beyond which keys are evicted or commands refused, and
-// maxmemory-clients, beyond which clients are disconnected.
+// This file keeps the memory that data and clients take within limits: maxmemory, beyond which keys are evicted or
+// commands refused, and maxmemory-clients, beyond which clients are disconnected.
 
 const errOOM command.Error = "OOM command not allowed when used memory > 'maxmemory'."
 
@@ -70,8 +70,8 @@ func (srv *Server) countMemory() {
 	v.counting.Store(on)
 }
 
-// usedMemory returns how many bytes maxmemory is compared with. Replies that are lent count once for all clients, and not at all as long as they are the
-// value of a key, which counts itself.
+// usedMemory returns how many bytes maxmemory is compared with. Replies that are lent count once for all clients, and
+// not at all as long as they are the value of a key, which counts itself.
 func (srv *Server) usedMemory() int64 {
 	return srv.ks.UsedMemory() + srv.ks.LentMemory() + srv.clients.memory.Load() - srv.clients.lent.Load()
 }
@@ -93,8 +93,8 @@ func (s *Session) needsMemory(cmd *command.Command, args [][]byte) bool {
 // evictionCheck is after how many evicted keys the clock is read.
 const evictionCheck = 16
 
-// makeRoom evicts keys until data and clients are within maxmemory, but only for as long as maxmemory-eviction-tenacity allows; the rest is
-// left to a timer. No guard may be held.
+// makeRoom evicts keys until data and clients are within maxmemory, but only for as long as
+// maxmemory-eviction-tenacity allows; the rest is left to a timer. No guard may be held.
 func (srv *Server) makeRoom(now int64) evictionResult {
 	if srv.replica.link() != nil {
 		return roomEnough // the master evicts
@@ -191,7 +191,8 @@ func (v *eviction) close() {
 	v.running.Wait()
 }
 
-// minClientLimit is the least that maxmemory-clients may come to in bytes: with less no client could send the command that raises it.
+// minClientLimit is the least that maxmemory-clients may come to in bytes: with less no client could send the command
+// that raises it.
 const minClientLimit = 128 << 10
 
 // clientLimit returns maxmemory-clients in bytes.
@@ -231,7 +232,8 @@ func (s *Session) uncountMemory() {
 	s.infoData.memory, s.infoData.lent = 0, 0
 }
 
-// evictClients disconnects clients until all of them take no more than limit bytes, those that take most first. It may be called under a guard.
+// evictClients disconnects clients until all of them take no more than limit bytes, those that take most first. It
+// may be called under a guard.
 func (srv *Server) evictClients(limit int64) {
 	type client struct {
 		s *Session

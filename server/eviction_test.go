@@ -19,7 +19,8 @@ func infoNumber(t testing.TB, b *harness, s *Session, name string) int64 {
 	return infoNumbers(t, b, s, name)[0]
 }
 
-// infoNumbers returns what one INFO tells: the next one may find the client's own buffers larger, and keys evicted for them.
+// infoNumbers returns what one INFO tells: the next one may find the client's own buffers larger, and keys evicted
+// for them.
 func infoNumbers(t testing.TB, b *harness, s *Session, names ...string) (all []int64) {
 	info := b.feed(s, request("INFO", "everything"))
 	for _, name := range names {
@@ -42,7 +43,8 @@ func TestMemoryStaysWithinTheLimit(t *testing.T) {
 		require.Equal(t, "+OK\r\n", b.feed(s, request("SET", fmt.Sprint("before:", i), value)))
 	}
 	require.Zero(t, infoNumber(t, b, s, "\nmaxmemory"))
-	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(limit), "maxmemory-policy", "allkeys-lru")))
+	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(limit), "maxmemory-policy",
+		"allkeys-lru")))
 	for i := range 5000 {
 		require.Equal(t, "+OK\r\n", b.feed(s, request("SET", fmt.Sprint("key:", i), value)))
 		require.Less(t, b.usedMemory(), int64(limit+4096), "one value too many at most")
@@ -60,7 +62,8 @@ func TestMemoryStaysWithinTheLimit(t *testing.T) {
 	}
 
 	// A lower limit is met without any command.
-	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(limit/2), "maxmemory-eviction-tenacity", "0")))
+	require.Equal(t, "+OK\r\n", b.feed(s, request("CONFIG", "SET", "maxmemory", fmt.Sprint(limit/2),
+		"maxmemory-eviction-tenacity", "0")))
 	b.clock.Advance(time.Second)
 	require.LessOrEqual(t, b.usedMemory(), int64(limit/2))
 	require.Equal(t, "+OK\r\n", b.feed(s, request("FLUSHALL")))
@@ -111,7 +114,8 @@ func TestThePercentageOfMaxmemoryIsTheClients(t *testing.T) {
 	for _, c := range []struct {
 		memory, clients int
 		want            int64
-	}{{0, 0, 0}, {0, -5, 0}, {100 << 20, -5, 5 << 20}, {1 << 20, -5, minClientLimit}, {0, 1, minClientLimit}, {0, 1 << 30, 1 << 30}} {
+	}{{0, 0, 0}, {0, -5, 0}, {100 << 20, -5, 5 << 20}, {1 << 20, -5, minClientLimit}, {0, 1, minClientLimit},
+		{0, 1 << 30, 1 << 30}} {
 		require.Equal(t, c.want, clientLimit(&config.Settings{MaxMemory: c.memory, MaxMemoryClients: c.clients}))
 	}
 }
@@ -121,7 +125,8 @@ func TestEvictedKeysStayGone(t *testing.T) {
 	fs := vfs.NewMem()
 	open := func() *Server {
 		conf := config.NewConfig()
-		for name, value := range map[string]string{"dir": "/data", "port": "0", "appendfsync": "always", "maxmemory": "300kb", "maxmemory-policy": "allkeys-random"} {
+		for name, value := range map[string]string{"dir": "/data", "port": "0", "appendfsync": "always",
+			"maxmemory": "300kb", "maxmemory-policy": "allkeys-random"} {
 			require.NoError(t, conf.Set(name, value, false))
 		}
 		srv, err := New(conf, slog.New(slog.DiscardHandler), Options{FS: fs, Goroutines: true})

@@ -17,8 +17,8 @@ import (
 
 // Writing everything in a form that a Redis loads, as it is at one moment, while commands go on.
 
-// WriteRDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. Commands go on meanwhile. While keys are
-// still being loaded after a start it waits for them. w is called by another goroutine.
+// WriteRDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. Commands go
+// on meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
 func (srv *Server) WriteRDB(w io.Writer) error {
 	return srv.whole(func() error { return srv.encodeRDB(context.Background(), w, rdbCopy{content: rdbAll}) })
 }
@@ -28,7 +28,8 @@ func (srv *Server) WriteAOF(w io.Writer) error {
 	return srv.whole(func() error { return srv.encodeAOF(w, rdbAll) })
 }
 
-// whole calls fn once all keys are known, in a goroutine of its own that gives way to commands. The server does not close meanwhile.
+// whole calls fn once all keys are known, in a goroutine of its own that gives way to commands. The server does not
+// close meanwhile.
 func (srv *Server) whole(fn func() error) error {
 	d, err := srv.Direct(0)
 	if err != nil {
@@ -76,7 +77,8 @@ func (srv *Server) snapshot(ctx context.Context, at func(g *engine.Guard)) (*eng
 	return s, err
 }
 
-// each calls fn with every key of a snapshot. A stored value that cannot be read ends it with an error, and so does a bug.
+// each calls fn with every key of a snapshot. A stored value that cannot be read ends it with an error, and so does a
+// bug.
 func (srv *Server) each(s *engine.Snapshot, fn func(db int, e *engine.Entry) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -124,9 +126,10 @@ func (srv *Server) encodeAOF(w io.Writer, content rdbContent) error {
 // rdbCopy says what an RDB file is to have, and who is told of its making.
 type rdbCopy struct {
 	content rdbContent
-	at      func(g *engine.Guard)    // called with a guard over everything at the instant that the file shows, unless it is nil
-	begun   func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
-	wrote   func()                   // called after each key, unless it is nil
+	// called with a guard over everything at the instant that the file shows, unless it is nil
+	at    func(g *engine.Guard)
+	begun func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
+	wrote func()                   // called after each key, unless it is nil
 }
 
 // encodeRDB writes an RDB file. ctx ends the waiting for other snapshots.
@@ -153,7 +156,8 @@ func (srv *Server) encodeRDB(ctx context.Context, w io.Writer, how rdbCopy) erro
 		how.begun(s)
 	}
 	e := rdb.NewEncoder(w)
-	e.Begin(rdbVersion(s), rdb.Aux{Name: "redis-ver", Value: version.Redis}, rdb.Aux{Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
+	e.Begin(rdbVersion(s), rdb.Aux{Name: "redis-ver", Value: version.Redis},
+		rdb.Aux{Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
 		rdb.Aux{Name: "ctime", Value: strconv.FormatInt(now/1000, 10)}, rdb.Aux{Name: "aof-base", Value: "0"})
 	if how.content&rdbFunctions != 0 {
 		for _, code := range codes {

@@ -8,7 +8,8 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// Files that directives name may change while the server runs: certificates are renewed, lists of users are distributed.
+// Files that directives name may change while the server runs: certificates are renewed, lists of users are
+// distributed.
 
 // fileWatchPeriod is how often certificates are looked at.
 const fileWatchPeriod = 20 * time.Second
@@ -93,8 +94,8 @@ func (f *fileWatch) close() {
 	}
 }
 
-// RereadFiles reads files that directives name, certificates and the users of aclfile, again if they have changed. What cannot be used is
-// refused with a line of the log, and what was there before stays.
+// RereadFiles reads files that directives name, certificates and the users of aclfile, again if they have changed.
+// What cannot be used is refused with a line of the log, and what was there before stays.
 func (srv *Server) RereadFiles() {
 	f := &srv.files
 	f.reading.Lock()

@@ -87,7 +87,8 @@ const (
 func (s feedState) String() string { return [...]string{"wait_bgsave", "send_bulk", "online"}[s] }
 
 func newFeed(s *Session) *feed {
-	f := &feed{srv: s.srv, s: s, content: rdbAll &^ s.follower.without, rdbOnly: s.follower.rdbOnly, open: s.follower.openEnded,
+	f := &feed{srv: s.srv, s: s, content: rdbAll &^ s.follower.without, rdbOnly: s.follower.rdbOnly,
+		open:  s.follower.openEnded,
 		moved: make(chan struct{}, 1), loaded: make(chan struct{}, 1)}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
@@ -393,8 +394,8 @@ func (srv *Server) unfollow(s *Session) {
 	}
 }
 
-// watch tells followers every second that the server is there, as long as there are any: those that wait for a copy, by an empty line, and every
-// pingPeriod seconds those that get the stream. mu is locked.
+// watch tells followers every second that the server is there, as long as there are any: those that wait for a copy,
+// by an empty line, and every pingPeriod seconds those that get the stream. mu is locked.
 func (f *followers) watch(srv *Server) {
 	if f.timer != nil {
 		return
@@ -421,7 +422,8 @@ func (f *followers) watch(srv *Server) {
 	})
 }
 
-// good returns how many followers count for min-replicas-to-write: they get the stream and have told of late that they do.
+// good returns how many followers count for min-replicas-to-write: they get the stream and have told of late that
+// they do.
 func (f *followers) good(set *config.Settings) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -447,7 +449,8 @@ func (d *feed) lag() int64 {
 	return max(d.srv.ks.Now()-at, 0) / 1000
 }
 
-// countFollowers decides whether clients may write, which depends on how many followers there are (min-replicas-to-write).
+// countFollowers decides whether clients may write, which depends on how many followers there are
+// (min-replicas-to-write).
 func (srv *Server) countFollowers() { srv.countFollowersFor(srv.config.Get()) }
 
 // countFollowersFor is countFollowers with settings that come into effect now.

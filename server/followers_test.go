@@ -198,7 +198,8 @@ func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 		{"SADD set a", "SADD set a"},
 		{"SPOP set", "DEL set"},
 		{"SELECT 3", ""},
-		{"EVAL redis.call('SET','a',1,'EX',1)redis.call('SELECT',4)redis.call('INCR','b') 0", "SELECT 3|MULTI|SET a 1 PXAT 1000000001000|SELECT 4|INCR b|EXEC"},
+		{"EVAL redis.call('SET','a',1,'EX',1)redis.call('SELECT',4)redis.call('INCR','b') 0",
+			"SELECT 3|MULTI|SET a 1 PXAT 1000000001000|SELECT 4|INCR b|EXEC"},
 		{"SELECT 4", ""},
 		{"EXPIRE b 1", "PEXPIREAT b 1000000001000"},
 	} {
@@ -215,7 +216,8 @@ func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 	b.finish(t)
 }
 
-// A copy shows one instant, and what follows it begins there: with writers that keep a sum as it is, both are seen by what a follower makes of them.
+// A copy shows one instant, and what follows it begins there: with writers that keep a sum as it is, both are seen by
+// what a follower makes of them.
 func TestACopyAndWhatFollowsAreTheData(t *testing.T) {
 	const accounts, initial = 300, 100
 	for _, shards := range []string{"1", "16"} {
@@ -249,7 +251,8 @@ func TestACopyAndWhatFollowsAreTheData(t *testing.T) {
 				f.Close()
 			}
 			require.Eventually(t, func() bool {
-				return replicas[0].replica.link().status().state == linkConnected && replicas[1].replica.link().status().state == linkConnected
+				return replicas[0].replica.link().status().state == linkConnected &&
+					replicas[1].replica.link().status().state == linkConnected
 			},
 				testTimeout, time.Millisecond)
 			close(stop)
@@ -278,7 +281,8 @@ func transferOver(t *testing.T, host, port string, r *rand.Rand, accounts int, s
 		from, to, n := r.IntN(accounts), r.IntN(accounts), r.IntN(9)
 		lines := []string{"MULTI", fmt.Sprintf("DECRBY account:%d %d", from, n), fmt.Sprintf("INCRBY account:%d %d", to, n),
 			fmt.Sprintf("HINCRBY hash account:%d -%d", from, n), fmt.Sprintf("HINCRBY hash account:%d %d", to, n),
-			fmt.Sprintf("SET other:%d %d PX 100000", r.IntN(50), n), fmt.Sprintf("RENAME account:%d account:%d", from, from), "EXEC"}
+			fmt.Sprintf("SET other:%d %d PX 100000", r.IntN(50), n), fmt.Sprintf("RENAME account:%d account:%d", from, from),
+			"EXEC"}
 		var b []byte
 		for _, l := range lines {
 			b = append(b, request(strings.Fields(l)...)...)

@@ -34,7 +34,8 @@ func fullDisk(fs vfs.FS, full *atomic.Bool) vfs.FS {
 	}))
 }
 
-// A server that crashed on a full disk starts, serves what it has, refuses changes as Redis does, and takes them again when there is room.
+// A server that crashed on a full disk starts, serves what it has, refuses changes as Redis does, and takes them
+// again when there is room.
 func TestStartOnAFullDisk(t *testing.T) {
 	for _, c := range []struct {
 		name, refusal string
@@ -108,7 +109,8 @@ func TestStartOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Under everysec nothing that was acknowledged is lost by a disk that is full, however often, and however long before the kill.
+// Under everysec nothing that was acknowledged is lost by a disk that is full, however often, and however long before
+// the kill.
 func TestFullDiskUnderEverySecLosesNothingAcknowledged(t *testing.T) {
 	mem := crashfs.New()
 	var full atomic.Bool
@@ -128,7 +130,8 @@ func TestFullDiskUnderEverySecLosesNothingAcknowledged(t *testing.T) {
 	d, err := openDurable(t, fs, "appendfsync=everysec")
 	require.NoError(t, err)
 	write := func(n int) bool {
-		reply, ok := d.do("MULTI", fmt.Sprintf("SET a %d", n), fmt.Sprintf("EVAL redis.call('SET','b',ARGV[1]) 0 %d", n), "EXEC")
+		reply, ok := d.do("MULTI", fmt.Sprintf("SET a %d", n), fmt.Sprintf("EVAL redis.call('SET','b',ARGV[1]) 0 %d", n),
+			"EXEC")
 		return ok && strings.HasSuffix(reply, "\r\n*2\r\n+OK\r\n$-1\r\n")
 	}
 	check := func(d *durableServer) int {

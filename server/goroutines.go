@@ -63,8 +63,8 @@ func (t *goroutines) listen(l net.Listener) (stop func(), err error) {
 	return func() { l.Close() }, nil
 }
 
-// pauseAccepting waits for a second after a failure to accept clients: out of files, most likely, and to ask again at once would only spin. It
-// returns false if closed is closed meanwhile.
+// pauseAccepting waits for a second after a failure to accept clients: out of files, most likely, and to ask again at
+// once would only spin. It returns false if closed is closed meanwhile.
 func (srv *Server) pauseAccepting(err error, closed <-chan struct{}) bool {
 	over := make(chan struct{})
 	timer := srv.ks.Clock().AfterFunc(time.Second, func() { close(over) })
@@ -113,7 +113,8 @@ func (t *goroutines) accept(conn net.Conn) error {
 	return nil
 }
 
-// turnAway tells a client that it is not welcome, in the background: with TLS a handshake comes first, which must not hold up others.
+// turnAway tells a client that it is not welcome, in the background: with TLS a handshake comes first, which must not
+// hold up others.
 func (t *goroutines) turnAway(conn net.Conn, refusal string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +143,8 @@ func (t *goroutines) keepAlive(conn net.Conn) {
 	}
 }
 
-// refuse returns the error with which a new connection is turned away, "" if it is welcome. One in memory needs no file.
+// refuse returns the error with which a new connection is turned away, "" if it is welcome. One in memory needs no
+// file.
 func (t *goroutines) refuse(loopback, isSocket bool) string {
 	srv := t.srv
 	if isSocket || srv.clients.count.Load() >= int64(srv.config.Get().MaxClients) {
@@ -190,8 +192,8 @@ func (c *stream) wake() {
 	}
 }
 
-// handshakeTime is how long a client may take for the handshake of TLS: two round trips, and time for three lost packets (1, 2 and
-// 4 s). Without a limit a client that never ends it holds one of maxclients for ever.
+// handshakeTime is how long a client may take for the handshake of TLS: two round trips, and time for three lost
+// packets (1, 2 and 4 s). Without a limit a client that never ends it holds one of maxclients for ever.
 const handshakeTime = 10 * time.Second
 
 // handshake makes a connection ready. One that takes too long is closed.
@@ -307,13 +309,14 @@ func (c *stream) send(out []byte) (sent int, err error) {
 	}
 }
 
-// givesUp reports whether a client must be closed though it has not read all of its output: it has taken n bytes lately, and rest
-// are still to be written.
+// givesUp reports whether a client must be closed though it has not read all of its output: it has taken n bytes
+// lately, and rest are still to be written.
 func (c *stream) givesUp(n, rest int) bool {
 	closed := c.owner.isClosed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return closed || c.gone && n == 0 || c.session.dying() || c.owner.srv.overLimit(c.session, rest+len(c.session.Output()))
+	return closed || c.gone && n == 0 || c.session.dying() ||
+		c.owner.srv.overLimit(c.session, rest+len(c.session.Output()))
 }
 
 // keepBuffer is the largest buffer that is kept for reuse where it is no client's reply buffer.
@@ -329,7 +332,8 @@ func (c *stream) arm(now int64) {
 		c.timer.Stop()
 	}
 	c.armed = at
-	c.timer = c.owner.srv.ks.Clock().AfterFunc(time.Duration(min(max(at-now, 0), int64(time.Hour/time.Millisecond)))*time.Millisecond, func() {
+	c.timer = c.owner.srv.ks.Clock().AfterFunc(time.Duration(min(max(at-now, 0),
+		int64(time.Hour/time.Millisecond)))*time.Millisecond, func() {
 		c.mu.Lock()
 		c.timer = nil
 		c.mu.Unlock()

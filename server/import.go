@@ -23,8 +23,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Reading what a Redis has stored: RDB files, append-only files, with an RDB file at their head or without, and directories of them. It is
-// read before the server serves, into a keyspace that has never been stored, and stored at once (persist.Options.Import).
+// Reading what a Redis has stored: RDB files, append-only files, with an RDB file at their head or without, and
+// directories of them. It is read before the server serves, into a keyspace that has never been stored, and stored at
+// once (persist.Options.Import).
 
 const manifestTail = ".manifest"
 
@@ -33,9 +34,10 @@ type redisFiles struct{ rdb, aofDir, aof string }
 
 var defaultFiles = redisFiles{"dump.rdb", "appendonlydir", "appendonly.aof"}
 
-// in returns the path of what a Redis has stored in a directory, "" if there is nothing. Where there is an append-only file it is the better of
-// the two, unless the configuration says that none is kept. Something of another kind in the place of a file, or a folder of parts without the
-// manifest that says what they are, is an error: it is not nothing.
+// in returns the path of what a Redis has stored in a directory, "" if there is nothing. Where there is an
+// append-only file it is the better of the two, unless the configuration says that none is kept. Something of another
+// kind in the place of a file, or a folder of parts without the manifest that says what they are, is an error: it is
+// not nothing.
 func (n redisFiles) in(fs vfs.FS, dir string, appendOnly bool) (string, error) {
 	parts := fs.PathJoin(dir, n.aofDir)
 	aof := []string{fs.PathJoin(parts, n.aof+manifestTail), fs.PathJoin(dir, n.aof)}
@@ -63,7 +65,8 @@ func (n redisFiles) in(fs vfs.FS, dir string, appendOnly bool) (string, error) {
 	return "", nil
 }
 
-// orphans returns an error if there are parts of an append-only file in a directory, in which there is no manifest of that name.
+// orphans returns an error if there are parts of an append-only file in a directory, in which there is no manifest of
+// that name.
 func (n redisFiles) orphans(fs vfs.FS, parts string) error {
 	names, err := fs.List(parts)
 	if errors.Is(err, os.ErrNotExist) {
@@ -80,8 +83,8 @@ func (n redisFiles) orphans(fs vfs.FS, parts string) error {
 	return nil
 }
 
-// importStored returns what persist.Options.Import needs: it reads the file that Options.Import names, or what a Redis has stored in the data
-// directory; nil if there is nothing to read.
+// importStored returns what persist.Options.Import needs: it reads the file that Options.Import names, or what a
+// Redis has stored in the data directory; nil if there is nothing to read.
 func (srv *Server) importStored(set *config.Settings) func() error {
 	file := srv.storage.importFile
 	if file == "" {
@@ -113,7 +116,8 @@ func (srv *Server) importWith(what string, fn func(*importer) error) error {
 	}
 	srv.storage.leftOut = im.leftOut
 	im.tell()
-	srv.log.Info("imported", "file", what, "keys", im.keys, "expired", im.expired, "functions", im.functions, "commands", im.commands,
+	srv.log.Info("imported", "file", what, "keys", im.keys, "expired", im.expired, "functions", im.functions, "commands",
+		im.commands,
 		"duration", time.Since(start).Round(time.Millisecond))
 	return nil
 }
@@ -191,7 +195,8 @@ func (im *importer) run(name string) error {
 	return im.file(name, true)
 }
 
-// inDirectory returns the path of what is to be read in a directory: that of a Redis, or of an append-only file in parts.
+// inDirectory returns the path of what is to be read in a directory: that of a Redis, or of an append-only file in
+// parts.
 func (im *importer) inDirectory(dir string) (string, error) {
 	if name, err := defaultFiles.in(im.fs, dir, true); name != "" || err != nil {
 		return name, err
@@ -253,7 +258,8 @@ func (im *importer) readSmall(name string) ([]byte, error) {
 	return b, err
 }
 
-// parseManifest returns the parts that are to be read, in their order. A line is pairs of words: file NAME seq NUMBER type KIND.
+// parseManifest returns the parts that are to be read, in their order. A line is pairs of words: file NAME seq NUMBER
+// type KIND.
 func parseManifest(b []byte) ([]aofPart, error) {
 	var parts []aofPart
 	for i, line := range bytes.Split(b, []byte("\n")) {
@@ -299,7 +305,8 @@ func parseManifest(b []byte) ([]aofPart, error) {
 	return parts, nil
 }
 
-// file reads an RDB file or an append-only file; last says that it may end in the middle of a command, because Redis was killed.
+// file reads an RDB file or an append-only file; last says that it may end in the middle of a command, because Redis
+// was killed.
 func (im *importer) file(name string, last bool) error {
 	f, err := im.fs.Open(name)
 	if err != nil {
@@ -472,7 +479,8 @@ func newCommandReader(r io.Reader) *commandReader {
 	return &commandReader{r: r, parser: resp.Parser{MaxBulk: maxJournalBulk}}
 }
 
-// next returns the next command, which is valid until the next call; io.EOF at the end, io.ErrUnexpectedEOF if that is within a command.
+// next returns the next command, which is valid until the next call; io.EOF at the end, io.ErrUnexpectedEOF if that
+// is within a command.
 func (c *commandReader) next() ([][]byte, error) {
 	for {
 		args, n, err := c.parser.Next(c.buf[c.pos:], c.args[:0])

@@ -63,16 +63,25 @@ func TestWhatARedisHasStoredIsReadAtStart(t *testing.T) {
 	}{
 		{"rdb", map[string][]byte{"dump.rdb": rdb}, "", "1"},
 		{"rdb without a journal", map[string][]byte{"dump.rdb": rdb}, "save=3600 1", "1"},
-		{"aof", map[string][]byte{"appendonly.aof": aofFile("SELECT 0", "SET a 1", "INCR a", "SELECT 3", "HSET h f v")}, "", "2"},
+		{"aof", map[string][]byte{"appendonly.aof": aofFile("SELECT 0", "SET a 1", "INCR a", "SELECT 3", "HSET h f v")}, "",
+			"2"},
 		{"aof with a preamble", map[string][]byte{"appendonly.aof": preamble}, "", "2"},
-		{"aof in parts", map[string][]byte{"appendonlydir/base.rdb": rdb, "appendonlydir/two words.aof": aofFile("INCR a"), "appendonlydir/2.aof": aofFile("SELECT 3", "HSET h x y", "SELECT 0", "INCRBY a 10"),
-			"appendonlydir/appendonly.aof.manifest": manifest("file 2.aof seq 12 type i", "file old.aof seq 1 type h", `file "two words.aof" seq 11 type i`, "file base.rdb seq 3 type b")}, "", "12"},
-		{"aof and rdb", map[string][]byte{"dump.rdb": rdb, "appendonly.aof": aofFile("SET a aof", "SELECT 3", "HSET h f v")}, "", "aof"},
-		{"aof that is not kept, and rdb", map[string][]byte{"dump.rdb": rdb, "appendonly.aof": aofFile("SET a aof")}, "appendonly=no", "1"},
-		{"times", map[string][]byte{"appendonly.aof": append([]byte("#TS:1700000000\r\n"), aofFile("SET a t", "SELECT 3", "HSET h f v")...)}, "", "t"},
-		{"transactions", map[string][]byte{"appendonly.aof": aofFile("MULTI", "SET a 1", "SELECT 3", "HSET h f v", "EXEC", "SELECT 0", "INCR a", "MULTI", "INCR a")}, "", "2"},
-		{"a cut command", map[string][]byte{"appendonly.aof": append(aofFile("SET a 1", "SELECT 3", "HSET h f v"), "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5\r\nlo"...)}, "", "1"},
-		{"scripts", map[string][]byte{"appendonly.aof": append(request("EVAL", "redis.call('set', KEYS[1], 'lua')", "1", "a"), aofFile("SELECT 3", "HSET h f v")...)}, "", "lua"},
+		{"aof in parts", map[string][]byte{"appendonlydir/base.rdb": rdb, "appendonlydir/two words.aof": aofFile("INCR a"),
+			"appendonlydir/2.aof": aofFile("SELECT 3", "HSET h x y", "SELECT 0", "INCRBY a 10"),
+			"appendonlydir/appendonly.aof.manifest": manifest("file 2.aof seq 12 type i", "file old.aof seq 1 type h",
+				`file "two words.aof" seq 11 type i`, "file base.rdb seq 3 type b")}, "", "12"},
+		{"aof and rdb", map[string][]byte{"dump.rdb": rdb,
+			"appendonly.aof": aofFile("SET a aof", "SELECT 3", "HSET h f v")}, "", "aof"},
+		{"aof that is not kept, and rdb", map[string][]byte{"dump.rdb": rdb, "appendonly.aof": aofFile("SET a aof")},
+			"appendonly=no", "1"},
+		{"times", map[string][]byte{"appendonly.aof": append([]byte("#TS:1700000000\r\n"),
+			aofFile("SET a t", "SELECT 3", "HSET h f v")...)}, "", "t"},
+		{"transactions", map[string][]byte{"appendonly.aof": aofFile("MULTI", "SET a 1", "SELECT 3", "HSET h f v", "EXEC",
+			"SELECT 0", "INCR a", "MULTI", "INCR a")}, "", "2"},
+		{"a cut command", map[string][]byte{"appendonly.aof": append(aofFile("SET a 1", "SELECT 3", "HSET h f v"),
+			"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5\r\nlo"...)}, "", "1"},
+		{"scripts", map[string][]byte{"appendonly.aof": append(request("EVAL", "redis.call('set', KEYS[1], 'lua')", "1",
+			"a"), aofFile("SELECT 3", "HSET h f v")...)}, "", "lua"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -127,43 +136,65 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	}{
 		{"damage", map[string][]byte{"dump.rdb": broken}, "", "corrupt data: the checksum"},
 		{"a cut file", map[string][]byte{"dump.rdb": rdb[:len(rdb)-20]}, "", "unexpected EOF"},
-		{"another file", map[string][]byte{"dump.rdb": []byte("\x00 something")}, "", "neither an RDB file nor an append-only file"},
+		{"another file", map[string][]byte{"dump.rdb": []byte("\x00 something")}, "",
+			"neither an RDB file nor an append-only file"},
 		{"another version", map[string][]byte{"dump.rdb": []byte("REDIS0099")}, "", "version 99"},
-		{"too few databases", map[string][]byte{"dump.rdb": rdb}, "databases=2", "a key in database 3, and there are 2 databases"},
-		{"an unknown command", map[string][]byte{"appendonly.aof": aofFile("SET a 1", "NOSUCH x")}, "", `command 2: "NOSUCH" is no command that changes anything`},
+		{"too few databases", map[string][]byte{"dump.rdb": rdb}, "databases=2",
+			"a key in database 3, and there are 2 databases"},
+		{"an unknown command", map[string][]byte{"appendonly.aof": aofFile("SET a 1", "NOSUCH x")}, "",
+			`command 2: "NOSUCH" is no command that changes anything`},
 		{"a reading command", map[string][]byte{"appendonly.aof": aofFile("GET a")}, "", "command 1"},
-		{"an error", map[string][]byte{"appendonly.aof": aofFile("SET a x", "INCR a")}, "", "command 2: incr: ERR value is not an integer"},
+		{"an error", map[string][]byte{"appendonly.aof": aofFile("SET a x", "INCR a")}, "",
+			"command 2: incr: ERR value is not an integer"},
 		{"no commands", map[string][]byte{"appendonly.aof": []byte("*1\r\n+x\r\n")}, "", "command 1"},
 		{"nested", map[string][]byte{"appendonly.aof": aofFile("MULTI", "MULTI")}, "", "a transaction within a transaction"},
-		{"a cut end, and that is not allowed", map[string][]byte{"appendonly.aof": append(aofFile("SET a 1"), "*1\r\n$4\r\nPI"...)}, "aof-load-truncated=no", "ends in the middle of command 2"},
-		{"half a transaction, and that is not allowed", map[string][]byte{"appendonly.aof": aofFile("SET a 1", "MULTI", "SET b 2")}, "aof-load-truncated=no", "ends in the middle of command 4"},
+		{"a cut end, and that is not allowed", map[string][]byte{"appendonly.aof": append(aofFile("SET a 1"),
+			"*1\r\n$4\r\nPI"...)}, "aof-load-truncated=no", "ends in the middle of command 2"},
+		{"half a transaction, and that is not allowed",
+			map[string][]byte{"appendonly.aof": aofFile("SET a 1", "MULTI", "SET b 2")}, "aof-load-truncated=no",
+			"ends in the middle of command 4"},
 		{"a missing part", map[string][]byte{part: []byte("file x.aof seq 1 type i\n")}, "", "x.aof"},
-		{"a part elsewhere", map[string][]byte{part: []byte("file ../x.aof seq 1 type i\n")}, "", "does not name a file of the same directory"},
+		{"a part elsewhere", map[string][]byte{part: []byte("file ../x.aof seq 1 type i\n")}, "",
+			"does not name a file of the same directory"},
 		{"odd words", map[string][]byte{part: []byte("file x.aof seq\n")}, "", "line 1 of the manifest is malformed"},
-		{"a number that is none", map[string][]byte{part: []byte("#\nfile x.aof seq x type i\n")}, "", "line 2 of the manifest is malformed"},
+		{"a number that is none", map[string][]byte{part: []byte("#\nfile x.aof seq x type i\n")}, "",
+			"line 2 of the manifest is malformed"},
 		{"a cut part that is not the last", map[string][]byte{part: []byte("file x.aof seq 1 type i\nfile y.aof seq 2 type i"), "appendonlydir/x.aof": []byte("*1\r\n$4\r\nPI"), "appendonlydir/y.aof": nil},
 			"", "ends in the middle of command 1"},
 		{"an empty rdb", map[string][]byte{"dump.rdb": nil}, "", "the file is empty"},
 		{"an empty rdb without a journal", map[string][]byte{"dump.rdb": nil}, "save=3600 1", "the file is empty"},
-		{"an empty rdb of another name", map[string][]byte{"other.rdb": nil}, "dbfilename=other.rdb", "other.rdb: the file is empty"},
+		{"an empty rdb of another name", map[string][]byte{"other.rdb": nil}, "dbfilename=other.rdb",
+			"other.rdb: the file is empty"},
 		{"only a magic", map[string][]byte{"dump.rdb": []byte("REDIS")}, "", "EOF"},
 		{"only a header", map[string][]byte{"dump.rdb": []byte("REDIS0010")}, "", "EOF"},
-		{"less than a magic", map[string][]byte{"dump.rdb": []byte("RED")}, "", "neither an RDB file nor an append-only file"},
+		{"less than a magic", map[string][]byte{"dump.rdb": []byte("RED")}, "",
+			"neither an RDB file nor an append-only file"},
 		{"gzip", map[string][]byte{"dump.rdb": []byte("\x1f\x8b\x08\x00\x00")}, "", "compressed with gzip"},
-		{"a configuration", map[string][]byte{"dump.rdb": []byte("# redis.conf\n\nport 6379\n")}, "", `"port" is no command that changes anything`},
-		{"remarks", map[string][]byte{"appendonly.aof": []byte("# nothing\n# else\n")}, "", "there is no command in the file"},
+		{"a configuration", map[string][]byte{"dump.rdb": []byte("# redis.conf\n\nport 6379\n")}, "",
+			`"port" is no command that changes anything`},
+		{"remarks", map[string][]byte{"appendonly.aof": []byte("# nothing\n# else\n")}, "",
+			"there is no command in the file"},
 		{"a first command that is cut", map[string][]byte{"appendonly.aof": []byte("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5\r\nlo")}, "", "in the middle of its first command"},
-		{"a first command that is none", map[string][]byte{"appendonly.aof": []byte("*")}, "", "in the middle of its first command"},
-		{"a first transaction that is cut", map[string][]byte{"appendonly.aof": aofFile("MULTI", "SET a 1")}, "", "in the middle of its first command"},
-		{"a first command behind a time that is cut", map[string][]byte{"appendonly.aof": []byte("#TS:1700000000\r\n*3\r\n$3\r\nSE")}, "", "in the middle of its first command"},
-		{"parts without a manifest", map[string][]byte{"appendonlydir/appendonly.aof.1.base.rdb": rdb, "appendonlydir/appendonly.aof.1.incr.aof": nil},
+		{"a first command that is none", map[string][]byte{"appendonly.aof": []byte("*")}, "",
+			"in the middle of its first command"},
+		{"a first transaction that is cut", map[string][]byte{"appendonly.aof": aofFile("MULTI", "SET a 1")}, "",
+			"in the middle of its first command"},
+		{"a first command behind a time that is cut",
+			map[string][]byte{"appendonly.aof": []byte("#TS:1700000000\r\n*3\r\n$3\r\nSE")}, "",
+			"in the middle of its first command"},
+		{"parts without a manifest", map[string][]byte{"appendonlydir/appendonly.aof.1.base.rdb": rdb,
+			"appendonlydir/appendonly.aof.1.incr.aof": nil},
 			"", "appendonly.aof.manifest is missing"},
-		{"a missing base", map[string][]byte{part: []byte("file x.rdb seq 1 type b\nfile y.aof seq 1 type i\n"), "appendonlydir/y.aof": aofFile("SET a 1")}, "", "x.rdb"},
-		{"an empty base", map[string][]byte{part: []byte("file x.rdb seq 1 type b\nfile y.aof seq 1 type i\n"), "appendonlydir/x.rdb": nil, "appendonlydir/y.aof": aofFile("SET a 1")},
+		{"a missing base", map[string][]byte{part: []byte("file x.rdb seq 1 type b\nfile y.aof seq 1 type i\n"),
+			"appendonlydir/y.aof": aofFile("SET a 1")}, "", "x.rdb"},
+		{"an empty base", map[string][]byte{part: []byte("file x.rdb seq 1 type b\nfile y.aof seq 1 type i\n"),
+			"appendonlydir/x.rdb": nil, "appendonlydir/y.aof": aofFile("SET a 1")},
 			"", "x.rdb: the file is empty"},
 		{"a directory", map[string][]byte{"dump.rdb/x": rdb}, "", "dump.rdb is a directory"},
-		{"a directory in the place of an aof", map[string][]byte{"appendonly.aof/x": rdb}, "", "appendonly.aof is a directory"},
-		{"a directory in the place of a part", map[string][]byte{part + "/x": rdb}, "", "appendonly.aof.manifest is a directory"},
+		{"a directory in the place of an aof", map[string][]byte{"appendonly.aof/x": rdb}, "",
+			"appendonly.aof is a directory"},
+		{"a directory in the place of a part", map[string][]byte{part + "/x": rdb}, "",
+			"appendonly.aof.manifest is a directory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -219,7 +250,8 @@ func TestAnImportNeedsADirectoryWithoutData(t *testing.T) {
 	putFile(t, other, "/elsewhere/cut.aof", append(aofFile("SET b 1", "MULTI", "SET b 2"), "*2\r\n$3\r\nDE"...))
 	cut, err := openImport(t, other, "/elsewhere/cut.aof")
 	require.NoError(t, err)
-	require.Equal(t, "the end of the append-only file is left out, 52 bytes of a command or transaction that is cut", cut.LeftOut())
+	require.Equal(t, "the end of the append-only file is left out, 52 bytes of a command or transaction that is cut",
+		cut.LeftOut())
 	require.NoError(t, cut.Close())
 	srv, err := openImport(t, fs, "/elsewhere/only")
 	require.NoError(t, err)
@@ -263,7 +295,8 @@ func TestFilesHaveEverything(t *testing.T) {
 			im := importer{srv: again.Server, r: newReplayer(again.Server, command.FromImport)}
 			require.NoError(t, im.read(&file, true))
 			im.unlock()
-			require.Equal(t, withoutEncodings(withoutTimes(dump(b.ks, b.ks.Now()))), withoutEncodings(withoutTimes(dump(again.ks, again.ks.Now()))), name)
+			require.Equal(t, withoutEncodings(withoutTimes(dump(b.ks, b.ks.Now()))),
+				withoutEncodings(withoutTimes(dump(again.ks, again.ks.Now()))), name)
 			require.NoError(t, again.Close())
 			require.Empty(t, again.log.found)
 		}
@@ -287,7 +320,8 @@ func withoutEncodings(lines []string) []string {
 
 // FuzzAOF reads a file that anybody may have written.
 func FuzzAOF(f *testing.F) {
-	f.Add(aofFile("SELECT 1", "SET a 1", "MULTI", "RPUSH l x", "EXEC", "XADD x 1-1 a b", "XGROUP CREATE x g 0", "RESTORE r 0 "+integerPayload))
+	f.Add(aofFile("SELECT 1", "SET a 1", "MULTI", "RPUSH l x", "EXEC", "XADD x 1-1 a b", "XGROUP CREATE x g 0",
+		"RESTORE r 0 "+integerPayload))
 	f.Add([]byte("#TS:1\r\nSET a 1\r\n*0\r\n*1\r\n$0\r\n\r\n"))
 	rdb := rdbFile(f, "SET a 1", "RPUSH l x y", "SADD s a", "ZADD z 1 a", "HSET h f v", "XADD x 1-1 a b")
 	f.Add(append(rdb, aofFile("INCR a")...))
@@ -339,7 +373,8 @@ func TestMigrate(t *testing.T) {
 	require.Contains(t, migrate("a", "0", "5000"), "-ERR Target instance replied with error: NOAUTH")
 	require.Contains(t, migrate("a", "0", "5000", "AUTH", "wrong"), "-ERR Target instance replied with error: WRONGPASS")
 	require.Equal(t, "+OK\r\n", migrate("kept", "0", "5000", "COPY", "AUTH", "secret"))
-	require.Contains(t, migrate("kept", "0", "5000", "COPY", "AUTH", "secret"), "-ERR Target instance replied with error: BUSYKEY")
+	require.Contains(t, migrate("kept", "0", "5000", "COPY", "AUTH", "secret"),
+		"-ERR Target instance replied with error: BUSYKEY")
 	require.Equal(t, "+OK\r\n", migrate("kept", "0", "5000", "COPY", "REPLACE", "AUTH", "secret"))
 	before := len(b.journal.records)
 	require.Equal(t, "+OK\r\n", migrate("", "1", "5000", "AUTH2", "default", "secret", "KEYS", "a", "nosuch", "l", "b"))
@@ -406,7 +441,8 @@ func TestMigrateToAServerThatSaysNothing(t *testing.T) {
 	require.NoError(t, err)
 	b.step("MSET a 1 b 2")
 	for _, want := range []string{":2\r\n", ":2\r\n", ":1\r\n", ":1\r\n"} { // what has arrived is gone
-		require.Regexp(t, "^-IOERR error or timeout (reading|writing) to target instance", b.feed(b.sessions[0], request("MIGRATE", host, port, "", "0", "5000", "KEYS", "a", "b")))
+		require.Regexp(t, "^-IOERR error or timeout (reading|writing) to target instance",
+			b.feed(b.sessions[0], request("MIGRATE", host, port, "", "0", "5000", "KEYS", "a", "b")))
 		require.Equal(t, want, b.step("DBSIZE"))
 	}
 	b.finish(t)

@@ -14,14 +14,15 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// histogram counts durations with a precision of two decimal digits: 128 buckets between two powers of two. It is laid out as the
-// HDR histograms of Redis, so that the same durations give the same percentiles.
+// histogram counts durations with a precision of two decimal digits: 128 buckets between two powers of two. It is
+// laid out as the HDR histograms of Redis, so that the same durations give the same percentiles.
 type histogram struct {
 	total atomic.Int64
 	rows  [histogramRows]atomic.Pointer[histogramRow] // nil while a row has nothing
 }
 
-// histogramRow is the buckets of durations of one magnitude. Row 0 has durations below 128 ns, row n those from 2^(n+6) on.
+// histogramRow is the buckets of durations of one magnitude. Row 0 has durations below 128 ns, row n those from
+// 2^(n+6) on.
 type histogramRow [rowBuckets]atomic.Int64
 
 const (
@@ -178,8 +179,10 @@ func (m *latencyMonitor) add(event string, now, took int64, threshold int) {
 
 // What holds clients up beside commands, in the words of Redis where it has some. Evictions are timed in makeRoom.
 var (
-	holdEvents = [...]string{engine.HoldExpiry: "expire-cycle", engine.HoldCheckpoint: "checkpoint", engine.HoldLoading: "loading"}
-	waitEvents = [...]string{journal.WaitWrite: "aof-write", journal.WaitSync: "aof-fsync-always", journal.WaitLag: "aof-write-pending-fsync"}
+	holdEvents = [...]string{engine.HoldExpiry: "expire-cycle", engine.HoldCheckpoint: "checkpoint",
+		engine.HoldLoading: "loading"}
+	waitEvents = [...]string{journal.WaitWrite: "aof-write", journal.WaitSync: "aof-fsync-always",
+		journal.WaitLag: "aof-write-pending-fsync"}
 )
 
 // held takes note of work of the keyspace that commands had to wait for.
@@ -256,7 +259,8 @@ func (s *latencySeries) graph(event string, now int64) string {
 		low, high = min(low, x.ms), max(high, x.ms)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s - high %d ms, low %d ms (all time high %d ms)\n%s\n", event, high, low, s.max, strings.Repeat("-", graphColumns))
+	fmt.Fprintf(&b, "%s - high %d ms, low %d ms (all time high %d ms)\n%s\n", event, high, low, s.max,
+		strings.Repeat("-", graphColumns))
 	first := true
 	for part := range slices.Chunk(s.samples, graphColumns) {
 		if !first {

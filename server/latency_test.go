@@ -15,8 +15,8 @@ import (
 	"github.com/atomredis/atomredis/persist/journal"
 )
 
-// TestHistogramHasThePercentilesOfHDR compares with all durations, seen through the buckets of an HDR histogram of two digits: a
-// duration is kept in its 8 highest bits, and stands for the longest with the same.
+// TestHistogramHasThePercentilesOfHDR compares with all durations, seen through the buckets of an HDR histogram of
+// two digits: a duration is kept in its 8 highest bits, and stands for the longest with the same.
 func TestHistogramHasThePercentilesOfHDR(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h histogram
@@ -88,7 +88,8 @@ func TestLatencyGraphHasAColumnForEachSample(t *testing.T) {
 
 func TestCommandsThatMayBeSlowAreMeasuredAlone(t *testing.T) {
 	table := command.NewTable()
-	for name, want := range map[string]bool{"get": false, "set": false, "incr": false, "hset": false, "lpush": false, "zadd": false,
+	for name, want := range map[string]bool{"get": false, "set": false, "incr": false, "hset": false, "lpush": false,
+		"zadd": false,
 		"keys": true, "sort": true, "eval": true, "blpop": true, "debug": true, "lrange": true, "exec": true, "save": true} {
 		require.Equal(t, want, table.ByName[name].Slow, name)
 	}
@@ -108,7 +109,8 @@ func TestSlowCommandsAreLoggedWhateverTheyAre(t *testing.T) {
 	require.Less(t, entries[1].took, time.Hour)
 }
 
-// TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow has a run of commands take as long as a slow one: the next ones are measured one by one.
+// TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow has a run of commands take as long as a slow one: the next ones
+// are measured one by one.
 func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
 	srv := startTestServer(t, Options{}, "slowlog-log-slower-than", "10000", "latency-monitor-threshold", "10")
 	s := srv.newSession(Peer{Addr: "@test:0"}, func() {})
@@ -159,7 +161,8 @@ func TestWhatHoldsClientsUpIsAnEvent(t *testing.T) {
 		b.waited(forWhat, 12*time.Millisecond)
 	}
 	names := b.latency.names()
-	require.Equal(t, []string{"aof-fsync-always", "aof-write", "aof-write-pending-fsync", "checkpoint", "expire-cycle", "loading"}, names)
+	require.Equal(t, []string{"aof-fsync-always", "aof-write", "aof-write-pending-fsync", "checkpoint", "expire-cycle",
+		"loading"}, names)
 	for _, name := range names {
 		require.NotEmpty(t, latencyAdvice[name], name)
 	}

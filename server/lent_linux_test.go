@@ -73,7 +73,8 @@ func TestSlowReadersGetWholeValues(t *testing.T) {
 	})
 }
 
-// readUniform pipelines GET and others, reads the replies in small pieces, and checks that values consist of one letter.
+// readUniform pipelines GET and others, reads the replies in small pieces, and checks that values consist of one
+// letter.
 func readUniform(nc net.Conn, size, gets int) error {
 	nc.SetDeadline(time.Now().Add(testTimeout))
 	var in bytes.Buffer
@@ -107,7 +108,8 @@ func readUniform(nc net.Conn, size, gets int) error {
 			if bytes.Count(value[:size], value[:1]) != size || string(value[size:]) != "\r\n" {
 				return fmt.Errorf("value %d is mixed: %.10q…%q", seen, value, value[size-10:])
 			}
-			// What follows it: an error, the message to itself, the number of receivers, PONG. Another's messages may lie between.
+			// What follows it: an error, the message to itself, the number of receivers, PONG. Another's messages may lie
+			// between.
 			seen++
 		case l == "+PONG":
 			if seen == gets {

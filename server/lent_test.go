@@ -45,17 +45,23 @@ func TestLentRepliesAreOfTheTimeOfTheCommand(t *testing.T) {
 	const size = 3 * lentSize
 	value := strings.Repeat("value ", size/6)
 	other := strings.Repeat("other ", size/6)
-	for _, read := range []string{"GET k", "GETEX k", "GETEX k PERSIST", "GETEX k PX 1", "GETDEL k", "GETSET k x", "SET k x GET", "MGET k k"} {
+	for _, read := range []string{"GET k", "GETEX k", "GETEX k PERSIST", "GETEX k PX 1", "GETDEL k", "GETSET k x",
+		"SET k x GET", "MGET k k"} {
 		for _, write := range []string{
-			"SET k " + strings.ReplaceAll(other, " ", "_"), "SETRANGE k 5 abc", "SETRANGE k " + fmt.Sprint(size) + " abc", "APPEND k abc", "SETBIT k 100 1", "SETBIT k 100 0",
-			"BITFIELD k SET u32 #7 77", "BITFIELD k OVERFLOW WRAP INCRBY u32 #7 77", "BITOP NOT k k", "BITOP AND k k other", "DEL k", "UNLINK k", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1",
-			"RENAME k j|SETRANGE j 0 abc", "RENAME other k", "COPY k j|SETRANGE j 0 abc", "COPY other k REPLACE", "MOVE k 1|SELECT 1|SETRANGE k 0 abc|SELECT 0", "PEXPIRE k 1",
+			"SET k " + strings.ReplaceAll(other, " ", "_"), "SETRANGE k 5 abc", "SETRANGE k " + fmt.Sprint(size) + " abc",
+			"APPEND k abc", "SETBIT k 100 1", "SETBIT k 100 0",
+			"BITFIELD k SET u32 #7 77", "BITFIELD k OVERFLOW WRAP INCRBY u32 #7 77", "BITOP NOT k k", "BITOP AND k k other",
+			"DEL k", "UNLINK k", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1",
+			"RENAME k j|SETRANGE j 0 abc", "RENAME other k", "COPY k j|SETRANGE j 0 abc", "COPY other k REPLACE",
+			"MOVE k 1|SELECT 1|SETRANGE k 0 abc|SELECT 0", "PEXPIRE k 1",
 			"GETSET k x", "MSET k x", "SORT list STORE k", "EVAL redis.call('SETRANGE',KEYS[1],0,'abc') 1 k",
-			"MULTI|SETRANGE k 0 abc|SETRANGE k 0 def|EXEC", "DEBUG RELOAD", "CONFIG SET maxmemory-policy allkeys-lru|CONFIG SET maxmemory 1|CONFIG SET maxmemory 0",
+			"MULTI|SETRANGE k 0 abc|SETRANGE k 0 def|EXEC", "DEBUG RELOAD",
+			"CONFIG SET maxmemory-policy allkeys-lru|CONFIG SET maxmemory 1|CONFIG SET maxmemory 0",
 		} {
 			b := newHarness(t)
 			s, writer := b.lentSession(), b.session()
-			b.feed(writer, request("CONFIG", "SET", "enable-debug-command", "yes"), request("SET", "k", value), request("SET", "other", other), request("RPUSH", "list", "1"))
+			b.feed(writer, request("CONFIG", "SET", "enable-debug-command", "yes"), request("SET", "k", value),
+				request("SET", "other", other), request("RPUSH", "list", "1"))
 			s.Input(request(strings.Fields(read)...), b.ks.Now())
 			require.Greater(t, s.Unsent(), size, read)
 			require.Less(t, len(s.Output()), 100, "%s: it is lent", read)
@@ -97,7 +103,8 @@ func TestLendingChangesNoReply(t *testing.T) {
 			"error":  func() [][]string { return [][]string{{"LPUSH", key.Draw(t, "key"), "x"}, {"NOSUCH"}} },
 			"push":   func() [][]string { return [][]string{{"PUBLISH", "ch", "message"}} }, // precedes its own reply
 			"exec": func() [][]string {
-				return [][]string{{"MULTI"}, {"GET", key.Draw(t, "key")}, {"PUBLISH", "ch", "in a transaction"}, {"GET", key.Draw(t, "key")}, {"EXEC"}}
+				return [][]string{{"MULTI"}, {"GET", key.Draw(t, "key")}, {"PUBLISH", "ch", "in a transaction"},
+					{"GET", key.Draw(t, "key")}, {"EXEC"}}
 			},
 			"skip": func() [][]string { return [][]string{{"CLIENT", "REPLY", "SKIP"}, {"GET", key.Draw(t, "key")}} },
 			"script": func() [][]string {
@@ -113,13 +120,15 @@ func TestLendingChangesNoReply(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			var input []byte
 			for range rapid.IntRange(0, 4).Draw(t, "commands") {
-				for _, c := range commands[rapid.SampledFrom([]string{"get", "mget", "getdel", "small", "error", "push", "exec", "skip", "script", "set", "append", "range"}).Draw(t, "command")]() {
+				for _, c := range commands[rapid.SampledFrom([]string{"get", "mget", "getdel", "small", "error", "push", "exec",
+					"skip", "script", "set", "append", "range"}).Draw(t, "command")]() {
 					input = append(input, request(c...)...)
 				}
 			}
 			var others []byte
 			for range rapid.IntRange(0, 3).Draw(t, "commands of another") {
-				for _, c := range commands[rapid.SampledFrom([]string{"set", "append", "range", "getdel", "push"}).Draw(t, "command")]() {
+				for _, c := range commands[rapid.SampledFrom([]string{"set", "append", "range", "getdel", "push"}).Draw(t,
+					"command")]() {
 					others = append(others, request(c...)...)
 				}
 			}
@@ -152,7 +161,8 @@ func TestLendingChangesNoReply(t *testing.T) {
 func TestLentRepliesCountAsOutput(t *testing.T) {
 	b := newHarness(t)
 	s := b.lentSession()
-	require.Equal(t, "+OK\r\n", b.feed(b.session(), request("CONFIG", "SET", "client-output-buffer-limit", fmt.Sprintf("normal %d %d 5", 3*lentSize, lentSize))))
+	require.Equal(t, "+OK\r\n", b.feed(b.session(),
+		request("CONFIG", "SET", "client-output-buffer-limit", fmt.Sprintf("normal %d %d 5", 3*lentSize, lentSize))))
 	now := b.ks.Now()
 	s.Input(request("SET", "k", strings.Repeat("x", lentSize)), now)
 	s.Sent(s.Unsent())
@@ -165,7 +175,8 @@ func TestLentRepliesCountAsOutput(t *testing.T) {
 	s.Input(append(request("GET", "k"), request("GET", "k")...), now)
 	require.True(t, b.overLimit(s, 0), "the hard limit")
 	reader := b.session()
-	require.Contains(t, b.feed(reader, request("CLIENT", "LIST", "ID", fmt.Sprint(s.ID()))), fmt.Sprintf(" omem=%d ", s.Unsent()))
+	require.Contains(t, b.feed(reader, request("CLIENT", "LIST", "ID", fmt.Sprint(s.ID()))),
+		fmt.Sprintf(" omem=%d ", s.Unsent()))
 	require.Greater(t, b.clients.memory.Load(), int64(s.Unsent()))
 	s.abort()
 	require.Zero(t, s.Unsent())
@@ -173,7 +184,8 @@ func TestLentRepliesCountAsOutput(t *testing.T) {
 	b.finish(t, reader)
 }
 
-// Messages that a subscriber leaves unread are its own memory, arrive whole and in order, and are not moved each time there are more.
+// Messages that a subscriber leaves unread are its own memory, arrive whole and in order, and are not moved each time
+// there are more.
 func TestUnreadMessagesPileUpWithoutBeingMoved(t *testing.T) {
 	const size, messages = 1000, 5000
 	for _, reader := range []string{"SUBSCRIBE c", "PSUBSCRIBE *", "SSUBSCRIBE c", "MONITOR"} {
@@ -187,7 +199,8 @@ func TestUnreadMessagesPileUpWithoutBeingMoved(t *testing.T) {
 		case "SUBSCRIBE c":
 			want += strings.Repeat(fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$%d\r\n%s\r\n", size, message), messages)
 		case "PSUBSCRIBE *":
-			want += strings.Repeat(fmt.Sprintf("*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$%d\r\n%s\r\n", size, message), messages)
+			want += strings.Repeat(fmt.Sprintf("*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$%d\r\n%s\r\n", size, message),
+				messages)
 		case "SSUBSCRIBE c":
 			publish = request("SPUBLISH", "c", message)
 			want += strings.Repeat(fmt.Sprintf("*3\r\n$8\r\nsmessage\r\n$1\r\nc\r\n$%d\r\n%s\r\n", size, message), messages)
@@ -215,10 +228,12 @@ func TestUnreadMessagesPileUpWithoutBeingMoved(t *testing.T) {
 	}
 }
 
-// However many clients wait for one value, it counts once: as long as it is the value of a key, and as long as it waits for somebody after that.
+// However many clients wait for one value, it counts once: as long as it is the value of a key, and as long as it
+// waits for somebody after that.
 func TestLentRepliesCountOnceInMaxmemory(t *testing.T) {
 	const size, clients, times = 100_000, 20, 100
-	for _, change := range []string{"SET k x", "DEL k", "FLUSHALL", "RENAME other k", "SET k " + strings.Repeat("y", size), "EXPIRE k -1"} {
+	for _, change := range []string{"SET k x", "DEL k", "FLUSHALL", "RENAME other k",
+		"SET k " + strings.Repeat("y", size), "EXPIRE k -1"} {
 		b := newHarnessWith(t, "maxmemory", "10mb", "maxmemory-policy", "allkeys-lru", "proto-max-bulk-len", "1mb")
 		writer := b.session()
 		b.feed(writer, request("SET", "k", strings.Repeat("x", size)), request("SET", "other", strings.Repeat("x", size)))
@@ -308,7 +323,8 @@ func TestLentRepliesWaitForTheJournal(t *testing.T) {
 		d.s.Input(append(request("GET", "k"), request("PING")...), d.ks.Now())
 		free := len(bulk + "+PONG\r\n")
 		require.Equal(t, free, d.s.Sendable(), "it tells what is durable")
-		d.s.Input(append(append(request("GET", "k"), request("SET", "n", fmt.Sprint(i))...), request("GET", "k")...), d.ks.Now())
+		d.s.Input(append(append(request("GET", "k"), request("SET", "n", fmt.Sprint(i))...), request("GET", "k")...),
+			d.ks.Now())
 		got := ""
 		// step sends some of what may be sent, which is what came before the change, or everything.
 		step := func(n int) {

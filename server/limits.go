@@ -25,18 +25,22 @@ func (s *Session) outputLimit() config.OutputLimit {
 
 // What a client may cost that has not authenticated, in bytes; resp.Parser limits its arguments.
 const (
-	// unauthenticatedOutput is how many bytes of replies may wait for it. Redis allows as much: a buffer of 16 KiB, and 1 KiB more.
+	// unauthenticatedOutput is how many bytes of replies may wait for it. Redis allows as much: a buffer of 16 KiB, and
+	// 1 KiB more.
 	unauthenticatedOutput = 17 << 10
-	// unauthenticatedInput is how much it may have sent that has not been executed: it can be more than a command while clients are paused.
+	// unauthenticatedInput is how much it may have sent that has not been executed: it can be more than a command while
+	// clients are paused.
 	unauthenticatedInput = 1 << 20
 )
 
-// floodsUnauthenticated reports whether the client must be closed because it has not authenticated and does not read the replies to what it sends.
+// floodsUnauthenticated reports whether the client must be closed because it has not authenticated and does not read
+// the replies to what it sends.
 func (s *Session) floodsUnauthenticated() bool {
 	if s.out.Len() <= unauthenticatedOutput || !s.mustAuthenticate() {
 		return false
 	}
-	s.srv.log.Warn("closing client that has not authenticated and does not read its output", "client", s.id, "addr", s.peer.Addr, "bytes", s.out.Len())
+	s.srv.log.Warn("closing client that has not authenticated and does not read its output", "client", s.id, "addr",
+		s.peer.Addr, "bytes", s.out.Len())
 	return true
 }
 
@@ -90,7 +94,8 @@ func (srv *Server) expired(s *Session, now int64) bool {
 	d := s.snapshot()
 	srv.clients.peaks.note(now, &d)
 	set := srv.config.Get()
-	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && s.subs.count == 0 && !s.monitor && !s.follower.following.Load()
+	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && s.subs.count == 0 && !s.monitor &&
+		!s.follower.following.Load()
 	if idle && now-d.lastActive > int64(set.Timeout)*1000 {
 		srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
 		return true

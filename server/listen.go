@@ -184,9 +184,9 @@ var (
 	errBind   = errors.New("Failed to bind to specified addresses.")
 )
 
-// updateListeners has the server listen where new settings say. Sockets that both settings have stay as they are, and clients that are
-// connected stay too. New sockets are opened before old ones are closed, unless an old one may stand in the way of a new one, as
-// 127.0.0.1 does of *. If it fails the server listens where it did before.
+// updateListeners has the server listen where new settings say. Sockets that both settings have stay as they are, and
+// clients that are connected stay too. New sockets are opened before old ones are closed, unless an old one may stand
+// in the way of a new one, as 127.0.0.1 does of *. If it fails the server listens where it did before.
 func (srv *Server) updateListeners(old, set *config.Settings) error {
 	if set.Port == old.Port && set.TLS.Port == old.TLS.Port && slices.Equal(set.Bind, old.Bind) {
 		return nil
@@ -203,7 +203,10 @@ func (srv *Server) updateListeners(old, set *config.Settings) error {
 	wanted := set.Endpoints()
 	var kept, obsolete []*listener
 	for _, l := range ls.all {
-		i := slices.IndexFunc(wanted, func(e config.Endpoint) bool { return e.Host == l.at.Host && e.Port == l.at.Port && e.Tls == l.at.Tls })
+		i := slices.IndexFunc(wanted, func(e config.Endpoint) bool {
+			return e.Host == l.at.Host && e.Port == l.at.Port &&
+				e.Tls == l.at.Tls
+		})
 		switch {
 		case l.at == config.Endpoint{}:
 			kept = append(kept, l)
@@ -328,7 +331,8 @@ func removeStaleSocket(path string) error {
 	if err == nil {
 		conn.Close()
 	}
-	if err == nil || errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrPermission) { // too many clients wait, or it is not for us to ask
+	if err == nil || errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrPermission) {
+		// too many clients wait, or it is not for us to ask
 		return fmt.Errorf("unix socket %s: address already in use", path)
 	}
 	return os.Remove(path)

@@ -91,7 +91,8 @@ func TestPortAndBindChangeWhileTheServerRuns(t *testing.T) {
 		require.Equal(t, bindFailed, c.do("CONFIG SET timeout 9 bind 203.0.113.1"))
 		require.Equal(t, bindFailed, c.do("CONFIG SET bind 203.0.113.1 port "+first))
 		require.Equal(t, portFailed, c.do("CONFIG SET port "+first+" bind 203.0.113.1"))
-		require.Equal(t, `["port" "`+second+`" "bind" "127.0.0.1" "maxmemory" "0" "timeout" "0"]`, c.do("CONFIG GET port bind maxmemory timeout"))
+		require.Equal(t, `["port" "`+second+`" "bind" "127.0.0.1" "maxmemory" "0" "timeout" "0"]`,
+			c.do("CONFIG GET port bind maxmemory timeout"))
 		require.Equal(t, "+PONG", s.at(second).do("PING"))
 		requireNobodyAt(t, first)
 

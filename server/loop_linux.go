@@ -19,10 +19,11 @@ import (
 	"github.com/atomredis/atomredis/internal/sockcalls"
 )
 
-// loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop takes every ready connection,
-// reads, lets the session execute what it read, and when it has been through all of them writes all replies. Its reads and
-// writes never block, so they bypass the scheduler; they are recv and send, which do less in the system than read and write, and those
-// of several connections are one system call where the system allows that (see sockcalls).
+// loops is the transport on Linux: event loops on epoll, each on a thread of its own. A loop takes every ready
+// connection, reads, lets the session execute what it read, and when it has been through all of them writes all
+// replies. Its reads and writes never block, so they bypass the scheduler; they are recv and send, which do less in
+// the system than read and write, and those of several connections are one system call where the system allows that
+// (see sockcalls).
 type loops struct {
 	srv  *Server
 	all  []*loop
@@ -115,12 +116,15 @@ type socket struct {
 
 const (
 	readBuffer = 128 * 1024
-	bulkyRead  = 16 * 1024                 // how much is read there of what is likely to be the beginning of a long argument, and what follows one
-	maxInputs  = 16                        // clients from which is read together, and whose input is executed together
-	maxWrites  = 64                        // clients to which is written together
-	slotSize   = readBuffer/maxInputs - 64 // bytes that are read from each of several clients; without the 64 all slots would begin in the same places of the processor's caches
-	minInputs  = 4                         // clients for whom it is worth the trouble to fetch memory for all at once
-	maxShort   = 512                       // bytes of input that may be a single command for which that is of use
+	// how much is read there of what is likely to be the beginning of a long argument, and what follows one
+	bulkyRead = 16 * 1024
+	maxInputs = 16 // clients from which is read together, and whose input is executed together
+	maxWrites = 64 // clients to which is written together
+	// bytes that are read from each of several clients; without the 64 all slots would begin in the same places of the
+	// processor's caches
+	slotSize  = readBuffer/maxInputs - 64
+	minInputs = 4   // clients for whom it is worth the trouble to fetch memory for all at once
+	maxShort  = 512 // bytes of input that may be a single command for which that is of use
 )
 
 // input is what a client has sent.
@@ -156,7 +160,8 @@ func newTransport(srv *Server, n int, keeps bool) (transport, error) {
 }
 
 func newLoop(srv *Server, owner *loops) (*loop, error) {
-	l := &loop{srv: srv, owner: owner, listeners: map[int32]*listenSocket{}, sockets: map[*Session]*socket{}, buf: make([]byte, readBuffer), inputs: make([]input, 0, maxInputs), napper: newNapper()}
+	l := &loop{srv: srv, owner: owner, listeners: map[int32]*listenSocket{}, sockets: map[*Session]*socket{},
+		buf: make([]byte, readBuffer), inputs: make([]input, 0, maxInputs), napper: newNapper()}
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll_create1: %w", err)
@@ -311,11 +316,12 @@ func (l *loop) run() {
 	}
 }
 
-// wait returns the number of ready file descriptors. While there is work it only asks; otherwise it sleeps. The ordinary way to
-// sleep gives the processor back to the scheduler, and a loop that comes back from there stands in line with all other goroutines for
-// one. So one that may keep its processor (see Options.SpareProcessors) does until the scheduler wants it back, which it does after
-// ten milliseconds or to stop everything: it sends a signal, which ends the system call. A loop that does not wait for so long
-// lets it have the processor before that: see yieldInterval.
+// wait returns the number of ready file descriptors. While there is work it only asks; otherwise it sleeps. The
+// ordinary way to sleep gives the processor back to the scheduler, and a loop that comes back from there stands in
+// line with all other goroutines for one. So one that may keep its processor (see Options.SpareProcessors) does until
+// the scheduler wants it back, which it does after ten milliseconds or to stop everything: it sends a signal, which
+// ends the system call. A loop that does not wait for so long lets it have the processor before that: see
+// yieldInterval.
 func (l *loop) wait() int {
 	if len(l.unread) > 0 {
 		return l.poll(0, 0)
@@ -354,11 +360,12 @@ func (l *loop) wait() int {
 	return n
 }
 
-// poll waits for up to timeout ms, for ever if that is negative, without the knowledge of the scheduler. What is ready goes to events from the given
-// one on.
+// poll waits for up to timeout ms, for ever if that is negative, without the knowledge of the scheduler. What is
+// ready goes to events from the given one on.
 func (l *loop) poll(from, timeout int) int {
 	events := l.events[from:]
-	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(timeout), 0, 0)
+	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])),
+		uintptr(len(events)), uintptr(timeout), 0, 0)
 	if err != 0 {
 		return 0
 	}
@@ -369,7 +376,8 @@ func (l *loop) hasMail() bool {
 	l.mail.Lock()
 	defer l.mail.Unlock()
 	m := &l.mail
-	return len(m.woken) > 0 || len(m.arrived) > 0 || len(m.listeners) > 0 || len(m.stopped) > 0 || len(m.returned) > 0 || m.timer || m.storage || m.resume || m.stop
+	return len(m.woken) > 0 || len(m.arrived) > 0 || len(m.listeners) > 0 || len(m.stopped) > 0 || len(m.returned) > 0 ||
+		m.timer || m.storage || m.resume || m.stop
 }
 
 func (l *loop) handle(ev *unix.EpollEvent) {
@@ -396,9 +404,10 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 	l.enqueue(c)
 }
 
-// interest is what a connection is watched for. It is reported once that there is something to read (but on Unix sockets), which saves the system a look at the connection
-// after each command; so who has been told must read all that there is, or keep in mind that there may be more. Room to write is
-// reported as long as there is some, because not all of it is used at once.
+// interest is what a connection is watched for. It is reported once that there is something to read (but on Unix
+// sockets), which saves the system a look at the connection after each command; so who has been told must read all
+// that there is, or keep in mind that there may be more. Room to write is reported as long as there is some, because
+// not all of it is used at once.
 func (c *socket) interest() uint32 {
 	switch {
 	case c.writing:
@@ -417,8 +426,8 @@ func (l *loop) mark(c *socket) {
 	}
 }
 
-// readAll reads once from each connection that may have something to read, and has the sessions execute it. Who may have more
-// than that is marked for the next round.
+// readAll reads once from each connection that may have something to read, and has the sessions execute it. Who may
+// have more than that is marked for the next round.
 func (l *loop) readAll() {
 	for end := len(l.unread); l.next < end; {
 		c := l.unread[l.next]
@@ -625,7 +634,8 @@ func (l *loop) writeTogether() {
 	l.writing = l.writing[:0]
 }
 
-// wrote notes that n bytes of a client's output have been written, of those that were sendable, and sees to what is to be done for the client until the next round.
+// wrote notes that n bytes of a client's output have been written, of those that were sendable, and sees to what is
+// to be done for the client until the next round.
 func (l *loop) wrote(c *socket, sendable, n int, err unix.Errno) {
 	s := c.session
 	if sendable > 0 {
@@ -674,12 +684,14 @@ func (l *loop) wrote(c *socket, sendable, n int, err unix.Errno) {
 	}
 }
 
-// writeSize is how much of an output that is somewhat longer is written at once, in bytes; the rest follows in the next round. A new client takes in
-// about half as much again before it has read any of it. With BBR, what was written beyond that took 4 ms for a while on each connection (not so with
-// Reno), and cost more processor time: see bench/notes/tried.md.
+// writeSize is how much of an output that is somewhat longer is written at once, in bytes; the rest follows in the
+// next round. A new client takes in about half as much again before it has read any of it. With BBR, what was written
+// beyond that took 4 ms for a while on each connection (not so with Reno), and cost more processor time: see
+// bench/notes/tried.md.
 const writeSize = 64 << 10
 
-// writePieces writes the first n bytes of a client's output, or as many of them as the socket and l.pieces allow, from where they lie.
+// writePieces writes the first n bytes of a client's output, or as many of them as the socket and l.pieces allow,
+// from where they lie.
 func (l *loop) writePieces(c *socket, n int) (int, unix.Errno) {
 	k := 0
 	for p := range c.session.Pieces(n) {
@@ -763,7 +775,8 @@ func (l *loop) advance(c *socket) {
 	l.leave(c)
 }
 
-// runTimers lets sessions go on whose time has come. That may take guards, and so it is put off while a script is running for long.
+// runTimers lets sessions go on whose time has come. That may take guards, and so it is put off while a script is
+// running for long.
 func (l *loop) runTimers() {
 	for !l.srv.scriptBusy() {
 		s, at, ok := l.timers.Min()

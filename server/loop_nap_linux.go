@@ -7,11 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is when the thread of an event loop rests although clients may come, and how soon it is let in when it wakes.
+// This file is when the thread of an event loop rests although clients may come, and how soon it is let in when it
+// wakes.
 
-// beQuick asks the system for two things for the calling thread. Its sleeps are to last no longer than they should (see naps); and it is
-// to be let in soon when it wakes and others keep the processors busy, as checkpoints and the garbage collector do: since
-// Linux 6.12 that is what a thread gets which is content with short slices. Older ones ignore it.
+// beQuick asks the system for two things for the calling thread. Its sleeps are to last no longer than they should
+// (see naps); and it is to be let in soon when it wakes and others keep the processors busy, as checkpoints and the
+// garbage collector do: since Linux 6.12 that is what a thread gets which is content with short slices. Older ones
+// ignore it.
 func beQuick() {
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	if attr, err := unix.SchedGetAttr(0, 0); err == nil && attr.Policy == unix.SCHED_NORMAL {
@@ -23,17 +25,19 @@ func beQuick() {
 // shortSlice is the shortest slice that the system gives.
 const shortSlice = 100 * time.Microsecond
 
-// yieldInterval is how long, in ms, a loop that keeps its processor has had it when it lets the scheduler have it for a moment, as soon as no client is ready.
-// From a goroutine that has had one for ten ms the scheduler takes it, at any time and with a signal, which holds up the loop for longer. So this must be
-// some ms less.
+// yieldInterval is how long, in ms, a loop that keeps its processor has had it when it lets the scheduler have it for
+// a moment, as soon as no client is ready. From a goroutine that has had one for ten ms the scheduler takes it, at
+// any time and with a signal, which holds up the loop for longer. So this must be some ms less.
 const yieldInterval = 6
 
-// Naps. When many clients come back one after the other, each as soon as it has a reply, a loop that waits for each of them is woken for each, which costs
-// the client's side as much as it costs ours. So while at least napCrowd clients send something within a millisecond, a loop for which fewer than napEnough
-// are ready may sleep for napTime ns, and then serve all who came meanwhile at once. That makes up to a tenth more requests per second for up to a tenth less processor
-// time, where clients send as much as they get answers for. Where they send no more than they would anyway, it only makes them wait. Which of the two it is
-// the loop finds out by trying: see trial. But pipelines keep clients so busy that naps bring no more requests, and still take less time: of those a loop
-// that is nearly full lets some gather in any case.
+// Naps. When many clients come back one after the other, each as soon as it has a reply, a loop that waits for each
+// of them is woken for each, which costs the client's side as much as it costs ours. So while at least napCrowd
+// clients send something within a millisecond, a loop for which fewer than napEnough are ready may sleep for napTime
+// ns, and then serve all who came meanwhile at once. That makes up to a tenth more requests per second for up to a
+// tenth less processor time, where clients send as much as they get answers for. Where they send no more than they
+// would anyway, it only makes them wait. Which of the two it is the loop finds out by trying: see trial. But
+// pipelines keep clients so busy that naps bring no more requests, and still take less time: of those a loop that is
+// nearly full lets some gather in any case.
 const (
 	napCrowd  = 32
 	napEnough = 5
@@ -84,13 +88,16 @@ func (p *napper) arrived(n, depth int, seen, now int64) {
 	}
 }
 
-// trial finds out whether naps are of use: for a while a loop naps in every other window of time, and if it got clearly more from its clients in
-// these than in the others it goes on with naps, otherwise without. What is compared are the medians of single milliseconds: now and then the machine does
-// something else for some of them, which is more than naps bring.
+// trial finds out whether naps are of use: for a while a loop naps in every other window of time, and if it got
+// clearly more from its clients in these than in the others it goes on with naps, otherwise without. What is compared
+// are the medians of single milliseconds: now and then the machine does something else for some of them, which is
+// more than naps bring.
 //
-// It tries again when what it gets changes, and after some time: if naps were of no use soon at first, in case the trial was wrong, and then less and
-// less often, because a trial makes clients wait. That they are of no use it remembers while it has little to do, as what a trial has found so far, which goes on
-// afterwards: load that comes in bursts would otherwise be tried in each. That they are of use it has to find out again, because clients would wait for nothing if that has changed.
+// It tries again when what it gets changes, and after some time: if naps were of no use soon at first, in case the
+// trial was wrong, and then less and less often, because a trial makes clients wait. That they are of no use it
+// remembers while it has little to do, as what a trial has found so far, which goes on afterwards: load that comes in
+// bursts would otherwise be tried in each. That they are of use it has to find out again, because clients would wait
+// for nothing if that has changed.
 type trial struct {
 	napping bool
 	window  int        // of the trial that is under way, from 1 on; 0 if there is none
@@ -99,7 +106,9 @@ type trial struct {
 	checks  int        // how often the rate will be looked at before the next trial
 	wait    int        // the same if naps are of no use
 
-	began, before int64 // when the window began, or the time between two looks, in ms, and the bytes received until then; 0 while there is little to do
+	// when the window began, or the time between two looks, in ms, and the bytes received until then; 0 while there is
+	// little to do
+	began, before int64
 	at, seen      int64 // when update was last called, and the same
 }
 
@@ -215,8 +224,9 @@ type loadLimits struct {
 	high, low int64 // percent: from high on it is, and until low it stays so, because naps themselves make it less
 }
 
-// Clients that wait for replies keep a loop of pipelines at more than fullLoad.high, even while it naps; those that send 70 % of what Redis can take
-// must stay below fullLoad.low, or they would wait for naps that nobody gains by: see bench/notes/tried.md.
+// Clients that wait for replies keep a loop of pipelines at more than fullLoad.high, even while it naps; those that
+// send 70 % of what Redis can take must stay below fullLoad.low, or they would wait for naps that nobody gains by:
+// see bench/notes/tried.md.
 var (
 	busyLoad = loadLimits{window: 8, high: 50, low: 35}
 	fullLoad = loadLimits{window: 64, high: 76, low: 70}

@@ -46,8 +46,8 @@ func TestALoopNapsOnlyAmongManyClients(t *testing.T) {
 	require.False(t, p.naps(1), "not even nearly full")
 }
 
-// TestTrialsFindOutWhetherNapsAreOfUse lets loops serve clients that send more if the loop naps, and others that do not. Now and then the machine
-// does something else.
+// TestTrialsFindOutWhetherNapsAreOfUse lets loops serve clients that send more if the loop naps, and others that do
+// not. Now and then the machine does something else.
 func TestTrialsFindOutWhetherNapsAreOfUse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, gain := range []float64{-10, 0, 2, 8, 12} {

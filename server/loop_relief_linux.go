@@ -7,22 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is how a loop goes on while a session that it serves is held up for long: because its command is a script that runs longer than
-// busy-reply-threshold, or because it waits for the shards that such a script holds. Whoever watches the script takes the loop away
-// from its goroutine and gives it to a new one. The old goroutine keeps the session, and nothing else; when it comes back from the
-// session it gives it to the loop, and ends. So no session is ever used by two goroutines, and neither is a loop.
+// This file is how a loop goes on while a session that it serves is held up for long: because its command is a script
+// that runs longer than busy-reply-threshold, or because it waits for the shards that such a script holds. Whoever
+// watches the script takes the loop away from its goroutine and gives it to a new one. The old goroutine keeps the
+// session, and nothing else; when it comes back from the session it gives it to the loop, and ends. So no session is
+// ever used by two goroutines, and neither is a loop.
 //
-// loop.using decides who has the loop. The loop's goroutine sets it before it uses a session in a way that may take a guard, and takes it
-// back afterwards, unless the watcher was first.
+// loop.using decides who has the loop. The loop's goroutine sets it before it uses a session in a way that may take a
+// guard, and takes it back afterwards, unless the watcher was first.
 
-// maxRelieved bounds how many sessions of a loop have goroutines, and threads, of their own. The loop stands still beyond that until the script ends.
+// maxRelieved bounds how many sessions of a loop have goroutines, and threads, of their own. The loop stands still
+// beyond that until the script ends.
 const maxRelieved = 128
 
-// enter must be called before a method of a client's session that may take a guard. Nothing of the loop may be used from then on until leave
-// has returned.
+// enter must be called before a method of a client's session that may take a guard. Nothing of the loop may be used
+// from then on until leave has returned.
 func (l *loop) enter(c *socket) { l.using.Store(c) }
 
-// leave must be called after the method. If somebody else has the loop now it gives the client back and does not return.
+// leave must be called after the method. If somebody else has the loop now it gives the client back and does not
+// return.
 func (l *loop) leave(c *socket) {
 	if !l.stillDriving(c) {
 		l.giveBack(c)

@@ -6,8 +6,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain checks that no test leaves a goroutine behind. A Pebble whose disk has failed in the middle of a change of its
-// MANIFEST cannot be ended, only abandoned: its own goroutines are let off.
+// TestMain checks that no test leaves a goroutine behind. A Pebble whose disk has failed in the middle of a change of
+// its MANIFEST cannot be ended, only abandoned: its own goroutines are let off.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/atomredis/atomredis/persist/store.(*fence).check"),

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCommandsOfAPipelineShareGuards shows which commands of a pipeline are one record of the journal, because they were executed under one guard.
+// TestCommandsOfAPipelineShareGuards shows which commands of a pipeline are one record of the journal, because they
+// were executed under one guard.
 func TestCommandsOfAPipelineShareGuards(t *testing.T) {
 	long := strings.Repeat("x", 64<<10)
 	for _, c := range []struct {
@@ -71,13 +72,18 @@ func TestPipelinesMakeRoom(t *testing.T) {
 	require.NotEqual(t, fmt.Sprintf(":%d\r\n", n), b.feed(s, request("DBSIZE")))
 }
 
-// TestPipelinesAnswerAsSingleCommands sends random commands, most with the same key as the one before, in pipelines and one by one.
+// TestPipelinesAnswerAsSingleCommands sends random commands, most with the same key as the one before, in pipelines
+// and one by one.
 func TestPipelinesAnswerAsSingleCommands(t *testing.T) {
 	commands := []string{
-		"SET k 1", "GET k", "SET k 2 GET", "GETDEL k", "APPEND k 3", "INCR k", "STRLEN k", "DEL k", "UNLINK k", "TYPE k", "EXISTS k",
-		"LPUSH k a b", "RPOP k", "LLEN k", "LREM k 0 a", "SADD k a", "SREM k a", "SCARD k", "SPOP k 9", "SORT k ALPHA", "SORT k BY x* GET y*",
-		"HSET k f v", "HDEL k f", "HLEN k", "HPEXPIREAT k 1 FIELDS 1 f", "ZADD k 1 a", "ZPOPMIN k", "ZCARD k", "XADD k 1-* f v", "XTRIM k MAXLEN 0", "XLEN k",
-		"EXPIRE k 0", "PEXPIREAT k 9000000000000", "PERSIST k", "PEXPIREAT k 1", "PEXPIRETIME k", "MOVE k 1", "SELECT 0", "SELECT 1", "RENAME k other", "COPY other k", "DEL other",
+		"SET k 1", "GET k", "SET k 2 GET", "GETDEL k", "APPEND k 3", "INCR k", "STRLEN k", "DEL k", "UNLINK k", "TYPE k",
+		"EXISTS k",
+		"LPUSH k a b", "RPOP k", "LLEN k", "LREM k 0 a", "SADD k a", "SREM k a", "SCARD k", "SPOP k 9", "SORT k ALPHA",
+		"SORT k BY x* GET y*",
+		"HSET k f v", "HDEL k f", "HLEN k", "HPEXPIREAT k 1 FIELDS 1 f", "ZADD k 1 a", "ZPOPMIN k", "ZCARD k",
+		"XADD k 1-* f v", "XTRIM k MAXLEN 0", "XLEN k",
+		"EXPIRE k 0", "PEXPIREAT k 9000000000000", "PERSIST k", "PEXPIREAT k 1", "PEXPIRETIME k", "MOVE k 1", "SELECT 0",
+		"SELECT 1", "RENAME k other", "COPY other k", "DEL other",
 		"SWAPDB 0 1", "FLUSHDB", "OBJECT ENCODING k", "MULTI", "EXEC", "DISCARD", "SET k", "BLPOP k 0", "GET", "PING",
 		"EVAL redis.call('DEL',KEYS[1]) 1 k", "EVAL return{redis.call('SET',KEYS[1],'s'),redis.call('GET',KEYS[1]),redis.call('RENAME',KEYS[1],'other')} 1 k",
 	}

@@ -19,9 +19,10 @@ import (
 	"github.com/atomredis/atomredis/internal/crashfs"
 )
 
-// These tests run a durable server on a file system in memory which can lose what was not synced, and which can fail at any
-// call. The client writes transactions that put one growing number into keys of every type; whatever happens, a server that is
-// started on what is left has one number in all of them, which is not below the last one that was acknowledged.
+// These tests run a durable server on a file system in memory which can lose what was not synced, and which can fail
+// at any call. The client writes transactions that put one growing number into keys of every type; whatever happens,
+// a server that is started on what is left has one number in all of them, which is not below the last one that was
+// acknowledged.
 
 // durableServer is a server without sockets whose data is on fs.
 type durableServer struct {
@@ -33,7 +34,8 @@ type durableServer struct {
 
 func openDurable(t require.TestingT, fs vfs.FS, settings ...string) (*durableServer, error) {
 	conf := config.NewConfig()
-	for _, pair := range append([]string{"port=0", "dir=/db", "save=", "appendonly=yes", "appendfsync=always", "checkpoint-size=1mb",
+	for _, pair := range append([]string{"port=0", "dir=/db", "save=", "appendonly=yes", "appendfsync=always",
+		"checkpoint-size=1mb",
 		"hash-max-listpack-entries=4", "list-max-listpack-size=4", "stream-node-max-entries=4", "zset-max-listpack-entries=4",
 		"set-max-intset-entries=4", "databases=4"}, settings...) {
 		name, value, _ := strings.Cut(pair, "=")
@@ -100,7 +102,8 @@ func (d *durableServer) write(n int) (acknowledged bool, reply string) {
 		fmt.Sprintf("BITFIELD bits SET u32 #%d %d SET u32 #400 %d", n%9, n, n), // in place, in a string that is a value apart
 		"PFADD sketch a", fmt.Sprintf("PFADD sketch %d", n), "PFCOUNT sketch",
 		"INCR counter",
-		fmt.Sprintf("EVAL redis.call('SET',KEYS[1],ARGV[1])redis.call('HSET','hash2','f'..ARGV[1]%%9,ARGV[1]) 1 script %d", n),
+		fmt.Sprintf("EVAL redis.call('SET',KEYS[1],ARGV[1])redis.call('HSET','hash2','f'..ARGV[1]%%9,ARGV[1]) 1 script %d",
+			n),
 		fmt.Sprintf("DEL gone%d", n-1), fmt.Sprintf("SET gone%d x", n),
 		fmt.Sprintf("RENAME gone%d gone%d", n, n), // which changes nothing but its place
 		"EXEC",
@@ -347,8 +350,8 @@ func TestNothingAcknowledgedIsLostWhenTheDiskFails(t *testing.T) {
 	}
 }
 
-// holdsNumber reports whether a transaction that was not acknowledged has happened all the same, so that it must not be sent
-// again; told is false if the server cannot say.
+// holdsNumber reports whether a transaction that was not acknowledged has happened all the same, so that it must not
+// be sent again; told is false if the server cannot say.
 func (d *durableServer) holdsNumber(n int) (happened, told bool) {
 	reply, told := d.do("GET counter")
 	return told && strings.HasSuffix(reply, "\r\n"+strconv.Itoa(n)+"\r\n"), told

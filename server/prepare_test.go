@@ -8,13 +8,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPreparedInputIsExecutedAsIfItWereNot sends the same bytes in the same pieces to two servers, of which one parses some of them beforehand.
+// TestPreparedInputIsExecutedAsIfItWereNot sends the same bytes in the same pieces to two servers, of which one
+// parses some of them beforehand.
 func TestPreparedInputIsExecutedAsIfItWereNot(t *testing.T) {
-	words := [][]byte{request("SET", "k", "v"), request("GET", "k"), request("LPUSH", "l", "a", "b"), request("RPOP", "l"), request("BLPOP", "l", "1"),
-		request("BLPOP", "none", "1"), request("MULTI"), request("EXEC"), request("INCR", "n"), request("NONE"), request("GET"), request("CLIENT", "REPLY", "SKIP"),
-		request("CLIENT", "PAUSE", "1000", "WRITE"), request("HSET", "h", "f", "v"), request("MGET", "k", "n", "none"), request("SELECT", "1"), request("SELECT", "0"),
+	words := [][]byte{request("SET", "k", "v"), request("GET", "k"), request("LPUSH", "l", "a", "b"),
+		request("RPOP", "l"), request("BLPOP", "l", "1"),
+		request("BLPOP", "none", "1"), request("MULTI"), request("EXEC"), request("INCR", "n"), request("NONE"),
+		request("GET"), request("CLIENT", "REPLY", "SKIP"),
+		request("CLIENT", "PAUSE", "1000", "WRITE"), request("HSET", "h", "f", "v"), request("MGET", "k", "n", "none"),
+		request("SELECT", "1"), request("SELECT", "0"),
 		[]byte("*0\r\n"), []byte("PING\r\n"), []byte("\r\n"), []byte("GET k\r\n")}
-	wrong := [][]byte{[]byte("*1\r\n:3\r\n"), []byte("*1\r\n$-5\r\n"), request("QUIT"), []byte("POST / HTTP/1.1\r\n"), request("CLIENT", "KILL", "ID", "1")}
+	wrong := [][]byte{[]byte("*1\r\n:3\r\n"), []byte("*1\r\n$-5\r\n"), request("QUIT"), []byte("POST / HTTP/1.1\r\n"),
+		request("CLIENT", "KILL", "ID", "1")}
 	rapid.Check(t, func(t *rapid.T) {
 		plain, prepared := newHarness(t), newHarness(t)
 		s, p := plain.session(), prepared.session()

@@ -147,8 +147,9 @@ func (s *Session) unsubscribeAll() {
 	}
 }
 
-// publish sends a message to the subscribers of a channel and returns how many there were. by is the client whose command
-// publishes it, or nil; more says that the message may be kept until endPublishing, and that the arguments stay as they are until then.
+// publish sends a message to the subscribers of a channel and returns how many there were. by is the client whose
+// command publishes it, or nil; more says that the message may be kept until endPublishing, and that the arguments
+// stay as they are until then.
 func (h *hub) publish(by *Session, channel, payload []byte, more bool) int {
 	if h.count.Load() == 0 {
 		return 0
@@ -170,8 +171,8 @@ func (h *hub) publishToDoors(by *Session, channel, payload []byte) {
 	h.sendToAll(by, channel, payload, true)
 }
 
-// sendToAll delivers a message to the subscribers of a channel and of patterns that match it, and returns how many there are. doors leaves
-// out those that have not come through doors.
+// sendToAll delivers a message to the subscribers of a channel and of patterns that match it, and returns how many
+// there are. doors leaves out those that have not come through doors.
 func (h *hub) sendToAll(by *Session, channel, payload []byte, doors bool) int {
 	payloads := [][]byte{payload}
 	n := h.send(by, h.channels[string(channel)], doors, "message", payloads, channel)
@@ -193,9 +194,10 @@ func (h *hub) publishShard(by *Session, channel, payload []byte, more bool) int 
 // maxKept is how long a message is that is kept, in bytes: with longer ones it is the copies that take the time.
 const maxKept = 4 << 10
 
-// sendOrKeep delivers one message to the subscribers of a channel and returns how many there are. If the client has more to publish, it may be delivered
-// with what comes: to leave a pipeline's messages in the mailboxes at once takes much less time than one after the other. Whatever is sent and
-// whoever subscribes or ends that first has sent what is kept, so that all clients see one order.
+// sendOrKeep delivers one message to the subscribers of a channel and returns how many there are. If the client has
+// more to publish, it may be delivered with what comes: to leave a pipeline's messages in the mailboxes at once takes
+// much less time than one after the other. Whatever is sent and whoever subscribes or ends that first has sent what
+// is kept, so that all clients see one order.
 func (h *hub) sendOrKeep(by *Session, to *subscribers, kind string, channel, payload []byte, more bool) int {
 	n := len(to.list())
 	if n == 0 {
@@ -224,8 +226,8 @@ func (h *hub) sendKept() {
 	*k = keptMessages{payloads: k.payloads[:0]}
 }
 
-// send delivers one message for each payload to some clients, and returns how many clients there are. Encoded messages are shared by all clients of one
-// protocol version. doors is as in sendToAll.
+// send delivers one message for each payload to some clients, and returns how many clients there are. Encoded
+// messages are shared by all clients of one protocol version. doors is as in sendToAll.
 func (h *hub) send(by *Session, to *subscribers, doors bool, kind string, payloads [][]byte, names ...[]byte) int {
 	var encoded [4]struct{ start, end int } // in w.Buf
 	w := resp.Writer{Buf: h.buf[:0]}
@@ -255,8 +257,8 @@ func (h *hub) send(by *Session, to *subscribers, doors bool, kind string, payloa
 	return len(to.list())
 }
 
-// morePublishing reports that the client's next command publishes too, as far as is known, and that nobody can tell a message that is sent then from one
-// that is sent now. If so, process calls endPublishing behind the last of them.
+// morePublishing reports that the client's next command publishes too, as far as is known, and that nobody can tell a
+// message that is sent then from one that is sent now. If so, process calls endPublishing behind the last of them.
 func morePublishing(c *command.Ctx) bool {
 	s := sessionOf(c)
 	if c.NoBlock || s.next != c.Cmd || s.subs.count > 0 {
@@ -283,8 +285,8 @@ func (s *Session) push(by *Session, message []byte) {
 	s.post(0, message)
 }
 
-// publishKeyEvent publishes a keyspace event on its two channels, as far as they are enabled: for everybody, or for the clients of
-// doors alone.
+// publishKeyEvent publishes a keyspace event on its two channels, as far as they are enabled: for everybody, or for
+// the clients of doors alone.
 func (srv *Server) publishKeyEvent(by *Session, class engine.EventClass, event string, db int, key string) {
 	if srv.pubsub.count.Load() == 0 {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/command"
 )
 
-// TestPipelinesPublishInOrder compares what clients with all kinds of subscriptions are sent with what they should be, for pipelines that publish to several
-// channels and do other things in between.
+// TestPipelinesPublishInOrder compares what clients with all kinds of subscriptions are sent with what they should
+// be, for pipelines that publish to several channels and do other things in between.
 func TestPipelinesPublishInOrder(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		t.Run("channels", func(t *testing.T) { publishInOrder(t, startTestServer(t, o, settings...), false) })
@@ -44,7 +44,8 @@ func publishInOrder(t *testing.T, s *testServer, patterns bool) {
 	subscribe("2", b, "SUBSCRIBE", "b")
 	subscribe("2", map[string]string{"SPUBLISH b": "smessage b"}, "SSUBSCRIBE", "b")
 	if patterns {
-		subscribe("3", map[string]string{"PUBLISH a": "pmessage [ac] a", "PUBLISH c": "pmessage [ac] c"}, "PSUBSCRIBE", "[ac]")
+		subscribe("3", map[string]string{"PUBLISH a": "pmessage [ac] a", "PUBLISH c": "pmessage [ac] c"}, "PSUBSCRIBE",
+			"[ac]")
 	}
 
 	publisher, n := s.connect(), 0
@@ -133,17 +134,19 @@ func TestMessagesAreKeptOnlyWhileNobodyCanTell(t *testing.T) {
 	publisher, listener, other := b.session(), b.session(), b.session()
 	b.feed(listener, request("SUBSCRIBE", "c"))
 	var seen []string
-	require.NoError(t, b.Handle(command.Command{Name: "look", Arity: 1}, func(*Caller) { seen = append(seen, string(listener.box.push)) }))
+	require.NoError(t, b.Handle(command.Command{Name: "look", Arity: 1},
+		func(*Caller) { seen = append(seen, string(listener.box.push)) }))
 	req := func(args ...string) string { return string(request(args...)) }
 	publish := func(payload string) string { return req("PUBLISH", "c", payload) }
 	message := func(payload string) string { return "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n" + payload + "\r\n" }
 	for pipeline, want := range map[string]string{
-		publish("1") + req("LOOK"):                                                             "1",
-		publish("1") + publish("2") + req("LOOK"):                                              "12",
-		publish("1") + req("PUBLISH", "c") + req("LOOK"):                                       "1",
-		publish("1") + req("PUBLISH", "d", "2") + req("LOOK"):                                  "1",
-		publish("1") + req("SPUBLISH", "c", "2") + req("LOOK"):                                 "1",
-		strings.Repeat(publish("1"), 3*maxAhead) + req("LOOK"):                                 strings.Repeat("1", 3*maxAhead),
+		publish("1") + req("LOOK"):                             "1",
+		publish("1") + publish("2") + req("LOOK"):              "12",
+		publish("1") + req("PUBLISH", "c") + req("LOOK"):       "1",
+		publish("1") + req("PUBLISH", "d", "2") + req("LOOK"):  "1",
+		publish("1") + req("SPUBLISH", "c", "2") + req("LOOK"): "1",
+		strings.Repeat(publish("1"), 3*maxAhead) + req("LOOK"): strings.Repeat("1",
+			3*maxAhead),
 		req("MULTI") + publish("1") + req("LOOK") + req("EXEC"):                                "1",
 		req("EVAL", "redis.call('publish', 'c', '1'); redis.call('look')", "0") + publish("2"): "1",
 	} {
@@ -187,7 +190,8 @@ func TestMessagesAreKeptOnlyWhileNobodyCanTell(t *testing.T) {
 	b.finish(t, publisher)
 }
 
-// TestWhatWasPublishedArrivesHoweverThePipelineGoesOn has something other than the next PUBLISH come behind a message that waits for it.
+// TestWhatWasPublishedArrivesHoweverThePipelineGoesOn has something other than the next PUBLISH come behind a message
+// that waits for it.
 func TestWhatWasPublishedArrivesHoweverThePipelineGoesOn(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, settings...)
@@ -241,8 +245,9 @@ func TestWhatWasPublishedArrivesHoweverThePipelineGoesOn(t *testing.T) {
 	})
 }
 
-// TestPublishersOfManyLoopsAreHeardInTheirOrder has several clients publish to the same channels at once, while others subscribe and end it: each listener gets each
-// publisher's messages in order, none twice, and those that listen all the time get all.
+// TestPublishersOfManyLoopsAreHeardInTheirOrder has several clients publish to the same channels at once, while
+// others subscribe and end it: each listener gets each publisher's messages in order, none twice, and those that
+// listen all the time get all.
 func TestPublishersOfManyLoopsAreHeardInTheirOrder(t *testing.T) {
 	eachTransport(t, func(t *testing.T, o Options, settings ...string) {
 		s := startTestServer(t, o, settings...)

@@ -161,7 +161,8 @@ func (srv *Server) loadFile(set *config.Settings) error {
 		return nil
 	}
 	if persist.Exists(srv.fs, set.Dir) {
-		srv.log.Warn("there are data in the directory, which are read; what changes from now on is in memory only", "dir", set.Dir)
+		srv.log.Warn("there are data in the directory, which are read; what changes from now on is in memory only", "dir",
+			set.Dir)
 		return srv.importWith(set.Dir, srv.readStored)
 	}
 	if load := srv.importStored(set); load != nil {

@@ -197,7 +197,8 @@ func TestWithoutADirectoryThereIsNoFile(t *testing.T) {
 	for _, command := range []string{"SAVE", "BGSAVE"} {
 		require.Equal(t, "-"+string(errNoDirectory)+"\r\n", h.feed(s, request(command)))
 	}
-	require.Equal(t, "+Background append only file rewriting started\r\n", h.feed(s, request("BGREWRITEAOF"))) // as of a Redis without one
+	// as of a Redis without one
+	require.Equal(t, "+Background append only file rewriting started\r\n", h.feed(s, request("BGREWRITEAOF")))
 	require.Equal(t, "-"+string(errNoAOF)+"\r\n", h.feed(s, request("WAITAOF", "1", "0", "0")))
 	require.Equal(t, fmt.Sprintf(":%d\r\n", h.started.Unix()), h.feed(s, request("LASTSAVE")))
 	h.finish(t, s)
@@ -238,7 +239,8 @@ func TestInMemoryReadsWhatWasStored(t *testing.T) {
 
 // What cannot be read stops a server that stores nothing too.
 func TestInMemoryRefusesWhatCannotBeRead(t *testing.T) {
-	for name, content := range map[string]string{"dump.rdb": "", "appendonly.aof": "*2\r\n", "dump.rdb/x": "", "appendonlydir/appendonly.aof.1.incr.aof": ""} {
+	for name, content := range map[string]string{"dump.rdb": "", "appendonly.aof": "*2\r\n", "dump.rdb/x": "",
+		"appendonlydir/appendonly.aof.1.incr.aof": ""} {
 		fs := vfs.NewMem()
 		putFile(t, fs, "/db/"+name, []byte(content))
 		_, err := openDurable(t, fs, inMemory)

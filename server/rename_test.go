@@ -14,7 +14,8 @@ import (
 
 func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
 	const long = "b840fc02d524045429941cc15f59e41cb7be6c52"
-	srv, _, err := configuredServer(t, "rename-command GET fetch", `rename-command config ""`, "RENAME-COMMAND set Put", "rename-command del "+long)
+	srv, _, err := configuredServer(t, "rename-command GET fetch", `rename-command config ""`, "RENAME-COMMAND set Put",
+		"rename-command del "+long)
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	s := srv.newSession(Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
@@ -59,7 +60,8 @@ func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
 	require.Equal(t, ok+ok+unknown+ok, string(s.Output()))
 	s.SetOutput(nil)
 
-	require.NoError(t, srv.Handle(command.Command{Name: "try", Arity: -2}, func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
+	require.NoError(t, srv.Handle(command.Command{Name: "try", Arity: -2},
+		func(c *Caller) { c.Writer().Raw(c.Call(c.Args()[1:])) }))
 	require.Equal(t, ok, do("TRY", "get", "k"), "a program knows the commands by both names")
 	require.Equal(t, ok, do("TRY", "fetch", "k"))
 	for _, name := range []string{"get", "fetch", "config"} {
@@ -70,7 +72,7 @@ func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
 func TestRenamingThatIsNotPossibleIsRefused(t *testing.T) {
 	for lines, want := range map[string]error{
 		"rename-command nosuch x":                        command.ErrNoCommandToRename,
-		"rename-command config|get x":                      command.ErrNoCommandToRename,
+		"rename-command config|get x":                    command.ErrNoCommandToRename,
 		"rename-command get set":                         command.ErrCommandNameTaken,
 		"rename-command get x\nrename-command get y":     command.ErrNoCommandToRename,
 		"rename-command get x\nrename-command GETEX X":   command.ErrCommandNameTaken,
@@ -83,7 +85,8 @@ func TestRenamingThatIsNotPossibleIsRefused(t *testing.T) {
 		require.Empty(t, conf.Get().Renamed, lines)
 	}
 	conf := config.NewConfig()
-	require.NoError(t, conf.LoadArgs([]string{"--rename-command", "get", "x", "--rename-command", "SET", "GET", "--rename-command", "x", "set"}))
+	require.NoError(t, conf.LoadArgs([]string{"--rename-command", "get", "x", "--rename-command", "SET", "GET",
+		"--rename-command", "x", "set"}))
 	table := command.NewTable()
 	require.NoError(t, table.Rename(conf.Get().Renamed))
 	require.Equal(t, "set", table.Find([]byte("get")).Name)
@@ -95,7 +98,8 @@ func TestJournalKeepsTheOwnNamesOfCommands(t *testing.T) {
 	dir := t.TempDir()
 	open := func(lines ...string) *Server {
 		conf := config.NewConfig()
-		require.NoError(t, conf.LoadFile(writeFile(t, "redis.conf", strings.Join(append(lines, "dir "+dir, `save ""`, "port 0"), "\n"))))
+		require.NoError(t, conf.LoadFile(writeFile(t, "redis.conf",
+			strings.Join(append(lines, "dir "+dir, `save ""`, "port 0"), "\n"))))
 		srv, err := New(conf, slog.New(slog.DiscardHandler), Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { srv.Close() })

@@ -21,12 +21,14 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// What the server does as a replica: one goroutine, the link, connects to the master, copies its data, and executes its commands as they come,
-// in the master's order, one guard for each command or transaction. They are journalled like those of clients, so that a replica is as durable as a
-// master. A copy is read whole, to a file, before it takes the place of what there was; while it does, clients are told that the server is loading,
-// and what is stored stays the old data until the new one is stored as a whole.
+// What the server does as a replica: one goroutine, the link, connects to the master, copies its data, and executes
+// its commands as they come, in the master's order, one guard for each command or transaction. They are journalled
+// like those of clients, so that a replica is as durable as a master. A copy is read whole, to a file, before it
+// takes the place of what there was; while it does, clients are told that the server is loading, and what is stored
+// stays the old data until the new one is stored as a whole.
 //
-// When the connection breaks the link goes on where it was, if the master still has what follows (PSYNC), and otherwise copies everything again.
+// When the connection breaks the link goes on where it was, if the master still has what follows (PSYNC), and
+// otherwise copies everything again.
 
 const (
 	errReadOnly   command.Error = "READONLY You can't write against a read only replica."
@@ -137,7 +139,8 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 	g.SetReplica(true)
 	srv.restrict()
 	srv.scoreForRole()
-	// Who waits to write will not be served any more: what it waits for comes from the master and is not this server's to give.
+	// Who waits to write will not be served any more: what it waits for comes from the master and is not this server's
+	// to give.
 	for _, s := range srv.clients.all() {
 		if w := s.snapshot().wait; w != nil && w.cmd.Flags&command.Write != 0 && w.waiter.Withdraw() {
 			s.post(mailRoleChanged)
@@ -209,7 +212,8 @@ func (r *replica) restriction(cmd *command.Command, writes bool, set *config.Set
 	return ""
 }
 
-// The link waits for minLinkPause before it tries again, and longer each time, up to maxLinkPause, which tests make shorter.
+// The link waits for minLinkPause before it tries again, and longer each time, up to maxLinkPause, which tests make
+// shorter.
 const minLinkPause = 100 * time.Millisecond
 
 var maxLinkPause = 5 * time.Second
@@ -241,10 +245,12 @@ func (l *masterLink) run() {
 	}
 }
 
-// follow connects once and executes what the master sends until the connection breaks. connected is called when the data is the master's.
+// follow connects once and executes what the master sends until the connection breaks. connected is called when the
+// data is the master's.
 func (l *masterLink) follow(connected func()) error {
 	l.setState(linkConnecting)
-	conn, err := l.srv.dial(l.ctx, net.JoinHostPort(l.host, strconv.Itoa(l.port)), l.timeout(), l.srv.config.Get().TLS.Replication)
+	conn, err := l.srv.dial(l.ctx, net.JoinHostPort(l.host, strconv.Itoa(l.port)), l.timeout(),
+		l.srv.config.Get().TLS.Replication)
 	if err != nil {
 		return err
 	}
@@ -386,7 +392,8 @@ type position struct {
 	db     int // that is selected there
 }
 
-// psync asks for what follows the data that the server has. If everything comes instead it returns the position that it has.
+// psync asks for what follows the data that the server has. If everything comes instead it returns the position that
+// it has.
 func (l *masterLink) psync(in *bufio.Reader) (*position, error) {
 	id, from := "?", "-1"
 	if l.id != "" {
@@ -418,8 +425,8 @@ func (l *masterLink) setHistory(id string) {
 	l.srv.replicationID.Store(&id)
 }
 
-// keepAlive tells the master every second what has been executed, or while data is copied just that the server is there. The function that it returns
-// ends that.
+// keepAlive tells the master every second what has been executed, or while data is copied just that the server is
+// there. The function that it returns ends that.
 func (l *masterLink) keepAlive() (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -454,7 +461,8 @@ func (l *masterLink) acknowledge() {
 // markLength is the length of the mark at the end of a file whose size is not known before.
 const markLength = 40
 
-// copyData replaces the data by the file that the master sends, which has it as it is at a position. It returns where the commands begin.
+// copyData replaces the data by the file that the master sends, which has it as it is at a position. It returns where
+// the commands begin.
 func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, error) {
 	l.id = "" // until all of it is here
 	l.update(func(st *linkStatus) { st.state, st.size, st.received = linkSync, -1, 0 })
@@ -502,7 +510,8 @@ func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, er
 	if err := l.replace(file, codes, at); err != nil {
 		return nil, err
 	}
-	l.srv.log.Info("the master's data has been copied", "bytes", l.status().received, "duration", time.Since(start).Round(time.Millisecond))
+	l.srv.log.Info("the master's data has been copied", "bytes", l.status().received, "duration",
+		time.Since(start).Round(time.Millisecond))
 	return in, nil
 }
 
@@ -514,8 +523,8 @@ func (srv *Server) spoolDir() string {
 	return os.TempDir()
 }
 
-// receive writes the master's file to another one, and makes sure that it can be loaded: the old data must not go for nothing. It returns the sources
-// of the functions, and what was read beyond the end of the file.
+// receive writes the master's file to another one, and makes sure that it can be loaded: the old data must not go for
+// nothing. It returns the sources of the functions, and what was read beyond the end of the file.
 func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (codes []string, rest []byte, err error) {
 	out := bufio.NewWriterSize(to, restoreChunk)
 	counted := writerFunc(func(b []byte) (int, error) {
@@ -545,7 +554,8 @@ func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (codes [
 			}
 		case *rdb.Key:
 			if n := l.srv.ks.Databases(); item.DB >= n {
-				return nil, nil, fmt.Errorf("a key in database %d, and there are %d databases: see the directive databases", item.DB, n)
+				return nil, nil, fmt.Errorf("a key in database %d, and there are %d databases: see the directive databases",
+					item.DB, n)
 			}
 		}
 	}
@@ -678,7 +688,8 @@ func (l *masterLink) take(args [][]byte) error {
 	return nil
 }
 
-// carryOut executes commands under one guard. A command that cannot be executed changes nothing of the others: as in Redis it is told in the log, and counted.
+// carryOut executes commands under one guard. A command that cannot be executed changes nothing of the others: as in
+// Redis it is told in the log, and counted.
 func (l *masterLink) carryOut(unit [][][]byte) error {
 	srv, s := l.srv, l.r.s
 	found := make([]*command.Command, len(unit))
@@ -723,5 +734,6 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 // refused tells of a command of the master that could not be executed.
 func (l *masterLink) refused(args [][]byte, why string) {
 	l.srv.stats.unexpected.Add(1)
-	l.srv.log.Error("a command of the master cannot be executed here", "command", fmt.Sprintf("%.64s", args[0]), "error", why)
+	l.srv.log.Error("a command of the master cannot be executed here", "command", fmt.Sprintf("%.64s", args[0]), "error",
+		why)
 }

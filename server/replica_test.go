@@ -101,7 +101,8 @@ func (c *masterConn) say(lines ...string) (n int) {
 	return n
 }
 
-// confirmed waits until the replica has executed everything up to an offset, and returns the offset behind the question.
+// confirmed waits until the replica has executed everything up to an offset, and returns the offset behind the
+// question.
 func (c *masterConn) confirmed(offset int) int {
 	c.t.Helper()
 	n := c.say("REPLCONF GETACK *")
@@ -120,7 +121,8 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	maxLinkPause = minLinkPause
 	m := newScriptedMaster(t)
 	data := string(rdbFile(t, "SET kept 1", "RPUSH l x y", "SELECT 3", "HSET h f v"))
-	s := startTestServer(t, Options{}, "masteruser", "me", "masterauth", "secret", "appendonly", "no", "repl-timeout", "20")
+	s := startTestServer(t, Options{}, "masteruser", "me", "masterauth", "secret", "appendonly", "no", "repl-timeout",
+		"20")
 	waiting, c := s.connect(), s.connect()
 	require.Equal(t, "master", strings.Split(c.do("INFO replication"), "\r\n")[1][len("role:"):])
 	c.do("SET old 1")
@@ -133,7 +135,8 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 
 	// The first copy: with a password, lines that only tell that the master is there, and a mark at the end.
 	a := m.accept("PING=-NOAUTH Authentication required.", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK",
-		"REPLCONF capa eof capa psync2=-ERR Unrecognized REPLCONF option: capa", "PSYNC ? -1=\n\n+FULLRESYNC "+oldHistory+" 100")
+		"REPLCONF capa eof capa psync2=-ERR Unrecognized REPLCONF option: capa",
+		"PSYNC ? -1=\n\n+FULLRESYNC "+oldHistory+" 100")
 	mark := strings.Repeat("m", markLength)
 	a.send("\n$EOF:" + mark + "\r\n" + data[:20])
 	c.waitFor("INFO replication", "master_sync_in_progress:1")
@@ -151,7 +154,8 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	}
 	c.send("EVAL", "#!lua\nreturn 1", "0")
 	require.Equal(t, "-"+string(errScriptReadOnly), c.read())
-	for _, text := range []string{"role:slave\r\n", "master_link_status:up\r\n", "slave_repl_offset:" + strconv.Itoa(offset) + "\r\n", "master_replid:" + oldHistory + "\r\n"} {
+	for _, text := range []string{"role:slave\r\n", "master_link_status:up\r\n",
+		"slave_repl_offset:" + strconv.Itoa(offset) + "\r\n", "master_replid:" + oldHistory + "\r\n"} {
 		c.waitFor("INFO replication", text)
 	}
 	host, port, _ := strings.Cut(m.hostPort(), " ")
@@ -179,7 +183,8 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	a.say("MULTI", "INCR n")
 	a.Close()
 	resumed := func(answer string) *masterConn {
-		return m.accept("PING=+PONG", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK", "REPLCONF capa eof capa psync2=+OK", answer)
+		return m.accept("PING=+PONG", "AUTH me secret=+OK", "REPLCONF listening-port 0=+OK",
+			"REPLCONF capa eof capa psync2=+OK", answer)
 	}
 	b := resumed(fmt.Sprintf("PSYNC %s %d=+CONTINUE %s", oldHistory, offset+1, newHistory))
 	b.expect("REPLCONF ACK " + strconv.Itoa(offset))
@@ -191,14 +196,17 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 	// Masters that refuse, or send no data, or not all of it, cost no data.
 	b.Close()
 	next := fmt.Sprintf("PSYNC %s %d=", newHistory, offset+1)
-	for _, answer := range []string{"-NOMASTERLINK Can't SYNC while not connected with my master", "+OK", " ", "+FULLRESYNC", "+FULLRESYNC x -1"} {
+	for _, answer := range []string{"-NOMASTERLINK Can't SYNC while not connected with my master", "+OK", " ",
+		"+FULLRESYNC", "+FULLRESYNC x -1"} {
 		resumed(next + answer).Close()
 		c.waitFor("INFO replication", "master_link_last_error:the master's answer to PSYNC")
 	}
 	full := "+FULLRESYNC " + newHistory + " 7000"
 	resumed(next + full + "\r\n-ERR no data").Close()
-	for _, broken := range []string{fmt.Sprintf("$%d\r\n%s", len(data), data[:len(data)-3]), fmt.Sprintf("$%d\r\n%s", len(data)+1, data+"x"),
-		fmt.Sprintf("$%d\r\nREDIS9999%s", len(data), data[9:]), "$EOF:" + mark + "\r\n" + data + strings.Repeat("n", markLength), "$EOF:short\r\n", "$-5\r\n"} {
+	for _, broken := range []string{fmt.Sprintf("$%d\r\n%s", len(data), data[:len(data)-3]),
+		fmt.Sprintf("$%d\r\n%s", len(data)+1, data+"x"),
+		fmt.Sprintf("$%d\r\nREDIS9999%s", len(data), data[9:]),
+		"$EOF:" + mark + "\r\n" + data + strings.Repeat("n", markLength), "$EOF:short\r\n", "$-5\r\n"} {
 		x := resumed("PSYNC ? -1=" + full)
 		x.send(broken)
 		x.Close()

@@ -7,8 +7,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// The stream that followers execute is made of the journal's records, whose commands need no time and no chance to be repeated. A record
-// is repeated as a whole; a follower executes commands when they come, one by one. So a record of several commands becomes a transaction.
+// The stream that followers execute is made of the journal's records, whose commands need no time and no chance to be
+// repeated. A record is repeated as a whole; a follower executes commands when they come, one by one. So a record of
+// several commands becomes a transaction.
 
 // replicationStream makes it. The zero value begins one.
 type replicationStream struct {
@@ -26,7 +27,8 @@ type streamCommand struct {
 // restart has the next command preceded by SELECT.
 func (r *replicationStream) restart() { r.selected = 0 }
 
-// translate returns what followers execute for the commands that were journalled under one guard. It is valid until the next call.
+// translate returns what followers execute for the commands that were journalled under one guard. It is valid until
+// the next call.
 func (r *replicationStream) translate(record []byte) []byte {
 	r.commands = r.commands[:0]
 	if r.buf = r.buf[:0]; cap(r.buf) > maxStreamBuffer {

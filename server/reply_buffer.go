@@ -7,8 +7,8 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// replyBuffer is the memory that a client keeps for its replies: as much as its largest replies of late took, within limits. What they
-// take beyond that is borrowed, and given back once it is sent.
+// replyBuffer is the memory that a client keeps for its replies: as much as its largest replies of late took, within
+// limits. What they take beyond that is borrowed, and given back once it is sent.
 type replyBuffer struct {
 	room    int    // the largest size of own since it was made smaller
 	own     []byte // empty; nil if what the client has of its own is somewhere else
@@ -35,7 +35,8 @@ type replyBuffers struct {
 // defaultPeakAge is what peakAge is but for tests.
 const defaultPeakAge = int64(5 * time.Second / time.Millisecond)
 
-// sent takes the buffer of replies back of which size bytes waited to be sent, and rest still do. It returns the buffer to go on with.
+// sent takes the buffer of replies back of which size bytes waited to be sent, and rest still do. It returns the
+// buffer to go on with.
 func (b *replyBuffer) sent(size int, rest []byte) []byte {
 	b.peak = max(b.peak, size)
 	if len(rest) > 0 {
@@ -62,7 +63,8 @@ func (b *replyBuffer) grew() bool {
 	return !first
 }
 
-// resizeReplies makes the client's buffer smaller if its replies have long been small. The session's transport calls it about once a second.
+// resizeReplies makes the client's buffer smaller if its replies have long been small. The session's transport calls
+// it about once a second.
 func (s *Session) resizeReplies(now int64) {
 	all, b := &s.srv.replyBuffers, &s.replyBuffer
 	if all.fixed.Load() {

@@ -54,7 +54,8 @@ func TestReplyBufferKeepsWhatIsToBeSent(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			for range rapid.IntRange(0, 3).Draw(t, "replies") {
 				n := len(w.Buf)
-				size := rapid.SampledFrom([]int{0, 10, 1000, 5000, maxReplyBuffer - 40, maxReplyBuffer, 30_000, 70_000}).Draw(t, "size")
+				size := rapid.SampledFrom([]int{0, 10, 1000, 5000, maxReplyBuffer - 40, maxReplyBuffer, 30_000, 70_000}).Draw(t,
+					"size")
 				w.Bulk([]byte(strings.Repeat(string(rune('a'+len(written)%26)), size)))
 				written = append(written, w.Buf[n:]...)
 			}

@@ -14,9 +14,11 @@ import (
 
 // producing are the steps of a client that puts a message into a queue, and consuming those of one that takes one.
 var (
-	producing = []string{"RPOP $:producer_free", "SET $:producer %s", "RPOP $:not_full", "LPUSH $ message", "INCR $:stats:produced_messages",
+	producing = []string{"RPOP $:producer_free", "SET $:producer %s", "RPOP $:not_full", "LPUSH $ message",
+		"INCR $:stats:produced_messages",
 		"LPUSH $:not_full 0", "LTRIM $:not_full 0 0", "LPUSH $:producer_free 0"}
-	consuming = []string{"RPOP $:consumer_free", "SET $:consumer %s", "RPOP $", "LPUSH $:not_full 0", "LTRIM $:not_full 0 0", "LPUSH $:consumer_free 0"}
+	consuming = []string{"RPOP $:consumer_free", "SET $:consumer %s", "RPOP $", "LPUSH $:not_full 0",
+		"LTRIM $:not_full 0 0", "LPUSH $:consumer_free 0"}
 )
 
 // Wherever a client goes away while it does its steps, others can go on at once, and nobody counts twice.
@@ -37,7 +39,8 @@ func TestRolesComeBackWhenTheirHolderHangsUp(t *testing.T) {
 						require.Equal(t, "*2 $:"+name+"_free 0", p.step("blocked"), "the role")
 					}
 					p.hangup("blocked")
-					p.play([][2]string{{"a LRANGE $:producer_free 0 -1", "*1 0"}, {"a LRANGE $:consumer_free 0 -1", "*1 0"}, {"a LRANGE $:not_full 0 -1", "*1 0"}}...)
+					p.play([][2]string{{"a LRANGE $:producer_free 0 -1", "*1 0"}, {"a LRANGE $:consumer_free 0 -1", "*1 0"},
+						{"a LRANGE $:not_full 0 -1", "*1 0"}}...)
 					require.Zero(t, pressure.Of(p.Server).Holders())
 				})
 			})
@@ -55,7 +58,8 @@ func TestRolesComeBackToTheStateOfTheQueue(t *testing.T) {
 			{"a LLEN $:producer_free", ":1"}, {"a EXISTS $:not_full", ":0"},
 			// A token whose message is in the queue is nobody's, although the producer has not said so yet.
 			{"a PRESSURE.GET q", "x"},
-			{"b RPOP $:producer_free", "0"}, {"b RPOP $:not_full", "0"}, {"b LPUSH $ x", ":1"}, {"a PRESSURE.GET q", "x"}, {"a LLEN $:not_full", ":1"},
+			{"b RPOP $:producer_free", "0"}, {"b RPOP $:not_full", "0"}, {"b LPUSH $ x", ":1"}, {"a PRESSURE.GET q", "x"},
+			{"a LLEN $:not_full", ":1"},
 			{"hangup b", ""},
 			{"a LLEN $:not_full", ":1"},
 			// The queue is deleted while it has a producer.
@@ -66,18 +70,23 @@ func TestRolesComeBackToTheStateOfTheQueue(t *testing.T) {
 		}...)
 		require.Empty(t, p.keys())
 		p.play([][2]string{
-			{"a PRESSURE.CREATE q BOUND 1", "+OK"}, {"b RPOP $:producer_free", "0"}, {"a FLUSHALL", "+OK"}, {"hangup b", ""}, {"a EXISTS $:producer_free", ":0"},
-			{"a PRESSURE.CREATE q BOUND 1", "+OK"}, {"b RPOP $:producer_free", "0"}, {"a FLUSHALL", "+OK"}, {"a PRESSURE.CREATE q", "+OK"}, {"hangup b", ""},
+			{"a PRESSURE.CREATE q BOUND 1", "+OK"}, {"b RPOP $:producer_free", "0"}, {"a FLUSHALL", "+OK"}, {"hangup b", ""},
+			{"a EXISTS $:producer_free", ":0"},
+			{"a PRESSURE.CREATE q BOUND 1", "+OK"}, {"b RPOP $:producer_free", "0"}, {"a FLUSHALL", "+OK"},
+			{"a PRESSURE.CREATE q", "+OK"}, {"hangup b", ""},
 			{"a LLEN $:producer_free", ":1"},
 			// The connection lives on after RESET, and so does the role.
-			{"b RPOP $:producer_free", "0"}, {"b RESET", "+RESET"}, {"a LLEN $:producer_free", ":0"}, {"b QUIT", "+OK"}, {"hangup b", ""}, {"a LLEN $:producer_free", ":1"},
+			{"b RPOP $:producer_free", "0"}, {"b RESET", "+RESET"}, {"a LLEN $:producer_free", ":0"}, {"b QUIT", "+OK"},
+			{"hangup b", ""}, {"a LLEN $:producer_free", ":1"},
 			// The value is no list any more.
-			{"b RPOP $:producer_free", "0"}, {"a SET $:producer_free x", "+OK"}, {"hangup b", ""}, {"a GET $:producer_free", "x"},
+			{"b RPOP $:producer_free", "0"}, {"a SET $:producer_free x", "+OK"}, {"hangup b", ""},
+			{"a GET $:producer_free", "x"},
 		}...)
 	})
 }
 
-// Whether there is room is not told twice, and is told although the client that had the element of :not_full is still there.
+// Whether there is room is not told twice, and is told although the client that had the element of :not_full is still
+// there.
 func TestRolesKnowWhoHasTheElementOfNotFull(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{
@@ -100,7 +109,8 @@ func TestRolesKnowWhoHasTheElementOfNotFull(t *testing.T) {
 			{"b RPOP $:producer_free", "0"}, {"b RPOP $:not_full", "0"},
 		}...)
 		p.reserve("a", 10, "x")
-		p.play([][2]string{{"a EXISTS $:not_full", ":0"}, {"+10", ""}, {"a LLEN $", ":1"}, {"a EXISTS $:not_full", ":0"}, {"a PRESSURE.GET q", "x"}, {"a LLEN $:not_full", ":1"}}...)
+		p.play([][2]string{{"a EXISTS $:not_full", ":0"}, {"+10", ""}, {"a LLEN $", ":1"}, {"a EXISTS $:not_full", ":0"},
+			{"a PRESSURE.GET q", "x"}, {"a LLEN $:not_full", ":1"}}...)
 	})
 }
 
@@ -108,11 +118,14 @@ func TestRolesKnowWhoHasTheElementOfNotFull(t *testing.T) {
 func TestPressureWaitersFindAnotherQueue(t *testing.T) {
 	eachSharding(t, func(t *testing.T, p *pressureServer) {
 		p.play([][2]string{
-			{"a PRESSURE.CREATE q BOUND 1", "+OK"}, {"b PRESSURE.PUT q 1 2 3", ""}, {"c PRESSURE.GET q COUNT 2", "*1 1"}, {"c PRESSURE.GET q", "2"},
+			{"a PRESSURE.CREATE q BOUND 1", "+OK"}, {"b PRESSURE.PUT q 1 2 3", ""}, {"c PRESSURE.GET q COUNT 2", "*1 1"},
+			{"c PRESSURE.GET q", "2"},
 			{"a PRESSURE.GET q", "3"}, {"b", ":3"},
 			{"b PRESSURE.PUT q 1 2 3", ""}, {"a FLUSHALL", "+OK"}, {"a PRESSURE.CREATE q BOUND 1", "+OK"},
-			{"a LLEN $:producer_free", ":0"}, {"a PRESSURE.GET q", "2"}, {"b", ":3"}, {"a LRANGE $:producer_free 0 -1", "*1 0"}, {"a PRESSURE.GET q", "3"},
-			{"b PRESSURE.GET q", ""}, {"a FLUSHALL", "+OK"}, {"a PRESSURE.CREATE q BOUND 1", "+OK"}, {"a LLEN $:consumer_free", ":0"},
+			{"a LLEN $:producer_free", ":0"}, {"a PRESSURE.GET q", "2"}, {"b", ":3"},
+			{"a LRANGE $:producer_free 0 -1", "*1 0"}, {"a PRESSURE.GET q", "3"},
+			{"b PRESSURE.GET q", ""}, {"a FLUSHALL", "+OK"}, {"a PRESSURE.CREATE q BOUND 1", "+OK"},
+			{"a LLEN $:consumer_free", ":0"},
 			{"hangup b", ""}, {"a LRANGE $:consumer_free 0 -1", "*1 0"},
 		}...)
 	})
@@ -121,8 +134,10 @@ func TestPressureWaitersFindAnotherQueue(t *testing.T) {
 // Every command that can pop the element is noticed, also from transactions, scripts, and when it is served later.
 func TestRolesAreNoticedWhateverPopsThem(t *testing.T) {
 	for _, steps := range [][]string{
-		{"RPOP $:consumer_free"}, {"LPOP $:consumer_free"}, {"LPOP $:consumer_free 5"}, {"BLPOP x $:consumer_free 0"}, {"BRPOP $:consumer_free 0"},
-		{"LMPOP 2 x $:consumer_free LEFT"}, {"BLMPOP 0 1 $:consumer_free RIGHT COUNT 3"}, {"LMOVE $:consumer_free x LEFT LEFT"},
+		{"RPOP $:consumer_free"}, {"LPOP $:consumer_free"}, {"LPOP $:consumer_free 5"}, {"BLPOP x $:consumer_free 0"},
+		{"BRPOP $:consumer_free 0"},
+		{"LMPOP 2 x $:consumer_free LEFT"}, {"BLMPOP 0 1 $:consumer_free RIGHT COUNT 3"},
+		{"LMOVE $:consumer_free x LEFT LEFT"},
 		{"BLMOVE $:consumer_free x LEFT LEFT 0"}, {"RPOPLPUSH $:consumer_free x"}, {"BRPOPLPUSH $:consumer_free x 0"},
 		{"MULTI", "RPOP $:consumer_free", "EXEC"}, {"EVAL return(redis.call('RPOP',KEYS[1])) 1 $:consumer_free"},
 	} {
@@ -155,13 +170,15 @@ func TestRolesAreNoticedWhateverPopsThem(t *testing.T) {
 
 // A role that was pushed back, by whomever, is not given back again.
 func TestRolesThatWereGivenBackAreForgotten(t *testing.T) {
-	for _, push := range []string{"LPUSH $:producer_free 0", "RPUSH $:producer_free 0", "RPOPLPUSH x $:producer_free", "LMOVE x $:producer_free LEFT LEFT"} {
+	for _, push := range []string{"LPUSH $:producer_free 0", "RPUSH $:producer_free 0", "RPOPLPUSH x $:producer_free",
+		"LMOVE x $:producer_free LEFT LEFT"} {
 		eachSharding(t, func(t *testing.T, p *pressureServer) {
 			p.play([][2]string{
 				{"a PRESSURE.CREATE q", "+OK"}, {"a LPUSH x 0", ":1"}, {"b RPOP $:producer_free", "0"},
 			}...)
 			require.NotEmpty(t, p.step("c "+push))
-			p.play([][2]string{{"c RPOP $:producer_free", "0"}, {"hangup b", ""}, {"a LLEN $:producer_free", ":0"}, {"hangup c", ""}, {"a LLEN $:producer_free", ":1"}}...)
+			p.play([][2]string{{"c RPOP $:producer_free", "0"}, {"hangup b", ""}, {"a LLEN $:producer_free", ":0"},
+				{"hangup c", ""}, {"a LLEN $:producer_free", ":1"}}...)
 		})
 	}
 }
@@ -173,7 +190,8 @@ func TestRolesOfQueuesThatHaveGoneAreForgotten(t *testing.T) {
 		name := fmt.Sprint("temporary", i)
 		p.step("a PRESSURE.CREATE " + name)
 		p.step(fmt.Sprintf("a RPOP __pressure__:%s:producer_free", name))
-		p.step(fmt.Sprintf("a DEL __pressure__:%s:bound __pressure__:%s:consumer_free __pressure__:%s:not_full", name, name, name))
+		p.step(fmt.Sprintf("a DEL __pressure__:%s:bound __pressure__:%s:consumer_free __pressure__:%s:not_full", name, name,
+			name))
 	}
 	require.LessOrEqual(t, pressure.Of(p.Server).Holders(), 128)
 	p.finish()
@@ -183,7 +201,8 @@ func TestRolesAreLeftAloneIfTheDirectiveSaysSo(t *testing.T) {
 	p := newPressureServer(t, "pressure-role-recovery", "no")
 	p.play([][2]string{
 		{"a CONFIG GET pressure-role-recovery", "*2 pressure-role-recovery no"},
-		{"a PRESSURE.CREATE q BOUND 1", "+OK"}, {"b RPOP $:producer_free", "0"}, {"b SET $:producer b", "+OK"}, {"hangup b", ""},
+		{"a PRESSURE.CREATE q BOUND 1", "+OK"}, {"b RPOP $:producer_free", "0"}, {"b SET $:producer b", "+OK"},
+		{"hangup b", ""},
 		{"a PRESSURE.PUT q x TIMEOUT 5", ""}, {"+5", ""}, {"a", ":0"},
 		{"a LPUSH $:producer_free 0", ":1"},
 		// But a client of the commands on queues always gives its role back.
@@ -231,12 +250,14 @@ func TestPressureWaitersThatGoGiveTheirRoleBack(t *testing.T) {
 func TestRolesComeBackAfterARestart(t *testing.T) {
 	const base = "__pressure__:q"
 	for name, taken := range map[string][]string{
-		"producer":                {"RPOP " + base + ":producer_free"},
-		"producer with a name":    {"RPOP " + base + ":producer_free", "SET " + base + ":producer p"},
-		"producer with room":      {"RPOP " + base + ":producer_free", "SET " + base + ":producer p", "RPOP " + base + ":not_full"},
+		"producer":             {"RPOP " + base + ":producer_free"},
+		"producer with a name": {"RPOP " + base + ":producer_free", "SET " + base + ":producer p"},
+		"producer with room": {"RPOP " + base + ":producer_free", "SET " + base + ":producer p",
+			"RPOP " + base + ":not_full"},
 		"consumer":                {"RPOP " + base + ":consumer_free"},
 		"consumer with a message": {"RPOP " + base + ":consumer_free", "SET " + base + ":consumer c", "RPOP " + base},
-		"both":                    {"RPOP " + base + ":producer_free", "RPOP " + base + ":not_full", "RPOP " + base + ":consumer_free", "SET " + base + ":consumer c"},
+		"both": {"RPOP " + base + ":producer_free", "RPOP " + base + ":not_full",
+			"RPOP " + base + ":consumer_free", "SET " + base + ":consumer c"},
 	} {
 		for _, shards := range []string{"1", "16"} {
 			t.Run(name+" "+shards, func(t *testing.T) {
@@ -272,7 +293,8 @@ func TestRolesOfAQueueInTheMakingAreNotLost(t *testing.T) {
 		p.play([][2]string{
 			{"a SETNX $:bound 0", ":1"}, {"b BRPOP $:producer_free 0", ""}, {"c PRESSURE.GET q", ""},
 			{"a LPUSH $:producer_free 0", ":1"}, {"b", "*2 $:producer_free 0"}, {"c", ""},
-			{"a LPUSH $:consumer_free 0", ":1"}, {"a LPUSH $:not_full 0", ":1"}, {"a LLEN $:consumer_free", ":0"}, {"a LLEN $:not_full", ":1"},
+			{"a LPUSH $:consumer_free 0", ":1"}, {"a LPUSH $:not_full 0", ":1"}, {"a LLEN $:consumer_free", ":0"},
+			{"a LLEN $:not_full", ":1"},
 			{"b LPUSH $ x", ":1"}, {"c", "x"}, {"a LLEN $:consumer_free", ":1"},
 		}...)
 	})

@@ -102,7 +102,8 @@ type Server struct {
 	err    error
 }
 
-// serverStats are the counters of INFO that are not the engine's. Those that grow with every command are kept elsewhere.
+// serverStats are the counters of INFO that are not the engine's. Those that grow with every command are kept
+// elsewhere.
 type serverStats struct {
 	connections, rejected atomic.Int64
 	bytesIn, bytesOut     atomic.Int64
@@ -141,7 +142,8 @@ type carrier interface {
 type Options struct {
 	// Clock gives the time; nil is the system's.
 	Clock engine.Clock
-	// Goroutines serves every client with goroutines of its own even where event loops are available. So is a server without listeners.
+	// Goroutines serves every client with goroutines of its own even where event loops are available. So is a server
+	// without listeners.
 	Goroutines bool
 	// Listeners are served beside those that the configuration asks for. The server closes them.
 	Listeners []net.Listener
@@ -149,17 +151,19 @@ type Options struct {
 	FS vfs.FS
 	// Supervised says who is told that the server is ready, for INFO.
 	Supervised config.Supervision
-	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data directory; that must
-	// have no data (ErrNotEmpty). If it is "", what a Redis has left in a data directory without data is read.
+	// Import is the path of an RDB file, an append-only file or a directory of a Redis, which Start reads into the data
+	// directory; that must have no data (ErrNotEmpty). If it is "", what a Redis has left in a data directory without
+	// data is read.
 	Import string
-	// RDBFile says that the server has an RDB file, as if dir and dbfilename were set: SAVE and its like write it, and data that are
-	// kept in memory come from there.
+	// RDBFile says that the server has an RDB file, as if dir and dbfilename were set: SAVE and its like write it, and
+	// data that are kept in memory come from there.
 	RDBFile bool
-	// SpareProcessors says that GOMAXPROCS is greater by the number of event loops (io-threads) than what the rest of the program
-	// needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster. The scheduler must be
-	// able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
+	// SpareProcessors says that GOMAXPROCS is greater by the number of event loops (io-threads) than what the rest of
+	// the program needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster.
+	// The scheduler must be able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
 	SpareProcessors bool
-	// Hook is what package atomredistest has go wrong; nil otherwise. With it every client is served with goroutines of its own.
+	// Hook is what package atomredistest has go wrong; nil otherwise. With it every client is served with goroutines of
+	// its own.
 	Hook *testhook.Hook
 }
 
@@ -204,7 +208,8 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	if srv.storage.Storage != nil {
 		source = srv.storage.Source()
 	}
-	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() || set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
+	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() ||
+		set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
 		Observer: (*observer)(srv), Source: source, Held: srv.held})
 	srv.ks.SetListLimit(set.List)
 	srv.startCluster(set)
@@ -237,8 +242,8 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	return srv, nil
 }
 
-// shardCount returns the number of shards for a setting of 0, "choose": one if there is one event loop to use them, and as
-// many as the machine can use if clients are served in parallel.
+// shardCount returns the number of shards for a setting of 0, "choose": one if there is one event loop to use them,
+// and as many as the machine can use if clients are served in parallel.
 func shardCount(setting int, parallel bool) int {
 	if setting > 0 {
 		return setting
@@ -295,7 +300,8 @@ func (srv *Server) configChanged(old, set *config.Settings) error {
 	return nil
 }
 
-// checkDir returns why the data directory cannot become another one. Stored data stays where it is; without any, dir only says where RDB files go.
+// checkDir returns why the data directory cannot become another one. Stored data stays where it is; without any, dir
+// only says where RDB files go.
 func (srv *Server) checkDir(old, set *config.Settings) error {
 	if set.Dir == old.Dir {
 		return nil
@@ -313,8 +319,8 @@ func (srv *Server) checkDir(old, set *config.Settings) error {
 	return nil
 }
 
-// Start listens on the configured addresses, reads what is stored, and serves clients in the background. Clients that come
-// while it still reads are told so.
+// Start listens on the configured addresses, reads what is stored, and serves clients in the background. Clients that
+// come while it still reads are told so.
 func (srv *Server) Start() error {
 	err := srv.loadFile(srv.config.Get())
 	if err == nil {
@@ -349,8 +355,8 @@ func (srv *Server) Addrs() []net.Addr { return srv.listeners.addrs() }
 // Done is closed when the server has stopped, because of Close or a client's SHUTDOWN.
 func (srv *Server) Done() <-chan struct{} { return srv.done }
 
-// Close disconnects all clients, makes everything durable and stops the server. It returns when nothing of it is running any
-// more.
+// Close disconnects all clients, makes everything durable and stops the server. It returns when nothing of it is
+// running any more.
 func (srv *Server) Close() error { return srv.close(true) }
 
 // Abandon is Close for a server whose data is not wanted in its latest state: what the journal does not have is lost.
@@ -361,8 +367,8 @@ func (srv *Server) close(save bool) error {
 	return srv.end(func() error { return srv.closeStorage(save) })
 }
 
-// abandon closes a server that has failed to start. Nothing of it is left: neither what runs, nor what it listened on, nor a data directory
-// that was made for it.
+// abandon closes a server that has failed to start. Nothing of it is left: neither what runs, nor what it listened
+// on, nor a data directory that was made for it.
 func (srv *Server) abandon() { _ = srv.end(srv.abandonStorage) }
 
 // end stops everything; closeStorage comes last.
@@ -451,7 +457,8 @@ func (srv *Server) logPanic(cmd *command.Command, p any) {
 // observer passes on what the engine tells of keys.
 type observer Server
 
-// hearEvents chooses the events that the server hears of: those that are published, and those that doors and services need.
+// hearEvents chooses the events that the server hears of: those that are published, and those that doors and services
+// need.
 func (srv *Server) hearEvents(set *config.Settings) {
 	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents | engine.EventClass(srv.doors.events.Load()) | srv.serviceEvents)
 }

@@ -87,7 +87,8 @@ func (s *Session) Name() string { return s.name }
 // Addr returns the address of the client, as CLIENT LIST shows it.
 func (s *Session) Addr() string { return s.peer.Addr }
 
-// HostName returns where a client runs, as well as the server can tell: its address, or for a Unix socket the name of this host.
+// HostName returns where a client runs, as well as the server can tell: its address, or for a Unix socket the name of
+// this host.
 func (s *Session) HostName() string {
 	p := s.peer
 	if !p.unix() {

@@ -14,8 +14,8 @@ import (
 // Session is one client: a state machine that takes the bytes that the client sent and gives the bytes to send back. It
 // does no I/O and never blocks; the transport that owns it does the first and waits for it.
 //
-// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, account, states, and what
-// is set once when the session starts. Others reach a session through post.
+// Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, account,
+// states, and what is set once when the session starts. Others reach a session through post.
 type Session struct {
 	srv  *Server
 	id   int64
@@ -140,7 +140,8 @@ func (s *Session) SetOutput(rest []byte) {
 	s.sentOutput(size, size-len(rest))
 }
 
-// Lend allows to leave long values where they lie until they are sent. The transport sends Pieces from now on, and calls Sent.
+// Lend allows to leave long values where they lie until they are sent. The transport sends Pieces from now on, and
+// calls Sent.
 func (s *Session) Lend() { s.out.Lends = true }
 
 // Pieces returns the first n bytes for the client as the pieces that they lie in.
@@ -156,7 +157,8 @@ func (s *Session) Sent(n int) {
 	s.sentOutput(size, n)
 }
 
-// sentOutput does what is to be done when n bytes have been taken from the output. There were size bytes in its buffer before.
+// sentOutput does what is to be done when n bytes have been taken from the output. There were size bytes in its
+// buffer before.
 func (s *Session) sentOutput(size, n int) {
 	s.follower.feed.took(n)
 	s.delay.sent(n)

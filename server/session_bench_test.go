@@ -20,8 +20,8 @@ func benchmarkKey() string { return fmt.Sprintf("key:%012d", rand.IntN(benchmark
 
 var benchmarkValue = strings.Repeat("y", 64)
 
-// BenchmarkCommand measures commands from their bytes to those of their replies, without sockets, in pipelines of sixteen, with
-// 100,000 keys or elements of a key, which are there before.
+// BenchmarkCommand measures commands from their bytes to those of their replies, without sockets, in pipelines of
+// sixteen, with 100,000 keys or elements of a key, which are there before.
 func BenchmarkCommand(b *testing.B) {
 	value := benchmarkValue
 	for _, c := range []struct {
@@ -42,12 +42,16 @@ func BenchmarkCommand(b *testing.B) {
 		}},
 		{"EXPIRE", setKey, func() []string { return []string{"EXPIRE", benchmarkKey(), "1000"} }},
 		{"LPUSH+RPOP", nil, alternately([]string{"LPUSH", "k", value}, []string{"RPOP", "k"})},
-		{"LRANGE100", func(int) []string { return []string{"LPUSH", "k", value} }, func() []string { return []string{"LRANGE", "k", "0", "99"} }},
+		{"LRANGE100", func(int) []string { return []string{"LPUSH", "k", value} },
+			func() []string { return []string{"LRANGE", "k", "0", "99"} }},
 		{"SADD", addMember("SADD", "k"), func() []string { return []string{"SADD", "k", benchmarkKey()} }},
 		{"SISMEMBER", addMember("SADD", "k"), func() []string { return []string{"SISMEMBER", "k", benchmarkKey()} }},
 		{"HSET", setField, func() []string { return []string{"HSET", "k", benchmarkKey(), value} }},
 		{"HGET", setField, func() []string { return []string{"HGET", "k", benchmarkKey()} }},
-		{"ZADD", addMember("ZADD", "k", "0"), func() []string { return []string{"ZADD", "k", fmt.Sprint(rand.IntN(1e6)), benchmarkKey()} }},
+		{"ZADD", addMember("ZADD", "k", "0"), func() []string {
+			return []string{"ZADD", "k", fmt.Sprint(rand.IntN(1e6)),
+				benchmarkKey()}
+		}},
 		{"ZSCORE", addMember("ZADD", "k", "0"), func() []string { return []string{"ZSCORE", "k", benchmarkKey()} }},
 		{"XADD", nil, func() []string { return []string{"XADD", "k", "MAXLEN", "~", "1000", "*", "field", value} }},
 		{"EVAL", setKey, func() []string { // bench/compare has the same script

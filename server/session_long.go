@@ -6,10 +6,11 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// A long argument at the end of a command, as most long values are, is received into memory of its own, of its size. A command that stores it keeps that
-// memory, and the memory of the value that it replaces receives the next one.
+// A long argument at the end of a command, as most long values are, is received into memory of its own, of its size.
+// A command that stores it keeps that memory, and the memory of the value that it replaces receives the next one.
 
-// minLong is the length in bytes from which on an argument gets memory of its own. Memory is given in whole pages, of which a shorter one would waste more.
+// minLong is the length in bytes from which on an argument gets memory of its own. Memory is given in whole pages, of
+// which a shorter one would waste more.
 const minLong = 64 << 10
 
 const (
@@ -26,7 +27,8 @@ const (
 // and to which the parts are moved meanwhile, one with each piece that comes: to move hundreds of megabytes at once
 // would hold up everybody.
 type longArg struct {
-	b     []byte   // what has arrived behind the parts; if own is set all that has, of which the parts are still to be copied
+	// what has arrived behind the parts; if own is set all that has, of which the parts are still to be copied
+	b     []byte
 	parts [][]byte // of longPart bytes each
 	own   bool     // b has room for all of it
 	size  int      // in bytes; 0 if there is no such argument
@@ -134,7 +136,8 @@ func (s *Session) startLong() {
 	}
 }
 
-// receiveLong takes the bytes of b that belong to the long argument and what ends it, has the command executed once it is complete, and returns the other bytes.
+// receiveLong takes the bytes of b that belong to the long argument and what ends it, has the command executed once
+// it is complete, and returns the other bytes.
 func (s *Session) receiveLong(b []byte) []byte {
 	b = s.long.take(b)
 	n := min(len(b), 2-s.long.end) // whatever they are: see resp.Parser

@@ -28,7 +28,8 @@ func allocated(times int, f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// feedPieces is feed, but for the time that passes, for input that arrives in pieces of so many bytes at most, read to where the session wants them.
+// feedPieces is feed, but for the time that passes, for input that arrives in pieces of so many bytes at most, read
+// to where the session wants them.
 func (b *harness) feedPieces(s *Session, input []byte, most func() int) string {
 	var out strings.Builder
 	for len(input) > 0 && !s.Closing() {
@@ -47,7 +48,8 @@ func (b *harness) feedPieces(s *Session, input []byte, most func() int) string {
 	return out.String()
 }
 
-// What arrives in pieces, so that long values are kept and memory is used again, does what it does when it arrives as a whole.
+// What arrives in pieces, so that long values are kept and memory is used again, does what it does when it arrives as
+// a whole.
 func TestLongArgumentsThatAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all [2]*harness
@@ -85,10 +87,12 @@ func TestLongArgumentsThatAreKept(t *testing.T) {
 			"serve":  func() [][]string { return [][]string{{"!LPUSH", "waited", value()}} },
 			"hash":   func() [][]string { return [][]string{{"HSET", "hash", "f", value()}, {"HGET", "hash", "f"}} },
 			"stream": func() [][]string {
-				return [][]string{{"XADD", "stream", "MAXLEN", "2", fmt.Sprintf("%d-1", seed+1), "f", value()}, {"XRANGE", "stream", "-", "+"}}
+				return [][]string{{"XADD", "stream", "MAXLEN", "2", fmt.Sprintf("%d-1", seed+1), "f", value()},
+					{"XRANGE", "stream", "-", "+"}}
 			},
 			"exec": func() [][]string {
-				return [][]string{{"MULTI"}, {"SET", key.Draw(t, "key"), value()}, {"LPUSH", "list", value()}, {"GET", key.Draw(t, "key")}, {"EXEC"}}
+				return [][]string{{"MULTI"}, {"SET", key.Draw(t, "key"), value()}, {"LPUSH", "list", value()},
+					{"GET", key.Draw(t, "key")}, {"EXEC"}}
 			},
 			"discard": func() [][]string { return [][]string{{"MULTI"}, {"SET", key.Draw(t, "key"), value()}, {"DISCARD"}} },
 			"script": func() [][]string {
@@ -125,7 +129,8 @@ func TestLongArgumentsThatAreKept(t *testing.T) {
 		}
 		var seen [2][]string
 		for i, b := range all {
-			seen[i] = append(seen[i], b.feed(monitors[i]), b.feed(others[i], request("LRANGE", "list", "0", "-1")), b.feed(others[i], request("MGET", "a", "b")))
+			seen[i] = append(seen[i], b.feed(monitors[i]), b.feed(others[i], request("LRANGE", "list", "0", "-1")),
+				b.feed(others[i], request("MGET", "a", "b")))
 			for _, e := range b.slowlog.latest(1000) {
 				seen[i] = append(seen[i], strings.Join(e.args, " "))
 			}
@@ -274,11 +279,13 @@ func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
 	s := b.session()
 	value := longValue(16000, 1)
 	var input []byte
-	for _, command := range [][]string{{"MULTI"}, {"SET", "k", value}, {"HSET", "h", "f", value}, {"SET", "k", value, "EX", "100"}, {"EXEC"}} {
+	for _, command := range [][]string{{"MULTI"}, {"SET", "k", value}, {"HSET", "h", "f", value},
+		{"SET", "k", value, "EX", "100"}, {"EXEC"}} {
 		input = append(input, request(command...)...)
 	}
 	run := func() {
-		require.Equal(t, "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n+OK\r\n:0\r\n+OK\r\n", b.feedPieces(s, input, func() int { return len(input) }))
+		require.Equal(t, "+OK\r\n"+strings.Repeat("+QUEUED\r\n", 3)+"*3\r\n+OK\r\n:0\r\n+OK\r\n",
+			b.feedPieces(s, input, func() int { return len(input) }))
 		require.Empty(t, s.owned.spare)
 	}
 	b.feedPieces(s, request("HSET", "h", "f", ""), func() int { return 1 << 20 })
@@ -292,7 +299,8 @@ func TestQueuedArgumentsUseMemoryAgain(t *testing.T) {
 	b.finish(t, s)
 }
 
-// The last command of what is read may be cut anywhere. Its beginning must not make the session allocate room for all that comes behind it, again and again.
+// The last command of what is read may be cut anywhere. Its beginning must not make the session allocate room for all
+// that comes behind it, again and again.
 func TestPipelinesThatAreCutUseMemoryAgain(t *testing.T) {
 	b := newHarness(t)
 	s := b.lentSession()

@@ -39,7 +39,8 @@ func TestRefusedCommandEndsClientCaching(t *testing.T) {
 func TestInfoTellsEverythingInTransactionsAndScripts(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
-	b.feed(s, request("SET", "a", "1", "PX", "100500"), request("SET", "b", "1"), request("GET", "a"), request("GET", "none"))
+	b.feed(s, request("SET", "a", "1", "PX", "100500"), request("SET", "b", "1"), request("GET", "a"),
+		request("GET", "none"))
 	for _, reply := range []string{
 		b.feed(s, request("INFO", "stats", "keyspace")),
 		b.feed(s, request("MULTI"), request("INFO", "stats", "keyspace"), request("EXEC")),

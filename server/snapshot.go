@@ -16,14 +16,15 @@ import (
 // ErrNotEmpty is returned by Restore if there are keys.
 var ErrNotEmpty = errors.New("the server is not empty")
 
-// Snapshot writes the keyspace as it is at one moment, as commands in the form of an append-only file. Commands go on meanwhile. While keys are still
-// being loaded after a start it waits for them. w is called by another goroutine.
+// Snapshot writes the keyspace as it is at one moment, as commands in the form of an append-only file. Commands go on
+// meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
 func (srv *Server) Snapshot(w io.Writer) error {
 	return srv.whole(func() error { return srv.encodeAOF(w, rdbKeys) })
 }
 
-// Restore executes the commands that Snapshot has written, one after the other, in an empty keyspace; it fails with ErrNotEmpty if there are
-// keys. It returns when all of it is durable. If it fails half-way all databases are emptied again.
+// Restore executes the commands that Snapshot has written, one after the other, in an empty keyspace; it fails with
+// ErrNotEmpty if there are keys. It returns when all of it is durable. If it fails half-way all databases are emptied
+// again.
 func (srv *Server) Restore(r io.Reader) error {
 	d, err := srv.Direct(0)
 	if err != nil {
@@ -110,7 +111,8 @@ func (d *Direct) replay(args [][]byte) error {
 	return nil
 }
 
-// underAll calls fn with a guard over the whole keyspace. A stored value that cannot be read ends it with an error, and so does a bug.
+// underAll calls fn with a guard over the whole keyspace. A stored value that cannot be read ends it with an error,
+// and so does a bug.
 func (srv *Server) underAll(fn func(g *engine.Guard)) (err error) {
 	var g engine.Guard
 	g.Lock(srv.ks, engine.AllShards, srv.ks.Now())

@@ -16,8 +16,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// What the server has to do with package persist: opening the data directory, repeating the journal, holding back replies
-// until what they tell is durable, and refusing commands while something is not possible.
+// What the server has to do with package persist: opening the data directory, repeating the journal, holding back
+// replies until what they tell is durable, and refusing commands while something is not possible.
 
 // The errors of commands that are refused because of the state of the storage.
 const (
@@ -59,8 +59,9 @@ func (srv *Server) openStorage(set *config.Settings) error {
 	var err error
 	srv.restricted.Store(true)
 	srv.storage.Storage, err = persist.Open(persist.Options{
-		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync, CheckpointSize: int64(set.CheckpointSize),
-		SavePoints: set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
+		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync,
+		CheckpointSize: int64(set.CheckpointSize),
+		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
 		Extra: srv.storedFunctions, Restore: srv.recoverFunctions, Import: srv.importStored(set),
 	})
 	if err == nil {
@@ -104,8 +105,8 @@ func (srv *Server) recoverData() error {
 	return nil
 }
 
-// storageChanged acts on the journal having become durable up to a later position, and on the storage having failed or got
-// well. Any goroutine may call it.
+// storageChanged acts on the journal having become durable up to a later position, and on the storage having failed
+// or got well. Any goroutine may call it.
 func (srv *Server) storageChanged() {
 	st := &srv.storage
 	srv.restrict()
@@ -134,7 +135,8 @@ func (srv *Server) restrict() {
 	st := &srv.storage
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	srv.restricted.Store(srv.followed.scarce.Load() || srv.replica.link() != nil || st.Storage != nil && (!st.replayed || st.Loading() || st.Err() != nil))
+	srv.restricted.Store(srv.followed.scarce.Load() || srv.replica.link() != nil || st.Storage != nil &&
+		(!st.replayed || st.Loading() || st.Err() != nil))
 }
 
 // await has finish called once the journal is durable up to lsn.
@@ -151,8 +153,8 @@ func (st *storageState) await(lsn uint64, finish func(reply func(w *resp.Writer)
 	}
 }
 
-// restriction returns the error that the state of the storage has for a command, "" if it may run. writes says that it may
-// change something.
+// restriction returns the error that the state of the storage has for a command, "" if it may run. writes says that
+// it may change something.
 func (srv *Server) restriction(cmd *command.Command, writes bool) command.Error {
 	st := &srv.storage
 	e := srv.replica.restriction(cmd, writes, srv.config.Get())
@@ -288,8 +290,8 @@ func (r *replayer) lookup(args [][]byte) (cmd *command.Command) {
 	return cmd
 }
 
-// journalChanges writes a command that has run to the journal if it has changed anything, unless its handler has done so. changes
-// is what G.Changes said before.
+// journalChanges writes a command that has run to the journal if it has changed anything, unless its handler has done
+// so. changes is what G.Changes said before.
 func journalChanges(c *command.Ctx, changes int) {
 	if c.G.Changes() == changes || c.Journalled {
 		return

@@ -58,7 +58,8 @@ func TestDatabasesAreThereAfterARestart(t *testing.T) {
 	fs := vfs.NewMem()
 	d, err := openDurable(t, fs)
 	require.NoError(t, err)
-	d.do("SET k zero", "SELECT 1", "SET k one", "SELECT 2", "SET k two", "SAVE", "SWAPDB 0 1", "FLUSHDB", "SET k new", "MOVE k 3", "SELECT 0")
+	d.do("SET k zero", "SELECT 1", "SET k one", "SELECT 2", "SET k two", "SAVE", "SWAPDB 0 1", "FLUSHDB", "SET k new",
+		"MOVE k 3", "SELECT 0")
 	d.do("SAVE")
 	d.do("SWAPDB 0 3")
 	d.s.Close()

@@ -96,7 +96,8 @@ func TestEveryHistoryBelongsToACommand(t *testing.T) {
 	table := command.NewTable()
 	for name, history := range commandHistory() {
 		require.NotNil(t, table.Original(name), name)
-		require.True(t, slices.IsSortedFunc(history, func(a, b change) int { return compareVersions(t, a.since, b.since) }), name)
+		require.True(t, slices.IsSortedFunc(history, func(a, b change) int { return compareVersions(t, a.since, b.since) }),
+			name)
 	}
 	for _, name := range internalCommands {
 		require.NotNil(t, table.Original(name), name)

@@ -38,7 +38,8 @@ func (srv *Server) commandName(words []string) (name string, ok bool) {
 	return cmd.Name, true
 }
 
-// fallible makes executions of the command fail, and be late, as the hook says, but for those by scripts and other commands.
+// fallible makes executions of the command fail, and be late, as the hook says, but for those by scripts and other
+// commands.
 func fallible(cmd *command.Command, h *testhook.Hook) {
 	do := cmd.Do
 	if do == nil {

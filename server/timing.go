@@ -9,11 +9,12 @@ import (
 	"github.com/atomredis/atomredis/config"
 )
 
-// How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal commands whose cost is
-// constant share one reading (tally), and only commands that may be slow are measured by themselves. What is told of a run of several is
-// its mean. If a run turns out to be as slow as the slow log or the latency monitor looks for, the session's next commands are measured one by
-// one; if those look for less than a millisecond all commands are. To the latency monitor a slow run is one event, because others had to wait
-// for all of it; the slow log is not told, because nobody knows which of them it was.
+// How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal
+// commands whose cost is constant share one reading (tally), and only commands that may be slow are measured by
+// themselves. What is told of a run of several is its mean. If a run turns out to be as slow as the slow log or the
+// latency monitor looks for, the session's next commands are measured one by one; if those look for less than a
+// millisecond all commands are. To the latency monitor a slow run is one event, because others had to wait for all of
+// it; the slow log is not told, because nobody knows which of them it was.
 
 // timing is what sessions have to know of the settings about durations; they read it for every batch.
 type timing struct {
@@ -109,7 +110,8 @@ func (s *commandStats) count(calls, took int64) {
 	s.nanos.Add(took)
 }
 
-// examine takes note of how long calls of a command took: so many ns in all. args are those of a single call; nil if they are not known.
+// examine takes note of how long calls of a command took: so many ns in all. args are those of a single call; nil if
+// they are not known.
 func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64) {
 	if s.srv.timing.tracking.Load() {
 		s.srv.commandStats.of(cmd).histogram().add(took/calls, calls)

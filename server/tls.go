@@ -123,7 +123,8 @@ func verifyChain(certs []*x509.Certificate, authorities *x509.CertPool) error {
 	for _, c := range certs[1:] {
 		between.AddCert(c)
 	}
-	_, err := certs[0].Verify(x509.VerifyOptions{Roots: authorities, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := certs[0].Verify(x509.VerifyOptions{Roots: authorities, Intermediates: between,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err
 }
 
@@ -171,7 +172,8 @@ func (srv *Server) tlsConfigFor(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return srv.tls.Load().server, nil
 }
 
-// rereadTLS reads the files again if one of them is not as it was. What cannot be used is left alone until it changes once more.
+// rereadTLS reads the files again if one of them is not as it was. What cannot be used is left alone until it changes
+// once more.
 func (srv *Server) rereadTLS() {
 	st := srv.tls.Load()
 	if st == nil {
@@ -184,7 +186,8 @@ func (srv *Server) rereadTLS() {
 	next, err := loadTLS(&st.by)
 	if err != nil {
 		srv.files.refused = now
-		srv.log.Error("a file of the TLS configuration has changed and cannot be used; the one before stays in use", "error", err.Error())
+		srv.log.Error("a file of the TLS configuration has changed and cannot be used; the one before stays in use",
+			"error", err.Error())
 		return
 	}
 	if srv.tls.CompareAndSwap(st, next) { // otherwise a client has set something else meanwhile

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// This file reads lists of ciphers as OpenSSL has them, because tls-ciphers does: names and classes of ciphers ("ECDHE+AESGCM"), which are added,
-// or removed ("!", "-"). The order says nothing here: crypto/tls has its own.
+// This file reads lists of ciphers as OpenSSL has them, because tls-ciphers does: names and classes of ciphers
+// ("ECDHE+AESGCM"), which are added, or removed ("!", "-"). The order says nothing here: crypto/tls has its own.
 
 // suite is a cipher suite of TLS up to 1.2.
 type suite struct {
@@ -108,7 +108,8 @@ var errNoCipher = errors.New("the server has none of these ciphers")
 func cipherSuites(list string) ([]uint16, error) {
 	var allowed []uint16
 	var banned []uint16
-	for _, word := range strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ',' || r == ' ' || r == ';' }) {
+	for _, word := range strings.FieldsFunc(list,
+		func(r rune) bool { return r == ':' || r == ',' || r == ' ' || r == ';' }) {
 		if word[0] == '@' || word[0] == '+' { // @STRENGTH, or an order
 			continue
 		}

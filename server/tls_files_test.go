@@ -50,7 +50,8 @@ func TestListsOfCiphersAreReadAsOpenSSLDoes(t *testing.T) {
 		require.Equal(t, errNoCipher, err, list)
 	}
 	require.NoError(t, checkTLS13Suites("TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:TLS_AES_128_CCM_SHA256"))
-	require.ErrorContains(t, checkTLS13Suites("TLS_CHACHA20_POLY1305_SHA256"), "TLS 1.3 always has TLS_AES_128_GCM_SHA256 here")
+	require.ErrorContains(t, checkTLS13Suites("TLS_CHACHA20_POLY1305_SHA256"),
+		"TLS 1.3 always has TLS_AES_128_GCM_SHA256 here")
 }
 
 // lockedBuffer is a log that may be read while it is written.
@@ -95,13 +96,16 @@ func TestOnlyConfiguredCiphersAreUsed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, uint16(tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384), conn.ConnectionState().CipherSuite)
 	require.NoError(t, conn.Close())
-	_, err = tls.Dial("tcp", addr, &tls.Config{RootCAs: a.pool, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
+	_, err = tls.Dial("tcp", addr, &tls.Config{RootCAs: a.pool,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
 	require.Error(t, err)
-	for _, refused := range [][2]string{{"tls-ciphers", "DHE"}, {"tls-protocols", "TLSv1.3"}, {"tls-protocols", "x"}, {"tls-replication", "yes"}} {
+	for _, refused := range [][2]string{{"tls-ciphers", "DHE"}, {"tls-protocols", "TLSv1.3"}, {"tls-protocols", "x"},
+		{"tls-replication", "yes"}} {
 		require.Equal(t, errTLSUpdate, srv.config.Set(refused[0], refused[1], true), refused)
 	}
 	require.NoError(t, srv.config.Set("tls-ciphers", "ECDHE+AES128", true))
-	_, err = tls.Dial("tcp", addr, &tls.Config{RootCAs: a.pool, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
+	_, err = tls.Dial("tcp", addr, &tls.Config{RootCAs: a.pool,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}})
 	require.NoError(t, err)
 }
 
@@ -123,7 +127,8 @@ func TestCertificatesThatChangeAreReadAgain(t *testing.T) {
 	a := newAuthority(t, "a")
 	cert, key := a.issue("server", 2)
 	var log lockedBuffer
-	srv, addr := tlsServer(t, &log, Options{Clock: clock}, "tls-cert-file", cert, "tls-key-file", key, "tls-auth-clients", "no")
+	srv, addr := tlsServer(t, &log, Options{Clock: clock}, "tls-cert-file", cert, "tls-key-file", key,
+		"tls-auth-clients", "no")
 	serial := func() int64 {
 		t.Helper()
 		_, cert, err := ping(addr, &tls.Config{RootCAs: a.pool})
@@ -209,8 +214,10 @@ func TestAReplicaFollowsWithTLS(t *testing.T) {
 	_, port, _ := net.SplitHostPort(addr)
 	m := master.connect()
 	require.Equal(t, "+OK", m.do("SET a b"))
-	replica := startTestServer(t, Options{}, "tls-cert-file", cert, "tls-key-file", key, "tls-client-cert-file", replicaCert, "tls-client-key-file", replicaKey,
-		"tls-ca-cert-file", ours.file, "tls-replication", "yes", "replica-announce-ip", "192.0.2.7", "replica-announce-port", "7777",
+	replica := startTestServer(t, Options{}, "tls-cert-file", cert, "tls-key-file", key, "tls-client-cert-file",
+		replicaCert, "tls-client-key-file", replicaKey,
+		"tls-ca-cert-file", ours.file, "tls-replication", "yes", "replica-announce-ip", "192.0.2.7",
+		"replica-announce-port", "7777",
 		"bind-source-addr", "127.0.0.1", "replica-priority", "3", "replica-announced", "no")
 	r := replica.connect()
 	require.Equal(t, "+OK", r.do("REPLICAOF 127.0.0.1 "+port))
@@ -219,7 +226,8 @@ func TestAReplicaFollowsWithTLS(t *testing.T) {
 	require.Contains(t, r.do("INFO replication"), "slave_priority:3\r\nslave_read_only:1\r\nreplica_announced:0")
 	m.waitFor("INFO replication", "slave0:ip=192.0.2.7,port=7777,state=online")
 
-	stranger := startTestServer(t, Options{}, "tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file", others.file, "tls-replication", "yes")
+	stranger := startTestServer(t, Options{}, "tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file",
+		others.file, "tls-replication", "yes")
 	s := stranger.connect()
 	require.Equal(t, "+OK", s.do("REPLICAOF 127.0.0.1 "+port))
 	s.waitFor("INFO replication", "certificate signed by unknown authority")

@@ -95,7 +95,8 @@ var (
 		"1.2.840.113549.2.11": sha512.New,
 	}
 	// aesKeyLengths are the lengths in bytes of the keys of AES in CBC mode.
-	aesKeyLengths = map[string]int{"2.16.840.1.101.3.4.1.2": 16, "2.16.840.1.101.3.4.1.22": 24, "2.16.840.1.101.3.4.1.42": 32}
+	aesKeyLengths = map[string]int{"2.16.840.1.101.3.4.1.2": 16, "2.16.840.1.101.3.4.1.22": 24,
+		"2.16.840.1.101.3.4.1.42": 32}
 )
 
 // maxKeyIterations bounds the time that deriving a key takes.
@@ -106,14 +107,17 @@ func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	var params pbes2Params
 	var derivation pbkdf2Params
 	var iv []byte
-	if !unmarshal(der, &key) || !key.Algorithm.Algorithm.Equal(oidPBES2) || !unmarshal(key.Algorithm.Parameters.FullBytes, &params) ||
+	if !unmarshal(der, &key) || !key.Algorithm.Algorithm.Equal(oidPBES2) ||
+		!unmarshal(key.Algorithm.Parameters.FullBytes, &params) ||
 		!params.Derivation.Algorithm.Equal(oidPBKDF2) || !unmarshal(params.Derivation.Parameters.FullBytes, &derivation) {
 		return nil, errKeyCipher
 	}
 	newHash := pbkdf2Hashes[derivation.PRF.Algorithm.String()]
 	length := aesKeyLengths[params.Encryption.Algorithm.String()]
-	if newHash == nil || length == 0 || !unmarshal(params.Encryption.Parameters.FullBytes, &iv) || len(iv) != aes.BlockSize ||
-		len(key.Data) == 0 || len(key.Data)%aes.BlockSize != 0 || derivation.Iterations < 1 || derivation.Iterations > maxKeyIterations {
+	if newHash == nil || length == 0 || !unmarshal(params.Encryption.Parameters.FullBytes, &iv) ||
+		len(iv) != aes.BlockSize ||
+		len(key.Data) == 0 || len(key.Data)%aes.BlockSize != 0 || derivation.Iterations < 1 ||
+		derivation.Iterations > maxKeyIterations {
 		return nil, errKeyCipher
 	}
 	secret, err := pbkdf2.Key(newHash, password, derivation.Salt, derivation.Iterations, length)

@@ -38,8 +38,9 @@ func newAuthority(t *testing.T, name string) *authority {
 	a := &authority{t: t, dir: t.TempDir(), pool: x509.NewCertPool()}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotAfter:              time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	require.NoError(t, err)
 	a.key = key
@@ -60,7 +61,8 @@ func (a *authority) write(name, kind string, der []byte) string {
 func (a *authority) issue(name string, serial int64) (certFile, keyFile string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(a.t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
@@ -100,7 +102,8 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	_, port, _ := net.SplitHostPort(probe.Addr().String())
 	require.NoError(t, probe.Close())
-	for name, value := range map[string]string{"port": "0", "tls-port": port, "bind": "127.0.0.1", "tls-cert-file": cert, "tls-key-file": key,
+	for name, value := range map[string]string{"port": "0", "tls-port": port, "bind": "127.0.0.1", "tls-cert-file": cert,
+		"tls-key-file":     key,
 		"tls-ca-cert-file": ours.file} {
 		require.NoError(t, conf.Set(name, value, false))
 	}
@@ -113,12 +116,13 @@ func TestTLS(t *testing.T) {
 	// try returns the reply to a client with these certificates.
 	try := func(certs ...tls.Certificate) (string, error) {
 		// The client sends its certificate whoever the server accepts.
-		reply, _, err := ping(addr, &tls.Config{RootCAs: ours.pool, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			if len(certs) == 0 {
-				return &tls.Certificate{}, nil
-			}
-			return &certs[0], nil
-		}})
+		reply, _, err := ping(addr, &tls.Config{RootCAs: ours.pool,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				if len(certs) == 0 {
+					return &tls.Certificate{}, nil
+				}
+				return &certs[0], nil
+			}})
 		return reply, err
 	}
 	for _, c := range []struct {
@@ -129,7 +133,8 @@ func TestTLS(t *testing.T) {
 		for name, is := range map[string]struct {
 			certs   []tls.Certificate
 			welcome bool
-		}{"known": {[]tls.Certificate{known}, c.known}, "stranger": {[]tls.Certificate{stranger}, c.stranger}, "nobody": {nil, c.nobody}} {
+		}{"known": {[]tls.Certificate{known}, c.known}, "stranger": {[]tls.Certificate{stranger}, c.stranger},
+			"nobody": {nil, c.nobody}} {
 			reply, err := try(is.certs...)
 			if is.welcome {
 				require.NoError(t, err, "%s: %s", c.auth, name)
@@ -182,16 +187,19 @@ func TestTLSNeedsWhatItVerifiesWith(t *testing.T) {
 	a := newAuthority(t, "a")
 	cert, key := a.issue("server", 2)
 	for name, s := range map[string]config.TLSSettings{
-		"no certificate":      {},
-		"no authority":        {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert},
-		"no file":             {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CAFile: cert + "x"},
-		"a file without one":  {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CAFile: key},
-		"a directory without": {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: t.TempDir()},
+		"no certificate": {},
+		"no authority":   {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert},
+		"no file": {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert,
+			CAFile: cert + "x"},
+		"a file without one": {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CAFile: key},
+		"a directory without": {CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert,
+			CADir: t.TempDir()},
 	} {
 		_, err := loadTLS(&s)
 		require.Error(t, err, name)
 	}
-	_, err := loadTLS(&config.TLSSettings{CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert, CADir: a.dir})
+	_, err := loadTLS(&config.TLSSettings{CertFile: cert, KeyFile: key, AuthClients: tls.RequireAndVerifyClientCert,
+		CADir: a.dir})
 	require.NoError(t, err)
 }
 

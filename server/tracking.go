@@ -13,8 +13,8 @@ import (
 )
 
 // trackingTable is the server's part in client-side caching: it knows which keys clients have read, or which prefixes
-// they asked for, and tells them when such a key changes. mu is taken under guards; under it only the register of clients
-// and mailboxes are locked.
+// they asked for, and tells them when such a key changes. mu is taken under guards; under it only the register of
+// clients and mailboxes are locked.
 type trackingTable struct {
 	mu      sync.Mutex
 	clients map[int64]*Session // those that track, by number
@@ -25,7 +25,8 @@ type trackingTable struct {
 	prefixes map[string]map[*Session]struct{}
 }
 
-// origin is who makes changes: a client, or what serves it while it is blocked. It is used by the goroutine that makes them.
+// origin is who makes changes: a client, or what serves it while it is blocked. It is used by the goroutine that
+// makes them.
 type origin struct {
 	session *Session
 	pushed  bool     // the running command has published something to its own client; it follows the reply
@@ -33,8 +34,8 @@ type origin struct {
 	changed []string // keys whose changes those who listen to prefixes are told of at the end of the command
 }
 
-// trackingState is what a client chose with CLIENT TRACKING. Its owner changes redirect and mode under the table's mu, so
-// that it may read them without, and others under mu.
+// trackingState is what a client chose with CLIENT TRACKING. Its owner changes redirect and mode under the table's
+// mu, so that it may read them without, and others under mu.
 type trackingState struct {
 	on       bool
 	redirect int64 // the client that is told instead; 0 = this one
@@ -115,8 +116,8 @@ func (m *invalidation) write(w *resp.Writer) {
 	}
 }
 
-// invalidate tells everybody who tracks the key that it has changed. by is who changed it, nil if nobody did. Those who listen to
-// prefixes are told of all changes of a command at once, by broadcast.
+// invalidate tells everybody who tracks the key that it has changed. by is who changed it, nil if nobody did. Those
+// who listen to prefixes are told of all changes of a command at once, by broadcast.
 func (t *trackingTable) invalidate(by *origin, key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +154,8 @@ func (t *trackingTable) broadcast(by *origin) {
 	by.changed = by.changed[:0]
 }
 
-// tellListeners sends those who listen to prefixes one message for each of these that some of the keys begin with. mu is held.
+// tellListeners sends those who listen to prefixes one message for each of these that some of the keys begin with. mu
+// is held.
 func (t *trackingTable) tellListeners(by *origin, keys []string) {
 	for _, prefix := range slices.Sorted(maps.Keys(t.prefixes)) {
 		var m invalidation
@@ -222,8 +224,8 @@ func (t *trackingTable) tell(s *Session, by *origin, m *invalidation) {
 	// There is no way to reach a RESP2 client otherwise.
 }
 
-// pushAfter gives the session an out-of-band message that follows the reply of the command that caused it, if that is the
-// session's own; by is who carries out the command, nil if there is none.
+// pushAfter gives the session an out-of-band message that follows the reply of the command that caused it, if that is
+// the session's own; by is who carries out the command, nil if there is none.
 func (s *Session) pushAfter(by *origin, message []byte) {
 	if by != nil && by.session == s {
 		by.later = append(by.later, message...)
@@ -343,7 +345,8 @@ func (s *Session) stopTracking() {
 // that no change of them can be missed.
 func (s *Session) rememberKeys(cmd *command.Command, args [][]byte) {
 	state := &s.tracking
-	read := cmd.Flags&command.ReadOnly != 0 && cmd.ACL&command.CatScripting == 0 // a script's commands are the ones that read
+	// a script's commands are the ones that read
+	read := cmd.Flags&command.ReadOnly != 0 && cmd.ACL&command.CatScripting == 0
 	switch {
 	case !read || state.mode&trackingBcast != 0:
 	case state.mode&trackingOptIn != 0 && !state.caching:
@@ -358,8 +361,8 @@ func (s *Session) rememberKeys(cmd *command.Command, args [][]byte) {
 	}
 }
 
-// endCaching makes CLIENT CACHING have no effect any more after a command that was executed or, in vain, tried; nil is one
-// that does not exist.
+// endCaching makes CLIENT CACHING have no effect any more after a command that was executed or, in vain, tried; nil
+// is one that does not exist.
 func (t *trackingState) endCaching(cmd *command.Command) {
 	if cmd == nil || cmd.Parent == nil || !cmd.Parent.KeepsCaching {
 		t.caching = false

@@ -31,8 +31,8 @@ type queuedCommand struct {
 	long []byte // the last one, if the command may keep its memory
 }
 
-// queueRoom is room for a short transaction. A session that has used it keeps it for the next one: what EXEC executes is not needed
-// any more when EXEC has been counted.
+// queueRoom is room for a short transaction. A session that has used it keeps it for the next one: what EXEC executes
+// is not needed any more when EXEC has been counted.
 type queueRoom struct {
 	queue [16]queuedCommand
 	args  [48][]byte
@@ -48,8 +48,8 @@ type watchedKey struct {
 	version uint64
 }
 
-// begin starts to watch the key. written says that the guard may have changed it since the client was told so: then the version is one that
-// it cannot have any more.
+// begin starts to watch the key. written says that the guard may have changed it since the client was told so: then
+// the version is one that it cannot have any more.
 func (w *watchedKey) begin(g *engine.Guard, written bool) {
 	w.watch, w.version = g.Watch(w.db, []byte(w.key))
 	if written {
@@ -57,8 +57,8 @@ func (w *watchedKey) begin(g *engine.Guard, written bool) {
 	}
 }
 
-// underWatches calls do under a guard over the shards of keys that the client watches. A client does not wait for a script that has
-// made the server busy: the script's guard does it at its end. No guard may be held.
+// underWatches calls do under a guard over the shards of keys that the client watches. A client does not wait for a
+// script that has made the server busy: the script's guard does it at its end. No guard may be held.
 func (s *Session) underWatches(keys []*watchedKey, do func(g *engine.Guard, written bool)) {
 	shards := shardsOf(keys)
 	r := &s.srv.scripts.run
@@ -127,7 +127,8 @@ func (s *Session) watchTouched() bool {
 	return slices.ContainsFunc(s.tx.watches, func(w *watchedKey) bool { return g.Touched(w.watch, w.version) })
 }
 
-// enqueue keeps a command for EXEC, unless that will not run it. As in Redis, what is not kept is no reason to refuse EXEC either.
+// enqueue keeps a command for EXEC, unless that will not run it. As in Redis, what is not kept is no reason to refuse
+// EXEC either.
 func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	s.out.Buf = append(s.out.Buf, "+QUEUED\r\n"...)
 	if s.tx.spoiled || s.watchTouched() {
@@ -148,7 +149,8 @@ func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 		q.args = s.tx.keep(args)
 	}
 	s.tx.queue = append(s.tx.queue, q)
-	s.tx.bytes += int64(unsafe.Sizeof(queuedCommand{})) + int64(len(args))*int64(unsafe.Sizeof([]byte(nil))) + int64(sizeOf(args))
+	s.tx.bytes += int64(unsafe.Sizeof(queuedCommand{})) + int64(len(args))*int64(unsafe.Sizeof([]byte(nil))) +
+		int64(sizeOf(args))
 	s.tx.writes = s.tx.writes || cmd.MayReplicate(s.srv, args)
 }
 
@@ -201,7 +203,8 @@ func (s *Session) discard() {
 	s.endTransaction()
 }
 
-// endTransaction leaves the session as it is before MULTI. What was queued may still be logged, and is used again afterwards or left to the garbage collector.
+// endTransaction leaves the session as it is before MULTI. What was queued may still be logged, and is used again
+// afterwards or left to the garbage collector.
 func (s *Session) endTransaction() {
 	s.owned.spare = append(s.owned.spare, s.tx.pieces...)
 	s.tx = transaction{room: s.tx.room}

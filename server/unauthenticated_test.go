@@ -102,7 +102,8 @@ func TestInputOfUnauthenticatedClientIsBounded(t *testing.T) {
 		most        int
 	}{
 		{"paused", string(request("AUTH", "secret")) + strings.Repeat("x", 4<<20), true, unauthenticatedInput},
-		{"many arguments", "*10\r\n" + strings.Repeat(bulk, 9) + "$16384\r\n" + strings.Repeat("x", 16000), false, 10 * (16384 + 20)},
+		{"many arguments", "*10\r\n" + strings.Repeat(bulk, 9) + "$16384\r\n" + strings.Repeat("x", 16000), false,
+			10 * (16384 + 20)},
 		{"too many arguments", "*11\r\n", false, 100},
 		{"a long argument", "*2\r\n$3\r\nGET\r\n$16385\r\n", false, 100},
 		{"a long line", strings.Repeat("x", 1<<20), false, 70 << 10},

@@ -17,12 +17,13 @@ import (
 	"github.com/atomredis/atomredis/server/acl"
 )
 
-// This file has the users of the server, who a client is, and the decision whether it may execute a command. Rules are read and applied in
-// package acl; the ACL commands are in cmd_acl.go.
+// This file has the users of the server, who a client is, and the decision whether it may execute a command. Rules
+// are read and applied in package acl; the ACL commands are in cmd_acl.go.
 
 // users are the server's users, and the log of what was refused to them.
 type users struct {
-	mu       sync.Mutex // held while users change, and while a client becomes one of them; the hub and mailboxes are locked under it
+	// held while users change, and while a client becomes one of them; the hub and mailboxes are locked under it
+	mu       sync.Mutex
 	accounts map[string]*account
 	byNobody *account   // the default user, which is in accounts too
 	file     fileStates // the ACL file as it was when it was last read or written
@@ -30,7 +31,8 @@ type users struct {
 	log acl.Log
 }
 
-// account is a user through all changes of what it may do. Sessions refer to it. When it is deleted nothing is allowed any more.
+// account is a user through all changes of what it may do. Sessions refer to it. When it is deleted nothing is
+// allowed any more.
 type account struct{ user atomic.Pointer[acl.User] }
 
 // tableForRules shows the command table to the rules of users.
@@ -178,8 +180,8 @@ func (u *users) open() bool {
 	return user.Enabled() && !user.NeedsPassword()
 }
 
-// setUser applies rules to a user, which is made if there is none. Clients of the user that listen to channels that it may not use any
-// more are disconnected. by is the client that wants it.
+// setUser applies rules to a user, which is made if there is none. Clients of the user that listen to channels that
+// it may not use any more are disconnected. by is the client that wants it.
 func (srv *Server) setUser(by *Session, name string, rules []string) error {
 	u, r := &srv.users, srv.rules()
 	u.mu.Lock()
@@ -223,7 +225,8 @@ func (h *hub) misplaced(a *account, user *acl.User) map[*Session]bool {
 	return found
 }
 
-// deleteUser removes a user and disconnects its clients; it reports whether there was one. by is the client that wants it.
+// deleteUser removes a user and disconnects its clients; it reports whether there was one. by is the client that
+// wants it.
 func (srv *Server) deleteUser(by *Session, name string) bool {
 	u := &srv.users
 	u.mu.Lock()
@@ -261,9 +264,9 @@ func (s *Session) expel(by *Session) {
 	s.post(mailKill)
 }
 
-// loadUsers replaces all users by those of the ACL file, if there is nothing wrong with it; otherwise it tells what. Clients of users
-// that are there no more are disconnected, and those that listen to channels that they may not use any more. by is the client that wants
-// it, or nil.
+// loadUsers replaces all users by those of the ACL file, if there is nothing wrong with it; otherwise it tells what.
+// Clients of users that are there no more are disconnected, and those that listen to channels that they may not use
+// any more. by is the client that wants it, or nil.
 func (srv *Server) loadUsers(by *Session) (problems string) {
 	file, r := srv.config.Get().ACLFile, srv.rules()
 	states := statFiles([]string{file})
@@ -335,8 +338,9 @@ func (srv *Server) rereadUsers() {
 	srv.log.Info("the ACL file has changed and was read again")
 }
 
-// userLines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of their own. The default
-// user is left out if it is as without such a line. Users of included files stay there, where they cannot be changed.
+// userLines returns the users as lines of a configuration file, for CONFIG REWRITE: none if they are in a file of
+// their own. The default user is left out if it is as without such a line. Users of included files stay there, where
+// they cannot be changed.
 func (srv *Server) userLines(set *config.Settings, included [][]string) (lines []string, err error) {
 	if set.ACLFile != "" {
 		return nil, nil
@@ -420,7 +424,8 @@ func (s *Session) setAuthenticated(yes bool) {
 // mustAuthenticate reports whether the client may do nothing before it has authenticated. That can change without it.
 func (s *Session) mustAuthenticate() bool { return !s.authenticated && !s.srv.users.open() }
 
-// unrestricted reports whether the client may do everything. A session without an account may: it is the program's or the journal's.
+// unrestricted reports whether the client may do everything. A session without an account may: it is the program's or
+// the journal's.
 func (s *Session) unrestricted() bool {
 	a := s.account.Load()
 	return a == nil || a.user.Load().Unrestricted()
@@ -479,7 +484,8 @@ func describeKeys(cmd *command.Command, c *acl.Call, args [][]byte) {
 	case !cmd.ArityOK(len(args)): // a script may ask so
 	case cmd.DerivedKeys != nil:
 		c.Keys = appendDerivedKeys(cmd, c.Keys, args)
-	case cmd.Flags&(arbitrary|command.AllKeys) == arbitrary: // commands with AllKeys tell names, as KEYS does, and not what is there
+	case cmd.Flags&(arbitrary|command.AllKeys) == arbitrary:
+		// commands with AllKeys tell names, as KEYS does, and not what is there
 		c.Unknown = keyAccess(cmd)
 	}
 }
@@ -607,6 +613,7 @@ func (s *Session) logDenial(cmd *command.Command, context string, why acl.Reason
 	s.publish()
 	s.srv.stats.denied[why].Add(1)
 	now := s.srv.ks.Now()
-	s.srv.users.log.Add(acl.Entry{Reason: why, Context: context, Object: object, User: user, Time: now, Client: string(s.describe(nil, now))},
+	s.srv.users.log.Add(acl.Entry{Reason: why, Context: context, Object: object, User: user, Time: now,
+		Client: string(s.describe(nil, now))},
 		s.srv.config.Get().ACLLogMaxLen)
 }

@@ -44,9 +44,11 @@ func TestUsersOfTheConfigurationFile(t *testing.T) {
 		"default: on sanitize-payload #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b ~* &* +@all",
 	}, describeUsers(srv))
 
-	srv, _, err = configuredServer(t, "requirepass secret", "acl-pubsub-default allchannels", "user default on nopass +ping", "USER x (+get)")
+	srv, _, err = configuredServer(t, "requirepass secret", "acl-pubsub-default allchannels",
+		"user default on nopass +ping", "USER x (+get)")
 	require.NoError(t, err)
-	require.Equal(t, []string{"default: on nopass sanitize-payload &* -@all +ping", "x: off sanitize-payload &* -@all (&* -@all +get)"}, describeUsers(srv))
+	require.Equal(t, []string{"default: on nopass sanitize-payload &* -@all +ping",
+		"x: off sanitize-payload &* -@all (&* -@all +get)"}, describeUsers(srv))
 }
 
 func TestUsersThatCannotBeKeepTheServerFromStarting(t *testing.T) {
@@ -62,7 +64,8 @@ func TestUsersThatCannotBeKeepTheServerFromStarting(t *testing.T) {
 		require.EqualError(t, err, want, line)
 	}
 	conf := config.NewConfig()
-	require.ErrorIs(t, conf.LoadFile(writeFile(t, "redis.conf", "user a on\nuser b on\nuser a off\n")), config.ErrDuplicateUser)
+	require.ErrorIs(t, conf.LoadFile(writeFile(t, "redis.conf", "user a on\nuser b on\nuser a off\n")),
+		config.ErrDuplicateUser)
 	require.ErrorIs(t, conf.LoadFile(writeFile(t, "redis.conf", "user\n")), config.ErrWordCount)
 	require.Empty(t, conf.Get().Users)
 }
@@ -107,14 +110,16 @@ func TestUsersAreSavedToAFileAndLoadedFromIt(t *testing.T) {
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "user a on sanitize-payload #2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 ~a* resetchannels -@all +get (~b resetchannels -@all +set)\n"+
-		"user b on nopass sanitize-payload resetchannels +@all\nuser default on nopass sanitize-payload ~* &* +@all\n", string(content))
+		"user b on nopass sanitize-payload resetchannels +@all\nuser default on nopass sanitize-payload ~* &* +@all\n",
+		string(content))
 
 	// A file that is wrong changes nothing.
 	b := s.connect()
 	require.Equal(t, "+OK", b.do("AUTH b x"))
 	before := describeUsers(s.Server)
 	require.NoError(t, os.WriteFile(file, []byte("user c on\nnope\nuser d +nope nope\n"), 0o600))
-	require.Equal(t, "-ERR "+file+":2 should start with user keyword followed by the username. "+file+":3: Error in applying operation '+nope': "+
+	require.Equal(t, "-ERR "+file+":2 should start with user keyword followed by the username. "+file+
+		":3: Error in applying operation '+nope': "+
 		"Unknown command or category name in ACL. "+file+":3: Syntax error. "+
 		"WARNING: ACL errors detected, no change to the previously active ACL rules was performed", c.do("ACL LOAD"))
 	require.Equal(t, before, describeUsers(s.Server))
@@ -220,7 +225,8 @@ func TestReadingArbitraryKeysTakesThePermissionForAll(t *testing.T) {
 	get := b.table.Find([]byte("get"))
 	args := [][]byte{[]byte("GET"), []byte("k")}
 	require.True(t, s.MayReadAll(get, args))
-	for rules, want := range map[string]bool{"+@all ~k": false, "+@all %R~*": true, "+@all %W~*": false, "+@all -get ~*": false, "+@all ~k (+get %R~*)": true} {
+	for rules, want := range map[string]bool{"+@all ~k": false, "+@all %R~*": true, "+@all %W~*": false,
+		"+@all -get ~*": false, "+@all ~k (+get %R~*)": true} {
 		merged, _ := acl.Merge(strings.Fields("reset " + rules))
 		require.NoError(t, b.setUser(nil, acl.DefaultName, merged))
 		require.Equal(t, want, s.MayReadAll(get, args), rules)
@@ -315,7 +321,8 @@ func TestDecisionsNeedNoMemory(t *testing.T) {
 	get := b.table.Find([]byte("get"))
 	args := [][]byte{[]byte("GET"), []byte("user:1")}
 	for rules, most := range map[string]float64{"+@all ~* &*": 0, "+@all ~other* ~user:* %R~x": 1} {
-		require.NoError(t, b.setUser(nil, acl.DefaultName, append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
+		require.NoError(t, b.setUser(nil, acl.DefaultName,
+			append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
 		require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
 			if !s.unrestricted() && s.denied(command.FromClient, get, args) != "" {
 				t.Fatal("refused")
@@ -330,7 +337,8 @@ func BenchmarkDecision(b *testing.B) {
 	get := h.table.Find([]byte("get"))
 	args := [][]byte{[]byte("GET"), []byte("user:1")}
 	for _, rules := range []string{"+@all ~* &*", "+@all -@dangerous ~* &*", "+@all ~other* ~user:* %R~x"} {
-		require.NoError(b, h.setUser(nil, acl.DefaultName, append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
+		require.NoError(b, h.setUser(nil, acl.DefaultName,
+			append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
 		b.Run(rules, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

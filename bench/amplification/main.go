@@ -1,5 +1,5 @@
-// Amplification measures how much a server writes to the disk for a checkpoint after a small change to large values: one field
-// in each of a hundred hashes. It runs the binary bin/atomredis.
+// Amplification measures how much a server writes to the disk for a checkpoint after a small change to large values:
+// one field in each of a hundred hashes. It runs the binary bin/atomredis.
 package main
 
 import (
@@ -21,7 +21,8 @@ func main() {
 	log.SetFlags(0)
 	defer servers.Cleanup()
 
-	fmt.Printf("%d hashes of %d fields\n%-16s %14s %14s %16s\n", *hashes, *fields, "bytes written", "first save", "second save", fmt.Sprint("in the ", *wait, " after"))
+	fmt.Printf("%d hashes of %d fields\n%-16s %14s %14s %16s\n", *hashes, *fields, "bytes written", "first save",
+		"second save", fmt.Sprint("in the ", *wait, " after"))
 	programs := []string{servers.AtomRedis}
 	if *withRedis {
 		programs = append(programs, servers.Redis)

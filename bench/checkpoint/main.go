@@ -1,8 +1,9 @@
 //go:build linux
 
-// Checkpoint measures how long requests take while BGREWRITEAOF runs on redis-server and on atomredis, every key having
-// changed since the last one, beside the same without. The load is an open loop: requests are due at fixed times whatever the
-// replies do, and their time counts from then, so that a server that stops for an instant pays for all who would have come.
+// Checkpoint measures how long requests take while BGREWRITEAOF runs on redis-server and on atomredis, every key
+// having changed since the last one, beside the same without. The load is an open loop: requests are due at fixed
+// times whatever the replies do, and their time counts from then, so that a server that stops for an instant pays for
+// all who would have come.
 package main
 
 import (
@@ -101,7 +102,8 @@ func change(s *servers.Server, generation int) {
 		return servers.AppendCommand(dst, "SET", servers.Key(i), servers.Value(i, generation))
 	})
 	s.Fill(*keys/10, func(dst []byte, i int) []byte {
-		return servers.AppendCommand(dst, "HSET", hash(i/hashFields), fmt.Sprint("field:", i%hashFields), servers.Value(i, generation))
+		return servers.AppendCommand(dst, "HSET", hash(i/hashFields), fmt.Sprint("field:", i%hashFields),
+			servers.Value(i, generation))
 	})
 	time.Sleep(2 * time.Second) // until what was journalled is on the disk
 }
@@ -121,7 +123,8 @@ func (client) Append(dst []byte, _, step int) ([]byte, int) {
 	case 0:
 		dst = servers.AppendCommand(dst, "SET", servers.Key(i), servers.Value(i, 0xff))
 	case 1:
-		dst = servers.AppendCommand(dst, "HSET", hash(i/10/hashFields), fmt.Sprint("field:", i%hashFields), servers.Value(i, 0xff))
+		dst = servers.AppendCommand(dst, "HSET", hash(i/10/hashFields), fmt.Sprint("field:", i%hashFields),
+			servers.Value(i, 0xff))
 	default:
 		dst = servers.AppendCommand(dst, "GET", servers.Key(i))
 	}

@@ -16,7 +16,8 @@ func TestRequestsPerSecondReadsCSV(t *testing.T) {
 		`"MSET (10 keys)","1000.50","2.634","0.448","1.847","6.255","9.599","10.927"` + "\n")
 	require.NoError(t, err)
 	require.Equal(t, []float64{256410.25, 1000.5}, got)
-	for _, bad := range []string{"", head, head + `"SET","inf","0","0","0","0","0","0"` + "\n", "Could not connect to Redis\n"} {
+	for _, bad := range []string{"", head, head + `"SET","inf","0","0","0","0","0","0"` + "\n",
+		"Could not connect to Redis\n"} {
 		_, err := requestsPerSecond(bad)
 		require.Error(t, err, "%q", bad)
 	}
@@ -98,7 +99,8 @@ func TestAtomCallerWaitsForTheResponseToItsCommand(t *testing.T) {
 	require.True(t, bytes.Contains(b, []byte("command:called0")))
 	require.NoError(t, a.Reply(0, []byte("$3\r\n5-0\r\n")))
 	read := func(id, field, value string) []byte {
-		return []byte("*1\r\n*2\r\n$1\r\nr\r\n*1\r\n*2\r\n$3\r\n" + id + "\r\n*6\r\n$7\r\nelement\r\n$7\r\ncalled0\r\n$6\r\ncmd_id\r\n$3\r\n5-0\r\n" +
+		return []byte("*1\r\n*2\r\n$1\r\nr\r\n*1\r\n*2\r\n$3\r\n" + id +
+			"\r\n*6\r\n$7\r\nelement\r\n$7\r\ncalled0\r\n$6\r\ncmd_id\r\n$3\r\n5-0\r\n" +
 			field + value)
 	}
 	b, replies := a.Append(nil, 0, 1)

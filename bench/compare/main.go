@@ -1,9 +1,9 @@
 //go:build linux
 
-// Compare measures atomredis beside redis-server in one run, at the same settings: both servers are up, the measurements alternate
-// between them, and what is printed are medians, also of the ratios of two measurements side by side, and how far these ratios
-// spread. Where redis-benchmark has a command it makes the load of the closed loop; everything else is our own generator's,
-// bench/internal/load.
+// Compare measures atomredis beside redis-server in one run, at the same settings: both servers are up, the
+// measurements alternate between them, and what is printed are medians, also of the ratios of two measurements side
+// by side, and how far these ratios spread. Where redis-benchmark has a command it makes the load of the closed loop;
+// everything else is our own generator's, bench/internal/load.
 package main
 
 import (
@@ -29,7 +29,8 @@ func main() {
 	rounds := flag.Int("rounds", 5, "how often each server is measured")
 	open := flag.Int("open", 0, "how often its latency is, which varies more (default as often)")
 	duration := flag.Duration("time", 350*time.Millisecond, "how long each measurement takes")
-	durability := flag.String("durability", defaults.Durability, "none, everysec or always; this and the next may be lists with commas")
+	durability := flag.String("durability", defaults.Durability,
+		"none, everysec or always; this and the next may be lists with commas")
 	pipeline := flag.String("pipeline", "1,16", "operations that a connection has under way at once")
 	conns := flag.String("conns", strconv.Itoa(defaults.Conns), "connections")
 	size := flag.String("size", strconv.Itoa(defaults.Size), "bytes of a value")
@@ -61,7 +62,8 @@ func main() {
 			for _, n := range numbers(*conns) {
 				for _, bytes := range numbers(*size) {
 					for _, k := range numbers(*keys) {
-						blocks = append(blocks, block{settings{Durability: d, Conns: n, Size: bytes, Keys: k, Zipf: *zipf}, pipelines, everything})
+						blocks = append(blocks, block{settings{Durability: d, Conns: n, Size: bytes, Keys: k, Zipf: *zipf}, pipelines,
+							everything})
 					}
 				}
 			}
@@ -133,7 +135,8 @@ func (r *report) run(b bench, block block, wanted []string, out io.Writer) {
 			c := block.settings
 			c.Pipeline = pipeline
 			w := workloads(c)[i]
-			if len(wanted) > 0 && !slices.Contains(wanted, w.name) || w.serial && pipeline > 1 || !block.concerns(w) || w.bytes > largest {
+			if len(wanted) > 0 && !slices.Contains(wanted, w.name) || w.serial && pipeline > 1 || !block.concerns(w) ||
+				w.bytes > largest {
 				continue
 			}
 			row := b.measure(w, c)

@@ -16,8 +16,8 @@ type metric struct {
 	Rounds [][2]float64 // of redis-server and of atomredis, side by side
 
 	Redis, Ours float64 // medians
-	// The median of the ratios in each round, and how far they spread. Two runs side by side say more than two medians: what makes the
-	// machine slow for a while makes both slow.
+	// The median of the ratios in each round, and how far they spread. Two runs side by side say more than two medians:
+	// what makes the machine slow for a while makes both slow.
 	Ratio, Least, Most float64
 }
 
@@ -57,11 +57,12 @@ func (r *row) metrics() []*metric {
 const (
 	// openShare is the share of what Redis does in the closed loop at which latency is measured.
 	openShare = 0.7
-	// openParts is how many measurements of latency a round has. What else the machine does, some milliseconds now and then,
-	// makes up the tail of the measurement in which it happens, and the medians are those of the others: the shorter they are, the more there are of these.
+	// openParts is how many measurements of latency a round has. What else the machine does, some milliseconds now and
+	// then, makes up the tail of the measurement in which it happens, and the medians are those of the others: the
+	// shorter they are, the more there are of these.
 	openParts = 8
-	// warmUp is how long a round goes on before operations count. A server that has rested while the other was measured begins slowly, whichever
-	// it is: after 30 ms the tail is still about twice as long as it is in the end.
+	// warmUp is how long a round goes on before operations count. A server that has rested while the other was measured
+	// begins slowly, whichever it is: after 30 ms the tail is still about twice as long as it is in the end.
 	warmUp = 100 * time.Millisecond
 )
 
@@ -92,7 +93,8 @@ func (b bench) measure(w workload, c settings) *row {
 		both[i] = s
 	}
 
-	// How many operations a run has. What it takes from the server has to be there before, or what it brings has to find room.
+	// How many operations a run has. What it takes from the server has to be there before, or what it brings has to find
+	// room.
 	limit := func(operations int) int {
 		if w.before != nil && w.bytes > 0 {
 			operations = min(operations, budget/w.bytes)
@@ -138,7 +140,8 @@ func (b bench) measure(w workload, c settings) *row {
 	}
 	var kept [2]*load.Generator // of connections that go on: new ones would be part of what is measured
 	for i, s := range both {
-		if cs := w.connections(); w.before == nil || !slices.ContainsFunc(cs, func(c load.Connection) bool { return c.Partner }) {
+		if cs := w.connections(); w.before == nil ||
+			!slices.ContainsFunc(cs, func(c load.Connection) bool { return c.Partner }) {
 			kept[i] = connect(s, w)
 			defer kept[i].Close()
 		}
@@ -147,8 +150,10 @@ func (b bench) measure(w workload, c settings) *row {
 	eachRound(b.open, both, func(round, i int) {
 		duration := warmUp + b.time
 		operations := limit(int(r.Rate * duration.Seconds()))
-		o := load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations, WarmUp: int(r.Rate * warmUp.Seconds()), Parts: openParts}
-		// What redis-server does ten times a second, even if it has nothing to do, takes 0.15 ms, for which the other one would wait if they share a processor.
+		o := load.Options{Pipeline: c.Pipeline, Duration: duration, Rate: r.Rate, Operations: operations,
+			WarmUp: int(r.Rate * warmUp.Seconds()), Parts: openParts}
+		// What redis-server does ten times a second, even if it has nothing to do, takes 0.15 ms, for which the other one
+		// would wait if they share a processor.
 		other := both[1-i]
 		other.Pause()
 		defer other.Resume()
@@ -179,7 +184,8 @@ func eachRound(rounds int, both [2]*servers.Server, f func(round, i int)) {
 	}
 }
 
-// benchmark has redis-benchmark send so many requests, or more if they take less time than it can measure. It returns how many.
+// benchmark has redis-benchmark send so many requests, or more if they take less time than it can measure. It returns
+// how many.
 func benchmark(s *servers.Server, w workload, c settings, requests int) (perSecond float64, cpu servers.CPU, done int) {
 	for {
 		if w.before != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// nativeQueues is the load of queuePairs, but on atomredis the clients send PRESSURE.PUT and PRESSURE.GET. What a message costs
-// counts as if it were all the commands that these stand for.
+// nativeQueues is the load of queuePairs, but on atomredis the clients send PRESSURE.PUT and PRESSURE.GET. What a
+// message costs counts as if it were all the commands that these stand for.
 func nativeQueues(c settings, value string) workload {
 	native := false // set for the server that the connections are for
 	return workload{name: "pressure-put", commands: putCommands + getCommands, bytes: c.Size, serial: true,
@@ -24,7 +24,8 @@ func nativeQueues(c settings, value string) workload {
 			for i := 0; native && i < len(cs)/2; i++ {
 				name := fmt.Sprint("queue", i)
 				cs[2*i].Client = load.NewCommands([][]string{{"PRESSURE.PUT", name, value}}, nil, []string{":1\r\n"})
-				cs[2*i+1].Client = load.NewCommands([][]string{{"PRESSURE.GET", name}}, nil, []string{fmt.Sprintf("$%d\r\n", len(value))})
+				cs[2*i+1].Client = load.NewCommands([][]string{{"PRESSURE.GET", name}}, nil,
+					[]string{fmt.Sprintf("$%d\r\n", len(value))})
 			}
 			return cs
 		}}
@@ -33,8 +34,9 @@ func nativeQueues(c settings, value string) workload {
 // entryCommands is how many commands an entry takes that is read on its own: one of the writer, one of the reader.
 const entryCommands = 2
 
-// entryLoops is atom's entry write and its entry read loop: each of half of the connections writes entries to a stream, and
-// another reads from there. What counts are the entries written. A reader that falls behind reads several at once.
+// entryLoops is atom's entry write and its entry read loop: each of half of the connections writes entries to a
+// stream, and another reads from there. What counts are the entries written. A reader that falls behind reads several
+// at once.
 func entryLoops(c settings, value string) workload {
 	n := pairs(c.Conns)
 	return workload{name: "atom-entries", commands: entryCommands, bytes: c.Size, serial: true,

@@ -12,9 +12,10 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// apart gives this program the first of the processors that it may use, until together is called, and the servers the others, for good. As long as they
-// may use the same ones the system now and then puts a server beside the generator, which never sleeps, and leaves it there
-// for some milliseconds while another processor is idle: then the tail of the latency says how often that happened. With a single processor it does nothing.
+// apart gives this program the first of the processors that it may use, until together is called, and the servers the
+// others, for good. As long as they may use the same ones the system now and then puts a server beside the generator,
+// which never sleeps, and leaves it there for some milliseconds while another processor is idle: then the tail of the
+// latency says how often that happened. With a single processor it does nothing.
 func apart(both [2]*servers.Server) (together func()) {
 	var all, own, rest unix.CPUSet
 	servers.Check(unix.SchedGetaffinity(0, &all))

@@ -30,7 +30,8 @@ type worker struct {
 }
 
 func newWorker(stream, group string, i, pipeline int) *worker {
-	read := servers.AppendCommand(nil, "XREADGROUP", "GROUP", group, fmt.Sprint("worker:", i), "COUNT", "1", "STREAMS", stream, ">")
+	read := servers.AppendCommand(nil, "XREADGROUP", "GROUP", group, fmt.Sprint("worker:", i), "COUNT", "1", "STREAMS",
+		stream, ">")
 	return &worker{stream, group, read, make([]string, pipeline)}
 }
 
@@ -218,7 +219,8 @@ func queuePairs(n int, value string) (cs []load.Connection) {
 	return cs
 }
 
-// atomCommands is how many commands a round trip takes by atom's protocol: three of the caller, four of the element that is called.
+// atomCommands is how many commands a round trip takes by atom's protocol: three of the caller, four of the element
+// that is called.
 const atomCommands = 7
 
 // createElements leaves n pairs of elements on the server, one of which calls the other, and nothing else.
@@ -233,8 +235,8 @@ func createElements(s *servers.Server, n int) {
 			s.Do("XGROUP", "CREATE", "command:"+name, "command_consumer_group:"+name, "$", "MKSTREAM")
 		}
 	}
-	// A caller takes the ID of its command, on one stream, as the place on another from which it waits for the answer. If the
-	// elements were created in the same millisecond that place may lie behind the answer.
+	// A caller takes the ID of its command, on one stream, as the place on another from which it waits for the answer.
+	// If the elements were created in the same millisecond that place may lie behind the answer.
 	time.Sleep(2 * time.Millisecond)
 }
 
@@ -247,7 +249,8 @@ func elementPairs(n int, value string) (cs []load.Connection) {
 		caller, called := callerName(i), calledName(i)
 		send := servers.AppendCommand(nil, "XADD", "command:"+called, "MAXLEN", "~", "1024", "*",
 			"element", caller, "cmd", "echo", "data", value)
-		read := servers.AppendCommand(nil, "XREADGROUP", "GROUP", "command_consumer_group:"+called, called, "COUNT", "1", "BLOCK", "1000",
+		read := servers.AppendCommand(nil, "XREADGROUP", "GROUP", "command_consumer_group:"+called, called, "COUNT", "1",
+			"BLOCK", "1000",
 			"STREAMS", "command:"+called, ">")
 		cs = append(cs, load.Connection{Client: &atomCaller{name: caller, called: called, send: send}},
 			load.Connection{Client: &atomElement{name: called, read: read}, Partner: true})
@@ -255,8 +258,9 @@ func elementPairs(n int, value string) (cs []load.Connection) {
 	return cs
 }
 
-// atomCalls is the round trip of elementPairs, but on atomredis the caller sends ATOM.CALL, and the element ATOM.RESPOND together with
-// the ATOM.NEXT for the command after. What it costs counts as if it were all the commands that it stands for.
+// atomCalls is the round trip of elementPairs, but on atomredis the caller sends ATOM.CALL, and the element
+// ATOM.RESPOND together with the ATOM.NEXT for the command after. What it costs counts as if it were all the commands
+// that it stands for.
 func atomCalls(c settings, value string) workload {
 	native := false // set for the server that the connections are for
 	return workload{name: "atom-call", commands: atomCommands, bytes: 2 * c.Size, serial: true,
@@ -378,9 +382,10 @@ func (a *atomCaller) Reply(_ int, reply []byte) error {
 
 // atomElement handles the commands sent to an element, one at a time.
 type atomElement struct {
-	name   string
-	read   []byte
-	step   int    // what it waits for: 0 a command, 1 and 2 that acknowledgement and response are written, 3 that it is done with
+	name string
+	read []byte
+	// what it waits for: 0 a command, 1 and 2 that acknowledgement and response are written, 3 that it is done with
+	step   int
 	id     string // of the command
 	caller string
 	data   string
@@ -396,7 +401,8 @@ func (a *atomElement) Append(dst []byte, _, _ int) ([]byte, int) {
 		return servers.AppendCommand(dst, "XADD", stream, "MAXLEN", "~", "1024", "*",
 			"element", a.name, "cmd_id", a.id, "timeout", "1000"), 1
 	case 2:
-		return servers.AppendCommand(dst, "XADD", stream, "MAXLEN", "~", "1024", "*", "data", a.data, "ser", "none", "err_code", "0",
+		return servers.AppendCommand(dst, "XADD", stream, "MAXLEN", "~", "1024", "*", "data", a.data, "ser", "none",
+			"err_code", "0",
 			"err_str", "", "cmd_id", a.id, "element", a.name, "cmd", "echo"), 1
 	case 3:
 		return servers.AppendCommand(dst, "XACK", "command:"+a.name, "command_consumer_group:"+a.name, a.id), 1

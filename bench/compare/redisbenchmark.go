@@ -18,9 +18,11 @@ import (
 // errTooShort is returned if redis-benchmark has measured no time at all.
 var errTooShort = errors.New("redis-benchmark has measured no time")
 
-// runBenchmark runs redis-benchmark with the arguments of a workload and returns how many requests per second it says there were.
+// runBenchmark runs redis-benchmark with the arguments of a workload and returns how many requests per second it says
+// there were.
 func runBenchmark(s *servers.Server, w workload, c settings, requests int) (float64, error) {
-	args := []string{"-p", s.Port(), "-P", strconv.Itoa(c.Pipeline), "-c", strconv.Itoa(c.Conns), "-n", strconv.Itoa(requests),
+	args := []string{"-p", s.Port(), "-P", strconv.Itoa(c.Pipeline), "-c", strconv.Itoa(c.Conns), "-n",
+		strconv.Itoa(requests),
 		"-r", strconv.Itoa(w.numbers), "-d", strconv.Itoa(c.Size), "--csv"}
 	out, err := exec.Command("redis-benchmark", append(args, w.benchmark...)...).CombinedOutput()
 	if err != nil {
@@ -65,6 +67,7 @@ func runDefaults(s *servers.Server, requests int) {
 			servers.Fatal(fmt.Sprintf("redis-benchmark %s: %v\n%s", load, err, out))
 		}
 		tests := strings.Count(string(out), "\n") - 1
-		fmt.Printf("redis-benchmark %s: %d tests without an error in %.1f s\n", strings.Join(load, " "), tests, time.Since(begin).Seconds())
+		fmt.Printf("redis-benchmark %s: %d tests without an error in %.1f s\n", strings.Join(load, " "), tests,
+			time.Since(begin).Seconds())
 	}
 }

@@ -105,7 +105,8 @@ func printBlock(w io.Writer, c settings) {
 func (r *row) print(w io.Writer) {
 	const mib = 1 << 20
 	fmt.Fprintf(w, rowColumns, r.Workload, r.Settings.Pipeline, r.PerSecond.Redis, r.PerSecond.Ours, r.PerSecond.Ratio,
-		fmt.Sprintf("%.2f to %.2f", r.PerSecond.Least, r.PerSecond.Most), r.CPUMicros.Redis, r.CPUMicros.Ours, r.CPUMicros.Ratio,
+		fmt.Sprintf("%.2f to %.2f", r.PerSecond.Least, r.PerSecond.Most), r.CPUMicros.Redis, r.CPUMicros.Ours,
+		r.CPUMicros.Ratio,
 		r.P50.Redis, r.P50.Ours, r.P99.Redis, r.P99.Ours, r.P999.Redis, r.P999.Ours, r.P999.Ratio,
 		r.PeakBytes.Redis/mib, r.PeakBytes.Ours/mib)
 }

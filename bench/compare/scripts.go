@@ -33,7 +33,8 @@ return allowed and 1 or 0`
 
 // document is JSON of about a kilobyte.
 var document = `[` + strings.TrimSuffix(strings.Repeat(`{"id":255230422,"name":"user 606","email":"user759@example.com","active":true,"balance":625.72,`+
-	`"tags":["a","b","c"],"address":{"street":"Main Street 5","city":"Springfield","zip":"12345","geo":null}},`, 5), ",") + `]`
+	`"tags":["a","b","c"],"address":{"street":"Main Street 5","city":"Springfield","zip":"12345","geo":null}},`, 5),
+	",") + `]`
 
 // scriptWorkloads returns the workloads that call scripts. fill fills the server with keys and counters.
 func scriptWorkloads(c settings, value, bulk string, fill func(s *servers.Server)) []workload {
@@ -54,12 +55,15 @@ func scriptWorkloads(c settings, value, bulk string, fill func(s *servers.Server
 		{name: "script-get", bytes: c.Size, keyed: true, fill: loaded(getScript, fill),
 			operation: [][]string{call(getScript, "1", key)}, want: []string{bulk}},
 		{name: "script-release", commands: 2, keyed: true, fill: loaded(releaseScript, nil),
-			operation: [][]string{{"SET", "lock:" + load.Random, "token", "PX", "30000"}, call(releaseScript, "1", "lock:"+load.Random, "token")},
-			want:      []string{"+OK", ":"}},
+			operation: [][]string{{"SET", "lock:" + load.Random, "token", "PX", "30000"},
+				call(releaseScript, "1", "lock:"+load.Random, "token")},
+			want: []string{"+OK", ":"}},
 		{name: "script-bucket", keyed: true, fill: loaded(bucketScript, nil),
-			operation: [][]string{call(bucketScript, "1", "bucket:"+load.Random, "5", "10", "1"+load.Random)}, want: []string{":"}},
+			operation: [][]string{call(bucketScript, "1", "bucket:"+load.Random, "5", "10", "1"+load.Random)},
+			want:      []string{":"}},
 		{name: "script-json", bytes: len(document), fill: loaded(jsonScript, nil),
 			operation: [][]string{call(jsonScript, "0", document)}, want: []string{":"}},
-		{name: "script-loop", fill: loaded(loopScript, nil), operation: [][]string{call(loopScript, "0")}, want: []string{":"}},
+		{name: "script-loop", fill: loaded(loopScript, nil), operation: [][]string{call(loopScript, "0")},
+			want: []string{":"}},
 	}
 }

@@ -30,11 +30,12 @@ type workload struct {
 	keyed    bool // it picks keys or elements by random numbers
 	serial   bool // it cannot be pipelined: each command waits for the reply to the one before
 
-	fill   func(s *servers.Server)                 // fills the server once; nil if nothing has to be there
-	before func(s *servers.Server, operations int) // prepares for a run of so many operations; nil if runs leave the data as it was
+	fill func(s *servers.Server) // fills the server once; nil if nothing has to be there
+	// prepares for a run of so many operations; nil if runs leave the data as it was
+	before func(s *servers.Server, operations int)
 
-	// The load is either an operation that consists of the same commands each time, apart from random numbers below numbers, with the
-	// beginnings of their replies; or a number of connections.
+	// The load is either an operation that consists of the same commands each time, apart from random numbers below
+	// numbers, with the beginnings of their replies; or a number of connections.
 	operation   [][]string
 	want        []string
 	numbers     int
@@ -66,7 +67,8 @@ func workloads(c settings) []workload {
 	counters := fill(keys, func(i int) []string { return []string{"SET", number("counter:", i), "1"} })
 	both := func(s *servers.Server) { values(s); counters(s) }
 	hash := fill(keys/atOnce, func(i int) []string {
-		return many([]string{"HSET", "myhash"}, i, atOnce, func(i int) []string { return []string{number("element:", i), value} })
+		return many([]string{"HSET", "myhash"}, i, atOnce,
+			func(i int) []string { return []string{number("element:", i), value} })
 	})
 	list := func(n int) func(s *servers.Server) {
 		return fill((n+atOnce-1)/atOnce, func(i int) []string {
@@ -132,15 +134,18 @@ func workloads(c settings) []workload {
 			}),
 			operation: [][]string{{"HGETALL", key}}, want: []string{"*40"}},
 		{name: "zadd", keyed: true, fill: zset(keys),
-			operation: [][]string{{"ZADD", "myzset", load.Random, element}}, want: []string{":0"}, benchmark: []string{"-t", "zadd"}},
+			operation: [][]string{{"ZADD", "myzset", load.Random, element}}, want: []string{":0"},
+			benchmark: []string{"-t", "zadd"}},
 		{name: "zpopmin", before: with("myzset", zset),
 			operation: [][]string{{"ZPOPMIN", "myzset"}}, want: []string{"*2"}, benchmark: []string{"-t", "zpopmin"}},
 		{name: "zrange100", keyed: true, fill: zset(keys), numbers: keys - 100,
-			operation: [][]string{{"ZRANGE", "myzset", load.Random, "+inf", "BYSCORE", "LIMIT", "0", "100"}}, want: []string{"*100"}},
+			operation: [][]string{{"ZRANGE", "myzset", load.Random, "+inf", "BYSCORE", "LIMIT", "0", "100"}},
+			want:      []string{"*100"}},
 		{name: "xadd", bytes: c.Size,
 			operation: [][]string{{"XADD", "mystream", "MAXLEN", "~", "1000", "*", "field", value}}, want: []string{"$"}},
 		{name: "xread10", bytes: 10 * c.Size, keyed: true, fill: stream(keys), numbers: keys - 11,
-			operation: [][]string{{"XREAD", "COUNT", "10", "STREAMS", "mystream", "1" + load.Random + "-0"}}, want: []string{"*1"}},
+			operation: [][]string{{"XREAD", "COUNT", "10", "STREAMS", "mystream", "1" + load.Random + "-0"}},
+			want:      []string{"*1"}},
 		{name: "xreadgroup", commands: 2, bytes: c.Size, before: func(s *servers.Server, operations int) {
 			s.Do("DEL", "mystream")
 			stream(operations)(s)
@@ -151,13 +156,15 @@ func workloads(c settings) []workload {
 		{name: "expire", keyed: true, fill: values,
 			operation: [][]string{{"EXPIRE", key, "100000"}}, want: []string{":1"}},
 		{name: "multi5", commands: 7, bytes: 3 * c.Size, keyed: true, fill: func(s *servers.Server) { both(s); hash(s) },
-			operation: [][]string{{"MULTI"}, {"SET", key, value}, {"GET", key}, {"INCR", counter}, {"HSET", "myhash", element, value},
+			operation: [][]string{{"MULTI"}, {"SET", key, value}, {"GET", key}, {"INCR", counter},
+				{"HSET", "myhash", element, value},
 				{"EXPIRE", key, "100000"}, {"EXEC"}},
 			want: []string{"+OK", "+QUEUED", "+QUEUED", "+QUEUED", "+QUEUED", "+QUEUED", "*5"}},
 		{name: "publish10", bytes: 10 * c.Size, fill: patient, connections: func() []load.Connection {
 			const subscribers = 10
 			cs := connections(c.Conns, func(int) load.Client {
-				return load.NewCommands([][]string{{"PUBLISH", "channel", value}}, nil, []string{fmt.Sprintf(":%d\r\n", subscribers)})
+				return load.NewCommands([][]string{{"PUBLISH", "channel", value}}, nil,
+					[]string{fmt.Sprintf(":%d\r\n", subscribers)})
 			})
 			for range subscribers {
 				cs = append(cs, load.Connection{Client: listener{}, Hello: []string{"SUBSCRIBE", "channel"}, Partner: true})
@@ -190,7 +197,10 @@ func workloads(c settings) []workload {
 			numbers = sync.OnceValue(func() load.Keys { return load.Zipf(w.numbers, c.Zipf) })
 		}
 		w.connections = func() []load.Connection {
-			return connections(c.Conns, func(i int) load.Client { return load.NewCommands(w.operation, numbers().Source(i), w.want) })
+			return connections(c.Conns, func(i int) load.Client {
+				return load.NewCommands(w.operation, numbers().Source(i),
+					w.want)
+			})
 		}
 	}
 	return all

@@ -40,7 +40,8 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// BenchmarkInstances reports the memory of a server that has been opened and has executed a command, of which there are many.
+// BenchmarkInstances reports the memory of a server that has been opened and has executed a command, of which there
+// are many.
 func BenchmarkInstances(b *testing.B) {
 	heap := func() float64 {
 		runtime.GC()
@@ -88,17 +89,23 @@ func BenchmarkCommands(b *testing.B) {
 	require.NoError(b, mini.Start())
 	defer mini.Close()
 	clients := map[string]*redis.Client{
-		"atomredis, go-redis over Dial": redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return db.Dial(ctx) }}),
-		"atomredis, go-redis over TCP":  redis.NewClient(&redis.Options{Addr: db.Addr()}),
-		"miniredis, go-redis over TCP":  redis.NewClient(&redis.Options{Addr: mini.Addr()}),
+		"atomredis, go-redis over Dial": redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, _,
+			_ string) (net.Conn, error) {
+			return db.Dial(ctx)
+		}}),
+		"atomredis, go-redis over TCP": redis.NewClient(&redis.Options{Addr: db.Addr()}),
+		"miniredis, go-redis over TCP": redis.NewClient(&redis.Options{Addr: mini.Addr()}),
 	}
 	ways := []way{
-		{"atomredis, Do", func() error { _, err := db.Do(ctx, "GET", "key"); return err }, func() error { _, err := db.Do(ctx, "SET", "key", value); return err }},
-		{"miniredis, direct", func() error { _, err := mini.Get("key"); return err }, func() error { return mini.Set("key", value) }},
+		{"atomredis, Do", func() error { _, err := db.Do(ctx, "GET", "key"); return err },
+			func() error { _, err := db.Do(ctx, "SET", "key", value); return err }},
+		{"miniredis, direct", func() error { _, err := mini.Get("key"); return err },
+			func() error { return mini.Set("key", value) }},
 	}
 	for name, c := range clients {
 		defer c.Close()
-		ways = append(ways, way{name, func() error { return c.Get(ctx, "key").Err() }, func() error { return c.Set(ctx, "key", value, 0).Err() }})
+		ways = append(ways, way{name, func() error { return c.Get(ctx, "key").Err() },
+			func() error { return c.Set(ctx, "key", value, 0).Err() }})
 	}
 	for _, w := range ways {
 		w.run(b)

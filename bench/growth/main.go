@@ -28,20 +28,25 @@ var ctx = context.Background()
 
 var operations = []operation{
 	{"XADD", addStream, func(p redis.Pipeliner, n int) { p.Do(ctx, "XADD", "k", "*", "f", "v") }},
-	{"XRANGE of 10 from the middle", addStream, func(p redis.Pipeliner, n int) { p.Do(ctx, "XRANGE", "k", n/2, "+", "COUNT", 10) }},
+	{"XRANGE of 10 from the middle", addStream, func(p redis.Pipeliner,
+		n int) {
+		p.Do(ctx, "XRANGE", "k", n/2, "+", "COUNT", 10)
+	}},
 	{"ZRANK", addZSet, func(p redis.Pipeliner, n int) { p.Do(ctx, "ZRANK", "k", member(rand.IntN(n))) }},
 	{"ZRANGE of 10 by score", addZSet, func(p redis.Pipeliner, n int) {
 		p.Do(ctx, "ZRANGE", "k", rand.IntN(n), "+inf", "BYSCORE", "LIMIT", 0, 10)
 	}},
 	{"LINDEX near the head", addList, func(p redis.Pipeliner, n int) { p.Do(ctx, "LINDEX", "k", 10) }},
 	{"LINDEX near the tail", addList, func(p redis.Pipeliner, n int) { p.Do(ctx, "LINDEX", "k", -10) }},
-	{"SPOP and SADD", func(p redis.Pipeliner, i int) { p.Do(ctx, "SADD", "k", member(i)) }, func(p redis.Pipeliner, n int) {
-		p.Do(ctx, "SPOP", "k")
-		p.Do(ctx, "SADD", "k", member(rand.IntN(1<<30)))
-	}},
-	{"HSCAN of 10", func(p redis.Pipeliner, i int) { p.Do(ctx, "HSET", "k", member(i), "v") }, func(p redis.Pipeliner, n int) {
-		p.Do(ctx, "HSCAN", "k", rand.IntN(n)+1, "COUNT", 10)
-	}},
+	{"SPOP and SADD", func(p redis.Pipeliner, i int) { p.Do(ctx, "SADD", "k", member(i)) },
+		func(p redis.Pipeliner, n int) {
+			p.Do(ctx, "SPOP", "k")
+			p.Do(ctx, "SADD", "k", member(rand.IntN(1<<30)))
+		}},
+	{"HSCAN of 10", func(p redis.Pipeliner, i int) { p.Do(ctx, "HSET", "k", member(i), "v") },
+		func(p redis.Pipeliner, n int) {
+			p.Do(ctx, "HSCAN", "k", rand.IntN(n)+1, "COUNT", 10)
+		}},
 }
 
 func addStream(p redis.Pipeliner, i int) { p.Do(ctx, "XADD", "k", fmt.Sprint(i+1, "-1"), "f", "v") }
@@ -64,7 +69,8 @@ func main() {
 	defer r.Close()
 
 	columns := strings.Split(*sizes, ",")
-	fmt.Printf("| µs per operation, elements: | %s |\n|---%s|\n", strings.Join(columns, " | "), strings.Repeat("|---:", len(columns)))
+	fmt.Printf("| µs per operation, elements: | %s |\n|---%s|\n", strings.Join(columns, " | "),
+		strings.Repeat("|---:", len(columns)))
 	for _, op := range operations {
 		fmt.Printf("| %s |", op.name)
 		for _, size := range columns {

@@ -47,7 +47,8 @@ func (a *attack) close() {
 	}
 }
 
-// flood sends a text again and again until so many bytes are sent. It notes how many that were if the server has hung up before.
+// flood sends a text again and again until so many bytes are sent. It notes how many that were if the server has hung
+// up before.
 func (a *attack) flood(c net.Conn, text string, limit int) {
 	b := []byte(strings.Repeat(text, max(1, 64<<10/len(text))))
 	sent := 0
@@ -74,7 +75,8 @@ func (a *attack) send(c net.Conn, args ...string) {
 	c.Write(servers.AppendCommand(nil, args...))
 }
 
-// ask sends a command and returns the first line of its reply. It reads all of the reply if it is a bulk string or an array of them.
+// ask sends a command and returns the first line of its reply. It reads all of the reply if it is a bulk string or an
+// array of them.
 func (a *attack) ask(args ...string) string {
 	c := a.dial()
 	if c == nil {

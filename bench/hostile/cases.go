@@ -64,7 +64,8 @@ var cases = []hostileCase{
 	{name: "subscribe-slow", attack: subscribers},
 	{name: "monitor-slow", attack: monitors},
 	{name: "connects", attack: connects},
-	{name: "glob", fill: func(s *servers.Server) { s.Do("SET", strings.Repeat("a", 5000), "1") }, attack: asks("KEYS", strings.Repeat("a*", 100)+"b")},
+	{name: "glob", fill: func(s *servers.Server) { s.Do("SET", strings.Repeat("a", 5000), "1") },
+		attack: asks("KEYS", strings.Repeat("a*", 100)+"b")},
 	{name: "flush", fill: keys(million), attack: asks("FLUSHALL", "SYNC")},
 }
 
@@ -219,7 +220,8 @@ func evict(a *attack) {
 	a.note("%d SET in %.2f s, evicted %s", n, time.Since(begun).Seconds(), info(a.Server, "evicted_keys"))
 }
 
-// functionKill runs a function without end and kills it, ten times, and counts who is told BUSY after the kill was acknowledged.
+// functionKill runs a function without end and kills it, ten times, and counts who is told BUSY after the kill was
+// acknowledged.
 func functionKill(a *attack) {
 	a.Do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function{function_name='f', callback=function() while true do end end, flags={'no-writes'}}")
 	admin, other := a.Dial(), a.Dial()

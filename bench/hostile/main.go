@@ -1,8 +1,8 @@
 //go:build linux
 
-// Hostile runs clients that mean harm, or know no better, against atomredis and redis-server, and prints what an ordinary client
-// beside them and the server's memory and processor had to bear. Each case gets a new server, is bounded in time and in what it sends,
-// and talks to the loopback interface only.
+// Hostile runs clients that mean harm, or know no better, against atomredis and redis-server, and prints what an
+// ordinary client beside them and the server's memory and processor had to bear. Each case gets a new server, is
+// bounded in time and in what it sends, and talks to the loopback interface only.
 package main
 
 import (
@@ -27,9 +27,10 @@ import (
 const (
 	attackLimit = 12 * time.Second // how long the hostile clients of a case may go on
 	calm        = time.Second      // how long the bystander goes on behind them
-	rest        = 12 * time.Second // after which the memory that is left is measured; atomredis gives memory back after ten quiet seconds
-	rate        = 500              // operations of the bystander in a second
-	clientHeap  = 1 << 30          // bytes that this program may use
+	// after which the memory that is left is measured; atomredis gives memory back after ten quiet seconds
+	rest       = 12 * time.Second
+	rate       = 500     // operations of the bystander in a second
+	clientHeap = 1 << 30 // bytes that this program may use
 )
 
 func main() {
@@ -91,7 +92,8 @@ func (r *row) String() string {
 	}
 	const mib = 1 << 20
 	return fmt.Sprintf("| %s | %s | %.1f | %.1f | %d | %d | %d | %.2f | %s |", r.name, r.program,
-		float64(r.latency.ValueAtQuantile(99.9))/1e6, float64(r.latency.Max())/1e6, r.before/mib, r.peak/mib, r.after/mib, r.cpu.Seconds(), r.note)
+		float64(r.latency.ValueAtQuantile(99.9))/1e6, float64(r.latency.Max())/1e6, r.before/mib, r.peak/mib, r.after/mib,
+		r.cpu.Seconds(), r.note)
 }
 
 // report prints the table, and writes it to a file.
@@ -117,7 +119,8 @@ func run(program string, c *hostileCase, r *row) *servers.Server {
 	if c.fill != nil {
 		c.fill(s)
 	}
-	client := &bystander{Commands: load.NewCommands([][]string{{"GET", "bystander"}, {"SET", "bystander", servers.Value(1, 1)}}, nil, nil)}
+	client := &bystander{Commands: load.NewCommands([][]string{{"GET", "bystander"},
+		{"SET", "bystander", servers.Value(1, 1)}}, nil, nil)}
 	generator, err := load.New(s.Addr, []load.Connection{{Client: client, Errors: true}})
 	servers.Check(err)
 	defer generator.Close()

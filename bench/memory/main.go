@@ -1,5 +1,5 @@
-// Memory measures how much memory atomredis and redis-server need for the same data: what is resident some time after filling, the
-// same without what an empty server needs, and the most that ever was resident.
+// Memory measures how much memory atomredis and redis-server need for the same data: what is resident some time after
+// filling, the same without what an empty server needs, and the most that ever was resident.
 package main
 
 import (
@@ -35,7 +35,8 @@ var datasets = []dataset{
 	{"zset", "members of a sorted set, of 16 bytes", 1_000_000, func(i int) []string {
 		return []string{"ZADD", "myzset", strconv.Itoa(scattered(i)), name(i)}
 	}},
-	{"set", "members of a set, of 16 bytes", 1_000_000, func(i int) []string { return []string{"SADD", "myset", name(i)} }},
+	{"set", "members of a set, of 16 bytes", 1_000_000,
+		func(i int) []string { return []string{"SADD", "myset", name(i)} }},
 	{"list", "elements of a list, of 64 bytes", 1_000_000, func(i int) []string {
 		return []string{"RPUSH", "mylist", servers.Value(i, 0)}
 	}},
@@ -60,7 +61,8 @@ func scattered(i int) int { return i * 73_939_133 % 100_000_000 }
 func main() {
 	scale := flag.Float64("scale", 1, "share of the data")
 	wanted := flag.String("dataset", "", "data sets, separated by commas (default all)")
-	wait := flag.Duration("wait", 15*time.Second, "how long after filling is measured; atomredis gives memory back after ten quiet seconds")
+	wait := flag.Duration("wait", 15*time.Second,
+		"how long after filling is measured; atomredis gives memory back after ten quiet seconds")
 	program := flag.String("server", servers.AtomRedis, "the binary of atomredis")
 	flag.Parse()
 	log.SetFlags(0)

@@ -1,5 +1,5 @@
-// Command profile is the server of cmd/atomredis, and adds what it uses its processor time for to a file, from which the compiler
-// learns what to make fast. See `make profile`.
+// Command profile is the server of cmd/atomredis, and adds what it uses its processor time for to a file, from which
+// the compiler learns what to make fast. See `make profile`.
 package main
 
 import (

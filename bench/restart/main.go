@@ -1,6 +1,6 @@
-// Restart measures how long servers with many keys take from the start of the process to the first value read and to the number
-// of keys: atomredis, and redis-server with its AOF rewritten before and with an RDB file; and how long both take after kill -9,
-// with changes that are only in the journal. It runs the binary bin/atomredis.
+// Restart measures how long servers with many keys take from the start of the process to the first value read and to
+// the number of keys: atomredis, and redis-server with its AOF rewritten before and with an RDB file; and how long
+// both take after kill -9, with changes that are only in the journal. It runs the binary bin/atomredis.
 package main
 
 import (

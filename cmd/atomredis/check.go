@@ -11,8 +11,8 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
-// check is the sub-command that verifies, and on demand repairs, the data of a server that is not running. It returns the
-// exit code: 0 if everything is sound (or is now), 1 if there is damage, 2 if it was not used rightly.
+// check is the sub-command that verifies, and on demand repairs, the data of a server that is not running. It returns
+// the exit code: 0 if everything is sound (or is now), 1 if there is damage, 2 if it was not used rightly.
 func check(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("atomredis check", flag.ContinueOnError)
 	flags.SetOutput(stderr)

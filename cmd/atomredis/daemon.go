@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/config"
 )
 
-// daemonize yes: a process cannot leave its terminal alone, so it starts the program once more in a session of its own, and ends when that
-// one is ready. If it does not become ready it tells why.
+// daemonize yes: a process cannot leave its terminal alone, so it starts the program once more in a session of its
+// own, and ends when that one is ready. If it does not become ready it tells why.
 
 const (
 	// daemonEnv is set in the environment of the process in the background.

@@ -13,8 +13,9 @@ import (
 	"github.com/atomredis/atomredis/config"
 )
 
-// Where the log goes. Nobody may wait for it: a line goes into a queue, and one goroutine for each destination writes. What cannot be written is
-// dropped and counted, and the next line that can be written is preceded by the count.
+// Where the log goes. Nobody may wait for it: a line goes into a queue, and one goroutine for each destination
+// writes. What cannot be written is dropped and counted, and the next line that can be written is preceded by the
+// count.
 
 const (
 	// logQueue is how many bytes of lines may wait.
@@ -146,7 +147,8 @@ func (s *logSink) take() (lines []logLine, dropped int, closed bool) {
 	return lines, dropped, s.closed
 }
 
-// written counts lines that were taken: those that could not be written are dropped, and dropped ones have been told of otherwise.
+// written counts lines that were taken: those that could not be written are dropped, and dropped ones have been told
+// of otherwise.
 func (s *logSink) written(lines []logLine, dropped int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +198,8 @@ func (l *appLog) reopen() {
 	}
 }
 
-// openLog opens the log: text at the configured level, which CONFIG SET changes, to the log file or to stdout, and to the system's log.
+// openLog opens the log: text at the configured level, which CONFIG SET changes, to the log file or to stdout, and to
+// the system's log.
 func openLog(conf *config.Config, stdout io.Writer) (*appLog, error) {
 	set := conf.Get()
 	l := new(appLog)

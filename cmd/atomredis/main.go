@@ -1,5 +1,5 @@
-// Command atomredis is a Redis server. It is started like redis-server: with a configuration file, with options named like
-// the directives of such a file, or with both. With the words atom and pressure it is a client of a server.
+// Command atomredis is a Redis server. It is started like redis-server: with a configuration file, with options named
+// like the directives of such a file, or with both. With the words atom and pressure it is a client of a server.
 package main
 
 import (
@@ -50,7 +50,8 @@ var dataCommands = map[string]func(args []string, stdout, stderr io.Writer) int{
 	"check": check, "import": importData, "export": exportData, "backup": backup,
 }
 
-// run is the program; it returns the exit code. The server runs until a signal arrives that ends it, or a client shuts it down.
+// run is the program; it returns the exit code. The server runs until a signal arrives that ends it, or a client
+// shuts it down.
 func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
 	if len(args) == 1 {
 		switch args[0] {
@@ -124,7 +125,8 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 	options := server.Options{RDBFile: true, Supervised: supervisor.kind,
 		SpareProcessors: !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")}
 	if options.SpareProcessors {
-		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them, nor they for it.
+		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them,
+		// nor they for it.
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + set.IOThreads)
 	}
 	srv, err := server.New(conf, log.Logger, options)
@@ -151,7 +153,8 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 			defer os.Remove(file)
 		}
 	}
-	log.Info("ready to accept connections", "version", version.Number, "pid", os.Getpid(), "addresses", strings.Join(addrs, " "))
+	log.Info("ready to accept connections", "version", version.Number, "pid", os.Getpid(), "addresses",
+		strings.Join(addrs, " "))
 	parent.tell(nil)
 	if err := supervisor.ready(); err != nil {
 		log.Warn("cannot tell the service manager that the server is ready", "error", err.Error())

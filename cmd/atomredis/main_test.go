@@ -114,7 +114,8 @@ func TestWhatCannotBeStartedIsReported(t *testing.T) {
 		{[]string{"--port", "x"}, "atomredis: command line: '--port x': argument couldn't be parsed into an integer\n"},
 		{[]string{"--port", "0"}, "atomredis: configured to listen nowhere: set port and bind, or unixsocket\n"},
 		{[]string{"--dir", "/nonexistent/dir"}, "atomredis: dir: mkdir /nonexistent/dir: no such file or directory\n"},
-		{[]string{"--dir", "/nonexistent/dir", "--save", "", "--appendonly", "no"}, "atomredis: dir: chdir /nonexistent/dir: no such file or directory\n"},
+		{[]string{"--dir", "/nonexistent/dir", "--save", "", "--appendonly", "no"},
+			"atomredis: dir: chdir /nonexistent/dir: no such file or directory\n"},
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, 1, run(tc.args, &stdout, &stderr, nil))

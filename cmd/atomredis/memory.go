@@ -10,18 +10,20 @@ import (
 	"time"
 )
 
-// The garbage collector of a data store: most of the heap is data that stays, and to look at all of it is dear. So there may be half as much garbage as data, and with
-// little data more than data, which keeps collections rare. How much is decided after each collection: data may become many times as much within a second, and as
-// little again. Once nobody needs the memory any more, the system gets it back: garbage, and the pages of the program that only its start needed.
-// Not at once: memory that is needed again comes back page by page, and on a virtual machine that took 6 to 10 µs for each.
+// The garbage collector of a data store: most of the heap is data that stays, and to look at all of it is dear. So
+// there may be half as much garbage as data, and with little data more than data, which keeps collections rare. How
+// much is decided after each collection: data may become many times as much within a second, and as little again.
+// Once nobody needs the memory any more, the system gets it back: garbage, and the pages of the program that only its
+// start needed. Not at once: memory that is needed again comes back page by page, and on a virtual machine that took
+// 6 to 10 µs for each.
 
 const (
 	someGarbage = 64 << 20 // bytes of garbage that there may be with little data
 	leastHeap   = 4 << 20  // bytes of data that the runtime takes less for: with 100 % there may be as much garbage
 )
 
-// garbagePercent returns how much garbage there may be, in percent of so many bytes of data. What maxmemory limits is data without garbage; with it there
-// may be half as much.
+// garbagePercent returns how much garbage there may be, in percent of so many bytes of data. What maxmemory limits is
+// data without garbage; with it there may be half as much.
 func garbagePercent(live uint64, limited bool) int {
 	live = max(live, leastHeap)
 	garbage := max(live/2, someGarbage)
@@ -51,7 +53,8 @@ func readHeap() heap {
 		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
 	}
 	metrics.Read(samples)
-	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(), samples[3].Value.Uint64() + samples[4].Value.Uint64()}
+	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(),
+		samples[3].Value.Uint64() + samples[4].Value.Uint64()}
 }
 
 // pauses finds out, once a second, when there is a pause in the use of memory.
@@ -68,7 +71,8 @@ func (p *pauses) next(h heap) (pause, release bool) {
 		p.dirty, p.quiet = true, 0
 	} else if p.quiet++; p.dirty && p.quiet >= patience {
 		p.dirty, pause = false, true
-		// As much of what is there may be garbage as was allocated meanwhile: what the last collection still saw may have become garbage since.
+		// As much of what is there may be garbage as was allocated meanwhile: what the last collection still saw may have
+		// become garbage since.
 		garbage := min(h.objects, h.allocated-p.released)
 		if release = garbage+h.free > max(worth, h.live/8); release {
 			p.released = h.allocated
@@ -78,8 +82,9 @@ func (p *pauses) next(h heap) (pause, release bool) {
 	return pause, release
 }
 
-// tuner sets how much garbage there may be. While nothing happens it keeps the runtime from looking at all data every two minutes, which finds
-// nothing: then there may be as much garbage as else, but it is the size of the heap that says so, and not the time.
+// tuner sets how much garbage there may be. While nothing happens it keeps the runtime from looking at all data every
+// two minutes, which finds nothing: then there may be as much garbage as else, but it is the size of the heap that
+// says so, and not the time.
 type tuner struct {
 	limited func() bool // whether the server is to keep within an amount of memory
 	stopped atomic.Bool
@@ -100,12 +105,14 @@ func (t *tuner) start() {
 	metrics.Read(live)
 	percent := garbagePercent(live[0].Value.Uint64(), t.limited())
 	t.mu.Lock()
-	if difference := percent - t.percent; max(difference, -difference) > t.percent/8 { // to set it stops everything for a moment
+	if difference := percent - t.percent; max(difference, -difference) > t.percent/8 {
+		// to set it stops everything for a moment
 		t.percent = percent
 		debug.SetGCPercent(percent)
 	}
 	t.mu.Unlock()
-	type unused struct{ _ *byte } // what the next collection finds; not without a pointer, because it would share memory with others then
+	// what the next collection finds; not without a pointer, because it would share memory with others then
+	type unused struct{ _ *byte }
 	runtime.AddCleanup(new(unused), (*tuner).start, t)
 }
 
@@ -122,7 +129,8 @@ func (t *tuner) rest(on bool) {
 		debug.SetMemoryLimit(t.limit)
 		return
 	}
-	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(samples)
 	used, live := samples[0].Value.Uint64()-samples[1].Value.Uint64(), samples[2].Value.Uint64()
 	t.limit = debug.SetMemoryLimit(-1)
@@ -130,8 +138,8 @@ func (t *tuner) rest(on bool) {
 	debug.SetGCPercent(-1)
 }
 
-// tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC). limited tells whether the
-// server is to keep within an amount of memory.
+// tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC).
+// limited tells whether the server is to keep within an amount of memory.
 func tuneCollector(stop <-chan struct{}, limited func() bool) {
 	if os.Getenv("GOGC") != "" {
 		return

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseProgram gives back the pages of the program's own file, its code and its constants, which count as resident because they were
-// needed once. What is needed again comes back from the page cache at the next access. Parts that somebody has written to, as a
-// debugger does for its breakpoints, are left alone: what was written would be lost.
+// releaseProgram gives back the pages of the program's own file, its code and its constants, which count as resident
+// because they were needed once. What is needed again comes back from the page cache at the next access. Parts that
+// somebody has written to, as a debugger does for its breakpoints, are left alone: what was written would be lost.
 func releaseProgram() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -92,7 +92,8 @@ func exportData(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// offline returns a server for the data in a directory that listens nowhere. file is to be imported; if it is "" there must be data.
+// offline returns a server for the data in a directory that listens nowhere. file is to be imported; if it is ""
+// there must be data.
 func offline(args []string, stderr io.Writer, file string) (*server.Server, *config.Settings, error) {
 	conf := config.NewConfig()
 	if err := conf.LoadArgs(args); err != nil {
@@ -159,7 +160,8 @@ func backup(args []string, stdout, stderr io.Writer) int {
 	host := flags.String("h", "127.0.0.1", "`host` of the server")
 	port := flags.Int("p", 6379, "`port` of the server")
 	socket := flags.String("s", "", "Unix `socket` of the server, instead of host and port")
-	password := flags.String("a", os.Getenv("REDISCLI_AUTH"), "`password` (default: the environment variable REDISCLI_AUTH)")
+	password := flags.String("a", os.Getenv("REDISCLI_AUTH"),
+		"`password` (default: the environment variable REDISCLI_AUTH)")
 	user := flags.String("user", "", "`user` that the password belongs to")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "Usage: atomredis backup DIR [-h host] [-p port] [-s socket] [-a password] [--user user]")

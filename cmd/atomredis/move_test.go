@@ -15,7 +15,8 @@ import (
 func TestDataMovesOutAndIn(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
-	signals, exit := start(t, "--port", "0", "--unixsocket", socket, "--dir", filepath.Join(dir, "data"), "--requirepass", "secret")
+	signals, exit := start(t, "--port", "0", "--unixsocket", socket, "--dir", filepath.Join(dir, "data"),
+		"--requirepass", "secret")
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, 1, run([]string{"backup", filepath.Join(dir, "backup"), "-s", socket}, &stdout, &stderr, nil))
 	require.Contains(t, stderr.String(), "NOAUTH")
@@ -28,19 +29,25 @@ func TestDataMovesOutAndIn(t *testing.T) {
 	_, err = io.ReadFull(conn, make([]byte, len(want)))
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
-	require.Zero(t, run([]string{"backup", "-s", socket, filepath.Join(dir, "backup"), "-a", "secret"}, &stdout, &stderr, nil), stderr.String())
+	require.Zero(t, run([]string{"backup", "-s", socket, filepath.Join(dir, "backup"), "-a", "secret"}, &stdout, &stderr,
+		nil), stderr.String())
 	require.Contains(t, stdout.String(), "2 keys")
 	signals <- syscall.SIGTERM
 	require.Zero(t, <-exit)
 
-	for _, args := range [][]string{{"export"}, {"export", "--rdb"}, {"import"}, {"import", "--dir", dir}, {"backup"}, {"backup", "a", "b"}, {"backup", "--nosuch"}} {
+	for _, args := range [][]string{{"export"}, {"export", "--rdb"}, {"import"}, {"import", "--dir", dir}, {"backup"},
+		{"backup", "a", "b"}, {"backup", "--nosuch"}} {
 		require.Equal(t, 2, run(args, &stdout, &stderr, nil), args)
 	}
-	require.Equal(t, 1, run([]string{"export", "--rdb", filepath.Join(dir, "x.rdb"), "--dir", filepath.Join(dir, "nosuch")}, &stdout, &stderr, nil))
-	require.Equal(t, 1, run([]string{"export", "--rdb", filepath.Join(dir, "nosuch", "x.rdb"), "--dir", filepath.Join(dir, "data")}, &stdout, &stderr, nil))
+	require.Equal(t, 1, run([]string{"export", "--rdb", filepath.Join(dir, "x.rdb"), "--dir",
+		filepath.Join(dir, "nosuch")}, &stdout, &stderr, nil))
+	require.Equal(t, 1, run([]string{"export", "--rdb", filepath.Join(dir, "nosuch", "x.rdb"), "--dir",
+		filepath.Join(dir, "data")}, &stdout, &stderr, nil))
 	rdb, aof := filepath.Join(dir, "x.rdb"), filepath.Join(dir, "x.aof")
-	require.Zero(t, run([]string{"export", "--rdb", rdb, "--dir", filepath.Join(dir, "data")}, &stdout, &stderr, nil), stderr.String())
-	require.Zero(t, run([]string{"export", "--aof", aof, "--dir", filepath.Join(dir, "data")}, &stdout, &stderr, nil), stderr.String())
+	require.Zero(t, run([]string{"export", "--rdb", rdb, "--dir", filepath.Join(dir, "data")}, &stdout, &stderr, nil),
+		stderr.String())
+	require.Zero(t, run([]string{"export", "--aof", aof, "--dir", filepath.Join(dir, "data")}, &stdout, &stderr, nil),
+		stderr.String())
 
 	for name, file := range map[string]string{"rdb": rdb, "aof": aof, "backup": filepath.Join(dir, "backup", "dump.rdb")} {
 		data := filepath.Join(dir, "from "+name)
@@ -55,9 +62,11 @@ func TestDataMovesOutAndIn(t *testing.T) {
 		require.Contains(t, string(content), "$1\r\nk\r\n$1\r\nv\r\n")
 		require.Contains(t, string(content), "$1\r\nl\r\n$1\r\na\r\n$1\r\nb\r\n")
 	}
-	require.Equal(t, 1, run([]string{"import", filepath.Join(dir, "nosuch"), "--dir", filepath.Join(dir, "new")}, &stdout, &stderr, nil))
+	require.Equal(t, 1, run([]string{"import", filepath.Join(dir, "nosuch"), "--dir", filepath.Join(dir, "new")},
+		&stdout, &stderr, nil))
 	require.NoDirExists(t, filepath.Join(dir, "new"))
-	require.Equal(t, 1, run([]string{"import", rdb, "--dir", filepath.Join(dir, "new"), "--save", "", "--appendonly", "no"}, &stdout, &stderr, nil))
+	require.Equal(t, 1, run([]string{"import", rdb, "--dir", filepath.Join(dir, "new"), "--save", "", "--appendonly",
+		"no"}, &stdout, &stderr, nil))
 }
 
 // The exit code of import says whether all of a file was read.
@@ -68,9 +77,10 @@ func TestImportSaysWhatItLeavesOut(t *testing.T) {
 		code    int
 		says    string
 	}{
-		"whole":                      {set, 0, ""},
-		"cut behind a command":       {set + "*3\r\n$3\r\nSET", exitIncomplete, "11 bytes of a command or transaction"},
-		"cut in a transaction":       {set + "*1\r\n$5\r\nMULTI\r\n" + set, exitIncomplete, "42 bytes of a command or transaction"},
+		"whole":                {set, 0, ""},
+		"cut behind a command": {set + "*3\r\n$3\r\nSET", exitIncomplete, "11 bytes of a command or transaction"},
+		"cut in a transaction": {set + "*1\r\n$5\r\nMULTI\r\n" + set, exitIncomplete,
+			"42 bytes of a command or transaction"},
 		"cut in the first command":   {set[:20], 1, "nothing of it can be read"},
 		"cut in the first line":      {"*", 1, "nothing of it can be read"},
 		"nothing":                    {"", 1, "the file is empty"},
@@ -81,7 +91,8 @@ func TestImportSaysWhatItLeavesOut(t *testing.T) {
 		file := filepath.Join(dir, "file")
 		require.NoError(t, os.WriteFile(file, []byte(test.content), 0o600))
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, test.code, run([]string{"import", file, "--dir", filepath.Join(dir, "data")}, &stdout, &stderr, nil), "%s: %s", name, stderr.String())
+		require.Equal(t, test.code, run([]string{"import", file, "--dir", filepath.Join(dir, "data")}, &stdout, &stderr,
+			nil), "%s: %s", name, stderr.String())
 		require.Contains(t, stderr.String(), test.says, name)
 	}
 }
@@ -90,7 +101,8 @@ func TestImportSaysWhatItLeavesOut(t *testing.T) {
 func TestCheckOfARunningServer(t *testing.T) {
 	dir := t.TempDir()
 	signals, exit := start(t, "--port", "0", "--unixsocket", filepath.Join(dir, "s"), "--dir", filepath.Join(dir, "data"))
-	for _, args := range [][]string{{"check", filepath.Join(dir, "data")}, {"check", "--repair", filepath.Join(dir, "data")}} {
+	for _, args := range [][]string{{"check", filepath.Join(dir, "data")},
+		{"check", "--repair", filepath.Join(dir, "data")}} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, 1, run(args, &stdout, &stderr, nil))
 		require.Contains(t, stderr.String(), "a server runs on these data and must be stopped first")

@@ -14,7 +14,8 @@ func TestTheScoreForLackOfMemory(t *testing.T) {
 	own, err := os.ReadFile("/proc/self/oom_score_adj")
 	require.NoError(t, err)
 	socket := filepath.Join(t.TempDir(), "s")
-	cmd := program(t, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--oom-score-adj", "absolute", "--oom-score-adj-values", "810 850 890")
+	cmd := program(t, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--oom-score-adj",
+		"absolute", "--oom-score-adj-values", "810 850 890")
 	require.NoError(t, cmd.Start())
 	listening(t, socket)
 	score := func() string {

@@ -115,7 +115,8 @@ func TestTheWatchdogIsForOneProcess(t *testing.T) {
 	for _, tc := range []struct {
 		usec, pid string
 		want      time.Duration
-	}{{"", "", 0}, {"x", "", 0}, {"-1", "", 0}, {"2000000", "", time.Second}, {"2000000", "1", 0}, {"2000000", strconv.Itoa(os.Getpid()), time.Second}} {
+	}{{"", "", 0}, {"x", "", 0}, {"-1", "", 0}, {"2000000", "", time.Second}, {"2000000", "1", 0},
+		{"2000000", strconv.Itoa(os.Getpid()), time.Second}} {
 		t.Setenv("WATCHDOG_USEC", tc.usec)
 		t.Setenv("WATCHDOG_PID", tc.pid)
 		require.Equal(t, tc.want, watchdogPeriod(), tc)
@@ -168,7 +169,8 @@ func TestASignalEndsTheServerAsConfigured(t *testing.T) {
 	}{{"default", syscall.SIGTERM, "$1"}, {"nosave", syscall.SIGTERM, "$-1"}, {"nosave", syscall.SIGINT, "$1"}} {
 		dir := t.TempDir()
 		socket := filepath.Join(dir, "s")
-		args := []string{"--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "3600 1", "--appendonly", "no", "--shutdown-on-sigterm", tc.flags}
+		args := []string{"--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "3600 1", "--appendonly", "no",
+			"--shutdown-on-sigterm", tc.flags}
 		cmd := program(t, args...)
 		require.NoError(t, cmd.Start())
 		listening(t, socket)

@@ -18,7 +18,8 @@ type supervisor struct {
 	stop chan struct{} // ends the watchdog
 }
 
-// newSupervisor returns who is to be told: what the configuration says, or for auto whoever has left a variable in the environment.
+// newSupervisor returns who is to be told: what the configuration says, or for auto whoever has left a variable in
+// the environment.
 func newSupervisor(configured config.Supervision) *supervisor {
 	kind := configured
 	if kind == config.SupervisedAuto {
@@ -72,7 +73,8 @@ func (s *supervisor) watchdog(period time.Duration) {
 	}
 }
 
-// watchdogPeriod returns how often systemd wants to hear of this process: twice within the time that it waits; 0 if it does not want to.
+// watchdogPeriod returns how often systemd wants to hear of this process: twice within the time that it waits; 0 if
+// it does not want to.
 func watchdogPeriod() time.Duration {
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if err != nil || micros <= 0 {

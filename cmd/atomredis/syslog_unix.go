@@ -9,7 +9,8 @@ import (
 	"github.com/atomredis/atomredis/config"
 )
 
-// syslogOutput is the log of the system. It is connected to when there is something to write, and again after it was away.
+// syslogOutput is the log of the system. It is connected to when there is something to write, and again after it was
+// away.
 type syslogOutput struct {
 	dial func() (*syslog.Writer, error)
 	w    *syslog.Writer
@@ -22,7 +23,8 @@ func openSyslog(set *config.Settings) (logOutput, error) {
 		facility = syslog.LOG_LOCAL0 + syslog.Priority(f)<<3
 	}
 	ident := set.SyslogIdent
-	return &syslogOutput{dial: func() (*syslog.Writer, error) { return syslog.New(facility|syslog.LOG_NOTICE, ident) }}, nil
+	return &syslogOutput{dial: func() (*syslog.Writer, error) { return syslog.New(facility|syslog.LOG_NOTICE, ident) }},
+		nil
 }
 
 func (o *syslogOutput) write(lines []logLine) error {

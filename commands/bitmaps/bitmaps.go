@@ -18,7 +18,8 @@ var bitmapCommands = []*command.Command{
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Counts the bits that are set in a string or in a part of it", Syntax: "key [start end [BYTE | BIT]]",
 		Complexity: "O(N), where N is the length of the part", Do: cmdBitcount},
-	{Name: "bitfield", Group: "bitmap", Since: "3.2.0", Arity: -2, Flags: command.Write | command.DenyOOM, ACL: command.CatBitmap,
+	{Name: "bitfield", Group: "bitmap", Since: "3.2.0", Arity: -2, Flags: command.Write | command.DenyOOM,
+		ACL:        command.CatBitmap,
 		Keys:       command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
 		KeyUse:     bitfieldUse,
 		Summary:    "Reads, writes and increments integers of any width inside a string",
@@ -29,7 +30,8 @@ var bitmapCommands = []*command.Command{
 		Summary:    "Reads integers of any width inside a string",
 		Syntax:     "key [GET encoding offset] [[GET encoding offset] ...]",
 		Complexity: "O(1) for each integer", Do: cmdBitfieldRO},
-	{Name: "bitop", Group: "bitmap", Since: "2.6.0", Arity: -4, Flags: command.Write | command.DenyOOM, ACL: command.CatBitmap,
+	{Name: "bitop", Group: "bitmap", Since: "2.6.0", Arity: -4, Flags: command.Write | command.DenyOOM,
+		ACL:        command.CatBitmap,
 		Keys:       command.Keys("i2+r0/1/0[OW,UPDATE] i3+r-1/1/0[RO,ACCESS]"),
 		Summary:    "Combines strings bit by bit and stores the result",
 		Syntax:     "<AND | OR | XOR | NOT | DIFF | DIFF1 | ANDOR | ONE> destkey key [key ...]",
@@ -39,10 +41,12 @@ var bitmapCommands = []*command.Command{
 		Summary:    "Finds the first bit that is set, or not set, in a string or in a part of it",
 		Syntax:     "key bit [start [end [BYTE | BIT]]]",
 		Complexity: "O(N), where N is the length of the part", Do: cmdBitpos},
-	{Name: "getbit", Group: "bitmap", Since: "2.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatBitmap,
+	{Name: "getbit", Group: "bitmap", Since: "2.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatBitmap,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Reads a bit of a string", Syntax: "key offset", Complexity: "O(1)", Do: cmdGetbit},
-	{Name: "setbit", Group: "bitmap", Since: "2.2.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatBitmap,
+	{Name: "setbit", Group: "bitmap", Since: "2.2.0", Arity: 4, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatBitmap,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Sets or clears a bit of a string, padding it with zero bytes", Syntax: "key offset value",
 		Complexity: "O(1), and the growth of the string", Do: cmdSetbit},
@@ -74,7 +78,8 @@ const (
 	errFieldReadOnly command.Error = "ERR BITFIELD_RO only supports the GET subcommand"
 )
 
-// bitOffset reads the offset of a bit; if it is none, or beyond the longest string, an error is written and ok is false.
+// bitOffset reads the offset of a bit; if it is none, or beyond the longest string, an error is written and ok is
+// false.
 func bitOffset(c *command.Ctx, arg []byte) (offset int, ok bool) {
 	n, ok := resp.ParseInt(arg)
 	return offsetAllowed(c, n, ok)
@@ -98,8 +103,8 @@ func offsetAllowed(c *command.Ctx, n int64, ok bool) (int, bool) {
 	return int(n), true
 }
 
-// bitString returns the string under key argument 1 in a form that may be changed, long enough to have the bit at an offset; grown
-// says that it was not. If it is of another type, an error is written and e is nil.
+// bitString returns the string under key argument 1 in a form that may be changed, long enough to have the bit at an
+// offset; grown says that it was not. If it is of another type, an error is written and e is nil.
 func bitString(c *command.Ctx, offset int) (e *engine.Entry, b []byte, grown bool) {
 	e, ok := c.WriteAs(c.Args[1], engine.String)
 	if !ok {
@@ -199,8 +204,8 @@ func bitUnit(c *command.Ctx, i int) (inBits, ok bool) {
 	return false, false
 }
 
-// bitRange returns the bits from (included) to to (excluded) between two indices into a string of n bytes: of bits or of bytes, from
-// the end if they are negative.
+// bitRange returns the bits from (included) to to (excluded) between two indices into a string of n bytes: of bits or
+// of bytes, from the end if they are negative.
 func bitRange(n int, start, end int64, inBits bool) (from, to int) {
 	length, unit := int64(n), int64(8)
 	if inBits {
@@ -365,8 +370,8 @@ func bitfield(c *command.Ctx, readOnly bool) {
 	}
 }
 
-// fieldOps reads the operations; last is the last bit that any of them may change, -1 if there is none. If something is wrong an error
-// is written and ok is false.
+// fieldOps reads the operations; last is the last bit that any of them may change, -1 if there is none. If something
+// is wrong an error is written and ok is false.
 func fieldOps(c *command.Ctx, ops []fieldOp) (_ []fieldOp, last int, ok bool) {
 	last = -1
 	var overflow bitmap.Overflow

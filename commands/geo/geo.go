@@ -29,12 +29,14 @@ func init() { command.Register(geoCommands) }
 
 var geoCommands = []*command.Command{
 	{Name: "geoadd", Group: "geo", Since: "3.2.0", Arity: -5, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo,
-		Keys:    command.Keys("i1+r0/1/0[RW,UPDATE]"),
-		Summary: "Adds members with their positions, or changes the positions of members",
-		Syntax:  "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]", Complexity: "O(log(N)) for each member, where N is the size of the index", Do: cmdGeoadd},
+		Keys:       command.Keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary:    "Adds members with their positions, or changes the positions of members",
+		Syntax:     "key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]",
+		Complexity: "O(log(N)) for each member, where N is the size of the index", Do: cmdGeoadd},
 	{Name: "geodist", Group: "geo", Since: "3.2.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatGeo,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
-		Summary: "Returns the distance of two members", Syntax: "key member1 member2 [M | KM | FT | MI]", Complexity: "O(1)", Do: cmdGeodist},
+		Summary: "Returns the distance of two members", Syntax: "key member1 member2 [M | KM | FT | MI]",
+		Complexity: "O(1)", Do: cmdGeodist},
 	{Name: "geohash", Group: "geo", Since: "3.2.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatGeo,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the positions of members as geohashes", Syntax: "key [member [member ...]]",
@@ -43,8 +45,9 @@ var geoCommands = []*command.Command{
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the longitudes and latitudes of members", Syntax: "key [member [member ...]]",
 		Complexity: "O(1) for each member", Do: cmdGeopos},
-	{Name: "georadius", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
-		Arity: -6, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS] " +
+	{Name: "georadius", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0",
+		Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
+		Arity:   -6, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS] " +
 			"kw:STORE@6+r0/1/0[OW,UPDATE] kw:STOREDIST@6+r0/1/0[OW,UPDATE]"),
 		DerivedKeys: storeKeys(6), KeyIndices: sourceAndStore(6),
 		Summary: "Finds the members in a circle around a position, or stores them",
@@ -52,26 +55,34 @@ var geoCommands = []*command.Command{
 			"[STORE key] [STOREDIST key]",
 		Complexity: geoCost, Do: cmdGeoradius},
 	{Name: "georadius_ro", Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", Instead: geoReplace,
-		Arity: -6, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the " +
+		Arity: -6, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Finds the " +
 			"members in a circle around a position",
-		Syntax: "key longitude latitude radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC]", Complexity: geoCost, Do: cmdGeoradius},
-	{Name: "georadiusbymember", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0", Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
-		Arity: -5, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS] " +
+		Syntax:     "key longitude latitude radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC]",
+		Complexity: geoCost, Do: cmdGeoradius},
+	{Name: "georadiusbymember", Group: "geo", Since: "3.2.0", Deprecated: "6.2.0",
+		Instead: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
+		Arity:   -5, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS] " +
 			"kw:STORE@5+r0/1/0[OW,UPDATE] kw:STOREDIST@5+r0/1/0[OW,UPDATE]"),
 		DerivedKeys: storeKeys(5), KeyIndices: sourceAndStore(5),
 		Summary: "Finds the members in a circle around a member, or stores them",
 		Syntax: "key member radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC] " +
 			"[STORE key] [STOREDIST key]",
 		Complexity: geoCost, Do: cmdGeoradiusbymember},
-	{Name: "georadiusbymember_ro", Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", Instead: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
-		Arity: -5, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Summary: "Finds the " +
+	{Name: "georadiusbymember_ro", Group: "geo", Since: "3.2.10", Deprecated: "6.2.0",
+		Instead: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
+		Arity:   -5, Flags: command.ReadOnly, ACL: command.CatGeo, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Finds the " +
 			"members in a circle around a member",
-		Syntax: "key member radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC]", Complexity: geoCost, Do: cmdGeoradiusbymember},
+		Syntax: "key member radius " + geoUnits + " " + geoWith + " [COUNT count [ANY]] [ASC | DESC]", Complexity: geoCost,
+		Do: cmdGeoradiusbymember},
 	{Name: "geosearch", Group: "geo", Since: "6.2.0", Arity: -7, Flags: command.ReadOnly, ACL: command.CatGeo,
-		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
-		Summary: "Finds the members in a circle or box", Syntax: "key " + geoCenter + " " + geoShape + " " + geoLimits + " " + geoWith,
+		Keys:       command.Keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary:    "Finds the members in a circle or box",
+		Syntax:     "key " + geoCenter + " " + geoShape + " " + geoLimits + " " + geoWith,
 		Complexity: geoCost, Do: cmdGeosearch},
-	{Name: "geosearchstore", Group: "geo", Since: "6.2.0", Arity: -8, Flags: command.Write | command.DenyOOM, ACL: command.CatGeo,
+	{Name: "geosearchstore", Group: "geo", Since: "6.2.0", Arity: -8, Flags: command.Write | command.DenyOOM,
+		ACL:        command.CatGeo,
 		Keys:       command.Keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
 		Summary:    "Stores the members in a circle or box",
 		Syntax:     "destination source " + geoCenter + " " + geoShape + " " + geoLimits + " [STOREDIST]",
@@ -351,7 +362,8 @@ func geoBox(c *command.Ctx, q *geoQuery, width, height, unit []byte) (ok bool) {
 	return true
 }
 
-// option reads the present option if it is one that all searches have. If it is wrong an error is written and ok is false.
+// option reads the present option if it is one that all searches have. If it is wrong an error is written and ok is
+// false.
 func (q *geoQuery) option(c *command.Ctx, o *command.OptionArgs) (known, ok bool) {
 	switch {
 	case o.Is("withdist"):
@@ -418,8 +430,8 @@ func sourceAndStore(from int) func(args [][]byte) []int {
 	}
 }
 
-// storeKeys finds the keys behind STORE and STOREDIST among the options of GEORADIUS, which begin at argument from. The key specs know
-// only the first of each, but the last one counts.
+// storeKeys finds the keys behind STORE and STOREDIST among the options of GEORADIUS, which begin at argument from.
+// The key specs know only the first of each, but the last one counts.
 func storeKeys(from int) func(args [][]byte, fn func(key []byte)) {
 	return func(args [][]byte, fn func(key []byte)) {
 		for i := from; i+1 < len(args); i++ {
@@ -532,16 +544,17 @@ func (q *geoQuery) find(z *zsets.ZSet) []geoFound {
 		if enough() {
 			break
 		}
-		z.RangeByScore(zsets.ScoreRange{Min: r.Min, Max: r.Max, MaxEx: true}, false, 0, -1, func(member []byte, score float64) bool {
-			if p := geo.FromScore(score); area.Contains(p) {
-				f := geoFound{member: member, score: score}
-				if far {
-					f.distance = geo.Distance(q.shape.Center, p)
+		z.RangeByScore(zsets.ScoreRange{Min: r.Min, Max: r.Max, MaxEx: true}, false, 0, -1,
+			func(member []byte, score float64) bool {
+				if p := geo.FromScore(score); area.Contains(p) {
+					f := geoFound{member: member, score: score}
+					if far {
+						f.distance = geo.Distance(q.shape.Center, p)
+					}
+					found = append(found, f)
 				}
-				found = append(found, f)
-			}
-			return !enough()
-		})
+				return !enough()
+			})
 	}
 	if order != unsorted {
 		return sortFound(found, order, q.count)

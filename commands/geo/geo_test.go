@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Members that are equally far stay in the order in which they were found, and sorting takes a fixed number of pieces of memory.
+// Members that are equally far stay in the order in which they were found, and sorting takes a fixed number of pieces
+// of memory.
 func TestFoundMembersAreSortedByDistanceAndThenAsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var found []geoFound

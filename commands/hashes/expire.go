@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/engine/hashes"
 )
 
-// This file has the commands on the deadlines of fields. Fields whose time has come are gone before a command sees the hash: see
-// engine/expire.go.
+// This file has the commands on the deadlines of fields. Fields whose time has come are gone before a command sees
+// the hash: see engine/expire.go.
 
 var hashExpireCommands = []*command.Command{
 	{Name: "hexpire", Group: "hash", Since: "7.4.0", Arity: -6, Flags: command.Write | command.DenyOOM | command.Fast,
@@ -23,7 +23,8 @@ var hashExpireCommands = []*command.Command{
 		Summary:    "Sets when fields expire, as a Unix time in seconds",
 		Syntax:     "key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHexpireat},
-	{Name: "hexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash,
+	{Name: "hexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: command.ReadOnly | command.Fast,
+		ACL:        command.CatHash,
 		Keys:       command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary:    "Returns when fields expire, as a Unix time in seconds",
 		Syntax:     "key FIELDS numfields field [field ...]",
@@ -52,7 +53,8 @@ var hashExpireCommands = []*command.Command{
 		Summary:    "Sets when fields expire, as a Unix time in milliseconds",
 		Syntax:     "key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
 		Complexity: "O(N), where N is the number of fields named", Do: cmdHpexpireat},
-	{Name: "hpexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash,
+	{Name: "hpexpiretime", Group: "hash", Since: "7.4.0", Arity: -5, Flags: command.ReadOnly | command.Fast,
+		ACL:        command.CatHash,
 		Keys:       command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary:    "Returns when fields expire, as a Unix time in milliseconds",
 		Syntax:     "key FIELDS numfields field [field ...]",
@@ -97,7 +99,8 @@ const (
 // maxFieldDeadline is the last time at which a field can expire, in ms since 1970. Redis keeps it in 46 bits.
 const maxFieldDeadline = 1<<46 - 1
 
-// fieldDeadline reads the time that an argument means as the deadline of fields; if it is none an error is written and ok is false.
+// fieldDeadline reads the time that an argument means as the deadline of fields; if it is none an error is written
+// and ok is false.
 func fieldDeadline(c *command.Ctx, arg []byte, unit command.TimeUnit) (at int64, ok bool) {
 	n, ok := c.Int(arg)
 	if !ok {
@@ -114,8 +117,8 @@ func fieldDeadline(c *command.Ctx, arg []byte, unit command.TimeUnit) (at int64,
 	return at, true
 }
 
-// fieldArgs returns the fields among the arguments: the word FIELDS stands at index i, their number behind it, and then they follow. If that
-// is not so an error is written and ok is false; notPositive is that for a wrong number.
+// fieldArgs returns the fields among the arguments: the word FIELDS stands at index i, their number behind it, and
+// then they follow. If that is not so an error is written and ok is false; notPositive is that for a wrong number.
 func fieldArgs(c *command.Ctx, i int, notPositive command.Error) (fields [][]byte, ok bool) {
 	switch {
 	case i >= len(c.Args) || !command.EqualFold(c.Args[i], "fields"):
@@ -434,7 +437,8 @@ type hsetexOptions struct {
 	pairs             [][]byte // fields and values in turn
 }
 
-// readHsetexOptions reads the arguments of HSETEX behind the key; if they are wrong an error is written and ok is false.
+// readHsetexOptions reads the arguments of HSETEX behind the key; if they are wrong an error is written and ok is
+// false.
 func readHsetexOptions(c *command.Ctx) (x hsetexOptions, ok bool) {
 	for o := c.Options(2); o.Next(); {
 		var unit command.TimeUnit

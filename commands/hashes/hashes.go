@@ -19,7 +19,8 @@ var hashCommands = slices.Concat(hashExpireCommands, []*command.Command{
 		Keys: command.Keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
 		Summary: "Deletes fields",
 		Syntax:  "key field [field ...]", Complexity: "O(N), where N is the number of fields to remove", Do: cmdHdel},
-	{Name: "hexists", Group: "hash", Since: "2.0.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash,
+	{Name: "hexists", Group: "hash", Since: "2.0.0", Arity: 3, Flags: command.ReadOnly | command.Fast,
+		ACL:  command.CatHash,
 		Keys: command.Keys("i1+r0/1/0[RO]"), Element: 2,
 		Summary: "Checks whether a hash has a field", Syntax: "key field", Complexity: "O(1)", Do: cmdHexists},
 	{Name: "hget", Group: "hash", Since: "2.0.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash,
@@ -69,7 +70,8 @@ var hashCommands = slices.Concat(hashExpireCommands, []*command.Command{
 		ACL: command.CatHash, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"), Element: 2,
 		Summary: "Sets the value of a field that does not exist",
 		Syntax:  "key field value", Complexity: "O(1)", Do: cmdHsetnx},
-	{Name: "hstrlen", Group: "hash", Since: "3.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatHash,
+	{Name: "hstrlen", Group: "hash", Since: "3.2.0", Arity: 3, Flags: command.ReadOnly | command.Fast,
+		ACL:  command.CatHash,
 		Keys: command.Keys("i1+r0/1/0[RO]"), Element: 2,
 		Summary: "Returns the length of the value of a field", Syntax: "key field", Complexity: "O(1)", Do: cmdHstrlen},
 	{Name: "hvals", Group: "hash", Since: "2.0.0", Arity: 2, Flags: command.ReadOnly, ACL: command.CatHash,
@@ -85,8 +87,8 @@ const (
 	errNotFinite      command.Error = "ERR value is NaN or Infinity"
 )
 
-// readHash returns the hash under key argument 1; an empty one, which must not be changed, if there is none. If the key is
-// of another type an error is written and ok is false.
+// readHash returns the hash under key argument 1; an empty one, which must not be changed, if there is none. If the
+// key is of another type an error is written and ok is false.
 func readHash(c *command.Ctx) (h *hashes.Hash, ok bool) {
 	e, ok := c.ReadAs(c.Args[1], engine.Hash)
 	if e == nil {
@@ -262,8 +264,8 @@ func cmdHmset(c *command.Ctx) {
 	}
 }
 
-// hset gives fields the values that follow them among the arguments and returns how many are new. If that is not possible
-// an error is written and ok is false.
+// hset gives fields the values that follow them among the arguments and returns how many are new. If that is not
+// possible an error is written and ok is false.
 func hset(c *command.Ctx) (created int, ok bool) {
 	if len(c.Args)%2 != 0 {
 		c.Err(command.WrongArity(c.Cmd))

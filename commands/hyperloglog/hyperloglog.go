@@ -21,8 +21,9 @@ var hyperloglogCommands = []*command.Command{
 		ACL: command.CatHyperLogLog, Keys: command.Keys("i1+r-1/1/0[RW,ACCESS]"),
 		Summary: "Estimates how many different elements HyperLogLogs have", Syntax: "key [key ...]",
 		Complexity: "O(1) for a single key that has not changed since the last time; else O(N), where N is the number of keys, with a large constant", Do: cmdPfcount},
-	{Name: "pfdebug", Group: "hyperloglog", Since: "2.8.9", Arity: 3, Flags: command.Write | command.DenyOOM | command.Admin,
-		ACL: command.CatHyperLogLog, Keys: command.Keys("i2+r0/1/0[RW,ACCESS]"),
+	{Name: "pfdebug", Group: "hyperloglog", Since: "2.8.9", Arity: 3,
+		Flags: command.Write | command.DenyOOM | command.Admin,
+		ACL:   command.CatHyperLogLog, Keys: command.Keys("i2+r0/1/0[RW,ACCESS]"),
 		Summary: "Shows the registers of a HyperLogLog, or changes its encoding",
 		Syntax:  "subcommand key", Complexity: "O(1)", Do: cmdPfdebug},
 	{Name: "pfmerge", Group: "hyperloglog", Since: "2.8.9", Arity: -2, Flags: command.Write | command.DenyOOM,
@@ -56,11 +57,12 @@ func aHyperLogLog(c *command.Ctx, e *engine.Entry) bool {
 
 type sparseRoom [3072]byte
 
-// sparseRooms has memory in which sparse HyperLogLogs are edited: about as much as they need, unless hll-sparse-max-bytes says otherwise.
+// sparseRooms has memory in which sparse HyperLogLogs are edited: about as much as they need, unless
+// hll-sparse-max-bytes says otherwise.
 var sparseRooms = sync.Pool{New: func() any { return new(sparseRoom) }}
 
-// editHyperLogLog returns an editor of the HyperLogLog in e, or of a new one if that is nil. Dense ones are changed where they are,
-// sparse ones in room.
+// editHyperLogLog returns an editor of the HyperLogLog in e, or of a new one if that is nil. Dense ones are changed
+// where they are, sparse ones in room.
 func editHyperLogLog(c *command.Ctx, e *engine.Entry, room []byte) hyperloglog.Editor {
 	maxSparse := c.Host.HyperLogLogSparse()
 	switch {
@@ -148,8 +150,8 @@ func cmdPfcount(c *command.Ctx) {
 	c.W.Int(int64(n))
 }
 
-// keepEstimate stores the estimate of the HyperLogLog under a key, unless nothing may be changed at present. Replies do not depend on
-// it.
+// keepEstimate stores the estimate of the HyperLogLog under a key, unless nothing may be changed at present. Replies
+// do not depend on it.
 func keepEstimate(c *command.Ctx, key []byte, n uint64) {
 	if !c.Host.Writable(c.G) {
 		return
@@ -163,8 +165,8 @@ func keepEstimate(c *command.Ctx, key []byte, n uint64) {
 	c.Journal([]byte("SETRANGE"), key, strconv.AppendInt(nil, int64(at), 10), estimate)
 }
 
-// union adds the registers of the HyperLogLogs under keys to all; anyDense says that not all of them are sparse. If one is none an
-// error is written and ok is false.
+// union adds the registers of the HyperLogLogs under keys to all; anyDense says that not all of them are sparse. If
+// one is none an error is written and ok is false.
 func mergedRegisters(c *command.Ctx, all *hyperloglog.Registers, keys [][]byte) (anyDense, ok bool) {
 	for _, key := range keys {
 		e := c.Read(key)
@@ -244,8 +246,8 @@ func cmdPfdebug(c *command.Ctx) {
 	}
 }
 
-// densify makes a HyperLogLog dense and returns 1 if it was not; if it is corrupted an error is written and ok is false. As in Redis,
-// that is no change for WATCH and for events.
+// densify makes a HyperLogLog dense and returns 1 if it was not; if it is corrupted an error is written and ok is
+// false. As in Redis, that is no change for WATCH and for events.
 func densify(c *command.Ctx, e *engine.Entry) (converted int64, ok bool) {
 	if hyperloglog.IsDense(e.Bytes()) {
 		return 0, true

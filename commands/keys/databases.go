@@ -28,7 +28,8 @@ var keyspaceCommands = []*command.Command{
 	{Name: "lolwut", Group: "server", Since: "5.0.0", Arity: -1, Flags: command.ReadOnly | command.Fast,
 		Summary: "Draws a picture and shows the version", Syntax: "[VERSION version] [columns] [rows]",
 		Complexity: "O(N), where N is the size of the picture", Do: cmdLolwut},
-	{Name: "swapdb", Group: "server", Since: "4.0.0", Arity: 3, Flags: command.Write | command.Fast | command.WholeKeyspace,
+	{Name: "swapdb", Group: "server", Since: "4.0.0", Arity: 3,
+		Flags:   command.Write | command.Fast | command.WholeKeyspace,
 		ACL:     command.CatKeyspace | command.CatDangerous,
 		Summary: "Exchanges two databases", Syntax: "index1 index2",
 		Complexity: "O(N+M), where N is the number of keys in both databases and M that of watched keys and blocked clients", Do: cmdSwapdb},
@@ -48,8 +49,8 @@ func cmdDbsize(c *command.Ctx) { c.W.Int(int64(c.G.Len(c.DB))) }
 func cmdFlushall(c *command.Ctx) { flush(c, -1) }
 func cmdFlushdb(c *command.Ctx)  { flush(c, c.DB) }
 
-// flush deletes all keys of a database, or of all if db is -1. ASYNC and SYNC are the same here: either way the keys are
-// gone at once and their memory is freed in the background.
+// flush deletes all keys of a database, or of all if db is -1. ASYNC and SYNC are the same here: either way the keys
+// are gone at once and their memory is freed in the background.
 func flush(c *command.Ctx, db int) {
 	o := c.Options(1)
 	if o.Next() && (o.More() || !o.Is("async") && !o.Is("sync")) {

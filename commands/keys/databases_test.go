@@ -24,7 +24,8 @@ func TestLolwutDrawsPicturesOfAnySize(t *testing.T) {
 		require.Contains(t, picture, "@")
 	}
 	tallest := drawAtom(1, lolwutMaxRows)
-	for _, words := range [][]string{{"lolwut", "-5", "9223372036854775807"}, {"lolwut", "version", "6", "0", "999", "7"}} {
+	for _, words := range [][]string{{"lolwut", "-5", "9223372036854775807"},
+		{"lolwut", "version", "6", "0", "999", "7"}} {
 		require.Contains(t, b.Call(lolwut, words...), tallest+"\natomredis ver. "+version.Number, words)
 	}
 	require.Equal(t, "-"+string(command.ErrNotInteger)+"\r\n", b.Call(lolwut, "lolwut", "version"))
@@ -36,7 +37,8 @@ func TestFlushAndSwapChangeWhatTheyName(t *testing.T) {
 		b.G.CreateString(db, []byte("key"), nil)
 	}
 	b.DB = 1
-	require.Equal(t, "-"+string(command.ErrSyntax)+"\r\n", b.Call(commandtest.Named(t, "flushdb"), "flushdb", "sync", "async"))
+	require.Equal(t, "-"+string(command.ErrSyntax)+"\r\n",
+		b.Call(commandtest.Named(t, "flushdb"), "flushdb", "sync", "async"))
 	require.Equal(t, "+OK\r\n", b.Call(commandtest.Named(t, "flushdb"), "flushdb", "SYNC"))
 	require.Equal(t, [3]int{1, 0, 1}, [3]int{b.G.Len(0), b.G.Len(1), b.G.Len(2)})
 	require.Equal(t, "+OK\r\n", b.Call(commandtest.Named(t, "flushall"), "flushall"))

@@ -9,7 +9,8 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// This file has DUMP and RESTORE. A payload is always checked to the last byte: sanitize-dump-payload has nothing to turn off.
+// This file has DUMP and RESTORE. A payload is always checked to the last byte: sanitize-dump-payload has nothing to
+// turn off.
 
 func init() { command.Register(dumpCommands) }
 
@@ -22,8 +23,9 @@ var dumpCommands = []*command.Command{
 		ACL: command.CatKeyspace | command.CatDangerous, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Creates a key from the output of DUMP",
 		Syntax:  restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
-	{Name: "restore-asking", Group: "server", Since: "3.0.0", Arity: -4, Flags: command.Write | command.DenyOOM | command.Asking,
-		ACL: command.CatKeyspace | command.CatDangerous, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
+	{Name: "restore-asking", Group: "server", Since: "3.0.0", Arity: -4,
+		Flags: command.Write | command.DenyOOM | command.Asking,
+		ACL:   command.CatKeyspace | command.CatDangerous, Keys: command.Keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "RESTORE as cluster nodes send it to each other",
 		Syntax:  restoreSyntax, Complexity: restoreComplexity, Do: cmdRestore},
 }

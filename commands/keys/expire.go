@@ -10,11 +10,13 @@ import (
 func init() { command.Register(expireCommands) }
 
 var expireCommands = []*command.Command{
-	{Name: "expire", Group: "generic", Since: "1.0.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace,
+	{Name: "expire", Group: "generic", Since: "1.0.0", Arity: -3, Flags: command.Write | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Sets a key's time to live in seconds",
 		Syntax:  "key seconds [NX | XX | GT | LT]", Complexity: "O(1)", Do: cmdExpire},
-	{Name: "expireat", Group: "generic", Since: "1.2.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace,
+	{Name: "expireat", Group: "generic", Since: "1.2.0", Arity: -3, Flags: command.Write | command.Fast,
+		ACL:        command.CatKeyspace,
 		Keys:       command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary:    "Sets when a key expires, as a Unix time in seconds",
 		Syntax:     "key unix-time-seconds [NX | XX | GT | LT]",
@@ -23,14 +25,17 @@ var expireCommands = []*command.Command{
 		ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns when a key expires, as a Unix time in seconds",
 		Syntax:  "key", Complexity: "O(1)", Do: cmdExpiretime},
-	{Name: "persist", Group: "generic", Since: "2.2.0", Arity: 2, Flags: command.Write | command.Fast, ACL: command.CatKeyspace,
+	{Name: "persist", Group: "generic", Since: "2.2.0", Arity: 2, Flags: command.Write | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Removes a key's time to live", Syntax: "key", Complexity: "O(1)", Do: cmdPersist},
-	{Name: "pexpire", Group: "generic", Since: "2.6.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace,
+	{Name: "pexpire", Group: "generic", Since: "2.6.0", Arity: -3, Flags: command.Write | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Sets a key's time to live in milliseconds", Syntax: "key milliseconds [NX | XX | GT | LT]",
 		Complexity: "O(1)", Do: cmdPexpire},
-	{Name: "pexpireat", Group: "generic", Since: "2.6.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace,
+	{Name: "pexpireat", Group: "generic", Since: "2.6.0", Arity: -3, Flags: command.Write | command.Fast,
+		ACL:        command.CatKeyspace,
 		Keys:       command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary:    "Sets when a key expires, as a Unix time in milliseconds",
 		Syntax:     "key unix-time-milliseconds [NX | XX | GT | LT]",
@@ -39,10 +44,12 @@ var expireCommands = []*command.Command{
 		ACL: command.CatKeyspace, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns when a key expires, as a Unix time in milliseconds",
 		Syntax:  "key", Complexity: "O(1)", Do: cmdPexpiretime},
-	{Name: "pttl", Group: "generic", Since: "2.6.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace,
+	{Name: "pttl", Group: "generic", Since: "2.6.0", Arity: 2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns a key's time to live in milliseconds", Syntax: "key", Complexity: "O(1)", Do: cmdPttl},
-	{Name: "ttl", Group: "generic", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace,
+	{Name: "ttl", Group: "generic", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns a key's time to live in seconds", Syntax: "key", Complexity: "O(1)", Do: cmdTtl},
 }
@@ -99,7 +106,8 @@ func cmdPexpiretime(c *command.Ctx) { replyDeadline(c, command.AtMillis) }
 func cmdTtl(c *command.Ctx)         { replyDeadline(c, command.InSeconds) }
 func cmdPttl(c *command.Ctx)        { replyDeadline(c, command.InMillis) }
 
-// replyDeadline replies when the key argument 1 expires, rounded to the unit, -1 if it does not, -2 if it does not exist.
+// replyDeadline replies when the key argument 1 expires, rounded to the unit, -1 if it does not, -2 if it does not
+// exist.
 func replyDeadline(c *command.Ctx, unit command.TimeUnit) {
 	e := c.Look(c.Args[1], false)
 	switch {

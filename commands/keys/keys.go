@@ -12,7 +12,8 @@ import (
 func init() { command.Register(genericCommands) }
 
 var genericCommands = []*command.Command{
-	{Name: "copy", Group: "generic", Since: "6.2.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatKeyspace,
+	{Name: "copy", Group: "generic", Since: "6.2.0", Arity: -3, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS] i2+r0/1/0[OW,UPDATE]"),
 		Summary: "Copies a key, with its time to live", Syntax: "source destination [DB destination-db] [REPLACE]",
 		Complexity: "O(N), where N is the number of elements of the value", Do: cmdCopy},
@@ -20,40 +21,49 @@ var genericCommands = []*command.Command{
 		Keys:    command.Keys("i1+r-1/1/0[RM,DELETE]"),
 		Summary: "Deletes keys",
 		Syntax:  "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdDel},
-	{Name: "exists", Group: "generic", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace,
+	{Name: "exists", Group: "generic", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r-1/1/0[RO]"),
 		Summary: "Counts how many of the keys exist",
 		Syntax:  "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdExists},
-	{Name: "keys", Group: "generic", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.WholeKeyspace | command.AllKeys,
+	{Name: "keys", Group: "generic", Since: "1.0.0", Arity: 2,
+		Flags:   command.ReadOnly | command.WholeKeyspace | command.AllKeys,
 		ACL:     command.CatKeyspace | command.CatDangerous,
 		Summary: "Lists all keys that match a pattern", Syntax: "pattern",
 		Complexity: "O(N), where N is the number of keys in the database", Do: cmdKeys},
-	{Name: "move", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace,
+	{Name: "move", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Moves a key to another database", Syntax: "key db", Complexity: "O(1)", Do: cmdMove},
 	objectCommand,
 	{Name: "randomkey", Group: "generic", Since: "1.0.0", Arity: 1,
-		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatKeyspace,
+		Flags:   command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
+		ACL:     command.CatKeyspace,
 		Summary: "Returns a random key of the database", Complexity: "O(1)", Do: cmdRandomkey},
 	{Name: "rename", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write, ACL: command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,UPDATE]"),
 		Summary: "Renames a key, replacing any key of the new name",
 		Syntax:  "key newkey", Complexity: "O(1)", Do: cmdRename},
-	{Name: "renamenx", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write | command.Fast, ACL: command.CatKeyspace,
+	{Name: "renamenx", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,INSERT]"),
 		Summary: "Renames a key if the new name is free", Syntax: "key newkey", Complexity: "O(1)", Do: cmdRenamenx},
 	{Name: "scan", Group: "generic", Since: "2.8.0", Arity: -2,
-		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatKeyspace,
+		Flags:   command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
+		ACL:     command.CatKeyspace,
 		Summary: "Iterates over the keys of the database", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
 		Complexity: "O(1) for every call, O(N) for a whole walk, where N is the number of keys in the database", Do: cmdScan},
-	{Name: "touch", Group: "generic", Since: "3.2.1", Arity: -2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace,
+	{Name: "touch", Group: "generic", Since: "3.2.1", Arity: -2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r-1/1/0[RO]"),
 		Summary: "Updates the access time of keys and counts those that exist", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdTouch},
-	{Name: "type", Group: "generic", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatKeyspace,
+	{Name: "type", Group: "generic", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Returns the type of a value", Syntax: "key", Complexity: "O(1)", Do: cmdType},
-	{Name: "unlink", Group: "generic", Since: "4.0.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatKeyspace,
+	{Name: "unlink", Group: "generic", Since: "4.0.0", Arity: -2, Flags: command.Write | command.Fast,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r-1/1/0[RM,DELETE]"),
 		Summary: "Deletes keys and frees their memory in the background", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdDel},
@@ -215,8 +225,8 @@ func cmdRenamenx(c *command.Ctx) {
 	}
 }
 
-// rename gives the key argument 1 the name argument 2, unless there is such a key already and replace is false. If there is
-// nothing to rename an error is written and ok is false.
+// rename gives the key argument 1 the name argument 2, unless there is such a key already and replace is false. If
+// there is nothing to rename an error is written and ok is false.
 func rename(c *command.Ctx, replace bool) (renamed, ok bool) {
 	from, to := c.Args[1], c.Args[2]
 	e := c.G.Write(c.DB, from)

@@ -13,11 +13,12 @@ func TestTTLRoundsToTheNearestSecond(t *testing.T) {
 	b := commandtest.New(t)
 	e := b.G.CreateString(0, []byte("key"), nil)
 	for at, want := range map[int64][4]string{ // TTL, PTTL, EXPIRETIME, PEXPIRETIME at the time 1000000
-		0:             {":-1\r\n", ":-1\r\n", ":-1\r\n", ":-1\r\n"},
-		1_000_001:     {":0\r\n", ":1\r\n", ":1000\r\n", ":1000001\r\n"},
-		1_000_499:     {":0\r\n", ":499\r\n", ":1000\r\n", ":1000499\r\n"},
-		1_000_500:     {":1\r\n", ":500\r\n", ":1001\r\n", ":1000500\r\n"},
-		math.MaxInt64: {":9223372036853776\r\n", ":9223372036853775807\r\n", ":9223372036854776\r\n", ":9223372036854775807\r\n"},
+		0:         {":-1\r\n", ":-1\r\n", ":-1\r\n", ":-1\r\n"},
+		1_000_001: {":0\r\n", ":1\r\n", ":1000\r\n", ":1000001\r\n"},
+		1_000_499: {":0\r\n", ":499\r\n", ":1000\r\n", ":1000499\r\n"},
+		1_000_500: {":1\r\n", ":500\r\n", ":1001\r\n", ":1000500\r\n"},
+		math.MaxInt64: {":9223372036853776\r\n", ":9223372036853775807\r\n", ":9223372036854776\r\n",
+			":9223372036854775807\r\n"},
 	} {
 		b.G.SetDeadline(e, at)
 		for i, name := range []string{"ttl", "pttl", "expiretime", "pexpiretime"} {
@@ -44,7 +45,8 @@ func TestLookingAtAKeyTouchesItOnlyWhereItShould(t *testing.T) {
 
 func TestAnExpiredTimeDeletesTheKey(t *testing.T) {
 	for _, words := range [][]string{
-		{"expire", "key", "0"}, {"expire", "key", "-1"}, {"pexpire", "key", "-9223372036854775808"}, {"expireat", "key", "1000"},
+		{"expire", "key", "0"}, {"expire", "key", "-1"}, {"pexpire", "key", "-9223372036854775808"},
+		{"expireat", "key", "1000"},
 		{"pexpireat", "key", "1000000"}, {"pexpireat", "key", "0", "LT"},
 	} {
 		b := commandtest.New(t)

@@ -9,7 +9,8 @@ import (
 var objectCommand = &command.Command{Name: "object", Group: "generic", Since: "2.2.3", Arity: -2,
 	Summary: "Inspects how a value is kept", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
-		{Name: "object|encoding", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace,
+		{Name: "object|encoding", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly,
+			ACL:     command.CatKeyspace,
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Returns the internal encoding of a value",
 			Syntax:  "key", Complexity: "O(1)", Do: cmdObjectEncoding},
@@ -17,13 +18,16 @@ var objectCommand = &command.Command{Name: "object", Group: "generic", Since: "2
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Returns how often a key is used, on a logarithmic scale",
 			Syntax:  "key", Complexity: "O(1)", Do: cmdObjectFreq},
-		{Name: "object|help", Group: "generic", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatKeyspace,
+		{Name: "object|help", Group: "generic", Since: "6.2.0", Arity: 2, Flags: command.Loading | command.Stale,
+			ACL:     command.CatKeyspace,
 			Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdObjectHelp},
-		{Name: "object|idletime", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace,
+		{Name: "object|idletime", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly,
+			ACL:     command.CatKeyspace,
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Returns how many seconds a key has not been used",
 			Syntax:  "key", Complexity: "O(1)", Do: cmdObjectIdletime},
-		{Name: "object|refcount", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly, ACL: command.CatKeyspace,
+		{Name: "object|refcount", Group: "generic", Since: "2.2.3", Arity: 3, Flags: command.ReadOnly,
+			ACL:     command.CatKeyspace,
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Returns the number of references to a value",
 			Syntax:  "key", Complexity: "O(1)", Do: cmdObjectRefcount},
@@ -36,7 +40,8 @@ const (
 	errLFUSwitch = "Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
 )
 
-// object returns the entry of the key in argument 2 without counting as a use of it; if there is none a null is written.
+// object returns the entry of the key in argument 2 without counting as a use of it; if there is none a null is
+// written.
 func object(c *command.Ctx) *engine.Entry {
 	e := c.G.Peek(c.DB, c.Args[2])
 	if e == nil {

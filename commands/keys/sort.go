@@ -12,7 +12,8 @@ func init() { command.Register(sortCommands) }
 
 // SORT and SORT_RO. They read keys that follow from the data, so that they need the whole keyspace.
 var sortCommands = []*command.Command{
-	{Name: "sort", Group: "generic", Since: "1.0.0", Arity: -2, Flags: command.Write | command.DenyOOM | command.WholeKeyspace,
+	{Name: "sort", Group: "generic", Since: "1.0.0", Arity: -2,
+		Flags:      command.Write | command.DenyOOM | command.WholeKeyspace,
 		ACL:        command.CatSet | command.CatSortedSet | command.CatList | command.CatDangerous,
 		Keys:       sortKeys("i1+r0/1/0[RO,ACCESS] ?+?[RO,ACCESS] ?+?[OW,UPDATE]"),
 		Summary:    "Sorts a list, a set or a sorted set, by its elements or by other keys, and may store the result",
@@ -34,8 +35,8 @@ const (
 	errSortGet          command.Error = "ERR GET option of SORT denied due to insufficient ACL permissions."
 )
 
-// sortKeys completes the key specs of SORT: no notation says where the destination is, because STORE may stand anywhere, and the value
-// of another option may read STORE.
+// sortKeys completes the key specs of SORT: no notation says where the destination is, because STORE may stand
+// anywhere, and the value of another option may read STORE.
 func sortKeys(notation string) []command.KeySpec {
 	specs := command.Keys(notation)
 	specs[1].Notes = "Which keys BY and GET read follows from the elements"
@@ -126,7 +127,8 @@ func sortOptions(c *command.Ctx, mayStore bool) (s sorting, ok bool) {
 	return s, true
 }
 
-// sortPattern finds a value for an element: the one of the key that has the element in the place of the star, or of a field there.
+// sortPattern finds a value for an element: the one of the key that has the element in the place of the star, or of a
+// field there.
 type sortPattern struct {
 	text  []byte
 	star  int // index of the star, -1 if there is none
@@ -149,7 +151,8 @@ func newSortPattern(text []byte) sortPattern {
 // itself reports whether the pattern stands for the element.
 func (p *sortPattern) itself() bool { return string(p.text) == "#" }
 
-// value returns what the pattern finds for an element: a view that is valid until the keyspace changes. ok is false if there is nothing.
+// value returns what the pattern finds for an element: a view that is valid until the keyspace changes. ok is false
+// if there is nothing.
 func (p *sortPattern) value(c *command.Ctx, element []byte) (v []byte, ok bool) {
 	if p.itself() {
 		return element, true
@@ -219,7 +222,8 @@ func replySorted(c *command.Ctx, mayStore bool) {
 	})
 }
 
-// bounds returns the indices of the first and the last element of n that LIMIT leaves; the last is the smaller one if it leaves none.
+// bounds returns the indices of the first and the last element of n that LIMIT leaves; the last is the smaller one if
+// it leaves none.
 func (s *sorting) bounds(n int) (first, last int) {
 	offset := min(max(s.offset, 0), int64(n))
 	count := min(max(s.count, -1), int64(n))

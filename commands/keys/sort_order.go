@@ -12,8 +12,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file puts the elements of SORT in order. What an element is sorted by is looked up once and becomes a number of eight bytes, so
-// that few comparisons look at anything else, and none allocates.
+// This file puts the elements of SORT in order. What an element is sorted by is looked up once and becomes a number
+// of eight bytes, so that few comparisons look at anything else, and none allocates.
 
 // texts is a list of byte strings in one piece of memory.
 type texts struct {
@@ -64,7 +64,8 @@ type sortOrder struct {
 
 // newSortOrder looks up what each element is sorted by; ok is false if something of it is no number and has to be one.
 func newSortOrder(c *command.Ctx, s *sorting, elements texts, unordered bool) (o *sortOrder, ok bool) {
-	o = &sortOrder{keys: make([]sortKey, elements.len()), elements: elements, texts: elements, desc: s.desc, unordered: unordered}
+	o = &sortOrder{keys: make([]sortKey, elements.len()), elements: elements, texts: elements, desc: s.desc,
+		unordered: unordered}
 	if !s.alpha {
 		return o, weighByNumber(c, s, o)
 	}
@@ -96,7 +97,8 @@ func weighByNumber(c *command.Ctx, s *sorting, o *sortOrder) bool {
 	return true
 }
 
-// sortTexts returns the texts that BY finds. A byte in front of them puts those that are there behind those that are not.
+// sortTexts returns the texts that BY finds. A byte in front of them puts those that are there behind those that are
+// not.
 func sortTexts(c *command.Ctx, s *sorting, elements texts) (found texts) {
 	found.ends = make([]int, 0, elements.len())
 	for i := range elements.len() {
@@ -179,8 +181,9 @@ func (o *sortOrder) compare(a, b sortKey) int {
 // fewKeys is how many elements are sorted rather than divided.
 const fewKeys = 64
 
-// choose returns the elements from index first to last of the order, in order. What does not belong there is put aside by dividing the
-// elements at one drawn by chance, as quicksort does, which takes O(n) on average whatever the elements are.
+// choose returns the elements from index first to last of the order, in order. What does not belong there is put
+// aside by dividing the elements at one drawn by chance, as quicksort does, which takes O(n) on average whatever the
+// elements are.
 func (o *sortOrder) choose(first, last int) []sortKey {
 	if last < first {
 		return nil

@@ -83,7 +83,8 @@ func TestSortAgreesWithAModel(t *testing.T) {
 		b := commandtest.New(t)
 		m := sortModel{alpha: rapid.Bool().Draw(rt, "alpha"), desc: rapid.Bool().Draw(rt, "desc"),
 			stored: rapid.Bool().Draw(rt, "stored"), set: rapid.Bool().Draw(rt, "set")}
-		numbers := rapid.SampledFrom([]string{"", "0", "-0", "1", "01", "1.0", "-3", "-3.5", "17", "1e3", "1e300", "inf", "-inf", "9007199254740993"})
+		numbers := rapid.SampledFrom([]string{"", "0", "-0", "1", "01", "1.0", "-3", "-3.5", "17", "1e3", "1e300", "inf",
+			"-inf", "9007199254740993"})
 		words := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 'a', 'b', 'z', 'é'}), 0, 12, -1)
 		prefixed := rapid.Map(words, func(s string) string { return "common prefix" + s })
 		element := numbers
@@ -127,7 +128,8 @@ func TestSortAgreesWithAModel(t *testing.T) {
 		}
 		if m.stored {
 			require.Equal(rt, fmt.Sprintf(":%d\r\n", len(elements)), sortOf(b, t, append(args, "STORE", "stored")...))
-			require.Equal(rt, commandtest.Bulks(elements...), b.Call(commandtest.Named(t, "lrange"), "lrange", "stored", "0", "-1"))
+			require.Equal(rt, commandtest.Bulks(elements...),
+				b.Call(commandtest.Named(t, "lrange"), "lrange", "stored", "0", "-1"))
 			return
 		}
 		require.Equal(rt, commandtest.Bulks(elements...), sortOf(b, t, args...))
@@ -162,7 +164,8 @@ func TestSortAllocatesNothingForAnElement(t *testing.T) {
 		push = append(push, strconv.Itoa((i*7919)%n/2)) // each twice
 	}
 	b.Call(commandtest.Named(t, "rpush"), push...)
-	for _, options := range [][]string{{}, {"DESC"}, {"ALPHA"}, {"LIMIT", "10", "5"}, {"BY", "w:*"}, {"BY", "w:*", "ALPHA"}, {"GET", "#"}} {
+	for _, options := range [][]string{{}, {"DESC"}, {"ALPHA"}, {"LIMIT", "10", "5"}, {"BY", "w:*"},
+		{"BY", "w:*", "ALPHA"}, {"GET", "#"}} {
 		sortOf(b, t, append([]string{"key"}, options...)...)
 		require.Less(t, testing.AllocsPerRun(2, func() {
 			b.Out.Buf = b.Out.Buf[:0]

@@ -136,8 +136,8 @@ func move(c *command.Ctx, from, to Side) {
 	moveFrom(c, src, from, to)
 }
 
-// moveFrom moves an element of src, the list in argument 1, to the list in argument 2, which may be the same, and replies the
-// element, or the error that the destination is no list.
+// moveFrom moves an element of src, the list in argument 1, to the list in argument 2, which may be the same, and
+// replies the element, or the error that the destination is no list.
 func moveFrom(c *command.Ctx, src *engine.Entry, from, to Side) {
 	dst, ok := c.WriteAs(c.Args[2], engine.List)
 	if !ok {

@@ -5,8 +5,8 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// What commands on keys of any type must know of sets. Small ones are listpacks since Redis 7.2; here they keep their older name, which
-// Redis's own test suite of 7.0 asks for everywhere.
+// What commands on keys of any type must know of sets. Small ones are listpacks since Redis 7.2; here they keep their
+// older name, which Redis's own test suite of 7.0 asks for everywhere.
 func init() {
 	command.RegisterKind(engine.Set, command.Kind{
 		Number: 2,

@@ -24,7 +24,8 @@ var setCommands = []*command.Command{
 		Keys:    command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Computes the difference of sets", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSdiff},
-	{Name: "sdiffstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatSet,
+	{Name: "sdiffstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM,
+		ACL:        command.CatSet,
 		Keys:       command.Keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
 		Summary:    "Stores the difference of sets",
 		Syntax:     "destination key [key ...]",
@@ -37,18 +38,21 @@ var setCommands = []*command.Command{
 		Keys:    command.Keys("i1+n0/1/1[RO,ACCESS]"),
 		Summary: "Counts the members of an intersection of sets", Syntax: "numkeys key [key ...] [LIMIT limit]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSintercard},
-	{Name: "sinterstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatSet,
+	{Name: "sinterstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatSet,
 		Keys:    command.Keys("i1+r0/1/0[RW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
 		Summary: "Stores the intersection of sets", Syntax: "destination key [key ...]",
 		Complexity: "O(N*K), where N is the size of the smallest set and K the number of sets", Do: cmdSinterstore},
-	{Name: "sismember", Group: "set", Since: "1.0.0", Arity: 3, Flags: command.ReadOnly | command.Fast, ACL: command.CatSet,
+	{Name: "sismember", Group: "set", Since: "1.0.0", Arity: 3, Flags: command.ReadOnly | command.Fast,
+		ACL:  command.CatSet,
 		Keys: command.Keys("i1+r0/1/0[RO]"), Element: 2,
 		Summary: "Checks whether a set has a member", Syntax: "key member", Complexity: "O(1)", Do: cmdSismember},
 	{Name: "smembers", Group: "set", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly, ACL: command.CatSet,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns all members",
 		Syntax:  "key", Complexity: "O(N), where N is the size of the set", Do: cmdSmembers},
-	{Name: "smismember", Group: "set", Since: "6.2.0", Arity: -3, Flags: command.ReadOnly | command.Fast, ACL: command.CatSet,
+	{Name: "smismember", Group: "set", Since: "6.2.0", Arity: -3, Flags: command.ReadOnly | command.Fast,
+		ACL:  command.CatSet,
 		Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"), Element: 2,
 		Summary: "Checks which of several members a set has", Syntax: "key member [member ...]",
 		Complexity: "O(N), where N is the number of members asked for", Do: cmdSmismember},
@@ -76,7 +80,8 @@ var setCommands = []*command.Command{
 		Keys:    command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Computes the union of sets", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSunion},
-	{Name: "sunionstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatSet,
+	{Name: "sunionstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatSet,
 		Keys:    command.Keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
 		Summary: "Stores the union of sets", Syntax: "destination key [key ...]",
 		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSunionstore},
@@ -167,8 +172,8 @@ func combine(c *command.Ctx, op setOperation) {
 	c.W.EndSet(mark, n)
 }
 
-// combineStore puts the result of an operation in the place of what is under key argument 1, and replies with its size. An
-// empty result removes the key.
+// combineStore puts the result of an operation in the place of what is under key argument 1, and replies with its
+// size. An empty result removes the key.
 func combineStore(c *command.Ctx, op setOperation, event string) {
 	operands, ok := readSets(c, c.Args[2:])
 	if !ok {

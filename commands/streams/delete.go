@@ -8,17 +8,20 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
-// XDELEX and XACKDEL, which came with Redis 8.2: removing entries with regard to the consumer groups in which they are pending.
+// XDELEX and XACKDEL, which came with Redis 8.2: removing entries with regard to the consumer groups in which they
+// are pending.
 
 func init() { command.Register(streamDeleteCommands) }
 
 var streamDeleteCommands = []*command.Command{
-	{Name: "xackdel", Group: "stream", Since: "8.2.0", Arity: -6, Flags: command.Write | command.Fast, ACL: command.CatStream,
+	{Name: "xackdel", Group: "stream", Since: "8.2.0", Arity: -6, Flags: command.Write | command.Fast,
+		ACL:        command.CatStream,
 		Keys:       command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary:    "Acknowledges pending entries and deletes them",
 		Syntax:     "key group [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
 		Complexity: "O(1) for each entry", Do: cmdXackdel},
-	{Name: "xdelex", Group: "stream", Since: "8.2.0", Arity: -5, Flags: command.Write | command.Fast, ACL: command.CatStream,
+	{Name: "xdelex", Group: "stream", Since: "8.2.0", Arity: -5, Flags: command.Write | command.Fast,
+		ACL:        command.CatStream,
 		Keys:       command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary:    "Deletes entries, with or without their pending references",
 		Syntax:     "key [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",

@@ -29,7 +29,8 @@ var xgroupCommands = []*command.Command{
 		Keys:    command.Keys("i2+r0/1/0[RW,DELETE]"),
 		Summary: "Deletes a consumer group", Syntax: "key groupname",
 		Complexity: "O(N), where N is the number of entries pending in the group", Do: cmdXgroupDestroy},
-	{Name: "xgroup|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatStream,
+	{Name: "xgroup|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
+		ACL:     command.CatStream,
 		Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdXgroupHelp},
 	{Name: "xgroup|setid", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write, ACL: command.CatStream,
 		Keys:    command.Keys("i2+r0/1/0[RW,UPDATE]"),
@@ -53,7 +54,8 @@ const maxAutoClaimCount = math.MaxInt64 / 16
 
 // errUnknownForm is the error for a subcommand with arguments that it does not have.
 func errUnknownForm(c *command.Ctx, container string) {
-	c.Err(command.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.", c.Args[1], container)))
+	c.Err(command.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.",
+		c.Args[1], container)))
 }
 
 // GroupChanged reports a change in a group that may have created a consumer and that Redis has no other event for.
@@ -419,13 +421,15 @@ func (opt *claimOptions) parse(c *command.Ctx, o command.OptionArgs) (ok bool) {
 		case o.Is("justid"):
 			opt.JustID = true
 		case o.Is("idle") && o.More():
-			if delivered, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, "ERR Invalid IDLE option argument for XCLAIM"); ok {
+			if delivered, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64,
+				"ERR Invalid IDLE option argument for XCLAIM"); ok {
 				delivered = opt.Now - delivered
 			}
 		case o.Is("time") && o.More():
 			delivered, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, "ERR Invalid TIME option argument for XCLAIM")
 		case o.Is("retrycount") && o.More():
-			opt.DeliveryCount, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64, "ERR Invalid RETRYCOUNT option argument for XCLAIM")
+			opt.DeliveryCount, ok = c.IntIn(o.Arg(), math.MinInt64, math.MaxInt64,
+				"ERR Invalid RETRYCOUNT option argument for XCLAIM")
 		case o.Is("lastid") && o.More():
 			opt.lastID, ok = ParseID(c, o.Arg())
 		default:
@@ -537,7 +541,8 @@ func (cl *claims) journal(c *command.Ctx) {
 	for i, run := range runs {
 		args := [][]byte{[]byte("XCLAIM"), c.Args[1], c.Args[2], c.Args[3], []byte("0")}
 		args = appendIDs(args, run.ids)
-		args = append(args, []byte("TIME"), number(run.time), []byte("RETRYCOUNT"), number(run.counts), []byte("FORCE"), []byte("JUSTID"))
+		args = append(args, []byte("TIME"), number(run.time), []byte("RETRYCOUNT"), number(run.counts), []byte("FORCE"),
+			[]byte("JUSTID"))
 		if i == 0 && cl.lastID != (streams.ID{}) {
 			args = append(args, []byte("LASTID"), cl.lastID.Append(nil))
 		}

@@ -17,12 +17,14 @@ var xinfoCommands = []*command.Command{
 		Keys:    command.Keys("i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes the consumer groups of a stream", Syntax: "key",
 		Complexity: "O(N), where N is the number of groups", Do: cmdXinfoGroups},
-	{Name: "xinfo|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale, ACL: command.CatStream,
+	{Name: "xinfo|help", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
+		ACL:     command.CatStream,
 		Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdXinfoHelp},
 	{Name: "xinfo|stream", Group: "stream", Since: "5.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatStream,
 		Keys:    command.Keys("i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes a stream, with all its groups if FULL is given", Syntax: "key [FULL [COUNT count]]",
-		Complexity: "O(1), with FULL O(N), where N is the number of entries, groups, consumers and pending entries shown", Do: cmdXinfoStream},
+		Complexity: "O(1), with FULL O(N), where N is the number of entries, groups, consumers and pending entries shown",
+		Do:         cmdXinfoStream},
 }
 
 // xinfoEntry returns the stream that XINFO describes; if there is none an error is written and ok is false.

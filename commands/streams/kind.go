@@ -34,9 +34,10 @@ func init() {
 // number returns n as an argument.
 func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
-// rebuild encodes a stream with its groups. XCLAIM does not take entries that do not exist, and a group can have such pending that were
-// deleted since they were delivered. They are added, in their place, and removed again once they are claimed: with XDEL if they were deleted
-// one by one, which shows in MaxDeletedID, and otherwise with XTRIM, because then they precede all that are left.
+// rebuild encodes a stream with its groups. XCLAIM does not take entries that do not exist, and a group can have such
+// pending that were deleted since they were delivered. They are added, in their place, and removed again once they
+// are claimed: with XDEL if they were deleted one by one, which shows in MaxDeletedID, and otherwise with XTRIM,
+// because then they precede all that are left.
 func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 	s := e.Stream()
 	ghosts := missingEntries(s)
@@ -113,10 +114,12 @@ func removeGhosts(r *command.Rebuilder, key []byte, s *streams.Stream, ghosts []
 	}
 }
 
-// rebuildGroup encodes a consumer group: pending entries that follow one another and were delivered together are claimed together.
+// rebuildGroup encodes a consumer group: pending entries that follow one another and were delivered together are
+// claimed together.
 func rebuildGroup(r *command.Rebuilder, key []byte, g *streams.Group) {
 	name := []byte(g.Name)
-	r.Command([]byte("XGROUP"), []byte("CREATE"), key, name, g.LastID.Append(nil), []byte("ENTRIESREAD"), number(g.EntriesRead))
+	r.Command([]byte("XGROUP"), []byte("CREATE"), key, name, g.LastID.Append(nil), []byte("ENTRIESREAD"),
+		number(g.EntriesRead))
 	for _, c := range g.Consumers() {
 		r.Command([]byte("XGROUP"), []byte("CREATECONSUMER"), key, name, []byte(c.Name))
 	}
@@ -132,7 +135,8 @@ func rebuildGroup(r *command.Rebuilder, key []byte, g *streams.Group) {
 		ids = ids[:0]
 	}
 	g.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
-		if len(ids) == command.RebuildElements || n.Consumer != run.Consumer || n.DeliveryTime != run.DeliveryTime || n.DeliveryCount != run.DeliveryCount {
+		if len(ids) == command.RebuildElements || n.Consumer != run.Consumer || n.DeliveryTime != run.DeliveryTime ||
+			n.DeliveryCount != run.DeliveryCount {
 			claim()
 			run = *n
 		}

@@ -157,8 +157,8 @@ func parseStreamRead(c *command.Ctx, grouped bool) (r streamRead, ok bool) {
 // firstStreamsWord is where the key spec of XREADGROUP begins to look for the word STREAMS.
 const firstStreamsWord = 4
 
-// holdsKeys reports whether the guard holds the shards of the keys. It does, unless the key spec, by which the guard was
-// made, took a group or a consumer for the word STREAMS.
+// holdsKeys reports whether the guard holds the shards of the keys. It does, unless the key spec, by which the guard
+// was made, took a group or a consumer for the word STREAMS.
 func (r streamRead) holdsKeys(c *command.Ctx) bool {
 	for i := max(r.group, firstStreamsWord); i < r.group+2; i++ {
 		if !command.EqualFold(c.Args[i], "streams") {
@@ -179,7 +179,8 @@ func noGroupToRead(key, group []byte) command.Error {
 	return command.Error(fmt.Sprintf(text, command.UntilNUL(key), command.UntilNUL(group)))
 }
 
-// positions appends to dst where to read in each stream. If a key or an ID is wrong an error is written and ok is false.
+// positions appends to dst where to read in each stream. If a key or an ID is wrong an error is written and ok is
+// false.
 func (r streamRead) positions(c *command.Ctx, dst []streamPosition) (from []streamPosition, ok bool) {
 	for i, key := range c.Args[r.keys : r.keys+r.n] {
 		p := streamPosition{}
@@ -326,8 +327,9 @@ func (r streamRead) deliverToGroup(c *command.Ctx, key []byte, p streamPosition)
 	GroupChanged(c, p.e, created)
 }
 
-// claimAndRead writes what has been pending for long in the group at p, and then, if there may be more, what is new. It is journalled as a claim
-// of these entries and a read of as many new ones: when it is repeated others may be idle.
+// claimAndRead writes what has been pending for long in the group at p, and then, if there may be more, what is new.
+// It is journalled as a claim of these entries and a read of as many new ones: when it is repeated others may be
+// idle.
 func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, consumer *streams.Consumer) int {
 	w, s, now := c.W, p.e.Stream(), c.Now()
 	var ids [][]byte
@@ -342,15 +344,16 @@ func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, c
 	if n == r.count && n > 0 {
 		return n
 	}
-	added := p.group.ReadNew(s, consumer, max(r.count-n, 0), r.noAck, now, func(e streams.Entry) { writeDelivery(w, e, 0, 0) })
+	added := p.group.ReadNew(s, consumer, max(r.count-n, 0), r.noAck, now,
+		func(e streams.Entry) { writeDelivery(w, e, 0, 0) })
 	if added > 0 {
 		r.journal(c, key, NewEntriesID, added)
 	}
 	return n + added
 }
 
-// writeDelivery writes an entry as a read with CLAIM does: also how long ago it was delivered before, in ms, and how often, which for a new
-// entry are both 0.
+// writeDelivery writes an entry as a read with CLAIM does: also how long ago it was delivered before, in ms, and how
+// often, which for a new entry are both 0.
 func writeDelivery(w *resp.Writer, e streams.Entry, idle, deliveries int64) {
 	w.Array(4)
 	WriteID(w, e.ID)
@@ -399,12 +402,12 @@ func (r streamRead) block(c *command.Ctx, from []streamPosition) {
 	c.Block(b)
 }
 
-// claimAnew in ms is how soon at the earliest a client that would claim anything looks again if nothing is pending. It bounds what a
-// tiny CLAIM costs.
+// claimAnew in ms is how soon at the earliest a client that would claim anything looks again if nothing is pending.
+// It bounds what a tiny CLAIM costs.
 const claimAnew = 10
 
-// claimable returns when an entry that is pending in the group at p will have been idle for long enough. If there is none, what others
-// are given from now on cannot have been before the time that it returns.
+// claimable returns when an entry that is pending in the group at p will have been idle for long enough. If there is
+// none, what others are given from now on cannot have been before the time that it returns.
 func (r streamRead) claimable(c *command.Ctx, p streamPosition) int64 {
 	from, wait := c.Now(), max(r.minIdle, claimAnew)
 	if delivered, ok := p.group.EarliestDelivery(p.e.Stream()); ok {
@@ -416,8 +419,8 @@ func (r streamRead) claimable(c *command.Ctx, p streamPosition) int64 {
 	return from + wait
 }
 
-// claimLater has a client that waits look again as soon as an entry can be claimed, now that the stream of a key has changed. idle has
-// the times of all streams.
+// claimLater has a client that waits look again as soon as an entry can be claimed, now that the stream of a key has
+// changed. idle has the times of all streams.
 func (r streamRead) claimLater(c *command.Ctx, key []byte, idle []int64) {
 	e := c.G.Write(c.DB, key)
 	at := r.claimable(c, streamPosition{e: e, group: e.Stream().Group(c.Args[r.group])})
@@ -429,8 +432,9 @@ func (r streamRead) claimLater(c *command.Ctx, key []byte, idle []int64) {
 	c.TryAgain(slices.Min(idle))
 }
 
-// runAgain executes the command of a client that waits again, now that a stream has changed or its time to look again has come. It reports
-// whether the client has its reply. A stream whose shard the guard does not hold has not changed, and there is nothing to read in it.
+// runAgain executes the command of a client that waits again, now that a stream has changed or its time to look again
+// has come. It reports whether the client has its reply. A stream whose shard the guard does not hold has not
+// changed, and there is nothing to read in it.
 func (r streamRead) runAgain(c *command.Ctx, after []streams.ID) bool {
 	keys := c.Args[r.keys : r.keys+r.n]
 	var scratch [4]streamPosition
@@ -462,8 +466,8 @@ func (r streamRead) runAgain(c *command.Ctx, after []streams.ID) bool {
 	return n > 0
 }
 
-// find looks up the stream, and the group, that a client which waits reads at p. Who reads without a group is not told that there is
-// something else now.
+// find looks up the stream, and the group, that a client which waits reads at p. Who reads without a group is not
+// told that there is something else now.
 func (r streamRead) find(c *command.Ctx, key []byte, p *streamPosition) command.Error {
 	e := c.G.Write(c.DB, key)
 	if e != nil && e.Type() == engine.Stream {

@@ -1,5 +1,5 @@
-// Package streams has the commands on streams. This file adds, lists, removes and trims entries; read.go has XREAD and XREADGROUP,
-// groups.go consumer groups, info.go XINFO.
+// Package streams has the commands on streams. This file adds, lists, removes and trims entries; read.go has XREAD
+// and XREADGROUP, groups.go consumer groups, info.go XINFO.
 package streams
 
 import (
@@ -27,12 +27,14 @@ var streamCommands = []*command.Command{
 		Syntax: "key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [<MAXLEN | MINID> [= | ~] threshold " +
 			"[LIMIT count]] <* | id> field value [field value ...]",
 		Complexity: "O(1) to add, O(N) to trim, where N is the number of entries removed", Do: Add},
-	{Name: "xautoclaim", Group: "stream", Since: "6.2.0", Arity: -6, Flags: command.Write | command.Fast, ACL: command.CatStream,
+	{Name: "xautoclaim", Group: "stream", Since: "6.2.0", Arity: -6, Flags: command.Write | command.Fast,
+		ACL:        command.CatStream,
 		Keys:       command.Keys("i1+r0/1/0[RW,DELETE]"),
 		Summary:    "Transfers entries that were pending for long to another consumer",
 		Syntax:     "key group consumer min-idle-time start [COUNT count] [JUSTID]",
 		Complexity: "O(1) if COUNT is small", Do: cmdXautoclaim},
-	{Name: "xclaim", Group: "stream", Since: "5.0.0", Arity: -6, Flags: command.Write | command.Fast, ACL: command.CatStream,
+	{Name: "xclaim", Group: "stream", Since: "5.0.0", Arity: -6, Flags: command.Write | command.Fast,
+		ACL:     command.CatStream,
 		Keys:    command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Transfers pending entries to another consumer",
 		Syntax: "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] " +
@@ -45,19 +47,22 @@ var streamCommands = []*command.Command{
 		Summary: "Manages consumer groups", Complexity: "Depends on the subcommand", Subs: xgroupCommands},
 	{Name: "xinfo", Group: "stream", Since: "5.0.0", Arity: -2,
 		Summary: "Describes streams and consumer groups", Complexity: "Depends on the subcommand", Subs: xinfoCommands},
-	{Name: "xlen", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatStream,
+	{Name: "xlen", Group: "stream", Since: "5.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatStream,
 		Keys:    command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Counts the entries of a stream", Syntax: "key", Complexity: "O(1)", Do: cmdXlen},
 	{Name: "xpending", Group: "stream", Since: "5.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatStream,
 		Keys:       command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary:    "Counts or lists the pending entries of a group",
 		Syntax:     "key group [[IDLE min-idle-time] start end count [consumer]]",
-		Complexity: "O(N+M), where N is the number of entries looked at and M the number of consumers in the summary", Do: cmdXpending},
+		Complexity: "O(N+M), where N is the number of entries looked at and M the number of consumers in the summary",
+		Do:         cmdXpending},
 	{Name: "xrange", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatStream,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the entries in a range of IDs", Syntax: "key start end [COUNT count]",
 		Complexity: "O(N), where N is the number of entries returned", Do: cmdXrange},
-	{Name: "xread", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.Blocking | command.ReadOnly, ACL: command.CatStream,
+	{Name: "xread", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.Blocking | command.ReadOnly,
+		ACL:        command.CatStream,
 		Keys:       command.Keys("kw:STREAMS@1+r-1/1/2[RO,ACCESS]"),
 		Summary:    "Returns entries after given IDs of streams, and can wait for new ones",
 		Syntax:     "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
@@ -306,7 +311,8 @@ var (
 )
 
 // referenceWords are the words for what becomes of references, in lower case.
-var referenceWords = [...]string{streams.KeepReferences: "keepref", streams.DeleteReferences: "delref", streams.OnlyAcknowledged: "acked"}
+var referenceWords = [...]string{streams.KeepReferences: "keepref", streams.DeleteReferences: "delref",
+	streams.OnlyAcknowledged: "acked"}
 
 // referencesOption returns what becomes of references, if o is at a word that says so.
 func referencesOption(o *command.OptionArgs) (refs streams.References, is bool) {
@@ -433,8 +439,8 @@ func Add(c *command.Ctx) {
 	WriteID(c.W, id)
 }
 
-// journalXadd has an XADD journalled with the ID that the server chose, and with what trimming did exactly, because approximate trimming
-// depends on how the entries lie in blocks: the stream was trimmed to a length, or not at all.
+// journalXadd has an XADD journalled with the ID that the server chose, and with what trimming did exactly, because
+// approximate trimming depends on how the entries lie in blocks: the stream was trimmed to a length, or not at all.
 func journalXadd(c *command.Ctx, id streams.ID, fields [][]byte, trimmed bool, length int, refs streams.References) {
 	if !c.G.Journals() {
 		return

@@ -158,8 +158,10 @@ func TestAutoclaimTellsWhereToGoOnAndWhatIsGone(t *testing.T) {
 	} {
 		b.Line(t, line)
 	}
-	require.Equal(t, "*3\r\n$3\r\n3-3\r\n*1\r\n$3\r\n2-2\r\n*1\r\n$3\r\n1-1\r\n", b.Line(t, "XAUTOCLAIM s g new 0 - COUNT 2 JUSTID"))
-	require.Equal(t, "*3\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n3-3\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n*0\r\n", b.Line(t, "XAUTOCLAIM s g new 0 3-3"))
+	require.Equal(t, "*3\r\n$3\r\n3-3\r\n*1\r\n$3\r\n2-2\r\n*1\r\n$3\r\n1-1\r\n",
+		b.Line(t, "XAUTOCLAIM s g new 0 - COUNT 2 JUSTID"))
+	require.Equal(t, "*3\r\n$3\r\n0-0\r\n*1\r\n*2\r\n$3\r\n3-3\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n*0\r\n",
+		b.Line(t, "XAUTOCLAIM s g new 0 3-3"))
 }
 
 func TestReadersInAScriptDoNotBlock(t *testing.T) {
@@ -199,9 +201,12 @@ func TestAConsumerNamedStreamsMeetsNoKeyOutsideTheGuard(t *testing.T) {
 
 // Random arguments must never panic, and every call must write exactly one reply.
 func TestAnyArgumentsOfStreamCommandsGiveOneReply(t *testing.T) {
-	words := []string{"s", "none", "str", "g", "c", "d", "0", "1", "-1", "5", "1-1", "2-2", "3-*", "*", "-", "+", "$", ">", "(1", "abc", "~", "=",
-		"MAXLEN", "MINID", "LIMIT", "NOMKSTREAM", "COUNT", "BLOCK", "STREAMS", "GROUP", "NOACK", "IDLE", "TIME", "RETRYCOUNT", "FORCE", "JUSTID",
-		"LASTID", "MKSTREAM", "KEEPREF", "DELREF", "ACKED", "CLAIM", "ENTRIESREAD", "ENTRIESADDED", "MAXDELETEDID", "FULL", "18446744073709551615-18446744073709551615",
+	words := []string{"s", "none", "str", "g", "c", "d", "0", "1", "-1", "5", "1-1", "2-2", "3-*", "*", "-", "+", "$",
+		">", "(1", "abc", "~", "=",
+		"MAXLEN", "MINID", "LIMIT", "NOMKSTREAM", "COUNT", "BLOCK", "STREAMS", "GROUP", "NOACK", "IDLE", "TIME",
+		"RETRYCOUNT", "FORCE", "JUSTID",
+		"LASTID", "MKSTREAM", "KEEPREF", "DELREF", "ACKED", "CLAIM", "ENTRIESREAD", "ENTRIESADDED", "MAXDELETEDID", "FULL",
+		"18446744073709551615-18446744073709551615",
 		"9223372036854775807", "-9223372036854775808", ""}
 	var all []*command.Command
 	for _, group := range [][]*command.Command{streamCommands, xgroupCommands, xinfoCommands} {

@@ -12,22 +12,26 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// Comparing before writing: the conditions IFEQ, IFNE, IFDEQ and IFDNE of SET and DELEX, and DIGEST. They, and MSETEX, came with Redis 8.4.
+// Comparing before writing: the conditions IFEQ, IFNE, IFDEQ and IFDNE of SET and DELEX, and DIGEST. They, and
+// MSETEX, came with Redis 8.4.
 
 func init() { command.Register(stringDigestCommands) }
 
 var stringDigestCommands = []*command.Command{
-	{Name: "delex", Group: "string", Since: "8.4.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatString,
+	{Name: "delex", Group: "string", Since: "8.4.0", Arity: -2, Flags: command.Write | command.Fast,
+		ACL:        command.CatString,
 		Keys:       command.Keys("i1+r0/1/0[RW,DELETE,VARIABLE_FLAGS]"),
 		KeyUse:     delexUse,
 		Summary:    "Deletes a key depending on its value",
 		Syntax:     "key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
 		Complexity: "O(1), with IFDEQ and IFDNE O(N), where N is the length of the string", Do: cmdDelex},
-	{Name: "digest", Group: "string", Since: "8.4.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatString,
+	{Name: "digest", Group: "string", Since: "8.4.0", Arity: 2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Returns the XXH3 hash of a string", Syntax: "key",
 		Complexity: "O(N), where N is the length of the string", Do: cmdDigest},
-	{Name: "msetex", Group: "string", Since: "8.4.0", Arity: -4, Flags: command.Write | command.DenyOOM, ACL: command.CatString,
+	{Name: "msetex", Group: "string", Since: "8.4.0", Arity: -4, Flags: command.Write | command.DenyOOM,
+		ACL:        command.CatString,
 		Keys:       command.Keys("i1+n0/1/2[OW,UPDATE]"),
 		Summary:    "Sets the values and the time to live of several keys, if all or none exist",
 		Syntax:     "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",

@@ -22,13 +22,16 @@ var stringCommands = []*command.Command{
 	{Name: "decrby", Group: "string", Since: "1.0.0", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
 		ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Decrements an integer", Syntax: "key decrement", Complexity: "O(1)", Do: cmdDecrby},
-	{Name: "get", Group: "string", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatString,
+	{Name: "get", Group: "string", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns the value of a key", Syntax: "key", Complexity: "O(1)", Do: cmdGet},
-	{Name: "getdel", Group: "string", Since: "6.2.0", Arity: 2, Flags: command.Write | command.Fast, ACL: command.CatString,
+	{Name: "getdel", Group: "string", Since: "6.2.0", Arity: 2, Flags: command.Write | command.Fast,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
 		Summary: "Returns the value of a key and deletes the key", Syntax: "key", Complexity: "O(1)", Do: cmdGetdel},
-	{Name: "getex", Group: "string", Since: "6.2.0", Arity: -2, Flags: command.Write | command.Fast, ACL: command.CatString,
+	{Name: "getex", Group: "string", Since: "6.2.0", Arity: -2, Flags: command.Write | command.Fast,
+		ACL:        command.CatString,
 		Keys:       command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary:    "Returns the value of a key and sets its time to live",
 		Syntax:     "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
@@ -37,7 +40,8 @@ var stringCommands = []*command.Command{
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns a part of a string",
 		Syntax:  "key start end", Complexity: "O(N), where N is the length of the part", Do: cmdGetrange},
-	{Name: "getset", Group: "string", Since: "1.0.0", Deprecated: "6.2.0", Instead: "`SET` with the `GET` argument", Arity: 3,
+	{Name: "getset", Group: "string", Since: "1.0.0", Deprecated: "6.2.0", Instead: "`SET` with the `GET` argument",
+		Arity: 3,
 		Flags: command.Write | command.DenyOOM | command.Fast, ACL: command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
 		Summary: "Sets the value of a key and returns the old one",
@@ -57,23 +61,28 @@ var stringCommands = []*command.Command{
 		Summary:    "Finds the longest common subsequence of two strings",
 		Syntax:     "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
 		Complexity: "O(N*M), where N and M are the lengths of the strings", Do: cmdLcs},
-	{Name: "mget", Group: "string", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly | command.Fast, ACL: command.CatString,
+	{Name: "mget", Group: "string", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Returns the values of several keys",
 		Syntax:  "key [key ...]", Complexity: "O(N), where N is the number of keys", Do: cmdMget},
-	{Name: "mset", Group: "string", Since: "1.0.1", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatString,
+	{Name: "mset", Group: "string", Since: "1.0.1", Arity: -3, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r-1/2/0[OW,UPDATE]"),
 		Summary: "Sets the values of several keys", Syntax: "key value [key value ...]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdMset},
-	{Name: "msetnx", Group: "string", Since: "1.0.1", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatString,
+	{Name: "msetnx", Group: "string", Since: "1.0.1", Arity: -3, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r-1/2/0[OW,INSERT]"),
 		Summary: "Sets the values of several keys if none of them exists", Syntax: "key value [key value ...]",
 		Complexity: "O(N), where N is the number of keys", Do: cmdMsetnx},
-	{Name: "psetex", Group: "string", Since: "2.6.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatString,
+	{Name: "psetex", Group: "string", Since: "2.6.0", Arity: 4, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Sets the value of a key and its time to live in milliseconds",
 		Syntax:  "key milliseconds value", Complexity: "O(1)", Do: cmdPsetex},
-	{Name: "set", Group: "string", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM, ACL: command.CatString,
+	{Name: "set", Group: "string", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE,VARIABLE_FLAGS]"),
 		KeyUse:  setUse,
 		Summary: "Sets the value of a key",
@@ -81,22 +90,26 @@ var stringCommands = []*command.Command{
 			"ifdne-digest] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT " +
 			"unix-time-milliseconds | KEEPTTL]",
 		Complexity: "O(1)", Do: Set},
-	{Name: "setex", Group: "string", Since: "2.0.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatString,
+	{Name: "setex", Group: "string", Since: "2.0.0", Arity: 4, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[OW,UPDATE]"),
 		Summary: "Sets the value of a key and its time to live in seconds",
 		Syntax:  "key seconds value", Complexity: "O(1)", Do: cmdSetex},
 	{Name: "setnx", Group: "string", Since: "1.0.0", Arity: 3, Flags: command.Write | command.DenyOOM | command.Fast,
 		ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[OW,INSERT]"),
 		Summary: "Sets the value of a key that does not exist", Syntax: "key value", Complexity: "O(1)", Do: cmdSetnx},
-	{Name: "setrange", Group: "string", Since: "2.2.0", Arity: 4, Flags: command.Write | command.DenyOOM, ACL: command.CatString,
+	{Name: "setrange", Group: "string", Since: "2.2.0", Arity: 4, Flags: command.Write | command.DenyOOM,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Overwrites a part of a string, padding it with zero bytes", Syntax: "key offset value",
 		Complexity: "O(M), where M is the length of the value, and of the growth of the string", Do: cmdSetrange},
-	{Name: "strlen", Group: "string", Since: "2.2.0", Arity: 2, Flags: command.ReadOnly | command.Fast, ACL: command.CatString,
+	{Name: "strlen", Group: "string", Since: "2.2.0", Arity: 2, Flags: command.ReadOnly | command.Fast,
+		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RO]"),
 		Summary: "Returns the length of a string", Syntax: "key", Complexity: "O(1)", Do: cmdStrlen},
-	{Name: "substr", Group: "string", Since: "1.0.0", Deprecated: "2.0.0", Instead: "`GETRANGE`", Arity: 4, Flags: command.ReadOnly,
-		ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
+	{Name: "substr", Group: "string", Since: "1.0.0", Deprecated: "2.0.0", Instead: "`GETRANGE`", Arity: 4,
+		Flags: command.ReadOnly,
+		ACL:   command.CatString, Keys: command.Keys("i1+r0/1/0[RO,ACCESS]"),
 		Summary: "Returns a part of a string",
 		Syntax:  "key start end", Complexity: "O(N), where N is the length of the part", Do: cmdGetrange},
 }
@@ -217,8 +230,8 @@ func cmdGet(c *command.Ctx) {
 	}
 }
 
-// replyOldString replies with the string under key argument 1 and returns its entry, which may be changed then; ok is false
-// if an error was written.
+// replyOldString replies with the string under key argument 1 and returns its entry, which may be changed then; ok is
+// false if an error was written.
 func replyOldString(c *command.Ctx) (e *engine.Entry, ok bool) {
 	if e, ok = c.ReadToWriteAs(c.Args[1], engine.String); ok {
 		c.ReplyString(e)
@@ -451,8 +464,8 @@ func readSetOptions(c *command.Ctx, from int, allowed setFlags) (o setOptions, o
 	return o, o.match.check(c)
 }
 
-// setDeadline returns the deadline that the options ask for, 0 if none; if it is not possible an error is written and ok is
-// false.
+// setDeadline returns the deadline that the options ask for, 0 if none; if it is not possible an error is written and
+// ok is false.
 func setDeadline(c *command.Ctx, o *setOptions) (at int64, ok bool) {
 	if o.flags&setExpire == 0 {
 		return 0, true
@@ -498,7 +511,8 @@ func set(c *command.Ctx, key, v []byte, o *setOptions) {
 	}
 }
 
-// put makes v the value of e, or of a new entry if e is nil, with the deadline at unless the old one is to stay, and reports the change.
+// put makes v the value of e, or of a new entry if e is nil, with the deadline at unless the old one is to stay, and
+// reports the change.
 func put(c *command.Ctx, e *engine.Entry, key, v []byte, o *setOptions, at int64) {
 	e = c.Overwrite(e, key, v)
 	if o.flags&setKeepTTL == 0 {

@@ -38,11 +38,15 @@ func TestFailedStringCommandsChangeNothing(t *testing.T) {
 	set := commandtest.Named(t, "set")
 	require.Equal(t, "+OK\r\n", b.Call(set, "set", "key", "value", "px", "500"))
 	for _, words := range [][]string{
-		{"set", "key", "v", "nx"}, {"set", "key", "v", "ex", "0"}, {"set", "key", "v", "nx", "xx"}, {"set", "key", "v", "ex", "1", "keepttl"},
-		{"set", "key", "v", "persist"}, {"set", "key", "v", "px"}, {"set", "none", "v", "xx"}, {"set", "key", "v", "ex", "1", "px", "1"},
+		{"set", "key", "v", "nx"}, {"set", "key", "v", "ex", "0"}, {"set", "key", "v", "nx", "xx"},
+		{"set", "key", "v", "ex", "1", "keepttl"},
+		{"set", "key", "v", "persist"}, {"set", "key", "v", "px"}, {"set", "none", "v", "xx"},
+		{"set", "key", "v", "ex", "1", "px", "1"},
 		{"setex", "key", "9223372036854775807", "v"}, {"psetex", "key", "-1", "v"}, {"setnx", "key", "v"}, {"incr", "key"},
-		{"incrbyfloat", "key", "1"}, {"decrby", "none", "-9223372036854775808"}, {"incrbyfloat", "none", "inf"}, {"mset", "key", "v", "w"},
-		{"msetnx", "none", "v", "key", "w"}, {"setrange", "key", "-1", "v"}, {"setrange", "none", "5", ""}, {"getex", "key", "ex", "x"},
+		{"incrbyfloat", "key", "1"}, {"decrby", "none", "-9223372036854775808"}, {"incrbyfloat", "none", "inf"},
+		{"mset", "key", "v", "w"},
+		{"msetnx", "none", "v", "key", "w"}, {"setrange", "key", "-1", "v"}, {"setrange", "none", "5", ""},
+		{"getex", "key", "ex", "x"},
 		{"getex", "key", "nx"},
 	} {
 		b.Call(commandtest.Named(t, words[0]), words...)
@@ -75,7 +79,8 @@ func TestGetrangeIsASliceOfTheValue(t *testing.T) {
 			var w resp.Writer
 			w.BulkString(want)
 			var words resp.Writer
-			require.Equal(t, string(w.Buf), b.Call(cmd, "getrange", "key", decimal(&words, start), decimal(&words, end)), "%d %d", start, end)
+			require.Equal(t, string(w.Buf), b.Call(cmd, "getrange", "key", decimal(&words, start), decimal(&words, end)),
+				"%d %d", start, end)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has the commands that combine several sorted sets: unions, intersections and differences. Plain sets may take
-// part; their members have the score 1.
+// This file has the commands that combine several sorted sets: unions, intersections and differences. Plain sets may
+// take part; their members have the score 1.
 
 // Errors about combinations.
 const (
@@ -81,8 +81,8 @@ const (
 	allowLimit                                 // LIMIT
 )
 
-// readCombination reads the number of keys, argument at, then the keys, then the options. If something is wrong an error
-// is written and ok is false.
+// readCombination reads the number of keys, argument at, then the keys, then the options. If something is wrong an
+// error is written and ok is false.
 func readCombination(c *command.Ctx, at int, allow zcombinationAllow) (z zcombination, ok bool) {
 	n, ok := c.Int(c.Args[at])
 	if !ok {
@@ -238,8 +238,8 @@ func (z *zcombination) eachCommon(fn func(member []byte, score float64) bool) {
 	})
 }
 
-// difference returns the members of the first operand that no other has. It takes the cheaper of two ways: to look up the
-// first operand's members in all others, or the others' members in the first.
+// difference returns the members of the first operand that no other has. It takes the cheaper of two ways: to look up
+// the first operand's members in all others, or the others' members in the first.
 func (z *zcombination) difference() *zsets.ZSet {
 	first, others := &z.operands[0], z.operands[1:]
 	total := 0

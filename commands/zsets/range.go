@@ -43,8 +43,8 @@ const (
 	byLex
 )
 
-// readBounds reads the ends of a range. In reverse the first of them is the upper one, except for ranks, which count from
-// the other end then. If they are wrong an error is written and ok is false.
+// readBounds reads the ends of a range. In reverse the first of them is the upper one, except for ranks, which count
+// from the other end then. If they are wrong an error is written and ok is false.
 func (r *zrange) readBounds(c *command.Ctx, min, max []byte) (ok bool) {
 	if r.reverse && r.by != byRank {
 		min, max = max, min
@@ -121,8 +121,8 @@ func parseLexBound(b []byte) (zsets.LexBound, bool) {
 	return zsets.LexBound{}, false
 }
 
-// ranks returns the first and the last rank of a range by rank in a set of n members; first is above last if the range is
-// empty.
+// ranks returns the first and the last rank of a range by rank in a set of n members; first is above last if the
+// range is empty.
 func (r *zrange) ranks(n int) (first, last int) {
 	start, stop := r.start, r.stop
 	if start < 0 {
@@ -219,8 +219,8 @@ func zrangeReply(c *command.Ctx, r zrange, free bool) {
 	c.W.EndArray(mark, out.length(n))
 }
 
-// readArgs reads a range from argument at on: its ends and the options behind them. If they are wrong an error is written
-// and ok is false.
+// readArgs reads a range from argument at on: its ends and the options behind them. If they are wrong an error is
+// written and ok is false.
 func (r *zrange) readArgs(c *command.Ctx, at int, free, store bool) (withScores, ok bool) {
 	turned, limited := false, false
 	r.limit = -1

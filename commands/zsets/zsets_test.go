@@ -113,7 +113,8 @@ func TestRankWithScoreRepliesWithBoth(t *testing.T) {
 	b := commandtest.New(t)
 	b.Call(commandtest.Named(t, "zadd"), "zadd", "key", "1", "a", "2.5", "b")
 	require.Equal(t, "*2\r\n:1\r\n$3\r\n2.5\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "b", "WITHSCORE"))
-	require.Equal(t, "*2\r\n:1\r\n$1\r\n1\r\n", b.Call(commandtest.Named(t, "zrevrank"), "zrevrank", "key", "a", "withscore"))
+	require.Equal(t, "*2\r\n:1\r\n$1\r\n1\r\n", b.Call(commandtest.Named(t, "zrevrank"), "zrevrank", "key", "a",
+		"withscore"))
 	require.Equal(t, "*-1\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "key", "c", "WITHSCORE"))
 	require.Equal(t, "*-1\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "none", "c", "WITHSCORE"))
 	require.Equal(t, "$-1\r\n", b.Call(commandtest.Named(t, "zrank"), "zrank", "none", "c"))

@@ -17,14 +17,18 @@ type generator struct {
 }
 
 // patterns match some of the keys and channels that commands use.
-var patterns = []string{"*", "a", "a*", "b", "b?", "[a-c]*", "k:*", "k:1", "s*", "*:*", "*1", "l*", "z*", "h*", "", "?", "**", "{a}*"}
+var patterns = []string{"*", "a", "a*", "b", "b?", "[a-c]*", "k:*", "k:1", "s*", "*:*", "*1", "l*", "z*", "h*", "",
+	"?", "**", "{a}*"}
 
-var categories = []string{"all", "keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream",
+var categories = []string{"all", "keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
+	"hyperloglog", "geo", "stream",
 	"pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting"}
 
 // arguments are what random commands have beside keys.
-var arguments = []string{"0", "1", "2", "3", "-1", "10", "x", "*", "STORE", "STREAMS", "KEYS", "GET", "get", "SET", "BY", "LIMIT", "COUNT", "EX", "NX",
-	"INCRBY", "OVERFLOW", "WRAP", "u8", "STOREDIST", "LEFT", "RIGHT", "AGGREGATE", "WEIGHTS", "a", "b", "c", "k:1", "k:2", "b1", "ch"}
+var arguments = []string{"0", "1", "2", "3", "-1", "10", "x", "*", "STORE", "STREAMS", "KEYS", "GET", "get", "SET",
+	"BY", "LIMIT", "COUNT", "EX", "NX",
+	"INCRBY", "OVERFLOW", "WRAP", "u8", "STOREDIST", "LEFT", "RIGHT", "AGGREGATE", "WEIGHTS", "a", "b", "c", "k:1",
+	"k:2", "b1", "ch"}
 
 func newGenerator(rnd *rand.Rand, known []commandInfo) *generator {
 	return &generator{Rand: rnd, known: known, words: slices.Clone(arguments)}
@@ -59,7 +63,8 @@ func (g *generator) commands(n int, seed uint64) (list [][]string) {
 	return list
 }
 
-// storesTwice reports whether a command names two destinations. Redis checks the first, and GEORADIUS stores at the last.
+// storesTwice reports whether a command names two destinations. Redis checks the first, and GEORADIUS stores at the
+// last.
 func storesTwice(cmd []string) bool {
 	n := 0
 	for _, word := range cmd {
@@ -73,7 +78,8 @@ func storesTwice(cmd []string) bool {
 // knows reports whether both servers have a command.
 func (g *generator) knows(cmd []string) bool {
 	return slices.ContainsFunc(g.known, func(info commandInfo) bool {
-		return strings.EqualFold(cmd[0], info.words[0]) && (len(info.words) == 1 || len(cmd) > 1 && strings.EqualFold(cmd[1], info.words[1]))
+		return strings.EqualFold(cmd[0], info.words[0]) &&
+			(len(info.words) == 1 || len(cmd) > 1 && strings.EqualFold(cmd[1], info.words[1]))
 	})
 }
 
@@ -88,7 +94,8 @@ func (g *generator) rules() (rules []string) {
 			}
 			rules = append(rules, strings.Join(selector, " ")+" )")
 		case 1:
-			rules = append(rules, g.pick([]string{"off", "on", ">pw", "nopass", "resetpass", "sanitize-payload", "skip-sanitize-payload", "clearselectors", "reset", ""}), "on", "nopass")
+			rules = append(rules, g.pick([]string{"off", "on", ">pw", "nopass", "resetpass", "sanitize-payload",
+				"skip-sanitize-payload", "clearselectors", "reset", ""}), "on", "nopass")
 		default:
 			rules = append(rules, g.rule())
 		}
@@ -141,12 +148,18 @@ func (g *generator) pattern() string {
 }
 
 // unfit are commands that are not executed: they block, change the connection or the server, or have not one reply.
-var unfit = map[string]bool{"acl": true, "auth": true, "hello": true, "quit": true, "reset": true, "monitor": true, "subscribe": true, "psubscribe": true,
-	"ssubscribe": true, "unsubscribe": true, "punsubscribe": true, "sunsubscribe": true, "client": true, "config": true, "debug": true, "shutdown": true,
-	"multi": true, "exec": true, "discard": true, "watch": true, "blpop": true, "brpop": true, "blmove": true, "brpoplpush": true, "blmpop": true,
-	"bzpopmin": true, "bzpopmax": true, "bzmpop": true, "xread": true, "xreadgroup": true, "wait": true, "waitaof": true, "replicaof": true, "slaveof": true,
-	"sync": true, "psync": true, "failover": true, "cluster": true, "save": true, "bgsave": true, "bgrewriteaof": true, "module": true, "replconf": true,
-	"migrate": true, "swapdb": true, "pfselftest": true, "lastsave": true, "restore-asking": true, "asking": true, "readonly": true, "readwrite": true}
+var unfit = map[string]bool{"acl": true, "auth": true, "hello": true, "quit": true, "reset": true, "monitor": true,
+	"subscribe": true, "psubscribe": true,
+	"ssubscribe": true, "unsubscribe": true, "punsubscribe": true, "sunsubscribe": true, "client": true, "config": true,
+	"debug": true, "shutdown": true,
+	"multi": true, "exec": true, "discard": true, "watch": true, "blpop": true, "brpop": true, "blmove": true,
+	"brpoplpush": true, "blmpop": true,
+	"bzpopmin": true, "bzpopmax": true, "bzmpop": true, "xread": true, "xreadgroup": true, "wait": true, "waitaof": true,
+	"replicaof": true, "slaveof": true,
+	"sync": true, "psync": true, "failover": true, "cluster": true, "save": true, "bgsave": true, "bgrewriteaof": true,
+	"module": true, "replconf": true,
+	"migrate": true, "swapdb": true, "pfselftest": true, "lastsave": true, "restore-asking": true, "asking": true,
+	"readonly": true, "readwrite": true}
 
 // harmless reports whether a command may be executed.
 func harmless(cmd []string) bool { return !unfit[strings.ToLower(cmd[0])] }

@@ -1,5 +1,6 @@
-// Package acl compares the decisions of access control with Redis's: it makes random users from random rules in both servers, and asks
-// for each whether it may execute random commands, by ACL DRYRUN and by executing them. It also compares the categories of commands.
+// Package acl compares the decisions of access control with Redis's: it makes random users from random rules in both
+// servers, and asks for each whether it may execute random commands, by ACL DRYRUN and by executing them. It also
+// compares the categories of commands.
 package acl
 
 import (
@@ -216,7 +217,8 @@ func addArities(arity map[string]int, reply transcript.Value) {
 	}
 }
 
-// makeUser makes the user from rules, and compares how the servers describe it. It reports whether they accept the rules.
+// makeUser makes the user from rules, and compares how the servers describe it. It reports whether they accept the
+// rules.
 func (p *pair) makeUser(rules []string) (bool, error) {
 	made, err := p.do(append([]string{"ACL", "SETUSER", userName, "reset", "on", "nopass"}, rules...)...)
 	if err != nil {
@@ -238,8 +240,8 @@ func (p *pair) makeUser(rules []string) (bool, error) {
 	return true, nil
 }
 
-// withoutCommands leaves out the rules for commands: they depend on which commands a server has, and their order on chance. What follows
-// from a pattern for all keys, as "%RW~*", is left out too.
+// withoutCommands leaves out the rules for commands: they depend on which commands a server has, and their order on
+// chance. What follows from a pattern for all keys, as "%RW~*", is left out too.
 func withoutCommands(v transcript.Value) transcript.Value {
 	elems := slices.Clone(v.Elems)
 	for i := range elems {
@@ -277,7 +279,8 @@ var older = strings.NewReplacer(
 	"NOPERM User "+userName+" has", "NOPERM this user has",
 	"User "+userName+" has", "This user has",
 	"NOPERM No permissions to access a key", "NOPERM this user has no permissions to access one of the keys used as arguments",
-	"NOPERM No permissions to access a channel", "NOPERM this user has no permissions to access one of the channels used as arguments")
+	"NOPERM No permissions to access a channel",
+	"NOPERM this user has no permissions to access one of the channels used as arguments")
 
 // execute executes commands as the user.
 func (p *pair) execute(rules []string, commands [][]string) error {

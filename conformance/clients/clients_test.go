@@ -1,5 +1,5 @@
-// Package clients_test goes through what Go's clients are used for, over TCP and in both protocols. The programs beside it do the
-// same with the clients of other languages; run.sh runs all.
+// Package clients_test goes through what Go's clients are used for, over TCP and in both protocols. The programs
+// beside it do the same with the clients of other languages; run.sh runs all.
 package clients_test
 
 import (
@@ -94,7 +94,8 @@ func TestGoRedis(t *testing.T) {
 			require.NoError(t, c.HSet(ctx, key("h"), "a", 1, "b", "x").Err())
 			require.Equal(t, map[string]string{"a": "1", "b": "x"}, c.HGetAll(ctx, key("h")).Val())
 			require.NoError(t, c.ZAdd(ctx, key("z"), redis.Z{Score: 1.5, Member: "a"}, redis.Z{Score: 1, Member: "b"}).Err())
-			require.Equal(t, []redis.Z{{Score: 1, Member: "b"}, {Score: 1.5, Member: "a"}}, c.ZRangeWithScores(ctx, key("z"), 0, -1).Val())
+			require.Equal(t, []redis.Z{{Score: 1, Member: "b"}, {Score: 1.5, Member: "a"}},
+				c.ZRangeWithScores(ctx, key("z"), 0, -1).Val())
 
 			// A pipeline, with an error in it.
 			pipe := c.Pipeline()
@@ -160,17 +161,20 @@ func TestGoRedis(t *testing.T) {
 			require.NoError(t, c.XGroupCreateMkStream(ctx, key("x"), "g", "$").Err())
 			var ids []string
 			for i := range 3 {
-				id, err := c.XAdd(ctx, &redis.XAddArgs{Stream: key("x"), MaxLen: 1000, Approx: true, Values: []any{"i", i}}).Result()
+				id, err := c.XAdd(ctx, &redis.XAddArgs{Stream: key("x"), MaxLen: 1000, Approx: true,
+					Values: []any{"i", i}}).Result()
 				require.NoError(t, err)
 				ids = append(ids, id)
 			}
-			read, err := c.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "g", Consumer: "c", Streams: []string{key("x"), ">"}, Count: 2, Block: time.Second}).Result()
+			read, err := c.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "g", Consumer: "c", Streams: []string{key("x"), ">"},
+				Count: 2, Block: time.Second}).Result()
 			require.NoError(t, err)
 			require.Len(t, read[0].Messages, 2)
 			require.Equal(t, map[string]any{"i": "1"}, read[0].Messages[1].Values)
 			require.Equal(t, int64(1), c.XAck(ctx, key("x"), "g", ids[0]).Val())
 			require.Equal(t, int64(1), c.XPending(ctx, key("x"), "g").Val().Count)
-			claimed, _, err := c.XAutoClaim(ctx, &redis.XAutoClaimArgs{Stream: key("x"), Group: "g", Consumer: "d", Start: "0"}).Result()
+			claimed, _, err := c.XAutoClaim(ctx, &redis.XAutoClaimArgs{Stream: key("x"), Group: "g", Consumer: "d",
+				Start: "0"}).Result()
 			require.NoError(t, err)
 			require.Equal(t, ids[1], claimed[0].ID)
 			stream, err := c.XInfoStreamFull(ctx, key("x"), 10).Result()
@@ -200,7 +204,8 @@ func TestRedigo(t *testing.T) {
 	addr, prefix := server(t)
 	key := func(k string) string { return prefix + k }
 	dial := func() redigo.Conn {
-		c, err := redigo.DialContext(t.Context(), "tcp", addr, redigo.DialClientName("smoke"), redigo.DialReadTimeout(time.Minute))
+		c, err := redigo.DialContext(t.Context(), "tcp", addr, redigo.DialClientName("smoke"),
+			redigo.DialReadTimeout(time.Minute))
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c
@@ -305,7 +310,8 @@ func TestRueidis(t *testing.T) {
 			ctx := t.Context()
 			addr, prefix := server(t)
 			key := func(k string) string { return prefix + k }
-			options := rueidis.ClientOption{InitAddress: []string{addr}, ClientName: "smoke", AlwaysRESP2: resp2, DisableCache: resp2}
+			options := rueidis.ClientOption{InitAddress: []string{addr}, ClientName: "smoke", AlwaysRESP2: resp2,
+				DisableCache: resp2}
 			c, err := rueidis.NewClient(options)
 			require.NoError(t, err)
 			defer c.Close()
@@ -323,7 +329,8 @@ func TestRueidis(t *testing.T) {
 			got, err := c.Do(ctx, b().Get().Key(key("s")).Build()).ToString()
 			require.NoError(t, err)
 			require.Equal(t, binary(), got)
-			require.NoError(t, c.Do(ctx, b().Hset().Key(key("h")).FieldValue().FieldValue("a", "1").FieldValue("b", "x").Build()).Error())
+			require.NoError(t, c.Do(ctx, b().Hset().Key(key("h")).FieldValue().FieldValue("a", "1").FieldValue("b",
+				"x").Build()).Error())
 			fields, err := c.Do(ctx, b().Hgetall().Key(key("h")).Build()).AsStrMap()
 			require.NoError(t, err)
 			require.Equal(t, map[string]string{"a": "1", "b": "x"}, fields)
@@ -331,7 +338,8 @@ func TestRueidis(t *testing.T) {
 			scores, err := c.Do(ctx, b().Zrange().Key(key("z")).Min("0").Max("-1").Withscores().Build()).AsZScores()
 			require.NoError(t, err)
 			require.Equal(t, []rueidis.ZScore{{Member: "a", Score: 1.5}}, scores)
-			require.ErrorContains(t, c.Do(ctx, b().Lpush().Key(key("s")).Element("x").Build()).Error(), "WRONGTYPE Operation against a key")
+			require.ErrorContains(t, c.Do(ctx, b().Lpush().Key(key("s")).Element("x").Build()).Error(),
+				"WRONGTYPE Operation against a key")
 
 			pipeline := make(rueidis.Commands, pipelined)
 			for i := range pipeline {
@@ -363,7 +371,8 @@ func TestRueidis(t *testing.T) {
 			defer listener.Close()
 			go func() {
 				listening := rueidis.WithOnSubscriptionHook(listening, func(rueidis.PubSubSubscription) { close(subscribed) })
-				ended <- listener.Receive(listening, b().Subscribe().Channel(key("news")).Build(), func(m rueidis.PubSubMessage) { received <- m })
+				ended <- listener.Receive(listening, b().Subscribe().Channel(key("news")).Build(),
+					func(m rueidis.PubSubMessage) { received <- m })
 			}()
 			<-subscribed
 			require.NoError(t, c.Do(ctx, b().Publish().Channel(key("news")).Message("hello").Build()).Error())
@@ -389,7 +398,8 @@ func TestRueidis(t *testing.T) {
 
 			require.NoError(t, c.Do(ctx, b().XgroupCreate().Key(key("x")).Group("g").Id("$").Mkstream().Build()).Error())
 			require.NoError(t, c.Do(ctx, b().Xadd().Key(key("x")).Id("1-1").FieldValue().FieldValue("i", "0").Build()).Error())
-			read, err := c.Do(ctx, b().Xreadgroup().Group("g", "c").Block(1000).Streams().Key(key("x")).Id(">").Build()).AsXRead()
+			read, err := c.Do(ctx, b().Xreadgroup().Group("g",
+				"c").Block(1000).Streams().Key(key("x")).Id(">").Build()).AsXRead()
 			require.NoError(t, err)
 			require.Equal(t, []rueidis.XRangeEntry{{ID: "1-1", FieldValues: map[string]string{"i": "0"}}}, read[key("x")])
 			acked, err := c.Do(ctx, b().Xack().Key(key("x")).Group("g").Id("1-1").Build()).AsInt64()

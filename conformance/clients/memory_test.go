@@ -38,7 +38,8 @@ func do(t *testing.T, db *atomredis.DB, args ...any) string {
 	return s
 }
 
-// Each of these does what a connection in memory must be good for: a long pipeline, a blocked command, a deadline, messages.
+// Each of these does what a connection in memory must be good for: a long pipeline, a blocked command, a deadline,
+// messages.
 
 func TestRedigoWorksInMemory(t *testing.T) {
 	db := open(t)
@@ -125,7 +126,8 @@ func TestRueidisWorksInMemory(t *testing.T) {
 	defer cancel()
 	messages := make(chan string, 1)
 	wg.Go(func() {
-		client.Receive(subscribed, client.B().Psubscribe().Pattern("news.*").Build(), func(m rueidis.PubSubMessage) { messages <- m.Message })
+		client.Receive(subscribed, client.B().Psubscribe().Pattern("news.*").Build(),
+			func(m rueidis.PubSubMessage) { messages <- m.Message })
 	})
 	for do(t, db, "PUBSUB", "NUMPAT") == "0" {
 	}

@@ -48,11 +48,13 @@ var effects map[string]func(model, *call)
 
 func init() {
 	effects = map[string]func(model, *call){
-		"SET": set, "MSET": mset, "GETSET": getset, "GETDEL": del, "GETEX": getex, "INCR": incr, "INCRBY": incr, "DECRBY": incr,
+		"SET": set, "MSET": mset, "GETSET": getset, "GETDEL": del, "GETEX": getex, "INCR": incr, "INCRBY": incr,
+		"DECRBY":      incr,
 		"INCRBYFLOAT": incrbyfloat, "APPEND": appendText, "SETRANGE": setrange,
 		"DEL": del, "UNLINK": del, "RENAME": rename, "COPY": copyKey, "MOVE": move, "EXPIRE": expire, "PEXPIRE": expire,
 		"PEXPIREAT": expire, "PERSIST": persist, "FLUSHDB": flushdb, "SWAPDB": swapdb,
-		"LPUSH": push, "RPUSH": push, "LPOP": pop, "RPOP": pop, "LSET": lset, "LTRIM": ltrim, "LINSERT": linsert, "LREM": lrem,
+		"LPUSH": push, "RPUSH": push, "LPOP": pop, "RPOP": pop, "LSET": lset, "LTRIM": ltrim, "LINSERT": linsert,
+		"LREM":  lrem,
 		"LMOVE": lmove,
 		"HSET":  hset, "HDEL": remove, "HINCRBY": hincrby,
 		"SADD": sadd, "SREM": remove, "SMOVE": smove, "SPOP": spop, "SUNIONSTORE": setStore, "SDIFFSTORE": setStore,
@@ -61,9 +63,11 @@ func init() {
 		"XADD":        xadd, "XTRIM": xtrim, "XDEL": xdel, "XGROUP": xgroup, "XREADGROUP": xreadgroup, "XACK": xack,
 		"XAUTOCLAIM": xautoclaim, "XCLAIM": xclaim, "XDELEX": xdelex, "XACKDEL": xackdel,
 		"SETBIT": setbit, "BITFIELD": bitfield, "BITOP": bitop, "PFADD": pfadd, "PFMERGE": pfmerge,
-		"GEOADD": geoadd, "GEOSEARCHSTORE": geosearchstore, "SORT": sortStore, "LMPOP": lmpop, "ZMPOP": zmpop, "RESTORE": restore,
-		"HEXPIRE": hexpire, "HPEXPIRE": hexpire, "HPEXPIREAT": hexpire, "HPERSIST": hpersist, "HGETEX": hgetex, "HGETDEL": hgetdel,
-		"HSETEX": hsetex, "DELEX": delex, "MSETEX": msetex, "FUNCTION": function, "FCALL": fcall,
+		"GEOADD": geoadd, "GEOSEARCHSTORE": geosearchstore, "SORT": sortStore, "LMPOP": lmpop, "ZMPOP": zmpop,
+		"RESTORE": restore,
+		"HEXPIRE": hexpire, "HPEXPIRE": hexpire, "HPEXPIREAT": hexpire, "HPERSIST": hpersist, "HGETEX": hgetex,
+		"HGETDEL": hgetdel,
+		"HSETEX":  hsetex, "DELEX": delex, "MSETEX": msetex, "FUNCTION": function, "FCALL": fcall,
 	}
 }
 
@@ -434,7 +438,10 @@ func (v *value) ranked() []string {
 		score, _ := strconv.ParseFloat(s, 64)
 		members = append(members, member{e, score})
 	}
-	slices.SortFunc(members, func(a, b member) int { return cmp.Or(cmp.Compare(a.score, b.score), strings.Compare(a.name, b.name)) })
+	slices.SortFunc(members, func(a, b member) int {
+		return cmp.Or(cmp.Compare(a.score, b.score),
+			strings.Compare(a.name, b.name))
+	})
 	names := make([]string, len(members))
 	for i, e := range members {
 		names[i] = e.name

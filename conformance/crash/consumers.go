@@ -11,8 +11,8 @@ import (
 	"github.com/atomredis/atomredis/internal/transcript"
 )
 
-// consumers is a worker in which a producer adds numbered entries to a stream, and the consumers of a group read them with
-// XREADGROUP BLOCK and acknowledge most of them.
+// consumers is a worker in which a producer adds numbered entries to a stream, and the consumers of a group read them
+// with XREADGROUP BLOCK and acknowledge most of them.
 type consumers struct {
 	label string
 
@@ -130,7 +130,8 @@ func (w *consumers) consume(c *transcript.Conn, r *rand.Rand, i int) error {
 		w.mu.Lock()
 		w.reading[i] = readCount
 		w.mu.Unlock()
-		replies, err := ask(c, []string{"XREADGROUP", "GROUP", groupName, consumerName(i), "COUNT", strconv.Itoa(readCount), "BLOCK", "0",
+		replies, err := ask(c, []string{"XREADGROUP", "GROUP", groupName, consumerName(i), "COUNT", strconv.Itoa(readCount),
+			"BLOCK", "0",
 			"STREAMS", w.key(), ">"})
 		if err != nil {
 			return err
@@ -196,7 +197,8 @@ func (w *consumers) settle(s *snapshot, e ending) (int, error) {
 			return 0, fmt.Errorf("%s: the key has become %s without the group", w.label, v.summary())
 		}
 		if err := w.check(found, e); err != nil {
-			return 0, fmt.Errorf("%s: stream up to %s, group up to %s: %w", w.label, found.last, found.groups[groupName].last, err)
+			return 0, fmt.Errorf("%s: stream up to %s, group up to %s: %w", w.label, found.last, found.groups[groupName].last,
+				err)
 		}
 	} else if w.base != nil || len(w.adds) > 0 && e.survives(w.adds[0].acked) {
 		return 0, fmt.Errorf("%s: the stream is lost", w.label)
@@ -228,8 +230,10 @@ func (w *consumers) check(found *stream, e ending) error {
 			return fmt.Errorf("entry %d was acknowledged as %s and is now %s", n+1, a.id, found.entries[n].id)
 		}
 	}
-	if extra := len(found.entries) - w.known() - len(w.adds); extra > 0 || found.added != len(found.entries) || found.last != last {
-		return fmt.Errorf("%d entries of which %d were never sent; XINFO says %d added up to %s", len(found.entries), max(0, extra),
+	if extra := len(found.entries) - w.known() - len(w.adds); extra > 0 || found.added != len(found.entries) ||
+		found.last != last {
+		return fmt.Errorf("%d entries of which %d were never sent; XINFO says %d added up to %s", len(found.entries),
+			max(0, extra),
 			found.added, found.last)
 	}
 	return w.checkPending(found, found.groups[groupName], e)

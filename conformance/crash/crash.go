@@ -1,5 +1,5 @@
-// Package crash kills a server at random instants under load, starts it again on the same data, and checks that everything
-// it had acknowledged is there, once, and nothing in part.
+// Package crash kills a server at random instants under load, starts it again on the same data, and checks that
+// everything it had acknowledged is there, once, and nothing in part.
 package crash
 
 import (
@@ -104,7 +104,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 }
 
 func (t *tester) failure(err error) error {
-	return fmt.Errorf("seed %d, round %d, data in %s: %w\n--- the end of the server's log:\n%s", t.Seed, t.Result.Rounds+1, t.dir, err,
+	return fmt.Errorf("seed %d, round %d, data in %s: %w\n--- the end of the server's log:\n%s", t.Seed,
+		t.Result.Rounds+1, t.dir, err,
 		tail(t.launch.log.Name()))
 }
 
@@ -160,7 +161,8 @@ func (t *tester) finish() error {
 	return nil
 }
 
-// round starts the server, checks its data, loads it, and kills it. Without load it shuts the server down after the check.
+// round starts the server, checks its data, loads it, and kills it. Without load it shuts the server down after the
+// check.
 func (t *tester) round(load bool) error {
 	if t.Restarts > 0 && t.rand.IntN(5) == 0 {
 		for range 1 + t.rand.IntN(2) {

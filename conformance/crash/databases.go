@@ -57,7 +57,8 @@ func (g *whole) one(r *rand.Rand, n string, swapped int) *op {
 	case 0:
 		return inDatabase(flushed, "FLUSHDB")
 	case 1:
-		return transaction(command{db: flushed, args: []string{"FLUSHDB"}}, command{db: flushed, args: []string{"SET", small, n}},
+		return transaction(command{db: flushed, args: []string{"FLUSHDB"}},
+			command{db: flushed, args: []string{"SET", small, n}},
 			command{db: swapA, args: []string{"SET", g.key("flushes", 0), n}})
 	case 2, 3:
 		return plain("SWAPDB", strconv.Itoa(swapA), strconv.Itoa(swapB))

@@ -13,8 +13,8 @@ import (
 // fieldsOwner is the worker of whose hashes the deadlines of fields are read.
 const fieldsOwner = "fields"
 
-// fieldDeadlines gives fields of hashes short and long times to live. A field with a short one is never written again, and its hash has a
-// field that stays, so that no command depends on whether it has expired yet.
+// fieldDeadlines gives fields of hashes short and long times to live. A field with a short one is never written
+// again, and its hash has a field that stays, so that no command depends on whether it has expired yet.
 type fieldDeadlines struct {
 	noObserver
 	label string
@@ -74,7 +74,8 @@ func (g *fieldDeadlines) next(r *rand.Rand) *op {
 	case 18:
 		short := strconv.Itoa(30 + r.IntN(2970))
 		return transaction(command{args: []string{"HSET", hash, "stays", number}},
-			command{args: []string{"HSETEX", hash, "PX", short, "FIELDS", "2", "short" + number, number, "also" + number, number}})
+			command{args: []string{"HSETEX", hash, "PX", short, "FIELDS", "2", "short" + number, number, "also" + number,
+				number}})
 	default:
 		short := strconv.FormatInt(time.Now().UnixMilli()+30+r.Int64N(2970), 10)
 		return transaction(command{args: []string{"HSET", hash, "stays", number, "short" + number, number}},
@@ -82,7 +83,8 @@ func (g *fieldDeadlines) next(r *rand.Rand) *op {
 	}
 }
 
-// alive gives what is left of a hash whose fields may have expired when it was read: those that may have are those that were not found.
+// alive gives what is left of a hash whose fields may have expired when it was read: those that may have are those
+// that were not found.
 func (v *value) alive(got *value, read window) *value {
 	if v == nil || len(v.fields) == 0 {
 		return v

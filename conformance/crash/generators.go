@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// sequence writes the same number to keys of several types at once, in a transaction or a script, so that after a restart
-// all of them agree on one number.
+// sequence writes the same number to keys of several types at once, in a transaction or a script, so that after a
+// restart all of them agree on one number.
 type sequence struct {
 	noObserver
 	label  string
@@ -127,14 +127,18 @@ func (g *expiring) next(r *rand.Rand) *op {
 	case 1:
 		return plain("SET", fresh, number, "PXAT", at)
 	case 2:
-		return transaction(command{args: []string{"HSET", fresh, "a", number, "b", "x"}}, command{args: []string{"PEXPIRE", fresh, ttl}})
+		return transaction(command{args: []string{"HSET", fresh, "a", number, "b", "x"}},
+			command{args: []string{"PEXPIRE", fresh, ttl}})
 	case 3:
-		return transaction(command{args: []string{"SADD", fresh, number, "x"}}, command{args: []string{"PEXPIREAT", fresh, at}})
+		return transaction(command{args: []string{"SADD", fresh, number, "x"}},
+			command{args: []string{"PEXPIREAT", fresh, at}})
 	case 4:
-		return transaction(command{args: []string{"RPUSH", fresh, number, "x"}}, command{args: []string{"EXPIRE", fresh, "1000"}},
+		return transaction(command{args: []string{"RPUSH", fresh, number, "x"}},
+			command{args: []string{"EXPIRE", fresh, "1000"}},
 			command{args: []string{"PEXPIRE", fresh, ttl}})
 	case 5:
-		return transaction(command{args: []string{"ZADD", fresh, number, "x"}}, command{args: []string{"PEXPIREAT", fresh, at}},
+		return transaction(command{args: []string{"ZADD", fresh, number, "x"}},
+			command{args: []string{"PEXPIREAT", fresh, at}},
 			command{args: []string{"PERSIST", fresh}}, command{args: []string{"PEXPIREAT", fresh, at}})
 	case 6:
 		return transaction(command{args: []string{"SET", fresh, number}}, command{args: []string{"GETEX", fresh, "PX", ttl}})
@@ -167,8 +171,8 @@ func (g *expiring) next(r *rand.Rand) *op {
 	}
 }
 
-// grouped works on a stream with a group, in the name of three consumers on one connection, so that the state of the group
-// is known exactly.
+// grouped works on a stream with a group, in the name of three consumers on one connection, so that the state of the
+// group is known exactly.
 type grouped struct {
 	label string
 	// newer says that the server has XDELEX and XACKDEL.
@@ -186,9 +190,11 @@ func (g *grouped) next(r *rand.Rand) *op {
 	key, consumer := g.label+":stream", "c"+strconv.Itoa(r.IntN(3))
 	if !g.created || g.added > groupedLimit {
 		g.created, g.added, g.given = true, 0, nil
-		commands := []command{{args: []string{"DEL", key}}, {args: []string{"XGROUP", "CREATE", key, groupName, "0", "MKSTREAM"}}}
+		commands := []command{{args: []string{"DEL", key}},
+			{args: []string{"XGROUP", "CREATE", key, groupName, "0", "MKSTREAM"}}}
 		for i := range 3 {
-			commands = append(commands, command{args: []string{"XGROUP", "CREATECONSUMER", key, groupName, "c" + strconv.Itoa(i)}})
+			commands = append(commands, command{args: []string{"XGROUP", "CREATECONSUMER", key, groupName,
+				"c" + strconv.Itoa(i)}})
 		}
 		return transaction(commands...)
 	}

@@ -154,7 +154,8 @@ func (g *mixed) hashCommand(r *rand.Rand) []string {
 	case 1:
 		return []string{"HDEL", hash, "f" + strconv.Itoa(r.IntN(200)), "count" + strconv.Itoa(r.IntN(10))}
 	default:
-		return []string{"HSET", hash, "f" + strconv.Itoa(r.IntN(200)), g.fresh(r), "f" + strconv.Itoa(r.IntN(200)), g.fresh(r)}
+		return []string{"HSET", hash, "f" + strconv.Itoa(r.IntN(200)), g.fresh(r), "f" + strconv.Itoa(r.IntN(200)),
+			g.fresh(r)}
 	}
 }
 

@@ -57,7 +57,8 @@ func TestModelAgreesWithAServer(t *testing.T) {
 				s, err := takeSnapshot(reader)
 				require.NoError(t, err)
 				for p, want := range w.model {
-					require.True(t, same(want, s.data[p], s.read), "after %d operations key %s: %s", i+1, p, difference(want, s.data[p]))
+					require.True(t, same(want, s.data[p], s.read), "after %d operations key %s: %s", i+1, p,
+						difference(want, s.data[p]))
 				}
 				for p := range s.data {
 					require.Contains(t, w.model, p)

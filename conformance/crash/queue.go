@@ -34,7 +34,8 @@ type queue struct {
 	taken map[element]time.Time
 	// processing has the elements that were in the processing list after the last restart, or were moved there since.
 	processing map[element]bool
-	// done has the elements that the consumer wants to remove from the processing list; the time is zero until acknowledged.
+	// done has the elements that the consumer wants to remove from the processing list; the time is zero until
+	// acknowledged.
 	done map[element]time.Time
 	// inFlight is how many elements the commands without a reply may have taken.
 	inFlight int
@@ -42,8 +43,8 @@ type queue struct {
 
 const queueProducers = 2
 
-// producer is what one producer has pushed: base, the first number that is not taken and the last that was pushed as of the
-// last restart, and what was pushed since.
+// producer is what one producer has pushed: base, the first number that is not taken and the last that was pushed as
+// of the last restart, and what was pushed since.
 type producer struct {
 	first, last int
 	pushes      []pushed
@@ -196,20 +197,22 @@ func (q *queue) take(c *transcript.Conn, _ *rand.Rand) error {
 		command, most = []string{"BLMPOP", "0", "1", q.key(), "LEFT", "COUNT", strconv.Itoa(blmpopCount)}, blmpopCount
 	}
 	for {
-		if err := q.request(most, func() ([]transcript.Value, error) { return ask(c, command) }, func(v transcript.Value) error {
-			elems := v.Elems[1:2]
-			if q.kind == "BLMPOP" {
-				elems = v.Elems[1].Elems
-			}
-			return q.note(elems)
-		}); err != nil {
+		if err := q.request(most, func() ([]transcript.Value, error) { return ask(c, command) },
+			func(v transcript.Value) error {
+				elems := v.Elems[1:2]
+				if q.kind == "BLMPOP" {
+					elems = v.Elems[1].Elems
+				}
+				return q.note(elems)
+			}); err != nil {
 			return err
 		}
 	}
 }
 
 // request sends a command that takes up to most elements, which are in flight until it is answered.
-func (q *queue) request(most int, send func() ([]transcript.Value, error), answered func(transcript.Value) error) error {
+func (q *queue) request(most int, send func() ([]transcript.Value, error),
+	answered func(transcript.Value) error) error {
 	q.mu.Lock()
 	q.inFlight += most
 	q.mu.Unlock()
@@ -311,7 +314,8 @@ func (q *queue) settle(s *snapshot, e ending) (int, error) {
 		}
 		n, err := q.settleProducer(i, own, inProcessing, &room, e)
 		if err != nil {
-			return 0, fmt.Errorf("%s: producer %d (base %d to %d, sent up to %d, found %v): %w", q.label, i, q.producers[i].first,
+			return 0, fmt.Errorf("%s: producer %d (base %d to %d, sent up to %d, found %v): %w", q.label, i,
+				q.producers[i].first,
 				q.producers[i].last, q.producers[i].sent(), own, err)
 		}
 		checked += n
@@ -344,8 +348,9 @@ func (q *queue) read(v *value) ([]element, error) {
 	return elems, nil
 }
 
-// settleProducer checks the elements of a producer, of which found are in the queue, and gives the number of acknowledged
-// pushes. Missing elements beyond those that the commands in flight may have taken are lost; room counts these down.
+// settleProducer checks the elements of a producer, of which found are in the queue, and gives the number of
+// acknowledged pushes. Missing elements beyond those that the commands in flight may have taken are lost; room counts
+// these down.
 func (q *queue) settleProducer(i int, found []int, processing map[element]bool, room *int, e ending) (int, error) {
 	p := &q.producers[i]
 	sure, acked, boundary := p.last, 0, map[int]bool{p.last: true}

@@ -24,10 +24,12 @@ func TestQueueSettle(t *testing.T) {
 		"lost at the end":             {queue: "12345", acked: []time.Time{sure, sure, sure, sure, sure, sure}, err: "lost"},
 		"not acknowledged at the end": {queue: "12345", acked: []time.Time{sure, sure, sure, sure, sure, never}},
 		"lost within the window":      {queue: "12345", acked: []time.Time{sure, sure, sure, sure, sure, unsure}},
-		"lost in the middle":          {queue: "12456", acked: []time.Time{sure, sure, never, never, never, never}, err: "lost or doubled"},
-		"doubled":                     {queue: "1233456", acked: []time.Time{sure, sure, sure}, err: "lost or doubled"},
-		"half a push":                 {queue: "1234567", acked: []time.Time{sure, sure, sure, sure, sure, sure}, err: "in part"},
-		"a whole push":                {queue: "12345678", acked: []time.Time{sure, sure, sure, sure, sure, sure}},
+		"lost in the middle": {queue: "12456", acked: []time.Time{sure, sure, never, never, never, never},
+			err: "lost or doubled"},
+		"doubled": {queue: "1233456", acked: []time.Time{sure, sure, sure}, err: "lost or doubled"},
+		"half a push": {queue: "1234567", acked: []time.Time{sure, sure, sure, sure, sure, sure},
+			err: "in part"},
+		"a whole push": {queue: "12345678", acked: []time.Time{sure, sure, sure, sure, sure, sure}},
 		"taken": {queue: "3456", acked: []time.Time{sure, sure, sure, sure, sure, sure},
 			taken: map[int]time.Time{1: sure, 2: unsure}},
 		"taken and there again": {queue: "123456", acked: []time.Time{sure, sure, sure, sure, sure, sure},
@@ -38,11 +40,13 @@ func TestQueueSettle(t *testing.T) {
 		"in flight":         {queue: "3456", acked: []time.Time{sure, sure, sure, sure, sure, sure}, inFlight: 2},
 		"more than in flight": {queue: "3456", acked: []time.Time{sure, sure, sure, sure, sure, sure}, inFlight: 1,
 			err: "neither"},
-		"all lost":             {acked: []time.Time{sure, sure, never}, err: "neither"},
-		"all taken":            {acked: []time.Time{sure, sure, never}, taken: map[int]time.Time{1: sure, 2: sure}},
-		"moved":                {queue: "345", processing: "12", acked: []time.Time{sure, sure, sure, sure, sure}},
-		"moved twice":          {queue: "345", processing: "122", acked: []time.Time{sure, sure, sure, sure, sure}, err: "twice"},
-		"moved and there too":  {queue: "2345", processing: "12", acked: []time.Time{sure, sure, sure, sure, sure}, err: "should not be"},
+		"all lost":  {acked: []time.Time{sure, sure, never}, err: "neither"},
+		"all taken": {acked: []time.Time{sure, sure, never}, taken: map[int]time.Time{1: sure, 2: sure}},
+		"moved":     {queue: "345", processing: "12", acked: []time.Time{sure, sure, sure, sure, sure}},
+		"moved twice": {queue: "345", processing: "122", acked: []time.Time{sure, sure, sure, sure, sure},
+			err: "twice"},
+		"moved and there too": {queue: "2345", processing: "12", acked: []time.Time{sure, sure, sure, sure, sure},
+			err: "should not be"},
 		"moved but never sent": {processing: "9", err: "should not be"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,11 +94,15 @@ func TestConsumersSettle(t *testing.T) {
 	}{
 		"as acknowledged": {change: func(*consumers, *stream, *group) {}},
 		"entry lost":      {change: func(_ *consumers, s *stream, _ *group) { s.entries = s.entries[:5] }, err: "lost"},
-		"entry lost in between": {change: func(_ *consumers, s *stream, _ *group) { s.entries = append(s.entries[:2], s.entries[3:]...) },
+		"entry lost in between": {change: func(_ *consumers, s *stream,
+			_ *group) {
+			s.entries = append(s.entries[:2], s.entries[3:]...)
+		},
 			err: "lost or doubled"},
 		"entry with another ID": {change: func(_ *consumers, s *stream, _ *group) { s.entries[5].id = id(9); s.last = id(9) },
 			err: "acknowledged as"},
-		"pending lost": {change: func(_ *consumers, _ *stream, g *group) { delete(g.pending, id(3)) }, err: "delivered to c0"},
+		"pending lost": {change: func(_ *consumers, _ *stream, g *group) { delete(g.pending, id(3)) },
+			err: "delivered to c0"},
 		"pending with another": {change: func(_ *consumers, _ *stream, g *group) { g.pending[id(3)] = pending{"c1", 1} },
 			err: "delivered to c0"},
 		"pending too often": {change: func(_ *consumers, _ *stream, g *group) { g.pending[id(3)] = pending{"c0", 2} },
@@ -119,7 +127,8 @@ func TestConsumersSettle(t *testing.T) {
 			g.pending[id(5)] = pending{"c1", 1}
 			g.last = id(5)
 		}, err: "cannot have been given"},
-		"all lost": {change: func(_ *consumers, s *stream, _ *group) { *s = *newValue("stream").stream }, err: "without the group"},
+		"all lost": {change: func(_ *consumers, s *stream, _ *group) { *s = *newValue("stream").stream },
+			err: "without the group"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Six entries: 1 and 2 delivered and acknowledged, 3 and 4 delivered to c0.

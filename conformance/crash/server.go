@@ -64,9 +64,11 @@ func (l *launcher) start(dir string, shards, ioThreads int) (*server, error) {
 	args := []string{"--port", strconv.Itoa(l.port), "--bind", "127.0.0.1", "--dir", dir, "--appendonly", "yes",
 		"--appendfsync", l.fsync, "--save", ""}
 	if !l.redis {
-		args = append(args, "--checkpoint-size", "1mb", "--shards", strconv.Itoa(shards), "--io-threads", strconv.Itoa(ioThreads))
+		args = append(args, "--checkpoint-size", "1mb", "--shards", strconv.Itoa(shards), "--io-threads",
+			strconv.Itoa(ioThreads))
 	}
-	fmt.Fprintf(l.log, "--- %s %s %s\n", time.Now().Format(time.StampMilli), filepath.Base(l.binary), strings.Join(args, " "))
+	fmt.Fprintf(l.log, "--- %s %s %s\n", time.Now().Format(time.StampMilli), filepath.Base(l.binary),
+		strings.Join(args, " "))
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(l.port))
 	s := &server{cmd: exec.Command(l.binary, args...), addr: addr, exited: make(chan struct{})}
 	s.cmd.Stdout, s.cmd.Stderr = l.log, l.log

@@ -11,7 +11,8 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// special sends commands that see more in a value than its type says (bits, sketches, positions), or make a value from others or from a payload.
+// special sends commands that see more in a value than its type says (bits, sketches, positions), or make a value
+// from others or from a payload.
 type special struct {
 	noObserver
 	label string
@@ -68,7 +69,8 @@ func (g *special) next(r *rand.Rand) *op {
 		if r.IntN(3) == 0 {
 			name, lon = farPlace, lon+90
 		}
-		return plain("GEOADD", key("geo"), strconv.FormatFloat(lon, 'f', -1, 64), strconv.Itoa(r.IntN(5)), name+strconv.Itoa(r.IntN(50)))
+		return plain("GEOADD", key("geo"), strconv.FormatFloat(lon, 'f', -1, 64), strconv.Itoa(r.IntN(5)),
+			name+strconv.Itoa(r.IntN(50)))
 	case 12:
 		return plain("GEOSEARCHSTORE", g.label+":geofound", key("geo"), "FROMLONLAT", "0", "0", "BYRADIUS", "3000", "km")
 	case 13, 14:
@@ -76,9 +78,11 @@ func (g *special) next(r *rand.Rand) *op {
 	case 15:
 		return plain("SORT", key("list"), []string{"ASC", "DESC"}[r.IntN(2)], "STORE", g.label+":sorted")
 	case 16:
-		return plain("LMPOP", "2", key("list"), key("list"), []string{"LEFT", "RIGHT"}[r.IntN(2)], "COUNT", strconv.Itoa(1+r.IntN(10)))
+		return plain("LMPOP", "2", key("list"), key("list"), []string{"LEFT", "RIGHT"}[r.IntN(2)], "COUNT",
+			strconv.Itoa(1+r.IntN(10)))
 	case 17:
-		return plain("ZMPOP", "2", key("geo"), key("geo"), []string{"MIN", "MAX"}[r.IntN(2)], "COUNT", strconv.Itoa(1+r.IntN(3)))
+		return plain("ZMPOP", "2", key("geo"), key("geo"), []string{"MIN", "MAX"}[r.IntN(2)], "COUNT",
+			strconv.Itoa(1+r.IntN(3)))
 	case 18, 19:
 		at := r.IntN(len(restored))
 		args := []string{"RESTORE", key("dump"), "0", restored[at].payload, "REPLACE"}

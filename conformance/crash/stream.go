@@ -78,12 +78,14 @@ func (s *stream) equal(t *stream) bool {
 func (s *stream) difference(t *stream) string {
 	var b strings.Builder
 	if s.last != t.last || s.deleted != t.deleted || s.added != t.added {
-		fmt.Fprintf(&b, "; last, deleted, added: expected %s %s %d, found %s %s %d", s.last, s.deleted, s.added, t.last, t.deleted,
+		fmt.Fprintf(&b, "; last, deleted, added: expected %s %s %d, found %s %s %d", s.last, s.deleted, s.added, t.last,
+			t.deleted,
 			t.added)
 	}
 	for i := range max(len(s.entries), len(t.entries)) {
 		if i >= len(s.entries) || i >= len(t.entries) || s.entries[i] != t.entries[i] {
-			fmt.Fprintf(&b, "; from entry %d on: expected %v, found %v", i, s.entries[min(i, len(s.entries)):min(i+3, len(s.entries))],
+			fmt.Fprintf(&b, "; from entry %d on: expected %v, found %v", i,
+				s.entries[min(i, len(s.entries)):min(i+3, len(s.entries))],
 				t.entries[min(i, len(t.entries)):min(i+3, len(t.entries))])
 			break
 		}
@@ -138,8 +140,8 @@ func takeLimit(args []string, i int) (limit, int) {
 	return l, i + 2
 }
 
-// trim cuts the stream. How much an approximate limit cuts is the server's choice: the reply of XLEN after it tells, or else
-// what was found.
+// trim cuts the stream. How much an approximate limit cuts is the server's choice: the reply of XLEN after it tells,
+// or else what was found.
 func (s *stream) trim(l limit, c *call, p place) {
 	if !l.given {
 		return

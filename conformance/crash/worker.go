@@ -128,7 +128,8 @@ func (o *op) send(c *transcript.Conn) {
 // errEnded says that the connection has ended, as it does when the server is killed.
 var errEnded = errors.New("the connection has ended")
 
-// receive reads n replies. Only a reply that does not come is a failure; every other error is the end of the connection.
+// receive reads n replies. Only a reply that does not come is a failure; every other error is the end of the
+// connection.
 func receive(c *transcript.Conn, n int) ([]transcript.Value, error) {
 	replies := make([]transcript.Value, 0, n)
 	for range n {
@@ -170,8 +171,8 @@ type noObserver struct{}
 
 func (noObserver) observe(*op) {}
 
-// linear is a worker with one connection: its operations happen in the order in which they are sent, so what is there after
-// a restart must be what some first part of them leaves.
+// linear is a worker with one connection: its operations happen in the order in which they are sent, so what is there
+// after a restart must be what some first part of them leaves.
 type linear struct {
 	label string
 	gen   generator

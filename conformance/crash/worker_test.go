@@ -13,7 +13,8 @@ import (
 // generators are those of linear workers, each with its label.
 func generators(label string) map[string]generator {
 	gens := map[string]generator{
-		"transactions": &sequence{label: label}, "scripts": &sequence{label: label, script: true}, "mixed": &mixed{label: label},
+		"transactions": &sequence{label: label}, "scripts": &sequence{label: label, script: true},
+		"mixed":    &mixed{label: label},
 		"expiring": &expiring{label: label}, "whole": &whole{label: label}, "special": &special{label: label},
 		"fields": &fieldDeadlines{label: label}, "compared": &compared{label: label},
 	}
@@ -97,7 +98,8 @@ func TestSettleAcceptsWhatWasAcknowledgedAndPartOfTheRest(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				g := generators("w")[name]
 				now := time.Now()
-				log := history(g, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), rapid.IntRange(1, 30).Draw(t, "sent"), now)
+				log := history(g, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), rapid.IntRange(1, 30).Draw(t, "sent"),
+					now)
 				acked := rapid.IntRange(0, len(log)).Draw(t, "acked")
 				kept := rapid.IntRange(0, len(log)).Draw(t, "kept")
 				for _, o := range log[:acked] {

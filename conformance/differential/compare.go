@@ -142,7 +142,8 @@ func scan(elements func([]string, value, value) bool) func([]string, value, valu
 	}
 }
 
-// sorted compares what SORT leaves open: the order of a set that is not sorted, and that of elements with the same text to be sorted by.
+// sorted compares what SORT leaves open: the order of a set that is not sorted, and that of elements with the same
+// text to be sorted by.
 func sorted(args []string, a, b value) bool {
 	by := slices.Index(args, "BY") + 1
 	switch {
@@ -179,7 +180,8 @@ func pending(_ []string, a, b value) bool {
 	return true
 }
 
-// streamInfo compares XINFO without the sizes of the radix tree, without the fields that came with Redis 7.2, and with times masked.
+// streamInfo compares XINFO without the sizes of the radix tree, without the fields that came with Redis 7.2, and
+// with times masked.
 func streamInfo(_ []string, a, b value) bool { return maskInfo(a).Equal(maskInfo(b)) }
 
 // firstTimestamp is well below the present in milliseconds and above every count.
@@ -255,8 +257,8 @@ type known struct {
 	matches func(args []string, a, b value) bool
 }
 
-// knownDifferences is empty for Redis against Redis, and should stay as short as it can. docs/compatibility.md says more
-// of each.
+// knownDifferences is empty for Redis against Redis, and should stay as short as it can. docs/compatibility.md says
+// more of each.
 var knownDifferences []known
 
 // init breaks the cycle of a table whose entries look into the table.
@@ -312,13 +314,15 @@ func noOpposite(args []string, _, b value) bool {
 	return (name == "LREM" || name == "LPOS") && containsWord(args, "-9223372036854775808") && b.Kind == transcript.Error
 }
 
-// ofStreams accepts what later releases say of groups and consumers: consumers that got nothing, other lags, and errors that name the command.
+// ofStreams accepts what later releases say of groups and consumers: consumers that got nothing, other lags, and
+// errors that name the command.
 func ofStreams(args []string, a, b value) bool {
 	switch strings.ToUpper(args[0]) {
 	case "XREAD", "XREADGROUP":
 		return a.Kind == transcript.Error && b.Kind == transcript.Error && strings.HasPrefix(b.Text, "ERR Unbalanced ")
 	case "XGROUP":
-		return len(args) > 1 && strings.HasSuffix(strings.ToUpper(args[1]), "CONSUMER") && a.Kind == transcript.Integer && b.Kind == transcript.Integer
+		return len(args) > 1 && strings.HasSuffix(strings.ToUpper(args[1]), "CONSUMER") && a.Kind == transcript.Integer &&
+			b.Kind == transcript.Integer
 	case "XINFO":
 		return same(args, withoutIdlers(a), withoutIdlers(b))
 	}
@@ -327,7 +331,8 @@ func ofStreams(args []string, a, b value) bool {
 
 // allStreams accepts that XREAD has more streams than the one that woke it, which it is given first or later.
 func allStreams(args []string, a, b value) bool {
-	return strings.ToUpper(args[0]) == "XREAD" && len(a.Elems) == 1 && len(b.Elems) > 1 && slices.ContainsFunc(b.Elems, a.Elems[0].Equal)
+	return strings.ToUpper(args[0]) == "XREAD" && len(a.Elems) == 1 && len(b.Elems) > 1 &&
+		slices.ContainsFunc(b.Elems, a.Elems[0].Equal)
 }
 
 // withoutIdlers leaves out of a reply to XINFO what differs between releases: lags, what they follow from, consumers
@@ -337,7 +342,8 @@ func withoutIdlers(v value) value {
 	for i := 0; i < len(v.Elems); i++ {
 		e := v.Elems[i]
 		switch paired := i+1 < len(v.Elems); {
-		case paired && (e.Text == "lag" || e.Text == "entries-read" || e.Text == "consumers" && v.Elems[i+1].Kind == transcript.Integer):
+		case paired && (e.Text == "lag" || e.Text == "entries-read" || e.Text == "consumers" &&
+			v.Elems[i+1].Kind == transcript.Integer):
 			i++
 		case !idles(e):
 			elems = append(elems, withoutIdlers(e))
@@ -347,7 +353,8 @@ func withoutIdlers(v value) value {
 	return v
 }
 
-// idles reports whether v describes a consumer to which nothing is pending. A group, which has such numbers too, has consumers.
+// idles reports whether v describes a consumer to which nothing is pending. A group, which has such numbers too, has
+// consumers.
 func idles(v value) bool {
 	idle := false
 	for i := 0; i+1 < len(v.Elems); i += 2 {
@@ -363,7 +370,8 @@ func idles(v value) bool {
 
 // shorterDoubles accepts doubles that are written with different digits and are the same number.
 func shorterDoubles(args []string, a, b value) bool {
-	// ZSCAN of a small sorted set prints what Redis has stored, where a double without a fraction is an integer of any length.
+	// ZSCAN of a small sorted set prints what Redis has stored, where a double without a fraction is an integer of any
+	// length.
 	integers := strings.EqualFold(args[0], "ZSCAN")
 	x, y := shortest(a, integers), shortest(b, integers)
 	return x.Equal(y) || same(args, x, y)
@@ -371,7 +379,8 @@ func shorterDoubles(args []string, a, b value) bool {
 
 // shortest rewrites every text that is a double with a fraction or an exponent, and integers if so told.
 func shortest(v value, integers bool) value {
-	if (v.Kind == transcript.Bulk || v.Kind == transcript.Double) && (integers || strings.ContainsAny(v.Text, ".e") || len(v.Text) > 17) {
+	if (v.Kind == transcript.Bulk || v.Kind == transcript.Double) &&
+		(integers || strings.ContainsAny(v.Text, ".e") || len(v.Text) > 17) {
 		if f, err := strconv.ParseFloat(v.Text, 64); err == nil {
 			v.Text = strconv.FormatFloat(f, 'g', -1, 64)
 		}
@@ -391,12 +400,14 @@ func getKeysErrors(args []string, a, b value) bool {
 
 // unsortedEncoding accepts that a sorted set is still a listpack after SORT.
 func unsortedEncoding(args []string, a, b value) bool {
-	return len(args) == 3 && strings.EqualFold(args[0], "OBJECT") && strings.EqualFold(args[1], "ENCODING") && a.Text == "skiplist" && b.Text == "listpack"
+	return len(args) == 3 && strings.EqualFold(args[0], "OBJECT") && strings.EqualFold(args[1], "ENCODING") &&
+		a.Text == "skiplist" && b.Text == "listpack"
 }
 
 // heldByExec accepts that a value stored in the same transaction is referred to once more in Redis.
 func heldByExec(args []string, a, b value) bool {
-	return len(args) == 3 && strings.EqualFold(args[0], "OBJECT") && strings.EqualFold(args[1], "REFCOUNT") && a.Text == "2" && b.Text == "1"
+	return len(args) == 3 && strings.EqualFold(args[0], "OBJECT") && strings.EqualFold(args[1], "REFCOUNT") &&
+		a.Text == "2" && b.Text == "1"
 }
 
 // staleRange accepts that only Redis finds no numbers, after it has met one that no double can hold.
@@ -405,7 +416,8 @@ func staleRange(args []string, a, b value) bool {
 		a.Kind == transcript.Error && a.Text == "ERR One or more scores can't be converted into double"
 }
 
-// sameDistance accepts another order of what a search with COUNT finds: of places at the same distance, where distances are shown.
+// sameDistance accepts another order of what a search with COUNT finds: of places at the same distance, where
+// distances are shown.
 func sameDistance(args []string, a, b value) bool {
 	if !strings.HasPrefix(strings.ToUpper(args[0]), "GEO") || !containsWord(args, "COUNT") || !unordered(args, a, b) {
 		return false

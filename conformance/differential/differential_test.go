@@ -26,7 +26,8 @@ const (
 )
 
 func TestServerRepliesLikeRedisToRandomCommands(t *testing.T) {
-	o := Options{A: oracle.Start(t), B: os.Getenv(addrVariable), Seed: 1, Commands: 20_000, SequenceLength: 400, KeepGoing: 1, Dir: t.TempDir()}
+	o := Options{A: oracle.Start(t), B: os.Getenv(addrVariable), Seed: 1, Commands: 20_000, SequenceLength: 400,
+		KeepGoing: 1, Dir: t.TempDir()}
 	if o.B == "" {
 		o.B = oracle.Start(t)
 	}
@@ -81,7 +82,8 @@ func TestADifferenceIsFoundAndMadeSmallAndReplayable(t *testing.T) {
 	a, b := oracle.Start(t), oracle.Start(t, "--databases", "2")
 	dir := t.TempDir()
 	var log bytes.Buffer
-	found, err := Check(Options{A: a, B: b, Seed: 1, Commands: 20_000, SequenceLength: 200, KeepGoing: 1, Dir: dir, Log: &log})
+	found, err := Check(Options{A: a, B: b, Seed: 1, Commands: 20_000, SequenceLength: 200, KeepGoing: 1, Dir: dir,
+		Log: &log})
 	require.NoError(t, err)
 	require.Equal(t, 1, found, log.String())
 	files, err := filepath.Glob(filepath.Join(dir, "difference-*.txt"))
@@ -153,11 +155,14 @@ func TestRepliesAreComparedByTheRuleOfTheirCommand(t *testing.T) {
 		{[]string{"SRANDMEMBER", "k"}, "$1\r\na\r\n", "$1\r\nb\r\n", true},
 		{[]string{"SRANDMEMBER", "k"}, "$1\r\na\r\n", "$-1\r\n", false},
 		{[]string{"SRANDMEMBER", "k"}, "-ERR a\r\n", "-ERR b\r\n", false},
-		{[]string{"SCAN", "0", "COUNT", "10000"}, "*2\r\n$1\r\n0\r\n*2\r\n:1\r\n:2\r\n", "*2\r\n$1\r\n0\r\n*2\r\n:2\r\n:1\r\n", true},
+		{[]string{"SCAN", "0", "COUNT", "10000"}, "*2\r\n$1\r\n0\r\n*2\r\n:1\r\n:2\r\n",
+			"*2\r\n$1\r\n0\r\n*2\r\n:2\r\n:1\r\n", true},
 		{[]string{"SCAN", "0", "COUNT", "10000"}, "*2\r\n$1\r\n0\r\n*1\r\n:1\r\n", "*2\r\n$1\r\n0\r\n*1\r\n:2\r\n", false},
 		{[]string{"EVAL", callScript, "1", "k", "SMEMBERS", "k"}, "*2\r\n:1\r\n:2\r\n", "*2\r\n:2\r\n:1\r\n", true},
-		{[]string{"XPENDING", "k", "g", "-", "+", "1"}, "*1\r\n*4\r\n$1\r\n1\r\n$1\r\nc\r\n:5\r\n:1\r\n", "*1\r\n*4\r\n$1\r\n1\r\n$1\r\nc\r\n:9\r\n:1\r\n", true},
-		{[]string{"XPENDING", "k", "g", "-", "+", "1"}, "*1\r\n*4\r\n$1\r\n1\r\n$1\r\nc\r\n:5\r\n:1\r\n", "*1\r\n*4\r\n$1\r\n1\r\n$1\r\nc\r\n:5\r\n:2\r\n", false},
+		{[]string{"XPENDING", "k", "g", "-", "+", "1"}, "*1\r\n*4\r\n$1\r\n1\r\n$1\r\nc\r\n:5\r\n:1\r\n",
+			"*1\r\n*4\r\n$1\r\n1\r\n$1\r\nc\r\n:9\r\n:1\r\n", true},
+		{[]string{"XPENDING", "k", "g", "-", "+", "1"}, "*1\r\n*4\r\n$1\r\n1\r\n$1\r\nc\r\n:5\r\n:1\r\n",
+			"*1\r\n*4\r\n$1\r\n1\r\n$1\r\nc\r\n:5\r\n:2\r\n", false},
 	} {
 		require.Equal(t, c.want, same(c.args, reply(t, c.a), reply(t, c.b)), "%v: %q and %q", c.args, c.a, c.b)
 	}
@@ -175,7 +180,8 @@ func TestConsumersWithoutEntriesAreNotCompared(t *testing.T) {
 		"*1\r\n" + consumer("b", "1"):                      false,
 		"*0\r\n":                                           false,
 	} {
-		require.Equal(t, want, ofStreams([]string{"XINFO", "CONSUMERS", "k", "g"}, reply(t, one), reply(t, consumers)), consumers)
+		require.Equal(t, want, ofStreams([]string{"XINFO", "CONSUMERS", "k", "g"}, reply(t, one), reply(t, consumers)),
+			consumers)
 	}
 }
 
@@ -195,6 +201,7 @@ func TestARandomChoiceMustComeFromItsCollection(t *testing.T) {
 		{"-1", "*1\r\n:9\r\n", false},
 		{"abc", "-ERR value is not an integer or out of range\r\n", true},
 	} {
-		require.Equal(t, c.want, chosenFrom(full, []string{"SRANDMEMBER", "k", c.count}, reply(t, c.chosen)), "%s: %q", c.count, c.chosen)
+		require.Equal(t, c.want, chosenFrom(full, []string{"SRANDMEMBER", "k", c.count}, reply(t, c.chosen)), "%s: %q",
+			c.count, c.chosen)
 	}
 }

@@ -13,12 +13,17 @@ import (
 
 // extremeNumbers are numbers, and what is nearly one.
 var extremeNumbers = []string{
-	"0", "-0", "1", "-1", "2", "+1", "01", "-01", "00", "1 ", " 1", "1x", "x", "", " ", "-", "+", ".", "1\x00", "\x001", "1\n", "--1", "1_0", "1,0",
-	"1.0", "1.5", "-1.5", ".5", "5.", "1e3", "1E3", "1e", "1e+", "1e400", "-1e400", "1e-400", "1e308", "1e309", "1e17", "0x10", "0X1p4", "0x", "0x1p-2000",
+	"0", "-0", "1", "-1", "2", "+1", "01", "-01", "00", "1 ", " 1", "1x", "x", "", " ", "-", "+", ".", "1\x00", "\x001",
+	"1\n", "--1", "1_0", "1,0",
+	"1.0", "1.5", "-1.5", ".5", "5.", "1e3", "1E3", "1e", "1e+", "1e400", "-1e400", "1e-400", "1e308", "1e309", "1e17",
+	"0x10", "0X1p4", "0x", "0x1p-2000",
 	"inf", "-inf", "+inf", "Infinity", "-infinity", "infx", "nan", "-nan", "NaN(1)",
-	"9223372036854775806", "9223372036854775807", "9223372036854775808", "-9223372036854775807", "-9223372036854775808", "-9223372036854775809",
-	"9223372036854775", "9223372036854776", "9223372036854", "-9223372036854776", "18446744073709551615", "18446744073709551616",
-	"2147483647", "2147483648", "-2147483648", "-2147483649", "4294967295", "4294967296", "99999999999999999999999999999999999999999999999999",
+	"9223372036854775806", "9223372036854775807", "9223372036854775808", "-9223372036854775807", "-9223372036854775808",
+	"-9223372036854775809",
+	"9223372036854775", "9223372036854776", "9223372036854", "-9223372036854776", "18446744073709551615",
+	"18446744073709551616",
+	"2147483647", "2147483648", "-2147483648", "-2147483649", "4294967295", "4294967296",
+	"99999999999999999999999999999999999999999999999999",
 	"65535", "65536", "-65536", "1000000000000000000", "-1000000000000000000",
 }
 
@@ -41,8 +46,8 @@ XGROUP CREATE x g 0
 XREADGROUP GROUP g c COUNT 2 STREAMS x >
 PFADD hll a b c`), "\n")
 
-// extremeCommands have a number in each pair of braces, which is what stands there while the others are tried. One with an
-// exclamation mark is asked for only numbers that do not make a server hold gigabytes or wait.
+// extremeCommands have a number in each pair of braces, which is what stands there while the others are tried. One
+// with an exclamation mark is asked for only numbers that do not make a server hold gigabytes or wait.
 var extremeCommands = strings.Split(strings.TrimSpace(`
 SET s v EX {10}
 SET s v PX {10000}
@@ -214,8 +219,8 @@ COMMAND GETKEYS EVAL x {!1} k
 COMMAND GETKEYS ZUNION {!1} z
 CLUSTER KEYSLOT {1}`), "\n")
 
-// Extremes replaces each number of each command by every extreme one in turn, on both servers, and returns how many replies differ.
-// What the commands have left in the keys that they use is compared too.
+// Extremes replaces each number of each command by every extreme one in turn, on both servers, and returns how many
+// replies differ. What the commands have left in the keys that they use is compared too.
 func Extremes(a, b string, log io.Writer) (int, error) {
 	var conns [2]*transcript.Conn
 	for i, addr := range []string{a, b} {
@@ -284,14 +289,18 @@ func extremeCalls(line string) (calls [][]string) {
 
 // isCostly reports whether a number is legal in most places and would make a server hold gigabytes, or wait for a day.
 func isCostly(number string) bool {
-	return slices.Contains([]string{"9223372036854775806", "-9223372036854775807", "9223372036854775", "9223372036854776", "9223372036854", "-9223372036854776",
-		"2147483647", "2147483648", "-2147483648", "-2147483649", "4294967295", "4294967296", "-1000000000000000000", "1000000000000000000"}, number)
+	return slices.Contains([]string{"9223372036854775806", "-9223372036854775807", "9223372036854775",
+		"9223372036854776", "9223372036854", "-9223372036854776",
+		"2147483647", "2147483648", "-2147483648", "-2147483649", "4294967295", "4294967296", "-1000000000000000000",
+		"1000000000000000000"}, number)
 }
 
 // tryExtreme makes one call on both servers; the difference is empty if they agree.
 func tryExtreme(conns [2]*transcript.Conn, args []string) (difference string, err error) {
-	after := [][]string{{"SELECT", "0"}, {"CLIENT", "UNPAUSE"}, {"DUMP", "s"}, {"GET", "s"}, {"PTTL", "s"}, {"GET", "n"}, {"GET", "f"}, {"LRANGE", "l", "0", "-1"},
-		{"ZRANGE", "z", "0", "-1", "WITHSCORES"}, {"HGETALL", "h"}, {"SCARD", "u"}, {"EXISTS", "copy", "none"}, {"XLEN", "x"}, {"XPENDING", "x", "g"}, {"DBSIZE"}}
+	after := [][]string{{"SELECT", "0"}, {"CLIENT", "UNPAUSE"}, {"DUMP", "s"}, {"GET", "s"}, {"PTTL", "s"}, {"GET", "n"},
+		{"GET", "f"}, {"LRANGE", "l", "0", "-1"},
+		{"ZRANGE", "z", "0", "-1", "WITHSCORES"}, {"HGETALL", "h"}, {"SCARD", "u"}, {"EXISTS", "copy", "none"},
+		{"XLEN", "x"}, {"XPENDING", "x", "g"}, {"DBSIZE"}}
 	var got [2][]value
 	for i, c := range conns {
 		c.Append("HELLO", "2")

@@ -33,14 +33,19 @@ var keyGroups = []string{"string", "hash", "list", "set", "sorted_set", "stream"
 var lexKeys = []string{"lex1", "lex2"}
 
 // edgeInts are integers at which something changes.
-var edgeInts = []string{"9223372036854775807", "-9223372036854775808", "9223372036854775806", "4294967296", "2147483647", "-2147483648", "65535", "32768", "-129"}
+var edgeInts = []string{"9223372036854775807", "-9223372036854775808", "9223372036854775806", "4294967296",
+	"2147483647", "-2147483648", "65535", "32768", "-129"}
 
 // payloads are values for RESTORE, in several of their forms, and some that are none.
 var payloads = func() (out []string) {
-	for _, body := range []string{"\x00\x05hello", "\x00\xc0\x2a", "\x00\xc3\x05\x0aa\xe0\x00\x00", "\x01\x03\x01a\x01b\x01c", "\x02\x03\x011\x012\x013", "\x02\x02\x01a\x01b",
-		"\x03\x02\x01a\x031.5\x01b\xfe", "\x05\x01\x01a\x00\x00\x00\x00\x00\x00\x02@", "\x04\x02\x02f1\x01v\x02f2\xc0\x07", "\x09\x07\x01\x01f\x01\x00v\xff",
-		"\x0b\x0c\x02\x00\x00\x00\x02\x00\x00\x00\xfb\xff\x07\x00", "\x0a\x12\x12\x00\x00\x00\x0d\x00\x00\x00\x02\x00\x00\x01a\x03\x02bc\xff",
-		"\x10\x0d\x0d\x00\x00\x00\x02\x00\x81f\x02\x81v\x02\xff", "\x11\x11\x11\x00\x00\x00\x04\x00\x81a\x02\x01\x01\x81b\x02\x02\x01\xff",
+	for _, body := range []string{"\x00\x05hello", "\x00\xc0\x2a", "\x00\xc3\x05\x0aa\xe0\x00\x00",
+		"\x01\x03\x01a\x01b\x01c", "\x02\x03\x011\x012\x013", "\x02\x02\x01a\x01b",
+		"\x03\x02\x01a\x031.5\x01b\xfe", "\x05\x01\x01a\x00\x00\x00\x00\x00\x00\x02@", "\x04\x02\x02f1\x01v\x02f2\xc0\x07",
+		"\x09\x07\x01\x01f\x01\x00v\xff",
+		"\x0b\x0c\x02\x00\x00\x00\x02\x00\x00\x00\xfb\xff\x07\x00",
+		"\x0a\x12\x12\x00\x00\x00\x0d\x00\x00\x00\x02\x00\x00\x01a\x03\x02bc\xff",
+		"\x10\x0d\x0d\x00\x00\x00\x02\x00\x81f\x02\x81v\x02\xff",
+		"\x11\x11\x11\x00\x00\x00\x04\x00\x81a\x02\x01\x01\x81b\x02\x02\x01\xff",
 		"\x13\x00\x00\x05\x01\x00\x00\x00\x00\x07\x01\x02g1\x05\x01\x03\x00\x01\x02c1\x10\x27\x00\x00\x00\x00\x00\x00\x00",
 		"\x01\x00", "\x63\x01a", "\x02\x02\x01a\x01a", ""} {
 		out = append(out, string(rdb.Seal([]byte(body))))
@@ -89,12 +94,14 @@ func (g *generator) fill(placeholder string) string {
 	case "count":
 		return strconv.Itoa(g.rnd.IntN(15) - 5)
 	case "float":
-		return g.pick("1", "-1", "0.5", "3.25", "-2.75", "1e3", "1e-5", "0.1", "1e15", "123456.789", "0", "5.0e3", "1e300", "nan", "inf", "-inf", "1e4932")
+		return g.pick("1", "-1", "0.5", "3.25", "-2.75", "1e3", "1e-5", "0.1", "1e15", "123456.789", "0", "5.0e3", "1e300",
+			"nan", "inf", "-inf", "1e4932")
 	case "score":
 		if g.chance(60) {
 			return strconv.Itoa(g.rnd.IntN(20) - 5)
 		}
-		return g.pick("1.5", "-2.25", "0.1", "inf", "-inf", "+inf", "1e300", "-0", "1e-10", "3.0", "123456789012345", "0.30000000000000004", "nan")
+		return g.pick("1.5", "-2.25", "0.1", "inf", "-inf", "+inf", "1e300", "-0", "1e-10", "3.0", "123456789012345",
+			"0.30000000000000004", "nan")
 	case "weight":
 		return g.pick("1", "2", "-1", "0", "0.5", "inf", "-inf", "1e3")
 	case "bound":
@@ -114,7 +121,8 @@ func (g *generator) fill(placeholder string) string {
 	case "timeout":
 		return g.pick("0.001", "0.001", "0.002", "-1", "abc")
 	case "id":
-		return g.pick("0", "0-0", "1", strconv.Itoa(1+g.rnd.IntN(g.lastID+2)), fmt.Sprintf("%d-%d", 1+g.rnd.IntN(g.lastID+2), g.rnd.IntN(3)))
+		return g.pick("0", "0-0", "1", strconv.Itoa(1+g.rnd.IntN(g.lastID+2)),
+			fmt.Sprintf("%d-%d", 1+g.rnd.IntN(g.lastID+2), g.rnd.IntN(3)))
 	case "newid":
 		if g.chance(80) {
 			g.lastID++
@@ -205,7 +213,8 @@ func (g *generator) sortElement() string {
 	return g.fill("member")
 }
 
-// coordinate picks a longitude or latitude: near each other, so that searches find something, or anywhere, or at the limit.
+// coordinate picks a longitude or latitude: near each other, so that searches find something, or anywhere, or at the
+// limit.
 func (g *generator) coordinate(limit float64) string {
 	switch roll := g.rnd.IntN(100); {
 	case roll < 60:

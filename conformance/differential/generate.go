@@ -223,7 +223,8 @@ func (g *generator) spoil(words []string) []string {
 		words[i] = g.pick("", "abc", "1.5", "9223372036854775808", "-1", "0")
 		return words
 	}
-	words[i] = g.pick("", "abc", "0", "-1", "1.5", "nan", "inf", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "FOO", "(1", "\xff\x00", "COUNT")
+	words[i] = g.pick("", "abc", "0", "-1", "1.5", "nan", "inf", "9223372036854775807", "-9223372036854775808",
+		"9223372036854775808", "FOO", "(1", "\xff\x00", "COUNT")
 	return words
 }
 
@@ -321,8 +322,8 @@ func (g *generator) transaction(group string) int {
 	return n
 }
 
-// outOfMemory adds a time in which commands that need memory are refused, because nothing may be evicted, and returns its number of
-// commands.
+// outOfMemory adds a time in which commands that need memory are refused, because nothing may be evicted, and returns
+// its number of commands.
 func (g *generator) outOfMemory(group string) (n int) {
 	g.limitMemory(true)
 	for range 1 + g.rnd.IntN(6) {
@@ -366,8 +367,10 @@ func (g *generator) script(group string) {
 	case 2:
 		body = "redis.call('RPUSH', KEYS[1], unpack(ARGV)); return redis.call('LRANGE', KEYS[1], 0, -1)"
 	case 3:
-		g.add(mainConn, []string{"EVAL", "return {" + g.pick("1", "'a'", "1.5", "true", "false", "nil", "{ok='x'}", "{err='y'}") + "," +
-			g.pick("{1,{2}}", "-3.7", "tostring(1e15)", "#ARGV", "KEYS[1]", "redis.status_reply('S')") + "}", "1", g.fill("anykey"), "arg"})
+		g.add(mainConn, []string{"EVAL", "return {" + g.pick("1", "'a'", "1.5", "true", "false", "nil", "{ok='x'}",
+			"{err='y'}") + "," +
+			g.pick("{1,{2}}", "-3.7", "tostring(1e15)", "#ARGV", "KEYS[1]", "redis.status_reply('S')") + "}", "1",
+			g.fill("anykey"), "arg"})
 		return
 	}
 	name := "EVAL"
@@ -436,7 +439,8 @@ func (g *generator) block() {
 }
 
 func (g *generator) subscribe() {
-	g.add(subscriber, g.expand(splitForm(g.pick("SUBSCRIBE channel...", "PSUBSCRIBE pattern", "UNSUBSCRIBE channel", "PUNSUBSCRIBE pattern",
+	g.add(subscriber, g.expand(splitForm(g.pick("SUBSCRIBE channel...", "PSUBSCRIBE pattern", "UNSUBSCRIBE channel",
+		"PUNSUBSCRIBE pattern",
 		"SSUBSCRIBE channel", "SUNSUBSCRIBE channel"))))
 }
 

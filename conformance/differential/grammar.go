@@ -297,4 +297,5 @@ var grammar = map[string]string{
 }
 
 // groups fixes an order of the grammar's groups, so that a seed always means the same commands.
-var groups = []string{"string", "generic", "hash", "list", "set", "sorted_set", "stream", "sort", "bitmap", "hyperloglog", "geo"}
+var groups = []string{"string", "generic", "hash", "list", "set", "sorted_set", "stream", "sort", "bitmap",
+	"hyperloglog", "geo"}

@@ -110,7 +110,8 @@ func (r *Runner) connect() error {
 			return &batchError{i, err}
 		}
 	}
-	replies, err := r.batch(otherConn, [][]string{{"FLUSHALL"}, {"CONFIG", "SET", "notify-keyspace-events", "", "maxmemory", "0"}})
+	replies, err := r.batch(otherConn, [][]string{{"FLUSHALL"},
+		{"CONFIG", "SET", "notify-keyspace-events", "", "maxmemory", "0"}})
 	if err != nil {
 		return err
 	}
@@ -282,7 +283,8 @@ func (q *sequence) exchange(conn int, ops []Op) (*Difference, error) {
 			if j > 0 {
 				for side := range replies {
 					if full := replies[side][n-1]; !chosenFrom(full, cmd, replies[side][n]) {
-						return &Difference{Op: q.at + i, What: transcript.QuoteCommand(cmd) + " is no valid choice of server " + string(rune('A'+side)) + " from " + full.String(),
+						return &Difference{Op: q.at + i, What: transcript.QuoteCommand(cmd) + " is no valid choice of server " +
+							string(rune('A'+side)) + " from " + full.String(),
 							A: a.String(), B: b.String()}, nil
 					}
 				}
@@ -374,7 +376,8 @@ func (q *sequence) unblock() (*Difference, error) {
 		replies[i] = v
 	}
 	if !replies[0].Equal(replies[1]) {
-		return &Difference{Op: q.at, What: "CLIENT UNBLOCK of " + transcript.QuoteCommand(q.waiting), A: replies[0].String(), B: replies[1].String()}, nil
+		return &Difference{Op: q.at, What: "CLIENT UNBLOCK of " + transcript.QuoteCommand(q.waiting),
+			A: replies[0].String(), B: replies[1].String()}, nil
 	}
 	return q.collect()
 }
@@ -528,7 +531,8 @@ func (q *sequence) stateDifference(db int, cmd []string, a, b value) *Difference
 	if q.agreeOne(cmd, a, b) {
 		return nil
 	}
-	return &Difference{Op: -1, What: fmt.Sprintf("state of database %d: %s", db, transcript.QuoteCommand(cmd)), A: a.String(), B: b.String(),
+	return &Difference{Op: -1, What: fmt.Sprintf("state of database %d: %s", db, transcript.QuoteCommand(cmd)),
+		A: a.String(), B: b.String(),
 		Check: [][]string{{"SELECT", strconv.Itoa(db)}, cmd}}
 }
 

@@ -69,7 +69,8 @@ func (e *element) write(ctx context.Context, key string, fields ...string) (id s
 }
 
 func (e *element) cleanup(ctx context.Context, streams ...string) error {
-	for _, key := range append([]string{"response:" + e.name, "command:" + e.name, "command_consumer_group_counter:" + e.name}, streams...) {
+	for _, key := range append([]string{"response:" + e.name, "command:" + e.name,
+		"command_consumer_group_counter:" + e.name}, streams...) {
 		if n, err := e.r.Unlink(ctx, key).Result(); err != nil || n != 1 {
 			return fmt.Errorf("unlink %s: %d %w", key, n, err)
 		}
@@ -80,7 +81,8 @@ func (e *element) cleanup(ctx context.Context, streams ...string) error {
 // serve handles one command in a consumer group, as the Python client does.
 func (e *element) serve(ctx context.Context, handle func(cmd, data string) string) error {
 	stream, group := "command:"+e.name, "command_consumer_group:"+e.name
-	read, err := e.r.XReadGroup(ctx, &redis.XReadGroupArgs{Group: group, Consumer: e.name, Streams: []string{stream, ">"}, Count: 1, Block: 20 * time.Second}).Result()
+	read, err := e.r.XReadGroup(ctx, &redis.XReadGroupArgs{Group: group, Consumer: e.name,
+		Streams: []string{stream, ">"}, Count: 1, Block: 20 * time.Second}).Result()
 	if err != nil {
 		return err
 	}
@@ -91,7 +93,8 @@ func (e *element) serve(ctx context.Context, handle func(cmd, data string) strin
 		return err
 	}
 	data := handle(cmd, msg.Values["data"].(string))
-	if err := e.add(ctx, "response:"+caller, "data", data, "ser", "none", "err_code", "0", "err_str", "", "cmd_id", msg.ID, "element", e.name, "cmd", cmd); err != nil {
+	if err := e.add(ctx, "response:"+caller, "data", data, "ser", "none", "err_code", "0", "err_str", "", "cmd_id",
+		msg.ID, "element", e.name, "cmd", cmd); err != nil {
 		return err
 	}
 	return e.r.XAck(ctx, stream, group, msg.ID).Err()
@@ -181,14 +184,17 @@ func TestAtomElements(t *testing.T) {
 		waitFor(t, "blocking", func() bool { return strings.Contains(r.Info(ctx, "clients").Val(), "blocked_clients:1") })
 		id, err := e.write(ctx, a, "n", "1")
 		require.NoError(t, err)
-		require.Equal(t, []redis.XStream{{Stream: a, Messages: []redis.XMessage{{ID: id, Values: map[string]any{"n": "1"}}}}}, <-got)
+		require.Equal(t, []redis.XStream{{Stream: a,
+			Messages: []redis.XMessage{{ID: id, Values: map[string]any{"n": "1"}}}}}, <-got)
 		require.Empty(t, r.XRead(ctx, &redis.XReadArgs{Streams: []string{a, "$"}, Block: 10 * time.Millisecond}).Val())
-		require.NoError(t, r.Do(ctx, "XREAD", "BLOCK", "999999999999999999", "STREAMS", a, "0").Err(), "the longest wait that clients ask for")
+		require.NoError(t, r.Do(ctx, "XREAD", "BLOCK", "999999999999999999", "STREAMS", a, "0").Err(),
+			"the longest wait that clients ask for")
 	})
 
 	t.Run("commands", func(t *testing.T) {
 		require.NoError(t, r.XGroupCreateMkStream(ctx, "command:camera", "command_consumer_group:camera", "$").Err())
-		require.ErrorContains(t, r.XGroupCreateMkStream(ctx, "command:camera", "command_consumer_group:camera", "$").Err(), "BUSYGROUP")
+		require.ErrorContains(t, r.XGroupCreateMkStream(ctx, "command:camera", "command_consumer_group:camera", "$").Err(),
+			"BUSYGROUP")
 		camera := &element{client(t, r.Options().Addr), "camera"}
 		served := make(chan error, 3)
 		go func() {
@@ -295,7 +301,8 @@ func TestAtomElements(t *testing.T) {
 		require.NoError(t, e.cleanup(ctx, "stream:robot:pose", "stream:robot:a", "stream:robot:ref"))
 		found, _ := r.Scan(ctx, 0, "*robot*", 1000).Val()
 		slices.Sort(found)
-		require.Equal(t, []string{"reference:robot:u1:ser:msgpack:a", "reference:robot:u1:ser:msgpack:b", "reference:robot:u2:ser:none:a"}, found)
+		require.Equal(t, []string{"reference:robot:u1:ser:msgpack:a", "reference:robot:u1:ser:msgpack:b",
+			"reference:robot:u2:ser:none:a"}, found)
 	})
 }
 
@@ -315,7 +322,8 @@ func TestAtomThroughRedisCLI(t *testing.T) {
 	host, port, err := net.SplitHostPort(server(t))
 	require.NoError(t, err)
 	run := func(args ...string) string {
-		out, err := exec.CommandContext(t.Context(), cli, append([]string{"-h", host, "-p", port}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), cli,
+			append([]string{"-h", host, "-p", port}, args...)...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return strings.TrimSpace(string(out))
 	}

@@ -30,18 +30,21 @@ var blockedKinds = []blockedKind{
 	{name: "BLPOP", command: []string{"BLPOP", "list", "0"}, feed: func(r *redis.Client, n int) error {
 		return r.RPush(ctxBackground, "list", fmt.Sprint("v", n)).Err()
 	}},
-	{name: "BLMOVE", command: []string{"BLMOVE", "source", "destination", "LEFT", "RIGHT", "0"}, feed: func(r *redis.Client, n int) error {
-		return r.RPush(ctxBackground, "source", fmt.Sprint("v", n)).Err()
-	}},
+	{name: "BLMOVE", command: []string{"BLMOVE", "source", "destination", "LEFT", "RIGHT", "0"},
+		feed: func(r *redis.Client, n int) error {
+			return r.RPush(ctxBackground, "source", fmt.Sprint("v", n)).Err()
+		}},
 	{name: "BZPOPMIN", command: []string{"BZPOPMIN", "zset", "0"}, feed: func(r *redis.Client, n int) error {
 		return r.ZAdd(ctxBackground, "zset", redis.Z{Score: 1, Member: fmt.Sprint("v", n)}).Err()
 	}},
-	{name: "XREADGROUP", command: []string{"XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "BLOCK", "0", "STREAMS", "grouped", ">"}, feed: func(r *redis.Client, n int) error {
+	{name: "XREADGROUP", command: []string{"XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "BLOCK", "0", "STREAMS",
+		"grouped", ">"}, feed: func(r *redis.Client, n int) error {
 		return r.XAdd(ctxBackground, &redis.XAddArgs{Stream: "grouped", Values: []string{"f", fmt.Sprint("v", n)}}).Err()
 	}},
-	{name: "XREAD", command: []string{"XREAD", "BLOCK", "0", "STREAMS", "stream", "$"}, shared: true, feed: func(r *redis.Client, n int) error {
-		return r.XAdd(ctxBackground, &redis.XAddArgs{Stream: "stream", Values: []string{"f", fmt.Sprint("v", n)}}).Err()
-	}},
+	{name: "XREAD", command: []string{"XREAD", "BLOCK", "0", "STREAMS", "stream", "$"}, shared: true,
+		feed: func(r *redis.Client, n int) error {
+			return r.XAdd(ctxBackground, &redis.XAddArgs{Stream: "stream", Values: []string{"f", fmt.Sprint("v", n)}}).Err()
+		}},
 }
 
 // waitFor polls until the condition holds.

@@ -1,5 +1,6 @@
-// Package protocols_test runs the command sequences of the atom and pressure protocols, as their specifications give them,
-// through ordinary clients. It needs nothing but the server: pressure's clients are processes of the test binary itself.
+// Package protocols_test runs the command sequences of the atom and pressure protocols, as their specifications give
+// them, through ordinary clients. It needs nothing but the server: pressure's clients are processes of the test
+// binary itself.
 package protocols_test
 
 import (

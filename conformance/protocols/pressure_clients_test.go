@@ -29,19 +29,21 @@ const leaseMillis = 300
 // user is a client of one queue.
 type user interface {
 	put(ctx context.Context, value string) error
-	// get returns a message and its place in the order in which messages were taken: the exact one, or one that may be a little
-	// too great. It is 0 if the message was not counted.
+	// get returns a message and its place in the order in which messages were taken: the exact one, or one that may be a
+	// little too great. It is 0 if the message was not counted.
 	get(ctx context.Context) (value string, place int64, exact bool, err error)
 }
 
 // newUser returns a client of the kind that uses one connection, which dial makes.
-func newUser(ctx context.Context, kind, name, id string, dial func(ctx context.Context, network, addr string) (net.Conn, error),
+func newUser(ctx context.Context, kind, name, id string,
+	dial func(ctx context.Context, network, addr string) (net.Conn, error),
 	addr string) (u user, close func() error, err error) {
 	pool := 1
 	if kind == packageKind {
 		pool = 2 // the second one ends long waits
 	}
-	r := redis.NewClient(&redis.Options{Addr: addr, Dialer: dial, DisableIdentity: true, Protocol: 2, PoolSize: pool, MaxRetries: -1,
+	r := redis.NewClient(&redis.Options{Addr: addr, Dialer: dial, DisableIdentity: true, Protocol: 2, PoolSize: pool,
+		MaxRetries:    -1,
 		DialerRetries: 1, ReadTimeout: -1})
 	q := queue{r: r, name: name, id: id}
 	switch kind {
@@ -62,8 +64,9 @@ func newUser(ctx context.Context, kind, name, id string, dial func(ctx context.C
 	return u, r.Close, err
 }
 
-// cUser does what the protocol's C client does. It departs from the specification in these points: the bound is read once;
-// without one Put leaves :not_full alone; what is got from a closed queue is neither counted nor marked in :not_full.
+// cUser does what the protocol's C client does. It departs from the specification in these points: the bound is read
+// once; without one Put leaves :not_full alone; what is got from a closed queue is neither counted nor marked in
+// :not_full.
 type cUser struct {
 	queue
 	bound int64
@@ -233,8 +236,8 @@ func nativeClosed(err error) error {
 // kindVariable makes a client process one of the kind.
 const kindVariable = "ATOMREDIS_PRESSURE_KIND"
 
-// work has a client put count messages, or get messages until the queue is closed. Each operation that has succeeded gives a
-// line, which is written at once: "put <number>", or "got <place> <whether it is exact> <message>".
+// work has a client put count messages, or get messages until the queue is closed. Each operation that has succeeded
+// gives a line, which is written at once: "put <number>", or "got <place> <whether it is exact> <message>".
 func work(ctx context.Context, u user, role, id string, count int, out io.Writer) error {
 	if role == "producer" {
 		for i := range count {

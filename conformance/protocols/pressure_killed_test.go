@@ -26,8 +26,8 @@ const (
 	killsVariable = "ATOMREDIS_PRESSURE_KILLS"
 	// crashesVariable chooses how often the server is killed.
 	crashesVariable = "ATOMREDIS_PRESSURE_CRASHES"
-	// serverKind makes a process of the test binary a server, with its data in dirVariable and as many shards as shardsVariable
-	// says.
+	// serverKind makes a process of the test binary a server, with its data in dirVariable and as many shards as
+	// shardsVariable says.
 	serverKind     = "server"
 	dirVariable    = "ATOMREDIS_PRESSURE_DIR"
 	shardsVariable = "ATOMREDIS_PRESSURE_SHARDS"
@@ -90,7 +90,8 @@ func (m *member) Write(line []byte) (int, error) {
 	case err != nil:
 		l.failure = errors.Join(l.failure, fmt.Errorf("%s says %q", m.id, line))
 	case m.kind != reserveKind && g.number < m.before[g.producer]:
-		l.failure = errors.Join(l.failure, fmt.Errorf("%s got message %d of %s after %d", m.id, g.number, g.producer, m.before[g.producer]-1))
+		l.failure = errors.Join(l.failure, fmt.Errorf("%s got message %d of %s after %d", m.id, g.number, g.producer,
+			m.before[g.producer]-1))
 	}
 	m.before[g.producer] = g.number + 1
 	l.got[fmt.Sprint(g.producer, " ", g.number)]++
@@ -281,8 +282,8 @@ func (s *siege) killOne() {
 	s.members[i] = s.start(m.place)
 }
 
-// finish ends the producers, closes the queue, waits until the consumers have emptied it, and checks what became of all messages.
-// At last it deletes the queue. twice is how often messages came again.
+// finish ends the producers, closes the queue, waits until the consumers have emptied it, and checks what became of
+// all messages. At last it deletes the queue. twice is how often messages came again.
 func (s *siege) finish() (twice int) {
 	t, l := s.t, s.ledger
 	for _, m := range s.members {
@@ -331,8 +332,8 @@ func (s *siege) delete(r *redis.Client) {
 
 var siegeProducers = []place{{cKind, "producer"}, {packageKind, "producer"}, {nativeKind, "producer"}}
 
-// Whenever a client is killed, another one that takes its place must get to work. What is lost are at most the messages that
-// consumers had popped when they were killed.
+// Whenever a client is killed, another one that takes its place must get to work. What is lost are at most the
+// messages that consumers had popped when they were killed.
 func TestPressureQueuesSurviveKilledClients(t *testing.T) {
 	kills := setting(t, killsVariable, 10)
 	onShards(t, func(t *testing.T, addr string) {
@@ -406,7 +407,8 @@ func serverProcess() error {
 // startServer starts a server process. kill ends it with SIGKILL; it may be called twice.
 func startServer(t *testing.T, dir, shards string) (addr string, kill func()) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"=server", kindVariable+"="+serverKind, dirVariable+"="+dir, shardsVariable+"="+shards)
+	cmd.Env = append(os.Environ(), roleVariable+"=server", kindVariable+"="+serverKind, dirVariable+"="+dir,
+		shardsVariable+"="+shards)
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	_, err := cmd.StdinPipe()
@@ -424,8 +426,8 @@ func startServer(t *testing.T, dir, shards string) (addr string, kill func()) {
 	return strings.TrimSpace(addr), kill
 }
 
-// Clients that were connected when the server was killed have lost their roles: after the restart nobody has one, and other
-// clients get to work. Nothing is lost but what a consumer that reserves nothing had popped.
+// Clients that were connected when the server was killed have lost their roles: after the restart nobody has one, and
+// other clients get to work. Nothing is lost but what a consumer that reserves nothing had popped.
 func TestPressureQueuesSurviveKilledServers(t *testing.T) {
 	crashes := setting(t, crashesVariable, 2)
 	for _, kind := range []string{cKind, reserveKind} {

@@ -18,8 +18,8 @@ import (
 // mixedVariable chooses how many messages pass through a queue that clients of all kinds share.
 const mixedVariable = "ATOMREDIS_PRESSURE_MIXED"
 
-// onShards runs a test on the server that the environment names, or on one with one shard and on one with sixteen and two event
-// loops.
+// onShards runs a test on the server that the environment names, or on one with one shard and on one with sixteen and
+// two event loops.
 func onShards(t *testing.T, test func(t *testing.T, addr string)) {
 	if os.Getenv(addrVariable) != "" {
 		test(t, server(t))
@@ -66,9 +66,9 @@ func parseGot(line string) (g got, err error) {
 // limits are the first and the last place that a message can have had.
 type limits struct{ first, last int64 }
 
-// checkOrder fails if messages of a producer were not taken in the order in which it has put them. As each place was that of one
-// message, upper limits alone say much: if n messages have places up to n, all others come behind. It returns how many places are
-// known exactly.
+// checkOrder fails if messages of a producer were not taken in the order in which it has put them. As each place was
+// that of one message, upper limits alone say much: if n messages have places up to n, all others come behind. It
+// returns how many places are known exactly.
 func checkOrder(all []got) (exact int, err error) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b got) int { return cmp.Compare(a.place, b.place) })
@@ -119,10 +119,13 @@ func TestCheckOrderNoticesWhatIsOutOfOrder(t *testing.T) {
 	}{
 		{name: "in order", all: []got{{"a", 0, 1, true}, {"b", 0, 2, false}, {"a", 1, 3, false}}, exact: 3},
 		{name: "in any order among producers", all: []got{{"a", 7, 2, true}, {"b", 0, 1, true}, {"b", 1, 3, true}}, exact: 3},
-		{name: "limits that allow the right order", all: []got{{"a", 0, 2, false}, {"a", 1, 2, false}, {"a", 2, 3, false}}, exact: 1},
+		{name: "limits that allow the right order", all: []got{{"a", 0, 2, false}, {"a", 1, 2, false}, {"a", 2, 3, false}},
+			exact: 1},
 		{name: "swapped", all: []got{{"a", 1, 1, true}, {"a", 0, 2, true}}, error: "earlier"},
-		{name: "swapped, by limits alone", all: []got{{"a", 1, 1, false}, {"a", 0, 2, false}, {"a", 2, 3, false}}, error: "earlier"},
-		{name: "swapped behind a run", all: []got{{"b", 0, 2, false}, {"b", 1, 2, false}, {"a", 1, 3, false}, {"a", 0, 4, true}}, error: "earlier"},
+		{name: "swapped, by limits alone", all: []got{{"a", 1, 1, false}, {"a", 0, 2, false}, {"a", 2, 3, false}},
+			error: "earlier"},
+		{name: "swapped behind a run", all: []got{{"b", 0, 2, false}, {"b", 1, 2, false}, {"a", 1, 3, false},
+			{"a", 0, 4, true}}, error: "earlier"},
 		{name: "the same place", all: []got{{"a", 0, 1, true}, {"a", 1, 1, true}}, error: "more than 1 messages"},
 		{name: "doubled", all: []got{{"a", 0, 1, true}, {"a", 0, 2, true}}, error: "twice"},
 	} {
@@ -136,8 +139,8 @@ func TestCheckOrderNoticesWhatIsOutOfOrder(t *testing.T) {
 	}
 }
 
-// startUser starts a process that is a client of some kind, or a goroutine for the server's own commands. The function that it
-// returns waits until the client has ended and returns the lines that it has written.
+// startUser starts a process that is a client of some kind, or a goroutine for the server's own commands. The
+// function that it returns waits until the client has ended and returns the lines that it has written.
 func startUser(t *testing.T, addr, name, kind, role, id string, count int) (wait func() []string) {
 	lines := func(s string) []string { return strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }) }
 	if kind != nativeKind {
@@ -156,8 +159,8 @@ func startUser(t *testing.T, addr, name, kind, role, id string, count int) (wait
 	}
 }
 
-// Two clients of each role use the server's commands, and two more, each a process of its own, go through the steps of the
-// protocol: one as the C client does, the other with package pressure.
+// Two clients of each role use the server's commands, and two more, each a process of its own, go through the steps
+// of the protocol: one as the C client does, the other with package pressure.
 func TestPressureMixedClientsShareAQueue(t *testing.T) {
 	messages := setting(t, mixedVariable, 2000)
 	onShards(t, func(t *testing.T, addr string) {
@@ -215,14 +218,16 @@ func mixedClients(t *testing.T, addr string, bound, messages int) {
 	}
 	exact, err := checkOrder(counted)
 	require.NoError(t, err)
-	for key, want := range map[string]int{"produced_messages": total, "produced_bytes": bytes, "consumed_messages": len(counted),
-		"consumed_bytes": countedBytes} {
+	for key, want := range map[string]int{"produced_messages": total, "produced_bytes": bytes,
+		"consumed_messages": len(counted),
+		"consumed_bytes":    countedBytes} {
 		require.Equal(t, strconv.Itoa(want), r.Get(ctx, q.key(":stats:"+key)).Val(), key)
 	}
 	roles := endWatch()
 	require.Equal(t, total, roles.producer.heldMoves+roles.producer.instantMoves)
 	require.Equal(t, total, roles.consumer.heldMoves+roles.consumer.instantMoves)
-	t.Logf("bound %d: of %d messages %d have an exact place; puts %d with the role taken and %d at once, gets %d and %d", bound, total, exact,
+	t.Logf("bound %d: of %d messages %d have an exact place; puts %d with the role taken and %d at once, gets %d and %d",
+		bound, total, exact,
 		roles.producer.heldMoves, roles.producer.instantMoves, roles.consumer.heldMoves, roles.consumer.instantMoves)
 
 	require.NoError(t, r.Do(ctx, "PRESSURE.DELETE", q.name).Err())

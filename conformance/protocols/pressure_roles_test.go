@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roleChecker follows a queue by the events of its keys, which tell of every change in one order, and says when a role was not
-// exclusive. Who has popped the element of a role, and not yet pushed it back, has the role; the server's own commands act as
-// producer or consumer in one step if the element is there, and their events come without any other in between. So at any instant
-// there is one turn of a producer and one of a consumer at most, and each turn goes through its stages in order.
+// roleChecker follows a queue by the events of its keys, which tell of every change in one order, and says when a
+// role was not exclusive. Who has popped the element of a role, and not yet pushed it back, has the role; the
+// server's own commands act as producer or consumer in one step if the element is there, and their events come
+// without any other in between. So at any instant there is one turn of a producer and one of a consumer at most, and
+// each turn goes through its stages in order.
 type roleChecker struct {
 	producer, consumer turn
 	closed             bool
@@ -142,11 +143,12 @@ func TestRoleCheckerNoticesRolesThatAreNotExclusive(t *testing.T) {
 	}
 }
 
-// watchRoles has the events of a queue checked, which nobody uses yet, until the function that it returns is called. That one
-// returns the checker; the first violation fails the test.
+// watchRoles has the events of a queue checked, which nobody uses yet, until the function that it returns is called.
+// That one returns the checker; the first violation fails the test.
 func watchRoles(t *testing.T, r *redis.Client, q *queue) (end func() *roleChecker) {
 	ctx := t.Context()
-	for name, value := range map[string]string{"notify-keyspace-events": "KA", "client-output-buffer-limit": "pubsub 0 0 0"} {
+	for name, value := range map[string]string{"notify-keyspace-events": "KA",
+		"client-output-buffer-limit": "pubsub 0 0 0"} {
 		before, err := r.ConfigGet(ctx, name).Result()
 		require.NoError(t, err)
 		require.NoError(t, r.ConfigSet(ctx, name, value).Err())

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roleVariable makes a process of the test binary a client: "producer", "consumer", "close" or "delete". Its arguments are
-// in the variables below.
+// roleVariable makes a process of the test binary a client: "producer", "consumer", "close" or "delete". Its
+// arguments are in the variables below.
 const (
 	roleVariable  = "ATOMREDIS_PRESSURE_ROLE"
 	queueVariable = "ATOMREDIS_PRESSURE_QUEUE"
@@ -195,12 +195,13 @@ func (q *queue) delete(ctx context.Context) error {
 			return err
 		}
 	}
-	return q.r.Del(ctx, q.key(":not_full"), q.key(":closed"), q.key(":stats:produced_messages"), q.key(":stats:produced_bytes"),
+	return q.r.Del(ctx, q.key(":not_full"), q.key(":closed"), q.key(":stats:produced_messages"),
+		q.key(":stats:produced_bytes"),
 		q.key(":stats:consumed_messages"), q.key(":stats:consumed_bytes"), q.key("")).Err()
 }
 
-// pressureProcess is the main function of a client process. A consumer prints a line for every message: its place and the
-// message; it ends when it sees the queue closed, with a line that says so.
+// pressureProcess is the main function of a client process. A consumer prints a line for every message: its place and
+// the message; it ends when it sees the queue closed, with a line that says so.
 func pressureProcess() error {
 	if kind := os.Getenv(kindVariable); kind != "" {
 		return userProcess(kind)

@@ -13,7 +13,8 @@ import (
 )
 
 func main() {
-	addr := flag.String("addr", "127.0.0.1:6379", "`address` of the server, host:port or the path of a Unix socket; its data is deleted")
+	addr := flag.String("addr", "127.0.0.1:6379",
+		"`address` of the server, host:port or the path of a Unix socket; its data is deleted")
 	since := flag.String("since", "", "keep the replies that are there, and put those of the server beside them as replies of this `release`, 7.2, where they differ")
 	flag.Parse()
 	if flag.NArg() == 0 {

@@ -18,8 +18,10 @@ func (g *generator) pick(choices ...string) string { return choices[g.rnd.IntN(l
 
 // call returns a random call.
 func (g *generator) call() expr {
-	makers := []func() call{g.encode, g.decode, g.roundTrip, g.configure, g.pack, g.unpack, g.structPack, g.structUnpack, g.structSize,
-		g.bitwise, g.format, g.format, g.find, g.find, g.substitute, g.toNumber, g.toNumber, g.toString, g.strings, g.mathematics, g.lists}
+	makers := []func() call{g.encode, g.decode, g.roundTrip, g.configure, g.pack, g.unpack, g.structPack, g.structUnpack,
+		g.structSize,
+		g.bitwise, g.format, g.format, g.find, g.find, g.substitute, g.toNumber, g.toNumber, g.toString, g.strings,
+		g.mathematics, g.lists}
 	c := makers[g.rnd.IntN(len(makers))]()
 	switch c.function {
 	case "f", "unpack", "table.concat": // with other tables the results depend on what the length of one with holes is
@@ -67,9 +69,12 @@ func (g *generator) anything() expr {
 }
 
 // edges are numbers near which conversions change their ways.
-var edges = []float64{0, 1, 2, 10, 15, 16, 31, 32, 99, 100, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536, 1 << 24, 1<<31 - 1, 1 << 31,
-	1<<32 - 1, 1 << 32, 1 << 51, 1 << 52, 1 << 53, 1e14, 1e15, 1e16, 1e17, 1 << 62, 1 << 63, 1 << 64, 1e20, 1e22, 1e100, math.MaxFloat64,
-	5e-324, 1e-5, 1e-4, 0.1, 0.5, 1.5, 2.5, 1.0 / 3, math.MaxFloat32, 1e-320, 123456789012345, 99999999999999.5, 0.00001234567890123456}
+var edges = []float64{0, 1, 2, 10, 15, 16, 31, 32, 99, 100, 127, 128, 255, 256, 1000, 32767, 32768, 65535, 65536,
+	1 << 24, 1<<31 - 1, 1 << 31,
+	1<<32 - 1, 1 << 32, 1 << 51, 1 << 52, 1 << 53, 1e14, 1e15, 1e16, 1e17, 1 << 62, 1 << 63, 1 << 64, 1e20, 1e22, 1e100,
+	math.MaxFloat64,
+	5e-324, 1e-5, 1e-4, 0.1, 0.5, 1.5, 2.5, 1.0 / 3, math.MaxFloat32, 1e-320, 123456789012345, 99999999999999.5,
+	0.00001234567890123456}
 
 func (g *generator) float() float64 {
 	var f float64
@@ -95,8 +100,8 @@ func (g *generator) float() float64 {
 	return f
 }
 
-// number returns a number as Lua's parser reads it the same everywhere. Negative zero has no literal, for Lua 5.1 takes it for the
-// zero that it has met first in a script.
+// number returns a number as Lua's parser reads it the same everywhere. Negative zero has no literal, for Lua 5.1
+// takes it for the zero that it has met first in a script.
 func (g *generator) number() expr {
 	switch g.rnd.IntN(25) {
 	case 0:
@@ -138,7 +143,8 @@ func (g *generator) numberText() expr {
 	case 2:
 		s = "0x" + g.pick("", "1", ".8", "a.", "F.f") + g.pick("", "p", "p3", "P-2", "p+", "e5")
 	case 3:
-		s = strings.Repeat(g.pick("0", "9", "12"), g.rnd.IntN(30)) + g.pick("", ".", "."+strings.Repeat("7", g.rnd.IntN(30))) + g.pick("", "e", "e5", "E-30", "e+400")
+		s = strings.Repeat(g.pick("0", "9", "12"), g.rnd.IntN(30)) +
+			g.pick("", ".", "."+strings.Repeat("7", g.rnd.IntN(30))) + g.pick("", "e", "e5", "E-30", "e+400")
 	case 4:
 		s = g.pick("-", "+", "--", "") + g.pick(".", ".5", "5.", "1e", "1e+", "1_0", "1d", "08", "1x", "")
 	default:
@@ -244,8 +250,8 @@ func (g *generator) plain(depth int) expr {
 	return t
 }
 
-// key returns what can be the key of a table. Large positive integers would make long arrays: of the table in the interpreter under
-// test, and of its JSON in both.
+// key returns what can be the key of a table. Large positive integers would make long arrays: of the table in the
+// interpreter under test, and of its JSON in both.
 func (g *generator) key() expr {
 	for {
 		key := g.value(0)
@@ -265,7 +271,8 @@ func (g *generator) key() expr {
 func (g *generator) settings() []string {
 	list := []string{"local c=cjson.new()"}
 	for range g.rnd.IntN(4) {
-		list = append(list, g.pick("c.encode_sparse_array(true)", "c.encode_sparse_array(false,0)", "c.encode_sparse_array(true,1,3)",
+		list = append(list, g.pick("c.encode_sparse_array(true)", "c.encode_sparse_array(false,0)",
+			"c.encode_sparse_array(true,1,3)",
 			"c.encode_max_depth("+strconv.Itoa(1+g.rnd.IntN(4))+")", "c.decode_max_depth("+strconv.Itoa(1+g.rnd.IntN(4))+")",
 			"c.encode_number_precision("+strconv.Itoa(1+g.rnd.IntN(14))+")", "c.encode_keep_buffer(false)",
 			`c.encode_invalid_numbers("null")`, "c.encode_invalid_numbers(true)", "c.decode_invalid_numbers(false)"))
@@ -300,11 +307,13 @@ func (g *generator) roundTrip() call {
 	if g.chance(50) {
 		return call{function: "cjson.decode", args: []expr{call{function: "cjson.encode", args: []expr{g.plain(3)}}}}
 	}
-	return call{function: "cmsgpack.unpack", args: []expr{call{function: "cmsgpack.pack", args: []expr{g.plain(3), g.plain(1)}}}}
+	return call{function: "cmsgpack.unpack", args: []expr{call{function: "cmsgpack.pack",
+		args: []expr{g.plain(3), g.plain(1)}}}}
 }
 
 func (g *generator) configure() call {
-	functions := []string{"encode_sparse_array", "encode_max_depth", "decode_max_depth", "encode_number_precision", "encode_keep_buffer",
+	functions := []string{"encode_sparse_array", "encode_max_depth", "decode_max_depth", "encode_number_precision",
+		"encode_keep_buffer",
 		"encode_invalid_numbers", "decode_invalid_numbers"}
 	c := call{before: []string{"local c=cjson.new()"}, function: "c." + functions[g.rnd.IntN(len(functions))]}
 	for range g.rnd.IntN(4) {
@@ -383,7 +392,8 @@ func (g *generator) jsonString() string {
 	for range g.rnd.IntN(6) {
 		switch g.rnd.IntN(8) {
 		case 0:
-			b.WriteString(g.pick(`\n`, `\t`, `\r`, `\b`, `\f`, `\/`, `\\`, `\"`, `\u0000`, `\ud83d\ude00`, `\uD83D`, `\ude00`, `\uFFFF`, `\x`, `\u12`))
+			b.WriteString(g.pick(`\n`, `\t`, `\r`, `\b`, `\f`, `\/`, `\\`, `\"`, `\u0000`, `\ud83d\ude00`, `\uD83D`, `\ude00`,
+				`\uFFFF`, `\x`, `\u12`))
 		case 1:
 			b.WriteString(`\u` + strconv.FormatUint(0x10000+g.rnd.Uint64N(0x10000), 16)[1:])
 		default:
@@ -400,7 +410,8 @@ func (g *generator) pack() call {
 		c.args = append(c.args, g.value(4))
 	}
 	if g.chance(5) {
-		c.args = append(c.args, call{function: "string.rep", args: []expr{text("a"), atom(g.pick("31", "32", "255", "256", "65535", "65536"))}})
+		c.args = append(c.args, call{function: "string.rep",
+			args: []expr{text("a"), atom(g.pick("31", "32", "255", "256", "65535", "65536"))}})
 	}
 	return c
 }
@@ -563,7 +574,8 @@ func (g *generator) structSize() call {
 }
 
 func (g *generator) bitwise() call {
-	c := call{function: "bit." + g.pick("tobit", "tohex", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "bswap")}
+	c := call{function: "bit." + g.pick("tobit", "tohex", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift",
+		"rol", "ror", "bswap")}
 	for range 1 + g.rnd.IntN(3) {
 		switch g.rnd.IntN(6) {
 		case 0:

@@ -90,7 +90,8 @@ func (g *generator) pattern() string {
 		case 2:
 			b.WriteString(g.set())
 		case 3, 4:
-			b.WriteString("%" + g.pick("a", "c", "d", "l", "p", "s", "u", "w", "x", "z", "A", "C", "D", "L", "P", "S", "U", "W", "X", "Z", ".", "%", "-", "g", "\xff"))
+			b.WriteString("%" + g.pick("a", "c", "d", "l", "p", "s", "u", "w", "x", "z", "A", "C", "D", "L", "P", "S", "U",
+				"W", "X", "Z", ".", "%", "-", "g", "\xff"))
 		case 5:
 			b.WriteString(g.pick("%b()", "%bxy", "%baa", "%f[%w]", "%f[^ab]", "%1", "%2", "%0", "%b", "%f", "%fa", "%bx"))
 			continue
@@ -126,7 +127,8 @@ func (g *generator) set() string {
 		b.WriteByte(']')
 	}
 	for range 1 + g.rnd.IntN(3) {
-		b.WriteString(g.pick("a", "b", "x", "a-c", "0-9", "z-a", "%d", "%s", "%]", "%-", "-", "^", "%", "+--", "\x00-\x1f", "é", "%a-z", "a-%%"))
+		b.WriteString(g.pick("a", "b", "x", "a-c", "0-9", "z-a", "%d", "%s", "%]", "%-", "-", "^", "%", "+--", "\x00-\x1f",
+			"é", "%a-z", "a-%%"))
 	}
 	b.WriteByte(']')
 	return b.String()
@@ -160,9 +162,11 @@ func (g *generator) substitute() call {
 	c := call{function: "string.gsub", args: []expr{g.subject(), text(g.pattern())}}
 	switch g.rnd.IntN(6) {
 	case 0:
-		c.args = append(c.args, table{{text("a"), text("X")}, {text("b"), atom("5")}, {text("x"), atom(g.pick("false", "true", "{}", "0.1"))}})
+		c.args = append(c.args, table{{text("a"), text("X")}, {text("b"), atom("5")},
+			{text("x"), atom(g.pick("false", "true", "{}", "0.1"))}})
 	case 1:
-		c.args = append(c.args, atom(g.pick("function(...) return table.concat({...},'|') end", "function() end", "function(a) return false end",
+		c.args = append(c.args, atom(g.pick("function(...) return table.concat({...},'|') end", "function() end",
+			"function(a) return false end",
 			"function(a) return {} end", "function(a,b) return b end", "string.upper", "string.rep")))
 	case 2:
 		c.args = append(c.args, g.number())
@@ -184,7 +188,8 @@ func (g *generator) toNumber() call {
 	if g.chance(35) {
 		c.args = append(c.args, atom(strconv.Itoa(g.rnd.IntN(40))))
 		if g.chance(70) {
-			s := g.pick("", "-", "+", " ", "0x", "-0x", " 0X") + strconv.FormatUint(g.rnd.Uint64()>>g.rnd.IntN(64), 2+g.rnd.IntN(35))
+			s := g.pick("", "-", "+", " ", "0x", "-0x", " 0X") +
+				strconv.FormatUint(g.rnd.Uint64()>>g.rnd.IntN(64), 2+g.rnd.IntN(35))
 			if g.chance(10) {
 				s = string(g.mutate([]byte(s), "0123zZ -+x"))
 			}
@@ -241,7 +246,8 @@ func (g *generator) strings() call {
 
 // mathematics calls functions whose results are exact.
 func (g *generator) mathematics() call {
-	function := g.pick("abs", "ceil", "floor", "fmod", "frexp", "ldexp", "max", "min", "modf", "sqrt", "deg", "rad", "random", "mod")
+	function := g.pick("abs", "ceil", "floor", "fmod", "frexp", "ldexp", "max", "min", "modf", "sqrt", "deg", "rad",
+		"random", "mod")
 	c := call{function: "math." + function}
 	n := 1
 	switch function {
@@ -294,7 +300,8 @@ func (g *generator) lists() call {
 		}
 		return c
 	case 3:
-		return call{before: []string{"local function f(t,i) local v=table.remove(t,i) return v,t end"}, function: "f", args: []expr{t, g.small()}}
+		return call{before: []string{"local function f(t,i) local v=table.remove(t,i) return v,t end"}, function: "f",
+			args: []expr{t, g.small()}}
 	}
 	for i := range t { // sorted, and so of one type
 		t[i].value = atom(literal(g.float()))

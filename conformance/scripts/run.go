@@ -1,5 +1,5 @@
-// Package scripts compares the libraries that Lua scripts use with Redis's: it makes random calls of them in both servers and compares
-// what they return and the errors that they raise.
+// Package scripts compares the libraries that Lua scripts use with Redis's: it makes random calls of them in both
+// servers and compares what they return and the errors that they raise.
 package scripts
 
 import (
@@ -35,7 +35,8 @@ const (
 	attempts = 3000
 )
 
-// runner is the script that makes the calls in ARGV and returns what they return, in a form in which equal values look the same.
+// runner is the script that makes the calls in ARGV and returns what they return, in a form in which equal values
+// look the same.
 const runner = `
 local function show(v, depth)
 	local kind = type(v)
@@ -90,7 +91,8 @@ func Check(o Options) (int, error) {
 	return pair{a, b}.check(o)
 }
 
-// Record makes random calls in server A and writes them and their results to w, a quoted call and a quoted result to a line.
+// Record makes random calls in server A and writes them and their results to w, a quoted call and a quoted result to
+// a line.
 func Record(o Options, w io.Writer) error {
 	a, err := dial(o.A)
 	if err != nil {
@@ -182,7 +184,8 @@ func (p pair) check(o Options) (int, error) {
 		}
 		calls += len(exprs)
 	}
-	fmt.Fprintf(o.Log, "%d calls from seed %d, %.0f calls/s, %d differences\n", calls, o.Seed, float64(calls)/time.Since(start).Seconds(), found)
+	fmt.Fprintf(o.Log, "%d calls from seed %d, %.0f calls/s, %d differences\n", calls, o.Seed,
+		float64(calls)/time.Since(start).Seconds(), found)
 	return found, nil
 }
 
@@ -201,7 +204,8 @@ func (p pair) run(exprs ...expr) (a, b []string, err error) {
 	return a, b, nil
 }
 
-// minimise returns the smallest call that it finds with a difference, and both results. The call that it begins with gave a and b.
+// minimise returns the smallest call that it finds with a difference, and both results. The call that it begins with
+// gave a and b.
 func (p pair) minimise(e expr, a, b string) (expr, string, string, error) {
 	for tries := 0; tries < attempts; {
 		better := false

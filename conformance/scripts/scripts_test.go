@@ -17,8 +17,8 @@ import (
 	"github.com/atomredis/atomredis/scripting"
 )
 
-// The environment of the comparison with a live Redis: the server to compare, which is the scripting engine of the test's own process
-// when the variable is not set, the number of calls and the seed.
+// The environment of the comparison with a live Redis: the server to compare, which is the scripting engine of the
+// test's own process when the variable is not set, the number of calls and the seed.
 const (
 	addrVariable  = "ATOMREDIS_CONFORMANCE_ADDR"
 	callsVariable = "ATOMREDIS_SCRIPT_CALLS"

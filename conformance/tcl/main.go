@@ -1,10 +1,10 @@
-// Command tcl runs Redis's own test suite, unit by unit, against redis-server and against atomredis, and tells which tests Redis passes and
-// atomredis does not.
+// Command tcl runs Redis's own test suite, unit by unit, against redis-server and against atomredis, and tells which
+// tests Redis passes and atomredis does not.
 //
 //	go run ./conformance/tcl -suite "$(conformance/tcl/fetch.sh)" -server bin/atomredis unit/scripting unit/type/list
 //
-// The suite runs in the mode for a server that it has not started itself, which leaves out what needs a server's files or a second server.
-// Each unit has fresh servers. Without units it takes all.
+// The suite runs in the mode for a server that it has not started itself, which leaves out what needs a server's
+// files or a second server. Each unit has fresh servers. Without units it takes all.
 package main
 
 import (
@@ -70,7 +70,8 @@ func main() {
 	flag.StringVar(&s.suite, "suite", "", "`directory` with the tests of Redis, as fetch.sh prints it")
 	flag.StringVar(&s.server, "server", "bin/atomredis", "the `binary` under test")
 	flag.DurationVar(&s.silence, "timeout", time.Minute, "how long one test may take")
-	tags := flag.String("tags", "-needs:repl -slow", "`tags` of tests to take, or, with a minus, to leave out, separated by spaces")
+	tags := flag.String("tags", "-needs:repl -slow",
+		"`tags` of tests to take, or, with a minus, to leave out, separated by spaces")
 	floors := flag.String("floors", "", "`file` with the number of tests of each unit that may be missing; more than that is a failure")
 	update := flag.Bool("update", false, "write the numbers of this run to the file of floors instead")
 	logFile := flag.String("log", "", "`file` that takes the details of failed tests")
@@ -149,7 +150,8 @@ func run(s settings, logFile, floorFile string, update bool, units []string) err
 		}
 		n := len(theirs.passed)
 		total, missing, left, found[unit] = total+n, missing+len(lost), left+theirs.left, len(lost)
-		fmt.Printf("%-24s %6d %6d %7.1f%% %9d %8.1f\n", unit, n, n-len(lost), percent(n-len(lost), n), theirs.left, ours.took.Seconds())
+		fmt.Printf("%-24s %6d %6d %7.1f%% %9d %8.1f\n", unit, n, n-len(lost), percent(n-len(lost), n), theirs.left,
+			ours.took.Seconds())
 		for _, fault := range ours.faults {
 			fmt.Printf("    outside of tests: %.200s\n", fault)
 		}
@@ -250,7 +252,8 @@ func (s *settings) try(unit string, server func(port, dir string) *exec.Cmd) (*o
 }
 
 // once runs a unit in a fresh server, without the tests in skip. It returns the test that did not end, if there is one.
-func (s *settings) once(unit string, server func(port, dir string) *exec.Cmd, skip []string) (o *outcome, hung string, err error) {
+func (s *settings) once(unit string, server func(port, dir string) *exec.Cmd, skip []string) (o *outcome, hung string,
+	err error) {
 	dir, err := os.MkdirTemp("", "tcl")
 	if err != nil {
 		return nil, "", err

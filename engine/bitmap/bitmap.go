@@ -1,5 +1,5 @@
-// Package bitmap has operations on strings taken as sequences of bits. Bit 0 is the highest bit of the first byte, and a number
-// in several bits begins with its highest bit.
+// Package bitmap has operations on strings taken as sequences of bits. Bit 0 is the highest bit of the first byte,
+// and a number in several bits begins with its highest bit.
 package bitmap
 
 import (
@@ -51,8 +51,8 @@ func countBytes(b []byte) (n int) {
 	return n
 }
 
-// Find returns the offset of the first bit with a value among those from (included) to to (excluded), which must be within b; -1
-// if there is none.
+// Find returns the offset of the first bit with a value among those from (included) to to (excluded), which must be
+// within b; -1 if there is none.
 func Find(b []byte, bit, from, to int) int {
 	if from >= to {
 		return -1

@@ -20,8 +20,8 @@ const (
 // blockSize is how much of the strings is combined at a time, so that the result stays in the processor's first cache.
 const blockSize = 4 << 10
 
-// Combine fills result with the combination of the strings, of which there is at least one. It is as long as the longest; the others
-// count as filled up with zeros.
+// Combine fills result with the combination of the strings, of which there is at least one. It is as long as the
+// longest; the others count as filled up with zeros.
 func Combine(result []byte, op Op, strings [][]byte) {
 	n := len(result)
 	var twice [blockSize]byte

@@ -12,8 +12,9 @@ const (
 	Fail                     // refuse
 )
 
-// AddSigned returns value + by as a signed number of size bits, 1 to 64. If that does not fit, overflow decides, and fits is false.
-// The conditions are those of Redis, bounds that wrap around included, because a value far below what fits shows them.
+// AddSigned returns value + by as a signed number of size bits, 1 to 64. If that does not fit, overflow decides, and
+// fits is false. The conditions are those of Redis, bounds that wrap around included, because a value far below what
+// fits shows them.
 func AddSigned(value, by int64, size int, overflow Overflow) (sum int64, fits bool) {
 	top := int64(math.MaxInt64) >> (64 - size)
 	bottom := -top - 1

@@ -1,12 +1,12 @@
-// Package delta notes which parts of a large value differ from what is stored of it, so that a checkpoint writes those and
-// no others, and keeps the parts as they were when the checkpoint began while it is being written.
+// Package delta notes which parts of a large value differ from what is stored of it, so that a checkpoint writes
+// those and no others, and keeps the parts as they were when the checkpoint began while it is being written.
 //
-// A part is what is stored under a name of its own: a field of a hash, a member of a set, a node of a list, a block of a
-// stream. Only values that are too large to be written whole have parts.
+// A part is what is stored under a name of its own: a field of a hash, a member of a set, a node of a list, a block
+// of a stream. Only values that are too large to be written whole have parts.
 //
-// Noting must never make a client wait. Names are listed in chunks, and move bit by bit into a set where parts come and go
-// so often that a list would not end. In hashes and sorted sets a bit for each element (dict.Table.Mark) says that its name
-// is noted already.
+// Noting must never make a client wait. Names are listed in chunks, and move bit by bit into a set where parts come
+// and go so often that a list would not end. In hashes and sorted sets a bit for each element (dict.Table.Mark) says
+// that its name is noted already.
 package delta
 
 import (
@@ -24,11 +24,11 @@ type Parts interface {
 	AppendPart(dst []byte, name string) (out []byte, ok bool)
 }
 
-// Log is the record of one value's changes. Whoever holds the value's lock may use it. The methods Before and After may be
-// called on a nil *Log, which notes nothing.
+// Log is the record of one value's changes. Whoever holds the value's lock may use it. The methods Before and After
+// may be called on a nil *Log, which notes nothing.
 type Log struct {
-	// ID is the number under which the parts are stored; no other value ever had it. It is 0 if the value is not stored: then nothing is
-	// noted but what a copy needs.
+	// ID is the number under which the parts are stored; no other value ever had it. It is 0 if the value is not stored:
+	// then nothing is noted but what a copy needs.
 	ID uint64
 
 	epochs *Epochs
@@ -91,9 +91,9 @@ func (l *Log) Before(name []byte, p Parts) {
 // Epoch returns the number of the present epoch, which lasts at least until Before is called again.
 func (l *Log) Epoch() uint32 { return l.epoch }
 
-// After must be called with the name of a part that has changed, appeared or gone, after Before. Who knows that it has been called with the same
-// name in this epoch may spare it. The string is kept, and must never change. parts is how many parts the value has, or 0 if they are few or the same
-// ones change all the time.
+// After must be called with the name of a part that has changed, appeared or gone, after Before. Who knows that it
+// has been called with the same name in this epoch may spare it. The string is kept, and must never change. parts is
+// how many parts the value has, or 0 if they are few or the same ones change all the time.
 func (l *Log) After(name string, parts int) {
 	if l == nil || l.ID == 0 {
 		return
@@ -116,8 +116,8 @@ func (l *Log) roll() {
 	}
 }
 
-// Frozen returns the names of the parts that had changed when the present epoch began, nil if there are none. They stay what they are; whoever
-// has them may read them without the value's lock.
+// Frozen returns the names of the parts that had changed when the present epoch began, nil if there are none. They
+// stay what they are; whoever has them may read them without the value's lock.
 func (l *Log) Frozen() *Names {
 	if l.epoch != l.epochs.Current {
 		l.roll()
@@ -125,8 +125,8 @@ func (l *Log) Frozen() *Names {
 	return l.frozen
 }
 
-// AppendFrozen appends the stored form of a part of p, as it was when the present epoch began; ok is false if p had no such
-// part then.
+// AppendFrozen appends the stored form of a part of p, as it was when the present epoch began; ok is false if p had
+// no such part then.
 func (l *Log) AppendFrozen(dst []byte, name string, p Parts) (out []byte, ok bool) {
 	if s, found := l.saved[name]; found {
 		return append(dst, s.data...), s.exists
@@ -163,7 +163,8 @@ func (l *Log) Touched(name string) bool {
 	return ok
 }
 
-// EndCopy ends a copy, and calls fn with the parts that have changed or gone since BeginCopy, as they were then. fn may keep both.
+// EndCopy ends a copy, and calls fn with the parts that have changed or gone since BeginCopy, as they were then. fn
+// may keep both.
 func (l *Log) EndCopy(fn func(name string, data []byte)) {
 	for name, s := range l.copied {
 		if s.exists {

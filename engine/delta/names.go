@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// Names is a collection of names of parts, of which some may be there repeatedly. It grows little by little, so that whoever adds a name
-// never waits for long.
+// Names is a collection of names of parts, of which some may be there repeatedly. It grows little by little, so that
+// whoever adds a name never waits for long.
 //
-// Most values change in more parts than they change in again and again, and a list takes less memory and time than a set. But where parts come and
-// go all the time a list would never end. So from a length on there is a set, into which the list moves bit by bit.
+// Most values change in more parts than they change in again and again, and a list takes less memory and time than a
+// set. But where parts come and go all the time a list would never end. So from a length on there is a set, into
+// which the list moves bit by bit.
 type Names struct {
 	chunks [][]string // of namesChunk each, but the last
 	listed int        // in chunks

@@ -164,7 +164,8 @@ func (x *index) split(s *segment, hash uint32) {
 	upper := newSegment(len(s.slots), s.depth)
 	x.segments++
 	x.slots += len(s.slots)
-	var all [maxSlots]slot // a copy, so that the slots are used again: tables that grow split all segments at about the same time
+	// a copy, so that the slots are used again: tables that grow split all segments at about the same time
+	var all [maxSlots]slot
 	copy(all[:], s.slots)
 	clear(s.slots)
 	s.count = 0
@@ -243,5 +244,6 @@ func (x *index) clone() index {
 
 // memoryUsage returns how many bytes the directory and the segments take.
 func (x *index) memoryUsage() int {
-	return cap(x.dir)*int(unsafe.Sizeof((*segment)(nil))) + x.segments*int(unsafe.Sizeof(segment{})) + x.slots*int(unsafe.Sizeof(slot(0)))
+	return cap(x.dir)*int(unsafe.Sizeof((*segment)(nil))) + x.segments*int(unsafe.Sizeof(segment{})) +
+		x.slots*int(unsafe.Sizeof(slot(0)))
 }

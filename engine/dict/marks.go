@@ -6,8 +6,8 @@ type marks struct {
 	round uint32
 }
 
-// Mark marks element number i, which must be from 0 to Len-1, and reports whether it was not marked yet. The element is marked until it is
-// deleted, or until Mark is called with another round: then no element is marked but that one.
+// Mark marks element number i, which must be from 0 to Len-1, and reports whether it was not marked yet. The element
+// is marked until it is deleted, or until Mark is called with another round: then no element is marked but that one.
 func (t *Table[E]) Mark(i int, round uint32) (first bool) {
 	m := &t.marks
 	if m.round != round {

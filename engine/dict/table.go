@@ -19,7 +19,8 @@ import (
 // Keyed is what a Table holds: something that knows its own key, which stays the same while it is in the Table.
 type Keyed interface{ Key() string }
 
-// Table is a hash table of elements by their keys. The zero value is empty and ready to use. It holds up to 2^32 - 2 elements.
+// Table is a hash table of elements by their keys. The zero value is empty and ready to use. It holds up to 2^32 - 2
+// elements.
 type Table[E Keyed] struct {
 	n      int
 	chunks [][]E // all of chunkSize, but the first while it is the only one
@@ -27,8 +28,8 @@ type Table[E Keyed] struct {
 	marks  marks
 }
 
-// chunkSize is the number of elements in a chunk: growth copies at most this many. Together with the word that the allocator
-// adds, 255 elements with pointers fill a size in which it gives memory, and 256 would not.
+// chunkSize is the number of elements in a chunk: growth copies at most this many. Together with the word that the
+// allocator adds, 255 elements with pointers fill a size in which it gives memory, and 256 would not.
 const chunkSize = 255
 
 // minChunk is the size of the first chunk when it begins.
@@ -53,8 +54,8 @@ func (t *Table[E]) MemoryUsage() int {
 	return n
 }
 
-// Get returns the element with a key. It may be replaced through the pointer by another one with the same key. The pointer is
-// valid until the next Add or deletion.
+// Get returns the element with a key. It may be replaced through the pointer by another one with the same key. The
+// pointer is valid until the next Add or deletion.
 func (t *Table[E]) Get(key []byte) (*E, bool) {
 	k := view(key)
 	_, e := t.find(hashOf(k), k)
@@ -70,7 +71,8 @@ func (t *Table[E]) GetString(key string) (*E, bool) {
 // Hash is what a Table knows of a key that it has looked up.
 type Hash uint32
 
-// Find is Get for somebody who will add the element if it is not there: hash is for Insert. i is the element's number, -1 if it is not there.
+// Find is Get for somebody who will add the element if it is not there: hash is for Insert. i is the element's
+// number, -1 if it is not there.
 func (t *Table[E]) Find(key []byte) (i int, e *E, hash Hash) {
 	k := view(key)
 	h := hashOf(k)
@@ -124,13 +126,15 @@ func (t *Table[E]) Delete(key []byte) (E, bool) {
 // DeleteAt removes element number i, which must be from 0 to Len-1, and returns it. The last element takes its number.
 func (t *Table[E]) DeleteAt(i int) E { return t.deleteAt(hashOf((*t.at(i)).Key()), i) }
 
-// Scan calls fn for about count elements, at least one if any are left, and returns the cursor to go on with. Cursor 0 begins;
-// a returned 0 means that all elements have been visited. Any other cursor is the number of elements that are still to be
-// visited, which are the first ones; one that is too large (elements were deleted, or a client made it up) stands for all.
+// Scan calls fn for about count elements, at least one if any are left, and returns the cursor to go on with. Cursor
+// 0 begins; a returned 0 means that all elements have been visited. Any other cursor is the number of elements that
+// are still to be visited, which are the first ones; one that is too large (elements were deleted, or a client made
+// it up) stands for all.
 //
-// An element that is there from the first call to the last is visited at least once, whatever is added and deleted between the
-// calls: an element that is added comes last, and one that moves takes a lower number, so none that is unvisited can pass the
-// cursor. fn may delete the element that it is given, and must change the Table in no other way.
+// An element that is there from the first call to the last is visited at least once, whatever is added and deleted
+// between the calls: an element that is added comes last, and one that moves takes a lower number, so none that is
+// unvisited can pass the cursor. fn may delete the element that it is given, and must change the Table in no other
+// way.
 func (t *Table[E]) Scan(cursor uint64, count int, fn func(*E)) uint64 {
 	left := t.n
 	if cursor != 0 && cursor < uint64(t.n) {
@@ -154,8 +158,8 @@ func (t *Table[E]) All() iter.Seq[*E] {
 	}
 }
 
-// Clone returns an independent copy with the same numbering, in which no element is marked. copyElement makes the copy's elements; nil
-// means that plain assignment does.
+// Clone returns an independent copy with the same numbering, in which no element is marked. copyElement makes the
+// copy's elements; nil means that plain assignment does.
 func (t *Table[E]) Clone(copyElement func(E) E) Table[E] {
 	c := Table[E]{n: t.n, chunks: make([][]E, len(t.chunks)), index: t.index.clone()}
 	for i, chunk := range t.chunks {
@@ -194,12 +198,14 @@ func (t *Table[E]) find(hash uint32, key string) (int, *E) {
 	}
 }
 
-// Ahead is a Table for somebody who is about to look up several keys, and has the memory of all of them fetched side by side before: the
-// steps of a lookup, each of which reads what the step before has told the address of. The Table must not change between them.
+// Ahead is a Table for somebody who is about to look up several keys, and has the memory of all of them fetched side
+// by side before: the steps of a lookup, each of which reads what the step before has told the address of. The Table
+// must not change between them.
 type Ahead interface {
 	// Slot returns the address of the place in the index where the search for a key begins, 0 if the Table is empty.
 	Slot(key []byte) (Hash, uintptr)
-	// Element reads the index. It returns the number and the address of an element that is probably that of the key, or -1 and 0.
+	// Element reads the index. It returns the number and the address of an element that is probably that of the key, or
+	// -1 and 0.
 	Element(hash Hash) (int, uintptr)
 	// Word reads element number i and returns its first word, which in all that Tables hold is the address of more.
 	Word(i int) uintptr
@@ -254,8 +260,8 @@ func (t *Table[E]) deleteAt(hash uint32, i int) E {
 	return e
 }
 
-// release gives back room that is no longer needed, at a distance from where it was taken, so that a Table whose size swings
-// around a boundary does not allocate each time.
+// release gives back room that is no longer needed, at a distance from where it was taken, so that a Table whose size
+// swings around a boundary does not allocate each time.
 func (t *Table[E]) release() {
 	if k := len(t.chunks); k > 1 {
 		if t.n <= (k-1)*chunkSize-chunkSize/2 {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Text is a byte string in one piece of memory without pointers: its length (unsigned varint) and its bytes. Where it is kept
-// it takes 8 bytes, half of what a string does. In a Table it is its own key. There is no zero Text.
+// Text is a byte string in one piece of memory without pointers: its length (unsigned varint) and its bytes. Where it
+// is kept it takes 8 bytes, half of what a string does. In a Table it is its own key. There is no zero Text.
 type Text struct{ p *byte }
 
 // NewText returns a Text that is a copy of b.
@@ -41,7 +41,8 @@ func TextAt(p *byte) string {
 	return otherTextAt(p)
 }
 
-// otherTextAt is TextAt for no bytes, of which the address could lie outside of the memory, and for a length of several bytes.
+// otherTextAt is TextAt for no bytes, of which the address could lie outside of the memory, and for a length of
+// several bytes.
 func otherTextAt(p *byte) string {
 	n, shift := 0, 0
 	for *p >= 0x80 {

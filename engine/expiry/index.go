@@ -76,7 +76,8 @@ func (x *Index[T]) Min() (item T, at int64, ok bool) {
 // At returns the deadline of an item, which must be in the index.
 func (x *Index[T]) At(item T) int64 { return x.nodes[item.Slot()-1].at }
 
-// AllBy reports whether every item's deadline is at or earlier. It looks at the leaves, from the end, where late deadlines tend to be.
+// AllBy reports whether every item's deadline is at or earlier. It looks at the leaves, from the end, where late
+// deadlines tend to be.
 func (x *Index[T]) AllBy(at int64) bool {
 	for i := len(x.nodes) - 1; i >= 0 && i*arity+1 >= len(x.nodes); i-- {
 		if x.nodes[i].at > at {

@@ -1,10 +1,11 @@
-// Package geo has what geographical indices are made of: positions as scores of a sorted set, distances, and which scores a search has
-// to look at.
+// Package geo has what geographical indices are made of: positions as scores of a sorted set, distances, and which
+// scores a search has to look at.
 //
-// A score has 52 bits: 26 of the longitude and 26 of the latitude in turns, each the number of a cell. Cells of one area whose side is a
-// power of two have consecutive scores.
+// A score has 52 bits: 26 of the longitude and 26 of the latitude in turns, each the number of a cell. Cells of one
+// area whose side is a power of two have consecutive scores.
 //
-// Sines are rounded as C libraries round them, which those of package math are not: stored distances show the last digit.
+// Sines are rounded as C libraries round them, which those of package math are not: stored distances show the last
+// digit.
 package geo
 
 // Position is a place on the earth, in degrees.
@@ -38,8 +39,8 @@ func FromScore(score float64) Position {
 	}
 }
 
-// wrap converts a double to an unsigned integer as processors with SSE2 do it: numbers that fit neither as signed nor as unsigned ones
-// give what Redis shows for them there.
+// wrap converts a double to an unsigned integer as processors with SSE2 do it: numbers that fit neither as signed nor
+// as unsigned ones give what Redis shows for them there.
 func wrap(f float64) uint64 {
 	const limit = 1 << 63
 	switch {
@@ -55,8 +56,8 @@ func wrap(f float64) uint64 {
 
 const geohashAlphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
 
-// AppendHash appends the position as a standard geohash of 11 characters, the last of which is always 0: there are not enough bits for
-// it.
+// AppendHash appends the position as a standard geohash of 11 characters, the last of which is always 0: there are
+// not enough bits for it.
 func (p Position) AppendHash(dst []byte) []byte {
 	bits := encode(p, 90, maxStep).bits // a standard geohash goes up to the poles
 	for i := 1; i <= 10; i++ {
@@ -116,8 +117,9 @@ func gather(v uint64) uint32 {
 	return uint32(v | v>>16)
 }
 
-// neighbour returns the cell that is dx cells to the east and dy to the north; the numbers of cells are taken to go round. A position at
-// the eastern or northern limit has a cell beyond the last one, whose number is only corrected in the direction of a step.
+// neighbour returns the cell that is dx cells to the east and dy to the north; the numbers of cells are taken to go
+// round. A position at the eastern or northern limit has a cell beyond the last one, whose number is only corrected
+// in the direction of a step.
 func (c cell) neighbour(dx, dy int) cell {
 	mask := uint32(1)<<c.step - 1
 	lat, lon := gather(c.bits), gather(c.bits>>1)

@@ -14,8 +14,10 @@ import (
 func anywhere() *rapid.Generator[Position] {
 	return rapid.Custom(func(t *rapid.T) Position {
 		return Position{
-			Lon: rapid.OneOf(rapid.Float64Range(-MaxLon, MaxLon), rapid.SampledFrom([]float64{-MaxLon, MaxLon, 0, 90, -179.999999, 179.999999})).Draw(t, "longitude"),
-			Lat: rapid.OneOf(rapid.Float64Range(-MaxLat, MaxLat), rapid.SampledFrom([]float64{-MaxLat, MaxLat, 0, 45})).Draw(t, "latitude"),
+			Lon: rapid.OneOf(rapid.Float64Range(-MaxLon, MaxLon),
+				rapid.SampledFrom([]float64{-MaxLon, MaxLon, 0, 90, -179.999999, 179.999999})).Draw(t, "longitude"),
+			Lat: rapid.OneOf(rapid.Float64Range(-MaxLat, MaxLat), rapid.SampledFrom([]float64{-MaxLat, MaxLat, 0, 45})).Draw(t,
+				"latitude"),
 		}
 	})
 }
@@ -43,14 +45,16 @@ func TestPositionsSurviveScoresButForHalfACell(t *testing.T) {
 		p := anywhere().Draw(t, "position")
 		q := FromScore(float64(p.Score()))
 		require.InDelta(t, p.Lon, q.Lon, 360.0/(1<<26))
-		require.InDelta(t, p.Lat, q.Lat, 360.0/(1<<26)) // at the eastern limit scores have 54 bits, of which a double drops one
+		// at the eastern limit scores have 54 bits, of which a double drops one
+		require.InDelta(t, p.Lat, q.Lat, 360.0/(1<<26))
 		require.True(t, q.Valid())
 		require.Len(t, q.AppendHash(nil), 11)
 	})
 }
 
 func TestAnyDoubleIsAScore(t *testing.T) {
-	for _, score := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), -1, -1e300, 1e300, 1 << 63, 1 << 64, 0.5, 1 << 52, -(1 << 63)} {
+	for _, score := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), -1, -1e300, 1e300, 1 << 63, 1 << 64, 0.5,
+		1 << 52, -(1 << 63)} {
 		require.True(t, FromScore(score).Valid(), score)
 	}
 	rapid.Check(t, func(t *rapid.T) { require.True(t, FromScore(rapid.Float64().Draw(t, "score")).Valid()) })
@@ -63,11 +67,12 @@ func TestSpreadAndGatherAreOpposites(t *testing.T) {
 	})
 }
 
-// TestRangesHaveEverythingInTheShape checks that no position in a shape is missed, which is not true, of Redis either, where the shape
-// goes beyond the limits of the map or has more than about a quarter of it.
+// TestRangesHaveEverythingInTheShape checks that no position in a shape is missed, which is not true, of Redis
+// either, where the shape goes beyond the limits of the map or has more than about a quarter of it.
 func TestRangesHaveEverythingInTheShape(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		center := Position{rapid.Float64Range(-150, 150).Draw(t, "longitude"), rapid.Float64Range(-60, 60).Draw(t, "latitude")}
+		center := Position{rapid.Float64Range(-150, 150).Draw(t, "longitude"),
+			rapid.Float64Range(-60, 60).Draw(t, "latitude")}
 		size := math.Pow(10, rapid.Float64Range(0, 6).Draw(t, "size"))
 		s := Shape{Center: center, Radius: size}
 		if rapid.Bool().Draw(t, "box") {
@@ -77,7 +82,8 @@ func TestRangesHaveEverythingInTheShape(t *testing.T) {
 		require.LessOrEqual(t, len(ranges), 9)
 		for range 50 {
 			reach := size / earthRadius / degree * 1.2
-			p := Position{center.Lon + reach*2*rapid.Float64Range(-1, 1).Draw(t, "dx"), center.Lat + reach*rapid.Float64Range(-1, 1).Draw(t, "dy")}
+			p := Position{center.Lon + reach*2*rapid.Float64Range(-1, 1).Draw(t, "dx"),
+				center.Lat + reach*rapid.Float64Range(-1, 1).Draw(t, "dy")}
 			if !p.Valid() {
 				continue
 			}
@@ -101,14 +107,16 @@ func contains(s *Shape, p Position) bool {
 	if !s.Box {
 		return Distance(s.Center, p) <= s.Radius
 	}
-	return Distance(p, Position{s.Center.Lon, p.Lat}) <= s.Width/2 && Distance(p, Position{p.Lon, s.Center.Lat}) <= s.Height/2
+	return Distance(p, Position{s.Center.Lon, p.Lat}) <= s.Width/2 &&
+		Distance(p, Position{p.Lon, s.Center.Lat}) <= s.Height/2
 }
 
 // However near to the edge a position lies, and however near to each other or to the antipodes.
 func TestTheQuickAnswerOfContainsIsTheSlowOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		center, p := anywhere().Draw(t, "center"), anywhere().Draw(t, "p")
-		switch rapid.SampledFrom([]string{"anywhere", "here", "near", "opposite", "same latitude", "same longitude"}).Draw(t, "where") {
+		switch rapid.SampledFrom([]string{"anywhere", "here", "near", "opposite", "same latitude",
+			"same longitude"}).Draw(t, "where") {
 		case "here":
 			p = center
 		case "near":
@@ -121,12 +129,14 @@ func TestTheQuickAnswerOfContainsIsTheSlowOne(t *testing.T) {
 			p.Lon = center.Lon
 		}
 		p = FromScore(float64(p.Score()))
-		edge := rapid.SampledFrom([]float64{0.5, 1 - 1e-8, 1 - 1e-9, 1 - 1e-10, 1 - 1e-15, 1, 1 + 1e-15, 1 + 1e-10, 1 + 1e-9, 1 + 1e-8, 2})
+		edge := rapid.SampledFrom([]float64{0.5, 1 - 1e-8, 1 - 1e-9, 1 - 1e-10, 1 - 1e-15, 1, 1 + 1e-15, 1 + 1e-10,
+			1 + 1e-9, 1 + 1e-8, 2})
 		d := Distance(center, p)
 		require.LessOrEqual(t, d, math.Pi*earthRadius*(1+1e-12))
 		width, height := 2*Distance(p, Position{center.Lon, p.Lat}), 2*Distance(p, Position{p.Lon, center.Lat})
 		for _, s := range []Shape{
-			{Center: center, Radius: d}, {Center: center, Radius: math.Nextafter(d, -1)}, {Center: center, Radius: d * edge.Draw(t, "radius")},
+			{Center: center, Radius: d}, {Center: center, Radius: math.Nextafter(d, -1)},
+			{Center: center, Radius: d * edge.Draw(t, "radius")},
 			{Center: center, Radius: math.Inf(1)}, {Center: center},
 			{Center: center, Box: true, Width: width, Height: height},
 			{Center: center, Box: true, Width: math.Nextafter(width, -1), Height: height},

@@ -10,7 +10,8 @@ const (
 	degree      = math.Pi / 180
 )
 
-// Distance returns the distance of two positions in metres, on a sphere. The order of operations decides on the last digits.
+// Distance returns the distance of two positions in metres, on a sphere. The order of operations decides on the last
+// digits.
 func Distance(a, b Position) float64 {
 	lat1, lat2 := a.Lat*degree, b.Lat*degree
 	u := sin((lat2 - lat1) / 2)
@@ -19,7 +20,8 @@ func Distance(a, b Position) float64 {
 	return 2 * earthRadius * asin(math.Sqrt(min(h, 1)))
 }
 
-// Shape is an area around a position: a circle, or a box whose sides go to the north and to the east. Lengths are in metres.
+// Shape is an area around a position: a circle, or a box whose sides go to the north and to the east. Lengths are in
+// metres.
 type Shape struct {
 	Center Position
 	// Radius is that of the circle; Width and Height are the sides of the box, if Box is true.
@@ -27,7 +29,8 @@ type Shape struct {
 	Box                   bool
 }
 
-// Area tells which positions lie in a shape. To find out the last digits of a distance takes long, so it does only where they decide.
+// Area tells which positions lie in a shape. To find out the last digits of a distance takes long, so it does only
+// where they decide.
 type Area struct {
 	shape  *Shape
 	radius limit // of a circle
@@ -63,7 +66,8 @@ type limit struct {
 	within, beyond float64
 }
 
-// tolerance is much more than what the sines and cosines of package math are off by, and all that is computed from them here.
+// tolerance is much more than what the sines and cosines of package math are off by, and all that is computed from
+// them here.
 const tolerance = 1e-9
 
 func newLimit(metres float64) limit {
@@ -84,7 +88,8 @@ func (l *limit) below(distance float64) bool { return distance > l.metres*(1+tol
 // above reports that it is certainly above.
 func (l *limit) above(distance float64) bool { return distance < l.metres*(1-tolerance) }
 
-// reaches reports whether two positions are as near as the limit or nearer. cosLat is about the cosine of the first one's latitude.
+// reaches reports whether two positions are as near as the limit or nearer. cosLat is about the cosine of the first
+// one's latitude.
 func (l *limit) reaches(a, b Position, cosLat float64) bool {
 	lat1, lat2 := a.Lat*degree, b.Lat*degree
 	cosLat2 := cosLat
@@ -122,8 +127,8 @@ func (s *Shape) bounds() area {
 // Range is the scores from Min (included) to Max (excluded).
 type Range struct{ Min, Max float64 }
 
-// Ranges returns the scores that positions in the shape can have: of a cell that is about as large as the shape and has its centre, and
-// of the cells around it, in the order in which Redis searches them.
+// Ranges returns the scores that positions in the shape can have: of a cell that is about as large as the shape and
+// has its centre, and of the cells around it, in the order in which Redis searches them.
 func (s *Shape) Ranges() []Range {
 	around := s.bounds()
 	step := s.step()

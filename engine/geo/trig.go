@@ -2,9 +2,9 @@ package geo
 
 import "math"
 
-// This file has sine, cosine and arc sine as good mathematical libraries of C have them: within a hair of half a unit in the last place.
-// Those of package math are off by one unit now and then, which shows in stored distances. Sums and products of two doubles are kept as
-// a pair: the rounded result and what rounding has cut off.
+// This file has sine, cosine and arc sine as good mathematical libraries of C have them: within a hair of half a unit
+// in the last place. Those of package math are off by one unit now and then, which shows in stored distances. Sums
+// and products of two doubles are kept as a pair: the rounded result and what rounding has cut off.
 
 type pair struct{ hi, lo float64 }
 
@@ -108,7 +108,8 @@ func sin(x float64) float64 { return sinPair(x, 0).hi }
 
 func cos(x float64) float64 { return sinPair(x, 1).hi }
 
-// asin returns the arc sine of a number from 0 to 1: one step of Newton's method from the approximation that package math has.
+// asin returns the arc sine of a number from 0 to 1: one step of Newton's method from the approximation that package
+// math has.
 func asin(x float64) float64 {
 	y := math.Asin(x)
 	s := sinPair(y, 0)

@@ -10,16 +10,17 @@ import (
 	"github.com/atomredis/atomredis/engine/expiry"
 )
 
-// This file has the deadlines of fields. A small hash whose fields have had any keeps a third element for each field, which is empty if
-// the field does not expire; a large one has a DeadlineIndex beside its fields. A hash without deadlines has neither.
+// This file has the deadlines of fields. A small hash whose fields have had any keeps a third element for each field,
+// which is empty if the field does not expire; a large one has a DeadlineIndex beside its fields. A hash without
+// deadlines has neither.
 //
 // The hash knows no clock: a field is there until somebody calls Expire.
 
 // withDeadlines is the Mark of a small hash that has deadlines among its elements.
 const withDeadlines = 1
 
-// DeadlineIndex orders the fields of a large hash that expire, and is what is stored of their deadlines: the name of a part is a field
-// and its data the deadline.
+// DeadlineIndex orders the fields of a large hash that expire, and is what is stored of their deadlines: the name of
+// a part is a field and its data the deadline.
 type DeadlineIndex struct {
 	fields dict.Table[*volatile]
 	order  expiry.Index[*volatile]
@@ -62,7 +63,8 @@ func (h *Hash) Deadline(field []byte) (at int64, ok bool) {
 	return decodeDeadline(h.small.At(h.small.Next(h.small.Next(p)))), true
 }
 
-// SetDeadline makes a field expire at a time in ms since 1970, which must be positive; 0 means never. It says whether there is such a field.
+// SetDeadline makes a field expire at a time in ms since 1970, which must be positive; 0 means never. It says whether
+// there is such a field.
 func (h *Hash) SetDeadline(field []byte, at int64) bool {
 	if l := h.large(); l != nil {
 		f, ok := l.fields.Get(field)
@@ -120,7 +122,8 @@ func (h *Hash) NextDeadline() int64 {
 	return next
 }
 
-// Deadlines iterates over the fields that expire, in no order, with their deadlines. The hash must not change meanwhile.
+// Deadlines iterates over the fields that expire, in no order, with their deadlines. The hash must not change
+// meanwhile.
 func (h *Hash) Deadlines() iter.Seq2[[]byte, int64] {
 	return func(yield func(field []byte, at int64) bool) {
 		if l := h.large(); l != nil {
@@ -158,8 +161,8 @@ func (h *Hash) AllExpired(now int64) bool {
 	return expired == h.Len()
 }
 
-// Expire removes fields whose deadline is now or earlier, up to max of them, and returns how many. Before, fn is called with each; it keeps
-// neither the field nor a view of it.
+// Expire removes fields whose deadline is now or earlier, up to max of them, and returns how many. Before, fn is
+// called with each; it keeps neither the field nor a view of it.
 func (h *Hash) Expire(now int64, max int, fn func(field []byte)) int {
 	n := 0
 	if l := h.large(); l != nil {
@@ -195,7 +198,8 @@ func (h *Hash) Expire(now int64, max int, fn func(field []byte)) int {
 	return n
 }
 
-// DeadlineIndex returns what is to be stored of the deadlines of a large hash; nil if no field has ever had one, or the hash is small.
+// DeadlineIndex returns what is to be stored of the deadlines of a large hash; nil if no field has ever had one, or
+// the hash is small.
 func (h *Hash) DeadlineIndex() *DeadlineIndex {
 	if l := h.large(); l != nil {
 		return l.deadlines
@@ -275,7 +279,8 @@ func (d *DeadlineIndex) memoryUsage() int {
 	if d == nil {
 		return 0
 	}
-	return int(unsafe.Sizeof(*d)) + d.fields.MemoryUsage() + d.order.MemoryUsage() + d.fields.Len()*int(unsafe.Sizeof(volatile{}))
+	return int(unsafe.Sizeof(*d)) + d.fields.MemoryUsage() + d.order.MemoryUsage() +
+		d.fields.Len()*int(unsafe.Sizeof(volatile{}))
 }
 
 // setDeadline gives a field of a large hash a deadline.
@@ -313,7 +318,8 @@ func (h *Hash) mark() bool {
 	return true
 }
 
-// appendDeadline appends a deadline as a small hash has it: its bytes, the most significant first, without zeros in front.
+// appendDeadline appends a deadline as a small hash has it: its bytes, the most significant first, without zeros in
+// front.
 func appendDeadline(dst []byte, at int64) []byte {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(at))

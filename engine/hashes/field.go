@@ -8,9 +8,10 @@ import (
 	"github.com/atomredis/atomredis/internal/buffers"
 )
 
-// field is a field of a large hash with its value. The name, the value, and perhaps room that a longer value may take follow
-// each other in one piece of memory without pointers. The lengths stand beside the pointer to it, so that name and value can be
-// fetched side by side; for a very long field they do not suffice, and it has a longHead in front of the name.
+// field is a field of a large hash with its value. The name, the value, and perhaps room that a longer value may take
+// follow each other in one piece of memory without pointers. The lengths stand beside the pointer to it, so that name
+// and value can be fetched side by side; for a very long field they do not suffice, and it has a longHead in front of
+// the name.
 type field struct {
 	p        *byte
 	valueLen uint32
@@ -83,7 +84,8 @@ func (f *field) value() []byte {
 	return unsafe.Slice(f.p, size)[start:end:end]
 }
 
-// overwrite writes a value where the old one was if it fits there and leaves not too much room unused, and says whether it did.
+// overwrite writes a value where the old one was if it fits there and leaves not too much room unused, and says
+// whether it did.
 func (f *field) overwrite(value []byte) bool {
 	start, _, size := f.bounds()
 	if room := size - start; len(value) > room || room > 2*len(value)+spareValue {

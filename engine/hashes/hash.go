@@ -2,16 +2,17 @@
 // few and short, in a hash table otherwise.
 //
 // A small hash is a listpack in a buffer of exactly a size that the allocator gives. A buffer that it has outgrown is
-// used again: a view is valid until the hash changes, and no longer. In a table a field has one pointer, to a record that
-// holds its name.
+// used again: a view is valid until the hash changes, and no longer. In a table a field has one pointer, to a record
+// that holds its name.
 //
 // # Deadlines of fields
 //
-// A small hash has a third element for each field, which does not exist until a field gets a deadline. A large one has an
-// index beside its fields, ordered and found by name, of about 60 bytes for each field in it (deadlines.go). Hashes
-// without deadlines have neither. The index is stored as parts under a number of its own, with its own delta.Log: what was
-// stored without deadlines stays as it is, and a changed deadline is one part of a few bytes. The head of a key has the
-// earliest deadline, so that fields of a value that is not in memory expire on time. It may be too early, never too late.
+// A small hash has a third element for each field, which does not exist until a field gets a deadline. A large one
+// has an index beside its fields, ordered and found by name, of about 60 bytes for each field in it (deadlines.go).
+// Hashes without deadlines have neither. The index is stored as parts under a number of its own, with its own
+// delta.Log: what was stored without deadlines stays as it is, and a changed deadline is one part of a few bytes. The
+// head of a key has the earliest deadline, so that fields of a value that is not in memory expire on time. It may be
+// too early, never too late.
 package hashes
 
 import (
@@ -31,7 +32,8 @@ import (
 // the hash changes. Every []byte that is passed in is copied if it is kept; it must not be such a
 // view of the same hash.
 type Hash struct {
-	small listpack.Listpack // field, value, field, value, …, with a deadline behind each value if it is marked; or else the pointer to a large
+	// field, value, field, value, …, with a deadline behind each value if it is marked; or else the pointer to a large
+	small listpack.Listpack
 }
 
 // large is the form of a hash beyond the limits.
@@ -130,7 +132,8 @@ func (h *Hash) Has(field []byte) bool {
 	return ok
 }
 
-// Set gives field a value, which does not expire, and says whether the field is new. A hash that goes beyond lim becomes large.
+// Set gives field a value, which does not expire, and says whether the field is new. A hash that goes beyond lim
+// becomes large.
 func (h *Hash) Set(field, value []byte, lim Limits) (created bool) {
 	return h.set(field, value, lim, false)
 }
@@ -313,8 +316,8 @@ func (l *large) add(name, value []byte) *field {
 	return f
 }
 
-// setLarge gives a field of a large hash a value, and says whether the field is new. The checks for nil spare a hash that is
-// not tracked, or has no deadlines, the calls, which would show.
+// setLarge gives a field of a large hash a value, and says whether the field is new. The checks for nil spare a hash
+// that is not tracked, or has no deadlines, the calls, which would show.
 func (h *Hash) setLarge(l *large, name, value []byte, keepDeadline bool) (created bool) {
 	i, f, hash := l.fields.Find(name)
 	created = f == nil

@@ -161,7 +161,8 @@ func TestBehavesLikeAMap(t *testing.T) {
 				}
 			},
 			"expire": func(t *rapid.T) {
-				now, limit, n := rapid.SampledFrom([]int64{0, 1, 2, 255, 1e12}).Draw(t, "now"), rapid.IntRange(0, 10).Draw(t, "max"), 0
+				now, limit, n := rapid.SampledFrom([]int64{0, 1, 2, 255, 1e12}).Draw(t, "now"),
+					rapid.IntRange(0, 10).Draw(t, "max"), 0
 				removed := h.Expire(now, limit, func(f []byte) {
 					require.LessOrEqual(t, expires[string(f)], now)
 					require.Contains(t, expires, string(f))

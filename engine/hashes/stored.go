@@ -9,10 +9,11 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// This file has the stored forms. A small hash is stored whole: the format, then length (unsigned varint) and bytes of every
-// field and value in turn, in the order of the hash; in the second format the deadline follows each value (unsigned varint, 0 is never).
-// A large one is stored in parts: the name of a part is a field and its data the value. Its deadlines are parts under a number of their
-// own (unsigned varints), so that a hash without deadlines knows nothing of them, and a changed deadline is one small part.
+// This file has the stored forms. A small hash is stored whole: the format, then length (unsigned varint) and bytes
+// of every field and value in turn, in the order of the hash; in the second format the deadline follows each value
+// (unsigned varint, 0 is never). A large one is stored in parts: the name of a part is a field and its data the
+// value. Its deadlines are parts under a number of their own (unsigned varints), so that a hash without deadlines
+// knows nothing of them, and a changed deadline is one small part.
 
 // The first byte of a hash that is stored whole.
 const (
@@ -161,8 +162,8 @@ type Loader struct {
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return &Loader{large: new(large)} }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
-// once; it is an error if this one does not. After an error the Loader is of no more use.
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
+// names, each once; it is an error if this one does not. After an error the Loader is of no more use.
 func (l *Loader) Add(name, data []byte) error {
 	if l.large.fields.Len() > 0 && string(name) <= l.last {
 		return errPartsOrder
@@ -171,8 +172,8 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
-// AddDeadline adds the part of a DeadlineIndex with the given name and data, neither of which it keeps. All fields must have been added
-// before.
+// AddDeadline adds the part of a DeadlineIndex with the given name and data, neither of which it keeps. All fields
+// must have been added before.
 func (l *Loader) AddDeadline(name, data []byte) error {
 	at, n := binary.Uvarint(data)
 	if n != len(data) || n == 0 || at == 0 || at > math.MaxInt64 {

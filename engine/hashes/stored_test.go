@@ -104,7 +104,8 @@ func TestCheckpointsStoreTheHashAsItWasWhenTheyBegan(t *testing.T) {
 			require.Same(t, loadedLog, loaded.Log())
 			require.True(t, loadedLog.Clean())
 			frozen = nil
-			if l := deadlineLog(h); log.Clean() && (l == nil || l.Clean()) && rapid.Bool().Draw(t, "go on with what was loaded") {
+			if l := deadlineLog(h); log.Clean() && (l == nil || l.Clean()) &&
+				rapid.Bool().Draw(t, "go on with what was loaded") {
 				h, log = loaded, loadedLog
 			}
 		}
@@ -236,7 +237,8 @@ func TestLoaderRefusesFieldsOutOfOrder(t *testing.T) {
 }
 
 func TestLoaderRefusesDamagedDeadlines(t *testing.T) {
-	for data, want := range map[string]error{"": errDeadline, "\x00": errDeadline, "\x05\x05": errDeadline, "\x80": errDeadline,
+	for data, want := range map[string]error{"": errDeadline, "\x00": errDeadline, "\x05\x05": errDeadline,
+		"\x80": errDeadline,
 		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01": errDeadline, "\x05": nil} {
 		l := NewLoader()
 		require.NoError(t, l.Add([]byte("a"), nil))

@@ -79,8 +79,9 @@ const ranks = 1 << rankBits
 // histogram counts the registers of each rank, in four parts, so that equal neighbours do not wait for each other.
 type histogram [4][ranks]int32
 
-// estimate returns the number of elements by the estimator of Otmar Ertl ("New cardinality estimation algorithms for HyperLogLog
-// sketches", 2017). The order of operations, and that every product is rounded, decides on the last digits.
+// estimate returns the number of elements by the estimator of Otmar Ertl ("New cardinality estimation algorithms for
+// HyperLogLog sketches", 2017). The order of operations, and that every product is rounded, decides on the last
+// digits.
 func (h *histogram) estimate() uint64 {
 	const m = float64(registers)
 	count := func(rank int) float64 { return float64(h[0][rank] + h[1][rank] + h[2][rank] + h[3][rank]) }

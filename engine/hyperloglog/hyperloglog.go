@@ -1,9 +1,10 @@
-// Package hyperloglog estimates how many different elements were added to a set, in a string of a fixed size. The strings are those of
-// Redis, byte for byte.
+// Package hyperloglog estimates how many different elements were added to a set, in a string of a fixed size. The
+// strings are those of Redis, byte for byte.
 //
-// An element's hash chooses one of 16384 registers and gives it a rank, the number of trailing zeros of the rest plus one; the register
-// keeps the highest. A string has a header of 16 bytes (the magic, the encoding, three unused bytes, the last estimate) and behind it
-// the registers, in six bits each (dense), or as runs of equal ones (sparse; see sparse.go).
+// An element's hash chooses one of 16384 registers and gives it a rank, the number of trailing zeros of the rest plus
+// one; the register keeps the highest. A string has a header of 16 bytes (the magic, the encoding, three unused
+// bytes, the last estimate) and behind it the registers, in six bits each (dense), or as runs of equal ones (sparse;
+// see sparse.go).
 //
 // PFCOUNT stores its estimate in the header, which is journalled as SETRANGE.
 package hyperloglog
@@ -33,8 +34,8 @@ const (
 // ErrCorrupted says that the registers of a string cannot be read.
 var ErrCorrupted = errors.New("hyperloglog: the string is corrupted")
 
-// Is reports whether a string has the header of a HyperLogLog, and the right length if it is dense. Only such strings may be given to
-// the other functions.
+// Is reports whether a string has the header of a HyperLogLog, and the right length if it is dense. Only such strings
+// may be given to the other functions.
 func Is(b []byte) bool {
 	return len(b) >= headerSize && string(b[:len(magic)]) == magic && b[encodingByte] <= sparse &&
 		(b[encodingByte] == sparse || len(b) == denseSize)
@@ -138,8 +139,8 @@ type Editor struct {
 	at cursor
 }
 
-// Edit returns an editor of a string, which it changes; what it needs more is appended, or allocated anew. maxSparse is the length
-// of a string up to which it stays sparse.
+// Edit returns an editor of a string, which it changes; what it needs more is appended, or allocated anew. maxSparse
+// is the length of a string up to which it stays sparse.
 func Edit(b []byte, maxSparse int) Editor {
 	return Editor{b: b, maxSparse: maxSparse, at: startCursor}
 }
@@ -170,7 +171,8 @@ func (e *Editor) Raise(r *Registers) error {
 	return nil
 }
 
-// raise makes a register at least as high as rank. Without a new start of the search, registers come in ascending order.
+// raise makes a register at least as high as rank. Without a new start of the search, registers come in ascending
+// order.
 func (e *Editor) raise(i int, rank byte) error {
 	if !IsDense(e.b) {
 		return e.raiseSparse(i, rank)

@@ -18,16 +18,17 @@ func TestSelfTest(t *testing.T) { require.NoError(t, SelfTest()) }
 func TestHashIsMurmurHash64A(t *testing.T) {
 	// Registers and ranks that redis-server 7.0 shows for these elements.
 	for text, want := range map[string][2]int{
-		"": {5938, 2}, "a": {12711, 2}, "ab": {719, 1}, "12345678": {10579, 3}, "123456789": {9293, 2}, "hello-world-hello-world": {5314, 1},
-		"foo bar baz": {12038, 1},
+		"": {5938, 2}, "a": {12711, 2}, "ab": {719, 1}, "12345678": {10579, 3}, "123456789": {9293, 2},
+		"hello-world-hello-world": {5314, 1},
+		"foo bar baz":             {12038, 1},
 	} {
 		i, rank := locate([]byte(text))
 		require.Equal(t, want, [2]int{i, int(rank)}, "%q", text)
 	}
 }
 
-// TestEditorsKeepTheHighestRanks adds elements one by one and in unions, with limits at which strings become dense early, late and
-// never, and compares the registers with a plain list of them.
+// TestEditorsKeepTheHighestRanks adds elements one by one and in unions, with limits at which strings become dense
+// early, late and never, and compares the registers with a plain list of them.
 func TestEditorsKeepTheHighestRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int{0, 30, 200, 3000, 1 << 20}).Draw(t, "limit")
@@ -77,8 +78,8 @@ func TestEditorsKeepTheHighestRanks(t *testing.T) {
 	})
 }
 
-// TestUnionsAreTheSameAsSingleSteps checks that searching on from the last register divides a string into the same runs as searching
-// from the start.
+// TestUnionsAreTheSameAsSingleSteps checks that searching on from the last register divides a string into the same
+// runs as searching from the start.
 func TestUnionsAreTheSameAsSingleSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, all := Edit(Append(nil), 1<<20), Edit(Append(nil), 1<<20)
@@ -132,7 +133,8 @@ func TestCorruptedStringsAreErrors(t *testing.T) {
 		e := Edit(b, 3000)
 		require.ErrorIs(t, e.Densify(), ErrCorrupted, name)
 	}
-	for _, b := range [][]byte{nil, []byte("HYLL"), header[:15], append([]byte("HYLL\x02"), header[5:]...), append([]byte("HYLL\x00"), header[5:]...)} {
+	for _, b := range [][]byte{nil, []byte("HYLL"), header[:15], append([]byte("HYLL\x02"), header[5:]...),
+		append([]byte("HYLL\x00"), header[5:]...)} {
 		require.False(t, Is(b))
 	}
 }

@@ -8,8 +8,8 @@ import "fmt"
 //	01xxxxxx yyyyyyyy   xxxxxxyyyyyyyy+1 registers of 0
 //	1vvvvvxx            xx+1 registers of vvvvv+1
 //
-// How a string is divided into runs depends on its history: changes split runs, and merge neighbours only near by. The steps are those of
-// Redis, so that the strings are the same too.
+// How a string is divided into runs depends on its history: changes split runs, and merge neighbours only near by.
+// The steps are those of Redis, so that the strings are the same too.
 const (
 	maxZeros     = 64        // of a run in one byte
 	maxLongZeros = registers // of a run in two bytes
@@ -28,7 +28,8 @@ type run struct {
 	size   int // of its encoding, in bytes
 }
 
-// readRun reads the run at the start of b, which is not empty. Of a run in two bytes whose second is missing, size shows it.
+// readRun reads the run at the start of b, which is not empty. Of a run in two bytes whose second is missing, size
+// shows it.
 func readRun(b []byte) run {
 	switch c := b[0]; {
 	case c&valueBit != 0:
@@ -182,8 +183,8 @@ func (e *Editor) promote(index int, rank byte) error {
 	return nil
 }
 
-// eachRun calls fn with the runs of a sparse string and the first register of each. It returns ErrCorrupted if they are not exactly
-// all registers.
+// eachRun calls fn with the runs of a sparse string and the first register of each. It returns ErrCorrupted if they
+// are not exactly all registers.
 func eachRun(b []byte, fn func(first int, r run)) error {
 	first := 0
 	for at := headerSize; at < len(b); {
@@ -201,8 +202,8 @@ func eachRun(b []byte, fn func(first int, r run)) error {
 	return nil
 }
 
-// AppendRuns appends a description of the runs of a sparse string: z and Z with a number of registers of 0, v with a rank and a
-// number of registers.
+// AppendRuns appends a description of the runs of a sparse string: z and Z with a number of registers of 0, v with a
+// rank and a number of registers.
 func AppendRuns(dst, b []byte) []byte {
 	for at := headerSize; at < len(b); {
 		r := readRun(b[at:])

@@ -5,11 +5,13 @@ import (
 	"unsafe"
 )
 
-// Buffer is what a small collection keeps its elements in: 16 bytes, and one piece of memory without pointers that is hardly
-// larger than it has to be. A collection that has become large keeps a pointer to its other form there instead. The zero value is
-// empty and ready to use. Nobody may use a Buffer and a plain copy of it; Clone makes an independent one.
+// Buffer is what a small collection keeps its elements in: 16 bytes, and one piece of memory without pointers that is
+// hardly larger than it has to be. A collection that has become large keeps a pointer to its other form there
+// instead. The zero value is empty and ready to use. Nobody may use a Buffer and a plain copy of it; Clone makes an
+// independent one.
 //
-// Memory that a Buffer has outgrown is soon used by another one: a view of it is valid until the Buffer changes, and no longer.
+// Memory that a Buffer has outgrown is soon used by another one: a view of it is valid until the Buffer changes, and
+// no longer.
 type Buffer struct {
 	p     unsafe.Pointer // the memory, or what SetOther was given
 	size  uint32
@@ -21,12 +23,15 @@ type Buffer struct {
 // markOther is the Mark of a Buffer that has another pointer.
 const markOther = 255
 
-// sizes are those of the memory that a Buffer may have, by class: those in which Go's allocator gives it, so that nothing is
-// wasted by rounding up. Larger ones are multiples of pageSize.
+// sizes are those of the memory that a Buffer may have, by class: those in which Go's allocator gives it, so that
+// nothing is wasted by rounding up. Larger ones are multiples of pageSize.
 var sizes = [...]uint16{
-	0, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 288, 320, 352, 384, 416, 448, 480, 512,
-	576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096, 4864, 5376, 6144, 6528,
-	6784, 6912, 8192, 9472, 9728, 10240, 10880, 12288, 13568, 14336, 16384, 18432, 19072, 20480, 21760, 24576, 27264, 28672, 32768,
+	0, 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 288, 320, 352, 384, 416, 448,
+	480, 512,
+	576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096, 4864, 5376,
+	6144, 6528,
+	6784, 6912, 8192, 9472, 9728, 10240, 10880, 12288, 13568, 14336, 16384, 18432, 19072, 20480, 21760, 24576, 27264,
+	28672, 32768,
 }
 
 const (
@@ -67,7 +72,8 @@ func (b *Buffer) Bytes() []byte { return unsafe.Slice((*byte)(b.p), b.size) }
 // MemoryUsage returns the size in bytes of the memory that the Buffer points to, if that is its own.
 func (b *Buffer) MemoryUsage() int { return roomOf[b.class] }
 
-// Allocated returns how many bytes the allocator uses for n bytes without pointers, as far as it is known here: not above MaxSize.
+// Allocated returns how many bytes the allocator uses for n bytes without pointers, as far as it is known here: not
+// above MaxSize.
 func Allocated(n int) int {
 	if n <= maxSized {
 		return roomOf[classOf[(n+7)/8]]

@@ -1,16 +1,17 @@
-// Package listpack keeps a short sequence of byte strings in one flat buffer. It is the small form of hashes, sets and sorted
-// sets: one allocation, no pointers for the garbage collector to follow, and one byte of overhead for a short element.
+// Package listpack keeps a short sequence of byte strings in one flat buffer. It is the small form of hashes, sets
+// and sorted sets: one allocation, no pointers for the garbage collector to follow, and one byte of overhead for a
+// short element.
 //
-// An element is its length (varint, least significant seven bits first; the high bit says that more follow) and its bytes. Every
-// change moves the bytes behind it, so that it costs time in proportion to the buffer.
+// An element is its length (varint, least significant seven bits first; the high bit says that more follow) and its
+// bytes. Every change moves the bytes behind it, so that it costs time in proportion to the buffer.
 package listpack
 
 import "math/bits"
 
 // Listpack is a sequence of byte strings in one Buffer. The zero value is empty and ready to use.
 //
-// Methods that take an element copy it. An element passed in must not alias the listpack's own memory (what At returns), because
-// that moves while the element is stored.
+// Methods that take an element copy it. An element passed in must not alias the listpack's own memory (what At
+// returns), because that moves while the element is stored.
 type Listpack struct{ Buffer }
 
 // Pos is the offset of an element. It stays valid until the listpack changes at or before it. -1 is no element.
@@ -83,8 +84,9 @@ func (l *Listpack) Seek(i int) Pos {
 	return p
 }
 
-// Find returns the position of the first element equal to v, or -1, and how many others it has tested before. It tests one
-// element, then skips `skip` of them, and so on: a skip of 1 tests the fields of field and value pairs only.
+// Find returns the position of the first element equal to v, or -1, and how many others it has tested before. It
+// tests one element, then skips `skip` of them, and so on: a skip of 1 tests the fields of field and value pairs
+// only.
 func (l *Listpack) Find(v []byte, skip int) (p Pos, before int) {
 	b, last := l.Bytes(), byte(0)
 	if len(v) > 0 {

@@ -281,9 +281,9 @@ func (l *List) renumber(lo, hi int) {
 // insertNode makes an empty node j with room for more elements like the one of size bytes that it is
 // made for; atFront says that they will be pushed to its front. It returns the offset to write at.
 func (l *List) insertNode(j, size int, atFront bool) int {
-	// The only node of a small list grows as needed. Beside others, a node gets all its memory at once: what as many elements
-	// of this size need as it may have. If these turn out to be of other sizes, the free room is given back when it is full,
-	// which is when the next node is made at that end.
+	// The only node of a small list grows as needed. Beside others, a node gets all its memory at once: what as many
+	// elements of this size need as it may have. If these turn out to be of other sizes, the free room is given back
+	// when it is full, which is when the next node is made at that end.
 	room := size
 	if maxBytes, maxEntries := l.bounds(); l.nodes > 0 {
 		room = max(min(maxBytes/size, maxEntries), 1) * size

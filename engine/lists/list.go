@@ -41,8 +41,8 @@ type extra struct {
 	// buffers is how many bytes the buffers of all nodes and the spare one take.
 	buffers int
 	log     *delta.Log // nil unless the list is tracked
-	// names are those of the nodes of a tracked list, in the same slots of a ring of the same size; a slot without a node has
-	// none. A name is a number, big-endian, so that the names are in the order of the nodes.
+	// names are those of the nodes of a tracked list, in the same slots of a ring of the same size; a slot without a
+	// node has none. A name is a number, big-endian, so that the names are in the order of the nodes.
 	names []string
 }
 
@@ -199,7 +199,8 @@ func (l *List) Back() ([]byte, bool) {
 	return v, true
 }
 
-// DropFront removes the first element, if there is one. Use Front before to see it: what that returned is not valid any more, and its memory may be another's.
+// DropFront removes the first element, if there is one. Use Front before to see it: what that returned is not valid
+// any more, and its memory may be another's.
 func (l *List) DropFront() {
 	if l.len == 0 {
 		return

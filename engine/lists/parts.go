@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// This file is about lists that are tracked: every node has a name, under which it is stored as a part, and every change
-// of a node is noted.
+// This file is about lists that are tracked: every node has a name, under which it is stored as a part, and every
+// change of a node is noted.
 
 // partBytes is the memory that the name of a node takes.
 const partBytes = int(unsafe.Sizeof("")) + nameLen
@@ -73,8 +73,8 @@ func (l *List) noteState() {
 	}
 }
 
-// noteIfHas must be called before elements equal to v leave node i. If the list is tracked, it reports whether there are
-// any.
+// noteIfHas must be called before elements equal to v leave node i. If the list is tracked, it reports whether there
+// are any.
 func (l *List) noteIfHas(i int, v []byte) bool {
 	if !l.tracked() {
 		return true
@@ -102,8 +102,8 @@ func (l *List) noteGone(j, n int) {
 	}
 }
 
-// newName returns the name for a node that will be inserted as node j, and notes that it appears. It is empty if the list is
-// not tracked.
+// newName returns the name for a node that will be inserted as node j, and notes that it appears. It is empty if the
+// list is not tracked.
 func (l *List) newName(j int) string {
 	if !l.tracked() {
 		return ""

@@ -7,10 +7,10 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// This file has the stored forms. Elements are stored as they are in a node. A small list is stored whole: the format,
-// whether it is reported as quicklist (0 or 1), and the elements. A large list is stored in parts: the part stateName has the
-// format and whether the list is reported as quicklist, and the others, whose names are in the order of the nodes, have the
-// format and the elements of one node each.
+// This file has the stored forms. Elements are stored as they are in a node. A small list is stored whole: the
+// format, whether it is reported as quicklist (0 or 1), and the elements. A large list is stored in parts: the part
+// stateName has the format and whether the list is reported as quicklist, and the others, whose names are in the
+// order of the nodes, have the format and the elements of one node each.
 
 // format is the first byte of every stored form.
 const format = 1
@@ -51,8 +51,8 @@ func (l *List) Attach(log *delta.Log) {
 	}
 }
 
-// Walk calls fn with the names of about count parts of a tracked list, in their order. The parts that are there from the first call to the last are
-// visited, whatever happens between the calls.
+// Walk calls fn with the names of about count parts of a tracked list, in their order. The parts that are there from
+// the first call to the last are visited, whatever happens between the calls.
 func (l *List) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	i := 0
 	if c.Name == "" {
@@ -117,8 +117,8 @@ func decodeState(b []byte) (quick bool, rest []byte, err error) {
 	return b[1] == 1, b[2:], nil
 }
 
-// DecodeBlob returns the list that AppendBlob has stored, or an error if b is not one. It does not keep b. The list has nodes
-// within limit now and later, so that it is a quicklist if it does not fit into one.
+// DecodeBlob returns the list that AppendBlob has stored, or an error if b is not one. It does not keep b. The list
+// has nodes within limit now and later, so that it is a quicklist if it does not fit into one.
 func DecodeBlob(b []byte, limit Limit) (*List, error) {
 	quick, b, err := decodeState(b)
 	if err != nil {
@@ -152,7 +152,8 @@ func DecodeBlob(b []byte, limit Limit) (*List, error) {
 	return l, nil
 }
 
-// elementSize returns how many bytes the element takes that b begins with; ok is false if it is not the encoding of one.
+// elementSize returns how many bytes the element takes that b begins with; ok is false if it is not the encoding of
+// one.
 func elementSize(b []byte) (size int, ok bool) {
 	n, w := 0, 0
 	for {
@@ -205,8 +206,9 @@ type Loader struct {
 // NewLoader returns a Loader that has no parts, for a list whose nodes will be within limit.
 func NewLoader(limit Limit) *Loader { return &Loader{list: New(limit)} }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
-// once; it is an error if this one does not, or is no part of a list. After an error the Loader is of no more use.
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
+// names, each once; it is an error if this one does not, or is no part of a list. After an error the Loader is of no
+// more use.
 func (l *Loader) Add(name, data []byte) error {
 	if string(name) == stateName {
 		quick, rest, err := decodeState(data)

@@ -1,10 +1,12 @@
-// Package prefetch has memory fetched into the processor's caches before it is used. A read would do so too, but the processor can
-// keep only a few dozen instructions behind a read that it waits for, and so has few of them under way at once.
+// Package prefetch has memory fetched into the processor's caches before it is used. A read would do so too, but the
+// processor can keep only a few dozen instructions behind a read that it waits for, and so has few of them under way
+// at once.
 //
 // The instruction is in assembler for amd64 and arm64; elsewhere nothing happens.
 package prefetch
 
-// List is a list of addresses. The zero value is empty. They may be anything: to fetch from where there is no memory does nothing.
+// List is a list of addresses. The zero value is empty. They may be anything: to fetch from where there is no memory
+// does nothing.
 type List struct {
 	n         int
 	addresses [Len]uintptr

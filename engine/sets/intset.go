@@ -7,8 +7,8 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// intset is a sorted sequence of different integers, little-endian, all in the width that the largest of them has needed. Its
-// Count is that width in bytes: 2, 4 or 8, or 0 before there is any. The zero value is empty and ready.
+// intset is a sorted sequence of different integers, little-endian, all in the width that the largest of them has
+// needed. Its Count is that width in bytes: 2, 4 or 8, or 0 before there is any. The zero value is empty and ready.
 type intset listpack.Buffer
 
 func (s *intset) buffer() *listpack.Buffer { return (*listpack.Buffer)(s) }

@@ -10,9 +10,9 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// This file has the stored forms. A set of integers is stored whole: the format, the width of a member in bytes, and the
-// members, little-endian and ascending. So is a listpack: the format, then length (unsigned varint) and bytes of every member.
-// A hash table is stored in parts: the name of a part is a member, and it has no data.
+// This file has the stored forms. A set of integers is stored whole: the format, the width of a member in bytes, and
+// the members, little-endian and ascending. So is a listpack: the format, then length (unsigned varint) and bytes of
+// every member. A hash table is stored in parts: the name of a part is a member, and it has no data.
 
 // The first byte of a set that is stored whole.
 const (
@@ -45,7 +45,8 @@ func (s *Set) Track(l *delta.Log) {
 // Attach makes a set that is Large note in l from now on which members come and go; nil ends that.
 func (s *Set) Attach(l *delta.Log) { s.large().log = l }
 
-// Walk calls fn with the names of about count parts of a set that is Large, as Scan does with its members. A name is a view.
+// Walk calls fn with the names of about count parts of a set that is Large, as Scan does with its members. A name is
+// a view.
 func (s *Set) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	c.Number = s.large().members.Scan(c.Number, count, func(member *dict.Text) { fn(member.Key()) })
 	return c, c.Number != 0
@@ -148,8 +149,9 @@ type Loader struct {
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return &Loader{large: new(large)} }
 
-// Add adds the part with the given name, which it does not keep, and data, which must be empty. Parts come in the byte order of
-// their names, each once; it is an error if this one does not. After an error the Loader is of no more use.
+// Add adds the part with the given name, which it does not keep, and data, which must be empty. Parts come in the
+// byte order of their names, each once; it is an error if this one does not. After an error the Loader is of no more
+// use.
 func (l *Loader) Add(name, data []byte) error {
 	if l.large.members.Len() > 0 && string(name) <= l.last {
 		return errPartsOrder

@@ -205,7 +205,8 @@ func requireSound(t *testing.T, s *Set) {
 
 func FuzzDecodeBlob(f *testing.F) {
 	for _, s := range []*Set{
-		setOf(usual), setOf(usual, "1", "-2"), setOf(usual, "1", "70000"), setOf(usual, "1", "5000000000"), setOf(usual, "a", ""),
+		setOf(usual), setOf(usual, "1", "-2"), setOf(usual, "1", "70000"), setOf(usual, "1", "5000000000"),
+		setOf(usual, "a", ""),
 	} {
 		f.Add(s.AppendBlob(nil))
 	}

@@ -38,7 +38,8 @@ type block struct {
 	dead       uint32 // bytes of deleted entries still in buf
 }
 
-// maxBlockBytes bounds the blocks that nothing else bounds. One that ends with the largest of entries is smaller than 4 GiB.
+// maxBlockBytes bounds the blocks that nothing else bounds. One that ends with the largest of entries is smaller than
+// 4 GiB.
 const maxBlockBytes = 1 << 30
 
 func (b *block) key() ID { return b.base }
@@ -205,8 +206,8 @@ func (b *block) before(pos int) (s slot, ok bool) {
 	return b.at(pos - width - n), true
 }
 
-// seek returns the first live slot that is not before id. It looks from the end that the ID is nearer to, if entries come
-// evenly: who follows a stream is near its end.
+// seek returns the first live slot that is not before id. It looks from the end that the ID is nearer to, if entries
+// come evenly: who follows a stream is near its end.
 func (b *block) seek(id ID) (s slot, ok bool) {
 	s = b.first()
 	if !s.id.Less(id) {

@@ -172,7 +172,8 @@ const attemptsPerCount = 10
 // entry is not in the stream any more go, and dropped has their IDs. At most
 // count entries are claimed or dropped. next is where to go on, 0-0 if the end
 // was reached.
-func (g *Group) AutoClaim(s *Stream, c *Consumer, start ID, minIdle, now int64, count int, justID bool, fn func(*NACK, Entry)) (next ID, dropped []ID) {
+func (g *Group) AutoClaim(s *Stream, c *Consumer, start ID, minIdle, now int64, count int, justID bool,
+	fn func(*NACK, Entry)) (next ID, dropped []ID) {
 	attempts := math.MaxInt
 	if count < math.MaxInt/attemptsPerCount {
 		attempts = count * attemptsPerCount

@@ -17,14 +17,16 @@ func (d delivery) less(o delivery) bool {
 	return d.time < o.time || d.time == o.time && d.id.Less(o.id)
 }
 
-// deliveries has the pending entries of a group in the order of their delivery: a binary heap, whose first record is the earliest.
-// There is one for every pending entry that is in the stream. Others are left over of entries that have been delivered again, or
-// are not pending any more; they are passed over when they come up, and are never more than a multiple of the pending ones.
+// deliveries has the pending entries of a group in the order of their delivery: a binary heap, whose first record is
+// the earliest. There is one for every pending entry that is in the stream. Others are left over of entries that have
+// been delivered again, or are not pending any more; they are passed over when they come up, and are never more than
+// a multiple of the pending ones.
 //
 // A group has it from the first time that somebody asks for idle entries: groups in which nobody does pay nothing.
 type deliveries struct{ heap []delivery }
 
-// keptDeliveries is how many records a group has room for that has nothing pending, and how many left over are not worth a rebuild.
+// keptDeliveries is how many records a group has room for that has nothing pending, and how many left over are not
+// worth a rebuild.
 const keptDeliveries = 64
 
 // push adds a record. It takes no time if the record is the latest, as it is while time goes forward.
@@ -98,17 +100,17 @@ func (g *Group) delivered(n *NACK, time int64) {
 	}
 }
 
-// boundDeliveries keeps the records in proportion to what is pending. It must be called when a record was added, and when something
-// is not pending any more.
+// boundDeliveries keeps the records in proportion to what is pending. It must be called when a record was added, and
+// when something is not pending any more.
 func (g *Group) boundDeliveries() {
 	if d := g.byDelivery; d != nil && len(d.heap) > 2*g.pending.len()+keptDeliveries {
 		d.build(g)
 	}
 }
 
-// earliest returns the record of the entry in s that has been pending for longest, which stays where it is. Records that come up and are
-// left over go, and so do those of entries that are not in the stream any more: they cannot be delivered, and SetID has the records
-// made anew if such an ID could come back.
+// earliest returns the record of the entry in s that has been pending for longest, which stays where it is. Records
+// that come up and are left over go, and so do those of entries that are not in the stream any more: they cannot be
+// delivered, and SetID has the records made anew if such an ID could come back.
 func (g *Group) earliest(s *Stream) (d delivery, ok bool) {
 	if g.pending.len() == 0 {
 		return delivery{}, false
@@ -127,8 +129,8 @@ func (g *Group) earliest(s *Stream) (d delivery, ok bool) {
 	return delivery{}, false
 }
 
-// EarliestDelivery returns when the entry was delivered that has been pending for longest of those that are in the stream; ok is false
-// if there is none.
+// EarliestDelivery returns when the entry was delivered that has been pending for longest of those that are in the
+// stream; ok is false if there is none.
 func (g *Group) EarliestDelivery(s *Stream) (time int64, ok bool) {
 	d, ok := g.earliest(s)
 	return d.time, ok
@@ -140,8 +142,8 @@ func (g *Group) Idle(s *Stream, minIdle, now int64) bool {
 	return ok && d.time <= latestIdle(minIdle, now)
 }
 
-// latestIdle returns when an entry must have been delivered, at the latest, to have been idle for minIdle. Without a minimum all
-// have, also those whose time is in the future because the clock was set back.
+// latestIdle returns when an entry must have been delivered, at the latest, to have been idle for minIdle. Without a
+// minimum all have, also those whose time is in the future because the clock was set back.
 func latestIdle(minIdle, now int64) int64 {
 	if minIdle <= 0 {
 		return math.MaxInt64
@@ -149,10 +151,12 @@ func latestIdle(minIdle, now int64) int64 {
 	return now - minIdle
 }
 
-// ClaimIdle delivers to c what has been pending for at least minIdle, for whatever consumer, and is in the stream: those that have been
-// idle for longest first, and at most count of them if count is positive. It returns how many. fn is called with each, how long it has
-// been idle and how often it had been delivered; it must not change the stream.
-func (g *Group) ClaimIdle(s *Stream, c *Consumer, minIdle, now int64, count int, fn func(e Entry, idle, deliveries int64)) int {
+// ClaimIdle delivers to c what has been pending for at least minIdle, for whatever consumer, and is in the stream:
+// those that have been idle for longest first, and at most count of them if count is positive. It returns how many.
+// fn is called with each, how long it has been idle and how often it had been delivered; it must not change the
+// stream.
+func (g *Group) ClaimIdle(s *Stream, c *Consumer, minIdle, now int64, count int,
+	fn func(e Entry, idle, deliveries int64)) int {
 	latest := latestIdle(minIdle, now)
 	// All are taken out before any comes back with its new time, which may be idle enough, too.
 	var idle []ID

@@ -136,8 +136,9 @@ func (g *Group) eachPart(fn func(part string)) {
 	})
 }
 
-// Walk calls fn with the names of about count parts, which may be kept: first the blocks, then at once what there is of groups and consumers, then
-// what is pending. The parts that are there from the first call to the last are visited, whatever happens between the calls.
+// Walk calls fn with the names of about count parts, which may be kept: first the blocks, then at once what there is
+// of groups and consumers, then what is pending. The parts that are there from the first call to the last are
+// visited, whatever happens between the calls.
 func (s *Stream) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	var last part // visited
 	if c.Name != "" {

@@ -2,8 +2,8 @@
 
 package streams
 
-// NACK is the record of a pending entry. Callers read it; the group changes it. It is valid until an entry begins or ceases
-// to be pending in the group.
+// NACK is the record of a pending entry. Callers read it; the group changes it. It is valid until an entry begins or
+// ceases to be pending in the group.
 type NACK struct {
 	ID            ID
 	Consumer      *Consumer

@@ -9,9 +9,9 @@ import (
 
 // sorted holds values in the order of their IDs, no two of which are equal. The zero value is empty.
 //
-// The values lie in chunks of a few kilobytes and not in a tree, because they come at the end and most go from the start: chunks
-// are full then, and a queue of values neither moves nor allocates anything. A value that comes or goes in the middle moves the
-// nearer part of its chunk.
+// The values lie in chunks of a few kilobytes and not in a tree, because they come at the end and most go from the
+// start: chunks are full then, and a queue of values neither moves nor allocates anything. A value that comes or goes
+// in the middle moves the nearer part of its chunk.
 //
 // Places and pointers to values are valid until a value comes or goes.
 type sorted[T any, P keyed[T]] struct {
@@ -168,7 +168,8 @@ func (s *sorted[T, P]) ascend(start, end ID, fn func(*T) bool) {
 	}
 }
 
-// add makes room for the value with the given ID, which there must not be, and returns it for the caller to set. It is zero.
+// add makes room for the value with the given ID, which there must not be, and returns it for the caller to set. It
+// is zero.
 func (s *sorted[T, P]) add(id ID) *T {
 	if len(s.chunks) == 0 {
 		s.chunks = append(s.chunks, chunk[T]{slots: make([]T, 1)})

@@ -21,8 +21,8 @@ import (
 //	m  the last ID, the highest deleted ID, the entries added
 //	p  the name of the consumer with its length, the delivery time, the delivery count
 //
-// A small stream is stored whole: the format, and name and data of every part with their lengths, in the byte order of the
-// names.
+// A small stream is stored whole: the format, and name and data of every part with their lengths, in the byte order
+// of the names.
 
 // format is the first byte of every stored form.
 const format = 1
@@ -203,8 +203,9 @@ type Loader struct {
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return &Loader{s: New(), groups: map[string]*Group{}} }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
-// once; it is an error if this one does not, or is no part of a stream. After an error the Loader is of no more use.
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
+// names, each once; it is an error if this one does not, or is no part of a stream. After an error the Loader is of
+// no more use.
 func (l *Loader) Add(name, data []byte) error {
 	if string(name) <= l.last { // no name is empty
 		return errOrder
@@ -293,8 +294,8 @@ func (l *Loader) Finish(log *delta.Log) (*Stream, error) {
 	return s, nil
 }
 
-// appendStored appends the stored form of the block. It has the deleted entries, too: they count towards the size at which the
-// block is full.
+// appendStored appends the stored form of the block. It has the deleted entries, too: they count towards the size at
+// which the block is full.
 func (b *block) appendStored(dst []byte) []byte {
 	ms, seq := b.distance(b.last)
 	dst = append(dst, format)
@@ -312,7 +313,8 @@ func decodeBlock(base ID, r *reader) (b block, err error) {
 		return b, errBlock
 	}
 	slots, names, body := r.uvarint(), r.uvarint(), r.uvarint()
-	if r.bad || slots > math.MaxUint32 || names == 0 || uint64(len(r.b)) > math.MaxUint32 || body > uint64(len(r.b)) || names > body {
+	if r.bad || slots > math.MaxUint32 || names == 0 || uint64(len(r.b)) > math.MaxUint32 || body > uint64(len(r.b)) ||
+		names > body {
 		return b, errBlock
 	}
 	b.slots, b.names, b.body = uint32(slots), uint32(names), uint32(body)

@@ -129,11 +129,13 @@ func anyChange(s func() *Stream) map[string]func(*rapid.T) {
 			}
 		},
 		"trim": func(t *rapid.T) {
-			s().TrimByLength(max(0, s().Len()-few(t)), Trim{Approx: rapid.Bool().Draw(t, "approx"), References: anyReferences(t)})
+			s().TrimByLength(max(0, s().Len()-few(t)),
+				Trim{Approx: rapid.Bool().Draw(t, "approx"), References: anyReferences(t)})
 		},
 		"trim by id": func(t *rapid.T) { s().TrimByMinID(anyID(t), Trim{Limit: 3, References: anyReferences(t)}) },
 		"set id": func(t *rapid.T) {
-			_ = s().SetID(ID{s().LastID().Ms + rapid.Uint64Range(0, 1).Draw(t, "ms"), 0}, rapid.Int64Range(-1, 100).Draw(t, "added"), anyID(t))
+			_ = s().SetID(ID{s().LastID().Ms + rapid.Uint64Range(0, 1).Draw(t, "ms"), 0},
+				rapid.Int64Range(-1, 100).Draw(t, "added"), anyID(t))
 		},
 		"create a group":    func(t *rapid.T) { group(t) },
 		"destroy a group":   func(t *rapid.T) { s().DestroyGroup([]byte(names.Draw(t, "group"))) },
@@ -163,7 +165,8 @@ func anyChange(s func() *Stream) map[string]func(*rapid.T) {
 		},
 		"claim automatically": func(t *rapid.T) {
 			g := group(t)
-			g.AutoClaim(s(), consumer(t, g), anyID(t), rapid.Int64Range(0, 9).Draw(t, "idle"), now, few(t), false, func(*NACK, Entry) {})
+			g.AutoClaim(s(), consumer(t, g), anyID(t), rapid.Int64Range(0, 9).Draw(t, "idle"), now, few(t), false,
+				func(*NACK, Entry) {})
 		},
 	}
 }
@@ -369,21 +372,26 @@ func TestLoaderRefusesPartsThatAreNoStream(t *testing.T) {
 		{"consumer without a group", []storedPart{goodConsumer, goodMeta}, errGroup},
 		{"pending in no group", []storedPart{goodMeta, goodPending}, errConsumer},
 		{"pending for nobody", []storedPart{goodGroup, goodMeta, goodPending}, errConsumer},
-		{"long pending", []storedPart{goodConsumer, goodGroup, goodMeta, {goodPending.name, "\x01\x01c\x02\x02\x00"}}, errData},
+		{"long pending", []storedPart{goodConsumer, goodGroup, goodMeta, {goodPending.name, "\x01\x01c\x02\x02\x00"}},
+			errData},
 		{"last ID before an entry", []storedPart{goodBlock, {metaPart, "\x01\x05\x02\x00\x00\x02"}}, errLastID},
-		{"blocks overlap", []storedPart{{blockPart(ID{5, 2}), "\x01\x00\x01\x01\x01\x02\x01f\x02\x04\x00\x01\x01v\x06"}, goodBlock}, errBlockOrder},
+		{"blocks overlap", []storedPart{{blockPart(ID{5, 2}), "\x01\x00\x01\x01\x01\x02\x01f\x02\x04\x00\x01\x01v\x06"},
+			goodBlock}, errBlockOrder},
 
 		{"good block", block(head + goodEntry), nil},
 		{"no last", block("\x01"), errBlock},
-		{"last out of range", block("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x01\x01\x02\x01f" + goodEntry), errBlock},
-		{"sequence out of range", block("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01\x01\x02\x01f" + goodEntry), errBlock},
+		{"last out of range", block("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x01\x01\x02\x01f" + goodEntry),
+			errBlock},
+		{"sequence out of range", block("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01\x01\x02\x01f" + goodEntry),
+			errBlock},
 		{"no body", block("\x01\x00\x00\x01\x01"), errBlock},
 		{"long body", block("\x01\x00\x00\x01\x01\x7f\x01f"), errBlock},
 		{"no names", block("\x01\x00\x00\x01\x00\x00" + "\x00\x06\x00\x00\x01\x01f\x01v\x08"), errBlock},
 		{"too few names", block("\x01\x00\x00\x01\x02\x02\x01f" + goodEntry), errBlock},
 		{"too many names", block("\x01\x00\x00\x01\x01\x04\x01f\x01g" + goodEntry), errBlock},
 		{"no entry", block(head), errBlock},
-		{"more entries than slots", block("\x01\x00\x01\x01\x01\x02\x01f" + goodEntry + "\x02\x04\x00\x01\x01v\x06"), errBlock},
+		{"more entries than slots", block("\x01\x00\x01\x01\x01\x02\x01f" + goodEntry + "\x02\x04\x00\x01\x01v\x06"),
+			errBlock},
 		{"two entries", block("\x01\x00\x01\x02\x01\x02\x01f" + goodEntry + "\x02\x04\x00\x01\x01v\x06"), nil},
 		{"entry twice", block("\x01\x00\x01\x02\x01\x02\x01f" + goodEntry + goodEntry), errBlock},
 		{"entry beyond the last", block(head + "\x02\x04\x00\x01\x01v\x06"), errBlock},
@@ -456,7 +464,8 @@ func blobOf(parts ...storedPart) []byte {
 // FuzzDecodeBlob is of the Loader, too: the form of a stream that is stored whole is that of its parts.
 func FuzzDecodeBlob(f *testing.F) {
 	f.Add(blobOf(goodBlock, goodConsumer, goodGroup, goodMeta, goodPending))
-	f.Add(blobOf(storedPart{goodBlock.name, "\x01\x00\x01\x02\x01\x02\x01f" + goodEntry + "\x00\x07\x00\x01\x01\x01g\x01v\x09"}, goodMeta))
+	f.Add(blobOf(storedPart{goodBlock.name, "\x01\x00\x01\x02\x01\x02\x01f" + goodEntry +
+		"\x00\x07\x00\x01\x01\x01g\x01v\x09"}, goodMeta))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<12 {
 			return // to check a long one takes long
@@ -478,7 +487,8 @@ func FuzzDecodeBlob(f *testing.F) {
 }
 
 func FuzzLoader(f *testing.F) {
-	f.Add([]byte(goodBlock.data), []byte(goodConsumer.data), []byte(goodGroup.data), []byte(goodMeta.data), []byte(goodPending.data))
+	f.Add([]byte(goodBlock.data), []byte(goodConsumer.data), []byte(goodGroup.data), []byte(goodMeta.data),
+		[]byte(goodPending.data))
 	f.Fuzz(func(t *testing.T, block, consumer, group, meta, pending []byte) {
 		s, err := loadParts([]storedPart{
 			{goodBlock.name, string(block)}, {goodConsumer.name, string(consumer)}, {goodGroup.name, string(group)},
@@ -489,7 +499,8 @@ func FuzzLoader(f *testing.F) {
 		}
 		checkAll(t, s)
 		for name, data := range map[string][]byte{
-			goodBlock.name: block, goodConsumer.name: consumer, goodGroup.name: group, goodMeta.name: meta, goodPending.name: pending,
+			goodBlock.name: block, goodConsumer.name: consumer, goodGroup.name: group, goodMeta.name: meta,
+			goodPending.name: pending,
 		} {
 			again, ok := s.AppendPart(nil, name)
 			require.True(t, ok)

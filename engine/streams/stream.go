@@ -4,15 +4,16 @@
 //
 // # Layout
 //
-// Entries lie in blocks of up to 100 by default, found by their first ID in sorted chunks (sorted.go). Consecutive entries
-// share the names of their fields. The last block fills a working buffer; when it is full it moves to an exact copy. A
-// buffer of 32 KiB or more comes from package buffers and goes back there.
+// Entries lie in blocks of up to 100 by default, found by their first ID in sorted chunks (sorted.go). Consecutive
+// entries share the names of their fields. The last block fills a working buffer; when it is full it moves to an
+// exact copy. A buffer of 32 KiB or more comes from package buffers and goes back there.
 //
-// Blocks and pending entries lie in their chunks by value: they come at the end and go from the start, where a general tree
-// has half-full nodes and a pointer for each. A million pending entries take 56 MB (in a B-tree 155 MB, in Redis 84 MB).
+// Blocks and pending entries lie in their chunks by value: they come at the end and go from the start, where a
+// general tree has half-full nodes and a pointer for each. A million pending entries take 56 MB (in a B-tree 155 MB,
+// in Redis 84 MB).
 //
-// A group that is read with CLAIM has, from the first time, a heap of what is pending in the order of delivery (idle.go), of
-// 24 bytes for each. It is made anew when it is needed, and never stored.
+// A group that is read with CLAIM has, from the first time, a heap of what is pending in the order of delivery
+// (idle.go), of 24 bytes for each. It is made anew when it is needed, and never stored.
 package streams
 
 import (
@@ -38,8 +39,8 @@ type Stream struct {
 	entriesAdded int64
 	groups       []*Group // by name
 	buffers      int      // how many bytes the buffers of the blocks take
-	// spare is the buffer of a block that went, kept for the tail or the next block that is full, so that a stream that is trimmed as it
-	// grows does not allocate. It is nil if there is no block.
+	// spare is the buffer of a block that went, kept for the tail or the next block that is full, so that a stream that
+	// is trimmed as it grows does not allocate. It is nil if there is no block.
 	spare []byte
 	track *tracking // nil unless the stream is tracked
 }
@@ -186,8 +187,9 @@ func (s *Stream) Append(id ID, fields [][]byte, lim Limits) error {
 	return nil
 }
 
-// full reports whether an entry may not join b, given the size of its fields and values and the size that it will have. Redis
-// compares the former with the limit; that a block does not exceed it makes the blocks of a stream take equal memory.
+// full reports whether an entry may not join b, given the size of its fields and values and the size that it will
+// have. Redis compares the former with the limit; that a block does not exceed it makes the blocks of a stream take
+// equal memory.
 func (lim Limits) full(b *block, size, stored int) bool {
 	limit := lim.Bytes
 	if limit <= 0 || limit > maxBlockBytes {
@@ -208,8 +210,9 @@ func (s *Stream) newTail(id ID, fields [][]byte) *block {
 	return b
 }
 
-// seal moves the content of the tail to a buffer of its size, and returns the one that it had, empty, for the next tail: nil if
-// that would be too large for one. An entry that is so long that it has a block for itself stays where it is.
+// seal moves the content of the tail to a buffer of its size, and returns the one that it had, empty, for the next
+// tail: nil if that would be too large for one. An entry that is so long that it has a block for itself stays where
+// it is.
 func (s *Stream) seal(b *block) (room []byte) {
 	n, old := len(b.buf), b.buf
 	if b.slots == 1 && cap(old) <= n+n/4 { // the allocator gives up to a fifth more than was asked for

@@ -97,7 +97,8 @@ func check(t require.TestingT, s *Stream, model []record) {
 func TestStreamEqualsASlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, model := New(), []record{}
-		lim := Limits{Entries: rapid.IntRange(0, 6).Draw(t, "entries"), Bytes: rapid.SampledFrom([]int{0, 40, 4096}).Draw(t, "bytes")}
+		lim := Limits{Entries: rapid.IntRange(0, 6).Draw(t, "entries"),
+			Bytes: rapid.SampledFrom([]int{0, 40, 4096}).Draw(t, "bytes")}
 		added, maxDeleted := int64(0), ID{}
 		anyID := func() ID {
 			return ID{rapid.Uint64Range(0, 60).Draw(t, "ms"), rapid.Uint64Range(0, 3).Draw(t, "seq")}

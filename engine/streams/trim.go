@@ -49,9 +49,10 @@ func (s *Stream) TrimByMinID(min ID, how Trim) int {
 		func(id ID, _ int) bool { return !id.Less(min) })
 }
 
-// trim removes blocks while whole allows it, and then, unless approximately, entries until keep, which is told how many there are at
-// that time. It stops before all of that when done.
-func (s *Stream) trim(how Trim, done func() bool, whole func(*block) bool, keep func(id ID, length int) bool) (removed int) {
+// trim removes blocks while whole allows it, and then, unless approximately, entries until keep, which is told how
+// many there are at that time. It stops before all of that when done.
+func (s *Stream) trim(how Trim, done func() bool, whole func(*block) bool,
+	keep func(id ID, length int) bool) (removed int) {
 	switch {
 	case len(s.groups) == 0:
 		how.References = KeepReferences
@@ -97,9 +98,10 @@ func (s *Stream) ackBlock(b *block) {
 	})
 }
 
-// trimAcknowledged is trim for entries that no group needs; those that are needed are passed over. Unless it is approximate, which entries
-// go does not depend on blocks: the first ones that may.
-func (s *Stream) trimAcknowledged(how Trim, done func() bool, whole func(*block) bool, keep func(id ID, length int) bool) (removed int) {
+// trimAcknowledged is trim for entries that no group needs; those that are needed are passed over. Unless it is
+// approximate, which entries go does not depend on blocks: the first ones that may.
+func (s *Stream) trimAcknowledged(how Trim, done func() bool, whole func(*block) bool,
+	keep func(id ID, length int) bool) (removed int) {
 	given := s.givenToAll()
 	var scratch [8]ID
 	gone := scratch[:0] // of one block
@@ -148,8 +150,8 @@ func (s *Stream) trimAcknowledged(how Trim, done func() bool, whole func(*block)
 	return removed
 }
 
-// givenToAll returns the last ID up to which all groups have been given the entries; there must be a group. Nothing behind it can be
-// acknowledged.
+// givenToAll returns the last ID up to which all groups have been given the entries; there must be a group. Nothing
+// behind it can be acknowledged.
 func (s *Stream) givenToAll() ID {
 	given := MaxID
 	for _, g := range s.groups {

@@ -151,7 +151,8 @@ func without(ids []ID, fn func(ID) bool) []ID {
 }
 
 func TestAnApproximateTrimTakesWhatIsAcknowledgedOfWholeBlocks(t *testing.T) {
-	// Blocks of 10, of which the first two and the last one have each an entry that is pending, and the last one has been delivered in part.
+	// Blocks of 10, of which the first two and the last one have each an entry that is pending, and the last one has
+	// been delivered in part.
 	build := func() *Stream {
 		s := New()
 		g, _ := s.CreateGroup([]byte("g"), MinID, UnknownEntriesRead)
@@ -185,7 +186,8 @@ func TestAnApproximateTrimTakesWhatIsAcknowledgedOfWholeBlocks(t *testing.T) {
 		{maxLen: 0, want: 42, exact: true, deleted: 45},
 	} {
 		s := build()
-		require.Equal(t, c.want, s.TrimByLength(c.maxLen, Trim{Approx: !c.exact, Limit: c.limit, References: OnlyAcknowledged}), "%+v", c)
+		require.Equal(t, c.want, s.TrimByLength(c.maxLen,
+			Trim{Approx: !c.exact, Limit: c.limit, References: OnlyAcknowledged}), "%+v", c)
 		require.Equal(t, ID{c.deleted, 0}, s.MaxDeletedID(), "%+v", c)
 	}
 }

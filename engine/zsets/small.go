@@ -8,9 +8,9 @@ import (
 	"github.com/atomredis/atomredis/engine/listpack"
 )
 
-// This file has the form of a small set: a listpack of pairs, a member and its score, in order. The score is big-endian without
-// the zeros at its end, which leaves two or three bytes of most whole numbers. The last byte of its element is the size of the
-// whole pair, so that pairs can be walked backwards; it is 0 if the size does not fit.
+// This file has the form of a small set: a listpack of pairs, a member and its score, in order. The score is
+// big-endian without the zeros at its end, which leaves two or three bytes of most whole numbers. The last byte of
+// its element is the size of the whole pair, so that pairs can be walked backwards; it is 0 if the size does not fit.
 
 // maxScore is the largest size of a score and the byte that follows it.
 const maxScore = scoreLen + 1
@@ -67,7 +67,8 @@ func (z *ZSet) insert(member []byte, score float64) {
 	z.small.Insert(place, member, appendSmall(room[:0], score, listpack.EncodedLen(member)))
 }
 
-// firstAfter returns the position of the first member of a small set that comes after another one, of which there must be one.
+// firstAfter returns the position of the first member of a small set that comes after another one, of which there
+// must be one.
 func (z *ZSet) firstAfter(member []byte, score float64) listpack.Pos {
 	for p := z.small.First(); ; {
 		m, s, next := z.pair(p)

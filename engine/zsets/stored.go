@@ -9,9 +9,9 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// This file has the stored forms, in which a score is the 8 bytes of the number, little-endian. A small set is stored whole: the
-// format, then score, length (unsigned varint) and bytes of every member, in the order of the set. A large one is stored in
-// parts: the name of a part is a member and its data the score.
+// This file has the stored forms, in which a score is the 8 bytes of the number, little-endian. A small set is stored
+// whole: the format, then score, length (unsigned varint) and bytes of every member, in the order of the set. A large
+// one is stored in parts: the name of a part is a member and its data the score.
 
 // blobFormat is the first byte of a set that is stored whole.
 const blobFormat = 1
@@ -143,8 +143,9 @@ type Loader struct{ items []item }
 // NewLoader returns a Loader that has no parts.
 func NewLoader() *Loader { return new(Loader) }
 
-// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their names, each
-// once; it is an error if this one does not, or if its data is no score. After an error the Loader is of no more use.
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
+// names, each once; it is an error if this one does not, or if its data is no score. After an error the Loader is of
+// no more use.
 func (l *Loader) Add(name, data []byte) error {
 	if n := len(l.items); n > 0 && string(name) <= l.items[n-1].member.Key() {
 		return errPartsOrder
@@ -157,7 +158,8 @@ func (l *Loader) Add(name, data []byte) error {
 	return nil
 }
 
-// Finish returns the set, whose changes will be noted in log. The error is always nil: a set may have any members and scores.
+// Finish returns the set, whose changes will be noted in log. The error is always nil: a set may have any members and
+// scores.
 func (l *Loader) Finish(log *delta.Log) (*ZSet, error) {
 	// In order they fill the tree densely and without searching.
 	slices.SortFunc(l.items, func(a, b item) int {

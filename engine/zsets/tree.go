@@ -36,8 +36,9 @@ func (m member) Key() string { return dict.TextAt((*byte)(unsafe.Add(unsafe.Poin
 // name is the name as bytes, which must not be written to.
 func (m member) name() []byte { return view(m.Key()) }
 
-// item is a member in the tree, beside a score: that of the member, except in the bounds of inner nodes, where it is what the
-// score was. Items are ordered by score and then by name; the member's memory is read only to tell equal scores apart.
+// item is a member in the tree, beside a score: that of the member, except in the bounds of inner nodes, where it is
+// what the score was. Items are ordered by score and then by name; the member's memory is read only to tell equal
+// scores apart.
 type item struct {
 	score  float64
 	member member
@@ -53,8 +54,8 @@ func (a *item) less(b *item) bool {
 // less is apart, so that the compiler puts the comparison of scores where it is needed.
 func (m member) less(other member) bool { return m.Key() < other.Key() }
 
-// tree is a B+tree of items that knows how many items lie below each node, so that a rank is found on the way down. Nodes may run
-// low after deletions, but no node is empty, except for a root leaf.
+// tree is a B+tree of items that knows how many items lie below each node, so that a rank is found on the way down.
+// Nodes may run low after deletions, but no node is empty, except for a root leaf.
 type tree struct {
 	root *node
 	len  int
@@ -180,8 +181,9 @@ func (t *tree) insert(it item) {
 	}
 }
 
-// insert adds an item below b, a node of t. If b had to split, it returns the new right half and a lower bound of its items. Last tells that b
-// is at the right end of the tree, where a split leaves the left half full: items that arrive in order fill the tree densely.
+// insert adds an item below b, a node of t. If b had to split, it returns the new right half and a lower bound of its
+// items. Last tells that b is at the right end of the tree, where a split leaves the left half full: items that
+// arrive in order fill the tree densely.
 func (b *node) insert(t *tree, it *item, last bool) (right *node, bound item) {
 	if b.inner == nil {
 		return b.insertItem(t, it, last)
@@ -268,7 +270,8 @@ func (t *tree) rank(it item) int {
 	return rank + b.lower(&it)
 }
 
-// first is the number of items before the first one for which reached is true. Once reached, it must be true for all items after.
+// first is the number of items before the first one for which reached is true. Once reached, it must be true for all
+// items after.
 func (t *tree) first(reached func(*item) bool) int {
 	b, rank := t.root, 0
 	if b == nil {
@@ -438,8 +441,8 @@ func (b *node) settle(t *tree, i int) {
 	}
 }
 
-// drop takes kid i out of an inner node, of which it is not the only one. The kid before it inherits its range, or the one after it
-// if it was the first.
+// drop takes kid i out of an inner node, of which it is not the only one. The kid before it inherits its range, or
+// the one after it if it was the first.
 func (b *node) drop(i int) {
 	in := b.inner
 	copy(in.kids[i:], in.kids[i+1:b.n+1])

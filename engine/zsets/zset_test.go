@@ -142,7 +142,8 @@ func TestZSetBehavesAsASortedSlice(t *testing.T) {
 			return append([]entry(nil), out...)
 		}
 		scoreRange := func(t *rapid.T) (ScoreRange, []entry) {
-			r := ScoreRange{score.Draw(t, "min"), score.Draw(t, "max"), rapid.Bool().Draw(t, "minex"), rapid.Bool().Draw(t, "maxex")}
+			r := ScoreRange{score.Draw(t, "min"), score.Draw(t, "max"), rapid.Bool().Draw(t, "minex"),
+				rapid.Bool().Draw(t, "maxex")}
 			var in []entry
 			for _, e := range model {
 				if (e.score > r.Min || e.score == r.Min && !r.MinEx) && (e.score < r.Max || e.score == r.Max && !r.MaxEx) {
@@ -153,14 +154,17 @@ func TestZSetBehavesAsASortedSlice(t *testing.T) {
 		}
 		lexRange := func(t *rapid.T) (LexRange, []entry) {
 			bound := func(label string) LexBound {
-				return LexBound{rapid.SampledFrom([]LexKind{LexMin, LexMax, Inclusive, Exclusive}).Draw(t, label), []byte(name.Draw(t, label))}
+				return LexBound{rapid.SampledFrom([]LexKind{LexMin, LexMax, Inclusive, Exclusive}).Draw(t, label),
+					[]byte(name.Draw(t, label))}
 			}
 			r := LexRange{bound("min"), bound("max")}
 			above := func(m string, b LexBound) bool {
-				return b.Kind == LexMin || b.Kind == Inclusive && m >= string(b.Member) || b.Kind == Exclusive && m > string(b.Member)
+				return b.Kind == LexMin || b.Kind == Inclusive && m >= string(b.Member) || b.Kind == Exclusive &&
+					m > string(b.Member)
 			}
 			below := func(m string, b LexBound) bool {
-				return b.Kind == LexMax || b.Kind == Inclusive && m <= string(b.Member) || b.Kind == Exclusive && m < string(b.Member)
+				return b.Kind == LexMax || b.Kind == Inclusive && m <= string(b.Member) || b.Kind == Exclusive &&
+					m < string(b.Member)
 			}
 			var in []entry
 			for _, e := range model {
@@ -246,7 +250,8 @@ func TestZSetBehavesAsASortedSlice(t *testing.T) {
 			},
 			"RangeByScore": func(t *rapid.T) {
 				r, in := scoreRange(t)
-				reverse, offset, limit := rapid.Bool().Draw(t, "reverse"), rapid.IntRange(-1, 3).Draw(t, "offset"), rapid.IntRange(-1, 5).Draw(t, "limit")
+				reverse, offset, limit := rapid.Bool().Draw(t, "reverse"), rapid.IntRange(-1, 3).Draw(t, "offset"),
+					rapid.IntRange(-1, 5).Draw(t, "limit")
 				require.Equal(t, len(in), z.CountByScore(r))
 				got = nil
 				z.RangeByScore(r, reverse, offset, limit, collect)
@@ -254,7 +259,8 @@ func TestZSetBehavesAsASortedSlice(t *testing.T) {
 			},
 			"RangeByLex": func(t *rapid.T) {
 				r, in := lexRange(t)
-				reverse, offset, limit := rapid.Bool().Draw(t, "reverse"), rapid.IntRange(-1, 3).Draw(t, "offset"), rapid.IntRange(-1, 5).Draw(t, "limit")
+				reverse, offset, limit := rapid.Bool().Draw(t, "reverse"), rapid.IntRange(-1, 3).Draw(t, "offset"),
+					rapid.IntRange(-1, 5).Draw(t, "limit")
 				got = nil
 				z.RangeByLex(r, reverse, offset, limit, collect)
 				n := z.CountByLex(r)
@@ -428,7 +434,8 @@ func TestSmallScoresKeepTheirBits(t *testing.T) {
 		require.EqualValues(t, 10+1+len(b), b[len(b)-1])
 		return len(b) - 1
 	}
-	sizes := map[float64]int{0: 0, 1: 2, -1: 2, 31: 2, 32: 2, 33: 3, 100: 2, 0.5: 2, 1000: 3, 65535: 4, math.Inf(1): 2, 0.1: 8}
+	sizes := map[float64]int{0: 0, 1: 2, -1: 2, 31: 2, 32: 2, 33: 3, 100: 2, 0.5: 2, 1000: 3, 65535: 4, math.Inf(1): 2,
+		0.1: 8}
 	for score, size := range sizes {
 		require.Equal(t, size, keeps(score), score)
 	}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// priority is the nice value of a thread that works in the background. It computes for seconds where there are many keys, and clients are not to
-// wait for it when there are fewer processors than threads with work.
+// priority is the nice value of a thread that works in the background. It computes for seconds where there are many
+// keys, and clients are not to wait for it when there are fewer processors than threads with work.
 const priority = 5
 
 // Work gives the calling goroutine a thread of its own with a low priority. The thread ends with the goroutine.

@@ -36,7 +36,8 @@ func Get(n int) []byte {
 	return Uncleared(Large << class)
 }
 
-// GetFitting returns an empty buffer with room for n bytes and not much more, which may be kept for what it is filled with.
+// GetFitting returns an empty buffer with room for n bytes and not much more, which may be kept for what it is filled
+// with.
 func GetFitting(n int) []byte {
 	if class := classOf(n); class >= 0 && class < classes {
 		if b, ok := shared[class].Get().(*[]byte); ok {
@@ -60,7 +61,8 @@ func Put(b []byte) {
 // classOf returns the class that a buffer of n bytes is taken back to.
 func classOf(n int) int { return bits.Len(uint(n)) - bits.Len(uint(Large)) }
 
-// Grow returns b with room for n more bytes. If it has to move, its former memory is taken back: nobody else may use it.
+// Grow returns b with room for n more bytes. If it has to move, its former memory is taken back: nobody else may use
+// it.
 func Grow(b []byte, n int) []byte {
 	if cap(b)-len(b) >= n {
 		return b
@@ -70,14 +72,15 @@ func Grow(b []byte, n int) []byte {
 	return grown
 }
 
-// Uncleared returns an empty slice with room for at least n bytes, as many as append would give it for so many. Whatever lay in the memory before is beyond the
-// slice's length: to clear 256 KiB first may take as long as to fill them.
+// Uncleared returns an empty slice with room for at least n bytes, as many as append would give it for so many.
+// Whatever lay in the memory before is beyond the slice's length: to clear 256 KiB first may take as long as to fill
+// them.
 func Uncleared(n int) []byte {
 	if n <= 0 {
 		return nil
 	}
-	// A Builder is the one part of the standard library that hands out such memory. It is the only owner, so that nobody takes for a constant string what is
-	// written there.
+	// A Builder is the one part of the standard library that hands out such memory. It is the only owner, so that nobody
+	// takes for a constant string what is written there.
 	var b strings.Builder
 	b.Grow(n)
 	b.WriteByte(0)

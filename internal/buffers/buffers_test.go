@@ -10,7 +10,8 @@ import (
 )
 
 func TestBuffers(t *testing.T) {
-	for _, n := range []int{0, 1, Large / 2, Large/2 + 1, Large - 1, Large, Large + 1, 300_000, Large << (classes - 1), Large<<(classes-1) + 1} {
+	for _, n := range []int{0, 1, Large / 2, Large/2 + 1, Large - 1, Large, Large + 1, 300_000, Large << (classes - 1),
+		Large<<(classes-1) + 1} {
 		for range 3 {
 			b := Get(n)
 			require.Empty(t, b)

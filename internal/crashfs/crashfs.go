@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// FS is a vfs.MemFS that can be copied at any time. A MemFS by itself takes its lock of copies twice in Link and in ReuseForWrite, so
-// that each of them and a CrashClone that comes between wait for each other for ever.
+// FS is a vfs.MemFS that can be copied at any time. A MemFS by itself takes its lock of copies twice in Link and in
+// ReuseForWrite, so that each of them and a CrashClone that comes between wait for each other for ever.
 type FS struct {
 	*vfs.MemFS
 	mu sync.RWMutex

@@ -1,5 +1,5 @@
-// Package house has the rules about who may import whom: the table of packages in docs/architecture.md, which a test compares
-// with the code.
+// Package house has the rules about who may import whom: the table of packages in docs/architecture.md, which a test
+// compares with the code.
 package house
 
 import (
@@ -42,7 +42,8 @@ type pkg struct {
 	IgnoredGoFiles  []string // for other systems
 }
 
-// Nobody imports what the table does not allow, every package is in the table, and the numbers of lines are about right.
+// Nobody imports what the table does not allow, every package is in the table, and the numbers of lines are about
+// right.
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	table := readTable(t)
 	found := map[string]bool{}

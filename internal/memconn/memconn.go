@@ -1,6 +1,6 @@
-// Package memconn is a connection in memory: a net.Conn at both ends, with a buffer for each direction, deadlines, and ends that close as
-// those of a TCP connection do. It uses no port, no file and no goroutine, and whoever waits does so durably in the sense of
-// testing/synctest.
+// Package memconn is a connection in memory: a net.Conn at both ends, with a buffer for each direction, deadlines,
+// and ends that close as those of a TCP connection do. It uses no port, no file and no goroutine, and whoever waits
+// does so durably in the sense of testing/synctest.
 package memconn
 
 import (
@@ -25,8 +25,8 @@ func (Addr) Network() string { return "memory" }
 // String returns "memory".
 func (Addr) String() string { return "memory" }
 
-// Pipe returns the two ends of a new connection. What is written to one can be read from the other; buffer is how many bytes can wait
-// in each direction before a writer has to, DefaultBuffer if it is 0.
+// Pipe returns the two ends of a new connection. What is written to one can be read from the other; buffer is how
+// many bytes can wait in each direction before a writer has to, DefaultBuffer if it is 0.
 func Pipe(buffer int) (*Conn, *Conn) {
 	if buffer <= 0 {
 		buffer = DefaultBuffer
@@ -35,9 +35,9 @@ func Pipe(buffer int) (*Conn, *Conn) {
 	return &Conn{in: back, out: there}, &Conn{in: there, out: back}
 }
 
-// Conn is one end of a connection. Its methods may be called from any goroutine. Errors are *net.OpError but for io.EOF: with
-// os.ErrDeadlineExceeded (a net.Error whose Timeout is true), net.ErrClosed after Close at this end, and syscall.EPIPE when the
-// other end does not read any more.
+// Conn is one end of a connection. Its methods may be called from any goroutine. Errors are *net.OpError but for
+// io.EOF: with os.ErrDeadlineExceeded (a net.Error whose Timeout is true), net.ErrClosed after Close at this end, and
+// syscall.EPIPE when the other end does not read any more.
 type Conn struct{ in, out *flow }
 
 // Read returns what the other end has written, and io.EOF once that has closed and everything has been read.
@@ -52,7 +52,8 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 	return n, opError("write", err)
 }
 
-// Close ends both directions. What was written before can still be read at the other end; what it has sent and was not read is gone.
+// Close ends both directions. What was written before can still be read at the other end; what it has sent and was
+// not read is gone.
 func (c *Conn) Close() error {
 	c.in.closeReader()
 	c.out.closeWriter()
@@ -173,8 +174,8 @@ func (f *flow) write(b []byte) (n int, err error) {
 	}
 }
 
-// add puts bytes behind those that wait. The buffer moves them to its start only when at least half of it has been read, so that each byte is
-// moved no more than once on average.
+// add puts bytes behind those that wait. The buffer moves them to its start only when at least half of it has been
+// read, so that each byte is moved no more than once on average.
 func (f *flow) add(b []byte) {
 	if len(f.buf)+len(b) > cap(f.buf) && f.start >= len(f.buf)/2 {
 		f.buf = f.buf[:copy(f.buf, f.buf[f.start:])]

@@ -1,5 +1,6 @@
-// Portable checks that the packages it is given, with their tests, compile for other systems: GOOS/GOARCH pairs before "--", packages behind.
-// It only checks types, and of what is imported only the declarations, which takes seconds where compiling everything takes minutes.
+// Portable checks that the packages it is given, with their tests, compile for other systems: GOOS/GOARCH pairs
+// before "--", packages behind. It only checks types, and of what is imported only the declarations, which takes
+// seconds where compiling everything takes minutes.
 package main
 
 import (

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring is an io_uring: two queues in memory that is shared with the system, one of calls to be made and one of their results. All of it is as
-// io_uring(7) and io_uring_setup(2) have it.
+// ring is an io_uring: two queues in memory that is shared with the system, one of calls to be made and one of their
+// results. All of it is as io_uring(7) and io_uring_setup(2) have it.
 type ring struct {
 	fd     int
 	queues []byte // the memory of both queues
@@ -90,10 +90,12 @@ func newRing(limit int) (_ *ring, err error) {
 		return nil, fmt.Errorf("io_uring_setup: %w", unix.ENOSYS)
 	}
 	queues := max(p.sq.array+p.sqEntries*4, p.cq.cqes+p.cqEntries*uint32(unsafe.Sizeof(completion{})))
-	if r.queues, err = unix.Mmap(r.fd, offsetQueues, int(queues), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+	if r.queues, err = unix.Mmap(r.fd, offsetQueues, int(queues), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
-	if r.memory, err = unix.Mmap(r.fd, offsetEntries, int(p.sqEntries)*int(unsafe.Sizeof(submission{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+	if r.memory, err = unix.Mmap(r.fd, offsetEntries, int(p.sqEntries)*int(unsafe.Sizeof(submission{})),
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
 	r.entries = unsafe.Slice((*submission)(unsafe.Pointer(&r.memory[0])), p.sqEntries)
@@ -119,21 +121,23 @@ func (r *ring) close() {
 	unix.Close(r.fd)
 }
 
-// do makes calls, of which there must not be more than the ring was made for, and returns how many it has made: all of them, or less with an error, after which the
-// ring must not be used any more.
+// do makes calls, of which there must not be more than the ring was made for, and returns how many it has made: all
+// of them, or less with an error, after which the ring must not be used any more.
 func (r *ring) do(calls []call, results []Result) (done int, err error) {
 	tail := *r.tail
 	for i := range calls {
 		c := &calls[i]
 		e := &r.entries[(tail+uint32(i))&r.mask]
-		*e = submission{opcode: opRecv, fd: int32(c.fd), addr: uint64(uintptr(unsafe.Pointer(&c.b[0]))), len: uint32(len(c.b)), msgFlags: recvFlags, userData: uint64(i)}
+		*e = submission{opcode: opRecv, fd: int32(c.fd), addr: uint64(uintptr(unsafe.Pointer(&c.b[0]))),
+			len: uint32(len(c.b)), msgFlags: recvFlags, userData: uint64(i)}
 		if c.send {
 			e.opcode, e.msgFlags = opSend, sendFlags
 		}
 	}
 	atomic.StoreUint32(r.tail, tail+uint32(len(calls)))
 	for taken, seen := 0, 0; seen < len(calls); {
-		n, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(len(calls)-taken), uintptr(len(calls)-seen), enterGetEvents, 0, 0)
+		n, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(len(calls)-taken),
+			uintptr(len(calls)-seen), enterGetEvents, 0, 0)
 		switch {
 		case errno == 0:
 			taken += int(n)

@@ -1,8 +1,9 @@
 // Package sockcalls receives from many sockets, or sends to them, in a single system call.
 //
-// What a server does for a short command is for the most part to enter the system and to leave it, once to receive and once to send: on virtual machines that
-// takes up to a microsecond each time. Calls for several sockets that are made together, through an io_uring, enter it once. Nothing is left to
-// io_uring afterwards: no call waits, so all are done when Batch.Do returns, and the memory that they use is the caller's again.
+// What a server does for a short command is for the most part to enter the system and to leave it, once to receive
+// and once to send: on virtual machines that takes up to a microsecond each time. Calls for several sockets that are
+// made together, through an io_uring, enter it once. Nothing is left to io_uring afterwards: no call waits, so all
+// are done when Batch.Do returns, and the memory that they use is the caller's again.
 package sockcalls
 
 import (
@@ -11,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch is a number of calls that are to be made together. All of its methods must be called by the same thread, the one that
-// called New (see runtime.LockOSThread), but Close, which any may call when nobody uses the batch.
+// Batch is a number of calls that are to be made together. All of its methods must be called by the same thread, the
+// one that called New (see runtime.LockOSThread), but Close, which any may call when nobody uses the batch.
 type Batch struct {
 	ring    *ring // nil: the calls are made one after the other
 	calls   []call
@@ -26,14 +27,15 @@ type call struct {
 	b    []byte
 }
 
-// Result is what a call has done: it has sent or received N bytes, none if Err is not 0. To have received none without an error means that the other
-// side sends no more.
+// Result is what a call has done: it has sent or received N bytes, none if Err is not 0. To have received none
+// without an error means that the other side sends no more.
 type Result struct {
 	N   int
 	Err unix.Errno
 }
 
-// minTogether is how many calls it takes for an io_uring to be of use: for a single one it has more work than the call itself.
+// minTogether is how many calls it takes for an io_uring to be of use: for a single one it has more work than the
+// call itself.
 const minTogether = 2
 
 // New returns a batch for up to limit calls. It makes them one after the other if the system has no
@@ -63,17 +65,18 @@ func (b *Batch) Close() {
 // Full reports that there is no room for another call.
 func (b *Batch) Full() bool { return len(b.calls) == cap(b.calls) }
 
-// Recv adds a call that receives what there is from a socket into buf, whose length must not be 0. If there is nothing it fails with EAGAIN. The batch must not be full.
+// Recv adds a call that receives what there is from a socket into buf, whose length must not be 0. If there is
+// nothing it fails with EAGAIN. The batch must not be full.
 func (b *Batch) Recv(fd int, buf []byte) { b.calls = append(b.calls, call{fd: fd, b: buf}) }
 
-// Send adds a call that sends data, whose length must not be 0, to a socket: as much of it as there is room for, and if there is none it fails with EAGAIN.
-// The batch must not be full.
+// Send adds a call that sends data, whose length must not be 0, to a socket: as much of it as there is room for, and
+// if there is none it fails with EAGAIN. The batch must not be full.
 func (b *Batch) Send(fd int, data []byte) {
 	b.calls = append(b.calls, call{fd: fd, send: true, b: data})
 }
 
-// Do makes the calls, and forgets them. The results are in the order in which the calls were added, and valid until the next Do. A socket may fail
-// without the others'.
+// Do makes the calls, and forgets them. The results are in the order in which the calls were added, and valid until
+// the next Do. A socket may fail without the others'.
 func (b *Batch) Do() []Result {
 	results := b.results[:len(b.calls)]
 	done := 0

@@ -1,5 +1,5 @@
-// Package testhook is how package atomredistest reaches into a server: things go wrong there because a test wants them to. A
-// server without a Hook pays nothing for it.
+// Package testhook is how package atomredistest reaches into a server: things go wrong there because a test wants
+// them to. A server without a Hook pays nothing for it.
 package testhook
 
 import (
@@ -29,7 +29,9 @@ type Hook struct {
 
 // Fault is what goes wrong with executions of commands. What is empty says nothing.
 type Fault struct {
-	Command string  // as the server calls it, a sub-command "config|get", or a container; empty is any but those with which clients open connections
+	// as the server calls it, a sub-command "config|get", or a container; empty is any but those with which clients open
+	// connections
+	Command string
 	Key     string  // a pattern that one of the keys matches
 	Client  string  // name, id or address of the client
 	Percent float64 // of the executions that all of this holds for; 0 is all
@@ -60,7 +62,8 @@ func (h *Hook) Add(f Fault) {
 	}
 }
 
-// SetKnown is called by the server, with a function that returns its own name for a command, or a sub-command, of these words.
+// SetKnown is called by the server, with a function that returns its own name for a command, or a sub-command, of
+// these words.
 func (h *Hook) SetKnown(f func(words []string) (name string, ok bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,8 +110,8 @@ func (h *Hook) Clear() {
 // opening are commands with which client libraries open connections.
 var opening = map[string]bool{"hello": true, "auth": true, "select": true, "client": true}
 
-// Failure returns the error reply for a command that is about to be executed, if it is to fail. Latency that it is to have counts for the
-// next replies of the client, which is known by owner.
+// Failure returns the error reply for a command that is about to be executed, if it is to fail. Latency that it is to
+// have counts for the next replies of the client, which is known by owner.
 func (h *Hook) Failure(c *Call, owner any) (reply string, fails bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,8 +154,8 @@ func (f *Fault) concerns(c *Call) bool {
 	return due(f.seen) > due(f.seen-1)
 }
 
-// Wait waits as long as replies to the client are late, or ctx lasts, and returns the error of ctx then. all says that latency counts that all
-// clients have.
+// Wait waits as long as replies to the client are late, or ctx lasts, and returns the error of ctx then. all says
+// that latency counts that all clients have.
 func (h *Hook) Wait(ctx context.Context, owner any, all bool) error {
 	h.mu.Lock()
 	d, released := h.late[owner], h.released

@@ -248,7 +248,8 @@ func (p Pattern) number() string {
 // plainLine reports whether a status or an error can stand without quotes: at the top level it may hold
 // spaces, because it takes the whole line; inside an aggregate it is one word.
 func plainLine(s string, kind byte, top bool) bool {
-	if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s[:1], `"/`) || kind == Error && s[0] >= '0' && s[0] <= '9' {
+	if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s[:1], `"/`) || kind == Error && s[0] >= '0' &&
+		s[0] <= '9' {
 		return false
 	}
 	for i := 0; i < len(s); i++ {

@@ -170,7 +170,8 @@ func TestConnReadsOneReplyAtATime(t *testing.T) {
 }
 
 func TestConnRefusesBrokenReplies(t *testing.T) {
-	for _, reply := range []string{"?\r\n", "$5\r\nab\r\nxyz", "*x\r\n", "$-2\r\n", "+no end", "+bare\n", "\r\n", strings.Repeat("*1\r\n", 1000)} {
+	for _, reply := range []string{"?\r\n", "$5\r\nab\r\nxyz", "*x\r\n", "$-2\r\n", "+no end", "+bare\n", "\r\n",
+		strings.Repeat("*1\r\n", 1000)} {
 		nc, err := scripted(reply)()
 		require.NoError(t, err)
 		c := NewConn(nc)

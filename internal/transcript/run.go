@@ -58,7 +58,8 @@ func Record(dial Dialer, transcript *Transcript) error {
 	return r.run()
 }
 
-// RecordSince is Record with a server that replies as a release does: it keeps what older ones reply, and puts beside it what is different.
+// RecordSince is Record with a server that replies as a release does: it keeps what older ones reply, and puts beside
+// it what is different.
 func RecordSince(dial Dialer, transcript *Transcript, release Release) error {
 	r := &runner{dial: dial, transcript: transcript, record: true, since: release}
 	return r.run()

@@ -1,5 +1,5 @@
-// Package transcript talks to a server and compares what it says, reply by reply: transcripts of commands and exact replies,
-// recorded from a Redis and replayed against any server.
+// Package transcript talks to a server and compares what it says, reply by reply: transcripts of commands and exact
+// replies, recorded from a Redis and replayed against any server.
 package transcript
 
 import (

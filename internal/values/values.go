@@ -21,8 +21,8 @@ var ErrTooDeep = errors.New("the value is nested too deeply")
 
 func isTime(t reflect.Type) bool { return t == reflect.TypeFor[time.Time]() }
 
-// Scalar returns the value of a basic type that stands for v, which is a: that of its kind, or what its methods make of it. ok is false if
-// there is none.
+// Scalar returns the value of a basic type that stands for v, which is a: that of its kind, or what its methods make
+// of it. ok is false if there is none.
 func Scalar(v reflect.Value, a any) (scalar any, ok bool, err error) {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, false, nil // its methods cannot be called
@@ -78,7 +78,8 @@ type Field struct {
 	Omitted bool // it is empty, and the tag says omitempty
 }
 
-// Fields returns the exported fields of a struct that have a tag `redis:"name"`, in their order, as go-redis writes and reads them.
+// Fields returns the exported fields of a struct that have a tag `redis:"name"`, in their order, as go-redis writes
+// and reads them.
 func Fields(v reflect.Value) (fields []Field) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)

@@ -12,8 +12,9 @@ import (
 
 // FS is the file system that data are kept on: vfs.Default, but for how it removes long files.
 //
-// A file system may free the blocks of a removed file, and tell the disk about them, in one go, and everybody who syncs anything waits for that
-// (ext4 that discards: 17 ms for 64 MiB). So Remove shortens a long file bit by bit before, and rests in between.
+// A file system may free the blocks of a removed file, and tell the disk about them, in one go, and everybody who
+// syncs anything waits for that (ext4 that discards: 17 ms for 64 MiB). So Remove shortens a long file bit by bit
+// before, and rests in between.
 var FS vfs.FS = gentle{FS: vfs.Default, rest: func() { time.Sleep(rest) }}
 
 const (

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir locks a directory itself, as long as it is open. File systems that cannot do so, as NFS, have the file in it only.
+// lockDir locks a directory itself, as long as it is open. File systems that cannot do so, as NFS, have the file in
+// it only.
 func lockDir(dir string) (io.Closer, error) {
 	d, err := os.Open(dir)
 	if err != nil {

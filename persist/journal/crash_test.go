@@ -25,8 +25,8 @@ func (h *history) append(j *File, commands string) {
 	h.entries = append(h.entries, entry{lsn: j.Appended(), commands: commands})
 }
 
-// check compares what was replayed from a checkpoint on: all that was durable must be there, and nothing but a beginning of what
-// was appended since. What is not there has never happened.
+// check compares what was replayed from a checkpoint on: all that was durable must be there, and nothing but a
+// beginning of what was appended since. What is not there has never happened.
 func (h *history) check(t require.TestingT, got []string, checkpoint, durable uint64) {
 	var want []entry
 	for _, e := range h.entries {
@@ -81,8 +81,8 @@ func TestWhatIsDurableSurvivesCrashes(t *testing.T) {
 	})
 }
 
-// workload is some lives of a journal with all that happens in one: rotation, release, failure. It goes on in spite of errors,
-// as the server does. It counts what has failed.
+// workload is some lives of a journal with all that happens in one: rotation, release, failure. It goes on in spite
+// of errors, as the server does. It counts what has failed.
 type workload struct {
 	history
 	running  atomic.Pointer[File]

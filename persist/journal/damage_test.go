@@ -17,8 +17,8 @@ import (
 
 func rng(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// small makes a journal of three segments, the records of which are returned. The last segment has everything that a mark
-// vouches for if closed is set.
+// small makes a journal of three segments, the records of which are returned. The last segment has everything that a
+// mark vouches for if closed is set.
 func small(t require.TestingT, closed bool) (*vfs.MemFS, []string) {
 	fs := newFS(t)
 	j := open(t, Options{FS: fs})
@@ -113,7 +113,8 @@ func TestFlippedAnywhere(t *testing.T) {
 		knowNothing(t, fs) // so that only the marks vouch for anything
 		for i, s := range soundSegments(t, fs, dir) {
 			whole := readFile(t, fs, segmentPath(fs, dir, s.start))
-			// In the last segment nothing vouches for the last batch, unless a mark comes after it, and nothing for the last mark.
+			// In the last segment nothing vouches for the last batch, unless a mark comes after it, and nothing for the last
+			// mark.
 			vouched := int(s.size)
 			if i == 2 {
 				if vouched -= markSize; !closed {

@@ -18,7 +18,8 @@ import (
 // Policy is when what is appended is synced (appendfsync).
 type Policy int
 
-// Always syncs as soon as possible, EverySec so often that no more than the last second can be lost, No leaves it to the operating system.
+// Always syncs as soon as possible, EverySec so often that no more than the last second can be lost, No leaves it to
+// the operating system.
 const (
 	Always Policy = iota
 	EverySec
@@ -33,11 +34,12 @@ const (
 	maxSpare           = 4 << 20          // longest buffer that is kept though less would do, in bytes
 	kickDelay          = time.Millisecond // Always: how long a batch waits for a Kick
 	writeInterval      = 5 * time.Millisecond
-	minInline          = 4 << 10                // not Always: with fewer bytes waiting, Commit leaves them to the writer
-	inlineLimit        = time.Millisecond       // not Always: how long it may take Commit to write
-	slowPauses         = 200                    // after it took longer, Commit leaves writing to the writer for so many times as long
-	syncInterval       = 700 * time.Millisecond // EverySec: leaves a sync the rest of the second
-	lagLimit           = time.Second            // EverySec: what is older must not be lost
+	minInline          = 4 << 10          // not Always: with fewer bytes waiting, Commit leaves them to the writer
+	inlineLimit        = time.Millisecond // not Always: how long it may take Commit to write
+	// after it took longer, Commit leaves writing to the writer for so many times as long
+	slowPauses   = 200
+	syncInterval = 700 * time.Millisecond // EverySec: leaves a sync the rest of the second
+	lagLimit     = time.Second            // EverySec: what is older must not be lost
 )
 
 // LongRecord is the length in bytes of commands from which on Append keeps them instead of copying them.
@@ -62,11 +64,11 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock for EverySec and Lagging. nil means time.Now.
 	Now func() time.Time
-	// Notify is called, by a goroutine of the journal or in Commit, without locks, whenever Durable has advanced, or Err or the policy has changed. It may
-	// be nil.
+	// Notify is called, by a goroutine of the journal or in Commit, without locks, whenever Durable has advanced, or Err
+	// or the policy has changed. It may be nil.
 	Notify func()
-	// Waited is told how long clients had to wait for the disk: for a write or a sync under Always, and for a sync under EverySec that took longer
-	// than a second. It is called without locks that others wait for, and may be nil.
+	// Waited is told how long clients had to wait for the disk: for a write or a sync under Always, and for a sync under
+	// EverySec that took longer than a second. It is called without locks that others wait for, and may be nil.
 	Waited func(forWhat Wait, took time.Duration)
 	// Delay returns how long to wait before each write, for tests. It may be nil.
 	Delay func() time.Duration
@@ -82,61 +84,65 @@ const (
 	WaitLag               // EverySec: a sync
 )
 
-// Journal is a log of what was done to a keyspace. What is appended becomes durable after a while; Durable tells how far, and Sync
-// waits for it. Its methods may be called from any goroutine. File is the journal in the segments of a directory.
+// Journal is a log of what was done to a keyspace. What is appended becomes durable after a while; Durable tells how
+// far, and Sync waits for it. Its methods may be called from any goroutine. File is the journal in the segments of a
+// directory.
 type Journal interface {
-	// Read calls fn with the durable records that begin at LSN from or later, in their order: where they begin, and what was given
-	// to Append. commands is valid until fn returns. It returns the LSN after the last of them, or from if that is later. It ends with
-	// the first error of fn, which it returns as it is, and with ErrReleased if some of the records are not kept any more.
+	// Read calls fn with the durable records that begin at LSN from or later, in their order: where they begin, and what
+	// was given to Append. commands is valid until fn returns. It returns the LSN after the last of them, or from if
+	// that is later. It ends with the first error of fn, which it returns as it is, and with ErrReleased if some of the
+	// records are not kept any more.
 	//
-	// A journal that has just been opened must be read once before anything else is done with it, from the position up to which a
-	// checkpoint has everything. This removes what a crash left at the end that was never synced. The error is a *DamageError if
-	// synced data are missing or wrong; then nothing is changed, and the journal can only be closed.
+	// A journal that has just been opened must be read once before anything else is done with it, from the position up
+	// to which a checkpoint has everything. This removes what a crash left at the end that was never synced. The error
+	// is a *DamageError if synced data are missing or wrong; then nothing is changed, and the journal can only be
+	// closed.
 	Read(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error)
-	// Append adds a record of the commands that were done at time now, in ms since 1970. commands is not kept, unless it is of
-	// LongRecord bytes or more: then it is not copied, and nobody may change it any more. Append does no I/O, but waits if too
-	// much is not written yet. What is appended after the journal has failed is dropped: see Err.
+	// Append adds a record of the commands that were done at time now, in ms since 1970. commands is not kept, unless it
+	// is of LongRecord bytes or more: then it is not copied, and nobody may change it any more. Append does no I/O, but
+	// waits if too much is not written yet. What is appended after the journal has failed is dropped: see Err.
 	Append(now int64, commands []byte)
 	// Appended returns the LSN after the last record.
 	Appended() uint64
 	// Buffered returns how many bytes wait in memory to be written.
 	Buffered() int64
-	// Durable returns the LSN before which everything is synced, or need not be because a checkpoint has it. It is less than
-	// Appended while the journal has failed.
+	// Durable returns the LSN before which everything is synced, or need not be because a checkpoint has it. It is less
+	// than Appended while the journal has failed.
 	Durable() uint64
 	// Sync returns when everything that has been appended is synced, or cannot be: then it returns why.
 	Sync(ctx context.Context) error
 	// Kick has what was appended written, and under Always synced, without further delay.
 	Kick()
-	// Commit writes what was appended before it returns, and under Always makes it durable, if nobody else is at it already. Otherwise it is Kick under
-	// Always, and nothing else: then there is no need to write what is little, or while to write might mean to wait for the disk.
+	// Commit writes what was appended before it returns, and under Always makes it durable, if nobody else is at it
+	// already. Otherwise it is Kick under Always, and nothing else: then there is no need to write what is little, or
+	// while to write might mean to wait for the disk.
 	Commit()
 	// SetPolicy changes when what is appended is synced.
 	SetPolicy(p Policy)
-	// Lagging reports that the policy is EverySec and something that was appended more than a second ago is not synced yet,
-	// though the journal has not failed.
+	// Lagging reports that the policy is EverySec and something that was appended more than a second ago is not synced
+	// yet, though the journal has not failed.
 	Lagging() bool
-	// Err returns why the journal has failed, nil if it has not. What is appended from then on is dropped, and nothing becomes
-	// durable, until Resume.
+	// Err returns why the journal has failed, nil if it has not. What is appended from then on is dropped, and nothing
+	// becomes durable, until Resume.
 	Err() error
-	// FailedNext returns the LSN at which a journal that has failed will go on: it is after all that was ever handed out. The caller
-	// makes a checkpoint of everything as it is now, for which it holds the whole keyspace while it calls FailedNext, and calls
-	// Resume when the checkpoint is durable. What is appended meanwhile is kept.
+	// FailedNext returns the LSN at which a journal that has failed will go on: it is after all that was ever handed
+	// out. The caller makes a checkpoint of everything as it is now, for which it holds the whole keyspace while it
+	// calls FailedNext, and calls Resume when the checkpoint is durable. What is appended meanwhile is kept.
 	FailedNext() uint64
-	// Resume makes a journal that has failed go on at what FailedNext last returned; what is older is removed. If it returns an
-	// error the journal has still failed, and everything must be done again, beginning with FailedNext.
+	// Resume makes a journal that has failed go on at what FailedNext last returned; what is older is removed. If it
+	// returns an error the journal has still failed, and everything must be done again, beginning with FailedNext.
 	Resume() error
 	// Rotate makes the next record the first that a later Release keeps, and returns its LSN. It does no I/O itself.
 	Rotate() uint64
 	// Release removes what holds only records before an LSN, which a checkpoint has. It waits for what Rotate has begun.
 	Release(before uint64) error
-	// Seed returns the seed of the segment that has what is at an LSN, for Start. It waits for what Rotate has begun, and is 0 if the
-	// journal has failed.
+	// Seed returns the seed of the segment that has what is at an LSN, for Start. It waits for what Rotate has begun,
+	// and is 0 if the journal has failed.
 	Seed(lsn uint64) uint32
 	// Size returns the length of everything that is kept, in bytes.
 	Size() int64
-	// Close makes everything durable and ends the journal's goroutines. It returns why the journal has failed, if it has. What is
-	// appended later is dropped.
+	// Close makes everything durable and ends the journal's goroutines. It returns why the journal has failed, if it
+	// has. What is appended later is dropped.
 	Close() error
 }
 
@@ -150,9 +156,10 @@ type File struct {
 
 	appended atomic.Uint64 // LSN after the last record; written under mu
 	durable  atomic.Uint64 // LSN before which everything is synced; written under mu
-	dirty    atomic.Int64  // when the first record that is not synced was appended, or earlier, in ns since 1970; 0 if there is none
-	policy   atomic.Int32
-	failure  atomic.Pointer[error] // nil unless failed; written under mu
+	// when the first record that is not synced was appended, or earlier, in ns since 1970; 0 if there is none
+	dirty   atomic.Int64
+	policy  atomic.Int32
+	failure atomic.Pointer[error] // nil unless failed; written under mu
 
 	wake    chan struct{} // has something once due is set
 	timer   *time.Timer   // sets due
@@ -319,7 +326,8 @@ func (j *File) begun(file vfs.File, start uint64, seed uint32) (err error) {
 	return err
 }
 
-// firstSegment returns the segment in which a journal goes on that consists of some segments, or has its end before from.
+// firstSegment returns the segment in which a journal goes on that consists of some segments, or has its end before
+// from.
 func (j *File) firstSegment(segments []segment, from uint64) (vfs.File, segment, error) {
 	start, before := from, uint32(0)
 	if n := len(segments); n > 0 {
@@ -337,7 +345,8 @@ func (j *File) firstSegment(segments []segment, from uint64) (vfs.File, segment,
 	return file, segment{start: start, seed: seed}, err
 }
 
-// begin goes on in a new, empty segment. Everything before it is durable. The caller holds mu, unless nobody else has j yet.
+// begin goes on in a new, empty segment. Everything before it is durable. The caller holds mu, unless nobody else has
+// j yet.
 func (j *File) begin(file vfs.File, seed uint32, start uint64) {
 	j.file, j.seed, j.size, j.prepared, j.written = file, seed, headerSize, headerSize, start
 	j.segments = append(j.segments, segment{start: start, size: headerSize, seed: seed})
@@ -386,8 +395,8 @@ func (j *File) Append(now int64, commands []byte) {
 	}
 }
 
-// full reports whether a record of n bytes has to wait until what is in the buffer has been taken. Behind the head of a long record there
-// is none. The caller holds mu.
+// full reports whether a record of n bytes has to wait until what is in the buffer has been taken. Behind the head of
+// a long record there is none. The caller holds mu.
 func (j *File) full(n int) bool { return j.long != nil || len(j.buf)+n > j.maxBuffer }
 
 // beginBatch prepares for the first record in the buffer. The caller holds mu.
@@ -433,7 +442,8 @@ func (j *File) Durable() uint64 { return j.durable.Load() }
 // Lagging implements Journal.
 func (j *File) Lagging() bool {
 	dirty := j.dirty.Load()
-	return dirty != 0 && Policy(j.policy.Load()) == EverySec && j.failure.Load() == nil && j.o.Now().UnixNano()-dirty > int64(lagLimit)
+	return dirty != 0 && Policy(j.policy.Load()) == EverySec && j.failure.Load() == nil &&
+		j.o.Now().UnixNano()-dirty > int64(lagLimit)
 }
 
 // Kick implements Journal.
@@ -497,8 +507,8 @@ func (j *File) fail(err error) {
 	}
 	j.failure.Store(&err)
 	j.exhausted = nil
-	// A position that is never synced: who asks whether what it had appended, in vain perhaps, is durable must not hear that
-	// everything is.
+	// A position that is never synced: who asks whether what it had appended, in vain perhaps, is durable must not hear
+	// that everything is.
 	j.appended.Add(1)
 	j.drop()
 	j.announce, j.unlogged = true, true

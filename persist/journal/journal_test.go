@@ -634,7 +634,8 @@ func hurried(d time.Duration) func() time.Time {
 	}
 }
 
-// Once nothing has come for a while the file becomes longer until there is room for many batches, and no longer than a segment is.
+// Once nothing has come for a while the file becomes longer until there is room for many batches, and no longer than
+// a segment is.
 func TestZerosAreWrittenWhileNothingElseIs(t *testing.T) {
 	for segment, want := range map[int64]func(size int) int{
 		0:    func(size int) int { return size + preparedAhead*1000 },

@@ -73,7 +73,8 @@ func TestLongRecordsStandAmongOthers(t *testing.T) {
 	}
 	var from uint64
 	var kept int
-	for i, n := range []int{10, LongRecord - 1, LongRecord, 5, LongRecord + 1, LongRecord, 4*LongRecord + 7, LongRecord, 0, 100, 2 * LongRecord} {
+	for i, n := range []int{10, LongRecord - 1, LongRecord, 5, LongRecord + 1, LongRecord, 4*LongRecord + 7, LongRecord,
+		0, 100, 2 * LongRecord} {
 		add(n)
 		switch i {
 		case 2, 5: // a cut right behind a long one

@@ -12,13 +12,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The file of positions lies beside the directory of the segments, and says what of them must exist: so that it is seen if the last
-// segment, its end, or all of them are gone. It has three slots, a page apart from each other.
+// The file of positions lies beside the directory of the segments, and says what of them must exist: so that it is
+// seen if the last segment, its end, or all of them are gone. It has three slots, a page apart from each other.
 //
-// Two slots are written in turn, and synced, when a segment has been begun, before anything is written into that, and when the journal
-// is closed: one of them is sound at any instant. The third is written without a sync, now and then, when more has been synced of the
-// journal: it survives the end of the process, and usually that of the machine. It counts if it has the sequence number of the newer
-// of the other two.
+// Two slots are written in turn, and synced, when a segment has been begun, before anything is written into that, and
+// when the journal is closed: one of them is sound at any instant. The third is written without a sync, now and then,
+// when more has been synced of the journal: it survives the end of the process, and usually that of the machine. It
+// counts if it has the sequence number of the newer of the other two.
 //
 //	slot  magic (8), sequence number (8), flags (4), seed of the segment (4), its start (8), synced (8), CRC of what precedes (4)
 const (
@@ -71,11 +71,13 @@ func decodePositions(b []byte) (p positions, ok bool) {
 	flags := binary.LittleEndian.Uint32(b[16:])
 	return positions{
 		exists: true, seq: binary.LittleEndian.Uint64(b[8:]), segment: flags&flagSegment != 0, closed: flags&flagClosed != 0,
-		seed: binary.LittleEndian.Uint32(b[20:]), start: binary.LittleEndian.Uint64(b[24:]), synced: binary.LittleEndian.Uint64(b[32:]),
+		seed: binary.LittleEndian.Uint32(b[20:]), start: binary.LittleEndian.Uint64(b[24:]),
+		synced: binary.LittleEndian.Uint64(b[32:]),
 	}, true
 }
 
-// readPositions reads the file that belongs to the segments in dir. The error is a *DamageError if the file says nothing.
+// readPositions reads the file that belongs to the segments in dir. The error is a *DamageError if the file says
+// nothing.
 func readPositions(fs vfs.FS, dir string) (positions, error) {
 	path := positionsPath(fs, dir)
 	file, err := fs.Open(path)

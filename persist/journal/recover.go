@@ -47,8 +47,9 @@ type Report struct {
 	Cut Cut
 }
 
-// Cut is the part of a journal, from an offset in a file on, that is or would be cut off: Bytes is 0 if there is none.
-// Records is how many sound records of commands are in it, including those before the position from which the journal was read.
+// Cut is the part of a journal, from an offset in a file on, that is or would be cut off: Bytes is 0 if there is
+// none. Records is how many sound records of commands are in it, including those before the position from which the
+// journal was read.
 type Cut struct {
 	File    string
 	Offset  int64
@@ -56,10 +57,12 @@ type Cut struct {
 	Records int
 }
 
-// Replay calls fn with the records in dir that begin at from.LSN or later, in their order: where they begin, and what was
-// given to Append. commands is valid until fn returns. It ends with the first error of fn, which it returns as it is.
+// Replay calls fn with the records in dir that begin at from.LSN or later, in their order: where they begin, and what
+// was given to Append. commands is valid until fn returns. It ends with the first error of fn, which it returns as it
+// is.
 //
-// Afterwards segments that hold only what is before from are gone, and so is what a crash left at the end and was never synced. An error is a *DamageError if synced data are missing or wrong; then nothing is changed.
+// Afterwards segments that hold only what is before from are gone, and so is what a crash left at the end and was
+// never synced. An error is a *DamageError if synced data are missing or wrong; then nothing is changed.
 func Replay(
 	fs vfs.FS, dir string, from Start, log *slog.Logger, fn func(lsn uint64, now int64, commands []byte) error,
 ) (Report, error) {
@@ -83,8 +86,8 @@ func replayed(
 	return f.report, f.segments, err
 }
 
-// readDurable calls fn with the records from one LSN up to another, before which everything is durable, and returns the LSN after
-// the last of them. The segments may be in use.
+// readDurable calls fn with the records from one LSN up to another, before which everything is durable, and returns
+// the LSN after the last of them. The segments may be in use.
 func readDurable(
 	fs vfs.FS, dir string, segments []segment, from, end uint64, fn func(lsn uint64, now int64, commands []byte) error,
 ) (next uint64, err error) {
@@ -107,7 +110,8 @@ func readDurable(
 	return next, nil
 }
 
-// readSegment calls fn with the records of a sound segment that begin at LSN from or later, and returns the LSN after the last.
+// readSegment calls fn with the records of a sound segment that begin at LSN from or later, and returns the LSN after
+// the last.
 func readSegment(
 	fs vfs.FS, dir string, s segment, from uint64, fn func(lsn uint64, now int64, commands []byte) error,
 ) (next uint64, err error) {
@@ -143,16 +147,16 @@ func readSegment(
 	return next, nil
 }
 
-// Verify reads the journal as Replay does, and changes nothing. If the error is a *DamageError, Cut in the report is what
-// Repair would cut off.
+// Verify reads the journal as Replay does, and changes nothing. If the error is a *DamageError, Cut in the report is
+// what Repair would cut off.
 func Verify(fs vfs.FS, dir string, from Start) (Report, error) {
 	f, err := inspect(fs, dir, from, nil)
 	return f.report, err
 }
 
-// Repair makes a damaged journal one that can be replayed, by cutting off everything from the first damage on. The files that
-// had it are kept under names that end in .damaged. What is missing is not asked for any more, but for from.Seed: if segment is false in
-// the end no segment has that position, and a store that names one must forget it.
+// Repair makes a damaged journal one that can be replayed, by cutting off everything from the first damage on. The
+// files that had it are kept under names that end in .damaged. What is missing is not asked for any more, but for
+// from.Seed: if segment is false in the end no segment has that position, and a store that names one must forget it.
 func Repair(fs vfs.FS, dir string, from Start, log *slog.Logger) (report Report, segment bool, err error) {
 	log = orDiscard(log)
 	f, err := inspect(fs, dir, from, nil)
@@ -198,7 +202,8 @@ func Repair(fs vfs.FS, dir string, from Start, log *slog.Logger) (report Report,
 		return f.report, false, err
 	}
 	c := f.report.Cut
-	log.Warn("journal repaired; what came after the damage is set aside", "reason", damage.Reason, "file", c.File, "offset", c.Offset,
+	log.Warn("journal repaired; what came after the damage is set aside", "reason", damage.Reason, "file", c.File,
+		"offset", c.Offset,
 		"bytes", c.Bytes, "records", c.Records, "missing", f.report.Missing)
 	return f.report, f.keeps(from), nil
 }
@@ -224,8 +229,8 @@ func orDiscard(log *slog.Logger) *slog.Logger {
 	return log
 }
 
-// findings is what inspect finds. The segments from bad on are not sound: the first of them is up to offset, unless that lies
-// within its header.
+// findings is what inspect finds. The segments from bad on are not sound: the first of them is up to offset, unless
+// that lies within its header.
 type findings struct {
 	fs       vfs.FS
 	dir      string
@@ -240,9 +245,10 @@ type findings struct {
 	report   Report
 }
 
-// inspect reads the journal from a position on, and changes nothing. fn may be nil. The error is a *DamageError if there is
-// damage.
-func inspect(fs vfs.FS, dir string, from Start, fn func(lsn uint64, now int64, commands []byte) error) (*findings, error) {
+// inspect reads the journal from a position on, and changes nothing. fn may be nil. The error is a *DamageError if
+// there is damage.
+func inspect(fs vfs.FS, dir string, from Start, fn func(lsn uint64, now int64, commands []byte) error) (*findings,
+	error) {
 	f := &findings{fs: fs, dir: dir, from: from, report: Report{End: from.LSN}}
 	all, temps, err := list(fs, dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -279,14 +285,15 @@ func inspect(fs vfs.FS, dir string, from Start, fn func(lsn uint64, now int64, c
 		return f, f.missing(len(f.segments), position, f.known.synced)
 	}
 	// What the length of the last file could not tell.
-	if n := len(f.segments); n > 0 && from.Seed == 0 && f.bad == n && f.segments[n-1].start < from.LSN && position <= from.LSN {
+	if n := len(f.segments); n > 0 && from.Seed == 0 && f.bad == n && f.segments[n-1].start < from.LSN &&
+		position <= from.LSN {
 		f.obsolete, f.segments, f.bad = all, nil, 0
 	}
 	return f, nil
 }
 
-// lacks reports whether there must be more than the segments that are there, which end at a position: the last one that was begun, what was
-// synced, and one that the store names.
+// lacks reports whether there must be more than the segments that are there, which end at a position: the last one
+// that was begun, what was synced, and one that the store names.
 func (f *findings) lacks(position uint64) bool {
 	n := len(f.segments)
 	if f.from.Seed != 0 && (n == 0 || position < f.from.LSN) || f.known.synced > max(position, f.from.LSN) {
@@ -336,7 +343,8 @@ func (f *findings) read(i int, fn func(lsn uint64, now int64, commands []byte) e
 			return off, f.end(i, off, r, path, reason)
 		}
 		if next := s.start + uint64(rec.next-headerSize); rec.lsn < from && from < next {
-			return 0, f.damage(i, off, path, off, fmt.Sprintf("the data set was saved at position %d, within a record", from), nil)
+			return 0, f.damage(i, off, path, off, fmt.Sprintf("the data set was saved at position %d, within a record", from),
+				nil)
 		}
 		if !rec.mark && rec.lsn >= from {
 			f.report.Records++
@@ -364,9 +372,9 @@ func (f *findings) stray(i int, h header) string {
 	return ""
 }
 
-// end decides what it means that segment i has no sound record at an offset: its end, a torn tail, or damage. Parts of what was not
-// synced may have reached the disk in any order, so sound records may follow a torn one. But if one of them is a mark that says
-// that this place had been synced, or the file of positions does, it is damage.
+// end decides what it means that segment i has no sound record at an offset: its end, a torn tail, or damage. Parts
+// of what was not synced may have reached the disk in any order, so sound records may follow a torn one. But if one
+// of them is a mark that says that this place had been synced, or the file of positions does, it is damage.
 func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 	unused, err := r.zeros(off)
 	if unused {
@@ -385,14 +393,16 @@ func (f *findings) end(i int, off int64, r *reader, path, reason string) error {
 		return f.damage(i, off, path, off, "cannot be read: "+err.Error(), err)
 	}
 	if synced > r.start+uint64(off-headerSize) {
-		return f.damage(i, off, path, off, reason+fmt.Sprintf(", though everything up to position %d was synced", synced), nil)
+		return f.damage(i, off, path, off, reason+fmt.Sprintf(", though everything up to position %d was synced", synced),
+			nil)
 	}
 	f.cutFrom(i, off, path, off)
 	return nil
 }
 
 func (f *findings) noPositions() error {
-	return f.damage(len(f.segments), 0, positionsPath(f.fs, f.dir), 0, "the file is missing that says where the journal ends", nil)
+	return f.damage(len(f.segments), 0, positionsPath(f.fs, f.dir), 0,
+		"the file is missing that says where the journal ends", nil)
 }
 
 // missing is damage for what is not there between a position, which segment i should go on from, and another one.
@@ -413,8 +423,8 @@ func (f *findings) missing(i int, position, end uint64) error {
 	return f.damage(i, 0, file, offset, reason, nil)
 }
 
-// damage notes that the segments from i on are not sound, the first of them from an offset on, and returns the error for that.
-// The file and the offset where the damage shows may be others.
+// damage notes that the segments from i on are not sound, the first of them from an offset on, and returns the error
+// for that. The file and the offset where the damage shows may be others.
 func (f *findings) damage(i int, off int64, file string, fileOffset int64, reason string, err error) error {
 	f.cutFrom(i, off, file, fileOffset)
 	f.report.Bytes += off
@@ -440,7 +450,8 @@ func (f *findings) cutFrom(i int, off int64, file string, fileOffset int64) {
 	f.report.Cut = c
 }
 
-// finish removes from a journal without damage what does not belong to it any more, and leaves in segments what is left.
+// finish removes from a journal without damage what does not belong to it any more, and leaves in segments what is
+// left.
 func (f *findings) finish(log *slog.Logger) error {
 	for _, path := range f.temps {
 		if err := f.fs.Remove(path); err != nil {
@@ -454,7 +465,8 @@ func (f *findings) finish(log *slog.Logger) error {
 		return nil
 	}
 	c := f.report.Cut
-	log.Warn("the journal ends in what was never synced; it is cut off", "file", c.File, "offset", c.Offset, "bytes", c.Bytes)
+	log.Warn("the journal ends in what was never synced; it is cut off", "file", c.File, "offset", c.Offset, "bytes",
+		c.Bytes)
 	torn := f.segments[f.bad]
 	if f.offset < headerSize {
 		f.segments = f.segments[:f.bad]

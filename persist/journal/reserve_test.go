@@ -95,8 +95,8 @@ func (f smallFile) WriteAt(b []byte, off int64) (int, error) {
 	return f.File.WriteAt(b, off)
 }
 
-// Under EverySec clients are told before anything is written. When the disk is full all that they were told reaches it all the same, wherever
-// that is seen first, and nothing is appended any more.
+// Under EverySec clients are told before anything is written. When the disk is full all that they were told reaches
+// it all the same, wherever that is seen first, and nothing is appended any more.
 func TestWhatWasAppendedIsWrittenWhenTheDiskIsFull(t *testing.T) {
 	for _, policy := range []Policy{EverySec, No} {
 		for name, before := range map[string]func(j *File){

@@ -21,14 +21,15 @@ import (
 //	record   CRC (4), length of the payload, the highest bit set for a mark (4), low half of the LSN xor seed (4), payload
 //	payload  time in ms since 1970 (8), commands; or, of a mark, the LSN before which everything is synced (8)
 //
-// Zeros may follow the last record, see prepareSize. Where a segment ends the next one begins, and where the last one ends there is nothing
-// but zeros.
+// Zeros may follow the last record, see prepareSize. Where a segment ends the next one begins, and where the last one
+// ends there is nothing but zeros.
 //
-// The seed of the segment before ties a segment to the journal that it belongs to; it is 0 if there is none. In version 1 the salt has its
-// place too.
+// The seed of the segment before ties a segment to the journal that it belongs to; it is 0 if there is none. In
+// version 1 the salt has its place too.
 //
-// The checksums are CRC-32C. The CRC of a header is the seed of its segment: the CRCs of the records start from it. So neither
-// what a client has stored nor what a disk block held in an earlier life is taken for a record, because of the random salt.
+// The checksums are CRC-32C. The CRC of a header is the seed of its segment: the CRCs of the records start from it.
+// So neither what a client has stored nor what a disk block held in an earlier life is taken for a record, because of
+// the random salt.
 const (
 	magic        = "atomjrnl"
 	version      = 2
@@ -53,8 +54,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // segment is a file of the journal.
 type segment struct {
 	start uint64 // LSN of its first record
-	size  int64  // length of the header and the records, in bytes; of the last segment before it has been read, that of the file
-	seed  uint32 // 0 before it has been read
+	// length of the header and the records, in bytes; of the last segment before it has been read, that of the file
+	size int64
+	seed uint32 // 0 before it has been read
 }
 
 // end is the LSN after the last record.
@@ -66,7 +68,8 @@ func segmentPath(fs vfs.FS, dir string, start uint64) string {
 	return fs.PathJoin(dir, segmentName(start))
 }
 
-// list returns the segments in a directory in the order of their LSNs, and the paths of temporary files that a crash has left.
+// list returns the segments in a directory in the order of their LSNs, and the paths of temporary files that a crash
+// has left.
 func list(fs vfs.FS, dir string) (segments []segment, temps []string, err error) {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -104,8 +107,8 @@ func list(fs vfs.FS, dir string) (segments []segment, temps []string, err error)
 	return segments, temps, nil
 }
 
-// create makes an empty segment, durably, in place of one of the same name. before is the seed of the one that it follows, 0 if there is
-// none. It returns the file, for WriteAt, and the seed for its records.
+// create makes an empty segment, durably, in place of one of the same name. before is the seed of the one that it
+// follows, 0 if there is none. It returns the file, for WriteAt, and the seed for its records.
 func create(fs vfs.FS, dir string, start uint64, before uint32) (vfs.File, uint32, error) {
 	path := segmentPath(fs, dir, start)
 	header, seed := encodeHeader(start, rand.Uint32(), before)
@@ -203,7 +206,8 @@ func remove(fs vfs.FS, dir string, segments []segment) error {
 	return syncDir(fs, dir)
 }
 
-// obsolete returns how many segments, from the first on, hold only records before an LSN, going by where the next one begins.
+// obsolete returns how many segments, from the first on, hold only records before an LSN, going by where the next one
+// begins.
 func obsolete(segments []segment, before uint64) int {
 	n := 0
 	for n+1 < len(segments) && segments[n+1].start <= before {
@@ -276,7 +280,8 @@ func decodeHeader(b []byte, start uint64) (h header, reason string) {
 	case h.version != version && h.version != oldVersion:
 		return header{}, fmt.Sprintf("unknown version %d", h.version)
 	case binary.LittleEndian.Uint64(b[12:]) != start:
-		return header{}, fmt.Sprintf("the header is that of the segment that begins at %d", binary.LittleEndian.Uint64(b[12:]))
+		return header{}, fmt.Sprintf("the header is that of the segment that begins at %d",
+			binary.LittleEndian.Uint64(b[12:]))
 	}
 	if h.version != oldVersion {
 		h.before = binary.LittleEndian.Uint32(b[24:])
@@ -299,8 +304,8 @@ func appendMark(dst []byte) []byte {
 	return append(dst, mark[:]...)
 }
 
-// seal completes the records in batch, which begins at LSN lsn in a segment with this seed. The last one goes on in long. Everything
-// before synced is.
+// seal completes the records in batch, which begins at LSN lsn in a segment with this seed. The last one goes on in
+// long. Everything before synced is.
 func seal(batch, long []byte, lsn uint64, seed uint32, synced uint64) {
 	for len(batch) > 0 {
 		length := binary.LittleEndian.Uint32(batch[4:])
@@ -339,7 +344,8 @@ type reader struct {
 	off  int64
 }
 
-// openReader opens a segment. reason is not empty if it has no sound header. The reader is nil if the file cannot be opened.
+// openReader opens a segment. reason is not empty if it has no sound header. The reader is nil if the file cannot be
+// opened.
 func openReader(fs vfs.FS, dir string, s segment) (r *reader, reason string, err error) {
 	file, err := fs.Open(segmentPath(fs, dir, s.start))
 	if err != nil {
@@ -439,8 +445,9 @@ func (r *reader) zeros(off int64) (bool, error) {
 	return true, nil
 }
 
-// find returns the first sound record at or after an offset for which accept is true of its header; ok is false if there is
-// none. Headers that lead to no sound record are as good as impossible, because of the seed, so this takes linear time.
+// find returns the first sound record at or after an offset for which accept is true of its header; ok is false if
+// there is none. Headers that lead to no sound record are as good as impossible, because of the seed, so this takes
+// linear time.
 func (r *reader) find(off int64, accept func(length uint32) bool) (rec record, ok bool, err error) {
 	for ; r.size-off >= recordHeader+minPayload; off++ {
 		b, err := r.at(off, recordHeader)

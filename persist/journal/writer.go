@@ -7,11 +7,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The two goroutines of a journal. The writer writes, unless who calls Commit does, and under Always syncs too, since nobody is served before that. Otherwise
-// the syncer does it, so that a slow disk does not keep from the operating system what it would still have if only the server
-// dies.
+// The two goroutines of a journal. The writer writes, unless who calls Commit does, and under Always syncs too, since
+// nobody is served before that. Otherwise the syncer does it, so that a slow disk does not keep from the operating
+// system what it would still have if only the server dies.
 
-// syncRequest asks the syncer to make everything up to an LSN durable, which is written. What is behind it was appended after at.
+// syncRequest asks the syncer to make everything up to an LSN durable, which is written. What is behind it was
+// appended after at.
 type syncRequest struct {
 	file vfs.File
 	lsn  uint64
@@ -78,9 +79,10 @@ func (j *File) runWriter() {
 	}
 }
 
-// Commit implements Journal. To write in the caller's goroutine spares one that has nothing else to do two changes of goroutines. Where there are
-// no more processors than goroutines with work, the writer would besides hold up the caller for as long as it takes to write what has gathered in
-// writeInterval, and not only what has gathered since the last Commit.
+// Commit implements Journal. To write in the caller's goroutine spares one that has nothing else to do two changes of
+// goroutines. Where there are no more processors than goroutines with work, the writer would besides hold up the
+// caller for as long as it takes to write what has gathered in writeInterval, and not only what has gathered since
+// the last Commit.
 func (j *File) Commit() {
 	always := Policy(j.policy.Load()) == Always
 	j.mu.Lock()
@@ -105,10 +107,11 @@ func (j *File) Commit() {
 	j.tell()
 }
 
-// writeInline writes what has been appended if that should take no longer than to copy it: otherwise it leaves it to the writer, because without Always
-// nobody is to wait for the disk. So nothing may be being synced, since the system may let who writes to the same file wait for that, and no segment may end
-// here, which would have to be synced first. If a write takes long all the same, others are left to the writer for many times as long, so that a slow disk
-// holds up those who commit for a small part of the time only. The caller has the turn.
+// writeInline writes what has been appended if that should take no longer than to copy it: otherwise it leaves it to
+// the writer, because without Always nobody is to wait for the disk. So nothing may be being synced, since the system
+// may let who writes to the same file wait for that, and no segment may end here, which would have to be synced
+// first. If a write takes long all the same, others are left to the writer for many times as long, so that a slow
+// disk holds up those who commit for a small part of the time only. The caller has the turn.
 func (j *File) writeInline() {
 	began := j.o.Now()
 	j.mu.Lock()
@@ -211,7 +214,8 @@ func (j *File) step(closing bool) {
 	}
 	everySec := Policy(j.policy.Load()) == EverySec && j.written > j.durable.Load()
 	elapsed := at.Sub(j.lastSync)
-	if !j.syncing && (j.wantSync > j.durable.Load() || everySec && elapsed >= syncInterval) && j.written > j.durable.Load() {
+	if !j.syncing && (j.wantSync > j.durable.Load() || everySec && elapsed >= syncInterval) &&
+		j.written > j.durable.Load() {
 		j.syncing, j.lastSync = true, at
 		j.syncs <- syncRequest{j.file, j.written, j.writtenAt}
 	}
@@ -285,19 +289,22 @@ func (j *File) writePart(b, long []byte, start uint64) error {
 	return nil
 }
 
-// Under Always zeros are written ahead, for the next batches to overwrite. To sync a file that has neither become longer nor got new blocks takes two
-// thirds of the time, because what the file system knows of the file is not synced with it.
+// Under Always zeros are written ahead, for the next batches to overwrite. To sync a file that has neither become
+// longer nor got new blocks takes two thirds of the time, because what the file system knows of the file is not
+// synced with it.
 const (
-	prepareSize   = 32 << 10             // how many zeros are written at once: the sync behind them takes the longer, the more there are
-	maxZeros      = 8                    // how many times prepareSize of them are written at once at most, because batches are long
+	// how many zeros are written at once: the sync behind them takes the longer, the more there are
+	prepareSize = 32 << 10
+	// how many times prepareSize of them are written at once at most, because batches are long
+	maxZeros      = 8
 	preparedAhead = 128                  // how many times prepareSize of them may be ahead
 	quietInterval = 5 * time.Millisecond // after how long without a batch zeros are written though there are still some
 )
 
 var zeros [maxZeros * prepareSize]byte
 
-// writeZeros makes the segment longer by n zeros. If it cannot the next batches do without: a record has then either room of its own, or fails
-// the journal itself.
+// writeZeros makes the segment longer by n zeros. If it cannot the next batches do without: a record has then either
+// room of its own, or fails the journal itself.
 func (j *File) writeZeros(n int) bool {
 	if writeAt(j.file, zeros[:n], j.prepared) != nil {
 		return false
@@ -306,17 +313,18 @@ func (j *File) writeZeros(n int) bool {
 	return true
 }
 
-// noteInterval is how often, under Always, the file of positions hears what is synced while batches come without a pause. After the last of
-// them it does within quietInterval.
+// noteInterval is how often, under Always, the file of positions hears what is synced while batches come without a
+// pause. After the last of them it does within quietInterval.
 const noteInterval = 10 * time.Millisecond
 
-// prepareAhead uses, under Always, that there has been nothing else to do for quietInterval. It notes what is synced; and it writes and syncs
-// zeros, and has the writer come back as long as there are not enough: so that clients that come later need not wait for it. The caller has
-// the turn.
+// prepareAhead uses, under Always, that there has been nothing else to do for quietInterval. It notes what is synced;
+// and it writes and syncs zeros, and has the writer come back as long as there are not enough: so that clients that
+// come later need not wait for it. The caller has the turn.
 func (j *File) prepareAhead() {
 	j.mu.Lock()
 	enough := min(j.size+preparedAhead*int64(j.prepare), j.o.SegmentSize)
-	quiet := Policy(j.policy.Load()) == Always && j.failure.Load() == nil && len(j.buf) == 0 && len(j.cuts) == 0 && !j.batchAt.IsZero()
+	quiet := Policy(j.policy.Load()) == Always && j.failure.Load() == nil && len(j.buf) == 0 && len(j.cuts) == 0 &&
+		!j.batchAt.IsZero()
 	if rest := quietInterval - j.o.Now().Sub(j.batchAt); quiet && rest > 0 {
 		j.timer.Reset(rest)
 		quiet = false
@@ -397,7 +405,8 @@ func (j *File) syncHere() error {
 	return nil
 }
 
-// finish ends a journal that is being closed: with a mark, if there is anything that none vouches for yet, and a note of its end.
+// finish ends a journal that is being closed: with a mark, if there is anything that none vouches for yet, and a note
+// of its end.
 func (j *File) finish() {
 	j.mu.Lock()
 	for j.syncing {
@@ -439,7 +448,8 @@ func (j *File) tell() {
 	j.announce, j.unlogged = false, false
 	j.mu.Unlock()
 	if unlogged && err != nil {
-		j.o.Log.Error("the journal has failed; what changes from now on is not durable until a checkpoint succeeds", "error", err.Error())
+		j.o.Log.Error("the journal has failed; what changes from now on is not durable until a checkpoint succeeds",
+			"error", err.Error())
 	}
 	if announce {
 		j.o.Notify()

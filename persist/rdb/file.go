@@ -49,8 +49,8 @@ type Reader struct {
 // NewReader returns a Reader of what r gives. It may read beyond the end of the file; Rest has what it did.
 func NewReader(r io.Reader, lim Limits) *Reader { return &Reader{d: decoder{r: r}, lim: lim} }
 
-// Next returns the next item: a *Key, a Function or an Aux; io.EOF if the file has ended as it should. The item is valid until the next call,
-// but for collections, which are the caller's.
+// Next returns the next item: a *Key, a Function or an Aux; io.EOF if the file has ended as it should. The item is
+// valid until the next call, but for collections, which are the caller's.
 func (r *Reader) Next() (any, error) {
 	if r.ended {
 		return nil, io.EOF

@@ -2,9 +2,9 @@ package rdb
 
 import "math"
 
-// LZF, with which Redis compresses strings. A control byte below 32 stands before that many bytes and one more, which are as they were; any
-// other is a reference: its upper three bits are the length less 2 (7 has another byte added), the lower five with the next byte are the
-// distance less 1.
+// LZF, with which Redis compresses strings. A control byte below 32 stands before that many bytes and one more, which
+// are as they were; any other is a reference: its upper three bits are the length less 2 (7 has another byte added),
+// the lower five with the next byte are the distance less 1.
 
 const (
 	lzfLiteral   = 32      // bytes in one run at most
@@ -56,8 +56,8 @@ func decompress(dst, b []byte, size int) (out []byte, ok bool) {
 	return out, len(out)-start == size
 }
 
-// lzfTable has places in the texts so far, by the hash of the three bytes there. Places of earlier texts are below base, so that the table
-// need not be cleared for each text.
+// lzfTable has places in the texts so far, by the hash of the three bytes there. Places of earlier texts are below
+// base, so that the table need not be cleared for each text.
 type lzfTable struct {
 	places [1 << lzfHashBits]uint32
 	base   uint32 // place 0 of the text at hand; the zero value of a place is never one
@@ -74,8 +74,8 @@ func (t *lzfTable) begin(size int) {
 
 func (t *lzfTable) end(size int) { t.base += uint32(size) }
 
-// put notes place i of b, and returns the one that had the same hash before. It is below 1 if there is none that may be referred to: Redis
-// never refers to the first byte.
+// put notes place i of b, and returns the one that had the same hash before. It is below 1 if there is none that may
+// be referred to: Redis never refers to the first byte.
 func (t *lzfTable) put(b []byte, i int) int {
 	three := uint32(b[i])<<16 | uint32(b[i+1])<<8 | uint32(b[i+2])
 	slot := &t.places[(three>>8-three*5)&(1<<lzfHashBits-1)]
@@ -84,8 +84,8 @@ func (t *lzfTable) put(b []byte, i int) int {
 	return before
 }
 
-// compress appends what stands for b to dst. ok is false, and dst as it was, if that would not save at least four bytes. It chooses as Redis
-// does, so that the length is the same: DEBUG OBJECT tells it.
+// compress appends what stands for b to dst. ok is false, and dst as it was, if that would not save at least four
+// bytes. It chooses as Redis does, so that the length is the same: DEBUG OBJECT tells it.
 func compress(dst, b []byte, table *lzfTable) (out []byte, ok bool) {
 	table.begin(len(b))
 	defer table.end(len(b))
@@ -99,7 +99,8 @@ func compress(dst, b []byte, table *lzfTable) (out []byte, ok bool) {
 			from += n
 		}
 	}
-	// position is where the next byte would go behind the literals up to i, the control byte of their run being there already.
+	// position is where the next byte would go behind the literals up to i, the control byte of their run being there
+	// already.
 	position := func() (at, run int) {
 		run = (i - from) % lzfLiteral
 		return len(out) - start + (i-from)/lzfLiteral*(lzfLiteral+1) + 1 + run, run
@@ -142,8 +143,8 @@ func compress(dst, b []byte, table *lzfTable) (out []byte, ok bool) {
 	return out, true
 }
 
-// longestReference returns how many of the bytes that are left a reference may stand for. The last two are left out, but for where Redis
-// compares the first nineteen at once.
+// longestReference returns how many of the bytes that are left a reference may stand for. The last two are left out,
+// but for where Redis compares the first nineteen at once.
 func longestReference(left int) int {
 	most := min(left-2, lzfReference)
 	if most > 16 {

@@ -2,7 +2,8 @@ package rdb
 
 import "fmt"
 
-// What modules of Redis have stored. There are no modules here: their own state is skipped, as Redis can do too, and their values are refused.
+// What modules of Redis have stored. There are no modules here: their own state is skipped, as Redis can do too, and
+// their values are refused.
 
 // The kinds of what a module has written, each with its kind in front.
 const (

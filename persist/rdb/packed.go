@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// The flat forms that Redis has for small collections, which stand in files as strings: listpacks, ziplists, zipmaps and sorted integers.
+// The flat forms that Redis has for small collections, which stand in files as strings: listpacks, ziplists, zipmaps
+// and sorted integers.
 
 // packed walks the elements of a listpack or a ziplist.
 type packed struct {
@@ -102,7 +103,8 @@ func (p *packed) element() (v []byte, n int64, isInt bool, err error) {
 	return v, n, isInt, nil
 }
 
-// listHead reads what an element of a listpack begins with: the length of that, and of what follows. A number is n if nothing follows.
+// listHead reads what an element of a listpack begins with: the length of that, and of what follows. A number is n if
+// nothing follows.
 func (p *packed) listHead() (head, size int, isInt bool, n int64) {
 	b := p.b
 	switch c := b[0]; {
@@ -152,7 +154,8 @@ func backLength(n int) int {
 	return 5
 }
 
-// appendBack appends the length of an element, seven bits a byte, the lowest in the last byte; all bytes but the first have the high bit.
+// appendBack appends the length of an element, seven bits a byte, the lowest in the last byte; all bytes but the
+// first have the high bit.
 func appendBack(dst []byte, n int) []byte {
 	for i := backLength(n) - 1; i >= 0; i-- {
 		c := byte(n>>(7*i)) & 0x7f

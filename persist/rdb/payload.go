@@ -6,8 +6,8 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// A payload is what stands in a file for a value, or for libraries of functions, and behind it the version in two bytes and the checksum of
-// everything before in eight, both little-endian.
+// A payload is what stands in a file for a value, or for libraries of functions, and behind it the version in two
+// bytes and the checksum of everything before in eight, both little-endian.
 
 const footerLength = 2 + 8
 
@@ -77,8 +77,8 @@ func DumpFunctions(codes []string) []byte {
 	return e.footer(Version)
 }
 
-// RestoreFunctions returns the sources of the libraries in a payload. Beside ErrChecksum and ErrCorrupt it fails with ErrUnsupported if they
-// come from a candidate of Redis 7.0, whose form was another one, and with ErrNotFunction.
+// RestoreFunctions returns the sources of the libraries in a payload. Beside ErrChecksum and ErrCorrupt it fails with
+// ErrUnsupported if they come from a candidate of Redis 7.0, whose form was another one, and with ErrNotFunction.
 func RestoreFunctions(payload []byte) (codes []string, err error) {
 	b, err := open(payload, false)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package rdb is Redis's form of stored data: RDB files, which are read as a stream, and the payloads of DUMP and RESTORE, which have one value
-// each. It reads what Redis 2 to 7.4 have written, in every encoding, and writes the plain forms, which Redis turns into its small ones as it
-// loads them.
+// Package rdb is Redis's form of stored data: RDB files, which are read as a stream, and the payloads of DUMP and
+// RESTORE, which have one value each. It reads what Redis 2 to 7.4 have written, in every encoding, and writes the
+// plain forms, which Redis turns into its small ones as it loads them.
 //
-// Nothing that is read is believed: memory is taken as bytes arrive, never because a length promises them, and every collection is built
-// element by element with the operations of its type.
+// Nothing that is read is believed: memory is taken as bytes arrive, never because a length promises them, and every
+// collection is built element by element with the operations of its type.
 package rdb
 
 import (
@@ -31,7 +31,8 @@ type Limits struct {
 const (
 	// Version is the version that is written: that of Redis 7.0.
 	Version = 10
-	// VersionExpiringFields is the version that is written where fields of hashes expire, which nothing before Redis 7.4 knows.
+	// VersionExpiringFields is the version that is written where fields of hashes expire, which nothing before Redis 7.4
+	// knows.
 	VersionExpiringFields = 12
 	// Newest is the latest version that is read: that of Redis 7.4.
 	Newest = 12

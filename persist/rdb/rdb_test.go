@@ -25,7 +25,8 @@ import (
 )
 
 var limits = Limits{
-	Hash: hashes.Limits{Entries: 16, Value: 64}, Set: sets.Limits{IntsetEntries: 16, ListpackEntries: 16, ListpackValue: 64},
+	Hash: hashes.Limits{Entries: 16, Value: 64},
+	Set:  sets.Limits{IntsetEntries: 16, ListpackEntries: 16, ListpackValue: 64},
 	ZSet: zsets.Limits{Entries: 16, Value: 64}, List: lists.DefaultLimit, Stream: streams.DefaultLimits,
 }
 
@@ -84,7 +85,8 @@ func describe(value any) string {
 		slices.Sort(words)
 		words = append([]string{"hash"}, words...)
 	case *streams.Stream:
-		words = append(words, fmt.Sprintf("stream last %s deleted %s added %d", v.LastID(), v.MaxDeletedID(), v.EntriesAdded()))
+		words = append(words, fmt.Sprintf("stream last %s deleted %s added %d", v.LastID(), v.MaxDeletedID(),
+			v.EntriesAdded()))
 		v.Range(streams.MinID, streams.MaxID, false, func(e streams.Entry) bool {
 			words = append(words, e.ID.String())
 			for f, value := range e.Fields() {
@@ -98,7 +100,8 @@ func describe(value any) string {
 				words = append(words, fmt.Sprintf("consumer %q seen %d pending %d", c.Name, c.SeenTime, c.PendingLen()))
 			}
 			g.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
-				words = append(words, fmt.Sprintf("%s for %q at %d, %d times", n.ID, n.Consumer.Name, n.DeliveryTime, n.DeliveryCount))
+				words = append(words, fmt.Sprintf("%s for %q at %d, %d times", n.ID, n.Consumer.Name, n.DeliveryTime,
+					n.DeliveryCount))
 				return true
 			})
 		}
@@ -112,11 +115,13 @@ func anyText(t *rapid.T) []byte {
 	case 0:
 		return strconv.AppendInt(nil, rapid.Int64().Draw(t, "number"), 10)
 	case 1:
-		n := rapid.SampledFrom([]int64{0, -1, 127, 128, -128, -129, 4095, 4096, -4096, -4097, 32767, 32768, -32769, 1<<23 - 1, 1 << 23,
+		n := rapid.SampledFrom([]int64{0, -1, 127, 128, -128, -129, 4095, 4096, -4096, -4097, 32767, 32768, -32769,
+			1<<23 - 1, 1 << 23,
 			-1<<23 - 1, math.MaxInt32, math.MaxInt32 + 1, math.MinInt32 - 1, math.MaxInt64, math.MinInt64}).Draw(t, "edge")
 		return strconv.AppendInt(nil, n, 10)
 	case 2:
-		return bytes.Repeat([]byte(rapid.SampledFrom([]string{"a", "ab", "abc", "\x00"}).Draw(t, "unit")), rapid.IntRange(0, 700).Draw(t, "times"))
+		return bytes.Repeat([]byte(rapid.SampledFrom([]string{"a", "ab", "abc", "\x00"}).Draw(t, "unit")),
+			rapid.IntRange(0, 700).Draw(t, "times"))
 	case 3:
 		return []byte(rapid.SampledFrom([]string{"", "-0", "007", "+1", "1.5", "-"}).Draw(t, "odd"))
 	}
@@ -354,7 +359,8 @@ func testIntset(width int, numbers ...int64) string {
 var long = strings.Repeat("long ", 60)
 
 func TestOldForms(t *testing.T) {
-	numbers := []string{"0", "12", "13", "-1", "127", "-128", "128", "32767", "-32768", "32768", "8388607", "8388608", "-2147483648", "2147483648", "-9223372036854775808"}
+	numbers := []string{"0", "12", "13", "-1", "127", "-128", "128", "32767", "-32768", "32768", "8388607", "8388608",
+		"-2147483648", "2147483648", "-9223372036854775808"}
 	mixed := append([]string{"a", "", long, strings.Repeat("x", 20000)}, numbers...)
 	all := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	list := func(elements ...string) any {
@@ -403,26 +409,37 @@ func TestOldForms(t *testing.T) {
 		{"compressed", []byte{typeString, 0xc3, 5, 10, 0, 'a', 0xe0, 0, 0}, []byte("aaaaaaaaaa")},
 		{"list", all([]byte{typeList, 2}, text("a"), text("b")), list("a", "b")},
 		{"ziplist", all([]byte{typeListZiplist}, text(testZiplist(mixed...))), list(mixed...)},
-		{"ziplists", all([]byte{typeListZiplists, 3}, text(testZiplist("a", "b")), text(testZiplist()), text(testZiplist(mixed...))), list(append([]string{"a", "b"}, mixed...)...)},
-		{"listpacks", all([]byte{typeListListpacks, 3, containerPacked}, text(testListpack(mixed...)), []byte{containerPlain}, text(long), []byte{containerPacked}, text(testListpack("z"))),
+		{"ziplists", all([]byte{typeListZiplists, 3}, text(testZiplist("a", "b")), text(testZiplist()),
+			text(testZiplist(mixed...))), list(append([]string{"a", "b"}, mixed...)...)},
+		{"listpacks", all([]byte{typeListListpacks, 3, containerPacked}, text(testListpack(mixed...)),
+			[]byte{containerPlain}, text(long), []byte{containerPacked}, text(testListpack("z"))),
 			list(append(slices.Clone(mixed), long, "z")...)},
 		{"set", all([]byte{typeSet, 2}, text("a"), text("1")), set("a", "1")},
-		{"16-bit integers", all([]byte{typeSetIntset}, text(testIntset(2, -32768, -1, 0, 7, 32767))), set("-32768", "-1", "0", "7", "32767")},
+		{"16-bit integers", all([]byte{typeSetIntset}, text(testIntset(2, -32768, -1, 0, 7, 32767))),
+			set("-32768", "-1", "0", "7", "32767")},
 		{"32-bit integers", all([]byte{typeSetIntset}, text(testIntset(4, -40000, 40000))), set("-40000", "40000")},
-		{"64-bit integers", all([]byte{typeSetIntset}, text(testIntset(8, math.MinInt64, math.MaxInt64))), set("-9223372036854775808", "9223372036854775807")},
+		{"64-bit integers", all([]byte{typeSetIntset}, text(testIntset(8, math.MinInt64, math.MaxInt64))),
+			set("-9223372036854775808", "9223372036854775807")},
 		{"set listpack", all([]byte{typeSetListpack}, text(testListpack(mixed...))), set(mixed...)},
-		{"zset", all([]byte{typeZSetText, 4}, text("a"), []byte("\x031.5"), text("b"), []byte{254}, text("c"), []byte{255}, text("d"), []byte("\x02-0")), zset("a", 1.5, "b", math.Inf(1), "c", math.Inf(-1), "d", math.Copysign(0, -1))},
+		{"zset", all([]byte{typeZSetText, 4}, text("a"), []byte("\x031.5"), text("b"), []byte{254}, text("c"), []byte{255},
+			text("d"), []byte("\x02-0")), zset("a", 1.5, "b", math.Inf(1), "c", math.Inf(-1), "d", math.Copysign(0, -1))},
 		{"zset 2", all([]byte{typeZSet, 1}, text("a"), millis(math.Float64bits(0.1))), zset("a", 0.1)},
-		{"zset ziplist", all([]byte{typeZSetZiplist}, text(testZiplist("5", "1", "b", "2.5", "c", "inf"))), zset("5", 1.0, "b", 2.5, "c", math.Inf(1))},
-		{"zset listpack", all([]byte{typeZSetListpack}, text(testListpack("5", "1", "b", "2.5", "c", "-inf"))), zset("5", 1.0, "b", 2.5, "c", math.Inf(-1))},
+		{"zset ziplist", all([]byte{typeZSetZiplist}, text(testZiplist("5", "1", "b", "2.5", "c", "inf"))),
+			zset("5", 1.0, "b", 2.5, "c", math.Inf(1))},
+		{"zset listpack", all([]byte{typeZSetListpack}, text(testListpack("5", "1", "b", "2.5", "c", "-inf"))),
+			zset("5", 1.0, "b", 2.5, "c", math.Inf(-1))},
 		{"hash", all([]byte{typeHash, 1}, text("f"), text("v")), hash("f", "v")},
 		{"zipmap", all([]byte{typeHashZipmap}, text(zipmap)), hash("f", "v", "foo", "bar", "", long)},
 		{"hash ziplist", all([]byte{typeHashZiplist}, text(testZiplist("1", "2", "f", long))), hash("1", "2", "f", long)},
 		{"hash listpack", all([]byte{typeHashListpack}, text(testListpack("1", "2", "f", long))), hash("1", "2", "f", long)},
-		{"expiring fields", all([]byte{typeHashExpire}, millis(5000), []byte{3}, []byte{1}, text("f"), text("1"), []byte{0}, text("g"), text("2"), appendLength(nil, 2001), text("h"), text("3")), expiring},
-		{"expiring fields of a candidate", all([]byte{typeHashExpireEarly}, []byte{3}, appendLength(nil, 5000), text("f"), text("1"), []byte{0}, text("g"), text("2"), appendLength(nil, 7000), text("h"), text("3")), expiring},
-		{"expiring listpack", all([]byte{typeHashPack}, millis(5000), text(testListpack("f", "1", "5000", "g", "2", "0", "h", "3", "7000"))), expiring},
-		{"expiring listpack of a candidate", all([]byte{typeHashPackEarly}, text(testListpack("f", "1", "5000", "g", "2", "0", "h", "3", "7000"))), expiring},
+		{"expiring fields", all([]byte{typeHashExpire}, millis(5000), []byte{3}, []byte{1}, text("f"), text("1"), []byte{0},
+			text("g"), text("2"), appendLength(nil, 2001), text("h"), text("3")), expiring},
+		{"expiring fields of a candidate", all([]byte{typeHashExpireEarly}, []byte{3}, appendLength(nil, 5000), text("f"),
+			text("1"), []byte{0}, text("g"), text("2"), appendLength(nil, 7000), text("h"), text("3")), expiring},
+		{"expiring listpack", all([]byte{typeHashPack}, millis(5000),
+			text(testListpack("f", "1", "5000", "g", "2", "0", "h", "3", "7000"))), expiring},
+		{"expiring listpack of a candidate", all([]byte{typeHashPackEarly},
+			text(testListpack("f", "1", "5000", "g", "2", "0", "h", "3", "7000"))), expiring},
 	} {
 		t.Run(form.name, func(t *testing.T) {
 			got, err := Restore(Seal(form.body), &limits)
@@ -439,28 +456,31 @@ func TestOldForms(t *testing.T) {
 func TestWhatRedisNeverWritesIsRefused(t *testing.T) {
 	all := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	for name, body := range map[string][]byte{
-		"unknown type":          {8},
-		"unknown length":        {typeString, 0x82, 0, 0, 0, 0},
-		"unknown string":        {typeString, 0xc4},
-		"string as a length":    {typeList, 0xc0, 1},
-		"empty list":            {typeList, 0},
-		"empty listpack":        all([]byte{typeHashListpack}, text(testListpack())),
-		"member twice":          all([]byte{typeSet, 2}, text("a"), text("a")),
-		"member twice in zset":  all([]byte{typeZSetListpack}, text(testListpack("a", "1", "a", "2"))),
-		"field twice":           all([]byte{typeHashListpack}, text(testListpack("a", "1", "a", "2"))),
-		"odd listpack":          all([]byte{typeHashListpack}, text(testListpack("a", "1", "a"))),
-		"no score":              all([]byte{typeZSetListpack}, text(testListpack("a", "b"))),
-		"not a number":          all([]byte{typeZSetText, 1}, text("a"), []byte{253}),
-		"binary NaN":            all([]byte{typeZSet, 1}, text("a"), binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.NaN()))),
+		"unknown type":         {8},
+		"unknown length":       {typeString, 0x82, 0, 0, 0, 0},
+		"unknown string":       {typeString, 0xc4},
+		"string as a length":   {typeList, 0xc0, 1},
+		"empty list":           {typeList, 0},
+		"empty listpack":       all([]byte{typeHashListpack}, text(testListpack())),
+		"member twice":         all([]byte{typeSet, 2}, text("a"), text("a")),
+		"member twice in zset": all([]byte{typeZSetListpack}, text(testListpack("a", "1", "a", "2"))),
+		"field twice":          all([]byte{typeHashListpack}, text(testListpack("a", "1", "a", "2"))),
+		"odd listpack":         all([]byte{typeHashListpack}, text(testListpack("a", "1", "a"))),
+		"no score":             all([]byte{typeZSetListpack}, text(testListpack("a", "b"))),
+		"not a number":         all([]byte{typeZSetText, 1}, text("a"), []byte{253}),
+		"binary NaN": all([]byte{typeZSet, 1}, text("a"),
+			binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.NaN()))),
 		"integers out of order": all([]byte{typeSetIntset}, text(testIntset(2, 2, 1))),
 		"integers twice":        all([]byte{typeSetIntset}, text(testIntset(2, 1, 1))),
 		"strange integers":      all([]byte{typeSetIntset}, text(testIntset(3, 1))),
-		"wrong count":           all([]byte{typeSetListpack}, text(strings.Replace(testListpack("a"), "\x01\x00", "\x02\x00", 1))),
-		"wrong way back":        all([]byte{typeSetListpack}, text(strings.Replace(testListpack("a"), "a\x02", "a\x03", 1))),
-		"wrong length before":   all([]byte{typeListZiplist}, text(strings.Replace(testZiplist("a", "b"), "a\x03", "a\x04", 1))),
-		"unknown container":     {typeListListpacks, 1, 3},
-		"module":                {typeModule, 0x81, 1, 2, 3, 4, 5, 6, 7, 8},
-		"field far off":         all([]byte{typeHashExpireEarly, 1}, appendLength(nil, 1<<48), text("f"), text("v")),
+		"wrong count": all([]byte{typeSetListpack},
+			text(strings.Replace(testListpack("a"), "\x01\x00", "\x02\x00", 1))),
+		"wrong way back": all([]byte{typeSetListpack}, text(strings.Replace(testListpack("a"), "a\x02", "a\x03", 1))),
+		"wrong length before": all([]byte{typeListZiplist},
+			text(strings.Replace(testZiplist("a", "b"), "a\x03", "a\x04", 1))),
+		"unknown container": {typeListListpacks, 1, 3},
+		"module":            {typeModule, 0x81, 1, 2, 3, 4, 5, 6, 7, 8},
+		"field far off":     all([]byte{typeHashExpireEarly, 1}, appendLength(nil, 1<<48), text("f"), text("v")),
 	} {
 		_, err := Restore(Seal(body), &limits)
 		require.Error(t, err, name)
@@ -497,8 +517,10 @@ func TestOldStreams(t *testing.T) {
 		active int64
 	}{
 		{typeStream, bytes.Join([][]byte{{1}, block, last, group(nil, nil)}, nil), fmt.Sprintf(want, "0-0", 2, 1), 950},
-		{typeStream2, bytes.Join([][]byte{{1}, block, last, more, group([]byte{2}, nil)}, nil), fmt.Sprintf(want, "100-5", 3, 2), 950},
-		{typeStream3, bytes.Join([][]byte{{1}, block, last, more, group([]byte{2}, millis(940))}, nil), fmt.Sprintf(want, "100-5", 3, 2), 940},
+		{typeStream2, bytes.Join([][]byte{{1}, block, last, more, group([]byte{2}, nil)}, nil),
+			fmt.Sprintf(want, "100-5", 3, 2), 950},
+		{typeStream3, bytes.Join([][]byte{{1}, block, last, more, group([]byte{2}, millis(940))}, nil),
+			fmt.Sprintf(want, "100-5", 3, 2), 940},
 	} {
 		body := append([]byte{form.typ}, form.body...)
 		got, err := Restore(Seal(body), &limits)
@@ -517,7 +539,8 @@ func file(version int) []byte {
 	b := fmt.Appendf(nil, "REDIS%04d", version)
 	for _, part := range [][]byte{
 		{opAux}, text("redis-ver"), text("7.4.0"), {opAux}, text("bits"), {0xc0, 64},
-		{opModuleAux, 0x81, 1, 2, 3, 4, 5, 6, 7, 8, 2, 1, 1, 5, 3, 1, 2, 3, 4, 4, 1, 2, 3, 4, 5, 6, 7, 8, 5}, text("datum"), {0},
+		{opModuleAux, 0x81, 1, 2, 3, 4, 5, 6, 7, 8, 2, 1, 1, 5, 3, 1, 2, 3, 4, 4, 1, 2, 3, 4, 5, 6, 7, 8, 5}, text("datum"),
+		{0},
 		{opFunction}, text("#!lua name=x"),
 		{opSelectDB, 3, opResize, 5, 2, opSlotInfo, 1, 2, 3},
 		{opExpireMillis, 1, 2, 0, 0, 0, 0, 0, 0, typeString}, text("a"), text("1"),
@@ -547,7 +570,8 @@ func readAll(r *Reader) (items []string, err error) {
 		}
 		switch item := item.(type) {
 		case *Key:
-			items = append(items, fmt.Sprintf("%d %q %s at %d idle %d", item.DB, item.Key, describe(item.Value), item.Deadline, item.Idle))
+			items = append(items, fmt.Sprintf("%d %q %s at %d idle %d", item.DB, item.Key, describe(item.Value), item.Deadline,
+				item.Idle))
 		default:
 			items = append(items, fmt.Sprintf("%T %v", item, item))
 		}
@@ -555,11 +579,13 @@ func readAll(r *Reader) (items []string, err error) {
 }
 
 func TestFilesAreReadWhole(t *testing.T) {
-	want := []string{"rdb.Aux {redis-ver 7.4.0}", "rdb.Aux {bits 64}", "rdb.Function #!lua name=x", `3 "a" string "1" at 513 idle -1`, `3 "b" list "x" at 2000 idle -1`,
+	want := []string{"rdb.Aux {redis-ver 7.4.0}", "rdb.Aux {bits 64}", "rdb.Function #!lua name=x",
+		`3 "a" string "1" at 513 idle -1`, `3 "b" list "x" at 2000 idle -1`,
 		`3 "c" set "y" at 0 idle 200`, fmt.Sprintf("0 %q string %q at 0 idle -1", long, long)}
 	for version := 1; version <= Newest; version++ {
 		f := file(version)
-		for _, r := range []io.Reader{bytes.NewReader(f), iotest.OneByteReader(bytes.NewReader(f)), iotest.DataErrReader(bytes.NewReader(f))} {
+		for _, r := range []io.Reader{bytes.NewReader(f), iotest.OneByteReader(bytes.NewReader(f)),
+			iotest.DataErrReader(bytes.NewReader(f))} {
 			reader := NewReader(r, limits)
 			items, err := readAll(reader)
 			require.NoError(t, err)
@@ -591,7 +617,8 @@ func TestFilesThatAreCutOrChangedAreRefused(t *testing.T) {
 	off := append(bytes.Clone(f[:len(f)-8]), make([]byte, 8)...)
 	_, err := readAll(NewReader(bytes.NewReader(off), limits))
 	require.NoError(t, err, "rdbchecksum no")
-	for head, want := range map[string]error{"REDIS0013": ErrUnsupported, "REDIS0000": ErrCorrupt, "REDIS00x1": ErrCorrupt, "VALKEY080": ErrCorrupt} {
+	for head, want := range map[string]error{"REDIS0013": ErrUnsupported, "REDIS0000": ErrCorrupt,
+		"REDIS00x1": ErrCorrupt, "VALKEY080": ErrCorrupt} {
 		_, err := readAll(NewReader(strings.NewReader(head), limits))
 		require.ErrorIs(t, err, want)
 	}

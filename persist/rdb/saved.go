@@ -12,8 +12,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// SavedLen returns how many bytes Redis takes for a value in an RDB file, behind its type and key. Unlike our own files it has small
-// collections, and the nodes of lists, as packed strings. compress says whether strings are compressed, limit is the size of a list's nodes.
+// SavedLen returns how many bytes Redis takes for a value in an RDB file, behind its type and key. Unlike our own
+// files it has small collections, and the nodes of lists, as packed strings. compress says whether strings are
+// compressed, limit is the size of a list's nodes.
 func SavedLen(entry *engine.Entry, compress bool, limit lists.Limit) int {
 	var n counter
 	e := Encoder{w: &n, plain: !compress}
@@ -144,7 +145,8 @@ func fieldsAndValues(h *hashes.Hash, deadlines bool) iter.Seq[[]byte] {
 	}
 }
 
-// nodeOverhead is what Redis supposes that an element takes beside its bytes when it looks whether a node has room for it.
+// nodeOverhead is what Redis supposes that an element takes beside its bytes when it looks whether a node has room
+// for it.
 const nodeOverhead = 8
 
 // savedList writes a list in the nodes that Redis makes of it when its elements are pushed one behind the other.

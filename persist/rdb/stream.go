@@ -7,7 +7,8 @@ import (
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
-// A stream is a number of listpacks, each with entries whose IDs are relative to one that stands before it. It begins with a master entry:
+// A stream is a number of listpacks, each with entries whose IDs are relative to one that stands before it. It begins
+// with a master entry:
 //
 //	count, deleted, number of fields, fields..., 0
 //
@@ -143,7 +144,8 @@ func streamMaster(p *packed) (count, deleted int64, fields [][]byte, err error) 
 }
 
 // streamEntry reads an entry, and adds it unless it is deleted, which live tells.
-func streamEntry(s *streams.Stream, p *packed, base streams.ID, master [][]byte, lim streams.Limits) (live bool, err error) {
+func streamEntry(s *streams.Stream, p *packed, base streams.ID, master [][]byte, lim streams.Limits) (live bool,
+	err error) {
 	var flags, ms, seq, size int64
 	before := p.seen
 	for _, n := range []*int64{&flags, &ms, &seq} {
@@ -264,7 +266,8 @@ func (d *decoder) streamGroup(typ byte, s *streams.Stream) error {
 	return err
 }
 
-// streamConsumer reads a consumer, and calls claim with what is pending for it, which reports whether it is pending at all.
+// streamConsumer reads a consumer, and calls claim with what is pending for it, which reports whether it is pending
+// at all.
 func (d *decoder) streamConsumer(typ byte, g *streams.Group, claim func(streams.ID, *streams.Consumer) bool) error {
 	name, err := d.string()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
-// value reads a value of a type: a []byte, which is valid until recycle, or a collection of package engine's. An element that comes twice, and
-// a collection without any, is an error.
+// value reads a value of a type: a []byte, which is valid until recycle, or a collection of package engine's. An
+// element that comes twice, and a collection without any, is an error.
 func (d *decoder) value(typ byte, lim *Limits) (any, error) {
 	switch typ {
 	case typeString:
@@ -328,8 +328,8 @@ func setExpiring(h *hashes.Hash, field, value []byte, at int64, lim *Limits) err
 	return nil
 }
 
-// expiringHash reads a hash of which some fields expire: in front of each stands when, as a time, or since Redis 7.4 counted from one
-// millisecond before the earliest, which stands in front of all.
+// expiringHash reads a hash of which some fields expire: in front of each stands when, as a time, or since Redis 7.4
+// counted from one millisecond before the earliest, which stands in front of all.
 func (d *decoder) expiringHash(typ byte, lim *Limits) (any, error) {
 	base := int64(0)
 	if typ == typeHashExpire {

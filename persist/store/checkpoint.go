@@ -14,10 +14,10 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// Checkpoint is a change of the store under way. What concerns heads is told in ascending order of spaces and keys, what
-// concerns parts in that of the values' numbers and the parts' names; between the two there is no order. A drop may be told
-// earlier than at its place, and nothing of what it drops may be put or deleted by the same checkpoint. Every method returns
-// the first error that there was, also before; the checkpoint can only be aborted then.
+// Checkpoint is a change of the store under way. What concerns heads is told in ascending order of spaces and keys,
+// what concerns parts in that of the values' numbers and the parts' names; between the two there is no order. A drop
+// may be told earlier than at its place, and nothing of what it drops may be put or deleted by the same checkpoint.
+// Every method returns the first error that there was, also before; the checkpoint can only be aborted then.
 //
 // Nothing can be read of it before Commit returns.
 type Checkpoint struct {
@@ -65,9 +65,9 @@ func (c *Checkpoint) DropSpace(space uint32) error {
 	return c.note(c.blobs.drop(blobs, after(blobs)))
 }
 
-// PutHead stores the head of a key, and its value unless it has parts. If known is set the value is as it is stored already
-// and only the rest of the head is new; otherwise h.Blob is the value, which is kept apart from the head if h.External is
-// set. wasExternal says that a value may be stored apart from the head from before.
+// PutHead stores the head of a key, and its value unless it has parts. If known is set the value is as it is stored
+// already and only the rest of the head is new; otherwise h.Blob is the value, which is kept apart from the head if
+// h.External is set. wasExternal says that a value may be stored apart from the head from before.
 func (c *Checkpoint) PutHead(space uint32, key string, h engine.Head, known, wasExternal bool) error {
 	if c.err != nil {
 		return c.err
@@ -86,7 +86,8 @@ func (c *Checkpoint) PutHead(space uint32, key string, h engine.Head, known, was
 	return c.err
 }
 
-// DeleteHead removes a key, but for the parts of its value. wasExternal says that a value may be stored apart from the head.
+// DeleteHead removes a key, but for the parts of its value. wasExternal says that a value may be stored apart from
+// the head.
 func (c *Checkpoint) DeleteHead(space uint32, key string, wasExternal bool) error {
 	c.note(c.heads.delete(c.spaceKey(prefixHead, space, key)))
 	if wasExternal {

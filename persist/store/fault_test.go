@@ -38,8 +38,9 @@ func (s *states) get() []map[string]string {
 	return s.allowed
 }
 
-// TestCrashAnywhere loses the power before every change of the file system, with some of what was not synced on the disk, and
-// expects to find the last checkpoint that had been committed, or that one or the next if the next was being committed.
+// TestCrashAnywhere loses the power before every change of the file system, with some of what was not synced on the
+// disk, and expects to find the last checkpoint that had been committed, or that one or the next if the next was
+// being committed.
 func TestCrashAnywhere(t *testing.T) {
 	seeds := uint64(3)
 	if testing.Short() {
@@ -294,8 +295,8 @@ func TestFailedCompactionIsNotRepeatedAtOnce(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestFailedStoreDoesNotGatherStatistics has a store fail while Pebble fails to gather statistics, and opens it anew, after which
-// the first Pebble can do that no more.
+// TestFailedStoreDoesNotGatherStatistics has a store fail while Pebble fails to gather statistics, and opens it anew,
+// after which the first Pebble can do that no more.
 func TestFailedStoreDoesNotGatherStatistics(t *testing.T) {
 	var unreadable, broken atomic.Bool
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {

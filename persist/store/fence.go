@@ -11,13 +11,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// fence is the file system that one Pebble works on. Once it is shut nothing can be changed through it any more, so that a
-// Pebble that has failed, whose goroutines may go on for a while, leaves the files alone to the one that is opened after it.
+// fence is the file system that one Pebble works on. Once it is shut nothing can be changed through it any more, so
+// that a Pebble that has failed, whose goroutines may go on for a while, leaves the files alone to the one that is
+// opened after it.
 //
-// Pebble cannot live on after an error while it writes the MANIFEST, the record of which files make up the data set: it does
-// not know whether the record is there, and its state in memory is half changed, so that it panics soon. The goroutine that
-// meets such an error therefore never gets it: it is held where it is. There it has the lock of the MANIFEST and no other, so
-// everything else that would use the half changed state waits for it, and readers, who do not, are not disturbed.
+// Pebble cannot live on after an error while it writes the MANIFEST, the record of which files make up the data set:
+// it does not know whether the record is there, and its state in memory is half changed, so that it panics soon. The
+// goroutine that meets such an error therefore never gets it: it is held where it is. There it has the lock of the
+// MANIFEST and no other, so everything else that would use the half changed state waits for it, and readers, who do
+// not, are not disturbed.
 type fence struct {
 	vfs.FS
 	fail func(error) // told of an error after which Pebble is of no use; shuts the fence
@@ -132,8 +134,9 @@ func (f *fence) wrap(file vfs.File) vfs.File {
 	return w
 }
 
-// Create creates a file. The name of a marker of Pebble's has the name of another file, which must not be missing when the
-// marker is there after a crash: Pebble leaves it to the file system that names appear on the disk in the order of creation.
+// Create creates a file. The name of a marker of Pebble's has the name of another file, which must not be missing
+// when the marker is there after a crash: Pebble leaves it to the file system that names appear on the disk in the
+// order of creation.
 func (f *fence) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return f.open(func() (vfs.File, error) {
 		if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
@@ -187,7 +190,8 @@ func (f *fence) MkdirAll(dir string, perm os.FileMode) error {
 	return f.pass(func() error { return f.FS.MkdirAll(dir, perm) })
 }
 
-// Lock does nothing: the Store holds a lock on the directory above as long as it is open, also from one Pebble to the next.
+// Lock does nothing: the Store holds a lock on the directory above as long as it is open, also from one Pebble to the
+// next.
 func (f *fence) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // Unwrap returns the file system behind the fence.
@@ -286,8 +290,8 @@ func (f *fencedFile) SyncTo(length int64) (full bool, err error) {
 	return full, err
 }
 
-// run calls op, which may be held for ever because of an error, in a goroutine of its own. It returns what op does, or, if the
-// fence is shut before that, why.
+// run calls op, which may be held for ever because of an error, in a goroutine of its own. It returns what op does,
+// or, if the fence is shut before that, why.
 func (f *fence) run(op func() error) error {
 	done := make(chan error, 1)
 	go func() {

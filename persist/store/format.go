@@ -9,8 +9,8 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// The keys in Pebble begin with what is stored under them. Numbers in keys are big-endian, so that their order is that of
-// the numbers. Spaces and the numbers of parts are never used again once they were dropped.
+// The keys in Pebble begin with what is stored under them. Numbers in keys are big-endian, so that their order is
+// that of the numbers. Spaces and the numbers of parts are never used again once they were dropped.
 const (
 	prefixHead = 'k' // space, key: a head
 	prefixMeta = 'm' // nothing: the Meta
@@ -109,7 +109,8 @@ func decodeHead(b []byte) (engine.Head, error) {
 		return engine.Head{}, errHead
 	}
 	flags := b[2]
-	if flags >= headIndex<<1 || flags&headParts != 0 && flags&headExternal != 0 || flags&headIndex != 0 && flags&headParts == 0 ||
+	if flags >= headIndex<<1 || flags&headParts != 0 && flags&headExternal != 0 || flags&headIndex != 0 &&
+		flags&headParts == 0 ||
 		flags&(headFields|headIndex) != 0 && b[1] != byte(engine.Hash) {
 		return engine.Head{}, errHead
 	}
@@ -227,7 +228,8 @@ func decodeMeta(b []byte) (Meta, error) {
 	return m, nil
 }
 
-// decoder reads numbers off the front of b, each in the only form in which it is written. Once that has failed it gives zeros.
+// decoder reads numbers off the front of b, each in the only form in which it is written. Once that has failed it
+// gives zeros.
 type decoder struct {
 	b      []byte
 	failed bool

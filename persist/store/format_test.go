@@ -11,7 +11,8 @@ import (
 )
 
 func TestAfter(t *testing.T) {
-	for prefix, want := range map[string]string{"a": "b", "k\x00\x00": "k\x00\x01", "k\x00\xff": "k\x01", "k\xff\xff": "l"} {
+	for prefix, want := range map[string]string{"a": "b", "k\x00\x00": "k\x00\x01", "k\x00\xff": "k\x01",
+		"k\xff\xff": "l"} {
 		require.Equal(t, want, string(after([]byte(prefix))))
 	}
 }
@@ -59,7 +60,8 @@ func FuzzHead(f *testing.F) {
 
 func FuzzMeta(f *testing.F) {
 	f.Add(appendMeta(nil, Meta{}))
-	f.Add(appendMeta(nil, Meta{Journal: 1 << 50, Spaces: []uint32{0, 1, 1 << 31}, NextSpace: 4, NextParts: 9, Saved: 1e12, Keys: 9}))
+	f.Add(appendMeta(nil, Meta{Journal: 1 << 50, Spaces: []uint32{0, 1, 1 << 31}, NextSpace: 4, NextParts: 9,
+		Saved: 1e12, Keys: 9}))
 	f.Add(appendMeta(nil, Meta{Spaces: []uint32{1}, Extra: []byte("extra")}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if m, err := decodeMeta(b); err == nil && !bytes.Equal(appendMeta(nil, m), b) {

@@ -4,8 +4,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// made is what opening a store makes, so that one that is not wanted after all leaves nothing behind. What was there before, and what
-// others have put there, stays.
+// made is what opening a store makes, so that one that is not wanted after all leaves nothing behind. What was there
+// before, and what others have put there, stays.
 type made struct {
 	dirs  []string // directories that did not exist, the innermost first
 	fresh bool     // the directory was empty but for the lock, when that was taken
@@ -30,7 +30,8 @@ func (m *made) look(fs vfs.FS, dir string) {
 	m.fresh = err == nil && len(names) <= 1
 }
 
-// removeFiles empties the directory, whose lock is held, if it was empty before. It is best effort: who calls it has failed already.
+// removeFiles empties the directory, whose lock is held, if it was empty before. It is best effort: who calls it has
+// failed already.
 func (m *made) removeFiles(fs vfs.FS, dir string) {
 	if !m.fresh {
 		return
@@ -41,7 +42,8 @@ func (m *made) removeFiles(fs vfs.FS, dir string) {
 	}
 }
 
-// removeDirs removes the directories that were made, as far as they are empty. The lock is held no longer: some systems remove its file only now.
+// removeDirs removes the directories that were made, as far as they are empty. The lock is held no longer: some
+// systems remove its file only now.
 func (m *made) removeDirs(fs vfs.FS, dir string) {
 	if m.fresh {
 		_ = fs.Remove(fs.PathJoin(dir, lockFile))

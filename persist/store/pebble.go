@@ -25,8 +25,8 @@ type database struct {
 	closing chan struct{}
 }
 
-// openDatabase opens Pebble in a directory. failed, which may be called under locks of Pebble's, is told if it has failed
-// for good. change, which may be nil, changes the options.
+// openDatabase opens Pebble in a directory. failed, which may be called under locks of Pebble's, is told if it has
+// failed for good. change, which may be nil, changes the options.
 func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, failed func(error),
 	change func(*pebble.Options)) (*database, error) {
 	d := &database{log: log, failed: failed, closing: make(chan struct{})}
@@ -111,8 +111,8 @@ func (d *database) backgroundError(err error) {
 	}
 }
 
-// close closes a database that nobody uses any more. Of one that has failed only the files are closed. Some memory remains in
-// use, and goroutines that wait for ever, because there is no way to end Pebble in the middle of a change.
+// close closes a database that nobody uses any more. Of one that has failed only the files are closed. Some memory
+// remains in use, and goroutines that wait for ever, because there is no way to end Pebble in the middle of a change.
 func (d *database) close() error {
 	close(d.closing)
 	var err error
@@ -139,9 +139,9 @@ func (l *logger) Errorf(format string, args ...any) {
 	l.log.Warn("pebble: " + fmt.Sprintf(format, args...))
 }
 
-// Fatalf is called when Pebble does not know how to go on: if the MANIFEST cannot be written, which the fence does not let it
-// know except while a store is being created, or if its state in memory contradicts itself. When Fatalf returns, Pebble returns
-// an error from what it was doing.
+// Fatalf is called when Pebble does not know how to go on: if the MANIFEST cannot be written, which the fence does
+// not let it know except while a store is being created, or if its state in memory contradicts itself. When Fatalf
+// returns, Pebble returns an error from what it was doing.
 func (l *logger) Fatalf(format string, args ...any) {
 	(*database)(l).fail(fmt.Errorf(format, args...))
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// Salvage replaces the data in a directory, which no process has open, by all of it that is sound: keys of which something
-// cannot be read are left out, and so is what belongs to no key. report is told of what is left out, and where the data as it
-// was is kept. If there is an error nothing has been replaced yet, or it will be when the store is opened.
+// Salvage replaces the data in a directory, which no process has open, by all of it that is sound: keys of which
+// something cannot be read are left out, and so is what belongs to no key. report is told of what is left out, and
+// where the data as it was is kept. If there is an error nothing has been replaced yet, or it will be when the store
+// is opened.
 func Salvage(fs vfs.FS, dir string, report func(string)) error {
 	o := Options{FS: fs, Dir: dir}
 	o.setDefaults()

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// scheduler lets one compaction run at a time. Unlike Pebble's own it does not repeat one that has failed at once, without
-// end, but waits a while, and lets none begin when the store has failed.
+// scheduler lets one compaction run at a time. Unlike Pebble's own it does not repeat one that has failed at once,
+// without end, but waits a while, and lets none begin when the store has failed.
 type scheduler struct {
 	fence *fence
 	db    pebble.DBForCompaction // set before anything else is called

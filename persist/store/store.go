@@ -54,8 +54,8 @@ var ErrClosed = errors.New("the store is closed")
 // ErrInUse is why a directory is refused that another store, in this process or another one, has open.
 var ErrInUse = errors.New("another server uses the directory")
 
-// Store is a data set on disk. Reading methods may be called from any goroutine. One goroutine writes: Begin, Reopen and the
-// methods of a Checkpoint must not be called at the same time.
+// Store is a data set on disk. Reading methods may be called from any goroutine. One goroutine writes: Begin, Reopen
+// and the methods of a Checkpoint must not be called at the same time.
 type Store struct {
 	o      Options
 	around vfs.FS    // o.FS as it is for what lies beside the directory
@@ -76,8 +76,9 @@ var _ engine.Source = (*Store)(nil)
 
 // The directories below that of a store.
 const (
-	dataDir       = "data"       // Pebble's
-	checkpointDir = "checkpoint" // files of the checkpoint under way, worthless after a crash; it is there once there is a Pebble
+	dataDir = "data" // Pebble's
+	// files of the checkpoint under way, worthless after a crash; it is there once there is a Pebble
+	checkpointDir = "checkpoint"
 )
 
 // Exists reports whether there is a store in a directory.
@@ -146,8 +147,8 @@ func (s *Store) open() error {
 	return s.take(db)
 }
 
-// openToRead opens Pebble as it must be opened when there is no room for what it writes to begin with: the store has failed from the beginning,
-// and Reopen makes it whole.
+// openToRead opens Pebble as it must be opened when there is no room for what it writes to begin with: the store has
+// failed from the beginning, and Reopen makes it whole.
 func (s *Store) openToRead(why error) error {
 	db, err := openDatabase(s.o.FS, s.path(dataDir), s.cache, s.o.Log, s.failed, func(p *pebble.Options) {
 		if s.o.tune != nil {
@@ -162,7 +163,8 @@ func (s *Store) openToRead(why error) error {
 		return err
 	}
 	db.fence.shut(why)
-	s.o.Log.Error("there is no room for the store; what it has can be read, and changes are refused until there is room", "error", why.Error())
+	s.o.Log.Error("there is no room for the store; what it has can be read, and changes are refused until there is room",
+		"error", why.Error())
 	return nil
 }
 
@@ -181,7 +183,8 @@ func (s *Store) take(db *database) error {
 // path returns the path of something in the directory.
 func (s *Store) path(name string) string { return s.o.FS.PathJoin(s.o.Dir, name) }
 
-// missing returns an error if there was a Pebble in a directory that is not there any more, in the place of which a new one would be made.
+// missing returns an error if there was a Pebble in a directory that is not there any more, in the place of which a
+// new one would be made.
 func missing(fs vfs.FS, dir string) error {
 	data := fs.PathJoin(dir, dataDir)
 	names, err := fs.List(data)
@@ -241,8 +244,8 @@ func (s *Store) failed(err error) {
 	}
 }
 
-// Reopen makes a store that has failed usable again, if the disk is. The state is that before or after the checkpoint during
-// which it failed: Meta tells. It does nothing if the store has not failed.
+// Reopen makes a store that has failed usable again, if the disk is. The state is that before or after the checkpoint
+// during which it failed: Meta tells. It does nothing if the store has not failed.
 func (s *Store) Reopen() error {
 	s.mu.RLock()
 	old, closed := s.db, s.closed
@@ -295,8 +298,8 @@ func (s *Store) close(last func()) error {
 	return errors.Join(err, s.lock.Close())
 }
 
-// Err returns why the store has failed, nil if it has not. A store that has failed can be read, and shows what was there
-// before, but not changed until Reopen, which Begin calls.
+// Err returns why the store has failed, nil if it has not. A store that has failed can be read, and shows what was
+// there before, but not changed until Reopen, which Begin calls.
 func (s *Store) Err() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -386,7 +389,8 @@ func parts(from pebble.Reader, id uint64, fn func(name, data []byte) error) erro
 	return errors.Join(failed, err)
 }
 
-// Heads calls fn for every key in a space, in the order of the keys, until it returns false. fn keeps neither key nor h.Blob.
+// Heads calls fn for every key in a space, in the order of the keys, until it returns false. fn keeps neither key nor
+// h.Blob.
 func (s *Store) Heads(space uint32, fn func(key []byte, h engine.Head) bool) error {
 	db, err := s.use()
 	if err != nil {

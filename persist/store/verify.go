@@ -15,9 +15,9 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// Verify reads everything in the store in a directory, which no process has open, without changing it. report is called for
-// every piece of damage, and for what is superfluous or odd without being damaged. It returns the meta record, as far as it can
-// be read, and the first damage as the error.
+// Verify reads everything in the store in a directory, which no process has open, without changing it. report is
+// called for every piece of damage, and for what is superfluous or odd without being damaged. It returns the meta
+// record, as far as it can be read, and the first damage as the error.
 func Verify(fs vfs.FS, dir string, report func(string)) (Meta, error) {
 	o := Options{FS: fs, Dir: dir}
 	o.setDefaults()
@@ -38,8 +38,8 @@ func Verify(fs vfs.FS, dir string, report func(string)) (Meta, error) {
 	return meta, errors.Join(v.err, db.close(), lock.Close())
 }
 
-// openReadOnly opens the data in a directory for Verify and Salvage. If strict is not set, files that are missing or cut show
-// when they are read.
+// openReadOnly opens the data in a directory for Verify and Salvage. If strict is not set, files that are missing or
+// cut show when they are read.
 func openReadOnly(o Options, strict bool) (*database, error) {
 	dir := o.FS.PathJoin(o.Dir, dataDir)
 	salvaged := o.FS.PathJoin(o.Dir, salvagedDir)
@@ -133,7 +133,8 @@ func (v *verifier) head(space uint32, key []byte, h engine.Head) {
 	}
 	for _, id := range h.AllParts() {
 		if v.values[id] {
-			v.damage(fmt.Errorf("key %s: its parts, those of value %d, belong to another key too", strconv.Quote(string(key)), id))
+			v.damage(fmt.Errorf("key %s: its parts, those of value %d, belong to another key too", strconv.Quote(string(key)),
+				id))
 		}
 	}
 	if err := v.db.check(space, key, h, &v.key); err != nil {
@@ -206,7 +207,8 @@ func (d *database) check(space uint32, key []byte, h engine.Head, buf *[]byte) e
 	return nil
 }
 
-// walkHeads calls fn for every head, until it fails, which is what walkHeads returns. Damage is reported and passed over.
+// walkHeads calls fn for every head, until it fails, which is what walkHeads returns. Damage is reported and passed
+// over.
 func (d *database) walkHeads(fn func(space uint32, key []byte, h engine.Head) error, damage func(error)) error {
 	end := []byte{prefixHead + 1}
 	for from := []byte{prefixHead}; from != nil; {
@@ -247,11 +249,12 @@ func describe(key []byte) string {
 	return fmt.Sprintf("%q in space %d", key[spaceKeySize:], binary.BigEndian.Uint32(key[1:]))
 }
 
-// readableAfter returns a place after last, where reading has failed, from which it succeeds again: the first one if the
-// damage is all in one piece, as far as few steps can tell. It returns nil if there is none before end.
+// readableAfter returns a place after last, where reading has failed, from which it succeeds again: the first one if
+// the damage is all in one piece, as far as few steps can tell. It returns nil if there is none before end.
 func (d *database) readableAfter(last, end []byte) []byte {
 	readable := func(place []byte) bool { return d.scanFrom(place, end, func(_, _ []byte) bool { return false }) == nil }
-	// next finds the least byte from first such that one can read from after prefix followed by it, if 0xff is such a byte.
+	// next finds the least byte from first such that one can read from after prefix followed by it, if 0xff is such a
+	// byte.
 	next := func(prefix []byte, first int) (b int, ok bool) {
 		at := func(b int) bool { return readable(append(bytes.Clone(prefix), byte(b))) }
 		if first > 0xff || !at(0xff) {

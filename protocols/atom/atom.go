@@ -33,11 +33,13 @@ var atomCommands = []*command.Command{
 		Syntax:      "element command [DATA data] [FROM caller] [TIMEOUT milliseconds] [NOWAIT]",
 		Complexity:  "O(1) to send, O(N) for each entry in the caller's response stream, where N is the number of calls that wait there", Do: cmdAtomCall},
 	{Name: "atom.elements", Group: "atom", Since: version.Number, Arity: 1,
-		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
+		Flags:      command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
+		ACL:        command.CatStream,
 		Summary:    "Lists the elements",
 		Complexity: "O(N), where N is the number of keys in the database", Do: cmdAtomElements},
 	{Name: "atom.info", Group: "atom", Since: version.Number, Arity: 2,
-		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
+		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
+		ACL:   command.CatStream,
 		DerivedKeys: func(args [][]byte, fn func(key []byte)) {
 			fn(atomKey(keys.Command, args[1]))
 			fn(atomKey(keys.Response, args[1]))
@@ -67,7 +69,8 @@ var atomCommands = []*command.Command{
 		Summary: "Makes references to the fields of an entry of a stream", Syntax: "stream id reference milliseconds",
 		Complexity: "O(N), where N is the size of the entry", Do: cmdAtomStreamref},
 	{Name: "atom.streams", Group: "atom", Since: version.Number, Arity: -1,
-		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatStream,
+		Flags:   command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
+		ACL:     command.CatStream,
 		Summary: "Lists the data streams of an element, or of all elements", Syntax: "[element]",
 		Complexity: "O(N log N), where N is the number of keys in the database", Do: cmdAtomStreams},
 }
@@ -142,10 +145,11 @@ func (p *part) free() {
 	parts.Put(p)
 }
 
-// addAtomEntry adds an entry to a stream as all elements do, and returns the reply of XADD: the entry's ID, or an error. It is valid as
-// long as p is.
+// addAtomEntry adds an entry to a stream as all elements do, and returns the reply of XADD: the entry's ID, or an
+// error. It is valid as long as p is.
 func addAtomEntry(c *command.Ctx, p *part, key []byte, fields ...[]byte) (reply []byte) {
-	p.args = append(append(p.args[:0], streamcommands.XaddWord, key, streamcommands.MaxLenWord, streamcommands.ApproxWord, atomMaxLen,
+	p.args = append(append(p.args[:0], streamcommands.XaddWord, key, streamcommands.MaxLenWord,
+		streamcommands.ApproxWord, atomMaxLen,
 		streamcommands.AnyIDWord), fields...)
 	return perform(c, streamcommands.Add, p)
 }
@@ -213,8 +217,8 @@ func allAtomStreams(c *command.Ctx) {
 	}
 }
 
-// splitAtomStream splits "<element>:<stream>". Both may contain colons: the longest name of an element that exists wins, and
-// without one the first colon. Without any colon the name is that of a stream that no element has.
+// splitAtomStream splits "<element>:<stream>". Both may contain colons: the longest name of an element that exists
+// wins, and without one the first colon. Without any colon the name is that of a stream that no element has.
 func splitAtomStream(name string, elements []string) (pair [2]string) {
 	at := -1
 	for i := range len(name) {
@@ -306,8 +310,8 @@ func cmdAtomStreamref(c *command.Ctx) {
 	}
 }
 
-// entryToRefer returns an entry of a stream, the newest if id is empty. If there is none the entry has no fields; if something is
-// wrong an error is written and ok is false.
+// entryToRefer returns an entry of a stream, the newest if id is empty. If there is none the entry has no fields; if
+// something is wrong an error is written and ok is false.
 func entryToRefer(c *command.Ctx, key, id []byte) (entry streams.Entry, ok bool) {
 	start, end := streams.MinID, streams.MaxID
 	if len(id) > 0 {

@@ -11,11 +11,12 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has ATOM.CALL. It does what a caller does by the protocol: it adds an entry to the command stream of an element, and
-// reads the response stream of the caller for the acknowledgement and the response that name this command.
+// This file has ATOM.CALL. It does what a caller does by the protocol: it adds an entry to the command stream of an
+// element, and reads the response stream of the caller for the acknowledgement and the response that name this
+// command.
 
-// atomAnonymous is the caller's name if none is given. All who give none share its response stream, which those who answer make
-// and trim; an answer is found by the command's ID, not by the stream that it is in.
+// atomAnonymous is the caller's name if none is given. All who give none share its response stream, which those who
+// answer make and trim; an answer is found by the command's ID, not by the stream that it is in.
 var atomAnonymous = []byte("atomredis")
 
 // atomAckTimeout is how long a caller waits for the acknowledgement unless told, in ms.
@@ -103,7 +104,8 @@ func cmdAtomCall(c *command.Ctx) {
 		c.W.Bulk(id)
 		return
 	}
-	w := &atomWait{element: bytes.Clone(a.element), id: bytes.Clone(id), timeout: a.timeout, stream: peekStream(c, responses)}
+	w := &atomWait{element: bytes.Clone(a.element), id: bytes.Clone(id), timeout: a.timeout,
+		stream: peekStream(c, responses)}
 	if w.stream != nil {
 		w.last = w.stream.LastID()
 	}
@@ -111,8 +113,8 @@ func cmdAtomCall(c *command.Ctx) {
 	c.Block(command.Block{Keys: [][]byte{responses}, Stream: true, Timeout: a.timeout, Try: w.try, Empty: w.missing})
 }
 
-// atomWait is a call whose command has been sent. It belongs to the blocked client: to whoever calls its Try, and afterwards to the
-// client's own goroutine.
+// atomWait is a call whose command has been sent. It belongs to the blocked client: to whoever calls its Try, and
+// afterwards to the client's own goroutine.
 type atomWait struct {
 	element, id []byte // of the command
 	acked       bool
@@ -121,9 +123,9 @@ type atomWait struct {
 	last        streams.ID      // of its last entry then
 }
 
-// try looks through what is new in the response stream, the newest first: one entry as a rule, and the end of a stream is found at
-// once however many calls look there. A stream that has taken the place of the one before may have IDs that the other one had, and
-// is read from its beginning.
+// try looks through what is new in the response stream, the newest first: one entry as a rule, and the end of a
+// stream is found at once however many calls look there. A stream that has taken the place of the one before may have
+// IDs that the other one had, and is read from its beginning.
 func (w *atomWait) try(c *command.Ctx, key []byte) (done bool) {
 	s := peekStream(c, key)
 	if s != w.stream {
@@ -159,8 +161,8 @@ func (w *atomWait) try(c *command.Ctx, key []byte) (done bool) {
 	return false
 }
 
-// read reports what an entry of the response stream is to this call: its response, or with a timeout that is not nil its
-// acknowledgement.
+// read reports what an entry of the response stream is to this call: its response, or with a timeout that is not nil
+// its acknowledgement.
 func (w *atomWait) read(e streams.Entry) (timeout []byte, isResponse bool) {
 	var byElement, forCommand bool
 	for field, value := range e.Fields() {
@@ -187,7 +189,8 @@ func (w *atomWait) read(e streams.Entry) (timeout []byte, isResponse bool) {
 	return timeout, isResponse
 }
 
-// atomReplyFields are the fields of a response that every reply has, in their order; the others follow as the element sent them.
+// atomReplyFields are the fields of a response that every reply has, in their order; the others follow as the element
+// sent them.
 var atomReplyFields = [...]string{"err_code", "err_str", "data"}
 
 // reply writes the response e as a map. What the element left out is null.

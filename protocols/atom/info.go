@@ -114,8 +114,8 @@ func (e *atomElement) introduce(s *streams.Stream) {
 	}
 }
 
-// atomConnections counts the clients that are connected for an element: those that bear its name, and those that wait for its
-// commands.
+// atomConnections counts the clients that are connected for an element: those that bear its name, and those that wait
+// for its commands.
 func atomConnections(c *command.Ctx, name string, commands []byte) int {
 	waiters := map[*engine.Waiter]bool{}
 	c.G.EachWaiter(c.DB, commands, func(w *engine.Waiter) { waiters[w] = true })
@@ -130,8 +130,8 @@ func atomConnections(c *command.Ctx, name string, commands []byte) int {
 	return n
 }
 
-// lastSeen returns when the element last did something that its streams show, in ms since 1970: it came up, wrote data, or was
-// given a command. What others write, commands and responses, is no sign of its life.
+// lastSeen returns when the element last did something that its streams show, in ms since 1970: it came up, wrote
+// data, or was given a command. What others write, commands and responses, is no sign of its life.
 func (e *atomElement) lastSeen() int64 {
 	at := e.cameUp
 	for _, d := range e.data {
@@ -145,8 +145,8 @@ func (e *atomElement) lastSeen() int64 {
 	return at
 }
 
-// backlog returns how many commands the element has still to do: those that its group was not given yet, and those that are
-// pending there. Without a group nobody knows what was read, and every command counts that is in the stream.
+// backlog returns how many commands the element has still to do: those that its group was not given yet, and those
+// that are pending there. Without a group nobody knows what was read, and every command counts that is in the stream.
 func (e *atomElement) backlog() int {
 	if e.commands == nil {
 		return 0

@@ -12,9 +12,9 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// This file has ATOM.NEXT and ATOM.RESPOND, with which an element serves commands. They do what a command loop does by the protocol: it
-// reads the command stream as a consumer of the element's group, acknowledges each command in the caller's response stream, writes the
-// response there, and says in the group that the command has been done.
+// This file has ATOM.NEXT and ATOM.RESPOND, with which an element serves commands. They do what a command loop does
+// by the protocol: it reads the command stream as a consumer of the element's group, acknowledges each command in the
+// caller's response stream, writes the response there, and says in the group that the command has been done.
 
 // atomResponseTimeout is how long callers are told to wait for a response unless the element says otherwise, in ms.
 const atomResponseTimeout = 1000
@@ -107,7 +107,8 @@ func cmdAtomNext(c *command.Ctx) {
 	}
 	if stream == nil || stream.Stream().Group(group) == nil {
 		if n.noMake {
-			c.Err(command.Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", command.UntilNUL(key), command.UntilNUL(group))))
+			c.Err(command.Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", command.UntilNUL(key),
+				command.UntilNUL(group))))
 			return
 		}
 		stream = makeAtomGroup(c, key, group)
@@ -116,12 +117,13 @@ func cmdAtomNext(c *command.Ctx) {
 		return
 	}
 	// Whose response stream the acknowledgement goes to is known only when there is a command.
-	c.Block(command.Block{Keys: [][]byte{key}, Shards: engine.AllShards, Stream: true, Timeout: n.timeout, Try: tryAtomNext,
+	c.Block(command.Block{Keys: [][]byte{key}, Shards: engine.AllShards, Stream: true, Timeout: n.timeout,
+		Try:   tryAtomNext,
 		Empty: (*resp.Writer).Null})
 }
 
-// makeAtomGroup makes the group of an element, and the stream if need be. It begins with the first command that was sent since the
-// element came up; if the entry is gone with which it did, at the end.
+// makeAtomGroup makes the group of an element, and the stream if need be. It begins with the first command that was
+// sent since the element came up; if the entry is gone with which it did, at the end.
 func makeAtomGroup(c *command.Ctx, key, group []byte) *engine.Entry {
 	var after streams.ID
 	if s := peekStream(c, key); s != nil {
@@ -162,8 +164,9 @@ func tryAtomNext(c *command.Ctx, key []byte) bool {
 	return n.take(c, stream, g)
 }
 
-// take hands out the next command, if there is one, and reports whether it has. What cannot be answered is passed over: the entries with
-// which elements come up, and commands that name no caller or one whose response stream cannot be written.
+// take hands out the next command, if there is one, and reports whether it has. What cannot be answered is passed
+// over: the entries with which elements come up, and commands that name no caller or one whose response stream cannot
+// be written.
 func (n *atomNext) take(c *command.Ctx, e *engine.Entry, g *streams.Group) bool {
 	s, now := e.Stream(), c.Now()
 	key, group := []byte(e.Key()), []byte(g.Name)
@@ -177,7 +180,8 @@ func (n *atomNext) take(c *command.Ctx, e *engine.Entry, g *streams.Group) bool 
 		var entry streams.Entry
 		g.ReadNew(s, consumer, 1, false, now, func(e streams.Entry) { entry = e })
 		streamcommands.GroupChanged(c, e, created)
-		c.Journal(xreadgroupWord, groupWord, group, n.consumer, countWord, oneWord, streamsWord, key, streamcommands.NewEntriesID)
+		c.Journal(xreadgroupWord, groupWord, group, n.consumer, countWord, oneWord, streamsWord, key,
+			streamcommands.NewEntriesID)
 		if n.handOut(c, entry) {
 			return true
 		}
@@ -211,8 +215,8 @@ var (
 	atomCmdField     = []byte("cmd")
 )
 
-// handOut acknowledges the command in an entry and writes it as a map. It reports false, and has done nothing, if the caller cannot be
-// told anything.
+// handOut acknowledges the command in an entry and writes it as a map. It reports false, and has done nothing, if the
+// caller cannot be told anything.
 func (n *atomNext) handOut(c *command.Ctx, entry streams.Entry) bool {
 	caller, _ := fieldOf(entry, "element")
 	if len(caller) == 0 {
@@ -296,7 +300,8 @@ func parseAtomRespond(args [][]byte) (r atomResponse, e command.Error) {
 	return r, ""
 }
 
-// atomRespondKeys calls fn with the keys that ATOM.RESPOND uses. Arguments that are wrong are refused before any key is used.
+// atomRespondKeys calls fn with the keys that ATOM.RESPOND uses. Arguments that are wrong are refused before any key
+// is used.
 func atomRespondKeys(args [][]byte, fn func(key []byte)) {
 	if r, e := parseAtomRespond(args); e == "" {
 		fn(atomKey(keys.Command, r.element))
@@ -322,7 +327,8 @@ func cmdAtomRespond(c *command.Ctx) {
 		return
 	}
 	id := p.id(parsed) // the caller compares it with what it got
-	reply := addAtomEntry(c, p, p.join(keys.Response, r.caller), atomDataField, r.data, atomSerField, r.ser, atomErrCodeField, r.errCode,
+	reply := addAtomEntry(c, p, p.join(keys.Response, r.caller), atomDataField, r.data, atomSerField, r.ser,
+		atomErrCodeField, r.errCode,
 		atomErrStrField, r.errText, atomCmdIDField, id, atomElementField, r.element, atomCmdField, r.command)
 	if reply[0] == '-' {
 		c.W.Raw(reply)

@@ -30,8 +30,8 @@ type pressureGrammar struct {
 	options []pressureOption
 	// unnamed says that no queue is named.
 	unnamed bool
-	// list says that values, at least one, stand between the name and the options. Options are then read from the end, each at
-	// most once, so that values may look like them if all options are given.
+	// list says that values, at least one, stand between the name and the options. Options are then read from the end,
+	// each at most once, so that values may look like them if all options are given.
 	list bool
 }
 
@@ -113,8 +113,8 @@ func readPressureArgs(c *command.Ctx, g *pressureGrammar) (a *pressureArgs, ok b
 	return &read, ok
 }
 
-// wait reads the option TIMEOUT, in ms: 0, also if it is not given, waits for ever. If it is wrong an error is written and ok is
-// false.
+// wait reads the option TIMEOUT, in ms: 0, also if it is not given, waits for ever. If it is wrong an error is
+// written and ok is false.
 func (a *pressureArgs) wait(c *command.Ctx) (ms int64, ok bool) {
 	v := a.options[optTimeout]
 	if v == nil {

@@ -53,10 +53,11 @@ func cmdPressureGet(c *command.Ctx) {
 	}
 	keys := queueOf(c, a).keys
 	c.Block(command.Block{
-		Keys: [][]byte{keys[qConsumerFree], keys[qMessages], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys), Timeout: timeout,
-		Try:    func(c *command.Ctx, _ []byte) bool { return r.step(c, true) },
-		Cancel: r.cancel,
-		Empty:  r.empty,
+		Keys: [][]byte{keys[qConsumerFree], keys[qMessages], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys),
+		Timeout: timeout,
+		Try:     func(c *command.Ctx, _ []byte) bool { return r.step(c, true) },
+		Cancel:  r.cancel,
+		Empty:   r.empty,
 	})
 }
 
@@ -69,8 +70,8 @@ func (r *getting) empty(w *resp.Writer) {
 	}
 }
 
-// step takes messages, if there are any and the client is the consumer or can become it, and reports whether it has replied. If
-// it has not, and mayWait is set, the client is the consumer from now on unless another one is.
+// step takes messages, if there are any and the client is the consumer or can become it, and reports whether it has
+// replied. If it has not, and mayWait is set, the client is the consumer from now on unless another one is.
 func (r *getting) step(c *command.Ctx, mayWait bool) (done bool) {
 	a, _ := readPressureArgs(c, &pressureGet) // they have been read before
 	q := queueOf(c, a)
@@ -109,8 +110,8 @@ func (r *getting) step(c *command.Ctx, mayWait bool) (done bool) {
 	return true
 }
 
-// take replies n messages, which there are. Messages that are only reserved are counted as consumed, and make room, when they are
-// acknowledged.
+// take replies n messages, which there are. Messages that are only reserved are counted as consumed, and make room,
+// when they are acknowledged.
 func (r *getting) take(q *pressureQueue, n int64) {
 	w := q.c.W
 	if r.counted {
@@ -184,8 +185,8 @@ func cmdPressureReturn(c *command.Ctx) {
 	}
 }
 
-// reservedArgs reads the arguments of PRESSURE.ACK and PRESSURE.RETURN, and returns those of the ids, each once, that are of
-// messages which are reserved now. If there is no such queue an error is written and ok is false.
+// reservedArgs reads the arguments of PRESSURE.ACK and PRESSURE.RETURN, and returns those of the ids, each once, that
+// are of messages which are reserved now. If there is no such queue an error is written and ok is false.
 func reservedArgs(c *command.Ctx) (q *pressureQueue, ids [][]byte, ok bool) {
 	a, ok := readPressureArgs(c, &pressureAck)
 	if !ok {
@@ -238,8 +239,8 @@ type reservedMessage struct {
 	message []byte
 }
 
-// reservedID is the id of a reserved message: the time of its reservation in ms since 1970, and a number that grows from one to
-// the next. It is written "<ms>-<n>".
+// reservedID is the id of a reserved message: the time of its reservation in ms since 1970, and a number that grows
+// from one to the next. It is written "<ms>-<n>".
 type reservedID struct{ ms, n uint64 }
 
 func (id reservedID) append(dst []byte) []byte {

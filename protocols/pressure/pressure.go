@@ -4,17 +4,17 @@
 //
 // # Waiting in stages
 //
-// PUT waits in the queues of all keys that may matter, takes the producer's role when it is its turn, as any client of the
-// protocol would, and waits on for room (command.Block with Try and Cancel). A command that can do everything at once
-// leaves the element of the role where it is.
+// PUT waits in the queues of all keys that may matter, takes the producer's role when it is its turn, as any client
+// of the protocol would, and waits on for room (command.Block with Try and Cancel). A command that can do everything
+// at once leaves the element of the role where it is.
 //
 // # Roles
 //
-// roles.go knows which client has popped an element that stands for a role or for room. It hears of pushes, pops and empty
-// lists as events (engine.EventList, engine.EventEmpty); the commands of lists know nothing of it. What a client still has
-// when it goes is given back. After a restart nobody is known to have anything: the role is given back when somebody finds
-// such a list empty. Reserved messages lie in a hash until they are acknowledged; one timer on the earliest deadline returns
-// them to the head of their queue.
+// roles.go knows which client has popped an element that stands for a role or for room. It hears of pushes, pops and
+// empty lists as events (engine.EventList, engine.EventEmpty); the commands of lists know nothing of it. What a
+// client still has when it goes is given back. After a restart nobody is known to have anything: the role is given
+// back when somebody finds such a list empty. Reserved messages lie in a hash until they are acknowledged; one timer
+// on the earliest deadline returns them to the head of their queue.
 package pressure
 
 import (
@@ -45,22 +45,26 @@ var pressureCommands = []*command.Command{
 	{Name: "pressure.delete", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.Write | command.DenyOOM | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureDelete.keys, Summary: "Deletes a queue; waits while it has a producer or a consumer",
-		Syntax: "name [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(N), where N is the number of messages", Do: cmdPressureDelete},
+		Syntax: "name [TIMEOUT milliseconds] [PREFIX prefix]", Complexity: "O(N), where N is the number of messages",
+		Do: cmdPressureDelete},
 	{Name: "pressure.get", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.Write | command.Blocking | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureGet.keys, Summary: "Takes messages from a queue; waits while there are none or the queue has another consumer",
 		Syntax:     "name [COUNT count] [TIMEOUT milliseconds] [CLIENT id] [PREFIX prefix] [RESERVE milliseconds]",
 		Complexity: "O(N), where N is the number of messages returned", Do: cmdPressureGet},
-	{Name: "pressure.info", Group: "pressure", Since: version.Number, Arity: -2, Flags: command.ReadOnly | command.TouchesArbitraryKeys,
+	{Name: "pressure.info", Group: "pressure", Since: version.Number, Arity: -2,
+		Flags:       command.ReadOnly | command.TouchesArbitraryKeys,
 		ACL:         command.CatList,
 		DerivedKeys: pressureInfo.keys, Summary: "Describes a queue",
-		Syntax: "name [PREFIX prefix]", Complexity: "O(N), where N is the number of clients that wait for the queue", Do: cmdPressureInfo},
+		Syntax: "name [PREFIX prefix]", Complexity: "O(N), where N is the number of clients that wait for the queue",
+		Do: cmdPressureInfo},
 	{Name: "pressure.len", Group: "pressure", Since: version.Number, Arity: -2,
 		Flags: command.ReadOnly | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureInfo.keys, Summary: "Counts the messages in a queue",
 		Syntax: "name [PREFIX prefix]", Complexity: "O(1)", Do: cmdPressureLen},
 	{Name: "pressure.list", Group: "pressure", Since: version.Number, Arity: -1,
-		Flags: command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys, ACL: command.CatList,
+		Flags:   command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
+		ACL:     command.CatList,
 		Summary: "Lists the names of the queues",
 		Syntax:  "[PREFIX prefix]", Complexity: "O(N), where N is the number of keys in the database", Do: cmdPressureList},
 	{Name: "pressure.put", Group: "pressure", Since: version.Number, Arity: -3,
@@ -71,7 +75,8 @@ var pressureCommands = []*command.Command{
 	{Name: "pressure.return", Group: "pressure", Since: version.Number, Arity: -3,
 		Flags: command.Write | command.Fast | command.TouchesArbitraryKeys, ACL: command.CatList,
 		DerivedKeys: pressureAck.keys, Summary: "Returns reserved messages to the head of their queue",
-		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of reserved messages", Do: cmdPressureReturn},
+		Syntax: "name id [id ...] [PREFIX prefix]", Complexity: "O(N), where N is the number of reserved messages",
+		Do: cmdPressureReturn},
 }
 
 // The errors of queues.
@@ -131,7 +136,8 @@ func cmdPressureList(c *command.Ctx) {
 	var names []string
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
 		key := e.Key()
-		if e.Type() == engine.String && len(key) >= len(start)+len(end) && strings.HasPrefix(key, start) && strings.HasSuffix(key, end) {
+		if e.Type() == engine.String && len(key) >= len(start)+len(end) && strings.HasPrefix(key, start) &&
+			strings.HasSuffix(key, end) {
 			names = append(names, key[len(start):len(key)-len(end)])
 		}
 		return true
@@ -143,8 +149,8 @@ func cmdPressureList(c *command.Ctx) {
 	}
 }
 
-// cmdPressureInfo describes a queue. Whoever waits for a role, for room or for a message counts as blocked, with commands of
-// whatever kind.
+// cmdPressureInfo describes a queue. Whoever waits for a role, for room or for a message counts as blocked, with
+// commands of whatever kind.
 func cmdPressureInfo(c *command.Ctx) {
 	q, ok := openQueue(c, &pressureInfo)
 	if !ok {
@@ -181,7 +187,8 @@ func cmdPressureInfo(c *command.Ctx) {
 	number("redelivered", q.service().reservations.redeliveredFrom(q.id()))
 }
 
-// counter returns the value of one of the four counters: what clients have counted under either spelling of its key belongs together.
+// counter returns the value of one of the four counters: what clients have counted under either spelling of its key
+// belongs together.
 func (q *pressureQueue) counter(k queueKey) int64 {
 	n, plain := q.integer(k), q.integer(k-qProducedMessages+qPlainProducedMessages)
 	if plain > 0 {

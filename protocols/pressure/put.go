@@ -26,15 +26,16 @@ func cmdPressurePut(c *command.Ctx) {
 	}
 	keys := queueOf(c, a).keys
 	c.Block(command.Block{
-		Keys: [][]byte{keys[qProducerFree], keys[qNotFull], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys), Timeout: p.timeout,
-		Try:    func(c *command.Ctx, _ []byte) bool { return p.step(c, true) },
-		Cancel: p.cancel,
-		Empty:  func(w *resp.Writer) { w.Int(int64(p.accepted)) },
+		Keys: [][]byte{keys[qProducerFree], keys[qNotFull], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys),
+		Timeout: p.timeout,
+		Try:     func(c *command.Ctx, _ []byte) bool { return p.step(c, true) },
+		Cancel:  p.cancel,
+		Empty:   func(w *resp.Writer) { w.Int(int64(p.accepted)) },
 	})
 }
 
-// step puts what there is room for, if the client is the producer or can become it, and reports whether it has replied. If it has
-// not, and mayWait is set, the client is the producer from now on unless another one is.
+// step puts what there is room for, if the client is the producer or can become it, and reports whether it has
+// replied. If it has not, and mayWait is set, the client is the producer from now on unless another one is.
 func (p *putting) step(c *command.Ctx, mayWait bool) (done bool) {
 	a, _ := readPressureArgs(c, &pressurePut) // they have been read before
 	q := queueOf(c, a)
@@ -133,12 +134,13 @@ func cmdPressureClose(c *command.Ctx) {
 		return
 	}
 	keys := queueOf(c, a).keys
-	c.Block(command.Block{Keys: [][]byte{keys[qProducerFree], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys), Timeout: timeout,
-		Try: step, Empty: (*resp.Writer).Null})
+	c.Block(command.Block{Keys: [][]byte{keys[qProducerFree], keys[qClosed]}, Shards: queueShards(c.G.Keyspace(), keys),
+		Timeout: timeout,
+		Try:     step, Empty: (*resp.Writer).Null})
 }
 
-// cmdPressureDelete ends a queue for everybody at once, and removes its keys when nobody has a role any more. A deletion that did
-// not come to its end can be repeated.
+// cmdPressureDelete ends a queue for everybody at once, and removes its keys when nobody has a role any more. A
+// deletion that did not come to its end can be repeated.
 func cmdPressureDelete(c *command.Ctx) {
 	a, ok := readPressureArgs(c, &pressureDelete)
 	if !ok {
@@ -182,8 +184,8 @@ func cmdPressureDelete(c *command.Ctx) {
 		Timeout: timeout, Stream: true, Try: step, Empty: (*resp.Writer).Null})
 }
 
-// available reports whether nobody has a role in a queue that is being deleted. If it is known who has roles, one that nobody has
-// needs no element to say so.
+// available reports whether nobody has a role in a queue that is being deleted. If it is known who has roles, one
+// that nobody has needs no element to say so.
 func (q *pressureQueue) available(free queueKey) bool {
 	r := &q.service().roles
 	return q.has(free) || r.on && r.holder(q.role(free)) == nil

@@ -17,12 +17,14 @@ import (
 type queueKey uint8
 
 const (
-	qMessages     queueKey = iota // a list: messages come in at the left and go at the right, which is the head of the queue
-	qBound                        // the number of messages that fit in, 0 for any number; it exists as long as the queue does
-	qProducer                     // who was the producer last
-	qConsumer                     // who was the consumer last
-	qProducerFree                 // a list with one element while there is no producer
-	qConsumerFree                 // a list with one element while there is no consumer
+	// a list: messages come in at the left and go at the right, which is the head of the queue
+	qMessages queueKey = iota
+	// the number of messages that fit in, 0 for any number; it exists as long as the queue does
+	qBound
+	qProducer     // who was the producer last
+	qConsumer     // who was the consumer last
+	qProducerFree // a list with one element while there is no producer
+	qConsumerFree // a list with one element while there is no consumer
 	qProducedMessages
 	qProducedBytes
 	qConsumedMessages
@@ -55,7 +57,8 @@ var queueSuffixes = [queueKeys]string{
 
 // queueTypes are the types of the keys that are checked.
 var queueTypes = [qChecked]engine.Type{
-	qMessages: engine.List, qProducerFree: engine.List, qConsumerFree: engine.List, qNotFull: engine.List, qClosed: engine.List,
+	qMessages: engine.List, qProducerFree: engine.List, qConsumerFree: engine.List, qNotFull: engine.List,
+	qClosed:   engine.List,
 	qReserved: engine.Hash,
 	qBound:    engine.String, qProducer: engine.String, qConsumer: engine.String, qProducedMessages: engine.String,
 	qProducedBytes: engine.String, qConsumedMessages: engine.String, qConsumedBytes: engine.String,
@@ -71,9 +74,10 @@ var (
 	hsetWord, hdelWord              = []byte("HSET"), []byte("HDEL")
 )
 
-// pressureQueue is a queue of the pressure protocol under a guard that holds all its keys. What it does to them is what a
-// client of the protocol would do with ordinary commands: events, WATCH, waiting clients and the journal see nothing else. So
-// every change is journalled by its effect, and the commands on queues themselves are never repeated.
+// pressureQueue is a queue of the pressure protocol under a guard that holds all its keys. What it does to them is
+// what a client of the protocol would do with ordinary commands: events, WATCH, waiting clients and the journal see
+// nothing else. So every change is journalled by its effect, and the commands on queues themselves are never
+// repeated.
 type pressureQueue struct {
 	c     *command.Ctx
 	keys  *[queueKeys][]byte
@@ -118,8 +122,8 @@ func queueOf(c *command.Ctx, a *pressureArgs) *pressureQueue {
 	return &pressureQueue{c: c, keys: newQueueKeys(queueBase(a))}
 }
 
-// openQueue returns the queue that the arguments name; if they are wrong, or there is no such queue, an error is written and ok
-// is false.
+// openQueue returns the queue that the arguments name; if they are wrong, or there is no such queue, an error is
+// written and ok is false.
 func openQueue(c *command.Ctx, g *pressureGrammar) (q *pressureQueue, ok bool) {
 	a, ok := readPressureArgs(c, g)
 	if !ok {
@@ -129,8 +133,8 @@ func openQueue(c *command.Ctx, g *pressureGrammar) (q *pressureQueue, ok bool) {
 	return q, q.open()
 }
 
-// open looks at all keys before anything is changed. If one is not what it should be, or there is no queue, an error is written
-// and ok is false.
+// open looks at all keys before anything is changed. If one is not what it should be, or there is no queue, an error
+// is written and ok is false.
 func (q *pressureQueue) open() (ok bool) {
 	if !q.check() {
 		return false
@@ -143,8 +147,8 @@ func (q *pressureQueue) open() (ok bool) {
 	return true
 }
 
-// check looks at all keys and brings their values into memory. If one is of the wrong type or is no number an error is written
-// and ok is false.
+// check looks at all keys and brings their values into memory. If one is of the wrong type or is no number an error
+// is written and ok is false.
 func (q *pressureQueue) check() (ok bool) {
 	for k := range qChecked {
 		e := q.peek(k)
@@ -319,8 +323,8 @@ func (q *pressureQueue) reserve(id, value []byte) {
 	c.Journal(hsetWord, q.keys[qReserved], id, value)
 }
 
-// unreserve ends reservations that exist. If no other is left for a queue that is closed and empty, those who wait for one of
-// these messages need wait no longer.
+// unreserve ends reservations that exist. If no other is left for a queue that is closed and empty, those who wait
+// for one of these messages need wait no longer.
 func (q *pressureQueue) unreserve(ids [][]byte) {
 	if len(ids) == 0 {
 		return
@@ -355,9 +359,9 @@ func (q *pressureQueue) room() int64 {
 	return max(q.bound-q.length()-q.reservedCount(), 0)
 }
 
-// settleNotFull brings :not_full in line with the room there is, as far as it can be done without letting a message too many
-// in: a client in the role of the producer may have popped the element and not yet pushed its message. The element may be added
-// by who is the producer, and by who has made room.
+// settleNotFull brings :not_full in line with the room there is, as far as it can be done without letting a message
+// too many in: a client in the role of the producer may have popped the element and not yet pushed its message. The
+// element may be added by who is the producer, and by who has made room.
 func (q *pressureQueue) settleNotFull(mayAdd bool) {
 	n, room := q.size(qNotFull), q.room() > 0
 	switch {
@@ -376,8 +380,8 @@ func (q *pressureQueue) settleNotFull(mayAdd bool) {
 	}
 }
 
-// A client that waits takes its role as any client of the protocol does, by popping the element that says that it is free, and
-// holds it while it waits for room or for a message. Whoever can do all at once leaves that element alone.
+// A client that waits takes its role as any client of the protocol does, by popping the element that says that it is
+// free, and holds it while it waits for room or for a message. Whoever can do all at once leaves that element alone.
 
 // takeRole pops the element of a role, which there is, for the client.
 func (q *pressureQueue) takeRole(free queueKey) {

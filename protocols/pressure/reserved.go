@@ -15,8 +15,8 @@ import (
 	"github.com/atomredis/atomredis/engine/expiry"
 )
 
-// Reserved messages lie in a hash beside their queue until they are acknowledged, returned, or due. The field is the id, and
-// the value
+// Reserved messages lie in a hash beside their queue until they are acknowledged, returned, or due. The field is the
+// id, and the value
 //
 //	<deadline> <message>
 //
@@ -56,8 +56,8 @@ func (q *reservedQueue) SetSlot(slot int) { q.slot = slot }
 // Slot implements expiry.Item.
 func (q *reservedQueue) Slot() int { return q.slot }
 
-// start prepares r for its service. Numbers begin anywhere, so that ids differ from those of the server's earlier lives even if
-// the clock has been set back.
+// start prepares r for its service. Numbers begin anywhere, so that ids differ from those of the server's earlier
+// lives even if the clock has been set back.
 func (r *reservations) start(s *Service) {
 	r.service = s
 	r.queues, r.redelivered = map[queueID]*reservedQueue{}, map[queueID]int64{}
@@ -194,8 +194,8 @@ func (r *reservations) fire() {
 	}
 }
 
-// underQueue calls fn with a queue under a guard of its own, on behalf of no client. If a value cannot be read everything stays
-// as it is. No guard may be held.
+// underQueue calls fn with a queue under a guard of its own, on behalf of no client. If a value cannot be read
+// everything stays as it is. No guard may be held.
 func (s *Service) underQueue(id queueID, now int64, fn func(q *pressureQueue)) {
 	keys := newQueueKeys([]byte(id.base))
 	var g engine.Guard
@@ -215,8 +215,8 @@ func (s *Service) underQueue(id queueID, now int64, fn func(q *pressureQueue)) {
 	fn(q)
 }
 
-// returnDue puts those messages back whose time has come, or drops what is reserved of a queue that has gone, and notes when
-// the next are due.
+// returnDue puts those messages back whose time has come, or drops what is reserved of a queue that has gone, and
+// notes when the next are due.
 func (q *pressureQueue) returnDue() {
 	r := &q.service().reservations
 	e := q.peek(qReserved)

@@ -9,12 +9,12 @@ import (
 	"github.com/atomredis/atomredis/protocols/pressure/keys"
 )
 
-// Roles of pressure queues. A client that does the steps of the protocol with commands of its own takes the role of a queue's
-// producer by popping the element of :producer_free, and gives it back by pushing one; likewise the consumer's with
-// :consumer_free, and the producer takes the element of :not_full before it puts a message in. A client that goes away between
-// the two would leave the queue without the element for ever. So the server notes who has popped which of them: what a session
-// still has when it is closed is given back. Nobody has anything after a restart; roles that were taken then are given back
-// when somebody asks for them.
+// Roles of pressure queues. A client that does the steps of the protocol with commands of its own takes the role of a
+// queue's producer by popping the element of :producer_free, and gives it back by pushing one; likewise the
+// consumer's with :consumer_free, and the producer takes the element of :not_full before it puts a message in. A
+// client that goes away between the two would leave the queue without the element for ever. So the server notes who
+// has popped which of them: what a session still has when it is closed is given back. Nobody has anything after a
+// restart; roles that were taken then are given back when somebody asks for them.
 
 // roleKey is one of the lists whose elements stand for what at most one client can have.
 type roleKey struct {
@@ -26,8 +26,9 @@ type roleKey struct {
 type roles struct {
 	on bool // pressure-role-recovery; never changes, because who has what must be known from the start
 
-	mu      sync.Mutex
-	holders map[roleKey]command.Client // who has popped the element and is still connected; each is also in the client's held
+	mu sync.Mutex
+	// who has popped the element and is still connected; each is also in the client's held
+	holders map[roleKey]command.Client
 }
 
 // heldRoles is what a client has. The lock of roles protects held.
@@ -36,7 +37,8 @@ type heldRoles struct {
 	limit int          // of len(held), from which the session looks for queues that have gone
 	count atomic.Int32 // len(held), for those who have not locked
 
-	// suspects are queues whose roles the session has to look at once its command has ended. Only its own goroutine uses them.
+	// suspects are queues whose roles the session has to look at once its command has ended. Only its own goroutine uses
+	// them.
 	suspects []queueID
 }
 
@@ -46,7 +48,8 @@ const minHeldLimit = 64
 // heldBy returns what a client has.
 func heldBy(c command.Client) *heldRoles { return c.State(serviceID).(*heldRoles) }
 
-// isRoleList reports whether a key ends like those of the lists. It is asked for every list that is pushed to or popped from.
+// isRoleList reports whether a key ends like those of the lists. It is asked for every list that is pushed to or
+// popped from.
 func isRoleList[K string | []byte](key K) bool {
 	n := len(key)
 	if n < len(keys.NotFull) || key[n-5] != '_' {
@@ -104,8 +107,8 @@ func (r *roles) pushed(c command.Client, db int, key string) {
 	}
 }
 
-// missed notes that a client has found a list empty. If it is that of something which nobody is known to have, the client will look at
-// the queue. Only its own goroutine finds lists empty.
+// missed notes that a client has found a list empty. If it is that of something which nobody is known to have, the
+// client will look at the queue. Only its own goroutine finds lists empty.
 func (s *Service) missed(c command.Client, k roleKey) {
 	if s.roles.holder(k) == nil {
 		s.suspect(c, k.queue())
@@ -118,7 +121,8 @@ func (s *Service) took(c command.Client, own bool, k roleKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.put(k, c)
-	// Who deletes queues pops roles and never gives them back. Others that serve the client leave it to the next command of its own.
+	// Who deletes queues pops roles and never gives them back. Others that serve the client leave it to the next command
+	// of its own.
 	if len(h.held) > max(h.limit, minHeldLimit) && own {
 		h.limit = 2 * len(h.held)
 		for k := range h.held {
@@ -217,7 +221,8 @@ func (s *Service) Gone(c command.Client) {
 	}
 }
 
-// lookAt gives back the roles of a client's suspects that nobody has, and forgets queues that have gone. No guard may be held.
+// lookAt gives back the roles of a client's suspects that nobody has, and forgets queues that have gone. No guard may
+// be held.
 func (s *Service) lookAt(h *heldRoles, now int64) {
 	suspects := h.suspects
 	h.suspects = nil
@@ -249,8 +254,8 @@ func (q *pressureQueue) releaseRoles(c command.Client) {
 	q.restoreNotFull()
 }
 
-// recoverRoles gives back the roles that were taken by clients that were connected before the server started. Of a queue that
-// is being created by a client step by step nobody has had a role yet: its later keys are missing.
+// recoverRoles gives back the roles that were taken by clients that were connected before the server started. Of a
+// queue that is being created by a client step by step nobody has had a role yet: its later keys are missing.
 func (q *pressureQueue) recoverRoles() {
 	r := &q.service().roles
 	if !r.on || !q.has(qBound) {
@@ -270,8 +275,9 @@ func (q *pressureQueue) recoverRoles() {
 	}
 }
 
-// restoreNotFull brings :not_full in line with the room there is, after a role was given back: whoever had it may have taken the
-// element, or have gone before adding it, or between adding it and removing another. Who still has the element will add it.
+// restoreNotFull brings :not_full in line with the room there is, after a role was given back: whoever had it may
+// have taken the element, or have gone before adding it, or between adding it and removing another. Who still has the
+// element will add it.
 func (q *pressureQueue) restoreNotFull() {
 	if q.has(qBound) {
 		q.settleNotFull(q.service().roles.holder(q.role(qNotFull)) == nil)

@@ -43,7 +43,8 @@ func testRules() Rules {
 		return Command{Index: index, Name: "config|" + name, Categories: categories, Sub: true}
 	}
 	return Rules{Commands: fakeTable{
-		{Index: 0, Name: "config", Categories: slow, Subs: []Command{sub(1, "get", read|admin|slow), sub(2, "help", slow), sub(3, "set", admin|slow)}},
+		{Index: 0, Name: "config", Categories: slow,
+			Subs: []Command{sub(1, "get", read|admin|slow), sub(2, "help", slow), sub(3, "set", admin|slow)}},
 		{Index: 4, Name: "del", Categories: write},
 		{Index: 5, Name: "get", Categories: read},
 		{Index: 6, Name: "keys", Categories: read | slow},
@@ -103,7 +104,8 @@ func TestRulesForCommandsApplyInOrder(t *testing.T) {
 func TestACommandThatIsAddedLaterIsAllowedToThoseWhoMayDoAll(t *testing.T) {
 	r := testRules()
 	later := &Call{Command: 1000, Args: [][]byte{[]byte("later")}}
-	for rules, want := range map[string]Reason{"+@all": Allowed, "+@all -get": Allowed, "+@read +@write": DeniedCommand, "+@all -@all +get": DeniedCommand} {
+	for rules, want := range map[string]Reason{"+@all": Allowed, "+@all -get": Allowed, "+@read +@write": DeniedCommand,
+		"+@all -@all +get": DeniedCommand} {
 		require.Equal(t, want, r.must(t, strings.Fields(rules)...).Check(later).Reason, rules)
 	}
 }
@@ -314,10 +316,14 @@ func checkRoundTrip(t require.TestingT, r Rules, u *User) {
 }
 
 // ruleWords are what random rules are made of.
-var ruleWords = []string{"on", "off", "nopass", "resetpass", "reset", "allkeys", "resetkeys", "allchannels", "resetchannels", "allcommands", "nocommands",
-	"clearselectors", "sanitize-payload", "skip-sanitize-payload", "+@all", "-@all", "+@read", "-@read", "+@write", "-@write", "+@admin", "-@admin",
-	"+@slow", "-@slow", "+get", "-get", "+set", "-set", "+keys", "-keys", "+config", "-config", "+config|get", "-config|get", "+config|set", "-config|set",
-	"+select|0", "+select|a", "+get|\"", "+select", "-select", "+custom", "-custom", "~*", "~a", "~b*", "%R~a", "%W~a", "%RW~*", "%R~*", "%W~*", "~", "&*", "&a",
+var ruleWords = []string{"on", "off", "nopass", "resetpass", "reset", "allkeys", "resetkeys", "allchannels",
+	"resetchannels", "allcommands", "nocommands",
+	"clearselectors", "sanitize-payload", "skip-sanitize-payload", "+@all", "-@all", "+@read", "-@read", "+@write",
+	"-@write", "+@admin", "-@admin",
+	"+@slow", "-@slow", "+get", "-get", "+set", "-set", "+keys", "-keys", "+config", "-config", "+config|get",
+	"-config|get", "+config|set", "-config|set",
+	"+select|0", "+select|a", "+get|\"", "+select", "-select", "+custom", "-custom", "~*", "~a", "~b*", "%R~a", "%W~a",
+	"%RW~*", "%R~*", "%W~*", "~", "&*", "&a",
 	"&b*", "&", ">p", "<p", ">q", "~)", "~a\"b", "~'", "&(", "~\\", "&x)", "%W~\"q\""}
 
 func TestADescriptionMakesTheSameUserAgain(t *testing.T) {

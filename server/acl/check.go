@@ -23,7 +23,8 @@ type Call struct {
 	// Args are the command's name and arguments.
 	Args [][]byte
 	Keys []Key
-	// Unknown is what the command does with keys that cannot be told before it runs: it takes the permission to do that with every key.
+	// Unknown is what the command does with keys that cannot be told before it runs: it takes the permission to do that
+	// with every key.
 	Unknown Access
 	// Channels are those that the command publishes to or subscribes to; Patterns says that they are patterns.
 	Channels [][]byte
@@ -73,8 +74,8 @@ func (u *User) Check(c *Call) Verdict {
 	return worst
 }
 
-// AllowsChannel reports whether the user may listen to a channel or, if pattern is set, to a pattern of channels, which must
-// be allowed literally.
+// AllowsChannel reports whether the user may listen to a channel or, if pattern is set, to a pattern of channels,
+// which must be allowed literally.
 func (u *User) AllowsChannel(name []byte, pattern bool) bool {
 	return slices.ContainsFunc(u.selectors, func(s *selector) bool { return s.allowsChannel(name, pattern) })
 }

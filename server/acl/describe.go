@@ -11,7 +11,8 @@ type Selector struct{ Commands, Keys, Channels string }
 func (r Rules) Selectors(u *User) []Selector {
 	list := make([]Selector, len(u.selectors))
 	for i, s := range u.selectors {
-		list[i] = Selector{strings.Join(s.commandRules(), " "), strings.Join(s.keyRules(), " "), strings.Join(s.channelRules(), " ")}
+		list[i] = Selector{strings.Join(s.commandRules(), " "), strings.Join(s.keyRules(), " "),
+			strings.Join(s.channelRules(), " ")}
 	}
 	return list
 }
@@ -40,8 +41,8 @@ func (r Rules) Describe(u *User) string {
 	return strings.Join(words, " ")
 }
 
-// quoteInSelector returns a rule in the form in which it is read back between parentheses, where quotes have a meaning and a word that
-// ends with one closes the selector.
+// quoteInSelector returns a rule in the form in which it is read back between parentheses, where quotes have a
+// meaning and a word that ends with one closes the selector.
 func quoteInSelector(rule string) string {
 	if !strings.ContainsAny(rule, `"'`) && !strings.HasSuffix(rule, ")") {
 		return rule
@@ -69,8 +70,8 @@ func (s *selector) channelRules() (rules []string) {
 	return rules
 }
 
-// commandRules returns the rules for the commands of a selector. They begin with all commands or with none, the difference being whether
-// commands that are added later are allowed.
+// commandRules returns the rules for the commands of a selector. They begin with all commands or with none, the
+// difference being whether commands that are added later are allowed.
 func (s *selector) commandRules() []string {
 	first := "-@all"
 	if s.commands.all {

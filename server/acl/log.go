@@ -60,7 +60,8 @@ func (l *Log) Add(e Entry, limit int) {
 }
 
 func (e *Entry) same(o *Entry) bool {
-	return e.Reason == o.Reason && e.Context == o.Context && e.Object == o.Object && e.User == o.User && max(e.Time-o.Time, o.Time-e.Time) <= sameSpan
+	return e.Reason == o.Reason && e.Context == o.Context && e.Object == o.Object && e.User == o.User &&
+		max(e.Time-o.Time, o.Time-e.Time) <= sameSpan
 }
 
 // Newest returns the entries, at most n, the newest first.

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// selector is one set of permissions: a command is allowed if one selector of the user allows it with all its keys and channels.
+// selector is one set of permissions: a command is allowed if one selector of the user allows it with all its keys
+// and channels.
 type selector struct {
 	commands commandSet
 	// firstArgs are, for commands that are not allowed, the first arguments with which they are nevertheless, by index.
 	firstArgs map[int][]string
-	// rules are those for commands since the last one for all of them, in the order in which they were given. They describe commands and
-	// firstArgs, and outlive what a later rule contradicts.
+	// rules are those for commands since the last one for all of them, in the order in which they were given. They
+	// describe commands and firstArgs, and outlive what a later rule contradicts.
 	rules       []string
 	allKeys     bool
 	keys        []keyPattern // none if allKeys
@@ -119,8 +120,8 @@ func (s *selector) allow(cmd *Command, allowed bool) {
 	}
 }
 
-// allowCategory does that with all commands of a category. The sub-commands of a container in the category are allowed or not, whatever
-// their own categories.
+// allowCategory does that with all commands of a category. The sub-commands of a container in the category are
+// allowed or not, whatever their own categories.
 func (s *selector) allowCategory(cmds []Command, category uint32, allowed bool) {
 	for i := range cmds {
 		cmd := &cmds[i]
@@ -193,8 +194,8 @@ func (r Rules) applyToCommands(s *selector, name string, allowed bool) error {
 	return nil
 }
 
-// keepRule notes a rule for commands. Those for the same command or category, and for sub-commands and first arguments of the command,
-// mean nothing any more.
+// keepRule notes a rule for commands. Those for the same command or category, and for sub-commands and first
+// arguments of the command, mean nothing any more.
 func (s *selector) keepRule(rule string) {
 	name := rule[1:]
 	s.rules = slices.DeleteFunc(s.rules, func(old string) bool {
@@ -204,7 +205,8 @@ func (s *selector) keepRule(rule string) {
 	s.rules = append(s.rules, rule)
 }
 
-// applyCommand allows or forbids a command, "get", a sub-command, "config|get", or allows a command with a first argument, "select|0".
+// applyCommand allows or forbids a command, "get", a sub-command, "config|get", or allows a command with a first
+// argument, "select|0".
 func (r Rules) applyCommand(s *selector, name string, allowed bool) error {
 	bar := strings.LastIndexByte(name, '|')
 	if !allowed || bar < 0 {

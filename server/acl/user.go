@@ -1,6 +1,6 @@
-// Package acl decides what users may do. It has the rules of users as ACL SETUSER and files state them, the users that follow from rules,
-// the decision whether a user may execute a command, and the log of what was refused. It knows commands by numbers, names and
-// categories, and nothing of clients.
+// Package acl decides what users may do. It has the rules of users as ACL SETUSER and files state them, the users
+// that follow from rules, the decision whether a user may execute a command, and the log of what was refused. It
+// knows commands by numbers, names and categories, and nothing of clients.
 package acl
 
 import (
@@ -25,7 +25,8 @@ type Command struct {
 	Index int
 	// Name is in lower case. A sub-command's begins with that of its container: "config|get".
 	Name string
-	// Categories is a set of bits, in the order of Commands.Categories. Commands that programs add have none: they belong to @all only.
+	// Categories is a set of bits, in the order of Commands.Categories. Commands that programs add have none: they
+	// belong to @all only.
 	Categories uint32
 	// Sub says that it is a sub-command.
 	Sub bool
@@ -173,7 +174,8 @@ func (r Rules) apply(u *User, rule string) error {
 	return r.applyTo(u.selectors[0], rule)
 }
 
-// applyPassword adds a password (kind '>' or '#') or removes one ('<' or '!'), which is given itself or by its digest in hexadecimal.
+// applyPassword adds a password (kind '>' or '#') or removes one ('<' or '!'), which is given itself or by its digest
+// in hexadecimal.
 func (u *User) applyPassword(kind byte, text string) error {
 	var p password
 	if kind == '>' || kind == '<' {
@@ -214,8 +216,8 @@ func (r Rules) addSelector(u *User, rule string) error {
 	return nil
 }
 
-// Merge makes one rule of the arguments of each selector: "(~a" and "+get)" become "(~a +get)". unmatched is the index of the argument
-// that opens a selector which is never closed, -1 if there is none.
+// Merge makes one rule of the arguments of each selector: "(~a" and "+get)" become "(~a +get)". unmatched is the
+// index of the argument that opens a selector which is never closed, -1 if there is none.
 func Merge(args []string) (rules []string, unmatched int) {
 	open, unmatched := "", -1
 	for i, arg := range args {
@@ -273,8 +275,8 @@ func (u *User) Unrestricted() bool { return u.unrestricted }
 // ChecksKeys reports whether decisions can depend on the keys of a call.
 func (u *User) ChecksKeys() bool { return u.checksKeys }
 
-// Admits reports whether a client that shows the password may be the user. How long it takes does not depend on what passwords have in
-// common.
+// Admits reports whether a client that shows the password may be the user. How long it takes does not depend on what
+// passwords have in common.
 func (u *User) Admits(shown []byte) bool {
 	if !u.Enabled() {
 		return false
@@ -308,8 +310,8 @@ func (u *User) Passwords() (digests []string) {
 	return digests
 }
 
-// ParseFile reads the users of a file as ACL SAVE writes it: a user to a line, and no comments. If there is something wrong with it,
-// problems tells all of it, in Redis's words.
+// ParseFile reads the users of a file as ACL SAVE writes it: a user to a line, and no comments. If there is something
+// wrong with it, problems tells all of it, in Redis's words.
 func (r Rules) ParseFile(file string, content []byte) (users []*User, problems string) {
 	seen := map[string]bool{}
 	for i, line := range bytes.Split(content, []byte("\n")) {

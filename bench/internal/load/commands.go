@@ -20,8 +20,8 @@ type Commands struct {
 	next   int // the reply in want that comes next
 }
 
-// NewCommands returns a client that sends these commands. It takes the numbers from number, and the replies to each must begin as
-// want says; want may be shorter than commands if the last ones do not matter.
+// NewCommands returns a client that sends these commands. It takes the numbers from number, and the replies to each
+// must begin as want says; want may be shorter than commands if the last ones do not matter.
 func NewCommands(commands [][]string, number func() int, want []string) *Commands {
 	c := &Commands{count: len(commands), number: number, want: make([]string, len(commands))}
 	copy(c.want, want)

@@ -16,8 +16,8 @@ func Uniform(n int) Keys { return Keys{n: n} }
 // zipfDrawn is how many numbers Zipf draws.
 const zipfDrawn = 1 << 20
 
-// Zipf asks for the k-th most popular key in proportion to k to the power of -skew, which must be above 1. Which keys are
-// popular has nothing to do with their numbers.
+// Zipf asks for the k-th most popular key in proportion to k to the power of -skew, which must be above 1. Which keys
+// are popular has nothing to do with their numbers.
 func Zipf(n int, skew float64) Keys {
 	k := Keys{n: n, drawn: make([]uint32, zipfDrawn)}
 	r := rand.New(rand.NewPCG(1, 2))

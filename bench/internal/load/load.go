@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package load puts a server under load and measures how long its replies take. One goroutine drives all connections by epoll,
-// and encodes and parses without allocating: on a machine with few processors the client must not be what limits the server.
+// Package load puts a server under load and measures how long its replies take. One goroutine drives all connections
+// by epoll, and encodes and parses without allocating: on a machine with few processors the client must not be what
+// limits the server.
 package load
 
 import (
@@ -22,11 +23,11 @@ import (
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
-// Client says what a connection sends, as a state machine. An operation is one or more steps, each of which is sent when all
-// replies to the one before have come. Pipelined operations go through their steps together.
+// Client says what a connection sends, as a state machine. An operation is one or more steps, each of which is sent
+// when all replies to the one before have come. Pipelined operations go through their steps together.
 type Client interface {
-	// Append appends the commands of a step of one of the pipelined operations to dst and returns how many replies have to come
-	// before the next step. If it returns none the operation has ended.
+	// Append appends the commands of a step of one of the pipelined operations to dst and returns how many replies have
+	// to come before the next step. If it returns none the operation has ended.
 	Append(dst []byte, op, step int) ([]byte, int)
 	// Reply takes the next reply to an operation. It must not keep it.
 	Reply(op int, reply []byte) error
@@ -37,8 +38,8 @@ type Connection struct {
 	Client Client
 	// Hello is a command that is sent once, before any load; none if it is empty.
 	Hello []string
-	// Partner is a connection without which the others cannot go on, such as the consumer of a queue: it begins its next operation
-	// whenever the last has ended, and its operations are not counted.
+	// Partner is a connection without which the others cannot go on, such as the consumer of a queue: it begins its next
+	// operation whenever the last has ended, and its operations are not counted.
 	Partner bool
 	// Errors says that the Client also takes error replies, which end the run otherwise.
 	Errors bool
@@ -50,13 +51,14 @@ type Options struct {
 	Duration   time.Duration // how long operations begin
 	Operations int           // how many of them at most; without limit if it is 0
 	// Rate makes an open loop: so many operations are due in a second, at equal distances, and their time counts from
-	// when they were due, whether or not a connection is free, until the system has their reply. What the generator adds when the machine holds it up does not
-	// count, neither that it sends later than it could, nor that it reads later. Without a Rate the loop is closed: each connection goes on as soon as it can.
+	// when they were due, whether or not a connection is free, until the system has their reply. What the generator adds
+	// when the machine holds it up does not count, neither that it sends later than it could, nor that it reads later.
+	// Without a Rate the loop is closed: each connection goes on as soon as it can.
 	Rate float64
 	// WarmUp is how many operations come first whose time does not count: a server that has rested begins slowly.
 	WarmUp int
-	// Parts is how many parts the operations after the WarmUp make up, in the order in which they are due, for each of which their time is
-	// given; 0 means 1. Only with a Rate.
+	// Parts is how many parts the operations after the WarmUp make up, in the order in which they are due, for each of
+	// which their time is given; 0 means 1. Only with a Rate.
 	Parts int
 	// Stop makes no more operations begin once it is true; nil if nothing but the limits above ends the run.
 	Stop *atomic.Bool
@@ -107,7 +109,8 @@ type conn struct {
 	sent    int    // of out
 	waiting bool   // for room to send
 
-	began time.Duration           // the operations under way, or when they were due, and as much later as the generator was late
+	// the operations under way, or when they were due, and as much later as the generator was late
+	began time.Duration
 	came  time.Duration           // the last bytes, as the system notes it
 	part  *hdrhistogram.Histogram // where their time counts; nil if it does not
 	step  int
@@ -142,7 +145,8 @@ func (g *Generator) connect(addr string, connection Connection) error {
 	if err != nil {
 		return err
 	}
-	c := &conn{Connection: connection, fd: fd, index: len(g.conns), in: make([]byte, 0, 16<<10), scanner: Scanner{Errors: connection.Errors}}
+	c := &conn{Connection: connection, fd: fd, index: len(g.conns), in: make([]byte, 0, 16<<10),
+		scanner: Scanner{Errors: connection.Errors}}
 	g.conns = append(g.conns, c) // Close closes it from here on
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
 		return err
@@ -181,8 +185,8 @@ func (g *Generator) Close() {
 	unix.Close(g.epoll)
 }
 
-// Run puts the server under load until all operations have ended. The garbage collector rests meanwhile, and what it would do with garbage that
-// there is already is done before.
+// Run puts the server under load until all operations have ended. The garbage collector rests meanwhile, and what it
+// would do with garbage that there is already is done before.
 func (g *Generator) Run(o Options) (Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	debug.FreeOSMemory()
@@ -285,8 +289,8 @@ func (g *Generator) loop(start time.Duration, most int) error {
 	}
 }
 
-// spin is the longest distance between operations at which the generator polls instead of sleeping. It then keeps a processor busy; beyond that it sleeps, so
-// that it does not keep others from a processor that it hardly needs.
+// spin is the longest distance between operations at which the generator polls instead of sleeping. It then keeps a
+// processor busy; beyond that it sleeps, so that it does not keep others from a processor that it hardly needs.
 const spin = 30 * time.Microsecond
 
 // await waits for events. It polls without the scheduler's knowledge if the wait is a short one.

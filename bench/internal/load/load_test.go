@@ -244,7 +244,8 @@ func TestPartsOfARunCountInTheOrderInWhichTheyAreDue(t *testing.T) {
 		}), pings(1))
 		require.NoError(t, err)
 		defer g.Close()
-		r, err := g.Run(Options{Pipeline: pipeline, Duration: time.Minute, Rate: 10_000, Operations: 100, WarmUp: 20, Parts: 4})
+		r, err := g.Run(Options{Pipeline: pipeline, Duration: time.Minute, Rate: 10_000, Operations: 100, WarmUp: 20,
+			Parts: 4})
 		require.NoError(t, err)
 		require.Len(t, r.Latency, 4)
 		for i, part := range r.Latency {

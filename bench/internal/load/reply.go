@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Scanner finds where the replies end in a stream of RESP2 that arrives in pieces. It goes on where it stopped when more has come,
-// so that a large reply is not read again and again.
+// Scanner finds where the replies end in a stream of RESP2 that arrives in pieces. It goes on where it stopped when
+// more has come, so that a large reply is not read again and again.
 type Scanner struct {
 	// Errors says that error replies are replies like others.
 	Errors bool
@@ -16,8 +16,8 @@ type Scanner struct {
 	left int // how many elements the reply still has; 0 before its beginning
 }
 
-// Next returns the length of the reply with which b begins, or 0 if its end has not come yet; then it must be called again
-// with the same bytes and more. An error anywhere in the reply, also within an array, is returned as an error.
+// Next returns the length of the reply with which b begins, or 0 if its end has not come yet; then it must be called
+// again with the same bytes and more. An error anywhere in the reply, also within an array, is returned as an error.
 func (s *Scanner) Next(b []byte) (int, error) {
 	if s.left == 0 {
 		s.pos, s.left = 0, 1
@@ -64,8 +64,8 @@ func (s *Scanner) Next(b []byte) (int, error) {
 // Elements walks through the elements of a complete reply, arrays before what they hold.
 type Elements []byte
 
-// Next returns the next element: its kind (the character it begins with), the length of an array or the text of anything else. The
-// kind is 0 at the end.
+// Next returns the next element: its kind (the character it begins with), the length of an array or the text of
+// anything else. The kind is 0 at the end.
 func (e *Elements) Next() (kind byte, n int, text []byte) {
 	end := bytes.IndexByte(*e, '\n')
 	if end < 0 {

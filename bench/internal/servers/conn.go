@@ -47,8 +47,8 @@ func (c *Conn) do(args ...string) (string, error) {
 	return c.Reply()
 }
 
-// Reply reads a reply: the content of a bulk string, anything else as its line with the leading character. Arrays are not
-// supported.
+// Reply reads a reply: the content of a bulk string, anything else as its line with the leading character. Arrays are
+// not supported.
 func (c *Conn) Reply() (string, error) {
 	line, err := c.r.ReadString('\n')
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package servers starts atomredis and redis-server for the benchmarks, talks to them and measures what they use. Errors end the
-// program: a benchmark has nothing to do about them.
+// Package servers starts atomredis and redis-server for the benchmarks, talks to them and measures what they use.
+// Errors end the program: a benchmark has nothing to do about them.
 package servers
 
 import (
@@ -40,7 +40,8 @@ var (
 	onInterrupt sync.Once
 )
 
-// New returns a server that is not running yet, with an empty directory under bench/results, which must be on a real disk.
+// New returns a server that is not running yet, with an empty directory under bench/results, which must be on a real
+// disk.
 func New(program string) *Server {
 	const parent = "bench/results"
 	Check(os.MkdirAll(parent, 0o755))
@@ -104,8 +105,8 @@ func (s *Server) Discard() {
 	started = slices.DeleteFunc(started, func(other *Server) bool { return other == s })
 }
 
-// Durability returns the arguments for a policy of appendfsync, or "none" for data in memory only. Neither server makes snapshots
-// by save points.
+// Durability returns the arguments for a policy of appendfsync, or "none" for data in memory only. Neither server
+// makes snapshots by save points.
 func Durability(policy string) []string {
 	if policy == "none" {
 		return []string{"--save", "", "--appendonly", "no"}
@@ -145,8 +146,8 @@ func (s *Server) Start(args ...string) {
 	s.Await("\nloading:0", "INFO", "persistence")
 }
 
-// Await sends a command, on a new connection each time, until the reply contains want. It asks every millisecond and gives up
-// after ten minutes.
+// Await sends a command, on a new connection each time, until the reply contains want. It asks every millisecond and
+// gives up after ten minutes.
 func (s *Server) Await(want string, args ...string) {
 	s.await(func(reply string) bool { return strings.Contains(reply, want) }, args...)
 }

@@ -1,8 +1,8 @@
 // Package keys has the names of the keys of pressure queues, for the server and for clients of any Redis.
 package keys
 
-// DefaultPrefix is what the keys of all queues begin with unless told otherwise. The name of a queue follows, behind a colon: that is
-// the key of its messages. The others have a suffix.
+// DefaultPrefix is what the keys of all queues begin with unless told otherwise. The name of a queue follows, behind
+// a colon: that is the key of its messages. The others have a suffix.
 const DefaultPrefix = "__pressure__"
 
 // The suffixes of the keys of the specification.

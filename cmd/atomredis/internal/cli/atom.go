@@ -17,22 +17,24 @@ import (
 
 func (a *app) atom() *cobra.Command {
 	c := group("atom", "atom elements, their commands, streams and data",
-		a.atomElements(), a.atomStreams(), a.atomInfo(), a.atomHealth(), a.atomCall(), a.atomRead(), a.atomWrite(), a.atomLog(),
+		a.atomElements(), a.atomStreams(), a.atomInfo(), a.atomHealth(), a.atomCall(), a.atomRead(), a.atomWrite(),
+		a.atomLog(),
 		a.atomParam(), a.atomRef(), a.atomCounter())
 	c.Example = `  atomredis atom elements
   atomredis atom call arm move '{"x": 1}' --ser msgpack -h robot`
 	return c
 }
 
-// withElement calls do with an element that exists for that long. Its name belongs to this process alone: an element under the
-// name of another would take part in the other's work, and remove its streams when it goes.
+// withElement calls do with an element that exists for that long. Its name belongs to this process alone: an element
+// under the name of another would take part in the other's work, and remove its streams when it goes.
 func (a *app) withElement(c *cobra.Command, do func(ctx context.Context, e *atom.Element) error) error {
 	ctx := c.Context()
 	host, err := os.Hostname()
 	if err != nil {
 		return err
 	}
-	e, err := atom.New(ctx, a.client, fmt.Sprintf("atomredis_%s_pid%d_%d", host, os.Getpid(), time.Now().UnixNano()), atom.Options{})
+	e, err := atom.New(ctx, a.client, fmt.Sprintf("atomredis_%s_pid%d_%d", host, os.Getpid(), time.Now().UnixNano()),
+		atom.Options{})
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,8 @@ func (a *app) atomElements() *cobra.Command {
 }
 
 func (a *app) atomStreams() *cobra.Command {
-	return &cobra.Command{Use: "streams [ELEMENT]", Short: "list the data streams of an element, or of all", Args: arguments(0, 1),
+	return &cobra.Command{Use: "streams [ELEMENT]", Short: "list the data streams of an element, or of all",
+		Args:    arguments(0, 1),
 		Example: "  atomredis atom streams camera",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {
@@ -128,7 +131,8 @@ func (a *app) atomHealth() *cobra.Command {
 func (a *app) atomCall() *cobra.Command {
 	var ser string
 	var timeout time.Duration
-	c := &cobra.Command{Use: "call ELEMENT COMMAND [DATA|-]", Short: "send a command to an element and write its response", Args: arguments(2, 3),
+	c := &cobra.Command{Use: "call ELEMENT COMMAND [DATA|-]",
+		Short: "send a command to an element and write its response", Args: arguments(2, 3),
 		Long: "Sends a command to an element and writes the data of its response. DATA - is read from standard input. With --ser msgpack DATA is JSON.\n" +
 			"A response that says how it is serialized is written as JSON; others are written as they are.",
 		Example: "  atomredis atom call arm move '{\"x\": 1}' --ser msgpack",
@@ -178,7 +182,8 @@ func (a *app) argument(arg string) ([]byte, error) {
 	return io.ReadAll(a.in)
 }
 
-// parseValue returns what stands for text in a serialization: the text itself for none, and what it says as JSON for others.
+// parseValue returns what stands for text in a serialization: the text itself for none, and what it says as JSON for
+// others.
 func parseValue(text []byte, ser string) (any, error) {
 	switch ser {
 	case atom.None:

@@ -132,12 +132,14 @@ func (a *app) refCreate() *cobra.Command {
 		}}
 	c.Flags().StringVar(&ser, "ser", atom.None, "serialization of the data, none or msgpack, which then is JSON")
 	c.Flags().StringVar(&key, "key", "", "name of the reference (default: a UUID)")
-	c.Flags().DurationVar(&timeout, "timeout", atom.DefaultReferenceTimeout, "how long the reference lives (0: until it is deleted)")
+	c.Flags().DurationVar(&timeout, "timeout", atom.DefaultReferenceTimeout,
+		"how long the reference lives (0: until it is deleted)")
 	return c
 }
 
 func (a *app) refGet() *cobra.Command {
-	return &cobra.Command{Use: "get REFERENCE...", Short: "write the data that references refer to", Args: arguments(1, -1),
+	return &cobra.Command{Use: "get REFERENCE...", Short: "write the data that references refer to",
+		Args:    arguments(1, -1),
 		Example: "  atomredis atom ref get \"$reference\"",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {
@@ -177,17 +179,20 @@ func (a *app) atomCounter() *cobra.Command {
 			func(ctx context.Context, e *atom.Element, key string, _ int64) (int64, error) {
 				return e.CounterGet(ctx, key)
 			}),
-		a.counter("set KEY VALUE", "set a counter", "  atomredis atom counter set laps 10", func(ctx context.Context, e *atom.Element, key string, n int64) (int64, error) {
-			return e.CounterSet(ctx, key, n)
-		}),
+		a.counter("set KEY VALUE", "set a counter", "  atomredis atom counter set laps 10",
+			func(ctx context.Context, e *atom.Element, key string, n int64) (int64, error) {
+				return e.CounterSet(ctx, key, n)
+			}),
 		a.counter("add KEY CHANGE", "add to a counter and write its new value; a negative number needs -- before it",
-			"  atomredis atom counter add laps -- -3", func(ctx context.Context, e *atom.Element, key string, n int64) (int64, error) {
+			"  atomredis atom counter add laps -- -3",
+			func(ctx context.Context, e *atom.Element, key string, n int64) (int64, error) {
 				return e.CounterUpdate(ctx, key, n)
 			}))
 }
 
 // counter is a command on a counter, which writes its value.
-func (a *app) counter(use, short, example string, do func(ctx context.Context, e *atom.Element, key string, n int64) (int64, error)) *cobra.Command {
+func (a *app) counter(use, short, example string,
+	do func(ctx context.Context, e *atom.Element, key string, n int64) (int64, error)) *cobra.Command {
 	n := len(strings.Fields(use)) - 1
 	return &cobra.Command{Use: use, Short: short, Args: arguments(n, n), Example: example,
 		RunE: func(c *cobra.Command, args []string) error {

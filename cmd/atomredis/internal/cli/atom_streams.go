@@ -19,7 +19,8 @@ import (
 func (a *app) atomRead() *cobra.Command {
 	var count int
 	var follow bool
-	c := &cobra.Command{Use: "read ELEMENT STREAM", Short: "write the newest entries of a stream, the oldest of them first", Args: arguments(2, 2),
+	c := &cobra.Command{Use: "read ELEMENT STREAM",
+		Short: "write the newest entries of a stream, the oldest of them first", Args: arguments(2, 2),
 		Example: "  atomredis atom read camera frames --count 1\n  atomredis atom read sensor temperature --follow",
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[1] == "" {
@@ -33,7 +34,8 @@ func (a *app) atomRead() *cobra.Command {
 }
 
 // entries passes the newest entries of a stream to show, and with follow what is written after them.
-func (a *app) entries(c *cobra.Command, element, stream string, count int, follow bool, show func(atom.Entry) error) error {
+func (a *app) entries(c *cobra.Command, element, stream string, count int, follow bool,
+	show func(atom.Entry) error) error {
 	if count < 0 {
 		return usagef("invalid count %d", count)
 	}
@@ -92,7 +94,8 @@ func (a *app) entry(entry atom.Entry) error {
 func (a *app) atomWrite() *cobra.Command {
 	var ser string
 	var maxLen int64
-	c := &cobra.Command{Use: "write ELEMENT STREAM FIELD=VALUE...", Short: "write an entry to a stream, and write its ID", Args: arguments(3, -1),
+	c := &cobra.Command{Use: "write ELEMENT STREAM FIELD=VALUE...",
+		Short: "write an entry to a stream, and write its ID", Args: arguments(3, -1),
 		Long:    "Writes an entry to a stream as the element does. With --ser msgpack values are JSON.",
 		Example: "  atomredis atom write sensor temperature celsius=21.5",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -115,7 +118,8 @@ func (a *app) atomWrite() *cobra.Command {
 				fields = append(fields, name, data)
 			}
 			// Not through an element of that name, which would remove the stream when it goes.
-			id, err := a.client.XAdd(c.Context(), &redis.XAddArgs{Stream: "stream:" + args[0] + ":" + args[1], MaxLen: maxLen, Approx: maxLen > 0,
+			id, err := a.client.XAdd(c.Context(), &redis.XAddArgs{Stream: "stream:" + args[0] + ":" + args[1], MaxLen: maxLen,
+				Approx: maxLen > 0,
 				Values: append(fields, "ser", ser)}).Result()
 			if err != nil {
 				return err
@@ -136,7 +140,8 @@ var levels = []string{"emergency", "alert", "critical", "error", "warning", "not
 func (a *app) atomLog() *cobra.Command {
 	var count int
 	var follow bool
-	c := &cobra.Command{Use: "log", Short: "write the newest messages of the log that all elements share", Args: arguments(0, 0),
+	c := &cobra.Command{Use: "log", Short: "write the newest messages of the log that all elements share",
+		Args:    arguments(0, 0),
 		Example: "  atomredis atom log --follow\n  atomredis atom log write warning 'the battery is low'",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.entries(c, "", "log", count, follow, a.logEntry)
@@ -160,7 +165,8 @@ func (a *app) logEntry(entry atom.Entry) error {
 	}
 	when := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 	if a.json {
-		return a.printJSON(map[string]string{"time": when, "level": level, "element": field("element"), "host": field("host"), "msg": field("msg")})
+		return a.printJSON(map[string]string{"time": when, "level": level, "element": field("element"),
+			"host": field("host"), "msg": field("msg")})
 	}
 	return a.printed(strings.Join(cells([]string{when, level, field("element"), field("host"), field("msg")}), "\t"))
 }

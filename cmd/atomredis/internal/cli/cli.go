@@ -1,5 +1,5 @@
-// Package cli has the sub-commands of atomredis that are clients: "atom" for atom elements, and "pressure" for queues. They work
-// with any Redis server.
+// Package cli has the sub-commands of atomredis that are clients: "atom" for atom elements, and "pressure" for
+// queues. They work with any Redis server.
 package cli
 
 import (
@@ -45,8 +45,8 @@ type app struct {
 	client   *redis.Client // set once a command runs
 }
 
-// Run runs the command that args, which begin with one of Names, stand for, until it is done or ctx ends. It returns the exit
-// code. What fails is written to stderr in one line.
+// Run runs the command that args, which begin with one of Names, stand for, until it is done or ctx ends. It returns
+// the exit code. What fails is written to stderr in one line.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{in: stdin, out: newWriter(stdout), terminal: isTerminal(stdout)}
 	root := a.root()
@@ -81,7 +81,8 @@ func isTerminal(w io.Writer) bool {
 }
 
 func (a *app) root() *cobra.Command {
-	root := &cobra.Command{Use: "atomredis", SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}}
+	root := &cobra.Command{Use: "atomredis", SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}}
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	flags := root.PersistentFlags()
 	flags.Bool("help", false, "show this help") // without a short form: -h is the host, as for redis-cli

@@ -44,8 +44,8 @@ func at(addr string) []string {
 	return []string{"-h", host, "-p", port}
 }
 
-// step is one run of the program: its arguments (those in quotes are one), its input, and what it must do. What begins with "re:"
-// is a regular expression.
+// step is one run of the program: its arguments (those in quotes are one), its input, and what it must do. What
+// begins with "re:" is a regular expression.
 type step struct {
 	line   string
 	stdin  string
@@ -94,7 +94,8 @@ func TestPressure(t *testing.T) {
 		{line: "pressure create q --bound -1", code: 1, stderr: "re:the bound -1 is negative\n$"},
 		{line: "pressure list", stdout: "q\n"},
 		{line: "pressure put q", stdin: "one\n\ntwo"},
-		{line: "pressure put q four --timeout 20ms", code: 1, stderr: "atomredis: after 0 messages: pressure: put into \"q\": timed out\n"},
+		{line: "pressure put q four --timeout 20ms", code: 1,
+			stderr: "atomredis: after 0 messages: pressure: put into \"q\": timed out\n"},
 		{line: "pressure get q", stdout: "one\n"},
 		{line: "pressure put q 'th ree' --json", stdout: "{\"put\":1}\n"},
 		{line: "pressure info q", stdout: "re:^length\t3\nbound\t3\nclosed\tno\nproducer\t.*_pid\\d+_\\d+\nproducer free\tyes\nconsumer\t.*\nconsumer free\tyes\n" +
@@ -106,7 +107,8 @@ func TestPressure(t *testing.T) {
 		{line: "pressure get none --wait --timeout 20ms", code: 1, stderr: "atomredis: pressure: open \"none\": timed out\n"},
 		{line: "pressure get none --wait --create", code: 2, stderr: "re:either --wait or --create"},
 		{line: "pressure get none --bound 2", code: 2, stderr: "re:--bound needs --create"},
-		{line: "pressure get made --create --bound 2 --timeout 20ms", code: 1, stderr: "atomredis: pressure: get from \"made\": timed out\n"},
+		{line: "pressure get made --create --bound 2 --timeout 20ms", code: 1,
+			stderr: "atomredis: pressure: get from \"made\": timed out\n"},
 		{line: "pressure info made --json", stdout: `re:^{"length":0,"bound":2,`},
 		{line: "pressure put made x"},
 		{line: "pressure get made --create", stdout: "x\n"},
@@ -116,7 +118,8 @@ func TestPressure(t *testing.T) {
 		{line: "pressure close q"},
 		{line: "pressure close q", code: 1, stderr: "atomredis: pressure: close \"q\": the queue is closed\n"},
 		{line: "pressure put q x", code: 1, stderr: "atomredis: after 0 messages: pressure: put into \"q\": the queue is closed\n"},
-		{line: "pressure get q --count 2 --json", code: 1, stdout: "\"th ree\"\n", stderr: "atomredis: pressure: get from \"q\": the queue is closed\n"},
+		{line: "pressure get q --count 2 --json", code: 1, stdout: "\"th ree\"\n",
+			stderr: "atomredis: pressure: get from \"q\": the queue is closed\n"},
 		{line: "pressure get q --all"},
 		{line: "pressure delete q"},
 		{line: "pressure delete q", code: 1, stderr: "atomredis: pressure: delete \"q\": the queue does not exist\n"},
@@ -129,7 +132,8 @@ func TestPressure(t *testing.T) {
 		{line: "pressure put r --create --prefix other", stdin: "1\n"},
 		{line: "pressure list --prefix other", stdout: "r\n"},
 		{line: "pressure get r --prefix other --timeout 1s", stdout: "1\n"},
-		{line: "pressure get r --prefix other --timeout 20ms", code: 1, stderr: "atomredis: pressure: get from \"r\": timed out\n"},
+		{line: "pressure get r --prefix other --timeout 20ms", code: 1,
+			stderr: "atomredis: pressure: get from \"r\": timed out\n"},
 	})
 }
 
@@ -138,7 +142,10 @@ func TestAtom(t *testing.T) {
 	e, err := atom.New(t.Context(), newClient(t, addr), "arm", atom.Options{})
 	require.NoError(t, err)
 	defer e.Close(context.Background())
-	require.NoError(t, e.CommandAdd("echo", func(_ context.Context, r *atom.Request) (any, error) { return r.Data.Bytes, nil }, atom.CommandOptions{}))
+	require.NoError(t, e.CommandAdd("echo", func(_ context.Context, r *atom.Request) (any, error) {
+		return r.Data.Bytes,
+			nil
+	}, atom.CommandOptions{}))
 	require.NoError(t, e.CommandAdd("sum", func(_ context.Context, r *atom.Request) (any, error) {
 		var in map[string]int
 		if err := r.Data.Decode(&in); err != nil {
@@ -155,21 +162,25 @@ func TestAtom(t *testing.T) {
 		{line: "atom elements --json", stdout: "[\"arm\"]\n"},
 		{line: "atom health arm", stdout: "arm\thealthy\t\n"},
 		{line: "atom health arm --json", stdout: "[{\"element\":\"arm\",\"healthy\":true}]\n"},
-		{line: "atom health arm leg", code: 1, stdout: "re:^arm\thealthy\t\nleg\tnot healthy\t.+\n$", stderr: "atomredis: 1 of 2 elements are not healthy\n"},
+		{line: "atom health arm leg", code: 1, stdout: "re:^arm\thealthy\t\nleg\tnot healthy\t.+\n$",
+			stderr: "atomredis: 1 of 2 elements are not healthy\n"},
 		{line: "atom call arm echo hello", stdout: "hello\n"},
 		{line: "atom call arm echo -", stdin: "two\nlines", stdout: "two\nlines\n"},
 		{line: `atom call arm sum '{"x":1,"y":2}' --ser msgpack`, stdout: "{\"sum\":3}\n"},
-		{line: `atom call arm sum '{"x":1,"y":2}' --ser msgpack --json`, stdout: `re:^{"cmd_id":"\d+-\d+","err_code":0,"err_str":"","data":{"sum":3}}` + "\n$"},
+		{line: `atom call arm sum '{"x":1,"y":2}' --ser msgpack --json`,
+			stdout: `re:^{"cmd_id":"\d+-\d+","err_code":0,"err_str":"","data":{"sum":3}}` + "\n$"},
 		{line: `atom call arm sum 'x' --ser msgpack`, code: 2, stderr: "re:is not JSON"},
 		{line: `atom call arm sum 'x' --ser xml`, code: 2, stderr: "atomredis: unknown serialization \"xml\"\n"},
 		{line: "atom call arm fail", code: 1, stderr: "atomredis: atom: send command \"fail\" to \"arm\": user error 5: no such place\n"},
-		{line: "atom call arm fail --json", code: 1, stdout: `re:"err_code":1005,"err_str":"no such place"`, stderr: "re:user error 5"},
+		{line: "atom call arm fail --json", code: 1, stdout: `re:"err_code":1005,"err_str":"no such place"`,
+			stderr: "re:user error 5"},
 		{line: "atom call arm nothing", code: 1, stderr: "re:unsupported command"},
 		{line: "atom call nobody nothing --timeout 20ms", code: 1, stderr: "re:^atomredis: atom: send command"},
 		{line: "atom write sensor celsius t=21.5 unit=C", stdout: "re:^\\d+-\\d+\n$"},
 		{line: `atom write sensor celsius t=22.5 'note={"a":[1,"x"]}' --ser msgpack --json`, stdout: "re:^\"\\d+-\\d+\"\n$"},
 		{line: "atom read sensor celsius", stdout: "re:^\\d+-\\d+ t=21.5 unit=C\n\\d+-\\d+ note={\"a\":\\[1,\"x\"\\]} t=22.5\n$"},
-		{line: "atom read sensor celsius --count 1 --json", stdout: `re:^{"fields":{"note":{"a":\[1,"x"\]},"t":22.5},"id":"\d+-\d+"}` + "\n$"},
+		{line: "atom read sensor celsius --count 1 --json",
+			stdout: `re:^{"fields":{"note":{"a":\[1,"x"\]},"t":22.5},"id":"\d+-\d+"}` + "\n$"},
 		{line: "atom read sensor celsius --count 0"},
 		{line: "atom write sensor celsius t", code: 2, stderr: "atomredis: \"t\" is no FIELD=VALUE\n"},
 		{line: "atom streams", stdout: "sensor\tcelsius\n"},
@@ -242,7 +253,8 @@ func TestUsage(t *testing.T) {
 	require.Equal(t, "atomredis: invalid port 0\n", stderr.String())
 }
 
-// TestHelp requires of every command that does something an example, which its help shows, and which begins as commands do.
+// TestHelp requires of every command that does something an example, which its help shows, and which begins as
+// commands do.
 func TestHelp(t *testing.T) {
 	a := &app{}
 	var visit func(c *cobra.Command)
@@ -284,7 +296,8 @@ func TestServers(t *testing.T) {
 		require.NoError(t, err)
 		defer db.Close()
 		var stdout bytes.Buffer
-		require.Zero(t, Run(t.Context(), []string{"pressure", "put", "q", "m", "--create", "-s", socket}, nil, io.Discard, io.Discard))
+		require.Zero(t, Run(t.Context(), []string{"pressure", "put", "q", "m", "--create", "-s", socket}, nil, io.Discard,
+			io.Discard))
 		require.Zero(t, Run(t.Context(), []string{"pressure", "get", "q", "-s", socket}, nil, &stdout, io.Discard))
 		require.Equal(t, "m\n", stdout.String())
 	})
@@ -304,13 +317,16 @@ func TestPipeline(t *testing.T) {
 	for i := range 20000 {
 		fmt.Fprintln(&lines, i)
 	}
-	require.Zero(t, Run(t.Context(), append([]string{"pressure", "create", "q", "--bound", "100"}, at(addr)...), nil, io.Discard, io.Discard))
+	require.Zero(t, Run(t.Context(), append([]string{"pressure", "create", "q", "--bound", "100"}, at(addr)...), nil,
+		io.Discard, io.Discard))
 	put := make(chan int, 1)
 	go func() {
-		put <- Run(t.Context(), append([]string{"pressure", "put", "q", "--close"}, at(addr)...), strings.NewReader(lines.String()), io.Discard, os.Stderr)
+		put <- Run(t.Context(), append([]string{"pressure", "put", "q", "--close"}, at(addr)...),
+			strings.NewReader(lines.String()), io.Discard, os.Stderr)
 	}()
 	var stdout bytes.Buffer
-	require.Zero(t, Run(t.Context(), append([]string{"pressure", "get", "q", "--all"}, at(addr)...), nil, &stdout, os.Stderr))
+	require.Zero(t, Run(t.Context(), append([]string{"pressure", "get", "q", "--all"}, at(addr)...), nil, &stdout,
+		os.Stderr))
 	require.Zero(t, <-put)
 	require.Equal(t, lines.String(), stdout.String())
 }
@@ -365,7 +381,8 @@ func TestWhatGoesOn(t *testing.T) {
 		go func() { code <- Run(ctx, append(split(tc.line), at(addr)...), nil, s, &stderr) }()
 		c := newClient(t, addr)
 		if strings.HasPrefix(tc.line, "atom") { // it has joined when its streams are there
-			require.Eventually(t, func() bool { return len(c.Keys(ctx, "response:atomredis_*").Val()) == 1 }, long, time.Millisecond)
+			require.Eventually(t, func() bool { return len(c.Keys(ctx, "response:atomredis_*").Val()) == 1 }, long,
+				time.Millisecond)
 		}
 		for i, want := range tc.wants {
 			if i == len(tc.wants)-1 {
@@ -411,7 +428,8 @@ func TestReservedMessagesThatCannotBeWrittenComeBack(t *testing.T) {
 	addr := start(t, nil)
 	play(t, addr, []step{{line: "pressure put q a b --create"}})
 	var stderr bytes.Buffer
-	require.Equal(t, exitError, Run(t.Context(), append(split("pressure get q --count 2 --reserve 1ms"), at(addr)...), nil, failing{}, &stderr))
+	require.Equal(t, exitError, Run(t.Context(), append(split("pressure get q --count 2 --reserve 1ms"), at(addr)...),
+		nil, failing{}, &stderr))
 	require.Contains(t, stderr.String(), "no space left")
 	play(t, addr, []step{{line: "pressure get q --count 2", stdout: "a\nb\n"}})
 }
@@ -452,7 +470,8 @@ func TestPressureGetWaitsForAQueue(t *testing.T) {
 	got := make(chan string)
 	go func() {
 		var out bytes.Buffer
-		Run(context.Background(), append(split("pressure get later --all --wait"), at(addr)...), strings.NewReader(""), &out, &out)
+		Run(context.Background(), append(split("pressure get later --all --wait"), at(addr)...), strings.NewReader(""),
+			&out, &out)
 		got <- out.String()
 	}()
 	client := newClient(t, addr)

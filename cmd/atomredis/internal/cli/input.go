@@ -20,8 +20,8 @@ const (
 	inputBytes    = 1 << 20
 )
 
-// batches returns the messages: args, or if there are none those of the input, which end with delim. Whole messages do not wait
-// for those that have not arrived yet. It ends early if ctx does.
+// batches returns the messages: args, or if there are none those of the input, which end with delim. Whole messages
+// do not wait for those that have not arrived yet. It ends early if ctx does.
 func (a *app) batches(ctx context.Context, args []string, delim byte) iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		if len(args) > 0 {

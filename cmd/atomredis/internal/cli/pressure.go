@@ -25,7 +25,8 @@ func (f *queueFlags) options() pressure.Options {
 func (a *app) pressure() *cobra.Command {
 	f := &queueFlags{}
 	c := group("pressure", "bounded queues on a Redis server, by the pressure protocol",
-		a.pressureCreate(f), a.pressurePut(f), a.pressureGet(f), a.pressureClose(f), a.pressureDelete(f), a.pressureInfo(f), a.pressureList(f))
+		a.pressureCreate(f), a.pressurePut(f), a.pressureGet(f), a.pressureClose(f), a.pressureDelete(f), a.pressureInfo(f),
+		a.pressureList(f))
 	c.Example = `  seq 1000 | atomredis pressure put numbers --create --bound 100 --close
   atomredis pressure get numbers --all -h server`
 	c.PersistentFlags().StringVar(&f.prefix, "prefix", pressure.DefaultPrefix, "what the keys of queues begin with")
@@ -51,7 +52,8 @@ func (a *app) pressureCreate(f *queueFlags) *cobra.Command {
 }
 
 func (a *app) pressureClose(f *queueFlags) *cobra.Command {
-	return f.waiting(&cobra.Command{Use: "close QUEUE", Short: "say that no more messages will come", Args: arguments(1, 1),
+	return f.waiting(&cobra.Command{Use: "close QUEUE", Short: "say that no more messages will come",
+		Args:    arguments(1, 1),
 		Example: "  atomredis pressure close frames",
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := pressure.Open(c.Context(), a.client, args[0], f.options())
@@ -63,7 +65,8 @@ func (a *app) pressureClose(f *queueFlags) *cobra.Command {
 }
 
 func (a *app) pressureDelete(f *queueFlags) *cobra.Command {
-	return f.waiting(&cobra.Command{Use: "delete QUEUE", Short: "delete a queue with all that is in it", Args: arguments(1, 1),
+	return f.waiting(&cobra.Command{Use: "delete QUEUE", Short: "delete a queue with all that is in it",
+		Args:    arguments(1, 1),
 		Example: "  atomredis pressure delete frames --timeout 5s",
 		RunE: func(c *cobra.Command, args []string) error {
 			return pressure.Delete(c.Context(), a.client, args[0], f.options())
@@ -202,7 +205,8 @@ func (a *app) pressurePut(f *queueFlags) *cobra.Command {
 	return f.waiting(c)
 }
 
-func (a *app) open(ctx context.Context, name string, create bool, bound int64, o pressure.Options) (*pressure.Queue, error) {
+func (a *app) open(ctx context.Context, name string, create bool, bound int64, o pressure.Options) (*pressure.Queue,
+	error) {
 	if create {
 		q, err := pressure.Create(ctx, a.client, name, bound, o)
 		if !errors.Is(err, pressure.ErrQueueExists) {
@@ -276,7 +280,8 @@ func (a *app) pressureGet(f *queueFlags) *cobra.Command {
 	c.Flags().BoolVar(&create, "create", false, "create the queue if there is none")
 	c.Flags().Int64Var(&bound, "bound", 0, "how many messages a queue holds that is created (0: any number)")
 	c.Flags().IntVar(&count, "count", 1, "how many messages")
-	c.Flags().DurationVar(&reserve, "reserve", 0, "return messages to the queue that could not be written within this time (atomredis only)")
+	c.Flags().DurationVar(&reserve, "reserve", 0,
+		"return messages to the queue that could not be written within this time (atomredis only)")
 	return f.waiting(c)
 }
 

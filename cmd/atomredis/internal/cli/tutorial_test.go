@@ -31,7 +31,8 @@ func TestTheTutorialRunsAsWritten(t *testing.T) {
 	binary, err := os.Executable()
 	require.NoError(t, err)
 	dir := t.TempDir()
-	program := fmt.Sprintf("#!/bin/sh\n%s=1 exec %s \"$@\" %s\n", programVariable, binary, strings.Join(at(start(t, nil)), " "))
+	program := fmt.Sprintf("#!/bin/sh\n%s=1 exec %s \"$@\" %s\n", programVariable, binary,
+		strings.Join(at(start(t, nil)), " "))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "atomredis"), []byte(program), 0o700))
 
 	document, err := os.ReadFile("../../../../docs/pressure.md")
