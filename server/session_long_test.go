@@ -239,7 +239,7 @@ func TestVeryLongArgumentsGetMemoryAsTheyArrive(t *testing.T) {
 func TestVeryLongArgumentsAreReceivedInParts(t *testing.T) {
 	value := make([]byte, 5*longPart*longShare+12345)
 	for i := range value {
-		value[i] = byte(i * 2654435761 >> 13)
+		value[i] = byte(uint32(i) * 2654435761 >> 13)
 	}
 	head := request("SET", "k", "")
 	head = append(head[:len(head)-len("$0\r\n\r\n")], fmt.Sprintf("$%d\r\n", len(value))...)
