@@ -299,8 +299,8 @@ type Block struct {
 	Keys [][]byte
 	// Shards are used by Try beside those of Keys, as Keyspace.ShardOf gives them.
 	Shards uint64
-	// Stream says that Try must also be called when a key was removed.
-	Stream bool
+	// OnRemoval says that Try must also be called when a key was removed.
+	OnRemoval bool
 	// Timeout in ms; 0 waits for ever.
 	Timeout int64
 	// Again is when Try must be called for all keys although none has changed, in ms since 1970; 0 if there is no need.

@@ -177,7 +177,7 @@ func (ks *Keyspace) loadBatch(space uint32, batch []storedKey) (more bool, err e
 	}
 	var g Guard
 	g.Lock(ks, max(shards, 1), ks.Now())
-	defer ks.tellHold(HoldLoading, time.Now())
+	defer ks.tellLocked(LockForLoading, time.Now())
 	defer g.Unlock()
 	if ks.spaces[space].dropped != 0 {
 		return false, nil

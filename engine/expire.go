@@ -104,7 +104,7 @@ func (ks *Keyspace) expireDue(i int) {
 	}
 	s.stats.ExpiryNanos += int64(time.Since(start))
 	g.Unlock()
-	ks.tellHold(HoldExpiry, start)
+	ks.tellLocked(LockedForExpiry, start)
 }
 
 // Fields of hashes expire like keys: a hash lies in the deadline index of its shard by its own deadline or the

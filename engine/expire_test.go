@@ -389,7 +389,7 @@ func TestAChangedDeadlineIsOneSmallWrite(t *testing.T) {
 // timesOfSteps returns a keyspace whose steps of expiry add their times, each once, to what is returned too.
 func timesOfSteps(t *testing.T) (*Keyspace, *ManualClock, *[]int64) {
 	clock, times := NewManualClock(time.UnixMilli(1_000_000)), new([]int64)
-	ks := New(Options{Clock: clock, Shards: 8, Held: func(by Hold, _ time.Duration) {
+	ks := New(Options{Clock: clock, Shards: 8, LockedFor: func(by LockReason, _ time.Duration) {
 		if now := clock.Now().UnixMilli(); len(*times) == 0 || (*times)[len(*times)-1] != now {
 			*times = append(*times, now)
 		}

@@ -156,7 +156,7 @@ func (ks *Keyspace) Freeze(at func()) *Frozen {
 	f := &Frozen{ks: ks, kept: map[uint64]bool{}, by: new(checkpoint)}
 	var g Guard
 	g.Lock(ks, AllShards, ks.Now())
-	defer ks.tellHold(HoldCheckpoint, time.Now())
+	defer ks.tellLocked(LockForCheckpoint, time.Now())
 	defer g.Unlock()
 	f.epoch = ks.epochs.Current
 	if f.Keys = -1; g.Complete() {
@@ -442,7 +442,7 @@ func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 		f.blobs = nil
 	}
 	g.Lock(f.ks, shards, 0)
-	defer f.ks.tellHold(HoldCheckpoint, time.Now())
+	defer f.ks.tellLocked(LockForCheckpoint, time.Now())
 	defer g.unlockShards()
 	for i := range batch {
 		if len(f.blobs) >= freezeBytes && (batch[i].space != batch[i-1].space || batch[i].key != batch[i-1].key) {

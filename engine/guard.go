@@ -21,11 +21,11 @@ type Guard struct {
 	// FromMaster says that the guard is for commands of the master, in a replica: nothing has expired for them.
 	FromMaster bool
 
-	ks    *Keyspace
-	held  uint64 // the shards that are locked
-	now   int64
-	ready []*waitQueue // queues whose key has changed under this guard
-	again []*Waiter    // waiters that could not be served because they need more shards
+	ks     *Keyspace
+	locked uint64 // the shards that are locked
+	now    int64
+	ready  []*waitQueue // queues whose key has changed under this guard
+	again  []*Waiter    // waiters that could not be served because they need more shards
 
 	pending []*Entry // those that are not in the count of memory until the guard ends
 	growth  int      // bytes that are counted and not yet told
@@ -41,8 +41,8 @@ const maxKeptRecord = 64 << 10
 // Lock takes the given shards (bits as ShardOf gives them; AllShards for all) at the time now, in ms since 1970, which
 // is the time for everything done under the guard.
 func (g *Guard) Lock(ks *Keyspace, shards uint64, now int64) {
-	g.ks, g.held, g.now = ks, shards&ks.all, now
-	ks.lock(g.held)
+	g.ks, g.locked, g.now = ks, shards&ks.all, now
+	ks.lock(g.locked)
 }
 
 // Unlock serves the clients that waited for what was changed, and gives the shards back.
@@ -70,7 +70,7 @@ func (g *Guard) release() {
 		}
 		g.recordDB = 0
 	}
-	for m := g.held; m != 0; m &= m - 1 {
+	for m := g.locked; m != 0; m &= m - 1 {
 		g.ks.arm(bits.TrailingZeros64(m), g.now)
 	}
 	g.unlockShards()
@@ -78,8 +78,8 @@ func (g *Guard) release() {
 
 // unlockShards gives the shards back. It is all that a guard needs at its end under which nothing was changed.
 func (g *Guard) unlockShards() {
-	g.ks.unlock(g.held)
-	g.held = 0
+	g.ks.unlock(g.locked)
+	g.locked = 0
 }
 
 // Changes returns how often something was changed under this and earlier guards of g. What expired does not count.
@@ -105,10 +105,10 @@ func (g *Guard) Journals() bool { return g.ks.journal != nil }
 func (g *Guard) Logged() bool { return len(g.record) > 0 }
 
 // Locked reports whether the guard holds shards.
-func (g *Guard) Locked() bool { return g.held != 0 }
+func (g *Guard) Locked() bool { return g.locked != 0 }
 
 // HoldsOnly reports whether the guard holds the given shards and no others.
-func (g *Guard) HoldsOnly(shards uint64) bool { return g.held != 0 && g.held == shards&g.ks.all }
+func (g *Guard) HoldsOnly(shards uint64) bool { return g.locked != 0 && g.locked == shards&g.ks.all }
 
 // Quiet reports whether nobody waits for the guard's end: no client is to be served, no memory to be told of, and
 // what is to be journalled is short. What is done next over the same shards, at the same time, may be done under the
@@ -121,13 +121,13 @@ func (g *Guard) Quiet() bool {
 func (g *Guard) Now() int64 { return g.now }
 
 // Holds reports whether the guard holds all of the given shards.
-func (g *Guard) Holds(shards uint64) bool { return shards&g.ks.all&^g.held == 0 }
+func (g *Guard) Holds(shards uint64) bool { return shards&g.ks.all&^g.locked == 0 }
 
 // Keyspace returns the keyspace that the guard locks.
 func (g *Guard) Keyspace() *Keyspace { return g.ks }
 
 func (g *Guard) shard(i uint8) *shard {
-	if g.held&(1<<i) == 0 {
+	if g.locked&(1<<i) == 0 {
 		panic("engine: key outside of the guard's shards")
 	}
 	return &g.ks.shards[i]

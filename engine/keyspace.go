@@ -31,9 +31,9 @@ type Options struct {
 	Observer Observer
 	// Source is where the keyspace is stored. nil means that it is in memory only. See Freeze for how it gets there.
 	Source Source
-	// Held is told how long shards were locked for work that no command asked for. It is called without locks, and may
-	// be nil.
-	Held func(by Hold, took time.Duration)
+	// LockedFor is told how long shards were locked for work that no command asked for. It is called without locks, and
+	// may be nil.
+	LockedFor func(by LockReason, took time.Duration)
 }
 
 // Keyspace holds all databases.
@@ -43,7 +43,7 @@ type Keyspace struct {
 	databases int
 	clock     Clock
 	observer  Observer
-	held      func(Hold, time.Duration)
+	lockedFor func(LockReason, time.Duration)
 	seed      maphash.Seed
 
 	// What is below changes only while all shards are locked; whoever holds one may read it.
@@ -177,7 +177,7 @@ func New(o Options) *Keyspace {
 		databases: o.Databases,
 		clock:     o.Clock,
 		observer:  o.Observer,
-		held:      o.Held,
+		lockedFor: o.LockedFor,
 		seed:      maphash.MakeSeed(),
 		source:    o.Source,
 		epochs:    delta.Epochs{Current: 1},

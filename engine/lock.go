@@ -14,7 +14,7 @@ func (g *Guard) TryLock(ks *Keyspace, shards uint64, now int64) bool {
 			return false
 		}
 	}
-	g.ks, g.held, g.now = ks, shards, now
+	g.ks, g.locked, g.now = ks, shards, now
 	return true
 }
 
@@ -43,7 +43,7 @@ func (g *Guard) LockUnless(stop <-chan struct{}, ks *Keyspace, shards uint64, no
 		}
 		<-locked
 	}
-	g.ks, g.held, g.now = ks, shards, now
+	g.ks, g.locked, g.now = ks, shards, now
 	return true
 }
 

@@ -48,9 +48,9 @@ type Snapshot struct {
 	ended     bool     // all of it has been read
 	found     []*Entry // reused
 
-	one  Entry        // what fn gets; reused
-	text longString   // its value if that is a string
-	held atomic.Int64 // bytes in kept
+	one       Entry        // what fn gets; reused
+	text      longString   // its value if that is a string
+	keptBytes atomic.Int64 // bytes in kept
 
 	mu     sync.Mutex // protects what follows; nothing is locked under it
 	kept   []keptEntry
@@ -164,7 +164,7 @@ func (s *Snapshot) keep(g *Guard, e *Entry) {
 }
 
 func (s *Snapshot) add(k keptEntry) {
-	s.held.Add(k.held())
+	s.keptBytes.Add(k.held())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept = append(s.kept, k)
@@ -303,7 +303,7 @@ func (s *Snapshot) emit(fn func(db int, e *Entry) error) error {
 		}
 		for i := range kept {
 			k := &kept[i]
-			s.held.Add(-k.held())
+			s.keptBytes.Add(-k.held())
 			if err := s.emitOne(k, fn); err != nil {
 				release(kept[i:])
 				return err
@@ -486,9 +486,9 @@ func (c *partsCopy) end(fn func(name string, data []byte)) {
 	}
 }
 
-// Held returns how many bytes have been kept because something changed, and have not been taken yet. Any goroutine
+// KeptBytes returns how many bytes have been kept because something changed, and have not been taken yet. Any goroutine
 // may call it.
-func (s *Snapshot) Held() int64 { return s.held.Load() }
+func (s *Snapshot) KeptBytes() int64 { return s.keptBytes.Load() }
 
 // Close ends the snapshot. If not all of it was read that takes the time to look at every entry.
 func (s *Snapshot) Close() error {
@@ -521,5 +521,5 @@ func (s *Snapshot) drop() {
 	}
 	release(s.kept)
 	s.copies, s.kept, s.spare = nil, nil, nil
-	s.held.Store(0)
+	s.keptBytes.Store(0)
 }

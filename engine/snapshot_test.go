@@ -107,7 +107,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 				require.Equal(t, want, got, "seed %d", seed)
 			}
 			require.NoError(t, s.Close())
-			require.Zero(t, s.Held())
+			require.Zero(t, s.KeptBytes())
 			if frozen == nil {
 				checkNothingLent(t, ks)
 			}

@@ -123,7 +123,7 @@ func TestALongStringIsLentToWhatHasStillToReadIt(t *testing.T) {
 	s := begin(t, ks, snapshotPieces)
 	set(ks, "long", "another one", 0)
 	require.EqualValues(t, cap(own), ks.LentMemory())
-	require.Zero(t, s.Held())
+	require.Zero(t, s.KeptBytes())
 	require.NoError(t, s.Each(func(_ int, e *Entry) error {
 		same(e.Bytes())
 		return nil

@@ -11,8 +11,8 @@ type Waiter struct {
 	// DB and Keys are what is waited for; Keys are owned by the waiter.
 	DB   int
 	Keys []string
-	// Stream says that the waiter wants to hear of removed keys too, as readers of consumer groups do.
-	Stream bool
+	// OnRemoval says that the waiter wants to hear of removed keys too, as readers of consumer groups do.
+	OnRemoval bool
 	// Shards are those that Try uses beside that of its key. If the guard that changed the key does not hold them, the
 	// queue is served right after it under another guard that does.
 	Shards uint64
@@ -79,7 +79,7 @@ func (g *Guard) Wait(w *Waiter) {
 			q.first = n
 		}
 		q.last = n
-		if w.Stream {
+		if w.OnRemoval {
 			q.streams++
 		}
 	}
@@ -105,7 +105,7 @@ func (ks *Keyspace) Leave(w *Waiter, now int64) {
 	}
 	var g Guard
 	g.Lock(ks, ks.shardsOf(w), now)
-	g.unlinkHeld(w)
+	g.unlinkLocked(w)
 	g.Unlock()
 }
 
@@ -182,14 +182,14 @@ func (g *Guard) serveQueue(q *waitQueue) {
 		w.mu.Lock()
 		switch {
 		case w.done:
-			g.unlinkHeld(w)
+			g.unlinkLocked(w)
 		case !g.Holds(w.Shards):
 			g.again = append(g.again, w) // nobody behind it may be served before it
 			w.mu.Unlock()
 			return
 		case w.try(g, q.key):
 			w.done = true
-			w.left = g.unlinkHeld(w)
+			w.left = g.unlinkLocked(w)
 			w.Client.Served()
 		}
 		w.mu.Unlock()
@@ -200,7 +200,7 @@ func (g *Guard) serveQueue(q *waitQueue) {
 // try has a waiter of a changed key try. Of several of its keys that have changed under the guard it takes the one
 // that comes first in its own order.
 func (w *Waiter) try(g *Guard, key string) bool {
-	if len(w.Keys) == 1 || w.Stream {
+	if len(w.Keys) == 1 || w.OnRemoval {
 		return w.Client.Try(g, key)
 	}
 	for _, k := range w.Keys {
@@ -221,13 +221,14 @@ func (g *Guard) isReady(k dbKey) bool {
 	return q != nil && q.ready
 }
 
-// unlinkHeld takes a waiter out of those of its queues whose shards the guard holds, and reports whether these are all.
-func (g *Guard) unlinkHeld(w *Waiter) (all bool) {
+// unlinkLocked takes a waiter out of those of its queues whose shards the guard holds, and reports whether these are
+// all.
+func (g *Guard) unlinkLocked(w *Waiter) (all bool) {
 	all = true
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		switch {
-		case g.held&(1<<n.shard) == 0:
+		case g.locked&(1<<n.shard) == 0:
 			all = false
 		case n.queue != nil:
 			g.unlinkWaiter(n)
@@ -248,7 +249,7 @@ func (g *Guard) unlinkWaiter(n *waitNode) {
 	} else {
 		q.last = n.prev
 	}
-	if n.waiter.Stream {
+	if n.waiter.OnRemoval {
 		q.streams--
 	}
 	n.queue, n.prev, n.next = nil, nil, nil

@@ -44,11 +44,11 @@ func (ks *Keyspace) TryWarm(db int, hints []Hint) {
 	g := Guard{ks: ks}
 	defer g.unlockShards()
 	for i := range hints {
-		if bit := ks.ShardOf(hints[i].Key); g.held&bit == 0 {
+		if bit := ks.ShardOf(hints[i].Key); g.locked&bit == 0 {
 			if !ks.shards[bits.TrailingZeros64(bit)].mu.TryLock() {
 				return
 			}
-			g.held |= bit
+			g.locked |= bit
 		}
 	}
 	g.Warm(db, hints)

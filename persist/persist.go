@@ -360,10 +360,10 @@ func (s *Storage) loadDirectory() {
 	}
 }
 
-// Hold returns the position in the journal that Told must have reached before a client may be told anything that
-// happened until now, 0 if it need not wait. While the journal has failed nothing waits: what has changed since, and
-// what was waiting then, must not be told at all.
-func (s *Storage) Hold() uint64 {
+// WaitPosition returns the position in the journal that Told must have reached before a client may be told anything
+// that happened until now, 0 if it need not wait. While the journal has failed nothing waits: what has changed since,
+// and what was waiting then, must not be told at all.
+func (s *Storage) WaitPosition() uint64 {
 	j := s.log()
 	if j == nil || !s.wait(j) || j.Err() != nil {
 		return 0

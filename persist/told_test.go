@@ -44,10 +44,10 @@ func TestClientsWaitForTheDiskAsThePolicyWantsIt(t *testing.T) {
 		var s Storage
 		s.policy.Store(int32(c.policy))
 		s.journal.Store(c.j)
-		require.Equal(t, c.hold, s.Hold(), "%+v", c)
+		require.Equal(t, c.hold, s.WaitPosition(), "%+v", c)
 		require.Equal(t, c.told, s.Told(), "%+v", c)
 	}
 	var none Storage
-	require.Zero(t, none.Hold())
+	require.Zero(t, none.WaitPosition())
 	require.Zero(t, none.Told())
 }

@@ -55,7 +55,7 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 			case "aside":
 				push := bytes.Repeat([]byte{byte('A' + i%26)},
 					rapid.SampledFrom([]int{1, 100, asideFrom - 1, asideFrom, asideRoom + 1}).Draw(t, "aside"))
-				w.RawAside(push)
+				w.RawPart(push)
 				plain.Raw(push)
 			case "reply":
 				reply()
@@ -85,7 +85,7 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 			// Who still has something to read is counted, and nobody else.
 			for i := range readers {
 				n := 0
-				for _, l := range w.lent {
+				for _, l := range w.parts {
 					if l.loan == &readers[i] {
 						require.NotEmpty(t, l.data)
 						n++
@@ -100,7 +100,7 @@ func TestLentRepliesAreAsThoseThatAreCopied(t *testing.T) {
 // lentTo returns how many bytes of the replies lie in memory of others.
 func lentTo(w *Writer) int {
 	n := 0
-	for _, l := range w.lent {
+	for _, l := range w.parts {
 		if l.loan != nil {
 			n += len(l.data)
 		}
@@ -118,13 +118,13 @@ func TestWhatPilesUpIsNotMoved(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for w.Len() < total {
-			w.RawAside(b)
+			w.RawPart(b)
 		}
 		runtime.ReadMemStats(&after)
 		require.Less(t, float64(after.TotalAlloc-before.TotalAlloc), 1.35*total, "portions of %d bytes", portion)
 		held := cap(w.Buf)
-		for i := range w.lent {
-			held += cap(w.lent[i].data)
+		for i := range w.parts {
+			held += cap(w.parts[i].data)
 		}
 		require.Less(t, float64(held), 1.25*float64(w.Len()), "portions of %d bytes", portion)
 		w.Sent(w.Len())
@@ -137,7 +137,7 @@ func TestNothingIsSetAsideForWhoDoesNotAskForPieces(t *testing.T) {
 	var w Writer
 	b := bytes.Repeat([]byte("x"), 1000)
 	for range 1000 {
-		w.RawAside(b)
+		w.RawPart(b)
 	}
 	require.Len(t, w.Buf, 1_000_000)
 }
@@ -201,7 +201,7 @@ func TestWriterKeepsNoRoomForManyLentReplies(t *testing.T) {
 	}
 	w.Sent(w.Len() - 1)
 	w.Sent(1)
-	require.Zero(t, cap(w.lent))
+	require.Zero(t, cap(w.parts))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		w.BulkLent(value, &readers)
 		w.Sent(w.Len())

@@ -25,16 +25,16 @@ type Writer struct {
 	Expected int
 
 	whole     []byte // the array of Buf from its first byte on, if Buf begins further behind: see cut
-	lent      []lent // in order; behind each there is something in Buf
-	lentBytes int    // of all in lent
+	parts     []part // in order; behind each there is something in Buf
+	partBytes int    // of all of parts
 	aside     int    // of these, bytes that were set aside: they are the writer's own
 }
 
 // maxKeptLent is for how many parts a writer keeps room.
 const maxKeptLent = 64
 
-// lent is a part of the replies that lies in memory of others, or was set aside.
-type lent struct {
+// part is a part of the replies that lies in memory of others, or was set aside.
+type part struct {
 	at   int // in Buf, before which byte the part belongs
 	data []byte
 	loan Loan // nil if it was set aside
@@ -42,7 +42,7 @@ type lent struct {
 
 // release gives the memory of a part back. What was set aside is left to the garbage collector: there may be very
 // much of it.
-func (l *lent) release() {
+func (l *part) release() {
 	if l.loan != nil {
 		l.loan.Return()
 	}
@@ -112,8 +112,8 @@ func (w *Writer) Bulk(b []byte) {
 // loan, once b has been sent or taken away.
 func (w *Writer) BulkLent(b []byte, loan Loan) {
 	w.header('$', len(b))
-	w.lent = append(w.lent, lent{at: len(w.Buf), data: b, loan: loan})
-	w.lentBytes += len(b)
+	w.parts = append(w.parts, part{at: len(w.Buf), data: b, loan: loan})
+	w.partBytes += len(b)
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
@@ -247,8 +247,8 @@ const (
 	asideRoom = 128 << 10 // bytes that there is room for next
 )
 
-// RawAside is Raw for what may pile up. It must not be called within a reply: marks do not survive it.
-func (w *Writer) RawAside(b []byte) {
+// RawPart is Raw for what may pile up. It must not be called within a reply: marks do not survive it.
+func (w *Writer) RawPart(b []byte) {
 	for w.Lends && len(w.Buf) >= asideFrom && cap(w.Buf)-len(w.Buf) < len(b) {
 		n := cap(w.Buf) - len(w.Buf)
 		w.Buf = append(w.Buf, b[:n]...)
@@ -261,30 +261,30 @@ func (w *Writer) RawAside(b []byte) {
 // setAside leaves what is in Buf where it lies, but for its last byte and what is before parts that are lent.
 func (w *Writer) setAside() {
 	from, last := 0, len(w.Buf)-1
-	if k := len(w.lent); k > 0 {
-		from = w.lent[k-1].at
+	if k := len(w.parts); k > 0 {
+		from = w.parts[k-1].at
 	}
 	next := append(buffers.Get(from+asideRoom), w.Buf[:from]...)
 	if data := w.Buf[from:last]; len(data) > 0 {
-		w.lent = append(w.lent, lent{at: from, data: data})
-		w.lentBytes += len(data)
+		w.parts = append(w.parts, part{at: from, data: data})
+		w.partBytes += len(data)
 		w.aside += len(data)
 	}
 	w.Buf, w.whole = append(next, w.Buf[last]), nil
 }
 
 // Len returns how many bytes the replies have, with what is lent to them.
-func (w *Writer) Len() int { return len(w.Buf) + w.lentBytes }
+func (w *Writer) Len() int { return len(w.Buf) + w.partBytes }
 
 // Lent returns how many bytes of the replies lie in memory of others.
-func (w *Writer) Lent() int { return w.lentBytes - w.aside }
+func (w *Writer) Lent() int { return w.partBytes - w.aside }
 
 // Pieces returns the first n bytes of the replies as the pieces that they lie in, none of which is empty.
 func (w *Writer) Pieces(n int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		from := 0
-		for i := range w.lent {
-			l := &w.lent[i]
+		for i := range w.parts {
+			l := &w.parts[i]
 			if own := min(l.at-from, n); own > 0 {
 				if !yield(w.Buf[from : from+own]) {
 					return
@@ -312,8 +312,8 @@ func (w *Writer) Pieces(n int) iter.Seq[[]byte] {
 // Sent takes away the first n bytes of the replies.
 func (w *Writer) Sent(n int) {
 	done := 0 // parts that are sent
-	for ; done < len(w.lent); done++ {
-		l := &w.lent[done]
+	for ; done < len(w.parts); done++ {
+		l := &w.parts[done]
 		if n <= l.at {
 			break
 		}
@@ -325,16 +325,16 @@ func (w *Writer) Sent(n int) {
 		}
 		l.release()
 	}
-	if w.lent = slices.Delete(w.lent, 0, done); len(w.lent) == 0 && cap(w.lent) > maxKeptLent {
-		w.lent = nil
+	if w.parts = slices.Delete(w.parts, 0, done); len(w.parts) == 0 && cap(w.parts) > maxKeptLent {
+		w.parts = nil
 	}
 	w.cut(n)
 	w.shift(0, -n)
 }
 
 // took notes that n bytes of a part are taken away.
-func (w *Writer) took(l *lent, n int) {
-	w.lentBytes -= n
+func (w *Writer) took(l *part, n int) {
+	w.partBytes -= n
 	if l.loan == nil {
 		w.aside -= n
 	}
@@ -362,21 +362,21 @@ func sameEnd(a, b []byte) bool {
 
 // Truncate takes away what was written since Buf was mark bytes long.
 func (w *Writer) Truncate(mark int) {
-	keep := len(w.lent)
-	for ; keep > 0 && w.lent[keep-1].at >= mark; keep-- {
-		l := &w.lent[keep-1]
+	keep := len(w.parts)
+	for ; keep > 0 && w.parts[keep-1].at >= mark; keep-- {
+		l := &w.parts[keep-1]
 		w.took(l, len(l.data))
 		l.release()
 	}
-	w.lent = slices.Delete(w.lent, keep, len(w.lent))
+	w.parts = slices.Delete(w.parts, keep, len(w.parts))
 	w.Buf = w.Buf[:mark]
 }
 
 // shift notes that what was written since Buf was mark bytes long has moved by n bytes. What was written earlier has
 // its end in Buf, and lies before mark.
 func (w *Writer) shift(mark, n int) {
-	for i := range w.lent {
-		if l := &w.lent[i]; l.at >= mark {
+	for i := range w.parts {
+		if l := &w.parts[i]; l.at >= mark {
 			l.at += n
 		}
 	}

@@ -67,7 +67,7 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 	state.setTimeout(s.now, b.Timeout)
 	state.again.Store(b.Again)
 	w := &state.wait.waiter
-	w.DB, w.Stream, w.Shards, w.Client = c.DB, b.Stream, b.Shards, state
+	w.DB, w.OnRemoval, w.Shards, w.Client = c.DB, b.OnRemoval, b.Shards, state
 	w.Keys = state.wait.key[:0]
 	for _, k := range b.Keys {
 		w.Keys = append(w.Keys, string(k))

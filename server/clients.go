@@ -73,7 +73,7 @@ type clientInfo struct {
 	output                 int
 	buffer, peak           int   // of replies: what is kept for them, and most that was used of late, in bytes
 	queued                 int64 // bytes of commands that wait for EXEC
-	memory, lent           int64 // bytes, as counted, and how many of these lie in memory of others
+	memory, sharedBytes    int64 // bytes, as counted, and how many of these lie in memory of others
 	blocked, monitor       bool
 	wait                   *wait // if blocked
 	tracking               trackingFlags

@@ -88,7 +88,7 @@
 // resp.Writer.BulkLent), and written with one writev. The engine counts the readers of such a string; see package
 // engine. Lengths of output and the limits of clients include what is lent; positions in the writer's buffer do not.
 // Messages that pile up for a client that does not read become parts from 64 KiB on, which are not moved as more come
-// (resp.Writer.RawAside). What a slow reader has left stays where it is until half as much was sent
+// (resp.Writer.RawPart). What a slow reader has left stays where it is until half as much was sent
 // (resp.Writer.Sent).
 //
 // # Replies and the disk
@@ -135,8 +135,8 @@
 // once. Commands whose cost is not constant (Command.Slow) are measured one by one, and so is the only command of a
 // batch. When a run of several is slow, LATENCY shows the run, SLOWLOG nothing, and the session's next 256 commands
 // are measured one by one. Limits under a millisecond measure everything. Histograms (latency.go) are laid out as
-// Redis's. What holds clients up without a command is timed where shards are locked (engine.Options.Held) and where
-// replies wait for the disk (journal.Options.Waited).
+// Redis's. What holds clients up without a command is timed where shards are locked (engine.Options.LockedFor) and
+// where replies wait for the disk (journal.Options.Waited).
 //
 // # Configuration
 //

@@ -35,7 +35,7 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 	srv, loopback := d.srv, true
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		loopback = a.IP.IsLoopback()
-		srv.streams.keepAlive(conn)
+		srv.goroutines.keepAlive(conn)
 	}
 	set := srv.config.Get()
 	count := max(srv.clients.count.Load(), srv.doors.conns.Load())

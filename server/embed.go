@@ -24,9 +24,9 @@ var embeddedPeer = Peer{Addr: "@embedded:0", Local: "@embedded:0"}
 // over, and the program itself. Without anything to listen on there are no event loops: a thread that waits for
 // events would keep a testing/synctest bubble from being idle.
 func (srv *Server) startTransports(o Options, loops int) error {
-	srv.streams, srv.direct = newGoroutines(srv), newDirects(srv)
-	srv.carriers = []carrier{srv.streams, srv.direct}
-	srv.transport = srv.streams
+	srv.goroutines, srv.direct = newGoroutines(srv), newDirects(srv)
+	srv.carriers = []carrier{srv.goroutines, srv.direct}
+	srv.transport = srv.goroutines
 	if o.Goroutines || o.Hook != nil || !srv.listens() {
 		return nil
 	}
@@ -47,4 +47,4 @@ func (srv *Server) listens() bool {
 // ServeConn serves a client at the other end of a connection, of whatever kind, in the background; it owns conn from
 // now on. The error is door.ErrClosed if the server is closed. A client that is refused is told so, and the
 // connection closed, without an error.
-func (srv *Server) ServeConn(conn net.Conn) error { return srv.streams.accept(conn) }
+func (srv *Server) ServeConn(conn net.Conn) error { return srv.goroutines.accept(conn) }

@@ -216,10 +216,10 @@ func (s *Session) countMemory(d *clientInfo) {
 	if s.follower.following.Load() {
 		n, lent = 0, 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
 	}
-	if n != d.memory || lent != d.lent {
-		s.srv.clients.lent.Add(lent - d.lent)
+	if n != d.memory || lent != d.sharedBytes {
+		s.srv.clients.lent.Add(lent - d.sharedBytes)
 		s.srv.clients.memory.Add(n - d.memory)
-		d.memory, d.lent = n, lent
+		d.memory, d.sharedBytes = n, lent
 	}
 }
 
@@ -228,8 +228,8 @@ func (s *Session) uncountMemory() {
 	s.info.Lock()
 	defer s.info.Unlock()
 	s.srv.clients.memory.Add(-s.infoData.memory)
-	s.srv.clients.lent.Add(-s.infoData.lent)
-	s.infoData.memory, s.infoData.lent = 0, 0
+	s.srv.clients.lent.Add(-s.infoData.sharedBytes)
+	s.infoData.memory, s.infoData.sharedBytes = 0, 0
 }
 
 // evictClients disconnects clients until all of them take no more than limit bytes, those that take most first. It

@@ -36,13 +36,13 @@ type followers struct {
 	scarce  atomic.Bool    // there are fewer good ones than min-replicas-to-write; changes under mu
 	active  atomic.Bool    // somebody gets the stream; changes under a guard over everything
 
-	mu     sync.Mutex // protects what follows; only mailboxes are locked under it
-	stream replicationStream
-	list   []*feed
-	offset int64 // how many bytes of the stream there were
-	timer  engine.Timer
-	ticks  int
-	closed bool
+	mu      sync.Mutex // protects what follows; only mailboxes are locked under it
+	changes replicationStream
+	list    []*feed
+	offset  int64 // how many bytes of the stream there were
+	timer   engine.Timer
+	ticks   int
+	closed  bool
 }
 
 // feed is how a follower gets what it wants: first a copy of everything, and then the stream.
@@ -98,7 +98,7 @@ func newFeed(s *Session) *feed {
 func (f *followers) Append(now int64, commands []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.send(f.stream.translate(commands))
+	f.send(f.changes.translate(commands))
 }
 
 // send gives all followers a part of the stream.
@@ -136,7 +136,7 @@ func (d *feed) backlog() int64 {
 	}
 	n := d.waiting.Load()
 	if s := d.source.Load(); s != nil {
-		n += s.Held()
+		n += s.KeptBytes()
 	}
 	return n
 }
@@ -337,7 +337,7 @@ func (d *feed) begin(g *engine.Guard, announce bool, head string) {
 	d.s.post(0, []byte(head))
 	if !d.rdbOnly && d.ctx.Err() == nil {
 		d.streaming = true
-		f.stream.restart() // for the new one's sake it says in which database the next command is
+		f.changes.restart() // for the new one's sake it says in which database the next command is
 		f.active.Store(true)
 		g.Follow(f)
 	}

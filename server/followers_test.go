@@ -208,7 +208,7 @@ func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 		require.NotContains(t, reply, "ERR", c.line)
 		var got []string
 		for _, r := range b.journal.records[before:] {
-			got = append(got, memoryRecord{commands: b.followed.stream.translate(r.commands)}.text(t)...)
+			got = append(got, memoryRecord{commands: b.followed.changes.translate(r.commands)}.text(t)...)
 		}
 		require.Equal(t, c.want, strings.Join(got, "|"), c.line)
 	}

@@ -179,14 +179,14 @@ func (m *latencyMonitor) add(event string, now, took int64, threshold int) {
 
 // What holds clients up beside commands, in the words of Redis where it has some. Evictions are timed in makeRoom.
 var (
-	holdEvents = [...]string{engine.HoldExpiry: "expire-cycle", engine.HoldCheckpoint: "checkpoint",
-		engine.HoldLoading: "loading"}
+	holdEvents = [...]string{engine.LockedForExpiry: "expire-cycle", engine.LockForCheckpoint: "checkpoint",
+		engine.LockForLoading: "loading"}
 	waitEvents = [...]string{journal.WaitWrite: "aof-write", journal.WaitSync: "aof-fsync-always",
 		journal.WaitLag: "aof-write-pending-fsync"}
 )
 
 // held takes note of work of the keyspace that commands had to wait for.
-func (srv *Server) held(by engine.Hold, took time.Duration) { srv.event(holdEvents[by], took) }
+func (srv *Server) held(by engine.LockReason, took time.Duration) { srv.event(holdEvents[by], took) }
 
 // waited takes note of work of the journal that clients had to wait for.
 func (srv *Server) waited(forWhat journal.Wait, took time.Duration) {

@@ -149,12 +149,12 @@ func TestErrorsAreCountedByTheirCode(t *testing.T) {
 
 func TestWhatHoldsClientsUpIsAnEvent(t *testing.T) {
 	b := newHarness(t)
-	b.held(engine.HoldExpiry, time.Hour)
+	b.held(engine.LockedForExpiry, time.Hour)
 	require.Empty(t, b.latency.names(), "nobody monitors")
 	require.NoError(t, b.config.Set("latency-monitor-threshold", "10", true))
-	b.held(engine.HoldExpiry, 9*time.Millisecond)
+	b.held(engine.LockedForExpiry, 9*time.Millisecond)
 	require.Empty(t, b.latency.names())
-	for _, by := range []engine.Hold{engine.HoldExpiry, engine.HoldCheckpoint, engine.HoldLoading} {
+	for _, by := range []engine.LockReason{engine.LockedForExpiry, engine.LockForCheckpoint, engine.LockForLoading} {
 		b.held(by, 11*time.Millisecond)
 	}
 	for _, forWhat := range []journal.Wait{journal.WaitWrite, journal.WaitSync, journal.WaitLag} {

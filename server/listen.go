@@ -94,7 +94,7 @@ func (srv *Server) serve(list []*listener) error {
 		switch l.Listener.(type) {
 		case *net.TCPListener, *net.UnixListener:
 		default:
-			by = srv.streams // TLS, or whatever else a program has
+			by = srv.goroutines // TLS, or whatever else a program has
 		}
 		stop, err := by.listen(l.Listener)
 		if err != nil {

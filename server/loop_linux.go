@@ -52,7 +52,7 @@ type loop struct {
 	ready     []*socket               // whose output may have to be written
 	writing   []writing               // what is written together
 	woken     []*socket               // reused
-	held      []*socket               // with output that waits for the journal
+	delayed   []*socket               // with output that waits for the journal
 	buf       []byte                  // what is read goes here first; inputs lie in it
 	inputs    []input                 // read, and not executed yet
 	hints     []engine.Hint           // reused
@@ -69,7 +69,7 @@ type loop struct {
 	gone      []goneSocket // whose sessions are to be closed
 
 	using    atomic.Pointer[socket] // whose session the loop's goroutine is in; see enter
-	away     atomic.Int32           // how many sockets are away
+	detached atomic.Int32           // how many sockets are detached
 	holding  atomic.Bool            // held is not empty, or about to be
 	sleeping atomic.Bool            // the loop waits, or is about to wait, for events
 	mail     struct {
@@ -80,7 +80,7 @@ type loop struct {
 		stopped   []*listenSocket // to be forgotten
 		timer     bool            // the timer has fired
 		storage   bool            // storageChanged was called
-		returned  []*socket       // were away
+		returned  []*socket       // were detached
 		resume    bool            // resume was called
 		stop      bool
 		ended     bool // nobody reads the mail any more
@@ -99,19 +99,19 @@ type listenSocket struct {
 
 // socket is one client's connection.
 type socket struct {
-	fd      int
-	loop    *loop
-	session *Session
-	queued  bool  // in loop.ready
-	held    bool  // in loop.held
-	writing bool  // EPOLLOUT is asked for
-	unread  bool  // in loop.unread: it may have something to read
-	long    bool  // the last read found what fills a slot, or more
-	partial bool  // a read that finds less than it has room for may not have found all
-	file    bool  // a Unix socket
-	away    bool  // its session is used by a goroutine that does not drive the loop any more
-	seen    int64 // loop.now when the client last sent something
-	woken   atomic.Bool
+	fd       int
+	loop     *loop
+	session  *Session
+	queued   bool  // in loop.ready
+	held     bool  // in loop.held
+	writing  bool  // EPOLLOUT is asked for
+	unread   bool  // in loop.unread: it may have something to read
+	long     bool  // the last read found what fills a slot, or more
+	partial  bool  // a read that finds less than it has room for may not have found all
+	file     bool  // a Unix socket
+	detached bool  // its session is used by a goroutine that does not drive the loop any more
+	seen     int64 // loop.now when the client last sent something
+	woken    atomic.Bool
 }
 
 const (
@@ -392,7 +392,7 @@ func (l *loop) handle(ev *unix.EpollEvent) {
 		return
 	}
 	c := l.conns[fd]
-	if c == nil || c.away {
+	if c == nil || c.detached {
 		return // closed, or held up, earlier in this round
 	}
 	if ev.Events&^unix.EPOLLOUT != 0 {
@@ -434,7 +434,7 @@ func (l *loop) readAll() {
 		l.unread[l.next] = nil
 		l.next++
 		c.unread = false
-		if c.fd < 0 || c.away { // who is away is watched anew when it comes back
+		if c.fd < 0 || c.detached { // a detached one is watched anew when it comes back
 			continue
 		}
 		l.enqueue(c)
@@ -593,7 +593,7 @@ func (l *loop) flushAll() {
 		for i := 0; i < len(l.ready); i++ {
 			c := l.ready[i]
 			l.ready[i], c.queued = nil, false
-			if c.fd >= 0 && !c.away {
+			if c.fd >= 0 && !c.detached {
 				l.flush(c)
 			}
 		}
@@ -662,7 +662,7 @@ func (l *loop) wrote(c *socket, sendable, n int, err unix.Errno) {
 	}
 	if sendable < s.Unsent() && !c.held {
 		c.held = true
-		l.held = append(l.held, c)
+		l.delayed = append(l.delayed, c)
 		l.holding.Store(true)
 		if s.Sendable() > sendable {
 			l.enqueue(c) // storageChanged may have been called before holding was set
@@ -734,13 +734,13 @@ func (l *loop) readMail() (stop bool) {
 
 	if storage {
 		l.holding.Store(false)
-		for i, c := range l.held {
-			l.held[i], c.held = nil, false
+		for i, c := range l.delayed {
+			l.delayed[i], c.held = nil, false
 			if c.fd >= 0 {
 				l.enqueue(c)
 			}
 		}
-		l.held = l.held[:0]
+		l.delayed = l.delayed[:0]
 	}
 
 	for _, s := range listeners {
@@ -759,7 +759,7 @@ func (l *loop) readMail() (stop bool) {
 	for i, c := range l.woken {
 		l.woken[i] = nil
 		c.woken.Store(false)
-		if c.fd >= 0 && !c.away {
+		if c.fd >= 0 && !c.detached {
 			l.advance(c)
 			l.enqueue(c)
 		}
@@ -786,7 +786,7 @@ func (l *loop) runTimers() {
 		c := l.sockets[s]
 		l.timers.Remove(s)
 		delete(l.sockets, s)
-		if c.away {
+		if c.detached {
 			continue
 		}
 		l.advance(c)
@@ -830,7 +830,7 @@ func (l *loop) checkClients() {
 		}
 	}
 	for _, c := range l.conns {
-		if c != nil && !c.away && l.srv.expired(c.session, l.now) {
+		if c != nil && !c.detached && l.srv.expired(c.session, l.now) {
 			l.drop(c)
 		}
 	}
@@ -937,7 +937,7 @@ func (l *loop) shutdown() {
 	l.takeBack(returned)
 	l.flushAll()
 	for _, c := range l.conns {
-		if c != nil && !c.away {
+		if c != nil && !c.detached {
 			l.drop(c)
 		}
 	}

@@ -55,12 +55,12 @@ func (t *loops) resume() {
 // relieve gives the loop to a new goroutine if the present one is inside a session.
 func (l *loop) relieve() {
 	c := l.using.Load()
-	if c == nil || l.away.Load() >= maxRelieved || !l.using.CompareAndSwap(c, nil) {
+	if c == nil || l.detached.Load() >= maxRelieved || !l.using.CompareAndSwap(c, nil) {
 		return
 	}
 	if c.fd >= 0 { // otherwise it is only being closed
-		c.away = true
-		l.away.Add(1)
+		c.detached = true
+		l.detached.Add(1)
 		l.watch(unix.EPOLL_CTL_DEL, c.fd, 0) // what comes, or has come, would be reported again and again
 	}
 	l.mail.Lock()
@@ -98,8 +98,8 @@ func (l *loop) giveBack(c *socket) {
 // takeBack makes the loop serve clients again whose sessions were held up.
 func (l *loop) takeBack(returned []*socket) {
 	for _, c := range returned {
-		c.away = false
-		l.away.Add(-1)
+		c.detached = false
+		l.detached.Add(-1)
 		if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, c.interest()); err != nil {
 			c.session.abort()
 		}

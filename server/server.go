@@ -74,14 +74,14 @@ type Server struct {
 	latency      latencyMonitor
 	stats        serverStats
 
-	transport transport                // for the listeners that are sockets
-	tls       atomic.Pointer[tlsState] // nil as long as nothing has used TLS
-	streams   *goroutines              // for connections that are handed over; may be the same
-	direct    *directs                 // for the program that the server is part of
-	carriers  []carrier                // all three, each once
-	listeners listeners
-	doors     doors
-	files     fileWatch
+	transport  transport                // for the listeners that are sockets
+	tls        atomic.Pointer[tlsState] // nil as long as nothing has used TLS
+	goroutines *goroutines              // for connections that are handed over; may be the same
+	direct     *directs                 // for the program that the server is part of
+	carriers   []carrier                // all three, each once
+	listeners  listeners
+	doors      doors
+	files      fileWatch
 
 	supervised config.Supervision
 
@@ -210,7 +210,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	}
 	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() ||
 		set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
-		Observer: (*observer)(srv), Source: source, Held: srv.held})
+		Observer: (*observer)(srv), Source: source, LockedFor: srv.held})
 	srv.ks.SetListLimit(set.List)
 	srv.startCluster(set)
 	srv.startHook(o.Hook)

@@ -13,7 +13,7 @@ type delayedOutput struct {
 // delayed is a stretch of output that must not be sent before persist.Storage.Told has reached a position in the
 // journal.
 type delayed struct {
-	lsn uint64 // as persist.Storage.Hold gives it
+	lsn uint64 // as persist.Storage.WaitPosition gives it
 	end int    // of the stretch, in bytes of the output
 }
 
@@ -73,7 +73,7 @@ func (s *Session) delayOutput() {
 	if n <= before {
 		return
 	}
-	if lsn := s.srv.storage.Hold(); lsn != 0 {
+	if lsn := s.srv.storage.WaitPosition(); lsn != 0 {
 		d.add(before, n, lsn)
 	}
 }

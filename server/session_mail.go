@@ -92,7 +92,7 @@ func (s *Session) takePushes(n int) {
 		s.out.Buf, box.push = box.push, s.out.Buf
 		s.replyBuffer.own = nil // it may be the mailbox's now
 	default:
-		s.out.RawAside(box.push[:n])
+		s.out.RawPart(box.push[:n])
 		box.push = box.push[:copy(box.push, box.push[n:])]
 	}
 	box.replyAt -= n

@@ -385,7 +385,7 @@ func (r streamRead) block(c *command.Ctx, from []streamPosition) {
 		}
 	}
 	b := command.Block{
-		Keys: c.Args[r.keys : r.keys+r.n], Stream: r.group != 0, Timeout: r.timeout, Empty: (*resp.Writer).NullArray,
+		Keys: c.Args[r.keys : r.keys+r.n], OnRemoval: r.group != 0, Timeout: r.timeout, Empty: (*resp.Writer).NullArray,
 		Try: func(c *command.Ctx, key []byte) bool {
 			if r.runAgain(c, after) {
 				return true

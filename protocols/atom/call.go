@@ -110,7 +110,7 @@ func cmdAtomCall(c *command.Ctx) {
 		w.last = w.stream.LastID()
 	}
 	c.Args = c.Args[:1] // the data need not be kept while the client waits
-	c.Block(command.Block{Keys: [][]byte{responses}, Stream: true, Timeout: a.timeout, Try: w.try, Empty: w.missing})
+	c.Block(command.Block{Keys: [][]byte{responses}, OnRemoval: true, Timeout: a.timeout, Try: w.try, Empty: w.missing})
 }
 
 // atomWait is a call whose command has been sent. It belongs to the blocked client: to whoever calls its Try, and

@@ -117,7 +117,7 @@ func cmdAtomNext(c *command.Ctx) {
 		return
 	}
 	// Whose response stream the acknowledgement goes to is known only when there is a command.
-	c.Block(command.Block{Keys: [][]byte{key}, Shards: engine.AllShards, Stream: true, Timeout: n.timeout,
+	c.Block(command.Block{Keys: [][]byte{key}, Shards: engine.AllShards, OnRemoval: true, Timeout: n.timeout,
 		Try:   tryAtomNext,
 		Empty: (*resp.Writer).Null})
 }

@@ -181,7 +181,7 @@ func cmdPressureDelete(c *command.Ctx) {
 	}
 	c.Block(command.Block{Keys: [][]byte{q.keys[qProducerFree], q.keys[qConsumerFree], q.keys[qClosed]},
 		Shards:  queueShards(c.G.Keyspace(), q.keys),
-		Timeout: timeout, Stream: true, Try: step, Empty: (*resp.Writer).Null})
+		Timeout: timeout, OnRemoval: true, Try: step, Empty: (*resp.Writer).Null})
 }
 
 // available reports whether nobody has a role in a queue that is being deleted. If it is known who has roles, one

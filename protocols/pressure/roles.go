@@ -27,26 +27,26 @@ type roles struct {
 	on bool // pressure-role-recovery; never changes, because who has what must be known from the start
 
 	mu sync.Mutex
-	// who has popped the element and is still connected; each is also in the client's held
+	// who has popped the element and is still connected; each is also in the owned of the client
 	holders map[roleKey]command.Client
 }
 
-// heldRoles is what a client has. The lock of roles protects held.
-type heldRoles struct {
-	held  map[roleKey]struct{}
-	limit int          // of len(held), from which the session looks for queues that have gone
-	count atomic.Int32 // len(held), for those who have not locked
+// ownRoles is what a client has. The lock of roles protects owned.
+type ownRoles struct {
+	owned map[roleKey]struct{}
+	limit int          // of len(owned), from which the session looks for queues that have gone
+	count atomic.Int32 // len(owned), for those who have not locked
 
 	// suspects are queues whose roles the session has to look at once its command has ended. Only its own goroutine uses
 	// them.
 	suspects []queueID
 }
 
-// minHeldLimit is the least heldRoles.limit.
+// minHeldLimit is the least ownRoles.limit.
 const minHeldLimit = 64
 
-// heldBy returns what a client has.
-func heldBy(c command.Client) *heldRoles { return c.State(serviceID).(*heldRoles) }
+// ownedBy returns what a client has.
+func ownedBy(c command.Client) *ownRoles { return c.State(serviceID).(*ownRoles) }
 
 // isRoleList reports whether a key ends like those of the lists. It is asked for every list that is pushed to or
 // popped from.
@@ -98,7 +98,7 @@ func (r *roles) pushed(c command.Client, db int, key string) {
 		if base, ok := strings.CutSuffix(key, queueSuffixes[qProducerFree]); ok {
 			r.forget(roleKey{db, base + queueSuffixes[qNotFull]}) // who was the producer needs it no more
 		}
-	case heldBy(c).count.Load() > 0:
+	case ownedBy(c).count.Load() > 0:
 		// The message takes the place that the element of :not_full stood for.
 		k := roleKey{db, key + queueSuffixes[qNotFull]}
 		if r.holder(k) == c {
@@ -117,15 +117,15 @@ func (s *Service) missed(c command.Client, k roleKey) {
 
 // took makes a client the holder.
 func (s *Service) took(c command.Client, own bool, k roleKey) {
-	r, h := &s.roles, heldBy(c)
+	r, h := &s.roles, ownedBy(c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.put(k, c)
 	// Who deletes queues pops roles and never gives them back. Others that serve the client leave it to the next command
 	// of its own.
-	if len(h.held) > max(h.limit, minHeldLimit) && own {
-		h.limit = 2 * len(h.held)
-		for k := range h.held {
+	if len(h.owned) > max(h.limit, minHeldLimit) && own {
+		h.limit = 2 * len(h.owned)
+		for k := range h.owned {
 			s.suspect(c, k.queue())
 		}
 	}
@@ -133,7 +133,7 @@ func (s *Service) took(c command.Client, own bool, k roleKey) {
 
 // suspect has a client look at a queue as soon as its command has ended.
 func (s *Service) suspect(c command.Client, id queueID) {
-	h := heldBy(c)
+	h := ownedBy(c)
 	if len(h.suspects) == 0 {
 		c.After(func(now int64) { s.lookAt(h, now) })
 	}
@@ -155,12 +155,12 @@ func (r *roles) set(k roleKey, c command.Client) {
 func (r *roles) put(k roleKey, c command.Client) {
 	r.drop(k)
 	r.holders[k] = c
-	h := heldBy(c)
-	if h.held == nil {
-		h.held = map[roleKey]struct{}{}
+	h := ownedBy(c)
+	if h.owned == nil {
+		h.owned = map[roleKey]struct{}{}
 	}
-	h.held[k] = struct{}{}
-	h.count.Store(int32(len(h.held)))
+	h.owned[k] = struct{}{}
+	h.count.Store(int32(len(h.owned)))
 }
 
 // forget says that nobody has the element any more.
@@ -177,9 +177,9 @@ func (r *roles) drop(k roleKey) {
 		return
 	}
 	delete(r.holders, k)
-	h := heldBy(c)
-	delete(h.held, k)
-	h.count.Store(int32(len(h.held)))
+	h := ownedBy(c)
+	delete(h.owned, k)
+	h.count.Store(int32(len(h.owned)))
 }
 
 // holder returns who has the element, nil if nobody is known to have it.
@@ -202,17 +202,17 @@ func (s *Service) Holders() int {
 }
 
 // MustSee implements command.Service: closing a client that has roles gives them back.
-func (s *Service) MustSee(c command.Client) bool { return heldBy(c).count.Load() > 0 }
+func (s *Service) MustSee(c command.Client) bool { return ownedBy(c).count.Load() > 0 }
 
 // Gone implements command.Service. It gives back what the client had.
 func (s *Service) Gone(c command.Client) {
-	h := heldBy(c)
+	h := ownedBy(c)
 	if h.count.Load() == 0 {
 		return
 	}
 	queues := map[queueID]struct{}{}
 	s.roles.mu.Lock()
-	for k := range h.held {
+	for k := range h.owned {
 		queues[k.queue()] = struct{}{}
 	}
 	s.roles.mu.Unlock()
@@ -223,7 +223,7 @@ func (s *Service) Gone(c command.Client) {
 
 // lookAt gives back the roles of a client's suspects that nobody has, and forgets queues that have gone. No guard may
 // be held.
-func (s *Service) lookAt(h *heldRoles, now int64) {
+func (s *Service) lookAt(h *ownRoles, now int64) {
 	suspects := h.suspects
 	h.suspects = nil
 	for _, id := range suspects {

@@ -43,4 +43,4 @@ func (s *Service) Events() engine.EventClass {
 }
 
 // NewClient implements command.Service.
-func (s *Service) NewClient() any { return new(heldRoles) }
+func (s *Service) NewClient() any { return new(ownRoles) }

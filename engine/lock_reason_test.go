@@ -16,15 +16,15 @@ func TestWorkThatHoldsCommandsUpIsTold(t *testing.T) {
 	clock := NewManualClock(time.UnixMilli(1_000_000))
 	store := newMemoryStore()
 	var mu sync.Mutex
-	var told []Hold
-	take := func() []Hold {
+	var told []LockReason
+	take := func() []LockReason {
 		mu.Lock()
 		defer mu.Unlock()
 		list := slices.Compact(told)
 		told = nil
 		return list
 	}
-	options := Options{Shards: 1, Clock: clock, Source: store, Held: func(by Hold, took time.Duration) {
+	options := Options{Shards: 1, Clock: clock, Source: store, LockedFor: func(by LockReason, took time.Duration) {
 		require.GreaterOrEqual(t, took, time.Duration(0))
 		mu.Lock()
 		defer mu.Unlock()
@@ -36,26 +36,26 @@ func TestWorkThatHoldsCommandsUpIsTold(t *testing.T) {
 	require.Empty(t, take(), "commands are not such work")
 	clock.Advance(10 * time.Millisecond)
 	ks.running.Wait()
-	require.Equal(t, []Hold{HoldExpiry}, take())
+	require.Equal(t, []LockReason{LockedForExpiry}, take())
 
 	f := ks.Freeze(func() {})
-	require.Equal(t, []Hold{HoldCheckpoint}, take())
+	require.Equal(t, []LockReason{LockForCheckpoint}, take())
 	store.write(t, f, func() {})
 	f.Done()
-	require.Equal(t, []Hold{HoldCheckpoint}, take())
+	require.Equal(t, []LockReason{LockForCheckpoint}, take())
 
 	again := New(options)
 	require.NoError(t, again.Restore(store.state))
 	again.EndReplay(nil)
 	require.NoError(t, again.LoadDirectory(store.eachHead, func(int) bool { return true }))
-	require.Equal(t, []Hold{HoldLoading}, take())
+	require.Equal(t, []LockReason{LockForLoading}, take())
 }
 
 func TestACheckpointHoldsNobodyUpForManyLongValues(t *testing.T) {
 	store := newMemoryStore()
 	var held atomic.Int64
 	ks := New(Options{Shards: 1, Clock: NewManualClock(time.UnixMilli(1_000_000)), Source: store,
-		Held: func(Hold, time.Duration) { held.Add(1) }})
+		LockedFor: func(LockReason, time.Duration) { held.Add(1) }})
 	const length, locks = lendFrom - 1, 10 // the longest that are copied
 	const n = locks * (freezeBytes/length + 1)
 	for i := range n {
