@@ -100,12 +100,12 @@ func TestSaveCommands(t *testing.T) {
 	d.expect("+OK\r\n", "SAVE")
 	require.Equal(t, 1, saves())
 	d.expect("+Background saving started\r\n", "BGSAVE")
-	for saves() < 2 {
+	for saves() < 2 || d.info("rdb_bgsave_in_progress") != "0" {
 		time.Sleep(time.Millisecond)
 	}
 	d.expect("+Background saving started\r\n", "BGSAVE SCHEDULE")
 	d.expect("-ERR syntax error\r\n", "BGSAVE NOW")
-	for saves() < 3 {
+	for saves() < 3 || d.info("rdb_bgsave_in_progress") != "0" {
 		time.Sleep(time.Millisecond)
 	}
 	d.expect("+Background append only file rewriting started\r\n", "BGREWRITEAOF")
