@@ -124,8 +124,10 @@ func typeOf(entry *engine.Entry) byte {
 		return typeHash
 	case engine.Stream:
 		return typeStream2
+	case engine.String:
+		return typeString
 	}
-	return typeString
+	panic("rdb: no form for a " + entry.Type().String())
 }
 
 // value writes a value. One that is not in memory is brought there.
