@@ -337,6 +337,7 @@ type newEntry struct {
 	id      streams.ID
 	auto    bool // the server chooses the ID
 	autoSeq bool // the server chooses its second part
+	at      int  // which argument the ID is
 	fields  [][]byte
 	trim    trimming
 	noMake  bool // only to a stream that exists
@@ -364,6 +365,7 @@ func (n *newEntry) parse(c *command.Ctx) (ok bool) {
 		}
 		break
 	}
+	n.at = len(c.Args) - 1 - o.Left()
 	n.fields = o.Rest()
 	switch {
 	case !n.trim.check(c, false):
@@ -433,14 +435,30 @@ func Add(c *command.Ctx) {
 	if trimmed > 0 {
 		c.G.Notify(engine.EventStream, "xtrim", c.DB, e.Key())
 	}
-	if n.auto || n.autoSeq || n.trim.how.Approx {
+	switch {
+	case n.trim.how.Approx:
 		journalXadd(c, id, n.fields, trimmed > 0, s.Len(), n.trim.how.References)
+	case n.auto || n.autoSeq:
+		journalID(c, n.at, id)
 	}
 	WriteID(c.W, id)
 }
 
-// journalXadd has an XADD journalled with the ID that the server chose, and with what trimming did exactly, because
-// approximate trimming depends on how the entries lie in blocks: the stream was trimmed to a length, or not at all.
+// journalID has an XADD journalled as it was sent, but with the ID that the server chose, which argument at names.
+func journalID(c *command.Ctx, at int, id streams.ID) {
+	if !c.G.Journals() {
+		return
+	}
+	l := argLists.Get().(*argList)
+	sent := c.Args[at]
+	c.Args[at] = id.Append(l.text[:0])
+	c.Journal(c.Args...)
+	c.Args[at] = sent // monitors and the slow log show what was sent
+	argLists.Put(l)
+}
+
+// journalXadd has an XADD journalled with its ID, and with what trimming did exactly, because approximate trimming
+// depends on how the entries lie in blocks: the stream was trimmed to a length, or not at all.
 func journalXadd(c *command.Ctx, id streams.ID, fields [][]byte, trimmed bool, length int, refs streams.References) {
 	if !c.G.Journals() {
 		return
