@@ -388,3 +388,36 @@ func leadingInt(arg []byte) int {
 	}
 	return n
 }
+
+// SecretArgs returns the indices of the arguments that no log and no monitor may show.
+func (cmd *Command) SecretArgs(args [][]byte) (indices []int) {
+	if cmd.Secrets != nil {
+		cmd.Secrets(args, func(i int) { indices = append(indices, i) })
+	}
+	return indices
+}
+
+// KeyRange returns the places of keys in the old form: first, last (negative counts from the end) and step; zeros if
+// the keys are not at fixed places. It is the range of the first spec, extended by specs that follow without a gap.
+func (cmd *Command) KeyRange() (first, last, step int) {
+	end := func(k *KeySpec) int {
+		if k.LastKey < 0 {
+			return k.LastKey
+		}
+		return k.Index + k.LastKey
+	}
+	for i := range cmd.Keys {
+		k := &cmd.Keys[i]
+		switch {
+		case k.Keyword != "" || k.Index == 0 || k.ByNumber:
+		case len(cmd.Keys) == 1:
+			return k.Index, end(k), k.Step
+		case k.Step != 1:
+		case first == 0:
+			first, last, step = k.Index, end(k), 1
+		case last == k.Index-1:
+			last = end(k)
+		}
+	}
+	return first, last, step
+}

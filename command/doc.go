@@ -8,7 +8,7 @@
 // A [Command] is everything known of a command. The entries stand at the head of the files of their handlers, and
 // each group registers itself ([Register]). table.go and shape.go derive the rest: ACL categories, the shards a guard
 // takes, COMMAND and its sub-commands, docs/commands.md. What only COMMAND DOCS says, histories and versions, is in
-// server/command_docs.go.
+// commands/server/command_docs.go.
 //
 // What a command is special for (channels, secrets, exact keys, what a script declares) is a field of its entry.
 // Nobody but a handler compares names, and a test looks for that. Keys that follow from the arguments without being

@@ -263,8 +263,8 @@ func (s *Session) endBlock(reply []byte) {
 	b := s.blocked
 	s.examine(b.ctx.Cmd, b.ctx.Args, 1, b.took)
 	if len(reply) > 0 && reply[0] == '-' {
-		s.srv.commandStats.of(b.ctx.Cmd).failed.Add(1)
-		s.srv.countError(reply[1:])
+		s.srv.commandStats.Of(b.ctx.Cmd).Failed.Add(1)
+		s.srv.stats.errors.Count(reply[1:])
 	}
 	switch {
 	case s.replies == replyOn && cap(reply) >= buffers.Large && s.out.Len() == 0:

@@ -500,7 +500,7 @@ func TestDebugIsForThoseWhoMay(t *testing.T) {
 		s := startTestServer(t, Options{}, "enable-debug-command", setting)
 		require.Equal(t, want, s.connect().do("DEBUG SLEEP 0"))
 		far := s.newSession(Peer{Addr: "192.0.2.1:1"}, func() {})
-		require.Equal(t, setting == "yes", far.has(far.srv.config.Get().EnableDebugCommand))
+		require.Equal(t, setting == "yes", far.Has(far.srv.config.Get().EnableDebugCommand))
 		far.Close()
 	}
 	s := startTestServer(t, Options{}, "enable-debug-command", "yes")

@@ -107,7 +107,7 @@ func keySlot(cmd *command.Command, args [][]byte) (slot int, ok bool) {
 	// The arguments do not fit the specs, which need not be wrong: PFMERGE without sources. What is in the range of keys
 	// counts.
 	slot, ok = noSlot, true
-	first, last, step := keyRange(cmd)
+	first, last, step := cmd.KeyRange()
 	if last < 0 {
 		last += len(args)
 	}

@@ -90,7 +90,7 @@ func cmdACLCat(c *command.Ctx) {
 		return
 	case 3:
 	default:
-		wrongUse(c, "ACL")
+		command.WrongUse(c, "ACL")
 		return
 	}
 	i := slices.Index(command.CategoryNames[:], command.Lower(c.Args[2]))
@@ -164,7 +164,7 @@ func cmdACLGenpass(c *command.Ctx) {
 			return
 		}
 	default:
-		wrongUse(c, "ACL")
+		command.WrongUse(c, "ACL")
 		return
 	}
 	if bits <= 0 || bits > maxGenpassBits {
@@ -257,7 +257,7 @@ func cmdACLLog(c *command.Ctx) {
 	count := int64(10)
 	switch {
 	case len(c.Args) > 3:
-		wrongUse(c, "ACL")
+		command.WrongUse(c, "ACL")
 		return
 	case len(c.Args) == 3 && command.EqualFold(c.Args[2], "reset"):
 		serverOf(c).users.log.Reset()

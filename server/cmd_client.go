@@ -474,7 +474,7 @@ func readKillFilter(c *command.Ctx) (f killFilter, ok bool) {
 func cmdClientUnblock(c *command.Ctx) {
 	m := mailUnblocked
 	if len(c.Args) > 4 {
-		wrongUse(c, "CLIENT")
+		command.WrongUse(c, "CLIENT")
 		return
 	}
 	if len(c.Args) == 4 {

@@ -439,7 +439,7 @@ func cmdClusterDelslotsrange(c *command.Ctx) {
 func cmdClusterFailover(c *command.Ctx) {
 	switch o := c.Options(2); {
 	case len(c.Args) > 3:
-		wrongUse(c, "CLUSTER")
+		command.WrongUse(c, "CLUSTER")
 	case o.Next() && !o.Is("force") && !o.Is("takeover"):
 		c.Err(command.ErrSyntax)
 	default:
@@ -450,7 +450,7 @@ func cmdClusterFailover(c *command.Ctx) {
 func cmdClusterReset(c *command.Ctx) {
 	switch o := c.Options(2); {
 	case len(c.Args) > 3:
-		wrongUse(c, "CLUSTER")
+		command.WrongUse(c, "CLUSTER")
 	case o.Next() && !o.Is("hard") && !o.Is("soft"):
 		c.Err(command.ErrSyntax)
 	default:
@@ -465,7 +465,7 @@ func validPort(port int64) bool { return port > 0 && port <= math.MaxUint16 }
 
 func cmdClusterMeet(c *command.Ctx) {
 	if len(c.Args) > 5 {
-		wrongUse(c, "CLUSTER")
+		command.WrongUse(c, "CLUSTER")
 		return
 	}
 	var ports [2]int64

@@ -233,9 +233,3 @@ func printable(name []byte) bool {
 	}
 	return true
 }
-
-// wrongUse answers a sub-command with a wrong number of arguments that its arity lets pass.
-func wrongUse(c *command.Ctx, container string) {
-	c.Err(command.Error(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%.128s'. Try %s HELP.",
-		c.Args[1], container)))
-}

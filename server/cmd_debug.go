@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/command"
+	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -84,7 +85,7 @@ func cmdDebug(c *command.Ctx) {
 	sub, ok := debugCommands[command.Lower(c.Args[1])]
 	args := c.Args[2:]
 	if !ok || len(args) < sub.min || len(args) > sub.max {
-		wrongUse(c, "DEBUG")
+		command.WrongUse(c, "DEBUG")
 		return
 	}
 	sub.do(c, args)
@@ -92,11 +93,11 @@ func cmdDebug(c *command.Ctx) {
 
 // debugAllowed reports whether the client may use DEBUG.
 func debugAllowed(host command.Host, client command.Client) bool {
-	return client.(*Session).has(host.(*Server).config.Get().EnableDebugCommand)
+	return client.(*Session).Has(host.(*Server).config.Get().EnableDebugCommand)
 }
 
 // has reports whether the client is one of those that have an access.
-func (s *Session) has(a config.Access) bool {
+func (s *Session) Has(a config.Access) bool {
 	return a == config.AccessYes || a == config.AccessLocal && s.peer.local()
 }
 
@@ -182,7 +183,7 @@ func debugReplyBuffer(c *command.Ctx, args [][]byte) {
 	case command.EqualFold(args[0], "resizing"):
 		all.fixed.Store(debugNumber(args[1]) == 0)
 	default:
-		wrongUse(c, "DEBUG")
+		command.WrongUse(c, "DEBUG")
 		return
 	}
 	c.W.OK()
@@ -263,7 +264,7 @@ func (srv *Server) replID() string {
 	return srv.runID
 }
 
-func debugConfigRewrite(c *command.Ctx, _ [][]byte) { rewriteConfig(c, true) }
+func debugConfigRewrite(c *command.Ctx, _ [][]byte) { servercommands.RewriteConfig(c, true) }
 
 // debugEntry returns the entry of a key without counting as a use of it; if there is none an error is written.
 func debugEntry(c *command.Ctx, key []byte) *engine.Entry {

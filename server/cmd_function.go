@@ -146,7 +146,7 @@ func cmdFunctionDelete(c *command.Ctx) {
 
 func cmdFunctionFlush(c *command.Ctx) {
 	if len(c.Args) > 3 {
-		wrongUse(c, "FUNCTION")
+		command.WrongUse(c, "FUNCTION")
 		return
 	}
 	if o := c.Options(2); o.Next() && !o.Is("async") && !o.Is("sync") {
@@ -265,7 +265,7 @@ func cmdFunctionDump(c *command.Ctx) { c.W.Bulk(rdb.DumpFunctions(serverOf(c).fu
 // cmdFunctionRestore creates all libraries of a payload, or none.
 func cmdFunctionRestore(c *command.Ctx) {
 	if len(c.Args) > 4 {
-		wrongUse(c, "FUNCTION")
+		command.WrongUse(c, "FUNCTION")
 		return
 	}
 	flush, replace := false, false

@@ -37,7 +37,7 @@ var serverCommands = []*command.Command{
 		Summary: "Inspects and disturbs the server, for tests",
 		Syntax:  "subcommand [arg [arg ...]]", Complexity: "Depends on the argument",
 		Allowed: debugAllowed, CallableNow: debugFromScript, Do: cmdDebug},
-	memoryCommand, slowlogCommand, latencyCommand, moduleCommand,
+	memoryCommand, moduleCommand,
 	{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1,
 		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 		Summary: "Streams all commands as they are executed", Complexity: "O(1)",
@@ -474,7 +474,7 @@ func (b *infoText) stats(c *command.Ctx) {
 	b.number("tracking_total_items", int64(readers))
 	b.number("tracking_total_prefixes", int64(prefixes))
 	b.number("unexpected_error_replies", s.unexpected.Load())
-	b.number("total_error_replies", s.errors.total.Load())
+	b.number("total_error_replies", s.errors.Replies())
 	b.number("dump_payload_sanitizations", s.restored.Load())
 	b.number("client_query_buffer_limit_disconnections", s.inputTooLong.Load())
 	b.number("client_output_buffer_limit_disconnections", s.outputTooLong.Load())
@@ -534,12 +534,12 @@ func (b *infoText) commandStats(c *command.Ctx) {
 	}
 	slices.SortFunc(all, func(x, y *command.Command) int { return cmp.Compare(x.Name, y.Name) })
 	for _, cmd := range all {
-		s := srv.commandStats.seen(cmd)
-		calls, rejected, failed := s.calls.Load(), s.rejected.Load(), s.failed.Load()
+		s := srv.commandStats.Seen(cmd)
+		calls, rejected, failed := s.Calls.Load(), s.Rejected.Load(), s.Failed.Load()
 		if calls == 0 && rejected == 0 && failed == 0 {
 			continue
 		}
-		usec := float64(s.nanos.Load()) / 1000
+		usec := float64(s.Nanos.Load()) / 1000
 		perCall := 0.0
 		if calls > 0 {
 			perCall = usec / float64(calls)
@@ -550,20 +550,20 @@ func (b *infoText) commandStats(c *command.Ctx) {
 }
 
 func (b *infoText) errorStats(c *command.Ctx) {
-	serverOf(c).stats.errors.each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
+	serverOf(c).stats.errors.Each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
 }
 
 func (b *infoText) latencyStats(c *command.Ctx) {
 	srv := serverOf(c)
 	percentiles := srv.config.Get().LatencyPercentiles
 	for cmd := range srv.table.All {
-		h := srv.commandStats.seen(cmd).durations.Load()
+		h := srv.commandStats.Seen(cmd).Histogram()
 		if h == nil {
 			continue
 		}
 		parts := make([]string, len(percentiles))
 		for i, p := range percentiles {
-			parts[i] = fmt.Sprintf("p%s=%.3f", config.PercentileText(p), float64(h.percentile(p))/1000)
+			parts[i] = fmt.Sprintf("p%s=%.3f", config.PercentileText(p), float64(h.Percentile(p))/1000)
 		}
 		b.text("latency_percentiles_usec_"+cmd.Name, strings.Join(parts, ","))
 	}

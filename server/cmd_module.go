@@ -31,7 +31,7 @@ func cmdModuleList(c *command.Ctx) { c.W.Array(0) }
 
 // modulesAllowed reports whether the client may use MODULE.
 func modulesAllowed(host command.Host, client command.Client) bool {
-	return client.(*Session).has(host.(*Server).config.Get().EnableModuleCommand)
+	return client.(*Session).Has(host.(*Server).config.Get().EnableModuleCommand)
 }
 
 func cmdModuleLoad(c *command.Ctx) {

@@ -291,7 +291,7 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	cmd, _ := s.srv.table.Lookup(args)
 	if e := s.admit(command.FromScript, cmd, nil, args); e != "" {
 		if cmd != nil {
-			s.srv.commandStats.of(cmd).rejected.Add(1)
+			s.srv.commandStats.Of(cmd).Rejected.Add(1)
 		}
 		c.Err(e)
 		return h.w.Buf

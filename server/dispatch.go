@@ -85,13 +85,13 @@ func (s *Session) reject(cmd *command.Command, e command.Error) {
 		s.tracking.endCaching(cmd)
 	}
 	if cmd != nil {
-		s.srv.commandStats.of(cmd).rejected.Add(1)
+		s.srv.commandStats.Of(cmd).Rejected.Add(1)
 	}
 	if cmd != nil && cmd.RunsQueue {
 		s.discard()
 		e = execAborted(e)
 	}
-	s.srv.countError([]byte(e))
+	s.srv.stats.errors.Count([]byte(e))
 	s.out.Error(string(e))
 }
 
@@ -154,8 +154,8 @@ func (s *Session) run(c *command.Ctx) {
 		journalChanges(c, changes)
 	}
 	if len(c.W.Buf) > mark && c.W.Buf[mark] == '-' {
-		s.srv.commandStats.of(cmd).failed.Add(1)
-		s.srv.countError(c.W.Buf[mark+1:])
+		s.srv.commandStats.Of(cmd).Failed.Add(1)
+		s.srv.stats.errors.Count(c.W.Buf[mark+1:])
 	}
 	if alone {
 		s.end(c, start)

@@ -134,7 +134,7 @@
 // Counters are kept per run of equal commands in a batch (timing.go): a pipeline of sixteen GETs reads the clock
 // once. Commands whose cost is not constant (Command.Slow) are measured one by one, and so is the only command of a
 // batch. When a run of several is slow, LATENCY shows the run, SLOWLOG nothing, and the session's next 256 commands
-// are measured one by one. Limits under a millisecond measure everything. Histograms (latency.go) are laid out as
+// are measured one by one. Limits under a millisecond measure everything. Histograms (package stats) are laid out as
 // Redis's. What holds clients up without a command is timed where shards are locked (engine.Options.LockedFor) and
 // where replies wait for the disk (journal.Options.Waited).
 //

@@ -111,7 +111,7 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 		return srv.overMemory() && (n%evictionCheck != 0 || srv.ticks()-start <= patience)
 	})
 	if n > 1 {
-		srv.latency.add("eviction-cycle", now, srv.ticks()-start, set.LatencyMonitorThreshold)
+		srv.latency.Add("eviction-cycle", now, srv.ticks()-start, set.LatencyMonitorThreshold)
 	}
 	switch {
 	case !srv.overMemory():

@@ -4,11 +4,20 @@ import (
 	"log/slog"
 
 	"github.com/atomredis/atomredis/command"
+	servercommands "github.com/atomredis/atomredis/commands/server"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/stats"
 )
 
 // This file is what commands see of the server and of the client; see Host and Client.
+
+// What the commands of each package need.
+var (
+	_ servercommands.Host   = (*Server)(nil)
+	_ servercommands.Client = (*Session)(nil)
+)
 
 // serverOf returns the server of a command.
 func serverOf(c *command.Ctx) *Server { return c.Host.(*Server) }
@@ -55,3 +64,18 @@ func (srv *Server) RDBLimits() *rdb.Limits {
 
 // PayloadChecked implements Host.
 func (srv *Server) PayloadChecked() { srv.stats.restored.Add(1) }
+
+// Table returns the command table.
+func (srv *Server) Table() *command.Table { return srv.table }
+
+// Config returns the configuration.
+func (srv *Server) Config() *config.Config { return srv.config }
+
+// Slowlog returns the log of slow commands.
+func (srv *Server) Slowlog() *stats.Slowlog { return &srv.slowlog }
+
+// Latency returns the latency monitor.
+func (srv *Server) Latency() *stats.Latency { return &srv.latency }
+
+// CommandStats returns the counters of commands.
+func (srv *Server) CommandStats() *stats.Commands { return &srv.commandStats }

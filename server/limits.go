@@ -262,8 +262,8 @@ func (srv *Server) loopTime() time.Duration {
 // commandTime returns how long commands took.
 func (srv *Server) commandTime() time.Duration {
 	n := int64(0)
-	for s := range srv.commandStats.all() {
-		n += s.nanos.Load()
+	for s := range srv.commandStats.All() {
+		n += s.Nanos.Load()
 	}
 	return time.Duration(n)
 }
@@ -271,8 +271,8 @@ func (srv *Server) commandTime() time.Duration {
 // commandCalls returns how many commands have been executed.
 func (srv *Server) commandCalls() int64 {
 	n := int64(0)
-	for s := range srv.commandStats.all() {
-		n += s.calls.Load()
+	for s := range srv.commandStats.All() {
+		n += s.Calls.Load()
 	}
 	return n
 }

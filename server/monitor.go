@@ -77,7 +77,7 @@ func (m *monitors) feed(s *Session, from command.Origin, cmd *command.Command, a
 	line = strconv.AppendInt(line, int64(s.db), 10)
 	line = append(line, ' ')
 	line = append(append(line, source...), ']')
-	secret := secrets(cmd, args)
+	secret := cmd.SecretArgs(args)
 	for i, a := range args {
 		line = append(line, ' ')
 		if slices.Contains(secret, i) {
@@ -94,14 +94,6 @@ func (m *monitors) feed(s *Session, from command.Origin, cmd *command.Command, a
 			to.pushAfter(&s.origin, line)
 		}
 	}
-}
-
-// secrets returns the indices of the arguments that nobody may see.
-func secrets(cmd *command.Command, args [][]byte) (indices []int) {
-	if cmd.Secrets != nil {
-		cmd.Secrets(args, func(i int) { indices = append(indices, i) })
-	}
-	return indices
 }
 
 func cmdMonitor(c *command.Ctx) {

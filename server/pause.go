@@ -124,7 +124,7 @@ func (p *pauseState) held(r *clients, now int64) int {
 func cmdClientPause(c *command.Ctx) {
 	all := true
 	if len(c.Args) > 4 {
-		wrongUse(c, "CLIENT")
+		command.WrongUse(c, "CLIENT")
 		return
 	}
 	if len(c.Args) == 4 {

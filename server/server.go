@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
@@ -25,6 +23,8 @@ import (
 	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/server/acl"
+	"github.com/atomredis/atomredis/stats"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
@@ -67,11 +67,11 @@ type Server struct {
 	// restricted says that the state of the storage keeps some commands from running; see restriction.
 	restricted atomic.Bool
 
-	commandStats commandCounters
+	commandStats stats.Commands
 	timing       timing
 	leastLimit   atomic.Int64 // OutputLimits.leastHard
-	slowlog      slowlog
-	latency      latencyMonitor
+	slowlog      stats.Slowlog
+	latency      stats.Latency
 	stats        serverStats
 
 	transport  transport                // for the listeners that are sockets
@@ -115,7 +115,7 @@ type serverStats struct {
 	expands, shrinks      atomic.Int64 // of clients' reply buffers
 	restored              atomic.Int64 // payloads of RESTORE that were checked
 	unexpected            atomic.Int64 // commands of the master that could not be executed
-	errors                errorStats
+	errors                stats.Errors
 	blocked               atomic.Int64 // a gauge
 	loaded                atomic.Pointer[loadedKeys]
 	// Clients that were closed because of what they had sent, or not read.
@@ -220,7 +220,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	if n := srv.maxClients(); n < int64(set.MaxClients) {
 		log.Warn("the limit of open files allows fewer clients than configured", "maxclients", set.MaxClients, "possible", n)
 	}
-	srv.commandStats = newCommandCounters(srv.table.Count + command.MaxCustom)
+	srv.commandStats = stats.NewCommands(srv.table.Count + command.MaxCustom)
 	srv.timing.set(set)
 	srv.setLimits(set, set)
 	srv.replyBuffers.peakAge.Store(defaultPeakAge)
@@ -408,14 +408,10 @@ func (srv *Server) ticks() int64 { return int64(time.Since(srv.tickBase)) }
 
 // ResetStats sets the counters of INFO to zero.
 func (srv *Server) ResetStats() {
-	for s := range srv.commandStats.all() {
-		s.calls.Store(0)
-		s.nanos.Store(0)
-		s.failed.Store(0)
-		s.rejected.Store(0)
-		s.durations.Store(nil)
+	for s := range srv.commandStats.All() {
+		s.Reset()
 	}
-	srv.stats.errors.reset()
+	srv.stats.errors.Reset()
 	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.bytesOut,
 		&srv.stats.reads, &srv.stats.writes, &srv.stats.loopReads, &srv.stats.loopWrites, &srv.stats.rounds,
 		&srv.stats.replIn, &srv.stats.replOut, &srv.stats.copies, &srv.stats.noPartial,

@@ -131,8 +131,8 @@ func TestLongArgumentsThatAreKept(t *testing.T) {
 		for i, b := range all {
 			seen[i] = append(seen[i], b.feed(monitors[i]), b.feed(others[i], request("LRANGE", "list", "0", "-1")),
 				b.feed(others[i], request("MGET", "a", "b")))
-			for _, e := range b.slowlog.latest(1000) {
-				seen[i] = append(seen[i], strings.Join(e.args, " "))
+			for _, e := range b.slowlog.Latest(1000) {
+				seen[i] = append(seen[i], strings.Join(e.Args, " "))
 			}
 			require.Empty(t, sessions[i].owned.kept)
 		}
@@ -179,9 +179,9 @@ func TestKeptArgumentsStayUntilTheyAreLogged(t *testing.T) {
 		other.Input(request("SETRANGE", "k", "0", "patch"), b.ks.Now())
 	}
 	wg.Wait()
-	for _, e := range b.slowlog.latest(1000) {
-		if e.args[0] == "SET" {
-			require.True(t, strings.HasPrefix(e.args[2], "vvvvv"), e.args[2])
+	for _, e := range b.slowlog.Latest(1000) {
+		if e.Args[0] == "SET" {
+			require.True(t, strings.HasPrefix(e.Args[2], "vvvvv"), e.Args[2])
 		}
 	}
 	other.Close()

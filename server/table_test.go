@@ -1,8 +1,6 @@
 package server
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -89,27 +87,4 @@ func shortest(a *command.Argument) int {
 		n++
 	}
 	return n
-}
-
-// What is said of commands beside the table must be said of some.
-func TestEveryHistoryBelongsToACommand(t *testing.T) {
-	table := command.NewTable()
-	for name, history := range commandHistory() {
-		require.NotNil(t, table.Original(name), name)
-		require.True(t, slices.IsSortedFunc(history, func(a, b change) int { return compareVersions(t, a.since, b.since) }),
-			name)
-	}
-	for _, name := range internalCommands {
-		require.NotNil(t, table.Original(name), name)
-	}
-}
-
-func compareVersions(t *testing.T, a, b string) int {
-	parts := func(version string) (out [3]int) {
-		_, err := fmt.Sscanf(version, "%d.%d.%d", &out[0], &out[1], &out[2])
-		require.NoError(t, err, version)
-		return out
-	}
-	x, y := parts(a), parts(b)
-	return slices.Compare(x[:], y[:])
 }

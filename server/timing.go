@@ -7,6 +7,8 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/journal"
 )
 
 // How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal
@@ -81,7 +83,7 @@ func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
 func (s *Session) end(c *command.Ctx, start int64) {
 	s.flushTally() // of the commands that it has called
 	took := s.tally.start - start
-	s.srv.commandStats.of(c.Cmd).count(1, took)
+	s.srv.commandStats.Of(c.Cmd).Count(1, took)
 	if b := s.blocked; b != nil && b.ctx.Cmd == c.Cmd && !c.NoBlock {
 		b.took = took // it is not over: endBlock examines it
 		return
@@ -98,23 +100,17 @@ func (s *Session) flushTally() {
 	t := s.tally
 	s.tally = tally{start: now}
 	if t.cmd != nil {
-		s.srv.commandStats.of(t.cmd).count(t.calls, now-t.start)
+		s.srv.commandStats.Of(t.cmd).Count(t.calls, now-t.start)
 		s.examine(t.cmd, t.args, t.calls, now-t.start)
 	}
 	s.exact = s.suspicious > 0 || s.srv.timing.exact.Load()
-}
-
-// count counts calls that took so many ns in all.
-func (s *commandStats) count(calls, took int64) {
-	s.calls.Add(calls)
-	s.nanos.Add(took)
 }
 
 // examine takes note of how long calls of a command took: so many ns in all. args are those of a single call; nil if
 // they are not known.
 func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64) {
 	if s.srv.timing.tracking.Load() {
-		s.srv.commandStats.of(cmd).histogram().add(took/calls, calls)
+		s.srv.commandStats.Of(cmd).Observe(took/calls, calls)
 	}
 	if took > exactBelow {
 		s.now = s.srv.ks.Now() // slow commands must not leave the following ones in the past
@@ -127,11 +123,33 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 		s.suspicious = suspicion
 	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
 		cmd.Flags&command.SkipSlowlog == 0 && args != nil {
-		s.srv.slowlog.add(s, cmd, args, took, set.SlowlogMaxLen)
+		s.srv.slowlog.Add(s.srv.ks.Now(), s.peer.Addr, s.name, cmd, args, took, set.SlowlogMaxLen)
 	}
 	event := "command"
 	if cmd.Flags&command.Fast != 0 {
 		event = "fast-command"
 	}
-	s.srv.latency.add(event, s.now, took, set.LatencyMonitorThreshold)
+	s.srv.latency.Add(event, s.now, took, set.LatencyMonitorThreshold)
+}
+
+// What holds clients up beside commands, in the words of Redis where it has some. Evictions are timed in makeRoom.
+var (
+	holdEvents = [...]string{engine.LockedForExpiry: "expire-cycle", engine.LockForCheckpoint: "checkpoint",
+		engine.LockForLoading: "loading"}
+	waitEvents = [...]string{journal.WaitWrite: "aof-write", journal.WaitSync: "aof-fsync-always",
+		journal.WaitLag: "aof-write-pending-fsync"}
+)
+
+// held takes note of work of the keyspace that commands had to wait for.
+func (srv *Server) held(by engine.LockReason, took time.Duration) { srv.event(holdEvents[by], took) }
+
+// waited takes note of work of the journal that clients had to wait for.
+func (srv *Server) waited(forWhat journal.Wait, took time.Duration) {
+	srv.event(waitEvents[forWhat], took)
+}
+
+func (srv *Server) event(name string, took time.Duration) {
+	if threshold := srv.config.Get().LatencyMonitorThreshold; threshold != 0 {
+		srv.latency.Add(name, srv.ks.Now(), int64(took), threshold)
+	}
 }

@@ -288,7 +288,7 @@ func TestSecretsAreNamed(t *testing.T) {
 			args = append(args, []byte(word))
 		}
 		cmd, _ := table.Lookup(args)
-		require.Equal(t, want, secrets(cmd, args), line)
+		require.Equal(t, want, cmd.SecretArgs(args), line)
 	}
 }
 

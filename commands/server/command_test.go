@@ -1,9 +1,7 @@
-package server
+package server_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,21 +9,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
+	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/resp"
+	_ "github.com/atomredis/atomredis/server" // for all commands that there are
 )
 
-var update = flag.Bool("update", false, "write docs/commands.md instead of checking it")
+// host is a server that has nothing but the table.
+type host struct {
+	servercommands.Host
+	table *command.Table
+}
+
+func (h host) Table() *command.Table { return h.table }
 
 // reply runs a handler that needs nothing but the table and returns what it writes.
 func reply(t *testing.T, args ...string) string {
 	t.Helper()
-	srv := &Server{table: command.NewTable(), config: config.NewConfig()}
-	c := &command.Ctx{W: &resp.Writer{Proto: 2}, Host: srv}
+	table := command.NewTable()
+	c := &command.Ctx{W: &resp.Writer{Proto: 2}, Host: host{table: table}}
 	for _, a := range args {
 		c.Args = append(c.Args, []byte(a))
 	}
-	c.Cmd, _ = srv.table.Lookup(c.Args)
+	c.Cmd, _ = table.Lookup(c.Args)
 	require.NotNil(t, c.Cmd)
 	c.Cmd.Do(c)
 	return strings.TrimSuffix(strings.ReplaceAll(string(c.W.Buf), "\r\n", " "), " ")
@@ -49,12 +54,12 @@ func TestCommandGetkeysFindsKeys(t *testing.T) {
 		"eval x 2 a b c":        "*2 $1 a $1 b",
 		"eval x 0":              "*0",
 		"eval x 5 a b":          "*0",
-		"get a b":               "-" + string(errCommandArity),
-		"nosuch a":              "-" + string(errInvalidCommand),
-		"config nosuch a":       "-" + string(errInvalidCommand),
-		"publish a b":           "-" + string(errNoKeyArguments),
-		"spublish a b":          "-" + string(errNoKeyArguments),
-		"config get x":          "-" + string(errNoKeyArguments),
+		"get a b":               "-ERR Invalid number of arguments specified for command",
+		"nosuch a":              "-ERR Invalid command specified",
+		"config nosuch a":       "-ERR Invalid command specified",
+		"publish a b":           "-ERR The command has no key arguments",
+		"spublish a b":          "-ERR The command has no key arguments",
+		"config get x":          "-ERR The command has no key arguments",
 		"set k v px 10 keepttl": "*1 $1 k",
 	} {
 		require.Equal(t, want, reply(t, append([]string{"command", "getkeys"}, strings.Fields(args)...)...), args)
@@ -101,68 +106,25 @@ func TestCommandDocsDescribesArguments(t *testing.T) {
 		"$9 doc_flags *1 +deprecated $16 deprecated_since $5 6.2.0 $11 replaced_by ")
 }
 
-func TestKeyRangeIsThatOfRedis(t *testing.T) {
-	for specs, want := range map[string][3]int{
-		"":                                    {0, 0, 0},
-		"i1+r0/1/0[RO]":                       {1, 1, 1},
-		"i1+r-1/2/0[OW]":                      {1, -1, 2},
-		"i1+r-2/1/0[RW]":                      {1, -2, 1},
-		"i1+r0/1/0[RW] i2+r0/1/0[RW]":         {1, 2, 1},
-		"i1+r0/1/0[OW] i2+r-1/1/0[RO]":        {1, -1, 1},
-		"i1+r0/1/0[OW] i2+n0/1/1[RO]":         {1, 1, 1},
-		"i2+n0/1/1[RW]":                       {0, 0, 0},
-		"kw:STREAMS@1+r-1/1/2[RO]":            {0, 0, 0},
-		"i1+r0/1/0[RO] i4+r0/1/0[RO]":         {1, 1, 1},
-		"i1+r0/1/0[RO] kw:STORE@1+r0/1/0[OW]": {1, 1, 1},
-	} {
-		first, last, step := keyRange((&command.Command{Keys: command.Keys(specs)}))
-		require.Equal(t, want, [3]int{first, last, step}, specs)
+// What is said of commands beside the table must be said of some.
+func TestEveryHistoryBelongsToACommand(t *testing.T) {
+	table := command.NewTable()
+	for name, history := range servercommands.History() {
+		require.NotNil(t, table.Original(name), name)
+		require.True(t, slices.IsSortedFunc(history, func(a, b servercommands.Change) int { return compareVersions(t, a.Since, b.Since) }),
+			name)
+	}
+	for _, name := range servercommands.InternalCommands {
+		require.NotNil(t, table.Original(name), name)
 	}
 }
 
-// TestDocumentationOfCommandsIsCurrent keeps docs/commands.md in step with the command table:
-// go test ./server -run TestDocumentationOfCommandsIsCurrent -update writes it.
-func TestDocumentationOfCommandsIsCurrent(t *testing.T) {
-	const path = "../docs/commands.md"
-	want := commandsMarkdown(command.NewTable())
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
+func compareVersions(t *testing.T, a, b string) int {
+	parts := func(version string) (out [3]int) {
+		_, err := fmt.Sscanf(version, "%d.%d.%d", &out[0], &out[1], &out[2])
+		require.NoError(t, err, version)
+		return out
 	}
-	got, err := os.ReadFile(path)
-	require.NoError(t, err)
-	if want != string(got) { // the difference itself would be too long to read
-		t.Error(path, "is out of date; run: go test ./server -run TestDocumentationOfCommandsIsCurrent -update")
-	}
-}
-
-func commandsMarkdown(t *command.Table) string {
-	var b strings.Builder
-	b.WriteString("# Commands\n\nThese commands are there, and behave as in Redis. \"Since\" is the version of Redis that introduced them. This page is " +
-		"generated from the command table: `go test ./server -run TestDocumentationOfCommandsIsCurrent -update`.\n")
-	groups := map[string][]*command.Command{}
-	var names []string
-	for cmd := range t.All {
-		if len(cmd.Subs) > 0 && cmd.Do == nil {
-			continue
-		}
-		if groups[docGroup(cmd)] == nil {
-			names = append(names, docGroup(cmd))
-		}
-		groups[docGroup(cmd)] = append(groups[docGroup(cmd)], cmd)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&b, "\n## %s%s\n\n| command | does | cost | since |\n|---|---|---|---|\n", strings.ToUpper(name[:1]),
-			strings.ReplaceAll(name[1:], "-", " "))
-		for _, cmd := range groups[name] {
-			usage := strings.TrimSpace(strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " ")) + " " + cmd.Syntax)
-			summary := cmd.Summary
-			if cmd.Deprecated != "" {
-				summary += fmt.Sprintf(" (deprecated since %s: use %s)", cmd.Deprecated, cmd.Instead)
-			}
-			escape := func(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", escape(usage), escape(summary), escape(cmd.Complexity), cmd.Since)
-		}
-	}
-	return b.String()
+	x, y := parts(a), parts(b)
+	return slices.Compare(x[:], y[:])
 }

@@ -15,21 +15,21 @@ var configCommands = []*command.Command{
 			{Name: "config|get", Group: "server", Since: "2.0.0", Arity: -3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Returns configuration parameters", Syntax: "parameter [parameter ...]",
-				Complexity: "O(N*M), where N is the number of directives and M that of patterns", Do: cmdConfigGet},
+				Complexity: "O(N*M), where N is the number of directives and M that of patterns", Do: configGet},
 			{Name: "config|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdConfigHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: configHelp},
 			{Name: "config|resetstat", Group: "server", Since: "2.0.0", Arity: 2,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
-				Summary: "Resets the statistics of INFO", Complexity: "O(1)", Do: cmdConfigResetstat},
+				Summary: "Resets the statistics of INFO", Complexity: "O(1)", Do: configResetstat},
 			{Name: "config|rewrite", Group: "server", Since: "2.8.0", Arity: 2,
 				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Writes the configuration to its file",
-				Complexity: "O(N), where N is the size of the file", Do: cmdConfigRewrite},
+				Complexity: "O(N), where N is the size of the file", Do: configRewrite},
 			{Name: "config|set", Group: "server", Since: "2.0.0", Arity: -4,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Sets configuration parameters", Syntax: "parameter value [parameter value ...]",
 				Complexity: "O(N), where N is the number of directives to change",
-				Secrets:    configSecrets, Do: cmdConfigSet},
+				Secrets:    configSecrets, Do: configSet},
 		}},
 }
 
@@ -43,9 +43,9 @@ func configSecrets(args [][]byte, fn func(i int)) {
 	}
 }
 
-func cmdConfigGet(c *command.Ctx) {
+func configGet(c *command.Ctx) {
 	m, n := c.W.Defer(), 0
-	serverOf(c).config.Match(c.Args[2:], func(name, value string) {
+	hostOf(c).Config().Match(c.Args[2:], func(name, value string) {
 		c.W.BulkString(name)
 		c.W.BulkString(value)
 		n++
@@ -53,7 +53,7 @@ func cmdConfigGet(c *command.Ctx) {
 	c.W.EndMap(m, n)
 }
 
-func cmdConfigHelp(c *command.Ctx) {
+func configHelp(c *command.Ctx) {
 	command.HelpReply(c,
 		"CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"GET <pattern> [<pattern> ...]", "    Show the directives whose names match a glob pattern, with their values.",
@@ -63,34 +63,34 @@ func cmdConfigHelp(c *command.Ctx) {
 		"HELP", "    Print this help.")
 }
 
-func cmdConfigResetstat(c *command.Ctx) {
-	serverOf(c).ResetStats()
+func configResetstat(c *command.Ctx) {
+	hostOf(c).ResetStats()
 	c.W.OK()
 }
 
-func cmdConfigRewrite(c *command.Ctx) { rewriteConfig(c, false) }
+func configRewrite(c *command.Ctx) { RewriteConfig(c, false) }
 
-// rewriteConfig writes the present values into the configuration file: all of them, or those that were changed.
-func rewriteConfig(c *command.Ctx, all bool) {
+// RewriteConfig writes the present values into the configuration file: all of them, or those that were changed.
+func RewriteConfig(c *command.Ctx, all bool) {
 	rewrite := (*config.Config).Rewrite
 	if all {
 		rewrite = (*config.Config).RewriteAll
 	}
-	switch err := rewrite(serverOf(c).config); err {
+	switch err := rewrite(hostOf(c).Config()); err {
 	case nil:
-		serverOf(c).log.Info("configuration file rewritten")
+		hostOf(c).Log().Info("configuration file rewritten")
 		c.W.OK()
 	case config.ErrNoConfigFile:
 		c.Err(command.Error("ERR " + err.Error()))
 	default:
-		serverOf(c).log.Warn("cannot rewrite the configuration file", "error", err)
+		hostOf(c).Log().Warn("cannot rewrite the configuration file", "error", err)
 		c.Err(command.Error("ERR Rewriting config file: " + err.Error()))
 	}
 }
 
-func cmdConfigSet(c *command.Ctx) {
+func configSet(c *command.Ctx) {
 	args := c.Args[2:]
-	trusted := sessionOf(c).has(serverOf(c).config.Get().EnableProtectedConfigs)
+	trusted := clientOf(c).Has(hostOf(c).Config().Get().EnableProtectedConfigs)
 	if len(args)%2 != 0 {
 		c.Err(command.ErrSyntax)
 		return
@@ -100,7 +100,7 @@ func cmdConfigSet(c *command.Ctx) {
 		name := string(args[i])
 		pair, ok := config.Assign(name, string(args[i+1]))
 		if !ok {
-			if culprit, err := serverOf(c).config.CheckAssignments(pairs, trusted); err != nil {
+			if culprit, err := hostOf(c).Config().CheckAssignments(pairs, trusted); err != nil {
 				// what is wrong with an earlier pair comes first
 				configSetFailed(c, culprit, err)
 				return
@@ -110,7 +110,7 @@ func cmdConfigSet(c *command.Ctx) {
 		}
 		pairs = append(pairs, pair)
 	}
-	if culprit, err := serverOf(c).config.SetAll(pairs, trusted); err != nil {
+	if culprit, err := hostOf(c).Config().SetAll(pairs, trusted); err != nil {
 		configSetFailed(c, culprit, err)
 		return
 	}

@@ -1,4 +1,4 @@
-package server
+package stats
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// errorStats counts error replies, in all and by their codes.
-type errorStats struct {
+// Errors counts error replies, in all and by their codes.
+type Errors struct {
 	total atomic.Int64
 
 	mu     sync.Mutex // protects byCode
@@ -22,9 +22,8 @@ const (
 	otherErrors   = "OTHER"
 )
 
-// countError counts an error reply, which begins with its code.
-func (srv *Server) countError(reply []byte) {
-	s := &srv.stats.errors
+// Count counts an error reply, which begins with its code.
+func (s *Errors) Count(reply []byte) {
 	s.total.Add(1)
 	code := []byte("ERR")
 	if n := bytes.IndexByte(reply[:min(len(reply), maxErrorCode+1)], ' '); n >= 0 {
@@ -41,8 +40,11 @@ func (srv *Server) countError(reply []byte) {
 	s.byCode[string(code)]++
 }
 
-// each calls fn with the codes that there were, in their order, and how often.
-func (s *errorStats) each(fn func(code string, n int64)) {
+// Replies returns how many error replies there were.
+func (s *Errors) Replies() int64 { return s.total.Load() }
+
+// Each calls fn with the codes that there were, in their order, and how often.
+func (s *Errors) Each(fn func(code string, n int64)) {
 	s.mu.Lock()
 	counts := maps.Clone(s.byCode)
 	s.mu.Unlock()
@@ -51,7 +53,8 @@ func (s *errorStats) each(fn func(code string, n int64)) {
 	}
 }
 
-func (s *errorStats) reset() {
+// Reset sets the counters to zero.
+func (s *Errors) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total.Store(0)

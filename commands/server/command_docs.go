@@ -12,7 +12,7 @@ import (
 var internalCommands = []string{"debug", "pfdebug", "pfselftest", "replconf", "restore-asking"}
 
 // change is an element of a command's history: what a version of Redis has brought.
-type change struct{ since, what string }
+type change struct{ Since, what string }
 
 // commandHistory is the histories of commands, oldest changes first.
 var commandHistory = sync.OnceValue(func() map[string][]change {

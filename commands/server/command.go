@@ -16,35 +16,35 @@ var commandCommands = []*command.Command{
 	{Name: "command", Group: "server", Since: "2.8.13", Arity: -1, Flags: command.Loading | command.Stale,
 		ACL:     command.CatConnection,
 		Summary: "Describes all commands", Complexity: "O(N), where N is the number of commands",
-		Do: cmdCommand, Subs: []*command.Command{
+		Do: showAll, Subs: []*command.Command{
 			{Name: "command|count", Group: "server", Since: "2.8.13", Arity: 2, Flags: command.Loading | command.Stale,
 				ACL:     command.CatConnection,
-				Summary: "Counts the commands", Complexity: "O(1)", Do: cmdCommandCount},
+				Summary: "Counts the commands", Complexity: "O(1)", Do: commandCount},
 			{Name: "command|docs", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale,
 				ACL:     command.CatConnection,
 				Summary: "Returns the documentation of commands", Syntax: "[command-name [command-name ...]]",
-				Complexity: "O(N), where N is the number of commands", Do: cmdCommandDocs},
+				Complexity: "O(N), where N is the number of commands", Do: commandDocs},
 			{Name: "command|getkeys", Group: "server", Since: "2.8.13", Arity: -3, Flags: command.Loading | command.Stale,
 				ACL:     command.CatConnection,
 				Summary: "Finds the keys among the arguments of a command", Syntax: "command arg [arg ...]",
-				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeys},
+				Complexity: "O(N), where N is the number of arguments", Do: commandGetkeys},
 			{Name: "command|getkeysandflags", Group: "server", Since: "7.0.0", Arity: -3, Flags: command.Loading | command.Stale,
 				ACL:        command.CatConnection,
 				Summary:    "Finds the keys among the arguments of a command, and how they are used",
 				Syntax:     "command arg [arg ...]",
-				Complexity: "O(N), where N is the number of arguments", Do: cmdCommandGetkeysandflags},
+				Complexity: "O(N), where N is the number of arguments", Do: commandGetkeysandflags},
 			{Name: "command|help", Group: "server", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				ACL:     command.CatConnection,
-				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdCommandHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: commandHelp},
 			{Name: "command|info", Group: "server", Since: "2.8.13", Arity: -2, Flags: command.Loading | command.Stale,
 				ACL:     command.CatConnection,
 				Summary: "Describes commands", Syntax: "[command-name [command-name ...]]",
-				Complexity: "O(N), where N is the number of commands", Do: cmdCommandInfo},
+				Complexity: "O(N), where N is the number of commands", Do: commandInfo},
 			{Name: "command|list", Group: "server", Since: "7.0.0", Arity: -2, Flags: command.Loading | command.Stale,
 				ACL:        command.CatConnection,
 				Summary:    "Lists the names of commands",
 				Syntax:     "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
-				Complexity: "O(N), where N is the number of commands", Do: cmdCommandList},
+				Complexity: "O(N), where N is the number of commands", Do: commandList},
 		}},
 }
 
@@ -56,24 +56,24 @@ const (
 	errInvalidCommandArgs command.Error = "ERR Invalid arguments specified for command"
 )
 
-func cmdCommand(c *command.Ctx) { writeInfoOfAll(c) }
+func showAll(c *command.Ctx) { writeInfoOfAll(c) }
 
 func writeInfoOfAll(c *command.Ctx) {
-	all := serverOf(c).table.Commands()
+	all := hostOf(c).Table().Commands()
 	c.W.Array(len(all))
 	for _, cmd := range all {
 		writeCommandInfo(c.W, cmd)
 	}
 }
 
-func cmdCommandCount(c *command.Ctx) { c.W.Int(int64(len(serverOf(c).table.Commands()))) }
+func commandCount(c *command.Ctx) { c.W.Int(int64(len(hostOf(c).Table().Commands()))) }
 
-func cmdCommandDocs(c *command.Ctx) {
-	cmds := serverOf(c).table.Commands()
+func commandDocs(c *command.Ctx) {
+	cmds := hostOf(c).Table().Commands()
 	if len(c.Args) > 2 {
 		cmds = nil
 		for _, name := range c.Args[2:] {
-			if cmd := serverOf(c).table.Named(name); cmd != nil {
+			if cmd := hostOf(c).Table().Named(name); cmd != nil {
 				cmds = append(cmds, cmd)
 			}
 		}
@@ -85,7 +85,7 @@ func cmdCommandDocs(c *command.Ctx) {
 	}
 }
 
-func cmdCommandGetkeys(c *command.Ctx) {
+func commandGetkeys(c *command.Ctx) {
 	_, keys, args, ok := commandKeys(c)
 	if !ok {
 		return
@@ -96,7 +96,7 @@ func cmdCommandGetkeys(c *command.Ctx) {
 	}
 }
 
-func cmdCommandGetkeysandflags(c *command.Ctx) {
+func commandGetkeysandflags(c *command.Ctx) {
 	cmd, keys, args, ok := commandKeys(c)
 	if !ok {
 		return
@@ -119,7 +119,7 @@ type keyPlace struct {
 // written and ok is false.
 func commandKeys(c *command.Ctx) (cmd *command.Command, keys []keyPlace, args [][]byte, ok bool) {
 	args = c.Args[2:]
-	cmd, _ = serverOf(c).table.Lookup(args)
+	cmd, _ = hostOf(c).Table().Lookup(args)
 	isKey := func(k command.KeySpec) bool { return !slices.Contains(k.Flags, "not_key") }
 	switch {
 	case cmd == nil:
@@ -148,7 +148,7 @@ func commandKeys(c *command.Ctx) (cmd *command.Command, keys []keyPlace, args []
 	return cmd, keys, args, true
 }
 
-func cmdCommandHelp(c *command.Ctx) {
+func commandHelp(c *command.Ctx) {
 	command.HelpReply(c,
 		"COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"(no subcommand)", "    Show the facts about all commands.",
@@ -161,14 +161,14 @@ func cmdCommandHelp(c *command.Ctx) {
 		"HELP", "    Print this help.")
 }
 
-func cmdCommandInfo(c *command.Ctx) {
+func commandInfo(c *command.Ctx) {
 	if len(c.Args) == 2 {
 		writeInfoOfAll(c)
 		return
 	}
 	c.W.Array(len(c.Args) - 2)
 	for _, name := range c.Args[2:] {
-		if cmd := serverOf(c).table.Named(name); cmd != nil {
+		if cmd := hostOf(c).Table().Named(name); cmd != nil {
 			writeCommandInfo(c.W, cmd)
 		} else {
 			c.W.Null()
@@ -176,7 +176,7 @@ func cmdCommandInfo(c *command.Ctx) {
 	}
 }
 
-func cmdCommandList(c *command.Ctx) {
+func commandList(c *command.Ctx) {
 	keep := func(*command.Command) bool { return true }
 	if o := c.Options(2); o.Next() {
 		if !o.Is("filterby") || o.Left() != 2 {
@@ -198,7 +198,7 @@ func cmdCommandList(c *command.Ctx) {
 		}
 	}
 	m, n := c.W.Defer(), 0
-	for cmd := range serverOf(c).table.All {
+	for cmd := range hostOf(c).Table().All {
 		if keep(cmd) {
 			c.W.BulkString(cmd.Name)
 			n++
@@ -216,7 +216,7 @@ func writeCommandInfo(w *resp.Writer, cmd *command.Command) {
 	w.BulkString(cmd.Name)
 	w.Int(int64(cmd.Arity))
 	writeNames(w, "", (cmd.Flags &^ unlisted).Names())
-	first, last, step := keyRange(cmd)
+	first, last, step := cmd.KeyRange()
 	w.Int(int64(first))
 	w.Int(int64(last))
 	w.Int(int64(step))
@@ -245,31 +245,6 @@ func writeNames(w *resp.Writer, prefix string, names []string) {
 	for _, n := range names {
 		w.Simple(prefix + n)
 	}
-}
-
-// keyRange returns the places of keys in the old form: first, last (negative counts from the end) and step; zeros if
-// the keys are not at fixed places. It is the range of the first spec, extended by specs that follow without a gap.
-func keyRange(cmd *command.Command) (first, last, step int) {
-	end := func(k *command.KeySpec) int {
-		if k.LastKey < 0 {
-			return k.LastKey
-		}
-		return k.Index + k.LastKey
-	}
-	for i := range cmd.Keys {
-		k := &cmd.Keys[i]
-		switch {
-		case k.Keyword != "" || k.Index == 0 || k.ByNumber:
-		case len(cmd.Keys) == 1:
-			return k.Index, end(k), k.Step
-		case k.Step != 1:
-		case first == 0:
-			first, last, step = k.Index, end(k), 1
-		case last == k.Index-1:
-			last = end(k)
-		}
-	}
-	return first, last, step
 }
 
 func writeKeySpec(w *resp.Writer, k *command.KeySpec) {
@@ -331,7 +306,7 @@ func writeCommandDocs(w *resp.Writer, cmd *command.Command) {
 	}
 	field("summary", cmd.Summary)
 	field("since", cmd.Since)
-	field("group", docGroup(cmd))
+	field("group", strings.ReplaceAll(cmd.Group, "_", "-"))
 	field("complexity", cmd.Complexity)
 	if flags := docFlags(cmd); len(flags) > 0 {
 		w.BulkString("doc_flags")
@@ -345,7 +320,7 @@ func writeCommandDocs(w *resp.Writer, cmd *command.Command) {
 		w.Set(len(history))
 		for _, change := range history {
 			w.Array(2)
-			w.BulkString(change.since)
+			w.BulkString(change.Since)
 			w.BulkString(change.what)
 		}
 		n++
@@ -366,9 +341,6 @@ func writeCommandDocs(w *resp.Writer, cmd *command.Command) {
 	}
 	w.EndMap(m, n)
 }
-
-// docGroup returns the name of the group as COMMAND DOCS shows it.
-func docGroup(cmd *command.Command) string { return strings.ReplaceAll(cmd.Group, "_", "-") }
 
 // docFlags returns what COMMAND DOCS says of the whole command.
 func docFlags(cmd *command.Command) (names []string) {

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/journal"
+)
+
+// TestHistogramHasThePercentilesOfHDR compares with all durations, seen through the buckets of an HDR histogram of
+// two digits: a duration is kept in its 8 highest bits, and stands for the longest with the same.
+func TestCommandsThatMayBeSlowAreMeasuredAlone(t *testing.T) {
+	table := command.NewTable()
+	for name, want := range map[string]bool{"get": false, "set": false, "incr": false, "hset": false, "lpush": false,
+		"zadd": false,
+		"keys": true, "sort": true, "eval": true, "blpop": true, "debug": true, "lrange": true, "exec": true, "save": true} {
+		require.Equal(t, want, table.ByName[name].Slow, name)
+	}
+}
+
+func TestSlowCommandsAreLoggedWhateverTheyAre(t *testing.T) {
+	srv := startTestServer(t, Options{}, "slowlog-log-slower-than", "0", "slowlog-max-len", "3")
+	c := srv.connect()
+	c.do("SET a b")
+	c.do("EVAL return(redis.call('GET','a')) 0")
+	c.do("PING")
+	entries := srv.slowlog.Latest(10)
+	require.Len(t, entries, 3)
+	require.Equal(t, []string{"PING"}, entries[0].Args)
+	require.Equal(t, []string{"EVAL", "return(redis.call('GET','a'))", "0"}, entries[1].Args)
+	require.Equal(t, []string{"GET", "a"}, entries[2].Args)
+	require.Less(t, entries[1].Took, time.Hour)
+}
+
+// TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow has a run of commands take as long as a slow one: the next ones
+// are measured one by one.
+func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
+	srv := startTestServer(t, Options{}, "slowlog-log-slower-than", "10000", "latency-monitor-threshold", "10")
+	s := srv.newSession(Peer{Addr: "@test:0"}, func() {})
+	defer s.Close()
+	get := srv.table.ByName["get"]
+	args := [][]byte{[]byte("GET"), []byte("k")}
+	s.examine(get, args, 16, int64(20*time.Millisecond))
+	require.Zero(t, srv.slowlog.Len(), "nobody knows which one it was")
+	held, _ := srv.latency.Series("fast-command")
+	require.Equal(t, int64(20), held.Max)
+	s.flushTally()
+	require.True(t, s.exact)
+	s.examine(get, args, 1, int64(20*time.Millisecond))
+	require.Equal(t, 1, srv.slowlog.Len())
+	s.suspicious = 0
+	s.flushTally()
+	require.False(t, s.exact)
+}
+
+func TestWhatHoldsClientsUpIsAnEvent(t *testing.T) {
+	b := newHarness(t)
+	b.held(engine.LockedForExpiry, time.Hour)
+	require.Empty(t, b.latency.Names(), "nobody monitors")
+	require.NoError(t, b.config.Set("latency-monitor-threshold", "10", true))
+	b.held(engine.LockedForExpiry, 9*time.Millisecond)
+	require.Empty(t, b.latency.Names())
+	for _, by := range []engine.LockReason{engine.LockedForExpiry, engine.LockForCheckpoint, engine.LockForLoading} {
+		b.held(by, 11*time.Millisecond)
+	}
+	for _, forWhat := range []journal.Wait{journal.WaitWrite, journal.WaitSync, journal.WaitLag} {
+		b.waited(forWhat, 12*time.Millisecond)
+	}
+	names := b.latency.Names()
+	require.Equal(t, []string{"aof-fsync-always", "aof-write", "aof-write-pending-fsync", "checkpoint", "expire-cycle",
+		"loading"}, names)
+	require.Equal(t, len(names), strings.Count(b.latency.Report(0, true), "\n   "), "there is advice for each")
+}
