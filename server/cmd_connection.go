@@ -189,7 +189,7 @@ func cmdQuit(c *command.Ctx) {
 // cmdReset takes back all that the client has chosen, but for what it told of its library.
 func cmdReset(c *command.Ctx) {
 	s := sessionOf(c)
-	s.discard()
+	s.Discard()
 	s.unsubscribeAll()
 	s.stopTracking()
 	if s.monitor {

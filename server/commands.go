@@ -1,6 +1,6 @@
 package server
 
-// The commands of data types and protocols are packages of their own, which register themselves.
+// Commands are packages of their own, which register themselves.
 import (
 	_ "github.com/atomredis/atomredis/commands/bitmaps"
 	_ "github.com/atomredis/atomredis/commands/geo"
@@ -11,6 +11,7 @@ import (
 	_ "github.com/atomredis/atomredis/commands/sets"
 	_ "github.com/atomredis/atomredis/commands/streams"
 	_ "github.com/atomredis/atomredis/commands/strings"
+	_ "github.com/atomredis/atomredis/commands/transactions"
 	_ "github.com/atomredis/atomredis/commands/zsets"
 	_ "github.com/atomredis/atomredis/protocols/atom"
 	_ "github.com/atomredis/atomredis/protocols/pressure"

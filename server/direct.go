@@ -290,7 +290,7 @@ func (d *Direct) Discard() {
 	if d.ended {
 		return
 	}
-	d.session.discard()
+	d.session.Discard()
 	d.session.endCommands()
 	d.session.publish()
 	d.take()

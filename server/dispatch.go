@@ -88,7 +88,7 @@ func (s *Session) reject(cmd *command.Command, e command.Error) {
 		s.srv.commandStats.Of(cmd).Rejected.Add(1)
 	}
 	if cmd != nil && cmd.RunsQueue {
-		s.discard()
+		s.Discard()
 		e = execAborted(e)
 	}
 	s.srv.stats.errors.Count([]byte(e))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	servercommands "github.com/atomredis/atomredis/commands/server"
+	"github.com/atomredis/atomredis/commands/transactions"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -17,6 +18,7 @@ import (
 var (
 	_ servercommands.Host   = (*Server)(nil)
 	_ servercommands.Client = (*Session)(nil)
+	_ transactions.Client   = (*Session)(nil)
 )
 
 // serverOf returns the server of a command.

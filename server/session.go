@@ -194,7 +194,7 @@ func (s *Session) Close() {
 		s.cancelBlocked()
 	}
 	s.srv.tellGone(s)
-	s.unwatchAll()
+	s.Unwatch()
 	s.unsubscribeAll()
 	s.stopTracking()
 	if s.monitor {

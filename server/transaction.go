@@ -57,6 +57,12 @@ func (w *watchedKey) begin(g *engine.Guard, written bool) {
 	}
 }
 
+// InTransaction implements transactions.Client.
+func (s *Session) InTransaction() bool { return s.tx.active }
+
+// Multi implements transactions.Client.
+func (s *Session) Multi() { s.tx.active = true }
+
 // underWatches calls do under a guard over the shards of keys that the client watches. A client does not wait for a
 // script that has made the server busy: the script's guard does it at its end. No guard may be held.
 func (s *Session) underWatches(keys []*watchedKey, do func(g *engine.Guard, written bool)) {
@@ -74,6 +80,23 @@ func (s *Session) underWatches(keys []*watchedKey, do func(g *engine.Guard, writ
 	}
 }
 
+// Watch implements transactions.Client. No guard may be held.
+func (s *Session) Watch(db int, keys [][]byte) {
+	from := len(s.tx.watches)
+	for _, key := range keys {
+		if !s.watches(db, key) {
+			s.tx.watches = append(s.tx.watches, &watchedKey{db: db, key: string(key), shard: s.srv.ks.ShardOf(key)})
+		}
+	}
+	if added := s.tx.watches[from:]; len(added) > 0 {
+		s.underWatches(added, func(g *engine.Guard, written bool) {
+			for _, w := range added {
+				w.begin(g, written)
+			}
+		})
+	}
+}
+
 // watches reports whether the client watches the key already; its first version counts.
 func (s *Session) watches(db int, key []byte) bool {
 	for _, w := range s.tx.watches {
@@ -84,8 +107,8 @@ func (s *Session) watches(db int, key []byte) bool {
 	return false
 }
 
-// unwatchAll forgets the watched keys. No guard may be held.
-func (s *Session) unwatchAll() {
+// Unwatch implements transactions.Client. No guard may be held.
+func (s *Session) Unwatch() {
 	if len(s.tx.watches) == 0 {
 		return
 	}
@@ -197,9 +220,83 @@ func sizeOf(args [][]byte) (n int) {
 	return n
 }
 
-// discard ends the transaction without executing it. No guard may be held.
-func (s *Session) discard() {
-	s.unwatchAll()
+const (
+	errExecAborted command.Error = "EXECABORT Transaction discarded because of previous errors."
+	errExecLoading command.Error = "EXECABORT Transaction discarded because of: " + errLoading
+)
+
+// Exec implements transactions.Client. The queued commands run under one guard over all their shards.
+func (s *Session) Exec(c *command.Ctx) {
+	if s.tx.spoiled {
+		e := errExecAborted
+		if s.srv.cluster != nil && !s.oneSlot(s.tx.queue) {
+			e = errCrossSlot
+		}
+		s.Discard()
+		c.Err(e)
+		return
+	}
+	queue := s.tx.queue
+	shards := shardsOf(s.tx.watches)
+	for _, q := range queue {
+		shards |= q.cmd.Shards(s.srv.ks, q.args)
+	}
+	g := c.G
+	if busy := s.lock(g, shards); busy != "" {
+		s.Discard()
+		c.Err(execAborted(busy))
+		return
+	}
+	defer g.Unlock() // call unlocks too, which then has nothing left to do
+
+	mustWait := func(q queuedCommand) bool { return q.cmd.Flags&command.Loading == 0 }
+	if s.srv.replica.loading.Load() && slices.ContainsFunc(queue, mustWait) {
+		s.unwatchUnder(g)
+		s.endTransaction()
+		c.Err(errExecLoading)
+		return
+	}
+
+	unchanged := true
+	for _, w := range s.tx.watches {
+		unchanged = g.Unchanged(w.watch, w.version) && unchanged
+	}
+	s.unwatchUnder(g)
+	s.tx = transaction{room: s.tx.room, pieces: s.tx.pieces}
+	defer s.endTransaction() // the commands run from the room for the queue
+	if !unchanged {
+		c.W.NullArray()
+		return
+	}
+
+	if s.srv.cluster != nil && !s.oneSlot(queue) {
+		c.Err(errCrossSlot)
+		return
+	}
+
+	c.W.Array(len(queue))
+	exec := c.Cmd
+	c.NoBlock, c.Origin = true, command.FromQueue
+	s.tx.running, s.lastCmd = len(queue), exec
+	for _, q := range queue {
+		if e := s.admit(command.FromQueue, q.cmd, nil, q.args); e != "" {
+			c.Err(e)
+			continue
+		}
+		c.Cmd, c.Args, c.DB = q.cmd, q.args, s.db
+		s.runQueued(c, q.long)
+		if s.tracking.on {
+			s.rememberKeys(q.cmd, q.args)
+		}
+	}
+	s.tx.running = 0
+	c.NoBlock, c.Origin = false, command.FromClient
+	c.Cmd = exec
+}
+
+// Discard implements transactions.Client. No guard may be held.
+func (s *Session) Discard() {
+	s.Unwatch()
 	s.endTransaction()
 }
 
