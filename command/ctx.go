@@ -50,6 +50,8 @@ type Ctx struct {
 type Client interface {
 	// Block suspends the client; see Ctx.Block.
 	Block(c *Ctx, b Block)
+	// Await suspends the client until finish is called; see Ctx.Await.
+	Await(c *Ctx, timeout int64, empty Reply) (finish func(Reply))
 	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
 	// arguments.
 	MayReadAll(cmd *Command, args [][]byte) bool
@@ -325,6 +327,16 @@ func (c *Ctx) Block(b Block) {
 		return
 	}
 	c.Client.Block(c, b)
+}
+
+// Reply writes a reply.
+type Reply func(w *resp.Writer)
+
+// Await suspends the client until finish is called, by any goroutine but with no guard held, with what writes the
+// reply; or until timeout ms have passed (0 is never), when empty writes it. As with Block the handler must have
+// written no reply, and must return. It must not be used where a command must not block.
+func (c *Ctx) Await(timeout int64, empty Reply) (finish func(Reply)) {
+	return c.Client.Await(c, timeout, empty)
 }
 
 // Timeout reads the timeout of a blocking command, in seconds with a fraction, and returns it in ms, rounded up; if it

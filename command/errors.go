@@ -70,3 +70,6 @@ func Printed(b []byte) []byte {
 func WrongArity(cmd *Command) Error {
 	return Error("ERR wrong number of arguments for '" + cmd.Name + "' command")
 }
+
+// OneLine returns text without line breaks, which an error reply must not have.
+func OneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }

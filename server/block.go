@@ -286,17 +286,14 @@ func (s *Session) cancelBlocked() {
 		s.takeBack()
 	}
 	s.leave()
-	s.blocked = nil // its state may still be in the hands of whoever has withdrawn it: see Await
+	s.blocked = nil // its state may still be in the hands of whoever has withdrawn it: see Session.Await
 }
 
-// Await suspends the client until the returned function is called, by any goroutine but with no guard held, with what
-// writes the reply; or until timeout ms have passed (0 is never), when empty writes it. As with Block the handler
-// must have written no reply, and must return. It must not be used where a command must not block.
-func Await(c *command.Ctx, timeout int64, empty func(w *resp.Writer)) (finish func(reply func(w *resp.Writer))) {
-	s := sessionOf(c)
+// Await implements command.Client.
+func (s *Session) Await(c *command.Ctx, timeout int64, empty command.Reply) (finish func(command.Reply)) {
 	s.Block(c, command.Block{Timeout: timeout, Empty: empty})
 	state, wait := s.blocked, s.blocked.wait
-	return func(reply func(w *resp.Writer)) {
+	return func(reply command.Reply) {
 		if wait.waiter.Withdraw() { // so the state is still that of this wait
 			reply(&state.w)
 			s.post(mailServed)

@@ -234,7 +234,7 @@ func cmdACLLoad(c *command.Ctx) {
 		return
 	}
 	if problems := serverOf(c).loadUsers(sessionOf(c)); problems != "" {
-		c.Err(command.Error("ERR " + oneLine(problems)))
+		c.Err(command.Error("ERR " + command.OneLine(problems)))
 		return
 	}
 	c.W.OK()
@@ -312,11 +312,11 @@ func cmdACLSetuser(c *command.Ctx) {
 	rules, unmatched := acl.Merge(words)
 	if unmatched >= 0 {
 		c.Err(command.Error(fmt.Sprintf("ERR Unmatched parenthesis in acl selector starting at '%s'.",
-			oneLine(words[unmatched]))))
+			command.OneLine(words[unmatched]))))
 		return
 	}
 	if err := serverOf(c).setUser(sessionOf(c), name, rules); err != nil {
-		c.Err(command.Error("ERR Error in ACL SETUSER modifier " + oneLine(err.Error())))
+		c.Err(command.Error("ERR Error in ACL SETUSER modifier " + command.OneLine(err.Error())))
 		return
 	}
 	c.W.OK()

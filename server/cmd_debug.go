@@ -248,7 +248,7 @@ func debugLog(c *command.Ctx, args [][]byte) {
 	c.W.OK()
 }
 
-func debugError(c *command.Ctx, args [][]byte) { c.W.Error(oneLine(string(args[0]))) }
+func debugError(c *command.Ctx, args [][]byte) { c.W.Error(command.OneLine(string(args[0]))) }
 
 func debugChangeReplID(c *command.Ctx, _ [][]byte) {
 	id := newRunID()
@@ -481,7 +481,7 @@ func reload(c *command.Ctx) {
 		c.Err(errReloadNested)
 		return
 	}
-	finish := Await(c, 0, (*resp.Writer).OK)
+	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
 		err := srv.storage.Save()
 		if err == nil {
@@ -496,7 +496,7 @@ func reload(c *command.Ctx) {
 
 func replyReloaded(_ *command.Ctx, w *resp.Writer, err error) {
 	if err != nil {
-		w.Error("ERR " + oneLine(err.Error()))
+		w.Error("ERR " + command.OneLine(err.Error()))
 	} else {
 		w.OK()
 	}

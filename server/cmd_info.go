@@ -418,14 +418,11 @@ func (b *infoText) persistence(c *command.Ctx) {
 	}
 	for _, err := range []error{st.Failure, st.LastErr} {
 		if err != nil {
-			b.text("storage_last_error", oneLine(err.Error()))
+			b.text("storage_last_error", command.OneLine(err.Error()))
 			break
 		}
 	}
 }
-
-// oneLine returns text without line breaks.
-func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
 
 func (b *infoText) stats(c *command.Ctx) {
 	srv := serverOf(c)

@@ -294,7 +294,7 @@ func (m *migration) move(keys []movedKey) (reply command.Error, answered, works 
 	switch {
 	case refused != "":
 		m.migrateConn.db = noDatabase // SELECT may be what was refused
-		return command.Error("ERR Target instance replied with error: " + oneLine(refused[1:])), true, !broken
+		return command.Error("ERR Target instance replied with error: " + command.OneLine(refused[1:])), true, !broken
 	case broken:
 		return errMigrateRead, answered, false
 	}

@@ -46,7 +46,7 @@ func cmdBgrewriteaof(c *command.Ctx) {
 	case errors.Is(err, persist.ErrInProgress):
 		c.Err(errAOFInProgress)
 	case err != nil:
-		c.Err("ERR " + command.Error(oneLine(err.Error())))
+		c.Err("ERR " + command.Error(command.OneLine(err.Error())))
 	default:
 		c.W.Simple(aofStarted)
 	}
@@ -94,12 +94,12 @@ func cmdSave(c *command.Ctx) {
 		c.Err(errSaveInProgress)
 		return
 	}
-	finish := Await(c, 0, (*resp.Writer).OK)
+	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
 		err := srv.save()
 		finish(func(w *resp.Writer) {
 			if err != nil {
-				w.Error("ERR " + oneLine(err.Error()))
+				w.Error("ERR " + command.OneLine(err.Error()))
 			} else {
 				w.OK()
 			}

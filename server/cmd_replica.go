@@ -131,7 +131,7 @@ func (b *infoText) replication(c *command.Ctx) {
 			b.number("master_link_down_since_seconds", int64(time.Since(st.down).Seconds()))
 		}
 		if st.problem != "" {
-			b.text("master_link_last_error", oneLine(st.problem))
+			b.text("master_link_last_error", command.OneLine(st.problem))
 		}
 		set := serverOf(c).config.Get()
 		b.number("slave_priority", int64(set.ReplicaPriority))

@@ -59,7 +59,7 @@ func cmdShutdown(c *command.Ctx) {
 		c.Err(errSaveInProgress)
 		return
 	}
-	finish := Await(c, 0, (*resp.Writer).OK)
+	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
 		if err := write(); err != nil && !force {
 			srv.log.Error("cannot shut down: the last save has failed", "error", err.Error())

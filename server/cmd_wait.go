@@ -81,7 +81,7 @@ func cmdWaitaof(c *command.Ctx) {
 	case local == 0 || c.NoBlock || st.Durable() >= st.Appended():
 		counts(c.W)
 	default:
-		st.await(st.Appended(), Await(c, timeout, counts))
+		st.await(st.Appended(), c.Await(timeout, counts))
 	}
 }
 

@@ -179,7 +179,7 @@ func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes i
 // panicReply returns the reply to a command that could not be carried out.
 func panicReply(p any) string {
 	if e, ok := p.(*engine.LoadError); ok {
-		return "-ERR cannot " + oneLine(e.Error()) + "\r\n"
+		return "-ERR cannot " + command.OneLine(e.Error()) + "\r\n"
 	}
 	return "-ERR internal error\r\n"
 }

@@ -372,5 +372,5 @@ func (d *openDoor) info(b *infoText, common, own string) {
 	b.number(common+"commands", d.commands.Load())
 	b.number(common+"input_bytes", d.bytesIn.Load())
 	b.number(common+"output_bytes", d.bytesOut.Load())
-	d.door.Info(func(field, value string) { b.text(own+field, oneLine(value)) })
+	d.door.Info(func(field, value string) { b.text(own+field, command.OneLine(value)) })
 }

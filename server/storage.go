@@ -48,7 +48,7 @@ type storageState struct {
 // aofWaiter is a client in WAITAOF.
 type aofWaiter struct {
 	lsn    uint64
-	finish func(reply func(w *resp.Writer))
+	finish func(command.Reply)
 }
 
 // openStorage opens the data directory, if the configuration asks for one.
@@ -140,7 +140,7 @@ func (srv *Server) restrict() {
 }
 
 // await has finish called once the journal is durable up to lsn.
-func (st *storageState) await(lsn uint64, finish func(reply func(w *resp.Writer))) {
+func (st *storageState) await(lsn uint64, finish func(command.Reply)) {
 	w := &st.waiting
 	w.Lock()
 	now := lsn <= st.Durable() // it may have become so since the caller looked

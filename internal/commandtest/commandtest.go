@@ -88,7 +88,10 @@ func Named(t testing.TB, name string) *command.Command {
 // client may do everything, and cannot wait.
 type client struct{}
 
-func (client) Block(*command.Ctx, command.Block)               { panic("commandtest: a client that cannot wait") }
+func (client) Block(*command.Ctx, command.Block) { panic("commandtest: a client that cannot wait") }
+func (client) Await(*command.Ctx, int64, command.Reply) func(command.Reply) {
+	panic("commandtest: a client that cannot wait")
+}
 func (client) State(command.ServiceID) any                     { return nil }
 func (client) After(func(int64))                               {}
 func (client) MayReadAll(*command.Command, [][]byte) bool      { return true }
