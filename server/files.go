@@ -1,11 +1,11 @@
 package server
 
 import (
-	"os"
 	"sync"
 	"time"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/files"
 )
 
 // Files that directives name may change while the server runs: certificates are renewed, lists of users are
@@ -14,37 +14,10 @@ import (
 // fileWatchPeriod is how often certificates are looked at.
 const fileWatchPeriod = 20 * time.Second
 
-// fileStates tells of files, by name, what changes when they do. Files that are missing are not in it.
-type fileStates map[string]os.FileInfo
-
-func statFiles(names []string) fileStates {
-	states := fileStates{}
-	for _, name := range names {
-		if info, err := os.Stat(name); err == nil {
-			states[name] = info
-		}
-	}
-	return states
-}
-
-// equal reports whether the files are as they were.
-func (f fileStates) equal(before fileStates) bool {
-	if len(f) != len(before) {
-		return false
-	}
-	for name, info := range f {
-		was, ok := before[name]
-		if !ok || !os.SameFile(info, was) || info.Size() != was.Size() || !info.ModTime().Equal(was.ModTime()) {
-			return false
-		}
-	}
-	return true
-}
-
 // fileWatch looks at files now and then.
 type fileWatch struct {
-	reading sync.Mutex // held while files are looked at, and protects refused
-	refused fileStates // as the files of TLS were when they could not be used
+	reading sync.Mutex   // held while files are looked at, and protects refused
+	refused files.States // as the files of TLS were when they could not be used
 
 	mu     sync.Mutex // protects what follows
 	timer  engine.Timer

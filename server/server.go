@@ -20,6 +20,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/server/acl"
@@ -311,7 +312,7 @@ func (srv *Server) checkDir(old, set *config.Settings) error {
 	}
 	info, err := os.Stat(set.Dir)
 	if err != nil {
-		return errors.New("Changing directory: " + reason(err))
+		return errors.New("Changing directory: " + files.Reason(err))
 	}
 	if !info.IsDir() {
 		return errors.New("Changing directory: Not a directory")

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -197,26 +196,11 @@ func (srv *Server) writeRestriction() command.Error {
 	case f == nil:
 		return ""
 	case f.Journal:
-		return errMisconfAOF + command.Error(reason(f.Err))
+		return errMisconfAOF + command.Error(files.Reason(f.Err))
 	case srv.config.Get().StopWritesOnBgsaveError:
 		return errMisconfRDB
 	}
 	return ""
-}
-
-// reason returns the innermost cause of an error: what the system said, as C libraries write it.
-func reason(err error) string {
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		text := errno.Error()
-		return strings.ToUpper(text[:1]) + text[1:]
-	}
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err.Error()
-		}
-		err = next
-	}
 }
 
 // replayer repeats commands that have been accepted before.

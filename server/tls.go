@@ -12,6 +12,7 @@ import (
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/internal/files"
 )
 
 var (
@@ -23,12 +24,12 @@ var (
 type tlsState struct {
 	server, client *tls.Config // for clients, and for connections that the server opens
 	by             config.TLSSettings
-	files          fileStates // as they were before they were read
+	files          files.States // as they were before they were read
 }
 
 // load reads the files that the settings name.
 func loadTLS(s *config.TLSSettings) (*tlsState, error) {
-	st := &tlsState{by: *s, files: statFiles(tlsFiles(s))}
+	st := &tlsState{by: *s, files: files.Stat(tlsFiles(s)...)}
 	common, err := commonTLS(s)
 	if err != nil {
 		return nil, err
@@ -179,8 +180,8 @@ func (srv *Server) rereadTLS() {
 	if st == nil {
 		return
 	}
-	now := statFiles(tlsFiles(&st.by))
-	if now.equal(st.files) || now.equal(srv.files.refused) {
+	now := files.Stat(tlsFiles(&st.by)...)
+	if now.Equal(st.files) || now.Equal(srv.files.refused) {
 		return
 	}
 	next, err := loadTLS(&st.by)

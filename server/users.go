@@ -14,6 +14,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/server/acl"
 )
 
@@ -25,8 +26,8 @@ type users struct {
 	// held while users change, and while a client becomes one of them; the hub and mailboxes are locked under it
 	mu       sync.Mutex
 	accounts map[string]*account
-	byNobody *account   // the default user, which is in accounts too
-	file     fileStates // the ACL file as it was when it was last read or written
+	byNobody *account     // the default user, which is in accounts too
+	file     files.States // the ACL file as it was when it was last read or written
 
 	log acl.Log
 }
@@ -269,10 +270,10 @@ func (s *Session) expel(by *Session) {
 // any more. by is the client that wants it, or nil.
 func (srv *Server) loadUsers(by *Session) (problems string) {
 	file, r := srv.config.Get().ACLFile, srv.rules()
-	states := statFiles([]string{file})
+	states := files.Stat(file)
 	content, err := os.ReadFile(file)
 	if err != nil {
-		why := reason(err)
+		why := files.Reason(err)
 		return fmt.Sprintf("Error loading ACLs, opening file '%s': %s%s", file, strings.ToUpper(why[:1]), why[1:])
 	}
 	list, problems := r.ParseFile(file, content)
@@ -314,7 +315,7 @@ func (srv *Server) saveUsers() error {
 	u := &srv.users
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.file = statFiles([]string{file})
+	u.file = files.Stat(file)
 	return nil
 }
 
@@ -326,7 +327,7 @@ func (srv *Server) rereadUsers() {
 	}
 	u := &srv.users
 	u.mu.Lock()
-	same := statFiles([]string{file}).equal(u.file)
+	same := files.Stat(file).Equal(u.file)
 	u.mu.Unlock()
 	if same {
 		return

@@ -1,0 +1,52 @@
+// Package files tells whether files of the system have changed, and why they cannot be used.
+package files
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// States tells of files, by name, what changes when they do. Files that are missing are not in it.
+type States map[string]os.FileInfo
+
+// Stat returns the states of files.
+func Stat(names ...string) States {
+	states := States{}
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil {
+			states[name] = info
+		}
+	}
+	return states
+}
+
+// Equal reports whether the files are as they were.
+func (s States) Equal(before States) bool {
+	if len(s) != len(before) {
+		return false
+	}
+	for name, info := range s {
+		was, ok := before[name]
+		if !ok || !os.SameFile(info, was) || info.Size() != was.Size() || !info.ModTime().Equal(was.ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Reason returns the innermost cause of an error: what the system said, as C libraries write it.
+func Reason(err error) string {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		text := errno.Error()
+		return strings.ToUpper(text[:1]) + text[1:]
+	}
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err.Error()
+		}
+		err = next
+	}
+}
