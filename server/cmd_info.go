@@ -463,7 +463,7 @@ func (b *infoText) stats(c *command.Ctx) {
 	b.number("pubsub_patterns", int64(patterns))
 	b.number("pubsubshard_channels", int64(shards))
 	b.zeros("latest_fork_usec", "total_forks")
-	b.number("migrate_cached_sockets", int64(srv.migrations.len()))
+	b.number("migrate_cached_sockets", int64(srv.migrations.Len()))
 	b.zeros("slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
 		"active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time")
 	_, keys, readers, prefixes := srv.tracking.size()

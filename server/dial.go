@@ -30,3 +30,8 @@ func (srv *Server) dial(ctx context.Context, address string, timeout time.Durati
 	}
 	return protected, nil
 }
+
+// DialNode implements migrate.Host.
+func (srv *Server) DialNode(addr string, timeout time.Duration) (net.Conn, error) {
+	return srv.dial(context.Background(), addr, timeout, srv.config.Get().TLS.Cluster)
+}

@@ -3,6 +3,8 @@ package server
 import (
 	"log/slog"
 
+	"github.com/atomredis/atomredis/commands/migrate"
+
 	"github.com/atomredis/atomredis/command"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/commands/transactions"
@@ -16,6 +18,7 @@ import (
 
 // What the commands of each package need.
 var (
+	_ migrate.Host          = (*Server)(nil)
 	_ servercommands.Host   = (*Server)(nil)
 	_ servercommands.Client = (*Session)(nil)
 	_ transactions.Client   = (*Session)(nil)
@@ -81,3 +84,6 @@ func (srv *Server) Latency() *stats.Latency { return &srv.latency }
 
 // CommandStats returns the counters of commands.
 func (srv *Server) CommandStats() *stats.Commands { return &srv.commandStats }
+
+// Migrations implements migrate.Host.
+func (srv *Server) Migrations() *migrate.Conns { return &srv.migrations }

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/commands/migrate"
+
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
@@ -49,7 +51,7 @@ type Server struct {
 	tracking     trackingTable
 	monitors     monitors
 	followed     followers
-	migrations   migrateConns
+	migrations   migrate.Conns
 	replica      replica
 	pause        pauseState
 	rates        rates
@@ -388,7 +390,7 @@ func (srv *Server) end(closeStorage func() error) error {
 			c.close()
 		}
 		srv.followed.running.Wait()
-		srv.migrations.close()
+		srv.migrations.Close()
 		srv.closeServices()
 		srv.eviction.close()
 		srv.ks.Close()

@@ -1,8 +1,10 @@
-package server
+// Package migrate has the command MIGRATE, which sends keys to another Redis with RESTORE, and removes those that have
+// arrived. As in Redis the keys cannot be used by anybody meanwhile, and the client's event loop waits, up to the
+// timeout; that is what makes it atomic. Connections are kept for some seconds for the next call.
+package migrate
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -16,23 +18,30 @@ import (
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
-// MIGRATE sends keys to another Redis with RESTORE, and removes those that have arrived. As in Redis the keys cannot
-// be used by anybody meanwhile, and the client's event loop waits, up to the timeout; that is what makes it atomic.
-// Connections are kept for some seconds for the next call.
+// Host is what MIGRATE needs of the server.
+type Host interface {
+	command.Host
+	// Migrations returns the connections that earlier calls have left.
+	Migrations() *Conns
+	// DialNode connects to another server, within timeout, in the way that the configuration says of nodes of a cluster.
+	DialNode(addr string, timeout time.Duration) (net.Conn, error)
+}
 
-func init() { command.Register(migrateCommands) }
+func hostOf(c *command.Ctx) Host { return c.Host.(Host) }
 
-var migrateCommands = []*command.Command{{Name: "migrate", Group: "generic", Since: "2.6.0", Arity: -6,
+func init() { command.Register(commands) }
+
+var commands = []*command.Command{{Name: "migrate", Group: "generic", Since: "2.6.0", Arity: -6,
 	Flags: command.Write | command.WholeKeyspace, ACL: command.CatKeyspace | command.CatDangerous,
 	Keys:    command.Keys("i3+r0/1/0[RW,ACCESS,DELETE] kw:KEYS@-2+r-1/1/0[RW,ACCESS,DELETE,INCOMPLETE]"),
 	Summary: "Moves keys to another server", Complexity: "O(N), where N is the size of the values",
 	Syntax: "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | " +
 		"AUTH2 username password] [KEYS key [key ...]]",
-	KeyIndices: migrateKeys, Secrets: migrateSecrets, Do: cmdMigrate}}
+	KeyIndices: keyIndices, Secrets: secrets, Do: migrate}}
 
-// migrateKeys returns the indices of the keys. The specs cannot tell the first KEYS from a key of that name, nor that
+// keyIndices returns the indices of the keys. The specs cannot tell the first KEYS from a key of that name, nor that
 // there must be no other key with it, which is an error whatever the keys.
-func migrateKeys(args [][]byte) (indices []int) {
+func keyIndices(args [][]byte) (indices []int) {
 	first, end := 3, min(4, len(args))
 	for i := 6; i < len(args)-1; i++ {
 		switch {
@@ -54,8 +63,8 @@ func migrateKeys(args [][]byte) (indices []int) {
 	return indices
 }
 
-// migrateSecrets calls fn with the indices of the password, and of the user's name.
-func migrateSecrets(args [][]byte, fn func(i int)) {
+// secrets calls fn with the indices of the password, and of the user's name.
+func secrets(args [][]byte, fn func(i int)) {
 	for i := 6; i < len(args); i++ {
 		switch {
 		case command.EqualFold(args[i], "auth"):
@@ -72,10 +81,10 @@ func migrateSecrets(args [][]byte, fn func(i int)) {
 }
 
 const (
-	errMigrateKeys    command.Error = "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
-	errMigrateConnect command.Error = "IOERR error or timeout connecting to the client"
-	errMigrateRead    command.Error = "IOERR error or timeout reading to target instance"
-	errMigrateWrite   command.Error = "IOERR error or timeout writing to target instance"
+	errKeys    command.Error = "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
+	errConnect command.Error = "IOERR error or timeout connecting to the client"
+	errRead    command.Error = "IOERR error or timeout reading to target instance"
+	errWrite   command.Error = "IOERR error or timeout writing to target instance"
 )
 
 // migration is one call of MIGRATE.
@@ -88,12 +97,12 @@ type migration struct {
 	timeout             time.Duration
 	keys                [][]byte
 
-	*migrateConn
+	*link
 	timedOut bool // that is why it does not work
 }
 
-// migrateConn is a connection to a server to which keys are moved.
-type migrateConn struct {
+// link is a connection to a server to which keys are moved.
+type link struct {
 	net.Conn
 	in   *bufio.Reader
 	db   int64 // that is selected; noDatabase if that is not known
@@ -101,20 +110,20 @@ type migrateConn struct {
 	kept bool  // it has been used for an earlier call
 }
 
-// migrateConns are connections that nobody uses at the moment, by address.
-type migrateConns struct {
+// Conns are the connections to other servers that nobody uses at the moment, by address.
+type Conns struct {
 	mu    sync.Mutex // protects what follows
-	idle  map[string]*migrateConn
+	idle  map[string]*link
 	timer engine.Timer // closes those that have been idle for too long
 }
 
 const (
-	maxMigrateConns = 64
-	migrateIdle     = 10_000 // ms after which an idle connection is closed
+	maxConns = 64
+	maxIdle  = 10_000 // ms after which an idle connection is closed
 )
 
 // take returns the connection to an address, nil if there is none.
-func (m *migrateConns) take(addr string) *migrateConn {
+func (m *Conns) take(addr string) *link {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	conn := m.idle[addr]
@@ -123,13 +132,13 @@ func (m *migrateConns) take(addr string) *migrateConn {
 }
 
 // put keeps a connection that works.
-func (m *migrateConns) put(clock engine.Clock, addr string, conn *migrateConn) {
+func (m *Conns) put(clock engine.Clock, addr string, conn *link) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.idle == nil {
-		m.idle = map[string]*migrateConn{}
+		m.idle = map[string]*link{}
 	}
-	if len(m.idle) >= maxMigrateConns {
+	if len(m.idle) >= maxConns {
 		for other := range m.idle { // any, as in Redis
 			m.idle[other].Close()
 			delete(m.idle, other)
@@ -142,7 +151,7 @@ func (m *migrateConns) put(clock engine.Clock, addr string, conn *migrateConn) {
 }
 
 // arm makes sure that somebody looks for connections that are idle. mu is locked.
-func (m *migrateConns) arm(clock engine.Clock) {
+func (m *Conns) arm(clock engine.Clock) {
 	if m.timer != nil || len(m.idle) == 0 {
 		return
 	}
@@ -152,7 +161,7 @@ func (m *migrateConns) arm(clock engine.Clock) {
 		m.timer = nil
 		now := clock.Now().UnixMilli()
 		for addr, conn := range m.idle {
-			if now-conn.used > migrateIdle {
+			if now-conn.used > maxIdle {
 				conn.Close()
 				delete(m.idle, addr)
 			}
@@ -161,15 +170,15 @@ func (m *migrateConns) arm(clock engine.Clock) {
 	})
 }
 
-// len returns how many there are.
-func (m *migrateConns) len() int {
+// Len returns how many there are.
+func (m *Conns) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.idle)
 }
 
-// close closes all.
-func (m *migrateConns) close() {
+// Close closes all.
+func (m *Conns) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.timer != nil {
@@ -188,7 +197,7 @@ type movedKey struct {
 	ttl     int64
 }
 
-func cmdMigrate(c *command.Ctx) {
+func migrate(c *command.Ctx) {
 	m := migration{c: c}
 	if !m.options() {
 		return
@@ -209,10 +218,10 @@ func cmdMigrate(c *command.Ctx) {
 		c.W.Simple("NOKEY")
 		return
 	}
-	conns, addr := &serverOf(c).migrations, m.address()
-	if m.migrateConn = conns.take(addr); m.migrateConn == nil {
+	conns, addr := hostOf(c).Migrations(), m.address()
+	if m.link = conns.take(addr); m.link == nil {
 		if err := m.connect(addr); err != nil {
-			c.Err(migrateError(err))
+			c.Err(connectError(err))
 			return
 		}
 	}
@@ -221,13 +230,13 @@ func cmdMigrate(c *command.Ctx) {
 		// The other server has closed the connection since it was used last. It has got nothing.
 		m.Close()
 		if err := m.connect(addr); err != nil {
-			c.Err(migrateError(err))
+			c.Err(connectError(err))
 			return
 		}
 		reply, _, works = m.move(present)
 	}
 	if works {
-		conns.put(serverOf(c).ks.Clock(), addr, m.migrateConn)
+		conns.put(hostOf(c).Keyspace().Clock(), addr, m.link)
 	} else {
 		m.Close()
 	}
@@ -251,25 +260,25 @@ func (m *migration) move(keys []movedKey) (reply command.Error, answered, works 
 		}
 		request = command.AppendRequest(request, append(args, m.password))
 	}
-	if m.migrateConn.db != m.db {
+	if m.link.db != m.db {
 		before++
-		request = command.AppendRequest(request, [][]byte{[]byte("SELECT"), intArg(m.db)})
+		request = command.AppendRequest(request, [][]byte{[]byte("SELECT"), number(m.db)})
 	}
 	for _, k := range keys {
-		args := [][]byte{[]byte("RESTORE"), k.key, intArg(k.ttl), k.payload}
+		args := [][]byte{[]byte("RESTORE"), k.key, number(k.ttl), k.payload}
 		if m.replace {
 			args = append(args, []byte("REPLACE"))
 		}
 		request = command.AppendRequest(request, args)
 	}
 	if !m.write(request) {
-		return errMigrateWrite, false, false
+		return errWrite, false, false
 	}
 	refused := ""
 	for range before {
 		answer, ok := m.read()
 		if !ok {
-			return errMigrateRead, answered, false
+			return errRead, answered, false
 		}
 		if answered = true; refused == "" && answer[0] == '-' {
 			refused = answer
@@ -290,13 +299,13 @@ func (m *migration) move(keys []movedKey) (reply command.Error, answered, works 
 		}
 	}
 	m.remove(arrived)
-	m.migrateConn.db = m.db
+	m.link.db = m.db
 	switch {
 	case refused != "":
-		m.migrateConn.db = noDatabase // SELECT may be what was refused
+		m.link.db = noDatabase // SELECT may be what was refused
 		return command.Error("ERR Target instance replied with error: " + command.OneLine(refused[1:])), true, !broken
 	case broken:
-		return errMigrateRead, answered, false
+		return errRead, answered, false
 	}
 	return "", true, true
 }
@@ -326,7 +335,7 @@ func (m *migration) options() (ok bool) {
 			m.user, m.password = o.Arg(), o.Arg()
 		case o.Is("keys"):
 			if len(c.Args[3]) != 0 {
-				c.Err(errMigrateKeys)
+				c.Err(errKeys)
 				return false
 			}
 			m.keys = o.Rest()
@@ -346,12 +355,18 @@ func (m *migration) options() (ok bool) {
 	if timeout <= 0 {
 		timeout = 1000
 	}
-	m.timeout = time.Duration(min(timeout, int64(maxMigrateTimeout/time.Millisecond))) * time.Millisecond
+	m.timeout = time.Duration(min(timeout, int64(maxTimeout/time.Millisecond))) * time.Millisecond
 	return true
 }
 
-// maxMigrateTimeout keeps it within a Duration.
-const maxMigrateTimeout = 24 * time.Hour
+// noDatabase is the number of none.
+const noDatabase = -1
+
+// number returns n as an argument.
+func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+
+// maxTimeout keeps it within a Duration.
+const maxTimeout = 24 * time.Hour
 
 // address returns where the keys go.
 func (m *migration) address() string {
@@ -360,31 +375,30 @@ func (m *migration) address() string {
 }
 
 func (m *migration) connect(addr string) error {
-	srv := serverOf(m.c)
-	conn, err := srv.dial(context.Background(), addr, m.timeout, srv.config.Get().TLS.Cluster)
+	c, err := hostOf(m.c).DialNode(addr, m.timeout)
 	if err == nil {
-		m.migrateConn = &migrateConn{Conn: conn, in: bufio.NewReader(conn), db: noDatabase}
+		m.link = &link{Conn: c, in: bufio.NewReader(c), db: noDatabase}
 	}
 	return err
 }
 
-// migrateError returns the error for a connection that could not be made. Redis learns only when it writes that one
+// connectError returns the error for a connection that could not be made. Redis learns only when it writes that one
 // was refused.
-func migrateError(err error) command.Error {
+func connectError(err error) command.Error {
 	var timeout net.Error
 	var name *net.DNSError
 	if errors.As(err, &name) || errors.As(err, &timeout) && timeout.Timeout() {
-		return errMigrateConnect
+		return errConnect
 	}
-	return errMigrateWrite
+	return errWrite
 }
 
-// migrateChunk is how many bytes must go, or come, within the timeout.
-const migrateChunk = 64 << 10
+// chunk is how many bytes must go, or come, within the timeout.
+const chunk = 64 << 10
 
 func (m *migration) write(b []byte) bool {
 	for len(b) > 0 {
-		n := min(len(b), migrateChunk)
+		n := min(len(b), chunk)
 		if m.SetDeadline(time.Now().Add(m.timeout)) != nil {
 			return false
 		}
@@ -397,8 +411,8 @@ func (m *migration) write(b []byte) bool {
 	return true
 }
 
-// maxMigrateReply bounds the line that is the reply to AUTH, SELECT or RESTORE.
-const maxMigrateReply = 4096
+// maxReply bounds the line that is the reply to AUTH, SELECT or RESTORE.
+const maxReply = 4096
 
 // read reads a reply, which is not empty.
 func (m *migration) read() (reply string, ok bool) {
@@ -406,7 +420,7 @@ func (m *migration) read() (reply string, ok bool) {
 		return "", false
 	}
 	line, err := m.in.ReadSlice('\n')
-	if err != nil || len(line) > maxMigrateReply {
+	if err != nil || len(line) > maxReply {
 		m.timedOut = errors.Is(err, os.ErrDeadlineExceeded)
 		return "", false
 	}
