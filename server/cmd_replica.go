@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/atomredis/atomredis/command"
+	servercommands "github.com/atomredis/atomredis/commands/server"
+	"github.com/atomredis/atomredis/stats"
 )
 
 // The commands that make the server a replica of another one and tell about it. What a replica does is in replica.go.
@@ -97,61 +99,61 @@ func cmdRole(c *command.Ctx) {
 }
 
 // replication tells of both parts, as far as the server has them.
-func (b *infoText) replication(c *command.Ctx) {
+func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 	list, offset := serverOf(c).followed.status()
 	if l := serverOf(c).replica.link(); l == nil {
-		b.text("role", "master")
+		b.Text("role", "master")
 	} else {
 		st := l.status()
 		offset = max(st.offset, 0)
-		b.text("role", "slave")
-		b.text("master_host", l.host)
-		b.number("master_port", int64(l.port))
+		b.Text("role", "slave")
+		b.Text("master_host", l.host)
+		b.Number("master_port", int64(l.port))
 		up := "down"
 		if st.state == linkConnected {
 			up = "up"
 		}
-		b.text("master_link_status", up)
+		b.Text("master_link_status", up)
 		heard := int64(-1)
 		if st.state == linkConnected {
 			heard = int64(time.Since(st.heard).Seconds())
 		}
-		b.number("master_last_io_seconds_ago", heard)
-		b.flag("master_sync_in_progress", st.state == linkSync)
-		b.number("slave_read_repl_offset", st.offset)
-		b.number("slave_repl_offset", st.offset)
+		b.Number("master_last_io_seconds_ago", heard)
+		b.Flag("master_sync_in_progress", st.state == linkSync)
+		b.Number("slave_read_repl_offset", st.offset)
+		b.Number("slave_repl_offset", st.offset)
 		if st.state == linkSync {
-			b.number("master_sync_total_bytes", max(st.size, 0))
-			b.number("master_sync_read_bytes", st.received)
-			b.number("master_sync_left_bytes", max(st.size-st.received, 0))
-			b.text("master_sync_perc", strconv.FormatFloat(100*ratio(st.received, st.size), 'f', 2, 64))
-			b.number("master_sync_last_io_seconds_ago", int64(time.Since(st.heard).Seconds()))
+			b.Number("master_sync_total_bytes", max(st.size, 0))
+			b.Number("master_sync_read_bytes", st.received)
+			b.Number("master_sync_left_bytes", max(st.size-st.received, 0))
+			b.Text("master_sync_perc", strconv.FormatFloat(100*stats.Ratio(st.received, st.size), 'f', 2, 64))
+			b.Number("master_sync_last_io_seconds_ago", int64(time.Since(st.heard).Seconds()))
 		}
 		if st.state != linkConnected {
-			b.number("master_link_down_since_seconds", int64(time.Since(st.down).Seconds()))
+			b.Number("master_link_down_since_seconds", int64(time.Since(st.down).Seconds()))
 		}
 		if st.problem != "" {
-			b.text("master_link_last_error", command.OneLine(st.problem))
+			b.Text("master_link_last_error", command.OneLine(st.problem))
 		}
 		set := serverOf(c).config.Get()
-		b.number("slave_priority", int64(set.ReplicaPriority))
-		b.number("slave_read_only", 1)
-		b.flag("replica_announced", set.ReplicaAnnounced)
+		b.Number("slave_priority", int64(set.ReplicaPriority))
+		b.Number("slave_read_only", 1)
+		b.Flag("replica_announced", set.ReplicaAnnounced)
 	}
-	b.number("connected_slaves", int64(len(list)))
+	b.Number("connected_slaves", int64(len(list)))
 	if set := serverOf(c).config.Get(); set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 {
-		b.number("min_slaves_good_slaves", int64(serverOf(c).followed.good(set)))
+		b.Number("min_slaves_good_slaves", int64(serverOf(c).followed.good(set)))
 	}
 	for i, f := range list {
-		b.text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.host, f.port, f.state,
+		b.Text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.host, f.port, f.state,
 			f.acked, f.lag))
 	}
-	b.text("master_failover_state", "no-failover")
-	b.text("master_replid", serverOf(c).replID())
-	b.text("master_replid2", strings.Repeat("0", len(serverOf(c).runID)))
-	b.number("master_repl_offset", offset)
-	b.number("second_repl_offset", -1)
-	b.zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
+	b.Text("master_failover_state", "no-failover")
+	b.Text("master_replid", serverOf(c).replID())
+	b.Text("master_replid2", strings.Repeat("0", len(serverOf(c).runID)))
+	b.Number("master_repl_offset", offset)
+	b.Number("second_repl_offset", -1)
+	b.Zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
 }
 
 // masterTime returns the time at which commands of the master are executed here. They ran earlier there, by a clock

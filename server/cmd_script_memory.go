@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/atomredis/atomredis/scripting"
+	"github.com/atomredis/atomredis/stats"
 )
 
 // memoryWatch bounds the memory that a script uses. What the whole process has grown by since the script began is
@@ -18,19 +19,19 @@ type memoryWatch struct {
 }
 
 // begin notes that there is another script.
-func (w *memoryWatch) begin() { w.base, w.next = readMemory().heap, 0 }
+func (w *memoryWatch) begin() { w.base, w.next = stats.ReadMemory().Heap, 0 }
 
 // check stops the script if it uses more than limit bytes.
 func (w *memoryWatch) check(in *scripting.Interrupt, limit int) {
 	if w.next == 0 {
 		w.next = int64(limit)
 	}
-	if readMemory().heap-w.base <= w.next {
+	if stats.ReadMemory().Heap-w.base <= w.next {
 		return
 	}
 	in.Hold(func() error {
 		runtime.GC()
-		grown := readMemory().heap - w.base
+		grown := stats.ReadMemory().Heap - w.base
 		if grown > int64(limit) {
 			return errors.New(killedForMemory)
 		}

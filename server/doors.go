@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/atomredis/atomredis/command"
+	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
@@ -350,27 +351,26 @@ func (srv *Server) DoorAddr(name string) net.Addr {
 	return nil
 }
 
-// doors writes the sections of the doors that are open, as far as words ask for them.
-func (b *infoText) doors(c *command.Ctx, words [][]byte) {
-	for _, d := range serverOf(c).doors.all() {
+// infoSections returns the sections of INFO of the doors that are open.
+func (ds *doors) infoSections() (sections []servercommands.InfoSection) {
+	for _, d := range ds.all() {
 		name := strings.ReplaceAll(d.kind.Name, "-", "_")
-		if s := (infoSection{name: "Door_" + name}); s.wanted(words) {
-			b.section(s.name)
-			d.info(b, "door_"+name+"_", name+"_")
-		}
+		sections = append(sections, servercommands.InfoSection{Name: "Door_" + name,
+			Write: func(b *servercommands.InfoText, _ *command.Ctx) { d.info(b, "door_"+name+"_", name+"_") }})
 	}
+	return sections
 }
 
 // info writes the door's section: what is known of every door, and its own fields, with a word in front of their
 // names.
-func (d *openDoor) info(b *infoText, common, own string) {
-	b.text(common+"address", d.listener.Addr().String())
-	b.number(common+"connections", d.conns.Load())
-	b.number(common+"connections_received", d.accepted.Load())
-	b.number(common+"connections_rejected", d.refused.Load())
-	b.number(common+"clients", d.clients.Load())
-	b.number(common+"commands", d.commands.Load())
-	b.number(common+"input_bytes", d.bytesIn.Load())
-	b.number(common+"output_bytes", d.bytesOut.Load())
-	d.door.Info(func(field, value string) { b.text(own+field, command.OneLine(value)) })
+func (d *openDoor) info(b *servercommands.InfoText, common, own string) {
+	b.Text(common+"address", d.listener.Addr().String())
+	b.Number(common+"connections", d.conns.Load())
+	b.Number(common+"connections_received", d.accepted.Load())
+	b.Number(common+"connections_rejected", d.refused.Load())
+	b.Number(common+"clients", d.clients.Load())
+	b.Number(common+"commands", d.commands.Load())
+	b.Number(common+"input_bytes", d.bytesIn.Load())
+	b.Number(common+"output_bytes", d.bytesOut.Load())
+	d.door.Info(func(field, value string) { b.Text(own+field, command.OneLine(value)) })
 }

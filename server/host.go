@@ -2,13 +2,15 @@ package server
 
 import (
 	"log/slog"
-
-	"github.com/atomredis/atomredis/commands/migrate"
+	"time"
+	"unsafe"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/commands/migrate"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/commands/transactions"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/stats"
@@ -87,3 +89,86 @@ func (srv *Server) CommandStats() *stats.Commands { return &srv.commandStats }
 
 // Migrations implements migrate.Host.
 func (srv *Server) Migrations() *migrate.Conns { return &srv.migrations }
+
+// ClientCount implements servercommands.Host.
+func (srv *Server) ClientCount() int64 { return srv.clients.count.Load() }
+
+// Busy implements servercommands.Host.
+func (srv *Server) Busy() command.Error {
+	if busy := srv.scripts.run.busy.Load(); busy != nil {
+		return *busy
+	}
+	return ""
+}
+
+// Stores implements servercommands.Saver.
+func (srv *Server) Stores() bool { return srv.storage.Storage != nil }
+
+// Checkpoint implements servercommands.Saver.
+func (srv *Server) Checkpoint() error { return srv.storage.Begin() }
+
+// FinishCheckpoint implements servercommands.Saver.
+func (srv *Server) FinishCheckpoint() error { return srv.storage.Save() }
+
+// Stop implements servercommands.Saver.
+func (srv *Server) Stop(save bool) error { return srv.close(save) }
+
+// DelayJournal implements servercommands.Debugger.
+func (srv *Server) DelayJournal(d time.Duration) {
+	if st := srv.storage.Storage; st != nil {
+		st.SetWriteDelay(d)
+	}
+}
+
+// ChangeReplicationID implements servercommands.Debugger.
+func (srv *Server) ChangeReplicationID() {
+	id := newRunID()
+	srv.replicationID.Store(&id)
+}
+
+// SkipChecksums implements servercommands.Debugger.
+func (srv *Server) SkipChecksums(skip bool) { srv.skipChecksums.Store(skip) }
+
+// LetScriptsDebug implements servercommands.Debugger.
+func (srv *Server) LetScriptsDebug(may bool) { srv.scripts.mayDebug.Store(may) }
+
+// ScriptsMayDebug implements servercommands.Debugger.
+func (srv *Server) ScriptsMayDebug() bool { return srv.scripts.mayDebug.Load() }
+
+// SetReplyBufferPeakAge implements servercommands.Debugger.
+func (srv *Server) SetReplyBufferPeakAge(ms int64) { srv.replyBuffers.peakAge.Store(ms) }
+
+// FixReplyBuffers implements servercommands.Debugger.
+func (srv *Server) FixReplyBuffers(fixed bool) { srv.replyBuffers.fixed.Store(fixed) }
+
+// EvictsClients implements servercommands.Debugger.
+func (srv *Server) EvictsClients() bool { return srv.eviction.clientLimit.Load() != 0 }
+
+// EvictableClients implements servercommands.Debugger.
+func (srv *Server) EvictableClients() (sizes []int64) {
+	for _, s := range srv.clients.all() {
+		if d := s.snapshot(); !s.dying() && !d.noEvict {
+			sizes = append(sizes, d.memory)
+		}
+	}
+	return sizes
+}
+
+// SessionSize implements servercommands.Debugger.
+func (srv *Server) SessionSize() uintptr { return unsafe.Sizeof(Session{}) }
+
+// Has implements servercommands.Client.
+func (s *Session) Has(a config.Access) bool {
+	return a == config.AccessYes || a == config.AccessLocal && s.peer.local()
+}
+
+// End implements servercommands.Client.
+func (s *Session) End() { s.closing, s.why = true, door.ErrClosed }
+
+// replID returns the name of the history of the data, as replicas would know it.
+func (srv *Server) replID() string {
+	if id := srv.replicationID.Load(); id != nil {
+		return *id
+	}
+	return srv.runID
+}

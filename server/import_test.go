@@ -384,7 +384,7 @@ func TestMigrate(t *testing.T) {
 	require.Len(t, there(), 4)
 	require.Contains(t, strings.Join(there(), "\n"), `1 "l" list expires 0: "x" "y"`)
 	require.Equal(t, "+NOKEY\r\n", migrate("a", "1", "5000"))
-	require.Equal(t, "-"+string(errMigrateWrite)+"\r\n", do("MIGRATE", "127.0.0.1", "x", "kept", "0", "5000"))
+	require.Equal(t, "-"+"IOERR error or timeout writing to target instance"+"\r\n", do("MIGRATE", "127.0.0.1", "x", "kept", "0", "5000"))
 	require.Equal(t, "+OK\r\n", do("SET", "self", "v"))
 	b.finish(t)
 }

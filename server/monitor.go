@@ -10,6 +10,13 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
+func init() { command.Register([]*command.Command{monitorCommand}) }
+
+var monitorCommand = &command.Command{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1,
+	Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
+	Summary: "Streams all commands as they are executed", Complexity: "O(1)",
+	Stateful: true, Do: cmdMonitor}
+
 // monitors are the clients in MONITOR mode.
 type monitors struct {
 	count atomic.Int32 // of list, so that nobody prepares a line that nobody reads

@@ -57,8 +57,8 @@ func (srv *Server) storageStatus() persist.Status {
 	return st
 }
 
-// beginSave notes that a client has asked for a save; it reports false if one is under way. save must follow.
-func (srv *Server) beginSave() bool {
+// BeginSave implements servercommands.Saver.
+func (srv *Server) BeginSave() bool {
 	before := srv.storageStatus().Saved
 	f := &srv.dumpFile
 	f.mu.Lock()
@@ -72,9 +72,8 @@ func (srv *Server) beginSave() bool {
 	return true
 }
 
-// save writes the file, if there is one, and makes a checkpoint, if the data is stored, after beginSave. It may run in
-// any goroutine.
-func (srv *Server) save() error {
+// Save implements servercommands.Saver. It may run in any goroutine.
+func (srv *Server) Save() error {
 	var err error
 	if srv.dumpFile.use {
 		err = srv.saveFile()
@@ -189,4 +188,18 @@ func (srv *Server) readStored(im *importer) error {
 	err = im.read(out, false)
 	out.Close()
 	return errors.Join(err, stored.close(false))
+}
+
+// CanSave implements servercommands.Saver.
+func (srv *Server) CanSave() bool { return srv.storage.Storage != nil || srv.dumpFile.use }
+
+// LastSave implements servercommands.Saver.
+func (srv *Server) LastSave() time.Time { return srv.lastSave(srv.storageStatus()) }
+
+// lastSave returns when the last save was taken, or when the server started if there never was one.
+func (srv *Server) lastSave(st persist.Status) time.Time {
+	if st.Saved.IsZero() {
+		return srv.started
+	}
+	return st.Saved
 }

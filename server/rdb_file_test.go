@@ -147,13 +147,13 @@ func TestLastsaveTellsOfASaveWhenTheFileIsThere(t *testing.T) {
 	d.do("SET a 1")
 	d.expect("+OK\r\n", "SAVE")
 	before := d.storageStatus().Saved
-	require.True(t, d.beginSave())
+	require.True(t, d.BeginSave())
 	require.NoError(t, d.storage.Save()) // a save point comes in between
 	require.Equal(t, before, d.storageStatus().Saved)
 	require.Equal(t, "1", d.info("rdb_bgsave_in_progress"))
-	d.expect("-"+string(errSaveInProgress)+"\r\n", "BGSAVE")
-	d.expect("-"+string(errSaveInProgress)+"\r\n", "SAVE")
-	require.NoError(t, d.save())
+	d.expect("-ERR Background save already in progress"+"\r\n", "BGSAVE")
+	d.expect("-ERR Background save already in progress"+"\r\n", "SAVE")
+	require.NoError(t, d.Save())
 	require.NotEqual(t, before, d.storageStatus().Saved)
 	d.end()
 }
@@ -195,7 +195,7 @@ func TestWithoutADirectoryThereIsNoFile(t *testing.T) {
 	h := newHarness(t)
 	s := h.session()
 	for _, command := range []string{"SAVE", "BGSAVE"} {
-		require.Equal(t, "-"+string(errNoDirectory)+"\r\n", h.feed(s, request(command)))
+		require.Equal(t, "-ERR the data is in memory only, and the server was given no directory for a file: set dir"+"\r\n", h.feed(s, request(command)))
 	}
 	// as of a Redis without one
 	require.Equal(t, "+Background append only file rewriting started\r\n", h.feed(s, request("BGREWRITEAOF")))

@@ -2,7 +2,6 @@ package server
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/atomredis/atomredis/internal/buffers"
 )
@@ -31,9 +30,6 @@ type replyBuffers struct {
 	// fixed buffers keep their size. DEBUG sets it.
 	fixed atomic.Bool
 }
-
-// defaultPeakAge is what peakAge is but for tests.
-const defaultPeakAge = int64(5 * time.Second / time.Millisecond)
 
 // sent takes the buffer of replies back of which size bytes waited to be sent, and rest still do. It returns the
 // buffer to go on with.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -87,7 +88,7 @@ func TestDebugReplyBuffer(t *testing.T) {
 	require.Equal(t, "+OK", c.do("DEBUG REPLYBUFFER PEAK-RESET-TIME never"))
 	require.Negative(t, s.replyBuffers.peakAge.Load())
 	require.Equal(t, "+OK", c.do("DEBUG REPLYBUFFER PEAK-RESET-TIME RESET"))
-	require.Equal(t, defaultPeakAge, s.replyBuffers.peakAge.Load())
+	require.Equal(t, servercommands.DefaultReplyBufferPeakAge, s.replyBuffers.peakAge.Load())
 }
 
 // A client that gets large replies keeps a buffer of the largest size, whichever transport it has.

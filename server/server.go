@@ -12,9 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/commands/migrate"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/commands/migrate"
+	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
@@ -27,7 +29,6 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/server/acl"
 	"github.com/atomredis/atomredis/stats"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
@@ -56,7 +57,8 @@ type Server struct {
 	pause        pauseState
 	rates        rates
 	replyBuffers replyBuffers
-	memory       memoryState
+	startHeap    int64 // in bytes, when the server began
+	peakHeap     stats.HeapPeak
 	scripts      scriptState
 	eviction     eviction
 	storage      storageState
@@ -175,11 +177,11 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	set := conf.Get()
 	srv := &Server{
 		config: conf, log: log,
-		table:    command.NewTable(),
-		runID:    newRunID(),
-		tickBase: time.Now(),
-		done:     make(chan struct{}),
-		memory:   memoryState{startup: readMemory().heap},
+		table:     command.NewTable(),
+		runID:     newRunID(),
+		tickBase:  time.Now(),
+		done:      make(chan struct{}),
+		startHeap: stats.ReadMemory().Heap,
 
 		ownFiles: o.FS == nil,
 		fs:       o.FS,
@@ -226,7 +228,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.commandStats = stats.NewCommands(srv.table.Count + command.MaxCustom)
 	srv.timing.set(set)
 	srv.setLimits(set, set)
-	srv.replyBuffers.peakAge.Store(defaultPeakAge)
+	srv.replyBuffers.peakAge.Store(servercommands.DefaultReplyBufferPeakAge)
 	srv.countMemory()
 	srv.startScripting()
 	err = srv.table.Rename(set.Renamed)

@@ -68,10 +68,10 @@ func configResetstat(c *command.Ctx) {
 	c.W.OK()
 }
 
-func configRewrite(c *command.Ctx) { RewriteConfig(c, false) }
+func configRewrite(c *command.Ctx) { rewriteConfig(c, false) }
 
-// RewriteConfig writes the present values into the configuration file: all of them, or those that were changed.
-func RewriteConfig(c *command.Ctx, all bool) {
+// rewriteConfig writes the present values into the configuration file: all of them, or those that were changed.
+func rewriteConfig(c *command.Ctx, all bool) {
 	rewrite := (*config.Config).Rewrite
 	if all {
 		rewrite = (*config.Config).RewriteAll

@@ -1,2 +1,3 @@
-// Package server has the commands that tell about the server and steer it: CONFIG, COMMAND, SLOWLOG and LATENCY.
+// Package server has the commands that tell about the server and steer it: INFO, CONFIG, COMMAND, SLOWLOG, LATENCY,
+// MEMORY, DEBUG, SAVE and its like, SHUTDOWN and MODULE.
 package server

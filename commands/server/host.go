@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/stats"
@@ -15,8 +17,63 @@ type Host interface {
 	Slowlog() *stats.Slowlog
 	Latency() *stats.Latency
 	CommandStats() *stats.Commands
+	// InfoSections returns the parts of INFO, in their order.
+	InfoSections() []InfoSection
 	// ResetStats sets the counters of INFO to zero.
 	ResetStats()
+	// Memory tells where the memory is; now is in ms since 1970.
+	Memory(now int64) Memory
+	// ClientCount returns how many clients are connected.
+	ClientCount() int64
+	// Busy returns what clients are told while a script runs for too long; "" if none does.
+	Busy() command.Error
+	Saver
+	Debugger
+}
+
+// Saver writes the data to the disk.
+type Saver interface {
+	// Stores reports whether the data are stored, and not in memory only.
+	Stores() bool
+	// Checkpoint begins a checkpoint of stored data. The error is persist.ErrInProgress if one is under way.
+	Checkpoint() error
+	// FinishCheckpoint makes a checkpoint of stored data, and returns when it is there.
+	FinishCheckpoint() error
+	// CanSave reports whether there is where to save to.
+	CanSave() bool
+	// BeginSave notes that a client has asked for a save; it reports false if one is under way. Save must follow.
+	BeginSave() bool
+	// Save writes the RDB file, if there is one, and makes a checkpoint of stored data.
+	Save() error
+	// LastSave returns when the last save was taken, or when the server started if there never was one.
+	LastSave() time.Time
+	// Stop stops the server, and returns when nothing of it is running any more. Without save what the journal does not
+	// have is lost.
+	Stop(save bool) error
+}
+
+// Debugger is what DEBUG can do to a server.
+type Debugger interface {
+	// DelayJournal makes the journal wait before it writes.
+	DelayJournal(d time.Duration)
+	// ChangeReplicationID gives the history of the data a new name.
+	ChangeReplicationID()
+	// SkipChecksums says whether payloads and files with a wrong checksum are accepted.
+	SkipChecksums(skip bool)
+	// LetScriptsDebug says whether scripts may call DEBUG, and ScriptsMayDebug reports it.
+	LetScriptsDebug(may bool)
+	ScriptsMayDebug() bool
+	// SetReplyBufferPeakAge says for how many ms the largest reply of a client counts for the size of its buffer; less than
+	// 0 is for ever.
+	SetReplyBufferPeakAge(ms int64)
+	// FixReplyBuffers says whether these buffers keep their sizes.
+	FixReplyBuffers(fixed bool)
+	// EvictsClients reports whether maxmemory-clients is set.
+	EvictsClients() bool
+	// EvictableClients returns how many bytes each client uses that it may disconnect.
+	EvictableClients() []int64
+	// SessionSize returns the size in bytes of what is kept for every client.
+	SessionSize() uintptr
 }
 
 // Client is what they need of the client.
@@ -24,6 +81,12 @@ type Client interface {
 	command.Client
 	// Has reports whether the client is one of those that have an access.
 	Has(a config.Access) bool
+	// ID is the client's number.
+	ID() int64
+	// Addr is where it is, as CLIENT LIST shows it.
+	Addr() string
+	// End closes its connection once it has its reply.
+	End()
 }
 
 func hostOf(c *command.Ctx) Host     { return c.Host.(Host) }

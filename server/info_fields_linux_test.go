@@ -259,11 +259,11 @@ func TestInfoTellsHowFarAFileIs(t *testing.T) {
 	}
 	d.do("SET a 1", "SET b 2", "SELECT 1", "SET c 3", "SELECT 0")
 	require.Equal(t, "0 0 0.00", progress())
-	require.True(t, d.beginSave())
+	require.True(t, d.BeginSave())
 	require.Equal(t, "0 0 0.00", progress())
 	require.NoError(t, d.replaceFile(d.config.Get()))
 	require.Equal(t, "3 3 100.00", progress())
-	require.NoError(t, d.save())
+	require.NoError(t, d.Save())
 	require.Equal(t, "0 0 0.00", progress())
 	d.end()
 }

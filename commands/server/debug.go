@@ -10,12 +10,19 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/command"
-	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/resp"
 )
+
+func init() { command.Register([]*command.Command{debugCommand}) }
+
+var debugCommand = &command.Command{Name: "debug", Group: "server", Since: "1.0.0", Arity: -2,
+	Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.Protected | command.WholeKeyspace,
+	Summary: "Inspects and disturbs the server, for tests",
+	Syntax:  "subcommand [arg [arg ...]]", Complexity: "Depends on the argument",
+	Allowed: debugAllowed, CallableNow: debugFromScript, Do: debugServer}
 
 // DEBUG is for test suites: it looks into the server, or makes it do what it would not do at that time. What it has
 // of Redis's sub-commands are those that can mean something here; those that end Redis's process are refused.
@@ -81,7 +88,7 @@ const (
 	errPushNeedsRESP3 command.Error = "ERR RESP2 is not supported by this command"
 )
 
-func cmdDebug(c *command.Ctx) {
+func debugServer(c *command.Ctx) {
 	sub, ok := debugCommands[command.Lower(c.Args[1])]
 	args := c.Args[2:]
 	if !ok || len(args) < sub.min || len(args) > sub.max {
@@ -93,12 +100,7 @@ func cmdDebug(c *command.Ctx) {
 
 // debugAllowed reports whether the client may use DEBUG.
 func debugAllowed(host command.Host, client command.Client) bool {
-	return client.(*Session).Has(host.(*Server).config.Get().EnableDebugCommand)
-}
-
-// has reports whether the client is one of those that have an access.
-func (s *Session) Has(a config.Access) bool {
-	return a == config.AccessYes || a == config.AccessLocal && s.peer.local()
+	return client.(Client).Has(host.(Host).Config().Get().EnableDebugCommand)
 }
 
 func debugRefused(c *command.Ctx, _ [][]byte) { c.Err(errDebugRefused) }
@@ -121,19 +123,19 @@ func debugNumber(arg []byte) int64 {
 }
 
 func debugActiveExpire(c *command.Ctx, args [][]byte) {
-	serverOf(c).ks.SetActiveExpiry(debugNumber(args[0]) != 0)
+	hostOf(c).Keyspace().SetActiveExpiry(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
 // debugInScripts says whether scripts may call DEBUG, which no other setting allows them.
 func debugInScripts(c *command.Ctx, args [][]byte) {
-	serverOf(c).scripts.mayDebug.Store(debugNumber(args[0]) != 0)
+	hostOf(c).LetScriptsDebug(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
 
 // debugFromScript reports whether scripts may call DEBUG.
 func debugFromScript(host command.Host, client command.Client) bool {
-	return host.(*Server).scripts.mayDebug.Load() && debugAllowed(host, client)
+	return host.(Host).ScriptsMayDebug() && debugAllowed(host, client)
 }
 
 // debugPauseCron has nothing to do: no command's work is put off to be done periodically.
@@ -150,9 +152,7 @@ func debugPackedThreshold(c *command.Ctx, args [][]byte) {
 
 // debugFlushSleep has the journal wait, for so many microseconds, before it writes.
 func debugFlushSleep(c *command.Ctx, args [][]byte) {
-	if st := serverOf(c).storage.Storage; st != nil {
-		st.SetWriteDelay(time.Duration(min(max(debugNumber(args[0]), 0), maxFlushSleep)) * time.Microsecond)
-	}
+	hostOf(c).DelayJournal(time.Duration(min(max(debugNumber(args[0]), 0), maxFlushSleep)) * time.Microsecond)
 	c.W.OK()
 }
 
@@ -161,27 +161,30 @@ const maxFlushSleep = int64(time.Minute / time.Microsecond)
 
 // debugSkipChecksums accepts payloads and files with a wrong checksum, so that damage behind it can be tested.
 func debugSkipChecksums(c *command.Ctx, args [][]byte) {
-	serverOf(c).skipChecksums.Store(debugNumber(args[0]) != 0)
+	hostOf(c).SkipChecksums(debugNumber(args[0]) != 0)
 	c.W.OK()
 }
+
+// DefaultReplyBufferPeakAge is for how many ms the largest reply of a client counts unless DEBUG has said otherwise.
+const DefaultReplyBufferPeakAge = int64(5 * time.Second / time.Millisecond)
 
 // debugReplyBuffer says for how long a client's largest reply counts when the size of its buffer is chosen, and
 // whether it is chosen.
 func debugReplyBuffer(c *command.Ctx, args [][]byte) {
-	all := &serverOf(c).replyBuffers
+	host := hostOf(c)
 	switch {
 	case command.EqualFold(args[0], "peak-reset-time") && command.EqualFold(args[1], "never"):
-		all.peakAge.Store(-1)
+		host.SetReplyBufferPeakAge(-1)
 	case command.EqualFold(args[0], "peak-reset-time") && command.EqualFold(args[1], "reset"):
-		all.peakAge.Store(defaultPeakAge)
+		host.SetReplyBufferPeakAge(DefaultReplyBufferPeakAge)
 	case command.EqualFold(args[0], "peak-reset-time"):
 		age, ok := c.Int(args[1])
 		if !ok {
 			return
 		}
-		all.peakAge.Store(max(age, 0))
+		host.SetReplyBufferPeakAge(max(age, 0))
 	case command.EqualFold(args[0], "resizing"):
-		all.fixed.Store(debugNumber(args[1]) == 0)
+		host.FixReplyBuffers(debugNumber(args[1]) == 0)
 	default:
 		command.WrongUse(c, "DEBUG")
 		return
@@ -191,19 +194,15 @@ func debugReplyBuffer(c *command.Ctx, args [][]byte) {
 
 // debugClientEviction shows how much memory clients take, by powers of two.
 func debugClientEviction(c *command.Ctx, _ [][]byte) {
-	if serverOf(c).eviction.clientLimit.Load() == 0 {
+	if !hostOf(c).EvictsClients() {
 		c.Err(errNoClientLimit)
 		return
 	}
 	const first, last = 15, 32 // the smallest bucket ends below 2^15 bytes, the largest begins at 2^32
 	var sums, counts [last - first + 2]int64
-	for _, s := range serverOf(c).clients.all() {
-		d := s.snapshot()
-		if s.dying() || d.noEvict {
-			continue
-		}
-		i := min(max(bits.Len64(uint64(d.memory))-first, 0), len(sums)-1)
-		sums[i] += d.memory
+	for _, size := range hostOf(c).EvictableClients() {
+		i := min(max(bits.Len64(uint64(size))-first, 0), len(sums)-1)
+		sums[i] += size
 		counts[i]++
 	}
 	var b strings.Builder
@@ -240,31 +239,22 @@ func debugSDSLen(c *command.Ctx, args [][]byte) {
 // debugStructSize tells how large the records are that there is one of for each key and each client.
 func debugStructSize(c *command.Ctx, _ [][]byte) {
 	c.W.Simple(fmt.Sprintf("bits:%d entry:%d session:%d", strconv.IntSize, unsafe.Sizeof(engine.Entry{}),
-		unsafe.Sizeof(Session{})))
+		hostOf(c).SessionSize()))
 }
 
 func debugLog(c *command.Ctx, args [][]byte) {
-	serverOf(c).log.Warn("DEBUG LOG: " + string(args[0]))
+	hostOf(c).Log().Warn("DEBUG LOG: " + string(args[0]))
 	c.W.OK()
 }
 
 func debugError(c *command.Ctx, args [][]byte) { c.W.Error(command.OneLine(string(args[0]))) }
 
 func debugChangeReplID(c *command.Ctx, _ [][]byte) {
-	id := newRunID()
-	serverOf(c).replicationID.Store(&id)
+	hostOf(c).ChangeReplicationID()
 	c.W.OK()
 }
 
-// replID returns the name of the history of the data, as replicas would know it.
-func (srv *Server) replID() string {
-	if id := srv.replicationID.Load(); id != nil {
-		return *id
-	}
-	return srv.runID
-}
-
-func debugConfigRewrite(c *command.Ctx, _ [][]byte) { servercommands.RewriteConfig(c, true) }
+func debugConfigRewrite(c *command.Ctx, _ [][]byte) { rewriteConfig(c, true) }
 
 // debugEntry returns the entry of a key without counting as a use of it; if there is none an error is written.
 func debugEntry(c *command.Ctx, key []byte) *engine.Entry {
@@ -285,9 +275,9 @@ func debugObject(c *command.Ctx, args [][]byte) {
 		l := e.List()
 		nodes := l.Nodes()
 		extra = fmt.Sprintf(" ql_nodes:%d ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:0 ql_uncompressed_size:%d",
-			nodes, float64(l.Len())/float64(max(nodes, 1)), serverOf(c).ListLimit(), l.MemoryUsage())
+			nodes, float64(l.Len())/float64(max(nodes, 1)), hostOf(c).ListLimit(), l.MemoryUsage())
 	}
-	settings := serverOf(c).config.Get()
+	settings := hostOf(c).Config().Get()
 	saved := rdb.SavedLen(e, settings.CompressesRDB(), settings.List)
 	c.W.Simple(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d%s",
 		e, command.RefCount(e), encoding, saved, e.Access()&(1<<24-1), max(c.Now()/1000-e.Access(), 0), extra))
@@ -300,7 +290,7 @@ func debugListpack(c *command.Ctx, args [][]byte) {
 	case command.EncodingOf(e) != "listpack":
 		c.Err(errNoListpack)
 	default:
-		serverOf(c).log.Info("DEBUG LISTPACK", "key", string(args[0]), "bytes", e.StoredLen())
+		hostOf(c).Log().Info("DEBUG LISTPACK", "key", string(args[0]), "bytes", e.StoredLen())
 		c.W.Simple("Listpack structure printed on stdout")
 	}
 }
@@ -312,7 +302,7 @@ func debugQuicklist(c *command.Ctx, args [][]byte) {
 	case e.Type() != engine.List:
 		c.Err(errNoQuicklist)
 	default:
-		serverOf(c).log.Info("DEBUG QUICKLIST", "key", string(args[0]), "elements", e.List().Len(), "nodes", e.List().Nodes())
+		hostOf(c).Log().Info("DEBUG QUICKLIST", "key", string(args[0]), "elements", e.List().Len(), "nodes", e.List().Nodes())
 		c.W.Simple("Quicklist structure printed on stdout")
 	}
 }
@@ -330,7 +320,7 @@ func debugHTStats(c *command.Ctx, args [][]byte) {
 	if !ok {
 		return
 	}
-	if db < 0 || db >= int64(serverOf(c).ks.Databases()) {
+	if db < 0 || db >= int64(hostOf(c).Keyspace().Databases()) {
 		c.Err(errDebugDB)
 		return
 	}
@@ -472,8 +462,8 @@ func debugLoadAOF(c *command.Ctx, _ [][]byte) { reload(c) }
 // reload makes all values what is stored of them, after a checkpoint. What changes meanwhile stays as it is. A server
 // that stores nothing takes the values apart and puts them together again in memory.
 func reload(c *command.Ctx) {
-	srv := serverOf(c)
-	if srv.storage.Storage == nil {
+	host := hostOf(c)
+	if !host.Stores() {
 		replyReloaded(c, c.W, c.G.Reload())
 		return
 	}
@@ -483,10 +473,10 @@ func reload(c *command.Ctx) {
 	}
 	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
-		err := srv.storage.Save()
+		err := host.FinishCheckpoint()
 		if err == nil {
 			var g engine.Guard
-			g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
+			g.Lock(host.Keyspace(), engine.AllShards, host.Keyspace().Now())
 			err = g.Reload()
 			g.Unlock()
 		}
@@ -562,7 +552,7 @@ HELP
 
 func debugDigest(c *command.Ctx, _ [][]byte) {
 	var all command.Digest
-	for db := range serverOf(c).ks.Databases() {
+	for db := range hostOf(c).Keyspace().Databases() {
 		if c.G.Len(db) == 0 {
 			continue
 		}

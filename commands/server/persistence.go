@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"time"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/persist"
@@ -14,18 +13,18 @@ func init() { command.Register(persistenceCommands) }
 var persistenceCommands = []*command.Command{
 	{Name: "bgrewriteaof", Group: "server", Since: "1.0.0", Arity: 1,
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript,
-		Summary: "Starts a checkpoint, which shortens the journal", Complexity: "O(1)", Do: cmdBgrewriteaof},
+		Summary: "Starts a checkpoint, which shortens the journal", Complexity: "O(1)", Do: bgrewriteaof},
 	{Name: "bgsave", Group: "server", Since: "1.0.0", Arity: -1,
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript,
 		Summary: "Writes an RDB file and makes a checkpoint, in the background", Syntax: "[SCHEDULE]",
-		Complexity: "O(N), where N is the number of keys", Do: cmdBgsave},
+		Complexity: "O(N), where N is the number of keys", Do: bgsave},
 	{Name: "lastsave", Group: "server", Since: "1.0.0", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
 		ACL:     command.CatAdmin | command.CatDangerous,
-		Summary: "Returns when the last successful save was", Complexity: "O(1)", Do: cmdLastsave},
+		Summary: "Returns when the last successful save was", Complexity: "O(1)", Do: lastsave},
 	{Name: "save", Group: "server", Since: "1.0.0", Arity: 1,
 		Flags:      command.NoAsyncLoading | command.Admin | command.NoScript | command.NoMulti,
 		Summary:    "Writes an RDB file and makes a checkpoint, and waits for both",
-		Complexity: "O(N), where N is the number of keys", Do: cmdSave},
+		Complexity: "O(N), where N is the number of keys", Do: save},
 }
 
 // Errors of the commands that store data.
@@ -35,14 +34,14 @@ const (
 	errAOFInProgress  command.Error = "ERR Background append only file rewriting already in progress"
 )
 
-func cmdBgrewriteaof(c *command.Ctx) {
-	srv := serverOf(c)
-	if srv.storage.Storage == nil {
-		srv.log.Info("BGREWRITEAOF: the data is in memory only, and there is nothing to make short")
+func bgrewriteaof(c *command.Ctx) {
+	host := hostOf(c)
+	if !host.Stores() {
+		host.Log().Info("BGREWRITEAOF: the data is in memory only, and there is nothing to make short")
 		c.W.Simple(aofStarted)
 		return
 	}
-	switch err := srv.storage.Begin(); {
+	switch err := host.Checkpoint(); {
 	case errors.Is(err, persist.ErrInProgress):
 		c.Err(errAOFInProgress)
 	case err != nil:
@@ -54,49 +53,38 @@ func cmdBgrewriteaof(c *command.Ctx) {
 
 const aofStarted = "Background append only file rewriting started"
 
-func cmdBgsave(c *command.Ctx) {
+func bgsave(c *command.Ctx) {
 	if o := c.Options(1); o.Next() && (o.More() || !o.Is("schedule")) {
 		c.Err(command.ErrSyntax)
 		return
 	}
-	srv := serverOf(c)
+	host := hostOf(c)
 	switch {
-	case !srv.canSave():
+	case !host.CanSave():
 		c.Err(errNoDirectory)
-	case !srv.beginSave():
+	case !host.BeginSave():
 		c.Err(errSaveInProgress)
 	default:
-		go srv.save() // which logs, and tells INFO
+		go host.Save() // which logs, and tells INFO
 		c.W.Simple("Background saving started")
 	}
 }
 
-// canSave reports whether there is where to save to.
-func (srv *Server) canSave() bool { return srv.storage.Storage != nil || srv.dumpFile.use }
+func lastsave(c *command.Ctx) { c.W.Int(hostOf(c).LastSave().Unix()) }
 
-func cmdLastsave(c *command.Ctx) { c.W.Int(serverOf(c).lastSave(serverOf(c).storageStatus()).Unix()) }
-
-// lastSave returns when the last save was taken, or when the server started if there never was one.
-func (srv *Server) lastSave(st persist.Status) time.Time {
-	if st.Saved.IsZero() {
-		return srv.started
-	}
-	return st.Saved
-}
-
-func cmdSave(c *command.Ctx) {
-	srv := serverOf(c)
+func save(c *command.Ctx) {
+	host := hostOf(c)
 	switch {
-	case !srv.canSave():
+	case !host.CanSave():
 		c.Err(errNoDirectory)
 		return
-	case !srv.beginSave():
+	case !host.BeginSave():
 		c.Err(errSaveInProgress)
 		return
 	}
 	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
-		err := srv.save()
+		err := host.Save()
 		finish(func(w *resp.Writer) {
 			if err != nil {
 				w.Error("ERR " + command.OneLine(err.Error()))

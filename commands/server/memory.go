@@ -9,31 +9,34 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/stats"
 )
+
+func init() { command.Register([]*command.Command{memoryCommand}) }
 
 // memoryCommand tells about memory.
 var memoryCommand = &command.Command{Name: "memory", Group: "server", Since: "4.0.0", Arity: -2,
 	Summary: "Groups the commands about memory", Complexity: "That of the sub-command",
 	Subs: []*command.Command{
 		{Name: "memory|doctor", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.WholeKeyspace,
-			Summary: "Reports on memory use, for people", Complexity: "O(1)", Do: cmdMemoryDoctor},
+			Summary: "Reports on memory use, for people", Complexity: "O(1)", Do: memoryDoctor},
 		{Name: "memory|help", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-			Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdMemoryHelp},
+			Summary: "Lists the subcommands", Complexity: "O(1)", Do: memoryHelp},
 		{Name: "memory|malloc-stats", Group: "server", Since: "4.0.0", Arity: 2,
-			Summary: "Returns the allocator's statistics", Complexity: "O(1)", Do: cmdMemoryMallocStats},
+			Summary: "Returns the allocator's statistics", Complexity: "O(1)", Do: memoryMallocStats},
 		{Name: "memory|purge", Group: "server", Since: "4.0.0", Arity: 2,
 			Summary:    "Returns unused memory to the system",
-			Complexity: "Depends on the memory in use", Do: cmdMemoryPurge},
+			Complexity: "Depends on the memory in use", Do: memoryPurge},
 		{Name: "memory|stats", Group: "server", Since: "4.0.0", Arity: 2, Flags: command.WholeKeyspace,
-			Summary: "Returns how memory is used", Complexity: "O(1)", Do: cmdMemoryStats},
+			Summary: "Returns how memory is used", Complexity: "O(1)", Do: memoryStats},
 		{Name: "memory|usage", Group: "server", Since: "4.0.0", Arity: -3, Flags: command.ReadOnly,
 			Keys:    command.Keys("i2+r0/1/0[RO]"),
 			Summary: "Estimates the memory of a key and its value", Syntax: "key [SAMPLES count]",
-			Complexity: "O(1); O(N) for a stream, where N is the number of its groups", Do: cmdMemoryUsage},
+			Complexity: "O(1); O(N) for a stream, where N is the number of its groups", Do: memoryUsage},
 	}}
 
-// cmdMemoryUsage has no use for SAMPLES: what a large collection takes is known.
-func cmdMemoryUsage(c *command.Ctx) {
+// memoryUsage has no use for SAMPLES: what a large collection takes is known.
+func memoryUsage(c *command.Ctx) {
 	for o := c.Options(3); o.Next(); {
 		if !o.Is("samples") || !o.More() {
 			c.Err(command.ErrSyntax)
@@ -56,7 +59,7 @@ func cmdMemoryUsage(c *command.Ctx) {
 	c.W.Int(int64(e.MemoryUsage()))
 }
 
-func cmdMemoryPurge(c *command.Ctx) {
+func memoryPurge(c *command.Ctx) {
 	debug.FreeOSMemory()
 	c.W.OK()
 }
@@ -68,14 +71,27 @@ const (
 	deadlineOverhead = 2 * 8
 )
 
-// memoryReport is where the memory is.
+// Memory is where the memory is, in bytes.
+type Memory struct {
+	stats.Memory
+	// Startup is the heap when the server began, Peak the largest since.
+	Startup, Peak int64
+	// Clients is what clients use, with what waits to be read or sent; Followers what those do that follow the server,
+	// of which Streamed waits to be sent.
+	Clients, Followers, Streamed int64
+	// JournalBuffer waits to be written to the journal.
+	JournalBuffer int64
+	// Scripts and Functions are the sources that EVALSHA and FCALL know.
+	Scripts, Functions int64
+}
+
+// memoryReport is Memory and what follows from it and the keyspace.
 type memoryReport struct {
-	memoryUse
-	clientSizes
-	startup, peak, resident int64
-	keys                    int64
-	databases               []databaseMemory
-	overhead, dataset       int64
+	Memory
+	resident          int64
+	keys              int64
+	databases         []databaseMemory
+	overhead, dataset int64
 }
 
 // databaseMemory is the memory that the table of keys of a database takes.
@@ -85,16 +101,13 @@ type databaseMemory struct {
 }
 
 func reportMemory(c *command.Ctx) memoryReport {
-	srv := serverOf(c)
-	r := memoryReport{memoryUse: readMemory(), startup: srv.memory.startup, clientSizes: srv.clients.sizes(c.Now())}
-	srv.memory.see(r.heap)
-	r.peak = srv.memory.peak.Load()
-	r.resident = r.mapped
-	if rss, ok := residentBytes(); ok {
+	r := memoryReport{Memory: hostOf(c).Memory(c.Now())}
+	r.resident = r.Mapped
+	if rss, ok := stats.ResidentBytes(); ok {
 		r.resident = rss
 	}
-	r.overhead = r.startup + r.normal + r.followers
-	for db := range srv.ks.Databases() {
+	r.overhead = r.Startup + r.Clients + r.Followers
+	for db := range hostOf(c).Keyspace().Databases() {
 		s := c.G.DBStats(db)
 		if s.Keys == 0 {
 			continue
@@ -104,13 +117,11 @@ func reportMemory(c *command.Ctx) memoryReport {
 		r.databases = append(r.databases, d)
 		r.overhead += d.table + d.expiring
 	}
-	r.dataset = max(r.heap-r.overhead, 0)
+	r.dataset = max(r.Heap-r.overhead, 0)
 	return r
 }
 
-func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
-
-func cmdMemoryStats(c *command.Ctx) {
+func memoryStats(c *command.Ctx) {
 	r := reportMemory(c)
 	m, n := c.W.Defer(), 0
 	number := func(name string, v int64) {
@@ -123,16 +134,16 @@ func cmdMemoryStats(c *command.Ctx) {
 		c.W.Double(v)
 		n++
 	}
-	number("peak.allocated", r.peak)
-	number("total.allocated", r.heap)
-	number("startup.allocated", r.startup)
+	number("peak.allocated", r.Peak)
+	number("total.allocated", r.Heap)
+	number("startup.allocated", r.Startup)
 	number("replication.backlog", 0)
-	number("clients.slaves", r.followers)
-	number("clients.normal", r.normal)
+	number("clients.slaves", r.Followers)
+	number("clients.normal", r.Clients)
 	number("cluster.links", 0)
-	number("aof.buffer", serverOf(c).storageStatus().JournalBuffer)
-	number("lua.caches", serverOf(c).cachedScriptBytes())
-	number("functions.caches", serverOf(c).cachedFunctionBytes())
+	number("aof.buffer", r.JournalBuffer)
+	number("lua.caches", r.Scripts)
+	number("functions.caches", r.Functions)
 	for _, d := range r.databases {
 		c.W.BulkString(fmt.Sprintf("db.%d", d.db))
 		c.W.Map(3)
@@ -148,59 +159,47 @@ func cmdMemoryStats(c *command.Ctx) {
 	number("keys.count", r.keys)
 	perKey := int64(0)
 	if r.keys > 0 {
-		perKey = max(r.heap-r.startup, 0) / r.keys
+		perKey = max(r.Heap-r.Startup, 0) / r.keys
 	}
 	number("keys.bytes-per-key", perKey)
 	number("dataset.bytes", r.dataset)
-	fraction("dataset.percentage", 100*ratio(r.dataset, max(r.heap-r.startup, r.dataset)))
-	fraction("peak.percentage", 100*ratio(r.heap, r.peak))
-	number("allocator.allocated", r.heap)
-	number("allocator.active", r.heap+r.idle)
-	number("allocator.resident", r.mapped)
-	fraction("allocator-fragmentation.ratio", ratio(r.heap+r.idle, r.heap))
-	number("allocator-fragmentation.bytes", r.idle)
-	fraction("allocator-rss.ratio", ratio(r.mapped, r.heap+r.idle))
-	number("allocator-rss.bytes", r.mapped-r.heap-r.idle)
-	fraction("rss-overhead.ratio", ratio(r.resident, r.mapped))
-	number("rss-overhead.bytes", r.resident-r.mapped)
-	fraction("fragmentation", ratio(r.resident, r.heap))
-	number("fragmentation.bytes", r.resident-r.heap)
+	fraction("dataset.percentage", 100*stats.Ratio(r.dataset, max(r.Heap-r.Startup, r.dataset)))
+	fraction("peak.percentage", 100*stats.Ratio(r.Heap, r.Peak))
+	number("allocator.allocated", r.Heap)
+	number("allocator.active", r.Heap+r.Idle)
+	number("allocator.resident", r.Mapped)
+	fraction("allocator-fragmentation.ratio", stats.Ratio(r.Heap+r.Idle, r.Heap))
+	number("allocator-fragmentation.bytes", r.Idle)
+	fraction("allocator-rss.ratio", stats.Ratio(r.Mapped, r.Heap+r.Idle))
+	number("allocator-rss.bytes", r.Mapped-r.Heap-r.Idle)
+	fraction("rss-overhead.ratio", stats.Ratio(r.resident, r.Mapped))
+	number("rss-overhead.bytes", r.resident-r.Mapped)
+	fraction("fragmentation", stats.Ratio(r.resident, r.Heap))
+	number("fragmentation.bytes", r.resident-r.Heap)
 	c.W.EndMap(m, n)
-}
-
-// cachedScriptBytes returns the length of the scripts that EVALSHA knows.
-func (srv *Server) cachedScriptBytes() int64 { return int64(srv.scripts.engine.SourceBytes()) }
-
-// cachedFunctionBytes returns the length of the libraries of functions.
-func (srv *Server) cachedFunctionBytes() int64 {
-	n := int64(0)
-	for _, l := range srv.scripts.functions.Libraries() {
-		n += int64(len(l.Code))
-	}
-	return n
 }
 
 const smallHeap = 5 << 20 // of which nothing can be said
 
-func cmdMemoryDoctor(c *command.Ctx) {
+func memoryDoctor(c *command.Ctx) {
 	r := reportMemory(c)
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, " * "+format+"\n", args...) }
 	switch {
-	case r.heap < smallHeap:
+	case r.Heap < smallHeap:
 		b.WriteString("Hardly any memory is in use, so that nothing can be said about it.\n")
 	default:
-		if ratio(r.peak, r.heap) > 1.5 {
+		if stats.Ratio(r.Peak, r.Heap) > 1.5 {
 			say("There was a time when %s were in use, %.1f times as much as now. MEMORY PURGE gives back what is not needed.",
-				humanBytes(r.peak), ratio(r.peak, r.heap))
+				humanBytes(r.Peak), stats.Ratio(r.Peak, r.Heap))
 		}
-		if ratio(r.resident, r.heap) > 2.5 {
+		if stats.Ratio(r.resident, r.Heap) > 2.5 {
 			say("The process occupies %s, %.1f times what is in use: garbage that will be collected, or memory kept for what comes. "+
-				"MEMORY PURGE gives it back.", humanBytes(r.resident), ratio(r.resident, r.heap))
+				"MEMORY PURGE gives it back.", humanBytes(r.resident), stats.Ratio(r.resident, r.Heap))
 		}
-		if n := serverOf(c).clients.count.Load(); r.normal > 200<<10*max(n, 1) {
+		if n := hostOf(c).ClientCount(); r.Clients > 200<<10*max(n, 1) {
 			say("Clients have %s of commands and replies that are under way. Some may not read what they asked for; CLIENT LIST shows omem and qbuf.",
-				humanBytes(r.normal))
+				humanBytes(r.Clients))
 		}
 		if b.Len() == 0 {
 			b.WriteString("Nothing is remarkable about the memory in use.\n")
@@ -209,8 +208,8 @@ func cmdMemoryDoctor(c *command.Ctx) {
 	c.W.Verbatim("txt", b.String())
 }
 
-// cmdMemoryMallocStats shows what the runtime knows of its memory.
-func cmdMemoryMallocStats(c *command.Ctx) {
+// memoryMallocStats shows what the runtime knows of its memory.
+func memoryMallocStats(c *command.Ctx) {
 	var b strings.Builder
 	for _, d := range metrics.All() {
 		if d.Kind != metrics.KindUint64 || !strings.HasPrefix(d.Name, "/memory/classes/") &&
@@ -224,7 +223,7 @@ func cmdMemoryMallocStats(c *command.Ctx) {
 	c.W.Verbatim("txt", b.String())
 }
 
-func cmdMemoryHelp(c *command.Ctx) {
+func memoryHelp(c *command.Ctx) {
 	command.HelpReply(c,
 		"MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"DOCTOR",

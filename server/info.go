@@ -1,0 +1,497 @@
+package server
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/atomredis/atomredis/command"
+	servercommands "github.com/atomredis/atomredis/commands/server"
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/version"
+	"github.com/atomredis/atomredis/scripting"
+	"github.com/atomredis/atomredis/server/acl"
+	"github.com/atomredis/atomredis/stats"
+)
+
+// This file is what INFO tells, section by section.
+
+var infoSections = []servercommands.InfoSection{
+	{Name: "Server", Write: infoServer},
+	{Name: "Clients", Write: infoClients},
+	{Name: "Memory", Write: infoMemory},
+	{Name: "Persistence", Write: infoPersistence},
+	{Name: "Stats", Write: infoStats},
+	{Name: "Replication", Write: infoReplication},
+	{Name: "CPU", Write: infoCPU},
+	{Name: "Modules", Write: func(*servercommands.InfoText, *command.Ctx) {}},
+	{Name: "Commandstats", Extra: true, Write: infoCommandStats},
+	{Name: "Errorstats", Write: infoErrorStats},
+	{Name: "Latencystats", Extra: true, Write: infoLatencyStats},
+	{Name: "Cluster", Write: infoCluster},
+	{Name: "Keyspace", Write: infoKeyspace},
+}
+
+// InfoSections implements servercommands.Host.
+func (srv *Server) InfoSections() []servercommands.InfoSection {
+	return append(slices.Clip(infoSections), srv.doors.infoSections()...)
+}
+
+// Memory implements servercommands.Host.
+func (srv *Server) Memory(now int64) servercommands.Memory {
+	m := servercommands.Memory{Memory: stats.ReadMemory(), Startup: srv.startHeap,
+		JournalBuffer: srv.storageStatus().JournalBuffer,
+		Scripts:       srv.cachedScriptBytes(), Functions: srv.cachedFunctionBytes()}
+	m.Peak = srv.peakHeap.See(m.Heap)
+	clients := srv.clients.sizes(now)
+	m.Clients, m.Followers, m.Streamed = clients.normal, clients.followers, clients.streamed
+	return m
+}
+
+func infoServer(b *servercommands.InfoText, c *command.Ctx) {
+	srv := serverOf(c)
+	now := srv.ks.Clock().Now()
+	uptime := max(int64(now.Sub(srv.started).Seconds()), 0)
+	executable, err := os.Executable()
+	if err != nil {
+		executable = ""
+	}
+	io := "epoll"
+	if _, ok := srv.transport.(*goroutines); ok {
+		io = "goroutines"
+	}
+	build := readBuild()
+	hz := srv.config.Value("hz") // nothing runs so often here
+	b.Text("redis_version", version.Redis)
+	b.Text("redis_git_sha1", build.revision)
+	b.Flag("redis_git_dirty", build.dirty)
+	b.Text("redis_build_id", build.id)
+	b.Text("atomredis_version", version.Number)
+	b.Text("redis_mode", srv.mode())
+	b.Text("os", runtime.GOOS+" "+runtime.GOARCH)
+	b.Number("arch_bits", strconv.IntSize)
+	b.Text("monotonic_clock", "Go runtime")
+	b.Text("go_version", runtime.Version())
+	b.Text("multiplexing_api", io)
+	b.Text("atomicvar_api", "sync/atomic")
+	b.Text("gcc_version", "0.0.0") // as of any other compiler
+	b.Number("process_id", int64(os.Getpid()))
+	b.Text("process_supervised", srv.supervised.String())
+	b.Text("run_id", srv.runID)
+	b.Number("tcp_port", int64(srv.config.Get().TcpPort()))
+	b.Number("server_time_usec", now.UnixMicro())
+	b.Number("uptime_in_seconds", uptime)
+	b.Number("uptime_in_days", uptime/(24*60*60))
+	b.Text("hz", hz)
+	b.Text("configured_hz", hz)
+	b.Number("lru_clock", now.Unix()&(1<<24-1))
+	b.Text("executable", filepath.Clean(executable))
+	b.Text("config_file", srv.config.File())
+	b.Flag("io_threads_active", srv.config.Get().IOThreads > 1)
+	b.Flag("io_uring_active", srv.callsTogether.Load())
+	for i, l := range srv.listeners.shown() {
+		b.Text("listener"+strconv.Itoa(i), l)
+	}
+}
+
+// build is what the executable was made of.
+type build struct {
+	revision string // the beginning of the commit's hash; zeros if it is not known
+	dirty    bool   // the commit is not all
+	id       string // differs between executables of other code or other settings
+}
+
+// readBuild returns the build of this executable.
+var readBuild = sync.OnceValue(func() build {
+	b := build{revision: "00000000"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= len(b.revision):
+			b.revision = s.Value[:len(b.revision)]
+		case s.Key == "vcs.modified":
+			b.dirty = s.Value == "true"
+		}
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(info.String()))
+	b.id = hex.EncodeToString(hash.Sum(nil))
+	return b
+})
+
+func infoClients(b *servercommands.InfoText, c *command.Ctx) {
+	srv := serverOf(c)
+	tracking, _, _, _ := srv.tracking.size()
+	b.Number("connected_clients", srv.clients.count.Load())
+	b.Number("cluster_connections", 0)
+	b.Number("maxclients", srv.maxClients())
+	srv.clients.sizes(c.Now()) // which notes what there is now
+	input, output := srv.clients.peaks.largest(c.Now())
+	b.Number("client_recent_max_input_buffer", input)
+	b.Number("client_recent_max_output_buffer", output)
+	b.Number("blocked_clients", srv.stats.blocked.Load()+int64(srv.pause.held(&srv.clients, c.Now())))
+	b.Number("tracking_clients", int64(tracking))
+	watching, subscribed, timed := srv.clients.occupied()
+	b.Number("pubsub_clients", int64(subscribed))
+	b.Number("watching_clients", int64(watching))
+	b.Number("clients_in_timeout_table", int64(timed))
+	watched, awaited, awaitedGone := c.G.Remembered()
+	b.Number("total_watched_keys", int64(watched))
+	b.Number("total_blocking_keys", int64(awaited))
+	b.Number("total_blocking_keys_on_nokey", int64(awaitedGone))
+}
+
+// memory tells where the memory is. The data set is what is left of the heap after a start and the clients have had
+// theirs.
+func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
+	srv := serverOf(c)
+	m := srv.Memory(c.Now())
+	overhead := m.Startup + m.Clients + m.Followers
+	dataset := max(m.Heap-overhead, 0)
+	b.Bytes("used_memory", m.Heap)
+	if rss, ok := stats.ResidentBytes(); ok {
+		b.Bytes("used_memory_rss", rss)
+		b.Ratio("rss_overhead_ratio", rss, m.Mapped)
+		b.Number("rss_overhead_bytes", rss-m.Mapped)
+		b.Ratio("mem_fragmentation_ratio", rss, m.Heap)
+		b.Number("mem_fragmentation_bytes", rss-m.Heap)
+	}
+	b.Bytes("used_memory_peak", m.Peak)
+	b.Text("used_memory_peak_perc", percent(m.Heap, m.Peak))
+	b.Number("used_memory_overhead", overhead)
+	b.Number("used_memory_startup", m.Startup)
+	b.Number("used_memory_dataset", dataset)
+	b.Text("used_memory_dataset_perc", percent(dataset, m.Heap-m.Startup))
+	b.Number("mem_clients_normal", m.Clients)
+	b.Number("mem_clients_slaves", m.Followers)
+	b.Number("mem_total_replication_buffers", m.Streamed)
+	b.Number("mem_aof_buffer", m.JournalBuffer)
+	infoScriptMemory(b, srv, m)
+	active := m.Heap + m.Idle
+	b.Number("allocator_allocated", m.Heap)
+	b.Number("allocator_active", active)
+	b.Number("allocator_resident", m.Mapped)
+	b.Ratio("allocator_frag_ratio", active, m.Heap)
+	b.Number("allocator_frag_bytes", m.Idle)
+	b.Ratio("allocator_rss_ratio", m.Mapped, active)
+	b.Number("allocator_rss_bytes", m.Mapped-active)
+	if total, ok := stats.SystemMemory(); ok {
+		b.Bytes("total_system_memory", total)
+	}
+	b.Bytes("maxmemory", srv.eviction.limit.Load())
+	b.Text("maxmemory_policy", srv.config.Value("maxmemory-policy"))
+	notCounted := int64(0)
+	if srv.eviction.limit.Load() != 0 {
+		notCounted = max(m.Heap-srv.usedMemory(), 0)
+	}
+	b.Number("mem_not_counted_for_evict", notCounted)
+	b.Zeros("mem_replication_backlog", "mem_cluster_links", "mem_overhead_db_hashtable_rehashing", "active_defrag_running",
+		"lazyfree_pending_objects", "lazyfreed_objects")
+	b.Text("mem_allocator", "go")
+	b.Number("gc_cycles", m.Collections)
+}
+
+// scriptMemory tells what scripts and functions take: the virtual machines, and the sources that are kept.
+func infoScriptMemory(b *servercommands.InfoText, srv *Server, m servercommands.Memory) {
+	eval, functions := int64(srv.scripts.engine.VMs())*scripting.VMBytes,
+		int64(srv.scripts.functions.VMs())*scripting.VMBytes
+	cached, loaded := m.Scripts, m.Functions
+	libraries, count := srv.scripts.functions.Count()
+	b.Bytes("used_memory_lua", eval)
+	b.Number("used_memory_vm_eval", eval)
+	b.Number("used_memory_scripts_eval", cached)
+	b.Number("number_of_cached_scripts", int64(srv.scripts.engine.Len()))
+	b.Number("number_of_functions", int64(count))
+	b.Number("number_of_libraries", int64(libraries))
+	b.Number("used_memory_vm_functions", functions)
+	b.Bytes("used_memory_vm_total", eval+functions)
+	b.Number("used_memory_functions", loaded)
+	b.Bytes("used_memory_scripts", cached+loaded)
+}
+
+func percent(part, whole int64) string {
+	if whole <= 0 {
+		whole = 1
+	}
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"
+}
+
+// persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that
+// it has for the AOF.
+func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
+	srv := serverOf(c)
+	st := srv.storageStatus()
+	now := srv.ks.Clock().Now()
+	lastStatus := "ok"
+	if st.LastErr != nil {
+		lastStatus = "err"
+	}
+	running := int64(-1)
+	if st.Checkpoint {
+		running = int64(now.Sub(st.Began).Seconds())
+	}
+	took := int64(-1)
+	if st.Checkpoints > 0 {
+		took = int64(st.Took.Seconds())
+	}
+	loaded := srv.stats.loaded.Load()
+	if loaded == nil {
+		loaded = &loadedKeys{keys: st.LoadedKeys}
+	}
+	b.Flag("loading", st.Loading || srv.replica.loading.Load())
+	b.Zeros("async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
+	saved, toSave := int64(0), int64(0)
+	if st.Checkpoint {
+		saved, toSave = int64(st.Written), int64(st.Total)
+	}
+	b.Text("current_fork_perc", strconv.FormatFloat(100*stats.Ratio(saved, toSave), 'f', 2, 64))
+	b.Number("current_save_keys_processed", saved)
+	b.Number("current_save_keys_total", toSave)
+	if st.Loading {
+		elapsed, part := now.Sub(st.LoadBegan).Seconds(), stats.Ratio(int64(st.LoadedKeys), int64(st.LoadTotal))
+		left := 1.0 // as Redis says before it can tell
+		if elapsed >= 1 && part > 0 {
+			left = elapsed/part - elapsed
+		}
+		b.Number("loading_start_time", st.LoadBegan.Unix())
+		b.Number("loading_total_bytes", st.LoadBytes)
+		b.Number("loading_rdb_used_mem", 0)
+		b.Number("loading_loaded_bytes", int64(part*float64(st.LoadBytes)))
+		b.Text("loading_loaded_perc", strconv.FormatFloat(100*part, 'f', 2, 64))
+		b.Number("loading_eta_seconds", int64(left))
+		b.Number("loading_loaded_keys", int64(st.LoadedKeys))
+		b.Number("loading_total_keys", int64(st.LoadTotal))
+	}
+	b.Number("rdb_changes_since_last_save", c.G.Stats().Changes-st.Changes)
+	b.Flag("rdb_bgsave_in_progress", st.Checkpoint)
+	b.Number("rdb_last_save_time", srv.lastSave(st).Unix())
+	b.Text("rdb_last_bgsave_status", lastStatus)
+	b.Number("rdb_last_bgsave_time_sec", took)
+	b.Number("rdb_current_bgsave_time_sec", running)
+	b.Number("rdb_saves", int64(st.Checkpoints))
+	b.Number("rdb_last_cow_size", 0)
+	b.Number("rdb_last_load_keys_expired", int64(loaded.expired))
+	b.Number("rdb_last_load_keys_loaded", int64(loaded.keys))
+	b.Flag("aof_enabled", st.Journal)
+	b.Flag("aof_rewrite_in_progress", st.Checkpoint)
+	b.Number("aof_rewrite_scheduled", 0)
+	b.Number("aof_last_rewrite_time_sec", took)
+	b.Number("aof_current_rewrite_time_sec", running)
+	b.Text("aof_last_bgrewrite_status", lastStatus)
+	rewrites, failures := 0, 0
+	if st.Journal {
+		rewrites, failures = st.Checkpoints, st.Failed
+	}
+	b.Number("aof_rewrites", int64(rewrites))
+	b.Number("aof_rewrites_consecutive_failures", int64(failures))
+	writeStatus := "ok"
+	if srv.storage.Storage != nil {
+		if f := srv.storage.Err(); f != nil && f.Journal {
+			writeStatus = "err"
+		}
+	}
+	b.Text("aof_last_write_status", writeStatus)
+	b.Zeros("aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
+	if st.Journal {
+		b.Number("aof_current_size", st.JournalSize)
+		b.Number("aof_base_size", st.JournalSize-st.JournalSince)
+		b.Number("aof_buffer_length", st.JournalBuffer)
+		b.Flag("aof_pending_bio_fsync", st.Unsynced > st.JournalBuffer)
+		b.Zeros("aof_pending_rewrite", "aof_delayed_fsync")
+	}
+	if st.Checkpoint {
+		b.Number("checkpoint_keys_written", int64(st.Written))
+		b.Number("checkpoint_keys_total", int64(st.Total))
+	}
+	for _, err := range []error{st.Failure, st.LastErr} {
+		if err != nil {
+			b.Text("storage_last_error", command.OneLine(err.Error()))
+			break
+		}
+	}
+}
+
+func infoStats(b *servercommands.InfoText, c *command.Ctx) {
+	srv := serverOf(c)
+	srv.rates.sample(srv, c.Now())
+	rate := srv.rates.throughput()
+	s := &srv.stats
+	b.Number("total_connections_received", s.connections.Load())
+	b.Number("total_commands_processed", srv.commandCalls())
+	b.Number("instantaneous_ops_per_sec", rate.commands)
+	b.Number("total_net_input_bytes", s.bytesIn.Load())
+	b.Number("total_net_output_bytes", s.bytesOut.Load())
+	b.Number("total_net_repl_input_bytes", s.replIn.Load())
+	b.Number("total_net_repl_output_bytes", s.replOut.Load())
+	b.Text("instantaneous_input_kbps", strconv.FormatFloat(rate.in, 'f', 2, 64))
+	b.Text("instantaneous_output_kbps", strconv.FormatFloat(rate.out, 'f', 2, 64))
+	b.Text("instantaneous_input_repl_kbps", strconv.FormatFloat(rate.replIn, 'f', 2, 64))
+	b.Text("instantaneous_output_repl_kbps", strconv.FormatFloat(rate.replOut, 'f', 2, 64))
+	b.Number("rejected_connections", s.rejected.Load())
+	b.Number("sync_full", s.copies.Load())
+	b.Number("sync_partial_ok", 0)
+	b.Number("sync_partial_err", s.noPartial.Load())
+	k := c.G.Stats()
+	b.Number("evicted_keys", k.Evicted)
+	b.Number("evicted_clients", srv.eviction.clients.Load())
+	b.Zeros("evicted_scripts")
+	current, total := srv.eviction.exceeded(srv.ticks())
+	b.Number("total_eviction_exceeded_time", total/1e6)
+	b.Number("current_eviction_exceeded_time", current/1e6)
+	b.Number("expired_subkeys", k.ExpiredFields)
+	b.Number("expired_keys", k.Expired)
+	b.Text("expired_stale_perc", "0.00") // keys are removed at their deadline
+	b.Number("expired_time_cap_reached_count", 0)
+	b.Number("expire_cycle_cpu_milliseconds", k.ExpiryNanos/1e6)
+	b.Number("keyspace_hits", k.Hits)
+	b.Number("keyspace_misses", k.Misses)
+	channels, patterns, shards := srv.pubsub.sizes()
+	b.Number("pubsub_channels", int64(channels))
+	b.Number("pubsub_patterns", int64(patterns))
+	b.Number("pubsubshard_channels", int64(shards))
+	b.Zeros("latest_fork_usec", "total_forks")
+	b.Number("migrate_cached_sockets", int64(srv.migrations.Len()))
+	b.Zeros("slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
+		"active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time")
+	_, keys, readers, prefixes := srv.tracking.size()
+	b.Number("tracking_total_keys", int64(keys))
+	b.Number("tracking_total_items", int64(readers))
+	b.Number("tracking_total_prefixes", int64(prefixes))
+	b.Number("unexpected_error_replies", s.unexpected.Load())
+	b.Number("total_error_replies", s.errors.Replies())
+	b.Number("dump_payload_sanitizations", s.restored.Load())
+	b.Number("client_query_buffer_limit_disconnections", s.inputTooLong.Load())
+	b.Number("client_output_buffer_limit_disconnections", s.outputTooLong.Load())
+	b.Number("acl_access_denied_auth", s.denied[acl.DeniedAuth].Load())
+	b.Number("acl_access_denied_cmd", s.denied[acl.DeniedCommand].Load())
+	b.Number("acl_access_denied_key", s.denied[acl.DeniedKey].Load())
+	b.Number("acl_access_denied_channel", s.denied[acl.DeniedChannel].Load())
+	reads, writes := s.loopReads.Load(), s.loopWrites.Load()
+	b.Number("total_reads_processed", reads+s.reads.Load())
+	b.Number("total_writes_processed", writes+s.writes.Load())
+	if srv.config.Get().IOThreads == 1 {
+		reads, writes = 0, 0 // one event loop is no I/O thread
+	}
+	b.Number("io_threaded_reads_processed", reads)
+	b.Number("io_threaded_writes_processed", writes)
+	b.Number("reply_buffer_shrinks", s.shrinks.Load())
+	b.Number("reply_buffer_expands", s.expands.Load())
+	b.Number("eventloop_cycles", s.rounds.Load())
+	b.Number("eventloop_duration_sum", srv.loopTime().Microseconds())
+	b.Number("eventloop_duration_cmd_sum", srv.commandTime().Microseconds())
+	b.Number("instantaneous_eventloop_cycles_per_sec", rate.rounds)
+	b.Number("instantaneous_eventloop_duration_usec", rate.roundMicros)
+}
+
+// sizes returns the numbers of channels, patterns and shard channels with subscribers.
+func (h *hub) sizes() (channels, patterns, shards int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.channels), len(h.patterns), len(h.shards)
+}
+
+// cpu tells of event loops as of the main thread; without any the main thread is the process.
+func infoCPU(b *servercommands.InfoText, c *command.Ctx) {
+	system, user, ok := cpuSeconds()
+	if !ok {
+		return
+	}
+	b.Seconds("used_cpu_sys", system)
+	b.Seconds("used_cpu_user", user)
+	b.Seconds("used_cpu_sys_children", 0)
+	b.Seconds("used_cpu_user_children", 0)
+	if t, ok := serverOf(c).transport.(threaded); ok {
+		times := t.processorTimes()
+		system, user = times.system.Seconds(), times.user.Seconds()
+	}
+	b.Seconds("used_cpu_sys_main_thread", system)
+	b.Seconds("used_cpu_user_main_thread", user)
+}
+
+func infoCommandStats(b *servercommands.InfoText, c *command.Ctx) {
+	srv := serverOf(c)
+	var all []*command.Command
+	for _, cmd := range srv.table.Commands() {
+		all = append(append(all, cmd), cmd.Subs...)
+	}
+	slices.SortFunc(all, func(x, y *command.Command) int { return cmp.Compare(x.Name, y.Name) })
+	for _, cmd := range all {
+		s := srv.commandStats.Seen(cmd)
+		calls, rejected, failed := s.Calls.Load(), s.Rejected.Load(), s.Failed.Load()
+		if calls == 0 && rejected == 0 && failed == 0 {
+			continue
+		}
+		usec := float64(s.Nanos.Load()) / 1000
+		perCall := 0.0
+		if calls > 0 {
+			perCall = usec / float64(calls)
+		}
+		fmt.Fprintf(b, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
+			cmd.Name, calls, int64(usec), perCall, rejected, failed)
+	}
+}
+
+func infoErrorStats(b *servercommands.InfoText, c *command.Ctx) {
+	serverOf(c).stats.errors.Each(func(code string, n int64) { fmt.Fprintf(b, "errorstat_%s:count=%d\r\n", code, n) })
+}
+
+func infoLatencyStats(b *servercommands.InfoText, c *command.Ctx) {
+	srv := serverOf(c)
+	percentiles := srv.config.Get().LatencyPercentiles
+	for cmd := range srv.table.All {
+		h := srv.commandStats.Seen(cmd).Histogram()
+		if h == nil {
+			continue
+		}
+		parts := make([]string, len(percentiles))
+		for i, p := range percentiles {
+			parts[i] = fmt.Sprintf("p%s=%.3f", config.PercentileText(p), float64(h.Percentile(p))/1000)
+		}
+		b.Text("latency_percentiles_usec_"+cmd.Name, strings.Join(parts, ","))
+	}
+}
+
+func infoCluster(b *servercommands.InfoText, c *command.Ctx) {
+	b.Flag("cluster_enabled", serverOf(c).cluster != nil)
+}
+
+func infoKeyspace(b *servercommands.InfoText, c *command.Ctx) {
+	for db := range serverOf(c).ks.Databases() {
+		if s := c.G.DBStats(db); s.Keys > 0 {
+			fmt.Fprintf(b, "db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d\r\n", db, s.Keys, s.Expires, s.AvgTTL,
+				s.FieldExpires)
+		}
+	}
+}
+
+// newRunID returns a number by which this run of the server can be told from all others.
+func newRunID() string {
+	var b [20]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// cachedScriptBytes returns the length of the scripts that EVALSHA knows.
+func (srv *Server) cachedScriptBytes() int64 { return int64(srv.scripts.engine.SourceBytes()) }
+
+// cachedFunctionBytes returns the length of the libraries of functions.
+func (srv *Server) cachedFunctionBytes() int64 {
+	n := int64(0)
+	for _, l := range srv.scripts.functions.Libraries() {
+		n += int64(len(l.Code))
+	}
+	return n
+}

@@ -1,0 +1,77 @@
+package stats
+
+import (
+	"os"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// HeapPeak is the largest heap that was seen, in bytes.
+type HeapPeak struct{ atomic.Int64 }
+
+// See notes the size of the heap, in bytes, and returns the largest that was seen.
+func (p *HeapPeak) See(heap int64) int64 {
+	for {
+		peak := p.Load()
+		if heap <= peak || p.CompareAndSwap(peak, heap) {
+			return max(peak, heap)
+		}
+	}
+}
+
+// Memory is what the runtime tells of its memory, in bytes.
+type Memory struct {
+	Heap        int64 // all objects, dead ones that are not collected yet included
+	Idle        int64 // free, and kept for objects to come
+	Mapped      int64 // got from the system and not given back
+	Collections int64 // how many there were
+}
+
+// ReadMemory asks the runtime.
+func ReadMemory() Memory {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
+	}
+	metrics.Read(samples)
+	at := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
+	return Memory{Heap: at(0), Idle: at(1) + at(2), Mapped: at(3) - at(4), Collections: at(5)}
+}
+
+// ResidentBytes returns how many bytes of memory the process occupies, where the system tells.
+func ResidentBytes() (int64, bool) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, false
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0, false
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize()), err == nil
+}
+
+// SystemMemory returns how many bytes of memory the machine has, where the system tells.
+func SystemMemory() (int64, bool) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10, err == nil
+		}
+	}
+	return 0, false
+}
+
+// Ratio returns a/b, or a if b is 0.
+func Ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
