@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/server/acl"
 )
 
 // The origins of commands, as tests call them. The client is last: what it sends changes what its scripts are held to.

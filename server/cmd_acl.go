@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/server/acl"
 )
 
 func init() { command.Register(aclCommands) }

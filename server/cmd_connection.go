@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/internal/version"
-	"github.com/atomredis/atomredis/server/acl"
 )
 
 func init() { command.Register(connectionCommands) }

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/scripting"
-	"github.com/atomredis/atomredis/server/acl"
 )
 
 func init() { command.Register(scriptingCommands) }

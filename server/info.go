@@ -15,12 +15,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/scripting"
-	"github.com/atomredis/atomredis/server/acl"
 	"github.com/atomredis/atomredis/stats"
 )
 

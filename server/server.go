@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/commands/migrate"
 	servercommands "github.com/atomredis/atomredis/commands/server"
@@ -27,7 +28,6 @@ import (
 	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/persist/disk"
-	"github.com/atomredis/atomredis/server/acl"
 	"github.com/atomredis/atomredis/stats"
 )
 

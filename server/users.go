@@ -12,10 +12,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/files"
-	"github.com/atomredis/atomredis/server/acl"
 )
 
 // This file has the users of the server, who a client is, and the decision whether it may execute a command. Rules

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/resp"
-	"github.com/atomredis/atomredis/server/acl"
 )
 
 // configuredServer returns a server that has been made, but not started, from lines of a configuration file.
