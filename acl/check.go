@@ -3,6 +3,7 @@ package acl
 import (
 	"slices"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine/glob"
 )
 
@@ -140,4 +141,38 @@ func (s *selector) allowsChannel(name []byte, pattern bool) bool {
 		}
 	}
 	return false
+}
+
+// Refusal returns the error for a command of a user that the verdict refuses.
+func (v Verdict) Refusal(from command.Origin, cmd *command.Command, user string) command.Error {
+	switch {
+	case from.In(command.FromQueue): // it was allowed when it was queued
+		return command.Error("NOPERM ACLs rules changed between the moment the transaction was accumulated and the " +
+			"EXEC call. This command is no longer allowed for the following reason: " + v.whyNow())
+	case from.In(command.FromScript):
+		return command.Error("ERR ACL failure in script: " + v.why(cmd, user))
+	}
+	return command.Error("NOPERM " + v.why(cmd, user))
+}
+
+// why says what a refused command lacks, without the key or channel: others may see it.
+func (v Verdict) why(cmd *command.Command, user string) string {
+	switch v.Reason {
+	case DeniedKey:
+		return "No permissions to access a key"
+	case DeniedChannel:
+		return "No permissions to access a channel"
+	}
+	return "User " + user + " has no permissions to run the '" + cmd.Name + "' command"
+}
+
+// whyNow says the same of a command of a transaction.
+func (v Verdict) whyNow() string {
+	switch v.Reason {
+	case DeniedKey:
+		return "no permission to touch the specified keys"
+	case DeniedChannel:
+		return "no permission to access one of the channels used as arguments"
+	}
+	return "no permission to execute the command or subcommand"
 }

@@ -1,6 +1,6 @@
-// Package acl decides what users may do. It has the rules of users as ACL SETUSER and files state them, the users
-// that follow from rules, the decision whether a user may execute a command, and the log of what was refused. It
-// knows commands by numbers, names and categories, and nothing of clients.
+// Package acl decides what users may do. It has the rules of users as ACL SETUSER and files state them (Rules), the
+// decision whether a user may execute a command (User), the users of a server (Users), and the log of what was refused
+// (Log). Rules know commands by numbers, names and categories only; clients are an interface that Users has.
 package acl
 
 import (

@@ -421,3 +421,12 @@ func (cmd *Command) KeyRange() (first, last, step int) {
 	}
 	return first, last, step
 }
+
+// AllFrom returns the Secrets of a command whose arguments are secret from an index on.
+func AllFrom(index int) func(args [][]byte, fn func(i int)) {
+	return func(args [][]byte, fn func(i int)) {
+		for i := index; i < len(args); i++ {
+			fn(i)
+		}
+	}
+}

@@ -218,7 +218,7 @@ func checkAnswers(t *testing.T, s *Session, line string, want answers) {
 // limitUser returns what applies a rule to the default user.
 func limitUser(rule string) func(b *harness, s *Session) {
 	return func(b *harness, _ *Session) {
-		if err := b.setUser(nil, acl.DefaultName, []string{rule}); err != nil {
+		if err := b.users.Set(nil, acl.DefaultName, []string{rule}); err != nil {
 			panic(err)
 		}
 	}

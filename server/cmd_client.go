@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -353,7 +354,7 @@ type killFilter struct {
 	id          int64 // 0 = whatever
 	typ         clientType
 	addr, local []byte
-	user        *account // nil = whoever
+	user        *acl.Account // nil = whoever
 	skipMe      bool
 	maxAge      int64 // seconds; 0 = whatever
 }
@@ -440,7 +441,7 @@ func readKillFilter(c *command.Ctx) (f killFilter, ok bool) {
 		case o.Is("laddr"):
 			f.local = o.Arg()
 		case o.Is("user"):
-			if f.user = serverOf(c).users.get(o.Arg()); f.user == nil {
+			if f.user = serverOf(c).users.Get(o.Arg()); f.user == nil {
 				c.Err(command.Error(fmt.Sprintf("ERR No such user '%s'", command.UntilNUL(o.Word()))))
 				return f, false
 			}

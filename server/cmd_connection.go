@@ -17,7 +17,7 @@ var connectionCommands = []*command.Command{
 		Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
 		ACL:     command.CatConnection,
 		Summary: "Authenticates the connection", Syntax: "[username] password", Complexity: "O(1)",
-		Secrets: allFrom(1), Stateful: true, Do: cmdAuth},
+		Secrets: command.AllFrom(1), Stateful: true, Do: cmdAuth},
 	{Name: "echo", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 		ACL:     command.CatConnection,
 		Summary: "Returns its argument", Syntax: "message", Complexity: "O(1)", Do: cmdEcho},
@@ -49,15 +49,6 @@ var connectionCommands = []*command.Command{
 		Stateful: true, Do: cmdSelect, Repeated: true},
 }
 
-// allFrom returns the Secrets of a command whose arguments are secret from an index on.
-func allFrom(index int) func(args [][]byte, fn func(i int)) {
-	return func(args [][]byte, fn func(i int)) {
-		for i := index; i < len(args); i++ {
-			fn(i)
-		}
-	}
-}
-
 // helloSecrets calls fn with the indices of the user's name and the password.
 func helloSecrets(args [][]byte, fn func(i int)) {
 	for i := 2; i+2 < len(args); i++ {
@@ -84,7 +75,7 @@ func cmdAuth(c *command.Ctx) {
 	user, password := []byte(acl.DefaultName), c.Args[1]
 	switch len(c.Args) {
 	case 2:
-		if !serverOf(c).users.byNobody.user.Load().NeedsPassword() {
+		if !serverOf(c).users.Default().User().NeedsPassword() {
 			c.Err(errNoPassword)
 			return
 		}

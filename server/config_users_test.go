@@ -25,8 +25,8 @@ func usersOf(t *testing.T, c *config.Config) *Server {
 // describeUsers returns the rules of all users.
 func (srv *Server) describeUsers() map[string]string {
 	users := map[string]string{}
-	for _, user := range srv.users.all() {
-		users[user.Name()] = srv.rules().Describe(user)
+	for _, user := range srv.users.All() {
+		users[user.Name()] = srv.users.Rules().Describe(user)
 	}
 	return users
 }
@@ -46,11 +46,11 @@ func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
 	require.NotContains(t, string(written), "bob")
 	require.NoError(t, config.NewConfig().LoadFile(file))
 
-	require.NoError(t, srv.setUser(nil, "carol", []string{"on"}))
+	require.NoError(t, srv.users.Set(nil, "carol", []string{"on"}))
 	require.NoError(t, c.Rewrite())
-	require.NoError(t, srv.setUser(nil, "bob", []string{"+set"}))
+	require.NoError(t, srv.users.Set(nil, "bob", []string{"+set"}))
 	require.ErrorContains(t, c.Rewrite(), "user 'bob' is not as the file says")
-	require.True(t, srv.deleteUser(nil, "bob"))
+	require.True(t, srv.users.Delete(nil, "bob"))
 	require.ErrorContains(t, c.Rewrite(), "user 'bob' is not as the file says")
 	again := config.NewConfig()
 	require.NoError(t, again.LoadFile(file))

@@ -103,7 +103,7 @@ func (srv *Server) serveDoors() {
 
 // checkDoorUser returns why the settings cannot say as which user a door's clients act.
 func (srv *Server) checkDoorUser(k *door.Kind, set *config.Settings) error {
-	if name := set.DoorUser(k); name != "" && srv.users.get([]byte(name)) == nil {
+	if name := set.DoorUser(k); name != "" && srv.users.Get([]byte(name)) == nil {
 		return fmt.Errorf("there is no user '%s'", name)
 	}
 	return nil

@@ -74,5 +74,5 @@ func (srv *Server) RereadFiles() {
 	f.reading.Lock()
 	defer f.reading.Unlock()
 	srv.rereadTLS()
-	srv.rereadUsers()
+	srv.users.Reread()
 }

@@ -5,7 +5,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
+	aclcommands "github.com/atomredis/atomredis/commands/acl"
 	"github.com/atomredis/atomredis/commands/migrate"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/commands/transactions"
@@ -20,6 +22,8 @@ import (
 
 // What the commands of each package need.
 var (
+	_ aclcommands.Host      = (*Server)(nil)
+	_ aclcommands.Client    = (*Session)(nil)
 	_ migrate.Host          = (*Server)(nil)
 	_ servercommands.Host   = (*Server)(nil)
 	_ servercommands.Client = (*Session)(nil)
@@ -74,6 +78,9 @@ func (srv *Server) PayloadChecked() { srv.stats.restored.Add(1) }
 
 // Table returns the command table.
 func (srv *Server) Table() *command.Table { return srv.table }
+
+// Users returns the users.
+func (srv *Server) Users() *acl.Users { return srv.users }
 
 // Config returns the configuration.
 func (srv *Server) Config() *config.Config { return srv.config }

@@ -120,7 +120,7 @@ func (s *Session) unsent() int { return s.out.Len() + command.AsInt(s.follower.f
 
 // refuseClient returns the error with which a new connection is turned away, "" if it is welcome.
 func (srv *Server) refuseClient(loopback bool) string {
-	open := srv.config.Get().ProtectedMode && !srv.users.byNobody.user.Load().NeedsPassword()
+	open := srv.config.Get().ProtectedMode && !srv.users.Default().User().NeedsPassword()
 	return srv.refuse(srv.clients.count.Load(), open && !loopback)
 }
 

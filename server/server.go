@@ -63,7 +63,7 @@ type Server struct {
 	eviction     eviction
 	storage      storageState
 	dumpFile     dumpFile
-	users        users
+	users        *acl.Users
 
 	services []command.Service // by their IDs
 	// serviceEvents are the classes of events that any of them hears.
@@ -233,7 +233,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.startScripting()
 	err = srv.table.Rename(set.Renamed)
 	if err == nil {
-		err = srv.startUsers()
+		srv.users, err = acl.NewUsers(srv.table, conf, log, (*clientsOfUsers)(srv))
 	}
 	if err == nil {
 		err = srv.startTransports(o, set.IOThreads)
@@ -243,7 +243,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		return nil, err
 	}
 	conf.OnChange(srv.configChanged)
-	conf.OnRewrite(srv.userLines)
+	conf.OnRewrite(srv.users.Lines)
 	return srv, nil
 }
 
@@ -286,7 +286,7 @@ func (srv *Server) configChanged(old, set *config.Settings) error {
 		return err
 	}
 	if set.RequirePass != old.RequirePass {
-		srv.users.passwordChanged(srv.rules(), set.RequirePass)
+		srv.users.PasswordChanged(set.RequirePass)
 	}
 	srv.hearEvents(set)
 	srv.ks.SetListLimit(set.List)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
@@ -61,7 +62,7 @@ type Session struct {
 	// proto is out.Proto for those who send pushes.
 	proto atomic.Int32
 	// account is the client's user; nil if the session may do everything, because it is the program's or the journal's.
-	account atomic.Pointer[account]
+	account atomic.Pointer[acl.Account]
 
 	slot int // place in the transport's timers
 

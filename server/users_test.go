@@ -29,8 +29,8 @@ func configuredServer(t *testing.T, lines ...string) (*Server, string, error) {
 
 // describeUsers returns the users as ACL LIST shows them.
 func describeUsers(srv *Server) (lines []string) {
-	for _, u := range srv.users.all() {
-		lines = append(lines, u.Name()+": "+srv.rules().Describe(u))
+	for _, u := range srv.users.All() {
+		lines = append(lines, u.Name()+": "+srv.users.Rules().Describe(u))
 	}
 	return lines
 }
@@ -73,9 +73,9 @@ func TestUsersThatCannotBeKeepTheServerFromStarting(t *testing.T) {
 func TestRewriteReplacesTheUsersOfTheConfigurationFile(t *testing.T) {
 	srv, path, err := configuredServer(t, "# users", "user a on nopass", "# between", "user b off", "# end")
 	require.NoError(t, err)
-	require.NoError(t, srv.setUser(nil, "a", []string{"~x\"y", "+get"}))
-	require.True(t, srv.deleteUser(nil, "b"))
-	require.NoError(t, srv.setUser(nil, "c c", []string{`("~z\"w" +set)`})) // SETUSER would not accept the name
+	require.NoError(t, srv.users.Set(nil, "a", []string{"~x\"y", "+get"}))
+	require.True(t, srv.users.Delete(nil, "b"))
+	require.NoError(t, srv.users.Set(nil, "c c", []string{`("~z\"w" +set)`})) // SETUSER would not accept the name
 	require.NoError(t, srv.config.Rewrite())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestRewriteReplacesTheUsersOfTheConfigurationFile(t *testing.T) {
 		{"+get", `user default on sanitize-payload "#2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" ~* &* +@all +get` + "\n"},
 		{"+@all", ""},
 	} {
-		require.NoError(t, srv.setUser(nil, acl.DefaultName, []string{step.rule}))
+		require.NoError(t, srv.users.Set(nil, acl.DefaultName, []string{step.rule}))
 		require.NoError(t, srv.config.Rewrite())
 		content, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -161,7 +161,8 @@ func TestLoadDisconnectsClientsOfUsersThatAreGone(t *testing.T) {
 	require.NoError(t, os.Remove(file))
 	require.NoError(t, os.Mkdir(file, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(file, "x"), nil, 0o600)) // so that no file can take the place
-	require.Equal(t, "-"+string(errACLSave), c.do("ACL SAVE"))
+	require.Equal(t, "-ERR There was an error trying to save the ACLs. Please check the server logs for more information",
+		c.do("ACL SAVE"))
 }
 
 func TestCustomCommandsAreRefusedWhenTheyShouldBe(t *testing.T) {
@@ -228,7 +229,7 @@ func TestReadingArbitraryKeysTakesThePermissionForAll(t *testing.T) {
 	for rules, want := range map[string]bool{"+@all ~k": false, "+@all %R~*": true, "+@all %W~*": false,
 		"+@all -get ~*": false, "+@all ~k (+get %R~*)": true} {
 		merged, _ := acl.Merge(strings.Fields("reset " + rules))
-		require.NoError(t, b.setUser(nil, acl.DefaultName, merged))
+		require.NoError(t, b.users.Set(nil, acl.DefaultName, merged))
 		require.Equal(t, want, s.MayReadAll(get, args), rules)
 	}
 	s.account.Store(nil)
@@ -238,7 +239,7 @@ func TestReadingArbitraryKeysTakesThePermissionForAll(t *testing.T) {
 
 func TestThePartsOfTheProgramMayDoEverything(t *testing.T) {
 	srv := newTestServer(t, Options{}, "requirepass", "secret")
-	require.NoError(t, srv.setUser(nil, acl.DefaultName, []string{"off", "-@all", "resetkeys"}))
+	require.NoError(t, srv.users.Set(nil, acl.DefaultName, []string{"off", "-@all", "resetkeys"}))
 	d, err := srv.Direct(0)
 	require.NoError(t, err)
 	defer d.Release()
@@ -257,16 +258,16 @@ func TestThePartsOfTheProgramMayDoEverything(t *testing.T) {
 func TestProtectedModeAsksWhetherTheDefaultUserHasAPassword(t *testing.T) {
 	srv := newTestServer(t, Options{})
 	require.NotEmpty(t, srv.refuseClient(false))
-	require.NoError(t, srv.setUser(nil, acl.DefaultName, []string{">secret"}))
+	require.NoError(t, srv.users.Set(nil, acl.DefaultName, []string{">secret"}))
 	require.Empty(t, srv.refuseClient(false))
 }
 
 func TestLimitsOfStrangersEndWithTheirPasswords(t *testing.T) {
 	b := newHarness(t)
-	require.NoError(t, b.setUser(nil, acl.DefaultName, []string{">secret"}))
+	require.NoError(t, b.users.Set(nil, acl.DefaultName, []string{">secret"}))
 	s := b.session()
 	require.True(t, s.parser.Unauthenticated)
-	require.NoError(t, b.setUser(nil, acl.DefaultName, []string{"nopass"}))
+	require.NoError(t, b.users.Set(nil, acl.DefaultName, []string{"nopass"}))
 	require.Equal(t, "-ERR unknown command 'A', with args beginning with: 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' 'b' \r\n",
 		b.feed(s, request(strings.Split("A"+strings.Repeat("b", 11), "")...)))
 	b.finish(t, s)
@@ -321,7 +322,7 @@ func TestDecisionsNeedNoMemory(t *testing.T) {
 	get := b.table.Find([]byte("get"))
 	args := [][]byte{[]byte("GET"), []byte("user:1")}
 	for rules, most := range map[string]float64{"+@all ~* &*": 0, "+@all ~other* ~user:* %R~x": 1} {
-		require.NoError(t, b.setUser(nil, acl.DefaultName,
+		require.NoError(t, b.users.Set(nil, acl.DefaultName,
 			append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
 		require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
 			if !s.unrestricted() && s.denied(command.FromClient, get, args) != "" {
@@ -337,7 +338,7 @@ func BenchmarkDecision(b *testing.B) {
 	get := h.table.Find([]byte("get"))
 	args := [][]byte{[]byte("GET"), []byte("user:1")}
 	for _, rules := range []string{"+@all ~* &*", "+@all -@dangerous ~* &*", "+@all ~other* ~user:* %R~x"} {
-		require.NoError(b, h.setUser(nil, acl.DefaultName,
+		require.NoError(b, h.users.Set(nil, acl.DefaultName,
 			append([]string{"reset", "on", "nopass"}, strings.Fields(rules)...)))
 		b.Run(rules, func(b *testing.B) {
 			b.ReportAllocs()

@@ -1,4 +1,5 @@
-package server
+// Package acl has the commands about users and what they may do.
+package acl
 
 import (
 	"crypto/rand"
@@ -12,7 +13,6 @@ import (
 
 func init() { command.Register(aclCommands) }
 
-// The ACL commands: users and what they may do. The users themselves are in users.go.
 var aclCommands = []*command.Command{
 	{Name: "acl", Group: "server", Since: "6.0.0", Arity: -2,
 		Summary:    "A container for commands about users",
@@ -20,51 +20,51 @@ var aclCommands = []*command.Command{
 			{Name: "acl|cat", Group: "server", Since: "6.0.0", Arity: -2,
 				Flags:   command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the categories of commands, or the commands of one", Syntax: "[categoryname]",
-				Complexity: "O(N), where N is the number of commands", Do: cmdACLCat},
+				Complexity: "O(N), where N is the number of commands", Do: cat},
 			{Name: "acl|deluser", Group: "server", Since: "6.0.0", Arity: -3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Deletes users and disconnects their clients", Syntax: "username [username ...]",
-				Complexity: "O(N), where N is the number of clients", Do: cmdACLDeluser},
+				Complexity: "O(N), where N is the number of clients", Do: deluser},
 			{Name: "acl|dryrun", Group: "server", Since: "7.0.0", Arity: -4,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Checks whether a user may execute a command", Syntax: "username command [arg [arg ...]]",
-				Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLDryrun},
+				Complexity: "O(N), where N is the number of the user's rules", Do: dryrun},
 			{Name: "acl|genpass", Group: "server", Since: "6.0.0", Arity: -2,
 				Flags:   command.NoScript | command.Loading | command.Stale,
-				Summary: "Generates a random password", Syntax: "[bits]", Complexity: "O(1)", Do: cmdACLGenpass},
+				Summary: "Generates a random password", Syntax: "[bits]", Complexity: "O(1)", Do: genpass},
 			{Name: "acl|getuser", Group: "server", Since: "6.0.0", Arity: 3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Shows the rules of a user",
-				Syntax:  "username", Complexity: "O(N), where N is the number of the user's rules", Do: cmdACLGetuser},
+				Syntax:  "username", Complexity: "O(N), where N is the number of the user's rules", Do: getuser},
 			{Name: "acl|help", Group: "server", Since: "6.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdACLHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: help},
 			{Name: "acl|list", Group: "server", Since: "6.0.0", Arity: 2,
 				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Lists the users with their rules",
-				Complexity: "O(N), where N is the number of users", Do: cmdACLList},
+				Complexity: "O(N), where N is the number of users", Do: list},
 			{Name: "acl|load", Group: "server", Since: "6.0.0", Arity: 2,
 				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Reloads the users from the ACL file",
-				Complexity: "O(N), where N is the number of users", Do: cmdACLLoad},
+				Complexity: "O(N), where N is the number of users", Do: load},
 			{Name: "acl|log", Group: "server", Since: "6.0.0", Arity: -2,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Lists the latest denied commands and logins, or clears the list", Syntax: "[count | RESET]",
-				Complexity: "O(N), where N is the number of entries", Do: cmdACLLog},
+				Complexity: "O(N), where N is the number of entries", Do: log},
 			{Name: "acl|save", Group: "server", Since: "6.0.0", Arity: 2,
 				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Writes the users to the ACL file",
-				Complexity: "O(N), where N is the number of users", Do: cmdACLSave},
+				Complexity: "O(N), where N is the number of users", Do: save},
 			{Name: "acl|setuser", Group: "server", Since: "6.0.0", Arity: -3,
 				Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary: "Creates a user or changes a user's rules", Syntax: "username [rule [rule ...]]",
-				Complexity: "O(N), where N is the number of rules", Secrets: allFrom(2), Do: cmdACLSetuser},
+				Complexity: "O(N), where N is the number of rules", Secrets: command.AllFrom(2), Do: setuser},
 			{Name: "acl|users", Group: "server", Since: "6.0.0", Arity: 2,
 				Flags:      command.Admin | command.NoScript | command.Loading | command.Stale,
 				Summary:    "Lists the names of the users",
-				Complexity: "O(N), where N is the number of users", Do: cmdACLUsers},
+				Complexity: "O(N), where N is the number of users", Do: users},
 			{Name: "acl|whoami", Group: "server", Since: "6.0.0", Arity: 2,
 				Flags:   command.NoScript | command.Loading | command.Stale,
-				Summary: "Returns the connection's user", Complexity: "O(1)", Do: cmdACLWhoami},
+				Summary: "Returns the connection's user", Complexity: "O(1)", Do: whoami},
 		}},
 }
 
@@ -80,7 +80,7 @@ const (
 	errACLSave command.Error = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"
 )
 
-func cmdACLCat(c *command.Ctx) {
+func cat(c *command.Ctx) {
 	switch len(c.Args) {
 	case 2:
 		c.W.Array(len(command.CategoryNames))
@@ -99,8 +99,8 @@ func cmdACLCat(c *command.Ctx) {
 		return
 	}
 	m, n := c.W.Defer(), 0
-	for cmd := range serverOf(c).table.All {
-		if forRules(cmd).Categories&(1<<i) != 0 {
+	for cmd := range hostOf(c).Table().All {
+		if acl.Categories(cmd)&(1<<i) != 0 {
 			c.W.BulkString(cmd.Name)
 			n++
 		}
@@ -108,7 +108,7 @@ func cmdACLCat(c *command.Ctx) {
 	c.W.EndArray(m, n)
 }
 
-func cmdACLDeluser(c *command.Ctx) {
+func deluser(c *command.Ctx) {
 	names := c.Args[2:]
 	if slices.ContainsFunc(names, func(name []byte) bool { return string(name) == acl.DefaultName }) {
 		c.Err(errDeleteDefault)
@@ -116,21 +116,21 @@ func cmdACLDeluser(c *command.Ctx) {
 	}
 	deleted := int64(0)
 	for _, name := range names {
-		if serverOf(c).deleteUser(sessionOf(c), string(name)) {
+		if usersOf(c).Delete(c.Client, string(name)) {
 			deleted++
 		}
 	}
 	c.W.Int(deleted)
 }
 
-func cmdACLDryrun(c *command.Ctx) {
-	a := serverOf(c).users.get(c.Args[2])
+func dryrun(c *command.Ctx) {
+	a := usersOf(c).Get(c.Args[2])
 	if a == nil {
 		c.Err(command.Error(fmt.Sprintf("ERR User '%s' not found", command.UntilNUL(c.Args[2]))))
 		return
 	}
 	args := c.Args[3:]
-	cmd, _ := serverOf(c).table.Lookup(args)
+	cmd, _ := hostOf(c).Table().Lookup(args)
 	switch {
 	case cmd == nil:
 		c.Err(command.Error(fmt.Sprintf("ERR Command '%s' not found", command.UntilNUL(args[0]))))
@@ -139,7 +139,7 @@ func cmdACLDryrun(c *command.Ctx) {
 		c.Err(command.WrongArity(cmd))
 		return
 	}
-	switch v := checkFor(cmd, a.user.Load(), args); v.Reason {
+	switch v := a.User().CheckCommand(cmd, args); v.Reason {
 	case acl.Allowed:
 		c.W.OK()
 	case acl.DeniedCommand:
@@ -154,7 +154,7 @@ func cmdACLDryrun(c *command.Ctx) {
 // maxGenpassBits bounds the argument of ACL GENPASS.
 const maxGenpassBits = 4096
 
-func cmdACLGenpass(c *command.Ctx) {
+func genpass(c *command.Ctx) {
 	bits := int64(256)
 	switch len(c.Args) {
 	case 2:
@@ -176,13 +176,13 @@ func cmdACLGenpass(c *command.Ctx) {
 	c.W.BulkString(hex.EncodeToString(random)[:(bits+3)/4])
 }
 
-func cmdACLGetuser(c *command.Ctx) {
-	a := serverOf(c).users.get(c.Args[2])
+func getuser(c *command.Ctx) {
+	a := usersOf(c).Get(c.Args[2])
 	if a == nil {
 		c.W.Null()
 		return
 	}
-	user, w := a.user.Load(), c.W
+	user, w := a.User(), c.W
 	w.Map(6)
 	w.BulkString("flags")
 	flags := user.Flags()
@@ -196,7 +196,7 @@ func cmdACLGetuser(c *command.Ctx) {
 	for _, p := range passwords {
 		w.BulkString(p)
 	}
-	all := serverOf(c).rules().Selectors(user)
+	all := usersOf(c).Rules().Selectors(user)
 	writeSelector(c, all[0])
 	w.BulkString("selectors")
 	w.Array(len(all) - 1)
@@ -212,55 +212,55 @@ func writeSelector(c *command.Ctx, s acl.Selector) {
 	}
 }
 
-func cmdACLList(c *command.Ctx) {
-	all := serverOf(c).users.all()
+func list(c *command.Ctx) {
+	all := usersOf(c).All()
 	c.W.Array(len(all))
 	for _, user := range all {
-		c.W.BulkString("user " + user.Name() + " " + serverOf(c).rules().Describe(user))
+		c.W.BulkString("user " + user.Name() + " " + usersOf(c).Rules().Describe(user))
 	}
 }
 
-func cmdACLUsers(c *command.Ctx) {
-	all := serverOf(c).users.all()
+func users(c *command.Ctx) {
+	all := usersOf(c).All()
 	c.W.Array(len(all))
 	for _, user := range all {
 		c.W.BulkString(user.Name())
 	}
 }
 
-func cmdACLLoad(c *command.Ctx) {
-	if serverOf(c).config.Get().ACLFile == "" {
+func load(c *command.Ctx) {
+	if !usersOf(c).HasFile() {
 		c.Err(errNoACLFile)
 		return
 	}
-	if problems := serverOf(c).loadUsers(sessionOf(c)); problems != "" {
+	if problems := usersOf(c).Load(c.Client); problems != "" {
 		c.Err(command.Error("ERR " + command.OneLine(problems)))
 		return
 	}
 	c.W.OK()
 }
 
-func cmdACLSave(c *command.Ctx) {
-	if serverOf(c).config.Get().ACLFile == "" {
+func save(c *command.Ctx) {
+	if !usersOf(c).HasFile() {
 		c.Err(errNoACLFile)
 		return
 	}
-	if err := serverOf(c).saveUsers(); err != nil {
-		serverOf(c).log.Warn("cannot write the ACL file", "error", err)
+	if err := usersOf(c).Save(); err != nil {
+		c.Host.Log().Warn("cannot write the ACL file", "error", err)
 		c.Err(errACLSave)
 		return
 	}
 	c.W.OK()
 }
 
-func cmdACLLog(c *command.Ctx) {
+func log(c *command.Ctx) {
 	count := int64(10)
 	switch {
 	case len(c.Args) > 3:
 		command.WrongUse(c, "ACL")
 		return
 	case len(c.Args) == 3 && command.EqualFold(c.Args[2], "reset"):
-		serverOf(c).users.log.Reset()
+		usersOf(c).Log.Reset()
 		c.W.OK()
 		return
 	case len(c.Args) == 3:
@@ -269,8 +269,8 @@ func cmdACLLog(c *command.Ctx) {
 			return
 		}
 	}
-	entries := serverOf(c).users.log.Newest(max(count, 0))
-	now := serverOf(c).ks.Now()
+	entries := usersOf(c).Log.Newest(max(count, 0))
+	now := c.Host.Keyspace().Now()
 	w := c.W
 	w.Array(len(entries))
 	for i := range entries {
@@ -299,7 +299,7 @@ func cmdACLLog(c *command.Ctx) {
 	}
 }
 
-func cmdACLSetuser(c *command.Ctx) {
+func setuser(c *command.Ctx) {
 	name := string(c.Args[2])
 	if !acl.ValidName(name) {
 		c.Err(errUserName)
@@ -315,22 +315,23 @@ func cmdACLSetuser(c *command.Ctx) {
 			command.OneLine(words[unmatched]))))
 		return
 	}
-	if err := serverOf(c).setUser(sessionOf(c), name, rules); err != nil {
+	if err := usersOf(c).Set(c.Client, name, rules); err != nil {
 		c.Err(command.Error("ERR Error in ACL SETUSER modifier " + command.OneLine(err.Error())))
 		return
 	}
 	c.W.OK()
 }
 
-func cmdACLWhoami(c *command.Ctx) {
-	if sessionOf(c).account.Load() == nil {
+func whoami(c *command.Ctx) {
+	a := c.Client.(Client).Account()
+	if a == nil {
 		c.W.Null()
 		return
 	}
-	c.W.BulkString(sessionOf(c).userName())
+	c.W.BulkString(a.User().Name())
 }
 
-func cmdACLHelp(c *command.Ctx) {
+func help(c *command.Ctx) {
 	command.HelpReply(c,
 		"ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CAT [<category>]", "    List the categories of commands, or the commands of one.",
