@@ -35,6 +35,16 @@ const (
 	ErrNumKeysRange      Error = "ERR Number of keys can't be greater than number of args"
 	ErrPayload           Error = "ERR DUMP payload version or checksum are wrong"
 	ErrNegativeLimit     Error = "ERR LIMIT can't be negative"
+	ErrReadOnly          Error = "READONLY You can't write against a read only replica."
+)
+
+// Errors of commands while the disk fails. What it has failed with follows ErrMisconfAOF.
+const (
+	ErrMisconfAOF Error = "MISCONF Errors writing to the AOF file: "
+	ErrMisconfRDB Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+		"Commands that may modify the data set are disabled, because this instance is configured to report errors during " +
+		"writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details " +
+		"about the RDB error."
 )
 
 // UnknownCommand returns the error for a command that does not exist.

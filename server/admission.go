@@ -79,7 +79,7 @@ func (s *Session) admit(from command.Origin, cmd, container *command.Command, ar
 		}
 	}
 	if from.In(command.FromClient) {
-		return s.srv.busyScript(cmd)
+		return s.srv.scripts.Refusal(cmd)
 	}
 	if from.In(fromCommand) && s.srv.cluster != nil {
 		if e := s.refuseSlots(from, cmd, args); e != "" {
@@ -124,7 +124,7 @@ func (s *Session) callable(from command.Origin, cmd *command.Command) bool {
 // calledByReader reports whether the caller has declared that it does not write.
 func (s *Session) calledByReader(from command.Origin) bool {
 	if from.In(command.FromScript) {
-		return s.script.readOnly
+		return s.script.ReadOnly
 	}
 	return s.custom.ctx.Cmd.Flags&command.Write == 0
 }
@@ -134,11 +134,11 @@ func (s *Session) calledByReader(from command.Origin) bool {
 func (s *Session) lacksMemory(from command.Origin, cmd *command.Command, args [][]byte) bool {
 	if from.In(command.FromScript) {
 		h := s.script
-		return s.outOfMemory && cmd.Flags&command.DenyOOM != 0 && !h.wrote && !h.allowOOM
+		return s.outOfMemory && cmd.Flags&command.DenyOOM != 0 && !h.wrote && !h.AllowOOM
 	}
 	s.endGuard()
 	s.outOfMemory = false
-	if s.srv.scriptBusy() || !s.srv.replayed() {
+	if s.srv.scripts.Busy() != "" || !s.srv.replayed() {
 		return false // the keys are not to be had
 	}
 	if s.outOfMemory = s.srv.makeRoom(s.now) == roomNowhere; !s.outOfMemory {
@@ -175,7 +175,7 @@ func (s *Session) refuseSlots(from command.Origin, cmd *command.Command, args []
 		return errScriptForeign
 	case from.In(command.FromClient):
 		s.hashSlot = slot
-	case !from.In(command.FromScript) || slot == noSlot || s.script.crossSlots:
+	case !from.In(command.FromScript) || slot == noSlot || s.script.CrossSlots:
 	case s.hashSlot == noSlot:
 		s.hashSlot = slot
 	case s.hashSlot != slot:

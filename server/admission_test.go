@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/commands/scripts"
 )
 
 // The origins of commands, as tests call them. The client is last: what it sends changes what its scripts are held to.
@@ -95,7 +97,7 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 			"script": notInScript, "custom": fmt.Sprintf(notInCustom, "debug"),
 		})},
 		{name: "protected, and all may", line: "DEBUG SLEEP 0", settings: []string{"enable-debug-command", "yes"},
-			prepare: func(b *harness, _ *Session) { b.scripts.mayDebug.Store(true) },
+			prepare: func(b *harness, _ *Session) { b.scripts.LetDebug(true) },
 			want:    changesNothingIn("DEBUG").and(answers{"custom": fmt.Sprintf(notInCustom, "debug")})},
 		{name: "NOAUTH", line: "SET k v", settings: []string{"requirepass", "secret"},
 			want: answers{"client": "NOAUTH Authentication required."}},
@@ -132,13 +134,13 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 			prepare: func(_ *harness, s *Session) { s.hashSlot = slotOfKey([]byte("a")) },
 			want:    answers{"script": string(errScriptCrossSlot)}},
 		{name: "another slot, and the script may", line: "SET b 1", settings: []string{"cluster-enabled", "yes"},
-			prepare: func(_ *harness, s *Session) { s.hashSlot, s.script.crossSlots = slotOfKey([]byte("a")), true }},
+			prepare: func(_ *harness, s *Session) { s.hashSlot, s.script.CrossSlots = slotOfKey([]byte("a")), true }},
 		{name: "slots, of a master", line: "MSET a 1 b 2", settings: []string{"cluster-enabled", "yes"},
 			prepare: func(_ *harness, s *Session) { s.ctx.Origin = command.FromMaster }},
 		{name: "OOM", line: "SET k v", prepare: noMemory, want: answers{"client script": string(errOOM)}},
 		{name: "OOM, and it needs none", line: "DEL k", prepare: noMemory},
 		{name: "OOM, and the script may", line: "SET k v",
-			prepare: func(b *harness, s *Session) { noMemory(b, s); s.script.allowOOM = true },
+			prepare: func(b *harness, s *Session) { noMemory(b, s); s.script.AllowOOM = true },
 			want:    answers{"client": string(errOOM)}},
 		{name: "OOM, and the script has written", line: "SET k v",
 			prepare: func(b *harness, s *Session) { noMemory(b, s); s.script.wrote = true },
@@ -149,13 +151,13 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 		}},
 		{name: "monitoring", line: "SET k v", prepare: func(_ *harness, s *Session) { s.monitor = true },
 			want: answers{"client": "ERR Replica can't interact with the keyspace"}},
-		{name: "READONLY", line: "SET k v", prepare: follow, want: answers{"client script custom": string(errReadOnly)}},
+		{name: "READONLY", line: "SET k v", prepare: follow, want: answers{"client script custom": string(command.ErrReadOnly)}},
 		{name: "READONLY, of a master's script", line: "SET k v",
 			prepare: func(b *harness, s *Session) { follow(b, s); s.ctx.Origin = command.FromMaster },
-			want:    answers{"client": string(errReadOnly)}},
+			want:    answers{"client": string(command.ErrReadOnly)}},
 		{name: "READONLY, EXEC", line: "EXEC", prepare: func(b *harness, s *Session) { follow(b, s); s.tx.writes = true },
 			want: changesNothingIn("EXEC").and(answers{
-				"client": string(errReadOnly), "script": notInScript, "custom": fmt.Sprintf(notInCustom, "exec"),
+				"client": string(command.ErrReadOnly), "script": notInScript, "custom": fmt.Sprintf(notInCustom, "exec"),
 			})},
 		{name: "LOADING", line: "GET k",
 			prepare: func(b *harness, s *Session) { follow(b, s); b.replica.loading.Store(true) },
@@ -169,15 +171,17 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 			b.followed.scarce.Store(true)
 			b.restrict()
 		}, want: answers{"client script custom": string(errNoReplicas)}},
-		{name: "BUSY", line: "SET k v", prepare: func(b *harness, _ *Session) {
-			busy := errBusyScript
-			b.scripts.run.busy.Store(&busy)
-		}, want: answers{"client": string(errBusyScript)}},
+		{name: "BUSY", line: "SET k v", settings: []string{"busy-reply-threshold", "1"}, prepare: func(b *harness, _ *Session) {
+			b.scripts.Begin(scripts.Running{})
+			for b.scripts.Busy() == "" {
+				runtime.Gosched()
+			}
+		}, want: answers{"client": string(scripts.ErrBusyScript)}},
 		{name: "killed", line: "SET k v",
-			prepare: func(b *harness, _ *Session) { b.scripts.run.interrupt.Stop(killedByUser) },
+			prepare: killScript,
 			want:    answers{"script": string(errKilled)}},
 		{name: "killed, and it reads", line: "GET k",
-			prepare: func(b *harness, _ *Session) { b.scripts.run.interrupt.Stop(killedByUser) },
+			prepare: killScript,
 			want:    changesNothingIn("GET")},
 		{name: "a key that is not declared", line: "SET k v", prepare: func(_ *harness, s *Session) {
 			s.custom.ctx.Cmd.Lock, s.custom.ctx.Cmd.Keys = command.LockFirst, command.Keys("i1+r0/1/0[RW]")
@@ -196,6 +200,7 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 				rule.prepare(b, s)
 			}
 			checkAnswers(t, s, rule.line, rule.want.and(nil))
+			b.scripts.End(&s.guard)
 			b.replica.current.Store(nil)
 			s.monitor, s.subs.count, s.tx.active = false, 0, false
 			b.finish(t, s)
@@ -226,7 +231,13 @@ func limitUser(rule string) func(b *harness, s *Session) {
 
 // readOnlyCallers has the script, and the custom command, declare that they only read.
 func readOnlyCallers(_ *harness, s *Session) {
-	s.script.readOnly, s.custom.ctx.Cmd.Flags = true, command.ReadOnly
+	s.script.ReadOnly, s.custom.ctx.Cmd.Flags = true, command.ReadOnly
+}
+
+// killScript has a script begin, and kills it.
+func killScript(b *harness, s *Session) {
+	b.scripts.Begin(scripts.Running{})
+	b.feed(s, request("SCRIPT", "KILL"))
 }
 
 // noMemory fills the memory: a client that has been told so, or whose script runs, knows it.

@@ -23,7 +23,6 @@ const (
 	errClusterDisabled command.Error = "ERR This instance has cluster support disabled"
 	errCrossSlot       command.Error = "CROSSSLOT Keys in request don't hash to the same slot"
 	errSelectInCluster command.Error = "ERR SELECT is not allowed in cluster mode"
-	errScriptNoCluster command.Error = "ERR Can not run script on cluster, 'no-cluster' flag is set."
 	// Also where keys of one command differ, as in Redis.
 	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node"
 	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"

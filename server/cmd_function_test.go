@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/commands/scripts"
 	"github.com/atomredis/atomredis/persist/rdb"
 )
 
@@ -38,13 +39,13 @@ func TestFunctionsRun(t *testing.T) {
 		}
 		require.Equal(t, "+OK", c.do("FCALL a_set 1 k v"))
 		require.Equal(t, "v", c.do("FCALL_RO a_get 1 k"))
-		require.Equal(t, "-"+string(errScriptWrites), c.do("FCALL_RO a_set 1 k v"))
+		require.Equal(t, "-ERR Can not execute a script with write flag using *_ro command.", c.do("FCALL_RO a_set 1 k v"))
 
 		loop := "#!lua name=loop\nredis.register_function('loop', function() while true do end end)"
 		require.Equal(t, `"loop"`, c.call("FUNCTION", "LOAD", loop))
 		c.send("FCALL", "loop", "1", "key", "arg")
 		other.untilBusy()
-		require.Equal(t, "-"+string(errBusyFunction), other.do("SCRIPT KILL"))
+		require.Equal(t, "-"+string(scripts.ErrBusyFunction), other.do("SCRIPT KILL"))
 		require.Contains(t, other.do("FUNCTION STATS"), `"command" ["FCALL" "loop" "1" "key" "arg"]`)
 		require.Equal(t, "+OK", other.do("FUNCTION KILL"))
 		require.Equal(t, "-ERR Script killed by user with SCRIPT KILL... script: loop, on @user_function:2.", c.read())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/commands/scripts"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -109,7 +110,7 @@ func TestWritersCannotBeKilled(t *testing.T) {
 		runner, other := s.connect(), s.connect()
 		runner.eval("redis.call('set', 'k', 'v'); while true do end")
 		other.untilBusy()
-		require.Equal(t, "-"+string(errUnkillable), other.do("SCRIPT KILL"))
+		require.Regexp(t, "^-UNKILLABLE ", other.do("SCRIPT KILL"))
 		other.send("SHUTDOWN", "NOSAVE")
 		select {
 		case <-s.Done():
@@ -194,7 +195,7 @@ func TestTransactionsWhileAScriptRuns(t *testing.T) {
 		at("reset", "RESET", "+RESET")
 		at("exec", "EXEC", aborted)
 		at("queue", "UNWATCH", "+QUEUED")
-		at("queue", "GET k", "-"+string(errBusyScript))
+		at("queue", "GET k", "-"+string(scripts.ErrBusyScript))
 		conns["gone"].Close()
 		delete(conns, "gone")
 		require.Equal(t, "+OK", other.do("SCRIPT KILL"))
@@ -211,13 +212,13 @@ func TestTransactionsWhileAScriptRuns(t *testing.T) {
 
 		// A watch that the server promised while the script could still write does not hold beyond its writes.
 		var g engine.Guard
-		s.scripts.run.expect(engine.AllShards)
+		s.scripts.Expect(engine.AllShards)
 		g.Lock(s.ks, engine.AllShards, s.ks.Now())
-		s.beginScript(&scriptCaller{})
-		require.True(t, s.scripts.run.mayWrite())
+		s.scripts.Begin(scripts.Running{})
+		require.True(t, s.scripts.MayWrite())
 		other.untilBusy()
 		at("untouched", "WATCH k", "+OK")
-		s.endScript(&g)
+		s.scripts.End(&g)
 		g.Unlock()
 		at("untouched", "MULTI", "+OK")
 		at("untouched", "EXEC", "nil[]")
@@ -307,9 +308,9 @@ func TestWhoWaitsForAScriptIsToldBusy(t *testing.T) {
 		pipeline := s.connect()
 
 		var g engine.Guard
-		s.scripts.run.expect(engine.AllShards)
+		s.scripts.Expect(engine.AllShards)
 		g.Lock(s.ks, engine.AllShards, s.ks.Now())
-		s.beginScript(&scriptCaller{})
+		s.scripts.Begin(scripts.Running{})
 		for _, command := range commands {
 			clients[command].send(strings.Fields(command)...)
 		}
@@ -318,13 +319,13 @@ func TestWhoWaitsForAScriptIsToldBusy(t *testing.T) {
 		pipeline.Append("GET", "b")
 		pipeline.send("GET", "c")
 		for _, command := range commands {
-			require.Equal(t, "-"+string(errBusyScript), clients[command].read(), command)
+			require.Equal(t, "-"+string(scripts.ErrBusyScript), clients[command].read(), command)
 		}
-		require.Equal(t, "-"+string(execAborted(errBusyScript)), transaction.read())
+		require.Equal(t, "-"+string(execAborted(scripts.ErrBusyScript)), transaction.read())
 		for range 3 {
-			require.Equal(t, "-"+string(errBusyScript), pipeline.read())
+			require.Equal(t, "-"+string(scripts.ErrBusyScript), pipeline.read())
 		}
-		s.endScript(&g)
+		s.scripts.End(&g)
 		g.Unlock()
 		for _, command := range commands {
 			require.NotContains(t, clients[command].do(command), "-BUSY")
@@ -395,7 +396,7 @@ func TestProgramsAreToldThatAScriptRuns(t *testing.T) {
 	require.NoError(t, err)
 	defer d.Release()
 	for _, step := range [][2]string{
-		{"SET k v", "-" + string(errBusyScript) + "\r\n"}, {"SCRIPT KILL", "+OK\r\n"}, {"SET k v", "+OK\r\n"},
+		{"SET k v", "-" + string(scripts.ErrBusyScript) + "\r\n"}, {"SCRIPT KILL", "+OK\r\n"}, {"SET k v", "+OK\r\n"},
 	} {
 		args := cloneArgs(bytes.Fields([]byte(step[0])))
 		require.NoError(t, d.Run(t.Context(), args))

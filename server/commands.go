@@ -9,6 +9,7 @@ import (
 	_ "github.com/atomredis/atomredis/commands/hyperloglog"
 	_ "github.com/atomredis/atomredis/commands/keys"
 	_ "github.com/atomredis/atomredis/commands/lists"
+	_ "github.com/atomredis/atomredis/commands/scripts"
 	_ "github.com/atomredis/atomredis/commands/sets"
 	_ "github.com/atomredis/atomredis/commands/streams"
 	_ "github.com/atomredis/atomredis/commands/strings"

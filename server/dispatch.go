@@ -107,7 +107,7 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 	if shards := cmd.Shards(s.srv.ks, args); !s.guard.HoldsOnly(shards) {
 		s.endGuard()
 		s.guard.Owner = &s.origin
-		if busy := s.lock(&s.guard, shards); busy != "" {
+		if busy := s.srv.scripts.Lock(&s.guard, shards, s.now); busy != "" {
 			s.reject(cmd, busy)
 			return
 		}

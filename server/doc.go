@@ -105,23 +105,15 @@
 // after a part, and Cancel takes it back. Scripts and transactions do not block: Ctx.NoBlock answers as if time were
 // up.
 //
-// # Scripts that run for long
+// # Scripts
 //
-// A script holds the whole keyspace, and at most one runs (cmd_script_run.go). While scripts are in use a timer looks
-// every ten milliseconds whether the script is still the same one; a short script costs no clock. A script that runs
-// beyond busy-reply-threshold makes the server busy: admit refuses commands without the flag AllowBusy before they
-// take a guard. SCRIPT KILL and FUNCTION KILL stop a script that has not called a command that writes. Both sides
-// take the same mutex, so a killed script has written nothing. Closing the server stops any script, which keeps what
-// it wrote. Beyond script-memory-limit bytes of heap growth the script is held up, garbage is collected, and the
-// script is stopped if it is still beyond.
-//
-// The script runs on an event loop's goroutine. The watcher takes the loop away from it and gives it to a new
-// goroutine (loop_relief_linux.go); the old one keeps the session and hands it back in the end. The same is done for
-// loops that wait for the script's shards. loop.using says which session a loop's goroutine is in, and whoever
-// exchanges that word has the loop. What can wait (closing sessions, timeouts) is put off while the server is busy. A
-// command that waits for the keyspace when the limit passes gets BUSY (Session.lock). WATCH, UNWATCH and DISCARD are
-// answered at once; the script's guard puts them into effect at its end (Session.underWatches). The alternative, to
-// serve the loop from within the interpreter, would make every place that takes a guard wait for itself.
+// Scripts and functions are package commands/scripts, which also watches those that run for long. What a script calls
+// is executed by its session (script.go). When the script makes the server busy, the watcher takes the event loop away
+// from the script's goroutine and gives it to a new one (loop_relief_linux.go); the old one keeps the session and hands
+// it back in the end. The same is done for loops that wait for the script's shards. loop.using says which session a
+// loop's goroutine is in, and whoever exchanges that word has the loop. What can wait (closing sessions, timeouts) is
+// put off while the server is busy. The alternative, to serve the loop from within the interpreter, would make every
+// place that takes a guard wait for itself.
 //
 // # Pub/sub
 //
@@ -148,8 +140,8 @@
 //
 // # Users
 //
-// A session refers to the account of its user (users.go), which holds the present acl.User; an acl.User never
-// changes. For users who may do everything a check is two loads. Sessions without an account are the program's and
+// The users are package acl. A session refers to the account of its user (users.go), which holds the present acl.User;
+// an acl.User never changes. For users who may do everything a check is two loads. Sessions without an account are the program's and
 // the journal's. Commands are checked on entry, again in EXEC, and when a script calls them (Session.denied).
 //
 // rename-command gives a server a table of its own over the shared entries. Lookup replaces the client's word by the

@@ -92,7 +92,7 @@ func (srv *Server) each(s *engine.Snapshot, fn func(db int, e *engine.Entry) err
 // encodeAOF writes what content says as commands.
 func (srv *Server) encodeAOF(w io.Writer, content rdbContent) error {
 	var codes []string
-	s, err := srv.snapshot(context.Background(), func(*engine.Guard) { codes = srv.functionSources() })
+	s, err := srv.snapshot(context.Background(), func(*engine.Guard) { codes = srv.scripts.Libraries() })
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (srv *Server) encodeRDB(ctx context.Context, w io.Writer, how rdbCopy) erro
 	var codes []string
 	var now int64
 	begin := func(g *engine.Guard) {
-		codes, now = srv.functionSources(), g.Now()
+		codes, now = srv.scripts.Libraries(), g.Now()
 		if how.at != nil {
 			how.at(g)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	aclcommands "github.com/atomredis/atomredis/commands/acl"
 	"github.com/atomredis/atomredis/commands/migrate"
+	"github.com/atomredis/atomredis/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/commands/transactions"
 	"github.com/atomredis/atomredis/config"
@@ -25,6 +26,8 @@ var (
 	_ aclcommands.Host      = (*Server)(nil)
 	_ aclcommands.Client    = (*Session)(nil)
 	_ migrate.Host          = (*Server)(nil)
+	_ scripts.Host          = (*Server)(nil)
+	_ scripts.Client        = (*Session)(nil)
 	_ servercommands.Host   = (*Server)(nil)
 	_ servercommands.Client = (*Session)(nil)
 	_ transactions.Client   = (*Session)(nil)
@@ -101,12 +104,7 @@ func (srv *Server) Migrations() *migrate.Conns { return &srv.migrations }
 func (srv *Server) ClientCount() int64 { return srv.clients.count.Load() }
 
 // Busy implements servercommands.Host.
-func (srv *Server) Busy() command.Error {
-	if busy := srv.scripts.run.busy.Load(); busy != nil {
-		return *busy
-	}
-	return ""
-}
+func (srv *Server) Busy() command.Error { return srv.scripts.Busy() }
 
 // Stores implements servercommands.Saver.
 func (srv *Server) Stores() bool { return srv.storage.Storage != nil }
@@ -137,10 +135,10 @@ func (srv *Server) ChangeReplicationID() {
 func (srv *Server) SkipChecksums(skip bool) { srv.skipChecksums.Store(skip) }
 
 // LetScriptsDebug implements servercommands.Debugger.
-func (srv *Server) LetScriptsDebug(may bool) { srv.scripts.mayDebug.Store(may) }
+func (srv *Server) LetScriptsDebug(may bool) { srv.scripts.LetDebug(may) }
 
 // ScriptsMayDebug implements servercommands.Debugger.
-func (srv *Server) ScriptsMayDebug() bool { return srv.scripts.mayDebug.Load() }
+func (srv *Server) ScriptsMayDebug() bool { return srv.scripts.MayDebug() }
 
 // SetReplyBufferPeakAge implements servercommands.Debugger.
 func (srv *Server) SetReplyBufferPeakAge(ms int64) { srv.replyBuffers.peakAge.Store(ms) }

@@ -356,7 +356,7 @@ func (im *importer) rdb(r *rdb.Reader) error {
 		case err == io.EOF && len(codes) > 0:
 			im.lock()
 			im.functions += len(codes)
-			if e := im.srv.restoreFunctions(codes, false, false); e != "" {
+			if e := im.srv.scripts.Restore(codes, false, false); e != "" {
 				return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
 			}
 			return nil

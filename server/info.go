@@ -20,7 +20,6 @@ import (
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/version"
-	"github.com/atomredis/atomredis/scripting"
 	"github.com/atomredis/atomredis/stats"
 )
 
@@ -49,9 +48,10 @@ func (srv *Server) InfoSections() []servercommands.InfoSection {
 
 // Memory implements servercommands.Host.
 func (srv *Server) Memory(now int64) servercommands.Memory {
+	u := srv.scripts.Usage()
 	m := servercommands.Memory{Memory: stats.ReadMemory(), Startup: srv.startHeap,
 		JournalBuffer: srv.storageStatus().JournalBuffer,
-		Scripts:       srv.cachedScriptBytes(), Functions: srv.cachedFunctionBytes()}
+		Scripts:       u.ScriptSources, Functions: u.LibrarySources}
 	m.Peak = srv.peakHeap.See(m.Heap)
 	clients := srv.clients.sizes(now)
 	m.Clients, m.Followers, m.Streamed = clients.normal, clients.followers, clients.streamed
@@ -206,18 +206,16 @@ func infoMemory(b *servercommands.InfoText, c *command.Ctx) {
 
 // scriptMemory tells what scripts and functions take: the virtual machines, and the sources that are kept.
 func infoScriptMemory(b *servercommands.InfoText, srv *Server, m servercommands.Memory) {
-	eval, functions := int64(srv.scripts.engine.VMs())*scripting.VMBytes,
-		int64(srv.scripts.functions.VMs())*scripting.VMBytes
+	u := srv.scripts.Usage()
 	cached, loaded := m.Scripts, m.Functions
-	libraries, count := srv.scripts.functions.Count()
-	b.Bytes("used_memory_lua", eval)
-	b.Number("used_memory_vm_eval", eval)
+	b.Bytes("used_memory_lua", u.ScriptMachines)
+	b.Number("used_memory_vm_eval", u.ScriptMachines)
 	b.Number("used_memory_scripts_eval", cached)
-	b.Number("number_of_cached_scripts", int64(srv.scripts.engine.Len()))
-	b.Number("number_of_functions", int64(count))
-	b.Number("number_of_libraries", int64(libraries))
-	b.Number("used_memory_vm_functions", functions)
-	b.Bytes("used_memory_vm_total", eval+functions)
+	b.Number("number_of_cached_scripts", int64(u.Scripts))
+	b.Number("number_of_functions", int64(u.Functions))
+	b.Number("number_of_libraries", int64(u.Libraries))
+	b.Number("used_memory_vm_functions", u.FunctionMachines)
+	b.Bytes("used_memory_vm_total", u.ScriptMachines+u.FunctionMachines)
 	b.Number("used_memory_functions", loaded)
 	b.Bytes("used_memory_scripts", cached+loaded)
 }
@@ -482,16 +480,4 @@ func newRunID() string {
 	var b [20]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
-}
-
-// cachedScriptBytes returns the length of the scripts that EVALSHA knows.
-func (srv *Server) cachedScriptBytes() int64 { return int64(srv.scripts.engine.SourceBytes()) }
-
-// cachedFunctionBytes returns the length of the libraries of functions.
-func (srv *Server) cachedFunctionBytes() int64 {
-	n := int64(0)
-	for _, l := range srv.scripts.functions.Libraries() {
-		n += int64(len(l.Code))
-	}
-	return n
 }

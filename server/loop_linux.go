@@ -305,7 +305,7 @@ func (l *loop) run() {
 		if l.now >= l.nextCheck {
 			l.checkClients()
 		}
-		if !l.srv.scriptBusy() { // it may take guards
+		if l.srv.scripts.Busy() == "" { // it may take guards
 			l.closeGone()
 		}
 		l.arm()
@@ -778,7 +778,7 @@ func (l *loop) advance(c *socket) {
 // runTimers lets sessions go on whose time has come. That may take guards, and so it is put off while a script is
 // running for long.
 func (l *loop) runTimers() {
-	for !l.srv.scriptBusy() {
+	for l.srv.scripts.Busy() == "" {
 		s, at, ok := l.timers.Min()
 		if !ok || at > l.now {
 			return
@@ -800,7 +800,7 @@ func (l *loop) arm() {
 	if l.count > 0 || l.muted > 0 {
 		next = l.nextCheck
 	}
-	if _, at, ok := l.timers.Min(); ok && (next == 0 || at < next) && !l.srv.scriptBusy() {
+	if _, at, ok := l.timers.Min(); ok && (next == 0 || at < next) && l.srv.scripts.Busy() == "" {
 		next = at
 	}
 	if next == 0 || l.armed != 0 && l.armed <= next {

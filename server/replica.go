@@ -31,7 +31,6 @@ import (
 // otherwise copies everything again.
 
 const (
-	errReadOnly   command.Error = "READONLY You can't write against a read only replica."
 	errNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
 	errMasterDown command.Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
 )
@@ -203,7 +202,7 @@ func (r *replica) restriction(cmd *command.Command, writes bool, set *config.Set
 	case l == nil:
 		return ""
 	case writes:
-		return errReadOnly
+		return command.ErrReadOnly
 	case r.loading.Load() && cmd.Flags&command.Loading == 0:
 		return errLoading
 	case !set.ReplicaServeStaleData && cmd.Flags&command.Stale == 0 && l.status().state != linkConnected:
@@ -615,7 +614,7 @@ func (l *masterLink) fill(file *os.File, codes []string) error {
 	if err := l.ctx.Err(); err != nil {
 		return err
 	}
-	if e := srv.restoreFunctions(codes, true, true); e != "" {
+	if e := srv.scripts.Restore(codes, true, true); e != "" {
 		return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
 	}
 	g.Flush(-1)
@@ -705,7 +704,7 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 	}
 	s.now = masterTime(srv.ks.Now(), unit)
 	s.guard.Owner = &s.origin
-	srv.scripts.run.expect(shards)
+	srv.scripts.Expect(shards)
 	s.guard.Lock(srv.ks, shards, s.now)
 	defer s.guard.Unlock()
 	if err := l.ctx.Err(); err != nil {

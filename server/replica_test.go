@@ -153,7 +153,7 @@ func TestReplicaSpeaksWithItsMaster(t *testing.T) {
 		require.Contains(t, c.do(line), "READONLY You can't write against a read only replica.", line)
 	}
 	c.send("EVAL", "#!lua\nreturn 1", "0")
-	require.Equal(t, "-"+string(errScriptReadOnly), c.read())
+	require.Equal(t, "-READONLY Can not run script with write flag on readonly replica", c.read())
 	for _, text := range []string{"role:slave\r\n", "master_link_status:up\r\n",
 		"slave_repl_offset:" + strconv.Itoa(offset) + "\r\n", "master_replid:" + oldHistory + "\r\n"} {
 		c.waitFor("INFO replication", text)

@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/commands/migrate"
+	"github.com/atomredis/atomredis/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
@@ -59,7 +60,7 @@ type Server struct {
 	replyBuffers replyBuffers
 	startHeap    int64 // in bytes, when the server began
 	peakHeap     stats.HeapPeak
-	scripts      scriptState
+	scripts      *scripts.Scripts
 	eviction     eviction
 	storage      storageState
 	dumpFile     dumpFile
@@ -230,7 +231,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.setLimits(set, set)
 	srv.replyBuffers.peakAge.Store(servercommands.DefaultReplyBufferPeakAge)
 	srv.countMemory()
-	srv.startScripting()
+	srv.startScripts()
 	err = srv.table.Rename(set.Renamed)
 	if err == nil {
 		srv.users, err = acl.NewUsers(srv.table, conf, log, (*clientsOfUsers)(srv))
@@ -384,7 +385,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		errs = append(errs, srv.listeners.close())
 		srv.doors.stopListening()
 		srv.files.close()
-		srv.closeScripts()
+		srv.scripts.Stop()
 		srv.replica.close()
 		srv.followed.stop()
 		srv.doors.close() // while its clients are there
@@ -396,7 +397,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.closeServices()
 		srv.eviction.close()
 		srv.ks.Close()
-		srv.stopScripting()
+		srv.scripts.Close()
 		errs = append(errs, closeStorage())
 		srv.err = errors.Join(errs...)
 		close(srv.done)

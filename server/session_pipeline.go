@@ -107,7 +107,7 @@ func (s *Session) beginPipeline(b []byte) *lookahead {
 
 // warm has the memory fetched that several commands will use.
 func (s *Session) warm(ahead *lookahead) {
-	if len(ahead.hints) > 1 && !s.srv.scriptBusy() {
+	if len(ahead.hints) > 1 && s.srv.scripts.Busy() == "" {
 		s.srv.ks.TryWarm(s.db, ahead.hints)
 	}
 }

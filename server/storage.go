@@ -18,14 +18,8 @@ import (
 // What the server has to do with package persist: opening the data directory, repeating the journal, holding back
 // replies until what they tell is durable, and refusing commands while something is not possible.
 
-// The errors of commands that are refused because of the state of the storage.
-const (
-	errLoading    command.Error = "LOADING Redis is loading the dataset in memory"
-	errMisconfAOF command.Error = "MISCONF Errors writing to the AOF file: "
-	errMisconfRDB command.Error = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
-		"Commands that may modify the data set are disabled, because this instance is configured to report errors during writes " +
-		"if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
-)
+// errLoading is the error of commands for which the data is not there yet.
+const errLoading command.Error = "LOADING Redis is loading the dataset in memory"
 
 // storageState is what the server has for its storage.
 type storageState struct {
@@ -61,7 +55,9 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync,
 		CheckpointSize: int64(set.CheckpointSize),
 		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
-		Extra: srv.storedFunctions, Restore: srv.recoverFunctions, Import: srv.importStored(set),
+		Extra:   func() []byte { return srv.scripts.Stored() },
+		Restore: func(b []byte) error { return srv.scripts.Recover(b) },
+		Import:  srv.importStored(set),
 	})
 	if err == nil {
 		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
@@ -196,9 +192,9 @@ func (srv *Server) writeRestriction() command.Error {
 	case f == nil:
 		return ""
 	case f.Journal:
-		return errMisconfAOF + command.Error(files.Reason(f.Err))
+		return command.ErrMisconfAOF + command.Error(files.Reason(f.Err))
 	case srv.config.Get().StopWritesOnBgsaveError:
-		return errMisconfRDB
+		return command.ErrMisconfRDB
 	}
 	return ""
 }

@@ -156,9 +156,8 @@ func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 	d, err := openDurable(t, errorfs.Wrap(vfs.NewMem(), s), "stop-writes-on-bgsave-error=yes")
 	require.NoError(t, err)
 	const read = "function()return(redis.call('GET','a'))end"
-	_, err = d.scripts.functions.Load("#!lua name=l\nredis.register_function('writer',"+read+")\n"+
-		"redis.register_function{function_name='reader',callback="+read+",flags={'no-writes'}}", false)
-	require.NoError(t, err)
+	require.Empty(t, d.scripts.Restore([]string{"#!lua name=l\nredis.register_function('writer'," + read + ")\n" +
+		"redis.register_function{function_name='reader',callback=" + read + ",flags={'no-writes'}}"}, false, false))
 	d.expect("+OK\r\n", "SET a 1")
 	s.set(true)
 	_, told := d.do("SET a 2")
@@ -170,7 +169,8 @@ func TestAServerWhoseDiskFailsIsReadOnly(t *testing.T) {
 	reply, _ := d.do("EVAL return(redis.call('SET','a','4')) 0")
 	require.Contains(t, reply, "MISCONF Errors writing to the AOF file: injected error")
 	reply, _ = d.do("FCALL writer 0") // which only reads, and has not said so
-	require.Equal(t, "-"+string(errScriptMisconfAOF)+"injected error\r\n", reply)
+	require.Equal(t, "-MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. "+
+		"Writable scripts are blocked. Use 'no-writes' flag for read only scripts. AOF error: injected error\r\n", reply)
 	d.expect("$1\r\n2\r\n", "FCALL reader 0")
 	reply, _ = d.do("MULTI", "SET a 5", "EXEC")
 	require.Equal(t, "+OK\r\n"+misconf+"-EXECABORT Transaction discarded because of previous errors.\r\n", reply)

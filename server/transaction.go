@@ -63,23 +63,6 @@ func (s *Session) InTransaction() bool { return s.tx.active }
 // Multi implements transactions.Client.
 func (s *Session) Multi() { s.tx.active = true }
 
-// underWatches calls do under a guard over the shards of keys that the client watches. A client does not wait for a
-// script that has made the server busy: the script's guard does it at its end. No guard may be held.
-func (s *Session) underWatches(keys []*watchedKey, do func(g *engine.Guard, written bool)) {
-	shards := shardsOf(keys)
-	r := &s.srv.scripts.run
-	var g engine.Guard
-	for !g.TryLock(s.srv.ks, shards, s.now) {
-		if r.atEnd(do) || r.lockUnlessBusy(&g, s.srv.ks, shards, s.now) {
-			break
-		}
-	}
-	if g.Locked() {
-		do(&g, false)
-		g.Unlock()
-	}
-}
-
 // Watch implements transactions.Client. No guard may be held.
 func (s *Session) Watch(db int, keys [][]byte) {
 	from := len(s.tx.watches)
@@ -89,7 +72,7 @@ func (s *Session) Watch(db int, keys [][]byte) {
 		}
 	}
 	if added := s.tx.watches[from:]; len(added) > 0 {
-		s.underWatches(added, func(g *engine.Guard, written bool) {
+		s.srv.scripts.Under(shardsOf(added), s.now, func(g *engine.Guard, written bool) {
 			for _, w := range added {
 				w.begin(g, written)
 			}
@@ -114,7 +97,7 @@ func (s *Session) Unwatch() {
 	}
 	keys := s.tx.watches
 	s.tx.watches = nil
-	s.underWatches(keys, func(g *engine.Guard, _ bool) { unwatch(g, keys) })
+	s.srv.scripts.Under(shardsOf(keys), s.now, func(g *engine.Guard, _ bool) { unwatch(g, keys) })
 }
 
 // shardsOf returns the shards of keys.
@@ -143,7 +126,7 @@ func (s *Session) watchTouched() bool {
 		return false
 	}
 	var g engine.Guard
-	if busy := s.lock(&g, shardsOf(s.tx.watches)); busy != "" {
+	if busy := s.srv.scripts.Lock(&g, shardsOf(s.tx.watches), s.now); busy != "" {
 		return false // EXEC will see
 	}
 	defer g.Unlock()
@@ -242,7 +225,7 @@ func (s *Session) Exec(c *command.Ctx) {
 		shards |= q.cmd.Shards(s.srv.ks, q.args)
 	}
 	g := c.G
-	if busy := s.lock(g, shards); busy != "" {
+	if busy := s.srv.scripts.Lock(g, shards, s.now); busy != "" {
 		s.Discard()
 		c.Err(execAborted(busy))
 		return

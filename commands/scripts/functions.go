@@ -1,8 +1,6 @@
-package server
+package scripts
 
 import (
-	"strings"
-
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine/glob"
 	"github.com/atomredis/atomredis/persist/rdb"
@@ -13,54 +11,54 @@ func init() { command.Register(functionCommands) }
 
 var functionCommands = []*command.Command{
 	{Name: "fcall", Group: "scripting", Since: "7.0.0", Arity: -3,
-		Flags: command.NoScript | command.SkipMonitor | command.MayReplicate | command.NoMandatoryKeys | command.Stale | command.WholeKeyspace,
+		Flags: runsScript | command.MayReplicate,
 		ACL:   command.CatScripting, Keys: command.Keys("i2+n0/1/1[RW,ACCESS,UPDATE]"),
 		Summary: "Calls a function", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
-		Complexity: "That of the function", Script: functionNamed, Do: cmdFcall},
+		Complexity: "That of the function", Script: functionNamed, Do: fcall},
 	{Name: "fcall_ro", Group: "scripting", Since: "7.0.0", Arity: -3,
-		Flags: command.NoScript | command.SkipMonitor | command.NoMandatoryKeys | command.Stale | command.ReadOnly | command.WholeKeyspace,
+		Flags: runsScript | command.ReadOnly,
 		ACL:   command.CatScripting, Keys: command.Keys("i2+n0/1/1[RO,ACCESS]"),
 		Summary: "Calls a function that does not write", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
-		Complexity: "That of the function", Script: functionNamed, Do: cmdFcallRo},
+		Complexity: "That of the function", Script: functionNamed, Do: fcallRo},
 	{Name: "function", Group: "scripting", Since: "7.0.0", Arity: -2,
 		Summary: "Groups the commands about libraries of functions", Complexity: "That of the sub-command",
 		Subs: []*command.Command{
 			{Name: "function|delete", Group: "scripting", Since: "7.0.0", Arity: 3,
 				Flags: command.NoScript | command.Write | command.WholeKeyspace, ACL: command.CatScripting,
 				Summary: "Deletes a library and its functions",
-				Syntax:  "library-name", Complexity: "O(1)", Do: cmdFunctionDelete},
+				Syntax:  "library-name", Complexity: "O(1)", Do: functionDelete},
 			{Name: "function|dump", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.NoScript,
 				ACL:        command.CatScripting,
 				Summary:    "Serializes all libraries for FUNCTION RESTORE",
 				Complexity: "O(N), where N is the number of libraries",
-				Do:         cmdFunctionDump},
+				Do:         functionDump},
 			{Name: "function|flush", Group: "scripting", Since: "7.0.0", Arity: -2,
 				Flags: command.NoScript | command.Write | command.WholeKeyspace, ACL: command.CatScripting,
 				Summary: "Deletes all libraries", Syntax: "[ASYNC | SYNC]",
-				Complexity: "O(N), where N is the number of libraries", Do: cmdFunctionFlush},
+				Complexity: "O(N), where N is the number of libraries", Do: functionFlush},
 			{Name: "function|help", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				ACL:     command.CatScripting,
-				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdFunctionHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: functionHelp},
 			{Name: "function|kill", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.NoScript | command.AllowBusy,
 				ACL:     command.CatScripting,
-				Summary: "Stops the running function if it has not written", Complexity: "O(1)", Do: cmdFunctionKill},
+				Summary: "Stops the running function if it has not written", Complexity: "O(1)", Do: functionKill},
 			{Name: "function|list", Group: "scripting", Since: "7.0.0", Arity: -2, Flags: command.NoScript,
 				ACL:     command.CatScripting,
 				Summary: "Lists libraries and their functions", Syntax: "[LIBRARYNAME library-name-pattern] [WITHCODE]",
-				Complexity: "O(N), where N is the number of libraries", Do: cmdFunctionList},
+				Complexity: "O(N), where N is the number of libraries", Do: functionList},
 			{Name: "function|load", Group: "scripting", Since: "7.0.0", Arity: -3,
 				Flags: command.NoScript | command.Write | command.DenyOOM | command.WholeKeyspace, ACL: command.CatScripting,
 				Summary: "Loads a library of functions", Syntax: "[REPLACE] function-code",
-				Complexity: "O(N), where N is the length of the library", Do: cmdFunctionLoad},
+				Complexity: "O(N), where N is the length of the library", Do: functionLoad},
 			{Name: "function|restore", Group: "scripting", Since: "7.0.0", Arity: -3,
 				Flags: command.NoScript | command.Write | command.DenyOOM | command.WholeKeyspace, ACL: command.CatScripting,
 				Summary:    "Creates libraries from the output of FUNCTION DUMP",
 				Syntax:     "serialized-value [FLUSH | APPEND | REPLACE]",
-				Complexity: "O(N), where N is the number of libraries", Do: cmdFunctionRestore},
+				Complexity: "O(N), where N is the number of libraries", Do: functionRestore},
 			{Name: "function|stats", Group: "scripting", Since: "7.0.0", Arity: 2, Flags: command.NoScript | command.AllowBusy,
 				ACL:        command.CatScripting,
 				Summary:    "Describes the running function and counts the loaded ones",
-				Complexity: "O(1)", Do: cmdFunctionStats},
+				Complexity: "O(1)", Do: functionStats},
 		}},
 }
 
@@ -76,18 +74,19 @@ const (
 
 // functionNamed returns what the function declares that the first argument names.
 func functionNamed(host command.Host, args [][]byte) command.Script {
-	fn := host.(*Server).scripts.functions.Find(args[1])
+	fn := host.(Host).Scripts().functions.Find(args[1])
 	if fn == nil {
 		return command.Script{}
 	}
 	return declared(fn.Flags, true)
 }
 
-func cmdFcall(c *command.Ctx)   { fcall(c, false) }
-func cmdFcallRo(c *command.Ctx) { fcall(c, true) }
+func fcall(c *command.Ctx)   { callFunction(c, false) }
+func fcallRo(c *command.Ctx) { callFunction(c, true) }
 
-func fcall(c *command.Ctx, readOnly bool) {
-	fn := serverOf(c).scripts.functions.Find(c.Args[1])
+// callFunction calls the function that the first argument names.
+func callFunction(c *command.Ctx, readOnly bool) {
+	fn := scriptsOf(c).functions.Find(c.Args[1])
 	if fn == nil {
 		c.Err(errNoFunction)
 		return
@@ -97,7 +96,7 @@ func fcall(c *command.Ctx, readOnly bool) {
 		return
 	}
 	if fn.Flags&scripting.NoCluster != 0 && c.ClusterMode() {
-		c.Err(errScriptNoCluster)
+		c.Err(errNoCluster)
 		return
 	}
 	if readOnly && fn.Flags&scripting.NoWrites == 0 {
@@ -108,14 +107,15 @@ func fcall(c *command.Ctx, readOnly bool) {
 		c.Err(e)
 		return
 	}
-	h := scriptHost(c, readOnly || fn.Flags&scripting.NoWrites != 0)
-	h.allowOOM = fn.Flags&scripting.AllowOOM != 0
-	h.crossSlots = fn.Flags&scripting.AllowCrossSlotKeys != 0
-	h.function, h.args, h.began = fn.Name, c.Args, serverOf(c).ticks()
-	runScript(c, h, func() { serverOf(c).scripts.functions.Run(fn, h, keys, args, c.W) })
+	scripts := scriptsOf(c)
+	scripts.run(c, Running{Function: fn.Name, Args: c.Args}, Limits{
+		ReadOnly:   readOnly || fn.Flags&scripting.NoWrites != 0,
+		AllowOOM:   fn.Flags&scripting.AllowOOM != 0,
+		CrossSlots: fn.Flags&scripting.AllowCrossSlotKeys != 0,
+	}, func(h scripting.Host) { scripts.functions.Run(fn, h, keys, args, c.W) })
 }
 
-func cmdFunctionLoad(c *command.Ctx) {
+func functionLoad(c *command.Ctx) {
 	o := c.Options(2)
 	o.Next()
 	replace := false
@@ -126,7 +126,7 @@ func cmdFunctionLoad(c *command.Ctx) {
 		}
 		replace = true
 	}
-	l, err := serverOf(c).scripts.functions.Load(string(o.Word()), replace)
+	l, err := scriptsOf(c).functions.Load(string(o.Word()), replace)
 	if err != nil {
 		c.Err(command.Error(err.Error()))
 		return
@@ -135,8 +135,8 @@ func cmdFunctionLoad(c *command.Ctx) {
 	c.W.BulkString(l.Name)
 }
 
-func cmdFunctionDelete(c *command.Ctx) {
-	if !serverOf(c).scripts.functions.Delete(string(c.Args[2])) {
+func functionDelete(c *command.Ctx) {
+	if !scriptsOf(c).functions.Delete(string(c.Args[2])) {
 		c.Err(errNoLibrary)
 		return
 	}
@@ -144,7 +144,7 @@ func cmdFunctionDelete(c *command.Ctx) {
 	c.W.OK()
 }
 
-func cmdFunctionFlush(c *command.Ctx) {
+func functionFlush(c *command.Ctx) {
 	if len(c.Args) > 3 {
 		command.WrongUse(c, "FUNCTION")
 		return
@@ -153,20 +153,20 @@ func cmdFunctionFlush(c *command.Ctx) {
 		c.Err(errFunctionFlush)
 		return
 	}
-	serverOf(c).scripts.functions.Flush()
+	scriptsOf(c).functions.Flush()
 	c.Journal(c.Args...)
 	c.W.OK()
 }
 
-func cmdFunctionKill(c *command.Ctx) {
-	if e := serverOf(c).scripts.run.kill(true); e != "" {
+func functionKill(c *command.Ctx) {
+	if e := scriptsOf(c).kill(true); e != "" {
 		c.Err(e)
 		return
 	}
 	c.W.OK()
 }
 
-func cmdFunctionList(c *command.Ctx) {
+func functionList(c *command.Ctx) {
 	var pattern []byte
 	withCode := false
 	for o := c.Options(2); o.Next(); {
@@ -185,7 +185,7 @@ func cmdFunctionList(c *command.Ctx) {
 		}
 	}
 	mark, n := c.W.Defer(), 0
-	for _, l := range serverOf(c).scripts.functions.Libraries() {
+	for _, l := range scriptsOf(c).functions.Libraries() {
 		if pattern != nil && !glob.Match(pattern, []byte(l.Name), true) {
 			continue
 		}
@@ -231,11 +231,11 @@ func writeLibrary(c *command.Ctx, l *scripting.Library, withCode bool) {
 	}
 }
 
-func cmdFunctionStats(c *command.Ctx) {
+func functionStats(c *command.Ctx) {
 	w := c.W
 	w.Map(2)
 	w.BulkString("running_script")
-	if name, args, began, ok := serverOf(c).scripts.run.function(); ok {
+	if name, args, ran, ok := scriptsOf(c).function(); ok {
 		w.Map(3)
 		w.BulkString("name")
 		w.BulkString(name)
@@ -245,11 +245,11 @@ func cmdFunctionStats(c *command.Ctx) {
 			w.Bulk(arg)
 		}
 		w.BulkString("duration_ms")
-		w.Int((serverOf(c).ticks() - began) / 1e6)
+		w.Int(ran.Milliseconds())
 	} else {
 		w.Null()
 	}
-	libraries, functions := serverOf(c).scripts.functions.Count()
+	libraries, functions := scriptsOf(c).functions.Count()
 	w.BulkString("engines")
 	w.Map(1)
 	w.BulkString("LUA")
@@ -260,10 +260,10 @@ func cmdFunctionStats(c *command.Ctx) {
 	w.Int(int64(functions))
 }
 
-func cmdFunctionDump(c *command.Ctx) { c.W.Bulk(rdb.DumpFunctions(serverOf(c).functionSources())) }
+func functionDump(c *command.Ctx) { c.W.Bulk(rdb.DumpFunctions(scriptsOf(c).Libraries())) }
 
-// cmdFunctionRestore creates all libraries of a payload, or none.
-func cmdFunctionRestore(c *command.Ctx) {
+// functionRestore creates all libraries of a payload, or none.
+func functionRestore(c *command.Ctx) {
 	if len(c.Args) > 4 {
 		command.WrongUse(c, "FUNCTION")
 		return
@@ -283,7 +283,7 @@ func cmdFunctionRestore(c *command.Ctx) {
 	}
 	codes, e := restoredFunctions(c.Args[2])
 	if e == "" {
-		e = serverOf(c).restoreFunctions(codes, flush, replace)
+		e = scriptsOf(c).Restore(codes, flush, replace)
 	}
 	if e != "" {
 		c.Err(e)
@@ -293,62 +293,26 @@ func cmdFunctionRestore(c *command.Ctx) {
 	c.W.OK()
 }
 
-// restoreFunctions adds libraries to those that are there, or puts them in their place.
-func (srv *Server) restoreFunctions(codes []string, flush, replace bool) command.Error {
-	fresh := scripting.NewFunctions(srv.scriptOptions())
-	for _, code := range codes {
-		if _, err := fresh.Load(code, false); err != nil {
-			return command.Error(err.Error())
-		}
-	}
-	functions := srv.scripts.functions
-	if flush {
-		functions.Flush()
-	}
-	added := map[string]bool{}
-	for _, l := range fresh.Libraries() {
-		added[l.Name] = true
-	}
-	all := codes
-	for _, l := range functions.Libraries() {
-		switch {
-		case !added[l.Name]:
-			all = append(all[:len(all):len(all)], l.Code)
-		case !replace:
-			return command.Error("ERR Library " + l.Name + " already exists")
-		}
-	}
-	if err := functions.Replace(all); err != nil {
-		return command.Error(err.Error())
-	}
-	return ""
-}
-
-// functionHelp is the reply of FUNCTION HELP.
-const functionHelp = `FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:
-DELETE <library name>
-    Delete a library.
-DUMP
-    Return all libraries in a form that RESTORE reads.
-FLUSH [ASYNC|SYNC]
-    Delete all libraries.
-KILL
-    End the function that is running, unless it has written.
-LIST [LIBRARYNAME <pattern>] [WITHCODE]
-    List the libraries and their functions.
-LOAD [REPLACE] <code>
-    Create a library.
-RESTORE <payload> [FLUSH|APPEND|REPLACE]
-    Create the libraries of a payload: instead of all that there are, beside them (the default), or also in place of those of the same name.
-STATS
-    Tell of the function that is running, and how many there are.
-HELP
-    Print this help.`
-
-func cmdFunctionHelp(c *command.Ctx) {
-	lines := strings.Split(functionHelp, "\n")
-	c.W.Array(len(lines))
-	for _, line := range lines {
-		c.W.Simple(line)
-	}
+func functionHelp(c *command.Ctx) {
+	command.HelpReply(c,
+		"FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"DELETE <library name>",
+		"    Delete a library.",
+		"DUMP",
+		"    Return all libraries in a form that RESTORE reads.",
+		"FLUSH [ASYNC|SYNC]",
+		"    Delete all libraries.",
+		"KILL",
+		"    End the function that is running, unless it has written.",
+		"LIST [LIBRARYNAME <pattern>] [WITHCODE]",
+		"    List the libraries and their functions.",
+		"LOAD [REPLACE] <code>",
+		"    Create a library.",
+		"RESTORE <payload> [FLUSH|APPEND|REPLACE]",
+		"    Create the libraries of a payload: instead of all that there are, beside them (the default), "+
+			"or also in place of those of the same name.",
+		"STATS",
+		"    Tell of the function that is running, and how many there are.",
+		"HELP",
+		"    Print this help.")
 }

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"github.com/atomredis/atomredis/acl"
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/commands/scripts"
+	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/scripting"
+)
+
+// This file is how the commands that scripts call reach the session. Scripts themselves are package commands/scripts.
+
+// scriptCaller executes the commands that scripts and functions of a session call.
+type scriptCaller struct {
+	scripts.Limits
+	wrote bool // the script has called a command that may write
+	db    int  // that of the session when the script began
+	ctx   command.Ctx
+	w     resp.Writer // takes one reply at a time
+}
+
+// BeginScript implements scripts.Client.
+func (s *Session) BeginScript(c *command.Ctx, l scripts.Limits) scripting.Host {
+	if s.script == nil {
+		s.script = new(scriptCaller)
+	}
+	h := s.script
+	h.Limits, h.wrote, h.db = l, false, s.db
+	h.ctx = command.Ctx{W: &h.w, G: c.G, Client: s, Host: s.srv, NoBlock: true, Origin: c.Origin | command.FromScript}
+	return h
+}
+
+// EndScript implements scripts.Client.
+func (s *Session) EndScript() {
+	s.db = s.script.db
+	if cap(s.script.w.Buf) > keepBuffer {
+		s.script = nil
+	}
+}
+
+// Call implements scripting.Host.
+func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
+	c := &h.ctx
+	s := sessionOf(c)
+	h.w.Buf, h.w.Proto = h.w.Buf[:0], proto
+	cmd, _ := s.srv.table.Lookup(args)
+	if e := s.admit(command.FromScript, cmd, nil, args); e != "" {
+		if cmd != nil {
+			s.srv.commandStats.Of(cmd).Rejected.Add(1)
+		}
+		c.Err(e)
+		return h.w.Buf
+	}
+	c.Cmd, c.Args, c.DB = cmd, args, s.db
+	s.runMonitored(c)
+	if s.tracking.on {
+		s.rememberKeys(cmd, args)
+	}
+	return h.w.Buf
+}
+
+// Check implements scripting.Host.
+func (h *scriptCaller) Check(args [][]byte) (allowed, exists bool) {
+	cmd, _ := serverOf(&h.ctx).table.Lookup(args)
+	if cmd == nil {
+		return false, false
+	}
+	return sessionOf(&h.ctx).check(cmd, args).Reason == acl.Allowed, true
+}
+
+// mayWrite reports whether the script may call a command that writes: it must not have been killed, and cannot be
+// from then on.
+func (h *scriptCaller) mayWrite() bool {
+	if !h.wrote {
+		h.wrote = serverOf(&h.ctx).scripts.MayWrite()
+	}
+	return h.wrote
+}
+
+// Debugging implements scripts.Client.
+func (s *Session) Debugging() bool { return s.debugging }
+
+// SetDebugging implements scripts.Client.
+func (s *Session) SetDebugging(yes bool) { s.debugging = yes }
+
+// Scripts returns the scripts and functions.
+func (srv *Server) Scripts() *scripts.Scripts { return srv.scripts }
+
+// WriteRestriction implements scripts.Host.
+func (srv *Server) WriteRestriction(c *command.Ctx) command.Error {
+	if !srv.restricted.Load() || c.Origin.In(command.Accepted) || c.G.Logged() {
+		return ""
+	}
+	return srv.restriction(c.Cmd, true)
+}
+
+// startScripts prepares the server for scripts.
+func (srv *Server) startScripts() {
+	srv.scripts = scripts.New(scripts.Options{
+		Keyspace: srv.ks, Config: srv.config, Log: srv.log,
+		Relieve: func() {
+			if t, ok := srv.transport.(reliever); ok {
+				t.relieve()
+			}
+		},
+		Resume: func() {
+			if t, ok := srv.transport.(reliever); ok {
+				t.resume()
+			}
+		},
+	})
+}
+
+// reliever is a transport whose goroutines serve more than one client. What it does is in scripts.Options.
+type reliever interface {
+	relieve()
+	resume()
+}
