@@ -117,7 +117,6 @@ type Settings struct {
 	QueryBufferLimit     int
 	OutputLimits         OutputLimits
 	TrackingTableMaxKeys int
-	PressureRoleRecovery bool
 	// BusyReplyThreshold is how long in ms a script may run before clients are told that the server is busy; 0 is for
 	// ever.
 	BusyReplyThreshold int
@@ -149,8 +148,8 @@ type Settings struct {
 	// HyperLogLogSparse is the length in bytes up to which HyperLogLogs have the sparse encoding.
 	HyperLogLogSparse int
 
-	// Doors are the values of the directives of doors.
-	Doors map[string]string
+	// Registered are the values of the directives that doors and protocols have registered, by name.
+	Registered map[string]string
 	// Unused are the values of directives on which nothing depends, those that are not the default.
 	Unused map[string]string
 

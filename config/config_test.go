@@ -199,7 +199,7 @@ func TestARunningServerRefusesWhatMattersAtStartOnly(t *testing.T) {
 		require.EqualError(t, c.Set(name, shown(t, c, name), true), "can't set immutable config", name)
 		require.NoError(t, c.Set(name, shown(t, c, name), false), name)
 	}
-	for name, other := range map[string]string{"shards": "4", "pressure-role-recovery": "no"} {
+	for name, other := range map[string]string{"shards": "4", "io-uring": "no"} {
 		c := NewConfig()
 		require.NoError(t, c.Set(name, shown(t, c, name), true), name)
 		require.EqualError(t, c.Set(name, other, true), "can't set immutable config", name)

@@ -21,7 +21,7 @@ const defaultDir = "./data"
 
 // directives returns the table. No kind of door can be registered from then on.
 var directives = sync.OnceValue(func() []*directive {
-	return slices.Concat(directiveTable, tlsDirectives, clusterDirectives(), doorDirectives(), unusedDirectives())
+	return slices.Concat(directiveTable, tlsDirectives, clusterDirectives(), doorDirectives(), registeredDirectives(), unusedDirectives())
 })
 
 // directiveTable are the directives that have no table of their own.
@@ -129,7 +129,6 @@ var directiveTable = []*directive{
 	memory("client-query-buffer-limit", "1gb", 1<<20, func(s *Settings) *int { return &s.QueryBufferLimit }),
 	{name: "client-output-buffer-limit", initial: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", many: true,
 		parse: parseOutputLimits, show: showOutputLimits},
-	yesNo("pressure-role-recovery", "yes", func(s *Settings) *bool { return &s.PressureRoleRecovery }).atStart().unlessSame().ours(),
 	number("busy-reply-threshold", "5000", 0, math.MaxInt64,
 		func(s *Settings) *int { return &s.BusyReplyThreshold }).also("lua-time-limit"),
 	memory("script-memory-limit", "1gb", 0, func(s *Settings) *int { return &s.ScriptMemoryLimit }).ours(),

@@ -41,6 +41,8 @@ type Directive struct {
 	Name, Default string
 	// Check returns what is wrong with a value; nil if any is good.
 	Check func(value string) error
+	// AtStart says that the value cannot change while the server runs.
+	AtStart bool
 }
 
 // registry holds the kinds of doors that there are.

@@ -49,7 +49,7 @@ type openDoor struct {
 
 // openDoor opens a door as the settings say; it is nil if they say that there is none. It does not serve yet.
 func (srv *Server) openDoor(k *door.Kind, set *config.Settings) (*openDoor, error) {
-	network, address, err := k.ParseAddress(set.Doors[k.Directive()])
+	network, address, err := k.ParseAddress(set.Registered[k.Directive()])
 	if err != nil || network == "" {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (d *openDoor) isEnding() bool {
 func (d *openDoor) Log() *slog.Logger { return d.srv.log }
 
 // Setting implements door.Host.
-func (d *openDoor) Setting(name string) string { return d.set.Load().Doors[name] }
+func (d *openDoor) Setting(name string) string { return d.set.Load().Registered[name] }
 
 // Client implements door.Host.
 func (d *openDoor) Client(p door.Peer) (door.Client, error) {

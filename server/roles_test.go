@@ -211,6 +211,7 @@ func TestRolesAreLeftAloneIfTheDirectiveSaysSo(t *testing.T) {
 	p.finish()
 	p = newPressureServer(t)
 	require.Contains(t, p.step("a CONFIG SET pressure-role-recovery no"), "can't set immutable config")
+	require.Equal(t, "+OK", p.step("a CONFIG SET pressure-role-recovery yes"), "what it is may be set")
 	p.finish()
 }
 

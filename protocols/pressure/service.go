@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 )
 
@@ -10,6 +11,10 @@ type Service struct {
 	host         command.Host
 	roles        roles
 	reservations reservations
+}
+
+func init() {
+	config.Register(config.Directive{Name: "pressure-role-recovery", Default: "yes", Check: config.CheckYesNo, AtStart: true})
 }
 
 var serviceID = command.RegisterService(func() command.Service { return &Service{} })
