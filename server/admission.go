@@ -68,7 +68,7 @@ func (s *Session) admit(from command.Origin, cmd, container *command.Command, ar
 		return errOOM
 	}
 	switch {
-	case from.In(command.FromClient) && s.subs.count > 0 && s.out.Proto == 2 && !cmd.WhileSubscribed:
+	case from.In(command.FromClient) && s.subs.Any() && s.out.Proto == 2 && !cmd.WhileSubscribed:
 		return onlySubscriptions(cmd)
 	case from.In(command.FromClient) && (s.monitor || s.follower.following.Load()) && cmd.Flags&usesKeys != 0:
 		return errNoKeyspace

@@ -13,6 +13,7 @@ import (
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/commands/scripts"
+	"github.com/atomredis/atomredis/pubsub"
 )
 
 // The origins of commands, as tests call them. The client is last: what it sends changes what its scripts are held to.
@@ -145,7 +146,7 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 		{name: "OOM, and the script has written", line: "SET k v",
 			prepare: func(b *harness, s *Session) { noMemory(b, s); s.script.wrote = true },
 			want:    answers{"client": string(errOOM)}},
-		{name: "subscribed", line: "SET k v", prepare: func(_ *harness, s *Session) { s.subs.count = 1 }, want: answers{
+		{name: "subscribed", line: "SET k v", prepare: func(_ *harness, s *Session) { s.subs.Subscribe(pubsub.Channel, "c") }, want: answers{
 			"client": "ERR Can't execute 'set': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in " +
 				"this context",
 		}},
@@ -202,7 +203,8 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 			checkAnswers(t, s, rule.line, rule.want.and(nil))
 			b.scripts.End(&s.guard)
 			b.replica.current.Store(nil)
-			s.monitor, s.subs.count, s.tx.active = false, 0, false
+			s.monitor, s.tx.active = false, false
+			s.subs.UnsubscribeAll()
 			b.finish(t, s)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/pubsub"
 )
 
 // clients is the register of connected clients.
@@ -167,7 +168,8 @@ func (s *Session) publish() {
 	d.db, d.proto = s.db, s.out.Proto
 	d.name, d.lib, d.libVersion = s.name, s.libName, s.libVersion
 	d.lastCmd, d.lastActive = s.lastCmd, s.now
-	d.channels, d.patterns, d.shardChannels = len(s.subs.channels), len(s.subs.patterns), len(s.subs.shards)
+	d.channels, d.patterns, d.shardChannels = s.subs.Len(pubsub.Channel), s.subs.Len(pubsub.Pattern),
+		s.subs.Len(pubsub.ShardChannel)
 	d.multi = -1
 	switch {
 	case s.tx.active:

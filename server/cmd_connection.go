@@ -158,7 +158,7 @@ func cmdPing(c *command.Ctx) {
 		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
-	if sessionOf(c).subs.count > 0 && c.W.Proto == 2 {
+	if sessionOf(c).subs.Any() && c.W.Proto == 2 {
 		c.W.Array(2)
 		c.W.BulkString("pong")
 		if len(c.Args) == 1 {
@@ -181,7 +181,7 @@ func cmdQuit(c *command.Ctx) {
 func cmdReset(c *command.Ctx) {
 	s := sessionOf(c)
 	s.Discard()
-	s.unsubscribeAll()
+	s.subs.UnsubscribeAll()
 	s.stopTracking()
 	if s.monitor {
 		serverOf(c).monitors.remove(s)

@@ -115,12 +115,6 @@
 // put off while the server is busy. The alternative, to serve the loop from within the interpreter, would make every
 // place that takes a guard wait for itself.
 //
-// # Pub/sub
-//
-// While the next command of a pipeline publishes too, the hub keeps its messages, to leave them in the mailboxes
-// together (hub.sendOrKeep). It sends them before that client does anything else, and before anybody else's message
-// or change of subscription, so that all clients see one order.
-//
 // # Time
 //
 // Counters are kept per run of equal commands in a batch (timing.go): a pipeline of sixteen GETs reads the clock
@@ -158,7 +152,7 @@
 // takes under a guard over everything. On closing, scripts stop first, then doors, then sessions. maxclients counts
 // their connections and clients; protected-mode keeps remote peers from doors without credentials. A door names the
 // classes of events it needs. They exist while it is open, and those that notify-keyspace-events does not ask for
-// reach the subscriptions of doors only (hub.publishToDoors).
+// reach the subscriptions of doors only (pubsub.Hub.PublishToDoors).
 //
 // Programs add commands (DB.Handle, custom.go). They are an extension of the table that is read only when no built-in
 // command has the name. Their handlers call commands as scripts do, and only those are journalled. A handler that

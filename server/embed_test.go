@@ -9,6 +9,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/pubsub"
 )
 
 // What a command does to its connection must be decided for all commands that can do something to it.
@@ -64,7 +65,7 @@ func TestReleasedSessionsAreUsedAgainIfTheyAreAsGoodAsNew(t *testing.T) {
 		require.NotEqual(t, id, use(words("PING")), left)
 	}
 	require.EqualValues(t, 1, srv.clients.count.Load(), "what was not kept is closed")
-	require.Empty(t, srv.pubsub.patterns)
+	require.Zero(t, srv.pubsub.Len(pubsub.Pattern))
 	require.Zero(t, srv.monitors.count.Load())
 	_, err := srv.Direct(16)
 	require.ErrorContains(t, err, "no database 16")

@@ -229,7 +229,7 @@ func TestNoCommandPanicsWhateverItsArguments(t *testing.T) {
 			args := slices.Clone(rapid.SampledFrom(names).Draw(t, "command"))
 			args = append(args, rapid.SliceOfN(rapid.SampledFrom(words), 0, 7).Draw(t, "arguments")...)
 			b.feed(s, request(args...))
-			if s.Closing() || s.waiting() || s.subs.count > 0 {
+			if s.Closing() || s.waiting() || s.subs.Any() {
 				s.Close()
 				s = b.session()
 			}

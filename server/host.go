@@ -9,6 +9,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	aclcommands "github.com/atomredis/atomredis/commands/acl"
 	"github.com/atomredis/atomredis/commands/migrate"
+	pubsubcommands "github.com/atomredis/atomredis/commands/pubsub"
 	"github.com/atomredis/atomredis/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/commands/transactions"
@@ -28,6 +29,8 @@ var (
 	_ migrate.Host          = (*Server)(nil)
 	_ scripts.Host          = (*Server)(nil)
 	_ scripts.Client        = (*Session)(nil)
+	_ pubsubcommands.Host   = (*Server)(nil)
+	_ pubsubcommands.Client = (*Session)(nil)
 	_ servercommands.Host   = (*Server)(nil)
 	_ servercommands.Client = (*Session)(nil)
 	_ transactions.Client   = (*Session)(nil)

@@ -20,6 +20,7 @@ import (
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/version"
+	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
 )
 
@@ -356,10 +357,9 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("expire_cycle_cpu_milliseconds", k.ExpiryNanos/1e6)
 	b.Number("keyspace_hits", k.Hits)
 	b.Number("keyspace_misses", k.Misses)
-	channels, patterns, shards := srv.pubsub.sizes()
-	b.Number("pubsub_channels", int64(channels))
-	b.Number("pubsub_patterns", int64(patterns))
-	b.Number("pubsubshard_channels", int64(shards))
+	b.Number("pubsub_channels", int64(srv.pubsub.Len(pubsub.Channel)))
+	b.Number("pubsub_patterns", int64(srv.pubsub.Len(pubsub.Pattern)))
+	b.Number("pubsubshard_channels", int64(srv.pubsub.Len(pubsub.ShardChannel)))
 	b.Zeros("latest_fork_usec", "total_forks")
 	b.Number("migrate_cached_sockets", int64(srv.migrations.Len()))
 	b.Zeros("slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
@@ -392,13 +392,6 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("eventloop_duration_cmd_sum", srv.commandTime().Microseconds())
 	b.Number("instantaneous_eventloop_cycles_per_sec", rate.rounds)
 	b.Number("instantaneous_eventloop_duration_usec", rate.roundMicros)
-}
-
-// sizes returns the numbers of channels, patterns and shard channels with subscribers.
-func (h *hub) sizes() (channels, patterns, shards int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.channels), len(h.patterns), len(h.shards)
 }
 
 // cpu tells of event loops as of the main thread; without any the main thread is the process.

@@ -95,7 +95,7 @@ func (srv *Server) expired(s *Session, now int64) bool {
 	d := s.snapshot()
 	srv.clients.peaks.note(now, &d)
 	set := srv.config.Get()
-	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && s.subs.count == 0 && !s.monitor &&
+	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && !s.subs.Any() && !s.monitor &&
 		!s.follower.following.Load()
 	if idle && now-d.lastActive > int64(set.Timeout)*1000 {
 		srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)

@@ -29,6 +29,7 @@ import (
 	"github.com/atomredis/atomredis/internal/files"
 	"github.com/atomredis/atomredis/internal/testhook"
 	"github.com/atomredis/atomredis/persist/disk"
+	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
 )
 
@@ -49,7 +50,7 @@ type Server struct {
 	fs       vfs.FS
 
 	clients      clients
-	pubsub       hub
+	pubsub       pubsub.Hub
 	tracking     trackingTable
 	monitors     monitors
 	followed     followers
@@ -454,38 +455,4 @@ func (srv *Server) StreamLimits() streams.Limits { return srv.config.Get().Strea
 // logPanic reports a bug in a handler.
 func (srv *Server) logPanic(cmd *command.Command, p any) {
 	srv.log.Error("a command handler panicked", "command", cmd.Name, "panic", p, "stack", string(debug.Stack()))
-}
-
-// observer passes on what the engine tells of keys.
-type observer Server
-
-// hearEvents chooses the events that the server hears of: those that are published, and those that doors and services
-// need.
-func (srv *Server) hearEvents(set *config.Settings) {
-	srv.ks.SetEventClasses(set.NotifyKeyspaceEvents | engine.EventClass(srv.doors.events.Load()) | srv.serviceEvents)
-}
-
-// KeyEvent publishes a keyspace event.
-func (o *observer) KeyEvent(owner any, class engine.EventClass, event string, db int, key string) {
-	from, _ := owner.(*origin)
-	if class&o.serviceEvents != 0 && from != nil {
-		(*Server)(o).tellServices(from, class, event, db, key)
-	}
-	var by *Session
-	if from != nil && from == &from.session.origin {
-		by = from.session
-	}
-	(*Server)(o).publishKeyEvent(by, class, event, db, key)
-}
-
-// KeyChanged invalidates clients' caches of a key.
-func (o *observer) KeyChanged(owner any, _ int, key string) {
-	by, _ := owner.(*origin)
-	o.tracking.invalidate(by, key)
-}
-
-// Flushed invalidates clients' caches altogether.
-func (o *observer) Flushed(owner any, _ int) {
-	by, _ := owner.(*origin)
-	o.tracking.invalidateAll(by)
 }

@@ -92,6 +92,7 @@ func (srv *Server) newSession(peer Peer, wake func()) *Session {
 	}
 	s.now = s.started.UnixMilli()
 	s.origin.session = s
+	s.subs.Join(&srv.pubsub, s)
 	s.setProto(2)
 	s.parser.MaxBulk = srv.MaxBulk()
 	s.becomeDefault()
@@ -196,7 +197,7 @@ func (s *Session) Close() {
 	}
 	s.srv.tellGone(s)
 	s.Unwatch()
-	s.unsubscribeAll()
+	s.subs.UnsubscribeAll()
 	s.stopTracking()
 	if s.monitor {
 		s.srv.monitors.remove(s)

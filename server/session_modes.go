@@ -1,22 +1,23 @@
 package server
 
+import "github.com/atomredis/atomredis/pubsub"
+
 // modes are what a client has asked its connection to be, beside its database, its user and its protocol. They belong
 // to the goroutine of the session's transport, but for what their types say.
 type modes struct {
-	replies    replyMode
-	subs       subscriptions
-	publishing bool // the hub delays messages of this client
-	tracking   trackingState
-	monitor    bool
-	follower   follower
-	noEvict    bool
-	debugging  bool // it has asked for the Lua debugger: it wants to see its scripts' changes rolled back
-	readOnly   bool // it has sent READONLY, which only clusters know
+	replies   replyMode
+	subs      pubsub.Subscriptions
+	tracking  trackingState
+	monitor   bool
+	follower  follower
+	noEvict   bool
+	debugging bool // it has asked for the Lua debugger: it wants to see its scripts' changes rolled back
+	readOnly  bool // it has sent READONLY, which only clusters know
 }
 
 // pristine reports whether none is other than at the beginning.
 func (m *modes) pristine() bool {
-	return m.replies == replyOn && m.subs.count == 0 && !m.tracking.on && !m.tracking.caching && !m.monitor &&
+	return m.replies == replyOn && !m.subs.Any() && !m.tracking.on && !m.tracking.caching && !m.monitor &&
 		m.follower.pristine() && !m.noEvict && !m.debugging && !m.readOnly
 }
 

@@ -146,8 +146,8 @@ func (s *Session) executeNext(commands []parsedCommand) bool {
 	}
 	done := len(p.args) == 0 || s.execute(p.cmd, p.container, p.args)
 	s.executing = 0
-	if s.publishing && s.next != p.cmd {
-		s.endPublishing()
+	if s.subs.Publishing() && s.next != p.cmd {
+		s.subs.EndPublishing()
 	}
 	if done && len(s.after) > 0 {
 		s.runAfter()
@@ -158,8 +158,8 @@ func (s *Session) executeNext(commands []parsedCommand) bool {
 // endCommands ends what was kept of commands that have been executed: nobody looks at their arguments any more.
 func (s *Session) endCommands() {
 	s.next = nil
-	if s.publishing {
-		s.endPublishing()
+	if s.subs.Publishing() {
+		s.subs.EndPublishing()
 	}
 	s.flushTally()
 	if len(s.owned.kept) > 0 || len(s.owned.spare) > 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/pubsub"
 )
 
 // This file is who a client is, and whether it may execute a command. The users are those of package acl.
@@ -23,29 +24,14 @@ func (c *clientsOfUsers) Expel(by command.Client, accounts []*acl.Account) {
 
 // ExpelListeners implements acl.Clients.
 func (c *clientsOfUsers) ExpelListeners(by command.Client, a *acl.Account) {
-	for s := range c.pubsub.misplaced(a) {
-		s.expel(by)
-	}
-}
-
-// misplaced returns the subscribers with the account that listen to channels that its user may not use.
-func (h *hub) misplaced(a *acl.Account) map[*Session]bool {
-	found, user := map[*Session]bool{}, a.User()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, kind := range []*subscriptionKind{byChannel, byPattern, byShard} {
-		for name, subs := range *kind.in(h) {
-			if user.AllowsChannel([]byte(name), kind == byPattern) {
-				continue
-			}
-			for _, s := range subs.all {
-				if s.account.Load() == a {
-					found[s] = true
-				}
-			}
+	user := a.User()
+	for to := range c.pubsub.Except(func(kind pubsub.Kind, name string) bool {
+		return user.AllowsChannel([]byte(name), kind == pubsub.Pattern)
+	}) {
+		if s := to.(*Session); s.account.Load() == a {
+			s.expel(by)
 		}
 	}
-	return found
 }
 
 // expel disconnects the client, after the reply to its command if that is the one which wants it.

@@ -1,0 +1,106 @@
+package pubsub
+
+import (
+	"iter"
+	"maps"
+)
+
+// Subscriptions are those of one client, and its right to publish. They belong to the client's goroutine.
+type Subscriptions struct {
+	hub   *Hub
+	to    Subscriber
+	names [kinds]map[string]struct{}
+	count int // of all kinds
+	// publishing says that the hub may keep messages of this client. It is changed under hub.mu, and by the client.
+	publishing bool
+}
+
+// Join lets a subscriber use the hub. It is called once, before anything else.
+func (s *Subscriptions) Join(h *Hub, to Subscriber) { s.hub, s.to = h, to }
+
+// Subscribe subscribes to a name, unless the client has.
+func (s *Subscriptions) Subscribe(kind Kind, name string) {
+	if _, ok := s.names[kind][name]; ok {
+		return
+	}
+	if s.names[kind] == nil {
+		s.names[kind] = map[string]struct{}{}
+	}
+	s.names[kind][name] = struct{}{}
+	s.count++
+
+	h := s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sendKept()
+	if h.subscribers[kind] == nil {
+		h.subscribers[kind] = map[string]*subscribers{}
+	}
+	subs := h.subscribers[kind][name]
+	if subs == nil {
+		subs = &subscribers{place: map[*Subscriptions]int{}}
+		h.subscribers[kind][name] = subs
+		h.count.Add(1)
+	}
+	subs.add(s)
+}
+
+// Unsubscribe ends the subscription to a name, if the client has it.
+func (s *Subscriptions) Unsubscribe(kind Kind, name string) {
+	if _, ok := s.names[kind][name]; !ok {
+		return
+	}
+	delete(s.names[kind], name)
+	s.count--
+
+	h := s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sendKept()
+	subs := h.subscribers[kind][name]
+	subs.remove(s)
+	if len(subs.all) == 0 {
+		delete(h.subscribers[kind], name)
+		h.count.Add(-1)
+	}
+}
+
+// UnsubscribeAll ends all subscriptions.
+func (s *Subscriptions) UnsubscribeAll() {
+	for kind := range kinds {
+		for name := range s.names[kind] {
+			s.Unsubscribe(kind, name)
+		}
+	}
+}
+
+// Names returns what the client has subscribed to. It may be unsubscribed from meanwhile.
+func (s *Subscriptions) Names(kind Kind) iter.Seq[string] { return maps.Keys(s.names[kind]) }
+
+// Len returns how many subscriptions of a kind there are.
+func (s *Subscriptions) Len(kind Kind) int { return len(s.names[kind]) }
+
+// Any reports whether there are any.
+func (s *Subscriptions) Any() bool { return s.count > 0 }
+
+// Publishing reports whether the hub may have kept messages of this client; EndPublishing delivers them.
+func (s *Subscriptions) Publishing() bool { return s.publishing }
+
+// EndPublishing delivers what has been kept of the client's messages.
+func (s *Subscriptions) EndPublishing() {
+	s.publishing = false
+	s.hub.mu.Lock()
+	s.hub.sendKept()
+	s.hub.mu.Unlock()
+}
+
+// Publish is Hub.Publish for this client. more says that its next command publishes too. Messages are not kept for who
+// has subscriptions, because it might hear them.
+func (s *Subscriptions) Publish(channel, payload []byte, more bool) int {
+	return s.hub.Publish(s, channel, payload, more && s.count == 0)
+}
+
+// PublishShard is Publish to a shard channel.
+func (s *Subscriptions) PublishShard(channel, payload []byte, more bool) int {
+	return s.hub.PublishShard(s, channel, payload, more && s.count == 0)
+}
