@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -130,6 +131,32 @@ func benchmarkSession(b *testing.B, prepare func(i int) []string, command func()
 	b.ResetTimer()
 	for i := 0; i < b.N; i += depth {
 		send(pipelines[i/depth%len(pipelines)])
+	}
+}
+
+// BenchmarkPublish measures PUBLISH, in pipelines of sixteen, with subscribers that read what they get.
+func BenchmarkPublish(b *testing.B) {
+	for _, n := range []int{0, 1, 50} {
+		b.Run(fmt.Sprint("subscribers=", n), func(b *testing.B) {
+			h := newHarness(b)
+			publisher := h.session()
+			subscribers := make([]*Session, n)
+			for i := range subscribers {
+				subscribers[i] = h.session()
+				h.feed(subscribers[i], request("SUBSCRIBE", "c"))
+			}
+			pipeline := bytes.Repeat(request("PUBLISH", "c", benchmarkValue), 16)
+			now := time.Now().UnixMilli()
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += 16 {
+				publisher.Input(pipeline, now)
+				publisher.SetOutput(publisher.Output()[:0])
+				for _, s := range subscribers {
+					s.Advance(now)
+					s.SetOutput(s.Output()[:0])
+				}
+			}
+		})
 	}
 }
 
