@@ -62,28 +62,31 @@
 // are any, whoever changes it gives it new memory. Readers are released without a guard. A lent string counts as its
 // key's value, and once it is no key's value, once for all its readers.
 //
+// # Images
+//
+// Checkpoints and snapshots read the keyspace as it was at one instant while commands go on, with the same means
+// (image.go). Entries are read in batches of 64 under a lock. Whoever wants to change an entry before its turn leaves
+// an image of it first (preserve). Long strings are lent, and large values are read part by part: package delta keeps
+// the old content of parts that change before. The thread that reads has low priority, has memory fetched before it
+// takes the lock, and sleeps now and then so that the system does not put it aside under the lock.
+//
 // # Checkpoints
 //
 // Freeze (freeze.go) locks everything for as long as it takes to swap lists: changed entries (a flag bit per epoch
-// and a list per shard), removed keys, dropped values. What is frozen is read in batches of 64 under a lock. Whoever
-// wants to change an entry before its turn keeps an image of it first (preserve). The thread that reads has low
-// priority, has memory fetched before it takes the lock, and sleeps now and then so that the system does not put it
-// aside under the lock.
+// and a list per shard), removed keys, dropped values (changes.go). It is written in the order of the keys (heads.go).
 //
 // A large value is stored in parts (a field, a member, a list node, a stream block, a pending entry) under a number
 // of its own. So a changed field costs one small key, and renaming a hash of a million fields one head. Package delta
-// notes changed parts and keeps their old content while a checkpoint has to read them. A checkpoint that fails leaves
-// no trace, and all of it counts as changed again.
+// notes changed parts. A checkpoint that fails leaves no trace, and all of it counts as changed again.
 //
 // # Snapshots
 //
-// A snapshot (snapshot.go) is the whole keyspace at one instant, with or without storage, while commands go on.
-// flagCopied of an entry changes its meaning when a snapshot begins, which is one assignment under a lock over
-// everything. Tables are read in batches of 64, as SCAN walks them; preserve keeps what changes first; FLUSHDB leaves
-// its tables to the snapshot; SWAPDB only renames spaces. Large values are copied part by part under the locks (Walk
-// and a delta.Log), and encoded outside of them. Values that are not in memory are read from the store as it was at
-// that instant (Source.Snapshot), so checkpoints go on too. There is one snapshot at a time, and one that is given up
-// still visits every entry, so that all flags agree.
+// A snapshot (snapshot.go) is the whole keyspace at one instant, with or without storage. flagCopied of an entry
+// changes its meaning when a snapshot begins, which is one assignment under a lock over everything. Tables are read as
+// SCAN walks them; FLUSHDB leaves its tables to the snapshot; SWAPDB only renames spaces. Large values are copied
+// under the locks and encoded outside of them. Values that are not in memory are read from the store as it was at that
+// instant (Source.Snapshot), so checkpoints go on too. There is one snapshot at a time, and one that is given up still
+// visits every entry, so that all flags agree.
 //
 // # Followers
 //

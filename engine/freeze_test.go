@@ -668,7 +668,7 @@ func TestHeadsAreSorted(t *testing.T) {
 func TestHeadsOfManyChunks(t *testing.T) {
 	ks := New(Options{Shards: 4})
 	defer ks.Close()
-	f := &Frozen{ks: ks, dirty: make([]dirtyList, 3), removed: make([][]removal, 3)}
+	f := &Frozen{reader: reader{ks: ks}, dirty: make([]dirtyList, 3), removed: make([][]removal, 3)}
 	want := map[string]bool{}
 	for i := range 3*dirtyChunk + 5 {
 		e := newEntry(fmt.Sprint("entry", i), nil)

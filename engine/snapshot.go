@@ -16,12 +16,11 @@ import (
 
 // Snapshots: the whole keyspace as it is at one instant, read while commands go on. What a snapshot has still to read
 // is known by a flag of the entries that changes its meaning when one begins, so that beginning is one assignment,
-// and by which new entries are told from old ones. Entries are read in small batches, in the order of the tables;
-// whoever wants to change or remove one before its turn leaves what it was (preserve, as for a checkpoint, which may
-// be under way at the same time). Large values are copied part by part, and whoever changes a part before its turn
-// leaves what it was (package delta). So nobody waits for longer than a batch takes.
+// and by which new entries are told from old ones. Entries are read in the order of the tables. How they are read, and
+// kept as they were, is shared with checkpoints (image.go), of which one may be under way at the same time.
 //
-// What is in memory because of a snapshot is what has been left and not yet been taken, and one large value.
+// What is in memory because of a snapshot is the images that have been left and not yet been taken, and one large
+// value.
 
 // Snapshot is the keyspace at one instant. One goroutine uses it, but for Held.
 type Snapshot struct {
@@ -29,14 +28,12 @@ type Snapshot struct {
 	Now int64
 	// Stats describe the databases then.
 	Stats []DBStats
-	// Pause, if it is not nil, is called before each batch that is read under a lock. See Frozen.Pause.
-	Pause func()
 
-	ks     *Keyspace
+	reader
 	pieces pieces
 	source SourceSnapshot // nil without a Source
 	spaces []uint32       // by database, index in Keyspace.spaces
-	dbs    map[uint32]int // and the other way round
+	dbs    map[uint32]int // by the number of their space
 
 	// What is left of databases that were emptied. It changes only while all shards are locked; whoever holds one may
 	// read it.
@@ -53,43 +50,15 @@ type Snapshot struct {
 	keptBytes atomic.Int64 // bytes in kept
 
 	mu     sync.Mutex // protects what follows; nothing is locked under it
-	kept   []keptEntry
-	spare  []keptEntry             // empty; the next kept
-	copies map[*valueCopy]struct{} // those that have begun and not ended
+	kept   []Image
+	spare  []Image                // empty; the next kept
+	copies map[*delta.Log]tracked // copies of values that have begun and not ended
 }
 
 // tableKey names the part of a space that is in one shard.
 type tableKey struct {
 	space uint32
 	shard int
-}
-
-// keptEntry is an entry as it was when the snapshot began.
-type keptEntry struct {
-	db       int
-	key      string
-	typ      Type
-	deadline int64
-
-	blob   []byte     // the value, unless one of the following is set
-	loan   *Loan      // of blob, if that is not a copy
-	copy   *valueCopy // of a large value that is in memory
-	stored Head       // has what names a value that is not, if unloaded
-	space  uint32     // its number
-	absent bool       // the value is not in memory, but in source
-}
-
-// valueCopy is a copy under way of a large value.
-type valueCopy struct {
-	typ       Type
-	parts     partsCopy
-	deadlines partsCopy // of the fields of a hash, if of is not nil
-}
-
-// partsCopy copies the parts of a value.
-type partsCopy struct {
-	of  walker
-	log *delta.Log
 }
 
 // pieces says how much is read under one lock.
@@ -128,11 +97,11 @@ func (ks *Keyspace) beginSnapshot(at func(g *Guard) error) (*Snapshot, error) {
 		return nil, err
 	}
 	s := &Snapshot{
-		Now: g.Now(), ks: ks, pieces: snapshotPieces, spaces: slices.Clone(ks.current), dbs: map[uint32]int{},
-		emptied: map[tableKey]*dict.Table[*Entry]{}, copies: map[*valueCopy]struct{}{},
+		Now: g.Now(), reader: reader{ks: ks}, pieces: snapshotPieces, spaces: slices.Clone(ks.current),
+		dbs: map[uint32]int{}, emptied: map[tableKey]*dict.Table[*Entry]{}, copies: map[*delta.Log]tracked{},
 	}
 	for db, space := range s.spaces {
-		s.dbs[space] = db
+		s.dbs[ks.spaces[space].number] = db
 		s.Stats = append(s.Stats, g.DBStats(db))
 	}
 	if ks.source != nil {
@@ -156,49 +125,42 @@ func (s *Snapshot) keep(g *Guard, e *Entry) {
 	if s.dropping {
 		return
 	}
-	k := s.read(g, e, new([]byte), s.ks.texts.whole+1)
+	img := s.image(g, e, new([]byte), s.ks.texts.whole+1)
 	if e.room() > maxSpareText {
-		k.key = strings.Clone(k.key) // the value that follows it need not be kept
+		img.Key = strings.Clone(img.Key) // the value that follows it need not be kept
 	}
-	s.add(k)
+	s.add(img)
 }
 
-func (s *Snapshot) add(k keptEntry) {
-	s.keptBytes.Add(k.held())
+// image returns an entry as it is, with copies begun of what has parts.
+func (s *Snapshot) image(g *Guard, e *Entry, buf *[]byte, lent int) Image {
+	img := g.image(e)
+	if !img.Known {
+		g.take(&img, e, buf, lent)
+	}
+	for i := range img.values {
+		img.values[i].beginCopy()
+	}
+	return img
+}
+
+func (s *Snapshot) add(img Image) {
+	s.keptBytes.Add(img.held())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept = append(s.kept, k)
-	if k.copy != nil {
-		s.copies[k.copy] = struct{}{}
+	s.kept = append(s.kept, img)
+	for _, t := range img.values {
+		if t.parts != nil {
+			s.copies[t.log] = t
+		}
 	}
-}
-
-// read returns what there is to know of an entry. A small value is appended to buf, a string of lent bytes or more is
-// lent.
-func (s *Snapshot) read(g *Guard, e *Entry, buf *[]byte, lent int) keptEntry {
-	k := keptEntry{db: s.dbs[e.space], key: e.Key(), typ: e.typ, deadline: e.deadline}
-	v := e.value()
-	switch {
-	case e.flags&flagUnloaded != 0:
-		k.absent, k.space = true, g.ks.spaces[e.space].number
-		k.stored = Head{Parts: e.parts(), FieldParts: e.fieldParts(), Length: e.textLength()}
-	case e.typ == String && len(e.Bytes()) >= lent:
-		k.blob, k.loan = g.Lend(e)
-	case v != nil && v.Large():
-		k.copy = newValueCopy(e, v)
-	default:
-		n := len(*buf)
-		*buf = e.appendBlob(*buf)
-		k.blob = (*buf)[n:len(*buf):len(*buf)]
-	}
-	return k
 }
 
 // keepTable keeps the entries of a database that is about to be emptied, as far as they have still to be read. The
 // guard holds all shards.
 func (s *Snapshot) keepTable(space uint32, shard int, d *database) {
 	k := tableKey{space, shard}
-	if _, ok := s.dbs[space]; ok && s.emptied[k] == nil { // otherwise what is there came later
+	if _, ok := s.dbs[s.ks.spaces[space].number]; ok && s.emptied[k] == nil { // otherwise what is there came later
 		table := d.dict
 		s.emptied[k] = &table
 	}
@@ -236,7 +198,7 @@ func (s *Snapshot) readBatch(buf []byte) []byte {
 		for _, e := range found {
 			e.flags ^= flagCopied
 			if !s.dropping {
-				s.add(s.read(&g, e, &buf, lendFrom))
+				s.add(s.image(&g, e, &buf, lendFrom))
 			}
 		}
 		if s.left == 0 {
@@ -275,20 +237,13 @@ func (s *Snapshot) Each(fn func(db int, e *Entry) error) error {
 	return s.emit(fn)
 }
 
-func (s *Snapshot) pause() {
-	if s.Pause != nil {
-		s.Pause()
-	}
-}
-
 // finish ends that entries are kept: all have been read.
 func (s *Snapshot) finish() {
-	var g Guard
-	g.Lock(s.ks, AllShards, 0)
-	defer g.unlockShards()
-	s.ks.copying = nil
-	s.ks.await()
-	s.emptied = nil
+	s.lockAll(func() {
+		s.ks.copying = nil
+		s.ks.await()
+		s.emptied = nil
+	})
 }
 
 // emit gives fn what has been kept.
@@ -302,9 +257,8 @@ func (s *Snapshot) emit(fn func(db int, e *Entry) error) error {
 			return nil
 		}
 		for i := range kept {
-			k := &kept[i]
-			s.keptBytes.Add(-k.held())
-			if err := s.emitOne(k, fn); err != nil {
+			s.keptBytes.Add(-kept[i].held())
+			if err := s.emitOne(&kept[i], fn); err != nil {
 				release(kept[i:])
 				return err
 			}
@@ -320,144 +274,131 @@ func (s *Snapshot) emit(fn func(db int, e *Entry) error) error {
 }
 
 // emitOne gives fn one entry, unless it has expired.
-func (s *Snapshot) emitOne(k *keptEntry, fn func(db int, e *Entry) error) error {
-	if k.deadline != 0 && k.deadline <= s.Now && k.copy == nil {
+func (s *Snapshot) emitOne(img *Image, fn func(db int, e *Entry) error) error {
+	if at := img.Head.Deadline; at != 0 && at <= s.Now && img.values[0].parts == nil {
 		return nil
 	}
-	e, err := s.entry(k)
+	e, err := s.entry(img)
 	if err != nil {
-		return &LoadError{k.key, err}
+		return &LoadError{img.Key, err}
 	}
 	if e.deadline != 0 && e.deadline <= s.Now || e.typ == Hash && e.Hash().AllExpired(s.Now) {
 		return nil
 	}
-	return fn(k.db, e)
+	return fn(s.dbs[img.Space], e)
 }
 
-// held returns how many bytes are kept for the snapshot alone, and are not counted among what is lent.
-func (k *keptEntry) held() int64 {
-	if k.loan != nil {
-		return 0
-	}
-	return int64(len(k.blob))
-}
-
-// release lets go of the memory of entries that nobody needs any more.
-func release(kept []keptEntry) {
+// release lets go of the memory of images that nobody needs any more.
+func release(kept []Image) {
 	for i := range kept {
-		if l := kept[i].loan; l != nil {
-			l.Return()
-		}
-		kept[i] = keptEntry{}
+		kept[i].release()
+		kept[i] = Image{}
 	}
 }
 
-// maxSpareKept is for how many entries room is kept.
+// maxSpareKept is for how many images room is kept.
 const maxSpareKept = 1024
 
-// entry returns an entry of its own with what was kept. It is valid until the next call.
-func (s *Snapshot) entry(k *keptEntry) (*Entry, error) {
-	e := &s.one
-	*e = Entry{text: unsafe.StringData(k.key), keyLen: uint32(len(k.key)), deadline: k.deadline, typ: k.typ}
+// entry returns an entry of its own as an image has it. It is valid until the next call.
+func (s *Snapshot) entry(img *Image) (*Entry, error) {
+	e, h := &s.one, &img.Head
+	*e = Entry{text: unsafe.StringData(img.Key), keyLen: uint32(len(img.Key)), deadline: h.Deadline, typ: h.Type}
+	blob := h.Blob
+	var err error
 	switch {
-	case k.copy != nil:
-		v, err := s.copy(k.copy)
-		if err == nil {
-			e.setCollection(v)
-		}
-		return e, err
-	case k.absent && k.stored.Length != 0:
-		var err error
-		if k.blob, err = loadText(k.stored.Parts, k.stored.Length, s.source.Parts); err != nil {
-			return nil, err
-		}
-	case k.absent && k.stored.Parts != 0:
-		v, err := s.ks.load(k.typ, k.stored.Parts, k.stored.FieldParts, s.source.Parts, noLog)
-		if err == nil {
-			e.setCollection(v)
-		}
-		return e, err
-	case k.absent:
-		var err error
-		if k.blob, err = s.source.Blob(k.space, k.key); err != nil {
-			return nil, err
-		}
+	case img.values[0].parts != nil:
+		return e, s.copy(e, img)
+	case img.Known && h.Length != 0:
+		blob, err = loadText(h.Parts, h.Length, s.source.Parts)
+	case img.Known && h.Parts != 0:
+		return e, s.load(e, h.Parts, h.FieldParts, s.source.Parts)
+	case img.Known:
+		blob, err = s.source.Blob(img.Space, img.Key)
 	}
-	if k.typ == String {
-		s.text.b = k.blob
+	if err != nil {
+		return nil, err
+	}
+	if h.Type == String {
+		s.text.b = blob
 		e.obj = unsafe.Pointer(&s.text) // as setLong does, without memory of its own
 		return e, nil
 	}
-	return e, e.decode(k.blob, s.ks)
+	return e, e.decode(blob, s.ks)
 }
 
-// noLog is for values that are not stored.
-func noLog(uint64) *delta.Log { return nil }
-
-// newValueCopy begins a copy of the large value of an entry.
-func newValueCopy(e *Entry, v value) *valueCopy {
-	c := &valueCopy{typ: e.typ, parts: beginCopy(v, v.Log())}
-	if e.typ == Hash {
-		if d := e.Hash().DeadlineIndex(); d != nil {
-			c.deadlines = beginCopy(d, d.Log())
-		}
+// load gives an entry the value that read has in parts. It is not stored, and has no logs.
+func (s *Snapshot) load(e *Entry, parts, fieldParts uint64, read partsReader) error {
+	v, err := s.ks.load(e.typ, parts, fieldParts, read, func(uint64) *delta.Log { return nil })
+	if err == nil {
+		e.setCollection(v)
 	}
-	return c
+	return err
 }
 
-func beginCopy(w walker, log *delta.Log) partsCopy {
-	if log == nil {
-		log = delta.NewCopyLog()
-		w.Attach(log)
+// beginCopy has all parts kept as they are now, until endCopy. What is not stored gets a log for that time.
+func (t *tracked) beginCopy() {
+	if t.parts == nil {
+		return
 	}
-	log.BeginCopy()
-	return partsCopy{w, log}
+	if t.log == nil {
+		t.log = delta.NewCopyLog()
+		t.parts.Attach(t.log)
+	}
+	t.log.BeginCopy()
+}
+
+// endCopy ends a copy, and calls fn with the parts that have changed meanwhile. All shards are held.
+func (t *tracked) endCopy(fn func(name string, data []byte)) {
+	if !t.log.Copying() {
+		return
+	}
+	t.log.EndCopy(fn)
+	if t.log.ID == 0 {
+		t.parts.Attach(nil)
+	}
 }
 
 // part is a part of a value in its stored form.
 type part struct{ name, data string }
 
-// copy returns a value of its own that is as the copied one was.
-func (s *Snapshot) copy(c *valueCopy) (any, error) {
-	const fields, deadlines = 1, 2
-	parts := map[uint64][]part{fields: s.gather(&c.parts)}
-	numbers := uint64(0)
-	if c.deadlines.of != nil {
-		numbers = deadlines
-		parts[deadlines] = s.gather(&c.deadlines)
+// copy gives an entry a value of its own, which is as the one in parts of an image was.
+func (s *Snapshot) copy(e *Entry, img *Image) error {
+	var parts [len(img.values)][]part // numbered from 1 on
+	for i := range img.values {
+		parts[i] = s.gather(&img.values[i])
 	}
-	s.mu.Lock()
-	delete(s.copies, c)
-	s.mu.Unlock()
-	read := func(id uint64, fn func(name, data []byte) error) error {
-		for _, p := range parts[id] {
+	fieldParts := uint64(0)
+	if img.values[1].parts != nil {
+		fieldParts = 2
+	}
+	return s.load(e, 1, fieldParts, func(id uint64, fn func(name, data []byte) error) error {
+		for _, p := range parts[id-1] {
 			if err := fn(bytesOf(p.name), bytesOf(p.data)); err != nil {
 				return err
 			}
 		}
 		return nil
-	}
-	return s.ks.load(c.typ, fields, numbers, read, noLog)
+	})
 }
 
-// gather returns all parts, in the order of their names. It holds all shards while it reads, because the value can
-// have moved to a key in another one since.
-func (s *Snapshot) gather(c *partsCopy) []part {
-	var parts []part
-	var g Guard
-	at, more := delta.Cursor{}, true
-	for more {
-		s.pause()
-		room := make([]part, 0, s.pieces.parts+s.pieces.step)
+// gather returns all parts of what is being copied, in the order of their names.
+func (s *Snapshot) gather(t *tracked) []part {
+	if t.parts == nil {
+		return nil
+	}
+	var parts, room []part
+	at := delta.Cursor{}
+	_ = s.inBatches(func() (more bool) { // nothing of it fails
+		more = true
+		room = make([]part, 0, s.pieces.parts+s.pieces.step)
 		buf := make([]byte, 0, 2*s.pieces.bytes)
-		g.Lock(s.ks, AllShards, 0)
 		for n := 0; more && n < s.pieces.parts && len(buf) < s.pieces.bytes; n += s.pieces.step {
-			at, more = c.of.Walk(at, s.pieces.step, func(name string) {
-				if c.log.Touched(name) {
+			at, more = t.parts.Walk(at, s.pieces.step, func(name string) {
+				if t.log.Touched(name) {
 					return
 				}
 				start := len(buf)
-				out, ok := c.of.AppendPart(append(buf, name...), name)
+				out, ok := t.parts.AppendPart(append(buf, name...), name)
 				if buf = out; ok {
 					text := stringOf(buf[start:])
 					room = append(room, part{text[:len(name)], text[len(name):]})
@@ -465,25 +406,19 @@ func (s *Snapshot) gather(c *partsCopy) []part {
 			})
 		}
 		if !more {
-			c.end(func(name string, data []byte) { room = append(room, part{name, stringOf(data)}) })
+			t.endCopy(func(name string, data []byte) { room = append(room, part{name, stringOf(data)}) })
 		}
-		g.unlockShards()
+		return more
+	}, func() error {
 		parts = append(parts, room...)
-	}
+		return nil
+	})
+	s.mu.Lock()
+	delete(s.copies, t.log)
+	s.mu.Unlock()
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.name, b.name) })
 	// what changed after it was visited came twice
 	return slices.CompactFunc(parts, func(a, b part) bool { return a.name == b.name })
-}
-
-// end ends the copy of a value; all shards are held.
-func (c *partsCopy) end(fn func(name string, data []byte)) {
-	if c.of == nil || !c.log.Copying() {
-		return
-	}
-	c.log.EndCopy(fn)
-	if c.log.ID == 0 {
-		c.of.Attach(nil)
-	}
 }
 
 // KeptBytes returns how many bytes have been kept because something changed, and have not been taken yet. Any goroutine
@@ -509,17 +444,15 @@ func (s *Snapshot) Close() error {
 
 // drop ends that anything is kept, and lets go of what was.
 func (s *Snapshot) drop() {
-	var g Guard
-	g.Lock(s.ks, AllShards, 0)
-	defer g.unlockShards()
-	s.dropping = true
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.copies {
-		c.parts.end(func(string, []byte) {})
-		c.deadlines.end(func(string, []byte) {})
-	}
-	release(s.kept)
-	s.copies, s.kept, s.spare = nil, nil, nil
-	s.keptBytes.Store(0)
+	s.lockAll(func() {
+		s.dropping = true
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, t := range s.copies {
+			t.endCopy(func(string, []byte) {})
+		}
+		release(s.kept)
+		s.copies, s.kept, s.spare = nil, nil, nil
+		s.keptBytes.Store(0)
+	})
 }

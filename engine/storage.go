@@ -227,27 +227,6 @@ func (e *Entry) fieldParts() uint64 {
 	return 0
 }
 
-// tracked is something whose changed parts are noted.
-type tracked struct {
-	log   *delta.Log // nil: there is nothing
-	parts delta.Parts
-}
-
-// tracked returns what is noted of a value that is stored in parts and in memory.
-func (e *Entry) tracked() (t [2]tracked) {
-	v := e.value()
-	if e.flags&flagParts == 0 || v == nil {
-		return t
-	}
-	t[0] = tracked{v.Log(), v}
-	if e.typ == Hash {
-		if d := e.Hash().DeadlineIndex(); d != nil && d.Log() != nil {
-			t[1] = tracked{d.Log(), d}
-		}
-	}
-	return t
-}
-
 // appendCommand appends a command as a RESP array. A long argument does not make room for much more than itself.
 func appendCommand(dst []byte, args [][]byte) []byte {
 	dst = appendLength(dst, '*', len(args))

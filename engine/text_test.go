@@ -131,7 +131,7 @@ func TestALongStringIsLentToWhatHasStillToReadIt(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, f.Heads(func(img *Image) error {
 		require.EqualValues(t, len(value), img.Head.Length)
-		same(img.text)
+		same(img.Head.Blob)
 		return nil
 	}, nil))
 	f.Abort()

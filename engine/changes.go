@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"strings"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// What the next checkpoint will have to write: entries that have changed, keys that have gone, values in parts that
+// are not needed any more. Which parts of a large value have changed its delta.Log knows. Freeze (freeze.go) takes all
+// of it.
+
+// removal is a key that has gone since the last checkpoint and may be in the store.
+type removal struct {
+	space    uint32
+	key      string
+	external bool
+}
+
+// dirtyList is a list of changed entries. It grows by chunks: copying a list of millions would hold up whoever is
+// adding.
+type dirtyList struct {
+	chunks [][]*Entry
+	swept  int // where sweep goes on
+}
+
+const dirtyChunk = 4096
+
+func (l *dirtyList) add(e *Entry) {
+	last := len(l.chunks) - 1
+	if last < 0 || len(l.chunks[last]) == dirtyChunk {
+		l.chunks = append(l.chunks, make([]*Entry, 0, dirtyChunk))
+		last++
+	}
+	l.chunks[last] = append(l.chunks[last], e)
+}
+
+// sweepStep is how many entries of a dirtyList are looked at for one that has gone.
+const sweepStep = 4
+
+// sweep drops entries that have gone from the list: they are nothing to the next checkpoint, and would keep their
+// memory until then. It is called whenever one goes, and looks at a few of the list each time, so that about a
+// quarter of the list has gone at most.
+func (l *dirtyList) sweep() {
+	for range sweepStep {
+		n := l.len()
+		if l.swept >= n {
+			l.swept = 0
+			return
+		}
+		at := &l.chunks[l.swept/dirtyChunk][l.swept%dirtyChunk]
+		if (*at).flags&flagRemoved == 0 {
+			l.swept++
+			continue
+		}
+		last := len(l.chunks) - 1
+		chunk := l.chunks[last]
+		end := len(chunk) - 1
+		*at, chunk[end] = chunk[end], nil
+		if l.chunks[last] = chunk[:end]; end == 0 {
+			l.chunks[last] = nil
+			l.chunks = l.chunks[:last]
+		}
+	}
+}
+
+func (l *dirtyList) len() int {
+	if len(l.chunks) == 0 {
+		return 0
+	}
+	return (len(l.chunks)-1)*dirtyChunk + len(l.chunks[len(l.chunks)-1])
+}
+
+// markDirty notes that an entry differs from what is stored.
+func (g *Guard) markDirty(e *Entry) {
+	ks := g.ks
+	if ks.waitsFor(e) {
+		panic("engine: a key was changed that was not asked for with Write")
+	}
+	if e.flags&ks.mark == 0 {
+		e.flags |= ks.mark
+		g.shard(e.shard).dirty.add(e)
+	}
+	if e.typ != String && e.flags&flagParts == 0 {
+		if v := e.value(); v != nil && v.Large() {
+			v.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
+			e.flags |= flagParts
+		}
+	}
+	if e.typ == Hash && e.flags&(flagParts|flagUnloaded) == flagParts {
+		if d := e.Hash().DeadlineIndex(); d != nil && d.Log() == nil {
+			d.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
+		}
+	}
+}
+
+// maxSpareText is how many bytes of memory behind a removed key are kept with it until the next checkpoint.
+const maxSpareText = 64
+
+// forget notes that a key is gone from its database. The entry must have been preserved.
+func (g *Guard) forget(e *Entry) {
+	s := g.shard(e.shard)
+	space := g.ks.spaces[e.space].number
+	e.flags |= flagRemoved
+	if e.flags&flagStored != 0 {
+		key := e.Key()
+		if e.room() > maxSpareText {
+			key = strings.Clone(key) // the value that follows it need not be kept
+		}
+		s.removed = append(s.removed, removal{space, key, e.flags&flagExternal != 0})
+	}
+	if e.flags&g.ks.mark != 0 {
+		s.dirty.sweep()
+	}
+	if s.lost != nil {
+		s.lost[spaceKey{e.space, e.Key()}] = struct{}{}
+	}
+}
+
+// dropParts notes that the value of an entry, if it is stored in parts, is not needed any more.
+func (g *Guard) dropParts(e *Entry) {
+	if e.typ == String {
+		e.dropText()
+	}
+	if e.flags&flagParts == 0 {
+		return
+	}
+	s := g.shard(e.shard)
+	s.dropped = appendParts(s.dropped, e)
+	e.flags &^= flagParts
+}
+
+// appendParts appends the numbers of the parts of an entry that has some.
+func appendParts(ids []uint64, e *Entry) []uint64 {
+	h := Head{Parts: e.parts(), FieldParts: e.fieldParts()}
+	return append(ids, h.AllParts()...)
+}
