@@ -49,7 +49,12 @@ func cmdDump(c *command.Ctx) {
 		c.W.Null()
 		return
 	}
-	c.W.Bulk(rdb.Dump(e))
+	payload, err := rdb.Dump(e)
+	if err != nil {
+		c.Err(command.Error("ERR " + err.Error()))
+		return
+	}
+	c.W.Bulk(payload)
 }
 
 func cmdRestore(c *command.Ctx) {

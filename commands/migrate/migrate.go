@@ -208,7 +208,12 @@ func migrate(c *command.Ctx) {
 		if e == nil {
 			continue
 		}
-		k := movedKey{key, rdb.Dump(e), 0}
+		payload, err := rdb.Dump(e)
+		if err != nil {
+			c.Err(command.Error("ERR " + err.Error()))
+			return
+		}
+		k := movedKey{key, payload, 0}
 		if at := e.Deadline(); at != 0 {
 			k.ttl = max(at-c.Now(), 1)
 		}

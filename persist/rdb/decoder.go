@@ -235,3 +235,25 @@ func (d *decoder) millis() (int64, error) {
 	}
 	return int64(binary.LittleEndian.Uint64(b)), nil
 }
+
+// numbers reads numbers that are written as lengths.
+func (d *decoder) numbers(to ...*uint64) (err error) {
+	for _, n := range to {
+		if *n, err = d.length(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// elements calls fn as often as the length says that comes next. It fails if that is 0.
+func (d *decoder) elements(fn func() error) error {
+	n, err := d.length()
+	if err == nil && n == 0 {
+		err = errEmpty
+	}
+	for ; n > 0 && err == nil; n-- {
+		err = fn()
+	}
+	return err
+}

@@ -4,9 +4,6 @@ import (
 	"encoding/binary"
 	"io"
 	"math"
-
-	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/engine/hashes"
 )
 
 // Encoder writes. What it has written gathers in memory, or goes to a Writer now and then. The zero value gathers.
@@ -107,82 +104,3 @@ func (e *Encoder) compressed(v []byte) bool {
 }
 
 func (e *Encoder) millis(at int64) { e.buf = binary.LittleEndian.AppendUint64(e.buf, uint64(at)) }
-
-// typeOf returns the type in which a value is written.
-func typeOf(entry *engine.Entry) byte {
-	switch entry.Type() {
-	case engine.List:
-		return typeList
-	case engine.Set:
-		return typeSet
-	case engine.ZSet:
-		return typeZSet
-	case engine.Hash:
-		if entry.Hash().NextDeadline() != 0 {
-			return typeHashExpire
-		}
-		return typeHash
-	case engine.Stream:
-		return typeStream2
-	case engine.String:
-		return typeString
-	}
-	panic("rdb: no form for a " + entry.Type().String())
-}
-
-// value writes a value. One that is not in memory is brought there.
-func (e *Encoder) value(entry *engine.Entry) {
-	switch entry.Type() {
-	case engine.String:
-		e.string(entry.Bytes())
-	case engine.List:
-		l := entry.List()
-		e.length(uint64(l.Len()))
-		l.Range(0, l.Len()-1, func(v []byte) bool {
-			e.string(v)
-			e.written()
-			return true
-		})
-	case engine.Set:
-		e.length(uint64(entry.Set().Len()))
-		for member := range entry.Set().All() {
-			e.string(member)
-			e.written()
-		}
-	case engine.ZSet:
-		z := entry.ZSet()
-		e.length(uint64(z.Len()))
-		// The last one first, as Redis does: what builds a list from its head is faster so.
-		z.RangeByRank(0, z.Len()-1, true, func(member []byte, score float64) bool {
-			e.string(member)
-			e.buf = binary.LittleEndian.AppendUint64(e.buf, math.Float64bits(score))
-			e.written()
-			return true
-		})
-	case engine.Hash:
-		e.hash(entry.Hash())
-	case engine.Stream:
-		e.stream(entry.Stream())
-	}
-}
-
-// hash writes a hash, with the deadlines of its fields if there are any.
-func (e *Encoder) hash(h *hashes.Hash) {
-	first := h.NextDeadline()
-	if first != 0 {
-		e.millis(first)
-	}
-	e.length(uint64(h.Len()))
-	for field, value := range h.All() {
-		if first != 0 {
-			after := uint64(0)
-			if at, _ := h.Deadline(field); at != 0 {
-				after = uint64(at - first + 1)
-			}
-			e.length(after)
-		}
-		e.string(field)
-		e.string(value)
-		e.written()
-	}
-}

@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -209,22 +210,27 @@ func (e *Encoder) SelectDB(db, keys, expires int) {
 	e.length(uint64(expires))
 }
 
-// Key writes a key with its value and deadline.
+// Key writes a key with its value and deadline. If values of the type have no form that is an error of the file.
 func (e *Encoder) Key(entry *engine.Entry) {
+	k, form, err := kindOf(entry)
+	if err != nil {
+		e.err = cmp.Or(e.err, err)
+		return
+	}
 	if at := entry.Deadline(); at != 0 {
 		e.buf = append(e.buf, opExpireMillis)
 		e.millis(at)
 	}
-	e.buf = append(e.buf, typeOf(entry))
+	e.buf = append(e.buf, form.number)
 	e.string([]byte(entry.Key()))
-	e.value(entry)
+	k.write(e, entry)
 	e.written()
 }
 
-// Err returns the first error of the io.Writer so far.
+// Err returns the first error so far: one of the io.Writer, or that of Key.
 func (e *Encoder) Err() error { return e.err }
 
-// End writes the end of a file, and returns the first error of the io.Writer.
+// End writes the end of a file, and returns the first error, as Err does.
 func (e *Encoder) End() error {
 	e.buf = append(e.buf, opEOF)
 	e.flush()

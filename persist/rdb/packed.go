@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"encoding/binary"
+	"iter"
 	"strconv"
 )
 
@@ -356,4 +357,46 @@ func intset(b []byte, fn func(member []byte) error) error {
 		}
 	}
 	return nil
+}
+
+// packed reads a string that is a listpack or a ziplist, and calls fn as long as elements are left.
+func (d *decoder) packed(open func(b []byte) (*packed, error), fn func(p *packed) error) error {
+	b, err := d.string()
+	if err != nil {
+		return err
+	}
+	p, err := open(b)
+	if err != nil {
+		return err
+	}
+	for {
+		more, err := p.more()
+		if err != nil || !more {
+			return err
+		}
+		if err := fn(p); err != nil {
+			return err
+		}
+	}
+}
+
+// packedBytes are the head and the end of a listpack.
+const packedBytes = 4 + 2 + 1
+
+// sealListpack makes a listpack of its elements, whose number is n.
+func sealListpack(elements []byte, n int) []byte {
+	size := packedBytes + len(elements)
+	pack := binary.LittleEndian.AppendUint32(make([]byte, 0, size), uint32(size))
+	pack = binary.LittleEndian.AppendUint16(pack, uint16(min(n, packedUnknown)))
+	return append(append(pack, elements...), packedEnd)
+}
+
+func listpackOf(elements iter.Seq[[]byte]) []byte {
+	var b []byte
+	n := 0
+	for v := range elements {
+		b = appendListpackString(b, v)
+		n++
+	}
+	return sealListpack(b, n)
 }

@@ -36,17 +36,15 @@ func open(payload []byte, skipChecksum bool) ([]byte, error) {
 	return payload[:end:end], nil
 }
 
-// Dump returns a value as a payload.
-func Dump(entry *engine.Entry) []byte {
-	var e Encoder
-	typ := typeOf(entry)
-	e.buf = append(e.buf, typ)
-	e.value(entry)
-	version := uint16(Version)
-	if typ == typeHashExpire {
-		version = VersionExpiringFields
+// Dump returns a value as a payload. It fails if values of the type have no form.
+func Dump(entry *engine.Entry) ([]byte, error) {
+	k, form, err := kindOf(entry)
+	if err != nil {
+		return nil, err
 	}
-	return e.footer(version)
+	e := Encoder{buf: []byte{form.number}}
+	k.write(&e, entry)
+	return e.footer(form.version), nil
 }
 
 // Restore returns the value of a payload: a []byte, which is valid as long as payload, or a collection.

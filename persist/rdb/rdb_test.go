@@ -53,6 +53,13 @@ func (w *world) entry(value any) *engine.Entry {
 	return w.g.Create(0, key, value)
 }
 
+// dump returns the payload of an entry.
+func dump(t require.TestingT, e *engine.Entry) []byte {
+	payload, err := Dump(e)
+	require.NoError(t, err)
+	return payload
+}
+
 // describe returns what a value has, elements without an order sorted.
 func describe(value any) string {
 	var words []string
@@ -200,7 +207,7 @@ func TestPayloadsHaveWhatWasDumped(t *testing.T) {
 		w := newWorld()
 		value := anyValue(t)
 		want := describe(value)
-		payload := Dump(w.entry(value))
+		payload := dump(t, w.entry(value))
 		got, err := Restore(payload, &limits)
 		require.NoError(t, err)
 		require.Equal(t, want, describe(got))
@@ -211,7 +218,7 @@ func TestPayloadsHaveWhatWasDumped(t *testing.T) {
 			if _, isHash := got.(*hashes.Hash); isHash {
 				return payload
 			}
-			return Dump(w.entry(got))
+			return dump(t, w.entry(got))
 		}())
 	})
 }
@@ -219,7 +226,7 @@ func TestPayloadsHaveWhatWasDumped(t *testing.T) {
 func TestPayloadsThatAreCutOrChangedAreRefused(t *testing.T) {
 	w := newWorld()
 	rapid.Check(t, func(t *rapid.T) {
-		payload := Dump(w.entry(anyValue(t)))
+		payload := dump(t, w.entry(anyValue(t)))
 		i := rapid.IntRange(0, len(payload)-1).Draw(t, "at")
 		_, err := Restore(payload[:i], &limits)
 		require.ErrorIs(t, err, ErrChecksum)
@@ -651,6 +658,27 @@ func TestFilesAreWrittenAsTheyAreRead(t *testing.T) {
 	})
 }
 
+func TestATypeWithoutAFormIsRefused(t *testing.T) {
+	known := kinds[engine.List]
+	defer func() { kinds[engine.List] = known }()
+	kinds[engine.List] = kind{}
+	w := newWorld()
+	l := w.entry(listOf("a"))
+	const want = `key "key 1": a list has no form in RDB files`
+	_, err := Dump(l)
+	require.EqualError(t, err, want)
+	require.Zero(t, SavedLen(l, true, limits.List))
+	var out bytes.Buffer
+	e := NewEncoder(&out)
+	e.Begin(Version)
+	e.Key(w.entry([]byte("text")))
+	e.Key(l)
+	require.EqualError(t, e.Err(), want)
+	e.Key(w.entry([]byte("text")))
+	require.EqualError(t, e.End(), want)
+	require.Empty(t, out.Bytes(), "no file that looks whole")
+}
+
 func TestErrorsOfTheWriterAreTold(t *testing.T) {
 	broken := errors.New("broken")
 	e := NewEncoder(writerFunc(func([]byte) (int, error) { return 0, broken }))
@@ -697,7 +725,7 @@ func FuzzRestore(f *testing.F) {
 	g, _ := s.CreateGroup([]byte("g"), streams.ID{}, 0)
 	c, _ := g.CreateConsumer([]byte("c"), 7)
 	g.AddPending(streams.ID{Ms: 5}, c, 8, 1)
-	dumped := Dump(newWorld().entry(s))
+	dumped := dump(f, newWorld().entry(s))
 	f.Add(dumped[:len(dumped)-footerLength])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if value, err := Restore(Seal(b), &limits); err == nil {
@@ -708,21 +736,23 @@ func FuzzRestore(f *testing.F) {
 
 func requireRoundTrip(t *testing.T, value any) {
 	want := describe(value)
-	again, err := Restore(Dump(newWorld().entry(value)), &limits)
+	again, err := Restore(dump(t, newWorld().entry(value)), &limits)
 	require.NoError(t, err)
 	require.Equal(t, want, describe(again))
+}
+
+func listOf(elements ...string) *lists.List {
+	l := lists.New(limits.List)
+	for _, v := range elements {
+		l.PushBack([]byte(v))
+	}
+	return l
 }
 
 // The lengths are what DEBUG OBJECT of Redis 7.0.15 tells; those of small sets are of 7.4's form.
 func TestSavedLenIsThatOfRedis(t *testing.T) {
 	w := newWorld()
-	list := func(elements ...string) *engine.Entry {
-		l := lists.New(limits.List)
-		for _, v := range elements {
-			l.PushBack([]byte(v))
-		}
-		return w.entry(l)
-	}
+	list := func(elements ...string) *engine.Entry { return w.entry(listOf(elements...)) }
 	set := func(members ...string) *engine.Entry {
 		s := &sets.Set{}
 		for _, m := range members {

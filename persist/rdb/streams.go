@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/streams"
 )
 
@@ -25,6 +27,19 @@ const (
 	streamIDLength = 16
 )
 
+var streamKind = kind{
+	numbers: []byte{typeStream, typeStream2, typeStream3},
+	read:    (*decoder).stream,
+	form:    plainForm(typeStream2),
+	write:   func(e *Encoder, entry *engine.Entry) { e.stream(entry.Stream()) },
+	saved: func(e *Encoder, entry *engine.Entry, _ lists.Limit) {
+		e.stream(entry.Stream())
+		for _, g := range entry.Stream().Groups() { // every consumer with the time when it was active
+			e.buf = append(e.buf, make([]byte, 8*len(g.Consumers()))...)
+		}
+	},
+}
+
 func (d *decoder) stream(typ byte, lim *Limits) (any, error) {
 	s := streams.New()
 	n, err := d.length()
@@ -44,16 +59,6 @@ func (d *decoder) stream(typ byte, lim *Limits) (any, error) {
 		d.recycle()
 	}
 	return s, err
-}
-
-// numbers reads numbers that are written as lengths.
-func (d *decoder) numbers(to ...*uint64) (err error) {
-	for _, n := range to {
-		if *n, err = d.length(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // streamMeta reads what is between the entries and the groups.

@@ -1,0 +1,85 @@
+package rdb
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/lists"
+)
+
+// kinds is all that files and payloads know of the types of values. What a type says here stands in a file of its own;
+// string values are short enough to stand at the end of this one. A type that is not in the table has no form: it
+// cannot be dumped, nor written to a file. No other code of this package asks for a type.
+var kinds = [...]kind{
+	engine.String: stringKind,
+	engine.List:   listKind,
+	engine.Set:    setKind,
+	engine.ZSet:   zsetKind,
+	engine.Hash:   hashKind,
+	engine.Stream: streamKind,
+}
+
+// kind is how values of a type are read and written.
+type kind struct {
+	// numbers are those of the forms that are read.
+	numbers []byte
+	// read reads a value in the form of a number. It returns a []byte, which is valid until recycle, or a collection of
+	// package engine's. An element that comes twice, and a collection without any, is an error.
+	read func(d *decoder, number byte, lim *Limits) (any, error)
+	// form returns the form that write writes a value in.
+	form func(entry *engine.Entry) form
+	// write writes a value. One that is not in memory is brought there. Large ones call Encoder.written now and then.
+	write func(e *Encoder, entry *engine.Entry)
+	// saved writes a value as Redis does, for its length; nil if that is what write does. limit is the size of the nodes
+	// of lists.
+	saved func(e *Encoder, entry *engine.Entry, limit lists.Limit)
+}
+
+// form is what a value is written in.
+type form struct {
+	number  byte
+	version uint16 // the first that knows it, or Version
+}
+
+// plainForm is for types of which all values have one form, which Version knows.
+func plainForm(number byte) func(*engine.Entry) form {
+	return func(*engine.Entry) form { return form{number, Version} }
+}
+
+// readers are the kinds by the numbers of their forms.
+var readers = func() (r [256]*kind) {
+	for t := range kinds {
+		for _, number := range kinds[t].numbers {
+			r[number] = &kinds[t]
+		}
+	}
+	return r
+}()
+
+// kindOf returns how an entry's value is written, and in which form. It fails if the type has none, with an error that
+// names the key.
+func kindOf(entry *engine.Entry) (*kind, form, error) {
+	if t := int(entry.Type()); t < len(kinds) && kinds[t].write != nil {
+		return &kinds[t], kinds[t].form(entry), nil
+	}
+	return nil, form{}, fmt.Errorf("key %s: a %s has no form in RDB files", strconv.Quote(entry.Key()), entry.Type())
+}
+
+// value reads a value in the form of a number, as kind.read does.
+func (d *decoder) value(number byte, lim *Limits) (any, error) {
+	switch k := readers[number]; {
+	case k != nil:
+		return k.read(d, number, lim)
+	case number == typeModule || number == typeModuleOld:
+		return nil, d.moduleValue()
+	}
+	return nil, corrupt("the unknown type %d", number)
+}
+
+var stringKind = kind{
+	numbers: []byte{typeString},
+	read:    func(d *decoder, _ byte, _ *Limits) (any, error) { return d.string() },
+	form:    plainForm(typeString),
+	write:   func(e *Encoder, entry *engine.Entry) { e.string(entry.Bytes()) },
+}
