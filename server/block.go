@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/clients"
+
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
@@ -54,7 +56,8 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 	}
 	state := s.waits
 	state.wait = &wait{cmd: c.Cmd}
-	state.try, state.empty, state.cancel, state.origin.session = b.Try, b.Empty, b.Cancel, s
+	state.try, state.empty, state.cancel = b.Try, b.Empty, b.Cancel
+	state.origin.session, state.origin.Client = s, &s.tracking
 	state.w = resp.Writer{Buf: state.reply[:0], Proto: c.W.Proto}
 	state.args = slices.Grow(state.args, len(c.Args))[:len(c.Args)]
 	n := sizeOf(c.Args)
@@ -76,7 +79,7 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 	c.G.Wait(w)
 	// Whoever sees in INFO that a client is blocked must find it with CLIENT LIST and CLIENT UNBLOCK.
 	s.info.Lock()
-	s.infoData.blocked, s.infoData.wait = true, state.wait
+	s.infoData.Blocked, s.infoData.wait = true, state.wait
 	s.info.Unlock()
 	s.srv.stats.blocked.Add(1)
 }
@@ -172,7 +175,7 @@ func (b *blocked) Try(g *engine.Guard, key string) (done bool) {
 	owner := g.Owner
 	g.Owner = &b.origin
 	defer func() {
-		serverOf(c).tracking.broadcast(&b.origin)
+		serverOf(c).tracking.Broadcast(&b.origin.Changer)
 		g.Owner = owner
 	}()
 	changes := g.Changes()
@@ -253,7 +256,7 @@ func (s *Session) takeBack() {
 	c.Journalled = false
 	b.cancel(c)
 	journalChanges(c, changes)
-	s.srv.tracking.broadcast(&s.origin)
+	s.srv.tracking.Broadcast(&s.origin.Changer)
 	s.guard.Unlock()
 }
 
@@ -267,16 +270,16 @@ func (s *Session) endBlock(reply []byte) {
 		s.srv.stats.errors.Count(reply[1:])
 	}
 	switch {
-	case s.replies == replyOn && cap(reply) >= buffers.Large && s.out.Len() == 0:
+	case s.options.Replies == clients.ReplyOn && cap(reply) >= buffers.Large && s.out.Len() == 0:
 		s.out.Buf, reply = reply, nil
-	case s.replies == replyOn:
+	case s.options.Replies == clients.ReplyOn:
 		s.out.Raw(reply)
 	default:
-		s.endSkipped()
+		s.options.Replies.EndSkipped()
 	}
 	buffers.Put(reply)
 	s.readPushes()
-	s.out.Raw(b.origin.later)
+	s.out.Raw(b.origin.Later)
 	s.forget()
 }
 

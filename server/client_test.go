@@ -147,7 +147,8 @@ func TestPasswordIsAskedFor(t *testing.T) {
 	for _, step := range [][2]string{
 		{"PING", "-NOAUTH Authentication required."},
 		{"CLIENT SETINFO LIB-NAME x", "-NOAUTH Authentication required."},
-		{"HELLO", "-" + string(errNotAuthed)},
+		{"HELLO", "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> " +
+			"option can be used to authenticate the client and select the RESP protocol version at the same time"},
 		{"HELLO 3 AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
 		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
 		{"AUTH nobody secret", "-WRONGPASS invalid username-password pair or user is disabled."},
@@ -228,10 +229,10 @@ func TestTrackingTableIsBounded(t *testing.T) {
 	require.Equal(t, "[null null null null]", c.do("MGET a b c d"))
 	require.Regexp(t, `^push\["invalidate" \["[abcd]"\]\]$`, c.read())
 	require.Regexp(t, `^push\["invalidate" \["[abcd]"\]\]$`, c.read())
-	_, keys, readers, _ := s.tracking.size()
+	_, keys, readers, _ := s.tracking.Size()
 	require.Equal(t, []int{2, 2}, []int{keys, readers})
 	require.Equal(t, "+OK", c.do("CLIENT TRACKING OFF"))
-	clients, keys, readers, _ := s.tracking.size()
+	clients, keys, readers, _ := s.tracking.Size()
 	require.Equal(t, []int{0, 0, 0}, []int{clients, keys, readers})
 }
 

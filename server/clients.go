@@ -7,12 +7,13 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/clients"
+
 	"github.com/atomredis/atomredis/pubsub"
 )
 
-// clients is the register of connected clients.
-type clients struct {
+// register has the connected clients.
+type register struct {
 	mu     sync.Mutex
 	nextID int64
 	byID   map[int64]*Session
@@ -22,7 +23,7 @@ type clients struct {
 	peaks  bufferPeaks
 }
 
-func (r *clients) add(s *Session) {
+func (r *register) add(s *Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID == nil {
@@ -34,7 +35,7 @@ func (r *clients) add(s *Session) {
 	r.count.Add(1)
 }
 
-func (r *clients) remove(s *Session) {
+func (r *register) remove(s *Session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byID, s.id)
@@ -43,14 +44,14 @@ func (r *clients) remove(s *Session) {
 }
 
 // get returns the client with that number, or nil.
-func (r *clients) get(id int64) *Session {
+func (r *register) get(id int64) *Session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byID[id]
 }
 
 // all returns the clients in order of their numbers.
-func (r *clients) all() []*Session {
+func (r *register) all() []*Session {
 	r.mu.Lock()
 	list := make([]*Session, 0, len(r.byID))
 	for _, s := range r.byID {
@@ -63,25 +64,9 @@ func (r *clients) all() []*Session {
 
 // clientInfo is what others may know of a session: a copy made after every batch of commands.
 type clientInfo struct {
-	db, proto              int
-	name, lib, libVersion  string
-	lastCmd                *command.Command
-	lastActive             int64 // ms since 1970
-	channels, patterns     int
-	shardChannels, watched int
-	multi                  int // queued commands, in EXEC too, -1 outside of MULTI
-	input, inputFree       int
-	output                 int
-	buffer, peak           int   // of replies: what is kept for them, and most that was used of late, in bytes
-	queued                 int64 // bytes of commands that wait for EXEC
-	memory, sharedBytes    int64 // bytes, as counted, and how many of these lie in memory of others
-	blocked, monitor       bool
-	wait                   *wait // if blocked
-	tracking               trackingFlags
-	redirect               int64
-	closing                bool
-	noEvict, noTouch       bool
-	readOnly, follower     bool
+	clients.Info
+	lent int64 // of its memory, bytes that lie in memory of others
+	wait *wait // if it is blocked
 }
 
 // clientSizes is how much memory clients use in bytes, with what waits to be read or sent.
@@ -91,20 +76,20 @@ type clientSizes struct {
 }
 
 // sizes measures the clients.
-func (r *clients) sizes(now int64) (n clientSizes) {
+func (r *register) sizes(now int64) (n clientSizes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.byID {
 		d := s.snapshot()
 		r.peaks.note(now, &d)
-		size := int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+max(d.output, d.buffer))
-		if !d.follower {
+		size := int64(unsafe.Sizeof(*s)) + int64(d.Input+d.InputFree+max(d.Output, d.Buffer))
+		if !d.Follower {
 			n.normal += size
 			continue
 		}
 		backlog := s.follower.feed.backlog()
 		n.followers += size + backlog
-		n.streamed += int64(d.output) + backlog
+		n.streamed += int64(d.Output) + backlog
 	}
 	return n
 }
@@ -127,7 +112,7 @@ func (p *bufferPeaks) note(now int64, d *clientInfo) {
 	if s.second != second {
 		s.second, s.input, s.output = second, 0, 0
 	}
-	s.input, s.output = max(s.input, int64(d.input+d.inputFree)), max(s.output, int64(d.output))
+	s.input, s.output = max(s.input, int64(d.Input+d.InputFree)), max(s.output, int64(d.Output))
 }
 
 // largest returns how many bytes the largest input and the largest output had.
@@ -143,18 +128,18 @@ func (p *bufferPeaks) largest(now int64) (input, output int64) {
 }
 
 // occupied returns how many clients watch keys, how many have subscribed, and how many wait for keys with a timeout.
-func (r *clients) occupied() (watching, subscribed, timed int) {
+func (r *register) occupied() (watching, subscribed, timed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.byID {
 		d := s.snapshot()
-		if d.watched > 0 {
+		if d.Watched > 0 {
 			watching++
 		}
-		if d.subscriptions() > 0 {
+		if d.Subscriptions() > 0 {
 			subscribed++
 		}
-		if d.blocked && d.wait != nil && d.wait.deadline.Load() != 0 {
+		if d.Blocked && d.wait != nil && d.wait.deadline.Load() != 0 {
 			timed++
 		}
 	}
@@ -165,32 +150,32 @@ func (r *clients) occupied() (watching, subscribed, timed int) {
 func (s *Session) publish() {
 	s.info.Lock()
 	d := &s.infoData
-	d.db, d.proto = s.db, s.out.Proto
-	d.name, d.lib, d.libVersion = s.name, s.libName, s.libVersion
-	d.lastCmd, d.lastActive = s.lastCmd, s.now
-	d.channels, d.patterns, d.shardChannels = s.subs.Len(pubsub.Channel), s.subs.Len(pubsub.Pattern),
+	d.DB, d.Protocol = s.db, s.out.Proto
+	d.Name, d.Library, d.LibraryVersion = s.options.Name, s.options.Library, s.options.LibraryVersion
+	d.LastCmd, d.LastActive = s.lastCmd, s.now
+	d.Channels, d.Patterns, d.ShardChannels = s.subs.Len(pubsub.Channel), s.subs.Len(pubsub.Pattern),
 		s.subs.Len(pubsub.ShardChannel)
-	d.multi = -1
+	d.Multi = -1
 	switch {
 	case s.tx.active:
-		d.multi = len(s.tx.queue)
+		d.Multi = len(s.tx.queue)
 	case s.tx.running > 0:
-		d.multi = s.tx.running
+		d.Multi = s.tx.running
 	}
-	d.watched = len(s.tx.watches)
-	d.input = max(len(s.input), s.executing) + s.long.arrived()
-	d.inputFree = cap(s.input) - len(s.input) + s.long.memory() - s.long.arrived()
-	d.output = s.out.Len()
+	d.Watched = len(s.tx.watches)
+	d.Input = max(len(s.input), s.executing) + s.long.arrived()
+	d.InputFree = cap(s.input) - len(s.input) + s.long.memory() - s.long.arrived()
+	d.Output = s.out.Len()
 	s.publishBuffer(d)
-	d.blocked, d.monitor = s.blocked != nil, s.monitor
+	d.Blocked, d.Monitor = s.blocked != nil, s.monitor
 	if d.wait = nil; s.blocked != nil {
 		d.wait = s.blocked.wait
 	}
-	d.tracking, d.redirect = s.tracking.flags(), s.tracking.redirect
-	d.closing = s.closing
-	d.noEvict, d.noTouch, d.readOnly = s.noEvict, s.guard.NoTouch, s.readOnly
-	d.follower = s.follower.following.Load()
-	d.queued = s.tx.bytes
+	d.Tracking, d.Redirect = s.tracking.Flags(), max(s.tracking.Redirection(), 0)
+	d.Closing = s.closing
+	d.NoEvict, d.NoTouch, d.ReadOnly = s.options.NoEvict, s.guard.NoTouch, s.readOnly
+	d.Follower = s.follower.following.Load()
+	d.Queued = s.tx.bytes
 	s.countMemory(d)
 	s.info.Unlock()
 	if limit := s.srv.eviction.clientLimit.Load(); limit != 0 && s.srv.clients.memory.Load() > limit {
@@ -200,7 +185,7 @@ func (s *Session) publish() {
 
 // publishBuffer refreshes what others see of the reply buffer. s.info is locked.
 func (s *Session) publishBuffer(d *clientInfo) {
-	d.buffer, d.peak = min(cap(s.out.Buf), maxReplyBuffer), s.replyBuffer.peak
+	d.Buffer, d.Peak = min(cap(s.out.Buf), maxReplyBuffer), s.replyBuffer.peak
 }
 
 // snapshot returns what was published last.
@@ -208,4 +193,11 @@ func (s *Session) snapshot() clientInfo {
 	s.info.Lock()
 	defer s.info.Unlock()
 	return s.infoData
+}
+
+// about returns what is known of the client now.
+func (s *Session) about(now int64) clients.Info {
+	d := s.snapshot().Info
+	d.Account, d.Killed, d.Paused = s.account.Load(), s.dying(), s.srv.pause.holds(s, now)
+	return d
 }

@@ -22,7 +22,6 @@ const (
 const (
 	errClusterDisabled command.Error = "ERR This instance has cluster support disabled"
 	errCrossSlot       command.Error = "CROSSSLOT Keys in request don't hash to the same slot"
-	errSelectInCluster command.Error = "ERR SELECT is not allowed in cluster mode"
 	// Also where keys of one command differ, as in Redis.
 	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node"
 	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"
@@ -38,8 +37,8 @@ func (srv *Server) startCluster(set *config.Settings) {
 	}
 }
 
-// mode is what clients are told that the server is.
-func (srv *Server) mode() string {
+// Mode is what clients are told that the server is.
+func (srv *Server) Mode() string {
 	if srv.cluster != nil {
 		return "cluster"
 	}

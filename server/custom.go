@@ -134,7 +134,7 @@ func (h *Caller) Call(args [][]byte) []byte {
 	}
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
 	s.run(c)
-	if s.tracking.on {
+	if s.tracking.On() {
 		s.rememberKeys(cmd, args)
 	}
 	return h.w.Buf

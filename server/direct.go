@@ -193,7 +193,8 @@ func (d *Direct) Fork() (door.Session, error) {
 	}
 	d.forks[fork] = struct{}{}
 	own := fork.session
-	own.name, own.libName, own.db, own.authenticated = s.name, s.libName, s.db, s.authenticated
+	own.options.Name, own.options.Library = s.options.Name, s.options.Library
+	own.db, own.authenticated = s.db, s.authenticated
 	own.account.Store(s.account.Load())
 	own.publish()
 	return fork, nil
@@ -226,8 +227,7 @@ func (d *Direct) keep() bool {
 // pristine reports whether the client has not changed its session in a way that would show in its next commands.
 func (s *Session) pristine() bool {
 	return !s.closing && s.blocked == nil && s.pausedUntil == 0 && !s.tx.active && len(s.tx.watches) == 0 &&
-		s.modes.pristine() && s.out.Proto == 3 && s.account.Load() == nil && s.authenticated && !s.guard.NoTouch &&
-		s.name == "" && s.libName == "" && s.libVersion == ""
+		s.modes.pristine() && s.out.Proto == 3 && s.account.Load() == nil && s.authenticated && !s.guard.NoTouch
 }
 
 // end closes the session. mu must be locked.

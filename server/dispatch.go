@@ -3,6 +3,8 @@ package server
 import (
 	"strings"
 
+	"github.com/atomredis/atomredis/clients"
+
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 )
@@ -12,7 +14,7 @@ import (
 func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	srv := s.srv
 	mark := len(s.out.Buf)
-	skip := s.beginReply()
+	skip := s.options.Replies.Begin()
 
 	switch e := s.admit(s.ctx.Origin, cmd, container, args); {
 	case cmd == nil && isHTTP(args[0]):
@@ -32,19 +34,19 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 		s.endGuard()
 	}
 
-	if skip && s.replies != replyOn {
+	if skip && s.options.Replies != clients.ReplyOn {
 		s.out.Truncate(mark)
 		if s.blocked == nil { // otherwise the reply is still to come
-			s.endSkipped()
+			s.options.Replies.EndSkipped()
 		}
 	}
-	if o := &s.origin; o.pushed || len(o.later) > 0 {
+	if o := &s.origin; o.pushed || len(o.Later) > 0 {
 		if o.pushed && s.blocked == nil {
 			o.pushed = false
 			s.readPushes()
 		}
-		s.out.Raw(o.later)
-		o.later = o.later[:0]
+		s.out.Raw(o.Later)
+		o.Later = o.Later[:0]
 	}
 	return true
 }
@@ -82,7 +84,7 @@ func (s *Session) reject(cmd *command.Command, e command.Error) {
 	if s.tx.active {
 		s.tx.spoiled = true
 	} else {
-		s.tracking.endCaching(cmd)
+		s.tracking.EndCaching(cmd)
 	}
 	if cmd != nil {
 		s.srv.commandStats.Of(cmd).Rejected.Add(1)
@@ -118,11 +120,11 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 		return
 	}
 	s.runMonitored(c)
-	if s.tracking.on {
+	if s.tracking.On() {
 		s.rememberKeys(cmd, args)
 	}
-	if len(s.origin.changed) > 0 {
-		s.srv.tracking.broadcast(&s.origin)
+	if s.origin.Changed() {
+		s.srv.tracking.Broadcast(&s.origin.Changer)
 	}
 	s.lastCmd = cmd
 }

@@ -14,7 +14,8 @@
 //
 // The parts of a session are structs in files of their own: session_input.go (what was received), session_pipeline.go
 // (parsing ahead and executing), transaction.go, block.go, session_mail.go, session_delay.go (output that waits for
-// the journal), session_long.go (long arguments), session_modes.go (subscribed, monitor, tracking, …).
+// the journal), session_long.go (long arguments), session_modes.go (subscribed, monitor, tracking, …),
+// session_subscriber.go and session_client.go (what packages pubsub, tracking and commands/connection ask).
 //
 // # From bytes to a handler
 //

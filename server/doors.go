@@ -337,7 +337,7 @@ func (d *openDoor) begin(p Peer) (*Direct, error) {
 		return nil, door.ErrClosed
 	}
 	s := t.begin(p, d)
-	s.session.libName = d.kind.Directive()
+	s.session.options.Library = d.kind.Directive()
 	return s, nil
 }
 

@@ -211,15 +211,15 @@ func clientLimit(set *config.Settings) int64 {
 
 // countMemory counts the memory of a client, of which d has just been refreshed. s.info is locked.
 func (s *Session) countMemory(d *clientInfo) {
-	n := int64(unsafe.Sizeof(*s)) + int64(d.input+d.inputFree+max(d.output, d.buffer)) + d.queued
+	n := int64(unsafe.Sizeof(*s)) + int64(d.Input+d.InputFree+max(d.Output, d.Buffer)) + d.Queued
 	lent := int64(s.out.Lent())
 	if s.follower.following.Load() {
 		n, lent = 0, 0 // as in Redis what waits for replicas does not count: evicted keys would make it more
 	}
-	if n != d.memory || lent != d.sharedBytes {
-		s.srv.clients.lent.Add(lent - d.sharedBytes)
-		s.srv.clients.memory.Add(n - d.memory)
-		d.memory, d.sharedBytes = n, lent
+	if n != d.Memory || lent != d.lent {
+		s.srv.clients.lent.Add(lent - d.lent)
+		s.srv.clients.memory.Add(n - d.Memory)
+		d.Memory, d.lent = n, lent
 	}
 }
 
@@ -227,9 +227,9 @@ func (s *Session) countMemory(d *clientInfo) {
 func (s *Session) uncountMemory() {
 	s.info.Lock()
 	defer s.info.Unlock()
-	s.srv.clients.memory.Add(-s.infoData.memory)
-	s.srv.clients.lent.Add(-s.infoData.sharedBytes)
-	s.infoData.memory, s.infoData.sharedBytes = 0, 0
+	s.srv.clients.memory.Add(-s.infoData.Memory)
+	s.srv.clients.lent.Add(-s.infoData.lent)
+	s.infoData.Memory, s.infoData.lent = 0, 0
 }
 
 // evictClients disconnects clients until all of them take no more than limit bytes, those that take most first. It
@@ -243,26 +243,26 @@ func (srv *Server) evictClients(limit int64) {
 	sum := int64(0)
 	for _, s := range srv.clients.all() {
 		d := s.snapshot()
-		if s.dying() || d.closing {
+		if s.dying() || d.Closing {
 			continue // what it has is about to be free
 		}
-		sum += d.memory
-		if !d.noEvict && d.memory > 0 {
+		sum += d.Memory
+		if !d.NoEvict && d.Memory > 0 {
 			all = append(all, client{s, d})
 		}
 	}
-	slices.SortFunc(all, func(a, b client) int { return cmp.Compare(b.d.memory, a.d.memory) })
+	slices.SortFunc(all, func(a, b client) int { return cmp.Compare(b.d.Memory, a.d.Memory) })
 	for _, c := range all {
 		if sum <= limit {
 			return
 		}
 		srv.log.Info("disconnecting a client because clients use more memory than maxmemory-clients allows", "client", c.s.id,
-			"addr", c.s.peer.Addr, "bytes", c.d.memory)
+			"addr", c.s.peer.Addr, "bytes", c.d.Memory)
 		if w := c.d.wait; w != nil {
 			w.waiter.Withdraw() // from now on it takes nothing
 		}
 		c.s.post(mailKill)
 		srv.eviction.clients.Add(1)
-		sum -= c.d.memory
+		sum -= c.d.Memory
 	}
 }

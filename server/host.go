@@ -8,6 +8,7 @@ import (
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	aclcommands "github.com/atomredis/atomredis/commands/acl"
+	"github.com/atomredis/atomredis/commands/connection"
 	"github.com/atomredis/atomredis/commands/migrate"
 	pubsubcommands "github.com/atomredis/atomredis/commands/pubsub"
 	"github.com/atomredis/atomredis/commands/scripts"
@@ -26,6 +27,8 @@ import (
 var (
 	_ aclcommands.Host      = (*Server)(nil)
 	_ aclcommands.Client    = (*Session)(nil)
+	_ connection.Host       = (*Server)(nil)
+	_ connection.Client     = (*Session)(nil)
 	_ migrate.Host          = (*Server)(nil)
 	_ scripts.Host          = (*Server)(nil)
 	_ scripts.Client        = (*Session)(nil)
@@ -155,8 +158,8 @@ func (srv *Server) EvictsClients() bool { return srv.eviction.clientLimit.Load()
 // EvictableClients implements servercommands.Debugger.
 func (srv *Server) EvictableClients() (sizes []int64) {
 	for _, s := range srv.clients.all() {
-		if d := s.snapshot(); !s.dying() && !d.noEvict {
-			sizes = append(sizes, d.memory)
+		if d := s.snapshot(); !s.dying() && !d.NoEvict {
+			sizes = append(sizes, d.Memory)
 		}
 	}
 	return sizes

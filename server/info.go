@@ -78,7 +78,7 @@ func infoServer(b *servercommands.InfoText, c *command.Ctx) {
 	b.Flag("redis_git_dirty", build.dirty)
 	b.Text("redis_build_id", build.id)
 	b.Text("atomredis_version", version.Number)
-	b.Text("redis_mode", srv.mode())
+	b.Text("redis_mode", srv.Mode())
 	b.Text("os", runtime.GOOS+" "+runtime.GOARCH)
 	b.Number("arch_bits", strconv.IntSize)
 	b.Text("monotonic_clock", "Go runtime")
@@ -135,7 +135,7 @@ var readBuild = sync.OnceValue(func() build {
 
 func infoClients(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
-	tracking, _, _, _ := srv.tracking.size()
+	tracking, _, _, _ := srv.tracking.Size()
 	b.Number("connected_clients", srv.clients.count.Load())
 	b.Number("cluster_connections", 0)
 	b.Number("maxclients", srv.maxClients())
@@ -364,7 +364,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("migrate_cached_sockets", int64(srv.migrations.Len()))
 	b.Zeros("slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
 		"active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time")
-	_, keys, readers, prefixes := srv.tracking.size()
+	_, keys, readers, prefixes := srv.tracking.Size()
 	b.Number("tracking_total_keys", int64(keys))
 	b.Number("tracking_total_items", int64(readers))
 	b.Number("tracking_total_prefixes", int64(prefixes))

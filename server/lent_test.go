@@ -76,7 +76,7 @@ func TestLentRepliesAreOfTheTimeOfTheCommand(t *testing.T) {
 			if got := unsentOf(s); got != want {
 				require.Fail(t, "the reply is another", "%.40s after %.40s", read, write)
 			}
-			require.Equal(t, s.Unsent(), s.snapshot().output)
+			require.Equal(t, s.Unsent(), s.snapshot().Output)
 			s.Close()
 			b.finish(t, writer)
 		}
@@ -144,7 +144,7 @@ func TestLendingChangesNoReply(t *testing.T) {
 			}
 			got.WriteString(takeSent(sessions[0], n))
 			want.WriteString(takeSent(sessions[1], sessions[1].Unsent()))
-			require.Equal(t, sessions[0].Unsent(), sessions[0].snapshot().output)
+			require.Equal(t, sessions[0].Unsent(), sessions[0].snapshot().Output)
 		}
 		got.WriteString(takeSent(sessions[0], sessions[0].Unsent()))
 		if got.String() != want.String() {
@@ -210,8 +210,8 @@ func TestUnreadMessagesPileUpWithoutBeingMoved(t *testing.T) {
 			s.Advance(b.ks.Now())
 			require.LessOrEqual(t, cap(s.Output()), 256<<10, "%s: what is unread has become one piece", reader)
 		}
-		require.Equal(t, s.Unsent(), s.snapshot().output)
-		require.Greater(t, s.snapshot().memory, int64(messages*size), reader)
+		require.Equal(t, s.Unsent(), s.snapshot().Output)
+		require.Greater(t, s.snapshot().Memory, int64(messages*size), reader)
 		require.Zero(t, b.clients.lent.Load(), reader)
 		require.Greater(t, b.usedMemory(), int64(messages*size), reader)
 		if got := unsentOf(s); reader == "MONITOR" {
@@ -222,7 +222,7 @@ func TestUnreadMessagesPileUpWithoutBeingMoved(t *testing.T) {
 		for s.Unsent() > 0 {
 			s.Sent(min(100_001, s.Unsent()))
 		}
-		require.Less(t, s.snapshot().memory, int64(messages*size/10), reader)
+		require.Less(t, s.snapshot().Memory, int64(messages*size/10), reader)
 		s.Close()
 		b.finish(t, by)
 	}
@@ -244,7 +244,7 @@ func TestLentRepliesCountOnceInMaxmemory(t *testing.T) {
 			s := b.lentSession()
 			s.Input(get, b.ks.Now())
 			require.Equal(t, times*(size+len("$100000\r\n\r\n")), s.Unsent())
-			require.Greater(t, s.snapshot().memory, int64(times*size), "what CLIENT LIST shows, and the limits of a client see")
+			require.Greater(t, s.snapshot().Memory, int64(times*size), "what CLIENT LIST shows, and the limits of a client see")
 			readers = append(readers, s)
 		}
 		require.Less(t, b.usedMemory()-before, int64(clients*(16<<10)))

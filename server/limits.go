@@ -18,7 +18,7 @@ func (s *Session) outputLimit() config.OutputLimit {
 	if s.follower.following.Load() {
 		return set.OutputLimits.Replica
 	}
-	if s.subscribed() {
+	if s.Subscribed() {
 		return set.OutputLimits.PubSub
 	}
 	return set.OutputLimits.Normal
@@ -54,11 +54,11 @@ func (s *Session) inputLimit() int {
 	return limit
 }
 
-// subscribed reports whether the client has subscriptions, as of its last batch of commands. Any goroutine may call it.
-func (s *Session) subscribed() bool {
+// Subscribed reports whether the client has subscriptions, as of its last batch of commands. Any goroutine may call it.
+func (s *Session) Subscribed() bool {
 	s.info.Lock()
 	defer s.info.Unlock()
-	return s.infoData.subscriptions() > 0
+	return s.infoData.Subscriptions() > 0
 }
 
 // overLimit reports whether the client must be closed because too much output waits for it: extra bytes that are on
@@ -97,7 +97,7 @@ func (srv *Server) expired(s *Session, now int64) bool {
 	set := srv.config.Get()
 	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && !s.subs.Any() && !s.monitor &&
 		!s.follower.following.Load()
-	if idle && now-d.lastActive > int64(set.Timeout)*1000 {
+	if idle && now-d.LastActive > int64(set.Timeout)*1000 {
 		srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
 		return true
 	}

@@ -98,7 +98,7 @@ func (m *monitors) feed(s *Session, from command.Origin, cmd *command.Command, a
 	defer m.mu.Unlock()
 	for _, to := range m.list {
 		if to != s || !s.closing { // who says QUIT reads no more than its reply
-			to.pushAfter(&s.origin, line)
+			to.Tell(&s.origin.Changer, line)
 		}
 	}
 }

@@ -3,10 +3,20 @@ package server
 import (
 	"strconv"
 
+	"github.com/atomredis/atomredis/tracking"
+
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/pubsub"
 )
+
+// origin is who makes changes: a client, or what serves it while it is blocked. It is used by the goroutine that makes
+// them.
+type origin struct {
+	session *Session
+	pushed  bool // the running command has published something to its own client; it follows the reply
+	tracking.Changer
+}
 
 // observer passes on what the engine tells of keys.
 type observer Server
@@ -66,12 +76,18 @@ func (o *observer) publish(by *pubsub.Subscriptions, class engine.EventClass, ev
 
 // KeyChanged invalidates clients' caches of a key.
 func (o *observer) KeyChanged(owner any, _ int, key string) {
-	by, _ := owner.(*origin)
-	o.tracking.invalidate(by, key)
+	o.tracking.Invalidate(changerOf(owner), key)
 }
 
 // Flushed invalidates clients' caches altogether.
 func (o *observer) Flushed(owner any, _ int) {
-	by, _ := owner.(*origin)
-	o.tracking.invalidateAll(by)
+	o.tracking.InvalidateAll(changerOf(owner))
+}
+
+// changerOf returns who makes a change, of which the engine knows the owner; nil if it is nobody.
+func changerOf(owner any) *tracking.Changer {
+	if from, _ := owner.(*origin); from != nil {
+		return &from.Changer
+	}
+	return nil
 }

@@ -103,7 +103,7 @@ func (p *pauseState) holds(s *Session, now int64) bool {
 }
 
 // held returns the number of clients that wait for the end of the pause.
-func (p *pauseState) held(r *clients, now int64) int {
+func (p *pauseState) held(r *register, now int64) int {
 	if !p.active.Load() {
 		return 0
 	}
@@ -119,33 +119,4 @@ func (p *pauseState) held(r *clients, now int64) int {
 		}
 	}
 	return n
-}
-
-func cmdClientPause(c *command.Ctx) {
-	all := true
-	if len(c.Args) > 4 {
-		command.WrongUse(c, "CLIENT")
-		return
-	}
-	if len(c.Args) == 4 {
-		switch {
-		case command.EqualFold(c.Args[3], "write"):
-			all = false
-		case command.EqualFold(c.Args[3], "all"):
-		default:
-			c.Err("ERR CLIENT PAUSE mode must be WRITE or ALL")
-			return
-		}
-	}
-	ms, ok := c.IntTimeout(c.Args[2])
-	if !ok {
-		return
-	}
-	serverOf(c).pause.begin(c.Now(), c.Now()+ms, all)
-	c.W.OK()
-}
-
-func cmdClientUnpause(c *command.Ctx) {
-	serverOf(c).pause.resume()
-	c.W.OK()
 }

@@ -723,10 +723,10 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 		}
 	}
 	s.endCommands() // before the arguments are overwritten
-	if len(s.origin.changed) > 0 {
-		srv.tracking.broadcast(&s.origin)
+	if s.origin.Changed() {
+		srv.tracking.Broadcast(&s.origin.Changer)
 	}
-	s.out.Buf, s.origin.later = s.out.Buf[:0], s.origin.later[:0]
+	s.out.Buf, s.origin.Later = s.out.Buf[:0], s.origin.Later[:0]
 	return nil
 }
 

@@ -53,7 +53,7 @@ func (h *scriptCaller) Call(args [][]byte, proto int) []byte {
 	}
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
 	s.runMonitored(c)
-	if s.tracking.on {
+	if s.tracking.On() {
 		s.rememberKeys(cmd, args)
 	}
 	return h.w.Buf

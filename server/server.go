@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/tracking"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/atomredis/atomredis/acl"
@@ -49,9 +51,9 @@ type Server struct {
 	ownFiles bool  // data is stored in the system's files
 	fs       vfs.FS
 
-	clients      clients
+	clients      register
 	pubsub       pubsub.Hub
-	tracking     trackingTable
+	tracking     *tracking.Table
 	monitors     monitors
 	followed     followers
 	migrations   migrate.Conns
@@ -190,6 +192,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 
 		supervised: o.Supervised,
 	}
+	srv.tracking = tracking.New((*trackers)(srv))
 	srv.handlers.number = serverNumbers.Add(1)
 	for _, l := range o.Listeners {
 		srv.listeners.all = append(srv.listeners.all, &listener{Listener: l})
@@ -293,7 +296,7 @@ func (srv *Server) configChanged(old, set *config.Settings) error {
 	srv.hearEvents(set)
 	srv.ks.SetListLimit(set.List)
 	srv.timing.set(set)
-	srv.tracking.limit(set.TrackingTableMaxKeys)
+	srv.tracking.Limit(set.TrackingTableMaxKeys)
 	srv.setLimits(old, set)
 	if set.MinReplicasToWrite != old.MinReplicasToWrite || set.MinReplicasMaxLag != old.MinReplicasMaxLag {
 		srv.countFollowersFor(set)

@@ -82,7 +82,7 @@ func (s *Session) runAfter() {
 }
 
 // Name returns the name that CLIENT SETNAME has given the client.
-func (s *Session) Name() string { return s.name }
+func (s *Session) Name() string { return s.options.Name }
 
 // Addr returns the address of the client, as CLIENT LIST shows it.
 func (s *Session) Addr() string { return s.peer.Addr }
@@ -105,9 +105,9 @@ func (srv *Server) EachClient(fn func(name string, waits *engine.Waiter)) {
 	for _, s := range srv.clients.all() {
 		d := s.snapshot()
 		if d.wait == nil {
-			fn(d.name, nil)
+			fn(d.Name, nil)
 		} else {
-			fn(d.name, &d.wait.waiter)
+			fn(d.Name, &d.wait.waiter)
 		}
 	}
 }

@@ -55,9 +55,6 @@ type Session struct {
 	lastCmd      *command.Command
 	script       *scriptCaller // the script that runs, or ran last; nil before the first
 	custom       *Caller       // the custom command that runs; nil if none does
-	name         string
-	libName      string
-	libVersion   string
 
 	// proto is out.Proto for those who send pushes.
 	proto atomic.Int32
@@ -91,8 +88,7 @@ func (srv *Server) newSession(peer Peer, wake func()) *Session {
 		started: srv.ks.Clock().Now(),
 	}
 	s.now = s.started.UnixMilli()
-	s.origin.session = s
-	s.subs.Join(&srv.pubsub, s)
+	s.join()
 	s.setProto(2)
 	s.parser.MaxBulk = srv.MaxBulk()
 	s.becomeDefault()
@@ -101,6 +97,9 @@ func (srv *Server) newSession(peer Peer, wake func()) *Session {
 	s.replyBuffer.resetAt = s.now
 	s.states = srv.newStates()
 	srv.clients.add(s)
+	d := &s.infoData.Info
+	d.ID, d.Addr, d.Local, d.FD, d.Unix = s.id, peer.Addr, peer.Local, peer.FD, peer.unix()
+	d.Started = s.started.UnixMilli()
 	s.publish()
 	return s
 }
@@ -170,7 +169,7 @@ func (s *Session) sentOutput(size, n int) {
 	}
 	s.out.Expected = min(s.replyBuffer.peak, maxExpected)
 	s.info.Lock()
-	s.infoData.output = s.out.Len()
+	s.infoData.Output = s.out.Len()
 	s.publishBuffer(&s.infoData)
 	s.countMemory(&s.infoData)
 	s.info.Unlock()
@@ -198,7 +197,7 @@ func (s *Session) Close() {
 	s.srv.tellGone(s)
 	s.Unwatch()
 	s.subs.UnsubscribeAll()
-	s.stopTracking()
+	s.tracking.Stop()
 	if s.monitor {
 		s.srv.monitors.remove(s)
 	}

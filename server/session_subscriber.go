@@ -1,12 +1,21 @@
 package server
 
 import (
+	"github.com/atomredis/atomredis/clients"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/tracking"
 )
 
-// This file is the session as one that publishes and subscribes.
+// This file is the session as one that hears of messages and of changes, for packages pubsub and tracking.
+
+// join lets the session publish, subscribe and track.
+func (s *Session) join() {
+	s.origin.session, s.origin.Client = s, &s.tracking
+	s.subs.Join(&s.srv.pubsub, s)
+	s.tracking.Join(s.srv.tracking, s)
+}
 
 // PubSub returns the hub of published messages.
 func (srv *Server) PubSub() *pubsub.Hub { return &srv.pubsub }
@@ -33,11 +42,46 @@ func (s *Session) Repeats(cmd *command.Command) bool { return s.next == cmd }
 
 // WriteMessage writes a message that CLIENT REPLY does not keep back.
 func (s *Session) WriteMessage(c *command.Ctx, message command.Reply) {
-	if s.replies == replyOn {
+	if s.options.Replies == clients.ReplyOn {
 		message(c.W)
 		return
 	}
-	w := resp.Writer{Buf: s.origin.later, Proto: c.W.Proto}
+	w := resp.Writer{Buf: s.origin.Later, Proto: c.W.Proto}
 	message(&w)
-	s.origin.later = w.Buf
+	s.origin.Later = w.Buf
 }
+
+// Tracking returns what the client has chosen with CLIENT TRACKING.
+func (s *Session) Tracking() *tracking.Client { return &s.tracking }
+
+// Tell implements tracking.Peer.
+func (s *Session) Tell(by *tracking.Changer, message []byte) {
+	if by != nil && by.Client == &s.tracking {
+		by.Later = append(by.Later, message...)
+		return
+	}
+	s.post(0, message)
+}
+
+// rememberKeys notes the keys that a command of a tracking client has read, under the command's guard.
+func (s *Session) rememberKeys(cmd *command.Command, args [][]byte) {
+	within := s.tx.active || s.ctx.NoBlock || s.ctx.Cmd != cmd // in a transaction or a script
+	s.tracking.Read(&s.origin.Changer, cmd, args, within)
+}
+
+// trackers is the server, for package tracking.
+type trackers Server
+
+// Peer implements tracking.Host.
+func (t *trackers) Peer(id int64) tracking.Peer {
+	if s := t.clients.get(id); s != nil {
+		return s
+	}
+	return nil
+}
+
+// ObserveChanges implements tracking.Host.
+func (t *trackers) ObserveChanges(on bool) { t.ks.ObserveChanges(on) }
+
+// MaxKeys implements tracking.Host.
+func (t *trackers) MaxKeys() int { return t.config.Get().TrackingTableMaxKeys }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atomredis/atomredis/tracking"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -24,15 +26,16 @@ func TestPostedMessagesBeyondTheLimitKillOnce(t *testing.T) {
 func TestRefusedCommandEndsClientCaching(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
+	caching := func() bool { return s.tracking.Flags()&tracking.Caching != 0 }
 	b.feed(s, request("CLIENT", "TRACKING", "ON", "OPTIN"))
 	for _, refused := range [][]string{{"GET"}, {"NOSUCH"}, {"CLIENT", "NOSUCH"}} {
 		b.feed(s, request("CLIENT", "CACHING", "YES"))
-		require.True(t, s.tracking.caching)
+		require.True(t, caching())
 		b.feed(s, request(refused...))
-		require.False(t, s.tracking.caching, "%q", refused)
+		require.False(t, caching(), "%q", refused)
 	}
 	b.feed(s, request("CLIENT", "CACHING", "YES"), request("CLIENT", "CACHING"), request("MULTI"), request("GET"))
-	require.True(t, s.tracking.caching, "it lasts for the whole transaction")
+	require.True(t, caching(), "it lasts for the whole transaction")
 	b.finish(t, s)
 }
 
@@ -68,11 +71,11 @@ func TestOthersSeeThatOutputWasSent(t *testing.T) {
 	b := newHarness(t)
 	s := b.session()
 	s.Input(request("PING"), b.ks.Now())
-	require.Equal(t, len("+PONG\r\n"), s.snapshot().output)
+	require.Equal(t, len("+PONG\r\n"), s.snapshot().Output)
 	s.SetOutput(s.Output()[:3])
-	require.Equal(t, 3, s.snapshot().output)
+	require.Equal(t, 3, s.snapshot().Output)
 	s.SetOutput(nil)
-	require.Zero(t, s.snapshot().output)
+	require.Zero(t, s.snapshot().Output)
 	b.finish(t, s)
 }
 

@@ -209,8 +209,7 @@ type replayer struct {
 // newReplayer returns one for commands from one of the origins that are Accepted.
 func newReplayer(srv *Server, from command.Origin) *replayer {
 	s := &Session{srv: srv, wake: func() {}, authenticated: true, states: srv.newStates()}
-	s.origin.session = s
-	s.subs.Join(&srv.pubsub, s)
+	s.join()
 	s.setProto(2)
 	s.ctx = command.Ctx{W: &s.out, G: &s.guard, Client: s, Host: srv, NoBlock: true, Origin: from}
 	return &replayer{s: s, parser: resp.Parser{MaxBulk: maxJournalBulk}}

@@ -123,7 +123,7 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 		s.suspicious = suspicion
 	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
 		cmd.Flags&command.SkipSlowlog == 0 && args != nil {
-		s.srv.slowlog.Add(s.srv.ks.Now(), s.peer.Addr, s.name, cmd, args, took, set.SlowlogMaxLen)
+		s.srv.slowlog.Add(s.srv.ks.Now(), s.peer.Addr, s.options.Name, cmd, args, took, set.SlowlogMaxLen)
 	}
 	event := "command"
 	if cmd.Flags&command.Fast != 0 {

@@ -268,7 +268,7 @@ func (s *Session) Exec(c *command.Ctx) {
 		}
 		c.Cmd, c.Args, c.DB = q.cmd, q.args, s.db
 		s.runQueued(c, q.long)
-		if s.tracking.on {
+		if s.tracking.On() {
 			s.rememberKeys(q.cmd, q.args)
 		}
 	}

@@ -3,6 +3,8 @@ package server
 import (
 	"slices"
 
+	"github.com/atomredis/atomredis/clients"
+
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/pubsub"
@@ -89,14 +91,6 @@ func (s *Session) unrestricted() bool {
 // Account returns that of the client's user; nil if the session has none.
 func (s *Session) Account() *acl.Account { return s.account.Load() }
 
-// userName is the name of the client's user, as CLIENT LIST shows it.
-func (s *Session) userName() string {
-	if a := s.account.Load(); a != nil {
-		return a.User().Name()
-	}
-	return "(superuser)"
-}
-
 // check decides whether the client's user may execute a command.
 func (s *Session) check(cmd *command.Command, args [][]byte) acl.Verdict {
 	if a := s.account.Load(); a != nil {
@@ -118,7 +112,7 @@ func (s *Session) denied(from command.Origin, cmd *command.Command, args [][]byt
 		return ""
 	}
 	s.logVerdict(from, cmd, v)
-	return v.Refusal(from, cmd, s.userName())
+	return v.Refusal(from, cmd, clients.UserName(s.account.Load()))
 }
 
 // Where a refused command came from, in the log.
@@ -145,7 +139,7 @@ func (s *Session) logVerdict(from command.Origin, cmd *command.Command, v acl.Ve
 	if from.In(command.FromScript) {
 		context, cmd = inScript, s.ctx.Cmd // what the client has sent
 	}
-	s.logDenial(cmd, context, v.Reason, object, s.userName())
+	s.logDenial(cmd, context, v.Reason, object, clients.UserName(s.account.Load()))
 }
 
 // logDenial notes in the log what was refused to the client, whose command is cmd.
@@ -153,10 +147,11 @@ func (s *Session) logDenial(cmd *command.Command, context string, why acl.Reason
 	if s.tx.running == 0 {
 		s.lastCmd = cmd // it is in the description of the client
 	}
-	s.publish()
-	s.srv.stats.denied[why].Add(1)
 	now := s.srv.ks.Now()
+	s.publish()
+	about := s.about(now)
+	s.srv.stats.denied[why].Add(1)
 	s.srv.users.Log.Add(acl.Entry{Reason: why, Context: context, Object: object, User: user, Time: now,
-		Client: string(s.describe(nil, now))},
+		Client: string(about.AppendLine(nil, now))},
 		s.srv.config.Get().ACLLogMaxLen)
 }

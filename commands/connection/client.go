@@ -1,18 +1,17 @@
-package server
+package connection
 
 import (
 	"fmt"
 	"math"
-	"strconv"
 
-	"github.com/atomredis/atomredis/acl"
+	"github.com/atomredis/atomredis/clients"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
 func init() { command.Register(clientCommands) }
 
-// clientCommands is CLIENT. What it says about tracking is carried out in tracking.go, about pauses in pause.go.
+// clientCommands is CLIENT. What it says about tracking is in tracking.go.
 var clientCommands = []*command.Command{
 	{Name: "client", Group: "connection", Since: "2.4.0", Arity: -2,
 		KeepsCaching: true,
@@ -22,106 +21,107 @@ var clientCommands = []*command.Command{
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Tracks, or does not track, the keys of the next command",
 				Syntax:  "<YES | NO>", Complexity: "O(1)",
-				Stateful: true, Do: cmdClientCaching},
+				Stateful: true, Do: clientCaching},
 			{Name: "client|getname", Group: "connection", Since: "2.6.9", Arity: 2,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
-				Summary: "Returns the connection's name", Complexity: "O(1)", Do: cmdClientGetname},
+				Summary: "Returns the connection's name", Complexity: "O(1)", Do: clientGetname},
 			{Name: "client|getredir", Group: "connection", Since: "6.0.0", Arity: 2,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary:    "Returns the ID of the client that gets this one's invalidations",
-				Complexity: "O(1)", Do: cmdClientGetredir},
+				Complexity: "O(1)", Do: clientGetredir},
 			{Name: "client|help", Group: "connection", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				ACL:     command.CatConnection,
-				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdClientHelp},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: clientHelp},
 			{Name: "client|id", Group: "connection", Since: "5.0.0", Arity: 2,
 				Flags:   command.NoScript | command.Loading | command.Stale,
 				ACL:     command.CatConnection,
-				Summary: "Returns the connection's ID", Complexity: "O(1)", Do: cmdClientID},
+				Summary: "Returns the connection's ID", Complexity: "O(1)", Do: clientID},
 			{Name: "client|info", Group: "connection", Since: "6.2.0", Arity: 2,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
-				Summary: "Shows the connection's state", Complexity: "O(1)", Do: cmdClientInfo},
+				Summary: "Shows the connection's state", Complexity: "O(1)", Do: clientInfo},
 			{Name: "client|kill", Group: "connection", Since: "2.4.0", Arity: -3,
 				Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Disconnects clients",
 				Syntax: "<ip:port | [ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | USER username | ADDR ip:port | LADDR ip:port | SKIPME <YES | NO> | MAXAGE maxage] " +
 					"[[ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | USER username | ADDR ip:port | LADDR ip:port | SKIPME <YES | NO> | MAXAGE maxage] ...]>",
-				Complexity: "O(N), where N is the number of clients", Do: cmdClientKill},
+				Complexity: "O(N), where N is the number of clients", Do: clientKill},
 			{Name: "client|list", Group: "connection", Since: "2.4.0", Arity: -2,
 				Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary:    "Lists connections with their state",
 				Syntax:     "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
-				Complexity: "O(N), where N is the number of clients", Do: cmdClientList},
+				Complexity: "O(N), where N is the number of clients", Do: clientList},
 			{Name: "client|no-evict", Group: "connection", Since: "7.0.0", Arity: 3,
 				Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Exempts the connection from maxmemory-clients", Syntax: "<ON | OFF>", Complexity: "O(1)",
-				Stateful: true, Do: cmdClientNoEvict},
+				Stateful: true, Do: clientNoEvict},
 			{Name: "client|no-touch", Group: "connection", Since: "7.2.0", Arity: 3,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Stops the connection's commands from updating access times", Syntax: "<ON | OFF>",
 				Complexity: "O(1)",
-				Stateful:   true, Do: cmdClientNoTouch},
+				Stateful:   true, Do: clientNoTouch},
 			{Name: "client|pause", Group: "connection", Since: "2.9.50", Arity: -3,
 				Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Suspends commands of clients for some time",
-				Syntax:  "timeout [WRITE | ALL]", Complexity: "O(1)", Do: cmdClientPause},
+				Syntax:  "timeout [WRITE | ALL]", Complexity: "O(1)", Do: clientPause},
 			{Name: "client|reply", Group: "connection", Since: "3.2.0", Arity: 3,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Turns replies on or off", Syntax: "<ON | OFF | SKIP>", Complexity: "O(1)",
-				Stateful: true, Do: cmdClientReply},
+				Stateful: true, Do: clientReply},
 			{Name: "client|setinfo", Group: "connection", Since: "7.2.0", Arity: 4,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Sets the client library's name or version", Syntax: "<LIB-NAME libname | LIB-VER libver>",
 				Complexity: "O(1)",
-				Stateful:   true, Do: cmdClientSetinfo},
+				Stateful:   true, Do: clientSetinfo},
 			{Name: "client|setname", Group: "connection", Since: "2.6.9", Arity: 3,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Names the connection", Syntax: "connection-name", Complexity: "O(1)",
-				Stateful: true, Do: cmdClientSetname},
+				Stateful: true, Do: clientSetname},
 			{Name: "client|tracking", Group: "connection", Since: "6.0.0", Arity: -3,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary:    "Turns invalidation messages for cached keys on or off",
 				Syntax:     "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
 				Complexity: "O(N), where N is the number of prefixes",
-				Stateful:   true, Do: cmdClientTracking},
+				Stateful:   true, Do: clientTracking},
 			{Name: "client|trackinginfo", Group: "connection", Since: "6.2.0", Arity: 2,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
-				Summary: "Shows how the connection's keys are tracked", Complexity: "O(1)", Do: cmdClientTrackinginfo},
+				Summary: "Shows how the connection's keys are tracked", Complexity: "O(1)", Do: clientTrackinginfo},
 			{Name: "client|unblock", Group: "connection", Since: "5.0.0", Arity: -3,
 				Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Unblocks a client that waits in a blocking command",
-				Syntax:  "client-id [TIMEOUT | ERROR]", Complexity: "O(1)", Do: cmdClientUnblock},
+				Syntax:  "client-id [TIMEOUT | ERROR]", Complexity: "O(1)", Do: clientUnblock},
 			{Name: "client|unpause", Group: "connection", Since: "6.2.0", Arity: 2,
 				Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary:    "Ends CLIENT PAUSE",
-				Complexity: "O(N), where N is the number of clients that wait", Do: cmdClientUnpause},
+				Complexity: "O(N), where N is the number of clients that wait", Do: clientUnpause},
 		}},
 }
 
-func cmdClientGetname(c *command.Ctx) {
-	if sessionOf(c).name == "" {
+func clientGetname(c *command.Ctx) {
+	name := clientOf(c).Options().Name
+	if name == "" {
 		c.W.Null()
 		return
 	}
-	c.W.BulkString(sessionOf(c).name)
+	c.W.BulkString(name)
 }
 
-func cmdClientSetname(c *command.Ctx) {
+func clientSetname(c *command.Ctx) {
 	if !printable(c.Args[2]) {
 		c.Err(errClientName)
 		return
 	}
-	sessionOf(c).name = string(c.Args[2])
+	clientOf(c).Options().Name = string(c.Args[2])
 	c.W.OK()
 }
 
-func cmdClientSetinfo(c *command.Ctx) {
-	s := sessionOf(c)
+func clientSetinfo(c *command.Ctx) {
+	options := clientOf(c).Options()
 	var field *string
 	switch {
 	case command.EqualFold(c.Args[2], "lib-name"):
-		field = &s.libName
+		field = &options.Library
 	case command.EqualFold(c.Args[2], "lib-ver"):
-		field = &s.libVersion
+		field = &options.LibraryVersion
 	default:
 		c.Err(command.Error(fmt.Sprintf("ERR Unrecognized option '%s'", c.Args[2])))
 		return
@@ -134,10 +134,10 @@ func cmdClientSetinfo(c *command.Ctx) {
 	c.W.OK()
 }
 
-func cmdClientID(c *command.Ctx) { c.W.Int(sessionOf(c).id) }
+func clientID(c *command.Ctx) { c.W.Int(clientOf(c).ID()) }
 
-func cmdClientNoEvict(c *command.Ctx) { onOff(c, &sessionOf(c).noEvict) }
-func cmdClientNoTouch(c *command.Ctx) { onOff(c, &sessionOf(c).guard.NoTouch) }
+func clientNoEvict(c *command.Ctx) { onOff(c, &clientOf(c).Options().NoEvict) }
+func clientNoTouch(c *command.Ctx) { onOff(c, &c.G.NoTouch) }
 
 // onOff sets a switch as the argument says.
 func onOff(c *command.Ctx, to *bool) {
@@ -153,275 +153,107 @@ func onOff(c *command.Ctx, to *bool) {
 	c.W.OK()
 }
 
-// cmdClientReply answers ON alone.
-func cmdClientReply(c *command.Ctx) {
-	s := sessionOf(c)
+// clientReply answers ON alone.
+func clientReply(c *command.Ctx) {
+	replies := &clientOf(c).Options().Replies
 	switch {
 	case command.EqualFold(c.Args[2], "on"):
-		s.replies = replyOn
+		*replies = clients.ReplyOn
 		c.W.OK()
 	case command.EqualFold(c.Args[2], "off"):
-		s.replies = replyOff
+		*replies = clients.ReplyOff
 	case command.EqualFold(c.Args[2], "skip"):
-		if s.replies != replyOff {
-			s.replies = replySkipNext
+		if *replies != clients.ReplyOff {
+			*replies = clients.SkipNext
 		}
 	default:
 		c.Err(command.ErrSyntax)
 	}
 }
 
-// clientType is what CLIENT LIST and CLIENT KILL tell clients apart by.
-type clientType uint8
-
-const (
-	anyType clientType = iota
-	normalType
-	pubsubType
-	masterType // there are none: the link to a master is no client
-	replicaType
-)
-
-// clientTypeArg reads a type; if it is none an error is written and ok is false.
-func clientTypeArg(c *command.Ctx, arg []byte) (t clientType, ok bool) {
-	switch command.Lower(arg) {
-	case "normal":
-		return normalType, true
-	case "pubsub":
-		return pubsubType, true
-	case "master":
-		return masterType, true
-	case "replica", "slave":
-		return replicaType, true
+// typeArg reads a type of clients; if it is none an error is written and ok is false.
+func typeArg(c *command.Ctx, arg []byte) (t clients.Type, ok bool) {
+	if t, ok = clients.ParseType(arg); !ok {
+		c.Err(command.Error(fmt.Sprintf("ERR Unknown client type '%s'", arg)))
 	}
-	c.Err(command.Error(fmt.Sprintf("ERR Unknown client type '%s'", arg)))
-	return anyType, false
+	return t, ok
 }
 
-// subscriptions counts those of all kinds.
-func (d *clientInfo) subscriptions() int { return d.channels + d.patterns + d.shardChannels }
-
-func (d *clientInfo) clientType() clientType {
-	switch {
-	case d.follower:
-		return replicaType
-	case d.subscriptions() > 0:
-		return pubsubType
-	}
-	return normalType
+func clientInfo(c *command.Ctx) {
+	info := clientOf(c).Refresh(c.Cmd, c.Now())
+	c.W.Verbatim("txt", string(info.AppendLine(nil, c.Now()))+"\n")
 }
 
-func cmdClientInfo(c *command.Ctx) {
-	publishSelf(c)
-	c.W.Verbatim("txt", string(sessionOf(c).describe(nil, c.Now()))+"\n")
-}
-
-// publishSelf lets the client see itself as it is now, not as it was after its last batch.
-func publishSelf(c *command.Ctx) {
-	if sessionOf(c).tx.running == 0 {
-		sessionOf(c).lastCmd = c.Cmd
-	}
-	sessionOf(c).publish()
-}
-
-func cmdClientList(c *command.Ctx) {
-	all := serverOf(c).clients.all()
-	typ := anyType
+func clientList(c *command.Ctx) {
+	typ := clients.Any
 	switch {
 	case len(c.Args) == 2:
 	case len(c.Args) == 4 && command.EqualFold(c.Args[2], "type"):
 		var ok bool
-		if typ, ok = clientTypeArg(c, c.Args[3]); !ok {
+		if typ, ok = typeArg(c, c.Args[3]); !ok {
 			return
 		}
 	case len(c.Args) > 3 && command.EqualFold(c.Args[2], "id"):
-		all = all[:0]
-		for _, arg := range c.Args[3:] {
-			id, ok := c.IntIn(arg, math.MinInt64, math.MaxInt64, "ERR Invalid client ID")
-			if !ok {
-				return
-			}
-			if s := serverOf(c).clients.get(id); s != nil {
-				all = append(all, s)
-			}
-		}
+		listByID(c)
+		return
 	default:
 		c.Err(command.ErrSyntax)
 		return
 	}
-	publishSelf(c)
+	clientOf(c).Refresh(c.Cmd, c.Now())
 	var text []byte
-	for _, s := range all {
-		if d := s.snapshot(); s.dying() || typ != anyType && d.clientType() != typ {
-			continue
+	for info := range hostOf(c).Clients(c.Now()) {
+		if typ == clients.Any || info.Type() == typ {
+			text = append(info.AppendLine(text, c.Now()), '\n')
 		}
-		text = append(s.describe(text, c.Now()), '\n')
 	}
 	c.W.Verbatim("txt", string(text))
 }
 
-// describe appends a line on the session without its end, as CLIENT LIST shows it. Any goroutine may call it.
-func (s *Session) describe(dst []byte, now int64) []byte {
-	d := s.snapshot()
-	number := func(name string, n int64) {
-		dst = append(append(append(dst, ' '), name...), '=')
-		dst = strconv.AppendInt(dst, n, 10)
+// listByID is CLIENT LIST with the numbers of clients.
+func listByID(c *command.Ctx) {
+	var ids []int64
+	for _, arg := range c.Args[3:] {
+		id, ok := c.IntIn(arg, math.MinInt64, math.MaxInt64, "ERR Invalid client ID")
+		if !ok {
+			return
+		}
+		ids = append(ids, id)
 	}
-	text := func(name, value string) {
-		dst = append(append(append(append(dst, ' '), name...), '='), value...)
-	}
-	dst = strconv.AppendInt(append(dst, "id="...), s.id, 10)
-	text("addr", s.peer.Addr)
-	text("laddr", s.peer.Local)
-	number("fd", int64(s.peer.FD))
-	text("name", d.name)
-	number("age", max(now-s.started.UnixMilli(), 0)/1000)
-	number("idle", max(now-d.lastActive, 0)/1000)
-	text("flags", s.flagLetters(&d, now))
-	number("db", int64(d.db))
-	number("sub", int64(d.channels))
-	number("psub", int64(d.patterns))
-	number("ssub", int64(d.shardChannels))
-	number("multi", int64(d.multi))
-	number("qbuf", int64(d.input))
-	number("qbuf-free", int64(d.inputFree))
-	number("argv-mem", 0) // arguments are views into the input
-	number("multi-mem", d.queued)
-	number("rbs", int64(d.buffer))
-	number("rbp", int64(d.peak))
-	number("obl", int64(d.output))
-	number("oll", 0)
-	number("omem", int64(d.output))
-	number("tot-mem", d.memory)
-	events := "r"
-	if d.output > 0 {
-		events = "rw"
-	}
-	text("events", events)
-	cmd := "NULL"
-	if d.lastCmd != nil {
-		cmd = d.lastCmd.Name
-	}
-	text("cmd", cmd)
-	text("user", s.userName())
-	redirect := int64(-1)
-	if d.tracking != 0 {
-		redirect = d.redirect
-	}
-	number("redir", redirect)
-	number("resp", int64(d.proto))
-	// which Redis 7.4 has behind multi; programs that were written for Redis 7.0 expect qbuf there
-	number("watch", int64(d.watched))
-	text("lib-name", d.lib)
-	text("lib-ver", d.libVersion)
-	return dst
-}
-
-// flagLetters returns a letter for everything that is special about a client.
-func (s *Session) flagLetters(d *clientInfo, now int64) string {
-	var letters []byte
-	for _, f := range []struct {
-		set    bool
-		letter byte
-	}{
-		{d.monitor, 'O'},
-		{d.follower, 'S'},
-		{d.subscriptions() > 0, 'P'},
-		{d.multi >= 0, 'x'},
-		{d.blocked || s.srv.pause.holds(s, now), 'b'},
-		{d.tracking&trackingOn != 0, 't'},
-		{d.tracking&trackingBroken != 0, 'R'},
-		{d.tracking&trackingBcast != 0, 'B'},
-		{d.closing, 'c'},
-		{s.dying(), 'A'},
-		{s.peer.unix(), 'U'},
-		{d.readOnly, 'r'},
-		{d.noEvict, 'e'},
-		{d.noTouch, 'T'},
-	} {
-		if f.set {
-			letters = append(letters, f.letter)
+	clientOf(c).Refresh(c.Cmd, c.Now())
+	var text []byte
+	for _, id := range ids {
+		if info, ok := hostOf(c).ClientByID(id, c.Now()); ok {
+			text = append(info.AppendLine(text, c.Now()), '\n')
 		}
 	}
-	if len(letters) == 0 {
-		return "N"
-	}
-	return string(letters)
+	c.W.Verbatim("txt", string(text))
 }
 
-// killFilter says which clients CLIENT KILL is meant for.
-type killFilter struct {
-	id          int64 // 0 = whatever
-	typ         clientType
-	addr, local []byte
-	user        *acl.Account // nil = whoever
-	skipMe      bool
-	maxAge      int64 // seconds; 0 = whatever
-}
-
-// matches reports whether s, of which d is known, is meant.
-func (f *killFilter) matches(s *Session, d *clientInfo, now int64) bool {
-	switch {
-	case f.id != 0 && s.id != f.id,
-		f.typ != anyType && d.clientType() != f.typ,
-		f.addr != nil && s.peer.Addr != string(f.addr),
-		f.local != nil && s.peer.Local != string(f.local),
-		f.user != nil && s.account.Load() != f.user,
-		f.maxAge != 0 && (now-s.started.UnixMilli())/1000 < f.maxAge:
-		return false
-	}
-	return true
-}
-
-func cmdClientKill(c *command.Ctx) {
-	f, ok := killFilter{skipMe: true}, true
+func clientKill(c *command.Ctx) {
+	f, ok := clients.Filter{Addr: c.Args[2], First: true}, true
 	old := len(c.Args) == 3
-	if old {
-		f = killFilter{addr: c.Args[2]}
-	} else if f, ok = readKillFilter(c); !ok {
-		return
-	}
-	killed, self := int64(0), false
-	for _, s := range serverOf(c).clients.all() {
-		if s == sessionOf(c) {
-			publishSelf(c)
-		}
-		d := s.snapshot()
-		if s.dying() || !f.matches(s, &d, c.Now()) {
-			continue
-		}
-		if s == sessionOf(c) {
-			if f.skipMe {
-				continue
-			}
-			self = true
-		} else {
-			if w := d.wait; w != nil {
-				w.waiter.Withdraw() // from now on it takes nothing
-			}
-			s.post(mailKill)
-		}
-		if killed++; old {
-			break
+	if !old {
+		if f, ok = readKillFilter(c); !ok {
+			return
 		}
 	}
+	clientOf(c).Refresh(c.Cmd, c.Now())
+	killed := hostOf(c).Kill(c.Client, &f, c.Now())
 	switch {
 	case !old:
-		c.W.Int(killed)
+		c.W.Int(int64(killed))
 	case killed == 0:
 		c.Err("ERR No such client")
 	default:
 		c.W.OK()
 	}
-	if self {
-		sessionOf(c).closing = true // but the reply must still get out
-	}
 }
 
 // readKillFilter reads the options of CLIENT KILL; if there is something wrong with them an error is written and ok is
 // false.
-func readKillFilter(c *command.Ctx) (f killFilter, ok bool) {
-	f.skipMe = true
+func readKillFilter(c *command.Ctx) (f clients.Filter, ok bool) {
+	f.Except = clientOf(c).ID()
 	for o := c.Options(2); o.Next(); {
 		if !o.More() {
 			c.Err(command.ErrSyntax)
@@ -429,38 +261,38 @@ func readKillFilter(c *command.Ctx) (f killFilter, ok bool) {
 		}
 		switch {
 		case o.Is("id"):
-			if f.id, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, "ERR client-id should be greater than 0"); !ok {
+			if f.ID, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, "ERR client-id should be greater than 0"); !ok {
 				return f, false
 			}
 		case o.Is("type"):
-			if f.typ, ok = clientTypeArg(c, o.Arg()); !ok {
+			if f.Type, ok = typeArg(c, o.Arg()); !ok {
 				return f, false
 			}
 		case o.Is("addr"):
-			f.addr = o.Arg()
+			f.Addr = o.Arg()
 		case o.Is("laddr"):
-			f.local = o.Arg()
+			f.Local = o.Arg()
 		case o.Is("user"):
-			if f.user = serverOf(c).users.Get(o.Arg()); f.user == nil {
+			if f.Account = hostOf(c).Users().Get(o.Arg()); f.Account == nil {
 				c.Err(command.Error(fmt.Sprintf("ERR No such user '%s'", command.UntilNUL(o.Word()))))
 				return f, false
 			}
 		case o.Is("skipme"):
 			switch command.Lower(o.Arg()) {
 			case "yes":
-				f.skipMe = true
+				f.Except = clientOf(c).ID()
 			case "no":
-				f.skipMe = false
+				f.Except = 0
 			default:
 				c.Err(command.ErrSyntax)
 				return f, false
 			}
 		case o.Is("maxage"):
-			if f.maxAge, ok = resp.ParseInt(o.Arg()); !ok {
+			if f.MaxAge, ok = resp.ParseInt(o.Arg()); !ok {
 				c.Err("ERR maxage is not an integer or out of range")
 				return f, false
 			}
-			if f.maxAge <= 0 {
+			if f.MaxAge <= 0 {
 				c.Err("ERR maxage should be greater than 0")
 				return f, false
 			}
@@ -472,8 +304,8 @@ func readKillFilter(c *command.Ctx) (f killFilter, ok bool) {
 	return f, true
 }
 
-func cmdClientUnblock(c *command.Ctx) {
-	m := mailUnblocked
+func clientUnblock(c *command.Ctx) {
+	withError := false
 	if len(c.Args) > 4 {
 		command.WrongUse(c, "CLIENT")
 		return
@@ -482,7 +314,7 @@ func cmdClientUnblock(c *command.Ctx) {
 		switch {
 		case command.EqualFold(c.Args[3], "timeout"):
 		case command.EqualFold(c.Args[3], "error"):
-			m = mailError
+			withError = true
 		default:
 			c.Err("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 			return
@@ -492,18 +324,43 @@ func cmdClientUnblock(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if s := serverOf(c).clients.get(id); s != nil {
-		// Whoever withdraws the waiter decides how its wait ends: the key that it waits for, its timeout, or we.
-		if w := s.snapshot().wait; w != nil && w.waiter.Withdraw() {
-			s.post(m)
-			c.W.Int(1)
+	unblocked := int64(0)
+	if hostOf(c).Unblock(id, withError) {
+		unblocked = 1
+	}
+	c.W.Int(unblocked)
+}
+
+func clientPause(c *command.Ctx) {
+	all := true
+	if len(c.Args) > 4 {
+		command.WrongUse(c, "CLIENT")
+		return
+	}
+	if len(c.Args) == 4 {
+		switch {
+		case command.EqualFold(c.Args[3], "write"):
+			all = false
+		case command.EqualFold(c.Args[3], "all"):
+		default:
+			c.Err("ERR CLIENT PAUSE mode must be WRITE or ALL")
 			return
 		}
 	}
-	c.W.Int(0)
+	ms, ok := c.IntTimeout(c.Args[2])
+	if !ok {
+		return
+	}
+	hostOf(c).Pause(c.Now(), c.Now()+ms, all)
+	c.W.OK()
 }
 
-func cmdClientHelp(c *command.Ctx) {
+func clientUnpause(c *command.Ctx) {
+	hostOf(c).Unpause()
+	c.W.OK()
+}
+
+func clientHelp(c *command.Ctx) {
 	command.HelpReply(c,
 		"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CACHING (YES|NO)", "    Track the keys of the next command (OPTIN mode), or do not (OPTOUT mode).",

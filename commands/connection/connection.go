@@ -1,4 +1,5 @@
-package server
+// Package connection has what a client says about its own connection: AUTH, HELLO, SELECT and others, and CLIENT.
+package connection
 
 import (
 	"fmt"
@@ -11,42 +12,41 @@ import (
 
 func init() { command.Register(connectionCommands) }
 
-// connectionCommands are what a client says about its own connection; CLIENT is in cmd_client.go.
 var connectionCommands = []*command.Command{
 	{Name: "auth", Group: "connection", Since: "1.0.0", Arity: -2,
 		Flags:   command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
 		ACL:     command.CatConnection,
 		Summary: "Authenticates the connection", Syntax: "[username] password", Complexity: "O(1)",
-		Secrets: command.AllFrom(1), Stateful: true, Do: cmdAuth},
+		Secrets: command.AllFrom(1), Stateful: true, Do: auth},
 	{Name: "echo", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 		ACL:     command.CatConnection,
-		Summary: "Returns its argument", Syntax: "message", Complexity: "O(1)", Do: cmdEcho},
+		Summary: "Returns its argument", Syntax: "message", Complexity: "O(1)", Do: echo},
 	{Name: "hello", Group: "connection", Since: "6.0.0", Arity: -1,
 		Flags:      command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
 		ACL:        command.CatConnection,
 		Summary:    "Selects the protocol version and describes the server",
 		Syntax:     "[protover [AUTH username password] [SETNAME clientname]]",
 		Complexity: "O(1)",
-		Secrets:    helloSecrets, Stateful: true, Do: cmdHello},
+		Secrets:    helloSecrets, Stateful: true, Do: hello},
 	{Name: "ping", Group: "connection", Since: "1.0.0", Arity: -1, Flags: command.Fast, ACL: command.CatConnection,
 		WhileSubscribed: true, TellsOfFailure: true,
-		Summary: "Checks that the server answers", Syntax: "[message]", Complexity: "O(1)", Do: cmdPing},
+		Summary: "Checks that the server answers", Syntax: "[message]", Complexity: "O(1)", Do: ping},
 	{Name: "quit", Group: "connection", Since: "1.0.0", Arity: -1,
 		Flags:           command.AllowBusy | command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth,
 		ACL:             command.CatConnection,
 		WhileSubscribed: true, Immediate: true,
 		Summary: "Closes the connection", Complexity: "O(1)",
-		Stateful: true, Do: cmdQuit, EndsTransaction: true},
+		Stateful: true, Do: quit, EndsTransaction: true},
 	{Name: "reset", Group: "connection", Since: "6.2.0", Arity: 1,
 		Flags:           command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
 		ACL:             command.CatConnection,
 		WhileSubscribed: true, Immediate: true,
 		Summary: "Resets the connection to its initial state", Complexity: "O(1)",
-		Stateful: true, Do: cmdReset, EndsTransaction: true},
+		Stateful: true, Do: reset, EndsTransaction: true},
 	{Name: "select", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 		ACL:     command.CatConnection,
 		Summary: "Selects the connection's database", Syntax: "index", Complexity: "O(1)",
-		Stateful: true, Do: cmdSelect, Repeated: true},
+		Stateful: true, Do: selectDB, Repeated: true},
 }
 
 // helloSecrets calls fn with the indices of the user's name and the password.
@@ -71,11 +71,11 @@ const (
 	errClientName command.Error = "ERR Client names cannot contain spaces, newlines or special characters."
 )
 
-func cmdAuth(c *command.Ctx) {
+func auth(c *command.Ctx) {
 	user, password := []byte(acl.DefaultName), c.Args[1]
 	switch len(c.Args) {
 	case 2:
-		if !serverOf(c).users.Default().User().NeedsPassword() {
+		if !hostOf(c).Users().Default().User().NeedsPassword() {
 			c.Err(errNoPassword)
 			return
 		}
@@ -85,18 +85,18 @@ func cmdAuth(c *command.Ctx) {
 		c.Err(command.ErrSyntax)
 		return
 	}
-	if !sessionOf(c).enter(user, password) {
+	if !clientOf(c).Authenticate(user, password) {
 		c.Err(errWrongPass)
 		return
 	}
 	c.W.OK()
 }
 
-func cmdEcho(c *command.Ctx) { c.W.Bulk(c.Args[1]) }
+func echo(c *command.Ctx) { c.W.Bulk(c.Args[1]) }
 
-func cmdHello(c *command.Ctx) {
-	s := sessionOf(c)
-	proto := s.out.Proto
+func hello(c *command.Ctx) {
+	client := clientOf(c)
+	proto := c.W.Proto
 	if len(c.Args) > 1 {
 		n, ok := c.IntIn(c.Args[1], math.MinInt64, math.MaxInt64, errProtover)
 		if !ok {
@@ -123,18 +123,18 @@ func cmdHello(c *command.Ctx) {
 			return
 		}
 	}
-	if user != nil && !s.enter(user, password) {
+	if user != nil && !client.Authenticate(user, password) {
 		c.Err(errWrongPass)
 		return
 	}
-	if !s.authenticated {
+	if !client.Authenticated() {
 		c.Err(errNotAuthed)
 		return
 	}
 	if name != nil {
-		s.name = string(name)
+		client.Options().Name = string(name)
 	}
-	s.setProto(proto)
+	client.SetProtocol(proto)
 
 	c.W.Map(7)
 	c.W.BulkString("server")
@@ -144,21 +144,21 @@ func cmdHello(c *command.Ctx) {
 	c.W.BulkString("proto")
 	c.W.Int(int64(proto))
 	c.W.BulkString("id")
-	c.W.Int(s.id)
+	c.W.Int(client.ID())
 	c.W.BulkString("mode")
-	c.W.BulkString(serverOf(c).mode())
+	c.W.BulkString(hostOf(c).Mode())
 	c.W.BulkString("role")
-	c.W.BulkString(serverOf(c).replica.role())
+	c.W.BulkString(hostOf(c).Role())
 	c.W.BulkString("modules")
 	c.W.Array(0)
 }
 
-func cmdPing(c *command.Ctx) {
+func ping(c *command.Ctx) {
 	if len(c.Args) > 2 {
 		c.Err(command.WrongArity(c.Cmd))
 		return
 	}
-	if sessionOf(c).subs.Any() && c.W.Proto == 2 {
+	if clientOf(c).Subscriptions().Any() && c.W.Proto == 2 {
 		c.W.Array(2)
 		c.W.BulkString("pong")
 		if len(c.Args) == 1 {
@@ -172,31 +172,17 @@ func cmdPing(c *command.Ctx) {
 	c.W.Bulk(c.Args[1])
 }
 
-func cmdQuit(c *command.Ctx) {
+func quit(c *command.Ctx) {
 	c.W.OK()
-	sessionOf(c).closing = true
+	clientOf(c).Quit()
 }
 
-// cmdReset takes back all that the client has chosen, but for what it told of its library.
-func cmdReset(c *command.Ctx) {
-	s := sessionOf(c)
-	s.Discard()
-	s.subs.UnsubscribeAll()
-	s.stopTracking()
-	if s.monitor {
-		serverOf(c).monitors.remove(s)
-	}
-	s.db = 0
-	s.name = ""
-	s.replies = replyOn
-	s.noEvict, s.guard.NoTouch, s.debugging = false, false, false
-	s.readOnly = false
-	s.becomeDefault()
-	s.setProto(2)
+func reset(c *command.Ctx) {
+	clientOf(c).Reset()
 	c.W.Simple("RESET")
 }
 
-func cmdSelect(c *command.Ctx) {
+func selectDB(c *command.Ctx) {
 	db, ok := c.Int(c.Args[1])
 	switch {
 	case !ok:
@@ -205,13 +191,14 @@ func cmdSelect(c *command.Ctx) {
 		c.Err("ERR value is out of range, value must between -2147483648 and 2147483647")
 		return
 	case db != 0 && c.ClusterMode():
-		c.Err(errSelectInCluster)
+		c.Err("ERR SELECT is not allowed in cluster mode")
 		return
-	case db < 0 || db >= int64(serverOf(c).ks.Databases()):
+	case db < 0 || db >= int64(c.Host.Keyspace().Databases()):
 		c.Err(command.ErrDBRange)
 		return
 	}
-	c.DB, sessionOf(c).db = int(db), int(db)
+	c.DB = int(db)
+	clientOf(c).Select(c.DB)
 	c.W.OK()
 }
 
