@@ -119,12 +119,13 @@ func evalSource(c *command.Ctx, readOnly bool) {
 	if !ok {
 		return
 	}
-	script, err := scriptsOf(c).engine.Load(c.Args[1])
+	s := scriptsOf(c)
+	script, err := s.engine.Load(c.Args[1])
 	if err != nil {
 		c.Err(command.Error(err.Error()))
 		return
 	}
-	runScript(c, script, keys, args, readOnly)
+	s.runScript(c, script, keys, args, readOnly)
 }
 
 // evalDigest runs the script that the first argument names.
@@ -141,12 +142,13 @@ func evalDigest(c *command.Ctx, readOnly bool) {
 	if !ok {
 		return
 	}
-	script := scriptsOf(c).engine.Find(c.Args[1])
+	s := scriptsOf(c)
+	script := s.engine.Find(c.Args[1])
 	if script == nil {
 		c.Err(errNoScript)
 		return
 	}
-	runScript(c, script, keys, args, readOnly)
+	s.runScript(c, script, keys, args, readOnly)
 }
 
 // numberedKeys splits the arguments behind the script or function into keys and others. otherwise is the error if
@@ -169,7 +171,7 @@ func numberedKeys(c *command.Ctx, otherwise command.Error) (keys, args [][]byte,
 }
 
 // runScript runs a script for the client.
-func runScript(c *command.Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) {
+func (s *Scripts) runScript(c *command.Ctx, script *scripting.Script, keys, args [][]byte, readOnly bool) {
 	if script.Flags&scripting.NoCluster != 0 && c.ClusterMode() {
 		c.Err(errNoCluster)
 		return
@@ -184,12 +186,11 @@ func runScript(c *command.Ctx, script *scripting.Script, keys, args [][]byte, re
 			return
 		}
 	}
-	scripts := scriptsOf(c)
-	scripts.run(c, Running{}, Limits{
+	s.run(c, Running{}, Limits{
 		ReadOnly:   readOnly || script.Flags&scripting.NoWrites != 0,
 		AllowOOM:   script.Flags&scripting.AllowOOM != 0,
 		CrossSlots: !script.Declared || script.Flags&scripting.AllowCrossSlotKeys != 0,
-	}, func(h scripting.Host) { scripts.engine.Run(script, h, keys, args, c.W) })
+	}, func(h scripting.Host) { s.engine.Run(script, h, keys, args, c.W) })
 }
 
 // refuseWriter returns the error for a script or function that may write by its flags, while nobody may; "" if it may

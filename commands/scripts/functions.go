@@ -86,7 +86,8 @@ func fcallRo(c *command.Ctx) { callFunction(c, true) }
 
 // callFunction calls the function that the first argument names.
 func callFunction(c *command.Ctx, readOnly bool) {
-	fn := scriptsOf(c).functions.Find(c.Args[1])
+	s := scriptsOf(c)
+	fn := s.functions.Find(c.Args[1])
 	if fn == nil {
 		c.Err(errNoFunction)
 		return
@@ -107,12 +108,11 @@ func callFunction(c *command.Ctx, readOnly bool) {
 		c.Err(e)
 		return
 	}
-	scripts := scriptsOf(c)
-	scripts.run(c, Running{Function: fn.Name, Args: c.Args}, Limits{
+	s.run(c, Running{Function: fn.Name, Args: c.Args}, Limits{
 		ReadOnly:   readOnly || fn.Flags&scripting.NoWrites != 0,
 		AllowOOM:   fn.Flags&scripting.AllowOOM != 0,
 		CrossSlots: fn.Flags&scripting.AllowCrossSlotKeys != 0,
-	}, func(h scripting.Host) { scripts.functions.Run(fn, h, keys, args, c.W) })
+	}, func(h scripting.Host) { s.functions.Run(fn, h, keys, args, c.W) })
 }
 
 func functionLoad(c *command.Ctx) {
