@@ -8,6 +8,8 @@ type Options struct {
 	Library, LibraryVersion string
 	// NoEvict keeps the client when clients are disconnected to save memory.
 	NoEvict bool
+	// ReadOnly says that the client has sent READONLY, which only clusters know.
+	ReadOnly bool
 	// Replies says which commands are answered.
 	Replies Replies
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
 )
 
@@ -169,14 +170,14 @@ func (s *Session) refuseSlots(from command.Origin, cmd *command.Command, args []
 	if s.ctx.Origin.In(command.Accepted) {
 		return ""
 	}
-	slot, ok := keySlot(cmd, args)
+	slot, ok := cluster.SlotOfKeys(cmd, args)
 	switch {
 	case !ok && from.In(command.FromScript):
 		return errScriptForeign
 	case from.In(command.FromClient):
 		s.hashSlot = slot
-	case !from.In(command.FromScript) || slot == noSlot || s.script.CrossSlots:
-	case s.hashSlot == noSlot:
+	case !from.In(command.FromScript) || slot == cluster.NoSlot || s.script.CrossSlots:
+	case s.hashSlot == cluster.NoSlot:
 		s.hashSlot = slot
 	case s.hashSlot != slot:
 		return errScriptCrossSlot

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/acl"
+	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/commands/scripts"
 	"github.com/atomredis/atomredis/pubsub"
@@ -132,10 +133,10 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 			"client custom": notInRequest, "script": string(errScriptForeign),
 		}},
 		{name: "another slot than the script's", line: "SET b 1", settings: []string{"cluster-enabled", "yes"},
-			prepare: func(_ *harness, s *Session) { s.hashSlot = slotOfKey([]byte("a")) },
+			prepare: func(_ *harness, s *Session) { s.hashSlot = cluster.SlotOf([]byte("a")) },
 			want:    answers{"script": string(errScriptCrossSlot)}},
 		{name: "another slot, and the script may", line: "SET b 1", settings: []string{"cluster-enabled", "yes"},
-			prepare: func(_ *harness, s *Session) { s.hashSlot, s.script.CrossSlots = slotOfKey([]byte("a")), true }},
+			prepare: func(_ *harness, s *Session) { s.hashSlot, s.script.CrossSlots = cluster.SlotOf([]byte("a")), true }},
 		{name: "slots, of a master", line: "MSET a 1 b 2", settings: []string{"cluster-enabled", "yes"},
 			prepare: func(_ *harness, s *Session) { s.ctx.Origin = command.FromMaster }},
 		{name: "OOM", line: "SET k v", prepare: noMemory, want: answers{"client script": string(errOOM)}},

@@ -142,7 +142,7 @@
 // rename-command gives a server a table of its own over the shared entries. Lookup replaces the client's word by the
 // command's own name, so nothing behind it knows any other; the journal has own names (command.Table.Original).
 //
-// In cluster mode (cluster.go) the server is the only node. Session.refuseSlots compares the slots of keys.
+// In cluster mode (package cluster) the server is the only node. Session.refuseSlots compares the slots of keys.
 // Session.hashSlot is that of the running command or transaction, which a script's commands must keep to.
 //
 // # Doors and custom commands

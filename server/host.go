@@ -8,6 +8,7 @@ import (
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
 	aclcommands "github.com/atomredis/atomredis/commands/acl"
+	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/commands/connection"
 	"github.com/atomredis/atomredis/commands/migrate"
 	pubsubcommands "github.com/atomredis/atomredis/commands/pubsub"
@@ -25,18 +26,20 @@ import (
 
 // What the commands of each package need.
 var (
-	_ aclcommands.Host      = (*Server)(nil)
-	_ aclcommands.Client    = (*Session)(nil)
-	_ connection.Host       = (*Server)(nil)
-	_ connection.Client     = (*Session)(nil)
-	_ migrate.Host          = (*Server)(nil)
-	_ scripts.Host          = (*Server)(nil)
-	_ scripts.Client        = (*Session)(nil)
-	_ pubsubcommands.Host   = (*Server)(nil)
-	_ pubsubcommands.Client = (*Session)(nil)
-	_ servercommands.Host   = (*Server)(nil)
-	_ servercommands.Client = (*Session)(nil)
-	_ transactions.Client   = (*Session)(nil)
+	_ aclcommands.Host       = (*Server)(nil)
+	_ aclcommands.Client     = (*Session)(nil)
+	_ clustercommands.Host   = (*Server)(nil)
+	_ clustercommands.Client = (*Session)(nil)
+	_ connection.Host        = (*Server)(nil)
+	_ connection.Client      = (*Session)(nil)
+	_ migrate.Host           = (*Server)(nil)
+	_ scripts.Host           = (*Server)(nil)
+	_ scripts.Client         = (*Session)(nil)
+	_ pubsubcommands.Host    = (*Server)(nil)
+	_ pubsubcommands.Client  = (*Session)(nil)
+	_ servercommands.Host    = (*Server)(nil)
+	_ servercommands.Client  = (*Session)(nil)
+	_ transactions.Client    = (*Session)(nil)
 )
 
 // serverOf returns the server of a command.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/tracking"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -96,7 +97,7 @@ type Server struct {
 
 	callsTogether atomic.Bool // event loops make several system calls at once
 
-	cluster *clusterNode // nil if cluster mode is off
+	cluster *cluster.Node // nil if cluster mode is off
 
 	handlers handlers // of custom commands
 

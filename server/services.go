@@ -87,6 +87,9 @@ func (s *Session) Name() string { return s.options.Name }
 // Addr returns the address of the client, as CLIENT LIST shows it.
 func (s *Session) Addr() string { return s.peer.Addr }
 
+// LocalAddr returns the address that the client has connected to.
+func (s *Session) LocalAddr() string { return s.peer.Local }
+
 // HostName returns where a client runs, as well as the server can tell: its address, or for a Unix socket the name of
 // this host.
 func (s *Session) HostName() string {

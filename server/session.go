@@ -64,7 +64,7 @@ type Session struct {
 	slot int // place in the transport's timers
 
 	// In cluster mode hashSlot is the slot of the keys of the command that is running, or of the whole transaction;
-	// noSlot if none is known.
+	// cluster.NoSlot if none is known.
 	hashSlot int
 
 	box mailbox

@@ -106,7 +106,6 @@ func (s *Session) Reset() {
 	s.db = 0
 	s.options = clients.Options{Library: s.options.Library, LibraryVersion: s.options.LibraryVersion}
 	s.guard.NoTouch, s.debugging = false, false
-	s.readOnly = false
 	s.becomeDefault()
 	s.setProto(2)
 }

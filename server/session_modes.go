@@ -15,11 +15,10 @@ type modes struct {
 	monitor   bool
 	follower  follower
 	debugging bool // it has asked for the Lua debugger: it wants to see its scripts' changes rolled back
-	readOnly  bool // it has sent READONLY, which only clusters know
 }
 
 // pristine reports whether none is other than at the beginning.
 func (m *modes) pristine() bool {
 	return m.options == clients.Options{} && !m.subs.Any() && m.tracking.Pristine() && !m.monitor &&
-		m.follower.pristine() && !m.debugging && !m.readOnly
+		m.follower.pristine() && !m.debugging
 }

@@ -1,4 +1,5 @@
-package server
+// Package cluster has the commands of clusters, for the only node of one; package cluster at the top says what that is.
+package cluster
 
 import (
 	"fmt"
@@ -7,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
@@ -15,126 +17,127 @@ import (
 
 func init() { command.Register(clusterCommands) }
 
-// clusterCommands are the commands of a cluster's node, which here is the only one: see cluster.go. What would change
+// clusterCommands are the commands of a cluster's node, which here is the only one. What would change
 // the cluster is an error, Redis's own where it has one for such a node.
 var clusterCommands = []*command.Command{
 	{Name: "asking", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast, ACL: command.CatConnection,
 		Summary:    "Lets the next command use a slot that is being imported; without effect",
-		Complexity: "O(1)", Do: inCluster(cmdAsking)},
+		Complexity: "O(1)", Do: inCluster(asking)},
 	{Name: "cluster", Group: "cluster", Since: "3.0.0", Arity: -2, Summary: "Groups the commands about the cluster",
 		Complexity: "That of the sub-command", Subs: []*command.Command{
 			{Name: "cluster|addslots", Group: "cluster", Since: "3.0.0", Arity: -3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Assigns slots to the node: an error, it has all of them", Syntax: "slot [slot ...]",
-				Complexity: "O(N), where N is the number of slots", Do: inCluster(cmdClusterAddslots)},
+				Complexity: "O(N), where N is the number of slots", Do: inCluster(addslots)},
 			{Name: "cluster|addslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Assigns ranges of slots to the node: an error, it has all of them",
 				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
-				Complexity: "O(N), where N is the number of ranges", Do: inCluster(cmdClusterAddslotsrange)},
+				Complexity: "O(N), where N is the number of ranges", Do: inCluster(addslotsrange)},
 			{Name: "cluster|bumpepoch", Group: "cluster", Since: "3.0.0", Arity: 2,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Advances the configuration epoch: not supported",
-				Complexity: "O(1)", Do: inCluster(cmdClusterUnsupported)},
+				Complexity: "O(1)", Do: inCluster(unsupported)},
 			{Name: "cluster|count-failure-reports", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.Admin | command.Stale,
 				Summary: "Counts the nodes that report another node as failed", Syntax: "node-id",
-				Complexity: "O(1)", Do: inCluster(cmdClusterCountFailureReports)},
+				Complexity: "O(1)", Do: inCluster(countFailureReports)},
 			{Name: "cluster|countkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.Stale | command.WholeKeyspace | command.AllKeys,
 				Summary: "Counts the keys of a slot", Syntax: "slot",
-				Complexity: "O(N), where N is the number of keys", Do: inCluster(cmdClusterCountkeysinslot)},
+				Complexity: "O(N), where N is the number of keys", Do: inCluster(countkeysinslot)},
 			{Name: "cluster|delslots", Group: "cluster", Since: "3.0.0", Arity: -3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Unassigns slots: not supported", Syntax: "slot [slot ...]",
-				Complexity: "O(N), where N is the number of slots", Do: inCluster(cmdClusterDelslots)},
+				Complexity: "O(N), where N is the number of slots", Do: inCluster(delslots)},
 			{Name: "cluster|delslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Unassigns ranges of slots: not supported",
 				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
-				Complexity: "O(N), where N is the number of ranges", Do: inCluster(cmdClusterDelslotsrange)},
+				Complexity: "O(N), where N is the number of ranges", Do: inCluster(delslotsrange)},
 			{Name: "cluster|failover", Group: "cluster", Since: "3.0.0", Arity: -2,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Promotes a replica to master: an error, there are no replicas", Syntax: "[FORCE | TAKEOVER]",
-				Complexity: "O(1)", Do: inCluster(cmdClusterFailover)},
+				Complexity: "O(1)", Do: inCluster(failover)},
 			{Name: "cluster|flushslots", Group: "cluster", Since: "3.0.0", Arity: 2,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Unassigns all slots: not supported",
-				Complexity: "O(1)", Do: inCluster(cmdClusterUnsupported)},
+				Complexity: "O(1)", Do: inCluster(unsupported)},
 			{Name: "cluster|forget", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Removes another node from the cluster: an error, there is none",
-				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterForget)},
+				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(forget)},
 			{Name: "cluster|getkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 4,
 				Flags:   command.Stale | command.WholeKeyspace | command.AllKeys,
 				Summary: "Lists keys of a slot", Syntax: "slot count",
-				Complexity: "O(N), where N is the number of keys", Do: inCluster(cmdClusterGetkeysinslot)},
+				Complexity: "O(N), where N is the number of keys", Do: inCluster(getkeysinslot)},
 			{Name: "cluster|help", Group: "cluster", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
-				Summary: "Lists the subcommands", Complexity: "O(1)", Do: inCluster(cmdClusterHelp)},
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: inCluster(help)},
 			{Name: "cluster|info", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
-				Summary: "Shows the state of the cluster", Complexity: "O(1)", Do: inCluster(cmdClusterInfo)},
+				Summary: "Shows the state of the cluster", Complexity: "O(1)", Do: inCluster(info)},
 			{Name: "cluster|keyslot", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.Stale,
 				Summary: "Returns the slot of a key", Syntax: "key",
-				Complexity: "O(N), where N is the length of the key", Do: inCluster(cmdClusterKeyslot)},
+				Complexity: "O(N), where N is the length of the key", Do: inCluster(keyslot)},
 			{Name: "cluster|links", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Stale,
-				Summary: "Lists the connections to other nodes", Complexity: "O(1)", Do: inCluster(cmdClusterLinks)},
+				Summary: "Lists the connections to other nodes", Complexity: "O(1)", Do: inCluster(links)},
 			{Name: "cluster|meet", Group: "cluster", Since: "3.0.0", Arity: -4,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Adds another node: not supported",
-				Syntax:  "ip port [cluster_bus_port]", Complexity: "O(1)", Do: inCluster(cmdClusterMeet)},
+				Syntax:  "ip port [cluster_bus_port]", Complexity: "O(1)", Do: inCluster(meet)},
 			{Name: "cluster|myid", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
-				Summary: "Returns the ID of the node", Complexity: "O(1)", Do: inCluster(cmdClusterMyid)},
+				Summary: "Returns the ID of the node", Complexity: "O(1)", Do: inCluster(myid)},
 			{Name: "cluster|myshardid", Group: "cluster", Since: "7.2.0", Arity: 2, Flags: command.Stale,
-				Summary: "Returns the ID of the node's shard", Complexity: "O(1)", Do: inCluster(cmdClusterMyshardid)},
+				Summary: "Returns the ID of the node's shard", Complexity: "O(1)", Do: inCluster(myshardid)},
 			{Name: "cluster|nodes", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
-				Summary: "Lists the nodes, one per line", Complexity: "O(1)", Do: inCluster(cmdClusterNodes)},
+				Summary: "Lists the nodes, one per line", Complexity: "O(1)", Do: inCluster(nodes)},
 			{Name: "cluster|replicas", Group: "cluster", Since: "5.0.0", Arity: 3, Flags: command.Admin | command.Stale,
 				Summary: "Lists the replicas of a node",
-				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterReplicas)},
+				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(replicas)},
 			{Name: "cluster|replicate", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Makes the node a replica of another: an error, there is none", Syntax: "node-id",
-				Complexity: "O(1)", Do: inCluster(cmdClusterReplicate)},
+				Complexity: "O(1)", Do: inCluster(replicate)},
 			{Name: "cluster|reset", Group: "cluster", Since: "3.0.0", Arity: -2,
 				Flags:   command.Admin | command.Stale | command.NoScript,
 				Summary: "Resets the node: not supported", Syntax: "[HARD | SOFT]",
-				Complexity: "O(1)", Do: inCluster(cmdClusterReset)},
+				Complexity: "O(1)", Do: inCluster(reset)},
 			{Name: "cluster|saveconfig", Group: "cluster", Since: "3.0.0", Arity: 2,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Writes the cluster's configuration to disk: not supported",
-				Complexity: "O(1)", Do: inCluster(cmdClusterUnsupported)},
+				Complexity: "O(1)", Do: inCluster(unsupported)},
 			{Name: "cluster|set-config-epoch", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Sets the epoch of a new node: not supported", Syntax: "config-epoch",
-				Complexity: "O(1)", Do: inCluster(cmdClusterSetConfigEpoch)},
+				Complexity: "O(1)", Do: inCluster(setConfigEpoch)},
 			{Name: "cluster|setslot", Group: "cluster", Since: "3.0.0", Arity: -4,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Moves a slot to another node: an error, there is none",
 				Syntax:     "slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>",
-				Complexity: "O(1)", Do: inCluster(cmdClusterSetslot)},
+				Complexity: "O(1)", Do: inCluster(setslot)},
 			{Name: "cluster|shards", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Stale,
 				Summary:    "Lists the shards with their slots and nodes",
-				Complexity: "O(1)", Do: inCluster(cmdClusterShards)},
+				Complexity: "O(1)", Do: inCluster(shards)},
 			{Name: "cluster|slaves", Group: "cluster", Since: "3.0.0", Deprecated: "5.0.0", Instead: "`CLUSTER REPLICAS`",
 				Arity:   3,
 				Flags:   command.Admin | command.Stale,
 				Summary: "Lists the replicas of a node",
-				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(cmdClusterReplicas)},
+				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(replicas)},
 			{Name: "cluster|slots", Group: "cluster", Since: "3.0.0", Deprecated: "7.0.0", Instead: "`CLUSTER SHARDS`", Arity: 2,
 				Flags:   command.Stale,
-				Summary: "Lists ranges of slots with their nodes", Complexity: "O(1)", Do: inCluster(cmdClusterSlots)},
+				Summary: "Lists ranges of slots with their nodes", Complexity: "O(1)", Do: inCluster(slots)},
 		}},
 	{Name: "readonly", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
 		ACL:     command.CatConnection,
 		Summary: "Allows the connection to read from replicas", Complexity: "O(1)",
-		Stateful: true, Do: inCluster(cmdReadonly)},
+		Stateful: true, Do: inCluster(readonly)},
 	{Name: "readwrite", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
 		ACL:     command.CatConnection,
 		Summary: "Cancels READONLY", Complexity: "O(1)",
-		Stateful: true, Do: inCluster(cmdReadwrite)},
+		Stateful: true, Do: inCluster(readwrite)},
 }
 
 const (
+	errDisabled        command.Error = "ERR This instance has cluster support disabled"
 	errSlot            command.Error = "ERR Invalid slot"
 	errSlotOrCount     command.Error = "ERR Invalid slot or number of keys"
 	errSlotRange       command.Error = "ERR Invalid or out of range slot"
@@ -147,97 +150,97 @@ const (
 // inCluster makes a handler refuse to work where cluster mode is off.
 func inCluster(do func(c *command.Ctx)) func(c *command.Ctx) {
 	return func(c *command.Ctx) {
-		if serverOf(c).cluster == nil {
-			c.Err(errClusterDisabled)
+		if nodeOf(c) == nil {
+			c.Err(errDisabled)
 			return
 		}
 		do(c)
 	}
 }
 
-// cmdAsking has nothing to do: no slot is ever on its way from one node to another.
-func cmdAsking(c *command.Ctx) { c.W.OK() }
+// asking has nothing to do: no slot is ever on its way from one node to another.
+func asking(c *command.Ctx) { c.W.OK() }
 
-func cmdReadonly(c *command.Ctx) {
-	sessionOf(c).readOnly = true
+func readonly(c *command.Ctx) {
+	clientOf(c).Options().ReadOnly = true
 	c.W.OK()
 }
 
-func cmdReadwrite(c *command.Ctx) {
-	sessionOf(c).readOnly = false
+func readwrite(c *command.Ctx) {
+	clientOf(c).Options().ReadOnly = false
 	c.W.OK()
 }
 
-func cmdClusterInfo(c *command.Ctx) {
+func info(c *command.Ctx) {
 	c.W.Verbatim("txt", fmt.Sprintf("cluster_state:ok\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:%[1]d\r\ncluster_slots_pfail:0\r\n"+
 		"cluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:1\r\ncluster_current_epoch:0\r\ncluster_my_epoch:0\r\n"+
-		"cluster_stats_messages_sent:0\r\ncluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n", hashSlots))
+		"cluster_stats_messages_sent:0\r\ncluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n", cluster.Slots))
 }
 
-func cmdClusterMyid(c *command.Ctx)      { c.W.BulkString(serverOf(c).cluster.id) }
-func cmdClusterMyshardid(c *command.Ctx) { c.W.BulkString(serverOf(c).cluster.shardID) }
-func cmdClusterLinks(c *command.Ctx)     { c.W.Array(0) }
-func cmdClusterKeyslot(c *command.Ctx)   { c.W.Int(int64(slotOfKey(c.Args[2]))) }
+func myid(c *command.Ctx)      { c.W.BulkString(nodeOf(c).ID) }
+func myshardid(c *command.Ctx) { c.W.BulkString(nodeOf(c).ShardID) }
+func links(c *command.Ctx)     { c.W.Array(0) }
+func keyslot(c *command.Ctx)   { c.W.Int(int64(cluster.SlotOf(c.Args[2]))) }
 
-func cmdClusterNodes(c *command.Ctx) {
-	a := sessionOf(c).announcement()
-	address := fmt.Sprintf("%s:%d@%d", a.ip, a.clientPort(), a.busPort)
-	if a.hostname != "" {
-		address += "," + a.hostname
+func nodes(c *command.Ctx) {
+	a := announcement(c)
+	address := fmt.Sprintf("%s:%d@%d", a.IP, a.ClientPort(), a.BusPort)
+	if a.Hostname != "" {
+		address += "," + a.Hostname
 	}
-	c.W.Verbatim("txt", fmt.Sprintf("%s %s myself,master - 0 0 0 connected 0-%d\n", serverOf(c).cluster.id, address,
-		hashSlots-1))
+	c.W.Verbatim("txt", fmt.Sprintf("%s %s myself,master - 0 0 0 connected 0-%d\n", nodeOf(c).ID, address,
+		cluster.Slots-1))
 }
 
-func cmdClusterSlots(c *command.Ctx) {
-	a := sessionOf(c).announcement()
+func slots(c *command.Ctx) {
+	a := announcement(c)
 	w := c.W
 	w.Array(1)
 	w.Array(3)
 	w.Int(0)
-	w.Int(hashSlots - 1)
+	w.Int(cluster.Slots - 1)
 	w.Array(4)
-	if a.preferred == config.EndpointUnknown {
+	if a.Preferred == config.EndpointUnknown {
 		w.Null()
 	} else {
-		w.BulkString(a.endpoint())
+		w.BulkString(a.Endpoint())
 	}
-	w.Int(int64(a.clientPort()))
-	w.BulkString(serverOf(c).cluster.id)
-	showIP, showHostname := a.preferred != config.EndpointIP, a.preferred != config.EndpointHostname && a.hostname != ""
+	w.Int(int64(a.ClientPort()))
+	w.BulkString(nodeOf(c).ID)
+	showIP, showHostname := a.Preferred != config.EndpointIP, a.Preferred != config.EndpointHostname && a.Hostname != ""
 	fields := fieldWriter{w: w, mark: w.Defer()}
 	if showIP {
-		fields.text("ip", a.ip)
+		fields.text("ip", a.IP)
 	}
 	if showHostname {
-		fields.text("hostname", a.hostname)
+		fields.text("hostname", a.Hostname)
 	}
 	fields.end()
 }
 
-func cmdClusterShards(c *command.Ctx) {
-	a := sessionOf(c).announcement()
+func shards(c *command.Ctx) {
+	a := announcement(c)
 	w := c.W
 	w.Array(1)
 	w.Map(2)
 	w.BulkString("slots")
 	w.Array(2)
 	w.Int(0)
-	w.Int(hashSlots - 1)
+	w.Int(cluster.Slots - 1)
 	w.BulkString("nodes")
 	w.Array(1)
 	node := fieldWriter{w: w, mark: w.Defer()}
-	node.text("id", serverOf(c).cluster.id)
-	if a.port != 0 {
-		node.number("port", int64(a.port))
+	node.text("id", nodeOf(c).ID)
+	if a.Port != 0 {
+		node.number("port", int64(a.Port))
 	}
-	if a.tlsPort != 0 {
-		node.number("tls-port", int64(a.tlsPort))
+	if a.TLSPort != 0 {
+		node.number("tls-port", int64(a.TLSPort))
 	}
-	node.text("ip", a.ip)
-	node.text("endpoint", a.endpoint())
-	if a.hostname != "" {
-		node.text("hostname", a.hostname)
+	node.text("ip", a.IP)
+	node.text("endpoint", a.Endpoint())
+	if a.Hostname != "" {
+		node.text("hostname", a.Hostname)
 	}
 	node.text("role", "master")
 	node.number("replication-offset", 0)
@@ -272,16 +275,16 @@ func eachKeyOfSlot(c *command.Ctx, slot int64, fn func(key []byte) bool) {
 	var key []byte
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
 		key = append(key[:0], e.Key()...)
-		return int64(slotOfKey(key)) != slot || fn(key)
+		return int64(cluster.SlotOf(key)) != slot || fn(key)
 	})
 }
 
-func cmdClusterCountkeysinslot(c *command.Ctx) {
+func countkeysinslot(c *command.Ctx) {
 	slot, ok := c.Int(c.Args[2])
 	if !ok {
 		return
 	}
-	if slot < 0 || slot >= hashSlots {
+	if slot < 0 || slot >= cluster.Slots {
 		c.Err(errSlot)
 		return
 	}
@@ -293,7 +296,7 @@ func cmdClusterCountkeysinslot(c *command.Ctx) {
 	c.W.Int(n)
 }
 
-func cmdClusterGetkeysinslot(c *command.Ctx) {
+func getkeysinslot(c *command.Ctx) {
 	slot, ok := c.Int(c.Args[2])
 	if !ok {
 		return
@@ -302,7 +305,7 @@ func cmdClusterGetkeysinslot(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if slot < 0 || slot >= hashSlots || limit < 0 {
+	if slot < 0 || slot >= cluster.Slots || limit < 0 {
 		c.Err(errSlotOrCount)
 		return
 	}
@@ -317,8 +320,8 @@ func cmdClusterGetkeysinslot(c *command.Ctx) {
 	c.W.EndArray(mark, n)
 }
 
-// cmdClusterUnsupported answers what can be done to the nodes of real clusters only.
-func cmdClusterUnsupported(c *command.Ctx) {
+// unsupported answers what can be done to the nodes of real clusters only.
+func unsupported(c *command.Ctx) {
 	c.Err(command.Error(fmt.Sprintf("ERR CLUSTER %.128s is not supported: this server is always a cluster of one node, which has all slots",
 		strings.ToUpper(c.Cmd.Name[len("cluster|"):]))))
 }
@@ -326,7 +329,7 @@ func cmdClusterUnsupported(c *command.Ctx) {
 // isMyself reports whether an argument is the ID of the node; if not, it is of no node that there is, and an error is
 // written.
 func isMyself(c *command.Ctx, id []byte) bool {
-	if string(id) == serverOf(c).cluster.id {
+	if string(id) == nodeOf(c).ID {
 		return true
 	}
 	unknownNode(c, id)
@@ -337,25 +340,25 @@ func unknownNode(c *command.Ctx, id []byte) {
 	c.Err(command.Error(fmt.Sprintf("ERR Unknown node %s", command.UntilNUL(id))))
 }
 
-func cmdClusterReplicas(c *command.Ctx) {
+func replicas(c *command.Ctx) {
 	if isMyself(c, c.Args[2]) {
 		c.W.Array(0)
 	}
 }
 
-func cmdClusterCountFailureReports(c *command.Ctx) {
+func countFailureReports(c *command.Ctx) {
 	if isMyself(c, c.Args[2]) {
 		c.W.Int(0)
 	}
 }
 
-func cmdClusterForget(c *command.Ctx) {
+func forget(c *command.Ctx) {
 	if isMyself(c, c.Args[2]) {
 		c.Err(errForgetSelf)
 	}
 }
 
-func cmdClusterReplicate(c *command.Ctx) {
+func replicate(c *command.Ctx) {
 	if isMyself(c, c.Args[2]) {
 		c.Err(errReplicateSelf)
 	}
@@ -364,7 +367,7 @@ func cmdClusterReplicate(c *command.Ctx) {
 // slot reads the number of a slot; if it is none an error is written and ok is false.
 func slot(c *command.Ctx, arg []byte) (slot int, ok bool) {
 	n, ok := resp.ParseInt(arg)
-	if !ok || n < 0 || n >= hashSlots {
+	if !ok || n < 0 || n >= cluster.Slots {
 		c.Err(errSlotRange)
 		return 0, false
 	}
@@ -394,15 +397,15 @@ func slotBusy(c *command.Ctx, slot int) {
 	c.Err(command.Error(fmt.Sprintf("ERR Slot %d is already busy", slot)))
 }
 
-func cmdClusterAddslots(c *command.Ctx) {
-	if first, ok := slots(c); ok {
+func addslots(c *command.Ctx) {
+	if first, ok := slotArgs(c); ok {
 		slotBusy(c, first)
 	}
 }
 
-// slots reads the arguments of ADDSLOTS and DELSLOTS and returns the first slot; if they are wrong an error is
+// slotArgs reads the arguments of ADDSLOTS and DELSLOTS and returns the first slot; if they are wrong an error is
 // written and ok is false.
-func slots(c *command.Ctx) (first int, ok bool) {
+func slotArgs(c *command.Ctx) (first int, ok bool) {
 	for i, arg := range c.Args[2:] {
 		slot, ok := slot(c, arg)
 		if !ok {
@@ -415,28 +418,28 @@ func slots(c *command.Ctx) (first int, ok bool) {
 	return first, true
 }
 
-func cmdClusterDelslots(c *command.Ctx) {
-	if _, ok := slots(c); ok {
-		cmdClusterUnsupported(c)
+func delslots(c *command.Ctx) {
+	if _, ok := slotArgs(c); ok {
+		unsupported(c)
 	}
 }
 
-func cmdClusterAddslotsrange(c *command.Ctx) {
+func addslotsrange(c *command.Ctx) {
 	if first, ok := slotRange(c, 2); ok {
 		slotBusy(c, first) // whatever the ranges that follow
 	}
 }
 
-func cmdClusterDelslotsrange(c *command.Ctx) {
+func delslotsrange(c *command.Ctx) {
 	for i := 2; i < len(c.Args); i += 2 {
 		if _, ok := slotRange(c, i); !ok {
 			return
 		}
 	}
-	cmdClusterUnsupported(c)
+	unsupported(c)
 }
 
-func cmdClusterFailover(c *command.Ctx) {
+func failover(c *command.Ctx) {
 	switch o := c.Options(2); {
 	case len(c.Args) > 3:
 		command.WrongUse(c, "CLUSTER")
@@ -447,14 +450,14 @@ func cmdClusterFailover(c *command.Ctx) {
 	}
 }
 
-func cmdClusterReset(c *command.Ctx) {
+func reset(c *command.Ctx) {
 	switch o := c.Options(2); {
 	case len(c.Args) > 3:
 		command.WrongUse(c, "CLUSTER")
 	case o.Next() && !o.Is("hard") && !o.Is("soft"):
 		c.Err(command.ErrSyntax)
 	default:
-		cmdClusterUnsupported(c)
+		unsupported(c)
 	}
 }
 
@@ -463,7 +466,7 @@ const busPortOffset = 10000
 
 func validPort(port int64) bool { return port > 0 && port <= math.MaxUint16 }
 
-func cmdClusterMeet(c *command.Ctx) {
+func meet(c *command.Ctx) {
 	if len(c.Args) > 5 {
 		command.WrongUse(c, "CLUSTER")
 		return
@@ -486,21 +489,21 @@ func cmdClusterMeet(c *command.Ctx) {
 			command.UntilNUL(c.Args[3]))))
 		return
 	}
-	cmdClusterUnsupported(c)
+	unsupported(c)
 }
 
-func cmdClusterSetConfigEpoch(c *command.Ctx) {
+func setConfigEpoch(c *command.Ctx) {
 	n, ok := c.Int(c.Args[2])
 	switch {
 	case !ok:
 	case n < 0:
 		c.Err(command.Error("ERR Invalid config epoch specified: " + strconv.FormatInt(n, 10)))
 	default:
-		cmdClusterUnsupported(c)
+		unsupported(c)
 	}
 }
 
-func cmdClusterSetslot(c *command.Ctx) {
+func setslot(c *command.Ctx) {
 	slot, ok := slot(c, c.Args[2])
 	if !ok {
 		return
@@ -509,11 +512,11 @@ func cmdClusterSetslot(c *command.Ctx) {
 	o.Next()
 	switch {
 	case o.Is("migrating") && o.Left() == 1:
-		if id := o.Arg(); string(id) != serverOf(c).cluster.id {
+		if id := o.Arg(); string(id) != nodeOf(c).ID {
 			c.Err(command.Error(fmt.Sprintf("ERR I don't know about node %s", command.UntilNUL(id))))
 			return
 		}
-		cmdClusterUnsupported(c)
+		unsupported(c)
 	case o.Is("importing") && o.Left() == 1:
 		c.Err(command.Error(fmt.Sprintf("ERR I'm already the owner of hash slot %d", slot)))
 	case o.Is("stable") && o.Left() == 0:
@@ -527,7 +530,7 @@ func cmdClusterSetslot(c *command.Ctx) {
 	}
 }
 
-func cmdClusterHelp(c *command.Ctx) {
+func help(c *command.Ctx) {
 	command.HelpReply(c,
 		"CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"COUNTKEYSINSLOT <slot>", "    Count the keys of a slot.",

@@ -1,0 +1,23 @@
+package cluster_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/config"
+)
+
+func TestClientsWithoutAnAddressLearnTheConfiguredPort(t *testing.T) {
+	conf := config.NewConfig()
+	require.NoError(t, conf.Set("port", "7000", false))
+	require.Equal(t, cluster.Announcement{Port: 7000}, cluster.Announce(conf.Get(), "/tmp/x:0"))
+	require.NoError(t, conf.Set("tls-port", "7001", false))
+	const local = "[::ffff:10.0.0.1]:7001"
+	require.Equal(t, cluster.Announcement{IP: "10.0.0.1", Port: 7000, TLSPort: 7001, TLS: true},
+		cluster.Announce(conf.Get(), local))
+	require.NoError(t, conf.Set("cluster-announce-tls-port", "7002", false))
+	a := cluster.Announce(conf.Get(), local)
+	require.Equal(t, 7002, a.ClientPort())
+}
