@@ -16,12 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/atomredis/atomredis/engine/hashes"
-	"github.com/atomredis/atomredis/engine/lists"
-	"github.com/atomredis/atomredis/engine/sets"
-	"github.com/atomredis/atomredis/engine/streams"
-	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/background"
+	"github.com/atomredis/atomredis/internal/samples"
 )
 
 // memoryStore is a Source that keeps checkpoints in maps.
@@ -189,64 +185,19 @@ func joinLines(lines []string) string {
 	return out
 }
 
+// content describes the value of an entry.
 func content(e *Entry) string {
-	var items []string
-	switch e.Type() {
-	case String:
-		return strconv.Quote(string(e.Bytes()))
-	case Hash:
-		for f, v := range e.Hash().All() {
-			items = append(items, string(f)+"="+string(v))
-		}
-		for f, at := range e.Hash().Deadlines() {
-			items = append(items, fmt.Sprintf("%s expires %d", f, at))
-		}
-		sort.Strings(items)
-		items = append(items, e.Hash().Encoding())
-	case Set:
-		for m := range e.Set().All() {
-			items = append(items, string(m))
-		}
-		sort.Strings(items)
-		items = append(items, e.Set().Encoding())
-	case ZSet:
-		z := e.ZSet()
-		for i := range z.Len() {
-			z.RangeByRank(i, i, false, func(m []byte, score float64) bool {
-				items = append(items, fmt.Sprint(string(m), score))
-				return true
-			})
-		}
-		items = append(items, z.Encoding())
-	case List:
-		e.List().Range(0, e.List().Len()-1, func(v []byte) bool {
-			items = append(items, string(v))
-			return true
-		})
-		items = append(items, e.List().Encoding())
-	case Stream:
-		s := e.Stream()
-		s.Range(streams.MinID, streams.MaxID, false, func(en streams.Entry) bool {
-			text := en.ID.String()
-			for f, v := range en.Fields() {
-				text += " " + string(f) + "=" + string(v)
-			}
-			items = append(items, text)
-			return true
-		})
-		items = append(items, s.LastID().String(), s.MaxDeletedID().String(), fmt.Sprint(s.EntriesAdded()))
-		for _, gr := range s.Groups() {
-			items = append(items, "group", gr.Name, gr.LastID.String(), fmt.Sprint(gr.EntriesRead))
-			for _, c := range gr.Consumers() {
-				items = append(items, c.Name, fmt.Sprint(c.SeenTime, c.ActiveTime))
-			}
-			gr.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
-				items = append(items, fmt.Sprint(n.ID, n.Consumer.Name, n.DeliveryTime, n.DeliveryCount))
-				return true
-			})
-		}
+	v := anyValue(e)
+	return samples.For(v).Exactly(v)
+}
+
+// anyValue returns the value of an entry: a []byte or a collection.
+func anyValue(e *Entry) any {
+	if e.Type() == String {
+		return e.Bytes()
 	}
-	return fmt.Sprint(items)
+	e.Load()
+	return e.value()
 }
 
 // churn makes random changes.
@@ -254,14 +205,7 @@ type churn struct {
 	ks    *Keyspace
 	clock *ManualClock
 	rnd   *rand.Rand
-	id    uint64
 }
-
-var (
-	churnHash = hashes.Limits{Entries: 8, Value: 64}
-	churnSet  = sets.Limits{IntsetEntries: 8, ListpackEntries: 8, ListpackValue: 64}
-	churnZSet = zsets.Limits{Entries: 8, Value: 64}
-)
 
 // smallTexts has strings of little more than 1 KiB stored in pieces.
 var smallTexts = textSizes{whole: 1100, piece: 300}
@@ -296,8 +240,6 @@ func (c *churn) entry(g *Guard, db int, typ Type, fresh func() any) *Entry {
 	return g.Create(db, key, fresh())
 }
 
-func (c *churn) word(n int) []byte { return []byte("w" + strconv.Itoa(c.rnd.IntN(n))) }
-
 func (c *churn) change() {
 	if c.rnd.IntN(4) == 0 {
 		c.clock.Advance(time.Duration(c.rnd.IntN(20)) * time.Millisecond)
@@ -329,75 +271,17 @@ func (c *churn) change() {
 		} else {
 			g.Changed(g.CreateString(db, key, v), EventString, "set")
 		}
-	case 2, 3:
-		e := c.entry(&g, db, Hash, func() any { return new(hashes.Hash) })
-		for range 1 + c.rnd.IntN(4) {
-			switch c.rnd.IntN(6) {
-			case 0, 1:
-				e.Hash().Delete(c.word(40))
-			case 2, 3:
-				e.Hash().Set(c.word(40), c.word(1000), churnHash)
-			case 4:
-				field := c.word(40)
-				e.Hash().Update(field, c.word(1000), churnHash)
-				e.Hash().SetDeadline(field, c.ks.Now()+1+int64(c.rnd.IntN(100)))
-			case 5:
-				e.Hash().SetDeadline(c.word(40), int64(c.rnd.IntN(2))*(c.ks.Now()+1+int64(c.rnd.IntN(1000))))
+	case 2, 3, 4, 5, 6, 7, 8, 9, 10, 11:
+		kind := &samples.Types[1+c.rnd.IntN(len(samples.Types)-1)]
+		typ, _ := ParseType(kind.Name)
+		e := c.entry(&g, db, typ, kind.New)
+		v := anyValue(e)
+		for range 1 + c.rnd.IntN(5) {
+			if kind.Change(v, c.rnd, c.ks.Now()); kind.Empty(v) {
+				break
 			}
 		}
-		done(e, e.Hash().Len() == 0)
-	case 4, 5:
-		e := c.entry(&g, db, Set, func() any { return new(sets.Set) })
-		for range 1 + c.rnd.IntN(4) {
-			if c.rnd.IntN(3) == 0 {
-				e.Set().Remove(c.word(40))
-			} else {
-				e.Set().Add(c.word(40), churnSet)
-			}
-		}
-		done(e, e.Set().Len() == 0)
-	case 6, 7:
-		e := c.entry(&g, db, ZSet, func() any { return zsets.New() })
-		for range 1 + c.rnd.IntN(4) {
-			if c.rnd.IntN(3) == 0 {
-				e.ZSet().Remove(c.word(40))
-			} else {
-				e.ZSet().Set(c.word(40), float64(c.rnd.IntN(50)), churnZSet)
-			}
-		}
-		done(e, e.ZSet().Len() == 0)
-	case 8, 9:
-		e := c.entry(&g, db, List, func() any { return lists.New(4) })
-		l := e.List()
-		l.SetLimit(4)
-		for range 1 + c.rnd.IntN(6) {
-			switch c.rnd.IntN(4) {
-			case 0:
-				l.PushFront(c.word(1000))
-			case 1, 2:
-				l.PushBack(c.word(1000))
-			case 3:
-				l.DropFront()
-			}
-		}
-		done(e, l.Len() == 0)
-	case 10, 11:
-		e := c.entry(&g, db, Stream, func() any { return streams.New() })
-		s := e.Stream()
-		c.id++
-		if err := s.Append(streams.ID{Ms: c.id}, [][]byte{[]byte("f"), c.word(1000)},
-			streams.Limits{Entries: 4}); err != nil {
-			panic(err)
-		}
-		if c.rnd.IntN(3) == 0 {
-			s.Delete(streams.ID{Ms: c.id - uint64(c.rnd.IntN(20))})
-		}
-		if gr, _ := s.CreateGroup([]byte("g"), streams.MinID, 0); c.rnd.IntN(2) == 0 {
-			consumer, _ := gr.CreateConsumer(c.word(3), int64(c.id))
-			gr.ReadNew(s, consumer, 2, false, int64(c.id), func(streams.Entry) {})
-			gr.Ack(streams.ID{Ms: c.id - uint64(c.rnd.IntN(20))})
-		}
-		done(e, false)
+		done(e, kind.Empty(v))
 	case 12:
 		if e := g.Write(db, c.anyKey()); e != nil {
 			g.SetDeadline(e, c.ks.Now()+int64(c.rnd.IntN(2))*1e6)
@@ -441,7 +325,7 @@ func (c *churn) change() {
 }
 
 func (c *churn) anyKey() []byte {
-	return []byte(fmt.Sprintf("%s%d", Type(c.rnd.IntN(6)), c.rnd.IntN(4)))
+	return []byte(fmt.Sprintf("%s%d", Type(c.rnd.IntN(len(kinds))), c.rnd.IntN(4)))
 }
 
 func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {

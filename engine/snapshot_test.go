@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/internal/samples"
 )
 
 // Snapshot implements Source.
@@ -155,7 +156,7 @@ func TestASnapshotIsConsistentWhileOthersWrite(t *testing.T) {
 				h := new(hashes.Hash)
 				for i := range accounts {
 					g.Changed(g.CreateString(0, key(i), []byte(strconv.Itoa(initial))), EventString, "set")
-					h.Set(key(i), []byte(strconv.Itoa(initial)), churnHash)
+					h.Set(key(i), []byte(strconv.Itoa(initial)), samples.HashLimits)
 				}
 				g.Changed(g.Create(0, []byte("hash"), h), EventHash, "hset")
 			})
@@ -235,7 +236,7 @@ func transfer(ks *Keyspace, rnd *rand.Rand, accounts int, key func(int) []byte, 
 			if rnd.IntN(4) == 0 {
 				e.Hash().Delete(k)
 			}
-			e.Hash().Set(k, strconv.AppendInt(nil, int64(was+n), 10), churnHash)
+			e.Hash().Set(k, strconv.AppendInt(nil, int64(was+n), 10), samples.HashLimits)
 		}
 		field(from, -amount)
 		field(to, amount)

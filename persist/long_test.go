@@ -36,68 +36,6 @@ func sound(t *testing.T, fs vfs.FS) {
 	require.NoError(t, err)
 }
 
-func TestLongStringsSurviveRestarts(t *testing.T) {
-	fs := vfs.NewMem()
-	want := map[string]string{}
-	rnd := rand.New(rand.NewPCG(3, 3))
-	var k *keyspace
-	for round := range 12 {
-		var err error
-		k, err = openKeyspace(fs)
-		require.NoError(t, err)
-		for key, value := range want {
-			got, err := k.get(key)
-			require.NoError(t, err)
-			require.True(t, got == value, "%s in round %d", key, round)
-		}
-		for step := range 3 {
-			key, value := fmt.Sprint("key", rnd.IntN(3)), longValue(3*round+step)
-			switch rnd.IntN(7) {
-			case 0, 1, 2: // grows or shrinks
-				value = value[rnd.IntN(len(value)):]
-				k.set(key, value, k.Now())
-				want[key] = value
-			case 3:
-				k.set(key, "short", k.Now())
-				want[key] = "short"
-			case 4:
-				k.change(key, func(g *engine.Guard, e *engine.Entry) {
-					if e != nil {
-						g.Remove(e, engine.EventGeneric, "del")
-						delete(want, key)
-					}
-				})
-			case 5:
-				to := fmt.Sprint("moved", step)
-				k.change(to, func(g *engine.Guard, e *engine.Entry) {
-					from := g.Write(0, []byte(key))
-					if e != nil || from == nil {
-						return
-					}
-					g.Changed(g.Move(from, 0, []byte(to)), engine.EventGeneric, "rename_to")
-					want[to] = want[key]
-					delete(want, key)
-				})
-			case 6:
-				k.change(key, func(g *engine.Guard, e *engine.Entry) {
-					if e == nil {
-						return
-					}
-					b := e.Resize(len(e.Bytes()) + 1)
-					b[0], b[len(b)-1] = '#', '#'
-					g.Changed(e, engine.EventString, "setrange")
-					want[key] = "#" + want[key][1:] + "#"
-				})
-			}
-			if rnd.IntN(2) == 0 {
-				require.NoError(t, k.storage.Save())
-			}
-		}
-		require.NoError(t, k.close(true))
-		sound(t, fs)
-	}
-}
-
 // A copy of the disk at many file-system calls, while long strings are stored again and again, has one of the values
 // that there were: all of it, and nothing else.
 func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/zsets"
+	"github.com/atomredis/atomredis/internal/samples"
 )
 
 var limits = Limits{
@@ -60,61 +61,7 @@ func dump(t require.TestingT, e *engine.Entry) []byte {
 	return payload
 }
 
-// describe returns what a value has, elements without an order sorted.
-func describe(value any) string {
-	var words []string
-	switch v := value.(type) {
-	case []byte:
-		return fmt.Sprintf("string %q", v)
-	case *lists.List:
-		words = append(words, "list")
-		v.Range(0, v.Len()-1, func(e []byte) bool {
-			words = append(words, strconv.Quote(string(e)))
-			return true
-		})
-	case *sets.Set:
-		for m := range v.All() {
-			words = append(words, strconv.Quote(string(m)))
-		}
-		slices.Sort(words)
-		words = append([]string{"set"}, words...)
-	case *zsets.ZSet:
-		words = append(words, "zset")
-		v.RangeByRank(0, v.Len()-1, false, func(m []byte, score float64) bool {
-			words = append(words, fmt.Sprintf("%q=%v", m, score))
-			return true
-		})
-	case *hashes.Hash:
-		for f, value := range v.All() {
-			at, _ := v.Deadline(f)
-			words = append(words, fmt.Sprintf("%q=%q@%d", f, value, at))
-		}
-		slices.Sort(words)
-		words = append([]string{"hash"}, words...)
-	case *streams.Stream:
-		words = append(words, fmt.Sprintf("stream last %s deleted %s added %d", v.LastID(), v.MaxDeletedID(),
-			v.EntriesAdded()))
-		v.Range(streams.MinID, streams.MaxID, false, func(e streams.Entry) bool {
-			words = append(words, e.ID.String())
-			for f, value := range e.Fields() {
-				words = append(words, fmt.Sprintf("%q=%q", f, value))
-			}
-			return true
-		})
-		for _, g := range v.Groups() {
-			words = append(words, fmt.Sprintf("group %q last %s read %d", g.Name, g.LastID, g.EntriesRead))
-			for _, c := range g.Consumers() {
-				words = append(words, fmt.Sprintf("consumer %q seen %d pending %d", c.Name, c.SeenTime, c.PendingLen()))
-			}
-			g.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
-				words = append(words, fmt.Sprintf("%s for %q at %d, %d times", n.ID, n.Consumer.Name, n.DeliveryTime,
-					n.DeliveryCount))
-				return true
-			})
-		}
-	}
-	return strings.Join(words, " ")
-}
+func describe(value any) string { return samples.For(value).Describe(value) }
 
 // anyText draws a string of one of the kinds that are stored in different ways.
 func anyText(t *rapid.T) []byte {
