@@ -20,6 +20,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/transcript"
 	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // testServer is a running server and the way to connect to it.
@@ -348,7 +349,7 @@ func TestConnectionsAreRefused(t *testing.T) {
 
 // detached returns a session without a transport.
 func (s *testServer) detached() *Session {
-	c := s.newSession(Peer{Addr: "127.0.0.1:1"}, func() {})
+	c := s.newSession(transport.Peer{Addr: "127.0.0.1:1"}, func() {})
 	s.t.Cleanup(c.Close)
 	return c
 }
@@ -365,40 +366,40 @@ func TestIdleClientsExpire(t *testing.T) {
 	now := s.ks.Now()
 	c := s.detached()
 	c.send(now, "PING")
-	require.False(t, s.expired(c, now+10_000))
-	require.True(t, s.expired(c, now+10_001))
+	require.False(t, c.Expired(now+10_000))
+	require.True(t, c.Expired(now+10_001))
 	c.send(now, "SUBSCRIBE x")
-	require.False(t, s.expired(c, now+60_000), "subscribers may wait")
+	require.False(t, c.Expired(now+60_000), "subscribers may wait")
 	c.send(now, "RESET")
-	require.True(t, s.expired(c, now+60_000))
+	require.True(t, c.Expired(now+60_000))
 	c.send(now, "MONITOR")
-	require.False(t, s.expired(c, now+60_000), "monitors may wait")
+	require.False(t, c.Expired(now+60_000), "monitors may wait")
 }
 
 func TestOutputLimits(t *testing.T) {
 	s := startTestServer(t, Options{}, "client-output-buffer-limit", "normal 1000 100 5 pubsub 50 0 0")
 	now := s.ks.Now()
 	c := s.detached()
-	require.False(t, s.overLimit(c, 1000))
-	require.True(t, s.overLimit(c, 1001))
+	require.False(t, c.overLimit(1000))
+	require.True(t, c.overLimit(1001))
 	c.send(now, "SUBSCRIBE x")
-	require.True(t, s.overLimit(c, 51), "subscribers have limits of their own")
+	require.True(t, c.overLimit(51), "subscribers have limits of their own")
 	c.send(now, "UNSUBSCRIBE")
-	require.False(t, s.overLimit(c, 51))
+	require.False(t, c.overLimit(51))
 
 	c.SetOutput(make([]byte, 101))
-	require.False(t, s.expired(c, now))
-	require.False(t, s.expired(c, now+5000))
-	require.True(t, s.expired(c, now+5001))
+	require.False(t, c.Expired(now))
+	require.False(t, c.Expired(now+5000))
+	require.True(t, c.Expired(now+5001))
 	c.SetOutput(make([]byte, 100))
-	require.False(t, s.expired(c, now+6000))
+	require.False(t, c.Expired(now+6000))
 	c.SetOutput(make([]byte, 101))
-	require.False(t, s.expired(c, now+7000), "it is counted anew")
-	require.False(t, s.expired(c, now+12000))
+	require.False(t, c.Expired(now+7000), "it is counted anew")
+	require.False(t, c.Expired(now+12000))
 	c.SetOutput(make([]byte, 1001))
-	require.True(t, s.overLimit(c, 0))
+	require.True(t, c.overLimit(0))
 	c.post(mailKill)
-	require.False(t, s.overLimit(c, 0), "it is being closed already")
+	require.False(t, c.overLimit(0), "it is being closed already")
 }
 
 func TestSubscriberThatDoesNotReadIsDisconnected(t *testing.T) {
@@ -460,7 +461,7 @@ func TestOperationsPerSecondAreMeasured(t *testing.T) {
 	s.stats.bytesIn.Add(4096)
 	s.stats.replIn.Add(8192)
 	s.stats.replOut.Add(2048)
-	s.stats.rounds.Add(10)
+	s.stats.loops.Rounds.Add(10)
 	r.sample(s.Server, 1500)
 	require.Zero(t, r.throughput().commands, "it is too early for a sample")
 	r.sample(s.Server, 3000)
@@ -500,7 +501,7 @@ func TestDebugIsForThoseWhoMay(t *testing.T) {
 	} {
 		s := startTestServer(t, Options{}, "enable-debug-command", setting)
 		require.Equal(t, want, s.connect().do("DEBUG SLEEP 0"))
-		far := s.newSession(Peer{Addr: "192.0.2.1:1"}, func() {})
+		far := s.newSession(transport.Peer{Addr: "192.0.2.1:1"}, func() {})
 		require.Equal(t, setting == "yes", far.Has(far.srv.config.Get().EnableDebugCommand))
 		far.Close()
 	}

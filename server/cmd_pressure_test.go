@@ -16,6 +16,7 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/protocols/pressure/keys"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // pressureServer is a server with clients that are fed directly, and a clock that stands still.
@@ -52,7 +53,7 @@ func newHarnessWith(t require.TestingT, settings ...string) *harness {
 func (p *pressureServer) client(name string) *Session {
 	s := p.sessions[name]
 	if s == nil {
-		s = p.newSession(Peer{Addr: "addr-" + name, Local: "127.0.0.1:2"}, func() {})
+		s = p.newSession(transport.Peer{Addr: "addr-" + name, Local: "127.0.0.1:2"}, func() {})
 		p.sessions[name] = s
 		p.order = append(p.order, name)
 	}

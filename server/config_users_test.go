@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atomredis/atomredis/config"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // usersOf makes a server for the sake of its users, nil if they are wrong.
@@ -58,7 +60,7 @@ func TestRewriteLeavesUsersOfIncludedFilesThere(t *testing.T) {
 }
 
 func TestAccessIsForLocalClientsOrAll(t *testing.T) {
-	local, remote := &Session{peer: Peer{Addr: "127.0.0.1:1"}}, &Session{peer: Peer{Addr: "192.0.2.1:1"}}
+	local, remote := &Session{peer: transport.Peer{Addr: "127.0.0.1:1"}}, &Session{peer: transport.Peer{Addr: "192.0.2.1:1"}}
 	for access, want := range map[config.Access][2]bool{config.AccessNo: {false, false}, config.AccessYes: {true, true},
 		config.AccessLocal: {true, false}} {
 		require.Equal(t, want, [2]bool{local.Has(access), remote.Has(access)}, access)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // directs are the clients that are part of the program.
@@ -22,7 +23,7 @@ type directs struct {
 	closed  bool
 	all     map[*Direct]struct{}
 	idle    []*Direct            // those that are not in use, the one used last at the end
-	waiting map[*Direct]struct{} // those that must hear of storageChanged
+	waiting map[*Direct]struct{} // those that must hear of Recheck
 }
 
 func newDirects(srv *Server) *directs {
@@ -32,8 +33,8 @@ func newDirects(srv *Server) *directs {
 // maxIdle is how many sessions are kept for later commands.
 func maxIdle() int { return 16 * runtime.GOMAXPROCS(0) }
 
-// storageChanged implements carrier.
-func (t *directs) storageChanged() {
+// Recheck implements carrier.
+func (t *directs) Recheck() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for d := range t.waiting {
@@ -41,8 +42,8 @@ func (t *directs) storageChanged() {
 	}
 }
 
-// close ends all sessions. A command that is being executed comes to its end first, and one that waits ends now.
-func (t *directs) close() {
+// Close implements carrier. A command that is being executed comes to its end first, and one that waits ends now.
+func (t *directs) Close() {
 	t.mu.Lock()
 	t.closed = true
 	all := make([]*Direct, 0, len(t.all))
@@ -152,7 +153,7 @@ func (t *directs) get() (*Direct, error) {
 		t.idle = t.idle[:n-1]
 		return d, nil
 	}
-	d := t.begin(embeddedPeer, nil)
+	d := t.begin(transport.Embedded, nil)
 	d.pooled = true
 	d.session.account.Store(nil)
 	d.session.setAuthenticated(true)
@@ -160,7 +161,7 @@ func (t *directs) get() (*Direct, error) {
 }
 
 // begin starts a session, of a door unless by is nil. mu is locked, and closed false.
-func (t *directs) begin(peer Peer, by *openDoor) *Direct {
+func (t *directs) begin(peer transport.Peer, by *openDoor) *Direct {
 	d := &Direct{owner: t, signal: make(chan struct{}, 1)}
 	d.session = t.srv.newSession(peer, d.wake)
 	d.session.setProto(3)
@@ -488,6 +489,9 @@ func (d *Direct) settle() error {
 	}
 	return nil
 }
+
+// keepBuffer is the largest buffer that is kept for reuse where it is no client's reply buffer.
+const keepBuffer = 64 * 1024
 
 // take returns the output, which the caller owns, and leaves the session without any. mu must be locked.
 func (d *Direct) take() []byte {

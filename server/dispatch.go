@@ -19,7 +19,7 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	switch e := s.admit(s.ctx.Origin, cmd, container, args); {
 	case cmd == nil && isHTTP(args[0]):
 		s.srv.log.Warn("closing a client that speaks HTTP: possibly a cross-protocol attack", "addr", s.peer.Addr)
-		s.abort()
+		s.Abort()
 	case e != "":
 		s.reject(cmd, e)
 	case srv.pause.active.Load() && s.pausedBy(cmd, args):

@@ -1,6 +1,6 @@
-// Package server is the Redis server: transports that carry bytes, sessions that turn them into commands, admission,
-// and the handlers that need the server itself (the cmd_ files). The handlers of data types are packages of their
-// own, under commands and protocols; commands.go names them.
+// Package server is the Redis server: sessions that turn bytes into commands, admission, and the handlers that need the
+// server itself (the cmd_ files). The handlers of data types are packages of their own, under commands and protocols;
+// commands.go names them.
 //
 // Calls go downward: transport → session → handler → engine. What goes upward, a reply for a blocked client or a
 // published message, is left in the session's mailbox, and its transport is woken.
@@ -22,7 +22,7 @@
 // A session parses up to sixteen commands ahead. A command of the same form as the one before is recognized by
 // comparing the bytes around its arguments (resp.Template). Before it executes them it has the memory of their keys
 // fetched (engine.Keyspace.TryWarm): a lookup is a chain of cache misses, and those of several keys overlap. An event
-// loop does the same for single commands of several clients (loop.warm).
+// loop has the same done for single commands of several clients (transportHost.Prefetch).
 //
 // [Session.admit] (admission.go) decides whether a command may run, whatever its origin: client, transaction queue,
 // script, custom command, master, journal, imported file or Restore. A rule stands once and names the origins it
@@ -40,39 +40,14 @@
 //
 // # Transports
 //
-// Two transports drive the same sessions.
-//
-// Event loops (loop_linux.go) serve TCP and Unix sockets on Linux: epoll on a locked thread, as many loops as
-// io-threads says. A round takes every ready connection, reads, lets sessions execute, and then writes all replies.
-// The clock is read once per round. Reads and writes are raw system calls that never block, so they bypass the
-// scheduler. Waiting bypasses it too where the program gives each loop a processor of its own
-// (Options.SpareProcessors). Such a loop hands the processor back for a moment after 6 ms, as soon as no client is
-// ready: after 10 ms the scheduler would take it at any time. In other programs an idle loop sleeps in an ordinary
-// blocking call. The thread asks the system for short slices, so that it runs at once when others keep the processors
-// busy (beQuick).
-//
-// Reads from up to 16 clients, and writes to up to 64, are one system call through an io_uring, where there is one
-// (package sockcalls); each thread has its own. Without it (before Linux 6.1, in containers that forbid it, with
-// io-uring no) the same calls are made one after the other; INFO's io_uring_active tells. Clients that send over 8 KB
-// at once get a read of their own. epoll is edge-triggered except for Unix sockets, so a connection stays in
-// loop.unread until a read has emptied it. Outputs of 96 to 256 KiB are written in pieces, one per round (writeSize).
-// With many clients a loop may nap briefly instead of waking for each (loop_nap_linux.go).
-//
-// The loop is ours and no library's, because its speed comes from the order of work in a round and from system calls
-// past the scheduler. Callbacks per connection give both away (measured against gnet, see bench/notes/tried.md).
-//
-// Goroutines (goroutines.go) serve other systems, and connections that are no sockets: a reader and a writer for
-// each, so that a client that does not read does not stop its own commands. Every server has them for connections
-// that a program hands over.
+// Package transport has two: event loops, and goroutines for each connection. transports.go is what they see of the
+// server. A connection that a program hands over always has goroutines. A server without listeners has no loops, whose
+// threads would keep a testing/synctest bubble from being idle.
 //
 // A [Direct] (direct.go) is a session without a transport: the goroutine that calls it drives it. Arguments reach the
-// handler without being encoded. DB.Do and the clients of doors use it. A server without listeners has no loops,
-// whose threads would keep a testing/synctest bubble from being idle.
+// handler without being encoded. DB.Do and the clients of doors use it.
 //
-// Listeners (listen.go) can change while the server runs. Each loop has its own descriptor of a listener: closing
-// shuts the socket down first, which frees the address at once, and the loop closes its descriptor when it reads from
-// it. Timers (blocked clients, pauses) follow the injected clock; a loop keeps its sessions in a deadline index and
-// arms one timer.
+// Listeners (listen.go) can change while the server runs. Timers (blocked clients, pauses) follow the injected clock.
 //
 // # Memory of a client
 //
@@ -109,12 +84,9 @@
 // # Scripts
 //
 // Scripts and functions are package commands/scripts, which also watches those that run for long. What a script calls
-// is executed by its session (script.go). When the script makes the server busy, the watcher takes the event loop away
-// from the script's goroutine and gives it to a new one (loop_relief_linux.go); the old one keeps the session and hands
-// it back in the end. The same is done for loops that wait for the script's shards. loop.using says which session a
-// loop's goroutine is in, and whoever exchanges that word has the loop. What can wait (closing sessions, timeouts) is
-// put off while the server is busy. The alternative, to serve the loop from within the interpreter, would make every
-// place that takes a guard wait for itself.
+// is executed by its session (script.go), on an event loop's goroutine. When the script makes the server busy, new
+// goroutines go on with that loop, and with others that wait for the script's shards (transport.Loops.Relieve). The
+// alternative, to serve the loop from within the interpreter, would make every place that takes a guard wait for itself.
 //
 // # Time
 //

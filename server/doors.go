@@ -14,6 +14,7 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // This file opens and closes doors. Their directives are in doors_config.go, their connections in doors_conn.go.
@@ -303,7 +304,7 @@ func (d *openDoor) Client(p door.Peer) (door.Client, error) {
 		srv.stats.rejected.Add(1)
 		return door.Client{}, door.ErrTooManyClients
 	}
-	s, err := d.begin(Peer{Addr: p.Addr, Local: p.Local})
+	s, err := d.begin(transport.Peer{Addr: p.Addr, Local: p.Local})
 	if err != nil {
 		return door.Client{}, err
 	}
@@ -318,7 +319,7 @@ func (d *openDoor) Client(p door.Peer) (door.Client, error) {
 // OwnClient implements door.Host.
 func (d *openDoor) OwnClient() (door.Client, error) {
 	at := "@" + d.kind.Directive() + ":0"
-	s, err := d.begin(Peer{Addr: at, Local: at})
+	s, err := d.begin(transport.Peer{Addr: at, Local: at})
 	if err != nil {
 		return door.Client{}, err
 	}
@@ -329,7 +330,7 @@ func (d *openDoor) OwnClient() (door.Client, error) {
 }
 
 // begin starts a session.
-func (d *openDoor) begin(p Peer) (*Direct, error) {
+func (d *openDoor) begin(p transport.Peer) (*Direct, error) {
 	t := d.srv.direct
 	t.mu.Lock()
 	defer t.mu.Unlock()

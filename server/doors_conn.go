@@ -2,10 +2,12 @@ package server
 
 import (
 	"crypto/tls"
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/transport"
 )
 
 // doorListener accepts the peers of a door, but for those that a listener of the server would not accept either.
@@ -17,14 +19,12 @@ type doorListener struct {
 // Accept implements net.Listener.
 func (l *doorListener) Accept() (net.Conn, error) {
 	for {
-		conn, err := l.Listener.Accept()
-		switch {
-		case err == nil:
-			if conn = l.d.admit(conn); conn != nil {
-				return conn, nil
-			}
-		case errors.Is(err, net.ErrClosed) || !l.d.srv.pauseAccepting(err, l.d.ending):
-			return nil, net.ErrClosed
+		conn, err := transport.Accept(l.Listener, (*transportHost)(l.d.srv), l.d.ending)
+		if err != nil {
+			return nil, err
+		}
+		if conn = l.d.admit(conn); conn != nil {
+			return conn, nil
 		}
 	}
 }
@@ -33,11 +33,11 @@ func (l *doorListener) Accept() (net.Conn, error) {
 func (d *openDoor) admit(conn net.Conn) net.Conn {
 	d.accepted.Add(1)
 	srv, loopback := d.srv, true
+	set := srv.config.Get()
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		loopback = a.IP.IsLoopback()
-		srv.goroutines.keepAlive(conn)
+		transport.KeepAlive(conn, time.Duration(set.TCPKeepAlive)*time.Second)
 	}
-	set := srv.config.Get()
 	count := max(srv.clients.count.Load(), srv.doors.conns.Load())
 	if srv.refuse(count, !loopback && !d.kind.Authenticates && set.ProtectedMode) != "" {
 		d.refused.Add(1)
@@ -45,7 +45,7 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 		return nil
 	}
 	if srv.hook != nil {
-		conn = srv.hook.Conn(conn)
+		conn = srv.hook.Conn(conn, nil)
 	}
 	srv.doors.conns.Add(1)
 	d.conns.Add(1)
@@ -72,7 +72,7 @@ func (c *doorConn) ready() error {
 	if c.secure == nil {
 		return nil
 	}
-	c.shake.Do(func() { c.failed = c.d.srv.handshake(c.secure) })
+	c.shake.Do(func() { c.failed = transport.Handshake(c.secure, (*transportHost)(c.d.srv)) })
 	return c.failed
 }
 
@@ -94,7 +94,7 @@ func (c *doorConn) Write(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Write(b)
 	c.d.bytesOut.Add(int64(n))
-	c.d.srv.stats.bytesOut.Add(int64(n))
+	c.d.srv.stats.doorsOut.Add(int64(n))
 	return n, err
 }
 

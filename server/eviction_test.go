@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atomredis/atomredis/config"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // infoNumber returns a number of INFO.
@@ -135,7 +137,7 @@ func TestEvictedKeysStayGone(t *testing.T) {
 		return srv
 	}
 	srv := open()
-	s := srv.newSession(Peer{}, func() {})
+	s := srv.newSession(transport.Peer{}, func() {})
 	for i := range 1000 {
 		s.Input(request("SET", fmt.Sprint("key:", i), strings.Repeat("v", 1000)), srv.ks.Now())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // panicLog is a log handler that keeps the messages which tell of handlers that panicked.
@@ -57,7 +58,7 @@ func newHarness(t require.TestingT) *harness {
 }
 
 func (b *harness) session() *Session {
-	return b.newSession(Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+	return b.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 }
 
 // feed gives the session input, lets a second pass, and returns what it answered.

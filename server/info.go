@@ -68,7 +68,7 @@ func infoServer(b *servercommands.InfoText, c *command.Ctx) {
 		executable = ""
 	}
 	io := "epoll"
-	if _, ok := srv.transport.(*goroutines); ok {
+	if srv.loops == nil {
 		io = "goroutines"
 	}
 	build := readBuild()
@@ -99,7 +99,7 @@ func infoServer(b *servercommands.InfoText, c *command.Ctx) {
 	b.Text("executable", filepath.Clean(executable))
 	b.Text("config_file", srv.config.File())
 	b.Flag("io_threads_active", srv.config.Get().IOThreads > 1)
-	b.Flag("io_uring_active", srv.callsTogether.Load())
+	b.Flag("io_uring_active", srv.loops != nil && srv.loops.Together())
 	for i, l := range srv.listeners.shown() {
 		b.Text("listener"+strconv.Itoa(i), l)
 	}
@@ -332,7 +332,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("total_commands_processed", srv.commandCalls())
 	b.Number("instantaneous_ops_per_sec", rate.commands)
 	b.Number("total_net_input_bytes", s.bytesIn.Load())
-	b.Number("total_net_output_bytes", s.bytesOut.Load())
+	b.Number("total_net_output_bytes", srv.bytesOut())
 	b.Number("total_net_repl_input_bytes", s.replIn.Load())
 	b.Number("total_net_repl_output_bytes", s.replOut.Load())
 	b.Text("instantaneous_input_kbps", strconv.FormatFloat(rate.in, 'f', 2, 64))
@@ -377,9 +377,9 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("acl_access_denied_cmd", s.denied[acl.DeniedCommand].Load())
 	b.Number("acl_access_denied_key", s.denied[acl.DeniedKey].Load())
 	b.Number("acl_access_denied_channel", s.denied[acl.DeniedChannel].Load())
-	reads, writes := s.loopReads.Load(), s.loopWrites.Load()
-	b.Number("total_reads_processed", reads+s.reads.Load())
-	b.Number("total_writes_processed", writes+s.writes.Load())
+	reads, writes := s.loops.Reads.Load(), s.loops.Writes.Load()
+	b.Number("total_reads_processed", reads+s.goroutines.Reads.Load())
+	b.Number("total_writes_processed", writes+s.goroutines.Writes.Load())
 	if srv.config.Get().IOThreads == 1 {
 		reads, writes = 0, 0 // one event loop is no I/O thread
 	}
@@ -387,7 +387,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("io_threaded_writes_processed", writes)
 	b.Number("reply_buffer_shrinks", s.shrinks.Load())
 	b.Number("reply_buffer_expands", s.expands.Load())
-	b.Number("eventloop_cycles", s.rounds.Load())
+	b.Number("eventloop_cycles", s.loops.Rounds.Load())
 	b.Number("eventloop_duration_sum", srv.loopTime().Microseconds())
 	b.Number("eventloop_duration_cmd_sum", srv.commandTime().Microseconds())
 	b.Number("instantaneous_eventloop_cycles_per_sec", rate.rounds)
@@ -404,9 +404,9 @@ func infoCPU(b *servercommands.InfoText, c *command.Ctx) {
 	b.Seconds("used_cpu_user", user)
 	b.Seconds("used_cpu_sys_children", 0)
 	b.Seconds("used_cpu_user_children", 0)
-	if t, ok := serverOf(c).transport.(threaded); ok {
-		times := t.processorTimes()
-		system, user = times.system.Seconds(), times.user.Seconds()
+	if l := serverOf(c).loops; l != nil {
+		times := l.ProcessorTimes()
+		system, user = times.System.Seconds(), times.User.Seconds()
 	}
 	b.Seconds("used_cpu_sys_main_thread", system)
 	b.Seconds("used_cpu_user_main_thread", user)

@@ -209,7 +209,7 @@ func TestInfoCountsChangesOfReplyBuffers(t *testing.T) {
 	require.Equal(t, "1 0", changes())
 	for range 10 {
 		b.clock.Advance(time.Second)
-		require.False(t, b.expired(s, b.ks.Now()))
+		require.False(t, s.Expired(b.ks.Now()))
 	}
 	require.Equal(t, "1 1", changes())
 	require.Equal(t, []int64{1, 1}, infoNumbers(t, b, asks, "reply_buffer_expands", "reply_buffer_shrinks"))
@@ -320,7 +320,7 @@ func TestInfoTellsOfEventLoops(t *testing.T) {
 			require.Zero(t, c.infoNumber("io_threaded_reads_processed"))
 		}
 		require.Zero(t, testing.AllocsPerRun(10, func() { s.loopTime() })) // it reads no file: loops ask once a second
-		if _, ok := s.transport.(threaded); !ok {
+		if s.loops == nil {
 			require.Zero(t, c.infoNumber("eventloop_cycles"))
 			require.Zero(t, c.infoNumber("eventloop_duration_sum"))
 			return
@@ -332,7 +332,7 @@ func TestInfoTellsOfEventLoops(t *testing.T) {
 		c.do("CONFIG RESETSTAT")
 		require.Less(t, c.infoNumber("eventloop_cycles"), 20.0)
 		require.Less(t, c.infoNumber("eventloop_duration_sum"),
-			float64(s.transport.(threaded).processorTimes().total.Microseconds()))
+			float64(s.loops.ProcessorTimes().Total.Microseconds()))
 	})
 }
 

@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/atomredis/atomredis/config"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // Long commands may be read in pieces of any size, to where the session wants them or not.
@@ -30,7 +32,7 @@ func TestInputInPieces(t *testing.T) {
 	}
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		s := srv.newSession(Peer{}, func() {})
+		s := srv.newSession(transport.Peer{}, func() {})
 		var got []byte
 		rooms := 0
 		for left := input.Bytes(); len(left) > 0; {

@@ -169,16 +169,16 @@ func TestLentRepliesCountAsOutput(t *testing.T) {
 	s.Input(request("GET", "k"), now)
 	require.Greater(t, s.Unsent(), lentSize)
 	require.Equal(t, s.Unsent(), s.Sendable())
-	require.False(t, b.overLimit(s, 0))
-	require.False(t, b.expired(s, now))
-	require.True(t, b.expired(s, now+5001), "the soft limit")
+	require.False(t, s.overLimit(0))
+	require.False(t, s.Expired(now))
+	require.True(t, s.Expired(now+5001), "the soft limit")
 	s.Input(append(request("GET", "k"), request("GET", "k")...), now)
-	require.True(t, b.overLimit(s, 0), "the hard limit")
+	require.True(t, s.overLimit(0), "the hard limit")
 	reader := b.session()
 	require.Contains(t, b.feed(reader, request("CLIENT", "LIST", "ID", fmt.Sprint(s.ID()))),
 		fmt.Sprintf(" omem=%d ", s.Unsent()))
 	require.Greater(t, b.clients.memory.Load(), int64(s.Unsent()))
-	s.abort()
+	s.Abort()
 	require.Zero(t, s.Unsent())
 	s.Close()
 	b.finish(t, reader)
@@ -288,7 +288,7 @@ func TestLentValuesComeBack(t *testing.T) {
 	for _, end := range []func(s *Session){
 		func(s *Session) { s.Sent(s.Unsent()) },
 		func(s *Session) { s.Sent(100); s.Sent(s.Unsent()) },
-		func(s *Session) { s.abort() },
+		func(s *Session) { s.Abort() },
 		func(s *Session) { s.Sent(20); s.post(mailKill); s.Advance(0) },
 		func(s *Session) { s.Close() },
 	} {

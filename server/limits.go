@@ -1,8 +1,6 @@
 package server
 
 import (
-	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,7 +61,8 @@ func (s *Session) Subscribed() bool {
 
 // overLimit reports whether the client must be closed because too much output waits for it: extra bytes that are on
 // their way to the session, or if extra is 0 what the session holds itself, which only the session's transport may ask.
-func (srv *Server) overLimit(s *Session, extra int) bool {
+func (s *Session) overLimit(extra int) bool {
+	srv := s.srv
 	size := extra
 	if extra == 0 {
 		size = s.unsent()
@@ -87,9 +86,13 @@ func (s *Session) dying() bool {
 	return s.box.mail&mailKill != 0
 }
 
-// expired reports whether the client must be closed because it has been idle for longer than the timeout, or beyond the
+// GiveUp reports whether the connection must be closed although output waits for the client; see overLimit.
+func (s *Session) GiveUp(extra int) bool { return s.overLimit(extra) || s.dying() }
+
+// Expired reports whether the client must be closed because it has been idle for longer than the timeout, or beyond the
 // soft limit of its output for too long. Its transport calls it about once a second.
-func (srv *Server) expired(s *Session, now int64) bool {
+func (s *Session) Expired(now int64) bool {
+	srv := s.srv
 	srv.rates.sample(srv, now)
 	s.resizeReplies(now)
 	d := s.snapshot()
@@ -155,18 +158,6 @@ const protectedMode = "DENIED Redis is running in protected mode because protect
 	"To let others in, give the server a password with the directive requirepass (the safe choice); or, if nobody who is not trusted can reach its port, " +
 	"send CONFIG SET protected-mode no from the server's machine, start the server with --protected-mode no, or put protected-mode no into its configuration file."
 
-// unix reports whether the client is connected through a Unix socket.
-func (p *Peer) unix() bool { return strings.HasPrefix(p.Addr, "/") || strings.HasPrefix(p.Addr, "@") }
-
-// local reports whether the client is on this machine.
-func (p *Peer) local() bool {
-	if p.unix() {
-		return true
-	}
-	a, err := netip.ParseAddrPort(p.Addr)
-	return err == nil && a.Addr().Unmap().IsLoopback()
-}
-
 // rates measures how much there is to do per second. Samples are taken about once a second while there are clients.
 type rates struct {
 	due atomic.Int64 // when the next sample is to be taken, in ms since 1970
@@ -212,7 +203,7 @@ type totals struct {
 
 func (srv *Server) totals() totals {
 	s := &srv.stats
-	return totals{commands: srv.commandCalls(), rounds: s.rounds.Load(), in: s.bytesIn.Load(), out: s.bytesOut.Load(),
+	return totals{commands: srv.commandCalls(), rounds: s.loops.Rounds.Load(), in: s.bytesIn.Load(), out: srv.bytesOut(),
 		replIn: s.replIn.Load(), replOut: s.replOut.Load(), loops: srv.loopTime()}
 }
 
@@ -236,28 +227,12 @@ type throughput struct {
 	roundMicros              int64   // processor time of a round of an event loop
 }
 
-// threaded is a transport that has threads of its own: event loops.
-type threaded interface {
-	// processorTime returns how long they have used processors, exactly. It costs little: event loops ask.
-	processorTime() time.Duration
-	// processorTimes is processorTime with its parts. It reads files.
-	processorTimes() processorTimes
-}
-
-// processorTimes are how long threads have used processors. total is the sum, exactly; none of the three ever falls.
-type processorTimes struct{ system, user, total time.Duration }
-
-func (t *processorTimes) add(o processorTimes) {
-	t.system, t.user, t.total = t.system+o.system, t.user+o.user, t.total+o.total
-}
-
 // loopTime returns how long event loops have used processors since the last ResetStats; 0 without any.
 func (srv *Server) loopTime() time.Duration {
-	t, ok := srv.transport.(threaded)
-	if !ok {
+	if srv.loops == nil {
 		return 0
 	}
-	return t.processorTime() - time.Duration(srv.stats.loopsBefore.Load())
+	return srv.loops.ProcessorTime() - time.Duration(srv.stats.loopsBefore.Load())
 }
 
 // commandTime returns how long commands took.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // listeners are the sockets on which clients come. Those of bind, port and tls-port can change while the server runs.
@@ -90,13 +91,14 @@ func (srv *Server) open(set *config.Settings, list []config.Endpoint) (opened []
 // serve has clients accepted from all of the listeners, or closes them all.
 func (srv *Server) serve(list []*listener) error {
 	for _, l := range list {
-		by := srv.transport
+		var by transport.Transport = srv.goroutines
 		switch l.Listener.(type) {
-		case *net.TCPListener, *net.UnixListener:
-		default:
-			by = srv.goroutines // TLS, or whatever else a program has
+		case *net.TCPListener, *net.UnixListener: // others have TLS, or whatever a program has in mind
+			if srv.loops != nil {
+				by = srv.loops
+			}
 		}
-		stop, err := by.listen(l.Listener)
+		stop, err := by.Listen(l.Listener)
 		if err != nil {
 			closeAll(list)
 			return fmt.Errorf("listen on %s: %w", l.Addr(), err)

@@ -70,7 +70,7 @@ func (m *monitors) feed(s *Session, from command.Origin, cmd *command.Command, a
 	switch {
 	case from.In(command.FromScript):
 		source = "lua"
-	case s.peer.unix():
+	case s.peer.Unix():
 		source = "unix:" + source[:len(source)-len(":0")]
 	}
 	now := s.srv.ks.Clock().Now().UnixMicro()

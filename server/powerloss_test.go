@@ -17,6 +17,7 @@ import (
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/crashfs"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // These tests run a durable server on a file system in memory which can lose what was not synced, and which can fail
@@ -49,7 +50,7 @@ func openDurable(t require.TestingT, fs vfs.FS, settings ...string) (*durableSer
 	if err := d.Start(); err != nil {
 		return nil, err
 	}
-	d.s = d.newSession(Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+	d.s = d.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 	return d, nil
 }
 
@@ -73,7 +74,7 @@ func (d *durableServer) do(commands ...string) (string, bool) {
 		out := string(d.s.Output())
 		if d.s.Closing() {
 			d.s.Close()
-			d.s = d.newSession(Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+			d.s = d.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 			return "", false
 		}
 		if n > 0 && n == len(out) && d.s.blocked == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/transport"
 )
 
 func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
@@ -18,7 +19,7 @@ func TestRenamedCommandsAreKnownByTheNewNameOnly(t *testing.T) {
 		"rename-command del "+long)
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
-	s := srv.newSession(Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+	s := srv.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 	defer s.Close()
 	do := func(words ...string) string {
 		s.Input(request(words...), srv.ks.Now())
@@ -107,7 +108,7 @@ func TestJournalKeepsTheOwnNamesOfCommands(t *testing.T) {
 		return srv
 	}
 	srv := open("rename-command set x", "rename-command get set", "rename-command x get", "rename-command xgroup groups")
-	s := srv.newSession(Peer{}, func() {})
+	s := srv.newSession(transport.Peer{}, func() {})
 	for _, command := range []string{"get k v", "groups create stream g 0 mkstream"} {
 		s.Input(request(strings.Fields(command)...), srv.ks.Now())
 		require.Equal(t, "+OK\r\n", string(s.Output()))

@@ -18,7 +18,7 @@ func TestReplyBufferIsAsLargeAsRepliesOfLate(t *testing.T) {
 	s := b.session()
 	second := func() {
 		b.clock.Advance(time.Second)
-		require.False(t, b.expired(s, b.ks.Now()))
+		require.False(t, s.Expired(b.ks.Now()))
 	}
 	reply := func(size int) {
 		s.Input(request("PING", strings.Repeat("x", size)), b.ks.Now())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atomredis/atomredis/internal/crashfs"
 	"github.com/atomredis/atomredis/protocols/pressure"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // producing are the steps of a client that puts a message into a queue, and consuming those of one that takes one.
@@ -278,7 +279,7 @@ func TestRolesComeBackAfterARestart(t *testing.T) {
 					require.Contains(t, reply, list)
 				}
 				d2.s.Close()
-				d2.s = d2.newSession(Peer{Addr: "127.0.0.1:1"}, func() {})
+				d2.s = d2.newSession(transport.Peer{Addr: "127.0.0.1:1"}, func() {})
 				d2.expect(":1\r\n", "PRESSURE.PUT q y")
 				d2.expect("+OK\r\n", "PRESSURE.CLOSE q")
 				d2.end()

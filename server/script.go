@@ -99,20 +99,14 @@ func (srv *Server) startScripts() {
 	srv.scripts = scripts.New(scripts.Options{
 		Keyspace: srv.ks, Config: srv.config, Log: srv.log,
 		Relieve: func() {
-			if t, ok := srv.transport.(reliever); ok {
-				t.relieve()
+			if srv.loops != nil {
+				srv.loops.Relieve()
 			}
 		},
 		Resume: func() {
-			if t, ok := srv.transport.(reliever); ok {
-				t.resume()
+			if srv.loops != nil {
+				srv.loops.Resume()
 			}
 		},
 	})
-}
-
-// reliever is a transport whose goroutines serve more than one client. What it does is in scripts.Options.
-type reliever interface {
-	relieve()
-	resume()
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/atomredis/atomredis/persist/disk"
 	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // Server is a running Redis server. Its methods may be called from any goroutine.
@@ -84,18 +85,16 @@ type Server struct {
 	latency      stats.Latency
 	stats        serverStats
 
-	transport  transport                // for the listeners that are sockets
-	tls        atomic.Pointer[tlsState] // nil as long as nothing has used TLS
-	goroutines *goroutines              // for connections that are handed over; may be the same
+	loops      transport.Loops          // for listeners that are sockets; nil if there are none
+	goroutines *transport.Goroutines    // for all other listeners, and connections that are handed over
 	direct     *directs                 // for the program that the server is part of
-	carriers   []carrier                // all three, each once
+	carriers   []carrier                // all three
+	tls        atomic.Pointer[tlsState] // nil as long as nothing has used TLS
 	listeners  listeners
 	doors      doors
 	files      fileWatch
 
 	supervised config.Supervision
-
-	callsTogether atomic.Bool // event loops make several system calls at once
 
 	cluster *cluster.Node // nil if cluster mode is off
 
@@ -116,10 +115,9 @@ type Server struct {
 // elsewhere.
 type serverStats struct {
 	connections, rejected atomic.Int64
-	bytesIn, bytesOut     atomic.Int64
-	reads, writes         atomic.Int64 // by goroutines of a client
-	loopReads, loopWrites atomic.Int64 // by event loops
-	rounds, loopsBefore   atomic.Int64 // of event loops; and their processor time before the last ResetStats, in ns
+	bytesIn, doorsOut     atomic.Int64 // bytesOut has all that was sent
+	goroutines, loops     transport.Counters
+	loopsBefore           atomic.Int64 // processor time of event loops before the last ResetStats, in ns
 	replIn, replOut       atomic.Int64 // bytes from a master and to followers; bytesIn and bytesOut have them too
 	copies, noPartial     atomic.Int64 // full copies for followers, and how many of these asked for less
 	expands, shrinks      atomic.Int64 // of clients' reply buffers
@@ -131,21 +129,6 @@ type serverStats struct {
 	// Clients that were closed because of what they had sent, or not read.
 	inputTooLong, outputTooLong atomic.Int64
 	denied                      [acl.Reasons]atomic.Int64 // what clients were not allowed
-}
-
-// transport carries bytes between sockets and sessions.
-type transport interface {
-	carrier
-	// listen starts to accept clients. stop ends that at once, closes l and frees its address.
-	listen(l net.Listener) (stop func(), err error)
-}
-
-// carrier is a way in which clients reach their sessions.
-type carrier interface {
-	// storageChanged makes sessions look again at what they may send. Any goroutine may call it.
-	storageChanged()
-	// close disconnects all clients and returns when no goroutine of the carrier is left.
-	close()
 }
 
 // Options are the parts of a server that a program, unlike redis.conf, can choose.
@@ -395,7 +378,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.followed.stop()
 		srv.doors.close() // while its clients are there
 		for _, c := range srv.carriers {
-			c.close()
+			c.Close()
 		}
 		srv.followed.running.Wait()
 		srv.migrations.Close()
@@ -423,13 +406,15 @@ func (srv *Server) ResetStats() {
 		s.Reset()
 	}
 	srv.stats.errors.Reset()
-	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.bytesOut,
-		&srv.stats.reads, &srv.stats.writes, &srv.stats.loopReads, &srv.stats.loopWrites, &srv.stats.rounds,
+	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.doorsOut,
 		&srv.stats.replIn, &srv.stats.replOut, &srv.stats.copies, &srv.stats.noPartial,
 		&srv.stats.expands, &srv.stats.shrinks, &srv.stats.restored, &srv.stats.unexpected,
 		&srv.stats.inputTooLong, &srv.stats.outputTooLong, &srv.eviction.clients,
 		&srv.eviction.total} {
 		c.Store(0)
+	}
+	for _, c := range []*transport.Counters{&srv.stats.goroutines, &srv.stats.loops} {
+		c.Reset()
 	}
 	for i := range srv.stats.denied {
 		srv.stats.denied[i].Store(0)

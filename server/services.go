@@ -94,7 +94,7 @@ func (s *Session) LocalAddr() string { return s.peer.Local }
 // this host.
 func (s *Session) HostName() string {
 	p := s.peer
-	if !p.unix() {
+	if !p.Unix() {
 		if host, _, err := net.SplitHostPort(p.Addr); err == nil {
 			return host
 		}

@@ -10,17 +10,18 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // Session is one client: a state machine that takes the bytes that the client sent and gives the bytes to send back. It
-// does no I/O and never blocks; the transport that owns it does the first and waits for it.
+// does no I/O and never blocks; the transport that owns it does the first and waits for it. It is a transport.Session.
 //
 // Everything is used only by the goroutine of the transport that owns the session, except box, info, proto, account,
 // states, and what is set once when the session starts. Others reach a session through post.
 type Session struct {
 	srv  *Server
 	id   int64
-	peer Peer
+	peer transport.Peer
 	// wake makes the transport call Advance soon. It may be called by any goroutine, under any lock.
 	wake    func()
 	started time.Time
@@ -61,8 +62,6 @@ type Session struct {
 	// account is the client's user; nil if the session may do everything, because it is the program's or the journal's.
 	account atomic.Pointer[acl.Account]
 
-	slot int // place in the transport's timers
-
 	// In cluster mode hashSlot is the slot of the keys of the command that is running, or of the whole transaction;
 	// cluster.NoSlot if none is known.
 	hashSlot int
@@ -73,16 +72,8 @@ type Session struct {
 	infoData clientInfo // protected by info; refreshed after every batch, and output when some of it is sent
 }
 
-// Peer tells where a client comes from.
-type Peer struct {
-	// Addr and Local are the two ends as CLIENT LIST shows them: "ip:port", or the path of the Unix socket with ":0".
-	Addr, Local string
-	// FD is the number of the socket's file descriptor, 0 if there is none.
-	FD int
-}
-
 // newSession registers a client. wake is as in Session.
-func (srv *Server) newSession(peer Peer, wake func()) *Session {
+func (srv *Server) newSession(peer transport.Peer, wake func()) *Session {
 	s := &Session{
 		srv: srv, peer: peer, wake: wake,
 		started: srv.ks.Clock().Now(),
@@ -98,7 +89,7 @@ func (srv *Server) newSession(peer Peer, wake func()) *Session {
 	s.states = srv.newStates()
 	srv.clients.add(s)
 	d := &s.infoData.Info
-	d.ID, d.Addr, d.Local, d.FD, d.Unix = s.id, peer.Addr, peer.Local, peer.FD, peer.unix()
+	d.ID, d.Addr, d.Local, d.FD, d.Unix = s.id, peer.Addr, peer.Local, peer.FD, peer.Unix()
 	d.Started = s.started.UnixMilli()
 	s.publish()
 	return s
@@ -178,8 +169,8 @@ func (s *Session) sentOutput(size, n int) {
 // Closing reports that the connection must be closed once the output is sent.
 func (s *Session) Closing() bool { return s.closing }
 
-// abort makes the transport close the connection without sending anything more.
-func (s *Session) abort() {
+// Abort makes the transport close the connection without sending anything more.
+func (s *Session) Abort() {
 	s.closing = true
 	s.out.Truncate(0)
 	s.delay.drop()
@@ -224,9 +215,3 @@ func (s *Session) checkTimers() {
 		}
 	}
 }
-
-// SetSlot implements expiry.Item for the transport's timers.
-func (s *Session) SetSlot(slot int) { s.slot = slot }
-
-// Slot implements expiry.Item.
-func (s *Session) Slot() int { return s.slot }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/transport"
 )
 
 const benchmarkKeys = 100_000
@@ -96,7 +97,7 @@ func benchmarkSession(b *testing.B, prepare func(i int) []string, command func()
 	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{Goroutines: true})
 	require.NoError(b, err)
 	defer srv.Close()
-	s := srv.newSession(Peer{}, func() {})
+	s := srv.newSession(transport.Peer{}, func() {})
 	defer s.Close()
 	encode := func(args []string) string {
 		var out strings.Builder

@@ -66,7 +66,7 @@ func (s *Session) delayOutput() {
 	d.seen, d.changes, d.served = n, changes, false
 	if changed {
 		if f := s.srv.storage.Err(); f != nil && f.Journal {
-			s.abort() // the journal may not have the change, and if it ever will nobody knows
+			s.Abort() // the journal may not have the change, and if it ever will nobody knows
 			return
 		}
 	}
@@ -78,7 +78,7 @@ func (s *Session) delayOutput() {
 	}
 }
 
-// Sendable returns how much of the output may be sent now. The transport asks again when storageChanged is called. If
+// Sendable returns how much of the output may be sent now. The transport asks again when Recheck is called. If
 // what waits can never be told, because the journal has failed, the session ends.
 func (s *Session) Sendable() int {
 	d := &s.delay
@@ -89,7 +89,7 @@ func (s *Session) Sendable() int {
 		return s.out.Len()
 	}
 	if f := s.srv.storage.Err(); f != nil && f.Journal {
-		s.abort()
+		s.Abort()
 		return 0
 	}
 	return d.free

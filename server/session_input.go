@@ -15,8 +15,8 @@ type received struct {
 }
 
 // Input takes bytes that the client sent, at time now in ms since 1970, and executes the commands that they complete.
-// b is not kept.
-func (s *Session) Input(b []byte, now int64) {
+// b is not kept. It returns with how many others a command came last, and itself, but no more than maxAhead.
+func (s *Session) Input(b []byte, now int64) (commands int) {
 	s.now = now
 	s.parser.MaxBulk = s.srv.MaxBulk()
 	s.srv.stats.bytesIn.Add(int64(len(b)))
@@ -38,14 +38,13 @@ func (s *Session) Input(b []byte, now int64) {
 		}
 	}
 	s.checkInput()
+	return s.depth
 }
 
-// Bulky reports that the last input had a long argument, and that the next one may have: the less of it is read
-// before Room can tell where to, the less is copied.
-func (s *Session) Bulky() bool { return s.owned.bulky }
-
-// readsAlone reports that the client gets a read of its own, because it is closing or receiving a long argument.
-func (s *Session) readsAlone() bool { return s.closing || s.owned.bulky || len(s.Room()) > 0 }
+// ReadsAlone reports that the client gets a read of its own, because it is closing or receiving a long argument, or the
+// last input had one and the next one may have: the less of that is read before Room can tell where to, the less is
+// copied.
+func (s *Session) ReadsAlone() bool { return s.closing || s.owned.bulky || len(s.Room()) > 0 }
 
 // Room returns where the next bytes of a long command should be read to, so that they need not be moved; nil if there
 // is no such command. Received tells how many there are.
@@ -93,7 +92,7 @@ func (s *Session) checkInput() {
 	if len(s.input)+s.long.arrived() > s.inputLimit() {
 		s.srv.stats.inputTooLong.Add(1)
 		s.srv.log.Warn("closing client that reached the query buffer limit", "client", s.id, "addr", s.peer.Addr)
-		s.abort()
+		s.Abort()
 	}
 	s.delayOutput()
 	s.publish()

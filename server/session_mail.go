@@ -47,7 +47,7 @@ func (s *Session) post(m mail, push ...[]byte) {
 	if first || m&mailKill != 0 {
 		s.wake()
 	}
-	if m&mailKill == 0 && size > 0 && s.srv.overLimit(s, size) {
+	if m&mailKill == 0 && size > 0 && s.overLimit(size) {
 		s.post(mailKill | mailSlow)
 	}
 }
@@ -72,7 +72,7 @@ func (s *Session) readMail() {
 		if m&mailSlow != 0 {
 			s.why = door.ErrSlow
 		}
-		s.abort()
+		s.Abort()
 		return
 	}
 	if m&mailResume != 0 {

@@ -71,7 +71,7 @@ func (s *Session) process(b []byte) []byte {
 	defer s.endCommands() // before ahead, in which the arguments lie, is given back
 	for len(b) > 0 && !s.closing {
 		if !s.authenticated && s.floodsUnauthenticated() {
-			s.abort()
+			s.Abort()
 			return nil
 		}
 		s.warm(ahead)

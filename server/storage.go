@@ -106,7 +106,7 @@ func (srv *Server) storageChanged() {
 	st := &srv.storage
 	srv.restrict()
 	for _, c := range srv.carriers {
-		c.storageChanged()
+		c.Recheck()
 	}
 
 	durable := st.Durable()

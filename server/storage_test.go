@@ -13,6 +13,7 @@ import (
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // expect sends a command and compares its reply.
@@ -193,7 +194,7 @@ func TestWhileTheJournalIsReadCommandsAreRefused(t *testing.T) {
 	srv, err := New(conf, slog.New(slog.DiscardHandler), Options{FS: vfs.NewMem(), Goroutines: true})
 	require.NoError(t, err)
 	d := &durableServer{Server: srv, t: t, log: &panicLog{}}
-	d.s = srv.newSession(Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
+	d.s = srv.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {})
 	const loading = "-LOADING Redis is loading the dataset in memory\r\n"
 	for _, command := range []string{"GET a", "SET a 1", "KEYS *", "EVAL return(1) 0"} {
 		d.expect(loading, command)

@@ -10,6 +10,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/journal"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // TestHistogramHasThePercentilesOfHDR compares with all durations, seen through the buckets of an HDR histogram of
@@ -41,7 +42,7 @@ func TestSlowCommandsAreLoggedWhateverTheyAre(t *testing.T) {
 // are measured one by one.
 func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
 	srv := startTestServer(t, Options{}, "slowlog-log-slower-than", "10000", "latency-monitor-threshold", "10")
-	s := srv.newSession(Peer{Addr: "@test:0"}, func() {})
+	s := srv.newSession(transport.Peer{Addr: "@test:0"}, func() {})
 	defer s.Close()
 	get := srv.table.ByName["get"]
 	args := [][]byte{[]byte("GET"), []byte("k")}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/transport"
 )
 
 // authority signs certificates for a test, and writes them as files to dir.
@@ -246,7 +247,7 @@ func TestTLSHandshakesHaveALimit(t *testing.T) {
 		_, err = conn.Write([]byte(sent))
 		require.NoError(t, err)
 		clients(2)
-		clock.Advance(handshakeTime - time.Millisecond)
+		clock.Advance(transport.HandshakeTime - time.Millisecond)
 		require.EqualValues(t, 2, srv.clients.count.Load())
 		require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
 		closed := make(chan error, 1)

@@ -193,12 +193,14 @@ func (h *Hook) Overdue() bool {
 	return f != nil && f()
 }
 
-// Conn returns the server's end of a connection with which things go wrong. One goroutine at a time may write to it.
-func (h *Hook) Conn(c net.Conn) net.Conn { return &conn{Conn: c, hook: h} }
+// Conn returns the server's end of a connection with which things go wrong. owner is as for Failure; nil if commands of
+// others come through the connection too. One goroutine at a time may write to it.
+func (h *Hook) Conn(c net.Conn, owner any) net.Conn { return &conn{Conn: c, hook: h, owner: owner} }
 
 type conn struct {
 	net.Conn
 	hook     *Hook
+	owner    any
 	patience time.Duration // how far the write deadline was away when it was set; 0 if there is none
 	dropping bool
 	left     int // bytes until the connection is closed, if dropping
@@ -218,7 +220,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 // Write writes late, and not everything if the connection is to break.
 func (c *conn) Write(b []byte) (int, error) {
-	c.hook.Wait(context.Background(), nil, true) // which has no error
+	c.hook.Wait(context.Background(), c.owner, true) // which has no error
 	if c.patience != 0 {
 		c.Conn.SetWriteDeadline(time.Now().Add(c.patience))
 	}

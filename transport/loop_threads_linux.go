@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"bytes"
@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threads are those of the event loops, for INFO. A loop changes its thread when a script holds it up.
+// threads are those of the event loops, whose processor time can be told. A loop changes its thread when a session
+// holds it up.
 type threads struct {
 	mu      sync.Mutex // protects what follows
 	running map[int]struct{}
-	ended   processorTimes // of threads that have ended
+	ended   ProcessorTimes // of threads that have ended
 }
 
 // begin notes that the calling thread is a loop's.
@@ -37,19 +38,19 @@ func (t *threads) end() {
 	delete(t.running, id)
 }
 
-// processorTime implements threaded.
-func (t *loops) processorTime() time.Duration {
+// ProcessorTime implements Loops.
+func (t *loops) ProcessorTime() time.Duration {
 	t.threads.mu.Lock()
 	defer t.threads.mu.Unlock()
-	sum := t.threads.ended.total
+	sum := t.threads.ended.Total
 	for id := range t.threads.running {
 		sum += timeOf(id)
 	}
 	return sum
 }
 
-// processorTimes implements threaded.
-func (t *loops) processorTimes() processorTimes {
+// ProcessorTimes implements Loops.
+func (t *loops) ProcessorTimes() ProcessorTimes {
 	t.threads.mu.Lock()
 	defer t.threads.mu.Unlock()
 	sum := t.threads.ended
@@ -57,6 +58,10 @@ func (t *loops) processorTimes() processorTimes {
 		sum.add(timesOf(id))
 	}
 	return sum
+}
+
+func (t *ProcessorTimes) add(o ProcessorTimes) {
+	t.System, t.User, t.Total = t.System+o.System, t.User+o.User, t.Total+o.Total
 }
 
 // timeOf returns how long a thread of the process has used processors.
@@ -70,18 +75,19 @@ func timeOf(id int) time.Duration {
 }
 
 // timesOf is timeOf with its parts, for which a file has to be read.
-func timesOf(id int) processorTimes {
-	times := processorTimes{total: timeOf(id)}
+func timesOf(id int) ProcessorTimes {
+	times := ProcessorTimes{Total: timeOf(id)}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", id))
 	if err != nil {
 		return times
 	}
-	// Behind the name, which may contain anything, the times are the 12th and the 13th field, in 1/100 s on every machine.
+	// Behind the name, which may contain anything, the times are the 12th and the 13th field, in 1/100 s on every
+	// machine.
 	const tick = time.Second / 100
 	if fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]); len(fields) >= 13 {
 		user, _ := strconv.ParseInt(string(fields[11]), 10, 64)
 		system, _ := strconv.ParseInt(string(fields[12]), 10, 64)
-		times.user, times.system = time.Duration(user)*tick, time.Duration(system)*tick
+		times.User, times.System = time.Duration(user)*tick, time.Duration(system)*tick
 	}
 	return times
 }

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"runtime"
@@ -7,20 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is how a loop goes on while a session that it serves is held up for long: because its command is a script
-// that runs longer than busy-reply-threshold, or because it waits for the shards that such a script holds. Whoever
-// watches the script takes the loop away from its goroutine and gives it to a new one. The old goroutine keeps the
-// session, and nothing else; when it comes back from the session it gives it to the loop, and ends. So no session is
-// ever used by two goroutines, and neither is a loop.
+// This file is how a loop goes on while a session that it serves is held up for long: because what it does takes long,
+// or because it waits for such a session. The host sees that and calls Relieve, which takes the loop away from its
+// goroutine and gives it to a new one. The old goroutine keeps the session, and nothing else; when it comes back from
+// the session it gives it to the loop, and ends. So no session is ever used by two goroutines, and neither is a loop.
 //
-// loop.using decides who has the loop. The loop's goroutine sets it before it uses a session in a way that may take a
-// guard, and takes it back afterwards, unless the watcher was first.
+// loop.using decides who has the loop. The loop's goroutine sets it before it calls a method of a session that may
+// wait, and takes it back afterwards, unless Relieve was first.
 
 // maxRelieved bounds how many sessions of a loop have goroutines, and threads, of their own. The loop stands still
-// beyond that until the script ends.
+// beyond that until one of them comes back.
 const maxRelieved = 128
 
-// enter must be called before a method of a client's session that may take a guard. Nothing of the loop may be used
+// enter must be called before a method of a client's session that may wait. Nothing of the loop may be used
 // from then on until leave has returned.
 func (l *loop) enter(c *socket) { l.using.Store(c) }
 
@@ -35,15 +34,15 @@ func (l *loop) leave(c *socket) {
 
 func (l *loop) stillDriving(c *socket) bool { return l.using.CompareAndSwap(c, nil) }
 
-// relieve implements reliever.
-func (t *loops) relieve() {
+// Relieve implements Loops.
+func (t *loops) Relieve() {
 	for _, l := range t.all {
 		l.relieve()
 	}
 }
 
-// resume implements reliever.
-func (t *loops) resume() {
+// Resume implements Loops.
+func (t *loops) Resume() {
 	for _, l := range t.all {
 		l.mail.Lock()
 		l.mail.resume = true
@@ -101,7 +100,7 @@ func (l *loop) takeBack(returned []*socket) {
 		c.detached = false
 		l.detached.Add(-1)
 		if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, c.interest()); err != nil {
-			c.session.abort()
+			c.session.Abort()
 		}
 		l.enqueue(c)
 		l.woken = append(l.woken, c) // what was left for it meanwhile was not looked at

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/transport"
+)
+
+// This file is the server as transports see it. A Session is what they see of a client.
+
+// carrier is a way in which clients reach their sessions.
+type carrier interface {
+	// Recheck makes sessions look again at what they may send. Any goroutine may call it.
+	Recheck()
+	// Close disconnects all clients and returns when no goroutine of the carrier is left.
+	Close()
+}
+
+// startTransports prepares all ways in which clients reach their sessions: the listeners, connections that are handed
+// over, and the program itself. Without anything to listen on there are no event loops: a thread that waits for
+// events would keep a testing/synctest bubble from being idle.
+func (srv *Server) startTransports(o Options, loops int) error {
+	host := (*transportHost)(srv)
+	var wrap func(net.Conn, transport.Session) net.Conn
+	if o.Hook != nil {
+		wrap = func(c net.Conn, s transport.Session) net.Conn { return o.Hook.Conn(c, s) }
+	}
+	srv.goroutines, srv.direct = transport.NewGoroutines(host, &srv.stats.goroutines, wrap), newDirects(srv)
+	srv.carriers = []carrier{srv.goroutines, srv.direct}
+	if o.Goroutines || o.Hook != nil || !srv.listens() {
+		return nil
+	}
+	l, err := transport.NewLoops(host, transport.LoopOptions{Loops: loops, IOUring: srv.config.Get().IOUring,
+		SpareProcessors: o.SpareProcessors, Counters: &srv.stats.loops})
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	if err == nil {
+		srv.loops = l
+		srv.carriers = append(srv.carriers, l)
+	}
+	return err
+}
+
+// listens reports whether there will be listeners.
+func (srv *Server) listens() bool {
+	set := srv.config.Get()
+	return len(srv.listeners.all) > 0 || set.Port != 0 || set.TLS.Port != 0 || set.UnixSocket != ""
+}
+
+// transportHost is the server as transports see it.
+type transportHost Server
+
+// Now implements transport.Clock.
+func (h *transportHost) Now() int64 { return h.ks.Now() }
+
+// AfterFunc implements transport.Clock.
+func (h *transportHost) AfterFunc(d time.Duration, f func()) transport.Timer {
+	return h.ks.Clock().AfterFunc(d, f)
+}
+
+// Log implements transport.Host.
+func (h *transportHost) Log() *slog.Logger { return h.log }
+
+// KeepAlive implements transport.Host.
+func (h *transportHost) KeepAlive() time.Duration {
+	return time.Duration(h.config.Get().TCPKeepAlive) * time.Second
+}
+
+// Refuse implements transport.Host. A connection in memory needs no file.
+func (h *transportHost) Refuse(p transport.Peer, remote bool) string {
+	srv := (*Server)(h)
+	if p == transport.Embedded && srv.clients.count.Load() < int64(srv.config.Get().MaxClients) {
+		srv.stats.connections.Add(1)
+		return ""
+	}
+	refusal := srv.refuseClient(!remote)
+	if refusal == "" {
+		return ""
+	}
+	return "-" + refusal + "\r\n"
+}
+
+// Open implements transport.Host.
+func (h *transportHost) Open(p transport.Peer, wake func()) transport.Session {
+	return (*Server)(h).newSession(p, wake)
+}
+
+// maxShort is how many bytes of input may be a single command whose memory is worth being fetched ahead.
+const maxShort = 512
+
+// hintsPool has memory for hints.
+var hintsPool = sync.Pool{New: func() any { return new([]engine.Hint) }}
+
+// Prefetch implements transport.Host, for clients that have sent a single command each. Those of a pipeline see to that
+// themselves.
+func (h *transportHost) Prefetch(batch []transport.Input) {
+	pooled := hintsPool.Get().(*[]engine.Hint)
+	hints := *pooled
+	db := batch[0].Session.(*Session).db
+	for _, in := range batch {
+		if s := in.Session.(*Session); s.db == db && len(in.Data) <= maxShort {
+			hints = s.prepare(in.Data, hints)
+		}
+	}
+	if len(hints) > 1 {
+		h.ks.TryWarm(db, hints)
+	}
+	clear(hints)
+	*pooled = hints[:0]
+	hintsPool.Put(pooled)
+}
+
+// Commit implements transport.Host.
+func (h *transportHost) Commit() {
+	if st := h.storage.Storage; st != nil {
+		st.Commit()
+	}
+}
+
+// CommitSoon implements transport.Host.
+func (h *transportHost) CommitSoon() {
+	if st := h.storage.Storage; st != nil {
+		st.Kick()
+	}
+}
+
+// Stalled implements transport.Host: a script is running that makes the server busy.
+func (h *transportHost) Stalled() bool { return h.scripts.Busy() != "" }
+
+// bytesOut returns how many bytes have been sent.
+func (srv *Server) bytesOut() int64 {
+	s := &srv.stats
+	return s.goroutines.Sent.Load() + s.loops.Sent.Load() + s.doorsOut.Load()
+}

@@ -1,0 +1,288 @@
+package transport
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atomredis/atomredis/engine/expiry"
+	"github.com/atomredis/atomredis/internal/sockcalls"
+)
+
+// loop is one event loop. Everything but mail is used by its own goroutine only.
+type loop struct {
+	host      Host
+	owner     *loops
+	counters  *Counters
+	keeps     bool // its processor while it waits
+	epoll     int
+	wakeup    int                     // eventfd
+	listeners map[int32]*listenSocket // by file descriptor
+	conns     []*socket               // by file descriptor
+	count     int                     // of conns
+	timers    expiry.Index[*socket]   // by the deadlines of their sessions
+	calls     *sockcalls.Batch        // of the loop's thread; empty but while the loop reads or writes
+	unread    []*socket               // possibly readable; may hold stale entries
+	next      int                     // the first of unread that has not been read from in this round
+	reading   []*socket               // from which is read together
+	ready     []*socket               // whose output may have to be written
+	writing   []writing               // what is written together
+	woken     []*socket               // reused
+	delayed   []*socket               // with output that must not be sent yet
+	buf       []byte                  // what is read goes here first; inputs lie in it
+	inputs    []input                 // read, and not executed yet
+	batch     []Input                 // reused
+	events    [256]unix.EpollEvent    // reused
+	first, n  int                     // those of events that have not been handled: from first to n
+	pieces    [64]unix.Iovec          // reused
+	now       int64                   // ms since 1970, taken once per round
+	nextCheck int64                   // when clients are checked for idleness
+	yielded   int64                   // when the loop last let the scheduler have its processor
+	timer     Timer                   // wakes the loop at armed
+	armed     int64                   // 0 = not armed
+	muted     int                     // how many of listeners are muted
+	napper    napper
+	gone      []goneSocket // whose sessions are to be closed
+
+	using    atomic.Pointer[socket] // whose session the loop's goroutine is in; see enter
+	detached atomic.Int32           // how many sockets are detached
+	holding  atomic.Bool            // delayed is not empty, or about to be
+	sleeping atomic.Bool            // the loop waits, or is about to wait, for events
+	mail     mail
+}
+
+// socket is one client's connection.
+type socket struct {
+	fd       int
+	loop     *loop
+	session  Session
+	slot     int   // place in loop.timers
+	requests int   // what Input returned last
+	queued   bool  // in loop.ready
+	held     bool  // in loop.delayed
+	writing  bool  // EPOLLOUT is asked for
+	unread   bool  // in loop.unread: it may have something to read
+	long     bool  // the last read found what fills a slot, or more
+	partial  bool  // a read that finds less than it has room for may not have found all
+	file     bool  // a Unix socket
+	detached bool  // its session is used by a goroutine that does not drive the loop any more
+	seen     int64 // loop.now when the client last sent something
+	woken    atomic.Bool
+}
+
+// SetSlot implements expiry.Item for loop.timers.
+func (c *socket) SetSlot(slot int) { c.slot = slot }
+
+// Slot implements expiry.Item.
+func (c *socket) Slot() int { return c.slot }
+
+func newLoop(owner *loops) (*loop, error) {
+	l := &loop{host: owner.host, owner: owner, counters: owner.options.Counters, keeps: owner.options.SpareProcessors,
+		listeners: map[int32]*listenSocket{}, buf: make([]byte, readBuffer), inputs: make([]input, 0, maxInputs),
+		napper: newNapper()}
+	var err error
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll_create1: %w", err)
+	}
+	if l.wakeup, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		unix.Close(l.epoll)
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	if err := l.watch(unix.EPOLL_CTL_ADD, l.wakeup, unix.EPOLLIN); err != nil {
+		unix.Close(l.epoll)
+		unix.Close(l.wakeup)
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *loop) watch(op, fd int, events uint32) error {
+	if err := unix.EpollCtl(l.epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil {
+		return fmt.Errorf("epoll_ctl: %w", err)
+	}
+	return nil
+}
+
+func (l *loop) run() {
+	defer l.owner.wg.Done()
+	runtime.LockOSThread()
+	l.owner.threads.begin()
+	defer l.owner.threads.end()
+	if l.keeps {
+		beQuick()
+	}
+	if l.calls != nil {
+		l.calls.Close() // it was the other thread's
+	}
+	if l.owner.options.IOUring {
+		l.calls = sockcalls.New(maxWrites)
+		l.owner.together.Store(l.calls.Together())
+	} else {
+		l.calls = sockcalls.NewSeparate(maxWrites)
+	}
+	l.now = l.host.Now()
+	l.execute() // what another goroutine has left, as it may the rest of events and unread: see relieve
+	for {
+		for l.first < l.n {
+			ev := &l.events[l.first]
+			l.first++
+			l.handle(ev)
+		}
+		l.readAll()
+		if stop := l.readMail(); stop {
+			l.shutdown()
+			return
+		}
+		l.runTimers()
+		l.host.Commit()
+		l.flushAll()
+		if l.now >= l.nextCheck {
+			l.checkClients()
+		}
+		if !l.host.Stalled() { // closing a session may have to wait
+			l.closeGone()
+		}
+		l.arm()
+
+		l.counters.Rounds.Add(1)
+		l.first, l.n = 0, l.wait()
+		l.now = l.host.Now()
+	}
+}
+
+// wait returns the number of ready file descriptors. While there is work it only asks; otherwise it sleeps. The
+// ordinary way to sleep gives the processor back to the scheduler, and a loop that comes back from there stands in line
+// with all other goroutines for one. So one that may keep its processor (see LoopOptions.SpareProcessors) does until
+// the scheduler wants it back, which it does after ten milliseconds or to stop everything: it sends a signal, which
+// ends the system call. A loop that does not wait for so long lets it have the processor before that: see
+// yieldInterval.
+func (l *loop) wait() int {
+	if len(l.unread) > 0 {
+		return l.poll(0, 0)
+	}
+	yields := l.keeps && l.now-l.yielded >= yieldInterval
+	naps := l.napper.naps(l.n)
+	if !l.keeps || yields || naps {
+		n := l.poll(0, 0)
+		if naps && n < napEnough {
+			nap := unix.Timespec{Nsec: napTime}
+			unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&nap)), 0, 0, 0)
+			n += l.poll(n, 0)
+		}
+		if n > 0 {
+			return n
+		}
+		if yields {
+			l.yielded = l.now
+			runtime.Gosched()
+		}
+	}
+	l.sleeping.Store(true)
+	defer l.sleeping.Store(false)
+	if l.hasMail() {
+		return l.poll(0, 0)
+	}
+	if l.keeps {
+		if n := l.poll(0, -1); n > 0 {
+			return n
+		}
+	}
+	n, err := unix.EpollWait(l.epoll, l.events[:], -1)
+	if err != nil {
+		return 0 // interrupted by a signal
+	}
+	return n
+}
+
+// poll waits for up to timeout ms, for ever if that is negative, without the knowledge of the scheduler. What is
+// ready goes to events from the given one on.
+func (l *loop) poll(from, timeout int) int {
+	events := l.events[from:]
+	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&events[0])),
+		uintptr(len(events)), uintptr(timeout), 0, 0)
+	if err != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+func (l *loop) handle(ev *unix.EpollEvent) {
+	fd := int(ev.Fd)
+	if fd == l.wakeup {
+		var count [8]byte
+		unix.Read(fd, count[:])
+		return
+	}
+	if s, ok := l.listeners[ev.Fd]; ok {
+		l.accept(s)
+		return
+	}
+	c := l.conns[fd]
+	if c == nil || c.detached {
+		return // closed, or held up, earlier in this round
+	}
+	if ev.Events&^unix.EPOLLOUT != 0 {
+		if ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 {
+			c.partial = true // there may be an end behind what there is to read, or a reader must stop where urgent data was
+		}
+		l.mark(c)
+	}
+	l.enqueue(c)
+}
+
+// interest is what a connection is watched for. It is reported once that there is something to read (but on Unix
+// sockets), which saves the system a look at the connection after each command; so who has been told must read all
+// that there is, or keep in mind that there may be more. Room to write is reported as long as there is some, because
+// not all of it is used at once.
+func (c *socket) interest() uint32 {
+	switch {
+	case c.writing:
+		return unix.EPOLLIN | unix.EPOLLOUT
+	case c.file: // it may pass files, at which each read ends
+		return unix.EPOLLIN
+	}
+	return unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
+}
+
+// enqueue marks a connection whose session may have output, or may have ended.
+func (l *loop) enqueue(c *socket) {
+	if !c.queued {
+		c.queued = true
+		l.ready = append(l.ready, c)
+	}
+}
+
+// drop takes a client out of the loop; closeGone closes the connection.
+func (l *loop) drop(c *socket) {
+	l.timers.Remove(c)
+	l.conns[c.fd] = nil
+	l.count--
+	l.gone = append(l.gone, goneSocket{c, c.fd})
+	c.fd = -1
+}
+
+// shutdown writes what can be written and closes everything.
+func (l *loop) shutdown() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.mail.Lock()
+	l.mail.ended = true
+	returned := l.mail.returned
+	l.mail.Unlock()
+	l.takeBack(returned)
+	l.flushAll()
+	for _, c := range l.conns {
+		if c != nil && !c.detached {
+			l.drop(c)
+		}
+	}
+	l.closeGone()
+	l.calls.Close()
+	for _, s := range l.listeners {
+		s.file.Close()
+	}
+}
