@@ -142,9 +142,20 @@ func (c *Ctx) JournalDeadline(key []byte, at int64) {
 }
 
 // Over reports whether a deadline that a command sets has passed, so that the key or field goes at once. It never has
-// for what another server has accepted earlier, and which says what has gone; the journal's records are repeated at
-// their own time.
-func (c *Ctx) Over(at int64) bool { return at <= c.Now() && !c.Origin.In(FromMaster|FromImport) }
+// for what another server has accepted earlier, and which says what has gone. A command of the master is executed at a
+// time before such a deadline, for it ran there by another clock: so its record can be repeated at the record's time.
+func (c *Ctx) Over(at int64) bool {
+	switch {
+	case at > c.Now() || c.Origin.In(FromImport):
+		return false
+	case c.Origin.In(FromMaster):
+		if at > 0 {
+			c.G.SetBack(at - 1)
+		}
+		return false
+	}
+	return true
+}
 
 // Err writes an error reply.
 func (c *Ctx) Err(e Error) { c.W.Error(string(e)) }

@@ -120,6 +120,9 @@ func (g *Guard) Quiet() bool {
 // Now returns the guard's time in ms since 1970.
 func (g *Guard) Now() int64 { return g.now }
 
+// SetBack makes the guard's time, and that of its record, no later than to, in ms since 1970.
+func (g *Guard) SetBack(to int64) { g.now = min(g.now, to) }
+
 // Holds reports whether the guard holds all of the given shards.
 func (g *Guard) Holds(shards uint64) bool { return shards&g.ks.all&^g.locked == 0 }
 

@@ -147,7 +147,7 @@
 // Session.run, each command or transaction under one guard. They are journalled, so a replica is as durable as a
 // master. The offset counts whole transactions. Keys expire only when the master says so (Guard.SetReplica): readers
 // do not find them, the master's commands do (Guard.FromMaster). Nothing is evicted. A command that sets a deadline
-// which has passed here is executed at a time before it (masterTime), which the journal keeps. A copy is received
+// which has passed here is executed at a time before it (Ctx.Over), which the journal keeps. A copy is received
 // into a file, and only what can be loaded replaces data, by persist.Storage.Replace: a crash leaves the old data or
 // the copy. Roles change under a guard over everything, and the link looks once it has its own, so behind REPLICAOF
 // NO ONE no command of the master runs.

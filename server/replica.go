@@ -702,7 +702,7 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 		found[i] = cmd
 		shards |= cmd.Shards(srv.ks, args)
 	}
-	s.now = masterTime(srv.ks.Now(), unit)
+	s.now = srv.ks.Now()
 	s.guard.Owner = &s.origin
 	srv.scripts.Expect(shards)
 	s.guard.Lock(srv.ks, shards, s.now)

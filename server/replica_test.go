@@ -266,6 +266,55 @@ func TestReplicaIsConfigured(t *testing.T) {
 	}
 }
 
+// A deadline may have passed here when the master gives it, and not there. The replica keeps the key, and has it again
+// from its own journal: what the master does with it later counts on it.
+func TestAReplicasJournalHasKeysThatExpiredByItsOwnClockOnly(t *testing.T) {
+	m := newScriptedMaster(t)
+	mem := crashfs.New()
+	settings := []string{"replicaof=" + m.hostPort(), "checkpoint-size=1gb"}
+	d, err := openDurable(t, mem, settings...)
+	require.NoError(t, err)
+	a := m.accept(append(introduction(0), "PSYNC ? -1=+FULLRESYNC "+oldHistory+" 1")...)
+	data := string(rdbFile(t, "HSET hash f 1 g 1"))
+	a.send(fmt.Sprintf("$%d\r\n%s", len(data), data))
+	a.expect("REPLCONF ACK 1")
+
+	past := time.Now().UnixMilli() - 5000
+	at, seconds := strconv.FormatInt(past, 10), strconv.FormatInt(past/1000, 10)
+	names := []string{"set", "getex", "pexpireat", "expireat", "restored", "transaction"}
+	offset := 1 + a.say("SET set 1 PXAT "+at, "SET getex 1", "GETEX getex PXAT "+at, "SET pexpireat 1",
+		"PEXPIREAT pexpireat "+at, "SET expireat 1", "EXPIREAT expireat "+seconds,
+		"HPEXPIREAT hash "+at+" FIELDS 1 f", "HSETEX hash PXAT "+at+" FIELDS 1 g 1",
+		"MULTI", "SET transaction 1", "PEXPIREAT transaction "+at, "APPEND transaction 1", "EXEC")
+	dumped := newHarness(t)
+	other := dumped.session()
+	_, payload, _ := strings.Cut(dumped.feed(other, request("SET", "k", "1"), request("DUMP", "k")), "\r\n$")
+	_, payload, _ = strings.Cut(payload, "\r\n")
+	dumped.finish(t, other)
+	restore := request("RESTORE", "restored", at, strings.TrimSuffix(payload, "\r\n"), "ABSTTL")
+	a.send(string(restore))
+	offset = a.confirmed(offset + len(restore))
+	for _, name := range names {
+		offset += a.say("PERSIST " + name) // later, and at another time
+	}
+	offset += a.say("HPERSIST hash FIELDS 2 f g")
+	a.confirmed(offset)
+	again := func(d *durableServer) {
+		t.Helper()
+		for _, name := range names[:5] {
+			d.expect("$1\r\n1\r\n", "GET "+name)
+		}
+		d.expect("$2\r\n11\r\n", "GET transaction")
+		d.expect("*2\r\n$1\r\n1\r\n$1\r\n1\r\n", "HMGET hash f g")
+	}
+	again(d)
+	copied, err := openDurable(t, mem.CrashClone(vfs.CrashCloneCfg{}), settings...)
+	require.NoError(t, err)
+	again(copied)
+	copied.end()
+	d.end()
+}
+
 // What replaces the data is stored as a whole or not at all.
 func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 	for _, settings := range [][]string{{"appendonly=yes"}, {"appendonly=no", "save=3600 1"}} {
