@@ -140,7 +140,7 @@
 // # Followers and masters
 //
 // A follower (followers.go) gets a snapshot as an RDB file, and the stream from the same guard on, which gathers
-// until the file is sent. The encoder waits for the socket, the server never does. The stream (replication_stream.go)
+// until the file is sent. The encoder waits for the socket, the server never does. The stream (replication.Stream)
 // is made of the journal's records as they are; a record of several commands becomes a transaction.
 //
 // After REPLICAOF one goroutine, the link (replica.go), copies the master's data and executes its commands through

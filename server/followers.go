@@ -14,21 +14,27 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/replication"
+
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
 )
 
+// What a master does for those that follow it: SYNC and PSYNC send everything as an RDB file, and then the commands
+// that change something, as replication.Stream makes them of the journal's. The file is made and sent by a goroutine
+// of its own, from a snapshot, while commands go on; what they change gathers until all of the file is sent. If the
+// follower does not read, it is the copy that waits.
+
 // follower is what a session is to others that follow the server.
 type follower struct {
-	following atomic.Bool            // it gets everything, and perhaps what changes
-	rdbOnly   bool                   // it wants all data and no more
-	without   rdbContent             // what it does not want
-	openEnded bool                   // it reads a file whose length it is not told before
-	port      atomic.Int64           // on which it says it listens; 0 if it has not
-	host      atomic.Pointer[string] // where it says it is; nil if it has not
-	feed      *feed                  // nil before SYNC
+	following atomic.Bool // it gets everything, and perhaps what changes
+	wishes    replication.Wishes
+	feed      *feed // nil before SYNC
 }
+
+// pristine reports whether the session is not, and has not asked to be, anything special.
+func (f *follower) pristine() bool { return !f.following.Load() && f.wishes.Pristine() }
 
 // followers are the sessions that get what changes.
 type followers struct {
@@ -37,7 +43,7 @@ type followers struct {
 	active  atomic.Bool    // somebody gets the stream; changes under a guard over everything
 
 	mu      sync.Mutex // protects what follows; only mailboxes are locked under it
-	changes replicationStream
+	changes replication.Stream
 	list    []*feed
 	offset  int64 // how many bytes of the stream there were
 	timer   engine.Timer
@@ -51,7 +57,7 @@ type feed struct {
 	s       *Session
 	content rdbContent
 	rdbOnly bool
-	open    bool // see follower.openEnded
+	open    bool // see replication.Wishes
 
 	ctx    context.Context // ends with the session, or when the follower is given up
 	cancel context.CancelFunc
@@ -67,29 +73,22 @@ type feed struct {
 
 	// Protected by followers.mu.
 	pending   []byte // of the stream, until the copy has been sent
-	state     feedState
+	state     replication.FollowerState
 	streaming bool // it gets the stream, since the instant that its copy shows
 }
 
 // noDatabase is the number of none.
 const noDatabase = -1
 
-// feedState is how far a follower has got.
-type feedState uint8
-
-const (
-	feedWaiting feedState = iota // for the copy to begin
-	feedCopy                     // of which it gets parts, or which is being made
-	feedOnline
-)
-
-// String returns the word that INFO has for it.
-func (s feedState) String() string { return [...]string{"wait_bgsave", "send_bulk", "online"}[s] }
-
 func newFeed(s *Session) *feed {
-	f := &feed{srv: s.srv, s: s, content: rdbAll &^ s.follower.without, rdbOnly: s.follower.rdbOnly,
-		open:  s.follower.openEnded,
+	w := &s.follower.wishes
+	f := &feed{srv: s.srv, s: s, content: rdbAll, rdbOnly: w.CopyOnly, open: w.OpenEnded,
 		moved: make(chan struct{}, 1), loaded: make(chan struct{}, 1)}
+	if w.Filtered {
+		if f.content = 0; w.Functions {
+			f.content = rdbFunctions
+		}
+	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -98,7 +97,7 @@ func newFeed(s *Session) *feed {
 func (f *followers) Append(now int64, commands []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.send(f.changes.translate(commands))
+	f.send(f.changes.Translate(commands))
 }
 
 // send gives all followers a part of the stream.
@@ -118,7 +117,7 @@ func (f *followers) streaming() bool {
 
 // follow takes a part of the stream. followers.mu is locked.
 func (d *feed) follow(b []byte) {
-	if d.state == feedOnline {
+	if d.state == replication.FollowerOnline {
 		d.s.post(0, b)
 		return
 	}
@@ -306,7 +305,7 @@ func (d *feed) copyByFile(how rdbCopy, announce bool) error {
 	}
 	f := &d.srv.followed
 	f.mu.Lock()
-	d.state = feedCopy // nothing more is sent to tell that we are there
+	d.state = replication.FollowerCopy // nothing more is sent to tell that we are there
 	f.mu.Unlock()
 	if _, err := fmt.Fprintf(d, "$%d\r\n", size); err != nil {
 		return err
@@ -331,13 +330,13 @@ func (d *feed) begin(g *engine.Guard, announce bool, head string) {
 		head = fmt.Sprintf("+FULLRESYNC %s %d\r\n", d.srv.replID(), f.offset) + head
 	}
 	if d.open {
-		d.state = feedCopy
+		d.state = replication.FollowerCopy
 	}
 	d.queued.Add(int64(len(head)))
 	d.s.post(0, []byte(head))
 	if !d.rdbOnly && d.ctx.Err() == nil {
 		d.streaming = true
-		f.changes.restart() // for the new one's sake it says in which database the next command is
+		f.changes.Restart() // for the new one's sake it says in which database the next command is
 		f.active.Store(true)
 		g.Follow(f)
 	}
@@ -355,7 +354,7 @@ func (d *feed) catchUp() error {
 				d.s.post(0, pending)
 			}
 			d.waiting.Store(0)
-			d.state = feedOnline
+			d.state = replication.FollowerOnline
 			d.ackedAt.CompareAndSwap(0, d.srv.ks.Now())
 			f.mu.Unlock()
 			d.srv.countFollowers()
@@ -409,7 +408,7 @@ func (f *followers) watch(srv *Server) {
 			return
 		}
 		for _, d := range f.list {
-			if d.state == feedWaiting {
+			if d.state == replication.FollowerWaiting {
 				d.queued.Add(1)
 				d.s.post(0, []byte("\n"))
 			}
@@ -433,7 +432,7 @@ func (f *followers) good(set *config.Settings) int {
 // countGood is good with mu locked.
 func (f *followers) countGood(set *config.Settings) (n int) {
 	for _, d := range f.list {
-		if d.state == feedOnline && d.lag() <= int64(set.MinReplicasMaxLag) {
+		if d.state == replication.FollowerOnline && d.lag() <= int64(set.MinReplicasMaxLag) {
 			n++
 		}
 	}
@@ -487,28 +486,48 @@ func (f *followers) drop() {
 	}
 }
 
-// followerStatus is what is told of a follower.
-type followerStatus struct {
-	host  string
-	port  int64 // 0 if it has not said any
-	state feedState
-	acked int64
-	lag   int64 // seconds since it said so
-}
-
 // status returns what is told of all followers, and the offset at which the stream is.
-func (f *followers) status() (list []followerStatus, offset int64) {
+func (f *followers) status() (list []replication.Follower, offset int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, d := range f.list {
-		st := followerStatus{port: d.s.follower.port.Load(), state: d.state, acked: d.acked.Load()}
-		if said := d.s.follower.host.Load(); said != nil && *said != "" {
-			st.host = *said
+		st := replication.Follower{Port: d.s.follower.wishes.Port.Load(), State: d.state, Acked: d.acked.Load()}
+		if said := d.s.follower.wishes.Host.Load(); said != nil && *said != "" {
+			st.Host = *said
 		} else {
-			st.host, _, _ = net.SplitHostPort(d.s.peer.Addr)
+			st.Host, _, _ = net.SplitHostPort(d.s.peer.Addr)
 		}
-		st.lag = d.lag()
+		st.Lag = d.lag()
 		list = append(list, st)
 	}
 	return list, f.offset
+}
+
+// Followers implements replication.Host.
+func (srv *Server) Followers() (list []replication.Follower, offset int64) {
+	return srv.followed.status()
+}
+
+// AskedForPart implements replication.Host.
+func (srv *Server) AskedForPart() { srv.stats.noPartial.Add(1) }
+
+// Following implements replication.Client.
+func (s *Session) Following() bool { return s.follower.following.Load() }
+
+// StartFollowing implements replication.Client.
+func (s *Session) StartFollowing(announce bool) {
+	f := &s.follower
+	f.following.Store(true)
+	f.feed = newFeed(s)
+	s.srv.followed.copyTo(s.srv, f.feed, announce)
+}
+
+// Wishes implements replication.Client.
+func (s *Session) Wishes() *replication.Wishes { return &s.follower.wishes }
+
+// Acknowledge implements replication.Client.
+func (s *Session) Acknowledge(offset int64) {
+	if f := s.follower.feed; f != nil {
+		f.acknowledge(offset)
+	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atomredis/atomredis/replication"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/command"
@@ -132,7 +134,7 @@ func TestFollowersGetEverythingAndThenWhatChanges(t *testing.T) {
 			f.line()
 			list, _ := srv.followed.status()
 			require.Len(t, list, 1)
-			require.Equal(t, "127.0.0.1 77 online", fmt.Sprint(list[0].host, " ", list[0].port, " ", list[0].state))
+			require.Equal(t, "127.0.0.1 77 online", fmt.Sprint(list[0].Host, " ", list[0].Port, " ", list[0].State))
 
 			other := newRawFollower(t, host, port)
 			other.say("REPLCONF rdb-only 1")
@@ -208,7 +210,7 @@ func TestTheStreamDoesNotDependOnTheTime(t *testing.T) {
 		require.NotContains(t, reply, "ERR", c.line)
 		var got []string
 		for _, r := range b.journal.records[before:] {
-			got = append(got, memoryRecord{commands: b.followed.changes.translate(r.commands)}.text(t)...)
+			got = append(got, memoryRecord{commands: b.followed.changes.Translate(r.commands)}.text(t)...)
 		}
 		require.Equal(t, c.want, strings.Join(got, "|"), c.line)
 	}
@@ -251,8 +253,8 @@ func TestACopyAndWhatFollowsAreTheData(t *testing.T) {
 				f.Close()
 			}
 			require.Eventually(t, func() bool {
-				return replicas[0].replica.link().status().state == linkConnected &&
-					replicas[1].replica.link().status().state == linkConnected
+				return replicas[0].replica.link().status().State == replication.LinkConnected &&
+					replicas[1].replica.link().status().State == replication.LinkConnected
 			},
 				testTimeout, time.Millisecond)
 			close(stop)
@@ -260,7 +262,7 @@ func TestACopyAndWhatFollowsAreTheData(t *testing.T) {
 			for _, replica := range replicas {
 				require.Eventually(t, func() bool {
 					_, offset := master.followed.status()
-					return replica.replica.link().status().offset == offset
+					return replica.replica.link().status().Offset == offset
 				}, testTimeout, time.Millisecond)
 				now := master.ks.Now()
 				require.Equal(t, dump(master.ks, now), dump(replica.ks, now))

@@ -12,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/commands/connection"
 	"github.com/atomredis/atomredis/commands/migrate"
 	pubsubcommands "github.com/atomredis/atomredis/commands/pubsub"
+	replicationcommands "github.com/atomredis/atomredis/commands/replication"
 	"github.com/atomredis/atomredis/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/commands/server"
 	"github.com/atomredis/atomredis/commands/transactions"
@@ -26,20 +27,22 @@ import (
 
 // What the commands of each package need.
 var (
-	_ aclcommands.Host       = (*Server)(nil)
-	_ aclcommands.Client     = (*Session)(nil)
-	_ clustercommands.Host   = (*Server)(nil)
-	_ clustercommands.Client = (*Session)(nil)
-	_ connection.Host        = (*Server)(nil)
-	_ connection.Client      = (*Session)(nil)
-	_ migrate.Host           = (*Server)(nil)
-	_ scripts.Host           = (*Server)(nil)
-	_ scripts.Client         = (*Session)(nil)
-	_ pubsubcommands.Host    = (*Server)(nil)
-	_ pubsubcommands.Client  = (*Session)(nil)
-	_ servercommands.Host    = (*Server)(nil)
-	_ servercommands.Client  = (*Session)(nil)
-	_ transactions.Client    = (*Session)(nil)
+	_ aclcommands.Host           = (*Server)(nil)
+	_ aclcommands.Client         = (*Session)(nil)
+	_ clustercommands.Host       = (*Server)(nil)
+	_ clustercommands.Client     = (*Session)(nil)
+	_ connection.Host            = (*Server)(nil)
+	_ connection.Client          = (*Session)(nil)
+	_ migrate.Host               = (*Server)(nil)
+	_ scripts.Host               = (*Server)(nil)
+	_ scripts.Client             = (*Session)(nil)
+	_ replicationcommands.Host   = (*Server)(nil)
+	_ replicationcommands.Client = (*Session)(nil)
+	_ pubsubcommands.Host        = (*Server)(nil)
+	_ pubsubcommands.Client      = (*Session)(nil)
+	_ servercommands.Host        = (*Server)(nil)
+	_ servercommands.Client      = (*Session)(nil)
+	_ transactions.Client        = (*Session)(nil)
 )
 
 // serverOf returns the server of a command.

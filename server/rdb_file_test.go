@@ -199,7 +199,7 @@ func TestWithoutADirectoryThereIsNoFile(t *testing.T) {
 	}
 	// as of a Redis without one
 	require.Equal(t, "+Background append only file rewriting started\r\n", h.feed(s, request("BGREWRITEAOF")))
-	require.Equal(t, "-"+string(errNoAOF)+"\r\n", h.feed(s, request("WAITAOF", "1", "0", "0")))
+	require.Equal(t, "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n", h.feed(s, request("WAITAOF", "1", "0", "0")))
 	require.Equal(t, fmt.Sprintf(":%d\r\n", h.started.Unix()), h.feed(s, request("LASTSAVE")))
 	h.finish(t, s)
 }

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/replication"
+
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
@@ -56,22 +58,6 @@ func (r *replica) role() string {
 	return "master"
 }
 
-// linkState is how far a link has got.
-type linkState uint8
-
-const (
-	linkConnect linkState = iota // waits, or is about to connect
-	linkConnecting
-	linkHandshake
-	linkSync
-	linkConnected
-)
-
-// String returns the word that ROLE has for it.
-func (s linkState) String() string {
-	return [...]string{"connect", "connecting", "handshake", "sync", "connected"}[s]
-}
-
 // masterLink follows a master, until it is stopped.
 type masterLink struct {
 	srv  *Server
@@ -89,33 +75,25 @@ type masterLink struct {
 	multi bool
 
 	mu  sync.Mutex // protects what follows
-	now linkStatus
+	now replication.Link
 }
 
-// linkStatus is what is told of a link.
-type linkStatus struct {
-	state          linkState
-	offset         int64     // in the master's history, of what has been executed; -1 before the first copy
-	heard          time.Time // when the master sent something
-	down           time.Time // since when the link is not connected
-	problem        string    // why it broke last; "" once it is connected
-	size, received int64     // of the copy that is under way, in bytes; the size is -1 if it is not known
-}
-
-func (l *masterLink) status() linkStatus {
+func (l *masterLink) status() replication.Link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now
 }
 
 // update changes the status.
-func (l *masterLink) update(fn func(st *linkStatus)) {
+func (l *masterLink) update(fn func(st *replication.Link)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	fn(&l.now)
 }
 
-func (l *masterLink) setState(s linkState) { l.update(func(st *linkStatus) { st.state = s }) }
+func (l *masterLink) setState(s replication.LinkState) {
+	l.update(func(st *replication.Link) { st.State = s })
+}
 
 // startFollowing makes the server a replica, in place of what it was. The guard holds everything.
 func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
@@ -131,7 +109,7 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 	l := &masterLink{srv: srv, host: host, port: port, r: newReplayer(srv, command.FromMaster)}
 	l.r.s.guard.FromMaster = true
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	l.now = linkStatus{offset: -1, down: time.Now()}
+	l.now = replication.Link{Host: host, Port: port, Offset: -1, Down: time.Now()}
 	before, ended := r.ended, make(chan struct{})
 	r.ended = ended
 	r.current.Store(l)
@@ -205,7 +183,7 @@ func (r *replica) restriction(cmd *command.Command, writes bool, set *config.Set
 		return command.ErrReadOnly
 	case r.loading.Load() && cmd.Flags&command.Loading == 0:
 		return errLoading
-	case !set.ReplicaServeStaleData && cmd.Flags&command.Stale == 0 && l.status().state != linkConnected:
+	case !set.ReplicaServeStaleData && cmd.Flags&command.Stale == 0 && l.status().State != replication.LinkConnected:
 		return errMasterDown
 	}
 	return ""
@@ -227,11 +205,11 @@ func (l *masterLink) run() {
 		if l.ctx.Err() != nil {
 			return
 		}
-		l.update(func(st *linkStatus) {
-			if st.state == linkConnected {
-				st.down = time.Now()
+		l.update(func(st *replication.Link) {
+			if st.State == replication.LinkConnected {
+				st.Down = time.Now()
 			}
-			st.state, st.problem = linkConnect, err.Error()
+			st.State, st.Problem = replication.LinkConnect, err.Error()
 		})
 		log.Warn("the link to the master is down; trying again", "error", err.Error())
 		if pause = min(2*pause, maxLinkPause); connected {
@@ -247,7 +225,7 @@ func (l *masterLink) run() {
 // follow connects once and executes what the master sends until the connection breaks. connected is called when the
 // data is the master's.
 func (l *masterLink) follow(connected func()) error {
-	l.setState(linkConnecting)
+	l.setState(replication.LinkConnecting)
 	conn, err := l.srv.dial(l.ctx, net.JoinHostPort(l.host, strconv.Itoa(l.port)), l.timeout(),
 		l.srv.config.Get().TLS.Replication)
 	if err != nil {
@@ -258,7 +236,7 @@ func (l *masterLink) follow(connected func()) error {
 	release := context.AfterFunc(l.ctx, func() { conn.Close() })
 	defer release()
 	defer conn.Close()
-	l.setState(linkHandshake)
+	l.setState(replication.LinkHandshake)
 	in := bufio.NewReaderSize(masterReader{l}, restoreChunk)
 	if err := l.handshake(in); err != nil {
 		return err
@@ -273,7 +251,7 @@ func (l *masterLink) follow(connected func()) error {
 			return err
 		}
 	}
-	l.update(func(st *linkStatus) { st.state, st.problem = linkConnected, "" })
+	l.update(func(st *replication.Link) { st.State, st.Problem = replication.LinkConnected, "" })
 	l.srv.log.Info("the link to the master is up", "host", l.host, "port", l.port, "copied", next != nil)
 	connected()
 	l.acknowledge()
@@ -294,7 +272,7 @@ func (m masterReader) Read(b []byte) (int, error) {
 	}
 	n, err := m.l.conn.Read(b)
 	if n > 0 {
-		m.l.update(func(st *linkStatus) { st.heard = time.Now() })
+		m.l.update(func(st *replication.Link) { st.Heard = time.Now() })
 		m.l.srv.stats.replIn.Add(int64(n))
 		m.l.srv.stats.bytesIn.Add(int64(n))
 	}
@@ -396,7 +374,7 @@ type position struct {
 func (l *masterLink) psync(in *bufio.Reader) (*position, error) {
 	id, from := "?", "-1"
 	if l.id != "" {
-		id, from = l.id, strconv.FormatInt(l.status().offset+1, 10)
+		id, from = l.id, strconv.FormatInt(l.status().Offset+1, 10)
 	}
 	reply, err := l.ask(in, "PSYNC", id, from)
 	if err != nil {
@@ -438,7 +416,7 @@ func (l *masterLink) keepAlive() (end func()) {
 				return
 			case <-tick.C:
 			}
-			if l.status().state == linkConnected {
+			if l.status().State == replication.LinkConnected {
 				l.acknowledge()
 			} else {
 				l.write([]byte("\n")) // an error is found by who reads
@@ -454,7 +432,7 @@ func (l *masterLink) keepAlive() (end func()) {
 
 // acknowledge tells the master what has been executed. An error is found by who reads.
 func (l *masterLink) acknowledge() {
-	l.send("REPLCONF", "ACK", strconv.FormatInt(l.status().offset, 10))
+	l.send("REPLCONF", "ACK", strconv.FormatInt(l.status().Offset, 10))
 }
 
 // markLength is the length of the mark at the end of a file whose size is not known before.
@@ -464,7 +442,7 @@ const markLength = 40
 // the commands begin.
 func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, error) {
 	l.id = "" // until all of it is here
-	l.update(func(st *linkStatus) { st.state, st.size, st.received = linkSync, -1, 0 })
+	l.update(func(st *replication.Link) { st.State, st.Size, st.Received = replication.LinkSync, -1, 0 })
 	start := time.Now()
 	head, err := line(in)
 	if err != nil {
@@ -478,7 +456,7 @@ func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, er
 	if head[0] != '$' || err != nil || !marked && size < 0 || marked && len(mark) != markLength {
 		return nil, fmt.Errorf("the master sends no data but %.200q", strings.TrimPrefix(head, "-"))
 	}
-	l.update(func(st *linkStatus) { st.size = size })
+	l.update(func(st *replication.Link) { st.Size = size })
 	file, err := os.CreateTemp(l.srv.spoolDir(), "replica-*.rdb")
 	if err != nil {
 		return nil, err
@@ -509,7 +487,7 @@ func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, er
 	if err := l.replace(file, codes, at); err != nil {
 		return nil, err
 	}
-	l.srv.log.Info("the master's data has been copied", "bytes", l.status().received, "duration",
+	l.srv.log.Info("the master's data has been copied", "bytes", l.status().Received, "duration",
 		time.Since(start).Round(time.Millisecond))
 	return in, nil
 }
@@ -527,7 +505,7 @@ func (srv *Server) spoolDir() string {
 func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (codes []string, rest []byte, err error) {
 	out := bufio.NewWriterSize(to, restoreChunk)
 	counted := writerFunc(func(b []byte) (int, error) {
-		l.update(func(st *linkStatus) { st.received += int64(len(b)) })
+		l.update(func(st *replication.Link) { st.Received += int64(len(b)) })
 		return out.Write(b)
 	})
 	r := rdb.NewReader(io.TeeReader(from, counted), *l.srv.RDBLimits())
@@ -599,7 +577,7 @@ func (l *masterLink) replace(file *os.File, codes []string, at *position) error 
 	}
 	l.setHistory(at.id)
 	l.r.s.db = at.db
-	l.update(func(st *linkStatus) { st.offset = at.offset })
+	l.update(func(st *replication.Link) { st.Offset = at.offset })
 	srv.replica.loading.Store(false)
 	return nil
 }
@@ -640,7 +618,7 @@ func (l *masterLink) fill(file *os.File, codes []string) error {
 
 // execute carries out the master's commands until the connection breaks.
 func (l *masterLink) execute(commands *commandReader) error {
-	begin := l.status().offset
+	begin := l.status().Offset
 	for {
 		args, err := commands.next()
 		switch {
@@ -654,7 +632,7 @@ func (l *masterLink) execute(commands *commandReader) error {
 		}
 		if !l.multi {
 			// What has been received of a transaction is asked for again if its end does not come.
-			l.update(func(st *linkStatus) { st.offset = begin + commands.read })
+			l.update(func(st *replication.Link) { st.Offset = begin + commands.read })
 		}
 	}
 }
@@ -736,3 +714,26 @@ func (l *masterLink) refused(args [][]byte, why string) {
 	l.srv.log.Error("a command of the master cannot be executed here", "command", fmt.Sprintf("%.64s", args[0]), "error",
 		why)
 }
+
+// Master implements replication.Host.
+func (srv *Server) Master() (link replication.Link, ok bool) {
+	if l := srv.replica.link(); l != nil {
+		return l.status(), true
+	}
+	return link, false
+}
+
+// Follow implements replication.Host.
+func (srv *Server) Follow(g *engine.Guard, host string, port int) {
+	srv.config.SetReplicaOf(host, port)
+	srv.startFollowing(g, host, port)
+}
+
+// Lead implements replication.Host.
+func (srv *Server) Lead(g *engine.Guard) {
+	srv.stopFollowing(g)
+	srv.config.SetReplicaOf("", 0)
+}
+
+// errReplicaOfInCluster is returned by New.
+var errReplicaOfInCluster = errors.New("replicaof directive not allowed in cluster mode")

@@ -41,7 +41,7 @@ type storageState struct {
 // aofWaiter is a client in WAITAOF.
 type aofWaiter struct {
 	lsn    uint64
-	finish func(command.Reply)
+	finish func()
 }
 
 // openStorage opens the data directory, if the configuration asks for one.
@@ -121,7 +121,7 @@ func (srv *Server) storageChanged() {
 	})
 	w.Unlock()
 	for _, a := range done {
-		a.finish(func(w *resp.Writer) { writeAOFCounts(w, 1) })
+		a.finish()
 	}
 }
 
@@ -135,7 +135,7 @@ func (srv *Server) restrict() {
 }
 
 // await has finish called once the journal is durable up to lsn.
-func (st *storageState) await(lsn uint64, finish func(command.Reply)) {
+func (st *storageState) await(lsn uint64, finish func()) {
 	w := &st.waiting
 	w.Lock()
 	now := lsn <= st.Durable() // it may have become so since the caller looked
@@ -144,7 +144,7 @@ func (st *storageState) await(lsn uint64, finish func(command.Reply)) {
 	}
 	w.Unlock()
 	if now {
-		finish(func(w *resp.Writer) { writeAOFCounts(w, 1) })
+		finish()
 	}
 }
 
@@ -278,3 +278,15 @@ func journalChanges(c *command.Ctx, changes int) {
 	}
 	c.G.Log(c.DB, c.Args)
 }
+
+// HasJournal implements replication.Host.
+func (srv *Server) HasJournal() bool {
+	st := srv.storage.Storage
+	return st != nil && st.HasJournal()
+}
+
+// Durable implements replication.Host.
+func (srv *Server) Durable() bool { return srv.storage.Durable() >= srv.storage.Appended() }
+
+// AwaitDurable implements replication.Host.
+func (srv *Server) AwaitDurable(finish func()) { srv.storage.await(srv.storage.Appended(), finish) }

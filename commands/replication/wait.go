@@ -1,4 +1,4 @@
-package server
+package replication
 
 import (
 	"github.com/atomredis/atomredis/command"
@@ -12,20 +12,20 @@ func init() { command.Register(waitCommands) }
 var waitCommands = []*command.Command{
 	{Name: "wait", Group: "generic", Since: "3.0.0", Arity: 3, Flags: command.Blocking, ACL: command.CatConnection,
 		Summary: "Waits until replicas have received the client's writes",
-		Syntax:  "numreplicas timeout", Complexity: "O(1)", Do: cmdWait},
+		Syntax:  "numreplicas timeout", Complexity: "O(1)", Do: wait},
 	{Name: "waitaof", Group: "generic", Since: "7.2.0", Arity: 4, Flags: command.Blocking, ACL: command.CatConnection,
 		Summary:    "Waits until the client's writes are on disk, here and on replicas",
 		Syntax:     "numlocal numreplicas timeout",
-		Complexity: "O(1)", Do: cmdWaitaof},
+		Complexity: "O(1)", Do: waitaof},
 }
 
 const (
-	errNumLocal command.Error = "ERR value is out of range, value must between 0 and 1"
-	errNoAOF    command.Error = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+	errZeroOrOne command.Error = "ERR value is out of range, value must between 0 and 1"
+	errNoAOF     command.Error = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 )
 
-// cmdWait waits for replicas: there are none, so if it waits for some it waits until its time is up.
-func cmdWait(c *command.Ctx) {
+// wait waits for replicas: there are none, so if it waits for some it waits until its time is up.
+func wait(c *command.Ctx) {
 	replicas, ok := c.Int(c.Args[1])
 	if !ok {
 		return
@@ -41,13 +41,13 @@ func cmdWait(c *command.Ctx) {
 	c.Block(command.Block{Timeout: timeout, Empty: func(w *resp.Writer) { w.Int(0) }})
 }
 
-func cmdWaitaof(c *command.Ctx) {
+func waitaof(c *command.Ctx) {
 	local, ok := c.Int(c.Args[1])
 	if !ok {
 		return
 	}
 	if local < 0 || local > 1 {
-		c.Err(errNumLocal)
+		c.Err(errZeroOrOne)
 		return
 	}
 	replicas, ok := c.Int(c.Args[2])
@@ -62,15 +62,15 @@ func cmdWaitaof(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	st := &serverOf(c).storage
-	journalled := st.Storage != nil && st.HasJournal()
+	host := hostOf(c)
+	journalled := host.HasJournal()
 	if local > 0 && !journalled {
 		c.Err(errNoAOF)
 		return
 	}
 	counts := func(w *resp.Writer) {
 		n := int64(0)
-		if journalled && st.Durable() >= st.Appended() {
+		if journalled && host.Durable() {
 			n = 1
 		}
 		writeAOFCounts(w, n)
@@ -78,10 +78,11 @@ func cmdWaitaof(c *command.Ctx) {
 	switch {
 	case replicas > 0: // which there will never be
 		c.Block(command.Block{Timeout: timeout, Empty: counts})
-	case local == 0 || c.NoBlock || st.Durable() >= st.Appended():
+	case local == 0 || c.NoBlock || host.Durable():
 		counts(c.W)
 	default:
-		st.await(st.Appended(), c.Await(timeout, counts))
+		finish := c.Await(timeout, counts)
+		host.AwaitDurable(func() { finish(func(w *resp.Writer) { writeAOFCounts(w, 1) }) })
 	}
 }
 

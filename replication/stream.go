@@ -1,4 +1,4 @@
-package server
+package replication
 
 import (
 	"strconv"
@@ -11,8 +11,8 @@ import (
 // repeated. A record is repeated as a whole; a follower executes commands when they come, one by one. So a record of
 // several commands becomes a transaction.
 
-// replicationStream makes it. The zero value begins one.
-type replicationStream struct {
+// Stream makes it of records. The zero value begins one.
+type Stream struct {
 	selected int // the database in which the stream is, and one more; 0 if that is not known
 	commands []streamCommand
 	buf      []byte
@@ -24,17 +24,17 @@ type streamCommand struct {
 	encoded []byte
 }
 
-// restart has the next command preceded by SELECT.
-func (r *replicationStream) restart() { r.selected = 0 }
+// Restart has the next command preceded by SELECT.
+func (r *Stream) Restart() { r.selected = 0 }
 
-// translate returns what followers execute for the commands that were journalled under one guard. It is valid until
+// Translate returns what followers execute for the commands that were journalled under one guard. It is valid until
 // the next call.
-func (r *replicationStream) translate(record []byte) []byte {
+func (r *Stream) Translate(record []byte) []byte {
 	r.commands = r.commands[:0]
 	if r.buf = r.buf[:0]; cap(r.buf) > maxStreamBuffer {
 		r.buf = nil
 	}
-	parser := resp.Parser{MaxBulk: maxJournalBulk}
+	parser := resp.Parser{MaxBulk: maxBulk}
 	db := 0
 	for len(record) > 0 {
 		args, n, err := parser.Next(record, nil)
@@ -52,7 +52,7 @@ func (r *replicationStream) translate(record []byte) []byte {
 	for i, c := range r.commands {
 		if r.selected != c.db+1 {
 			r.selected = c.db + 1
-			r.add([]byte("SELECT"), intArg(int64(c.db)))
+			r.add([]byte("SELECT"), strconv.AppendInt(nil, int64(c.db), 10))
 		}
 		if i == 0 && len(r.commands) > 1 {
 			r.add([]byte("MULTI"))
@@ -66,10 +66,10 @@ func (r *replicationStream) translate(record []byte) []byte {
 	return r.buf
 }
 
-func (r *replicationStream) add(args ...[]byte) { r.buf = command.AppendRequest(r.buf, args) }
+func (r *Stream) add(args ...[]byte) { r.buf = command.AppendRequest(r.buf, args) }
 
 // maxStreamBuffer is the size in bytes of the largest buffer that is kept for the next record.
 const maxStreamBuffer = 1 << 20
 
-// intArg returns n as an argument.
-func intArg(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+// maxBulk is larger than any argument that a client can have sent.
+const maxBulk = 1 << min(40, strconv.IntSize-2)

@@ -1,4 +1,4 @@
-package server
+package replication
 
 import (
 	"fmt"
@@ -7,11 +7,6 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// What a master does for those that follow it: SYNC and PSYNC send everything as an RDB file, and then the commands
-// that change something, as replicationStream makes them of the journal's. The file is made and sent by a goroutine
-// of its own, from a snapshot, while commands go on; what they change gathers until all of the file is sent. If the
-// follower does not read, it is the copy that waits.
-
 func init() { command.Register(replicationCommands) }
 
 var replicationCommands = []*command.Command{
@@ -19,39 +14,36 @@ var replicationCommands = []*command.Command{
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
 		Summary: "Starts replication to the connection", Syntax: "replicationid offset",
 		Complexity: "O(N), where N is the size of the data",
-		Stateful:   true, Do: cmdPsync},
+		Stateful:   true, Do: psync},
 	{Name: "replconf", Group: "server", Since: "3.0.0", Arity: -1,
 		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.AllowBusy,
 		Summary: "Sets options of a replica's connection", Complexity: "O(1)",
-		Stateful: true, Do: cmdReplconf},
+		Stateful: true, Do: replconf},
 	{Name: "sync", Group: "server", Since: "1.0.0", Arity: 1,
 		Flags:      command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
 		Summary:    "Starts replication to the connection, without partial copies",
 		Complexity: "O(N), where N is the size of the data",
-		Stateful:   true, Do: cmdSync},
+		Stateful:   true, Do: sync},
 }
 
-func cmdSync(c *command.Ctx) { syncReplica(c, false) }
+func sync(c *command.Ctx) { syncReplica(c, false) }
 
-// cmdPsync always sends everything: there is no backlog from which a follower could go on.
-func cmdPsync(c *command.Ctx) {
+// psync always sends everything: there is no backlog from which a follower could go on.
+func psync(c *command.Ctx) {
 	if _, ok := c.Int(c.Args[2]); !ok {
 		return
 	}
 	if string(c.Args[1]) != "?" {
-		serverOf(c).stats.noPartial.Add(1)
+		hostOf(c).AskedForPart()
 	}
 	syncReplica(c, true)
 }
 
-// sync has everything sent, and from then on what changes.
+// syncReplica has everything sent, and from then on what changes. Redis does not answer a second time.
 func syncReplica(c *command.Ctx, announce bool) {
-	f := &sessionOf(c).follower
-	if f.following.Swap(true) {
-		return // Redis does not answer a second time
+	if client := clientOf(c); !client.Following() {
+		client.StartFollowing(announce)
 	}
-	f.feed = newFeed(sessionOf(c))
-	serverOf(c).followed.copyTo(serverOf(c), f.feed, announce)
 }
 
 // maxFollowerHost is how long the address may be that a follower says it has.
@@ -59,13 +51,13 @@ const maxFollowerHost = 45
 
 const errFilterMissing command.Error = "ERR Missing rdb-filter-only values"
 
-// cmdReplconf notes what a follower wants, and what it has got.
-func cmdReplconf(c *command.Ctx) {
+// replconf notes what a follower wants, and what it has got.
+func replconf(c *command.Ctx) {
 	if len(c.Args)%2 == 0 {
 		c.Err(command.ErrSyntax)
 		return
 	}
-	f := &sessionOf(c).follower
+	w := clientOf(c).Wishes()
 	for i := 1; i < len(c.Args); i += 2 {
 		value := c.Args[i+1]
 		switch command.Lower(c.Args[i]) {
@@ -74,9 +66,9 @@ func cmdReplconf(c *command.Ctx) {
 			if !ok {
 				return
 			}
-			f.port.Store(port)
+			w.Port.Store(port)
 		case "capa":
-			f.openEnded = f.openEnded || command.EqualFold(value, "eof")
+			w.OpenEnded = w.OpenEnded || command.EqualFold(value, "eof")
 		case "ip-address":
 			if len(value) > maxFollowerHost {
 				c.Err(command.Error(fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes",
@@ -84,10 +76,10 @@ func cmdReplconf(c *command.Ctx) {
 				return
 			}
 			host := string(value)
-			f.host.Store(&host)
+			w.Host.Store(&host)
 		case "ack":
-			if offset, ok := resp.ParseInt(value); ok && f.feed != nil {
-				f.feed.acknowledge(offset)
+			if offset, ok := resp.ParseInt(value); ok {
+				clientOf(c).Acknowledge(offset)
 			}
 			return
 		case "getack":
@@ -98,12 +90,12 @@ func cmdReplconf(c *command.Ctx) {
 				return
 			}
 			if n < 0 || n > 1 {
-				c.Err(errNumLocal)
+				c.Err(errZeroOrOne)
 				return
 			}
-			f.rdbOnly = n == 1
+			w.CopyOnly = n == 1
 		case "rdb-filter-only":
-			f.without = rdbAll
+			w.Filtered, w.Functions = true, false
 			filters, err := resp.SplitArgs(value, nil)
 			if err != nil {
 				c.Err(errFilterMissing)
@@ -114,7 +106,7 @@ func cmdReplconf(c *command.Ctx) {
 					c.Err(command.Error(fmt.Sprintf("ERR Unsupported rdb-filter-only option: %s", filter)))
 					return
 				}
-				f.without &^= rdbFunctions
+				w.Functions = true
 			}
 		default:
 			c.Err(command.Error(fmt.Sprintf("ERR Unrecognized REPLCONF option: %s", command.UntilNUL(c.Args[i]))))
@@ -122,10 +114,4 @@ func cmdReplconf(c *command.Ctx) {
 		}
 	}
 	c.W.OK()
-}
-
-// pristine reports whether the session is not, and has not asked to be, anything special.
-func (f *follower) pristine() bool {
-	return !f.following.Load() && !f.rdbOnly && !f.openEnded && f.without == 0 && f.port.Load() == 0 &&
-		f.host.Load() == nil
 }

@@ -1,0 +1,93 @@
+// Package replication has the commands by which servers follow each other, and those that wait until others have what
+// the client wrote.
+package replication
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/replication"
+)
+
+func init() { command.Register(replicaCommands) }
+
+var replicaCommands = []*command.Command{
+	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3,
+		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
+		Summary: "Makes the server a replica of another, or promotes it",
+		Syntax:  "<host port | NO ONE>", Complexity: "O(1)", Do: replicaOf},
+	{Name: "slaveof", Group: "server", Since: "1.0.0", Deprecated: "5.0.0", Instead: "`REPLICAOF`", Arity: 3,
+		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
+		Summary: "REPLICAOF by its old name", Syntax: "<host port | NO ONE>",
+		Complexity: "O(1)", Do: replicaOf},
+	{Name: "role", Group: "server", Since: "2.8.12", Arity: 1,
+		Flags:   command.NoScript | command.Loading | command.Stale | command.Fast,
+		ACL:     command.CatAdmin | command.CatDangerous,
+		Summary: "Returns the server's role in replication", Complexity: "O(1)", Do: role},
+}
+
+const (
+	errReplicaInCluster command.Error = "ERR REPLICAOF not allowed in cluster mode."
+	errReplicaClient    command.Error = "ERR Command is not valid when client is a replica."
+	errMasterPort       command.Error = "ERR Invalid master port"
+)
+
+func replicaOf(c *command.Ctx) {
+	host, client := hostOf(c), clientOf(c)
+	if c.ClusterMode() {
+		c.Err(errReplicaInCluster)
+		return
+	}
+	link, follows := host.Master()
+	if command.EqualFold(c.Args[1], "no") && command.EqualFold(c.Args[2], "one") {
+		if follows {
+			host.Lead(c.G)
+			host.Log().Info("the server is a master again", "client", client.ID())
+		}
+		c.W.OK()
+		return
+	}
+	if client.Following() {
+		c.Err(errReplicaClient)
+		return
+	}
+	port, ok := c.IntIn(c.Args[2], 0, 65535, errMasterPort)
+	if !ok {
+		return
+	}
+	name := string(c.Args[1])
+	if follows && strings.EqualFold(link.Host, name) && link.Port == int(port) {
+		c.W.Simple("OK Already connected to specified master")
+		return
+	}
+	host.Log().Info("the server becomes a replica", "host", name, "port", port, "client", client.ID())
+	host.Follow(c.G, name, int(port))
+	c.W.OK()
+}
+
+func role(c *command.Ctx) {
+	link, follows := hostOf(c).Master()
+	if !follows {
+		list, offset := hostOf(c).Followers()
+		list = slices.DeleteFunc(list, func(f replication.Follower) bool { return f.State != replication.FollowerOnline })
+		c.W.Array(3)
+		c.W.BulkString("master")
+		c.W.Int(offset)
+		c.W.Array(len(list))
+		for _, f := range list {
+			c.W.Array(3)
+			c.W.BulkString(f.Host)
+			c.W.BulkString(strconv.FormatInt(f.Port, 10))
+			c.W.BulkString(strconv.FormatInt(f.Acked, 10))
+		}
+		return
+	}
+	c.W.Array(5)
+	c.W.BulkString("slave")
+	c.W.BulkString(link.Host)
+	c.W.Int(int64(link.Port))
+	c.W.BulkString(link.State.String())
+	c.W.Int(link.Offset)
+}

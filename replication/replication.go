@@ -1,0 +1,78 @@
+// Package replication has what masters and replicas tell of each other, and the stream of commands that followers
+// execute. Who follows a master, and who sends to followers, is in package server.
+package replication
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// LinkState is how far a replica's link to its master has got.
+type LinkState uint8
+
+// The states of a link.
+const (
+	LinkConnect LinkState = iota // it waits, or is about to connect
+	LinkConnecting
+	LinkHandshake
+	LinkSync
+	LinkConnected
+)
+
+// String returns the word that ROLE has for it.
+func (s LinkState) String() string {
+	return [...]string{"connect", "connecting", "handshake", "sync", "connected"}[s]
+}
+
+// Link is what is told of the link to a master.
+type Link struct {
+	Host           string
+	Port           int
+	State          LinkState
+	Offset         int64     // in the master's history, of what has been executed; -1 before the first copy
+	Heard          time.Time // when the master sent something
+	Down           time.Time // since when the link is not connected
+	Problem        string    // why it broke last; "" once it is connected
+	Size, Received int64     // of the copy that is under way, in bytes; the size is -1 if it is not known
+}
+
+// FollowerState is how far a follower has got.
+type FollowerState uint8
+
+// The states of a follower.
+const (
+	FollowerWaiting FollowerState = iota // for the copy to begin
+	FollowerCopy                         // of which it gets parts, or which is being made
+	FollowerOnline
+)
+
+// String returns the word that INFO has for it.
+func (s FollowerState) String() string { return [...]string{"wait_bgsave", "send_bulk", "online"}[s] }
+
+// Follower is what is told of a follower.
+type Follower struct {
+	Host  string
+	Port  int64 // 0 if it has not said any
+	State FollowerState
+	Acked int64 // the offset that it has executed
+	Lag   int64 // seconds since it said so
+}
+
+// Wishes are what a follower has said of itself with REPLCONF. They belong to the client's goroutine, but for what is
+// atomic.
+type Wishes struct {
+	// Port is the one on which it says it listens, 0 if it has not, and Host where it says it is, nil if it has not.
+	Port atomic.Int64
+	Host atomic.Pointer[string]
+	// OpenEnded says that it reads a file whose length it is not told before.
+	OpenEnded bool
+	// CopyOnly says that it wants all data and no more.
+	CopyOnly bool
+	// Filtered says that it wants no keys, and functions only if Functions says so.
+	Filtered, Functions bool
+}
+
+// Pristine reports whether it has said nothing.
+func (w *Wishes) Pristine() bool {
+	return w.Port.Load() == 0 && w.Host.Load() == nil && !w.OpenEnded && !w.CopyOnly && !w.Filtered
+}

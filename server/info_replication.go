@@ -1,0 +1,70 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atomredis/atomredis/command"
+	servercommands "github.com/atomredis/atomredis/commands/server"
+	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/stats"
+)
+
+// infoReplication tells of both parts, as far as the server has them.
+func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
+	list, offset := serverOf(c).Followers()
+	if st, follows := serverOf(c).Master(); !follows {
+		b.Text("role", "master")
+	} else {
+		offset = max(st.Offset, 0)
+		b.Text("role", "slave")
+		b.Text("master_host", st.Host)
+		b.Number("master_port", int64(st.Port))
+		up := "down"
+		if st.State == replication.LinkConnected {
+			up = "up"
+		}
+		b.Text("master_link_status", up)
+		heard := int64(-1)
+		if st.State == replication.LinkConnected {
+			heard = int64(time.Since(st.Heard).Seconds())
+		}
+		b.Number("master_last_io_seconds_ago", heard)
+		b.Flag("master_sync_in_progress", st.State == replication.LinkSync)
+		b.Number("slave_read_repl_offset", st.Offset)
+		b.Number("slave_repl_offset", st.Offset)
+		if st.State == replication.LinkSync {
+			b.Number("master_sync_total_bytes", max(st.Size, 0))
+			b.Number("master_sync_read_bytes", st.Received)
+			b.Number("master_sync_left_bytes", max(st.Size-st.Received, 0))
+			b.Text("master_sync_perc", strconv.FormatFloat(100*stats.Ratio(st.Received, st.Size), 'f', 2, 64))
+			b.Number("master_sync_last_io_seconds_ago", int64(time.Since(st.Heard).Seconds()))
+		}
+		if st.State != replication.LinkConnected {
+			b.Number("master_link_down_since_seconds", int64(time.Since(st.Down).Seconds()))
+		}
+		if st.Problem != "" {
+			b.Text("master_link_last_error", command.OneLine(st.Problem))
+		}
+		set := serverOf(c).config.Get()
+		b.Number("slave_priority", int64(set.ReplicaPriority))
+		b.Number("slave_read_only", 1)
+		b.Flag("replica_announced", set.ReplicaAnnounced)
+	}
+	b.Number("connected_slaves", int64(len(list)))
+	if set := serverOf(c).config.Get(); set.MinReplicasToWrite > 0 && set.MinReplicasMaxLag > 0 {
+		b.Number("min_slaves_good_slaves", int64(serverOf(c).followed.good(set)))
+	}
+	for i, f := range list {
+		b.Text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.Host, f.Port, f.State,
+			f.Acked, f.Lag))
+	}
+	b.Text("master_failover_state", "no-failover")
+	b.Text("master_replid", serverOf(c).replID())
+	b.Text("master_replid2", strings.Repeat("0", len(serverOf(c).runID)))
+	b.Number("master_repl_offset", offset)
+	b.Number("second_repl_offset", -1)
+	b.Zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
+}
