@@ -21,8 +21,8 @@
 // changed something. Arguments are views into the client's input and die when the command ends; what is kept is
 // copied once, when it is stored.
 //
-// Handlers of data types see the server and the client through Host and Client alone. Those that are about the server
-// itself take the whole of it (server/host.go).
+// Handlers see the server and the client through interfaces. Those of data types need [Host] and [Client] alone. A
+// package of others declares what it needs beside that in its host.go; the server says that it has it in server/host.go.
 //
 // # Types and services
 //

@@ -9,7 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/transport"
 )
 
 func TestDebugSubcommands(t *testing.T) {
@@ -90,4 +92,12 @@ func TestKeyDelaysDoNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	d.expect("$1\r\n1\r\n", "GET k")
 	d.end()
+}
+
+func TestAccessIsForLocalClientsOrAll(t *testing.T) {
+	local, remote := &Session{peer: transport.Peer{Addr: "127.0.0.1:1"}}, &Session{peer: transport.Peer{Addr: "192.0.2.1:1"}}
+	for access, want := range map[config.Access][2]bool{config.AccessNo: {false, false}, config.AccessYes: {true, true},
+		config.AccessLocal: {true, false}} {
+		require.Equal(t, want, [2]bool{local.Has(access), remote.Has(access)}, access)
+	}
 }

@@ -3,9 +3,8 @@ package server
 import (
 	"slices"
 
-	"github.com/atomredis/atomredis/clients"
-
 	"github.com/atomredis/atomredis/acl"
+	"github.com/atomredis/atomredis/clients"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/pubsub"
 )

@@ -27,30 +27,6 @@ func configuredServer(t *testing.T, lines ...string) (*Server, string, error) {
 	return srv, path, err
 }
 
-// describeUsers returns the users as ACL LIST shows them.
-func describeUsers(srv *Server) (lines []string) {
-	for _, u := range srv.users.All() {
-		lines = append(lines, u.Name()+": "+srv.users.Rules().Describe(u))
-	}
-	return lines
-}
-
-func TestUsersOfTheConfigurationFile(t *testing.T) {
-	srv, _, err := configuredServer(t, "requirepass secret", "user a on nopass ~a* (+get ~b) +set", `user "b\"c" off >x`)
-	require.NoError(t, err)
-	require.Equal(t, []string{
-		"a: on nopass sanitize-payload ~a* resetchannels -@all +set (~b resetchannels -@all +get)",
-		`b"c: off sanitize-payload #2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881 resetchannels -@all`,
-		"default: on sanitize-payload #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b ~* &* +@all",
-	}, describeUsers(srv))
-
-	srv, _, err = configuredServer(t, "requirepass secret", "acl-pubsub-default allchannels",
-		"user default on nopass +ping", "USER x (+get)")
-	require.NoError(t, err)
-	require.Equal(t, []string{"default: on nopass sanitize-payload &* -@all +ping",
-		"x: off sanitize-payload &* -@all (&* -@all +get)"}, describeUsers(srv))
-}
-
 func TestUsersThatCannotBeKeepTheServerFromStarting(t *testing.T) {
 	for line, want := range map[string]string{
 		"user a nope":          "user 'a': 'nope': Syntax error",
@@ -70,37 +46,6 @@ func TestUsersThatCannotBeKeepTheServerFromStarting(t *testing.T) {
 	require.Empty(t, conf.Get().Users)
 }
 
-func TestRewriteReplacesTheUsersOfTheConfigurationFile(t *testing.T) {
-	srv, path, err := configuredServer(t, "# users", "user a on nopass", "# between", "user b off", "# end")
-	require.NoError(t, err)
-	require.NoError(t, srv.users.Set(nil, "a", []string{"~x\"y", "+get"}))
-	require.True(t, srv.users.Delete(nil, "b"))
-	require.NoError(t, srv.users.Set(nil, "c c", []string{`("~z\"w" +set)`})) // SETUSER would not accept the name
-	require.NoError(t, srv.config.Rewrite())
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Contains(t, string(content), "# users\n"+
-		`user a on nopass sanitize-payload "~x\"y" resetchannels -@all +get`+"\n"+
-		`user "c c" off sanitize-payload resetchannels -@all "(\"~z\\\"w\"" resetchannels -@all +set)`+"\n# between\n# end\n")
-
-	// The default user has a line as soon as requirepass does not say it all.
-	srv, path, err = configuredServer(t, "requirepass secret")
-	require.NoError(t, err)
-	for _, step := range []struct{ rule, want string }{
-		{"on", ""},
-		{"-get", `user default on sanitize-payload "#2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" ~* &* +@all -get` + "\n"},
-		{"+get", `user default on sanitize-payload "#2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" ~* &* +@all +get` + "\n"},
-		{"+@all", ""},
-	} {
-		require.NoError(t, srv.users.Set(nil, acl.DefaultName, []string{step.rule}))
-		require.NoError(t, srv.config.Rewrite())
-		content, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.Equal(t, step.want != "", strings.Contains(string(content), "user "))
-		require.Contains(t, string(content), step.want)
-	}
-}
-
 func TestUsersAreSavedToAFileAndLoadedFromIt(t *testing.T) {
 	file := writeFile(t, "users.acl", "user a on >x ~a* +get (+set ~b)\n")
 	s := startTestServer(t, Options{}, "aclfile", file)
@@ -116,13 +61,13 @@ func TestUsersAreSavedToAFileAndLoadedFromIt(t *testing.T) {
 	// A file that is wrong changes nothing.
 	b := s.connect()
 	require.Equal(t, "+OK", b.do("AUTH b x"))
-	before := describeUsers(s.Server)
+	before := c.do("ACL LIST")
 	require.NoError(t, os.WriteFile(file, []byte("user c on\nnope\nuser d +nope nope\n"), 0o600))
 	require.Equal(t, "-ERR "+file+":2 should start with user keyword followed by the username. "+file+
 		":3: Error in applying operation '+nope': "+
 		"Unknown command or category name in ACL. "+file+":3: Syntax error. "+
 		"WARNING: ACL errors detected, no change to the previously active ACL rules was performed", c.do("ACL LOAD"))
-	require.Equal(t, before, describeUsers(s.Server))
+	require.Equal(t, before, c.do("ACL LIST"))
 	require.Equal(t, "+PONG", b.do("PING"))
 }
 
