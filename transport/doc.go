@@ -1,5 +1,6 @@
 // Package transport carries bytes between connections and sessions. It knows no protocol: a [Session] takes bytes and
-// gives bytes, and a [Host] makes sessions and says what is best done once for many of them.
+// gives bytes, and a [Host] makes sessions and says what is best done once for many of them. lines_test.go has both for a
+// protocol of lines.
 //
 // # Who owns what
 //
