@@ -10,13 +10,6 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-func init() { command.Register([]*command.Command{monitorCommand}) }
-
-var monitorCommand = &command.Command{Name: "monitor", Group: "server", Since: "1.0.0", Arity: 1,
-	Flags:   command.Admin | command.NoScript | command.Loading | command.Stale,
-	Summary: "Streams all commands as they are executed", Complexity: "O(1)",
-	Stateful: true, Do: cmdMonitor}
-
 // monitors are the clients in MONITOR mode.
 type monitors struct {
 	count atomic.Int32 // of list, so that nobody prepares a line that nobody reads
@@ -103,15 +96,11 @@ func (m *monitors) feed(s *Session, from command.Origin, cmd *command.Command, a
 	}
 }
 
-func cmdMonitor(c *command.Ctx) {
-	s := sessionOf(c)
-	if c.NoBlock {
-		c.Err("ERR MONITOR isn't allowed for DENY BLOCKING client")
-		return
-	}
+// Monitor implements servercommands.Client.
+func (s *Session) Monitor() bool {
 	if s.monitor {
-		return // Redis does not answer a second time
+		return false
 	}
-	serverOf(c).monitors.add(s)
-	c.W.OK()
+	s.srv.monitors.add(s)
+	return true
 }

@@ -85,6 +85,8 @@ type Client interface {
 	ID() int64
 	// Addr is where it is, as CLIENT LIST shows it.
 	Addr() string
+	// Monitor has the client see the commands of all others; it reports false if it did already.
+	Monitor() bool
 	// End closes its connection once it has its reply.
 	End()
 }
