@@ -34,12 +34,12 @@ type storageState struct {
 
 	waiting struct {
 		sync.Mutex
-		list []aofWaiter
+		list []durabilityWaiter
 	}
 }
 
-// aofWaiter is a client in WAITAOF.
-type aofWaiter struct {
+// durabilityWaiter waits until the journal is durable up to a position.
+type durabilityWaiter struct {
 	lsn    uint64
 	finish func()
 }
@@ -112,8 +112,8 @@ func (srv *Server) storageChanged() {
 	durable := st.Durable()
 	w := &st.waiting
 	w.Lock()
-	var done []aofWaiter
-	w.list = slices.DeleteFunc(w.list, func(a aofWaiter) bool {
+	var done []durabilityWaiter
+	w.list = slices.DeleteFunc(w.list, func(a durabilityWaiter) bool {
 		if a.lsn <= durable {
 			done = append(done, a)
 		}
@@ -140,7 +140,7 @@ func (st *storageState) await(lsn uint64, finish func()) {
 	w.Lock()
 	now := lsn <= st.Durable() // it may have become so since the caller looked
 	if !now {
-		w.list = append(w.list, aofWaiter{lsn, finish})
+		w.list = append(w.list, durabilityWaiter{lsn, finish})
 	}
 	w.Unlock()
 	if now {

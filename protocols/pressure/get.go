@@ -142,7 +142,7 @@ func (r *getting) take(q *pressureQueue, n int64) {
 	for i, id := range ids {
 		q.reserve(id, values[i])
 	}
-	q.service().reservations.note(q.id(), deadline)
+	q.service().reservations.Note(q.id(), deadline)
 	q.settleNotFull(false)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/protocols/due"
 	"github.com/atomredis/atomredis/protocols/pressure/keys"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -172,7 +173,7 @@ func (q *pressureQueue) check() (ok bool) {
 }
 
 // id tells the queue from all others.
-func (q *pressureQueue) id() queueID { return queueID{q.c.DB, string(q.keys[qMessages])} }
+func (q *pressureQueue) id() due.ID { return due.ID{DB: q.c.DB, Key: string(q.keys[qMessages])} }
 
 // peek returns the entry of a key, or nil.
 func (q *pressureQueue) peek(k queueKey) *engine.Entry { return q.c.G.Peek(q.c.DB, q.keys[k]) }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/protocols/due"
 	"github.com/atomredis/atomredis/protocols/pressure/keys"
 )
 
@@ -39,7 +40,7 @@ type ownRoles struct {
 
 	// suspects are queues whose roles the session has to look at once its command has ended. Only its own goroutine uses
 	// them.
-	suspects []queueID
+	suspects []due.ID
 }
 
 // minHeldLimit is the least ownRoles.limit.
@@ -72,7 +73,7 @@ func roleListBase(key string) int {
 var roleLists = [...]queueKey{qProducerFree, qConsumerFree, qNotFull}
 
 // queue returns the queue of a list.
-func (k roleKey) queue() queueID { return queueID{k.db, k.key[:roleListBase(k.key)]} }
+func (k roleKey) queue() due.ID { return due.ID{DB: k.db, Key: k.key[:roleListBase(k.key)]} }
 
 // Heard implements command.Service.
 func (s *Service) Heard(by command.Client, own bool, event string, db int, key string) {
@@ -132,7 +133,7 @@ func (s *Service) took(c command.Client, own bool, k roleKey) {
 }
 
 // suspect has a client look at a queue as soon as its command has ended.
-func (s *Service) suspect(c command.Client, id queueID) {
+func (s *Service) suspect(c command.Client, id due.ID) {
 	h := ownedBy(c)
 	if len(h.suspects) == 0 {
 		c.After(func(now int64) { s.lookAt(h, now) })
@@ -210,7 +211,7 @@ func (s *Service) Gone(c command.Client) {
 	if h.count.Load() == 0 {
 		return
 	}
-	queues := map[queueID]struct{}{}
+	queues := map[due.ID]struct{}{}
 	s.roles.mu.Lock()
 	for k := range h.owned {
 		queues[k.queue()] = struct{}{}

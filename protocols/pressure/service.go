@@ -34,10 +34,10 @@ func (s *Service) Start(h command.Host) {
 }
 
 // Loaded implements command.Service. Messages may have been reserved before.
-func (s *Service) Loaded() { s.reservations.findStored() }
+func (s *Service) Loaded() { s.reservations.FindStored() }
 
 // Close implements command.Service.
-func (s *Service) Close() { s.reservations.close() }
+func (s *Service) Close() { s.reservations.Close() }
 
 // Events implements command.Service: who has which role follows from these.
 func (s *Service) Events() engine.EventClass {

@@ -1,0 +1,340 @@
+// Package zmtp frames messages as ZeroMQ peers do: ZMTP 3.0 and 3.1 with the mechanism NULL, on the side of a server
+// (https://rfc.zeromq.org/spec/23 and 37). It knows bytes and messages; what they mean, and when a peer is disconnected,
+// is its user's matter.
+package zmtp
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Limits bound what a peer may send.
+type Limits struct {
+	Message int           // bytes of all frames of a message
+	Frames  int           // of a message
+	Time    time.Duration // for the handshake, and for what is sent to be read
+}
+
+// What ends a connection.
+var (
+	// ErrProtocol says that a peer does not speak ZMTP 3.
+	ErrProtocol = errors.New("zmtp: not a peer of ZMTP 3")
+	// ErrTooLong says that a message is longer than Limits allow.
+	ErrTooLong = errors.New("zmtp: the message is too long")
+)
+
+// Conn is a connection whose handshake is done. One goroutine at a time calls Read, and any number call Write.
+type Conn struct {
+	conn   net.Conn
+	in     *bufio.Reader
+	limits Limits
+	ttl    time.Duration // how long the peer wants to be waited for; 0 is for ever
+	buf    []byte        // of the message that was read last; reused
+
+	mu  sync.Mutex // protects out
+	out []byte     // reused
+}
+
+const (
+	greetingLen  = 64
+	signatureLen = 10
+	mechanismLen = 20
+)
+
+// The flags of a frame.
+const (
+	flagMore    = 1
+	flagLong    = 2
+	flagCommand = 4
+)
+
+// maxCommand bounds the commands of a peer, which have names and a few properties.
+const maxCommand = 4096
+
+// Accept does the handshake as a socket of the given type, such as ROUTER, with a peer of one of the types in peers.
+// An error says that the peer is none; it has been told if the protocol has words for it.
+func Accept(conn net.Conn, socketType string, peers []string, limits Limits) (*Conn, error) {
+	conn.SetDeadline(time.Now().Add(limits.Time))
+	c := &Conn{conn: conn, in: bufio.NewReader(conn), limits: limits}
+	if _, err := conn.Write(greeting()); err != nil {
+		return nil, err
+	}
+	if err := c.readGreeting(); err != nil {
+		return nil, err
+	}
+	ready := appendProperty([]byte("\x05READY"), "Socket-Type", socketType)
+	if err := c.writeCommand(appendProperty(ready, "Identity", "")); err != nil {
+		return nil, err
+	}
+	if err := c.readReady(peers); err != nil {
+		return nil, err
+	}
+	return c, conn.SetDeadline(time.Time{})
+}
+
+// greeting returns what both sides send first: signature, version 3.1, mechanism, and who is the server.
+func greeting() []byte {
+	g := make([]byte, greetingLen)
+	g[0], g[8], g[9] = 0xff, 1, 0x7f
+	g[10], g[11] = 3, 1
+	copy(g[12:12+mechanismLen], "NULL")
+	return g
+}
+
+func (c *Conn) readGreeting() error {
+	var g [greetingLen]byte
+	if _, err := io.ReadFull(c.in, g[:signatureLen]); err != nil {
+		return err
+	}
+	if g[0] != 0xff || g[9] != 0x7f {
+		return ErrProtocol
+	}
+	if _, err := io.ReadFull(c.in, g[signatureLen:]); err != nil {
+		return err
+	}
+	if g[10] < 3 || string(g[12:12+mechanismLen]) != string(greeting()[12:12+mechanismLen]) {
+		return ErrProtocol
+	}
+	return nil
+}
+
+// readReady reads the peer's READY, and whether it is of a type that can be talked to.
+func (c *Conn) readReady(peers []string) error {
+	flags, size, err := c.readHeader()
+	switch {
+	case err != nil:
+		return err
+	case flags&flagCommand == 0 || size > maxCommand:
+		return ErrProtocol
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(c.in, body); err != nil {
+		return err
+	}
+	name, properties, ok := cutName(body)
+	if !ok || name != "READY" {
+		return ErrProtocol
+	}
+	socketType, ok := property(properties, "Socket-Type")
+	if !ok {
+		return ErrProtocol
+	}
+	for _, p := range peers {
+		if p == socketType {
+			return nil
+		}
+	}
+	reason := "Invalid socket type"
+	c.writeCommand(append(append([]byte("\x05ERROR"), byte(len(reason))), reason...))
+	return fmt.Errorf("%w: a socket of type %.32q", ErrProtocol, socketType)
+}
+
+// cutName cuts the name of a command from its body.
+func cutName(body []byte) (name string, rest []byte, ok bool) {
+	if len(body) == 0 || len(body) < 1+int(body[0]) {
+		return "", nil, false
+	}
+	n := 1 + int(body[0])
+	return string(body[1:n]), body[n:], true
+}
+
+func appendProperty(dst []byte, name, value string) []byte {
+	dst = append(append(dst, byte(len(name))), name...)
+	return append(binary.BigEndian.AppendUint32(dst, uint32(len(value))), value...)
+}
+
+// property returns the value of a property; ok is false if there is none, or what comes before it is malformed.
+func property(b []byte, want string) (value string, ok bool) {
+	for len(b) > 0 {
+		name, rest, ok := cutName(b)
+		if !ok || len(rest) < 4 {
+			return "", false
+		}
+		size := binary.BigEndian.Uint32(rest)
+		rest = rest[4:]
+		if uint64(size) > uint64(len(rest)) {
+			return "", false
+		}
+		if equalFold(name, want) {
+			return string(rest[:size]), true
+		}
+		b = rest[size:]
+	}
+	return "", false
+}
+
+// equalFold reports whether two names of properties are the same, but for the case of ASCII letters.
+func equalFold(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		x, y := a[i], b[i]
+		if x != y && (x|0x20 != y|0x20 || x|0x20 < 'a' || x|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// readHeader reads what comes before the body of a frame.
+func (c *Conn) readHeader() (flags byte, size uint64, err error) {
+	flags, err = c.in.ReadByte()
+	if err != nil {
+		return 0, 0, err
+	}
+	if flags&^(flagMore|flagLong|flagCommand) != 0 || flags&flagCommand != 0 && flags&flagMore != 0 {
+		return 0, 0, ErrProtocol
+	}
+	if flags&flagLong == 0 {
+		b, err := c.in.ReadByte()
+		return flags, uint64(b), unexpected(err)
+	}
+	var b [8]byte
+	_, err = io.ReadFull(c.in, b[:])
+	return flags, binary.BigEndian.Uint64(b[:]), unexpected(err)
+}
+
+// unexpected makes the end of the input in the middle of a frame an error.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Read returns the frames of the next message. They are valid until the next call. PINGs are answered on the way.
+// io.EOF is the end between two messages. A message is read in pieces, so that a length that is only announced costs
+// nothing.
+func (c *Conn) Read() (frames [][]byte, err error) {
+	if c.buf = c.buf[:0]; cap(c.buf) > maxKept {
+		c.buf = nil
+	}
+	var ends []int
+	for {
+		if c.ttl > 0 {
+			c.conn.SetReadDeadline(time.Now().Add(c.ttl))
+		}
+		flags, size, err := c.readHeader()
+		if err != nil {
+			if len(ends) > 0 {
+				err = unexpected(err)
+			}
+			return nil, err
+		}
+		if flags&flagCommand != 0 {
+			if err := c.readCommand(size); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if len(ends) == c.limits.Frames || size > uint64(c.limits.Message-len(c.buf)) {
+			return nil, ErrTooLong
+		}
+		if err := c.readBody(int(size)); err != nil {
+			return nil, err
+		}
+		ends = append(ends, len(c.buf))
+		if flags&flagMore == 0 {
+			break
+		}
+	}
+	start := 0
+	for _, end := range ends {
+		frames = append(frames, c.buf[start:end:end])
+		start = end
+	}
+	return frames, nil
+}
+
+// readPiece is how much of a frame is read before there is room for more.
+const readPiece = 64 << 10
+
+// readBody appends so many bytes to buf.
+func (c *Conn) readBody(size int) error {
+	for size > 0 {
+		n := min(size, readPiece)
+		start := len(c.buf)
+		c.buf = append(c.buf, make([]byte, n)...)
+		if _, err := io.ReadFull(c.in, c.buf[start:]); err != nil {
+			return unexpected(err)
+		}
+		size -= n
+	}
+	return nil
+}
+
+// readCommand reads a command behind the handshake. PING is answered with its context; others mean nothing to a
+// socket that has no subscriptions.
+func (c *Conn) readCommand(size uint64) error {
+	if size > maxCommand {
+		return ErrTooLong
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(c.in, body); err != nil {
+		return unexpected(err)
+	}
+	name, rest, ok := cutName(body)
+	switch {
+	case !ok:
+		return ErrProtocol
+	case name != "PING":
+		return nil
+	case len(rest) < 2:
+		return ErrProtocol
+	}
+	const tenths = time.Second / 10
+	if c.ttl = time.Duration(binary.BigEndian.Uint16(rest)) * tenths; c.ttl == 0 {
+		c.conn.SetReadDeadline(time.Time{})
+	}
+	return c.writeCommand(append([]byte("\x04PONG"), rest[2:]...))
+}
+
+func (c *Conn) writeCommand(body []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = appendFrame(c.out[:0], flagCommand, body)
+	_, err := c.conn.Write(c.out)
+	return err
+}
+
+// maxKept is how many bytes of a buffer are kept for the next message.
+const maxKept = 64 << 10
+
+// Write sends a message.
+func (c *Conn) Write(frames ...[]byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = c.out[:0]
+	for i, f := range frames {
+		flags := byte(flagMore)
+		if i == len(frames)-1 {
+			flags = 0
+		}
+		c.out = appendFrame(c.out, flags, f)
+	}
+	c.conn.SetWriteDeadline(time.Now().Add(c.limits.Time))
+	_, err := c.conn.Write(c.out)
+	if cap(c.out) > maxKept {
+		c.out = nil
+	}
+	return err
+}
+
+func appendFrame(dst []byte, flags byte, body []byte) []byte {
+	if len(body) < 256 {
+		dst = append(dst, flags, byte(len(body)))
+	} else {
+		dst = binary.BigEndian.AppendUint64(append(dst, flags|flagLong), uint64(len(body)))
+	}
+	return append(dst, body...)
+}
+
+// Close disconnects the peer.
+func (c *Conn) Close() error { return c.conn.Close() }
