@@ -56,12 +56,7 @@ func (srv *Server) openDoor(k *door.Kind, set *config.Settings) (*openDoor, erro
 	}
 	d := &openDoor{srv: srv, kind: k, ending: make(chan struct{}), served: make(chan struct{})}
 	d.set.Store(set)
-	if network == "unix" {
-		if err := removeStaleSocket(address); err != nil {
-			return nil, err
-		}
-	}
-	if d.listener, err = net.Listen(network, address); err != nil {
+	if d.listener, err = transport.Listen(network, address, set.TCPBacklog); err != nil {
 		return nil, err
 	}
 	if d.door, err = k.New(d); err != nil {

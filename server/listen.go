@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"sync"
@@ -52,18 +50,11 @@ func openEndpoint(e config.Endpoint, set *config.Settings) (l net.Listener, err 
 	case "::*":
 		network, host = "tcp6", "::"
 	}
-	l, err = net.Listen(network, net.JoinHostPort(host, strconv.Itoa(e.Port)))
-	if err != nil {
-		if e.Optional && !errors.Is(err, syscall.EADDRINUSE) {
-			return nil, nil
-		}
-		return nil, err
+	l, err = transport.Listen(network, net.JoinHostPort(host, strconv.Itoa(e.Port)), set.TCPBacklog)
+	if err != nil && e.Optional && !errors.Is(err, syscall.EADDRINUSE) {
+		return nil, nil
 	}
-	if err := setBacklog(l, set.TCPBacklog); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
+	return l, err
 }
 
 // open begins to listen at all of the endpoints, or at none if there is an error.
@@ -136,49 +127,13 @@ func (srv *Server) listen(set *config.Settings) error {
 	}
 	ls.all = append(ls.all, opened...)
 	if set.UnixSocket != "" {
-		l, err := listenUnix(set)
+		l, err := transport.ListenUnix(set.UnixSocket, set.UnixSocketPerm, set.UnixSocketGroup, set.TCPBacklog)
 		if err != nil {
 			return err
 		}
 		ls.all = append(ls.all, &listener{Listener: l})
 	}
 	return srv.serve(ls.all)
-}
-
-// listenUnix opens the Unix socket.
-func listenUnix(set *config.Settings) (net.Listener, error) {
-	if err := removeStaleSocket(set.UnixSocket); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("unix", set.UnixSocket)
-	if err != nil {
-		return nil, err
-	}
-	err = setBacklog(l, set.TCPBacklog)
-	if err == nil && set.UnixSocketPerm != 0 {
-		err = os.Chmod(set.UnixSocket, set.UnixSocketPerm)
-	}
-	if err == nil && set.UnixSocketGroup != "" {
-		err = setGroup(set.UnixSocket, set.UnixSocketGroup)
-	}
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
-// setGroup gives a file to a group.
-func setGroup(path, name string) error {
-	group, err := user.LookupGroup(name)
-	if err != nil {
-		return fmt.Errorf("unixsocketgroup: %w", err)
-	}
-	id, err := strconv.Atoi(group.Gid)
-	if err != nil {
-		return fmt.Errorf("unixsocketgroup: %w", err)
-	}
-	return os.Chown(path, -1, id)
 }
 
 var (
@@ -318,24 +273,4 @@ func (ls *listeners) close() error {
 		errs = append(errs, l.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// removeStaleSocket removes the file of a Unix socket that nobody listens on any more.
-func removeStaleSocket(path string) error {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil // there is none; whatever else is wrong shows when the socket is opened
-	}
-	if info.Mode()&os.ModeSocket == 0 {
-		return fmt.Errorf("unix socket %s: a file of that name exists and is no socket", path)
-	}
-	conn, err := net.Dial("unix", path)
-	if err == nil {
-		conn.Close()
-	}
-	if err == nil || errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrPermission) {
-		// too many clients wait, or it is not for us to ask
-		return fmt.Errorf("unix socket %s: address already in use", path)
-	}
-	return os.Remove(path)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/internal/files"
+	"github.com/atomredis/atomredis/transport"
 )
 
 var (
@@ -35,13 +36,13 @@ func loadTLS(s *config.TLSSettings) (*tlsState, error) {
 		return nil, err
 	}
 	st.server, st.client = common, common.Clone()
-	cert, err := loadCertificate(s.CertFile, s.KeyFile, s.KeyPass)
+	cert, err := transport.LoadCertificate(s.CertFile, s.KeyFile, s.KeyPass)
 	if err != nil {
 		return nil, fmt.Errorf("tls-cert-file and tls-key-file: %w", err)
 	}
 	st.server.Certificates, st.client.Certificates = []tls.Certificate{cert}, []tls.Certificate{cert}
 	if s.ClientCertFile != "" {
-		if cert, err = loadCertificate(s.ClientCertFile, s.ClientKeyFile, s.ClientKeyPass); err != nil {
+		if cert, err = transport.LoadCertificate(s.ClientCertFile, s.ClientKeyFile, s.ClientKeyPass); err != nil {
 			return nil, fmt.Errorf("tls-client-cert-file and tls-client-key-file: %w", err)
 		}
 		st.client.Certificates = []tls.Certificate{cert}
@@ -57,7 +58,7 @@ func loadTLS(s *config.TLSSettings) (*tlsState, error) {
 	st.server.ClientCAs = authorities
 	// Whoever an authority has certified is trusted, whatever its name is: masters are configured by address.
 	st.client.InsecureSkipVerify = true
-	st.client.VerifyConnection = func(c tls.ConnectionState) error { return verifyChain(c.PeerCertificates, authorities) }
+	st.client.VerifyConnection = func(c tls.ConnectionState) error { return transport.VerifyChain(c.PeerCertificates, authorities) }
 	return st, nil
 }
 
@@ -70,12 +71,12 @@ func commonTLS(s *config.TLSSettings) (*tls.Config, error) {
 	}
 	if s.Ciphers != "" {
 		var err error
-		if c.CipherSuites, err = cipherSuites(s.Ciphers); err != nil {
+		if c.CipherSuites, err = transport.CipherSuites(s.Ciphers); err != nil {
 			return nil, fmt.Errorf("tls-ciphers: %w", err)
 		}
 	}
 	if s.CipherSuites != "" && c.MaxVersion >= tls.VersionTLS13 {
-		if err := checkTLS13Suites(s.CipherSuites); err != nil {
+		if err := transport.CheckTLS13Suites(s.CipherSuites); err != nil {
 			return nil, fmt.Errorf("tls-ciphersuites: %w", err)
 		}
 	}
@@ -113,20 +114,6 @@ func tlsAuthorities(s *config.TLSSettings) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("tls-ca-cert-dir: no certificate in %s", s.CADir)
 	}
 	return pool, nil
-}
-
-// verifyChain returns why the certificates of another server are not trusted.
-func verifyChain(certs []*x509.Certificate, authorities *x509.CertPool) error {
-	if len(certs) == 0 {
-		return errors.New("the server has no certificate")
-	}
-	between := x509.NewCertPool()
-	for _, c := range certs[1:] {
-		between.AddCert(c)
-	}
-	_, err := certs[0].Verify(x509.VerifyOptions{Roots: authorities, Intermediates: between,
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
-	return err
 }
 
 // files returns the names of the files that load reads.

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,43 +15,6 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 )
-
-func TestListsOfCiphersAreReadAsOpenSSLDoes(t *testing.T) {
-	names := func(ids []uint16) (list []string) {
-		for _, s := range suites {
-			if slices.Contains(ids, s.id) {
-				list = append(list, s.name)
-			}
-		}
-		slices.Sort(list)
-		return list
-	}
-	for list, want := range map[string]string{
-		"ECDHE-RSA-AES128-GCM-SHA256":                             "ECDHE-RSA-AES128-GCM-SHA256",
-		"DHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-CHACHA20-POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
-		"ECDHE+AESGCM:!aRSA":                                      "ECDHE-ECDSA-AES128-GCM-SHA256 ECDHE-ECDSA-AES256-GCM-SHA384",
-		"HIGH:!aNULL:!kRSA:-AES128:!SHA384:!SHA":                  "ECDHE-ECDSA-AES256-GCM-SHA384 ECDHE-ECDSA-CHACHA20-POLY1305 ECDHE-RSA-AES256-GCM-SHA384 ECDHE-RSA-CHACHA20-POLY1305",
-		"kRSA+AES256":                                             "AES256-GCM-SHA384 AES256-SHA",
-		"MEDIUM:!RC4":                                             "DES-CBC3-SHA ECDHE-RSA-DES-CBC3-SHA",
-		"AES128-SHA256, TLS_RSA_WITH_AES_128_CBC_SHA":             "AES128-SHA AES128-SHA256",
-		"ECDHE+CHACHA20:@STRENGTH:!ECDHE-RSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
-	} {
-		ids, err := cipherSuites(list)
-		require.NoError(t, err, list)
-		require.Equal(t, strings.Fields(want), names(ids), list)
-	}
-	ids, err := cipherSuites("DEFAULT:!MEDIUM")
-	require.NoError(t, err)
-	require.Contains(t, names(ids), "ECDHE-ECDSA-AES128-SHA")
-	require.NotContains(t, names(ids), "RC4-SHA")
-	for _, list := range []string{"x", "", "DHE", "ECDHE:!ALL", "TLS_AES_128_GCM_SHA256", "!", "eNULL"} {
-		_, err := cipherSuites(list)
-		require.Equal(t, errNoCipher, err, list)
-	}
-	require.NoError(t, checkTLS13Suites("TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:TLS_AES_128_CCM_SHA256"))
-	require.ErrorContains(t, checkTLS13Suites("TLS_CHACHA20_POLY1305_SHA256"),
-		"TLS 1.3 always has TLS_AES_128_GCM_SHA256 here")
-}
 
 // lockedBuffer is a log that may be read while it is written.
 type lockedBuffer struct {
@@ -247,55 +209,3 @@ func TestMigrateUsesTLS(t *testing.T) {
 	}
 	require.Equal(t, "1", target.connect().do("EXISTS kyes kno"))
 }
-
-func TestKeysMayBeEncrypted(t *testing.T) {
-	for name, file := range encryptedKeys {
-		plain, err := decryptKey([]byte(file), "secret")
-		require.NoError(t, err, name)
-		require.Contains(t, string(plain), "PRIVATE KEY-----", name)
-		require.NotContains(t, string(plain), "ENCRYPTED", name)
-		again, err := decryptKey(plain, "")
-		require.NoError(t, err)
-		require.Equal(t, plain, again)
-		_, err = decryptKey([]byte(file), "")
-		require.Equal(t, errKeyEncrypted, err, name)
-		_, err = decryptKey([]byte(file), "wrong")
-		require.Equal(t, errKeyPassword, err, name)
-	}
-	_, err := decryptKey([]byte(unsupportedKey), "secret")
-	require.Equal(t, errKeyCipher, err)
-}
-
-// encryptedKeys are a key in forms that OpenSSL gives it; the password is "secret".
-var encryptedKeys = map[string]string{
-	"modern": `-----BEGIN ENCRYPTED PRIVATE KEY-----
-MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAiaf6X4yk9cywICA+gw
-DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEIRR2D/vKB75rKRlqcB+VhoEgZAe
-+UUTi2K0fJ32KI881OqKzuBIflK+3x1KT7lPfrD4F374jg+7F1deLfRjaqdpzsNE
-D79oBmFOA/4kq3Bw3VpiPql+3a0kjP8VF5BWtHrHm8Y9DlmlcRtErjKNxGdCWMw0
-2fvsdRo3R08Mg7e0LauLpFY91Of59t5S5623SZIlumjzx19FcLLyH2543Lwt70w=
------END ENCRYPTED PRIVATE KEY-----`,
-	"modern with SHA-1": `-----BEGIN ENCRYPTED PRIVATE KEY-----
-MIHeMEkGCSqGSIb3DQEFDTA8MBsGCSqGSIb3DQEFDDAOBAhv8caEd4oIMgICA+gw
-HQYJYIZIAWUDBAECBBB7I9s3hoGvEgfSFsm6E8mRBIGQusH6TYWs25sz1auPkHob
-4ul63A2S3dFn4NnUo9d9+D/JWRawA+Zi+Pg72p70x+rfVP9jyNODqT+TKMdj612m
-s4Yn6A5iXGnYIxRZuTWOmC+bOB1qBn0ljSX9rbiW3h2SPGEkblZuQxhn6e4cRsBY
-zSbftZFO9k1GrygIUi4G9n3nrrIL7JAzELREryCZX8OA
------END ENCRYPTED PRIVATE KEY-----`,
-	"old": `-----BEGIN EC PRIVATE KEY-----
-Proc-Type: 4,ENCRYPTED
-DEK-Info: AES-128-CBC,74C23FA1A87EDE88E1EBA4B1E39AE794
-
-MsH1K9q/7FCQrQbArWqeU2oyqBBrtttoDbO6Ygyqdpk1T80vEji32wzHU9cqunCa
-L215TvfzLe1W65aGSK2rfaTfxvBb3b5rmxJfzddiDUMbYIbYgqZqTAA9G5DbMViP
-/yOFJOZvGDfkigxJ6tpkGRBU7wjxHtntz6mpqT3ue8c=
------END EC PRIVATE KEY-----`,
-}
-
-// unsupportedKey is the same key as OpenSSL wrote it long ago.
-const unsupportedKey = `-----BEGIN ENCRYPTED PRIVATE KEY-----
-MIGxMBwGCiqGSIb3DQEMAQMwDgQI/w1MuYiJ7KsCAggABIGQ9PPGfcyZyIPC/89e
-ozx2cZnaobNCqM/YhSbXr9hUOfTFWvv0RIFUKfT52HbN5BB14zrRJt4OgYl3462b
-Re+XZUTJxPeHOfDN00RmAge8yr8a9cBr2DkXhUPuND6iSFt2d9IN4Ge//IxJIKRY
-wMuN8Mpdzim63q9WFjaSIZuLomLXZQf2skvxjTUQlTOKlzWJ
------END ENCRYPTED PRIVATE KEY-----`

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"crypto/aes"
@@ -25,8 +25,9 @@ var (
 	errKeyCipher    = errors.New("the key is encrypted in a way that is not supported: convert it with openssl pkcs8 -topk8 -v2 aes256")
 )
 
-// loadCertificate reads a certificate, with those that certify it, and its key.
-func loadCertificate(certFile, keyFile, password string) (tls.Certificate, error) {
+// LoadCertificate reads a certificate, with those that certify it, and its key, both as PEM. password is for a key that
+// is encrypted (PKCS #8, or the older form of OpenSSL).
+func LoadCertificate(certFile, keyFile, password string) (tls.Certificate, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
 		return tls.Certificate{}, err

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"crypto/tls"
@@ -104,8 +104,8 @@ func (c *suite) is(word string) bool {
 
 var errNoCipher = errors.New("the server has none of these ciphers")
 
-// cipherSuites returns the ciphers that a list allows.
-func cipherSuites(list string) ([]uint16, error) {
+// CipherSuites returns the ciphers of TLS up to 1.2 that a list, written as for OpenSSL, allows.
+func CipherSuites(list string) ([]uint16, error) {
 	var allowed []uint16
 	var banned []uint16
 	for _, word := range strings.FieldsFunc(list,
@@ -136,8 +136,8 @@ func cipherSuites(list string) ([]uint16, error) {
 // tls13Suites are the ciphers of TLS 1.3, of which crypto/tls always offers all.
 var tls13Suites = []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
 
-// checkTLS13Suites returns an error if a list lacks a cipher of TLS 1.3 that would be used.
-func checkTLS13Suites(list string) error {
+// CheckTLS13Suites returns an error if a list, of names between colons, lacks a cipher of TLS 1.3 that would be used.
+func CheckTLS13Suites(list string) error {
 	names := strings.Split(list, ":")
 	for _, suite := range tls13Suites {
 		if !slices.Contains(names, suite) {

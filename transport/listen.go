@@ -1,0 +1,82 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// Listen begins to listen, as net.Listen does; up to backlog connections may wait to be accepted, where the system can
+// be told. A Unix socket that a server has left there that was killed is removed; nothing else is.
+func Listen(network, address string, backlog int) (net.Listener, error) {
+	if network == "unix" {
+		if err := removeStaleSocket(address); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	if err := setBacklog(l, backlog); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// ListenUnix is Listen for a Unix socket, whose file gets the permissions and the group unless they are 0 and "".
+func ListenUnix(path string, permissions os.FileMode, group string, backlog int) (net.Listener, error) {
+	l, err := Listen("unix", path, backlog)
+	if err != nil {
+		return nil, err
+	}
+	if permissions != 0 {
+		err = os.Chmod(path, permissions)
+	}
+	if err == nil && group != "" {
+		err = setGroup(path, group)
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// setGroup gives a file to a group.
+func setGroup(path, name string) error {
+	group, err := user.LookupGroup(name)
+	if err != nil {
+		return fmt.Errorf("unixsocketgroup: %w", err)
+	}
+	id, err := strconv.Atoi(group.Gid)
+	if err != nil {
+		return fmt.Errorf("unixsocketgroup: %w", err)
+	}
+	return os.Chown(path, -1, id)
+}
+
+// removeStaleSocket removes the file of a Unix socket that nobody listens on any more.
+func removeStaleSocket(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil // there is none; whatever else is wrong shows when the socket is opened
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return fmt.Errorf("unix socket %s: a file of that name exists and is no socket", path)
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		conn.Close()
+	}
+	if err == nil || errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrPermission) {
+		// too many clients wait, or it is not for us to ask
+		return fmt.Errorf("unix socket %s: address already in use", path)
+	}
+	return os.Remove(path)
+}
