@@ -26,8 +26,6 @@ const (
 
 // Subscriber is who gets messages. Its methods may be called by any goroutine, under any lock.
 type Subscriber interface {
-	// Protocol is the version of RESP in which it reads messages: 2 or 3.
-	Protocol() int
 	// ThroughDoor reports whether it has come through a door.
 	ThroughDoor() bool
 	// Deliver gives it messages, which it must not keep. own says that its own command has published them; they belong
@@ -178,7 +176,7 @@ func (h *Hub) send(by *Subscriptions, to *subscribers, doors bool, word string, 
 		if doors && !s.to.ThroughDoor() {
 			continue
 		}
-		proto := s.to.Protocol()
+		proto := int(s.protocol.Load())
 		e := &encoded[proto]
 		if e.end == 0 {
 			w.Proto, e.start = proto, len(w.Buf)

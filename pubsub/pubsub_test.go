@@ -12,12 +12,10 @@ import (
 // client notes what it is given: the text of the messages, and what was its own.
 type client struct {
 	pubsub.Subscriptions
-	proto    int
 	door     bool
 	got, own string
 }
 
-func (c *client) Protocol() int     { return c.proto }
 func (c *client) ThroughDoor() bool { return c.door }
 func (c *client) Deliver(messages []byte, own bool) {
 	if c.got += string(messages); own {
@@ -33,8 +31,9 @@ func (c *client) take() string {
 }
 
 func join(h *pubsub.Hub, proto int) *client {
-	c := &client{proto: proto}
+	c := new(client)
 	c.Join(h, c)
+	c.SetProtocol(proto)
 	return c
 }
 

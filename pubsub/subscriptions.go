@@ -3,6 +3,7 @@ package pubsub
 import (
 	"iter"
 	"maps"
+	"sync/atomic"
 )
 
 // Subscriptions are those of one client, and its right to publish. They belong to the client's goroutine.
@@ -13,10 +14,16 @@ type Subscriptions struct {
 	count int // of all kinds
 	// publishing says that the hub may keep messages of this client. It is changed under hub.mu, and by the client.
 	publishing bool
+	// protocol is the version of RESP in which the client reads messages.
+	protocol atomic.Int32
 }
 
 // Join lets a subscriber use the hub. It is called once, before anything else.
 func (s *Subscriptions) Join(h *Hub, to Subscriber) { s.hub, s.to = h, to }
+
+// SetProtocol says in which version of RESP, 2 or 3, the client reads messages. It is called before the client
+// subscribes, and whenever that changes.
+func (s *Subscriptions) SetProtocol(version int) { s.protocol.Store(int32(version)) }
 
 // Subscribe subscribes to a name, unless the client has.
 func (s *Subscriptions) Subscribe(kind Kind, name string) {

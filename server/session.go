@@ -99,6 +99,7 @@ func (srv *Server) newSession(peer transport.Peer, wake func()) *Session {
 func (s *Session) setProto(version int) {
 	s.out.Proto = version
 	s.proto.Store(int32(version))
+	s.subs.SetProtocol(version)
 }
 
 // ID returns the client's number, which no other client of this server has had.

@@ -20,7 +20,7 @@ func (s *Session) join() {
 // PubSub returns the hub of published messages.
 func (srv *Server) PubSub() *pubsub.Hub { return &srv.pubsub }
 
-// Protocol implements pubsub.Subscriber.
+// Protocol implements tracking.Peer.
 func (s *Session) Protocol() int { return int(s.proto.Load()) }
 
 // ThroughDoor implements pubsub.Subscriber.
