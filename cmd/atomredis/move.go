@@ -31,11 +31,14 @@ import (
 
 // importData fills an empty data directory from files of a Redis.
 func importData(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 1 && args[0] == "--spiderq" {
+		return importSpiderq(args[1], args[2:], stdout, stderr)
+	}
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		fmt.Fprintln(stderr, "Usage: atomredis import FILE [redis.conf] [--dir DIR] [--directive value ...]")
+		fmt.Fprintln(stderr, "Usage: atomredis import FILE | --spiderq FILE [redis.conf] [--dir DIR] [--directive value ...]")
 		return 2
 	}
-	srv, set, err := offline(args[1:], stderr, args[0])
+	srv, set, err := offline(args[1:], stderr, source{file: args[0]})
 	if err != nil {
 		fmt.Fprintln(stderr, "atomredis import:", err)
 		return 1
@@ -68,7 +71,7 @@ func exportData(args []string, stdout, stderr io.Writer) int {
 	}
 	file := args[1]
 	err := func() error {
-		srv, set, err := offline(args[2:], stderr, "")
+		srv, set, err := offline(args[2:], stderr, source{})
 		if err != nil {
 			return err
 		}
@@ -92,9 +95,15 @@ func exportData(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// offline returns a server for the data in a directory that listens nowhere. file is to be imported; if it is ""
-// there must be data.
-func offline(args []string, stderr io.Writer, file string) (*server.Server, *config.Settings, error) {
+// source says what a server is made of that is not for clients.
+type source struct {
+	file  string // of a Redis, to be imported; "" if none is
+	empty bool   // there must be no data
+}
+
+// offline returns a server for the data in a directory that listens nowhere. There must be data unless from says
+// otherwise.
+func offline(args []string, stderr io.Writer, from source) (*server.Server, *config.Settings, error) {
 	conf := config.NewConfig()
 	if err := conf.LoadArgs(args); err != nil {
 		return nil, nil, err
@@ -104,17 +113,22 @@ func offline(args []string, stderr io.Writer, file string) (*server.Server, *con
 	if !set.Durable() {
 		return nil, nil, errors.New("the configuration says that nothing is stored: neither appendonly nor save")
 	}
-	if file == "" {
-		if !persist.Exists(disk.FS, set.Dir) {
-			return nil, nil, fmt.Errorf("there is no data in %s", set.Dir)
+	exists := persist.Exists(disk.FS, set.Dir)
+	switch {
+	case from.empty && exists:
+		return nil, nil, fmt.Errorf("there is data in %s already", set.Dir)
+	case !from.empty && from.file == "" && !exists:
+		return nil, nil, fmt.Errorf("there is no data in %s", set.Dir)
+	case from.file != "":
+		if err := openable(from.file); err != nil {
+			return nil, nil, err
 		}
-	} else if err := openable(file); err != nil {
-		return nil, nil, err
-	} else if err := os.MkdirAll(set.Dir, 0o700); err != nil {
+	}
+	if err := os.MkdirAll(set.Dir, 0o700); err != nil {
 		return nil, nil, err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{ReplaceAttr: nameLevel}))
-	srv, err := server.New(conf, log, server.Options{Import: file})
+	srv, err := server.New(conf, log, server.Options{Import: from.file})
 	return srv, set, err
 }
 

@@ -113,3 +113,34 @@ func TestCheckOfARunningServer(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Zero(t, run([]string{"check", filepath.Join(dir, "data")}, &stdout, &stderr, nil), stderr.String())
 }
+
+func TestImportOfASnapshotOfSpiderq(t *testing.T) {
+	dir := t.TempDir()
+	file, data := filepath.Join(dir, "snapshot"), filepath.Join(dir, "data")
+	snapshot := []byte("\x02\x00\x00\x00\x00\x00\x00\x00" + "\x03\x00\x00\x00cat" + "\x05\x00\x00\x00small" + "\x01\x00\x00\x00d" + "\x00\x00\x00\x00")
+	importIt := func() (code int, out, says string) {
+		var stdout, stderr bytes.Buffer
+		code = run([]string{"import", "--spiderq", file, "--dir", data, "--spiderq-queue", "q"}, &stdout, &stderr, nil)
+		return code, stdout.String(), stderr.String()
+	}
+	require.NoError(t, os.WriteFile(file, snapshot, 0o600))
+	code, out, says := importIt()
+	require.Zero(t, code, says)
+	require.Equal(t, "2 entries of "+file+" have been read into "+data+"\n", out)
+	code, _, says = importIt()
+	require.Equal(t, 1, code)
+	require.Contains(t, says, "there is data in "+data+" already")
+
+	var aof bytes.Buffer
+	require.Zero(t, run([]string{"export", "--aof", filepath.Join(dir, "aof"), "--dir", data}, &aof, &aof, nil), aof.String())
+	exported, err := os.ReadFile(filepath.Join(dir, "aof"))
+	require.NoError(t, err)
+	require.Contains(t, string(exported), "spiderq:{q}")
+	require.Contains(t, string(exported), "small")
+
+	data = filepath.Join(dir, "other")
+	require.NoError(t, os.WriteFile(file, snapshot[:20], 0o600))
+	code, _, says = importIt()
+	require.Equal(t, 1, code)
+	require.Contains(t, says, "unexpected EOF")
+}

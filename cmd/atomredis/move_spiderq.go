@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/spiderq"
+)
+
+// importSpiderq fills an empty data directory from a snapshot of a spiderq, as the queue that spiderq-queue names. It
+// returns an exit code as importData does.
+func importSpiderq(file string, args []string, stdout, stderr io.Writer) int {
+	n, dir, err := readSpiderq(file, args, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "atomredis import:", err)
+		return 1
+	}
+	fmt.Fprintf(stdout, "%d entries of %s have been read into %s\n", n, file, dir)
+	return 0
+}
+
+func readSpiderq(file string, args []string, stderr io.Writer) (n int, dir string, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close()
+	srv, set, err := offline(args, stderr, source{empty: true})
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { err = errors.Join(err, srv.Close()) }()
+	if err := srv.Start(); err != nil {
+		return 0, "", err
+	}
+	session, err := srv.Direct(0)
+	if err != nil {
+		return 0, "", err
+	}
+	client := door.NewClient(session)
+	defer client.Close()
+	queue := set.Registered["spiderq-queue"]
+	err = spiderq.ReadSnapshot(f, func(key, value []byte) error {
+		n++
+		_, err := client.Do(context.Background(), "SPIDERQ.ADD", queue, key, value)
+		return err
+	})
+	return n, set.Dir, err
+}
