@@ -26,6 +26,7 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis - (reads the configuration from standard input)
        atomredis check [--repair] DIR (verifies the data that a server has stored there)
        atomredis import FILE [--dir DIR] (reads an RDB file or an append-only file of a Redis into an empty DIR)
+       atomredis import --spiderq FILE [--dir DIR] (reads a snapshot of a spiderq)
        atomredis export --rdb FILE | --aof FILE [--dir DIR] (writes a file that a Redis loads)
        atomredis backup DIR [-h host] [-p port] (writes all that a running server has to DIR/dump.rdb)
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)

@@ -117,7 +117,8 @@ func TestCheckOfARunningServer(t *testing.T) {
 func TestImportOfASnapshotOfSpiderq(t *testing.T) {
 	dir := t.TempDir()
 	file, data := filepath.Join(dir, "snapshot"), filepath.Join(dir, "data")
-	snapshot := []byte("\x02\x00\x00\x00\x00\x00\x00\x00" + "\x03\x00\x00\x00cat" + "\x05\x00\x00\x00small" + "\x01\x00\x00\x00d" + "\x00\x00\x00\x00")
+	snapshot := []byte("\x02\x00\x00\x00\x00\x00\x00\x00" +
+		"\x03\x00\x00\x00cat" + "\x05\x00\x00\x00small" + "\x01\x00\x00\x00d" + "\x00\x00\x00\x00")
 	importIt := func() (code int, out, says string) {
 		var stdout, stderr bytes.Buffer
 		code = run([]string{"import", "--spiderq", file, "--dir", data, "--spiderq-queue", "q"}, &stdout, &stderr, nil)
