@@ -414,3 +414,65 @@ func TestAgainstAModel(t *testing.T) {
 		})
 	}
 }
+
+// Malformed messages, and requests that are none, hurt nobody but who sends them.
+func TestMalformedMessagesHurtNobodyElse(t *testing.T) {
+	inputs := 10_000
+	if testing.Short() {
+		inputs = 500
+	}
+	s := opened(t)
+	bystander := connect(t, s, "REQ")
+	bystander.play(step{addCat, "02"})
+	r := rand.New(rand.NewPCG(1, 2))
+	seeds := [][]byte{unhex(t, addCat), unhex(t, lendPoll), unhex(t, lookupCat), {0x0b}, {0x07},
+		unhex(t, "05 0000000000000002 00000003 636174 00000003 626967 04")}
+	var bad *peer
+	for i := range inputs {
+		if bad == nil {
+			bad = connect(t, s, "DEALER")
+		}
+		b := bytes.Clone(seeds[r.IntN(len(seeds))])
+		for range 1 + r.IntN(3) {
+			b[r.IntN(len(b))] = byte(r.IntN(256))
+		}
+		if b = b[:1+r.IntN(len(b))]; b[0] == 8 {
+			continue // Terminate, which does what it says
+		}
+		message := append([]byte{0, byte(len(b))}, b...)
+		if r.IntN(10) == 0 {
+			message[r.IntN(2)] = byte(r.IntN(256)) // the framing itself
+		}
+		if _, err := bad.conn.Write(message); err != nil || i%50 == 0 {
+			bad.conn.Close()
+			bad = nil
+		}
+		if i%100 == 0 {
+			bystander.conn.SetDeadline(time.Now().Add(deadline))
+			bystander.play(step{"0b", "11"})
+			require.Equal(t, "PONG", s.MustDo(t, "PING").String())
+		}
+	}
+}
+
+// Both ends of each connection are files of this process.
+func TestManyPeers(t *testing.T) {
+	peers := 3_000
+	if testing.Short() {
+		peers = 200
+	}
+	s := opened(t)
+	all := make([]*peer, peers)
+	for i := range all {
+		all[i] = connect(t, s, "REQ")
+	}
+	for i, p := range all {
+		p.conn.SetDeadline(time.Now().Add(deadline))
+		require.Equal(t, []byte{2}, p.ask(fmt.Appendf(nil, "\x02\x00\x00\x00\x05%05d\x00\x00\x00\x00", i)))
+	}
+	for _, p := range all {
+		p.conn.SetDeadline(time.Now().Add(deadline))
+		require.Equal(t, byte(6), p.ask(unhex(t, lendBlock))[0])
+	}
+	all[0].play(step{"01", "01 00000000"})
+}
