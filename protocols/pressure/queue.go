@@ -7,9 +7,9 @@ import (
 	"github.com/atomredis/atomredis/command"
 	listcommands "github.com/atomredis/atomredis/commands/lists"
 	"github.com/atomredis/atomredis/engine"
-	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/protocols/due"
+	"github.com/atomredis/atomredis/protocols/internal/effect"
 	"github.com/atomredis/atomredis/protocols/pressure/keys"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -71,8 +71,7 @@ var pressureMark = []byte("0")
 // The commands that changes of a queue are journalled as.
 var (
 	lpushWord, rpushWord, ltrimWord = []byte("LPUSH"), []byte("RPUSH"), []byte("LTRIM")
-	setWord, incrbyWord, delWord    = []byte("SET"), []byte("INCRBY"), []byte("DEL")
-	hsetWord, hdelWord              = []byte("HSET"), []byte("HDEL")
+	incrbyWord, hdelWord            = []byte("INCRBY"), []byte("HDEL")
 )
 
 // pressureQueue is a queue of the pressure protocol under a guard that holds all its keys. What it does to them is
@@ -261,20 +260,7 @@ func (q *pressureQueue) pop(k queueKey, n int64, use func(v []byte)) {
 }
 
 // set stores a string.
-func (q *pressureQueue) set(k queueKey, v []byte) {
-	e := q.c.G.Write(q.c.DB, q.keys[k])
-	switch {
-	case e == nil:
-		e = q.c.G.CreateString(q.c.DB, q.keys[k], v)
-	case e.Type() != engine.String:
-		return
-	default:
-		e.SetBytes(v)
-		q.c.G.SetDeadline(e, 0)
-	}
-	q.c.G.Changed(e, engine.EventString, "set")
-	q.c.Journal(setWord, q.keys[k], v)
-}
+func (q *pressureQueue) set(k queueKey, v []byte) { effect.Set(q.c, q.keys[k], v) }
 
 // add adds to a number, up to the largest there is.
 func (q *pressureQueue) add(k queueKey, by int64) {
@@ -294,12 +280,7 @@ func (q *pressureQueue) count(messages, bytes queueKey, n, size int64) {
 }
 
 // remove deletes a key.
-func (q *pressureQueue) remove(k queueKey) {
-	if e := q.c.G.Write(q.c.DB, q.keys[k]); e != nil {
-		q.c.G.Remove(e, engine.EventGeneric, "del")
-		q.c.Journal(delWord, q.keys[k])
-	}
-}
+func (q *pressureQueue) remove(k queueKey) { effect.Del(q.c, q.keys[k]) }
 
 // removeAll deletes all keys, and forgets what is known of the queue beside them.
 func (q *pressureQueue) removeAll() {
@@ -313,16 +294,7 @@ func (q *pressureQueue) removeAll() {
 }
 
 // reserve hands out a message under an id.
-func (q *pressureQueue) reserve(id, value []byte) {
-	c := q.c
-	e := c.G.Write(c.DB, q.keys[qReserved])
-	if e == nil {
-		e = c.G.Create(c.DB, q.keys[qReserved], new(hashes.Hash))
-	}
-	e.Hash().Set(id, value, c.Host.HashLimits())
-	c.G.Changed(e, engine.EventHash, "hset")
-	c.Journal(hsetWord, q.keys[qReserved], id, value)
-}
+func (q *pressureQueue) reserve(id, value []byte) { effect.HSet(q.c, q.keys[qReserved], id, value) }
 
 // unreserve ends reservations that exist. If no other is left for a queue that is closed and empty, those who wait
 // for one of these messages need wait no longer.

@@ -335,6 +335,3 @@ func appendFrame(dst []byte, flags byte, body []byte) []byte {
 	}
 	return append(dst, body...)
 }
-
-// Close disconnects the peer.
-func (c *Conn) Close() error { return c.conn.Close() }

@@ -4,7 +4,6 @@
 package effect
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/atomredis/atomredis/command"
@@ -15,16 +14,14 @@ import (
 
 // The commands that changes are journalled as.
 var (
-	delWord              = []byte("DEL")
-	hdelWord, hsetWord   = []byte("HDEL"), []byte("HSET")
-	setWord              = []byte("SET")
-	zaddWord, zremWord   = []byte("ZADD"), []byte("ZREM")
-	largestExact         = float64(1 << 53)
-	hdelEvent, zremEvent = "hdel", "zrem"
+	delWord            = []byte("DEL")
+	hdelWord, hsetWord = []byte("HDEL"), []byte("HSET")
+	setWord            = []byte("SET")
+	zaddWord, zremWord = []byte("ZADD"), []byte("ZREM")
 )
 
-// Has reports whether a key exists, which is not a use of it.
-func Has(c *command.Ctx, key []byte) bool { return c.G.Peek(c.DB, key) != nil }
+// largestExact is up to where every whole number is a float64.
+const largestExact = 1 << 53
 
 // Is reports whether a key is of a type, or does not exist. If it is of another one an error is written.
 func Is(c *command.Ctx, key []byte, typ engine.Type) bool {
@@ -84,7 +81,7 @@ func HDel(c *command.Ctx, key, field []byte) bool {
 	}
 	e := c.G.Write(c.DB, key)
 	e.Hash().Delete(field)
-	removed(c, e, e.Hash().Len(), engine.EventHash, hdelEvent)
+	removed(c, e, e.Hash().Len(), engine.EventHash, "hdel")
 	c.Journal(hdelWord, key, field)
 	return true
 }
@@ -122,7 +119,7 @@ func ZAdd(c *command.Ctx, key, member []byte, score int64) {
 	case e.Type() != engine.ZSet:
 		return
 	}
-	exact := int64(math.Min(float64(score), largestExact))
+	exact := min(score, largestExact)
 	e.ZSet().Set(member, float64(exact), c.Host.ZSetLimits())
 	c.G.Changed(e, engine.EventZSet, "zadd")
 	c.Journal(zaddWord, key, strconv.AppendInt(nil, exact, 10), member)
@@ -135,7 +132,7 @@ func ZRem(c *command.Ctx, key, member []byte) bool {
 	}
 	e := c.G.Write(c.DB, key)
 	e.ZSet().Remove(member)
-	removed(c, e, e.ZSet().Len(), engine.EventZSet, zremEvent)
+	removed(c, e, e.ZSet().Len(), engine.EventZSet, "zrem")
 	c.Journal(zremWord, key, member)
 	return true
 }
