@@ -99,7 +99,7 @@
 //
 // # Configuration
 //
-// Directives are a table (config_directives.go); those on which nothing depends are rows of data (config_unused.go).
+// Directives are a table (config/directives.go); those on which nothing depends are rows of data (config/unused.go).
 // [Settings] never change: a change makes new ones, and functions of OnChange apply or refuse them. What can fail
 // comes first and undoes itself (configChanged). Files that directives name are read again when they are set, on
 // SIGHUP, and for TLS by a timer (files.go, tls.go). What was loaded knows its settings and files, so a timer cannot
