@@ -21,6 +21,7 @@ import (
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/protocols/spiderq"
+	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
 )
 
@@ -110,6 +111,18 @@ func (srv *Server) Latency() *stats.Latency { return &srv.latency }
 
 // CommandStats returns the counters of commands.
 func (srv *Server) CommandStats() *stats.Commands { return &srv.commandStats }
+
+// Subscribed implements feed.Host.
+func (srv *Server) Subscribed() bool { return srv.pubsub.Heard() }
+
+// Publish implements feed.Host.
+func (srv *Server) Publish(by command.Client, channel, payload []byte) {
+	var subs *pubsub.Subscriptions
+	if s, ok := by.(*Session); ok {
+		subs = &s.subs
+	}
+	srv.pubsub.Publish(subs, channel, payload, false)
+}
 
 // Migrations implements migrate.Host.
 func (srv *Server) Migrations() *migrate.Conns { return &srv.migrations }
