@@ -27,11 +27,10 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// spiderqServer returns a server with the door.
-func spiderqServer(t *testing.T) *atomredis.DB {
-	config := testConfig()
-	config["door-spiderq"] = "127.0.0.1:0"
-	db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0", Config: config})
+// spiderqServer returns a server with the door, at an address.
+func spiderqServer(t *testing.T, door string) *atomredis.DB {
+	db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0", Config: testConfig(),
+		Doors: map[string]string{"spiderq": door}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
@@ -40,7 +39,7 @@ func spiderqServer(t *testing.T) *atomredis.DB {
 // The tutorial's program and its command lines do what the page says.
 func TestTheTutorialOfSpiderqRunsAsWritten(t *testing.T) {
 	interpreter := python(t)
-	db := spiderqServer(t)
+	db := spiderqServer(t, "127.0.0.1:0")
 	page, err := os.ReadFile("../../docs/spiderq.md")
 	require.NoError(t, err)
 	_, program, ok := strings.Cut(string(page), "```python\n")
@@ -75,12 +74,24 @@ func TestTheTutorialOfSpiderqRunsAsWritten(t *testing.T) {
 	}
 }
 
-// Clients of libzmq: REQ and DEALER sockets, several of them, with heartbeats, over TCP; a DEALER with requests in
-// flight, one of which waits; and one that reconnects.
+// Clients of libzmq: REQ and DEALER sockets, several of them, with heartbeats, over TCP and over a Unix socket; a
+// DEALER with requests in flight, one of which waits; and one that comes late.
 func TestSocketsOfLibzmq(t *testing.T) {
 	interpreter := python(t)
-	db := spiderqServer(t)
-	program := `
+	path := filepath.Join(t.TempDir(), "spiderq")
+	for transport, door := range map[string]string{"tcp": "tcp://127.0.0.1:0", "ipc": "ipc://" + path} {
+		t.Run(transport, func(t *testing.T) {
+			db := spiderqServer(t, door)
+			endpoint := transport + "://" + db.DoorAddr("spiderq")
+			out, err := exec.Command(interpreter, "-c", socketsProgram, endpoint).CombinedOutput()
+			require.NoError(t, err, string(out))
+		})
+	}
+	require.NoFileExists(t, path)
+}
+
+// socketsProgram connects to the endpoint that is its argument.
+const socketsProgram = `
 import struct, sys, zmq
 text = lambda b: struct.pack(">I", len(b)) + b
 ctx = zmq.Context()
@@ -91,7 +102,7 @@ def connect(kind):
     s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 30000)
     s.setsockopt(zmq.RCVTIMEO, 20000)
     s.setsockopt(zmq.LINGER, 0)
-    s.connect("tcp://" + sys.argv[1])
+    s.connect(sys.argv[1])
     return s
 reqs = [connect(zmq.REQ) for _ in range(20)]
 for i, s in enumerate(reqs):
@@ -120,6 +131,3 @@ late = connect(zmq.REQ)
 late.send(b"\x01")
 assert late.recv() == b"\x01\0\0\0\0"
 `
-	out, err := exec.Command(interpreter, "-c", program, db.DoorAddr("spiderq")).CombinedOutput()
-	require.NoError(t, err, string(out))
-}
