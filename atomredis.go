@@ -51,6 +51,12 @@ type Options struct {
 	// Config holds further directives of redis.conf by name, each with its value as it would stand in the file. They are
 	// set after ConfigLines.
 	Config map[string]string
+	// Doors are the doors of foreign protocols that are open, by name, each with where it listens: what the directive
+	// door-<name> takes, such as "127.0.0.1:5550", "127.0.0.1:0" for a free port, or "/path" of a Unix socket. See
+	// DB.DoorAddr. The program must import the door's package, which costs nothing otherwise:
+	//
+	//	import _ "github.com/atomredis/atomredis/doors/spiderq"
+	Doors map[string]string
 	// Logger takes the server's log. nil discards it.
 	Logger *slog.Logger
 	// Clock gives the time that keys expire and commands time out by. nil is the system's clock, which in a
@@ -117,18 +123,13 @@ func (o *Options) config() (*config.Config, error) {
 	if o.Dir == "" {
 		conf.InMemory()
 	}
-	own := [...]struct {
-		option, directive, value string
-		now                      func(*config.Settings) string
-	}{
-		{"Dir", "dir", o.Dir, func(s *config.Settings) string { return s.Dir }},
-		{"UnixSocket", "unixsocket", o.UnixSocket, func(s *config.Settings) string { return s.UnixSocket }},
+	own, err := o.own()
+	if err != nil {
+		return nil, err
 	}
 	for _, d := range own {
-		if d.value != "" {
-			if err := conf.Set(d.directive, d.value, false); err != nil {
-				return nil, fmt.Errorf("%s: %w", d.option, err)
-			}
+		if err := conf.Set(d.directive, d.value, false); err != nil {
+			return nil, fmt.Errorf("%s: %w", d.option, err)
 		}
 	}
 	chosen := conf.Get()
@@ -143,7 +144,7 @@ func (o *Options) config() (*config.Config, error) {
 		}
 	}
 	for _, d := range own {
-		if before, after := d.now(chosen), d.now(conf.Get()); d.value != "" && before != after {
+		if before, after := d.now(chosen), d.now(conf.Get()); before != after {
 			return nil, fmt.Errorf("%s is %q, and the directive %s says %q", d.option, before, d.directive, after)
 		}
 	}
@@ -151,6 +152,35 @@ func (o *Options) config() (*config.Config, error) {
 		return nil, errors.New("appendonly and save need a directory: set Dir")
 	}
 	return conf, nil
+}
+
+// ownOption is an option that stands for a directive, and how the settings tell its value.
+type ownOption struct {
+	option, directive, value string
+	now                      func(*config.Settings) string
+}
+
+// own returns the options that are set and stand for directives.
+func (o *Options) own() (list []ownOption, err error) {
+	if o.Dir != "" {
+		list = append(list, ownOption{"Dir", "dir", o.Dir, func(s *config.Settings) string { return s.Dir }})
+	}
+	if o.UnixSocket != "" {
+		list = append(list, ownOption{"UnixSocket", "unixsocket", o.UnixSocket,
+			func(s *config.Settings) string { return s.UnixSocket }})
+	}
+	kinds := door.Kinds()
+	for _, name := range slices.Sorted(maps.Keys(o.Doors)) {
+		i := slices.IndexFunc(kinds, func(k *door.Kind) bool { return k.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("Doors: there is no door %q; a program has those that it imports: "+
+				`import _ "github.com/atomredis/atomredis/doors/%s"`, name, name)
+		}
+		directive := kinds[i].Directive()
+		list = append(list, ownOption{"Doors: " + name, directive, o.Doors[name],
+			func(s *config.Settings) string { return s.Registered[directive] }})
+	}
+	return list, nil
 }
 
 // Addr returns the TCP address that the server listens on, or the path of its Unix socket; "" if it listens nowhere.
@@ -165,7 +195,7 @@ func (db *DB) Addr() string {
 	return addr
 }
 
-// DoorAddr returns the address on which a door listens that Config has opened, such as "127.0.0.1:5550" or the path
+// DoorAddr returns the address on which a door listens, such as "127.0.0.1:5550" or the path
 // of a Unix socket; "" if it is not open.
 func (db *DB) DoorAddr(name string) string {
 	if a := db.srv.DoorAddr(name); a != nil {

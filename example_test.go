@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/atomredis/atomredis"
+	_ "github.com/atomredis/atomredis/doors/spiderq"
 )
 
 func Example() {
@@ -50,6 +52,29 @@ func ExampleOpen_configLines() {
 	// 1) "alice"
 	// 2) "default"
 	// 3) "guest" <nil>
+}
+
+// Clients of spiderq connect to the door, and find what the program has put into the queue. The door is there because
+// its package is imported: _ "github.com/atomredis/atomredis/doors/spiderq".
+func ExampleOpen_doors() {
+	db, err := atomredis.Open(atomredis.Options{Doors: map[string]string{"spiderq": "127.0.0.1:0"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+
+	fmt.Println(db.Do(context.Background(), "SPIDERQ.ADD", "spiderq", "cat", "small"))
+	socket, err := net.Dial("tcp", db.DoorAddr("spiderq")) // as ZeroMQ does
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer socket.Close()
+	greeting := make([]byte, 10)
+	_, err = io.ReadFull(socket, greeting)
+	fmt.Printf("% x %v\n", greeting, err)
+	// Output:
+	// ADDED <nil>
+	// ff 00 00 00 00 00 00 00 01 7f <nil>
 }
 
 // A directory belongs to one server at a time.

@@ -49,19 +49,27 @@ func TestOpenThatFailsLeavesNothing(t *testing.T) {
 			o.Config =
 				map[string]string{"replicaof": "h 1", "cluster-enabled": "yes"}
 		},
-		"a taken port":               func(o *atomredis.Options) { o.Config = map[string]string{"port": takenPort} },
-		"a taken address":            func(o *atomredis.Options) { o.Addr = taken.Addr().String() },
-		"a socket that is a file":    func(o *atomredis.Options) { o.UnixSocket = file },
-		"a socket in no directory":   func(o *atomredis.Options) { o.UnixSocket = filepath.Join(file, "socket") },
-		"TLS without a certificate":  func(o *atomredis.Options) { o.TLSConfig = &tls.Config{} },
-		"a tls-port without one":     func(o *atomredis.Options) { o.Config = map[string]string{"tls-port": "7"} },
-		"a directory in use":         func(o *atomredis.Options) { o.Dir = used },
-		"the same by another path":   func(o *atomredis.Options) { o.Dir = link },
-		"a directory that is a file": func(o *atomredis.Options) { o.Dir = file },
-		"a directory below a file":   func(o *atomredis.Options) { o.Dir = filepath.Join(file, "a", "b") },
-		"a directory with garbage":   func(o *atomredis.Options) { o.Dir = garbage },
-		"two directories":            func(o *atomredis.Options) { o.Config = map[string]string{"dir": used} },
-		"two sockets":                func(o *atomredis.Options) { o.ConfigLines = []string{"unixsocket /x"} },
+		"a taken port":                func(o *atomredis.Options) { o.Config = map[string]string{"port": takenPort} },
+		"a taken address":             func(o *atomredis.Options) { o.Addr = taken.Addr().String() },
+		"a socket that is a file":     func(o *atomredis.Options) { o.UnixSocket = file },
+		"a socket in no directory":    func(o *atomredis.Options) { o.UnixSocket = filepath.Join(file, "socket") },
+		"TLS without a certificate":   func(o *atomredis.Options) { o.TLSConfig = &tls.Config{} },
+		"a tls-port without one":      func(o *atomredis.Options) { o.Config = map[string]string{"tls-port": "7"} },
+		"a directory in use":          func(o *atomredis.Options) { o.Dir = used },
+		"the same by another path":    func(o *atomredis.Options) { o.Dir = link },
+		"a directory that is a file":  func(o *atomredis.Options) { o.Dir = file },
+		"a directory below a file":    func(o *atomredis.Options) { o.Dir = filepath.Join(file, "a", "b") },
+		"a directory with garbage":    func(o *atomredis.Options) { o.Dir = garbage },
+		"two directories":             func(o *atomredis.Options) { o.Config = map[string]string{"dir": used} },
+		"a door that is not imported": func(o *atomredis.Options) { o.Doors = map[string]string{"nosuch": "yes"} },
+		"a door nowhere":              func(o *atomredis.Options) { o.Doors = map[string]string{"spiderq": "here"} },
+		"a door at a taken address": func(o *atomredis.Options) {
+			o.Doors = map[string]string{"spiderq": taken.Addr().String()}
+		},
+		"two doors": func(o *atomredis.Options) {
+			o.Doors, o.Config = map[string]string{"spiderq": "127.0.0.1:0"}, map[string]string{"door-spiderq": "no"}
+		},
+		"two sockets": func(o *atomredis.Options) { o.ConfigLines = []string{"unixsocket /x"} },
 		"a port and no data, in memory": func(o *atomredis.Options) {
 			o.Dir = ""
 			o.Config =
@@ -96,6 +104,25 @@ func TestOpenThatFailsLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "nonsense", string(content))
 	require.FileExists(t, file)
+}
+
+// Doors is the same as the directives of doors; what is wrong with it is said in its own words.
+func TestDoorsAreOpenWhereTheOptionSays(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "door")
+	db := open(t, atomredis.Options{Doors: map[string]string{"spiderq": "ipc://" + socket}})
+	require.Equal(t, socket, db.DoorAddr("spiderq"))
+	conn, err := net.Dial("unix", socket)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	do(t, db, "CONFIG", "SET", "door-spiderq", "no")
+	require.Empty(t, db.DoorAddr("spiderq"))
+	require.Empty(t, open(t, atomredis.Options{Doors: map[string]string{"spiderq": "no"}}).DoorAddr("spiderq"))
+
+	_, err = atomredis.Open(atomredis.Options{Doors: map[string]string{"skien": "yes"}})
+	require.EqualError(t, err, `atomredis: Doors: there is no door "skien"; a program has those that it imports: `+
+		`import _ "github.com/atomredis/atomredis/doors/skien"`)
+	_, err = atomredis.Open(atomredis.Options{Doors: map[string]string{"spiderq": "here"}})
+	require.ErrorContains(t, err, "atomredis: Doors: spiderq: ")
 }
 
 func TestOpenThatFailsKeepsAnEmptyDirectory(t *testing.T) {

@@ -32,7 +32,7 @@ const deadline = 30 * time.Second
 func opened(t testing.TB, settings ...string) *atomredistest.Server {
 	t.Helper()
 	o := atomredis.Options{Clock: engine.NewManualClock(time.UnixMilli(1e12)),
-		Config: map[string]string{"door-spiderq": "127.0.0.1:0"}}
+		Doors: map[string]string{"spiderq": "127.0.0.1:0"}, Config: map[string]string{}}
 	for i := 0; i < len(settings); i += 2 {
 		o.Config[settings[i]] = settings[i+1]
 	}

@@ -83,6 +83,19 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
+// A program that embeds the server has the doors that it imports and no others, and their libraries only with them.
+func TestDoorsAreInProgramsThatImportThem(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", ".", "./atomredistest", "./atom", "./pressure")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	for name := range strings.Lines(string(out)) {
+		for _, of := range []string{module + "/doors/", module + "/wire/", "google.golang.org/grpc"} {
+			require.False(t, strings.HasPrefix(name, of), name)
+		}
+	}
+}
+
 // nameOf returns the folder of a package of ours; of others it is the path.
 func nameOf(importPath string) (name string, ours bool) {
 	name, ours = strings.CutPrefix(importPath, module)
