@@ -122,7 +122,7 @@ func (q *queue) typesFit() bool {
 func (q *queue) value(k []byte) (v []byte, ok bool) { return effect.HGet(q.c, q.names[valuesKey], k) }
 
 func (q *queue) setValue(k, v []byte)      { effect.HSet(q.c, q.names[valuesKey], k, v) }
-func (q *queue) removeValue(k []byte) bool { return effect.HDel(q.c, q.names[valuesKey], k) }
+func (q *queue) removeValue(k []byte) bool { return effect.HDel(q.c, q.names[valuesKey], k) > 0 }
 func (q *queue) values() int               { return effect.HLen(q.c, q.names[valuesKey]) }
 func (q *queue) lentCount() int            { return effect.ZCard(q.c, q.names[lentKey]) }
 

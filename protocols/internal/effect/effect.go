@@ -4,6 +4,7 @@
 package effect
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/atomredis/atomredis/command"
@@ -74,16 +75,28 @@ func HSet(c *command.Ctx, key, field, value []byte) {
 	c.Journal(hsetWord, key, field, value)
 }
 
-// HDel removes a field, and the key with its last one. It reports whether there was one.
-func HDel(c *command.Ctx, key, field []byte) bool {
-	if h := Hash(c, key); h == nil || !h.Has(field) {
-		return false
+// HDel removes fields, and the key with its last one. It returns how many there were.
+func HDel(c *command.Ctx, key []byte, fields ...[]byte) int {
+	h := Hash(c, key)
+	if h == nil || !slices.ContainsFunc(fields, h.Has) {
+		return 0
 	}
 	e := c.G.Write(c.DB, key)
-	e.Hash().Delete(field)
+	n := 0
+	for _, field := range fields {
+		if e.Hash().Delete(field) {
+			n++
+		}
+	}
 	removed(c, e, e.Hash().Len(), engine.EventHash, "hdel")
-	c.Journal(hdelWord, key, field)
-	return true
+	journalEach(c, hdelWord, key, fields)
+	return n
+}
+
+// journalEach journals a command on a key and elements of it.
+func journalEach(c *command.Ctx, word, key []byte, elements [][]byte) {
+	args := make([][]byte, 0, 2+len(elements))
+	c.Journal(append(append(args, word, key), elements...)...)
 }
 
 // ZSet returns the sorted set of a key to read; nil if there is none.
@@ -125,16 +138,22 @@ func ZAdd(c *command.Ctx, key, member []byte, score int64) {
 	c.Journal(zaddWord, key, strconv.AppendInt(nil, exact, 10), member)
 }
 
-// ZRem removes a member, and the key with its last one. It reports whether there was one.
-func ZRem(c *command.Ctx, key, member []byte) bool {
-	if _, ok := ZScore(c, key, member); !ok {
-		return false
+// ZRem removes members, and the key with its last one. It returns how many there were.
+func ZRem(c *command.Ctx, key []byte, members ...[]byte) int {
+	z := ZSet(c, key)
+	if z == nil || !slices.ContainsFunc(members, func(m []byte) bool { _, ok := z.Score(m); return ok }) {
+		return 0
 	}
 	e := c.G.Write(c.DB, key)
-	e.ZSet().Remove(member)
+	n := 0
+	for _, member := range members {
+		if _, ok := e.ZSet().Remove(member); ok {
+			n++
+		}
+	}
 	removed(c, e, e.ZSet().Len(), engine.EventZSet, "zrem")
-	c.Journal(zremWord, key, member)
-	return true
+	journalEach(c, zremWord, key, members)
+	return n
 }
 
 // removed reports that something of a collection was removed, and removes it if it is empty.

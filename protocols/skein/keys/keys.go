@@ -1,0 +1,32 @@
+// Package keys has the names of the keys of Skein applications, the words that their errors begin with, and the order
+// of an application's keys.
+package keys
+
+// Prefix is what the keys of all applications begin with. The name of the application follows in braces, so that a
+// cluster has all of them in one slot: "skein:{app}" is the hash of its keys and values.
+const Prefix = "skein:"
+
+// The suffixes of the other keys of an application, which are there only while they have something.
+const (
+	Owners     = ":owners"     // a hash from keys to the containers that own them
+	Index      = ":index"      // a sorted set of the keys in their order, as Member writes them; all scores are 0
+	Owned      = ":owned"      // a sorted set of owner, NUL and key, as Member writes it; all scores are 0
+	Containers = ":containers" // a hash from containers to "state start finish lease message"
+	Services   = ":services"   // a hash from services to the number of their next container
+	Leases     = ":leases"     // a sorted set of containers that end by themselves, by the time of that in ms since 1970
+	Status     = ":status"     // a string, "status message", of an application that has finished
+)
+
+// Events is the suffix of the channel on which the changes of an application are published; package event reads its
+// messages.
+const Events = ":events"
+
+// Of returns the key, or channel, of an application with a suffix; "" is the hash of its values.
+func Of(app, suffix string) string { return Prefix + "{" + app + "}" + suffix }
+
+// The words before the text of an error that Skein's own clients get too: it is a matter of the arguments, or of what
+// there is.
+const (
+	Invalid      = "SKEININVALID "
+	Precondition = "SKEINPRECONDITION "
+)
