@@ -133,6 +133,7 @@ func (t *tester) fresh() (err error) {
 	if !t.launch.redis {
 		add(newLinear(fieldsOwner, &fieldDeadlines{label: fieldsOwner}, 20, pause))
 		add(newLinear("compared", &compared{label: "compared"}, 20, pause))
+		add(newSpiderq(t.launch.doors["spiderq"]))
 	}
 	for _, kind := range []string{"list", "hash", "set", "zset"} {
 		size := 5000 << t.rand.IntN(3)
@@ -238,6 +239,11 @@ func (t *tester) check(s *server) error {
 	known := map[string]bool{}
 	for _, w := range t.workers {
 		known[w.name()] = true
+		if asks, ok := w.(inquirer); ok {
+			if err := asks.inquire(c); err != nil {
+				return fmt.Errorf("%s: %w", w.name(), err)
+			}
+		}
 	}
 	for owner, places := range snap.owned {
 		if !known[owner] {
