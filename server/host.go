@@ -20,6 +20,7 @@ import (
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/protocols/perper"
 	"github.com/atomredis/atomredis/protocols/spiderq"
 	"github.com/atomredis/atomredis/pubsub"
 	"github.com/atomredis/atomredis/stats"
@@ -44,6 +45,7 @@ var (
 	_ pubsubcommands.Client      = (*Session)(nil)
 	_ servercommands.Host        = (*Server)(nil)
 	_ servercommands.Client      = (*Session)(nil)
+	_ perper.Host                = (*Server)(nil)
 	_ spiderq.Host               = (*Server)(nil)
 	_ transactions.Client        = (*Session)(nil)
 )
