@@ -112,6 +112,9 @@ const (
 	Write Flag = 1 << iota
 	ReadOnly
 	DenyOOM
+	// Module says that the command belongs to a module in Redis: its ACL categories are those that the entry lists, and
+	// read or write.
+	Module
 	Admin
 	PubSub
 	NoScript
@@ -142,7 +145,7 @@ const (
 )
 
 // flagNames are the names that COMMAND INFO shows, in bit order.
-var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading",
+var flagNames = [...]string{"write", "readonly", "denyoom", "module", "admin", "pubsub", "noscript", "blocking", "loading",
 	"stale",
 	"skip_monitor", "skip_slowlog", "fast", "no_auth", "may_replicate", "no_mandatory_keys", "protected",
 	"no_async_loading",
@@ -185,13 +188,18 @@ const (
 	CatConnection
 	CatTransaction
 	CatScripting
+	CatBloom
+	CatCuckoo
+	CatCMS
+	CatTopK
+	CatTDigest
 )
 
 // CategoryNames are the names of the categories without the leading '@', in bit order.
 var CategoryNames = [...]string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
 	"hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection",
 	"transaction",
-	"scripting"}
+	"scripting", "bloom", "cuckoo", "cms", "topk", "tdigest"}
 
 // Names returns the categories without the leading '@'.
 func (c Category) Names() []string {

@@ -42,14 +42,14 @@ func (cmd *Command) derive() {
 	implied := map[Flag]Category{Write: CatWrite, Admin: CatAdmin | CatDangerous, PubSub: CatPubSub, Fast: CatFast,
 		Blocking: CatBlocking}
 	for flag, category := range implied {
-		if cmd.Flags&flag != 0 {
+		if cmd.Flags&flag != 0 && (cmd.Flags&Module == 0 || flag == Write) {
 			cmd.ACL |= category
 		}
 	}
 	if cmd.Flags&ReadOnly != 0 && cmd.ACL&CatScripting == 0 {
 		cmd.ACL |= CatRead
 	}
-	if cmd.Flags&Fast == 0 {
+	if cmd.Flags&(Fast|Module) == 0 {
 		cmd.ACL |= CatSlow
 	}
 	cmd.Slow = cmd.mayBeSlow()

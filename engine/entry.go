@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/listpack"
@@ -308,6 +309,9 @@ func (e *Entry) Hash() *hashes.Hash { return (*hashes.Hash)(e.collection(Hash)) 
 
 // Stream returns the value of a stream.
 func (e *Entry) Stream() *streams.Stream { return (*streams.Stream)(e.collection(Stream)) }
+
+// Bloom returns the value of a Bloom filter.
+func (e *Entry) Bloom() *bloom.Filter { return (*bloom.Filter)(e.collection(Bloom)) }
 
 // collection returns the value of an entry, which must have this type, and brings it into memory if it is not there.
 func (e *Entry) collection(typ Type) unsafe.Pointer {

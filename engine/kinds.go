@@ -2,8 +2,10 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/hashes"
@@ -27,6 +29,7 @@ const (
 	ZSet
 	Hash
 	Stream
+	Bloom
 )
 
 // kinds has what is known of each type. Strings are in the entries themselves.
@@ -42,6 +45,8 @@ var kinds = [...]kind{
 		loadHash)),
 	Stream: newKind("stream", (*streams.Stream).Clone, unlimited(streams.DecodeBlob),
 		func(s storedParts) (*streams.Stream, error) { return loadWith(s, streams.NewLoader()) }),
+	Bloom: newKind("MBbloom--", (*bloom.Filter).Clone, unlimited(bloom.DecodeBlob),
+		func(s storedParts) (*bloom.Filter, error) { return loadWith(s, bloom.NewLoader()) }),
 }
 
 // typeOf returns the type of a value, and where it is.
@@ -57,6 +62,8 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 		return Hash, unsafe.Pointer(v)
 	case *streams.Stream:
 		return Stream, unsafe.Pointer(v)
+	case *bloom.Filter:
+		return Bloom, unsafe.Pointer(v)
 	}
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }
@@ -152,10 +159,10 @@ func loadHash(s storedParts) (*hashes.Hash, error) {
 // String returns the name that TYPE answers.
 func (t Type) String() string { return kinds[t].name }
 
-// ParseType returns the type that TYPE names so.
+// ParseType returns the type that TYPE names so, in whatever case.
 func ParseType(name string) (Type, bool) {
 	for t := range kinds {
-		if kinds[t].name == name {
+		if strings.EqualFold(kinds[t].name, name) {
 			return Type(t), true
 		}
 	}

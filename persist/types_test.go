@@ -40,6 +40,8 @@ func valueOf(e *engine.Entry) any {
 		return e.Hash()
 	case engine.Stream:
 		return e.Stream()
+	case engine.Bloom:
+		return e.Bloom()
 	}
 	panic("no value of a " + e.Type().String())
 }

@@ -11,6 +11,7 @@ import (
 	_ "github.com/atomredis/atomredis/commands/lists"
 	_ "github.com/atomredis/atomredis/commands/scripts"
 	_ "github.com/atomredis/atomredis/commands/sets"
+	_ "github.com/atomredis/atomredis/commands/sketches"
 	_ "github.com/atomredis/atomredis/commands/streams"
 	_ "github.com/atomredis/atomredis/commands/strings"
 	_ "github.com/atomredis/atomredis/commands/transactions"

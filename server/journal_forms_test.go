@@ -188,6 +188,8 @@ func dumpValue(e *engine.Entry) string {
 		words = append(words, e.Hash().Encoding())
 	case engine.Stream:
 		words = dumpStream(e.Stream())
+	case engine.Bloom:
+		words = dumpSketch(e.Bloom())
 	}
 	return strings.Join(words, " ")
 }

@@ -256,7 +256,7 @@ func cmdScan(c *command.Ctx) {
 		return
 	}
 	// An unknown type is no mistake: no key has it.
-	typ, known := engine.ParseType(command.Lower(o.TypeName))
+	typ, known := engine.ParseType(string(o.TypeName))
 	var found []*engine.Entry
 	var scratch []byte
 	next := c.G.Scan(c.DB, o.Cursor, o.Count, func(e *engine.Entry) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/lists"
 )
 
@@ -18,12 +19,15 @@ var kinds = [...]kind{
 	engine.ZSet:   zsetKind,
 	engine.Hash:   hashKind,
 	engine.Stream: streamKind,
+	engine.Bloom:  sketchKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
 }
 
 // kind is how values of a type are read and written.
 type kind struct {
 	// numbers are those of the forms that are read.
 	numbers []byte
+	// module is the name of the type if its values have the form of modules' values, and no number.
+	module string
 	// read reads a value in the form of a number. It returns a []byte, which is valid until recycle, or a collection of
 	// package engine's. An element that comes twice, and a collection without any, is an error.
 	read func(d *decoder, number byte, lim *Limits) (any, error)
@@ -57,6 +61,17 @@ var readers = func() (r [256]*kind) {
 	return r
 }()
 
+// modules are the kinds by their names as modules.
+var modules = func() map[string]*kind {
+	r := map[string]*kind{}
+	for t := range kinds {
+		if kinds[t].module != "" {
+			r[kinds[t].module] = &kinds[t]
+		}
+	}
+	return r
+}()
+
 // kindOf returns how an entry's value is written, and in which form. It fails if the type has none, with an error that
 // names the key.
 func kindOf(entry *engine.Entry) (*kind, form, error) {
@@ -72,7 +87,7 @@ func (d *decoder) value(number byte, lim *Limits) (any, error) {
 	case k != nil:
 		return k.read(d, number, lim)
 	case number == typeModule || number == typeModuleOld:
-		return nil, d.moduleValue()
+		return d.moduleValue(number, lim)
 	}
 	return nil, corrupt("the unknown type %d", number)
 }

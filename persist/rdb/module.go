@@ -1,9 +1,12 @@
 package rdb
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // What modules of Redis have stored. There are no modules here: their own state is skipped, as Redis can do too, and
-// their values are refused.
+// their values are refused, but for types of ours that have names of their own among them.
 
 // The kinds of what a module has written, each with its kind in front.
 const (
@@ -49,18 +52,53 @@ func (d *decoder) moduleAux() error {
 // moduleAlphabet has the letters of a module's name, which is nine times six bits of a number.
 const moduleAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// moduleValue returns the error for a value of a module.
-func (d *decoder) moduleValue() error {
+// moduleValue reads a value in the form of modules, if one of the kinds has the name.
+func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 	id, err := d.length()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	version := id & 0x3ff
-	var name [9]byte
+	version := id & moduleVersions
+	var name [moduleNameLen]byte
 	id >>= 10
 	for i := len(name) - 1; i >= 0; i-- {
 		name[i] = moduleAlphabet[id&63]
 		id >>= 6
 	}
-	return fmt.Errorf("%w: a value of the module type %q, version %d", ErrUnsupported, name[:], version)
+	if k := modules[string(name[:])]; k != nil && version == 1 && number == typeModule {
+		return k.read(d, number, lim)
+	}
+	return nil, fmt.Errorf("%w: a value of the module type %q, version %d", ErrUnsupported, name[:], version)
+}
+
+const (
+	moduleNameLen  = 9
+	moduleVersions = 1<<10 - 1
+)
+
+// moduleID returns the number that stands for version 1 of a module's type.
+func moduleID(name string) (id uint64) {
+	for i := range moduleNameLen {
+		id = id<<6 | uint64(strings.IndexByte(moduleAlphabet, name[i]))
+	}
+	return id<<10 | 1
+}
+
+// moduleString writes a string as a module does.
+func (e *Encoder) moduleString(b []byte) {
+	e.length(moduleString)
+	e.string(b)
+}
+
+// moduleString reads a string of a module; end says that the value ends in place of one.
+func (d *decoder) moduleString() (b []byte, end bool, err error) {
+	kind, err := d.length()
+	switch {
+	case err != nil || kind == moduleEnd:
+		return nil, true, err
+	case kind != moduleString:
+		return nil, false, corrupt("a module's datum of the kind %d in the place of a string", kind)
+	}
+	b, err = d.string()
+	return b, false, err
 }

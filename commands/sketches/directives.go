@@ -1,0 +1,40 @@
+package sketches
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// What filters have that are made by a command which does not say it.
+func init() {
+	config.Register(config.Directive{Name: "bf-error-rate", Default: "0.01", Check: checkRate})
+	integer("bf-initial-size", 100, 1, 1<<20)
+	integer("bf-expansion-factor", 2, 0, maxExpansion)
+}
+
+// integer registers a directive that is a number between min and max.
+func integer(name string, initial, min, max int64) {
+	config.Register(config.Directive{Name: name, Default: strconv.FormatInt(initial, 10), Check: func(value string) error {
+		if n, ok := resp.ParseInt([]byte(value)); !ok || n < min || n > max {
+			return fmt.Errorf("argument must be between %d and %d inclusive", min, max)
+		}
+		return nil
+	}})
+}
+
+func checkRate(value string) error {
+	if rate, ok := resp.ParseFloat([]byte(value)); !ok || rate < minRate || rate >= 1 {
+		return fmt.Errorf("argument must be a number from %g to below 1", minRate)
+	}
+	return nil
+}
+
+// setting returns the value of a directive that is an integer.
+func setting(c *command.Ctx, name string) uint64 {
+	n, _ := resp.ParseInt([]byte(c.Host.Directive(name)))
+	return uint64(n)
+}

@@ -1,0 +1,129 @@
+// Package paged keeps large arrays of bytes in pages that take memory once they are written to, and stores values that
+// consist of such arrays page by page: what a sketch has, whose size is fixed before anything is in it.
+package paged
+
+import (
+	"iter"
+	"slices"
+	"unsafe"
+)
+
+const (
+	// PageSize is the size of the largest pages in bytes.
+	PageSize = 4096
+	// MaxBytes is the most that the arrays of one value may have together.
+	MaxBytes = 64 << 30
+	// groupPages is how many pages share a list.
+	groupPages = 1024
+)
+
+// Bytes is an array of bytes that are 0 in the beginning.
+type Bytes struct {
+	size   uint32 // of a page
+	pages  uint32
+	groups []group
+}
+
+type group struct {
+	pages []*byte  // nil until one of them is written to; nil for each that never was
+	noted []uint32 // the epoch in which a change was noted last; nil before the first time
+}
+
+// NewBytes returns an array of pages of size bytes, from 1 to PageSize. Together they may have up to MaxBytes.
+func NewBytes(size, pages int) Bytes {
+	return Bytes{size: uint32(size), pages: uint32(pages), groups: make([]group, (pages+groupPages-1)/groupPages)}
+}
+
+// Pages returns how many pages there are, written to or not.
+func (b *Bytes) Pages() int { return int(b.pages) }
+
+// PageSize returns how many bytes a page has.
+func (b *Bytes) PageSize() int { return int(b.size) }
+
+// Page returns a page to be read, nil if nothing was written there.
+func (b *Bytes) Page(i int) []byte {
+	g := &b.groups[i/groupPages]
+	if g.pages == nil || g.pages[i%groupPages] == nil {
+		return nil
+	}
+	return unsafe.Slice(g.pages[i%groupPages], b.size)
+}
+
+// write returns a page to be written, and whether it is a new one.
+func (b *Bytes) write(i int) (page []byte, made bool) {
+	if page = b.Page(i); page != nil {
+		return page, false
+	}
+	g := &b.groups[i/groupPages]
+	if g.pages == nil {
+		g.pages = make([]*byte, b.inGroup(i/groupPages))
+	}
+	page = make([]byte, b.size)
+	g.pages[i%groupPages] = unsafe.SliceData(page)
+	return page, true
+}
+
+// inGroup returns how many pages a group has.
+func (b *Bytes) inGroup(g int) int { return min(groupPages, int(b.pages)-g*groupPages) }
+
+// note marks a page as changed in an epoch, and reports whether it was not yet.
+func (b *Bytes) note(i int, epoch uint32) bool {
+	g := &b.groups[i/groupPages]
+	if g.noted == nil {
+		g.noted = make([]uint32, b.inGroup(i/groupPages))
+	}
+	was := g.noted[i%groupPages]
+	g.noted[i%groupPages] = epoch
+	return was != epoch
+}
+
+// forget makes all pages not noted.
+func (b *Bytes) forget() {
+	for i := range b.groups {
+		b.groups[i].noted = nil
+	}
+}
+
+// All iterates over the pages that were written to, in order.
+func (b *Bytes) All() iter.Seq2[int, []byte] { return b.from(0) }
+
+// from is All from a page on.
+func (b *Bytes) from(first int) iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		for i := first; i < int(b.pages); {
+			if b.groups[i/groupPages].pages == nil {
+				i = (i/groupPages + 1) * groupPages
+				continue
+			}
+			if page := b.Page(i); page != nil && !yield(i, page) {
+				return
+			}
+			i++
+		}
+	}
+}
+
+// clear gives up all that was written.
+func (b *Bytes) clear() {
+	for i := range b.groups {
+		b.groups[i].pages = nil
+	}
+}
+
+// clone returns a copy, of which nothing is noted.
+func (b *Bytes) clone() Bytes {
+	c := NewBytes(int(b.size), int(b.pages))
+	for g := range b.groups {
+		if b.groups[g].pages == nil {
+			continue
+		}
+		pages := slices.Clone(b.groups[g].pages)
+		for i, page := range pages {
+			if page != nil {
+				pages[i] = unsafe.SliceData(slices.Clone(unsafe.Slice(page, b.size)))
+			}
+		}
+		c.groups[g].pages = pages
+	}
+	return c
+}

@@ -1,0 +1,408 @@
+package paged
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/listpack"
+)
+
+// The parts of a value. The head is what it has beside pages; the name of a page continues with the numbers of its
+// array, in two bytes, and of the page, in four. Items are what a value has in no fixed place. The names are in this
+// order.
+const (
+	partHead = 'h'
+	partItem = 'i'
+	partPage = 'p'
+
+	headName = string(partHead)
+	pageName = 1 + 2 + 4
+)
+
+var headBytes = []byte(headName) // not to be changed
+
+// smallBytes is how many bytes of pages a value may have that is stored whole.
+const smallBytes = 2 * PageSize
+
+// MaxArrays is the largest number of arrays that a value may have.
+const MaxArrays = 1 << 10
+
+// What is wrong with stored data.
+var (
+	errCut   = errors.New("stored form ends within a part")
+	errOrder = errors.New("stored parts are out of order")
+	errName  = errors.New("a stored part has no proper name")
+	errHead  = errors.New("the head is not stored")
+	errPage  = errors.New("a stored page is of another size")
+)
+
+// Owner is what a Value is part of.
+type Owner interface {
+	// AppendHead appends the stored form of all but pages and items.
+	AppendHead(dst []byte) []byte
+}
+
+// Items is implemented by an Owner that also has items: named pieces that are stored apart.
+type Items interface {
+	// AppendItem appends the stored form of an item; ok is false if there is none of that name.
+	AppendItem(dst []byte, name string) (out []byte, ok bool)
+	// ItemsFrom calls fn with the names of the items from name on, in their order, until it returns false.
+	ItemsFrom(name string, fn func(name string) bool)
+}
+
+// Value is the arrays of a sketch, and all that storage must know of it. Types embed it.
+type Value struct {
+	arrays  []Bytes
+	written int // pages that were written to, in bytes
+	owner   Owner
+	track   *tracking
+}
+
+// tracking is what a value has whose changes are noted.
+type tracking struct {
+	log  *delta.Log
+	head uint32         // the epoch in which a change of the head was noted last
+	name [pageName]byte // room for one
+	item []byte         // room for one
+}
+
+// Init begins a value without arrays.
+func (v *Value) Init(owner Owner) { v.owner = owner }
+
+// Stored returns the value itself.
+func (v *Value) Stored() *Value { return v }
+
+// AddArray adds an array behind the others: there may be MaxArrays.
+func (v *Value) AddArray(b Bytes) {
+	v.NoteHead()
+	v.arrays = append(v.arrays, b)
+}
+
+// Array returns one of the arrays, to be read.
+func (v *Value) Array(i int) *Bytes { return &v.arrays[i] }
+
+// Write returns a page to be written.
+func (v *Value) Write(array, page int) []byte {
+	b := &v.arrays[array]
+	if t := v.track; t != nil {
+		t.name = [pageName]byte{partPage}
+		binary.BigEndian.PutUint16(t.name[1:], uint16(array))
+		binary.BigEndian.PutUint32(t.name[3:], uint32(page))
+		t.log.Before(t.name[:], v)
+		if b.note(page, t.log.Epoch()) {
+			t.log.After(string(t.name[:]), 0)
+		}
+	}
+	p, made := b.write(page)
+	if made {
+		v.written += listpack.Allocated(len(p))
+	}
+	return p
+}
+
+// Clear makes all bytes of an array 0.
+func (v *Value) Clear(array int) {
+	b := &v.arrays[array]
+	for i, page := range b.All() {
+		v.Write(array, i)
+		v.written -= listpack.Allocated(len(page))
+	}
+	b.clear()
+}
+
+// NoteHead must be called before something changes that AppendHead writes.
+func (v *Value) NoteHead() {
+	t := v.track
+	if t == nil {
+		return
+	}
+	t.log.Before(headBytes, v)
+	if t.head != t.log.Epoch() {
+		t.head = t.log.Epoch()
+		t.log.After(headName, 0)
+	}
+}
+
+// NoteItem must be called before an item changes, appears or goes.
+func (v *Value) NoteItem(name []byte) {
+	t := v.track
+	if t == nil {
+		return
+	}
+	t.item = append(append(t.item[:0], partItem), name...)
+	t.log.Before(t.item, v)
+	t.log.After(string(t.item), 1)
+}
+
+// CopyTo makes to, which has an owner and no arrays, a copy.
+func (v *Value) CopyTo(to *Value) {
+	to.arrays = make([]Bytes, len(v.arrays))
+	for i := range v.arrays {
+		to.arrays[i] = v.arrays[i].clone()
+	}
+	to.written = v.written
+}
+
+// MemoryUsage returns how many bytes the arrays take.
+func (v *Value) MemoryUsage() int {
+	n := v.written + cap(v.arrays)*int(unsafe.Sizeof(Bytes{}))
+	for i := range v.arrays {
+		b := &v.arrays[i]
+		n += len(b.groups)*int(unsafe.Sizeof(group{})) + 8*min(int(b.pages), v.written/int(b.size))
+	}
+	return n
+}
+
+// Large reports whether the value must be stored in parts.
+func (v *Value) Large() bool { return v.written > smallBytes }
+
+// Track makes the value note in l from now on which parts change. All that it has count as changed.
+func (v *Value) Track(l *delta.Log) {
+	v.Attach(l)
+	v.names(delta.Cursor{}, func(name string) bool {
+		l.After(name, 0)
+		return true
+	})
+}
+
+// Attach makes the value note in l from now on which parts change; nil ends that.
+func (v *Value) Attach(l *delta.Log) {
+	for i := range v.arrays {
+		v.arrays[i].forget()
+	}
+	v.track = nil
+	if l != nil {
+		v.track = &tracking{log: l}
+	}
+}
+
+// Log returns the record of changes, nil if there is none.
+func (v *Value) Log() *delta.Log {
+	if v.track == nil {
+		return nil
+	}
+	return v.track.log
+}
+
+// Walk calls fn with the names of about count parts.
+func (v *Value) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
+	v.names(c, func(name string) bool {
+		if count == 0 {
+			next, more = delta.Cursor{Name: name}, true
+			return false
+		}
+		fn(name)
+		count--
+		return true
+	})
+	return next, more
+}
+
+// names calls fn with the names of the parts from a place on, in their order, until it returns false.
+func (v *Value) names(c delta.Cursor, fn func(name string) bool) {
+	kind, array, page, rest := byte(partHead), 0, 0, ""
+	if c.Name != "" { // which names has made
+		kind, rest = c.Name[0], c.Name[1:]
+	}
+	if kind == partHead && !fn(headName) {
+		return
+	}
+	if kind == partPage {
+		array, page, _ = parsePage([]byte(rest))
+	} else if items, ok := v.owner.(Items); ok {
+		more := true
+		if kind == partHead {
+			rest = ""
+		}
+		items.ItemsFrom(rest, func(name string) bool {
+			more = fn(string(partItem) + name)
+			return more
+		})
+		if !more {
+			return
+		}
+	}
+	for ; array < len(v.arrays); array, page = array+1, 0 {
+		for i := range v.arrays[array].from(page) {
+			name := make([]byte, 0, pageName)
+			name = binary.BigEndian.AppendUint16(append(name, partPage), uint16(array))
+			name = binary.BigEndian.AppendUint32(name, uint32(i))
+			if !fn(unsafe.String(unsafe.SliceData(name), len(name))) {
+				return
+			}
+		}
+	}
+}
+
+// parsePage reads the name of a page behind its first byte.
+func parsePage(name []byte) (array, page int, ok bool) {
+	if len(name) != pageName-1 {
+		return 0, 0, false
+	}
+	return int(binary.BigEndian.Uint16(name)), int(binary.BigEndian.Uint32(name[2:])), true
+}
+
+// AppendPart appends the stored form of a part to dst; ok is false if there is no such part.
+func (v *Value) AppendPart(dst []byte, name string) (out []byte, ok bool) {
+	if name == "" {
+		return dst, false
+	}
+	switch name[0] {
+	case partHead:
+		return v.owner.AppendHead(dst), true
+	case partItem:
+		return v.owner.(Items).AppendItem(dst, name[1:])
+	}
+	array, page, ok := parsePage([]byte(name[1:]))
+	if !ok || array >= len(v.arrays) || page >= v.arrays[array].Pages() {
+		return dst, false
+	}
+	p := v.arrays[array].Page(page)
+	return append(dst, p...), p != nil
+}
+
+// AppendBlob appends the stored form of the whole value to dst: name and data of every part with their lengths, as
+// unsigned varints.
+func (v *Value) AppendBlob(dst []byte) []byte {
+	var data []byte
+	v.names(delta.Cursor{}, func(name string) bool {
+		data, _ = v.AppendPart(data[:0], name)
+		dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
+		dst = append(binary.AppendUvarint(dst, uint64(len(data))), data...)
+		return true
+	})
+	return dst
+}
+
+// Sketch is a type that embeds a Value.
+type Sketch interface{ Stored() *Value }
+
+// Loader builds a sketch from its parts.
+type Loader[T Sketch] struct {
+	// Head makes a sketch from what AppendHead has written. It may have arrays, but takes no memory for pages.
+	Head func(data []byte) (T, error)
+	// Item adds an item; nil if there are none.
+	Item func(sketch T, name, data []byte) error
+	// End checks the whole; it may be nil.
+	End func(sketch T) error
+
+	sketch T
+	last   string // the name of the part that was added last
+}
+
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
+// names, each once; it is an error if this one does not, or is no part of such a sketch. After an error the Loader is
+// of no more use.
+func (l *Loader[T]) Add(name, data []byte) error {
+	if string(name) <= l.last { // no name is empty
+		return errOrder
+	}
+	first := l.last == ""
+	l.last = string(name)
+	switch {
+	case first != (string(name) == headName):
+		return errHead
+	case first:
+		sketch, err := l.Head(data)
+		l.sketch = sketch
+		return err
+	case name[0] == partItem && l.Item != nil:
+		return l.Item(l.sketch, name[1:], data)
+	case name[0] == partPage:
+		array, page, ok := parsePage(name[1:])
+		if !ok {
+			return errName
+		}
+		return l.sketch.Stored().SetPage(array, page, data)
+	}
+	return errName
+}
+
+// SetPage writes a page that comes from elsewhere. It fails if there is no such page, or if it is of another size.
+func (v *Value) SetPage(array, page int, data []byte) error {
+	if array >= len(v.arrays) || page >= v.arrays[array].Pages() {
+		return errName
+	}
+	if len(data) != v.arrays[array].PageSize() {
+		return errPage
+	}
+	copy(v.Write(array, page), data)
+	return nil
+}
+
+// Finish returns the sketch, whose changes will be noted in log.
+func (l *Loader[T]) Finish(log *delta.Log) (sketch T, err error) {
+	if l.last == "" {
+		return sketch, errHead
+	}
+	if l.End != nil {
+		if err := l.End(l.sketch); err != nil {
+			return sketch, err
+		}
+	}
+	if log != nil {
+		l.sketch.Stored().Attach(log)
+	}
+	return l.sketch, nil
+}
+
+// Decode returns the sketch that AppendBlob has stored, or an error if b is not one. It does not keep b.
+func (l *Loader[T]) Decode(b []byte) (sketch T, err error) {
+	for len(b) > 0 {
+		var part [2][]byte
+		for i := range part {
+			n, w := binary.Uvarint(b)
+			if w <= 0 || n > uint64(len(b)-w) {
+				return sketch, errCut
+			}
+			part[i], b = b[w:w+int(n)], b[w+int(n):]
+		}
+		if err := l.Add(part[0], part[1]); err != nil {
+			return sketch, err
+		}
+	}
+	return l.Finish(nil)
+}
+
+// Reader reads the numbers of a head. After an error it gives zeros.
+type Reader struct {
+	b   []byte
+	bad bool
+}
+
+// NewReader returns a Reader of b.
+func NewReader(b []byte) *Reader { return &Reader{b: b} }
+
+// Uint reads an unsigned varint between min and max.
+func (r *Reader) Uint(min, max uint64) uint64 {
+	n, w := binary.Uvarint(r.b)
+	if r.bad = r.bad || w <= 0 || n < min || n > max; r.bad {
+		return 0
+	}
+	r.b = r.b[w:]
+	return n
+}
+
+// Fixed reads eight bytes, little-endian.
+func (r *Reader) Fixed() uint64 {
+	if r.bad = r.bad || len(r.b) < 8; r.bad {
+		return 0
+	}
+	n := binary.LittleEndian.Uint64(r.b)
+	r.b = r.b[8:]
+	return n
+}
+
+// OK reports whether all could be read so far.
+func (r *Reader) OK() bool { return !r.bad }
+
+// Err returns an error that names the type if something could not be read, or if something is left.
+func (r *Reader) Err(what string) error {
+	if r.bad || len(r.b) > 0 {
+		return fmt.Errorf("%s: the stored head is malformed", what)
+	}
+	return nil
+}
