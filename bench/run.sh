@@ -20,6 +20,7 @@ if [ -n "${SMOKE:-}" ]; then
 	go run ./bench/restart -rounds 1 -keys 20000 -tail 5000
 	go run ./bench/amplification -rounds 1 -fields 1000 -wait 1s
 	go run ./bench/growth -sizes 1000,10000 -ops 1000
+	go run ./bench/doors -server "$server" -rounds 1 -time 20ms -keys 300
 	exit
 fi
 
@@ -36,6 +37,9 @@ for variable in WORKLOAD ROUNDS OPEN TIME DURABILITY PIPELINE CONNS SIZE KEYS ZI
 	fi
 done
 go run ./bench/compare "${compare[@]}"
+if [ -z "${WORKLOAD:-}" ]; then
+	go run ./bench/doors -server "$server" -rounds "${ROUNDS:-5}"
+fi
 
 if [ -n "${FULL:-}" ]; then
 	go run ./bench/compare -server "$server" -all 100000 | tee bench/results/redis-benchmark.txt

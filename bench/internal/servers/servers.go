@@ -99,6 +99,16 @@ func (s *Server) Discard() {
 	c.do("SHUTDOWN", "NOSAVE") // it does not answer
 	c.Close()
 	<-s.ended
+	s.forget()
+}
+
+// Remove kills the server and removes its data.
+func (s *Server) Remove() {
+	s.Kill()
+	s.forget()
+}
+
+func (s *Server) forget() {
 	mu.Lock()
 	defer mu.Unlock()
 	Check(os.RemoveAll(s.Dir))
@@ -122,13 +132,23 @@ func (s *Server) OnDemand() []string {
 	return []string{"--checkpoint-size", "100gb"}
 }
 
-// Launch starts the server on a free port; it may not answer yet.
-func (s *Server) Launch(args ...string) {
+// FreeAddr returns an address of the loopback interface with a free port.
+func FreeAddr() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	Check(err)
-	s.Addr = l.Addr().String()
-	l.Close()
-	cmd := exec.Command(s.Program, append([]string{"--port", s.Port(), "--bind", "127.0.0.1", "--dir", s.Dir}, args...)...)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Launch starts the server on a free port; it may not answer yet.
+func (s *Server) Launch(args ...string) {
+	s.Addr = FreeAddr()
+	s.Run(append([]string{"--port", s.Port(), "--bind", "127.0.0.1", "--dir", s.Dir}, args...)...)
+}
+
+// Run starts the program with these arguments and no others.
+func (s *Server) Run(args ...string) {
+	cmd := exec.Command(s.Program, args...)
 	cmd.Stderr = os.Stderr
 	Check(cmd.Start())
 	s.cmd = cmd
@@ -212,6 +232,9 @@ func (s *Server) Do(args ...string) string {
 	defer c.Close()
 	return c.Do(args...)
 }
+
+// InfoField returns what follows a name at the beginning of a line of a section of INFO.
+func (s *Server) InfoField(section, name string) string { return field(s.Do("INFO", section), name) }
 
 // BeginCheckpoint starts what makes the log short again.
 func (s *Server) BeginCheckpoint() { s.Do("BGREWRITEAOF") }

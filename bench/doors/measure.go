@@ -1,0 +1,135 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/bench/internal/servers"
+)
+
+// benchmark is an operation that several contenders have.
+type benchmark struct {
+	name       string
+	contenders []contender
+}
+
+// contender is a server with clients of one protocol.
+type contender struct {
+	name string
+	// start starts a server on a new directory, with the keys in it; it is nil if the program is not installed.
+	start func(o settings) *servers.Server
+	// connect returns that many clients.
+	connect func(s *servers.Server, o settings) []client
+	// settle, if it is not nil, waits until everything has arrived that the operations cause, so many in all rounds.
+	settle func(operations int64)
+}
+
+// client does one operation after the other.
+type client interface {
+	do() error
+	Close() error
+}
+
+// measured is what came out of a round.
+type measured struct{ perSecond, cpuMicros float64 }
+
+// measure measures all contenders and prints a row for each.
+func (b benchmark) measure(o settings, out io.Writer) {
+	type entry struct {
+		contender
+		server  *servers.Server
+		clients []client
+		done    int64
+		rounds  []measured
+	}
+	var entries []*entry
+	for _, c := range b.contenders {
+		s := c.start(o)
+		if s == nil {
+			fmt.Fprintf(out, "%-14s %-9s is not installed\n", b.name, c.name)
+			continue
+		}
+		entries = append(entries, &entry{contender: c, server: s, clients: c.connect(s, o)})
+		s.Pause()
+	}
+	for round := range o.rounds {
+		for i := range entries {
+			e := entries[(round+i)%len(entries)]
+			e.server.Resume()
+			e.done += run(e.clients, o.time/5) // to warm up
+			before, begun := e.server.CPU(), time.Now()
+			n := run(e.clients, o.time)
+			e.done += n
+			if e.settle != nil {
+				e.settle(e.done)
+			}
+			elapsed, cpu := time.Since(begun), e.server.CPU().Since(before).Total
+			e.rounds = append(e.rounds, measured{float64(n) / elapsed.Seconds(), float64(cpu.Nanoseconds()) / 1000 / float64(n)})
+			e.server.Pause()
+		}
+	}
+	for _, e := range entries {
+		row := fmt.Sprintf("%-14s %-9s %9.0f %9.1f", b.name, e.name, median(e.rounds, measured.rate), median(e.rounds, measured.cpu))
+		for _, other := range entries {
+			if other != e && (other == entries[0] || other.name == etcdName) {
+				row += fmt.Sprintf("   %s: %-16s %s", other.name, ratio(e.rounds, other.rounds, measured.rate),
+					ratio(e.rounds, other.rounds, measured.cpu))
+			}
+		}
+		fmt.Fprintln(out, row)
+	}
+	for _, e := range entries {
+		e.server.Resume()
+		for _, c := range e.clients {
+			c.Close()
+		}
+		e.server.Remove()
+	}
+}
+
+func (m measured) rate() float64 { return m.perSecond }
+func (m measured) cpu() float64  { return m.cpuMicros }
+
+func median(rounds []measured, of func(measured) float64) float64 {
+	var values []float64
+	for _, m := range rounds {
+		values = append(values, of(m))
+	}
+	return servers.Quantile(values, 0.5)
+}
+
+// ratio returns the median of the ratios in each round, and how far they spread.
+func ratio(rounds, beside []measured, of func(measured) float64) string {
+	var ratios []float64
+	for i := range rounds {
+		ratios = append(ratios, of(rounds[i])/of(beside[i]))
+	}
+	middle := servers.Quantile(ratios, 0.5)
+	return fmt.Sprintf("%.2f (%.2f-%.2f)", middle, slices.Min(ratios), slices.Max(ratios))
+}
+
+// run has all clients work for a time, and returns how many operations they have done.
+func run(clients []client, length time.Duration) int64 {
+	var stop atomic.Bool
+	var total atomic.Int64
+	var all sync.WaitGroup
+	for _, c := range clients {
+		all.Go(func() {
+			n := int64(0)
+			for ; !stop.Load(); n++ {
+				servers.Check(c.do())
+			}
+			total.Add(n)
+		})
+	}
+	time.Sleep(length)
+	stop.Store(true)
+	all.Wait()
+	return total.Load()
+}
