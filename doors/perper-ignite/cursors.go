@@ -1,0 +1,165 @@
+package perperignite
+
+import (
+	le "encoding/binary"
+	"strconv"
+
+	"github.com/atomredis/atomredis/protocols/perper/binary"
+	"github.com/atomredis/atomredis/wire/ignite"
+)
+
+// cursor is the rest of what a query has found.
+type cursor interface {
+	// next appends the next page to a reply: how many rows there are, the rows, and whether there are more. It reports
+	// that too.
+	next(r *request) (more bool, err error)
+}
+
+// What a page may cost.
+const (
+	maxPage      = 1 << 16 // rows
+	maxPageBytes = 16 << 20
+	defaultPage  = 1024
+)
+
+// pageOf returns how many rows a page has if a client asks for n.
+func pageOf(n int32) int {
+	if n <= 0 {
+		return defaultPage
+	}
+	return min(int(n), maxPage)
+}
+
+// open answers with the first page of a query, behind what begin appends, and keeps the rest.
+func (r *request) open(c cursor, begin func()) error {
+	p := r.p
+	if len(p.cursors) >= maxCursors {
+		return &failure{ignite.StatusManyCursors, "Too many open cursors: " + strconv.Itoa(maxCursors)}
+	}
+	p.lastCursor++
+	r.appendInt64(p.lastCursor)
+	begin()
+	more, err := c.next(r)
+	if err == nil && more {
+		p.cursors[p.lastCursor] = c
+		p.door.cursors.Add(1)
+	}
+	return err
+}
+
+// page answers with the next page of an open cursor. With the last one, and after an error, it is closed.
+func (r *request) page() error {
+	id := r.Int64()
+	if err := r.end(); err != nil {
+		return err
+	}
+	c, err := r.p.cursor(id)
+	if err != nil {
+		return err
+	}
+	more, err := c.next(r)
+	if err != nil || !more {
+		r.p.close(id)
+	}
+	return err
+}
+
+func (p *peer) cursor(id int64) (cursor, error) {
+	c := p.cursors[id]
+	if c == nil {
+		return nil, &failure{ignite.StatusNoResource, "Failed to find resource with id: " + strconv.FormatInt(id, 10)}
+	}
+	return c, nil
+}
+
+func (p *peer) close(id int64) {
+	delete(p.cursors, id)
+	p.door.cursors.Add(-1)
+}
+
+func (r *request) closeCursor() error {
+	id := r.Int64()
+	if err := r.end(); err != nil {
+		return err
+	}
+	if _, err := r.p.cursor(id); err != nil {
+		return err
+	}
+	r.p.close(id)
+	return nil
+}
+
+// scanning is a cursor over the keys and values of a cache.
+type scanning struct {
+	cache int32
+	page  int
+	at    string   // where PERPER.SCAN goes on; "0" if it is at the end
+	begun bool     // whether at is not the beginning
+	found [][]byte // keys, each with its value, that no page had yet
+}
+
+func (r *request) scan() error {
+	filter := r.Object()
+	if r.Err() == nil && binary.Code(filter[0]) != binary.Null {
+		return &failure{ignite.StatusFailed, "Scan queries with a filter are not supported"}
+	}
+	s := &scanning{cache: r.cache, page: pageOf(r.Int32()), at: "0"}
+	partition := r.Int32()
+	r.Bool() // whether only this node is asked
+	if err := r.end(); err != nil {
+		return err
+	}
+	s.begun = partition > 0 // everything is in the first one
+	return r.open(s, func() {})
+}
+
+func (r *request) scanPage() error { return r.page() }
+
+// next implements cursor.
+func (s *scanning) next(r *request) (more bool, err error) {
+	if err := s.fill(r.p); err != nil {
+		return false, err
+	}
+	at, n := len(r.out), 0
+	r.appendInt32(0)
+	for ; n < s.page && len(s.found) > 0 && len(r.out)-at < maxPageBytes; n++ {
+		for _, object := range s.found[:2] {
+			r.out = binary.AppendWrapped(r.out, object)
+		}
+		s.found = s.found[2:]
+	}
+	le.LittleEndian.PutUint32(r.out[at:], uint32(n))
+	more = len(s.found) > 0
+	r.appendBool(more)
+	return more, nil
+}
+
+// fill finds one row more than a page has, or all that there are.
+func (s *scanning) fill(p *peer) error {
+	for len(s.found)/2 <= s.page && !(s.begun && s.at == "0") {
+		reply, err := p.onCache(s.cache, "PERPER.SCAN", s.at, "COUNT", s.page+1-len(s.found)/2, raw)
+		if err != nil {
+			return err
+		}
+		parts, err := reply.Slice()
+		if err != nil {
+			return err
+		}
+		if s.at, err = parts[0].Text(); err != nil {
+			return err
+		}
+		s.begun = true
+		objects, err := parts[1].Slice()
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			b, err := o.Bytes()
+			if err != nil {
+				return err
+			}
+			s.found = append(s.found, b)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+// Package perperignite is the door for thin clients of Apache Ignite, as the agents of Perper are: wire/ignite on the
+// outside, the commands of protocols/perper on the inside. It holds no data. docs/perper.md is its page.
+//
+// The requests of a peer are executed one after the other. What a peer has open, its cursors, ends with it.
+package perperignite
+
+import (
+	"crypto/rand"
+	"errors"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/wire/ignite"
+)
+
+func init() {
+	door.Register(door.Kind{
+		Name: "perper-ignite", Port: 10800, TLS: true,
+		New: func(h door.Host) (door.Door, error) { return newDoor(h), nil },
+	})
+}
+
+// What a peer may cost.
+const (
+	maxCursors = 128
+	patience   = 30 * time.Second
+)
+
+// maxMessage is how many bytes a request may have.
+const maxMessage = min(512<<20+64<<10, math.MaxInt)
+
+// igniteDoor is the door.
+type igniteDoor struct {
+	door.Peers
+	node     [16]byte // its id, which clients are told
+	caches   sync.Map // from the ids of caches to the names that they had last
+	requests atomic.Int64
+	failed   atomic.Int64 // requests that were answered with an error
+	cursors  atomic.Int64 // a gauge
+}
+
+func newDoor(h door.Host) *igniteDoor {
+	d := new(igniteDoor)
+	rand.Read(d.node[:]) // never fails
+	d.Peers = door.Peers{Host: h, Peer: d.peer, Refuse: refuse}
+	return d
+}
+
+// refuse tells a peer why it is not served.
+func refuse(conn net.Conn, why error) {
+	ignite.Refuse(conn, ignite.Refusal{Status: ignite.StatusFailed, Message: why.Error()})
+}
+
+// Info implements door.Door.
+func (d *igniteDoor) Info(add func(field, value string)) {
+	add("requests", strconv.FormatInt(d.requests.Load(), 10))
+	add("requests_failed", strconv.FormatInt(d.failed.Load(), 10))
+	add("cursors_open", strconv.FormatInt(d.cursors.Load(), 10))
+}
+
+// peer is a peer with its connection.
+type peer struct {
+	door       *igniteDoor
+	conn       *door.Conn
+	wire       *ignite.Conn
+	cursors    map[int64]cursor
+	lastCursor int64
+	out        []byte // the body of a reply; reused
+}
+
+// peer serves a peer.
+func (d *igniteDoor) peer(c *door.Conn) {
+	wire, err := ignite.Accept(c, d.node, ignite.Limits{Message: maxMessage, Time: patience},
+		func(h *ignite.Hello) *ignite.Refusal { return admit(c, h) })
+	if err != nil {
+		return
+	}
+	p := &peer{door: d, conn: c, wire: wire, cursors: map[int64]cursor{}}
+	defer func() { d.cursors.Add(-int64(len(p.cursors))) }()
+	for {
+		r, err := wire.Read()
+		if err != nil || p.serve(r) != nil {
+			return
+		}
+	}
+}
+
+// admit has the client act as the user that the peer says it is.
+func admit(c *door.Conn, h *ignite.Hello) *ignite.Refusal {
+	if h.User == "" {
+		return nil
+	}
+	if err := c.Client.Auth(c.Context(), h.User, h.Password); err != nil {
+		return &ignite.Refusal{Status: ignite.StatusNotAuthorized, Message: "The user name or password is incorrect"}
+	}
+	return nil
+}
+
+// serve answers a request. An error says that the peer has gone, or that its client has ended.
+func (p *peer) serve(r ignite.Request) error {
+	p.door.requests.Add(1)
+	body, err := p.execute(r)
+	if err == nil {
+		if p.out = body; cap(p.out) > 64<<10 {
+			p.out = nil
+		}
+		return p.wire.Reply(r.ID, body)
+	}
+	if errors.Is(err, door.ErrClosed) || errors.Is(err, door.ErrKilled) || p.conn.Context().Err() != nil {
+		return err
+	}
+	p.door.failed.Add(1)
+	f := failureOf(err)
+	return p.wire.Fail(r.ID, f.status, f.message)
+}
+
+// failure is an error with its status in the protocol.
+type failure struct {
+	status  int32
+	message string
+}
+
+// Error implements error.
+func (f *failure) Error() string { return f.message }
+
+// failureOf returns what the peer is told of an error.
+func failureOf(err error) *failure {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	var reply resp.Error
+	if !errors.As(err, &reply) {
+		return &failure{ignite.StatusFailed, err.Error()}
+	}
+	status := ignite.StatusFailed
+	switch code, _, _ := strings.Cut(string(reply), " "); code {
+	case "NOCACHE":
+		status = ignite.StatusNoCache
+	case "CACHEEXISTS", "CACHEID":
+		status = ignite.StatusCacheExists
+	case "NOPERM", "NOAUTH":
+		status = ignite.StatusUnauthorized
+	}
+	return &failure{status, string(reply)}
+}

@@ -1,0 +1,220 @@
+package binary
+
+import (
+	le "encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Property is a property of a cache, as configurations have it.
+type Property int16
+
+// The properties that matter to somebody here. The others are kept, and mean nothing.
+const (
+	PropertyName     Property = 0
+	PropertyEntities Property = 200
+	PropertySchema   Property = 203
+	PropertyExpiry   Property = 407
+)
+
+// form is how the value of a property is written.
+type form byte
+
+const (
+	formBool form = iota + 1
+	formInt
+	formLong
+	formString
+	formKeys     // of 401
+	formExpiry   // of 407
+	formEntities // of 200
+)
+
+var forms = map[Property]form{
+	0: formString, 1: formInt, 2: formInt, 3: formInt, 4: formInt, 5: formBool, 6: formBool, 100: formString, 101: formBool,
+	200: formEntities, 201: formInt, 202: formInt, 203: formString, 204: formInt, 205: formBool, 206: formInt, 300: formInt,
+	301: formLong, 302: formLong, 303: formInt, 304: formLong, 305: formInt, 306: formLong, 400: formString, 401: formKeys,
+	402: formLong, 403: formInt, 404: formInt, 405: formBool, 406: formBool, 407: formExpiry,
+}
+
+// shown is the order in which clients are told the properties.
+var shown = []Property{2, 3, 1, 5, 100, 405, 406, 400, 402, 403, 206, 0, 101, 404, 202, 201, 6, 303, 304, 301, 300, 305, 306,
+	302, 205, 204, 203, 4, 401, 200}
+
+// defaults are the values of properties that are not given, other than 0, false, null or none.
+var defaults = map[Property]int64{1: 2, 2: 1, 5: 1, 6: 1, 201: 1, 206: 1024, 300: 1, 302: 10000, 303: 524288, 304: 2, 403: 500,
+	404: 4, 405: 1, 4: 2, 204: -1}
+
+// Config is the configuration of a cache.
+type Config struct {
+	values map[Property][]byte // as they came
+}
+
+// ErrConfig says that a configuration has a property that nobody knows, whose length is therefore not known either.
+var ErrConfig = errors.New("unknown property")
+
+// ParseConfig reads a configuration: the number of its properties, and each behind its code. It must be all of b. The
+// configuration keeps the memory of b.
+func ParseConfig(b []byte) (*Config, error) {
+	r := Reader{b: b}
+	c := &Config{values: map[Property][]byte{}}
+	for range r.Int16() {
+		p := Property(r.Int16())
+		if r.err != nil {
+			break
+		}
+		f, ok := forms[p]
+		if !ok {
+			return nil, fmt.Errorf("%w %d", ErrConfig, p)
+		}
+		start := r.b
+		r.skip(f)
+		c.values[p] = start[:len(start)-len(r.b)]
+	}
+	if r.err == nil && len(r.b) > 0 {
+		r.err = ErrMalformed
+	}
+	return c, r.err
+}
+
+// skip reads the value of a property.
+func (r *Reader) skip(f form) {
+	switch f {
+	case formBool:
+		r.Take(1)
+	case formInt:
+		r.Take(4)
+	case formLong:
+		r.Take(8)
+	case formString:
+		_ = r.String()
+	case formKeys:
+		for range r.Count(2) {
+			_, _ = r.String(), r.String()
+		}
+	case formExpiry:
+		if r.Bool() {
+			r.Take(24)
+		}
+	case formEntities:
+		for range r.Count(5) {
+			r.entity()
+		}
+	}
+}
+
+// Name returns the name of the cache.
+func (c *Config) Name() string { return c.text(PropertyName) }
+
+// Schema returns the name that SQL has for the cache, if it is another one.
+func (c *Config) Schema() string { return c.text(PropertySchema) }
+
+func (c *Config) text(p Property) string {
+	r := Reader{b: c.values[p]}
+	return r.String()
+}
+
+// Expires reports whether what is put into the cache goes by itself after some time.
+func (c *Config) Expires() bool {
+	r := Reader{b: c.values[PropertyExpiry]}
+	return r.Bool() && r.Expiry()
+}
+
+// Expiry reads how long something stays after it was created, updated and read, and reports whether any of these is not
+// for ever.
+func (r *Reader) Expiry() bool {
+	expires := false
+	for range 3 {
+		if ms := r.Int64(); ms != -1 && ms != -2 { // for ever, as before
+			expires = true
+		}
+	}
+	return expires && r.err == nil
+}
+
+// Entity says what SQL can ask of the values of a type.
+type Entity struct {
+	KeyType, ValueType, Table, KeyField, ValueField string
+	Fields                                          []EntityField
+	Aliases                                         map[string]string // of fields
+}
+
+// EntityField is a column.
+type EntityField struct{ Name, Type string }
+
+// Entities returns what SQL can ask of the cache.
+func (c *Config) Entities() (entities []Entity) {
+	r := Reader{b: c.values[PropertyEntities]}
+	if len(r.b) == 0 {
+		return nil
+	}
+	for range r.Count(5) {
+		entities = append(entities, r.entity())
+	}
+	return entities
+}
+
+func (r *Reader) entity() (e Entity) {
+	e.KeyType, e.ValueType, e.Table, e.KeyField, e.ValueField = r.String(), r.String(), r.String(), r.String(), r.String()
+	for range r.Count(13) {
+		e.Fields = append(e.Fields, EntityField{r.String(), r.String()})
+		r.Take(2) // whether it is of the key, and whether it cannot be null
+		r.Object()
+		r.Take(8)
+	}
+	for range r.Count(2) {
+		if e.Aliases == nil {
+			e.Aliases = map[string]string{}
+		}
+		field := r.String()
+		e.Aliases[field] = r.String()
+	}
+	for range r.Count(10) { // indexes
+		_ = r.String()
+		r.Take(5)
+		for range r.Count(2) {
+			_ = r.String()
+			r.Take(1)
+		}
+	}
+	return e
+}
+
+// Append appends the configuration as clients are told it, with its length. name is that of the cache; expiry says that
+// the client knows expiry policies.
+func (c *Config) Append(dst []byte, name string, expiry bool) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	for _, p := range shown {
+		value, given := c.values[p]
+		switch {
+		case p == PropertyName:
+			dst = AppendString(dst, name)
+		case given:
+			dst = append(dst, value...)
+		default:
+			dst = forms[p].appendDefault(dst, defaults[p])
+		}
+	}
+	if expiry {
+		if value, given := c.values[PropertyExpiry]; given {
+			dst = append(dst, value...)
+		} else {
+			dst = append(dst, 0)
+		}
+	}
+	le.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
+	return dst
+}
+
+func (f form) appendDefault(dst []byte, n int64) []byte {
+	switch f {
+	case formBool:
+		return append(dst, byte(n))
+	case formLong:
+		return le.LittleEndian.AppendUint64(dst, uint64(n))
+	case formString:
+		return AppendNull(dst)
+	}
+	return le.LittleEndian.AppendUint32(dst, uint32(n)) // a number, or how many there are
+}

@@ -1,0 +1,360 @@
+// Package ignite frames messages as clients of the Ignite thin client protocol do, on the side of a server: handshakes of
+// versions 1.0 to 1.7, requests, and replies in both forms. It knows bytes and numbers of operations; what they mean is
+// its user's matter.
+package ignite
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// Limits bound what a peer may send.
+type Limits struct {
+	Message int           // bytes of a message
+	Time    time.Duration // for the handshake, and for what is sent to be read
+}
+
+// What ends a connection.
+var (
+	// ErrProtocol says that a peer does not speak the protocol.
+	ErrProtocol = errors.New("ignite: not a thin client")
+	// ErrTooLong says that a message is longer than Limits allow.
+	ErrTooLong = errors.New("ignite: the message is too long")
+	// ErrRefused says that a peer was refused, which has been told why.
+	ErrRefused = errors.New("ignite: the client was refused")
+)
+
+// Version is a version of the protocol.
+type Version struct{ Major, Minor, Patch int16 }
+
+// Newest is the version that the server tells whom it refuses.
+var Newest = Version{1, 7, 0}
+
+// AtLeast reports whether the version is 1.minor or a later one.
+func (v Version) AtLeast(minor int16) bool { return v.Minor >= minor }
+
+// String returns the version as people write it.
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
+
+// The statuses of replies. 0 is success.
+const (
+	StatusFailed        int32 = 1
+	StatusInvalidOp     int32 = 2
+	StatusNoCache       int32 = 1000
+	StatusCacheExists   int32 = 1001
+	StatusBadConfig     int32 = 1002
+	StatusManyCursors   int32 = 1010
+	StatusNoResource    int32 = 1011
+	StatusUnauthorized  int32 = 1012
+	StatusNotAuthorized int32 = 2000
+)
+
+// The codes of the objects that frames have in them.
+const (
+	codeString    = 9
+	codeUUID      = 10
+	codeByteArray = 12
+	codeMap       = 25
+	codeNull      = 101
+)
+
+// handshakeMost is how long a handshake may be: it has names, a password and attributes.
+const handshakeMost = 64 << 10
+
+// Hello is what a client says of itself.
+type Hello struct {
+	Version  Version
+	Client   byte   // the kind of client; 2 is a thin one
+	Features []byte // bits, of version 1.7
+	// User and Password are empty if it does not say who it is.
+	User, Password string
+}
+
+// Refusal is why a client is refused.
+type Refusal struct {
+	Status  int32
+	Message string
+}
+
+// Conn is a connection whose handshake is done. One goroutine at a time uses it.
+type Conn struct {
+	conn   net.Conn
+	in     *bufio.Reader
+	hello  Hello
+	limits Limits
+	buf    []byte // of the request that was read last; reused
+	out    []byte // replies that have not been sent
+}
+
+// Accept does the handshake. node is the id of the server. admit looks at the client, and says why it is refused, or nil.
+func Accept(conn net.Conn, node [16]byte, limits Limits, admit func(h *Hello) *Refusal) (*Conn, error) {
+	conn.SetDeadline(time.Now().Add(limits.Time))
+	c := &Conn{conn: conn, in: bufio.NewReader(conn), limits: limits}
+	b, err := c.message(min(handshakeMost, limits.Message))
+	if err != nil {
+		return nil, err
+	}
+	refusal, err := c.hello.parse(b)
+	if err != nil {
+		return nil, err
+	}
+	if refusal == nil {
+		refusal = admit(&c.hello)
+	}
+	if refusal != nil {
+		conn.Write(refusal.append(nil))
+		return nil, fmt.Errorf("%w: %s", ErrRefused, refusal.Message)
+	}
+	if _, err := conn.Write(c.welcome(node)); err != nil {
+		return nil, err
+	}
+	return c, conn.SetDeadline(time.Time{})
+}
+
+// Refuse tells a client that has not been accepted why it is refused.
+func Refuse(conn net.Conn, r Refusal) {
+	conn.Write(r.append(nil))
+}
+
+// parse reads a handshake. If it is of a version that is not served there is a refusal.
+func (h *Hello) parse(b []byte) (*Refusal, error) {
+	if len(b) < 8 || b[0] != 1 {
+		return nil, ErrProtocol
+	}
+	number := func(at int) int16 { return int16(binary.LittleEndian.Uint16(b[at:])) }
+	h.Version, h.Client = Version{number(1), number(3), number(5)}, b[7]
+	if h.Version.Major != 1 || h.Version.Minor < 0 || h.Version.Minor > Newest.Minor || h.Version.Patch != 0 {
+		return &Refusal{StatusFailed, "Unsupported version: " + h.Version.String()}, nil
+	}
+	if h.Client != 2 {
+		return &Refusal{StatusFailed, "Unsupported kind of client: only thin clients are served"}, nil
+	}
+	rest := b[8:]
+	if h.Version.AtLeast(7) {
+		features, after, ok := cut(rest, codeByteArray)
+		if !ok {
+			return nil, ErrProtocol
+		}
+		h.Features, rest = append([]byte(nil), features...), after
+		if len(features) > 0 && features[0]&1 != 0 { // attributes of the user
+			if rest, ok = skipAttributes(rest); !ok {
+				return nil, ErrProtocol
+			}
+		}
+	}
+	for _, part := range []*string{&h.User, &h.Password} {
+		if len(rest) == 0 {
+			break
+		}
+		if rest[0] == codeNull {
+			rest = rest[1:]
+			continue
+		}
+		text, after, ok := cut(rest, codeString)
+		if !ok {
+			return nil, ErrProtocol
+		}
+		*part, rest = string(text), after
+	}
+	return nil, nil
+}
+
+// cut splits an object that is bytes behind their number off.
+func cut(b []byte, code byte) (content, rest []byte, ok bool) {
+	if len(b) < 5 || b[0] != code {
+		return nil, nil, false
+	}
+	n := int64(binary.LittleEndian.Uint32(b[1:]))
+	if n > int64(len(b)-5) {
+		return nil, nil, false
+	}
+	return b[5 : 5+n], b[5+n:], true
+}
+
+// skipAttributes skips a map of strings, or null.
+func skipAttributes(b []byte) (rest []byte, ok bool) {
+	if len(b) > 0 && b[0] == codeNull {
+		return b[1:], true
+	}
+	if len(b) < 6 || b[0] != codeMap {
+		return nil, false
+	}
+	n := int64(binary.LittleEndian.Uint32(b[1:]))
+	if n > int64(len(b)) {
+		return nil, false
+	}
+	b = b[6:]
+	for range 2 * n {
+		if len(b) > 0 && b[0] == codeNull {
+			b = b[1:]
+			continue
+		}
+		if _, b, ok = cut(b, codeString); !ok {
+			return nil, false
+		}
+	}
+	return b, true
+}
+
+// append appends the refusal with its length.
+func (r *Refusal) append(dst []byte) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0, 0)
+	for _, n := range []int16{Newest.Major, Newest.Minor, Newest.Patch} {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(n))
+	}
+	dst = appendString(dst, r.Message)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(r.Status))
+	return finish(dst, start)
+}
+
+// welcome returns the answer to a handshake.
+func (c *Conn) welcome(node [16]byte) []byte {
+	b := []byte{0, 0, 0, 0, 1}
+	if c.hello.Version.AtLeast(7) {
+		b = append(b, codeByteArray, 1, 0, 0, 0, 0) // no features
+	}
+	if c.hello.Version.AtLeast(4) {
+		b = append(append(b, codeUUID), node[:]...)
+	}
+	return finish(b, 0)
+}
+
+func appendString(dst []byte, s string) []byte {
+	dst = binary.LittleEndian.AppendUint32(append(dst, codeString), uint32(len(s)))
+	return append(dst, s...)
+}
+
+// finish writes the length of a message that begins at an offset.
+func finish(b []byte, start int) []byte {
+	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
+	return b
+}
+
+// chunk is how much room is made for a message before its bytes are there.
+const chunk = 64 << 10
+
+// message reads a message without its length. It is valid until the next one.
+func (c *Conn) message(most int) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(c.in, head[:]); err != nil {
+		return nil, err
+	}
+	n := int64(int32(binary.LittleEndian.Uint32(head[:])))
+	switch {
+	case n < 0:
+		return nil, ErrProtocol
+	case n > int64(most):
+		return nil, ErrTooLong
+	}
+	if cap(c.buf) > chunk {
+		c.buf = nil
+	}
+	c.buf = c.buf[:0]
+	for left := int(n); left > 0; {
+		step := min(left, max(chunk, len(c.buf)))
+		at := len(c.buf)
+		if cap(c.buf)-at < step {
+			c.buf = append(make([]byte, 0, at+step), c.buf...)
+		}
+		c.buf = c.buf[:at+step]
+		if _, err := io.ReadFull(c.in, c.buf[at:]); err != nil {
+			return nil, err
+		}
+		left -= step
+	}
+	return c.buf, nil
+}
+
+// Hello returns what the client has said of itself.
+func (c *Conn) Hello() *Hello { return &c.hello }
+
+// Request is a request of a client.
+type Request struct {
+	Op int16
+	ID int64
+	// Body is valid until the next request is read.
+	Body []byte
+}
+
+// Read reads the next request. Replies that have not been sent are, unless there is a request already.
+func (c *Conn) Read() (Request, error) {
+	if len(c.out) > 0 && !c.ready() {
+		if err := c.Flush(); err != nil {
+			return Request{}, err
+		}
+	}
+	b, err := c.message(c.limits.Message)
+	if err != nil {
+		return Request{}, err
+	}
+	if len(b) < 10 {
+		return Request{}, ErrProtocol
+	}
+	return Request{Op: int16(binary.LittleEndian.Uint16(b)), ID: int64(binary.LittleEndian.Uint64(b[2:])), Body: b[10:]}, nil
+}
+
+// ready reports whether a whole request has been received, if it is a short one.
+func (c *Conn) ready() bool {
+	n := c.in.Buffered()
+	if n < 4 {
+		return false
+	}
+	head, err := c.in.Peek(4)
+	return err == nil && int64(int32(binary.LittleEndian.Uint32(head))) <= int64(n-4)
+}
+
+// maxUnsent is how many bytes of replies wait for others.
+const maxUnsent = 64 << 10
+
+// Reply answers a request with a body.
+func (c *Conn) Reply(id int64, body []byte) error {
+	start := c.begin(id)
+	if c.hello.Version.AtLeast(4) {
+		c.out = append(c.out, 0, 0)
+	} else {
+		c.out = append(c.out, 0, 0, 0, 0)
+	}
+	c.out = append(c.out, body...)
+	return c.end(start)
+}
+
+// Fail answers a request with an error.
+func (c *Conn) Fail(id int64, status int32, message string) error {
+	start := c.begin(id)
+	if c.hello.Version.AtLeast(4) {
+		c.out = append(c.out, 1, 0)
+	}
+	c.out = binary.LittleEndian.AppendUint32(c.out, uint32(status))
+	c.out = appendString(c.out, message)
+	return c.end(start)
+}
+
+func (c *Conn) begin(id int64) (start int) {
+	start = len(c.out)
+	c.out = binary.LittleEndian.AppendUint64(append(c.out, 0, 0, 0, 0), uint64(id))
+	return start
+}
+
+func (c *Conn) end(start int) error {
+	finish(c.out, start)
+	if len(c.out) < maxUnsent {
+		return nil
+	}
+	return c.Flush()
+}
+
+// Flush sends the replies that have not been sent. The peer has the time of Limits to read them.
+func (c *Conn) Flush() error {
+	c.conn.SetWriteDeadline(time.Now().Add(c.limits.Time))
+	_, err := c.conn.Write(c.out)
+	if c.out = c.out[:0]; cap(c.out) > 2*maxUnsent {
+		c.out = nil
+	}
+	return err
+}
