@@ -18,6 +18,7 @@ import (
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
 	"github.com/atomredis/atomredis/config"
 	_ "github.com/atomredis/atomredis/doors/perper-ignite"
+	_ "github.com/atomredis/atomredis/doors/skein"
 	_ "github.com/atomredis/atomredis/doors/spiderq"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/server"

@@ -41,7 +41,7 @@ var commands = []*command.Command{
 		Summary:     "Returns the value and the owner of a key", Syntax: "app key", Complexity: "O(1)", Do: get},
 	{Name: "skein.info", Group: "skein", Since: version.Number, Arity: 2, Flags: reads, ACL: categories, DerivedKeys: allKeys,
 		Summary: "Describes an application", Syntax: "app", Complexity: "O(N), where N is the number of containers", Do: info},
-	{Name: "skein.put", Group: "skein", Since: version.Number, Arity: -4, Flags: adds | command.Fast, ACL: categories,
+	{Name: "skein.put", Group: "skein", Since: version.Number, Arity: -3, Flags: adds | command.Fast, ACL: categories,
 		DerivedKeys: allKeys,
 		Summary:     "Sets the value of a key, its owner, or both",
 		Syntax:      "app key [VALUE value] [OWNER container | KEEPOWNER] [GET]",

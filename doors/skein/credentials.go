@@ -1,0 +1,44 @@
+package skein
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"time"
+)
+
+// Name is what the certificate of an application is made out to, and the name that clients of Skein take for that of
+// every server.
+const Name = "skein-internal"
+
+// validity is how long a certificate is valid.
+const validity = 365 * 24 * time.Hour
+
+// NewCredentials makes a key and a certificate for it as Skein does, which servers and clients of an application share.
+// Both are PEM; the key is PKCS8 without a password.
+func NewCredentials() (cert, key []byte, err error) {
+	secret, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 159))
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now().UTC()
+	name := pkix.Name{CommonName: Name}
+	template := &x509.Certificate{SerialNumber: serial, Subject: name, Issuer: name, NotBefore: now.Add(-time.Minute),
+		NotAfter: now.Add(validity), SignatureAlgorithm: x509.SHA256WithRSA}
+	cert, err = x509.CreateCertificate(rand.Reader, template, template, &secret.PublicKey, secret)
+	if err != nil {
+		return nil, nil, err
+	}
+	if key, err = x509.MarshalPKCS8PrivateKey(secret); err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), nil
+}
