@@ -1,5 +1,5 @@
 // Command atomredis is a Redis server. It is started like redis-server: with a configuration file, with options named
-// like the directives of such a file, or with both. With the words atom and pressure it is a client of a server.
+// like the directives of such a file, or with both. With the words atom, pressure and skein it is a client of a server.
 package main
 
 import (
@@ -33,6 +33,7 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis backup DIR [-h host] [-p port] (writes all that a running server has to DIR/dump.rdb)
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
        atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
+       atomredis skein COMMAND (a Skein application on a server; see atomredis skein --help)
        atomredis -v or --version
        atomredis -h or --help
 

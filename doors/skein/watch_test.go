@@ -277,4 +277,3 @@ func writesTo(key, names, writers, writes int) (n int) {
 	}
 	return n
 }
-

@@ -1,5 +1,5 @@
 // Package cli has the sub-commands of atomredis that are clients: "atom" for atom elements, and "pressure" for
-// queues. They work with any Redis server.
+// queues, which work with any Redis server, and "skein" for applications of Skein.
 package cli
 
 import (
@@ -26,7 +26,7 @@ const (
 )
 
 // Names are the words that the first argument of the program can be for this package.
-var Names = []string{"atom", "pressure"}
+var Names = []string{"atom", "pressure", "skein"}
 
 // usageError is an error in the arguments.
 type usageError struct{ error }
@@ -95,7 +95,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "write JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.connect() }
-	root.AddCommand(a.pressure(), a.atom())
+	root.AddCommand(a.pressure(), a.atom(), a.skein())
 	return root
 }
 
