@@ -136,11 +136,12 @@ func containerService(c *command.Ctx) {
 		return
 	}
 	a.setNext(service, 0)
-	added := a.request(service, int(n))
-	for i := range added {
-		a.run(&added[i], forever)
+	c.W.Array(int(n))
+	for range n {
+		ct, _ := a.next(service) // a new service has numbers
+		a.run(&ct, forever)
+		ct.reply(c)
 	}
-	replyContainers(c, added)
 }
 
 func containerAdd(c *command.Ctx) {
