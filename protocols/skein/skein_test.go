@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"testing"
@@ -421,4 +422,80 @@ func TestAWatchSeesTheNextEventInItsRange(t *testing.T) {
 	r := s.MustDo(t, "EVAL", "redis.call('SKEIN.PUT', 'a', 'k', 'VALUE', '1'); return redis.call('SKEIN.WATCH', 'a', '', '')", 0)
 	require.True(t, r.IsNull())
 	require.Equal(t, "[PUT 5 [[k 1 nil]]]", timed.receive())
+}
+
+// A server and a plain model of it get the same random commands, and reply the same. So are the events, and what is
+// stored, also after a restart. Each application gets a thousand.
+func TestRandomCommandsAgainstAModel(t *testing.T) {
+	applications := 40
+	if testing.Short() {
+		applications = 4
+	}
+	clock := engine.NewManualClock(time.UnixMilli(1e12))
+	options := atomredis.Options{Clock: clock, Dir: t.TempDir(), Config: map[string]string{"appendfsync": "no"}}
+	s := atomredistest.RunOptions(t, options)
+	r := rand.New(rand.NewPCG(31, 2))
+	var models []*model
+	for i := range applications {
+		m := newModel(fmt.Sprint("app", i), s.Now().UnixMilli())
+		models = append(models, m)
+		next := subscribe(t, s, "skein:{"+m.app+"}:events")
+		for j := range 1000 {
+			words, want := m.random(r)
+			if words == nil {
+				ms := int64(r.IntN(500))
+				s.FastForward(time.Duration(ms) * time.Millisecond)
+				for _, m := range models {
+					m.forward(ms)
+				}
+				s.MustDo(t, "SKEIN.DEL", m.app, "none", "none") // what is due is done by now, by this or by the timer
+				continue
+			}
+			reply, err := s.Do(t.Context(), words...)
+			got := text(reply)
+			var refused atomredis.Error
+			if errors.As(err, &refused) {
+				got = string(refused)
+			}
+			require.Equal(t, want, got, "application %d, command %d: %q", i, j, words)
+		}
+		for _, want := range m.events {
+			require.Equal(t, want, next())
+		}
+		require.Equal(t, fmt.Sprint(len(m.events)), do(t, s, "SKEIN.REVISION "+m.app))
+	}
+	for _, m := range models {
+		do(t, s, "SKEIN.DEL "+m.app+" none none")
+		m.compareStored(t, s)
+	}
+	require.NoError(t, s.Close())
+	again, err := atomredis.Open(options)
+	require.NoError(t, err)
+	for _, m := range models {
+		m.compareStored(t, again)
+	}
+	require.NoError(t, again.Close())
+}
+
+// compareStored compares all keys with what they have to be.
+func (m *model) compareStored(t *testing.T, s doer) {
+	t.Helper()
+	require.Equal(t, m.listed(m.within("", ""), "ITEMS"), do(t, s, `SKEIN.RANGE `+m.app+` "" ""`))
+	require.Equal(t, fmt.Sprint(len(m.pairs)), do(t, s, "HLEN skein:{"+m.app+"}"))
+	require.Equal(t, fmt.Sprint(len(m.pairs)), do(t, s, "ZCARD skein:{"+m.app+"}:index"))
+	owned, leases := 0, 0
+	for _, p := range m.pairs {
+		if p.owner != "" {
+			owned++
+		}
+	}
+	for id, c := range m.containers {
+		if c.ttl > 0 {
+			leases++
+			require.Equal(t, fmt.Sprint(c.deadline), do(t, s, "ZSCORE skein:{"+m.app+"}:leases "+id))
+		}
+	}
+	require.Equal(t, fmt.Sprint(owned), do(t, s, "HLEN skein:{"+m.app+"}:owners"))
+	require.Equal(t, fmt.Sprint(owned), do(t, s, "ZCARD skein:{"+m.app+"}:owned"))
+	require.Equal(t, fmt.Sprint(leases), do(t, s, "ZCARD skein:{"+m.app+"}:leases"))
 }
