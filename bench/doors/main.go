@@ -55,4 +55,4 @@ func main() {
 }
 
 // cases returns all cases. The first contender of each is the one that others are compared with, and so is etcd.
-func cases() []benchmark { return []benchmark{spiderqCase()} }
+func cases() []benchmark { return append([]benchmark{spiderqCase()}, skeinCases()...) }
