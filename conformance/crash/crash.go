@@ -133,7 +133,9 @@ func (t *tester) fresh() (err error) {
 	if !t.launch.redis {
 		add(newLinear(fieldsOwner, &fieldDeadlines{label: fieldsOwner}, 20, pause))
 		add(newLinear("compared", &compared{label: "compared"}, 20, pause))
-		add(newSpiderq(t.launch.doors["spiderq"]))
+		doors := t.launch.doors
+		add(newSpiderq(doors.addrs["spiderq"]))
+		add(newSkein(doors.addrs["skein"], doors.secrets))
 	}
 	for _, kind := range []string{"list", "hash", "set", "zset"} {
 		size := 5000 << t.rand.IntN(3)

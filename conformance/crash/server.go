@@ -35,8 +35,7 @@ type launcher struct {
 	// redis says that the binary is a redis-server, which lacks some options.
 	redis bool
 	port  int
-	// doors are the addresses of the doors, by name.
-	doors map[string]string
+	doors doors
 	log   *os.File
 }
 
@@ -45,17 +44,12 @@ func newLauncher(binary, fsync, logPath string) (*launcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s --version: %w", binary, err)
 	}
-	l := &launcher{binary: binary, fsync: fsync, redis: strings.HasPrefix(string(version), "Redis server"),
-		doors: map[string]string{}}
+	l := &launcher{binary: binary, fsync: fsync, redis: strings.HasPrefix(string(version), "Redis server")}
 	if l.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	for name := range doorOptions {
-		port, err := freePort()
-		if err != nil {
-			return nil, err
-		}
-		l.doors[name] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	if l.doors, err = newDoors(filepath.Dir(logPath)); err != nil {
+		return nil, err
 	}
 	l.log, err = os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -74,9 +68,7 @@ func (l *launcher) start(dir string, shards, ioThreads int) (*server, error) {
 	if !l.redis {
 		args = append(args, "--checkpoint-size", "1mb", "--shards", strconv.Itoa(shards), "--io-threads",
 			strconv.Itoa(ioThreads))
-		for name, options := range doorOptions {
-			args = append(append(append(args, options[0]), l.doors[name]), options[1:]...)
-		}
+		args = append(args, l.doors.options...)
 	}
 	fmt.Fprintf(l.log, "--- %s %s %s\n", time.Now().Format(time.StampMilli), filepath.Base(l.binary),
 		strings.Join(args, " "))

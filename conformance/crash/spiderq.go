@@ -276,9 +276,13 @@ func (w *spiderq) lend(p *spiderqPeer, length time.Duration, mode byte) (*loan, 
 		return nil, fmt.Errorf("task %s was lent again with the lend key %d", task, l.id.key)
 	}
 	for _, other := range t.loans {
-		if !other.repaid && other.due.from > now.UnixMilli() {
-			return nil, fmt.Errorf("task %s is lent with the lend key %d, and with %d for %d ms more", task, l.id.key,
-				other.id.key, other.due.from-now.UnixMilli())
+		first, second := other, l
+		if first.id.key > second.id.key {
+			first, second = second, first // whose reply was read earlier
+		}
+		if left := first.due.from - second.acked.UnixMilli(); !first.repaid && left > 0 {
+			return nil, fmt.Errorf("task %s is lent with the lend key %d, and with %d for %d ms more", task, second.id.key,
+				first.id.key, left)
 		}
 	}
 	w.given[l.id] = now
