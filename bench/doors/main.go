@@ -55,4 +55,6 @@ func main() {
 }
 
 // cases returns all cases. The first contender of each is the one that others are compared with, and so is etcd.
-func cases() []benchmark { return append([]benchmark{spiderqCase()}, skeinCases()...) }
+func cases() []benchmark {
+	return slices.Concat([]benchmark{spiderqCase()}, skeinCases(), igniteCases())
+}
