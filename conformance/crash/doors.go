@@ -35,8 +35,9 @@ func newDoors(dir string) (d doors, err error) {
 		return doors{}, err
 	}
 	for name, options := range map[string][]string{
-		"spiderq": {"--spiderq-protocol", "1.4"},
-		"skein":   {"--skein-cert", cert, "--skein-key", key, "--skein-services", skeinService + "=0"},
+		"spiderq":       {"--spiderq-protocol", "1.4"},
+		"skein":         {"--skein-cert", cert, "--skein-key", key, "--skein-services", skeinService + "=0"},
+		"perper-ignite": nil,
 	} {
 		port, err := freePort()
 		if err != nil {

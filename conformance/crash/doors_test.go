@@ -85,3 +85,35 @@ func TestSkeinSettle(t *testing.T) {
 		})
 	}
 }
+
+// An execution that has finished stays so, or is removed.
+func TestPerperSettle(t *testing.T) {
+	for name, c := range map[string]struct {
+		found string
+		err   string
+	}{
+		"finished":  {perperFinished, ""},
+		"not yet":   {perperRunning, "writer 2"},
+		"removed":   {"", "writer 2"},
+		"different": {"6700", "writer 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newPerper("")
+			h := w.writers[perperCaller]
+			for _, state := range []string{perperRunning, perperFinished} {
+				h.answered(h.send(doorChange{"x0": state}), nil)
+			}
+			for i := range w.found {
+				w.found[i] = map[string]string{}
+			}
+			doorChange{"x0": c.found}.apply(w.found[perperCaller])
+			now := time.Now()
+			_, err := w.settle(nil, ending{killed: now, sure: now.Add(time.Hour)})
+			if c.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.err)
+			}
+		})
+	}
+}
