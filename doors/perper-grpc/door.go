@@ -1,0 +1,150 @@
+// Package perpergrpc is the door for agents of Perper Fabric: its gRPC service, and the external scaler of KEDA, on the
+// outside, the commands of protocols/perper on the inside. It holds no data. docs/perper.md is its page.
+//
+// A call that waits for one thing is a command that blocks. One that goes on for ever subscribes to a channel on which
+// changes are told, asks for what is there, and then sends what is told and was not there yet.
+package perpergrpc
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/internal/rpc"
+	"github.com/atomredis/atomredis/doors/perper-grpc/externalscaler"
+	"github.com/atomredis/atomredis/doors/perper-grpc/fabric"
+	"github.com/atomredis/atomredis/resp"
+)
+
+func init() {
+	door.Register(door.Kind{
+		Name: "perper-grpc", Port: 40400,
+		New: func(h door.Host) (door.Door, error) { return newDoor(h), nil },
+		TLS: true,
+	})
+}
+
+// What a peer may cost.
+const (
+	maxMessage = 1 << 20 // requests are small
+	maxCalls   = 1 << 14 // each waiting call of an agent is one
+)
+
+func newDoor(h door.Host) *rpc.Server {
+	return rpc.New(rpc.Options{Host: h, Message: maxMessage, Calls: maxCalls}, func(s *grpc.Server) {
+		fabric.RegisterFabricServer(s, service{})
+		externalscaler.RegisterExternalScalerServer(s, scaler{})
+		healthpb.RegisterHealthServer(s, health.NewServer())
+		reflection.Register(s)
+	})
+}
+
+// service is the service of the Fabric.
+type service struct{ fabric.UnimplementedFabricServer }
+
+// do executes a command for the peer of a call.
+func do(ctx context.Context, args ...any) (resp.Reply, error) {
+	reply, err := rpc.PeerOf(ctx).Do(ctx, args...)
+	return reply, statusOf(err)
+}
+
+// statusOf returns what a peer is told of an error, as far as package rpc does not know it.
+func statusOf(err error) error {
+	var refused resp.Error
+	if errors.As(err, &refused) && strings.HasPrefix(refused.Error(), "NOCACHE ") {
+		return status.Error(codes.NotFound, "the cache does not exist")
+	}
+	return err
+}
+
+// subscribe subscribes to a channel. The subscription is in place when it returns.
+func subscribe(ctx context.Context, channels ...string) (*door.Subscription, error) {
+	p := rpc.PeerOf(ctx)
+	c, err := p.Get()
+	if err != nil {
+		return nil, err
+	}
+	defer p.Put(c)
+	return c.Subscribe(ctx, channels...)
+}
+
+// ExecutionFinished implements fabric.FabricServer.
+func (service) ExecutionFinished(ctx context.Context, r *fabric.ExecutionFinishedRequest) (*emptypb.Empty, error) {
+	if _, err := do(ctx, "PERPER.WAIT", r.Execution); err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+// ListenerAttached implements fabric.FabricServer.
+func (service) ListenerAttached(ctx context.Context, r *fabric.ListenerAttachedRequest) (*emptypb.Empty, error) {
+	if _, err := do(ctx, "PERPER.ATTACHED", r.Stream); err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+// outbox sends the messages of a call in a goroutine of its own: a peer that does not read holds up nobody but
+// that.
+type outbox[T any] struct {
+	ctx      context.Context
+	messages chan *T
+	sub      *door.Subscription
+}
+
+// outboxSize is how many messages wait here for the peer to read. Behind it, client-output-buffer-limit counts.
+const outboxSize = 64
+
+// newOutbox returns an outbox for a call with a subscription. close ends both.
+func newOutbox[T any](out grpc.ServerStreamingServer[T], sub *door.Subscription) *outbox[T] {
+	o := &outbox[T]{ctx: out.Context(), messages: make(chan *T, outboxSize), sub: sub}
+	rpc.PeerOf(o.ctx).Go(func() {
+		for m := range o.messages {
+			if out.Send(m) != nil { // so the call has ended
+				return
+			}
+		}
+	})
+	return o
+}
+
+// errLost says that the subscription has ended; outbox.why says why.
+var errLost = errors.New("the subscription has ended")
+
+// send sends a message soon. It waits while many do; the error is errLost, or that of the call.
+func (o *outbox[T]) send(m *T) error {
+	select {
+	case o.messages <- m:
+		return nil
+	case <-o.ctx.Done():
+		return o.ctx.Err()
+	case <-o.sub.Done():
+		return errLost
+	}
+}
+
+// why returns what is behind errLost: too much was told while the peer did not read, or the client was killed. It
+// returns other errors as they are.
+func (o *outbox[T]) why(err error) error {
+	for err == errLost {
+		if _, lost := o.sub.Next(o.ctx); lost != nil {
+			err = lost
+		}
+	}
+	return err
+}
+
+// close ends the outbox, when the call ends.
+func (o *outbox[T]) close() {
+	o.sub.Close()
+	close(o.messages)
+}

@@ -1,0 +1,196 @@
+package perpergrpc
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/perper-grpc/fabric"
+	"github.com/atomredis/atomredis/protocols/perper/keys"
+)
+
+// items is a call of StreamItems.
+type items struct {
+	ctx    context.Context
+	stream string
+	sub    *door.Subscription
+	box    *outbox[fabric.StreamItemsResponse]
+}
+
+// fromNow is the startKey of those who want what comes next.
+const fromNow = -1
+
+// StreamItems implements fabric.FabricServer. The headers go out before anything else: agents wait for them before they
+// say that they listen, and who writes the stream may wait for that.
+func (service) StreamItems(r *fabric.StreamItemsRequest, out grpc.ServerStreamingServer[fabric.StreamItemsResponse]) error {
+	ctx := out.Context()
+	sub, err := subscribe(ctx, keys.Items(r.Stream))
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	if _, err := do(ctx, "PERPER.LEN", r.Stream); err != nil {
+		return err // there is no such cache
+	}
+	if err := out.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	i := &items{ctx: ctx, stream: r.Stream, sub: sub, box: newOutbox(out, sub)}
+	defer i.box.close()
+	if r.Stride == 0 {
+		return i.box.why(i.ascending(r.StartKey))
+	}
+	return i.box.why(i.strides(r.StartKey, r.Stride))
+}
+
+// send sends a key.
+func (i *items) send(key int64) error { return i.box.send(&fabric.StreamItemsResponse{Key: key}) }
+
+// next waits for the key of the next new item.
+func (i *items) next() (key int64, err error) {
+	for {
+		m, err := i.sub.Next(i.ctx)
+		if err != nil {
+			return 0, err
+		}
+		if key, err = strconv.ParseInt(m.Payload, 10, 64); err == nil { // anybody may publish anything
+			return key, nil
+		}
+	}
+}
+
+// pageSize is how many keys are asked for at once.
+const pageSize = 1000
+
+// page returns some keys between two bounds.
+func (i *items) page(from, to string, options ...any) ([]int64, error) {
+	reply, err := do(i.ctx, append([]any{"PERPER.KEYS", i.stream, from, to}, options...)...)
+	if err != nil {
+		return nil, err
+	}
+	list, err := reply.Slice()
+	if err != nil {
+		return nil, err
+	}
+	found := make([]int64, len(list))
+	for n, r := range list {
+		if found[n], err = r.Int(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// ascending sends the keys behind start that there are, and then those that come, if they are behind all others or,
+// the first time, start itself.
+func (i *items) ascending(start int64) error {
+	last, any := int64(0), true // any says that no key is too small
+	if start != fromNow {
+		last, any = start, false
+		for full := true; full; {
+			found, err := i.page(fmt.Sprintf("(%d", last), "+", "COUNT", pageSize)
+			if err != nil {
+				return err
+			}
+			for _, key := range found {
+				if err := i.send(key); err != nil {
+					return err
+				}
+				last = key
+			}
+			full = len(found) == pageSize
+		}
+	}
+	again := last == start && !any // the key at start itself has not been sent
+	for {
+		key, err := i.next()
+		if err != nil {
+			return err
+		}
+		if !any && key <= last && !(again && key == start) {
+			continue
+		}
+		last, any, again = key, false, false
+		if err := i.send(key); err != nil {
+			return err
+		}
+	}
+}
+
+// strides sends the keys that are one stride from each other, each when it is there.
+func (i *items) strides(start, stride int64) error {
+	from, to, options := "+", "-", []any{"COUNT", pageSize, "REV"}
+	next := start
+	if stride > 0 {
+		to, options = "+", options[:2]
+	}
+	if start == fromNow {
+		first, err := i.first(stride)
+		if err != nil {
+			return err
+		}
+		next = first
+	}
+	for {
+		// What is there already.
+		for full := true; full; {
+			from = strconv.FormatInt(next, 10)
+			low, high := from, to
+			if stride < 0 {
+				low, high = to, from
+			}
+			found, err := i.page(low, high, options...)
+			if err != nil {
+				return err
+			}
+			full = len(found) == pageSize
+			for _, key := range found {
+				if key != next {
+					if behind := (key > next) == (stride > 0); behind {
+						full = false
+						break
+					}
+					continue
+				}
+				if err := i.send(key); err != nil {
+					return err
+				}
+				next += stride
+			}
+		}
+		// What comes.
+		for {
+			key, err := i.next()
+			if err != nil {
+				return err
+			}
+			if key == next {
+				break
+			}
+		}
+		if err := i.send(next); err != nil {
+			return err
+		}
+		next += stride
+	}
+}
+
+// first returns where strides begin: at the last item, or that which comes first.
+func (i *items) first(stride int64) (int64, error) {
+	options := []any{"COUNT", 1}
+	if stride > 0 {
+		options = append(options, "REV")
+	}
+	found, err := i.page("-", "+", options...)
+	if err != nil {
+		return 0, err
+	}
+	if len(found) > 0 {
+		return found[0], nil
+	}
+	return i.next()
+}

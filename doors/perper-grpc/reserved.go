@@ -1,0 +1,234 @@
+package perpergrpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/internal/rpc"
+	"github.com/atomredis/atomredis/doors/perper-grpc/fabric"
+	"github.com/atomredis/atomredis/protocols/perper/event"
+	"github.com/atomredis/atomredis/protocols/perper/keys"
+)
+
+// reserved is a call of ReservedExecutions. One goroutine reads what the peer asks for, one takes executions, and that
+// of the call watches for those that are removed.
+type reserved struct {
+	ctx    context.Context
+	client *door.Client // whose locks they are; used by take
+	sub    *door.Subscription
+	box    *outbox[fabric.ExecutionsResponse]
+	filter *fabric.ExecutionsRequest
+
+	mu     sync.Mutex // also makes messages have the order of what they tell
+	group  string
+	groups map[string]bool // in which something was taken
+	tokens uint64
+	more   chan struct{} // is ready when tokens has grown
+	// held are the executions that the peer was sent and not told to be cancelled.
+	held map[string]bool
+	// removed are those that were removed while one is taken, and which may be that: with the numbers of the changes.
+	removed   map[string]int64
+	interrupt func() // has the command that takes one begin again
+}
+
+// maxRemoved is how many removed executions are remembered.
+const maxRemoved = 1024
+
+// ReservedExecutions implements fabric.FabricServer.
+func (service) ReservedExecutions(
+	stream grpc.BidiStreamingServer[fabric.ReservedExecutionsRequest, fabric.ExecutionsResponse],
+) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	r := &reserved{ctx: ctx, groups: map[string]bool{}, more: make(chan struct{}, 1), held: map[string]bool{},
+		removed: map[string]int64{}, interrupt: func() {}}
+	for r.filter == nil {
+		m, err := stream.Recv()
+		if err != nil {
+			return endOf(err)
+		}
+		r.request(m)
+		r.filter = m.Filter
+	}
+	p := rpc.PeerOf(ctx)
+	var err error
+	if r.client, err = p.Get(); err != nil {
+		return err
+	}
+	defer func() {
+		for group := range r.groups {
+			release(r.client, group)
+		}
+		p.Put(r.client)
+	}()
+	if r.sub, err = subscribe(ctx, keys.Agent(r.filter.Agent)); err != nil {
+		return err
+	}
+	r.box = newOutbox(stream, r.sub)
+	defer r.box.close()
+	p.Go(func() { // ends with the call
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				return // who asks for no more still listens
+			}
+			r.request(m)
+		}
+	})
+	var failed error
+	taking := p.Go(func() {
+		failed = r.take()
+		cancel()
+	})
+	err = r.watch()
+	cancel()
+	<-taking
+	if errors.Is(err, context.Canceled) && stream.Context().Err() == nil {
+		err = failed
+	}
+	return r.box.why(err)
+}
+
+// endOf returns the error of a call whose peer sends nothing more.
+func endOf(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// request does what a message of the peer asks for.
+func (r *reserved) request(m *fabric.ReservedExecutionsRequest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m.WorkGroup != "" {
+		r.group = m.WorkGroup
+	}
+	if m.ReserveNext > math.MaxUint64-r.tokens {
+		r.tokens = math.MaxUint64
+	} else {
+		r.tokens += m.ReserveNext
+	}
+	select {
+	case r.more <- struct{}{}:
+	default:
+	}
+}
+
+// take takes executions and sends them, as long as the peer asks for more.
+func (r *reserved) take() error {
+	for r.asked() {
+		taken, err := r.takeOne("NOWAIT")
+		if err != nil {
+			return err
+		}
+		if !taken {
+			break
+		}
+	}
+	if err := r.box.send(&fabric.ExecutionsResponse{StartOfStream: true}); err != nil {
+		return err
+	}
+	for {
+		if !r.asked() {
+			select {
+			case <-r.more:
+			case <-r.ctx.Done():
+				return r.ctx.Err()
+			}
+			continue
+		}
+		if _, err := r.takeOne(); err != nil {
+			return err
+		}
+	}
+}
+
+// asked reports whether the peer asks for more.
+func (r *reserved) asked() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tokens > 0
+}
+
+// takeOne takes an execution and sends it. It reports whether it could, and returns an error if the call must end.
+func (r *reserved) takeOne(options ...any) (taken bool, err error) {
+	r.mu.Lock()
+	group := r.group
+	r.groups[group] = true
+	ctx, cancel := context.WithCancel(r.ctx)
+	r.interrupt = cancel
+	r.mu.Unlock()
+	defer cancel()
+	args := append(filterArgs([]any{"PERPER.NEXT", group}, r.filter), "WITHSERIAL")
+	reply, err := r.client.Do(ctx, append(args, options...)...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer clear(r.removed)
+	switch {
+	case err != nil && ctx.Err() != nil && r.ctx.Err() == nil:
+		return false, nil // it was interrupted
+	case err != nil:
+		return false, err
+	case reply.IsNull():
+		return false, nil
+	}
+	e, err := reply.Slice()
+	if err != nil {
+		return false, err
+	}
+	var id, instance, delegate string
+	for i, text := range []*string{&id, &instance, &delegate} {
+		if *text, err = e[i].Text(); err != nil {
+			return false, err
+		}
+	}
+	serial, err := e[3].Int()
+	if err != nil {
+		return false, err
+	}
+	if r.removed[id] > serial {
+		return true, nil // before the peer could hear of it
+	}
+	r.held[id] = true
+	r.tokens--
+	return true, r.box.send(response(id, instance, delegate))
+}
+
+// watch tells the peer which executions it has that are removed.
+func (r *reserved) watch() error {
+	for {
+		e, err := nextEvent(r.ctx, r.sub)
+		if err != nil {
+			return err
+		}
+		if e.Kind != event.ExecutionRemoved {
+			continue
+		}
+		if err := r.remove(e); err != nil {
+			return err
+		}
+	}
+}
+
+// remove hears that an execution was removed.
+func (r *reserved) remove(e event.Execution) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.held[e.Execution] {
+		if r.removed[e.Execution] = e.Serial; len(r.removed) > maxRemoved {
+			r.interrupt()
+		}
+		return nil
+	}
+	delete(r.held, e.Execution)
+	m := response(e.Execution, e.Instance, e.Delegate)
+	m.Cancelled = true
+	return r.box.send(m)
+}
