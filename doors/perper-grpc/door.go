@@ -20,9 +20,9 @@ import (
 
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/doors/internal/rpc"
-	"github.com/atomredis/atomredis/doors/perper-grpc/externalscaler"
-	"github.com/atomredis/atomredis/doors/perper-grpc/fabric"
 	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/wire/externalscaler"
+	"github.com/atomredis/atomredis/wire/fabric"
 )
 
 func init() {
@@ -49,7 +49,9 @@ func newDoor(h door.Host) *rpc.Server {
 }
 
 // service is the service of the Fabric.
-type service struct{ fabric.UnimplementedFabricServer }
+type service struct {
+	fabric.UnimplementedFabricServer
+}
 
 // do executes a command for the peer of a call.
 func do(ctx context.Context, args ...any) (resp.Reply, error) {

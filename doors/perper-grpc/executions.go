@@ -10,10 +10,10 @@ import (
 
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/doors/internal/rpc"
-	"github.com/atomredis/atomredis/doors/perper-grpc/fabric"
 	"github.com/atomredis/atomredis/protocols/perper/event"
 	"github.com/atomredis/atomredis/protocols/perper/keys"
 	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/wire/fabric"
 )
 
 // filterArgs appends the arguments that say which executions are meant, behind the agent.
@@ -177,4 +177,3 @@ func (service) ReserveExecution(r *fabric.ReserveExecutionRequest, out grpc.Serv
 
 // release ends what a client has reserved in a group. If it fails the client has ended, and that with it.
 func release(c *door.Client, group string) { c.Do(context.Background(), "PERPER.RELEASE", group) }
-

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/doors/perper-grpc/fabric"
 	"github.com/atomredis/atomredis/protocols/perper/keys"
+	"github.com/atomredis/atomredis/wire/fabric"
 )
 
 // items is a call of StreamItems.

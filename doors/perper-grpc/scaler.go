@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/atomredis/atomredis/door"
-	"github.com/atomredis/atomredis/doors/perper-grpc/externalscaler"
 	"github.com/atomredis/atomredis/protocols/perper/keys"
+	"github.com/atomredis/atomredis/wire/externalscaler"
 )
 
 // scaler is the external scaler of KEDA: it tells how many instances and executions an agent has.

@@ -72,6 +72,9 @@ func keysOf(args [][]byte, fn func(key []byte)) {
 	for _, k := range namesOf(args[1]) {
 		fn(k)
 	}
+	if isFabric(args[1]) {
+		fn(typesKey) // their changes are read
+	}
 }
 
 // shownKeysOf is keysOf for commands whose replies have objects: who reads them wants the names of types.
@@ -130,6 +133,9 @@ func (ca *cache) create(config []byte) command.Error {
 
 // destroy removes the cache and everything in it.
 func (ca *cache) destroy() {
+	if isFabric(ca.name) {
+		ca.clear()
+	}
 	for _, k := range ca.names {
 		effect.Del(ca.c, k)
 	}
@@ -154,12 +160,12 @@ func (ca *cache) get(k []byte) (v []byte, ok bool) { return effect.HGet(ca.c, ca
 // put sets the value of a key and tells it.
 func (ca *cache) put(k, v []byte) {
 	old, had := ca.get(k)
-	if had && ca.heard() {
+	if had && ca.watched() {
 		old = bytes.Clone(old)
 	}
 	effect.HSet(ca.c, ca.names[valuesKey], k, v)
 	if had {
-		ca.tell(event.Updated, k, v, old)
+		ca.changed(event.Updated, k, v, old, ca.len())
 		return
 	}
 	if n, ok := binary.AsLong(k); ok {
@@ -171,8 +177,9 @@ func (ca *cache) put(k, v []byte) {
 			serial = int64(last) + 1
 		}
 		effect.ZAdd(ca.c, ca.names[insertedKey], member, serial)
+		ca.tellItem(n)
 	}
-	ca.tell(event.Created, k, v, nil)
+	ca.changed(event.Created, k, v, nil, ca.len())
 }
 
 // remove removes a key and tells it. It reports whether there was one.
@@ -181,7 +188,7 @@ func (ca *cache) remove(k []byte) bool {
 	if !had {
 		return false
 	}
-	if ca.heard() {
+	if ca.watched() {
 		old = bytes.Clone(old)
 	}
 	effect.HDel(ca.c, ca.names[valuesKey], k)
@@ -190,7 +197,7 @@ func (ca *cache) remove(k []byte) bool {
 		effect.ZRem(ca.c, ca.names[orderKey], member)
 		effect.ZRem(ca.c, ca.names[insertedKey], member)
 	}
-	ca.tell(event.Removed, k, nil, old)
+	ca.changed(event.Removed, k, nil, old, ca.len())
 	return true
 }
 
@@ -200,13 +207,17 @@ func (ca *cache) clear() int {
 	if n == 0 {
 		return 0
 	}
-	if ca.heard() {
+	var removed [][2][]byte
+	if ca.watched() {
 		for k, v := range effect.Hash(ca.c, ca.names[valuesKey]).All() {
-			ca.tell(event.Removed, k, nil, v)
+			removed = append(removed, [2][]byte{bytes.Clone(k), bytes.Clone(v)})
 		}
 	}
 	for _, k := range []key{valuesKey, orderKey, insertedKey} {
 		effect.Del(ca.c, ca.names[k])
+	}
+	for i, entry := range removed {
+		ca.changed(event.Removed, entry[0], nil, entry[1], n-1-i)
 	}
 	return n
 }
@@ -253,6 +264,25 @@ func (ca *cache) heard() bool {
 		}
 	}
 	return ca.channel != nil
+}
+
+// watched reports whether anybody may hear of changes, or they mean something.
+func (ca *cache) watched() bool { return ca.heard() || isFabric(ca.name) }
+
+// changed tells of a change that was made: of a key with its new value and the one before, after which the cache has
+// left keys.
+func (ca *cache) changed(kind event.Kind, k, value, old []byte, left int) {
+	if isFabric(ca.name) {
+		fabricOf(ca.c.Host).changed(ca.c, ca.name, k, value, old, left)
+	}
+	ca.tell(kind, k, value, old)
+}
+
+// tellItem tells that there is a new key that is a long.
+func (ca *cache) tellItem(n int64) {
+	if ca.heard() {
+		feed.Send(ca.c, []byte(keys.Items(string(ca.name))), strconv.AppendInt(nil, n, 10))
+	}
 }
 
 // tell sends an event.

@@ -116,19 +116,27 @@ func putType(c *command.Ctx) {
 	if !effect.Is(c, typesKey, engine.Hash) {
 		return
 	}
+	if err := register(c, t); err != nil {
+		c.Err(command.Error("BADTYPE " + err.Error()))
+		return
+	}
+	c.W.OK()
+}
+
+// register adds a definition to what is known of the type.
+func register(c *command.Ctx, t *binary.Type) error {
 	id := strconv.AppendInt(nil, int64(t.ID), 10)
 	stored, has := effect.HGet(c, typesKey, id)
 	if known := registered(c)(t.ID); known != nil {
 		if err := known.Merge(t); err != nil {
-			c.Err(command.Error("BADTYPE " + err.Error()))
-			return
+			return err
 		}
 		t = known
 	}
 	if b := t.Append(nil); !has || !bytes.Equal(b, stored) {
 		effect.HSet(c, typesKey, id, b)
 	}
-	c.W.OK()
+	return nil
 }
 
 // codeName returns the name of the type of a field.

@@ -241,7 +241,8 @@ func (f *Fabric) executionMoved(d *fabricDB, was, is *execution) {
 // tellExecution publishes what has become of an execution.
 func tellExecution(c *command.Ctx, serial int64, was, is *execution) {
 	send := func(kind string, e *execution) {
-		message, err := json.Marshal(event.Execution{Kind: kind, Serial: serial, Execution: e.id, Instance: e.instance, Delegate: e.delegate})
+		message, err := json.Marshal(event.Execution{Kind: kind, Serial: serial, Execution: e.id, Instance: e.instance,
+			Delegate: e.delegate})
 		if err != nil {
 			return // strings always can be
 		}

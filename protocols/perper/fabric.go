@@ -114,7 +114,7 @@ func (f *Fabric) db(n int) *fabricDB {
 type waiter struct {
 	session *session
 	finish  func(command.Reply)
-	leave   func()  // takes it out of where it waits; nil if it does not any more
+	leave   func() // takes it out of where it waits; nil if it does not any more
 	// of what it takes, if it waits in a pool
 	db     *fabricDB
 	filter *filter

@@ -138,7 +138,8 @@ func TestWaitingForTheEndOfAnExecution(t *testing.T) {
 		> PERPER.WAIT z TIMEOUT
 		ERR syntax error
 		> EVAL return{redis.call('PERPER.WAIT','z'),1} 0
-		(empty array)
+		1) (nil)
+		2) (integer) 1
 	`)
 }
 
@@ -237,6 +238,7 @@ func TestEveryExecutionIsTakenByOneAtATime(t *testing.T) {
 						t.Errorf("no execution: %v", err)
 					}
 					if delegate == "stop" {
+						c.Close()
 						return
 					}
 					mu.Lock()

@@ -42,7 +42,9 @@ var listenerType = &binary.Type{ID: binary.ID("StreamListener"), Name: "StreamLi
 }, Schemas: []binary.Schema{schemaOf(streamField, positionField)}}
 
 // schemaOf returns the schema of objects with these fields.
-func schemaOf(fields ...int32) binary.Schema { return binary.Schema{ID: binary.SchemaID(fields), Fields: fields} }
+func schemaOf(fields ...int32) binary.Schema {
+	return binary.Schema{ID: binary.SchemaID(fields), Fields: fields}
+}
 
 // listen puts the listener behind all items unless a position is given.
 func listen(c *command.Ctx) {

@@ -231,6 +231,12 @@ func AppendString(dst []byte, s string) []byte {
 	return append(le.LittleEndian.AppendUint32(append(dst, byte(String)), uint32(len(s))), s...)
 }
 
+// AppendArray appends the head of an array of n objects of a type, behind which they follow; -1 is any type.
+func AppendArray(dst []byte, typeID int32, n int) []byte {
+	dst = le.LittleEndian.AppendUint32(append(dst, byte(ObjectArray)), uint32(typeID))
+	return le.LittleEndian.AppendUint32(dst, uint32(n))
+}
+
 // AsString returns the text of an object that is a string.
 func AsString(object []byte) (s string, ok bool) {
 	if len(object) < 5 || Code(object[0]) != String {

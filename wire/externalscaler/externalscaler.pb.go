@@ -412,7 +412,7 @@ const file_externalscaler_proto_rawDesc = "" +
 	"\x0eStreamIsActive\x12\x1f.externalscaler.ScaledObjectRef\x1a .externalscaler.IsActiveResponse0\x01\x12W\n" +
 	"\rGetMetricSpec\x12\x1f.externalscaler.ScaledObjectRef\x1a%.externalscaler.GetMetricSpecResponse\x12S\n" +
 	"\n" +
-	"GetMetrics\x12!.externalscaler.GetMetricsRequest\x1a\".externalscaler.GetMetricsResponseBAZ?github.com/atomredis/atomredis/doors/perper-grpc/externalscalerb\x06proto3"
+	"GetMetrics\x12!.externalscaler.GetMetricsRequest\x1a\".externalscaler.GetMetricsResponseB4Z2github.com/atomredis/atomredis/wire/externalscalerb\x06proto3"
 
 var (
 	file_externalscaler_proto_rawDescOnce sync.Once

@@ -578,7 +578,7 @@ const file_fabric_proto_rawDesc = "" +
 	"\x10ReserveExecution\x12\x1f.perper.ReserveExecutionRequest\x1a\x16.google.protobuf.Empty0\x01\x12W\n" +
 	"\x12ReservedExecutions\x12!.perper.ReservedExecutionsRequest\x1a\x1a.perper.ExecutionsResponse(\x010\x01\x12H\n" +
 	"\vStreamItems\x12\x1a.perper.StreamItemsRequest\x1a\x1b.perper.StreamItemsResponse0\x01\x12K\n" +
-	"\x10ListenerAttached\x12\x1f.perper.ListenerAttachedRequest\x1a\x16.google.protobuf.EmptyB9Z7github.com/atomredis/atomredis/doors/perper-grpc/fabricb\x06proto3"
+	"\x10ListenerAttached\x12\x1f.perper.ListenerAttachedRequest\x1a\x16.google.protobuf.EmptyB,Z*github.com/atomredis/atomredis/wire/fabricb\x06proto3"
 
 var (
 	file_fabric_proto_rawDescOnce sync.Once
