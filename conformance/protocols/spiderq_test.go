@@ -49,6 +49,14 @@ func TestTheTutorialOfSpiderqRunsAsWritten(t *testing.T) {
 	out, err := exec.Command(interpreter, "-c", program).CombinedOutput()
 	require.NoError(t, err, string(out))
 
+	_, console, ok := strings.Cut(rest, "```console\n")
+	require.True(t, ok)
+	console, _, _ = strings.Cut(console, "```")
+	runConsole(t, db, console)
+}
+
+// runConsole runs the command lines of a page and compares what they write. redis-cli speaks with the server.
+func runConsole(t *testing.T, db *atomredis.DB, console string) {
 	_, port, err := net.SplitHostPort(db.Addr())
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -59,9 +67,6 @@ func TestTheTutorialOfSpiderqRunsAsWritten(t *testing.T) {
 	// redis-cli writes replies as for people only where it thinks that people read them
 	script := fmt.Sprintf("#!/bin/sh\nexec %s --no-raw -p %s \"$@\"\n", real, port)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "redis-cli"), []byte(script), 0o700))
-	_, console, ok := strings.Cut(rest, "```console\n")
-	require.True(t, ok)
-	console, _, _ = strings.Cut(console, "```")
 	steps := regexp.MustCompile(`(?m)^\$ `).Split(console, -1)[1:]
 	require.NotEmpty(t, steps)
 	for _, step := range steps {

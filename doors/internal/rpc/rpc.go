@@ -22,8 +22,8 @@
 // A call ends when its context does: the peer has cancelled it or gone, its client was killed, or the door is closed.
 // Handlers must return soon after that, with the goroutines that they have begun; [Peer.Go] begins those. A handler that
 // waits for long, as that of a stream does, ends with [ErrEnding] when Ending is closed. One that sends must not rely on
-// a peer that reads: Send waits for as long as the connection lasts. A handler that returns ends a Send that waits in
-// another goroutine.
+// a peer that reads: Send waits for as long as the connection lasts. A handler that returns ends a Send, or a Recv, that
+// waits in another goroutine.
 //
 // A panic in a handler is a bug, of which the log tells. Its call ends with INTERNAL, and nobody else notices.
 package rpc
@@ -194,7 +194,12 @@ func (s *Server) call(ctx context.Context, method string, handle func() error) (
 			err = Status(err)
 		}
 	}()
-	return handle()
+	select {
+	case <-s.ending:
+		return ErrEnding
+	default:
+		return handle()
+	}
 }
 
 // panicked tells the log of a panic.
@@ -218,8 +223,8 @@ func PeerOf(ctx context.Context) *Peer {
 }
 
 // Go calls a function in a goroutine. Only handlers call it, and they wait until the channel is closed, which it is
-// when the function has returned; one that returns to end a Send in the function need not. If the function panics its
-// connection is closed, and nobody else suffers from it.
+// when the function has returned; one that returns to end a Send or a Recv in the function need not. If the function
+// panics its connection is closed, and nobody else suffers from it.
 func (p *Peer) Go(fn func()) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	p.server.background.Go(func() {

@@ -214,13 +214,21 @@ func (a *app) skeinKeys(list []any) error {
 	rows, objects := make([][]string, len(list)), make([]any, len(list))
 	for i, one := range list {
 		e := elements(one, 3)
-		rows[i] = []string{textOf(e[0]), textOf(e[1]), textOf(e[2])}
+		rows[i] = []string{textOf(e[0]), textOf(e[1]), ownerOf(textOf(e[2]))}
 		objects[i] = keyJSON(rows[i][0], e[1], e[2])
 	}
 	if a.json {
 		return a.printJSON(objects)
 	}
 	return a.table([]string{"key", "value", "owner"}, rows)
+}
+
+// ownerOf is how an owner, or none, is written for people.
+func ownerOf(owner string) string {
+	if owner == "" {
+		return "-"
+	}
+	return owner
 }
 
 // keyJSON is a key as JSON has it.
@@ -288,7 +296,7 @@ func (a *app) skeinEvent(e *event.Event, key string) error {
 	}
 	row := []string{e.Type.String(), key}
 	if e.Type == event.Put {
-		row = append(row, string(e.Value), string(e.Owner))
+		row = append(row, string(e.Value), ownerOf(string(e.Owner)))
 	}
 	return a.printed(strings.Join(cells(row), "\t"))
 }

@@ -29,7 +29,7 @@ func TestSkeinStore(t *testing.T) {
 		{line: "skein get apples --json", stdout: `{"key":"apples","value":"1.22","owner":"worker_1"}` + "\n"},
 		{line: "skein get pears", code: 1, stderr: "atomredis: there is no key 'pears'\n"},
 		{line: "skein get pears --app other", code: 1, stderr: "atomredis: there is no key 'pears'\n"},
-		{line: "skein range", stdout: "apples\t1.22\tworker_1\nbananas\t\"0\\n56\"\t\n"},
+		{line: "skein range", stdout: "apples\t1.22\tworker_1\nbananas\t\"0\\n56\"\t-\n"},
 		{line: "skein range --json --start b", stdout: `[{"key":"bananas","value":"0\n56","owner":null}]` + "\n"},
 		{line: "skein range --keys --prefix a", stdout: "apples\n"},
 		{line: "skein range --count --end b", stdout: "1\n"},
@@ -74,7 +74,7 @@ func TestSkeinWatch(t *testing.T) {
 			require.NoError(t, c.Do(t.Context(), command...).Err())
 		}
 		require.Equal(t, 0, <-done, stderr.String())
-		want := "PUT\ta\t1\t\nPUT\taa\t3\t\nDELETE\ta\n"
+		want := "PUT\ta\t1\t-\nPUT\taa\t3\t-\nDELETE\ta\n"
 		if flag != "" {
 			want = `{"event":"PUT","key":"a","value":"1","owner":null}` + "\n" +
 				`{"event":"PUT","key":"aa","value":"3","owner":null}` + "\n" +

@@ -22,8 +22,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTheTutorialRunsAsWritten runs the command lines of the tutorial and compares what they write.
-func TestTheTutorialRunsAsWritten(t *testing.T) {
+// The command lines of the pages write what the pages say.
+func TestTheTutorialsRunAsWritten(t *testing.T) {
+	for page, section := range map[string]string{"pressure.md": "\n## Tutorial\n", "skein.md": "\n### From the shell\n"} {
+		t.Run(page, func(t *testing.T) { runSection(t, page, section) })
+	}
+}
+
+// runSection runs the command lines of a section of a page.
+func runSection(t *testing.T, page, section string) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip("there is no shell")
@@ -35,9 +42,9 @@ func TestTheTutorialRunsAsWritten(t *testing.T) {
 		strings.Join(at(start(t, nil)), " "))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "atomredis"), []byte(program), 0o700))
 
-	document, err := os.ReadFile("../../../../docs/pressure.md")
+	document, err := os.ReadFile("../../../../docs/" + page)
 	require.NoError(t, err)
-	_, tutorial, found := strings.Cut(string(document), "\n## Tutorial\n")
+	_, tutorial, found := strings.Cut(string(document), section)
 	require.True(t, found)
 	tutorial, _, _ = strings.Cut(tutorial, "\n## ")
 	blocks := strings.Split(tutorial, "```console\n")[1:]
