@@ -136,7 +136,7 @@ func (t *tester) fresh() (err error) {
 		doors := t.launch.doors
 		add(newSpiderq(doors.addrs["spiderq"]))
 		add(newSkein(doors.addrs["skein"], doors.secrets))
-		add(newPerper(doors.addrs["perper-ignite"]))
+		add(newPerper(doors.addrs["perper-ignite"], doors.addrs["perper-grpc"]))
 	}
 	for _, kind := range []string{"list", "hash", "set", "zset"} {
 		size := 5000 << t.rand.IntN(3)

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +15,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/atomredis/atomredis/internal/transcript"
 )
@@ -38,6 +43,7 @@ func newDoors(dir string) (d doors, err error) {
 		"spiderq":       {"--spiderq-protocol", "1.4"},
 		"skein":         {"--skein-cert", cert, "--skein-key", key, "--skein-services", skeinService + "=0"},
 		"perper-ignite": nil,
+		"perper-grpc":   nil,
 	} {
 		port, err := freePort()
 		if err != nil {
@@ -181,4 +187,20 @@ func ended(err error) error {
 		return fmt.Errorf("no reply in %v", replyTimeout)
 	}
 	return errEnded
+}
+
+// callRPC makes a call. That the server is gone is errEnded.
+func callRPC[Request, Reply any](method func(context.Context, Request, ...grpc.CallOption) (Reply, error), request Request) (
+	reply Reply, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
+	defer cancel()
+	reply, err = method(ctx, request)
+	switch status.Code(err) {
+	case codes.OK:
+		return reply, nil
+	case codes.Unavailable, codes.Canceled:
+		return reply, errEnded
+	default:
+		return reply, fmt.Errorf("%T: %w", request, err)
+	}
 }

@@ -98,7 +98,7 @@ func TestPerperSettle(t *testing.T) {
 		"different": {"6700", "writer 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newPerper("")
+			w := newPerper("", "")
 			h := w.writers[perperCaller]
 			for _, state := range []string{perperRunning, perperFinished} {
 				h.answered(h.send(doorChange{"x0": state}), nil)

@@ -11,15 +11,20 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/atomredis/atomredis/internal/transcript"
 	objects "github.com/atomredis/atomredis/protocols/perper/binary"
+	"github.com/atomredis/atomredis/wire/fabric"
 )
 
 // perper is a worker that comes through the door for thin clients of Ignite. Two writers put and remove entries of a
 // cache, also two of them at once; a third one creates executions, finishes them, and removes some. One that has
-// finished does not come back.
+// finished does not come back: after each start the door for agents is asked for those that have not.
 type perper struct {
 	addr    string
+	fabric  string                      // the address of the other door
 	writers [perperWriters]*doorHistory // the last one is that of executions
 	// next is the number of the next execution.
 	next  int
@@ -37,8 +42,8 @@ const (
 	perperFinished          = "finished"
 )
 
-func newPerper(addr string) *perper {
-	w := &perper{addr: addr}
+func newPerper(addr, fabric string) *perper {
+	w := &perper{addr: addr, fabric: fabric}
 	for i := range w.writers {
 		w.writers[i] = newDoorHistory()
 	}
@@ -238,6 +243,29 @@ func (w *perper) inquire(c *transcript.Conn) error {
 				w.found[perperCaller][id] = state
 			}
 		}
+	}
+	return w.inquireAgent()
+}
+
+// inquireAgent asks as an agent does which executions there are for it.
+func (w *perper) inquireAgent() error {
+	conn, err := grpc.NewClient("passthrough:///"+w.fabric, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	reply, err := callRPC(fabric.NewFabricClient(conn).AllExecutions, &fabric.ExecutionsRequest{Agent: perperCache})
+	if err != nil {
+		return err
+	}
+	unfinished := map[string]string{}
+	for _, e := range reply.Executions {
+		unfinished[e.Execution] = perperRunning
+	}
+	running := maps.Clone(w.found[perperCaller])
+	maps.DeleteFunc(running, func(_, state string) bool { return state != perperRunning })
+	if !maps.Equal(running, unfinished) {
+		return fmt.Errorf("an agent is told of executions that are not those that run:%s", differences(running, unfinished))
 	}
 	return nil
 }

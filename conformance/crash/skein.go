@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,9 +11,7 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/status"
 
 	doorskein "github.com/atomredis/atomredis/doors/skein"
 	"github.com/atomredis/atomredis/internal/transcript"
@@ -84,22 +81,6 @@ func (w *skein) dial() (pb.AppMasterClient, func(), error) {
 	return pb.NewAppMasterClient(conn), func() { conn.Close() }, nil
 }
 
-// callSkein makes a call. That the server is gone is errEnded.
-func callSkein[Request, Reply any](method func(context.Context, Request, ...grpc.CallOption) (Reply, error), request Request) (
-	reply Reply, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
-	defer cancel()
-	reply, err = method(ctx, request)
-	switch status.Code(err) {
-	case codes.OK:
-		return reply, nil
-	case codes.Unavailable, codes.Canceled:
-		return reply, errEnded
-	default:
-		return reply, fmt.Errorf("%T: %w", request, err)
-	}
-}
-
 func (w *skein) write(c pb.AppMasterClient, r *rand.Rand, i int) error {
 	h := w.writers[i]
 	key := func() string { return fmt.Sprintf("w%d-%d", i, r.IntN(skeinKeys)) }
@@ -110,18 +91,18 @@ func (w *skein) write(c pb.AppMasterClient, r *rand.Rand, i int) error {
 		switch r.IntN(5) {
 		case 0:
 			done := h.send(doorChange{a: ""})
-			_, err = callSkein(c.DeleteRange, &pb.DeleteRangeRequest{Start: a, End: a + "\x00"})
+			_, err = callRPC(c.DeleteRange, &pb.DeleteRangeRequest{Start: a, End: a + "\x00"})
 			h.answered(done, err)
 		case 1:
 			done := h.send(doorChange{a: value, b: value})
 			put := func(key string) *pb.OpRequest {
 				return &pb.OpRequest{Request: &pb.OpRequest_PutKey{PutKey: &pb.PutKeyRequest{Key: key, Value: []byte(value)}}}
 			}
-			_, err = callSkein(c.Transaction, &pb.TransactionRequest{OnSuccess: []*pb.OpRequest{put(a), put(b)}})
+			_, err = callRPC(c.Transaction, &pb.TransactionRequest{OnSuccess: []*pb.OpRequest{put(a), put(b)}})
 			h.answered(done, err)
 		default:
 			done := h.send(doorChange{a: value})
-			_, err = callSkein(c.PutKey, &pb.PutKeyRequest{Key: a, Value: []byte(value)})
+			_, err = callRPC(c.PutKey, &pb.PutKeyRequest{Key: a, Value: []byte(value)})
 			h.answered(done, err)
 		}
 		if err != nil {
@@ -147,7 +128,7 @@ func (w *skein) contain(c pb.AppMasterClient, r *rand.Rand) error {
 		if len(live) < 8 {
 			n := w.next
 			done := h.send(doorChange{skeinContainer + strconv.Itoa(n): skeinLive})
-			reply, err := callSkein(c.AddContainer, &pb.AddContainerRequest{ServiceName: skeinService})
+			reply, err := callRPC(c.AddContainer, &pb.AddContainerRequest{ServiceName: skeinService})
 			h.answered(done, err)
 			if err != nil {
 				return err
@@ -164,7 +145,7 @@ func (w *skein) contain(c pb.AppMasterClient, r *rand.Rand) error {
 		if r.IntN(4) > 0 {
 			k, value := key(r.IntN(skeinOwned)), strconv.FormatUint(r.Uint64(), 36)
 			done := h.send(doorChange{k: value})
-			_, err := callSkein(c.PutKey, &pb.PutKeyRequest{Key: k, Value: []byte(value), Owner: owner})
+			_, err := callRPC(c.PutKey, &pb.PutKeyRequest{Key: k, Value: []byte(value), Owner: owner})
 			h.answered(done, err)
 			if err != nil {
 				return err
@@ -176,7 +157,7 @@ func (w *skein) contain(c pb.AppMasterClient, r *rand.Rand) error {
 			gone[key(i)] = ""
 		}
 		done := h.send(gone)
-		_, err := callSkein(c.KillContainer, owner)
+		_, err := callRPC(c.KillContainer, owner)
 		h.answered(done, err)
 		if err != nil {
 			return err
