@@ -1,0 +1,251 @@
+package path
+
+import (
+	"errors"
+
+	"github.com/atomredis/atomredis/engine/documents"
+)
+
+// Limits on what evaluating a path may cost.
+const (
+	// MaxSteps is how many values may be looked at, and MaxResults how many a path may have.
+	MaxSteps   = 1 << 25
+	MaxResults = 1 << 23
+)
+
+// What a path that costs too much is refused with.
+var (
+	ErrSteps   = errors.New("ERR evaluating the path takes too many steps: limit is 33554432")
+	ErrResults = errors.New("ERR the path has too many results: limit is 8388608")
+)
+
+// maxSteps is MaxSteps but in tests.
+var maxSteps = MaxSteps
+
+// Values returns the values that the path selects or computes in a document.
+func (p *Path) Values(root documents.Value) ([]documents.Value, error) {
+	e := evaluator{root: root}
+	vals := e.operand(p.expr, root)
+	return vals, e.err
+}
+
+// First returns the first value that the path selects or computes in a document; ok is false if there is none.
+func (p *Path) First(root documents.Value) (v documents.Value, ok bool, err error) {
+	e := evaluator{root: root}
+	q, isQuery := p.expr.(*query)
+	if !isQuery {
+		vals := e.operand(p.expr, root)
+		if len(vals) > 0 {
+			v, ok = vals[0], true
+		}
+		return v, ok, e.err
+	}
+	e.walk(q.segments, root, nil, func(found documents.Value, _ *documents.Place) bool {
+		v, ok = found, true
+		return false
+	})
+	return v, ok, e.err
+}
+
+// Match is a value that a path selects, and where it is.
+type Match struct {
+	Value documents.Value
+	Place *documents.Place
+}
+
+// Matches returns what a path that is no projection selects in a document.
+func (p *Path) Matches(root documents.Value) ([]Match, error) {
+	e := evaluator{root: root, places: true}
+	var matches []Match
+	e.walk(p.expr.(*query).segments, root, nil, func(v documents.Value, at *documents.Place) bool {
+		matches = append(matches, Match{v, at})
+		return e.results(len(matches))
+	})
+	return matches, e.err
+}
+
+// evaluator evaluates one path in one document.
+type evaluator struct {
+	root    documents.Value
+	current documents.Value // that a filter looks at
+	places  bool            // wanted
+	steps   int
+	err     error // after which nothing is evaluated any more
+	known   map[*query][]documents.Value
+	regexes map[string]*pattern
+}
+
+// spend counts steps; it is false if there were too many.
+func (e *evaluator) spend(n int) bool {
+	if e.steps += n; e.steps > maxSteps && e.err == nil {
+		e.err = ErrSteps
+	}
+	return e.err == nil
+}
+
+// results is false if n results are too many.
+func (e *evaluator) results(n int) bool {
+	if n > MaxResults && e.err == nil {
+		e.err = ErrResults
+	}
+	return e.err == nil
+}
+
+// The kinds of selectors.
+const (
+	all = iota
+	byName
+	byIndex
+	bySlice
+	byFilter
+)
+
+// selector is one of what stands in brackets.
+type selector struct {
+	kind           int
+	name           string
+	from, to, step int // of an index, which is from, or a slice
+	hasFrom, hasTo bool
+	filter         expr
+}
+
+// segment is a step of a path: its selectors apply to a value, or to it and all that it contains.
+type segment struct {
+	descend   bool
+	selectors []selector
+}
+
+// found takes a value that a path leads to; false ends the walk.
+type found func(v documents.Value, at *documents.Place) bool
+
+// walk calls emit with what the rest of a path selects from a value. It is false if that was ended.
+func (e *evaluator) walk(rest []segment, v documents.Value, at *documents.Place, emit found) bool {
+	if !e.spend(1) {
+		return false
+	}
+	if len(rest) == 0 {
+		return emit(v, at)
+	}
+	if rest[0].descend {
+		return e.descend(rest, v, at, emit)
+	}
+	for i := range rest[0].selectors {
+		if !e.choose(&rest[0].selectors[i], rest[1:], v, at, emit) {
+			return false
+		}
+	}
+	return true
+}
+
+// descend is walk for a step that goes down to all that a value contains.
+func (e *evaluator) descend(rest []segment, v documents.Value, at *documents.Place, emit found) bool {
+	if !e.spend(1) {
+		return false
+	}
+	for i := range rest[0].selectors {
+		if !e.choose(&rest[0].selectors[i], rest[1:], v, at, emit) {
+			return false
+		}
+	}
+	return e.elements(v, at, func(element documents.Value, at *documents.Place) bool {
+		return e.descend(rest, element, at, emit)
+	})
+}
+
+// elements calls emit with what an array or an object contains, until it returns false.
+func (e *evaluator) elements(v documents.Value, at *documents.Place, emit found) bool {
+	object, more := v.Kind() == documents.Object, true
+	v.Elements(func(i int, name string, element documents.Value) bool {
+		more = emit(element, e.place(at, object, i, name))
+		return more
+	})
+	return more
+}
+
+// place returns the place of an element, if places are wanted.
+func (e *evaluator) place(at *documents.Place, object bool, i int, name string) *documents.Place {
+	switch {
+	case !e.places:
+		return nil
+	case object:
+		return at.Member(name)
+	}
+	return at.Element(i)
+}
+
+// choose calls emit with what a selector and the rest of a path select from a value.
+func (e *evaluator) choose(s *selector, rest []segment, v documents.Value, at *documents.Place, emit found) bool {
+	n := v.Len()
+	switch kind := v.Kind(); {
+	case n == 0:
+	case s.kind == all:
+		return e.elements(v, at, func(element documents.Value, at *documents.Place) bool {
+			return e.walk(rest, element, at, emit)
+		})
+	case s.kind == byFilter:
+		return e.elements(v, at, func(element documents.Value, at *documents.Place) bool {
+			if e.holds(s.filter, element) {
+				return e.walk(rest, element, at, emit)
+			}
+			return e.spend(1)
+		})
+	case kind == documents.Object && s.kind == byName:
+		if element, ok := v.Get(s.name); ok {
+			return e.walk(rest, element, e.place(at, true, 0, s.name), emit)
+		}
+	case kind == documents.Array && s.kind == byIndex:
+		i := s.from
+		if i < 0 {
+			i += n
+		}
+		if 0 <= i && i < n {
+			return e.walk(rest, v.At(i), e.place(at, false, i, ""), emit)
+		}
+	case kind == documents.Array && s.kind == bySlice:
+		return e.slice(s, rest, v, at, emit)
+	}
+	return e.err == nil
+}
+
+// slice is choose for a slice of an array.
+func (e *evaluator) slice(s *selector, rest []segment, v documents.Value, at *documents.Place, emit found) bool {
+	n, from, to := v.Len(), s.from, s.to
+	low, high := 0, n // within which from and to are
+	if s.step < 0 {
+		low, high = -1, n-1
+	}
+	clamp := func(i int, given bool, otherwise int) int {
+		if !given {
+			return otherwise
+		}
+		if i < 0 {
+			i = max(i, -n-1) + n
+		}
+		return min(max(i, low), high)
+	}
+	switch {
+	case s.step > 0:
+		from, to = clamp(from, s.hasFrom, 0), clamp(to, s.hasTo, n)
+		for i := from; i < to; {
+			if !e.walk(rest, v.At(i), e.place(at, false, i, ""), emit) {
+				return false
+			}
+			if s.step >= to-i {
+				break
+			}
+			i += s.step
+		}
+	case s.step < 0:
+		from, to = clamp(from, s.hasFrom, n-1), clamp(to, s.hasTo, -1)
+		for i := from; i > to; {
+			if !e.walk(rest, v.At(i), e.place(at, false, i, ""), emit) {
+				return false
+			}
+			if s.step <= to-i {
+				break
+			}
+			i += s.step
+		}
+	}
+	return true
+}
