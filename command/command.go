@@ -193,13 +193,14 @@ const (
 	CatCMS
 	CatTopK
 	CatTDigest
+	CatJSON
 )
 
 // CategoryNames are the names of the categories without the leading '@', in bit order.
 var CategoryNames = [...]string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
 	"hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection",
 	"transaction",
-	"scripting", "bloom", "cuckoo", "cms", "topk", "tdigest"}
+	"scripting", "bloom", "cuckoo", "cms", "topk", "tdigest", "json"}
 
 // Names returns the categories without the leading '@'.
 func (c Category) Names() []string {

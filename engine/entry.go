@@ -8,6 +8,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/dict"
+	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/listpack"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -312,6 +313,9 @@ func (e *Entry) Stream() *streams.Stream { return (*streams.Stream)(e.collection
 
 // Bloom returns the value of a Bloom filter.
 func (e *Entry) Bloom() *bloom.Filter { return (*bloom.Filter)(e.collection(Bloom)) }
+
+// JSON returns the value of a JSON document.
+func (e *Entry) JSON() *documents.Document { return (*documents.Document)(e.collection(JSON)) }
 
 // collection returns the value of an entry, which must have this type, and brings it into memory if it is not there.
 func (e *Entry) collection(typ Type) unsafe.Pointer {

@@ -8,6 +8,7 @@ import (
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
+	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/sets"
@@ -30,6 +31,7 @@ const (
 	Hash
 	Stream
 	Bloom
+	JSON
 )
 
 // kinds has what is known of each type. Strings are in the entries themselves.
@@ -47,6 +49,8 @@ var kinds = [...]kind{
 		func(s storedParts) (*streams.Stream, error) { return loadWith(s, streams.NewLoader()) }),
 	Bloom: newKind("MBbloom--", (*bloom.Filter).Clone, unlimited(bloom.DecodeBlob),
 		func(s storedParts) (*bloom.Filter, error) { return loadWith(s, bloom.NewLoader()) }),
+	JSON: newKind("ReJSON-RL", (*documents.Document).Clone, unlimited(documents.DecodeBlob),
+		func(s storedParts) (*documents.Document, error) { return loadWith(s, documents.NewLoader()) }),
 }
 
 // typeOf returns the type of a value, and where it is.
@@ -64,6 +68,8 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 		return Stream, unsafe.Pointer(v)
 	case *bloom.Filter:
 		return Bloom, unsafe.Pointer(v)
+	case *documents.Document:
+		return JSON, unsafe.Pointer(v)
 	}
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }

@@ -42,6 +42,8 @@ func valueOf(e *engine.Entry) any {
 		return e.Stream()
 	case engine.Bloom:
 		return e.Bloom()
+	case engine.JSON:
+		return e.JSON()
 	}
 	panic("no value of a " + e.Type().String())
 }

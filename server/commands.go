@@ -7,6 +7,7 @@ import (
 	_ "github.com/atomredis/atomredis/commands/geo"
 	_ "github.com/atomredis/atomredis/commands/hashes"
 	_ "github.com/atomredis/atomredis/commands/hyperloglog"
+	_ "github.com/atomredis/atomredis/commands/json"
 	_ "github.com/atomredis/atomredis/commands/keys"
 	_ "github.com/atomredis/atomredis/commands/lists"
 	_ "github.com/atomredis/atomredis/commands/scripts"

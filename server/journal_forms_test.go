@@ -15,6 +15,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -190,6 +191,8 @@ func dumpValue(e *engine.Entry) string {
 		words = dumpStream(e.Stream())
 	case engine.Bloom:
 		words = dumpSketch(e.Bloom())
+	case engine.JSON:
+		words = append(words, string(e.JSON().Root().AppendJSON(nil, documents.Layout{})))
 	}
 	return strings.Join(words, " ")
 }

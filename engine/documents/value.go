@@ -236,16 +236,22 @@ func (v Value) Get(name string) (Value, bool) {
 
 // Elements calls fn with the elements of an array and their indexes, or with the members of an object in their order,
 // until it returns false. Neither may change meanwhile.
-func (v Value) Elements(fn func(i int, name string, element Value) bool) {
-	c := v.container()
-	if c == nil {
+func (v Value) Elements(fn func(i int, name string, element Value) bool) { v.ElementsFrom(0, fn) }
+
+// ElementsFrom is Elements from an index on.
+func (v Value) ElementsFrom(i int, fn func(i int, name string, element Value) bool) {
+	if i >= v.Len() {
 		return
 	}
-	i := 0
-	for k := range c.pages() {
+	c := v.container()
+	first, from := 0, i
+	if c.big != nil {
+		first, from = c.big.locate(i)
+	}
+	for k := first; k < c.pages(); k++ {
 		vals, keys := c.page(k)
-		for j, element := range vals {
-			name := ""
+		for j := from; j < len(vals); j++ {
+			element, name := vals[j], ""
 			if keys != nil {
 				name = keys[j]
 			}
@@ -254,6 +260,7 @@ func (v Value) Elements(fn func(i int, name string, element Value) bool) {
 			}
 			i++
 		}
+		from = 0
 	}
 }
 

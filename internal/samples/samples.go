@@ -32,7 +32,7 @@ type Type struct {
 }
 
 // Types are all types.
-var Types = []Type{text, list, set, zset, hash, stream, bloomFilter}
+var Types = []Type{text, list, set, zset, hash, stream, bloomFilter, document}
 
 // Never is a time in ms since 1970 that no test reaches.
 const Never = 1 << 47

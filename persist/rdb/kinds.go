@@ -20,14 +20,17 @@ var kinds = [...]kind{
 	engine.Hash:   hashKind,
 	engine.Stream: streamKind,
 	engine.Bloom:  sketchKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
+	engine.JSON:   jsonKind,
 }
 
 // kind is how values of a type are read and written.
 type kind struct {
 	// numbers are those of the forms that are read.
 	numbers []byte
-	// module is the name of the type if its values have the form of modules' values, and no number.
-	module string
+	// module is the name of the type if its values have the form of modules' values, and no number. moduleVersion is the
+	// version of the form.
+	module        string
+	moduleVersion uint64
 	// read reads a value in the form of a number. It returns a []byte, which is valid until recycle, or a collection of
 	// package engine's. An element that comes twice, and a collection without any, is an error.
 	read func(d *decoder, number byte, lim *Limits) (any, error)

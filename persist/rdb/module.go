@@ -6,7 +6,7 @@ import (
 )
 
 // What modules of Redis have stored. There are no modules here: their own state is skipped, as Redis can do too, and
-// their values are refused, but for types of ours that have names of their own among them.
+// their values are refused, but for those of types that are here, too, or ours alone.
 
 // The kinds of what a module has written, each with its kind in front.
 const (
@@ -52,7 +52,7 @@ func (d *decoder) moduleAux() error {
 // moduleAlphabet has the letters of a module's name, which is nine times six bits of a number.
 const moduleAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// moduleValue reads a value in the form of modules, if one of the kinds has the name.
+// moduleValue reads a value in the form of modules, if one of the kinds has the name and the version.
 func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 	id, err := d.length()
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *decoder) moduleValue(number byte, lim *Limits) (any, error) {
 		name[i] = moduleAlphabet[id&63]
 		id >>= 6
 	}
-	if k := modules[string(name[:])]; k != nil && version == 1 && number == typeModule {
+	if k := modules[string(name[:])]; k != nil && version == k.moduleVersion && number == typeModule {
 		return k.read(d, number, lim)
 	}
 	return nil, fmt.Errorf("%w: a value of the module type %q, version %d", ErrUnsupported, name[:], version)
@@ -76,12 +76,12 @@ const (
 	moduleVersions = 1<<10 - 1
 )
 
-// moduleID returns the number that stands for version 1 of a module's type.
-func moduleID(name string) (id uint64) {
+// moduleID returns the number that stands for a version of a module's type.
+func moduleID(name string, version uint64) (id uint64) {
 	for i := range moduleNameLen {
 		id = id<<6 | uint64(strings.IndexByte(moduleAlphabet, name[i]))
 	}
-	return id<<10 | 1
+	return id<<10 | version
 }
 
 // moduleString writes a string as a module does.

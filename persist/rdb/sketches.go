@@ -18,11 +18,12 @@ type parts interface {
 // sketchKind returns how the values of a type are written and read that has this name among modules.
 func sketchKind[T paged.Sketch](module string, of func(*engine.Entry) parts, loader func() *paged.Loader[T]) kind {
 	return kind{
-		module: module,
-		read:   func(d *decoder, _ byte, _ *Limits) (any, error) { return readSketch(d, loader()) },
-		form:   plainForm(typeModule),
+		module:        module,
+		moduleVersion: 1,
+		read:          func(d *decoder, _ byte, _ *Limits) (any, error) { return readSketch(d, loader()) },
+		form:          plainForm(typeModule),
 		write: func(e *Encoder, entry *engine.Entry) {
-			e.length(moduleID(module))
+			e.length(moduleID(module, 1))
 			sketch := of(entry)
 			var data []byte
 			for c, more := (delta.Cursor{}), true; more; {

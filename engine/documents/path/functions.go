@@ -145,7 +145,9 @@ func rounded(round func(float64) float64) func(documents.Value) []documents.Valu
 }
 
 func element(i int) func(*evaluator, *call, [][]documents.Value) []documents.Value {
-	return func(_ *evaluator, _ *call, a [][]documents.Value) []documents.Value { return listOf(a[0]).at(float64(i)) }
+	return func(_ *evaluator, _ *call, a [][]documents.Value) []documents.Value {
+		return listOf(a[0]).at(float64(i))
+	}
 }
 
 func index(_ *evaluator, _ *call, a [][]documents.Value) []documents.Value {

@@ -1,0 +1,218 @@
+// Package json has the commands on JSON documents.
+package json
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/documents"
+	"github.com/atomredis/atomredis/engine/documents/path"
+)
+
+func init() { command.Register(jsonCommands) }
+
+const (
+	reads  = "O(N), where N is the size of the values that the path selects, or of all that it looks at"
+	places = "O(N), where N is the number of values that the path looks at"
+)
+
+var jsonCommands = []*command.Command{
+	{Name: "json.arrappend", Group: "json", Since: "1.0.0", Arity: -4, Flags: command.Write | command.DenyOOM,
+		ACL: command.CatJSON, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Appends values to JSON arrays", Syntax: "key path json [json ...]",
+		Complexity: "O(1) for each value and array", Do: cmdArrAppend},
+	{Name: "json.arrindex", Group: "json", Since: "1.0.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Finds a value in JSON arrays", Syntax: "key path json-value [start [stop]]",
+		Complexity: "O(N), where N is the size of the arrays", Do: cmdArrIndex},
+	{Name: "json.arrinsert", Group: "json", Since: "1.0.0", Arity: -5, Flags: command.Write | command.DenyOOM,
+		ACL: command.CatJSON, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Inserts values into JSON arrays", Syntax: "key path index json [json ...]",
+		Complexity: "O(N), where N is the number of pages of the array", Do: cmdArrInsert},
+	{Name: "json.arrlen", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RO]"),
+		Summary: "Counts the elements of JSON arrays", Syntax: "key [path]", Complexity: places, Do: cmdArrLen},
+	{Name: "json.arrpop", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.Write, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,DELETE]"),
+		Summary: "Removes and returns an element of JSON arrays",
+		Syntax:  "key [FORMAT <STRINGS | EXPAND1 | EXPAND>] [path [index]]", Complexity: places, Do: cmdArrPop},
+	{Name: "json.arrtrim", Group: "json", Since: "1.0.0", Arity: 5, Flags: command.Write, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes all but a range of the elements of JSON arrays", Syntax: "key path start stop",
+		Complexity: "O(N), where N is the number of elements removed", Do: cmdArrTrim},
+	{Name: "json.clear", Group: "json", Since: "2.0.0", Arity: -2, Flags: command.Write, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Empties JSON arrays and objects, and sets numbers to 0", Syntax: "key [path]",
+		Complexity: reads, Do: cmdClear},
+	{Name: "json.debug", Group: "json", Since: "1.0.0", Arity: -2, Summary: "Looks into JSON documents",
+		Complexity: "Depends on the sub-command", ACL: command.CatJSON, Subs: []*command.Command{
+			{Name: "json.debug|help", Group: "json", Since: "1.0.0", Arity: 2, Flags: command.ReadOnly, ACL: command.CatJSON,
+				Summary: "Lists the subcommands", Complexity: "O(1)", Do: cmdDebugHelp},
+			{Name: "json.debug|memory", Group: "json", Since: "1.0.0", Arity: -3, Flags: command.ReadOnly,
+				ACL: command.CatJSON, Keys: command.Keys("i2+r0/1/0[RO]"),
+				Summary: "Tells how many bytes of memory JSON values take", Syntax: "key [path]", Complexity: places,
+				Do: cmdDebugMemory},
+		}},
+	{Name: "json.del", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.Write, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes JSON values", Syntax: "key [path]", Complexity: reads, Do: cmdDel},
+	{Name: "json.forget", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.Write, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Removes JSON values", Syntax: "key [path]", Complexity: reads, Do: cmdDel},
+	{Name: "json.get", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns JSON values",
+		Syntax: "key [INDENT indent] [NEWLINE newline] [SPACE space] [FORMAT <STRING | EXPAND1 | EXPAND>] " +
+			"[path [path ...]]",
+		Complexity: reads, Do: cmdGet},
+	{Name: "json.merge", Group: "json", Since: "2.6.0", Arity: -4, Flags: command.Write | command.DenyOOM,
+		ACL: command.CatJSON, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Merges a value into JSON values", Syntax: "key path json [FORMAT <STRING | JSON | BSON>]",
+		Complexity: "O(N), where N is the size of what changes", Do: cmdMerge},
+	{Name: "json.mget", Group: "json", Since: "1.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r-2/1/0[RO,ACCESS]"),
+		Summary: "Returns JSON values of several keys", Syntax: "key [key ...] path", Complexity: reads, Do: cmdMget},
+	{Name: "json.mset", Group: "json", Since: "2.6.0", Arity: -4, Flags: command.Write | command.DenyOOM,
+		ACL: command.CatJSON, Keys: command.Keys("i1+r-1/3/0[RW,UPDATE]"),
+		Summary: "Sets JSON values of several keys", Syntax: "key path json [key path json ...]",
+		Complexity: "O(N), where N is the size of the values", Do: cmdMset},
+	{Name: "json.numincrby", Group: "json", Since: "1.0.0", Arity: 4, Flags: command.Write, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Adds to JSON numbers", Syntax: "key path number", Complexity: places, Do: cmdNumIncrBy},
+	{Name: "json.nummultby", Group: "json", Since: "1.0.0", Arity: 4, Flags: command.Write, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Multiplies JSON numbers", Syntax: "key path number", Complexity: places, Do: cmdNumMultBy},
+	{Name: "json.numpowby", Group: "json", Since: "1.0.0", Arity: 4, Flags: command.Write, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Raises JSON numbers to a power", Syntax: "key path number", Complexity: places, Do: cmdNumPowBy},
+	{Name: "json.objkeys", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Lists the names of the members of JSON objects", Syntax: "key [path]", Complexity: reads,
+		Do: cmdObjKeys},
+	{Name: "json.objlen", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RO]"),
+		Summary: "Counts the members of JSON objects", Syntax: "key [path]", Complexity: places, Do: cmdObjLen},
+	{Name: "json.resp", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
+		Summary: "Returns JSON values as replies", Syntax: "key [path]", Complexity: reads, Do: cmdResp,
+		Deprecated: "2.6", Instead: "`JSON.GET`"},
+	{Name: "json.set", Group: "json", Since: "1.0.0", Arity: -4, Flags: command.Write | command.DenyOOM,
+		ACL: command.CatJSON, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
+		Summary: "Sets JSON values",
+		Syntax: "key path json [<NX | XX>] [FPHA <BF16 | FP16 | FP32 | FP64>] " +
+			"[FORMAT <STRING | JSON | BSON>]",
+		Complexity: "O(N), where N is the size of the value, for each place that the path selects", Do: cmdSet},
+	{Name: "json.strappend", Group: "json", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM,
+		ACL: command.CatJSON, Keys: command.Keys("i1+r0/1/0[RW,INSERT]"),
+		Summary: "Appends to JSON strings", Syntax: "key [path] json-string",
+		Complexity: "O(N), where N is the length of the strings", Do: cmdStrAppend},
+	{Name: "json.strlen", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RO]"),
+		Summary: "Returns the lengths of JSON strings in bytes", Syntax: "key [path]", Complexity: places,
+		Do: cmdStrLen},
+	{Name: "json.toggle", Group: "json", Since: "2.0.0", Arity: 3, Flags: command.Write, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
+		Summary: "Turns JSON booleans into their opposites", Syntax: "key path", Complexity: places, Do: cmdToggle},
+	{Name: "json.type", Group: "json", Since: "1.0.0", Arity: -2, Flags: command.ReadOnly, ACL: command.CatJSON,
+		Keys:    command.Keys("i1+r0/1/0[RO]"),
+		Summary: "Returns the types of JSON values", Syntax: "key [path]", Complexity: places, Do: cmdType},
+}
+
+// Errors of these commands.
+const (
+	errNoDocument command.Error = "ERR could not perform this operation on a key that doesn't exist"
+	errNotAtRoot  command.Error = "ERR new objects must be created at the root"
+	errStaticPath command.Error = "ERR wrong static path"
+	errBounds     command.Error = "ERR index out of bounds"
+	errProjection command.Error = "ERR the path computes values, this command needs one that selects them"
+	errOverflow   command.Error = "ERR numeric overflow"
+	errNoNumber   command.Error = "ERR result is not a number"
+	errTooDeep    command.Error = "ERR recursion limit exceeded: a document can be 128 levels deep"
+	errFormat     command.Error = "ERR FORMAT argument is not supported on RESP2"
+	errBSON       command.Error = "ERR FORMAT BSON is not supported"
+	errWrongArgs  command.Error = "ERR wrong number of arguments for '%s' command"
+)
+
+// missing returns the error for a legacy path that leads nowhere.
+func missing(p *path.Path) command.Error {
+	return command.Error(fmt.Sprintf("ERR Path '%s' does not exist", printed(p.Fixed)))
+}
+
+// missingOr returns the error for a legacy path that leads to nothing of the kind that is wanted.
+func missingOr(p *path.Path, what string) command.Error {
+	return command.Error(fmt.Sprintf("ERR Path '%s' does not exist or not %s", printed(p.Text), what))
+}
+
+// printed returns a text as it can stand in an error.
+func printed(s string) string {
+	const most = 256
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
+}
+
+// expected returns the error for a legacy path that leads to something of another kind.
+func expected(want documents.Kind, v documents.Value) command.Error {
+	return command.Error(fmt.Sprintf("WRONGTYPE wrong type of path value - expected %s but found %s", want, v.Kind()))
+}
+
+// failed writes an error of a parser or of an evaluation.
+func failed(c *command.Ctx, err error) { c.Err(command.Error(printed(err.Error()))) }
+
+// document returns the document under the key that the command reads, nil if there is none. If the key is of another
+// type an error is written and ok is false.
+func document(c *command.Ctx, key []byte) (d *documents.Document, ok bool) {
+	e, ok := c.ReadAs(key, engine.JSON)
+	if e == nil {
+		return nil, ok
+	}
+	return e.JSON(), true
+}
+
+// pathAt returns the path that is argument i, or the root if there is none: as a legacy path in RESP2. If it is no path
+// an error is written and ok is false.
+func pathAt(c *command.Ctx, i int) (p *path.Path, ok bool) {
+	switch {
+	case i < len(c.Args):
+		p, err := path.Parse(string(c.Args[i]))
+		if err != nil {
+			failed(c, err)
+			return nil, false
+		}
+		return p, true
+	case c.W.Proto == 3:
+		return path.Root, true
+	}
+	return path.LegacyRoot, true
+}
+
+// selecting is pathAt for a command that cannot use a projection.
+func selecting(c *command.Ctx, i int) (p *path.Path, ok bool) {
+	if p, ok = pathAt(c, i); ok && p.IsProjection() {
+		c.Err(errProjection)
+		return nil, false
+	}
+	return p, ok
+}
+
+// parsed returns the value of an argument that is JSON. If it is none an error is written and ok is false.
+func parsed(c *command.Ctx, arg []byte) (v documents.Value, ok bool) {
+	v, err := documents.Parse(arg)
+	if err != nil {
+		failed(c, err)
+		return v, false
+	}
+	return v, true
+}
+
+// atMost writes an error and is false if the command has more than n arguments.
+func atMost(c *command.Ctx, n int) bool {
+	if len(c.Args) > n {
+		c.Err(command.Error(fmt.Sprintf(string(errWrongArgs), c.Cmd.Name)))
+		return false
+	}
+	return true
+}
