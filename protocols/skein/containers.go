@@ -21,7 +21,7 @@ var containerCommands = []*command.Command{
 	{Name: "skein.container|list", Arity: -3, Flags: reads, Do: containerList,
 		Summary: "Lists containers, those that have not ended unless told otherwise",
 		Syntax:  "app [STATE state [STATE state ...]] [SERVICE service [SERVICE service ...]]"},
-	{Name: "skein.container|renew", Arity: -4, Flags: adds, Do: containerRenew,
+	{Name: "skein.container|renew", Arity: -4, Flags: writes, Do: containerRenew,
 		Summary: "Renews the lease of a container", Syntax: "app container [TTL milliseconds]"},
 	{Name: "skein.container|run", Arity: -4, Flags: adds, Do: containerRun,
 		Summary: "Runs the first container of a service that was requested, or a new one",

@@ -227,6 +227,13 @@ func (s *Service) wait(w *watch) {
 	w.session.settle()
 }
 
+// forget removes a watch whose time is up.
+func (s *Service) forget(w *watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unwatch(w)
+}
+
 // unwatch removes a watch, which may be nil. mu must be locked.
 func (s *Service) unwatch(w *watch) {
 	if w == nil {

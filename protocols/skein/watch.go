@@ -50,8 +50,12 @@ func watchRange(c *command.Ctx) {
 		return
 	}
 	w.app, w.session = a.id(), sessionOf(c.Client)
-	w.finish = c.Await(timeout, (*resp.Writer).NullArray)
-	a.service.wait(w)
+	service := a.service
+	w.finish = c.Await(timeout, func(out *resp.Writer) {
+		service.forget(w)
+		out.NullArray()
+	})
+	service.wait(w)
 }
 
 func revision(c *command.Ctx) {

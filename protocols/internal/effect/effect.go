@@ -93,10 +93,13 @@ func HDel(c *command.Ctx, key []byte, fields ...[]byte) int {
 	return n
 }
 
-// journalEach journals a command on a key and elements of it.
+// journalEach journals a command on a key and elements of it: several if there are very many.
 func journalEach(c *command.Ctx, word, key []byte, elements [][]byte) {
-	args := make([][]byte, 0, 2+len(elements))
-	c.Journal(append(append(args, word, key), elements...)...)
+	const most = 1000
+	args := make([][]byte, 0, 2+min(len(elements), most))
+	for some := range slices.Chunk(elements, most) {
+		c.Journal(append(append(args, word, key), some...)...)
+	}
 }
 
 // ZSet returns the sorted set of a key to read; nil if there is none.
