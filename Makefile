@@ -37,6 +37,7 @@ race:
 # Each fuzz target for FUZZTIME, which is a time or, as 1000x, a number of inputs.
 FUZZTIME ?= 60s
 FUZZED = resp config server acl persist/journal persist/rdb persist/store scripting \
+	protocols/skein/event protocols/skein/keys \
 	engine/hashes engine/lists engine/sets engine/streams engine/zsets
 fuzz:
 	for package in $(FUZZED); do \

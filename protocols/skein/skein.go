@@ -53,9 +53,8 @@ var commands = []*command.Command{
 		DerivedKeys: readKeys,
 		Summary:     "Counts the events of an application since the server started", Syntax: "app", Complexity: "O(1)", Do: revision},
 	{Name: "skein.txn", Group: "skein", Since: version.Number, Arity: -2, Flags: adds, ACL: categories, DerivedKeys: allKeys,
-		Summary: "Carries out one of two lists of operations, as conditions decide",
-		Syntax: "app [IF <<VALUE | OWNER> key operator operand | <NOVALUE | NOOWNER> key operator> [<<VALUE | OWNER> key operator operand | " +
-			"<NOVALUE | NOOWNER> key operator> ...]] [THEN operation [operation ...]] [ELSE operation [operation ...]]",
+		Summary:    "Carries out one of two lists of operations, as conditions decide",
+		Syntax:     "app [IF condition [condition ...]] [THEN operation [operation ...]] [ELSE operation [operation ...]]",
 		Complexity: "That of the operations", Do: txn},
 	{Name: "skein.watch", Group: "skein", Since: version.Number, Arity: -4, Flags: reads | command.Blocking, ACL: categories,
 		DerivedKeys: readKeys,
