@@ -92,7 +92,7 @@ func (w *watches) subscribe(ctx context.Context) (*door.Subscription, error) {
 		return nil, err
 	}
 	defer w.peer.Put(c)
-	return c.Subscribe(ctx, keys.Of(w.app, keys.Events))
+	return c.Subscribe(ctx, keys.Channel(w.app, 0))
 }
 
 // revision returns how many events there were. Those that there were since the subscription are on their way.

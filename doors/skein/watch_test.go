@@ -106,6 +106,10 @@ func TestWatchesTellOfChanges(t *testing.T) {
 			`succeeded: true result { put_key {} } result { delete_range { count: 1 } } result { put_key {} } result { put_key {} }`},
 		step{"killContainer", `service_name: "sleeper"`, ``},
 	)
+	other, err := s.Database(1)
+	require.NoError(t, err)
+	_, err = other.Do(t.Context(), "SKEIN.PUT", "skein", "a", "VALUE", "in another database")
+	require.NoError(t, err)
 	s.MustDo(t, "SKEIN.PUT", "skein", "a", "VALUE", "by RESP")
 	s.MustDo(t, "PUBLISH", "skein:{skein}:events", "nonsense")
 	w.expect(`type: PUT event { key: "a" owner { service_name: "sleeper" } }`)
@@ -119,7 +123,7 @@ func TestWatchesTellOfChanges(t *testing.T) {
 	c.play(t, step{"PutKey", `key: "a" value: "last"`, ``})
 	require.NoError(t, w.stream.CloseSend())
 	w.expect(`type: PUT event { key: "a" value: "last" }`)
-	_, err := w.stream.Recv()
+	_, err = w.stream.Recv()
 	require.ErrorIs(t, err, io.EOF)
 	require.Eventually(t, func() bool {
 		return strings.Contains(s.MustDo(t, "INFO", "door_skein").String(), "skein_watch_streams:1\r\nskein_watches:1\r\n")

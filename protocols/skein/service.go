@@ -196,7 +196,7 @@ func (s *Service) tell(a *app, e *event.Event) {
 	}
 	s.mu.Unlock()
 	if feed.Heard(a.c) {
-		feed.Send(a.c, append(bytes.Clone(a.names[valuesKey]), keys.Events...), e.Append(nil))
+		feed.Send(a.c, keys.AppendChannel(bytes.Clone(a.names[valuesKey]), a.c.DB), e.Append(nil))
 	}
 }
 

@@ -2,6 +2,8 @@
 // of an application's keys.
 package keys
 
+import "strconv"
+
 // Prefix is what the keys of all applications begin with. The name of the application follows in braces, so that a
 // cluster has all of them in one slot: "skein:{app}" is the hash of its keys and values.
 const Prefix = "skein:"
@@ -17,11 +19,20 @@ const (
 	Status     = ":status"     // a string, "status message", of an application that has finished
 )
 
-// Events is the suffix of the channel on which the changes of an application are published; package event reads its
-// messages.
-const Events = ":events"
+// AppendChannel makes the name of an application's values that of the channel on which changes of it are published;
+// package event reads the messages. Applications of other databases than 0 have channels of their own.
+func AppendChannel(values []byte, db int) []byte {
+	values = append(values, ":events"...)
+	if db != 0 {
+		values = strconv.AppendInt(append(values, '@'), int64(db), 10)
+	}
+	return values
+}
 
-// Of returns the key, or channel, of an application with a suffix; "" is the hash of its values.
+// Channel returns the channel of an application in a database.
+func Channel(app string, db int) string { return string(AppendChannel([]byte(Of(app, "")), db)) }
+
+// Of returns the key of an application with a suffix; "" is the hash of its values.
 func Of(app, suffix string) string { return Prefix + "{" + app + "}" + suffix }
 
 // The words before the text of an error that Skein's own clients get too: it is a matter of the arguments, or of what

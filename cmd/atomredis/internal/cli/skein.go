@@ -253,7 +253,7 @@ func (a *app) skeinWatch(s *skeinApp) *cobra.Command {
 			if c.Flags().Changed("count") && count < 1 {
 				return usagef("invalid count %d", count)
 			}
-			sub := a.client.Subscribe(c.Context(), keys.Of(s.name, keys.Events))
+			sub := a.client.Subscribe(c.Context(), keys.Channel(s.name, a.server.db))
 			defer sub.Close()
 			for n := 0; count == 0 || n < count; {
 				m, err := sub.ReceiveMessage(c.Context())

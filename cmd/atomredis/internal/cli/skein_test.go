@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/protocols/skein/keys"
@@ -57,19 +59,21 @@ func TestSkeinStore(t *testing.T) {
 
 func TestSkeinWatch(t *testing.T) {
 	addr := start(t, nil)
-	c := newClient(t, addr)
-	for _, flag := range []string{"", "--json"} {
+	for db, flag := range []string{"", "--json"} {
+		c := redis.NewClient(&redis.Options{Addr: addr, DB: db})
+		t.Cleanup(func() { c.Close() })
+		channel := keys.Channel("skein", db)
 		var stdout, stderr bytes.Buffer
 		done := make(chan int)
-		args := append(strings.Fields("skein watch --prefix a --count 3 "+flag), at(addr)...)
+		args := append(strings.Fields(fmt.Sprintf("skein watch --prefix a --count 3 -n %d %s", db, flag)), at(addr)...)
 		go func() { done <- Run(t.Context(), args, nil, &stdout, &stderr) }()
 		require.Eventually(t, func() bool {
-			n, err := c.PubSubNumSub(t.Context(), keys.Of("skein", keys.Events)).Result()
-			return err == nil && n[keys.Of("skein", keys.Events)] == 1
+			n, err := c.PubSubNumSub(t.Context(), channel).Result()
+			return err == nil && n[channel] == 1
 		}, long, time.Millisecond)
 		for _, command := range [][]any{
 			{"SKEIN.PUT", "skein", "a", "VALUE", "1"}, {"SKEIN.PUT", "skein", "b", "VALUE", "2"},
-			{"SKEIN.PUT", "skein", "aa", "VALUE", "3"}, {"PUBLISH", keys.Of("skein", keys.Events), "nonsense"}, {"SKEIN.DEL", "skein", "", ""},
+			{"SKEIN.PUT", "skein", "aa", "VALUE", "3"}, {"PUBLISH", channel, "nonsense"}, {"SKEIN.DEL", "skein", "", ""},
 		} {
 			require.NoError(t, c.Do(t.Context(), command...).Err())
 		}
