@@ -16,6 +16,8 @@ type changer struct {
 	kind  documents.Kind
 	what  string // is wanted, for an error
 	event string
+	// copied are arguments that are copied for each value.
+	copied [][]byte
 	// check returns an error for a value that cannot be changed so; it may be nil.
 	check func(at *documents.Place, v documents.Value) command.Error
 	// do changes a value, and returns what is told of it, nil if that is null.
@@ -38,6 +40,11 @@ func (ch *changer) run(c *command.Ctx, p *path.Path) {
 	if err != nil {
 		failed(c, err)
 		return
+	}
+	for _, arg := range ch.copied {
+		if !fitsTimes(c, len(matches), arg) {
+			return
+		}
 	}
 	if ch.check != nil {
 		for _, m := range matches {
@@ -138,7 +145,7 @@ func insert(c *command.Ctx, p *path.Path, args [][]byte, event string, place fun
 	for _, v := range vals {
 		deepest = max(deepest, v.Depth())
 	}
-	changer := changer{kind: documents.Array, what: "an array", event: event,
+	changer := changer{kind: documents.Array, what: "an array", event: event, copied: args,
 		check: func(at *documents.Place, v documents.Value) command.Error {
 			if _, ok := place(int64(v.Len())); !ok {
 				return errBounds
@@ -245,7 +252,7 @@ func cmdStrAppend(c *command.Ctx) {
 		c.Err(expected(documents.String, more))
 		return
 	}
-	changer := changer{kind: documents.String, what: "a string", event: "json.strappend",
+	changer := changer{kind: documents.String, what: "a string", event: "json.strappend", copied: c.Args[last:],
 		check: func(_ *documents.Place, v documents.Value) command.Error {
 			if len(v.Text())+len(more.Text()) > c.Host.MaxBulk() && !c.Origin.In(command.Accepted) {
 				return command.ErrStringTooLong

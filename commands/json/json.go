@@ -132,6 +132,7 @@ const (
 	errTooDeep    command.Error = "ERR recursion limit exceeded: a document can be 128 levels deep"
 	errFormat     command.Error = "ERR FORMAT argument is not supported on RESP2"
 	errBSON       command.Error = "ERR FORMAT BSON is not supported"
+	errTooLarge   command.Error = "ERR the result would be longer than proto-max-bulk-len"
 	errWrongArgs  command.Error = "ERR wrong number of arguments for '%s' command"
 )
 
@@ -207,6 +208,30 @@ func parsed(c *command.Ctx, arg []byte) (v documents.Value, ok bool) {
 	}
 	return v, true
 }
+
+// fitsTimes writes an error and is false if n copies of a text would be too much.
+func fitsTimes(c *command.Ctx, n int, text []byte) bool {
+	if n > 1 && len(text) > c.Host.MaxBulk()/n && !c.Origin.In(command.Accepted) {
+		c.Err(errTooLarge)
+		return false
+	}
+	return true
+}
+
+// fitsReply writes an error and is false if values, which may be parts of each other, are too large together.
+func fitsReply(c *command.Ctx, vals []documents.Value) bool {
+	left := expansionRoom * c.Host.MaxBulk()
+	for _, v := range vals {
+		if left -= v.Memory(); left < 0 {
+			c.Err(errTooLarge)
+			return false
+		}
+	}
+	return true
+}
+
+// expansionRoom is how much memory the values of a reply may take, in units of what a string may have.
+const expansionRoom = 2
 
 // atMost writes an error and is false if the command has more than n arguments.
 func atMost(c *command.Ctx, n int) bool {

@@ -81,6 +81,20 @@ func TestADocumentIsNoDeeperThanAValue(t *testing.T) {
 	require.Equal(t, "*1\r\n:1\r\n", c.Call(commandtest.Named(t, "json.arrappend"), "json.arrappend", "k", inner, "1"))
 }
 
+func TestRepliesThatExplodeAreRefused(t *testing.T) {
+	c := commandtest.New(t)
+	set, get := commandtest.Named(t, "json.set"), commandtest.Named(t, "json.get")
+	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "k", "$", "["+strings.Repeat("[1,2],", 20_000)+"0]"))
+	require.Equal(t, "-"+string(errTooLarge)+"\r\n",
+		c.Call(set, "json.set", "k", "$.*", `"`+strings.Repeat("x", 1<<16)+`"`))
+	require.Equal(t, "-"+string(errTooLarge)+"\r\n",
+		c.Call(commandtest.Named(t, "json.arrappend"), "json.arrappend", "k", "$.*", `"`+strings.Repeat("x", 1<<16)+`"`))
+	require.Equal(t, bulk("[[1,2]]"), c.Call(get, "json.get", "k", "$[0]"))
+	deep := strings.Repeat("[", 100) + `"` + strings.Repeat("x", 1<<24) + `"` + strings.Repeat("]", 100)
+	require.Equal(t, "+OK\r\n", c.Call(set, "json.set", "k", "$", deep))
+	require.Equal(t, "-"+string(errTooLarge)+"\r\n", c.Call(commandtest.Named(t, "json.resp"), "json.resp", "k", "$..*"))
+}
+
 func FuzzCommands(f *testing.F) {
 	f.Add(`{"a":[1,{"b":"x"}],"c":2.5}`, "$..b", `"y"`)
 	f.Add("[1,2,[3]]", "..[0]", "-1")

@@ -310,6 +310,11 @@ func cmdGet(c *command.Ctx) {
 		}
 	}
 	if x != asStrings {
+		for _, vals := range results {
+			if !fitsReply(c, vals) {
+				return
+			}
+		}
 		c.W.Array(len(paths))
 		for _, vals := range results {
 			c.W.Array(len(vals))
@@ -334,8 +339,9 @@ func selected(p *path.Path, root documents.Value, first bool) ([]documents.Value
 	return []documents.Value{v}, err
 }
 
-// reply writes what paths have as one JSON text.
+// reply writes what paths have as one JSON text, or an error if that is too long.
 func reply(c *command.Ctx, paths []*path.Path, results [][]documents.Value, legacy bool, l documents.Layout) {
+	l.Limit = c.Host.MaxBulk()
 	one := func(dst []byte, vals []documents.Value, level int) []byte {
 		if legacy {
 			return vals[0].AppendNested(dst, l, level)
@@ -343,7 +349,7 @@ func reply(c *command.Ctx, paths []*path.Path, results [][]documents.Value, lega
 		return documents.NewArray(vals...).AppendNested(dst, l, level)
 	}
 	if len(paths) == 1 {
-		c.W.Bulk(one(nil, results[0], 0))
+		bounded(c, one(nil, results[0], 0), l)
 		return
 	}
 	dst := []byte{'{'}
@@ -353,9 +359,20 @@ func reply(c *command.Ctx, paths []*path.Path, results [][]documents.Value, lega
 		}
 		dst = l.AppendBreak(dst, 1)
 		dst = append(append(documents.AppendQuoted(dst, p.Text), ':'), l.Space...)
-		dst = one(dst, results[i], 1)
+		if dst = one(dst, results[i], 1); l.Full(dst) {
+			break
+		}
 	}
-	c.W.Bulk(append(l.AppendBreak(dst, 0), '}'))
+	bounded(c, append(l.AppendBreak(dst, 0), '}'), l)
+}
+
+// bounded writes a text, or an error if it is longer than its layout allows.
+func bounded(c *command.Ctx, text []byte, l documents.Layout) {
+	if l.Full(text) {
+		c.Err(errTooLarge)
+	} else {
+		c.W.Bulk(text)
+	}
 }
 
 func cmdMget(c *command.Ctx) {
@@ -484,7 +501,7 @@ func cmdResp(c *command.Ctx) {
 		c.Err(missing(p))
 	case p.Legacy:
 		asReply(c.W, vals[0])
-	default:
+	case fitsReply(c, vals):
 		c.W.Array(len(vals))
 		for _, v := range vals {
 			asReply(c.W, v)

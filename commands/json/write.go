@@ -17,7 +17,10 @@ type change struct {
 }
 
 // none reports whether there is nothing to do.
-func (ch *change) none() bool { return len(ch.replaced) == 0 && len(ch.parents) == 0 }
+func (ch *change) none() bool { return ch.count() == 0 }
+
+// count returns how many places change.
+func (ch *change) count() int { return len(ch.replaced) + len(ch.parents) }
 
 // deepest returns the depth of the lowest place.
 func (ch *change) deepest() (n int) {
@@ -89,7 +92,7 @@ func fits(c *command.Ctx, at int, v documents.Value) bool {
 
 // set puts a value in the places of a plan.
 func (ch *change) set(d *documents.Document, v documents.Value) {
-	left := len(ch.replaced) + len(ch.parents)
+	left := ch.count()
 	next := func() documents.Value {
 		if left--; left == 0 {
 			return v // which nobody else needs
@@ -167,7 +170,7 @@ func cmdSet(c *command.Ctx) {
 	case !ok:
 	case ch.none():
 		c.W.Null()
-	case fits(c, ch.deepest(), v):
+	case fits(c, ch.deepest(), v) && fitsTimes(c, ch.count(), c.Args[3]):
 		ch.set(e.JSON(), v)
 		c.G.Changed(e, engine.EventModule, "json.set")
 		c.W.OK()
@@ -284,7 +287,8 @@ func cmdMset(c *command.Ctx) {
 			}
 			continue
 		}
-		if t.ch, ok = plan(c, t.entry.JSON(), t.path, always); !ok || !fits(c, t.ch.deepest(), t.value) {
+		if t.ch, ok = plan(c, t.entry.JSON(), t.path, always); !ok || !fits(c, t.ch.deepest(), t.value) ||
+			!fitsTimes(c, t.ch.count(), args[3*i+2]) {
 			return
 		}
 	}
@@ -339,7 +343,7 @@ func cmdMerge(c *command.Ctx) {
 	}
 	ch, ok := plan(c, e.JSON(), p, always)
 	switch {
-	case !ok || !fits(c, ch.deepest(), patch):
+	case !ok || !fits(c, ch.deepest(), patch) || !fitsTimes(c, ch.count(), c.Args[3]):
 		return
 	case ch.none():
 		c.W.Null()

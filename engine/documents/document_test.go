@@ -36,7 +36,11 @@ func TestValuesArePrintedAsTheyWereRead(t *testing.T) {
 	v, err := Parse([]byte(`{"a":[1,{"b":[]}],"c":{}}`))
 	require.NoError(t, err)
 	require.Equal(t, "{\n\t\"a\": [\n\t\t1,\n\t\t{\n\t\t\t\"b\": []\n\t\t}\n\t],\n\t\"c\": {}\n}",
-		string(v.AppendJSON(nil, Layout{"\t", "\n", " "})))
+		string(v.AppendJSON(nil, Layout{Indent: "\t", Newline: "\n", Space: " "})))
+	l := Layout{Indent: strings.Repeat(" ", 1000), Limit: 2000}
+	text := v.AppendJSON(nil, l)
+	require.True(t, l.Full(text))
+	require.Less(t, len(text), 10_000)
 }
 
 func TestTextsThatAreNoJSON(t *testing.T) {

@@ -11,7 +11,13 @@ type Layout struct {
 	Indent  string // of one level
 	Newline string // behind each element and member
 	Space   string // between a name's colon and the value
+	// Limit is the length in bytes from which on no further elements are printed; 0 is none. What was printed then is
+	// longer, and of no use.
+	Limit int
 }
+
+// Full reports whether a text has become longer than Limit.
+func (l *Layout) Full(text []byte) bool { return l.Limit > 0 && len(text) > l.Limit }
 
 // AppendJSON appends the value as JSON.
 func (v Value) AppendJSON(dst []byte, l Layout) []byte { return v.AppendNested(dst, l, 0) }
@@ -47,7 +53,7 @@ func (v Value) AppendNested(dst []byte, l Layout, level int) []byte {
 			dst = append(append(AppendQuoted(dst, name), ':'), l.Space...)
 		}
 		dst = element.AppendNested(dst, l, level+1)
-		return true
+		return !l.Full(dst)
 	})
 	if n > 0 {
 		dst = l.AppendBreak(dst, level)
