@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/bloom"
+	"github.com/atomredis/atomredis/engine/countmin"
+	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/documents"
 	"github.com/atomredis/atomredis/engine/hashes"
@@ -14,6 +16,8 @@ import (
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/engine/tdigest"
+	"github.com/atomredis/atomredis/engine/topk"
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
@@ -316,6 +320,18 @@ func (e *Entry) Bloom() *bloom.Filter { return (*bloom.Filter)(e.collection(Bloo
 
 // JSON returns the value of a JSON document.
 func (e *Entry) JSON() *documents.Document { return (*documents.Document)(e.collection(JSON)) }
+
+// Cuckoo returns the value of a cuckoo filter.
+func (e *Entry) Cuckoo() *cuckoo.Filter { return (*cuckoo.Filter)(e.collection(Cuckoo)) }
+
+// CountMin returns the value of a count-min sketch.
+func (e *Entry) CountMin() *countmin.Sketch { return (*countmin.Sketch)(e.collection(CountMin)) }
+
+// TopK returns the value of a top-k list.
+func (e *Entry) TopK() *topk.List { return (*topk.List)(e.collection(TopK)) }
+
+// TDigest returns the value of a t-digest.
+func (e *Entry) TDigest() *tdigest.Digest { return (*tdigest.Digest)(e.collection(TDigest)) }
 
 // collection returns the value of an entry, which must have this type, and brings it into memory if it is not there.
 func (e *Entry) collection(typ Type) unsafe.Pointer {

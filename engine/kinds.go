@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/bloom"
+	"github.com/atomredis/atomredis/engine/countmin"
+	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/dict"
 	"github.com/atomredis/atomredis/engine/documents"
@@ -13,6 +15,8 @@ import (
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
+	"github.com/atomredis/atomredis/engine/tdigest"
+	"github.com/atomredis/atomredis/engine/topk"
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
@@ -32,6 +36,10 @@ const (
 	Stream
 	Bloom
 	JSON
+	Cuckoo
+	CountMin
+	TopK
+	TDigest
 )
 
 // kinds has what is known of each type. Strings are in the entries themselves.
@@ -51,6 +59,14 @@ var kinds = [...]kind{
 		func(s storedParts) (*bloom.Filter, error) { return loadWith(s, bloom.NewLoader()) }),
 	JSON: newKind("ReJSON-RL", (*documents.Document).Clone, unlimited(documents.DecodeBlob),
 		func(s storedParts) (*documents.Document, error) { return loadWith(s, documents.NewLoader()) }),
+	Cuckoo: newKind("MBbloomCF", (*cuckoo.Filter).Clone, unlimited(cuckoo.DecodeBlob),
+		func(s storedParts) (*cuckoo.Filter, error) { return loadWith(s, cuckoo.NewLoader()) }),
+	CountMin: newKind("CMSk-TYPE", (*countmin.Sketch).Clone, unlimited(countmin.DecodeBlob),
+		func(s storedParts) (*countmin.Sketch, error) { return loadWith(s, countmin.NewLoader()) }),
+	TopK: newKind("TopK-TYPE", (*topk.List).Clone, unlimited(topk.DecodeBlob),
+		func(s storedParts) (*topk.List, error) { return loadWith(s, topk.NewLoader()) }),
+	TDigest: newKind("TDIS-TYPE", (*tdigest.Digest).Clone, unlimited(tdigest.DecodeBlob),
+		func(s storedParts) (*tdigest.Digest, error) { return loadWith(s, tdigest.NewLoader()) }),
 }
 
 // typeOf returns the type of a value, and where it is.
@@ -70,6 +86,14 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 		return Bloom, unsafe.Pointer(v)
 	case *documents.Document:
 		return JSON, unsafe.Pointer(v)
+	case *cuckoo.Filter:
+		return Cuckoo, unsafe.Pointer(v)
+	case *countmin.Sketch:
+		return CountMin, unsafe.Pointer(v)
+	case *topk.List:
+		return TopK, unsafe.Pointer(v)
+	case *tdigest.Digest:
+		return TDigest, unsafe.Pointer(v)
 	}
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }

@@ -44,6 +44,14 @@ func valueOf(e *engine.Entry) any {
 		return e.Bloom()
 	case engine.JSON:
 		return e.JSON()
+	case engine.Cuckoo:
+		return e.Cuckoo()
+	case engine.CountMin:
+		return e.CountMin()
+	case engine.TopK:
+		return e.TopK()
+	case engine.TDigest:
+		return e.TDigest()
 	}
 	panic("no value of a " + e.Type().String())
 }

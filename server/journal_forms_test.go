@@ -193,6 +193,14 @@ func dumpValue(e *engine.Entry) string {
 		words = dumpSketch(e.Bloom())
 	case engine.JSON:
 		words = append(words, string(e.JSON().Root().AppendJSON(nil, documents.Layout{})))
+	case engine.Cuckoo:
+		words = dumpSketch(e.Cuckoo())
+	case engine.CountMin:
+		words = dumpSketch(e.CountMin())
+	case engine.TopK:
+		words = dumpSketch(e.TopK())
+	case engine.TDigest:
+		words = dumpSketch(e.TDigest())
 	}
 	return strings.Join(words, " ")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/atomredis/atomredis/engine/bloom"
+	"github.com/atomredis/atomredis/engine/cuckoo"
 )
 
 func dumpSketch(sketch interface{ AppendBlob(dst []byte) []byte }) []string {
@@ -14,6 +15,7 @@ func init() {
 	filter := bloom.New(bloom.Options{Rate: 0.5, Capacity: 100, Expansion: 2})
 	_, _ = filter.Add([]byte("a"))
 	bits, _ := filter.Chunk(1)
+	cuckooFilter := cuckoo.New(cuckoo.Options{Capacity: 100, BucketSize: 2, Iterations: 20, Expansion: 1})
 	journalForms = append(journalForms, []struct {
 		name  string
 		steps []string
@@ -27,5 +29,20 @@ func init() {
 			[]string{"BF.RESERVE f 0.2 7 EXPANSION 3", "BF.ADD f a"}},
 		{"loaded bloom filter", []string{"BF.LOADCHUNK f 1 " + string(filter.Header()), "BF.LOADCHUNK f 2 " + string(bits),
 			"BF.ADD f a", "BF.ADD f b"}, nil},
+		{"cuckoo filter", []string{"CF.RESERVE f 4 EXPANSION 1", "CF.ADD f a", "CF.ADDNX f b", "CF.ADDNX f b",
+			"CF.INSERT f ITEMS a a a a a", "CF.INSERTNX f ITEMS a c", "CF.DEL f a", "CF.DEL f a", "CF.COMPACT f", "CF.ADD f a"}, nil},
+		{"cuckoo filter by directives", []string{"CONFIG SET cf-initial-size 7 cf-bucket-size 3 cf-max-iterations 5",
+			"CF.INSERT g CAPACITY 9 ITEMS x", "CF.RESERVE h 100", "CF.ADDNX i a", "CF.ADD f a"},
+			[]string{"CF.RESERVE f 7 BUCKETSIZE 3 MAXITERATIONS 5 EXPANSION 1", "CF.ADD f a"}},
+		{"loaded cuckoo filter", []string{"CF.LOADCHUNK f 1 " + string(cuckooFilter.Header()), "CF.ADD f a"}, nil},
+		{"count-min sketch", []string{"CMS.INITBYDIM a 20 3", "CMS.INITBYDIM b 20 3", "CMS.INITBYPROB c 0.1 0.1",
+			"CMS.INCRBY a x 1 y 2", "CMS.INCRBY b y 2 z 3000000000", "CMS.INCRBY b z 3000000000",
+			"CMS.MERGE b 2 a a WEIGHTS 2 3"}, nil},
+		{"top-k list", []string{"TOPK.RESERVE t 2 2 2 0.9", "TOPK.ADD t a b c d a b c", "TOPK.INCRBY t a 7 b 30 e 9",
+			"TOPK.ADD t d e f g h i", "TOPK.INCRBY t z 40"}, nil},
+		{"t-digest", []string{"TDIGEST.CREATE a COMPRESSION 2", "TDIGEST.CREATE b",
+			"TDIGEST.ADD a 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24", "TDIGEST.QUANTILE a 0.5",
+			"TDIGEST.ADD b 7", "TDIGEST.MERGE c 2 a b", "TDIGEST.MERGE b 1 a", "TDIGEST.RESET a", "TDIGEST.ADD a 1",
+			"TDIGEST.MERGE b 1 c COMPRESSION 5 OVERRIDE"}, nil},
 	}...)
 }

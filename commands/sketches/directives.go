@@ -6,6 +6,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -14,6 +15,11 @@ func init() {
 	config.Register(config.Directive{Name: "bf-error-rate", Default: "0.01", Check: checkRate})
 	integer("bf-initial-size", 100, 1, 1<<20)
 	integer("bf-expansion-factor", 2, 0, maxExpansion)
+	integer("cf-initial-size", 1024, 1, 1<<20)
+	integer("cf-bucket-size", 2, 1, cuckoo.MaxBucketSize)
+	integer("cf-max-iterations", 20, 1, cuckoo.MaxIterations)
+	integer("cf-expansion-factor", 1, 0, maxExpansion)
+	integer("cf-max-expansions", 32, 1, 65535)
 }
 
 // integer registers a directive that is a number between min and max.

@@ -103,13 +103,6 @@ func (b *Bytes) from(first int) iter.Seq2[int, []byte] {
 	}
 }
 
-// clear gives up all that was written.
-func (b *Bytes) clear() {
-	for i := range b.groups {
-		b.groups[i].pages = nil
-	}
-}
-
 // clone returns a copy, of which nothing is noted.
 func (b *Bytes) clone() Bytes {
 	c := NewBytes(int(b.size), int(b.pages))

@@ -103,14 +103,22 @@ func (v *Value) Write(array, page int) []byte {
 	return p
 }
 
-// Clear makes all bytes of an array 0.
-func (v *Value) Clear(array int) {
+// Truncate makes all bytes of an array 0 from a page on, and gives up their memory.
+func (v *Value) Truncate(array, page int) {
 	b := &v.arrays[array]
-	for i, page := range b.All() {
+	for i, p := range b.from(page) {
 		v.Write(array, i)
-		v.written -= listpack.Allocated(len(page))
+		v.written -= listpack.Allocated(len(p))
+		b.groups[i/groupPages].pages[i%groupPages] = nil
 	}
-	b.clear()
+}
+
+// DropArray removes the last array.
+func (v *Value) DropArray() {
+	last := len(v.arrays) - 1
+	v.Truncate(last, 0)
+	v.NoteHead()
+	v.arrays = v.arrays[:last]
 }
 
 // NoteHead must be called before something changes that AppendHead writes.

@@ -6,21 +6,29 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/bloom"
+	"github.com/atomredis/atomredis/engine/countmin"
+	"github.com/atomredis/atomredis/engine/cuckoo"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/tdigest"
+	"github.com/atomredis/atomredis/engine/topk"
 )
 
 // kinds is all that files and payloads know of the types of values. What a type says here stands in a file of its own;
 // string values are short enough to stand at the end of this one. A type that is not in the table has no form: it
 // cannot be dumped, nor written to a file. No other code of this package asks for a type.
 var kinds = [...]kind{
-	engine.String: stringKind,
-	engine.List:   listKind,
-	engine.Set:    setKind,
-	engine.ZSet:   zsetKind,
-	engine.Hash:   hashKind,
-	engine.Stream: streamKind,
-	engine.Bloom:  sketchKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
-	engine.JSON:   jsonKind,
+	engine.String:   stringKind,
+	engine.List:     listKind,
+	engine.Set:      setKind,
+	engine.ZSet:     zsetKind,
+	engine.Hash:     hashKind,
+	engine.Stream:   streamKind,
+	engine.Bloom:    sketchKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
+	engine.Cuckoo:   sketchKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
+	engine.CountMin: sketchKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
+	engine.TopK:     sketchKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
+	engine.TDigest:  sketchKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
+	engine.JSON:     jsonKind,
 }
 
 // kind is how values of a type are read and written.

@@ -1,0 +1,340 @@
+// Package cuckoo has cuckoo filters that grow: a stack of sub-filters of buckets, which have a byte for each item.
+//
+// An item belongs to one of two buckets of a sub-filter, and the number of one follows from that of the other and the
+// byte. If both are full, one of the bytes there moves to its other bucket, and so on. Both are in one page: a byte does
+// not tell enough apart for more of them to fill well, and a checkpoint writes one page for an item.
+package cuckoo
+
+import (
+	"errors"
+	"math/bits"
+	"unsafe"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/atomredis/atomredis/engine/paged"
+)
+
+const (
+	// MaxBucketSize is the largest size of a bucket.
+	MaxBucketSize = 255
+	// MaxIterations is the most that Options.Iterations may be.
+	MaxIterations = 1<<16 - 1
+	// maxBuckets is the most that a sub-filter may have.
+	maxBuckets = 1 << 36
+	// maxLinks is how many sub-filters there may be.
+	maxLinks = paged.MaxArrays
+)
+
+// Errors of Add.
+var (
+	// ErrFull says that there is no room for an item in a filter that does not grow.
+	ErrFull = errors.New("the filter is full")
+	// ErrLimit says that there is no room, and the filter has grown as often as it may.
+	ErrLimit = errors.New("the filter cannot grow any more")
+)
+
+// Options are what a filter is made by.
+type Options struct {
+	Capacity   uint64 // how many items the first sub-filter is made for, at least twice BucketSize
+	BucketSize uint32 // items in a bucket, from 1 to MaxBucketSize
+	Iterations uint32 // how often an item moves before the filter counts as full, from 1 to MaxIterations
+	Expansion  uint32 // how many times as large each further sub-filter is, rounded up to a power of two; 0: there is none
+}
+
+// Filter is a cuckoo filter.
+type Filter struct {
+	paged.Value
+	bucketSize, iterations, expansion uint32
+	links                             []uint64 // how many buckets the sub-filters have, a power of two
+	items, deleted                    uint64
+}
+
+// buckets returns how many buckets the first sub-filter has.
+func (o Options) buckets() uint64 { return powerOfTwo(o.Capacity / uint64(max(o.BucketSize, 1))) }
+
+// powerOfTwo rounds up.
+func powerOfTwo(n uint64) uint64 {
+	if n <= 1 {
+		return n
+	}
+	return 1 << bits.Len64(n-1)
+}
+
+// Bytes returns how many bytes the first sub-filter of a filter takes once it has many items; ok is false if there can
+// be no such filter.
+func (o Options) Bytes() (n uint64, ok bool) {
+	if o.BucketSize < 1 || o.BucketSize > MaxBucketSize || o.Iterations < 1 || o.Iterations > MaxIterations ||
+		o.Capacity > maxBuckets || o.buckets() < 2 || o.Expansion > 1<<31 {
+		return 0, false
+	}
+	n = o.buckets() * uint64(o.BucketSize)
+	return n, n <= paged.MaxBytes
+}
+
+// New returns an empty filter; nil if Options.Bytes says that there can be none.
+func New(o Options) *Filter {
+	if _, ok := o.Bytes(); !ok {
+		return nil
+	}
+	f := &Filter{bucketSize: o.BucketSize, iterations: o.Iterations, expansion: uint32(powerOfTwo(uint64(o.Expansion)))}
+	f.Init(f)
+	f.push(o.buckets())
+	return f
+}
+
+// push adds a sub-filter.
+func (f *Filter) push(buckets uint64) {
+	inPage := f.bucketsInPage(buckets)
+	f.AddArray(paged.NewBytes(int(inPage*uint64(f.bucketSize)), int(buckets/inPage)))
+	f.links = append(f.links, buckets)
+}
+
+// bucketsInPage returns how many buckets are in a page: a power of two.
+func (f *Filter) bucketsInPage(buckets uint64) uint64 {
+	return min(buckets, f.pageMask()+1)
+}
+
+// pageMask has the bits that buckets of a page differ in, unless there are fewer of them.
+func (f *Filter) pageMask() uint64 { return 1<<(bits.Len32(paged.PageSize/f.bucketSize)-1) - 1 }
+
+// Bytes returns how many bytes all sub-filters take once they have many items.
+func (f *Filter) Bytes() (n uint64) {
+	for _, buckets := range f.links {
+		n += buckets * uint64(f.bucketSize)
+	}
+	return n
+}
+
+// place is where an item belongs: a bucket of each sub-filter, in the lower bits of the number, and the byte for it,
+// which is not 0.
+type place struct {
+	bucket uint64
+	print  byte
+}
+
+func placeOf(item []byte) place {
+	h := xxh3.Hash128(item)
+	return place{h.Hi, byte(h.Lo%255) + 1}
+}
+
+// other returns the other place of an item: another bucket of the same page, whatever the sub-filter.
+func (f *Filter) other(p place) place {
+	p.bucket ^= (uint64(p.print)*0x9e3779b97f4a7c15>>20 | 1) & f.pageMask()
+	return p
+}
+
+// bucket returns the bytes of a bucket to be read; nil if nothing was ever in its page.
+func (f *Filter) bucket(link int, p place) []byte {
+	page, i := f.at(link, p)
+	b := f.Array(link).Page(page)
+	if b == nil {
+		return nil
+	}
+	return b[i : i+int(f.bucketSize)]
+}
+
+// at returns the page of a bucket, and where it begins there.
+func (f *Filter) at(link int, p place) (page, i int) {
+	bucket, inPage := p.bucket&(f.links[link]-1), f.bucketsInPage(f.links[link])
+	return int(bucket / inPage), int(bucket%inPage) * int(f.bucketSize)
+}
+
+// set changes a byte of a bucket.
+func (f *Filter) set(link int, p place, slot int, print byte) {
+	page, i := f.at(link, p)
+	f.Write(link, page)[i+slot] = print
+}
+
+// find returns the slot of a byte in a bucket, -1 if it is not there.
+func (f *Filter) find(link int, p place, print byte) int {
+	b := f.bucket(link, p)
+	if b == nil && print == 0 {
+		return 0
+	}
+	for slot, have := range b {
+		if have == print {
+			return slot
+		}
+	}
+	return -1
+}
+
+// Count returns how often an item was added, or more.
+func (f *Filter) Count(item []byte) (n int) {
+	p := placeOf(item)
+	for link := range f.links {
+		for _, p := range [...]place{p, f.other(p)} {
+			for _, print := range f.bucket(link, p) {
+				if print == p.print {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Has reports whether the filter has an item, or seems to.
+func (f *Filter) Has(item []byte) bool {
+	_, _, _, ok := f.locate(placeOf(item))
+	return ok
+}
+
+// locate returns where an item is.
+func (f *Filter) locate(p place) (link int, at place, slot int, ok bool) {
+	for link = len(f.links) - 1; link >= 0; link-- {
+		for _, at := range [...]place{p, f.other(p)} {
+			if slot := f.find(link, at, p.print); slot >= 0 {
+				return link, at, slot, true
+			}
+		}
+	}
+	return 0, at, 0, false
+}
+
+// Delete removes an item once. It reports false if it is not there. One that was never added must not be deleted:
+// another may go in its place.
+func (f *Filter) Delete(item []byte) bool {
+	link, at, slot, ok := f.locate(placeOf(item))
+	if ok {
+		f.NoteHead()
+		f.set(link, at, slot, 0)
+		f.items--
+		f.deleted++
+	}
+	return ok
+}
+
+// Add adds an item, once more if it is there. There are to be no more than links sub-filters.
+func (f *Filter) Add(item []byte, links int) error {
+	p := placeOf(item)
+	f.NoteHead()
+	if f.put(p, len(f.links)) || f.move(p) {
+		f.items++
+		return nil
+	}
+	last := f.links[len(f.links)-1]
+	switch {
+	case f.expansion == 0:
+		return ErrFull
+	case len(f.links) >= min(links, maxLinks) || last > maxBuckets/uint64(f.expansion) ||
+		f.Bytes()+last*uint64(f.expansion)*uint64(f.bucketSize) > paged.MaxBytes:
+		return ErrLimit
+	}
+	f.push(last * uint64(f.expansion))
+	f.put(p, len(f.links))
+	f.items++
+	return nil
+}
+
+// put puts an item where there is room for it, in one of the first so many sub-filters.
+func (f *Filter) put(p place, links int) bool {
+	for link := links - 1; link >= 0; link-- {
+		for _, at := range [...]place{p, f.other(p)} {
+			if slot := f.find(link, at, 0); slot >= 0 {
+				f.set(link, at, slot, p.print)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// move makes room for an item in the last sub-filter. If it does not succeed all is as before.
+func (f *Filter) move(p place) bool {
+	type step struct {
+		at   place
+		slot int
+	}
+	link, choice := len(f.links)-1, p.bucket
+	var steps []step
+	for range f.iterations {
+		choice = choice*6364136223846793005 + 1442695040888963407 // any slot, but the same each time that all is the same
+		b := f.bucket(link, p)
+		slot := int((choice >> 33) % uint64(len(b)))
+		for range len(b) - 1 {
+			if b[slot] != p.print { // one that is equal would only come back
+				break
+			}
+			slot = (slot + 1) % len(b)
+		}
+		print := b[slot]
+		steps = append(steps, step{p, slot})
+		f.set(link, p, slot, p.print)
+		p = f.other(place{p.bucket, print})
+		if free := f.find(link, p, 0); free >= 0 {
+			f.set(link, p, free, p.print)
+			return true
+		}
+	}
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := steps[i]
+		print := f.bucket(link, s.at)[s.slot]
+		f.set(link, s.at, s.slot, p.print)
+		p.print = print
+	}
+	return false
+}
+
+// Compact moves items to older sub-filters that have room for them, and removes sub-filters that are empty then. It
+// reports whether anything has changed.
+func (f *Filter) Compact() (changed bool) {
+	for last := len(f.links) - 1; last > 0; last-- {
+		left := false
+		inPage := f.bucketsInPage(f.links[last])
+		for page, b := range f.Array(last).All() {
+			for i, print := range b {
+				if print == 0 {
+					continue
+				}
+				p := place{uint64(page)*inPage + uint64(i/int(f.bucketSize)), print}
+				if f.put(p, last) {
+					f.set(last, p, i%int(f.bucketSize), 0)
+					changed = true
+				} else {
+					left = true
+				}
+			}
+		}
+		if left {
+			break
+		}
+		f.links = f.links[:last]
+		f.DropArray()
+		changed = true
+	}
+	return changed
+}
+
+// Items returns how many items there are, each as often as it is there.
+func (f *Filter) Items() uint64 { return f.items }
+
+// Deleted returns how many items were deleted.
+func (f *Filter) Deleted() uint64 { return f.deleted }
+
+// BucketSize returns how many items a bucket has.
+func (f *Filter) BucketSize() int { return int(f.bucketSize) }
+
+// Iterations returns how often an item moves before the filter counts as full.
+func (f *Filter) Iterations() int { return int(f.iterations) }
+
+// Expansion returns how many times as large each further sub-filter is.
+func (f *Filter) Expansion() int { return int(f.expansion) }
+
+// Links returns how many buckets the sub-filters have. They must not be changed.
+func (f *Filter) Links() []uint64 { return f.links }
+
+// Clone returns a copy.
+func (f *Filter) Clone() *Filter {
+	c := &Filter{bucketSize: f.bucketSize, iterations: f.iterations, expansion: f.expansion,
+		links: append([]uint64(nil), f.links...), items: f.items, deleted: f.deleted}
+	c.Init(c)
+	f.CopyTo(&c.Value)
+	return c
+}
+
+// MemoryUsage returns how many bytes of memory the filter takes.
+func (f *Filter) MemoryUsage() int {
+	return int(unsafe.Sizeof(*f)) + 8*cap(f.links) + f.Value.MemoryUsage()
+}

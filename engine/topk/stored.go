@@ -1,0 +1,89 @@
+package topk
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/paged"
+)
+
+// format is the first byte of a head. It stands for the hash function, the places of counters and the generator too.
+const format = 1
+
+// maxSmallItems is how many items a list may have that is stored whole.
+const maxSmallItems = 64
+
+// Large reports whether the list must be stored in parts.
+func (l *List) Large() bool { return len(l.nodes) > maxSmallItems || l.Value.Large() }
+
+// AppendHead appends the stored form of all but the pages and the items: the format, the decay and the state of the
+// generator in eight bytes each, and as unsigned varints k, width and depth.
+func (l *List) AppendHead(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(append(dst, format), math.Float64bits(l.decay))
+	dst = binary.LittleEndian.AppendUint64(dst, l.random)
+	return binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(dst, l.k), l.width), l.depth)
+}
+
+// slotName is the name of the item in a slot: the number in four bytes.
+func slotName(slot int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(slot)) }
+
+// slotOf returns the number behind the name of an item.
+func slotOf(name string) (slot int, ok bool) {
+	if len(name) != 4 {
+		return 0, false
+	}
+	return int(binary.BigEndian.Uint32([]byte(name))), true
+}
+
+// AppendItem implements paged.Items: the count as an unsigned varint, and the item.
+func (l *List) AppendItem(dst []byte, name string) (out []byte, ok bool) {
+	slot, ok := slotOf(name)
+	if !ok || slot >= len(l.nodes) {
+		return dst, false
+	}
+	return append(binary.AppendUvarint(dst, uint64(l.nodes[slot].count)), l.nodes[slot].item...), true
+}
+
+// ItemsFrom implements paged.Items.
+func (l *List) ItemsFrom(name string, fn func(name string) bool) {
+	slot, _ := slotOf(name)
+	for ; slot < len(l.nodes); slot++ {
+		name := slotName(int32(slot))
+		if !fn(unsafe.String(unsafe.SliceData(name), len(name))) {
+			return
+		}
+	}
+}
+
+// decodeHead returns the list of a head, without any counts and items.
+func decodeHead(head []byte) (*List, error) {
+	if len(head) == 0 || head[0] != format {
+		return nil, errHead
+	}
+	r := paged.NewReader(head[1:])
+	decay, random := math.Float64frombits(r.Fixed()), r.Fixed()
+	l := New(r.Uint(1, MaxK), r.Uint(1, math.MaxUint64), r.Uint(1, MaxDepth), decay)
+	if err := r.Err("top-k"); err != nil || l == nil {
+		return nil, errHead
+	}
+	l.random = random
+	return l, nil
+}
+
+// addStored adds an item that was stored.
+func addStored(l *List, name, data []byte) error {
+	slot, ok := slotOf(string(name))
+	count, n := binary.Uvarint(data)
+	if !ok || n <= 0 || count == 0 || count > math.MaxUint32 || slot != len(l.nodes) || uint64(slot) >= l.k || l.Has(data[n:]) {
+		return errItem
+	}
+	l.append(node{item: string(data[n:]), count: uint32(count)})
+	return nil
+}
+
+// NewLoader returns what builds a list from its parts.
+func NewLoader() *paged.Loader[*List] { return &paged.Loader[*List]{Head: decodeHead, Item: addStored} }
+
+// DecodeBlob returns the list that AppendBlob has stored, or an error if b is not one. It does not keep b.
+func DecodeBlob(b []byte) (*List, error) { return NewLoader().Decode(b) }

@@ -1,0 +1,312 @@
+// Package topk finds the items that come most often: a HeavyKeeper, a table of counters that items must share and that
+// lose against one another, and a heap of the items that have most.
+//
+// A counter loses with a probability that falls with what it has. Chance is a generator that is part of the value, so
+// that who repeats the same calls gets the same result.
+package topk
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/bits"
+	"slices"
+	"unsafe"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/atomredis/atomredis/engine/listpack"
+	"github.com/atomredis/atomredis/engine/paged"
+)
+
+const (
+	// MaxK is the largest number of items that are listed.
+	MaxK = 1 << 24
+	// MaxDepth is the largest number of rows.
+	MaxDepth = 255
+	// MaxIncrement is the most that Add takes at once.
+	MaxIncrement = 100_000
+
+	cellSize = 8 // what an item is known by, and the count
+	inPage   = paged.PageSize / cellSize
+)
+
+var (
+	errHead = errors.New("top-k: the stored head is malformed")
+	errItem = errors.New("top-k: a stored item is malformed")
+)
+
+// List is a list of the items that come most often.
+type List struct {
+	paged.Value
+	k, width, depth uint64
+	decay           float64
+	random          uint64 // state of the generator
+
+	nodes     []node           // the items, in no order, where they are stored
+	heap      []int32          // the nodes, as a heap with the least in front
+	byItem    map[string]int32 // the nodes
+	itemBytes int
+}
+
+// node is an item of the list.
+type node struct {
+	item  string
+	count uint32
+	at    int32 // in the heap
+}
+
+// Bytes returns how many bytes the table takes once it has many items; ok is false if there can be none.
+func Bytes(width, depth uint64) (n uint64, ok bool) {
+	hi, n := bits.Mul64(width, depth)
+	if hi > 0 || n == 0 || depth > MaxDepth || n > paged.MaxBytes/cellSize {
+		return 0, false
+	}
+	return cellSize * n, true
+}
+
+// New returns an empty list of k items, with a table of so many counters in so many rows; nil if Bytes says that there
+// can be none. decay, above 0 and up to 1, is the probability with which a counter of 1 loses against another item;
+// that of n is its n-th power.
+func New(k, width, depth uint64, decay float64) *List {
+	bytes, ok := Bytes(width, depth)
+	if !ok || k == 0 || k > MaxK || !(decay > 0 && decay <= 1) {
+		return nil
+	}
+	l := &List{k: k, width: width, depth: depth, decay: decay, byItem: map[string]int32{}}
+	l.Init(l)
+	pages := (bytes + paged.PageSize - 1) / paged.PageSize
+	l.AddArray(paged.NewBytes(int(min(bytes, paged.PageSize)), int(pages)))
+	return l
+}
+
+// Add counts an item n times more, up to MaxIncrement. If another item leaves the list for it, that is returned.
+func (l *List) Add(item []byte, n uint32) (expelled string, ok bool) {
+	if n == 0 {
+		return "", false
+	}
+	l.NoteHead() // the generator
+	h := xxh3.Hash128(item)
+	print := uint32(h.Lo >> 32)
+	listed, isListed := l.byItem[string(item)]
+	least := uint32(0) // that an item of the list has
+	if len(l.heap) > 0 {
+		least = l.nodes[l.heap[0]].count
+	}
+	most := uint32(0) // that a counter has now
+	row, state := uint64(0), h.Lo
+	for range l.depth {
+		column, _ := bits.Mul64(state, l.width)
+		cell := row + column
+		state = state*0xd1342543de82ef95 + (h.Hi | 1)
+		row += l.width
+		// An item that has more than the least in the list, and is not there, is another one that looks the same.
+		if count, own := l.touch(cell, print, n, func(count uint32) bool { return isListed || count <= least }); own {
+			most = max(most, count)
+		}
+	}
+	switch {
+	case isListed:
+		if most > l.nodes[listed].count {
+			l.NoteItem(slotName(listed))
+			l.nodes[listed].count = most
+			l.down(int(l.nodes[listed].at))
+		}
+	case uint64(len(l.nodes)) < l.k:
+		if most > 0 {
+			l.append(node{item: string(item), count: most})
+		}
+	case most >= least:
+		slot := l.heap[0]
+		expelled, ok = l.nodes[slot].item, true
+		l.NoteItem(slotName(slot))
+		delete(l.byItem, expelled)
+		l.itemBytes += listpack.Allocated(len(item)) - listpack.Allocated(len(expelled))
+		l.nodes[slot] = node{item: string(item), count: most}
+		l.byItem[l.nodes[slot].item] = slot
+		l.down(0)
+	}
+	return expelled, ok
+}
+
+// touch counts in a cell: what it has more if it is the item's own and grows says that it may be, or less. It returns
+// what the item has there.
+func (l *List) touch(cell uint64, print, n uint32, grows func(count uint32) bool) (count uint32, own bool) {
+	page, i := int(cell/inPage), int(cell%inPage)*cellSize
+	have := uint64(0)
+	if b := l.Array(0).Page(page); b != nil {
+		have = binary.LittleEndian.Uint64(b[i:])
+	}
+	whose, count := uint32(have>>32), uint32(have)
+	switch {
+	case count == 0:
+		whose, count = print, n
+	case whose == print:
+		if grows(count) {
+			count = uint32(min(uint64(count)+uint64(n), math.MaxUint32))
+		}
+	default:
+		for p := power(l.decay, count); n > 0 && p > negligible; n-- {
+			if l.chance() >= p {
+				continue
+			}
+			if count--; count == 0 {
+				whose, count = print, n
+				break
+			}
+			p = power(l.decay, count)
+		}
+	}
+	if now := uint64(whose)<<32 | uint64(count); now != have {
+		binary.LittleEndian.PutUint64(l.Write(0, page)[i:], now)
+	}
+	return count, whose == print
+}
+
+// negligible is a probability that is taken for 0.
+const negligible = 1e-12
+
+// power returns x to the n-th power. It has no steps that some processors do in another way.
+func power(x float64, n uint32) float64 {
+	p := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			p *= x
+		}
+		x *= x
+	}
+	return p
+}
+
+// chance returns a number from 0 to below 1: splitmix64.
+func (l *List) chance() float64 {
+	l.random += 0x9e3779b97f4a7c15
+	z := l.random
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return float64((z^z>>31)>>11) / (1 << 53)
+}
+
+// append adds a node.
+func (l *List) append(n node) {
+	slot := int32(len(l.nodes))
+	l.NoteItem(slotName(slot))
+	n.at = slot
+	l.nodes = append(l.nodes, n)
+	l.heap = append(l.heap, slot)
+	l.byItem[n.item] = slot
+	l.itemBytes += listpack.Allocated(len(n.item))
+	l.up(len(l.heap) - 1)
+}
+
+// less orders the heap: of those with equal counts, one way or the other is as good, but it must always be the same.
+func (l *List) less(a, b int32) bool { return l.compare(a, b) < 0 }
+
+func (l *List) compare(a, b int32) int {
+	return cmp.Or(cmp.Compare(l.nodes[a].count, l.nodes[b].count), cmp.Compare(l.nodes[b].item, l.nodes[a].item))
+}
+
+func (l *List) up(i int) {
+	for i > 0 && l.less(l.heap[i], l.heap[(i-1)/2]) {
+		l.swap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+}
+
+func (l *List) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(l.heap) {
+			return
+		}
+		if child+1 < len(l.heap) && l.less(l.heap[child+1], l.heap[child]) {
+			child++
+		}
+		if !l.less(l.heap[child], l.heap[i]) {
+			return
+		}
+		l.swap(i, child)
+		i = child
+	}
+}
+
+func (l *List) swap(i, j int) {
+	l.heap[i], l.heap[j] = l.heap[j], l.heap[i]
+	l.nodes[l.heap[i]].at, l.nodes[l.heap[j]].at = int32(i), int32(j)
+}
+
+// Has reports whether an item is in the list.
+func (l *List) Has(item []byte) bool {
+	_, ok := l.byItem[string(item)]
+	return ok
+}
+
+// Count returns an estimate of how often an item was counted.
+func (l *List) Count(item []byte) (n uint32) {
+	if slot, ok := l.byItem[string(item)]; ok {
+		return l.nodes[slot].count
+	}
+	h := xxh3.Hash128(item)
+	row, state := uint64(0), h.Lo
+	for range l.depth {
+		column, _ := bits.Mul64(state, l.width)
+		cell := row + column
+		state = state*0xd1342543de82ef95 + (h.Hi | 1)
+		row += l.width
+		b := l.Array(0).Page(int(cell / inPage))
+		if b == nil {
+			continue
+		}
+		have := binary.LittleEndian.Uint64(b[cell%inPage*cellSize:])
+		if uint32(have>>32) == uint32(h.Lo>>32) {
+			n = max(n, uint32(have))
+		}
+	}
+	return n
+}
+
+// Each calls fn with the items of the list, those with most first.
+func (l *List) Each(fn func(item string, count uint32)) {
+	order := slices.Clone(l.heap)
+	slices.SortFunc(order, func(a, b int32) int { return l.compare(b, a) })
+	for _, slot := range order {
+		fn(l.nodes[slot].item, l.nodes[slot].count)
+	}
+}
+
+// Len returns how many items are in the list.
+func (l *List) Len() int { return len(l.nodes) }
+
+// K returns how many items there may be.
+func (l *List) K() uint64 { return l.k }
+
+// Width returns the number of counters in a row.
+func (l *List) Width() uint64 { return l.width }
+
+// Depth returns the number of rows.
+func (l *List) Depth() uint64 { return l.depth }
+
+// Decay returns what New was given.
+func (l *List) Decay() float64 { return l.decay }
+
+// Clone returns a copy.
+func (l *List) Clone() *List {
+	c := &List{k: l.k, width: l.width, depth: l.depth, decay: l.decay, random: l.random, nodes: slices.Clone(l.nodes),
+		heap: slices.Clone(l.heap), byItem: make(map[string]int32, len(l.byItem)), itemBytes: l.itemBytes}
+	for i := range c.nodes {
+		c.byItem[c.nodes[i].item] = int32(i)
+	}
+	c.Init(c)
+	l.CopyTo(&c.Value)
+	return c
+}
+
+// inMap is about how many bytes of memory a map takes for a node.
+const inMap = 40
+
+// MemoryUsage returns how many bytes of memory the list takes.
+func (l *List) MemoryUsage() int {
+	return int(unsafe.Sizeof(*l)) + cap(l.nodes)*int(unsafe.Sizeof(node{})) + 4*cap(l.heap) + inMap*len(l.nodes) +
+		l.itemBytes + l.Value.MemoryUsage()
+}
