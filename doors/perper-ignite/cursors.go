@@ -13,10 +13,13 @@ type cursor interface {
 	// next appends the next page to a reply: how many rows there are, the rows, and whether there are more. It reports
 	// that too.
 	next(r *request) (more bool, err error)
+	// cost returns how many bytes it keeps, about.
+	cost() int
 }
 
-// What a page may cost.
+// What a page may cost, and what cursors of a peer may keep unless there is only one.
 const (
+	maxKept      = 64 << 20
 	maxPage      = 1 << 16 // rows
 	maxPageBytes = 16 << 20
 	defaultPage  = 1024
@@ -33,8 +36,12 @@ func pageOf(n int32) int {
 // open answers with the first page of a query, behind what begin appends, and keeps the rest.
 func (r *request) open(c cursor, begin func()) error {
 	p := r.p
-	if len(p.cursors) >= maxCursors {
-		return &failure{ignite.StatusManyCursors, "Too many open cursors: " + strconv.Itoa(maxCursors)}
+	kept := c.cost()
+	for _, other := range p.cursors {
+		kept += other.cost()
+	}
+	if len(p.cursors) >= maxCursors || len(p.cursors) > 0 && kept > maxKept {
+		return &failure{ignite.StatusManyCursors, "Too many open cursors: " + strconv.Itoa(len(p.cursors))}
 	}
 	p.lastCursor++
 	r.appendInt64(p.lastCursor)
@@ -98,6 +105,9 @@ type scanning struct {
 	found [][]byte // keys, each with its value, that no page had yet
 }
 
+// cost implements cursor: it has little more than what a page has left.
+func (s *scanning) cost() int { return 0 }
+
 func (r *request) scan() error {
 	filter := r.Object()
 	if r.Err() == nil && binary.Code(filter[0]) != binary.Null {
@@ -112,8 +122,6 @@ func (r *request) scan() error {
 	s.begun = partition > 0 // everything is in the first one
 	return r.open(s, func() {})
 }
-
-func (r *request) scanPage() error { return r.page() }
 
 // next implements cursor.
 func (s *scanning) next(r *request) (more bool, err error) {

@@ -376,6 +376,41 @@ func TestScanQueriesHavePages(t *testing.T) {
 	}, deadline, time.Millisecond)
 }
 
+func TestQueriesInSQL(t *testing.T) {
+	s := opened(t)
+	p := connect(t, s)
+	price := objects.ID("price")
+	typ := objects.Type{ID: objects.ID("Item"), Name: "Item", Fields: []objects.TypeField{{Name: "price", Code: 3, ID: price}}}
+	p.ask(3003, typ.Append(nil))
+	p.play(step{1052, "09 0a000000 657865637574696f6e73", ""})
+	items := make([]string, 5)
+	for i := range items {
+		item := objects.AppendObject(nil, typ.ID, []objects.Field{{ID: price, Value: objects.AppendInt(nil, int32(i))}})
+		s.MustDo(t, "PERPER.PUT", "executions", objects.AppendLong(nil, int64(10-i)), item, "RAW")
+		items[i] = hex.EncodeToString(objects.AppendWrapped(nil, item))
+	}
+	sql := func(cache, schema, text, args, names string, page string) string {
+		text = hex.EncodeToString(objects.AppendString(nil, text))
+		return cache + schema + page + "ffffffff" + text + args + "00 00 00 00 00 00 00 0000000000000000" + names
+	}
+	const statement, page2 = `SELECT _VAL FROM "executions".ITEM WHERE price > ?`, "02000000"
+	p.play(
+		step{2004, sql(prefix, null, statement, "01000000"+one, "01", page2),
+			"0100000000000000 01000000 09 04000000 5f56414c 02000000" + items[4] + items[3] + "01"},
+		step{2005, "0100000000000000", "01000000" + items[2] + "00"},
+		step{2005, "0100000000000000", "1011 Failed to find resource with id: 1"},
+		step{2004, sql("00000000 00", null, statement, "01000000 65", "00", page2), "0200000000000000 01000000 00000000 00"},
+		step{2004, sql(prefix, null, "SELECT COUNT(*) FROM ITEM", "00000000", "00", page2),
+			"0300000000000000 01000000 01000000 04 0500000000000000 00"},
+		step{2004, sql("00000000 00", "09 0a000000 657865637574696f6e73", "SELECT COUNT(*) FROM ITEM", "00000000", "00", page2),
+			"0400000000000000 01000000 01000000 04 0500000000000000 00"},
+		step{2004, sql(prefix, null, `SELECT * FROM "other".ITEM`, "00000000", "00", page2), "1 the statement asks another cache"},
+		step{2004, sql(prefix, null, "DROP TABLE ITEM", "00000000", "00", page2), `1 unsupported SQL at "DROP TABLE ITEM"`},
+		step{2004, sql(prefix, null, "SELECT size FROM ITEM", "00000000", "00", page2), `1 Column "SIZE" not found`},
+		step{2004, sql("05000000 00", null, "SELECT * FROM ITEM", "00000000", "00", page2), "1000 Cache does not exist [cacheId=5]"},
+	)
+}
+
 func TestUsersAndRefusals(t *testing.T) {
 	s := opened(t, "requirepass", "secret")
 	p := connect(t, s)

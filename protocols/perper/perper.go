@@ -82,6 +82,8 @@ var commands = []*command.Command{
 		"O(N), where N is the number of its fields and schemas", putType),
 	entry("puttypename", 4, adds|command.Fast, one(typeNamesKey), "Registers the name that a type has on a platform",
 		"platform id name", constant, putTypeName),
+	entry("query", -3, reads, queryKeysOf, "Asks a cache in SQL", "cache statement [ARGS numargs arg [arg ...]] [RAW]",
+		"O(N*log(M)), where N is the number of keys in the cache and M is the number of rows that fit", ask),
 	entry("remove", -3, writes, keysOf, "Removes a key", "cache key [RAW]", logN, remove),
 	entry("removeif", -4, writes, keysOf, "Removes a key that has a value", "cache key value [RAW]", logN, removeIf),
 	entry("replace", -4, adds, keysOf, "Sets the value of a key that has one", "cache key value [RAW]", constant, replace),
@@ -149,8 +151,22 @@ func readMany(c *command.Ctx, group int) (a arguments, ok bool) {
 	return a, a.check()
 }
 
-// take reads n objects, from argument from on, and RAW behind them.
+// take reads n objects that are keys and values, from argument from on, and RAW behind them.
 func (a *arguments) take(c *command.Ctx, from, n int) bool {
+	if !a.takeAny(c, from, n) {
+		return false
+	}
+	for _, object := range a.objects {
+		if binary.Code(object[0]) == binary.Null {
+			c.Err(errNullKey)
+			return false
+		}
+	}
+	return true
+}
+
+// takeAny is take for objects that may be null.
+func (a *arguments) takeAny(c *command.Ctx, from, n int) bool {
 	switch rest := c.Args[from+n:]; {
 	case len(rest) == 1 && command.EqualFold(rest[0], rawWord):
 		a.raw = true
@@ -161,12 +177,8 @@ func (a *arguments) take(c *command.Ctx, from, n int) bool {
 	a.objects = make([][]byte, n)
 	for i, arg := range c.Args[from : from+n] {
 		object, ok := a.object(arg)
-		switch {
-		case !ok:
+		if !ok {
 			c.Err(errObject)
-			return false
-		case binary.Code(object[0]) == binary.Null:
-			c.Err(errNullKey)
 			return false
 		}
 		a.objects[i] = object

@@ -270,6 +270,18 @@ func TestObjectsAreShownWithTheNamesOfTheirTypes(t *testing.T) {
 		> PERPER.TYPENAME 1 5
 		(nil)
 	`)
+	s.MustDo(t, "PERPER.PUT", "c", "number", 5)
+	rows, err := s.MustDo(t, "PERPER.QUERY", "c", "SELECT _KEY FROM Thing WHERE stride = ? ORDER BY _KEY", "ARGS", 1, 5).Slice()
+	require.NoError(t, err)
+	require.Equal(t, "1) \"_KEY\"", rows[0].String())
+	require.Equal(t, "1) 1) \"k\"\n2) 1) \"l\"", rows[1].String())
+	for statement, want := range map[string]string{"SELECT": "BADQUERY unsupported SQL at the end",
+		"SELECT * FROM other.Thing": "BADQUERY the statement asks another cache", "SELECT * FROM No": `BADQUERY Table "NO" not found`} {
+		_, err := s.Do(t.Context(), "PERPER.QUERY", "c", statement)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = s.Do(t.Context(), "PERPER.QUERY", "c", "SELECT * FROM Thing", "ARGS", 2, 5)
+	require.ErrorContains(t, err, "number of args")
 	typ.Fields[0].Code = 9
 	_, err = s.Do(t.Context(), "PERPER.PUTTYPE", typ.Append(nil))
 	require.ErrorContains(t, err, `BADTYPE field "stride" of type "Thing" has another type`)

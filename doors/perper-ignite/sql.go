@@ -1,0 +1,103 @@
+package perperignite
+
+import (
+	"cmp"
+	le "encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/atomredis/atomredis/protocols/perper/binary"
+	"github.com/atomredis/atomredis/protocols/perper/query"
+	"github.com/atomredis/atomredis/resp"
+	"github.com/atomredis/atomredis/wire/ignite"
+)
+
+// answered is a cursor over the rows that a statement has found.
+type answered struct {
+	rows []resp.Reply
+	page int
+	size int // bytes of the rows
+}
+
+// cost implements cursor.
+func (a *answered) cost() int { return a.size }
+
+// sql executes a statement on the cache, or, without one, on the cache that the statement names.
+func (r *request) sql() error {
+	schema := r.String()
+	page := pageOf(r.Int32())
+	most := r.Int32()
+	text := r.String()
+	var args [][]byte
+	for range r.Count(1) {
+		args = append(args, r.Object())
+	}
+	r.Take(1 + 6 + 8) // the kind of the statement, how the work is shared, and the time
+	names := r.Bool()
+	if err := r.end(); err != nil {
+		return err
+	}
+	st, err := query.Parse(text)
+	if err != nil {
+		return &failure{ignite.StatusFailed, err.Error()}
+	}
+	command := []any{text, "ARGS", len(args), args, raw}
+	reply, err := r.onCache("PERPER.QUERY", command...)
+	if named := cmp.Or(st.Cache, schema); named != "" && failureStatus(err) == ignite.StatusNoCache {
+		reply, err = r.run(append([]any{"PERPER.QUERY", named}, command...)...)
+	}
+	if err != nil {
+		if text, ok := strings.CutPrefix(err.Error(), "BADQUERY "); ok {
+			return &failure{ignite.StatusFailed, text}
+		}
+		return err
+	}
+	parts, err := reply.Slice()
+	if err != nil || len(parts) != 2 {
+		return errors.Join(errReply, err)
+	}
+	columns, err := parts[0].Texts()
+	if err != nil {
+		return err
+	}
+	rows, err := parts[1].Slice()
+	if err != nil {
+		return err
+	}
+	if most > 0 {
+		rows = rows[:min(len(rows), int(most))]
+	}
+	return r.open(&answered{rows, page, len(reply.Encoded())}, func() {
+		r.appendInt32(len(columns))
+		if names {
+			for _, name := range columns {
+				r.out = binary.AppendString(r.out, name)
+			}
+		}
+	})
+}
+
+// errReply says that a command has replied what it never does.
+var errReply = errors.New("unexpected reply")
+
+// next implements cursor.
+func (a *answered) next(r *request) (more bool, err error) {
+	at, n := len(r.out), 0
+	r.appendInt32(0)
+	for ; n < a.page && len(a.rows) > 0 && len(r.out)-at < maxPageBytes; n++ {
+		cells, err := a.rows[0].Slice()
+		if err != nil {
+			return false, err
+		}
+		for _, cell := range cells {
+			if err := r.object(cell); err != nil {
+				return false, err
+			}
+		}
+		a.rows = a.rows[1:]
+	}
+	le.LittleEndian.PutUint32(r.out[at:], uint32(n))
+	more = len(a.rows) > 0
+	r.appendBool(more)
+	return more, nil
+}
