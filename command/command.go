@@ -142,6 +142,9 @@ const (
 	AllKeys
 	// OwnGuard is not shown to clients: the command takes its guards itself.
 	OwnGuard
+	// FollowsKeys is not shown to clients: values lead the command to keys that are not among its arguments, for which
+	// it asks with Ctx.Holds.
+	FollowsKeys
 )
 
 // flagNames are the names that COMMAND INFO shows, in bit order.
@@ -194,13 +197,14 @@ const (
 	CatTopK
 	CatTDigest
 	CatJSON
+	CatTimeSeries
 )
 
 // CategoryNames are the names of the categories without the leading '@', in bit order.
 var CategoryNames = [...]string{"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap",
 	"hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection",
 	"transaction",
-	"scripting", "bloom", "cuckoo", "cms", "topk", "tdigest", "json"}
+	"scripting", "bloom", "cuckoo", "cms", "topk", "tdigest", "json", "timeseries"}
 
 // Names returns the categories without the leading '@'.
 func (c Category) Names() []string {

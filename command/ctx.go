@@ -41,6 +41,8 @@ type Ctx struct {
 
 	// Journalled says that the handler has called Journal.
 	Journalled bool
+	// Missing are shards that the handler has asked for with Holds, and that the guard does not hold.
+	Missing uint64
 	// Wait is that of the blocked client, in a call of Block.Try or Block.Cancel.
 	Wait Wait
 }
@@ -139,6 +141,17 @@ func (c *Ctx) JournalDelete(key []byte) { c.Journal(delWord, key) }
 func (c *Ctx) JournalDeadline(key []byte, at int64) {
 	var room [20]byte
 	c.Journal(pexpireatWord, key, strconv.AppendInt(room[:0], at, 10))
+}
+
+// Holds reports whether the guard holds some shards, of keys to which values have led the handler of a command that
+// FollowsKeys. If it does not, the handler must return, having changed and written nothing: it is called again under a
+// guard that holds them too.
+func (c *Ctx) Holds(shards uint64) bool {
+	if c.G.Holds(shards) {
+		return true
+	}
+	c.Missing |= shards
+	return false
 }
 
 // Over reports whether a deadline that a command sets has passed, so that the key or field goes at once. It never has

@@ -115,6 +115,15 @@ func (cmd *Command) Shards(ks *engine.Keyspace, args [][]byte) uint64 {
 	return 0
 }
 
+// ShardsAmong is Shards for a command that shares its guard with others, which cannot get more shards when values lead
+// it to further keys.
+func (cmd *Command) ShardsAmong(ks *engine.Keyspace, args [][]byte) uint64 {
+	if cmd.Flags&FollowsKeys != 0 {
+		return engine.AllShards
+	}
+	return cmd.Shards(ks, args)
+}
+
 // AppendHints appends what the command will use.
 func (cmd *Command) AppendHints(hints []engine.Hint, args [][]byte) []engine.Hint {
 	switch cmd.Lock {

@@ -98,6 +98,9 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 			return nil, err
 		}
 	}
+	if err := g.indexStored(e); err != nil {
+		return nil, err
+	}
 	g.add(e, &g.shard(e.shard).dbs[db])
 	g.SetDeadline(e, h.Deadline)
 	if h.FieldDeadline != 0 {

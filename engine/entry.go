@@ -17,6 +17,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/tdigest"
+	"github.com/atomredis/atomredis/engine/timeseries"
 	"github.com/atomredis/atomredis/engine/topk"
 	"github.com/atomredis/atomredis/engine/zsets"
 )
@@ -332,6 +333,9 @@ func (e *Entry) TopK() *topk.List { return (*topk.List)(e.collection(TopK)) }
 
 // TDigest returns the value of a t-digest.
 func (e *Entry) TDigest() *tdigest.Digest { return (*tdigest.Digest)(e.collection(TDigest)) }
+
+// Series returns the value of a time series.
+func (e *Entry) Series() *timeseries.Series { return (*timeseries.Series)(e.collection(TimeSeries)) }
 
 // collection returns the value of an entry, which must have this type, and brings it into memory if it is not there.
 func (e *Entry) collection(typ Type) unsafe.Pointer {

@@ -123,6 +123,9 @@ func (g *Guard) Now() int64 { return g.now }
 // SetBack makes the guard's time, and that of its record, no later than to, in ms since 1970.
 func (g *Guard) SetBack(to int64) { g.now = min(g.now, to) }
 
+// Shards returns the shards that the guard holds.
+func (g *Guard) Shards() uint64 { return g.locked }
+
 // Holds reports whether the guard holds all of the given shards.
 func (g *Guard) Holds(shards uint64) bool { return shards&g.ks.all&^g.locked == 0 }
 
@@ -239,6 +242,7 @@ func (g *Guard) shardOfKey(key []byte) *shard {
 func (g *Guard) Create(db int, key []byte, value any) *Entry {
 	e := g.insert(db, string(key), nil)
 	e.setCollection(value)
+	g.index(e)
 	return e
 }
 
@@ -274,6 +278,7 @@ func (g *Guard) Exchange(e *Entry, v []byte) (old []byte) {
 // becomeString leaves an entry with a string, or with no value, which is to be overwritten by one.
 func (g *Guard) becomeString(e *Entry) {
 	if e.typ != String {
+		g.unindex(e)
 		g.dropFields(e)
 		g.dropParts(e)
 		e.discard()
@@ -289,9 +294,11 @@ func (g *Guard) OverwriteCollection(e *Entry, value any) {
 	if e.typ == Stream {
 		g.Wake(e)
 	}
+	g.unindex(e)
 	g.dropFields(e)
 	g.dropParts(e)
 	e.setCollection(value)
+	g.index(e)
 	g.SetDeadline(e, 0)
 }
 
@@ -329,6 +336,7 @@ func (g *Guard) Remove(e *Entry, class EventClass, event string) {
 func (g *Guard) unlink(e *Entry) {
 	g.SetDeadline(e, 0)
 	g.dropFields(e)
+	g.unindex(e)
 	g.Wake(e)
 	s := g.shard(e.shard)
 	g.preserve(e)
@@ -459,7 +467,7 @@ func (g *Guard) NotifyEmpty(db int, key []byte) {
 func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 	at := e.deadline
 	e.LoadWhole() // it is found by its key
-	fields := g.fieldDeadline(e)
+	fields, carried := g.fieldDeadline(e), g.unindex(e)
 	g.unlink(e)
 	moved := g.insert(db, stringOf(key), nil)
 	if moved.typ = e.typ; e.obj == nil {
@@ -468,6 +476,9 @@ func (g *Guard) Move(e *Entry, db int, key []byte) *Entry {
 		const withValue = flagParts | flagUnloaded
 		moved.obj, moved.flags = e.obj, moved.flags&^withValue|e.flags&withValue
 		g.ks.loans.moved(moved)
+	}
+	if len(carried) > 0 {
+		g.indexAs(moved, carried)
 	}
 	moved.form, moved.access = e.form, e.access
 	g.SetDeadline(moved, at)
@@ -488,6 +499,7 @@ func (g *Guard) Copy(e *Entry, db int, key []byte) *Entry {
 	e.Load() // before there is a copy: it may fail
 	c := g.insert(db, stringOf(key), nil)
 	c.copyValue(e)
+	g.index(c)
 	g.SetDeadline(c, e.deadline)
 	if c.typ == Hash {
 		g.schedule(c)
@@ -641,6 +653,9 @@ func (g *Guard) Flush(db int) int {
 	removed := 0
 	emptied := make([]bool, g.ks.databases)
 	g.uncountFlushed(first, last)
+	for n := first; n <= last; n++ {
+		g.dropLabels(n)
+	}
 	for i := range g.ks.shards {
 		s := g.shard(uint8(i))
 		index, used := s.indexSize(), 0

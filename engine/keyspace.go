@@ -80,6 +80,7 @@ type Keyspace struct {
 	frequency atomic.Bool  // entries know how often they are accessed, not when
 	used      atomic.Int64 // bytes, if counting
 	loans     loans
+	labels    labelIndex
 	evicting  evictor
 
 	listLimit      atomic.Int64  // of lists that come from the store

@@ -16,6 +16,7 @@ import (
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/engine/tdigest"
+	"github.com/atomredis/atomredis/engine/timeseries"
 	"github.com/atomredis/atomredis/engine/topk"
 	"github.com/atomredis/atomredis/engine/zsets"
 )
@@ -40,6 +41,7 @@ const (
 	CountMin
 	TopK
 	TDigest
+	TimeSeries
 )
 
 // kinds has what is known of each type. Strings are in the entries themselves.
@@ -67,6 +69,9 @@ var kinds = [...]kind{
 		func(s storedParts) (*topk.List, error) { return loadWith(s, topk.NewLoader()) }),
 	TDigest: newKind("TDIS-TYPE", (*tdigest.Digest).Clone, unlimited(tdigest.DecodeBlob),
 		func(s storedParts) (*tdigest.Digest, error) { return loadWith(s, tdigest.NewLoader()) }),
+	TimeSeries: carryingLabels(seriesLabels, newKind("TSDB-TYPE", (*timeseries.Series).Clone,
+		unlimited(timeseries.DecodeBlob),
+		func(s storedParts) (*timeseries.Series, error) { return loadWith(s, timeseries.NewLoader()) })),
 }
 
 // typeOf returns the type of a value, and where it is.
@@ -94,6 +99,8 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 		return TopK, unsafe.Pointer(v)
 	case *tdigest.Digest:
 		return TDigest, unsafe.Pointer(v)
+	case *timeseries.Series:
+		return TimeSeries, unsafe.Pointer(v)
 	}
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }
@@ -111,6 +118,8 @@ type kind struct {
 	load func(s storedParts) (value, error)
 	// ahead returns the elements of a value for lookups ahead; nil if the type has none.
 	ahead func(p unsafe.Pointer) dict.Ahead
+	// labels is how the labels of a value are found; nil if the type has none.
+	labels *labelled
 }
 
 // collection is a pointer to a value of a type.
@@ -140,6 +149,12 @@ func newKind[V any, P collection[V]](name string, clone func(P) P, decode func([
 // lookingAhead returns a kind whose elements can be looked up ahead.
 func lookingAhead[V any](ahead func(*V) dict.Ahead, k kind) kind {
 	k.ahead = func(p unsafe.Pointer) dict.Ahead { return ahead((*V)(p)) }
+	return k
+}
+
+// carryingLabels returns a kind whose values carry labels.
+func carryingLabels(l *labelled, k kind) kind {
+	k.labels = l
 	return k
 }
 

@@ -52,6 +52,8 @@ func valueOf(e *engine.Entry) any {
 		return e.TopK()
 	case engine.TDigest:
 		return e.TDigest()
+	case engine.TimeSeries:
+		return e.Series()
 	}
 	panic("no value of a " + e.Type().String())
 }
@@ -298,7 +300,10 @@ var ways = []struct {
 	}},
 	{"copy", false, func(t *testing.T, s *stock) {
 		want := described{}
-		s.each(0, func(_ *engine.Guard, e *engine.Entry) { want.add(1, e) })
+		s.each(0, func(_ *engine.Guard, e *engine.Entry) {
+			v := valueOf(e)
+			want[fmt.Sprint(1, " ", e.Key())] = fmt.Sprint(samples.For(v).Copied(v), " until ", e.Deadline())
+		})
 		if s.storage != nil {
 			s.save()
 			s.unload()

@@ -100,6 +100,9 @@ func (w *Writer) room(n int) {
 	}
 }
 
+// Reserve makes room for replies of n bytes that are about to be written.
+func (w *Writer) Reserve(n int) { w.room(n) }
+
 // Bulk writes a bulk string.
 func (w *Writer) Bulk(b []byte) {
 	w.room(len(b) + 32) // with the header

@@ -15,6 +15,7 @@ import (
 	_ "github.com/atomredis/atomredis/commands/sketches"
 	_ "github.com/atomredis/atomredis/commands/streams"
 	_ "github.com/atomredis/atomredis/commands/strings"
+	_ "github.com/atomredis/atomredis/commands/timeseries"
 	_ "github.com/atomredis/atomredis/commands/transactions"
 	_ "github.com/atomredis/atomredis/commands/zsets"
 	_ "github.com/atomredis/atomredis/protocols/atom"

@@ -149,6 +149,13 @@ func (s *Session) run(c *command.Ctx) {
 		}
 	}()
 	cmd.Do(c)
+	for c.Missing != 0 {
+		if e := s.widen(c); e != "" {
+			c.Err(e)
+			break
+		}
+		cmd.Do(c)
+	}
 	if !counted {
 		return
 	}
@@ -163,6 +170,28 @@ func (s *Session) run(c *command.Ctx) {
 		s.end(c, start)
 	}
 }
+
+// widen takes the guard of the client's own command anew, with the shards that its handler misses.
+func (s *Session) widen(c *command.Ctx) command.Error {
+	shards := c.G.Shards() | c.Missing
+	c.Missing = 0
+	if c.Origin != command.FromClient {
+		return errUndeclaredKey
+	}
+	c.G.Unlock()
+	c.G.Owner = &s.origin
+	if busy := s.srv.scripts.Lock(c.G, shards, s.now); busy != "" {
+		return busy
+	}
+	if s.srv.replica.loading.Load() && c.Cmd.Flags&command.Loading == 0 {
+		return errLoading
+	}
+	return ""
+}
+
+// errUndeclaredKey is the reply to a command, called by a custom command, that must use a key to which a value has led
+// it: nothing else has a guard that does not hold all shards for such a command.
+const errUndeclaredKey command.Error = "ERR the command needs a key that the custom command does not declare"
 
 // panicked ends a call whose handler has panicked. That is a bug, which must not take other clients down. Where the
 // journal repeats the command it got as far when it ran at first, so that it goes on, unless a stored value cannot be

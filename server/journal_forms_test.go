@@ -201,6 +201,8 @@ func dumpValue(e *engine.Entry) string {
 		words = dumpSketch(e.TopK())
 	case engine.TDigest:
 		words = dumpSketch(e.TDigest())
+	case engine.TimeSeries:
+		words = dumpSketch(e.Series())
 	}
 	return strings.Join(words, " ")
 }

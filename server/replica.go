@@ -678,7 +678,7 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 			continue
 		}
 		found[i] = cmd
-		shards |= cmd.Shards(srv.ks, args)
+		shards |= cmd.ShardsAmong(srv.ks, args)
 	}
 	s.now = srv.ks.Now()
 	s.guard.Owner = &s.origin

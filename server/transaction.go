@@ -222,7 +222,7 @@ func (s *Session) Exec(c *command.Ctx) {
 	queue := s.tx.queue
 	shards := shardsOf(s.tx.watches)
 	for _, q := range queue {
-		shards |= q.cmd.Shards(s.srv.ks, q.args)
+		shards |= q.cmd.ShardsAmong(s.srv.ks, q.args)
 	}
 	g := c.G
 	if busy := s.srv.scripts.Lock(g, shards, s.now); busy != "" {

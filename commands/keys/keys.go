@@ -40,11 +40,13 @@ var genericCommands = []*command.Command{
 		Flags:   command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
 		ACL:     command.CatKeyspace,
 		Summary: "Returns a random key of the database", Complexity: "O(1)", Do: cmdRandomkey},
-	{Name: "rename", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write, ACL: command.CatKeyspace,
+	{Name: "rename", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write | command.FollowsKeys,
+		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,UPDATE]"),
 		Summary: "Renames a key, replacing any key of the new name",
 		Syntax:  "key newkey", Complexity: "O(1)", Do: cmdRename},
-	{Name: "renamenx", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write | command.Fast,
+	{Name: "renamenx", Group: "generic", Since: "1.0.0", Arity: 3,
+		Flags:   command.Write | command.Fast | command.FollowsKeys,
 		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[OW,INSERT]"),
 		Summary: "Renames a key if the new name is free", Syntax: "key newkey", Complexity: "O(1)", Do: cmdRenamenx},
@@ -238,6 +240,9 @@ func rename(c *command.Ctx, replace bool) (renamed, ok bool) {
 		return false, true
 	}
 	e.LoadWhole()
+	if !c.HoldsLinks(e) {
+		return false, false
+	}
 	if old := c.G.Write(c.DB, to); old != nil {
 		if !replace {
 			return false, true
@@ -246,6 +251,7 @@ func rename(c *command.Ctx, replace bool) (renamed, ok bool) {
 	}
 	moved := c.G.Move(e, c.DB, to)
 	c.G.Vanished(c.DB, from, engine.EventGeneric, "rename_from")
+	c.Renamed(moved, string(from))
 	c.G.Changed(moved, engine.EventGeneric, "rename_to")
 	return true, true
 }

@@ -29,11 +29,13 @@ type Type struct {
 	describe func(v any) []string
 	// hidden returns what the store keeps of a value beside that, and RDB files do not; it may be nil.
 	hidden func(v any) []string
+	// copied makes what COPY makes of a value; nil if that is the same.
+	copied func(v any) any
 }
 
 // Types are all types.
 var Types = []Type{text, list, set, zset, hash, stream, bloomFilter, document, cuckooFilter,
-	countMin, topKList, tDigest}
+	countMin, topKList, tDigest, series}
 
 // Never is a time in ms since 1970 that no test reaches.
 const Never = 1 << 47
@@ -68,6 +70,14 @@ func (t *Type) Exactly(v any) string {
 		words = append(words, t.hidden(v)...)
 	}
 	return strings.Join(words, " ")
+}
+
+// Copied is Exactly for the copy that COPY makes of a value.
+func (t *Type) Copied(v any) string {
+	if t.copied != nil {
+		v = t.copied(v)
+	}
+	return t.Exactly(v)
 }
 
 // word returns one of n words.

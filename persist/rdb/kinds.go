@@ -17,18 +17,19 @@ import (
 // string values are short enough to stand at the end of this one. A type that is not in the table has no form: it
 // cannot be dumped, nor written to a file. No other code of this package asks for a type.
 var kinds = [...]kind{
-	engine.String:   stringKind,
-	engine.List:     listKind,
-	engine.Set:      setKind,
-	engine.ZSet:     zsetKind,
-	engine.Hash:     hashKind,
-	engine.Stream:   streamKind,
-	engine.Bloom:    sketchKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
-	engine.Cuckoo:   sketchKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
-	engine.CountMin: sketchKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
-	engine.TopK:     sketchKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
-	engine.TDigest:  sketchKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
-	engine.JSON:     jsonKind,
+	engine.String:     stringKind,
+	engine.List:       listKind,
+	engine.Set:        setKind,
+	engine.ZSet:       zsetKind,
+	engine.Hash:       hashKind,
+	engine.Stream:     streamKind,
+	engine.Bloom:      sketchKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
+	engine.Cuckoo:     sketchKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
+	engine.CountMin:   sketchKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
+	engine.TopK:       sketchKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
+	engine.TDigest:    sketchKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
+	engine.JSON:       jsonKind,
+	engine.TimeSeries: timeSeriesKind,
 }
 
 // kind is how values of a type are read and written.

@@ -1,0 +1,408 @@
+package timeseries
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/labels"
+	"github.com/atomredis/atomredis/engine/timeseries"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// width returns how many values a row of a query has.
+func (q *query) width() int { return max(len(q.Aggregators), 1) }
+
+// run runs the query on the series of an entry. The guard holds the links if LATEST is wanted.
+func (q *query) run(c *command.Ctx, e *engine.Entry, rows *timeseries.Rows) command.Error {
+	s := e.Series()
+	var last *timeseries.Sample
+	if q.latest {
+		last = latest(c, e.Key(), s)
+	}
+	if err := s.Run(&q.Query, last, rows); err != nil {
+		return command.Error("ERR TSDB: " + err.Error())
+	}
+	return ""
+}
+
+// cmdRange is TS.RANGE and TS.REVRANGE.
+func cmdRange(c *command.Ctx, reverse bool) {
+	e, ok := readSeries(c, c.Args[1])
+	if !ok {
+		return
+	}
+	q, err := parseQuery(c, c.Args[2:], 0)
+	if err != "" {
+		c.Err(err)
+		return
+	}
+	q.Reverse = reverse
+	if q.latest && !holdsLinks(c, e.Series()) {
+		return
+	}
+	rows := spareRows.Get().(*timeseries.Rows)
+	defer giveBack(rows)
+	if err := q.run(c, e, rows); err != "" {
+		c.Err(err)
+		return
+	}
+	writeRows(c.W, rows, q.width())
+}
+
+func cmdGet(c *command.Ctx) {
+	if len(c.Args) > 3 || len(c.Args) == 3 && !command.EqualFold(c.Args[2], "latest") {
+		c.Err(wrongArguments(c))
+		return
+	}
+	e, ok := readSeries(c, c.Args[1])
+	if !ok {
+		return
+	}
+	if len(c.Args) == 3 && !holdsLinks(c, e.Series()) {
+		return
+	}
+	writeNewest(c, e, len(c.Args) == 3)
+}
+
+// writeNewest writes the newest sample of a series, or an empty array.
+func writeNewest(c *command.Ctx, e *engine.Entry, withLatest bool) {
+	s := e.Series()
+	x, ok := s.Newest()
+	if withLatest {
+		if last := latest(c, e.Key(), s); last != nil {
+			x, ok = *last, true
+		}
+	}
+	if !ok {
+		c.W.Array(0)
+		return
+	}
+	writeSample(c.W, x)
+}
+
+func cmdMget(c *command.Ctx) {
+	var s selection
+	at := find(c.Args, 1, "filter")
+	if at == 0 || at+1 == len(c.Args) {
+		c.Err(wrongArguments(c))
+		return
+	}
+	err := s.parseShown(c.Args[:at])
+	if err == "" {
+		s.matchers, err = parseFilter(c.Args[at+1:])
+	}
+	if err != "" {
+		c.Err(err)
+		return
+	}
+	last := find(c.Args[:at], 1, "latest") > 0
+	found := selected(c, s.matchers)
+	begin(c.W, len(found))
+	for _, l := range found {
+		if c.W.Proto != 3 {
+			c.W.Array(3)
+		}
+		c.W.BulkString(l.Key)
+		if c.W.Proto == 3 {
+			c.W.Array(2)
+		}
+		s.shown.write(c.W, l.Labels)
+		writeNewest(c, c.G.Read(c.DB, []byte(l.Key)), last)
+	}
+}
+
+// begin begins a reply about so many series: a map by their keys, in RESP2 an array.
+func begin(w *resp.Writer, n int) {
+	if w.Proto == 3 {
+		w.Map(n)
+	} else {
+		w.Array(n)
+	}
+}
+
+// group is series that have the same value of a label.
+type group struct {
+	value   string
+	sources []string
+	members []*timeseries.Rows
+}
+
+// mrange is TS.MRANGE and TS.MREVRANGE.
+func mrange(c *command.Ctx, reverse bool) {
+	var s selection
+	at := find(c.Args, 1, "filter")
+	by := find(c.Args, 1, "groupby")
+	switch {
+	case by > 0 && by < at:
+		c.Err("ERR TSDB: GROUPBY should always come after filter")
+		return
+	case at == 0 || at < 3:
+		c.Err(wrongArguments(c))
+		return
+	}
+	end := len(c.Args)
+	excludeEmpty := command.EqualFold(c.Args[end-1], "excludeempty") && end-1 > at
+	if excludeEmpty {
+		end--
+	}
+	var reducer timeseries.Aggregator
+	label := ""
+	if by > 0 {
+		if end != by+4 || !command.EqualFold(c.Args[by+2], "reduce") {
+			c.Err(wrongArguments(c))
+			return
+		}
+		var ok bool
+		if reducer, ok = timeseries.ParseAggregator(string(c.Args[by+3])); !ok || !reducer.Reduces() {
+			c.Err("ERR TSDB: Invalid reducer type")
+			return
+		}
+		label, end = string(c.Args[by+1]), by
+	}
+	q, err := parseQuery(c, c.Args[1:at], 0)
+	if err == "" {
+		err = s.parseShown(c.Args[:at])
+	}
+	if err == "" && at+1 == end {
+		err = "ERR TSDB: missing labels for filter argument"
+	}
+	if err == "" {
+		s.matchers, err = parseFilter(c.Args[at+1 : end])
+	}
+	if err != "" {
+		c.Err(err)
+		return
+	}
+	q.Reverse = reverse
+	found := selected(c, s.matchers)
+	rows := make([]*timeseries.Rows, len(found))
+	defer func() {
+		for _, r := range rows {
+			if r != nil {
+				giveBack(r)
+			}
+		}
+	}()
+	for i, l := range found {
+		rows[i] = spareRows.Get().(*timeseries.Rows)
+		if err := q.run(c, c.G.Read(c.DB, []byte(l.Key)), rows[i]); err != "" {
+			c.Err(err)
+			return
+		}
+	}
+	if by > 0 {
+		writeGroups(c.W, &q, &s.shown, label, reducer, found, rows, excludeEmpty)
+		return
+	}
+	n := len(found)
+	if excludeEmpty {
+		n = 0
+		for _, r := range rows {
+			if len(r.Times) > 0 {
+				n++
+			}
+		}
+	}
+	begin(c.W, n)
+	for i, l := range found {
+		if excludeEmpty && len(rows[i].Times) == 0 {
+			continue
+		}
+		if c.W.Proto != 3 {
+			c.W.Array(3)
+		}
+		c.W.BulkString(l.Key)
+		if c.W.Proto == 3 {
+			c.W.Array(3)
+		}
+		s.shown.write(c.W, l.Labels)
+		if c.W.Proto == 3 {
+			c.W.Map(1)
+			c.W.BulkString("aggregators")
+			c.W.Array(len(q.Aggregators))
+			for _, a := range q.Aggregators {
+				c.W.BulkString(a.String())
+			}
+		}
+		writeRows(c.W, rows[i], q.width())
+	}
+}
+
+// writeGroups writes the rows of series reduced by the values of a label.
+func writeGroups(w *resp.Writer, q *query, show *shown, label string, reducer timeseries.Aggregator,
+	found []engine.Labelled, rows []*timeseries.Rows, excludeEmpty bool) {
+	var groups []*group
+	byValue := map[string]*group{}
+	for i, l := range found {
+		value, ok := valueOf(l.Labels, label)
+		if !ok || excludeEmpty && len(rows[i].Times) == 0 {
+			continue
+		}
+		g := byValue[value]
+		if g == nil {
+			g = &group{value: value}
+			byValue[value] = g
+			groups = append(groups, g)
+		}
+		g.sources, g.members = append(g.sources, l.Key), append(g.members, rows[i])
+	}
+	slices.SortFunc(groups, func(a, b *group) int { return strings.Compare(a.value, b.value) })
+	begin(w, len(groups))
+	for _, g := range groups {
+		name, sources := label+"="+g.value, strings.Join(g.sources, ",")
+		reduced := g.reduce(q, reducer)
+		own := []labels.Label{{Name: label, Value: g.value}}
+		if w.Proto != 3 {
+			if show.all {
+				own = append(own, labels.Label{Name: "__reducer__", Value: reducer.String()},
+					labels.Label{Name: "__source__", Value: sources})
+			}
+			w.Array(3)
+			w.BulkString(name)
+			show.write(w, own)
+		} else {
+			w.BulkString(name)
+			w.Array(4)
+			show.write(w, own)
+			w.Map(1)
+			w.BulkString("reducers")
+			w.Array(1)
+			w.BulkString(reducer.String())
+			w.Map(1)
+			w.BulkString("sources")
+			w.Array(len(g.sources))
+			for _, key := range g.sources {
+				w.BulkString(key)
+			}
+		}
+		writeRows(w, reduced, q.width())
+	}
+}
+
+// reduce makes one row of the rows of each time.
+func (g *group) reduce(q *query, reducer timeseries.Aggregator) *timeseries.Rows {
+	type place struct {
+		time   int64
+		member int
+		row    int
+	}
+	var places []place
+	for m, r := range g.members {
+		for i, t := range r.Times {
+			places = append(places, place{t, m, i})
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		by := cmp.Compare(a.time, b.time)
+		if q.Reverse {
+			by = -by
+		}
+		return cmp.Or(by, a.member-b.member)
+	})
+	var out timeseries.Rows
+	width := q.width()
+	var values []float64
+	for i := 0; i < len(places) && (q.Count == 0 || len(out.Times) < q.Count); {
+		end := i
+		for end < len(places) && places[end].time == places[i].time {
+			end++
+		}
+		out.Times = append(out.Times, places[i].time)
+		for k := range width {
+			values = values[:0]
+			for _, p := range places[i:end] {
+				values = append(values, g.members[p.member].Values[p.row*width+k])
+			}
+			out.Values = append(out.Values, reducer.Reduce(values))
+		}
+		i = end
+	}
+	return &out
+}
+
+// nrange is TS.NRANGE and TS.NREVRANGE.
+func nrange(c *command.Ctx, reverse bool) {
+	n, ok := resp.ParseInt(c.Args[1])
+	if !ok || n <= 0 {
+		c.Err("ERR TSDB: numkeys must be a positive integer")
+		return
+	}
+	if n > int64(len(c.Args)-4) {
+		c.Err(wrongArguments(c))
+		return
+	}
+	keys := c.Args[2 : 2+n]
+	q, err := parseQuery(c, c.Args[2+n:], int(n))
+	if err != "" {
+		c.Err(err)
+		return
+	}
+	q.Reverse = reverse
+	entries := make([]*engine.Entry, n)
+	held := true
+	for i, key := range keys {
+		if entries[i], ok = readSeries(c, key); !ok {
+			return
+		}
+		held = (!q.latest || holdsLinks(c, entries[i].Series())) && held
+	}
+	if !held {
+		return
+	}
+	rows := make([]timeseries.Rows, n)
+	widths, width := make([]int, n), 0
+	for i, e := range entries {
+		if q.each != nil {
+			q.Aggregators = q.each[i]
+		}
+		if err := q.run(c, e, &rows[i]); err != "" {
+			c.Err(err)
+			return
+		}
+		widths[i] = q.width()
+		width += widths[i]
+	}
+	writeJoined(c.W, &q, rows, widths, width)
+}
+
+// writeJoined writes a row for each time that any of rows have, with the values of all of them.
+func writeJoined(w *resp.Writer, q *query, rows []timeseries.Rows, widths []int, width int) {
+	at := make([]int, len(rows))
+	mark, n := w.Defer(), 0
+	for ; q.Count == 0 || n < q.Count; n++ {
+		time, some := int64(0), false
+		for i := range rows {
+			if at[i] == len(rows[i].Times) {
+				continue
+			}
+			if t := rows[i].Times[at[i]]; !some || t < time != q.Reverse && t != time {
+				time, some = t, true
+			}
+		}
+		if !some {
+			break
+		}
+		w.Array(2)
+		w.Int(time)
+		w.Array(width)
+		for i := range rows {
+			r := &rows[i]
+			here := at[i] < len(r.Times) && r.Times[at[i]] == time
+			for k := range widths[i] {
+				v := math.NaN()
+				if here {
+					v = r.Values[at[i]*widths[i]+k]
+				}
+				writeValue(w, v)
+			}
+			if here {
+				at[i]++
+			}
+		}
+	}
+	w.EndArray(mark, n)
+}

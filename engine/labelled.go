@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/labels"
+	"github.com/atomredis/atomredis/engine/timeseries"
+)
+
+// Values that carry labels are found by them. The index follows keys as they come and go; those that are not in memory
+// tell it their labels when the directory of keys is loaded, which reads no more of a value than that.
+
+// labelIndex is the index of all databases. Whoever holds all shards may read it without the lock.
+type labelIndex struct {
+	mu    sync.Mutex
+	index labels.Index
+}
+
+// labelled is what the keyspace knows of a type whose values carry labels.
+type labelled struct {
+	of     func(p unsafe.Pointer) []labels.Label
+	ofBlob func(blob []byte) ([]labels.Label, error)
+	ofPart func(name, data []byte) (l []labels.Label, ok bool, err error)
+}
+
+var seriesLabels = &labelled{
+	of:     func(p unsafe.Pointer) []labels.Label { return (*timeseries.Series)(p).Labels() },
+	ofBlob: timeseries.LabelsOfBlob,
+	ofPart: timeseries.LabelsOf,
+}
+
+func (e *Entry) labelKey() labels.Key { return labels.Key{Space: e.space, Name: e.Key()} }
+
+// index notes the labels of an entry, which has come to its key or has got other labels. Its value is in memory.
+func (g *Guard) index(e *Entry) {
+	if l := kinds[e.typ].labels; l != nil {
+		g.indexAs(e, l.of(e.obj))
+	}
+}
+
+func (g *Guard) indexAs(e *Entry, l []labels.Label) {
+	x := &g.ks.labels
+	x.mu.Lock()
+	x.index.Set(e.labelKey(), l)
+	x.mu.Unlock()
+}
+
+// unindex forgets the labels of an entry, whose value goes or goes to another key, and returns them.
+func (g *Guard) unindex(e *Entry) []labels.Label {
+	if kinds[e.typ].labels == nil {
+		return nil
+	}
+	x := &g.ks.labels
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.index.Delete(e.labelKey())
+}
+
+// indexStored is index for an entry whose value may be in the store only.
+func (g *Guard) indexStored(e *Entry) error {
+	l := kinds[e.typ].labels
+	if l == nil {
+		return nil
+	}
+	if e.flags&flagUnloaded == 0 {
+		g.index(e)
+		return nil
+	}
+	var found []labels.Label
+	if id := e.unloaded().parts; id != 0 {
+		err := g.ks.source.Parts(id, func(name, data []byte) (err error) {
+			var ok bool
+			if found, ok, err = l.ofPart(name, data); ok && err == nil {
+				err = errFound
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, errFound) {
+			return err
+		}
+	} else {
+		blob, err := g.ks.source.Blob(g.ks.spaces[e.space].number, e.Key())
+		if err != nil {
+			return err
+		}
+		if found, err = l.ofBlob(blob); err != nil {
+			return err
+		}
+	}
+	g.indexAs(e, found)
+	return nil
+}
+
+// errFound ends the reading of parts.
+var errFound = errors.New("found")
+
+// dropLabels forgets the labels of all keys of a database, which is about to be emptied.
+func (g *Guard) dropLabels(db int) {
+	g.ks.labels.index.DeleteSpace(g.ks.current[db])
+}
+
+// Relabelled must be called when the labels of an entry have changed.
+func (g *Guard) Relabelled(e *Entry) { g.index(e) }
+
+// Labelled is a key that carries labels.
+type Labelled struct {
+	DB     int
+	Key    string
+	Labels []labels.Label // not to be changed
+}
+
+// FindLabelled returns the keys of all databases that fulfil all conditions, of which one must select keys, in their
+// order. The guard must hold all shards, and be Complete.
+func (g *Guard) FindLabelled(matchers []labels.Matcher) []Labelled {
+	var found []Labelled
+	g.ks.labels.index.Find(matchers, func(key labels.Key, l []labels.Label) {
+		if g.alive(key) {
+			found = append(found, Labelled{g.ks.spaces[key.Space].db, key.Name, l})
+		}
+	})
+	slices.SortFunc(found, func(a, b Labelled) int {
+		return labels.Compare(labels.Key{Space: uint32(a.DB), Name: a.Key}, labels.Key{Space: uint32(b.DB), Name: b.Key})
+	})
+	return found
+}
+
+// LabelNames returns the names of all labels in order. The guard must hold all shards, and be Complete.
+func (g *Guard) LabelNames() []string { return g.ks.labels.index.Names(g.alive) }
+
+// LabelValues returns the values of all labels of a name in order. The guard must hold all shards, and be Complete.
+func (g *Guard) LabelValues(name string) []string { return g.ks.labels.index.Values(name, g.alive) }
+
+// alive reports whether a key of the index has not expired.
+func (g *Guard) alive(key labels.Key) bool {
+	p, ok := g.ks.shards[g.ks.shardIndex(key.Name)].dbs[g.ks.spaces[key.Space].db].dict.GetString(key.Name)
+	return ok && !g.gone(*p)
+}

@@ -1,0 +1,252 @@
+package timeseries
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Rule makes a compaction of a series: a sample for each bucket of time, in another series. A bucket is closed, and
+// its sample made, when a later one begins.
+type Rule struct {
+	// Destination is the key of the compaction.
+	Destination string
+	Aggregator  Aggregator
+	// Bucket is the length of a bucket in ms, at least 1; one begins at Align.
+	Bucket, Align int64
+
+	since int64 // samples before this time were there when the rule came, and are nothing to it
+	open  bool  // it has seen a sample
+	start int64 // of the open bucket
+	state state
+}
+
+// Rules returns the rules. They are not to be changed.
+func (s *Series) Rules() []*Rule { return s.rules }
+
+// Rule returns the rule with a destination, nil if there is none.
+func (s *Series) Rule(destination string) *Rule {
+	i := slices.IndexFunc(s.rules, func(r *Rule) bool { return r.Destination == destination })
+	if i < 0 {
+		return nil
+	}
+	return s.rules[i]
+}
+
+// changeRules calls change, which changes the rules.
+func (s *Series) changeRules(change func()) {
+	s.before(metaPart)
+	s.before(statePart)
+	change()
+	s.after(metaPart)
+	s.after(statePart)
+}
+
+// AddRule adds a rule for samples from now on.
+func (s *Series) AddRule(destination string, a Aggregator, bucket, align int64) {
+	r := &Rule{Destination: destination, Aggregator: a, Bucket: bucket, Align: align}
+	if last, ok := s.Newest(); ok {
+		r.since = saturated(last.Time, 1)
+	}
+	s.changeRules(func() { s.rules = append(s.rules, r) })
+}
+
+// RemoveRule removes the rule with a destination, if there is one.
+func (s *Series) RemoveRule(destination string) {
+	s.changeRules(func() {
+		s.rules = slices.DeleteFunc(s.rules, func(r *Rule) bool { return r.Destination == destination })
+	})
+}
+
+// RenameDestination tells that a destination has another key.
+func (s *Series) RenameDestination(from, to string) {
+	s.changeRules(func() {
+		if r := s.Rule(from); r != nil {
+			r.Destination = to
+		}
+	})
+}
+
+// saturated returns a + b, which is not negative, or the latest time if that is later.
+func saturated(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+func (r *Rule) bucketOf(time int64) int64 { return BucketStart(time, r.Bucket, r.Align) }
+
+func (r *Rule) end(start int64) int64 { return saturated(start, r.Bucket) }
+
+// Redo changes the compaction of a rule: the samples there from first to last are to be deleted, if first is not after
+// last, and samples to be put there.
+type Redo func(r *Rule, first, last int64, samples []Sample)
+
+// Advance tells the rules of a sample that was Appended, and calls redo for each bucket that it closes.
+func (s *Series) Advance(sample Sample, redo Redo) {
+	if len(s.rules) == 0 {
+		return
+	}
+	s.before(statePart)
+	for _, r := range s.rules {
+		b := r.bucketOf(sample.Time)
+		switch {
+		case !r.open:
+			r.open, r.start, r.state = true, b, state{}
+		case b < r.start: // later samples were deleted
+			s.redoClosed(r, b, b, redo)
+			continue
+		case b > r.start:
+			var next *Sample
+			if !math.IsNaN(sample.Value) {
+				next = &Sample{sample.Time, sample.Value}
+			}
+			if value, ok := r.state.result(r.Aggregator, r.end(r.start), next); ok {
+				redo(r, 1, 0, []Sample{{max(r.start, 0), value}})
+			}
+			r.state.next(r.Aggregator)
+			r.start = b
+		}
+		r.state.add(r.Aggregator, b, []Sample{sample})
+	}
+	s.after(statePart)
+}
+
+// Open returns the sample that the open bucket of a rule would give now; ok is false if there is none.
+func (r *Rule) Open() (latest Sample, ok bool) {
+	if !r.open {
+		return Sample{}, false
+	}
+	value, ok := r.state.result(r.Aggregator, r.end(r.start), nil)
+	return Sample{max(r.start, 0), value}, ok
+}
+
+// Repair tells the rules that samples from one time to another were inserted, changed or deleted, none of which is
+// Appended, and calls redo for each rule that has closed buckets among them.
+func (s *Series) Repair(from, to int64, redo Redo) {
+	if len(s.rules) == 0 {
+		return
+	}
+	s.before(statePart)
+	for _, r := range s.rules {
+		low := max(from, r.since)
+		if low > to || !r.open {
+			continue
+		}
+		if to >= r.start {
+			r.state = s.stateOf(r, r.start)
+		}
+		if a := r.bucketOf(low); a < r.start {
+			s.redoClosed(r, a, min(r.bucketOf(to), r.start-1), redo)
+		}
+	}
+	s.after(statePart)
+}
+
+// redoClosed has a compaction changed from the bucket that starts at a time to the one that another time is in. Those
+// between them have no samples any more.
+func (s *Series) redoClosed(r *Rule, a, to int64, redo Redo) {
+	var samples []Sample
+	add := func(start int64) {
+		t := s.stateOf(r, start)
+		if v, ok := t.result(r.Aggregator, r.end(start), s.following(r, r.end(start))); ok {
+			samples = append(samples, Sample{max(start, 0), v})
+		}
+	}
+	add(a)
+	if b := r.bucketOf(max(to, 0)); b > a {
+		add(b)
+	}
+	redo(r, max(a, 0), max(to, 0), samples)
+}
+
+// stateOf returns the state of a rule for the bucket that starts at a time, made of the samples that are there.
+func (s *Series) stateOf(r *Rule, start int64) (t state) {
+	first := max(start, r.since, 0)
+	if r.Aggregator == TWA && start > r.since {
+		s.each(r.since, start-1, true, nil, func(batch []Sample) bool {
+			i := slices.IndexFunc(batch, func(x Sample) bool { return !math.IsNaN(x.Value) })
+			if i >= 0 {
+				t.prev, t.hasPrev = batch[i], true
+			}
+			return i < 0
+		})
+	}
+	s.each(first, r.end(start)-1, false, nil, func(batch []Sample) bool {
+		t.add(r.Aggregator, start, batch)
+		return true
+	})
+	return t
+}
+
+// following returns the first sample from a time on that is a number, if the rule needs to know it; nil if there is none.
+func (s *Series) following(r *Rule, time int64) (next *Sample) {
+	if r.Aggregator != TWA {
+		return nil
+	}
+	s.each(time, math.MaxInt64, false, nil, func(batch []Sample) bool {
+		if i := slices.IndexFunc(batch, func(x Sample) bool { return !math.IsNaN(x.Value) }); i >= 0 {
+			next = &Sample{batch[i].Time, batch[i].Value}
+		}
+		return next == nil
+	})
+	return next
+}
+
+// MayDelete reports whether samples from a time on may be deleted: the buckets of rules that they are in must not
+// reach beyond the retention.
+func (s *Series) MayDelete(from int64) bool {
+	begin := s.Begin()
+	for _, r := range s.rules {
+		if r.bucketOf(from) < begin && begin > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// appendStates appends the states of the rules.
+func (s *Series) appendStates(dst []byte) []byte {
+	dst = append(dst, format)
+	for _, r := range s.rules {
+		t := &r.state
+		dst = append(dst, byte(number(r.open)), byte(number(t.hasPrev)))
+		for _, v := range [...]int64{r.start, t.n, t.nans, t.prev.Time, t.from} {
+			dst = binary.AppendVarint(dst, v)
+		}
+		for _, v := range [...]float64{t.sum, t.mean, t.m2, t.low, t.high, t.first, t.last, t.prev.Value} {
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
+		}
+	}
+	return dst
+}
+
+// readStates reads what appendStates has written.
+func (s *Series) readStates(b []byte) error {
+	if len(b) == 0 || b[0] != format {
+		return errFormat
+	}
+	f := fields{b: b[1:]}
+	for _, r := range s.rules {
+		t := &r.state
+		open, has := f.byte(), f.byte()
+		r.open, t.hasPrev = open == 1, has == 1
+		for _, v := range [...]*int64{&r.start, &t.n, &t.nans, &t.prev.Time, &t.from} {
+			*v = f.varint()
+		}
+		for _, v := range [...]*float64{&t.sum, &t.mean, &t.m2, &t.low, &t.high, &t.first, &t.last, &t.prev.Value} {
+			*v = f.double()
+		}
+		if open > 1 || has > 1 || t.n < 0 || t.nans < 0 || t.prev.Time < 0 {
+			return errState
+		}
+		if r.open && (r.start < -r.Bucket || r.bucketOf(max(r.start, 0)) != r.start) {
+			return errState
+		}
+	}
+	if f.bad || len(f.b) > 0 {
+		return errState
+	}
+	return nil
+}
