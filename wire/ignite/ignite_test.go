@@ -156,7 +156,7 @@ func FuzzConn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := ignite.Accept(&memory{in: b}, node, limits, welcome)
 		if err == nil {
-			require.Error(t, echo(c))
+			echo(c) // until the peer hangs up, or sends the request that ends the test
 		}
 	})
 }
