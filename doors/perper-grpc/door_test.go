@@ -246,20 +246,23 @@ func TestReserveExecution(t *testing.T) {
 	third, cancelThird := reserve("x")
 	a.waits(2)
 	end()
-	got := make(chan int, 2)
+	type outcome struct {
+		who int
+		err error
+	}
+	got := make(chan outcome, 2)
 	for i, s := range []grpc.ServerStreamingClient[emptyMessage]{second, third} {
 		go func() {
-			if _, err := s.Recv(); err == nil {
-				got <- i
-			}
+			_, err := s.Recv()
+			got <- outcome{i, err}
 		}()
 	}
 	holder := <-got
+	require.NoError(t, holder.err)
 	a.do("PERPER.FINISH", "x")
 	a.waits(1)
-	[]func(){cancel, cancelThird}[holder]()
-	_, err = []grpc.ServerStreamingClient[emptyMessage]{third, second}[holder].Recv()
-	require.Error(t, err)
+	[]func(){cancel, cancelThird}[holder.who]()
+	require.Error(t, (<-got).err, "the execution has finished")
 	a.eventually("(empty array)", "PERPER.LOCKS")
 	cancel()
 	cancelThird()

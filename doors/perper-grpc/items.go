@@ -36,13 +36,19 @@ func (service) StreamItems(r *fabric.StreamItemsRequest, out grpc.ServerStreamin
 	if _, err := do(ctx, "PERPER.LEN", r.Stream); err != nil {
 		return err // there is no such cache
 	}
+	i := &items{ctx: ctx, stream: r.Stream, sub: sub, box: newOutbox(out, sub)}
+	defer i.box.close()
+	var first []int64
+	if r.Stride == 0 && r.StartKey != fromNow {
+		if first, err = i.page(strconv.FormatInt(r.StartKey, 10), "+", "COUNT", pageSize); err != nil {
+			return err
+		}
+	}
 	if err := out.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
-	i := &items{ctx: ctx, stream: r.Stream, sub: sub, box: newOutbox(out, sub)}
-	defer i.box.close()
 	if r.Stride == 0 {
-		return i.box.why(i.ascending(r.StartKey))
+		return i.box.why(i.ascending(r.StartKey, first))
 	}
 	return i.box.why(i.strides(r.StartKey, r.Stride))
 }
@@ -86,26 +92,29 @@ func (i *items) page(from, to string, options ...any) ([]int64, error) {
 }
 
 // ascending sends the keys behind start that there are, and then those that come, if they are behind all others or,
-// the first time, start itself.
-func (i *items) ascending(start int64) error {
-	last, any := int64(0), true // any says that no key is too small
-	if start != fromNow {
-		last, any = start, false
-		for full := true; full; {
-			found, err := i.page(fmt.Sprintf("(%d", last), "+", "COUNT", pageSize)
-			if err != nil {
+// the first time, start itself. found are the first keys from start on, as they were when the headers were sent.
+func (i *items) ascending(start int64, found []int64) error {
+	last, any, sent := start, start == fromNow, false // any says that no key is too small
+	for len(found) > 0 {
+		for _, key := range found {
+			if key == start {
+				continue
+			}
+			if err := i.send(key); err != nil {
 				return err
 			}
-			for _, key := range found {
-				if err := i.send(key); err != nil {
-					return err
-				}
-				last = key
-			}
-			full = len(found) == pageSize
+			sent = true
+		}
+		last = found[len(found)-1]
+		if len(found) < pageSize {
+			break
+		}
+		var err error
+		if found, err = i.page(fmt.Sprintf("(%d", last), "+", "COUNT", pageSize); err != nil {
+			return err
 		}
 	}
-	again := last == start && !any // the key at start itself has not been sent
+	again := !sent && !any // the key at start itself may come
 	for {
 		key, err := i.next()
 		if err != nil {
