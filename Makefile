@@ -29,16 +29,14 @@ test:
 
 # The tests of what uses several goroutines under the race detector, shorter ones where it takes long; those of whole servers with many shards where they do not choose.
 # The server's are first because they take longest.
-CONCURRENT = ./server/... . ./atom ./atomredistest ./cmd/... ./conformance ./conformance/crash ./conformance/protocols ./engine ./engine/listpack \
-	./internal/... ./persist ./persist/journal ./persist/store ./pressure ./resp ./scripting ./transport
+CONCURRENT = ./server/... . ./atom ./atomredistest ./cmd/... ./conformance ./conformance/crash ./conformance/protocols \
+	./doors/... ./engine ./engine/listpack ./internal/... ./persist ./persist/journal ./persist/store ./pressure ./protocols/... ./resp ./scripting ./transport
 race:
 	ATOMREDIS_TEST_SHARDS=16 $(GO) test -pgo=off -race -short $(CONCURRENT)
 
 # Each fuzz target for FUZZTIME, which is a time or, as 1000x, a number of inputs.
 FUZZTIME ?= 60s
-FUZZED = resp config server acl persist/journal persist/rdb persist/store scripting \
-	protocols/skein/event protocols/skein/keys \
-	engine/hashes engine/lists engine/sets engine/streams engine/zsets
+FUZZED = $(sort $(dir $(shell grep -rl '^func Fuzz' --include='*_test.go' .)))
 fuzz:
 	for package in $(FUZZED); do \
 		$(GO) test -c -fuzz . -o bin/fuzz.test ./$$package || exit 1; \

@@ -81,7 +81,7 @@ func BenchmarkRange(b *testing.B) {
 	c := commandtest.New(b)
 	c.Line(b, "TS.CREATE k RETENTION 0 CHUNK_SIZE 4096 ENCODING COMPRESSED DUPLICATE_POLICY LAST IGNORE 0 0")
 	for i := range 100_000 {
-		c.Line(b, fmt.Sprint("TS.ADD k ", 1_000_000_000_000+i*1000, " ", float64(i%100)/4))
+		c.Line(b, fmt.Sprint("TS.ADD k ", 1_000_000_000_000+int64(i)*1000, " ", float64(i%100)/4))
 	}
 	line := "TS.RANGE k - +"
 	for b.Loop() {

@@ -45,15 +45,15 @@ func TestEstimatesAreAsExactAsDocumented(t *testing.T) {
 
 func TestCountersStop(t *testing.T) {
 	s := New(100, 3)
-	require.EqualValues(t, MaxCount-5, s.Add([]byte("a"), MaxCount-5))
-	require.EqualValues(t, MaxCount, s.Add([]byte("a"), 100))
-	require.EqualValues(t, MaxCount, s.Add([]byte("b"), math.MaxUint64))
-	require.EqualValues(t, MaxCount, s.Count([]byte("a")))
-	require.EqualValues(t, math.MaxInt64, s.Total())
+	require.EqualValues(t, uint64(MaxCount-5), s.Add([]byte("a"), MaxCount-5))
+	require.EqualValues(t, uint64(MaxCount), s.Add([]byte("a"), 100))
+	require.EqualValues(t, uint64(MaxCount), s.Add([]byte("b"), math.MaxUint64))
+	require.EqualValues(t, uint64(MaxCount), s.Count([]byte("a")))
+	require.EqualValues(t, int64(math.MaxInt64), s.Total())
 	require.ErrorIs(t, s.SetSum([]Weighted{{s, 2}}), ErrOverflow)
 	require.ErrorIs(t, s.SetSum([]Weighted{{New(99, 3), 1}}), ErrSize)
 	require.ErrorIs(t, s.SetSum([]Weighted{{s, math.MinInt64}}), ErrOverflow)
-	require.EqualValues(t, MaxCount, s.Count([]byte("a")))
+	require.EqualValues(t, uint64(MaxCount), s.Count([]byte("a")))
 }
 
 func TestHostileSizes(t *testing.T) {
