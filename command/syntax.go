@@ -284,7 +284,8 @@ func tokenName(token string) string {
 // argumentKind tells from the name of an argument what it is.
 func argumentKind(cmd *Command, name string) string {
 	switch name {
-	case "key", "key1", "key2", "newkey", "source", "destination", "src", "dst", "destkey", "sourcekey":
+	case "key", "key1", "key2", "newkey", "source", "destination", "src", "dst", "destkey", "sourcekey",
+		"source-key", "destination-key", "sourceKey", "destKey":
 		if len(cmd.Keys) > 0 {
 			return ArgKey
 		}

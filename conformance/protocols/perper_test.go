@@ -557,8 +557,14 @@ func TestTheTutorialOfPerperRunsAsWritten(t *testing.T) {
 	agent := exec.Command(interpreter, "agent.py")
 	agent.Dir = dir
 	agent.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
-	var said strings.Builder
-	agent.Stdout, agent.Stderr = &said, &said
+	output, err := os.Create(filepath.Join(dir, "output"))
+	require.NoError(t, err)
+	defer output.Close()
+	said := func() string {
+		b, _ := os.ReadFile(output.Name())
+		return string(b)
+	}
+	agent.Stdout, agent.Stderr = output, output
 	require.NoError(t, agent.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Wait() }()
@@ -572,13 +578,13 @@ func TestTheTutorialOfPerperRunsAsWritten(t *testing.T) {
 			cmd := exec.Command("sh", "-c", line)
 			cmd.Dir, cmd.Env = dir, agent.Env
 			out, err := cmd.CombinedOutput()
-			require.NoError(t, err, "%s: %s\n%s", line, out, said.String())
+			require.NoError(t, err, "%s: %s\n%s", line, out, said())
 			require.Equal(t, strings.TrimRight(want, "\n"), strings.TrimRight(string(out), "\n"), line)
 		}
 	}
-	require.NoError(t, <-ended, said.String())
+	require.NoError(t, <-ended, said())
 	_, wants, ok := strings.Cut(tutorial, "```text\n")
 	require.True(t, ok)
 	wants, _, _ = strings.Cut(wants, "```")
-	require.Equal(t, wants, said.String())
+	require.Equal(t, wants, said())
 }

@@ -379,9 +379,10 @@ func TestShutdown(t *testing.T) {
 	c := connect(t, s)
 	w := watching(t, c)
 	w.create("", "")
-	c.play(t, step{"PutKey", `key: "k" owner { service_name: "sleeper" }`, ``}, step{"shutdown", `final_status: 9`,
-		`InvalidArgument: Unknown status 9`}, step{"shutdown", `final_status: SUCCEEDED`, ``})
+	c.play(t, step{"PutKey", `key: "k" owner { service_name: "sleeper" }`, ``})
 	w.expect(`type: PUT event { key: "k" owner { service_name: "sleeper" } }`)
+	c.play(t, step{"shutdown", `final_status: 9`, `InvalidArgument: Unknown status 9`},
+		step{"shutdown", `final_status: SUCCEEDED`, ``})
 	for {
 		_, err := w.stream.Recv()
 		if err == nil {
