@@ -174,15 +174,7 @@ func dump(ks *Keyspace) string {
 		})
 	}
 	sort.Strings(lines)
-	return fmt.Sprintf("%d keys\n%s", len(lines), joinLines(lines))
-}
-
-func joinLines(lines []string) string {
-	out := ""
-	for _, l := range lines {
-		out += l + "\n"
-	}
-	return out
+	return fmt.Sprintf("%d keys\n%s", len(lines), strings.Join(lines, "\n"))
 }
 
 // content describes the value of an entry.

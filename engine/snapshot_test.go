@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sort"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func (s *Snapshot) all(t *testing.T, between func()) string {
 		return nil
 	}))
 	sort.Strings(lines)
-	return fmt.Sprintf("%d keys\n%s", len(lines), joinLines(lines))
+	return fmt.Sprintf("%d keys\n%s", len(lines), strings.Join(lines, "\n"))
 }
 
 func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
