@@ -196,6 +196,7 @@ func (w *skein) settle(_ *snapshot, e ending) (acked int, err error) {
 	for i := range have {
 		have[i] = map[string]string{}
 	}
+	w.next = 0 // what was added last may be lost with everysec
 	for id, stored := range w.found.containers {
 		number, ok := strings.CutPrefix(id, skeinService+"_")
 		if !ok {
