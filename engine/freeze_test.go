@@ -177,6 +177,14 @@ func dump(ks *Keyspace) string {
 	return fmt.Sprintf("%d keys\n%s", len(lines), strings.Join(lines, "\n"))
 }
 
+// histories returns how many random histories a test makes of n, of which -short makes a fifth.
+func histories(n uint64) uint64 {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
+
 // content describes the value of an entry.
 func content(e *Entry) string {
 	v := anyValue(e)
@@ -321,7 +329,7 @@ func (c *churn) anyKey() []byte {
 }
 
 func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range histories(100) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		shards := 1 << (seed % 3)
 		store := newMemoryStore()

@@ -46,7 +46,7 @@ func (s *Snapshot) all(t *testing.T, between func()) string {
 }
 
 func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range histories(150) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		clock := NewManualClock(time.UnixMilli(1e12))
 		o := Options{Shards: 1 << (seed % 3), Databases: 3, Clock: clock}
