@@ -181,19 +181,21 @@ func (p *pair) prepare() error {
 	if replies, err = p.do("ACL", "CAT"); err != nil {
 		return err
 	}
-	has := map[string]bool{}
-	for _, category := range replies[1].Elems {
-		has[category.Text] = !newCategories[category.Text]
-	}
-	for _, category := range replies[0].Elems {
-		if !has[category.Text] {
-			p.differ("ACL CAT", replies[0], replies[1])
+	var has [2]map[string]bool
+	for i, reply := range replies {
+		has[i] = map[string]bool{}
+		for _, category := range reply.Elems {
+			has[i][category.Text] = true
 		}
-		delete(has, category.Text)
 	}
-	for name, unknown := range has {
-		if unknown {
-			p.differ("ACL CAT has "+name, replies[0], replies[1])
+	for name := range has[0] {
+		if !has[1][name] {
+			p.differ("ACL CAT, "+name, true, false)
+		}
+	}
+	for name := range has[1] {
+		if !has[0][name] && !newCategories[name] {
+			p.differ("ACL CAT, "+name, false, true)
 		}
 	}
 	for _, category := range replies[0].Elems {
