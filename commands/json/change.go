@@ -24,23 +24,32 @@ type changer struct {
 	do func(d *documents.Document, at *documents.Place, v documents.Value) (told func(), changed bool)
 }
 
-// run carries the command out. Values are changed from the last to the first, so that places do not move before it is
-// their turn.
-func (ch *changer) run(c *command.Ctx, p *path.Path) {
-	e, ok := c.WriteAs(c.Args[1], engine.JSON)
-	if !ok {
-		return
+// selectedIn returns the entry of the first argument, and what a path selects in its document. If there is none, or the
+// path selects too much, an error is written and ok is false.
+func selectedIn(c *command.Ctx, p *path.Path) (e *engine.Entry, matches []path.Match, ok bool) {
+	if e, ok = c.WriteAs(c.Args[1], engine.JSON); !ok {
+		return nil, nil, false
 	}
 	if e == nil {
 		c.Err(errNoDocument)
+		return nil, nil, false
+	}
+	matches, err := p.Matches(e.JSON().Root())
+	if err != nil {
+		failed(c, err)
+		return nil, nil, false
+	}
+	return e, matches, true
+}
+
+// run carries the command out. Values are changed from the last to the first, so that places do not move before it is
+// their turn.
+func (ch *changer) run(c *command.Ctx, p *path.Path) {
+	e, matches, ok := selectedIn(c, p)
+	if !ok {
 		return
 	}
 	d := e.JSON()
-	matches, err := p.Matches(d.Root())
-	if err != nil {
-		failed(c, err)
-		return
-	}
 	for _, arg := range ch.copied {
 		if !fitsTimes(c, len(matches), arg) {
 			return
@@ -333,20 +342,11 @@ func calculate(c *command.Ctx, event string, ints func(z, x, y *big.Int) *big.In
 		failed(c, err)
 		return
 	}
-	e, ok := c.WriteAs(c.Args[1], engine.JSON)
+	e, matches, ok := selectedIn(c, p)
 	if !ok {
 		return
 	}
-	if e == nil {
-		c.Err(errNoDocument)
-		return
-	}
 	d := e.JSON()
-	matches, err := p.Matches(d.Root())
-	if err != nil {
-		failed(c, err)
-		return
-	}
 	results := make([]documents.Value, len(matches))
 	last := -1
 	for i, m := range matches {

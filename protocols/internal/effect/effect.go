@@ -118,14 +118,6 @@ func ZCard(c *command.Ctx, key []byte) int {
 	return 0
 }
 
-// ZScore returns the score of a member; ok is false if there is none.
-func ZScore(c *command.Ctx, key, member []byte) (score float64, ok bool) {
-	if z := ZSet(c, key); z != nil {
-		return z.Score(member)
-	}
-	return 0, false
-}
-
 // ZAdd gives a member a score, a whole number that a float64 holds exactly: what is larger becomes the largest.
 func ZAdd(c *command.Ctx, key, member []byte, score int64) {
 	e := c.G.Write(c.DB, key)
