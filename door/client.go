@@ -12,8 +12,8 @@ import (
 // many arguments), numbers, booleans (1 and 0), times and durations, slices, maps, structs with tags `redis:"name"`,
 // encoding.BinaryMarshaler and encoding.TextMarshaler. They are not kept.
 //
-// One goroutine uses a Client at a time; Close and Done may be called by any. A peer that has several commands in
-// flight needs several clients if one of them may block.
+// One goroutine uses a Client at a time; Settle, Close and Done may be called by any. A peer that has several commands
+// in flight needs several clients if one of them may block.
 type Client struct{ s Session }
 
 // NewClient returns a client that executes commands in s, and ends it with Close.
@@ -31,6 +31,31 @@ func (c *Client) Do(ctx context.Context, args ...any) (resp.Reply, error) {
 	err := c.s.Run(ctx, e.Commands()[0])
 	return c.reply(err)
 }
+
+// DoAhead is Do without the wait for what the reply tells to be durable, so that the client's next command can begin:
+// nobody outside may be told of the reply, also of one that is an error, before Settle has returned position or a later
+// one; 0 is nothing to wait for.
+func (c *Client) DoAhead(ctx context.Context, args ...any) (r resp.Reply, position uint64, err error) {
+	e := values.NewEncoder()
+	defer e.Release()
+	if err := e.Add(args); err != nil {
+		return r, 0, err
+	}
+	err = c.s.Run(ctx, e.Commands()[0])
+	raw, position, failure := c.s.Ahead()
+	if err == nil {
+		err = failure
+	}
+	if err != nil {
+		return r, position, err
+	}
+	r = resp.NewReply(raw)
+	return r, position, r.Err()
+}
+
+// Settle waits until what DoAhead has returned up to a position is durable, and returns up to which one everything is.
+// With an error nobody may be told of any of it.
+func (c *Client) Settle(position uint64) (settled uint64, err error) { return c.s.Settle(position) }
 
 // control is Do for commands that change the state of the connection.
 func (c *Client) control(ctx context.Context, args ...[]byte) error {

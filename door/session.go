@@ -9,7 +9,7 @@ import (
 // Session is one client of the server without a transport: the goroutines that call its methods execute its commands.
 // Its replies are in RESP3, and are given only once what they tell is as durable as appendfsync demands.
 //
-// One goroutine uses a Session at a time; Release, Fork and Done may be called by any.
+// One goroutine uses a Session at a time; Settle, Release, Fork and Done may be called by any.
 type Session interface {
 	// Run executes a command, args[0] being its name; the reply is part of what Flush returns next. It waits as long as
 	// the command blocks, or is held up by CLIENT PAUSE, and ctx lasts: if ctx ends before the command was served,
@@ -21,6 +21,12 @@ type Session interface {
 	// Flush returns the replies of the commands that were run since it was called last, one after the other, when all
 	// that they tell is durable. The caller owns them.
 	Flush() ([]byte, error)
+	// Ahead is Flush without the wait. Nobody outside may be told what the replies say before Settle has returned position
+	// or a later one; 0 is nothing to wait for.
+	Ahead() (replies []byte, position uint64, err error)
+	// Settle waits until what Ahead has returned up to a position is durable, which others may have made later ones
+	// meanwhile. It returns up to which one everything is. With an error nobody may be told.
+	Settle(position uint64) (settled uint64, err error)
 	// Discard forgets a transaction that was begun, the keys that are watched, and replies that Flush has not returned.
 	Discard()
 	// Receive waits for messages of the session's subscriptions, and returns those that have come, encoded one after the

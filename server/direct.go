@@ -24,10 +24,13 @@ type directs struct {
 	all     map[*Direct]struct{}
 	idle    []*Direct            // those that are not in use, the one used last at the end
 	waiting map[*Direct]struct{} // those that must hear of Recheck
+
+	settling map[chan struct{}]struct{} // who waits in Settle, to be told of Recheck
 }
 
 func newDirects(srv *Server) *directs {
-	return &directs{srv: srv, all: map[*Direct]struct{}{}, waiting: map[*Direct]struct{}{}}
+	return &directs{srv: srv, all: map[*Direct]struct{}{}, waiting: map[*Direct]struct{}{},
+		settling: map[chan struct{}]struct{}{}}
 }
 
 // maxIdle is how many sessions are kept for later commands.
@@ -39,6 +42,12 @@ func (t *directs) Recheck() {
 	defer t.mu.Unlock()
 	for d := range t.waiting {
 		d.wake()
+	}
+	for signal := range t.settling {
+		select {
+		case signal <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -488,6 +497,64 @@ func (d *Direct) settle() error {
 		return d.failure()
 	}
 	return nil
+}
+
+// Ahead implements door.Session.
+func (d *Direct) Ahead() (replies []byte, position uint64, err error) {
+	d.late = false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return nil, 0, door.ErrClosed
+	}
+	s := d.session
+	s.delayOutput()
+	if s.closing {
+		if len(s.out.Buf) == 0 {
+			return nil, 0, d.failure()
+		}
+		d.finished.close()
+	}
+	position = s.delay.position()
+	replies = d.take()
+	s.delay.drop()
+	return replies, position, nil
+}
+
+// Settle implements door.Session.
+func (d *Direct) Settle(position uint64) (settled uint64, err error) {
+	st, t := &d.owner.srv.storage, d.owner
+	if st.Storage == nil {
+		return position, nil
+	}
+	if settled = st.Told(); settled >= position {
+		return settled, nil
+	}
+	signal := make(chan struct{}, 1)
+	t.mu.Lock()
+	t.settling[signal] = struct{}{} // before the first look, so that nothing is missed
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		delete(t.settling, signal)
+		t.mu.Unlock()
+	}()
+	st.Commit()
+	for {
+		if f := st.Err(); f != nil && f.Journal {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.ended {
+				return 0, door.ErrClosed
+			}
+			d.session.Abort()
+			return 0, d.failure()
+		}
+		if settled = st.Told(); settled >= position {
+			return settled, nil
+		}
+		<-signal
+	}
 }
 
 // keepBuffer is the largest buffer that is kept for reuse where it is no client's reply buffer.

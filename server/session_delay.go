@@ -20,6 +20,14 @@ type delayed struct {
 // waiting reports whether some of the output must not be sent yet.
 func (d *delayedOutput) waiting() bool { return len(d.waits) > 0 }
 
+// position returns the one that the end of the output waits for, 0 if it does not.
+func (d *delayedOutput) position() uint64 {
+	if !d.waiting() {
+		return 0
+	}
+	return d.waits[len(d.waits)-1].lsn
+}
+
 // add has the output from one length to another wait until the journal is durable up to lsn.
 func (d *delayedOutput) add(from, to int, lsn uint64) {
 	last := len(d.waits) - 1

@@ -1,7 +1,8 @@
 // Package perperignite is the door for thin clients of Apache Ignite, as the agents of Perper are: wire/ignite on the
 // outside, the commands of protocols/perper on the inside. It holds no data. docs/perper.md is its page.
 //
-// The requests of a peer are executed one after the other. What a peer has open, its cursors, ends with it.
+// The requests of a peer are executed one after the other, and the next one begins before the answer to the last one is
+// durable, and out. What a peer has open, its cursors, ends with it.
 package perperignite
 
 import (
@@ -70,9 +71,11 @@ type peer struct {
 	door       *igniteDoor
 	conn       *door.Conn
 	wire       *ignite.Conn
+	outbox     *outbox
 	cursors    map[int64]cursor
 	lastCursor int64
 	out        []byte // the body of a reply; reused
+	position   uint64 // which must be settled before the answer to the request goes out
 }
 
 // peer serves a peer.
@@ -82,11 +85,21 @@ func (d *igniteDoor) peer(c *door.Conn) {
 	if err != nil {
 		return
 	}
-	p := &peer{door: d, conn: c, wire: wire, cursors: map[int64]cursor{}}
+	p := &peer{door: d, conn: c, wire: wire, outbox: newOutbox(c, wire), cursors: map[int64]cursor{}}
+	defer p.outbox.close()
 	defer func() { d.cursors.Add(-int64(len(p.cursors))) }()
 	for {
+		if !wire.Ready() || p.outbox.full() {
+			if p.outbox.flush() != nil {
+				return
+			}
+		}
 		r, err := wire.Read()
-		if err != nil || p.serve(r) != nil {
+		if err != nil {
+			p.outbox.drain() // a peer that sends nothing more may still read
+			return
+		}
+		if p.serve(r) != nil {
 			return
 		}
 	}
@@ -103,22 +116,32 @@ func admit(c *door.Conn, h *ignite.Hello) *ignite.Refusal {
 	return nil
 }
 
-// serve answers a request. An error says that the peer has gone, or that its client has ended.
+// serve executes a request, whose answer goes out later. An error says that the peer has gone, or that its client has
+// ended.
 func (p *peer) serve(r ignite.Request) error {
 	p.door.requests.Add(1)
+	p.position = 0
+	h := p.wire.Hello()
 	body, err := p.execute(r)
 	if err == nil {
 		if p.out = body; cap(p.out) > 64<<10 {
 			p.out = nil
 		}
-		return p.wire.Reply(r.ID, body)
+		return p.outbox.add(p.position, func(dst []byte) []byte { return h.AppendReply(dst, r.ID, body) })
 	}
 	if errors.Is(err, door.ErrClosed) || errors.Is(err, door.ErrKilled) || p.conn.Context().Err() != nil {
 		return err
 	}
 	p.door.failed.Add(1)
 	f := failureOf(err)
-	return p.wire.Fail(r.ID, f.status, f.message)
+	return p.outbox.add(p.position, func(dst []byte) []byte { return h.AppendFailure(dst, r.ID, f.status, f.message) })
+}
+
+// do executes a command. The answer to the request waits until what its reply tells is durable.
+func (p *peer) do(args ...any) (resp.Reply, error) {
+	reply, position, err := p.conn.Client.DoAhead(p.conn.Context(), args...)
+	p.position = max(p.position, position)
+	return reply, err
 }
 
 // failure is an error with its status in the protocol.

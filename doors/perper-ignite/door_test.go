@@ -35,6 +35,8 @@ func opened(t testing.TB, settings ...string) *atomredistest.Server {
 	return atomredistest.RunOptions(t, o)
 }
 
+func long(n int64) []byte { return objects.AppendLong(nil, n) }
+
 func unhex(t testing.TB, text string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
@@ -52,7 +54,12 @@ type peer struct {
 // dial connects without a handshake.
 func dial(t testing.TB, s *atomredistest.Server) *peer {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.DoorAddr("perper-ignite"))
+	return dialAt(t, s.DoorAddr("perper-ignite"))
+}
+
+func dialAt(t testing.TB, addr string) *peer {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(deadline))
@@ -63,9 +70,15 @@ func dial(t testing.TB, s *atomredistest.Server) *peer {
 func connect(t testing.TB, s *atomredistest.Server) *peer {
 	t.Helper()
 	p := dial(t, s)
-	p.write(unhex(t, "0e000000 01 0100 0700 0000 02 0c 01000000 04"))
-	require.Equal(t, unhex(t, "01 0c 01000000 00 0a"), p.message()[:8])
+	p.hello()
 	return p
+}
+
+// hello does the handshake.
+func (p *peer) hello() {
+	p.t.Helper()
+	p.write(unhex(p.t, "0e000000 01 0100 0700 0000 02 0c 01000000 04"))
+	require.Equal(p.t, unhex(p.t, "01 0c 01000000 00 0a"), p.message()[:8])
 }
 
 func (p *peer) write(b []byte) {

@@ -119,7 +119,7 @@ func (r *request) run(args ...any) (resp.Reply, error) {
 	if err := r.end(); err != nil {
 		return resp.Reply{}, err
 	}
-	return r.p.conn.Client.Do(r.p.conn.Context(), args...)
+	return r.p.do(args...)
 }
 
 // onCache executes a command on the cache, whose name it puts before the arguments.
@@ -136,7 +136,7 @@ func (p *peer) onCache(id int32, command string, args ...any) (resp.Reply, error
 	for {
 		known, stale := p.door.caches.Load(id)
 		if !stale {
-			reply, err := p.conn.Client.Do(p.conn.Context(), "PERPER.NAME", id)
+			reply, err := p.do("PERPER.NAME", id)
 			if err != nil {
 				return reply, err
 			}
@@ -145,7 +145,7 @@ func (p *peer) onCache(id int32, command string, args ...any) (resp.Reply, error
 			}
 			p.door.caches.Store(id, known)
 		}
-		reply, err := p.conn.Client.Do(p.conn.Context(), append([]any{command, known}, args...)...)
+		reply, err := p.do(append([]any{command, known}, args...)...)
 		if !stale || failureStatus(err) != ignite.StatusNoCache {
 			return reply, err
 		}

@@ -81,14 +81,13 @@ type Refusal struct {
 	Message string
 }
 
-// Conn is a connection whose handshake is done. One goroutine at a time uses it.
+// Conn is a connection whose handshake is done. One goroutine at a time reads, and one writes.
 type Conn struct {
 	conn   net.Conn
 	in     *bufio.Reader
 	hello  Hello
 	limits Limits
 	buf    []byte // of the request that was read last; reused
-	out    []byte // replies that have not been sent
 }
 
 // Accept does the handshake. node is the id of the server. admit looks at the client, and says why it is refused, or nil.
@@ -282,13 +281,8 @@ type Request struct {
 	Body []byte
 }
 
-// Read reads the next request. Replies that have not been sent are, unless there is a request already.
+// Read reads the next request.
 func (c *Conn) Read() (Request, error) {
-	if len(c.out) > 0 && !c.ready() {
-		if err := c.Flush(); err != nil {
-			return Request{}, err
-		}
-	}
 	b, err := c.message(c.limits.Message)
 	if err != nil {
 		return Request{}, err
@@ -299,8 +293,8 @@ func (c *Conn) Read() (Request, error) {
 	return Request{Op: int16(binary.LittleEndian.Uint16(b)), ID: int64(binary.LittleEndian.Uint64(b[2:])), Body: b[10:]}, nil
 }
 
-// ready reports whether a whole request has been received, if it is a short one.
-func (c *Conn) ready() bool {
+// Ready reports whether a whole request has been received, if it is a short one: Read will not wait.
+func (c *Conn) Ready() bool {
 	n := c.in.Buffered()
 	if n < 4 {
 		return false
@@ -309,52 +303,53 @@ func (c *Conn) ready() bool {
 	return err == nil && int64(int32(binary.LittleEndian.Uint32(head))) <= int64(n-4)
 }
 
-// maxUnsent is how many bytes of replies wait for others.
-const maxUnsent = 64 << 10
+// The flags of replies, from version 1.4 on.
+const (
+	flagError        = 1
+	flagNotification = 4
+)
 
-// Reply answers a request with a body.
-func (c *Conn) Reply(id int64, body []byte) error {
-	start := c.begin(id)
-	if c.hello.Version.AtLeast(4) {
-		c.out = append(c.out, 0, 0)
+// AppendReply appends the answer to a request.
+func (h *Hello) AppendReply(dst []byte, id int64, body []byte) []byte {
+	start := len(dst)
+	dst = beginReply(dst, id)
+	if h.Version.AtLeast(4) {
+		dst = append(dst, 0, 0)
 	} else {
-		c.out = append(c.out, 0, 0, 0, 0)
+		dst = append(dst, 0, 0, 0, 0)
 	}
-	c.out = append(c.out, body...)
-	return c.end(start)
+	return finish(append(dst, body...), start)
 }
 
-// Fail answers a request with an error.
-func (c *Conn) Fail(id int64, status int32, message string) error {
-	start := c.begin(id)
-	if c.hello.Version.AtLeast(4) {
-		c.out = append(c.out, 1, 0)
+// AppendFailure appends an answer that is an error.
+func (h *Hello) AppendFailure(dst []byte, id int64, status int32, message string) []byte {
+	start := len(dst)
+	dst = beginReply(dst, id)
+	if h.Version.AtLeast(4) {
+		dst = append(dst, flagError, 0)
 	}
-	c.out = binary.LittleEndian.AppendUint32(c.out, uint32(status))
-	c.out = appendString(c.out, message)
-	return c.end(start)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(status))
+	return finish(appendString(dst, message), start)
 }
 
-func (c *Conn) begin(id int64) (start int) {
-	start = len(c.out)
-	c.out = binary.LittleEndian.AppendUint64(append(c.out, 0, 0, 0, 0), uint64(id))
-	return start
+// AppendNotification appends a message that answers no request: of a kind, on what the client has opened. Clients of
+// versions before 1.4 do not know such messages.
+func AppendNotification(dst []byte, resource int64, kind int16, body []byte) []byte {
+	start := len(dst)
+	dst = append(beginReply(dst, resource), flagNotification, 0)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(kind))
+	return finish(append(dst, body...), start)
 }
 
-func (c *Conn) end(start int) error {
-	finish(c.out, start)
-	if len(c.out) < maxUnsent {
-		return nil
-	}
-	return c.Flush()
+// beginReply appends the head of a message.
+func beginReply(dst []byte, id int64) []byte {
+	return binary.LittleEndian.AppendUint64(append(dst, 0, 0, 0, 0), uint64(id))
 }
 
-// Flush sends the replies that have not been sent. The peer has the time of Limits to read them.
-func (c *Conn) Flush() error {
+// Write sends messages. The peer has the time of Limits to read them. Write may be called while another goroutine calls
+// Read.
+func (c *Conn) Write(messages []byte) error {
 	c.conn.SetWriteDeadline(time.Now().Add(c.limits.Time))
-	_, err := c.conn.Write(c.out)
-	if c.out = c.out[:0]; cap(c.out) > 2*maxUnsent {
-		c.out = nil
-	}
+	_, err := c.conn.Write(messages)
 	return err
 }

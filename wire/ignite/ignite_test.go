@@ -62,17 +62,19 @@ const end = "0a000000 ffff 0000000000000000"
 
 // echo answers each request with its body, or with an error if it has none.
 func echo(c *ignite.Conn) error {
+	h := c.Hello()
 	for {
 		r, err := c.Read()
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		switch {
 		case r.Op == -1:
-			return c.Flush()
+			return nil
 		case len(r.Body) == 0:
-			err = c.Fail(r.ID, ignite.StatusInvalidOp, "no")
+			err = c.Write(h.AppendFailure(nil, r.ID, ignite.StatusInvalidOp, "no"))
 		default:
-			err = c.Reply(r.ID, r.Body)
+			err = c.Write(h.AppendReply(nil, r.ID, r.Body))
 		}
 		if err != nil {
 			return err
@@ -132,6 +134,11 @@ func TestRepliesOfBothForms(t *testing.T) {
 	got, err = talk(t, unhex(t, "08000000 01 0100 0400 0000 02"+requests+end), welcome, echo)
 	require.NoError(t, err)
 	require.Equal(t, unhex(t, "12000000 01"+nodeHex+"0b000000 0700000000000000 0000 65 15000000 0800000000000000 0100 02000000 09 02000000 6e6f"), got)
+}
+
+func TestNotifications(t *testing.T) {
+	got := ignite.AppendNotification([]byte("x"), 7, 2007, []byte{5})
+	require.Equal(t, append([]byte("x"), unhex(t, "0d000000 0700000000000000 0400 d707 05")...), got)
 }
 
 func TestMessagesThatAreNone(t *testing.T) {

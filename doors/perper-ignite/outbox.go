@@ -1,0 +1,172 @@
+package perperignite
+
+import (
+	"math"
+	"sync"
+
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/wire/ignite"
+)
+
+// outbox has the messages that a peer is to be sent, in order. Each goes out once what it tells is durable; the peer's
+// next requests are executed meanwhile. Several goroutines may use it.
+type outbox struct {
+	conn *door.Conn
+	wire *ignite.Conn
+
+	mu      sync.Mutex // protects what follows
+	changed sync.Cond  // there is room again, nobody sends any more, or err
+	waiting []byte     // messages
+	marks   []mark     // what they wait for, in order; the last one is at their end
+	size    int        // of what waits or is being sent, in bytes
+	spare   []byte     // the buffer of what was sent last; reused
+	sending bool       // there is who sends all that waits
+	err     error      // why nothing is sent any more
+}
+
+// mark says which position door.Client.Settle has to return before the messages up to some length are sent.
+type mark struct {
+	end      int
+	position uint64
+}
+
+const (
+	// sendAt is how many bytes of answers wait for those of requests that have been received already.
+	sendAt = 64 << 10
+	// maxUnsent is how many bytes wait for the peer to read, or for the disk, before none are added.
+	maxUnsent = 1 << 20
+)
+
+func newOutbox(conn *door.Conn, wire *ignite.Conn) *outbox {
+	o := &outbox{conn: conn, wire: wire}
+	o.changed.L = &o.mu
+	return o
+}
+
+// add has append append messages to those that are sent next, which wait for a position. While too many wait, so does
+// add. An error says that the peer has gone, or its client has ended.
+func (o *outbox) add(position uint64, appendTo func(dst []byte) []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.err == nil && o.size >= maxUnsent {
+		o.start()
+		o.changed.Wait()
+	}
+	if o.err != nil {
+		return o.err
+	}
+	before := len(o.waiting)
+	o.waiting = appendTo(o.waiting)
+	o.size += len(o.waiting) - before
+	if last := len(o.marks) - 1; last >= 0 && o.marks[last].position >= position {
+		o.marks[last].end = len(o.waiting)
+	} else {
+		o.marks = append(o.marks, mark{len(o.waiting), position})
+	}
+	return nil
+}
+
+// flush has all that waits sent: now, unless that must wait for the disk, or by whoever sends already.
+func (o *outbox) flush() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.sending && len(o.marks) > 0 && o.marks[0].position == 0 {
+		o.sending = true
+		o.send(0)
+		o.sending = false
+	}
+	o.start()
+	return o.err
+}
+
+// full reports whether what waits should be sent although more will follow soon.
+func (o *outbox) full() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.size >= sendAt
+}
+
+// start has all that waits sent in the background, unless somebody does so. mu must be locked.
+func (o *outbox) start() {
+	if o.sending || len(o.waiting) == 0 || o.err != nil {
+		return
+	}
+	o.sending = true
+	o.conn.Go(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.send(math.MaxUint64)
+		o.sending = false
+		o.changed.Broadcast()
+	})
+}
+
+// send sends what waits for positions up to most, until there is nothing more of that. mu must be locked; it is not
+// while send waits.
+func (o *outbox) send(most uint64) {
+	settled := uint64(0)
+	for o.err == nil && len(o.marks) > 0 && o.marks[0].position <= most {
+		if first := o.marks[0].position; first > settled {
+			o.mu.Unlock()
+			now, err := o.conn.Client.Settle(first)
+			o.mu.Lock()
+			if settled = now; err != nil {
+				o.fail(err)
+			}
+			continue
+		}
+		messages := o.take(min(settled, most))
+		o.mu.Unlock()
+		err := o.wire.Write(messages)
+		o.mu.Lock()
+		if o.size -= len(messages); cap(messages) <= 2*sendAt {
+			o.spare = messages
+		}
+		o.changed.Broadcast()
+		if err != nil {
+			o.fail(err)
+		}
+	}
+}
+
+// take takes the messages that wait for positions up to settled; the first ones do. mu must be locked.
+func (o *outbox) take(settled uint64) []byte {
+	n := 0
+	for n < len(o.marks) && o.marks[n].position <= settled {
+		n++
+	}
+	end := o.marks[n-1].end
+	messages := o.waiting[:end]
+	o.waiting, o.spare = append(o.spare[:0], o.waiting[end:]...), nil
+	o.marks = o.marks[:copy(o.marks, o.marks[n:])]
+	for i := range o.marks {
+		o.marks[i].end -= end
+	}
+	return messages
+}
+
+// fail ends the outbox and the connection. mu must be locked.
+func (o *outbox) fail(err error) {
+	if o.err == nil {
+		o.err = err
+		o.conn.Close()
+	}
+	o.changed.Broadcast()
+}
+
+// drain returns when all that waits has been sent, or will never be.
+func (o *outbox) drain() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.err == nil && (o.sending || len(o.marks) > 0) {
+		o.start()
+		o.changed.Wait()
+	}
+}
+
+// close ends the outbox when its connection ends.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail(door.ErrClosed)
+}
