@@ -59,8 +59,6 @@ type Command struct {
 	Immediate bool
 	// RunsQueue says that the command executes those that a transaction has queued.
 	RunsQueue bool
-	// EndsTransaction says that no transaction is open behind the command.
-	EndsTransaction bool
 	// Repeated says that the journal and a master's stream have the command although it writes nothing.
 	Repeated bool
 	// WhileSubscribed commands may be sent by a RESP2 client that has subscriptions.

@@ -147,7 +147,7 @@ var directiveTable = []*directive{
 		option[engine.EvictionPolicy]{"allkeys-lfu", engine.AllKeysLFU},
 		option[engine.EvictionPolicy]{"allkeys-random", engine.AllKeysRandom},
 		option[engine.EvictionPolicy]{"noeviction", engine.NoEviction}),
-	number("maxmemory-samples", "5", 1, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.Samples }),
+	number("maxmemory-samples", "5", 1, 64, func(s *Settings) *int { return &s.Eviction.Samples }),
 	number("maxmemory-eviction-tenacity", "10", 0, 100, func(s *Settings) *int { return &s.EvictionTenacity }),
 	number("lfu-log-factor", "10", 0, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.LogFactor }),
 	number("lfu-decay-time", "1", 0, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.DecayMinutes }),

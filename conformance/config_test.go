@@ -195,6 +195,7 @@ var knownConfig = map[string]string{
 	"repl-diskless-load":   "later versions have one more value",
 	"latency-tracking":     "",
 	"maxmemory-policy":     "",
+	"maxmemory-samples":    "at most 64, as since Redis 8.0",
 }
 
 // knownValues are values that are accepted here alone, or by Redis alone.

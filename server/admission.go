@@ -145,7 +145,7 @@ func (s *Session) lacksMemory(from command.Origin, cmd *command.Command, args []
 	if s.outOfMemory = s.srv.makeRoom(s.now) == roomNowhere; !s.outOfMemory {
 		return false
 	}
-	return s.tx.active && !cmd.EndsTransaction || s.needsMemory(cmd, args) // queued commands need memory too
+	return s.needsMemory(cmd, args)
 }
 
 // refuseInState returns the error that the state of the storage, or of the replica, has for a command. What has begun

@@ -148,8 +148,8 @@ func TestPasswordIsAskedFor(t *testing.T) {
 	for _, step := range [][2]string{
 		{"PING", "-NOAUTH Authentication required."},
 		{"CLIENT SETINFO LIB-NAME x", "-NOAUTH Authentication required."},
-		{"HELLO", "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> " +
-			"option can be used to authenticate the client and select the RESP protocol version at the same time"},
+		{"HELLO", "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH " +
+			"<user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"},
 		{"HELLO 3 AUTH default wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
 		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
 		{"AUTH nobody secret", "-WRONGPASS invalid username-password pair or user is disabled."},

@@ -36,13 +36,13 @@ var connectionCommands = []*command.Command{
 		ACL:             command.CatConnection,
 		WhileSubscribed: true, Immediate: true,
 		Summary: "Closes the connection", Complexity: "O(1)",
-		Stateful: true, Do: quit, EndsTransaction: true},
+		Stateful: true, Do: quit},
 	{Name: "reset", Group: "connection", Since: "6.2.0", Arity: 1,
 		Flags:           command.NoScript | command.Loading | command.Stale | command.Fast | command.NoAuth | command.AllowBusy,
 		ACL:             command.CatConnection,
 		WhileSubscribed: true, Immediate: true,
 		Summary: "Resets the connection to its initial state", Complexity: "O(1)",
-		Stateful: true, Do: reset, EndsTransaction: true},
+		Stateful: true, Do: reset},
 	{Name: "select", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 		ACL:     command.CatConnection,
 		Summary: "Selects the connection's database", Syntax: "index", Complexity: "O(1)",
@@ -64,8 +64,8 @@ const (
 	errWrongPass  command.Error = "WRONGPASS invalid username-password pair or user is disabled."
 	errNoPassword command.Error = "ERR AUTH <password> called without any password configured for the default user. Are you sure " +
 		"your configuration is correct?"
-	errNotAuthed command.Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH " +
-		"<user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	errNotAuthed command.Error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> " +
+		"AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
 	errProtover   command.Error = "ERR Protocol version is not an integer or out of range"
 	errNoProto    command.Error = "NOPROTO unsupported protocol version"
 	errClientName command.Error = "ERR Client names cannot contain spaces, newlines or special characters."

@@ -14,6 +14,9 @@ import (
 func init() { command.Register(replicaCommands) }
 
 var replicaCommands = []*command.Command{
+	{Name: "failover", Group: "server", Since: "6.2.0", Arity: -1, Flags: command.Admin | command.NoScript | command.Stale,
+		Summary: "Changes places with a replica: only checks its arguments and refuses",
+		Syntax:  "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", Complexity: "O(1)", Do: failover},
 	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3,
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
 		Summary: "Makes the server a replica of another, or promotes it",
@@ -32,7 +35,72 @@ const (
 	errReplicaInCluster command.Error = "ERR REPLICAOF not allowed in cluster mode."
 	errReplicaClient    command.Error = "ERR Command is not valid when client is a replica."
 	errMasterPort       command.Error = "ERR Invalid master port"
+
+	errFailoverInCluster command.Error = "ERR FAILOVER not allowed in cluster mode."
+	errNoFailover        command.Error = "ERR No failover in progress."
+	errFailoverTimeout   command.Error = "ERR FAILOVER timeout must be greater than 0"
+	errFailoverOfReplica command.Error = "ERR FAILOVER is not valid when server is a replica."
+	errFailoverAlone     command.Error = "ERR FAILOVER requires connected replicas."
+	errFailoverForce     command.Error = "ERR FAILOVER with force option requires both a timeout and target HOST and IP."
+	errFailoverTarget    command.Error = "ERR FAILOVER target HOST and PORT is not a replica."
+	errFailoverOffline   command.Error = "ERR FAILOVER target replica is not online."
+	errFailoverRefused   command.Error = "ERR FAILOVER is not supported. Send REPLICAOF NO ONE to the replica once it has " +
+		"everything, and REPLICAOF with its address here"
 )
+
+// failover refuses what FAILOVER wants, with Redis's errors where it has some: the server follows others for moves, and
+// does not tell them to lead.
+func failover(c *command.Ctx) {
+	if c.ClusterMode() {
+		c.Err(errFailoverInCluster)
+		return
+	}
+	if len(c.Args) == 2 && command.EqualFold(c.Args[1], "abort") {
+		c.Err(errNoFailover)
+		return
+	}
+	var target string
+	var port, timeout int64
+	force := false
+	for o := c.Options(1); o.Next(); {
+		ok := true
+		switch {
+		case o.Is("timeout") && o.More() && timeout == 0:
+			if timeout, ok = c.Int(o.Arg()); ok && timeout <= 0 {
+				c.Err(errFailoverTimeout)
+				return
+			}
+		case o.Is("to") && o.Left() >= 2 && target == "":
+			target = string(o.Arg())
+			port, ok = c.Int(o.Arg())
+		case o.Is("force") && !force:
+			force = true
+		default:
+			c.Err(command.ErrSyntax)
+			return
+		}
+		if !ok {
+			return
+		}
+	}
+	_, follows := hostOf(c).Master()
+	list, _ := hostOf(c).Followers()
+	at := slices.IndexFunc(list, func(f replication.Follower) bool { return f.Host == target && f.Port == port })
+	switch {
+	case follows:
+		c.Err(errFailoverOfReplica)
+	case len(list) == 0:
+		c.Err(errFailoverAlone)
+	case force && (timeout == 0 || target == ""):
+		c.Err(errFailoverForce)
+	case target != "" && at < 0:
+		c.Err(errFailoverTarget)
+	case target != "" && list[at].State != replication.FollowerOnline:
+		c.Err(errFailoverOffline)
+	default:
+		c.Err(errFailoverRefused)
+	}
+}
 
 func replicaOf(c *command.Ctx) {
 	host, client := hostOf(c), clientOf(c)

@@ -16,7 +16,7 @@ func init() { command.Register(streamDeleteCommands) }
 var streamDeleteCommands = []*command.Command{
 	{Name: "xackdel", Group: "stream", Since: "8.2.0", Arity: -6, Flags: command.Write | command.Fast,
 		ACL:        command.CatStream,
-		Keys:       command.Keys("i1+r0/1/0[RW,DELETE]"),
+		Keys:       command.Keys("i1+r0/1/0[RW,UPDATE,DELETE]"),
 		Summary:    "Acknowledges pending entries and deletes them",
 		Syntax:     "key group [KEEPREF | DELREF | ACKED] <IDS numids id [id ...]>",
 		Complexity: "O(1) for each entry", Do: cmdXackdel},

@@ -273,6 +273,7 @@ func init() {
 		{"groups have other lags and more consumers, as since Redis 7.2 and 7.4", ofStreams},
 		{"a read that wakes answers with all of its streams, as since Redis 7.2", allStreams},
 		{"COMMAND GETKEYS takes commands without arguments, as since Redis 7.2", getKeysErrors},
+		{"maxmemory-samples is at most 64, as since Redis 8.0", fewerSamples},
 		{"SORT leaves a sorted set in its encoding; Redis makes it a skiplist", unsortedEncoding},
 		{"OBJECT REFCOUNT counts what a transaction still holds in Redis", heldByExec},
 		{"members at the same distance come in another order in searches with COUNT", sameDistance},
@@ -289,6 +290,12 @@ func knownReason(args []string, a, b value) string {
 		}
 	}
 	return ""
+}
+
+// fewerSamples accepts that maxmemory-samples has a lower limit.
+func fewerSamples(args []string, _, b value) bool {
+	return containsWord(args, "maxmemory-samples") && b.Kind == transcript.Error &&
+		strings.HasSuffix(b.Text, "argument must be between 1 and 64 inclusive")
 }
 
 // noTimeout accepts that a timeout which ends at no time is an error.
