@@ -4,6 +4,7 @@
 package samples
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -55,6 +56,14 @@ func (t *Type) zero() any {
 		return []byte{}
 	}
 	return t.New()
+}
+
+// quoted returns bytes as text that a test can compare: what is long as its sum, because tests keep many.
+func quoted(b []byte) string {
+	if len(b) <= 256 {
+		return strconv.Quote(string(b))
+	}
+	return fmt.Sprintf("%d bytes with the sum %x", len(b), sha256.Sum256(b))
 }
 
 // Describe returns what a value has, as far as RDB files keep it.

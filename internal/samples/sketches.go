@@ -1,8 +1,6 @@
 package samples
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/atomredis/atomredis/engine/bloom"
@@ -12,14 +10,9 @@ import (
 	"github.com/atomredis/atomredis/engine/topk"
 )
 
-// stored returns how a sketch is stored, in words that a test can compare: what is long as its sum, because tests keep
-// many.
+// stored returns how a sketch is stored.
 func stored(sketch interface{ AppendBlob(dst []byte) []byte }) []string {
-	blob := sketch.AppendBlob(nil)
-	if len(blob) <= 64 {
-		return []string{fmt.Sprintf("%x", blob)}
-	}
-	return []string{fmt.Sprintf("%d bytes with the sum %x", len(blob), sha256.Sum256(blob))}
+	return []string{quoted(sketch.AppendBlob(nil))}
 }
 
 var bloomFilter = Type{

@@ -55,7 +55,7 @@ var text = Type{
 		return b
 	},
 	Empty:    func(any) bool { return false },
-	describe: func(v any) []string { return []string{strconv.Quote(string(v.([]byte)))} },
+	describe: func(v any) []string { return []string{quoted(v.([]byte))} },
 }
 
 var list = Type{
@@ -97,7 +97,7 @@ var list = Type{
 	describe: func(v any) (words []string) {
 		l := v.(*lists.List)
 		l.Range(0, l.Len()-1, func(e []byte) bool {
-			words = append(words, strconv.Quote(string(e)))
+			words = append(words, quoted(e))
 			return true
 		})
 		return words
@@ -144,7 +144,7 @@ var set = Type{
 	Empty: func(v any) bool { return v.(*sets.Set).Len() == 0 },
 	describe: func(v any) (words []string) {
 		for m := range v.(*sets.Set).All() {
-			words = append(words, strconv.Quote(string(m)))
+			words = append(words, quoted(m))
 		}
 		slices.Sort(words)
 		return words
