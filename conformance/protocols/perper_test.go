@@ -1,6 +1,7 @@
 package protocols_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -67,11 +68,12 @@ type perperAgent struct {
 	fabric.FabricClient
 	ctx  context.Context
 	conn net.Conn
+	in   *bufio.Reader
 	id   uint64
 }
 
 func newPerperAgent(t *testing.T, db *atomredis.DB) *perperAgent {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 9*time.Minute)
 	t.Cleanup(cancel)
 	g, err := grpc.NewClient(db.DoorAddr("perper-grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -82,7 +84,7 @@ func newPerperAgent(t *testing.T, db *atomredis.DB) *perperAgent {
 	hello, _ := hex.DecodeString("0e00000001010007000000020c0100000004")
 	_, err = conn.Write(hello)
 	require.NoError(t, err)
-	a := &perperAgent{FabricClient: fabric.NewFabricClient(g), ctx: ctx, conn: conn}
+	a := &perperAgent{FabricClient: fabric.NewFabricClient(g), ctx: ctx, conn: conn, in: bufio.NewReader(conn)}
 	welcome, err := a.message()
 	require.NoError(t, err)
 	require.Equal(t, byte(1), welcome[0])
@@ -95,41 +97,56 @@ func newPerperAgent(t *testing.T, db *atomredis.DB) *perperAgent {
 
 func (a *perperAgent) message() ([]byte, error) {
 	var size [4]byte
-	if _, err := io.ReadFull(a.conn, size[:]); err != nil {
+	if _, err := io.ReadFull(a.in, size[:]); err != nil {
 		return nil, err
 	}
 	b := make([]byte, binary.LittleEndian.Uint32(size[:]))
-	_, err := io.ReadFull(a.conn, b)
+	_, err := io.ReadFull(a.in, b)
 	return b, err
 }
 
 // ask sends a request and returns the body of its reply.
 func (a *perperAgent) ask(op uint16, body []byte) ([]byte, error) {
-	a.id++
-	b := binary.LittleEndian.AppendUint32(nil, uint32(10+len(body)))
-	b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16(b, op), a.id)
-	if _, err := a.conn.Write(append(b, body...)); err != nil {
+	if _, err := a.conn.Write(a.request(nil, op, body)); err != nil {
 		return nil, err
 	}
+	return a.answer(a.id)
+}
+
+// request appends a request.
+func (a *perperAgent) request(dst []byte, op uint16, body []byte) []byte {
+	a.id++
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(10+len(body)))
+	dst = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16(dst, op), a.id)
+	return append(dst, body...)
+}
+
+// answer reads the next reply, which must be to a request, and returns its body.
+func (a *perperAgent) answer(id uint64) ([]byte, error) {
 	reply, err := a.message()
 	switch {
 	case err != nil:
 		return nil, err
-	case binary.LittleEndian.Uint64(reply) != a.id:
-		return nil, fmt.Errorf("reply to %x", reply[:8])
+	case binary.LittleEndian.Uint64(reply) != id:
+		return nil, fmt.Errorf("reply to %x instead of %d", reply[:8], id)
 	case binary.LittleEndian.Uint16(reply[8:]) != 0:
-		return nil, fmt.Errorf("operation %d: %q", op, reply[10:])
+		return nil, fmt.Errorf("request %d: %q", id, reply[10:])
 	}
 	return reply[10:], nil
 }
 
 // cache does an operation on objects in a cache, and returns the object in the reply.
 func (a *perperAgent) cache(op uint16, name string, args ...[]byte) ([]byte, error) {
+	return a.ask(op, onCache(name, args...))
+}
+
+// onCache returns the body of a request on objects in a cache.
+func onCache(name string, args ...[]byte) []byte {
 	b := append(binary.LittleEndian.AppendUint32(nil, uint32(objects.Hash(name))), 0)
 	for _, arg := range args {
 		b = append(b, arg...)
 	}
-	return a.ask(op, b)
+	return b
 }
 
 func text(s string) []byte { return objects.AppendString(nil, s) }
@@ -418,100 +435,149 @@ func TestTwoAgentsOfPerper(t *testing.T) {
 	require.NoError(t, agents.Wait())
 }
 
-// Many streams, whose readers join and leave: each sees the items in order, none is missing, and what nobody will read
-// is removed.
-func TestManyStreamsOfPerper(t *testing.T) {
-	streams, items := 100, int64(10_000)
-	if testing.Short() {
-		streams, items = 10, 500
+// write puts items into a stream one by one, without waiting for the answers to the last ones. It calls progress with
+// the keys that have been answered.
+func (a *perperAgent) write(stream string, items int64, progress func(key int64)) error {
+	const ahead = 100
+	answered := int64(0)
+	for sent := int64(0); answered < items; {
+		var requests []byte
+		for ; sent < items && sent < answered+ahead; sent++ {
+			requests = a.request(requests, opPut, onCache(stream, long(sent+1), text(fmt.Sprint("item ", sent+1))))
+		}
+		if _, err := a.conn.Write(requests); err != nil {
+			return err
+		}
+		for last := answered + (sent-answered+1)/2; answered < last; {
+			if _, err := a.answer(a.id - uint64(sent-answered-1)); err != nil {
+				return err
+			}
+			answered++
+			progress(answered)
+		}
 	}
-	db := perperServer(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
+	return nil
+}
+
+// follow reads the keys of a stream behind start up to end, or from the next one on if start is -1, and moves its
+// listener along. None may be missing, and they must come in order.
+func (a *perperAgent) follow(stream, listener string, start, end int64, ready func()) error {
+	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	g, err := grpc.NewClient(db.DoorAddr("perper-grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer g.Close()
-	agent := fabric.NewFabricClient(g)
-	do := func(args ...any) error {
-		_, err := db.Do(ctx, args...)
+	s, err := a.StreamItems(ctx, &fabric.StreamItemsRequest{Stream: stream, StartKey: start})
+	if err != nil {
 		return err
 	}
-	// read reads keys behind start up to end, and keeps its listener.
-	read := func(stream, listener string, start, end int64, ready func()) error {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		s, err := agent.StreamItems(ctx, &fabric.StreamItemsRequest{Stream: stream, StartKey: start})
+	if _, err := s.Header(); err != nil {
+		return err
+	}
+	ready()
+	for last := start; last < end; {
+		m, err := s.Recv()
+		if err != nil {
+			return fmt.Errorf("%s: behind key %d: %w", listener, last, err)
+		}
+		if m.Key != last+1 && last != -1 {
+			return fmt.Errorf("%s: key %d behind %d", listener, m.Key, last)
+		}
+		if last = m.Key; last%20 != 0 && last != end {
+			continue
+		}
+		item, err := a.cache(opGet, stream, long(last))
 		if err != nil {
 			return err
 		}
-		if _, err := s.Header(); err != nil {
+		if got, _ := objects.AsString(item); got != fmt.Sprint("item ", last) {
+			return fmt.Errorf("%s: item %d is %q", listener, last, got)
+		}
+		if err := a.position(stream, listener, last); err != nil {
 			return err
 		}
-		ready()
-		for k := start + 1; k <= end; k++ {
-			m, err := s.Recv()
-			if err != nil {
-				return fmt.Errorf("%s: key %d: %w", listener, k, err)
-			}
-			if m.Key != k {
-				return fmt.Errorf("%s: key %d instead of %d", listener, m.Key, k)
-			}
-			if k%100 == 0 || k == end {
-				if err := do("PERPER.LISTEN", stream, listener, k); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+	}
+	return nil
+}
+
+// Many streams, whose readers join and leave: each sees the items in order, none is missing, and what nobody will read
+// is removed.
+func TestManyStreamsOfPerper(t *testing.T) {
+	streams, items := 100, int64(1000)
+	switch {
+	case testing.Short():
+		streams, items = 10, 500
+	case os.Getenv("ATOMREDIS_FULL_TESTS") != "":
+		items = 10_000
+	}
+	db := perperServer(t)
+	do := func(args ...any) string {
+		r, err := db.Do(t.Context(), args...)
+		require.NoError(t, err)
+		return r.String()
 	}
 	var all tasks
 	for i := range streams {
 		stream := fmt.Sprint("s", i)
-		require.NoError(t, do("PERPER.CREATE", stream))
-		listening := make(chan struct{}, 2)
-		ready := func() { listening <- struct{}{} }
-		for _, name := range []string{"stays", "leaves"} {
+		do("PERPER.CREATE", stream)
+		if i == 0 {
+			do("PERPER.LISTEN", stream, "s0-persist", int64(math.MinInt64))
+		}
+		begun, quarter := make(chan struct{}), make(chan struct{})
+		close(begun)
+		reader := func(name string, begin <-chan struct{}, follow func(a *perperAgent, listener string) error) {
+			a := newPerperAgent(t, db)
 			all.Go(func() error {
+				<-begin
 				listener := stream + "-" + name
-				if err := do("PERPER.LISTEN", stream, listener, int64(math.MinInt64)); err != nil {
+				if err := a.position(stream, listener, math.MinInt64); err != nil {
 					return err
 				}
-				parts := []int64{0, items}
-				if name == "leaves" {
-					parts = []int64{0, items / 3, items / 2, items}
+				if err := follow(a, listener); err != nil {
+					return err
 				}
-				for i, start := range parts[:len(parts)-1] {
-					if err := read(stream, listener, start, parts[i+1], ready); err != nil {
-						return err
-					}
-					ready = func() {}
-				}
-				return do("PERPER.REMOVE", "stream-listeners", listener)
+				_, err := a.cache(opRemove, "stream-listeners", text(listener))
+				return err
 			})
 		}
+		listening, joined := make(chan struct{}, 2), make(chan struct{})
+		ready := func() { listening <- struct{}{} }
+		reader("stays", begun, func(a *perperAgent, listener string) error {
+			return a.follow(stream, listener, 0, items, ready)
+		})
+		reader("leaves", begun, func(a *perperAgent, listener string) error {
+			parts, ready := []int64{0, items / 3, items / 2, items}, ready
+			for i, end := range parts[1:] {
+				if err := a.follow(stream, listener, parts[i], end, ready); err != nil {
+					return err
+				}
+				ready = func() {}
+			}
+			return nil
+		})
+		reader("joins", quarter, func(a *perperAgent, listener string) error {
+			return a.follow(stream, listener, -1, items, func() { close(joined) })
+		})
+		writer := newPerperAgent(t, db)
 		all.Go(func() error {
 			<-listening
 			<-listening
-			for k := int64(1); k <= items; {
-				n := min(50, items-k+1)
-				args := []any{"PERPER.MPUT", stream, n}
-				for range n {
-					args = append(args, k, "item")
-					k++
+			return writer.write(stream, items, func(key int64) {
+				switch key {
+				case items / 4:
+					close(quarter)
+				case items / 2: // so that there is something left to join
+					<-joined
 				}
-				if err := do(args...); err != nil {
-					return err
-				}
-			}
-			return nil
+			})
 		})
 	}
 	require.NoError(t, all.Wait())
 	for i := range streams {
-		require.Eventually(t, func() bool {
-			r, err := db.Do(ctx, "PERPER.LEN", fmt.Sprint("s", i))
-			return err == nil && r.String() == "(integer) 0"
-		}, time.Minute, time.Millisecond)
+		stream := fmt.Sprint("s", i)
+		if i == 0 {
+			require.Equal(t, fmt.Sprintf("(integer) %d", items), do("PERPER.LEN", stream), "a listener keeps all items")
+			do("PERPER.REMOVE", "stream-listeners", "s0-persist")
+		}
+		require.Eventually(t, func() bool { return do("PERPER.LEN", stream) == "(integer) 0" }, time.Minute, time.Millisecond)
+		require.Equal(t, "(integer) 0", do("EXISTS", "perper:{"+stream+"}:order", "perper:{"+stream+"}:inserted"))
 	}
 }
 

@@ -46,6 +46,7 @@ type cache struct {
 	names *[numberOfKeys][]byte
 	// channel is where changes are told; nil if nobody listens.
 	channel []byte
+	items   []byte // the channel of new items, once there is one
 	asked   bool   // whether anybody listens
 	message []byte // the last event; reused
 }
@@ -280,9 +281,14 @@ func (ca *cache) changed(kind event.Kind, k, value, old []byte, left int) {
 
 // tellItem tells that there is a new key that is a long.
 func (ca *cache) tellItem(n int64) {
-	if ca.heard() {
-		feed.Send(ca.c, []byte(keys.Items(string(ca.name))), strconv.AppendInt(nil, n, 10))
+	if !ca.heard() {
+		return
 	}
+	if ca.items == nil {
+		ca.items = []byte(keys.Items(string(ca.name)))
+	}
+	ca.message = strconv.AppendInt(ca.message[:0], n, 10)
+	feed.Send(ca.c, ca.items, ca.message)
 }
 
 // tell sends an event.

@@ -161,7 +161,7 @@ func (f *Fabric) listenerChanged(c *command.Ctx, k, value, old []byte, left int)
 	if is != nil && is.listens {
 		f.answerAll(d.attached[is.stream], yesReply)
 	}
-	if was != nil && was.listens && x.count(was.stream, was.position) == 0 {
+	if was != nil && was.listens && x.count(was.stream, was.position) == 0 && x.count(was.stream, persistent) == 0 {
 		f.clean(streamID{c.DB, was.stream})
 	}
 }
