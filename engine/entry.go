@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/arrays"
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/countmin"
 	"github.com/atomredis/atomredis/engine/cuckoo"
@@ -336,6 +337,9 @@ func (e *Entry) TDigest() *tdigest.Digest { return (*tdigest.Digest)(e.collectio
 
 // Series returns the value of a time series.
 func (e *Entry) Series() *timeseries.Series { return (*timeseries.Series)(e.collection(TimeSeries)) }
+
+// Array returns the value of an array.
+func (e *Entry) Array() *arrays.Array { return (*arrays.Array)(e.collection(Array)) }
 
 // collection returns the value of an entry, which must have this type, and brings it into memory if it is not there.
 func (e *Entry) collection(typ Type) unsafe.Pointer {

@@ -21,6 +21,7 @@ const (
 	EventKeyMiss                         // m
 	EventModule                          // d
 	EventNew                             // n
+	EventArray                           // a
 	// EventEmpty is for the Observer only: elements were asked for under a key that has none.
 	EventEmpty
 
@@ -29,7 +30,7 @@ const (
 
 	// EventAll is what A stands for: every class but key misses and new keys.
 	EventAll = EventGeneric | EventString | EventList | EventSet | EventHash | EventZSet | EventExpired |
-		EventEvicted | EventStream | EventModule
+		EventEvicted | EventStream | EventModule | EventArray
 )
 
 var eventLetters = []struct {
@@ -37,7 +38,7 @@ var eventLetters = []struct {
 	class  EventClass
 }{
 	{'A', EventAll}, {'g', EventGeneric}, {'$', EventString}, {'l', EventList}, {'s', EventSet}, {'h', EventHash},
-	{'z', EventZSet}, {'x', EventExpired}, {'e', EventEvicted}, {'t', EventStream}, {'d', EventModule},
+	{'z', EventZSet}, {'x', EventExpired}, {'e', EventEvicted}, {'t', EventStream}, {'d', EventModule}, {'a', EventArray},
 	{'K', EventKeyspace}, {'E', EventKeyevent}, {'m', EventKeyMiss}, {'n', EventNew},
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/atomredis/atomredis/engine/arrays"
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/countmin"
 	"github.com/atomredis/atomredis/engine/cuckoo"
@@ -42,6 +43,7 @@ const (
 	TopK
 	TDigest
 	TimeSeries
+	Array
 )
 
 // kinds has what is known of each type. Strings are in the entries themselves.
@@ -72,6 +74,8 @@ var kinds = [...]kind{
 	TimeSeries: carryingLabels(seriesLabels, newKind("TSDB-TYPE", (*timeseries.Series).Clone,
 		unlimited(timeseries.DecodeBlob),
 		func(s storedParts) (*timeseries.Series, error) { return loadWith(s, timeseries.NewLoader()) })),
+	Array: newKind("array", (*arrays.Array).Clone, unlimited(arrays.DecodeBlob),
+		func(s storedParts) (*arrays.Array, error) { return loadWith(s, arrays.NewLoader()) }),
 }
 
 // typeOf returns the type of a value, and where it is.
@@ -101,6 +105,8 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 		return TDigest, unsafe.Pointer(v)
 	case *timeseries.Series:
 		return TimeSeries, unsafe.Pointer(v)
+	case *arrays.Array:
+		return Array, unsafe.Pointer(v)
 	}
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }

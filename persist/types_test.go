@@ -54,6 +54,8 @@ func valueOf(e *engine.Entry) any {
 		return e.TDigest()
 	case engine.TimeSeries:
 		return e.Series()
+	case engine.Array:
+		return e.Array()
 	}
 	panic("no value of a " + e.Type().String())
 }

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,6 +88,17 @@ func (w *Writer) Int(n int64) {
 	}
 	w.Buf = append(w.Buf, ':')
 	w.Buf = strconv.AppendInt(w.Buf, n, 10)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
+// Uint writes an integer reply, which may be larger than an int64 holds.
+func (w *Writer) Uint(n uint64) {
+	if n <= math.MaxInt64 {
+		w.Int(int64(n))
+		return
+	}
+	w.Buf = append(w.Buf, ':')
+	w.Buf = strconv.AppendUint(w.Buf, n, 10)
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 

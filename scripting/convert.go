@@ -42,8 +42,10 @@ func (m *vm) fromReply(L *lua.LState, b []byte) (lua.LValue, []byte) {
 	case '-':
 		return errorTable(L, string(line)), rest
 	case ':':
-		n, _ := resp.ParseInt(line)
-		return lua.LNumber(n), rest
+		if n, ok := resp.ParseInt(line); ok {
+			return lua.LNumber(n), rest
+		}
+		return lua.LNumber(parseFloat(string(line))), rest // larger than an int64 holds
 	case ',':
 		return fieldTable(L, "double", lua.LNumber(parseFloat(string(line)))), rest
 	case '(':

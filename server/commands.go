@@ -3,6 +3,7 @@ package server
 // Commands are packages of their own, which register themselves.
 import (
 	_ "github.com/atomredis/atomredis/commands/acl"
+	_ "github.com/atomredis/atomredis/commands/arrays"
 	_ "github.com/atomredis/atomredis/commands/bitmaps"
 	_ "github.com/atomredis/atomredis/commands/geo"
 	_ "github.com/atomredis/atomredis/commands/hashes"

@@ -203,6 +203,8 @@ func dumpValue(e *engine.Entry) string {
 		words = dumpSketch(e.TDigest())
 	case engine.TimeSeries:
 		words = dumpSketch(e.Series())
+	case engine.Array:
+		words = dumpSketch(e.Array())
 	}
 	return strings.Join(words, " ")
 }

@@ -3,6 +3,7 @@ package arrays
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -126,9 +127,8 @@ func (a *Array) Large() bool { return a.memory > smallBytes }
 // Track makes the array note in log from now on which parts change. All that it has count as changed.
 func (a *Array) Track(log *delta.Log) {
 	a.Attach(log)
-	log.After(cursorName, 0)
-	for c := a.seek(0); a.at(c) != nil; c.next() {
-		a.at(c).names(func(name string) { log.After(name, a.pages) })
+	for c, more := (delta.Cursor{}), true; more; {
+		c, more = a.Walk(c, math.MaxInt, func(name string) { log.After(name, a.pages) })
 	}
 }
 
@@ -144,15 +144,6 @@ func (a *Array) Attach(log *delta.Log) {
 	}
 }
 
-// names calls fn with the names of the parts of a page.
-func (p *page) names(fn func(name string)) {
-	var t tracking
-	fn(string(t.partName(kindPage, p.number)))
-	for _, l := range p.long {
-		fn(string(t.partName(kindLong, p.number*pageSize+uint64(l.at))))
-	}
-}
-
 // Log returns the record of changes, nil if the array has none.
 func (a *Array) Log() *delta.Log {
 	if a.track == nil {
@@ -161,22 +152,40 @@ func (a *Array) Log() *delta.Log {
 	return a.track.log
 }
 
-// Walk calls fn with the names of about count parts, page by page.
+// Walk calls fn with the names of about count parts, or fewer, in their order.
 func (a *Array) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	if c.Name == "" {
 		fn(cursorName)
+		c.Name = string(kindPage)
 	}
+	var t tracking
 	at := a.seek(c.Number)
-	for ; a.at(at) != nil && count > 0; at.next() {
-		a.at(at).names(func(name string) {
-			fn(name)
-			count--
-		})
+	for ; count > 0; at.next() {
+		p := a.at(at)
+		switch {
+		case p != nil && c.Name == string(kindPage):
+			fn(string(t.partName(kindPage, p.number)))
+		case p != nil:
+			p.eachLong(func(index uint64) { fn(string(t.partName(kindLong, index))) })
+			count -= len(p.long)
+		case c.Name == string(kindLong):
+			return delta.Cursor{}, false
+		default:
+			return delta.Cursor{Name: string(kindLong)}, true
+		}
+		count--
 	}
 	if p := a.at(at); p != nil {
-		return delta.Cursor{Name: cursorName, Number: p.number}, true
+		return delta.Cursor{Name: c.Name, Number: p.number}, true
 	}
-	return delta.Cursor{}, false
+	return delta.Cursor{Name: string(kindLong)}, c.Name == string(kindPage)
+}
+
+// eachLong calls fn with the indices of what is kept apart.
+func (p *page) eachLong(fn func(index uint64)) {
+	for _, l := range p.long {
+		fn(p.number*pageSize + uint64(l.at))
+	}
 }
 
 // AppendPart appends the stored form of a part to dst; ok is false if there is no such part.
@@ -300,9 +309,11 @@ func (a *Array) AppendBlob(dst []byte) []byte {
 		add(string(t.partName(kindPage, a.at(c).number)), data)
 	}
 	for c := a.seek(0); a.at(c) != nil; c.next() {
-		for _, l := range a.at(c).long {
-			add(string(t.partName(kindLong, a.at(c).number*pageSize+uint64(l.at))), l.value)
-		}
+		p, i := a.at(c), 0
+		p.eachLong(func(index uint64) {
+			add(string(t.partName(kindLong, index)), p.long[i].value)
+			i++
+		})
 	}
 	return dst
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/arrays"
 	"github.com/atomredis/atomredis/engine/bloom"
 	"github.com/atomredis/atomredis/engine/countmin"
 	"github.com/atomredis/atomredis/engine/cuckoo"
@@ -23,13 +24,14 @@ var kinds = [...]kind{
 	engine.ZSet:       zsetKind,
 	engine.Hash:       hashKind,
 	engine.Stream:     streamKind,
-	engine.Bloom:      sketchKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
-	engine.Cuckoo:     sketchKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
-	engine.CountMin:   sketchKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
-	engine.TopK:       sketchKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
-	engine.TDigest:    sketchKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
+	engine.Bloom:      partsKind("atomBLOOM", func(e *engine.Entry) parts { return e.Bloom() }, bloom.NewLoader),
+	engine.Cuckoo:     partsKind("atomCUCKO", func(e *engine.Entry) parts { return e.Cuckoo() }, cuckoo.NewLoader),
+	engine.CountMin:   partsKind("atomCOUNT", func(e *engine.Entry) parts { return e.CountMin() }, countmin.NewLoader),
+	engine.TopK:       partsKind("atomTOPKL", func(e *engine.Entry) parts { return e.TopK() }, topk.NewLoader),
+	engine.TDigest:    partsKind("atomTDIGS", func(e *engine.Entry) parts { return e.TDigest() }, tdigest.NewLoader),
 	engine.JSON:       jsonKind,
 	engine.TimeSeries: timeSeriesKind,
+	engine.Array:      partsKind("atomARRAY", func(e *engine.Entry) parts { return e.Array() }, arrays.NewLoader),
 }
 
 // kind is how values of a type are read and written.

@@ -1,0 +1,72 @@
+package rdb
+
+import (
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// A sketch, and an array, is a value of a module of our own: names and data of its parts, in the order of the names.
+// Redis refuses it, by the name of the module. Theirs depend on hash functions and layouts that nobody has documented.
+
+// parts is a value as it is written.
+type parts interface {
+	delta.Parts
+	Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool)
+}
+
+// partsLoader builds a value from its parts.
+type partsLoader[T any] interface {
+	Add(name, data []byte) error
+	Finish(log *delta.Log) (T, error)
+}
+
+// partsKind returns how the values of a type are written and read that has this name among modules.
+func partsKind[T any, L partsLoader[T]](module string, of func(*engine.Entry) parts, loader func() L) kind {
+	return kind{
+		module:        module,
+		moduleVersion: 1,
+		read:          func(d *decoder, _ byte, _ *Limits) (any, error) { return readParts[T](d, loader()) },
+		form:          plainForm(typeModule),
+		write: func(e *Encoder, entry *engine.Entry) {
+			e.length(moduleID(module, 1))
+			value := of(entry)
+			var data []byte
+			for c, more := (delta.Cursor{}), true; more; {
+				c, more = value.Walk(c, 64, func(name string) {
+					data, _ = value.AppendPart(data[:0], name)
+					e.moduleString([]byte(name))
+					e.moduleString(data)
+				})
+				e.written()
+			}
+			e.length(moduleEnd)
+		},
+	}
+}
+
+func readParts[T any](d *decoder, l partsLoader[T]) (any, error) {
+	for {
+		d.recycle()
+		name, end, err := d.moduleString()
+		switch {
+		case err != nil:
+			return nil, err
+		case end:
+			value, err := l.Finish(nil)
+			if err != nil {
+				return nil, corrupt("a value in parts: %v", err)
+			}
+			return value, nil
+		}
+		data, end, err := d.moduleString()
+		if err != nil {
+			return nil, err
+		}
+		if end {
+			return nil, corrupt("a value that ends within a part")
+		}
+		if err := l.Add(name, data); err != nil {
+			return nil, corrupt("a value in parts: %v", err)
+		}
+	}
+}
