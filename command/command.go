@@ -21,6 +21,8 @@ type Command struct {
 	Deprecated, Instead string
 	// Complexity is the documented cost, for COMMAND DOCS.
 	Complexity string
+	// Capital says that errors name the command in capitals, as Redis does where a module has registered it so.
+	Capital bool
 	// Arity counts the arguments including the name (for sub-commands: both names); negative means "at least".
 	Arity int
 	// Flags say when the command may run and what it does.

@@ -78,7 +78,11 @@ func Printed(b []byte) []byte {
 
 // WrongArity returns the error for a command that got too few or too many arguments.
 func WrongArity(cmd *Command) Error {
-	return Error("ERR wrong number of arguments for '" + cmd.Name + "' command")
+	name := cmd.Name
+	if cmd.Capital {
+		name = strings.ToUpper(name)
+	}
+	return Error("ERR wrong number of arguments for '" + name + "' command")
 }
 
 // OneLine returns text without line breaks, which an error reply must not have.

@@ -20,6 +20,7 @@ import (
 	"github.com/atomredis/atomredis/engine/tdigest"
 	"github.com/atomredis/atomredis/engine/timeseries"
 	"github.com/atomredis/atomredis/engine/topk"
+	"github.com/atomredis/atomredis/engine/vectors"
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
@@ -340,6 +341,9 @@ func (e *Entry) Series() *timeseries.Series { return (*timeseries.Series)(e.coll
 
 // Array returns the value of an array.
 func (e *Entry) Array() *arrays.Array { return (*arrays.Array)(e.collection(Array)) }
+
+// Vectors returns the value of a VectorSet.
+func (e *Entry) Vectors() *vectors.Set { return (*vectors.Set)(e.collection(VectorSet)) }
 
 // collection returns the value of an entry, which must have this type, and brings it into memory if it is not there.
 func (e *Entry) collection(typ Type) unsafe.Pointer {

@@ -19,6 +19,7 @@ import (
 	"github.com/atomredis/atomredis/engine/tdigest"
 	"github.com/atomredis/atomredis/engine/timeseries"
 	"github.com/atomredis/atomredis/engine/topk"
+	"github.com/atomredis/atomredis/engine/vectors"
 	"github.com/atomredis/atomredis/engine/zsets"
 )
 
@@ -44,6 +45,7 @@ const (
 	TDigest
 	TimeSeries
 	Array
+	VectorSet
 )
 
 // kinds has what is known of each type. Strings are in the entries themselves.
@@ -76,6 +78,8 @@ var kinds = [...]kind{
 		func(s storedParts) (*timeseries.Series, error) { return loadWith(s, timeseries.NewLoader()) })),
 	Array: newKind("array", (*arrays.Array).Clone, unlimited(arrays.DecodeBlob),
 		func(s storedParts) (*arrays.Array, error) { return loadWith(s, arrays.NewLoader()) }),
+	VectorSet: newKind("vectorset", (*vectors.Set).Clone, unlimited(vectors.DecodeBlob),
+		func(s storedParts) (*vectors.Set, error) { return loadWith(s, vectors.NewLoader()) }),
 }
 
 // typeOf returns the type of a value, and where it is.
@@ -107,6 +111,8 @@ func typeOf(v any) (Type, unsafe.Pointer) {
 		return TimeSeries, unsafe.Pointer(v)
 	case *arrays.Array:
 		return Array, unsafe.Pointer(v)
+	case *vectors.Set:
+		return VectorSet, unsafe.Pointer(v)
 	}
 	panic(fmt.Sprintf("engine: a %T is no value", v))
 }

@@ -56,6 +56,8 @@ func valueOf(e *engine.Entry) any {
 		return e.Series()
 	case engine.Array:
 		return e.Array()
+	case engine.VectorSet:
+		return e.Vectors()
 	}
 	panic("no value of a " + e.Type().String())
 }

@@ -18,6 +18,7 @@ import (
 	_ "github.com/atomredis/atomredis/commands/strings"
 	_ "github.com/atomredis/atomredis/commands/timeseries"
 	_ "github.com/atomredis/atomredis/commands/transactions"
+	_ "github.com/atomredis/atomredis/commands/vectors"
 	_ "github.com/atomredis/atomredis/commands/zsets"
 	_ "github.com/atomredis/atomredis/protocols/atom"
 	_ "github.com/atomredis/atomredis/protocols/pressure"

@@ -205,6 +205,8 @@ func dumpValue(e *engine.Entry) string {
 		words = dumpSketch(e.Series())
 	case engine.Array:
 		words = dumpSketch(e.Array())
+	case engine.VectorSet:
+		words = dumpSketch(e.Vectors())
 	}
 	return strings.Join(words, " ")
 }

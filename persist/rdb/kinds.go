@@ -12,6 +12,7 @@ import (
 	"github.com/atomredis/atomredis/engine/lists"
 	"github.com/atomredis/atomredis/engine/tdigest"
 	"github.com/atomredis/atomredis/engine/topk"
+	"github.com/atomredis/atomredis/engine/vectors"
 )
 
 // kinds is all that files and payloads know of the types of values. What a type says here stands in a file of its own;
@@ -32,6 +33,7 @@ var kinds = [...]kind{
 	engine.JSON:       jsonKind,
 	engine.TimeSeries: timeSeriesKind,
 	engine.Array:      partsKind("atomARRAY", func(e *engine.Entry) parts { return e.Array() }, arrays.NewLoader),
+	engine.VectorSet:  partsKind("atomVECTR", func(e *engine.Entry) parts { return e.Vectors() }, vectors.NewLoader),
 }
 
 // kind is how values of a type are read and written.

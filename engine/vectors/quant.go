@@ -1,0 +1,265 @@
+package vectors
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// Quantisation is how the components of vectors are kept.
+type Quantisation uint8
+
+// The kinds of quantisation. Their numbers are stored.
+const (
+	// Q8 keeps integers of 8 bits, in units of a 127th of the largest component.
+	Q8 Quantisation = iota
+	// Bin keeps the signs.
+	Bin
+	// None keeps floats of 32 bits.
+	None
+)
+
+// String returns the name that VINFO gives.
+func (q Quantisation) String() string { return [...]string{"int8", "bin", "f32"}[q] }
+
+// A vector is kept normalised. Q8 has a word with the unit (low half) and the sum of the shifted components, and then
+// eight components in each word, little-endian, shifted by 128 so that they are not negative. The last word is filled
+// up with zeros, which are 128. Bin has a bit for each component, which is set if it is above 0. None has the floats.
+
+// shift8 is what is added to the components of Q8.
+const shift8 = 128
+
+// code returns the number of words, or of floats, of a vector of so many dimensions.
+func (q Quantisation) code(dim int) (words, floats int) {
+	switch q {
+	case Q8:
+		return 1 + (dim+7)/8, 0
+	case Bin:
+		return (dim + 63) / 64, 0
+	}
+	return 0, dim
+}
+
+// Normalise brings a vector to length 1 and returns the length it had. Components beyond what is finite are taken for
+// the largest that is; a vector of zeros stays what it is.
+func Normalise(v []float32) (norm float32) {
+	sum := float32(0)
+	for _, x := range v {
+		sum += float32(x * x)
+	}
+	if norm = float32(math.Sqrt(float64(sum))); sum > math.SmallestNonzeroFloat32*1e10 && sum <= math.MaxFloat32 {
+		for i, x := range v {
+			v[i] = x / norm
+		}
+		return norm
+	}
+	return normaliseExtreme(v)
+}
+
+// normaliseExtreme is Normalise for a vector that is too long or too short for the floats of 32 bits.
+func normaliseExtreme(v []float32) (norm float32) {
+	sum := 0.0
+	for i, x := range v {
+		x = min(max(x, -math.MaxFloat32), math.MaxFloat32)
+		v[i] = x
+		sum += float64(float64(x) * float64(x))
+	}
+	if sum == 0 {
+		return 0
+	}
+	length := math.Sqrt(sum)
+	for i, x := range v {
+		v[i] = float32(float64(x) / length)
+	}
+	return float32(min(length, math.MaxFloat32))
+}
+
+// Finite reports whether no component is a NaN.
+func Finite(v []float32) bool {
+	for _, x := range v {
+		if x != x {
+			return false
+		}
+	}
+	return true
+}
+
+// encode8 writes a normalised vector into words.
+func encode8(words []uint64, v []float32) {
+	largest := float32(0)
+	for _, x := range v {
+		largest = max(largest, float32(math.Abs(float64(x))))
+	}
+	sum := uint64(0)
+	for w := range words[1:] {
+		word := uint64(0)
+		for k := range 8 {
+			c := uint64(shift8)
+			if i := 8*w + k; i < len(v) && largest > 0 {
+				c = uint64(int64(math.Round(float64(v[i])/float64(largest)*127)) + shift8)
+			}
+			word |= c << (8 * k)
+			sum += c
+		}
+		words[1+w] = word
+	}
+	words[0] = uint64(math.Float32bits(largest)) | sum<<32
+}
+
+// encodeBin writes the signs of a vector into words.
+func encodeBin(words []uint64, v []float32) {
+	clear(words)
+	for i, x := range v {
+		if x > 0 {
+			words[i/64] |= 1 << (i % 64)
+		}
+	}
+}
+
+// range8 returns the largest component of a vector in Q8, as an absolute value.
+func range8(words []uint64) float32 { return math.Float32frombits(uint32(words[0])) }
+
+// component8 returns component i of a vector in Q8, from -127 to 127.
+func component8(words []uint64, i int) int {
+	return int(byte(words[1+i/8]>>(8*(i%8)))) - shift8
+}
+
+// valid8 reports whether words are what encode8 writes for a vector of dim dimensions.
+func valid8(words []uint64, dim int) bool {
+	sum := uint64(0)
+	for i := range 8 * (len(words) - 1) {
+		c := component8(words, i)
+		if c == -shift8 || i >= dim && c != 0 {
+			return false
+		}
+		sum += uint64(c + shift8)
+	}
+	largest := range8(words)
+	return sum == words[0]>>32 && largest >= 0 && largest <= 1.001
+}
+
+// query is a vector to which others are compared, in the form that makes this fast.
+type query struct {
+	words  []uint64 // as the vectors of the set
+	floats []float32
+
+	// For Q8: each component plus 128 is 4*high+low. A pair of words has four components each: the even ones of a word
+	// of a vector and the odd ones, the first in the highest 16 bits, so that the highest 16 bits of a product are the
+	// sum of four products. The parts of components are small enough for that.
+	high, low []uint64
+	sum       int64 // of the components plus 128
+	rough     int64 // twice the sum of the components as high alone has them
+	unit      float32
+}
+
+// evenBytes selects every other byte of a word.
+const evenBytes = 0x00ff00ff00ff00ff
+
+// prepare8 sets what high, low and the like are for the words of the query.
+func (q *query) prepare8() {
+	n := len(q.words) - 1
+	if cap(q.high) < 2*n {
+		q.high, q.low = make([]uint64, 2*n), make([]uint64, 2*n)
+	}
+	q.high, q.low = q.high[:2*n], q.low[:2*n]
+	highs := uint64(0)
+	for i, w := range q.words[1:] {
+		for odd := range 2 {
+			c := w >> (8 * odd) & evenBytes
+			high, low := c>>2&0x003f003f003f003f, c&0x0003000300030003
+			q.high[2*i+odd], q.low[2*i+odd] = reverse16(high), reverse16(low)
+			highs += high * 0x0001000100010001 >> 48
+		}
+	}
+	q.sum = int64(q.words[0] >> 32)
+	q.rough = 8*int64(highs) + 3*8*int64(n)
+	q.unit = range8(q.words)
+}
+
+// reverse16 reverses the order of the four parts of a word.
+func reverse16(w uint64) uint64 {
+	w = bits.RotateLeft64(w, 32)
+	return w>>16&0x0000ffff0000ffff | w&0x0000ffff0000ffff<<16
+}
+
+// products returns the sum of the products of components that are words, as they are stored, and parts of a query.
+func products(words, parts []uint64) (sum uint64) {
+	parts = parts[:2*len(words)]
+	for len(words) >= 4 && len(parts) >= 8 {
+		a, b, c, d := words[0], words[1], words[2], words[3]
+		s := (a & evenBytes * parts[0] >> 48) + (a >> 8 & evenBytes * parts[1] >> 48)
+		t := (b & evenBytes * parts[2] >> 48) + (b >> 8 & evenBytes * parts[3] >> 48)
+		s += (c & evenBytes * parts[4] >> 48) + (c >> 8 & evenBytes * parts[5] >> 48)
+		t += (d & evenBytes * parts[6] >> 48) + (d >> 8 & evenBytes * parts[7] >> 48)
+		sum += s + t
+		words, parts = words[4:], parts[8:]
+	}
+	for i, w := range words {
+		sum += (w & evenBytes * parts[2*i] >> 48) + (w >> 8 & evenBytes * parts[2*i+1] >> 48)
+	}
+	return sum
+}
+
+// rough8 returns about the cosine of the angle between a query and a vector in Q8.
+func (q *query) rough8(words []uint64) float32 {
+	head, body := words[0], words[1:]
+	// Twice the components of the query are taken for 8*high+3, and shifted by 2*128.
+	dot := 8*int64(products(body, q.high)) - 253*int64(head>>32) - shift8*q.rough + 2*shift8*shift8*8*int64(len(body))
+	return float32(float32(dot)*q.unit) * (math.Float32frombits(uint32(head)) * (1. / (2 * 127 * 127)))
+}
+
+// dot8 returns the product of a query and a vector in Q8 as integers.
+func (q *query) dot8(words []uint64) int64 {
+	body := words[1:]
+	return int64(4*products(body, q.high)+products(body, q.low)) - shift8*(int64(words[0]>>32)+q.sum) +
+		shift8*shift8*8*int64(len(body))
+}
+
+// differing returns in how many bits two vectors in Bin differ.
+func differing(a, b []uint64) (n int) {
+	b = b[:len(a)]
+	for i, w := range a {
+		n += bits.OnesCount64(w ^ b[i])
+	}
+	return n
+}
+
+// dot returns the product of two vectors. Each product is rounded, so that the sum is the same on every machine.
+func dot(a, b []float32) float32 {
+	var s, t, u, v float32
+	for len(a) >= 8 && len(b) >= 8 {
+		s += float32(a[0] * b[0])
+		t += float32(a[1] * b[1])
+		u += float32(a[2] * b[2])
+		v += float32(a[3] * b[3])
+		s += float32(a[4] * b[4])
+		t += float32(a[5] * b[5])
+		u += float32(a[6] * b[6])
+		v += float32(a[7] * b[7])
+		a, b = a[8:], b[8:]
+	}
+	for i, x := range a {
+		s += float32(x * b[i])
+	}
+	return (s + t) + (u + v)
+}
+
+// appendRaw appends the components of a vector as VEMB RAW gives them.
+func (s *Set) appendRaw(dst []byte, id uint32) []byte {
+	switch s.quant {
+	case Q8:
+		words := s.words.at(id)
+		for i := range s.dim {
+			dst = append(dst, byte(int8(component8(words, i))))
+		}
+	case Bin:
+		for _, w := range s.words.at(id) {
+			dst = binary.LittleEndian.AppendUint64(dst, w)
+		}
+	case None:
+		for _, x := range s.floats.at(id) {
+			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+		}
+	}
+	return dst
+}

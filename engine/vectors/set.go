@@ -1,0 +1,459 @@
+// Package vectors has vector sets: elements with names, vectors and attributes, and a graph (HNSW) by which those that
+// are near a vector are found without looking at all.
+//
+// The nodes of the graph are numbered from 0 without gaps: what belongs to a node lies in arrays under its number. When
+// one is removed the last one takes its number. All links go both ways, so that a node knows who has to forget it.
+// Links are kept in the order of their numbers. The level of a node follows from how many were added before, and a
+// projection from a seed that is kept: the same changes, repeated, make the same set, bit for bit on any machine.
+//
+// set.go has the elements, quant.go the vectors and their distances, graph.go the graph, order.go finds elements by
+// their names, project.go reduces dimensions, stored.go has the stored forms.
+package vectors
+
+import (
+	"encoding/binary"
+	"strings"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/listpack"
+)
+
+// Limits of what a set can be.
+const (
+	MaxDim = 1 << 16 // dimensions of a vector
+	MinM   = 4
+	MaxM   = 4096
+	MaxEF  = 1_000_000 // of additions
+)
+
+// What is used when nothing is said.
+const (
+	DefaultM       = 16
+	DefaultBuildEF = 200
+)
+
+// Settings are what a set is made with.
+type Settings struct {
+	Dim   int // of the vectors that are kept, from 1 to MaxDim
+	Quant Quantisation
+	M     int // links of a node on each level, twice as many on the lowest one; from MinM to MaxM
+	Input int // dimensions of what is projected to Dim ones; 0 is no projection
+}
+
+// Set is a vector set. There is no zero Set.
+type Set struct {
+	dim   int
+	quant Quantisation
+	m     int
+	proj  Projection // Input is 0 if there is none
+	seed  uint64
+
+	added uint64 // nodes that ever were
+
+	words  slab[uint64]
+	floats slab[float32]
+	norms  slab[float32]
+	texts  slab[string] // see text
+	bottom slab[uint32] // links on the lowest level: how many there are, and their numbers
+	// upper has the links on the levels above, one after the other as in bottom, for nodes that are there.
+	upper map[uint32][]uint32
+	order order
+
+	entry uint32 // a node on the highest level, if there is any node
+	top   int    // the highest level
+
+	withAttributes int
+	textBytes      int // that texts take
+	upperWords     int
+
+	large bool // stored in parts
+	log   *delta.Log
+}
+
+// seed is what the levels and projections of new sets are made from.
+const seed = 0x2545f4914f6cdd1d
+
+// New returns an empty set.
+func New(c Settings) *Set {
+	s := &Set{dim: c.Dim, quant: c.Quant, m: c.M, proj: Projection{c.Input, c.Dim, seed}, seed: seed}
+	s.prepare()
+	return s
+}
+
+// prepare makes the arrays of an empty set.
+func (s *Set) prepare() {
+	words, floats := s.quant.code(s.dim)
+	if words > 0 {
+		s.words = newSlab[uint64](words)
+	} else {
+		s.floats = newSlab[float32](floats)
+	}
+	s.norms, s.texts = newSlab[float32](1), newSlab[string](1)
+	s.bottom = newSlab[uint32](1 + 2*s.m)
+	s.upper = map[uint32][]uint32{}
+	s.order.names = s.Name
+}
+
+// Len returns the number of elements.
+func (s *Set) Len() int { return s.norms.n }
+
+// Dim returns the number of dimensions of the vectors that are kept.
+func (s *Set) Dim() int { return s.dim }
+
+// M returns how many links a node has at most on a level, but for the lowest one.
+func (s *Set) M() int { return s.m }
+
+// Quant returns how vectors are kept.
+func (s *Set) Quant() Quantisation { return s.quant }
+
+// Projection returns the projection of the set, nil if it has none.
+func (s *Set) Projection() *Projection {
+	if s.proj.Input == 0 {
+		return nil
+	}
+	return &s.proj
+}
+
+// WithAttributes returns the number of elements that have attributes.
+func (s *Set) WithAttributes() int { return s.withAttributes }
+
+// TopLevel returns the highest level of the graph; the lowest is 0.
+func (s *Set) TopLevel() int { return s.top }
+
+// Added returns how many vectors were ever added.
+func (s *Set) Added() uint64 { return s.added }
+
+// A text is the length of a name (unsigned varint), the name and the attributes.
+
+// makeText returns a text.
+func makeText(name, attributes []byte) string {
+	b := make([]byte, 0, binary.MaxVarintLen32+len(name)+len(attributes))
+	b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
+	b = append(b, attributes...)
+	return strings.Clone(unsafe.String(unsafe.SliceData(b), len(b)))
+}
+
+// text returns name and attributes of a node.
+func (s *Set) text(id uint32) (name, attributes string) {
+	t := s.texts.at(id)[0]
+	if t[0] < 0x80 {
+		n := 1 + int(t[0])
+		return t[1:n], t[n:]
+	}
+	n, w := binary.Uvarint(unsafe.Slice(unsafe.StringData(t), min(len(t), binary.MaxVarintLen32)))
+	return t[w : w+int(n)], t[w+int(n):]
+}
+
+// Name returns the name of node id. It is a view, which lasts as long as the element.
+func (s *Set) Name(id uint32) string {
+	name, _ := s.text(id)
+	return name
+}
+
+// Attributes returns the attributes of node id, "" if it has none. It is a view, which lasts until they change.
+func (s *Set) Attributes(id uint32) string {
+	_, attributes := s.text(id)
+	return attributes
+}
+
+// view returns a string that shares the memory of b.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// Find returns the node of an element. Nodes keep their numbers until the set changes.
+func (s *Set) Find(name []byte) (id uint32, ok bool) { return s.order.get(view(name)) }
+
+// Range calls fn with the nodes whose names are not below name, in the byte order of their names, until it returns
+// false.
+func (s *Set) Range(name []byte, fn func(id uint32) bool) { s.order.from(view(name), fn) }
+
+// SetAttributes gives node id other attributes; none if they are empty.
+func (s *Set) SetAttributes(id uint32, attributes []byte) {
+	name, was := s.text(id)
+	if was == string(attributes) {
+		return
+	}
+	s.noteNode(id)
+	if was != "" {
+		s.withAttributes--
+	}
+	if len(attributes) > 0 {
+		s.withAttributes++
+	}
+	s.setText(id, makeText(unsafe.Slice(unsafe.StringData(name), len(name)), attributes))
+	s.noteMeta()
+}
+
+func (s *Set) setText(id uint32, text string) {
+	t := s.texts.at(id)
+	s.textBytes += listpack.Allocated(len(text)) - listpack.Allocated(len(t[0]))
+	t[0] = text
+}
+
+// AppendRaw appends the components of node id to dst as they are kept: a byte for each in Q8, words of 64 bits in Bin,
+// floats of 32 bits otherwise, little-endian. norm is what the vector's length was, unit the largest component in Q8.
+func (s *Set) AppendRaw(dst []byte, id uint32) (out []byte, norm, unit float32) {
+	if s.quant == Q8 {
+		unit = range8(s.words.at(id))
+	}
+	return s.appendRaw(dst, id), s.norms.at(id)[0], unit
+}
+
+// AppendVector appends the vector of node id, about as it was added, to dst. In Bin it has 1 and -1.
+func (s *Set) AppendVector(dst []float32, id uint32) []float32 {
+	from := len(dst)
+	dst = s.appendUnit(dst, id)
+	if s.quant != Bin {
+		norm := s.norms.at(id)[0]
+		for i := range dst[from:] {
+			dst[from+i] *= norm
+		}
+	}
+	return dst
+}
+
+// appendUnit appends the vector of node id as it is kept, normalised but for what quantisation has changed.
+func (s *Set) appendUnit(dst []float32, id uint32) []float32 {
+	switch s.quant {
+	case Q8:
+		words := s.words.at(id)
+		unit := range8(words) / 127
+		for i := range s.dim {
+			dst = append(dst, float32(component8(words, i))*unit)
+		}
+	case Bin:
+		words := s.words.at(id)
+		for i := range s.dim {
+			dst = append(dst, float32(int(words[i/64]>>(i%64)&1)*2-1))
+		}
+	case None:
+		dst = append(dst, s.floats.at(id)...)
+	}
+	return dst
+}
+
+// Project returns a vector in the dimensions of the set: the same one, or its projection if it has the dimensions that
+// are projected. The result may have any number of dimensions if v has.
+func (s *Set) Project(v []float32) []float32 {
+	if s.proj.Input == len(v) && len(v) > 0 {
+		return s.proj.project(v)
+	}
+	return v
+}
+
+// Add adds an element whose name the set does not have. v has Dim components, none of which is a NaN; it is normalised.
+// ef, from 1 to MaxEF, is how many nodes are candidates for links.
+func (s *Set) Add(name []byte, v []float32, attributes []byte, ef int) {
+	s.noteMeta()
+	id := uint32(s.Len())
+	s.note(nodePart, id) // which are not there yet
+	s.note(linksPart, id)
+	norm := Normalise(v)
+	switch s.quant {
+	case Q8:
+		encode8(s.words.push(), v)
+	case Bin:
+		encodeBin(s.words.push(), v)
+	case None:
+		copy(s.floats.push(), v)
+	}
+	s.norms.push()[0] = norm
+	s.texts.push()
+	s.setText(id, makeText(name, attributes))
+	if len(attributes) > 0 {
+		s.withAttributes++
+	}
+	s.order.insert(s.Name(id), id)
+	s.link(id, ef)
+	s.large = s.large || s.isLarge()
+}
+
+// Remove removes node id. The last node gets its number.
+func (s *Set) Remove(id uint32) {
+	s.noteMeta()
+	last := uint32(s.Len() - 1)
+	for _, id := range [...]uint32{id, last} {
+		s.note(nodePart, id)
+		s.note(linksPart, id)
+	}
+	s.unlink(id)
+	name, attributes := s.text(id)
+	if attributes != "" {
+		s.withAttributes--
+	}
+	s.order.remove(name)
+	s.setText(id, "")
+	if id != last {
+		s.move(last, id)
+	}
+	if s.quant == None {
+		s.floats.pop()
+	} else {
+		s.words.pop()
+	}
+	s.norms.pop()
+	s.texts.pop()
+	s.bottom.pop()
+}
+
+// move gives the last node the number of one that is gone.
+func (s *Set) move(last, id uint32) {
+	if s.quant == None {
+		copy(s.floats.at(id), s.floats.at(last))
+	} else {
+		copy(s.words.at(id), s.words.at(last))
+	}
+	s.norms.at(id)[0] = s.norms.at(last)[0]
+	s.order.renumber(s.Name(last), id)
+	s.texts.at(id)[0] = s.texts.at(last)[0]
+	s.renumber(last, id)
+}
+
+// Clone returns a copy of the set that notes no changes.
+func (s *Set) Clone() *Set {
+	c := *s
+	c.log = nil
+	c.words, c.floats, c.norms = s.words.clone(), s.floats.clone(), s.norms.clone()
+	c.texts, c.bottom = s.texts.clone(), s.bottom.clone()
+	c.upper = make(map[uint32][]uint32, len(s.upper))
+	for id, links := range s.upper {
+		c.upper[id] = append([]uint32(nil), links...)
+	}
+	c.order = order{make([][]uint32, len(s.order.blocks)), c.Name}
+	for i, b := range s.order.blocks {
+		c.order.blocks[i] = append(make([]uint32, 0, cap(b)), b...)
+	}
+	return &c
+}
+
+// MemoryUsage returns how many bytes the set takes.
+func (s *Set) MemoryUsage() int {
+	const upperNode = 64 // of a node in the map, about
+	return int(unsafe.Sizeof(*s)) + 8*s.words.room + 4*(s.floats.room+s.norms.room+s.bottom.room) +
+		int(unsafe.Sizeof(""))*s.texts.room + s.textBytes + 4*s.upperWords + upperNode*len(s.upper) +
+		len(s.order.blocks)*(4*blockSize+int(unsafe.Sizeof([]uint32{})))
+}
+
+// Score returns the similarity of two nodes: 1 is the same direction, 0 the opposite one.
+func (s *Set) Score(a, b uint32) float64 {
+	w := newScratch()
+	defer w.release()
+	s.queryOf(&w.q, a)
+	return score(s.distance(&w.q, b))
+}
+
+// score is the similarity for a distance.
+func score(distance float32) float64 { return 1 - float64(distance)/2 }
+
+// Query is a vector that a search begins with.
+type Query struct {
+	node   uint32
+	vector []float32 // nil if node is meant
+}
+
+// QueryNode returns a query with the vector of node id.
+func QueryNode(id uint32) Query { return Query{node: id} }
+
+// QueryVector returns a query with a vector of the dimensions of the set, without NaNs, which is normalised.
+func QueryVector(v []float32) Query { return Query{vector: v} }
+
+// Dim returns the number of dimensions of the vector of a query.
+func (q Query) Dim() int { return len(q.vector) }
+
+// Search is how similar elements are looked for.
+type Search struct {
+	Count int // how many are wanted, at least 1
+	EF    int // how many candidates there are, if more than Count
+	// Accept says which nodes are wanted; nil for all.
+	Accept func(id uint32) bool
+	// Effort is the number of nodes after whose neighbours the search for nodes that are accepted ends; 0 is no end.
+	Effort int
+	All    bool // look at all nodes
+}
+
+// Found is a node that was found.
+type Found struct {
+	ID    uint32
+	Score float64 // from 1, the same direction, to 0
+}
+
+// Similar returns the nodes that are most similar to a query, the most similar first.
+func (s *Set) Similar(from Query, c Search) []Found {
+	if s.Len() == 0 {
+		return nil
+	}
+	w := newScratch()
+	defer w.release()
+	if from.vector == nil {
+		from.vector = s.appendUnit(nil, from.node)
+	}
+	s.queryFor(&w.q, from.vector)
+	c.Count = min(c.Count, s.Len())
+	ef := min(max(c.EF, c.Count), s.Len())
+	if c.All {
+		s.scan(w, c.Count, c.Accept)
+	} else {
+		id := s.descend(w, 0)
+		s.search(w, id, ef, 0, c.Accept, c.Effort)
+		for i, k := range w.found {
+			w.found[i] = makeKey(s.distance(&w.q, k.id()), k.id())
+		}
+		w.found.sort()
+	}
+	found := make([]Found, min(c.Count, len(w.found)))
+	for i := range found {
+		found[i] = Found{w.found[i].id(), score(w.found[i].distance())}
+	}
+	return found
+}
+
+// queryOf sets a query to the vector of a node. It is a view of the vector.
+func (s *Set) queryOf(q *query, id uint32) {
+	switch s.quant {
+	case Q8:
+		q.words = s.words.at(id)
+		q.prepare8()
+	case Bin:
+		q.words = s.words.at(id)
+	case None:
+		q.floats = s.floats.at(id)
+	}
+}
+
+// queryFor sets a query to a vector, which is normalised.
+func (s *Set) queryFor(q *query, v []float32) {
+	Normalise(v)
+	switch words, _ := s.quant.code(s.dim); s.quant {
+	case Q8:
+		q.words = make([]uint64, words)
+		encode8(q.words, v)
+		q.prepare8()
+	case Bin:
+		q.words = make([]uint64, words)
+		encodeBin(q.words, v)
+	case None:
+		q.floats = v
+	}
+}
+
+// rough returns about the distance of a query and a node, which is 1 less the cosine of the angle between them.
+func (s *Set) rough(q *query, id uint32) float32 {
+	if s.quant == Q8 {
+		return 1 - q.rough8(s.words.at(id))
+	}
+	return s.distance(q, id)
+}
+
+// distance returns the distance of a query and a node.
+func (s *Set) distance(q *query, id uint32) float32 {
+	switch s.quant {
+	case Q8:
+		words := s.words.at(id)
+		// No unit is so large that the product of two is not exact enough, and a vector has no distance from itself.
+		d := float32(q.dot8(words))
+		return 1 - float32(d*(range8(words)*q.unit))/(127*127)
+	case Bin:
+		return float32(2*differing(s.words.at(id), q.words)) / float32(s.dim)
+	}
+	return 1 - dot(s.floats.at(id), q.floats)
+}

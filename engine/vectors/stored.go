@@ -1,0 +1,486 @@
+package vectors
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"math"
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// How sets are stored. A part has the name
+//
+//	a                   what the set is made with, and how its graph is entered
+//	d and four bytes    what belongs to a node without its links; the bytes are its number, big-endian
+//	l and four bytes    the links of a node, from the lowest level up
+//
+// Data begin with the format. The numbers of the first part are uvarints: quantisation, dimensions, M, dimensions of
+// what is projected, seed (eight bytes), number of nodes, nodes that ever were, entry, highest level. A node is its norm
+// (four bytes), its words or floats (little-endian), and then its text: the length of the name as a uvarint, the name,
+// the attributes. Links are, for each level, how many there are and by how much each is above the one before, as
+// uvarints. A small set is stored whole: the format, and the data of all parts in the order of their names, each with
+// its length in front.
+
+// format is the first byte of every stored form.
+const format = 1
+
+const (
+	metaPart  = 'a'
+	nodePart  = 'd'
+	linksPart = 'l'
+	nameLen   = 5 // of the parts of nodes
+)
+
+// What is wrong with stored data.
+var (
+	errFormat = errors.New("vector set: unknown stored format")
+	errCut    = errors.New("vector set: stored form ends within a part")
+	errName   = errors.New("vector set: a stored part has no proper name")
+	errOrder  = errors.New("vector set: stored parts are out of order, or one is missing")
+	errMeta   = errors.New("vector set: what is stored of the whole set is malformed")
+	errNode   = errors.New("vector set: a stored node is malformed")
+	errTwice  = errors.New("vector set: stored form has an element twice")
+	errLinks  = errors.New("vector set: stored links are malformed")
+	errOneWay = errors.New("vector set: a stored link goes only one way")
+)
+
+// partName returns the name of a part of a node.
+func partName(kind byte, id uint32) string {
+	b := binary.BigEndian.AppendUint32([]byte{kind}, id)
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+const metaName = string(rune(metaPart))
+
+// note must be called before a part of a node changes, appears or goes.
+func (s *Set) note(kind byte, id uint32) {
+	if s.log != nil {
+		var b [nameLen]byte
+		b[0] = kind
+		binary.BigEndian.PutUint32(b[1:], id)
+		s.log.Before(b[:], s)
+		s.log.After(partName(kind, id), s.parts())
+	}
+}
+
+// noteNode is note for what belongs to a node without its links.
+func (s *Set) noteNode(id uint32) { s.note(nodePart, id) }
+
+// noteMeta must be called before what is stored of the whole set changes.
+func (s *Set) noteMeta() {
+	if s.log != nil {
+		s.log.Before([]byte{metaPart}, s)
+		s.log.After(metaName, s.parts())
+	}
+}
+
+func (s *Set) parts() int { return 1 + 2*s.Len() }
+
+// largeBytes is about how many bytes a set has from which on it is stored in parts.
+const largeBytes = 16 << 10
+
+func (s *Set) isLarge() bool {
+	return s.Len()*(8*s.words.width+4*s.floats.width+4*s.bottom.width)+s.textBytes > largeBytes
+}
+
+// Large reports whether the set must be stored in parts. One that has been large stays so.
+func (s *Set) Large() bool { return s.large }
+
+// Track makes a set that is Large note in l from now on which parts change. All that it has count as changed.
+func (s *Set) Track(l *delta.Log) {
+	s.Attach(l)
+	l.After(metaName, s.parts())
+	for id := range uint32(s.Len()) {
+		l.After(partName(nodePart, id), s.parts())
+		l.After(partName(linksPart, id), s.parts())
+	}
+}
+
+// Attach makes a set that is Large note in l from now on which parts change; nil ends that.
+func (s *Set) Attach(l *delta.Log) { s.log = l }
+
+// Log returns the record of changes, nil if the set has none.
+func (s *Set) Log() *delta.Log { return s.log }
+
+// Walk calls fn with the names of about count parts from c on, in their order, and returns where to go on.
+func (s *Set) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
+	kind, id := byte(nodePart), uint32(0) // of the next part
+	switch {
+	case c.Name == "":
+		c.Name = metaName
+		fn(metaName)
+		count--
+	case c.Name != metaName:
+		kind, id = c.Name[0], binary.BigEndian.Uint32([]byte(c.Name[1:]))+1
+	}
+	for {
+		if int64(id) >= int64(s.Len()) {
+			if kind == linksPart || s.Len() == 0 {
+				return c, false
+			}
+			kind, id = linksPart, 0
+		}
+		if count <= 0 {
+			return c, true
+		}
+		c.Name = partName(kind, id)
+		fn(c.Name)
+		count--
+		id++
+	}
+}
+
+// AppendPart appends the stored form of a part to dst; ok is false if there is no such part.
+func (s *Set) AppendPart(dst []byte, name string) (out []byte, ok bool) {
+	if name == metaName {
+		return s.appendMeta(dst), true
+	}
+	if len(name) != nameLen {
+		return dst, false
+	}
+	id := binary.BigEndian.Uint32([]byte(name[1:]))
+	switch {
+	case int64(id) >= int64(s.Len()):
+		return dst, false
+	case name[0] == nodePart:
+		return s.appendNode(dst, id), true
+	case name[0] == linksPart:
+		return s.appendLinks(dst, id), true
+	}
+	return dst, false
+}
+
+func (s *Set) appendMeta(dst []byte) []byte {
+	dst = append(dst, format, byte(s.quant))
+	for _, n := range [...]int{s.dim, s.m, s.proj.Input} {
+		dst = binary.AppendUvarint(dst, uint64(n))
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, s.seed)
+	for _, n := range [...]uint64{uint64(s.Len()), s.added, uint64(s.entry), uint64(s.top)} {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	return dst
+}
+
+func (s *Set) appendNode(dst []byte, id uint32) []byte {
+	dst = binary.LittleEndian.AppendUint32(append(dst, format), math.Float32bits(s.norms.at(id)[0]))
+	if s.quant == None {
+		for _, x := range s.floats.at(id) {
+			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+		}
+	} else {
+		for _, w := range s.words.at(id) {
+			dst = binary.LittleEndian.AppendUint64(dst, w)
+		}
+	}
+	return append(dst, s.texts.at(id)[0]...)
+}
+
+func (s *Set) appendLinks(dst []byte, id uint32) []byte {
+	dst = append(dst, format)
+	for l := range s.level(id) + 1 {
+		links := s.links(id, l)
+		dst = binary.AppendUvarint(dst, uint64(len(links)))
+		last := uint32(0)
+		for _, n := range links {
+			dst = binary.AppendUvarint(dst, uint64(n-last))
+			last = n
+		}
+	}
+	return dst
+}
+
+// AppendBlob appends the stored form of the whole set to dst.
+func (s *Set) AppendBlob(dst []byte) []byte {
+	dst = append(dst, format)
+	var data []byte
+	add := func() { dst = append(binary.AppendUvarint(dst, uint64(len(data))), data...) }
+	data = s.appendMeta(data)
+	add()
+	for id := range uint32(s.Len()) {
+		data = s.appendNode(data[:0], id)
+		add()
+	}
+	for id := range uint32(s.Len()) {
+		data = s.appendLinks(data[:0], id)
+		add()
+	}
+	return dst
+}
+
+// DecodeBlob returns the set that AppendBlob has stored, or an error if b is not one. It does not keep b.
+func DecodeBlob(b []byte) (*Set, error) {
+	if len(b) == 0 || b[0] != format {
+		return nil, errFormat
+	}
+	l := NewLoader()
+	f := fields{b: b[1:]}
+	next := func(add func([]byte) error) error {
+		n := f.uvarint()
+		data := f.take(n)
+		if f.bad {
+			return errCut
+		}
+		return add(data)
+	}
+	if err := next(l.meta); err != nil {
+		return nil, err
+	}
+	for range l.n {
+		if err := next(l.node); err != nil {
+			return nil, err
+		}
+	}
+	for range l.n {
+		if err := next(l.links); err != nil {
+			return nil, err
+		}
+	}
+	if len(f.b) > 0 {
+		return nil, errCut
+	}
+	return l.finish(nil)
+}
+
+// Loader builds a set from its parts.
+type Loader struct {
+	s      *Set // nil before the first part
+	n      int  // nodes that there should be
+	linked int  // nodes whose links have come
+	// oneWay is 0 if every link has come both ways. It is the exclusive or of what the links hash to, with a seed that
+	// nobody knows.
+	oneWay uint64
+	hash   maphash.Seed
+}
+
+// NewLoader returns a Loader that has no parts.
+func NewLoader() *Loader { return &Loader{hash: maphash.MakeSeed()} }
+
+// Add adds the part with the given name and data, neither of which it keeps. Parts come in the byte order of their
+// names, each once; it is an error if this one does not, or is no part of a set. After an error the Loader is of no
+// more use.
+func (l *Loader) Add(name, data []byte) error {
+	switch {
+	case string(name) == metaName:
+		return l.meta(data)
+	case l.s == nil:
+		return errOrder
+	case len(name) != nameLen:
+		return errName
+	}
+	id := int64(binary.BigEndian.Uint32(name[1:]))
+	switch name[0] {
+	case nodePart:
+		if id != int64(l.s.Len()) {
+			return errOrder
+		}
+		return l.node(data)
+	case linksPart:
+		if id != int64(l.linked) {
+			return errOrder
+		}
+		return l.links(data)
+	}
+	return errName
+}
+
+func (l *Loader) meta(data []byte) error {
+	if l.s != nil {
+		return errOrder
+	}
+	if len(data) == 0 || data[0] != format {
+		return errFormat
+	}
+	f := fields{b: data[1:]}
+	quant := f.natural(uint64(None))
+	dim, m, input := f.natural(MaxDim), f.natural(MaxM), f.natural(math.MaxInt32)
+	seed := f.fixed64()
+	n, added := f.natural(math.MaxUint32), f.uvarint()
+	entry, top := f.natural(math.MaxUint32), f.natural(maxLevel)
+	if f.bad || len(f.b) > 0 || dim == 0 || m < MinM || n == 0 || input*dim > MaxProjection || n > math.MaxInt32 {
+		return errMeta
+	}
+	l.s = &Set{dim: int(dim), quant: Quantisation(quant), m: int(m), proj: Projection{int(input), int(dim), seed},
+		seed: seed, added: added, entry: uint32(entry), top: int(top)}
+	l.n = int(n)
+	l.s.prepare()
+	return nil
+}
+
+func (l *Loader) node(data []byte) error {
+	s := l.s
+	words, floats := s.quant.code(s.dim)
+	switch {
+	case len(data) == 0 || data[0] != format:
+		return errFormat
+	case l.linked > 0 || s.Len() >= l.n:
+		return errOrder
+	case len(data) < 1+4+8*words+4*floats:
+		return errNode
+	}
+	f := fields{b: data[1:]}
+	norm := f.float()
+	if !(norm >= 0 && norm <= math.MaxFloat32) {
+		return errNode
+	}
+	if s.quant == None {
+		for i, v := 0, s.floats.push(); i < floats; i++ {
+			if v[i] = f.float(); !(v[i] >= -1.001 && v[i] <= 1.001) {
+				return errNode
+			}
+		}
+	} else {
+		v := s.words.push()
+		for i := range v {
+			v[i] = f.fixed64()
+		}
+		if s.quant == Q8 && !valid8(v, s.dim) || s.quant == Bin && s.dim%64 != 0 && v[words-1]>>(s.dim%64) != 0 {
+			return errNode
+		}
+	}
+	text := f.b
+	if n := f.uvarint(); f.bad || n > uint64(len(f.b)) || len(text) != len(f.b)+uvarintLen(n) {
+		return errNode
+	}
+	id := uint32(s.Len())
+	s.norms.push()[0] = norm
+	s.texts.push()
+	s.setText(id, string(text))
+	name, attributes := s.text(id)
+	if attributes != "" {
+		s.withAttributes++
+	}
+	if _, twice := s.order.get(name); twice {
+		return errTwice
+	}
+	s.order.insert(name, id)
+	return nil
+}
+
+// uvarintLen returns the length of the shortest uvarint that is n.
+func uvarintLen(n uint64) int {
+	var b [binary.MaxVarintLen64]byte
+	return binary.PutUvarint(b[:], n)
+}
+
+func (l *Loader) links(data []byte) error {
+	s := l.s
+	switch {
+	case len(data) == 0 || data[0] != format:
+		return errFormat
+	case s.Len() != l.n || l.linked == l.n:
+		return errOrder
+	}
+	id := uint32(l.linked)
+	l.linked++
+	s.bottom.push()
+	f := fields{b: data[1:]}
+	for level := 0; level == 0 || len(f.b) > 0; level++ {
+		if level > maxLevel {
+			return errLinks
+		}
+		n := f.natural(uint64(s.capacity(level)))
+		if f.bad || n > uint64(len(f.b)) {
+			return errLinks
+		}
+		if level > 0 {
+			s.upper[id] = append(s.upper[id], make([]uint32, s.m+1)...)
+			s.upperWords += s.m + 1
+		}
+		r := s.record(id, level)
+		last := uint64(0)
+		for i := range n {
+			d := f.uvarint()
+			if last += d; f.bad || d > math.MaxUint32 || i > 0 && d == 0 || last >= uint64(l.n) || last == uint64(id) {
+				return errLinks
+			}
+			r[1+i] = uint32(last)
+			l.oneWay ^= maphash.Comparable(l.hash, [3]uint32{min(id, r[1+i]), max(id, r[1+i]), uint32(level)})
+		}
+		r[0] = uint32(n)
+	}
+	return nil
+}
+
+// Finish returns the set, whose changes will be noted in log.
+func (l *Loader) Finish(log *delta.Log) (*Set, error) {
+	s, err := l.finish(log)
+	if err == nil && log != nil {
+		s.large = true // it is stored so
+	}
+	return s, err
+}
+
+func (l *Loader) finish(log *delta.Log) (*Set, error) {
+	s := l.s
+	switch {
+	case s == nil || s.Len() != l.n || l.linked != l.n:
+		return nil, errOrder
+	case l.oneWay != 0:
+		return nil, errOneWay
+	case int64(s.entry) >= int64(l.n):
+		return nil, errMeta
+	}
+	top := 0
+	for id := range s.upper {
+		top = max(top, s.level(id))
+	}
+	if top != s.top || s.level(s.entry) != top {
+		return nil, errMeta
+	}
+	s.large = s.isLarge()
+	s.log = log
+	return s, nil
+}
+
+// fields reads what may be anything.
+type fields struct {
+	b   []byte // what has not been read
+	bad bool   // there was not what was asked for; all that has been read is worth nothing
+}
+
+func (f *fields) uvarint() uint64 {
+	v, n := binary.Uvarint(f.b)
+	if n <= 0 {
+		f.bad = true
+		return 0
+	}
+	f.b = f.b[n:]
+	return v
+}
+
+// natural reads a number from 0 to most.
+func (f *fields) natural(most uint64) uint64 {
+	v := f.uvarint()
+	if v > most {
+		f.bad = true
+		return 0
+	}
+	return v
+}
+
+func (f *fields) take(n uint64) []byte {
+	if f.bad || n > uint64(len(f.b)) {
+		f.bad = true
+		return nil
+	}
+	v := f.b[:n:n]
+	f.b = f.b[n:]
+	return v
+}
+
+func (f *fields) fixed64() uint64 {
+	if b := f.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (f *fields) float() float32 {
+	if b := f.take(4); b != nil {
+		return math.Float32frombits(binary.LittleEndian.Uint32(b))
+	}
+	return 0
+}
