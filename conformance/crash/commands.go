@@ -198,6 +198,9 @@ func copyKey(m model, c *call) {
 	c.touched = append(c.touched, to)
 	if v != nil {
 		m[to] = v.clone()
+		if v.kind == seriesKind {
+			m[to].list = nil // rules are not copied
+		}
 	}
 }
 

@@ -133,6 +133,9 @@ func (t *tester) fresh() (err error) {
 	if !t.launch.redis {
 		add(newLinear(fieldsOwner, &fieldDeadlines{label: fieldsOwner}, 20, pause))
 		add(newLinear("compared", &compared{label: "compared"}, 20, pause))
+		add(newLinear("series", &series{label: "series"}, 20, pause))
+		add(newLinear("documents", &documents{label: "documents"}, 20, pause))
+		add(newLinear("sketches", &sketches{label: "sketches"}, 20, pause))
 		doors := t.launch.doors
 		add(newSpiderq(doors.addrs["spiderq"]))
 		add(newSkein(doors.addrs["skein"], doors.secrets))

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -87,6 +88,9 @@ func scan(c *transcript.Conn) ([]string, error) {
 var readCommands = map[string][]string{
 	"string": {"GET"}, "list": {"LRANGE", "0", "-1"}, "hash": {"HGETALL"}, "set": {"SMEMBERS"},
 	"zset": {"ZRANGE", "0", "-1", "WITHSCORES"}, "stream": {"XRANGE", "-", "+"},
+	seriesKind: {"TS.RANGE", "-", "+"}, documentKind: {"JSON.GET"},
+	bloomKind: {"BF.CARD"}, cuckooKind: {"CF.INFO"}, countsKind: {"CMS.INFO"}, topKind: {"TOPK.LIST", "WITHCOUNT"},
+	digestKind: {"TDIGEST.INFO"},
 }
 
 func (s *snapshot) readKeys(c *transcript.Conn, db int, keys []string) error {
@@ -156,6 +160,12 @@ func (s *snapshot) fill(c *transcript.Conn, p place, reply transcript.Value) err
 		}
 	case "stream":
 		return v.stream.read(c, p.key, elems)
+	case seriesKind:
+		return v.readSeries(c, p.key, elems)
+	case documentKind:
+		return json.Unmarshal([]byte(reply.Text), &v.doc)
+	case bloomKind, cuckooKind, countsKind, topKind, digestKind:
+		return v.readSketch(c, p.key, reply)
 	}
 	count := len(elems)
 	if v.kind == "hash" || v.kind == "zset" {

@@ -3,6 +3,7 @@ package crash
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -28,11 +29,14 @@ type value struct {
 	kind string
 	text string
 	list []string
-	// elems are the fields and values of a hash, the members of a set, or the members and scores of a sorted set.
+	// elems are the fields and values of a hash, the members of a set, or the members and scores of a sorted set; series and
+	// sketches say what theirs are.
 	elems  map[string]string
 	stream *stream
 	// fields are the deadlines of fields of a hash, like lo and hi.
 	fields map[string]window
+	// doc is a JSON document.
+	doc any
 	// The deadline, in Unix milliseconds, lies between lo and hi; both are 0 without one. What the server tells is exact.
 	lo, hi int64
 }
@@ -55,7 +59,7 @@ const clockSlack = 20
 func newValue(kind string) *value {
 	v := &value{kind: kind}
 	switch kind {
-	case "set", "zset", "hash":
+	case "set", "zset", "hash", seriesKind, bloomKind, cuckooKind, countsKind, topKind, digestKind:
 		v.elems = map[string]string{}
 	case "stream":
 		v.stream = &stream{groups: map[string]*group{}}
@@ -88,6 +92,7 @@ func (v *value) clone() *value {
 	if v.stream != nil {
 		w.stream = v.stream.clone()
 	}
+	w.doc = cloneJSON(v.doc)
 	return &w
 }
 
@@ -117,7 +122,7 @@ func same(want, got *value, read window) bool {
 	}
 	return want.kind == got.kind && want.lo <= got.lo && got.lo <= want.hi && want.text == got.text &&
 		slices.Equal(want.list, got.list) && maps.Equal(want.elems, got.elems) && sameFields(want.fields, got.fields) &&
-		want.stream.equal(got.stream)
+		want.stream.equal(got.stream) && reflect.DeepEqual(want.doc, got.doc)
 }
 
 // difference says in short how two values differ.
@@ -152,6 +157,12 @@ func difference(want, got *value) string {
 			}
 		}
 	default:
+		if want.doc != nil {
+			want, got = &value{elems: flat(want.doc)}, &value{elems: flat(got.doc)}
+		}
+		if !slices.Equal(want.list, got.list) {
+			fmt.Fprintf(&b, "; expected %q, found %q", want.list, got.list)
+		}
 		shown := 0
 		for _, e := range slices.Sorted(maps.Keys(want.elems)) {
 			if g, ok := got.elems[e]; (!ok || g != want.elems[e]) && shown < 5 {
