@@ -20,7 +20,6 @@ const (
 // What VSIM does when nothing is said.
 const (
 	defaultCount = 10
-	defaultEF    = 500
 	// defaultFilterEF is how many nodes are looked at for each element that is wanted, if there is a filter.
 	defaultFilterEF = 100
 )
@@ -46,7 +45,7 @@ func parseSimilarity(c *command.Ctx) (q similarity, err command.Error) {
 		return q, errVector
 	}
 	q.epsilon = math.Inf(1)
-	q.search.Count, q.search.EF = defaultCount, defaultEF
+	q.search.Count = defaultCount
 	for o := command.OptionsIn(args); o.Next(); {
 		switch {
 		case o.Is("withscores"):

@@ -456,9 +456,9 @@ func (s *Set) connect(w *scratch, id, other uint32, level int, forced bool) {
 	s.add(other, id, level)
 }
 
-// giveUp ends the farthest link of a node that is not needed, if there is one beyond a distance. What is needed is half
-// of the links that a node can have, and all that do not have a way around by a common neighbour: so nothing is cut off.
-// w.other is the query of the node.
+// giveUp ends the farthest link of a node that is not needed, if there is one beyond a distance. What the other node
+// needs is half of the links that it can have, and, if these are few, each without which there is no way by a common
+// neighbour: so nothing is cut off. w.other is the query of the node.
 func (s *Set) giveUp(w *scratch, id uint32, level int, beyond key) bool {
 	least := s.capacity(level) / 2
 	w.mine = w.mine[:0]
@@ -469,7 +469,7 @@ func (s *Set) giveUp(w *scratch, id uint32, level int, beyond key) bool {
 	}
 	slices.Sort(w.mine)
 	for _, k := range slices.Backward(w.mine) {
-		if s.meet(id, k.id(), level) {
+		if int(s.record(k.id(), level)[0]) > fewLinks || s.meet(id, k.id(), level) {
 			s.drop(id, k.id(), level)
 			s.drop(k.id(), id, level)
 			return true
@@ -477,6 +477,9 @@ func (s *Set) giveUp(w *scratch, id uint32, level int, beyond key) bool {
 	}
 	return false
 }
+
+// fewLinks is how many links a node has at most of which one more or less decides whether it can be reached.
+const fewLinks = 12
 
 // meet reports whether two nodes have a common neighbour on a level.
 func (s *Set) meet(a, b uint32, level int) bool {

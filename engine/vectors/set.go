@@ -12,6 +12,7 @@ package vectors
 
 import (
 	"encoding/binary"
+	"math"
 	"strings"
 	"unsafe"
 
@@ -363,7 +364,7 @@ func (q Query) Dim() int { return len(q.vector) }
 // Search is how similar elements are looked for.
 type Search struct {
 	Count int // how many are wanted, at least 1
-	EF    int // how many candidates there are, if more than Count
+	EF    int // how many candidates there are, if more than Count; 0 is as many as the size of the set asks for
 	// Accept says which nodes are wanted; nil for all.
 	Accept func(id uint32) bool
 	// Effort is the number of nodes after whose neighbours the search for nodes that are accepted ends; 0 is no end.
@@ -377,6 +378,19 @@ type Found struct {
 	Score float64 // from 1, the same direction, to 0
 }
 
+// What searches take for EF if nothing is said: it grows with the root of the number of elements, so that even where all
+// directions are alike (vectors of random components) at least 95 of the 100 nearest are found among 100,000.
+const (
+	efByRoot     = 3
+	minDefaultEF = 100
+	maxDefaultEF = 1000
+)
+
+// defaultEF returns how many candidates a search has if nothing is said.
+func (s *Set) defaultEF() int {
+	return min(max(int(efByRoot*math.Sqrt(float64(s.Len()))), minDefaultEF), maxDefaultEF)
+}
+
 // Similar returns the nodes that are most similar to a query, the most similar first.
 func (s *Set) Similar(from Query, c Search) []Found {
 	if s.Len() == 0 {
@@ -388,6 +402,9 @@ func (s *Set) Similar(from Query, c Search) []Found {
 		from.vector = s.appendUnit(nil, from.node)
 	}
 	s.queryFor(&w.q, from.vector)
+	if c.EF == 0 {
+		c.EF = s.defaultEF()
+	}
 	c.Count = min(c.Count, s.Len())
 	ef := min(max(c.EF, c.Count), s.Len())
 	if c.All {
