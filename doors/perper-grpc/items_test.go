@@ -3,6 +3,7 @@ package perpergrpc_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -185,4 +186,39 @@ func TestReadersThatAreSlow(t *testing.T) {
 	require.Equal(t, codes.ResourceExhausted, status.Code(err), fmt.Sprint(err))
 	a.put(30_000)
 	keys(t, quick, 30_000)
+}
+
+// What all readers have read goes, also while others come; a stream that nobody reads any more is empty.
+func TestItemsGoWhenTheirReadersHaveMovedOn(t *testing.T) {
+	a := opened(t)
+	a.do("PERPER.CREATE", "s")
+	listeners := func(positions ...int64) {
+		for i, at := range positions {
+			a.do("PERPER.LISTEN", "s", fmt.Sprint("l", i), at)
+		}
+	}
+	listeners(math.MinInt64, math.MinInt64)
+	first, second := a.listen(0, 0), dial(t, a.s).listen(-1, 0)
+	for k := int64(1); k <= 10; k++ {
+		a.put(k)
+	}
+	for k := int64(1); k <= 10; k++ {
+		keys(t, first, k)
+		keys(t, second, k)
+	}
+	listeners(4)
+	require.Equal(t, "(integer) 10", a.do("PERPER.LEN", "s"), "the second listener keeps all")
+	listeners(4, 7)
+	a.eventually("(integer) 7", "PERPER.LEN", "s")
+	keys(t, a.listen(0, 0), 4, 5, 6, 7, 8, 9, 10) // who comes later sees what is left
+	listeners(10)
+	a.eventually("(integer) 4", "PERPER.LEN", "s")
+	a.put(11)
+	keys(t, first, 11)
+	a.do("PERPER.REMOVE", "stream-listeners", "l1")
+	a.eventually("(integer) 2", "PERPER.LEN", "s")
+	a.do("PERPER.REMOVE", "stream-listeners", "l0")
+	a.eventually("(integer) 0", "PERPER.LEN", "s")
+	a.put(12)
+	keys(t, second, 11, 12) // calls go on, whatever has become of the listeners
 }

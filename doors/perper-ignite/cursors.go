@@ -40,8 +40,8 @@ func (r *request) open(c cursor, begin func()) error {
 	for _, other := range p.cursors {
 		kept += other.cost()
 	}
-	if len(p.cursors) >= maxCursors || len(p.cursors) > 0 && kept > maxKept {
-		return &failure{ignite.StatusManyCursors, "Too many open cursors: " + strconv.Itoa(len(p.cursors))}
+	if len(p.cursors) > 0 && kept > maxKept || p.full() {
+		return p.errMany()
 	}
 	p.lastCursor++
 	r.appendInt64(p.lastCursor)
@@ -52,6 +52,14 @@ func (r *request) open(c cursor, begin func()) error {
 		p.door.cursors.Add(1)
 	}
 	return err
+}
+
+// full reports whether the peer has opened as much as it may.
+func (p *peer) full() bool { return len(p.cursors)+len(p.watches) >= maxCursors }
+
+func (p *peer) errMany() error {
+	n := len(p.cursors) + len(p.watches)
+	return &failure{ignite.StatusManyCursors, "Too many open cursors: " + strconv.Itoa(n)}
 }
 
 // page answers with the next page of an open cursor. With the last one, and after an error, it is closed.
@@ -89,6 +97,10 @@ func (r *request) closeCursor() error {
 	if err := r.end(); err != nil {
 		return err
 	}
+	if w := r.p.watches[id]; w != nil {
+		r.p.unwatch(id, w)
+		return nil
+	}
 	if _, err := r.p.cursor(id); err != nil {
 		return err
 	}
@@ -108,10 +120,20 @@ type scanning struct {
 // cost implements cursor: it has little more than what a page has left.
 func (s *scanning) cost() int { return 0 }
 
+// errFilter says that a query has a filter, which is an object of a class of the client's program.
+func errFilter(what string, filter []byte) error {
+	class := ""
+	if o, err := binary.ParseObject(filter); err == nil {
+		class = " (type id " + strconv.Itoa(int(o.TypeID)) + ")"
+	}
+	return &failure{ignite.StatusFailed, what + " with a filter are not supported: its code" + class +
+		" cannot run here. Filter in the client, or ask in SQL"}
+}
+
 func (r *request) scan() error {
 	filter := r.Object()
 	if r.Err() == nil && binary.Code(filter[0]) != binary.Null {
-		return &failure{ignite.StatusFailed, "Scan queries with a filter are not supported"}
+		return errFilter("Scan queries", filter)
 	}
 	s := &scanning{cache: r.cache, page: pageOf(r.Int32()), at: "0"}
 	partition := r.Int32()

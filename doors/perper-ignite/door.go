@@ -2,7 +2,8 @@
 // outside, the commands of protocols/perper on the inside. It holds no data. docs/perper.md is its page.
 //
 // The requests of a peer are executed one after the other, and the next one begins before the answer to the last one is
-// durable, and out. What a peer has open, its cursors, ends with it.
+// durable, and out. What a peer has open, cursors and continuous
+// queries, ends with it.
 package perperignite
 
 import (
@@ -45,6 +46,7 @@ type igniteDoor struct {
 	requests atomic.Int64
 	failed   atomic.Int64 // requests that were answered with an error
 	cursors  atomic.Int64 // a gauge
+	watches  atomic.Int64 // a gauge: continuous queries
 }
 
 func newDoor(h door.Host) *igniteDoor {
@@ -64,6 +66,7 @@ func (d *igniteDoor) Info(add func(field, value string)) {
 	add("requests", strconv.FormatInt(d.requests.Load(), 10))
 	add("requests_failed", strconv.FormatInt(d.failed.Load(), 10))
 	add("cursors_open", strconv.FormatInt(d.cursors.Load(), 10))
+	add("continuous_queries", strconv.FormatInt(d.watches.Load(), 10))
 }
 
 // peer is a peer with its connection.
@@ -73,8 +76,10 @@ type peer struct {
 	wire       *ignite.Conn
 	outbox     *outbox
 	cursors    map[int64]cursor
-	lastCursor int64
+	watches    map[int64]*watch
+	lastCursor int64  // the id of what was opened last
 	out        []byte // the body of a reply; reused
+	then       func() // what is done once the answer is on its way; nil for nothing
 	position   uint64 // which must be settled before the answer to the request goes out
 }
 
@@ -85,9 +90,16 @@ func (d *igniteDoor) peer(c *door.Conn) {
 	if err != nil {
 		return
 	}
-	p := &peer{door: d, conn: c, wire: wire, outbox: newOutbox(c, wire), cursors: map[int64]cursor{}}
+	p := &peer{door: d, conn: c, wire: wire, outbox: newOutbox(c, wire), cursors: map[int64]cursor{},
+		watches: map[int64]*watch{}}
 	defer p.outbox.close()
-	defer func() { d.cursors.Add(-int64(len(p.cursors))) }()
+	defer func() {
+		d.cursors.Add(-int64(len(p.cursors)))
+		d.watches.Add(-int64(len(p.watches)))
+		for _, w := range p.watches {
+			w.end()
+		}
+	}()
 	for {
 		if !wire.Ready() || p.outbox.full() {
 			if p.outbox.flush() != nil {
@@ -127,7 +139,12 @@ func (p *peer) serve(r ignite.Request) error {
 		if p.out = body; cap(p.out) > 64<<10 {
 			p.out = nil
 		}
-		return p.outbox.add(p.position, func(dst []byte) []byte { return h.AppendReply(dst, r.ID, body) })
+		err = p.outbox.add(p.position, func(dst []byte) []byte { return h.AppendReply(dst, r.ID, body) })
+		if p.then != nil {
+			p.then()
+			p.then = nil
+		}
+		return err
 	}
 	if errors.Is(err, door.ErrClosed) || errors.Is(err, door.ErrKilled) || p.conn.Context().Err() != nil {
 		return err

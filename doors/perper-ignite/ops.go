@@ -14,6 +14,14 @@ import (
 // raw says, behind the arguments of a command, that its objects are bytes.
 const raw = "RAW"
 
+// tail returns what stands behind the objects of a command.
+func (r *request) tail() []any {
+	if r.expiry == nil {
+		return []any{raw}
+	}
+	return []any{"EXPIRY", r.expiry.Created, r.expiry.Updated, r.expiry.Accessed, raw}
+}
+
 // request is a request that is being executed.
 type request struct {
 	*binary.Reader
@@ -21,6 +29,8 @@ type request struct {
 	out []byte // the body of the reply
 	// cache is the id of the cache, if the operation is on one.
 	cache int32
+	// expiry is how long what it reads and writes stays; nil if it does not say.
+	expiry *binary.Expiry
 }
 
 // operation answers requests of one kind.
@@ -28,48 +38,51 @@ type operation struct {
 	// onCache says that the id of a cache and flags come first.
 	onCache bool
 	do      func(r *request) error
+	// expires says that its command can be told how long entries stay.
+	expires bool
 }
 
 // operations are those of thin clients, by their codes.
 var operations = map[int16]operation{
-	0:    {false, (*request).closeCursor},
-	1000: {true, (*request).get},
-	1001: {true, (*request).put},
-	1002: {true, pair("PERPER.PUTNX", (*request).bool)},
-	1003: {true, (*request).getAll},
-	1004: {true, (*request).putAll},
-	1005: {true, pair("PERPER.GETPUT", (*request).object)},
-	1006: {true, pair("PERPER.GETREPLACE", (*request).object)},
-	1007: {true, single("PERPER.GETREMOVE", (*request).object)},
-	1008: {true, pair("PERPER.GETPUTNX", (*request).object)},
-	1009: {true, pair("PERPER.REPLACE", (*request).bool)},
-	1010: {true, (*request).replaceIf},
-	1011: {true, single("PERPER.HAS", (*request).bool)},
-	1012: {true, (*request).hasAll},
-	1013: {true, (*request).clear},
-	1014: {true, single("PERPER.REMOVE", (*request).nothing)},
-	1015: {true, (*request).removeAll},
-	1016: {true, single("PERPER.REMOVE", (*request).bool)},
-	1017: {true, pair("PERPER.REMOVEIF", (*request).bool)},
-	1018: {true, (*request).removeAll},
-	1019: {true, (*request).clear},
-	1020: {true, (*request).size},
-	1050: {false, (*request).names},
-	1051: {false, (*request).createNamed},
-	1052: {false, (*request).getOrCreateNamed},
-	1053: {false, (*request).create},
-	1054: {false, (*request).getOrCreate},
-	1055: {true, (*request).config},
-	1056: {false, (*request).destroy},
-	1101: {false, (*request).partitions},
-	2000: {true, (*request).scan},
-	2001: {false, (*request).page},
-	2004: {true, (*request).sql},
-	2005: {false, (*request).page},
-	3000: {false, (*request).typeName},
-	3001: {false, (*request).putTypeName},
-	3002: {false, (*request).binaryType},
-	3003: {false, (*request).putBinaryType},
+	0:    {false, (*request).closeCursor, false},
+	1000: {true, (*request).get, true},
+	1001: {true, (*request).put, true},
+	1002: {true, pair("PERPER.PUTNX", (*request).bool), true},
+	1003: {true, (*request).getAll, true},
+	1004: {true, (*request).putAll, true},
+	1005: {true, pair("PERPER.GETPUT", (*request).object), true},
+	1006: {true, pair("PERPER.GETREPLACE", (*request).object), true},
+	1007: {true, single("PERPER.GETREMOVE", (*request).object), false},
+	1008: {true, pair("PERPER.GETPUTNX", (*request).object), true},
+	1009: {true, pair("PERPER.REPLACE", (*request).bool), true},
+	1010: {true, (*request).replaceIf, true},
+	1011: {true, single("PERPER.HAS", (*request).bool), false},
+	1012: {true, (*request).hasAll, false},
+	1013: {true, (*request).clear, false},
+	1014: {true, single("PERPER.REMOVE", (*request).nothing), false},
+	1015: {true, (*request).removeAll, false},
+	1016: {true, single("PERPER.REMOVE", (*request).bool), false},
+	1017: {true, pair("PERPER.REMOVEIF", (*request).bool), false},
+	1018: {true, (*request).removeAll, false},
+	1019: {true, (*request).clear, false},
+	1020: {true, (*request).size, false},
+	1050: {false, (*request).names, false},
+	1051: {false, (*request).createNamed, false},
+	1052: {false, (*request).getOrCreateNamed, false},
+	1053: {false, (*request).create, false},
+	1054: {false, (*request).getOrCreate, false},
+	1055: {true, (*request).config, false},
+	1056: {false, (*request).destroy, false},
+	1101: {false, (*request).partitions, false},
+	2000: {true, (*request).scan, false},
+	2001: {false, (*request).page, false},
+	2004: {true, (*request).sql, false},
+	2005: {false, (*request).page, false},
+	2006: {true, (*request).watch, false},
+	3000: {false, (*request).typeName, false},
+	3001: {false, (*request).putTypeName, false},
+	3002: {false, (*request).binaryType, false},
+	3003: {false, (*request).putBinaryType, false},
 }
 
 // The flags of operations on caches.
@@ -78,10 +91,7 @@ const (
 	flagExpiry      = 4
 )
 
-var (
-	errTransaction = &failure{ignite.StatusFailed, "Transactions are not supported"}
-	errExpiry      = &failure{ignite.StatusFailed, "Expiry policies are not supported"}
-)
+var errTransaction = &failure{ignite.StatusFailed, "Transactions are not supported"}
 
 // execute executes a request and returns the body of its reply.
 func (p *peer) execute(in ignite.Request) ([]byte, error) {
@@ -96,8 +106,10 @@ func (p *peer) execute(in ignite.Request) ([]byte, error) {
 		if flags&flagTransaction != 0 {
 			return nil, errTransaction
 		}
-		if flags&flagExpiry != 0 && r.Expiry() {
-			return nil, errExpiry
+		if flags&flagExpiry != 0 {
+			if expiry := r.Expiry(); op.expires {
+				r.expiry = &expiry
+			}
 		}
 	}
 	if err := op.do(r); err != nil {
@@ -197,7 +209,7 @@ func (r *request) appendInt64(n int64) { r.out = le.LittleEndian.AppendUint64(r.
 func single(command string, answer func(*request, resp.Reply) error) func(r *request) error {
 	return func(r *request) error {
 		key := r.Object()
-		reply, err := r.onCache(command, key, raw)
+		reply, err := r.onCache(command, key, r.tail())
 		if err != nil {
 			return err
 		}
@@ -209,7 +221,7 @@ func single(command string, answer func(*request, resp.Reply) error) func(r *req
 func pair(command string, answer func(*request, resp.Reply) error) func(r *request) error {
 	return func(r *request) error {
 		key, value := r.Object(), r.Object()
-		reply, err := r.onCache(command, key, value, raw)
+		reply, err := r.onCache(command, key, value, r.tail())
 		if err != nil {
 			return err
 		}
@@ -223,7 +235,7 @@ func (r *request) put() error { return pair("PERPER.PUT", (*request).nothing)(r)
 
 func (r *request) replaceIf() error {
 	key, old, value := r.Object(), r.Object(), r.Object()
-	reply, err := r.onCache("PERPER.REPLACEIF", key, old, value, raw)
+	reply, err := r.onCache("PERPER.REPLACEIF", key, old, value, r.tail())
 	if err != nil {
 		return err
 	}
@@ -241,7 +253,7 @@ func (r *request) many(command string, group int) (objects [][]byte, reply resp.
 		reply, err = r.onCache("PERPER.LEN")
 		return nil, reply, err
 	}
-	reply, err = r.onCache(command, n, objects, raw)
+	reply, err = r.onCache(command, n, objects, r.tail())
 	return objects, reply, err
 }
 
@@ -343,11 +355,8 @@ func (r *request) createConfigured(options ...any) error {
 		return err
 	}
 	config, err := binary.ParseConfig(b)
-	switch {
-	case err != nil:
+	if err != nil {
 		return &failure{ignite.StatusBadConfig, "The configuration of the cache cannot be read: " + err.Error()}
-	case config.Expires():
-		return &failure{ignite.StatusBadConfig, errExpiry.message}
 	}
 	_, err = r.run(append([]any{"PERPER.CREATE", config.Name(), "CONFIG", b}, options...)...)
 	return err

@@ -30,13 +30,15 @@ const (
 	configKey
 	orderKey
 	insertedKey
+	expiresKey
 	numberOfKeys
 )
 
-var suffixes = [numberOfKeys]string{configKey: keys.Config, orderKey: keys.Order, insertedKey: keys.Inserted}
+var suffixes = [numberOfKeys]string{configKey: keys.Config, orderKey: keys.Order, insertedKey: keys.Inserted,
+	expiresKey: keys.Expires}
 
 var types = [numberOfKeys]engine.Type{valuesKey: engine.Hash, configKey: engine.String, orderKey: engine.ZSet,
-	insertedKey: engine.ZSet}
+	insertedKey: engine.ZSet, expiresKey: engine.ZSet}
 
 // cache is a cache under a guard that holds all its keys. The keys and values that its methods take and give are
 // encoded.
@@ -49,6 +51,8 @@ type cache struct {
 	items   []byte // the channel of new items, once there is one
 	asked   bool   // whether anybody listens
 	message []byte // the last event; reused
+	// expiry is how long entries stay; nil as long as nobody has asked.
+	expiry *binary.Expiry
 }
 
 func cacheOf(c *command.Ctx, name []byte) *cache {
@@ -156,10 +160,16 @@ func (ca *cache) config() []byte {
 func (ca *cache) len() int { return effect.HLen(ca.c, ca.names[valuesKey]) }
 
 // get returns the value of a key, valid until the cache changes; ok is false if there is none.
-func (ca *cache) get(k []byte) (v []byte, ok bool) { return effect.HGet(ca.c, ca.names[valuesKey], k) }
+func (ca *cache) get(k []byte) (v []byte, ok bool) {
+	if ca.overdue(k) {
+		return nil, false
+	}
+	return effect.HGet(ca.c, ca.names[valuesKey], k)
+}
 
 // put sets the value of a key and tells it.
 func (ca *cache) put(k, v []byte) {
+	ca.expireOverdue(k)
 	old, had := ca.get(k)
 	if had && ca.watched() {
 		old = bytes.Clone(old)
@@ -167,6 +177,7 @@ func (ca *cache) put(k, v []byte) {
 	effect.HSet(ca.c, ca.names[valuesKey], k, v)
 	if had {
 		ca.changed(event.Updated, k, v, old, ca.len())
+		ca.stay(k, ca.stays().Updated)
 		return
 	}
 	if n, ok := binary.AsLong(k); ok {
@@ -181,11 +192,18 @@ func (ca *cache) put(k, v []byte) {
 		ca.tellItem(n)
 	}
 	ca.changed(event.Created, k, v, nil, ca.len())
+	ca.stay(k, ca.stays().Created)
 }
 
 // remove removes a key and tells it. It reports whether there was one.
 func (ca *cache) remove(k []byte) bool {
-	old, had := ca.get(k)
+	ca.expireOverdue(k)
+	return ca.drop(k, event.Removed)
+}
+
+// drop removes a key and tells it as a kind of event. It reports whether there was one.
+func (ca *cache) drop(k []byte, kind event.Kind) bool {
+	old, had := effect.HGet(ca.c, ca.names[valuesKey], k)
 	if !had {
 		return false
 	}
@@ -198,7 +216,8 @@ func (ca *cache) remove(k []byte) bool {
 		effect.ZRem(ca.c, ca.names[orderKey], member)
 		effect.ZRem(ca.c, ca.names[insertedKey], member)
 	}
-	ca.changed(event.Removed, k, nil, old, ca.len())
+	effect.ZRem(ca.c, ca.names[expiresKey], k)
+	ca.changed(kind, k, nil, old, ca.len())
 	return true
 }
 
@@ -214,7 +233,7 @@ func (ca *cache) clear() int {
 			removed = append(removed, [2][]byte{bytes.Clone(k), bytes.Clone(v)})
 		}
 	}
-	for _, k := range []key{valuesKey, orderKey, insertedKey} {
+	for _, k := range []key{valuesKey, orderKey, insertedKey, expiresKey} {
 		effect.Del(ca.c, ca.names[k])
 	}
 	for i, entry := range removed {

@@ -16,13 +16,25 @@ import (
 
 // create replies with 1, or 0 if there is the cache already and IFMISSING is given.
 func create(c *command.Ctx) {
-	ifMissing, config := false, []byte{}
+	ifMissing, config, expiry := false, []byte{}, (*binary.Expiry)(nil)
 	for o := c.Options(2); o.Next(); {
 		switch {
 		case o.Is("ifmissing"):
 			ifMissing = true
-		case o.Is("config") && o.More():
+		case o.Is("config") && o.More() && expiry == nil:
 			config = o.Arg()
+		case o.Is("expiry") && len(config) == 0:
+			var args [][]byte
+			for range 3 {
+				if o.More() {
+					args = append(args, o.Arg())
+				}
+			}
+			e, ok := expiryOption(c, args)
+			if !ok {
+				return
+			}
+			expiry, config = &e, binary.AppendExpiring(nil, string(c.Args[1]), e)
 		default:
 			c.Err(command.ErrSyntax)
 			return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/protocols/due"
 	"github.com/atomredis/atomredis/protocols/perper/keys"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -15,6 +16,7 @@ import (
 // from them and are made again when they do not fit; who has reserved which executions; and who waits for what.
 type Fabric struct {
 	host command.Host
+	due  due.Schedule // of the caches whose entries expire, by the keys of their deadlines
 
 	// mu protects what follows, and what belongs to it. It is taken last, and no reply is given under it.
 	mu  sync.Mutex
@@ -24,6 +26,8 @@ type Fabric struct {
 	answering  bool     // there is that goroutine
 	dirty      []streamID
 	cleaning   bool // there is a goroutine that cleans the streams in dirty
+	accesses   []access
+	accessing  bool // there is a goroutine that notes what is in accesses
 	closed     bool
 	background sync.WaitGroup
 }
@@ -49,16 +53,20 @@ var fabricID = command.RegisterService(func() command.Service { return &Fabric{d
 func fabricOf(h command.Host) *Fabric { return h.Service(fabricID).(*Fabric) }
 
 // Start implements command.Service.
-func (f *Fabric) Start(h command.Host) { f.host = h }
+func (f *Fabric) Start(h command.Host) {
+	f.host = h
+	f.due.Start(h, f.expireDue, storedExpiry)
+}
 
 // Loaded implements command.Service. The indexes are made when they are needed.
-func (f *Fabric) Loaded() {}
+func (f *Fabric) Loaded() { f.due.FindStored() }
 
 // Close implements command.Service.
 func (f *Fabric) Close() {
 	f.mu.Lock()
 	f.closed = true
 	f.mu.Unlock()
+	f.due.Close()
 	f.background.Wait()
 }
 

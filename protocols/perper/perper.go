@@ -39,6 +39,7 @@ func entry(name string, arity int, flags command.Flag, keys func(args [][]byte, 
 
 const (
 	constant = "O(1)"
+	expires  = "[EXPIRY created updated accessed] "
 	logN     = "O(log(N)) if the key is a long, where N is the number of keys in the cache, else O(1)"
 	perKey   = "O(N), where N is the number of keys"
 	ofCache  = "O(N), where N is the number of keys in the cache"
@@ -50,24 +51,28 @@ var commands = []*command.Command{
 	entry("clear", 2, writes, keysOf, "Removes everything that is in a cache", "cache", ofCache, clearCache),
 	entry("config", 2, reads|command.Fast, keysOf, "Returns the configuration that a cache was created with", "cache",
 		constant, showConfig),
-	entry("create", -2, adds|command.Fast, directoryKeysOf, "Creates a cache", "cache [IFMISSING] [CONFIG configuration]",
+	entry("create", -2, adds|command.Fast, directoryKeysOf, "Creates a cache",
+		"cache [IFMISSING] [CONFIG configuration | EXPIRY created updated accessed]",
 		constant, create),
 	entry("destroy", 2, writes, directoryKeysOf, "Removes a cache with everything in it", "cache", ofCache, destroy),
-	entry("get", -3, reads|command.Fast, shownKeysOf, "Returns the value of a key", "cache key [RAW]", constant, get),
+	entry("get", -3, reads|command.Fast, shownKeysOf, "Returns the value of a key",
+		"cache key "+expires+"[RAW]", constant, get),
 	entry("getput", -4, adds, shownKeysOf, "Sets the value of a key and returns the one before",
-		"cache key value [RAW]", logN, getPut),
+		"cache key value "+expires+"[RAW]", logN, getPut),
 	entry("getputnx", -4, adds, shownKeysOf, "Sets the value of a key that has none, or returns the one that it has",
-		"cache key value [RAW]", logN, getPutNX),
+		"cache key value "+expires+"[RAW]", logN, getPutNX),
 	entry("getremove", -3, writes, shownKeysOf, "Removes a key and returns its value", "cache key [RAW]", logN, getRemove),
 	entry("getreplace", -4, adds, shownKeysOf, "Sets the value of a key that has one, and returns that",
-		"cache key value [RAW]", constant, getReplace),
+		"cache key value "+expires+"[RAW]", constant, getReplace),
 	entry("has", -3, reads|command.Fast, keysOf, "Checks whether a cache has a key", "cache key [RAW]", constant, has),
 	entry("keys", -4, reads, keysOf, "Returns the keys that are longs, in order", "cache min max [COUNT count] [REV]",
 		"O(log(N)+M), where N is the number of keys in the cache and M is the number of keys returned", orderedKeys),
 	entry("len", 2, reads|command.Fast, keysOf, "Counts the keys of a cache", "cache", constant, length),
-	entry("mget", -4, reads, shownKeysOf, "Returns the values of keys", "cache numkeys key [key ...] [RAW]", perKey, mget),
+	entry("mget", -4, reads, shownKeysOf, "Returns the values of keys",
+		"cache numkeys key [key ...] "+expires+"[RAW]", perKey, mget),
 	entry("mhas", -4, reads, keysOf, "Counts the keys that a cache has", "cache numkeys key [key ...] [RAW]", perKey, mhas),
-	entry("mput", -5, adds, keysOf, "Sets the values of keys", "cache numkeys key value [key value ...] [RAW]",
+	entry("mput", -5, adds, keysOf, "Sets the values of keys",
+		"cache numkeys key value [key value ...] "+expires+"[RAW]",
 		"O(N*log(M)), where N is the number of keys and M is the number of keys in the cache", mput),
 	entry("mremove", -4, writes, keysOf, "Removes keys", "cache numkeys key [key ...] [RAW]",
 		"O(N*log(M)), where N is the number of keys and M is the number of keys in the cache", mremove),
@@ -76,8 +81,10 @@ var commands = []*command.Command{
 	entry("oldest", -2, reads, keysOf, "Returns the keys that are longs, in the order in which they came",
 		"cache [COUNT count]", "O(log(N)+M), where N is the number of keys in the cache and M is the number of keys returned",
 		oldestKeys),
-	entry("put", -4, adds, keysOf, "Sets the value of a key", "cache key value [RAW]", logN, put),
-	entry("putnx", -4, adds, keysOf, "Sets the value of a key that has none", "cache key value [RAW]", logN, putNX),
+	entry("put", -4, adds, keysOf, "Sets the value of a key",
+		"cache key value "+expires+"[RAW]", logN, put),
+	entry("putnx", -4, adds, keysOf, "Sets the value of a key that has none",
+		"cache key value "+expires+"[RAW]", logN, putNX),
 	entry("puttype", 2, adds, one(typesKey), "Registers a type, or more of one", "definition",
 		"O(N), where N is the number of its fields and schemas", putType),
 	entry("puttypename", 4, adds|command.Fast, one(typeNamesKey), "Registers the name that a type has on a platform",
@@ -86,8 +93,10 @@ var commands = []*command.Command{
 		"O(N*log(M)), where N is the number of keys in the cache and M is the number of rows that fit", ask),
 	entry("remove", -3, writes, keysOf, "Removes a key", "cache key [RAW]", logN, remove),
 	entry("removeif", -4, writes, keysOf, "Removes a key that has a value", "cache key value [RAW]", logN, removeIf),
-	entry("replace", -4, adds, keysOf, "Sets the value of a key that has one", "cache key value [RAW]", constant, replace),
-	entry("replaceif", -5, adds, keysOf, "Sets the value of a key that has another value", "cache key old new [RAW]",
+	entry("replace", -4, adds, keysOf, "Sets the value of a key that has one",
+		"cache key value "+expires+"[RAW]", constant, replace),
+	entry("replaceif", -5, adds, keysOf, "Sets the value of a key that has another value",
+		"cache key old new "+expires+"[RAW]",
 		constant, replaceIf),
 	entry("scan", -3, reads, shownKeysOf, "Walks over the keys and values of a cache",
 		"cache cursor [COUNT count] [RAW]", "O(1) for every call, O(N) for a complete walk", scan),
@@ -123,19 +132,39 @@ type arguments struct {
 	objects [][]byte // encoded
 	raw     bool     // whether they came so, and are to be returned so
 	types   binary.Types
+
+	mayExpire bool           // the command has EXPIRY
+	expiry    *binary.Expiry // nil if it is not given
 }
 
 // read reads a cache that must exist, and n objects. If anything is wrong an error is written and ok is false.
 func read(c *command.Ctx, n int) (a arguments, ok bool) {
-	if !a.take(c, 2, n) {
-		return a, false
-	}
-	a.cache = cacheOf(c, c.Args[1])
-	return a, a.check()
+	ok = a.read(c, n)
+	return a, ok
 }
 
-// readMany is read for a number of objects, or of groups of objects, that stands before them.
-func readMany(c *command.Ctx, group int) (a arguments, ok bool) {
+// readExpiring is read for commands that have EXPIRY.
+func readExpiring(c *command.Ctx, n int) (a arguments, ok bool) {
+	a.mayExpire = true
+	ok = a.read(c, n)
+	return a, ok
+}
+
+func (a *arguments) read(c *command.Ctx, n int) bool {
+	return a.take(c, 2, n) && a.use(c)
+}
+
+// use is what follows once all arguments have been read.
+func (a *arguments) use(c *command.Ctx) bool {
+	a.cache = cacheOf(c, c.Args[1])
+	a.cache.expiry = a.expiry
+	return a.check()
+}
+
+// readMany is read for a number of objects, or of groups of objects, that stands before them. expiring is as with
+// readExpiring.
+func readMany(c *command.Ctx, group int, expiring bool) (a arguments, ok bool) {
+	a.mayExpire = expiring
 	n, ok := c.IntIn(c.Args[2], 1, int64(len(c.Args)), command.ErrNumKeys)
 	if !ok {
 		return a, false
@@ -144,14 +173,11 @@ func readMany(c *command.Ctx, group int) (a arguments, ok bool) {
 		c.Err(command.ErrNumKeysRange)
 		return a, false
 	}
-	if !a.take(c, 3, int(n)*group) {
-		return a, false
-	}
-	a.cache = cacheOf(c, c.Args[1])
-	return a, a.check()
+	ok = a.take(c, 3, int(n)*group) && a.use(c)
+	return a, ok
 }
 
-// take reads n objects that are keys and values, from argument from on, and RAW behind them.
+// take reads n objects that are keys and values, from argument from on, and EXPIRY and RAW behind them.
 func (a *arguments) take(c *command.Ctx, from, n int) bool {
 	if !a.takeAny(c, from, n) {
 		return false
@@ -167,7 +193,15 @@ func (a *arguments) take(c *command.Ctx, from, n int) bool {
 
 // takeAny is take for objects that may be null.
 func (a *arguments) takeAny(c *command.Ctx, from, n int) bool {
-	switch rest := c.Args[from+n:]; {
+	rest := c.Args[from+n:]
+	if a.mayExpire && len(rest) > 0 && command.EqualFold(rest[0], "expiry") {
+		e, ok := expiryOption(c, rest[1:])
+		if !ok {
+			return false
+		}
+		a.expiry, rest = &e, rest[4:]
+	}
+	switch {
 	case len(rest) == 1 && command.EqualFold(rest[0], rawWord):
 		a.raw = true
 	case len(rest) > 0:

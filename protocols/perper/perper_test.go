@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -466,4 +467,92 @@ func TestEventsThatAreNone(t *testing.T) {
 	require.Error(t, err)
 	_, err = event.Parse([]byte{9, 0, 0, 0})
 	require.Error(t, err)
+}
+
+func TestEntriesExpireWhenTheCacheSaysSo(t *testing.T) {
+	s := atomredistest.Run(t)
+	play(t, s, `
+		> PERPER.CREATE c EXPIRY 1000 2000 -2
+		(integer) 1
+		> PERPER.CREATE d EXPIRY 1000 2000
+		ERR syntax error
+		> PERPER.CREATE d EXPIRY 1000 2000 -3
+		ERR a duration is a number of milliseconds, -1 for ever, or -2 to leave it
+		> PERPER.PUT c 1 a
+		OK
+		> PERPER.PUT c 2 a EXPIRY -1 -1 500
+		OK
+		> PERPER.PUT c k a
+		OK
+		> PERPER.PUT c k b
+		OK
+		> PERPER.PUT c gone a EXPIRY 0 -2 -2
+		OK
+		> PERPER.TTL c 1
+		(integer) 1000
+		> PERPER.TTL c 2
+		(integer) -1
+		> PERPER.TTL c k
+		(integer) 2000
+		> PERPER.TTL c gone
+		(integer) -2
+		> PERPER.GET c 2 EXPIRY -2 -2
+		ERR syntax error
+	`)
+	s.FastForward(time.Second)
+	play(t, s, `
+		> PERPER.GET c 1
+		(nil)
+		> PERPER.KEYS c - +
+		1) (integer) 2
+		> PERPER.OLDEST c
+		1) (integer) 2
+		> PERPER.GETPUTNX c k x EXPIRY -2 -2 300
+		"b"
+		> PERPER.TTL c k
+		(integer) 300
+		> PERPER.GET c k EXPIRY -2 -2 -1
+		"b"
+	`)
+	require.Eventually(t, func() bool { return s.MustDo(t, "PERPER.TTL", "c", "k").String() == "(integer) -1" }, time.Minute,
+		time.Millisecond)
+	play(t, s, `
+		> PERPER.REPLACE c k y EXPIRY -2 100 -2
+		(integer) 1
+		> PERPER.REMOVE c k
+		(integer) 1
+		> PERPER.PUTNX c k z
+		(integer) 1
+		> EXISTS perper:{c}:expires
+		(integer) 1
+		> PERPER.CLEAR c
+		(integer) 2
+		> EXISTS perper:{c}:expires
+		(integer) 0
+	`)
+}
+
+// Deadlines survive a restart, and what is overdue then goes.
+func TestEntriesExpireAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *atomredis.DB {
+		db, err := atomredis.Open(atomredis.Options{Dir: dir})
+		require.NoError(t, err)
+		return db
+	}
+	db := open()
+	do := func(args ...any) string {
+		r, err := db.Do(t.Context(), args...)
+		require.NoError(t, err)
+		return r.String()
+	}
+	do("PERPER.CREATE", "c")
+	do("PERPER.PUT", "c", 1, "a", "EXPIRY", 1, -2, -2)
+	do("PERPER.PUT", "c", 2, "a", "EXPIRY", 3_600_000, -2, -2)
+	require.NoError(t, db.Close())
+	db = open()
+	defer func() { require.NoError(t, db.Close()) }()
+	require.Eventually(t, func() bool { return do("PERPER.LEN", "c") == "(integer) 1" }, time.Minute, time.Millisecond)
+	require.Equal(t, "1) (integer) 2", do("PERPER.KEYS", "c", "-", "+"))
+	require.NotEqual(t, "(integer) -1", do("PERPER.TTL", "c", 2))
 }

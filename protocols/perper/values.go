@@ -13,8 +13,9 @@ import (
 // This file has the commands on the keys and values of a cache.
 
 func get(c *command.Ctx) {
-	if a, ok := read(c, 1); ok {
+	if a, ok := readExpiring(c, 1); ok {
 		a.showOr(a.get(a.objects[0]))
+		a.accessed(a.objects[0])
 	}
 }
 
@@ -26,14 +27,14 @@ func has(c *command.Ctx) {
 }
 
 func put(c *command.Ctx) {
-	if a, ok := read(c, 2); ok {
+	if a, ok := readExpiring(c, 2); ok {
 		a.put(a.objects[0], a.objects[1])
 		c.W.OK()
 	}
 }
 
 func putNX(c *command.Ctx) {
-	a, ok := read(c, 2)
+	a, ok := readExpiring(c, 2)
 	if !ok {
 		return
 	}
@@ -45,7 +46,7 @@ func putNX(c *command.Ctx) {
 }
 
 func replace(c *command.Ctx) {
-	a, ok := read(c, 2)
+	a, ok := readExpiring(c, 2)
 	if !ok {
 		return
 	}
@@ -57,7 +58,7 @@ func replace(c *command.Ctx) {
 }
 
 func replaceIf(c *command.Ctx) {
-	a, ok := read(c, 3)
+	a, ok := readExpiring(c, 3)
 	if !ok {
 		return
 	}
@@ -84,14 +85,14 @@ func removeIf(c *command.Ctx) {
 }
 
 func getPut(c *command.Ctx) {
-	if a, ok := read(c, 2); ok {
+	if a, ok := readExpiring(c, 2); ok {
 		a.showOr(a.get(a.objects[0]))
 		a.put(a.objects[0], a.objects[1])
 	}
 }
 
 func getPutNX(c *command.Ctx) {
-	a, ok := read(c, 2)
+	a, ok := readExpiring(c, 2)
 	if !ok {
 		return
 	}
@@ -99,11 +100,13 @@ func getPutNX(c *command.Ctx) {
 	a.showOr(v, has)
 	if !has {
 		a.put(a.objects[0], a.objects[1])
+	} else {
+		a.accessed(a.objects[0])
 	}
 }
 
 func getReplace(c *command.Ctx) {
-	a, ok := read(c, 2)
+	a, ok := readExpiring(c, 2)
 	if !ok {
 		return
 	}
@@ -122,18 +125,19 @@ func getRemove(c *command.Ctx) {
 }
 
 func mget(c *command.Ctx) {
-	a, ok := readMany(c, 1)
+	a, ok := readMany(c, 1, true)
 	if !ok {
 		return
 	}
 	c.W.Array(len(a.objects))
 	for _, k := range a.objects {
 		a.showOr(a.get(k))
+		a.accessed(k)
 	}
 }
 
 func mhas(c *command.Ctx) {
-	a, ok := readMany(c, 1)
+	a, ok := readMany(c, 1, false)
 	if !ok {
 		return
 	}
@@ -147,7 +151,7 @@ func mhas(c *command.Ctx) {
 }
 
 func mput(c *command.Ctx) {
-	a, ok := readMany(c, 2)
+	a, ok := readMany(c, 2, true)
 	if !ok {
 		return
 	}
@@ -158,7 +162,7 @@ func mput(c *command.Ctx) {
 }
 
 func mremove(c *command.Ctx) {
-	a, ok := readMany(c, 1)
+	a, ok := readMany(c, 1, false)
 	if !ok {
 		return
 	}

@@ -94,7 +94,7 @@ func (r *Reader) skip(f form) {
 		}
 	case formExpiry:
 		if r.Bool() {
-			r.Take(24)
+			r.Expiry()
 		}
 	case formEntities:
 		for range r.Count(5) {
@@ -114,22 +114,48 @@ func (c *Config) text(p Property) string {
 	return r.String()
 }
 
-// Expires reports whether what is put into the cache goes by itself after some time.
-func (c *Config) Expires() bool {
+// Expiry says how long entries of a cache stay after they were created, updated and read, in ms; 0 is not at all.
+type Expiry struct{ Created, Updated, Accessed int64 }
+
+// The durations that are none.
+const (
+	ForEver  int64 = -1
+	AsBefore int64 = -2 // which is for ever for what is created
+)
+
+// NoExpiry is that of caches that do not say how long entries stay.
+var NoExpiry = Expiry{AsBefore, AsBefore, AsBefore}
+
+// Valid reports whether the durations are such.
+func (e Expiry) Valid() bool { return min(e.Created, e.Updated, e.Accessed) >= AsBefore }
+
+// Expiry returns how long entries of the cache stay.
+func (c *Config) Expiry() Expiry {
 	r := Reader{b: c.values[PropertyExpiry]}
-	return r.Bool() && r.Expiry()
+	if !r.Bool() {
+		return NoExpiry
+	}
+	return r.Expiry()
 }
 
-// Expiry reads how long something stays after it was created, updated and read, and reports whether any of these is not
-// for ever.
-func (r *Reader) Expiry() bool {
-	expires := false
-	for range 3 {
-		if ms := r.Int64(); ms != -1 && ms != -2 { // for ever, as before
-			expires = true
-		}
+// Expiry reads how long entries stay.
+func (r *Reader) Expiry() Expiry {
+	e := Expiry{r.Int64(), r.Int64(), r.Int64()}
+	if !e.Valid() {
+		r.Fail(ErrMalformed)
 	}
-	return expires && r.err == nil
+	return e
+}
+
+// AppendExpiring appends the configuration of a cache, as clients send it, that says only how long entries stay.
+func AppendExpiring(dst []byte, name string, e Expiry) []byte {
+	dst = le.LittleEndian.AppendUint16(dst, 2)
+	dst = AppendString(le.LittleEndian.AppendUint16(dst, uint16(PropertyName)), name)
+	dst = append(le.LittleEndian.AppendUint16(dst, uint16(PropertyExpiry)), 1)
+	for _, ms := range []int64{e.Created, e.Updated, e.Accessed} {
+		dst = le.LittleEndian.AppendUint64(dst, uint64(ms))
+	}
+	return dst
 }
 
 // Entity says what SQL can ask of the values of a type.

@@ -15,6 +15,7 @@ const (
 	Updated   Kind = 2
 	Removed   Kind = 3
 	Destroyed Kind = 4 // the cache with everything in it: the last event, without a key
+	Expired   Kind = 5 // removed because its time was up
 )
 
 // Event is a change of a cache. Keys and values are encoded.
@@ -23,7 +24,7 @@ type Event struct {
 	Key  []byte
 	// Value is the new one, of Created and Updated.
 	Value []byte
-	// Old is the one before, of Updated and Removed.
+	// Old is the one before, of Updated, Removed and Expired.
 	Old []byte
 }
 
@@ -40,7 +41,7 @@ var errMalformed = errors.New("not an event of a cache")
 
 // Parse reads a message, whose memory the event keeps.
 func Parse(b []byte) (e Event, err error) {
-	if len(b) == 0 || Kind(b[0]) < Created || Kind(b[0]) > Destroyed {
+	if len(b) == 0 || Kind(b[0]) < Created || Kind(b[0]) > Expired {
 		return e, errMalformed
 	}
 	e.Kind, b = Kind(b[0]), b[1:]

@@ -15,6 +15,7 @@ const (
 	Config   = ":config"   // a string: the configuration as it came, empty if there came none
 	Order    = ":order"    // a sorted set of the keys that are longs, as OrderOf has them, all with score 0
 	Inserted = ":inserted" // a sorted set of the same, by the order in which they came
+	Expires  = ":expires"  // a sorted set of the encoded keys that expire, by when that is, in ms since 1970
 )
 
 // The keys that all caches have together.
