@@ -145,6 +145,8 @@ type Settings struct {
 	ZSet   zsets.Limits
 	List   lists.Limit
 	Stream streams.Limits
+	// Producers is how streams remember their producers that were not told otherwise.
+	Producers streams.Idempotence
 	// HyperLogLogSparse is the length in bytes up to which HyperLogLogs have the sparse encoding.
 	HyperLogLogSparse int
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/streams"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/journal"
 )
@@ -181,6 +182,9 @@ var directiveTable = []*directive{
 	memory("hll-sparse-max-bytes", "3000", 0, func(s *Settings) *int { return &s.HyperLogLogSparse }),
 	memory("stream-node-max-bytes", "4kb", 0, func(s *Settings) *int { return &s.Stream.Bytes }),
 	number("stream-node-max-entries", "100", 0, math.MaxInt64, func(s *Settings) *int { return &s.Stream.Entries }),
+	number("stream-idmp-duration", "100", 1, streams.MaxDuration,
+		func(s *Settings) *int { return &s.Producers.Duration }).ours(),
+	number("stream-idmp-maxsize", "100", 1, streams.MaxSize, func(s *Settings) *int { return &s.Producers.MaxSize }).ours(),
 }
 
 // directiveNames returns every name and alias, sorted.

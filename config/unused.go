@@ -82,8 +82,6 @@ var unusedRows = []unused{
 	{"locale-collate", "", anything, unusedLater},
 	{"hide-user-data-from-log", "no", bit, unusedLater},
 	{"key-memory-histograms", "no", bit, unusedQuiet},
-	{"stream-idmp-duration", "100", whole(1, 86400), unusedQuiet},
-	{"stream-idmp-maxsize", "100", whole(1, 10000), unusedQuiet},
 	{"slowlog-entry-max-argc", "32", whole(2, maxInt32), unusedQuiet},
 	{"hash-seed", "", anything, unusedStart | unusedQuiet},
 	{"enable-debug-assert", "no", bit, unusedStart | unusedHidden | unusedQuiet},

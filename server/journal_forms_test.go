@@ -227,11 +227,19 @@ func dumpStream(s *streams.Stream) []string {
 			words = append(words, fmt.Sprintf("\n  consumer %q seen %d active %d", c.Name, c.SeenTime, c.ActiveTime))
 		}
 		g.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
-			words = append(words, fmt.Sprintf("\n  pending %s for %q at %d, %d times", id(n.ID), n.Consumer.Name,
-				n.DeliveryTime, n.DeliveryCount))
+			words = append(words, fmt.Sprintf("\n  pending %s for %q at %d, %d times", id(n.ID), n.Owner(),
+				n.DeliveryTime(), n.DeliveryCount))
 			return true
 		})
+		g.EachReleased(func(n *streams.NACK) { words = append(words, "\n  released "+id(n.ID)) })
 	}
+	if s.Idempotence() == (streams.Idempotence{}) {
+		return words
+	}
+	words = append(words, fmt.Sprintf("\n producers %v %v", s.Idempotence(), s.ProducerCounts(streams.Always)))
+	s.Productions(func(producer, iid []byte, entry streams.ID) {
+		words = append(words, fmt.Sprintf("\n  %q of %q is %s", iid, producer, id(entry)))
+	})
 	return words
 }
 
@@ -342,6 +350,21 @@ var journalForms = []struct {
 	{"xdelex", append(fill("x", 10), "XGROUP CREATE x g 0", "XREADGROUP GROUP g c COUNT 8 STREAMS x >",
 		"XDELEX x ACKED IDS 2 1-1 2-1", "XDELEX x DELREF IDS 2 3-1 99-1",
 		"XACKDEL x g IDS 2 4-1 5-1", "XACKDEL x g ACKED IDS 1 6-1", "XDELEX x IDS 1 10-1"), nil},
+	{"xnack", append(fill("x", 9), "XGROUP CREATE x g 0", "XREADGROUP GROUP g c COUNT 8 STREAMS x >",
+		"XNACK x g FAIL IDS 2 5-1 2-1", "XNACK x g FATAL IDS 1 3-1", "XNACK x g SILENT IDS 2 2-1 99-1", "+5",
+		"XREADGROUP GROUP g d COUNT 2 CLAIM 60000 STREAMS x >", "XNACK x g FAIL IDS 1 9-1 RETRYCOUNT 7 FORCE",
+		"XACK x g 3-1", "XDEL x 2-1", "XNACK x g FAIL IDS 1 2-1"), nil},
+	{"xadd idmp", []string{"XADD x IDMP p 1 * a 1", "+5", "XADD x IDMP p 2 * a 2", "XADD x IDMP p 1 * a 3",
+		"XADD x IDMPAUTO q MAXLEN ~ 5 * a 1 b 2", "XADD x IDMPAUTO q * b 2 a 1", "XADD x IDMP p 3 MAXLEN 0 * a 4",
+		"XCFGSET x IDMP-DURATION 1", "XADD x IDMP p 1 * a 5", "+5", "XADD x IDMP p 1 * a 6",
+		"XCFGSET x IDMP-MAXSIZE 1 IDMP-DURATION 1", "XADD x IDMP p 1 * a 7", "XADD x IDMP p 8 * a 8",
+		"XADD y 1-1 a b", "XIDMPRECORD y p i 1-1", "XIDMPRECORD y p i 1-1", "CONFIG SET stream-idmp-duration 7",
+		"XADD z IDMP p 1 * a 1"}, nil},
+	{"xread limits", append(fill("x", 9), "XADD y 1-1 a b", "XGROUP CREATE x g 0", "XGROUP CREATE y g 0",
+		"XREADGROUP GROUP g c MAXCOUNT 2 STREAMS x y > >", "XREADGROUP GROUP g c MAXSIZE 10 STREAMS y x > >",
+		"XREADGROUP GROUP g d COUNT 3 MAXSIZE 150 STREAMS x >", "+5",
+		"XREADGROUP GROUP g c MAXSIZE 10 STREAMS x 0", "XREADGROUP GROUP g c MAXCOUNT 3 CLAIM 0 STREAMS x >",
+		"XREADGROUP GROUP g e MAXSIZE 200 CLAIM 0 STREAMS x y > >"), nil},
 	{"sadd", []string{"SADD s a b c", "SREM s a x", "SMOVE s t b", "SADD u c d", "SUNIONSTORE v s t u",
 		"SINTERSTORE w v u", "SDIFFSTORE x v u"}, nil},
 	{"spop all", []string{"SADD s a b c", "SPOP s 3"}, []string{"DEL s"}},
@@ -613,6 +636,15 @@ XREADGROUP GROUP $g $c COUNT $n BLOCK 200 STREAMS $X $X > >
 XREADGROUP GROUP $g $c BLOCK 200 NOACK STREAMS $X >
 XREADGROUP GROUP $g $c COUNT $n CLAIM $t STREAMS $X >
 XREADGROUP GROUP $g $c BLOCK 200 CLAIM $t STREAMS $X $X > >
+XREADGROUP GROUP $g $c MAXCOUNT 2 BLOCK 200 STREAMS $X $X > >
+XREADGROUP GROUP $g $c MAXSIZE 150 CLAIM $t STREAMS $X $X > 0
+XREADGROUP GROUP $g $c MAXSIZE 90 COUNT 2 STREAMS $X $X > >
+XNACK $X $g FAIL IDS 2 $i $i
+XNACK $X $g SILENT IDS 1 $i FORCE
+XADD $X IDMP $v $n * $v $v
+XADD $X IDMPAUTO $v MAXLEN ~ $n * $v $v
+XCFGSET $X IDMP-MAXSIZE 2
+XCFGSET $X IDMP-DURATION 1
 XACK $X $g $i $i
 XCLAIM $X $g $c $t $i $i
 XCLAIM $X $g $c 0 $i FORCE JUSTID

@@ -383,14 +383,19 @@ func pendingList(c *command.Ctx) {
 	w, now := c.W, c.Now()
 	mark, n := w.Defer(), int64(0)
 	show := func(nack *streams.NACK) bool {
-		idle := now - nack.DeliveryTime
+		idle := nack.Idle(now)
 		if minIdle != 0 && idle < minIdle {
 			return true
 		}
 		w.Array(4)
 		WriteID(w, nack.ID)
-		w.BulkString(nack.Consumer.Name)
-		w.Int(max(idle, 0))
+		w.BulkString(nack.Owner())
+		if nack.Consumer == nil {
+			idle = -1
+		} else {
+			idle = max(idle, 0)
+		}
+		w.Int(idle)
 		w.Int(nack.DeliveryCount)
 		n++
 		return n < count
@@ -519,11 +524,11 @@ type claimRun struct {
 
 // add notes that an entry was claimed.
 func (cl *claims) add(n *streams.NACK) {
-	if i := len(cl.runs) - 1; i >= 0 && cl.runs[i].time == n.DeliveryTime && cl.runs[i].counts == n.DeliveryCount {
+	if i := len(cl.runs) - 1; i >= 0 && cl.runs[i].time == n.DeliveryTime() && cl.runs[i].counts == n.DeliveryCount {
 		cl.runs[i].ids = append(cl.runs[i].ids, n.ID)
 		return
 	}
-	cl.runs = append(cl.runs, claimRun{[]streams.ID{n.ID}, n.DeliveryTime, n.DeliveryCount})
+	cl.runs = append(cl.runs, claimRun{[]streams.ID{n.ID}, n.DeliveryTime(), n.DeliveryCount})
 }
 
 // noClaim stands for that the consumer was there: there is no such entry.

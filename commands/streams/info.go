@@ -23,8 +23,9 @@ var xinfoCommands = []*command.Command{
 	{Name: "xinfo|stream", Group: "stream", Since: "5.0.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatStream,
 		Keys:    command.Keys("i2+r0/1/0[RO,ACCESS]"),
 		Summary: "Describes a stream, with all its groups if FULL is given", Syntax: "key [FULL [COUNT count]]",
-		Complexity: "O(1), with FULL O(N), where N is the number of entries, groups, consumers and pending entries shown",
-		Do:         cmdXinfoStream},
+		Complexity: "O(P), where P is the number of producers remembered, with FULL O(N+P), where N is the number of " +
+			"entries, groups, consumers and pending entries shown",
+		Do: cmdXinfoStream},
 }
 
 // xinfoEntry returns the stream that XINFO describes; if there is none an error is written and ok is false.
@@ -145,7 +146,7 @@ func cmdXinfoStream(c *command.Ctx) {
 // defaultInfoCount is how many entries of each kind XINFO STREAM FULL shows unless COUNT says otherwise.
 const defaultInfoCount = 10
 
-// streamFacts writes the seven pairs that both forms of XINFO STREAM begin with.
+// streamFacts writes the thirteen pairs that both forms of XINFO STREAM begin with.
 func streamFacts(c *command.Ctx, s *streams.Stream) {
 	w := c.W
 	w.BulkString("length")
@@ -162,10 +163,23 @@ func streamFacts(c *command.Ctx, s *streams.Stream) {
 	w.Int(s.EntriesAdded())
 	w.BulkString("recorded-first-entry-id")
 	WriteID(w, s.FirstID())
+	how, counts := idempotence(c, s), s.ProducerCounts(c.Now())
+	w.BulkString("idmp-duration")
+	w.Int(int64(how.Duration))
+	w.BulkString("idmp-maxsize")
+	w.Int(int64(how.MaxSize))
+	w.BulkString("pids-tracked")
+	w.Int(int64(counts.Producers))
+	w.BulkString("iids-tracked")
+	w.Int(int64(counts.Tracked))
+	w.BulkString("iids-added")
+	w.Int(counts.Added)
+	w.BulkString("iids-duplicates")
+	w.Int(counts.Duplicates)
 }
 
 func streamInfo(c *command.Ctx, s *streams.Stream) {
-	c.W.Map(10)
+	c.W.Map(16)
 	streamFacts(c, s)
 	c.W.BulkString("groups")
 	c.W.Int(int64(len(s.Groups())))
@@ -186,26 +200,28 @@ func entryOrNull(c *command.Ctx, get func() (streams.Entry, bool)) {
 // streamInfoFull is XINFO STREAM FULL; a count of 0 shows everything.
 func streamInfoFull(c *command.Ctx, s *streams.Stream, count int) {
 	w := c.W
-	w.Map(9)
+	w.Map(15)
 	streamFacts(c, s)
 	w.BulkString("entries")
 	writeStreamRange(w, s, streams.MinID, streams.MaxID, false, count)
 	w.BulkString("groups")
 	w.Array(len(s.Groups()))
 	for _, g := range s.Groups() {
-		w.Map(7)
+		w.Map(8)
 		w.BulkString("name")
 		w.BulkString(g.Name)
 		groupProgress(c, s, g)
 		w.BulkString("pel-count")
 		w.Int(int64(g.PendingLen()))
+		w.BulkString("nacked-count")
+		w.Int(int64(g.Released()))
 		w.BulkString("pending")
 		mark, n := w.Defer(), 0
 		g.Pending(streams.MinID, streams.MaxID, func(nack *streams.NACK) bool {
 			w.Array(4)
 			WriteID(w, nack.ID)
-			w.BulkString(nack.Consumer.Name)
-			w.Int(nack.DeliveryTime)
+			w.BulkString(nack.Owner())
+			w.Int(nack.DeliveryTime())
 			w.Int(nack.DeliveryCount)
 			n++
 			return n != count
@@ -236,7 +252,7 @@ func consumerInfo(c *command.Ctx, consumer *streams.Consumer, count int) {
 	consumer.Pending(streams.MinID, streams.MaxID, func(nack *streams.NACK) bool {
 		w.Array(3)
 		WriteID(w, nack.ID)
-		w.Int(nack.DeliveryTime)
+		w.Int(nack.DeliveryTime())
 		w.Int(nack.DeliveryCount)
 		n++
 		return n != count

@@ -34,10 +34,10 @@ func init() {
 // number returns n as an argument.
 func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
-// rebuild encodes a stream with its groups. XCLAIM does not take entries that do not exist, and a group can have such
-// pending that were deleted since they were delivered. They are added, in their place, and removed again once they
-// are claimed: with XDEL if they were deleted one by one, which shows in MaxDeletedID, and otherwise with XTRIM,
-// because then they precede all that are left.
+// rebuild encodes a stream with its groups and producers. XCLAIM, XNACK and XIDMPRECORD do not take entries that do
+// not exist, and a group can have such pending that were deleted since they were delivered. They are added, in their
+// place, and removed again once they are claimed: with XDEL if they were deleted one by one, which shows in
+// MaxDeletedID, and otherwise with XTRIM, because then they precede all that are left.
 func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 	s := e.Stream()
 	ghosts := missingEntries(s)
@@ -70,6 +70,7 @@ func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 	for _, g := range s.Groups() {
 		rebuildGroup(r, key, g)
 	}
+	rebuildProducers(r, key, s)
 	removeGhosts(r, key, s, ghosts)
 	r.Command([]byte("XSETID"), key, s.LastID().Append(nil), []byte("ENTRIESADDED"), number(s.EntriesAdded()),
 		[]byte("MAXDELETEDID"), s.MaxDeletedID().Append(nil))
@@ -78,7 +79,8 @@ func rebuild(r *command.Rebuilder, key []byte, e *engine.Entry) {
 // ghostField is the field, and the value, of entries that do not stay.
 var ghostField = []byte("x")
 
-// missingEntries returns the IDs, in order and each once, of entries that are pending in a group and not in the stream.
+// missingEntries returns the IDs, in order and each once, of entries that are pending in a group or remembered of a
+// producer, and not in the stream.
 func missingEntries(s *streams.Stream) []streams.ID {
 	var ids []streams.ID
 	for _, g := range s.Groups() {
@@ -89,6 +91,11 @@ func missingEntries(s *streams.Stream) []streams.ID {
 			return true
 		})
 	}
+	s.Productions(func(_, _ []byte, entry streams.ID) {
+		if !s.Has(entry) {
+			ids = append(ids, entry)
+		}
+	})
 	slices.SortFunc(ids, streams.ID.Compare)
 	return slices.Compact(ids)
 }
@@ -130,12 +137,15 @@ func rebuildGroup(r *command.Rebuilder, key []byte, g *streams.Group) {
 			return
 		}
 		args := append([][]byte{[]byte("XCLAIM"), key, name, []byte(run.Consumer.Name), []byte("0")}, ids...)
-		r.Command(append(args, []byte("TIME"), number(run.DeliveryTime), []byte("RETRYCOUNT"), number(run.DeliveryCount),
+		r.Command(append(args, []byte("TIME"), number(run.DeliveryTime()), []byte("RETRYCOUNT"), number(run.DeliveryCount),
 			[]byte("FORCE"), []byte("JUSTID"))...)
 		ids = ids[:0]
 	}
 	g.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
-		if len(ids) == command.RebuildElements || n.Consumer != run.Consumer || n.DeliveryTime != run.DeliveryTime ||
+		if n.Consumer == nil {
+			return true
+		}
+		if len(ids) == command.RebuildElements || n.Consumer != run.Consumer || n.DeliveryTime() != run.DeliveryTime() ||
 			n.DeliveryCount != run.DeliveryCount {
 			claim()
 			run = *n
@@ -144,4 +154,42 @@ func rebuildGroup(r *command.Rebuilder, key []byte, g *streams.Group) {
 		return true
 	})
 	claim()
+	rebuildReleased(r, key, g)
+}
+
+// rebuildReleased encodes the pending entries that are nobody's, in their order: those that follow one another and were
+// delivered as often are released together.
+func rebuildReleased(r *command.Rebuilder, key []byte, g *streams.Group) {
+	count := int64(0)
+	var ids [][]byte
+	release := func() {
+		if len(ids) == 0 {
+			return
+		}
+		args := append([][]byte{[]byte("XNACK"), key, []byte(g.Name), []byte("FAIL"), []byte("IDS"), number(int64(len(ids)))},
+			ids...)
+		r.Command(append(args, []byte("RETRYCOUNT"), number(count), []byte("FORCE"))...)
+		ids = ids[:0]
+	}
+	g.EachReleased(func(n *streams.NACK) {
+		if len(ids) == command.RebuildElements || n.DeliveryCount != count {
+			release()
+			count = n.DeliveryCount
+		}
+		ids = append(ids, n.ID.Append(nil))
+	})
+	release()
+}
+
+// rebuildProducers encodes what a stream remembers of its producers, but for how often they came in vain.
+func rebuildProducers(r *command.Rebuilder, key []byte, s *streams.Stream) {
+	how := s.Idempotence()
+	if how == (streams.Idempotence{}) {
+		return
+	}
+	r.Command([]byte("XCFGSET"), key, []byte("IDMP-DURATION"), number(int64(how.Duration)), []byte("IDMP-MAXSIZE"),
+		number(int64(how.MaxSize)))
+	s.Productions(func(producer, iid []byte, entry streams.ID) {
+		r.Command([]byte("XIDMPRECORD"), key, producer, iid, entry.Append(nil))
+	})
 }

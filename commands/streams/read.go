@@ -30,6 +30,9 @@ const (
 	errClaimOption  command.Error = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
 	errReadIdle     command.Error = "ERR min-idle-time is not an integer or out of range"
 	errReadIdleSign command.Error = "ERR min-idle-time must be a positive integer"
+	errReadCount    command.Error = "ERR MAXCOUNT must be a positive integer"
+	errReadSize     command.Error = "ERR MAXSIZE must be a positive integer"
+	errReadCounts   command.Error = "ERR MAXCOUNT must be greater than or equal to COUNT"
 )
 
 // streamRead is what a call of XREAD or XREADGROUP asks for. It holds no views: places of arguments are indexes.
@@ -37,11 +40,53 @@ type streamRead struct {
 	group   int   // where the group's name is, and behind it the consumer's; 0 for XREAD
 	keys, n int   // where the keys are, and how many; the IDs follow
 	count   int   // of entries for each stream, if positive
+	all     int   // of entries of all streams together, if positive
+	size    int   // of the reply in bytes, if positive; the first entry may be larger
 	wait    bool  // BLOCK was given
 	timeout int64 // in ms
 	noAck   bool
 	claim   bool  // CLAIM was given: who reads what is new is also given what has been pending
 	minIdle int64 // for so many ms
+}
+
+// forms reports whether what is delivered to a group is journalled in another form than as the command that delivers
+// it: as it turns out, whoever else is idle enough and however long a reply is when it is repeated.
+func (r streamRead) forms() bool { return r.claim || r.all > 0 || r.size > 0 }
+
+// allowance is what a read may still give of what MAXCOUNT and MAXSIZE allow for all streams.
+type allowance struct {
+	entries int // if it is limited
+	end     int // of the reply, if that is limited
+	given   int // entries
+}
+
+// allowance returns what a read that has written nothing may give.
+func (r streamRead) allowance(w *resp.Writer) allowance {
+	return allowance{entries: r.all, end: len(w.Buf) + r.size}
+}
+
+// spent reports whether a read may give no more.
+func (r streamRead) spent(c *command.Ctx, a *allowance) bool {
+	return r.all > 0 && a.given >= r.all || r.size > 0 && a.given > 0 && len(c.W.Buf) >= a.end
+}
+
+// countOf returns how many entries a read may give of a stream as to their number, 0 if as many as there are.
+func (r streamRead) countOf(a *allowance) int {
+	if r.all > 0 && (r.count == 0 || r.all-a.given < r.count) {
+		return r.all - a.given
+	}
+	return r.count
+}
+
+// wrote notes that an entry was written from start on. If that is more than MAXSIZE allows it is taken back, and the
+// result is false.
+func (r streamRead) wrote(w *resp.Writer, a *allowance, start int) bool {
+	if r.size > 0 && a.given > 0 && len(w.Buf) > a.end {
+		w.Buf = w.Buf[:start]
+		return false
+	}
+	a.given++
+	return true
 }
 
 // streamPosition is where to read in one stream.
@@ -66,10 +111,10 @@ func xread(c *command.Ctx, grouped bool) {
 		return
 	}
 	r.createConsumers(c, from)
+	a := r.allowance(c.W)
 	mark, n := c.W.Defer(), 0
 	for i, p := range from {
-		if r.ready(c, p) {
-			r.deliver(c, c.Args[r.keys+i], p)
+		if !r.spent(c, &a) && r.ready(c, p) && r.deliver(c, c.Args[r.keys+i], p, &a) {
 			n++
 		}
 	}
@@ -99,6 +144,14 @@ func parseStreamRead(c *command.Ctx, grouped bool) (r streamRead, ok bool) {
 				return r, false
 			}
 			r.count = command.AsInt(max(count, 0))
+		case o.Is("maxcount") && o.More():
+			if r.all, ok = positive(c, o.Arg(), errReadCount); !ok {
+				return r, false
+			}
+		case o.Is("maxsize") && o.More():
+			if r.size, ok = positive(c, o.Arg(), errReadSize); !ok {
+				return r, false
+			}
 		case o.Is("streams") && o.More():
 			r.keys = len(c.Args) - o.Left()
 			if o.Left()%2 != 0 {
@@ -146,12 +199,20 @@ func parseStreamRead(c *command.Ctx, grouped bool) (r streamRead, ok bool) {
 		c.Err(command.ErrSyntax)
 	case grouped && r.group == 0:
 		c.Err(errGroupMissing)
+	case r.all > 0 && r.all < r.count:
+		c.Err(errReadCounts)
 	case grouped && !r.holdsKeys(c):
 		c.Err(command.ErrSyntax)
 	default:
 		return r, true
 	}
 	return r, false
+}
+
+// positive reads a positive number; if it is none an error is written and ok is false.
+func positive(c *command.Ctx, arg []byte, err command.Error) (n int, ok bool) {
+	value, ok := c.IntIn(arg, 1, math.MaxInt64, err)
+	return command.AsInt(value), ok
 }
 
 // firstStreamsWord is where the key spec of XREADGROUP begins to look for the word STREAMS.
@@ -253,14 +314,18 @@ func (r streamRead) createConsumers(c *command.Ctx, from []streamPosition) {
 		if p.group == nil {
 			continue
 		}
-		group, consumer := c.Args[r.group], c.Args[r.group+1]
-		if _, created := p.group.CreateConsumer(consumer, c.Now()); created {
+		if _, created := p.group.CreateConsumer(c.Args[r.group+1], c.Now()); created {
 			GroupChanged(c, p.e, true)
-			if r.claim { // the command itself is not journalled
-				c.Journal([]byte("XGROUP"), []byte("CREATECONSUMER"), c.Args[r.keys+i], group, consumer)
+			if r.forms() {
+				c.Journal([]byte("XGROUP"), []byte("CREATECONSUMER"), c.Args[r.keys+i], c.Args[r.group], c.Args[r.group+1])
 			}
 		}
 	}
+}
+
+// journalSeen has it journalled that the consumer was there: it claims an entry that there cannot be.
+func (r streamRead) journalSeen(c *command.Ctx, key []byte) {
+	c.Journal([]byte("XCLAIM"), key, c.Args[r.group], c.Args[r.group+1], []byte("0"), streams.MinID.Append(nil))
 }
 
 // ready reports whether there is something to read at p. The history of a consumer is always there, if only empty.
@@ -279,77 +344,162 @@ func (r streamRead) ready(c *command.Ctx, p streamPosition) bool {
 	return ok && after.Less(last.ID)
 }
 
-// deliver writes the key and the entries at p.
-func (r streamRead) deliver(c *command.Ctx, key []byte, p streamPosition) {
+// deliver writes the key and the entries at p, and reports whether there is something to give: MAXSIZE may allow no
+// entry of a stream.
+func (r streamRead) deliver(c *command.Ctx, key []byte, p streamPosition, a *allowance) (given bool) {
+	start, before := len(c.W.Buf), a.given
 	if c.W.Proto != 3 {
 		c.W.Array(2)
 	}
 	c.W.Bulk(key)
-	s := p.e.Stream()
 	if p.group != nil {
-		r.deliverToGroup(c, key, p)
-		return
+		r.deliverToGroup(c, key, p, a)
+	} else {
+		r.deliverAfter(c.W, p, a)
 	}
+	if a.given == before && before > 0 && r.size > 0 {
+		c.W.Buf = c.W.Buf[:start]
+		return false
+	}
+	return true
+}
+
+// deliverAfter writes the entries at p, which is in no group.
+func (r streamRead) deliverAfter(w *resp.Writer, p streamPosition, a *allowance) {
 	start, ok := p.after.Next()
 	if !ok {
-		c.W.Array(0)
+		w.Array(0)
 		return
 	}
-	writeStreamRange(c.W, s, start, streams.MaxID, false, r.count)
+	mark, n, count := w.Defer(), 0, r.countOf(a)
+	p.e.Stream().Range(start, streams.MaxID, false, func(e streams.Entry) bool {
+		at := len(w.Buf)
+		writeStreamEntry(w, e)
+		if !r.wrote(w, a, at) {
+			return false
+		}
+		n++
+		return n != count
+	})
+	w.EndArray(mark, n)
 }
 
 // deliverToGroup writes the entries at p, and records that the consumer has them.
-func (r streamRead) deliverToGroup(c *command.Ctx, key []byte, p streamPosition) {
-	w, s, now := c.W, p.e.Stream(), c.Now()
+func (r streamRead) deliverToGroup(c *command.Ctx, key []byte, p streamPosition, a *allowance) {
+	w, now := c.W, c.Now()
 	consumer, created := p.group.CreateConsumer(c.Args[r.group+1], now)
 	consumer.Seen(now)
 	mark, n := w.Defer(), 0
 	switch {
 	case p.after == streams.MaxID && r.claim:
-		n = r.claimAndRead(c, key, p, consumer)
+		n = r.claimAndRead(c, key, p, consumer, a)
 	case p.after == streams.MaxID:
-		n = p.group.ReadNew(s, consumer, r.count, r.noAck, now, func(e streams.Entry) { writeStreamEntry(w, e) })
+		n = r.readNew(c, key, p, consumer, a, r.countOf(a), writeStreamEntry)
 	default:
-		n = p.group.ReadHistory(s, consumer, p.after, r.count, now, func(e streams.Entry, exists bool) {
-			if exists {
-				writeStreamEntry(w, e)
-				return
-			}
-			w.Array(2)
-			WriteID(w, e.ID)
-			w.NullArray()
-		})
-		if r.claim { // for another stream, and so there is no journalling the command
-			r.journal(c, key, p.after.Append(nil), r.count)
-		}
+		n = r.readHistory(c, key, p, consumer, a)
 	}
 	w.EndArray(mark, n)
 	GroupChanged(c, p.e, created)
 }
 
+// readNew delivers what is new in the group at p to a consumer, at most count entries if count is positive. How many
+// MAXSIZE allows is found first, because what is delivered is recorded at once.
+func (r streamRead) readNew(c *command.Ctx, key []byte, p streamPosition, to *streams.Consumer, a *allowance, count int,
+	write func(*resp.Writer, streams.Entry)) (n int) {
+	w, s := c.W, p.e.Stream()
+	if r.size > 0 {
+		start, ok := p.group.LastID.Next()
+		if !ok {
+			return 0
+		}
+		tried, from := *a, len(w.Buf)
+		s.Range(start, streams.MaxID, false, func(e streams.Entry) bool {
+			at := len(w.Buf)
+			write(w, e)
+			return r.wrote(w, &tried, at) && tried.given-a.given != count
+		})
+		w.Buf = w.Buf[:from]
+		if count = tried.given - a.given; count == 0 {
+			r.journalSeen(c, key)
+			return 0
+		}
+	}
+	n = p.group.ReadNew(s, to, count, r.noAck, c.Now(), func(e streams.Entry) { write(w, e) })
+	if a.given += n; n > 0 && r.forms() {
+		r.journal(c, key, NewEntriesID, n)
+	}
+	return n
+}
+
+// readHistory delivers again what is pending for a consumer in the group at p.
+func (r streamRead) readHistory(c *command.Ctx, key []byte, p streamPosition, to *streams.Consumer,
+	a *allowance) (n int) {
+	w, s, count := c.W, p.e.Stream(), r.countOf(a)
+	write := func(e streams.Entry, exists bool) {
+		if exists {
+			writeStreamEntry(w, e)
+			return
+		}
+		w.Array(2)
+		WriteID(w, e.ID)
+		w.NullArray()
+	}
+	if r.size > 0 {
+		start, ok := p.after.Next()
+		if !ok {
+			return 0
+		}
+		tried, from := *a, len(w.Buf)
+		to.Pending(start, streams.MaxID, func(nack *streams.NACK) bool {
+			at := len(w.Buf)
+			e, exists := s.Get(nack.ID)
+			e.ID = nack.ID
+			write(e, exists)
+			return r.wrote(w, &tried, at) && tried.given-a.given != count
+		})
+		w.Buf = w.Buf[:from]
+		if count = tried.given - a.given; count == 0 {
+			r.journalSeen(c, key)
+			return 0
+		}
+	}
+	n = p.group.ReadHistory(s, to, p.after, count, c.Now(), write)
+	if a.given += n; r.forms() {
+		r.journal(c, key, p.after.Append(nil), count)
+	}
+	return n
+}
+
 // claimAndRead writes what has been pending for long in the group at p, and then, if there may be more, what is new.
 // It is journalled as a claim of these entries and a read of as many new ones: when it is repeated others may be
 // idle.
-func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, consumer *streams.Consumer) int {
-	w, s, now := c.W, p.e.Stream(), c.Now()
+func (r streamRead) claimAndRead(c *command.Ctx, key []byte, p streamPosition, consumer *streams.Consumer,
+	a *allowance) int {
+	w, s, now, count := c.W, p.e.Stream(), c.Now(), r.countOf(a)
 	var ids [][]byte
-	n := p.group.ClaimIdle(s, consumer, r.minIdle, now, r.count, func(e streams.Entry, idle, deliveries int64) {
+	full := false
+	n := p.group.ClaimIdle(s, consumer, r.minIdle, now, count, func(e streams.Entry, idle, deliveries int64) bool {
+		at := len(w.Buf)
 		writeDelivery(w, e, idle, deliveries)
+		if full = !r.wrote(w, a, at); full {
+			return false
+		}
 		ids = append(ids, e.ID.Append(nil))
+		return true
 	})
 	if n > 0 {
 		c.Journal(append([][]byte{[]byte("XCLAIM"), key, c.Args[r.group], c.Args[r.group+1], []byte("0")},
 			append(ids, []byte("TIME"), strconv.AppendInt(nil, now, 10))...)...)
 	}
-	if n == r.count && n > 0 {
+	if full && n == 0 {
+		r.journalSeen(c, key)
+	}
+	if full || n == count && n > 0 {
 		return n
 	}
-	added := p.group.ReadNew(s, consumer, max(r.count-n, 0), r.noAck, now,
-		func(e streams.Entry) { writeDelivery(w, e, 0, 0) })
-	if added > 0 {
-		r.journal(c, key, NewEntriesID, added)
-	}
-	return n + added
+	return n + r.readNew(c, key, p, consumer, a, max(count-n, 0), func(w *resp.Writer, e streams.Entry) {
+		writeDelivery(w, e, 0, 0)
+	})
 }
 
 // writeDelivery writes an entry as a read with CLAIM does: also how long ago it was delivered before, in ms, and how
@@ -449,13 +599,13 @@ func (r streamRead) runAgain(c *command.Ctx, after []streams.ID) bool {
 		}
 		from = append(from, p)
 	}
+	a := r.allowance(c.W)
 	mark, n := c.W.Defer(), 0
 	for i, p := range from {
-		if !r.ready(c, p) {
+		if r.spent(c, &a) || !r.ready(c, p) || !r.deliver(c, keys[i], p, &a) {
 			continue
 		}
-		r.deliver(c, keys[i], p)
-		if r.group != 0 && !r.claim { // which deliver has journalled
+		if r.group != 0 && !r.forms() { // else deliver has journalled it
 			r.journal(c, keys[i], NewEntriesID, r.count)
 		}
 		n++

@@ -24,8 +24,8 @@ var streamCommands = []*command.Command{
 	{Name: "xadd", Group: "stream", Since: "5.0.0", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast,
 		ACL: command.CatStream, Keys: command.Keys("i1+r0/1/0[RW,UPDATE]"),
 		Summary: "Appends an entry to a stream",
-		Syntax: "key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [<MAXLEN | MINID> [= | ~] threshold " +
-			"[LIMIT count]] <* | id> field value [field value ...]",
+		Syntax: "key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [IDMPAUTO pid | IDMP pid iid] " +
+			"[<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
 		Complexity: "O(1) to add, O(N) to trim, where N is the number of entries removed", Do: Add},
 	{Name: "xautoclaim", Group: "stream", Since: "6.2.0", Arity: -6, Flags: command.Write | command.Fast,
 		ACL:        command.CatStream,
@@ -62,15 +62,17 @@ var streamCommands = []*command.Command{
 		Summary: "Returns the entries in a range of IDs", Syntax: "key start end [COUNT count]",
 		Complexity: "O(N), where N is the number of entries returned", Do: cmdXrange},
 	{Name: "xread", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.Blocking | command.ReadOnly,
-		ACL:        command.CatStream,
-		Keys:       command.Keys("kw:STREAMS@1+r-1/1/2[RO,ACCESS]"),
-		Summary:    "Returns entries after given IDs of streams, and can wait for new ones",
-		Syntax:     "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+		ACL:     command.CatStream,
+		Keys:    command.Keys("kw:STREAMS@1+r-1/1/2[RO,ACCESS]"),
+		Summary: "Returns entries after given IDs of streams, and can wait for new ones",
+		Syntax: "[COUNT count] [MAXCOUNT maxcount] [MAXSIZE maxsize] [BLOCK milliseconds] " +
+			"STREAMS key [key ...] id [id ...]",
 		Complexity: "O(N) for each stream, where N is the number of entries returned", Do: cmdXread},
 	{Name: "xreadgroup", Group: "stream", Since: "5.0.0", Arity: -7, Flags: command.Blocking | command.Write,
 		ACL: command.CatStream, Keys: command.Keys("kw:STREAMS@4+r-1/1/2[RO,ACCESS]"),
-		Summary:    "Delivers entries of streams to a consumer of a group, and can wait for new ones",
-		Syntax:     "GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
+		Summary: "Delivers entries of streams to a consumer of a group, and can wait for new ones",
+		Syntax: "GROUP group consumer [COUNT count] [MAXCOUNT maxcount] [MAXSIZE maxsize] [BLOCK milliseconds] " +
+			"[CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
 		Complexity: "O(M) for each stream, where M is the number of entries returned", Do: cmdXreadgroup},
 	{Name: "xrevrange", Group: "stream", Since: "5.0.0", Arity: -4, Flags: command.ReadOnly, ACL: command.CatStream,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS]"),
@@ -341,6 +343,7 @@ type newEntry struct {
 	fields  [][]byte
 	trim    trimming
 	noMake  bool // only to a stream that exists
+	as      idempotentID
 }
 
 // parse reads the arguments of XADD; if they are wrong an error is written and ok is false.
@@ -359,8 +362,17 @@ func (n *newEntry) parse(c *command.Ctx) (ok bool) {
 			n.noMake = true
 			continue
 		}
+		if taken, ok := n.as.option(c, &o); !ok {
+			return false
+		} else if taken {
+			continue
+		}
 		if n.id, n.autoSeq, ok = streams.ParseNewID(o.Word()); !ok {
 			c.Err(errStreamID)
+			return false
+		}
+		if n.as.producer != nil && (n.autoSeq || !c.Origin.In(command.Accepted)) {
+			c.Err(errIdempotentID)
 			return false
 		}
 		break
@@ -414,8 +426,18 @@ func Add(c *command.Ctx) {
 	var s *streams.Stream
 	if e != nil {
 		s = e.Stream()
+		if n.as.producer != nil {
+			if entry, ok := n.produced(c, s); ok {
+				duplicate(c, e, n.as, entry)
+				WriteID(c.W, entry)
+				return
+			}
+		}
 	} else {
 		s = streams.New()
+		if n.as.byContent {
+			n.as.iid = contentID(n.fields)
+		}
 	}
 	id, ok := n.resolve(c, s)
 	if !ok {
@@ -436,10 +458,13 @@ func Add(c *command.Ctx) {
 		c.G.Notify(engine.EventStream, "xtrim", c.DB, e.Key())
 	}
 	switch {
-	case n.trim.how.Approx:
+	case n.trim.how.Approx || n.as.producer != nil:
 		journalXadd(c, id, n.fields, trimmed > 0, s.Len(), n.trim.how.References)
 	case n.auto || n.autoSeq:
 		journalID(c, n.at, id)
+	}
+	if n.as.producer != nil {
+		produce(c, s, n.as, id)
 	}
 	WriteID(c.W, id)
 }

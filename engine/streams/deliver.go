@@ -46,7 +46,7 @@ func (g *Group) ReadHistory(s *Stream, c *Consumer, after ID, count int, now int
 		if exists {
 			g.notePending(*id)
 			n := g.pending.get(*id)
-			n.DeliveryCount++
+			n.count()
 			g.delivered(n, now)
 		}
 		e.ID = *id
@@ -65,6 +65,7 @@ func (g *Group) AddPending(id ID, c *Consumer, deliveryTime, deliveryCount int64
 	if n == nil {
 		n = g.pending.add(id)
 		n.ID = id
+		g.released++ // until it is assigned
 	}
 	n.assign(c)
 	n.DeliveryCount = deliveryCount
@@ -77,9 +78,7 @@ func (n *NACK) assign(c *Consumer) {
 	if n.Consumer == c {
 		return
 	}
-	if n.Consumer != nil {
-		n.Consumer.pending.delete(n.ID)
-	}
+	c.group.forget(n)
 	n.Consumer = c
 	*c.pending.add(n.ID) = n.ID
 }
@@ -91,7 +90,7 @@ func (g *Group) Ack(id ID) bool {
 		return false
 	}
 	g.notePending(id)
-	n.Consumer.pending.delete(id)
+	g.forget(n)
 	g.pending.delete(id)
 	g.boundDeliveries()
 	return true
@@ -147,7 +146,7 @@ func (g *Group) Claim(s *Stream, id ID, c *Consumer, opt ClaimOptions) (n *NACK,
 		return nil, false
 	case n == nil:
 		n = g.AddPending(id, c, opt.DeliveryTime, 1)
-	case opt.MinIdle > 0 && opt.Now-n.DeliveryTime < opt.MinIdle:
+	case opt.MinIdle > 0 && n.Idle(opt.Now) < opt.MinIdle:
 		return nil, false
 	default:
 		g.notePending(id)
@@ -157,7 +156,7 @@ func (g *Group) Claim(s *Stream, id ID, c *Consumer, opt ClaimOptions) (n *NACK,
 	if opt.DeliveryCount >= 0 {
 		n.DeliveryCount = opt.DeliveryCount
 	} else if !opt.JustID {
-		n.DeliveryCount++
+		n.count()
 	}
 	c.active(opt.Now)
 	return n, false
@@ -189,12 +188,12 @@ func (g *Group) AutoClaim(s *Stream, c *Consumer, start ID, minIdle, now int64, 
 		case !ok:
 			dropped = append(dropped, n.ID)
 			count--
-		case minIdle <= 0 || now-n.DeliveryTime >= minIdle:
+		case minIdle <= 0 || n.Idle(now) >= minIdle:
 			g.notePending(n.ID)
 			n.assign(c)
 			g.delivered(n, now)
 			if !justID {
-				n.DeliveryCount++
+				n.count()
 			}
 			c.active(now)
 			fn(n, e)

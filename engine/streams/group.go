@@ -13,7 +13,7 @@ const UnknownEntriesRead = -1
 // Group is a consumer group. Its exported fields are to be read only.
 //
 // Every NACK is in the group, and its ID with exactly one consumer, the one it
-// names.
+// names, or with none if it was released.
 type Group struct {
 	Name        string
 	LastID      ID    // of the last entry delivered
@@ -22,6 +22,8 @@ type Group struct {
 	part        string // its name as a part
 	pending     sorted[NACK, *NACK]
 	byDelivery  *deliveries // nil unless somebody has asked for idle entries
+	released    int         // how many of pending are nobody's
+	lastRelease int64       // the time of the one that was released last
 	consumers   []*Consumer // by name
 }
 
@@ -212,11 +214,14 @@ func (g *Group) clone(s *Stream) *Group {
 		c.consumers = append(c.consumers, to)
 	}
 	g.pending.ascend(MinID, MaxID, func(n *NACK) bool {
-		to := c.Consumer(raw(n.Consumer.Name))
-		*c.pending.add(n.ID) = NACK{n.ID, to, n.DeliveryTime, n.DeliveryCount}
-		*to.pending.add(n.ID) = n.ID
+		at := c.pending.add(n.ID)
+		if *at = *n; n.Consumer != nil {
+			at.Consumer = c.Consumer(raw(n.Consumer.Name))
+			*at.Consumer.pending.add(n.ID) = n.ID
+		}
 		return true
 	})
+	c.released, c.lastRelease = g.released, g.lastRelease
 	return c
 }
 

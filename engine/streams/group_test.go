@@ -3,6 +3,7 @@ package streams
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -16,6 +17,17 @@ type pendingModel struct {
 	time, count int64
 }
 
+// idle returns for how long an entry has been pending.
+func (m pendingModel) idle(now int64) int64 {
+	if m.consumer == released {
+		return math.MaxInt64
+	}
+	return now - m.time
+}
+
+// released stands for the consumer of what has none.
+const released = "\xff released"
+
 // checkPending compares the pending entries of a group with the model, and
 // verifies that each is in the list of its consumer and in no other.
 func checkPending(t require.TestingT, g *Group, model map[ID]pendingModel) {
@@ -25,8 +37,15 @@ func checkPending(t require.TestingT, g *Group, model map[ID]pendingModel) {
 	g.Pending(MinID, MaxID, func(n *NACK) bool {
 		require.True(t, last.Less(n.ID))
 		last = n.ID
-		got[n.ID] = pendingModel{n.Consumer.Name, n.DeliveryTime, n.DeliveryCount}
 		require.Same(t, n, g.FindPending(n.ID))
+		if n.Consumer == nil {
+			got[n.ID] = pendingModel{released, n.time, n.DeliveryCount}
+			require.Less(t, n.time, int64(endOfRelease))
+			require.LessOrEqual(t, n.time, g.lastRelease)
+			perConsumer[released]++
+			return true
+		}
+		got[n.ID] = pendingModel{n.Consumer.Name, n.DeliveryTime(), n.DeliveryCount}
 		require.NotNil(t, n.Consumer.pending.get(n.ID))
 		require.Same(t, n.Consumer, g.Consumer([]byte(n.Consumer.Name)))
 		perConsumer[n.Consumer.Name]++
@@ -34,6 +53,14 @@ func checkPending(t require.TestingT, g *Group, model map[ID]pendingModel) {
 	})
 	require.Equal(t, model, got)
 	require.Equal(t, len(model), g.PendingLen())
+	require.Equal(t, perConsumer[released], g.Released())
+	order := int64(math.MinInt64)
+	g.EachReleased(func(n *NACK) {
+		require.LessOrEqual(t, order, n.time)
+		order = n.time
+		perConsumer[released]--
+	})
+	require.Zero(t, perConsumer[released])
 	for _, c := range g.Consumers() {
 		require.Equal(t, perConsumer[c.Name], c.PendingLen(), c.Name)
 	}
@@ -119,7 +146,7 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 					require.Equal(t, pending, dropped)
 					delete(model, id)
 					return
-				case !pending && !opt.Force, pending && opt.MinIdle > 0 && now-m.time < opt.MinIdle:
+				case !pending && !opt.Force, pending && opt.MinIdle > 0 && m.idle(now) < opt.MinIdle:
 					require.Nil(t, n)
 					require.False(t, dropped)
 					return
@@ -135,6 +162,22 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 				model[id] = m
 				require.Same(t, g.FindPending(id), n)
 			},
+			"release": func(t *rapid.T) {
+				id, count := anyID(), rapid.Int64Range(0, 3).Draw(t, "count")
+				if n := g.FindPending(id); n != nil {
+					g.Release(n, count)
+				} else if s.Has(id) {
+					g.AddReleased(id, count)
+				} else {
+					return
+				}
+				n := g.FindPending(id)
+				require.Equal(t, "", n.Owner())
+				for other, m := range model {
+					require.True(t, other == id || m.time < n.time || m.time > endOfRelease)
+				}
+				model[id] = pendingModel{released, n.time, count}
+			},
 			"claim automatically": func(t *rapid.T) {
 				c, start, idle := consumer(), anyID(), rapid.Int64Range(0, 20).Draw(t, "idle")
 				count, justID := rapid.IntRange(1, 4).Draw(t, "count"), rapid.Bool().Draw(t, "justid")
@@ -142,7 +185,7 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 				next, dropped := g.AutoClaim(s, c, start, idle, now, count, justID, func(claimed *NACK, e Entry) {
 					n++
 					m := model[e.ID]
-					require.True(t, idle == 0 || now-m.time >= idle)
+					require.True(t, idle == 0 || m.idle(now) >= idle)
 					m.consumer, m.time = c.Name, now
 					if !justID {
 						m.count++
@@ -161,7 +204,7 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 				}
 				for id, m := range model {
 					if !id.Less(start) && (next.IsZero() || id.Less(next)) {
-						require.True(t, m.consumer == c.Name || now-m.time < idle, "%v was passed over", id)
+						require.True(t, m.consumer == c.Name || m.idle(now) < idle, "%v was passed over", id)
 					}
 				}
 			},
@@ -169,7 +212,7 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 				c, idle, count := consumer(), rapid.Int64Range(0, 30).Draw(t, "idle"), rapid.IntRange(0, 4).Draw(t, "count")
 				var want []ID // all that could be claimed, in their order
 				for id, m := range model {
-					if s.Has(id) && (idle == 0 || now-m.time >= idle) {
+					if s.Has(id) && (idle == 0 || m.idle(now) >= idle) {
 						want = append(want, id)
 					}
 				}
@@ -181,14 +224,22 @@ func TestEveryPendingEntryBelongsToExactlyOneConsumer(t *testing.T) {
 					want = want[:min(count, len(want))]
 				}
 				var got []ID
-				n := g.ClaimIdle(s, c, idle, now, count, func(e Entry, since, times int64) {
+				enough := rapid.IntRange(0, 5).Draw(t, "enough")
+				n := g.ClaimIdle(s, c, idle, now, count, func(e Entry, since, times int64) bool {
+					if len(got) == enough {
+						return false
+					}
 					m := model[e.ID]
+					if m.consumer == released {
+						m.time = 0
+					}
 					require.Equal(t, []int64{max(now-m.time, 0), m.count}, []int64{since, times}, e.ID)
 					require.Equal(t, 1, e.Len())
 					got = append(got, e.ID)
 					model[e.ID] = pendingModel{c.Name, now, m.count + 1}
+					return true
 				})
-				require.Equal(t, want, got)
+				require.True(t, slices.Equal(want[:min(enough, len(want))], got), "%v and not %v", got, want)
 				require.Equal(t, n, len(got))
 			},
 			"the clock is set back": func(*rapid.T) { now -= 15 },
@@ -275,7 +326,7 @@ func TestActiveTimeIsThatOfTheLatestDeliveryOrClaim(t *testing.T) {
 	g.ReadNew(s, b, 0, false, 21, func(Entry) {})
 	require.Equal(t, []int64{20, -1}, []int64{a.ActiveTime, b.ActiveTime})
 	n, _ := g.Claim(s, ID{1, 0}, b, ClaimOptions{Now: 30, DeliveryTime: 25, DeliveryCount: -1})
-	require.Equal(t, int64(25), n.DeliveryTime)
+	require.Equal(t, int64(25), n.DeliveryTime())
 	require.Equal(t, int64(30), b.ActiveTime)
 	g.AutoClaim(s, a, MinID, 0, 40, 1, true, func(*NACK, Entry) {})
 	require.Equal(t, int64(40), a.ActiveTime)
@@ -369,7 +420,7 @@ func BenchmarkClaimTheIdleAmongAMillion(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now++
-		if n := g.ClaimIdle(s, c, 1_000_000, now, 10, func(Entry, int64, int64) {}); n != 1 {
+		if n := g.ClaimIdle(s, c, 1_000_000, now, 10, func(Entry, int64, int64) bool { return true }); n != 1 {
 			b.Fatal(n)
 		}
 	}

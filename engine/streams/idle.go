@@ -75,7 +75,7 @@ func (d *deliveries) build(g *Group) {
 		d.heap = make([]delivery, 0, g.pending.len()+g.pending.len()/8)
 	}
 	g.pending.ascend(MinID, MaxID, func(n *NACK) bool {
-		d.heap = append(d.heap, delivery{n.DeliveryTime, n.ID})
+		d.heap = append(d.heap, delivery{n.time, n.ID})
 		return true
 	})
 	for i := len(d.heap)/2 - 1; i >= 0; i-- {
@@ -93,7 +93,7 @@ func (d *deliveries) memory() int {
 
 // delivered notes that n is delivered at the given time. The caller notes the change.
 func (g *Group) delivered(n *NACK, time int64) {
-	n.DeliveryTime = time
+	n.time = time
 	if g.byDelivery != nil {
 		g.byDelivery.push(delivery{time, n.ID})
 		g.boundDeliveries()
@@ -121,7 +121,7 @@ func (g *Group) earliest(s *Stream) (d delivery, ok bool) {
 	}
 	for len(g.byDelivery.heap) > 0 {
 		d = g.byDelivery.heap[0]
-		if n := g.pending.get(d.id); n != nil && n.DeliveryTime == d.time && s.Has(d.id) {
+		if n := g.pending.get(d.id); n != nil && n.time == d.time && s.Has(d.id) {
 			return d, true
 		}
 		g.byDelivery.pop()
@@ -153,10 +153,10 @@ func latestIdle(minIdle, now int64) int64 {
 
 // ClaimIdle delivers to c what has been pending for at least minIdle, for whatever consumer, and is in the stream:
 // those that have been idle for longest first, and at most count of them if count is positive. It returns how many.
-// fn is called with each, how long it has been idle and how often it had been delivered; it must not change the
-// stream.
+// fn is called with each before that, how long it has been idle and how often it had been delivered; it returns false
+// to have no more delivered, neither this one, and must not change the stream.
 func (g *Group) ClaimIdle(s *Stream, c *Consumer, minIdle, now int64, count int,
-	fn func(e Entry, idle, deliveries int64)) int {
+	fn func(e Entry, idle, deliveries int64) bool) int {
 	latest := latestIdle(minIdle, now)
 	// All are taken out before any comes back with its new time, which may be idle enough, too.
 	var idle []ID
@@ -169,18 +169,24 @@ func (g *Group) ClaimIdle(s *Stream, c *Consumer, minIdle, now int64, count int,
 			break
 		}
 	}
-	for _, id := range idle {
-		g.notePending(id)
+	claimed := 0
+	for ; claimed < len(idle); claimed++ {
+		id := idle[claimed]
 		n := g.pending.get(id)
-		since, times := now-n.DeliveryTime, n.DeliveryCount
-		n.assign(c)
-		n.DeliveryCount++
-		g.delivered(n, now)
 		e, _ := s.Get(id)
-		fn(e, max(since, 0), times)
+		if !fn(e, max(now-n.DeliveryTime(), 0), n.DeliveryCount) {
+			break
+		}
+		g.notePending(id)
+		n.assign(c)
+		n.count()
+		g.delivered(n, now)
 	}
-	if len(idle) > 0 {
+	if claimed > 0 {
 		c.active(now)
 	}
-	return len(idle)
+	for _, id := range idle[claimed:] { // which stay as they were
+		g.byDelivery.push(delivery{g.pending.get(id).time, id})
+	}
+	return claimed
 }

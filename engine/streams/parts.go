@@ -13,21 +13,28 @@ import (
 //
 //	b  a block: the ID of the first entry ever stored in it
 //	c  a consumer: the length of the group's name, the group's name, the consumer's name
+//	d  what is remembered of all producers, if there is anything: nothing
 //	g  a group: its name
+//	i  an entry of a producer: the length of the producer's name, the producer's name, the idempotent ID
 //	m  what the stream has once: nothing
 //	p  a pending entry: the length of the group's name, the group's name, the ID
 //
 // IDs are two big-endian numbers, so that they are in their order, and lengths are uvarints.
 const (
-	kindBlock    = 'b'
-	kindConsumer = 'c'
-	kindGroup    = 'g'
-	kindMeta     = 'm'
-	kindPending  = 'p'
+	kindBlock       = 'b'
+	kindConsumer    = 'c'
+	kindProductions = 'd'
+	kindGroup       = 'g'
+	kindProduction  = 'i'
+	kindMeta        = 'm'
+	kindPending     = 'p'
 )
 
 // metaPart is the name of the part that the stream has once.
 const metaPart = string(kindMeta)
+
+// productionsPart is the name of the part that the stream has once if it remembers producers.
+const productionsPart = string(kindProductions)
 
 // idLen is the length of an ID in a name.
 const idLen = 16
@@ -122,6 +129,7 @@ func (s *Stream) eachPart(fn func(part string)) {
 	for _, g := range s.groups {
 		g.eachPart(fn)
 	}
+	s.productions.eachPart(fn)
 }
 
 // eachPart calls fn with the names of all parts of a group.
@@ -137,8 +145,8 @@ func (g *Group) eachPart(fn func(part string)) {
 }
 
 // Walk calls fn with the names of about count parts, which may be kept: first the blocks, then at once what there is
-// of groups and consumers, then what is pending. The parts that are there from the first call to the last are
-// visited, whatever happens between the calls.
+// of groups and consumers, then what is pending, then the producers' entries. The parts that are there from the first
+// call to the last are visited, whatever happens between the calls.
 func (s *Stream) Walk(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
 	var last part // visited
 	if c.Name != "" {
@@ -162,6 +170,9 @@ func (s *Stream) Walk(c delta.Cursor, count int, fn func(name string)) (next del
 			return c, true
 		}
 		fn(metaPart)
+		if s.productions != nil {
+			fn(productionsPart)
+		}
 		for _, g := range s.groups {
 			fn(g.part)
 			for _, consumer := range g.consumers {
@@ -169,6 +180,9 @@ func (s *Stream) Walk(c delta.Cursor, count int, fn func(name string)) (next del
 			}
 		}
 		return delta.Cursor{Number: walkPending}, true
+	}
+	if c.Number >= walkProducers {
+		return s.walkProducers(c, count, fn)
 	}
 	i := 0
 	if c.Name != "" {
@@ -194,11 +208,32 @@ func (s *Stream) Walk(c delta.Cursor, count int, fn func(name string)) (next del
 			return c, true
 		}
 	}
-	return c, false
+	if s.productions == nil {
+		return c, false
+	}
+	return delta.Cursor{Number: walkProducers + uint64(len(s.productions.turns))}, true
+}
+
+// walkProducers is the last stage of Walk. The producers that are left are the first ones in the list, as many as the
+// number says: when one goes, the last of all takes its place.
+func (s *Stream) walkProducers(c delta.Cursor, count int, fn func(name string)) (next delta.Cursor, more bool) {
+	if s.productions == nil {
+		return c, false
+	}
+	left := min(c.Number-walkProducers, uint64(len(s.productions.turns)))
+	for ; left > 0 && count > 0; left-- {
+		queue := s.productions.turns[left-1].queue
+		for _, made := range queue {
+			fn(made.part)
+		}
+		count -= len(queue) + 1
+	}
+	return delta.Cursor{Number: walkProducers + left}, left > 0
 }
 
 // The stages of Walk.
 const (
 	walkBlocks = iota // and then groups and consumers
 	walkPending
+	walkProducers // and the numbers behind it
 )

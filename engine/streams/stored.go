@@ -17,9 +17,12 @@ import (
 //
 //	b  last (as the ID of an entry), slots, names and body of the block, and its buffer
 //	c  the seen time, the active time
+//	d  the duration in seconds, the largest number of entries, how many entries were added, how many duplicates
 //	g  the last ID, the entries read
+//	i  the ID
 //	m  the last ID, the highest deleted ID, the entries added
-//	p  the name of the consumer with its length, the delivery time, the delivery count
+//	p  the name of the consumer with its length, the delivery time, the delivery count; if the entry was released, no
+//	   name, and a time before endOfRelease
 //
 // A small stream is stored whole: the format, and name and data of every part with their lengths, in the byte order
 // of the names.
@@ -39,6 +42,7 @@ var (
 	errConsumer   = errors.New("stream: a stored pending entry belongs to nobody")
 	errGroup      = errors.New("stream: a stored consumer belongs to no group")
 	errNoMeta     = errors.New("stream: a part that every stream has is not stored")
+	errProducer   = errors.New("stream: a producer is stored of a stream that remembers none")
 	errLastID     = errors.New("stream: the stored last ID is before an entry")
 )
 
@@ -47,11 +51,13 @@ const (
 	smallGroups    = 16
 	smallConsumers = 16 // of all groups
 	smallPending   = 64 // of one group
+	smallProduced  = 64 // remembered entries of all producers
 )
 
 // Large reports whether the stream must be stored in parts.
 func (s *Stream) Large() bool {
-	if s.blocks.len() > 1 || len(s.groups) > smallGroups {
+	if s.blocks.len() > 1 || len(s.groups) > smallGroups ||
+		s.productions != nil && len(s.productions.entries) > smallProduced {
 		return true
 	}
 	consumers := 0
@@ -101,6 +107,18 @@ func (s *Stream) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 	case kindMeta:
 		dst = appendVarID(appendVarID(append(dst, format), s.lastID), s.maxDeletedID)
 		return binary.AppendVarint(dst, s.entriesAdded), true
+	case kindProductions:
+		if s.productions == nil {
+			return dst, false
+		}
+		return s.productions.appendStored(append(dst, format)), true
+	case kindProduction:
+		if s.productions != nil {
+			if entry, ok := s.productions.entries[name]; ok {
+				return appendVarID(append(dst, format), entry), true
+			}
+		}
+		return dst, false
 	}
 	g := s.Group(p.group)
 	if g == nil {
@@ -116,8 +134,8 @@ func (s *Stream) AppendPart(dst []byte, name string) (out []byte, ok bool) {
 		return binary.AppendVarint(appendVarID(append(dst, format), g.LastID), g.EntriesRead), true
 	case kindPending:
 		if n := g.pending.get(p.id); n != nil {
-			dst = appendText(append(dst, format), n.Consumer.Name)
-			dst = binary.AppendVarint(dst, n.DeliveryTime)
+			dst = appendText(append(dst, format), n.Owner())
+			dst = binary.AppendVarint(dst, n.time)
 			return binary.AppendVarint(dst, n.DeliveryCount), true
 		}
 	}
@@ -160,6 +178,7 @@ func DecodeBlob(b []byte) (*Stream, error) {
 type part struct {
 	kind            byte
 	group, consumer []byte
+	producer        []byte
 	id              ID
 }
 
@@ -178,7 +197,10 @@ func parsePart(name []byte) (p part, err error) {
 		p.consumer, r.b = r.b, nil
 	case kindGroup:
 		p.group, r.b = r.b, nil
-	case kindMeta:
+	case kindMeta, kindProductions:
+	case kindProduction:
+		p.producer = r.bytes()
+		r.b = nil
 	case kindPending:
 		p.group = r.bytes()
 		p.id = r.fixedID()
@@ -229,18 +251,34 @@ func (l *Loader) Add(name, data []byte) error {
 		g := l.group(p.group)
 		g.LastID, g.EntriesRead = r.id(), r.varint()
 		l.known++
+	case kindProductions:
+		if l.s.productions, err = decodeProductions(&r); err != nil {
+			return err
+		}
+	case kindProduction:
+		if l.s.productions == nil {
+			return errProducer
+		}
+		l.s.productions.load(p.producer, production{r.id(), string(name)})
 	case kindMeta:
 		l.s.lastID, l.s.maxDeletedID, l.s.entriesAdded = r.id(), r.id(), r.varint()
 		l.meta = true
 	case kindPending:
 		g := l.groups[string(p.group)]
 		consumer, time, count := r.bytes(), r.varint(), r.varint()
-		if g == nil || g.Consumer(consumer) == nil {
+		released := time < endOfRelease
+		if g == nil || !released && g.Consumer(consumer) == nil || released && len(consumer) > 0 {
 			return errConsumer
 		}
-		c := g.Consumer(consumer)
-		*g.pending.add(p.id) = NACK{p.id, c, time, count}
-		*c.pending.add(p.id) = p.id
+		n := g.pending.add(p.id)
+		if *n = (NACK{ID: p.id, time: time, DeliveryCount: count}); !released {
+			n.Consumer = g.Consumer(consumer)
+			*n.Consumer.pending.add(p.id) = p.id
+			break
+		}
+		if g.released++; g.released == 1 || g.lastRelease < time {
+			g.lastRelease = time
+		}
 	}
 	if !r.end() {
 		return errData
@@ -283,6 +321,11 @@ func (l *Loader) Finish(log *delta.Log) (*Stream, error) {
 		return nil, errGroup
 	case s.length > 0 && s.lastID.Less(s.blocks.last().newest().id):
 		return nil, errLastID
+	}
+	if s.productions != nil {
+		if err := s.productions.finish(); err != nil {
+			return nil, err
+		}
 	}
 	for _, g := range l.groups {
 		s.groups = append(s.groups, g)

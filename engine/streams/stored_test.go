@@ -51,10 +51,15 @@ func dump(s *Stream) []string {
 		for _, c := range g.consumers {
 			out = append(out, fmt.Sprintf("consumer %q %d %d", c.Name, c.SeenTime, c.ActiveTime))
 			c.Pending(MinID, MaxID, func(n *NACK) bool {
-				out = append(out, fmt.Sprint(n.ID, n.DeliveryTime, n.DeliveryCount))
+				out = append(out, fmt.Sprint(n.ID, n.DeliveryTime(), n.DeliveryCount))
 				return true
 			})
 		}
+		g.EachReleased(func(n *NACK) { out = append(out, fmt.Sprint("released ", n.ID, n.DeliveryCount)) })
+	}
+	if p := s.productions; p != nil {
+		out = append(out, fmt.Sprint("producers ", p.Idempotence, p.added, p.duplicates, p.bytes))
+		s.Productions(func(producer, iid []byte, entry ID) { out = append(out, fmt.Sprintf("%q %q %v", producer, iid, entry)) })
 	}
 	return out
 }
@@ -73,12 +78,37 @@ func checkAll(t require.TestingT, s *Stream) {
 			require.Equal(t, consumerPart(g.Name, c.Name), c.part)
 			c.Pending(MinID, MaxID, func(n *NACK) bool {
 				require.NotContains(t, model, n.ID)
-				model[n.ID] = pendingModel{c.Name, n.DeliveryTime, n.DeliveryCount}
+				model[n.ID] = pendingModel{c.Name, n.DeliveryTime(), n.DeliveryCount}
 				return true
 			})
 		}
+		g.EachReleased(func(n *NACK) { model[n.ID] = pendingModel{released, n.time, n.DeliveryCount} })
 		checkPending(t, g, model)
 	}
+	checkProductions(t, s.productions)
+}
+
+// checkProductions verifies what must be true of what a stream remembers of its producers.
+func checkProductions(t require.TestingT, p *productions) {
+	if p == nil {
+		return
+	}
+	n, bytes := 0, 0
+	require.Len(t, p.producers, len(p.turns))
+	for i, of := range p.turns {
+		require.Equal(t, i, of.at)
+		require.Same(t, of, p.producers[of.name])
+		require.LessOrEqual(t, len(of.queue), p.MaxSize)
+		require.True(t, slices.IsSortedFunc(of.queue, func(a, b production) int { return a.entry.Compare(b.entry) }))
+		bytes += len(of.name)
+		for _, made := range of.queue {
+			require.Equal(t, made.entry, p.entries[made.part])
+			bytes += len(made.part)
+			n++
+		}
+	}
+	require.Len(t, p.entries, n)
+	require.Equal(t, bytes, p.bytes)
 }
 
 // compareNames never calls two names equal.
@@ -152,6 +182,28 @@ func anyChange(s func() *Stream) map[string]func(*rapid.T) {
 			g.ReadHistory(s(), consumer(t, g), anyID(t), few(t), now, func(Entry, bool) {})
 		},
 		"ack": func(t *rapid.T) { group(t).Ack(anyID(t)) },
+		"release": func(t *rapid.T) {
+			g, id := group(t), anyID(t)
+			if n := g.FindPending(id); n != nil {
+				g.Release(n, n.DeliveryCount+1)
+			} else if s().Has(id) {
+				g.AddReleased(id, 0)
+			}
+		},
+		"remember producers": func(t *rapid.T) {
+			s().SetIdempotence(Idempotence{rapid.IntRange(1, 2).Draw(t, "duration"), rapid.IntRange(1, 3).Draw(t, "size")})
+		},
+		"produce": func(t *rapid.T) {
+			if s().Idempotence() == (Idempotence{}) {
+				return
+			}
+			producer, iid := []byte(names.Draw(t, "producer")), []byte(names.Draw(t, "iid"))
+			if _, ok := s().Produced(producer, iid, now); ok {
+				s().Duplicate()
+			} else {
+				s().Produce(producer, iid, ID{rapid.Uint64Range(0, 5000).Draw(t, "entry"), 0})
+			}
+		},
 		"claim": func(t *rapid.T) {
 			g := group(t)
 			g.Claim(s(), anyID(t), consumer(t, g), ClaimOptions{
@@ -161,7 +213,7 @@ func anyChange(s func() *Stream) map[string]func(*rapid.T) {
 		},
 		"claim what is idle": func(t *rapid.T) {
 			g := group(t)
-			g.ClaimIdle(s(), consumer(t, g), rapid.Int64Range(0, 9).Draw(t, "idle"), now, few(t), func(Entry, int64, int64) {})
+			g.ClaimIdle(s(), consumer(t, g), rapid.Int64Range(0, 9).Draw(t, "idle"), now, few(t), func(Entry, int64, int64) bool { return true })
 		},
 		"claim automatically": func(t *rapid.T) {
 			g := group(t)
@@ -446,7 +498,7 @@ func TestNumbersOfAnySizeAreStored(t *testing.T) {
 	g, _ := s.CreateGroup([]byte("g"), MaxID, math.MinInt64)
 	c, _ := g.CreateConsumer(make([]byte, 300), math.MinInt64)
 	c.Seen(math.MaxInt64)
-	g.AddPending(MaxID, c, math.MinInt64, math.MaxInt64)
+	g.AddPending(MaxID, c, endOfRelease, math.MaxInt64)
 	got, err := DecodeBlob(s.AppendBlob(nil))
 	require.NoError(t, err)
 	checkAll(t, got)

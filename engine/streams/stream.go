@@ -14,6 +14,8 @@
 //
 // A group that is read with CLAIM has, from the first time, a heap of what is pending in the order of delivery
 // (idle.go), of 24 bytes for each. It is made anew when it is needed, and never stored.
+//
+// A stream whose producers name what they add has a table of what they added lately (idempotence.go), others have none.
 package streams
 
 import (
@@ -41,8 +43,9 @@ type Stream struct {
 	buffers      int      // how many bytes the buffers of the blocks take
 	// spare is the buffer of a block that went, kept for the tail or the next block that is full, so that a stream that
 	// is trimmed as it grows does not allocate. It is nil if there is no block.
-	spare []byte
-	track *tracking // nil unless the stream is tracked
+	spare       []byte
+	track       *tracking    // nil unless the stream is tracked
+	productions *productions // nil unless producers are remembered
 }
 
 // maxRoom is the capacity of the largest buffer that is kept for another use. Blocks are larger only if the limits were
@@ -90,7 +93,7 @@ func (s *Stream) NodeCount() int { return s.blocks.len() }
 
 // MemoryUsage estimates how many bytes the stream takes. It looks at every group.
 func (s *Stream) MemoryUsage() int {
-	n := int(unsafe.Sizeof(*s)) + cap(s.spare) + s.buffers + s.blocks.len()*blockOverhead
+	n := int(unsafe.Sizeof(*s)) + cap(s.spare) + s.buffers + s.blocks.len()*blockOverhead + s.productions.memory()
 	for _, g := range s.groups {
 		n += groupOverhead + len(g.consumers)*consumerOverhead + g.pending.len()*nackOverhead + g.byDelivery.memory()
 	}
@@ -377,5 +380,6 @@ func (s *Stream) Clone() *Stream {
 	for _, g := range s.groups {
 		c.groups = append(c.groups, g.clone(c))
 	}
+	c.productions = s.productions.clone()
 	return c
 }

@@ -274,12 +274,23 @@ var stream = Type{
 			}
 			return s
 		}
+		produced := entries(many, 2)
+		produced.SetIdempotence(streams.Idempotence{Duration: 1000, MaxSize: 2 * many})
+		for i := range many {
+			produced.Produce(number(i%5), number(i), streams.ID{Ms: uint64(1000 + i)})
+		}
+		produced.Duplicate()
+		produced.Groups()[0].Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
+			produced.Groups()[0].Release(n, 5)
+			return n.ID.Ms%7 > 0
+		})
 		emptied := entries(2, 0)
 		emptied.Delete(streams.ID{Ms: 1000})
 		emptied.Delete(streams.ID{Ms: 1000, Seq: 1})
 		return map[string]any{
 			"never filled": streams.New(), "emptied": emptied, "small": entries(3, 0), "small with a group": entries(3, 1),
 			"many groups": entries(2, 40), "large": entries(many, 0), "large with groups": entries(many, 2),
+			"large with producers": produced,
 		}
 	},
 	New: func() any { return streams.New() },
@@ -295,6 +306,15 @@ var stream = Type{
 			c, _ := g.CreateConsumer(word(rnd, 3), now)
 			g.ReadNew(s, c, 2, false, now, func(streams.Entry) {})
 			g.Ack(before())
+			if n := g.FindPending(before()); n != nil {
+				g.Release(n, 1)
+			}
+		}
+		if rnd.IntN(2) == 0 {
+			s.SetIdempotence(streams.Idempotence{Duration: 9, MaxSize: 3})
+			if err := s.Record(word(rnd, 3), word(rnd, 9), last); err != nil {
+				s.Duplicate()
+			}
 		}
 		return s
 	},
@@ -315,11 +335,19 @@ var stream = Type{
 				words = append(words, fmt.Sprintf("consumer %q seen %d pending %d", c.Name, c.SeenTime, c.PendingLen()))
 			}
 			g.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
-				words = append(words, fmt.Sprintf("%s for %q at %d, %d times", n.ID, n.Consumer.Name, n.DeliveryTime,
+				words = append(words, fmt.Sprintf("%s for %q at %d, %d times", n.ID, n.Owner(), n.DeliveryTime(),
 					n.DeliveryCount))
 				return true
 			})
+			g.EachReleased(func(n *streams.NACK) { words = append(words, "released "+n.ID.String()) })
 		}
+		if s.Idempotence() == (streams.Idempotence{}) {
+			return words
+		}
+		words = append(words, fmt.Sprintf("producers %v %v", s.Idempotence(), s.ProducerCounts(streams.Always)))
+		s.Productions(func(producer, iid []byte, entry streams.ID) {
+			words = append(words, fmt.Sprintf("%q of %q is %s", iid, producer, entry))
+		})
 		return words
 	},
 	hidden: func(v any) (words []string) { // an RDB file of the version that is written has one time of each consumer

@@ -34,8 +34,12 @@ const (
 	// VersionExpiringFields is the version that is written where fields of hashes expire, which nothing before Redis 7.4
 	// knows.
 	VersionExpiringFields = 12
-	// Newest is the latest version that is read: that of Redis 7.4.
-	Newest = 12
+	// VersionProducers is the version that is written where streams remember producers, and VersionReleased where entries
+	// are pending that were released: those of Redis 8.6 and 8.8.
+	VersionProducers = 13
+	VersionReleased  = 14
+	// Newest is the latest version that is read: that of Redis 8.8.
+	Newest = 14
 )
 
 // The types of values.
@@ -65,6 +69,8 @@ const (
 	typeHashPackEarly   = 23
 	typeHashExpire      = 24
 	typeHashPack        = 25
+	typeStream4         = 26 // with producers
+	typeStream5         = 27 // with pending entries that were released
 )
 
 // The opcodes of a file.

@@ -571,7 +571,7 @@ func TestFilesThatAreCutOrChangedAreRefused(t *testing.T) {
 	off := append(bytes.Clone(f[:len(f)-8]), make([]byte, 8)...)
 	_, err := readAll(NewReader(bytes.NewReader(off), limits))
 	require.NoError(t, err, "rdbchecksum no")
-	for head, want := range map[string]error{"REDIS0013": ErrUnsupported, "REDIS0000": ErrCorrupt,
+	for head, want := range map[string]error{"REDIS0099": ErrUnsupported, "REDIS0000": ErrCorrupt,
 		"REDIS00x1": ErrCorrupt, "VALKEY080": ErrCorrupt} {
 		_, err := readAll(NewReader(strings.NewReader(head), limits))
 		require.ErrorIs(t, err, want)

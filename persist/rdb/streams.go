@@ -18,7 +18,13 @@ import (
 //
 //	flags, ms, seq, [number of fields, field, value, ... | values...], how many elements came since flags
 //
-// the second form having the master's fields. Then come the last ID and the like, and the groups.
+// the second form having the master's fields. Then come the last ID and the like, and the groups. From typeStream4 on
+// what is remembered of producers is at the end,
+//
+//	duration, largest number, number of producers, [producer, number of entries, [idempotent ID, ms, seq ...] ...],
+//	entries added, duplicates
+//
+// and from typeStream5 on each group ends with the IDs of the entries that were released, in their order.
 
 const (
 	entryDeleted    = 1 // flags
@@ -28,16 +34,32 @@ const (
 )
 
 var streamKind = kind{
-	numbers: []byte{typeStream, typeStream2, typeStream3},
+	numbers: []byte{typeStream, typeStream2, typeStream3, typeStream4, typeStream5},
 	read:    (*decoder).stream,
-	form:    plainForm(typeStream2),
-	write:   func(e *Encoder, entry *engine.Entry) { e.stream(entry.Stream()) },
+	form:    func(entry *engine.Entry) form { return streamForm(entry.Stream()) },
+	write:   func(e *Encoder, entry *engine.Entry) { e.stream(entry.Stream(), streamForm(entry.Stream()).number) },
 	saved: func(e *Encoder, entry *engine.Entry, _ lists.Limit) {
-		e.stream(entry.Stream())
-		for _, g := range entry.Stream().Groups() { // every consumer with the time when it was active
+		s := entry.Stream()
+		if e.stream(s, streamForm(s).number); streamForm(s).number != typeStream2 {
+			return
+		}
+		for _, g := range s.Groups() { // every consumer with the time when it was active
 			e.buf = append(e.buf, make([]byte, 8*len(g.Consumers()))...)
 		}
 	},
+}
+
+// streamForm returns the oldest form that has all that there is to a stream, but for when consumers were active.
+func streamForm(s *streams.Stream) form {
+	for _, g := range s.Groups() {
+		if g.Released() > 0 {
+			return form{typeStream5, VersionReleased}
+		}
+	}
+	if s.Idempotence() != (streams.Idempotence{}) {
+		return form{typeStream4, VersionProducers}
+	}
+	return form{typeStream2, Version}
 }
 
 func (d *decoder) stream(typ byte, lim *Limits) (any, error) {
@@ -58,7 +80,72 @@ func (d *decoder) stream(typ byte, lim *Limits) (any, error) {
 		err = d.streamGroup(typ, s)
 		d.recycle()
 	}
+	if err == nil && typ >= typeStream4 {
+		err = d.producers(s)
+	}
 	return s, err
+}
+
+// producers reads what is remembered of a stream's producers. A stream that has the setting that is Redis's, and nothing
+// of producers, is one that was not told to remember any.
+func (d *decoder) producers(s *streams.Stream) error {
+	var duration, size, n, added, duplicates uint64
+	if err := d.numbers(&duration, &size, &n); err != nil {
+		return err
+	}
+	how := streams.Idempotence{Duration: int(duration), MaxSize: int(size)}
+	if duration < 1 || duration > streams.MaxDuration || size < 1 || size > streams.MaxSize {
+		return corrupt("a stream that remembers %d entries for %d seconds", size, duration)
+	}
+	if n > 0 || how != streams.DefaultIdempotence {
+		s.SetIdempotence(how)
+	}
+	for ; n > 0; n-- {
+		if err := d.producer(s, how.MaxSize); err != nil {
+			return err
+		}
+		d.recycle()
+	}
+	if err := d.numbers(&added, &duplicates); err != nil {
+		return err
+	}
+	if added > math.MaxInt64 || duplicates > math.MaxInt64 {
+		return corrupt("a stream with %d entries of producers", added)
+	}
+	if added > 0 || duplicates > 0 {
+		s.SetIdempotence(how)
+	}
+	if s.Idempotence() == how {
+		s.SetProducerCounts(int64(added), int64(duplicates))
+	}
+	return nil
+}
+
+// producer reads what is remembered of one producer.
+func (d *decoder) producer(s *streams.Stream, size int) error {
+	text, err := d.string()
+	if err != nil {
+		return err
+	}
+	name := append([]byte(nil), text...)
+	n, err := d.length()
+	if err == nil && n > uint64(size) {
+		err = corrupt("a producer with %d entries", n)
+	}
+	for ; n > 0 && err == nil; n-- {
+		var iid []byte
+		var entry streams.ID
+		if iid, err = d.string(); err == nil {
+			err = d.numbers(&entry.Ms, &entry.Seq)
+		}
+		if _, twice := s.Produced(name, iid, streams.Always); err == nil && twice {
+			err = corrupt("an entry of a producer that comes twice")
+		}
+		if err == nil {
+			s.Produce(name, iid, entry)
+		}
+	}
+	return err
 }
 
 // streamMeta reads what is between the entries and the groups.
@@ -265,6 +352,21 @@ func (d *decoder) streamGroup(typ byte, s *streams.Stream) error {
 		})
 		d.recycle()
 	}
+	if err == nil && typ >= typeStream5 {
+		n, err = d.length()
+		for ; n > 0 && err == nil; n-- {
+			var id streams.ID
+			if id, err = d.streamID(); err != nil {
+				break
+			}
+			p, ok := pending[id]
+			if !ok {
+				return corrupt("a pending entry that was released and is not in the group, or is a consumer's")
+			}
+			g.AddReleased(id, p.count)
+			delete(pending, id)
+		}
+	}
 	if err == nil && len(pending) > 0 {
 		err = corrupt("pending entries that belong to no consumer")
 	}
@@ -283,7 +385,7 @@ func (d *decoder) streamConsumer(typ byte, g *streams.Group, claim func(streams.
 		return err
 	}
 	active := seen
-	if typ == typeStream3 {
+	if typ >= typeStream3 {
 		if active, err = d.millis(); err != nil {
 			return err
 		}
@@ -325,8 +427,8 @@ const (
 	blockBytes   = 4096
 )
 
-// stream writes a stream.
-func (e *Encoder) stream(s *streams.Stream) {
+// stream writes a stream in one of its forms.
+func (e *Encoder) stream(s *streams.Stream, typ byte) {
 	var blocks [][]byte // pairs of what comes before a listpack, and it
 	var b []byte        // the elements of a listpack
 	var base streams.ID
@@ -400,8 +502,39 @@ func (e *Encoder) stream(s *streams.Stream) {
 	e.length(uint64(s.EntriesAdded()))
 	e.length(uint64(len(s.Groups())))
 	for _, g := range s.Groups() {
-		e.streamGroup(g)
+		e.streamGroup(g, typ)
 	}
+	if typ >= typeStream4 {
+		e.producers(s)
+	}
+}
+
+// producers writes what is remembered of a stream's producers.
+func (e *Encoder) producers(s *streams.Stream) {
+	how := s.Idempotence()
+	if how == (streams.Idempotence{}) {
+		how = streams.DefaultIdempotence
+	}
+	e.length(uint64(how.Duration))
+	e.length(uint64(how.MaxSize))
+	sizes := map[string]int{}
+	s.Productions(func(producer, _ []byte, _ streams.ID) { sizes[string(producer)]++ })
+	e.length(uint64(len(sizes)))
+	left := 0 // of the producer
+	s.Productions(func(producer, iid []byte, entry streams.ID) {
+		if left == 0 {
+			left = sizes[string(producer)]
+			e.string(producer)
+			e.length(uint64(left))
+		}
+		left--
+		e.string(iid)
+		e.length(entry.Ms)
+		e.length(entry.Seq)
+	})
+	counts := s.ProducerCounts(streams.Always)
+	e.length(uint64(counts.Added))
+	e.length(uint64(counts.Duplicates))
 }
 
 // appendMaster appends the elements of a listpack's master entry.
@@ -415,7 +548,7 @@ func appendMaster(dst []byte, entries int, fields [][]byte) []byte {
 	return appendListpackInt(dst, 0)
 }
 
-func (e *Encoder) streamGroup(g *streams.Group) {
+func (e *Encoder) streamGroup(g *streams.Group, typ byte) {
 	e.string([]byte(g.Name))
 	e.length(g.LastID.Ms)
 	e.length(g.LastID.Seq)
@@ -423,7 +556,7 @@ func (e *Encoder) streamGroup(g *streams.Group) {
 	e.length(uint64(g.PendingLen()))
 	g.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
 		e.buf = appendStreamID(e.buf, n.ID)
-		e.millis(n.DeliveryTime)
+		e.millis(n.DeliveryTime())
 		e.length(uint64(n.DeliveryCount))
 		return true
 	})
@@ -431,10 +564,17 @@ func (e *Encoder) streamGroup(g *streams.Group) {
 	for _, c := range g.Consumers() {
 		e.string([]byte(c.Name))
 		e.millis(c.SeenTime)
+		if typ >= typeStream3 {
+			e.millis(c.ActiveTime)
+		}
 		e.length(uint64(c.PendingLen()))
 		c.Pending(streams.MinID, streams.MaxID, func(n *streams.NACK) bool {
 			e.buf = appendStreamID(e.buf, n.ID)
 			return true
 		})
+	}
+	if typ >= typeStream5 {
+		e.length(uint64(g.Released()))
+		g.EachReleased(func(n *streams.NACK) { e.buf = appendStreamID(e.buf, n.ID) })
 	}
 }
