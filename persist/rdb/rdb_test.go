@@ -310,7 +310,7 @@ func testIntset(width int, numbers ...int64) string {
 	return string(out)
 }
 
-var long = strings.Repeat("long ", 60)
+var long = strings.Repeat("long ", 51)
 
 func TestOldForms(t *testing.T) {
 	numbers := []string{"0", "12", "13", "-1", "127", "-128", "128", "32767", "-32768", "32768", "8388607", "8388608",
@@ -350,7 +350,7 @@ func TestOldForms(t *testing.T) {
 	expiring.SetDeadline([]byte("h"), 7000)
 	millis := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
 	// The second value has two bytes without a use, and the third a length of five bytes.
-	zipmap := "\x03\x01f\x01\x00v\x03foo\x03\x02bar__\x00\xfe\x2c\x01\x00\x00\x00" + long + "\xff"
+	zipmap := "\x03\x01f\x01\x00v\x03foo\x03\x02bar__\x00\xfe\xff\x00\x00\x00\x00" + long + "\xff"
 
 	for _, form := range []struct {
 		name string
