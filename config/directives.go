@@ -147,6 +147,8 @@ var directiveTable = []*directive{
 		option[engine.EvictionPolicy]{"allkeys-lru", engine.AllKeysLRU},
 		option[engine.EvictionPolicy]{"allkeys-lfu", engine.AllKeysLFU},
 		option[engine.EvictionPolicy]{"allkeys-random", engine.AllKeysRandom},
+		option[engine.EvictionPolicy]{"volatile-lrm", engine.VolatileLRM},
+		option[engine.EvictionPolicy]{"allkeys-lrm", engine.AllKeysLRM},
 		option[engine.EvictionPolicy]{"noeviction", engine.NoEviction}),
 	number("maxmemory-samples", "5", 1, 64, func(s *Settings) *int { return &s.Eviction.Samples }),
 	number("maxmemory-eviction-tenacity", "10", 0, 100, func(s *Settings) *int { return &s.EvictionTenacity }),

@@ -20,8 +20,8 @@ import (
 type EvictionPolicy uint8
 
 // The policies, by their names in maxmemory-policy: of all keys or of those with a deadline (volatile); those that
-// have not been used for the longest time (LRU), those that are used least often (LFU), any, or those that expire
-// first (TTL).
+// have not been used for the longest time (LRU), or have not changed for the longest time (LRM), those that are used
+// least often (LFU), any, or those that expire first (TTL).
 const (
 	NoEviction EvictionPolicy = iota
 	AllKeysLRU
@@ -31,13 +31,17 @@ const (
 	AllKeysRandom
 	VolatileRandom
 	VolatileTTL
+	AllKeysLRM
+	VolatileLRM
 )
 
 func (p EvictionPolicy) volatile() bool {
-	return p == VolatileLRU || p == VolatileLFU || p == VolatileRandom || p == VolatileTTL
+	return p == VolatileLRU || p == VolatileLFU || p == VolatileRandom || p == VolatileTTL || p == VolatileLRM
 }
 
 func (p EvictionPolicy) frequency() bool { return p == AllKeysLFU || p == VolatileLFU }
+
+func (p EvictionPolicy) modification() bool { return p == AllKeysLRM || p == VolatileLRM }
 
 func (p EvictionPolicy) random() bool { return p == AllKeysRandom || p == VolatileRandom }
 
@@ -82,6 +86,7 @@ const poolSize = 16
 func (ks *Keyspace) SetEviction(how Eviction) {
 	ks.evicting.how.Store(&how)
 	ks.frequency.Store(how.Policy.frequency())
+	ks.modifications.Store(how.Policy.modification())
 }
 
 // Evict removes keys, at time now in ms since 1970, one after the other for as long as more says that there is need.

@@ -126,6 +126,37 @@ func TestLRUKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
+// Half of the keys are changed, and all are read later: those that were changed stay, but for a few.
+func TestLRMKeepsWhatIsChanged(t *testing.T) {
+	for _, policy := range []EvictionPolicy{AllKeysLRM, VolatileLRM} {
+		keyspaces(t, func(t *testing.T, ks *Keyspace, clock *ManualClock, _ *eventLog) {
+			seeded(ks, Eviction{Policy: policy})
+			const n = 2000
+			for i := range n {
+				clock.Advance(time.Second)
+				set(ks, fmt.Sprintf("key:%04d", i), "v", 1e9)
+			}
+			clock.Advance(time.Minute)
+			for i := range n / 2 {
+				set(ks, fmt.Sprintf("key:%04d", i*7919%(n/2)*2), "w", 1e9)
+				clock.Advance(time.Second)
+			}
+			for i := range n {
+				read(ks, fmt.Sprintf("key:%04d", i))
+				clock.Advance(time.Second)
+			}
+			require.True(t, evictN(ks, n/2))
+			kept := 0
+			for _, key := range keysOf(ks, 0) {
+				if (key[len(key)-1]-'0')%2 == 0 {
+					kept++
+				}
+			}
+			require.Greater(t, kept, n/2*8/10)
+		})
+	}
+}
+
 // A few keys are used often and long ago, the others once and lately.
 func TestLFUKeepsWhatIsUsedOften(t *testing.T) {
 	for _, policy := range []EvictionPolicy{AllKeysLFU, VolatileLFU} {

@@ -227,7 +227,16 @@ func (g *Guard) touch(e *Entry) {
 		g.countAccess(e)
 		return
 	}
-	e.access = uint32(g.now / 1000)
+	if !g.ks.modifications.Load() {
+		e.access = uint32(g.now / 1000)
+	}
+}
+
+// modified notes when an entry has changed, if that and not its use is what counts.
+func (g *Guard) modified(e *Entry) {
+	if g.ks.modifications.Load() {
+		e.access = uint32(g.now / 1000)
+	}
 }
 
 func (g *Guard) shardOfKey(key []byte) *shard {
@@ -311,6 +320,7 @@ func (g *Guard) Changed(e *Entry, class EventClass, event string) {
 	if g.ks.source != nil {
 		g.markDirty(e)
 	}
+	g.modified(e)
 	g.announce(e, class, event)
 }
 
@@ -415,6 +425,7 @@ func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	if g.ks.source != nil {
 		g.markDirty(e)
 	}
+	g.modified(e)
 	g.changes++
 	g.ks.shards[e.shard].stats.Changes++
 	g.Notify(class, event, g.DB(e), e.Key())

@@ -77,11 +77,13 @@ type Keyspace struct {
 
 	snapshots chan struct{} // has room for the one who takes a snapshot
 
-	frequency atomic.Bool  // entries know how often they are accessed, not when
-	used      atomic.Int64 // bytes, if counting
-	loans     loans
-	labels    labelIndex
-	evicting  evictor
+	frequency atomic.Bool // entries know how often they are accessed, not when
+	// modifications: entries know when they were changed, not when they were accessed
+	modifications atomic.Bool
+	used          atomic.Int64 // bytes, if counting
+	loans         loans
+	labels        labelIndex
+	evicting      evictor
 
 	listLimit      atomic.Int64  // of lists that come from the store
 	events         atomic.Uint32 // EventClass: what KeyEvent is called for
