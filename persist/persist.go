@@ -488,6 +488,9 @@ func (s *Storage) Status() Status {
 	return st
 }
 
+// Metrics returns what the store holds and does.
+func (s *Storage) Metrics() store.Metrics { return s.store.Metrics() }
+
 // Close makes a last checkpoint if save is set, and closes everything. Nothing may use the keyspace any more. What is
 // in the journal is durable when it returns without an error, also without a checkpoint.
 func (s *Storage) Close(save bool) error {

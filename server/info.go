@@ -31,6 +31,7 @@ var infoSections = []servercommands.InfoSection{
 	{Name: "Clients", Write: infoClients},
 	{Name: "Memory", Write: infoMemory},
 	{Name: "Persistence", Write: infoPersistence},
+	{Name: "Store", Extra: true, Write: infoStore},
 	{Name: "Stats", Write: infoStats},
 	{Name: "Replication", Write: infoReplication},
 	{Name: "CPU", Write: infoCPU},
@@ -230,6 +231,35 @@ func percent(part, whole int64) string {
 
 // persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that
 // it has for the AOF.
+// infoStore tells of what Redis does not have: the journal's parts, and the store that checkpoints write to.
+func infoStore(b *servercommands.InfoText, c *command.Ctx) {
+	srv := serverOf(c)
+	if srv.storage.Storage == nil {
+		return
+	}
+	st := srv.storageStatus()
+	b.Number("journal_size", st.JournalSize)
+	b.Number("journal_since_checkpoint", st.JournalSince)
+	b.Number("journal_unsynced", st.Unsynced)
+	b.Number("journal_buffer", st.JournalBuffer)
+	b.Number("checkpoint_failures", int64(st.Failed))
+	m := srv.storage.Metrics()
+	b.Number("store_disk", m.Disk)
+	b.Number("store_tables", m.Tables)
+	b.Number("store_memtables", m.Memtables)
+	b.Number("store_cache", m.Cache)
+	b.Number("store_cache_hits", m.CacheHits)
+	b.Number("store_cache_misses", m.CacheMisses)
+	b.Number("store_filter_hits", m.FilterHits)
+	b.Number("store_filter_misses", m.FilterMisses)
+	b.Number("store_flushes", m.Flushes)
+	b.Number("store_flushed", m.FlushedBytes)
+	b.Number("store_compactions", m.Compactions)
+	b.Number("store_compacted", m.CompactedBytes)
+	b.Number("store_compaction_debt", m.Debt)
+	b.Number("store_read_amplification", int64(m.ReadAmplification))
+}
+
 func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
 	st := srv.storageStatus()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
 	"github.com/atomredis/atomredis/config"
+	_ "github.com/atomredis/atomredis/doors/http"
 	_ "github.com/atomredis/atomredis/doors/perper-grpc"
 	_ "github.com/atomredis/atomredis/doors/perper-ignite"
 	_ "github.com/atomredis/atomredis/doors/skein"

@@ -1,0 +1,239 @@
+package http
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// metrics answers with everything of INFO, how long commands took, and the process. What takes time in proportion to the
+// data is asked for by parameters: stream, a pattern of keys, once or more; collect=pressure, atom or spiderq; and db.
+func (d *server) metrics(w http.ResponseWriter, r *http.Request, c *door.Client) error {
+	s := scrape{r: r, client: c}
+	for _, step := range []func() error{s.info, s.latency, s.slowLog, s.streams, s.systems} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&s)
+	promhttp.HandlerFor(prometheus.Gatherers{registry, d.process}, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
+	return nil
+}
+
+// scrape is what one request is told. It is a prometheus.Collector.
+type scrape struct {
+	r      *http.Request
+	client *door.Client
+	list   []prometheus.Metric
+	nanos  map[string]float64 // by command: seconds that its calls took
+}
+
+// Describe implements prometheus.Collector: which metrics there are depends on the request.
+func (s *scrape) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (s *scrape) Collect(to chan<- prometheus.Metric) {
+	for _, m := range s.list {
+		to <- m
+	}
+}
+
+// do executes a command.
+func (s *scrape) do(args ...any) (resp.Reply, error) { return s.client.Do(s.r.Context(), args...) }
+
+// add adds a metric. labels are names and values in turn.
+func (s *scrape) add(m metric, value float64, labels ...string) {
+	var names, values []string
+	for i := 0; i < len(labels); i += 2 {
+		names, values = append(names, labels[i]), append(values, strings.ToValidUTF8(labels[i+1], "\uFFFD"))
+	}
+	s.list = append(s.list, prometheus.MustNewConstMetric(prometheus.NewDesc(m.name, m.help, names, nil), m.kind, value*m.scale, values...))
+}
+
+// info tells what INFO does.
+func (s *scrape) info() error {
+	text, err := ask(s.r.Context(), s.client, "INFO", "everything")
+	if err != nil {
+		return err
+	}
+	s.nanos = map[string]float64{}
+	about := map[string]string{}
+	for _, f := range fieldsOf(text) {
+		about[f.name] = f.value
+		s.field(f)
+	}
+	labels := []string{}
+	for _, name := range []string{"redis_version", "atomredis_version", "redis_build_id", "redis_mode", "os", "role", "tcp_port", "run_id",
+		"maxmemory_policy", "process_id"} {
+		labels = append(labels, name, about[name])
+	}
+	s.add(gauge("redis_instance_info", "What the server is."), 1, labels...)
+	s.add(gauge("redis_up", "The server answers."), 1)
+	return nil
+}
+
+// field tells what a field of INFO says, if that is a number.
+func (s *scrape) field(f field) {
+	switch prefix, rest, _ := strings.Cut(f.name, "_"); {
+	case prefix == "cmdstat":
+		s.command(rest, parts(f.value))
+		return
+	case prefix == "errorstat":
+		n, _ := strconv.ParseFloat(parts(f.value)["count"], 64)
+		s.add(counter("redis_errors_total", "Error replies, by the word that they begin with."), n, "err", rest)
+		return
+	case prefix == "latency": // latency_percentiles_usec: there are histograms
+		return
+	case strings.HasPrefix(f.section, "Door_"):
+		s.door(strings.ToLower(strings.TrimPrefix(f.section, "Door_")), f)
+		return
+	case strings.HasPrefix(f.name, "db") && strings.HasPrefix(f.value, "keys="):
+		s.database(f)
+		return
+	case strings.HasPrefix(f.name, "slave") && strings.HasPrefix(f.value, "ip="):
+		s.follower(f)
+		return
+	}
+	if m, ok := flags[f.name]; ok {
+		value := 0.0
+		if f.value == m.value {
+			value = 1
+		}
+		s.add(m.metric, value)
+		return
+	}
+	m, ok := fields[f.name]
+	if !ok || m.name == "" {
+		return
+	}
+	if value, err := strconv.ParseFloat(f.value, 64); err == nil {
+		s.add(m, value)
+	}
+}
+
+// command tells what is counted of a command.
+func (s *scrape) command(name string, stats map[string]string) {
+	number := func(key string) float64 {
+		n, _ := strconv.ParseFloat(stats[key], 64)
+		return n
+	}
+	s.nanos[name] = number("usec") / 1e6
+	s.add(counter("redis_commands_total", "Calls of a command that were executed."), number("calls"), "cmd", name)
+	s.add(counter("redis_commands_duration_seconds_total", "How long the calls of a command took."), s.nanos[name], "cmd", name)
+	s.add(counter("redis_commands_rejected_calls_total", "Calls of a command that were not executed."), number("rejected_calls"), "cmd", name)
+	s.add(counter("redis_commands_failed_calls_total", "Calls of a command that replied with an error."), number("failed_calls"), "cmd", name)
+}
+
+// door tells what a door counts: what all do, by the door's name, and what only it does.
+func (s *scrape) door(name string, f field) {
+	value, err := strconv.ParseFloat(f.value, 64)
+	if err != nil {
+		return
+	}
+	if common, ok := strings.CutPrefix(f.name, "door_"+name+"_"); ok {
+		if m, ok := doorFields[common]; ok {
+			s.add(m, value, "door", name)
+		}
+		return
+	}
+	s.add(metric{"atomredis_door_" + f.name, "What a door says of itself in INFO.", prometheus.UntypedValue, 1}, value)
+}
+
+// database tells what is in a database.
+func (s *scrape) database(f field) {
+	for k, m := range databaseFields {
+		if n, err := strconv.ParseFloat(parts(f.value)[k], 64); err == nil {
+			s.add(m, n, "db", f.name)
+		}
+	}
+}
+
+// follower tells how far a follower is.
+func (s *scrape) follower(f field) {
+	p := parts(f.value)
+	for k, m := range followerFields {
+		if n, err := strconv.ParseFloat(p[k], 64); err == nil {
+			s.add(m, n, "slave_ip", p["ip"], "slave_port", p["port"], "slave_state", p["state"])
+		}
+	}
+}
+
+// latency tells how long the calls of commands took. A user may be allowed INFO, and not this.
+func (s *scrape) latency() error {
+	reply, err := s.do("LATENCY", "HISTOGRAM")
+	if err != nil {
+		return allowed(err)
+	}
+	commands, err := reply.Map()
+	if err != nil {
+		return err
+	}
+	desc := prometheus.NewDesc("redis_commands_latency_seconds", "How long calls of a command took.", []string{"cmd"}, nil)
+	for name, of := range commands {
+		calls, counts, err := histogram(of)
+		if err != nil {
+			return fmt.Errorf("LATENCY HISTOGRAM of %s: %w", name, err)
+		}
+		s.list = append(s.list, prometheus.MustNewConstHistogram(desc, calls, s.nanos[name], counts, name))
+	}
+	return nil
+}
+
+// histogram reads what LATENCY HISTOGRAM replies for a command: the number of calls, and how many of them took at most so
+// many seconds.
+func histogram(reply resp.Reply) (calls uint64, counts map[float64]uint64, err error) {
+	fields, err := reply.Map()
+	if err != nil {
+		return 0, nil, err
+	}
+	n, err := fields["calls"].Int()
+	if err != nil {
+		return 0, nil, err
+	}
+	buckets, err := fields["histogram_usec"].Map()
+	if err != nil {
+		return 0, nil, err
+	}
+	counts = map[float64]uint64{}
+	for usec, count := range buckets {
+		limit, err := strconv.ParseFloat(usec, 64)
+		if err != nil {
+			return 0, nil, err
+		}
+		upTo, err := count.Int()
+		if err != nil {
+			return 0, nil, err
+		}
+		counts[limit/1e6] = uint64(upTo)
+	}
+	return uint64(n), counts, nil
+}
+
+func (s *scrape) slowLog() error {
+	reply, err := s.do("SLOWLOG", "LEN")
+	if err != nil {
+		return allowed(err)
+	}
+	n, err := reply.Int()
+	if err != nil {
+		return err
+	}
+	s.add(gauge("redis_slowlog_length", "Entries of the slow log."), float64(n))
+	return nil
+}
+
+// allowed returns nil if a command was refused because the user may not call it: then its metrics are left out.
+func allowed(err error) error {
+	if strings.HasPrefix(err.Error(), "NOPERM ") {
+		return nil
+	}
+	return err
+}

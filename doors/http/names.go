@@ -1,0 +1,209 @@
+package http
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metric is how a number is told: its name, and by what it is multiplied to be in seconds, bytes or a ratio. Names are
+// those of redis_exporter where it tells the same in those units.
+type metric struct {
+	name, help string
+	kind       prometheus.ValueType
+	scale      float64
+}
+
+func gauge(name, help string) metric   { return metric{name, help, prometheus.GaugeValue, 1} }
+func counter(name, help string) metric { return metric{name, help, prometheus.CounterValue, 1} }
+
+// in returns the metric with another scale.
+func (m metric) in(scale float64) metric {
+	m.scale = scale
+	return m
+}
+
+const (
+	micro, milli = 1e-6, 1e-3
+)
+
+// fields are the fields of INFO that are numbers, apart from those that only Redis has something to say of.
+var fields = map[string]metric{
+	"uptime_in_seconds": gauge("redis_uptime_in_seconds", "How long the server has run."),
+	"io_threads_active": gauge("redis_io_threads_active", "There are several event loops."),
+
+	"connected_clients":              gauge("redis_connected_clients", "Clients, without followers."),
+	"maxclients":                     gauge("redis_config_maxclients", "The most clients there may be."),
+	"client_recent_max_input_buffer": gauge("redis_client_recent_max_input_buffer_bytes", "The largest input buffer of late."),
+	"client_recent_max_output_buffer": gauge("redis_client_recent_max_output_buffer_bytes",
+		"The most that waited of late for one client to read it."),
+	"blocked_clients":              gauge("redis_blocked_clients", "Clients that wait in a command."),
+	"tracking_clients":             gauge("redis_tracking_clients", "Clients that are told of changes of what they keep."),
+	"pubsub_clients":               gauge("redis_pubsub_clients", "Clients with subscriptions."),
+	"watching_clients":             gauge("redis_watching_clients", "Clients that watch keys."),
+	"clients_in_timeout_table":     gauge("redis_clients_in_timeout_table", "Clients that wait for at most some time."),
+	"total_watched_keys":           gauge("redis_watched_keys", "Keys that are watched."),
+	"total_blocking_keys":          gauge("redis_blocking_keys", "Keys that clients wait for."),
+	"total_blocking_keys_on_nokey": gauge("redis_blocking_keys_on_nokey", "Keys that clients wait for, and want to hear of if they go."),
+
+	"used_memory":                   gauge("redis_memory_used_bytes", "Memory in use."),
+	"used_memory_rss":               gauge("redis_memory_used_rss_bytes", "Memory of the process."),
+	"used_memory_peak":              gauge("redis_memory_used_peak_bytes", "The most memory that was in use."),
+	"used_memory_overhead":          gauge("redis_memory_used_overhead_bytes", "Memory in use for other things than data."),
+	"used_memory_startup":           gauge("redis_memory_used_startup_bytes", "Memory that was in use after the start."),
+	"used_memory_dataset":           gauge("redis_memory_used_dataset_bytes", "Memory in use for data."),
+	"used_memory_vm_eval":           gauge("redis_memory_used_vm_eval_bytes", "Memory of interpreters of EVAL."),
+	"used_memory_vm_functions":      gauge("redis_memory_used_vm_functions_bytes", "Memory of interpreters of functions."),
+	"used_memory_scripts":           gauge("redis_memory_used_scripts_bytes", "Memory of scripts and functions."),
+	"used_memory_functions":         gauge("redis_memory_used_functions_bytes", "Memory of functions."),
+	"mem_clients_normal":            gauge("redis_mem_clients_normal_bytes", "Memory of clients."),
+	"mem_clients_slaves":            gauge("redis_mem_clients_slaves_bytes", "Memory of followers."),
+	"mem_total_replication_buffers": gauge("redis_mem_total_replication_buffers_bytes", "Memory of what followers are sent."),
+	"mem_aof_buffer":                gauge("redis_mem_aof_buffer_bytes", "Memory of what waits to be written to the journal."),
+	"mem_not_counted_for_evict":     gauge("redis_mem_not_counted_for_eviction_bytes", "Memory that does not count towards maxmemory."),
+	"mem_fragmentation_ratio":       gauge("redis_mem_fragmentation_ratio", "Memory of the process to memory in use."),
+	"allocator_active":              gauge("redis_allocator_active_bytes", "Memory of the heap, garbage included."),
+	"allocator_resident":            gauge("redis_allocator_resident_bytes", "Memory that the allocator has from the system."),
+	"maxmemory":                     gauge("redis_memory_max_bytes", "The most memory that may be in use; 0 is no limit."),
+	"total_system_memory":           gauge("redis_total_system_memory_bytes", "Memory of the machine."),
+	"number_of_cached_scripts":      gauge("redis_number_of_cached_scripts", "Scripts that are kept."),
+	"number_of_functions":           gauge("redis_number_of_functions", "Functions."),
+	"number_of_libraries":           gauge("redis_number_of_libraries", "Libraries of functions."),
+	"gc_cycles":                     counter("atomredis_gc_cycles_total", "Garbage collections."),
+
+	"loading":                     gauge("redis_loading_dump_file", "Data is being loaded."),
+	"loading_loaded_keys":         gauge("atomredis_loading_loaded_keys", "Keys that were loaded."),
+	"loading_total_keys":          gauge("atomredis_loading_all_keys", "Keys that there are to load."),
+	"loading_eta_seconds":         gauge("atomredis_loading_left_seconds", "How long loading will take yet."),
+	"rdb_changes_since_last_save": gauge("redis_rdb_changes_since_last_save", "Changes since the last checkpoint."),
+	"rdb_bgsave_in_progress":      gauge("redis_rdb_bgsave_in_progress", "A checkpoint is being made."),
+	"rdb_last_save_time":          gauge("redis_rdb_last_save_timestamp_seconds", "When the last checkpoint was made."),
+	"rdb_last_bgsave_time_sec":    gauge("redis_rdb_last_bgsave_duration_seconds", "How long the last checkpoint took; -1 if there was none."),
+	"rdb_current_bgsave_time_sec": gauge("redis_rdb_current_bgsave_duration_seconds",
+		"How long the present checkpoint has taken; -1 if there is none."),
+	"rdb_saves":                   counter("redis_rdb_saves_total", "Checkpoints."),
+	"current_save_keys_processed": gauge("redis_current_save_keys_processed", "Changed keys that the present checkpoint has written."),
+	"current_save_keys_total":     gauge("redis_current_save_keys", "Changed keys that the present checkpoint writes."),
+	"aof_enabled":                 gauge("redis_aof_enabled", "There is a journal."),
+	"aof_rewrite_in_progress":     gauge("redis_aof_rewrite_in_progress", "The journal is being made shorter."),
+	"aof_current_size":            gauge("redis_aof_current_size_bytes", "The length of the journal."),
+	"aof_base_size":               gauge("redis_aof_base_size_bytes", "The length of the journal after the last checkpoint."),
+	"aof_buffer_length":           gauge("redis_aof_buffer_length_bytes", "What waits to be written to the journal."),
+	"aof_delayed_fsync":           counter("redis_aof_delayed_fsync_total", "Writes that waited for the disk longer than they should."),
+
+	"journal_since_checkpoint": gauge("atomredis_journal_since_checkpoint_bytes", "What the journal has grown by since the last checkpoint."),
+	"journal_unsynced":         gauge("atomredis_journal_unsynced_bytes", "What is not known to be on the disk."),
+	"checkpoint_failures":      gauge("atomredis_checkpoint_failures", "Checkpoints that failed since the last one that did not."),
+	"store_disk":               gauge("atomredis_store_disk_bytes", "What the files of the store take."),
+	"store_tables":             gauge("atomredis_store_tables", "Tables of the store."),
+	"store_memtables":          gauge("atomredis_store_memtables_bytes", "What waits in memory to become tables."),
+	"store_cache":              gauge("atomredis_store_cache_bytes", "Blocks of tables that are kept in memory."),
+	"store_cache_hits":         counter("atomredis_store_cache_hits_total", "Blocks that were read from memory."),
+	"store_cache_misses":       counter("atomredis_store_cache_misses_total", "Blocks that were read from the disk."),
+	"store_filter_hits":        counter("atomredis_store_filter_hits_total", "Reads of tables that a filter made unnecessary."),
+	"store_filter_misses":      counter("atomredis_store_filter_misses_total", "Reads of tables that a filter did not spare."),
+	"store_flushes":            counter("atomredis_store_flushes_total", "Flushes of memory tables."),
+	"store_flushed":            counter("atomredis_store_flushed_bytes_total", "What flushes have written."),
+	"store_compactions":        counter("atomredis_store_compactions_total", "Compactions of tables."),
+	"store_compacted":          counter("atomredis_store_compacted_bytes_total", "What compactions have written."),
+	"store_compaction_debt":    gauge("atomredis_store_compaction_debt_bytes", "What compactions have yet to rewrite."),
+	"store_read_amplification": gauge("atomredis_store_read_amplification", "Tables that a read looks at, at worst."),
+
+	"total_connections_received":   counter("redis_connections_received_total", "Connections that were accepted."),
+	"total_commands_processed":     counter("redis_commands_processed_total", "Commands that were executed."),
+	"rejected_connections":         counter("redis_rejected_connections_total", "Connections that maxclients did not allow."),
+	"total_net_input_bytes":        counter("redis_net_input_bytes_total", "What was received."),
+	"total_net_output_bytes":       counter("redis_net_output_bytes_total", "What was sent."),
+	"total_net_repl_input_bytes":   counter("redis_net_repl_input_bytes_total", "What was received from a master."),
+	"total_net_repl_output_bytes":  counter("redis_net_repl_output_bytes_total", "What was sent to followers."),
+	"instantaneous_ops_per_sec":    gauge("redis_instantaneous_ops_per_second", "Commands in a second, of late."),
+	"sync_full":                    counter("redis_replica_resyncs_full_total", "Followers that were sent everything."),
+	"sync_partial_ok":              counter("redis_replica_partial_resync_accepted_total", "Followers that went on where they were."),
+	"sync_partial_err":             counter("redis_replica_partial_resync_denied_total", "Followers that could not go on where they were."),
+	"evicted_keys":                 counter("redis_evicted_keys_total", "Keys that went because of maxmemory."),
+	"evicted_clients":              counter("redis_evicted_clients_total", "Clients that went because of maxmemory-clients."),
+	"evicted_scripts":              counter("redis_evicted_scripts_total", "Scripts that are not kept any more."),
+	"total_eviction_exceeded_time": counter("redis_eviction_exceeded_time_seconds_total", "How long more memory was in use than maxmemory.").in(milli),
+	"expired_keys":                 counter("redis_expired_keys_total", "Keys whose time had come."),
+	"expired_subkeys":              counter("redis_expired_subkeys_total", "Fields of hashes whose time had come."),
+	"keyspace_hits":                counter("redis_keyspace_hits_total", "Reads of keys that were there."),
+	"keyspace_misses":              counter("redis_keyspace_misses_total", "Reads of keys that were not there."),
+	"pubsub_channels":              gauge("redis_pubsub_channels", "Channels that have subscribers."),
+	"pubsub_patterns":              gauge("redis_pubsub_patterns", "Patterns that have subscribers."),
+	"pubsubshard_channels":         gauge("redis_pubsubshard_channels", "Shard channels that have subscribers."),
+	"tracking_total_keys":          gauge("redis_tracking_keys", "Keys that clients keep."),
+	"tracking_total_items":         gauge("redis_tracking_items", "Keys that clients keep, counted for each of the clients."),
+	"tracking_total_prefixes":      gauge("redis_tracking_prefixes", "Prefixes that clients are told of."),
+	"unexpected_error_replies":     counter("redis_unexpected_error_replies_total", "Error replies that there should not be."),
+	"total_error_replies":          counter("redis_error_replies_total", "Error replies."),
+	"acl_access_denied_auth":       counter("redis_acl_access_denied_auth_total", "Wrong passwords."),
+	"acl_access_denied_cmd":        counter("redis_acl_access_denied_cmd_total", "Commands that users may not call."),
+	"acl_access_denied_key":        counter("redis_acl_access_denied_key_total", "Keys that users may not use."),
+	"acl_access_denied_channel":    counter("redis_acl_access_denied_channel_total", "Channels that users may not use."),
+	"total_reads_processed":        counter("redis_reads_processed_total", "Reads from connections."),
+	"total_writes_processed":       counter("redis_writes_processed_total", "Writes to connections."),
+	"io_threaded_reads_processed":  counter("redis_io_threaded_reads_processed_total", "Reads by other event loops than the first."),
+	"io_threaded_writes_processed": counter("redis_io_threaded_writes_processed_total", "Writes by other event loops than the first."),
+	"eventloop_cycles":             counter("redis_eventloop_cycles_total", "Turns of event loops."),
+	"eventloop_duration_sum":       counter("redis_eventloop_duration_seconds_total", "How long turns of event loops took.").in(micro),
+	"eventloop_duration_cmd_sum":   counter("redis_eventloop_commands_duration_seconds_total", "How long commands took in event loops.").in(micro),
+	"reply_buffer_shrinks":         counter("redis_reply_buffer_shrinks_total", "Reply buffers that became smaller."),
+	"reply_buffer_expands":         counter("redis_reply_buffer_expands_total", "Reply buffers that became larger."),
+	"client_query_buffer_limit_disconnections": counter("redis_client_query_buffer_limit_disconnections_total",
+		"Clients that were disconnected because they sent too much at once."),
+	"client_output_buffer_limit_disconnections": counter("redis_client_output_buffer_limit_disconnections_total",
+		"Clients that were disconnected because they did not read."),
+
+	"connected_slaves":               gauge("redis_connected_slaves", "Followers."),
+	"master_repl_offset":             gauge("redis_master_repl_offset", "How far the stream for followers is."),
+	"repl_backlog_active":            gauge("redis_repl_backlog_is_active", "The stream is kept for followers that come back."),
+	"repl_backlog_size":              gauge("redis_replication_backlog_bytes", "How much of the stream is kept at most."),
+	"repl_backlog_histlen":           gauge("redis_repl_backlog_history_bytes", "How much of the stream is kept."),
+	"repl_backlog_first_byte_offset": gauge("redis_repl_backlog_first_byte_offset", "Where what is kept begins."),
+	"slave_repl_offset":              gauge("redis_slave_repl_offset", "How far a follower is in its master's stream."),
+	"slave_priority":                 gauge("redis_slave_priority", "The priority of a follower."),
+	"master_last_io_seconds_ago":     gauge("redis_master_last_io_seconds_ago", "How long the master has been silent."),
+	"master_sync_in_progress":        gauge("redis_master_sync_in_progress", "The master's data is being loaded."),
+
+	"used_cpu_sys":           counter("redis_cpu_sys_seconds_total", "Processor time in the system."),
+	"used_cpu_user":          counter("redis_cpu_user_seconds_total", "Processor time in user mode."),
+	"used_cpu_sys_children":  counter("redis_cpu_sys_children_seconds_total", "Processor time of children in the system."),
+	"used_cpu_user_children": counter("redis_cpu_user_children_seconds_total", "Processor time of children in user mode."),
+
+	"cluster_enabled": gauge("redis_cluster_enabled", "The server is a node of a cluster."),
+}
+
+// flag is told as 1 if a field has a value.
+type flag struct {
+	metric
+	value string
+}
+
+// flags are the fields of INFO that are words.
+var flags = map[string]flag{
+	"rdb_last_bgsave_status":    {gauge("redis_rdb_last_bgsave_status", "The last checkpoint succeeded."), "ok"},
+	"aof_last_bgrewrite_status": {gauge("redis_aof_last_bgrewrite_status", "The journal could be made shorter."), "ok"},
+	"aof_last_write_status":     {gauge("redis_aof_last_write_status", "The journal can be written."), "ok"},
+	"master_link_status":        {gauge("redis_master_link_up", "The master is there."), "up"},
+}
+
+// doorFields are those that every door has.
+var doorFields = map[string]metric{
+	"connections":          gauge("atomredis_door_connections", "Connections to a door."),
+	"connections_received": counter("atomredis_door_connections_received_total", "Connections that a door has accepted."),
+	"connections_rejected": counter("atomredis_door_connections_rejected_total", "Connections that a door has refused."),
+	"clients":              gauge("atomredis_door_clients", "Clients of a door."),
+	"commands":             counter("atomredis_door_commands_total", "Commands that came through a door."),
+	"input_bytes":          counter("atomredis_door_input_bytes_total", "What a door has received."),
+	"output_bytes":         counter("atomredis_door_output_bytes_total", "What a door has sent."),
+}
+
+// databaseFields are the parts of what INFO says of a database.
+var databaseFields = map[string]metric{
+	"keys":      gauge("redis_db_keys", "Keys of a database."),
+	"expires":   gauge("redis_db_keys_expiring", "Keys of a database that expire."),
+	"subexpiry": gauge("redis_db_sub_keys_expiring", "Hashes of a database with fields that expire."),
+	"avg_ttl":   gauge("redis_db_avg_ttl_seconds", "How long keys that expire have yet, on average.").in(milli),
+}
+
+// followerFields are the parts of what INFO says of a follower.
+var followerFields = map[string]metric{
+	"offset": gauge("redis_connected_slave_offset_bytes", "What a follower has acknowledged."),
+	"lag":    gauge("redis_connected_slave_lag_seconds", "How long ago a follower has acknowledged something."),
+}
