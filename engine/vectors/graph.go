@@ -265,6 +265,10 @@ func (s *Set) search(w *scratch, start uint32, ef, level int, accept func(id uin
 				w.fresh = append(w.fresh, id)
 			}
 		}
+		if len(w.next) > 0 && level == 0 { // whose links are probably wanted next
+			r := s.bottom.at(w.next[0].id())
+			w.fetches.Add(uintptr(unsafe.Pointer(unsafe.SliceData(r))), min(4*len(r), 2*prefetch.LineSize))
+		}
 		for i, id := range w.fresh {
 			if i%fetched == 0 {
 				s.fetch(w, w.fresh[i:min(i+fetched, len(w.fresh))])
@@ -289,8 +293,8 @@ func (s *Set) search(w *scratch, start uint32, ef, level int, accept func(id uin
 	}
 }
 
-// fetched is how many vectors are fetched at once: as many as a list takes.
-const fetched = prefetch.Len / fetchedLines
+// fetched is how many vectors are fetched at once: as many as a list takes, beside links.
+const fetched = prefetch.Len/fetchedLines - 1
 
 // fetchedLines is how many lines of memory of a vector are fetched: what follows them the processor fetches itself.
 const fetchedLines = 3

@@ -184,16 +184,20 @@ func reverse16(w uint64) uint64 {
 
 // products returns the sum of the products of components that are words, as they are stored, and parts of a query.
 func products(words, parts []uint64) (sum uint64) {
-	parts = parts[:2*len(words)]
-	for len(words) >= 4 && len(parts) >= 8 {
-		a, b, c, d := words[0], words[1], words[2], words[3]
-		s := (a & evenBytes * parts[0] >> 48) + (a >> 8 & evenBytes * parts[1] >> 48)
-		t := (b & evenBytes * parts[2] >> 48) + (b >> 8 & evenBytes * parts[3] >> 48)
-		s += (c & evenBytes * parts[4] >> 48) + (c >> 8 & evenBytes * parts[5] >> 48)
-		t += (d & evenBytes * parts[6] >> 48) + (d >> 8 & evenBytes * parts[7] >> 48)
+	for len(words) >= 8 && len(parts) >= 16 {
+		w, p := (*[8]uint64)(words), (*[16]uint64)(parts)
+		s := (w[0] & evenBytes * p[0] >> 48) + (w[0] >> 8 & evenBytes * p[1] >> 48)
+		t := (w[1] & evenBytes * p[2] >> 48) + (w[1] >> 8 & evenBytes * p[3] >> 48)
+		s += (w[2] & evenBytes * p[4] >> 48) + (w[2] >> 8 & evenBytes * p[5] >> 48)
+		t += (w[3] & evenBytes * p[6] >> 48) + (w[3] >> 8 & evenBytes * p[7] >> 48)
+		s += (w[4] & evenBytes * p[8] >> 48) + (w[4] >> 8 & evenBytes * p[9] >> 48)
+		t += (w[5] & evenBytes * p[10] >> 48) + (w[5] >> 8 & evenBytes * p[11] >> 48)
+		s += (w[6] & evenBytes * p[12] >> 48) + (w[6] >> 8 & evenBytes * p[13] >> 48)
+		t += (w[7] & evenBytes * p[14] >> 48) + (w[7] >> 8 & evenBytes * p[15] >> 48)
 		sum += s + t
-		words, parts = words[4:], parts[8:]
+		words, parts = words[8:], parts[16:]
 	}
+	parts = parts[:2*len(words)]
 	for i, w := range words {
 		sum += (w & evenBytes * parts[2*i] >> 48) + (w >> 8 & evenBytes * parts[2*i+1] >> 48)
 	}
