@@ -390,7 +390,7 @@ func cmdBFScandump(c *command.Ctx) {
 		return
 	}
 	if e := existing(c, engine.Bloom, errNotFound); e != nil {
-		scanDump(c, at, e.Bloom().Stored(), e.Bloom().Header)
+		scanDump(c, at, e.Bloom().Stored(), e.Bloom().Header, func() { c.W.Bulk(nil) })
 	}
 }
 

@@ -384,7 +384,7 @@ func cmdCFScandump(c *command.Ctx) {
 		return
 	}
 	if e := existing(c, engine.Cuckoo, errNotFound); e != nil {
-		scanDump(c, at, e.Cuckoo().Stored(), e.Cuckoo().Header)
+		scanDump(c, at, e.Cuckoo().Stored(), e.Cuckoo().Header, c.W.Null)
 	}
 }
 

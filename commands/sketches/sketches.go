@@ -63,7 +63,8 @@ func rebuildInChunks(r *command.Rebuilder, loadChunk string, key, header []byte,
 }
 
 // scanDump answers a call of SCANDUMP: with the header if at is 0, and then with the chunks.
-func scanDump(c *command.Ctx, at int64, v *paged.Value, header func() []byte) {
+// end writes what stands in the place of data at the end.
+func scanDump(c *command.Ctx, at int64, v *paged.Value, header func() []byte, end func()) {
 	c.W.Array(2)
 	if at == 0 {
 		c.W.Int(1)
@@ -76,6 +77,10 @@ func scanDump(c *command.Ctx, at int64, v *paged.Value, header func() []byte) {
 		data, next = v.Chunk(uint64(at))
 	}
 	c.W.Int(int64(next))
+	if next == 0 {
+		end()
+		return
+	}
 	c.W.Bulk(data)
 }
 

@@ -78,7 +78,7 @@ func cmdInfo(c *command.Ctx) {
 	w.BulkString(e.Key())
 	w.Simple("Chunks")
 	mark, chunks := w.Defer(), 0
-	s.EachChunk(func(k timeseries.Chunk) {
+	chunk := func(k timeseries.Chunk) {
 		w.Map(5)
 		number("startTimestamp", k.First)
 		number("endTimestamp", k.Last)
@@ -87,6 +87,10 @@ func cmdInfo(c *command.Ctx) {
 		w.Simple("bytesPerSample")
 		w.Double(float64(float32(k.Size) / float32(k.Samples)))
 		chunks++
-	})
+	}
+	s.EachChunk(chunk)
+	if chunks == 0 { // the one that the first sample will be in
+		chunk(timeseries.Chunk{Size: s.ChunkSize})
+	}
 	w.EndArray(mark, chunks)
 }

@@ -6,6 +6,66 @@ const { address, run, until } = require('./run');
 
 const binary = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
 
+// The groups of Redis 8.
+async function types(redis, key) {
+  await redis.ts.create(key('ts'), { LABELS: { of: key('ts') }, DUPLICATE_POLICY: 'LAST' });
+  await redis.ts.create(key('sum'));
+  await redis.ts.createRule(key('ts'), key('sum'), 'SUM', 10);
+  assert.equal(await redis.ts.add(key('ts'), 1, 1.5), 1);
+  assert.deepEqual(await redis.ts.mAdd([{ key: key('ts'), timestamp: 2, value: 2 }, { key: key('ts'), timestamp: 11, value: 3 }]), [2, 11]);
+  assert.equal(await redis.ts.incrBy(key('ts'), 1, { TIMESTAMP: 11 }), 11);
+  const plain = (samples) => samples.map(({ timestamp, value }) => [timestamp, value]);
+  assert.deepEqual(plain(await redis.ts.range(key('ts'), '-', '+')), [[1, 1.5], [2, 2], [11, 4]]);
+  assert.deepEqual(plain(await redis.ts.range(key('sum'), '-', '+')), [[0, 3.5]]);
+  assert.deepEqual(plain(await redis.ts.revRange(key('ts'), '-', '+', { AGGREGATION: { type: 'MAX', timeBucket: 10 } })), [[10, 4], [0, 2]]);
+  assert.deepEqual(plain([await redis.ts.get(key('ts'))]), [[11, 4]]);
+  assert.deepEqual([...(await redis.ts.queryIndex(`of=${key('ts')}`))], [key('ts')]);
+  const found = await redis.ts.mRange('-', '+', `of=${key('ts')}`);
+  assert.deepEqual(plain(found[key('ts')]), [[1, 1.5], [2, 2], [11, 4]]);
+  const info = await redis.ts.info(key('ts'));
+  assert.deepEqual([info.totalSamples, info.rules[0].key, info.rules[0].timeBucket], [3, key('sum'), 10]);
+  assert.equal(await redis.ts.del(key('ts'), 1, 2), 2);
+
+  assert.equal(await redis.json.set(key('json'), '$', { a: [1, 2], s: 'x', n: 1, o: { n: 2 } }), 'OK');
+  assert.deepEqual(await redis.json.get(key('json'), { path: '$..n' }), [1, 2]);
+  assert.deepEqual(await redis.json.arrAppend(key('json'), '$.a', 3), [3]);
+  assert.deepEqual(await redis.json.arrPop(key('json'), { path: '$.a' }), [3]);
+  assert.deepEqual(await redis.json.numIncrBy(key('json'), '$..n', 1.5), [2.5, 3.5]);
+  assert.deepEqual(await redis.json.objKeys(key('json'), { path: '$.o' }), [['n']]);
+  assert.deepEqual(await redis.json.mGet([key('json')], '$.s'), [['x']]);
+  assert.equal(await redis.json.merge(key('json'), '$', { o: null }), 'OK');
+  assert.deepEqual(await redis.json.get(key('json'), { path: '$' }), [{ a: [1, 2], s: 'x', n: 2.5 }]);
+
+  await redis.bf.reserve(key('bf'), 0.01, 100);
+  assert.equal(await redis.bf.add(key('bf'), 'a'), true);
+  assert.deepEqual(await redis.bf.mAdd(key('bf'), ['a', 'b']), [false, true]);
+  assert.deepEqual(await redis.bf.mExists(key('bf'), ['b', 'c']), [true, false]);
+  assert.equal((await redis.bf.info(key('bf')))['Number of items inserted'], 2);
+  await redis.cf.reserve(key('cf'), 100);
+  assert.equal(await redis.cf.add(key('cf'), 'a'), true);
+  assert.equal(await redis.cf.addNX(key('cf'), 'a'), false);
+  assert.equal(await redis.cf.count(key('cf'), 'a'), 1);
+  assert.equal(await redis.cf.del(key('cf'), 'a'), true);
+  await redis.cms.initByDim(key('cms'), 1000, 5);
+  assert.deepEqual(await redis.cms.incrBy(key('cms'), [{ item: 'a', incrementBy: 5 }, { item: 'b', incrementBy: 10 }]), [5, 10]);
+  assert.deepEqual(await redis.cms.query(key('cms'), ['a', 'c']), [5, 0]);
+  assert.equal((await redis.cms.info(key('cms'))).count, 15);
+  await redis.topK.reserve(key('topk'), 2, { width: 50, depth: 4, decay: 0.9 });
+  assert.deepEqual(await redis.topK.add(key('topk'), ['a', 'b', 'a']), [null, null, null]);
+  assert.deepEqual(await redis.topK.list(key('topk')), ['a', 'b']);
+  assert.deepEqual(await redis.topK.query(key('topk'), ['a', 'z']), [true, false]);
+  await redis.tDigest.create(key('td'), { COMPRESSION: 500 });
+  await redis.tDigest.add(key('td'), [1, 2, 3, 4]);
+  assert.deepEqual([await redis.tDigest.min(key('td')), await redis.tDigest.max(key('td'))], [1, 4]);
+  assert.deepEqual(await redis.tDigest.quantile(key('td'), [0, 1]), [1, 4]);
+  assert.deepEqual(await redis.tDigest.cdf(key('td'), [2.5]), [0.5]);
+
+  await redis.vAdd(key('v'), [1, 0], 'a');
+  await redis.vAdd(key('v'), [0, 1], 'b');
+  assert.deepEqual(await redis.vSim(key('v'), [1, 0.1]), ['a', 'b']);
+  assert.equal(await redis.vCard(key('v')), 2);
+}
+
 async function check(RESP) {
   const prefix = `node-redis-${process.pid}-${RESP}:`;
   const key = (k) => prefix + k;
@@ -115,6 +175,10 @@ async function check(RESP) {
     assert.deepEqual(plain((await redis.xAutoClaim(key('x'), 'g', 'd', 0, '0')).messages), [[ids[1], { i: '1' }]]);
     assert.equal((await redis.xInfoStream(key('x'))).length, 3);
     assert.equal((await redis.xInfoConsumers(key('x'), 'g')).length, 2);
+
+    if (await redis.ts.queryIndex('of=nothing').then(() => true, () => false)) {
+      await types(redis, key);
+    }
 
     // SCAN, and a pool of connections.
     await redis.mSet(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [key(`scan:${i}`), String(i)])));
