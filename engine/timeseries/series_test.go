@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,9 +82,10 @@ func (st *stored) read(t *testing.T) *Series {
 // TestSeriesIsAsItsModel does random things to series and to maps.
 func TestSeriesIsAsItsModel(t *testing.T) {
 	steps := 100_000
-	if n, err := strconv.Atoi(os.Getenv("ATOMREDIS_MODEL_STEPS")); err == nil {
-		steps = n
-	} else if testing.Short() {
+	switch {
+	case os.Getenv("ATOMREDIS_FULL_TESTS") != "":
+		steps = 1_000_000
+	case testing.Short():
 		steps = 20_000
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))

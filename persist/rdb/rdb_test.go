@@ -674,6 +674,13 @@ func FuzzRestore(f *testing.F) {
 	g.AddPending(streams.ID{Ms: 5}, c, 8, 1)
 	dumped := dump(f, newWorld().entry(s))
 	f.Add(dumped[:len(dumped)-footerLength])
+	for _, typ := range samples.Types {
+		for _, value := range typ.Values() {
+			if payload := dump(f, newWorld().entry(value)); len(payload) < 1000 {
+				f.Add(payload[:len(payload)-footerLength])
+			}
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if value, err := Restore(Seal(b), &limits); err == nil {
 			requireRoundTrip(t, value)
