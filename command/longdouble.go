@@ -9,7 +9,7 @@ import "math/big"
 const (
 	longDoublePrec     = 64
 	longDoubleMaxExp   = 16384 // of the largest number, as big.Float counts: the mantissa is below 1
-	LongDoubleDecimals = 17
+	longDoubleDecimals = 17
 	longDoubleMaxText  = 5*1024 - 1 // longer texts are not taken for numbers
 )
 
@@ -108,15 +108,15 @@ func AddLongDouble(x, y *big.Float) (sum *big.Float, ok bool) {
 // AppendLongDouble appends a finite number in decimal notation, without exponent and without zeros at the end.
 func AppendLongDouble(dst []byte, x *big.Float) []byte {
 	start := len(dst)
-	dst = TrimDecimals(x.Append(dst, 'f', LongDoubleDecimals))
+	dst = trimDecimals(x.Append(dst, 'f', longDoubleDecimals))
 	if string(dst[start:]) == "-0" {
 		dst = append(dst[:start], '0')
 	}
 	return dst
 }
 
-// TrimDecimals cuts off the zeros at the end of a number that has decimals.
-func TrimDecimals(text []byte) []byte {
+// trimDecimals cuts off the zeros at the end of a number that has decimals.
+func trimDecimals(text []byte) []byte {
 	for text[len(text)-1] == '0' {
 		text = text[:len(text)-1]
 	}

@@ -102,7 +102,8 @@ func (c *Ctx) ScanCollection(typ engine.Type, allow ScanAllow) (e *engine.Entry,
 }
 
 // scanCursor reads a cursor as C's strtoul reads numbers: signs, leading zeros and the empty text are accepted, a
-// negative number counts back from 2^64, and a zero byte ends the text. Spaces and anything else are not accepted.
+// negative number that begins with zero counts back from 2^64, and a zero byte ends the text. As since Redis 7.2 other
+// negative numbers are not accepted. Spaces and anything else are not accepted.
 func (c *Ctx) scanCursor(arg []byte) (cursor uint64, ok bool) {
 	i, negative := 0, false
 	if len(arg) > 0 && (arg[0] == '-' || arg[0] == '+') {
@@ -118,7 +119,7 @@ func (c *Ctx) scanCursor(arg []byte) (cursor uint64, ok bool) {
 		}
 		cursor = cursor*10 + d
 	}
-	if digits == 1 && i == digits { // only a sign
+	if digits == 1 && i == digits || negative && arg[digits] != '0' && i == len(arg) { // only a sign, or as -1
 		c.Err(ErrInvalidCursor)
 		return 0, false
 	}

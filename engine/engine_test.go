@@ -36,6 +36,9 @@ type eventLog struct {
 func (l *eventLog) KeyEvent(_ any, _ EventClass, event string, db int, key string) {
 	l.add(fmt.Sprintf("%s %d %s", event, db, key))
 }
+func (l *eventLog) SubkeyEvent(_ any, _ EventClass, event string, db int, key string, subkeys [][]byte) {
+	l.add(fmt.Sprintf("%s %d %s %q", event, db, key, subkeys))
+}
 func (l *eventLog) KeyChanged(_ any, db int, key string) {
 	l.add(fmt.Sprintf("changed %d %s", db, key))
 }

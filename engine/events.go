@@ -7,21 +7,25 @@ type EventClass uint32
 
 // The classes of events. EventKeyspace and EventKeyevent choose the channels, the others what is published.
 const (
-	EventKeyspace EventClass = 1 << iota // K
-	EventKeyevent                        // E
-	EventGeneric                         // g
-	EventString                          // $
-	EventList                            // l
-	EventSet                             // s
-	EventHash                            // h
-	EventZSet                            // z
-	EventExpired                         // x
-	EventEvicted                         // e
-	EventStream                          // t
-	EventKeyMiss                         // m
-	EventModule                          // d
-	EventNew                             // n
-	EventArray                           // a
+	EventKeyspace         EventClass = 1 << iota // K
+	EventKeyevent                                // E
+	EventGeneric                                 // g
+	EventString                                  // $
+	EventList                                    // l
+	EventSet                                     // s
+	EventHash                                    // h
+	EventZSet                                    // z
+	EventExpired                                 // x
+	EventEvicted                                 // e
+	EventStream                                  // t
+	EventKeyMiss                                 // m
+	EventModule                                  // d
+	EventNew                                     // n
+	EventArray                                   // a
+	EventSubkeyspace                             // S
+	EventSubkeyevent                             // T
+	EventSubkeyspaceItem                         // I
+	EventSubkeyspaceEvent                        // V
 	// EventEmpty is for the Observer only: elements were asked for under a key that has none.
 	EventEmpty
 
@@ -40,7 +44,11 @@ var eventLetters = []struct {
 	{'A', EventAll}, {'g', EventGeneric}, {'$', EventString}, {'l', EventList}, {'s', EventSet}, {'h', EventHash},
 	{'z', EventZSet}, {'x', EventExpired}, {'e', EventEvicted}, {'t', EventStream}, {'d', EventModule}, {'a', EventArray},
 	{'K', EventKeyspace}, {'E', EventKeyevent}, {'m', EventKeyMiss}, {'n', EventNew},
+	{'S', EventSubkeyspace}, {'T', EventSubkeyevent}, {'I', EventSubkeyspaceItem}, {'V', EventSubkeyspaceEvent},
 }
+
+// EventSubkeys are the channels of events that tell which fields of a hash they are about.
+const EventSubkeys = EventSubkeyspace | EventSubkeyevent | EventSubkeyspaceItem | EventSubkeyspaceEvent
 
 // ParseEventClasses reads the value of notify-keyspace-events.
 func ParseEventClasses(s string) (EventClass, bool) {
@@ -78,6 +86,9 @@ type Observer interface {
 	// KeyEvent is called for events whose class is enabled with SetEventClasses. owner is the guard's Owner. The key is
 	// valid during the call only.
 	KeyEvent(owner any, class EventClass, event string, db int, key string)
+	// SubkeyEvent is called behind KeyEvent with the fields that the event is about, one at least, if a channel of
+	// EventSubkeys is enabled. They are valid during the call only, as is the key.
+	SubkeyEvent(owner any, class EventClass, event string, db int, key string, subkeys [][]byte)
 	// KeyChanged is called for every change of a key while Keyspace.ObserveChanges is on.
 	KeyChanged(owner any, db int, key string)
 	// Flushed is called when all keys of a database (of all databases: db -1) were removed at once.

@@ -169,6 +169,13 @@ func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 		// Fields that were given one deadline together are many at times.
 		stats.ExpiredFields += int64(h.Len())
 		g.Notify(EventHash, "hexpired", g.DB(e), e.Key())
+		if g.WantsFields() {
+			var fields [][]byte
+			for field := range h.Deadlines() {
+				fields = append(fields, field)
+			}
+			g.NotifyFields(e, "hexpired", fields, 1)
+		}
 		g.Remove(e, EventGeneric, "del")
 		if g.ks.journal != nil {
 			g.Log(g.DB(e), [][]byte{[]byte("DEL"), bytesOf(e.Key())})
@@ -183,7 +190,12 @@ func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 		}
 		args = args[:2]
 	}
+	var gone [][]byte // for NotifyFields
+	wanted := g.WantsFields()
 	n = h.Expire(g.now, max, func(field []byte) {
+		if wanted {
+			gone = append(gone, slices.Clone(field))
+		}
 		if args = append(args, slices.Clone(field)); len(args) == expireBatch {
 			log()
 		}
@@ -194,7 +206,7 @@ func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 		return 0, true
 	}
 	stats.ExpiredFields += int64(n)
-	g.Changed(e, EventHash, "hexpired")
+	g.ChangedFields(e, "hexpired", gone, 1)
 	return n, true
 }
 

@@ -468,6 +468,33 @@ func (g *Guard) Notify(class EventClass, event string, db int, key string) {
 	}
 }
 
+// ChangedFields is Changed for fields of a hash: those at the beginning of each step of list.
+func (g *Guard) ChangedFields(e *Entry, event string, list [][]byte, step int) {
+	g.Changed(e, EventHash, event)
+	g.NotifyFields(e, event, list, step)
+}
+
+// WantsFields reports whether NotifyFields tells anybody.
+func (g *Guard) WantsFields() bool {
+	return g.wants(EventSubkeys) && g.wants(EventHash) && g.ks.observer != nil
+}
+
+// NotifyFields publishes which fields of a hash an event is about, if that is enabled: those at the beginning of each
+// step of list.
+func (g *Guard) NotifyFields(e *Entry, event string, list [][]byte, step int) {
+	if len(list) == 0 || !g.WantsFields() {
+		return
+	}
+	fields := list
+	if step > 1 {
+		fields = make([][]byte, 0, len(list)/step)
+		for i := 0; i < len(list); i += step {
+			fields = append(fields, list[i])
+		}
+	}
+	g.ks.observer.SubkeyEvent(g.Owner, EventHash, event, g.DB(e), e.Key(), fields)
+}
+
 // NotifyEmpty tells the Observer, if it wants to hear it, that elements were asked for under a key that has none.
 func (g *Guard) NotifyEmpty(db int, key []byte) {
 	g.Notify(EventEmpty, "empty", db, unsafe.String(unsafe.SliceData(key), len(key)))

@@ -2,6 +2,7 @@ package server
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/atomredis/atomredis/tracking"
 
@@ -71,6 +72,51 @@ func (o *observer) publish(by *pubsub.Subscriptions, class engine.EventClass, ev
 		} else {
 			o.pubsub.PublishToDoors(by, channel, []byte(m.payload))
 		}
+	}
+}
+
+// SubkeyEvent publishes which fields of a hash a keyspace event is about, on those of the four channels for that which
+// are enabled. Names that a channel or a message could not be told apart with are left out there.
+func (o *observer) SubkeyEvent(owner any, class engine.EventClass, event string, db int, key string, subkeys [][]byte) {
+	enabled := o.config.Get().NotifyKeyspaceEvents
+	if enabled&class == 0 || !o.pubsub.Heard() {
+		return
+	}
+	var by *pubsub.Subscriptions
+	if from, _ := owner.(*origin); from != nil && from == &from.session.origin {
+		by = &from.session.subs
+	}
+	channel := func(name string, about ...string) []byte {
+		c := strconv.AppendInt([]byte(name), int64(db), 10)
+		c = append(c, "__:"...)
+		for _, a := range about {
+			c = append(c, a...)
+		}
+		return c
+	}
+	var list []byte
+	for i, subkey := range subkeys {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(append(strconv.AppendInt(list, int64(len(subkey)), 10), ':'), subkey...)
+	}
+	plain := !strings.Contains(event, "|")
+	if enabled&engine.EventSubkeyspace != 0 && plain {
+		o.pubsub.Publish(by, channel("__subkeyspace@", key), append([]byte(event+"|"), list...), false)
+	}
+	if enabled&engine.EventSubkeyevent != 0 {
+		message := append(strconv.AppendInt(nil, int64(len(key)), 10), ':')
+		message = append(append(append(message, key...), '|'), list...)
+		o.pubsub.Publish(by, channel("__subkeyevent@", event), message, false)
+	}
+	if enabled&engine.EventSubkeyspaceItem != 0 && !strings.Contains(key, "\n") {
+		for _, subkey := range subkeys {
+			o.pubsub.Publish(by, channel("__subkeyspaceitem@", key, "\n", string(subkey)), []byte(event), false)
+		}
+	}
+	if enabled&engine.EventSubkeyspaceEvent != 0 && plain {
+		o.pubsub.Publish(by, channel("__subkeyspaceevent@", event, "|", key), list, false)
 	}
 }
 

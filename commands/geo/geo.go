@@ -220,18 +220,11 @@ func replyDistance(c *command.Ctx, d float64) {
 	c.W.Bulk(strconv.AppendFloat(scratch[:0], d, 'f', 4, 64))
 }
 
-// replyPosition writes a longitude and a latitude with up to 17 decimals.
+// replyPosition writes a longitude and a latitude.
 func replyPosition(c *command.Ctx, p geo.Position) {
 	c.W.Array(2)
-	for _, f := range [...]float64{p.Lon, p.Lat} {
-		var scratch [40]byte
-		text := command.TrimDecimals(strconv.AppendFloat(scratch[:0], f, 'f', command.LongDoubleDecimals, 64))
-		if c.W.Proto == 3 {
-			c.W.Raw(append(append([]byte{','}, text...), "\r\n"...))
-		} else {
-			c.W.Bulk(text)
-		}
-	}
+	c.W.Double(p.Lon)
+	c.W.Double(p.Lat)
 }
 
 func cmdGeohash(c *command.Ctx) {

@@ -185,9 +185,9 @@ func (x *expired) tell(c *command.Ctx, e *engine.Entry, at int64) {
 	switch {
 	case len(x.deleted) > 0:
 		c.Journal(append([][]byte{hdelWord, c.Args[1]}, x.deleted...)...)
-		fieldsDeleted(c, e)
+		fieldsDeleted(c, e, x.deleted)
 	case len(x.changed) > 0:
-		c.G.Changed(e, engine.EventHash, "hexpire")
+		c.G.ChangedFields(e, "hexpire", x.changed, 1)
 	}
 }
 
@@ -228,8 +228,8 @@ func appendFields(args [][]byte, n int) [][]byte {
 }
 
 // fieldsDeleted tells that fields of a hash have gone, and with the last one the key.
-func fieldsDeleted(c *command.Ctx, e *engine.Entry) {
-	c.G.Changed(e, engine.EventHash, "hdel")
+func fieldsDeleted(c *command.Ctx, e *engine.Entry, fields [][]byte) {
+	c.G.ChangedFields(e, "hdel", fields, 1)
 	if e.Hash().Len() == 0 {
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}
@@ -329,7 +329,7 @@ func cmdHpersist(c *command.Ctx) {
 		return
 	}
 	h := e.Hash()
-	changed := false
+	var changed [][]byte
 	c.W.Array(len(fields))
 	for _, field := range fields {
 		switch at, ok := h.Deadline(field); {
@@ -339,12 +339,12 @@ func cmdHpersist(c *command.Ctx) {
 			c.W.Int(fieldPersistent)
 		default:
 			h.SetDeadline(field, 0)
-			changed = true
+			changed = append(changed, field)
 			c.W.Int(fieldChanged)
 		}
 	}
-	if changed {
-		c.G.Changed(e, engine.EventHash, "hpersist")
+	if len(changed) > 0 {
+		c.G.ChangedFields(e, "hpersist", changed, 1)
 	}
 }
 
@@ -371,7 +371,7 @@ func cmdHgetdel(c *command.Ctx) {
 	}
 	if len(deleted) > 2 {
 		c.Journal(deleted...)
-		fieldsDeleted(c, e)
+		fieldsDeleted(c, e, deleted[2:])
 	}
 }
 
@@ -423,7 +423,7 @@ func cmdHgetex(c *command.Ctx) {
 	if !persist {
 		done.tell(c, e, at)
 	} else if len(done.changed) > 0 {
-		c.G.Changed(e, engine.EventHash, "hpersist")
+		c.G.ChangedFields(e, "hpersist", done.changed, 1)
 		args := appendFields([][]byte{hpersistWord, c.Args[1]}, len(done.changed))
 		c.Journal(append(args, done.changed...)...)
 	}
@@ -528,7 +528,7 @@ func cmdHsetex(c *command.Ctx) {
 			h.Set(x.pairs[i], x.pairs[i+1], lim)
 		}
 	}
-	c.G.Changed(e, engine.EventHash, "hset")
+	c.G.ChangedFields(e, "hset", x.pairs, 2)
 	if x.expire {
 		c.Journal(append([][]byte{hsetWord, c.Args[1]}, x.pairs...)...)
 		var done expired

@@ -111,15 +111,20 @@ func cmdHdel(c *command.Ctx) {
 		return
 	}
 	removed := 0
+	var gone [][]byte // for those who want to know
 	if e != nil {
+		wanted := c.G.WantsFields()
 		for _, field := range c.Args[2:] {
 			if e.Hash().Delete(field) {
 				removed++
+				if wanted {
+					gone = append(gone, field)
+				}
 			}
 		}
 	}
 	if removed > 0 {
-		fieldsDeleted(c, e)
+		fieldsDeleted(c, e, gone)
 	}
 	c.W.Int(int64(removed))
 }
@@ -189,7 +194,7 @@ func cmdHincrby(c *command.Ctx) {
 	var scratch [20]byte
 	e = hashToChange(c, e)
 	e.Hash().Update(field, strconv.AppendInt(scratch[:0], n, 10), c.Host.HashLimits())
-	c.G.Changed(e, engine.EventHash, "hincrby")
+	c.G.ChangedFields(e, "hincrby", c.Args[2:3], 1)
 	c.W.Int(n)
 }
 
@@ -225,7 +230,7 @@ func cmdHincrbyfloat(c *command.Ctx) {
 	text := command.AppendLongDouble(nil, sum)
 	e = hashToChange(c, e)
 	e.Hash().Update(field, text, c.Host.HashLimits())
-	c.G.Changed(e, engine.EventHash, "hincrbyfloat")
+	c.G.ChangedFields(e, "hincrbyfloat", c.Args[2:3], 1)
 	journalFields(c, e.Hash(), [][]byte{field, text})
 	c.W.Bulk(text)
 }
@@ -282,7 +287,7 @@ func hset(c *command.Ctx) (created int, ok bool) {
 			created++
 		}
 	}
-	c.G.Changed(e, engine.EventHash, "hset")
+	c.G.ChangedFields(e, "hset", c.Args[2:], 2)
 	return created, true
 }
 
@@ -388,7 +393,7 @@ func cmdHsetnx(c *command.Ctx) {
 	}
 	e = hashToChange(c, e)
 	e.Hash().Set(c.Args[2], c.Args[3], c.Host.HashLimits())
-	c.G.Changed(e, engine.EventHash, "hset")
+	c.G.ChangedFields(e, "hset", c.Args[2:3], 1)
 	c.W.Int(1)
 }
 

@@ -180,12 +180,16 @@ func pending(_ []string, a, b value) bool {
 	return true
 }
 
-// streamInfo compares XINFO without the sizes of the radix tree, without the fields that came with Redis 7.2, and
-// with times masked.
+// streamInfo compares XINFO without the sizes of the radix tree, without the fields that came with Redis 7.2 and later,
+// and with times masked.
 func streamInfo(_ []string, a, b value) bool { return maskInfo(a).Equal(maskInfo(b)) }
 
 // firstTimestamp is well below the present in milliseconds and above every count.
 const firstTimestamp = 1_000_000_000_000
+
+// laterInfo are the fields of XINFO that came after Redis 7.0.
+var laterInfo = []string{"inactive", "active-time", "idmp-duration", "idmp-maxsize", "pids-tracked", "iids-tracked",
+	"iids-added", "iids-duplicates", "nacked-count"}
 
 func maskInfo(v value) value {
 	if v.Kind == transcript.Integer {
@@ -194,7 +198,7 @@ func maskInfo(v value) value {
 		}
 	}
 	for i := len(v.Elems) - 2; i > 0; i-- {
-		if name := v.Elems[i].Text; name == "inactive" || name == "active-time" {
+		if slices.Contains(laterInfo, v.Elems[i].Text) {
 			v.Elems = slices.Delete(slices.Clone(v.Elems), i, i+2)
 		}
 	}
@@ -268,6 +272,7 @@ func init() {
 		{"ZRANK and ZREVRANK take WITHSCORE, as since Redis 7.2", withScore},
 		{"timeouts that end at no time are out of range, as since Redis 7.2", noTimeout},
 		{"BITCOUNT and BITPOS check their arguments although the key is missing, as since Redis 7.4", checkedWithoutKey},
+		{"SCAN takes no negative cursor, as in Redis 8.2", negativeCursor},
 		{"GETRANGE of a range that ends before it begins is empty", emptyRange},
 		{"LREM and LPOS refuse the smallest integer, as since Redis 7.2", noOpposite},
 		{"groups have other lags and more consumers, as since Redis 7.2 and 7.4", ofStreams},
@@ -307,6 +312,12 @@ func noTimeout(_ []string, _, b value) bool {
 func checkedWithoutKey(args []string, a, b value) bool {
 	name := strings.ToUpper(args[0])
 	return (name == "BITCOUNT" || name == "BITPOS") && a.Kind == transcript.Integer && b.Kind == transcript.Error
+}
+
+// negativeCursor accepts that a cursor does not count back from the end.
+func negativeCursor(args []string, _, b value) bool {
+	return strings.HasSuffix(strings.ToUpper(args[0]), "SCAN") && b.Kind == transcript.Error &&
+		b.Text == "ERR invalid cursor" && slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-") })
 }
 
 // emptyRange accepts that a range is empty whose end is before the string and whose start is not.
