@@ -3,7 +3,9 @@
 package clients
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
@@ -39,6 +41,7 @@ type Info struct {
 	Closing, Killed               bool
 	NoEvict, NoTouch              bool
 	ReadOnly, Follower            bool
+	Capable                       bool // it has declared that it follows redirections
 }
 
 // Subscriptions counts those of all kinds.
@@ -95,28 +98,103 @@ func (d *Info) Type() Type {
 
 // Filter chooses clients.
 type Filter struct {
-	ID          int64 // 0 = whatever
+	// With is what clients must have, all of it, and Without what they must not have, none of it.
+	With, Without Criteria
+	Except        int64 // the client with this number is spared; 0 = none
+	MaxAge        int64 // seconds for which they are connected at least; 0 = whatever
+	Idle          int64 // seconds since their last command at least; 0 = whatever
+	First         bool  // no more than one
+}
+
+// Criteria are properties of clients. Those that are nil, empty or 0 are not asked for.
+type Criteria struct {
+	IDs         []int64 // one of these
 	Type        Type
-	Addr, Local []byte       // nil = whatever
-	Account     *acl.Account // nil = whoever
-	Except      int64        // the client with this number is spared; 0 = none
-	MaxAge      int64        // seconds; 0 = whatever
-	First       bool         // no more than one
+	Addr, Local []byte // the ends of the connection
+	IP          []byte // the address of the client without the port
+	Account     *acl.Account
+	Name        []byte
+	Library     []byte
+	Version     []byte // of the library
+	Flags       string // all of these letters
+	Capa        string // all of these capabilities
+	DB          *int
 }
 
 // Matches reports whether a client is meant. now is in ms since 1970.
 func (f *Filter) Matches(d *Info, now int64) bool {
 	switch {
 	case f.Except != 0 && d.ID == f.Except,
-		f.ID != 0 && d.ID != f.ID,
-		f.Type != Any && d.Type() != f.Type,
-		f.Addr != nil && d.Addr != string(f.Addr),
-		f.Local != nil && d.Local != string(f.Local),
-		f.Account != nil && d.Account != f.Account,
-		f.MaxAge != 0 && (now-d.Started)/1000 < f.MaxAge:
+		f.MaxAge != 0 && (now-d.Started)/1000 < f.MaxAge,
+		f.Idle != 0 && (now-d.LastActive)/1000 < f.Idle:
 		return false
 	}
-	return true
+	asked, met := f.With.count(d)
+	_, unwanted := f.Without.count(d)
+	return met == asked && unwanted == 0
+}
+
+// count returns how many criteria are asked for, and how many of these the client meets.
+func (k *Criteria) count(d *Info) (asked, met int) {
+	check := func(ask, meets bool) {
+		if ask {
+			asked++
+			if meets {
+				met++
+			}
+		}
+	}
+	text := func(want []byte, have string) { check(want != nil, string(want) == have) }
+	check(len(k.IDs) > 0, slices.Contains(k.IDs, d.ID))
+	check(k.Type != Any, k.Type == d.Type())
+	text(k.Addr, d.Addr)
+	text(k.Local, d.Local)
+	text(k.IP, d.IP())
+	check(k.Account != nil, k.Account == d.Account)
+	text(k.Name, d.Name)
+	text(k.Library, d.Library)
+	text(k.Version, d.LibraryVersion)
+	check(k.Flags != "", containsAll(d.letters(), k.Flags))
+	check(k.Capa != "", containsAll(d.capabilities(), k.Capa))
+	check(k.DB != nil, k.DB != nil && *k.DB == d.DB)
+	return asked, met
+}
+
+// containsAll reports whether all letters are in s.
+func containsAll(s, letters string) bool {
+	return !strings.ContainsFunc(letters, func(r rune) bool { return !strings.ContainsRune(s, r) })
+}
+
+// The letters that CLIENT LIST knows: flags of clients, some of which none has here, and capabilities.
+const (
+	flagLetters       = "AbBcdeiIMNOPrRStTuUx"
+	capabilityLetters = "r"
+)
+
+// ValidFlags and ValidCapabilities report whether all letters are flags of clients, or capabilities, and that there
+// are any.
+func ValidFlags(letters string) bool { return letters != "" && containsAll(flagLetters, letters) }
+
+// ValidCapabilities is documented with ValidFlags.
+func ValidCapabilities(letters string) bool {
+	return letters != "" && containsAll(capabilityLetters, letters)
+}
+
+// IP is the client's address without the port; a path for a Unix socket.
+func (d *Info) IP() string {
+	host := d.Addr
+	if i := strings.LastIndexByte(host, ':'); i >= 0 {
+		host = host[:i]
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// capabilities returns a letter for each that the client has declared.
+func (d *Info) capabilities() string {
+	if d.Capable {
+		return "r"
+	}
+	return ""
 }
 
 // AppendLine appends a line on the client without its end, as CLIENT LIST shows it. now is in ms since 1970.
@@ -172,6 +250,7 @@ func (d *Info) AppendLine(dst []byte, now int64) []byte {
 	number("watch", int64(d.Watched))
 	text("lib-name", d.Library)
 	text("lib-ver", d.LibraryVersion)
+	text("capa", d.capabilities())
 	return dst
 }
 

@@ -8,8 +8,10 @@ type Options struct {
 	Library, LibraryVersion string
 	// NoEvict keeps the client when clients are disconnected to save memory.
 	NoEvict bool
-	// ReadOnly says that the client has sent READONLY, which only clusters know.
+	// ReadOnly says that the client has sent READONLY, which clusters know, and replicas from clients with Redirect.
 	ReadOnly bool
+	// Redirect says that the client wants to be told of the master where it uses keys of a replica.
+	Redirect bool
 	// Replies says which commands are answered.
 	Replies Replies
 }

@@ -20,6 +20,12 @@ type argumentNote struct {
 	since, deprecated string
 }
 
+// newerFilters are the notes of what CLIENT LIST and CLIENT KILL have of Valkey 9.
+const newerFilters = "name @9.0.0; idle @9.0.0; flags @9.0.0; lib-name @9.0.0; lib-ver @9.0.0; db @9.0.0; capa @9.0.0; ip " +
+	"@9.0.0; not-client-id @9.0.0; normal_* @9.0.0; not-username @9.0.0; not-ip:port @9.0.0; not-laddr " +
+	"@9.0.0; not-name @9.0.0; not-flags @9.0.0; not-lib-name @9.0.0; not-lib-ver @9.0.0; not-db @9.0.0; " +
+	"not-capa @9.0.0; not-ip @9.0.0"
+
 // argumentNotes are the notes of each command, in the order of the arguments: a note is for the first argument that
 // its pattern fits, counted from the outside inward and from left to right, and for no other. A note is a pattern,
 // and then a name, :kind, #key spec, @since, !deprecated, as far as they are there.
@@ -39,8 +45,9 @@ var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
 		{"before_after where", "linsert"},
 		{"yes_no mode", "client|caching"},
 		{"ip:port_* filter; ip:port !2.8.12; client-id_* new-format; client-id @2.8.12; normal_* normal_master_slave_pubsub @2.8.12; " +
-			"master @3.2.0; replica @5.0.0; ip:port; ip:port @6.2.0; yes_no yes/no; maxage @7.4.0", "client|kill"},
-		{"normal_* @5.0.0; client-id @6.2.0", "client|list"},
+			"master @3.2.0; replica @5.0.0; ip:port; ip:port @6.2.0; yes_no yes/no; maxage @7.4.0; " + newerFilters, "client|kill"},
+		{"normal_* @5.0.0; client-id @6.2.0; username @8.1.0; ip:port @8.1.0; laddr @8.1.0; yes_no @8.1.0; maxage @8.1.0; " +
+			newerFilters, "client|list"},
 		{"on_off enabled", "client|no-evict client|no-touch"},
 		{"write_all mode @6.2.0", "client|pause"},
 		{"on_off status", "client|tracking"},
@@ -48,6 +55,7 @@ var argumentNotes = sync.OnceValue(func() map[string][]argumentNote {
 		{"cluster_bus_port @4.0.0", "cluster|meet"},
 		{"node-id_* subcommand", "cluster|setslot"},
 		{"module-name_* filterby", "command|list"},
+		{"host_port_force target", "failover"},
 		{"nx_* condition @7.0.0", "expire expireat pexpire pexpireat"},
 		{"nx_* condition", "hexpire hexpireat hpexpire hpexpireat"},
 		{"async_sync async; async @4.0.0; sync @6.2.0", "flushall flushdb"},

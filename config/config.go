@@ -127,6 +127,13 @@ type Settings struct {
 	// SlowlogLogSlowerThan is the duration in µs from which on a command is logged as slow; negative is never.
 	SlowlogLogSlowerThan int
 	SlowlogMaxLen        int
+	// SlowlogEntryMaxArgc and SlowlogEntryMaxStringLen are how many arguments of a logged command are kept, and how many
+	// bytes of each.
+	SlowlogEntryMaxArgc, SlowlogEntryMaxStringLen int
+	// CommandlogRequestLargerThan and CommandlogReplyLargerThan are the bytes from which on a request, or a reply, is
+	// logged as large; negative is never.
+	CommandlogRequestLargerThan, CommandlogReplyLargerThan   int
+	CommandlogLargeRequestMaxLen, CommandlogLargeReplyMaxLen int
 	// LatencyMonitorThreshold is the duration in ms from which on the latency monitor takes note of an event; 0 is never.
 	LatencyMonitorThreshold int
 	LatencyTracking         bool

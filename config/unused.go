@@ -82,7 +82,6 @@ var unusedRows = []unused{
 	{"locale-collate", "", anything, unusedLater},
 	{"hide-user-data-from-log", "no", bit, unusedLater},
 	{"key-memory-histograms", "no", bit, unusedQuiet},
-	{"slowlog-entry-max-argc", "32", whole(2, maxInt32), unusedQuiet},
 	{"hash-seed", "", anything, unusedStart | unusedQuiet},
 	{"enable-debug-assert", "no", bit, unusedStart | unusedHidden | unusedQuiet},
 	{"debug-context", "", anything, unusedStart | unusedHidden | unusedQuiet},
@@ -93,10 +92,6 @@ var unusedRows = []unused{
 	{"lua-enable-insecure-api", "no", bit, unusedStart | unusedQuiet},
 	{"log-format", "legacy", oneOf("legacy", "logfmt"), unusedQuiet},
 	{"log-timestamp-format", "legacy", oneOf("legacy", "iso8601", "milliseconds"), unusedQuiet},
-	{"commandlog-request-larger-than", "1048576", whole(-1, maxInt64), unusedQuiet},
-	{"commandlog-reply-larger-than", "1048576", whole(-1, maxInt64), unusedQuiet},
-	{"commandlog-large-request-max-len", "128", whole(0, maxInt64), unusedQuiet},
-	{"commandlog-large-reply-max-len", "128", whole(0, maxInt64), unusedQuiet},
 
 	// Connections.
 	{"io-threads-do-reads", "no", bit, unusedStart},

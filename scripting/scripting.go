@@ -72,8 +72,10 @@ type Script struct {
 	// Declared says that the source has a shebang line.
 	Declared bool
 
+	// Source is what was compiled.
+	Source string
+
 	code *chunk
-	size int // of the source, in bytes
 }
 
 // Flags are promises and wishes of a script, given in its shebang line.
@@ -156,7 +158,7 @@ func (e *Engine) SourceBytes() int {
 	defer e.mu.Unlock()
 	n := 0
 	for _, s := range e.scripts {
-		n += s.size
+		n += len(s.Source)
 	}
 	return n
 }
@@ -206,7 +208,7 @@ const scriptName = "user_script"
 
 // compileScript makes a script of its source.
 func compileScript(sha, source string) (*Script, error) {
-	script := &Script{SHA: sha, size: len(source)}
+	script := &Script{SHA: sha, Source: source}
 	body := source
 	if strings.HasPrefix(source, "#!") {
 		line, _, ok := strings.Cut(source, "\n")

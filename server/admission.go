@@ -2,6 +2,8 @@ package server
 
 import (
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 
 	"github.com/atomredis/atomredis/cluster"
@@ -160,7 +162,21 @@ func (s *Session) refuseInState(from command.Origin, cmd *command.Command) comma
 	case cmd.Flags&(command.Write|command.AllKeys) == 0 || s.ctx.Origin.In(command.Accepted) || s.guard.Logged():
 		return ""
 	}
+	if e := s.redirection(cmd); e != "" {
+		return e
+	}
 	return s.srv.restriction(cmd, writes)
+}
+
+// redirection returns the error that names the master, for a command on the data of a replica by a client that has
+// said that it follows such errors. READONLY lets it read here.
+func (s *Session) redirection(cmd *command.Command) command.Error {
+	l := s.srv.replica.link()
+	if l == nil || !s.options.Redirect || cmd.Flags&(command.ReadOnly|command.Write) == 0 ||
+		s.options.ReadOnly && cmd.Flags&command.Write == 0 {
+		return ""
+	}
+	return command.Error("REDIRECT " + net.JoinHostPort(l.host, strconv.Itoa(l.port)))
 }
 
 // refuseSlots returns the error for a command whose keys are of different slots. In a script those of all commands

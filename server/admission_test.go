@@ -61,6 +61,10 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 		b.replica.current.Store(&masterLink{})
 		b.restrict()
 	}
+	redirect := func(b *harness, s *Session) {
+		follow(b, s)
+		s.options.Redirect = true
+	}
 	for _, rule := range []struct {
 		name     string
 		line     string
@@ -153,6 +157,12 @@ func TestEachRuleHoldsForItsOrigins(t *testing.T) {
 		}},
 		{name: "monitoring", line: "SET k v", prepare: func(_ *harness, s *Session) { s.monitor = true },
 			want: answers{"client": "ERR Replica can't interact with the keyspace"}},
+		{name: "REDIRECT", line: "SET k v", prepare: redirect,
+			want: answers{"client": "REDIRECT :0", "script custom": string(command.ErrReadOnly)}},
+		{name: "REDIRECT of a reader", line: "GET k", prepare: redirect,
+			want: changesNothingIn("GET").and(answers{"client": "REDIRECT :0"})},
+		{name: "REDIRECT after READONLY", line: "GET k", want: changesNothingIn("GET"),
+			prepare: func(b *harness, s *Session) { redirect(b, s); s.options.ReadOnly = true }},
 		{name: "READONLY", line: "SET k v", prepare: follow, want: answers{"client script custom": string(command.ErrReadOnly)}},
 		{name: "READONLY, of a master's script", line: "SET k v",
 			prepare: func(b *harness, s *Session) { follow(b, s); s.ctx.Origin = command.FromMaster },

@@ -13,7 +13,7 @@ import (
 // command must be tried again later because clients are paused; nothing has happened then.
 func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	srv := s.srv
-	mark := len(s.out.Buf)
+	mark, before := len(s.out.Buf), s.out.Len()
 	skip := s.options.Replies.Begin()
 
 	switch e := s.admit(s.ctx.Origin, cmd, container, args); {
@@ -32,6 +32,9 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	}
 	if !s.sharesGuard() {
 		s.endGuard()
+	}
+	if reply := s.out.Len() - before; int64(max(reply, s.executing)) >= srv.timing.large.Load() {
+		s.logLarge(cmd, args, s.executing, reply)
 	}
 
 	if skip && s.options.Replies != clients.ReplyOn {
@@ -139,8 +142,11 @@ func (s *Session) run(c *command.Ctx) {
 	counted := !c.Origin.In(fromFiles)
 	var start int64
 	var alone bool
+	var size int // of the replies before
 	if counted {
-		start, alone = s.begin(c)
+		if start, alone = s.begin(c); alone {
+			size = c.W.Len()
+		}
 	}
 	c.Journalled = false
 	defer func() {
@@ -167,7 +173,7 @@ func (s *Session) run(c *command.Ctx) {
 		s.srv.stats.errors.Count(c.W.Buf[mark+1:])
 	}
 	if alone {
-		s.end(c, start)
+		s.end(c, start, c.W.Len()-size)
 	}
 }
 

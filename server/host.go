@@ -105,8 +105,20 @@ func (srv *Server) Users() *acl.Users { return srv.users }
 // Config returns the configuration.
 func (srv *Server) Config() *config.Config { return srv.config }
 
-// Slowlog returns the log of slow commands.
-func (srv *Server) Slowlog() *stats.Slowlog { return &srv.slowlog }
+// CommandLog returns a log of commands.
+func (srv *Server) CommandLog(kind stats.LogKind) *stats.CommandLog { return &srv.commandLogs[kind] }
+
+// ProcessorTime returns how many seconds of the processor the process has used.
+func (srv *Server) ProcessorTime() (system, user float64) {
+	system, user, _ = cpuSeconds()
+	return system, user
+}
+
+// HotKeys is what HOTKEYS keeps.
+func (srv *Server) HotKeys() *servercommands.HotKeys { return &srv.hotKeys }
+
+// MeasureKeys begins to measure the use of keys; nil ends it.
+func (srv *Server) MeasureKeys(hot *stats.HotKeys) { srv.timing.measure(hot) }
 
 // Latency returns the latency monitor.
 func (srv *Server) Latency() *stats.Latency { return &srv.latency }

@@ -81,8 +81,9 @@ type Server struct {
 	commandStats stats.Commands
 	timing       timing
 	leastLimit   atomic.Int64 // OutputLimits.leastHard
-	slowlog      stats.Slowlog
+	commandLogs  [stats.LogKinds]stats.CommandLog
 	latency      stats.Latency
+	hotKeys      servercommands.HotKeys
 	stats        serverStats
 
 	loops      transport.Loops          // for listeners that are sockets; nil if there are none

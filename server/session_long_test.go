@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/atomredis/atomredis/stats"
 )
 
 // longValue returns a value of n bytes that differs from others.
@@ -131,7 +133,7 @@ func TestLongArgumentsThatAreKept(t *testing.T) {
 		for i, b := range all {
 			seen[i] = append(seen[i], b.feed(monitors[i]), b.feed(others[i], request("LRANGE", "list", "0", "-1")),
 				b.feed(others[i], request("MGET", "a", "b")))
-			for _, e := range b.slowlog.Latest(1000) {
+			for _, e := range b.commandLogs[stats.SlowCommands].Latest(1000) {
 				seen[i] = append(seen[i], strings.Join(e.Args, " "))
 			}
 			require.Empty(t, sessions[i].owned.kept)
@@ -179,7 +181,7 @@ func TestKeptArgumentsStayUntilTheyAreLogged(t *testing.T) {
 		other.Input(request("SETRANGE", "k", "0", "patch"), b.ks.Now())
 	}
 	wg.Wait()
-	for _, e := range b.slowlog.Latest(1000) {
+	for _, e := range b.commandLogs[stats.SlowCommands].Latest(1000) {
 		if e.Args[0] == "SET" {
 			require.True(t, strings.HasPrefix(e.Args[2], "vvvvv"), e.Args[2])
 		}

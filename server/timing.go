@@ -2,13 +2,16 @@ package server
 
 import (
 	"math"
+	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/journal"
+	"github.com/atomredis/atomredis/stats"
 )
 
 // How long commands take. Reading the clock costs as much as a tenth of a short command, so that runs of equal
@@ -23,6 +26,9 @@ type timing struct {
 	limit    atomic.Int64 // in ns: who takes as long is slow; math.MaxInt64 if nobody is interested
 	exact    atomic.Bool  // all commands are measured one by one
 	tracking atomic.Bool  // latency-tracking
+	// large is the least number of bytes from which on a request or a reply is logged as large.
+	large atomic.Int64
+	hot   atomic.Pointer[stats.HotKeys] // what HOTKEYS measures; nil if nothing is
 }
 
 const (
@@ -42,9 +48,31 @@ func (t *timing) set(set *config.Settings) {
 		limit = min(limit, min(int64(n), math.MaxInt64/int64(time.Millisecond))*int64(time.Millisecond))
 	}
 	t.limit.Store(limit)
-	t.exact.Store(limit < exactBelow)
+	t.setExact()
 	t.tracking.Store(set.LatencyTracking)
+	large := int64(math.MaxInt64)
+	if n := set.CommandlogRequestLargerThan; n >= 0 && set.CommandlogLargeRequestMaxLen > 0 {
+		large = int64(n)
+	}
+	if n := set.CommandlogReplyLargerThan; n >= 0 && set.CommandlogLargeReplyMaxLen > 0 {
+		large = min(large, int64(n))
+	}
+	t.large.Store(large)
 }
+
+// measure begins to measure the use of keys, or ends it if hot is nil.
+func (t *timing) measure(hot *stats.HotKeys) {
+	t.hot.Store(hot)
+	t.setExact()
+}
+
+// measured ends a measurement whose time is up, unless another one has begun.
+func (t *timing) measured(hot *stats.HotKeys) {
+	t.hot.CompareAndSwap(hot, nil)
+	t.setExact()
+}
+
+func (t *timing) setExact() { t.exact.Store(t.hot.Load() != nil || t.limit.Load() < exactBelow) }
 
 // tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
 // counters are changed once for several of them.
@@ -79,10 +107,11 @@ func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
 	return 0, false
 }
 
-// end counts a call that was measured alone.
-func (s *Session) end(c *command.Ctx, start int64) {
+// end counts a call that was measured alone. Its reply has so many bytes.
+func (s *Session) end(c *command.Ctx, start int64, reply int) {
 	s.flushTally() // of the commands that it has called
 	took := s.tally.start - start
+	s.heat(c, took, reply)
 	s.srv.commandStats.Of(c.Cmd).Count(1, took)
 	if b := s.blocked; b != nil && b.ctx.Cmd == c.Cmd && !c.NoBlock {
 		b.took = took // it is not over: endBlock examines it
@@ -123,13 +152,64 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 		s.suspicious = suspicion
 	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
 		cmd.Flags&command.SkipSlowlog == 0 && args != nil {
-		s.srv.slowlog.Add(s.srv.ks.Now(), s.peer.Addr, s.options.Name, cmd, args, took, set.SlowlogMaxLen)
+		s.log(stats.SlowCommands, cmd, args, took/int64(time.Microsecond), set.SlowlogMaxLen)
 	}
 	event := "command"
 	if cmd.Flags&command.Fast != 0 {
 		event = "fast-command"
 	}
 	s.srv.latency.Add(event, s.now, took, set.LatencyMonitorThreshold)
+}
+
+// log puts a command into a log, which keeps so many entries.
+func (s *Session) log(kind stats.LogKind, cmd *command.Command, args [][]byte, value int64, entries int) {
+	set := s.srv.config.Get()
+	s.srv.commandLogs[kind].Add(s.srv.ks.Now(), s.peer.Addr, s.options.Name, cmd, args, value,
+		stats.LogLimits{Entries: entries, Args: set.SlowlogEntryMaxArgc, Bytes: set.SlowlogEntryMaxStringLen})
+}
+
+// logLarge logs a command of the client if its request or its reply has as many bytes as the settings say.
+func (s *Session) logLarge(cmd *command.Command, args [][]byte, request, reply int) {
+	if cmd == nil || cmd.Flags&command.SkipSlowlog != 0 {
+		return
+	}
+	set := s.srv.config.Get()
+	if n := set.CommandlogRequestLargerThan; n >= 0 && request >= n && set.CommandlogLargeRequestMaxLen > 0 {
+		s.log(stats.LargeRequests, cmd, args, int64(request), set.CommandlogLargeRequestMaxLen)
+	}
+	if n := set.CommandlogReplyLargerThan; n >= 0 && reply >= n && set.CommandlogLargeReplyMaxLen > 0 {
+		s.log(stats.LargeReplies, cmd, args, int64(reply), set.CommandlogLargeReplyMaxLen)
+	}
+}
+
+// heat counts what a call has cost for the keys that it used, while HOTKEYS measures that.
+func (s *Session) heat(c *command.Ctx, took int64, reply int) {
+	hot := s.srv.timing.hot.Load()
+	if hot == nil || !c.Origin.In(command.FromClient|command.FromQueue) {
+		return
+	}
+	var room [16][]byte
+	keys := room[:0]
+	c.Cmd.EachKey(c.Args, func(i int, _ *command.KeySpec) bool {
+		keys = append(keys, c.Args[i])
+		return true
+	})
+	slot := cluster.NoSlot
+	if len(keys) > 0 && hot.Options.Slots != nil {
+		slot = cluster.SlotOf(keys[0])
+	}
+	if !hot.Use(s.srv.ks.Now(), slot, keys, took/int64(time.Microsecond), int64(requestSize(c.Args)+reply)) {
+		s.srv.timing.measured(hot)
+	}
+}
+
+// requestSize returns how many bytes the arguments have as a request.
+func requestSize(args [][]byte) int {
+	n := len("*\r\n") + len(strconv.Itoa(len(args)))
+	for _, a := range args {
+		n += len("$\r\n\r\n") + len(strconv.Itoa(len(a))) + len(a)
+	}
+	return n
 }
 
 // What holds clients up beside commands, in the words of Redis where it has some. Evictions are timed in makeRoom.

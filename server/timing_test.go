@@ -10,6 +10,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/journal"
+	"github.com/atomredis/atomredis/stats"
 	"github.com/atomredis/atomredis/transport"
 )
 
@@ -30,12 +31,12 @@ func TestSlowCommandsAreLoggedWhateverTheyAre(t *testing.T) {
 	c.do("SET a b")
 	c.do("EVAL return(redis.call('GET','a')) 0")
 	c.do("PING")
-	entries := srv.slowlog.Latest(10)
+	entries := srv.commandLogs[stats.SlowCommands].Latest(10)
 	require.Len(t, entries, 3)
 	require.Equal(t, []string{"PING"}, entries[0].Args)
 	require.Equal(t, []string{"EVAL", "return(redis.call('GET','a'))", "0"}, entries[1].Args)
 	require.Equal(t, []string{"GET", "a"}, entries[2].Args)
-	require.Less(t, entries[1].Took, time.Hour)
+	require.Less(t, entries[1].Value, time.Hour.Microseconds())
 }
 
 // TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow has a run of commands take as long as a slow one: the next ones
@@ -47,13 +48,13 @@ func TestRunsOfShortCommandsAreSuspectedIfTheyAreSlow(t *testing.T) {
 	get := srv.table.ByName["get"]
 	args := [][]byte{[]byte("GET"), []byte("k")}
 	s.examine(get, args, 16, int64(20*time.Millisecond))
-	require.Zero(t, srv.slowlog.Len(), "nobody knows which one it was")
+	require.Zero(t, srv.commandLogs[stats.SlowCommands].Len(), "nobody knows which one it was")
 	held, _ := srv.latency.Series("fast-command")
 	require.Equal(t, int64(20), held.Max)
 	s.flushTally()
 	require.True(t, s.exact)
 	s.examine(get, args, 1, int64(20*time.Millisecond))
-	require.Equal(t, 1, srv.slowlog.Len())
+	require.Equal(t, 1, srv.commandLogs[stats.SlowCommands].Len())
 	s.suspicious = 0
 	s.flushTally()
 	require.False(t, s.exact)

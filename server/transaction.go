@@ -267,7 +267,11 @@ func (s *Session) Exec(c *command.Ctx) {
 			continue
 		}
 		c.Cmd, c.Args, c.DB = q.cmd, q.args, s.db
+		before := c.W.Len()
 		s.runQueued(c, q.long)
+		if reply := c.W.Len() - before; int64(reply) >= s.srv.timing.large.Load() {
+			s.logLarge(q.cmd, q.args, 0, reply) // its request was when it was queued
+		}
 		if s.tracking.On() {
 			s.rememberKeys(q.cmd, q.args)
 		}

@@ -129,11 +129,11 @@ var clusterCommands = []*command.Command{
 	{Name: "readonly", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
 		ACL:     command.CatConnection,
 		Summary: "Allows the connection to read from replicas", Complexity: "O(1)",
-		Stateful: true, Do: inCluster(readonly)},
+		Stateful: true, Do: readonly},
 	{Name: "readwrite", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast | command.Loading | command.Stale,
 		ACL:     command.CatConnection,
 		Summary: "Cancels READONLY", Complexity: "O(1)",
-		Stateful: true, Do: inCluster(readwrite)},
+		Stateful: true, Do: readwrite},
 }
 
 const (
@@ -161,12 +161,21 @@ func inCluster(do func(c *command.Ctx)) func(c *command.Ctx) {
 // asking has nothing to do: no slot is ever on its way from one node to another.
 func asking(c *command.Ctx) { c.W.OK() }
 
+// readonly and readwrite are for nodes of clusters, and for replicas whose client would be redirected otherwise.
 func readonly(c *command.Ctx) {
+	if nodeOf(c) == nil && !clientOf(c).Options().Redirect {
+		c.Err(errDisabled)
+		return
+	}
 	clientOf(c).Options().ReadOnly = true
 	c.W.OK()
 }
 
 func readwrite(c *command.Ctx) {
+	if nodeOf(c) == nil && !clientOf(c).Options().Redirect {
+		c.Err(errDisabled)
+		return
+	}
 	clientOf(c).Options().ReadOnly = false
 	c.W.OK()
 }

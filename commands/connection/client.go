@@ -2,11 +2,10 @@ package connection
 
 import (
 	"fmt"
-	"math"
+	"iter"
 
 	"github.com/atomredis/atomredis/clients"
 	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/resp"
 )
 
 func init() { command.Register(clientCommands) }
@@ -22,6 +21,11 @@ var clientCommands = []*command.Command{
 				Summary: "Tracks, or does not track, the keys of the next command",
 				Syntax:  "<YES | NO>", Complexity: "O(1)",
 				Stateful: true, Do: clientCaching},
+			{Name: "client|capa", Group: "connection", Since: "8.0.0", Arity: -3,
+				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
+				Summary: "Declares what the client is capable of", Syntax: "capability [capability ...]",
+				Complexity: "O(N), where N is the number of capabilities",
+				Stateful:   true, Do: clientCapa},
 			{Name: "client|getname", Group: "connection", Since: "2.6.9", Arity: 2,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Returns the connection's name", Complexity: "O(1)", Do: clientGetname},
@@ -41,14 +45,13 @@ var clientCommands = []*command.Command{
 				Summary: "Shows the connection's state", Complexity: "O(1)", Do: clientInfo},
 			{Name: "client|kill", Group: "connection", Since: "2.4.0", Arity: -3,
 				Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
-				Summary: "Disconnects clients",
-				Syntax: "<ip:port | [ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | USER username | ADDR ip:port | LADDR ip:port | SKIPME <YES | NO> | MAXAGE maxage] " +
-					"[[ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | USER username | ADDR ip:port | LADDR ip:port | SKIPME <YES | NO> | MAXAGE maxage] ...]>",
+				Summary:    "Disconnects clients",
+				Syntax:     killSyntax,
 				Complexity: "O(N), where N is the number of clients", Do: clientKill},
 			{Name: "client|list", Group: "connection", Since: "2.4.0", Arity: -2,
 				Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary:    "Lists connections with their state",
-				Syntax:     "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
+				Syntax:     listSyntax,
 				Complexity: "O(N), where N is the number of clients", Do: clientList},
 			{Name: "client|no-evict", Group: "connection", Since: "7.0.0", Arity: 3,
 				Flags: command.Admin | command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
@@ -134,6 +137,16 @@ func clientSetinfo(c *command.Ctx) {
 	c.W.OK()
 }
 
+// clientCapa leaves out what it does not know.
+func clientCapa(c *command.Ctx) {
+	for _, capability := range c.Args[2:] {
+		if command.EqualFold(capability, "redirect") {
+			clientOf(c).Options().Redirect = true
+		}
+	}
+	c.W.OK()
+}
+
 func clientID(c *command.Ctx) { c.W.Int(clientOf(c).ID()) }
 
 func clientNoEvict(c *command.Ctx) { onOff(c, &clientOf(c).Options().NoEvict) }
@@ -185,56 +198,45 @@ func clientInfo(c *command.Ctx) {
 }
 
 func clientList(c *command.Ctx) {
-	typ := clients.Any
-	switch {
-	case len(c.Args) == 2:
-	case len(c.Args) == 4 && command.EqualFold(c.Args[2], "type"):
-		var ok bool
-		if typ, ok = typeArg(c, c.Args[3]); !ok {
-			return
-		}
-	case len(c.Args) > 3 && command.EqualFold(c.Args[2], "id"):
-		listByID(c)
-		return
-	default:
-		c.Err(command.ErrSyntax)
+	f, ok := listFilter(c)
+	if !ok {
 		return
 	}
 	clientOf(c).Refresh(c.Cmd, c.Now())
 	var text []byte
-	for info := range hostOf(c).Clients(c.Now()) {
-		if typ == clients.Any || info.Type() == typ {
-			text = append(info.AppendLine(text, c.Now()), '\n')
-		}
+	for info := range chosen(c, &f) {
+		text = append(info.AppendLine(text, c.Now()), '\n')
 	}
 	c.W.Verbatim("txt", string(text))
 }
 
-// listByID is CLIENT LIST with the numbers of clients.
-func listByID(c *command.Ctx) {
-	var ids []int64
-	for _, arg := range c.Args[3:] {
-		id, ok := c.IntIn(arg, math.MinInt64, math.MaxInt64, "ERR Invalid client ID")
-		if !ok {
-			return
-		}
-		ids = append(ids, id)
-	}
-	clientOf(c).Refresh(c.Cmd, c.Now())
-	var text []byte
-	for _, id := range ids {
-		if info, ok := hostOf(c).ClientByID(id, c.Now()); ok {
-			text = append(info.AppendLine(text, c.Now()), '\n')
+// chosen returns the clients that the filter means. If it names their numbers they come in this order.
+func chosen(c *command.Ctx, f *clients.Filter) iter.Seq[*clients.Info] {
+	host, now := hostOf(c), c.Now()
+	all := host.Clients(now)
+	if len(f.With.IDs) > 0 {
+		all = func(yield func(*clients.Info) bool) {
+			for _, id := range f.With.IDs {
+				if info, ok := host.ClientByID(id, now); ok && !yield(&info) {
+					return
+				}
+			}
 		}
 	}
-	c.W.Verbatim("txt", string(text))
+	return func(yield func(*clients.Info) bool) {
+		for info := range all {
+			if f.Matches(info, now) && !yield(info) {
+				return
+			}
+		}
+	}
 }
 
 func clientKill(c *command.Ctx) {
-	f, ok := clients.Filter{Addr: c.Args[2], First: true}, true
+	f, ok := clients.Filter{With: clients.Criteria{Addr: c.Args[2]}, First: true}, true
 	old := len(c.Args) == 3
 	if !old {
-		if f, ok = readKillFilter(c); !ok {
+		if f, ok = killFilter(c); !ok {
 			return
 		}
 	}
@@ -248,60 +250,6 @@ func clientKill(c *command.Ctx) {
 	default:
 		c.W.OK()
 	}
-}
-
-// readKillFilter reads the options of CLIENT KILL; if there is something wrong with them an error is written and ok is
-// false.
-func readKillFilter(c *command.Ctx) (f clients.Filter, ok bool) {
-	f.Except = clientOf(c).ID()
-	for o := c.Options(2); o.Next(); {
-		if !o.More() {
-			c.Err(command.ErrSyntax)
-			return f, false
-		}
-		switch {
-		case o.Is("id"):
-			if f.ID, ok = c.IntIn(o.Arg(), 1, math.MaxInt64, "ERR client-id should be greater than 0"); !ok {
-				return f, false
-			}
-		case o.Is("type"):
-			if f.Type, ok = typeArg(c, o.Arg()); !ok {
-				return f, false
-			}
-		case o.Is("addr"):
-			f.Addr = o.Arg()
-		case o.Is("laddr"):
-			f.Local = o.Arg()
-		case o.Is("user"):
-			if f.Account = hostOf(c).Users().Get(o.Arg()); f.Account == nil {
-				c.Err(command.Error(fmt.Sprintf("ERR No such user '%s'", command.UntilNUL(o.Word()))))
-				return f, false
-			}
-		case o.Is("skipme"):
-			switch command.Lower(o.Arg()) {
-			case "yes":
-				f.Except = clientOf(c).ID()
-			case "no":
-				f.Except = 0
-			default:
-				c.Err(command.ErrSyntax)
-				return f, false
-			}
-		case o.Is("maxage"):
-			if f.MaxAge, ok = resp.ParseInt(o.Arg()); !ok {
-				c.Err("ERR maxage is not an integer or out of range")
-				return f, false
-			}
-			if f.MaxAge <= 0 {
-				c.Err("ERR maxage should be greater than 0")
-				return f, false
-			}
-		default:
-			c.Err(command.ErrSyntax)
-			return f, false
-		}
-	}
-	return f, true
 }
 
 func clientUnblock(c *command.Ctx) {
@@ -364,21 +312,28 @@ func clientHelp(c *command.Ctx) {
 	command.HelpReply(c,
 		"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"CACHING (YES|NO)", "    Track the keys of the next command (OPTIN mode), or do not (OPTOUT mode).",
+		"CAPA <capability> [<capability> ...]", "    Declare that this connection is capable of something: \"redirect\".",
 		"GETNAME", "    Tell the name of this connection.",
 		"GETREDIR", "    Tell which client gets the invalidation messages of this one.",
 		"ID", "    Tell the number of this connection.",
 		"INFO", "    Describe this connection.",
 		"KILL <ip:port>", "    Close the connection from that address.",
 		"KILL <option> <value> [<option> <value> [...]]", "    Close all connections to which all of the options apply:",
-		"    * ID <client-id>", "      The one of that number.",
+		"    * ID <client-id> [<client-id> ...]", "      Those of these numbers.",
 		"    * ADDR (<ip:port>|<unixsocket>:0)", "      Those from that address.",
 		"    * LADDR (<ip:port>|<unixsocket>:0)", "      Those to that address of the server.",
+		"    * IP <ip>", "      Those from that address, whatever the port.",
 		"    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)", "      Those of that type.",
 		"    * USER <username>", "      Those of that user.",
+		"    * NAME <name>, LIB-NAME <name>, LIB-VER <version>", "      Those with that name, of that library, or of that version of it.",
+		"    * DB <db>", "      Those that use that database.",
+		"    * FLAGS <letters>, CAPA <letters>", "      Those that have all of these flags, or capabilities.",
+		"    * NOT-<option> <value>", "      Those to which that option, one of the above, does not apply.",
 		"    * MAXAGE <seconds>", "      Those that are at least so old.",
+		"    * IDLE <seconds>", "      Those that have sent nothing for so long.",
 		"    * SKIPME (YES|NO)", "      Spare this connection (the default) or not.",
-		"LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <client-id> [<client-id> ...]]",
-		"    Describe connections, all or those of a type or number.",
+		"LIST [<option> <value> [<option> <value> [...]]]",
+		"    Describe connections, all or those to which all of the options of KILL apply; this one is not spared.",
 		"NO-EVICT (ON|OFF)", "    Protect this connection from being closed to save memory.",
 		"NO-TOUCH (ON|OFF)", "    Leave alone when keys were last accessed.",
 		"PAUSE <timeout> [WRITE|ALL]", "    Make all commands, or those that write, wait for <timeout> milliseconds.",

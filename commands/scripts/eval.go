@@ -63,6 +63,9 @@ var scriptCommands = []*command.Command{
 				ACL:     command.CatScripting,
 				Summary: "Adds a Lua script to the cache", Syntax: "script",
 				Complexity: "O(N), where N is the length of the script", Do: scriptLoad},
+			{Name: "script|show", Group: "scripting", Since: "8.0.0", Arity: 3, Flags: command.NoScript,
+				ACL:     command.CatScripting,
+				Summary: "Returns the source of a script in the cache", Syntax: "sha1", Complexity: "O(1)", Do: scriptShow},
 		}},
 }
 
@@ -232,6 +235,15 @@ func scriptExists(c *command.Ctx) {
 	}
 }
 
+func scriptShow(c *command.Ctx) {
+	script := scriptsOf(c).engine.Find(c.Args[2])
+	if script == nil {
+		c.Err(errNoScript)
+		return
+	}
+	c.W.BulkString(script.Source)
+}
+
 func scriptDebug(c *command.Ctx) {
 	switch mode := c.Args[2]; {
 	case command.EqualFold(mode, "no"):
@@ -287,6 +299,8 @@ func scriptHelp(c *command.Ctx) {
 		"    End the script that is running, unless it has written.",
 		"LOAD <script>",
 		"    Make a script known without running it.",
+		"SHOW <sha1>",
+		"    Show the source of a script that the server knows.",
 		"HELP",
 		"    Print this help.")
 }

@@ -14,7 +14,7 @@ type Host interface {
 	// The parts of the server.
 	Table() *command.Table
 	Config() *config.Config
-	Slowlog() *stats.Slowlog
+	CommandLog(kind stats.LogKind) *stats.CommandLog
 	Latency() *stats.Latency
 	CommandStats() *stats.Commands
 	// InfoSections returns the parts of INFO, in their order.
@@ -25,6 +25,12 @@ type Host interface {
 	Memory(now int64) Memory
 	// ClientCount returns how many clients are connected.
 	ClientCount() int64
+	// ProcessorTime returns how many seconds of the processor the process has used, 0 where the system does not tell.
+	ProcessorTime() (system, user float64)
+	// MeasureKeys begins to measure the use of keys; nil ends it.
+	MeasureKeys(hot *stats.HotKeys)
+	// HotKeys is where the commands keep what they measure.
+	HotKeys() *HotKeys
 	// Busy returns what clients are told while a script runs for too long; "" if none does.
 	Busy() command.Error
 	Saver
