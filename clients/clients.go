@@ -250,7 +250,9 @@ func (d *Info) AppendLine(dst []byte, now int64) []byte {
 	number("watch", int64(d.Watched))
 	text("lib-name", d.Library)
 	text("lib-ver", d.LibraryVersion)
-	text("capa", d.capabilities())
+	if capa := d.capabilities(); capa != "" { // which Redis does not have
+		text("capa", capa)
+	}
 	return dst
 }
 

@@ -162,8 +162,10 @@ func (s *Session) refuseInState(from command.Origin, cmd *command.Command) comma
 	case cmd.Flags&(command.Write|command.AllKeys) == 0 || s.ctx.Origin.In(command.Accepted) || s.guard.Logged():
 		return ""
 	}
-	if e := s.redirection(cmd); e != "" {
-		return e
+	if from.In(command.FromClient) {
+		if e := s.redirection(cmd); e != "" {
+			return e
+		}
 	}
 	return s.srv.restriction(cmd, writes)
 }
