@@ -30,6 +30,16 @@ type Call struct {
 	// Channels are those that the command publishes to or subscribes to; Patterns says that they are patterns.
 	Channels [][]byte
 	Patterns bool
+	// Databases are those that the command uses; AllDatabases says that it uses all.
+	Databases    []Database
+	AllDatabases bool
+}
+
+// Database is a database that a command uses.
+type Database struct {
+	Number int
+	// Name is the argument that names it, or the command that uses that of its client.
+	Name []byte
 }
 
 // Reason says what of a command is refused. Of several selectors that refuse a command, the greatest reason is told.
@@ -38,6 +48,7 @@ type Reason uint8
 // The reasons.
 const (
 	Allowed Reason = iota
+	DeniedDatabase
 	DeniedCommand
 	DeniedKey
 	DeniedAuth
@@ -47,10 +58,10 @@ const (
 
 // String returns the reason as ACL LOG shows it.
 func (r Reason) String() string {
-	return [...]string{"allowed", "command", "key", "auth", "channel"}[r]
+	return [...]string{"allowed", "database", "command", "key", "auth", "channel"}[r]
 }
 
-// Verdict is the decision on a call. Object is the key or the channel that is refused.
+// Verdict is the decision on a call. Object is the key, the channel or the name of the database that is refused.
 type Verdict struct {
 	Reason Reason
 	Object []byte
@@ -62,7 +73,7 @@ func (u *User) Check(c *Call) Verdict {
 	if u.unrestricted {
 		return Verdict{}
 	}
-	worst := Verdict{Reason: DeniedCommand}
+	var worst Verdict
 	for _, s := range u.selectors {
 		v := s.check(c)
 		if v.Reason == Allowed {
@@ -84,6 +95,16 @@ func (u *User) AllowsChannel(name []byte, pattern bool) bool {
 func (s *selector) check(c *Call) Verdict {
 	if !c.Always && !s.commands.has(c.Command) && !s.allowsFirstArg(c) {
 		return Verdict{Reason: DeniedCommand}
+	}
+	if !s.allDBs {
+		if c.AllDatabases {
+			return Verdict{DeniedDatabase, c.Args[0], 0}
+		}
+		for i, db := range c.Databases {
+			if _, ok := slices.BinarySearch(s.dbs, db.Number); !ok {
+				return Verdict{DeniedDatabase, db.Name, i}
+			}
+		}
 	}
 	if !s.allKeys {
 		for i := range c.Keys {
@@ -158,6 +179,8 @@ func (v Verdict) Refusal(from command.Origin, cmd *command.Command, user string)
 // why says what a refused command lacks, without the key or channel: others may see it.
 func (v Verdict) why(cmd *command.Command, user string) string {
 	switch v.Reason {
+	case DeniedDatabase:
+		return "No permissions to access database"
 	case DeniedKey:
 		return "No permissions to access a key"
 	case DeniedChannel:
@@ -169,6 +192,8 @@ func (v Verdict) why(cmd *command.Command, user string) string {
 // whyNow says the same of a command of a transaction.
 func (v Verdict) whyNow() string {
 	switch v.Reason {
+	case DeniedDatabase:
+		return "no permission to access the database"
 	case DeniedKey:
 		return "no permission to touch the specified keys"
 	case DeniedChannel:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // This file is what rules and decisions know of the command table.
@@ -48,8 +49,8 @@ func Categories(cmd *command.Command) uint32 {
 	return uint32(cmd.ACL)
 }
 
-// CheckCommand decides whether the user may execute a command.
-func (u *User) CheckCommand(cmd *command.Command, args [][]byte) Verdict {
+// CheckCommand decides whether the user may execute a command of a client that uses the database db.
+func (u *User) CheckCommand(cmd *command.Command, args [][]byte, db int) Verdict {
 	if u.unrestricted {
 		return Verdict{}
 	}
@@ -58,11 +59,25 @@ func (u *User) CheckCommand(cmd *command.Command, args [][]byte) Verdict {
 	if u.checksKeys {
 		describeKeys(cmd, &c, args)
 	}
+	if u.checksDBs {
+		describeDatabases(cmd, &c, args, db, u.databases)
+	}
 	return u.Check(&c)
 }
 
-// MayReadAll reports whether the user may execute a command although it reads keys that are not among its arguments.
-func (u *User) MayReadAll(cmd *command.Command, args [][]byte) bool {
+// MayRead reports whether the user may read the key of a database with the command.
+func (u *User) MayRead(cmd *command.Command, key []byte, db int) bool {
+	if u.unrestricted {
+		return true
+	}
+	name := []byte(cmd.Name)
+	return u.Check(&Call{Command: cmd.Index, Args: [][]byte{name}, Keys: []Key{{Name: key, Access: Read}},
+		Databases: []Database{{Number: db, Name: name}}}).Reason == Allowed
+}
+
+// MayReadAll reports whether the user may execute a command, of a client that uses the database db, although it reads
+// keys that are not among its arguments.
+func (u *User) MayReadAll(cmd *command.Command, args [][]byte, db int) bool {
 	if u.unrestricted {
 		return true
 	}
@@ -70,6 +85,7 @@ func (u *User) MayReadAll(cmd *command.Command, args [][]byte) bool {
 	describeCall(cmd, &c, args)
 	describeKeys(cmd, &c, args)
 	c.Unknown |= Read
+	describeDatabases(cmd, &c, args, db, u.databases)
 	return u.Check(&c).Reason == Allowed
 }
 
@@ -101,6 +117,37 @@ func describeKeys(cmd *command.Command, c *Call, args [][]byte) {
 		// commands with AllKeys tell names, as KEYS does, and not what is there
 		c.Unknown = keyAccess(cmd)
 	}
+}
+
+// describeDatabases describes the databases of a command of a client that uses db. Numbers of databases that there are
+// not make the command an error, whatever the user may do.
+func describeDatabases(cmd *command.Command, c *Call, args [][]byte, db, databases int) {
+	c.AllDatabases = cmd.AllDatabases
+	if usesOwnDatabase(cmd) {
+		c.Databases = append(c.Databases, Database{Number: db, Name: args[0]})
+	}
+	if cmd.Databases == nil {
+		return
+	}
+	for _, i := range cmd.Databases(args) {
+		if i >= len(args) {
+			continue
+		}
+		if n, ok := resp.ParseInt(args[i]); ok && n >= 0 && n < int64(databases) {
+			c.Databases = append(c.Databases, Database{Number: int(n), Name: args[i]})
+		}
+	}
+}
+
+// usesOwnDatabase reports whether the command uses keys of the database that its client has selected. What scripts do is
+// checked command by command.
+func usesOwnDatabase(cmd *command.Command) bool {
+	if cmd.ACL&command.CatScripting != 0 {
+		return false
+	}
+	const whole = command.WholeKeyspace | command.AllKeys | command.TouchesArbitraryKeys
+	return len(cmd.Keys) > 0 || cmd.DerivedKeys != nil ||
+		cmd.Databases == nil && cmd.Flags&(command.ReadOnly|command.Write) != 0 && cmd.Flags&whole != 0
 }
 
 // keyAccess is what the command may do with keys that no spec describes.

@@ -1,18 +1,25 @@
 package acl
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // This file has the description of users by rules, from which they can be made again.
 
-// Selector describes one set of permissions of a user, by rules for commands, keys and channels.
-type Selector struct{ Commands, Keys, Channels string }
+// Selector describes one set of permissions of a user, by rules for commands, keys, channels and databases.
+type Selector struct {
+	Commands, Keys, Channels, Databases string
+	// AllDatabases says that it may use all of them, as those of Redis may.
+	AllDatabases bool
+}
 
 // Selectors describes what a user may do, first of which what it may do itself and then its selectors.
 func (r Rules) Selectors(u *User) []Selector {
 	list := make([]Selector, len(u.selectors))
 	for i, s := range u.selectors {
 		list[i] = Selector{strings.Join(s.commandRules(), " "), strings.Join(s.keyRules(), " "),
-			strings.Join(s.channelRules(), " ")}
+			strings.Join(s.channelRules(), " "), s.databaseRule(), s.allDBs}
 	}
 	return list
 }
@@ -28,7 +35,15 @@ func (r Rules) Describe(u *User) string {
 		if !s.allChannels {
 			rules = append(rules, "resetchannels")
 		}
-		rules = append(append(rules, s.channelRules()...), s.commandRules()...)
+		rules = append(rules, s.channelRules()...)
+		switch {
+		case s.allDBs: // which is so until a rule says otherwise
+		case len(s.dbs) == 0:
+			rules = append(rules, "resetdbs")
+		default:
+			rules = append(rules, s.databaseRule())
+		}
+		rules = append(rules, s.commandRules()...)
 		if i == 0 {
 			words = append(words, rules...)
 			continue
@@ -68,6 +83,24 @@ func (s *selector) channelRules() (rules []string) {
 		rules = append(rules, "&"+p)
 	}
 	return rules
+}
+
+// databaseRule returns the rule for databases; "" if there are none.
+func (s *selector) databaseRule() string {
+	switch {
+	case s.allDBs:
+		return "alldbs"
+	case len(s.dbs) == 0:
+		return ""
+	}
+	rule := "db="
+	for i, db := range s.dbs {
+		if i > 0 {
+			rule += ","
+		}
+		rule += strconv.Itoa(db)
+	}
+	return rule
 }
 
 // commandRules returns the rules for the commands of a selector. They begin with all commands or with none, the

@@ -1,9 +1,11 @@
 package acl
 
 import (
+	"errors"
 	"maps"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +22,8 @@ type selector struct {
 	keys        []keyPattern // none if allKeys
 	allChannels bool
 	channels    []string // patterns; none if allChannels
+	allDBs      bool
+	dbs         []int // in ascending order; none if allDBs
 }
 
 // Access is what a command does with a key.
@@ -87,13 +91,13 @@ func (s *commandSet) complete() bool {
 
 func (s *commandSet) clone() commandSet { return commandSet{s.all, slices.Clone(s.except)} }
 
-func (r Rules) newSelector() *selector { return &selector{allChannels: r.AllChannels} }
+func (r Rules) newSelector() *selector { return &selector{allChannels: r.AllChannels, allDBs: true} }
 
 func (s *selector) clone() *selector {
 	c := *s
 	c.commands = s.commands.clone()
 	c.keys, c.channels = slices.Clone(s.keys), slices.Clone(s.channels)
-	c.rules = slices.Clone(s.rules)
+	c.rules, c.dbs = slices.Clone(s.rules), slices.Clone(s.dbs)
 	c.firstArgs = maps.Clone(s.firstArgs)
 	for i, args := range c.firstArgs {
 		c.firstArgs[i] = slices.Clone(args)
@@ -103,7 +107,7 @@ func (s *selector) clone() *selector {
 
 // allowsEverything reports whether nothing is refused.
 func (s *selector) allowsEverything() bool {
-	return s.commands.complete() && s.usesAllKeys() && s.allChannels
+	return s.commands.complete() && s.usesAllKeys() && s.allChannels && s.allDBs
 }
 
 // usesAllKeys reports whether everything is allowed with every key.
@@ -140,7 +144,7 @@ func (r Rules) category(name string) uint32 {
 	return 0
 }
 
-// applyTo applies a rule that is about commands, keys or channels.
+// applyTo applies a rule that is about commands, keys, channels or databases.
 func (r Rules) applyTo(s *selector, rule string) error {
 	switch lower(rule) {
 	case "allkeys", "~*":
@@ -155,6 +159,12 @@ func (r Rules) applyTo(s *selector, rule string) error {
 	case "resetchannels":
 		s.allChannels, s.channels = false, nil
 		return nil
+	case "alldbs":
+		s.allDBs, s.dbs = true, nil
+		return nil
+	case "resetdbs":
+		s.allDBs, s.dbs = false, nil
+		return nil
 	case "allcommands", "+@all":
 		s.commands, s.firstArgs, s.rules = commandSet{all: true}, nil, nil
 		return nil
@@ -163,6 +173,9 @@ func (r Rules) applyTo(s *selector, rule string) error {
 		return nil
 	case "":
 		return errSyntax // only in a selector, where quotes can make it
+	}
+	if list, ok := strings.CutPrefix(lower(rule), "db="); ok {
+		return r.setDatabases(s, list)
 	}
 	rest := rule[1:]
 	switch rule[0] {
@@ -294,5 +307,23 @@ func (s *selector) addChannels(pattern string) error {
 	case !slices.Contains(s.channels, pattern):
 		s.channels = append(s.channels, pattern)
 	}
+	return nil
+}
+
+// setDatabases allows the databases of a list, "0,2", and no others.
+func (r Rules) setDatabases(s *selector, list string) error {
+	var dbs []int
+	for _, word := range strings.Split(list, ",") {
+		n, err := strconv.ParseUint(word, 10, 63)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return errSyntax
+		}
+		if err != nil || n >= uint64(r.Databases) {
+			return errDatabase
+		}
+		dbs = append(dbs, int(n))
+	}
+	slices.Sort(dbs)
+	s.allDBs, s.dbs = false, slices.Compact(dbs)
 	return nil
 }

@@ -49,6 +49,8 @@ type Rules struct {
 	Commands Commands
 	// AllChannels says that users may use all channels until a rule says otherwise (acl-pubsub-default).
 	AllChannels bool
+	// Databases is how many databases there are.
+	Databases int
 }
 
 // User is a user as it is at one moment. It never changes: rules that are applied make a new one.
@@ -59,6 +61,8 @@ type User struct {
 	selectors    []*selector // the first, which is always there, is what the user may do itself
 	unrestricted bool        // a selector allows everything
 	checksKeys   bool        // a selector does not allow all keys
+	checksDBs    bool        // a selector does not allow all databases
+	databases    int         // how many there are
 }
 
 // password is the SHA-256 digest of a password.
@@ -85,6 +89,7 @@ var (
 	errAfterAllChans = errors.New("Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels")
 	errNoPassword    = errors.New("The password you are trying to remove from the user does not exist")
 	errHash          = errors.New("The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters")
+	errDatabase      = errors.New("The provided database ID is out of range")
 	errSubFirstArg   = errors.New("Allowing first-arg of a subcommand is not supported")
 )
 
@@ -127,6 +132,8 @@ func (r Rules) Apply(u *User, rules ...string) (*User, error) {
 	}
 	next.unrestricted = slices.ContainsFunc(next.selectors, (*selector).allowsEverything)
 	next.checksKeys = slices.ContainsFunc(next.selectors, func(s *selector) bool { return !s.allKeys })
+	next.checksDBs = slices.ContainsFunc(next.selectors, func(s *selector) bool { return !s.allDBs })
+	next.databases = r.Databases
 	return next, nil
 }
 

@@ -78,7 +78,8 @@ func NewUsers(table *command.Table, conf *config.Config, log *slog.Logger, clien
 
 // Rules returns what makes users from rules.
 func (u *Users) Rules() Rules {
-	return Rules{Commands: tableForRules{u.table}, AllChannels: u.config.Get().ACLPubSubDefault}
+	set := u.config.Get()
+	return Rules{Commands: tableForRules{u.table}, AllChannels: set.ACLPubSubDefault, Databases: set.DatabaseCount()}
 }
 
 // configured returns the user of a line of the configuration file, of which words are the name and the rules.

@@ -42,6 +42,7 @@ type Info struct {
 	NoEvict, NoTouch              bool
 	ReadOnly, Follower            bool
 	Capable                       bool // it has declared that it follows redirections
+	ImportSource                  bool
 }
 
 // Subscriptions counts those of all kinds.
@@ -277,6 +278,7 @@ func (d *Info) letters() string {
 		{d.ReadOnly, 'r'},
 		{d.NoEvict, 'e'},
 		{d.NoTouch, 'T'},
+		{d.ImportSource, 'I'},
 	} {
 		if f.set {
 			letters = append(letters, f.letter)

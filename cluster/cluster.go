@@ -5,12 +5,17 @@ package cluster
 
 import (
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/atomredis/atomredis/config"
 )
 
 // Node is the server as the node of a cluster. Its names are not changed.
-type Node struct{ ID, ShardID string }
+type Node struct {
+	ID, ShardID string
+	// Stats are what commands cost for each slot; nil unless cluster-slot-stats-enabled is on.
+	Stats atomic.Pointer[SlotStats]
+}
 
 // Announcement is where a client is told that the node is.
 type Announcement struct {

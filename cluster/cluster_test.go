@@ -9,6 +9,14 @@ import (
 	"github.com/atomredis/atomredis/config"
 )
 
+func TestEverySlotHasATag(t *testing.T) {
+	require.Equal(t, "06S", cluster.TagOf(0))
+	require.Equal(t, "Qi", cluster.TagOf(1))
+	for slot := range cluster.Slots {
+		require.Equal(t, slot, cluster.SlotOf([]byte("a{"+cluster.TagOf(slot)+"}b")))
+	}
+}
+
 func TestClientsWithoutAnAddressLearnTheConfiguredPort(t *testing.T) {
 	conf := config.NewConfig()
 	require.NoError(t, conf.Set("port", "7000", false))

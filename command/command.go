@@ -41,6 +41,13 @@ type Command struct {
 	KeyUse func(args [][]byte) []string
 	// Channels returns the channels that the arguments name, or the patterns of channels; nil if the command has none.
 	Channels func(args [][]byte) (names [][]byte, patterns bool)
+	// Databases returns the indices of the arguments that name databases, some of which may not be there; nil if there are
+	// none. Commands with keys use that of their client too.
+	Databases func(args [][]byte) []int
+	// AllDatabases says that the command uses all databases.
+	AllDatabases bool
+	// Selects says that the command chooses the database of its client, as SELECT does.
+	Selects bool
 	// Secrets calls fn with the index of each argument that no log and no monitor may show; nil if there are none.
 	Secrets func(args [][]byte, fn func(i int))
 	// Script returns what the script or function that the arguments name declares; nil if the command runs none.

@@ -57,6 +57,8 @@ type Client interface {
 	// MayReadAll reports whether the client's user may execute a command although it reads keys that are not among its
 	// arguments.
 	MayReadAll(cmd *Command, args [][]byte) bool
+	// MayRead reports whether the client's user may read a key of a database with a command, which names it not.
+	MayRead(cmd *Command, key []byte, db int) bool
 	// MayKeep reports whether the command that runs may keep the memory of an argument.
 	MayKeep(arg []byte) bool
 	// Kept tells that e has kept the argument, and that old is memory that nobody uses any more.
@@ -155,13 +157,14 @@ func (c *Ctx) Holds(shards uint64) bool {
 }
 
 // Over reports whether a deadline that a command sets has passed, so that the key or field goes at once. It never has
-// for what another server has accepted earlier, and which says what has gone. A command of the master is executed at a
-// time before such a deadline, for it ran there by another clock: so its record can be repeated at the record's time.
+// for what another server has accepted earlier, and which says what has gone. A command of the master, or of a client
+// that takes over data, is executed at a time before such a deadline, for it ran there by another clock: so its record
+// can be repeated at the record's time.
 func (c *Ctx) Over(at int64) bool {
 	switch {
 	case at > c.Now() || c.Origin.In(FromImport):
 		return false
-	case c.Origin.In(FromMaster):
+	case c.Origin.In(FromMaster) || c.G.IgnoresDeadlines():
 		if at > 0 {
 			c.G.SetBack(at - 1)
 		}
@@ -435,3 +438,16 @@ func (c *Ctx) Look(key []byte, touch bool) *engine.Entry {
 // ClusterMode reports whether the command obeys the rules of a cluster. Those that have been accepted before
 // did then.
 func (c *Ctx) ClusterMode() bool { return c.Host.Clustered() && !c.Origin.In(Accepted) }
+
+// Databases returns how many databases the command can use: all that there are, but for cluster mode.
+func (c *Ctx) Databases() int {
+	n := c.Host.Keyspace().Databases()
+	if !c.ClusterMode() {
+		return n
+	}
+	reachable, err := strconv.Atoi(c.Host.Directive("cluster-databases"))
+	if err != nil {
+		return 1
+	}
+	return min(reachable, n)
+}

@@ -12,7 +12,10 @@ import (
 // This file reads what SCAN, HSCAN, SSCAN and ZSCAN have in common: a cursor, and options that say how much to return
 // of what is found.
 
-const errNoValues Error = "ERR NOVALUES option can only be used in HSCAN"
+const (
+	errNoValues Error = "ERR NOVALUES option can only be used in HSCAN"
+	errScanSlot Error = "ERR Invalid or out of range slot"
+)
 
 // ScanOptions are the arguments of a command of the SCAN family.
 type ScanOptions struct {
@@ -22,6 +25,8 @@ type ScanOptions struct {
 	Count int
 	// TypeName is the argument of TYPE, a view; nil if there is none.
 	TypeName []byte
+	// Slot is the argument of SLOT; -1 if there is none.
+	Slot int64
 	// NoValues says that only names are wanted.
 	NoValues bool
 
@@ -35,6 +40,7 @@ type ScanAllow uint8
 const (
 	ScanType     ScanAllow = 1 << iota // TYPE
 	ScanNoValues                       // NOVALUES
+	ScanSlot                           // SLOT
 )
 
 // Match reports whether MATCH lets key pass. A lone "*" is no filter at all: unlike in glob.Match it lets an empty key
@@ -46,11 +52,19 @@ func (o *ScanOptions) Match(key []byte) bool {
 // ScanOptions reads the cursor, argument from, and the options behind it; if they are wrong an error is written and
 // ok is false.
 func (c *Ctx) ScanOptions(from int, allow ScanAllow) (o ScanOptions, ok bool) {
-	if o.Cursor, ok = c.scanCursor(c.Args[from]); !ok {
+	cursor, ok := c.scanCursor(c.Args[from])
+	if !ok {
 		return o, false
 	}
-	o.Count = 10
-	for p := c.Options(from + 1); p.Next(); {
+	o, ok = c.ScanFilter(from+1, allow)
+	o.Cursor = cursor
+	return o, ok
+}
+
+// ScanFilter is ScanOptions for a command with another kind of cursor: it reads the arguments from index from on.
+func (c *Ctx) ScanFilter(from int, allow ScanAllow) (o ScanOptions, ok bool) {
+	o.Count, o.Slot = 10, -1
+	for p := c.Options(from); p.Next(); {
 		switch {
 		case p.Is("count") && p.More():
 			n, ok := c.Int(p.Arg())
@@ -68,6 +82,10 @@ func (c *Ctx) ScanOptions(from int, allow ScanAllow) (o ScanOptions, ok bool) {
 			}
 		case p.Is("type") && p.More() && allow&ScanType != 0:
 			o.TypeName = p.Arg()
+		case p.Is("slot") && p.More() && allow&ScanSlot != 0 && o.Slot < 0:
+			if o.Slot, ok = c.IntIn(p.Arg(), 0, math.MaxInt64, errScanSlot); !ok {
+				return o, false
+			}
 		case p.Is("novalues") && allow&ScanNoValues != 0:
 			o.NoValues = true
 		case p.Is("novalues"):

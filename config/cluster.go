@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"math"
 	"strings"
 )
 
@@ -12,6 +13,18 @@ type ClusterSettings struct {
 	AnnounceIP, AnnounceHostname                   string
 	AnnouncePort, AnnounceTLSPort, AnnounceBusPort int
 	PreferredEndpoint                              ClusterEndpoint
+	// Databases is how many databases clients can use in cluster mode.
+	Databases int
+	// SlotStats says that what commands cost is counted for each slot.
+	SlotStats bool
+}
+
+// DatabaseCount is how many databases there are. In cluster mode clients can use Cluster.Databases of them.
+func (s *Settings) DatabaseCount() int {
+	if s.Cluster.Enabled {
+		return max(s.Databases, s.Cluster.Databases)
+	}
+	return s.Databases
 }
 
 // ClusterEndpoint says what clients are to use to connect to a node.
@@ -41,6 +54,8 @@ func clusterDirectives() []*directive {
 		number("cluster-announce-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnouncePort }),
 		number("cluster-announce-tls-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceTLSPort }),
 		number("cluster-announce-bus-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceBusPort }),
+		number("cluster-databases", "1", 1, math.MaxInt32, func(s *Settings) *int { return &s.Cluster.Databases }).atStart().ours(),
+		yesNo("cluster-slot-stats-enabled", "no", func(s *Settings) *bool { return &s.Cluster.SlotStats }).ours(),
 		choice("cluster-preferred-endpoint-type", "ip",
 			func(s *Settings) *ClusterEndpoint { return &s.Cluster.PreferredEndpoint },
 			option[ClusterEndpoint]{"ip", EndpointIP}, option[ClusterEndpoint]{"hostname", EndpointHostname},

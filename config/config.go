@@ -127,6 +127,8 @@ type Settings struct {
 	// SlowlogLogSlowerThan is the duration in µs from which on a command is logged as slow; negative is never.
 	SlowlogLogSlowerThan int
 	SlowlogMaxLen        int
+	// ImportMode says that clients which take over another server's data see keys that have expired.
+	ImportMode bool
 	// SlowlogEntryMaxArgc and SlowlogEntryMaxStringLen are how many arguments of a logged command are kept, and how many
 	// bytes of each.
 	SlowlogEntryMaxArgc, SlowlogEntryMaxStringLen int

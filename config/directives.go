@@ -155,6 +155,8 @@ var directiveTable = []*directive{
 	number("lfu-log-factor", "10", 0, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.LogFactor }),
 	number("lfu-decay-time", "1", 0, math.MaxInt32, func(s *Settings) *int { return &s.Eviction.DecayMinutes }),
 
+	yesNo("import-mode", "no", func(s *Settings) *bool { return &s.ImportMode }).ours(),
+
 	// What is measured.
 	number("slowlog-log-slower-than", "10000", -1, math.MaxInt64,
 		func(s *Settings) *int { return &s.SlowlogLogSlowerThan }).foreign("commandlog-execution-slower-than"),

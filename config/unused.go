@@ -137,7 +137,6 @@ var unusedRows = []unused{
 	{"aof-rewrite-incremental-fsync", "yes", bit, 0},
 	{"aof-disable-auto-gc", "no", bit, 0},
 	{"loading-process-events-interval-bytes", "2mb", sizeUpTo(1024, maxInt32), unusedHidden},
-	{"import-mode", "no", only("no", "keys expire when they are due; to take over data use atomredis import, or REPLICAOF"), unusedQuiet},
 
 	// Replicas.
 	{"replica-read-only slave-read-only", "yes", only("yes", "a replica has what its master has; "+
@@ -178,12 +177,10 @@ var unusedRows = []unused{
 	{"cluster-announce-client-port", "0", whole(0, 65535), unusedQuiet},
 	{"cluster-announce-client-tls-port", "0", whole(0, 65535), unusedQuiet},
 	{"cluster-compatibility-sample-ratio", "0", whole(0, 100), unusedQuiet},
-	{"cluster-slot-stats-enabled", "no", anything, unusedQuiet},
 	{"cluster-blacklist-ttl", "60", whole(0, maxInt64), unusedQuiet},
 	{"cluster-manual-failover-timeout", "5000", whole(1, maxInt32), unusedQuiet},
 	{"cluster-message-gossip-perc", "10", whole(1, 100), unusedHidden | unusedQuiet},
 	{"cluster-config-save-behavior", "sync", oneOf("sync", "best-effort"), unusedQuiet},
-	{"cluster-databases", "1", whole(1, maxInt32), unusedStart | unusedQuiet},
 	{"cluster-slot-migration-log-max-len", "1000", whole(0, maxInt64), unusedQuiet},
 	{"cluster-slot-migration-max-archived-tasks", "32", whole(1, maxInt32), unusedHidden | unusedQuiet},
 	{"cluster-slot-migration-handoff-max-lag-bytes", "1mb", size(0), unusedQuiet},

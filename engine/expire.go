@@ -43,7 +43,7 @@ func (p *pacer) step(now int64) {
 // arm makes sure that the timer of shard i fires at its earliest deadline. The shard must be locked.
 func (ks *Keyspace) arm(i int, now int64) {
 	s := &ks.shards[i]
-	if ks.replaying || ks.replica || ks.passive.Load() {
+	if ks.replaying || ks.replica || ks.passive.Load() || ks.importing.Load() {
 		return
 	}
 	_, at, ok := s.expires.Min()
@@ -74,6 +74,15 @@ func (ks *Keyspace) arm(i int, now int64) {
 // looks at them. Timers begin again with the next use of each shard.
 func (ks *Keyspace) SetActiveExpiry(on bool) { ks.passive.Store(!on) }
 
+// SetImporting says whether another server's data are being taken over: keys that expire are removed only when somebody
+// looks at them for whom they have, and Guard.SeesExpired counts.
+func (ks *Keyspace) SetImporting(on bool) { ks.importing.Store(on) }
+
+// IgnoresDeadlines reports whether nothing has expired for the guard.
+func (g *Guard) IgnoresDeadlines() bool {
+	return g.FromMaster || g.SeesExpired && g.ks.importing.Load()
+}
+
 func (ks *Keyspace) disarm(s *shard) {
 	if s.timer != nil && s.timer.Stop() {
 		ks.running.Done()
@@ -89,7 +98,7 @@ func (ks *Keyspace) expireDue(i int) {
 	start := time.Now()
 	s.timer = nil
 	ks.pacer.step(g.now)
-	for left := expireBatch; left > 0 && !ks.passive.Load() && !ks.replica; {
+	for left := expireBatch; left > 0 && !ks.passive.Load() && !ks.importing.Load() && !ks.replica; {
 		e, at, ok := s.expires.Min()
 		if !ok || at > g.now {
 			break
@@ -133,7 +142,7 @@ func (g *Guard) readable(e *Entry) bool {
 // due reports whether the entry, or a field of it, has expired.
 func (g *Guard) due(e *Entry) bool {
 	switch {
-	case g.ks.replaying, g.FromMaster:
+	case g.ks.replaying, g.IgnoresDeadlines():
 		return false
 	case e.flags&flagFields == 0:
 		return e.deadline <= g.now
@@ -146,7 +155,7 @@ func (g *Guard) due(e *Entry) bool {
 // gone reports whether the entry has expired, or all fields of it have.
 func (g *Guard) gone(e *Entry) bool {
 	switch {
-	case e.slot == 0, g.FromMaster:
+	case e.slot == 0, g.IgnoresDeadlines():
 		return false
 	case e.deadline != 0 && e.deadline <= g.now:
 		return true

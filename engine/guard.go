@@ -20,6 +20,8 @@ type Guard struct {
 	NoTouch bool
 	// FromMaster says that the guard is for commands of the master, in a replica: nothing has expired for them.
 	FromMaster bool
+	// SeesExpired says that in a keyspace that is importing nothing has expired for the guard (CLIENT IMPORT-SOURCE).
+	SeesExpired bool
 
 	ks     *Keyspace
 	locked uint64 // the shards that are locked

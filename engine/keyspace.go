@@ -89,6 +89,7 @@ type Keyspace struct {
 	events         atomic.Uint32 // EventClass: what KeyEvent is called for
 	observeChanges atomic.Bool
 	passive        atomic.Bool // keys are not removed before somebody looks at them
+	importing      atomic.Bool // see SetImporting
 	closed         atomic.Bool
 	running        sync.WaitGroup // expiry timers that have fired and not finished
 	pacer          pacer          // of expiry

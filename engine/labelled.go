@@ -127,11 +127,21 @@ func (g *Guard) FindLabelled(matchers []labels.Matcher) []Labelled {
 	return found
 }
 
-// LabelNames returns the names of all labels in order. The guard must hold all shards, and be Complete.
-func (g *Guard) LabelNames() []string { return g.ks.labels.index.Names(g.alive) }
+// LabelNames returns the names of the labels of all keys that count, in order. The guard must hold all shards, and be
+// Complete.
+func (g *Guard) LabelNames(counts func(db int, key string) bool) []string {
+	return g.ks.labels.index.Names(g.aliveAnd(counts))
+}
 
-// LabelValues returns the values of all labels of a name in order. The guard must hold all shards, and be Complete.
-func (g *Guard) LabelValues(name string) []string { return g.ks.labels.index.Values(name, g.alive) }
+// LabelValues returns the values of the labels of a name of all keys that count, in order. The guard must hold all
+// shards, and be Complete.
+func (g *Guard) LabelValues(name string, counts func(db int, key string) bool) []string {
+	return g.ks.labels.index.Values(name, g.aliveAnd(counts))
+}
+
+func (g *Guard) aliveAnd(counts func(db int, key string) bool) func(labels.Key) bool {
+	return func(key labels.Key) bool { return g.alive(key) && counts(g.ks.spaces[key.Space].db, key.Name) }
+}
 
 // alive reports whether a key of the index has not expired.
 func (g *Guard) alive(key labels.Key) bool {

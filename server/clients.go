@@ -174,7 +174,7 @@ func (s *Session) publish() {
 	d.Tracking, d.Redirect = s.tracking.Flags(), max(s.tracking.Redirection(), 0)
 	d.Closing = s.closing
 	d.NoEvict, d.NoTouch, d.ReadOnly = s.options.NoEvict, s.guard.NoTouch, s.options.ReadOnly
-	d.Capable = s.options.Redirect
+	d.Capable, d.ImportSource = s.options.Redirect, s.guard.SeesExpired
 	d.Follower = s.follower.following.Load()
 	d.Queued = s.tx.bytes
 	s.countMemory(d)

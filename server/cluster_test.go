@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/transcript"
@@ -188,4 +189,110 @@ func TestClientsOfClustersWork(t *testing.T) {
 	message, err := sub.ReceiveMessage(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "x", message.Payload)
+}
+
+func TestClusterHasTheDatabasesThatItIsGiven(t *testing.T) {
+	c := startTestServer(t, Options{}, "cluster-enabled", "yes", "cluster-databases", "20").connect()
+	require.Equal(t, "+OK", c.do("SELECT 19"))
+	require.Equal(t, "-ERR DB index is out of range", c.do("SELECT 20"))
+	require.Equal(t, "+OK", c.do("SET a 1"))
+	require.Equal(t, "1", c.do("COPY a a DB 3"))
+	require.Equal(t, "-ERR DB index is out of range", c.do("COPY a a DB 20"))
+	require.Equal(t, "1", c.do("MOVE a 4"))
+	require.Equal(t, "-ERR SWAPDB is not allowed in cluster mode", c.do("SWAPDB 3 4"))
+	require.Equal(t, "0", c.do("CLUSTER COUNTKEYSINSLOT 15495"))
+	require.Equal(t, "+OK", c.do("SELECT 4"))
+	require.Equal(t, "1", c.do("CLUSTER COUNTKEYSINSLOT 15495"))
+	require.Equal(t, "[\"a\"]", c.do("CLUSTER GETKEYSINSLOT 15495 10"))
+
+	few := startTestServer(t, Options{}, "cluster-enabled", "yes", "cluster-databases", "2").connect()
+	require.Equal(t, "+OK", few.do("SELECT 1"))
+	require.Equal(t, "-ERR DB index is out of range", few.do("SELECT 2"))
+	require.Equal(t, "-ERR DB index is out of range", few.do("MOVE a 2"))
+}
+
+func TestClusterscanFindsAllKeysOrThoseOfASlot(t *testing.T) {
+	c := startTestServer(t, Options{}, "cluster-enabled", "yes").connect()
+	want := map[string]bool{}
+	for i := range 500 {
+		key := fmt.Sprint("key:", i)
+		c.do("SET " + key + " 1")
+		want[key] = true
+	}
+	c.do("RPUSH {a}list 1")
+	scan := func(options string) map[string]bool {
+		found := map[string]bool{}
+		for cursor, calls := "0", 0; ; calls++ {
+			reply := c.do("CLUSTERSCAN " + cursor + options)
+			fields := strings.Fields(strings.NewReplacer("[", " ", "]", " ", `"`, "").Replace(reply))
+			for _, key := range fields[1:] {
+				found[key] = true
+			}
+			if cursor = fields[0]; cursor == "0" {
+				return found
+			}
+			require.Less(t, calls, 1000)
+		}
+	}
+	require.Equal(t, `["0-{06S}-0" []]`, c.do("CLUSTERSCAN 0"))
+	require.Equal(t, want, scan(" TYPE string"))
+	require.Equal(t, map[string]bool{"{a}list": true}, scan(" TYPE list COUNT 100"))
+	require.Len(t, scan(" MATCH key:1*"), 111)
+	slot := cluster.SlotOf([]byte("key:7"))
+	inSlot := scan(fmt.Sprint(" SLOT ", slot))
+	require.True(t, inSlot["key:7"])
+	for key := range inSlot {
+		require.Equal(t, slot, cluster.SlotOf([]byte(key)))
+	}
+	require.Equal(t, map[string]bool{"{a}list": true}, scan(" SLOT 15495 MATCH *list"))
+
+	require.Equal(t, "-ERR the cursor is of another slot than SLOT", c.do("CLUSTERSCAN 0-{06S}-0 SLOT 1"))
+	for _, cursor := range []string{"1", "x", "a-{b}-c", "a-{}-1", "-{a}-1", "a-{b-1"} {
+		require.Equal(t, "-ERR invalid cursor", c.do("CLUSTERSCAN "+cursor), cursor)
+	}
+	require.Equal(t, "-ERR Invalid or out of range slot", c.do("CLUSTERSCAN 0 SLOT 16384"))
+	require.Equal(t, "-ERR syntax error", c.do("CLUSTERSCAN 0 SLOT 1 SLOT 1"))
+	require.Contains(t, c.do("CLUSTERSCAN other-{06S}-999 COUNT 1000"), "key:7", "it begins anew")
+	require.Equal(t, "-ERR This instance has cluster support disabled",
+		startTestServer(t, Options{}).connect().do("CLUSTERSCAN 0"))
+}
+
+func TestSlotStatsCountKeysAndCosts(t *testing.T) {
+	srv := startTestServer(t, Options{}, "cluster-enabled", "yes")
+	c := srv.connect()
+	a := cluster.SlotOf([]byte("a")) // 15495
+	c.do("MSET a 1 {a}2 2")
+	c.do("SET b 1")
+	one := func(reply string) string { return strings.Join(strings.Fields(reply), " ") }
+	require.Equal(t, fmt.Sprintf(`[[%d ["key-count" 2]]]`, a), one(c.do(fmt.Sprintf("CLUSTER SLOT-STATS SLOTSRANGE %d %[1]d", a))))
+	require.Equal(t, fmt.Sprintf(`[[%d ["key-count" 2]] [%d ["key-count" 1]]]`, a, cluster.SlotOf([]byte("b"))),
+		one(c.do("CLUSTER SLOT-STATS ORDERBY KEY-COUNT LIMIT 2")))
+	require.Equal(t, `[[0 ["key-count" 0]]]`, one(c.do("CLUSTER SLOT-STATS ORDERBY KEY-COUNT ASC LIMIT 1")))
+	for command, want := range map[string]string{
+		"ORDERBY CPU-USEC":           "-ERR Unrecognized sort metric for ORDERBY.",
+		"ORDERBY KEY-COUNT LIMIT 0":  "-ERR LIMIT has to lie in between 1 and 16384 (maximum number of slots).",
+		"ORDERBY KEY-COUNT ASC DESC": "-ERR syntax error",
+		"SLOTSRANGE 5 4":             "-ERR Start slot number 5 is greater than end slot number 4",
+		"SLOTSRANGE 0 16384":         "-ERR Invalid or out of range slot",
+		"SLOTSRANGE x 4":             "-ERR Invalid or out of range slot",
+	} {
+		require.Equal(t, want, c.do("CLUSTER SLOT-STATS "+command), command)
+	}
+
+	require.Equal(t, "+OK", c.do("CONFIG SET cluster-slot-stats-enabled yes"))
+	c.do("PING")
+	require.Equal(t, "1", c.do("GET a"))
+	require.Regexp(t, fmt.Sprintf(`^\[\[%d \["key-count" 2 "cpu-usec" \d+ "network-bytes-in" 20 "network-bytes-out" 7\]\]\]$`, a),
+		one(c.do("CLUSTER SLOT-STATS ORDERBY NETWORK-BYTES-OUT LIMIT 1")))
+	require.Equal(t, "+OK", c.do("CONFIG SET cluster-slot-stats-enabled no"))
+	require.NotContains(t, c.do("CLUSTER SLOT-STATS ORDERBY KEY-COUNT LIMIT 1"), "cpu-usec")
+}
+
+func TestNoSlotsMigrate(t *testing.T) {
+	c := startTestServer(t, Options{}, "cluster-enabled", "yes").connect()
+	require.Equal(t, "[]", c.do("CLUSTER MIGRATION STATUS ALL"))
+	require.Equal(t, "[]", c.do("CLUSTER MIGRATION STATUS ID x"))
+	require.Equal(t, "0", c.do("CLUSTER MIGRATION CANCEL ALL"))
+	require.Contains(t, c.do("CLUSTER MIGRATION IMPORT 0 1"), "-ERR CLUSTER MIGRATION is not supported")
+	require.Equal(t, "-ERR syntax error", c.do("CLUSTER MIGRATION STATUS WHAT"))
 }

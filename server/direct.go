@@ -123,7 +123,7 @@ func (o *signalOnce) close() {
 // Direct returns a client that is part of the program, from a pool; it may do everything. Its commands are executed
 // in a database. Release must be called once, when it is not used any more.
 func (srv *Server) Direct(db int) (*Direct, error) {
-	if db < 0 || db >= srv.ks.Databases() || db != 0 && srv.cluster != nil {
+	if db < 0 || db >= srv.ks.Databases() || srv.cluster != nil && db >= srv.config.Get().Cluster.Databases {
 		return nil, fmt.Errorf("there is no database %d", db)
 	}
 	if err := srv.NotInHandler(); err != nil {

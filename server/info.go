@@ -407,6 +407,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("acl_access_denied_cmd", s.denied[acl.DeniedCommand].Load())
 	b.Number("acl_access_denied_key", s.denied[acl.DeniedKey].Load())
 	b.Number("acl_access_denied_channel", s.denied[acl.DeniedChannel].Load())
+	b.Number("acl_access_denied_db", s.denied[acl.DeniedDatabase].Load())
 	reads, writes := s.loops.Reads.Load(), s.loops.Writes.Load()
 	b.Number("total_reads_processed", reads+s.goroutines.Reads.Load())
 	b.Number("total_writes_processed", writes+s.goroutines.Writes.Load())

@@ -204,7 +204,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		source = srv.storage.Source()
 	}
 	srv.ks = engine.New(engine.Options{Shards: shardCount(set.Shards, o.Goroutines || !srv.listens() ||
-		set.IOThreads > 1), Databases: set.Databases, Clock: o.Clock,
+		set.IOThreads > 1), Databases: set.DatabaseCount(), Clock: o.Clock,
 		Observer: (*observer)(srv), Source: source, LockedFor: srv.held})
 	srv.ks.SetListLimit(set.List)
 	srv.startCluster(set)
@@ -281,6 +281,8 @@ func (srv *Server) configChanged(old, set *config.Settings) error {
 	srv.hearEvents(set)
 	srv.ks.SetListLimit(set.List)
 	srv.timing.set(set)
+	srv.countSlots(set)
+	srv.ks.SetImporting(set.ImportMode)
 	srv.tracking.Limit(set.TrackingTableMaxKeys)
 	srv.setLimits(old, set)
 	if set.MinReplicasToWrite != old.MinReplicasToWrite || set.MinReplicasMaxLag != old.MinReplicasMaxLag {

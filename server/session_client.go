@@ -105,7 +105,7 @@ func (s *Session) Reset() {
 	}
 	s.db = 0
 	s.options = clients.Options{Library: s.options.Library, LibraryVersion: s.options.LibraryVersion}
-	s.guard.NoTouch, s.debugging = false, false
+	s.guard.NoTouch, s.guard.SeesExpired, s.debugging = false, false, false
 	s.becomeDefault()
 	s.setProto(2)
 }

@@ -19,6 +19,18 @@ const (
 func (srv *Server) startCluster(set *config.Settings) {
 	if set.Cluster.Enabled {
 		srv.cluster = &cluster.Node{ID: newRunID(), ShardID: newRunID()}
+		srv.countSlots(set)
+	}
+}
+
+// countSlots begins or ends to count what commands cost for each slot, as the settings say.
+func (srv *Server) countSlots(set *config.Settings) {
+	switch {
+	case srv.cluster == nil:
+	case !set.Cluster.SlotStats:
+		srv.cluster.Stats.Store(nil)
+	case srv.cluster.Stats.Load() == nil:
+		srv.cluster.Stats.Store(new(cluster.SlotStats))
 	}
 }
 

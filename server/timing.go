@@ -29,6 +29,7 @@ type timing struct {
 	// large is the least number of bytes from which on a request or a reply is logged as large.
 	large atomic.Int64
 	hot   atomic.Pointer[stats.HotKeys] // what HOTKEYS measures; nil if nothing is
+	slots atomic.Bool                   // what commands cost is counted for each slot
 }
 
 const (
@@ -48,6 +49,7 @@ func (t *timing) set(set *config.Settings) {
 		limit = min(limit, min(int64(n), math.MaxInt64/int64(time.Millisecond))*int64(time.Millisecond))
 	}
 	t.limit.Store(limit)
+	t.slots.Store(set.Cluster.Enabled && set.Cluster.SlotStats)
 	t.setExact()
 	t.tracking.Store(set.LatencyTracking)
 	large := int64(math.MaxInt64)
@@ -72,7 +74,9 @@ func (t *timing) measured(hot *stats.HotKeys) {
 	t.setExact()
 }
 
-func (t *timing) setExact() { t.exact.Store(t.hot.Load() != nil || t.limit.Load() < exactBelow) }
+func (t *timing) setExact() {
+	t.exact.Store(t.hot.Load() != nil || t.slots.Load() || t.limit.Load() < exactBelow)
+}
 
 // tally counts consecutive calls of one command, which pipelines are full of, so that the clock is read and the shared
 // counters are changed once for several of them.
@@ -182,10 +186,10 @@ func (s *Session) logLarge(cmd *command.Command, args [][]byte, request, reply i
 	}
 }
 
-// heat counts what a call has cost for the keys that it used, while HOTKEYS measures that.
+// heat counts what a call has cost for the keys that it used, and their slot, while that is measured.
 func (s *Session) heat(c *command.Ctx, took int64, reply int) {
-	hot := s.srv.timing.hot.Load()
-	if hot == nil || !c.Origin.In(command.FromClient|command.FromQueue) {
+	hot, bySlot := s.srv.timing.hot.Load(), s.srv.timing.slots.Load()
+	if hot == nil && !bySlot || !c.Origin.In(command.FromClient|command.FromQueue) {
 		return
 	}
 	var room [16][]byte
@@ -195,10 +199,16 @@ func (s *Session) heat(c *command.Ctx, took int64, reply int) {
 		return true
 	})
 	slot := cluster.NoSlot
-	if len(keys) > 0 && hot.Options.Slots != nil {
+	micros, request := took/int64(time.Microsecond), requestSize(c.Args)
+	if s.srv.cluster != nil && len(keys) > 0 {
 		slot = cluster.SlotOf(keys[0])
+		if counters := s.srv.cluster.Stats.Load(); counters != nil {
+			counters[slot].Micros.Add(micros)
+			counters[slot].In.Add(int64(request))
+			counters[slot].Out.Add(int64(reply))
+		}
 	}
-	if !hot.Use(s.srv.ks.Now(), slot, keys, took/int64(time.Microsecond), int64(requestSize(c.Args)+reply)) {
+	if hot != nil && !hot.Use(s.srv.ks.Now(), slot, keys, micros, int64(request+reply)) {
 		s.srv.timing.measured(hot)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/buffers"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // transaction is the state of MULTI and WATCH of one client. It belongs to the goroutine of the session's transport.
@@ -14,14 +15,17 @@ type transaction struct {
 	active  bool // between MULTI and EXEC
 	spoiled bool // a command was refused: EXEC will fail
 	writes  bool // a queued command may write
-	queue   []queuedCommand
-	bytes   int64 // of the queue
-	running int   // commands of the queue that EXEC is executing
-	watches []*watchedKey
-	room    *queueRoom // nil until it is needed
-	args    [][]byte   // of room, those that are free
-	text    []byte     // of the same, or of the last of pieces
-	pieces  [][]byte   // shared memory that long arguments lie in
+	// selected says that a queued command has chosen the database db for those behind it.
+	selected bool
+	db       int
+	queue    []queuedCommand
+	bytes    int64 // of the queue
+	running  int   // commands of the queue that EXEC is executing
+	watches  []*watchedKey
+	room     *queueRoom // nil until it is needed
+	args     [][]byte   // of room, those that are free
+	text     []byte     // of the same, or of the last of pieces
+	pieces   [][]byte   // shared memory that long arguments lie in
 }
 
 // queuedCommand owns its arguments.
@@ -137,6 +141,11 @@ func (s *Session) watchTouched() bool {
 // EXEC either.
 func (s *Session) enqueue(cmd *command.Command, args [][]byte) {
 	s.out.Buf = append(s.out.Buf, "+QUEUED\r\n"...)
+	if cmd.Selects {
+		if n, ok := resp.ParseInt(args[1]); ok {
+			s.tx.selected, s.tx.db = true, command.AsInt(n)
+		}
+	}
 	if s.tx.spoiled || s.watchTouched() {
 		return
 	}

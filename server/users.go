@@ -93,7 +93,7 @@ func (s *Session) Account() *acl.Account { return s.account.Load() }
 // check decides whether the client's user may execute a command.
 func (s *Session) check(cmd *command.Command, args [][]byte) acl.Verdict {
 	if a := s.account.Load(); a != nil {
-		return a.User().CheckCommand(cmd, args)
+		return a.User().CheckCommand(cmd, args, s.database())
 	}
 	return acl.Verdict{}
 }
@@ -101,7 +101,21 @@ func (s *Session) check(cmd *command.Command, args [][]byte) acl.Verdict {
 // MayReadAll implements Client.
 func (s *Session) MayReadAll(cmd *command.Command, args [][]byte) bool {
 	a := s.account.Load()
-	return a == nil || a.User().MayReadAll(cmd, args)
+	return a == nil || a.User().MayReadAll(cmd, args, s.database())
+}
+
+// MayRead implements Client.
+func (s *Session) MayRead(cmd *command.Command, key []byte, db int) bool {
+	a := s.account.Load()
+	return a == nil || a.User().MayRead(cmd, key, db)
+}
+
+// database is the one that the next command uses, which for one that is to be queued a queued SELECT may have chosen.
+func (s *Session) database() int {
+	if s.tx.active && s.tx.selected {
+		return s.tx.db
+	}
+	return s.db
 }
 
 // denied returns the error for a command that the client's user may not execute, and notes it in the log; "" if it may.

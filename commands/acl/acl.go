@@ -139,12 +139,15 @@ func dryrun(c *command.Ctx) {
 		c.Err(command.WrongArity(cmd))
 		return
 	}
-	switch v := a.User().CheckCommand(cmd, args); v.Reason {
+	switch v := a.User().CheckCommand(cmd, args, c.DB); v.Reason {
 	case acl.Allowed:
 		c.W.OK()
 	case acl.DeniedCommand:
 		c.W.BulkString(fmt.Sprintf("User %s has no permissions to run the '%s' command", command.UntilNUL(c.Args[2]),
 			cmd.Name))
+	case acl.DeniedDatabase:
+		c.W.BulkString(fmt.Sprintf("User %s has no permissions to access database %s", command.UntilNUL(c.Args[2]),
+			command.UntilNUL(v.Object)))
 	default:
 		c.W.BulkString(fmt.Sprintf("User %s has no permissions to access the '%s' %v", command.UntilNUL(c.Args[2]),
 			command.UntilNUL(v.Object), v.Reason))
@@ -183,7 +186,8 @@ func getuser(c *command.Ctx) {
 		return
 	}
 	user, w := a.User(), c.W
-	w.Map(6)
+	all := usersOf(c).Rules().Selectors(user)
+	w.Map(3 + selectorFields(all[0]))
 	w.BulkString("flags")
 	flags := user.Flags()
 	w.Set(len(flags))
@@ -196,19 +200,31 @@ func getuser(c *command.Ctx) {
 	for _, p := range passwords {
 		w.BulkString(p)
 	}
-	all := usersOf(c).Rules().Selectors(user)
 	writeSelector(c, all[0])
 	w.BulkString("selectors")
 	w.Array(len(all) - 1)
 	for _, s := range all[1:] {
-		w.Map(3)
+		w.Map(selectorFields(s))
 		writeSelector(c, s)
 	}
+}
+
+// selectorFields is how many fields writeSelector writes. Databases are told of only where not all are allowed: Redis
+// has no such field.
+func selectorFields(s acl.Selector) int {
+	if s.AllDatabases {
+		return 3
+	}
+	return 4
 }
 
 func writeSelector(c *command.Ctx, s acl.Selector) {
 	for _, word := range []string{"commands", s.Commands, "keys", s.Keys, "channels", s.Channels} {
 		c.W.BulkString(word)
+	}
+	if !s.AllDatabases {
+		c.W.BulkString("databases")
+		c.W.BulkString(s.Databases)
 	}
 }
 

@@ -40,6 +40,11 @@ var clientCommands = []*command.Command{
 				Flags:   command.NoScript | command.Loading | command.Stale,
 				ACL:     command.CatConnection,
 				Summary: "Returns the connection's ID", Complexity: "O(1)", Do: clientID},
+			{Name: "client|import-source", Group: "connection", Since: "8.1.0", Arity: 3,
+				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
+				Summary: "Lets the connection see keys that have expired, in import mode", Syntax: "<ON | OFF>",
+				Complexity: "O(1)",
+				Stateful:   true, Do: clientImportSource},
 			{Name: "client|info", Group: "connection", Since: "6.2.0", Arity: 2,
 				Flags: command.NoScript | command.Loading | command.Stale, ACL: command.CatConnection,
 				Summary: "Shows the connection's state", Complexity: "O(1)", Do: clientInfo},
@@ -151,6 +156,14 @@ func clientID(c *command.Ctx) { c.W.Int(clientOf(c).ID()) }
 
 func clientNoEvict(c *command.Ctx) { onOff(c, &clientOf(c).Options().NoEvict) }
 func clientNoTouch(c *command.Ctx) { onOff(c, &c.G.NoTouch) }
+
+func clientImportSource(c *command.Ctx) {
+	if c.Host.Directive("import-mode") != "yes" {
+		c.Err("ERR Server is not in import mode")
+		return
+	}
+	onOff(c, &c.G.SeesExpired)
+}
 
 // onOff sets a switch as the argument says.
 func onOff(c *command.Ctx, to *bool) {
@@ -316,6 +329,7 @@ func clientHelp(c *command.Ctx) {
 		"GETNAME", "    Tell the name of this connection.",
 		"GETREDIR", "    Tell which client gets the invalidation messages of this one.",
 		"ID", "    Tell the number of this connection.",
+		"IMPORT-SOURCE (ON|OFF)", "    See keys that have expired, while import-mode is on.",
 		"INFO", "    Describe this connection.",
 		"KILL <ip:port>", "    Close the connection from that address.",
 		"KILL <option> <value> [<option> <value> [...]]", "    Close all connections to which all of the options apply:",

@@ -46,6 +46,7 @@ var connectionCommands = []*command.Command{
 	{Name: "select", Group: "connection", Since: "1.0.0", Arity: 2, Flags: command.Loading | command.Stale | command.Fast,
 		ACL:     command.CatConnection,
 		Summary: "Selects the connection's database", Syntax: "index", Complexity: "O(1)",
+		Databases: func([][]byte) []int { return []int{1} }, Selects: true,
 		Stateful: true, Do: selectDB, Repeated: true},
 }
 
@@ -190,10 +191,10 @@ func selectDB(c *command.Ctx) {
 	case db < math.MinInt32 || db > math.MaxInt32:
 		c.Err("ERR value is out of range, value must between -2147483648 and 2147483647")
 		return
-	case db != 0 && c.ClusterMode():
+	case db != 0 && c.ClusterMode() && c.Databases() == 1:
 		c.Err("ERR SELECT is not allowed in cluster mode")
 		return
-	case db < 0 || db >= int64(c.Host.Keyspace().Databases()):
+	case db < 0 || db >= int64(c.Databases()):
 		c.Err(command.ErrDBRange)
 		return
 	}

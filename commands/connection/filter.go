@@ -137,7 +137,7 @@ func (r *filterReader) criterion(name string, to *clients.Criteria) (ok bool) {
 	case "lib-ver":
 		to.Version = value
 	case "db":
-		db, ok := r.c.IntIn(value, 0, int64(r.c.Host.Keyspace().Databases()-1), "ERR DB index is out of range")
+		db, ok := r.c.IntIn(value, 0, int64(r.c.Databases()-1), "ERR DB index is out of range")
 		if !ok {
 			return false
 		}

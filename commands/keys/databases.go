@@ -20,7 +20,7 @@ var keyspaceCommands = []*command.Command{
 	{Name: "flushall", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Write | command.WholeKeyspace,
 		ACL:     command.CatKeyspace | command.CatDangerous,
 		Summary: "Deletes all keys of all databases", Syntax: "[ASYNC | SYNC]",
-		Complexity: "O(N), where N is the number of keys deleted", Do: cmdFlushall},
+		Complexity: "O(N), where N is the number of keys deleted", AllDatabases: true, Do: cmdFlushall},
 	{Name: "flushdb", Group: "server", Since: "1.0.0", Arity: -1, Flags: command.Write | command.WholeKeyspace,
 		ACL:     command.CatKeyspace | command.CatDangerous,
 		Summary: "Deletes all keys of the database", Syntax: "[ASYNC | SYNC]",
@@ -32,7 +32,8 @@ var keyspaceCommands = []*command.Command{
 		Flags:   command.Write | command.Fast | command.WholeKeyspace,
 		ACL:     command.CatKeyspace | command.CatDangerous,
 		Summary: "Exchanges two databases", Syntax: "index1 index2",
-		Complexity: "O(N+M), where N is the number of keys in both databases and M that of watched keys and blocked clients", Do: cmdSwapdb},
+		Complexity: "O(N+M), where N is the number of keys in both databases and M that of watched keys and blocked clients",
+		Databases:  func([][]byte) []int { return []int{1, 2} }, Do: cmdSwapdb},
 	{Name: "time", Group: "server", Since: "2.6.0", Arity: 1, Flags: command.Loading | command.Stale | command.Fast,
 		Summary: "Returns the server's clock", Complexity: "O(1)", Do: cmdTime},
 }

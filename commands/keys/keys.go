@@ -16,7 +16,7 @@ var genericCommands = []*command.Command{
 		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RO,ACCESS] i2+r0/1/0[OW,UPDATE]"),
 		Summary: "Copies a key, with its time to live", Syntax: "source destination [DB destination-db] [REPLACE]",
-		Complexity: "O(N), where N is the number of elements of the value", Do: cmdCopy},
+		Complexity: "O(N), where N is the number of elements of the value", Databases: copyDatabase, Do: cmdCopy},
 	{Name: "del", Group: "generic", Since: "1.0.0", Arity: -2, Flags: command.Write, ACL: command.CatKeyspace,
 		Keys:    command.Keys("i1+r-1/1/0[RM,DELETE]"),
 		Summary: "Deletes keys",
@@ -34,7 +34,8 @@ var genericCommands = []*command.Command{
 	{Name: "move", Group: "generic", Since: "1.0.0", Arity: 3, Flags: command.Write | command.Fast,
 		ACL:     command.CatKeyspace,
 		Keys:    command.Keys("i1+r0/1/0[RW,ACCESS,UPDATE]"),
-		Summary: "Moves a key to another database", Syntax: "key db", Complexity: "O(1)", Do: cmdMove},
+		Summary: "Moves a key to another database", Syntax: "key db", Complexity: "O(1)",
+		Databases: func([][]byte) []int { return []int{2} }, Do: cmdMove},
 	objectCommand,
 	{Name: "randomkey", Group: "generic", Since: "1.0.0", Arity: 1,
 		Flags:   command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
@@ -77,6 +78,17 @@ const (
 	errIntRange      command.Error = "ERR value is out of range, value must between -2147483648 and 2147483647"
 )
 
+// copyDatabase returns the index of the database that COPY names.
+func copyDatabase(args [][]byte) (indices []int) {
+	for o := command.OptionsIn(args[min(3, len(args)):]); o.Next(); {
+		if o.Is("db") && o.More() {
+			o.Arg()
+			indices = append(indices, len(args)-o.Left()-1)
+		}
+	}
+	return indices
+}
+
 func cmdCopy(c *command.Ctx) {
 	src, dst := c.Args[1], c.Args[2]
 	db, replace := c.DB, false
@@ -94,7 +106,7 @@ func cmdCopy(c *command.Ctx) {
 			return
 		}
 	}
-	if db != 0 && c.ClusterMode() {
+	if db != 0 && c.ClusterMode() && c.Databases() == 1 {
 		c.Err(errCopyInCluster)
 		return
 	}
@@ -122,13 +134,17 @@ func cmdCopy(c *command.Ctx) {
 // database reads the number of a database; if it is none an error is written and ok is false.
 func database(c *command.Ctx, arg []byte) (db int, ok bool) {
 	n, ok := c.Int(arg)
+	limit := c.Databases()
+	if limit == 1 && c.ClusterMode() {
+		limit = c.Host.Keyspace().Databases() // others are refused for another reason
+	}
 	switch {
 	case !ok:
 		return 0, false
 	case n < math.MinInt32 || n > math.MaxInt32:
 		c.Err(errIntRange)
 		return 0, false
-	case n < 0 || n >= int64(c.Host.Keyspace().Databases()):
+	case n < 0 || n >= int64(limit):
 		c.Err(command.ErrDBRange)
 		return 0, false
 	}
@@ -179,7 +195,7 @@ func cmdKeys(c *command.Ctx) {
 }
 
 func cmdMove(c *command.Ctx) {
-	if c.ClusterMode() {
+	if c.ClusterMode() && c.Databases() == 1 {
 		c.Err(errMoveInCluster)
 		return
 	}

@@ -37,6 +37,7 @@ var commands = []*command.Command{{Name: "migrate", Group: "generic", Since: "2.
 	Summary: "Moves keys to another server", Complexity: "O(N), where N is the size of the values",
 	Syntax: "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | " +
 		"AUTH2 username password] [KEYS key [key ...]]",
+	Databases:  func([][]byte) []int { return []int{4} },
 	KeyIndices: keyIndices, Secrets: secrets, Do: migrate}}
 
 // keyIndices returns the indices of the keys. The specs cannot tell the first KEYS from a key of that name, nor that

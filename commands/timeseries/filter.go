@@ -124,7 +124,9 @@ func writeNames(c *command.Ctx, names []string) {
 	}
 }
 
+// cmdQueryLabels passes over series that the user may not read, unlike TS.QUERYINDEX.
 func cmdQueryLabels(c *command.Ctx) {
+	readable := func(db int, key string) bool { return c.Client.MayRead(c.Cmd, []byte(key), db) }
 	args, name := c.Args[1:], ""
 	switch {
 	case command.EqualFold(args[0], "labels"):
@@ -141,9 +143,9 @@ func cmdQueryLabels(c *command.Ctx) {
 	byName := len(c.Args)-len(args) == 2
 	if len(args) == 0 {
 		if byName {
-			writeNames(c, c.G.LabelNames())
+			writeNames(c, c.G.LabelNames(readable))
 		} else {
-			writeNames(c, c.G.LabelValues(name))
+			writeNames(c, c.G.LabelValues(name, readable))
 		}
 		return
 	}
@@ -158,6 +160,9 @@ func cmdQueryLabels(c *command.Ctx) {
 	}
 	var names []string
 	for _, found := range c.G.FindLabelled(matchers) {
+		if !readable(found.DB, found.Key) {
+			continue
+		}
 		for _, l := range found.Labels {
 			if byName {
 				names = append(names, l.Name)
@@ -170,7 +175,19 @@ func cmdQueryLabels(c *command.Ctx) {
 	writeNames(c, slices.Compact(names))
 }
 
-// selected returns the series of the client's database that the conditions select, in the order of their keys.
-func selected(c *command.Ctx, matchers []labels.Matcher) []engine.Labelled {
-	return slices.DeleteFunc(c.G.FindLabelled(matchers), func(l engine.Labelled) bool { return l.DB != c.DB })
+// errUnreadable is the reply where a condition selects a series that the user may not read.
+const errUnreadable command.Error = "NOPERM TSDB: current user doesn't have read permission to one or more keys that " +
+	"match the specified filter"
+
+// selected returns the series of the client's database that the conditions select, in the order of their keys. If the
+// user may not read one of them an error is written and ok is false.
+func selected(c *command.Ctx, matchers []labels.Matcher) (found []engine.Labelled, ok bool) {
+	found = slices.DeleteFunc(c.G.FindLabelled(matchers), func(l engine.Labelled) bool { return l.DB != c.DB })
+	for _, l := range found {
+		if !c.Client.MayRead(c.Cmd, []byte(l.Key), l.DB) {
+			c.Err(errUnreadable)
+			return nil, false
+		}
+	}
+	return found, true
 }

@@ -100,7 +100,10 @@ func cmdMget(c *command.Ctx) {
 		return
 	}
 	last := find(c.Args[:at], 1, "latest") > 0
-	found := selected(c, s.matchers)
+	found, ok := selected(c, s.matchers)
+	if !ok {
+		return
+	}
 	begin(c.W, len(found))
 	for _, l := range found {
 		if c.W.Proto != 3 {
@@ -178,7 +181,10 @@ func mrange(c *command.Ctx, reverse bool) {
 		return
 	}
 	q.Reverse = reverse
-	found := selected(c, s.matchers)
+	found, ok := selected(c, s.matchers)
+	if !ok {
+		return
+	}
 	rows := make([]*timeseries.Rows, len(found))
 	defer func() {
 		for _, r := range rows {

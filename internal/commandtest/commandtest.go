@@ -95,6 +95,7 @@ func (client) Await(*command.Ctx, int64, command.Reply) func(command.Reply) {
 func (client) State(command.ServiceID) any                     { return nil }
 func (client) After(func(int64))                               {}
 func (client) MayReadAll(*command.Command, [][]byte) bool      { return true }
+func (client) MayRead(*command.Command, []byte, int) bool      { return true }
 func (client) MayKeep([]byte) bool                             { return false }
 func (client) Kept(g *engine.Guard, e *engine.Entry, _ []byte) {}
 
