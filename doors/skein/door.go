@@ -98,18 +98,52 @@ func newDoor(h door.Host) (*skein, error) {
 	return d, nil
 }
 
-// Serve implements door.Door. The containers of skein-services run before the first peer is accepted.
+// Serve implements door.Door. The containers of skein-services run before the first peer is accepted. The door ends
+// when its application does.
 func (d *skein) Serve(l net.Listener) error {
+	stop, err := d.awaitFinish()
+	if err != nil && !errors.Is(err, door.ErrClosed) {
+		d.host.Log().Warn("the door for skein does not hear of the end of its application", "error", err.Error())
+	}
+	defer stop()
 	if err := d.startServices(); err != nil && !errors.Is(err, door.ErrClosed) {
 		d.host.Log().Warn("the containers of skein-services do not run", "error", err.Error())
 	}
-	err := d.Server.Serve(l)
+	err = d.Server.Serve(l)
 	select {
 	case <-d.Ending():
 		d.ended()
 	default:
 	}
 	return err
+}
+
+// awaitFinish has the door end when somebody has finished the application, by whatever command. stop ends that.
+func (d *skein) awaitFinish() (stop func(), err error) {
+	c, err := d.host.OwnClient()
+	if err != nil {
+		return func() {}, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	sub, err := c.Subscribe(ctx, keys.Finished(d.app(), 0))
+	if err != nil {
+		cancel()
+		c.Close()
+		return func() {}, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if _, err := sub.Next(ctx); err == nil {
+			d.End()
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+		sub.Close()
+		c.Close()
+	}, nil
 }
 
 // startServices runs containers of the services that have none.
@@ -151,9 +185,9 @@ func startService(c *door.Client, app string, s service) error {
 	return nil
 }
 
-// ended is called when a peer has shut the application down and was answered.
+// ended is called when the application has been finished, and the peer that has done so was answered.
 func (d *skein) ended() {
-	d.host.Log().Info("a peer has ended the door for skein")
+	d.host.Log().Info("the application has finished, and with it the door for skein")
 	if d.host.Setting("skein-shutdown") != "server" {
 		return
 	}
@@ -163,7 +197,7 @@ func (d *skein) ended() {
 		c.Close()
 	}
 	if err != nil && !errors.Is(err, door.ErrClosed) && !errors.Is(err, door.ErrKilled) {
-		d.host.Log().Error("a peer of skein could not end the server", "error", err.Error())
+		d.host.Log().Error("the server could not be ended with its application of skein", "error", err.Error())
 	}
 }
 

@@ -170,13 +170,14 @@ func (ca *cache) get(k []byte) (v []byte, ok bool) {
 // put sets the value of a key and tells it.
 func (ca *cache) put(k, v []byte) {
 	ca.expireOverdue(k)
+	ca.changing()
 	old, had := ca.get(k)
 	if had && ca.watched() {
 		old = bytes.Clone(old)
 	}
 	effect.HSet(ca.c, ca.names[valuesKey], k, v)
 	if had {
-		ca.changed(event.Updated, k, v, old, ca.len())
+		ca.changed(event.Updated, k, v, old)
 		ca.stay(k, ca.stays().Updated)
 		return
 	}
@@ -191,7 +192,7 @@ func (ca *cache) put(k, v []byte) {
 		effect.ZAdd(ca.c, ca.names[insertedKey], member, serial)
 		ca.tellItem(n)
 	}
-	ca.changed(event.Created, k, v, nil, ca.len())
+	ca.changed(event.Created, k, v, nil)
 	ca.stay(k, ca.stays().Created)
 }
 
@@ -203,6 +204,7 @@ func (ca *cache) remove(k []byte) bool {
 
 // drop removes a key and tells it as a kind of event. It reports whether there was one.
 func (ca *cache) drop(k []byte, kind event.Kind) bool {
+	ca.changing()
 	old, had := effect.HGet(ca.c, ca.names[valuesKey], k)
 	if !had {
 		return false
@@ -217,7 +219,7 @@ func (ca *cache) drop(k []byte, kind event.Kind) bool {
 		effect.ZRem(ca.c, ca.names[insertedKey], member)
 	}
 	effect.ZRem(ca.c, ca.names[expiresKey], k)
-	ca.changed(kind, k, nil, old, ca.len())
+	ca.changed(kind, k, nil, old)
 	return true
 }
 
@@ -227,6 +229,7 @@ func (ca *cache) clear() int {
 	if n == 0 {
 		return 0
 	}
+	ca.changing()
 	var removed [][2][]byte
 	if ca.watched() {
 		for k, v := range effect.Hash(ca.c, ca.names[valuesKey]).All() {
@@ -236,8 +239,8 @@ func (ca *cache) clear() int {
 	for _, k := range []key{valuesKey, orderKey, insertedKey, expiresKey} {
 		effect.Del(ca.c, ca.names[k])
 	}
-	for i, entry := range removed {
-		ca.changed(event.Removed, entry[0], nil, entry[1], n-1-i)
+	for _, entry := range removed {
+		ca.changed(event.Removed, entry[0], nil, entry[1])
 	}
 	return n
 }
@@ -289,11 +292,17 @@ func (ca *cache) heard() bool {
 // watched reports whether anybody may hear of changes, or they mean something.
 func (ca *cache) watched() bool { return ca.heard() || isFabric(ca.name) }
 
-// changed tells of a change that was made: of a key with its new value and the one before, after which the cache has
-// left keys.
-func (ca *cache) changed(kind event.Kind, k, value, old []byte, left int) {
+// changing must be called before the cache is changed.
+func (ca *cache) changing() {
 	if isFabric(ca.name) {
-		fabricOf(ca.c.Host).changed(ca.c, ca.name, k, value, old, left)
+		fabricOf(ca.c.Host).changing(ca.c, ca.name)
+	}
+}
+
+// changed tells of a change that was made: of a key with its new value and the one before.
+func (ca *cache) changed(kind event.Kind, k, value, old []byte) {
+	if isFabric(ca.name) {
+		fabricOf(ca.c.Host).changed(ca.c, ca.name, k, value, old)
 	}
 	ca.tell(kind, k, value, old)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/protocols/internal/effect"
 	"github.com/atomredis/atomredis/protocols/internal/feed"
 	"github.com/atomredis/atomredis/protocols/perper/binary"
@@ -70,7 +69,7 @@ func readExecution(c *command.Ctx, k, value []byte) *execution {
 
 // executionIndex has the executions of a database by what is asked for.
 type executionIndex struct {
-	hash    *hashes.Hash // of which it is the index
+	seen    seen
 	entries map[string]*execution
 	agents  map[string]*agent
 	// instances are how many executions say that an instance of an agent runs.
@@ -92,24 +91,20 @@ const registry = "Registry"
 func (f *Fabric) executions(c *command.Ctx) (*fabricDB, *executionIndex) {
 	d := f.db(c.DB)
 	x := &d.executions
-	h := effect.Hash(c, executionsKey)
-	n := 0
-	if h != nil {
-		n = h.Len()
-	}
-	if x.hash != h || len(x.entries) != n || x.agents == nil {
-		f.indexExecutions(c, d, h)
+	if !x.seen.current(c) {
+		f.indexExecutions(c, d)
 	}
 	return d, x
 }
 
 // indexExecutions makes the index anew, and tells those who have waited for what has happened unseen.
-func (f *Fabric) indexExecutions(c *command.Ctx, d *fabricDB, h *hashes.Hash) {
+func (f *Fabric) indexExecutions(c *command.Ctx, d *fabricDB) {
 	before := d.executions
-	d.executions = executionIndex{hash: h, entries: map[string]*execution{}, agents: map[string]*agent{},
+	d.executions = executionIndex{seen: before.seen, entries: map[string]*execution{}, agents: map[string]*agent{},
 		instances: map[string]int{}, serial: before.serial + 1}
 	x := &d.executions
-	if h != nil {
+	x.seen.note(c, executionsKey)
+	if h := effect.Hash(c, executionsKey); h != nil {
 		for k, v := range h.All() {
 			x.add(string(k), readExecution(c, k, v))
 		}
@@ -171,8 +166,8 @@ func (x *executionIndex) remove(key string) {
 	}
 }
 
-// executionChanged hears of a change of the cache of executions, of which left entries are there now.
-func (f *Fabric) executionChanged(c *command.Ctx, k, value, old []byte, left int) {
+// executionChanged hears of a change of the cache of executions.
+func (f *Fabric) executionChanged(c *command.Ctx, k, value, old []byte) {
 	var was, is *execution
 	if old != nil {
 		was = readExecution(c, k, old)
@@ -180,33 +175,19 @@ func (f *Fabric) executionChanged(c *command.Ctx, k, value, old []byte, left int
 	if value != nil {
 		is = readExecution(c, k, value)
 	}
-	serial := f.noteExecution(c, string(k), was, is, left)
+	serial := f.noteExecution(c, string(k), was, is)
 	if feed.Heard(c) {
 		tellExecution(c, serial, was, is)
 	}
 }
 
 // noteExecution brings the index up to date, and tells those who wait. It returns the number of the change.
-func (f *Fabric) noteExecution(c *command.Ctx, key string, was, is *execution, left int) (serial int64) {
+func (f *Fabric) noteExecution(c *command.Ctx, key string, was, is *execution) (serial int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := f.db(c.DB)
 	x := &d.executions
-	h := effect.Hash(c, executionsKey)
-	grown := 0
-	switch {
-	case was == nil:
-		grown = 1
-	case is == nil:
-		grown = -1
-	}
-	// The hash of a cache that was empty is another one.
-	fits := x.agents != nil && len(x.entries)+grown == left && (x.hash == h || h == nil || left == grown)
-	if !fits {
-		f.indexExecutions(c, d, h)
-		return x.serial
-	}
-	x.hash = h
+	x.seen.note(c, executionsKey)
 	x.serial++
 	x.remove(key)
 	if is != nil {

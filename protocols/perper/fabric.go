@@ -257,13 +257,45 @@ func isFabric(cache []byte) bool {
 	return string(cache) == keys.Executions || string(cache) == keys.StreamListeners
 }
 
-// changed hears of a change of a cache that isFabric, after it was made and under its guard: value is the new value
-// of a key, old the one before, and left how many entries the cache has now.
-func (f *Fabric) changed(c *command.Ctx, cache, k, value, old []byte, left int) {
+// seen says up to which change of a key an index has it all. Others than the commands here may change the key too.
+type seen struct {
+	watch   *engine.Watch // nil if the index has nothing
+	version uint64
+}
+
+// note says that the index has all that is under the key. The guard must hold it.
+func (s *seen) note(c *command.Ctx, key []byte) {
+	w, version := c.G.Watch(c.DB, key)
+	if s.watch != nil {
+		c.G.Unwatch(w) // the first one is kept
+	}
+	s.watch, s.version = w, version
+}
+
+// current reports whether the key is as it was when note was called last. The guard must hold it.
+func (s *seen) current(c *command.Ctx) bool {
+	return s.watch != nil && !c.G.Touched(s.watch, s.version)
+}
+
+// changing must be called before a cache that isFabric is changed, under the guard of the change: what others have
+// done to it is seen first.
+func (f *Fabric) changing(c *command.Ctx, cache []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if string(cache) == keys.Executions {
-		f.executionChanged(c, k, value, old, left)
+		f.executions(c)
 	} else {
-		f.listenerChanged(c, k, value, old, left)
+		f.listeners(c)
+	}
+}
+
+// changed hears of a change of a cache that isFabric, after it was made and under its guard: value is the new value
+// of a key, and old the one before.
+func (f *Fabric) changed(c *command.Ctx, cache, k, value, old []byte) {
+	if string(cache) == keys.Executions {
+		f.executionChanged(c, k, value, old)
+	} else {
+		f.listenerChanged(c, k, value, old)
 	}
 }
 

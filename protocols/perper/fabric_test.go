@@ -16,6 +16,7 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
+	"github.com/atomredis/atomredis/protocols/perper/binary"
 )
 
 func TestCommandsOnExecutions(t *testing.T) {
@@ -475,4 +476,47 @@ func TestTheFabricAfterARestart(t *testing.T) {
 	require.True(t, s.MustDo(t, "PERPER.NEXT", "g", "a", "NOWAIT").IsNull())
 	s.MustDo(t, "PERPER.LISTEN", "s", "l", 2)
 	becomes(t, s, "s", "2") // 7 is the oldest
+}
+
+// What others write to the caches counts, also if they leave as many entries as there were.
+func TestChangesByOtherCommandsAreSeen(t *testing.T) {
+	s := atomredistest.Run(t)
+	play(t, s, `
+		> PERPER.CALL a i d ID one
+		"one"
+		> PERPER.CALL a i d ID two
+		"two"
+		> PERPER.FINISH two
+		(integer) 1
+		> PERPER.AGENT a
+		1# "instances" => (integer) 0
+		2# "executions" => (integer) 2
+		3# "unfinished" => (integer) 1
+		> PERPER.LISTEN s l 5
+		OK
+		> PERPER.LISTENERS s
+		1) 1) "l"
+		2) (integer) 5
+	`)
+	key := func(name string) []byte { return binary.AppendString(nil, name) }
+	finished, err := s.MustDo(t, "HGET", "perper:{executions}", key("two")).Text()
+	require.NoError(t, err)
+	s.MustDo(t, "HSET", "perper:{executions}", key("one"), finished)
+	listener, err := s.MustDo(t, "HGET", "perper:{stream-listeners}", key("l")).Text()
+	require.NoError(t, err)
+	s.MustDo(t, "HSET", "perper:{stream-listeners}", key("m"), listener)
+	s.MustDo(t, "HDEL", "perper:{stream-listeners}", key("l"))
+	play(t, s, `
+		> PERPER.CALL a i d ID three
+		"three"
+		> PERPER.EXECUTIONS a
+		1) 1) "three"
+		2) "i"
+		3) "d"
+		> PERPER.WAIT one
+		(integer) 1
+		> PERPER.LISTENERS s
+		1) 1) "m"
+		2) (integer) 5
+	`)
 }

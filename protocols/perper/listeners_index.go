@@ -2,7 +2,6 @@ package perper
 
 import (
 	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/protocols/internal/effect"
 	"github.com/atomredis/atomredis/protocols/perper/binary"
 )
@@ -45,7 +44,7 @@ func readListener(c *command.Ctx, k, value []byte) *listener {
 
 // listenerIndex has the listeners of a database by stream and position.
 type listenerIndex struct {
-	hash    *hashes.Hash // of which it is the index
+	seen    seen
 	entries map[string]*listener
 	streams map[string]*listened
 }
@@ -61,21 +60,17 @@ type listened struct {
 func (f *Fabric) listeners(c *command.Ctx) (*fabricDB, *listenerIndex) {
 	d := f.db(c.DB)
 	x := &d.listeners
-	h := effect.Hash(c, listenersKey)
-	n := 0
-	if h != nil {
-		n = h.Len()
-	}
-	if x.hash != h || len(x.entries) != n || x.streams == nil {
-		f.indexListeners(c, d, h)
+	if !x.seen.current(c) {
+		f.indexListeners(c, d)
 	}
 	return d, x
 }
 
 // indexListeners makes the index anew, and tells those who have waited for what has happened unseen.
-func (f *Fabric) indexListeners(c *command.Ctx, d *fabricDB, h *hashes.Hash) {
-	d.listeners = listenerIndex{hash: h, entries: map[string]*listener{}, streams: map[string]*listened{}}
-	if h != nil {
+func (f *Fabric) indexListeners(c *command.Ctx, d *fabricDB) {
+	d.listeners = listenerIndex{seen: d.listeners.seen, entries: map[string]*listener{}, streams: map[string]*listened{}}
+	d.listeners.seen.note(c, listenersKey)
+	if h := effect.Hash(c, listenersKey); h != nil {
 		for k, v := range h.All() {
 			d.listeners.add(string(k), readListener(c, k, v))
 		}
@@ -127,8 +122,8 @@ func (x *listenerIndex) count(stream string, position int64) int {
 	return 0
 }
 
-// listenerChanged hears of a change of the cache of listeners, of which left entries are there now.
-func (f *Fabric) listenerChanged(c *command.Ctx, k, value, old []byte, left int) {
+// listenerChanged hears of a change of the cache of listeners.
+func (f *Fabric) listenerChanged(c *command.Ctx, k, value, old []byte) {
 	var was, is *listener
 	if old != nil {
 		was = readListener(c, k, old)
@@ -140,23 +135,10 @@ func (f *Fabric) listenerChanged(c *command.Ctx, k, value, old []byte, left int)
 	defer f.mu.Unlock()
 	d := f.db(c.DB)
 	x := &d.listeners
-	h := effect.Hash(c, listenersKey)
-	grown := 0
-	switch {
-	case was == nil:
-		grown = 1
-	case is == nil:
-		grown = -1
-	}
-	fits := x.streams != nil && len(x.entries)+grown == left && (x.hash == h || h == nil || left == grown)
-	if !fits {
-		f.indexListeners(c, d, h)
-	} else {
-		x.hash = h
-		x.remove(string(k))
-		if is != nil {
-			x.add(string(k), is)
-		}
+	x.seen.note(c, listenersKey)
+	x.remove(string(k))
+	if is != nil {
+		x.add(string(k), is)
 	}
 	if is != nil && is.listens {
 		f.answerAll(d.attached[is.stream], yesReply)

@@ -7,7 +7,9 @@ import (
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/protocols/internal/effect"
+	"github.com/atomredis/atomredis/protocols/internal/feed"
 	"github.com/atomredis/atomredis/protocols/skein/event"
+	"github.com/atomredis/atomredis/protocols/skein/keys"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -141,10 +143,14 @@ func finish(c *command.Ctx) {
 	if len(c.Args) == 4 {
 		message = c.Args[3]
 	}
-	effect.Set(c, a.names[statusKey], slices.Concat(status, []byte(" "), message))
+	final := slices.Concat(status, []byte(" "), message)
+	effect.Set(c, a.names[statusKey], final)
 	for _, ct := range a.containersOf(func(ct *container) bool { return !ct.state.completed() }) {
 		a.end(&ct, killed, messageFinished)
 	}
 	a.service.tell(a, &event.Event{Type: event.Finish, Status: status, Message: message})
+	if feed.Heard(c) {
+		feed.Send(c, keys.AppendFinished(bytes.Clone(a.names[valuesKey]), c.DB), final)
+	}
 	c.W.OK()
 }

@@ -29,6 +29,19 @@ func AppendChannel(values []byte, db int) []byte {
 	return values
 }
 
+// AppendFinished makes the name of an application's values that of the channel on which its end is published too, as
+// status and message with a space between them.
+func AppendFinished(values []byte, db int) []byte {
+	values = append(values, ":finished"...)
+	if db != 0 {
+		values = strconv.AppendInt(append(values, '@'), int64(db), 10)
+	}
+	return values
+}
+
+// Finished returns the channel of the end of an application in a database.
+func Finished(app string, db int) string { return string(AppendFinished([]byte(Of(app, "")), db)) }
+
 // Channel returns the channel of an application in a database.
 func Channel(app string, db int) string { return string(AppendChannel([]byte(Of(app, "")), db)) }
 
