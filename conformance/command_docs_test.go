@@ -65,6 +65,12 @@ var knownDocs = []struct{ commands, field, old, new, why string }{
 		"accepted by both"},
 	{"zincrby", "arguments", "increment:integer", "increment:double", "a score"},
 	{"zinter zinterstore zunion zunionstore", "arguments", "weight:integer", "weight:double", "a factor of scores"},
+	{"zinter zinterstore zunion zunionstore", "arguments", "max:pure-token/MAX}", "max:pure-token/MAX count:pure-token/COUNT}",
+		"as since Redis 8.8"},
+	{"geosearch geosearchstore", "arguments", "from:oneof{", "from:oneof?{", "a polygon has no centre"},
+	{"geosearch geosearchstore", "arguments", "mi:pure-token/MI}}} order", "mi:pure-token/MI}} num-vertices_longitude_latitude:" +
+		"block/BYPOLYGON{num-vertices:string longitude_latitude:block+{longitude:double latitude:double}}} order",
+		"as since Valkey 9"},
 }
 
 // TestCommandDocsAreThoseOfRedis compares what clients read about commands and their arguments. Summaries, costs and

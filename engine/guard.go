@@ -434,7 +434,7 @@ func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 }
 
 // Wake lets the clients that wait for an entry's key try again. The guard does so itself for keys that appear, go, or
-// get a value of another kind; only streams have readers that wait for more.
+// get a value of another kind; streams and lists have clients that wait for more.
 func (g *Guard) Wake(e *Entry) {
 	if s := g.shard(e.shard); len(s.queues) > 0 {
 		if q, ok := s.queues[dbKey{g.DB(e), e.Key()}]; ok {

@@ -10,6 +10,7 @@ import (
 	aclcommands "github.com/atomredis/atomredis/commands/acl"
 	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/commands/connection"
+	"github.com/atomredis/atomredis/commands/hashes"
 	"github.com/atomredis/atomredis/commands/migrate"
 	pubsubcommands "github.com/atomredis/atomredis/commands/pubsub"
 	replicationcommands "github.com/atomredis/atomredis/commands/replication"
@@ -47,6 +48,7 @@ var (
 	_ servercommands.Client      = (*Session)(nil)
 	_ perper.Host                = (*Server)(nil)
 	_ spiderq.Host               = (*Server)(nil)
+	_ hashes.Client              = (*Session)(nil)
 	_ transactions.Client        = (*Session)(nil)
 )
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atomredis/atomredis/acl"
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/commands/hashes"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/resp"
 	"github.com/atomredis/atomredis/transport"
@@ -48,6 +49,7 @@ type Session struct {
 	why          error    // what a program is told when the session closes; nil if it was killed
 	outOfMemory  bool     // when the command that runs began; means something only while there is a limit
 	states       []any    // what services keep with the client, by their IDs
+	fieldsets    hashes.Fieldsets
 	after        []func(now int64)
 	door         *openDoor // nil if the client has not come through one
 	delay        delayedOutput

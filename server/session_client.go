@@ -5,6 +5,7 @@ import (
 
 	"github.com/atomredis/atomredis/clients"
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/commands/hashes"
 )
 
 // This file is the server and the session as the commands of connections see them.
@@ -106,9 +107,13 @@ func (s *Session) Reset() {
 	s.db = 0
 	s.options = clients.Options{Library: s.options.Library, LibraryVersion: s.options.LibraryVersion}
 	s.guard.NoTouch, s.guard.SeesExpired, s.debugging = false, false, false
+	s.fieldsets = hashes.Fieldsets{}
 	s.becomeDefault()
 	s.setProto(2)
 }
+
+// Fieldsets implements hashes.Client.
+func (s *Session) Fieldsets() *hashes.Fieldsets { return &s.fieldsets }
 
 // Quit implements connection.Client.
 func (s *Session) Quit() { s.closing = true }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	geoUnits   = "<M | KM | FT | MI>"
-	geoCenter  = "<FROMMEMBER member | FROMLONLAT longitude latitude>"
-	geoShape   = "<BYRADIUS radius " + geoUnits + " | BYBOX width height " + geoUnits + ">"
+	geoUnits = "<M | KM | FT | MI>"
+	geoShape = "[FROMMEMBER member | FROMLONLAT longitude latitude] <BYRADIUS radius " + geoUnits +
+		" | BYBOX width height " + geoUnits + " | BYPOLYGON num-vertices longitude latitude [longitude latitude ...]>"
 	geoLimits  = "[ASC | DESC] [COUNT count [ANY]]"
 	geoWith    = "[WITHCOORD] [WITHDIST] [WITHHASH]"
 	geoCost    = "O(N+log(M)), where N is the number of members in the boxes around the area and M the size of the index"
@@ -78,14 +78,14 @@ var geoCommands = []*command.Command{
 		Do: cmdGeoradiusbymember},
 	{Name: "geosearch", Group: "geo", Since: "6.2.0", Arity: -7, Flags: command.ReadOnly, ACL: command.CatGeo,
 		Keys:       command.Keys("i1+r0/1/0[RO,ACCESS]"),
-		Summary:    "Finds the members in a circle or box",
-		Syntax:     "key " + geoCenter + " " + geoShape + " " + geoLimits + " " + geoWith,
+		Summary:    "Finds the members in a circle, box or polygon",
+		Syntax:     "key " + geoShape + " " + geoLimits + " " + geoWith,
 		Complexity: geoCost, Do: cmdGeosearch},
 	{Name: "geosearchstore", Group: "geo", Since: "6.2.0", Arity: -8, Flags: command.Write | command.DenyOOM,
 		ACL:        command.CatGeo,
 		Keys:       command.Keys("i1+r0/1/0[OW,UPDATE] i2+r0/1/0[RO,ACCESS]"),
-		Summary:    "Stores the members in a circle or box",
-		Syntax:     "destination source " + geoCenter + " " + geoShape + " " + geoLimits + " [STOREDIST]",
+		Summary:    "Stores the members in a circle, box or polygon",
+		Syntax:     "destination source " + geoShape + " " + geoLimits + " [STOREDIST]",
 		Complexity: geoCost, Do: cmdGeosearchstore},
 }
 
@@ -99,6 +99,7 @@ const (
 	errGeoMember      command.Error = "ERR could not decode requested zset member"
 	errGeoCount       command.Error = "ERR COUNT must be > 0"
 	errGeoAny         command.Error = "ERR the ANY argument requires COUNT argument"
+	errGeoVertices    command.Error = "ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"
 	errGeoStoreWith   command.Error = "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
 	errGeoSearchStore command.Error = "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
 )
@@ -355,6 +356,29 @@ func geoBox(c *command.Ctx, q *geoQuery, width, height, unit []byte) (ok bool) {
 	return true
 }
 
+// geoPolygon reads the number of vertices, and these; if they are none an error is written and the result is false.
+func geoPolygon(c *command.Ctx, q *geoQuery, o *command.OptionArgs) (ok bool) {
+	n, ok := c.Int(o.Arg())
+	switch {
+	case !ok:
+		return false
+	case n < 3:
+		c.Err(errGeoVertices)
+		return false
+	case n > int64(o.Left()/2):
+		c.Err(command.ErrSyntax)
+		return false
+	}
+	vertices := make([]geo.Position, n)
+	for i := range vertices {
+		if vertices[i], ok = geoPosition(c, o.Arg(), o.Arg()); !ok {
+			return false
+		}
+	}
+	q.shape, q.unit = geo.NewPolygon(vertices), 1
+	return true
+}
+
 // option reads the present option if it is one that all searches have. If it is wrong an error is written and ok is
 // false.
 func (q *geoQuery) option(c *command.Ctx, o *command.OptionArgs) (known, ok bool) {
@@ -445,7 +469,7 @@ func readGeosearch(c *command.Ctx, at int, store []byte) {
 		return
 	}
 	q := geoQuery{store: store}
-	var fromMember, fromPosition, byRadius, byBox bool
+	var fromMember, fromPosition, byRadius, byBox, byPolygon bool
 	for o := c.Options(at + 1); o.Next(); {
 		known, ok := q.option(c, &o)
 		switch {
@@ -454,7 +478,7 @@ func readGeosearch(c *command.Ctx, at int, store []byte) {
 		case known:
 		case store != nil && o.Is("storedist"):
 			q.storeDist = true
-		case o.Is("frommember") && o.More() && !fromPosition:
+		case o.Is("frommember") && o.More() && !fromPosition && !byPolygon:
 			fromMember = true
 			member := o.Arg()
 			if e == nil {
@@ -464,19 +488,24 @@ func readGeosearch(c *command.Ctx, at int, store []byte) {
 				c.Err(errGeoMember)
 				return
 			}
-		case o.Is("fromlonlat") && o.Left() >= 2 && !fromMember:
+		case o.Is("fromlonlat") && o.Left() >= 2 && !fromMember && !byPolygon:
 			fromPosition = true
 			if q.shape.Center, ok = geoPosition(c, o.Arg(), o.Arg()); !ok {
 				return
 			}
-		case o.Is("byradius") && o.Left() >= 2 && !byBox:
+		case o.Is("byradius") && o.Left() >= 2 && !byBox && !byPolygon:
 			byRadius = true
 			if !geoRadius(c, &q, o.Arg(), o.Arg()) {
 				return
 			}
-		case o.Is("bybox") && o.Left() >= 3 && !byRadius:
+		case o.Is("bybox") && o.Left() >= 3 && !byRadius && !byPolygon:
 			byBox = true
 			if !geoBox(c, &q, o.Arg(), o.Arg(), o.Arg()) {
+				return
+			}
+		case o.Is("bypolygon") && o.More() && !fromMember && !fromPosition && !byRadius && !byBox && !byPolygon:
+			byPolygon = true
+			if !geoPolygon(c, &q, &o) {
 				return
 			}
 		default:
@@ -490,6 +519,8 @@ func readGeosearch(c *command.Ctx, at int, store []byte) {
 	switch {
 	case store != nil && (q.withDistance || q.withHash || q.withPosition):
 		c.Err(errGeoSearchStore)
+	case byPolygon:
+		geosearch(c, e, &q, "geosearchstore")
 	case !fromMember && !fromPosition:
 		exactlyOne("FROMMEMBER or FROMLONLAT")
 	case !byRadius && !byBox:

@@ -15,6 +15,7 @@ import (
 func init() { command.Register(hashCommands) }
 
 var hashCommands = slices.Concat(hashExpireCommands, []*command.Command{
+	importCommand,
 	{Name: "hdel", Group: "hash", Since: "2.0.0", Arity: -3, Flags: command.Write | command.Fast, ACL: command.CatHash,
 		Keys: command.Keys("i1+r0/1/0[RW,DELETE]"), Element: 2,
 		Summary: "Deletes fields",

@@ -25,6 +25,11 @@ var listCommands = []*command.Command{
 		Summary:    "Moves an element from one list to another, and can wait for one",
 		Syntax:     "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
 		Complexity: "O(1)", Do: cmdBlmove},
+	{Name: "blmovem", Group: "list", Since: "8.10.0", Arity: -6, Flags: command.Write | command.DenyOOM | command.Blocking,
+		ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+		Summary:    "Moves elements from one list to another, and can wait for them",
+		Syntax:     "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout [<COUNT count | EXACTLY exactly> <OBO | BULK>]",
+		Complexity: "O(N), where N is the number of elements", Do: cmdBlmovem},
 	{Name: "blmpop", Group: "list", Since: "7.0.0", Arity: -5, Flags: command.Write | command.Blocking,
 		ACL:        command.CatList,
 		Keys:       command.Keys("i2+n0/1/1[RW,ACCESS,DELETE]"),
@@ -66,6 +71,11 @@ var listCommands = []*command.Command{
 		Summary:    "Moves an element from an end of one list to an end of another",
 		Syntax:     "source destination <LEFT | RIGHT> <LEFT | RIGHT>",
 		Complexity: "O(1)", Do: cmdLmove},
+	{Name: "lmovem", Group: "list", Since: "8.10.0", Arity: -5, Flags: command.Write | command.DenyOOM,
+		ACL: command.CatList, Keys: command.Keys("i1+r0/1/0[RW,ACCESS,DELETE] i2+r0/1/0[RW,INSERT]"),
+		Summary:    "Moves elements from an end of one list to an end of another",
+		Syntax:     "source destination <LEFT | RIGHT> <LEFT | RIGHT> [<COUNT count | EXACTLY exactly> <OBO | BULK>]",
+		Complexity: "O(N), where N is the number of elements", Do: cmdLmovem},
 	{Name: "lmpop", Group: "list", Since: "7.0.0", Arity: -4, Flags: command.Write, ACL: command.CatList,
 		Keys:       command.Keys("i1+n0/1/1[RW,ACCESS,DELETE]"),
 		Summary:    "Removes and returns elements of the first list that has any",
@@ -227,7 +237,7 @@ func push(c *command.Ctx, s Side, create bool) {
 		s.Push(l, v)
 	}
 	c.W.Int(int64(l.Len()))
-	c.G.Changed(e, engine.EventList, s.PushEvent())
+	Grown(c, e, s.PushEvent())
 }
 
 func cmdLlen(c *command.Ctx) {
@@ -332,7 +342,7 @@ func cmdLinsert(c *command.Ctx) {
 		return
 	}
 	c.W.Int(int64(e.List().Len()))
-	c.G.Changed(e, engine.EventList, "linsert")
+	Grown(c, e, "linsert")
 }
 
 func cmdLrange(c *command.Ctx) {
@@ -400,6 +410,12 @@ func cmdLtrim(c *command.Ctx) {
 	}
 	e.List().Trim(listRange(start, stop, e.List().Len()))
 	Removed(c, e, "ltrim")
+}
+
+// Grown reports that a list has more elements than before. Clients may wait until it has as many as they want.
+func Grown(c *command.Ctx, e *engine.Entry, event string) {
+	c.G.Changed(e, engine.EventList, event)
+	c.G.Wake(e)
 }
 
 // Removed reports that elements have left a list, and removes it if none is left.

@@ -160,7 +160,7 @@ func moveFrom(c *command.Ctx, src *engine.Entry, from, to Side) {
 	to.Push(dst.List(), v)
 	c.W.Bulk(v)
 	from.drop(src.List())
-	c.G.Changed(dst, engine.EventList, to.PushEvent())
+	Grown(c, dst, to.PushEvent())
 	Removed(c, src, from.PopEvent())
 	journalMove(c, from, to)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/engine/hyperloglog"
 	"github.com/atomredis/atomredis/engine/sets"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -24,6 +25,10 @@ var setCommands = []*command.Command{
 		Keys:    command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Computes the difference of sets", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSdiff},
+	{Name: "sdiffcard", Group: "set", Since: "8.10.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSet,
+		Keys:    command.Keys("i1+n0/1/1[RO,ACCESS]"),
+		Summary: "Counts the members of a difference of sets", Syntax: "numkeys key [key ...] [LIMIT limit]",
+		Complexity: "O(N), where N is the number of members of all sets", Do: cmdSdiffcard},
 	{Name: "sdiffstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM,
 		ACL:        command.CatSet,
 		Keys:       command.Keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
@@ -80,6 +85,10 @@ var setCommands = []*command.Command{
 		Keys:    command.Keys("i1+r-1/1/0[RO,ACCESS]"),
 		Summary: "Computes the union of sets", Syntax: "key [key ...]",
 		Complexity: "O(N), where N is the number of members in all sets", Do: cmdSunion},
+	{Name: "sunioncard", Group: "set", Since: "8.10.0", Arity: -3, Flags: command.ReadOnly, ACL: command.CatSet,
+		Keys:    command.Keys("i1+n0/1/1[RO,ACCESS]"),
+		Summary: "Counts the members of a union of sets", Syntax: "numkeys key [key ...] [APPROX] [LIMIT limit]",
+		Complexity: "O(N), where N is the number of members of all sets", Do: cmdSunioncard},
 	{Name: "sunionstore", Group: "set", Since: "1.0.0", Arity: -3, Flags: command.Write | command.DenyOOM,
 		ACL:     command.CatSet,
 		Keys:    command.Keys("i1+r0/1/0[OW,UPDATE] i2+r-1/1/0[RO,ACCESS]"),
@@ -138,7 +147,7 @@ func cmdScard(c *command.Ctx) {
 type setOperation func(operands []*sets.Set, lim sets.Limits, add func(member []byte))
 
 func setDifference(operands []*sets.Set, _ sets.Limits, add func(member []byte)) {
-	sets.Difference(operands, add)
+	sets.Difference(operands, 0, add)
 }
 
 func setIntersection(operands []*sets.Set, _ sets.Limits, add func(member []byte)) {
@@ -196,33 +205,83 @@ func combineStore(c *command.Ctx, op setOperation, event string) {
 	c.W.Int(int64(n))
 }
 
-func cmdSintercard(c *command.Ctx) {
+// cardOptions are the options of commands that count.
+type cardOptions struct {
+	limit  int // 0 is none
+	approx bool
+}
+
+// readCard reads the number of sets, the sets and the options of a command that counts; mayGuess says that APPROX is one
+// of them. If something is wrong an error is written and ok is false.
+func readCard(c *command.Ctx, mayGuess bool) (operands []*sets.Set, options cardOptions, ok bool) {
 	numKeys, ok := c.IntIn(c.Args[1], 1, math.MaxInt64, command.ErrNumKeys)
 	if !ok {
-		return
+		return nil, options, false
 	}
 	if numKeys > int64(len(c.Args)-2) {
 		c.Err(command.ErrNumKeysRange)
-		return
+		return nil, options, false
 	}
-	options := 2 + int(numKeys)
-	limit := int64(0)
-	for o := c.Options(options); o.Next(); {
-		if !o.Is("limit") || !o.More() {
+	behind := 2 + int(numKeys)
+	for o := c.Options(behind); o.Next(); {
+		switch {
+		case mayGuess && o.Is("approx"):
+			options.approx = true
+		case o.Is("limit") && o.More():
+			limit, ok := c.IntIn(o.Arg(), 0, math.MaxInt64, command.ErrNegativeLimit)
+			if !ok {
+				return nil, options, false
+			}
+			options.limit = command.AsInt(limit)
+		default:
 			c.Err(command.ErrSyntax)
-			return
-		}
-		if limit, ok = c.IntIn(o.Arg(), 0, math.MaxInt64, command.ErrNegativeLimit); !ok {
-			return
+			return nil, options, false
 		}
 	}
-	operands, ok := readSets(c, c.Args[2:options])
-	if !ok {
-		return
+	operands, ok = readSets(c, c.Args[2:behind])
+	return operands, options, ok
+}
+
+func cmdSintercard(c *command.Ctx) {
+	if operands, o, ok := readCard(c, false); ok {
+		n := 0
+		sets.Intersect(operands, o.limit, func([]byte) { n++ })
+		c.W.Int(int64(n))
 	}
-	n := 0
-	sets.Intersect(operands, command.AsInt(limit), func([]byte) { n++ })
-	c.W.Int(int64(n))
+}
+
+func cmdSdiffcard(c *command.Ctx) {
+	if operands, o, ok := readCard(c, false); ok {
+		n := 0
+		sets.Difference(operands, o.limit, func([]byte) { n++ })
+		c.W.Int(int64(n))
+	}
+}
+
+func cmdSunioncard(c *command.Ctx) {
+	operands, o, ok := readCard(c, true)
+	switch {
+	case !ok:
+	case o.approx:
+		n := int64(approximateUnion(operands))
+		if o.limit > 0 {
+			n = min(n, int64(o.limit))
+		}
+		c.W.Int(n)
+	default:
+		c.W.Int(int64(sets.CountUnion(operands, o.limit, c.Host.SetLimits())))
+	}
+}
+
+// approximateUnion estimates the number of members of the union of sets.
+func approximateUnion(operands []*sets.Set) uint64 {
+	var registers hyperloglog.Registers
+	for _, s := range operands {
+		for member := range s.All() {
+			registers.Add(member)
+		}
+	}
+	return registers.Count()
 }
 
 func cmdSismember(c *command.Ctx) {

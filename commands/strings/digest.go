@@ -25,6 +25,10 @@ var stringDigestCommands = []*command.Command{
 		Summary:    "Deletes a key depending on its value",
 		Syntax:     "key [IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
 		Complexity: "O(1), with IFDEQ and IFDNE O(N), where N is the length of the string", Do: cmdDelex},
+	{Name: "delifeq", Group: "string", Since: "9.0.0", Arity: 3, Flags: command.Write | command.Fast,
+		ACL: command.CatString, Keys: command.Keys("i1+r0/1/0[RW,DELETE]"),
+		Summary: "Deletes a key if it has a given value, as in Valkey", Syntax: "key value",
+		Complexity: "O(1)", Do: cmdDelifeq},
 	{Name: "digest", Group: "string", Since: "8.4.0", Arity: 2, Flags: command.ReadOnly | command.Fast,
 		ACL:     command.CatString,
 		Keys:    command.Keys("i1+r0/1/0[RO]"),
@@ -158,6 +162,19 @@ func cmdDelex(c *command.Ctx) {
 	c.G.Remove(e, engine.EventGeneric, "del")
 	c.JournalDelete(c.Args[1])
 	c.W.Int(1)
+}
+
+func cmdDelifeq(c *command.Ctx) {
+	e, ok := c.WriteAs(c.Args[1], engine.String)
+	switch {
+	case !ok:
+	case e == nil || !bytes.Equal(e.Bytes(), c.Args[2]):
+		c.W.Int(0)
+	default:
+		c.G.Remove(e, engine.EventGeneric, "del")
+		c.JournalDelete(c.Args[1])
+		c.W.Int(1)
+	}
 }
 
 func cmdMsetex(c *command.Ctx) {

@@ -26,6 +26,7 @@ type zoperand struct {
 	zset   *zsets.ZSet
 	set    *sets.Set
 	weight float64
+	ones   bool // all scores count as 1: AGGREGATE COUNT
 }
 
 func (o *zoperand) len() int {
@@ -38,7 +39,11 @@ func (o *zoperand) len() int {
 // score returns the score of a member before it is weighed.
 func (o *zoperand) score(member []byte) (float64, bool) {
 	if o.zset != nil {
-		return o.zset.Score(member)
+		score, ok := o.zset.Score(member)
+		if o.ones {
+			score = 1
+		}
+		return score, ok
 	}
 	return 1, o.set.Contains(member)
 }
@@ -46,7 +51,11 @@ func (o *zoperand) score(member []byte) (float64, bool) {
 // each calls fn with the members until fn returns false. A member is valid during the call.
 func (o *zoperand) each(fn func(member []byte, score float64) bool) {
 	if o.zset != nil {
-		o.zset.RangeByRank(0, o.zset.Len()-1, false, fn)
+		counted := fn
+		if o.ones {
+			counted = func(member []byte, _ float64) bool { return fn(member, 1) }
+		}
+		o.zset.RangeByRank(0, o.zset.Len()-1, false, counted)
 		return
 	}
 	for member := range o.set.All() {
@@ -137,9 +146,14 @@ func (z *zcombination) readOptions(c *command.Ctx, from int, allow zcombinationA
 				z.aggregate = minScore
 			case o.Is("max"):
 				z.aggregate = maxScore
+			case o.Is("count"):
+				z.aggregate = sumScores
 			default:
 				c.Err(command.ErrSyntax)
 				return false
+			}
+			for i := range z.operands {
+				z.operands[i].ones = o.Is("count")
 			}
 		case allow&allowScores != 0 && o.Is("withscores"):
 			z.withScores = true

@@ -20,13 +20,32 @@ func Distance(a, b Position) float64 {
 	return 2 * earthRadius * asin(math.Sqrt(min(h, 1)))
 }
 
-// Shape is an area around a position: a circle, or a box whose sides go to the north and to the east. Lengths are in
+// Shape is an area around a position: a circle, or a box whose sides go to the north and to the east; or a polygon, of
+// which the position is in the direction of the mean of the vertices, seen from the middle of the earth. Lengths are in
 // metres.
 type Shape struct {
 	Center Position
 	// Radius is that of the circle; Width and Height are the sides of the box, if Box is true.
 	Radius, Width, Height float64
 	Box                   bool
+	// Polygon has the vertices, at least three. The edges are straight on a map where degrees are equally long.
+	Polygon []Position
+}
+
+// NewPolygon returns a polygon.
+func NewPolygon(vertices []Position) Shape {
+	s := Shape{Polygon: vertices}
+	var x, y, z float64
+	for _, v := range vertices {
+		x += math.Cos(v.Lat*degree) * math.Cos(v.Lon*degree)
+		y += math.Cos(v.Lat*degree) * math.Sin(v.Lon*degree)
+		z += math.Sin(v.Lat * degree)
+	}
+	s.Center = Position{math.Atan2(y, x) / degree, math.Atan2(z, math.Hypot(x, y)) / degree}
+	for _, v := range vertices {
+		s.Radius = max(s.Radius, Distance(s.Center, v))
+	}
+	return s
 }
 
 // Area tells which positions lie in a shape. To find out the last digits of a distance takes long, so it does only
@@ -46,6 +65,9 @@ func (s *Shape) Area() Area {
 
 // Contains reports whether a position lies in the shape.
 func (a *Area) Contains(p Position) bool {
+	if a.shape.Polygon != nil {
+		return a.shape.encloses(p)
+	}
 	center := a.shape.Center
 	// Nothing is nearer than its distance to the north or south. Here as in reaches angles are rounded as by Distance.
 	up := math.Abs(p.Lat*degree-center.Lat*degree) * earthRadius
@@ -57,6 +79,19 @@ func (a *Area) Contains(p Position) bool {
 		return false
 	}
 	return a.height.above(up) || Distance(p, Position{p.Lon, center.Lat}) <= a.height.metres
+}
+
+// encloses reports whether a position lies in the polygon: a line from it to the east crosses an odd number of edges.
+func (s *Shape) encloses(p Position) bool {
+	inside := false
+	a := s.Polygon[len(s.Polygon)-1]
+	for _, b := range s.Polygon {
+		if (a.Lat > p.Lat) != (b.Lat > p.Lat) && p.Lon < (b.Lon-a.Lon)*(p.Lat-a.Lat)/(b.Lat-a.Lat)+a.Lon {
+			inside = !inside
+		}
+		a = b
+	}
+	return inside
 }
 
 // limit is a distance that others are compared with.
@@ -110,6 +145,15 @@ func (l *limit) reaches(a, b Position, cosLat float64) bool {
 
 // bounds returns a box of coordinates around the shape.
 func (s *Shape) bounds() area {
+	if s.Polygon != nil {
+		first := s.Polygon[0]
+		b := area{first.Lon, first.Lon, first.Lat, first.Lat}
+		for _, v := range s.Polygon {
+			b.minLon, b.maxLon = min(b.minLon, v.Lon), max(b.maxLon, v.Lon)
+			b.minLat, b.maxLat = min(b.minLat, v.Lat), max(b.maxLat, v.Lat)
+		}
+		return b
+	}
 	height, width := s.Radius, s.Radius
 	if s.Box {
 		height, width = s.Height/2, s.Width/2

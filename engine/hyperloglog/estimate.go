@@ -36,6 +36,12 @@ func (r *Registers) Merge(b []byte) error {
 	return nil
 }
 
+// Add adds an element.
+func (r *Registers) Add(element []byte) {
+	i, rank := locate(element)
+	r[i] = max(r[i], rank)
+}
+
 // Count returns the estimated number of elements.
 func (r *Registers) Count() uint64 {
 	var h histogram

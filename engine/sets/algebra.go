@@ -23,6 +23,25 @@ func Intersect(sets []*Set, limit int, fn func(member []byte)) {
 	}
 }
 
+// CountUnion returns the number of members of the union of the sets, or limit, if that is above 0 and less.
+func CountUnion(sets []*Set, limit int, lim Limits) int {
+	union, largest := new(Set), 0
+	for _, s := range sets {
+		largest = max(largest, s.Len())
+	}
+	if limit > 0 && largest >= limit {
+		return limit
+	}
+	for _, s := range sets {
+		for member := range s.All() {
+			if union.Add(member, lim); limit > 0 && union.Len() == limit {
+				return limit
+			}
+		}
+	}
+	return union.Len()
+}
+
 // Union returns a new set of all members of the sets.
 func Union(sets []*Set, lim Limits) *Set {
 	union := new(Set)
@@ -34,13 +53,14 @@ func Union(sets []*Set, lim Limits) *Set {
 	return union
 }
 
-// Difference calls fn for the members of the first set that are in none of the others. A member is
-// valid during the call. It takes the cheaper of two ways: to look up the first set's members in all
+// Difference calls fn for the members of the first set that are in none of the others, and stops after limit of them if
+// limit is above 0. A member is valid during the call. It takes the cheaper of two ways: to look up the first set's members in all
 // the others, or to take the others' members out of a copy of the first.
-func Difference(sets []*Set, fn func(member []byte)) {
+func Difference(sets []*Set, limit int, fn func(member []byte)) {
 	if len(sets) == 0 || sets[0].Len() == 0 {
 		return
 	}
+	found := 0
 	first, others := sets[0], slices.Clone(sets[1:])
 	total := 0
 	for _, s := range others {
@@ -52,6 +72,9 @@ func Difference(sets []*Set, fn func(member []byte)) {
 		for member := range first.All() {
 			if !slices.ContainsFunc(others, func(s *Set) bool { return s.Contains(member) }) {
 				fn(member)
+				if found++; found == limit {
+					return
+				}
 			}
 		}
 		return
@@ -64,5 +87,8 @@ func Difference(sets []*Set, fn func(member []byte)) {
 	}
 	for member := range rest.All() {
 		fn(member)
+		if found++; found == limit {
+			return
+		}
 	}
 }

@@ -327,7 +327,7 @@ func TestAlgebraAgreesWithTheDefinitions(t *testing.T) {
 		require.True(t, maps.Equal(union, members(t, Union(sets, usual))))
 
 		got := map[string]bool{}
-		Difference(sets, func(m []byte) {
+		Difference(sets, 0, func(m []byte) {
 			require.False(t, got[string(m)])
 			got[string(m)] = true
 		})
@@ -355,7 +355,7 @@ func TestDifferenceWithManySetsLeavesTheFirstAsItIs(t *testing.T) {
 		operands = append(operands, setOf(usual, w))
 	}
 	var got []string
-	Difference(operands, func(m []byte) { got = append(got, string(m)) })
+	Difference(operands, 0, func(m []byte) { got = append(got, string(m)) })
 	require.Equal(t, []string{"w99"}, got)
 	require.Equal(t, 100, first.Len())
 }
