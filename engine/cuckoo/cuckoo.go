@@ -200,7 +200,7 @@ func (f *Filter) Delete(item []byte) bool {
 	if ok {
 		f.NoteHead()
 		f.set(link, at, slot, 0)
-		f.items--
+		f.items -= min(f.items, 1) // a filter that was loaded in pieces may have more than it says
 		f.deleted++
 	}
 	return ok

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"math"
 	"math/bits"
 
 	"github.com/atomredis/atomredis/engine/paged"
@@ -12,6 +11,9 @@ import (
 
 // format is the first byte of a head. It stands for the hash function and the places of items too.
 const format = 1
+
+// maxCount is the most items that a head has: with what is added later there will not be more than can be stored.
+const maxCount = 1 << 62
 
 var errHead = errors.New("cuckoo: the stored head is malformed")
 
@@ -36,8 +38,11 @@ func decodeHead(head []byte) (*Filter, error) {
 	}
 	r := paged.NewReader(head[1:])
 	f := &Filter{bucketSize: uint32(r.Uint(1, MaxBucketSize)), iterations: uint32(r.Uint(1, MaxIterations)),
-		expansion: uint32(r.Uint(0, 1<<31)), items: r.Uint(0, math.MaxInt64), deleted: r.Uint(0, math.MaxInt64)}
+		expansion: uint32(r.Uint(0, 1<<31)), items: r.Uint(0, maxCount), deleted: r.Uint(0, maxCount)}
 	f.Init(f)
+	if f.expansion != 0 && bits.OnesCount32(f.expansion) != 1 { // push relies on it
+		return nil, errHead
+	}
 	n, last := r.Uint(1, maxLinks), uint64(2)
 	for i := uint64(0); i < n && r.OK(); i++ {
 		buckets := r.Uint(last, maxBuckets)
