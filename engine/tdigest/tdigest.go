@@ -434,7 +434,7 @@ func decodeHead(head []byte) (*Digest, error) {
 	d.unmerged = int(r.Uint(0, uint64(d.Capacity()-d.merged)))
 	d.mergedWeight = int64(r.Uint(0, maxWeight))
 	d.unmergedWeight = int64(r.Uint(0, uint64(maxWeight-d.mergedWeight)))
-	d.compressions = r.Uint(0, math.MaxInt64)
+	d.compressions = r.Uint(0, 1<<62)
 	return d, r.Err("t-digest")
 }
 
