@@ -17,7 +17,7 @@ func TestConfigurations(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "c", c.Name())
 	require.Equal(t, "c", c.Schema())
-	require.True(t, c.Expires())
+	require.Equal(t, binary.Expiry{Created: binary.ForEver, Updated: binary.AsBefore, Accessed: 1000}, c.Expiry())
 	require.Equal(t, []binary.Entity{{KeyType: "c", ValueType: "T", Fields: []binary.EntityField{{Name: "c", Type: "int"}},
 		Aliases: map[string]string{"c": "d"}}}, c.Entities())
 	for n := range b {
@@ -28,7 +28,7 @@ func TestConfigurations(t *testing.T) {
 	require.ErrorIs(t, err, binary.ErrConfig)
 	c, err = binary.ParseConfig([]byte{0, 0})
 	require.NoError(t, err)
-	require.False(t, c.Expires())
+	require.Equal(t, binary.NoExpiry, c.Expiry())
 	require.Empty(t, c.Entities())
 }
 
