@@ -8,30 +8,29 @@ import (
 
 // Limits on what evaluating a path may cost.
 const (
-	// MaxSteps is how many values may be looked at, and MaxResults how many a path may have.
+	// MaxSteps is how many values may be looked at in the largest documents, and MaxResults how many a path may have.
 	MaxSteps   = 1 << 25
 	MaxResults = 1 << 23
+	// smallSteps is how many values may be looked at in small ones: others wait meanwhile, about a second.
+	smallSteps = 1 << 22
 )
 
 // What a path that costs too much is refused with.
 var (
-	ErrSteps   = errors.New("ERR evaluating the path takes too many steps: limit is 33554432")
+	ErrSteps   = errors.New("ERR evaluating the path takes too many steps for this document")
 	ErrResults = errors.New("ERR the path has too many results: limit is 8388608")
 )
 
-// maxSteps is MaxSteps but in tests.
-var maxSteps = MaxSteps
-
 // Values returns the values that the path selects or computes in a document.
 func (p *Path) Values(root documents.Value) ([]documents.Value, error) {
-	e := evaluator{root: root}
+	e := newEvaluator(root)
 	vals := e.operand(p.expr, root)
 	return vals, e.err
 }
 
 // First returns the first value that the path selects or computes in a document; ok is false if there is none.
 func (p *Path) First(root documents.Value) (v documents.Value, ok bool, err error) {
-	e := evaluator{root: root}
+	e := newEvaluator(root)
 	q, isQuery := p.expr.(*query)
 	if !isQuery {
 		vals := e.operand(p.expr, root)
@@ -55,7 +54,8 @@ type Match struct {
 
 // Matches returns what a path that is no projection selects in a document.
 func (p *Path) Matches(root documents.Value) ([]Match, error) {
-	e := evaluator{root: root, places: true}
+	e := newEvaluator(root)
+	e.places = true
 	var matches []Match
 	e.walk(p.expr.(*query).segments, root, nil, func(v documents.Value, at *documents.Place) bool {
 		matches = append(matches, Match{v, at})
@@ -69,15 +69,20 @@ type evaluator struct {
 	root    documents.Value
 	current documents.Value // that a filter looks at
 	places  bool            // wanted
-	steps   int
-	err     error // after which nothing is evaluated any more
+	steps   int             // that are left
+	err     error           // after which nothing is evaluated any more
 	known   map[*query][]documents.Value
 	regexes map[string]*pattern
 }
 
+// newEvaluator returns one that may look at every value of a document some times.
+func newEvaluator(root documents.Value) evaluator {
+	return evaluator{root: root, steps: min(smallSteps+root.Memory(), MaxSteps)}
+}
+
 // spend counts steps; it is false if there were too many.
 func (e *evaluator) spend(n int) bool {
-	if e.steps += n; e.steps > maxSteps && e.err == nil {
+	if e.steps -= n; e.steps < 0 && e.err == nil {
 		e.err = ErrSteps
 	}
 	return e.err == nil

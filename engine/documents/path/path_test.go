@@ -196,8 +196,6 @@ func TestPlacesAreWhereTheValuesAre(t *testing.T) {
 }
 
 func TestPathsThatCostTooMuchAreRefused(t *testing.T) {
-	maxSteps = 1 << 20
-	defer func() { maxSteps = MaxSteps }()
 	deep := parse(t, strings.Repeat("[", 120)+strings.Repeat("]", 120))
 	wide := parse(t, "["+strings.Repeat("[1,2,3,4,5,6,7,8,9],", 3000)+"1]")
 	for _, c := range []struct {
@@ -211,7 +209,7 @@ func TestPathsThatCostTooMuchAreRefused(t *testing.T) {
 		p, err := Parse(c.path)
 		require.NoError(t, err)
 		_, err = p.Values(c.root)
-		require.ErrorContains(t, err, "limit is", c.path)
+		require.ErrorContains(t, err, "too many", c.path)
 	}
 	p, err := Parse("$" + strings.Repeat("..*", 20))
 	require.NoError(t, err)
