@@ -67,6 +67,10 @@ var knownDocs = []struct{ commands, field, old, new, why string }{
 	{"zinter zinterstore zunion zunionstore", "arguments", "weight:integer", "weight:double", "a factor of scores"},
 	{"zinter zinterstore zunion zunionstore", "arguments", "max:pure-token/MAX}", "max:pure-token/MAX count:pure-token/COUNT}",
 		"as since Redis 8.8"},
+	{"xadd", "arguments", " trim:block?{", " pid_pid_iid:oneof?{pid:string/IDMPAUTO pid_iid:block/IDMP{pid:string iid:string}} trim:block?{",
+		"as in Redis 8.10"},
+	{"xread xreadgroup", "arguments", "count:integer/COUNT?", "count:integer/COUNT? maxcount:string/MAXCOUNT? maxsize:string/MAXSIZE?",
+		"as in Redis 8.10"},
 	{"geosearch geosearchstore", "arguments", "from:oneof{", "from:oneof?{", "a polygon has no centre"},
 	{"geosearch geosearchstore", "arguments", "mi:pure-token/MI}}} order", "mi:pure-token/MI}} num-vertices_longitude_latitude:" +
 		"block/BYPOLYGON{num-vertices:string longitude_latitude:block+{longitude:double latitude:double}}} order",
