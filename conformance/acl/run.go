@@ -153,7 +153,7 @@ func doAll(conns [2]*transcript.Conn, commands [][]string, fn func(i int, a, b t
 
 // newCategories are those of the types that Redis has since 8.0.
 var newCategories = map[string]bool{"bloom": true, "cuckoo": true, "cms": true, "topk": true, "tdigest": true, "json": true,
-	"timeseries": true}
+	"timeseries": true, "array": true}
 
 // prepare finds the commands that both servers have, and compares their categories.
 func (p *pair) prepare() error {
