@@ -54,7 +54,7 @@ func clusterDirectives() []*directive {
 		number("cluster-announce-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnouncePort }),
 		number("cluster-announce-tls-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceTLSPort }),
 		number("cluster-announce-bus-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceBusPort }),
-		number("cluster-databases", "1", 1, math.MaxInt32, func(s *Settings) *int { return &s.Cluster.Databases }).atStart().ours(),
+		number("cluster-databases", "1", 1, math.MaxInt32, func(s *Settings) *int { return &s.Cluster.Databases }).atStart().unlessSame().ours(),
 		yesNo("cluster-slot-stats-enabled", "no", func(s *Settings) *bool { return &s.Cluster.SlotStats }).ours(),
 		choice("cluster-preferred-endpoint-type", "ip",
 			func(s *Settings) *ClusterEndpoint { return &s.Cluster.PreferredEndpoint },
