@@ -136,6 +136,7 @@ var fields = map[string]metric{
 	"acl_access_denied_cmd":        counter("redis_acl_access_denied_cmd_total", "Commands that users may not call."),
 	"acl_access_denied_key":        counter("redis_acl_access_denied_key_total", "Keys that users may not use."),
 	"acl_access_denied_channel":    counter("redis_acl_access_denied_channel_total", "Channels that users may not use."),
+	"acl_access_denied_db":         counter("redis_acl_access_denied_db_total", "Databases that users may not use."),
 	"total_reads_processed":        counter("redis_reads_processed_total", "Reads from connections."),
 	"total_writes_processed":       counter("redis_writes_processed_total", "Writes to connections."),
 	"io_threaded_reads_processed":  counter("redis_io_threaded_reads_processed_total", "Reads by other event loops than the first."),

@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
+	"github.com/atomredis/atomredis/engine"
 )
 
 const createExecutions = "09 0a000000 657865637574696f6e73"
@@ -83,7 +85,9 @@ func TestContinuousQueriesTellOfChanges(t *testing.T) {
 }
 
 func TestEntriesExpire(t *testing.T) {
-	s := opened(t)
+	// The clock stands still but for FastForward: what is about to expire is there until then.
+	s := atomredistest.RunOptions(t, atomredis.Options{Clock: engine.NewManualClock(time.Unix(1_000_000_000, 0)),
+		Config: map[string]string{"door-perper-ignite": "127.0.0.1:0"}})
 	p, w := connect(t, s), connect(t, s)
 	const second, eternal, unchanged = "e803000000000000", "ffffffffffffffff", "feffffffffffffff"
 	const expiring = executions + "04" + second + unchanged + unchanged
