@@ -3,6 +3,7 @@
 package differential
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -273,6 +274,7 @@ func init() {
 		{"timeouts that end at no time are out of range, as since Redis 7.2", noTimeout},
 		{"BITCOUNT and BITPOS check their arguments although the key is missing, as since Redis 7.4", checkedWithoutKey},
 		{"SCAN takes no negative cursor, as in Redis 8.2", negativeCursor},
+		{"positions have all their digits, as in Redis 8.2; 7.0 prints 17 decimals", fullPositions},
 		{"GETRANGE of a range that ends before it begins is empty", emptyRange},
 		{"LREM and LPOS refuse the smallest integer, as since Redis 7.2", noOpposite},
 		{"groups have other lags and more consumers, as since Redis 7.2 and 7.4", ofStreams},
@@ -289,6 +291,9 @@ func init() {
 
 // knownReason returns why a difference is known, "" if it is not.
 func knownReason(args []string, a, b value) string {
+	if len(args) > firstArg && strings.Contains(args[1], "unpack(ARGV)") {
+		args = args[firstArg:] // what the script calls
+	}
 	for _, k := range knownDifferences {
 		if k.matches(args, a, b) {
 			return k.reason
@@ -301,6 +306,29 @@ func knownReason(args []string, a, b value) string {
 func fewerSamples(args []string, _, b value) bool {
 	return containsWord(args, "maxmemory-samples") && b.Kind == transcript.Error &&
 		strings.HasSuffix(b.Text, "argument must be between 1 and 64 inclusive")
+}
+
+// fullPositions accepts that a coordinate is rounded.
+func fullPositions(args []string, a, b value) bool {
+	return strings.HasPrefix(strings.ToUpper(args[0]), "GEO") && nearly(shortest(a, false), shortest(b, false))
+}
+
+// nearly compares two replies, in which numbers may differ by what lies behind 17 decimals.
+func nearly(a, b value) bool {
+	if a.Equal(b) {
+		return true
+	}
+	if a.Kind != b.Kind || len(a.Elems) != len(b.Elems) {
+		return false
+	}
+	for i := range a.Elems {
+		if !nearly(a.Elems[i], b.Elems[i]) {
+			return false
+		}
+	}
+	x, errX := strconv.ParseFloat(a.Text, 64)
+	y, errY := strconv.ParseFloat(b.Text, 64)
+	return len(a.Elems) > 0 || errX == nil && errY == nil && math.Abs(x-y) <= 1e-16
 }
 
 // noTimeout accepts that a timeout which ends at no time is an error.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/atomredis/atomredis"
 	"github.com/atomredis/atomredis/atomredistest"
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/protocols/perper/binary"
 	"github.com/atomredis/atomredis/protocols/perper/event"
 	"github.com/atomredis/atomredis/protocols/perper/keys"
@@ -470,7 +471,7 @@ func TestEventsThatAreNone(t *testing.T) {
 }
 
 func TestEntriesExpireWhenTheCacheSaysSo(t *testing.T) {
-	s := atomredistest.Run(t)
+	s := atomredistest.RunOptions(t, atomredis.Options{Clock: engine.NewManualClock(time.Unix(1_000_000_000, 0))})
 	play(t, s, `
 		> PERPER.CREATE c EXPIRY 1000 2000 -2
 		(integer) 1
