@@ -279,6 +279,7 @@ func init() {
 		{"LREM and LPOS refuse the smallest integer, as since Redis 7.2", noOpposite},
 		{"groups have other lags and more consumers, as since Redis 7.2 and 7.4", ofStreams},
 		{"a read that wakes answers with all of its streams, as since Redis 7.2", allStreams},
+		{"a read does not wake for a stream whose new entries have gone at once, as since Redis 7.2", nothingLeft},
 		{"COMMAND GETKEYS takes commands without arguments, as since Redis 7.2", getKeysErrors},
 		{"maxmemory-samples is at most 64, as since Redis 8.0", fewerSamples},
 		{"SORT leaves a sorted set in its encoding; Redis makes it a skiplist", unsortedEncoding},
@@ -379,6 +380,12 @@ func ofStreams(args []string, a, b value) bool {
 func allStreams(args []string, a, b value) bool {
 	return strings.ToUpper(args[0]) == "XREAD" && len(a.Elems) == 1 && len(b.Elems) > 1 &&
 		slices.ContainsFunc(b.Elems, a.Elems[0].Equal)
+}
+
+// nothingLeft accepts that XREAD went on waiting where Redis has given it a stream without entries.
+func nothingLeft(args []string, a, _ value) bool {
+	return strings.ToUpper(args[0]) == "XREAD" && len(a.Elems) == 1 && len(a.Elems[0].Elems) == 2 &&
+		len(a.Elems[0].Elems[1].Elems) == 0
 }
 
 // withoutIdlers leaves out of a reply to XINFO what differs between releases: lags, what they follow from, consumers

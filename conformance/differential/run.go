@@ -375,7 +375,8 @@ func (q *sequence) unblock() (*Difference, error) {
 		}
 		replies[i] = v
 	}
-	if !replies[0].Equal(replies[1]) {
+	// Which streams wake XREAD differs between releases: then what it has been given must be a known difference.
+	if !replies[0].Equal(replies[1]) && !strings.EqualFold(q.waiting[0], "XREAD") {
 		return &Difference{Op: q.at, What: "CLIENT UNBLOCK of " + transcript.QuoteCommand(q.waiting),
 			A: replies[0].String(), B: replies[1].String()}, nil
 	}
