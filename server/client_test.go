@@ -434,7 +434,7 @@ func TestInfoIsWellFormed(t *testing.T) {
 	for _, h := range headers {
 		names = append(names, h[1])
 	}
-	require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules",
+	require.Equal(t, []string{"Server", "Clients", "Memory", "Persistence", "Store", "Stats", "Replication", "CPU", "Modules",
 		"Commandstats", "Errorstats", "Latencystats", "Cluster", "Keyspace"}, names)
 	for line := range strings.SplitSeq(strings.TrimSuffix(all, "\r\n"), "\r\n") {
 		require.Regexp(t, `^($|# \w+$|[\w|.-]+:[^:\n]*$)`, line)

@@ -164,8 +164,8 @@ func TestPressureReservedMessagesOfADeletedQueueAreDropped(t *testing.T) {
 		p.reserve("a", 30, "1")
 		p.play([][2]string{
 			{"a PRESSURE.CLOSE q", "+OK"}, {"a RPOP $", "2"}, {"w PRESSURE.GET q", ""},
-			{"a DEL $:bound", ":1"}, {"a LPUSH $:closed 0 0", ":4"}, {"b BRPOP $:consumer_free 0", ""},
-			{"+30", ""}, {"w", noQueue}, {"b", "*2 $:consumer_free 0"}, {"a EXISTS $ $:reserved", ":0"},
+			{"a DEL $:bound", ":1"}, {"a LPUSH $:closed 0 0", ":4"}, {"w", noQueue},
+			{"b BRPOP $:consumer_free 0", "*2 $:consumer_free 0"}, {"+30", ""}, {"a EXISTS $ $:reserved", ":0"},
 		}...)
 		p.play([][2]string{{"a FLUSHALL", "+OK"}, {"a PRESSURE.CREATE q", "+OK"}, {"a PRESSURE.PUT q 1", ":1"}}...)
 		p.reserve("a", 30, "1")

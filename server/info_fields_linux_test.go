@@ -100,10 +100,10 @@ func TestInfoHasAllFieldsOfRedis(t *testing.T) {
 				require.Contains(t, got[section], name, section)
 			}
 		}
-		for _, section := range []string{"Modules", "Commandstats", "Errorstats", "Latencystats", "Keyspace"} {
+		for _, section := range []string{"Modules", "Store", "Commandstats", "Errorstats", "Latencystats", "Keyspace"} {
 			require.Contains(t, got, section)
 		}
-		require.Len(t, got, len(infoFields)+5)
+		require.Len(t, got, len(infoFields)+6)
 	})
 }
 
