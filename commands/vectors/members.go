@@ -259,7 +259,8 @@ func cmdRange(c *command.Ctx) {
 	c.W.EndArray(mark, n)
 }
 
-func cmdRem(c *command.Ctx) {
+// changed finds the element that a command changes, lets change change it, and replies whether it is there.
+func changed(c *command.Ctx, event string, change func(s *vectors.Set, id uint32)) {
 	e, ok := c.WriteAs(c.Args[1], engine.VectorSet)
 	if !ok {
 		return
@@ -271,8 +272,8 @@ func cmdRem(c *command.Ctx) {
 	s := e.Vectors()
 	id, found := s.Find(c.Args[2])
 	if found {
-		s.Remove(id)
-		c.G.Changed(e, engine.EventModule, "vrem")
+		change(s, id)
+		c.G.Changed(e, engine.EventModule, event)
 		if s.Len() == 0 {
 			c.G.Remove(e, engine.EventGeneric, "del")
 		}
@@ -280,20 +281,8 @@ func cmdRem(c *command.Ctx) {
 	c.W.Bool(found)
 }
 
+func cmdRem(c *command.Ctx) { changed(c, "vrem", (*vectors.Set).Remove) }
+
 func cmdSetAttr(c *command.Ctx) {
-	e, ok := c.WriteAs(c.Args[1], engine.VectorSet)
-	if !ok {
-		return
-	}
-	if e == nil {
-		c.W.Bool(false)
-		return
-	}
-	s := e.Vectors()
-	id, found := s.Find(c.Args[2])
-	if found {
-		s.SetAttributes(id, c.Args[3])
-		c.G.Changed(e, engine.EventModule, "vsetattr")
-	}
-	c.W.Bool(found)
+	changed(c, "vsetattr", func(s *vectors.Set, id uint32) { s.SetAttributes(id, c.Args[3]) })
 }

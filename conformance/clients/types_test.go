@@ -16,9 +16,11 @@ func inBoth(t *testing.T, check func(t *testing.T, ctx context.Context, c *redis
 			addr, prefix := server(t)
 			c := redis.NewClient(&redis.Options{Addr: addr, Protocol: protocol, UnstableResp3: true})
 			defer c.Close()
-			if err := c.TSQueryIndex(t.Context(), []string{"of=nothing"}).Err(); err != nil {
+			err := c.TSQueryIndex(t.Context(), []string{"of=nothing"}).Err()
+			if redis.HasErrorPrefix(err, "ERR unknown command") { // a Redis without the types
 				t.Skip(err)
 			}
+			require.NoError(t, err)
 			check(t, t.Context(), c, func(name string) string { return prefix + name })
 		})
 	}

@@ -14,7 +14,8 @@ import (
 // untold are the numbers of INFO that are no metrics: they are the same on every atomredis, or say what others do in
 // other words.
 var untold = regexp.MustCompile(`^(` + strings.Join([]string{
-	"redis_git_.*", "redis_build_id", "run_id", "master_replid2?", "arch_bits", "process_id", "tcp_port", "server_time_usec", "uptime_in_days", "hz", "configured_hz",
+	"redis_git_.*", "redis_build_id", "run_id", "master_replid2?", "arch_bits",
+	"process_id", "tcp_port", "server_time_usec", "uptime_in_days", "hz", "configured_hz",
 	"lru_clock", "io_uring_active", "cluster_connections", "rss_overhead_.*", "mem_fragmentation_bytes", "used_memory_lua",
 	"used_memory_scripts_eval", "used_memory_vm_total", "allocator_allocated", "allocator_frag_.*", "allocator_rss_.*",
 	"mem_replication_backlog", "mem_cluster_links", "mem_overhead_db_hashtable_rehashing", "active_defrag_.*", "lazyfree.*",

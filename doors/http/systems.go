@@ -11,13 +11,17 @@ import (
 const maxStreams = 10_000
 
 var (
-	streamLength   = gauge("redis_stream_length", "Entries of a stream.")
-	streamGroups   = gauge("redis_stream_groups", "Groups of a stream.")
-	groupConsumers = gauge("redis_stream_group_consumers", "Consumers of a group.")
-	groupPending   = gauge("redis_stream_group_messages_pending", "Entries that a group has delivered, and nobody has acknowledged.")
-	groupRead      = gauge("redis_stream_group_entries_read", "Entries that a group has read.")
-	groupLag       = gauge("redis_stream_group_lag", "Entries that a group has yet to read.")
+	streamLength = gauge("redis_stream_length", "Entries of a stream.")
+	streamGroups = gauge("redis_stream_groups", "Groups of a stream.")
 )
+
+// groupFields are those of XINFO GROUPS that are numbers.
+var groupFields = map[string]metric{
+	"consumers":    gauge("redis_stream_group_consumers", "Consumers of a group."),
+	"pending":      gauge("redis_stream_group_messages_pending", "Entries that a group has delivered, and nobody has acknowledged."),
+	"entries-read": gauge("redis_stream_group_entries_read", "Entries that a group has read."),
+	"lag":          gauge("redis_stream_group_lag", "Entries that a group has yet to read."),
+}
 
 // streams tells of the streams whose keys match the patterns that the request names.
 func (s *scrape) streams() error {
@@ -101,7 +105,7 @@ func (s *scrape) stream(db, key string) error {
 		if err != nil {
 			return err
 		}
-		for field, m := range map[string]metric{"consumers": groupConsumers, "pending": groupPending, "entries-read": groupRead, "lag": groupLag} {
+		for field, m := range groupFields {
 			if n, err := of[field].Int(); err == nil { // lag may be unknown
 				s.add(m, float64(n), "db", db, "stream", key, "group", name)
 			}
