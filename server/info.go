@@ -231,18 +231,15 @@ func percent(part, whole int64) string {
 
 // persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that
 // it has for the AOF.
-// infoStore tells of what Redis does not have: the journal's parts, and the store that checkpoints write to.
+// infoStore tells of what Redis does not have: the store that checkpoints write to, and what the journal has beyond it.
 func infoStore(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
 	if srv.storage.Storage == nil {
 		return
 	}
 	st := srv.storageStatus()
-	b.Number("journal_size", st.JournalSize)
 	b.Number("journal_since_checkpoint", st.JournalSince)
 	b.Number("journal_unsynced", st.Unsynced)
-	b.Number("journal_buffer", st.JournalBuffer)
-	b.Number("checkpoint_failures", int64(st.Failed))
 	m := srv.storage.Metrics()
 	b.Number("store_disk", m.Disk)
 	b.Number("store_tables", m.Tables)
