@@ -51,7 +51,8 @@ func TestBitsBeyondTheLongestStringAreRefused(t *testing.T) {
 			"BITFIELD k SET u8 #1048576 1", "STRLEN k"))
 }
 
-// The result of BITOP is made in memory that is used again, and lies in that of the key it replaces.
+// The result of BITOP is made in memory that is used again, and lies in that of the key it replaces. Not every time:
+// the race detector has each pool forget a quarter of what it is given.
 func TestBitopMakesNoGarbage(t *testing.T) {
 	const size, times = 1 << 20, 20
 	b := newHarness(t)
@@ -62,7 +63,7 @@ func TestBitopMakesNoGarbage(t *testing.T) {
 		bitop := request(append([]string{"BITOP"}, op...)...)
 		want := fmt.Sprintf(":%d\r\n", size)
 		require.Equal(t, want, b.feed(s, bitop))
-		require.Less(t, allocated(times, func() { b.feed(s, bitop) }), uint64(times*size/2), op)
+		require.Less(t, allocated(times, func() { b.feed(s, bitop) }), uint64(times*size), op)
 	}
 	b.finish(t, s)
 }
