@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path"
@@ -25,7 +26,7 @@ const (
 	doc    = "docs/architecture.md"
 )
 
-var update = flag.Bool("update", false, "write the numbers of lines into the table")
+var update = flag.Bool("update", false, "write the numbers of lines that are far off into the table")
 
 // row is a line of the table. A package is named by its folder, "." is that of the root.
 type row struct {
@@ -78,7 +79,7 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 		return
 	}
 	for name, r := range table {
-		require.InDelta(t, lines[name], r.lines, 100+float64(lines[name])/4,
+		require.False(t, farOff(r.lines, lines[name]),
 			"the table of %s is outdated for %s: go test ./internal/house -update", doc, name)
 	}
 }
@@ -175,7 +176,13 @@ func cellsOf(line string) (cells []string, ok bool) {
 	return cells, len(cells) == 4
 }
 
-// writeLines writes the numbers of lines into the table.
+// farOff reports whether a number of lines in the table says too little about a package that has so many.
+func farOff(said, lines int) bool {
+	return math.Abs(float64(said-lines)) > 100+float64(lines)/4
+}
+
+// writeLines writes those numbers of lines into the table that are far off: each other would be a conflict between two
+// changes that have nothing to do with each other.
 func writeLines(t *testing.T, lines map[string]int) {
 	content, err := os.ReadFile("../../" + doc)
 	require.NoError(t, err)
@@ -183,6 +190,9 @@ func writeLines(t *testing.T, lines map[string]int) {
 	for i, line := range rows {
 		if cells, ok := cellsOf(line); ok {
 			n := lines[strings.Trim(cells[0], "`")]
+			if said, err := strconv.Atoi(cells[2]); err == nil && !farOff(said, n) {
+				continue
+			}
 			rows[i] = fmt.Sprintf("| %s | %s | %d | %s |", cells[0], cells[1], n, cells[3])
 		}
 	}
