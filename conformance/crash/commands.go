@@ -44,10 +44,10 @@ func (c *call) int(i int) int {
 }
 
 // effects are the commands that the model knows, as far as the generators use them. Keys are always of the right type.
-var effects map[string]func(model, *call)
+var effects = map[string]func(model, *call){}
 
 func init() {
-	effects = map[string]func(model, *call){
+	maps.Copy(effects, map[string]func(model, *call){
 		"SET": set, "MSET": mset, "GETSET": getset, "GETDEL": del, "GETEX": getex, "INCR": incr, "INCRBY": incr,
 		"DECRBY":      incr,
 		"INCRBYFLOAT": incrbyfloat, "APPEND": appendText, "SETRANGE": setrange,
@@ -68,7 +68,7 @@ func init() {
 		"HEXPIRE": hexpire, "HPEXPIRE": hexpire, "HPEXPIREAT": hexpire, "HPERSIST": hpersist, "HGETEX": hgetex,
 		"HGETDEL": hgetdel,
 		"HSETEX":  hsetex, "DELEX": delex, "MSETEX": msetex, "FUNCTION": function, "FCALL": fcall,
-	}
+	})
 }
 
 // apply executes a command on the model and gives the keys that may have changed.

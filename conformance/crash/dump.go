@@ -90,7 +90,7 @@ var readCommands = map[string][]string{
 	"zset": {"ZRANGE", "0", "-1", "WITHSCORES"}, "stream": {"XRANGE", "-", "+"},
 	seriesKind: {"TS.RANGE", "-", "+"}, documentKind: {"JSON.GET"},
 	bloomKind: {"BF.CARD"}, cuckooKind: {"CF.INFO"}, countsKind: {"CMS.INFO"}, topKind: {"TOPK.LIST", "WITHCOUNT"},
-	digestKind: {"TDIGEST.INFO"},
+	digestKind: {"TDIGEST.INFO"}, vectorKind: {"VRANGE", "-", "+"}, arrayKind: {"ARSCAN", "0", lastElement},
 }
 
 func (s *snapshot) readKeys(c *transcript.Conn, db int, keys []string) error {
@@ -166,6 +166,10 @@ func (s *snapshot) fill(c *transcript.Conn, p place, reply transcript.Value) err
 		return json.Unmarshal([]byte(reply.Text), &v.doc)
 	case bloomKind, cuckooKind, countsKind, topKind, digestKind:
 		return v.readSketch(c, p.key, reply)
+	case vectorKind:
+		return v.readVectors(c, p.key, elems)
+	case arrayKind:
+		return v.readArray(c, p.key, elems)
 	}
 	count := len(elems)
 	if v.kind == "hash" || v.kind == "zset" {

@@ -29,8 +29,8 @@ type value struct {
 	kind string
 	text string
 	list []string
-	// elems are the fields and values of a hash, the members of a set, or the members and scores of a sorted set; series and
-	// sketches say what theirs are.
+	// elems are the fields and values of a hash, the members of a set, or the members and scores of a sorted set; series,
+	// sketches, vector sets and arrays say what theirs are.
 	elems  map[string]string
 	stream *stream
 	// fields are the deadlines of fields of a hash, like lo and hi.
@@ -59,7 +59,8 @@ const clockSlack = 20
 func newValue(kind string) *value {
 	v := &value{kind: kind}
 	switch kind {
-	case "set", "zset", "hash", seriesKind, bloomKind, cuckooKind, countsKind, topKind, digestKind:
+	case "set", "zset", "hash", seriesKind, bloomKind, cuckooKind, countsKind, topKind, digestKind,
+		vectorKind, arrayKind:
 		v.elems = map[string]string{}
 	case "stream":
 		v.stream = &stream{groups: map[string]*group{}}
@@ -101,7 +102,7 @@ func (v *value) empty() bool {
 	switch v.kind {
 	case "list":
 		return len(v.list) == 0
-	case "set", "zset", "hash":
+	case "set", "zset", "hash", vectorKind, arrayKind:
 		return len(v.elems) == 0
 	}
 	return false

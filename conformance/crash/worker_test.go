@@ -18,6 +18,7 @@ func generators(label string) map[string]generator {
 		"expiring": &expiring{label: label}, "whole": &whole{label: label}, "special": &special{label: label},
 		"fields": &fieldDeadlines{label: label}, "compared": &compared{label: label},
 		"series": &series{label: label}, "documents": &documents{label: label}, "sketches": &sketches{label: label},
+		"vectors": &vectorSets{label: label}, "arrays": &arrays{label: label},
 	}
 	for _, kind := range []string{"list", "hash", "set", "zset"} {
 		gens[kind] = &large{label: label, kind: kind, size: 1000}
