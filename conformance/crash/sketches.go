@@ -16,6 +16,8 @@ import (
 type sketches struct {
 	noObserver
 	label string
+	// only is the kind of all of them, if it is not empty.
+	only string
 	// made are the sketches that there are.
 	made map[string]bool
 	// added are the items of cuckoo filters, by key and item: they may be deleted as often as they were added.
@@ -67,6 +69,9 @@ func (g *sketches) next(r *rand.Rand) *op {
 		g.restart(nil)
 	}
 	s := reservations[r.IntN(len(reservations))]
+	for g.only != "" && s.kind[0] != g.only {
+		s = reservations[r.IntN(len(reservations))]
+	}
 	kind, key := s.kind[0], g.label+":"+s.kind[0]+s.kind[1]
 	if !g.made[key] || r.IntN(1000) == 0 {
 		g.made[key] = true
@@ -92,7 +97,7 @@ func (g *sketches) next(r *rand.Rand) *op {
 	case "cuckoo":
 		return g.cuckoo(r, key)
 	case "counts":
-		if a, b := g.label+":counts0", g.label+":counts1"; s.kind[1] == "2" && g.made[a] && g.made[b] {
+		if a, b := g.label+":counts0", g.label+":counts1"; s.kind[1] == "2" && g.made[a] && g.made[b] && r.IntN(10) == 0 {
 			return plain("CMS.MERGE", key, "2", a, b, "WEIGHTS", "2", "1")
 		}
 		args := []string{"CMS.INCRBY", key}

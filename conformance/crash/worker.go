@@ -196,37 +196,43 @@ func (w *linear) run(dial dialer, r *rand.Rand) error {
 		return ignoreNet(err)
 	}
 	defer c.Close()
-	for {
-		first := len(w.log)
-		for range 1 + r.IntN(w.depth) {
-			o := w.gen.next(r)
-			w.log = append(w.log, o)
-			o.send(c)
-			if o.loose {
-				break
-			}
-		}
-		if c.Flush() != nil {
-			return nil
-		}
-		for _, o := range w.log[first:] {
-			replies, err := receive(c, len(o.wire))
-			if errors.Is(err, errEnded) {
-				return nil
-			}
-			if err == nil {
-				o.acked = time.Now()
-				err = o.learn(replies)
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", w.label, err)
-			}
-			w.gen.observe(o)
-		}
-		if w.pause > 0 {
+	for err == nil {
+		if err = w.exchange(c, r); w.pause > 0 && err == nil {
 			time.Sleep(time.Duration(r.Int64N(int64(w.pause))))
 		}
 	}
+	if errors.Is(err, errEnded) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", w.label, err)
+}
+
+// exchange sends some operations and reads the replies.
+func (w *linear) exchange(c *transcript.Conn, r *rand.Rand) error {
+	first := len(w.log)
+	for range 1 + r.IntN(w.depth) {
+		o := w.gen.next(r)
+		w.log = append(w.log, o)
+		o.send(c)
+		if o.loose {
+			break
+		}
+	}
+	if c.Flush() != nil {
+		return errEnded
+	}
+	for _, o := range w.log[first:] {
+		replies, err := receive(c, len(o.wire))
+		if err != nil {
+			return err
+		}
+		o.acked = time.Now()
+		if err := o.learn(replies); err != nil {
+			return err
+		}
+		w.gen.observe(o)
+	}
+	return nil
 }
 
 // ignoreNet drops the error of a connection that cannot be made, as happens when the server is killed early.
