@@ -19,6 +19,7 @@ type directive struct {
 	aliases []string
 	others  []string // names that Redis 7 does not have, which patterns of CONFIG GET do not find
 	initial string
+	choices []string // the words that the value can be; nil if they cannot be listed
 	// startOnly directives cannot be changed while the server runs.
 	startOnly bool
 	// protected directives are changed at run time only by clients that enable-protected-configs allows it.
@@ -41,6 +42,8 @@ type directive struct {
 	// noneLine is what a file has for the default, where an included file may say something else; "" if that is the
 	// usual line. Otherwise a file does not have the default, because Redis could not read it.
 	noneLine string
+	// unused directives have no effect.
+	unused bool
 	// parse reads the value into s, which it changes only if it returns nil.
 	parse func(s *Settings, words []string) error
 	// show returns the value as CONFIG GET does.
@@ -270,7 +273,7 @@ func access(name string, field func(*Settings) *Access) *directive {
 
 // yesNo is a directive that is yes or no.
 func yesNo(name, initial string, field func(*Settings) *bool) *directive {
-	return &directive{name: name, initial: initial,
+	return &directive{name: name, initial: initial, choices: []string{"yes", "no"},
 		parse: func(s *Settings, words []string) error {
 			yes, err := parseYesNo(words[0])
 			if err == nil {
@@ -310,7 +313,7 @@ func choice[T comparable](name, initial string, field func(*Settings) *T, option
 		names[i] = o.name
 	}
 	unknown := unknownWord(names)
-	return &directive{name: name, initial: initial,
+	return &directive{name: name, initial: initial, choices: names,
 		parse: func(s *Settings, words []string) error {
 			for _, o := range options {
 				if strings.EqualFold(o.name, words[0]) {

@@ -275,7 +275,7 @@ func (row unused) directive() *directive {
 	if err != nil {
 		panic("server: default of " + name + ": " + err.Error())
 	}
-	d := &directive{name: name, initial: QuoteWord(row.initial), many: row.when&unusedWords != 0,
+	d := &directive{name: name, initial: QuoteWord(row.initial), unused: true, many: row.when&unusedWords != 0,
 		startOnly: row.when&unusedStart != 0,
 		hidden:    row.when&unusedHidden != 0,
 		quiet:     row.when&unusedQuiet != 0,

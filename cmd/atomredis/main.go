@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
 	"github.com/atomredis/atomredis/config"
 	_ "github.com/atomredis/atomredis/doors/http"
@@ -36,6 +38,8 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
        atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
        atomredis skein COMMAND (a Skein application on a server; see atomredis skein --help)
+       atomredis completion bash|zsh|fish (writes a script that makes the shell complete arguments)
+       atomredis man DIR (writes pages of the manual into DIR)
        atomredis -v or --version
        atomredis -h or --help
 
@@ -52,9 +56,10 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, signals))
 }
 
-// dataCommands work on files and then end.
-var dataCommands = map[string]func(args []string, stdout, stderr io.Writer) int{
-	"check": check, "import": importData, "export": exportData, "backup": backup,
+// dataCommands are the sub-commands that work on files and then end.
+func dataCommands(stdout, stderr io.Writer) []*cobra.Command {
+	return []*cobra.Command{checkCommand(stdout), importCommand(stdout, stderr), exportCommand(stdout, stderr),
+		backupCommand(stdout)}
 }
 
 // run is the program; it returns the exit code. The server runs until a signal arrives that ends it, or a client
@@ -71,9 +76,11 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 			return 0
 		}
 	}
-	if len(args) > 0 && dataCommands[args[0]] != nil {
+	onData := dataCommands(stdout, stderr)
+	isOnData := func(c *cobra.Command) bool { return c.Name() == args[0] }
+	if len(args) > 0 && slices.ContainsFunc(onData, isOnData) {
 		signal.Reset() // a signal ends the process at once, which harms no data
-		return dataCommands[args[0]](args[1:], stdout, stderr)
+		return cli.Run(context.Background(), args, os.Stdin, stdout, stderr, onData...)
 	}
 	if len(args) > 0 && slices.Contains(cli.Names, args[0]) {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -89,7 +96,7 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 				}
 			}
 		}()
-		return cli.Run(ctx, args, os.Stdin, stdout, stderr)
+		return cli.Run(ctx, args, os.Stdin, stdout, stderr, onData...)
 	}
 	if err := serve(args, stdout, signals); err != nil {
 		fmt.Fprintln(stderr, "atomredis:", err)

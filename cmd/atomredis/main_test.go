@@ -7,12 +7,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/version"
 )
@@ -130,4 +133,43 @@ func TestVersionAndHelp(t *testing.T) {
 	stdout.Reset()
 	require.Zero(t, run([]string{"-h"}, &stdout, io.Discard, nil))
 	require.Equal(t, usage, stdout.String())
+}
+
+// Every sub-command is in the usage, in the README, among the completions, and has a page of the manual.
+func TestEverySubCommandIsDescribed(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.Zero(t, run([]string{"man", dir}, io.Discard, io.Discard, nil))
+	var completions bytes.Buffer
+	require.Zero(t, run([]string{cobra.ShellCompNoDescRequestCmd, ""}, &completions, io.Discard, nil))
+	names := slices.DeleteFunc(slices.Clone(cli.Names), func(name string) bool { return strings.HasPrefix(name, "_") })
+	for _, c := range dataCommands(io.Discard, io.Discard) {
+		names = append(names, c.Name())
+	}
+	for _, name := range names {
+		require.Contains(t, usage, "\n       atomredis "+name+" ")
+		require.Contains(t, string(readme), "`atomredis "+name)
+		require.Contains(t, completions.String(), name+"\n")
+		require.FileExists(t, filepath.Join(dir, "atomredis-"+name+".1"))
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "atomredis.1"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), `\fB\-\-appendfsync\fP value`+"\neverysec, always, no; default: everysec\n")
+	require.Contains(t, string(page), `\fB\-\-door\-http\fP value`)
+}
+
+func TestTheOptionsOfTheServerAreCompleted(t *testing.T) {
+	for _, tc := range []struct{ line, want string }{
+		{"--loglev", "--loglevel\n:4\n"},
+		{"/etc/redis.conf --port 6380 --appendfsy", "--appendfsync\n:4\n"},
+		{"import dump.rdb --checkpoint-s", "--checkpoint-size\n:4\n"},
+		{"export ", "--rdb\n--aof\n:4\n"},
+		{"check ", ":16\n"},
+	} {
+		var out bytes.Buffer
+		args := append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(tc.line, " ")...)
+		require.Zero(t, run(args, &out, io.Discard, nil))
+		require.Equal(t, tc.want, out.String(), tc.line)
+	}
 }

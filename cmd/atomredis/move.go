@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -27,72 +29,104 @@ import (
 	"github.com/atomredis/atomredis/server"
 )
 
-// The sub-commands that move data in and out. They return exit codes as check does.
+// The sub-commands that move data in and out.
 
-// importData fills an empty data directory from files of a Redis.
-func importData(args []string, stdout, stderr io.Writer) int {
-	if len(args) > 1 && args[0] == "--spiderq" {
-		return importSpiderq(args[1], args[2:], stdout, stderr)
-	}
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		fmt.Fprintln(stderr, "Usage: atomredis import FILE | --spiderq FILE [redis.conf] [--dir DIR] [--directive value ...]")
-		return 2
-	}
-	srv, set, err := offline(args[1:], stderr, source{file: args[0]})
+// importCommand fills an empty data directory from files of a Redis, or of a spiderq.
+func importCommand(stdout, stderr io.Writer) *cobra.Command {
+	return &cobra.Command{Use: "import FILE | --spiderq FILE [redis.conf] [--dir DIR] [--directive value ...]",
+		Short: "read a file of a Redis into an empty data directory",
+		Long: `Reads an RDB file, or an append-only file (a file or the directory of it), of a Redis into a data directory,
+which must be empty: that of the directive dir. With --spiderq the file is a snapshot of a spiderq.
+
+The exit code is 3 if the end of the file could not be read and was left out.`,
+		Example: `  atomredis import dump.rdb --dir ./data
+  atomredis import --spiderq snapshot --dir ./data --spiderq-queue q`,
+		DisableFlagParsing: true, ValidArgsFunction: cli.CompleteDirectives,
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case asksForHelp(args):
+				return c.Help()
+			case len(args) > 1 && args[0] == "--spiderq":
+				return importSpiderq(args[1], args[2:], stdout, stderr)
+			case len(args) == 0 || strings.HasPrefix(args[0], "-"):
+				return cli.Usagef("usage: %s", c.UseLine())
+			}
+			return importData(args[0], args[1:], stdout, stderr)
+		}}
+}
+
+// asksForHelp reports whether the arguments of a command that parses them itself are those that ask what they can be.
+func asksForHelp(args []string) bool {
+	return len(args) == 1 && (args[0] == "--help" || args[0] == "-h")
+}
+
+func importData(file string, options []string, stdout, stderr io.Writer) error {
+	srv, set, err := offline(options, stderr, source{file: file})
 	if err != nil {
-		fmt.Fprintln(stderr, "atomredis import:", err)
-		return 1
+		return err
 	}
 	err = srv.Start()
 	if errors.Is(err, server.ErrNotEmpty) {
 		err = fmt.Errorf("there is data in %s already", set.Dir)
 	}
 	if err = errors.Join(err, srv.Close()); err != nil {
-		fmt.Fprintln(stderr, "atomredis import:", err)
-		return 1
+		return err
 	}
 	if left := srv.LeftOut(); left != "" {
-		fmt.Fprintf(stdout, "%s has been read into %s, but not all of it\n", args[0], set.Dir)
-		fmt.Fprintln(stderr, "atomredis import:", left)
-		return exitIncomplete
+		fmt.Fprintf(stdout, "%s has been read into %s, but not all of it\n", file, set.Dir)
+		return cli.ExitError{Code: exitIncomplete, Err: errors.New(left)}
 	}
-	fmt.Fprintf(stdout, "%s has been read into %s\n", args[0], set.Dir)
-	return 0
+	_, err = fmt.Fprintf(stdout, "%s has been read into %s\n", file, set.Dir)
+	return err
 }
 
 // exitIncomplete is the exit code of an import that has stored what could be read, and left out the end of the file.
 const exitIncomplete = 3
 
-// exportData writes the data of a server that is not running to a file that a Redis loads.
-func exportData(args []string, stdout, stderr io.Writer) int {
-	if len(args) < 2 || args[0] != "--rdb" && args[0] != "--aof" {
-		fmt.Fprintln(stderr, "Usage: atomredis export --rdb FILE | --aof FILE [redis.conf] [--dir DIR] [--directive value ...]")
-		return 2
+// exportCommand writes the data of a server that is not running to a file that a Redis loads.
+func exportCommand(stdout, stderr io.Writer) *cobra.Command {
+	return &cobra.Command{Use: "export --rdb FILE | --aof FILE [redis.conf] [--dir DIR] [--directive value ...]",
+		Short: "write the stored data to a file that a Redis loads",
+		Long: `Writes the data of a server that is not running, in the directory of the directive dir, to a file that a Redis
+loads: an RDB file or an append-only file.`,
+		Example:            "  atomredis export --rdb dump.rdb --dir ./data",
+		DisableFlagParsing: true, ValidArgsFunction: completeExport,
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case asksForHelp(args):
+				return c.Help()
+			case len(args) < 2 || args[0] != "--rdb" && args[0] != "--aof":
+				return cli.Usagef("usage: %s", c.UseLine())
+			}
+			return exportData(args[0], args[1], args[2:], stdout, stderr)
+		}}
+}
+
+// completeExport completes the arguments of export, of which the first one says what is written.
+func completeExport(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return []string{"--rdb", "--aof"}, cobra.ShellCompDirectiveNoFileComp
 	}
-	file := args[1]
-	err := func() error {
-		srv, set, err := offline(args[2:], stderr, source{})
-		if err != nil {
-			return err
-		}
-		if err := srv.Start(); err != nil {
-			return errors.Join(err, srv.Close())
-		}
-		write := srv.WriteRDB
-		if args[0] == "--aof" {
-			write = srv.WriteAOF
-		}
-		if err := errors.Join(replaceFile(file, write), srv.Close()); err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "%s has been written from %s\n", file, set.Dir)
-		return nil
-	}()
+	return cli.CompleteDirectives(c, args, toComplete)
+}
+
+func exportData(form, file string, options []string, stdout, stderr io.Writer) error {
+	srv, set, err := offline(options, stderr, source{})
 	if err != nil {
-		fmt.Fprintln(stderr, "atomredis export:", err)
-		return 1
+		return err
 	}
-	return 0
+	if err := srv.Start(); err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	write := srv.WriteRDB
+	if form == "--aof" {
+		write = srv.WriteAOF
+	}
+	if err := errors.Join(replaceFile(file, write), srv.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s has been written from %s\n", file, set.Dir)
+	return err
 }
 
 // source says what a server is made of that is not for clients.
@@ -167,60 +201,53 @@ func replaceFile(name string, write func(w io.Writer) error) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// backup writes everything that a running server has to dump.rdb in a directory.
-func backup(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("atomredis backup", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	host := flags.String("h", "127.0.0.1", "`host` of the server")
-	port := flags.Int("p", 6379, "`port` of the server")
-	socket := flags.String("s", "", "Unix `socket` of the server, instead of host and port")
-	password := flags.String("a", os.Getenv("REDISCLI_AUTH"),
-		"`password` (default: the environment variable REDISCLI_AUTH)")
-	user := flags.String("user", "", "`user` that the password belongs to")
-	flags.Usage = func() {
-		fmt.Fprintln(stderr, "Usage: atomredis backup DIR [-h host] [-p port] [-s socket] [-a password] [--user user]")
-		flags.PrintDefaults()
+// backupOptions say which server is asked for everything.
+type backupOptions struct {
+	host, socket, password, user string
+	port                         int
+}
+
+// backupCommand writes everything that a running server has to dump.rdb in a directory.
+func backupCommand(stdout io.Writer) *cobra.Command {
+	var o backupOptions
+	c := &cobra.Command{Use: "backup DIR", Short: "write all that a running server has to a file",
+		Long: `Writes everything that a running server, atomredis or Redis, has to DIR/dump.rdb, as of one instant. The file
+takes the place of an older one when it is whole.`,
+		Example: "  atomredis backup /var/backups/redis -h db.example.org",
+		Args:    cli.Arguments(1, 1), ValidArgsFunction: completeDirs,
+		RunE: func(_ *cobra.Command, args []string) error { return backup(args[0], o, stdout) }}
+	flags := c.Flags()
+	flags.StringVarP(&o.host, "host", "h", "127.0.0.1", "`host` of the server")
+	flags.IntVarP(&o.port, "port", "p", 6379, "`port` of the server")
+	flags.StringVarP(&o.socket, "socket", "s", "", "Unix `socket` of the server, instead of host and port")
+	flags.StringVarP(&o.password, "pass", "a", "", "`password` (default: the environment variable REDISCLI_AUTH)")
+	flags.StringVar(&o.user, "user", "", "`user` that the password belongs to")
+	return c
+}
+
+func backup(dir string, o backupOptions, stdout io.Writer) error {
+	if o.password == "" {
+		o.password = os.Getenv("REDISCLI_AUTH")
 	}
-	var dirs []string // the flags may stand before the directory or after it
-	for {
-		if err := flags.Parse(args); err != nil {
-			return 2
-		}
-		if args = flags.Args(); len(args) == 0 {
-			break
-		}
-		dirs, args = append(dirs, args[0]), args[1:]
+	network, addr := "tcp", net.JoinHostPort(o.host, strconv.Itoa(o.port))
+	if o.socket != "" {
+		network, addr = "unix", o.socket
 	}
-	if len(dirs) != 1 {
-		flags.Usage()
-		return 2
-	}
-	err := func() error {
-		network, addr := "tcp", net.JoinHostPort(*host, strconv.Itoa(*port))
-		if *socket != "" {
-			network, addr = "unix", *socket
-		}
-		conn, err := net.DialTimeout(network, addr, backupTimeout)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		if err := os.MkdirAll(dirs[0], 0o700); err != nil {
-			return err
-		}
-		file := filepath.Join(dirs[0], "dump.rdb")
-		b := backupClient{conn: conn, in: bufio.NewReaderSize(conn, 1<<20)}
-		if err := replaceFile(file, func(w io.Writer) error { return b.receive(w, *user, *password) }); err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "%s: %d bytes, %d keys\n", file, b.bytes, b.keys)
-		return nil
-	}()
+	conn, err := net.DialTimeout(network, addr, backupTimeout)
 	if err != nil {
-		fmt.Fprintln(stderr, "atomredis backup:", err)
-		return 1
+		return err
 	}
-	return 0
+	defer conn.Close()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "dump.rdb")
+	b := backupClient{conn: conn, in: bufio.NewReaderSize(conn, 1<<20)}
+	if err := replaceFile(file, func(w io.Writer) error { return b.receive(w, o.user, o.password) }); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %d bytes, %d keys\n", file, b.bytes, b.keys)
+	return err
 }
 
 // backupTimeout is how long the server may be silent: it may have to make other copies first.

@@ -11,16 +11,14 @@ import (
 	"github.com/atomredis/atomredis/doors/spiderq"
 )
 
-// importSpiderq fills an empty data directory from a snapshot of a spiderq, as the queue that spiderq-queue names. It
-// returns an exit code as importData does.
-func importSpiderq(file string, args []string, stdout, stderr io.Writer) int {
+// importSpiderq fills an empty data directory from a snapshot of a spiderq, as the queue that spiderq-queue names.
+func importSpiderq(file string, args []string, stdout, stderr io.Writer) error {
 	n, dir, err := readSpiderq(file, args, stderr)
 	if err != nil {
-		fmt.Fprintln(stderr, "atomredis import:", err)
-		return 1
+		return err
 	}
-	fmt.Fprintf(stdout, "%d entries of %s have been read into %s\n", n, file, dir)
-	return 0
+	_, err = fmt.Fprintf(stdout, "%d entries of %s have been read into %s\n", n, file, dir)
+	return err
 }
 
 func readSpiderq(file string, args []string, stderr io.Writer) (n int, dir string, err error) {

@@ -45,7 +45,7 @@ func (a *app) withElement(c *cobra.Command, do func(ctx context.Context, e *atom
 }
 
 func (a *app) atomElements() *cobra.Command {
-	return &cobra.Command{Use: "elements", Short: "list the elements", Args: arguments(0, 0),
+	return &cobra.Command{Use: "elements", Short: "list the elements", Args: Arguments(0, 0),
 		Example: "  atomredis atom elements",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {
@@ -66,7 +66,7 @@ func (a *app) atomElements() *cobra.Command {
 
 func (a *app) atomStreams() *cobra.Command {
 	return &cobra.Command{Use: "streams [ELEMENT]", Short: "list the data streams of an element, or of all",
-		Args:    arguments(0, 1),
+		Args:    Arguments(0, 1),
 		Example: "  atomredis atom streams camera",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {
@@ -95,7 +95,7 @@ func (a *app) atomStreams() *cobra.Command {
 }
 
 func (a *app) atomHealth() *cobra.Command {
-	return &cobra.Command{Use: "health ELEMENT...", Short: "ask elements whether they are healthy", Args: arguments(1, -1),
+	return &cobra.Command{Use: "health ELEMENT...", Short: "ask elements whether they are healthy", Args: Arguments(1, -1),
 		Example: "  atomredis atom health camera arm",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {
@@ -132,7 +132,7 @@ func (a *app) atomCall() *cobra.Command {
 	var ser string
 	var timeout time.Duration
 	c := &cobra.Command{Use: "call ELEMENT COMMAND [DATA|-]",
-		Short: "send a command to an element and write its response", Args: arguments(2, 3),
+		Short: "send a command to an element and write its response", Args: Arguments(2, 3),
 		Long: "Sends a command to an element and writes the data of its response. DATA - is read from standard input. With --ser msgpack DATA is JSON.\n" +
 			"A response that says how it is serialized is written as JSON; others are written as they are.",
 		Example: "  atomredis atom call arm move '{\"x\": 1}' --ser msgpack",
@@ -193,11 +193,11 @@ func parseValue(text []byte, ser string) (any, error) {
 		d := json.NewDecoder(strings.NewReader(string(text)))
 		d.UseNumber()
 		if err := d.Decode(&value); err != nil || d.More() {
-			return nil, usagef("%q is not JSON, which --ser %s takes", text, ser)
+			return nil, Usagef("%q is not JSON, which --ser %s takes", text, ser)
 		}
 		return numbers(value), nil
 	}
-	return nil, usagef("unknown serialization %q", ser)
+	return nil, Usagef("unknown serialization %q", ser)
 }
 
 // numbers replaces numbers of JSON by numbers of Go.

@@ -18,7 +18,7 @@ func (a *app) atomParam() *cobra.Command {
 }
 
 func (a *app) paramGet() *cobra.Command {
-	return &cobra.Command{Use: "get KEY [FIELD...]", Short: "write the fields of a parameter", Args: arguments(1, -1),
+	return &cobra.Command{Use: "get KEY [FIELD...]", Short: "write the fields of a parameter", Args: Arguments(1, -1),
 		Example: "  atomredis atom param get limits speed",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {
@@ -46,14 +46,14 @@ func (a *app) paramGet() *cobra.Command {
 func (a *app) paramSet() *cobra.Command {
 	var ser string
 	var o atom.ParameterOptions
-	c := &cobra.Command{Use: "set KEY FIELD=VALUE...", Short: "set fields of a parameter", Args: arguments(2, -1),
+	c := &cobra.Command{Use: "set KEY FIELD=VALUE...", Short: "set fields of a parameter", Args: Arguments(2, -1),
 		Example: "  atomredis atom param set limits speed=1.5 --no-override",
 		RunE: func(c *cobra.Command, args []string) error {
 			data := map[string]any{}
 			for _, arg := range args[1:] {
 				name, value, ok := strings.Cut(arg, "=")
 				if !ok || name == "" {
-					return usagef("%q is no FIELD=VALUE", arg)
+					return Usagef("%q is no FIELD=VALUE", arg)
 				}
 				var err error
 				if data[name], err = parseValue([]byte(value), ser); err != nil {
@@ -73,7 +73,7 @@ func (a *app) paramSet() *cobra.Command {
 }
 
 func (a *app) paramList() *cobra.Command {
-	return &cobra.Command{Use: "list [PATTERN]", Short: "list the parameters", Args: arguments(0, 1),
+	return &cobra.Command{Use: "list [PATTERN]", Short: "list the parameters", Args: Arguments(0, 1),
 		Example: "  atomredis atom param list 'lim*'",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {
@@ -87,7 +87,7 @@ func (a *app) paramList() *cobra.Command {
 }
 
 func (a *app) paramDelete() *cobra.Command {
-	return &cobra.Command{Use: "delete KEY", Short: "delete a parameter", Args: arguments(1, 1),
+	return &cobra.Command{Use: "delete KEY", Short: "delete a parameter", Args: Arguments(1, 1),
 		Example: "  atomredis atom param delete limits",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error { return e.ParameterDelete(ctx, args[0]) })
@@ -101,7 +101,7 @@ func (a *app) atomRef() *cobra.Command {
 func (a *app) refCreate() *cobra.Command {
 	var ser, key string
 	var timeout time.Duration
-	c := &cobra.Command{Use: "create DATA|-", Short: "store data and write the reference to it", Args: arguments(1, 1),
+	c := &cobra.Command{Use: "create DATA|-", Short: "store data and write the reference to it", Args: Arguments(1, 1),
 		Example: "  atomredis atom ref create - --timeout 1m < picture.jpeg",
 		RunE: func(c *cobra.Command, args []string) error {
 			data, err := a.argument(args[0])
@@ -139,7 +139,7 @@ func (a *app) refCreate() *cobra.Command {
 
 func (a *app) refGet() *cobra.Command {
 	return &cobra.Command{Use: "get REFERENCE...", Short: "write the data that references refer to",
-		Args:    arguments(1, -1),
+		Args:    Arguments(1, -1),
 		Example: "  atomredis atom ref get \"$reference\"",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {
@@ -166,7 +166,7 @@ func (a *app) refGet() *cobra.Command {
 }
 
 func (a *app) refDelete() *cobra.Command {
-	return &cobra.Command{Use: "delete REFERENCE...", Short: "delete references", Args: arguments(1, -1),
+	return &cobra.Command{Use: "delete REFERENCE...", Short: "delete references", Args: Arguments(1, -1),
 		Example: "  atomredis atom ref delete \"$reference\"",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error { return e.ReferenceDelete(ctx, args...) })
@@ -194,13 +194,13 @@ func (a *app) atomCounter() *cobra.Command {
 func (a *app) counter(use, short, example string,
 	do func(ctx context.Context, e *atom.Element, key string, n int64) (int64, error)) *cobra.Command {
 	n := len(strings.Fields(use)) - 1
-	return &cobra.Command{Use: use, Short: short, Args: arguments(n, n), Example: example,
+	return &cobra.Command{Use: use, Short: short, Args: Arguments(n, n), Example: example,
 		RunE: func(c *cobra.Command, args []string) error {
 			var number int64
 			if len(args) == 2 {
 				var err error
 				if number, err = strconv.ParseInt(args[1], 10, 64); err != nil {
-					return usagef("%q is no number", args[1])
+					return Usagef("%q is no number", args[1])
 				}
 			}
 			return a.withElement(c, func(ctx context.Context, e *atom.Element) error {

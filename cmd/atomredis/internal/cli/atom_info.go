@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) atomInfo() *cobra.Command {
-	return &cobra.Command{Use: "info ELEMENT", Short: "describe an element", Args: arguments(1, 1),
+	return &cobra.Command{Use: "info ELEMENT", Short: "describe an element", Args: Arguments(1, 1),
 		Example: "  atomredis atom info camera",
 		RunE: func(c *cobra.Command, args []string) error {
 			info, err := a.elementInfo(c, args[0])

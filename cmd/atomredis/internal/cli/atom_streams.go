@@ -20,11 +20,11 @@ func (a *app) atomRead() *cobra.Command {
 	var count int
 	var follow bool
 	c := &cobra.Command{Use: "read ELEMENT STREAM",
-		Short: "write the newest entries of a stream, the oldest of them first", Args: arguments(2, 2),
+		Short: "write the newest entries of a stream, the oldest of them first", Args: Arguments(2, 2),
 		Example: "  atomredis atom read camera frames --count 1\n  atomredis atom read sensor temperature --follow",
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[1] == "" {
-				return usagef("a stream needs a name")
+				return Usagef("a stream needs a name")
 			}
 			return a.entries(c, args[0], args[1], count, follow, a.entry)
 		}}
@@ -37,7 +37,7 @@ func (a *app) atomRead() *cobra.Command {
 func (a *app) entries(c *cobra.Command, element, stream string, count int, follow bool,
 	show func(atom.Entry) error) error {
 	if count < 0 {
-		return usagef("invalid count %d", count)
+		return Usagef("invalid count %d", count)
 	}
 	return a.withElement(c, func(ctx context.Context, e *atom.Element) error {
 		newest, err := e.EntryReadN(ctx, element, stream, max(count, 1), atom.Decoding{})
@@ -95,18 +95,18 @@ func (a *app) atomWrite() *cobra.Command {
 	var ser string
 	var maxLen int64
 	c := &cobra.Command{Use: "write ELEMENT STREAM FIELD=VALUE...",
-		Short: "write an entry to a stream, and write its ID", Args: arguments(3, -1),
+		Short: "write an entry to a stream, and write its ID", Args: Arguments(3, -1),
 		Long:    "Writes an entry to a stream as the element does. With --ser msgpack values are JSON.",
 		Example: "  atomredis atom write sensor temperature celsius=21.5",
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] == "" || args[1] == "" {
-				return usagef("element and stream need names")
+				return Usagef("element and stream need names")
 			}
 			var fields []any
 			for _, arg := range args[2:] {
 				name, value, ok := strings.Cut(arg, "=")
 				if !ok || name == "" || name == "ser" {
-					return usagef("%q is no FIELD=VALUE", arg)
+					return Usagef("%q is no FIELD=VALUE", arg)
 				}
 				data, err := parseValue([]byte(value), ser)
 				if err == nil && ser == atom.Msgpack {
@@ -141,7 +141,7 @@ func (a *app) atomLog() *cobra.Command {
 	var count int
 	var follow bool
 	c := &cobra.Command{Use: "log", Short: "write the newest messages of the log that all elements share",
-		Args:    arguments(0, 0),
+		Args:    Arguments(0, 0),
 		Example: "  atomredis atom log --follow\n  atomredis atom log write warning 'the battery is low'",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.entries(c, "", "log", count, follow, a.logEntry)
@@ -173,7 +173,7 @@ func (a *app) logEntry(entry atom.Entry) error {
 
 func (a *app) atomLogWrite() *cobra.Command {
 	var element string
-	c := &cobra.Command{Use: "write LEVEL MESSAGE", Short: "write a message to the log", Args: arguments(2, 2),
+	c := &cobra.Command{Use: "write LEVEL MESSAGE", Short: "write a message to the log", Args: Arguments(2, 2),
 		Long:    "Writes a message to the log. LEVEL is one of " + strings.Join(levels, ", ") + ", or its number.",
 		Example: "  atomredis atom log write warning 'the battery is low' --element arm",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -182,7 +182,7 @@ func (a *app) atomLogWrite() *cobra.Command {
 				level = n
 			}
 			if level < 0 {
-				return usagef("%q is no level: %s", args[0], strings.Join(levels, ", "))
+				return Usagef("%q is no level: %s", args[0], strings.Join(levels, ", "))
 			}
 			host, err := os.Hostname()
 			if err != nil {

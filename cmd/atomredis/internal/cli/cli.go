@@ -1,5 +1,6 @@
-// Package cli has the sub-commands of atomredis that are clients: "atom" for atom elements, and "pressure" for
-// queues, which work with any Redis server, and "skein" for applications of Skein.
+// Package cli is the tree of the sub-commands of atomredis. It has those that are clients itself: "atom" for atom
+// elements, and "pressure" for queues, which work with any Redis server, and "skein" for applications of Skein; and
+// those about the tree: "completion" and "man".
 package cli
 
 import (
@@ -22,18 +23,26 @@ import (
 const (
 	exitOK    = 0
 	exitError = 1 // what was to be done could not be done
-	exitUsage = 2 // the arguments are wrong
+	ExitUsage = 2 // the arguments are wrong
 )
 
 // Names are the words that the first argument of the program can be for this package.
-var Names = []string{"atom", "pressure", "skein"}
+var Names = []string{"atom", "completion", "man", "pressure", "skein", cobra.ShellCompRequestCmd,
+	cobra.ShellCompNoDescRequestCmd}
 
-// usageError is an error in the arguments.
-type usageError struct{ error }
+// ExitError is an error with which the program has another exit code than 1.
+type ExitError struct {
+	Code int
+	Err  error
+}
 
-func (e usageError) Unwrap() error { return e.error }
+func (e ExitError) Error() string { return e.Err.Error() }
+func (e ExitError) Unwrap() error { return e.Err }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// Usagef returns an error in the arguments.
+func Usagef(format string, args ...any) error {
+	return ExitError{ExitUsage, fmt.Errorf(format, args...)}
+}
 
 // app is one run of the program.
 type app struct {
@@ -45,11 +54,13 @@ type app struct {
 	client   *redis.Client // set once a command runs
 }
 
-// Run runs the command that args, which begin with one of Names, stand for, until it is done or ctx ends. It returns
-// the exit code. What fails is written to stderr in one line.
-func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// Run runs the command that args stand for, until it is done or ctx ends: they begin with one of Names, or with the
+// name of one of the commands that are given, which the tree gets as well. It returns the exit code. What fails is
+// written to stderr in one line.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, others ...*cobra.Command) int {
 	a := &app{in: stdin, out: newWriter(stdout), terminal: isTerminal(stdout)}
 	root := a.root()
+	root.AddCommand(others...)
 	root.SetArgs(args)
 	root.SetOut(a.out)
 	root.SetErr(stderr)
@@ -64,8 +75,8 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitOK
 	}
 	fmt.Fprintln(stderr, "atomredis:", strings.ReplaceAll(err.Error(), "\n", "; "))
-	if errors.As(err, new(usageError)) {
-		return exitUsage
+	if exit := (ExitError{}); errors.As(err, &exit) {
+		return exit.Code
 	}
 	return exitError
 }
@@ -80,12 +91,33 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
 }
 
+// root is the tree. The program itself is the server, which does not go through it: the flags of the root are there to
+// be described.
 func (a *app) root() *cobra.Command {
-	root := &cobra.Command{Use: "atomredis", SilenceErrors: true, SilenceUsage: true,
+	root := &cobra.Command{Use: "atomredis [redis.conf] [--directive value ...] [-]", Short: "a Redis server",
+		Long: `A server for Redis clients. It is started like redis-server: with a configuration file, with options named like
+the directives of such a file, or with both; - reads directives from standard input. The data is kept in the directory
+of the directive dir.
+
+Without a sub-command the server runs until a signal (SIGTERM, SIGINT) or SHUTDOWN ends it.`,
+		Example: `  atomredis
+  atomredis --port 7777
+  atomredis /etc/redis/redis.conf --loglevel verbose
+  echo 'bind 127.0.0.1' | atomredis -`,
+		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true, Args: cobra.ArbitraryArgs,
+		RunE:              func(*cobra.Command, []string) error { return nil },
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}}
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
-	flags := root.PersistentFlags()
-	flags.Bool("help", false, "show this help") // without a short form: -h is the host, as for redis-cli
+	root.PersistentFlags().Bool("help", false, "show this help") // without a short form: -h is the host, as for redis-cli
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usagef("%w", err) })
+	addServerFlags(root)
+	root.AddCommand(a.withServer(a.pressure()), a.withServer(a.atom()), a.withServer(a.skein()), a.completion(), a.man())
+	return root
+}
+
+// withServer makes a command one that asks a server.
+func (a *app) withServer(c *cobra.Command) *cobra.Command {
+	flags := c.PersistentFlags()
 	flags.StringVarP(&a.server.host, "host", "h", "127.0.0.1", "host of the server")
 	flags.IntVarP(&a.server.port, "port", "p", 6379, "port of the server")
 	flags.StringVarP(&a.server.socket, "socket", "s", "", "Unix socket of the server, instead of host and port")
@@ -93,10 +125,8 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.server.user, "user", "", "user that the password belongs to")
 	flags.IntVarP(&a.server.db, "db", "n", 0, "number of the database")
 	flags.BoolVar(&a.json, "json", false, "write JSON")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.connect() }
-	root.AddCommand(a.pressure(), a.atom(), a.skein())
-	return root
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return a.connect() }
+	return c
 }
 
 // group is a command that only has others below it.
@@ -105,19 +135,19 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c.Args = cobra.ArbitraryArgs
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usagef("%s needs a command; see %s --help", c.CommandPath(), c.CommandPath())
+			return Usagef("%s needs a command; see %s --help", c.CommandPath(), c.CommandPath())
 		}
-		return usagef("unknown command %q; see %s --help", args[0], c.CommandPath())
+		return Usagef("unknown command %q; see %s --help", args[0], c.CommandPath())
 	}
 	c.AddCommand(commands...)
 	return c
 }
 
-// arguments takes from min to max arguments; a negative max is any number.
-func arguments(min, max int) cobra.PositionalArgs {
+// Arguments takes from min to max arguments; a negative max is any number.
+func Arguments(min, max int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < min || max >= 0 && len(args) > max {
-			return usagef("usage: %s", c.UseLine())
+			return Usagef("usage: %s", c.UseLine())
 		}
 		return nil
 	}
@@ -133,10 +163,10 @@ type serverFlags struct {
 func (a *app) connect() error {
 	s := a.server
 	if s.port < 1 || s.port > 65535 {
-		return usagef("invalid port %d", s.port)
+		return Usagef("invalid port %d", s.port)
 	}
 	if s.db < 0 {
-		return usagef("invalid database %d", s.db)
+		return Usagef("invalid database %d", s.db)
 	}
 	if s.password == "" {
 		s.password = os.Getenv("REDISCLI_AUTH")

@@ -249,7 +249,7 @@ func TestUsage(t *testing.T) {
 		{line: "pressure list -n 1", stdout: "d\n"},
 	})
 	var stderr bytes.Buffer
-	require.Equal(t, exitUsage, Run(t.Context(), []string{"pressure", "list", "-p", "0"}, nil, io.Discard, &stderr))
+	require.Equal(t, ExitUsage, Run(t.Context(), []string{"pressure", "list", "-p", "0"}, nil, io.Discard, &stderr))
 	require.Equal(t, "atomredis: invalid port 0\n", stderr.String())
 }
 
@@ -267,7 +267,7 @@ func TestHelp(t *testing.T) {
 		}
 		require.NotEmpty(t, c.Example, c.CommandPath())
 		for _, line := range strings.Split(c.Example, "\n") {
-			require.Regexp(t, `^  (.*\| )?atomredis (atom|pressure|skein) `, line)
+			require.Regexp(t, `^  (.*\| )?atomredis (atom|completion|man|pressure|skein) `, line)
 		}
 		var stdout, stderr bytes.Buffer
 		args := append(strings.Fields(c.CommandPath())[1:], "--help")

@@ -41,7 +41,7 @@ func (f *queueFlags) waiting(c *cobra.Command) *cobra.Command {
 
 func (a *app) pressureCreate(f *queueFlags) *cobra.Command {
 	var bound int64
-	c := &cobra.Command{Use: "create QUEUE", Short: "create a queue", Args: arguments(1, 1),
+	c := &cobra.Command{Use: "create QUEUE", Short: "create a queue", Args: Arguments(1, 1),
 		Example: "  atomredis pressure create frames --bound 10",
 		RunE: func(c *cobra.Command, args []string) error {
 			_, err := pressure.Create(c.Context(), a.client, args[0], bound, f.options())
@@ -53,7 +53,7 @@ func (a *app) pressureCreate(f *queueFlags) *cobra.Command {
 
 func (a *app) pressureClose(f *queueFlags) *cobra.Command {
 	return f.waiting(&cobra.Command{Use: "close QUEUE", Short: "say that no more messages will come",
-		Args:    arguments(1, 1),
+		Args:    Arguments(1, 1),
 		Example: "  atomredis pressure close frames",
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := pressure.Open(c.Context(), a.client, args[0], f.options())
@@ -66,7 +66,7 @@ func (a *app) pressureClose(f *queueFlags) *cobra.Command {
 
 func (a *app) pressureDelete(f *queueFlags) *cobra.Command {
 	return f.waiting(&cobra.Command{Use: "delete QUEUE", Short: "delete a queue with all that is in it",
-		Args:    arguments(1, 1),
+		Args:    Arguments(1, 1),
 		Example: "  atomredis pressure delete frames --timeout 5s",
 		RunE: func(c *cobra.Command, args []string) error {
 			return pressure.Delete(c.Context(), a.client, args[0], f.options())
@@ -74,7 +74,7 @@ func (a *app) pressureDelete(f *queueFlags) *cobra.Command {
 }
 
 func (a *app) pressureList(f *queueFlags) *cobra.Command {
-	return &cobra.Command{Use: "list", Short: "list the queues", Args: arguments(0, 0),
+	return &cobra.Command{Use: "list", Short: "list the queues", Args: Arguments(0, 0),
 		Example: "  atomredis pressure list --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			names, err := pressure.List(c.Context(), a.client, f.options())
@@ -88,11 +88,11 @@ func (a *app) pressureList(f *queueFlags) *cobra.Command {
 func (a *app) pressureInfo(f *queueFlags) *cobra.Command {
 	var watch bool
 	var interval time.Duration
-	c := &cobra.Command{Use: "info QUEUE", Short: "describe a queue", Args: arguments(1, 1),
+	c := &cobra.Command{Use: "info QUEUE", Short: "describe a queue", Args: Arguments(1, 1),
 		Example: "  atomredis pressure info frames --watch",
 		RunE: func(c *cobra.Command, args []string) error {
 			if interval <= 0 {
-				return usagef("invalid interval %s", interval)
+				return Usagef("invalid interval %s", interval)
 			}
 			q, err := pressure.Open(c.Context(), a.client, args[0], f.options())
 			if err != nil {
@@ -164,11 +164,11 @@ func (a *app) pressurePut(f *queueFlags) *cobra.Command {
 	var null, closeAfter, create bool
 	var bound int64
 	c := &cobra.Command{Use: "put QUEUE [MESSAGE...]", Short: "put messages, or the lines of standard input, into a queue",
-		Args: arguments(1, -1), Example: "  seq 1000 | atomredis pressure put numbers --create --bound 100 --close",
+		Args: Arguments(1, -1), Example: "  seq 1000 | atomredis pressure put numbers --create --bound 100 --close",
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
 			if !create && c.Flags().Changed("bound") {
-				return usagef("--bound needs --create")
+				return Usagef("--bound needs --create")
 			}
 			q, err := a.open(ctx, args[0], create, bound, f.options())
 			if err != nil {
@@ -231,21 +231,21 @@ func (a *app) pressureGet(f *queueFlags) *cobra.Command {
 	var count int
 	var bound int64
 	var reserve time.Duration
-	c := &cobra.Command{Use: "get QUEUE", Short: "get messages out of a queue, a line each", Args: arguments(1, 1),
+	c := &cobra.Command{Use: "get QUEUE", Short: "get messages out of a queue, a line each", Args: Arguments(1, 1),
 		Example: "  atomredis pressure get numbers --all --wait",
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
 			switch {
 			case count < 1:
-				return usagef("invalid count %d", count)
+				return Usagef("invalid count %d", count)
 			case all && c.Flags().Changed("count"):
-				return usagef("either --all or --count")
+				return Usagef("either --all or --count")
 			case reserve < 0:
-				return usagef("invalid time %s", reserve)
+				return Usagef("invalid time %s", reserve)
 			case wait && create:
-				return usagef("either --wait or --create")
+				return Usagef("either --wait or --create")
 			case !create && c.Flags().Changed("bound"):
-				return usagef("--bound needs --create")
+				return Usagef("--bound needs --create")
 			}
 			var q *pressure.Queue
 			var err error

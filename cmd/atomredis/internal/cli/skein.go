@@ -48,7 +48,7 @@ func (a *app) skeinDo(ctx context.Context, args ...any) (any, error) {
 }
 
 func (a *app) skeinGet(s *skeinApp) *cobra.Command {
-	return &cobra.Command{Use: "get KEY", Short: "write the value of a key", Args: arguments(1, 1),
+	return &cobra.Command{Use: "get KEY", Short: "write the value of a key", Args: Arguments(1, 1),
 		Example: "  atomredis skein get address",
 		RunE: func(c *cobra.Command, args []string) error {
 			reply, err := a.skeinDo(c.Context(), "SKEIN.GET", s.name, args[0])
@@ -70,7 +70,7 @@ func (a *app) skeinPut(s *skeinApp) *cobra.Command {
 	var owner string
 	var none bool
 	c := &cobra.Command{Use: "put KEY [VALUE]", Short: "set the value of a key, its owner, or both; VALUE can be - for the input",
-		Args:    arguments(1, 2),
+		Args:    Arguments(1, 2),
 		Example: "  atomredis skein put address 172.18.0.2:8787 --owner worker_3",
 		RunE: func(c *cobra.Command, args []string) error {
 			command := []any{"SKEIN.PUT", s.name, args[0]}
@@ -87,11 +87,11 @@ func (a *app) skeinPut(s *skeinApp) *cobra.Command {
 			owned := c.Flags().Changed("owner")
 			switch {
 			case owned && none:
-				return usagef("--owner and --no-owner contradict each other")
+				return Usagef("--owner and --no-owner contradict each other")
 			case owned:
 				command = append(command, "OWNER", owner)
 			case !none && len(args) == 1:
-				return usagef("nothing to set: give a value, --owner or --no-owner")
+				return Usagef("nothing to set: give a value, --owner or --no-owner")
 			case !none:
 				command = append(command, "KEEPOWNER")
 			}
@@ -117,7 +117,7 @@ func (f *rangeFlags) bounds(args []string) (start, end string, err error) {
 	chosen := f.start != "" || f.end != ""
 	switch {
 	case len(args) > 0 && (chosen || f.prefix != "") || chosen && f.prefix != "":
-		return "", "", usagef("a key, --prefix, and --start and --end exclude each other")
+		return "", "", Usagef("a key, --prefix, and --start and --end exclude each other")
 	case len(args) > 0:
 		return args[0], args[0] + "\x00", nil
 	case f.prefix != "":
@@ -148,7 +148,7 @@ func (a *app) skeinDel(s *skeinApp) *cobra.Command {
 	var f rangeFlags
 	var all bool
 	c := &cobra.Command{Use: "del [KEY]", Short: "remove a key, or those of a range, and write how many there were",
-		Args:    arguments(0, 1),
+		Args:    Arguments(0, 1),
 		Example: "  atomredis skein del --prefix workers/",
 		RunE: func(c *cobra.Command, args []string) error {
 			start, end, err := f.bounds(args)
@@ -156,7 +156,7 @@ func (a *app) skeinDel(s *skeinApp) *cobra.Command {
 				return err
 			}
 			if start == "" && end == "" && !all {
-				return usagef("nothing is chosen: give a key, --prefix, --start, --end, or --all")
+				return Usagef("nothing is chosen: give a key, --prefix, --start, --end, or --all")
 			}
 			n, err := a.skeinDo(c.Context(), "SKEIN.DEL", s.name, start, end)
 			if err != nil {
@@ -172,7 +172,7 @@ func (a *app) skeinDel(s *skeinApp) *cobra.Command {
 func (a *app) skeinRange(s *skeinApp) *cobra.Command {
 	var f rangeFlags
 	var onlyKeys, count bool
-	c := &cobra.Command{Use: "range", Short: "list keys with their values and owners", Args: arguments(0, 0),
+	c := &cobra.Command{Use: "range", Short: "list keys with their values and owners", Args: Arguments(0, 0),
 		Example: "  atomredis skein range --start a --end c",
 		RunE: func(c *cobra.Command, args []string) error {
 			start, end, err := f.bounds(nil)
@@ -243,7 +243,7 @@ func keyJSON(key string, value, owner any) any {
 func (a *app) skeinWatch(s *skeinApp) *cobra.Command {
 	var f rangeFlags
 	var count int
-	c := &cobra.Command{Use: "watch [KEY]", Short: "write what happens to keys, until interrupted", Args: arguments(0, 1),
+	c := &cobra.Command{Use: "watch [KEY]", Short: "write what happens to keys, until interrupted", Args: Arguments(0, 1),
 		Example: "  atomredis skein watch --prefix workers/",
 		RunE: func(c *cobra.Command, args []string) error {
 			start, end, err := f.bounds(args)
@@ -251,7 +251,7 @@ func (a *app) skeinWatch(s *skeinApp) *cobra.Command {
 				return err
 			}
 			if c.Flags().Changed("count") && count < 1 {
-				return usagef("invalid count %d", count)
+				return Usagef("invalid count %d", count)
 			}
 			sub := a.client.Subscribe(c.Context(), keys.Channel(s.name, a.server.db))
 			defer sub.Close()
@@ -303,7 +303,7 @@ func (a *app) skeinEvent(e *event.Event, key string) error {
 
 func (a *app) skeinTxn(s *skeinApp) *cobra.Command {
 	return &cobra.Command{Use: "txn [IF CONDITION...] [THEN OPERATION...] [ELSE OPERATION...]",
-		Short: "carry out operations if conditions hold; docs/skein.md has their form (SKEIN.TXN)", Args: arguments(1, -1),
+		Short: "carry out operations if conditions hold; docs/skein.md has their form (SKEIN.TXN)", Args: Arguments(1, -1),
 		Example: "  atomredis skein txn IF NOVALUE lock = THEN PUT lock VALUE me ELSE RANGE lock ''",
 		RunE: func(c *cobra.Command, args []string) error {
 			command := []any{"SKEIN.TXN", s.name}
@@ -356,7 +356,7 @@ func described(reply any) string {
 func (a *app) skeinContainers(s *skeinApp) *cobra.Command {
 	var states, services []string
 	c := &cobra.Command{Use: "containers", Short: "list containers, those that have not ended unless states are given",
-		Args:    arguments(0, 0),
+		Args:    Arguments(0, 0),
 		Example: "  atomredis skein containers --state failed --state killed",
 		RunE: func(c *cobra.Command, _ []string) error {
 			command := []any{"SKEIN.CONTAINER", "LIST", s.name}
@@ -403,7 +403,7 @@ func moment(v any) string {
 
 func (a *app) skeinCredentials() *cobra.Command {
 	var force bool
-	c := &cobra.Command{Use: "credentials [DIR]", Args: arguments(0, 1),
+	c := &cobra.Command{Use: "credentials [DIR]", Args: Arguments(0, 1),
 		Short:   "make the certificate that server and clients share: skein.crt and skein.pem in DIR (default: $SKEIN_CONFIG or ~/.skein)",
 		Example: "  atomredis skein credentials /etc/atomredis",
 		RunE: func(_ *cobra.Command, args []string) error {
