@@ -1,5 +1,5 @@
 // Package http is the door for those who look after the server: its metrics for Prometheus, whether it is alive and
-// ready, and profiles. What it tells are the replies of commands. docs/operations.md is its page.
+// ready, profiles, and the console. What it tells are the replies of commands. docs/operations.md is its page.
 package http
 
 import (
@@ -16,12 +16,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/doors/http/console"
 	"github.com/atomredis/atomredis/resp"
 )
 
 func init() {
 	door.Register(door.Kind{Name: "http", Port: 9121, TLS: true,
+		Directives: []door.Directive{
+			{Name: "console", Default: "yes", Check: yesOrNo},
+			{Name: "console-hosts"},
+		},
 		New: func(h door.Host) (door.Door, error) { return newDoor(h), nil }})
+}
+
+func yesOrNo(value string) error {
+	if value != "yes" && value != "no" {
+		return errors.New("argument must be 'yes' or 'no'")
+	}
+	return nil
 }
 
 const (
@@ -36,6 +48,7 @@ type server struct {
 	host             door.Host
 	peers            door.Peers
 	http             http.Server
+	console          *console.Console
 	process          *prometheus.Registry // of the Go runtime and the process
 	requests, failed atomic.Int64
 }
@@ -49,6 +62,14 @@ func newDoor(h door.Host) *server {
 	mux.HandleFunc("GET /healthz", d.probe(d.healthy))
 	mux.HandleFunc("GET /readyz", d.probe(d.ready))
 	d.profiles(mux)
+	d.console = console.New(console.Options{Host: h, Peer: func(r *http.Request) door.Peer {
+		return door.PeerOf(r.Context().Value(peerKey{}).(*peer).Conn)
+	}})
+	mux.HandleFunc(console.Path, func(w http.ResponseWriter, r *http.Request) {
+		d.requests.Add(1)
+		d.console.ServeHTTP(w, r)
+	})
+	mux.Handle("GET /{$}", http.RedirectHandler(console.Path, http.StatusSeeOther))
 	d.http = http.Server{
 		Handler: mux, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: maxHead,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -69,7 +90,9 @@ func (d *server) Serve(l net.Listener) error {
 
 // Close implements door.Door.
 func (d *server) Close() error {
-	return errors.Join(d.http.Close(), d.peers.Close())
+	err := errors.Join(d.http.Close(), d.peers.Close())
+	d.console.Close()
+	return err
 }
 
 // Info implements door.Door.

@@ -1,0 +1,552 @@
+// Package console tries the console of the HTTP door in a real browser, if there is one: Chromium without a window.
+// ATOMREDIS_SCREENSHOTS names a folder for pictures of each view; ATOMREDIS_FULL_TESTS makes it a million keys and ten
+// thousand clients.
+package console
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis"
+	_ "github.com/atomredis/atomredis/doors/http"
+)
+
+// patience is how long the page may take for what it is asked; tests wait for it, and do not measure.
+const patience = 30 * time.Second
+
+// open opens a server with the console.
+func open(t *testing.T, config map[string]string) *atomredis.DB {
+	all := map[string]string{"door-http": "127.0.0.1:0", "maxclients": "20000"}
+	for k, v := range config {
+		all[k] = v
+	}
+	db, err := atomredis.Open(atomredis.Options{Addr: "127.0.0.1:0", Config: all})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// do executes a line of words, which spaces separate.
+func do(t *testing.T, db *atomredis.DB, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		_, err := db.Do(t.Context(), strings.Fields(line))
+		require.NoError(t, err, line)
+	}
+}
+
+// tab is a page that is open in the browser.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	url string
+
+	mu       sync.Mutex // protects what follows
+	problems []string   // what the browser has complained about: scripts that failed, what the policy has refused
+	outside  []string   // requests to anybody but the server
+}
+
+// browse opens the console of a server. The test is skipped where there is no browser.
+func browse(t *testing.T, db *atomredis.DB) *tab {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("there is no Chromium: apt-get install chromium")
+	}
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), chromedp.NoFirstRun, chromedp.Headless, chromedp.DisableGPU,
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1440, 960), chromedp.UserDataDir(t.TempDir()),
+		chromedp.WSURLReadTimeout(patience))
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx, url: "http://" + db.DoorAddr("http")}
+	require.NoError(t, chromedp.Listen(ctx, b.hear))
+	for _, err := range []error{enable(ctx, network.Enable), enable(ctx, log.Enable), enable(ctx, runtime.Enable)} {
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if t.Failed() {
+			t.Log(b.problems)
+			return
+		}
+		require.Empty(t, b.problems)
+		require.Empty(t, b.outside, "the page asks nobody else")
+	})
+	return b
+}
+
+// enable has the browser tell of something.
+func enable[P any](ctx context.Context, command cdp.Command[P, cdp.Empty]) error {
+	var all P
+	_, err := chromedp.Call(ctx, command, all)
+	return err
+}
+
+// hear notes what the browser tells.
+func (b *tab) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, fmt.Sprint(e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "status of 401") {
+			b.problems = append(b.problems, e.Entry.Text+" "+e.Entry.URL)
+		}
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, b.url) && !strings.HasPrefix(e.Request.URL, "about:") {
+			b.outside = append(b.outside, e.Request.URL)
+		}
+	}
+}
+
+// run carries out actions.
+func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	require.NoError(b.t, chromedp.Do(b.ctx, actions...))
+}
+
+// script runs a script in the page.
+func (b *tab) script(text string) {
+	b.t.Helper()
+	b.run(chromedp.Evaluate[chromedp.Void](text))
+}
+
+// value returns the value of an expression in the page.
+func value[T any](b *tab, expression string, options ...chromedp.EvaluateOption) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, options...))
+	require.NoError(b.t, err, expression)
+	return v
+}
+
+// write types into an element.
+func (b *tab) write(selector, text string) {
+	b.t.Helper()
+	b.run(chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// until waits until an expression is true in the page.
+func (b *tab) until(expression string) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); !value[bool](b, "(() => { try { return !!("+expression+") } catch { return false } })()"); {
+		if time.Now().After(end) {
+			b.picture("failed")
+			require.Fail(b.t, "this does not become true", "%s\n%v\nthe page says:\n%s", expression, b.problems, b.text("body"))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// has waits until an element has some text.
+func (b *tab) has(selector string, texts ...string) {
+	b.t.Helper()
+	for _, text := range texts {
+		b.until(fmt.Sprintf("[...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))", selector, text))
+	}
+}
+
+// view opens a view.
+func (b *tab) view(name string) {
+	b.t.Helper()
+	b.script(fmt.Sprintf("location.hash = %q", "#/"+name))
+	b.until(fmt.Sprintf("document.querySelector('main').className === %q", strings.Split(name, "/")[0]))
+}
+
+// press clicks on the first button, or what else fits, that has a text.
+func (b *tab) press(selector, text string) {
+	b.t.Helper()
+	find := fmt.Sprintf("[...document.querySelectorAll(%q)].find((e) => e.innerText.includes(%q) && !e.disabled)", selector, text)
+	b.until(find)
+	b.script(find + ".click()")
+}
+
+// fill writes into a field, by its label, as if somebody typed.
+func (b *tab) fill(label, value string) {
+	b.t.Helper()
+	find := fmt.Sprintf("document.querySelector('[aria-label=\"%s\"]')", label)
+	b.until(find)
+	b.script(fmt.Sprintf("(e => { e.focus(); e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})) })(%s)", value, find))
+}
+
+// text returns what can be seen of an element.
+func (b *tab) text(selector string) string {
+	b.t.Helper()
+	return value[string](b, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
+}
+
+// picture keeps a picture of the page, if one wants pictures.
+func (b *tab) picture(name string) {
+	b.t.Helper()
+	dir := os.Getenv("ATOMREDIS_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	b.run(chromedp.Sleep(200 * time.Millisecond)) // what moves comes to rest
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	require.NoError(b.t, err)
+	require.NoError(b.t, os.MkdirAll(dir, 0o755))
+	require.NoError(b.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
+}
+
+// enter opens the page and waits until it knows the user.
+func (b *tab) enter() {
+	b.t.Helper()
+	b.run(chromedp.Navigate(b.url + "/"))
+	b.until("!document.querySelector('#user').hidden")
+}
+
+// full says that tests have their full size.
+func full() bool { return os.Getenv("ATOMREDIS_FULL_TESTS") != "" }
+
+// populate writes values of all types, and things of all systems.
+func populate(t *testing.T, db *atomredis.DB) {
+	do(t, db, "SET user:1:name Ada", "SET user:2:name Grace", "SET user:2:mail g@example.org EX 86400", "SET plain text",
+		"HSET user:1 name Ada born 1815 language English", "RPUSH jobs:list a b c d", "SADD tags red green blue", "ZADD ranking 1 one 2.5 two",
+		"XADD events 1-1 type start", "XADD events 2-1 type stop", "XGROUP CREATE events workers 0", "XREADGROUP GROUP workers w1 COUNT 1 STREAMS events >",
+		`JSON.SET doc $ {"title":"atoms","list":[1,2,{"deep":true}]}`, "BF.ADD sketch:bloom a", "CF.ADD sketch:cuckoo a", "CMS.INITBYDIM sketch:cms 100 4",
+		"TOPK.RESERVE sketch:topk 3", "TOPK.ADD sketch:topk x x y", "TDIGEST.CREATE sketch:td", "TDIGEST.ADD sketch:td 1 2 3 4", "ARSET array 3 x y z",
+		"VADD vectors VALUES 3 1 2 3 first", "VADD vectors VALUES 3 3 2 1 second", "PFADD visitors a b c",
+		"PRESSURE.CREATE frames BOUND 10", "PRESSURE.PUT frames frame-1 frame-2 frame-3", "PRESSURE.CREATE results",
+		"XADD command:camera * a b", "XADD response:camera * language Go version 1.0", "XADD stream:camera:frames * data 1",
+		"SPIDERQ.ADD tasks cat small", "SPIDERQ.ADD tasks dog large", "SPIDERQ.LEND tasks 600000 POLL",
+		"SKEIN.CONTAINER SERVICE app web 2", "SKEIN.PUT app config VALUE on OWNER web_0", "SKEIN.PUT app lock VALUE me",
+		"PERPER.CALL greeter greeter-1 hello ID hello-1", "PERPER.CALL greeter greeter-1 wave ID wave-1")
+	for i := range 500 {
+		_, err := db.Do(t.Context(), "TS.ADD", "temperature", 1_700_000_000_000+int64(i)*60_000, 20+float64(i%60)/10)
+		require.NoError(t, err)
+	}
+	_, err := db.Do(t.Context(), "SET", "binary:\xff\x00<img src=x onerror=alert(1)>", "\x00\xff\"value\"")
+	require.NoError(t, err)
+	_, err = db.Do(t.Context(), "HSET", "<script>alert(1)</script>", "<b>field</b>", "<i>value</i>\u202e")
+	require.NoError(t, err)
+}
+
+func TestViews(t *testing.T) {
+	db := open(t, map[string]string{"slowlog-log-slower-than": "0", "latency-monitor-threshold": "1"})
+	populate(t, db)
+	b := browse(t, db)
+	b.enter()
+
+	b.until("document.querySelectorAll('.plot canvas').length === 8")
+	b.has(".tile", "commands/s", "hit rate", "keys", "journal")
+	b.has("main table", "info")
+	for range 3 {
+		for range 200 {
+			do(t, db, "GET plain", "GET missing")
+		}
+		time.Sleep(time.Second) // the plots get some points
+	}
+	b.has("main table td", "get")
+	b.picture("overview")
+
+	b.view("clients")
+	b.has("main table td", "console", "default")
+	b.fill("Filter", "name=console")
+	b.has(".bar .dim", "of ")
+	b.has(".chip", "client list")
+	b.picture("clients")
+
+	b.view("slow")
+	b.has("main table td", "GET plain")
+	b.picture("slow")
+
+	b.view("pressure")
+	b.has("main table td", "frames", "results")
+	b.press("main tr.pick", "frames")
+	b.has("main section table td", "frame-1", "frame-3")
+	b.until("document.querySelectorAll('.plot canvas').length === 2")
+	b.fill("message", "from the page")
+	b.press("main section form button", "Put")
+	b.has("main section form output", "put")
+	b.has("main table tr.chosen td", "4")
+	b.picture("pressure")
+
+	b.view("atom")
+	b.has("main table td", "camera")
+	b.press("main tr.pick", "camera")
+	b.has("main section table td", "frames")
+	b.fill("command", "status")
+	b.fill("ms", "10")
+	b.press("main section form button", "Call")
+	b.has("main section form output", "NOACK") // nobody is there
+	b.picture("atom")
+
+	b.view("spiderq")
+	b.has("main table td", "tasks")
+	b.press("main tr.pick", "tasks")
+	b.has("main section table td", "cat", "dog", "in 9 min")
+	b.picture("spiderq")
+
+	b.view("skein")
+	b.has("main table td", "app")
+	b.press("main tr.pick", "app")
+	b.has("main section table td", "config", "web_0", "RUNNING")
+	b.press("main section button", "Watch")
+	b.has("main section", "waiting for changes")
+	do(t, db, "SKEIN.PUT app fresh VALUE new")
+	b.has("main section [role=log]", "PUT", "fresh = new")
+	b.has("main section table td", "fresh")
+	b.picture("skein")
+
+	b.view("perper")
+	b.has("main table td", "greeter")
+	b.press("main tr.pick", "greeter")
+	b.has("main section table td", "hello-1", "wave-1", "greeter-1")
+	b.picture("perper")
+}
+
+func TestValuesOfEveryType(t *testing.T) {
+	db := open(t, nil)
+	populate(t, db)
+	b := browse(t, db)
+	b.enter()
+	b.view("keys")
+	b.has(".tree", "user:", "sketch:", "ranking", `"binary:"`[1:8], "<script>alert(1)</script>")
+	b.press(".tree .node", "user:")
+	b.has(".tree", "2:")
+	b.picture("keys")
+	for _, of := range []struct {
+		key   string
+		texts []string
+	}{
+		{"plain", []string{"string", "4 bytes", "text"}},
+		{"user:1", []string{"hash", "born", "1815"}},
+		{"jobs:list", []string{"list", "4 elements", "d"}},
+		{"tags", []string{"set", "green"}},
+		{"ranking", []string{"zset", "2.5", "two"}},
+		{"events", []string{"stream", "1-1", "stop", "workers"}},
+		{"doc", []string{"json", `"title": "atoms"`, `"deep": true`}},
+		{"temperature", []string{"time series", "500 samples", "firstTimestamp"}},
+		{"sketch:bloom", []string{"bloom", "Capacity"}},
+		{"sketch:cuckoo", []string{"cuckoo", "Number of buckets"}},
+		{"sketch:cms", []string{"count-min", "width", "100"}},
+		{"sketch:topk", []string{"top-k", "decay", "x"}},
+		{"sketch:td", []string{"t-digest", "Compression", "quantile"}},
+		{"array", []string{"array", "3 elements, length 6", "y"}},
+		{"vectors", []string{"vectors", "quant-type", "second"}},
+		{"visitors", []string{"string", "HYLL"}},
+		{"nothing", []string{"There is no such key."}},
+	} {
+		b.view("keys/" + of.key)
+		b.has(".split section:last-child", of.key)
+		b.has(".split section:last-child", of.texts...)
+		require.NotContains(t, b.text(".split section:last-child"), "ERR", of.key)
+		b.picture("key-" + strings.ReplaceAll(of.key, ":", "-"))
+	}
+	b.view("keys/events")
+	b.press(".split tr.pick", "workers")
+	b.has(".split section:last-child", "1 pending", "w1", "acknowledge")
+	b.picture("key-events-group")
+	b.view("keys/vectors")
+	b.press(".split button", "near")
+	b.has(".split section:last-child", "similarity")
+
+	// What is written through the page is there.
+	b.view("keys/user:1")
+	b.fill("field", "city")
+	b.fill("value", "London")
+	b.press(".split form button", "Add")
+	b.has(".split td", "London")
+	reply, err := db.Do(t.Context(), "HGET", "user:1", "city")
+	require.NoError(t, err)
+	text, err := reply.Text()
+	require.NoError(t, err)
+	require.Equal(t, "London", text)
+
+	// Bytes are shown and can be addressed, and nothing in them is taken for HTML.
+	b.press(".tree .node", `binary:`)
+	b.press(".tree .node", `\xff\x00<img src=x`)
+	b.has(".split .keyname", `"binary:\xff\x00<img src=x onerror=alert(1)>"`)
+	b.has(".split pre", `"\x00\xff\"value\""`)
+	b.press(".tree .node", "<script>")
+	b.has(".split td", "<b>field</b>", `"<i>value</i>\xe2\x80\xae"`)
+	b.until("!document.querySelector('main b, main i:not(.x), main img, main script')?.textContent.includes('value')")
+	b.until("!document.querySelector('main img, main script')")
+	b.picture("key-hostile")
+}
+
+func TestCommandLine(t *testing.T) {
+	db := open(t, map[string]string{"requirepass": "the-password", "masterauth": "other-password"})
+	populate(t, db)
+	do(t, db, "ACL SETUSER viewer on >v ~user:* +@read +info +ping +command|docs", "ACL SETUSER editor on >secret-of-editor ~* +@all")
+	b := browse(t, db)
+	b.run(chromedp.Navigate(b.url + "/"))
+	b.until("document.querySelector('#login').open")
+	b.picture("login")
+	b.write("[name=password]", "wrong\r")
+	b.has("#login .error", "WRONGPASS")
+	b.write("[name=password]", "the-password\r")
+	b.until("!document.querySelector('#user').hidden")
+
+	b.view("shell")
+	b.until("document.activeElement.getAttribute('aria-label') === 'Command'")
+	b.write("[aria-label=Command]", "hgetal")
+	b.has(".complete", "HGETALL")
+	b.write("[aria-label=Command]", "\t")
+	b.has(".hint", "HGETALL key")
+	b.write("[aria-label=Command]", "user:1\r")
+	b.has(".out", `1# "name" => "Ada"`)
+	for _, step := range [][2]string{
+		{`SET "a\xff" 'it''s'`, "Invalid argument(s)"}, {`SET "a\xff" "\x00\n"`, "OK"}, {`GET "a\xff"`, `"\x00\n"`}, {"DBSIZE", "(integer) "},
+		{"GET missing", "(nil)"}, {"LRANGE jobs:list 0 1", `2) "b"`}, {"NOPE", "(error) ERR unknown command"}, {"SUBSCRIBE c", "(error)"},
+		{"CONFIG GET requirepass", `"requirepass" => "(hidden)"`}, {"CONFIG GET *auth*", `"masterauth" => "(hidden)"`},
+		{"ACL GETUSER editor", `"(hidden)"`}, {"ACL LIST", "user editor on"},
+		{"SLOWLOG GET", "array"},
+	} {
+		b.write("[aria-label=Command]", step[0]+"\r")
+		b.has(".out pre:last-child", step[1])
+	}
+	b.picture("shell")
+	shown := b.text(".out")
+	require.NotContains(t, shown, "the-password")
+	require.NotContains(t, shown, "other-password")
+	require.NotRegexp(t, "[0-9a-f]{64}", shown)
+	b.write("[aria-label=Command]", "BLPOP nothing 0\r")
+	b.until("document.querySelector('.out pre:last-child').innerText.includes('BLPOP')")
+	b.script("document.querySelector('[aria-label=Command]').dispatchEvent(new KeyboardEvent('keydown', {key: 'c', ctrlKey: true, bubbles: true}))")
+	b.has(".out", "given up")
+
+	// Another user sees what the ACL lets him, and no forms for what he may not do.
+	b.press("#user", "default")
+	b.press("#message button", "another user")
+	b.script("document.querySelector('[name=user]').value = 'viewer'")
+	b.write("[name=password]", "v\r")
+	b.until("document.querySelector('#user').innerText === 'viewer' && !document.querySelector('#login').open")
+	b.view("keys/user:1")
+	b.has(".split td", "Ada")
+	require.Zero(t, strings.Count(b.text(".split section:last-child"), "delete"))
+	b.until("!document.querySelector('.split form')")
+	b.view("keys/plain")
+	b.has(".split section:last-child", "NOPERM")
+	b.view("clients")
+	b.has("main .error", "NOPERM")
+	b.picture("viewer")
+}
+
+// A million keys and ten thousand clients: no view takes the server's time, or the page's.
+func TestMuch(t *testing.T) {
+	keys, clients := 30_000, 300
+	if full() {
+		keys, clients = 1_000_000, 10_000
+	}
+	db := open(t, nil)
+	for i := 0; i < keys; i += 10_000 {
+		script := "for i = ARGV[1], ARGV[1] + 9999 do redis.call('SET', 'user:' .. (i % 1000) .. ':item:' .. i, i) end redis.call('SET', 'flat' .. ARGV[1], 'x')"
+		_, err := db.Do(t.Context(), "EVAL", script, 0, i)
+		require.NoError(t, err)
+	}
+	for range clients {
+		conn, err := net.Dial("tcp", db.Addr())
+		require.NoError(t, err)
+		defer conn.Close()
+	}
+	b := browse(t, db)
+	b.enter()
+	b.view("clients")
+	b.has(".bar .dim", "–200 of ")
+	b.press("main .bar button", "›")
+	b.has(".bar .dim", "201–")
+	b.press("th button", "id")
+	b.has(".bar .dim", "201–")
+	b.picture("clients-many")
+
+	began := time.Now()
+	b.view("keys")
+	b.has(".tree .node", "user:", "flat0")
+	b.until("!document.querySelector('.tree progress')")
+	t.Logf("the tree of %d keys: %v", keys, time.Since(began).Round(time.Millisecond))
+	b.has(".bar .dim", " keys")
+	b.press(".tree .node", "user:")
+	b.until("document.querySelectorAll('.tree li li').length > 100")
+	b.until("!document.querySelector('.tree progress')")
+	b.press(".tree li li .node", "7:")
+	b.has(".tree li li", "item:")
+	b.until("!document.querySelector('.tree progress')")
+	b.picture("keys-many")
+	b.view("pressure")
+	b.has("main table td", "no queue")
+}
+
+// How long it takes until the page can be used, on the loopback interface.
+func TestTimeUntilUsable(t *testing.T) {
+	db := open(t, nil)
+	populate(t, db)
+	b := browse(t, db)
+	b.enter()
+	b.until("document.querySelectorAll('.tile').length > 4")
+	const usable = `new Promise(resolve => { const f = () => document.querySelectorAll('.tile').length > 4 && document.querySelector('main table') ? resolve(performance.now()) : setTimeout(f, 1); f(); })`
+	for _, what := range []string{"first", "second"} {
+		if what == "first" {
+			require.NoError(t, enable(b.ctx, network.ClearBrowserCache))
+		}
+		b.script("sessionStorage.clear()")
+		b.run(chromedp.Reload())
+		t.Logf("usable after %.0f ms (%s load)", value[float64](b, usable, chromedp.EvalAwaitPromise), what)
+	}
+}
+
+// The page is as good on a phone, in the dark, and with the keyboard alone.
+func TestPhoneAndKeyboard(t *testing.T) {
+	db := open(t, nil)
+	populate(t, db)
+	b := browse(t, db)
+	b.run(chromedp.EmulateViewport(390, 844, chromedp.EmulateScale(2)))
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+	require.NoError(t, err)
+	b.enter()
+	b.until("document.querySelectorAll('.tile').length > 4")
+	b.until("getComputedStyle(document.body).backgroundColor === 'rgb(20, 23, 26)'")
+	b.until("document.documentElement.scrollWidth <= innerWidth")
+	b.picture("phone-overview")
+	for _, view := range []string{"clients", "slow", "keys", "pressure", "atom", "spiderq", "skein", "perper", "shell"} {
+		b.view(view)
+		b.until("document.documentElement.scrollWidth <= innerWidth")
+	}
+	b.view("keys/user:1")
+	b.has(".split td", "Ada")
+	b.until("document.documentElement.scrollWidth <= innerWidth")
+	b.picture("phone-keys")
+
+	b.script("document.activeElement.blur()")
+	b.run(chromedp.ResetViewport(), chromedp.KeyEvent("1"))
+	b.until("document.querySelector('main').className === 'overview'")
+	b.picture("overview-dark")
+	b.run(chromedp.KeyEvent("t"))
+	b.until("document.documentElement.dataset.theme === 'light'")
+	b.run(chromedp.KeyEvent("4"))
+	b.until("document.querySelector('main').className === 'keys'")
+	b.has(".tree .node", "user:")
+	b.run(chromedp.Focus(chromedp.CSS(".tree .node")), chromedp.KeyEvent(kb.ArrowRight))
+	b.until("document.querySelectorAll('.tree li li').length > 0 || document.querySelector('.tree [aria-expanded=true]')")
+	b.run(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent("/"))
+	b.until("document.activeElement.dataset.search !== undefined")
+	b.run(chromedp.KeyEvent("plain\r"))
+	b.has(".split .keyname", "plain")
+}

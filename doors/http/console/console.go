@@ -1,0 +1,310 @@
+// Package console is the page of the HTTP door from which one looks into a server. What it shows are the replies of
+// commands that the server executes for the user who has logged in, so that the ACL decides everything. docs/console.md
+// is its page.
+package console
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// Path is where the console is served.
+const Path = "/console/"
+
+//go:embed assets
+var embedded embed.FS
+
+const (
+	maxBody     = 16 << 20 // bytes of a request
+	maxReplies  = 8 << 20  // bytes of what the commands of a request reply
+	maxCommands = 1000     // of a request
+	maxAsked    = 64       // commands of a request about permissions
+
+	// execution is how long the commands of a request may take, with what they wait for; answer how long the peer may take
+	// to read the answer.
+	execution, answer = 30 * time.Second, 40 * time.Second
+)
+
+// policy is the Content-Security-Policy: nothing but what the console itself serves.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"manifest-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Options are what a console needs from its door.
+type Options struct {
+	Host door.Host
+	// Peer says who has sent a request.
+	Peer func(r *http.Request) door.Peer
+}
+
+// Console is an http.Handler for Path and what is below.
+type Console struct {
+	Options
+	mux      *http.ServeMux
+	origin   *http.CrossOriginProtection
+	sessions sessions
+	hub      hub
+	ending   context.Context // is over when the console closes
+	end      context.CancelFunc
+
+	mu     sync.Mutex // protects what follows
+	closed bool
+	wg     sync.WaitGroup // of requests; none is added once closed
+}
+
+// New returns a console.
+func New(o Options) *Console {
+	c := &Console{Options: o, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection()}
+	c.ending, c.end = context.WithCancel(context.Background())
+	c.sessions.init()
+	c.hub.feeds = map[feedKey]*feed{}
+	assets, err := fs.Sub(embedded, "assets")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	files := http.StripPrefix(Path, http.FileServerFS(assets))
+	c.mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache")
+		files.ServeHTTP(w, r)
+	})
+	c.mux.HandleFunc("POST "+Path+"session", c.login)
+	c.mux.HandleFunc("POST "+Path+"logout", c.logout)
+	c.mux.HandleFunc("POST "+Path+"do", c.as(c.do))
+	c.mux.HandleFunc("POST "+Path+"may", c.as(c.may))
+	c.mux.HandleFunc("POST "+Path+"tree", c.as(c.tree))
+	c.mux.HandleFunc("GET "+Path+"events", c.as(c.events))
+	return c
+}
+
+// Close ends all sessions and streams, and returns when no request is being answered.
+func (c *Console) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.end()
+	c.sessions.closeAll()
+	c.wg.Wait()
+}
+
+// begins notes that a request is being answered, until wg is told of its end, unless the console is closed.
+func (c *Console) begins() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.wg.Add(1)
+	}
+	return !c.closed
+}
+
+// ServeHTTP implements http.Handler. Pages of other origins cannot use it: their requests say where they come from, what
+// changes something is JSON, and a name that somebody else's DNS has given to this address is not ours.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !c.begins() {
+		return
+	}
+	defer c.wg.Done()
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(c.ending, cancel)()
+	r = r.WithContext(ctx)
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case c.Host.Setting("console") == "no":
+		http.NotFound(w, r)
+	case !c.known(r.Host):
+		http.Error(w, "The console is not known by this name: see the directive console-hosts.", http.StatusMisdirectedRequest)
+	case c.origin.Check(r) != nil, r.URL.Path == Path+"events" && site != "" && site != "same-origin":
+		http.Error(w, "The request comes from another origin.", http.StatusForbidden)
+	case r.Method == http.MethodPost && r.Header.Get("Content-Type") != "application/json":
+		http.Error(w, "The request is not JSON.", http.StatusUnsupportedMediaType)
+	default:
+		c.mux.ServeHTTP(w, r)
+	}
+}
+
+// known reports whether the console is served under the name in the Host of a request.
+func (c *Console) known(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	return net.ParseIP(host) != nil || host == "localhost" ||
+		slices.Contains(strings.Split(strings.ToLower(c.Host.Setting("console-hosts")), ","), host) && host != ""
+}
+
+// handler answers a request of a session. An error is the answer if nothing was written.
+type handler func(w http.ResponseWriter, r *http.Request, s *session) error
+
+// as calls a handler with the session of a request.
+func (c *Console) as(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s := c.sessions.of(r)
+		if s == nil {
+			refuse(w, errNoSession)
+			return
+		}
+		if err := h(w, r, s); err != nil {
+			refuse(w, err)
+		}
+	}
+}
+
+var (
+	errNoSession = resp.Error("NOAUTH There is no session.")
+	errRequest   = resp.Error("ERR the request is malformed")
+	errTooMuch   = resp.Error("ERR the request has too many commands")
+)
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	code := http.StatusServiceUnavailable
+	switch word, _, _ := strings.Cut(err.Error(), " "); word {
+	case "NOAUTH", "WRONGPASS":
+		code = http.StatusUnauthorized
+	case "NOPERM":
+		code = http.StatusForbidden
+	case "ERR":
+		code = http.StatusBadRequest
+	}
+	if errors.Is(err, door.ErrKilled) {
+		code = http.StatusUnauthorized
+	}
+	respond(w, code, map[string]string{"error": err.Error()})
+}
+
+// respond answers with JSON.
+func respond(w http.ResponseWriter, code int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(value) // a peer that has gone needs no answer
+}
+
+// read reads what a request says.
+func read(w http.ResponseWriter, r *http.Request, into any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(into); err != nil {
+		return errRequest
+	}
+	return nil
+}
+
+// commands is a request with commands for a database.
+type commands struct {
+	DB       int        `json:"db"`
+	Commands [][]binary `json:"commands"`
+}
+
+// do executes commands one after the other and answers with their replies.
+func (c *Console) do(w http.ResponseWriter, r *http.Request, s *session) error {
+	var q commands
+	if err := read(w, r, &q); err != nil {
+		return err
+	}
+	var b door.Batch
+	for _, command := range q.Commands {
+		if b.Len() == maxCommands {
+			return errTooMuch
+		}
+		if err := b.Add(arguments(command)...); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), execution)
+	defer cancel()
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answer)); err != nil {
+		return err
+	}
+	out := []byte(`{"replies":[`)
+	err := s.with(ctx, q.DB, func(client *door.Client) error {
+		replies, err := client.Pipeline(ctx, &b)
+		size := 0
+		for i := range b.Len() {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			switch {
+			case i >= len(replies):
+				out = appendError(out, reason(err))
+			case size+len(replies[i].Encoded()) > maxReplies:
+				out = appendError(out, "the reply is larger than what the console shows")
+			default:
+				size += len(replies[i].Encoded())
+				out = appendReply(out, replies[i])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Write(append(out, "]}"...)) // a peer that has gone needs no answer
+	return nil
+}
+
+// reason says why a command was not executed.
+func reason(err error) string {
+	switch {
+	case err == nil:
+		return "the command was not executed"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the command has waited for too long"
+	}
+	return err.Error()
+}
+
+// may answers which commands the user may call. ACL DRYRUN says so, which the user himself need not be allowed to call.
+func (c *Console) may(w http.ResponseWriter, r *http.Request, s *session) error {
+	var q commands
+	if err := read(w, r, &q); err != nil {
+		return err
+	}
+	if len(q.Commands) > maxAsked {
+		return errTooMuch
+	}
+	own, err := c.Host.OwnClient()
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	if err := own.Select(r.Context(), q.DB); err != nil {
+		return err
+	}
+	may := make([]bool, len(q.Commands))
+	for i, command := range q.Commands {
+		reply, err := own.Do(r.Context(), append([]any{"ACL", "DRYRUN", s.user}, arguments(command)...)...)
+		if err == nil {
+			text, err := reply.Text()
+			may[i] = err == nil && text == "OK"
+		}
+	}
+	respond(w, http.StatusOK, map[string]any{"may": may})
+	return nil
+}
+
+// arguments returns the words of a command as arguments.
+func arguments(words []binary) []any {
+	args := make([]any, len(words))
+	for i, word := range words {
+		args[i] = []byte(word)
+	}
+	return args
+}

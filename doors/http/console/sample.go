@@ -1,0 +1,275 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/resp"
+)
+
+// topics are what can be looked at, by name.
+var topics = map[string]func() sampler{
+	"overview": of("info", "INFO everything", "latency", "LATENCY HISTOGRAM"),
+	"slow":     of("slowlog", "SLOWLOG GET 128", "events", "LATENCY LATEST", "above", "CONFIG GET slowlog-log-slower-than"),
+	"clients":  func() sampler { return sampleClients },
+	"pressure": described(scanFor("__pressure__:*:bound", `^__pressure__:(?s:(.*)):bound$`), "PRESSURE.INFO"),
+	"atom":     described(scanFor("command:*", `^command:(?s:(.*))$`), "ATOM.INFO"),
+	"spiderq":  described(scanFor("spiderq:{*}*", `^spiderq:\{(?s:(.*))\}`), "SPIDERQ.INFO", "SPIDERQ.STATS"),
+	"skein":    described(scanFor("skein:{*}*", `^skein:\{(?s:(.*))\}`), "SKEIN.INFO"),
+	"agents":   described(agents.fresh, "PERPER.AGENT"),
+	"perper":   of("caches", "PERPER.CACHES", "locks", "PERPER.LOCKS", "executions", "PERPER.LEN executions"),
+}
+
+// agents finds the agents of Perper that executions are of.
+var agents = finder{command: []any{"PERPER.SCAN", "executions"}, options: []any{"COUNT", 500}, each: 2,
+	name: regexp.MustCompile(`^ExecutionData\{agent: "([^"]*)"`)}
+
+// fixed returns a sample that is the same for all.
+func fixed(data []byte) sample { return func(url.Values) []byte { return data } }
+
+// run returns the reply of a command, also one that is an error, which a user may get for some commands and not for others.
+// The error is that the commands cannot be executed at all.
+func run(ctx context.Context, c *door.Client, args ...any) (resp.Reply, error) {
+	reply, err := c.Do(ctx, args...)
+	if refused := resp.Error(""); errors.As(err, &refused) {
+		return reply, nil
+	}
+	return reply, err
+}
+
+// of samples the replies of commands, which follow their names.
+func of(named ...string) func() sampler {
+	return func() sampler {
+		return func(ctx context.Context, c *door.Client) (sample, error) {
+			out := strconv.AppendInt([]byte(`{"at":`), time.Now().UnixMilli(), 10)
+			for i := 0; i < len(named); i += 2 {
+				words := strings.Fields(named[i+1])
+				reply, err := run(ctx, c, words)
+				if err != nil {
+					return nil, err
+				}
+				out = appendReply(append(out, `,"`+named[i]+`":`...), reply)
+			}
+			return fixed(append(out, '}')), nil
+		}
+	}
+}
+
+// maxPage is how many clients a page has at most.
+const maxPage = 200
+
+// sampleClients samples CLIENT LIST. A viewer gets a page of it: those whose line has the text filter, in the order of a
+// field, sort, descending if it has a minus before it, from offset on.
+func sampleClients(ctx context.Context, c *door.Client) (sample, error) {
+	reply, err := c.Do(ctx, "CLIENT", "LIST")
+	if err != nil {
+		return nil, err
+	}
+	text, err := reply.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	lines := bytes.Split(bytes.TrimRight(text, "\n"), []byte("\n"))
+	commands := map[string]int{}
+	for _, line := range lines {
+		commands[string(fieldOf(line, "cmd"))]++
+	}
+	return func(q url.Values) []byte {
+		filter, by := []byte(q.Get("filter")), q.Get("sort")
+		by, descending := strings.CutPrefix(by, "-")
+		found := make([][]byte, 0, len(lines))
+		for _, line := range lines {
+			if bytes.Contains(line, filter) {
+				found = append(found, line)
+			}
+		}
+		if by != "" {
+			sortBy(found, by, descending)
+		}
+		offset, _ := strconv.Atoi(q.Get("offset")) // 0 if it is none
+		offset = min(max(offset, 0), len(found))
+		page := []binary{}
+		for _, line := range found[offset:min(offset+maxPage, len(found))] {
+			page = append(page, binary(line))
+		}
+		data, err := json.Marshal(map[string]any{"total": len(lines), "found": len(found), "offset": offset, "page": page, "commands": commands})
+		if err != nil {
+			return appendError(nil, err.Error())
+		}
+		return data
+	}, nil
+}
+
+// fieldOf returns a field of a line of CLIENT LIST.
+func fieldOf(line []byte, name string) []byte {
+	rest, ok := bytes.CutPrefix(line, []byte(name+"="))
+	if !ok {
+		_, rest, _ = bytes.Cut(line, []byte(" "+name+"="))
+	}
+	value, _, _ := bytes.Cut(rest, []byte{' '})
+	return value
+}
+
+// sortBy sorts lines by a field: numbers by their value, before other text.
+func sortBy(lines [][]byte, name string, descending bool) {
+	type row struct {
+		line, text []byte
+		number     float64
+	}
+	rows := make([]row, len(lines))
+	for i, line := range lines {
+		text := fieldOf(line, name)
+		n, err := strconv.ParseFloat(string(text), 64)
+		if err != nil {
+			n = 1e300
+		}
+		rows[i] = row{line, text, n}
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		order := cmp.Or(cmp.Compare(a.number, b.number), bytes.Compare(a.text, b.text))
+		if descending {
+			return -order
+		}
+		return order
+	})
+	for i, r := range rows {
+		lines[i] = r.line
+	}
+}
+
+const (
+	findTime     = 20 * time.Millisecond // how long a sample may look for names, and again for what they are
+	maxFound     = 10_000                // names that are remembered
+	maxDescribed = 1000                  // and described
+)
+
+// finder finds names among keys, some at a time, so that no sample takes longer when there are many keys.
+type finder struct {
+	command []any          // that walks, up to its cursor
+	options []any          // that follow its cursor
+	each    int            // every how many elements of a page are looked at: the last ones of each group
+	name    *regexp.Regexp // what is looked for, and its name
+
+	cursor string
+	round  map[string]bool // what this walk has found
+	names  []string        // what the last one has, sorted
+	walked bool            // there was one
+}
+
+// fresh returns a finder that has found nothing.
+func (f finder) fresh() *finder { return &f }
+
+// scanFor returns how to make a finder of keys.
+func scanFor(pattern, name string) func() *finder {
+	return finder{command: []any{"SCAN"}, options: []any{"MATCH", pattern, "COUNT", walkCount}, each: 1, name: regexp.MustCompile(name)}.fresh
+}
+
+// find walks on and returns what there is, sorted.
+func (f *finder) find(ctx context.Context, c *door.Client) ([]string, error) {
+	if f.round == nil {
+		f.cursor, f.round = "0", map[string]bool{}
+	}
+	for begin := time.Now(); ; {
+		reply, err := run(ctx, c, slices.Concat(f.command, []any{f.cursor}, f.options)...)
+		if err != nil {
+			return nil, err
+		}
+		if refused := reply.Err(); refused != nil && strings.HasPrefix(refused.Error(), "NOCACHE ") {
+			f.walked, f.round = true, map[string]bool{}
+			return nil, nil // nobody has called an agent yet
+		}
+		cursor, elements, err := scanned(reply)
+		if err != nil {
+			return nil, err
+		}
+		for i := f.each - 1; i < len(elements); i += f.each {
+			if m := f.name.FindStringSubmatch(elements[i]); m != nil && len(f.round) < maxFound {
+				f.round[m[1]] = true
+			}
+		}
+		if f.cursor = cursor; cursor == "0" {
+			f.names, f.walked, f.round = sorted(f.round), true, map[string]bool{}
+			return f.names, nil
+		}
+		if time.Since(begin) > findTime {
+			all := map[string]bool{}
+			for _, name := range f.names {
+				all[name] = true
+			}
+			for name := range f.round {
+				all[name] = true
+			}
+			return sorted(all), nil
+		}
+	}
+}
+
+func sorted(set map[string]bool) []string {
+	list := make([]string, 0, len(set))
+	for name := range set {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// described samples what commands tell of each name that a finder finds. What takes too long for one sample is told as it
+// was before, and asked again in the next.
+func described(find func() *finder, commands ...string) func() sampler {
+	return func() sampler {
+		f := find()
+		known := map[string][]byte{} // the JSON of a name
+		next := 0                    // where the next sample begins
+		return func(ctx context.Context, c *door.Client) (sample, error) {
+			names, err := f.find(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			shown := names[:min(len(names), maxDescribed)]
+			for i, begin := 0, time.Now(); i < len(shown) && (i == 0 || time.Since(begin) < findTime); i++ {
+				next = (next + 1) % len(shown)
+				name := shown[next]
+				data := append(appendBinary([]byte{'['}, []byte(name)), ',')
+				data = append(strconv.AppendInt(data, time.Now().UnixMilli(), 10), "]"...)
+				for _, command := range commands {
+					reply, err := run(ctx, c, command, name)
+					if err != nil {
+						return nil, err
+					}
+					data = append(data[:len(data)-1], ',')
+					data = append(appendReply(data, reply), ']')
+				}
+				known[name] = data
+			}
+			out := strconv.AppendInt([]byte(`{"at":`), time.Now().UnixMilli(), 10)
+			out = strconv.AppendInt(append(out, `,"total":`...), int64(len(names)), 10)
+			out = strconv.AppendBool(append(out, `,"walked":`...), f.walked)
+			out = append(out, `,"items":[`...)
+			told := 0
+			for _, name := range shown {
+				if data := known[name]; data != nil {
+					if told++; told > 1 {
+						out = append(out, ',')
+					}
+					out = append(out, data...)
+				}
+			}
+			for name := range known {
+				if _, ok := slices.BinarySearch(shown, name); !ok {
+					delete(known, name)
+				}
+			}
+			return fixed(append(out, "]}"...)), nil
+		}
+	}
+}
