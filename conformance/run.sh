@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Holds bin/atomredis against a live Redis: checks that the transcripts are what Redis says, compares random commands with one
 # and with sixteen shards, and random calls of Lua's libraries, runs the protocols of atom and pressure and ten thousand blocked clients at full size,
-# clients of several languages (CLIENTS says which), and units of Redis's own test suite (TCL says which; all is all).
+# the console in a browser, clients of several languages (CLIENTS says which), and units of Redis's own test suite (TCL says which; all is all).
 # Usage: run.sh [number of random commands]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -43,6 +43,9 @@ export ATOMREDIS_PRESSURE_MIXED=${MIXED:-200000} ATOMREDIS_PRESSURE_KILLS=${KILL
 for port in $one $sixteen; do
 	ATOMREDIS_CONFORMANCE_ADDR=127.0.0.1:$port go test -count=1 -timeout 20m ./conformance/protocols
 done
+
+# The console in a browser, if there is one: it says so where there is none.
+go test -count=1 -v -timeout 5m ./conformance/console | grep -v '^=== '
 
 # Clients of several languages and BullMQ: those that CLIENTS names, by default all that can be installed; none with CLIENTS=none.
 if [ "${CLIENTS:-}" != none ]; then

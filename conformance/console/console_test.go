@@ -6,7 +6,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -462,7 +461,7 @@ func TestMuch(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for range clients {
-		conn, err := net.Dial("tcp", db.Addr())
+		conn, err := db.Dial(t.Context())
 		require.NoError(t, err)
 		defer conn.Close()
 	}
@@ -528,6 +527,7 @@ func TestPhoneAndKeyboard(t *testing.T) {
 	b.until("document.querySelectorAll('.tile').length > 4")
 	b.until("getComputedStyle(document.body).backgroundColor === 'rgb(20, 23, 26)'")
 	b.until("document.documentElement.scrollWidth <= innerWidth")
+	b.until("document.querySelectorAll('.plot canvas').length === 8")
 	b.picture("phone-overview")
 	for _, view := range []string{"clients", "slow", "keys", "pressure", "atom", "spiderq", "skein", "perper", "shell"} {
 		b.view(view)
@@ -539,8 +539,9 @@ func TestPhoneAndKeyboard(t *testing.T) {
 	b.picture("phone-keys")
 
 	b.script("document.activeElement.blur()")
-	b.run(chromedp.ResetViewport(), chromedp.KeyEvent("1"))
+	b.run(chromedp.EmulateReset(), chromedp.EmulateViewport(1440, 960), chromedp.KeyEvent("1"))
 	b.until("document.querySelector('main').className === 'overview'")
+	b.until("document.querySelectorAll('.plot canvas').length === 8")
 	b.picture("overview-dark")
 	b.run(chromedp.KeyEvent("t"))
 	b.until("document.documentElement.dataset.theme === 'light'")

@@ -1,5 +1,5 @@
 // A browser for a value of each type: a page at a time, with forms for what the user may change.
-import { h, show, quote, unshow, whole, size, duration, clock, count, run, call, may, plain, list, pairs, fields, isError, problem, facts, nest, table, form, sure, toText } from "./lib.js";
+import { h, show, quote, unshow, many, whole, size, duration, clock, count, run, call, may, plain, list, pairs, fields, isError, problem, facts, nest, table, form, sure, toText } from "./lib.js";
 import { typeName } from "./keys.js";
 import { plot } from "./plot.js";
 
@@ -93,7 +93,7 @@ const element = (v, writes, columns, rows, buttons) => table(
 function scanning(v, command, length, columns, each, { buttons, writes } = {}) {
   const match = h("input", { type: "search", placeholder: "pattern", "aria-label": "Pattern of elements" });
   return call(length, v.key).then(async (n) => {
-    const p = await pages(v, whole(n) + " elements", async (cursor) => {
+    const p = await pages(v, many(n, "element"), async (cursor) => {
       let found = [], begin = performance.now();
       do {
         const [next, part] = await call(command, v.key, cursor, ...(match.value ? ["MATCH", unshow(match.value)] : []), "COUNT", per);
@@ -116,7 +116,7 @@ const kinds = {
       const length = await call("STRLEN", v.key), chunk = 16384;
       let hex = false;
       const mode = h("button", { onclick: () => { hex = !hex; p.draw(); } }, "hex");
-      const p = await pages(v, whole(length) + " bytes", async (at) => {
+      const p = await pages(v, many(length, "byte"), async (at) => {
         const bytes = await call("GETRANGE", v.key, at, at + chunk - 1);
         const block = h("pre", null, hex ? dump(bytes, at) : toText(bytes) === null && length > chunk ? quote(bytes) : show(bytes, true));
         return [block, at + chunk < length ? at + chunk : null];
@@ -139,7 +139,7 @@ const kinds = {
     writes: (key) => ({ set: ["LSET", key, "0", "x"], push: ["RPUSH", key, "x"] }),
     async show(v) {
       const n = await call("LLEN", v.key);
-      const p = await pages(v, whole(n) + " elements", async (at) => {
+      const p = await pages(v, many(n, "element"), async (at) => {
         const rows = (await call("LRANGE", v.key, at, at + per - 1)).map((e, i) => [at + i, e]);
         return [element(v, v.writes.set, [["index", (r) => r[0], "n"], ["element", (r) => long(r[1]), "wide mono"]], rows,
           (r) => edit("element", r[1], async (f) => { await call("LSET", v.key, r[0], f.value); p.draw(); })), at + per < n ? at + per : null];
@@ -158,7 +158,7 @@ const kinds = {
     writes: (key) => ({ add: ["ZADD", key, "1", "x"], rem: ["ZREM", key, "x"] }),
     async show(v) {
       const n = await call("ZCARD", v.key);
-      const p = await pages(v, whole(n) + " members", async (at) => {
+      const p = await pages(v, many(n, "member"), async (at) => {
         const rows = pairs(await call("ZRANGE", v.key, at, at + per - 1, "WITHSCORES"));
         return [element(v, v.writes.add || v.writes.rem, [["score", (r) => String(plain(r[1])), "n"], ["member", (r) => long(r[0]), "wide mono"]], rows,
           (r) => [v.writes.add && edit("score", String(plain(r[1])), async (f) => { await call("ZADD", v.key, f.value, r[0]); p.draw(); }), v.writes.rem && sure("✕", async () => { await call("ZREM", v.key, r[0]); p.draw(); })]),
@@ -173,7 +173,7 @@ const kinds = {
       const n = await call("XLEN", v.key);
       let newest = true;
       const order = h("button", { onclick: () => { newest = !newest; order.textContent = newest ? "newest first" : "oldest first"; p.restart(); } }, "newest first");
-      const p = await pages(v, whole(n) + " entries", async (at) => {
+      const p = await pages(v, many(n, "entry", "entries"), async (at) => {
         const entries = await (newest ? call("XREVRANGE", v.key, at || "+", "-", "COUNT", per) : call("XRANGE", v.key, at || "-", "+", "COUNT", per));
         return [element(v, v.writes.del2, [["id", (e) => e[0], "mono"], ["when", (e) => clock(Number(e[0].split("-")[0]))], ["fields", (e) => facts(pairs(e[1]).map(([f, x]) => [show(f), long(x)])), "wide mono"]], entries,
           (e) => sure("✕", async () => { await call("XDEL", v.key, e[0]); p.draw(); })), entries.length === per ? "(" + entries.at(-1)[0] : null];
@@ -207,7 +207,7 @@ const kinds = {
       v.box.append(figure);
       figure.set([samples.map((s) => s[0] / 1000), samples.map((s) => Number(plain(s[1])))]);
       v.end = () => figure.end();
-      await pages(v, whole(info.totalSamples) + " samples, newest first", async (at) => {
+      await pages(v, many(info.totalSamples, "sample") + ", newest first", async (at) => {
         const rows = await call("TS.REVRANGE", v.key, "-", at, "COUNT", per);
         return [element(v, false, [["when", (s) => clock(s[0])], ["timestamp", (s) => s[0], "n"], ["value", (s) => String(plain(s[1])), "n"]], rows), rows.length === per ? rows.at(-1)[0] - 1 : null];
       }, "+");
@@ -219,7 +219,7 @@ const kinds = {
     writes: (key) => ({ rem: ["VREM", key, "x"] }),
     async show(v) {
       v.box.append(h("div", { class: "panel" }, nest(await call("VINFO", v.key))));
-      const p = await pages(v, whole(await call("VCARD", v.key)) + " elements", async (at) => {
+      const p = await pages(v, many(await call("VCARD", v.key), "element"), async (at) => {
         const names = await call("VRANGE", v.key, at, "+", per);
         const attributes = await run(names.map((n) => ["VGETATTR", v.key, n]));
         return [table([["element", (r) => long(r[0]), "wide mono"], ["attributes", (r) => (r[1] === null ? "" : long(r[1])), "wide mono"],
@@ -238,7 +238,7 @@ const kinds = {
     writes: (key) => ({ set: ["ARSET", key, "0", "x"], del2: ["ARDEL", key, "0"] }),
     async show(v) {
       const info = fields(await call("ARINFO", v.key));
-      const p = await pages(v, whole(info.count) + " elements, length " + whole(info.len), async (at) => {
+      const p = await pages(v, many(info.count, "element") + ", length " + whole(info.len), async (at) => {
         const rows = pairs(await call("ARSCAN", v.key, at, Math.max(info.len - 1, 0), "LIMIT", per));
         return [element(v, v.writes.set || v.writes.del2, [["index", (r) => whole(r[0]), "n"], ["element", (r) => long(plain(r[1])), "wide mono"]], rows,
           (r) => [v.writes.set && edit("element", plain(r[1]), async (f) => { await call("ARSET", v.key, r[0], f.value); p.draw(); }), v.writes.del2 && sure("✕", async () => { await call("ARDEL", v.key, r[0]); p.draw(); })]),

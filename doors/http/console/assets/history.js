@@ -56,6 +56,7 @@ export function add(sample) {
   if (isError(sample.info)) return; // the user may not ask
   const now = { at: sample.at / 1000, info: parse(plain(sample.info)), latency: histograms(sample.latency) };
   history.info = now.info;
+  if (last && now.info.run_id === last.info.run_id && now.at <= last.at) return; // a new stream begins with the last sample
   if (last && now.info.run_id === last.info.run_id && now.at > last.at && now.at - last.at < 30) derive(last, now);
   else if (history.at.length) gap(now.at);
   last = now;

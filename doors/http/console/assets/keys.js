@@ -5,6 +5,8 @@ import { browse } from "./browser.js";
 const atOnce = 200; // names that are shown until one asks for more
 const most = 20000; // names of a branch that are kept
 
+const natural = new Intl.Collator("en", { numeric: true }).compare;
+
 const types = ["string", "hash", "list", "set", "zset", "stream", "ReJSON-RL", "TSDB-TYPE", "vectorset", "array", "MBbloom--", "MBbloomCF", "CMSk-TYPE", "TopK-TYPE", "TDIS-TYPE"];
 
 export const typeNames = { "ReJSON-RL": "json", "TSDB-TYPE": "time series", "MBbloom--": "bloom", "MBbloomCF": "cuckoo", "CMSk-TYPE": "count-min", "TopK-TYPE": "top-k", "TDIS-TYPE": "t-digest", vectorset: "vectors" };
@@ -41,8 +43,8 @@ export default {
       const total = typeof sizes === "number" ? sizes : 0;
       const draw = () => {
         drawn = performance.now();
-        const names = [...groups].sort((a, b) => b[1].keys - a[1].keys || (a[0] < b[0] ? -1 : 1));
-        const leaves = [...keys].sort();
+        const names = [...groups].sort((a, b) => b[1].keys - a[1].keys || natural(a[0], b[0]));
+        const leaves = [...keys].sort(natural);
         const open = new Map([...ul.children].filter((li) => li.opened).map((li) => [li.dataset.name, li]));
         const focused = document.activeElement?.closest?.(".tree li")?.dataset.name;
         ul.replaceChildren(...names.slice(0, limit).map(([name, g]) => {

@@ -3,7 +3,7 @@ import { h, count, whole, size, micros, duration, facts, table, swap, isError, p
 import { plot } from "./plot.js";
 import { history, series } from "./history.js";
 
-const percent = (v) => v.toFixed(v < 99 ? 0 : 1) + " %";
+const percent = (v) => v.toFixed(v < 99 || v === 100 ? 0 : 1) + " %";
 const rate = (v) => size(v) + "/s";
 
 export default {

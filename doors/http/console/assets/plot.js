@@ -1,9 +1,10 @@
 // Plots of values over time, in the colours of the theme.
 /* global uPlot */
-import { h, size } from "./lib.js";
+import { h, count, size } from "./lib.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const open = new Set();
+const decimals = Array.from({ length: 36 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3)); // of counts
 const powers = Array.from({ length: 50 }, (_, i) => 2 ** i); // the steps of axes of bytes
 const resized = new ResizeObserver((entries) => {
   for (const { target } of entries) for (const p of open) if (p.box === target) p.fit();
@@ -23,12 +24,12 @@ export function plot(title, series, { height = 150, format = series[0][1], log =
     const width = box.clientWidth;
     if (!width) return;
     if (this.u) this.u.setSize({ width, height });
-    else if (this.data) {
+    else if (this.data?.[0].length > 1) {
       this.u = new uPlot({
-        width, height, padding: [8, 8, 0, 0], cursor: { points: { size: 5 }, y: false }, legend: { live: true },
+        width, height, padding: [8, 22, 0, 0], cursor: { points: { size: 5 }, y: false }, legend: { live: true },
         scales: { y: log ? { distr: 3 } : { range: (u, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
         axes: [{ ...axis, size: 24, space: 70, values: (u, at) => at.map((t) => new Date(t * 1000).toTimeString().slice(0, 8)) },
-          { ...axis, size: 58, space: 28, incrs: format(1024) === size(1024) || format(1024) === size(1024) + "/s" ? powers : undefined, values: (u, at) => at.map((v) => (v === null ? "" : format(v))) }],
+          { ...axis, size: 58, space: 28, incrs: format === count ? decimals : format(1024).startsWith(size(1024)) ? powers : undefined, values: (u, at) => at.map((v) => (v === null ? "" : format(v))) }],
         series: [{ value: (u, t) => (t === null ? "" : new Date(t * 1000).toTimeString().slice(0, 8)) },
           ...series.map(([label, show], i) => ({ label, width: 1.5, stroke: () => css("--c" + (i + 1)), points: { show: false },
             fill: fill && i === 0 ? () => css("--c1-fill") : undefined, value: (u, v) => (v === null ? "–" : show(v)) }))],

@@ -1,5 +1,5 @@
 // The coordination systems: pressure queues, atom elements, spiderq queues, Skein applications, Perper executions.
-import { h, show, unshow, whole, count, size, duration, clock, run, call, may, plain, list, pairs, fields, isError, problem, facts, nest, table, swap, form, sure } from "./lib.js";
+import { h, show, unshow, many, whole, count, size, duration, clock, run, call, may, plain, list, pairs, fields, isError, problem, facts, nest, table, swap, form, sure } from "./lib.js";
 import { plot } from "./plot.js";
 
 // listing is a view of the things of a system: a table of what is sampled of each, and what there is of the one that is
@@ -17,7 +17,7 @@ function listing(title, topic, columns, noun, detail, more = [], view = topic) {
         const wanted = filter.value.toLowerCase();
         const items = last.items.map(([name, at, ...replies]) => ({ name, at, replies, ...(replies[0] && !isError(replies[0]) ? fields(replies[0]) : {}), error: replies.find(isError), before: seen.get(name)?.at(-2) }))
           .filter((i) => !wanted || show(i.name).toLowerCase().includes(wanted));
-        told.textContent = whole(last.total) + " " + noun + (last.total === 1 ? "" : "s") + (last.items.length < last.total ? ", " + whole(last.items.length) + " described" : "") + (last.walked ? "" : ", still looking …");
+        told.textContent = many(last.total, noun) + (last.items.length < last.total ? ", " + whole(last.items.length) + " described" : "") + (last.walked ? "" : ", still looking …");
         rows = swap(rows, table([["name", (i) => show(i.name), "mono"], ...columns.map(([t, cell, kind]) => [t, (i) => (i.error ? "" : cell(i)), kind]),
           ["", (i) => i.error && h("span", { class: "error" }, show(i.error.error))]].filter((c) => c[0] || items.some((i) => i.error)),
         items, { pick: (i) => go(view, i.name), key: (i) => i.name, chosen, empty: last.walked ? "no " + noun : "looking …" }));
