@@ -186,8 +186,11 @@ func TestDamageIsNeverSilent(t *testing.T) {
 		return fs, what
 	}
 	rounds := 150
-	if os.Getenv("ATOMREDIS_FULL_TESTS") != "" {
+	switch {
+	case os.Getenv("ATOMREDIS_FULL_TESTS") != "":
 		rounds = 1000
+	case testing.Short():
+		rounds = 25
 	}
 	var refused, unreadable, torn, harmless, repaired int
 	for i := range rounds {

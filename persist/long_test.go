@@ -45,11 +45,15 @@ func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 	var last []int64 // the number that had been acknowledged at each
 	var acknowledged atomic.Int64
 	var calls, taken int
+	most := 120
+	if testing.Short() {
+		most = 30
+	}
 	rnd := rand.New(rand.NewPCG(1, 1))
 	fs := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if calls++; op.Kind.ReadOrWrite() == errorfs.OpIsWrite && rnd.IntN(6) == 0 && taken < 120 {
+		if calls++; op.Kind.ReadOrWrite() == errorfs.OpIsWrite && rnd.IntN(6) == 0 && taken < most {
 			taken++
 			copies = append(copies, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * rnd.IntN(3), RNG: rnd}))
 			last = append(last, acknowledged.Load())
@@ -58,7 +62,10 @@ func TestLongStringsAreStoredWholeOrNotAtAll(t *testing.T) {
 	}))
 	k, err := openKeyspace(fs)
 	require.NoError(t, err)
-	const rounds = 8
+	rounds := 8
+	if testing.Short() {
+		rounds = 4
+	}
 	for i := 1; i <= rounds; i++ {
 		k.set("long", longValue(i), k.Now())
 		if i%3 != 0 {
@@ -137,7 +144,11 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 		}
 		require.NoError(t, k.close(false))
 	}
-	for _, at := range []int{100, 1 << 20} { // not in the last piece: a search for the key behind it reads the same block
+	flipped, deleted := []int{100, 1 << 20}, []byte{0, 4, 8} // the latter in quarters of a MiB
+	if testing.Short() {
+		flipped, deleted = flipped[1:], deleted[1:2]
+	}
+	for _, at := range flipped { // not in the last piece: a search for the key behind it reads the same block
 		damaged(func(fs vfs.FS) {
 			piece := []byte(values["b"][at : at+50])
 			for _, path := range files(t, fs, "db/data") {
@@ -153,7 +164,7 @@ func TestADamagedPieceOfALongStringIsFound(t *testing.T) {
 			t.Fatal("the piece is in no file")
 		})
 	}
-	for _, at := range []byte{0, 4, 8} { // quarters of a MiB
+	for _, at := range deleted {
 		damaged(func(fs vfs.FS) {
 			s, err := store.Open(store.Options{FS: fs, Dir: "db"})
 			require.NoError(t, err)

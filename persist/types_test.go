@@ -231,6 +231,14 @@ func (s *stock) change() {
 	})
 }
 
+// rounds returns how often something is done: once with -short, where the race detector makes it slow.
+func rounds(n int) int {
+	if testing.Short() {
+		return 1
+	}
+	return n
+}
+
 // ways are what may happen to values. Those for which there is no storage are run with and without one.
 var ways = []struct {
 	name   string
@@ -238,7 +246,7 @@ var ways = []struct {
 	run    func(t *testing.T, s *stock)
 }{
 	{"restart", true, func(t *testing.T, s *stock) {
-		for range 3 {
+		for range rounds(3) {
 			want := s.described()
 			s.save()
 			s.restart()
@@ -247,7 +255,7 @@ var ways = []struct {
 		}
 	}},
 	{"checkpoint while values change", true, func(t *testing.T, s *stock) {
-		for round := range 8 {
+		for round := range 2 + rounds(6) {
 			s.change()
 			want, pauses := s.described(), 0
 			frozen := s.ks.Freeze(func() {})
@@ -274,7 +282,7 @@ var ways = []struct {
 		require.Zero(t, s.ks.LentMemory())
 	}},
 	{"unload and load", true, func(t *testing.T, s *stock) {
-		for range 3 {
+		for range rounds(3) {
 			want := s.described()
 			s.save()
 			require.Greater(t, s.unload(), len(want)/2) // all but what is kept with its key
@@ -330,7 +338,7 @@ var ways = []struct {
 		}
 	}},
 	{"snapshot while values change", false, func(t *testing.T, s *stock) {
-		for range 4 {
+		for range rounds(4) {
 			s.change()
 			want, changes := s.described(), 0
 			if s.storage != nil {

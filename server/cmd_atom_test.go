@@ -163,6 +163,9 @@ func TestStreamsOfOneElementAndOfAll(t *testing.T) {
 }
 
 func TestTenThousandStreams(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector, which would see no more than with a few streams")
+	}
 	onShards(t, func(t *testing.T, b *atomServer) {
 		b.comeUp("cam")
 		want := make([]string, 10_000)

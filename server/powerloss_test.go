@@ -210,8 +210,11 @@ func fullTests() bool { return os.Getenv("ATOMREDIS_FULL_TESTS") != "" }
 
 func TestNothingAcknowledgedIsLostWhenThePowerFails(t *testing.T) {
 	rounds := 3
-	if fullTests() {
+	switch {
+	case fullTests():
 		rounds = 60
+	case testing.Short():
+		rounds = 1
 	}
 	for seed := range uint64(rounds) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -130,7 +130,7 @@ func (w *world) dryRun(t require.TestingT, changes int) map[string]string {
 func TestErrorAnywhere(t *testing.T) {
 	step := 20 // others of them every time
 	if testing.Short() {
-		step = 100
+		step = 300
 	}
 	for _, once := range []bool{true, false} {
 		for at := 1 + rand.IntN(step); ; at += step {
@@ -366,7 +366,11 @@ func TestSmallCheckpointWritesLittle(t *testing.T) {
 	s, err := Open(Options{FS: written{vfs.NewMem(), &n}, Dir: "d"})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 1))
-	const parts, size, changes = 200_000, 100, 100
+	const size, changes = 100, 100
+	parts, checkpoints := 200_000, 200
+	if testing.Short() {
+		parts, checkpoints = 50_000, 20
+	}
 	data := make([]byte, size)
 	put := func(step int, ids ...int) {
 		c, err := s.Begin()
@@ -386,7 +390,6 @@ func TestSmallCheckpointWritesLittle(t *testing.T) {
 	put(0, all...)
 	total := n.Swap(0)
 	require.Greater(t, total, int64(parts*size))
-	const checkpoints = 200
 	for step := range checkpoints {
 		var some []int
 		for i := range changes {
@@ -399,6 +402,6 @@ func TestSmallCheckpointWritesLittle(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.Close())
-	t.Logf("%d checkpoints write %d bytes each, with compactions", checkpoints, n.Load()/checkpoints)
-	require.Less(t, n.Load()/checkpoints, total/10)
+	t.Logf("%d checkpoints write %d bytes each, with compactions", checkpoints, n.Load()/int64(checkpoints))
+	require.Less(t, n.Load()/int64(checkpoints), total/10)
 }
