@@ -141,6 +141,7 @@ const (
 	TouchesArbitraryKeys
 	MovableKeys // derived from Keys
 	Asking
+	ScriptRunner
 
 	// WholeKeyspace is not shown to clients: the command needs a guard over all shards.
 	WholeKeyspace
@@ -159,7 +160,8 @@ var flagNames = [...]string{"write", "readonly", "denyoom", "module", "admin", "
 	"stale",
 	"skip_monitor", "skip_slowlog", "fast", "no_auth", "may_replicate", "no_mandatory_keys", "protected",
 	"no_async_loading",
-	"no_multi", "allow_busy", "touches_arbitrary_keys", "movablekeys", "asking"}
+	"no_multi", "allow_busy", "touches_arbitrary_keys", "movablekeys", "asking",
+	"script_runner"}
 
 // Names returns the flags as COMMAND INFO shows them.
 func (f Flag) Names() []string {

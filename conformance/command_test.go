@@ -21,6 +21,13 @@ var knownFacts = map[string]bool{
 	// Scripts may call what blocks, as since Redis 7.2.
 	"blpop: flags": true, "brpop: flags": true, "blmove: flags": true, "brpoplpush: flags": true, "bzpopmin: flags": true,
 	"bzpopmax: flags": true, "wait: flags": true, "wait: categories": true,
+	// script_runner, and denyoom of what subscribes, are those of Redis 8.
+	"eval: flags": true, "eval_ro: flags": true, "evalsha: flags": true, "evalsha_ro: flags": true, "fcall: flags": true,
+	"fcall_ro: flags": true, "psubscribe: flags": true, "ssubscribe: flags": true, "subscribe: flags": true,
+	// They answer while data is loaded, as since Redis 8.
+	"cluster|count-failure-reports: flags": true, "cluster|info: flags": true, "cluster|keyslot: flags": true,
+	"cluster|links: flags": true, "cluster|myid: flags": true, "cluster|nodes: flags": true, "cluster|replicas: flags": true,
+	"cluster|shards: flags": true, "cluster|slaves: flags": true, "cluster|slots: flags": true,
 }
 
 // TestCommandInfoIsThatOfRedis compares the facts about all commands that both have.

@@ -35,6 +35,7 @@ type LoggedCommand struct {
 	At    int64 // when it ended, in s since 1970
 	Value int64 // how long it took, in µs, or the bytes of its request or its reply
 	Args  []string
+	Argc  int // how many arguments there were, with the name, before Args was cut
 	// Addr and Name are those of its client.
 	Addr, Name string
 }
@@ -49,7 +50,7 @@ type LogLimits struct {
 // Add logs a command of the client of that address and name; now is in ms since 1970. Secrets among the arguments are
 // not logged.
 func (l *CommandLog) Add(now int64, addr, name string, cmd *command.Command, args [][]byte, value int64, limits LogLimits) {
-	e := LoggedCommand{At: now / 1000, Value: value, Args: limits.cut(cmd, args), Addr: addr, Name: name}
+	e := LoggedCommand{At: now / 1000, Value: value, Args: limits.cut(cmd, args), Argc: len(args), Addr: addr, Name: name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.ID = l.next

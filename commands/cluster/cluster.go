@@ -39,7 +39,7 @@ var clusterCommands = []*command.Command{
 				Summary:    "Advances the configuration epoch: not supported",
 				Complexity: "O(1)", Do: inCluster(unsupported)},
 			{Name: "cluster|count-failure-reports", Group: "cluster", Since: "3.0.0", Arity: 3,
-				Flags:   command.Admin | command.Stale,
+				Flags:   command.Admin | command.Loading | command.Stale,
 				Summary: "Counts the nodes that report another node as failed", Syntax: "node-id",
 				Complexity: "O(1)", Do: inCluster(countFailureReports)},
 			{Name: "cluster|countkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 3,
@@ -73,24 +73,24 @@ var clusterCommands = []*command.Command{
 				Complexity: "O(N), where N is the number of keys", Do: inCluster(getkeysinslot)},
 			{Name: "cluster|help", Group: "cluster", Since: "5.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Lists the subcommands", Complexity: "O(1)", Do: inCluster(help)},
-			{Name: "cluster|info", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
+			{Name: "cluster|info", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Shows the state of the cluster", Complexity: "O(1)", Do: inCluster(info)},
-			{Name: "cluster|keyslot", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.Stale,
+			{Name: "cluster|keyslot", Group: "cluster", Since: "3.0.0", Arity: 3, Flags: command.Loading | command.Stale,
 				Summary: "Returns the slot of a key", Syntax: "key",
 				Complexity: "O(N), where N is the length of the key", Do: inCluster(keyslot)},
-			{Name: "cluster|links", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Stale,
+			{Name: "cluster|links", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Lists the connections to other nodes", Complexity: "O(1)", Do: inCluster(links)},
 			{Name: "cluster|meet", Group: "cluster", Since: "3.0.0", Arity: -4,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary: "Adds another node: not supported",
 				Syntax:  "ip port [cluster_bus_port]", Complexity: "O(1)", Do: inCluster(meet)},
-			{Name: "cluster|myid", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
+			{Name: "cluster|myid", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Returns the ID of the node", Complexity: "O(1)", Do: inCluster(myid)},
-			{Name: "cluster|myshardid", Group: "cluster", Since: "7.2.0", Arity: 2, Flags: command.Stale,
+			{Name: "cluster|myshardid", Group: "cluster", Since: "7.2.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Returns the ID of the node's shard", Complexity: "O(1)", Do: inCluster(myshardid)},
-			{Name: "cluster|nodes", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Stale,
+			{Name: "cluster|nodes", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Lists the nodes, one per line", Complexity: "O(1)", Do: inCluster(nodes)},
-			{Name: "cluster|replicas", Group: "cluster", Since: "5.0.0", Arity: 3, Flags: command.Admin | command.Stale,
+			{Name: "cluster|replicas", Group: "cluster", Since: "5.0.0", Arity: 3, Flags: command.Admin | command.Loading | command.Stale,
 				Summary: "Lists the replicas of a node",
 				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(replicas)},
 			{Name: "cluster|replicate", Group: "cluster", Since: "3.0.0", Arity: 3,
@@ -120,12 +120,12 @@ var clusterCommands = []*command.Command{
 				Summary:    "Moves a slot to another node: an error, there is none",
 				Syntax:     "slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>",
 				Complexity: "O(1)", Do: inCluster(setslot)},
-			{Name: "cluster|shards", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Stale,
+			{Name: "cluster|shards", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary:    "Lists the shards with their slots and nodes",
 				Complexity: "O(1)", Do: inCluster(shards)},
 			{Name: "cluster|slaves", Group: "cluster", Since: "3.0.0", Deprecated: "5.0.0", Instead: "`CLUSTER REPLICAS`",
 				Arity:   3,
-				Flags:   command.Admin | command.Stale,
+				Flags:   command.Admin | command.Loading | command.Stale,
 				Summary: "Lists the replicas of a node",
 				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(replicas)},
 			{Name: "cluster|slot-stats", Group: "cluster", Since: "8.2.0", Arity: -4,
@@ -134,8 +134,14 @@ var clusterCommands = []*command.Command{
 				Syntax:     "<SLOTSRANGE start-slot end-slot | ORDERBY metric [LIMIT limit] [ASC | DESC]>",
 				Complexity: "O(N+K), where N is the number of slots and K that of keys", Do: inCluster(slotStats)},
 			{Name: "cluster|slots", Group: "cluster", Since: "3.0.0", Deprecated: "7.0.0", Instead: "`CLUSTER SHARDS`", Arity: 2,
-				Flags:   command.Stale,
+				Flags:   command.Loading | command.Stale,
 				Summary: "Lists ranges of slots with their nodes", Complexity: "O(1)", Do: inCluster(slots)},
+			{Name: "cluster|syncslots", Group: "cluster", Since: "8.4.0", Arity: -3,
+				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
+				Summary: "Moves slots between nodes, among themselves: an error, there are no others",
+				Syntax: "<SYNC task-id start-slot end-slot [start-slot end-slot ...] | RDBCHANNEL task-id | SNAPSHOT-EOF | " +
+					"STREAM-EOF | ACK state offset | FAIL error | CONF option [option ...] value [value ...]>",
+				Complexity: "O(1)", Do: inCluster(syncslots)},
 		}},
 	{Name: "clusterscan", Group: "cluster", Since: "9.1.0", Arity: -2,
 		Flags:      command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
@@ -152,6 +158,11 @@ var clusterCommands = []*command.Command{
 		ACL:     command.CatConnection,
 		Summary: "Cancels READONLY", Complexity: "O(1)",
 		Stateful: true, Do: readwrite},
+	{Name: "trimslots", Group: "server", Since: "8.4.0", Arity: -5, Flags: command.Write,
+		ACL:        command.CatKeyspace | command.CatDangerous,
+		Summary:    "Removes the keys of slots that the node has given away: an error, it has all of them",
+		Syntax:     "RANGES numranges startslot endslot [startslot endslot ...]",
+		Complexity: "O(N), where N is the number of ranges", Do: inCluster(trimslots)},
 }
 
 const (
@@ -163,6 +174,10 @@ const (
 	errForgetSelf      command.Error = "ERR I tried hard but I can't forget myself..."
 	errReplicateSelf   command.Error = "ERR Can't replicate myself"
 	errFailoverReplica command.Error = "ERR You should send CLUSTER FAILOVER to a replica"
+	errInternal        command.Error = "ERR CLUSTER SYNCSLOTS subcommands are only allowed for internal clients"
+	errNoRanges        command.Error = "ERR missing ranges argument"
+	errRanges          command.Error = "ERR invalid number of ranges"
+	errServed          command.Error = "ERR the slots are served by this node"
 )
 
 // inCluster makes a handler refuse to work where cluster mode is off.
@@ -408,6 +423,12 @@ func slotRange(c *command.Ctx, i int) (first int, ok bool) {
 		c.Err(command.WrongArity(c.Cmd))
 		return 0, false
 	}
+	return slotPair(c, i)
+}
+
+// slotPair reads the arguments i and i+1 as a range of slots and returns the first; if they are none an error is written
+// and ok is false.
+func slotPair(c *command.Ctx, i int) (first int, ok bool) {
 	first, ok = slot(c, c.Args[i])
 	if !ok {
 		return 0, false
@@ -464,6 +485,27 @@ func delslotsrange(c *command.Ctx) {
 		}
 	}
 	unsupported(c)
+}
+
+// syncslots answers what nodes say to each other while slots move: nobody here is a node.
+func syncslots(c *command.Ctx) { c.Err(errInternal) }
+
+// trimslots removes keys of slots that the node does not serve, which there are none of.
+func trimslots(c *command.Ctx) {
+	if !command.EqualFold(c.Args[1], "ranges") {
+		c.Err(errNoRanges)
+		return
+	}
+	if n, ok := resp.ParseInt(c.Args[2]); !ok || n < 1 || n > cluster.Slots || 2*n != int64(len(c.Args)-3) {
+		c.Err(errRanges)
+		return
+	}
+	for i := 3; i < len(c.Args); i += 2 {
+		if _, ok := slotPair(c, i); !ok {
+			return
+		}
+	}
+	c.Err(errServed)
 }
 
 func failover(c *command.Ctx) {

@@ -5,12 +5,11 @@ import (
 	"github.com/atomredis/atomredis/engine"
 )
 
-// What commands on keys of any type must know of lists. Small ones are listpacks since Redis 7.2; here they keep
-// their older name, which Redis's own test suite of 7.0 asks for everywhere.
+// What commands on keys of any type must know of lists.
 func init() {
 	command.RegisterKind(engine.List, command.Kind{
 		Number:   1,
-		Encoding: func(*engine.Entry) string { return "quicklist" },
+		Encoding: func(e *engine.Entry) string { return e.List().Encoding() },
 		Rebuild: func(r *command.Rebuilder, key []byte, e *engine.Entry) {
 			c := r.Collection("RPUSH", key)
 			e.List().Range(0, e.List().Len()-1, func(v []byte) bool {

@@ -11,7 +11,8 @@ import (
 func init() { command.Register(scriptCommands) }
 
 // runsScript are the flags of all commands that run a script or a function.
-const runsScript = command.NoScript | command.SkipMonitor | command.NoMandatoryKeys | command.Stale | command.WholeKeyspace
+const runsScript = command.NoScript | command.SkipMonitor | command.NoMandatoryKeys | command.Stale | command.ScriptRunner |
+	command.WholeKeyspace
 
 // The commands of scripts. Those of functions are in functions.go.
 var scriptCommands = []*command.Command{

@@ -44,6 +44,7 @@ var commandHistory = sync.OnceValue(func() map[string][]change {
 		{"4.0.0", "The IDs of nodes were added to the reply", "cluster|slots"},
 		{"4.0.0", "The port of the bus was added", "cluster|meet"},
 		{"4.0.0", "The address, port and name of the client were added to the reply", "slowlog|get"},
+		{"8.10.0", "The number of arguments was added to the reply", "slowlog|get"},
 		{"4.0.7", "`AUTH` was added", "migrate"},
 		{"5.0.0", "`ABSTTL` was added", "restore restore-asking"},
 		{"5.0.0", "`IDLETIME` and `FREQ` were added", "restore restore-asking"},

@@ -87,7 +87,7 @@ func slowlogGet(c *command.Ctx) {
 			return
 		}
 	}
-	writeEntries(c, slowLog(c), count)
+	writeEntries(c, slowLog(c), count, true)
 }
 
 func commandlogGet(c *command.Ctx) {
@@ -96,15 +96,20 @@ func commandlogGet(c *command.Ctx) {
 		return
 	}
 	if l, ok := logNamed(c, c.Args[3]); ok {
-		writeEntries(c, l, count)
+		writeEntries(c, l, count, false)
 	}
 }
 
-func writeEntries(c *command.Ctx, l *stats.CommandLog, count int64) {
+// writeEntries writes the latest entries of a log, with the number of all arguments if that is wanted.
+func writeEntries(c *command.Ctx, l *stats.CommandLog, count int64, argc bool) {
 	entries := l.Latest(count)
 	c.W.Array(len(entries))
 	for _, e := range entries {
-		c.W.Array(6)
+		if argc {
+			c.W.Array(7)
+		} else {
+			c.W.Array(6)
+		}
 		c.W.Int(e.ID)
 		c.W.Int(e.At)
 		c.W.Int(e.Value)
@@ -114,6 +119,9 @@ func writeEntries(c *command.Ctx, l *stats.CommandLog, count int64) {
 		}
 		c.W.BulkString(e.Addr)
 		c.W.BulkString(e.Name)
+		if argc {
+			c.W.Int(int64(e.Argc))
+		}
 	}
 }
 
@@ -142,7 +150,8 @@ func slowlogHelp(c *command.Ctx) {
 		"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"GET [<count>]",
 		"    Show the latest slow commands (default 10, -1 is all). Each has its number, the time,",
-		"    the microseconds that it took, its arguments, the client's address and its name.",
+		"    the microseconds that it took, its arguments, the client's address, its name, and how",
+		"    many arguments there were.",
 		"LEN",
 		"    Count the entries of the log.",
 		"RESET",
@@ -156,7 +165,8 @@ func commandlogHelp(c *command.Ctx) {
 		"COMMANDLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"GET <count> <type>",
 		"    Show the latest commands of a log (-1 is all). Each has its number, the time, the microseconds that it",
-		"    took or the bytes of its request or reply, its arguments, the client's address and its name.",
+		"    took or the bytes of its request or reply, its arguments, the client's address, its name, and how",
+		"    many arguments there were.",
 		"    * SLOW: commands that took long, as SLOWLOG shows them.",
 		"    * LARGE-REQUEST: commands with many bytes.",
 		"    * LARGE-REPLY: commands whose replies had many bytes.",

@@ -283,6 +283,7 @@ func init() {
 		{"COMMAND GETKEYS takes commands without arguments, as since Redis 7.2", getKeysErrors},
 		{"maxmemory-samples is at most 64, as since Redis 8.0", fewerSamples},
 		{"SORT leaves a sorted set in its encoding; Redis makes it a skiplist", unsortedEncoding},
+		{"small lists are listpacks, as since Redis 7.2", smallLists},
 		{"OBJECT REFCOUNT counts what a transaction still holds in Redis", heldByExec},
 		{"members at the same distance come in another order in searches with COUNT", sameDistance},
 		{"SORT fails for numbers behind one that is too large for a double, in Redis also in later commands", staleRange},
@@ -455,6 +456,12 @@ func getKeysErrors(args []string, a, b value) bool {
 func unsortedEncoding(args []string, a, b value) bool {
 	return len(args) == 3 && strings.EqualFold(args[0], "OBJECT") && strings.EqualFold(args[1], "ENCODING") &&
 		a.Text == "skiplist" && b.Text == "listpack"
+}
+
+// smallLists accepts another name for the encoding of a list.
+func smallLists(args []string, a, b value) bool {
+	return len(args) == 3 && strings.EqualFold(args[0], "OBJECT") && strings.EqualFold(args[1], "ENCODING") &&
+		a.Text == "quicklist" && b.Text == "listpack"
 }
 
 // heldByExec accepts that a value stored in the same transaction is referred to once more in Redis.

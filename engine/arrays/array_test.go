@@ -158,14 +158,14 @@ func (st *stored) read(t *testing.T) *Array {
 	return a
 }
 
-// TestRandomOperations compares an array with plain code, while it is stored, read, copied and cloned. With ATOMREDIS_LONG
+// TestRandomOperations compares an array with plain code, while it is stored, read, copied and cloned. With ATOMREDIS_FULL_TESTS
 // there are a million operations.
 func TestRandomOperations(t *testing.T) {
 	operations := 200_000
 	if testing.Short() {
 		operations = 20_000
 	}
-	if os.Getenv("ATOMREDIS_LONG") != "" {
+	if os.Getenv("ATOMREDIS_FULL_TESTS") != "" {
 		operations = 1_000_000
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))

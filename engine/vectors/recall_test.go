@@ -63,7 +63,7 @@ func TestRecall(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", quant), func(t *testing.T) {
 				next := source(rand.New(rand.NewPCG(1, 2)))
 				s := filled(n, Settings{M: DefaultM, Quant: quant}, next)
-				const queries, count = 100, 10
+				const queries, count = 300, 10
 				hits := 0
 				for range queries {
 					v := make([]float32, s.Dim())

@@ -381,9 +381,9 @@ type Found struct {
 // What searches take for EF if nothing is said: it grows with the root of the number of elements, so that even where all
 // directions are alike (vectors of random components) at least 95 of the 100 nearest are found among 100,000.
 const (
-	efByRoot     = 3
+	efByRoot     = 3.5
 	minDefaultEF = 100
-	maxDefaultEF = 1000
+	maxDefaultEF = 1200
 )
 
 // defaultEF returns how many candidates a search has if nothing is said.
