@@ -1,5 +1,6 @@
 // Command atomredis is a Redis server. It is started like redis-server: with a configuration file, with options named
-// like the directives of such a file, or with both. With the words atom, pressure and skein it is a client of a server.
+// like the directives of such a file, or with both. With the name of a sub-command it is a client of a server, or
+// works on data.
 package main
 
 import (
@@ -35,6 +36,7 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis import --spiderq FILE [--dir DIR] (reads a snapshot of a spiderq)
        atomredis export --rdb FILE | --aof FILE [--dir DIR] (writes a file that a Redis loads)
        atomredis backup DIR [-h host] [-p port] (writes all that a running server has to DIR/dump.rdb)
+       atomredis cli [-h host] [-p port] [COMMAND ...] (sends commands to a server, as redis-cli; see atomredis cli --help)
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
        atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
        atomredis skein COMMAND (a Skein application on a server; see atomredis skein --help)
@@ -83,6 +85,9 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 		return cli.Run(context.Background(), args, os.Stdin, stdout, stderr, onData...)
 	}
 	if len(args) > 0 && slices.Contains(cli.Names, args[0]) {
+		if args[0] == cli.Interactive {
+			signal.Reset(os.Interrupt) // which ends the program, or what is running at its prompt
+		}
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
 		go func() {

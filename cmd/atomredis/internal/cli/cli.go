@@ -1,6 +1,6 @@
 // Package cli is the tree of the sub-commands of atomredis. It has those that are clients itself: "atom" for atom
-// elements, and "pressure" for queues, which work with any Redis server, and "skein" for applications of Skein; and
-// those about the tree: "completion" and "man".
+// elements, "pressure" for queues, and "cli" for whatever command, which work with any Redis server, and "skein" for
+// applications of Skein; and those about the tree: "completion" and "man".
 package cli
 
 import (
@@ -17,6 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/spf13/cobra"
+
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/shell"
 )
 
 // The exit codes.
@@ -27,8 +29,11 @@ const (
 )
 
 // Names are the words that the first argument of the program can be for this package.
-var Names = []string{"atom", "completion", "man", "pressure", "skein", cobra.ShellCompRequestCmd,
+var Names = []string{"atom", "cli", "completion", "man", "pressure", "skein", cobra.ShellCompRequestCmd,
 	cobra.ShellCompNoDescRequestCmd}
+
+// Interactive is the one among them that handles an interrupt itself.
+const Interactive = "cli"
 
 // ExitError is an error with which the program has another exit code than 1.
 type ExitError struct {
@@ -74,6 +79,9 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitOK
 	}
+	if errors.Is(err, shell.ErrReply) { // which has been written
+		return exitError
+	}
 	fmt.Fprintln(stderr, "atomredis:", strings.ReplaceAll(err.Error(), "\n", "; "))
 	if exit := (ExitError{}); errors.As(err, &exit) {
 		return exit.Code
@@ -81,9 +89,9 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitError
 }
 
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
@@ -111,7 +119,8 @@ Without a sub-command the server runs until a signal (SIGTERM, SIGINT) or SHUTDO
 	root.PersistentFlags().Bool("help", false, "show this help") // without a short form: -h is the host, as for redis-cli
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usagef("%w", err) })
 	addServerFlags(root)
-	root.AddCommand(a.withServer(a.pressure()), a.withServer(a.atom()), a.withServer(a.skein()), a.completion(), a.man())
+	root.AddCommand(a.withServer(a.pressure()), a.withServer(a.atom()), a.withServer(a.skein()), a.shell(),
+		a.completion(), a.man())
 	return root
 }
 
