@@ -17,69 +17,80 @@ type removal struct {
 	external bool
 }
 
-// dirtyList is a list of changed entries. It grows by chunks: copying a list of millions would hold up whoever is
-// adding.
-type dirtyList struct {
+// entryList is a list of entries. It grows by chunks: copying a list of millions would hold up whoever is adding.
+type entryList struct {
 	chunks [][]*Entry
 	swept  int // where sweep goes on
 }
 
-const dirtyChunk = 4096
+const entryChunk = 4096
 
-func (l *dirtyList) add(e *Entry) {
+func (l *entryList) add(e *Entry) {
 	last := len(l.chunks) - 1
-	if last < 0 || len(l.chunks[last]) == dirtyChunk {
-		l.chunks = append(l.chunks, make([]*Entry, 0, dirtyChunk))
+	if last < 0 || len(l.chunks[last]) == entryChunk {
+		l.chunks = append(l.chunks, make([]*Entry, 0, entryChunk))
 		last++
 	}
 	l.chunks[last] = append(l.chunks[last], e)
 }
 
-// sweepStep is how many entries of a dirtyList are looked at for one that has gone.
+// at returns where the entry is that has i before it.
+func (l *entryList) at(i int) **Entry { return &l.chunks[i/entryChunk][i%entryChunk] }
+
+// drop puts the last entry in the place of another one, which at has returned.
+func (l *entryList) drop(at **Entry) {
+	last := len(l.chunks) - 1
+	chunk := l.chunks[last]
+	end := len(chunk) - 1
+	*at, chunk[end] = chunk[end], nil
+	if l.chunks[last] = chunk[:end]; end == 0 {
+		l.chunks[last] = nil
+		l.chunks = l.chunks[:last]
+	}
+}
+
+// sweepStep is how many entries of a list are looked at for one that has gone.
 const sweepStep = 4
 
-// sweep drops entries that have gone from the list: they are nothing to the next checkpoint, and would keep their
-// memory until then. It is called whenever one goes, and looks at a few of the list each time, so that about a
-// quarter of the list has gone at most.
-func (l *dirtyList) sweep() {
+// sweep drops entries that have gone from the list: nobody needs them there, and they would keep their memory. It is
+// called whenever one goes, and looks at a few of the list each time, so that about a quarter of the list has gone at
+// most.
+func (l *entryList) sweep() {
 	for range sweepStep {
-		n := l.len()
-		if l.swept >= n {
+		if l.swept >= l.len() {
 			l.swept = 0
 			return
 		}
-		at := &l.chunks[l.swept/dirtyChunk][l.swept%dirtyChunk]
-		if (*at).flags&flagRemoved == 0 {
+		if at := l.at(l.swept); (*at).flags&flagRemoved == 0 {
 			l.swept++
-			continue
-		}
-		last := len(l.chunks) - 1
-		chunk := l.chunks[last]
-		end := len(chunk) - 1
-		*at, chunk[end] = chunk[end], nil
-		if l.chunks[last] = chunk[:end]; end == 0 {
-			l.chunks[last] = nil
-			l.chunks = l.chunks[:last]
+		} else {
+			l.drop(at)
 		}
 	}
 }
 
-func (l *dirtyList) len() int {
+func (l *entryList) len() int {
 	if len(l.chunks) == 0 {
 		return 0
 	}
-	return (len(l.chunks)-1)*dirtyChunk + len(l.chunks[len(l.chunks)-1])
+	return (len(l.chunks)-1)*entryChunk + len(l.chunks[len(l.chunks)-1])
 }
 
 // markDirty notes that an entry differs from what is stored.
 func (g *Guard) markDirty(e *Entry) {
 	ks := g.ks
+	if e.inHead() {
+		e.load() // its head is about to be written
+	}
 	if ks.waitsFor(e) {
 		panic("engine: a key was changed that was not asked for with Write")
 	}
 	if e.flags&ks.mark == 0 {
 		e.flags |= ks.mark
 		g.shard(e.shard).dirty.add(e)
+	}
+	if ks.tiering {
+		ks.enlist(e)
 	}
 	if e.typ != String && e.flags&flagParts == 0 {
 		if v := e.value(); v != nil && v.Large() {
@@ -111,6 +122,9 @@ func (g *Guard) forget(e *Entry) {
 	}
 	if e.flags&g.ks.mark != 0 {
 		s.dirty.sweep()
+	}
+	if e.flags&flagResident != 0 {
+		s.resident.sweep()
 	}
 	if s.lost != nil {
 		s.lost[spaceKey{e.space, e.Key()}] = struct{}{}

@@ -93,6 +93,8 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	case h.External:
 		e.flags |= flagExternal
 		e.setUnloaded(g.ks.blob)
+	case g.ks.tiering && len(h.Blob) >= leastLeaving && kinds[h.Type].labels == nil:
+		e.setUnloaded(g.ks.inHead)
 	default:
 		if err := e.decode(h.Blob, g.ks); err != nil {
 			return nil, err
@@ -102,7 +104,10 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 		return nil, err
 	}
 	g.add(e, &g.shard(e.shard).dbs[db])
-	g.SetDeadline(e, h.Deadline)
+	g.setDeadline(e, h.Deadline)
+	if g.ks.tiering {
+		g.ks.enlist(e)
+	}
 	if h.FieldDeadline != 0 {
 		g.setFieldDeadline(e, h.FieldDeadline)
 	}
@@ -211,37 +216,4 @@ func (ks *Keyspace) dropSpace(db int) {
 	s.dropped = ks.epochs.Current
 	ks.droppedSpaces = append(ks.droppedSpaces, s.number)
 	ks.newSpace(db)
-}
-
-// Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes
-// back when it is next used.
-func (g *Guard) Unload(e *Entry) bool {
-	if g.ks.frozenMark != 0 || g.ks.waitsFor(e) {
-		return false // what a checkpoint has read is not in the store before its end, and was not when a snapshot began
-	}
-	if g.ks.source == nil || e.flags&flagStored == 0 || e.flags&(flagOdd|flagEven) != 0 {
-		return false
-	}
-	if e.flags&flagUnloaded != 0 {
-		return false
-	}
-	defer g.ks.resized(e, e.size())
-	if e.flags&flagParts != 0 && e.typ == String {
-		e.setUnloaded(e.long().stored)
-		return true
-	}
-	if e.flags&flagParts != 0 {
-		for _, t := range e.tracked() {
-			if t.log != nil && !t.log.Clean() {
-				return false
-			}
-		}
-		e.setUnloaded(&unloaded{ks: g.ks, parts: e.parts(), fieldParts: e.fieldParts()})
-		return true
-	}
-	if e.flags&flagExternal == 0 {
-		return false
-	}
-	e.setUnloaded(g.ks.blob)
-	return true
 }

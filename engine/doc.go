@@ -98,8 +98,10 @@
 //
 // After a start keys that are not in memory are looked up in the store until a background pass has read all of them
 // (directory.go). Values beyond 256 bytes are loaded on first use and can leave memory again when they are as stored
-// (Guard.Unload). A value that cannot be read panics with a [LoadError], which the server turns into an error reply,
-// so handlers touch what they read before they change anything.
+// (Guard.Unload), which they do by themselves if there is no room for them (tier.go). A value that cannot be read
+// panics with a [LoadError], which the server turns into an error reply, so handlers touch what they read before they
+// change anything. For the same reason a command can give up with an [Away] and run again when the value has been read
+// outside of its guard (fetch.go).
 //
 // # Limits
 //

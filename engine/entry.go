@@ -110,17 +110,20 @@ func (e *Entry) setLong(b []byte) { e.obj, e.strLen = unsafe.Pointer(&longString
 type flags uint16
 
 const (
-	flagOdd       flags = 1 << iota // changed since the checkpoint before last or the last one; which one alternates:
-	flagEven                        // see Keyspace.mark and frozenMark
-	flagRemoved                     // not in its database any more
-	flagStored                      // the store may have the key
-	flagExternal                    // the store may have a value apart from the head
-	flagParts                       // the value is stored in parts
-	flagUnloaded                    // the value is not in memory
-	flagFields                      // fields of the hash expire
-	flagUncounted                   // not in the count of memory: a guard has taken it out and will put it back
-	flagGone                        // not in the count of memory, for good: it is not in its database any more
-	flagCopied                      // as Keyspace.copied if no snapshot has still to read it
+	flagOdd        flags = 1 << iota // changed since the checkpoint before last or the last one; which one alternates:
+	flagEven                         // see Keyspace.mark and frozenMark
+	flagRemoved                      // not in its database any more
+	flagStored                       // the store may have the key
+	flagExternal                     // the store may have a value apart from the head
+	flagParts                        // the value is stored in parts
+	flagUnloaded                     // the value is not in memory
+	flagFields                       // fields of the hash expire
+	flagUncounted                    // not in the count of memory: a guard has taken it out and will put it back
+	flagGone                         // not in the count of memory, for good: it is not in its database any more
+	flagCopied                       // as Keyspace.copied if no snapshot has still to read it
+	flagResident                     // in the list of those whose values may leave memory
+	flagStoring                      // read by the checkpoint under way or an earlier one; which one takes turns with:
+	flagStoringToo                   // see Keyspace.storingMark
 )
 
 // Key returns the key.
@@ -169,6 +172,9 @@ func (e *Entry) setUnloaded(s *unloaded) {
 	e.obj, e.strLen = unsafe.Pointer(s), 0
 	e.flags |= flagUnloaded
 }
+
+// inHead reports whether the value is not in memory but in the head of its key.
+func (e *Entry) inHead() bool { return e.flags&flagUnloaded != 0 && e.unloaded().head }
 
 // room returns how long a string behind the key may be.
 func (e *Entry) room() int { return int(e.units)*textUnit - int(e.keyLen) }
@@ -398,6 +404,9 @@ func (e *Entry) MemoryUsage() int {
 func (e *Entry) size() int {
 	n := int(unsafe.Sizeof(*e)) + listpack.Allocated(max(int(e.keyLen), int(e.units)*textUnit))
 	if e.flags&flagUnloaded != 0 {
+		if e.unloaded().parts != 0 {
+			n += int(unsafe.Sizeof(unloaded{}))
+		}
 		return n
 	}
 	if e.typ != String {

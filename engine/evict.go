@@ -33,6 +33,7 @@ const (
 	VolatileTTL
 	AllKeysLRM
 	VolatileLRM
+	Tier // no key may be evicted; values leave memory instead
 )
 
 func (p EvictionPolicy) volatile() bool {
@@ -55,7 +56,12 @@ type Eviction struct {
 	LogFactor int
 	// DecayMinutes is how long a key must not be used for its count to fall by one; 0 is for ever.
 	DecayMinutes int
+	// Tier has values leave memory before keys go.
+	Tier bool
 }
+
+// Tiers reports whether values leave memory, which Keyspace.SetTier must be told too.
+func (how *Eviction) Tiers() bool { return how.Tier || how.Policy == Tier }
 
 // evictor is what the keyspace has for eviction.
 type evictor struct {
@@ -66,6 +72,8 @@ type evictor struct {
 	rng      *rand.Rand
 	pool     []candidate // the best at the end
 	drawn    []*Entry    // scratch of drawAny
+	unstored bool        // values can leave memory once a checkpoint has stored them
+	unread   bool        // and once a snapshot has read them
 	places   []**Entry   // scratch of drawFrom
 }
 
@@ -89,9 +97,23 @@ func (ks *Keyspace) SetEviction(how Eviction) {
 	ks.modifications.Store(how.Policy.modification())
 }
 
-// Evict removes keys, at time now in ms since 1970, one after the other for as long as more says that there is need.
-// It returns false if it found none to remove although there was. No guard may be held.
-func (ks *Keyspace) Evict(now int64, more func() bool) bool {
+// Relief is what Evict came to.
+type Relief uint8
+
+const (
+	// Relieved: there is no need any more.
+	Relieved Relief = iota
+	// AfterCheckpoint: values can leave memory once a checkpoint has stored them.
+	AfterCheckpoint
+	// AfterSnapshot: values can leave memory once the snapshot under way has read them.
+	AfterSnapshot
+	// Unrelieved: there is nothing to remove.
+	Unrelieved
+)
+
+// Evict has values leave memory, if SetTier has said so, and removes keys, at time now in ms since 1970, one after the
+// other for as long as more says that there is need. No guard may be held.
+func (ks *Keyspace) Evict(now int64, more func() bool) Relief {
 	v := &ks.evicting
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -103,12 +125,27 @@ func (ks *Keyspace) Evict(now int64, more func() bool) bool {
 	if v.rng == nil {
 		v.rng = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	for more() {
-		if !v.evictOne(ks, now) {
-			return false
+	if !more() {
+		return Relieved
+	}
+	if how.Tiers() {
+		switch {
+		case v.relieve(ks, now, more):
+			return Relieved
+		case v.unstored:
+			return AfterCheckpoint
+		case v.unread:
+			return AfterSnapshot
 		}
 	}
-	return true
+	for {
+		if !v.evictOne(ks, now) {
+			return Unrelieved
+		}
+		if !more() {
+			return Relieved
+		}
+	}
 }
 
 // maxDraws is how often candidates are drawn until one of them turns out to be good: others may use the keys at the
@@ -117,7 +154,7 @@ const maxDraws = 100
 
 // evictOne removes one key, and reports false if there is none that may go.
 func (v *evictor) evictOne(ks *Keyspace, now int64) bool {
-	if v.Policy == NoEviction {
+	if v.Policy == NoEviction || v.Policy == Tier {
 		return false
 	}
 	for range maxDraws {
@@ -267,7 +304,13 @@ func (v *evictor) score(g *Guard, e *Entry) uint64 {
 		return v.rng.Uint64()
 	case v.Policy == VolatileTTL:
 		return math.MaxUint64 - uint64(e.deadline)
-	case v.Policy.frequency():
+	}
+	return v.disuse(g, e)
+}
+
+// disuse tells how long an entry has not been used, or how seldom it is, compared with others.
+func (v *evictor) disuse(g *Guard, e *Entry) uint64 {
+	if v.Policy.frequency() {
 		return uint64(maxFrequency - g.Frequency(e))
 	}
 	return uint64(g.IdleTime(e))

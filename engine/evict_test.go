@@ -17,7 +17,7 @@ func evictN(ks *Keyspace, n int) (all bool) {
 	return ks.Evict(ks.Now(), func() bool {
 		n--
 		return n >= 0
-	})
+	}) == Relieved
 }
 
 // seeded makes the choice of candidates the same every time.
@@ -297,7 +297,7 @@ func TestFrequencyGrowsAndFades(t *testing.T) {
 
 // Entries that have gone before the next checkpoint do not stay in memory until then.
 func TestEntriesThatHaveGoneLeaveTheListOfChanges(t *testing.T) {
-	var l dirtyList
+	var l entryList
 	live := 0
 	rng := rand.New(rand.NewPCG(3, 4))
 	var all []*Entry
@@ -319,7 +319,7 @@ func TestEntriesThatHaveGoneLeaveTheListOfChanges(t *testing.T) {
 	require.LessOrEqual(t, l.len(), live*3/2)
 	listed := map[*Entry]int{}
 	for i := range l.len() {
-		listed[l.chunks[i/dirtyChunk][i%dirtyChunk]]++
+		listed[l.chunks[i/entryChunk][i%entryChunk]]++
 	}
 	for _, e := range all {
 		require.Equal(t, 1, listed[e])

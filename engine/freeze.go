@@ -29,7 +29,7 @@ type Frozen struct {
 
 	reader  // which also pauses now and then while keys are sorted
 	epoch   uint32
-	dirty   []dirtyList
+	dirty   []entryList
 	removed [][]removal
 	dropped []uint64
 	values  []frozenValue
@@ -85,7 +85,7 @@ func (ks *Keyspace) Freeze(at func()) *Frozen {
 		f.dirty = append(f.dirty, s.dirty)
 		f.removed = append(f.removed, s.removed)
 		f.dropped = append(f.dropped, s.dropped...)
-		s.dirty, s.removed, s.dropped = dirtyList{}, nil, nil
+		s.dirty, s.removed, s.dropped = entryList{}, nil, nil
 		s.images = map[*Entry]Image{}
 	}
 	f.DroppedSpaces, ks.droppedSpaces = ks.droppedSpaces, nil
@@ -96,6 +96,7 @@ func (ks *Keyspace) Freeze(at func()) *Frozen {
 	f.NextSpace, ks.storing = ks.nextSpace, f.by
 	ks.epochs.Current++
 	ks.frozenMark, ks.mark = ks.mark, ks.mark^(flagOdd|flagEven)
+	ks.storingMark ^= flagsStoring
 	ks.await()
 	at()
 	return f
@@ -202,7 +203,7 @@ func (f *Frozen) read(batch []headItem, images []Image) (_ []Image, n int) {
 				continue
 			}
 		}
-		e.flags &^= f.ks.frozenMark
+		e.flags = e.flags&^(f.ks.frozenMark|flagsStoring) | f.ks.storingMark
 		if e.flags&flagRemoved != 0 {
 			continue
 		}

@@ -244,6 +244,12 @@ func (c *churn) change() {
 	if c.rnd.IntN(4) == 0 {
 		c.clock.Advance(time.Duration(c.rnd.IntN(20)) * time.Millisecond)
 	}
+	if c.rnd.IntN(8) == 0 {
+		come := make(chan struct{})
+		if c.ks.Fetch(c.rnd.IntN(3), c.anyKey(), func() { close(come) }) {
+			<-come
+		}
+	}
 	var g Guard
 	g.Lock(c.ks, AllShards, c.ks.Now())
 	defer g.Unlock()
@@ -338,6 +344,7 @@ func TestACheckpointIsTheKeyspaceAtItsBeginning(t *testing.T) {
 		require.NoError(t, ks.Restore(store.state))
 		ks.EndReplay(nil)
 		ks.texts = smallTexts
+		ks.SetTier(seed%2 == 0)
 		c := &churn{ks: ks, clock: clock, rnd: rnd}
 		for range 12 {
 			for range rnd.IntN(60) {
@@ -552,9 +559,9 @@ func TestHeadsAreSorted(t *testing.T) {
 func TestHeadsOfManyChunks(t *testing.T) {
 	ks := New(Options{Shards: 4})
 	defer ks.Close()
-	f := &Frozen{reader: reader{ks: ks}, dirty: make([]dirtyList, 3), removed: make([][]removal, 3)}
+	f := &Frozen{reader: reader{ks: ks}, dirty: make([]entryList, 3), removed: make([][]removal, 3)}
 	want := map[string]bool{}
-	for i := range 3*dirtyChunk + 5 {
+	for i := range 3*entryChunk + 5 {
 		e := newEntry(fmt.Sprint("entry", i), nil)
 		f.dirty[i%2].add(e)
 		want[e.keyUnlocked()] = false

@@ -33,6 +33,8 @@ type Guard struct {
 	growth  int      // bytes that are counted and not yet told
 
 	changes  int    // see Changes
+	waits    bool   // see MayWait
+	repeats  int    // what changes was then
 	record   []byte // commands for the journal
 	recordDB int    // the database that is selected at their end
 }
@@ -59,6 +61,9 @@ func (g *Guard) Unlock() {
 
 // release is Unlock but for the waiters in again.
 func (g *Guard) release() {
+	if g.waits {
+		g.MayWait(false)
+	}
 	if len(g.ready) > 0 {
 		g.serve()
 	}
@@ -346,7 +351,7 @@ func (g *Guard) Remove(e *Entry, class EventClass, event string) {
 
 // unlink takes the entry out of its database.
 func (g *Guard) unlink(e *Entry) {
-	g.SetDeadline(e, 0)
+	g.setDeadline(e, 0)
 	g.dropFields(e)
 	g.unindex(e)
 	g.Wake(e)
@@ -396,6 +401,13 @@ func (g *Guard) expire(e *Entry) {
 
 // SetDeadline makes an entry expire at a time in ms since 1970; 0 means never. The caller reports the change.
 func (g *Guard) SetDeadline(e *Entry, at int64) {
+	if at != e.deadline && e.inHead() {
+		e.load() // its head will be written anew; reading may fail, so it comes first
+	}
+	g.setDeadline(e, at)
+}
+
+func (g *Guard) setDeadline(e *Entry, at int64) {
 	if at == e.deadline {
 		return
 	}
@@ -566,6 +578,8 @@ func (g *Guard) Stats() Stats {
 		sum.Expired += s.Expired
 		sum.ExpiredFields += s.ExpiredFields
 		sum.Evicted += s.Evicted
+		sum.Unloaded += s.Unloaded
+		sum.Loaded += s.Loaded
 		sum.ExpiryNanos += s.ExpiryNanos
 		sum.Changes += s.Changes
 	}
@@ -726,6 +740,7 @@ func (g *Guard) Flush(db int) int {
 			g.ks.dropSpace(n)
 		}
 	}
+	g.unlistFlushed()
 	if g.ks.observeChanges.Load() {
 		g.ks.observer.Flushed(g.Owner, db)
 	}

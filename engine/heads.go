@@ -26,7 +26,7 @@ type headRef struct {
 }
 
 // headList is what headRefs refer to: chunks of entries, and after these chunks of removed keys. All have room for
-// dirtyChunk.
+// entryChunk.
 type headList struct {
 	entries [][]*Entry
 	removed [][]removal
@@ -34,7 +34,7 @@ type headList struct {
 
 // item returns what a reference stands for.
 func (l *headList) item(r headRef) headItem {
-	chunk, i := int(r.at/dirtyChunk), r.at%dirtyChunk
+	chunk, i := int(r.at/entryChunk), r.at%entryChunk
 	if chunk < len(l.entries) {
 		e := l.entries[chunk][i]
 		return headItem{key: e.keyUnlocked(), entry: e, space: r.space}
@@ -50,7 +50,7 @@ func (f *Frozen) heads() (l *headList, refs []headRef) {
 	l = new(headList)
 	for i := range f.dirty {
 		l.entries = append(l.entries, f.dirty[i].chunks...)
-		l.removed = slices.AppendSeq(l.removed, slices.Chunk(f.removed[i], dirtyChunk))
+		l.removed = slices.AppendSeq(l.removed, slices.Chunk(f.removed[i], entryChunk))
 	}
 	var g Guard
 	g.Lock(f.ks, AllShards, 0)
@@ -60,12 +60,12 @@ func (f *Frozen) heads() (l *headList, refs []headRef) {
 	for c, chunk := range l.entries {
 		f.pause()
 		for i, e := range chunk {
-			refs = append(refs, headRef{at: uint32(c*dirtyChunk + i), space: spaces[e.space].number})
+			refs = append(refs, headRef{at: uint32(c*entryChunk + i), space: spaces[e.space].number})
 		}
 	}
 	for c, chunk := range l.removed {
 		for i := range chunk {
-			refs = append(refs, headRef{at: uint32((len(l.entries)+c)*dirtyChunk + i), space: chunk[i].space})
+			refs = append(refs, headRef{at: uint32((len(l.entries)+c)*entryChunk + i), space: chunk[i].space})
 		}
 	}
 	sortHeads(refs, l.key, f.pause)

@@ -27,6 +27,7 @@ type Image struct {
 	// WasExternal says that the store may have a value apart from the head from before.
 	WasExternal bool
 	text        bool // Head.Blob is a string that is lent, and is to be stored in parts
+	inHead      bool // with Known: it is stored in the head
 	Key         string
 	// Head is what to store. Unless Known, its Blob is the value, also if External is set.
 	Head Head
@@ -99,7 +100,7 @@ func (ks *Keyspace) await() {
 func (g *Guard) keep(e *Entry) {
 	if e.flags&g.ks.frozenMark != 0 {
 		g.shard(e.shard).images[e] = g.imageToStore(e, new([]byte), g.ks.texts.whole+1)
-		e.flags &^= g.ks.frozenMark
+		e.flags = e.flags&^(g.ks.frozenMark|flagsStoring) | g.ks.storingMark
 	}
 	if s := g.ks.copying; s != nil && s.waitsFor(e) {
 		s.keep(g, e)
@@ -114,7 +115,8 @@ const lendFrom = 32 << 10
 func (g *Guard) image(e *Entry) Image {
 	return Image{
 		Space: g.ks.spaces[e.space].number, Key: e.Key(), Known: e.flags&flagUnloaded != 0,
-		Head: Head{Type: e.typ, Deadline: e.deadline, Parts: e.parts(), FieldParts: e.fieldParts(), Length: e.textLength()},
+		inHead: e.inHead(),
+		Head:   Head{Type: e.typ, Deadline: e.deadline, Parts: e.parts(), FieldParts: e.fieldParts(), Length: e.textLength()},
 	}
 }
 

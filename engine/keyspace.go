@@ -58,6 +58,7 @@ type Keyspace struct {
 	// of entries that a checkpoint under way has yet to read: the other one, or 0 if there is none
 	frozenMark    flags
 	storing       *checkpoint // the one that was begun last
+	storingMark   flags       // of entries that it has read: flagStoring or flagStoringToo
 	nextSpace     uint32
 	droppedSpaces []uint32 // their numbers
 	replaying     bool     // nothing expires by itself
@@ -65,6 +66,8 @@ type Keyspace struct {
 	nextParts     atomic.Uint64
 	texts         textSizes
 	blob          *unloaded // of all values that are stored whole, apart from their heads, and not in memory
+	inHead        *unloaded // of all that are stored in their heads, and not in memory
+	tiering       bool      // see SetTier
 
 	// What is below likewise. A snapshot has still to read the entries whose flagCopied is not as in copied.
 	copying *Snapshot // the one under way; nil if there is none
@@ -82,6 +85,7 @@ type Keyspace struct {
 	modifications atomic.Bool
 	used          atomic.Int64 // bytes, if counting
 	loans         loans
+	fetcher       fetcher
 	labels        labelIndex
 	evicting      evictor
 
@@ -106,11 +110,15 @@ type shard struct {
 	stats   Stats
 
 	// What storage needs; see freeze.go and directory.go.
-	dirty   dirtyList
+	dirty   entryList
 	removed []removal
 	dropped []uint64         // numbers of values whose parts have gone
 	images  map[*Entry]Image // entries that have changed since the checkpoint under way began, as they were
 	lost    map[spaceKey]struct{}
+	// resident are those whose values may leave memory, if values do; see tier.go.
+	resident entryList
+	waits    *Guard  // whose holder can wait for values; see Guard.MayWait
+	counted  lookups // what there was when it began
 
 	timer Timer // fires at armed, or when the pacer has it; nil if none
 	armed int64
@@ -157,6 +165,8 @@ type Stats struct {
 	ExpiredFields int64
 	// Evicted counts keys removed to make room.
 	Evicted int64
+	// Unloaded counts values that have left memory to make room, Loaded those that were read from the store.
+	Unloaded, Loaded int64
 	// ExpiryNanos is for how many ns timers removed what had expired.
 	ExpiryNanos int64
 	// Changes counts changes of keys.
@@ -185,11 +195,11 @@ func New(o Options) *Keyspace {
 		seed:      maphash.MakeSeed(),
 		source:    o.Source,
 		epochs:    delta.Epochs{Current: 1},
-		mark:      flagOdd,
+		mark:      flagOdd, storingMark: flagStoring,
 		texts:     storedTexts,
 		snapshots: make(chan struct{}, 1),
 	}
-	ks.blob = &unloaded{ks: ks}
+	ks.blob, ks.inHead = &unloaded{ks: ks}, &unloaded{ks: ks, head: true}
 	ks.SetEviction(Eviction{})
 	ks.SetListLimit(lists.DefaultLimit)
 	for db := range o.Databases {
@@ -228,6 +238,7 @@ func (ks *Keyspace) Close() {
 		s.mu.Unlock()
 	}
 	ks.running.Wait()
+	ks.fetcher.running.Wait()
 }
 
 // Databases returns the number of databases.

@@ -312,6 +312,8 @@ func (s *Snapshot) entry(img *Image) (*Entry, error) {
 		blob, err = loadText(h.Parts, h.Length, s.source.Parts)
 	case img.Known && h.Parts != 0:
 		return e, s.load(e, h.Parts, h.FieldParts, s.source.Parts)
+	case img.inHead:
+		blob, err = headBlob(s.source.Head, img.Space, img.Key)
 	case img.Known:
 		blob, err = s.source.Blob(img.Space, img.Key)
 	}

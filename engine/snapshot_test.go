@@ -63,6 +63,7 @@ func TestASnapshotIsTheKeyspaceAtItsBeginning(t *testing.T) {
 			ks.CountMemory(true)
 		}
 		ks.texts = smallTexts
+		ks.SetTier(seed%2 == 0)
 		c := &churn{ks: ks, clock: clock, rnd: rnd}
 		var frozen *Frozen
 		for range 12 {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -69,6 +70,7 @@ type Source interface {
 
 // SourceSnapshot is what a Source had at one moment, for one goroutine.
 type SourceSnapshot interface {
+	Head(space uint32, key string) (h Head, ok bool, err error)
 	Blob(space uint32, key string) ([]byte, error)
 	Parts(id uint64, fn func(name, data []byte) error) error
 	Close() error
@@ -121,45 +123,122 @@ type unloaded struct {
 	fieldParts uint64      // as Head.FieldParts
 	length     uint64      // as Head.Length
 	by         *checkpoint // that stores it under parts; nil if it was stored at the start
+	head       bool        // the value is in the head of the key
 	overdue    bool        // fields are due, and the value could not be read when they were
+	coming     *coming     // who reads it, nil if nobody does; see fetch.go
 }
 
 // checkpoint is one that has begun, as the strings know it that it stores in parts. failed is protected by the shards
 // of the keyspace.
 type checkpoint struct{ failed bool }
 
-// load brings the value of an entry into memory.
+// load brings the value of an entry into memory. It panics with an Away if the holder of the guard can wait for it.
 func (e *Entry) load() {
-	if err := e.loadFrom(e.unloaded()); err != nil {
+	s := e.unloaded()
+	if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
+		panic(&Away{s.ks.spaces[e.space].db, e.Key()})
+	}
+	if err := e.loadFrom(s); err != nil {
 		panic(&LoadError{e.Key(), err})
 	}
 }
 
 func (e *Entry) loadFrom(s *unloaded) error {
-	defer s.ks.resized(e, e.size())
-	if s.parts != 0 && e.typ == String {
-		b, err := loadText(s.parts, s.length, s.ks.source.Parts)
-		if err == nil {
-			e.flags &^= flagUnloaded
-			e.trim()
-			e.setLong(b)
-			e.long().stored = s
-		}
-		return err
+	v, err := s.ks.readStored(s.ks.whereStored(e, s))
+	if err == nil {
+		e.comeBack(s, v)
 	}
-	if s.parts != 0 {
-		v, err := s.ks.load(e.typ, s.parts, s.fieldParts, s.ks.source.Parts,
-			func(id uint64) *delta.Log { return delta.NewLog(id, &s.ks.epochs) })
-		if err == nil {
-			e.setCollection(v)
+	return err
+}
+
+// stored says where the value of an entry is that is not in memory.
+type stored struct {
+	*unloaded
+	typ   Type
+	space uint32 // its number
+	key   string
+	logs  [2]*delta.Log // for the changes of what is stored under parts and fieldParts
+}
+
+// whereStored returns where the value of an entry is that s stands for. The entry's shard is held.
+func (ks *Keyspace) whereStored(e *Entry, s *unloaded) stored {
+	at := stored{unloaded: s, typ: e.typ, space: ks.spaces[e.space].number, key: e.Key()}
+	if s.parts != 0 && e.typ != String {
+		at.logs[0] = delta.NewLog(s.parts, &ks.epochs)
+		if s.fieldParts != 0 {
+			at.logs[1] = delta.NewLog(s.fieldParts, &ks.epochs)
 		}
-		return err
 	}
-	blob, err := s.ks.source.Blob(s.ks.spaces[e.space].number, e.Key())
+	return at
+}
+
+// storedValue is a value that was read: a string or a collection.
+type storedValue struct {
+	text  []byte
+	value value
+}
+
+// readStored reads a value. It needs no lock.
+func (ks *Keyspace) readStored(at stored) (v storedValue, err error) {
+	var blob []byte
+	switch {
+	case at.parts != 0 && at.typ == String:
+		v.text, err = loadText(at.parts, at.length, ks.source.Parts)
+		return v, err
+	case at.parts != 0:
+		v.value, err = ks.load(at.typ, at.parts, at.fieldParts, ks.source.Parts, func(id uint64) *delta.Log {
+			if id == at.parts {
+				return at.logs[0]
+			}
+			return at.logs[1]
+		})
+		return v, err
+	case at.head:
+		blob, err = headBlob(ks.source.Head, at.space, at.key)
+	default:
+		blob, err = ks.source.Blob(at.space, at.key)
+	}
 	if err != nil {
-		return err
+		return v, err
 	}
-	return e.decode(blob, s.ks)
+	if at.typ == String {
+		v.text = blob
+		return v, nil
+	}
+	v.value, err = ks.decode(at.typ, blob)
+	return v, err
+}
+
+var errNoValue = errors.New("its head in the store has no value")
+
+// headBlob returns the value that read, which is as Source.Head, finds in the head of a key. The caller owns it.
+func headBlob(read func(space uint32, key string) (Head, bool, error), space uint32, key string) ([]byte, error) {
+	h, ok, err := read(space, key)
+	if err == nil && (!ok || h.External || h.Parts != 0) {
+		err = errNoValue
+	}
+	return slices.Clone(h.Blob), err
+}
+
+// comeBack gives an entry the value that s stands for.
+func (e *Entry) comeBack(s *unloaded, v storedValue) {
+	ks := s.ks
+	defer ks.resized(e, e.size())
+	switch {
+	case v.value != nil:
+		e.setCollection(v.value)
+	case s.parts != 0:
+		e.flags &^= flagUnloaded
+		e.trim()
+		e.setLong(v.text)
+		e.long().stored = s
+	default:
+		e.own(v.text)
+	}
+	ks.shards[e.shard].stats.Loaded++
+	if ks.tiering {
+		ks.enlist(e)
+	}
 }
 
 // load builds a value from the parts that read has under one or two numbers, as in Head. Its changes go to what log
@@ -179,14 +258,19 @@ func (e *Entry) decode(blob []byte, ks *Keyspace) error {
 		e.own(blob)
 		return nil
 	}
-	if !e.typ.Known() {
-		return fmt.Errorf("unknown type %d", e.typ)
-	}
-	v, err := kinds[e.typ].decode(blob, ks.storedListLimit())
+	v, err := ks.decode(e.typ, blob)
 	if err == nil {
 		e.setCollection(v)
 	}
 	return err
+}
+
+// decode returns the collection whose stored form is blob, which it owns from now on.
+func (ks *Keyspace) decode(typ Type, blob []byte) (value, error) {
+	if !typ.Known() {
+		return nil, fmt.Errorf("unknown type %d", typ)
+	}
+	return kinds[typ].decode(blob, ks.storedListLimit())
 }
 
 func (ks *Keyspace) storedListLimit() lists.Limit { return lists.Limit(ks.listLimit.Load()) }

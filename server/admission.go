@@ -140,11 +140,13 @@ func (s *Session) lacksMemory(from command.Origin, cmd *command.Command, args []
 		return s.outOfMemory && cmd.Flags&command.DenyOOM != 0 && !h.wrote && !h.AllowOOM
 	}
 	s.endGuard()
-	s.outOfMemory = false
+	s.outOfMemory, s.crowded = false, false
 	if s.srv.scripts.Busy() != "" || !s.srv.replayed() {
 		return false // the keys are not to be had
 	}
-	if s.outOfMemory = s.srv.makeRoom(s.now) == roomNowhere; !s.outOfMemory {
+	room := s.srv.makeRoom(s.now)
+	s.outOfMemory, s.crowded = room == roomNowhere, room == roomLater
+	if !s.outOfMemory {
 		return false
 	}
 	return s.needsMemory(cmd, args)

@@ -236,7 +236,7 @@ func (d *Direct) keep() bool {
 
 // pristine reports whether the client has not changed its session in a way that would show in its next commands.
 func (s *Session) pristine() bool {
-	return !s.closing && s.blocked == nil && s.pausedUntil == 0 && !s.tx.active && len(s.tx.watches) == 0 &&
+	return !s.closing && !s.waiting() && !s.tx.active && len(s.tx.watches) == 0 &&
 		s.modes.pristine() && s.out.Proto == 3 && s.account.Load() == nil && s.authenticated && !s.guard.NoTouch
 }
 

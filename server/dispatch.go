@@ -25,8 +25,15 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 	case srv.pause.active.Load() && s.pausedBy(cmd, args):
 		s.endGuard()
 		return false
+	case s.mustWait(cmd, args):
+		s.endGuard()
+		return false
 	case s.tx.active && !cmd.Immediate:
 		s.enqueue(cmd, args)
+	case s.srv.tiered.Load():
+		if !s.callTiered(cmd, args) {
+			return false
+		}
 	default:
 		s.call(cmd, args)
 	}
@@ -123,6 +130,9 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 		return
 	}
 	s.runMonitored(c)
+	if s.fetching.away != nil {
+		return
+	}
 	if s.tracking.On() {
 		s.rememberKeys(cmd, args)
 	}
@@ -149,6 +159,10 @@ func (s *Session) run(c *command.Ctx) {
 		}
 	}
 	c.Journalled = false
+	waits := s.mayWait(c)
+	if waits {
+		c.G.MayWait(true)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			s.panicked(c, cmd, mark, changes, p)
@@ -160,7 +174,13 @@ func (s *Session) run(c *command.Ctx) {
 			c.Err(e)
 			break
 		}
+		if waits {
+			c.G.MayWait(true)
+		}
 		cmd.Do(c)
+	}
+	if waits {
+		c.G.MayWait(false)
 	}
 	if !counted {
 		return
@@ -203,6 +223,10 @@ const errUndeclaredKey command.Error = "ERR the command needs a key that the cus
 // journal repeats the command it got as far when it ran at first, so that it goes on, unless a stored value cannot be
 // read.
 func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes int, p any) {
+	if away, ok := p.(*engine.Away); ok {
+		s.giveUp(c, mark, away)
+		return
+	}
 	s.srv.logPanic(cmd, p)
 	c.W.Truncate(mark)
 	if _, unreadable := p.(*engine.LoadError); unreadable || c.Origin&^fromFiles != 0 {

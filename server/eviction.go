@@ -29,6 +29,7 @@ type eviction struct {
 
 	since   atomic.Int64 // when the limit was first seen to be exceeded, as Server.ticks gives it; 0 if it is not
 	total   atomic.Int64 // ns for which it was exceeded before
+	asked   atomic.Int64 // when a checkpoint was last asked for, as Server.ticks gives it
 	clients atomic.Int64 // how many were disconnected
 
 	mu      sync.Mutex // protects what follows; a leaf in the order of locks
@@ -43,6 +44,7 @@ type evictionResult uint8
 const (
 	roomEnough  evictionResult = iota
 	roomSoon                   // keys are still to be evicted, which goes on
+	roomLater                  // nothing can go before it is stored, and there is too much of it
 	roomNowhere                // there is nothing to evict
 )
 
@@ -52,8 +54,8 @@ func (srv *Server) setLimits(old, set *config.Settings) {
 	srv.eviction.clientLimit.Store(clientLimit(set))
 	srv.leastLimit.Store(set.OutputLimits.LeastHard())
 	srv.ks.SetEviction(set.Eviction)
-	if set.MaxMemory != old.MaxMemory {
-		srv.evictLater() // a guard may be held, under which memory cannot begin to be counted
+	if set.MaxMemory != old.MaxMemory || set.Eviction.Tiers() != old.Eviction.Tiers() {
+		srv.evictLater(0) // a guard may be held, under which memory cannot begin to be counted
 	}
 }
 
@@ -68,6 +70,17 @@ func (srv *Server) countMemory() {
 	on := v.limit.Load() != 0
 	srv.ks.CountMemory(on)
 	v.counting.Store(on)
+}
+
+// tierMemory has values leave memory, or stay in it, as the settings say. No guard may be held.
+func (srv *Server) tierMemory() {
+	if on := srv.tiers(); on != srv.tiered.Load() {
+		srv.eviction.counts.Lock()
+		defer srv.eviction.counts.Unlock()
+		on = srv.tiers()
+		srv.ks.SetTier(on)
+		srv.tiered.Store(on)
+	}
 }
 
 // usedMemory returns how many bytes maxmemory is compared with. Replies that are lent count once for all clients, and
@@ -100,13 +113,14 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 		return roomEnough // the server where the data come from evicts
 	}
 	srv.countMemory()
+	srv.tierMemory()
 	if !srv.overMemory() {
 		srv.noteMemory(true)
 		return roomEnough
 	}
 	set := srv.config.Get()
 	patience, start, n := evictionTime(set.EvictionTenacity), srv.ticks(), 0
-	found := srv.ks.Evict(now, func() bool {
+	relief := srv.ks.Evict(now, func() bool {
 		n++
 		return srv.overMemory() && (n%evictionCheck != 0 || srv.ticks()-start <= patience)
 	})
@@ -117,12 +131,22 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 	case !srv.overMemory():
 		srv.noteMemory(true)
 		return roomEnough
-	case !found:
+	case relief == engine.Unrelieved:
 		srv.noteMemory(false)
 		return roomNowhere
 	}
 	srv.noteMemory(false)
-	srv.evictLater()
+	if relief == engine.Relieved { // patience is at its end
+		srv.evictLater(0)
+		return roomSoon
+	}
+	if relief == engine.AfterCheckpoint {
+		srv.storeSoon()
+	}
+	srv.evictLater(relievedAfter)
+	if limit := srv.eviction.limit.Load(); srv.usedMemory() > limit+limit/tierExcess {
+		return roomLater
+	}
 	return roomSoon
 }
 
@@ -159,8 +183,11 @@ func (v *eviction) exceeded(now int64) (current, total int64) {
 	return current, v.total.Load() + current
 }
 
-// evictLater has a timer go on with what makeRoom has not finished.
-func (srv *Server) evictLater() {
+// relievedAfter is when it is tried again to make room if nothing can go before it is stored.
+const relievedAfter = 20 * time.Millisecond
+
+// evictLater has a timer go on, after some time, with what makeRoom has not finished.
+func (srv *Server) evictLater(after time.Duration) {
 	v := &srv.eviction
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -168,7 +195,7 @@ func (srv *Server) evictLater() {
 		return
 	}
 	v.running.Add(1)
-	v.timer = srv.ks.Clock().AfterFunc(0, func() {
+	v.timer = srv.ks.Clock().AfterFunc(after, func() {
 		defer v.running.Done()
 		v.mu.Lock()
 		v.timer = nil

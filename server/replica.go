@@ -155,7 +155,7 @@ func (srv *Server) stopFollowing(g *engine.Guard) {
 	g.SetReplica(false)
 	srv.restrict()
 	srv.scoreForRole()
-	srv.evictLater()
+	srv.evictLater(0)
 	srv.servicesLoaded()
 }
 

@@ -77,6 +77,8 @@ type Server struct {
 
 	// restricted says that the state of the storage keeps some commands from running; see restriction.
 	restricted atomic.Bool
+	// tiered says that values leave memory when it is full.
+	tiered atomic.Bool
 
 	commandStats stats.Commands
 	timing       timing
@@ -129,6 +131,7 @@ type serverStats struct {
 	loaded                atomic.Pointer[loadedKeys]
 	// Clients that were closed because of what they had sent, or not read.
 	inputTooLong, outputTooLong atomic.Int64
+	tierWaits                   atomic.Int64              // how often sessions waited for values
 	denied                      [acl.Reasons]atomic.Int64 // what clients were not allowed
 }
 
@@ -291,7 +294,7 @@ func (srv *Server) configChanged(old, set *config.Settings) error {
 	if st := srv.storage.Storage; st != nil {
 		st.SetPolicy(set.AppendFsync)
 		st.SetSavePoints(set.Save)
-		st.SetCheckpointSize(int64(set.CheckpointSize))
+		st.SetCheckpointSize(checkpointSize(set))
 		st.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
 	}
 	return nil
@@ -338,7 +341,7 @@ func (srv *Server) Start() error {
 	srv.scoreForRole()
 	srv.followConfigured()
 	srv.hearEvents(srv.config.Get())
-	srv.evictLater()
+	srv.evictLater(0)
 	srv.serveDoors()
 	if srv.storage.Storage != nil {
 		srv.servicesLoaded()
@@ -412,7 +415,7 @@ func (srv *Server) ResetStats() {
 	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.doorsOut,
 		&srv.stats.replIn, &srv.stats.replOut, &srv.stats.copies, &srv.stats.noPartial,
 		&srv.stats.expands, &srv.stats.shrinks, &srv.stats.restored, &srv.stats.unexpected,
-		&srv.stats.inputTooLong, &srv.stats.outputTooLong, &srv.eviction.clients,
+		&srv.stats.inputTooLong, &srv.stats.outputTooLong, &srv.eviction.clients, &srv.stats.tierWaits,
 		&srv.eviction.total} {
 		c.Store(0)
 	}

@@ -48,6 +48,8 @@ type Session struct {
 	closing      bool     // close as soon as out is written
 	why          error    // what a program is told when the session closes; nil if it was killed
 	outOfMemory  bool     // when the command that runs began; means something only while there is a limit
+	crowded      bool     // likewise: memory is full of what can leave it later
+	fetching     fetching // of values that are not in memory
 	states       []any    // what services keep with the client, by their IDs
 	fieldsets    hashes.Fieldsets
 	after        []func(now int64)
@@ -202,7 +204,7 @@ func (s *Session) Close() {
 }
 
 // waiting reports that commands must not be executed now.
-func (s *Session) waiting() bool { return s.blocked != nil || s.pausedUntil != 0 }
+func (s *Session) waiting() bool { return s.blocked != nil || s.pausedUntil != 0 || s.fetching.waiting }
 
 // checkTimers ends waits whose time is up, and looks after clients that wait for a time to come.
 func (s *Session) checkTimers() {

@@ -32,6 +32,7 @@ const (
 	mailKill                         // close at once
 	mailSlow                         // with mailKill: because too much output waits
 	mailRoleChanged                  // the blocked command must not run: the server has become a replica
+	mailFetched                      // the values have come that were to be read
 )
 
 // post leaves push bytes and mail for the session and wakes its transport. Any goroutine may call it, under any lock.
@@ -77,6 +78,9 @@ func (s *Session) readMail() {
 	}
 	if m&mailResume != 0 {
 		s.pausedUntil = 0
+	}
+	if m&mailFetched != 0 {
+		s.fetching.waiting = false
 	}
 	if s.blocked != nil {
 		s.readBlockedMail(m)

@@ -141,7 +141,8 @@ func (s *Session) executeAhead(ahead *lookahead, b []byte) (rest []byte, done bo
 func (s *Session) executeNext(commands []parsedCommand) bool {
 	p := &commands[0]
 	s.executing = p.size
-	if s.next = nil; len(commands) > 1 {
+	s.next, s.fetching.behind = nil, commands[1:]
+	if len(commands) > 1 {
 		s.next = commands[1].cmd
 	}
 	done := len(p.args) == 0 || s.execute(p.cmd, p.container, p.args)
@@ -157,7 +158,7 @@ func (s *Session) executeNext(commands []parsedCommand) bool {
 
 // endCommands ends what was kept of commands that have been executed: nobody looks at their arguments any more.
 func (s *Session) endCommands() {
-	s.next = nil
+	s.next, s.fetching.behind = nil, nil
 	if s.subs.Publishing() {
 		s.subs.EndPublishing()
 	}

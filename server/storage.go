@@ -53,7 +53,7 @@ func (srv *Server) openStorage(set *config.Settings) error {
 	srv.restricted.Store(true)
 	srv.storage.Storage, err = persist.Open(persist.Options{
 		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync,
-		CheckpointSize: int64(set.CheckpointSize),
+		CheckpointSize: checkpointSize(set),
 		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
 		Extra:   func() []byte { return srv.scripts.Stored() },
 		Restore: func(b []byte) error { return srv.scripts.Recover(b) },

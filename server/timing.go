@@ -111,6 +111,13 @@ func (s *Session) begin(c *command.Ctx) (start int64, alone bool) {
 	return 0, false
 }
 
+// uncountCall takes back what begin has counted: the call will be made once more.
+func (s *Session) uncountCall() {
+	if s.tally.calls--; s.tally.calls == 0 {
+		s.tally.cmd = nil
+	}
+}
+
 // end counts a call that was measured alone. Its reply has so many bytes.
 func (s *Session) end(c *command.Ctx, start int64, reply int) {
 	s.flushTally() // of the commands that it has called

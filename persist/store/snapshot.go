@@ -39,6 +39,15 @@ func (s *snapshot) use() error {
 	return err
 }
 
+// Head implements engine.SourceSnapshot.
+func (s *snapshot) Head(space uint32, key string) (h engine.Head, ok bool, err error) {
+	if err := s.use(); err != nil {
+		return engine.Head{}, false, err
+	}
+	defer s.db.users.Done()
+	return head(s.data, space, key)
+}
+
 // Blob implements engine.SourceSnapshot.
 func (s *snapshot) Blob(space uint32, key string) ([]byte, error) {
 	err := s.use()

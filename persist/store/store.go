@@ -331,7 +331,12 @@ func (s *Store) Head(space uint32, key string) (h engine.Head, ok bool, err erro
 		return engine.Head{}, false, err
 	}
 	defer db.users.Done()
-	b, ok, err := db.get(append(appendSpaceKey(nil, prefixHead, space), key...))
+	return head(db.DB, space, key)
+}
+
+// head is Head for what is read from.
+func head(from pebble.Reader, space uint32, key string) (h engine.Head, ok bool, err error) {
+	b, ok, err := get(from, append(appendSpaceKey(nil, prefixHead, space), key...))
 	if err == nil && ok {
 		h, err = decodeHead(b)
 	}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"math/bits"
+	"sync"
+	"unsafe"
+)
+
+// Values that are not in memory come back when they are used. Whoever cannot wait reads them at once, under the guard.
+// A guard whose holder can wait (MayWait) gives up instead: what reads the value panics with an Away, before anything
+// has changed, and the holder asks for it with Fetch and begins anew when it is there. So others go on meanwhile, and
+// many values are read side by side.
+
+// Away is what a guard panics with that MayWait if a value is not in memory.
+type Away struct {
+	DB  int
+	Key string
+}
+
+func (a *Away) Error() string { return "the value of key " + a.Key + " is not in memory" }
+
+// MayWait says, until it is called with false or the guard is given back, that the holder of the guard can wait for values that
+// are not in memory. Reading one then panics with an Away, unless something has changed under the guard since.
+func (g *Guard) MayWait(on bool) {
+	g.waits, g.repeats = on, g.changes
+	for m := g.locked; m != 0; m &= m - 1 {
+		s := &g.ks.shards[bits.TrailingZeros64(m)]
+		if s.waits = nil; on {
+			s.waits = g
+			s.counted = lookups{s.stats.Hits, s.stats.Misses}
+		}
+	}
+}
+
+// canWait reports whether nothing has changed yet that could not be done again.
+func (g *Guard) canWait() bool { return g.changes == g.repeats }
+
+// lookups are the counters of lookups as they were when a guard began that may wait.
+type lookups struct{ hits, misses int64 }
+
+// Uncount takes the lookups back that were counted since MayWait: they will be made once more.
+func (g *Guard) Uncount() {
+	for m := g.locked; m != 0; m &= m - 1 {
+		s := &g.ks.shards[bits.TrailingZeros64(m)]
+		s.stats.Hits, s.stats.Misses = s.counted.hits, s.counted.misses
+	}
+}
+
+// coming is a value that is being read from the store.
+type coming struct {
+	at      stored
+	entry   *Entry
+	db      int
+	waiting []func() // called when it has come; protected by the entry's shard
+	ended   bool     // likewise
+}
+
+// fetcher reads values from the store.
+type fetcher struct {
+	mu      sync.Mutex // protects what follows; nothing is locked under it
+	queue   []*coming
+	readers int
+	closed  bool
+	running sync.WaitGroup
+}
+
+// maxReaders is how many values are read side by side: as many reads as disks are asked for at once.
+const maxReaders = 64
+
+// Fetch begins to bring the value of a key into memory if it is not there, and reports whether it has. Then done is
+// called, by any goroutine without locks, when the value has come or could not be read. No guard may be held.
+func (ks *Keyspace) Fetch(db int, key []byte, done func()) bool {
+	var g Guard
+	g.Lock(ks, ks.ShardOf(key), 0)
+	defer g.unlockShards()
+	p, ok := g.shardOfKey(key).dbs[db].dict.Get(key)
+	if !ok || (*p).flags&flagUnloaded == 0 {
+		return false
+	}
+	e := *p
+	if c := e.unloaded().coming; c != nil && !c.ended && c.entry == e {
+		c.waiting = append(c.waiting, done)
+		return true
+	}
+	s := *e.unloaded() // of its own, by which it is known whether the entry has had another value meanwhile
+	c := &coming{entry: e, db: db, waiting: []func(){done}}
+	s.coming = c
+	c.at = ks.whereStored(e, &s)
+	e.obj = unsafe.Pointer(&s)
+	ks.fetcher.add(ks, c)
+	return true
+}
+
+// add has a value read.
+func (f *fetcher) add(ks *Keyspace, c *coming) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queue = append(f.queue, c)
+	if f.readers < maxReaders {
+		f.readers++
+		f.running.Add(1)
+		go f.read(ks)
+	}
+}
+
+// next returns a value that is to be read, nil if there is none: then the reader ends.
+func (f *fetcher) next() *coming {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.queue) == 0 {
+		f.queue = nil
+		f.readers--
+		return nil
+	}
+	c := f.queue[0]
+	f.queue[0] = nil
+	f.queue = f.queue[1:]
+	return c
+}
+
+// read reads values until there are none to be read.
+func (f *fetcher) read(ks *Keyspace) {
+	defer f.running.Done()
+	for c := f.next(); c != nil; c = f.next() {
+		v, err := ks.readStored(c.at)
+		for _, done := range ks.arrive(c, v, err) {
+			done()
+		}
+	}
+}
+
+// arrive gives an entry its value, unless it has another one by now or is gone, and returns who waits for it. If it
+// could not be read whoever uses it tries again, and gets the error.
+func (ks *Keyspace) arrive(c *coming, v storedValue, err error) (waiting []func()) {
+	var g Guard
+	g.Lock(ks, 1<<c.entry.shard, ks.Now())
+	defer g.Unlock()
+	e := c.entry
+	waiting, c.ended, c.waiting = c.waiting, true, nil
+	p, ok := ks.shards[e.shard].dbs[ks.spaces[e.space].db].dict.GetString(c.at.key)
+	if !ok || *p != e || e.flags&flagUnloaded == 0 || e.unloaded() != c.at.unloaded {
+		return waiting
+	}
+	c.at.coming = nil
+	if err != nil {
+		return waiting
+	}
+	if s := ks.copying; s != nil && s.waitsFor(e) {
+		s.keep(&g, e) // so that the value can leave again: that of the image is in the store
+	}
+	e.comeBack(c.at.unloaded, v)
+	return waiting
+}

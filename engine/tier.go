@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"unsafe"
+)
+
+// Tiering: values leave memory when there is no room for them, and stay in the store; their keys stay. The one that
+// has not been used for the longest time (or least often) of a few that are drawn leaves first. What has changed since
+// the last checkpoint cannot leave before the next one.
+//
+// Each shard lists the entries whose values may leave, so that the few that are in memory are found among many that
+// are not. An entry is in the list once, which a flag says; those that have no value there any more are dropped from
+// it when they are drawn. How values come back: fetch.go.
+
+// leastLeaving is how many bytes a value frees at least that leaves.
+const leastLeaving = 64
+
+// SetTier has values leave memory when there is need, before keys are evicted, or stay in it. Without a Source they
+// stay. It looks at every key.
+func (ks *Keyspace) SetTier(on bool) {
+	var g Guard
+	g.Lock(ks, AllShards, ks.Now())
+	defer g.Unlock()
+	on = on && ks.source != nil
+	if on == ks.tiering {
+		return
+	}
+	ks.tiering = on
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.resident = entryList{}
+		for db := range s.dbs {
+			for p := range s.dbs[db].dict.All() {
+				if (*p).flags &^= flagResident; on {
+					ks.enlist(*p)
+				}
+			}
+		}
+	}
+}
+
+// enlist puts an entry, whose value has come into memory or has changed, into the list of those that may leave, if
+// there is one.
+func (ks *Keyspace) enlist(e *Entry) {
+	if e.flags&(flagResident|flagUnloaded) == 0 && e.frees() >= leastLeaving {
+		e.flags |= flagResident
+		ks.shards[e.shard].resident.add(e)
+	}
+}
+
+// unlistFlushed drops the entries of databases that have been emptied from the lists.
+func (g *Guard) unlistFlushed() {
+	for i := range g.ks.shards {
+		l := &g.ks.shards[i].resident
+		for n := 0; n < l.len(); {
+			if at := l.at(n); g.ks.spaces[(*at).space].dropped != 0 {
+				l.drop(at)
+			} else {
+				n++
+			}
+		}
+	}
+}
+
+// frees returns about how many bytes the entry takes less when its value has left memory.
+func (e *Entry) frees() int {
+	switch {
+	case e.flags&flagUnloaded != 0:
+		return 0
+	case e.typ == String && e.obj == nil:
+		return int(e.strLen)
+	}
+	return e.size() - int(unsafe.Sizeof(*e)) - int(e.keyLen)
+}
+
+// Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes
+// back when it is next used.
+func (g *Guard) Unload(e *Entry) bool {
+	if e.flags&flagUnloaded != 0 || g.leaves(e) != leavesNow {
+		return false
+	}
+	defer g.ks.resized(e, e.size())
+	switch {
+	case e.flags&flagParts != 0 && e.typ == String:
+		e.setUnloaded(e.long().stored)
+	case e.flags&flagParts != 0:
+		e.setUnloaded(&unloaded{ks: g.ks, parts: e.parts(), fieldParts: e.fieldParts()})
+	case e.flags&flagExternal != 0:
+		e.setUnloaded(g.ks.blob)
+	default:
+		e.setUnloaded(g.ks.inHead)
+	}
+	e.trim()
+	return true
+}
+
+// leaving says whether a value can leave memory.
+type leaving uint8
+
+const (
+	leavesNow      leaving = iota
+	leavesStored           // once a checkpoint has stored it
+	leavesSnapshot         // once a snapshot has read it: the store that the snapshot reads may not have it
+	leavesNever
+)
+
+// flagsStoring are of entries that a checkpoint has read: what it has read is in the store when it ends. The two take
+// turns, so that one that an earlier checkpoint has left means nothing to the next.
+const flagsStoring = flagStoring | flagStoringToo
+
+func (g *Guard) leaves(e *Entry) leaving {
+	ks := g.ks
+	if ks.frozenMark == 0 {
+		e.flags &^= flagsStoring
+	}
+	switch {
+	case ks.source == nil:
+		return leavesNever
+	case e.flags&(flagOdd|flagEven|ks.storingMark) != 0, e.flags&flagStored == 0:
+		return leavesStored
+	case ks.waitsFor(e):
+		return leavesSnapshot
+	}
+	for _, t := range e.tracked() {
+		if t.log != nil && !t.log.Clean() {
+			return leavesStored
+		}
+	}
+	return leavesNow
+}
+
+const (
+	leavingSamples = 8   // of which one leaves
+	leavingTurn    = 16  // how many values leave under one lock
+	leavingDraws   = 128 // how often is drawn from a shard under one lock
+)
+
+// unload has values leave a shard for as long as more says that there is need, up to a turn of them. It returns how
+// many have left.
+func (v *evictor) unload(ks *Keyspace, at int, now int64, more func() bool) (left int) {
+	var g Guard
+	g.Lock(ks, 1<<at, now)
+	defer g.Unlock()
+	if ks.replaying {
+		return 0
+	}
+	list := &ks.shards[at].resident
+	for draws := 0; draws < leavingDraws && left < leavingTurn && list.len() > 0; draws++ {
+		e := v.drawResident(&g, list)
+		if e == nil || !g.Unload(e) {
+			continue
+		}
+		ks.shards[at].stats.Unloaded++
+		if left++; !more() {
+			break
+		}
+	}
+	return left
+}
+
+// drawResident draws some entries from a list, and returns the one that should leave first, nil if none of them can.
+func (v *evictor) drawResident(g *Guard, list *entryList) (best *Entry) {
+	most := uint64(0)
+	for range min(leavingSamples, list.len()) {
+		if list.len() == 0 {
+			break
+		}
+		at := list.at(rand.IntN(list.len()))
+		e := *at
+		if e.flags&flagRemoved != 0 || g.ks.spaces[e.space].dropped != 0 || e.frees() < leastLeaving {
+			e.flags &^= flagResident
+			list.drop(at)
+			continue
+		}
+		switch g.leaves(e) {
+		case leavesStored:
+			v.unstored = true
+		case leavesSnapshot:
+			v.unread = true
+		case leavesNow:
+			if score := v.disuse(g, e); best == nil || score > most {
+				best, most = e, score
+			}
+		}
+	}
+	return best
+}
+
+// relieve has values leave memory until more says that there is no need, and reports whether that has come. If not,
+// unstored and unread tell whether some can leave later.
+func (v *evictor) relieve(ks *Keyspace, now int64, more func() bool) bool {
+	v.unstored, v.unread = false, false
+	need := true
+	still := func() bool {
+		need = more()
+		return need
+	}
+	at := rand.IntN(len(ks.shards))
+	for without := 0; without < len(ks.shards) && need; at = (at + 1) % len(ks.shards) {
+		if v.unload(ks, at, now, still) > 0 {
+			without = 0
+		} else {
+			without++
+		}
+	}
+	return !need
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/engine"
+)
+
+// Values that are not in memory (maxmemory with tier yes). A command that needs one gives up before it has changed
+// anything, its session waits until the value has been read, and the command runs again: others go on meanwhile. The
+// values that the next commands of the pipeline will need are read at the same time. A script or a transaction cannot
+// give up on the way, so those of the keys that it names are read before; what it needs beside them it reads itself.
+
+// fetching is what a session has for that.
+type fetching struct {
+	away    *engine.Away    // why the command that ran has given up, nil if it has not
+	tries   int             // how often the next command has waited
+	waiting bool            // values are to come
+	left    atomic.Int64    // how many, and one more while they are asked for
+	behind  []parsedCommand // the commands that are executed next
+	arrived func()          // valueArrived
+	keys    [][]byte        // scratch of fetch
+}
+
+const (
+	// maxTries is how often a command waits for values. Then it reads what it needs itself: there are commands that find
+	// the next key in the value of the one before.
+	maxTries = 8
+	// maxFetched is how many values a session has read at once.
+	maxFetched = 256
+)
+
+// mayWait reports whether a command can give up and run again later when it needs a value that is not in memory.
+func (s *Session) mayWait(c *command.Ctx) bool {
+	return s.srv.tiered.Load() && c.Origin == command.FromClient && s.fetching.tries < maxTries && !s.namesValues(c.Cmd)
+}
+
+// namesValues reports whether the values that a command needs are read before it runs, because it runs others.
+func (s *Session) namesValues(cmd *command.Command) bool {
+	return cmd.RunsQueue || cmd.Script != nil || cmd.Custom
+}
+
+// giveUp ends the call of a command that needs a value which is not in memory. Its reply would begin at mark.
+func (s *Session) giveUp(c *command.Ctx, mark int, why *engine.Away) {
+	c.W.Truncate(mark)
+	c.G.Uncount()
+	c.G.MayWait(false)
+	if !c.Cmd.Slow && !s.exact {
+		s.uncountCall()
+	}
+	s.fetching.away = why
+}
+
+// callTiered is call while values leave memory. It reports false if the command must run later, when values have come.
+func (s *Session) callTiered(cmd *command.Command, args [][]byte) bool {
+	f := &s.fetching
+	if f.waiting || f.tries == 0 && s.namesValues(cmd) && s.fetchNamed(cmd, args) {
+		return false
+	}
+	for {
+		s.call(cmd, args)
+		if f.away == nil {
+			f.tries = 0
+			return true
+		}
+		s.endGuard()
+		if s.fetchAway(cmd, args) {
+			return false
+		}
+	}
+}
+
+// fetchAway has the values read that the command that has given up needs, and reports whether the session must wait.
+func (s *Session) fetchAway(cmd *command.Command, args [][]byte) bool {
+	why := s.fetching.away
+	s.fetching.away = nil
+	keys := append(s.fetching.keys[:0], []byte(why.Key))
+	return s.fetch(why.DB, appendValueKeys(keys, cmd, args))
+}
+
+// fetchNamed has the values read of the keys that a script names, or the commands of a transaction. It reports whether
+// the session must wait.
+func (s *Session) fetchNamed(cmd *command.Command, args [][]byte) bool {
+	s.endGuard()
+	keys := appendValueKeys(s.fetching.keys[:0], cmd, args)
+	if cmd.RunsQueue {
+		for _, q := range s.tx.queue {
+			keys = appendValueKeys(keys, q.cmd, q.args)
+		}
+	}
+	return s.fetch(s.db, keys)
+}
+
+// fetch has values read that are not in memory, and those that the commands behind will need, and reports whether
+// there are any to wait for.
+func (s *Session) fetch(db int, keys [][]byte) bool {
+	f := &s.fetching
+	f.tries++
+	if db == s.db {
+		for _, p := range f.behind {
+			if p.cmd != nil && p.cmd.ArityOK(len(p.args)) {
+				keys = appendValueKeys(keys, p.cmd, p.args)
+			}
+		}
+	}
+	if f.arrived == nil {
+		f.arrived = s.valueArrived
+	}
+	f.left.Store(1)
+	for _, key := range keys[:min(len(keys), maxFetched)] {
+		f.left.Add(1)
+		if !s.srv.ks.Fetch(db, key, f.arrived) {
+			f.left.Add(-1)
+		}
+	}
+	clear(keys)
+	f.keys = keys[:0]
+	f.waiting = f.left.Add(-1) > 0
+	if f.waiting {
+		s.srv.stats.tierWaits.Add(1)
+	}
+	return f.waiting
+}
+
+// valueArrived is called when a value has come. Any goroutine may call it.
+func (s *Session) valueArrived() {
+	if s.fetching.left.Add(-1) == 0 {
+		s.post(mailFetched)
+	}
+}
+
+// appendValueKeys appends the keys of which a command needs the values: not those that it overwrites or removes.
+func appendValueKeys(keys [][]byte, cmd *command.Command, args [][]byte) [][]byte {
+	cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
+		if !slices.ContainsFunc(cmd.UseOfKey(spec, args), withoutValue) {
+			keys = append(keys, args[i])
+		}
+		return len(keys) < maxFetched
+	})
+	return keys
+}
+
+// withoutValue reports whether a flag of a key says that its value is not needed.
+func withoutValue(flag string) bool {
+	return flag == "OW" || flag == "RM" || flag == "not_key"
+}
+
+// tiers reports whether values leave memory.
+func (srv *Server) tiers() bool {
+	return srv.eviction.limit.Load() != 0 && srv.storage.Storage != nil && srv.config.Get().Eviction.Tiers()
+}
+
+// storeEvery is after how many ns another checkpoint is asked for, if the one before has not made enough room.
+const storeEvery = 100e6
+
+// storeSoon has a checkpoint made, after which values can leave memory. If one is under way it is the next one's turn
+// later.
+func (srv *Server) storeSoon() {
+	v := &srv.eviction
+	last, now := v.asked.Load(), srv.ticks()
+	if now-last >= storeEvery && v.asked.CompareAndSwap(last, now) {
+		_ = srv.storage.Begin() // which fails if one is under way
+	}
+}
+
+// checkpointSize returns how long the journal may grow, in bytes, until a checkpoint makes it short again: values can
+// leave memory only once they are stored.
+func checkpointSize(set *config.Settings) int64 {
+	size := int64(set.CheckpointSize)
+	if set.MaxMemory != 0 && set.Eviction.Tiers() {
+		size = min(size, int64(set.MaxMemory)/tierUnstored)
+	}
+	return size
+}
+
+const (
+	// tierUnstored is which part of maxmemory may be journalled before a checkpoint stores it.
+	tierUnstored = 8
+	// tierExcess is by which part of maxmemory it may be exceeded until commands that need memory wait for values to
+	// leave, and tierPause is for how many ms they wait before they look again.
+	tierExcess = 8
+	tierPause  = 5
+)
+
+// mustWait reports whether a command must wait because memory is full of what cannot leave it yet.
+func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
+	if !s.crowded || s.srv.eviction.limit.Load() == 0 || !s.needsMemory(cmd, args) {
+		return false
+	}
+	s.pausedUntil = s.now + tierPause
+	return true
+}

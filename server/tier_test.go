@@ -1,0 +1,230 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/transport"
+)
+
+// tiered is a server with storage, whose values leave memory when a test wants it.
+type tiered struct {
+	*Server
+	t        *testing.T
+	clock    *engine.ManualClock
+	log      *panicLog
+	sessions []*Session
+	woken    chan struct{}
+}
+
+func openTiered(t *testing.T, fs vfs.FS, clients int, settings ...string) *tiered {
+	conf := config.NewConfig()
+	for _, pair := range append([]string{"dir=/db", "port=0", "save=", "shards=4", "maxmemory=1gb", "maxmemory-policy=tier",
+		"hash-max-listpack-entries=8", "set-max-listpack-entries=4", "list-max-listpack-size=4", "stream-node-max-entries=3",
+		"zset-max-listpack-entries=8"}, settings...) {
+		name, value, _ := strings.Cut(pair, "=")
+		require.NoError(t, conf.Set(name, value, false))
+	}
+	b := &tiered{t: t, clock: engine.NewManualClock(time.UnixMilli(1e12)), log: &panicLog{}, woken: make(chan struct{}, 1)}
+	var err error
+	b.Server, err = New(conf, slog.New(b.log), Options{FS: fs, Clock: b.clock, Goroutines: true})
+	require.NoError(t, err)
+	require.NoError(t, b.Start())
+	b.makeRoom(b.ks.Now())
+	for range clients {
+		b.sessions = append(b.sessions, b.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {
+			select {
+			case b.woken <- struct{}{}:
+			default:
+			}
+		}))
+	}
+	return b
+}
+
+// leave stores everything and has all values leave memory.
+func (b *tiered) leave() {
+	require.NoError(b.t, b.storage.Save())
+	b.ks.Evict(b.ks.Now(), func() bool { return true })
+}
+
+// send gives a client's session input, and returns what all clients got.
+func (b *tiered) send(client int, input []byte) []string {
+	b.sessions[client].Input(input, b.ks.Now())
+	return b.settle()
+}
+
+// settle waits until nobody waits for values, and returns what all clients got.
+func (b *tiered) settle() []string {
+	for {
+		for _, s := range b.sessions {
+			s.Advance(b.ks.Now())
+		}
+		if !slices.ContainsFunc(b.sessions, func(s *Session) bool { return s.fetching.waiting || s.box.filled.Load() }) {
+			break
+		}
+		select {
+		case <-b.woken:
+		case <-time.After(time.Millisecond): // the mail may have been taken already
+		}
+	}
+	var replies []string
+	for _, s := range b.sessions {
+		replies = append(replies, string(s.Output()))
+		s.SetOutput(nil)
+	}
+	return replies
+}
+
+func (b *tiered) do(lines ...string) string {
+	var input []byte
+	for _, line := range lines {
+		input = append(input, request(strings.Fields(line)...)...)
+	}
+	return b.send(0, input)[0]
+}
+
+func (b *tiered) close() {
+	for _, s := range b.sessions {
+		s.Close()
+	}
+	require.NoError(b.t, b.Close())
+	require.Empty(b.t, b.log.found)
+}
+
+// stats returns how many values have left memory, and come back.
+func (b *tiered) stats() (left, came int64) {
+	var g engine.Guard
+	g.Lock(b.ks, engine.AllShards, b.ks.Now())
+	defer g.Unlock()
+	s := g.Stats()
+	return s.Unloaded, s.Loaded
+}
+
+// sorted returns replies without the order of what is in them: large sets and hashes have none.
+func sorted(replies []string) []string {
+	for i, r := range replies {
+		lines := strings.Split(r, "\r\n")
+		slices.Sort(lines)
+		replies[i] = strings.Join(lines, "\r\n")
+	}
+	return replies
+}
+
+// With values that leave whenever they can, random commands have the replies, and leave the data, that they have
+// without.
+func TestValuesThatLeaveChangeNothing(t *testing.T) {
+	var templates []string
+	for _, line := range journalTemplates {
+		// Nothing at random. When a stream forgets what producers have added of old depends on its history.
+		if !strings.Contains(line, "RAND") && !strings.Contains(strings.ToUpper(line), "SPOP") &&
+			!strings.Contains(line, "IDMP") {
+			templates = append(templates, line)
+		}
+	}
+	templates = append(templates, "GET $A", "STRLEN $A", "MGET $A $A", "HGETALL $H", "HLEN $H", "LRANGE $L 0 -1", "LLEN $L",
+		"SMEMBERS $S", "ZRANGE $Z 0 -1 WITHSCORES", "XRANGE $X - +", "XINFO STREAM $X FULL", "TYPE $K", "EXISTS $K",
+		"PTTL $K", "SORT $L ALPHA", "OBJECT ENCODING $A", "EVAL return{redis.call('TYPE',KEYS[1])} 1 $K",
+		"SINTER $S $S", "ZUNION 2 $Z $Z", "DBSIZE")
+	blocks := regexp.MustCompile("^B[LRZ]|BLOCK")
+	left, came := int64(0), int64(0)
+	rounds := uint64(12)
+	if fullTests() {
+		rounds = 300
+	}
+	for seed := range rounds {
+		r := rand.New(rand.NewPCG(seed, 0))
+		with := openTiered(t, vfs.NewMem(), 3)
+		without := openTiered(t, vfs.NewMem(), 3, "maxmemory-policy=noeviction")
+		for range 300 {
+			client := r.IntN(3)
+			line := randomCommand(r, templates[r.IntN(len(templates))])
+			switch r.IntN(12) {
+			case 0, 1, 2:
+				with.leave()
+			case 3:
+				with.ks.Evict(with.ks.Now(), func() bool { return true })
+			case 4:
+				ms := time.Duration(r.IntN(100)) * time.Millisecond
+				with.clock.Advance(ms)
+				without.clock.Advance(ms)
+				require.Equal(t, sorted(without.settle()), sorted(with.settle()))
+			}
+			switch s := without.sessions[client]; {
+			case s.waiting():
+				continue
+			case s.tx.active && r.IntN(3) == 0:
+				line = "EXEC"
+			}
+			input := request(strings.Fields(line)...)
+			for range r.IntN(2) * r.IntN(4) {
+				// What is behind a command that blocks would run when others have been served, sooner or later.
+				if next := randomCommand(r, templates[r.IntN(len(templates))]); !blocks.MatchString(line) {
+					input = append(input, request(strings.Fields(next)...)...)
+					line = next
+				}
+			}
+			want, got := sorted(without.send(client, input)), sorted(with.send(client, input))
+			for i := range want {
+				require.True(t, want[i] == got[i], "seed %d, client %d: %q answers\n%q\n%q", seed, i, input, want[i], got[i])
+			}
+		}
+		now := with.ks.Now()
+		require.Equal(t, withoutEncodings(dump(without.ks, now)), withoutEncodings(dump(with.ks, now)), "seed %d", seed)
+		l, c := with.stats()
+		left, came = left+l, came+c
+		with.close()
+		without.close()
+	}
+	require.Greater(t, left, int64(rounds)*20)
+	require.Greater(t, came, int64(rounds)*10)
+}
+
+// What is read of values that are away is counted and shown once, and read side by side for a whole pipeline.
+func TestAPipelineWaitsOnceForItsValues(t *testing.T) {
+	b := openTiered(t, vfs.NewMem(), 1)
+	defer b.close()
+	long := strings.Repeat("v", 500)
+	var lines []string
+	for i := range 10 {
+		b.do(fmt.Sprint("SET k", i, " ", long))
+		lines = append(lines, fmt.Sprint("GET k", i))
+	}
+	b.do("HSET h f "+long, "CONFIG RESETSTAT")
+	b.leave()
+	require.Equal(t, strings.Repeat("$500\r\n"+long+"\r\n", 10), b.do(lines...))
+	left, came := b.stats()
+	require.Equal(t, [2]int64{11, 10}, [2]int64{left, came})
+	stats := b.do("INFO stats")
+	for _, line := range []string{"keyspace_hits:10", "keyspace_misses:0", "tier_waits:1"} {
+		require.Contains(t, stats, "\n"+line+"\r")
+	}
+	require.Contains(t, b.do("INFO commandstats"), "cmdstat_get:calls=10,")
+}
+
+// Commands that need no old value do not read it.
+func TestWhatIsOverwrittenIsNotRead(t *testing.T) {
+	b := openTiered(t, vfs.NewMem(), 1)
+	defer b.close()
+	long := strings.Repeat("v", 5000)
+	for _, line := range []string{"SET k 1", "DEL k", "UNLINK k", "EXISTS k", "TYPE k", "PTTL k", "EXPIRE k 100",
+		"MSET k 1", "GETSET other 1", "PERSIST k", "TOUCH k"} {
+		b.do("SET k " + long)
+		b.leave()
+		_, before := b.stats()
+		b.do(line)
+		_, after := b.stats()
+		require.Equal(t, before, after, line)
+	}
+}
