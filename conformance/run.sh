@@ -45,7 +45,7 @@ for port in $one $sixteen; do
 done
 
 # The console in a browser, if there is one: it says so where there is none.
-go test -count=1 -v -timeout 5m ./conformance/console | grep -v '^=== '
+ATOMREDIS_BROWSER=1 go test -count=1 -v -timeout 5m ./conformance/console | grep -v '^=== '
 
 # Clients of several languages and BullMQ: those that CLIENTS names, by default all that can be installed; none with CLIENTS=none.
 if [ "${CLIENTS:-}" != none ]; then

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var made atomic.Pointer[console.Console]
 
 func init() {
-	door.Register(door.Kind{Name: "http", Port: 9121, Directives: []door.Directive{{Name: "console", Default: "yes"}, {Name: "console-hosts"}},
+	door.Register(door.Kind{Name: "http", Port: 9121,
+		Directives: []door.Directive{{Name: "console", Default: "yes"}, {Name: "console-hosts"}},
 		New: func(h door.Host) (door.Door, error) {
 			d := &alone{peers: door.Peers{Host: h}}
 			d.console = console.New(console.Options{Host: h, Peer: func(r *http.Request) door.Peer {
@@ -294,7 +295,8 @@ func TestRepliesKeepEveryByteAndHideSecrets(t *testing.T) {
 	require.Contains(t, b.do("INFO server"), `{"text":"# Server\u000d\u000a`)
 
 	do(t, db, "CONFIG SET requirepass hush-hush", "ACL SETUSER editor on >word-of-editor")
-	for _, line := range []string{"CONFIG GET *", "CONFIG GET requirepass", "CONFIG GET masterauth", "ACL LIST", "ACL GETUSER editor", "SLOWLOG GET"} {
+	for _, line := range []string{"CONFIG GET *", "CONFIG GET requirepass", "CONFIG GET masterauth", "ACL LIST", "ACL GETUSER editor",
+		"SLOWLOG GET"} {
 		text := b.do(line)
 		require.NotContains(t, text, `{"error"`, line)
 		require.NotContains(t, text, "the-secret", line)
@@ -313,7 +315,8 @@ func TestLimitsOfRequests(t *testing.T) {
 		many[i] = []string{"PING"}
 	}
 	for path, bodies := range map[string][]any{
-		"do":   {object{"commands": many}, object{"commands": [][]string{{"GET", "\u0100"}}}, object{"commands": "x"}, object{"db": 99, "commands": [][]string{{"PING"}}}, []string{}},
+		"do": {object{"commands": many}, object{"commands": [][]string{{"GET", "\u0100"}}}, object{"commands": "x"},
+			object{"db": 99, "commands": [][]string{{"PING"}}}, []string{}},
 		"may":  {object{"commands": many}, object{"db": -1}},
 		"tree": {object{"cursor": "x"}, object{"type": 5}},
 	} {
@@ -415,13 +418,13 @@ func (s *stream) next() (topic, data string) {
 
 func TestStreamsAreSharedAndEnd(t *testing.T) {
 	db := open(t, nil)
-	do(t, db, "ACL SETUSER viewer on >v +info", "PRESSURE.CREATE frames", "PRESSURE.PUT frames x", "SPIDERQ.ADD tasks k v", "SKEIN.PUT app k VALUE v",
-		"XADD command:camera * a b", "PERPER.CALL greeter g hello")
+	do(t, db, "ACL SETUSER viewer on >v +info", "PRESSURE.CREATE frames", "PRESSURE.PUT frames x", "SPIDERQ.ADD tasks k v",
+		"SKEIN.PUT app k VALUE v", "XADD command:camera * a b", "PERPER.CALL greeter g hello")
 	b, viewer := browse(t, db), browse(t, db)
 	b.ask("session", object{})
 	viewer.login("viewer", "v")
-	want := map[string]string{"overview": `"latency":{"map":[`, "clients": `"commands":{`, "slow": `"slowlog":[`, "pressure": `["frames",`, "atom": `["camera",`,
-		"spiderq": `["tasks",`, "skein": `["app",`, "agents": `["greeter",`, "perper": `"executions":1`}
+	want := map[string]string{"overview": `"latency":{"map":[`, "clients": `"commands":{`, "slow": `"slowlog":[`,
+		"pressure": `["frames",`, "atom": `["camera",`, "spiderq": `["tasks",`, "skein": `["app",`, "agents": `["greeter",`, "perper": `"executions":1`}
 	query := url.Values{}
 	for topic := range want {
 		query.Add("topic", topic)

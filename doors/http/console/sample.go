@@ -102,7 +102,8 @@ func sampleClients(ctx context.Context, c *door.Client) (sample, error) {
 		for _, line := range found[offset:min(offset+maxPage, len(found))] {
 			page = append(page, binary(line))
 		}
-		data, err := json.Marshal(map[string]any{"total": len(lines), "found": len(found), "offset": offset, "page": page, "commands": commands})
+		data, err := json.Marshal(map[string]any{
+			"total": len(lines), "found": len(found), "offset": offset, "page": page, "commands": commands})
 		if err != nil {
 			return appendError(nil, err.Error())
 		}
@@ -171,7 +172,8 @@ func (f finder) fresh() *finder { return &f }
 
 // scanFor returns how to make a finder of keys.
 func scanFor(pattern, name string) func() *finder {
-	return finder{command: []any{"SCAN"}, options: []any{"MATCH", pattern, "COUNT", walkCount}, each: 1, name: regexp.MustCompile(name)}.fresh
+	return finder{command: []any{"SCAN"}, options: []any{"MATCH", pattern, "COUNT", walkCount}, each: 1,
+		name: regexp.MustCompile(name)}.fresh
 }
 
 // find walks on and returns what there is, sorted.

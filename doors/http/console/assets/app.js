@@ -19,7 +19,11 @@ let open = { name: "", mounted: null };
 // Where one is stands behind # in the address: the view, and its parameter.
 function where() {
   const [name, param = ""] = location.hash.replace(/^#\/?/, "").split("/");
-  return { name: views[name] ? name : "overview", param: decodeURIComponent(param) };
+  try {
+    return { name: views[name] ? name : "overview", param: decodeURIComponent(param) };
+  } catch {
+    return { name: "overview", param: "" }; // somebody has written the address
+  }
 }
 
 export const go = (name, param = "") => { location.hash = "#/" + name + (param ? "/" + encodeURIComponent(param) : ""); };
@@ -77,7 +81,8 @@ function listen() {
 function status() {
   const i = history.info, now = history.now;
   if (!i) return;
-  const parts = [["role", i.role], ["commands/s", now ? count(now.ops) : "…"], ["p99", now ? micros(now.p99) : "…"], ["memory", size(i.used_memory)],
+  const parts = [["role", i.role], ["commands/s", now ? count(now.ops) : "…"], ["p99", now ? micros(now.p99) : "…"],
+    ["memory", size(i.used_memory)],
     ["clients", count(Number(i.connected_clients))]];
   $("#status").replaceChildren(...parts.map(([k, v]) => h("span", null, h("i", null, k), " ", v)));
 }
@@ -178,7 +183,8 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
 const help = () => tell(h("h2", null, "Keys"), h("dl", { class: "facts" },
   ...Object.values(views).map((v, i) => [h("dt", null, h("kbd", null, String((i + 1) % 10))), h("dd", null, v.title)]),
-  ...[["/", "search or filter"], [":", "command line"], ["t", "dark or light"], ["?", "this list"], ["↑ ↓ Enter", "rows of tables and trees"], ["Esc", "leave a field or a dialog"]]
+  ...[["/", "search or filter"], [":", "command line"], ["t", "dark or light"], ["?", "this list"],
+    ["↑ ↓ Enter", "rows of tables and trees"], ["Esc", "leave a field or a dialog"]]
     .map(([k, v]) => [h("dt", null, h("kbd", null, k)), h("dd", null, v)])));
 $("#help").addEventListener("click", help);
 

@@ -1,5 +1,6 @@
 // A browser for a value of each type: a page at a time, with forms for what the user may change.
-import { h, show, quote, unshow, many, whole, size, duration, clock, count, run, call, may, plain, list, pairs, fields, isError, problem, facts, nest, table, form, sure, toText } from "./lib.js";
+import { h, show, quote, unshow, many, whole, size, duration, clock, count, run, call, may, plain, list, pairs, fields, isError, problem,
+  facts, nest, table, form, sure, toText } from "./lib.js";
 import { typeName } from "./keys.js";
 import { plot } from "./plot.js";
 
@@ -7,7 +8,8 @@ const per = 100; // elements of a page
 
 // browse shows the value of a key in a box. gone is called when the key is deleted.
 export async function browse(box, key, gone) {
-  const [kind, ttl, memory, encoding, idle] = await run([["TYPE", key], ["PTTL", key], ["MEMORY", "USAGE", key], ["OBJECT", "ENCODING", key], ["OBJECT", "IDLETIME", key]]);
+  const [kind, ttl, memory, encoding, idle] = await run([["TYPE", key], ["PTTL", key], ["MEMORY", "USAGE", key],
+    ["OBJECT", "ENCODING", key], ["OBJECT", "IDLETIME", key]]);
   if (isError(kind)) return void box.append(problem(kind));
   const type = plain(kind);
   const v = { key, type, box, writes: {}, end: null };
@@ -21,7 +23,8 @@ export async function browse(box, key, gone) {
   if (type === "none") {
     panel.append(h("p", { class: "dim" }, "There is no such key."));
     const [m] = await may(["SET", key, "x"]);
-    if (m) panel.append(form("new", [["value", "value of a string"]], async (f) => { await call("SET", key, f.value, "NX"); await again(); }, "Set"));
+    if (m) panel.append(form("new", [["value", "value of a string"]],
+      async (f) => { await call("SET", key, f.value, "NX"); await again(); }, "Set"));
     return v;
   }
   panel.append(facts(about, "inline"));
@@ -31,12 +34,14 @@ export async function browse(box, key, gone) {
     Object.assign(v, await browse(box, key, gone));
   }
   v.again = again;
-  const asked = { del: ["UNLINK", key], expire: ["PEXPIRE", key, "1000"], persist: ["PERSIST", key], rename: ["RENAMENX", key, key], ...(kinds[type]?.writes?.(key) || {}) };
+  const asked = { del: ["UNLINK", key], expire: ["PEXPIRE", key, "1000"], persist: ["PERSIST", key], rename: ["RENAMENX", key, key],
+    ...(kinds[type]?.writes?.(key) || {}) };
   const allowed = await may(...Object.values(asked));
   Object.keys(asked).forEach((name, i) => { v.writes[name] = allowed[i]; });
   if (v.writes.del || v.writes.expire || v.writes.rename) {
     panel.append(h("div", { class: "bar" },
-      v.writes.expire && form("", [["ms", "seconds to live"]], async (f) => { await call("PEXPIRE", key, Math.round(Number(f.ms) * 1000)); await again(); }, "Expire"),
+      v.writes.expire && form("", [["ms", "seconds to live"]],
+        async (f) => { await call("PEXPIRE", key, Math.round(Number(f.ms) * 1000)); await again(); }, "Expire"),
       v.writes.persist && ttl > 0 && h("button", { class: "quiet", onclick: () => call("PERSIST", key).then(again) }, "never expire"),
       v.writes.del && sure("delete the key", async () => { await call("UNLINK", key); gone(); })));
   }
@@ -75,14 +80,18 @@ async function pages(v, title, load, first = 0, extra = []) {
 // long shows bytes that may be long, in a cell or as a block.
 const long = (bytes) => {
   const text = show(String(bytes), true);
-  return text.length <= 400 ? text : [text.slice(0, 400) + " … ", h("button", { class: "chip", onclick: (e) => { e.stopPropagation(); e.target.parentElement.textContent = text; } }, size(String(bytes).length))];
+  return text.length <= 400 ? text : [text.slice(0, 400) + " … ",
+    h("button", { class: "chip", onclick: (e) => { e.stopPropagation(); e.target.parentElement.textContent = text; } },
+    size(String(bytes).length))];
 };
 
 // edit is a button that puts a form with a value in the place of its row.
 const edit = (label, value, save) => h("button", { class: "quiet", onclick: (e) => {
   e.stopPropagation();
   const row = e.target.closest("tr");
-  row.after(h("tr", null, h("td", { colspan: row.children.length }, form(label, [["value", "value", show(String(value), true), String(value).length > 60 || /\n/.test(value) ? "long" : ""]], save))));
+  row.after(h("tr", null,
+    h("td", { colspan: row.children.length },
+    form(label, [["value", "value", show(String(value), true), String(value).length > 60 || /\n/.test(value) ? "long" : ""]], save))));
   e.target.disabled = true;
 } }, "edit");
 
@@ -123,15 +132,18 @@ const kinds = {
       }, 0, [mode]);
       if (v.writes.set && length <= chunk) {
         const value = await call("GET", v.key);
-        v.box.append(h("div", { class: "panel" }, form("value", [["value", "value", show(value, true), "long"]], async (f) => { await call("SET", v.key, f.value, "KEEPTTL"); await v.again(); })));
+        v.box.append(h("div", { class: "panel" }, form("value", [["value", "value", show(value, true), "long"]],
+          async (f) => { await call("SET", v.key, f.value, "KEEPTTL"); await v.again(); })));
       }
     },
   },
   hash: {
     writes: (key) => ({ set: ["HSET", key, "f", "v"], del2: ["HDEL", key, "f"] }),
     async show(v) {
-      const p = await scanning(v, "HSCAN", "HLEN", [["field", (r) => long(r[0]), "wide mono"], ["value", (r) => long(r[1]), "wide mono"]], 2, { writes: v.writes.set || v.writes.del2,
-        buttons: (r) => [v.writes.set && edit("value", r[1], async (f) => { await call("HSET", v.key, r[0], f.value); p.draw(); }), v.writes.del2 && sure("✕", async () => { await call("HDEL", v.key, r[0]); p.draw(); })] });
+      const p = await scanning(v, "HSCAN", "HLEN", [["field", (r) => long(r[0]), "wide mono"], ["value", (r) => long(r[1]), "wide mono"]],
+        2, { writes: v.writes.set || v.writes.del2,
+        buttons: (r) => [v.writes.set && edit("value", r[1], async (f) => { await call("HSET", v.key, r[0], f.value); p.draw(); }),
+          v.writes.del2 && sure("✕", async () => { await call("HDEL", v.key, r[0]); p.draw(); })] });
       if (v.writes.set) add(v, [["field", "field"], ["value", "value"]], (f) => call("HSET", v.key, f.field, f.value), p);
     },
   },
@@ -142,7 +154,8 @@ const kinds = {
       const p = await pages(v, many(n, "element"), async (at) => {
         const rows = (await call("LRANGE", v.key, at, at + per - 1)).map((e, i) => [at + i, e]);
         return [element(v, v.writes.set, [["index", (r) => r[0], "n"], ["element", (r) => long(r[1]), "wide mono"]], rows,
-          (r) => edit("element", r[1], async (f) => { await call("LSET", v.key, r[0], f.value); p.draw(); })), at + per < n ? at + per : null];
+          (r) => edit("element", r[1], async (f) => { await call("LSET", v.key, r[0], f.value); p.draw(); })),
+            at + per < n ? at + per : null];
       });
       if (v.writes.push) add(v, [["value", "element at the end"]], (f) => call("RPUSH", v.key, f.value), p);
     },
@@ -150,7 +163,8 @@ const kinds = {
   set: {
     writes: (key) => ({ add: ["SADD", key, "x"], rem: ["SREM", key, "x"] }),
     async show(v) {
-      const p = await scanning(v, "SSCAN", "SCARD", [["member", (r) => long(r[0]), "wide mono"]], 1, { writes: v.writes.rem, buttons: (r) => sure("✕", async () => { await call("SREM", v.key, r[0]); p.draw(); }) });
+      const p = await scanning(v, "SSCAN", "SCARD", [["member", (r) => long(r[0]), "wide mono"]], 1,
+        { writes: v.writes.rem, buttons: (r) => sure("✕", async () => { await call("SREM", v.key, r[0]); p.draw(); }) });
       if (v.writes.add) add(v, [["value", "member"]], (f) => call("SADD", v.key, f.value), p);
     },
   },
@@ -160,8 +174,11 @@ const kinds = {
       const n = await call("ZCARD", v.key);
       const p = await pages(v, many(n, "member"), async (at) => {
         const rows = pairs(await call("ZRANGE", v.key, at, at + per - 1, "WITHSCORES"));
-        return [element(v, v.writes.add || v.writes.rem, [["score", (r) => String(plain(r[1])), "n"], ["member", (r) => long(r[0]), "wide mono"]], rows,
-          (r) => [v.writes.add && edit("score", String(plain(r[1])), async (f) => { await call("ZADD", v.key, f.value, r[0]); p.draw(); }), v.writes.rem && sure("✕", async () => { await call("ZREM", v.key, r[0]); p.draw(); })]),
+        return [element(v, v.writes.add || v.writes.rem,
+          [["score", (r) => String(plain(r[1])), "n"], ["member", (r) => long(r[0]), "wide mono"]], rows,
+          (r) => [v.writes.add && edit("score", String(plain(r[1])),
+            async (f) => { await call("ZADD", v.key, f.value, r[0]); p.draw(); }),
+            v.writes.rem && sure("✕", async () => { await call("ZREM", v.key, r[0]); p.draw(); })]),
           at + per < n ? at + per : null];
       });
       if (v.writes.add) add(v, [["score", "score"], ["value", "member"]], (f) => call("ZADD", v.key, f.score, f.value), p);
@@ -172,11 +189,18 @@ const kinds = {
     async show(v) {
       const n = await call("XLEN", v.key);
       let newest = true;
-      const order = h("button", { onclick: () => { newest = !newest; order.textContent = newest ? "newest first" : "oldest first"; p.restart(); } }, "newest first");
+      const order = h("button", { onclick: () => {
+        newest = !newest;
+        order.textContent = newest ? "newest first" : "oldest first";
+        p.restart();
+      } }, "newest first");
       const p = await pages(v, many(n, "entry", "entries"), async (at) => {
-        const entries = await (newest ? call("XREVRANGE", v.key, at || "+", "-", "COUNT", per) : call("XRANGE", v.key, at || "-", "+", "COUNT", per));
-        return [element(v, v.writes.del2, [["id", (e) => e[0], "mono"], ["when", (e) => clock(Number(e[0].split("-")[0]))], ["fields", (e) => facts(pairs(e[1]).map(([f, x]) => [show(f), long(x)])), "wide mono"]], entries,
-          (e) => sure("✕", async () => { await call("XDEL", v.key, e[0]); p.draw(); })), entries.length === per ? "(" + entries.at(-1)[0] : null];
+        const entries = await (newest ? call("XREVRANGE", v.key, at || "+", "-", "COUNT", per) : call("XRANGE", v.key, at || "-", "+",
+          "COUNT", per));
+        return [element(v, v.writes.del2, [["id", (e) => e[0], "mono"], ["when", (e) => clock(Number(e[0].split("-")[0]))],
+          ["fields", (e) => facts(pairs(e[1]).map(([f, x]) => [show(f), long(x)])), "wide mono"]], entries,
+          (e) => sure("✕", async () => { await call("XDEL", v.key, e[0]); p.draw(); })),
+            entries.length === per ? "(" + entries.at(-1)[0] : null];
       }, "", [order]);
       if (v.writes.add) add(v, [["field", "field"], ["value", "value"]], (f) => call("XADD", v.key, "*", f.field, f.value), p);
       await groups(v);
@@ -188,12 +212,15 @@ const kinds = {
       const path = h("input", { value: "$", "aria-label": "Path", spellcheck: "false" });
       const p = await pages(v, "JSON at", async () => {
         const text = await call("JSON.GET", v.key, "INDENT", "  ", "NEWLINE", "\n", "SPACE", " ", unshow(path.value));
-        return [h("pre", null, text === null ? "nothing" : show(text.slice(0, 262144), true) + (text.length > 262144 ? "\n… " + size(text.length) + " in all: narrow the path" : "")), null];
+        return [h("pre", null,
+          text === null ? "nothing" : show(text.slice(0, 262144),
+          true) + (text.length > 262144 ? "\n… " + size(text.length) + " in all: narrow the path" : "")), null];
       }, 0, [path]);
       path.addEventListener("change", p.draw);
       if (v.writes.set) {
         const text = await call("JSON.GET", v.key);
-        add(v, [["path", "path", "$"], ["value", "JSON", text.length <= 65536 ? show(text, true) : "", "long"]], (f) => call("JSON.SET", v.key, f.path, f.value), p, "Set");
+        add(v, [["path", "path", "$"], ["value", "JSON", text.length <= 65536 ? show(text, true) : "", "long"]],
+          (f) => call("JSON.SET", v.key, f.path, f.value), p, "Set");
       }
     },
   },
@@ -202,17 +229,21 @@ const kinds = {
     async show(v) {
       const info = fields(await call("TS.INFO", v.key));
       const from = Number(info.firstTimestamp), to = Number(info.lastTimestamp), bucket = Math.ceil((to - from) / 1000);
-      const samples = await call("TS.RANGE", v.key, "-", "+", ...(info.totalSamples > 1000 && bucket > 0 ? ["AGGREGATION", "avg", bucket] : []));
-      const figure = plot(info.totalSamples > 1000 ? "mean of " + duration(bucket / 1000) : "samples", [["value", (x) => String(Number(x.toPrecision(6)))]], { height: 240 });
+      const samples = await call("TS.RANGE", v.key, "-", "+",
+        ...(info.totalSamples > 1000 && bucket > 0 ? ["AGGREGATION", "avg", bucket] : []));
+      const figure = plot(info.totalSamples > 1000 ? "mean of " + duration(bucket / 1000) : "samples",
+        [["value", (x) => String(Number(x.toPrecision(6)))]], { height: 240 });
       v.box.append(figure);
       figure.set([samples.map((s) => s[0] / 1000), samples.map((s) => Number(plain(s[1])))]);
       v.end = () => figure.end();
       await pages(v, many(info.totalSamples, "sample") + ", newest first", async (at) => {
         const rows = await call("TS.REVRANGE", v.key, "-", at, "COUNT", per);
-        return [element(v, false, [["when", (s) => clock(s[0])], ["timestamp", (s) => s[0], "n"], ["value", (s) => String(plain(s[1])), "n"]], rows), rows.length === per ? rows.at(-1)[0] - 1 : null];
+        return [element(v, false, [["when", (s) => clock(s[0])], ["timestamp", (s) => s[0], "n"],
+          ["value", (s) => String(plain(s[1])), "n"]], rows), rows.length === per ? rows.at(-1)[0] - 1 : null];
       }, "+");
       v.box.append(h("div", { class: "panel" }, nest({ map: Object.entries(info).flat() })));
-      if (v.writes.add) add(v, [["at", "timestamp", "*"], ["value", "value"]], (f) => call("TS.ADD", v.key, f.at, f.value), { draw: v.again });
+      if (v.writes.add) add(v, [["at", "timestamp", "*"], ["value", "value"]], (f) => call("TS.ADD", v.key, f.at, f.value),
+        { draw: v.again });
     },
   },
   vectorset: {
@@ -223,14 +254,17 @@ const kinds = {
         const names = await call("VRANGE", v.key, at, "+", per);
         const attributes = await run(names.map((n) => ["VGETATTR", v.key, n]));
         return [table([["element", (r) => long(r[0]), "wide mono"], ["attributes", (r) => (r[1] === null ? "" : long(r[1])), "wide mono"],
-          ["", (r) => [h("button", { class: "quiet", onclick: () => near(r[0]) }, "near"), v.writes.rem && sure("✕", async () => { await call("VREM", v.key, r[0]); p.draw(); })]]],
+          ["", (r) => [h("button", { class: "quiet", onclick: () => near(r[0]) }, "near"),
+            v.writes.rem && sure("✕", async () => { await call("VREM", v.key, r[0]); p.draw(); })]]],
         names.map((n, i) => [n, attributes[i]])), names.length === per ? "(" + names.at(-1) : null];
       }, "-");
       const place = h("div");
       v.box.append(place);
       async function near(name) {
         const rows = pairs(await call("VSIM", v.key, "ELE", name, "WITHSCORES", "COUNT", 20));
-        place.replaceChildren(h("div", { class: "panel" }, h("div", { class: "bar" }, "nearest to ", h("b", { class: "key" }, show(name))), table([["element", (r) => show(String(r[0])), "wide mono"], ["similarity", (r) => plain(r[1]).toFixed(4), "n"]], rows)));
+        place.replaceChildren(h("div", { class: "panel" },
+          h("div", { class: "bar" }, "nearest to ", h("b", { class: "key" }, show(name))),
+          table([["element", (r) => show(String(r[0])), "wide mono"], ["similarity", (r) => plain(r[1]).toFixed(4), "n"]], rows)));
       }
     },
   },
@@ -240,8 +274,10 @@ const kinds = {
       const info = fields(await call("ARINFO", v.key));
       const p = await pages(v, many(info.count, "element") + ", length " + whole(info.len), async (at) => {
         const rows = pairs(await call("ARSCAN", v.key, at, Math.max(info.len - 1, 0), "LIMIT", per));
-        return [element(v, v.writes.set || v.writes.del2, [["index", (r) => whole(r[0]), "n"], ["element", (r) => long(plain(r[1])), "wide mono"]], rows,
-          (r) => [v.writes.set && edit("element", plain(r[1]), async (f) => { await call("ARSET", v.key, r[0], f.value); p.draw(); }), v.writes.del2 && sure("✕", async () => { await call("ARDEL", v.key, r[0]); p.draw(); })]),
+        return [element(v, v.writes.set || v.writes.del2,
+          [["index", (r) => whole(r[0]), "n"], ["element", (r) => long(plain(r[1])), "wide mono"]], rows,
+          (r) => [v.writes.set && edit("element", plain(r[1]), async (f) => { await call("ARSET", v.key, r[0], f.value); p.draw(); }),
+            v.writes.del2 && sure("✕", async () => { await call("ARDEL", v.key, r[0]); p.draw(); })]),
           rows.length === per ? rows.at(-1)[0] + 1 : null];
       });
       if (v.writes.set) add(v, [["index", "index"], ["value", "element"]], (f) => call("ARSET", v.key, f.index, f.value), p);
@@ -256,7 +292,9 @@ const kinds = {
     const values = list(await call("TDIGEST.QUANTILE", v.key, ...at));
     return table([["quantile", (r) => r[0], "n"], ["estimate", (r) => r[1], "n"]], at.map((q, i) => [q, String(plain(values[i]))]));
   }),
-  "TopK-TYPE": sketch("TOPK.INFO", async (v) => table([["item", (r) => show(String(r[0])), "wide mono"], ["about", (r) => whole(plain(r[1])), "n"]], pairs(await call("TOPK.LIST", v.key, "WITHCOUNT")))),
+  "TopK-TYPE": sketch("TOPK.INFO",
+    async (v) => table([["item", (r) => show(String(r[0])), "wide mono"], ["about", (r) => whole(plain(r[1])), "n"]],
+    pairs(await call("TOPK.LIST", v.key, "WITHCOUNT")))),
 };
 
 // sketch is a browser for types of which there is no more than a description.
@@ -266,9 +304,11 @@ function sketch(info, more) {
   } };
 }
 
-const other = async (v) => { v.box.append(h("p", { class: "panel dim" }, "The console has no view of this type; the command line shows it.")); };
+const other = async (v) => { v.box.append(h("p", { class: "panel dim" },
+  "The console has no view of this type; the command line shows it.")); };
 
-const add = (v, inputs, act, p, label = "Add") => v.box.append(h("div", { class: "panel" }, form(label === "Add" ? "add" : "change", inputs, async (f) => { await act(f); await p.draw(); }, label)));
+const add = (v, inputs, act, p, label = "Add") => v.box.append(h("div", { class: "panel" },
+  form(label === "Add" ? "add" : "change", inputs, async (f) => { await act(f); await p.draw(); }, label)));
 
 // groups shows the groups of a stream with their consumers, and what is pending.
 async function groups(v) {
@@ -277,21 +317,28 @@ async function groups(v) {
   let chosen = "";
   async function draw() {
     const rows = (await call("XINFO", "GROUPS", v.key)).map(fields);
-    place.replaceChildren(table([["group", (g) => show(g.name), "mono"], ["consumers", (g) => g.consumers, "n"], ["pending", (g) => whole(g.pending), "n"], ["lag", (g) => (g.lag === null ? "–" : whole(g.lag)), "n"],
-      ["read", (g) => (g["entries-read"] === null ? "–" : whole(g["entries-read"])), "n"], ["last delivered", (g) => g["last-delivered-id"], "mono"]], rows, { pick: open, key: (g) => g.name, chosen, empty: "no groups" }));
+    place.replaceChildren(table([["group", (g) => show(g.name), "mono"], ["consumers", (g) => g.consumers, "n"],
+      ["pending", (g) => whole(g.pending), "n"], ["lag", (g) => (g.lag === null ? "–" : whole(g.lag)), "n"],
+      ["read", (g) => (g["entries-read"] === null ? "–" : whole(g["entries-read"])), "n"],
+        ["last delivered", (g) => g["last-delivered-id"], "mono"]], rows,
+        { pick: open, key: (g) => g.name, chosen, empty: "no groups" }));
   }
   async function open(g) {
     chosen = g.name;
     draw();
     detail.replaceChildren();
-    const inner = { ...v, box: h("div", { class: "panel" }, h("div", { class: "bar" }, h("b", null, "Group "), h("span", { class: "key" }, show(g.name)))) };
+    const inner = { ...v,
+      box: h("div", { class: "panel" }, h("div", { class: "bar" }, h("b", null, "Group "), h("span", { class: "key" }, show(g.name)))) };
     detail.append(inner.box);
-    inner.box.append(table([["consumer", (c) => show(c.name), "mono"], ["pending", (c) => whole(c.pending), "n"], ["idle", (c) => duration(c.idle / 1000), "n"], ["inactive", (c) => (c.inactive < 0 ? "–" : duration(c.inactive / 1000)), "n"]],
+    inner.box.append(table([["consumer", (c) => show(c.name), "mono"], ["pending", (c) => whole(c.pending), "n"],
+      ["idle", (c) => duration(c.idle / 1000), "n"], ["inactive", (c) => (c.inactive < 0 ? "–" : duration(c.inactive / 1000)), "n"]],
       (await call("XINFO", "CONSUMERS", v.key, g.name)).map(fields), { empty: "no consumers" }));
     const p = await pages(inner, whole(g.pending) + " pending", async (at) => {
       const rows = await call("XPENDING", v.key, g.name, at, "+", per);
-      return [element(v, v.writes.ack, [["id", (e) => e[0], "mono"], ["consumer", (e) => show(e[1]), "mono"], ["since", (e) => duration(e[2] / 1000), "n"], ["deliveries", (e) => count(e[3]), "n"]], rows,
-        (e) => sure("acknowledge", async () => { await call("XACK", v.key, g.name, e[0]); p.draw(); draw(); })), rows.length === per ? "(" + rows.at(-1)[0] : null];
+      return [element(v, v.writes.ack, [["id", (e) => e[0], "mono"], ["consumer", (e) => show(e[1]), "mono"],
+        ["since", (e) => duration(e[2] / 1000), "n"], ["deliveries", (e) => count(e[3]), "n"]], rows,
+        (e) => sure("acknowledge", async () => { await call("XACK", v.key, g.name, e[0]); p.draw(); draw(); })),
+          rows.length === per ? "(" + rows.at(-1)[0] : null];
     }, "-");
   }
   await draw();

@@ -2,9 +2,11 @@
 import { fields, isError, list, pairs, plain } from "./lib.js";
 
 const most = 900;
-const names = ["ops", "p50", "p99", "p999", "used", "rss", "peak", "hits", "misses", "rate", "in", "out", "clients", "blocked", "journal", "unsynced", "debt", "expired", "evicted"];
+const names = ["ops", "p50", "p99", "p999", "used", "rss", "peak", "hits", "misses", "rate", "in", "out", "clients", "blocked", "journal",
+  "unsynced", "debt", "expired", "evicted"];
 
-export const history = { at: [], info: null, commands: [], all: { p50: null, p99: null }, points: Object.fromEntries(names.map((n) => [n, []])) };
+export const history = { at: [], info: null, commands: [], all: { p50: null, p99: null },
+  points: Object.fromEntries(names.map((n) => [n, []])) };
 
 // parse returns the fields of INFO.
 export function parse(text) {
@@ -77,7 +79,8 @@ function derive(old, now) {
     const buckets = between(old.latency.get(name), h, new Map());
     const calls = Math.max(h.calls - (old.latency.get(name)?.calls || 0), 0);
     for (const [us, n] of buckets) all.set(us, (all.get(us) || 0) + n);
-    commands.push({ name, total: h.calls, rate: calls / seconds, p50: percentile(buckets, 0.5), p99: percentile(buckets, 0.99), max: h.buckets.at(-1)?.[0] });
+    commands.push({ name, total: h.calls, rate: calls / seconds, p50: percentile(buckets, 0.5), p99: percentile(buckets, 0.99),
+      max: h.buckets.at(-1)?.[0] });
   }
   history.commands = commands.sort((a, b) => b.rate - a.rate || b.total - a.total);
   const hits = rate("keyspace_hits"), misses = rate("keyspace_misses");

@@ -7,21 +7,27 @@ const most = 20000; // names of a branch that are kept
 
 const natural = new Intl.Collator("en", { numeric: true }).compare;
 
-const types = ["string", "hash", "list", "set", "zset", "stream", "ReJSON-RL", "TSDB-TYPE", "vectorset", "array", "MBbloom--", "MBbloomCF", "CMSk-TYPE", "TopK-TYPE", "TDIS-TYPE"];
+const types = ["string", "hash", "list", "set", "zset", "stream", "ReJSON-RL", "TSDB-TYPE", "vectorset", "array", "MBbloom--",
+  "MBbloomCF", "CMSk-TYPE", "TopK-TYPE", "TDIS-TYPE"];
 
-export const typeNames = { "ReJSON-RL": "json", "TSDB-TYPE": "time series", "MBbloom--": "bloom", "MBbloomCF": "cuckoo", "CMSk-TYPE": "count-min", "TopK-TYPE": "top-k", "TDIS-TYPE": "t-digest", vectorset: "vectors" };
+export const typeNames = { "ReJSON-RL": "json", "TSDB-TYPE": "time series", "MBbloom--": "bloom", "MBbloomCF": "cuckoo",
+  "CMSk-TYPE": "count-min", "TopK-TYPE": "top-k", "TDIS-TYPE": "t-digest", vectorset: "vectors" };
 export const typeName = (t) => typeNames[t] || t;
 
 export default {
   title: "Keys",
   mount(root, param, { go }) {
-    const filter = h("input", { type: "search", placeholder: "pattern (user:*), or a key and Enter", "aria-label": "Pattern of keys", "data-search": true, spellcheck: "false" });
-    const type = h("select", { "aria-label": "Type" }, h("option", { value: "" }, "all types"), types.map((t) => h("option", { value: t }, typeName(t))));
-    const separator = h("select", { "aria-label": "Separator" }, [":", ".", "/", "|", "-", "_"].map((s) => h("option", { value: s }, s)), h("option", { value: "" }, "flat"));
+    const filter = h("input", { type: "search", placeholder: "pattern (user:*), or a key and Enter", "aria-label": "Pattern of keys",
+      "data-search": true, spellcheck: "false" });
+    const type = h("select", { "aria-label": "Type" }, h("option", { value: "" }, "all types"),
+      types.map((t) => h("option", { value: t }, typeName(t))));
+    const separator = h("select", { "aria-label": "Separator" }, [":", ".", "/", "|", "-", "_"].map((s) => h("option", { value: s }, s)),
+      h("option", { value: "" }, "flat"));
     const told = h("span", { class: "dim" }), again = h("button", { title: "Walk over the keys again" }, "Refresh");
     const tree = h("div", { class: "tree panel", role: "tree", "aria-label": "Keys" });
     const right = h("section", { "aria-live": "polite" });
-    root.append(h("div", { class: "bar" }, filter, type, separator, again, told), h("div", { class: "split" }, h("section", null, tree), right));
+    root.append(h("div", { class: "bar" }, filter, type, separator, again, told),
+      h("div", { class: "split" }, h("section", null, tree), right));
     let walking = new AbortController(), chosen = "", shown = null;
 
     function restart() {
@@ -53,13 +59,17 @@ export default {
           return li;
         }), ...leaves.slice(0, Math.max(limit - names.length, 0)).map((name) => leaf(prefix + name, name)));
         const rest = names.length + leaves.length - ul.children.length;
-        if (rest > 0) ul.append(h("li", null, h("button", { class: "node dim", onclick: () => { limit += 1000; draw(); weigh(ul); } }, whole(rest) + " more …")));
+        if (rest > 0) ul.append(h("li", null, h("button", { class: "node dim", onclick: () => { limit += 1000; draw(); weigh(ul); } },
+          whole(rest) + " more …")));
         if (more) ul.append(h("li", { class: "node dim" }, whole(more) + " keys of too many names to list: narrow it with a pattern"));
-        if (focused && !tree.contains(document.activeElement)) [...ul.children].find((li) => li.dataset.name === focused)?.firstChild.focus();
+        if (focused && !tree.contains(document.activeElement)) {
+          [...ul.children].find((li) => li.dataset.name === focused)?.firstChild.focus();
+        }
       };
       try {
         do {
-          const step = await post("tree", { db: page.db, prefix, separator: at.separator, match: at.match, type: at.type, cursor }, at.signal);
+          const step = await post("tree", { db: page.db, prefix, separator: at.separator, match: at.match, type: at.type, cursor },
+            at.signal);
           cursor = step.cursor;
           scanned += step.scanned;
           more += step.more;
@@ -74,7 +84,8 @@ export default {
           bar.value = total ? Math.min(scanned / total, 1) : 1;
           let found = keys.size + more;
           for (const g of groups.values()) found += g.keys;
-          tell?.(cursor === "0" ? whole(found) + " of " + whole(total) + " keys" : whole(found) + " keys, walked over " + Math.round(100 * bar.value) + " %");
+          tell?.(whole(found) + (cursor === "0" ? " of " + whole(total) + " keys"
+            : " keys, walked over " + Math.round(100 * bar.value) + " %"));
           if (performance.now() - drawn > 300) draw();
         } while (cursor !== "0" && ul.isConnected);
       } catch (err) {
@@ -103,15 +114,18 @@ export default {
       b.classList.add("depth" + Math.min(depth, 8));
       li.count = (g) => {
         const kinds = Object.entries(g.types).sort((a, c) => c[1] - a[1]).slice(0, 2).map(([t]) => typeName(t)).join(", ");
-        more.textContent = (kinds ? kinds + " · " : "") + count(g.keys) + (g.weighed ? " · " + (g.weighed < g.keys ? "≈ " : "") + size((g.bytes / g.weighed) * g.keys) : "");
+        const memory = g.weighed ? " · " + (g.weighed < g.keys ? "≈ " : "") + size((g.bytes / g.weighed) * g.keys) : "";
+        more.textContent = (kinds ? kinds + " · " : "") + count(g.keys) + memory;
       };
       return li;
     }
 
     function leaf(key, name) {
       const depth = separator.value ? key.slice(0, key.length - name.length).split(separator.value).length - 1 : 0;
-      const b = h("button", { class: "node depth" + Math.min(depth, 8) + (key === chosen ? " chosen" : ""), "data-key": key, onclick: () => go("keys", key) },
-        h("span", { class: "name key" }, name === "" ? '""' : show(name)), h("span", { class: "badge", hidden: true }), h("span", { class: "more" }));
+      const b = h("button", { class: "node depth" + Math.min(depth, 8) + (key === chosen ? " chosen" : ""), "data-key": key,
+        onclick: () => go("keys", key) },
+        h("span", { class: "name key" }, name === "" ? '""' : show(name)), h("span", { class: "badge", hidden: true }),
+          h("span", { class: "more" }));
       return h("li", { role: "treeitem", "data-name": name }, b);
     }
 
@@ -154,7 +168,8 @@ export default {
       const at = e.target.closest(".node");
       if (!at) return;
       const nodes = [...tree.querySelectorAll("button.node")], i = nodes.indexOf(at), li = at.parentElement;
-      const to = { ArrowDown: nodes[i + 1], ArrowUp: nodes[i - 1], ArrowLeft: li.opened ? null : li.parentElement.closest("li")?.firstChild }[e.key];
+      const to = { ArrowDown: nodes[i + 1], ArrowUp: nodes[i - 1],
+        ArrowLeft: li.opened ? null : li.parentElement.closest("li")?.firstChild }[e.key];
       if (to) to.focus();
       else if ((e.key === "ArrowRight" && li.count && !li.opened) || (e.key === "ArrowLeft" && li.opened)) at.click();
       if (e.key.startsWith("Arrow")) e.preventDefault();

@@ -16,13 +16,15 @@ export default {
       ["hits misses", plot("Reads of keys per second", [["hits", count], ["misses", count]])],
       ["in out", plot("Network", [["in", rate], ["out", rate]])],
       ["clients blocked", plot("Clients", [["connected", count], ["blocked", count]])],
-      ["journal unsynced debt", plot("Journal and store", [["journal since checkpoint", size], ["not yet synced", size], ["to be compacted", size]])],
+      ["journal unsynced debt",
+        plot("Journal and store", [["journal since checkpoint", size], ["not yet synced", size], ["to be compacted", size]])],
       ["expired evicted", plot("Keys that went, per second", [["expired", count], ["evicted", count]])],
     ];
     const tiles = h("div", { class: "tiles" });
     const about = h("div", { class: "columns" });
     let commands = table([], []);
-    root.append(tiles, h("div", { class: "plots" }, figures.map(([, f]) => f)), h("h2", null, "Commands"), commands, h("h2", null, "Server"), about);
+    root.append(tiles, h("div", { class: "plots" }, figures.map(([, f]) => f)), h("h2", null, "Commands"), commands,
+      h("h2", null, "Server"), about);
 
     function update() {
       const i = history.info, now = history.now;
@@ -30,36 +32,47 @@ export default {
       if (!i) return;
       let keys = 0;
       for (const name in i) if (/^db\d+$/.test(name)) keys += Number(/keys=(\d+)/.exec(i[name])?.[1] || 0);
-      const tile = (name, value, more) => h("div", { class: "tile" }, h("b", null, value), h("span", null, name), more && h("small", null, more));
+      const tile = (name, value, more) => h("div", { class: "tile" }, h("b", null, value), h("span", null, name),
+        more && h("small", null, more));
       tiles.replaceChildren(
         tile("commands/s", now ? count(now.ops) : "…", count(Number(i.total_commands_processed)) + " in all"),
         tile("p99", now ? micros(now.p99) : "…", now ? "p50 " + micros(now.p50) : ""),
         tile("keys", whole(keys), count(Number(i.expired_keys)) + " expired, " + count(Number(i.evicted_keys)) + " evicted"),
-        tile("memory", size(i.used_memory), Number(i.maxmemory) ? percent((100 * i.used_memory) / i.maxmemory) + " of " + size(i.maxmemory) : "no limit"),
+        tile("memory", size(i.used_memory),
+          Number(i.maxmemory) ? percent((100 * i.used_memory) / i.maxmemory) + " of " + size(i.maxmemory) : "no limit"),
         tile("hit rate", ratio(i), now?.rate != null ? "now " + percent(now.rate) : ""),
         tile("clients", whole(i.connected_clients), i.blocked_clients + " blocked, limit " + count(Number(i.maxclients))),
         tile("checkpoint", Number(i.rdb_bgsave_in_progress) ? progress(i) : i.rdb_last_bgsave_status,
           Number(i.rdb_last_save_time) ? duration(Date.now() / 1000 - i.rdb_last_save_time) + " ago" : ""),
-        tile("journal", i.aof_last_write_status, size(i.journal_since_checkpoint || i.aof_current_size) + (i.journal_since_checkpoint ? " since checkpoint" : "")));
+        tile("journal", i.aof_last_write_status,
+          i.journal_since_checkpoint ? size(i.journal_since_checkpoint) + " since checkpoint" : "none"));
       commands = swap(commands, table([
         ["command", (c) => c.name.replace("|", " ")],
         ["per second", (c) => (c.rate ? count(c.rate) : ""), "n"],
         ["p50", (c) => (c.p50 === null ? "" : micros(c.p50)), "n"], ["p99", (c) => (c.p99 === null ? "" : micros(c.p99)), "n"],
         ["slowest ever", (c) => micros(c.max), "n"], ["calls", (c) => whole(c.total), "n"],
         ["mean", (c) => micros(Number(/usec_per_call=([\d.]+)/.exec(i["cmdstat_" + c.name])?.[1])), "n"],
-        ["failed", (c) => stat(i["cmdstat_" + c.name], "failed_calls"), "n"], ["rejected", (c) => stat(i["cmdstat_" + c.name], "rejected_calls"), "n"],
+        ["failed", (c) => stat(i["cmdstat_" + c.name], "failed_calls"), "n"],
+          ["rejected", (c) => stat(i["cmdstat_" + c.name], "rejected_calls"), "n"],
       ], history.commands.slice(0, 60), { empty: "no command yet" }));
       about.replaceChildren(
-        facts([["version", "atomredis " + i.atomredis_version + " (Redis " + i.redis_version + ")"], ["up", duration(Number(i.uptime_in_seconds))],
-          ["system", i.os + ", " + i.go_version], ["process", i.process_id + ", port " + i.tcp_port], ["configuration", i.config_file || "none"], ["role", role(i)]]),
-        facts([["data", size(i.used_memory_dataset) + " (" + i.used_memory_dataset_perc + ")"], ["overhead", size(i.used_memory_overhead)],
-          ["of clients", size(i.mem_clients_normal)], ["of replicas", size(i.mem_clients_slaves)], ["scripts", size(i.used_memory_vm_total)],
+        facts([["version", "atomredis " + i.atomredis_version + " (Redis " + i.redis_version + ")"],
+          ["up", duration(Number(i.uptime_in_seconds))],
+          ["system", i.os + ", " + i.go_version], ["process", i.process_id + ", port " + i.tcp_port],
+            ["configuration", i.config_file || "none"], ["role", role(i)]]),
+        facts([["data", size(i.used_memory_dataset) + " (" + i.used_memory_dataset_perc + ")"],
+          ["overhead", size(i.used_memory_overhead)],
+          ["of clients", size(i.mem_clients_normal)], ["of replicas", size(i.mem_clients_slaves)],
+            ["scripts", size(i.used_memory_vm_total)],
           ["resident", size(i.used_memory_rss) + ", " + i.mem_fragmentation_ratio + " of the data"], ["policy", i.maxmemory_policy]]),
         facts([["store on disk", i.store_disk ? size(i.store_disk) : "none"], ["tables", i.store_tables || "–"],
           ["read amplification", i.store_read_amplification || "–"], ["cache of the store", cache(i)],
-          ["changes since checkpoint", whole(i.rdb_changes_since_last_save)], ["checkpoints", whole(i.rdb_saves)], ["last one took", Number(i.rdb_last_bgsave_time_sec) >= 0 ? i.rdb_last_bgsave_time_sec + " s" : "–"]]),
-        facts([["connections", whole(i.total_connections_received)], ["rejected", whole(i.rejected_connections)], ["read", size(i.total_net_input_bytes)],
-          ["written", size(i.total_net_output_bytes)], ["errors", whole(i.total_error_replies)], ["denied by the ACL", whole(Number(i.acl_access_denied_cmd) + Number(i.acl_access_denied_key))],
+          ["changes since checkpoint", whole(i.rdb_changes_since_last_save)], ["checkpoints", whole(i.rdb_saves)],
+            ["last one took", Number(i.rdb_last_bgsave_time_sec) >= 0 ? i.rdb_last_bgsave_time_sec + " s" : "–"]]),
+        facts([["connections", whole(i.total_connections_received)], ["rejected", whole(i.rejected_connections)],
+          ["read", size(i.total_net_input_bytes)],
+          ["written", size(i.total_net_output_bytes)], ["errors", whole(i.total_error_replies)],
+            ["denied by the ACL", whole(Number(i.acl_access_denied_cmd) + Number(i.acl_access_denied_key))],
           ["processor", duration(Number(i.used_cpu_sys) + Number(i.used_cpu_user))]]));
     }
     update();
@@ -90,4 +103,5 @@ function progress(i) {
   return total ? percent((100 * i.current_save_keys_processed) / total) : "running";
 }
 
-const role = (i) => (i.role === "master" ? "master of " + i.connected_slaves : "replica of " + i.master_host + ":" + i.master_port + ", link " + i.master_link_status);
+const role = (i) => (i.role === "master" ? "master of " + i.connected_slaves
+  : "replica of " + i.master_host + ":" + i.master_port + ", link " + i.master_link_status);

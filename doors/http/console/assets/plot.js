@@ -19,7 +19,8 @@ function latest(u) {
 export function plot(title, series, { height = 150, format = series[0][1], log = false, fill = true } = {}) {
   const box = h("div", { class: "canvas" });
   const figure = h("figure", { class: "plot" }, h("figcaption", null, title), box);
-  const axis = { stroke: () => css("--dim"), grid: { stroke: () => css("--grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+  const axis = { stroke: () => css("--dim"), grid: { stroke: () => css("--grid"), width: 1 }, ticks: { show: false },
+    font: "11px system-ui" };
   const p = { box, u: null, data: null, fit() {
     const width = box.clientWidth;
     if (!width) return;
@@ -29,7 +30,8 @@ export function plot(title, series, { height = 150, format = series[0][1], log =
         width, height, padding: [8, 22, 0, 0], cursor: { points: { size: 5 }, y: false }, legend: { live: true },
         scales: { y: log ? { distr: 3 } : { range: (u, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
         axes: [{ ...axis, size: 24, space: 70, values: (u, at) => at.map((t) => new Date(t * 1000).toTimeString().slice(0, 8)) },
-          { ...axis, size: 58, space: 28, incrs: format === count ? decimals : format(1024).startsWith(size(1024)) ? powers : undefined, values: (u, at) => at.map((v) => (v === null ? "" : format(v))) }],
+          { ...axis, size: 58, space: 28, incrs: format === count ? decimals : format(1024).startsWith(size(1024)) ? powers : undefined,
+            values: (u, at) => at.map((v) => (v === null ? "" : format(v))) }],
         series: [{ value: (u, t) => (t === null ? "" : new Date(t * 1000).toTimeString().slice(0, 8)) },
           ...series.map(([label, show], i) => ({ label, width: 1.5, stroke: () => css("--c" + (i + 1)), points: { show: false },
             fill: fill && i === 0 ? () => css("--c1-fill") : undefined, value: (u, v) => (v === null ? "–" : show(v)) }))],

@@ -57,10 +57,13 @@ async function learn() {
 function syntax(args) {
   return args.map((a) => {
     const f = fields(a), flags = list(f.flags).map(plain), inner = list(f.arguments);
-    let text = f.type === "pure-token" ? "" : f.type === "oneof" ? inner.map((i) => syntax([i])).join(" | ") : f.type === "block" ? syntax(inner) : f.display_text || f.name;
+    let text = f.type === "pure-token" ? ""
+      : f.type === "oneof" ? inner.map((i) => syntax([i])).join(" | ")
+      : f.type === "block" ? syntax(inner)
+      : f.display_text || f.name;
     if (f.type === "oneof" && !flags.includes("optional")) text = "<" + text + ">";
     const token = f.token ? f.token + (text ? " " : "") : "";
-    if (flags.includes("multiple")) text = flags.includes("multiple_token") ? `${token}${text} [${token}${text} ...]` : `${token}${text} [${text} ...]`;
+    if (flags.includes("multiple")) text = `${token}${text} [${flags.includes("multiple_token") ? token : ""}${text} ...]`;
     else text = token + text;
     return flags.includes("optional") ? "[" + text + "]" : text;
   }).join(" ");
@@ -70,8 +73,11 @@ export default {
   title: "Command line",
   mount(root) {
     const out = h("div", { class: "out mono", role: "log", "aria-live": "polite", tabindex: "0" });
-    const input = h("input", { class: "mono", "aria-label": "Command", placeholder: "a command; Tab completes, ↑ goes back, Ctrl-C gives up waiting, Ctrl-L clears", "data-search": true,
-      autocomplete: "off", autocapitalize: "off", spellcheck: "false", role: "combobox", "aria-expanded": "false", "aria-controls": "complete" });
+    const input = h("input",
+      { class: "mono", "aria-label": "Command",
+      placeholder: "a command; Tab completes, ↑ goes back, Ctrl-C gives up waiting, Ctrl-L clears", "data-search": true,
+      autocomplete: "off", autocapitalize: "off", spellcheck: "false", role: "combobox", "aria-expanded": "false",
+        "aria-controls": "complete" });
     const offers = h("ul", { class: "complete", id: "complete", role: "listbox", hidden: true }), hint = h("div", { class: "hint" });
     root.append(out, h("div", { class: "prompt" }, offers, input), hint);
     let at = asked.length, draft = "", waiting = null, chosen = -1;
@@ -125,14 +131,18 @@ export default {
       hint.replaceChildren();
       if (!name) return;
       const d = docs.get(name);
-      hint.append(h("b", null, name.toUpperCase()), " " + (d.syntax || ""), h("br"), (d.summary || "") + (d.since ? " · since " + d.since : ""));
+      hint.append(h("b", null, name.toUpperCase()), " " + (d.syntax || ""), h("br"),
+        (d.summary || "") + (d.since ? " · since " + d.since : ""));
     }
 
     function offer() {
       const typed = input.value.trimStart().toLowerCase();
-      const found = typed && docs ? [...docs.keys()].filter((n) => n.startsWith(typed) && n !== typed && (typed.includes(" ") || !n.includes(" "))).sort().slice(0, 40) : [];
+      const fits = (n) => n.startsWith(typed) && n !== typed && (typed.includes(" ") || !n.includes(" "));
+      const found = typed && docs ? [...docs.keys()].filter(fits).sort().slice(0, 40) : [];
       chosen = -1;
-      offers.replaceChildren(...found.map((n) => h("li", { role: "option", "aria-selected": "false", onmousedown: (e) => { e.preventDefault(); take(n); } }, n.toUpperCase(), h("small", null, docs.get(n).summary || ""))));
+      offers.replaceChildren(...found.map((n) => h("li",
+        { role: "option", "aria-selected": "false", onmousedown: (e) => { e.preventDefault(); take(n); } }, n.toUpperCase(),
+        h("small", null, docs.get(n).summary || ""))));
       offers.hidden = !found.length;
       input.setAttribute("aria-expanded", String(!offers.hidden));
       help();
@@ -169,7 +179,9 @@ export default {
         Escape: offered ? () => { hide(); e.stopPropagation(); } : null,
         ArrowDown: () => (offered ? mark(chosen + 1) : recall(1)),
         ArrowUp: () => (offered && chosen >= 0 ? mark(chosen - 1) : recall(-1)),
-      }[e.key] || (e.ctrlKey && e.key === "l" ? () => { said.length = 0; out.replaceChildren(); } : e.ctrlKey && e.key === "c" && waiting ? () => waiting.abort() : null);
+        l: e.ctrlKey ? () => { said.length = 0; out.replaceChildren(); } : null,
+        c: e.ctrlKey && waiting ? () => waiting.abort() : null,
+      }[e.key];
       if (!act) return;
       e.preventDefault();
       act();

@@ -1,5 +1,6 @@
 // The coordination systems: pressure queues, atom elements, spiderq queues, Skein applications, Perper executions.
-import { h, show, unshow, many, whole, count, size, duration, clock, run, call, may, plain, list, pairs, fields, isError, problem, facts, nest, table, swap, form, sure } from "./lib.js";
+import { h, show, unshow, many, whole, count, size, duration, clock, run, call, may, plain, list, pairs, fields, isError, problem, facts,
+  nest, table, swap, form, sure } from "./lib.js";
 import { plot } from "./plot.js";
 
 // listing is a view of the things of a system: a table of what is sampled of each, and what there is of the one that is
@@ -8,17 +9,22 @@ function listing(title, topic, columns, noun, detail, more = [], view = topic) {
   return {
     title, topics: [topic, ...more],
     mount(root, param, { go }) {
-      const filter = h("input", { type: "search", placeholder: "filter by name", "aria-label": "Filter", "data-search": true, spellcheck: "false" });
+      const filter = h("input", { type: "search", placeholder: "filter by name", "aria-label": "Filter", "data-search": true,
+        spellcheck: "false" });
       const told = h("span", { class: "dim" }), box = h("div"), above = h("div");
       let rows = table([], []), chosen = param, opened = null, seen = new Map(), last = null;
       root.append(h("div", { class: "bar" }, filter, told), above, rows, box);
       filter.addEventListener("input", () => last && draw());
       function draw() {
         const wanted = filter.value.toLowerCase();
-        const items = last.items.map(([name, at, ...replies]) => ({ name, at, replies, ...(replies[0] && !isError(replies[0]) ? fields(replies[0]) : {}), error: replies.find(isError), before: seen.get(name)?.at(-2) }))
+        const items = last.items.map(([name, at, ...replies]) => ({ name, at, replies,
+          ...(replies[0] && !isError(replies[0]) ? fields(replies[0]) : {}), error: replies.find(isError),
+          before: seen.get(name)?.at(-2) }))
           .filter((i) => !wanted || show(i.name).toLowerCase().includes(wanted));
-        told.textContent = many(last.total, noun) + (last.items.length < last.total ? ", " + whole(last.items.length) + " described" : "") + (last.walked ? "" : ", still looking …");
-        rows = swap(rows, table([["name", (i) => show(i.name), "mono"], ...columns.map(([t, cell, kind]) => [t, (i) => (i.error ? "" : cell(i)), kind]),
+        told.textContent = many(last.total, noun) + (last.walked ? "" : ", still looking …") +
+          (last.items.length < last.total ? ", " + whole(last.items.length) + " described" : "");
+        rows = swap(rows,
+          table([["name", (i) => show(i.name), "mono"], ...columns.map(([t, cell, kind]) => [t, (i) => (i.error ? "" : cell(i)), kind]),
           ["", (i) => i.error && h("span", { class: "error" }, show(i.error.error))]].filter((c) => c[0] || items.some((i) => i.error)),
         items, { pick: (i) => go(view, i.name), key: (i) => i.name, chosen, empty: last.walked ? "no " + noun : "looking …" }));
         const mine = items.find((i) => i.name === chosen);
@@ -60,7 +66,8 @@ function listing(title, topic, columns, noun, detail, more = [], view = topic) {
 }
 
 // speed returns how much a counter of an item grows per second.
-const speed = (i, name) => (i.before && i.at > i.before.at ? Math.max(i[name] - i.before[name], 0) / ((i.at - i.before.at) / 1000) : null);
+const speed = (i,
+  name) => (i.before && i.at > i.before.at ? (1000 * Math.max(i[name] - i.before[name], 0)) / (i.at - i.before.at) : null);
 const perSecond = (i, name) => { const n = speed(i, name); return n === null ? "" : count(n); };
 
 // rates returns the growth of a counter over a history, for a plot.
@@ -71,9 +78,11 @@ const times = (all) => all.map((s) => s.at / 1000);
 function pager(box, title, total, load, per = 50) {
   let at = 0;
   const place = h("div"), said = h("span", { class: "dim" });
-  const back = h("button", { "aria-label": "Page before", onclick: () => { at -= per; draw(); } }, "‹"), on = h("button", { "aria-label": "Next page", onclick: () => { at += per; draw(); } }, "›");
+  const back = h("button", { "aria-label": "Page before", onclick: () => { at -= per; draw(); } }, "‹"),
+    on = h("button", { "aria-label": "Next page", onclick: () => { at += per; draw(); } }, "›");
   const again = h("button", { onclick: () => draw() }, "Refresh");
-  box.append(h("div", { class: "panel" }, h("div", { class: "bar" }, h("b", null, title), said, h("span", { class: "spacer" }), again, back, on), place));
+  box.append(h("div", { class: "panel" }, h("div", { class: "bar" }, h("b", null, title), said, h("span", { class: "spacer" }), again,
+    back, on), place));
   async function draw() {
     try {
       const n = await total();
@@ -92,38 +101,54 @@ function pager(box, title, total, load, per = 50) {
 
 const flag = (v) => (v === 1 || v === true ? "yes" : "");
 
+const meter = (i) => h("progress", { class: "meter", max: i.bound, value: Math.min(i.length, i.bound), "aria-label": "Filled" });
+
 export const pressure = listing("Pressure", "pressure", [
-  ["messages", (i) => [i.bound ? h("progress", { class: "meter", max: i.bound, value: Math.min(i.length, i.bound), "aria-label": "Filled" }) : "", " ", whole(i.length)], "n"],
-  ["bound", (i) => i.bound || "none", "n"], ["in/s", (i) => perSecond(i, "produced_messages"), "n"], ["out/s", (i) => perSecond(i, "consumed_messages"), "n"],
-  ["producer", (i) => (i.producer_free ? h("span", { class: "dim" }, "free") : show(i.producer || "?"))], ["consumer", (i) => (i.consumer_free ? h("span", { class: "dim" }, "free") : show(i.consumer || "?"))],
-  ["waiting to put", (i) => i.blocked_producers || "", "n"], ["to get", (i) => i.blocked_consumers || "", "n"], ["reserved", (i) => i.reserved || "", "n"], ["redelivered", (i) => i.redelivered || "", "n"], ["closed", (i) => flag(i.closed)],
+  ["messages", (i) => [i.bound ? meter(i) : "", " ", whole(i.length)], "n"],
+  ["bound", (i) => i.bound || "none", "n"], ["in/s", (i) => perSecond(i, "produced_messages"), "n"],
+    ["out/s", (i) => perSecond(i, "consumed_messages"), "n"],
+  ["producer", (i) => (i.producer_free ? h("span", { class: "dim" }, "free") : show(i.producer || "?"))],
+    ["consumer", (i) => (i.consumer_free ? h("span", { class: "dim" }, "free") : show(i.consumer || "?"))],
+  ["waiting to put", (i) => i.blocked_producers || "", "n"], ["to get", (i) => i.blocked_consumers || "", "n"],
+    ["reserved", (i) => i.reserved || "", "n"], ["redelivered", (i) => i.redelivered || "", "n"], ["closed", (i) => flag(i.closed)],
 ], "queue", (box, name) => {
-  const depth = plot("Messages", [["messages", count], ["reserved", count]]), flow = plot("Messages per second", [["put", count], ["taken", count]]);
+  const depth = plot("Messages", [["messages", count], ["reserved", count]]),
+    flow = plot("Messages per second", [["put", count], ["taken", count]]);
   const known = h("div", { class: "panel" }), key = "__pressure__:" + name;
   box.append(h("div", { class: "plots" }, depth, flow), known);
   pager(box, "Messages, the next one first", () => call("LLEN", key), async (from, to) => {
     const part = await call("LRANGE", key, -1 - to, -1 - from);
-    return table([["", (r) => r[0], "n"], ["message", (r) => show(r[1].slice(0, 500)) + (r[1].length > 500 ? " …" : ""), "wide mono"], ["length", (r) => size(r[1].length), "n"]], part.reverse().map((m, n) => [from + n + 1, m]));
+    return table([["", (r) => r[0], "n"], ["message", (r) => show(r[1].slice(0, 500)) + (r[1].length > 500 ? " …" : ""), "wide mono"],
+      ["length", (r) => size(r[1].length), "n"]], part.reverse().map((m, n) => [from + n + 1, m]));
   });
   may(["PRESSURE.PUT", name, "x"], ["PRESSURE.CLOSE", name], ["PRESSURE.DELETE", name]).then(([put, close, del]) => {
     if (!put && !close && !del) return;
-    box.append(h("div", { class: "panel" }, put && form("put", [["value", "message"]], async (f) => { const n = await call("PRESSURE.PUT", name, f.value, "TIMEOUT", 1000); return n ? "put" : "the queue is full"; }, "Put"),
-      h("div", { class: "bar" }, close && sure("close the queue", () => call("PRESSURE.CLOSE", name, "TIMEOUT", 1000)), del && sure("delete the queue", () => call("PRESSURE.DELETE", name, "TIMEOUT", 1000)))));
+    box.append(h("div", { class: "panel" },
+      put && form("put", [["value", "message"]],
+      async (f) => { const n = await call("PRESSURE.PUT", name, f.value, "TIMEOUT", 1000); return n ? "put" : "the queue is full"; },
+      "Put"),
+      h("div", { class: "bar" }, close && sure("close the queue", () => call("PRESSURE.CLOSE", name, "TIMEOUT", 1000)),
+        del && sure("delete the queue", () => call("PRESSURE.DELETE", name, "TIMEOUT", 1000)))));
   });
   return {
     update(i, all) {
       depth.set([times(all), all.map((s) => s.length), all.map((s) => s.reserved)]);
       flow.set([times(all), rates(all, "produced_messages"), rates(all, "consumed_messages")]);
-      known.replaceChildren(facts([["producer", (i.producer ? show(i.producer) : "none yet") + (i.producer_free ? " (the role is free)" : " has the role")], ["consumer", (i.consumer ? show(i.consumer) : "none yet") + (i.consumer_free ? " (the role is free)" : " has the role")],
-        ["put", whole(i.produced_messages) + " messages, " + size(i.produced_bytes)], ["taken", whole(i.consumed_messages) + " messages, " + size(i.consumed_bytes)]]));
+      known.replaceChildren(facts([["producer",
+        (i.producer ? show(i.producer) : "none yet") + (i.producer_free ? " (the role is free)" : " has the role")],
+        ["consumer", (i.consumer ? show(i.consumer) : "none yet") + (i.consumer_free ? " (the role is free)" : " has the role")],
+        ["put", whole(i.produced_messages) + " messages, " + size(i.produced_bytes)],
+          ["taken", whole(i.consumed_messages) + " messages, " + size(i.consumed_bytes)]]));
     },
     end() { depth.end(); flow.end(); },
   };
 });
 
 export const atom = listing("Atom", "atom", [
-  ["state", (i) => h("span", { class: i.state === "alive" ? "ok" : "dim" }, show(i.state || "?"))], ["backlog", (i) => whole(i.backlog), "n"], ["pending", (i) => whole(i.pending), "n"],
-  ["silent for", (i) => (i.idle > 1e12 ? "ever" : duration(i.idle / 1000)), "n"], ["connections", (i) => i.connections, "n"], ["language", (i) => (i.language ? show(i.language) + " " + show(String(i.version || "")) : "")],
+  ["state", (i) => h("span", { class: i.state === "alive" ? "ok" : "dim" }, show(i.state || "?"))],
+    ["backlog", (i) => whole(i.backlog), "n"], ["pending", (i) => whole(i.pending), "n"],
+  ["silent for", (i) => (i.idle > 1e12 ? "ever" : duration(i.idle / 1000)), "n"], ["connections", (i) => i.connections, "n"],
+    ["language", (i) => (i.language ? show(i.language) + " " + show(String(i.version || "")) : "")],
   ["streams", (i) => pairs(i.streams).length || "", "n"],
 ], "element", (box, name) => {
   const backlog = plot("Commands of the element", [["backlog", count], ["pending", count]]), streams = h("div"), consumers = h("div");
@@ -150,16 +175,22 @@ export const atom = listing("Atom", "atom", [
   return {
     update(i, all) {
       backlog.set([times(all), all.map((s) => s.backlog), all.map((s) => s.pending)]);
-      streams.replaceChildren(table([["stream", (s) => h("a", { href: "#/keys/" + encodeURIComponent("stream:" + name + ":" + s[0]) }, show(s[0]))], ["entries", (s) => whole(plain(fields(s[1]).length)), "n"], ["last", (s) => clock(Number(String(fields(s[1])["last-id"]).split("-")[0]))]], pairs(i.streams), { empty: "no data streams" }));
-      consumers.replaceChildren(table([["consumer", (s) => show(s[0])], ["pending", (s) => fields(s[1]).pending, "n"], ["idle", (s) => duration(fields(s[1]).idle / 1000), "n"]], pairs(i.consumers), { empty: "nobody takes its commands" }));
+      streams.replaceChildren(table([["stream", (s) => h("a", { href: "#/keys/" + encodeURIComponent("stream:" + name + ":" + s[0]) },
+        show(s[0]))], ["entries", (s) => whole(plain(fields(s[1]).length)), "n"],
+        ["last", (s) => clock(Number(String(fields(s[1])["last-id"]).split("-")[0]))]], pairs(i.streams),
+        { empty: "no data streams" }));
+      consumers.replaceChildren(table([["consumer", (s) => show(s[0])], ["pending", (s) => fields(s[1]).pending, "n"],
+        ["idle", (s) => duration(fields(s[1]).idle / 1000), "n"]], pairs(i.consumers), { empty: "nobody takes its commands" }));
     },
     end: () => backlog.end(),
   };
 });
 
 export const spiderq = listing("Spiderq", "spiderq", [
-  ["keys", (i) => whole(i.keys), "n"], ["to be lent", (i) => whole(i.queued), "n"], ["open tasks", (i) => whole(i.lent), "n"], ["changes", (i) => whole(i.serial - 1), "n"],
-  ["requests", (i) => { const s = i.replies[1]; return isError(s) || !s ? "" : pairs(s).filter(([k, n]) => n && k !== "stats").map(([k, n]) => k + " " + count(plain(n))).join(", "); }],
+  ["keys", (i) => whole(i.keys), "n"], ["to be lent", (i) => whole(i.queued), "n"], ["open tasks", (i) => whole(i.lent), "n"],
+    ["changes", (i) => whole(i.serial - 1), "n"],
+  ["requests", (i) => { const s = i.replies[1]; return isError(s) || !s ? "" : pairs(s).filter(([k, n]) => n && k !== "stats").map(([k,
+    n]) => k + " " + count(plain(n))).join(", "); }],
 ], "queue", (box, name) => {
   const base = "spiderq:{" + name + "}";
   const depth = plot("Keys", [["to be lent", count], ["lent", count]]);
@@ -172,34 +203,44 @@ export const spiderq = listing("Spiderq", "spiderq", [
   };
   const text = (v) => (v === null || v === undefined ? "–" : show(v.slice(0, 300)) + (v.length > 300 ? " …" : ""));
   pager(box, "Open tasks, by when they return", () => call("ZCARD", base + ":lent"), async (from, to) => table(
-    [["key", (r) => text(r.key), "wide mono"], ["value", (r) => text(r.value), "wide mono"], ["lend key", (r) => text(r.loan), "n"], ["returns", (r) => { const s = (Number(r.score) - Date.now()) / 1000; return s > 0 ? "in " + duration(s) : "now"; }, "n"]],
+    [["key", (r) => text(r.key), "wide mono"], ["value", (r) => text(r.value), "wide mono"], ["lend key", (r) => text(r.loan), "n"],
+      ["returns", (r) => { const s = (Number(r.score) - Date.now()) / 1000; return s > 0 ? "in " + duration(s) : "now"; }, "n"]],
     await rowsOf(pairs(await call("ZRANGE", base + ":lent", from, to, "WITHSCORES")))));
   pager(box, "Queue, the next one first", () => call("ZCARD", base + ":queue"), async (from, to) => table(
-    [["key", (r) => text(r.key), "wide mono"], ["value", (r) => text(r.value), "wide mono"]], await rowsOf(pairs(await call("ZRANGE", base + ":queue", from, to, "WITHSCORES")))));
-  may(["SPIDERQ.ADD", name, "k", "v"]).then(([m]) => m && box.append(h("div", { class: "panel" }, form("add", [["key", "key"], ["value", "value"]], async (f) => show(plain(await call("SPIDERQ.ADD", name, f.key, f.value))), "Add"))));
+    [["key", (r) => text(r.key), "wide mono"], ["value", (r) => text(r.value), "wide mono"]],
+      await rowsOf(pairs(await call("ZRANGE", base + ":queue", from, to, "WITHSCORES")))));
+  may(["SPIDERQ.ADD", name, "k", "v"]).then(([m]) => m && box.append(h("div", { class: "panel" },
+    form("add", [["key", "key"], ["value", "value"]], async (f) => show(plain(await call("SPIDERQ.ADD", name, f.key, f.value))),
+    "Add"))));
   return { update: (i, all) => depth.set([times(all), all.map((s) => s.queued), all.map((s) => s.lent)]), end: () => depth.end() };
 });
 
 // standard returns UTF-8 for the members of Skein's index, in which characters beyond U+FFFF are two surrogates of three bytes.
 const standard = (member) => member.replace(/\xed([\xa0-\xaf])([\x80-\xbf])\xed([\xb0-\xbf])([\x80-\xbf])/g, (all, a, b, c, d) => {
-  const high = ((a.charCodeAt(0) & 0x0f) << 6) | (b.charCodeAt(0) & 0x3f), low = ((c.charCodeAt(0) & 0x0f) << 6) | (d.charCodeAt(0) & 0x3f);
+  const high = ((a.charCodeAt(0) & 0x0f) << 6) | (b.charCodeAt(0) & 0x3f),
+    low = ((c.charCodeAt(0) & 0x0f) << 6) | (d.charCodeAt(0) & 0x3f);
   const code = 0x10000 + (high << 10) + low;
   return String.fromCharCode(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 0x3f), 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f));
 });
 
 export const skein = listing("Skein", "skein", [
-  ["keys", (i) => whole(i.keys), "n"], ["owned", (i) => whole(i.owned), "n"], ["services", (i) => i.services, "n"], ["containers", (i) => whole(i.containers), "n"], ["leases", (i) => i.leases, "n"],
-  ["revision", (i) => whole(i.revision), "n"], ["status", (i) => show(String(i.status ?? "")) + (i.message ? ": " + show(String(i.message)) : "")],
+  ["keys", (i) => whole(i.keys), "n"], ["owned", (i) => whole(i.owned), "n"], ["services", (i) => i.services, "n"],
+    ["containers", (i) => whole(i.containers), "n"], ["leases", (i) => i.leases, "n"],
+  ["revision", (i) => whole(i.revision), "n"],
+    ["status", (i) => show(String(i.status ?? "")) + (i.message ? ": " + show(String(i.message)) : "")],
 ], "application", (box, app) => {
   let put = false, revision = null;
   const again = pager(box, "Keys", () => call("ZCARD", "skein:{" + app + "}:index"), async (from, to) => {
     const names = (await call("ZRANGE", "skein:{" + app + "}:index", from, to)).map(standard);
     const values = await run(names.map((k) => ["SKEIN.GET", app, k]));
-    return table([["key", (r) => show(r[0]), "wide mono"], ["value", (r) => show(String(plain(list(r[1])[0]) ?? "").slice(0, 400)), "wide mono"], ["owner", (r) => show(String(plain(list(r[1])[1]) ?? "")), "mono"],
-      ["", (r) => put && sure("✕", async () => { await call("SKEIN.DEL", app, r[0], r[0] + "\0"); again(); })]], names.map((k, n) => [k, values[n]]));
+    return table([["key", (r) => show(r[0]), "wide mono"], ["value", (r) => show(String(plain(list(r[1])[0]) ?? "").slice(0, 400)),
+      "wide mono"], ["owner", (r) => show(String(plain(list(r[1])[1]) ?? "")), "mono"],
+      ["", (r) => put && sure("✕", async () => { await call("SKEIN.DEL", app, r[0], r[0] + "\0"); again(); })]],
+        names.map((k, n) => [k, values[n]]));
   });
   const events = h("div", { class: "scroll", role: "log" }), heard = h("span", { class: "dim" });
-  const start = h("input", { placeholder: "from", "aria-label": "From", spellcheck: "false" }), end = h("input", { placeholder: "to before", "aria-label": "To before", spellcheck: "false" });
+  const start = h("input", { placeholder: "from", "aria-label": "From", spellcheck: "false" }),
+    end = h("input", { placeholder: "to before", "aria-label": "To before", spellcheck: "false" });
   let watching = null;
   const button = h("button", { onclick: () => (watching ? stop() : watch()) }, "Watch");
   box.append(h("div", { class: "panel" }, h("div", { class: "bar" }, h("b", null, "Watch"), start, end, button, heard), events));
@@ -221,7 +262,9 @@ export const skein = listing("Skein", "skein", [
         const [what, at, keys] = list(e);
         for (const k of list(keys)) {
           const [name, value, owner] = Array.isArray(k) ? k : [k];
-          events.prepend(h("div", { class: "node mono" }, new Date().toTimeString().slice(0, 8), " ", show(plain(what)), " ", String(plain(at)), " ", show(name), value !== undefined && value !== null ? " = " + show(value.slice(0, 200)) : "", owner ? " (" + show(owner) + ")" : ""));
+          events.prepend(h("div", { class: "node mono" }, new Date().toTimeString().slice(0, 8), " ", show(plain(what)), " ",
+            String(plain(at)), " ", show(name), value !== undefined && value !== null ? " = " + show(value.slice(0, 200)) : "",
+            owner ? " (" + show(owner) + ")" : ""));
         }
         while (events.children.length > 500) events.lastChild.remove();
       }
@@ -235,14 +278,19 @@ export const skein = listing("Skein", "skein", [
   const inhabit = async () => {
     try {
       const rows = (await call("SKEIN.CONTAINER", "LIST", app)).map(fields);
-      containers.replaceChildren(table([["container", (c) => show(c.id)], ["state", (c) => show(c.state)], ["since", (c) => clock(c.start)], ["lease", (c) => show(String(c.lease))], ["message", (c) => show(String(c.message ?? ""))]], rows.slice(0, 500), { empty: "none that has not ended" }));
+      containers.replaceChildren(table([["container", (c) => show(c.id)], ["state", (c) => show(c.state)],
+        ["since", (c) => clock(c.start)], ["lease", (c) => show(String(c.lease))], ["message", (c) => show(String(c.message ?? ""))]],
+        rows.slice(0, 500), { empty: "none that has not ended" }));
     } catch (err) { containers.replaceChildren(problem(err)); }
   };
   may(["SKEIN.PUT", app, "k", "VALUE", "v"]).then(([m]) => {
     if (!m) return;
     put = true;
     again();
-    box.append(h("div", { class: "panel" }, form("put", [["key", "key"], ["value", "value"]], (f) => call("SKEIN.PUT", app, f.key, "VALUE", f.value, "KEEPOWNER").then(() => undefined, () => call("SKEIN.PUT", app, f.key, "VALUE", f.value)).then(() => undefined), "Put")));
+    box.append(h("div", { class: "panel" },
+      form("put", [["key", "key"], ["value", "value"]],
+      (f) => call("SKEIN.PUT", app, f.key, "VALUE", f.value, "KEEPOWNER").then(() => undefined,
+      () => call("SKEIN.PUT", app, f.key, "VALUE", f.value)).then(() => undefined), "Put")));
   });
   return {
     update(i) {
@@ -260,13 +308,15 @@ const about = {
   perper(sample) {
     if (isError(sample)) return problem(sample);
     const locks = isError(sample.locks) ? [] : list(sample.locks), caches = isError(sample.caches) ? [] : list(sample.caches);
-    return h("div", { class: "tiles" }, [["executions", isError(sample.executions) ? "–" : whole(plain(sample.executions))], ["reserved", whole(Array.isArray(locks[0]) ? locks.length : locks.length / 2)], ["caches", whole(caches.length)]]
+    return h("div", { class: "tiles" }, [["executions", isError(sample.executions) ? "–" : whole(plain(sample.executions))],
+      ["reserved", whole(Array.isArray(locks[0]) ? locks.length : locks.length / 2)], ["caches", whole(caches.length)]]
       .map(([k, v]) => h("div", { class: "tile" }, h("b", null, v), h("span", null, k))));
   },
 };
 
 export const perper = listing("Perper", "agents", [
-  ["instances", (i) => whole(i.instances), "n"], ["executions", (i) => whole(i.executions), "n"], ["not finished", (i) => whole(i.unfinished), "n"],
+  ["instances", (i) => whole(i.instances), "n"], ["executions", (i) => whole(i.executions), "n"],
+    ["not finished", (i) => whole(i.unfinished), "n"],
 ], "agent", (box, agent) => {
   const open = plot("Executions", [["not finished", count], ["all", count]]);
   box.append(h("div", { class: "plots" }, open));
@@ -275,13 +325,17 @@ export const perper = listing("Perper", "agents", [
     rows = list(await call("PERPER.EXECUTIONS", agent));
     if (!Array.isArray(rows[0])) rows = Array.from({ length: rows.length / 3 }, (_, n) => rows.slice(3 * n, 3 * n + 3));
     locks = new Map();
-    for (const [group, execution] of pairs(await call("PERPER.LOCKS").catch(() => []))) locks.set(plain(execution), [...(locks.get(plain(execution)) || []), group]);
+    for (const [group, execution] of pairs(await call("PERPER.LOCKS").catch(() => []))) locks.set(plain(execution),
+      [...(locks.get(plain(execution)) || []), group]);
     return rows.length;
   }, async (from, to) => {
     const part = rows.slice(from, to + 1);
     const data = await run(part.map((r) => ["PERPER.GET", "executions", plain(r[0])]));
-    return table([["execution", (r) => show(r[0]), "mono"], ["instance", (r) => show(r[1]), "mono"], ["delegate", (r) => show(r[2]), "mono"], ["reserved in", (r) => (locks.get(r[0]) || []).map((g) => show(g)).join(", ")],
-      ["data", (r) => (isError(r[3]) || r[3] === null ? "" : show(String(plain(r[3])).slice(0, 300))), "wide mono"], ["", (r) => cancel && sure("cancel", async () => { await call("PERPER.CANCEL", r[0]); again(); })]], part.map((r, n) => [...r.map(plain), data[n]]));
+    return table([["execution", (r) => show(r[0]), "mono"], ["instance", (r) => show(r[1]), "mono"],
+      ["delegate", (r) => show(r[2]), "mono"], ["reserved in", (r) => (locks.get(r[0]) || []).map((g) => show(g)).join(", ")],
+      ["data", (r) => (isError(r[3]) || r[3] === null ? "" : show(String(plain(r[3])).slice(0, 300))), "wide mono"],
+        ["", (r) => cancel && sure("cancel", async () => { await call("PERPER.CANCEL", r[0]); again(); })]],
+        part.map((r, n) => [...r.map(plain), data[n]]));
   });
   let cancel = false;
   may(["PERPER.CANCEL", "x"], ["PERPER.CALL", agent, "i", "d"]).then(([c, m]) => {
@@ -289,7 +343,8 @@ export const perper = listing("Perper", "agents", [
       cancel = true;
       again();
     }
-    if (m) box.append(h("div", { class: "panel" }, form("call", [["instance", "instance"], ["delegate", "delegate"]], async (f) => { const id = await call("PERPER.CALL", agent, f.instance, f.delegate); again(); return show(plain(id)); }, "Call")));
+    if (m) box.append(h("div", { class: "panel" }, form("call", [["instance", "instance"], ["delegate", "delegate"]],
+      async (f) => { const id = await call("PERPER.CALL", agent, f.instance, f.delegate); again(); return show(plain(id)); }, "Call")));
   });
   let unfinished = null;
   return {
