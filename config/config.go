@@ -97,6 +97,8 @@ type Settings struct {
 	PidFile        string
 	LogFile        string // "" = standard output
 	LogLevel       slog.Level
+	LogFormat      LogFormat
+	LogTimestamps  LogTimestamps
 	SyslogEnabled  bool
 	SyslogIdent    string
 	SyslogFacility SyslogFacility

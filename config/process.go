@@ -134,3 +134,25 @@ func (f ShutdownFlags) String() string {
 	}
 	return strings.Join(words, " ")
 }
+
+// LogFormat is how lines of the log look.
+type LogFormat uint8
+
+// The formats of log-format.
+const (
+	LogLogfmt LogFormat = iota
+	LogJSON
+	LogText           // for people: time, level, message, attributes
+	LogLegacy         // as Redis writes it, and then the attributes
+	LogFormats = iota // how many there are
+)
+
+// LogTimestamps is how times in the log look.
+type LogTimestamps uint8
+
+// The forms of log-timestamp-format.
+const (
+	TimestampsLegacy LogTimestamps = iota // what is usual in the format
+	TimestampsISO8601
+	TimestampsMilliseconds // since 1970
+)

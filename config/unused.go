@@ -90,8 +90,6 @@ var unusedRows = []unused{
 	{"lua-replicate-commands", "yes", bit, unusedQuiet},
 	{"lua-enable-deprecated-api", "no", bit, unusedStart | unusedQuiet},
 	{"lua-enable-insecure-api", "no", bit, unusedStart | unusedQuiet},
-	{"log-format", "legacy", oneOf("legacy", "logfmt"), unusedQuiet},
-	{"log-timestamp-format", "legacy", oneOf("legacy", "iso8601", "milliseconds"), unusedQuiet},
 
 	// Connections.
 	{"io-threads-do-reads", "no", bit, unusedStart},

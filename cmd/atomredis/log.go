@@ -53,16 +53,16 @@ type logSink struct {
 	closed  bool
 }
 
-// logHandler formats records as text and gives them to a sink.
+// logHandler formats records and gives them to a sink.
 type logHandler struct {
 	slog.Handler // writes to sink.buf
 	sink         *logSink
 }
 
 // newLogHandler returns a handler whose lines are written by a goroutine that ends with the sink.
-func newLogHandler(options slog.HandlerOptions, out logOutput) logHandler {
+func newLogHandler(conf *config.Config, options slog.HandlerOptions, out logOutput) logHandler {
 	s := &logSink{out: out, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	s.format = slog.NewTextHandler(&s.buf, &options)
+	s.format = newLogFormat(conf, &s.buf, options)
 	go s.run()
 	return logHandler{s.format, s}
 }
@@ -198,7 +198,7 @@ func (l *appLog) reopen() {
 	}
 }
 
-// openLog opens the log: text at the configured level, which CONFIG SET changes, to the log file or to stdout, and to
+// openLog opens the log: at the configured level and in the configured format, which CONFIG SET changes, to the log file or to stdout, and to
 // the system's log.
 func openLog(conf *config.Config, stdout io.Writer) (*appLog, error) {
 	set := conf.Get()
@@ -212,13 +212,13 @@ func openLog(conf *config.Config, stdout io.Writer) (*appLog, error) {
 		}
 		out = f
 	}
-	handlers := []slog.Handler{l.sink(out, nameLevel)}
+	handlers := []slog.Handler{l.sink(conf, out, nameLevel)}
 	if set.SyslogEnabled {
 		out, err := openSyslog(set)
 		if err != nil {
 			return nil, err
 		}
-		handlers = append(handlers, l.sink(out, withoutTimeAndLevel))
+		handlers = append(handlers, l.sink(conf, out, withoutTimeAndLevel))
 	}
 	l.Logger = slog.New(slog.NewMultiHandler(handlers...))
 	conf.OnChange(func(_, next *config.Settings) error {
@@ -229,8 +229,8 @@ func openLog(conf *config.Config, stdout io.Writer) (*appLog, error) {
 }
 
 // sink adds a destination.
-func (l *appLog) sink(out logOutput, attr func([]string, slog.Attr) slog.Attr) slog.Handler {
-	h := newLogHandler(slog.HandlerOptions{Level: &l.level, ReplaceAttr: attr}, out)
+func (l *appLog) sink(conf *config.Config, out logOutput, attr func([]string, slog.Attr) slog.Attr) slog.Handler {
+	h := newLogHandler(conf, slog.HandlerOptions{Level: &l.level, ReplaceAttr: attr}, out)
 	l.sinks = append(l.sinks, h.sink)
 	return h
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -154,7 +155,7 @@ func (g *gate) String() string {
 }
 
 func testLog(w io.Writer) (*slog.Logger, *logSink) {
-	h := newLogHandler(slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	h := newLogHandler(config.NewConfig(), slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
@@ -236,4 +237,36 @@ func TestALogFileThatWasRenamedIsOpenedAgain(t *testing.T) {
 	log.Info("four")
 	log.close()
 	require.True(t, has(path, "msg=four")())
+}
+
+// The directives for the format have an effect at once, on every line.
+func TestFormatsOfTheLog(t *testing.T) {
+	conf := config.NewConfig()
+	var out bytes.Buffer
+	h := newLogHandler(conf, slog.HandlerOptions{ReplaceAttr: nameLevel}, logStream{&out})
+	log := slog.New(h).With("port", 1)
+	tests := []struct{ format, timestamps, want string }{
+		{"logfmt", "legacy", `time=\d{4}-\d\d-\d\dT\S+ level=notice msg="it is" port=1 words="a b"`},
+		{"logfmt", "iso8601", `time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\S+ level=notice msg="it is" port=1 words="a b"`},
+		{"logfmt", "milliseconds", `time=\d{13} level=notice msg="it is" port=1 words="a b"`},
+		{"json", "legacy", `{"time":"\d{4}-\S+","level":"notice","msg":"it is","port":1,"words":"a b"}`},
+		{"json", "milliseconds", `{"time":\d{13},"level":"notice","msg":"it is","port":1,"words":"a b"}`},
+		{"text", "legacy", `\d\d \w{3} \d{4} \d\d:\d\d:\d\d\.\d{3} notice it is port=1 words="a b"`},
+		{"text", "iso8601", `\d{4}-\d\d-\d\dT\S+ notice it is port=1 words="a b"`},
+		{"legacy", "legacy", `\d+:M \d\d \w{3} \d{4} \d\d:\d\d:\d\d\.\d{3} \* it is port=1 words="a b"`},
+		{"legacy", "milliseconds", `\d+:M \d{13} \* it is port=1 words="a b"`},
+	}
+	for _, tc := range tests {
+		require.NoError(t, conf.Set("log-format", tc.format, true))
+		require.NoError(t, conf.Set("log-timestamp-format", tc.timestamps, true))
+		log.Info("it is", "words", "a b")
+	}
+	require.NoError(t, conf.Set("log-format", "text", true))
+	slog.New(h).Warn("no more")
+	h.sink.close()
+	lines := strings.Split(out.String(), "\n")
+	for i, tc := range tests {
+		require.Regexp(t, "^"+tc.want+"$", lines[i])
+	}
+	require.Equal(t, []string{"warning no more", ""}, []string{lines[len(tests)][len("1700000000000 "):], lines[len(tests)+1]})
 }

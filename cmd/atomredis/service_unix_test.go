@@ -146,7 +146,7 @@ func TestTheLogOfTheSystem(t *testing.T) {
 	out := &syslogOutput{dial: func() (*syslog.Writer, error) {
 		return syslog.Dial("unixgram", path, syslog.LOG_LOCAL3|syslog.LOG_NOTICE, "me")
 	}}
-	h := newLogHandler(slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTimeAndLevel}, out)
+	h := newLogHandler(config.NewConfig(), slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTimeAndLevel}, out)
 	log := slog.New(h)
 	log.Debug("one")
 	log.Log(t.Context(), config.LevelVerbose, "two")
