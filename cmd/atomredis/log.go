@@ -198,8 +198,8 @@ func (l *appLog) reopen() {
 	}
 }
 
-// openLog opens the log: at the configured level and in the configured format, which CONFIG SET changes, to the log file or to stdout, and to
-// the system's log.
+// openLog opens the log: at the configured level and in the configured format, which CONFIG SET changes, to the log
+// file or to stdout, and to the system's log.
 func openLog(conf *config.Config, stdout io.Writer) (*appLog, error) {
 	set := conf.Get()
 	l := new(appLog)
