@@ -37,6 +37,7 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis export --rdb FILE | --aof FILE [--dir DIR] (writes a file that a Redis loads)
        atomredis backup DIR [-h host] [-p port] (writes all that a running server has to DIR/dump.rdb)
        atomredis cli [-h host] [-p port] [COMMAND ...] (sends commands to a server, as redis-cli; see atomredis cli --help)
+       atomredis ping [-h host] [-p port] (ends with 0 if a server answers)
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
        atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
        atomredis skein COMMAND (a Skein application on a server; see atomredis skein --help)
@@ -58,10 +59,10 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, signals))
 }
 
-// dataCommands are the sub-commands that work on files and then end.
+// dataCommands are the sub-commands that work on files, or ask a server one thing, and then end.
 func dataCommands(stdout, stderr io.Writer) []*cobra.Command {
 	return []*cobra.Command{checkCommand(stdout), importCommand(stdout, stderr), exportCommand(stdout, stderr),
-		backupCommand(stdout)}
+		backupCommand(stdout), pingCommand(stdout)}
 }
 
 // run is the program; it returns the exit code. The server runs until a signal arrives that ends it, or a client
@@ -148,6 +149,9 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 		// nor they for it.
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + set.IOThreads)
 	}
+	if options.Listeners, err = inheritedSockets(conf); err != nil {
+		return err
+	}
 	srv, err := server.New(conf, log.Logger, options)
 	if err != nil {
 		return err
@@ -178,7 +182,7 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 	if err := supervisor.ready(); err != nil {
 		log.Warn("cannot tell the service manager that the server is ready", "error", err.Error())
 	}
-	end := waitForEnd(srv, conf, log, signals)
+	end := waitForEnd(srv, conf, log, supervisor, signals)
 	supervisor.stopping()
 	err = end()
 	log.Info("stopped")
@@ -194,14 +198,17 @@ func pidFile(set *config.Settings) string {
 }
 
 // waitForEnd returns when a signal ends the server, or a client has; end is how it closes.
-func waitForEnd(srv *server.Server, conf *config.Config, log *appLog, signals <-chan os.Signal) (end func() error) {
+func waitForEnd(srv *server.Server, conf *config.Config, log *appLog, supervisor *supervisor,
+	signals <-chan os.Signal) (end func() error) {
 	for {
 		select {
 		case sig := <-signals:
 			if sig == syscall.SIGHUP {
 				log.Info("looking at files again", "signal", sig.String())
+				supervisor.reloading()
 				log.reopen()
 				srv.RereadFiles()
+				supervisor.reloaded()
 				continue
 			}
 			log.Info("shutting down", "signal", sig.String())

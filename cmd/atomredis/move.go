@@ -201,31 +201,24 @@ func replaceFile(name string, write func(w io.Writer) error) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// backupOptions say which server is asked for everything.
-type backupOptions struct {
+// connectOptions say which server is meant.
+type connectOptions struct {
 	host, socket, password, user string
 	port                         int
 }
 
-// backupCommand writes everything that a running server has to dump.rdb in a directory.
-func backupCommand(stdout io.Writer) *cobra.Command {
-	var o backupOptions
-	c := &cobra.Command{Use: "backup DIR", Short: "write all that a running server has to a file",
-		Long: `Writes everything that a running server, atomredis or Redis, has to DIR/dump.rdb, as of one instant. The file
-takes the place of an older one when it is whole.`,
-		Example: "  atomredis backup /var/backups/redis -h db.example.org",
-		Args:    cli.Arguments(1, 1), ValidArgsFunction: completeDirs,
-		RunE: func(_ *cobra.Command, args []string) error { return backup(args[0], o, stdout) }}
+// flags has the options set by flags of a command.
+func (o *connectOptions) flags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVarP(&o.host, "host", "h", "127.0.0.1", "`host` of the server")
 	flags.IntVarP(&o.port, "port", "p", 6379, "`port` of the server")
 	flags.StringVarP(&o.socket, "socket", "s", "", "Unix `socket` of the server, instead of host and port")
 	flags.StringVarP(&o.password, "pass", "a", "", "`password` (default: the environment variable REDISCLI_AUTH)")
 	flags.StringVar(&o.user, "user", "", "`user` that the password belongs to")
-	return c
 }
 
-func backup(dir string, o backupOptions, stdout io.Writer) error {
+// dial connects with the server.
+func (o *connectOptions) dial(timeout time.Duration) (net.Conn, error) {
 	if o.password == "" {
 		o.password = os.Getenv("REDISCLI_AUTH")
 	}
@@ -233,7 +226,24 @@ func backup(dir string, o backupOptions, stdout io.Writer) error {
 	if o.socket != "" {
 		network, addr = "unix", o.socket
 	}
-	conn, err := net.DialTimeout(network, addr, backupTimeout)
+	return net.DialTimeout(network, addr, timeout)
+}
+
+// backupCommand writes everything that a running server has to dump.rdb in a directory.
+func backupCommand(stdout io.Writer) *cobra.Command {
+	var o connectOptions
+	c := &cobra.Command{Use: "backup DIR", Short: "write all that a running server has to a file",
+		Long: `Writes everything that a running server, atomredis or Redis, has to DIR/dump.rdb, as of one instant. The file
+takes the place of an older one when it is whole.`,
+		Example: "  atomredis backup /var/backups/redis -h db.example.org",
+		Args:    cli.Arguments(1, 1), ValidArgsFunction: completeDirs,
+		RunE: func(_ *cobra.Command, args []string) error { return backup(args[0], o, stdout) }}
+	o.flags(c)
+	return c
+}
+
+func backup(dir string, o connectOptions, stdout io.Writer) error {
+	conn, err := o.dial(backupTimeout)
 	if err != nil {
 		return err
 	}
@@ -242,8 +252,8 @@ func backup(dir string, o backupOptions, stdout io.Writer) error {
 		return err
 	}
 	file := filepath.Join(dir, "dump.rdb")
-	b := backupClient{conn: conn, in: bufio.NewReaderSize(conn, 1<<20)}
-	if err := replaceFile(file, func(w io.Writer) error { return b.receive(w, o.user, o.password) }); err != nil {
+	b := backupClient{conn: conn, in: bufio.NewReaderSize(conn, 1<<20), timeout: backupTimeout}
+	if err := replaceFile(file, func(w io.Writer) error { return b.receive(w, o) }); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %d bytes, %d keys\n", file, b.bytes, b.keys)
@@ -253,17 +263,18 @@ func backup(dir string, o backupOptions, stdout io.Writer) error {
 // backupTimeout is how long the server may be silent: it may have to make other copies first.
 const backupTimeout = 10 * time.Minute
 
-// backupClient is a connection over which a server sends everything.
+// backupClient is a connection over which a server is asked something, or sends everything.
 type backupClient struct {
-	conn  net.Conn
-	in    *bufio.Reader
-	bytes int64
-	keys  int
+	conn    net.Conn
+	in      *bufio.Reader
+	timeout time.Duration // how long the server may be silent
+	bytes   int64
+	keys    int
 }
 
 // Read implements io.Reader with the timeout.
 func (b *backupClient) Read(p []byte) (int, error) {
-	if err := b.conn.SetReadDeadline(time.Now().Add(backupTimeout)); err != nil {
+	if err := b.conn.SetReadDeadline(time.Now().Add(b.timeout)); err != nil {
 		return 0, err
 	}
 	return b.in.Read(p)
@@ -275,7 +286,7 @@ func (b *backupClient) command(args ...string) (string, error) {
 	for _, a := range args {
 		request += fmt.Sprintf("$%d\r\n%s\r\n", len(a), a)
 	}
-	if err := b.conn.SetDeadline(time.Now().Add(backupTimeout)); err != nil {
+	if err := b.conn.SetDeadline(time.Now().Add(b.timeout)); err != nil {
 		return "", err
 	}
 	if _, err := io.WriteString(b.conn, request); err != nil {
@@ -295,16 +306,23 @@ func (b *backupClient) command(args ...string) (string, error) {
 	}
 }
 
-// receive writes what the server has to w. It reads it too: what is accepted can be restored.
-func (b *backupClient) receive(out io.Writer, user, password string) error {
-	auth := []string{"AUTH", user, password}
-	if user == "" {
-		auth = []string{"AUTH", password}
+// auth authenticates the connection, if there is a password.
+func (b *backupClient) auth(o connectOptions) error {
+	var err error
+	switch {
+	case o.password == "":
+	case o.user == "":
+		_, err = b.command("AUTH", o.password)
+	default:
+		_, err = b.command("AUTH", o.user, o.password)
 	}
-	if password != "" {
-		if _, err := b.command(auth...); err != nil {
-			return err
-		}
+	return err
+}
+
+// receive writes what the server has to w. It reads it too: what is accepted can be restored.
+func (b *backupClient) receive(out io.Writer, o connectOptions) error {
+	if err := b.auth(o); err != nil {
+		return err
 	}
 	for _, option := range [][2]string{{"capa", "eof"}, {"rdb-only", "1"}} {
 		if _, err := b.command("REPLCONF", option[0], option[1]); err != nil {

@@ -105,6 +105,9 @@ func TestSystemdIsToldWhatHappens(t *testing.T) {
 		require.Equal(t, "+PONG", ask(t, socket, "PING"))
 		script := `"return {ok=redis.call('INFO','server'):match('process_supervised:%a+')}"`
 		require.Equal(t, "+process_supervised:systemd", ask(t, socket, "EVAL "+script+" 0"))
+		require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+		hears("RELOADING=1")
+		hears("READY=1")
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 		hears("STOPPING=1")
 		require.NoError(t, cmd.Wait())

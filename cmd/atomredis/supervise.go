@@ -51,6 +51,19 @@ func (s *supervisor) ready() error {
 	return nil
 }
 
+// reloading tells that files are read again, as systemctl reload asks for with a signal; reloaded ends it.
+func (s *supervisor) reloading() {
+	if s.kind == config.SupervisedSystemd {
+		notifySystemd("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10))
+	}
+}
+
+func (s *supervisor) reloaded() {
+	if s.kind == config.SupervisedSystemd {
+		notifySystemd("READY=1")
+	}
+}
+
 // stopping tells that the server is about to end.
 func (s *supervisor) stopping() {
 	close(s.stop)

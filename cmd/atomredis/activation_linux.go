@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atomredis/atomredis/config"
+)
+
+// firstSocket is the number of the first file that systemd hands over.
+const firstSocket = 3
+
+// inheritedSockets returns the sockets that a service manager has opened for this process (LISTEN_FDS): it may start
+// the server with the first client, and no client is refused during a restart. The port of one of them is taken out
+// of the configuration, which would have it opened again.
+func inheritedSockets(conf *config.Config) (list []net.Listener, err error) {
+	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
+	if pid != strconv.Itoa(os.Getpid()) || count == "" {
+		return nil, nil
+	}
+	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		os.Unsetenv(name) // a process that this one starts inherits none
+	}
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 0 {
+		return nil, fmt.Errorf("LISTEN_FDS is %q", count)
+	}
+	for i := range n {
+		unix.CloseOnExec(firstSocket + i)
+		file := os.NewFile(uintptr(firstSocket+i), "inherited socket")
+		l, err := net.FileListener(file) // which has a copy
+		file.Close()
+		if err != nil {
+			return nil, fmt.Errorf("inherited socket %d: %w", i, err)
+		}
+		switch at := l.Addr().(type) {
+		case *net.TCPAddr:
+			if at.Port == conf.Get().Port {
+				err = conf.Set("port", "0", false)
+			}
+		case *net.UnixAddr:
+			if at.Name == conf.Get().UnixSocket {
+				err = conf.Set("unixsocket", "", false)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// monotonic returns the time that systemd wants to have with RELOADING=1.
+func monotonic() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}
