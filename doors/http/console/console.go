@@ -285,8 +285,10 @@ func (c *Console) may(w http.ResponseWriter, r *http.Request, s *session) error 
 		return err
 	}
 	defer own.Close()
-	if err := own.Select(r.Context(), q.DB); err != nil {
-		return err
+	if q.DB != 0 {
+		if err := own.Select(r.Context(), q.DB); err != nil {
+			return err
+		}
 	}
 	may := make([]bool, len(q.Commands))
 	for i, command := range q.Commands {

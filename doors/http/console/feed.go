@@ -95,10 +95,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request, s *session) err
 		defer c.leave(key, v)
 	}
 	for {
-		if err := to.SetWriteDeadline(time.Now().Add(sendTime)); err != nil {
-			return nil
-		}
-		if err := to.Flush(); err != nil {
+		if to.SetWriteDeadline(time.Now().Add(sendTime)) != nil || to.Flush() != nil {
 			return nil
 		}
 		select {
@@ -108,6 +105,10 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request, s *session) err
 			fmt.Fprint(w, "event: end\ndata: {}\n\n") // the user has logged out, or was killed
 			return nil
 		case e := <-v.events:
+			// The feed may have rested for longer than a peer may take to read.
+			if to.SetWriteDeadline(time.Now().Add(sendTime)) != nil {
+				return nil
+			}
 			var data []byte
 			if e.err != nil {
 				data = appendError(nil, e.err.Error())

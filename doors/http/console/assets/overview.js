@@ -45,7 +45,7 @@ export default {
         tile("checkpoint", Number(i.rdb_bgsave_in_progress) ? progress(i) : i.rdb_last_bgsave_status,
           Number(i.rdb_last_save_time) ? duration(Date.now() / 1000 - i.rdb_last_save_time) + " ago" : ""),
         tile("journal", i.aof_last_write_status,
-          i.journal_since_checkpoint ? size(i.journal_since_checkpoint) + " since checkpoint" : "none"));
+          i.journal_since_checkpoint ? size(i.journal_since_checkpoint) + " to repeat" : "none"));
       commands = swap(commands, table([
         ["command", (c) => c.name.replace("|", " ")],
         ["per second", (c) => (c.rate ? count(c.rate) : ""), "n"],
