@@ -4,7 +4,7 @@ package version
 const (
 	// Number is the version of atomredis.
 	Number = "0.1.0"
-	// Redis is the version of Redis whose commands the server has, all of them, and that it tells clients. Those of Redis 8
-	// are here but for what docs/compatibility.md names, above all the query engine.
-	Redis = "7.4.0"
+	// Redis is the version of Redis whose commands the server has, all of them but the query engine's, and that it tells
+	// clients. A test of package server compares the table of commands with that of Redis.
+	Redis = "8.8.0"
 )
