@@ -91,6 +91,9 @@ type Settings struct {
 	DBFilename     string // of RDB files in Dir
 	AppendFilename string // the beginning of the names of append-only files of a Redis
 	AppendDirname  string // of the directory in Dir where they are
+	BackupDirname  string // of the directory in Dir where BACKUP writes
+	// BackupSealedTTL is after how many seconds a sealed backup is removed; 0 is never.
+	BackupSealedTTL int
 	// AOFLoadTruncated says that an append-only file of a Redis may end in the middle of a command.
 	AOFLoadTruncated bool
 

@@ -45,6 +45,7 @@ type followers struct {
 	mu      sync.Mutex // protects what follows; only mailboxes are locked under it
 	changes replication.Stream
 	list    []*feed
+	tail    *tail // of a backup; nil if none gets the stream
 	offset  int64 // how many bytes of the stream there were
 	timer   engine.Timer
 	ticks   int
@@ -97,7 +98,11 @@ func newFeed(s *Session) *feed {
 func (f *followers) Append(now int64, commands []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.send(f.changes.Translate(commands))
+	b := f.changes.Translate(commands)
+	f.send(b)
+	if f.tail != nil {
+		f.tail.add(b)
+	}
 }
 
 // send gives all followers a part of the stream.
@@ -112,7 +117,7 @@ func (f *followers) send(b []byte) {
 
 // streaming reports whether anybody gets the stream. mu is locked.
 func (f *followers) streaming() bool {
-	return slices.ContainsFunc(f.list, func(d *feed) bool { return d.streaming })
+	return f.tail != nil || slices.ContainsFunc(f.list, func(d *feed) bool { return d.streaming })
 }
 
 // follow takes a part of the stream. followers.mu is locked.
@@ -481,6 +486,9 @@ func (f *followers) stop() {
 func (f *followers) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.tail != nil {
+		f.tail.cancel(errBackupReplica)
+	}
 	for _, d := range f.list {
 		d.s.post(mailKill)
 	}

@@ -69,6 +69,7 @@ type Server struct {
 	eviction     eviction
 	storage      storageState
 	dumpFile     dumpFile
+	backups      backups
 	users        *acl.Users
 
 	services []command.Service // by their IDs
@@ -382,6 +383,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.scripts.Stop()
 		srv.replica.close()
 		srv.followed.stop()
+		srv.backups.close()
 		srv.doors.close() // while its clients are there
 		for _, c := range srv.carriers {
 			c.Close()

@@ -42,6 +42,8 @@ var otherFacts = map[string]string{
 	"CF.COMPACT categories": "it changes the filter",
 	"CMS.MERGE flags":       "its key specs name the sources too",
 	"TS.READ flags":         "it blocks",
+	"BACKUP ABORT flags":    "it waits",
+	"BACKUP SEAL flags":     "it waits",
 	"JSON.DEBUG flags":      "a container, whose subcommands have the keys",
 }
 
@@ -58,7 +60,7 @@ func TestCommandsAreThoseOfRedis(t *testing.T) {
 	count := 0
 	for line := range strings.Lines(string(file)) {
 		row := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(row) != 4 || strings.HasPrefix(row[0], "BACKUP") {
+		if len(row) != 4 {
 			continue
 		}
 		count++

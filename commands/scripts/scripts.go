@@ -8,13 +8,8 @@ import (
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/scripting"
-)
-
-// The version of Redis that scripts see.
-const (
-	version    = "7.4.0"
-	versionNum = 7<<16 | 4<<8
 )
 
 // Scripts are the scripts and functions of a server, and the one that is running. Their methods may be called by any
@@ -48,7 +43,7 @@ func New(o Options) *Scripts {
 }
 
 func (s *Scripts) options() scripting.Options {
-	return scripting.Options{Version: version, VersionNum: versionNum, Log: s.log, Interrupt: &s.interrupt}
+	return scripting.Options{Version: version.Redis, VersionNum: version.RedisNumber, Log: s.log, Interrupt: &s.interrupt}
 }
 
 // log writes a message of a script to the server's log.
