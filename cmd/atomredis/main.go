@@ -38,6 +38,7 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis backup DIR [-h host] [-p port] (writes all that a running server has to DIR/dump.rdb)
        atomredis cli [-h host] [-p port] [COMMAND ...] (sends commands to a server, as redis-cli; see atomredis cli --help)
        atomredis ping [-h host] [-p port] (ends with 0 if a server answers)
+       atomredis top [-h host] [-p port] (shows what a server is doing; see atomredis top --help)
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
        atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
        atomredis skein COMMAND (a Skein application on a server; see atomredis skein --help)
