@@ -11,7 +11,7 @@ ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
 
-.PHONY: run build test race fuzz conformance powerloss crash bench hostile profile lint clean
+.PHONY: run build test race fuzz conformance powerloss crash bench hostile profile package lint clean
 
 run: build
 	./$(BIN) $(ARGS)
@@ -74,6 +74,10 @@ profile:
 	rm -f $(ATOMREDIS_PROFILE)
 	$(GO) run ./bench/compare -server bin/profiled -name profile -rounds 1 -time 500ms -durability none,everysec
 	cp $(ATOMREDIS_PROFILE) cmd/atomredis/default.pgo
+
+# Packages and tarballs for all systems, in bin/packages; packaging/check.sh installs and starts one of them.
+package:
+	./packaging/build.sh
 
 # What users get is held against the types of other systems only: to compile everything for one of them takes minutes, and this seconds.
 SYSTEMS = darwin/arm64 windows/amd64 freebsd/amd64 linux/386 linux/arm

@@ -1,0 +1,41 @@
+package http_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every metric that the dashboard and the alerts name is one that a server has.
+func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
+	db := open(t, t.TempDir(), nil)
+	do(t, db, "XADD", "s", "1-1", "f", "v")
+	do(t, db, "XGROUP", "CREATE", "s", "g", "0")
+	do(t, db, "PRESSURE.CREATE", "q", "BOUND", 5)
+	_, err := db.Do(t.Context(), "LPUSH", "s", "x")
+	require.Error(t, err)
+	follower := open(t, "", nil)
+	do(t, follower, "REPLICAOF", "127.0.0.1", "1")
+	have := map[string]bool{}
+	for _, b := range []browser{browse(t, db), browse(t, follower)} {
+		code, text := b.get("/metrics?stream=*&collect=pressure", "", "")
+		require.Equal(t, 200, code)
+		for line := range strings.Lines(text) {
+			name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			name, _, _ = strings.Cut(name, "{")
+			have[name] = true
+		}
+	}
+	for _, file := range []string{"grafana/atomredis.json", "prometheus/alerts.yml"} {
+		content, err := os.ReadFile("../../packaging/" + file)
+		require.NoError(t, err)
+		names := regexp.MustCompile(`\b(?:atomredis|redis)_\w+`).FindAllString(string(content), -1)
+		require.NotEmpty(t, names)
+		for _, name := range names {
+			require.True(t, have[name], "%s: no metric %s", file, name)
+		}
+	}
+}
