@@ -41,6 +41,7 @@ import (
 type Server struct {
 	config *config.Config
 	log    *slog.Logger
+	slow   func(SlowCommand) // nil if nobody is told
 	ks     *engine.Keyspace
 	table  *command.Table
 	runID  string
@@ -160,6 +161,9 @@ type Options struct {
 	// the program needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster.
 	// The scheduler must be able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
 	SpareProcessors bool
+	// Slow is told of each command that the slow log gets, by the goroutine of its client, which it must not hold up; nil
+	// if nobody is.
+	Slow func(SlowCommand)
 	// Hook is what package atomredistest has go wrong; nil otherwise. With it every client is served with goroutines of
 	// its own.
 	Hook *testhook.Hook
@@ -169,7 +173,7 @@ type Options struct {
 func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	set := conf.Get()
 	srv := &Server{
-		config: conf, log: log,
+		config: conf, log: log, slow: o.Slow,
 		table:     command.NewTable(),
 		runID:     newRunID(),
 		tickBase:  time.Now(),

@@ -164,12 +164,38 @@ func (s *Session) examine(cmd *command.Command, args [][]byte, calls, took int64
 	} else if n := set.SlowlogLogSlowerThan; n >= 0 && took/int64(time.Microsecond) >= int64(n) &&
 		cmd.Flags&command.SkipSlowlog == 0 && args != nil {
 		s.log(stats.SlowCommands, cmd, args, took/int64(time.Microsecond), set.SlowlogMaxLen)
+		if s.srv.slow != nil {
+			s.tellSlow(cmd, args, took)
+		}
 	}
 	event := "command"
 	if cmd.Flags&command.Fast != 0 {
 		event = "fast-command"
 	}
 	s.srv.latency.Add(event, s.now, took, set.LatencyMonitorThreshold)
+}
+
+// SlowCommand is what Options.Slow is told. It has none of the arguments.
+type SlowCommand struct {
+	Name      string // in lower case, of a sub-command with a bar
+	End       time.Time
+	Took      time.Duration
+	Keys      int // how many
+	Arguments int // how many, with the name
+	DB        int
+	Client    int64 // the number of the client
+	Addr      string
+}
+
+// tellSlow tells whoever wants to know of a command that has taken so many ns.
+func (s *Session) tellSlow(cmd *command.Command, args [][]byte, took int64) {
+	keys := 0
+	cmd.EachKey(args, func(int, *command.KeySpec) bool {
+		keys++
+		return true
+	})
+	s.srv.slow(SlowCommand{Name: cmd.Name, End: time.Now(), Took: time.Duration(took), Keys: keys, Arguments: len(args), DB: s.db,
+		Client: int64(s.id), Addr: s.peer.Addr})
 }
 
 // log puts a command into a log, which keeps so many entries.

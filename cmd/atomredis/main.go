@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/tracing"
 	"github.com/atomredis/atomredis/config"
 	_ "github.com/atomredis/atomredis/doors/http"
 	_ "github.com/atomredis/atomredis/doors/perper-grpc"
@@ -152,6 +153,14 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 	}
 	if options.Listeners, err = inheritedSockets(conf); err != nil {
 		return err
+	}
+	if endpoint := set.Registered[tracing.Directive]; endpoint != "" {
+		exporter, err := tracing.New(endpoint, log.Logger)
+		if err != nil {
+			return fmt.Errorf("%s: %w", tracing.Directive, err)
+		}
+		defer exporter.Close() // what cannot be exported is logged
+		options.Slow = exporter.Slow
 	}
 	srv, err := server.New(conf, log.Logger, options)
 	if err != nil {
