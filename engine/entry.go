@@ -404,8 +404,8 @@ func (e *Entry) MemoryUsage() int {
 func (e *Entry) size() int {
 	n := int(unsafe.Sizeof(*e)) + listpack.Allocated(max(int(e.keyLen), int(e.units)*textUnit))
 	if e.flags&flagUnloaded != 0 {
-		if e.unloaded().parts != 0 {
-			n += int(unsafe.Sizeof(unloaded{}))
+		if s := e.unloaded(); s.parts != 0 {
+			n += int(unsafe.Sizeof(*s)) + s.readBytes
 		}
 		return n
 	}

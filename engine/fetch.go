@@ -15,6 +15,8 @@ import (
 type Away struct {
 	DB  int
 	Key string
+	// Elements are those of the value that are needed; nil if that is all of it.
+	Elements [][]byte
 }
 
 func (a *Away) Error() string { return "the value of key " + a.Key + " is not in memory" }
@@ -46,13 +48,13 @@ func (g *Guard) Uncount() {
 	}
 }
 
-// coming is a value that is being read from the store.
+// coming is a value, or elements of one, being read from the store.
 type coming struct {
-	at      stored
-	entry   *Entry
-	db      int
-	waiting []func() // called when it has come; protected by the entry's shard
-	ended   bool     // likewise
+	at       stored
+	elements [][]byte // nil for the whole value
+	entry    *Entry
+	waiting  []func() // called when it has come; protected by the entry's shard
+	ended    bool     // likewise
 }
 
 // fetcher reads values from the store.
@@ -68,8 +70,9 @@ type fetcher struct {
 const maxReaders = 64
 
 // Fetch begins to bring the value of a key into memory if it is not there, and reports whether it has. Then done is
-// called, by any goroutine without locks, when the value has come or could not be read. No guard may be held.
-func (ks *Keyspace) Fetch(db int, key []byte, done func()) bool {
+// called, by any goroutine without locks, when the value has come or could not be read. Of a value of which Elements
+// reads no more than some elements, these come if they are not nil; they are kept. No guard may be held.
+func (ks *Keyspace) Fetch(db int, key []byte, elements [][]byte, done func()) bool {
 	var g Guard
 	g.Lock(ks, ks.ShardOf(key), 0)
 	defer g.unlockShards()
@@ -78,15 +81,23 @@ func (ks *Keyspace) Fetch(db int, key []byte, done func()) bool {
 		return false
 	}
 	e := *p
-	if c := e.unloaded().coming; c != nil && !c.ended && c.entry == e {
+	s := e.unloaded()
+	if c := s.coming; c != nil && !c.ended && c.entry == e {
 		c.waiting = append(c.waiting, done)
 		return true
 	}
-	s := *e.unloaded() // of its own, by which it is known whether the entry has had another value meanwhile
-	c := &coming{entry: e, db: db, waiting: []func(){done}}
-	s.coming = c
-	c.at = ks.whereStored(e, &s)
-	e.obj = unsafe.Pointer(&s)
+	c := &coming{entry: e, waiting: []func(){done}}
+	if elements = e.someElements(elements); elements != nil {
+		if s.hasRead(elements) {
+			return false
+		}
+		c.elements, c.at = elements, stored{unloaded: s, typ: e.typ, key: e.Key()}
+	} else {
+		own := *s // by which it is known whether the entry has had another value meanwhile
+		own.coming = c
+		c.at = ks.whereStored(e, &own)
+		e.obj = unsafe.Pointer(&own)
+	}
 	ks.fetcher.add(ks, c)
 	return true
 }
@@ -122,32 +133,44 @@ func (f *fetcher) next() *coming {
 func (f *fetcher) read(ks *Keyspace) {
 	defer f.running.Done()
 	for c := f.next(); c != nil; c = f.next() {
-		v, err := ks.readStored(c.at)
-		for _, done := range ks.arrive(c, v, err) {
+		var arrive func(g *Guard)
+		if c.elements != nil {
+			parts, err := ks.readElements(c.at.unloaded, c.elements)
+			arrive = func(*Guard) { c.entry.keepElements(c.at.unloaded, parts, err) }
+		} else {
+			v, err := ks.readStored(c.at)
+			arrive = func(g *Guard) { g.arrive(c, v, err) }
+		}
+		for _, done := range ks.end(c, arrive) {
 			done()
 		}
 	}
 }
 
-// arrive gives an entry its value, unless it has another one by now or is gone, and returns who waits for it. If it
-// could not be read whoever uses it tries again, and gets the error.
-func (ks *Keyspace) arrive(c *coming, v storedValue, err error) (waiting []func()) {
+// end calls arrive with what has been read, unless the entry has another value by now or is gone, and returns who
+// waits for it.
+func (ks *Keyspace) end(c *coming, arrive func(g *Guard)) (waiting []func()) {
 	var g Guard
 	g.Lock(ks, 1<<c.entry.shard, ks.Now())
 	defer g.Unlock()
 	e := c.entry
 	waiting, c.ended, c.waiting = c.waiting, true, nil
 	p, ok := ks.shards[e.shard].dbs[ks.spaces[e.space].db].dict.GetString(c.at.key)
-	if !ok || *p != e || e.flags&flagUnloaded == 0 || e.unloaded() != c.at.unloaded {
-		return waiting
+	if ok && *p == e && e.flags&flagUnloaded != 0 && e.unloaded() == c.at.unloaded {
+		arrive(&g)
 	}
+	return waiting
+}
+
+// arrive gives an entry its value. If it could not be read whoever uses it tries again, and gets the error.
+func (g *Guard) arrive(c *coming, v storedValue, err error) {
+	e := c.entry
 	c.at.coming = nil
 	if err != nil {
-		return waiting
+		return
 	}
-	if s := ks.copying; s != nil && s.waitsFor(e) {
-		s.keep(&g, e) // so that the value can leave again: that of the image is in the store
+	if s := g.ks.copying; s != nil && s.waitsFor(e) {
+		s.keep(g, e) // so that the value can leave again: that of the image is in the store
 	}
 	e.comeBack(c.at.unloaded, v)
-	return waiting
 }

@@ -69,6 +69,11 @@ func (m *memoryStore) Parts(id uint64, fn func(name, data []byte) error) error {
 	return nil
 }
 
+func (m *memoryStore) Part(id uint64, name []byte) ([]byte, bool, error) {
+	b, ok := m.parts[id][string(name)]
+	return slices.Clone(b), ok, nil
+}
+
 func (m *memoryStore) eachHead(space uint32, fn func(key []byte, h Head) bool) error {
 	for k, h := range m.heads {
 		if k.space == space && !fn([]byte(k.key), h) {
@@ -246,7 +251,7 @@ func (c *churn) change() {
 	}
 	if c.rnd.IntN(8) == 0 {
 		come := make(chan struct{})
-		if c.ks.Fetch(c.rnd.IntN(3), c.anyKey(), func() { close(come) }) {
+		if c.ks.Fetch(c.rnd.IntN(3), c.anyKey(), nil, func() { close(come) }) {
 			<-come
 		}
 	}

@@ -63,6 +63,8 @@ type Source interface {
 	// Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither
 	// argument.
 	Parts(id uint64, fn func(name, data []byte) error) error
+	// Part returns one part of a value; ok is false if there is none of that name. The caller owns it.
+	Part(id uint64, name []byte) (data []byte, ok bool, err error)
 	// Snapshot returns what is stored at this moment, as it stays until it is closed, whatever checkpoints write
 	// meanwhile.
 	Snapshot() (SourceSnapshot, error)
@@ -126,6 +128,10 @@ type unloaded struct {
 	head       bool        // the value is in the head of the key
 	overdue    bool        // fields are due, and the value could not be read when they were
 	coming     *coming     // who reads it, nil if nobody does; see fetch.go
+
+	// Elements that were read of what is stored in parts, by their names, and how many bytes they take; see elements.go.
+	read      map[string]partRead
+	readBytes int
 }
 
 // checkpoint is one that has begun, as the strings know it that it stores in parts. failed is protected by the shards
@@ -136,7 +142,7 @@ type checkpoint struct{ failed bool }
 func (e *Entry) load() {
 	s := e.unloaded()
 	if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
-		panic(&Away{s.ks.spaces[e.space].db, e.Key()})
+		panic(&Away{DB: s.ks.spaces[e.space].db, Key: e.Key()})
 	}
 	if err := e.loadFrom(s); err != nil {
 		panic(&LoadError{e.Key(), err})

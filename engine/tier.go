@@ -43,7 +43,7 @@ func (ks *Keyspace) SetTier(on bool) {
 // enlist puts an entry, whose value has come into memory or has changed, into the list of those that may leave, if
 // there is one.
 func (ks *Keyspace) enlist(e *Entry) {
-	if e.flags&(flagResident|flagUnloaded) == 0 && e.frees() >= leastLeaving {
+	if e.flags&flagResident == 0 && e.frees() >= leastLeaving {
 		e.flags |= flagResident
 		ks.shards[e.shard].resident.add(e)
 	}
@@ -67,7 +67,7 @@ func (g *Guard) unlistFlushed() {
 func (e *Entry) frees() int {
 	switch {
 	case e.flags&flagUnloaded != 0:
-		return 0
+		return e.unloaded().readBytes
 	case e.typ == String && e.obj == nil:
 		return int(e.strLen)
 	}
@@ -75,13 +75,17 @@ func (e *Entry) frees() int {
 }
 
 // Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes
-// back when it is next used.
+// back when it is next used. Of a value that is not there the elements go that have been read.
 func (g *Guard) Unload(e *Entry) bool {
-	if e.flags&flagUnloaded != 0 || g.leaves(e) != leavesNow {
+	if e.flags&flagUnloaded != 0 && e.unloaded().read == nil || g.leaves(e) != leavesNow {
 		return false
 	}
 	defer g.ks.resized(e, e.size())
 	switch {
+	case e.flags&flagUnloaded != 0:
+		s := e.unloaded()
+		s.read, s.readBytes = nil, 0
+		return true
 	case e.flags&flagParts != 0 && e.typ == String:
 		e.setUnloaded(e.long().stored)
 	case e.flags&flagParts != 0:

@@ -22,7 +22,7 @@ type fetching struct {
 	left    atomic.Int64    // how many, and one more while they are asked for
 	behind  []parsedCommand // the commands that are executed next
 	arrived func()          // valueArrived
-	keys    [][]byte        // scratch of fetch
+	hints   []engine.Hint   // scratch of fetch
 }
 
 const (
@@ -77,32 +77,38 @@ func (s *Session) callTiered(cmd *command.Command, args [][]byte) bool {
 func (s *Session) fetchAway(cmd *command.Command, args [][]byte) bool {
 	why := s.fetching.away
 	s.fetching.away = nil
-	keys := append(s.fetching.keys[:0], []byte(why.Key))
-	return s.fetch(why.DB, appendValueKeys(keys, cmd, args))
+	hints := s.fetching.hints[:0]
+	for _, element := range why.Elements {
+		hints = append(hints, engine.Hint{Key: []byte(why.Key), Element: element})
+	}
+	if len(hints) == 0 {
+		hints = appendNeeds(append(hints, engine.Hint{Key: []byte(why.Key)}), cmd, args)
+	}
+	return s.fetch(why.DB, hints)
 }
 
 // fetchNamed has the values read of the keys that a script names, or the commands of a transaction. It reports whether
 // the session must wait.
 func (s *Session) fetchNamed(cmd *command.Command, args [][]byte) bool {
 	s.endGuard()
-	keys := appendValueKeys(s.fetching.keys[:0], cmd, args)
+	hints := appendNeeds(s.fetching.hints[:0], cmd, args)
 	if cmd.RunsQueue {
 		for _, q := range s.tx.queue {
-			keys = appendValueKeys(keys, q.cmd, q.args)
+			hints = appendNeeds(hints, q.cmd, q.args)
 		}
 	}
-	return s.fetch(s.db, keys)
+	return s.fetch(s.db, hints)
 }
 
 // fetch has values read that are not in memory, and those that the commands behind will need, and reports whether
 // there are any to wait for.
-func (s *Session) fetch(db int, keys [][]byte) bool {
+func (s *Session) fetch(db int, hints []engine.Hint) bool {
 	f := &s.fetching
 	f.tries++
 	if db == s.db {
 		for _, p := range f.behind {
 			if p.cmd != nil && p.cmd.ArityOK(len(p.args)) {
-				keys = appendValueKeys(keys, p.cmd, p.args)
+				hints = appendNeeds(hints, p.cmd, p.args)
 			}
 		}
 	}
@@ -110,14 +116,18 @@ func (s *Session) fetch(db int, keys [][]byte) bool {
 		f.arrived = s.valueArrived
 	}
 	f.left.Store(1)
-	for _, key := range keys[:min(len(keys), maxFetched)] {
+	for i := range hints[:min(len(hints), maxFetched)] {
+		var elements [][]byte
+		if hints[i].Element != nil {
+			elements = [][]byte{hints[i].Element}
+		}
 		f.left.Add(1)
-		if !s.srv.ks.Fetch(db, key, f.arrived) {
+		if !s.srv.ks.Fetch(db, hints[i].Key, elements, f.arrived) {
 			f.left.Add(-1)
 		}
 	}
-	clear(keys)
-	f.keys = keys[:0]
+	clear(hints)
+	f.hints = hints[:0]
 	f.waiting = f.left.Add(-1) > 0
 	if f.waiting {
 		s.srv.stats.tierWaits.Add(1)
@@ -132,20 +142,28 @@ func (s *Session) valueArrived() {
 	}
 }
 
-// appendValueKeys appends the keys of which a command needs the values: not those that it overwrites or removes.
-func appendValueKeys(keys [][]byte, cmd *command.Command, args [][]byte) [][]byte {
+// appendNeeds appends the keys of which a command needs the values: not those that it overwrites or removes. If it only
+// reads an element, that is what it needs.
+func appendNeeds(hints []engine.Hint, cmd *command.Command, args [][]byte) []engine.Hint {
 	cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
-		if !slices.ContainsFunc(cmd.UseOfKey(spec, args), withoutValue) {
-			keys = append(keys, args[i])
+		if needsValue(cmd, cmd.UseOfKey(spec, args)) {
+			h := engine.Hint{Key: args[i]}
+			if at := cmd.Element; at != 0 && at < len(args) && cmd.Flags&command.ReadOnly != 0 {
+				h.Element = args[at]
+			}
+			hints = append(hints, h)
 		}
-		return len(keys) < maxFetched
+		return len(hints) < maxFetched
 	})
-	return keys
+	return hints
 }
 
-// withoutValue reports whether a flag of a key says that its value is not needed.
-func withoutValue(flag string) bool {
-	return flag == "OW" || flag == "RM" || flag == "not_key"
+// needsValue reports whether a command needs the value of a key that it uses as the flags say.
+func needsValue(cmd *command.Command, flags []string) bool {
+	if slices.Contains(flags, "OW") || slices.Contains(flags, "RM") || slices.Contains(flags, "not_key") {
+		return false
+	}
+	return cmd.Group != "generic" || slices.Contains(flags, "access") // TYPE, EXISTS, EXPIRE and their like are without
 }
 
 // tiers reports whether values leave memory.

@@ -228,3 +228,46 @@ func TestWhatIsOverwrittenIsNotRead(t *testing.T) {
 		require.Equal(t, before, after, line)
 	}
 }
+
+// Of a large collection that is away a few elements are read and not all of it.
+func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
+	b := openTiered(t, vfs.NewMem(), 1)
+	defer b.close()
+	long := strings.Repeat("v", 100)
+	var input []byte
+	for i := range 2000 {
+		field := fmt.Sprint("field:", i)
+		input = append(input, request("HSET", "h", field, long+field)...)
+		input = append(input, request("HSET", "due", field, long+field)...)
+		input = append(input, request("ZADD", "z", fmt.Sprint(i), field)...)
+		input = append(input, request("SADD", "s", field)...)
+	}
+	b.send(0, input)
+	b.do("HPEXPIRE due 5000 FIELDS 2 field:3 field:4")
+	b.leave()
+	value := func(i int) string { return fmt.Sprintf("$107\r\n%sfield:%d\r\n", long, i) }
+	for line, want := range map[string]string{
+		"HGET h field:7": value(7), "HGET h none": "$-1\r\n", "HEXISTS h field:8": ":1\r\n", "HEXISTS h none": ":0\r\n",
+		"HMGET h field:9 none field:5": "*3\r\n" + value(9) + "$-1\r\n" + value(5), "HSTRLEN h field:1": ":107\r\n",
+		"HGET due field:3": value(3), "HGET due field:5": value(5), "ZSCORE z field:10": "$2\r\n10\r\n",
+		"ZSCORE z none": "$-1\r\n", "ZMSCORE z none field:7 field:7": "*3\r\n$-1\r\n$1\r\n7\r\n$1\r\n7\r\n",
+		"SISMEMBER s field:1": ":1\r\n", "SISMEMBER s none": ":0\r\n",
+		"SMISMEMBER s none field:3": "*2\r\n:0\r\n:1\r\n",
+		"TYPE h": "+hash\r\n", "HGET z a": "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+	} {
+		require.Equal(t, want, b.do(line), line)
+		require.Equal(t, want, b.do("MULTI", line, "EXEC")[len("+OK\r\n+QUEUED\r\n*1\r\n"):], line)
+	}
+	_, came := b.stats()
+	require.Zero(t, came, "as a whole")
+	b.clock.Advance(4 * time.Second)
+	require.Equal(t, value(3), b.do("HGET due field:3"))
+	b.clock.Advance(time.Second)
+	require.Equal(t, "$-1\r\n", b.do("HGET due field:3"))
+
+	// What was read is what is stored, whatever happens to the key meanwhile.
+	require.Equal(t, ":0\r\n"+value(8)+"$3\r\nnew\r\n", b.do("HSET h field:7 new", "HGET h field:8", "HGET h field:7"))
+	b.leave()
+	require.Equal(t, "$3\r\nnew\r\n", b.do("HGET h field:7"))
+	require.Equal(t, "+OK\r\n$3\r\nnew\r\n$-1\r\n", b.do("RENAME h g", "HGET g field:7", "HGET h field:7"))
+}

@@ -98,6 +98,15 @@ func readHash(c *command.Ctx) (h *hashes.Hash, ok bool) {
 	return e.Hash(), true
 }
 
+// readFields is readHash for a command that asks for no other fields than these.
+func readFields(c *command.Ctx, fields ...[]byte) (h *hashes.Hash, ok bool) {
+	e, ok := c.ReadAs(c.Args[1], engine.Hash)
+	if e == nil {
+		return new(hashes.Hash), ok
+	}
+	return e.Elements(fields...).Hash(), true
+}
+
 // hashToChange returns e, or if that is nil a new entry with an empty hash under key argument 1.
 func hashToChange(c *command.Ctx, e *engine.Entry) *engine.Entry {
 	if e == nil {
@@ -131,7 +140,7 @@ func cmdHdel(c *command.Ctx) {
 }
 
 func cmdHexists(c *command.Ctx) {
-	h, ok := readHash(c)
+	h, ok := readFields(c, c.Args[2])
 	switch {
 	case !ok:
 	case h.Has(c.Args[2]):
@@ -142,7 +151,7 @@ func cmdHexists(c *command.Ctx) {
 }
 
 func cmdHget(c *command.Ctx) {
-	if h, ok := readHash(c); ok {
+	if h, ok := readFields(c, c.Args[2]); ok {
 		hget(c, h, c.Args[2])
 	}
 }
@@ -254,7 +263,7 @@ func cmdHlen(c *command.Ctx) {
 }
 
 func cmdHmget(c *command.Ctx) {
-	h, ok := readHash(c)
+	h, ok := readFields(c, c.Args[2:]...)
 	if !ok {
 		return
 	}
@@ -399,7 +408,7 @@ func cmdHsetnx(c *command.Ctx) {
 }
 
 func cmdHstrlen(c *command.Ctx) {
-	if h, ok := readHash(c); ok {
+	if h, ok := readFields(c, c.Args[2]); ok {
 		value, _ := h.Get(c.Args[2])
 		c.W.Int(int64(len(value)))
 	}

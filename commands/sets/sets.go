@@ -106,6 +106,15 @@ func readSet(c *command.Ctx, key []byte) (s *sets.Set, ok bool) {
 	return e.Set(), true
 }
 
+// readMembers is readSet for argument 1 and a command that asks for no other members than these.
+func readMembers(c *command.Ctx, members ...[]byte) (s *sets.Set, ok bool) {
+	e, ok := c.ReadAs(c.Args[1], engine.Set)
+	if e == nil {
+		return nil, ok
+	}
+	return e.Elements(members...).Set(), true
+}
+
 // readSets is readSet for several keys.
 func readSets(c *command.Ctx, keys [][]byte) (operands []*sets.Set, ok bool) {
 	operands = make([]*sets.Set, len(keys))
@@ -285,7 +294,7 @@ func approximateUnion(operands []*sets.Set) uint64 {
 }
 
 func cmdSismember(c *command.Ctx) {
-	if s, ok := readSet(c, c.Args[1]); ok {
+	if s, ok := readMembers(c, c.Args[2]); ok {
 		isMember(c, s, c.Args[2])
 	}
 }
@@ -311,7 +320,7 @@ func cmdSmembers(c *command.Ctx) {
 }
 
 func cmdSmismember(c *command.Ctx) {
-	s, ok := readSet(c, c.Args[1])
+	s, ok := readMembers(c, c.Args[2:]...)
 	if !ok {
 		return
 	}

@@ -386,6 +386,9 @@ func cmdZmscore(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	if e != nil {
+		e = e.Elements(c.Args[2:]...)
+	}
 	c.W.Array(len(c.Args) - 2)
 	for _, member := range c.Args[2:] {
 		zscore(c, e, member)
@@ -393,9 +396,14 @@ func cmdZmscore(c *command.Ctx) {
 }
 
 func cmdZscore(c *command.Ctx) {
-	if e, ok := c.ReadAs(c.Args[1], engine.ZSet); ok {
-		zscore(c, e, c.Args[2])
+	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
+	if !ok {
+		return
 	}
+	if e != nil {
+		e = e.Elements(c.Args[2])
+	}
+	zscore(c, e, c.Args[2])
 }
 
 // zscore replies with the score of a member of e, which may be nil.

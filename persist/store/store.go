@@ -365,6 +365,19 @@ func (s *Store) Blob(space uint32, key string) ([]byte, error) {
 
 var errMissing = errors.New("it is not in the store")
 
+// Part returns one part of a value; ok is false if there is none of that name. The caller owns it.
+func (s *Store) Part(id uint64, name []byte) (data []byte, ok bool, err error) {
+	db, err := s.use()
+	if err != nil {
+		return nil, false, err
+	}
+	defer db.users.Done()
+	if data, ok, err = get(db.DB, append(appendPartsKey(nil, id), name...)); err != nil {
+		err = fmt.Errorf("part %s of value %d: %w", strconv.Quote(string(name)), id, located(err))
+	}
+	return data, ok, err
+}
+
 // Parts calls fn with the parts of a value in the byte order of their names, until it fails. fn keeps neither argument.
 func (s *Store) Parts(id uint64, fn func(name, data []byte) error) error {
 	db, err := s.use()
