@@ -208,7 +208,7 @@ func (t *tester) start() (*server, error) {
 			return nil, fmt.Errorf("damaging: %w", err)
 		}
 	}
-	return t.launch.start(t.dir, shards, 1+t.rand.IntN(2))
+	return t.launch.start(t.dir, shards, 1+t.rand.IntN(2), t.rand.IntN(2) == 0)
 }
 
 // killEarly starts the server and kills it while it recovers.

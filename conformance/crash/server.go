@@ -58,8 +58,12 @@ func newLauncher(binary, fsync, logPath string) (*launcher, error) {
 	return l, nil
 }
 
-// start starts a server on a data directory. It does not wait until the server answers.
-func (l *launcher) start(dir string, shards, ioThreads int) (*server, error) {
+// tierMemory is the maxmemory of servers whose values leave memory: keys and clients take less, and the values more.
+const tierMemory = "5mb"
+
+// start starts a server on a data directory, whose values leave memory if tier is set. It does not wait until the server
+// answers.
+func (l *launcher) start(dir string, shards, ioThreads int, tier bool) (*server, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -68,6 +72,9 @@ func (l *launcher) start(dir string, shards, ioThreads int) (*server, error) {
 	if !l.redis {
 		args = append(args, "--checkpoint-size", "1mb", "--shards", strconv.Itoa(shards), "--io-threads",
 			strconv.Itoa(ioThreads))
+		if tier {
+			args = append(args, "--maxmemory", tierMemory, "--maxmemory-policy", "tier")
+		}
 		args = append(args, l.doors.options...)
 	}
 	fmt.Fprintf(l.log, "--- %s %s %s\n", time.Now().Format(time.StampMilli), filepath.Base(l.binary),
