@@ -253,7 +253,7 @@ func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
 		"ZSCORE z none": "$-1\r\n", "ZMSCORE z none field:7 field:7": "*3\r\n$-1\r\n$1\r\n7\r\n$1\r\n7\r\n",
 		"SISMEMBER s field:1": ":1\r\n", "SISMEMBER s none": ":0\r\n",
 		"SMISMEMBER s none field:3": "*2\r\n:0\r\n:1\r\n",
-		"TYPE h": "+hash\r\n", "HGET z a": "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+		"TYPE h":                    "+hash\r\n", "HGET z a": "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
 	} {
 		require.Equal(t, want, b.do(line), line)
 		require.Equal(t, want, b.do("MULTI", line, "EXEC")[len("+OK\r\n+QUEUED\r\n*1\r\n"):], line)
