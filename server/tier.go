@@ -163,7 +163,8 @@ func needsValue(cmd *command.Command, flags []string) bool {
 	if slices.Contains(flags, "OW") || slices.Contains(flags, "RM") || slices.Contains(flags, "not_key") {
 		return false
 	}
-	return cmd.Group != "generic" || slices.Contains(flags, "access") // TYPE, EXISTS, EXPIRE and their like are without
+	// TYPE, EXISTS, EXPIRE and their like need only the key.
+	return cmd.ACL&command.CatKeyspace == 0 || slices.Contains(flags, "access")
 }
 
 // tiers reports whether values leave memory.
