@@ -34,7 +34,7 @@ const (
 )
 
 func main() {
-	wanted := flag.String("case", "", "cases, separated by commas (default all)")
+	wanted := flag.String("case", "", "cases, separated by commas, or what their names begin with (default all but long)")
 	program := flag.String("server", servers.AtomRedis, "the binary of atomredis")
 	redis := flag.Bool("redis", true, "measure redis-server too")
 	limit := flag.Duration("limit", 9*time.Minute, "no case begins later than this")
@@ -52,8 +52,8 @@ func main() {
 	begun := time.Now()
 	var rows []*row
 	var resting sync.WaitGroup
-	for _, c := range cases {
-		if *wanted != "" && !slices.Contains(strings.Split(*wanted, ","), c.name) {
+	for _, c := range append(cases, longCases...) {
+		if !chosen(c.name, *wanted) {
 			continue
 		}
 		for _, p := range programs {
