@@ -2,58 +2,119 @@ package engine
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/atomredis/atomredis/engine/delta"
 )
 
-// Elements of a value that is stored in parts and not in memory: who needs a few of them reads these and not all.
+// Parts of a value that is stored in parts and not in memory: who needs a few of them reads these and not all.
 
 const (
-	// fewElements is of how many elements at most no more than these are read.
-	fewElements = 64
-	// keptElements is how many bytes of elements are kept with a value that is not in memory; those that were read last
-	// are kept in any case.
-	keptElements = 64 << 10
+	// fewParts is of how many parts at most no more than these are read.
+	fewParts = 64
+	// keptParts is how many bytes of parts are kept with a value that is not in memory; those that were read last are
+	// kept in any case.
+	keptParts = 64 << 10
 )
 
-// partRead is an element that was read; there is none of that name if it is not ok.
+// Some says which parts of a value are needed.
+type Some struct {
+	// names of elements, in order and each once
+	names [][]byte
+	// or the parts from the last one that is not behind from, up to to; begun from the end if reverse
+	between  bool
+	from, to []byte
+	reverse  bool
+	most     int  // no more than so many,
+	enough   bool // which are enough; otherwise all is needed if there are more
+}
+
+// SomeElements returns what says that an element is needed.
+func SomeElements(name []byte) *Some { return &Some{names: [][]byte{slices.Clone(name)}} }
+
+// key returns what the parts between others are kept by. No part has such a name.
+func (some *Some) key() string {
+	return fmt.Sprintf("%x %x %t %d", some.from, some.to, some.reverse, some.most)
+}
+
+// partRead is a part that was read, or the parts between others; there is none of that name if it is not ok.
 type partRead struct {
 	name           []byte
 	data, deadline []byte // what is stored under parts and fieldParts; no deadline if that is nil
 	ok             bool
+	list           []partRead
+	more           bool // there are more in the list than were read
 }
 
 // Elements returns an entry for reading the elements of a hash, a set or a sorted set that have the given names, and
 // no others: the entry itself or, if its value is stored in parts and not in memory, another one in which is no more
 // than that. It panics as reading the value does.
 func (e *Entry) Elements(names ...[]byte) *Entry {
-	if e.flags&(flagUnloaded|flagParts) != flagUnloaded|flagParts {
+	if !e.InParts() || len(names) > fewParts {
 		return e
 	}
-	wanted := e.someElements(names) // names must not escape: they are an argument of every reading command
+	list := make([][]byte, 0, len(names))
+	for _, name := range names { // which must not escape: they are an argument of every reading command
+		list = append(list, slices.Clone(name))
+	}
+	slices.SortFunc(list, bytes.Compare)
+	return e.some(&Some{names: slices.CompactFunc(list, bytes.Equal)}, nil)
+}
+
+// Between is Elements for the parts of a value from the last one that is not behind from, up to to, beginning at the
+// end if reverse is set, of which the first count are enough, if that is not 0, and one that has the name with. It is
+// for values that are InParts.
+func (e *Entry) Between(from, to []byte, reverse bool, count int, with []byte) *Entry {
+	some := &Some{between: true, from: from, to: to, reverse: reverse, most: fewParts}
+	if count > 0 && count <= fewParts {
+		some.most, some.enough = count, true
+	}
+	return e.some(some, with)
+}
+
+// InParts reports whether the value is stored in parts and not in memory.
+func (e *Entry) InParts() bool {
+	return e.flags&(flagUnloaded|flagParts) == flagUnloaded|flagParts && e.unloaded().coming == nil
+}
+
+// mayHave reports whether no more need be read of a value than some parts.
+func (e *Entry) mayHave(some *Some) bool {
+	named := kinds[e.typ].ahead != nil
+	return e.flags&flagParts != 0 && !e.unloaded().overdue && (some.between && e.typ == Stream || !some.between && named)
+}
+
+// some returns an entry with some parts, and one of a name if that is not nil, or the entry itself if all is needed.
+func (e *Entry) some(some *Some, with []byte) *Entry {
 	s := e.unloaded()
-	if wanted == nil || s.coming != nil {
+	if !e.mayHave(some) {
 		return e
 	}
-	if !s.hasRead(wanted) {
+	if with != nil {
+		some.names = [][]byte{with}
+	}
+	if !s.hasRead(some) {
 		if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
-			panic(&Away{s.ks.spaces[e.space].db, e.Key(), wanted})
+			panic(&Away{s.ks.spaces[e.space].db, e.Key(), some})
 		}
-		parts, err := s.ks.readElements(s, wanted)
+		parts, err := s.ks.readParts(s, some)
 		if err != nil {
 			panic(&LoadError{e.Key(), err})
 		}
-		e.keepElements(s, parts, nil)
+		e.keepParts(s, parts, nil)
+	}
+	parts, all := s.partsRead(some)
+	if !all {
+		return e
 	}
 	v, err := s.ks.load(e.typ, s.parts, s.fieldParts, func(id uint64, fn func(name, data []byte) error) error {
-		for _, name := range wanted {
+		for _, p := range parts {
 			var err error
-			switch p := s.read[string(name)]; {
+			switch {
 			case p.ok && id == s.parts:
-				err = fn(name, p.data)
+				err = fn(p.name, p.data)
 			case p.ok && p.deadline != nil:
-				err = fn(name, p.deadline)
+				err = fn(p.name, p.deadline)
 			}
 			if err != nil {
 				return err
@@ -64,28 +125,73 @@ func (e *Entry) Elements(names ...[]byte) *Entry {
 	if err != nil {
 		panic(&LoadError{e.Key(), err})
 	}
-	some := &Entry{}
-	some.setText(e.Key(), nil)
-	some.setCollection(v)
-	return some
+	of := &Entry{}
+	of.setText(e.Key(), nil)
+	of.setCollection(v)
+	return of
 }
 
-// someElements returns the names of elements in order, each once, as copies; nil if all of the value is to be read.
-func (e *Entry) someElements(names [][]byte) [][]byte {
-	if len(names) == 0 || len(names) > fewElements || e.flags&flagParts == 0 || kinds[e.typ].ahead == nil ||
-		e.unloaded().overdue {
-		return nil
+// hasRead reports whether some parts were read.
+func (s *unloaded) hasRead(some *Some) bool {
+	for _, name := range some.names {
+		if _, ok := s.read[string(name)]; !ok {
+			return false
+		}
 	}
-	list := make([][]byte, 0, len(names))
-	for _, name := range names {
-		list = append(list, slices.Clone(name))
+	if some.between {
+		_, ok := s.read[some.key()]
+		return ok
 	}
-	slices.SortFunc(list, bytes.Compare)
-	return slices.CompactFunc(list, bytes.Equal)
+	return true
 }
 
-// keepElements keeps elements that were read of the value that s stands for, for those who will use them.
-func (e *Entry) keepElements(s *unloaded, parts []partRead, err error) {
+// partsRead returns parts that were read, in the order of their names; all is false if these are not all that is
+// needed.
+func (s *unloaded) partsRead(some *Some) (parts []partRead, all bool) {
+	if some.between {
+		list := s.read[some.key()]
+		if list.more && !some.enough {
+			return nil, false
+		}
+		parts = append(parts, list.list...)
+	}
+	for _, name := range some.names {
+		parts = append(parts, s.read[string(name)])
+	}
+	slices.SortFunc(parts, func(a, b partRead) int { return bytes.Compare(a.name, b.name) })
+	return parts, true
+}
+
+// readParts reads parts from the store. It needs no lock.
+func (ks *Keyspace) readParts(s *unloaded, some *Some) (parts []partRead, err error) {
+	for _, name := range some.names {
+		p := partRead{name: name}
+		if p.data, p.ok, err = ks.source.Part(s.parts, name); err != nil {
+			return nil, err
+		}
+		if p.ok && s.fieldParts != 0 {
+			if p.deadline, _, err = ks.source.Part(s.fieldParts, name); err != nil {
+				return nil, err
+			}
+		}
+		parts = append(parts, p)
+	}
+	if !some.between {
+		return parts, nil
+	}
+	p := partRead{name: []byte(some.key())}
+	err = ks.source.PartsBetween(s.parts, some.from, some.to, some.reverse, func(name, data []byte) bool {
+		if p.more = len(p.list) == some.most; p.more {
+			return false
+		}
+		p.list = append(p.list, partRead{name: slices.Clone(name), data: slices.Clone(data), ok: true})
+		return true
+	})
+	return append(parts, p), err
+}
+
+// keepParts keeps parts that were read of the value that s stands for, for those who will use them.
+func (e *Entry) keepParts(s *unloaded, parts []partRead, err error) {
 	if err != nil {
 		return // whoever uses them tries again, and gets the error
 	}
@@ -93,7 +199,7 @@ func (e *Entry) keepElements(s *unloaded, parts []partRead, err error) {
 	for i := range parts {
 		n += parts[i].size()
 	}
-	if s.read == nil || s.readBytes+n > keptElements {
+	if s.read == nil || s.readBytes+n > keptParts {
 		s.read, s.readBytes = map[string]partRead{}, 0
 	}
 	for _, p := range parts {
@@ -106,34 +212,11 @@ func (e *Entry) keepElements(s *unloaded, parts []partRead, err error) {
 	}
 }
 
-// size returns about how many bytes an element takes that is kept.
-func (p *partRead) size() int { return 128 + len(p.name) + len(p.data) + len(p.deadline) }
-
-// hasRead reports whether all of some elements were read.
-func (s *unloaded) hasRead(names [][]byte) bool {
-	for _, name := range names {
-		if _, ok := s.read[string(name)]; !ok {
-			return false
-		}
+// size returns about how many bytes a part takes that is kept.
+func (p *partRead) size() int {
+	n := 160 + len(p.name) + len(p.data) + len(p.deadline)
+	for i := range p.list {
+		n += p.list[i].size()
 	}
-	return true
-}
-
-// readElements reads elements from the store. It needs no lock.
-func (ks *Keyspace) readElements(s *unloaded, names [][]byte) ([]partRead, error) {
-	parts := make([]partRead, len(names))
-	for i, name := range names {
-		p := &parts[i]
-		p.name = name
-		var err error
-		if p.data, p.ok, err = ks.source.Part(s.parts, name); err != nil {
-			return nil, err
-		}
-		if p.ok && s.fieldParts != 0 {
-			if p.deadline, _, err = ks.source.Part(s.fieldParts, name); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return parts, nil
+	return n
 }

@@ -15,8 +15,8 @@ import (
 type Away struct {
 	DB  int
 	Key string
-	// Elements are those of the value that are needed; nil if that is all of it.
-	Elements [][]byte
+	// Some are the parts of the value that are needed; nil if that is all of it.
+	Some *Some
 }
 
 func (a *Away) Error() string { return "the value of key " + a.Key + " is not in memory" }
@@ -48,13 +48,13 @@ func (g *Guard) Uncount() {
 	}
 }
 
-// coming is a value, or elements of one, being read from the store.
+// coming is a value, or parts of one, being read from the store.
 type coming struct {
-	at       stored
-	elements [][]byte // nil for the whole value
-	entry    *Entry
-	waiting  []func() // called when it has come; protected by the entry's shard
-	ended    bool     // likewise
+	at      stored
+	some    *Some // nil for the whole value
+	entry   *Entry
+	waiting []func() // called when it has come; protected by the entry's shard
+	ended   bool     // likewise
 }
 
 // fetcher reads values from the store.
@@ -70,9 +70,9 @@ type fetcher struct {
 const maxReaders = 64
 
 // Fetch begins to bring the value of a key into memory if it is not there, and reports whether it has. Then done is
-// called, by any goroutine without locks, when the value has come or could not be read. Of a value of which Elements
-// reads no more than some elements, these come if they are not nil; they are kept. No guard may be held.
-func (ks *Keyspace) Fetch(db int, key []byte, elements [][]byte, done func()) bool {
+// called, by any goroutine without locks, when the value has come or could not be read. If no more than some parts are
+// needed (which may be nil), and the value is stored in parts, these come. No guard may be held.
+func (ks *Keyspace) Fetch(db int, key []byte, some *Some, done func()) bool {
 	var g Guard
 	g.Lock(ks, ks.ShardOf(key), 0)
 	defer g.unlockShards()
@@ -87,11 +87,11 @@ func (ks *Keyspace) Fetch(db int, key []byte, elements [][]byte, done func()) bo
 		return true
 	}
 	c := &coming{entry: e, waiting: []func(){done}}
-	if elements = e.someElements(elements); elements != nil {
-		if s.hasRead(elements) {
+	if some != nil && e.mayHave(some) {
+		if s.hasRead(some) {
 			return false
 		}
-		c.elements, c.at = elements, stored{unloaded: s, typ: e.typ, key: e.Key()}
+		c.some, c.at = some, stored{unloaded: s, typ: e.typ, key: e.Key()}
 	} else {
 		own := *s // by which it is known whether the entry has had another value meanwhile
 		own.coming = c
@@ -134,9 +134,9 @@ func (f *fetcher) read(ks *Keyspace) {
 	defer f.running.Done()
 	for c := f.next(); c != nil; c = f.next() {
 		var arrive func(g *Guard)
-		if c.elements != nil {
-			parts, err := ks.readElements(c.at.unloaded, c.elements)
-			arrive = func(*Guard) { c.entry.keepElements(c.at.unloaded, parts, err) }
+		if c.some != nil {
+			parts, err := ks.readParts(c.at.unloaded, c.some)
+			arrive = func(*Guard) { c.entry.keepParts(c.at.unloaded, parts, err) }
 		} else {
 			v, err := ks.readStored(c.at)
 			arrive = func(g *Guard) { g.arrive(c, v, err) }

@@ -74,6 +74,23 @@ func (m *memoryStore) Part(id uint64, name []byte) ([]byte, bool, error) {
 	return slices.Clone(b), ok, nil
 }
 
+func (m *memoryStore) PartsBetween(id uint64, from, to []byte, reverse bool, fn func(name, data []byte) bool) error {
+	names := slices.Sorted(maps.Keys(m.parts[id]))
+	first, _ := slices.BinarySearch(names, string(from)+"\x00")
+	names = names[max(first-1, 0):]
+	end, _ := slices.BinarySearch(names, string(to)+"\x00")
+	names = names[:end]
+	if reverse {
+		slices.Reverse(names)
+	}
+	for _, name := range names {
+		if !fn([]byte(name), m.parts[id][name]) {
+			break
+		}
+	}
+	return nil
+}
+
 func (m *memoryStore) eachHead(space uint32, fn func(key []byte, h Head) bool) error {
 	for k, h := range m.heads {
 		if k.space == space && !fn([]byte(k.key), h) {

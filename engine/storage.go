@@ -65,6 +65,10 @@ type Source interface {
 	Parts(id uint64, fn func(name, data []byte) error) error
 	// Part returns one part of a value; ok is false if there is none of that name. The caller owns it.
 	Part(id uint64, name []byte) (data []byte, ok bool, err error)
+	// PartsBetween calls fn with the parts of a value from the last one that is not behind from (if there is none, from
+	// the first one), up to to, until it returns false; with the last one first if reverse is set. fn keeps neither
+	// argument.
+	PartsBetween(id uint64, from, to []byte, reverse bool, fn func(name, data []byte) bool) error
 	// Snapshot returns what is stored at this moment, as it stays until it is closed, whatever checkpoints write
 	// meanwhile.
 	Snapshot() (SourceSnapshot, error)
@@ -129,7 +133,7 @@ type unloaded struct {
 	overdue    bool        // fields are due, and the value could not be read when they were
 	coming     *coming     // who reads it, nil if nobody does; see fetch.go
 
-	// Elements that were read of what is stored in parts, by their names, and how many bytes they take; see elements.go.
+	// Parts that were read of what is stored in parts, by their names, and how many bytes they take; see elements.go.
 	read      map[string]partRead
 	readBytes int
 }

@@ -75,7 +75,7 @@ func (e *Entry) frees() int {
 }
 
 // Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes
-// back when it is next used. Of a value that is not there the elements go that have been read.
+// back when it is next used. Of a value that is not there the parts go that have been read.
 func (g *Guard) Unload(e *Entry) bool {
 	if e.flags&flagUnloaded != 0 && e.unloaded().read == nil || g.leaves(e) != leavesNow {
 		return false

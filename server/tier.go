@@ -22,7 +22,13 @@ type fetching struct {
 	left    atomic.Int64    // how many, and one more while they are asked for
 	behind  []parsedCommand // the commands that are executed next
 	arrived func()          // valueArrived
-	hints   []engine.Hint   // scratch of fetch
+	needs   []need          // scratch of fetch
+}
+
+// need is a key of which a command needs the value, or some parts of it.
+type need struct {
+	key  []byte
+	some *engine.Some // nil for all
 }
 
 const (
@@ -77,38 +83,35 @@ func (s *Session) callTiered(cmd *command.Command, args [][]byte) bool {
 func (s *Session) fetchAway(cmd *command.Command, args [][]byte) bool {
 	why := s.fetching.away
 	s.fetching.away = nil
-	hints := s.fetching.hints[:0]
-	for _, element := range why.Elements {
-		hints = append(hints, engine.Hint{Key: []byte(why.Key), Element: element})
+	needs := append(s.fetching.needs[:0], need{[]byte(why.Key), why.Some})
+	if why.Some == nil {
+		needs = appendNeeds(needs, cmd, args)
 	}
-	if len(hints) == 0 {
-		hints = appendNeeds(append(hints, engine.Hint{Key: []byte(why.Key)}), cmd, args)
-	}
-	return s.fetch(why.DB, hints)
+	return s.fetch(why.DB, needs)
 }
 
 // fetchNamed has the values read of the keys that a script names, or the commands of a transaction. It reports whether
 // the session must wait.
 func (s *Session) fetchNamed(cmd *command.Command, args [][]byte) bool {
 	s.endGuard()
-	hints := appendNeeds(s.fetching.hints[:0], cmd, args)
+	needs := appendNeeds(s.fetching.needs[:0], cmd, args)
 	if cmd.RunsQueue {
 		for _, q := range s.tx.queue {
-			hints = appendNeeds(hints, q.cmd, q.args)
+			needs = appendNeeds(needs, q.cmd, q.args)
 		}
 	}
-	return s.fetch(s.db, hints)
+	return s.fetch(s.db, needs)
 }
 
 // fetch has values read that are not in memory, and those that the commands behind will need, and reports whether
 // there are any to wait for.
-func (s *Session) fetch(db int, hints []engine.Hint) bool {
+func (s *Session) fetch(db int, needs []need) bool {
 	f := &s.fetching
 	f.tries++
 	if db == s.db {
 		for _, p := range f.behind {
 			if p.cmd != nil && p.cmd.ArityOK(len(p.args)) {
-				hints = appendNeeds(hints, p.cmd, p.args)
+				needs = appendNeeds(needs, p.cmd, p.args)
 			}
 		}
 	}
@@ -116,18 +119,14 @@ func (s *Session) fetch(db int, hints []engine.Hint) bool {
 		f.arrived = s.valueArrived
 	}
 	f.left.Store(1)
-	for i := range hints[:min(len(hints), maxFetched)] {
-		var elements [][]byte
-		if hints[i].Element != nil {
-			elements = [][]byte{hints[i].Element}
-		}
+	for _, n := range needs[:min(len(needs), maxFetched)] {
 		f.left.Add(1)
-		if !s.srv.ks.Fetch(db, hints[i].Key, elements, f.arrived) {
+		if !s.srv.ks.Fetch(db, n.key, n.some, f.arrived) {
 			f.left.Add(-1)
 		}
 	}
-	clear(hints)
-	f.hints = hints[:0]
+	clear(needs)
+	f.needs = needs[:0]
 	f.waiting = f.left.Add(-1) > 0
 	if f.waiting {
 		s.srv.stats.tierWaits.Add(1)
@@ -144,18 +143,18 @@ func (s *Session) valueArrived() {
 
 // appendNeeds appends the keys of which a command needs the values: not those that it overwrites or removes. If it only
 // reads an element, that is what it needs.
-func appendNeeds(hints []engine.Hint, cmd *command.Command, args [][]byte) []engine.Hint {
+func appendNeeds(needs []need, cmd *command.Command, args [][]byte) []need {
 	cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
 		if needsValue(cmd, cmd.UseOfKey(spec, args)) {
-			h := engine.Hint{Key: args[i]}
+			n := need{key: args[i]}
 			if at := cmd.Element; at != 0 && at < len(args) && cmd.Flags&command.ReadOnly != 0 {
-				h.Element = args[at]
+				n.some = engine.SomeElements(args[at])
 			}
-			hints = append(hints, h)
+			needs = append(needs, n)
 		}
-		return len(hints) < maxFetched
+		return len(needs) < maxFetched
 	})
-	return hints
+	return needs
 }
 
 // needsValue reports whether a command needs the value of a key that it uses as the flags say.

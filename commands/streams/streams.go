@@ -577,6 +577,11 @@ func xrange(c *command.Ctx, first, last []byte, reverse bool) {
 	case count == 0:
 		c.W.NullArray()
 	default:
+		if e.InParts() {
+			// Each block has an entry at least, but the first one perhaps none in the range.
+			blocks := int(min(count, math.MaxInt32)) + 1
+			e = e.Between(streams.BlockPart(start), streams.BlockPart(end), reverse, blocks, streams.MetaPart())
+		}
 		writeStreamRange(c.W, e.Stream(), start, end, reverse, command.AsInt(count))
 	}
 }

@@ -39,6 +39,13 @@ const productionsPart = string(kindProductions)
 // idLen is the length of an ID in a name.
 const idLen = 16
 
+// BlockPart returns the name of the part that has the block with the given base. MetaPart is that of the part which every
+// stream has, and without which there is none.
+func BlockPart(base ID) []byte { return []byte(blockPart(base)) }
+
+// MetaPart is described with BlockPart.
+func MetaPart() []byte { return []byte(metaPart) }
+
 func blockPart(base ID) string { return string(appendID([]byte{kindBlock}, base)) }
 
 func groupPart(name string) string { return string(kindGroup) + name }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -386,6 +387,52 @@ func (s *Store) Parts(id uint64, fn func(name, data []byte) error) error {
 	}
 	defer db.users.Done()
 	return parts(db.DB, id, fn)
+}
+
+// PartsBetween calls fn with the parts of a value from the last one that is not behind from (if there is none, from the
+// first one), up to to, until it returns false; with the last one first if reverse is set. fn keeps neither argument.
+func (s *Store) PartsBetween(id uint64, from, to []byte, reverse bool, fn func(name, data []byte) bool) error {
+	db, err := s.use()
+	if err != nil {
+		return err
+	}
+	defer db.users.Done()
+	if err = between(db.DB, appendPartsKey(nil, id), from, to, reverse, fn); err != nil {
+		err = fmt.Errorf("parts of value %d: %w", id, located(err))
+	}
+	return err
+}
+
+// between is PartsBetween for the parts whose keys begin with a prefix.
+func between(r pebble.Reader, prefix, from, to []byte, reverse bool, fn func(name, data []byte) bool) error {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	if err != nil {
+		return err
+	}
+	behind := func(name []byte) []byte { return append(append(slices.Clone(prefix), name...), 0) }
+	begin, step, last := behind(from), it.Next, func(name []byte) bool { return bytes.Compare(name, to) > 0 }
+	if reverse {
+		begin, step = behind(to), it.Prev
+		last = func([]byte) bool { return false }
+	}
+	ok := it.SeekLT(begin)
+	if !ok && !reverse {
+		ok = it.First()
+	}
+	for ; ok; ok = step() {
+		name := it.Key()[partsKeySize:]
+		if last(name) {
+			break
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if !fn(name, value) || reverse && bytes.Compare(name, from) <= 0 {
+			break
+		}
+	}
+	return it.Close()
 }
 
 // parts is Store.Parts.

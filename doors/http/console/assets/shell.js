@@ -83,7 +83,7 @@ export default {
     let at = asked.length, draft = "", waiting = null, chosen = -1;
     for (const node of said) out.append(node);
     out.scrollTop = out.scrollHeight;
-    learn().then(help).catch(() => { hint.textContent = "This user may not ask for the list of commands: there is no completion."; });
+    learn().then(offer).catch(() => { hint.textContent = "This user may not ask for the list of commands: there is no completion."; });
     input.focus();
 
     function print(kind, text) {
