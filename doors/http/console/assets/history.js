@@ -3,7 +3,7 @@ import { fields, isError, list, pairs, plain } from "./lib.js";
 
 const most = 900;
 const names = ["ops", "p50", "p99", "p999", "used", "rss", "peak", "hits", "misses", "rate", "in", "out", "clients", "blocked", "journal",
-  "unsynced", "debt", "expired", "evicted"];
+  "unsynced", "debt", "expired", "evicted", "left", "came"];
 
 export const history = { at: [], info: null, commands: [], all: { p50: null, p99: null },
   points: Object.fromEntries(names.map((n) => [n, []])) };
@@ -92,6 +92,7 @@ function derive(old, now) {
     clients: number("connected_clients"), blocked: number("blocked_clients"),
     journal: number("journal_since_checkpoint"), unsynced: number("journal_unsynced"), debt: number("store_compaction_debt"),
     expired: rate("expired_keys"), evicted: rate("evicted_keys"),
+    left: rate("tier_unloaded_values"), came: rate("tier_loaded_values"),
   };
   history.at.push(now.at);
   for (const n of names) history.points[n].push(Number.isFinite(p[n]) ? p[n] : null);

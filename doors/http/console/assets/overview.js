@@ -19,6 +19,7 @@ export default {
       ["journal unsynced debt",
         plot("Journal and store", [["journal since checkpoint", size], ["not yet synced", size], ["to be compacted", size]])],
       ["expired evicted", plot("Keys that went, per second", [["expired", count], ["evicted", count]])],
+      ["left came", plot("Values that left memory and came back, per second", [["left", count], ["came back", count]])],
     ];
     const tiles = h("div", { class: "tiles" });
     const about = h("div", { class: "columns" });
@@ -64,6 +65,8 @@ export default {
           ["overhead", size(i.used_memory_overhead)],
           ["of clients", size(i.mem_clients_normal)], ["of replicas", size(i.mem_clients_slaves)],
             ["scripts", size(i.used_memory_vm_total)],
+          ["values that left memory", whole(i.tier_unloaded_values)],
+            ["came back", whole(i.tier_loaded_values) + ", clients waited " + whole(i.tier_waits) + " times"],
           ["resident", size(i.used_memory_rss) + ", " + i.mem_fragmentation_ratio + " of the data"], ["policy", i.maxmemory_policy]]),
         facts([["store on disk", i.store_disk ? size(i.store_disk) : "none"], ["tables", i.store_tables || "–"],
           ["read amplification", i.store_read_amplification || "–"], ["cache of the store", cache(i)],
