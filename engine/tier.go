@@ -137,7 +137,7 @@ func (g *Guard) leaves(e *Entry) leaving {
 const (
 	leavingSamples = 8   // of which one leaves
 	leavingTurn    = 16  // how many values leave under one lock
-	leavingDraws   = 128 // how often is drawn from a shard under one lock
+	leavingDraws   = 16  // how often is drawn in vain from a shard until the next one's turn
 )
 
 // unload has values leave a shard for as long as more says that there is need, up to a turn of them. It returns how
@@ -150,11 +150,13 @@ func (v *evictor) unload(ks *Keyspace, at int, now int64, more func() bool) (lef
 		return 0
 	}
 	list := &ks.shards[at].resident
-	for draws := 0; draws < leavingDraws && left < leavingTurn && list.len() > 0; draws++ {
+	for vain := 0; vain < leavingDraws && left < leavingTurn && list.len() > 0; {
 		e := v.drawResident(&g, list)
 		if e == nil || !g.Unload(e) {
+			vain++
 			continue
 		}
+		vain = 0
 		ks.shards[at].stats.Unloaded++
 		if left++; !more() {
 			break

@@ -30,6 +30,7 @@ type eviction struct {
 	since   atomic.Int64 // when the limit was first seen to be exceeded, as Server.ticks gives it; 0 if it is not
 	total   atomic.Int64 // ns for which it was exceeded before
 	asked   atomic.Int64 // when a checkpoint was last asked for, as Server.ticks gives it
+	later   atomic.Int64 // until when it is of no use to look for what can leave memory, likewise
 	clients atomic.Int64 // how many were disconnected
 
 	mu      sync.Mutex // protects what follows; a leaf in the order of locks
@@ -118,6 +119,9 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 		srv.noteMemory(true)
 		return roomEnough
 	}
+	if srv.ticks() < srv.eviction.later.Load() {
+		return srv.roomLater()
+	}
 	set := srv.config.Get()
 	patience, start, n := evictionTime(set.EvictionTenacity), srv.ticks(), 0
 	relief := srv.ks.Evict(now, func() bool {
@@ -143,7 +147,13 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 	if relief == engine.AfterCheckpoint {
 		srv.storeSoon()
 	}
+	srv.eviction.later.Store(srv.ticks() + relievedAfter.Nanoseconds())
 	srv.evictLater(relievedAfter)
+	return srv.roomLater()
+}
+
+// roomLater is what makeRoom comes to if nothing can go yet.
+func (srv *Server) roomLater() evictionResult {
 	if limit := srv.eviction.limit.Load(); srv.usedMemory() > limit+limit/tierExcess {
 		return roomLater
 	}
@@ -183,7 +193,7 @@ func (v *eviction) exceeded(now int64) (current, total int64) {
 	return current, v.total.Load() + current
 }
 
-// relievedAfter is when it is tried again to make room if nothing can go before it is stored.
+// relievedAfter is when it is tried again to make room if nothing can go before it is stored: to look for it takes time.
 const relievedAfter = 20 * time.Millisecond
 
 // evictLater has a timer go on, after some time, with what makeRoom has not finished.
