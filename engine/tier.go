@@ -135,9 +135,9 @@ func (g *Guard) leaves(e *Entry) leaving {
 }
 
 const (
-	leavingSamples = 8   // of which one leaves
-	leavingTurn    = 16  // how many values leave under one lock
-	leavingDraws   = 16  // how often is drawn in vain from a shard until the next one's turn
+	leavingSamples = 8  // of which one leaves
+	leavingTurn    = 16 // how many values leave under one lock
+	leavingDraws   = 16 // how often is drawn in vain from a shard until the next one's turn
 )
 
 // unload has values leave a shard for as long as more says that there is need, up to a turn of them. It returns how
