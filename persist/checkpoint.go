@@ -252,7 +252,8 @@ func (s *Storage) write(f *engine.Frozen, position uint64, seed uint32, start ti
 
 // fill gives a checkpoint everything that is frozen.
 func (s *Storage) fill(c *store.Checkpoint, f *engine.Frozen) error {
-	progress := newProgress(s.o.Log, "writing a checkpoint")
+	progress := s.newProgress("writing a checkpoint", "keys", int64(f.Len()))
+	defer progress.end()
 	owed := time.Duration(0)
 	spaces := f.DroppedSpaces
 	dropBefore := func(space uint32) {
@@ -263,9 +264,7 @@ func (s *Storage) fill(c *store.Checkpoint, f *engine.Frozen) error {
 	}
 	err := f.Heads(
 		func(img *engine.Image) error {
-			if progress.due() {
-				progress.tell("written", f.Written(), "total", f.Len())
-			}
+			progress.tell(int64(f.Written()))
 			dropBefore(img.Space)
 			s.saved(&owed)
 			return c.PutHead(img.Space, img.Key, img.Head, img.Known, img.WasExternal)

@@ -44,6 +44,9 @@ type Options struct {
 	// Import fills a keyspace that has never been stored. What it makes is not journalled but stored at once, before
 	// Recover returns: all of it or, if something fails on the way, nothing. It may be nil.
 	Import func() error
+	// Progress is told now and then how far something is that takes long: so much of a total, 0 if it is not known, in a
+	// unit, B for bytes. It has the total when it ends. Any goroutine calls it. If it is nil there are lines in the log.
+	Progress func(step, unit string, done, total int64)
 	// Waited is journal.Options.Waited.
 	Waited func(forWhat journal.Wait, took time.Duration)
 }
@@ -237,18 +240,19 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	complete := false
 	if (size > bytesPerKey*meta.Keys || meta.Keys <= fewKeys) && s.loadDelay.Load() == 0 {
 		// If that fails the keys are read again once the server serves, which tells what cannot be read.
+		progress := s.newProgress("loading keys", "keys", meta.Keys)
 		complete = ks.LoadDirectory(s.store.Heads, func(n int) bool {
 			s.tellLoaded(n)
+			progress.tell(int64(n))
 			return true
 		}) == nil
+		progress.end()
 	}
 	records := 0
-	progress := newProgress(s.o.Log, "reading the journal")
+	progress := s.newProgress("reading the journal", "B", size)
 	repeat := func(lsn uint64, now int64, commands []byte) error {
 		records++
-		if progress.due() {
-			progress.tell("records", records)
-		}
+		progress.tell(int64(lsn - meta.Journal))
 		err := apply(now, commands)
 		if err != nil && s.repaired {
 			s.o.Log.Warn("a command of the journal cannot be repeated on the repaired data", "position", lsn, "error",
@@ -272,6 +276,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 			Waited: s.o.Waited, Delay: func() time.Duration { return time.Duration(s.writeDelay.Load()) }})
 		_, err = j.Read(meta.Journal, repeat)
 	}
+	progress.end()
 	if err != nil {
 		return err
 	}
@@ -333,15 +338,14 @@ func (s *Storage) tellLoaded(n int) {
 func (s *Storage) loadDirectory() {
 	defer s.running.Done()
 	start := time.Now()
-	progress := newProgress(s.o.Log, "loading keys")
+	meta, _ := s.store.Meta()
+	progress := s.newProgress("loading keys", "keys", meta.Keys)
 	keys := 0
 	loaded := s.loaded(&keys)
 	err := s.ks.LoadDirectory(s.store.Heads, func(n int) bool {
 		loaded(n)
 		s.tellLoaded(n)
-		if progress.due() {
-			progress.tell("keys", n)
-		}
+		progress.tell(int64(n))
 		select {
 		case <-s.stop:
 			return false
@@ -349,6 +353,7 @@ func (s *Storage) loadDirectory() {
 			return true
 		}
 	})
+	progress.end()
 	if err != nil {
 		s.o.Log.Error("cannot load all keys; commands that need all of them go on being refused", "error", err.Error())
 		return
@@ -524,32 +529,46 @@ func (s *Storage) closeJournal() error {
 	return nil
 }
 
-// progress writes a line now and then while something takes long.
+// progress tells now and then how far something is that takes long.
 type progress struct {
-	log  *slog.Logger
-	what string
-	next time.Time
-	n    int
+	o          *Options
+	step, unit string
+	total      int64 // in the unit; 0 if it is not known
+	next       time.Time
+	n          int
 }
 
-const progressInterval = 5 * time.Second
+const (
+	progressInterval = 5 * time.Second // between lines of the log
+	progressSteps    = 64              // pieces of work between two looks at the time, which cost more than counting
+)
 
-func newProgress(log *slog.Logger, what string) *progress {
-	return &progress{log: log, what: what, next: time.Now().Add(progressInterval)}
+func (s *Storage) newProgress(step, unit string, total int64) *progress {
+	return &progress{o: &s.o, step: step, unit: unit, total: total, next: time.Now().Add(progressInterval)}
 }
 
-// due counts another piece of work, and reports whether it is time to tell how far it is.
-func (p *progress) due() bool {
-	if p.n++; p.n%1024 != 0 {
-		return false // asking for the time costs more than what is counted
+// tell counts another piece of work, and tells that so much is done if it is time.
+func (p *progress) tell(done int64) {
+	if p.n++; p.n%progressSteps != 0 {
+		return
 	}
-	now := time.Now()
-	if now.Before(p.next) {
-		return false
+	if p.o.Progress != nil {
+		total := p.total
+		if done >= total {
+			total = 0 // there is more than was known
+		}
+		p.o.Progress(p.step, p.unit, done, total)
+		return
 	}
-	p.next = now.Add(progressInterval)
-	return true
+	if now := time.Now(); !now.Before(p.next) {
+		p.next = now.Add(progressInterval)
+		p.o.Log.Info(p.step, "unit", p.unit, "done", done, "total", p.total)
+	}
 }
 
-// tell writes the line, with how far it is.
-func (p *progress) tell(args ...any) { p.log.Info(p.what, args...) }
+// end tells that all is done, or that no more will be.
+func (p *progress) end() {
+	if p.o.Progress != nil {
+		p.o.Progress(p.step, p.unit, max(p.total, 1), max(p.total, 1))
+	}
+}

@@ -20,12 +20,35 @@ import (
 // WriteRDB writes the keyspace and the libraries of functions as they are at one moment, as an RDB file. Commands go
 // on meanwhile. While keys are still being loaded after a start it waits for them. w is called by another goroutine.
 func (srv *Server) WriteRDB(w io.Writer) error {
-	return srv.whole(func() error { return srv.encodeRDB(context.Background(), w, rdbCopy{content: rdbAll}) })
+	n := srv.counted("writing keys")
+	how := rdbCopy{content: rdbAll, begun: n.begin, wrote: n.add}
+	return srv.whole(func() error { return srv.encodeRDB(context.Background(), w, how) })
+}
+
+// keyCount tells Options.Progress how many keys of a snapshot have been written.
+type keyCount struct {
+	tell        func(step, unit string, done, total int64) // nil if nobody is told
+	step        string
+	done, total int64
+}
+
+func (srv *Server) counted(step string) *keyCount { return &keyCount{tell: srv.progress, step: step} }
+
+func (n *keyCount) begin(s *engine.Snapshot) {
+	for _, db := range s.Stats {
+		n.total += int64(db.Keys)
+	}
+}
+
+func (n *keyCount) add() {
+	if n.done++; n.tell != nil && (n.done%64 == 0 || n.done == n.total) {
+		n.tell(n.step, "keys", n.done, n.total)
+	}
 }
 
 // WriteAOF is WriteRDB for an append-only file.
 func (srv *Server) WriteAOF(w io.Writer) error {
-	return srv.whole(func() error { return srv.encodeAOF(w, rdbAll) })
+	return srv.whole(func() error { return srv.encodeAOF(w, rdbAll, srv.counted("writing keys")) })
 }
 
 // whole calls fn once all keys are known, in a goroutine of its own that gives way to commands. The server does not
@@ -89,13 +112,14 @@ func (srv *Server) each(s *engine.Snapshot, fn func(db int, e *engine.Entry) err
 	return s.Each(fn)
 }
 
-// encodeAOF writes what content says as commands.
-func (srv *Server) encodeAOF(w io.Writer, content rdbContent) error {
+// encodeAOF writes what content says as commands, and counts the keys.
+func (srv *Server) encodeAOF(w io.Writer, content rdbContent, n *keyCount) error {
 	var codes []string
 	s, err := srv.snapshot(context.Background(), func(*engine.Guard) { codes = srv.scripts.Libraries() })
 	if err != nil {
 		return err
 	}
+	n.begin(s)
 	var failed error
 	a := command.Rebuilder{Emit: func(commands []byte) {
 		if failed == nil {
@@ -114,6 +138,7 @@ func (srv *Server) encodeAOF(w io.Writer, content rdbContent) error {
 			a.Select(db)
 		}
 		a.Entry(e)
+		n.add()
 		return failed
 	})
 	if err == nil {

@@ -107,7 +107,8 @@ func (srv *Server) importStored(set *config.Settings) func() error {
 // importWith has fn read something, which is named in the log, into the keyspace.
 func (srv *Server) importWith(what string, fn func(*importer) error) error {
 	srv.log.Info("importing what is stored", "file", what)
-	im := importer{srv: srv, fs: srv.fs, r: newReplayer(srv, command.FromImport), next: time.Now().Add(importProgress)}
+	im := importer{srv: srv, fs: srv.fs, r: newReplayer(srv, command.FromImport), next: time.Now().Add(importProgress),
+		files: &filesRead{tell: srv.progress}}
 	start := time.Now()
 	err := fn(&im)
 	im.unlock()
@@ -140,6 +141,8 @@ type importer struct {
 	locked bool // r's guard is held, over everything
 	steps  int  // keys and commands since it was locked
 
+	files *filesRead // nil if no files are read
+
 	leftOut string // see Server.LeftOut
 
 	preamble                           bool // an RDB file was read, or another part
@@ -159,7 +162,9 @@ func (im *importer) lock() *engine.Guard {
 		im.unlock()
 		if now := time.Now(); now.After(im.next) {
 			im.next = now.Add(importProgress)
-			im.srv.log.Info("importing", "keys", im.keys, "commands", im.commands)
+			if im.files == nil || im.files.tell == nil || im.files.done == 0 {
+				im.srv.log.Info("importing", "keys", im.keys, "commands", im.commands)
+			}
 		}
 	}
 	if !im.locked {
@@ -231,6 +236,12 @@ func (im *importer) manifest(name string) error {
 	parts, err := parseManifest(b)
 	if err != nil {
 		return err
+	}
+	for _, p := range parts {
+		// The names are relative to the manifest. A part that is missing shows when it is opened.
+		if info, err := im.fs.Stat(im.fs.PathJoin(im.fs.PathDir(name), p.name)); err == nil {
+			im.files.total += info.Size()
+		}
 	}
 	for i, p := range parts {
 		part := im.fs.PathJoin(im.fs.PathDir(name), p.name)
@@ -320,7 +331,29 @@ func (im *importer) file(name string, last bool) error {
 	if err != nil {
 		return err
 	}
-	return im.read(f, last)
+	im.files.total = max(im.files.total, info.Size())
+	return im.read(countedFile{f, im.files}, last)
+}
+
+// filesRead tells Options.Progress how much of the files of an import has been read, in bytes.
+type filesRead struct {
+	tell        func(step, unit string, done, total int64) // nil if nobody is told
+	done, total int64
+}
+
+// countedFile is a file of an import.
+type countedFile struct {
+	io.Reader
+	of *filesRead
+}
+
+// Read implements io.Reader.
+func (f countedFile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if f.of.done += int64(n); f.of.tell != nil && n > 0 {
+		f.of.tell("importing", "B", f.of.done, f.of.total)
+	}
+	return n, err
 }
 
 // read reads the content of a file.

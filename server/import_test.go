@@ -10,6 +10,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -221,6 +222,54 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 			d.end()
 		})
 	}
+}
+
+// What takes long is told of: how much of what, until all is done.
+func TestProgressIsTold(t *testing.T) {
+	fs := vfs.NewMem()
+	var sets []string
+	for i := range 500 {
+		sets = append(sets, fmt.Sprintf("SET k%d %d", i, i))
+	}
+	commands := aofFile(sets...)
+	putFile(t, fs, "/elsewhere/x.manifest", []byte("file a.aof seq 1 type i\nfile b.aof seq 2 type i\n"))
+	putFile(t, fs, "/elsewhere/a.aof", commands)
+	putFile(t, fs, "/elsewhere/b.aof", commands)
+	var mu sync.Mutex
+	last, calls := map[string][3]any{}, map[string]int{}
+	progress := func(step, unit string, done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		last[step] = [3]any{unit, done, total}
+		calls[step]++
+	}
+	open := func(file string) *Server {
+		conf := config.NewConfig()
+		for name, value := range map[string]string{"port": "0", "dir": "/db", "save": "", "appendonly": "yes"} {
+			require.NoError(t, conf.Set(name, value, false))
+		}
+		srv, err := New(conf, slog.New(&panicLog{}), Options{FS: fs, Goroutines: true, Import: file, Progress: progress})
+		require.NoError(t, err)
+		require.NoError(t, srv.Start())
+		return srv
+	}
+	srv := open("/elsewhere/x.manifest")
+	size := int64(2 * len(commands))
+	require.Equal(t, [3]any{"B", size, size}, last["importing"])
+	require.Equal(t, [3]any{"keys", int64(500), int64(500)}, last["writing a checkpoint"])
+	require.NoError(t, srv.Close())
+
+	srv = open("")
+	for name, write := range map[string]func(io.Writer) error{"rdb": srv.WriteRDB, "aof": srv.WriteAOF} {
+		delete(last, "writing keys")
+		calls["writing keys"] = 0
+		require.NoError(t, write(io.Discard))
+		require.Equal(t, [3]any{"keys", int64(500), int64(500)}, last["writing keys"], name)
+		require.Equal(t, 500/64+1, calls["writing keys"], name)
+	}
+	require.Equal(t, [3]any{"keys", int64(500), int64(500)}, last["loading keys"])
+	require.Greater(t, calls["loading keys"], 1)
+	require.NoError(t, srv.Close())
 }
 
 // openImport is New and Start with a file to import.

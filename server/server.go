@@ -42,9 +42,11 @@ type Server struct {
 	config *config.Config
 	log    *slog.Logger
 	slow   func(SlowCommand) // nil if nobody is told
-	ks     *engine.Keyspace
-	table  *command.Table
-	runID  string
+	// Options.Progress
+	progress func(step, unit string, done, total int64)
+	ks       *engine.Keyspace
+	table    *command.Table
+	runID    string
 	// replicationID is the name of the history of the data, if DEBUG has changed it.
 	replicationID atomic.Pointer[string]
 
@@ -161,6 +163,10 @@ type Options struct {
 	// the program needs. Then a loop keeps its processor while it waits, up to ten milliseconds, which makes it faster.
 	// The scheduler must be able to preempt goroutines (not GODEBUG=asyncpreemptoff=1).
 	SpareProcessors bool
+	// Progress is told now and then how far something is that takes long: a start, an import, an export, a checkpoint. It
+	// is so much of a total, 0 if that is not known, in a unit, B for bytes, and has the total when it ends. Any goroutine
+	// calls it. If it is nil there are lines in the log.
+	Progress func(step, unit string, done, total int64)
 	// Slow is told of each command that the slow log gets, by the goroutine of its client, which it must not hold up; nil
 	// if nobody is.
 	Slow func(SlowCommand)
@@ -173,7 +179,7 @@ type Options struct {
 func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	set := conf.Get()
 	srv := &Server{
-		config: conf, log: log, slow: o.Slow,
+		config: conf, log: log, slow: o.Slow, progress: o.Progress,
 		table:     command.NewTable(),
 		runID:     newRunID(),
 		tickBase:  time.Now(),

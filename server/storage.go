@@ -55,9 +55,10 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync,
 		CheckpointSize: checkpointSize(set),
 		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
-		Extra:   func() []byte { return srv.scripts.Stored() },
-		Restore: func(b []byte) error { return srv.scripts.Recover(b) },
-		Import:  srv.importStored(set),
+		Progress: srv.progress,
+		Extra:    func() []byte { return srv.scripts.Stored() },
+		Restore:  func(b []byte) error { return srv.scripts.Recover(b) },
+		Import:   srv.importStored(set),
 	})
 	if err == nil {
 		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)

@@ -6,23 +6,25 @@ import (
 	"io"
 	"os"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/disk"
 )
 
 // checkCommand verifies, and on demand repairs, the data of a server that is not running. The exit code is 0 if
 // everything is sound (or is now), 1 if there is damage, 2 if it was not used rightly.
-func checkCommand(stdout io.Writer) *cobra.Command {
+func checkCommand(stdout, stderr io.Writer) *cobra.Command {
 	var repair bool
 	c := &cobra.Command{Use: "check [--repair] DIR", Short: "verify the data that a server has stored",
 		Long: `Verifies the data that a server has stored in a directory. The server must not run. With --repair what is
 sound is kept, and the rest set aside.`,
 		Example: "  atomredis check --repair ./data",
 		Args:    cli.Arguments(1, 1), DisableFlagsInUseLine: true, ValidArgsFunction: completeDirs,
-		RunE: func(_ *cobra.Command, args []string) error { return check(args[0], repair, stdout) }}
+		RunE: func(_ *cobra.Command, args []string) error { return check(args[0], repair, stdout, stderr) }}
 	c.Flags().BoolVar(&repair, "repair", false, "keep what is sound and set the rest aside")
 	return c
 }
@@ -32,20 +34,28 @@ func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-func check(dir string, repair bool, stdout io.Writer) error {
+func check(dir string, repair bool, stdout, stderr io.Writer) error {
 	if _, err := os.Stat(dir); err != nil {
 		return cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}
-	report := func(line string) { fmt.Fprintln(stdout, line) }
-	err := persist.Check(disk.FS, dir, report)
+	bar := progress.New(stderr)
+	defer bar.Done()
+	out := bar.Around(stdout)
+	report := func(line string) { fmt.Fprintln(out, line) }
+	// Each step reads all files, so that a directory is measured anew.
+	files := func(step string) vfs.FS {
+		bar.Done()
+		return progress.Files(disk.FS, dir, bar, step)
+	}
+	err := persist.Check(files("checking"), dir, report)
 	if err != nil && repair && !errors.Is(err, os.ErrNotExist) {
-		if err = persist.Repair(disk.FS, dir, report); err == nil {
-			err = persist.Check(disk.FS, dir, report)
+		if err = persist.Repair(files("repairing"), dir, report); err == nil {
+			err = persist.Check(files("checking again"), dir, report)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(stdout, "ok")
+	_, err = fmt.Fprintln(out, "ok")
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/tracing"
 	"github.com/atomredis/atomredis/config"
 	_ "github.com/atomredis/atomredis/doors/http"
@@ -63,8 +64,8 @@ func main() {
 
 // dataCommands are the sub-commands that work on files, or ask a server one thing, and then end.
 func dataCommands(stdout, stderr io.Writer) []*cobra.Command {
-	return []*cobra.Command{checkCommand(stdout), importCommand(stdout, stderr), exportCommand(stdout, stderr),
-		backupCommand(stdout), pingCommand(stdout)}
+	return []*cobra.Command{checkCommand(stdout, stderr), importCommand(stdout, stderr), exportCommand(stdout, stderr),
+		backupCommand(stdout, stderr), pingCommand(stdout)}
 }
 
 // run is the program; it returns the exit code. The server runs until a signal arrives that ends it, or a client
@@ -106,7 +107,7 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 		}()
 		return cli.Run(ctx, args, os.Stdin, stdout, stderr, onData...)
 	}
-	if err := serve(args, stdout, signals); err != nil {
+	if err := serve(args, stdout, stderr, signals); err != nil {
 		fmt.Fprintln(stderr, "atomredis:", err)
 		return 1
 	}
@@ -114,7 +115,7 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 }
 
 // serve runs the server, in the background if the configuration says so.
-func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error) {
+func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (err error) {
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go away
 	parent := newDaemonParent()
 	defer func() { parent.tell(err) }()
@@ -136,6 +137,13 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 	if err := os.Chdir(set.Dir); err != nil && (set.Durable() || !errors.Is(err, os.ErrNotExist) || conf.IsSet("dir")) {
 		return fmt.Errorf("dir: %w", err)
 	}
+	// On a terminal a bar takes the place of lines of the log.
+	var shown func(step, unit string, done, total int64)
+	if set.LogFile == "" && !set.SyslogEnabled && progress.Terminal(stderr) {
+		bar := progress.New(stderr)
+		defer bar.Done()
+		shown, stdout = bar.Show, bar.Around(stdout)
+	}
 	log, err := openLog(conf, stdout)
 	if err != nil {
 		return fmt.Errorf("logfile: %w", err)
@@ -144,7 +152,7 @@ func serve(args []string, stdout io.Writer, signals <-chan os.Signal) (err error
 	if names := conf.WithoutEffect(); len(names) > 0 {
 		log.Info("some directives of the configuration have no effect here", "directives", strings.Join(names, " "))
 	}
-	options := server.Options{RDBFile: true, Supervised: supervisor.kind,
+	options := server.Options{RDBFile: true, Progress: shown, Supervised: supervisor.kind,
 		SpareProcessors: !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")}
 	if options.SpareProcessors {
 		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them,

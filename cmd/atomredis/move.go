@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
@@ -61,7 +62,10 @@ func asksForHelp(args []string) bool {
 }
 
 func importData(file string, options []string, stdout, stderr io.Writer) error {
-	srv, set, err := offline(options, stderr, source{file: file})
+	bar := progress.New(stderr)
+	defer bar.Done()
+	stdout = bar.Around(stdout)
+	srv, set, err := offline(options, stderr, bar, source{file: file})
 	if err != nil {
 		return err
 	}
@@ -111,7 +115,10 @@ func completeExport(c *cobra.Command, args []string, toComplete string) ([]strin
 }
 
 func exportData(form, file string, options []string, stdout, stderr io.Writer) error {
-	srv, set, err := offline(options, stderr, source{})
+	bar := progress.New(stderr)
+	defer bar.Done()
+	stdout = bar.Around(stdout)
+	srv, set, err := offline(options, stderr, bar, source{})
 	if err != nil {
 		return err
 	}
@@ -135,9 +142,9 @@ type source struct {
 	empty bool   // there must be no data
 }
 
-// offline returns a server for the data in a directory that listens nowhere. There must be data unless from says
-// otherwise.
-func offline(args []string, stderr io.Writer, from source) (*server.Server, *config.Settings, error) {
+// offline returns a server for the data in a directory that listens nowhere; bar, on stderr, shows what takes long. There
+// must be data unless from says otherwise.
+func offline(args []string, stderr io.Writer, bar *progress.Bar, from source) (*server.Server, *config.Settings, error) {
 	conf := config.NewConfig()
 	if err := conf.LoadArgs(args); err != nil {
 		return nil, nil, err
@@ -161,8 +168,8 @@ func offline(args []string, stderr io.Writer, from source) (*server.Server, *con
 	if err := os.MkdirAll(set.Dir, 0o700); err != nil {
 		return nil, nil, err
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{ReplaceAttr: nameLevel}))
-	srv, err := server.New(conf, log, server.Options{Import: from.file})
+	log := slog.New(slog.NewTextHandler(bar.Around(stderr), &slog.HandlerOptions{ReplaceAttr: nameLevel}))
+	srv, err := server.New(conf, log, server.Options{Import: from.file, Progress: bar.Show})
 	return srv, set, err
 }
 
@@ -230,19 +237,22 @@ func (o *connectOptions) dial(timeout time.Duration) (net.Conn, error) {
 }
 
 // backupCommand writes everything that a running server has to dump.rdb in a directory.
-func backupCommand(stdout io.Writer) *cobra.Command {
+func backupCommand(stdout, stderr io.Writer) *cobra.Command {
 	var o connectOptions
 	c := &cobra.Command{Use: "backup DIR", Short: "write all that a running server has to a file",
 		Long: `Writes everything that a running server, atomredis or Redis, has to DIR/dump.rdb, as of one instant. The file
 takes the place of an older one when it is whole.`,
 		Example: "  atomredis backup /var/backups/redis -h db.example.org",
 		Args:    cli.Arguments(1, 1), ValidArgsFunction: completeDirs,
-		RunE: func(_ *cobra.Command, args []string) error { return backup(args[0], o, stdout) }}
+		RunE: func(_ *cobra.Command, args []string) error { return backup(args[0], o, stdout, stderr) }}
 	o.flags(c)
 	return c
 }
 
-func backup(dir string, o connectOptions, stdout io.Writer) error {
+func backup(dir string, o connectOptions, stdout, stderr io.Writer) error {
+	bar := progress.New(stderr)
+	defer bar.Done()
+	stdout = bar.Around(stdout)
 	conn, err := o.dial(backupTimeout)
 	if err != nil {
 		return err
@@ -252,7 +262,7 @@ func backup(dir string, o connectOptions, stdout io.Writer) error {
 		return err
 	}
 	file := filepath.Join(dir, "dump.rdb")
-	b := backupClient{conn: conn, in: bufio.NewReaderSize(conn, 1<<20), timeout: backupTimeout}
+	b := backupClient{conn: conn, in: bufio.NewReaderSize(conn, 1<<20), timeout: backupTimeout, bar: bar}
 	if err := replaceFile(file, func(w io.Writer) error { return b.receive(w, o) }); err != nil {
 		return err
 	}
@@ -268,6 +278,7 @@ type backupClient struct {
 	conn    net.Conn
 	in      *bufio.Reader
 	timeout time.Duration // how long the server may be silent
+	bar     *progress.Bar // nil if nothing is received
 	bytes   int64
 	keys    int
 }
@@ -355,6 +366,7 @@ func (b *backupClient) receive(out io.Writer, o connectOptions) error {
 		}
 		if _, ok := item.(*rdb.Key); ok {
 			b.keys++
+			b.bar.Show("receiving keys", "keys", int64(b.keys), r.Announced)
 		}
 	}
 	missing := int64(len(mark) - len(r.Rest()))

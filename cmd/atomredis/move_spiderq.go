@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/doors/spiderq"
 )
@@ -27,7 +28,9 @@ func readSpiderq(file string, args []string, stderr io.Writer) (n int, dir strin
 		return 0, "", err
 	}
 	defer f.Close()
-	srv, set, err := offline(args, stderr, source{empty: true})
+	bar := progress.New(stderr)
+	defer bar.Done()
+	srv, set, err := offline(args, stderr, bar, source{empty: true})
 	if err != nil {
 		return 0, "", err
 	}
@@ -44,6 +47,7 @@ func readSpiderq(file string, args []string, stderr io.Writer) (n int, dir strin
 	queue := set.Registered["spiderq-queue"]
 	err = spiderq.ReadSnapshot(f, func(key, value []byte) error {
 		n++
+		bar.Show("importing", "entries", int64(n), 0)
 		_, err := client.Do(context.Background(), "SPIDERQ.ADD", queue, key, value)
 		return err
 	})

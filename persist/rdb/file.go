@@ -45,6 +45,8 @@ type Reader struct {
 	Version int
 	// Empty counts the collections without elements that were skipped.
 	Empty int
+	// Announced is how many keys the databases have that were begun, by what the file says.
+	Announced int64
 }
 
 // NewReader returns a Reader of what r gives. It may read beyond the end of the file; Rest has what it did.
@@ -120,8 +122,10 @@ func (r *Reader) next(key *Key) (any, error) {
 		r.db = int(n)
 		return nil, err
 	case opResize: // how many keys there are, and how many of them expire
-		var n uint64
-		return nil, d.numbers(&n, &n)
+		var keys, expiring uint64
+		err := d.numbers(&keys, &expiring)
+		r.Announced += int64(min(keys, math.MaxInt32))
+		return nil, err
 	case opSlotInfo: // the same for a slot of a cluster
 		var n uint64
 		return nil, d.numbers(&n, &n, &n)

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/spf13/cobra"
 
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/shell"
 )
 
@@ -63,7 +64,7 @@ type app struct {
 // name of one of the commands that are given, which the tree gets as well. It returns the exit code. What fails is
 // written to stderr in one line.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, others ...*cobra.Command) int {
-	a := &app{in: stdin, out: newWriter(stdout), terminal: isTerminal(stdout)}
+	a := &app{in: stdin, out: newWriter(stdout), terminal: progress.Terminal(stdout)}
 	root := a.root()
 	root.AddCommand(others...)
 	root.SetArgs(args)
@@ -87,16 +88,6 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exit.Code
 	}
 	return exitError
-}
-
-// isTerminal reports whether a stream is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
 }
 
 // root is the tree. The program itself is the server, which does not go through it: the flags of the root are there to

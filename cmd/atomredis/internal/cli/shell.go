@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/shell"
 )
 
@@ -109,7 +110,7 @@ func (a *app) runShell(c *cobra.Command, f *shellFlags, args []string) error {
 			return err
 		}
 		args = append(args, string(last))
-	case len(args) == 0 && isTerminal(a.in) && a.terminal:
+	case len(args) == 0 && progress.Terminal(a.in) && a.terminal:
 		return s.Interactive(ctx)
 	case len(args) == 0:
 		return s.Run(ctx, a.in)
