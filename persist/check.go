@@ -41,6 +41,13 @@ func Check(fs vfs.FS, dir string, report func(string)) error {
 	return errors.Join(err, journalErr)
 }
 
+// Size returns how many bytes the files have that Check reads. What cannot be read is left out.
+func Size(fs vfs.FS, dir string) int64 {
+	data, _ := store.Size(fs, dir)
+	journal, _ := journalSize(fs, journalDir(fs, dir))
+	return data + journal
+}
+
 // stopFirst says what to do about a directory that is in use.
 func stopFirst(err error) error {
 	if !errors.Is(err, store.ErrInUse) {

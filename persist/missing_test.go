@@ -219,6 +219,7 @@ func refused(t *testing.T, fs *vfs.MemFS, want map[string]string) {
 	_, err := openKeyspace(fs)
 	require.Error(t, err)
 	require.Regexp(t, `db/`, err.Error(), "it names the file")
+	require.Positive(t, persist.Size(fs, "db"))
 	var report bytes.Buffer
 	say := func(line string) { fmt.Fprintln(&report, line) }
 	require.Error(t, persist.Check(fs, "db", say))

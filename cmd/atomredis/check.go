@@ -42,15 +42,15 @@ func check(dir string, repair bool, stdout, stderr io.Writer) error {
 	defer bar.Done()
 	out := bar.Around(stdout)
 	report := func(line string) { fmt.Fprintln(out, line) }
-	// Each step reads all files, so that a directory is measured anew.
-	files := func(step string) vfs.FS {
+	// A step reads everything so many times.
+	files := func(step string, times int64) vfs.FS {
 		bar.Done()
-		return progress.Files(disk.FS, dir, bar, step)
+		return progress.Files(disk.FS, times*persist.Size(disk.FS, dir), bar, step)
 	}
-	err := persist.Check(files("checking"), dir, report)
+	err := persist.Check(files("checking", 1), dir, report)
 	if err != nil && repair && !errors.Is(err, os.ErrNotExist) {
-		if err = persist.Repair(files("repairing"), dir, report); err == nil {
-			err = persist.Check(files("checking again"), dir, report)
+		if err = persist.Repair(files("repairing", 3), dir, report); err == nil {
+			err = persist.Check(files("checking again", 1), dir, report)
 		}
 	}
 	if err != nil {

@@ -66,6 +66,23 @@ func exists(fs vfs.FS, path string) (bool, error) {
 	return err == nil, err
 }
 
+// Size returns how many bytes the files of the data in a directory have.
+func Size(fs vfs.FS, dir string) (total int64, err error) {
+	data := fs.PathJoin(dir, dataDir)
+	names, err := fs.List(data)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		info, err := fs.Stat(fs.PathJoin(data, name))
+		if err != nil {
+			return total, err
+		}
+		total += info.Size()
+	}
+	return total, nil
+}
+
 // located returns an error with the file that it is about, if Pebble has named it.
 func located(err error) error {
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {

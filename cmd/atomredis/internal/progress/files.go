@@ -1,40 +1,23 @@
 package progress
 
 import (
-	"errors"
-	"os"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Files returns a file system of which a step of a bar shows how much has been read, beside the size of all files in a
-// directory. What is read twice counts twice.
-func Files(fs vfs.FS, dir string, b *Bar, step string) vfs.FS {
-	total, done := size(fs, dir), new(atomic.Int64)
+// Files returns a file system of which a step of a bar shows how much has been read, beside a total in bytes. What is read
+// twice counts twice; when it is more than the total, that is not shown any more.
+func Files(fs vfs.FS, total int64, b *Bar, step string) vfs.FS {
+	done := new(atomic.Int64)
 	return files{fs, func(n int) {
-		b.Show(step, Bytes, min(done.Add(int64(n)), total-1), total) // the caller knows when it has ended
-	}}
-}
-
-// size returns how many bytes the files in a directory have. What cannot be read is left out.
-func size(fs vfs.FS, dir string) (total int64) {
-	names, err := fs.List(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0
-	}
-	for _, name := range names {
-		path := fs.PathJoin(dir, name)
-		info, err := fs.Stat(path)
-		switch {
-		case err != nil:
-		case info.IsDir():
-			total += size(fs, path)
-		default:
-			total += info.Size()
+		read := done.Add(int64(n))
+		if read < total {
+			b.Show(step, Bytes, read, total)
+		} else {
+			b.Show(step, Bytes, read, 0) // the caller knows when it has ended
 		}
-	}
-	return total
+	}}
 }
 
 type files struct {

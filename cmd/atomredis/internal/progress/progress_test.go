@@ -99,19 +99,16 @@ func TestWhatALineSays(t *testing.T) {
 
 func TestWhatIsReadOfFilesIsShown(t *testing.T) {
 	fs := vfs.NewMem()
-	require.NoError(t, fs.MkdirAll("dir/inner", 0o700))
-	for _, name := range []string{"dir/a", "dir/inner/b"} {
-		f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-		require.NoError(t, err)
-		_, err = f.Write(make([]byte, 500))
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
-	}
+	f, err := fs.Create("a", vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(make([]byte, 500))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 	var out bytes.Buffer
 	c := &clock{time.Unix(1, 0)}
-	counted := Files(fs, "dir", newBar(&out, false, c.now), "checking")
+	counted := Files(fs, 1000, newBar(&out, false, c.now), "checking")
 	for range 3 { // as a second pass does, too
-		f, err := counted.Open("dir/a")
+		f, err := counted.Open("a")
 		require.NoError(t, err)
 		c.add(lines)
 		_, err = io.ReadAll(f)
@@ -122,6 +119,6 @@ func TestWhatIsReadOfFilesIsShown(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 	require.Contains(t, out.String(), "750 B of 1.0 kB, ")
-	require.Contains(t, out.String(), "checking 99%, 0s left, 999 B of 1.0 kB, ")
+	require.Contains(t, out.String(), "checking, 1.2 kB, ")
 	require.NotContains(t, out.String(), "100%")
 }
