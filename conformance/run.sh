@@ -40,8 +40,9 @@ go run ./conformance/acl/cmd -a 127.0.0.1:$redis -b 127.0.0.1:$one -users 200 -n
 
 export ATOMREDIS_BLOCKED_CLIENTS=${BLOCKED:-10000} ATOMREDIS_PRESSURE_MESSAGES=${MESSAGES:-51000}
 export ATOMREDIS_PRESSURE_MIXED=${MIXED:-200000} ATOMREDIS_PRESSURE_KILLS=${KILLS:-200} ATOMREDIS_PRESSURE_CRASHES=${CRASHES:-20}
-for port in $one $sixteen; do
-	ATOMREDIS_CONFORMANCE_ADDR=127.0.0.1:$port go test -count=1 -timeout 20m ./conformance/protocols
+# With one shard and with sixteen, or as SHARDS says.
+for shards in ${SHARDS:-one sixteen}; do
+	ATOMREDIS_CONFORMANCE_ADDR=127.0.0.1:${!shards} go test -count=1 -timeout 20m ./conformance/protocols
 done
 
 # The console in a browser, if there is one: it says so where there is none.
