@@ -363,6 +363,7 @@ func TestWhatAPeerMayCost(t *testing.T) {
 
 	// One that does not read can be told off.
 	flood := p.open("Flood", "")
+	require.NoError(t, flood.RecvMsg(new(text))) // it has begun
 	eventually(t, s, "words_calls_active:0\r\n", "INFO", "door_words")
 	for err = nil; err == nil; {
 		err = flood.RecvMsg(new(text))
