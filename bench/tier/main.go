@@ -123,7 +123,7 @@ func value(i, size int) string {
 
 // number returns a field of INFO stats.
 func number(server *servers.Server, name string) int {
-	n, err := strconv.Atoi(server.InfoField("stats", name))
+	n, err := strconv.Atoi(server.InfoField("stats", name+":"))
 	servers.Check(err)
 	return n
 }
