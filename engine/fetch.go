@@ -21,8 +21,9 @@ type Away struct {
 
 func (a *Away) Error() string { return "the value of key " + a.Key + " is not in memory" }
 
-// MayWait says, until it is called with false or the guard is given back, that the holder of the guard can wait for values that
-// are not in memory. Reading one then panics with an Away, unless something has changed under the guard since.
+// MayWait says, until it is called with false or the guard is given back, that the holder of the guard can wait for
+// values that are not in memory. Reading one then panics with an Away, unless something has changed under the guard
+// since.
 func (g *Guard) MayWait(on bool) {
 	g.waits, g.repeats = on, g.changes
 	for m := g.locked; m != 0; m &= m - 1 {
@@ -62,7 +63,6 @@ type fetcher struct {
 	mu      sync.Mutex // protects what follows; nothing is locked under it
 	queue   []*coming
 	readers int
-	closed  bool
 	running sync.WaitGroup
 }
 

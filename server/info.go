@@ -229,8 +229,6 @@ func percent(part, whole int64) string {
 	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"
 }
 
-// persistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that
-// it has for the AOF.
 // infoStore tells of what Redis does not have: the store that checkpoints write to, and what the journal has beyond it.
 func infoStore(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
@@ -257,6 +255,8 @@ func infoStore(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("store_read_amplification", int64(m.ReadAmplification))
 }
 
+// infoPersistence tells of the storage: checkpoints in the words that Redis has for snapshots, the journal in those that
+// it has for the AOF.
 func infoPersistence(b *servercommands.InfoText, c *command.Ctx) {
 	srv := serverOf(c)
 	st := srv.storageStatus()

@@ -134,8 +134,8 @@ func TestValuesThatLeaveChangeNothing(t *testing.T) {
 		}
 	}
 	templates = append(templates, "GET $A", "STRLEN $A", "MGET $A $A", "HGETALL $H", "HLEN $H", "LRANGE $L 0 -1", "LLEN $L",
-		"SMEMBERS $S", "ZRANGE $Z 0 -1 WITHSCORES", "XRANGE $X - +", "XRANGE $X - + COUNT $n", "XREVRANGE $X + - COUNT $n", "XRANGE $X $i + COUNT $n",
-		"XREVRANGE $X $i $i", "XINFO STREAM $X FULL", "TYPE $K", "EXISTS $K",
+		"SMEMBERS $S", "ZRANGE $Z 0 -1 WITHSCORES", "XRANGE $X - +", "XRANGE $X - + COUNT $n", "XREVRANGE $X + - COUNT $n",
+		"XRANGE $X $i + COUNT $n", "XREVRANGE $X $i $i", "XINFO STREAM $X FULL", "TYPE $K", "EXISTS $K",
 		"PTTL $K", "SORT $L ALPHA", "OBJECT ENCODING $A", "EVAL return{redis.call('TYPE',KEYS[1])} 1 $K",
 		"SINTER $S $S", "ZUNION 2 $Z $Z", "DBSIZE")
 	blocks := regexp.MustCompile("^B[LRZ]|BLOCK")
