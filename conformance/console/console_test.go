@@ -260,7 +260,7 @@ func TestViews(t *testing.T) {
 	b := browse(t, path, db)
 	b.enter()
 
-	b.until("document.querySelectorAll('.plot canvas').length === 8")
+	b.until("document.querySelectorAll('.plot canvas').length === 9")
 	b.has(".tile", "commands/s", "hit rate", "keys", "journal")
 	b.has("main table", "info")
 	for range 200 {
@@ -313,6 +313,10 @@ func TestViews(t *testing.T) {
 	b.has("main section table td", "config", "web_0", "RUNNING")
 	b.press("main section button", "Watch")
 	b.has("main section", "waiting for changes")
+	require.Eventually(t, func() bool { // what the page says is true when the server has its request
+		info, err := db.Do(t.Context(), "INFO", "clients")
+		return err == nil && strings.Contains(fmt.Sprintf("%s", info), "blocked_clients:1")
+	}, patience, 10*time.Millisecond)
 	do(t, db, "SKEIN.PUT app fresh VALUE new")
 	b.has("main section [role=log]", "PUT", "fresh = new")
 	b.has("main section table td", "fresh")
@@ -543,7 +547,7 @@ func TestPhoneAndKeyboard(t *testing.T) {
 	b.until("document.querySelectorAll('.tile').length > 4")
 	b.until("getComputedStyle(document.body).backgroundColor === 'rgb(20, 23, 26)'")
 	b.until("document.documentElement.scrollWidth <= innerWidth")
-	b.until("document.querySelectorAll('.plot canvas').length === 8")
+	b.until("document.querySelectorAll('.plot canvas').length === 9")
 	b.picture("phone-overview")
 	for _, view := range []string{"clients", "slow", "keys", "pressure", "atom", "spiderq", "skein", "perper", "shell"} {
 		b.view(view)
@@ -557,7 +561,7 @@ func TestPhoneAndKeyboard(t *testing.T) {
 	b.script("document.activeElement.blur()")
 	b.run(chromedp.EmulateReset(), chromedp.EmulateViewport(1440, 960), chromedp.KeyEvent("1"))
 	b.until("document.querySelector('main').className === 'overview'")
-	b.until("document.querySelectorAll('.plot canvas').length === 8")
+	b.until("document.querySelectorAll('.plot canvas').length === 9")
 	b.picture("overview-dark")
 	b.run(chromedp.KeyEvent("t"))
 	b.until("document.documentElement.dataset.theme === 'light'")
