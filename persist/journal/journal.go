@@ -89,9 +89,9 @@ const (
 // directory.
 type Journal interface {
 	// Read calls fn with the durable records that begin at LSN from or later, in their order: where they begin, and what
-	// was given to Append. commands is valid until fn returns. It returns the LSN after the last of them, or from if
-	// that is later. It ends with the first error of fn, which it returns as it is, and with ErrReleased if some of the
-	// records are not kept any more.
+	// was given to Append. commands is valid until fn returns, and for good if it is of LongRecord bytes or more. It
+	// returns the LSN after the last of them, or from if that is later. It ends with the first error of fn, which it
+	// returns as it is, and with ErrReleased if some of the records are not kept any more.
 	//
 	// A journal that has just been opened must be read once before anything else is done with it, from the position up
 	// to which a checkpoint has everything. This removes what a crash left at the end that was never synced. The error
@@ -166,9 +166,9 @@ type File struct {
 	syncs   chan syncRequest
 	running sync.WaitGroup
 
-	admin  sync.Mutex // held by recover, Release, Resume and Close; taken before mu
-	opened bool       // recover was successful; written under admin
-	turn   sync.Mutex // held by who does the writer's work; taken before mu
+	admin  sync.Mutex  // held by recover, Release, Resume and Close; taken before mu
+	opened atomic.Bool // recover was successful; written under admin
+	turn   sync.Mutex  // held by who does the writer's work; taken before mu
 
 	// These belong to who has the turn.
 	slowUntil time.Time // not Always: when Commit may write again
@@ -241,15 +241,14 @@ func Open(o Options) *File {
 
 // Read implements Journal.
 func (j *File) Read(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error) {
-	j.admin.Lock()
-	if !j.opened {
+	if !j.opened.Load() {
+		j.admin.Lock()
 		defer j.admin.Unlock()
 		return j.recover(from, fn)
 	}
 	j.mu.Lock()
 	end, segments := j.durable.Load(), slices.Clone(j.segments)
-	j.mu.Unlock()
-	j.admin.Unlock() // fn may take its time; what is removed meanwhile is missed below
+	j.mu.Unlock() // fn may take its time; what is removed meanwhile is missed below
 	next, err = readDurable(j.o.FS, j.o.Dir, segments, from, end, fn)
 	if errors.As(err, new(*DamageError)) && j.released(next) {
 		err = ErrReleased // a file that is being removed may be shorter already
@@ -305,7 +304,7 @@ func (j *File) recover(from uint64, fn func(lsn uint64, now int64, commands []by
 		j.durable.Store(report.End)
 		j.fail(err)
 	}
-	j.opened = true
+	j.opened.Store(true)
 	j.running.Add(2)
 	go j.runWriter()
 	go j.runSyncer()
@@ -354,45 +353,53 @@ func (j *File) begin(file vfs.File, seed uint32, start uint64) {
 }
 
 // Append implements Journal.
-func (j *File) Append(now int64, commands []byte) {
+func (j *File) Append(now int64, commands []byte) { j.AppendParts(now, nil, commands) }
+
+// AppendParts is Append for commands of two parts: head is always copied, and body is treated as Append does with
+// commands. It returns where the record begins; that means nothing if it was dropped.
+func (j *File) AppendParts(now int64, head, body []byte) (lsn uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n := recordHeader + minPayload + len(commands)
+	commands := len(head) + len(body)
+	n := recordHeader + minPayload + commands
 	for j.failure.Load() == nil && !j.closed && (j.exhausted != nil || len(j.buf) > 0 && j.full(n)) {
 		j.wakeWriter()
 		j.changed.Wait()
 	}
 	if j.closed {
-		return
+		return 0
 	}
 	if j.failure.Load() != nil {
 		if !j.holding {
-			return
+			return 0
 		}
-		if j.full(n) || len(commands) > j.maxRecord {
+		if j.full(n) || commands > j.maxRecord {
 			j.drop()
-			return
+			return 0
 		}
-	} else if len(commands) > j.maxRecord {
-		j.fail(fmt.Errorf("record of %d bytes is too long", len(commands)))
-		return
+	} else if commands > j.maxRecord {
+		j.fail(fmt.Errorf("record of %d bytes is too long", commands))
+		return 0
 	}
 	before := len(j.buf)
 	if before == 0 {
 		j.beginBatch()
 	}
-	if len(commands) >= LongRecord {
-		n = recordHeader + minPayload
-		j.long, commands = commands, nil
+	if len(body) >= LongRecord {
+		n -= len(body)
+		j.long, body = body, nil
 	}
 	if len(j.buf)+n > cap(j.buf) {
 		j.buf = slices.Grow(j.buf, max(n, cap(j.buf), minBuffer)) // doubling, so that little is moved
 	}
-	j.buf = appendRecord(j.buf, now, len(commands)+len(j.long), commands)
+	at := len(j.buf)
+	j.buf = append(appendRecord(j.buf, now, commands, head), body...)
+	lsn = j.appended.Load() + uint64(at-before)
 	j.appended.Add(uint64(len(j.buf) + len(j.long) - before))
 	if before < eagerSize && len(j.buf)+len(j.long) >= eagerSize {
 		j.wakeWriter()
 	}
+	return lsn
 }
 
 // full reports whether a record of n bytes has to wait until what is in the buffer has been taken. Behind the head of
@@ -630,18 +637,26 @@ func (j *File) Rotate() uint64 {
 
 // Seed implements Journal.
 func (j *File) Seed(lsn uint64) uint32 {
+	s, _ := j.Segment(lsn)
+	return s.Seed
+}
+
+// Segment returns where the segment begins that has what is at an LSN, to be read from there. It waits for what Rotate
+// has begun, and ok is false if that is not kept any more or the journal has failed.
+func (j *File) Segment(lsn uint64) (start Start, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for j.rotate && !j.closed {
 		j.changed.Wait()
 	}
 	if j.failure.Load() != nil || j.closed || len(j.segments) == 0 {
-		return 0
+		return Start{}, false
 	}
-	if s := j.segments[obsolete(j.segments, lsn)]; s.start <= lsn {
-		return s.seed
+	s := j.segments[obsolete(j.segments, lsn)]
+	if s.start > lsn {
+		return Start{}, false
 	}
-	return 0
+	return Start{LSN: s.start, Seed: s.seed}, true
 }
 
 // Release implements Journal.

@@ -124,11 +124,18 @@ func readSegment(
 		return from, err
 	}
 	defer r.close()
-	off := int64(headerSize)
+	off, rec := int64(headerSize), record{}
+	if at := off + int64(from-min(from, s.start)); err == nil && reason == "" && at > off && at < s.size {
+		// No need to read what is before a record: the seed tells one from what only looks like it.
+		if first, other, failed := r.record(at); failed == nil && other == "" {
+			off, rec = at, first
+		}
+	}
 	for err == nil && reason == "" && off < s.size {
-		var rec record
-		if rec, reason, err = r.record(off); err != nil || reason != "" {
-			break
+		if rec.next <= off { // else it has been read already
+			if rec, reason, err = r.record(off); err != nil || reason != "" {
+				break
+			}
 		}
 		if !rec.mark && rec.lsn >= from {
 			if err := fn(rec.lsn, rec.now, rec.commands); err != nil {

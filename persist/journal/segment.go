@@ -332,7 +332,7 @@ type record struct {
 	mark     bool
 	synced   uint64 // of a mark
 	now      int64  // of commands
-	commands []byte // valid until the next one is read
+	commands []byte // valid until the next one is read, or for good if they are long
 }
 
 // reader reads a segment.
@@ -425,7 +425,9 @@ func (r *reader) record(off int64) (rec record, reason string, err error) {
 		rec.synced = binary.LittleEndian.Uint64(b[recordHeader:])
 	} else {
 		rec.now = int64(binary.LittleEndian.Uint64(b[recordHeader:]))
-		rec.commands = b[recordHeader+minPayload:]
+		if rec.commands = b[recordHeader+minPayload:]; len(rec.commands) >= LongRecord {
+			r.buf = nil // which holds nothing else
+		}
 	}
 	return rec, "", nil
 }
