@@ -1,0 +1,420 @@
+package raftlog
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"github.com/atomredis/atomredis/persist/journal"
+)
+
+const defaultSegmentSize = 64 << 20
+
+// Options say where a log is and how it works.
+type Options struct {
+	FS vfs.FS
+	// Dir exists already, and the log has its parent for itself: a file beside Dir says what must be there.
+	Dir string
+	// Start is what the last checkpoint has noted of Anchor, the zero value if there is none.
+	Start journal.Start
+	// SegmentSize is how long a segment, in bytes, is before the next one begins. 0 means 64 MiB.
+	SegmentSize int64
+	// Log takes what goes wrong. It may be nil.
+	Log *slog.Logger
+	// Waited is told how long writes and syncs took. It may be nil.
+	Waited func(forWhat journal.Wait, took time.Duration)
+	// Delay returns how long to wait before each write, for tests. It may be nil.
+	Delay func() time.Duration
+}
+
+// Log is a Raft node's log and stable store. Its methods may be called from any goroutine. It keeps the slices of the
+// entries that it is given: nobody may change them any more, nor those of the entries that it returns.
+type Log struct {
+	o       Options
+	journal *journal.File
+
+	writing sync.Mutex // held by who appends until that is synced; taken before mu
+	closed  bool
+	staged  uint64 // commit index for the next StoreLogs, 0 if there is none
+	began   uint64 // LSN after the state that the present segment begins with
+	buf     []byte
+	stored  []uint64 // LSNs of the entries that are being stored
+
+	mu     sync.RWMutex // protects what follows, which is changed only when it is synced
+	used   bool         // there has ever been anything in the log
+	state  state        // changed with writing held, too
+	first  uint64       // index of the first entry, if there is any
+	lsns   []uint64     // where the records of the entries begin
+	cuts   uint64       // how often entries have been cut
+	recent recent
+	ahead  ahead
+}
+
+var (
+	_ raft.LogStore               = (*Log)(nil)
+	_ raft.StableStore            = (*Log)(nil)
+	_ raft.MonotonicLogStore      = (*Log)(nil)
+	_ raft.CommitTrackingLogStore = (*Log)(nil)
+)
+
+// Open opens a log and reads all of it from o.Start on; segments before that are removed. The error is a
+// *journal.DamageError if something that was synced is missing or wrong; then nothing is changed.
+func Open(o Options) (*Log, error) {
+	if o.SegmentSize == 0 {
+		o.SegmentSize = defaultSegmentSize
+	}
+	l := &Log{
+		o: o, state: state{values: map[string][]byte{}},
+		journal: journal.Open(journal.Options{
+			FS: o.FS, Dir: o.Dir, Policy: journal.Always, Seed: o.Start.Seed, Log: o.Log, Waited: o.Waited, Delay: o.Delay,
+			SegmentSize: math.MaxInt64, // see rotate
+		}),
+	}
+	_, err := l.journal.Read(o.Start.LSN, l.replay)
+	if err == nil {
+		err = l.journal.Err()
+	}
+	l.began = l.journal.Appended()
+	if err == nil && l.used {
+		// The journal goes on in a segment without records.
+		l.appendState()
+		err = l.sync()
+	}
+	if err != nil {
+		_ = l.journal.Close()
+		return nil, fmt.Errorf("open the Raft log: %w", err)
+	}
+	return l, nil
+}
+
+// replay does what a record says.
+func (l *Log) replay(lsn uint64, now int64, record []byte) (err error) {
+	l.used = true
+	kind := byte(0)
+	if len(record) > 0 {
+		kind = record[0]
+	}
+	switch kind {
+	case kindEntry:
+		var e raft.Log
+		var commit uint64
+		if e, commit, err = decodeEntry(record, now); err == nil {
+			if err = checkEntries([]*raft.Log{&e}, l.last()); err == nil {
+				l.add(e.Index, lsn, commit)
+			}
+		}
+	case kindValue:
+		var key, value []byte
+		if key, value, err = decodeValue(record); err == nil {
+			l.state.values[string(key)] = slices.Clone(value)
+		}
+	case kindState:
+		l.state, err = decodeState(record)
+	case kindCut:
+		var index uint64
+		if index, err = decodeCut(record); err == nil {
+			l.cut(index)
+		}
+	default:
+		err = errRecord
+	}
+	if err != nil {
+		return fmt.Errorf("record at %d: %w", lsn, err)
+	}
+	return nil
+}
+
+// add notes where an entry is, which is the next one. The caller holds mu.
+func (l *Log) add(index, lsn, commit uint64) {
+	if len(l.lsns) == 0 {
+		l.first = index
+	}
+	l.lsns = append(l.lsns, lsn)
+	if commit != 0 {
+		l.state.commit = commit
+	}
+}
+
+// cut forgets the entries from an index on. The caller holds mu.
+func (l *Log) cut(index uint64) {
+	if len(l.lsns) > 0 {
+		l.lsns = l.lsns[:min(uint64(len(l.lsns)), index-min(index, l.first))]
+	}
+	l.state.commit = min(l.state.commit, index-min(index, 1))
+	l.cuts++
+	l.recent.cut(index)
+	l.ahead = ahead{}
+}
+
+// last returns the index of the last entry, 0 if there is none. The caller holds mu.
+func (l *Log) last() uint64 {
+	if len(l.lsns) == 0 {
+		return 0
+	}
+	return l.first + uint64(len(l.lsns)) - 1
+}
+
+// writable returns nil if there is any use in appending. The caller holds writing.
+func (l *Log) writable() error {
+	if l.closed {
+		return journal.ErrClosed
+	}
+	return l.journal.Err()
+}
+
+// rotate begins a new segment if the present one is full. The caller holds writing.
+func (l *Log) rotate() {
+	if l.journal.Appended()-l.began >= uint64(l.o.SegmentSize) {
+		l.journal.Rotate()
+		l.appendState()
+	}
+}
+
+// appendState appends what a segment begins with. The caller holds writing.
+func (l *Log) appendState() {
+	l.buf = appendState(l.buf[:0], l.state)
+	l.journal.Append(0, l.buf)
+	l.began = l.journal.Appended()
+}
+
+// sync makes what was appended durable. The caller holds writing.
+func (l *Log) sync() error {
+	l.journal.Commit()
+	return l.journal.Sync(context.Background())
+}
+
+// StoreLog is StoreLogs for one entry.
+func (l *Log) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
+
+// StoreLogs appends entries, and the commit index that is staged. Their indexes must go on from the last entry; the
+// first may be any if there is none. It returns when all are synced. If the entries were not refused an error means
+// that the log has failed.
+func (l *Log) StoreLogs(logs []*raft.Log) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if err := l.writable(); err != nil {
+		return fmt.Errorf("store entries: %w", err)
+	}
+	last, _ := l.LastIndex()
+	if err := checkEntries(logs, last); err != nil {
+		return err
+	}
+	if len(logs) == 0 {
+		return nil
+	}
+	l.stored = l.stored[:0]
+	for i, e := range logs {
+		l.rotate()
+		commit := uint64(0)
+		if i == len(logs)-1 {
+			commit = l.staged // with the last one, so that it is there only if all are
+		}
+		l.buf = appendEntry(l.buf[:0], e, commit)
+		l.stored = append(l.stored, l.journal.AppendParts(stamp(e), l.buf, e.Data))
+	}
+	if err := l.sync(); err != nil {
+		return fmt.Errorf("store entries: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used = true
+	for i, e := range logs {
+		l.add(e.Index, l.stored[i], 0)
+		l.recent.add(e)
+	}
+	if l.staged != 0 {
+		l.state.commit, l.staged = l.staged, 0
+	}
+	return nil
+}
+
+// DeleteRange deletes the entries from min to max. It returns when it is durable that a suffix, or all of them, are
+// gone. A prefix stays until Release, and a range in the middle is refused.
+func (l *Log) DeleteRange(min, max uint64) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.mu.RLock()
+	first, last := l.first, l.last()
+	l.mu.RUnlock()
+	switch {
+	case last == 0 || min > max || min > last || max < first:
+		return nil
+	case max < last && min > first:
+		return fmt.Errorf("delete entries %d to %d: there are entries %d to %d", min, max, first, last)
+	case max < last:
+		return nil
+	}
+	err := l.writable()
+	if err == nil {
+		l.rotate()
+		l.buf = appendCut(l.buf[:0], min)
+		l.journal.Append(0, l.buf)
+		err = l.sync()
+	}
+	if err != nil {
+		return fmt.Errorf("delete entries from %d on: %w", min, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut(min)
+	return nil
+}
+
+// FirstIndex returns the index of the first entry that is there, 0 if there is none.
+func (l *Log) FirstIndex() (uint64, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if len(l.lsns) == 0 {
+		return 0, nil
+	}
+	return l.first, nil
+}
+
+// LastIndex returns the index of the last entry, 0 if there is none.
+func (l *Log) LastIndex() (uint64, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.last(), nil
+}
+
+// IsMonotonic returns true: there are no gaps between entries.
+func (l *Log) IsMonotonic() bool { return true }
+
+// StageCommitIndex has the next StoreLogs store a commit index.
+func (l *Log) StageCommitIndex(index uint64) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.staged = index
+	return nil
+}
+
+// GetCommitIndex returns the commit index that was stored last, or the last index if that is lower; 0 if there is
+// none.
+func (l *Log) GetCommitIndex() (uint64, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return min(l.state.commit, l.last()), nil
+}
+
+// Set stores a value, of 64 KiB at most with its key. It returns when it is synced.
+func (l *Log) Set(key, value []byte) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if len(key)+len(value) > maxValue {
+		return fmt.Errorf("set %q: a value of %d bytes is too long", key, len(value))
+	}
+	err := l.writable()
+	if old, ok := l.state.values[string(key)]; err == nil && ok && bytes.Equal(old, value) {
+		return nil
+	}
+	if err == nil {
+		l.rotate()
+		l.buf = appendValue(l.buf[:0], key, value)
+		l.journal.Append(0, l.buf)
+		err = l.sync()
+	}
+	if err != nil {
+		return fmt.Errorf("set %q: %w", key, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used = true
+	l.state.values[string(key)] = slices.Clone(value)
+	return nil
+}
+
+// Get returns a value, which is empty if it was never set.
+func (l *Log) Get(key []byte) ([]byte, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.Clone(l.state.values[string(key)]), nil
+}
+
+// SetUint64 is Set for a number.
+func (l *Log) SetUint64(key []byte, value uint64) error {
+	return l.Set(key, binary.LittleEndian.AppendUint64(nil, value))
+}
+
+// GetUint64 returns a number that was set by SetUint64, 0 if none was.
+func (l *Log) GetUint64(key []byte) (uint64, error) {
+	value, _ := l.Get(key)
+	switch len(value) {
+	case 0:
+		return 0, nil
+	case 8:
+		return binary.LittleEndian.Uint64(value), nil
+	}
+	return 0, fmt.Errorf("the value of %q is no number", key)
+}
+
+// Anchor returns a position from which the log can be opened with all entries from index keep on and the stable
+// values: the beginning of a segment. It stays one until a later position is released.
+func (l *Log) Anchor(keep uint64) (journal.Start, error) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if err := l.writable(); err != nil {
+		return journal.Start{}, fmt.Errorf("anchor of entry %d: %w", keep, err)
+	}
+	l.mu.RLock()
+	lsn := l.journal.Appended()
+	if len(l.lsns) > 0 && keep <= l.last() {
+		lsn = l.lsns[max(keep, l.first)-l.first]
+	}
+	l.mu.RUnlock()
+	start, ok := l.journal.Segment(lsn)
+	if !ok {
+		return journal.Start{}, fmt.Errorf("anchor of entry %d: %w", keep, errNoSegment)
+	}
+	return start, nil
+}
+
+var errNoSegment = errors.New("no segment begins there")
+
+// Release removes the segments before a position that Anchor has returned and a checkpoint has noted durably, and so
+// the entries in them.
+func (l *Log) Release(s journal.Start) error {
+	if start, ok := l.journal.Segment(s.LSN); !ok || start != s {
+		return fmt.Errorf("release what is before %d: %w", s.LSN, errNoSegment)
+	}
+	l.mu.Lock()
+	n, _ := slices.BinarySearch(l.lsns, s.LSN)
+	l.first += uint64(n)
+	l.lsns = slices.Clone(l.lsns[n:]) // so that the memory of the others is free
+	l.mu.Unlock()
+	if err := l.journal.Release(s.LSN); err != nil {
+		return fmt.Errorf("release what is before %d: %w", s.LSN, err)
+	}
+	return nil
+}
+
+// Size returns the length of all segments, in bytes.
+func (l *Log) Size() int64 { return l.journal.Size() }
+
+// Err returns why the log has failed, nil if it has not. Nothing can be stored any more until it is closed and opened
+// anew.
+func (l *Log) Err() error { return l.journal.Err() }
+
+// Empty reports whether there has never been an entry or a stable value.
+func (l *Log) Empty() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return !l.used
+}
+
+// Close ends the log. It returns why the log has failed, if it has.
+func (l *Log) Close() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.closed = true
+	return l.journal.Close()
+}

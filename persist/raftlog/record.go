@@ -1,0 +1,174 @@
+package raftlog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// The format of records. Numbers are as of encoding/binary.Uvarint, and bytes are preceded by their length, but for
+// those at the end.
+//
+//	entry   kind (1), type (1), index, term, commit index or 0, extensions, data
+//	value   kind (1), key, value
+//	state   kind (1), commit index, for each stable value its key and value with its length
+//	cut     kind (1), index: the entries from it on are gone
+//
+// The time of an entry's record is when it was appended by the leader, in ns since 1970, 0 if that is not known.
+const (
+	kindEntry = iota + 1
+	kindValue
+	kindState
+	kindCut
+)
+
+const (
+	maxEntry = 1 << 30  // longest data and extensions of an entry, in bytes
+	maxValue = 64 << 10 // longest key with its stable value, in bytes
+)
+
+var errRecord = errors.New("unknown or malformed record")
+
+// state is what a segment begins with.
+type state struct {
+	commit uint64
+	values map[string][]byte
+}
+
+// appendEntry appends the record of an entry, without its data, to dst.
+func appendEntry(dst []byte, e *raft.Log, commit uint64) []byte {
+	dst = append(dst, kindEntry, byte(e.Type))
+	dst = binary.AppendUvarint(dst, e.Index)
+	dst = binary.AppendUvarint(dst, e.Term)
+	dst = binary.AppendUvarint(dst, commit)
+	return appendBytes(dst, e.Extensions)
+}
+
+func appendValue(dst, key, value []byte) []byte {
+	return append(appendBytes(append(dst, kindValue), key), value...)
+}
+
+func appendState(dst []byte, s state) []byte {
+	dst = binary.AppendUvarint(append(dst, kindState), s.commit)
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		dst = appendBytes(appendBytes(dst, []byte(key)), s.values[key])
+	}
+	return dst
+}
+
+func appendCut(dst []byte, index uint64) []byte {
+	return binary.AppendUvarint(append(dst, kindCut), index)
+}
+
+func appendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+// decodeEntry reads the record of an entry, which was given a time. What the entry holds is part of the record.
+func decodeEntry(record []byte, now int64) (e raft.Log, commit uint64, err error) {
+	if len(record) < 2 || record[0] != kindEntry {
+		return raft.Log{}, 0, errRecord
+	}
+	d := decoder{rest: record[2:]}
+	e.Type = raft.LogType(record[1])
+	e.Index, e.Term, commit = d.number(), d.number(), d.number()
+	e.Extensions, e.Data = d.bytes(), d.rest
+	if d.bad || e.Index == 0 {
+		return raft.Log{}, 0, errRecord
+	}
+	if len(e.Data) == 0 {
+		e.Data = nil
+	}
+	if now != 0 {
+		e.AppendedAt = time.Unix(0, now).UTC()
+	}
+	return e, commit, nil
+}
+
+func decodeValue(record []byte) (key, value []byte, err error) {
+	d := decoder{rest: record[1:]}
+	key = d.bytes()
+	return key, d.rest, d.err()
+}
+
+func decodeState(record []byte) (s state, err error) {
+	d := decoder{rest: record[1:]}
+	s = state{commit: d.number(), values: map[string][]byte{}}
+	for len(d.rest) > 0 && !d.bad {
+		key := string(d.bytes())
+		s.values[key] = slices.Clone(d.bytes())
+	}
+	return s, d.err()
+}
+
+func decodeCut(record []byte) (index uint64, err error) {
+	d := decoder{rest: record[1:]}
+	index = d.number()
+	if len(d.rest) > 0 {
+		d.bad = true
+	}
+	return index, d.err()
+}
+
+// decoder reads what a record consists of. What it returns once bad is set means nothing.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (d *decoder) number() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.bad, n = true, len(d.rest)
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// bytes returns nil if there are none.
+func (d *decoder) bytes() []byte {
+	n := d.number()
+	if n > uint64(len(d.rest)) {
+		d.bad, n = true, 0
+	}
+	b := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	if n == 0 {
+		return nil
+	}
+	return b
+}
+
+func (d *decoder) err() error {
+	if d.bad {
+		return errRecord
+	}
+	return nil
+}
+
+// checkEntries returns why entries cannot be stored behind the one with index last, 0 if the log is empty.
+func checkEntries(logs []*raft.Log, last uint64) error {
+	for _, e := range logs {
+		switch {
+		case e.Index == 0 || last != 0 && e.Index != last+1:
+			return fmt.Errorf("entry %d cannot be stored behind entry %d", e.Index, last)
+		case len(e.Data)+len(e.Extensions) > maxEntry:
+			return fmt.Errorf("entry %d of %d bytes is too long", e.Index, len(e.Data)+len(e.Extensions))
+		}
+		last = e.Index
+	}
+	return nil
+}
+
+// stamp is the time of an entry's record.
+func stamp(e *raft.Log) int64 {
+	if e.AppendedAt.IsZero() {
+		return 0
+	}
+	return e.AppendedAt.UnixNano()
+}
