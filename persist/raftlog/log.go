@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -77,7 +76,7 @@ func Open(o Options) (*Log, error) {
 		o: o, state: state{values: map[string][]byte{}},
 		journal: journal.Open(journal.Options{
 			FS: o.FS, Dir: o.Dir, Policy: journal.Always, Seed: o.Start.Seed, Log: o.Log, Waited: o.Waited, Delay: o.Delay,
-			SegmentSize: math.MaxInt64, // see rotate
+			SegmentSize: o.SegmentSize + 2*maxState, // it is never reached: see rotate
 		}),
 	}
 	_, err := l.journal.Read(o.Start.LSN, l.replay)
@@ -172,7 +171,8 @@ func (l *Log) writable() error {
 	return l.journal.Err()
 }
 
-// rotate begins a new segment if the present one is full. The caller holds writing.
+// rotate begins a new segment if the present one is full. The journal would do it later, and without the state. The
+// caller holds writing.
 func (l *Log) rotate() {
 	if l.journal.Appended()-l.began >= uint64(l.o.SegmentSize) {
 		l.journal.Rotate()
@@ -306,16 +306,17 @@ func (l *Log) GetCommitIndex() (uint64, error) {
 	return min(l.state.commit, l.last()), nil
 }
 
-// Set stores a value, of 64 KiB at most with its key. It returns when it is synced.
+// Set stores a value. It returns when it is synced. There is room for 16 KiB of keys and values.
 func (l *Log) Set(key, value []byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if len(key)+len(value) > maxValue {
-		return fmt.Errorf("set %q: a value of %d bytes is too long", key, len(value))
-	}
+	old, ok := l.state.values[string(key)]
 	err := l.writable()
-	if old, ok := l.state.values[string(key)]; err == nil && ok && bytes.Equal(old, value) {
+	if err == nil && ok && bytes.Equal(old, value) {
 		return nil
+	}
+	if l.state.size()+len(key)+len(value)+pairSize > maxState {
+		return fmt.Errorf("set %q: there is no room for %d bytes", key, len(value))
 	}
 	if err == nil {
 		l.rotate()

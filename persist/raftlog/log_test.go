@@ -153,7 +153,7 @@ func TestStableValues(t *testing.T) {
 	before := l.Size()
 	require.NoError(t, l.Set([]byte("candidate"), []byte("b")))
 	require.Equal(t, before, l.Size(), "nothing has changed")
-	require.ErrorContains(t, l.Set([]byte("long"), make([]byte, maxValue)), "too long")
+	require.ErrorContains(t, l.Set([]byte("long"), make([]byte, maxState)), "no room")
 	for range 3 {
 		n, err = l.GetUint64([]byte("term"))
 		require.NoError(t, err)
@@ -247,25 +247,31 @@ func TestLongEntries(t *testing.T) {
 }
 
 func TestRecentEntriesAreBounded(t *testing.T) {
-	l := openNew(t, Options{})
-	for i := uint64(1); i <= 3*recentEntries; i += 100 {
-		require.NoError(t, l.StoreLogs(entries(i, i+99, 1)))
+	var r recent
+	const last = 3 * recentEntries
+	for _, e := range entries(1, last, 1) {
+		r.add(e)
 	}
-	last, _ := l.LastIndex()
-	_, ok := l.recent.get(last - recentEntries)
+	_, ok := r.get(last - recentEntries)
 	require.False(t, ok)
-	_, ok = l.recent.get(last - recentEntries + 1)
+	_, ok = r.get(last - recentEntries + 1)
 	require.True(t, ok)
-	for from := last + 1; from <= last+20; from++ {
-		require.NoError(t, l.StoreLog(&raft.Log{Index: from, Data: make([]byte, recentSize/8)}))
+	data := make([]byte, recentSize/8)
+	for i := range uint64(20) {
+		r.add(&raft.Log{Index: last + 1 + i, Data: data})
 	}
-	require.Equal(t, uint64(8), l.recent.next-l.recent.first)
-	require.Equal(t, recentSize, l.recent.size)
-	require.NoError(t, l.StoreLog(&raft.Log{Index: last + 21, Data: make([]byte, recentSize+1)}))
-	_, ok = l.recent.get(last + 21)
+	require.Equal(t, uint64(8), r.next-r.first)
+	require.Equal(t, recentSize, r.size)
+	r.add(&raft.Log{Index: last + 21, Data: make([]byte, recentSize+1)})
+	_, ok = r.get(last + 21)
 	require.True(t, ok, "the last one is kept in any case")
-	require.NoError(t, l.DeleteRange(last+21, last+21))
-	require.Zero(t, l.recent.size)
+	r.cut(last + 21)
+	require.Zero(t, r.size)
+	r.add(&raft.Log{Index: 2 * last, Data: data})
+	_, ok = r.get(2*last - 1)
+	require.False(t, ok)
+	_, ok = r.get(2 * last)
+	require.True(t, ok)
 }
 
 // A follower that lags reads some hundred entries at once.

@@ -29,7 +29,8 @@ const (
 
 const (
 	maxEntry = 1 << 30  // longest data and extensions of an entry, in bytes
-	maxValue = 64 << 10 // longest key with its stable value, in bytes
+	maxState = 16 << 10 // longest state, in bytes
+	pairSize = 8        // of it, what a key and its value take besides, at most
 )
 
 var errRecord = errors.New("unknown or malformed record")
@@ -38,6 +39,15 @@ var errRecord = errors.New("unknown or malformed record")
 type state struct {
 	commit uint64
 	values map[string][]byte
+}
+
+// size returns at least how long the values are in a record, in bytes.
+func (s state) size() int {
+	n := 0
+	for key, value := range s.values {
+		n += len(key) + len(value) + pairSize
+	}
+	return n
 }
 
 // appendEntry appends the record of an entry, without its data, to dst.
