@@ -332,7 +332,11 @@ func (j *File) firstSegment(segments []segment, from uint64) (vfs.File, segment,
 	if n := len(segments); n > 0 {
 		// A segment is synced as a whole before there is another one.
 		last := segments[n-1]
-		if err := syncSegment(j.o.FS, j.o.Dir, last.start); err != nil {
+		known, err := readPositions(j.o.FS, j.o.Dir)
+		if err == nil {
+			err = syncSegment(j.o.FS, j.o.Dir, last, known.synced)
+		}
+		if err != nil {
 			return nil, segment{}, err
 		}
 		if start, before = last.end(), last.seed; start == last.start {

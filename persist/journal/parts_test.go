@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -158,4 +160,40 @@ type removeFS struct {
 func (f removeFS) Remove(name string) error {
 	f.before()
 	return f.FS.Remove(name)
+}
+
+// What a process wrote and could not sync may be in the memory of the system only, which takes it for written.
+func TestWhatWasNotSyncedIsWrittenAgain(t *testing.T) {
+	fs := newFS(t)
+	var broken atomic.Bool
+	var rewritten atomic.Int64 // where; 0 if nothing was
+	path := segmentPath(fs, dir, 0)
+	watched := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && op.Kind == errorfs.OpFileSyncData {
+			return errorfs.ErrInjected
+		}
+		if op.Kind == errorfs.OpFileWriteAt && op.Path == path && op.Offset >= headerSize {
+			rewritten.Store(op.Offset)
+		}
+		return nil
+	}))
+	j := open(t, Options{FS: watched, Policy: Always})
+	appendSynced(t, j, "synced")
+	synced := j.Durable()
+	broken.Store(true)
+	j.Append(0, bytes.Repeat([]byte("not synced"), 1000))
+	require.ErrorIs(t, j.Sync(context.Background()), errorfs.ErrInjected)
+	require.ErrorIs(t, j.Close(), errorfs.ErrInjected)
+	broken.Store(false)
+	rewritten.Store(0)
+	want := mustReplay(t, fs, 0)
+	require.Len(t, want, 2)
+	j = open(t, Options{FS: watched, Policy: Always})
+	require.LessOrEqual(t, rewritten.Load(), headerSize+int64(synced))
+	require.GreaterOrEqual(t, rewritten.Load(), int64(headerSize))
+	require.NoError(t, j.Close())
+	rewritten.Store(0)
+	require.NoError(t, open(t, Options{FS: watched, Policy: Always}).Close())
+	require.Zero(t, rewritten.Load(), "all is known to be synced")
+	require.Equal(t, want, mustReplay(t, fs, 0))
 }

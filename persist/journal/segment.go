@@ -176,20 +176,40 @@ func syncDir(fs vfs.FS, dir string) error {
 	return d.Close()
 }
 
-// syncSegment makes a segment that an earlier process has written durable.
-func syncSegment(fs vfs.FS, dir string, start uint64) error {
-	file, err := openForWriting(fs, dir, start)
+// syncSegment makes a segment that an earlier process has written durable. What is not known to be synced is written
+// once more: if a sync has failed, the system may have what could not be written in memory and take it for written.
+func syncSegment(fs vfs.FS, dir string, s segment, synced uint64) error {
+	file, err := openForWriting(fs, dir, s.start)
 	if err != nil {
 		return err
 	}
-	if err := file.Sync(); err != nil {
+	err = rewrite(file, headerSize+int64(max(synced, s.start)-s.start), s.size)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err != nil {
 		file.Close()
-		return fmt.Errorf("sync %s: %w", segmentPath(fs, dir, start), err)
+		return fmt.Errorf("sync %s: %w", segmentPath(fs, dir, s.start), err)
 	}
 	if err := file.Close(); err != nil {
 		return err
 	}
 	return syncDir(fs, dir)
+}
+
+// rewrite writes what a file has between two offsets over itself.
+func rewrite(file vfs.File, from, to int64) error {
+	b := make([]byte, min(window, max(to-from, 0)))
+	for ; from < to; from += int64(len(b)) {
+		b = b[:min(int64(len(b)), to-from)]
+		if n, err := file.ReadAt(b, from); n < len(b) {
+			return err
+		}
+		if err := writeAt(file, b, from); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // remove removes segments, the oldest first, durably.
