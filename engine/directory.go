@@ -89,7 +89,7 @@ func (g *Guard) restore(db int, key string, h Head) (*Entry, error) {
 	switch {
 	case h.Parts != 0:
 		e.flags |= flagParts
-		e.setUnloaded(&unloaded{ks: g.ks, parts: h.Parts, fieldParts: h.FieldParts, length: h.Length})
+		e.setUnloaded(g.ks.standIn(h.Parts, h.FieldParts, h.Length+h.Count)) // of which one is 0
 	case h.External:
 		e.flags |= flagExternal
 		e.setUnloaded(g.ks.blob)

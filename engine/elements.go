@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/delta"
 )
@@ -28,10 +29,15 @@ type Some struct {
 	reverse  bool
 	most     int  // no more than so many,
 	enough   bool // which are enough; otherwise all is needed if there are more
+	// or
+	count bool // no part but how many elements there are
 }
 
 // SomeElements returns what says that an element is needed.
 func SomeElements(name []byte) *Some { return &Some{names: [][]byte{slices.Clone(name)}} }
+
+// OnlyCount returns what says that no more is needed than how many elements there are.
+func OnlyCount() *Some { return &Some{count: true} }
 
 // key returns what the parts between others are kept by. No part has such a name.
 func (some *Some) key() string {
@@ -47,19 +53,62 @@ type partRead struct {
 	more           bool // there are more in the list than were read
 }
 
-// Elements returns an entry for reading the elements of a hash, a set or a sorted set that have the given names, and
-// no others: the entry itself or, if its value is stored in parts and not in memory, another one in which is no more
-// than that. It panics as reading the value does.
-func (e *Entry) Elements(names ...[]byte) *Entry {
-	if !e.InParts() || len(names) > fewParts {
+// Elements returns an entry for reading and changing the elements of a hash, a set or a sorted set that are named at the
+// beginning of each step of list, and no others: the entry itself or, if its value is stored in parts and not in memory,
+// another one, in which is no more than these and some others. Changes are told of the entry itself; how many elements
+// it has then its Count says. It panics as reading the value does.
+func (e *Entry) Elements(list [][]byte, step int) *Entry {
+	if !e.InParts() || len(list) > fewParts*step || !e.mayHave(&someElements) {
 		return e
 	}
-	list := make([][]byte, 0, len(names))
-	for _, name := range names { // which must not escape: they are an argument of every reading command
-		list = append(list, slices.Clone(name))
+	s := e.unloaded()
+	if p := s.some; p != nil && p.knowsAll(list, step) {
+		return &p.view
 	}
-	slices.SortFunc(list, bytes.Compare)
-	return e.some(&Some{names: slices.CompactFunc(list, bytes.Equal)}, nil)
+	names := make([][]byte, 0, len(list)/step+1)
+	for i := 0; i < len(list); i += step {
+		names = append(names, slices.Clone(list[i])) // which must not escape: it is an argument
+	}
+	slices.SortFunc(names, bytes.Compare)
+	some := &Some{names: slices.CompactFunc(names, bytes.Equal)}
+	e.bring(s, some)
+	return &s.some.view
+}
+
+// someElements stands for any elements.
+var someElements Some
+
+// Count returns how many elements a collection has. It brings the value into memory only if the store does not know.
+func (e *Entry) Count() int {
+	if p := e.partial(); p != nil {
+		return p.count()
+	}
+	if e.flags&flagUnloaded != 0 {
+		if n := e.storedCount(); n != 0 {
+			return int(n)
+		}
+	}
+	e.Load()
+	return e.value().(counted).Len()
+}
+
+// counted is a collection of which is stored how many elements it has.
+type counted interface{ Len() int }
+
+// storedCount returns what Head.Count is for an entry.
+func (e *Entry) storedCount() uint64 {
+	switch p := e.partial(); {
+	case e.typ == String || e.flags&flagParts == 0:
+		return 0
+	case p != nil:
+		return uint64(p.count())
+	case e.flags&flagUnloaded != 0:
+		return e.unloaded().length
+	}
+	if v, ok := e.value().(counted); ok {
+		return uint64(v.Len())
+	}
+	return 0
 }
 
 // Between is Elements for the parts of a value from the last one that is not behind from, up to to, beginning at the
@@ -80,8 +129,28 @@ func (e *Entry) InParts() bool {
 
 // mayHave reports whether no more need be read of a value than some parts.
 func (e *Entry) mayHave(some *Some) bool {
-	named := kinds[e.typ].ahead != nil
-	return e.flags&flagParts != 0 && !e.unloaded().overdue && (some.between && e.typ == Stream || !some.between && named)
+	s := e.unloaded()
+	switch {
+	case e.flags&flagParts == 0 || e.typ == String || s.overdue:
+		return false
+	case some.between:
+		return e.typ == Stream
+	}
+	return s.length != 0 && (some.count || kinds[e.typ].ahead != nil)
+}
+
+// bring brings parts into memory that are not there. It panics as reading the value does.
+func (e *Entry) bring(s *unloaded, some *Some) {
+	if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
+		panic(&Away{s.ks.spaces[e.space].db, e.Key(), some})
+	}
+	parts, err := s.ks.readParts(s, some)
+	if err == nil {
+		err = e.keepParts(s, parts)
+	}
+	if err != nil {
+		panic(&LoadError{e.Key(), err})
+	}
 }
 
 // some returns an entry with some parts, and one of a name if that is not nil, or the entry itself if all is needed.
@@ -94,30 +163,18 @@ func (e *Entry) some(some *Some, with []byte) *Entry {
 		some.names = [][]byte{with}
 	}
 	if !s.hasRead(some) {
-		if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
-			panic(&Away{s.ks.spaces[e.space].db, e.Key(), some})
-		}
-		parts, err := s.ks.readParts(s, some)
-		if err != nil {
-			panic(&LoadError{e.Key(), err})
-		}
-		e.keepParts(s, parts, nil)
+		e.bring(s, some)
 	}
 	parts, all := s.partsRead(some)
 	if !all {
 		return e
 	}
-	v, err := s.ks.load(e.typ, s.parts, s.fieldParts, func(id uint64, fn func(name, data []byte) error) error {
+	v, err := s.ks.load(e.typ, s.parts, s.fieldParts, func(_ uint64, fn func(name, data []byte) error) error {
 		for _, p := range parts {
-			var err error
-			switch {
-			case p.ok && id == s.parts:
-				err = fn(p.name, p.data)
-			case p.ok && p.deadline != nil:
-				err = fn(p.name, p.deadline)
-			}
-			if err != nil {
-				return err
+			if p.ok {
+				if err := fn(p.name, p.data); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -131,18 +188,35 @@ func (e *Entry) some(some *Some, with []byte) *Entry {
 	return of
 }
 
+// bytesRead returns about how many bytes the parts take that were read of the value.
+func (s *unloaded) bytesRead() int {
+	if s.some != nil {
+		return s.readBytes + s.some.size()
+	}
+	return s.readBytes
+}
+
+// size returns how many bytes the stand-in takes.
+func (s *unloaded) size() int {
+	n := int(unsafe.Sizeof(*s)) + s.bytesRead()
+	if s.particulars != s.ks.inParts {
+		n += int(unsafe.Sizeof(*s.particulars))
+	}
+	return n
+}
+
 // hasRead reports whether some parts were read.
 func (s *unloaded) hasRead(some *Some) bool {
+	if !some.between {
+		return some.count || s.some != nil && s.some.knowsAll(some.names, 1)
+	}
 	for _, name := range some.names {
 		if _, ok := s.read[string(name)]; !ok {
 			return false
 		}
 	}
-	if some.between {
-		_, ok := s.read[some.key()]
-		return ok
-	}
-	return true
+	_, ok := s.read[some.key()]
+	return ok
 }
 
 // partsRead returns parts that were read, in the order of their names; all is false if these are not all that is
@@ -191,25 +265,39 @@ func (ks *Keyspace) readParts(s *unloaded, some *Some) (parts []partRead, err er
 }
 
 // keepParts keeps parts that were read of the value that s stands for, for those who will use them.
-func (e *Entry) keepParts(s *unloaded, parts []partRead, err error) {
-	if err != nil {
-		return // whoever uses them tries again, and gets the error
+func (e *Entry) keepParts(s *unloaded, parts []partRead) error {
+	was := e.size()
+	own := s.own()
+	if kinds[e.typ].ahead != nil {
+		if own.some == nil {
+			var err error
+			if own.some, err = e.newPartial(s); err != nil {
+				return err
+			}
+		}
+		for i := range parts {
+			if err := own.some.learn(&parts[i]); err != nil {
+				return err
+			}
+		}
+	} else {
+		n := 0
+		for i := range parts {
+			n += parts[i].size()
+		}
+		if own.read == nil || own.readBytes+n > keptParts {
+			own.read, own.readBytes = map[string]partRead{}, 0
+		}
+		for _, p := range parts {
+			own.read[string(p.name)] = p
+		}
+		own.readBytes += n
 	}
-	was, n := e.size(), 0
-	for i := range parts {
-		n += parts[i].size()
-	}
-	if s.read == nil || s.readBytes+n > keptParts {
-		s.read, s.readBytes = map[string]partRead{}, 0
-	}
-	for _, p := range parts {
-		s.read[string(p.name)] = p
-	}
-	s.readBytes += n
 	s.ks.resized(e, was)
 	if s.ks.tiering {
 		s.ks.enlist(e)
 	}
+	return nil
 }
 
 // size returns about how many bytes a part takes that is kept.

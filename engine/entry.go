@@ -405,7 +405,7 @@ func (e *Entry) size() int {
 	n := int(unsafe.Sizeof(*e)) + listpack.Allocated(max(int(e.keyLen), int(e.units)*textUnit))
 	if e.flags&flagUnloaded != 0 {
 		if s := e.unloaded(); s.parts != 0 {
-			n += int(unsafe.Sizeof(*s)) + s.readBytes
+			n += s.size()
 		}
 		return n
 	}

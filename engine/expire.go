@@ -129,12 +129,13 @@ func (g *Guard) readable(e *Entry) bool {
 	if e.flags&flagUnloaded == 0 {
 		return true
 	}
-	s := *e.unloaded()
-	if e.loadFrom(&s) == nil {
+	if e.loadFrom(e.unloaded()) == nil {
 		return true
 	}
+	defer g.ks.resized(e, e.size())
+	s := e.unloaded().copied()
 	s.overdue = true
-	e.setUnloaded(&s)
+	e.setUnloaded(s)
 	g.shard(e.shard).expires.Set(e, g.now+unreadableDelay)
 	return false
 }

@@ -93,10 +93,11 @@ func (ks *Keyspace) Fetch(db int, key []byte, some *Some, done func()) bool {
 		}
 		c.some, c.at = some, stored{unloaded: s, typ: e.typ, key: e.Key()}
 	} else {
-		own := *s // by which it is known whether the entry has had another value meanwhile
-		own.coming = c
-		c.at = ks.whereStored(e, &own)
-		e.obj = unsafe.Pointer(&own)
+		defer ks.resized(e, e.size())
+		s = s.copied()
+		s.coming = c
+		c.at = ks.whereStored(e, s)
+		e.obj = unsafe.Pointer(s)
 	}
 	ks.fetcher.add(ks, c)
 	return true
@@ -136,7 +137,7 @@ func (f *fetcher) read(ks *Keyspace) {
 		var arrive func(g *Guard)
 		if c.some != nil {
 			parts, err := ks.readParts(c.at.unloaded, c.some)
-			arrive = func(*Guard) { c.entry.keepParts(c.at.unloaded, parts, err) }
+			arrive = func(g *Guard) { g.arriveSome(c, parts, err) }
 		} else {
 			v, err := ks.readStored(c.at)
 			arrive = func(g *Guard) { g.arrive(c, v, err) }
@@ -169,8 +170,22 @@ func (g *Guard) arrive(c *coming, v storedValue, err error) {
 	if err != nil {
 		return
 	}
-	if s := g.ks.copying; s != nil && s.waitsFor(e) {
-		s.keep(g, e) // so that the value can leave again: that of the image is in the store
+	g.copyAway(e)
+	_ = e.comeBack(c.at.unloaded, v) // as above
+}
+
+// arriveSome is arrive for some parts.
+func (g *Guard) arriveSome(c *coming, parts []partRead, err error) {
+	if err == nil {
+		g.copyAway(c.entry)
+		_ = c.entry.keepParts(c.at.unloaded, parts)
 	}
-	e.comeBack(c.at.unloaded, v)
+}
+
+// copyAway has an entry copied by the snapshot under way while it is away, so that the value can leave again when it has
+// come: that of the image is in the store.
+func (g *Guard) copyAway(e *Entry) {
+	if s := g.ks.copying; s != nil && s.waitsFor(e) {
+		s.keep(g, e)
+	}
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/sets"
+	"github.com/atomredis/atomredis/engine/zsets"
 	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/internal/samples"
 )
@@ -268,7 +271,11 @@ func (c *churn) change() {
 	}
 	if c.rnd.IntN(8) == 0 {
 		come := make(chan struct{})
-		if c.ks.Fetch(c.rnd.IntN(3), c.anyKey(), nil, func() { close(come) }) {
+		var some *Some
+		if c.rnd.IntN(2) == 0 {
+			some = SomeElements(c.element())
+		}
+		if c.ks.Fetch(c.rnd.IntN(3), c.anyKey(), some, func() { close(come) }) {
 			<-come
 		}
 	}
@@ -283,7 +290,13 @@ func (c *churn) change() {
 		}
 		g.Changed(e, EventGeneric, "x")
 	}
-	switch c.rnd.IntN(16) {
+	switch c.rnd.IntN(20) {
+	case 16, 17, 18, 19:
+		for range 1 + c.rnd.IntN(3) {
+			if e := g.Write(db, fmt.Appendf(nil, "%s%d", []Type{Hash, Set, ZSet}[c.rnd.IntN(3)], c.rnd.IntN(4))); e != nil {
+				c.changeElements(&g, e, done)
+			}
+		}
 	case 0, 1:
 		key := []byte(fmt.Sprintf("string%d", c.rnd.IntN(6)))
 		v := make([]byte, c.rnd.IntN(2)*c.rnd.IntN(600)+1, 4000)
@@ -349,6 +362,55 @@ func (c *churn) change() {
 				return true
 			})
 		}
+	}
+}
+
+// element returns the name of an element that many collections have.
+func (c *churn) element() []byte {
+	if c.rnd.IntN(2) == 0 {
+		return fmt.Appendf(nil, "w%d", c.rnd.IntN(40))
+	}
+	return fmt.Appendf(nil, "n%04d", c.rnd.IntN(40))
+}
+
+// changeElements changes two elements of a collection without a look at the others.
+func (c *churn) changeElements(g *Guard, e *Entry, done func(e *Entry, empty bool)) {
+	names := [][]byte{c.element(), c.element()}
+	if c.rnd.IntN(4) == 0 {
+		names = names[:1]
+	}
+	add := c.rnd.IntN(2) == 0
+	var changed bool
+	for _, name := range names {
+		value := fmt.Append(nil, c.rnd.IntN(1000))
+		switch e.Type() {
+		case Hash:
+			if h := e.Elements(names, 1).Hash(); add {
+				h.Update(name, value, hashes.Limits{})
+				changed = true
+			} else {
+				changed = h.Delete(name) || changed
+			}
+		case Set:
+			if s := e.Elements(names, 1).Set(); add {
+				changed = s.Add(name, sets.Limits{}) || changed
+			} else {
+				changed = s.Remove(name) || changed
+			}
+		case ZSet:
+			if z := e.Elements(names, 1).ZSet(); add {
+				z.Set(name, float64(c.rnd.IntN(10)), zsets.Limits{})
+				changed = true
+			} else {
+				_, ok := z.Remove(name)
+				changed = ok || changed
+			}
+		default:
+			return // RENAME has put it there
+		}
+	}
+	if changed {
+		done(e, e.Count() == 0)
 	}
 }
 

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/atomredis/atomredis/engine/delta"
+import (
+	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/hashes"
+)
 
 // Images of entries: what checkpoints (freeze.go) and snapshots (snapshot.go) share. Both read the keyspace as it was
 // at one instant, while commands go on:
@@ -32,9 +35,11 @@ type Image struct {
 	// Head is what to store. Unless Known, its Blob is the value, also if External is set.
 	Head Head
 
-	values [2]tracked // what has parts, if it is in memory and not Known
-	loan   *Loan      // of Head.Blob, nil if that is a copy
-	stale  uint64     // number of parts that are not needed any more, if not 0
+	// values are what has parts, if it is in memory: also if it is Known and only some of it is there. Then has says what.
+	values [2]tracked
+	has    *held
+	loan   *Loan  // of Head.Blob, nil if that is a copy
+	stale  uint64 // number of parts that are not needed any more, if not 0
 }
 
 // release gives back what the image has borrowed. Only the first call does anything.
@@ -62,12 +67,15 @@ type tracked struct {
 // tracked returns what has parts of a value that is in memory, and large or stored in parts.
 func (e *Entry) tracked() (t [2]tracked) {
 	v := e.value()
+	if p := e.partial(); p != nil {
+		v = p.value
+	}
 	if v == nil || e.flags&flagParts == 0 && !v.Large() {
 		return t
 	}
 	t[0] = tracked{v.Log(), v}
-	if e.typ == Hash {
-		if d := e.Hash().DeadlineIndex(); d != nil {
+	if h, ok := v.(*hashes.Hash); ok {
+		if d := h.DeadlineIndex(); d != nil {
 			t[1] = tracked{d.Log(), d}
 		}
 	}
@@ -111,13 +119,18 @@ func (g *Guard) keep(e *Entry) {
 // keeps an image copies longer ones too: they are about to change, and one that is lent would be copied for that.
 const lendFrom = 32 << 10
 
-// image returns an entry as it is, without its value. Known is set if that is not in memory.
+// image returns an entry as it is, without its value. Known is set if that is not in memory, but for some of it.
 func (g *Guard) image(e *Entry) Image {
-	return Image{
+	img := Image{
 		Space: g.ks.spaces[e.space].number, Key: e.Key(), Known: e.flags&flagUnloaded != 0,
 		inHead: e.inHead(),
-		Head:   Head{Type: e.typ, Deadline: e.deadline, Parts: e.parts(), FieldParts: e.fieldParts(), Length: e.textLength()},
+		Head: Head{Type: e.typ, Deadline: e.deadline, Parts: e.parts(), FieldParts: e.fieldParts(), Length: e.textLength(),
+			Count: e.storedCount()},
 	}
+	if p := e.partial(); p != nil {
+		img.values, img.has = e.tracked(), p.held()
+	}
+	return img
 }
 
 // take gives an image the value of its entry, which is in memory: appended to buf, but a string of lent bytes or more

@@ -65,9 +65,10 @@ type Keyspace struct {
 	fetching      bool     // keys may be in the store that are not in memory
 	nextParts     atomic.Uint64
 	texts         textSizes
-	blob          *unloaded // of all values that are stored whole, apart from their heads, and not in memory
-	inHead        *unloaded // of all that are stored in their heads, and not in memory
-	tiering       bool      // see SetTier
+	blob          *unloaded    // of all values that are stored whole, apart from their heads, and not in memory
+	inHead        *unloaded    // of all that are stored in their heads, and not in memory
+	inParts       *particulars // of those that are stored in parts and not in memory
+	tiering       bool         // see SetTier
 
 	// What is below likewise. A snapshot has still to read the entries whose flagCopied is not as in copied.
 	copying *Snapshot // the one under way; nil if there is none
@@ -199,7 +200,9 @@ func New(o Options) *Keyspace {
 		texts:     storedTexts,
 		snapshots: make(chan struct{}, 1),
 	}
-	ks.blob, ks.inHead = &unloaded{ks: ks}, &unloaded{ks: ks, head: true}
+	ks.blob = &unloaded{particulars: &particulars{ks: ks}}
+	ks.inHead = &unloaded{particulars: &particulars{ks: ks, head: true}}
+	ks.inParts = &particulars{ks: ks}
 	ks.SetEviction(Eviction{})
 	ks.SetListLimit(lists.DefaultLimit)
 	for db := range o.Databases {

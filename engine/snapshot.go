@@ -373,6 +373,18 @@ func (s *Snapshot) copy(e *Entry, img *Image) error {
 	if img.values[1].parts != nil {
 		fieldParts = 2
 	}
+	if img.has != nil {
+		h := &img.Head
+		return s.load(e, h.Parts, h.FieldParts, func(id uint64, fn func(name, data []byte) error) error {
+			i := 0
+			if id == h.FieldParts {
+				i = 1
+			}
+			return img.has.merge(parts[i], func(fn func(name, data []byte) error) error {
+				return s.source.Parts(id, fn)
+			}, fn)
+		})
+	}
 	return s.load(e, 1, fieldParts, func(id uint64, fn func(name, data []byte) error) error {
 		for _, p := range parts[id-1] {
 			if err := fn(bytesOf(p.name), bytesOf(p.data)); err != nil {

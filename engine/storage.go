@@ -31,6 +31,8 @@ type Head struct {
 	Parts uint64
 	// Length is the length in bytes of a string that has Parts.
 	Length uint64
+	// Count is how many elements a collection has that has Parts, 0 if that is not known.
+	Count uint64
 	// FieldParts is the number under which the deadlines of the fields of a hash are stored that has Parts, 0 if it has
 	// none.
 	FieldParts uint64
@@ -121,21 +123,51 @@ type walker interface {
 }
 
 // unloaded stands in an Entry for a value that is in the store and not in memory. A string that is in memory and as it
-// is stored in parts has one too.
+// is stored in parts has one too. There may be very many of them, so they are small.
 type unloaded struct {
-	ks    *Keyspace
-	parts uint64 // as Head.Parts
+	*particulars        // most have those that are common to all values of the keyspace: see own
+	parts        uint64 // as Head.Parts
+	length       uint64 // as Head.Length or Head.Count
+}
 
+// particulars are what few values have that are not in memory.
+type particulars struct {
+	ks         *Keyspace
 	fieldParts uint64      // as Head.FieldParts
-	length     uint64      // as Head.Length
 	by         *checkpoint // that stores it under parts; nil if it was stored at the start
 	head       bool        // the value is in the head of the key
 	overdue    bool        // fields are due, and the value could not be read when they were
 	coming     *coming     // who reads it, nil if nobody does; see fetch.go
 
-	// Parts that were read of what is stored in parts, by their names, and how many bytes they take; see elements.go.
-	read      map[string]partRead
-	readBytes int
+	// What has been read of a value that is stored in parts; see elements.go.
+	some      *partial            // nil if there is none
+	read      map[string]partRead // parts by their names,
+	readBytes int                 // and how many bytes they take
+}
+
+// standIn returns what stands for a value of which nothing is known but where it is stored in parts.
+func (ks *Keyspace) standIn(parts, fieldParts, length uint64) *unloaded {
+	s := &unloaded{ks.inParts, parts, length}
+	if fieldParts != 0 {
+		s.own().fieldParts = fieldParts
+	}
+	return s
+}
+
+// own returns the particulars, to be changed.
+func (s *unloaded) own() *particulars {
+	if s.particulars == s.ks.inParts {
+		own := *s.particulars
+		s.particulars = &own
+	}
+	return s.particulars
+}
+
+// copied returns a copy, by which it is known whether an entry has got another value meanwhile.
+func (s *unloaded) copied() *unloaded {
+	c, own := *s, *s.particulars
+	c.particulars = &own
+	return &c
 }
 
 // checkpoint is one that has begun, as the strings know it that it stores in parts. failed is protected by the shards
@@ -156,7 +188,7 @@ func (e *Entry) load() {
 func (e *Entry) loadFrom(s *unloaded) error {
 	v, err := s.ks.readStored(s.ks.whereStored(e, s))
 	if err == nil {
-		e.comeBack(s, v)
+		err = e.comeBack(s, v)
 	}
 	return err
 }
@@ -196,12 +228,7 @@ func (ks *Keyspace) readStored(at stored) (v storedValue, err error) {
 		v.text, err = loadText(at.parts, at.length, ks.source.Parts)
 		return v, err
 	case at.parts != 0:
-		v.value, err = ks.load(at.typ, at.parts, at.fieldParts, ks.source.Parts, func(id uint64) *delta.Log {
-			if id == at.parts {
-				return at.logs[0]
-			}
-			return at.logs[1]
-		})
+		v.value, err = ks.load(at.typ, at.parts, at.fieldParts, ks.source.Parts, at.log)
 		return v, err
 	case at.head:
 		blob, err = headBlob(ks.source.Head, at.space, at.key)
@@ -231,11 +258,16 @@ func headBlob(read func(space uint32, key string) (Head, bool, error), space uin
 }
 
 // comeBack gives an entry the value that s stands for.
-func (e *Entry) comeBack(s *unloaded, v storedValue) {
+func (e *Entry) comeBack(s *unloaded, v storedValue) error {
 	ks := s.ks
 	defer ks.resized(e, e.size())
 	switch {
 	case v.value != nil:
+		if s.some != nil {
+			if err := s.some.complete(v.value); err != nil {
+				return err
+			}
+		}
 		e.setCollection(v.value)
 	case s.parts != 0:
 		e.flags &^= flagUnloaded
@@ -249,6 +281,7 @@ func (e *Entry) comeBack(s *unloaded, v storedValue) {
 	if ks.tiering {
 		ks.enlist(e)
 	}
+	return nil
 }
 
 // load builds a value from the parts that read has under one or two numbers, as in Head. Its changes go to what log

@@ -61,7 +61,8 @@ func (g *Guard) storeText(e *Entry) (fresh bool, stale uint64) {
 		}
 		stale = s.parts
 	}
-	long.stored = &unloaded{ks: g.ks, parts: g.ks.nextParts.Add(1), length: uint64(len(long.b)), by: g.ks.storing}
+	long.stored = g.ks.standIn(g.ks.nextParts.Add(1), 0, uint64(len(long.b)))
+	long.stored.own().by = g.ks.storing
 	e.flags |= flagParts
 	return true, stale
 }

@@ -67,7 +67,7 @@ func (g *Guard) unlistFlushed() {
 func (e *Entry) frees() int {
 	switch {
 	case e.flags&flagUnloaded != 0:
-		return e.unloaded().readBytes
+		return e.unloaded().bytesRead()
 	case e.typ == String && e.obj == nil:
 		return int(e.strLen)
 	}
@@ -77,19 +77,19 @@ func (e *Entry) frees() int {
 // Unload takes the value of an entry out of memory if the store has it as it is, and reports whether it did. It comes
 // back when it is next used. Of a value that is not there the parts go that have been read.
 func (g *Guard) Unload(e *Entry) bool {
-	if e.flags&flagUnloaded != 0 && e.unloaded().read == nil || g.leaves(e) != leavesNow {
+	if e.flags&flagUnloaded != 0 && e.unloaded().bytesRead() == 0 || g.leaves(e) != leavesNow {
 		return false
 	}
 	defer g.ks.resized(e, e.size())
 	switch {
 	case e.flags&flagUnloaded != 0:
-		s := e.unloaded()
-		s.read, s.readBytes = nil, 0
+		// Another one, so that what is being read for this one will not be taken for what is stored then.
+		e.setUnloaded(g.ks.standIn(e.parts(), e.fieldParts(), e.storedCount()))
 		return true
 	case e.flags&flagParts != 0 && e.typ == String:
-		e.setUnloaded(e.long().stored)
+		e.setUnloaded(g.ks.standIn(e.parts(), 0, e.textLength()))
 	case e.flags&flagParts != 0:
-		e.setUnloaded(&unloaded{ks: g.ks, parts: e.parts(), fieldParts: e.fieldParts()})
+		e.setUnloaded(g.ks.standIn(e.parts(), e.fieldParts(), e.storedCount()))
 	case e.flags&flagExternal != 0:
 		e.setUnloaded(g.ks.blob)
 	default:

@@ -141,14 +141,16 @@ func (s *Session) valueArrived() {
 	}
 }
 
-// appendNeeds appends the keys of which a command needs the values: not those that it overwrites or removes. If it only
-// reads an element, that is what it needs.
+// appendNeeds appends the keys of which a command needs the values: not those that it overwrites or removes. If it
+// names an element, that is what it needs, and if it returns nothing of the value, how long that is.
 func appendNeeds(needs []need, cmd *command.Command, args [][]byte) []need {
 	cmd.EachKey(args, func(i int, spec *command.KeySpec) bool {
-		if needsValue(cmd, cmd.UseOfKey(spec, args)) {
+		if flags := cmd.UseOfKey(spec, args); needsValue(cmd, flags) {
 			n := need{key: args[i]}
-			if at := cmd.Element; at != 0 && at < len(args) && cmd.Flags&command.ReadOnly != 0 {
+			if at := cmd.Element; at != 0 && at < len(args) {
 				n.some = engine.SomeElements(args[at])
+			} else if cmd.Flags&command.ReadOnly != 0 && !slices.Contains(flags, "access") {
+				n.some = engine.OnlyCount()
 			}
 			needs = append(needs, n)
 		}

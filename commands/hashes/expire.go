@@ -230,7 +230,7 @@ func appendFields(args [][]byte, n int) [][]byte {
 // fieldsDeleted tells that fields of a hash have gone, and with the last one the key.
 func fieldsDeleted(c *command.Ctx, e *engine.Entry, fields [][]byte) {
 	c.G.ChangedFields(e, "hdel", fields, 1)
-	if e.Hash().Len() == 0 {
+	if e.Count() == 0 {
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}
 }
@@ -519,8 +519,12 @@ func cmdHsetex(c *command.Ctx) {
 			}
 		}
 	}
-	e = hashToChange(c, e)
-	h, lim := e.Hash(), c.Host.HashLimits()
+	var h *hashes.Hash
+	if e != nil {
+		h = e.Hash()
+	}
+	e, h = orNew(c, e, h)
+	lim := c.Host.HashLimits()
 	for i := 0; i < len(x.pairs); i += 2 {
 		if x.keepTTL || x.expire {
 			h.Update(x.pairs[i], x.pairs[i+1], lim)

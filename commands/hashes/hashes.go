@@ -99,24 +99,36 @@ func readHash(c *command.Ctx) (h *hashes.Hash, ok bool) {
 }
 
 // readFields is readHash for a command that asks for no other fields than these.
-func readFields(c *command.Ctx, fields ...[]byte) (h *hashes.Hash, ok bool) {
+func readFields(c *command.Ctx, fields [][]byte) (h *hashes.Hash, ok bool) {
 	e, ok := c.ReadAs(c.Args[1], engine.Hash)
 	if e == nil {
 		return new(hashes.Hash), ok
 	}
-	return e.Elements(fields...).Hash(), true
+	return e.Elements(fields, 1).Hash(), true
 }
 
-// hashToChange returns e, or if that is nil a new entry with an empty hash under key argument 1.
-func hashToChange(c *command.Ctx, e *engine.Entry) *engine.Entry {
+// fieldsToChange returns the entry under key argument 1, and its hash for a command that asks for no other fields than
+// those at the beginning of each step of list. If there is none both are nil. If the key is of another type an error is
+// written and ok is false.
+func fieldsToChange(c *command.Ctx, list [][]byte, step int) (e *engine.Entry, h *hashes.Hash, ok bool) {
+	e, ok = c.WriteAs(c.Args[1], engine.Hash)
 	if e == nil {
-		e = c.G.Create(c.DB, c.Args[1], new(hashes.Hash))
+		return nil, nil, ok
 	}
-	return e
+	return e, e.Elements(list, step).Hash(), true
+}
+
+// orNew returns an entry and its hash, or if there is none a new one with an empty hash under key argument 1.
+func orNew(c *command.Ctx, e *engine.Entry, h *hashes.Hash) (*engine.Entry, *hashes.Hash) {
+	if e == nil {
+		h = new(hashes.Hash)
+		e = c.G.Create(c.DB, c.Args[1], h)
+	}
+	return e, h
 }
 
 func cmdHdel(c *command.Ctx) {
-	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	e, h, ok := fieldsToChange(c, c.Args[2:], 1)
 	if !ok {
 		return
 	}
@@ -125,7 +137,7 @@ func cmdHdel(c *command.Ctx) {
 	if e != nil {
 		wanted := c.G.WantsFields()
 		for _, field := range c.Args[2:] {
-			if e.Hash().Delete(field) {
+			if h.Delete(field) {
 				removed++
 				if wanted {
 					gone = append(gone, field)
@@ -140,7 +152,7 @@ func cmdHdel(c *command.Ctx) {
 }
 
 func cmdHexists(c *command.Ctx) {
-	h, ok := readFields(c, c.Args[2])
+	h, ok := readFields(c, c.Args[2:3])
 	switch {
 	case !ok:
 	case h.Has(c.Args[2]):
@@ -151,7 +163,7 @@ func cmdHexists(c *command.Ctx) {
 }
 
 func cmdHget(c *command.Ctx) {
-	if h, ok := readFields(c, c.Args[2]); ok {
+	if h, ok := readFields(c, c.Args[2:3]); ok {
 		hget(c, h, c.Args[2])
 	}
 }
@@ -183,13 +195,13 @@ func cmdHincrby(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	e, h, ok := fieldsToChange(c, c.Args[2:3], 1)
 	if !ok {
 		return
 	}
 	n := int64(0)
 	if e != nil {
-		if value, ok := e.Hash().Get(field); ok {
+		if value, ok := h.Get(field); ok {
 			if n, ok = resp.ParseInt(value); !ok {
 				c.Err(errHashNotInteger)
 				return
@@ -202,8 +214,8 @@ func cmdHincrby(c *command.Ctx) {
 	}
 	n += by
 	var scratch [20]byte
-	e = hashToChange(c, e)
-	e.Hash().Update(field, strconv.AppendInt(scratch[:0], n, 10), c.Host.HashLimits())
+	e, h = orNew(c, e, h)
+	h.Update(field, strconv.AppendInt(scratch[:0], n, 10), c.Host.HashLimits())
 	c.G.ChangedFields(e, "hincrby", c.Args[2:3], 1)
 	c.W.Int(n)
 }
@@ -219,13 +231,13 @@ func cmdHincrbyfloat(c *command.Ctx) {
 		c.Err(errNotFinite)
 		return
 	}
-	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	e, h, ok := fieldsToChange(c, c.Args[2:3], 1)
 	if !ok {
 		return
 	}
 	sum := by
 	if e != nil {
-		if value, ok := e.Hash().Get(field); ok {
+		if value, ok := h.Get(field); ok {
 			x, ok := command.ParseLongDouble(value)
 			if !ok {
 				c.Err(errHashNotFloat)
@@ -238,10 +250,10 @@ func cmdHincrbyfloat(c *command.Ctx) {
 		}
 	}
 	text := command.AppendLongDouble(nil, sum)
-	e = hashToChange(c, e)
-	e.Hash().Update(field, text, c.Host.HashLimits())
+	e, h = orNew(c, e, h)
+	h.Update(field, text, c.Host.HashLimits())
 	c.G.ChangedFields(e, "hincrbyfloat", c.Args[2:3], 1)
-	journalFields(c, e.Hash(), [][]byte{field, text})
+	journalFields(c, h, [][]byte{field, text})
 	c.W.Bulk(text)
 }
 
@@ -257,13 +269,18 @@ func cmdHkeys(c *command.Ctx) {
 }
 
 func cmdHlen(c *command.Ctx) {
-	if h, ok := readHash(c); ok {
-		c.W.Int(int64(h.Len()))
+	e, ok := c.ReadAs(c.Args[1], engine.Hash)
+	switch {
+	case !ok:
+	case e == nil:
+		c.W.Int(0)
+	default:
+		c.W.Int(int64(e.Count()))
 	}
 }
 
 func cmdHmget(c *command.Ctx) {
-	h, ok := readFields(c, c.Args[2:]...)
+	h, ok := readFields(c, c.Args[2:])
 	if !ok {
 		return
 	}
@@ -286,14 +303,14 @@ func hset(c *command.Ctx) (created int, ok bool) {
 		c.Err(command.WrongArity(c.Cmd))
 		return 0, false
 	}
-	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	e, h, ok := fieldsToChange(c, c.Args[2:], 2)
 	if !ok {
 		return 0, false
 	}
-	e = hashToChange(c, e)
+	e, h = orNew(c, e, h)
 	lim := c.Host.HashLimits()
 	for i := 2; i < len(c.Args); i += 2 {
-		if e.Hash().Set(c.Args[i], c.Args[i+1], lim) {
+		if h.Set(c.Args[i], c.Args[i+1], lim) {
 			created++
 		}
 	}
@@ -393,22 +410,22 @@ func cmdHset(c *command.Ctx) {
 }
 
 func cmdHsetnx(c *command.Ctx) {
-	e, ok := c.WriteAs(c.Args[1], engine.Hash)
+	e, h, ok := fieldsToChange(c, c.Args[2:3], 1)
 	if !ok {
 		return
 	}
-	if e != nil && e.Hash().Has(c.Args[2]) {
+	if e != nil && h.Has(c.Args[2]) {
 		c.W.Int(0)
 		return
 	}
-	e = hashToChange(c, e)
-	e.Hash().Set(c.Args[2], c.Args[3], c.Host.HashLimits())
+	e, h = orNew(c, e, h)
+	h.Set(c.Args[2], c.Args[3], c.Host.HashLimits())
 	c.G.ChangedFields(e, "hset", c.Args[2:3], 1)
 	c.W.Int(1)
 }
 
 func cmdHstrlen(c *command.Ctx) {
-	if h, ok := readFields(c, c.Args[2]); ok {
+	if h, ok := readFields(c, c.Args[2:3]); ok {
 		value, _ := h.Get(c.Args[2])
 		c.W.Int(int64(len(value)))
 	}

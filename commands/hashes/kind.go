@@ -11,7 +11,7 @@ import (
 func init() {
 	command.RegisterKind(engine.Hash, command.Kind{
 		Number:   4,
-		Encoding: func(e *engine.Entry) string { return e.Hash().Encoding() },
+		Encoding: func(e *engine.Entry) string { return e.Elements(nil, 1).Hash().Encoding() },
 		Rebuild: func(r *command.Rebuilder, key []byte, e *engine.Entry) {
 			c := r.Collection("HSET", key)
 			for field, value := range e.Hash().All() {

@@ -249,7 +249,7 @@ func cmdLlen(c *command.Ctx) {
 		c.W.Int(0)
 		return
 	}
-	c.W.Int(int64(e.List().Len()))
+	c.W.Int(int64(e.Count()))
 }
 
 func cmdLindex(c *command.Ctx) {

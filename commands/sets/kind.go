@@ -11,7 +11,7 @@ func init() {
 	command.RegisterKind(engine.Set, command.Kind{
 		Number: 2,
 		Encoding: func(e *engine.Entry) string {
-			if e.Set().Encoding() == "intset" {
+			if e.Elements(nil, 1).Set().Encoding() == "intset" {
 				return "intset"
 			}
 			return "hashtable"

@@ -107,12 +107,12 @@ func readSet(c *command.Ctx, key []byte) (s *sets.Set, ok bool) {
 }
 
 // readMembers is readSet for argument 1 and a command that asks for no other members than these.
-func readMembers(c *command.Ctx, members ...[]byte) (s *sets.Set, ok bool) {
+func readMembers(c *command.Ctx, members [][]byte) (s *sets.Set, ok bool) {
 	e, ok := c.ReadAs(c.Args[1], engine.Set)
 	if e == nil {
 		return nil, ok
 	}
-	return e.Elements(members...).Set(), true
+	return e.Elements(members, 1).Set(), true
 }
 
 // readSets is readSet for several keys.
@@ -135,8 +135,9 @@ func cmdSadd(c *command.Ctx) {
 		e = c.G.Create(c.DB, c.Args[1], new(sets.Set))
 	}
 	added, lim := 0, c.Host.SetLimits()
+	s := e.Elements(c.Args[2:], 1).Set()
 	for _, member := range c.Args[2:] {
-		if e.Set().Add(member, lim) {
+		if s.Add(member, lim) {
 			added++
 		}
 	}
@@ -147,8 +148,13 @@ func cmdSadd(c *command.Ctx) {
 }
 
 func cmdScard(c *command.Ctx) {
-	if s, ok := readSet(c, c.Args[1]); ok {
-		c.W.Int(int64(s.Len()))
+	e, ok := c.ReadAs(c.Args[1], engine.Set)
+	switch {
+	case !ok:
+	case e == nil:
+		c.W.Int(0)
+	default:
+		c.W.Int(int64(e.Count()))
 	}
 }
 
@@ -294,7 +300,7 @@ func approximateUnion(operands []*sets.Set) uint64 {
 }
 
 func cmdSismember(c *command.Ctx) {
-	if s, ok := readMembers(c, c.Args[2]); ok {
+	if s, ok := readMembers(c, c.Args[2:3]); ok {
 		isMember(c, s, c.Args[2])
 	}
 }
@@ -320,7 +326,7 @@ func cmdSmembers(c *command.Ctx) {
 }
 
 func cmdSmismember(c *command.Ctx) {
-	s, ok := readMembers(c, c.Args[2:]...)
+	s, ok := readMembers(c, c.Args[2:])
 	if !ok {
 		return
 	}
@@ -343,21 +349,23 @@ func cmdSmove(c *command.Ctx) {
 		return
 	}
 	if src == dst {
-		isMember(c, src.Set(), member)
+		isMember(c, src.Elements(c.Args[3:], 1).Set(), member)
 		return
 	}
+	var to *sets.Set
 	if dst != nil {
-		dst.Set() // if it cannot be brought into memory nothing must have changed
+		to = dst.Elements(c.Args[3:], 1).Set() // if it cannot be brought into memory nothing must have changed
 	}
-	if !src.Set().Remove(member) {
+	if !src.Elements(c.Args[3:], 1).Set().Remove(member) {
 		c.W.Int(0)
 		return
 	}
 	setShrunk(c, src, "srem")
 	if dst == nil {
-		dst = c.G.Create(c.DB, c.Args[2], new(sets.Set))
+		to = new(sets.Set)
+		dst = c.G.Create(c.DB, c.Args[2], to)
 	}
-	if dst.Set().Add(member, c.Host.SetLimits()) {
+	if to.Add(member, c.Host.SetLimits()) {
 		c.G.Changed(dst, engine.EventSet, "sadd")
 	}
 	c.W.Int(1)
@@ -366,7 +374,7 @@ func cmdSmove(c *command.Ctx) {
 // setShrunk reports that members were removed from a set, and removes the key if none is left.
 func setShrunk(c *command.Ctx, e *engine.Entry, event string) {
 	c.G.Changed(e, engine.EventSet, event)
-	if e.Set().Len() == 0 {
+	if e.Count() == 0 {
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}
 }
@@ -472,8 +480,9 @@ func cmdSrem(c *command.Ctx) {
 	}
 	removed := 0
 	if e != nil {
+		s := e.Elements(c.Args[2:], 1).Set()
 		for _, member := range c.Args[2:] {
-			if e.Set().Remove(member) {
+			if s.Remove(member) {
 				removed++
 			}
 		}

@@ -545,7 +545,7 @@ func cmdXlen(c *command.Ctx) {
 	case e == nil:
 		c.W.Int(0)
 	default:
-		c.W.Int(int64(e.Stream().Len()))
+		c.W.Int(int64(e.Count()))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func init() {
 	command.RegisterKind(engine.ZSet, command.Kind{
 		Number:   3,
-		Encoding: func(e *engine.Entry) string { return e.ZSet().Encoding() },
+		Encoding: func(e *engine.Entry) string { return e.Elements(nil, 1).ZSet().Encoding() },
 		Rebuild: func(r *command.Rebuilder, key []byte, e *engine.Entry) {
 			c := r.Collection("ZADD", key)
 			e.ZSet().RangeByRank(0, e.ZSet().Len()-1, false, func(member []byte, score float64) bool {

@@ -288,7 +288,7 @@ func AddScores(c *command.Ctx, r AddRule, scores []float64, args [][]byte) {
 	var added, changed int
 	var last float64
 	var done bool
-	z, lim := e.ZSet(), c.Host.ZSetLimits()
+	z, lim := e.Elements(args[each-1:], each).ZSet(), c.Host.ZSetLimits()
 	for i, score := range scores {
 		var was zaddOutcome
 		switch last, was = r.apply(z, args[each*(i+1)-1], score, lim); was {
@@ -377,7 +377,7 @@ func cmdZcard(c *command.Ctx) {
 	case e == nil:
 		c.W.Int(0)
 	default:
-		c.W.Int(int64(e.ZSet().Len()))
+		c.W.Int(int64(e.Count()))
 	}
 }
 
@@ -387,7 +387,7 @@ func cmdZmscore(c *command.Ctx) {
 		return
 	}
 	if e != nil {
-		e = e.Elements(c.Args[2:]...)
+		e = e.Elements(c.Args[2:], 1)
 	}
 	c.W.Array(len(c.Args) - 2)
 	for _, member := range c.Args[2:] {
@@ -401,7 +401,7 @@ func cmdZscore(c *command.Ctx) {
 		return
 	}
 	if e != nil {
-		e = e.Elements(c.Args[2])
+		e = e.Elements(c.Args[2:3], 1)
 	}
 	zscore(c, e, c.Args[2])
 }
@@ -547,8 +547,9 @@ func cmdZrem(c *command.Ctx) {
 	}
 	removed := 0
 	if e != nil {
+		z := e.Elements(c.Args[2:], 1).ZSet()
 		for _, member := range c.Args[2:] {
-			if _, ok := e.ZSet().Remove(member); ok {
+			if _, ok := z.Remove(member); ok {
 				removed++
 			}
 		}
@@ -563,7 +564,7 @@ func zremoved(c *command.Ctx, e *engine.Entry, n int, event string) {
 		return
 	}
 	c.G.Changed(e, engine.EventZSet, event)
-	if e.ZSet().Len() == 0 {
+	if e.Count() == 0 {
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}
 }

@@ -201,3 +201,32 @@ func (l *Loader) FinishDeadlines(log, deadlines *delta.Log) (*Hash, error) {
 	l.large.deadlines.log = deadlines
 	return l.Finish(log)
 }
+
+// PutPart gives a large hash a field as it is stored, and its stored deadline if that is not nil. It counts as no change.
+func (h *Hash) PutPart(name, data, deadline []byte) error {
+	defer h.large().unnoted()()
+	h.setLarge(h.large(), name, data, false)
+	if deadline == nil {
+		return nil
+	}
+	return (&Loader{large: h.large()}).AddDeadline(name, deadline)
+}
+
+// DropPart takes a field from a large hash. It counts as no change.
+func (h *Hash) DropPart(name []byte) {
+	defer h.large().unnoted()()
+	h.deleteLarge(h.large(), name)
+}
+
+// unnoted ends that changes are noted, until the function is called that it returns.
+func (l *large) unnoted() (noted func()) {
+	log := l.log
+	l.log = nil
+	d := l.deadlines
+	if d == nil {
+		return func() { l.log = log }
+	}
+	deadlines := d.log
+	d.log = nil
+	return func() { l.log, d.log = log, deadlines }
+}

@@ -169,3 +169,25 @@ func (l *Loader) Finish(log *delta.Log) (*Set, error) {
 	l.large.log = log
 	return newLarge(l.large), nil
 }
+
+// PutPart gives a set that is Large a member. It counts as no change. The data must be empty; there is no deadline.
+func (s *Set) PutPart(name, data, _ []byte) error {
+	if len(data) > 0 {
+		return errPartData
+	}
+	l := s.large()
+	log := l.log
+	l.log = nil
+	s.addLarge(l, name)
+	l.log = log
+	return nil
+}
+
+// DropPart takes a member from a set that is Large. It counts as no change.
+func (s *Set) DropPart(name []byte) {
+	l := s.large()
+	log := l.log
+	l.log = nil
+	s.removeLarge(l, name)
+	l.log = log
+}

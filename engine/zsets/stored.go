@@ -174,3 +174,26 @@ func (l *Loader) Finish(log *delta.Log) (*ZSet, error) {
 	}
 	return newLarge(large), nil
 }
+
+// PutPart gives a large set a member with a stored score. It counts as no change. There is no deadline.
+func (z *ZSet) PutPart(name, data, _ []byte) error {
+	score, err := decodeScore(data)
+	if err != nil {
+		return err
+	}
+	l := z.large()
+	log := l.log
+	l.log = nil
+	z.setLarge(l, name, score)
+	l.log = log
+	return nil
+}
+
+// DropPart takes a member from a large set. It counts as no change.
+func (z *ZSet) DropPart(name []byte) {
+	l := z.large()
+	log := l.log
+	l.log = nil
+	z.removeLarge(l, name)
+	l.log = log
+}

@@ -59,6 +59,7 @@ const (
 	headExternal = 1 << 2
 	headFields   = 1 << 3 // fields have deadlines
 	headIndex    = 1 << 4 // and these have parts
+	headCount    = 1 << 5 // it is known how many elements there are
 )
 
 var errHead = errors.New("damaged head")
@@ -81,6 +82,9 @@ func appendHead(dst []byte, h engine.Head) []byte {
 	if h.FieldParts != 0 {
 		flags |= headIndex
 	}
+	if h.Count != 0 {
+		flags |= headCount
+	}
 	dst = append(dst, headFormat, byte(h.Type), flags)
 	if h.Deadline != 0 {
 		dst = binary.AppendVarint(dst, h.Deadline)
@@ -90,6 +94,9 @@ func appendHead(dst []byte, h engine.Head) []byte {
 	}
 	if h.Length != 0 {
 		dst = binary.AppendUvarint(dst, h.Length)
+	}
+	if h.Count != 0 {
+		dst = binary.AppendUvarint(dst, h.Count)
 	}
 	if h.FieldDeadline != 0 {
 		dst = binary.AppendVarint(dst, h.FieldDeadline)
@@ -109,9 +116,10 @@ func decodeHead(b []byte) (engine.Head, error) {
 		return engine.Head{}, errHead
 	}
 	flags := b[2]
-	if flags >= headIndex<<1 || flags&headParts != 0 && flags&headExternal != 0 || flags&headIndex != 0 &&
+	if flags >= headCount<<1 || flags&headParts != 0 && flags&headExternal != 0 || flags&headIndex != 0 &&
 		flags&headParts == 0 ||
-		flags&(headFields|headIndex) != 0 && b[1] != byte(engine.Hash) {
+		flags&(headFields|headIndex) != 0 && b[1] != byte(engine.Hash) ||
+		flags&headCount != 0 && (flags&headParts == 0 || b[1] == byte(engine.String)) {
 		return engine.Head{}, errHead
 	}
 	h := engine.Head{Type: engine.Type(b[1]), External: flags&headExternal != 0}
@@ -129,6 +137,11 @@ func decodeHead(b []byte) (engine.Head, error) {
 			if h.Length = d.uvarint(); h.Length == 0 {
 				return engine.Head{}, errHead
 			}
+		}
+	}
+	if flags&headCount != 0 {
+		if h.Count = d.uvarint(); h.Count == 0 {
+			return engine.Head{}, errHead
 		}
 	}
 	if flags&headFields != 0 {

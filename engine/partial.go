@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"unsafe"
+
+	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/hashes"
+)
+
+// Collections of which only some elements are in memory, and all others in the store, because nobody has asked for
+// them. They change like any other: what has changed is in memory, is noted there, and is written by the next
+// checkpoint. Whoever needs more than some elements has the value completed.
+
+// partial is the part of a hash, a set or a sorted set that is in memory. Its entry counts as one whose value is not.
+type partial struct {
+	value elements
+	view  Entry // through which value is used
+	known map[string]struct{}
+	names []string // those in known: the elements that were asked for, whether they exist or not. It only grows.
+	rest  int      // how many elements there are beside those in value
+	bytes int      // about how many bytes known and names take
+}
+
+// elements is a value whose parts are its elements.
+type elements interface {
+	value
+	counted
+	// PutPart gives the value an element as it is stored, with a deadline if that is not nil; DropPart takes one away.
+	// Neither counts as a change.
+	PutPart(name, data, deadline []byte) error
+	DropPart(name []byte)
+}
+
+// partial returns what is in memory of a value that is not, nil if nothing is.
+func (e *Entry) partial() *partial {
+	if e.flags&flagUnloaded == 0 {
+		return nil
+	}
+	return e.unloaded().some
+}
+
+// newPartial returns one of which nothing is known.
+func (e *Entry) newPartial(s *unloaded) (*partial, error) {
+	at := s.ks.whereStored(e, s)
+	nothing := func(uint64, func(name, data []byte) error) error { return nil }
+	v, err := s.ks.load(e.typ, s.parts, s.fieldParts, nothing, at.log)
+	if err != nil {
+		return nil, err
+	}
+	p := &partial{value: v.(elements), known: map[string]struct{}{}, rest: int(s.length)}
+	p.view.typ, p.view.obj = typeOf(v)
+	return p, nil
+}
+
+func (p *partial) count() int { return p.value.Len() + p.rest }
+
+// knowsAll reports whether the elements named at the beginning of each step of list are known.
+func (p *partial) knowsAll(list [][]byte, step int) bool {
+	for i := 0; i < len(list); i += step {
+		if _, ok := p.known[string(list[i])]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// learn takes what was read of an element, unless it is known already: then it may have changed since.
+func (p *partial) learn(read *partRead) error {
+	if _, ok := p.known[string(read.name)]; ok {
+		return nil
+	}
+	if read.ok {
+		if err := p.value.PutPart(read.name, read.data, read.deadline); err != nil {
+			return err
+		}
+		p.rest--
+	}
+	name := string(read.name)
+	p.known[name] = struct{}{}
+	p.names = append(p.names, name)
+	p.bytes += len(name) + knownBytes
+	return nil
+}
+
+// knownBytes is about how many bytes a known element takes beside its name and itself.
+const knownBytes = 64
+
+// size returns how many bytes there are in memory.
+func (p *partial) size() int { return int(unsafe.Sizeof(*p)) + p.bytes + p.value.MemoryUsage() }
+
+// complete makes v, which was read from the store, the whole value. What is known is as it is in memory, and from now on
+// v notes the changes. The partial value, which snapshots and checkpoints may still read, stays as it is.
+func (p *partial) complete(v value) error {
+	whole := v.(elements)
+	var data, deadline []byte
+	hash, _ := p.value.(*hashes.Hash)
+	for _, name := range p.names {
+		var ok bool
+		if data, ok = p.value.AppendPart(data[:0], name); !ok {
+			whole.DropPart(bytesOf(name))
+			continue
+		}
+		at := deadline[:0]
+		if hash == nil || hash.DeadlineIndex() == nil {
+			at = nil
+		} else if deadline, ok = hash.DeadlineIndex().AppendPart(at, name); ok {
+			at = deadline
+		} else {
+			at = nil
+		}
+		if err := whole.PutPart(bytesOf(name), data, at); err != nil {
+			return err
+		}
+	}
+	whole.Attach(p.value.Log())
+	if hash != nil && hash.DeadlineIndex() != nil {
+		whole.(*hashes.Hash).DeadlineIndex().Attach(hash.DeadlineIndex().Log())
+	}
+	return nil
+}
+
+// held says which parts of a value memory has: those with these names. nil if it has all.
+type held struct{ names []string }
+
+// held returns what is known now.
+func (p *partial) held() *held { return &held{p.names} }
+
+// merge calls fn with the parts that memory has, which are sorted, and those of the store that it has not, in the order
+// of their names.
+func (h *held) merge(parts []part, store func(fn func(name, data []byte) error) error,
+	fn func(name, data []byte) error) error {
+	known := make(map[string]struct{}, len(h.names))
+	for _, name := range h.names {
+		known[name] = struct{}{}
+	}
+	emit := func(until []byte, all bool) error {
+		for ; len(parts) > 0 && (all || parts[0].name < stringOf(until)); parts = parts[1:] {
+			if _, ok := known[parts[0].name]; !ok {
+				continue // it was asked for later, and is as it was
+			}
+			if err := fn(bytesOf(parts[0].name), bytesOf(parts[0].data)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := store(func(name, data []byte) error {
+		if _, ok := known[stringOf(name)]; ok {
+			return nil
+		}
+		if err := emit(name, false); err != nil {
+			return err
+		}
+		return fn(name, data)
+	})
+	if err != nil {
+		return err
+	}
+	return emit(nil, true)
+}
+
+// log returns where the changes go of what is stored under a number.
+func (at *stored) log(id uint64) *delta.Log {
+	if id == at.parts {
+		return at.logs[0]
+	}
+	return at.logs[1]
+}
