@@ -59,6 +59,22 @@ func (c *Ctx) SetString(e *engine.Entry, key, v []byte) *engine.Entry {
 	return e
 }
 
+// SetOwnString is SetString for v that belongs to the value from now on. It returns memory that nobody uses any more:
+// that of the value before, or v itself if it was short; nil if there is none.
+func (c *Ctx) SetOwnString(e *engine.Entry, key, v []byte) (_ *engine.Entry, spare []byte) {
+	if len(v) <= MaxCopied {
+		return c.SetString(e, key, v), v
+	}
+	if e == nil {
+		e = c.G.CreateString(c.DB, key, nil)
+	} else {
+		c.G.SetDeadline(e, 0)
+	}
+	spare = c.G.Exchange(e, v)
+	c.G.Changed(e, engine.EventString, "set")
+	return e, spare
+}
+
 // Overwrite makes v the value of e, of whatever type it was, or of a new entry if e is nil: a copy of it, or v itself
 // if the command may keep it.
 func (c *Ctx) Overwrite(e *engine.Entry, key, v []byte) *engine.Entry {

@@ -94,7 +94,11 @@ func (g *Guard) markDirty(e *Entry) {
 	}
 	if e.typ != String && e.flags&flagParts == 0 {
 		if v := e.value(); v != nil && v.Large() {
-			v.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
+			if l := v.Log(); l != nil && l.ID != 0 {
+				l.Adopt() // Prepare has seen to the rest
+			} else {
+				v.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
+			}
 			e.flags |= flagParts
 		}
 	}
@@ -102,6 +106,21 @@ func (g *Guard) markDirty(e *Entry) {
 		if d := e.Hash().DeadlineIndex(); d != nil && d.Log() == nil {
 			d.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
 		}
+	}
+}
+
+// Prepare has a value that belongs to no key yet, a collection or a Value, note that all its parts are to be stored. That
+// takes long for a large one, and is done without a guard here. It does nothing for others.
+func (ks *Keyspace) Prepare(v any) {
+	if whole, ok := v.(*Value); ok {
+		v = whole.value
+	}
+	own, ok := v.(value)
+	if !ok || ks.source == nil {
+		return
+	}
+	if _, p := typeOf(v); p != nil && own.Large() {
+		own.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
 	}
 }
 

@@ -88,6 +88,13 @@
 // instant (Source.Snapshot), so checkpoints go on too. There is one snapshot at a time, and one that is given up still
 // visits every entry, so that all flags agree.
 //
+// # Views
+//
+// A command that takes long can go on without its guard on a view of its keys (view.go): some keys, or the names of all,
+// as they are at one instant. Long strings are lent to it, small values are copied, and large ones are copied piece by
+// piece later, as for a snapshot (copy.go). There may be several views at a time, and one of all names. What a command
+// computes so is prepared for storage before it becomes a key's value (Keyspace.Prepare).
+//
 // # Followers
 //
 // Whatever is journalled can go to a second taker, from one guard over everything on (Guard.Follow, follow.go): the

@@ -382,15 +382,38 @@ func (e *Entry) SetSlot(slot int) { e.slot = int32(slot) }
 // Slot implements expiry.Item.
 func (e *Entry) Slot() int { return int(e.slot) }
 
-// copyValue gives the entry, which is new, a copy of the value of another one, which is in memory.
-func (e *Entry) copyValue(from *Entry) {
-	if from.typ == String {
-		e.SetBytes(from.Bytes())
-		e.form = from.form
+// Value is a value that belongs to no key yet.
+type Value struct {
+	text  []byte
+	form  StringForm
+	value any // a collection; nil for a string
+}
+
+// CopyValue returns a copy of the value, which is brought into memory if it is not there.
+func (e *Entry) CopyValue() *Value {
+	e.Load()
+	if e.typ == String {
+		return &Value{text: append([]byte(nil), e.Bytes()...), form: e.form}
+	}
+	return &Value{value: kinds[e.typ].clone(e.obj)}
+}
+
+// TakeValue is CopyValue for an entry that nobody will use any more.
+func (e *Entry) TakeValue() *Value {
+	if e.typ == String {
+		return e.CopyValue() // it may be lent
+	}
+	return &Value{value: kinds[e.typ].value(e.obj)}
+}
+
+// setValue gives the entry, which is new, a value that it owns from now on.
+func (e *Entry) setValue(v *Value) {
+	if v.value == nil {
+		e.own(v.text)
+		e.form = v.form
 		return
 	}
-	from.Load()
-	e.setCollection(kinds[from.typ].clone(from.obj))
+	e.setCollection(v.value)
 }
 
 // MemoryUsage returns how many bytes the key and its value take, in memory that is theirs alone, in constant time but

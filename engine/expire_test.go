@@ -135,7 +135,8 @@ func TestFieldsExpireWhereverTheirHashGoes(t *testing.T) {
 		hset(ks, "h", "a", "1", 100)
 		hset(ks, "h", "b", "1", 0)
 		under(ks, func(g *Guard) {
-			g.Changed(g.Copy(g.Write(0, []byte("h")), 2, []byte("copy")), EventGeneric, "copy_to")
+			h := g.Write(0, []byte("h"))
+			g.Changed(g.Copy(h, h.CopyValue(), 2, []byte("copy")), EventGeneric, "copy_to")
 			moved := g.Move(g.Write(0, []byte("h")), 1, []byte("moved"))
 			g.Vanished(0, []byte("h"), EventGeneric, "rename_from")
 			g.Changed(moved, EventGeneric, "rename_to")

@@ -345,7 +345,7 @@ func (c *churn) change() {
 				g.Vanished(db, []byte(e.Key()), EventGeneric, "from")
 				g.Changed(moved, EventGeneric, "to")
 			} else {
-				g.Changed(g.Copy(e, to, key), EventGeneric, "copy")
+				g.Changed(g.Copy(e, e.CopyValue(), to, key), EventGeneric, "copy")
 			}
 		}
 	case 15:

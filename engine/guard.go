@@ -546,11 +546,11 @@ func (g *Guard) Vanished(db int, key []byte, class EventClass, event string) {
 	g.Notify(class, event, db, string(key))
 }
 
-// Copy adds a copy of an entry, with its deadline, under a key that must not exist.
-func (g *Guard) Copy(e *Entry, db int, key []byte) *Entry {
-	e.Load() // before there is a copy: it may fail
+// Copy adds a copy of an entry, with its deadline, under a key that must not exist. The value of the copy is v, which
+// CopyValue has returned.
+func (g *Guard) Copy(e *Entry, v *Value, db int, key []byte) *Entry {
 	c := g.insert(db, stringOf(key), nil)
-	c.copyValue(e)
+	c.setValue(v)
 	g.index(c)
 	g.SetDeadline(c, e.deadline)
 	if c.typ == Hash {

@@ -60,8 +60,9 @@ func (img *Image) held() int64 {
 
 // tracked is something that has parts, and what notes their changes.
 type tracked struct {
-	log   *delta.Log // nil if changes are not noted
-	parts walker     // nil: there is nothing
+	log   *delta.Log  // nil if changes are not noted
+	parts walker      // nil: there is nothing
+	copy  *delta.Copy // nil unless it is being copied, or was
 }
 
 // tracked returns what has parts of a value that is in memory, and large or stored in parts.
@@ -73,10 +74,10 @@ func (e *Entry) tracked() (t [2]tracked) {
 	if v == nil || e.flags&flagParts == 0 && !v.Large() {
 		return t
 	}
-	t[0] = tracked{v.Log(), v}
+	t[0] = tracked{log: v.Log(), parts: v}
 	if h, ok := v.(*hashes.Hash); ok {
 		if d := h.DeadlineIndex(); d != nil {
-			t[1] = tracked{d.Log(), d}
+			t[1] = tracked{log: d.Log(), parts: d}
 		}
 	}
 	return t

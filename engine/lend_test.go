@@ -81,7 +81,10 @@ func TestLentBytesStayAsTheyAre(t *testing.T) {
 			})
 		}},
 		{"copied, and the copy written to", func(ks *Keyspace, _ *memoryStore) {
-			under(ks, func(g *Guard) { copy(g.Copy(g.Write(0, key), 1, key).Resize(size), other) })
+			under(ks, func(g *Guard) {
+				e := g.Write(0, key)
+				copy(g.Copy(e, e.CopyValue(), 1, key).Resize(size), other)
+			})
 		}},
 		{"flushed", func(ks *Keyspace, _ *memoryStore) {
 			under(ks, func(g *Guard) { g.Flush(-1) })
@@ -237,7 +240,7 @@ func TestLentMemoryIsOfStringsThatAreNoKeysValue(t *testing.T) {
 					if e == nil || g.Peek(to, other) != nil {
 						break
 					}
-					g.Copy(e, to, other)
+					g.Copy(e, e.CopyValue(), to, other)
 					if old := g.Peek(to, other); rapid.Bool().Draw(t, "away") {
 						g.Remove(old, EventGeneric, "del")
 						g.Move(e, to, other)

@@ -98,7 +98,7 @@ func TestMemoryIsCountedAsItIs(t *testing.T) {
 						if rapid.Bool().Draw(t, "move") {
 							g.Move(e, d, to)
 						} else {
-							g.Copy(e, d, to)
+							g.Copy(e, e.CopyValue(), d, to)
 						}
 					}
 				},

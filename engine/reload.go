@@ -63,7 +63,7 @@ func (g *Guard) recode(e *Entry) error {
 		return nil
 	}
 	if e.value().Large() {
-		e.copyValue(e)
+		e.setValue(e.CopyValue())
 		return nil
 	}
 	return e.decode(e.appendBlob(nil), g.ks)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,8 +28,7 @@ type Snapshot struct {
 	// Stats describe the databases then.
 	Stats []DBStats
 
-	reader
-	pieces pieces
+	copier
 	source SourceSnapshot // nil without a Source
 	spaces []uint32       // by database, index in Keyspace.spaces
 	dbs    map[uint32]int // by the number of their space
@@ -39,6 +37,8 @@ type Snapshot struct {
 	// read it.
 	emptied  map[tableKey]*dict.Table[*Entry]
 	dropping bool // nothing is kept any more; changes likewise
+
+	names *Names // takes the names, if nothing else is wanted
 
 	db, shard int      // where read goes on
 	left      uint64   // and from where in the table, 0 for its beginning
@@ -51,8 +51,8 @@ type Snapshot struct {
 
 	mu     sync.Mutex // protects what follows; nothing is locked under it
 	kept   []Image
-	spare  []Image                // empty; the next kept
-	copies map[*delta.Log]tracked // copies of values that have begun and not ended
+	spare  []Image                 // empty; the next kept
+	copies map[*delta.Copy]tracked // copies of values that have begun and not ended
 }
 
 // tableKey names the part of a space that is in one shard.
@@ -60,15 +60,6 @@ type tableKey struct {
 	space uint32
 	shard int
 }
-
-// pieces says how much is read under one lock.
-type pieces struct {
-	entries, parts int // at most that many entries or parts of a value,
-	bytes          int // and as many as make about so many bytes,
-	step           int // which is checked whenever so many have been read
-}
-
-var snapshotPieces = pieces{entries: 64, parts: 256, bytes: 64 << 10, step: 16}
 
 // Snapshot begins one. at is called with a guard over everything at the instant that it shows; if it fails there is
 // none. Another one that is under way is waited for, as long as ctx lasts. All keys must be in memory. Close must be
@@ -96,24 +87,35 @@ func (ks *Keyspace) beginSnapshot(at func(g *Guard) error) (*Snapshot, error) {
 	if err := at(&g); err != nil {
 		return nil, err
 	}
+	var source SourceSnapshot
+	if ks.source != nil {
+		var err error
+		if source, err = ks.source.Snapshot(); err != nil {
+			return nil, err
+		}
+	}
+	s := g.beginSnapshot(copiedPieces)
+	s.source = source
+	for db := range s.spaces {
+		s.Stats = append(s.Stats, g.DBStats(db))
+	}
+	return s, nil
+}
+
+// beginSnapshot begins a snapshot at this instant. The guard holds all shards.
+func (g *Guard) beginSnapshot(pieces pieces) *Snapshot {
+	ks := g.ks
 	s := &Snapshot{
-		Now: g.Now(), reader: reader{ks: ks}, pieces: snapshotPieces, spaces: slices.Clone(ks.current),
-		dbs: map[uint32]int{}, emptied: map[tableKey]*dict.Table[*Entry]{}, copies: map[*delta.Log]tracked{},
+		Now: g.now, copier: copier{reader: reader{ks: ks}, pieces: pieces}, spaces: slices.Clone(ks.current),
+		dbs: map[uint32]int{}, emptied: map[tableKey]*dict.Table[*Entry]{}, copies: map[*delta.Copy]tracked{},
 	}
 	for db, space := range s.spaces {
 		s.dbs[ks.spaces[space].number] = db
-		s.Stats = append(s.Stats, g.DBStats(db))
-	}
-	if ks.source != nil {
-		var err error
-		if s.source, err = ks.source.Snapshot(); err != nil {
-			return nil, err
-		}
 	}
 	ks.copying = s
 	ks.copied ^= flagCopied // what there is has still to be read, and what comes has not
 	ks.await()
-	return s, nil
+	return s
 }
 
 // waitsFor reports whether an entry has still to be read.
@@ -123,6 +125,10 @@ func (s *Snapshot) waitsFor(e *Entry) bool { return (e.flags^s.ks.copied)&flagCo
 func (s *Snapshot) keep(g *Guard, e *Entry) {
 	e.flags ^= flagCopied
 	if s.dropping {
+		return
+	}
+	if s.names != nil {
+		s.names.add(e)
 		return
 	}
 	img := s.image(g, e, new([]byte), s.ks.texts.whole+1)
@@ -138,9 +144,7 @@ func (s *Snapshot) image(g *Guard, e *Entry, buf *[]byte, lent int) Image {
 	if !img.Known {
 		g.take(&img, e, buf, lent)
 	}
-	for i := range img.values {
-		img.values[i].beginCopy()
-	}
+	img.beginCopy()
 	return img
 }
 
@@ -151,7 +155,7 @@ func (s *Snapshot) add(img Image) {
 	s.kept = append(s.kept, img)
 	for _, t := range img.values {
 		if t.parts != nil {
-			s.copies[t.log] = t
+			s.copies[t.copy] = t
 		}
 	}
 }
@@ -197,7 +201,11 @@ func (s *Snapshot) readBatch(buf []byte) []byte {
 		s.found = found
 		for _, e := range found {
 			e.flags ^= flagCopied
-			if !s.dropping {
+			switch {
+			case s.dropping:
+			case s.names != nil:
+				s.names.add(e)
+			default:
 				s.add(s.image(&g, e, &buf, lendFrom))
 			}
 		}
@@ -307,7 +315,13 @@ func (s *Snapshot) entry(img *Image) (*Entry, error) {
 	var err error
 	switch {
 	case img.values[0].parts != nil:
-		return e, s.copy(e, img)
+		err = s.copy(e, img, s.stored)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, t := range img.values {
+			delete(s.copies, t.copy)
+		}
+		return e, err
 	case img.Known && h.Length != 0:
 		blob, err = loadText(h.Parts, h.Length, s.source.Parts)
 	case img.Known && h.Parts != 0:
@@ -328,111 +342,9 @@ func (s *Snapshot) entry(img *Image) (*Entry, error) {
 	return e, e.decode(blob, s.ks)
 }
 
-// load gives an entry the value that read has in parts. It is not stored, and has no logs.
-func (s *Snapshot) load(e *Entry, parts, fieldParts uint64, read partsReader) error {
-	v, err := s.ks.load(e.typ, parts, fieldParts, read, func(uint64) *delta.Log { return nil })
-	if err == nil {
-		e.setCollection(v)
-	}
-	return err
-}
-
-// beginCopy has all parts kept as they are now, until endCopy. What is not stored gets a log for that time.
-func (t *tracked) beginCopy() {
-	if t.parts == nil {
-		return
-	}
-	if t.log == nil {
-		t.log = delta.NewCopyLog()
-		t.parts.Attach(t.log)
-	}
-	t.log.BeginCopy()
-}
-
-// endCopy ends a copy, and calls fn with the parts that have changed meanwhile. All shards are held.
-func (t *tracked) endCopy(fn func(name string, data []byte)) {
-	if !t.log.Copying() {
-		return
-	}
-	t.log.EndCopy(fn)
-	if t.log.ID == 0 {
-		t.parts.Attach(nil)
-	}
-}
-
-// part is a part of a value in its stored form.
-type part struct{ name, data string }
-
-// copy gives an entry a value of its own, which is as the one in parts of an image was.
-func (s *Snapshot) copy(e *Entry, img *Image) error {
-	var parts [len(img.values)][]part // numbered from 1 on
-	for i := range img.values {
-		parts[i] = s.gather(&img.values[i])
-	}
-	fieldParts := uint64(0)
-	if img.values[1].parts != nil {
-		fieldParts = 2
-	}
-	if img.has != nil {
-		h := &img.Head
-		return s.load(e, h.Parts, h.FieldParts, func(id uint64, fn func(name, data []byte) error) error {
-			i := 0
-			if id == h.FieldParts {
-				i = 1
-			}
-			return img.has.merge(parts[i], func(fn func(name, data []byte) error) error {
-				return s.source.Parts(id, fn)
-			}, fn)
-		})
-	}
-	return s.load(e, 1, fieldParts, func(id uint64, fn func(name, data []byte) error) error {
-		for _, p := range parts[id-1] {
-			if err := fn(bytesOf(p.name), bytesOf(p.data)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// gather returns all parts of what is being copied, in the order of their names.
-func (s *Snapshot) gather(t *tracked) []part {
-	if t.parts == nil {
-		return nil
-	}
-	var parts, room []part
-	at := delta.Cursor{}
-	_ = s.inBatches(func() (more bool) { // nothing of it fails
-		more = true
-		room = make([]part, 0, s.pieces.parts+s.pieces.step)
-		buf := make([]byte, 0, 2*s.pieces.bytes)
-		for n := 0; more && n < s.pieces.parts && len(buf) < s.pieces.bytes; n += s.pieces.step {
-			at, more = t.parts.Walk(at, s.pieces.step, func(name string) {
-				if t.log.Touched(name) {
-					return
-				}
-				start := len(buf)
-				out, ok := t.parts.AppendPart(append(buf, name...), name)
-				if buf = out; ok {
-					text := stringOf(buf[start:])
-					room = append(room, part{text[:len(name)], text[len(name):]})
-				}
-			})
-		}
-		if !more {
-			t.endCopy(func(name string, data []byte) { room = append(room, part{name, stringOf(data)}) })
-		}
-		return more
-	}, func() error {
-		parts = append(parts, room...)
-		return nil
-	})
-	s.mu.Lock()
-	delete(s.copies, t.log)
-	s.mu.Unlock()
-	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.name, b.name) })
-	// what changed after it was visited came twice
-	return slices.CompactFunc(parts, func(a, b part) bool { return a.name == b.name })
+// stored reads as Source.Parts does what was stored at the instant of the snapshot.
+func (s *Snapshot) stored(id uint64, fn func(name, data []byte) error) error {
+	return s.source.Parts(id, fn)
 }
 
 // KeptBytes returns how many bytes have been kept because something changed, and have not been taken yet. Any goroutine

@@ -251,7 +251,7 @@ func TestSnapshotsFollowOneAnother(t *testing.T) {
 	ks := New(Options{Databases: 1})
 	defer ks.Close()
 	set(ks, "k", "v", 0)
-	first := begin(t, ks, snapshotPieces)
+	first := begin(t, ks, copiedPieces)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := ks.Snapshot(ctx, func(*Guard) error { return nil })
@@ -260,7 +260,7 @@ func TestSnapshotsFollowOneAnother(t *testing.T) {
 	refused := errors.New("not now")
 	_, err = ks.Snapshot(context.Background(), func(*Guard) error { return refused })
 	require.ErrorIs(t, err, refused)
-	second := begin(t, ks, snapshotPieces)
+	second := begin(t, ks, copiedPieces)
 	require.Contains(t, second.all(t, func() {}), "1 keys")
 	require.NoError(t, second.Close())
 }

@@ -120,7 +120,7 @@ func TestALongStringIsLentToWhatHasStillToReadIt(t *testing.T) {
 	same := func(data []byte) { require.Same(t, &own[0], &data[0]) }
 
 	f := ks.Freeze(func() {})
-	s := begin(t, ks, snapshotPieces)
+	s := begin(t, ks, copiedPieces)
 	set(ks, "long", "another one", 0)
 	require.EqualValues(t, cap(own), ks.LentMemory())
 	require.Zero(t, s.KeptBytes())

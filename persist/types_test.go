@@ -321,7 +321,7 @@ var ways = []struct {
 			s.unload()
 		}
 		s.each(0, func(g *engine.Guard, e *engine.Entry) {
-			g.Changed(g.Copy(e, 1, []byte(e.Key())), engine.EventGeneric, "copy_to")
+			g.Changed(g.Copy(e, e.CopyValue(), 1, []byte(e.Key())), engine.EventGeneric, "copy_to")
 		})
 		copies := func() described {
 			d := described{}

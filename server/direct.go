@@ -364,6 +364,9 @@ func (d *Direct) run(ctx context.Context, cmd, container *command.Command, args 
 	for !s.execute(cmd, container, args) {
 		if err := d.wait(ctx); err != nil {
 			s.endPause()
+			if s.work != nil {
+				s.dropWork()
+			}
 			return err
 		}
 	}

@@ -12,6 +12,9 @@ import (
 // execute carries out one command of the client, which the table knows as cmd and container. It reports false if the
 // command must be tried again later because clients are paused; nothing has happened then.
 func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
+	if s.work != nil && s.isApart() {
+		return false
+	}
 	srv := s.srv
 	mark, before := len(s.out.Buf), s.out.Len()
 	skip := s.options.Replies.Begin()
@@ -36,6 +39,10 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 		}
 	default:
 		s.call(cmd, args)
+	}
+	if s.work != nil && !s.endWork() {
+		s.endGuard()
+		return false
 	}
 	if !s.sharesGuard() {
 		s.endGuard()
@@ -114,6 +121,9 @@ func execAborted(e command.Error) command.Error {
 
 // call executes a command of the client under a guard, which execute ends.
 func (s *Session) call(cmd *command.Command, args [][]byte) {
+	if s.work != nil && s.takeReply(cmd, args) {
+		return
+	}
 	c := &s.ctx
 	c.Cmd, c.Args, c.DB = cmd, args, s.db
 	if shards := cmd.Shards(s.srv.ks, args); !s.guard.HoldsOnly(shards) {
@@ -129,8 +139,14 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 		s.reject(cmd, errLoading)
 		return
 	}
+	if s.work != nil {
+		s.useResult(c)
+	}
 	s.runMonitored(c)
-	if s.fetching.away != nil {
+	if s.work != nil {
+		c.Apart = nil
+	}
+	if s.unfinished() {
 		return
 	}
 	if s.tracking.On() {
@@ -141,6 +157,10 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 	}
 	s.lastCmd = cmd
 }
+
+// unfinished reports whether the command that has just been called will be called once more, because it waits for
+// something.
+func (s *Session) unfinished() bool { return s.fetching.away != nil || s.work != nil && s.work.waits }
 
 // fromFiles are the origins of commands that files of this server, or of another one, have.
 const fromFiles = command.FromJournal | command.FromImport
@@ -223,8 +243,12 @@ const errUndeclaredKey command.Error = "ERR the command needs a key that the cus
 // journal repeats the command it got as far when it ran at first, so that it goes on, unless a stored value cannot be
 // read.
 func (s *Session) panicked(c *command.Ctx, cmd *command.Command, mark, changes int, p any) {
-	if away, ok := p.(*engine.Away); ok {
-		s.giveUp(c, mark, away)
+	switch p := p.(type) {
+	case *engine.Away:
+		s.giveUp(c, mark, p)
+		return
+	case wentApart:
+		s.wentApart(c, mark)
 		return
 	}
 	s.srv.logPanic(cmd, p)

@@ -49,7 +49,7 @@ func (s *Session) runMonitored(c *command.Ctx) {
 		m.feed(s, c.Origin, cmd, args)
 	}
 	s.run(c)
-	if !ahead && m.active() && s.fetching.away == nil {
+	if !ahead && m.active() && !s.unfinished() {
 		m.feed(s, c.Origin, cmd, args)
 	}
 }

@@ -62,6 +62,7 @@ type Server struct {
 	monitors     monitors
 	followed     followers
 	migrations   migrate.Conns
+	aparts       aparts
 	replica      replica
 	pause        pauseState
 	rates        rates
@@ -399,6 +400,7 @@ func (srv *Server) end(closeStorage func() error) error {
 			c.Close()
 		}
 		srv.followed.running.Wait()
+		srv.aparts.close()
 		srv.migrations.Close()
 		srv.closeServices()
 		srv.eviction.close()

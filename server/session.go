@@ -50,6 +50,7 @@ type Session struct {
 	outOfMemory  bool     // when the command that runs began; means something only while there is a limit
 	crowded      bool     // likewise: memory is full of what can leave it later
 	fetching     fetching // of values that are not in memory
+	work         *work    // what the next command has been computed by, or is; nil as a rule
 	states       []any    // what services keep with the client, by their IDs
 	fieldsets    hashes.Fieldsets
 	after        []func(now int64)
@@ -190,6 +191,9 @@ func (s *Session) Close() {
 	if s.blocked != nil {
 		s.cancelBlocked()
 	}
+	if s.work != nil {
+		s.dropWork()
+	}
 	s.srv.tellGone(s)
 	s.Unwatch()
 	s.subs.UnsubscribeAll()
@@ -204,7 +208,9 @@ func (s *Session) Close() {
 }
 
 // waiting reports that commands must not be executed now.
-func (s *Session) waiting() bool { return s.blocked != nil || s.pausedUntil != 0 || s.fetching.waiting }
+func (s *Session) waiting() bool {
+	return s.blocked != nil || s.pausedUntil != 0 || s.fetching.waiting || s.work != nil && s.work.waits
+}
 
 // checkTimers ends waits whose time is up, and looks after clients that wait for a time to come.
 func (s *Session) checkTimers() {

@@ -22,7 +22,7 @@ type mailbox struct {
 }
 
 // mail is a set of things that can happen to a session from outside.
-type mail uint8
+type mail uint16
 
 const (
 	mailServed      mail = 1 << iota // the blocked command has its reply
@@ -33,6 +33,7 @@ const (
 	mailSlow                         // with mailKill: because too much output waits
 	mailRoleChanged                  // the blocked command must not run: the server has become a replica
 	mailFetched                      // the values have come that were to be read
+	mailApart                        // it is the turn of the command that runs apart, or it has run
 )
 
 // post leaves push bytes and mail for the session and wakes its transport. Any goroutine may call it, under any lock.
@@ -81,6 +82,9 @@ func (s *Session) readMail() {
 	}
 	if m&mailFetched != 0 {
 		s.fetching.waiting = false
+	}
+	if m&mailApart != 0 && s.work != nil {
+		s.isApart()
 	}
 	if s.blocked != nil {
 		s.readBlockedMail(m)

@@ -315,13 +315,18 @@ func bitop(c *command.Ctx, op bitmap.Op) {
 		b := bytesOf(e)
 		strings, n = append(strings, b), max(n, len(b))
 	}
-	result := buffers.Get(n)[:n]
-	defer buffers.Put(result)
-	bitmap.Combine(result, op, strings)
+	c.LongBytes(n)
+	result := command.Result(c, func() []byte {
+		result := buffers.GetFitting(n)[:n]
+		bitmap.Combine(result, op, strings)
+		return result
+	})
 	e := c.G.Write(c.DB, c.Args[2])
 	switch {
 	case len(result) > 0:
-		c.SetString(e, c.Args[2], result).SetStringForm(engine.FormRaw)
+		e, spare := c.SetOwnString(e, c.Args[2], result)
+		e.SetStringForm(engine.FormRaw)
+		buffers.Put(spare)
 	case e != nil:
 		c.G.Remove(e, engine.EventGeneric, "del")
 	}

@@ -182,6 +182,7 @@ func cmdHgetall(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	c.Long(h.Len(), h.Len())
 	c.W.Map(h.Len())
 	for field, value := range h.All() {
 		c.W.Bulk(field)
@@ -262,6 +263,7 @@ func cmdHkeys(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	c.Long(h.Len(), h.Len())
 	c.W.Array(h.Len())
 	for field := range h.All() {
 		c.W.Bulk(field)
@@ -436,6 +438,7 @@ func cmdHvals(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	c.Long(h.Len(), h.Len())
 	c.W.Array(h.Len())
 	for _, value := range h.All() {
 		c.W.Bulk(value)

@@ -49,6 +49,7 @@ func cmdDump(c *command.Ctx) {
 		c.W.Null()
 		return
 	}
+	long(c, e)
 	payload, err := rdb.Dump(e)
 	if err != nil {
 		c.Err(command.Error("ERR " + err.Error()))

@@ -2,6 +2,7 @@
 package keys
 
 import (
+	"iter"
 	"math"
 	"strconv"
 
@@ -120,6 +121,13 @@ func cmdCopy(c *command.Ctx) {
 		return
 	}
 	e.Load()
+	long(c, e)
+	value := command.Result(c, func() *engine.Value {
+		if c.Apart != nil {
+			return e.TakeValue()
+		}
+		return e.CopyValue()
+	})
 	if old := c.G.Write(db, dst); old != nil {
 		if !replace {
 			c.W.Int(0)
@@ -127,9 +135,22 @@ func cmdCopy(c *command.Ctx) {
 		}
 		c.G.Remove(old, engine.EventNone, "")
 	}
-	c.G.Changed(c.G.Copy(e, db, dst), engine.EventGeneric, "copy_to")
+	c.G.Changed(c.G.Copy(e, value, db, dst), engine.EventGeneric, "copy_to")
 	c.W.Int(1)
 }
+
+// long says that it takes long to go through the value of an entry, if it does.
+func long(c *command.Ctx, e *engine.Entry) {
+	if e.Type() == engine.String {
+		c.LongBytes(len(e.Bytes()))
+		return
+	}
+	n := e.MemoryUsage() / elementSize
+	c.Long(n, n)
+}
+
+// elementSize is about how many bytes an element takes.
+const elementSize = 32
 
 // database reads the number of a database; if it is none an error is written and ok is false.
 func database(c *command.Ctx, arg []byte) (db int, ok bool) {
@@ -181,17 +202,27 @@ func cmdKeys(c *command.Ctx) {
 	if string(o.Pattern) == "*" {
 		o.Pattern = nil
 	}
+	c.Long(c.G.Len(c.DB), c.G.Len(c.DB))
 	var scratch []byte
 	mark, n := c.W.Defer(), 0
-	c.G.Each(c.DB, func(e *engine.Entry) bool {
-		scratch = append(scratch[:0], e.Key()...)
+	for key := range allKeys(c) {
+		scratch = append(scratch[:0], key...)
 		if o.Match(scratch) {
 			c.W.Bulk(scratch)
 			n++
 		}
-		return true
-	})
+	}
 	c.W.EndArray(mark, n)
+}
+
+// allKeys iterates over the names of all keys of the database.
+func allKeys(c *command.Ctx) iter.Seq[string] {
+	if c.Apart != nil {
+		return c.Apart.Keys
+	}
+	return func(yield func(string) bool) {
+		c.G.Each(c.DB, func(e *engine.Entry) bool { return yield(e.Key()) })
+	}
 }
 
 func cmdMove(c *command.Ctx) {

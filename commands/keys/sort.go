@@ -2,6 +2,7 @@ package keys
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/engine"
@@ -194,22 +195,29 @@ func replySorted(c *command.Ctx, mayStore bool) {
 	}
 	n := sortLength(e)
 	first, last := s.bounds(n)
-	var elements texts
-	var order []sortKey
-	if s.keep {
-		elements = sortElements(e, first, last, s.desc && !isSet)
-		order = inTurn(elements.len())
-	} else {
-		elements = sortElements(e, 0, n-1, false)
-		o, ok := newSortOrder(c, &s, elements, isSet)
-		if !ok {
-			c.Err(errSortScore)
-			return
+	if s.alone() {
+		steps := n
+		if s.keep {
+			steps = last - first + 1
 		}
-		order = o.choose(first, last)
+		c.Long(steps, n)
 	}
 	if s.store != nil {
-		storeSorted(c, elements, order, &s)
+		result := command.Result(c, func() *lists.List {
+			elements, order, ok := s.sort(c, e, first, last, n)
+			if !ok {
+				return nil
+			}
+			result := lists.New(c.Host.ListLimit())
+			eachSorted(c, elements, order, &s, func(v []byte, _ bool) { result.PushBack(v) })
+			return result
+		})
+		storeSorted(c, s.store, result)
+		return
+	}
+	elements, order, ok := s.sort(c, e, first, last, n)
+	if !ok {
+		c.Err(errSortScore)
 		return
 	}
 	c.W.Array(len(order) * max(len(s.get), 1))
@@ -220,6 +228,28 @@ func replySorted(c *command.Ctx, mayStore bool) {
 			c.W.Null()
 		}
 	})
+}
+
+// alone reports whether no key is read but the one that is sorted.
+func (s *sorting) alone() bool {
+	return (s.by == nil || s.by.star < 0 || s.by.itself()) &&
+		!slices.ContainsFunc(s.get, func(p sortPattern) bool { return !p.itself() })
+}
+
+// sort returns elements of e, of which there are n, and those from first to last in their order; ok is false if
+// something that they are sorted by is no number and has to be one.
+func (s *sorting) sort(c *command.Ctx, e *engine.Entry, first, last, n int) (elements texts, order []sortKey, ok bool) {
+	isSet := e != nil && e.Type() == engine.Set
+	if s.keep {
+		elements = sortElements(e, first, last, s.desc && !isSet)
+		return elements, inTurn(elements.len()), true
+	}
+	elements = sortElements(e, 0, n-1, false)
+	o, ok := newSortOrder(c, s, elements, isSet)
+	if !ok {
+		return elements, nil, false
+	}
+	return elements, o.choose(first, last), true
 }
 
 // bounds returns the indices of the first and the last element of n that LIMIT leaves; the last is the smaller one if
@@ -246,12 +276,14 @@ func eachSorted(c *command.Ctx, elements texts, order []sortKey, s *sorting, fn 
 	}
 }
 
-// storeSorted puts the result in the place of what is under the destination, and replies with its size.
-func storeSorted(c *command.Ctx, elements texts, order []sortKey, s *sorting) {
-	result := lists.New(c.Host.ListLimit())
-	eachSorted(c, elements, order, s, func(v []byte, _ bool) { result.PushBack(v) })
+// storeSorted puts a result in the place of what is under key, and replies with its size. nil is one that there is not.
+func storeSorted(c *command.Ctx, key []byte, result *lists.List) {
+	if result == nil {
+		c.Err(errSortScore)
+		return
+	}
 	n := result.Len()
-	e := c.G.Write(c.DB, s.store)
+	e := c.G.Write(c.DB, key)
 	switch {
 	case n == 0 && e != nil:
 		c.G.Remove(e, engine.EventGeneric, "del")
@@ -260,7 +292,7 @@ func storeSorted(c *command.Ctx, elements texts, order []sortKey, s *sorting) {
 		c.G.OverwriteCollection(e, result)
 		c.G.Changed(e, engine.EventList, "sortstore")
 	default:
-		c.G.Changed(c.G.Create(c.DB, s.store, result), engine.EventList, "sortstore")
+		c.G.Changed(c.G.Create(c.DB, key, result), engine.EventList, "sortstore")
 	}
 	c.W.Int(int64(n))
 }

@@ -363,6 +363,7 @@ func cmdLrange(c *command.Ctx) {
 		return
 	}
 	from, to := listRange(start, stop, e.List().Len())
+	c.Long(to-from+1, e.List().Len())
 	c.W.Array(to - from + 1)
 	if to >= from {
 		e.List().Range(from, to, func(v []byte) bool {

@@ -158,8 +158,39 @@ func cmdScard(c *command.Ctx) {
 	}
 }
 
-// setOperation calls add with the members that the combination of some sets has, once each.
-type setOperation func(operands []*sets.Set, lim sets.Limits, add func(member []byte))
+// setOperation is a combination of sets.
+type setOperation struct {
+	// each calls add with the members that the combination of some sets has, once each.
+	each    func(operands []*sets.Set, lim sets.Limits, add func(member []byte))
+	through func(operands []*sets.Set) int // as long has it
+}
+
+var (
+	difference   = setOperation{setDifference, ofFirst}
+	intersection = setOperation{setIntersection, ofSmallest}
+	union        = setOperation{setUnion, ofAll}
+)
+
+// long says that a combination of sets takes long, if it does. through returns how many members are looked up in each.
+func long(c *command.Ctx, operands []*sets.Set, through func(operands []*sets.Set) int) {
+	sum := 0
+	for _, s := range operands {
+		sum += s.Len()
+	}
+	if sum >= command.LongFrom {
+		c.Long(min(through(operands)*len(operands), sum), sum)
+	}
+}
+
+func ofAll([]*sets.Set) int            { return math.MaxInt32 }
+func ofFirst(operands []*sets.Set) int { return operands[0].Len() }
+func ofSmallest(operands []*sets.Set) int {
+	n := math.MaxInt32
+	for _, s := range operands {
+		n = min(n, s.Len())
+	}
+	return n
+}
 
 func setDifference(operands []*sets.Set, _ sets.Limits, add func(member []byte)) {
 	sets.Difference(operands, 0, add)
@@ -175,12 +206,12 @@ func setUnion(operands []*sets.Set, lim sets.Limits, add func(member []byte)) {
 	}
 }
 
-func cmdSdiff(c *command.Ctx)       { combine(c, setDifference) }
-func cmdSdiffstore(c *command.Ctx)  { combineStore(c, setDifference, "sdiffstore") }
-func cmdSinter(c *command.Ctx)      { combine(c, setIntersection) }
-func cmdSinterstore(c *command.Ctx) { combineStore(c, setIntersection, "sinterstore") }
-func cmdSunion(c *command.Ctx)      { combine(c, setUnion) }
-func cmdSunionstore(c *command.Ctx) { combineStore(c, setUnion, "sunionstore") }
+func cmdSdiff(c *command.Ctx)       { combine(c, difference) }
+func cmdSdiffstore(c *command.Ctx)  { combineStore(c, difference, "sdiffstore") }
+func cmdSinter(c *command.Ctx)      { combine(c, intersection) }
+func cmdSinterstore(c *command.Ctx) { combineStore(c, intersection, "sinterstore") }
+func cmdSunion(c *command.Ctx)      { combine(c, union) }
+func cmdSunionstore(c *command.Ctx) { combineStore(c, union, "sunionstore") }
 
 // combine replies with the result of an operation.
 func combine(c *command.Ctx, op setOperation) {
@@ -188,8 +219,9 @@ func combine(c *command.Ctx, op setOperation) {
 	if !ok {
 		return
 	}
+	long(c, operands, op.through)
 	mark, n := c.W.Defer(), 0
-	op(operands, c.Host.SetLimits(), func(member []byte) {
+	op.each(operands, c.Host.SetLimits(), func(member []byte) {
 		c.W.Bulk(member)
 		n++
 	})
@@ -203,8 +235,12 @@ func combineStore(c *command.Ctx, op setOperation, event string) {
 	if !ok {
 		return
 	}
-	result, lim := new(sets.Set), c.Host.SetLimits()
-	op(operands, lim, func(member []byte) { result.Add(member, lim) })
+	long(c, operands, op.through)
+	result := command.Result(c, func() *sets.Set {
+		s, lim := new(sets.Set), c.Host.SetLimits()
+		op.each(operands, lim, func(member []byte) { s.Add(member, lim) })
+		return s
+	})
 	n := result.Len()
 	e := c.G.Write(c.DB, c.Args[1])
 	switch {
@@ -227,8 +263,8 @@ type cardOptions struct {
 }
 
 // readCard reads the number of sets, the sets and the options of a command that counts; mayGuess says that APPROX is one
-// of them. If something is wrong an error is written and ok is false.
-func readCard(c *command.Ctx, mayGuess bool) (operands []*sets.Set, options cardOptions, ok bool) {
+// of them, through is as for long. If something is wrong an error is written and ok is false.
+func readCard(c *command.Ctx, mayGuess bool, through func([]*sets.Set) int) (operands []*sets.Set, options cardOptions, ok bool) {
 	numKeys, ok := c.IntIn(c.Args[1], 1, math.MaxInt64, command.ErrNumKeys)
 	if !ok {
 		return nil, options, false
@@ -253,12 +289,14 @@ func readCard(c *command.Ctx, mayGuess bool) (operands []*sets.Set, options card
 			return nil, options, false
 		}
 	}
-	operands, ok = readSets(c, c.Args[2:behind])
+	if operands, ok = readSets(c, c.Args[2:behind]); ok {
+		long(c, operands, through)
+	}
 	return operands, options, ok
 }
 
 func cmdSintercard(c *command.Ctx) {
-	if operands, o, ok := readCard(c, false); ok {
+	if operands, o, ok := readCard(c, false, ofSmallest); ok {
 		n := 0
 		sets.Intersect(operands, o.limit, func([]byte) { n++ })
 		c.W.Int(int64(n))
@@ -266,7 +304,7 @@ func cmdSintercard(c *command.Ctx) {
 }
 
 func cmdSdiffcard(c *command.Ctx) {
-	if operands, o, ok := readCard(c, false); ok {
+	if operands, o, ok := readCard(c, false, ofFirst); ok {
 		n := 0
 		sets.Difference(operands, o.limit, func([]byte) { n++ })
 		c.W.Int(int64(n))
@@ -274,7 +312,7 @@ func cmdSdiffcard(c *command.Ctx) {
 }
 
 func cmdSunioncard(c *command.Ctx) {
-	operands, o, ok := readCard(c, true)
+	operands, o, ok := readCard(c, true, ofAll)
 	switch {
 	case !ok:
 	case o.approx:
@@ -319,6 +357,7 @@ func cmdSmembers(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	c.Long(s.Len(), s.Len())
 	c.W.Set(s.Len())
 	for member := range s.All() {
 		c.W.Bulk(member)

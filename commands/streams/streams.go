@@ -582,7 +582,15 @@ func xrange(c *command.Ctx, first, last []byte, reverse bool) {
 			blocks := int(min(count, math.MaxInt32)) + 1
 			e = e.Between(streams.BlockPart(start), streams.BlockPart(end), reverse, blocks, streams.MetaPart())
 		}
-		writeStreamRange(c.W, e.Stream(), start, end, reverse, command.AsInt(count))
+		s := e.Stream()
+		if !s.FirstID().Less(start) && !end.Less(s.LastID()) { // of others it is not known how many entries they have
+			n := s.Len()
+			if count >= 0 {
+				n = min(n, command.AsInt(count))
+			}
+			c.Long(n, s.Len())
+		}
+		writeStreamRange(c.W, s, start, end, reverse, command.AsInt(count))
 	}
 }
 

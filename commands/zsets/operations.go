@@ -323,6 +323,23 @@ func (op zoperation) of(z *zcombination) *zsets.ZSet {
 	return z.difference()
 }
 
+// long says that an operation takes long, if it does.
+func (z *zcombination) long(c *command.Ctx, op zoperation) {
+	sum, smallest := 0, math.MaxInt32
+	for i := range z.operands {
+		n := z.operands[i].len()
+		sum, smallest = sum+n, min(smallest, n)
+	}
+	if sum < command.LongFrom {
+		return
+	}
+	n := sum
+	if op == zinter {
+		n = min(n, smallest*len(z.operands))
+	}
+	c.Long(n, sum)
+}
+
 func cmdZdiff(c *command.Ctx)       { zcombine(c, zdiff) }
 func cmdZdiffstore(c *command.Ctx)  { zcombineStore(c, zdiff, "zdiffstore") }
 func cmdZinter(c *command.Ctx)      { zcombine(c, zinter) }
@@ -336,6 +353,7 @@ func zcombine(c *command.Ctx, op zoperation) {
 	if !ok {
 		return
 	}
+	z.long(c, op)
 	result := op.of(&z)
 	out := members(c, z.withScores)
 	c.W.Array(out.length(result.Len()))
@@ -348,7 +366,9 @@ func zcombineStore(c *command.Ctx, op zoperation, event string) {
 	if !ok {
 		return
 	}
-	Store(c, c.Args[1], Compact(op.of(&z), c.Host.ZSetLimits()), event)
+	z.long(c, op)
+	result := command.Result(c, func() *zsets.ZSet { return Compact(op.of(&z), c.Host.ZSetLimits()) })
+	Store(c, c.Args[1], result, event)
 }
 
 // Compact returns a large set in the small form if it is within the limits.
@@ -377,6 +397,7 @@ func cmdZintercard(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	z.long(c, zinter)
 	found := int64(0)
 	z.eachCommon(func([]byte, float64) bool {
 		found++

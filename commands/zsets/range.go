@@ -210,6 +210,7 @@ func zrangeReply(c *command.Ctx, r zrange, free bool) {
 		c.W.Array(0)
 		return
 	}
+	r.long(c, e.ZSet())
 	out, n := members(c, withScores), 0
 	mark := c.W.Defer()
 	r.each(e.ZSet(), func(member []byte, score float64) bool {
@@ -217,6 +218,21 @@ func zrangeReply(c *command.Ctx, r zrange, free bool) {
 		return out.add(member, score)
 	})
 	c.W.EndArray(mark, out.length(n))
+}
+
+// long says that it takes long to go through the range, if it does.
+func (r *zrange) long(c *command.Ctx, z *zsets.ZSet) {
+	if z.Len() < command.LongFrom {
+		return
+	}
+	n := 0
+	if r.by == byRank {
+		first, last := r.ranks(z.Len())
+		n = last - first + 1
+	} else if n = r.count(z); r.limit >= 0 {
+		n = min(n, r.limit)
+	}
+	c.Long(n, z.Len())
 }
 
 // readArgs reads a range from argument at on: its ends and the options behind them. If they are wrong an error is
@@ -270,6 +286,14 @@ func cmdZrangestore(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	if e != nil {
+		r.long(c, e.ZSet())
+	}
+	Store(c, c.Args[1], command.Result(c, func() *zsets.ZSet { return r.copy(c, e) }), "zrangestore")
+}
+
+// copy returns a sorted set of the range in that of e, which may be nil.
+func (r *zrange) copy(c *command.Ctx, e *engine.Entry) *zsets.ZSet {
 	result := zsets.New()
 	if e != nil {
 		lim := c.Host.ZSetLimits()
@@ -281,7 +305,7 @@ func cmdZrangestore(c *command.Ctx) {
 			return true
 		})
 	}
-	Store(c, c.Args[1], result, "zrangestore")
+	return result
 }
 
 // Store puts a sorted set, which the key owns from now on, in the place of what is under the key, and replies with its

@@ -10,6 +10,7 @@
 package delta
 
 import (
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -40,9 +41,11 @@ type Log struct {
 	frozen *Names           // what had changed when it began; nil if nothing had
 	saved  map[string]saved // parts that have changed since then, as they were
 
-	// copied, if it is not nil, has the parts that have changed since BeginCopy, as they were then.
-	copied map[string]saved
+	copies []*Copy // those under way
 }
+
+// Copy has the parts that have changed since it began, as they were then.
+type Copy struct{ parts map[string]saved }
 
 // Cursor is a place in a walk through the parts of a value. The zero value is the beginning.
 type Cursor struct {
@@ -68,25 +71,30 @@ func (l *Log) Before(name []byte, p Parts) {
 	if l.epoch != l.epochs.Current {
 		l.roll()
 	}
-	if l.saved == nil && l.copied == nil {
+	if l.saved == nil && len(l.copies) == 0 {
 		return
 	}
 	view := unsafe.String(unsafe.SliceData(name), len(name))
-	_, isSaved := l.saved[view]
-	_, isCopied := l.copied[view]
-	keepSaved, keepCopied := l.saved != nil && !isSaved, l.copied != nil && !isCopied
-	if !keepSaved && !keepCopied {
-		return
+	var kept string
+	var was saved
+	keep := func(in map[string]saved) {
+		if _, isKept := in[view]; isKept || in == nil {
+			return
+		}
+		if kept == "" {
+			kept = strings.Clone(view)
+			was.data, was.exists = p.AppendPart(nil, view)
+		}
+		in[kept] = was
 	}
-	data, exists := p.AppendPart(nil, view)
-	kept := strings.Clone(view)
-	if keepSaved {
-		l.saved[kept] = saved{data, exists}
-	}
-	if keepCopied {
-		l.copied[kept] = saved{data, exists}
+	keep(l.saved)
+	for _, c := range l.copies {
+		keep(c.parts)
 	}
 }
+
+// Adopt makes what has been noted until now, while the value belonged to nobody, changes of the present epoch.
+func (l *Log) Adopt() { l.epoch = l.epochs.Current }
 
 // Epoch returns the number of the present epoch, which lasts at least until Before is called again.
 func (l *Log) Epoch() uint32 { return l.epoch }
@@ -151,25 +159,34 @@ func (l *Log) Clean() bool { return l.names == nil && l.frozen == nil }
 // NewCopyLog returns a log for the time of a copy of a value that is not stored.
 func NewCopyLog() *Log { return &Log{epochs: new(Epochs)} }
 
-// BeginCopy makes the log keep the parts as they are now, until EndCopy. There must be no other copy under way.
-func (l *Log) BeginCopy() { l.copied = map[string]saved{} }
+// BeginCopy makes the log keep the parts as they are now, until EndCopy.
+func (l *Log) BeginCopy() *Copy {
+	c := &Copy{map[string]saved{}}
+	l.copies = append(l.copies, c)
+	return c
+}
 
-// Copying reports whether there is a copy under way.
-func (l *Log) Copying() bool { return l != nil && l.copied != nil }
+// Copying reports whether there are copies under way.
+func (l *Log) Copying() bool { return l != nil && len(l.copies) > 0 }
 
 // Touched reports whether a part has changed, appeared or gone since BeginCopy.
-func (l *Log) Touched(name string) bool {
-	_, ok := l.copied[name]
+func (c *Copy) Touched(name string) bool {
+	_, ok := c.parts[name]
 	return ok
 }
 
+// Ended reports whether EndCopy has been called.
+func (c *Copy) Ended() bool { return c.parts == nil }
+
 // EndCopy ends a copy, and calls fn with the parts that have changed or gone since BeginCopy, as they were then. fn
 // may keep both.
-func (l *Log) EndCopy(fn func(name string, data []byte)) {
-	for name, s := range l.copied {
+func (l *Log) EndCopy(c *Copy, fn func(name string, data []byte)) {
+	i := slices.Index(l.copies, c)
+	l.copies = slices.Delete(l.copies, i, i+1)
+	for name, s := range c.parts {
 		if s.exists {
 			fn(name, s.data)
 		}
 	}
-	l.copied = nil
+	c.parts = nil
 }

@@ -1,0 +1,70 @@
+package command
+
+import "iter"
+
+// Commands that take long. A handler that finds that it has much to do says so (Ctx.Long), before it has changed or
+// written anything. Where that is possible it ends there: the client waits, a view of the command's keys is taken, the
+// guard is given back, and the handler is called again apart: by a goroutine in the background, on a keyspace that has
+// nothing but these keys. Of a command that only reads that gives the reply. What a command wants to store it computes
+// in a function that it gives to Result; the handler is called a third time, under a guard of the client's, and gets the
+// result if nothing that it was made of has changed meanwhile. Otherwise it computes it again, at once.
+//
+// So a handler needs no more than these calls, and what it reads must be keys of which its key specs say RO.
+
+// LongFrom is how much work is long: about so many elements to go through, each of which takes a fraction of a
+// microsecond.
+const LongFrom = 16384
+
+// longBytes is how many bytes of strings take as long as an element.
+const longBytes = 256
+
+// Apart is what a handler has that runs apart, or has run so.
+type Apart struct {
+	// Keys are the names of all keys of the database, for a command that declares no keys, while it runs apart.
+	Keys iter.Seq[string]
+	// Result is what Result has computed; nil if it has not.
+	Result any
+	// Done says that the handler is called for the last time.
+	Done bool
+}
+
+// Long must be called before work on n elements, of values with so many elements: to take a view of these takes time
+// for all of them, which is worth it only if n is not much less. It does not return if the command is to run apart.
+func (c *Ctx) Long(n, of int) {
+	if n >= LongFrom && n >= of/longShare {
+		c.long()
+	}
+}
+
+// longShare is the part of values that a command must go through to run apart.
+const longShare = 16
+
+// LongBytes is Long for work on n bytes of strings.
+func (c *Ctx) LongBytes(n int) {
+	if n >= LongFrom*longBytes {
+		c.long()
+	}
+}
+
+func (c *Ctx) long() {
+	if c.Origin == FromClient && !c.NoBlock && c.Apart == nil && c.Client != nil {
+		c.Client.RunApart(c)
+	}
+}
+
+// Result returns what compute returns, which the command will store. It may have been computed before, apart; there it
+// does not return.
+func Result[T any](c *Ctx, compute func() T) T {
+	switch a := c.Apart; {
+	case a == nil:
+		return compute()
+	case a.Done:
+		return a.Result.(T)
+	default:
+		a.Result = compute()
+		panic(Computed{})
+	}
+}
+
+// Computed is what Result panics with when a handler that runs apart has done its work.
+type Computed struct{}

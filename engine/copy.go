@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/engine/delta"
+)
+
+// Copies of large values as they were at one instant, made piece by piece while commands go on: for snapshots
+// (snapshot.go) and views (view.go). There may be several of one value at a time.
+
+// copier copies large values.
+type copier struct {
+	reader
+	pieces pieces
+	stop   *atomic.Bool // if it is set what is being copied is not needed any more; may be nil
+}
+
+func (c *copier) stopped() bool { return c.stop != nil && c.stop.Load() }
+
+// pieces says how much is read under one lock.
+type pieces struct {
+	entries, parts int // at most that many entries or parts of a value,
+	bytes          int // and as many as make about so many bytes,
+	step           int // which is checked whenever so many have been read
+}
+
+var copiedPieces = pieces{entries: 64, parts: 256, bytes: 64 << 10, step: 16}
+
+// load gives an entry the value that read has in parts. It is not stored, and has no logs.
+func (c *copier) load(e *Entry, parts, fieldParts uint64, read partsReader) error {
+	v, err := c.ks.load(e.typ, parts, fieldParts, read, func(uint64) *delta.Log { return nil })
+	if err == nil {
+		e.setCollection(v)
+	}
+	return err
+}
+
+// beginCopy has all parts of an image kept as they are now, until endCopy. What is not stored gets a log for that time.
+func (img *Image) beginCopy() {
+	for i := range img.values {
+		t := &img.values[i]
+		if t.parts == nil {
+			continue
+		}
+		if t.log == nil {
+			t.log = delta.NewCopyLog()
+			t.parts.Attach(t.log)
+		}
+		t.copy = t.log.BeginCopy()
+	}
+}
+
+// endCopy ends a copy, and calls fn with the parts that have changed meanwhile. All shards are held.
+func (t *tracked) endCopy(fn func(name string, data []byte)) {
+	if t.copy == nil || t.copy.Ended() {
+		return
+	}
+	t.log.EndCopy(t.copy, fn)
+	if t.log.ID == 0 && !t.log.Copying() {
+		t.parts.Attach(nil)
+	}
+}
+
+// part is a part of a value in its stored form.
+type part struct{ name, data string }
+
+// copy gives an entry a value of its own, which is as the one in parts of an image was. stored has what the image has not.
+func (c *copier) copy(e *Entry, img *Image, stored partsReader) error {
+	var parts [len(img.values)][]part // numbered from 1 on
+	for i := range img.values {
+		parts[i] = c.gather(&img.values[i])
+	}
+	fieldParts := uint64(0)
+	if img.values[1].parts != nil {
+		fieldParts = 2
+	}
+	if img.has != nil {
+		h := &img.Head
+		return c.load(e, h.Parts, h.FieldParts, func(id uint64, fn func(name, data []byte) error) error {
+			i := 0
+			if id == h.FieldParts {
+				i = 1
+			}
+			return img.has.merge(parts[i], func(fn func(name, data []byte) error) error { return stored(id, fn) }, fn)
+		})
+	}
+	return c.load(e, 1, fieldParts, func(id uint64, fn func(name, data []byte) error) error {
+		for _, p := range parts[id-1] {
+			if err := fn(bytesOf(p.name), bytesOf(p.data)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// gather returns all parts of what is being copied, in the order of their names.
+func (c *copier) gather(t *tracked) []part {
+	if t.parts == nil {
+		return nil
+	}
+	var parts, room []part
+	at := delta.Cursor{}
+	_ = c.inBatches(func() (more bool) { // nothing of it fails
+		more = true
+		room = make([]part, 0, c.pieces.parts+c.pieces.step)
+		buf := make([]byte, 0, 2*c.pieces.bytes)
+		for n := 0; more && n < c.pieces.parts && len(buf) < c.pieces.bytes; n += c.pieces.step {
+			at, more = t.parts.Walk(at, c.pieces.step, func(name string) {
+				if t.copy.Touched(name) {
+					return
+				}
+				start := len(buf)
+				out, ok := t.parts.AppendPart(append(buf, name...), name)
+				if buf = out; ok {
+					text := stringOf(buf[start:])
+					room = append(room, part{text[:len(name)], text[len(name):]})
+				}
+			})
+		}
+		if more && c.stopped() {
+			more = false
+		}
+		if !more {
+			t.endCopy(func(name string, data []byte) { room = append(room, part{name, stringOf(data)}) })
+		}
+		return more
+	}, func() error {
+		parts = append(parts, room...)
+		return nil
+	})
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.name, b.name) })
+	// what changed after it was visited came twice
+	return slices.CompactFunc(parts, func(a, b part) bool { return a.name == b.name })
+}

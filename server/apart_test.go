@@ -1,0 +1,444 @@
+package server
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/transport"
+)
+
+// manyElements are enough for a command to run apart.
+const manyElements = command.LongFrom + 100
+
+// apartHarness is a server with large values, and sessions that a test drives.
+type apartHarness struct {
+	*harness
+	t testing.TB
+}
+
+// apartSession is a session, and tells when others have left something for it.
+type apartSession struct {
+	*Session
+	b     *apartHarness
+	woken chan struct{}
+}
+
+func newApartHarness(t testing.TB) *apartHarness {
+	b := &apartHarness{newHarnessWith(t, "proto-max-bulk-len", "16mb", "shards", "4"), t}
+	t.Cleanup(func() {
+		require.NoError(t, b.Close())
+		require.Empty(t, b.log.found)
+	})
+	s := b.client()
+	fill := func(name, key string, elements func(i int) []string) {
+		args := []string{name, key}
+		for i := range manyElements {
+			args = append(args, elements(i)...)
+		}
+		require.Equal(t, byte(':'), s.do(args...)[0])
+	}
+	fill("SADD", "s", func(i int) []string { return []string{"m" + strconv.Itoa(i)} })
+	fill("HSET", "h", func(i int) []string { return []string{"f" + strconv.Itoa(i), strings.Repeat("v", 80)} })
+	fill("ZADD", "z", func(i int) []string { return []string{strconv.Itoa(i), "m" + strconv.Itoa(i)} })
+	fill("RPUSH", "l", func(i int) []string { return []string{strconv.Itoa(i * 7919 % manyElements)} })
+	s.do("SADD", "s2", "m1", "m2", "other")
+	for _, key := range []string{"b1", "b2"} {
+		require.Equal(t, ":0", s.do("SETBIT", key, strconv.Itoa(command.LongFrom*256*8), "1"))
+	}
+	fill("SADD", "texts", func(i int) []string { return []string{"text" + strconv.Itoa(i)} })
+	s.do("XGROUP", "CREATE", "x", "g", "$", "MKSTREAM")
+	for range manyElements {
+		s.do("XADD", "x", "*", "n", "1")
+	}
+	s.Close()
+	return b
+}
+
+func (b *apartHarness) client() *apartSession {
+	s := &apartSession{b: b, woken: make(chan struct{}, 1)}
+	s.Session = b.newSession(transport.Peer{Addr: "127.0.0.1:1", Local: "127.0.0.1:2"}, func() {
+		select {
+		case s.woken <- struct{}{}:
+		default:
+		}
+	})
+	return s
+}
+
+// begin sends a command and returns what is answered at once.
+func (s *apartSession) begin(args ...string) string {
+	s.Input(request(args...), s.b.ks.Now())
+	return s.output()
+}
+
+func (s *apartSession) output() string {
+	out := string(s.Output())
+	s.SetOutput(nil)
+	return strings.TrimSuffix(out, "\r\n")
+}
+
+// end waits until no command of the client runs apart any more, and returns the replies.
+func (s *apartSession) end() string {
+	var out strings.Builder
+	for s.waiting() {
+		<-s.woken
+		s.Advance(s.b.ks.Now())
+		out.WriteString(s.output())
+	}
+	return out.String()
+}
+
+func (s *apartSession) do(args ...string) string { return s.begin(args...) + s.end() }
+
+// whole executes a command in a transaction, where it never runs apart.
+func (s *apartSession) whole(args ...string) string {
+	s.begin("MULTI")
+	s.begin(args...)
+	return strings.TrimPrefix(s.begin("EXEC"), "*1\r\n")
+}
+
+// sortedReply puts the elements of a reply in order, because sets and hashes have none.
+func sortedReply(reply string) string {
+	lines := strings.Split(reply, "\r\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\r\n")
+}
+
+// long are commands that run apart on the data of an apartHarness.
+var longCommands = []string{
+	"SMEMBERS s", "SUNION s s2", "SDIFF s s2", "SINTER s s", "SUNIONCARD 2 s s2", "SINTERCARD 2 s s", "HGETALL h", "HKEYS h",
+	"HVALS h", "LRANGE l 0 -1", "ZRANGE z 0 -1 WITHSCORES", "ZRANGEBYSCORE z -inf +inf", "ZREVRANGE z 0 -1", "ZUNION 2 z s",
+	"ZINTER 2 z s WITHSCORES", "ZDIFF 2 z s2", "ZINTERCARD 2 z s", "SORT l", "SORT_RO l DESC", "SORT s ALPHA", "DUMP h", "DUMP z",
+	"XRANGE x - +", "SORT texts", "SUNIONSTORE to s s2", "SDIFFSTORE to s s2", "SINTERSTORE s2 s s", "SUNIONSTORE s s s2",
+	"ZUNIONSTORE to 2 z s WEIGHTS 2 3", "ZINTERSTORE to 2 z s", "ZDIFFSTORE to 2 z s2", "ZRANGESTORE to z 0 -1", "SORT l STORE to",
+	"SORT l BY nosort GET # STORE l", "COPY h to", "COPY z to", "COPY s to", "COPY b1 to", "BITOP XOR to b1 b2", "BITOP NOT b1 b1",
+	"SORT texts STORE to",
+}
+
+// changesOfLong change all that longCommands read.
+var changesOfLong = []string{"SADD s new", "SREM s m7", "SMOVE s2 s other", "HSET h f5 other", "HDEL h f9", "LPUSH l 5", "LSET l 9 0",
+	"ZADD z 9.5 m3", "ZREM z m4", "SETBIT b1 9 1", "SETBIT b2 11 1", "XDEL x 1000000000000-5", "SADD texts 1", "DEL l", "RENAME h h2"}
+
+// A command that only reads is as of the instant at which it began, whatever changes then.
+func TestReadsThatRunApartAreAsOfOneInstant(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	for _, line := range longCommands {
+		args := strings.Fields(line)
+		if strings.Contains(strings.ToUpper(line), "STORE") || args[0] == "COPY" || args[0] == "BITOP" {
+			continue
+		}
+		want := other.whole(args...)
+		require.Empty(t, s.begin(args...), line)
+		require.True(t, s.waiting(), line)
+		change := changesOfLong[rand.IntN(len(changesOfLong)-2)] // without those after which the key is gone
+		require.NotEqual(t, byte('-'), other.do(strings.Fields(change)...)[0], change)
+		got := s.end()
+		if args[0] != "SORT" && args[0] != "DUMP" && args[0][0] != 'Z' && args[0] != "LRANGE" {
+			want, got = sortedReply(want), sortedReply(got)
+		}
+		if args[0] == "DUMP" && args[1] == "h" {
+			require.Equal(t, len(want), len(got), line) // its fields have no order
+			continue
+		}
+		if want != got {
+			require.Fail(t, "another reply", line)
+		}
+	}
+}
+
+// What a command stores is what it would have been if it had been executed at the end.
+func TestStoresThatRunApartAreAsOfTheEnd(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	other.do("COPY", "l", "l2")
+	for i, line := range longCommands {
+		args := strings.Fields(line)
+		if !strings.Contains(strings.ToUpper(line), "STORE") && args[0] != "COPY" && args[0] != "BITOP" {
+			continue
+		}
+		for _, change := range [][]string{nil, {"SADD s a" + strconv.Itoa(i), "HSET h a" + strconv.Itoa(i) + " 1", "LPUSH l2 5",
+			"ZADD z 0.5 a" + strconv.Itoa(i), "SETBIT b1 " + strconv.Itoa(i) + " 1", "XADD x * n 1"}} {
+			for _, key := range []string{"to", "copy"} {
+				other.do("DEL", key)
+			}
+			require.Empty(t, s.begin(args...), line)
+			require.True(t, s.waiting(), line)
+			for _, c := range change {
+				require.NotEqual(t, byte('-'), other.do(strings.Fields(c)...)[0], c)
+			}
+			got := s.end()
+			to := args[len(args)-1]
+			if slices.Contains(args, "to") {
+				to = "to"
+			} else if !strings.HasPrefix(line, "SORT") {
+				to = args[1]
+			}
+			if to != "to" { // the source is gone
+				continue
+			}
+			kept := other.do("DUMP", "to")
+			other.do("DEL", "to")
+			want := other.whole(args...)
+			require.Equal(t, want, got, line)
+			require.Equal(t, len(other.do("DUMP", "to")), len(kept), "%s %v", line, change)
+		}
+	}
+}
+
+// Elements are moved between two sets all the time, so that their union has the same number of elements at each instant.
+func TestStoresThatRunApartAreAtomic(t *testing.T) {
+	b := newApartHarness(t)
+	s := b.client()
+	defer s.Close()
+	want := s.do("SUNIONCARD", "2", "s", "s2")
+	var movers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 2 {
+		m := b.client()
+		movers.Go(func() {
+			defer m.Close()
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Duration(rand.IntN(20)) * time.Millisecond):
+				}
+				from, to := "s", "s2"
+				if rand.IntN(2) == 0 {
+					from, to = to, from
+				}
+				m.do("SMOVE", from, to, "m"+strconv.Itoa(rand.IntN(manyElements)))
+			}
+		})
+	}
+	for range 10 {
+		require.Equal(t, want, s.do("SUNIONSTORE", "to", "s", "s2"))
+		require.Equal(t, want, s.do("SCARD", "to"))
+		require.Equal(t, want, s.do("SUNIONCARD", "2", "s", "s2"))
+	}
+	close(stop)
+	movers.Wait()
+}
+
+// A command whose keys change each time is executed whole in the end.
+func TestStoresGiveUpToRunApart(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	require.Empty(t, s.begin("SUNIONSTORE", "to", "s", "s2"))
+	for i := range maxApart {
+		require.True(t, s.waiting())
+		other.do("SADD", "s", "new"+strconv.Itoa(i))
+		<-s.woken
+		s.Advance(b.ks.Now())
+	}
+	require.False(t, s.waiting())
+	require.Equal(t, fmt.Sprintf(":%d", manyElements+1+maxApart), s.output())
+}
+
+func TestNamesOfKeysAreAsOfOneInstant(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	args := []string{"MSET"}
+	for i := range manyElements {
+		args = append(args, "key"+strconv.Itoa(i), "")
+	}
+	other.do(args...)
+	for _, pattern := range []string{"*", "key1*"} {
+		want := other.whole("KEYS", pattern)
+		require.Empty(t, s.begin("KEYS", pattern))
+		require.True(t, s.waiting())
+		other.do("SET", "key1new", "")
+		other.do("DEL", "key7")
+		other.do("RENAME", "key100", "key1renamed")
+		require.Empty(t, other.begin("KEYS", "*")) // there is only one at a time, and it waits for its turn
+		if sortedReply(want) != sortedReply(s.end()) {
+			require.Fail(t, "other names", pattern)
+		}
+		require.NotEmpty(t, other.end())
+		other.do("RENAME", "key1renamed", "key100")
+	}
+	require.Empty(t, s.begin("KEYS", "*"))
+	other.do("FLUSHALL")
+	require.Equal(t, ":0", other.do("DBSIZE"))
+	require.Greater(t, strings.Count(s.end(), "$"), manyElements)
+}
+
+func TestRepliesOfAPipelineKeepTheirOrder(t *testing.T) {
+	b := newApartHarness(t)
+	s := b.client()
+	defer s.Close()
+	s.Input(slices.Concat(request("PING"), request("SUNIONCARD", "1", "s"), request("ECHO", "a"), request("COPY", "h", "to"),
+		request("HLEN", "to"), request("SINTERCARD", "1", "s")), b.ks.Now())
+	n := strconv.Itoa(manyElements)
+	got := s.output()
+	require.Equal(t, "+PONG", got)
+	got = s.end()
+	require.Equal(t, ":"+n+"$1a:1:"+n+":"+n, strings.ReplaceAll(got, "\r\n", ""))
+}
+
+func TestNothingRunsApartWhereItCannot(t *testing.T) {
+	b := newApartHarness(t)
+	s := b.client()
+	defer s.Close()
+	n := ":" + strconv.Itoa(manyElements)
+	require.Equal(t, n, s.begin("EVAL", "return redis.call('SUNIONCARD', 1, 's')", "1", "s"))
+	require.Equal(t, n, s.whole("SUNIONCARD", "1", "s"))
+	require.Equal(t, "+OK", s.begin("CLIENT", "TRACKING", "ON", "BCAST"))
+	require.Equal(t, n, s.begin("SUNIONCARD", "1", "s"))
+	require.Equal(t, "+OK", s.begin("CLIENT", "TRACKING", "OFF"))
+	require.Empty(t, s.begin("SUNIONCARD", "1", "s"))
+	require.Equal(t, n, s.end())
+}
+
+// A client that goes, or is killed, or whose server ends, leaves nothing behind.
+func TestWhoeverGoesRunsNothingApart(t *testing.T) {
+	b := newApartHarness(t)
+	other := b.client()
+	for i := range 6 {
+		s := b.client()
+		require.Empty(t, s.begin("SUNIONSTORE", "to", "s", "s2"))
+		waits := b.client()
+		require.Empty(t, waits.begin("HGETALL", "h"))
+		require.True(t, waits.waiting())
+		switch i % 3 {
+		case 0:
+			s.Close()
+			waits.Close()
+		case 1:
+			require.Equal(t, ":1", other.do("CLIENT", "KILL", "ID", strconv.FormatInt(s.ID(), 10)))
+			s.Advance(b.ks.Now())
+			require.True(t, s.Closing())
+			s.Close()
+			require.NotEmpty(t, waits.end()) // it is its turn
+			waits.Close()
+		case 2:
+			waits.Close()
+			require.NotEmpty(t, s.end())
+			s.Close()
+		}
+	}
+	b.aparts.running.Wait()
+	require.Equal(t, b.aparts.most, b.aparts.free)
+	require.Empty(t, b.aparts.waiting)
+	b.guarded(func(g *engine.Guard) {
+		watched, _, _ := g.Remembered()
+		require.Zero(t, watched)
+	})
+	last := b.client()
+	require.Empty(t, last.begin("SUNIONSTORE", "to", "s", "s2"))
+	last.Close() // the server ends while it runs
+	other.Close()
+}
+
+func (b *apartHarness) guarded(fn func(g *engine.Guard)) {
+	var g engine.Guard
+	g.Lock(b.ks, engine.AllShards, b.ks.Now())
+	defer g.Unlock()
+	fn(&g)
+}
+
+func TestSourcesMayExpireMeanwhile(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	other.do("PEXPIRE", "h", "1000")
+	require.Empty(t, s.begin("COPY", "h", "to"))
+	b.clock.Advance(2 * time.Second)
+	require.Equal(t, ":0", s.end())
+	other.do("PEXPIRE", "s", "1000")
+	require.Empty(t, s.begin("SUNIONCARD", "1", "s"))
+	b.clock.Advance(2 * time.Second)
+	require.Equal(t, ":"+strconv.Itoa(manyElements), s.end())
+	require.Equal(t, ":0", s.do("SUNIONCARD", "1", "s"))
+}
+
+func TestErrorsOfWhatRunsApart(t *testing.T) {
+	b := newApartHarness(t)
+	s, other := b.client(), b.client()
+	defer s.Close()
+	defer other.Close()
+	const noNumber = "-ERR One or more scores can't be converted into double"
+	require.Empty(t, s.begin("SORT", "texts"))
+	require.Equal(t, noNumber, s.end())
+	require.Empty(t, s.begin("SORT", "texts", "STORE", "to"))
+	require.Equal(t, noNumber, s.end())
+	require.Empty(t, s.begin("COPY", "h", "to"))
+	other.do("SET", "to", "there")
+	require.Equal(t, ":0", s.end())
+	require.Empty(t, s.begin("SUNIONSTORE", "to", "s", "s2"))
+	other.do("DEL", "s")
+	other.do("SET", "s", "text")
+	require.Equal(t, "-WRONGTYPE Operation against a key holding the wrong kind of value", s.end())
+}
+
+// What is stored apart reaches the store and the journal, whenever a checkpoint is made, and values that are away are
+// read first.
+func TestWhatIsStoredApartIsDurable(t *testing.T) {
+	fs := vfs.NewMem()
+	b := openTiered(t, fs, 2)
+	s := b.sessions[0]
+	set, list := []string{"SADD", "s"}, []string{"RPUSH", "l"}
+	for i := range manyElements {
+		set, list = append(set, "m"+strconv.Itoa(i)), append(list, strconv.Itoa(i))
+	}
+	b.send(0, request(set...))
+	b.send(0, request(list...))
+	n := strconv.Itoa(manyElements)
+	for i, c := range []struct{ line, length string }{
+		{"SUNIONSTORE union s none", "SCARD union"}, {"ZUNIONSTORE scores 1 s", "ZCARD scores"}, {"SORT l DESC STORE sorted", "LLEN sorted"},
+		{"COPY s copy", "SCARD copy"}, {"COPY s copy REPLACE", "SCARD copy"},
+	} {
+		if i%2 == 0 {
+			b.leave()
+		}
+		s.Input(request(strings.Fields(c.line)...), b.ks.Now())
+		for s.waiting() && s.work == nil {
+			<-b.woken
+			s.Advance(b.ks.Now())
+		}
+		require.NotNil(t, s.work, c.line)
+		b.aparts.running.Wait()
+		if i%2 == 1 {
+			require.NoError(t, b.storage.Save()) // a new epoch begins between the computation and its end
+		}
+		s.Advance(b.ks.Now())
+		require.False(t, s.waiting())
+		require.NotContains(t, b.settle()[0], "-ERR", c.line)
+		require.Equal(t, ":"+n+"\r\n", b.do(c.length), c.line)
+		b.leave()
+		require.Equal(t, ":"+n+"\r\n", b.do(c.length), c.line)
+	}
+	b.close()
+	b = openTiered(t, fs, 1)
+	for _, line := range []string{"SCARD union", "ZCARD scores", "LLEN sorted", "SCARD copy", "SUNIONCARD 2 union copy"} {
+		b.sessions[0].Input(request(strings.Fields(line)...), b.ks.Now())
+		for b.sessions[0].waiting() {
+			<-b.woken
+			b.sessions[0].Advance(b.ks.Now())
+		}
+		require.Equal(t, ":"+n+"\r\n", b.settle()[0], line)
+	}
+	require.Equal(t, "*2\r\n$5\r\n16483\r\n$5\r\n16482\r\n", b.do("LRANGE sorted 0 1"))
+	b.close()
+}
