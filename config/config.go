@@ -82,6 +82,8 @@ type Settings struct {
 	MinReplicasToWrite     int    // 0 = clients may write without replicas
 	MinReplicasMaxLag      int    // seconds; 0 = without limit
 
+	Raft RaftSettings
+
 	Databases int
 	Shards    int  // 0 = choose by the size of the machine
 	IOThreads int  // event loops

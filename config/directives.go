@@ -121,6 +121,14 @@ var directiveTable = []*directive{
 		func(s *Settings) *int { return &s.ReplicaAnnouncePort }).also("slave-announce-port"),
 	text("bind-source-addr", "", func(s *Settings) *string { return &s.BindSourceAddr }),
 
+	// The server as one of a group that shares a journal.
+	text("raft-addr", "", func(s *Settings) *string { return &s.Raft.Addr }).atStart().unlessSame().ours(),
+	(&directive{name: "raft-peers", initial: "", many: true, parse: parseRaftPeers, show: showRaftPeers}).atStart().unlessSame().ours(),
+	number("raft-timeout", "700", 50, 60_000, func(s *Settings) *int { return &s.Raft.Timeout }).atStart().unlessSame().ours(),
+	choice("replicated-reads", "lease", func(s *Settings) *bool { return &s.Raft.Quorum },
+		option[bool]{"lease", false}, option[bool]{"quorum", true}).atStart().unlessSame().ours(),
+	number("replica-max-lag", "10", 0, math.MaxInt32, func(s *Settings) *int { return &s.Raft.MaxLag }).ours(),
+
 	// The server as a master.
 	number("min-replicas-to-write", "0", 0, math.MaxInt32,
 		func(s *Settings) *int { return &s.MinReplicasToWrite }).also("min-slaves-to-write"),

@@ -53,8 +53,13 @@ func (ks *Keyspace) EndReplay(j Journal) {
 	var g Guard
 	g.Lock(ks, AllShards, ks.Now())
 	defer g.Unlock()
-	ks.replaying = false
-	ks.journal = j
+	g.SetJournal(j)
+}
+
+// SetJournal is EndReplay under a guard that holds all shards. What has been done under it already is not journalled.
+func (g *Guard) SetJournal(j Journal) {
+	g.ks.replaying = false
+	g.ks.journal = j
 }
 
 // Complete reports whether all keys are in memory. While they are not, functions of a Guard that concern a whole
@@ -128,13 +133,31 @@ type storedKey struct {
 // have been read; it ends the loading by returning false.
 func (ks *Keyspace) LoadDirectory(heads func(space uint32, fn func(key []byte, h Head) bool) error,
 	loaded func(n int) bool) error {
+	for {
+		if done, err := ks.loadDirectory(heads, loaded); done || err != nil {
+			return err
+		}
+	}
+}
+
+// Complete reports whether all keys are in memory.
+func (ks *Keyspace) Complete() bool {
+	var g Guard
+	g.Lock(ks, AllShards, 0)
+	defer g.unlockShards()
+	return g.Complete()
+}
+
+// loadDirectory is LoadDirectory, until Reset has come between.
+func (ks *Keyspace) loadDirectory(heads func(space uint32, fn func(key []byte, h Head) bool) error,
+	loaded func(n int) bool) (done bool, err error) {
 	var g Guard
 	g.Lock(ks, AllShards, 0)
 	var indexes []uint32
 	if ks.fetching {
 		indexes = append(indexes, ks.current...)
 	}
-	spaces := append([]space(nil), ks.spaces...)
+	spaces, resets := append([]space(nil), ks.spaces...), ks.resets
 	g.unlockShards()
 
 	total := 0
@@ -162,19 +185,22 @@ func (ks *Keyspace) LoadDirectory(heads func(space uint32, fn func(key []byte, h
 			stopped = !flush()
 		}
 		if err = errors.Join(err, failed); err != nil {
-			return err
+			return false, err
 		}
 		if stopped && more {
-			return nil // loaded said so
+			return true, nil // loaded said so
 		}
 	}
 	g.Lock(ks, AllShards, 0)
 	defer g.unlockShards()
+	if ks.resets != resets {
+		return false, nil
+	}
 	ks.fetching = false
 	for i := range ks.shards {
 		ks.shards[i].lost = nil
 	}
-	return nil
+	return true, nil
 }
 
 // loadBatch adds the keys of a space that are not in memory yet. more is false if the space has been emptied.

@@ -63,6 +63,7 @@ type Keyspace struct {
 	droppedSpaces []uint32 // their numbers
 	replaying     bool     // nothing expires by itself
 	fetching      bool     // keys may be in the store that are not in memory
+	resets        int      // how often Reset was called
 	nextParts     atomic.Uint64
 	texts         textSizes
 	blob          *unloaded    // of all values that are stored whole, apart from their heads, and not in memory

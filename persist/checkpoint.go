@@ -132,6 +132,10 @@ func (s *Storage) checkpoint(position uint64) error {
 
 	j := s.log()
 	failed := j != nil && j.Err() != nil
+	release := func() {}
+	if j != nil {
+		release = j.Hold()
+	}
 	var extra []byte
 	frozen := s.ks.Freeze(func() {
 		extra = s.o.Extra()
@@ -143,6 +147,7 @@ func (s *Storage) checkpoint(position uint64) error {
 			position = j.Rotate()
 		}
 	})
+	release()
 	frozen.Pause = new(background.Pacer).Pause
 	changes := s.ks.Changes()
 	s.mu.Lock()
@@ -152,7 +157,7 @@ func (s *Storage) checkpoint(position uint64) error {
 
 	var err error
 	if !upToDate {
-		err = s.write(frozen, position, s.seed(j, position, failed), start, extra)
+		err = s.write(frozen, func() (journal.Anchor, error) { return s.anchor(j, position, failed) }, start, extra)
 	}
 	if err == nil {
 		s.extra = extra
@@ -197,25 +202,28 @@ func (s *Storage) checkpoint(position uint64) error {
 	return nil
 }
 
-// seed returns the seed of the segment in which the journal goes on at a position, which the store then names: from
-// its checkpoint on this segment must exist. It is 0 if it cannot exist yet, because the journal has failed.
-func (s *Storage) seed(j journal.Journal, position uint64, failed bool) uint32 {
+// anchor returns where the journal goes on behind a checkpoint. From then on what it names must exist; that is nothing
+// yet if the journal has failed.
+func (s *Storage) anchor(j journal.Journal, position uint64, failed bool) (journal.Anchor, error) {
 	if j == nil || failed {
-		return 0
+		return journal.Anchor{Start: journal.Start{LSN: position}}, nil
 	}
-	return j.Seed(position)
+	return j.Anchor(position)
 }
 
 // enrol has the store name the segment in which the journal goes on, if it does not yet. Until it does so a journal
 // that is gone as a whole is not missed, and nothing else is the matter.
 func (s *Storage) enrol(j journal.Journal) {
 	meta, _ := s.store.Meta()
-	seed := j.Seed(meta.Journal)
-	if seed == meta.JournalSeed || seed == 0 {
+	a, err := j.Anchor(meta.Journal)
+	if err == nil && (a.Start.Seed == meta.JournalSeed || a.Start.Seed == 0) {
 		return
 	}
-	meta.JournalSeed = seed
-	c, err := s.store.Begin()
+	meta.JournalSeed = a.Start.Seed
+	var c *store.Checkpoint
+	if err == nil {
+		c, err = s.store.Begin()
+	}
 	if err == nil {
 		err = c.Commit(meta)
 	}
@@ -224,8 +232,8 @@ func (s *Storage) enrol(j journal.Journal) {
 	}
 }
 
-// write brings what is frozen into the store. The journal goes on at a position, in a segment with a seed.
-func (s *Storage) write(f *engine.Frozen, position uint64, seed uint32, start time.Time, extra []byte) error {
+// write brings what is frozen into the store. The journal goes on where anchor says.
+func (s *Storage) write(f *engine.Frozen, anchor func() (journal.Anchor, error), start time.Time, extra []byte) error {
 	c, err := s.store.Begin()
 	if err != nil {
 		return err
@@ -238,8 +246,13 @@ func (s *Storage) write(f *engine.Frozen, position uint64, seed uint32, start ti
 	if keys < 0 {
 		keys = 0 // not known: the keys are still being loaded
 	}
+	at, err := anchor()
+	if err != nil {
+		c.Abort()
+		return err
+	}
 	err = c.Commit(store.Meta{
-		Journal: position, JournalSeed: seed, Spaces: f.Spaces, NextSpace: f.NextSpace, NextParts: f.NextParts,
+		Journal: at.Start.LSN, JournalSeed: at.Start.Seed, Group: at.Group, Spaces: f.Spaces, NextSpace: f.NextSpace, NextParts: f.NextParts,
 		Saved: start.UnixMilli(), Keys: keys, Extra: extra,
 	})
 	if err == nil && s.repaired {

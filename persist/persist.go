@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +48,15 @@ type Options struct {
 	Progress func(step, unit string, done, total int64)
 	// Waited is journal.Options.Waited.
 	Waited func(forWhat journal.Wait, took time.Duration)
+	// Group returns the journal that the server shares with others, in a directory of its own. It takes the place of the
+	// one of the directory, which is repeated once and left alone from then on: NoJournal and Policy are not looked at.
+	// state is what that journal's last Anchor had for the group, nil if the data belonged to none. nil means that
+	// there is no group. See also Reset.
+	Group func(fs vfs.FS, dir string, state []byte) (journal.Journal, error)
 }
+
+// ErrOfGroup is returned by Recover if the data is that of a group, and Options.Group is nil.
+var ErrOfGroup = errors.New("the data belongs to a group of servers that share a journal")
 
 // DefaultCheckpointSize is the default of Options.CheckpointSize.
 const DefaultCheckpointSize = 256 << 20
@@ -210,14 +217,16 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	start := time.Now()
 	s.ks = ks
 	meta, _ := s.store.Meta()
+	if meta.Group != nil && s.o.Group == nil {
+		return ErrOfGroup
+	}
 	saved := meta.Saved != 0 // what enrol has stored is no checkpoint
 	if saved {
 		s.mu.Lock()
 		s.status.Saved = time.UnixMilli(meta.Saved)
 		s.mu.Unlock()
 	}
-	if err := ks.Restore(engine.StoredState{Spaces: meta.Spaces, NextSpace: meta.NextSpace,
-		NextParts: meta.NextParts}); err != nil {
+	if err := ks.Restore(stored(meta)); err != nil {
 		return err
 	}
 	if s.extra = meta.Extra; len(s.extra) > 0 && s.o.Restore != nil {
@@ -264,9 +273,9 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		}
 		return nil
 	}
-	var j journal.Journal // nil with NoJournal
+	var j journal.Journal // nil with NoJournal, and that of a group comes later
 	end := uint64(0)
-	if s.o.NoJournal {
+	if s.o.NoJournal || s.o.Group != nil {
 		var report journal.Report
 		report, err = journal.Replay(s.o.FS, dir, journalStart(meta), s.o.Log, repeat)
 		end = report.End
@@ -302,7 +311,12 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	if err := s.store.Err(); err != nil {
 		s.failure.Store(&Failure{Err: err}) // until a checkpoint succeeds
 	}
-	if j == nil {
+	if s.o.Group != nil {
+		if j, err = s.joinGroup(end, meta.Journal); err != nil {
+			return err
+		}
+		s.journal.Store(j)
+	} else if j == nil {
 		ks.EndReplay(nil)
 		if end > meta.Journal {
 			// What the journal has must not be repeated once there are changes that are not in it.
@@ -314,17 +328,90 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		ks.EndReplay(j)
 	}
 	if !complete {
-		bytes := s.store.HeadBytes()
-		s.mu.Lock()
-		s.status.LoadBegan, s.status.LoadTotal, s.status.LoadBytes = time.Now(), int(meta.Keys), bytes
-		s.mu.Unlock()
-		s.loading.Store(true)
-		s.running.Add(1)
-		go s.loadDirectory()
+		s.loadLater(meta)
 	}
 	s.running.Add(1)
 	go s.run()
 	return nil
+}
+
+// stored is what the keyspace needs to know of what is stored.
+func stored(m store.Meta) engine.StoredState {
+	return engine.StoredState{Spaces: m.Spaces, NextSpace: m.NextSpace, NextParts: m.NextParts}
+}
+
+// joinGroup opens the journal of the group. What the data had before it belonged to one, up to end in a journal that
+// the store has up to position, is stored first.
+func (s *Storage) joinGroup(end, position uint64) (journal.Journal, error) {
+	if end > position {
+		if err := s.checkpoint(end); err != nil {
+			return nil, err
+		}
+	}
+	dir := s.o.FS.PathJoin(s.o.Dir, groupDir)
+	if err := store.MakeDir(s.o.FS, dir); err != nil {
+		return nil, err
+	}
+	meta, _ := s.store.Meta()
+	s.mu.Lock()
+	s.status.position = 0 // that journal has its own
+	s.mu.Unlock()
+	s.policy.Store(int32(journal.Always))
+	return s.o.Group(s.o.FS, dir, meta.Group)
+}
+
+// groupDir is where the journal of a group is.
+const groupDir = "raft"
+
+// StoredKeys returns how many keys the last checkpoint has.
+func (s *Storage) StoredKeys() int64 {
+	meta, _ := s.store.Meta()
+	return meta.Keys
+}
+
+// Group returns what the last checkpoint has of the group.
+func (s *Storage) Group() []byte {
+	meta, _ := s.store.Meta()
+	return meta.Group
+}
+
+// Reset makes the keyspace what was stored last, and forgets what has changed since: what the group has agreed on
+// behind that, as Group says it, must be repeated next. at is called with a guard over everything, before anybody sees
+// what was stored.
+func (s *Storage) Reset(at func(g *engine.Guard)) error {
+	s.checkpointing.Lock()
+	defer s.checkpointing.Unlock()
+	meta, _ := s.store.Meta()
+	var g engine.Guard
+	g.Lock(s.ks, engine.AllShards, s.ks.Now())
+	defer g.Unlock()
+	if err := g.Reset(stored(meta)); err != nil {
+		return err
+	}
+	if s.extra = meta.Extra; s.o.Restore != nil {
+		if err := s.o.Restore(meta.Extra); err != nil {
+			return fmt.Errorf("what is stored beside the keys: %w", err)
+		}
+	}
+	s.mu.Lock()
+	s.status.position = s.Appended()
+	s.mu.Unlock()
+	at(&g)
+	if !g.Complete() && s.loading.CompareAndSwap(false, true) {
+		s.loadLater(meta)
+	}
+	return nil
+}
+
+// loadLater brings the keys into memory while the server serves.
+func (s *Storage) loadLater(meta store.Meta) {
+	bytes := s.store.HeadBytes()
+	s.mu.Lock()
+	s.status.LoadBegan, s.status.LoadTotal, s.status.LoadBytes = time.Now(), int(meta.Keys), bytes
+	s.mu.Unlock()
+	s.loading.Store(true)
+	s.running.Add(1)
+	go s.loadDirectory()
 }
 
 // tellLoaded notes how many keys have been read.
@@ -337,6 +424,20 @@ func (s *Storage) tellLoaded(n int) {
 // loadDirectory brings the keys into memory.
 func (s *Storage) loadDirectory() {
 	defer s.running.Done()
+	for {
+		if err := s.loadKeys(); err != nil {
+			s.o.Log.Error("cannot load all keys; commands that need all of them go on being refused", "error", err.Error())
+			return
+		}
+		s.loading.Store(false)
+		if s.stopped() || s.ks.Complete() || !s.loading.CompareAndSwap(false, true) {
+			break // otherwise Reset has come just now
+		}
+	}
+	s.o.Notify()
+}
+
+func (s *Storage) loadKeys() error {
 	start := time.Now()
 	meta, _ := s.store.Meta()
 	progress := s.newProgress("loading keys", "keys", meta.Keys)
@@ -346,61 +447,30 @@ func (s *Storage) loadDirectory() {
 		loaded(n)
 		s.tellLoaded(n)
 		progress.tell(int64(n))
-		select {
-		case <-s.stop:
-			return false
-		default:
-			return true
-		}
+		return !s.stopped()
 	})
 	progress.end()
-	if err != nil {
-		s.o.Log.Error("cannot load all keys; commands that need all of them go on being refused", "error", err.Error())
-		return
-	}
-	s.loading.Store(false)
-	s.o.Notify()
-	if keys > 0 {
+	if err == nil && keys > 0 {
 		s.o.Log.Info("all keys are in memory", "keys", keys, "duration", time.Since(start).Round(time.Millisecond))
 	}
+	return err
 }
 
 // WaitPosition returns the position in the journal that Told must have reached before a client may be told anything
-// that happened until now, 0 if it need not wait. While the journal has failed nothing waits: what has changed since,
-// and what was waiting then, must not be told at all.
+// that happened until now, 0 if it need not wait.
 func (s *Storage) WaitPosition() uint64 {
-	j := s.log()
-	if j == nil || !s.wait(j) || j.Err() != nil {
-		return 0
-	}
-	if lsn := j.Appended(); lsn > j.Durable() {
-		return lsn
+	if j := s.log(); j != nil {
+		return j.WaitPosition()
 	}
 	return 0
 }
 
 // Told returns the position in the journal up to which clients may be told what has happened.
 func (s *Storage) Told() uint64 {
-	j := s.log()
-	if j == nil {
-		return 0
+	if j := s.log(); j != nil {
+		return j.Told()
 	}
-	if !s.wait(j) && j.Err() == nil { // in this order: a journal that has failed does not lag
-		return math.MaxUint64
-	}
-	return j.Durable()
-}
-
-// wait reports whether clients must not be told what is not durable: under EverySec only while something that is
-// older than a second is not.
-func (s *Storage) wait(j journal.Journal) bool {
-	switch journal.Policy(s.policy.Load()) {
-	case journal.Always:
-		return true
-	case journal.EverySec:
-		return j.Lagging()
-	}
-	return false
+	return 0
 }
 
 // Appended returns the position of the end of the journal.
@@ -417,6 +487,20 @@ func (s *Storage) Durable() uint64 {
 		return j.Durable()
 	}
 	return 0
+}
+
+// Epoch is journal.Journal's.
+func (s *Storage) Epoch() uint64 {
+	if j := s.log(); j != nil {
+		return j.Epoch()
+	}
+	return 0
+}
+
+// Lost is journal.Journal's.
+func (s *Storage) Lost(lsn uint64) bool {
+	j := s.log()
+	return j != nil && j.Lost(lsn)
 }
 
 // HasJournal reports whether there is a journal.
@@ -502,7 +586,7 @@ func (s *Storage) Close(save bool) error {
 	var errs []error
 	s.stopWork()
 	if s.ks != nil && save {
-		if err := s.checkpoint(0); err != nil && err != errReplacing {
+		if err := s.checkpoint(0); err != nil && err != errReplacing && !errors.Is(err, journal.ErrClosed) {
 			errs = append(errs, fmt.Errorf("last checkpoint: %w", err))
 		}
 	}
@@ -515,6 +599,16 @@ func (s *Storage) Close(save bool) error {
 func (s *Storage) Abandon() error {
 	s.stopWork()
 	return errors.Join(s.closeJournal(), s.store.Abandon())
+}
+
+// stopped reports whether the storage is being closed.
+func (s *Storage) stopped() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *Storage) stopWork() {

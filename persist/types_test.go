@@ -272,7 +272,8 @@ var ways = []struct {
 				frozen.Abort()
 				continue
 			}
-			require.NoError(t, s.storage.write(frozen, 0, 0, time.Now(), nil))
+			require.NoError(t, s.storage.write(frozen, func() (journal.Anchor, error) { return journal.Anchor{}, nil }, time.Now(),
+				nil))
 			frozen.Done()
 			if round%3 == 1 {
 				s.restart()

@@ -175,12 +175,12 @@ func (s *Session) refuseInState(from command.Origin, cmd *command.Command) comma
 // redirection returns the error that names the master, for a command on the data of a replica by a client that has
 // said that it follows such errors. READONLY lets it read here.
 func (s *Session) redirection(cmd *command.Command) command.Error {
-	l := s.srv.replica.link()
-	if l == nil || !s.options.Redirect || cmd.Flags&(command.ReadOnly|command.Write) == 0 ||
+	host, port, ok := s.srv.master()
+	if !ok || !s.options.Redirect || cmd.Flags&(command.ReadOnly|command.Write) == 0 ||
 		s.options.ReadOnly && cmd.Flags&command.Write == 0 {
 		return ""
 	}
-	return command.Error("REDIRECT " + net.JoinHostPort(l.host, strconv.Itoa(l.port)))
+	return command.Error("REDIRECT " + net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
 // refuseSlots returns the error for a command whose keys are of different slots. In a script those of all commands

@@ -245,7 +245,7 @@ func (s *Session) endEmpty() {
 // takeBack undoes what the blocked client has done in part. It must have been withdrawn before it was served.
 func (s *Session) takeBack() {
 	b := s.blocked
-	if b.cancel == nil || s.srv.replica.link() != nil {
+	if b.cancel == nil || s.srv.follows() {
 		return // the data is another's now
 	}
 	c := &b.ctx

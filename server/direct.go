@@ -530,7 +530,7 @@ func (d *Direct) Settle(position uint64) (settled uint64, err error) {
 	if st.Storage == nil {
 		return position, nil
 	}
-	if settled = st.Told(); settled >= position {
+	if settled = st.Told(); settled >= position && !st.Lost(position) {
 		return settled, nil
 	}
 	signal := make(chan struct{}, 1)
@@ -544,7 +544,7 @@ func (d *Direct) Settle(position uint64) (settled uint64, err error) {
 	}()
 	st.Commit()
 	for {
-		if f := st.Err(); f != nil && f.Journal {
+		if f := st.Err(); f != nil && f.Journal || st.Lost(position) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			if d.ended {

@@ -134,9 +134,9 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 			return
 		}
 	}
-	if s.srv.replica.loading.Load() && cmd.Flags&command.Loading == 0 { // since the command was accepted
+	if e := s.srv.lateRefusal(cmd); e != "" {
 		s.endGuard()
-		s.reject(cmd, errLoading)
+		s.reject(cmd, e)
 		return
 	}
 	if s.work != nil {
@@ -229,10 +229,7 @@ func (s *Session) widen(c *command.Ctx) command.Error {
 	if busy := s.srv.scripts.Lock(c.G, shards, s.now); busy != "" {
 		return busy
 	}
-	if s.srv.replica.loading.Load() && c.Cmd.Flags&command.Loading == 0 {
-		return errLoading
-	}
-	return ""
+	return s.srv.lateRefusal(c.Cmd)
 }
 
 // errUndeclaredKey is the reply to a command, called by a custom command, that must use a key to which a value has led

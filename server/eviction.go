@@ -110,7 +110,7 @@ const evictionCheck = 16
 // makeRoom evicts keys until data and clients are within maxmemory, but only for as long as
 // maxmemory-eviction-tenacity allows; the rest is left to a timer. No guard may be held.
 func (srv *Server) makeRoom(now int64) evictionResult {
-	if srv.replica.link() != nil || srv.config.Get().ImportMode {
+	if srv.follows() || srv.config.Get().ImportMode {
 		return roomEnough // the server where the data come from evicts
 	}
 	srv.countMemory()

@@ -513,7 +513,9 @@ func (f *followers) status() (list []replication.Follower, offset int64) {
 
 // Followers implements replication.Host.
 func (srv *Server) Followers() (list []replication.Follower, offset int64) {
-	return srv.followed.status()
+	list, offset = srv.followed.status()
+	others, index := srv.group.followers()
+	return append(others, list...), max(offset, index)
 }
 
 // AskedForPart implements replication.Host.

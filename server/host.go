@@ -62,7 +62,7 @@ func sessionOf(c *command.Ctx) *Session { return c.Client.(*Session) }
 func (srv *Server) Service(id command.ServiceID) command.Service { return srv.services[id] }
 
 // Follows implements Host.
-func (srv *Server) Follows() bool { return srv.replica.link() != nil }
+func (srv *Server) Follows() bool { return srv.follows() }
 
 // Loading implements Host.
 func (srv *Server) Loading() bool { return srv.storage.Storage != nil && srv.storage.Loading() }

@@ -61,6 +61,7 @@ func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 		b.Text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", f.Host, f.Port, f.State,
 			f.Acked, f.Lag))
 	}
+	serverOf(c).group.info(b.Text)
 	b.Text("master_failover_state", "no-failover")
 	b.Text("master_replid", serverOf(c).replID())
 	b.Text("master_replid2", strings.Repeat("0", len(serverOf(c).runID)))

@@ -9,7 +9,7 @@ func (srv *Server) updateOOMScore(old, set *config.Settings) error {
 	if set.OOMScoreAdj == old.OOMScoreAdj && set.OOMScoreAdjValues == old.OOMScoreAdjValues {
 		return nil
 	}
-	if err := applyOOMScore(set, srv.replica.link() != nil); err != nil {
+	if err := applyOOMScore(set, srv.follows()); err != nil {
 		srv.log.Warn("cannot change the score by which the system kills processes", "error", err.Error())
 		return config.ChangeError{"oom-score-adj": config.ErrOOMScore, "oom-score-adj-values": config.ErrOOMScore}
 	}
@@ -18,7 +18,7 @@ func (srv *Server) updateOOMScore(old, set *config.Settings) error {
 
 // scoreForRole gives the process the score of what the server is now.
 func (srv *Server) scoreForRole() {
-	if err := applyOOMScore(srv.config.Get(), srv.replica.link() != nil); err != nil {
+	if err := applyOOMScore(srv.config.Get(), srv.follows()); err != nil {
 		srv.log.Warn("cannot change the score by which the system kills processes", "error", err.Error())
 	}
 }

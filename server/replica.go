@@ -50,14 +50,6 @@ type replica struct {
 // link returns the link to the master, nil if there is none because the server is a master itself.
 func (r *replica) link() *masterLink { return r.current.Load() }
 
-// role returns the word that HELLO has for the server's part.
-func (r *replica) role() string {
-	if r.link() != nil {
-		return "replica"
-	}
-	return "master"
-}
-
 // masterLink follows a master, until it is stopped.
 type masterLink struct {
 	srv  *Server
@@ -116,13 +108,7 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 	g.SetReplica(true)
 	srv.restrict()
 	srv.scoreForRole()
-	// Who waits to write will not be served any more: what it waits for comes from the master and is not this server's
-	// to give.
-	for _, s := range srv.clients.all() {
-		if w := s.snapshot().wait; w != nil && w.cmd.Flags&command.Write != 0 && w.waiter.Withdraw() {
-			s.post(mailRoleChanged)
-		}
-	}
+	srv.withdrawWriters()
 	go func() {
 		defer close(ended)
 		defer l.stop()
@@ -131,6 +117,16 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 		}
 		l.run()
 	}()
+}
+
+// withdrawWriters answers who waits to write: nobody is served any more, because what they wait for comes from the
+// master and is not this server's to give.
+func (srv *Server) withdrawWriters() {
+	for _, s := range srv.clients.all() {
+		if w := s.snapshot().wait; w != nil && w.cmd.Flags&command.Write != 0 && w.waiter.Withdraw() {
+			s.post(mailRoleChanged)
+		}
+	}
 }
 
 // followConfigured makes the server a replica if its configuration says so.
@@ -468,7 +464,7 @@ func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, er
 	if !marked {
 		from = io.LimitReader(in, size)
 	}
-	codes, rest, err := l.receive(from, file, at)
+	rest, err := l.receive(from, file, at)
 	if err != nil {
 		return nil, fmt.Errorf("the master's data: %w", err)
 	}
@@ -484,7 +480,7 @@ func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, er
 	} else if n, err := io.Copy(io.Discard, from); err != nil || n > 0 || len(rest) > 0 {
 		return nil, errors.Join(errors.New("the master's data does not end where it should"), err)
 	}
-	if err := l.replace(file, codes, at); err != nil {
+	if err := l.replace(file, at); err != nil {
 		return nil, err
 	}
 	l.srv.log.Info("the master's data has been copied", "bytes", l.status().Received, "duration",
@@ -501,8 +497,8 @@ func (srv *Server) spoolDir() string {
 }
 
 // receive writes the master's file to another one, and makes sure that it can be loaded: the old data must not go for
-// nothing. It returns the sources of the functions, and what was read beyond the end of the file.
-func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (codes []string, rest []byte, err error) {
+// nothing. It returns what was read beyond the end of the file.
+func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (rest []byte, err error) {
 	out := bufio.NewWriterSize(to, restoreChunk)
 	counted := writerFunc(func(b []byte) (int, error) {
 		l.update(func(st *replication.Link) { st.Received += int64(len(b)) })
@@ -512,17 +508,15 @@ func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (codes [
 	for {
 		item, err := r.Next()
 		if err == io.EOF {
-			return codes, r.Rest(), out.Flush()
+			return r.Rest(), out.Flush()
 		}
 		if err == io.ErrUnexpectedEOF {
 			err = errors.New("it has broken off")
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		switch item := item.(type) {
-		case rdb.Function:
-			codes = append(codes, string(item))
 		case rdb.Aux:
 			if item.Name == "repl-stream-db" {
 				if n, err := strconv.Atoi(item.Value); err == nil && n >= 0 && n < l.srv.ks.Databases() {
@@ -531,7 +525,7 @@ func (l *masterLink) receive(from io.Reader, to *os.File, at *position) (codes [
 			}
 		case *rdb.Key:
 			if n := l.srv.ks.Databases(); item.DB >= n {
-				return nil, nil, fmt.Errorf("a key in database %d, and there are %d databases: see the directive databases",
+				return nil, fmt.Errorf("a key in database %d, and there are %d databases: see the directive databases",
 					item.DB, n)
 			}
 		}
@@ -543,8 +537,8 @@ type writerFunc func(b []byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// replace makes the content of a file, and functions, the data of the server.
-func (l *masterLink) replace(file *os.File, codes []string, at *position) error {
+// replace makes the content of a file the data of the server.
+func (l *masterLink) replace(file *os.File, at *position) error {
 	srv := l.srv
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -553,7 +547,7 @@ func (l *masterLink) replace(file *os.File, codes []string, at *position) error 
 	srv.replica.loading.Store(true)
 	var failed error
 	fill := func() error {
-		failed = l.fill(file, codes)
+		failed = srv.fill(l.ctx, file, l.r)
 		return failed
 	}
 	err := error(nil)
@@ -582,34 +576,49 @@ func (l *masterLink) replace(file *os.File, codes []string, at *position) error 
 	return nil
 }
 
-// fill reads a file into the keyspace in place of what is there.
-func (l *masterLink) fill(file *os.File, codes []string) error {
-	srv := l.srv
+// fill reads an RDB file, in which functions stand before keys, into the keyspace in place of what is there.
+func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer) error {
 	srv.followed.drop() // what comes is not told to them
-	im := importer{srv: srv, r: l.r, next: time.Now().Add(importProgress)}
+	im := importer{srv: srv, r: by, next: time.Now().Add(importProgress)}
 	defer im.unlock()
 	g := im.lock()
-	if err := l.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if e := srv.scripts.Restore(codes, true, true); e != "" {
-		return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
+	var codes []string
+	emptied := false
+	empty := func() error {
+		if emptied {
+			return nil
+		}
+		emptied = true
+		if e := srv.scripts.Restore(codes, true, true); e != "" {
+			return fmt.Errorf("functions: %s", strings.TrimPrefix(string(e), "ERR "))
+		}
+		g.Flush(-1)
+		return nil
 	}
-	g.Flush(-1)
 	r := rdb.NewReader(file, *srv.RDBLimits())
 	for {
 		item, err := r.Next()
-		switch {
-		case err == io.EOF:
+		if err == io.EOF {
 			im.tell()
-			return nil
-		case err != nil:
-			return err
-		case l.ctx.Err() != nil:
-			return l.ctx.Err()
+			return empty()
 		}
-		if key, ok := item.(*rdb.Key); ok {
-			if err := im.key(key); err != nil {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		switch item := item.(type) {
+		case rdb.Function:
+			codes = append(codes, string(item))
+		case *rdb.Key:
+			if err := empty(); err != nil {
+				return err
+			}
+			if err := im.key(item); err != nil {
 				return err
 			}
 		}
@@ -717,6 +726,9 @@ func (l *masterLink) refused(args [][]byte, why string) {
 
 // Master implements replication.Host.
 func (srv *Server) Master() (link replication.Link, ok bool) {
+	if link, ok := srv.group.link(); ok {
+		return link, true
+	}
 	if l := srv.replica.link(); l != nil {
 		return l.status(), true
 	}

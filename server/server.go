@@ -64,6 +64,7 @@ type Server struct {
 	migrations   migrate.Conns
 	aparts       aparts
 	replica      replica
+	group        group
 	pause        pauseState
 	rates        rates
 	replyBuffers replyBuffers
@@ -171,6 +172,8 @@ type Options struct {
 	// Slow is told of each command that the slow log gets, by the goroutine of its client, which it must not hold up; nil
 	// if nobody is.
 	Slow func(SlowCommand)
+	// Group is how the server reaches the others of its group, if it belongs to one.
+	Group GroupNetwork
 	// Hook is what package atomredistest has go wrong; nil otherwise. With it every client is served with goroutines of
 	// its own.
 	Hook *testhook.Hook
@@ -206,8 +209,12 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		needs = "dbfilename" // a directory it has in any case
 	}
 	srv.dumpFile.use = o.RDBFile || conf.IsSet(needs)
-	err := errReplicaOfInCluster
-	if set.ReplicaOf.Host == "" || !set.Cluster.Enabled {
+	srv.group.srv, srv.group.network = srv, o.Group
+	err := checkGroup(set)
+	if err == nil && set.ReplicaOf.Host != "" && set.Cluster.Enabled {
+		err = errReplicaOfInCluster
+	}
+	if err == nil {
 		err = srv.openStorage(set)
 	}
 	if err != nil {
@@ -358,6 +365,10 @@ func (srv *Server) Start() error {
 	if srv.storage.Storage != nil {
 		srv.servicesLoaded()
 	}
+	if err := srv.startGroup(); err != nil {
+		srv.abandon()
+		return err
+	}
 	return nil
 }
 
@@ -393,6 +404,7 @@ func (srv *Server) end(closeStorage func() error) error {
 		srv.files.close()
 		srv.scripts.Stop()
 		srv.replica.close()
+		srv.group.leave()
 		srv.followed.stop()
 		srv.backups.close()
 		srv.doors.close() // while its clients are there

@@ -11,7 +11,12 @@ import (
 // This file is the server and the session as the commands of connections see them.
 
 // Role is what clients are told that the server is.
-func (srv *Server) Role() string { return srv.replica.role() }
+func (srv *Server) Role() string {
+	if srv.follows() {
+		return "replica"
+	}
+	return "master"
+}
 
 // Clients implements connection.Host.
 func (srv *Server) Clients(now int64) iter.Seq[*clients.Info] {

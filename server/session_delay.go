@@ -6,6 +6,7 @@ type delayedOutput struct {
 	waits   []delayed // in order
 	free    int       // the length of the output before the first wait, if there are any
 	seen    int       // the length of the output when it was looked at last, less what was sent since
+	epoch   uint64    // what persist.Storage.Epoch said then
 	changes int       // what Guard.Changes said then
 	served  bool      // since then another client's guard has done what this one was blocked for
 }
@@ -70,6 +71,12 @@ func (s *Session) delayOutput() {
 	}
 	d := &s.delay
 	before, n, changes := d.seen, s.out.Len(), s.guard.Changes()
+	if epoch := s.srv.storage.Epoch(); epoch != d.epoch {
+		if d.epoch = epoch; n > 0 {
+			s.Abort() // what was seen or done since may have been taken back
+			return
+		}
+	}
 	changed := changes != d.changes || d.served
 	d.seen, d.changes, d.served = n, changes, false
 	if changed {
@@ -90,11 +97,15 @@ func (s *Session) delayOutput() {
 // what waits can never be told, because the journal has failed, the session ends.
 func (s *Session) Sendable() int {
 	d := &s.delay
-	if d.waiting() {
+	if d.waiting() && !s.srv.storage.Lost(d.waits[0].lsn) {
 		d.release(s.srv.storage.Told())
 	}
 	if !d.waiting() {
 		return s.out.Len()
+	}
+	if s.srv.storage.Lost(d.waits[0].lsn) {
+		s.Abort()
+		return 0
 	}
 	if f := s.srv.storage.Err(); f != nil && f.Journal {
 		s.Abort()

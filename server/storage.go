@@ -51,7 +51,7 @@ func (srv *Server) openStorage(set *config.Settings) error {
 	}
 	var err error
 	srv.restricted.Store(true)
-	srv.storage.Storage, err = persist.Open(persist.Options{
+	o := persist.Options{
 		FS: srv.fs, Dir: set.Dir, NoJournal: !set.AppendOnly, Policy: set.AppendFsync,
 		CheckpointSize: checkpointSize(set),
 		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
@@ -59,7 +59,11 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		Extra:    func() []byte { return srv.scripts.Stored() },
 		Restore:  func(b []byte) error { return srv.scripts.Recover(b) },
 		Import:   srv.importStored(set),
-	})
+	}
+	if set.Raft.Addr != "" {
+		o.Group = srv.openGroup
+	}
+	srv.storage.Storage, err = persist.Open(o)
 	if err == nil {
 		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
 	}
@@ -131,7 +135,7 @@ func (srv *Server) restrict() {
 	st := &srv.storage
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	srv.restricted.Store(srv.followed.scarce.Load() || srv.replica.link() != nil || st.Storage != nil &&
+	srv.restricted.Store(srv.followed.scarce.Load() || srv.follows() || st.Storage != nil &&
 		(!st.replayed || st.Loading() || st.Err() != nil))
 }
 
@@ -154,7 +158,10 @@ func (st *storageState) await(lsn uint64, finish func()) {
 func (srv *Server) restriction(cmd *command.Command, writes bool) command.Error {
 	st := &srv.storage
 	e := srv.replica.restriction(cmd, writes, srv.config.Get())
-	if e == "" && writes && srv.followed.scarce.Load() && srv.replica.link() == nil && srv.replayed() {
+	if e == "" {
+		e = srv.group.restriction(cmd, writes, srv.config.Get())
+	}
+	if e == "" && writes && srv.followed.scarce.Load() && !srv.follows() && srv.replayed() {
 		e = errNoReplicas
 	}
 	if e != "" || st.Storage == nil {

@@ -62,6 +62,13 @@ func loadTLS(s *config.TLSSettings) (*tlsState, error) {
 	return st, nil
 }
 
+// ofPeers is for connections that servers of the group open: each must show a certificate.
+func (st *tlsState) ofPeers() *tls.Config {
+	c := st.server.Clone()
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	return c
+}
+
 // common returns what both directions have in common.
 func commonTLS(s *config.TLSSettings) (*tls.Config, error) {
 	c := new(tls.Config)

@@ -214,7 +214,6 @@ func sizeOf(args [][]byte) (n int) {
 
 const (
 	errExecAborted command.Error = "EXECABORT Transaction discarded because of previous errors."
-	errExecLoading command.Error = "EXECABORT Transaction discarded because of: " + errLoading
 )
 
 // Exec implements transactions.Client. The queued commands run under one guard over all their shards.
@@ -241,12 +240,13 @@ func (s *Session) Exec(c *command.Ctx) {
 	}
 	defer g.Unlock() // call unlocks too, which then has nothing left to do
 
-	mustWait := func(q queuedCommand) bool { return q.cmd.Flags&command.Loading == 0 }
-	if s.srv.replica.loading.Load() && slices.ContainsFunc(queue, mustWait) {
-		s.unwatchUnder(g)
-		s.endTransaction()
-		c.Err(errExecLoading)
-		return
+	for _, q := range queue {
+		if e := s.srv.lateRefusal(q.cmd); e != "" {
+			s.unwatchUnder(g)
+			s.endTransaction()
+			c.Err(execAborted(e))
+			return
+		}
 	}
 
 	unchanged := true

@@ -13,6 +13,8 @@ type Host interface {
 	Master() (link replication.Link, ok bool)
 	// Followers tells of those that follow the server, and the offset at which their stream is.
 	Followers() (list []replication.Follower, offset int64)
+	// InGroup reports whether the server is one of a group that elects its leader.
+	InGroup() bool
 	// Follow makes the server a replica, and Lead a master with the data that it has. The guard holds everything.
 	Follow(g *engine.Guard, host string, port int)
 	Lead(g *engine.Guard)

@@ -33,6 +33,7 @@ var replicaCommands = []*command.Command{
 
 const (
 	errReplicaInCluster command.Error = "ERR REPLICAOF not allowed in cluster mode."
+	errReplicaInGroup   command.Error = "ERR REPLICAOF not allowed for a server of a group that elects its leader."
 	errReplicaClient    command.Error = "ERR Command is not valid when client is a replica."
 	errMasterPort       command.Error = "ERR Invalid master port"
 
@@ -106,6 +107,10 @@ func replicaOf(c *command.Ctx) {
 	host, client := hostOf(c), clientOf(c)
 	if c.ClusterMode() {
 		c.Err(errReplicaInCluster)
+		return
+	}
+	if host.InGroup() {
+		c.Err(errReplicaInGroup)
 		return
 	}
 	link, follows := host.Master()

@@ -49,6 +49,6 @@ func TestEveryNumberOfInfoIsAMetric(t *testing.T) {
 	}
 	for name := range fields {
 		require.True(t, seen[name] || strings.HasPrefix(name, "master_") || strings.HasPrefix(name, "slave_") ||
-			strings.HasPrefix(name, "loading_"), name)
+			strings.HasPrefix(name, "loading_") || strings.HasPrefix(name, "raft_"), name)
 	}
 }

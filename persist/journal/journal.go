@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,7 +63,7 @@ type Options struct {
 	SegmentSize int64
 	// Log takes what goes wrong. It may be nil.
 	Log *slog.Logger
-	// Now is the clock for EverySec and Lagging. nil means time.Now.
+	// Now is the clock for EverySec. nil means time.Now.
 	Now func() time.Time
 	// Notify is called, by a goroutine of the journal or in Commit, without locks, whenever Durable has advanced, or Err
 	// or the policy has changed. It may be nil.
@@ -109,6 +110,12 @@ type Journal interface {
 	// Durable returns the LSN before which everything is synced, or need not be because a checkpoint has it. It is less
 	// than Appended while the journal has failed.
 	Durable() uint64
+	// WaitPosition returns the LSN that Told must have reached before a client may be told anything that happened until
+	// now, 0 if it need not wait. While the journal has failed nothing waits: what has changed since, and what was
+	// waiting then, must not be told at all.
+	WaitPosition() uint64
+	// Told returns the LSN up to which clients may be told what has happened.
+	Told() uint64
 	// Sync returns when everything that has been appended is synced, or cannot be: then it returns why.
 	Sync(ctx context.Context) error
 	// Kick has what was appended written, and under Always synced, without further delay.
@@ -119,9 +126,6 @@ type Journal interface {
 	Commit()
 	// SetPolicy changes when what is appended is synced.
 	SetPolicy(p Policy)
-	// Lagging reports that the policy is EverySec and something that was appended more than a second ago is not synced
-	// yet, though the journal has not failed.
-	Lagging() bool
 	// Err returns why the journal has failed, nil if it has not. What is appended from then on is dropped, and nothing
 	// becomes durable, until Resume.
 	Err() error
@@ -136,14 +140,31 @@ type Journal interface {
 	Rotate() uint64
 	// Release removes what holds only records before an LSN, which a checkpoint has. It waits for what Rotate has begun.
 	Release(before uint64) error
-	// Seed returns the seed of the segment that has what is at an LSN, for Start. It waits for what Rotate has begun,
-	// and is 0 if the journal has failed.
-	Seed(lsn uint64) uint32
+	// Anchor returns what a checkpoint that has everything before an LSN, which Rotate has given, notes of the journal:
+	// with it the journal is found again. It waits until the records before the LSN are settled, and fails if they are
+	// not: then the checkpoint must not become the stored state.
+	Anchor(lsn uint64) (Anchor, error)
+	// Hold keeps the journal from having its records done by itself, as that of a group's follower does, until release
+	// is called. What is begun meanwhile shows the keyspace between two records.
+	Hold() (release func())
+	// Epoch returns a number that changes when records that were appended have been taken back: whoever was to be told
+	// of them must not be told.
+	Epoch() uint64
+	// Lost reports whether what WaitPosition gave as an LSN will never be told, because it has been taken back.
+	Lost(lsn uint64) bool
 	// Size returns the length of everything that is kept, in bytes.
 	Size() int64
 	// Close makes everything durable and ends the journal's goroutines. It returns why the journal has failed, if it
 	// has. What is appended later is dropped.
 	Close() error
+}
+
+// Anchor is what a store notes of the journal that goes on behind it.
+type Anchor struct {
+	// Start is where the journal must be read from.
+	Start Start
+	// Group is what a group of servers has agreed on up to there, as its journal understands it; nil without one.
+	Group []byte
 }
 
 // File is the Journal in the segments of a directory.
@@ -450,8 +471,40 @@ func (j *File) Buffered() int64 {
 // Durable implements Journal.
 func (j *File) Durable() uint64 { return j.durable.Load() }
 
-// Lagging implements Journal.
-func (j *File) Lagging() bool {
+// WaitPosition implements Journal.
+func (j *File) WaitPosition() uint64 {
+	if !j.waited() || j.Err() != nil {
+		return 0
+	}
+	if lsn := j.Appended(); lsn > j.Durable() {
+		return lsn
+	}
+	return 0
+}
+
+// Told implements Journal.
+func (j *File) Told() uint64 {
+	if !j.waited() && j.Err() == nil { // in this order: a journal that has failed does not lag
+		return math.MaxUint64
+	}
+	return j.Durable()
+}
+
+// waited reports whether clients must not be told what is not durable: under EverySec only while something that is
+// older than a second is not.
+func (j *File) waited() bool {
+	switch Policy(j.policy.Load()) {
+	case Always:
+		return true
+	case EverySec:
+		return j.lagging()
+	}
+	return false
+}
+
+// lagging reports that the policy is EverySec and something that was appended more than a second ago is not synced yet,
+// though the journal has not failed.
+func (j *File) lagging() bool {
 	dirty := j.dirty.Load()
 	return dirty != 0 && Policy(j.policy.Load()) == EverySec && j.failure.Load() == nil &&
 		j.o.Now().UnixNano()-dirty > int64(lagLimit)
@@ -639,11 +692,20 @@ func (j *File) Rotate() uint64 {
 	return lsn
 }
 
-// Seed implements Journal.
-func (j *File) Seed(lsn uint64) uint32 {
-	s, _ := j.Segment(lsn)
-	return s.Seed
+// Anchor implements Journal. The seed is 0 if the journal has failed.
+func (j *File) Anchor(lsn uint64) (Anchor, error) {
+	start, _ := j.Segment(lsn)
+	return Anchor{Start: Start{lsn, start.Seed}}, nil
 }
+
+// Hold implements Journal.
+func (j *File) Hold() (release func()) { return func() {} }
+
+// Epoch implements Journal.
+func (j *File) Epoch() uint64 { return 0 }
+
+// Lost implements Journal.
+func (j *File) Lost(uint64) bool { return false }
 
 // Segment returns where the segment begins that has what is at an LSN, to be read from there. It waits for what Rotate
 // has begun, and ok is false if that is not kept any more or the journal has failed.

@@ -317,26 +317,26 @@ func TestEverySecSyncsOnceASecondAndSaysWhenItCannot(t *testing.T) {
 	}
 	written(1)
 	require.Zero(t, g.syncs.Load())
-	require.False(t, j.Lagging())
+	require.False(t, j.lagging())
 
 	c.advance(syncInterval)
 	j.Append(0, []byte("two"))
 	<-g.reached
 	j.Append(0, []byte("six"))
 	written(3)
-	require.False(t, j.Lagging())
+	require.False(t, j.lagging())
 	c.advance(1500 * time.Millisecond)
-	require.True(t, j.Lagging())
+	require.True(t, j.lagging())
 	require.Zero(t, j.Durable())
 	close(g.open)
 	require.NoError(t, j.Sync(context.Background()))
-	require.False(t, j.Lagging())
+	require.False(t, j.lagging())
 	require.Equal(t, j.Appended(), j.Durable())
 
 	j.SetPolicy(No)
 	j.Append(0, []byte("two"))
 	c.advance(time.Hour)
-	require.False(t, j.Lagging())
+	require.False(t, j.lagging())
 	require.NoError(t, j.Close())
 }
 
@@ -435,7 +435,7 @@ func TestRestBeforeSyncDoesNotMakeWhatComesLaterOld(t *testing.T) {
 	}
 	waiting(j) // once the syncer has unlocked mu it has noted all
 	c.advance(lagLimit * 9 / 10)
-	require.False(t, j.Lagging())
+	require.False(t, j.lagging())
 	require.NoError(t, j.Close())
 }
 

@@ -178,22 +178,32 @@ type Meta struct {
 	Saved int64
 	// Keys is the number of keys that are stored, as the maker of the checkpoint gave it.
 	Keys int64
+	// Group is what a group of servers has agreed on up to the checkpoint, nil if the data belongs to no group.
+	Group []byte
 	// Extra is what the user of the store keeps beside the keys.
 	Extra []byte
 }
 
-// Older formats have no JournalSeed, and the oldest no Extra either.
+// Older formats have no JournalSeed, and the oldest no Extra either. Only the data of a group has its format, so that
+// other data can be opened by versions that know of none.
 const (
 	metaFormatOld   = 1
 	metaFormatExtra = 2
 	metaFormat      = 3
+	metaFormatGroup = 4
 )
 
 var errMeta = errors.New("damaged meta record")
 
-// appendMeta appends the stored form of m to dst: the format, then numbers, then Extra.
+// appendMeta appends the stored form of m to dst: the format, then Group if it has one, numbers, then Extra.
 func appendMeta(dst []byte, m Meta) []byte {
-	dst = append(dst, metaFormat)
+	if m.Group == nil {
+		dst = append(dst, metaFormat)
+	} else {
+		dst = append(dst, metaFormatGroup)
+		dst = binary.AppendUvarint(dst, uint64(len(m.Group)))
+		dst = append(dst, m.Group...)
+	}
 	dst = binary.AppendUvarint(dst, m.Journal)
 	dst = binary.AppendUvarint(dst, uint64(m.JournalSeed))
 	dst = binary.AppendUvarint(dst, uint64(m.NextSpace))
@@ -213,12 +223,18 @@ func decodeMeta(b []byte) (Meta, error) {
 		return Meta{}, errMeta
 	}
 	format := b[0]
-	if format < metaFormatOld || format > metaFormat {
+	if format < metaFormatOld || format > metaFormatGroup {
 		return Meta{}, fmt.Errorf("%w: format %d is unknown", errMeta, format)
 	}
 	d := decoder{b: b[1:]}
-	m := Meta{Journal: d.uvarint()}
-	if format == metaFormat {
+	var m Meta
+	if format == metaFormatGroup {
+		if m.Group = d.bytes(); len(m.Group) == 0 {
+			return Meta{}, errMeta
+		}
+	}
+	m.Journal = d.uvarint()
+	if format >= metaFormat {
 		m.JournalSeed = d.uint32()
 	}
 	m.NextSpace, m.NextParts, m.Saved, m.Keys = d.uint32(), d.uvarint(), d.varint(), d.varint()
@@ -256,6 +272,18 @@ func (d *decoder) uvarint() uint64 {
 	}
 	d.b = d.b[n:]
 	return v
+}
+
+// bytes reads bytes behind their number.
+func (d *decoder) bytes() []byte {
+	n := d.uvarint()
+	if n > uint64(len(d.b)) {
+		d.b, d.failed = nil, true
+		return nil
+	}
+	b := d.b[:n:n]
+	d.b = d.b[n:]
+	return b
 }
 
 func (d *decoder) uint32() uint32 {

@@ -1,0 +1,35 @@
+package engine
+
+// Reset makes the keyspace, which has a Source, that which is stored there again, and forgets everything that has
+// changed since: what was journalled must be repeated next, as after Restore. No checkpoint may be under way. What
+// clients were told of what is forgotten, they must be told no longer. The guard must hold all shards.
+func (g *Guard) Reset(s StoredState) error {
+	ks := g.ks
+	if len(s.Spaces) > ks.databases {
+		return ErrTooFewDatabases
+	}
+	g.Flush(-1)
+	ks.journal = nil
+	g.record = g.record[:0]
+	ks.droppedSpaces = nil
+	// Numbers that were given since are not given again: nothing that is still being read may be mistaken for another.
+	ks.nextSpace = max(ks.nextSpace, s.NextSpace)
+	ks.nextParts.Store(max(ks.nextParts.Load(), s.NextParts))
+	for db := range ks.databases {
+		ks.spaces[ks.current[db]].dropped = ks.epochs.Current // also if there was nothing in it
+		if db < len(s.Spaces) {
+			ks.addSpace(db, s.Spaces[db])
+		} else {
+			ks.newSpace(db)
+		}
+	}
+	for i := range ks.shards {
+		s := &ks.shards[i]
+		s.dirty, s.removed, s.dropped, s.resident = entryList{}, nil, nil, entryList{}
+		s.lost = map[spaceKey]struct{}{}
+	}
+	ks.fetching = len(s.Spaces) > 0
+	ks.resets++
+	ks.replaying = true
+	return nil
+}

@@ -1,0 +1,55 @@
+package raft
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// An entry of Raft's log is its format, the term in which its commands were executed, and records: the time, the
+// length of the commands, and the commands as the journal gets them.
+const (
+	entryFormat  = 1
+	entryHeader  = 1 + 8
+	recordHeader = 8 + 4
+)
+
+var errEntry = errors.New("an entry of the group's journal is not in a form that is known")
+
+// appendHeader begins an entry.
+func appendHeader(dst []byte, term uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, entryFormat), term)
+}
+
+// appendRecord adds a record to an entry.
+func appendRecord(dst []byte, now int64, commands []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(now))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(commands)))
+	return append(dst, commands...)
+}
+
+// splitEntry returns the term of an entry and its records.
+func splitEntry(data []byte) (term uint64, records []byte, err error) {
+	if len(data) < entryHeader || data[0] != entryFormat {
+		return 0, nil, errEntry
+	}
+	return binary.BigEndian.Uint64(data[1:]), data[entryHeader:], nil
+}
+
+// eachRecord calls fn with the records of an entry in their order, until it fails.
+func eachRecord(records []byte, fn func(now int64, commands []byte) error) error {
+	for len(records) > 0 {
+		if len(records) < recordHeader {
+			return errEntry
+		}
+		now, n := int64(binary.BigEndian.Uint64(records)), uint64(binary.BigEndian.Uint32(records[8:]))
+		records = records[recordHeader:]
+		if n > uint64(len(records)) {
+			return errEntry
+		}
+		if err := fn(now, records[:n:n]); err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	return nil
+}

@@ -1,0 +1,438 @@
+package raft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/atomredis/atomredis/persist/journal"
+)
+
+// proposals is the journal of a node: what its server does while it leads, on its way to being committed. Positions
+// count the bytes of records that were appended or, while it follows, done; they begin anew with the process.
+type proposals struct {
+	appended atomic.Uint64 // written under mu
+	durable  atomic.Uint64 // likewise
+	epoch    atomic.Uint64
+	leading  atomic.Bool // changes with all shards locked, and under Node.held
+	lease    lease
+	quorum   atomic.Bool // see Options.Quorum
+
+	mu      sync.Mutex
+	changed *sync.Cond // on mu
+	term    uint64     // in which the server leads
+	open    []byte     // the entry that is being filled, nil if there is none
+	openEnd uint64     // the position behind it
+	sealed  []entry    // those that are full, or that a checkpoint has ended
+	flying  []uint64   // where those end that Raft has and has not committed
+	cuts    map[uint64]*cut
+	at      state // what is before durable
+	inside  bool  // the keyspace has a part of an entry of another leader
+	stored  state // of the last checkpoint
+	losses  []loss
+	halted  bool // nothing is appended any more; what waits in Append must not
+	closed  bool
+	failure error
+
+	wake chan struct{} // has something when there is something to propose
+}
+
+// entry is one that Raft is to get.
+type entry struct {
+	data []byte
+	end  uint64
+}
+
+// cut is a position between two entries, at which a checkpoint or a copy was begun.
+type cut struct {
+	epoch   uint64
+	settled bool
+	state   state // of what is before it, once that is settled
+}
+
+// loss is a stretch of positions that were taken back: those behind from, up to to.
+type loss struct{ from, to uint64 }
+
+const (
+	maxLosses   = 1024     // that are remembered; who waits for an older one is told with Epoch
+	maxEntry    = 1 << 20  // bytes from which on an entry is full
+	maxWaiting  = 64 << 20 // bytes that may wait to be committed before Append waits
+	firstLSN    = 1        // so that no position is 0, which means none
+	maxRecord   = 1 << 31  // longest commands of a record, in bytes
+	maxKeptCuts = 64       // of those that nobody has come back for
+)
+
+var (
+	errTakenBack = errors.New("the lead was lost before what was changed was agreed on")
+)
+
+func newProposals() *proposals {
+	p := &proposals{cuts: map[uint64]*cut{}, wake: make(chan struct{}, 1)}
+	p.changed = sync.NewCond(&p.mu)
+	p.appended.Store(firstLSN)
+	p.durable.Store(firstLSN)
+	return p
+}
+
+// Append implements journal.Journal. While the server does not lead nothing is appended.
+func (p *proposals) Append(now int64, commands []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.usable() && p.appended.Load()-p.durable.Load() > maxWaiting {
+		p.changed.Wait()
+	}
+	if !p.usable() {
+		p.appended.Add(1) // a position that is never durable: who asks must not hear that everything is
+		return
+	}
+	if len(commands) >= maxRecord {
+		p.fail(fmt.Errorf("record of %d bytes is too long", len(commands)))
+		return
+	}
+	p.add(func(b []byte) []byte { return appendRecord(b, now, commands) })
+}
+
+// usable reports whether what is appended can be committed. The caller holds mu.
+func (p *proposals) usable() bool {
+	return p.leading.Load() && !p.halted && !p.closed && p.failure == nil
+}
+
+// add adds to the entry that is being filled. The caller holds mu.
+func (p *proposals) add(appendTo func([]byte) []byte) {
+	if p.open == nil {
+		p.open = appendHeader(nil, p.term)
+	}
+	before := len(p.open)
+	p.open = appendTo(p.open)
+	p.openEnd = p.appended.Add(uint64(max(len(p.open)-before, 1)))
+	if len(p.open) >= maxEntry {
+		p.seal()
+	}
+}
+
+// seal ends the entry that is being filled. The caller holds mu.
+func (p *proposals) seal() {
+	if p.open == nil {
+		return
+	}
+	p.sealed = append(p.sealed, entry{p.open, p.openEnd})
+	p.open = nil
+	p.kick()
+}
+
+func (p *proposals) kick() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the next entry for Raft; ok is false if there is none. It counts as flying.
+func (p *proposals) next() (e entry, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.sealed) == 0 {
+		p.seal()
+	}
+	if len(p.sealed) == 0 || !p.usable() {
+		return e, false
+	}
+	e, p.sealed = p.sealed[0], p.sealed[1:]
+	p.flying = append(p.flying, e.end)
+	return e, true
+}
+
+// committed notes that the first of the entries that fly is committed, and with which state.
+func (p *proposals) committed(s state) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.flying) == 0 {
+		return errors.New("an entry of this server was committed that it does not know")
+	}
+	p.durable.Store(p.flying[0])
+	p.flying = p.flying[1:]
+	p.at = s
+	if c := p.cuts[p.durable.Load()]; c != nil && !c.settled {
+		c.settled, c.state = true, s
+	}
+	p.changed.Broadcast()
+	return nil
+}
+
+// entered notes that an entry of another leader is being done, or an older state of the keyspace brought back.
+func (p *proposals) entered() {
+	p.mu.Lock()
+	p.inside = true
+	p.mu.Unlock()
+}
+
+// done notes that the keyspace is at a state, to which records of n bytes have brought it.
+func (p *proposals) done(n int, s state) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.durable.Store(p.appended.Add(uint64(n)))
+	p.at, p.inside = s, false
+	p.changed.Broadcast()
+}
+
+// termOf returns the term in which the server leads, or led last.
+func (p *proposals) termOf() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.term
+}
+
+// begin has what is appended from now on proposed in a term.
+func (p *proposals) begin(term uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.term, p.halted = term, false
+	p.leading.Store(true)
+}
+
+// halt keeps Append from waiting: the lead is lost.
+func (p *proposals) halt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.halted = true
+	p.changed.Broadcast()
+}
+
+// end ends what begin has begun. It reports whether something has to be taken back.
+func (p *proposals) end() (lost bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leading.Store(false)
+	if lost = p.appended.Load() > p.durable.Load(); lost {
+		p.epoch.Add(1)
+		from := p.durable.Load()
+		to := p.appended.Add(1)
+		if p.losses = append(p.losses, loss{from, to}); len(p.losses) > maxLosses {
+			p.losses = p.losses[1:]
+		}
+		p.durable.Store(to)
+	}
+	p.open, p.sealed, p.flying = nil, nil, nil
+	p.changed.Broadcast()
+	return lost
+}
+
+// Appended implements journal.Journal.
+func (p *proposals) Appended() uint64 { return p.appended.Load() }
+
+// Durable implements journal.Journal.
+func (p *proposals) Durable() uint64 { return p.durable.Load() }
+
+// Epoch implements journal.Journal.
+func (p *proposals) Epoch() uint64 { return p.epoch.Load() }
+
+// Lost implements journal.Journal.
+func (p *proposals) Lost(lsn uint64) bool {
+	if p.epoch.Load() == 0 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.losses, func(l loss) bool { return l.from < lsn && lsn <= l.to })
+}
+
+// WaitPosition implements journal.Journal. A leader's clients always wait for something: the lease, if nothing else.
+func (p *proposals) WaitPosition() uint64 {
+	if !p.leading.Load() {
+		return 0
+	}
+	if p.quorum.Load() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.usable() && p.open == nil {
+			p.add(func(b []byte) []byte { return b }) // an entry of nothing, whose commitment says who leads
+		}
+	}
+	return p.appended.Load()
+}
+
+// Told implements journal.Journal.
+func (p *proposals) Told() uint64 {
+	if p.leading.Load() && !p.quorum.Load() && !p.lease.valid() {
+		return 0
+	}
+	return p.durable.Load()
+}
+
+// Buffered implements journal.Journal.
+func (p *proposals) Buffered() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.open)
+	for _, e := range p.sealed {
+		n += len(e.data)
+	}
+	return int64(n)
+}
+
+// Sync implements journal.Journal.
+func (p *proposals) Sync(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		p.changed.Broadcast()
+		p.mu.Unlock()
+	})()
+	p.Kick()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lsn, epoch := p.appended.Load(), p.epoch.Load()
+	for p.durable.Load() < lsn && p.epoch.Load() == epoch {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case p.failure != nil:
+			return p.failure
+		case p.closed:
+			return journal.ErrClosed
+		}
+		p.changed.Wait()
+	}
+	if p.epoch.Load() != epoch {
+		return errTakenBack
+	}
+	return nil
+}
+
+// Kick implements journal.Journal.
+func (p *proposals) Kick() { p.kick() }
+
+// Commit implements journal.Journal. The proposer does it.
+func (p *proposals) Commit() { p.kick() }
+
+// SetPolicy implements journal.Journal. There is only one.
+func (p *proposals) SetPolicy(journal.Policy) {}
+
+// Err implements journal.Journal.
+func (p *proposals) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failure
+}
+
+// fail ends the journal for good. The caller holds mu.
+func (p *proposals) fail(err error) {
+	if p.failure == nil {
+		p.failure = err
+		p.appended.Add(1)
+	}
+	p.changed.Broadcast()
+}
+
+// FailedNext implements journal.Journal.
+func (p *proposals) FailedNext() uint64 { return p.appended.Load() }
+
+// Resume implements journal.Journal. A server that has failed comes back by starting again.
+func (p *proposals) Resume() error { return p.Err() }
+
+// Rotate implements journal.Journal.
+func (p *proposals) Rotate() uint64 {
+	lsn, _ := p.cut()
+	return lsn
+}
+
+// cut begins something that shows what was done until now; ok is false if that is a part of an entry.
+func (p *proposals) cut() (lsn uint64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inside {
+		return 0, false
+	}
+	p.seal()
+	c := &cut{epoch: p.epoch.Load()}
+	if lsn = p.appended.Load(); p.durable.Load() == lsn {
+		c.settled, c.state = true, p.at
+	}
+	if len(p.cuts) >= maxKeptCuts {
+		for old := range p.cuts {
+			if old < p.durable.Load() {
+				delete(p.cuts, old)
+			}
+		}
+	}
+	p.cuts[lsn] = c
+	return lsn, true
+}
+
+// settled waits until what is before a cut is committed, and returns the group's state there.
+func (p *proposals) settled(lsn uint64) (state, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.cuts[lsn]
+	if c == nil {
+		return state{}, fmt.Errorf("nothing was begun at position %d", lsn)
+	}
+	for !c.settled {
+		switch {
+		case p.epoch.Load() != c.epoch:
+			return state{}, errTakenBack
+		case p.failure != nil:
+			return state{}, p.failure
+		case p.closed:
+			return state{}, journal.ErrClosed
+		}
+		p.changed.Wait()
+	}
+	return c.state, nil
+}
+
+// Anchor implements journal.Journal.
+func (n *Node) Anchor(lsn uint64) (journal.Anchor, error) {
+	s, err := n.settled(lsn)
+	if err != nil {
+		return journal.Anchor{}, err
+	}
+	keep := uint64(1)
+	if s.index > trailing {
+		keep = s.index - trailing
+	}
+	if s.start, err = n.log.Anchor(keep); err != nil {
+		return journal.Anchor{}, err
+	}
+	n.mu.Lock()
+	n.cuts[lsn].state.start = s.start
+	n.mu.Unlock()
+	return journal.Anchor{Group: s.appendTo(nil)}, nil
+}
+
+// Release implements journal.Journal.
+func (n *Node) Release(before uint64) error {
+	n.mu.Lock()
+	c := n.cuts[before]
+	if c != nil && c.settled {
+		n.stored = c.state
+	}
+	for lsn := range n.cuts {
+		if lsn <= before {
+			delete(n.cuts, lsn)
+		}
+	}
+	n.mu.Unlock()
+	if c == nil || !c.settled {
+		return nil
+	}
+	return n.log.Release(c.state.start)
+}
+
+// Hold implements journal.Journal.
+func (n *Node) Hold() (release func()) {
+	n.held.Lock()
+	return n.held.Unlock
+}
+
+// Size implements journal.Journal.
+func (n *Node) Size() int64 { return n.log.Size() }
+
+// Read implements journal.Journal. Nobody reads what a group shares from a position of this process.
+func (n *Node) Read(from uint64, _ func(lsn uint64, now int64, commands []byte) error) (uint64, error) {
+	return from, journal.ErrReleased
+}
+
+var _ journal.Journal = (*Node)(nil)

@@ -1,0 +1,186 @@
+package raft
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	consensus "github.com/hashicorp/raft"
+)
+
+// What a connection is for, as its first byte says.
+const (
+	forRaft      = 'R'
+	forQuestions = 'Q'
+)
+
+// greeting is how long a peer may take until it has said what it wants.
+const greeting = 5 * time.Second
+
+// mux takes the connections of peers.
+type mux struct {
+	n        *Node
+	listener net.Listener
+	raft     *stream
+
+	mu     sync.Mutex
+	open   map[net.Conn]struct{}
+	closed bool
+}
+
+func newMux(n *Node, l net.Listener) *mux {
+	m := &mux{n: n, listener: l, open: map[net.Conn]struct{}{}}
+	m.raft = &stream{m: m, accepted: make(chan net.Conn), closed: make(chan struct{})}
+	return m
+}
+
+// accept takes connections until the node is closed.
+func (m *mux) accept() {
+	for {
+		c, err := m.listener.Accept()
+		if err != nil {
+			if m.n.stopped() {
+				return
+			}
+			m.n.o.Log.Warn("a connection of a peer cannot be accepted", "error", err.Error())
+			if !m.n.pause(100 * time.Millisecond) {
+				return
+			}
+			continue
+		}
+		if m.n.o.TLS != nil {
+			c = tls.Server(c, m.n.o.TLS)
+		}
+		if m.keep(c) {
+			m.n.run(func() { m.greet(c) })
+		}
+	}
+}
+
+// keep has a connection closed with the mux. It is closed at once if that is.
+func (m *mux) keep(c net.Conn) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		c.Close()
+		return false
+	}
+	m.open[c] = struct{}{}
+	return true
+}
+
+func (m *mux) forget(c net.Conn) {
+	m.mu.Lock()
+	delete(m.open, c)
+	m.mu.Unlock()
+}
+
+// greet gives a connection to whom it is for.
+func (m *mux) greet(conn net.Conn) {
+	c := &tracked{conn, m}
+	var what [1]byte
+	c.SetDeadline(time.Now().Add(greeting))
+	if _, err := c.Read(what[:]); err != nil {
+		c.Close()
+		return
+	}
+	switch what[0] {
+	case forRaft:
+		c.SetDeadline(time.Time{})
+		if !m.n.peers.admitted() { // a server that knows nothing must not vote before the group has said that it may
+			c.Close()
+			return
+		}
+		select {
+		case m.raft.accepted <- c:
+		case <-m.n.stop:
+			c.Close()
+		}
+	case forQuestions:
+		defer c.Close()
+		m.n.peers.answer(c)
+	default:
+		c.Close()
+	}
+}
+
+func (m *mux) close() {
+	m.listener.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	for c := range m.open {
+		c.Close()
+	}
+}
+
+// dial connects to a peer.
+func (m *mux) dial(addr string, what byte, timeout time.Duration) (net.Conn, error) {
+	dial := m.n.o.Dial
+	if dial == nil {
+		dial = func(addr string, timeout time.Duration) (net.Conn, error) {
+			return net.DialTimeout("tcp", addr, timeout)
+		}
+	}
+	c, err := dial(addr, timeout)
+	if err != nil {
+		return nil, err
+	}
+	c.SetDeadline(time.Now().Add(timeout))
+	if _, err := c.Write([]byte{what}); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.SetDeadline(time.Time{})
+	return c, nil
+}
+
+// tracked is a connection that a peer has opened. Raft does not close those itself when it ends.
+type tracked struct {
+	net.Conn
+	m *mux
+}
+
+// Close implements net.Conn.
+func (c *tracked) Close() error {
+	c.m.forget(c.Conn)
+	return c.Conn.Close()
+}
+
+// stream is the mux as Raft's transport sees it.
+type stream struct {
+	m        *mux
+	accepted chan net.Conn
+	closed   chan struct{}
+}
+
+// Accept implements net.Listener.
+func (s *stream) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.accepted:
+		return c, nil
+	case <-s.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener. Raft's transport calls it once.
+func (s *stream) Close() error {
+	close(s.closed)
+	return nil
+}
+
+// Addr implements net.Listener: where peers reach the server.
+func (s *stream) Addr() net.Addr { return address(s.m.n.o.Addr) }
+
+// Dial implements consensus.StreamLayer.
+func (s *stream) Dial(addr consensus.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	return s.m.dial(string(addr), forRaft, timeout)
+}
+
+// address is one that is not resolved.
+type address string
+
+func (a address) Network() string { return "tcp" }
+func (a address) String() string  { return string(a) }

@@ -1,0 +1,710 @@
+package raft
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	consensus "github.com/hashicorp/raft"
+
+	"github.com/atomredis/atomredis/persist/journal"
+	"github.com/atomredis/atomredis/persist/raftlog"
+)
+
+// trailing is how many entries before a checkpoint are kept, for servers that were away for a while.
+const trailing = 10_000
+
+// DefaultTimeout is the default of Options.Timeout.
+const DefaultTimeout = 700 * time.Millisecond
+
+// Options say who the group is.
+type Options struct {
+	// Addr is where the server's peers reach it, a host and a port. It is also its name in the group, for ever.
+	Addr string
+	// Peers are the addresses of the servers that form the group together if none has anything yet, this one among them.
+	// Later they are where the group is looked for.
+	Peers []string
+	// Listener takes the connections of the peers; the node closes it. Dial connects to one. Both are nil for TCP.
+	Listener net.Listener
+	Dial     func(addr string, timeout time.Duration) (net.Conn, error)
+	// TLS is for the connections that peers open; nil is plain text. Dial encrypts those that it opens itself.
+	TLS *tls.Config
+	// Timeout is for how long a leader may be silent before another is elected: from it on to twice as long. 0 is
+	// DefaultTimeout. It must be the same on all servers.
+	Timeout time.Duration
+	// Quorum has replies wait until a majority has confirmed the leader, instead of a lease.
+	Quorum bool
+	// Client is what peers are told of where clients reach this server, a host and a port.
+	Client string
+	// FS and Dir are where the log is, and files of copies. State is what the store has of the group, nil if the data
+	// belonged to none.
+	FS    vfs.FS
+	Dir   string
+	State []byte
+	// HasData says that the server had data before it belonged to a group. Of the servers that form one only one may.
+	HasData bool
+	// Log takes what happens; it must not be nil.
+	Log *slog.Logger
+	// Waited is journal.Options.Waited.
+	Waited func(forWhat journal.Wait, took time.Duration)
+}
+
+// Node is a server's part in the group: its journal, as persist.Options.Group wants it. Open makes it, Start has it take
+// part.
+type Node struct {
+	*proposals
+	o       Options
+	machine Machine
+	log     *raftlog.Log
+	trans   *consensus.NetworkTransport
+	mux     *mux
+	raft    *consensus.Raft
+
+	// turn is held by who changes the role; held, taken after it and before the shards of the keyspace, by who does
+	// entries, and by who begins a checkpoint or a copy.
+	turn, held sync.Mutex
+	// Protected by held, and by all shards where they change the keyspace.
+	applied state // the last entry that the keyspace has, and who was in the group then
+	lost    bool  // the keyspace has what was not committed
+
+	snapshots snapshots
+	peers     peers
+	futures   chan consensus.ApplyFuture
+	recheck   chan struct{} // has something when the role may have changed
+	stop      chan struct{}
+	running   sync.WaitGroup
+	closing   sync.Once
+
+	failed struct {
+		sync.Mutex
+		err error
+	}
+}
+
+// Open opens the log. Nothing is heard from peers or told to them before Start.
+func Open(o Options) (*Node, error) {
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	stored, err := decodeState(o.State)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		proposals: newProposals(), o: o, applied: stored, futures: make(chan consensus.ApplyFuture, 1024),
+		recheck: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	n.proposals.quorum.Store(o.Quorum)
+	n.proposals.at, n.proposals.stored = stored, stored
+	n.snapshots.n, n.peers.n, n.peers.wake = n, n, make(chan struct{}, 1)
+	dir, err := logDir(o.FS, o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	n.log, err = raftlog.Open(raftlog.Options{FS: o.FS, Dir: dir, Start: stored.start, Log: o.Log, Waited: o.Waited})
+	if err != nil {
+		return nil, err
+	}
+	if last, err := n.log.LastIndex(); err != nil || last > 0 && last < stored.index {
+		// A copy was stored, and the log that it stands for was not cleared yet.
+		if first, _ := n.log.FirstIndex(); err == nil {
+			err = n.log.DeleteRange(first, last)
+		}
+		if err != nil {
+			return nil, errors.Join(err, n.log.Close())
+		}
+	}
+	if err := removeCopies(o.FS, o.Dir); err != nil {
+		return nil, errors.Join(err, n.log.Close())
+	}
+	return n, nil
+}
+
+// logDir makes the directory of the log; what its journal notes of itself lies beside it.
+func logDir(fs vfs.FS, in string) (string, error) {
+	dir := fs.PathJoin(in, "journal")
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	parent, err := fs.OpenDir(in)
+	if err != nil {
+		return "", err
+	}
+	return dir, errors.Join(parent.Sync(), parent.Close())
+}
+
+// Start has the node take part in the group, as soon as it is known that it may.
+func (n *Node) Start(m Machine) error {
+	n.machine = m
+	listener := n.o.Listener
+	if listener == nil {
+		var err error
+		if listener, err = net.Listen("tcp", n.o.Addr); err != nil {
+			return err
+		}
+	}
+	n.mux = newMux(n, listener)
+	n.run(n.mux.accept)
+	n.run(func() {
+		if err := n.join(); err != nil && !n.stopped() {
+			n.giveUp(err)
+		}
+	})
+	return nil
+}
+
+// run has fn run in the background until Close.
+func (n *Node) run(fn func()) {
+	n.running.Add(1)
+	go func() {
+		defer n.running.Done()
+		fn()
+	}()
+}
+
+func (n *Node) stopped() bool {
+	select {
+	case <-n.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits, and reports whether the node goes on.
+func (n *Node) pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-n.stop:
+		return false
+	}
+}
+
+// giveUp ends the node's part in the group: something is wrong that only people can mend.
+func (n *Node) giveUp(err error) {
+	n.o.Log.Error("the server takes no part in its group any more", "error", err.Error())
+	n.failed.Lock()
+	n.failed.err = errors.Join(n.failed.err, err)
+	n.failed.Unlock()
+	n.mu.Lock()
+	n.fail(err)
+	n.mu.Unlock()
+	if r := n.consensus(); r != nil {
+		go r.Shutdown() // it waits for whom it has called us from
+	}
+	n.machine.Told()
+	n.machine.Changed()
+}
+
+// join takes part in the group: in the one that the log and the store know, or in one that exists among the peers, or
+// in a new one.
+func (n *Node) join() error {
+	if !n.log.Empty() || n.o.State != nil {
+		n.peers.may.Store(true)
+		// It may have promised a leader not to elect another, and does not know.
+		if !n.pause(n.o.Timeout) {
+			return nil
+		}
+		return n.begin(nil)
+	}
+	first, err := n.peers.find()
+	if err != nil || n.stopped() {
+		return err
+	}
+	return n.begin(first)
+}
+
+// begin starts Raft; first is the configuration of a new group, nil otherwise.
+func (n *Node) begin(first *consensus.Configuration) error {
+	logger := newLogger(n.o.Log)
+	conf := consensus.DefaultConfig()
+	conf.LocalID = consensus.ServerID(n.o.Addr)
+	conf.HeartbeatTimeout, conf.ElectionTimeout = n.o.Timeout, n.o.Timeout
+	conf.LeaderLeaseTimeout = n.o.Timeout * 7 / 10
+	conf.CommitTimeout = min(conf.CommitTimeout, n.o.Timeout/10)
+	conf.MaxAppendEntries = 256
+	conf.SnapshotThreshold, conf.SnapshotInterval = 1<<63, 24*time.Hour // never: see Anchor
+	conf.NoSnapshotRestoreOnStart = true
+	conf.NoLegacyTelemetry = true
+	conf.Logger = logger
+	trans := consensus.NewNetworkTransportWithConfig(&consensus.NetworkTransportConfig{
+		Stream: n.mux.raft, MaxPool: 4, Timeout: 10 * time.Second, Logger: logger, MsgpackUseNewTimeFormat: true,
+	})
+	if first != nil && n.o.HasData {
+		// What there is stands before everything that will be agreed on: as if it were the first entry.
+		n.applied = state{index: 1, term: 1, config: *first, configIndex: 1}
+		n.proposals.done(0, n.applied)
+		if err := errors.Join(n.log.SetUint64([]byte("CurrentTerm"), 1), n.machine.Store()); err != nil {
+			return err
+		}
+	} else if first != nil {
+		if err := consensus.BootstrapCluster(conf, n.log, n.log, &n.snapshots, trans, *first); err != nil {
+			return fmt.Errorf("form a group: %w", err)
+		}
+	}
+	r, err := consensus.NewRaft(conf, (*fsm)(n), n.log, n.log, &n.snapshots, trans)
+	if err != nil {
+		return errors.Join(err, trans.Close())
+	}
+	n.failed.Lock()
+	n.raft, n.trans = r, trans
+	n.failed.Unlock()
+	n.run(n.watchRole)
+	n.run(n.propose)
+	n.run(n.awaitFutures)
+	n.run(n.keepLease)
+	n.run(n.peers.watch)
+	if n.stopped() {
+		r.Shutdown()
+	}
+	return nil
+}
+
+// consensus returns Raft, nil before the node takes part.
+func (n *Node) consensus() *consensus.Raft {
+	n.failed.Lock()
+	defer n.failed.Unlock()
+	return n.raft
+}
+
+// propose gives Raft what was appended.
+func (n *Node) propose() {
+	for {
+		e, ok := n.next()
+		if !ok {
+			select {
+			case <-n.wake:
+			case <-time.After(n.o.Timeout / 10): // what nobody waits for
+			case <-n.stop:
+				return
+			}
+			continue
+		}
+		f := n.raft.ApplyLog(consensus.Log{Data: e.data}, 0)
+		select {
+		case n.futures <- f:
+		case <-n.stop:
+			return
+		}
+	}
+}
+
+// awaitFutures looks whether Raft has taken everything.
+func (n *Node) awaitFutures() {
+	for {
+		select {
+		case f := <-n.futures:
+			if err := f.Error(); err != nil {
+				n.mustRecheck()
+			}
+		case <-n.stop:
+			return
+		}
+	}
+}
+
+// mustRecheck has what was proposed and not committed taken back: Raft has refused some of it, or will.
+func (n *Node) mustRecheck() {
+	n.halt()
+	n.kickRole()
+}
+
+func (n *Node) kickRole() {
+	select {
+	case n.recheck <- struct{}{}:
+	default:
+	}
+}
+
+// watchRole follows what Raft says of who leads.
+func (n *Node) watchRole() {
+	observed := make(chan consensus.Observation, 16)
+	observer := consensus.NewObserver(observed, false, func(o *consensus.Observation) bool {
+		switch o.Data.(type) {
+		case consensus.LeaderObservation, consensus.RaftState, consensus.PeerObservation:
+			return true
+		}
+		return false
+	})
+	n.raft.RegisterObserver(observer)
+	defer n.raft.DeregisterObserver(observer)
+	for {
+		n.takeRole()
+		select {
+		case <-n.raft.LeaderCh():
+		case <-observed:
+		case <-n.recheck:
+		case <-n.stop:
+			return
+		}
+		n.machine.Changed()
+	}
+}
+
+// takeRole makes the server what Raft says.
+func (n *Node) takeRole() {
+	for !n.stopped() {
+		leads, term := n.raft.State() == consensus.Leader, n.raft.CurrentTerm()
+		n.mu.Lock()
+		leading := n.leading.Load()
+		wrong := leading && (!leads || n.term != term || n.halted) || n.failure != nil
+		n.mu.Unlock()
+		switch {
+		case wrong:
+			if err := n.follow(); err != nil {
+				n.giveUp(err)
+				return
+			}
+		case leads && !leading:
+			if !n.lead(term) {
+				n.pause(n.o.Timeout / 20)
+			}
+			continue
+		default:
+			return
+		}
+		if n.Err() != nil {
+			return
+		}
+	}
+}
+
+// lead has the server lead in a term, and reports whether it does.
+func (n *Node) lead(term uint64) bool {
+	if n.raft.Barrier(n.o.Timeout).Error() != nil { // everything that is committed has been done
+		return false
+	}
+	n.turn.Lock()
+	defer n.turn.Unlock()
+	n.held.Lock()
+	defer n.held.Unlock()
+	if n.lost || n.raft.State() != consensus.Leader || n.raft.CurrentTerm() != term {
+		return false
+	}
+	n.machine.Lead(func() { n.proposals.begin(term) })
+	n.o.Log.Info("the server leads its group", "term", term)
+	n.peers.kick()
+	return true
+}
+
+// follow ends the lead, and takes back what was not committed.
+func (n *Node) follow() error {
+	n.halt()
+	n.lease.end()
+	n.turn.Lock()
+	defer n.turn.Unlock()
+	n.held.Lock()
+	if n.leading.Load() {
+		n.machine.Follow(func() { n.lost = n.proposals.end() })
+		n.o.Log.Info("the server follows", "taken back", n.lost)
+	}
+	lost := n.lost
+	n.held.Unlock()
+	n.machine.Told()
+	if !lost {
+		return nil
+	}
+	last := n.applied.index // nobody does anything further before the lost is found
+	err := n.machine.Reset(func(group []byte) (err error) {
+		n.applied, err = decodeState(group)
+		n.proposals.done(0, n.applied)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("what was not agreed on cannot be taken back: %w", err)
+	}
+	n.held.Lock()
+	defer n.held.Unlock()
+	err = n.log.Each(n.applied.index+1, last, n.do)
+	if err != nil {
+		return err
+	}
+	n.lost = false
+	n.machine.Restored()
+	return nil
+}
+
+// fsm is the node as Raft's state machine.
+type fsm Node
+
+// Apply implements consensus.FSM.
+func (f *fsm) Apply(l *consensus.Log) any { return f.ApplyBatch([]*consensus.Log{l})[0] }
+
+// ApplyBatch implements consensus.BatchingFSM.
+func (f *fsm) ApplyBatch(logs []*consensus.Log) []any {
+	n := (*Node)(f)
+	for _, l := range logs {
+		if err := n.take(l); err != nil {
+			n.giveUp(fmt.Errorf("entry %d of the group's journal: %w", l.Index, err))
+			break
+		}
+	}
+	n.machine.Told()
+	return make([]any, len(logs))
+}
+
+// take takes an entry that is committed.
+func (n *Node) take(l *consensus.Log) error {
+	if err := n.Err(); err != nil {
+		return err
+	}
+	n.held.Lock()
+	for n.lost || n.leading.Load() && l.Type == consensus.LogCommand && l.Term != n.proposals.termOf() {
+		n.held.Unlock()
+		if err := n.follow(); err != nil {
+			return err
+		}
+		n.held.Lock()
+	}
+	defer n.held.Unlock()
+	if l.Index <= n.applied.index {
+		return nil // the store had it, or it has been done again
+	}
+	if n.leading.Load() && l.Type == consensus.LogCommand {
+		term, _, err := splitEntry(l.Data)
+		if err != nil {
+			return err
+		}
+		if term != l.Term {
+			n.mustRecheck()
+			return nil
+		}
+		n.applied.index, n.applied.term = l.Index, l.Term
+		return n.committed(n.applied)
+	}
+	return n.do(l)
+}
+
+// do does an entry. The caller holds held.
+func (n *Node) do(l *consensus.Log) error {
+	before := n.applied
+	n.applied.index, n.applied.term = l.Index, l.Term
+	switch l.Type {
+	case consensus.LogConfiguration:
+		n.applied.config, n.applied.configIndex = consensus.DecodeConfiguration(l.Data), l.Index
+		n.kickRole()
+		if !n.leading.Load() { // a leader's state moves on with its own entries
+			n.proposals.done(0, n.applied)
+		}
+	case consensus.LogCommand:
+		term, records, err := splitEntry(l.Data)
+		if err != nil || term != l.Term {
+			return err
+		}
+		n.applied = before // until all of it is done
+		n.entered()
+		size := 0
+		err = eachRecord(records, func(now int64, commands []byte) error {
+			size += len(commands)
+			return n.machine.Do(now, commands)
+		})
+		if err != nil {
+			return err
+		}
+		n.applied.index, n.applied.term = l.Index, l.Term
+		n.proposals.done(size, n.applied)
+	}
+	return nil
+}
+
+// keepLease asks the peers again and again whether the server still leads.
+func (n *Node) keepLease() {
+	every := n.o.Timeout / 5
+	for n.pause(every) {
+		if !n.leading.Load() || n.quorum.Load() {
+			continue
+		}
+		term := n.termOf()
+		asked := time.Now()
+		if n.raft.VerifyLeader().Error() != nil || n.raft.CurrentTerm() != term {
+			continue
+		}
+		if n.lease.extend(asked, n.o.Timeout) {
+			n.machine.Told()
+		}
+	}
+}
+
+// Leave ends the node's part in the group: nothing is done any more, and nothing is appended. It hands the lead over if
+// the node has it and somebody can take it.
+func (n *Node) Leave() {
+	if n.leading.Load() {
+		if err := n.Transfer(""); err == nil {
+			for end := time.Now().Add(n.o.Timeout); n.leading.Load() && time.Now().Before(end) && n.pause(time.Millisecond); {
+			}
+		}
+	}
+	n.leave()
+}
+
+func (n *Node) leave() {
+	n.closing.Do(func() {
+		n.mu.Lock()
+		n.closed = true
+		n.changed.Broadcast()
+		n.mu.Unlock()
+		close(n.stop)
+		if r := n.consensus(); r != nil {
+			r.Shutdown().Error()
+			n.trans.Close()
+		}
+		if n.mux != nil {
+			n.mux.close()
+		}
+		n.running.Wait()
+	})
+}
+
+// Close implements journal.Journal.
+func (n *Node) Close() error {
+	n.leave()
+	return n.log.Close()
+}
+
+// Member is a server of the group.
+type Member struct {
+	Addr string
+	// Voter says that it counts for majorities; otherwise it is learning what there is.
+	Voter bool
+	// Client is where clients reach it, "" if that is not known. Online says that it has answered lately.
+	Client string
+	Online bool
+	// Index is the entry that it has done last.
+	Index uint64
+}
+
+// Status is how a node and its group are.
+type Status struct {
+	Addr, State string // of this server: leader, follower, candidate, learner, joining, failed
+	Leader      string // its address, "" if there is none
+	LeaderAt    string // where clients reach it
+	Term        uint64
+	Committed   uint64 // index
+	Applied     uint64
+	LastContact time.Time // a follower's with the leader; zero for a leader
+	Members     []Member  // by address
+	Err         error
+}
+
+// Status returns how the node and its group are.
+func (n *Node) Status() Status {
+	n.failed.Lock()
+	r, failed := n.raft, n.failed.err
+	n.failed.Unlock()
+	s := Status{Addr: n.o.Addr, State: "joining", Err: failed}
+	if failed != nil {
+		s.State = "failed"
+	}
+	if r == nil {
+		return s
+	}
+	_, id := r.LeaderWithID()
+	s.Leader, s.Term, s.Committed, s.Applied = string(id), r.CurrentTerm(), r.CommitIndex(), r.AppliedIndex()
+	switch {
+	case failed != nil:
+	case n.leading.Load():
+		s.State = "leader"
+	case r.State() == consensus.Candidate:
+		s.State = "candidate"
+	default:
+		s.State = "follower"
+	}
+	s.LastContact = r.LastContact()
+	if f := r.GetConfiguration(); f.Error() == nil {
+		for _, m := range f.Configuration().Servers {
+			known := n.peers.known(string(m.ID))
+			known.Addr, known.Voter = string(m.ID), m.Suffrage == consensus.Voter
+			if known.Addr == s.Addr {
+				known.Client, known.Online, known.Index = n.o.Client, true, s.Applied
+				if !known.Voter && s.State == "follower" {
+					s.State = "learner"
+				}
+			}
+			if known.Addr == s.Leader {
+				s.LeaderAt = known.Client
+			}
+			s.Members = append(s.Members, known)
+		}
+	}
+	slices.SortFunc(s.Members, func(a, b Member) int { return compare(a.Addr, b.Addr) })
+	return s
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// LastContact returns when the leader was heard of last; a leader hears of itself.
+func (n *Node) LastContact() time.Time {
+	r := n.consensus()
+	switch {
+	case r == nil:
+		return time.Time{}
+	case n.leading.Load():
+		return time.Now()
+	}
+	return r.LastContact()
+}
+
+// Add adds a server to the group. It learns first what there is, and counts for majorities once it has.
+func (n *Node) Add(addr string) error { return n.peers.add(addr) }
+
+// Remove removes a server from the group.
+func (n *Node) Remove(addr string) error {
+	return n.asLeader(func(r *consensus.Raft) error {
+		return r.RemoveServer(consensus.ServerID(addr), 0, 10*time.Second).Error()
+	})
+}
+
+// Transfer has another server lead, the one with an address or, if that is "", the one that has most.
+func (n *Node) Transfer(addr string) error {
+	return n.asLeader(func(r *consensus.Raft) error {
+		n.lease.forbid(true) // the other one is elected although this one is heard of
+		defer n.lease.forbid(false)
+		if addr == "" {
+			return r.LeadershipTransfer().Error()
+		}
+		return r.LeadershipTransferToServer(consensus.ServerID(addr), consensus.ServerAddress(addr)).Error()
+	})
+}
+
+// ErrNotLeader is returned by what only a leader can do.
+var ErrNotLeader = errors.New("this server does not lead its group")
+
+func (n *Node) asLeader(do func(r *consensus.Raft) error) error {
+	r := n.consensus()
+	if r == nil || r.State() != consensus.Leader {
+		return ErrNotLeader
+	}
+	return do(r)
+}
+
+// removeCopies removes what a process that has ended has left of copies.
+func removeCopies(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if path.Ext(name) == copySuffix {
+			if err := fs.Remove(fs.PathJoin(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

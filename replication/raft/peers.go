@@ -1,0 +1,304 @@
+package raft
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	consensus "github.com/hashicorp/raft"
+)
+
+// Servers of a group, and those that want to belong to it, ask each other a few questions, in JSON, one connection for
+// each.
+
+// question is what a server asks.
+type question struct {
+	// Join asks the leader to take the server with this address, which has nothing, into the group. "" asks for news.
+	Join string `json:",omitempty"`
+}
+
+// news is what a server says of itself.
+type news struct {
+	Addr, Client string
+	// Established says that the server belongs to a group that has agreed on something, Leader who leads it.
+	Established bool
+	Leader      string
+	HasData     bool
+	Index       uint64
+	// Joined and Error answer Join.
+	Joined bool
+	Error  string
+}
+
+// peers are the other servers of the group, as far as the node knows.
+type peers struct {
+	n    *Node
+	may  atomic.Bool // the node may take part
+	wake chan struct{}
+
+	mu   sync.Mutex
+	seen map[string]sighting
+}
+
+type sighting struct {
+	news
+	at time.Time
+}
+
+const (
+	patience  = 2 * time.Second // for an answer
+	maxAnswer = 64 << 10        // bytes
+	newsEvery = 500 * time.Millisecond
+	fresh     = 3 * time.Second // how long a peer counts as online after it has answered
+	// closeBy is how many entries a learner may be behind when it begins to count for majorities.
+	closeBy = 1000
+)
+
+// admitted reports whether the node may take part in the group: it has something, or the leader has said so.
+func (p *peers) admitted() bool { return p.may.Load() }
+
+// ask asks a server.
+func (p *peers) ask(addr string, q question) (a news, err error) {
+	c, err := p.n.mux.dial(addr, forQuestions, patience)
+	if err != nil {
+		return a, err
+	}
+	defer c.Close()
+	if !p.n.mux.keep(c) {
+		return a, net.ErrClosed
+	}
+	defer p.n.mux.forget(c)
+	c.SetDeadline(time.Now().Add(patience))
+	if q.Join != "" {
+		c.SetDeadline(time.Now().Add(10 * patience))
+	}
+	if err := json.NewEncoder(c).Encode(q); err != nil {
+		return a, err
+	}
+	if err := json.NewDecoder(io.LimitReader(c, maxAnswer)).Decode(&a); err != nil {
+		return a, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == nil {
+		p.seen = map[string]sighting{}
+	}
+	p.seen[addr] = sighting{a, time.Now()}
+	return a, nil
+}
+
+// answer answers a question.
+func (p *peers) answer(c net.Conn) {
+	var q question
+	if json.NewDecoder(io.LimitReader(c, maxAnswer)).Decode(&q) != nil {
+		return
+	}
+	a := p.own()
+	if q.Join != "" {
+		c.SetDeadline(time.Now().Add(10 * patience))
+		if err := p.take(q.Join); err != nil {
+			a.Error = err.Error()
+		} else {
+			a.Joined = true
+		}
+	}
+	json.NewEncoder(c).Encode(a)
+}
+
+// own is the news of the node.
+func (p *peers) own() news {
+	n := p.n
+	a := news{Addr: n.o.Addr, Client: n.o.Client, HasData: n.o.HasData, Established: n.o.State != nil}
+	if last, err := n.log.LastIndex(); err == nil && last > 1 {
+		a.Established = true
+	}
+	if r := n.consensus(); r != nil {
+		_, id := r.LeaderWithID()
+		a.Leader, a.Index = string(id), r.AppliedIndex()
+	}
+	return a
+}
+
+// find looks among the peers for the group. It returns the configuration of a new one if there is none: all of them
+// have answered, and none belongs to one.
+func (p *peers) find() (first *consensus.Configuration, err error) {
+	n := p.n
+	others := slices.DeleteFunc(slices.Clone(n.o.Peers), func(a string) bool { return a == n.o.Addr })
+	for told := false; !n.stopped(); told = true {
+		answers, established, leader := 0, false, ""
+		var withData []string
+		if n.o.HasData {
+			withData = append(withData, n.o.Addr)
+		}
+		var missing error
+		for _, addr := range others {
+			a, err := p.ask(addr, question{})
+			if err != nil {
+				missing = errors.Join(missing, fmt.Errorf("%s: %w", addr, err))
+				continue
+			}
+			answers++
+			established = established || a.Established
+			if a.Leader != "" {
+				leader = a.Leader
+			}
+			if a.HasData {
+				withData = append(withData, addr)
+			}
+		}
+		switch {
+		case established && n.o.HasData:
+			return nil, errors.New("the group exists, and this server has data that does not belong to it: " +
+				"give it an empty directory")
+		case established && leader != "":
+			a, err := p.ask(leader, question{Join: n.o.Addr})
+			if err == nil && a.Joined {
+				p.may.Store(true)
+				return nil, nil
+			}
+			if err == nil {
+				err = errors.New(a.Error)
+			}
+			missing = fmt.Errorf("join at %s: %w", leader, err)
+		case established:
+			missing = errors.New("the group has no leader")
+		case len(withData) > 1:
+			return nil, fmt.Errorf("more than one server has data, and the group can begin with one's only: %q", withData)
+		case answers == len(others) && len(withData) == 1 && !n.o.HasData:
+			missing = fmt.Errorf("waiting for %s to begin with its data", withData[0])
+		case answers == len(others):
+			p.may.Store(true)
+			return p.first(), nil
+		}
+		if !told && missing != nil {
+			n.o.Log.Info("looking for the group", "waiting for", missing.Error())
+		}
+		if !n.pause(200 * time.Millisecond) {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// first is the configuration of a new group. One that begins with a server's data has only that server: the others
+// get the data when they join.
+func (p *peers) first() *consensus.Configuration {
+	addrs := slices.Clone(p.n.o.Peers)
+	if p.n.o.HasData {
+		addrs = []string{p.n.o.Addr}
+	}
+	if !slices.Contains(addrs, p.n.o.Addr) {
+		addrs = append(addrs, p.n.o.Addr)
+	}
+	slices.Sort(addrs)
+	c := new(consensus.Configuration)
+	for _, a := range slices.Compact(addrs) {
+		c.Servers = append(c.Servers, consensus.Server{Suffrage: consensus.Voter, ID: consensus.ServerID(a),
+			Address: consensus.ServerAddress(a)})
+	}
+	return c
+}
+
+// take takes a server that has nothing into the group, or again if it was in it and has lost what it had: it does not
+// count for majorities until it has everything.
+func (p *peers) take(addr string) error {
+	return p.n.asLeader(func(r *consensus.Raft) error {
+		f := r.GetConfiguration()
+		if err := f.Error(); err != nil {
+			return err
+		}
+		for _, s := range f.Configuration().Servers {
+			if string(s.ID) == addr && s.Suffrage == consensus.Voter {
+				p.n.o.Log.Warn("a server of the group has lost what it had; it learns again", "server", addr)
+				if err := r.RemoveServer(s.ID, 0, patience).Error(); err != nil {
+					return err
+				}
+			}
+		}
+		defer p.kick()
+		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), 0, patience).Error()
+	})
+}
+
+// add is Node.Add. A server that is there has asked for itself, or will; one that is not is waited for as a learner.
+func (p *peers) add(addr string) error {
+	return p.n.asLeader(func(r *consensus.Raft) error {
+		f := r.GetConfiguration()
+		if err := f.Error(); err != nil {
+			return err
+		}
+		for _, s := range f.Configuration().Servers {
+			if string(s.ID) == addr {
+				return nil
+			}
+		}
+		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), 0, patience).Error()
+	})
+}
+
+func (p *peers) kick() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// watch asks the servers of the group for news, and has learners that know enough count for majorities.
+func (p *peers) watch() {
+	p.may.Store(true)
+	n := p.n
+	for !n.stopped() {
+		f := n.raft.GetConfiguration()
+		next := newsEvery
+		if f.Error() == nil {
+			if slices.ContainsFunc(f.Configuration().Servers, isLearner) {
+				next /= 10 // until it counts, the group can do without fewer others
+			}
+			var asking sync.WaitGroup
+			for _, s := range f.Configuration().Servers {
+				if string(s.ID) != n.o.Addr {
+					asking.Go(func() { p.ask(string(s.Address), question{}) })
+				}
+			}
+			asking.Wait()
+			if n.leading.Load() {
+				p.promote(f.Configuration())
+			}
+			n.machine.Changed()
+		}
+		select {
+		case <-p.wake:
+		case <-time.After(next):
+		case <-n.stop:
+		}
+	}
+}
+
+func isLearner(s consensus.Server) bool { return s.Suffrage != consensus.Voter }
+
+// promote has learners count for majorities that have nearly everything.
+func (p *peers) promote(c consensus.Configuration) {
+	for _, s := range c.Servers {
+		m := p.known(string(s.ID))
+		if s.Suffrage == consensus.Voter || !m.Online || m.Index == 0 || m.Index+closeBy < p.n.raft.CommitIndex() {
+			continue
+		}
+		if err := p.n.raft.AddVoter(s.ID, s.Address, 0, patience).Error(); err == nil {
+			p.n.o.Log.Info("a server counts for the group's majorities from now on", "server", string(s.ID))
+		}
+	}
+}
+
+// known returns what is known of a server.
+func (p *peers) known(addr string) Member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.seen[addr]
+	return Member{Client: s.Client, Online: ok && time.Since(s.at) < fresh, Index: s.Index}
+}

@@ -1,0 +1,365 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/journal"
+	"github.com/atomredis/atomredis/replication"
+	"github.com/atomredis/atomredis/replication/raft"
+)
+
+// What the server does as one of a group that shares a journal (package replication/raft). The leader is a master,
+// whose replies wait until what they tell is agreed on; the others are replicas of it that do what is agreed on, one
+// record after the other, under the time that the leader had.
+
+// GroupNetwork is how the servers of a group reach each other; what is nil is TCP at raft-addr.
+type GroupNetwork struct {
+	// Listener takes the connections of the others; the server closes it.
+	Listener net.Listener
+	// Dial connects to another one.
+	Dial func(addr string, timeout time.Duration) (net.Conn, error)
+}
+
+// group is what the server has as one of a group.
+type group struct {
+	srv  *Server
+	node *raft.Node // nil: it belongs to none
+	r    *replayer
+
+	network GroupNetwork
+	ctx     context.Context // ends when the server leaves the group
+	cancel  context.CancelFunc
+
+	following atomic.Bool // only what is agreed on changes anything; changes under a guard over everything
+	status    atomic.Pointer[raft.Status]
+}
+
+var (
+	errGroupDurable = errors.New("raft-addr needs a data directory")
+	errGroupReplica = errors.New("replicaof directive not allowed with raft-addr")
+	errGroupPeers   = errors.New("raft-peers must name raft-addr")
+)
+
+// check returns why a server with these settings cannot belong to the group that they name.
+func checkGroup(set *config.Settings) error {
+	switch {
+	case set.Raft.Addr == "":
+		return nil
+	case !set.Durable():
+		return errGroupDurable
+	case set.ReplicaOf.Host != "":
+		return errGroupReplica
+	case !slices.Contains(set.Raft.Peers, set.Raft.Addr):
+		return errGroupPeers
+	}
+	return nil
+}
+
+// openGroup is persist.Options.Group.
+func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journal, error) {
+	g, set := &srv.group, srv.config.Get()
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	o := raft.Options{
+		Addr: set.Raft.Addr, Peers: set.Raft.Peers, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond,
+		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), FS: fs, Dir: dir, State: state,
+		HasData: state == nil && srv.hasKeys(), Log: srv.log, Waited: srv.waited,
+		Listener: g.network.Listener, Dial: g.network.Dial,
+	}
+	if o.Dial == nil {
+		o.Dial = func(addr string, timeout time.Duration) (net.Conn, error) {
+			return srv.dial(g.ctx, addr, timeout, set.TLS.Replication)
+		}
+	}
+	if set.TLS.Replication {
+		o.TLS = srv.tls.Load().ofPeers()
+	}
+	node, err := raft.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	g.node = node
+	g.r = newReplayer(srv, command.FromJournal)
+	g.r.s.guard.FromMaster = true
+	st := node.Status()
+	g.status.Store(&st)
+	var guard engine.Guard
+	guard.Lock(srv.ks, engine.AllShards, srv.ks.Now())
+	g.follow(&guard)
+	guard.Unlock()
+	return node, nil
+}
+
+// hasKeys reports whether anything is stored.
+func (srv *Server) hasKeys() bool {
+	return srv.storage.Status().Saved != (time.Time{}) && srv.storage.StoredKeys() > 0
+}
+
+// clientAddr is where clients reach the server, for the others of the group to tell.
+func (srv *Server) clientAddr(set *config.Settings) string {
+	host := set.ReplicaAnnounceIP
+	if host == "" {
+		host, _, _ = net.SplitHostPort(set.Raft.Addr)
+	}
+	port := set.AnnouncedPort()
+	if set.ReplicaAnnouncePort == 0 && port == 0 {
+		for _, a := range srv.Addrs() { // tests listen where they get a port
+			if tcp, ok := a.(*net.TCPAddr); ok {
+				port = tcp.Port
+			}
+		}
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// startGroup has the server take part in its group.
+func (srv *Server) startGroup() error {
+	if srv.group.node == nil {
+		return nil
+	}
+	return srv.group.node.Start(&srv.group)
+}
+
+// leave ends the server's part in the group.
+func (g *group) leave() {
+	if g.node != nil {
+		g.cancel()
+		g.node.Leave()
+	}
+}
+
+// Do implements raft.Machine.
+func (g *group) Do(now int64, commands []byte) error {
+	s := g.r.s
+	s.guard.Owner = &s.origin
+	if err := g.r.apply(now, commands); err != nil {
+		return err
+	}
+	s.endCommands()
+	if s.origin.Changed() {
+		g.srv.tracking.Broadcast(&s.origin.Changer)
+	}
+	s.origin.Later = s.origin.Later[:0]
+	return nil
+}
+
+// Lead implements raft.Machine.
+func (g *group) Lead(at func()) {
+	srv := g.srv
+	var guard engine.Guard
+	guard.Lock(srv.ks, engine.AllShards, srv.ks.Now())
+	at()
+	g.following.Store(false)
+	guard.SetJournal(g.node)
+	guard.SetReplica(false)
+	guard.Unlock()
+	srv.roleChanged()
+	srv.servicesLoaded()
+	srv.evictLater(0)
+}
+
+// Follow implements raft.Machine.
+func (g *group) Follow(at func()) {
+	var guard engine.Guard
+	guard.Lock(g.srv.ks, engine.AllShards, g.srv.ks.Now())
+	at()
+	g.follow(&guard)
+	guard.Unlock()
+	g.srv.roleChanged()
+}
+
+// follow makes the server a replica.
+func (g *group) follow(guard *engine.Guard) {
+	g.following.Store(true)
+	guard.SetReplica(true)
+	guard.SetJournal(nil)
+	g.srv.withdrawWriters()
+}
+
+// Reset implements raft.Machine.
+func (g *group) Reset(at func(group []byte) error) error {
+	srv := g.srv
+	srv.replica.loading.Store(true)
+	srv.followed.drop() // who has got what is taken back now
+	var failed error
+	err := srv.storage.Reset(func(guard *engine.Guard) {
+		failed = at(srv.storage.Group())
+		g.follow(guard)
+	})
+	return errors.Join(err, failed)
+}
+
+// Restored implements raft.Machine.
+func (g *group) Restored() { g.srv.replica.loading.Store(false) }
+
+// Copy implements raft.Machine.
+func (g *group) Copy(w io.Writer, at func()) error {
+	how := rdbCopy{content: rdbAll, at: func(*engine.Guard) { at() }}
+	return g.srv.whole(func() error { return g.srv.encodeRDB(g.ctx, w, how) })
+}
+
+// Replace implements raft.Machine.
+func (g *group) Replace(r io.Reader, at func()) error {
+	srv := g.srv
+	srv.replica.loading.Store(true)
+	err := srv.storage.Replace(func() error {
+		if err := srv.fill(g.ctx, r, g.r); err != nil {
+			return err
+		}
+		at()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("the leader's copy: %w", err)
+	}
+	srv.replica.loading.Store(false)
+	return nil
+}
+
+// Store implements raft.Machine.
+func (g *group) Store() error { return g.srv.storage.Save() }
+
+// Told implements raft.Machine.
+func (g *group) Told() { g.srv.storageChanged() }
+
+// Changed implements raft.Machine.
+func (g *group) Changed() {
+	st := g.node.Status()
+	g.status.Store(&st)
+}
+
+// roleChanged has everybody see what part the server has now.
+func (srv *Server) roleChanged() {
+	if srv.group.node != nil {
+		srv.group.Changed()
+	}
+	srv.restrict()
+	srv.scoreForRole()
+}
+
+// follows reports whether the data changes only as another server says.
+func (srv *Server) follows() bool { return srv.replica.link() != nil || srv.group.following.Load() }
+
+// master returns where clients reach the server whose data this one has; ok is false if there is none.
+func (srv *Server) master() (host string, port int, ok bool) {
+	if l := srv.replica.link(); l != nil {
+		return l.host, l.port, true
+	}
+	return srv.group.leader()
+}
+
+// lateRefusal returns the error for a command that was accepted before the server's part changed; its guard is held.
+func (srv *Server) lateRefusal(cmd *command.Command) command.Error {
+	switch {
+	case srv.replica.loading.Load() && cmd.Flags&command.Loading == 0:
+		return errLoading
+	case srv.group.following.Load() && cmd.Flags&command.Write != 0:
+		return command.ErrReadOnly
+	}
+	return ""
+}
+
+// restriction returns the error that a server which follows its group's leader has for a command, "" if it may run.
+func (g *group) restriction(cmd *command.Command, writes bool, set *config.Settings) command.Error {
+	switch {
+	case g.node == nil || !g.following.Load():
+		return ""
+	case writes:
+		return command.ErrReadOnly
+	case g.srv.replica.loading.Load() && cmd.Flags&command.Loading == 0:
+		return errLoading
+	case cmd.Flags&command.Stale == 0 && set.Raft.MaxLag > 0 && g.silence() > time.Duration(set.Raft.MaxLag)*time.Second:
+		return errMasterDown
+	}
+	return ""
+}
+
+// silence returns for how long nothing has been heard of the leader.
+func (g *group) silence() time.Duration { return time.Since(g.node.LastContact()) }
+
+// leader returns where clients reach the leader, if it is another server.
+func (g *group) leader() (host string, port int, ok bool) {
+	if g.node == nil || !g.following.Load() {
+		return "", 0, false
+	}
+	host, text, err := net.SplitHostPort(g.status.Load().LeaderAt)
+	if err != nil {
+		return "", 0, false
+	}
+	port, err = strconv.Atoi(text)
+	return host, port, err == nil
+}
+
+// link is what a follower tells of its leader, as a replica does of its master.
+func (g *group) link() (link replication.Link, ok bool) {
+	if g.node == nil || !g.following.Load() {
+		return link, false
+	}
+	st := g.status.Load()
+	link.Host, link.Port, _ = g.leader()
+	link.Offset, link.Heard, link.Down = int64(st.Applied), g.node.LastContact(), g.node.LastContact()
+	link.State, link.Size = replication.LinkConnected, -1
+	if st.Leader == "" {
+		link.State, link.Problem = replication.LinkConnect, "the group has no leader"
+	}
+	if st.Err != nil {
+		link.Problem = st.Err.Error()
+	}
+	return link, true
+}
+
+// followers are the others of the group, as a leader tells of them.
+func (g *group) followers() (list []replication.Follower, offset int64) {
+	if g.node == nil || g.following.Load() {
+		return nil, 0
+	}
+	st := g.status.Load()
+	for _, m := range st.Members {
+		host, text, err := net.SplitHostPort(m.Client)
+		port, _ := strconv.Atoi(text)
+		if m.Addr == st.Addr || err != nil {
+			continue
+		}
+		f := replication.Follower{Host: host, Port: int64(port), State: replication.FollowerOnline, Acked: int64(m.Index)}
+		if !m.Online {
+			f.State = replication.FollowerWaiting
+		}
+		list = append(list, f)
+	}
+	return list, int64(st.Applied)
+}
+
+// InGroup implements replication.Host.
+func (srv *Server) InGroup() bool { return srv.group.node != nil }
+
+// info tells of the group in INFO replication.
+func (g *group) info(text func(name, value string)) {
+	if g.node == nil {
+		return
+	}
+	st := g.status.Load()
+	text("raft_state", st.State)
+	text("raft_addr", st.Addr)
+	text("raft_leader", st.Leader)
+	text("raft_term", strconv.FormatUint(st.Term, 10))
+	text("raft_commit_index", strconv.FormatUint(st.Committed, 10))
+	text("raft_applied_index", strconv.FormatUint(st.Applied, 10))
+	members := make([]string, 0, len(st.Members))
+	for _, m := range st.Members {
+		members = append(members, m.Addr)
+	}
+	text("raft_members", strings.Join(members, ","))
+}

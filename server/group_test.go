@@ -1,0 +1,186 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/internal/transcript"
+)
+
+// testGroup is three servers or more that share a journal, each with a directory and an address of its own.
+type testGroup struct {
+	t        *testing.T
+	settings []string
+	nodes    []*groupNode
+}
+
+type groupNode struct {
+	*Server // nil while it is down
+	addr    string
+	dir     string
+	g       *testGroup
+}
+
+func freeAddr(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func startGroup(t *testing.T, n int, settings ...string) *testGroup {
+	g := &testGroup{t: t, settings: settings}
+	for range n {
+		g.nodes = append(g.nodes, &groupNode{addr: freeAddr(t), dir: t.TempDir(), g: g})
+	}
+	for _, n := range g.nodes {
+		n.start()
+	}
+	t.Cleanup(func() {
+		for _, n := range g.nodes {
+			if n.Server != nil {
+				n.Close()
+			}
+		}
+	})
+	return g
+}
+
+func (g *testGroup) peers() string {
+	var addrs []string
+	for _, n := range g.nodes {
+		addrs = append(addrs, n.addr)
+	}
+	return strings.Join(addrs, ",")
+}
+
+func (n *groupNode) start() {
+	t := n.g.t
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	conf := config.NewConfig()
+	for _, pair := range append([]string{"port=0", "dir=" + n.dir, "save=", "appendonly=yes", "raft-addr=" + n.addr,
+		"raft-peers=" + n.g.peers(), "raft-timeout=150"}, n.g.settings...) {
+		name, value, _ := strings.Cut(pair, "=")
+		require.NoError(t, conf.Set(name, value, false), pair)
+	}
+	log := slog.New(slog.DiscardHandler)
+	if os.Getenv("GROUP_LOG") != "" {
+		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", n.addr)
+	}
+	srv, err := New(conf, log, Options{Listeners: []net.Listener{l}})
+	require.NoError(t, err)
+	require.NoError(t, srv.Start())
+	n.Server = srv
+}
+
+// kill ends the server as a crash would, but for what the file system keeps.
+func (n *groupNode) kill() {
+	n.Abandon()
+	n.Server = nil
+}
+
+// client connects to the node.
+func (n *groupNode) client() *testClient {
+	nc, err := transcript.Dial(n.Addrs()[0].String())
+	require.NoError(n.g.t, err)
+	c := &testClient{transcript.NewConn(nc), n.g.t}
+	n.g.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// leader waits until one of the nodes leads.
+func (g *testGroup) leader() *groupNode {
+	g.t.Helper()
+	var found *groupNode
+	require.Eventually(g.t, func() bool {
+		for _, n := range g.nodes {
+			if n.Server != nil && n.group.status.Load().State == "leader" {
+				found = n
+				return true
+			}
+		}
+		return false
+	}, testTimeout, time.Millisecond, "nobody leads")
+	return found
+}
+
+// settled waits until all nodes count for majorities, and returns the leader.
+func (g *testGroup) settled() *groupNode {
+	g.t.Helper()
+	require.Eventually(g.t, func() bool {
+		st := g.leader().group.status.Load()
+		ok := len(st.Members) == len(g.nodes)
+		for _, m := range st.Members {
+			ok = ok && m.Voter && m.Online
+		}
+		return ok
+	}, testTimeout, time.Millisecond, "the group is not whole")
+	return g.leader()
+}
+
+// followers are the nodes that are up and do not lead.
+func (g *testGroup) followers() (list []*groupNode) {
+	leader := g.leader()
+	for _, n := range g.nodes {
+		if n.Server != nil && n != leader {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func TestAGroupHasWhatItsLeaderAcknowledged(t *testing.T) {
+	g := startGroup(t, 3)
+	first := g.settled()
+	c := first.client()
+	for i := range 100 {
+		require.Equal(t, "+OK", c.do(fmt.Sprintf("SET key:%d %d", i, i)))
+	}
+	require.Equal(t, "3", c.do("RPUSH list a b c"))
+	for _, f := range g.followers() {
+		fc := f.client()
+		fc.waitFor("LRANGE list 0 -1", "c")
+		require.Equal(t, "99", fc.do("GET key:99"))
+		require.Contains(t, fc.do("SET key x"), "READONLY")
+		require.Contains(t, fc.do("INFO replication"), "role:slave")
+	}
+	first.kill()
+	second := g.leader()
+	require.NotSame(t, first, second)
+	c = second.client()
+	require.Equal(t, "42", c.do("GET key:42"))
+	require.Equal(t, "+OK", c.do("SET after failover"))
+	first.start()
+	first.client().waitFor("GET after", "failover")
+}
+
+// A server that joins late, or was away for long, gets a copy.
+func TestAServerOfAGroupThatIsFarBehindGetsACopy(t *testing.T) {
+	g := startGroup(t, 3)
+	leader := g.settled()
+	c := leader.client()
+	away := g.followers()[0]
+	away.kill()
+	require.NoError(t, os.RemoveAll(away.dir)) // with everything that it had
+	for i := range 1000 {
+		require.Equal(t, fmt.Sprint(i+1), c.do(fmt.Sprintf("RPUSH list %d", i)))
+	}
+	require.Equal(t, "+OK", c.do("SAVE"))
+	away.start()
+	away.client().waitFor("LLEN list", "1000")
+	require.Equal(t, "1001", c.do("RPUSH list last"))
+	away.client().waitFor("LINDEX list -1", "last")
+	away.kill()
+	away.start()
+	away.client().waitFor("LINDEX list -1", "last")
+}
