@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sync/atomic"
 
@@ -69,7 +70,7 @@ type part struct{ name, data string }
 
 // copy gives an entry a value of its own, which is as the one in parts of an image was. stored has what the image has not.
 func (c *copier) copy(e *Entry, img *Image, stored partsReader) error {
-	var parts [len(img.values)][]part // numbered from 1 on
+	var parts [len(img.values)]runs // numbered from 1 on
 	for i := range img.values {
 		parts[i] = c.gather(&img.values[i])
 	}
@@ -84,11 +85,11 @@ func (c *copier) copy(e *Entry, img *Image, stored partsReader) error {
 			if id == h.FieldParts {
 				i = 1
 			}
-			return img.has.merge(parts[i], func(fn func(name, data []byte) error) error { return stored(id, fn) }, fn)
+			return img.has.merge(slices.Collect(parts[i].all()), func(fn func(name, data []byte) error) error { return stored(id, fn) }, fn)
 		})
 	}
 	return c.load(e, 1, fieldParts, func(id uint64, fn func(name, data []byte) error) error {
-		for _, p := range parts[id-1] {
+		for p := range parts[id-1].all() {
 			if err := fn(bytesOf(p.name), bytesOf(p.data)); err != nil {
 				return err
 			}
@@ -97,12 +98,81 @@ func (c *copier) copy(e *Entry, img *Image, stored partsReader) error {
 	})
 }
 
-// gather returns all parts of what is being copied, in the order of their names.
-func (c *copier) gather(t *tracked) []part {
+// runs are parts in pieces, each of which is in the order of their names. One piece for all would have to be moved as it
+// grows, and the garbage collector stops everybody until that is done.
+type runs [][]part
+
+// runLength is how many parts are in a run, or a few more.
+const runLength = 4096
+
+// add adds parts, in any order.
+func (r *runs) add(parts []part) {
+	last := len(*r) - 1
+	if last < 0 || len((*r)[last]) >= runLength {
+		r.sort()
+		*r = append(*r, make([]part, 0, runLength+len(parts)))
+		last++
+	}
+	(*r)[last] = append((*r)[last], parts...)
+}
+
+// sort puts the last run in order.
+func (r runs) sort() {
+	if len(r) > 0 {
+		slices.SortFunc(r[len(r)-1], func(a, b part) int { return cmp.Compare(a.name, b.name) })
+	}
+}
+
+// all iterates over the parts in the order of their names. What changed after it was visited is there twice, and comes
+// once.
+func (r runs) all() iter.Seq[part] {
+	return func(yield func(part) bool) {
+		heap := slices.Clone(r) // what is left of each, by the first of it
+		for i := len(heap)/2 - 1; i >= 0; i-- {
+			heap.sink(i)
+		}
+		last, begun := "", false
+		for len(heap) > 0 {
+			p := heap[0][0]
+			if (!begun || p.name != last) && !yield(p) {
+				return
+			}
+			last, begun = p.name, true
+			if heap[0] = heap[0][1:]; len(heap[0]) == 0 {
+				end := len(heap) - 1
+				heap[0] = heap[end]
+				heap = heap[:end]
+			}
+			heap.sink(0)
+		}
+	}
+}
+
+// sink moves a run down to its place in a heap.
+func (r runs) sink(i int) {
+	for {
+		least := 2*i + 1
+		if least >= len(r) {
+			return
+		}
+		if other := least + 1; other < len(r) && r[other][0].name < r[least][0].name {
+			least = other
+		}
+		if r[i][0].name <= r[least][0].name {
+			return
+		}
+		r[i], r[least] = r[least], r[i]
+		i = least
+	}
+}
+
+// gather returns all parts of what is being copied.
+func (c *copier) gather(t *tracked) runs {
 	if t.parts == nil {
 		return nil
 	}
-	var parts, room []part
+	var parts runs
+	var room []part
 	at := delta.Cursor{}
 	_ = c.inBatches(func() (more bool) { // nothing of it fails
 		more = true
@@ -129,10 +199,11 @@ func (c *copier) gather(t *tracked) []part {
 		}
 		return more
 	}, func() error {
-		parts = append(parts, room...)
+		if len(room) > 0 {
+			parts.add(room)
+		}
 		return nil
 	})
-	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.name, b.name) })
-	// what changed after it was visited came twice
-	return slices.CompactFunc(parts, func(a, b part) bool { return a.name == b.name })
+	parts.sort()
+	return parts
 }
