@@ -2,11 +2,13 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
 
 	"github.com/atomredis/atomredis/engine/delta"
+	"github.com/atomredis/atomredis/engine/lists"
 )
 
 // Parts of a value that is stored in parts and not in memory: who needs a few of them reads these and not all.
@@ -31,6 +33,10 @@ type Some struct {
 	enough   bool // which are enough; otherwise all is needed if there are more
 	// or
 	count bool // no part but how many elements there are
+	small bool // all of it, unless it is stored in parts
+	// or the parts of a list that have so many elements from the front on, or from the back
+	front, back int
+	gap         held // what was there of the list when they were asked for
 }
 
 // SomeElements returns what says that an element is needed.
@@ -38,6 +44,9 @@ func SomeElements(name []byte) *Some { return &Some{names: [][]byte{slices.Clone
 
 // OnlyCount returns what says that no more is needed than how many elements there are.
 func OnlyCount() *Some { return &Some{count: true} }
+
+// UnlessLarge returns what says that all of a value is needed, unless it is large: then it is not known.
+func UnlessLarge() *Some { return &Some{small: true} }
 
 // key returns what the parts between others are kept by. No part has such a name.
 func (some *Some) key() string {
@@ -50,7 +59,8 @@ type partRead struct {
 	data, deadline []byte // what is stored under parts and fieldParts; no deadline if that is nil
 	ok             bool
 	list           []partRead
-	more           bool // there are more in the list than were read
+	more           bool  // there are more in the list than were read
+	end            *Some // with which the list was read, if it is of the end of a list
 }
 
 // Elements returns an entry for reading and changing the elements of a hash, a set or a sorted set that are named at the
@@ -74,6 +84,47 @@ func (e *Entry) Elements(list [][]byte, step int) *Entry {
 	e.bring(s, some)
 	return &s.some.view
 }
+
+// Ends returns an entry for reading and changing a list at its ends, of which so many elements from the front on are
+// needed, and from the back, and no others, as Elements does for other collections. An element of an end that changes
+// must be among them, and one behind it that stays.
+func (e *Entry) Ends(front, back int) *Entry {
+	if !e.InParts() || !e.mayHave(&Some{front: 1}) || front+back >= int(e.storedCount()) {
+		return e
+	}
+	s := e.unloaded()
+	for {
+		some := &Some{front: front, back: back}
+		if s.hasRead(some) {
+			return &s.some.view
+		}
+		if s.some.isTooFar(max(front, back)) {
+			return e
+		}
+		e.bring(s, some.bounded(s))
+	}
+}
+
+// bounded adds what is there of the value that s stands for, if that is a list.
+func (some *Some) bounded(s *unloaded) *Some {
+	if some.front == 0 && some.back == 0 {
+		return some
+	}
+	own := *some
+	own.gap = held{gap: true}
+	if s.some != nil {
+		if front, _ := s.some.value.(*lists.List).Reached(); front >= own.front {
+			own.front = 0
+		}
+		if h := s.some.held(); h != nil {
+			own.gap = *h
+		}
+	}
+	return &own
+}
+
+// isTooFar reports whether so many elements from an end of a list are known to be in too many parts.
+func (p *partial) isTooFar(n int) bool { return p != nil && p.tooFar != 0 && n >= p.tooFar }
 
 // someElements stands for any elements.
 var someElements Some
@@ -133,8 +184,12 @@ func (e *Entry) mayHave(some *Some) bool {
 	switch {
 	case e.flags&flagParts == 0 || e.typ == String || s.overdue:
 		return false
+	case some.small:
+		return true
 	case some.between:
 		return e.typ == Stream
+	case some.front > 0 || some.back > 0:
+		return e.typ == List && s.length != 0 && !s.some.isTooFar(max(some.front, some.back))
 	}
 	return s.length != 0 && (some.count || kinds[e.typ].ahead != nil)
 }
@@ -207,8 +262,15 @@ func (s *unloaded) size() int {
 
 // hasRead reports whether some parts were read.
 func (s *unloaded) hasRead(some *Some) bool {
+	if some.front > 0 || some.back > 0 {
+		if s.some == nil {
+			return false
+		}
+		front, back := s.some.value.(*lists.List).Reached()
+		return front >= some.front && back >= some.back
+	}
 	if !some.between {
-		return some.count || s.some != nil && s.some.knowsAll(some.names, 1)
+		return some.count || some.small || s.some != nil && s.some.knowsAll(some.names, 1)
 	}
 	for _, name := range some.names {
 		if _, ok := s.read[string(name)]; !ok {
@@ -250,6 +312,9 @@ func (ks *Keyspace) readParts(s *unloaded, some *Some) (parts []partRead, err er
 		}
 		parts = append(parts, p)
 	}
+	if some.front > 0 || some.back > 0 {
+		return ks.readEnd(s, some)
+	}
 	if !some.between {
 		return parts, nil
 	}
@@ -264,16 +329,93 @@ func (ks *Keyspace) readParts(s *unloaded, some *Some) (parts []partRead, err er
 	return append(parts, p), err
 }
 
+// readEnd reads parts next to the gap of a list: those of the front, if some of them are needed, or else of the back.
+// The first part that is returned is the state of the list.
+func (ks *Keyspace) readEnd(s *unloaded, some *Some) (parts []partRead, err error) {
+	state := partRead{name: lists.StatePart()}
+	if state.data, state.ok, err = ks.source.Part(s.parts, state.name); err != nil {
+		return nil, err
+	}
+	end := partRead{end: some, more: true}
+	back, need := some.front == 0, max(some.front, some.back)
+	if some.front != 0 {
+		need = some.front
+	}
+	to := []byte(some.gap.before)
+	if len(to) == 0 {
+		to = lists.LastPart()
+	}
+	has := some.gap.has()
+	var failed error
+	err = ks.source.PartsBetween(s.parts, []byte(some.gap.after), to, back, func(name, data []byte) bool {
+		if has(string(name)) {
+			return true
+		}
+		if end.more = need > 0 && len(end.list) < fewParts; !end.more {
+			return false
+		}
+		var n int
+		if n, failed = lists.CountPart(name, data); failed != nil {
+			return false
+		}
+		need -= n
+		end.list = append(end.list, partRead{name: slices.Clone(name), data: slices.Clone(data), ok: true})
+		return true
+	})
+	end.more = need > 0 && len(end.list) == fewParts
+	return []partRead{state, end}, errors.Join(err, failed)
+}
+
+// reach takes what readEnd has read, unless the list has another gap by now.
+func (p *partial) reach(parts []partRead) error {
+	l, some := p.value.(*lists.List), parts[1].end
+	if after, before, ok := l.Gap(); !ok || after != some.gap.after || before != some.gap.before {
+		return nil
+	}
+	if some.gap.after == "" && some.gap.before == "" { // nothing of the list was there
+		if err := l.SetState(parts[0].data); err != nil {
+			return err
+		}
+	}
+	back, need := some.front == 0, some.front
+	if back {
+		need = some.back
+		slices.Reverse(parts[1].list)
+	}
+	var nodes lists.Nodes
+	for i := range parts[1].list {
+		if _, err := nodes.Add(parts[1].list[i].name, parts[1].list[i].data); err != nil {
+			return err
+		}
+	}
+	if nodes.Len() == 0 {
+		return errNoValue
+	}
+	if err := l.Reach(&nodes, back); err != nil {
+		return err
+	}
+	if parts[1].more && (p.tooFar == 0 || need < p.tooFar) {
+		p.tooFar = need
+	}
+	return nil
+}
+
 // keepParts keeps parts that were read of the value that s stands for, for those who will use them.
 func (e *Entry) keepParts(s *unloaded, parts []partRead) error {
 	was := e.size()
 	own := s.own()
-	if kinds[e.typ].ahead != nil {
+	if kinds[e.typ].ahead != nil || e.typ == List {
 		if own.some == nil {
 			var err error
 			if own.some, err = e.newPartial(s); err != nil {
 				return err
 			}
+		}
+		if e.typ == List {
+			if err := own.some.reach(parts); err != nil {
+				return err
+			}
+			parts = nil
 		}
 		for i := range parts {
 			if err := own.some.learn(&parts[i]); err != nil {

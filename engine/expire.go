@@ -238,6 +238,8 @@ func (g *Guard) fieldDeadline(e *Entry) int64 {
 		return e.Hash().NextDeadline()
 	case e.unloaded().overdue:
 		return 1
+	case g.ks.spaces[e.space].dropped != 0:
+		return 1 // when is not known any more, and too early does no harm
 	}
 	return g.shard(e.shard).expires.At(e)
 }

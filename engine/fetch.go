@@ -91,7 +91,7 @@ func (ks *Keyspace) Fetch(db int, key []byte, some *Some, done func()) bool {
 		if s.hasRead(some) {
 			return false
 		}
-		c.some, c.at = some, stored{unloaded: s, typ: e.typ, key: e.Key()}
+		c.some, c.at = some.bounded(s), stored{unloaded: s, typ: e.typ, key: e.Key()}
 	} else {
 		defer ks.resized(e, e.size())
 		s = s.copied()

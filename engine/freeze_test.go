@@ -274,6 +274,9 @@ func (c *churn) change() {
 		var some *Some
 		if c.rnd.IntN(2) == 0 {
 			some = SomeElements(c.element())
+			if c.rnd.IntN(3) == 0 {
+				some = &Some{front: c.rnd.IntN(3), back: 1}
+			}
 		}
 		if c.ks.Fetch(c.rnd.IntN(3), c.anyKey(), some, func() { close(come) }) {
 			<-come
@@ -293,7 +296,7 @@ func (c *churn) change() {
 	switch c.rnd.IntN(20) {
 	case 16, 17, 18, 19:
 		for range 1 + c.rnd.IntN(3) {
-			if e := g.Write(db, fmt.Appendf(nil, "%s%d", []Type{Hash, Set, ZSet}[c.rnd.IntN(3)], c.rnd.IntN(4))); e != nil {
+			if e := g.Write(db, fmt.Appendf(nil, "%s%d", []Type{Hash, Set, ZSet, List}[c.rnd.IntN(4)], c.rnd.IntN(4))); e != nil {
 				c.changeElements(&g, e, done)
 			}
 		}
@@ -375,6 +378,11 @@ func (c *churn) element() []byte {
 
 // changeElements changes two elements of a collection without a look at the others.
 func (c *churn) changeElements(g *Guard, e *Entry, done func(e *Entry, empty bool)) {
+	if e.Type() == List {
+		c.changeEnds(e)
+		done(e, e.Count() == 0)
+		return
+	}
 	names := [][]byte{c.element(), c.element()}
 	if c.rnd.IntN(4) == 0 {
 		names = names[:1]
@@ -411,6 +419,27 @@ func (c *churn) changeElements(g *Guard, e *Entry, done func(e *Entry, empty boo
 	}
 	if changed {
 		done(e, e.Count() == 0)
+	}
+}
+
+// changeEnds adds elements to the ends of a list, or takes some away, without a look at the others.
+func (c *churn) changeEnds(e *Entry) {
+	for range 1 + c.rnd.IntN(5) {
+		n := min(1+c.rnd.IntN(3), e.Count())
+		switch c.rnd.IntN(4) {
+		case 0:
+			e.Ends(1, 0).List().PushFront(c.element())
+		case 1:
+			e.Ends(0, 1).List().PushBack(c.element())
+		case 2:
+			for l := e.Ends(n+1, 0).List(); n > 0; n-- {
+				l.DropFront()
+			}
+		case 3:
+			for l := e.Ends(0, n+1).List(); n > 0; n-- {
+				l.DropBack()
+			}
+		}
 	}
 }
 

@@ -5,26 +5,35 @@ import (
 
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/hashes"
+	"github.com/atomredis/atomredis/engine/lists"
 )
 
 // Collections of which only some elements are in memory, and all others in the store, because nobody has asked for
 // them. They change like any other: what has changed is in memory, is noted there, and is written by the next
 // checkpoint. Whoever needs more than some elements has the value completed.
 
-// partial is the part of a hash, a set or a sorted set that is in memory. Its entry counts as one whose value is not.
+// partial is the part of a hash, a set, a sorted set or a list that is in memory. Its entry counts as one whose value is
+// not. Of a list there are the ends: how much, and how many elements there are beside, it knows itself.
 type partial struct {
-	value elements
+	value countedValue
 	view  Entry // through which value is used
+
+	tooFar int // so many elements from an end of a list are too many to be read without all others; 0 if not known
+
 	known map[string]struct{}
 	names []string // those in known: the elements that were asked for, whether they exist or not. It only grows.
 	rest  int      // how many elements there are beside those in value
 	bytes int      // about how many bytes known and names take
 }
 
-// elements is a value whose parts are its elements.
-type elements interface {
+type countedValue interface {
 	value
 	counted
+}
+
+// elements is a value whose parts are its elements.
+type elements interface {
+	countedValue
 	// PutPart gives the value an element as it is stored, with a deadline if that is not nil; DropPart takes one away.
 	// Neither counts as a change.
 	PutPart(name, data, deadline []byte) error
@@ -42,12 +51,17 @@ func (e *Entry) partial() *partial {
 // newPartial returns one of which nothing is known.
 func (e *Entry) newPartial(s *unloaded) (*partial, error) {
 	at := s.ks.whereStored(e, s)
+	if e.typ == List {
+		p := &partial{value: lists.NewPartial(int(s.length), s.ks.storedListLimit(), at.logs[0])}
+		p.view.typ, p.view.obj = typeOf(p.value)
+		return p, nil
+	}
 	nothing := func(uint64, func(name, data []byte) error) error { return nil }
 	v, err := s.ks.load(e.typ, s.parts, s.fieldParts, nothing, at.log)
 	if err != nil {
 		return nil, err
 	}
-	p := &partial{value: v.(elements), known: map[string]struct{}{}, rest: int(s.length)}
+	p := &partial{value: v.(countedValue), known: map[string]struct{}{}, rest: int(s.length)}
 	p.view.typ, p.view.obj = typeOf(v)
 	return p, nil
 }
@@ -70,7 +84,7 @@ func (p *partial) learn(read *partRead) error {
 		return nil
 	}
 	if read.ok {
-		if err := p.value.PutPart(read.name, read.data, read.deadline); err != nil {
+		if err := p.value.(elements).PutPart(read.name, read.data, read.deadline); err != nil {
 			return err
 		}
 		p.rest--
@@ -88,9 +102,12 @@ const knownBytes = 64
 // size returns how many bytes there are in memory.
 func (p *partial) size() int { return int(unsafe.Sizeof(*p)) + p.bytes + p.value.MemoryUsage() }
 
-// complete makes v, which was read from the store, the whole value. What is known is as it is in memory, and from now on
-// v notes the changes. The partial value, which snapshots and checkpoints may still read, stays as it is.
-func (p *partial) complete(v value) error {
+// complete returns the whole value: v, which was read from the store, but what is known is as it is in memory. It notes
+// the changes from now on. Snapshots and checkpoints may still read the partial value, and find there what they found.
+func (p *partial) complete(v value) (value, error) {
+	if l, ok := p.value.(*lists.List); ok {
+		return l, l.Fill(v.(*lists.List))
+	}
 	whole := v.(elements)
 	var data, deadline []byte
 	hash, _ := p.value.(*hashes.Hash)
@@ -109,33 +126,63 @@ func (p *partial) complete(v value) error {
 			at = nil
 		}
 		if err := whole.PutPart(bytesOf(name), data, at); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	whole.Attach(p.value.Log())
 	if hash != nil && hash.DeadlineIndex() != nil {
 		whole.(*hashes.Hash).DeadlineIndex().Attach(hash.DeadlineIndex().Log())
 	}
-	return nil
+	return whole, nil
 }
 
-// held says which parts of a value memory has: those with these names. nil if it has all.
-type held struct{ names []string }
+// held says which parts of a value memory has: those with these names or, if there is a gap, those that are not between
+// two. nil if it has all.
+type held struct {
+	names         []string
+	gap           bool
+	after, before string // no bound if before is empty
+}
 
 // held returns what is known now.
-func (p *partial) held() *held { return &held{p.names} }
+func (p *partial) held() *held {
+	if l, ok := p.value.(*lists.List); ok {
+		h := &held{gap: true}
+		var away bool
+		if h.after, h.before, away = l.Gap(); away {
+			return h
+		}
+		return nil
+	}
+	return &held{names: p.names}
+}
+
+// has returns a function that reports whether memory has a part.
+func (h *held) has() func(name string) bool {
+	if h.gap {
+		state := string(lists.StatePart())
+		return func(name string) bool {
+			return name == state || name <= h.after || h.before != "" && name >= h.before
+		}
+	}
+	known := make(map[string]struct{}, len(h.names))
+	for _, name := range h.names {
+		known[name] = struct{}{}
+	}
+	return func(name string) bool {
+		_, ok := known[name]
+		return ok
+	}
+}
 
 // merge calls fn with the parts that memory has, which are sorted, and those of the store that it has not, in the order
 // of their names.
 func (h *held) merge(parts []part, store func(fn func(name, data []byte) error) error,
 	fn func(name, data []byte) error) error {
-	known := make(map[string]struct{}, len(h.names))
-	for _, name := range h.names {
-		known[name] = struct{}{}
-	}
+	has := h.has()
 	emit := func(until []byte, all bool) error {
 		for ; len(parts) > 0 && (all || parts[0].name < stringOf(until)); parts = parts[1:] {
-			if _, ok := known[parts[0].name]; !ok {
+			if !has(parts[0].name) {
 				continue // it was asked for later, and is as it was
 			}
 			if err := fn(bytesOf(parts[0].name), bytesOf(parts[0].data)); err != nil {
@@ -145,7 +192,7 @@ func (h *held) merge(parts []part, store func(fn func(name, data []byte) error) 
 		return nil
 	}
 	err := store(func(name, data []byte) error {
-		if _, ok := known[stringOf(name)]; ok {
+		if has(stringOf(name)) {
 			return nil
 		}
 		if err := emit(name, false); err != nil {

@@ -264,7 +264,8 @@ func (e *Entry) comeBack(s *unloaded, v storedValue) error {
 	switch {
 	case v.value != nil:
 		if s.some != nil {
-			if err := s.some.complete(v.value); err != nil {
+			var err error
+			if v.value, err = s.some.complete(v.value); err != nil {
 				return err
 			}
 		}

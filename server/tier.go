@@ -108,11 +108,17 @@ func (s *Session) fetchNamed(cmd *command.Command, args [][]byte) bool {
 func (s *Session) fetch(db int, needs []need) bool {
 	f := &s.fetching
 	f.tries++
+	own := len(needs)
 	if db == s.db {
 		for _, p := range f.behind {
 			if p.cmd != nil && p.cmd.ArityOK(len(p.args)) {
 				needs = appendNeeds(needs, p.cmd, p.args)
 			}
+		}
+	}
+	for i := range needs[own:] {
+		if n := &needs[own+i]; n.some == nil {
+			n.some = engine.UnlessLarge() // of which it will say what it needs
 		}
 	}
 	if f.arrived == nil {

@@ -484,6 +484,12 @@ func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
 		{"LLEN l", ":2000\r\n"}, {"OBJECT ENCODING h", "$9\r\nhashtable\r\n"},
 		{"OBJECT ENCODING z", "$8\r\nskiplist\r\n"}, {"OBJECT ENCODING s", "$9\r\nhashtable\r\n"},
 		{"OBJECT IDLETIME h", ":0\r\n"},
+		{"LINDEX l 3", "$7\r\nfield:3\r\n"}, {"LINDEX l -1", "$10\r\nfield:1999\r\n"},
+		{"LRANGE l 1 2", "*2\r\n$7\r\nfield:1\r\n$7\r\nfield:2\r\n"}, {"LRANGE l 5 4", "*0\r\n"},
+		{"LRANGE l -2 -1", "*2\r\n$10\r\nfield:1998\r\n$10\r\nfield:1999\r\n"},
+		{"LPUSH l a b", ":2002\r\n"}, {"RPUSHX l c", ":2003\r\n"}, {"LPOP l 3", "*3\r\n$1\r\nb\r\n$1\r\na\r\n$7\r\nfield:0\r\n"},
+		{"RPOP l", "$1\r\nc\r\n"}, {"RPOP l", "$10\r\nfield:1999\r\n"}, {"LINDEX l 0", "$7\r\nfield:1\r\n"},
+		{"LLEN l", ":1998\r\n"},
 		{"HSET h field:1 a new b", ":1\r\n"}, {"HLEN h", ":2001\r\n"}, {"HGET h field:1", "$1\r\na\r\n"},
 		{"HDEL h field:1 field:2 none", ":2\r\n"}, {"HSETNX h field:1 c", ":1\r\n"}, {"HLEN h", ":2000\r\n"},
 		{"HINCRBY h n 5", ":5\r\n"}, {"HINCRBYFLOAT h n 0.5", "$3\r\n5.5\r\n"}, {"HMGET h n field:2", "*2\r\n$3\r\n5.5\r\n$-1\r\n"},
@@ -498,6 +504,7 @@ func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
 	b.leave() // what has changed is stored, and leaves
 	require.Equal(t, "$1\r\nc\r\n:2001\r\n:2000\r\n:1999\r\n", b.do("HGET h field:1", "HLEN h", "SCARD s", "ZCARD z"))
 	require.Equal(t, "$1\r\n6\r\n*2\r\n:0\r\n:1\r\n", b.do("ZSCORE z field:6", "SMISMEMBER s field:1 new"))
+	require.Equal(t, "$7\r\nfield:1\r\n$7\r\nfield:8\r\n:1997\r\n", b.do("LPOP l", "LINDEX l 6", "LLEN l"))
 	_, came = b.stats()
 	require.Zero(t, came, "as a whole")
 	b.clock.Advance(4 * time.Second)

@@ -169,6 +169,23 @@ func (s Side) Peek(l *lists.List) []byte {
 	return v
 }
 
+// list returns the list of an entry for a command that uses no more than n elements at this end.
+func (s Side) list(e *engine.Entry, n int) *lists.List {
+	if s == Left {
+		return e.Ends(n, 0).List()
+	}
+	return e.Ends(0, n).List()
+}
+
+// elements returns the list of an entry for a command that reads no others than those from first to last.
+func elements(e *engine.Entry, first, last int) *lists.List {
+	n := e.Count()
+	if last < n-first {
+		return e.Ends(last+1, 0).List()
+	}
+	return e.Ends(0, n-first).List()
+}
+
 // drop removes the element at this end.
 func (s Side) drop(l *lists.List) {
 	if s == Left {
@@ -232,7 +249,7 @@ func push(c *command.Ctx, s Side, create bool) {
 		}
 		e = c.G.Create(c.DB, c.Args[1], lists.New(c.Host.ListLimit()))
 	}
-	l := e.List()
+	l := s.list(e, 1)
 	for _, v := range c.Args[2:] {
 		s.Push(l, v)
 	}
@@ -265,7 +282,8 @@ func cmdLindex(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if v, ok := e.List().Index(listIndex(i, e.List().Len())); ok {
+	if at := listIndex(i, e.Count()); at >= 0 {
+		v, _ := elements(e, at, at).Index(at)
 		c.W.Bulk(v)
 	} else {
 		c.W.Null()
@@ -362,15 +380,18 @@ func cmdLrange(c *command.Ctx) {
 		c.W.Array(0)
 		return
 	}
-	from, to := listRange(start, stop, e.List().Len())
-	c.Long(to-from+1, e.List().Len())
-	c.W.Array(to - from + 1)
-	if to >= from {
-		e.List().Range(from, to, func(v []byte) bool {
-			c.W.Bulk(v)
-			return true
-		})
+	from, to := listRange(start, stop, e.Count())
+	if to < from {
+		c.W.Array(0)
+		return
 	}
+	c.Long(to-from+1, e.Count())
+	l := elements(e, from, to)
+	c.W.Array(to - from + 1)
+	l.Range(from, to, func(v []byte) bool {
+		c.W.Bulk(v)
+		return true
+	})
 }
 
 func cmdLrem(c *command.Ctx) {
@@ -421,7 +442,7 @@ func Grown(c *command.Ctx, e *engine.Entry, event string) {
 
 // Removed reports that elements have left a list, and removes it if none is left.
 func Removed(c *command.Ctx, e *engine.Entry, event string) {
-	if e.List().Len() > 0 {
+	if e.Count() > 0 {
 		c.G.Changed(e, engine.EventList, event)
 		return
 	}

@@ -48,7 +48,7 @@ func pop(c *command.Ctx, s Side) {
 
 // popOne takes the element at an end of the list and replies it.
 func popOne(c *command.Ctx, e *engine.Entry, s Side) {
-	l := e.List()
+	l := s.list(e, 2) // one of which stays
 	c.W.Bulk(s.Peek(l))
 	s.drop(l)
 	Removed(c, e, s.PopEvent())
@@ -56,8 +56,8 @@ func popOne(c *command.Ctx, e *engine.Entry, s Side) {
 
 // popMany takes up to count elements at an end of the list and replies them.
 func popMany(c *command.Ctx, e *engine.Entry, s Side, count int64) {
-	l := e.List()
-	n := int(min(count, int64(l.Len())))
+	n := int(min(count, int64(e.Count())))
+	l := s.list(e, n+1) // one of which stays
 	c.W.Array(n)
 	for range n {
 		c.W.Bulk(s.Peek(l))

@@ -44,6 +44,7 @@ type extra struct {
 	// names are those of the nodes of a tracked list, in the same slots of a ring of the same size; a slot without a
 	// node has none. A name is a number, big-endian, so that the names are in the order of the nodes.
 	names []string
+	gap   string // the name of the gap, if there is one: see partial.go
 }
 
 // Limit is the size of a node, as in list-max-listpack-size: -1 to -5 stand for 4, 8, 16, 32 and 64

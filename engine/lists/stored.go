@@ -60,10 +60,13 @@ func (l *List) Walk(c delta.Cursor, count int, fn func(name string)) (next delta
 	} else if i, more = l.find(c.Name); more {
 		i++
 	}
-	for ; i < l.nodes && count > 0; count-- {
+	for ; i < l.nodes && count > 0; i++ {
+		if l.at(i).away() {
+			continue // it is no part
+		}
 		c.Name = l.extra.names[l.slot(i)]
 		fn(c.Name)
-		i++
+		count--
 	}
 	return c, i < l.nodes
 }
@@ -199,8 +202,7 @@ func (l *List) fill(nodes []node) {
 type Loader struct {
 	list  *List
 	state bool // seen
-	names []string
-	nodes []node
+	nodes Nodes
 }
 
 // NewLoader returns a Loader that has no parts, for a list whose nodes will be within limit.
@@ -223,29 +225,32 @@ func (l *Loader) Add(name, data []byte) error {
 		l.state, l.list.quick = true, quick
 		return nil
 	}
-	switch {
-	case !l.state:
+	if !l.state {
 		return errNoState
-	case len(name) != nameLen:
-		return errName
-	case len(l.names) > 0 && string(name) <= l.names[len(l.names)-1]:
-		return errOrder
-	case len(data) == 0 || data[0] != format:
-		return errFormat
-	case len(data) == 1:
-		return errEmpty
 	}
-	nd := node{buf: slices.Clone(data[1:])}
+	_, err := l.nodes.Add(name, data)
+	return err
+}
+
+// decodeNode returns the node that is stored as the part with the given name and data, neither of which it keeps.
+func decodeNode(name, data []byte) (nd node, err error) {
+	switch {
+	case len(name) != nameLen:
+		return nd, errName
+	case len(data) == 0 || data[0] != format:
+		return nd, errFormat
+	case len(data) == 1:
+		return nd, errEmpty
+	}
+	nd.buf = slices.Clone(data[1:])
 	for p := 0; p < len(nd.buf); nd.n++ {
 		size, ok := elementSize(nd.buf[p:])
 		if !ok {
-			return errElement
+			return nd, errElement
 		}
 		p += size
 	}
-	l.names = append(l.names, string(name))
-	l.nodes = append(l.nodes, nd)
-	return nil
+	return nd, nil
 }
 
 // Finish returns the list, whose changes will be noted in log.
@@ -253,12 +258,12 @@ func (l *Loader) Finish(log *delta.Log) (*List, error) {
 	if !l.state {
 		return nil, errNoState
 	}
-	if l.list.quick != (len(l.nodes) > 1) && len(l.nodes) != 1 {
+	if n := l.nodes.Len(); l.list.quick != (n > 1) && n != 1 {
 		return nil, errEncoding
 	}
-	l.list.fill(l.nodes)
+	l.list.fill(l.nodes.nodes)
 	names := make([]string, len(l.list.ring))
-	copy(names, l.names)
+	copy(names, l.nodes.names)
 	l.list.extra = &extra{buffers: l.list.buffers(), log: log, names: names}
 	return l.list, nil
 }
