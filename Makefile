@@ -11,7 +11,7 @@ ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
 
-.PHONY: run build test race fuzz conformance powerloss crash bench hostile profile package lint clean
+.PHONY: run build test race fuzz conformance powerloss crash chaos bench hostile profile package lint clean
 
 run: build
 	./$(BIN) $(ARGS)
@@ -53,6 +53,11 @@ conformance: build
 # Power loss at many file-system calls, an error at every one in turn, and a thousand damaged data directories.
 powerloss:
 	ATOMREDIS_FULL_TESTS=1 $(GO) test -count=1 -parallel 32 ./server ./persist -run 'NothingAcknowledged|Damage'
+
+# A group of servers in one process, on disks and a network that fail, and clients whose history is checked. SEEDS runs from SEED on.
+SEEDS ?= 200
+chaos:
+	cd conformance && CHAOS_SEED=$(SEED) CHAOS_SEEDS=$(SEEDS) $(GO) test -timeout 0 -v ./chaos
 
 # Kills the server again and again under load and checks that nothing acknowledged is lost.
 crash: build

@@ -388,7 +388,7 @@ func (s *Storage) Reset(at func(g *engine.Guard)) error {
 	if err := g.Reset(stored(meta)); err != nil {
 		return err
 	}
-	if s.extra = meta.Extra; s.o.Restore != nil {
+	if s.extra = meta.Extra; s.o.Restore != nil { // also if there is nothing: what there was must go
 		if err := s.o.Restore(meta.Extra); err != nil {
 			return fmt.Errorf("what is stored beside the keys: %w", err)
 		}

@@ -544,6 +544,7 @@ func (d *Direct) Settle(position uint64) (settled uint64, err error) {
 	}()
 	st.Commit()
 	for {
+		settled = st.Told() // before Lost is asked: where something is taken back, it moves beyond that
 		if f := st.Err(); f != nil && f.Journal || st.Lost(position) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -553,7 +554,7 @@ func (d *Direct) Settle(position uint64) (settled uint64, err error) {
 			d.session.Abort()
 			return 0, d.failure()
 		}
-		if settled = st.Told(); settled >= position {
+		if settled >= position {
 			return settled, nil
 		}
 		<-signal

@@ -363,3 +363,11 @@ func (g *group) info(text func(name, value string)) {
 	}
 	text("raft_members", strings.Join(members, ","))
 }
+
+// GroupStatus returns how the server and its group are; the zero Status if it belongs to none.
+func (srv *Server) GroupStatus() raft.Status {
+	if srv.group.node == nil {
+		return raft.Status{}
+	}
+	return srv.group.node.Status()
+}

@@ -1,5 +1,7 @@
 package server
 
+import "slices"
+
 // delayedOutput is the part of a session's output that waits for the journal. What a client is told must be durable,
 // whether the client itself or another one made the change. It belongs to the goroutine of the session's transport.
 type delayedOutput struct {
@@ -96,18 +98,20 @@ func (s *Session) delayOutput() {
 // Sendable returns how much of the output may be sent now. The transport asks again when Recheck is called. If
 // what waits can never be told, because the journal has failed, the session ends.
 func (s *Session) Sendable() int {
-	d := &s.delay
-	if d.waiting() && !s.srv.storage.Lost(d.waits[0].lsn) {
-		d.release(s.srv.storage.Told())
+	d, st := &s.delay, &s.srv.storage
+	if d.waiting() {
+		told := st.Told()
+		// In this order: where something is taken back, Told moves beyond it.
+		if slices.ContainsFunc(d.waits, func(w delayed) bool { return st.Lost(w.lsn) }) {
+			s.Abort()
+			return 0
+		}
+		d.release(told)
 	}
 	if !d.waiting() {
 		return s.out.Len()
 	}
-	if s.srv.storage.Lost(d.waits[0].lsn) {
-		s.Abort()
-		return 0
-	}
-	if f := s.srv.storage.Err(); f != nil && f.Journal {
+	if f := st.Err(); f != nil && f.Journal {
 		s.Abort()
 		return 0
 	}

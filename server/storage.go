@@ -57,7 +57,7 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
 		Progress: srv.progress,
 		Extra:    func() []byte { return srv.scripts.Stored() },
-		Restore:  func(b []byte) error { return srv.scripts.Recover(b) },
+		Restore:  srv.restoreFunctions,
 		Import:   srv.importStored(set),
 	}
 	if set.Raft.Addr != "" {
@@ -68,6 +68,17 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
 	}
 	return err
+}
+
+// restoreFunctions makes the functions those that are stored beside the keys.
+func (srv *Server) restoreFunctions(stored []byte) error {
+	if len(stored) > 0 {
+		return srv.scripts.Recover(stored)
+	}
+	if e := srv.scripts.Restore(nil, true, false); e != "" {
+		return errors.New(string(e))
+	}
+	return nil
 }
 
 // closeStorage closes the data directory, after a last checkpoint if save is set.

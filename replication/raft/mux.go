@@ -128,6 +128,10 @@ func (m *mux) dial(addr string, what byte, timeout time.Duration) (net.Conn, err
 	if err != nil {
 		return nil, err
 	}
+	if !m.keep(c) {
+		return nil, net.ErrClosed
+	}
+	c = &tracked{c, m}
 	c.SetDeadline(time.Now().Add(timeout))
 	if _, err := c.Write([]byte{what}); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -136,7 +140,7 @@ func (m *mux) dial(addr string, what byte, timeout time.Duration) (net.Conn, err
 	return c, nil
 }
 
-// tracked is a connection that a peer has opened. Raft does not close those itself when it ends.
+// tracked is a connection that is closed with the mux. Raft leaves some open when it ends.
 type tracked struct {
 	net.Conn
 	m *mux

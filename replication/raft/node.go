@@ -21,6 +21,9 @@ import (
 // trailing is how many entries before a checkpoint are kept, for servers that were away for a while.
 const trailing = 10_000
 
+// rpcTimeout is for how long a peer may take to answer; for more it may for a copy, by its length.
+const rpcTimeout = 2 * time.Second
+
 // DefaultTimeout is the default of Options.Timeout.
 const DefaultTimeout = 700 * time.Millisecond
 
@@ -235,8 +238,11 @@ func (n *Node) begin(first *consensus.Configuration) error {
 	conf.NoSnapshotRestoreOnStart = true
 	conf.NoLegacyTelemetry = true
 	conf.Logger = logger
+	// Without pipelining: in v1.8.0 a sender waits for ever if the receiver of its pipeline ends while a request is under
+	// way. What gathers meanwhile goes in one request.
 	trans := consensus.NewNetworkTransportWithConfig(&consensus.NetworkTransportConfig{
-		Stream: n.mux.raft, MaxPool: 4, Timeout: 10 * time.Second, Logger: logger, MsgpackUseNewTimeFormat: true,
+		Stream: n.mux.raft, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: max(rpcTimeout, 3*n.o.Timeout), Logger: logger,
+		MsgpackUseNewTimeFormat: true,
 	})
 	if first != nil && n.o.HasData {
 		// What there is stands before everything that will be agreed on: as if it were the first entry.
@@ -552,12 +558,16 @@ func (n *Node) leave() {
 		n.changed.Broadcast()
 		n.mu.Unlock()
 		close(n.stop)
+		var ended consensus.Future
 		if r := n.consensus(); r != nil {
-			r.Shutdown().Error()
-			n.trans.Close()
+			ended = r.Shutdown()
 		}
 		if n.mux != nil {
-			n.mux.close()
+			n.mux.close() // Raft waits for what it has asked its peers
+		}
+		if ended != nil {
+			ended.Error()
+			n.trans.Close()
 		}
 		n.running.Wait()
 	})

@@ -70,10 +70,6 @@ func (p *peers) ask(addr string, q question) (a news, err error) {
 		return a, err
 	}
 	defer c.Close()
-	if !p.n.mux.keep(c) {
-		return a, net.ErrClosed
-	}
-	defer p.n.mux.forget(c)
 	c.SetDeadline(time.Now().Add(patience))
 	if q.Join != "" {
 		c.SetDeadline(time.Now().Add(10 * patience))
