@@ -140,7 +140,12 @@ func (g *testGroup) followers() (list []*groupNode) {
 }
 
 func TestAGroupHasWhatItsLeaderAcknowledged(t *testing.T) {
-	g := startGroup(t, 3)
+	for _, reads := range []string{"lease", "quorum"} {
+		t.Run(reads, func(t *testing.T) { testAcknowledged(t, startGroup(t, 3, "replicated-reads="+reads)) })
+	}
+}
+
+func testAcknowledged(t *testing.T, g *testGroup) {
 	first := g.settled()
 	c := first.client()
 	for i := range 100 {
@@ -162,6 +167,25 @@ func TestAGroupHasWhatItsLeaderAcknowledged(t *testing.T) {
 	require.Equal(t, "+OK", c.do("SET after failover"))
 	first.start()
 	first.client().waitFor("GET after", "failover")
+}
+
+// Nothing is taken back where the lead is handed over, and clients of the old leader are told by their connections.
+func TestTheLeadOfAGroupIsHandedOver(t *testing.T) {
+	g := startGroup(t, 3)
+	first := g.settled()
+	c := first.client()
+	require.Equal(t, "+OK", c.do("SET key value"))
+	second := g.followers()[1]
+	require.NoError(t, first.group.node.Transfer(second.addr))
+	require.Eventually(t, func() bool { return second.group.status.Load().State == "leader" }, testTimeout, time.Millisecond)
+	c = second.client()
+	require.Equal(t, "value", c.do("GET key"))
+	require.Equal(t, "+OK", c.do("SET key other"))
+	fc := first.client()
+	fc.waitFor("GET key", "other")
+	require.Contains(t, fc.do("SET key x"), "READONLY")
+	require.Contains(t, fc.do("REPLICAOF NO ONE"), "not allowed")
+	require.Error(t, first.group.node.Transfer(""), "it does not lead")
 }
 
 // A server that joins late, or was away for long, gets a copy.

@@ -24,7 +24,11 @@ func TestAGroupIsLinearizable(t *testing.T) {
 			if os.Getenv("CHAOS_LOG") != "" {
 				log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			}
-			r, err := Run(Options{Seed: uint64(seed), Nodes: 3, Clients: 4, Keys: 50, Faults: 8,
+			var settings []string
+			if seed%4 == 0 {
+				settings = []string{"replicated-reads=quorum"}
+			}
+			r, err := Run(Options{Settings: settings, Seed: uint64(seed), Nodes: 3, Clients: 4, Keys: 50, Faults: 8,
 				Timeout: 100 * time.Millisecond, Log: log})
 			require.NoError(t, err)
 			t.Logf("%+v", r)

@@ -30,11 +30,13 @@
 //
 // # Reading
 //
-// A leader answers while it knows that no other can have been elected: it asks its peers several times in a lease, and
-// for the length of a lease, less what clocks may differ by, after the moment of a question that a majority has
-// answered none of them elects another. A server that starts waits for one lease before it votes, because it does not
-// know whom it promised to. With Options.Quorum every reply waits for an entry of its own instead, and no clock is
-// trusted.
+// What a leader tells must have been the latest at some moment before: no other may have been elected by then. For the
+// length of raft-timeout after they have heard of a leader, less what clocks may differ by, a majority elects no other,
+// and it has heard of it after Raft got an entry that is committed. So each commitment extends a lease, and while
+// clients read an entry of nothing is proposed if there is no other. Without a lease a reply waits for an entry that
+// Raft gets later; with Options.Quorum always, and no clock is trusted. A server that starts waits for raft-timeout
+// before it votes, because it does not know whom it promised to. In a term in which the lead was to be handed over
+// there is no lease. (Raft's own question whether a leader leads counts answers to what was sent before.)
 //
 // # One port
 //

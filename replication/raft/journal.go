@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/atomredis/atomredis/persist/journal"
 )
@@ -17,9 +17,12 @@ type proposals struct {
 	appended atomic.Uint64 // written under mu
 	durable  atomic.Uint64 // likewise
 	epoch    atomic.Uint64
-	leading  atomic.Bool // changes with all shards locked, and under Node.held
+	leading  atomic.Bool   // changes with all shards locked, and under Node.held
+	lost     atomic.Uint64 // up to here nothing that waits is told any more
 	lease    lease
-	quorum   atomic.Bool // see Options.Quorum
+	timeout  time.Duration // raft-timeout
+	wanted   atomic.Bool   // somebody has asked whether the lease is valid
+	confirm  atomic.Bool   // the lease is not used: every reply waits for an entry
 
 	mu      sync.Mutex
 	changed *sync.Cond // on mu
@@ -27,13 +30,12 @@ type proposals struct {
 	open    []byte     // the entry that is being filled, nil if there is none
 	openEnd uint64     // the position behind it
 	sealed  []entry    // those that are full, or that a checkpoint has ended
-	flying  []uint64   // where those end that Raft has and has not committed
+	flying  []flight   // those that Raft has and has not committed
 	cuts    map[uint64]*cut
 	at      state // what is before durable
 	inside  bool  // the keyspace has a part of an entry of another leader
 	stored  state // of the last checkpoint
-	losses  []loss
-	halted  bool // nothing is appended any more; what waits in Append must not
+	halted  bool  // nothing is appended any more; what waits in Append must not
 	closed  bool
 	failure error
 
@@ -53,24 +55,26 @@ type cut struct {
 	state   state // of what is before it, once that is settled
 }
 
-// loss is a stretch of positions that were taken back: those behind from, up to to.
-type loss struct{ from, to uint64 }
+// flight is an entry that Raft has.
+type flight struct {
+	end   uint64
+	asked time.Time // when Raft got it: if it is committed, a majority has heard of this leader later
+}
 
 const (
-	maxLosses   = 1024     // that are remembered; who waits for an older one is told with Epoch
-	maxEntry    = 1 << 20  // bytes from which on an entry is full
-	maxWaiting  = 64 << 20 // bytes that may wait to be committed before Append waits
-	firstLSN    = 1        // so that no position is 0, which means none
-	maxRecord   = 1 << 31  // longest commands of a record, in bytes
-	maxKeptCuts = 64       // of those that nobody has come back for
+	maxEntry    = 1 << 20   // bytes from which on an entry is full
+	maxWaiting  = 64 << 20  // bytes that may wait to be committed before Append waits
+	firstLSN    = 1         // so that no position is 0, which means none
+	maxRecord   = 1<<31 - 1 // longest commands of a record, in bytes
+	maxKeptCuts = 64        // of those that nobody has come back for
 )
 
 var (
 	errTakenBack = errors.New("the lead was lost before what was changed was agreed on")
 )
 
-func newProposals() *proposals {
-	p := &proposals{cuts: map[uint64]*cut{}, wake: make(chan struct{}, 1)}
+func newProposals(timeout time.Duration) *proposals {
+	p := &proposals{timeout: timeout, cuts: map[uint64]*cut{}, wake: make(chan struct{}, 1)}
 	p.changed = sync.NewCond(&p.mu)
 	p.appended.Store(firstLSN)
 	p.durable.Store(firstLSN)
@@ -141,7 +145,7 @@ func (p *proposals) next() (e entry, ok bool) {
 		return e, false
 	}
 	e, p.sealed = p.sealed[0], p.sealed[1:]
-	p.flying = append(p.flying, e.end)
+	p.flying = append(p.flying, flight{e.end, time.Now()})
 	return e, true
 }
 
@@ -152,7 +156,8 @@ func (p *proposals) committed(s state) error {
 	if len(p.flying) == 0 {
 		return errors.New("an entry of this server was committed that it does not know")
 	}
-	p.durable.Store(p.flying[0])
+	p.durable.Store(p.flying[0].end)
+	p.lease.extend(p.flying[0].asked, p.timeout)
 	p.flying = p.flying[1:]
 	p.at = s
 	if c := p.cuts[p.durable.Load()]; c != nil && !c.settled {
@@ -185,11 +190,13 @@ func (p *proposals) termOf() uint64 {
 	return p.term
 }
 
-// begin has what is appended from now on proposed in a term.
-func (p *proposals) begin(term uint64) {
+// begin has what is appended from now on proposed in a term; confirm says that the lease is not to be used.
+func (p *proposals) begin(term uint64, confirm bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.term, p.halted = term, false
+	p.lease.end()
+	p.confirm.Store(confirm)
 	p.leading.Store(true)
 }
 
@@ -201,20 +208,18 @@ func (p *proposals) halt() {
 	p.changed.Broadcast()
 }
 
-// end ends what begin has begun. It reports whether something has to be taken back.
+// end ends what begin has begun. It reports whether something has to be taken back. Whoever still waits is told
+// nothing: what it has seen may be older than what the next leader has.
 func (p *proposals) end() (lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.leading.Store(false)
-	if lost = p.appended.Load() > p.durable.Load(); lost {
-		p.epoch.Add(1)
-		from := p.durable.Load()
-		to := p.appended.Add(1)
-		if p.losses = append(p.losses, loss{from, to}); len(p.losses) > maxLosses {
-			p.losses = p.losses[1:]
-		}
-		p.durable.Store(to)
-	}
+	p.lease.end()
+	lost = p.appended.Load() > p.durable.Load()
+	p.epoch.Add(1)
+	to := p.appended.Add(1)
+	p.lost.Store(to) // before Durable moves beyond
+	p.durable.Store(to)
 	p.open, p.sealed, p.flying = nil, nil, nil
 	p.changed.Broadcast()
 	return lost
@@ -230,37 +235,52 @@ func (p *proposals) Durable() uint64 { return p.durable.Load() }
 func (p *proposals) Epoch() uint64 { return p.epoch.Load() }
 
 // Lost implements journal.Journal.
-func (p *proposals) Lost(lsn uint64) bool {
-	if p.epoch.Load() == 0 {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.losses, func(l loss) bool { return l.from < lsn && lsn <= l.to })
-}
+func (p *proposals) Lost(lsn uint64) bool { return lsn != 0 && lsn <= p.lost.Load() }
 
-// WaitPosition implements journal.Journal. A leader's clients always wait for something: the lease, if nothing else.
+// WaitPosition implements journal.Journal. What a client is told must be committed, and no other server may have been
+// elected before now: that follows from the lease or, if it has ended, from the commitment of an entry that Raft gets
+// later.
 func (p *proposals) WaitPosition() uint64 {
 	if !p.leading.Load() {
 		return 0
 	}
-	if p.quorum.Load() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.usable() && p.open == nil {
-			p.add(func(b []byte) []byte { return b }) // an entry of nothing, whose commitment says who leads
+	if !p.confirm.Load() {
+		p.wanted.Store(true)
+		if p.lease.valid() {
+			return p.appended.Load()
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ask()
 	return p.appended.Load()
 }
 
-// Told implements journal.Journal.
-func (p *proposals) Told() uint64 {
-	if p.leading.Load() && !p.quorum.Load() && !p.lease.valid() {
-		return 0
+// ask has an entry proposed, of nothing if there is nothing else. The caller holds mu.
+func (p *proposals) ask() {
+	switch {
+	case !p.usable():
+		p.appended.Add(1) // nobody can confirm it
+	case p.open == nil:
+		p.add(func(b []byte) []byte { return b })
 	}
-	return p.durable.Load()
 }
+
+// renew has the lease extended, if somebody has used it since the last call.
+func (p *proposals) renew() {
+	if !p.leading.Load() || p.confirm.Load() || !p.wanted.Swap(false) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.usable() && p.open == nil && len(p.sealed) == 0 {
+		p.ask()
+		p.kick()
+	}
+}
+
+// Told implements journal.Journal.
+func (p *proposals) Told() uint64 { return p.durable.Load() }
 
 // Buffered implements journal.Journal.
 func (p *proposals) Buffered() int64 {

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -74,12 +76,14 @@ type Node struct {
 	// entries, and by who begins a checkpoint or a copy.
 	turn, held sync.Mutex
 	// Protected by held, and by all shards where they change the keyspace.
-	applied state // the last entry that the keyspace has, and who was in the group then
-	lost    bool  // the keyspace has what was not committed
+	applied state  // the last entry that the keyspace has, and who was in the group then
+	lost    bool   // the keyspace has what was not committed
+	handed  uint64 // the term in which the lead was to be handed over last
 
 	snapshots snapshots
 	peers     peers
 	futures   chan consensus.ApplyFuture
+	handing   atomic.Bool   // the lead is being handed over
 	recheck   chan struct{} // has something when the role may have changed
 	stop      chan struct{}
 	running   sync.WaitGroup
@@ -101,10 +105,9 @@ func Open(o Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		proposals: newProposals(), o: o, applied: stored, futures: make(chan consensus.ApplyFuture, 1024),
+		proposals: newProposals(o.Timeout), o: o, applied: stored, futures: make(chan consensus.ApplyFuture, 1024),
 		recheck: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
-	n.proposals.quorum.Store(o.Quorum)
 	n.proposals.at, n.proposals.stored = stored, stored
 	n.snapshots.n, n.peers.n, n.peers.wake = n, n, make(chan struct{}, 1)
 	dir, err := logDir(o.FS, o.Dir)
@@ -359,9 +362,12 @@ func (n *Node) watchRole() {
 func (n *Node) takeRole() {
 	for !n.stopped() {
 		leads, term := n.raft.State() == consensus.Leader, n.raft.CurrentTerm()
+		n.held.Lock()
+		lost := n.lost
+		n.held.Unlock()
 		n.mu.Lock()
 		leading := n.leading.Load()
-		wrong := leading && (!leads || n.term != term || n.halted) || n.failure != nil
+		wrong := leading && (!leads || n.term != term || n.halted) || lost || n.failure != nil
 		n.mu.Unlock()
 		switch {
 		case wrong:
@@ -369,7 +375,7 @@ func (n *Node) takeRole() {
 				n.giveUp(err)
 				return
 			}
-		case leads && !leading:
+		case leads && !leading && !n.handing.Load():
 			if !n.lead(term) {
 				n.pause(n.o.Timeout / 20)
 			}
@@ -392,10 +398,10 @@ func (n *Node) lead(term uint64) bool {
 	defer n.turn.Unlock()
 	n.held.Lock()
 	defer n.held.Unlock()
-	if n.lost || n.raft.State() != consensus.Leader || n.raft.CurrentTerm() != term {
+	if n.lost || n.handing.Load() || n.raft.State() != consensus.Leader || n.raft.CurrentTerm() != term {
 		return false
 	}
-	n.machine.Lead(func() { n.proposals.begin(term) })
+	n.machine.Lead(func() { n.proposals.begin(term, n.o.Quorum || n.handed == term) })
 	n.o.Log.Info("the server leads its group", "term", term)
 	n.peers.kick()
 	return true
@@ -404,7 +410,6 @@ func (n *Node) lead(term uint64) bool {
 // follow ends the lead, and takes back what was not committed.
 func (n *Node) follow() error {
 	n.halt()
-	n.lease.end()
 	n.turn.Lock()
 	defer n.turn.Unlock()
 	n.held.Lock()
@@ -521,21 +526,10 @@ func (n *Node) do(l *consensus.Log) error {
 	return nil
 }
 
-// keepLease asks the peers again and again whether the server still leads.
+// keepLease has the lease extended before it ends, as long as clients read.
 func (n *Node) keepLease() {
-	every := n.o.Timeout / 5
-	for n.pause(every) {
-		if !n.leading.Load() || n.quorum.Load() {
-			continue
-		}
-		term := n.termOf()
-		asked := time.Now()
-		if n.raft.VerifyLeader().Error() != nil || n.raft.CurrentTerm() != term {
-			continue
-		}
-		if n.lease.extend(asked, n.o.Timeout) {
-			n.machine.Told()
-		}
+	for n.pause(n.o.Timeout / 5) {
+		n.renew()
 	}
 }
 
@@ -680,16 +674,45 @@ func (n *Node) Remove(addr string) error {
 	})
 }
 
-// Transfer has another server lead, the one with an address or, if that is "", the one that has most.
+// Transfer has another server lead, the one with an address or, if that is "", the one that has most. If none does in
+// the end this one leads on, without a lease: the other one may still be elected, although this one is heard of.
 func (n *Node) Transfer(addr string) error {
 	return n.asLeader(func(r *consensus.Raft) error {
-		n.lease.forbid(true) // the other one is elected although this one is heard of
-		defer n.lease.forbid(false)
+		if !n.handing.CompareAndSwap(false, true) {
+			return errHanding
+		}
+		defer n.kickRole()
+		defer n.handing.Store(false)
+		n.settle()
 		if addr == "" {
 			return r.LeadershipTransfer().Error()
 		}
 		return r.LeadershipTransferToServer(consensus.ServerID(addr), consensus.ServerAddress(addr)).Error()
 	})
+}
+
+var errHanding = errors.New("the lead is being handed over already")
+
+// settle ends the lead when everything that was done is committed, so that nothing has to be taken back.
+func (n *Node) settle() {
+	n.turn.Lock()
+	defer n.turn.Unlock()
+	n.held.Lock()
+	if !n.leading.Load() {
+		n.held.Unlock()
+		return
+	}
+	n.handed = n.termOf()
+	n.machine.Follow(func() {}) // nothing is appended from now on
+	n.held.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), n.o.Timeout)
+	defer cancel()
+	_ = n.Sync(ctx) // what is not committed by then is taken back
+	n.held.Lock()
+	defer n.held.Unlock()
+	if n.leading.Load() {
+		n.lost = n.proposals.end()
+	}
 }
 
 // ErrNotLeader is returned by what only a leader can do.
