@@ -208,3 +208,37 @@ func TestAServerOfAGroupThatIsFarBehindGetsACopy(t *testing.T) {
 	away.start()
 	away.client().waitFor("LINDEX list -1", "last")
 }
+
+// A group begins with what one of its servers had before, and gets more servers.
+func TestAGroupBeginsWithTheDataOfAServer(t *testing.T) {
+	dir := t.TempDir()
+	alone := startTestServer(t, Options{}, "dir", dir, "appendonly", "yes")
+	c := alone.connect()
+	for i := range 500 {
+		require.Equal(t, "+OK", c.do(fmt.Sprintf("SET key:%d %d", i, i)))
+	}
+	require.NoError(t, alone.Close())
+	g := &testGroup{t: t}
+	for i := range 3 {
+		g.nodes = append(g.nodes, &groupNode{addr: freeAddr(t), dir: t.TempDir(), g: g})
+		if i == 1 {
+			g.nodes[i].dir = dir
+		}
+	}
+	for _, n := range g.nodes {
+		n.start()
+	}
+	t.Cleanup(func() {
+		for _, n := range g.nodes {
+			n.Close()
+		}
+	})
+	leader := g.settled()
+	require.Equal(t, "499", leader.client().do("GET key:499"))
+	require.Equal(t, "+OK", leader.client().do("SET more x"))
+	for _, f := range g.followers() {
+		f.client().waitFor("GET more", "x")
+		require.Equal(t, "7", f.client().do("GET key:7"))
+		f.client().waitFor("DBSIZE", "501")
+	}
+}
