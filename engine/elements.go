@@ -199,7 +199,7 @@ func (e *Entry) bring(s *unloaded, some *Some) {
 	if g := s.ks.shards[e.shard].waits; g != nil && g.canWait() {
 		panic(&Away{s.ks.spaces[e.space].db, e.Key(), some})
 	}
-	parts, err := s.ks.readParts(s, some)
+	parts, err := s.ks.readParts(s.numbers(), some)
 	if err == nil {
 		err = e.keepParts(s, parts)
 	}
@@ -298,8 +298,14 @@ func (s *unloaded) partsRead(some *Some) (parts []partRead, all bool) {
 	return parts, true
 }
 
+// partNumbers are the numbers under which a value is stored in parts, as in Head.
+type partNumbers struct{ parts, fieldParts uint64 }
+
+// numbers returns those of a value. The caller holds its shard.
+func (s *unloaded) numbers() partNumbers { return partNumbers{s.parts, s.fieldParts} }
+
 // readParts reads parts from the store. It needs no lock.
-func (ks *Keyspace) readParts(s *unloaded, some *Some) (parts []partRead, err error) {
+func (ks *Keyspace) readParts(s partNumbers, some *Some) (parts []partRead, err error) {
 	for _, name := range some.names {
 		p := partRead{name: name}
 		if p.data, p.ok, err = ks.source.Part(s.parts, name); err != nil {
@@ -331,7 +337,7 @@ func (ks *Keyspace) readParts(s *unloaded, some *Some) (parts []partRead, err er
 
 // readEnd reads parts next to the gap of a list: those of the front, if some of them are needed, or else of the back.
 // The first part that is returned is the state of the list.
-func (ks *Keyspace) readEnd(s *unloaded, some *Some) (parts []partRead, err error) {
+func (ks *Keyspace) readEnd(s partNumbers, some *Some) (parts []partRead, err error) {
 	state := partRead{name: lists.StatePart()}
 	if state.data, state.ok, err = ks.source.Part(s.parts, state.name); err != nil {
 		return nil, err

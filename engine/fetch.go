@@ -52,7 +52,8 @@ func (g *Guard) Uncount() {
 // coming is a value, or parts of one, being read from the store.
 type coming struct {
 	at      stored
-	some    *Some // nil for the whole value
+	some    *Some       // nil for the whole value
+	numbers partNumbers // with some: where they are
 	entry   *Entry
 	waiting []func() // called when it has come; protected by the entry's shard
 	ended   bool     // likewise
@@ -91,6 +92,7 @@ func (ks *Keyspace) Fetch(db int, key []byte, some *Some, done func()) bool {
 		if s.hasRead(some) {
 			return false
 		}
+		c.numbers = s.numbers()
 		c.some, c.at = some.bounded(s), stored{unloaded: s, typ: e.typ, key: e.Key()}
 	} else {
 		defer ks.resized(e, e.size())
@@ -136,7 +138,7 @@ func (f *fetcher) read(ks *Keyspace) {
 	for c := f.next(); c != nil; c = f.next() {
 		var arrive func(g *Guard)
 		if c.some != nil {
-			parts, err := ks.readParts(c.at.unloaded, c.some)
+			parts, err := ks.readParts(c.numbers, c.some)
 			arrive = func(g *Guard) { g.arriveSome(c, parts, err) }
 		} else {
 			v, err := ks.readStored(c.at)

@@ -11,6 +11,9 @@ import (
 
 // A key whose value is away takes at most 100 bytes, its place in the table and a short name among them.
 func TestKeysWhoseValuesAreAwayAreSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector, where tests are short, what is allocated is larger")
+	}
 	const keys, most = 100_000, 100
 	names := make([]string, keys)
 	for i := range names {
