@@ -123,6 +123,9 @@ func (s *Storage) checkpoint(position uint64) error {
 	if s.replacing {
 		return errReplacing
 	}
+	if f := s.Err(); s.o.Group != nil && f != nil && f.Journal {
+		return f // what was done is not agreed on and never will be: it must not become the stored state
+	}
 	start := time.Now()
 	s.mu.Lock()
 	s.status.Checkpoint, s.status.Began = true, start

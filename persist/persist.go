@@ -356,17 +356,27 @@ func (s *Storage) joinGroup(end, position uint64) (journal.Journal, error) {
 	s.mu.Lock()
 	s.status.position = 0 // that journal has its own
 	s.mu.Unlock()
-	s.policy.Store(int32(journal.Always))
+	s.policy.Store(int32(journal.Always)) // see Kick
 	return s.o.Group(s.o.FS, dir, meta.Group)
 }
 
 // groupDir is where the journal of a group is.
 const groupDir = "raft"
 
-// StoredKeys returns how many keys the last checkpoint has.
-func (s *Storage) StoredKeys() int64 {
+// HasData reports whether anything is stored, keys or what is stored beside them.
+func (s *Storage) HasData() (bool, error) {
 	meta, _ := s.store.Meta()
-	return meta.Keys
+	found := len(meta.Extra) > 0
+	for _, space := range meta.Spaces {
+		err := s.store.Heads(space, func([]byte, engine.Head) bool {
+			found = true
+			return false
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	return found, nil
 }
 
 // Group returns what the last checkpoint has of the group.
@@ -527,8 +537,11 @@ func (s *Storage) Commit() {
 	}
 }
 
-// SetPolicy changes when the journal is synced.
+// SetPolicy changes when the journal is synced. That of a group has only one way.
 func (s *Storage) SetPolicy(p journal.Policy) {
+	if s.o.Group != nil {
+		return
+	}
 	s.policy.Store(int32(p))
 	if j := s.log(); j != nil {
 		j.SetPolicy(p)

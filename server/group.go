@@ -54,7 +54,7 @@ var (
 	errGroupPeers   = errors.New("raft-peers must name raft-addr")
 )
 
-// check returns why a server with these settings cannot belong to the group that they name.
+// checkGroup returns why a server with these settings cannot belong to the group that they name.
 func checkGroup(set *config.Settings) error {
 	switch {
 	case set.Raft.Addr == "":
@@ -73,10 +73,14 @@ func checkGroup(set *config.Settings) error {
 func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journal, error) {
 	g, set := &srv.group, srv.config.Get()
 	g.ctx, g.cancel = context.WithCancel(context.Background())
+	stored, err := srv.storage.HasData()
+	if err != nil {
+		return nil, err
+	}
 	o := raft.Options{
 		Addr: set.Raft.Addr, Peers: set.Raft.Peers, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond,
 		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), FS: fs, Dir: dir, State: state,
-		HasData: state == nil && srv.hasKeys(), Log: srv.log, Waited: srv.waited,
+		HasData: state == nil && stored, Log: srv.log, Waited: srv.waited,
 		Listener: g.network.Listener, Dial: g.network.Dial,
 	}
 	if o.Dial == nil {
@@ -101,11 +105,6 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 	g.follow(&guard)
 	guard.Unlock()
 	return node, nil
-}
-
-// hasKeys reports whether anything is stored.
-func (srv *Server) hasKeys() bool {
-	return srv.storage.Status().Saved != (time.Time{}) && srv.storage.StoredKeys() > 0
 }
 
 // clientAddr is where clients reach the server, for the others of the group to tell.
