@@ -186,6 +186,18 @@ func (c *Ctx) Now() int64 { return c.G.Now() }
 // Read returns the entry of a key that the command reads, of whatever type, or nil.
 func (c *Ctx) Read(key []byte) *engine.Entry { return c.G.Read(c.DB, key) }
 
+// ReplyCount replies with the number of elements of a collection, 0 if there is none, without its value.
+func (c *Ctx) ReplyCount(key []byte, typ engine.Type) {
+	e, ok := c.ReadAs(key, typ)
+	switch {
+	case !ok:
+	case e == nil:
+		c.W.Int(0)
+	default:
+		c.W.Int(int64(e.Count()))
+	}
+}
+
 // ReadAs returns the entry of a key that the command reads, or nil if there is none. If it is of another type, an
 // error is written and ok is false.
 func (c *Ctx) ReadAs(key []byte, typ engine.Type) (e *engine.Entry, ok bool) {

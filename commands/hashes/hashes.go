@@ -270,16 +270,7 @@ func cmdHkeys(c *command.Ctx) {
 	}
 }
 
-func cmdHlen(c *command.Ctx) {
-	e, ok := c.ReadAs(c.Args[1], engine.Hash)
-	switch {
-	case !ok:
-	case e == nil:
-		c.W.Int(0)
-	default:
-		c.W.Int(int64(e.Count()))
-	}
-}
+func cmdHlen(c *command.Ctx) { c.ReplyCount(c.Args[1], engine.Hash) }
 
 func cmdHmget(c *command.Ctx) {
 	h, ok := readFields(c, c.Args[2:])

@@ -257,17 +257,7 @@ func push(c *command.Ctx, s Side, create bool) {
 	Grown(c, e, s.PushEvent())
 }
 
-func cmdLlen(c *command.Ctx) {
-	e, ok := c.ReadAs(c.Args[1], engine.List)
-	if !ok {
-		return
-	}
-	if e == nil {
-		c.W.Int(0)
-		return
-	}
-	c.W.Int(int64(e.Count()))
-}
+func cmdLlen(c *command.Ctx) { c.ReplyCount(c.Args[1], engine.List) }
 
 func cmdLindex(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.List)

@@ -147,16 +147,7 @@ func cmdSadd(c *command.Ctx) {
 	c.W.Int(int64(added))
 }
 
-func cmdScard(c *command.Ctx) {
-	e, ok := c.ReadAs(c.Args[1], engine.Set)
-	switch {
-	case !ok:
-	case e == nil:
-		c.W.Int(0)
-	default:
-		c.W.Int(int64(e.Count()))
-	}
-}
+func cmdScard(c *command.Ctx) { c.ReplyCount(c.Args[1], engine.Set) }
 
 // setOperation is a combination of sets.
 type setOperation struct {

@@ -538,16 +538,7 @@ func cmdXdel(c *command.Ctx) {
 	c.W.Int(removed)
 }
 
-func cmdXlen(c *command.Ctx) {
-	e, ok := c.ReadAs(c.Args[1], engine.Stream)
-	switch {
-	case !ok:
-	case e == nil:
-		c.W.Int(0)
-	default:
-		c.W.Int(int64(e.Count()))
-	}
-}
+func cmdXlen(c *command.Ctx) { c.ReplyCount(c.Args[1], engine.Stream) }
 
 func cmdXrange(c *command.Ctx)    { xrange(c, c.Args[2], c.Args[3], false) }
 func cmdXrevrange(c *command.Ctx) { xrange(c, c.Args[3], c.Args[2], true) }

@@ -370,16 +370,7 @@ func setScore(z *zsets.ZSet, member []byte, score float64, lim zsets.Limits) (ol
 	return z.Set(member, score, lim)
 }
 
-func cmdZcard(c *command.Ctx) {
-	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
-	switch {
-	case !ok:
-	case e == nil:
-		c.W.Int(0)
-	default:
-		c.W.Int(int64(e.Count()))
-	}
-}
+func cmdZcard(c *command.Ctx) { c.ReplyCount(c.Args[1], engine.ZSet) }
 
 func cmdZmscore(c *command.Ctx) {
 	e, ok := c.ReadAs(c.Args[1], engine.ZSet)
