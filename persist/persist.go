@@ -280,10 +280,11 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		report, err = journal.Replay(s.o.FS, dir, journalStart(meta), s.o.Log, repeat)
 		end = report.End
 	} else {
-		j = journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Seed: meta.JournalSeed, Log: s.o.Log,
+		own := journal.Open(journal.Options{FS: s.o.FS, Dir: dir, Policy: s.o.Policy, Seed: meta.JournalSeed, Log: s.o.Log,
 			Notify: s.o.Notify,
 			Waited: s.o.Waited, Delay: func() time.Duration { return time.Duration(s.writeDelay.Load()) }})
-		_, err = j.Read(meta.Journal, repeat)
+		_, err = own.Read(meta.Journal, repeat)
+		j = own
 	}
 	progress.end()
 	if err != nil {

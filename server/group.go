@@ -196,7 +196,7 @@ func (g *group) Reset(at func(group []byte) error) error {
 	var failed error
 	err := srv.storage.Reset(func(guard *engine.Guard) {
 		failed = at(srv.storage.Group())
-		g.follow(guard)
+		guard.SetJournal(nil) // which ends what Reset begins
 	})
 	return errors.Join(err, failed)
 }

@@ -89,16 +89,6 @@ const (
 // far, and Sync waits for it. Its methods may be called from any goroutine. File is the journal in the segments of a
 // directory.
 type Journal interface {
-	// Read calls fn with the durable records that begin at LSN from or later, in their order: where they begin, and what
-	// was given to Append. commands is valid until fn returns, and for good if it is of LongRecord bytes or more. It
-	// returns the LSN after the last of them, or from if that is later. It ends with the first error of fn, which it
-	// returns as it is, and with ErrReleased if some of the records are not kept any more.
-	//
-	// A journal that has just been opened must be read once before anything else is done with it, from the position up
-	// to which a checkpoint has everything. This removes what a crash left at the end that was never synced. The error
-	// is a *DamageError if synced data are missing or wrong; then nothing is changed, and the journal can only be
-	// closed.
-	Read(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error)
 	// Append adds a record of the commands that were done at time now, in ms since 1970. commands is not kept, unless it
 	// is of LongRecord bytes or more: then it is not copied, and nobody may change it any more. Append does no I/O, but
 	// waits if too much is not written yet. What is appended after the journal has failed is dropped: see Err.
@@ -260,7 +250,15 @@ func Open(o Options) *File {
 	return j
 }
 
-// Read implements Journal.
+// Read calls fn with the durable records that begin at LSN from or later, in their order: where they begin, and what
+// was given to Append. commands is valid until fn returns, and for good if it is of LongRecord bytes or more. It
+// returns the LSN after the last of them, or from if that is later. It ends with the first error of fn, which it
+// returns as it is, and with ErrReleased if some of the records are not kept any more.
+//
+// A journal that has just been opened must be read once before anything else is done with it, from the position up
+// to which a checkpoint has everything. This removes what a crash left at the end that was never synced. The error
+// is a *DamageError if synced data are missing or wrong; then nothing is changed, and the journal can only be
+// closed.
 func (j *File) Read(from uint64, fn func(lsn uint64, now int64, commands []byte) error) (next uint64, err error) {
 	if !j.opened.Load() {
 		j.admin.Lock()

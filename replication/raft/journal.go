@@ -69,9 +69,7 @@ const (
 	maxKeptCuts = 64        // of those that nobody has come back for
 )
 
-var (
-	errTakenBack = errors.New("the lead was lost before what was changed was agreed on")
-)
+var errTakenBack = errors.New("the lead was lost before what was changed was agreed on")
 
 func newProposals(timeout time.Duration) *proposals {
 	p := &proposals{timeout: timeout, cuts: map[uint64]*cut{}, wake: make(chan struct{}, 1)}
@@ -167,7 +165,7 @@ func (p *proposals) committed(s state) error {
 	return nil
 }
 
-// entered notes that an entry of another leader is being done, or an older state of the keyspace brought back.
+// entered notes that an entry of another leader is being done, or a copy read: the keyspace has a part of it.
 func (p *proposals) entered() {
 	p.mu.Lock()
 	p.inside = true
@@ -449,10 +447,5 @@ func (n *Node) Hold() (release func()) {
 
 // Size implements journal.Journal.
 func (n *Node) Size() int64 { return n.log.Size() }
-
-// Read implements journal.Journal. Nobody reads what a group shares from a position of this process.
-func (n *Node) Read(from uint64, _ func(lsn uint64, now int64, commands []byte) error) (uint64, error) {
-	return from, journal.ErrReleased
-}
 
 var _ journal.Journal = (*Node)(nil)

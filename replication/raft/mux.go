@@ -118,13 +118,7 @@ func (m *mux) close() {
 
 // dial connects to a peer.
 func (m *mux) dial(addr string, what byte, timeout time.Duration) (net.Conn, error) {
-	dial := m.n.o.Dial
-	if dial == nil {
-		dial = func(addr string, timeout time.Duration) (net.Conn, error) {
-			return net.DialTimeout("tcp", addr, timeout)
-		}
-	}
-	c, err := dial(addr, timeout)
+	c, err := m.n.o.Dial(addr, timeout)
 	if err != nil {
 		return nil, err
 	}

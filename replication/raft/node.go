@@ -26,9 +26,6 @@ const trailing = 10_000
 // rpcTimeout is for how long a peer may take to answer; for more it may for a copy, by its length.
 const rpcTimeout = 2 * time.Second
 
-// DefaultTimeout is the default of Options.Timeout.
-const DefaultTimeout = 700 * time.Millisecond
-
 // Options say who the group is.
 type Options struct {
 	// Addr is where the server's peers reach it, a host and a port. It is also its name in the group, for ever.
@@ -36,13 +33,13 @@ type Options struct {
 	// Peers are the addresses of the servers that form the group together if none has anything yet, this one among them.
 	// Later they are where the group is looked for.
 	Peers []string
-	// Listener takes the connections of the peers; the node closes it. Dial connects to one. Both are nil for TCP.
+	// Listener takes the connections of the peers, and the node closes it; nil is TCP at Addr. Dial connects to one.
 	Listener net.Listener
 	Dial     func(addr string, timeout time.Duration) (net.Conn, error)
 	// TLS is for the connections that peers open; nil is plain text. Dial encrypts those that it opens itself.
 	TLS *tls.Config
-	// Timeout is for how long a leader may be silent before another is elected: from it on to twice as long. 0 is
-	// DefaultTimeout. It must be the same on all servers.
+	// Timeout is for how long a leader may be silent before another is elected: from it on to twice as
+	// long. It must be the same on all servers.
 	Timeout time.Duration
 	// Quorum has replies wait until a majority has confirmed the leader, instead of a lease.
 	Quorum bool
@@ -97,9 +94,6 @@ type Node struct {
 
 // Open opens the log. Nothing is heard from peers or told to them before Start.
 func Open(o Options) (*Node, error) {
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
 	stored, err := decodeState(o.State)
 	if err != nil {
 		return nil, err
@@ -662,16 +656,6 @@ func (n *Node) LastContact() time.Time {
 		return time.Now()
 	}
 	return r.LastContact()
-}
-
-// Add adds a server to the group. It learns first what there is, and counts for majorities once it has.
-func (n *Node) Add(addr string) error { return n.peers.add(addr) }
-
-// Remove removes a server from the group.
-func (n *Node) Remove(addr string) error {
-	return n.asLeader(func(r *consensus.Raft) error {
-		return r.RemoveServer(consensus.ServerID(addr), 0, 10*time.Second).Error()
-	})
 }
 
 // Transfer has another server lead, the one with an address or, if that is "", the one that has most. If none does in

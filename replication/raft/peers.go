@@ -25,7 +25,7 @@ type question struct {
 
 // news is what a server says of itself.
 type news struct {
-	Addr, Client string
+	Client string // where clients reach it
 	// Established says that the server belongs to a group that has agreed on something, Leader who leads it.
 	Established bool
 	Leader      string
@@ -110,7 +110,7 @@ func (p *peers) answer(c net.Conn) {
 // own is the news of the node.
 func (p *peers) own() news {
 	n := p.n
-	a := news{Addr: n.o.Addr, Client: n.o.Client, HasData: n.o.HasData, Established: n.o.State != nil}
+	a := news{Client: n.o.Client, HasData: n.o.HasData, Established: n.o.State != nil}
 	if last, err := n.log.LastIndex(); err == nil && last > 1 {
 		a.Established = true
 	}
@@ -218,22 +218,6 @@ func (p *peers) take(addr string) error {
 			}
 		}
 		defer p.kick()
-		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), 0, patience).Error()
-	})
-}
-
-// add is Node.Add. A server that is there has asked for itself, or will; one that is not is waited for as a learner.
-func (p *peers) add(addr string) error {
-	return p.n.asLeader(func(r *consensus.Raft) error {
-		f := r.GetConfiguration()
-		if err := f.Error(); err != nil {
-			return err
-		}
-		for _, s := range f.Configuration().Servers {
-			if string(s.ID) == addr {
-				return nil
-			}
-		}
 		return r.AddNonvoter(consensus.ServerID(addr), consensus.ServerAddress(addr), 0, patience).Error()
 	})
 }
