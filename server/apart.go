@@ -54,8 +54,9 @@ type work struct {
 
 	apart  command.Apart
 	reply  []byte
-	took   int64 // ns
-	failed bool  // it can only be executed whole
+	took   int64  // ns
+	epoch  uint64 // Server.epoch when the view was taken
+	failed bool   // it can only be executed whole
 }
 
 type workState uint8
@@ -116,6 +117,7 @@ func ownArgs(args [][]byte) [][]byte {
 
 // look takes the view that a command needs; it reports whether there is one.
 func (w *work) look(c *command.Ctx) bool {
+	w.epoch = w.srv.epoch()
 	if w.naming {
 		w.names = c.G.Names(c.DB)
 		return w.names != nil
@@ -344,10 +346,11 @@ func (s *Session) wentApart(c *command.Ctx, mark int) {
 	}
 }
 
-// takeReply answers a command with the reply that it has made apart, and reports whether there is one.
+// takeReply answers a command with the reply that it has made apart, and reports whether there is one. What has been
+// taken back since its view must not be told.
 func (s *Session) takeReply(cmd *command.Command, args [][]byte) bool {
 	w := s.work
-	if s.srv.aparts.is(w) != workHasRun || w.failed || w.apart.Result != nil {
+	if s.srv.aparts.is(w) != workHasRun || w.failed || w.apart.Result != nil || w.epoch != s.srv.epoch() {
 		return false
 	}
 	s.endGuard()

@@ -84,9 +84,7 @@ func (srv *Server) newSession(peer transport.Peer, wake func()) *Session {
 		started: srv.ks.Clock().Now(),
 	}
 	s.now = s.started.UnixMilli()
-	if srv.storage.Storage != nil {
-		s.delay.epoch = srv.storage.Epoch()
-	}
+	s.delay.epoch = srv.epoch()
 	s.join()
 	s.setProto(2)
 	s.parser.MaxBulk = srv.MaxBulk()

@@ -81,6 +81,14 @@ func (srv *Server) restoreFunctions(stored []byte) error {
 	return nil
 }
 
+// epoch is the journal's Epoch; without storage nothing is ever taken back.
+func (srv *Server) epoch() uint64 {
+	if srv.storage.Storage == nil {
+		return 0
+	}
+	return srv.storage.Epoch()
+}
+
 // closeStorage closes the data directory, after a last checkpoint if save is set.
 func (srv *Server) closeStorage(save bool) error {
 	if srv.storage.Storage == nil {
