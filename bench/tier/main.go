@@ -30,6 +30,12 @@ type settings struct {
 	time        time.Duration
 	keys, value int
 	pipeline    int
+
+	long  bool // the long run, and what it needs
+	bytes float64
+	rate  float64
+	dir   string
+	limit string
 }
 
 const conns = 50
@@ -41,13 +47,26 @@ func main() {
 	flag.IntVar(&o.keys, "keys", 1_000_000, "how many keys there are")
 	flag.IntVar(&o.value, "value", 1000, "bytes of a value")
 	flag.IntVar(&o.pipeline, "pipeline", 16, "commands that a connection has under way")
+	flag.BoolVar(&o.long, "long", false, "check and measure a mixed load on far more data than memory, of all types, for -time")
+	flag.Float64Var(&o.bytes, "bytes", 20e9, "with -long: how many bytes the values have")
+	flag.Float64Var(&o.rate, "rate", 0, "with -long: commands a second; 0 is as many as there can be")
+	flag.StringVar(&o.dir, "dir", "bench/results", "with -long: a directory on a disk with room for thrice the values")
+	flag.StringVar(&o.limit, "maxmemory", "1gb", "with -long: maxmemory of the server")
 	flag.Parse()
 	log.SetFlags(0)
 	defer servers.Cleanup()
 	servers.Check(os.MkdirAll("bench/results", 0o755))
-	file, err := os.Create("bench/results/tier.txt")
+	name := "tier.txt"
+	if o.long {
+		name = "tier-long.txt"
+	}
+	file, err := os.Create(filepath.Join("bench/results", name))
 	servers.Check(err)
-	measure(o, io.MultiWriter(os.Stdout, file))
+	if o.long {
+		measureLong(o, io.MultiWriter(os.Stdout, file))
+	} else {
+		measure(o, io.MultiWriter(os.Stdout, file))
+	}
 	servers.Check(file.Close())
 }
 
@@ -100,10 +119,10 @@ func run(server *servers.Server, o settings, out io.Writer, name string, limit i
 	options := load.Options{Pipeline: max(o.pipeline/len(commands), 1), Duration: o.time}
 	_, err = g.Run(options)
 	servers.Check(err)
-	loaded := number(server, "tier_loaded_values")
+	loaded := count(server, "tier_loaded_values")
 	r, err := g.Run(options)
 	servers.Check(err)
-	loaded = number(server, "tier_loaded_values") - loaded
+	loaded = count(server, "tier_loaded_values") - loaded
 	resident, _ := server.Memory()
 	reads := r.Operations * max(len(commands)-1, 1)
 	h := r.Latency[0]
@@ -121,11 +140,9 @@ func value(i, size int) string {
 	return string(b[:size])
 }
 
-// number returns a field of INFO stats.
-func number(server *servers.Server, name string) int {
-	n, err := strconv.Atoi(server.InfoField("stats", name+":"))
-	servers.Check(err)
-	return n
+// count returns a field of INFO stats.
+func count(server *servers.Server, name string) int {
+	return infoNumber(server.Do("INFO", "stats"), name)
 }
 
 // pebbleGets returns how many of the stored values are read in a second, by as many goroutines as there are

@@ -42,8 +42,10 @@ var (
 
 // New returns a server that is not running yet, with an empty directory under bench/results, which must be on a real
 // disk.
-func New(program string) *Server {
-	const parent = "bench/results"
+func New(program string) *Server { return NewIn("bench/results", program) }
+
+// NewIn is New with the directory in another one than bench/results, which must be on a real disk too.
+func NewIn(parent, program string) *Server {
 	Check(os.MkdirAll(parent, 0o755))
 	dir, err := os.MkdirTemp(parent, "data-")
 	Check(err)
