@@ -1,6 +1,6 @@
-// Package cluster is cluster mode (cluster-enabled yes): the server is the only node of a cluster and has all slots.
-// Clients of clusters find what they look for, and what they must not do is refused as in a cluster of many nodes. The
-// commands are in commands/cluster.
+// Package cluster is cluster mode (cluster-enabled yes): the server is the only node of a cluster and has all slots, or
+// one of a group that shares a journal, which is a shard. Clients of clusters find what they look for, and what they
+// must not do is refused as in a cluster of many nodes. The commands are in commands/cluster.
 package cluster
 
 import (
@@ -12,7 +12,9 @@ import (
 
 // Node is the server as the node of a cluster. Its names are not changed.
 type Node struct {
-	ID, ShardID string
+	ID string
+	// Run is another name each time that the server starts.
+	Run string
 	// Stats are what commands cost for each slot; nil unless cluster-slot-stats-enabled is on.
 	Stats atomic.Pointer[SlotStats]
 }

@@ -183,19 +183,24 @@ func (s *Session) redirection(cmd *command.Command) command.Error {
 	return command.Error("REDIRECT " + net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
-// refuseSlots returns the error for a command whose keys are of different slots. In a script those of all commands
-// must be of one, and so must those of the commands around it, unless it is allowed to cross slots; even then each
-// command's must.
+// refuseSlots returns the error for a command whose keys are of different slots, or of one that another server serves.
+// In a script those of all commands must be of one, and so must those of the commands around it, unless it is allowed
+// to cross slots; even then each command's must.
 func (s *Session) refuseSlots(from command.Origin, cmd *command.Command, args [][]byte) command.Error {
 	if s.ctx.Origin.In(command.Accepted) {
 		return ""
 	}
 	slot, ok := cluster.SlotOfKeys(cmd, args)
+	if from.In(command.FromClient) && cmd.RunsQueue && !s.tx.spoiled && s.oneSlot(s.tx.queue) {
+		return s.srv.elsewhere(s.hashSlot, s.options.ReadOnly && !s.tx.writes)
+	}
 	switch {
 	case !ok && from.In(command.FromScript):
 		return errScriptForeign
 	case from.In(command.FromClient):
-		s.hashSlot = slot
+		if s.hashSlot = slot; ok {
+			return s.srv.elsewhere(slot, s.options.ReadOnly && cmd.Flags&command.ReadOnly != 0)
+		}
 	case !from.In(command.FromScript) || slot == cluster.NoSlot || s.script.CrossSlots:
 	case s.hashSlot == cluster.NoSlot:
 		s.hashSlot = slot

@@ -108,7 +108,9 @@ func (s *Session) reject(cmd *command.Command, e command.Error) {
 	}
 	if cmd != nil && cmd.RunsQueue {
 		s.Discard()
-		e = execAborted(e)
+		if !redirects(e) {
+			e = execAborted(e)
+		}
 	}
 	s.srv.stats.errors.Count([]byte(e))
 	s.out.Error(string(e))

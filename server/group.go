@@ -46,6 +46,8 @@ type group struct {
 
 	following atomic.Bool // only what is agreed on changes anything; changes under a guard over everything
 	status    atomic.Pointer[raft.Status]
+	// lastLeader is the address of who leads, or has led last; nil if that is not known.
+	lastLeader atomic.Pointer[string]
 }
 
 var (
@@ -237,6 +239,9 @@ func (g *group) Told() { g.srv.storageChanged() }
 // Changed implements raft.Machine.
 func (g *group) Changed() {
 	st := g.node.Status()
+	if st.Leader != "" {
+		g.lastLeader.Store(&st.Leader)
+	}
 	g.status.Store(&st)
 }
 

@@ -105,7 +105,8 @@ type Server struct {
 
 	supervised config.Supervision
 
-	cluster *cluster.Node // nil if cluster mode is off
+	cluster      *cluster.Node // nil if cluster mode is off
+	clusterShard string        // the name of its shard
 
 	handlers handlers // of custom commands
 

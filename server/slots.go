@@ -1,6 +1,13 @@
 package server
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
@@ -13,14 +20,31 @@ const (
 	// Also where keys of one command differ, as in Redis.
 	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node"
 	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"
+	errClusterDown     command.Error = "CLUSTERDOWN The cluster is down"
+	errTryAgain        command.Error = "TRYAGAIN The lead of the shard is being taken over"
 )
 
 // startCluster makes the server the node of a cluster, if the configuration asks for it.
 func (srv *Server) startCluster(set *config.Settings) {
-	if set.Cluster.Enabled {
-		srv.cluster = &cluster.Node{ID: newRunID(), ShardID: newRunID()}
-		srv.countSlots(set)
+	if !set.Cluster.Enabled {
+		return
 	}
+	srv.cluster = &cluster.Node{ID: newRunID(), Run: newRunID()}
+	srv.clusterShard = newRunID()
+	if set.Raft.Addr != "" {
+		srv.cluster.ID = nameOf("node", set.Raft.Addr)
+		peers := slices.Clone(set.Raft.Peers)
+		slices.Sort(peers)
+		srv.clusterShard = nameOf("shard", strings.Join(peers, ","))
+	}
+	srv.countSlots(set)
+}
+
+// nameOf returns the name of something in a cluster that stays as it is: 40 hexadecimal digits, as long as those of
+// Redis.
+func nameOf(what, of string) string {
+	sum := sha1.Sum([]byte(what + " " + of))
+	return hex.EncodeToString(sum[:])
 }
 
 // countSlots begins or ends to count what commands cost for each slot, as the settings say.
@@ -36,6 +60,86 @@ func (srv *Server) countSlots(set *config.Settings) {
 
 // Node implements cluster.Host.
 func (srv *Server) Node() *cluster.Node { return srv.cluster }
+
+// ClusterView implements cluster.Host.
+func (srv *Server) ClusterView(local string) *cluster.View {
+	set := srv.config.Get()
+	own := cluster.ShardView{ID: srv.clusterShard, Slots: cluster.AllSlots}
+	if srv.group.node == nil {
+		own.Members = []cluster.Member{{ID: srv.cluster.ID, Announcement: cluster.Announce(set, local),
+			Myself: true, Leads: true, Online: true}}
+	} else {
+		own.Members = srv.group.clusterMembers(set)
+	}
+	return &cluster.View{Shards: []cluster.ShardView{own}}
+}
+
+// clusterMembers are the servers of the group as nodes of a cluster, the leader first. One that led last and cannot be
+// reached still counts as the leader, until there is another one.
+func (g *group) clusterMembers(set *config.Settings) []cluster.Member {
+	st := g.status.Load()
+	leader := g.lastLeader.Load()
+	var list []cluster.Member
+	for _, m := range st.Members {
+		c := cluster.Member{ID: nameOf("node", m.Addr), Announcement: announcementOf(m.Client, m.Addr),
+			Myself: m.Addr == st.Addr, Online: m.Online, Offset: int64(m.Index), Leads: leader != nil && m.Addr == *leader}
+		c.Preferred = set.Cluster.PreferredEndpoint
+		if c.Myself {
+			c.Hostname = set.Cluster.AnnounceHostname
+		}
+		if c.Leads && st.Leader == "" {
+			c.Online = false
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 { // it has not joined yet
+		list = []cluster.Member{{ID: g.srv.cluster.ID, Announcement: announcementOf(g.srv.clientAddr(set), st.Addr), Myself: true}}
+	}
+	slices.SortStableFunc(list, func(a, b cluster.Member) int {
+		switch {
+		case a.Leads == b.Leads:
+			return 0
+		case a.Leads:
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// announcementOf is where clients and other servers reach a server.
+func announcementOf(client, raft string) (a cluster.Announcement) {
+	split := func(addr string) (string, int) {
+		host, text, _ := net.SplitHostPort(addr)
+		port, _ := strconv.Atoi(text)
+		return host, port
+	}
+	a.IP, a.Port = split(client)
+	_, a.BusPort = split(raft)
+	return a
+}
+
+// elsewhere returns the error that names who serves a slot, "" if this server does. reads says that what follows only
+// reads, and that the client is content with a follower.
+func (srv *Server) elsewhere(slot int, reads bool) command.Error {
+	g := &srv.group
+	if slot == cluster.NoSlot || g.node == nil || !g.following.Load() || reads {
+		return ""
+	}
+	switch st := g.status.Load(); {
+	case st.Leader == "" || st.Leader != st.Addr && st.LeaderAt == "":
+		return errClusterDown
+	case st.Leader == st.Addr:
+		return errTryAgain
+	default:
+		return command.Error("MOVED " + strconv.Itoa(slot) + " " + st.LeaderAt)
+	}
+}
+
+// redirects reports whether an error tells clients of clusters to try elsewhere, or later.
+func redirects(e command.Error) bool {
+	return strings.HasPrefix(string(e), "MOVED ") || e == errClusterDown || e == errTryAgain
+}
 
 // Mode is what clients are told that the server is.
 func (srv *Server) Mode() string {

@@ -1,4 +1,4 @@
-// Package cluster has the commands of clusters, for the only node of one; package cluster at the top says what that is.
+// Package cluster has the commands of clusters; package cluster at the top says what those are.
 package cluster
 
 import (
@@ -17,8 +17,8 @@ import (
 
 func init() { command.Register(clusterCommands) }
 
-// clusterCommands are the commands of a cluster's node, which here is the only one. What would change
-// the cluster is an error, Redis's own where it has one for such a node.
+// clusterCommands are the commands of a cluster's node. What would change the cluster is an error, Redis's own where it
+// has one for a node without others.
 var clusterCommands = []*command.Command{
 	{Name: "asking", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast, ACL: command.CatConnection,
 		Summary:    "Lets the next command use a slot that is being imported; without effect",
@@ -173,6 +173,7 @@ const (
 	errSetslot         command.Error = "ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP"
 	errForgetSelf      command.Error = "ERR I tried hard but I can't forget myself..."
 	errReplicateSelf   command.Error = "ERR Can't replicate myself"
+	errNoMaster        command.Error = "ERR The specified node is not a master"
 	errFailoverReplica command.Error = "ERR You should send CLUSTER FAILOVER to a replica"
 	errInternal        command.Error = "ERR CLUSTER SYNCSLOTS subcommands are only allowed for internal clients"
 	errNoRanges        command.Error = "ERR missing ranges argument"
@@ -214,79 +215,167 @@ func readwrite(c *command.Ctx) {
 }
 
 func info(c *command.Ctx) {
-	c.W.Verbatim("txt", fmt.Sprintf("cluster_state:ok\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:%[1]d\r\ncluster_slots_pfail:0\r\n"+
-		"cluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:1\r\ncluster_current_epoch:0\r\ncluster_my_epoch:0\r\n"+
-		"cluster_stats_messages_sent:0\r\ncluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n", cluster.Slots))
+	v := viewOf(c)
+	assigned, served, size, known, epoch := 0, 0, 0, 0, uint64(0)
+	for i := range v.Shards {
+		s := &v.Shards[i]
+		n := s.Slots.Len()
+		assigned += n
+		if s.Served() {
+			served += n
+		}
+		if n > 0 {
+			size++
+		}
+		known += len(s.Members)
+		epoch = max(epoch, s.Epoch)
+	}
+	state := "ok"
+	if served < cluster.Slots {
+		state = "fail"
+	}
+	c.W.Verbatim("txt", fmt.Sprintf("cluster_state:%s\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:%d\r\ncluster_slots_pfail:0\r\n"+
+		"cluster_slots_fail:%d\r\ncluster_known_nodes:%d\r\ncluster_size:%d\r\ncluster_current_epoch:%d\r\ncluster_my_epoch:%d\r\n"+
+		"cluster_stats_messages_sent:0\r\ncluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n",
+		state, assigned, served, assigned-served, known, size, epoch, v.Shards[0].Epoch))
 }
 
 func myid(c *command.Ctx)      { c.W.BulkString(nodeOf(c).ID) }
-func myshardid(c *command.Ctx) { c.W.BulkString(nodeOf(c).ShardID) }
+func myshardid(c *command.Ctx) { c.W.BulkString(viewOf(c).Shards[0].ID) }
 func links(c *command.Ctx)     { c.W.Array(0) }
 func keyslot(c *command.Ctx)   { c.W.Int(int64(cluster.SlotOf(c.Args[2]))) }
 
 func nodes(c *command.Ctx) {
-	a := announcement(c)
-	address := fmt.Sprintf("%s:%d@%d", a.IP, a.ClientPort(), a.BusPort)
-	if a.Hostname != "" {
-		address += "," + a.Hostname
+	var b []byte
+	v := viewOf(c)
+	for i := range v.Shards {
+		for j := range v.Shards[i].Members {
+			b = appendNode(b, &v.Shards[i], &v.Shards[i].Members[j])
+		}
 	}
-	c.W.Verbatim("txt", fmt.Sprintf("%s %s myself,master - 0 0 0 connected 0-%d\n", nodeOf(c).ID, address,
-		cluster.Slots-1))
+	c.W.Verbatim("txt", string(b))
+}
+
+// appendNode appends the line of a server in CLUSTER NODES.
+func appendNode(b []byte, s *cluster.ShardView, m *cluster.Member) []byte {
+	b = fmt.Appendf(b, "%s %s:%d@%d", m.ID, m.IP, m.ClientPort(), m.BusPort)
+	if m.Hostname != "" {
+		b = append(append(b, ','), m.Hostname...)
+	}
+	b = append(b, ' ')
+	if m.Myself {
+		b = append(b, "myself,"...)
+	}
+	role, master := "master", "-"
+	if !m.Leads {
+		role = "slave"
+		if s.Members[0].Leads {
+			master = s.Members[0].ID
+		}
+	}
+	b = append(b, role...)
+	link := "connected"
+	if !m.Online {
+		b, link = append(b, ",fail"...), "disconnected"
+	}
+	b = fmt.Appendf(b, " %s 0 0 %d %s", master, s.Epoch, link)
+	if m.Leads {
+		for _, r := range s.Slots.Ranges() {
+			b = append(append(b, ' '), r.String()...)
+		}
+	}
+	return append(b, '\n')
 }
 
 func slots(c *command.Ctx) {
-	a := announcement(c)
+	v, w := viewOf(c), c.W
+	mark, n := w.Defer(), 0
+	for i := range v.Shards {
+		s := &v.Shards[i]
+		if !s.Members[0].Leads {
+			continue // nobody serves them
+		}
+		for _, r := range s.Slots.Ranges() {
+			w.Array(2 + len(s.Members))
+			w.Int(int64(r.First))
+			w.Int(int64(r.Last))
+			for j := range s.Members {
+				slotsNode(c, &s.Members[j])
+			}
+			n++
+		}
+	}
+	w.EndArray(mark, n)
+}
+
+// slotsNode writes a server as CLUSTER SLOTS has it.
+func slotsNode(c *command.Ctx, m *cluster.Member) {
 	w := c.W
-	w.Array(1)
-	w.Array(3)
-	w.Int(0)
-	w.Int(cluster.Slots - 1)
 	w.Array(4)
-	if a.Preferred == config.EndpointUnknown {
+	if m.Preferred == config.EndpointUnknown {
 		w.Null()
 	} else {
-		w.BulkString(a.Endpoint())
+		w.BulkString(m.Endpoint())
 	}
-	w.Int(int64(a.ClientPort()))
-	w.BulkString(nodeOf(c).ID)
-	showIP, showHostname := a.Preferred != config.EndpointIP, a.Preferred != config.EndpointHostname && a.Hostname != ""
+	w.Int(int64(m.ClientPort()))
+	w.BulkString(m.ID)
+	showIP, showHostname := m.Preferred != config.EndpointIP, m.Preferred != config.EndpointHostname && m.Hostname != ""
 	fields := fieldWriter{w: w, mark: w.Defer()}
 	if showIP {
-		fields.text("ip", a.IP)
+		fields.text("ip", m.IP)
 	}
 	if showHostname {
-		fields.text("hostname", a.Hostname)
+		fields.text("hostname", m.Hostname)
 	}
 	fields.end()
 }
 
 func shards(c *command.Ctx) {
-	a := announcement(c)
-	w := c.W
-	w.Array(1)
-	w.Map(2)
-	w.BulkString("slots")
-	w.Array(2)
-	w.Int(0)
-	w.Int(cluster.Slots - 1)
-	w.BulkString("nodes")
-	w.Array(1)
-	node := fieldWriter{w: w, mark: w.Defer()}
-	node.text("id", nodeOf(c).ID)
-	if a.Port != 0 {
-		node.number("port", int64(a.Port))
+	v, w := viewOf(c), c.W
+	w.Array(len(v.Shards))
+	for i := range v.Shards {
+		s := &v.Shards[i]
+		w.Map(2)
+		w.BulkString("slots")
+		ranges := s.Slots.Ranges()
+		w.Array(2 * len(ranges))
+		for _, r := range ranges {
+			w.Int(int64(r.First))
+			w.Int(int64(r.Last))
+		}
+		w.BulkString("nodes")
+		w.Array(len(s.Members))
+		for j := range s.Members {
+			shardsNode(c, &s.Members[j])
+		}
 	}
-	if a.TLSPort != 0 {
-		node.number("tls-port", int64(a.TLSPort))
+}
+
+// shardsNode writes a server as CLUSTER SHARDS has it.
+func shardsNode(c *command.Ctx, m *cluster.Member) {
+	node := fieldWriter{w: c.W, mark: c.W.Defer()}
+	node.text("id", m.ID)
+	if m.Port != 0 {
+		node.number("port", int64(m.Port))
 	}
-	node.text("ip", a.IP)
-	node.text("endpoint", a.Endpoint())
-	if a.Hostname != "" {
-		node.text("hostname", a.Hostname)
+	if m.TLSPort != 0 {
+		node.number("tls-port", int64(m.TLSPort))
 	}
-	node.text("role", "master")
-	node.number("replication-offset", 0)
-	node.text("health", "online")
+	node.text("ip", m.IP)
+	node.text("endpoint", m.Endpoint())
+	if m.Hostname != "" {
+		node.text("hostname", m.Hostname)
+	}
+	role, health := "master", "online"
+	if !m.Leads {
+		role = "replica"
+	}
+	if !m.Online {
+		health = "fail"
+	}
+	node.text("role", role)
+	node.number("replication-offset", m.Offset)
+	node.text("health", health)
 	node.end()
 }
 
@@ -368,41 +457,52 @@ func unsupported(c *command.Ctx) {
 		strings.ToUpper(c.Cmd.Name[len("cluster|"):]))))
 }
 
-// isMyself reports whether an argument is the ID of the node; if not, it is of no node that there is, and an error is
-// written.
-func isMyself(c *command.Ctx, id []byte) bool {
-	if string(id) == nodeOf(c).ID {
-		return true
+// memberOf returns the server that an argument names by its ID, and its shard. If there is none an error is written.
+func memberOf(c *command.Ctx, id []byte) (*cluster.ShardView, *cluster.Member) {
+	s, m := viewOf(c).Find(string(id))
+	if m == nil {
+		c.Err(command.Error(fmt.Sprintf("ERR Unknown node %s", command.UntilNUL(id))))
 	}
-	unknownNode(c, id)
-	return false
-}
-
-func unknownNode(c *command.Ctx, id []byte) {
-	c.Err(command.Error(fmt.Sprintf("ERR Unknown node %s", command.UntilNUL(id))))
+	return s, m
 }
 
 func replicas(c *command.Ctx) {
-	if isMyself(c, c.Args[2]) {
-		c.W.Array(0)
+	s, m := memberOf(c, c.Args[2])
+	switch {
+	case m == nil:
+	case !m.Leads:
+		c.Err(errNoMaster)
+	default:
+		c.W.Array(len(s.Members) - 1)
+		for i := range s.Members[1:] {
+			c.W.BulkString(strings.TrimSuffix(string(appendNode(nil, s, &s.Members[1+i])), "\n"))
+		}
 	}
 }
 
 func countFailureReports(c *command.Ctx) {
-	if isMyself(c, c.Args[2]) {
+	if _, m := memberOf(c, c.Args[2]); m != nil {
 		c.W.Int(0)
 	}
 }
 
 func forget(c *command.Ctx) {
-	if isMyself(c, c.Args[2]) {
+	switch _, m := memberOf(c, c.Args[2]); {
+	case m == nil:
+	case m.Myself:
 		c.Err(errForgetSelf)
+	default:
+		unsupported(c)
 	}
 }
 
 func replicate(c *command.Ctx) {
-	if isMyself(c, c.Args[2]) {
+	switch _, m := memberOf(c, c.Args[2]); {
+	case m == nil:
+	case m.Myself:
 		c.Err(errReplicateSelf)
+	default:
+		unsupported(c)
 	}
 }
 
@@ -514,6 +614,8 @@ func failover(c *command.Ctx) {
 		command.WrongUse(c, "CLUSTER")
 	case o.Next() && !o.Is("force") && !o.Is("takeover"):
 		c.Err(command.ErrSyntax)
+	case !viewOf(c).Leads():
+		unsupported(c)
 	default:
 		c.Err(errFailoverReplica)
 	}
@@ -591,8 +693,12 @@ func setslot(c *command.Ctx) {
 	case o.Is("stable") && o.Left() == 0:
 		c.W.OK() // as it is
 	case o.Is("node") && o.Left() == 1:
-		if isMyself(c, o.Arg()) {
+		switch _, m := memberOf(c, o.Arg()); {
+		case m == nil:
+		case m.Myself:
 			c.W.OK() // as it is
+		default:
+			unsupported(c)
 		}
 	default:
 		c.Err(errSetslot)

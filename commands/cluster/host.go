@@ -4,15 +4,15 @@ import (
 	"github.com/atomredis/atomredis/clients"
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
-	"github.com/atomredis/atomredis/config"
 )
 
 // Host is what the commands of this package need of the server.
 type Host interface {
 	command.Host
-	Config() *config.Config
 	// Node returns what the server is in its cluster, nil if cluster mode is off.
 	Node() *cluster.Node
+	// ClusterView returns what a client is told that has connected to an address, if cluster mode is on.
+	ClusterView(local string) *cluster.View
 }
 
 // Client is what they need of the client.
@@ -27,7 +27,5 @@ type Client interface {
 func nodeOf(c *command.Ctx) *cluster.Node { return c.Host.(Host).Node() }
 func clientOf(c *command.Ctx) Client      { return c.Client.(Client) }
 
-// announcement returns what the client is told of the node's address.
-func announcement(c *command.Ctx) cluster.Announcement {
-	return cluster.Announce(c.Host.(Host).Config().Get(), clientOf(c).LocalAddr())
-}
+// viewOf returns what the client is told of the cluster.
+func viewOf(c *command.Ctx) *cluster.View { return c.Host.(Host).ClusterView(clientOf(c).LocalAddr()) }

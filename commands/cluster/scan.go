@@ -82,7 +82,7 @@ func scanKeys(c *command.Ctx, o *command.ScanOptions, at uint64) (found []string
 }
 
 // fingerprint tells cursors of this run of the server from others, which mean nothing to it.
-func fingerprint(c *command.Ctx) string { return nodeOf(c).ID[:fingerprintLen] }
+func fingerprint(c *command.Ctx) string { return nodeOf(c).Run[:fingerprintLen] }
 
 // replyCursor begins a reply with a cursor.
 func replyCursor(c *command.Ctx, fingerprint string, slot int64, at uint64) {

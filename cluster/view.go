@@ -1,0 +1,58 @@
+package cluster
+
+import "strconv"
+
+// View is what clients are told of the cluster.
+type View struct {
+	Shards []ShardView // that of the server first
+}
+
+// ShardView is a shard as clients are told of it: servers with the same data.
+type ShardView struct {
+	ID    string
+	Epoch uint64
+	Slots SlotSet
+	// Members has at least one server, and the one that leads first. If none does nobody serves the slots.
+	Members []Member
+}
+
+// Member is a server of a shard.
+type Member struct {
+	ID string
+	Announcement
+	Myself, Leads, Online bool
+	Offset                int64 // how much of the shard's journal it has done
+}
+
+// Served reports whether somebody serves the slots of the shard.
+func (s *ShardView) Served() bool { return s.Members[0].Leads && s.Members[0].Online }
+
+// Find returns the server with an ID, and its shard; nil if there is none.
+func (v *View) Find(id string) (*ShardView, *Member) {
+	for i := range v.Shards {
+		s := &v.Shards[i]
+		for j := range s.Members {
+			if s.Members[j].ID == id {
+				return s, &s.Members[j]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Leads reports whether the server itself leads its shard.
+func (v *View) Leads() bool {
+	m := &v.Shards[0].Members[0]
+	return m.Myself && m.Leads
+}
+
+// Range is slots that follow each other, Last included.
+type Range struct{ First, Last int }
+
+// String returns the range as CLUSTER NODES shows it.
+func (r Range) String() string {
+	if r.First == r.Last {
+		return strconv.Itoa(r.First)
+	}
+	return strconv.Itoa(r.First) + "-" + strconv.Itoa(r.Last)
+}
