@@ -32,6 +32,8 @@ type GroupNetwork struct {
 	Listener net.Listener
 	// Dial connects to another one.
 	Dial func(addr string, timeout time.Duration) (net.Conn, error)
+	// SegmentSize is how long a segment of the shared journal is, in bytes; 0 means 64 MiB.
+	SegmentSize int64
 }
 
 // group is what the server has as one of a group.
@@ -83,7 +85,7 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 		Addr: set.Raft.Addr, Peers: set.Raft.Peers, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond,
 		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), FS: fs, Dir: dir, State: state,
 		HasData: state == nil && stored, Log: srv.log, Waited: srv.waited,
-		Listener: g.network.Listener, Dial: g.network.Dial,
+		Listener: g.network.Listener, Dial: g.network.Dial, SegmentSize: g.network.SegmentSize,
 	}
 	if o.Dial == nil {
 		o.Dial = func(addr string, timeout time.Duration) (net.Conn, error) {

@@ -1,14 +1,20 @@
-// Package chaos runs the servers of a group in one process, on disks in memory that lose what was not synced and over a
-// network in memory that can be cut, while clients read and write, and holds what the clients saw against what one
-// register for each key could have done (linearizability, github.com/anishathalye/porcupine).
+// Package chaos runs the servers of a group in one process, on disks in memory that lose and damage what they have and
+// over a network in memory that is slow, breaks and can be cut, while clients read and write, and holds what the clients
+// saw against what one register or list for each key could have done (linearizability, github.com/anishathalye/porcupine).
+//
+// Run is meant for a bubble of testing/synctest: time passes when everybody waits for it, so that a run takes as long as
+// its work and is disturbed by nothing outside. What goes wrong and when follows from the seed. In which order goroutines
+// run does not, nor do the times of Raft's elections: the same seed does nearly the same again.
 package chaos
 
 import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,8 +35,9 @@ type Options struct {
 	Seed    uint64
 	Nodes   int
 	Clients int
-	Keys    int
-	// Faults is how many faults there are, Timeout raft-timeout.
+	// Keys is how many keys there are of each sort: strings, pairs of strings that are written in one transaction, lists.
+	Keys int
+	// Faults is how many faults there are, Timeout raft-timeout; clocks go up to drift faster or slower.
 	Faults  int
 	Timeout time.Duration
 	// Settings are further directives of all servers, name=value.
@@ -42,9 +49,17 @@ type Options struct {
 type Report struct {
 	Operations, Acknowledged, Unknown int
 	Faults                            map[string]int
-	// Linearizable is what the check found.
-	Linearizable porcupine.CheckResult
+	history                           []porcupine.Operation
 }
+
+// Check reports whether what the clients saw could have been done one after the other, each operation at an instant
+// while it was under way. It must not be called in a bubble.
+func (r Report) Check() porcupine.CheckResult {
+	return porcupine.CheckOperationsTimeout(registers, r.history, time.Minute)
+}
+
+// drift is by how much of it a clock may be wrong; raft allows for 0.1 between two servers.
+const drift = 0.04
 
 type group struct {
 	o     Options
@@ -59,17 +74,19 @@ type group struct {
 }
 
 type node struct {
-	addr   string
-	fs     *crashfs.FS
-	srv    *server.Server
-	client atomic.Pointer[string] // where clients reach it
+	addr string
+	fs   *crashfs.FS
+	srv  atomic.Pointer[server.Server] // nil while it does not run
+	pace float64                       // of its clock: a second of it takes so much of a second
 }
 
 // Run runs a group and its clients.
 func Run(o Options) (Report, error) {
-	g := &group{o: o, rnd: rand.New(rand.NewPCG(o.Seed, 1)), net: newNetwork(), began: time.Now()}
+	g := &group{o: o, rnd: rand.New(rand.NewPCG(o.Seed, 1)), net: newNetwork(rand.New(rand.NewPCG(o.Seed, 0))),
+		began: time.Now()}
 	for i := range o.Nodes {
-		g.nodes = append(g.nodes, &node{addr: fmt.Sprintf("node%d:1", i), fs: crashfs.New()})
+		g.nodes = append(g.nodes, &node{addr: fmt.Sprintf("node%d:1", i), fs: crashfs.New(),
+			pace: 1 - drift + 2*drift*g.rnd.Float64()})
 	}
 	for _, n := range g.nodes {
 		if err := g.start(n); err != nil {
@@ -77,10 +94,13 @@ func Run(o Options) (Report, error) {
 		}
 	}
 	defer func() {
+		g.net.heal()
 		for _, n := range g.nodes {
-			g.net.heal()
-			n.srv.Abandon()
+			if srv := n.srv.Load(); srv != nil {
+				srv.Abandon()
+			}
 		}
+		g.net.close()
 	}()
 	if err := g.awaitWhole(); err != nil {
 		return Report{}, err
@@ -104,18 +124,13 @@ func Run(o Options) (Report, error) {
 	if err := g.readAll(); err != nil {
 		return r, err
 	}
-	r.Operations, r.Unknown = len(g.history), g.unknown
+	r.Operations, r.Unknown, r.history = len(g.history), g.unknown, g.history
 	r.Acknowledged = r.Operations - r.Unknown
-	r.Linearizable = porcupine.CheckOperationsTimeout(registers, g.history, time.Minute)
 	return r, nil
 }
 
 // start starts a node on its disk.
 func (g *group) start(n *node) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
 	var peers []string
 	for _, p := range g.nodes {
 		peers = append(peers, p.addr)
@@ -123,38 +138,116 @@ func (g *group) start(n *node) error {
 	conf := config.NewConfig()
 	for _, pair := range append([]string{"port=0", "dir=/db", "save=", "appendonly=yes", "checkpoint-size=1mb",
 		"raft-addr=" + n.addr, "raft-peers=" + strings.Join(peers, " "),
-		"raft-timeout=" + strconv.FormatInt(g.o.Timeout.Milliseconds(), 10)}, g.o.Settings...) {
+		"raft-timeout=" + strconv.Itoa(int(math.Round(float64(g.o.Timeout.Milliseconds())*n.pace)))}, g.o.Settings...) {
 		name, value, _ := strings.Cut(pair, "=")
 		if err := conf.Set(name, value, false); err != nil {
 			return fmt.Errorf("%s: %w", pair, err)
 		}
 	}
 	srv, err := server.New(conf, g.o.Log.With("node", n.addr), server.Options{FS: n.fs, Goroutines: true,
-		Listeners: []net.Listener{l},
-		Group:     server.GroupNetwork{Listener: g.net.listen(n.addr), Dial: g.net.dialer(n.addr)}})
+		Listeners: []net.Listener{g.net.listen(clientsOf(n.addr))},
+		Group: server.GroupNetwork{Listener: g.net.listen(n.addr), Dial: g.net.dialer(n.addr),
+			SegmentSize: 32 << 10}})
 	if err != nil {
 		return err
 	}
 	if err := srv.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", n.addr, err)
 	}
-	n.srv = srv
-	at := l.Addr().String()
-	n.client.Store(&at)
+	n.srv.Store(srv)
 	return nil
 }
 
-// crash ends a node as a loss of power would, and starts it on what its disk has.
+// clientsOf is where the clients of a node reach it.
+func clientsOf(addr string) string { return addr + "/clients" }
+
+// crash ends a node as a loss of power would, and starts it on what its disk has then.
 func (g *group) crash(n *node) error {
-	g.net.isolate(n.addr) // first: what it acknowledges now must be on disks
-	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: g.rnd.IntN(2) * g.rnd.IntN(101), RNG: g.rnd}
-	n.client.Store(nil)
-	clone := n.fs.CrashClone(cfg)
-	n.srv.Abandon()
-	time.Sleep(time.Duration(g.rnd.Int64N(int64(3 * g.o.Timeout))))
-	n.fs = &crashfs.FS{MemFS: clone}
+	g.stop(n)
 	return g.start(n)
 }
+
+// stop ends a node as a loss of power would.
+func (g *group) stop(n *node) {
+	g.net.isolate(n.addr) // first: what it acknowledges now must be on disks
+	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: g.rnd.IntN(2) * g.rnd.IntN(101), RNG: g.rnd}
+	clone := n.fs.CrashClone(cfg)
+	if srv := n.srv.Swap(nil); srv != nil {
+		srv.Abandon()
+	}
+	time.Sleep(time.Duration(g.rnd.Int64N(int64(3 * g.o.Timeout))))
+	n.fs = &crashfs.FS{MemFS: clone}
+}
+
+// loseDisk ends a node, which finds an empty directory when it starts again.
+func (g *group) loseDisk(n *node) error {
+	g.stop(n)
+	n.fs = crashfs.New()
+	return g.start(n)
+}
+
+// damage ends a node and changes some bits of what it has. It goes on as if nothing had been, if nothing depends on
+// them, or takes no part any more; then it gets an empty directory, and found is true.
+func (g *group) damage(n *node) (found bool, err error) {
+	g.stop(n)
+	files, err := filesIn(n.fs, "/db")
+	if err != nil {
+		return false, err
+	}
+	for range 1 + g.rnd.IntN(3) {
+		if err := g.flip(n.fs, files[g.rnd.IntN(len(files))]); err != nil {
+			return false, err
+		}
+	}
+	if g.start(n) == nil && g.awaitWhole() == nil {
+		return false, nil
+	}
+	return true, g.loseDisk(n)
+}
+
+// flip changes a bit of a file.
+func (g *group) flip(fs vfs.FS, name string) error {
+	f, err := fs.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	stat, err := f.Stat()
+	if err != nil || stat.Size() == 0 {
+		return errors.Join(err, f.Close())
+	}
+	at, b := g.rnd.Int64N(stat.Size()), make([]byte, 1)
+	_, err = f.ReadAt(b, at)
+	b[0] ^= 1 << g.rnd.IntN(8)
+	if err == nil {
+		_, err = f.WriteAt(b, at)
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// filesIn returns the files of a directory and those in it, in their order.
+func filesIn(fs vfs.FS, dir string) (files []string, err error) {
+	names, err := fs.List(dir)
+	slices.Sort(names)
+	for _, name := range names {
+		path := fs.PathJoin(dir, name)
+		stat, err := fs.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !stat.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		more, err := filesIn(fs, path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
+	}
+	return files, err
+}
+
+var kinds = []string{"crash", "all crash", "cut off", "one way", "halves", "slow", "broken connections", "disk lost", "damage"}
 
 // faults does what can go wrong, one after the other.
 func (g *group) faults(count map[string]int) error {
@@ -167,7 +260,7 @@ func (g *group) faults(count map[string]int) error {
 				n = l
 			}
 		}
-		what := []string{"crash", "cut off", "one way", "halves", "all crash"}[g.rnd.IntN(5)]
+		what := kinds[g.rnd.IntN(len(kinds))]
 		count[what]++
 		g.o.Log.Info("fault", "what", what, "node", n.addr)
 		switch what {
@@ -194,6 +287,24 @@ func (g *group) faults(count map[string]int) error {
 					g.net.cut(p.addr, n.addr)
 				}
 			}
+		case "slow":
+			g.net.delay(n.addr, time.Duration(1+g.rnd.Int64N(int64(g.o.Timeout))))
+		case "broken connections":
+			g.net.reset()
+		case "disk lost", "damage":
+			// Only a minority may lose what it has.
+			err := g.awaitWhole()
+			if err == nil && what == "damage" {
+				var found bool
+				if found, err = g.damage(n); found {
+					count["damage found"]++
+				}
+			} else if err == nil {
+				err = g.loseDisk(n)
+			}
+			if err != nil {
+				return fmt.Errorf("%q of %s: %w", what, n.addr, err)
+			}
 		case "halves":
 			for _, p := range g.nodes {
 				for _, q := range g.nodes {
@@ -206,6 +317,11 @@ func (g *group) faults(count map[string]int) error {
 		}
 		pause(6 * g.o.Timeout)
 		g.net.heal()
+		if what == "disk lost" || what == "damage" {
+			if err := g.awaitWhole(); err != nil {
+				return fmt.Errorf("after %q of %s: %w", what, n.addr, err)
+			}
+		}
 	}
 	return nil
 }
@@ -213,7 +329,7 @@ func (g *group) faults(count map[string]int) error {
 // leader returns the node that says that it leads, nil if none does.
 func (g *group) leader() *node {
 	for _, n := range g.nodes {
-		if n.srv.GroupStatus().State == "leader" {
+		if srv := n.srv.Load(); srv != nil && srv.GroupStatus().State == "leader" {
 			return n
 		}
 	}
@@ -222,17 +338,22 @@ func (g *group) leader() *node {
 
 var errNotWhole = errors.New("the group does not become whole")
 
-// awaitWhole waits until a node leads and all count for majorities.
+// awaitWhole waits until a node leads and all count for majorities and know so: Raft's library gives no vote to a node that
+// it does not know to count yet.
 func (g *group) awaitWhole() error {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		l := g.leader()
 		if l == nil {
 			continue
 		}
-		st := l.srv.GroupStatus()
+		st := l.srv.Load().GroupStatus()
 		whole := len(st.Members) == len(g.nodes)
 		for _, m := range st.Members {
 			whole = whole && m.Voter && m.Online
+		}
+		for _, n := range g.nodes {
+			srv := n.srv.Load()
+			whole = whole && srv != nil && srv.GroupStatus().Applied >= st.Committed
 		}
 		if whole {
 			return nil
@@ -241,8 +362,12 @@ func (g *group) awaitWhole() error {
 	return errNotWhole
 }
 
-// patience is for how long a client waits for a reply.
-const patience = 2 * time.Second
+const (
+	// patience is for how long a client waits for a reply.
+	patience = 2 * time.Second
+	// thinking is how long a client rests at most before it asks again: time passes only when everybody waits for it.
+	thinking = 10 * time.Millisecond
+)
 
 // client reads and writes until stop is closed.
 func (g *group) client(id int, stop chan struct{}) {
@@ -265,13 +390,10 @@ func (g *group) client(id int, stop chan struct{}) {
 				continue
 			}
 		}
-		in := input{key: rnd.IntN(g.o.Keys), op: opRead}
-		switch rnd.IntN(3) {
-		case 0:
-			in.op, in.value = opWrite, strconv.Itoa(id)+"-"+strconv.Itoa(n)
-		case 1:
-			in.op, in.value = opAppend, strconv.Itoa(id)+"-"+strconv.Itoa(n)
-		}
+		in := input{key: rnd.IntN(3 * g.o.Keys), value: strconv.Itoa(id) + "-" + strconv.Itoa(n)}
+		ops := operations[in.key/g.o.Keys]
+		in.op = ops[rnd.IntN(len(ops))]
+		time.Sleep(time.Duration(rnd.Int64N(int64(thinking))))
 		if !g.do(c, id, in) {
 			c.Close()
 			c = nil
@@ -280,37 +402,59 @@ func (g *group) client(id int, stop chan struct{}) {
 }
 
 func (g *group) connect(node int) *transcript.Conn {
-	at := g.nodes[node].client.Load()
-	if at == nil {
+	if g.nodes[node].srv.Load() == nil {
 		return nil
 	}
-	nc, err := transcript.Dial(*at)
+	nc, err := g.net.dialer("client")(clientsOf(g.nodes[node].addr), patience)
 	if err != nil {
 		return nil
 	}
 	return transcript.NewConn(nc)
 }
 
+// operations are those of the three sorts of keys.
+var operations = [3][]int{{opRead, opWrite, opAppend}, {opRead, opWrite}, {opPush, opPop}}
+
+// commands returns the commands of an operation. The last one's reply is that of the operation.
+func (g *group) commands(in input) [][]string {
+	key := "key:" + strconv.Itoa(in.key)
+	pair := in.key/g.o.Keys == 1
+	switch in.op {
+	case opWrite:
+		set := [][]string{{"SET", key, in.value}}
+		if pair {
+			set = append(set, []string{"SET", "other:" + key, in.value})
+		}
+		return set
+	case opAppend:
+		return [][]string{{"EVAL", "local v = redis.call('GET', KEYS[1]) or '' " +
+			"v = string.sub(v .. ',' .. ARGV[1], -40) redis.call('SET', KEYS[1], v) return v", "1", key, in.value}}
+	case opPush:
+		return [][]string{{"RPUSH", key, in.value}}
+	case opPop:
+		return [][]string{{"LPOP", key}}
+	}
+	if pair { // nobody sees one written and not the other
+		return [][]string{{"EVAL", "local a, b = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) " +
+			"if a == b then return a end return 'torn'", "2", key, "other:" + key}}
+	}
+	return [][]string{{"GET", key}}
+}
+
 // do does an operation, in a transaction that tells whether a leader has done it. It reports whether the connection can
 // be used further.
 func (g *group) do(c *transcript.Conn, client int, in input) bool {
-	key := "key:" + strconv.Itoa(in.key)
-	words := []string{"GET", key}
-	switch in.op {
-	case opWrite:
-		words = []string{"SET", key, in.value}
-	case opAppend:
-		words = []string{"EVAL", "local v = redis.call('GET', KEYS[1]) or '' " +
-			"v = string.sub(v .. ',' .. ARGV[1], -40) redis.call('SET', KEYS[1], v) return v", "1", key, in.value}
-	}
+	commands := g.commands(in)
 	op := porcupine.Operation{ClientId: client, Input: in, Call: int64(time.Since(g.began))}
 	c.Append("MULTI")
 	c.Append("ROLE")
-	c.Append(words...)
+	for _, words := range commands {
+		c.Append(words...)
+	}
 	c.Append("EXEC")
 	var reply transcript.Value
 	err := c.Flush()
-	for i := 0; i < 4 && err == nil; i++ {
+	for i := 0; i < len(commands)+3 && err == nil; i++ {
 		if reply, err = c.Read(patience); err == nil && reply.Kind == transcript.Closed {
 			err = net.ErrClosed
 		}
@@ -325,12 +469,13 @@ func (g *group) do(c *transcript.Conn, client int, in input) bool {
 		op.Output, op.Return = output{unknown: true}, 1<<62
 		g.note(op, true)
 		return false
-	case len(reply.Elems) != 2: // refused as a whole
+	case len(reply.Elems) != len(commands)+1: // refused as a whole
 		return false
 	case reply.Elems[0].Elems[0].Text != "master":
 		return false
 	}
-	op.Output = output{value: reply.Elems[1].Text, absent: reply.Elems[1].Null}
+	last := reply.Elems[len(commands)]
+	op.Output = output{value: last.Text, absent: last.Null}
 	g.note(op, false)
 	return true
 }
@@ -346,15 +491,15 @@ func (g *group) note(op porcupine.Operation, unknown bool) {
 
 // readAll reads every key, so that nothing acknowledged can be missing in the end.
 func (g *group) readAll() error {
-	for key := range g.o.Keys {
+	for key := range 2 * g.o.Keys {
 		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				return errNotWhole
 			}
 			done := false
 			for i := range g.nodes {
-				if c := g.connect(i); c != nil && !done {
-					done = g.do(c, g.o.Clients, input{key: key, op: opRead})
+				if c := g.connect(i); c != nil {
+					done = done || g.do(c, g.o.Clients, input{key: key, op: opRead})
 					c.Close()
 				}
 			}

@@ -1,12 +1,19 @@
 package chaos
 
-import "github.com/anishathalye/porcupine"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+)
 
 // What clients do with a key.
 const (
 	opRead = iota
 	opWrite
 	opAppend // adds to what there is, and returns the last 40 bytes, which it leaves
+	opPush   // puts a value behind the others of a list, and returns how many there are
+	opPop    // takes the first one
 )
 
 type input struct {
@@ -20,7 +27,7 @@ type output struct {
 	unknown bool // whether it was done
 }
 
-// register is the state of a key.
+// register is the state of a key. That of a list are its values, a comma before each.
 type register struct {
 	value string
 	there bool
@@ -48,6 +55,16 @@ var registers = porcupine.Model{
 			return o.absent == !s.there && o.value == s.value, s
 		case opWrite:
 			return true, register{i.value, true}
+		case opPush:
+			s = register{s.value + "," + i.value, true}
+			return o.unknown || o.value == strconv.Itoa(strings.Count(s.value, ",")), s
+		case opPop:
+			if !s.there {
+				return o.unknown || o.absent, s
+			}
+			first, _, more := strings.Cut(s.value[1:], ",")
+			fits := o.unknown || !o.absent && o.value == first
+			return fits, register{s.value[1+len(first):], more}
 		}
 		v := s.value + "," + i.value
 		v = v[max(len(v)-40, 0):]

@@ -1,29 +1,39 @@
 package chaos
 
 import (
+	"bytes"
 	"errors"
+	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/atomredis/atomredis/internal/memconn"
 )
 
-// network connects the servers of a group in memory, and can be cut between any two, in both directions or in one.
+// network connects the servers of a group in memory. Everything takes a while to arrive; servers can be cut off from
+// each other, in both directions or in one, and connections break.
 type network struct {
 	mu        sync.Mutex
+	rnd       *rand.Rand
 	listeners map[string]*listener
 	cuts      map[link]bool
-	isolated  map[string]int // by address: how often it was isolated; what was connected before hears nothing any more
+	slow      map[string]time.Duration // by address: how long what it sends takes at most
+	isolated  map[string]int           // by address: how often it was isolated; what was connected before hears nothing any more
 	conns     map[*conn]bool
+	running   sync.WaitGroup
 }
 
 // link is a direction between two servers.
 type link struct{ from, to string }
 
-func newNetwork() *network {
-	return &network{listeners: map[string]*listener{}, cuts: map[link]bool{}, isolated: map[string]int{},
-		conns: map[*conn]bool{}}
+// usualDelay is how long it takes at most until something arrives, if nothing is wrong.
+const usualDelay = time.Millisecond
+
+func newNetwork(rnd *rand.Rand) *network {
+	return &network{rnd: rnd, listeners: map[string]*listener{}, cuts: map[link]bool{}, slow: map[string]time.Duration{},
+		isolated: map[string]int{}, conns: map[*conn]bool{}}
 }
 
 var errUnreachable = errors.New("unreachable")
@@ -51,11 +61,7 @@ func (n *network) dialer(from string) func(to string, timeout time.Duration) (ne
 			return nil, errUnreachable
 		}
 		here, there := memconn.Pipe(0)
-		a := &conn{Conn: here, n: n, link: link{from, to}}
-		b := &conn{Conn: there, n: n, link: link{to, from}}
-		n.mu.Lock()
-		n.conns[a], n.conns[b] = true, true
-		n.mu.Unlock()
+		a, b := newConn(n, here, link{from, to}), newConn(n, there, link{to, from})
 		select {
 		case l.accepted <- b:
 			return a, nil
@@ -75,13 +81,36 @@ func (n *network) cut(from, to string) {
 	n.mu.Unlock()
 }
 
-// heal ends all cuts. Connections of which something got lost break.
+// delay has what a server sends take up to most to arrive.
+func (n *network) delay(from string, most time.Duration) {
+	n.mu.Lock()
+	n.slow[from] = most
+	n.mu.Unlock()
+}
+
+// heal ends all cuts and delays. Connections of which something got lost break.
 func (n *network) heal() {
 	n.mu.Lock()
 	clear(n.cuts)
+	clear(n.slow)
+	n.mu.Unlock()
+	n.breakConns(func(c *conn) bool { return c.lost })
+}
+
+// reset breaks about every second connection between servers.
+func (n *network) reset() { n.breakConns(func(*conn) bool { return n.rnd.IntN(2) == 0 }) }
+
+// close breaks all that is left, and waits until nothing is under way any more.
+func (n *network) close() {
+	n.breakConns(func(*conn) bool { return true })
+	n.running.Wait()
+}
+
+func (n *network) breakConns(which func(c *conn) bool) {
+	n.mu.Lock()
 	var broken []*conn
 	for c := range n.conns {
-		if c.lost {
+		if which(c) {
 			broken = append(broken, c)
 		}
 	}
@@ -96,38 +125,90 @@ func (n *network) isolate(addr string) {
 	n.mu.Lock()
 	n.isolated[addr]++
 	delete(n.listeners, addr)
-	var all []*conn
-	for c := range n.conns {
-		if c.link.from == addr || c.link.to == addr {
-			c.dead = true
-			all = append(all, c)
-		}
-	}
 	n.mu.Unlock()
-	for _, c := range all {
-		c.Close()
-	}
+	n.breakConns(func(c *conn) bool {
+		ends := c.link.from == addr || c.link.to == addr
+		c.dead = c.dead || ends
+		return ends
+	})
 }
 
 // conn is one end of a connection.
 type conn struct {
 	net.Conn
-	n    *network
-	link link // from this end to the other
-	lost bool // protected by network.mu: something was swallowed
-	dead bool // likewise: an end has crashed
+	n      *network
+	link   link        // from this end to the other
+	sent   chan packet // what is under way
+	closed chan struct{}
+	once   sync.Once
+	lost   bool // protected by network.mu: something was swallowed
+	dead   bool // likewise: an end has crashed
+}
+
+// packet is something that is under way, and when it arrives.
+type packet struct {
+	data []byte
+	due  time.Time
+}
+
+const (
+	maxPackets = 1024            // that are under way on a connection
+	stuck      = 5 * time.Second // how long a peer may read nothing
+)
+
+func newConn(n *network, nc net.Conn, l link) *conn {
+	c := &conn{Conn: nc, n: n, link: l, sent: make(chan packet, maxPackets), closed: make(chan struct{})}
+	n.mu.Lock()
+	n.conns[c] = true
+	n.mu.Unlock()
+	n.running.Go(c.deliver)
+	return c
+}
+
+// deliver has what was sent arrive, one after the other, until the end is closed; what was sent before that too.
+func (c *conn) deliver() {
+	defer c.Conn.Close()
+	for {
+		var p packet
+		select {
+		case p = <-c.sent:
+		default:
+			select {
+			case p = <-c.sent:
+			case <-c.closed:
+				return
+			}
+		}
+		time.Sleep(time.Until(p.due))
+		c.n.mu.Lock()
+		lost := c.lost || c.dead || c.n.cuts[c.link]
+		c.lost = lost
+		c.n.mu.Unlock()
+		if lost {
+			continue
+		}
+		c.Conn.SetWriteDeadline(time.Now().Add(stuck))
+		if _, err := c.Conn.Write(p.data); err != nil {
+			c.Close()
+			return
+		}
+	}
 }
 
 // Write implements net.Conn. What is sent over a cut link is lost without notice.
 func (c *conn) Write(b []byte) (int, error) {
 	c.n.mu.Lock()
-	lost := c.n.cuts[c.link] || c.lost || c.dead
-	c.lost = lost
+	most := max(c.n.slow[c.link.from], usualDelay)
+	due := time.Now().Add(time.Duration(c.n.rnd.Int64N(int64(most))))
 	c.n.mu.Unlock()
-	if lost {
+	select {
+	case c.sent <- packet{bytes.Clone(b), due}:
 		return len(b), nil
+	case <-c.closed:
+		return 0, net.ErrClosed
+	case <-time.After(stuck):
+		return 0, os.ErrDeadlineExceeded
 	}
-	return c.Conn.Write(b)
 }
 
 // Read implements net.Conn. An end of a server that has crashed hears nothing, not even what had arrived.
@@ -143,10 +224,14 @@ func (c *conn) Read(b []byte) (int, error) {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.n.mu.Lock()
-	delete(c.n.conns, c)
-	c.n.mu.Unlock()
-	return c.Conn.Close()
+	c.once.Do(func() {
+		c.n.mu.Lock()
+		delete(c.n.conns, c)
+		c.n.mu.Unlock()
+		close(c.closed)
+		c.Conn.SetReadDeadline(time.Unix(1, 0)) // who reads at this end is told at once
+	})
+	return nil
 }
 
 // listener is where a server takes connections.

@@ -72,7 +72,7 @@ const (
 var errTakenBack = errors.New("the lead was lost before what was changed was agreed on")
 
 func newProposals(timeout time.Duration) *proposals {
-	p := &proposals{timeout: timeout, cuts: map[uint64]*cut{}, wake: make(chan struct{}, 1)}
+	p := &proposals{timeout: timeout, lease: lease{began: time.Now()}, cuts: map[uint64]*cut{}, wake: make(chan struct{}, 1)}
 	p.changed = sync.NewCond(&p.mu)
 	p.appended.Store(firstLSN)
 	p.durable.Store(firstLSN)

@@ -50,6 +50,8 @@ type Options struct {
 	FS    vfs.FS
 	Dir   string
 	State []byte
+	// SegmentSize is how long a segment of the log is, in bytes; 0 means 64 MiB.
+	SegmentSize int64
 	// HasData says that the server had data before it belonged to a group. Of the servers that form one only one may.
 	HasData bool
 	// Log takes what happens; it must not be nil.
@@ -71,7 +73,8 @@ type Node struct {
 
 	// turn is held by who changes the role; held, taken after it and before the shards of the keyspace, by who does
 	// entries, and by who begins a checkpoint or a copy.
-	turn, held sync.Mutex
+	turn lock
+	held sync.Mutex
 	// Protected by held, and by all shards where they change the keyspace.
 	applied state  // the last entry that the keyspace has, and who was in the group then
 	lost    bool   // the keyspace has what was not committed
@@ -92,6 +95,13 @@ type Node struct {
 	}
 }
 
+// lock is a mutex whose holder may wait for time to pass: in a bubble of testing/synctest time stands still while
+// somebody waits for a sync.Mutex.
+type lock chan struct{}
+
+func (l lock) Lock()   { l <- struct{}{} }
+func (l lock) Unlock() { <-l }
+
 // Open opens the log. Nothing is heard from peers or told to them before Start.
 func Open(o Options) (*Node, error) {
 	stored, err := decodeState(o.State)
@@ -100,7 +110,7 @@ func Open(o Options) (*Node, error) {
 	}
 	n := &Node{
 		proposals: newProposals(o.Timeout), o: o, applied: stored, futures: make(chan consensus.ApplyFuture, 1024),
-		recheck: make(chan struct{}, 1), stop: make(chan struct{}),
+		recheck: make(chan struct{}, 1), stop: make(chan struct{}), turn: make(lock, 1),
 	}
 	n.proposals.at, n.proposals.stored = stored, stored
 	n.snapshots.n, n.peers.n, n.peers.wake = n, n, make(chan struct{}, 1)
@@ -108,7 +118,8 @@ func Open(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.log, err = raftlog.Open(raftlog.Options{FS: o.FS, Dir: dir, Start: stored.start, Log: o.Log, Waited: o.Waited})
+	n.log, err = raftlog.Open(raftlog.Options{FS: o.FS, Dir: dir, Start: stored.start, SegmentSize: o.SegmentSize, Log: o.Log,
+		Waited: o.Waited})
 	if err != nil {
 		return nil, err
 	}
