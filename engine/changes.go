@@ -102,9 +102,23 @@ func (g *Guard) markDirty(e *Entry) {
 			e.flags |= flagParts
 		}
 	}
-	if e.typ == Hash && e.flags&(flagParts|flagUnloaded) == flagParts {
-		if d := e.Hash().DeadlineIndex(); d != nil && d.Log() == nil {
-			d.Track(delta.NewLog(ks.nextParts.Add(1), &ks.epochs))
+	if e.typ == Hash && e.flags&flagParts != 0 {
+		g.trackDeadlines(e)
+	}
+}
+
+// trackDeadlines has the deadlines of the fields of a hash, which is stored in parts, stored too once there are any.
+func (g *Guard) trackDeadlines(e *Entry) {
+	known := e
+	if p := e.partial(); p != nil {
+		known = &p.view
+	} else if e.flags&flagUnloaded != 0 {
+		return
+	}
+	if d := known.Hash().DeadlineIndex(); d != nil && d.Log() == nil {
+		d.Track(delta.NewLog(g.ks.nextParts.Add(1), &g.ks.epochs))
+		if known != e {
+			e.unloaded().own().fieldParts = d.Log().ID
 		}
 	}
 }

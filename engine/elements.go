@@ -410,6 +410,9 @@ func (p *partial) reach(parts []partRead) error {
 func (e *Entry) keepParts(s *unloaded, parts []partRead) error {
 	was := e.size()
 	own := s.own()
+	for i := range parts {
+		s.ks.shards[e.shard].stats.LoadedParts += int64(max(len(parts[i].list), 1))
+	}
 	if kinds[e.typ].ahead != nil || e.typ == List {
 		if own.some == nil {
 			var err error

@@ -222,7 +222,13 @@ func (g *Guard) expireFields(e *Entry, max int) (n int, stays bool) {
 
 // schedule must be called when the deadlines of the fields of a hash may have changed.
 func (g *Guard) schedule(e *Entry) {
-	if e.flags&flagUnloaded == 0 {
+	if p := e.partial(); p != nil {
+		// Those that are not in memory expire later than was known before.
+		known := g.fieldDeadline(e)
+		if next := p.view.Hash().NextDeadline(); next != 0 && (known == 0 || next < known) {
+			g.setFieldDeadline(e, next)
+		}
+	} else if e.flags&flagUnloaded == 0 {
 		if next := e.Hash().NextDeadline(); next != 0 || e.flags&flagFields != 0 {
 			g.setFieldDeadline(e, next)
 		}

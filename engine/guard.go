@@ -580,6 +580,7 @@ func (g *Guard) Stats() Stats {
 		sum.Evicted += s.Evicted
 		sum.Unloaded += s.Unloaded
 		sum.Loaded += s.Loaded
+		sum.LoadedParts += s.LoadedParts
 		sum.ExpiryNanos += s.ExpiryNanos
 		sum.Changes += s.Changes
 	}

@@ -167,8 +167,9 @@ type Stats struct {
 	ExpiredFields int64
 	// Evicted counts keys removed to make room.
 	Evicted int64
-	// Unloaded counts values that have left memory to make room, Loaded those that were read from the store.
-	Unloaded, Loaded int64
+	// Unloaded counts values that have left memory to make room, Loaded those that were read from the store as a whole, and
+	// LoadedParts the parts of values that were read without the others.
+	Unloaded, Loaded, LoadedParts int64
 	// ExpiryNanos is for how many ns timers removed what had expired.
 	ExpiryNanos int64
 	// Changes counts changes of keys.

@@ -374,6 +374,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Number("evicted_keys", k.Evicted)
 	b.Number("tier_unloaded_values", k.Unloaded)
 	b.Number("tier_loaded_values", k.Loaded)
+	b.Number("tier_loaded_parts", k.LoadedParts)
 	b.Number("tier_waits", s.tierWaits.Load())
 	b.Number("evicted_clients", srv.eviction.clients.Load())
 	b.Zeros("evicted_scripts")

@@ -52,7 +52,7 @@ var infoFields = map[string]string{
 		instantaneous_input_kbps instantaneous_output_kbps instantaneous_input_repl_kbps
 		instantaneous_output_repl_kbps rejected_connections sync_full sync_partial_ok sync_partial_err
 		expired_keys expired_stale_perc expired_time_cap_reached_count expire_cycle_cpu_milliseconds
-		evicted_keys tier_unloaded_values tier_loaded_values tier_waits
+		evicted_keys tier_unloaded_values tier_loaded_values tier_loaded_parts tier_waits
 		evicted_clients total_eviction_exceeded_time current_eviction_exceeded_time
 		keyspace_hits keyspace_misses pubsub_channels pubsub_patterns pubsubshard_channels latest_fork_usec
 		total_forks migrate_cached_sockets slave_expires_tracked_keys active_defrag_hits

@@ -209,8 +209,20 @@ HSTRLEN h $1
 HLEN h
 HSETEX h EX 100 FIELDS 1 $1 $2
 HPEXPIRE h 50 FIELDS 1 $1
+HEXPIRE h 100 NX FIELDS 2 $1 $1
+HPEXPIRE h 200 GT FIELDS 1 $1
+HPEXPIREAT h 1 FIELDS 1 $1
 HPERSIST h FIELDS 2 $1 $1
 HTTL h FIELDS 1 $1
+HPTTL h FIELDS 2 $1 $1
+HPEXPIRETIME h FIELDS 1 $1
+HSETEX h FNX PX 300 FIELDS 1 $1 $2
+HSETEX h FXX KEEPTTL FIELDS 2 $1 $2 $1 $2
+HSETEX h FIELDS 1 $1 $2
+HGETEX h FIELDS 1 $1
+HGETEX h PX 90 FIELDS 2 $1 $1
+HGETEX h PERSIST FIELDS 1 $1
+HGETDEL h FIELDS 2 $1 $1
 HGETALL h
 HSCAN h 0 COUNT 1000
 SADD s $1 $1
@@ -256,7 +268,21 @@ LPOP l
 RPOP l
 LPOP l $2
 RPOP l $2
+LSET l $2 a-longer-element
+LSET l -$2 x
 LTRIM l 2 -2
+LTRIM l 0 -$2
+LTRIM l $2 -1
+LTRIM l 5 4
+LPUSH m $1 $1 $1 $1 $1 $1 $1 $1 $1
+LMOVE l m LEFT RIGHT
+LMOVE m l RIGHT LEFT
+RPOPLPUSH l l
+RPOPLPUSH l m
+LMOVE m l LEFT LEFT
+LMOVEM l m RIGHT LEFT COUNT 3 BULK
+LMOVEM m l LEFT RIGHT EXACTLY 2 OBO
+LMOVEM l l LEFT RIGHT COUNT 3 OBO
 LREM l 1 $1
 LINSERT l BEFORE $1 $1
 LMOVE l l LEFT RIGHT
@@ -517,4 +543,70 @@ func TestElementsOfWhatIsAwayAreRead(t *testing.T) {
 	b.leave()
 	require.Equal(t, "$3\r\nnew\r\n", b.do("HGET h field:7"))
 	require.Equal(t, "+OK\r\n$3\r\nnew\r\n$-1\r\n", b.do("RENAME h g", "HGET g field:7", "HGET h field:7"))
+}
+
+// How many parts commands read of large collections that are away, and that they read no more.
+func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
+	b := openTiered(t, vfs.NewMem(), 1)
+	defer b.close()
+	var input []byte
+	for i := range 2000 {
+		name := fmt.Sprint("n", i)
+		for _, key := range []string{"h", "due"} {
+			input = append(input, request("HSET", key, name, "v")...)
+		}
+		for _, key := range []string{"l", "m"} { // with four elements in a block
+			input = append(input, request("RPUSH", key, name)...)
+		}
+	}
+	b.send(0, input)
+	b.do("HPEXPIRE due 500000 FIELDS 1 n5")
+	for _, row := range []struct {
+		line, reply string
+		parts       int64
+	}{
+		{"HGET h n1", "$1\r\nv\r\n", 1},
+		{"HTTL h FIELDS 2 n1 n2", "*2\r\n:-1\r\n:-1\r\n", 2},
+		{"HPTTL due FIELDS 1 n5", "*1\r\n:500000\r\n", 1},
+		{"HPEXPIRETIME due FIELDS 2 n5 none", "*2\r\n:1000000500000\r\n:-2\r\n", 2},
+		{"HEXPIRE h 100 FIELDS 2 n1 n2", "*2\r\n:1\r\n:1\r\n", 2},
+		{"HPEXPIRE due 700000 GT FIELDS 1 n5", "*1\r\n:1\r\n", 1},
+		{"HTTL h FIELDS 2 n1 n3", "*2\r\n:100\r\n:-1\r\n", 2},
+		{"HPERSIST due FIELDS 1 n5", "*1\r\n:1\r\n", 1},
+		{"HGETEX h EX 200 FIELDS 1 n6", "*1\r\n$1\r\nv\r\n", 1},
+		{"HSETEX h FXX EX 50 FIELDS 1 n7 w", ":1\r\n", 1},
+		{"HGETDEL h FIELDS 2 n6 n7", "*2\r\n$1\r\nv\r\n$1\r\nw\r\n", 2},
+		{"HLEN h", ":1998\r\n", 0},
+		// One more is the part that says what the nodes of a list do not.
+		{"LSET l 9 a", "+OK\r\n", 4},
+		{"LSET l -9 a", "+OK\r\n", 4},
+		{"LSET l 5000 a", "-ERR index out of range\r\n", 0},
+		{"LINDEX l 9", "$1\r\na\r\n", 4},
+		{"LTRIM l 1 -3", "+OK\r\n", 4},
+		{"LLEN l", ":1997\r\n", 0},
+		{"LTRIM l 0 -1", "+OK\r\n", 0},
+		{"LMOVE l l LEFT RIGHT", "$2\r\nn1\r\n", 4},
+		{"LMOVE l m RIGHT RIGHT", "$2\r\nn1\r\n", 4},
+		{"RPOPLPUSH m m", "$2\r\nn1\r\n", 5},
+		{"LMOVEM m l LEFT RIGHT COUNT 3 BULK", "*3\r\n$2\r\nn1\r\n$2\r\nn0\r\n$2\r\nn1\r\n", 5},
+		{"LTRIM m 5 2", "+OK\r\n", 0},
+	} {
+		b.leave()
+		before := b.loadedParts()
+		require.Equal(t, row.reply, b.do(row.line), row.line)
+		require.Equal(t, row.parts, b.loadedParts()-before, row.line)
+	}
+	_, came := b.stats()
+	require.Zero(t, came, "as a whole")
+	require.Equal(t, ":0\r\n*3\r\n:-2\r\n:-2\r\n:100\r\n", b.do("EXISTS m", "HTTL h FIELDS 3 n6 n7 n2"))
+	b.clock.Advance(101 * time.Second)
+	require.Equal(t, "*3\r\n$-1\r\n$-1\r\n$1\r\nv\r\n:1996\r\n", b.do("HMGET h n1 n2 n3", "HLEN h"))
+}
+
+// loadedParts returns how many parts of values have been read without the others.
+func (b *tiered) loadedParts() int64 {
+	var g engine.Guard
+	g.Lock(b.ks, engine.AllShards, b.ks.Now())
+	defer g.Unlock()
+	return g.Stats().LoadedParts
 }

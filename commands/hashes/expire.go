@@ -271,7 +271,7 @@ func hexpire(c *command.Ctx, unit command.TimeUnit) {
 		replyForEach(c, fields, fieldMissing)
 		return
 	}
-	h := e.Hash()
+	h := e.Elements(fields, 1).Hash()
 	var done expired
 	c.W.Array(len(fields))
 	for _, field := range fields {
@@ -289,13 +289,17 @@ func cmdHpttl(c *command.Ctx)        { replyFieldDeadlines(c, command.InMillis) 
 
 // replyFieldDeadlines replies when fields of the key argument 1 expire, rounded up to the unit.
 func replyFieldDeadlines(c *command.Ctx, unit command.TimeUnit) {
-	h, ok := readHash(c)
+	e, ok := c.ReadAs(c.Args[1], engine.Hash)
 	if !ok {
 		return
 	}
 	fields, ok := fieldArgs(c, 2, errFieldsNotPositive)
 	if !ok {
 		return
+	}
+	h := new(hashes.Hash)
+	if e != nil {
+		h = e.Elements(fields, 1).Hash()
 	}
 	c.W.Array(len(fields))
 	for _, field := range fields {
@@ -328,7 +332,7 @@ func cmdHpersist(c *command.Ctx) {
 		replyForEach(c, fields, fieldMissing)
 		return
 	}
-	h := e.Hash()
+	h := e.Elements(fields, 1).Hash()
 	var changed [][]byte
 	c.W.Array(len(fields))
 	for _, field := range fields {
@@ -359,7 +363,7 @@ func cmdHgetdel(c *command.Ctx) {
 	}
 	h := new(hashes.Hash)
 	if e != nil {
-		h = e.Hash()
+		h = e.Elements(fields, 1).Hash()
 	}
 	deleted := [][]byte{hdelWord, c.Args[1]}
 	c.W.Array(len(fields))
@@ -407,7 +411,7 @@ func cmdHgetex(c *command.Ctx) {
 	}
 	h := new(hashes.Hash)
 	if e != nil {
-		h = e.Hash()
+		h = e.Elements(fields, 1).Hash()
 	}
 	var done expired
 	c.W.Array(len(fields))
@@ -511,17 +515,17 @@ func cmdHsetex(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	var h *hashes.Hash
+	if e != nil {
+		h = e.Elements(x.pairs, 2).Hash()
+	}
 	if x.fnx || x.fxx {
 		for i := 0; i < len(x.pairs); i += 2 {
-			if exists := e != nil && e.Hash().Has(x.pairs[i]); exists != x.fxx {
+			if exists := h != nil && h.Has(x.pairs[i]); exists != x.fxx {
 				c.W.Int(0)
 				return
 			}
 		}
-	}
-	var h *hashes.Hash
-	if e != nil {
-		h = e.Hash()
 	}
 	e, h = orNew(c, e, h)
 	lim := c.Host.HashLimits()

@@ -177,6 +177,19 @@ func (s Side) list(e *engine.Entry, n int) *lists.List {
 	return e.Ends(0, n).List()
 }
 
+// listToMove returns the list of an entry for a command that takes n elements at one end and adds some at the other, or
+// at the same.
+func listToMove(e *engine.Entry, from, to Side, n int) *lists.List {
+	n++ // one of which stays
+	switch {
+	case from == to:
+		return from.list(e, n)
+	case from == Left:
+		return e.Ends(n, 1).List()
+	}
+	return e.Ends(1, n).List()
+}
+
 // elements returns the list of an entry for a command that reads no others than those from first to last.
 func elements(e *engine.Entry, first, last int) *lists.List {
 	n := e.Count()
@@ -319,10 +332,16 @@ func cmdLset(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if !e.List().Set(listIndex(i, e.List().Len()), c.Args[3]) {
+	at := listIndex(i, e.Count())
+	if at < 0 {
 		c.Err(command.ErrIndexRange)
 		return
 	}
+	l := elements(e, at, at)
+	if !l.CanSet(at, c.Args[3]) {
+		l = e.List()
+	}
+	l.Set(at, c.Args[3])
 	c.W.OK()
 	c.G.Changed(e, engine.EventList, "lset")
 }
@@ -420,8 +439,22 @@ func cmdLtrim(c *command.Ctx) {
 	if e == nil {
 		return
 	}
-	e.List().Trim(listRange(start, stop, e.List().Len()))
-	Removed(c, e, "ltrim")
+	n := e.Count()
+	switch from, to := listRange(start, stop, n); {
+	case to < from:
+		emptied(c, e, "ltrim")
+		return
+	case to-from < n-1:
+		front, back := from, n-1-to
+		if front > 0 {
+			front++ // one stays
+		}
+		if back > 0 {
+			back++
+		}
+		e.Ends(front, back).List().Trim(from, to)
+	}
+	c.G.Changed(e, engine.EventList, "ltrim")
 }
 
 // Grown reports that a list has more elements than before. Clients may wait until it has as many as they want.
@@ -436,6 +469,11 @@ func Removed(c *command.Ctx, e *engine.Entry, event string) {
 		c.G.Changed(e, engine.EventList, event)
 		return
 	}
+	emptied(c, e, event)
+}
+
+// emptied removes a list of which no element is left, and reports it.
+func emptied(c *command.Ctx, e *engine.Entry, event string) {
 	c.G.Notify(engine.EventList, event, c.DB, e.Key())
 	c.G.Remove(e, engine.EventGeneric, "del")
 }

@@ -47,7 +47,7 @@ func readManyMove(c *command.Ctx, options int) (m manyMove, ok bool) {
 
 // enough reports whether a list, nil for a missing one, has what is to be moved.
 func (m *manyMove) enough(src *engine.Entry) bool {
-	return src != nil && (!m.exactly || int64(src.List().Len()) >= m.count)
+	return src != nil && (!m.exactly || int64(src.Count()) >= m.count)
 }
 
 // move moves elements of src, the list in argument 1, which has enough, to the list in argument 2, which may be the
@@ -57,27 +57,38 @@ func (m *manyMove) move(c *command.Ctx, src *engine.Entry) {
 	if !ok {
 		return
 	}
-	n := int(min(m.count, int64(src.List().Len())))
+	n := int(min(m.count, int64(src.Count())))
+	var taken, added *lists.List
+	if dst == src {
+		taken = listToMove(src, m.from, m.to, n)
+		added = taken
+	} else {
+		taken = m.from.list(src, n+1)
+		if dst != nil {
+			added = m.to.list(dst, 1)
+		}
+	}
 	moved := make([][]byte, n) // in their order in the list
 	for i := range moved {
 		at := i
 		if m.from == Right {
 			at = n - 1 - i
 		}
-		moved[at] = append([]byte(nil), m.from.Peek(src.List())...)
-		m.from.drop(src.List())
+		moved[at] = append([]byte(nil), m.from.Peek(taken)...)
+		m.from.drop(taken)
 	}
 	if m.oneByOne && m.from == m.to {
 		slices.Reverse(moved)
 	}
 	if dst == nil {
-		dst = c.G.Create(c.DB, c.Args[2], lists.New(c.Host.ListLimit()))
+		added = lists.New(c.Host.ListLimit())
+		dst = c.G.Create(c.DB, c.Args[2], added)
 	}
 	for i := range moved {
 		if m.to == Left {
 			i = n - 1 - i
 		}
-		m.to.Push(dst.List(), moved[i])
+		m.to.Push(added, moved[i])
 	}
 	c.W.Array(n)
 	for _, v := range moved {

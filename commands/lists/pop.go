@@ -144,22 +144,25 @@ func moveFrom(c *command.Ctx, src *engine.Entry, from, to Side) {
 		return
 	}
 	if dst == src {
-		v := append([]byte(nil), from.Peek(src.List())...) // a list must not be given a view of itself
-		from.drop(src.List())
-		to.Push(src.List(), v)
+		l := listToMove(src, from, to, 1)
+		v := append([]byte(nil), from.Peek(l)...) // a list must not be given a view of itself
+		from.drop(l)
+		to.Push(l, v)
 		c.W.Bulk(v)
 		c.G.Changed(src, engine.EventList, to.PushEvent())
 		c.G.Notify(engine.EventList, from.PopEvent(), c.DB, src.Key())
 		journalMove(c, from, to)
 		return
 	}
-	v := from.Peek(src.List())
+	taken := from.list(src, 2) // one of which stays
 	if dst == nil {
 		dst = c.G.Create(c.DB, c.Args[2], lists.New(c.Host.ListLimit()))
 	}
-	to.Push(dst.List(), v)
+	added := to.list(dst, 1)
+	v := from.Peek(taken)
+	to.Push(added, v)
 	c.W.Bulk(v)
-	from.drop(src.List())
+	from.drop(taken)
 	Grown(c, dst, to.PushEvent())
 	Removed(c, src, from.PopEvent())
 	journalMove(c, from, to)

@@ -8,6 +8,19 @@ import (
 
 // This file changes lists other than at the ends, and keeps the ring of nodes in order.
 
+// CanSet reports whether Set can replace element i of a list of which only the ends are in memory, i being there: there
+// must be room for v among its neighbours.
+func (l *List) CanSet(i int, v []byte) bool {
+	if l.gap() < 0 || i < 0 || i >= l.len {
+		return true
+	}
+	j, k := l.locate(i)
+	nd := l.at(j)
+	old, _ := nd.elem(nd.seek(k))
+	maxBytes, _ := l.bounds()
+	return nd.size()-encodedLen(len(old))+encodedLen(len(v)) <= maxBytes
+}
+
 // Set replaces element i. It reports whether there is such an element.
 func (l *List) Set(i int, v []byte) bool {
 	if i < 0 || i >= l.len {
@@ -25,6 +38,10 @@ func (l *List) Set(i int, v []byte) bool {
 	p = nd.cut(p, next)
 	nd.n--
 	l.len--
+	if l.gap() >= 0 {
+		l.write(j, p, encodedLen(len(v)), v) // see CanSet; which nodes could be one is not known
+		return true
+	}
 	if nd.n == 0 {
 		l.release(nd)
 		p = 0

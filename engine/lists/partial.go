@@ -40,6 +40,9 @@ func (nd *node) away() bool { return nd.n > 0 && len(nd.buf) == 0 }
 
 // gap returns the number of the node that is the gap, -1 if there is none.
 func (l *List) gap() int {
+	if l.extra == nil || l.extra.names == nil {
+		return -1
+	}
 	if i, _ := l.find(l.extra.gap); i < l.nodes && l.at(i).away() {
 		return i
 	}
