@@ -176,7 +176,7 @@ func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (e
 	}
 	ended := make(chan struct{})
 	defer close(ended)
-	go tuneCollector(ended, func() bool { return conf.Get().MaxMemory != 0 })
+	go tuneCollector(ended, func() int64 { return int64(conf.Get().MaxMemory) })
 	if err := srv.Start(); err != nil {
 		return err
 	}

@@ -39,6 +39,17 @@ const (
 	worth    = 4 << 20 // bytes of possible garbage, and free memory, that are worth a collection in a pause
 )
 
+// What there is beside data, with maxmemory, should not make the process larger than half as much again, or than by this
+// if that is more.
+const beside = 128 << 20
+
+// memoryLimit returns how much memory the runtime may take with maxmemory before it collects more often than else, when it
+// has found live bytes of data and takes fixed bytes for what it cannot give back. However little that leaves, there
+// may be an eighth as much garbage as data: otherwise it would collect all the time.
+func memoryLimit(maxMemory int64, live, fixed uint64) int64 {
+	return max(maxMemory+max(maxMemory/2, beside), int64(fixed+live+live/8))
+}
+
 // heap is what the runtime tells of the heap, in bytes.
 type heap struct {
 	allocated uint64 // since the start
@@ -86,13 +97,14 @@ func (p *pauses) next(h heap) (pause, release bool) {
 // two minutes, which finds nothing: then there may be as much garbage as else, but it is the size of the heap that
 // says so, and not the time.
 type tuner struct {
-	limited func() bool // whether the server is to keep within an amount of memory
-	stopped atomic.Bool
+	maxMemory func() int64 // within how many bytes the server is to keep its data, 0 if there is no limit
+	stopped   atomic.Bool
 
 	mu      sync.Mutex // protects what follows
 	percent int        // what was set
 	resting bool
 	limit   int64 // that of the memory, unless resting
+	given   int64 // that of the environment; 0 until it is known
 }
 
 // start sets how much garbage there may be, now and after each collection, which ends a rest.
@@ -101,10 +113,10 @@ func (t *tuner) start() {
 		return
 	}
 	t.rest(false)
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	percent := garbagePercent(live[0].Value.Uint64(), t.limited())
+	h, maxMemory := readHeap(), t.maxMemory()
+	percent := garbagePercent(h.live, maxMemory != 0)
 	t.mu.Lock()
+	t.limitMemory(maxMemory, h)
 	if difference := percent - t.percent; max(difference, -difference) > t.percent/8 {
 		// to set it stops everything for a moment
 		t.percent = percent
@@ -114,6 +126,25 @@ func (t *tuner) start() {
 	// what the next collection finds; not without a pointer, because it would share memory with others then
 	type unused struct{ _ *byte }
 	runtime.AddCleanup(new(unused), (*tuner).start, t)
+}
+
+// limitMemory has the runtime collect more often if it would take too much memory beside maxmemory. mu is held.
+func (t *tuner) limitMemory(maxMemory int64, h heap) {
+	now := debug.SetMemoryLimit(-1)
+	if t.given == 0 {
+		t.given = now
+	}
+	limit := t.given
+	if maxMemory != 0 {
+		taken := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+			{Name: "/memory/classes/heap/free:bytes"}}
+		metrics.Read(taken)
+		used := taken[0].Value.Uint64() - taken[1].Value.Uint64() - taken[2].Value.Uint64()
+		limit = min(limit, memoryLimit(maxMemory, h.live, used-min(used, h.objects)))
+	}
+	if difference := limit - now; max(difference, -difference) > limit/32 {
+		debug.SetMemoryLimit(limit) // which stops everything for a moment
+	}
 }
 
 // rest begins or ends a time in which nothing happens.
@@ -139,12 +170,12 @@ func (t *tuner) rest(on bool) {
 }
 
 // tuneCollector looks after the garbage collector until stop is closed, unless the environment has set it (GOGC).
-// limited tells whether the server is to keep within an amount of memory.
-func tuneCollector(stop <-chan struct{}, limited func() bool) {
+// maxMemory tells within how many bytes the server is to keep its data, 0 if there is no limit.
+func tuneCollector(stop <-chan struct{}, maxMemory func() int64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	t := tuner{limited: limited}
+	t := tuner{maxMemory: maxMemory}
 	t.start()
 	defer func() {
 		t.rest(false)

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,37 @@ func TestGarbageThatThereMayBe(t *testing.T) {
 	}
 }
 
+func TestMemoryThatTheRuntimeMayTake(t *testing.T) {
+	for _, c := range []struct {
+		maxMemory   int64
+		live, fixed uint64
+		limit       int64
+	}{
+		{64 * mb, 50 * mb, 10 * mb, 192 * mb}, {1024 * mb, 1000 * mb, 150 * mb, 1536 * mb},
+		{1024 * mb, 1600 * mb, 100 * mb, 1900 * mb},
+	} {
+		require.Equal(t, c.limit, memoryLimit(c.maxMemory, c.live, c.fixed))
+	}
+}
+
+func TestWithMaxMemoryTheRuntimeKeepsWithinALimit(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	var maxMemory atomic.Int64
+	tuner := tuner{maxMemory: maxMemory.Load}
+	tuner.start()
+	defer tuner.stopped.Store(true)
+	require.Equal(t, before, debug.SetMemoryLimit(-1))
+	for _, c := range []struct{ maxMemory, limit int64 }{{1024 * mb, 1536 * mb}, {64 * mb, 192 * mb}, {0, before}} {
+		maxMemory.Store(c.maxMemory)
+		require.Eventually(t, func() bool {
+			runtime.GC()
+			return debug.SetMemoryLimit(-1) == c.limit
+		}, time.Minute, time.Millisecond, "%d bytes", c.maxMemory)
+	}
+}
+
 func TestGarbageIsDecidedAfterEachCollection(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	percent := func() int {
@@ -33,7 +65,7 @@ func TestGarbageIsDecidedAfterEachCollection(t *testing.T) {
 		metrics.Read(gogc)
 		return int(gogc[0].Value.Uint64())
 	}
-	tuner := tuner{limited: func() bool { return false }}
+	tuner := tuner{maxMemory: func() int64 { return 0 }}
 	tuner.start()
 	defer tuner.stopped.Store(true)
 	var data []byte
@@ -60,7 +92,7 @@ func TestARestLeavesCollectionsToTheSizeOfTheHeap(t *testing.T) {
 		debug.SetGCPercent(set)
 		return set
 	}
-	tuner := tuner{limited: func() bool { return false }}
+	tuner := tuner{maxMemory: func() int64 { return 0 }}
 	tuner.start()
 	defer tuner.stopped.Store(true)
 	awake := percent()
