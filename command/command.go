@@ -80,6 +80,9 @@ type Command struct {
 	// TellsOfFailure says that the command fails, as commands that write do, while changes cannot be made durable: it
 	// asks whether the server is well.
 	TellsOfFailure bool
+	// NoData says that the reply tells nothing of the data: a client that has waited for it gets it although the server
+	// has lost its lead, or its journal, meanwhile.
+	NoData bool
 	// Custom says that the program that has the server in it has added the command.
 	Custom bool
 	// CallableNow returns whether scripts may call the command now although it is NoScript; nil if they never may.

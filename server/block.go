@@ -212,7 +212,7 @@ func (s *Session) readBlockedMail(m mail) {
 	b := s.blocked
 	switch {
 	case m&mailServed != 0:
-		s.delay.served = true
+		s.delay.wasServed(s.srv, b.ctx.Cmd)
 		s.endBlock(b.w.Buf)
 	// In these CLIENT UNBLOCK has withdrawn the waiter.
 	case m&mailUnblocked != 0:

@@ -351,6 +351,9 @@ func (g *group) followers() (list []replication.Follower, offset int64) {
 // InGroup implements replication.Host.
 func (srv *Server) InGroup() bool { return srv.group.node != nil }
 
+// GroupNode implements raftcommands.Host.
+func (srv *Server) GroupNode() *raft.Node { return srv.group.node }
+
 // info tells of the group in INFO replication.
 func (g *group) info(text func(name, value string)) {
 	if g.node == nil {
@@ -368,6 +371,9 @@ func (g *group) info(text func(name, value string)) {
 		members = append(members, m.Addr)
 	}
 	text("raft_members", strings.Join(members, ","))
+	if st.Err != nil {
+		text("raft_problem", command.OneLine(st.Err.Error()))
+	}
 }
 
 // GroupStatus returns how the server and its group are; the zero Status if it belongs to none.

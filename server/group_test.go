@@ -69,7 +69,7 @@ func (n *groupNode) start() {
 	require.NoError(t, err)
 	conf := config.NewConfig()
 	for _, pair := range append([]string{"port=0", "dir=" + n.dir, "save=", "appendonly=yes", "raft-addr=" + n.addr,
-		"raft-peers=" + n.g.peers(), "raft-timeout=150"}, n.g.settings...) {
+		"raft-peers=" + n.addr + "," + n.g.peers(), "raft-timeout=150"}, n.g.settings...) {
 		name, value, _ := strings.Cut(pair, "=")
 		require.NoError(t, conf.Set(name, value, false), pair)
 	}

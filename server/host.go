@@ -13,6 +13,7 @@ import (
 	"github.com/atomredis/atomredis/commands/hashes"
 	"github.com/atomredis/atomredis/commands/migrate"
 	pubsubcommands "github.com/atomredis/atomredis/commands/pubsub"
+	raftcommands "github.com/atomredis/atomredis/commands/raft"
 	replicationcommands "github.com/atomredis/atomredis/commands/replication"
 	"github.com/atomredis/atomredis/commands/scripts"
 	servercommands "github.com/atomredis/atomredis/commands/server"
@@ -40,6 +41,7 @@ var (
 	_ migrate.Host               = (*Server)(nil)
 	_ scripts.Host               = (*Server)(nil)
 	_ scripts.Client             = (*Session)(nil)
+	_ raftcommands.Host          = (*Server)(nil)
 	_ replicationcommands.Host   = (*Server)(nil)
 	_ replicationcommands.Client = (*Session)(nil)
 	_ pubsubcommands.Host        = (*Server)(nil)

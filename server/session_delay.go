@@ -1,6 +1,10 @@
 package server
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/atomredis/atomredis/command"
+)
 
 // delayedOutput is the part of a session's output that waits for the journal. What a client is told must be durable,
 // whether the client itself or another one made the change. It belongs to the goroutine of the session's transport.
@@ -65,6 +69,16 @@ func (d *delayedOutput) sent(n int) {
 
 // drop forgets everything: there is no output any more.
 func (d *delayedOutput) drop() { d.waits, d.seen = nil, 0 }
+
+// wasServed notes that the reply of a blocked command comes next.
+func (d *delayedOutput) wasServed(srv *Server, cmd *command.Command) {
+	switch {
+	case !cmd.NoData:
+		d.served = true
+	case !d.waiting() && srv.storage.Storage != nil:
+		d.epoch = srv.storage.Epoch()
+	}
+}
 
 // delayOutput has the output written since the last call wait, if what it tells is not durable yet.
 func (s *Session) delayOutput() {

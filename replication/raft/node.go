@@ -84,6 +84,7 @@ type Node struct {
 	peers     peers
 	futures   chan consensus.ApplyFuture
 	handing   atomic.Bool   // the lead is being handed over
+	removed   atomic.Bool   // the server does not belong to its group any more
 	recheck   chan struct{} // has something when the role may have changed
 	stop      chan struct{}
 	running   sync.WaitGroup
@@ -219,6 +220,13 @@ func (n *Node) giveUp(err error) {
 // in a new one.
 func (n *Node) join() error {
 	if !n.log.Empty() || n.o.State != nil {
+		if gone, err := n.log.GetUint64(removedKey); err != nil {
+			return err
+		} else if gone != 0 {
+			if again, err := n.readmitted(); !again {
+				return err
+			}
+		}
 		n.peers.may.Store(true)
 		// It may have promised a leader not to elect another, and does not know.
 		if !n.pause(n.o.Timeout) {
@@ -280,6 +288,13 @@ func (n *Node) begin(first *consensus.Configuration) error {
 		r.Shutdown()
 	}
 	return nil
+}
+
+// problem returns why the node takes no part in the group any more.
+func (n *Node) problem() error {
+	n.failed.Lock()
+	defer n.failed.Unlock()
+	return n.failed.err
 }
 
 // consensus returns Raft, nil before the node takes part.
@@ -580,7 +595,7 @@ func (n *Node) Close() error {
 
 // Member is a server of the group.
 type Member struct {
-	Addr string
+	Addr string // its name, too
 	// Voter says that it counts for majorities; otherwise it is learning what there is.
 	Voter bool
 	// Client is where clients reach it, "" if that is not known. Online says that it has answered lately.
@@ -592,7 +607,7 @@ type Member struct {
 
 // Status is how a node and its group are.
 type Status struct {
-	Addr, State string // of this server: leader, follower, candidate, learner, joining, failed
+	Addr, State string // of this server: leader, follower, candidate, learner, joining, removed, failed
 	Leader      string // its address, "" if there is none
 	LeaderAt    string // where clients reach it
 	Term        uint64
@@ -609,7 +624,10 @@ func (n *Node) Status() Status {
 	r, failed := n.raft, n.failed.err
 	n.failed.Unlock()
 	s := Status{Addr: n.o.Addr, State: "joining", Err: failed}
-	if failed != nil {
+	switch {
+	case n.removed.Load():
+		s.State = "removed"
+	case failed != nil:
 		s.State = "failed"
 	}
 	if r == nil {
@@ -618,7 +636,7 @@ func (n *Node) Status() Status {
 	_, id := r.LeaderWithID()
 	s.Leader, s.Term, s.Committed, s.Applied = string(id), r.CurrentTerm(), r.CommitIndex(), r.AppliedIndex()
 	switch {
-	case failed != nil:
+	case failed != nil || n.removed.Load():
 	case n.leading.Load():
 		s.State = "leader"
 	case r.State() == consensus.Candidate:
@@ -673,6 +691,9 @@ func (n *Node) LastContact() time.Time {
 // the end this one leads on, without a lease: the other one may still be elected, although this one is heard of.
 func (n *Node) Transfer(addr string) error {
 	return n.asLeader(func(r *consensus.Raft) error {
+		if err := n.canLead(addr); err != nil {
+			return err
+		}
 		if !n.handing.CompareAndSwap(false, true) {
 			return errHanding
 		}
@@ -687,6 +708,32 @@ func (n *Node) Transfer(addr string) error {
 }
 
 var errHanding = errors.New("the lead is being handed over already")
+
+// canLead returns nil if a server, or any other one if addr is "", may take the lead.
+func (n *Node) canLead(addr string) error {
+	f := n.raft.GetConfiguration()
+	if err := f.Error(); err != nil {
+		return err
+	}
+	if addr == n.o.Addr {
+		return errLeads
+	}
+	if addr != "" && !isMember(f.Configuration(), addr) {
+		return errNoMember
+	}
+	for _, s := range f.Configuration().Servers {
+		id := string(s.ID)
+		if id != n.o.Addr && (addr == "" || id == addr) && !isLearner(s) && n.peers.known(id).Online {
+			return nil
+		}
+	}
+	return errNobody
+}
+
+var (
+	errLeads  = errors.New("the server leads already")
+	errNobody = errors.New("no other server can lead: it must be online and count for majorities")
+)
 
 // settle ends the lead when everything that was done is committed, so that nothing has to be taken back.
 func (n *Node) settle() {

@@ -19,9 +19,16 @@ import (
 
 // question is what a server asks.
 type question struct {
-	// Join asks the leader to take the server with this address, which has nothing, into the group. "" asks for news.
-	Join string `json:",omitempty"`
+	// Join asks the leader to take the server with this address, which has nothing, into the group, and Remove to take
+	// one out of it. Without them the question is for news.
+	Join   string `json:",omitempty"`
+	Remove string `json:",omitempty"`
+	// From is the address of who asks, and may be "".
+	From string `json:",omitempty"`
 }
+
+// changes reports whether the question wants who belongs to the group changed.
+func (q question) changes() bool { return q.Join != "" || q.Remove != "" }
 
 // news is what a server says of itself.
 type news struct {
@@ -31,7 +38,13 @@ type news struct {
 	Leader      string
 	HasData     bool
 	Index       uint64
-	// Joined and Error answer Join.
+	Now         int64         // ns since 1970
+	Timeout     time.Duration // raft-timeout
+	// Problem is why the server takes no part in the group any more.
+	Problem string `json:",omitempty"`
+	// Membership is what a leader says of who asks.
+	Membership *membership `json:",omitempty"`
+	// Joined and Error answer Join and Remove.
 	Joined bool
 	Error  string
 }
@@ -71,7 +84,7 @@ func (p *peers) ask(addr string, q question) (a news, err error) {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(patience))
-	if q.Join != "" {
+	if q.changes() {
 		c.SetDeadline(time.Now().Add(10 * patience))
 	}
 	if err := json.NewEncoder(c).Encode(q); err != nil {
@@ -96,13 +109,19 @@ func (p *peers) answer(c net.Conn) {
 		return
 	}
 	a := p.own()
-	if q.Join != "" {
+	a.Membership = p.n.membershipOf(q.From)
+	if q.changes() {
 		c.SetDeadline(time.Now().Add(10 * patience))
-		if err := p.take(q.Join); err != nil {
-			a.Error = err.Error()
+		var err error
+		if q.Remove != "" {
+			err = p.n.Remove(q.Remove)
 		} else {
-			a.Joined = true
+			err = p.take(q.Join)
 		}
+		if err != nil {
+			a.Error = err.Error()
+		}
+		a.Joined = q.Join != "" && err == nil
 	}
 	json.NewEncoder(c).Encode(a)
 }
@@ -110,7 +129,11 @@ func (p *peers) answer(c net.Conn) {
 // own is the news of the node.
 func (p *peers) own() news {
 	n := p.n
-	a := news{Client: n.o.Client, HasData: n.o.HasData, Established: n.o.State != nil}
+	a := news{Client: n.o.Client, HasData: n.o.HasData, Established: n.o.State != nil, Now: time.Now().UnixNano(),
+		Timeout: n.o.Timeout}
+	if err := n.problem(); err != nil {
+		a.Problem = err.Error()
+	}
 	if last, err := n.log.LastIndex(); err == nil && last > 1 {
 		a.Established = true
 	}
@@ -125,7 +148,7 @@ func (p *peers) own() news {
 // have answered, and none belongs to one.
 func (p *peers) find() (first *consensus.Configuration, err error) {
 	n := p.n
-	others := slices.DeleteFunc(slices.Clone(n.o.Peers), func(a string) bool { return a == n.o.Addr })
+	others := n.others()
 	for told := false; !n.stopped(); told = true {
 		answers, established, leader := 0, false, ""
 		var withData []string
@@ -243,12 +266,16 @@ func (p *peers) watch() {
 			var asking sync.WaitGroup
 			for _, s := range f.Configuration().Servers {
 				if string(s.ID) != n.o.Addr {
-					asking.Go(func() { p.ask(string(s.Address), question{}) })
+					asking.Go(func() {
+						if a, err := p.ask(string(s.Address), question{From: n.o.Addr}); err == nil {
+							n.heed(a.Membership)
+						}
+					})
 				}
 			}
 			asking.Wait()
 			if n.leading.Load() {
-				p.promote(f.Configuration())
+				p.promote(n.config())
 			}
 			n.machine.Changed()
 		}
@@ -262,16 +289,18 @@ func (p *peers) watch() {
 
 func isLearner(s consensus.Server) bool { return s.Suffrage != consensus.Voter }
 
-// promote has learners count for majorities that have nearly everything.
-func (p *peers) promote(c consensus.Configuration) {
+// promote has learners of a configuration, which has an index, count for majorities if they have nearly everything. It
+// does one at a time, because nothing is done to a configuration that is not the latest any more.
+func (p *peers) promote(c consensus.Configuration, index uint64) {
 	for _, s := range c.Servers {
 		m := p.known(string(s.ID))
 		if s.Suffrage == consensus.Voter || !m.Online || m.Index == 0 || m.Index+closeBy < p.n.raft.CommitIndex() {
 			continue
 		}
-		if err := p.n.raft.AddVoter(s.ID, s.Address, 0, patience).Error(); err == nil {
+		if err := p.n.raft.AddVoter(s.ID, s.Address, index, patience).Error(); err == nil {
 			p.n.o.Log.Info("a server counts for the group's majorities from now on", "server", string(s.ID))
 		}
+		return
 	}
 }
 
@@ -280,5 +309,5 @@ func (p *peers) known(addr string) Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.seen[addr]
-	return Member{Client: s.Client, Online: ok && time.Since(s.at) < fresh, Index: s.Index}
+	return Member{Client: s.Client, Online: ok && s.Problem == "" && time.Since(s.at) < fresh, Index: s.Index}
 }

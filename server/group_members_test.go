@@ -1,0 +1,146 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patient has a busy machine lose no leader.
+const patient = "raft-timeout=500"
+
+// join starts one more node, which joins.
+func (g *testGroup) join() *groupNode {
+	n := &groupNode{addr: freeAddr(g.t), dir: g.t.TempDir(), g: g}
+	g.nodes = append(g.nodes, n)
+	n.start()
+	return n
+}
+
+// forget drops a node from those that the group has, and returns it.
+func (g *testGroup) forget(n *groupNode) *groupNode {
+	for i, other := range g.nodes {
+		if other == n {
+			g.nodes = append(g.nodes[:i:i], g.nodes[i+1:]...)
+		}
+	}
+	g.t.Cleanup(func() {
+		if n.Server != nil {
+			n.Close()
+		}
+	})
+	return n
+}
+
+func (n *groupNode) waitForState(state string) {
+	n.g.t.Helper()
+	require.Eventually(n.g.t, func() bool { return n.GroupStatus().State == state }, testTimeout, time.Millisecond,
+		"not %s", state)
+}
+
+// A fourth server joins, and the first one is removed while it leads; it stays away until it is added again.
+func TestAServerIsAddedToAGroupAndTheLeaderRemoved(t *testing.T) {
+	g := startGroup(t, 3, patient)
+	first := g.settled()
+	require.Equal(t, "+OK", first.client().do("SET key value"))
+	fourth := g.join()
+	g.settled()
+	fourth.client().waitFor("GET key", "value")
+	removed := g.leader()
+	c := removed.client()
+	require.Equal(t, "+OK", c.do("RAFT.REMOVE "+g.forget(removed).addr))
+	removed.waitForState("removed")
+	removed.client().waitFor("INFO replication", "raft_problem:it was removed from its group")
+	leader := g.settled()
+	require.Len(t, leader.GroupStatus().Members, 3)
+	require.Equal(t, "+OK", leader.client().do("SET key other"))
+	require.Contains(t, leader.client().do("RAFT.REMOVE "+removed.addr), "no server of the group has that address")
+
+	// Its list of peers names the group, and its directory knows better.
+	removed.kill()
+	removed.start()
+	removed.waitForState("removed")
+	require.Contains(t, removed.client().do("SET key x"), "READONLY")
+	require.Len(t, g.settled().GroupStatus().Members, 3)
+	require.Equal(t, "+OK", g.leader().client().do("RAFT.ADD "+removed.addr))
+	g.nodes = append(g.nodes, removed)
+	g.settled()
+	removed.client().waitFor("GET key", "other")
+}
+
+// A server is removed while it is down, and does not disturb the others when it comes back.
+func TestADeadServerIsRemovedFromItsGroup(t *testing.T) {
+	g := startGroup(t, 3, patient)
+	g.settled()
+	dead, other := g.followers()[0], g.followers()[1]
+	dead.kill()
+	leader := g.leader()
+	c := leader.client()
+	require.Eventually(t, func() bool { return strings.Contains(c.do("RAFT.CHECK"), "does not answer") }, testTimeout,
+		time.Millisecond)
+	require.Contains(t, c.do("RAFT.CHECK"), "2 of 3 voters are online: no other may fail")
+	require.Contains(t, c.do("RAFT.REMOVE "+other.addr), "only 1 of the 2 voters that are left would be online")
+	require.Equal(t, "+OK", c.do("RAFT.REMOVE "+g.forget(dead).addr))
+	require.Len(t, g.settled().GroupStatus().Members, 2)
+	dead.start()
+	dead.waitForState("removed")
+
+	require.Equal(t, "+OK", c.do("RAFT.REMOVE "+g.forget(other).addr))
+	other.waitForState("removed")
+	require.Contains(t, c.do("RAFT.REMOVE "+leader.addr), "the last server that counts for majorities")
+	require.Equal(t, "+OK", c.do("SET alone yes"))
+	require.Equal(t, `["1 of 1 voters are online: no other may fail"]`, c.do("RAFT.CHECK"))
+	require.Contains(t, c.do("RAFT.TRANSFER"), "no other server can lead")
+
+	// With an empty directory it is a new one.
+	dead.kill()
+	require.NoError(t, os.RemoveAll(dead.dir))
+	dead.start()
+	g.nodes = append(g.nodes, dead)
+	g.settled()
+	dead.client().waitFor("GET alone", "yes")
+}
+
+func TestRaftCommands(t *testing.T) {
+	alone := startTestServer(t, Options{}).connect()
+	require.Contains(t, alone.do("RAFT.STATUS"), "belongs to no group")
+	require.Contains(t, alone.do("RAFT.HELP"), "REMOVE")
+	g := startGroup(t, 3, patient)
+	leader := g.settled()
+	f := g.followers()[0]
+	for _, command := range []string{"RAFT.ADD 127.0.0.1:1", "RAFT.REMOVE " + f.addr, "RAFT.TRANSFER"} {
+		f.client().waitFor(command, "-NOTLEADER The leader of the group is "+leader.addr+", for clients "+
+			leader.Addrs()[0].String())
+	}
+	for command, says := range map[string]string{
+		"RAFT.ADD here":                  "is a host and a port",
+		"RAFT.REMOVE 127.0.0.1:1":        "no server of the group has that address",
+		"RAFT.TRANSFER 127.0.0.1:1":      "no server of the group has that address",
+		"RAFT.TRANSFER " + leader.addr:   "leads already",
+		"RAFT.TRANSFER " + f.addr + " x": "syntax error",
+		"RAFT.STATUS":                    `"state" "leader" "leader" "` + leader.addr + `"`,
+	} {
+		require.Contains(t, leader.client().do(command), says, command)
+	}
+	require.Equal(t, "+OK", leader.client().do("RAFT.ADD "+f.addr), "it belongs to the group already")
+	for _, n := range g.nodes {
+		require.Eventually(t, func() bool { return n.client().do("RAFT.CHECK") == "[]" }, testTimeout, 10*time.Millisecond)
+	}
+	require.Equal(t, "+OK", leader.client().do("RAFT.TRANSFER "+f.addr))
+	f.waitForState("leader")
+	require.Equal(t, "+OK", f.client().do(fmt.Sprint("SET", " key", " value")))
+
+	// One that is added before it is started.
+	late := freeAddr(t)
+	require.Equal(t, "+OK", f.client().do("RAFT.ADD "+late))
+	require.Contains(t, f.client().do("RAFT.CHECK"), late+" does not count for majorities yet")
+	n := &groupNode{addr: late, dir: t.TempDir(), g: g}
+	g.nodes = append(g.nodes, n)
+	n.start()
+	g.settled()
+	n.client().waitFor("GET key", "value")
+}
