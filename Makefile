@@ -11,10 +11,15 @@ ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
 
-.PHONY: run build test race fuzz conformance powerloss crash chaos bench hostile profile package lint clean
+.PHONY: run cluster build test race fuzz conformance powerloss crash chaos bench hostile profile package lint clean
 
 run: build
 	./$(BIN) $(ARGS)
+
+# Three servers that share a journal, until Ctrl-C. DIR has their data and logs.
+DIR ?= cluster-data
+cluster: build
+	./$(BIN) cluster start --dir $(DIR)
 
 # Without C: one static file, which also needs less memory. The compiler uses cmd/atomredis/default.pgo, which make profile makes.
 build:

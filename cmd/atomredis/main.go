@@ -44,6 +44,7 @@ const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis atom COMMAND (atom elements on a server; see atomredis atom --help)
        atomredis pressure COMMAND (queues on a server; see atomredis pressure --help)
        atomredis skein COMMAND (a Skein application on a server; see atomredis skein --help)
+       atomredis cluster COMMAND (servers that share a journal: start, status, check; see atomredis cluster --help)
        atomredis completion bash|zsh|fish (writes a script that makes the shell complete arguments)
        atomredis man DIR (writes pages of the manual into DIR)
        atomredis -v or --version

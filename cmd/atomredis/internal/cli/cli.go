@@ -30,7 +30,7 @@ const (
 )
 
 // Names are the words that the first argument of the program can be for this package.
-var Names = []string{"atom", "cli", "completion", "man", "pressure", "skein", "top", cobra.ShellCompRequestCmd,
+var Names = []string{"atom", "cli", "cluster", "completion", "man", "pressure", "skein", "top", cobra.ShellCompRequestCmd,
 	cobra.ShellCompNoDescRequestCmd}
 
 // Interactive is the one among them that handles an interrupt itself.
@@ -110,7 +110,8 @@ Without a sub-command the server runs until a signal (SIGTERM, SIGINT) or SHUTDO
 	root.PersistentFlags().Bool("help", false, "show this help") // without a short form: -h is the host, as for redis-cli
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usagef("%w", err) })
 	addServerFlags(root)
-	root.AddCommand(a.withServer(a.pressure()), a.withServer(a.atom()), a.withServer(a.skein()), a.withServer(a.top()), a.shell(),
+	root.AddCommand(a.withServer(a.pressure()), a.withServer(a.atom()), a.withServer(a.skein()), a.withServer(a.top()),
+		a.withServer(a.cluster()), a.shell(),
 		a.completion(), a.man())
 	return root
 }

@@ -1,0 +1,83 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// output is what a program has written so far.
+type output struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.String()
+}
+
+// processAt returns the number of the process that serves an address.
+func processAt(t *testing.T, addr string) int {
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("INFO server\r\n"))
+	require.NoError(t, err)
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "process_id:"); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(text))
+			require.NoError(t, err)
+			return n
+		}
+	}
+	require.Fail(t, "no number")
+	return 0
+}
+
+// A cluster of one command lives on when its leader is killed, and ends with an interrupt.
+func TestClusterStart(t *testing.T) {
+	var out output
+	cmd := program(t, "cluster", "start", "--dir", "c")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	ended := false
+	defer func() {
+		if !ended {
+			cmd.Process.Signal(syscall.SIGTERM)
+			cmd.Wait()
+		}
+	}()
+	leads := regexp.MustCompile(`127\.0\.0\.1:(\d+) leads`)
+	eventually(t, func() bool { return leads.MatchString(out.String()) })
+	port := leads.FindStringSubmatch(out.String())[1]
+	n := processAt(t, net.JoinHostPort("127.0.0.1", port))
+	killed, err := os.FindProcess(n)
+	require.NoError(t, err)
+	require.NoError(t, killed.Kill())
+	eventually(t, func() bool {
+		return strings.Contains(out.String(), "The server of port "+port+" has ended (signal: killed)") &&
+			len(leads.FindAllString(out.String(), -1)) > 1
+	})
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	ended = true
+	require.NoError(t, cmd.Wait(), out.String())
+}
