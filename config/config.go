@@ -79,6 +79,8 @@ type Settings struct {
 	ReplicaAnnounceIP      string // what masters are told; "" = the address that they see
 	ReplicaAnnouncePort    int    // 0 = the port
 	BindSourceAddr         string // of connections that the server opens; "" = chosen by the system
+	ReplBacklogSize        int    // how much of the stream is kept for replicas that were away, in bytes
+	ReplBacklogTTL         int    // seconds after which nothing is kept if there is no replica; 0 = for ever
 	MinReplicasToWrite     int    // 0 = clients may write without replicas
 	MinReplicasMaxLag      int    // seconds; 0 = without limit
 

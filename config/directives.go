@@ -130,6 +130,9 @@ var directiveTable = []*directive{
 	number("replica-max-lag", "10", 0, math.MaxInt32, func(s *Settings) *int { return &s.Raft.MaxLag }).ours(),
 
 	// The server as a master.
+	{name: "repl-backlog-size", initial: "1mb", parse: parseBacklogSize,
+		show: func(s *Settings) string { return strconv.Itoa(s.ReplBacklogSize) }},
+	number("repl-backlog-ttl", "3600", 0, math.MaxInt64, func(s *Settings) *int { return &s.ReplBacklogTTL }),
 	number("min-replicas-to-write", "0", 0, math.MaxInt32,
 		func(s *Settings) *int { return &s.MinReplicasToWrite }).also("min-slaves-to-write"),
 	number("min-replicas-max-lag", "10", 0, math.MaxInt32,

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/resp"
 )
 
@@ -57,4 +59,15 @@ func (s *Settings) AnnouncedPort() int {
 		return s.TLS.Port
 	}
 	return s.TcpPort()
+}
+
+// minBacklogSize is the least that repl-backlog-size can be, in bytes. As in Redis less is taken for it.
+const minBacklogSize = 16 << 10
+
+func parseBacklogSize(s *Settings, words []string) error {
+	n, err := parseSize(words[0], 1, math.MaxInt64)
+	if err == nil {
+		s.ReplBacklogSize = command.AsInt(max(n, minBacklogSize))
+	}
+	return err
 }

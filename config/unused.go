@@ -149,8 +149,6 @@ var unusedRows = []unused{
 	{"repl-diskless-sync-max-replicas", "0", whole(0, maxInt32), 0},
 	{"repl-diskless-load", "disabled", oneOf("disabled", "on-empty-db", "swapdb", "flush-before-load"), 0},
 	{"repl-disable-tcp-nodelay", "no", bit, 0},
-	{"repl-backlog-size", "1mb", within(size(1), 16<<10, maxInt64), 0},
-	{"repl-backlog-ttl", "3600", whole(0, maxInt64), 0},
 	{"repl-rdb-channel", "no", bit, unusedQuiet},
 	{"repl-mptcp", "no", bit, unusedQuiet},
 	{"dual-channel-replication-enabled", "no", bit, unusedQuiet},

@@ -1,22 +1,22 @@
 package engine
 
-// tee gives what is journalled to two takers.
+// Follower is told what is journalled, and passes it on to the journal: so that both have it in the same order.
+type Follower interface {
+	// Follow is as Append is for a Journal; journal is nil if there is none.
+	Follow(now int64, commands []byte, journal Journal)
+}
+
+// tee is the journal of a keyspace that has a follower.
 type tee struct {
 	journal  Journal // nil if there is none
-	follower Journal
+	follower Follower
 }
 
 // Append implements Journal.
-func (t *tee) Append(now int64, commands []byte) {
-	if t.journal != nil {
-		t.journal.Append(now, commands)
-	}
-	t.follower.Append(now, commands)
-}
+func (t *tee) Append(now int64, commands []byte) { t.follower.Follow(now, commands, t.journal) }
 
-// Follow has everything that is done from now on told to f too, as to the journal; nil ends that. The guard must hold
-// all shards.
-func (g *Guard) Follow(f Journal) {
+// Follow has everything that is done from now on told to f; nil ends that. The guard must hold all shards.
+func (g *Guard) Follow(f Follower) {
 	if !g.Holds(AllShards) {
 		panic("engine: Follow without all shards")
 	}

@@ -141,7 +141,6 @@ func (s *Storage) checkpoint(position uint64) error {
 	}
 	var extra []byte
 	frozen := s.ks.Freeze(func() {
-		extra = s.o.Extra()
 		switch {
 		case j == nil:
 		case failed:
@@ -149,6 +148,7 @@ func (s *Storage) checkpoint(position uint64) error {
 		default:
 			position = j.Rotate()
 		}
+		extra = s.o.Extra() // what Append adds meanwhile may be in both, but not in neither
 	})
 	release()
 	frozen.Pause = new(background.Pacer).Pause

@@ -40,6 +40,9 @@ type Options struct {
 	// before the journal is repeated. Both may be nil.
 	Extra   func() []byte
 	Restore func(extra []byte) error
+	// Recovered is called by Recover with a guard over everything, once the keyspace is what was stored and before it
+	// changes in any way; exact says that nothing of it was lost that is known of. It may be nil.
+	Recovered func(g *engine.Guard, exact bool)
 	// Import fills a keyspace that has never been stored. What it makes is not journalled but stored at once, before
 	// Recover returns: all of it or, if something fails on the way, nothing. It may be nil.
 	Import func() error
@@ -318,7 +321,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 		}
 		s.journal.Store(j)
 	} else if j == nil {
-		ks.EndReplay(nil)
+		s.endReplay(nil)
 		if end > meta.Journal {
 			// What the journal has must not be repeated once there are changes that are not in it.
 			if err := s.checkpoint(end); err != nil && !disk.Full(err) {
@@ -326,7 +329,7 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 			}
 		}
 	} else {
-		ks.EndReplay(j)
+		s.endReplay(j)
 	}
 	if !complete {
 		s.loadLater(meta)
@@ -334,6 +337,17 @@ func (s *Storage) Recover(ks *engine.Keyspace, apply func(now int64, commands []
 	s.running.Add(1)
 	go s.run()
 	return nil
+}
+
+// endReplay has changes go to j from now on, which may be nil.
+func (s *Storage) endReplay(j engine.Journal) {
+	var g engine.Guard
+	g.Lock(s.ks, engine.AllShards, s.ks.Now())
+	defer g.Unlock()
+	g.SetJournal(j)
+	if s.o.Recovered != nil {
+		s.o.Recovered(&g, !s.repaired)
+	}
 }
 
 // stored is what the keyspace needs to know of what is stored.
@@ -490,6 +504,14 @@ func (s *Storage) Appended() uint64 {
 		return j.Appended()
 	}
 	return 0
+}
+
+// Append adds a record that changes nothing of the keyspace, by itself or through Extra, in which it is told to Restore
+// too: a record is repeated that Extra may already know of. It does nothing if there is no journal.
+func (s *Storage) Append(now int64, commands []byte) {
+	if j := s.log(); j != nil {
+		j.Append(now, commands)
+	}
 }
 
 // Durable returns the position up to which the journal is durable.

@@ -66,6 +66,8 @@ type Wishes struct {
 	Host atomic.Pointer[string]
 	// OpenEnded says that it reads a file whose length it is not told before.
 	OpenEnded bool
+	// OtherNames says that it understands that a history gets another name.
+	OtherNames bool
 	// CopyOnly says that it wants all data and no more.
 	CopyOnly bool
 	// Filtered says that it wants no keys, and functions only if Functions says so.
@@ -74,5 +76,5 @@ type Wishes struct {
 
 // Pristine reports whether it has said nothing.
 func (w *Wishes) Pristine() bool {
-	return w.Port.Load() == 0 && w.Host.Load() == nil && !w.OpenEnded && !w.CopyOnly && !w.Filtered
+	return w.Port.Load() == 0 && w.Host.Load() == nil && !w.OpenEnded && !w.OtherNames && !w.CopyOnly && !w.Filtered
 }

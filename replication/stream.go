@@ -9,7 +9,8 @@ import (
 
 // The stream that followers execute is made of the journal's records, whose commands need no time and no chance to be
 // repeated. A record is repeated as a whole; a follower executes commands when they come, one by one. So a record of
-// several commands becomes a transaction.
+// several commands becomes a transaction. Notes of the history (REPLCONF), which are for the journal alone, are left
+// out: what is made of a record is the same whenever it is made.
 
 // Stream makes it of records. The zero value begins one.
 type Stream struct {
@@ -26,6 +27,12 @@ type streamCommand struct {
 
 // Restart has the next command preceded by SELECT.
 func (r *Stream) Restart() { r.selected = 0 }
+
+// Resume has the stream be in a database; NoDatabase is Restart.
+func (r *Stream) Resume(db int) { r.selected = db + 1 }
+
+// Database returns the one in which the stream is, NoDatabase if that is not known.
+func (r *Stream) Database() int { return r.selected - 1 }
 
 // Translate returns what followers execute for the commands that were journalled under one guard. It is valid until
 // the next call.
@@ -45,6 +52,9 @@ func (r *Stream) Translate(record []byte) []byte {
 		record = record[n:]
 		if len(args) == 2 && command.EqualFold(args[0], "select") {
 			db, _ = strconv.Atoi(string(args[1]))
+			continue
+		}
+		if command.EqualFold(args[0], "replconf") {
 			continue
 		}
 		r.commands = append(r.commands, streamCommand{db, encoded})

@@ -16,6 +16,7 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
+	"github.com/atomredis/atomredis/replication"
 )
 
 // What BACKUP makes: an append-only file in parts, as a Redis has it, in a directory of its own. The first part is an RDB
@@ -47,11 +48,13 @@ type backup struct {
 	ended  chan struct{} // closed when it is sealed or has failed
 }
 
-// tail takes the stream of commands that followers get.
+// tail takes commands as followers get them.
 type tail struct {
 	limit  int64 // of pending, in bytes; 0 is none
 	cancel context.CancelCauseFunc
 	more   chan struct{}
+
+	changes replication.Stream // protected by followers.mu
 
 	mu      sync.Mutex // protects what follows
 	pending []byte
@@ -376,9 +379,7 @@ func (f *followers) beginTail(g *engine.Guard, t *tail) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tail = t
-	f.changes.Restart()
-	f.active.Store(true)
-	g.Follow(f)
+	f.attach(g)
 }
 
 // endTail ends that, and reports whether the backup got the stream.
@@ -399,9 +400,6 @@ func (srv *Server) endTail(t *tail) {
 	_ = srv.underAll(func(g *engine.Guard) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if !f.streaming() {
-			f.active.Store(false)
-			g.Follow(nil)
-		}
+		f.attach(g)
 	})
 }

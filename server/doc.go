@@ -143,6 +143,13 @@
 // until the file is sent. The encoder waits for the socket, the server never does. The stream (replication.Stream)
 // is made of the journal's records as they are; a record of several commands becomes a transaction.
 //
+// The end of the stream is kept (replication.History), so that who was away goes on with PSYNC. history.go has how
+// it outlives a restart. The stream of a master is a function of the journal's records in their order, which is why
+// followers.Follow appends to both under one lock; what else comes into it (PING), and where it begins, is a note in
+// the journal. So after a crash the backlog is what the journal has since the last checkpoint, made once more. The
+// record of a replica has the offset instead, and its stream is the master's bytes. A master that was killed may have
+// sent what its journal has lost: it takes a new name, and answers to the old one up to what it has.
+//
 // After REPLICAOF one goroutine, the link (replica.go), copies the master's data and executes its commands through
 // Session.run, each command or transaction under one guard. They are journalled, so a replica is as durable as a
 // master. The offset counts whole transactions. Keys expire only when the master says so (Guard.SetReplica): readers

@@ -155,6 +155,7 @@ type rdbCopy struct {
 	at    func(g *engine.Guard)
 	begun func(s *engine.Snapshot) // called with what the keys are read from, unless it is nil or no keys are written
 	wrote func()                   // called after each key, unless it is nil
+	about func() []rdb.Aux         // what else the file tells of its origin, called after at; nil is nothing
 }
 
 // encodeRDB writes an RDB file. ctx ends the waiting for other snapshots.
@@ -181,9 +182,12 @@ func (srv *Server) encodeRDB(ctx context.Context, w io.Writer, how rdbCopy) erro
 		how.begun(s)
 	}
 	e := rdb.NewEncoder(w)
-	e.Begin(rdbVersion(s), rdb.Aux{Name: "redis-ver", Value: version.Redis},
-		rdb.Aux{Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
-		rdb.Aux{Name: "ctime", Value: strconv.FormatInt(now/1000, 10)}, rdb.Aux{Name: "aof-base", Value: "0"})
+	about := []rdb.Aux{{Name: "redis-ver", Value: version.Redis}, {Name: "redis-bits", Value: strconv.Itoa(strconv.IntSize)},
+		{Name: "ctime", Value: strconv.FormatInt(now/1000, 10)}, {Name: "aof-base", Value: "0"}}
+	if how.about != nil {
+		about = append(about, how.about()...)
+	}
+	e.Begin(rdbVersion(s), about...)
 	if how.content&rdbFunctions != 0 {
 		for _, code := range codes {
 			e.Function(code)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,12 +20,15 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
+	"github.com/atomredis/atomredis/persist"
+	"github.com/atomredis/atomredis/persist/rdb"
 )
 
 // What a master does for those that follow it: SYNC and PSYNC send everything as an RDB file, and then the commands
 // that change something, as replication.Stream makes them of the journal's. The file is made and sent by a goroutine
 // of its own, from a snapshot, while commands go on; what they change gathers until all of the file is sent. If the
-// follower does not read, it is the copy that waits.
+// follower does not read, it is the copy that waits. A follower that was away gets what it has missed, if the history
+// (replication.History) still has that. A replica passes on to its own followers what its master sends.
 
 // follower is what a session is to others that follow the server.
 type follower struct {
@@ -42,11 +46,15 @@ type followers struct {
 	scarce  atomic.Bool    // there are fewer good ones than min-replicas-to-write; changes under mu
 	active  atomic.Bool    // somebody gets the stream; changes under a guard over everything
 
-	mu      sync.Mutex // protects what follows; only mailboxes are locked under it
+	srv    *Server
+	keeper *persist.Storage // stores the history with the data; nil if nobody does
+
+	mu      sync.Mutex // protects what follows; under it are locked the journal and mailboxes, and nothing else
+	history replication.History
 	changes replication.Stream
 	list    []*feed
-	tail    *tail // of a backup; nil if none gets the stream
-	offset  int64 // how many bytes of the stream there were
+	tail    *tail // of a backup; nil if none gets what changes
+	alone   int64 // since when nobody gets the stream, in ms since 1970
 	timer   engine.Timer
 	ticks   int
 	closed  bool
@@ -76,6 +84,8 @@ type feed struct {
 	pending   []byte // of the stream, until the copy has been sent
 	state     replication.FollowerState
 	streaming bool // it gets the stream, since the instant that its copy shows
+
+	db int // in which the stream was then, for who makes the copy
 }
 
 // noDatabase is the number of none.
@@ -94,20 +104,36 @@ func newFeed(s *Session) *feed {
 	return f
 }
 
-// Append implements engine.Journal.
-func (f *followers) Append(now int64, commands []byte) {
+// Follow implements engine.Follower. What is journalled is in the stream in the same order: after a restart the stream
+// is made of the journal.
+func (f *followers) Follow(now int64, commands []byte, journal engine.Journal) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b := f.changes.Translate(commands)
-	f.send(b)
+	if journal != nil {
+		journal.Append(now, commands)
+	}
+	if f.history.Known && !f.history.Relayed {
+		f.send(f.changes.Translate(commands))
+	}
 	if f.tail != nil {
-		f.tail.add(b)
+		f.tail.add(f.tail.changes.Translate(commands))
 	}
 }
 
-// send gives all followers a part of the stream.
+// attach has what changes told to the followers, if it is for anybody. The guard holds everything, and mu is locked.
+func (f *followers) attach(g *engine.Guard) {
+	wanted := f.tail != nil || f.history.Known && !f.history.Relayed
+	f.active.Store(wanted)
+	if wanted {
+		g.Follow(f)
+	} else {
+		g.Follow(nil)
+	}
+}
+
+// send adds to the stream. mu is locked.
 func (f *followers) send(b []byte) {
-	f.offset += int64(len(b))
+	f.history.Add(b)
 	for _, d := range f.list {
 		if d.streaming {
 			d.follow(b)
@@ -115,9 +141,12 @@ func (f *followers) send(b []byte) {
 	}
 }
 
-// streaming reports whether anybody gets the stream. mu is locked.
-func (f *followers) streaming() bool {
-	return f.tail != nil || slices.ContainsFunc(f.list, func(d *feed) bool { return d.streaming })
+// relay adds what the master has sent to the stream, which is in database db from then on.
+func (f *followers) relay(b []byte, db int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.send(b)
+	f.changes.Resume(db)
 }
 
 // follow takes a part of the stream. followers.mu is locked.
@@ -128,7 +157,10 @@ func (d *feed) follow(b []byte) {
 	}
 	d.pending = append(d.pending, b...)
 	d.waiting.Store(int64(len(d.pending)))
-	if hard := d.srv.config.Get().OutputLimits.Replica.Hard; hard != 0 && d.backlog() > hard && d.ctx.Err() == nil {
+	set := d.srv.config.Get()
+	// As in Redis a limit under the length of the backlog does not hold for what is in there.
+	if hard := set.OutputLimits.Replica.Hard; hard != 0 && d.backlog() > max(hard, int64(set.ReplBacklogSize)) &&
+		d.ctx.Err() == nil {
 		d.giveUp("it does not read fast enough", nil)
 	}
 }
@@ -237,26 +269,55 @@ func (f *followers) copyTo(srv *Server, d *feed, announce bool) {
 		d.s.post(mailKill)
 		return
 	}
-	f.list = append(f.list, d)
 	srv.stats.copies.Add(1)
-	f.watch(srv)
-	f.running.Add(1)
-	go func() {
-		defer f.running.Done()
+	f.serve(d, func() error {
 		background.Work()
 		err := d.copy(announce)
 		if err == nil && !d.rdbOnly {
 			err = d.catchUp()
 		}
-		if err != nil && d.ctx.Err() == nil {
-			d.giveUp("it cannot get a copy", err)
+		return err
+	})
+}
+
+// serve has a follower get what it wants, in the background. mu is locked.
+func (f *followers) serve(d *feed, send func() error) {
+	f.list = append(f.list, d)
+	f.watch()
+	f.running.Add(1)
+	go func() {
+		defer f.running.Done()
+		if err := send(); err != nil && d.ctx.Err() == nil {
+			d.giveUp("it cannot get what it needs", err)
 		}
 	}()
 }
 
+// goOn has a follower get what followed an offset of a history, if that is there, and what comes.
+func (f *followers) goOn(d *feed, id string, offset int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	missed, ok := f.history.Since(id, offset)
+	if !ok || f.closed {
+		return false
+	}
+	answer := "+CONTINUE\r\n"
+	if d.s.follower.wishes.OtherNames {
+		answer = "+CONTINUE " + f.history.ID + "\r\n"
+	}
+	d.queued.Add(int64(len(answer)))
+	d.s.post(0, []byte(answer))
+	d.state, d.streaming, d.pending = replication.FollowerCopy, true, missed
+	d.waiting.Store(int64(len(missed)))
+	d.acked.Store(offset)
+	d.srv.stats.partial.Add(1)
+	f.serve(d, d.catchUp)
+	return true
+}
+
 // copy sends everything.
 func (d *feed) copy(announce bool) error {
-	how := rdbCopy{content: d.content, begun: func(s *engine.Snapshot) { d.source.Store(s) }}
+	how := rdbCopy{content: d.content, begun: func(s *engine.Snapshot) { d.source.Store(s) }, about: d.about}
 	defer d.source.Store(nil)
 	if !d.open {
 		return d.copyByFile(how, announce)
@@ -320,6 +381,14 @@ func (d *feed) copyByFile(how rdbCopy, announce bool) error {
 	return err
 }
 
+// about is what the copy tells beside the data: what follows it is in this database.
+func (d *feed) about() []rdb.Aux {
+	if d.db == replication.NoDatabase {
+		return nil
+	}
+	return []rdb.Aux{{Name: "repl-stream-db", Value: strconv.Itoa(d.db)}}
+}
+
 // onlyWriter and onlyReader hide the methods that would make io.Copy not use its buffer.
 type (
 	onlyWriter struct{ io.Writer }
@@ -331,20 +400,24 @@ func (d *feed) begin(g *engine.Guard, announce bool, head string) {
 	f := &d.srv.followed
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	streaming := !d.rdbOnly && d.ctx.Err() == nil
+	if h := &f.history; streaming && !h.Relayed {
+		if !h.Known {
+			h.Begin(newRunID(), h.Offset)
+		}
+		f.changes.Restart() // for the new one's sake it says in which database the next command is
+		f.note()
+		f.attach(g)
+	}
 	if announce {
-		head = fmt.Sprintf("+FULLRESYNC %s %d\r\n", d.srv.replID(), f.offset) + head
+		head = fmt.Sprintf("+FULLRESYNC %s %d\r\n", f.history.ID, f.history.Offset) + head
 	}
 	if d.open {
 		d.state = replication.FollowerCopy
 	}
+	d.db, d.streaming = f.changes.Database(), streaming
 	d.queued.Add(int64(len(head)))
 	d.s.post(0, []byte(head))
-	if !d.rdbOnly && d.ctx.Err() == nil {
-		d.streaming = true
-		f.changes.Restart() // for the new one's sake it says in which database the next command is
-		f.active.Store(true)
-		g.Follow(f)
-	}
 }
 
 // catchUp sends what of the stream has gathered meanwhile, until the follower has all of it.
@@ -373,7 +446,7 @@ func (d *feed) catchUp() error {
 	}
 }
 
-// unfollow ends that a session is a follower. It takes a guard over everything if it was the last one.
+// unfollow ends that a session is a follower.
 func (srv *Server) unfollow(s *Session) {
 	f := &srv.followed
 	d := s.follower.feed
@@ -382,47 +455,64 @@ func (srv *Server) unfollow(s *Session) {
 	f.list = slices.DeleteFunc(f.list, func(other *feed) bool { return other == d })
 	d.pending = nil
 	d.waiting.Store(0)
-	last := d.streaming && !f.streaming()
+	f.alone = srv.ks.Now()
 	f.mu.Unlock()
 	srv.countFollowers()
-	if !last {
-		return
-	}
-	s.guard.Lock(srv.ks, engine.AllShards, s.now)
-	defer s.guard.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.streaming() { // another one may have come meanwhile
-		f.active.Store(false)
-		s.guard.Follow(nil)
+}
+
+// watch tells followers every second that the server is there: those that wait for a copy, by an empty line, and every
+// pingPeriod seconds those that get the stream. Once there has been none for repl-backlog-ttl it ends the history. mu
+// is locked.
+func (f *followers) watch() {
+	if f.timer == nil && !f.closed {
+		f.timer = f.srv.ks.Clock().AfterFunc(time.Second, f.look)
 	}
 }
 
-// watch tells followers every second that the server is there, as long as there are any: those that wait for a copy,
-// by an empty line, and every pingPeriod seconds those that get the stream. mu is locked.
-func (f *followers) watch(srv *Server) {
-	if f.timer != nil {
+func (f *followers) look() {
+	defer f.srv.countFollowers()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.timer = nil
+	if f.closed {
 		return
 	}
-	f.timer = srv.ks.Clock().AfterFunc(time.Second, func() {
-		defer srv.countFollowers()
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.timer = nil
-		if f.closed || len(f.list) == 0 {
+	for _, d := range f.list {
+		if d.state == replication.FollowerWaiting {
+			d.queued.Add(1)
+			d.s.post(0, []byte("\n"))
+		}
+	}
+	master := f.history.Known && !f.history.Relayed
+	if len(f.list) == 0 {
+		switch ttl := int64(f.srv.config.Get().ReplBacklogTTL); {
+		case !master:
+			return
+		case ttl > 0 && (f.srv.ks.Now()-f.alone)/1000 >= ttl:
+			f.mu.Unlock()
+			f.srv.endHistory()
+			f.mu.Lock()
 			return
 		}
-		for _, d := range f.list {
-			if d.state == replication.FollowerWaiting {
-				d.queued.Add(1)
-				d.s.post(0, []byte("\n"))
-			}
+	} else if f.ticks++; f.ticks >= f.srv.config.Get().ReplPingReplicaPeriod && master &&
+		!f.srv.pause.running(f.srv.ks.Now()) {
+		f.ticks = 0
+		f.insert("PING")
+	}
+	f.watch()
+}
+
+// endHistory has no stream made any more, for nobody wants it.
+func (srv *Server) endHistory() {
+	f := &srv.followed
+	_ = srv.underAll(func(g *engine.Guard) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.list) == 0 && !f.history.Relayed {
+			f.history.End(newRunID())
+			f.note()
+			f.attach(g)
 		}
-		if f.ticks++; f.ticks >= srv.config.Get().ReplPingReplicaPeriod && f.streaming() {
-			f.ticks = 0
-			f.send([]byte("*1\r\n$4\r\nPING\r\n"))
-		}
-		f.watch(srv)
 	})
 }
 
@@ -482,16 +572,16 @@ func (f *followers) stop() {
 	}
 }
 
-// drop disconnects all.
+// drop disconnects all: what they have is not what the data is going to be. What is stored is told of that when the
+// data is.
 func (f *followers) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.tail != nil {
 		f.tail.cancel(errBackupReplica)
 	}
-	for _, d := range f.list {
-		d.s.post(mailKill)
-	}
+	f.disconnect()
+	f.history.End(newRunID())
 }
 
 // status returns what is told of all followers, and the offset at which the stream is.
@@ -508,7 +598,7 @@ func (f *followers) status() (list []replication.Follower, offset int64) {
 		st.Lag = d.lag()
 		list = append(list, st)
 	}
-	return list, f.offset
+	return list, f.history.Offset
 }
 
 // Followers implements replication.Host.
@@ -518,8 +608,11 @@ func (srv *Server) Followers() (list []replication.Follower, offset int64) {
 	return append(others, list...), max(offset, index)
 }
 
-// AskedForPart implements replication.Host.
-func (srv *Server) AskedForPart() { srv.stats.noPartial.Add(1) }
+// HasStream implements replication.Host.
+func (srv *Server) HasStream() bool {
+	l := srv.replica.link()
+	return (l == nil || l.status().State == replication.LinkConnected) && !srv.group.following.Load()
+}
 
 // Following implements replication.Client.
 func (s *Session) Following() bool { return s.follower.following.Load() }
@@ -530,6 +623,20 @@ func (s *Session) StartFollowing(announce bool) {
 	f.following.Store(true)
 	f.feed = newFeed(s)
 	s.srv.followed.copyTo(s.srv, f.feed, announce)
+}
+
+// GoOn implements replication.Client.
+func (s *Session) GoOn(id string, offset int64) bool {
+	d := newFeed(s)
+	was := s.follower.feed
+	s.follower.feed = d // which the goroutine that sends may need
+	if !s.srv.followed.goOn(d, id, offset) {
+		s.follower.feed = was
+		s.srv.stats.noPartial.Add(1)
+		return false
+	}
+	s.follower.following.Store(true)
+	return true
 }
 
 // Wishes implements replication.Client.

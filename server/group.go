@@ -219,7 +219,7 @@ func (g *group) Replace(r io.Reader, at func()) error {
 	srv := g.srv
 	srv.replica.loading.Store(true)
 	err := srv.storage.Replace(func() error {
-		if err := srv.fill(g.ctx, r, g.r); err != nil {
+		if err := srv.fill(g.ctx, r, g.r, func() {}); err != nil {
 			return err
 		}
 		at()

@@ -25,6 +25,7 @@ import (
 	"github.com/atomredis/atomredis/protocols/perper"
 	"github.com/atomredis/atomredis/protocols/spiderq"
 	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/replication"
 	"github.com/atomredis/atomredis/stats"
 )
 
@@ -172,8 +173,7 @@ func (srv *Server) DelayJournal(d time.Duration) {
 
 // ChangeReplicationID implements servercommands.Debugger.
 func (srv *Server) ChangeReplicationID() {
-	id := newRunID()
-	srv.replicationID.Store(&id)
+	srv.followed.changeHistory(func(h *replication.History) { h.ID, h.FormerID = newRunID(), "" })
 }
 
 // SkipChecksums implements servercommands.Debugger.
@@ -214,11 +214,3 @@ func (s *Session) Has(a config.Access) bool {
 
 // End implements servercommands.Client.
 func (s *Session) End() { s.closing, s.why = true, door.ErrClosed }
-
-// replID returns the name of the history of the data, as replicas would know it.
-func (srv *Server) replID() string {
-	if id := srv.replicationID.Load(); id != nil {
-		return *id
-	}
-	return srv.runID
-}

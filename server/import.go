@@ -503,9 +503,11 @@ type commandReader struct {
 	pos    int // where the next command begins in buf
 	err    error
 	args   [][]byte
-	count  int   // of those that were returned
-	read   int64 // bytes of those that were returned, and of what is empty between them
-	total  int64 // bytes of all that was taken from the stream
+	count  int    // of those that were returned
+	read   int64  // bytes of those that were returned, and of what is empty between them
+	total  int64  // bytes of all that was taken from the stream
+	raw    []byte // those bytes, if keep is set; whoever has used them empties it
+	keep   bool
 }
 
 func newCommandReader(r io.Reader) *commandReader {
@@ -522,6 +524,9 @@ func (c *commandReader) next() ([][]byte, error) {
 			return nil, fmt.Errorf("command %d: %w", c.count+1, err)
 		case n > 0:
 			c.args = args
+			if c.keep {
+				c.raw = append(c.raw, c.buf[c.pos:c.pos+n]...)
+			}
 			c.pos += n
 			c.read += int64(n)
 			if len(args) == 0 || len(args[0]) == 0 {

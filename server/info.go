@@ -368,7 +368,7 @@ func infoStats(b *servercommands.InfoText, c *command.Ctx) {
 	b.Text("instantaneous_output_repl_kbps", strconv.FormatFloat(rate.replOut, 'f', 2, 64))
 	b.Number("rejected_connections", s.rejected.Load())
 	b.Number("sync_full", s.copies.Load())
-	b.Number("sync_partial_ok", 0)
+	b.Number("sync_partial_ok", s.partial.Load())
 	b.Number("sync_partial_err", s.noPartial.Load())
 	k := c.G.Stats()
 	b.Number("evicted_keys", k.Evicted)

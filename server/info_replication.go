@@ -63,9 +63,28 @@ func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 	}
 	serverOf(c).group.info(b.Text)
 	b.Text("master_failover_state", "no-failover")
-	b.Text("master_replid", serverOf(c).replID())
-	b.Text("master_replid2", strings.Repeat("0", len(serverOf(c).runID)))
+	serverOf(c).followed.info(b, offset)
+}
+
+// info tells of the history.
+func (f *followers) info(b *servercommands.InfoText, offset int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := &f.history
+	b.Text("master_replid", h.ID)
+	former, second := h.FormerID, h.Shared+1 // the first offset that is not known by that name
+	if former == "" {
+		former, second = strings.Repeat("0", len(h.ID)), -1
+	}
+	b.Text("master_replid2", former)
 	b.Number("master_repl_offset", offset)
-	b.Number("second_repl_offset", -1)
-	b.Zeros("repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen")
+	b.Number("second_repl_offset", second)
+	b.Flag("repl_backlog_active", h.Known)
+	b.Number("repl_backlog_size", int64(h.MaxKept()))
+	first := int64(0)
+	if h.Known {
+		first = h.Offset - int64(h.Kept()) + 1
+	}
+	b.Number("repl_backlog_first_byte_offset", first)
+	b.Number("repl_backlog_histlen", int64(h.Kept()))
 }

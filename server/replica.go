@@ -29,8 +29,8 @@ import (
 // takes the place of what there was; while it does, clients are told that the server is loading, and what is stored
 // stays the old data until the new one is stored as a whole.
 //
-// When the connection breaks the link goes on where it was, if the master still has what follows (PSYNC), and
-// otherwise copies everything again.
+// When the connection breaks, or one of both restarts, the link goes on where it was, if the master still has what
+// follows (PSYNC), and otherwise copies everything again.
 
 const (
 	errNoReplicas command.Error = "NOREPLICAS Not enough good replicas to write."
@@ -62,7 +62,8 @@ type masterLink struct {
 	// Used by the link's goroutine only.
 	r     *replayer
 	conn  net.Conn
-	id    string // of the master's history; "" if there is no copy to go on from
+	from  *commandReader
+	begin int64 // the offset of what from has read first
 	queue [][][]byte
 	multi bool
 
@@ -101,7 +102,7 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 	l := &masterLink{srv: srv, host: host, port: port, r: newReplayer(srv, command.FromMaster)}
 	l.r.s.guard.FromMaster = true
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	l.now = replication.Link{Host: host, Port: port, Offset: -1, Down: time.Now()}
+	l.now = replication.Link{Host: host, Port: port, Offset: srv.followed.relayed(g), Down: time.Now()}
 	before, ended := r.ended, make(chan struct{})
 	r.ended = ended
 	r.current.Store(l)
@@ -146,8 +147,7 @@ func (srv *Server) stopFollowing(g *engine.Guard) {
 	r := &srv.replica
 	r.link().stop()
 	r.current.Store(nil)
-	id := newRunID() // from here on the data has a history of its own
-	srv.replicationID.Store(&id)
+	srv.followed.led(g)
 	g.SetReplica(false)
 	srv.restrict()
 	srv.scoreForRole()
@@ -368,9 +368,10 @@ type position struct {
 // psync asks for what follows the data that the server has. If everything comes instead it returns the position that
 // it has.
 func (l *masterLink) psync(in *bufio.Reader) (*position, error) {
+	f := &l.srv.followed
 	id, from := "?", "-1"
-	if l.id != "" {
-		id, from = l.id, strconv.FormatInt(l.status().Offset+1, 10)
+	if h := f.present(); h.Known {
+		id, from = h.ID, strconv.FormatInt(h.Offset+1, 10)
 	}
 	reply, err := l.ask(in, "PSYNC", id, from)
 	if err != nil {
@@ -379,9 +380,9 @@ func (l *masterLink) psync(in *bufio.Reader) (*position, error) {
 	words := strings.Fields(reply)
 	switch {
 	case len(words) == 0:
-	case words[0] == "+CONTINUE" && l.id != "":
-		if len(words) > 1 {
-			l.setHistory(words[1])
+	case words[0] == "+CONTINUE" && id != "?":
+		if len(words) > 1 && words[1] != id {
+			f.changeHistory(func(h *replication.History) { h.Rename(words[1]) })
 		}
 		return nil, nil
 	case words[0] == "+FULLRESYNC" && len(words) == 3:
@@ -390,12 +391,6 @@ func (l *masterLink) psync(in *bufio.Reader) (*position, error) {
 		}
 	}
 	return nil, fmt.Errorf("the master's answer to PSYNC: %.200q", reply)
-}
-
-// setHistory takes over the name of the master's history.
-func (l *masterLink) setHistory(id string) {
-	l.id = id
-	l.srv.replicationID.Store(&id)
 }
 
 // keepAlive tells the master every second what has been executed, or while data is copied just that the server is
@@ -437,7 +432,6 @@ const markLength = 40
 // copyData replaces the data by the file that the master sends, which has it as it is at a position. It returns where
 // the commands begin.
 func (l *masterLink) copyData(in *bufio.Reader, at *position) (*bufio.Reader, error) {
-	l.id = "" // until all of it is here
 	l.update(func(st *replication.Link) { st.State, st.Size, st.Received = replication.LinkSync, -1, 0 })
 	start := time.Now()
 	head, err := line(in)
@@ -547,7 +541,7 @@ func (l *masterLink) replace(file *os.File, at *position) error {
 	srv.replica.loading.Store(true)
 	var failed error
 	fill := func() error {
-		failed = srv.fill(l.ctx, file, l.r)
+		failed = srv.fill(l.ctx, file, l.r, func() { srv.followed.copied(at) })
 		return failed
 	}
 	err := error(nil)
@@ -569,15 +563,14 @@ func (l *masterLink) replace(file *os.File, at *position) error {
 	if err != nil {
 		return err
 	}
-	l.setHistory(at.id)
-	l.r.s.db = at.db
 	l.update(func(st *replication.Link) { st.Offset = at.offset })
 	srv.replica.loading.Store(false)
 	return nil
 }
 
-// fill reads an RDB file, in which functions stand before keys, into the keyspace in place of what is there.
-func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer) error {
+// fill reads an RDB file, in which functions stand before keys, into the keyspace in place of what is there. done is
+// called once it is there.
+func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done func()) error {
 	srv.followed.drop() // what comes is not told to them
 	im := importer{srv: srv, r: by, next: time.Now().Add(importProgress)}
 	defer im.unlock()
@@ -603,7 +596,11 @@ func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer) error
 		item, err := r.Next()
 		if err == io.EOF {
 			im.tell()
-			return empty()
+			if err := empty(); err != nil {
+				return err
+			}
+			done()
+			return nil
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -627,7 +624,9 @@ func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer) error
 
 // execute carries out the master's commands until the connection breaks.
 func (l *masterLink) execute(commands *commandReader) error {
-	begin := l.status().Offset
+	h := l.srv.followed.present()
+	l.from, l.begin, l.r.s.db = commands, h.Offset, max(h.db, 0)
+	commands.keep = true
 	for {
 		args, err := commands.next()
 		switch {
@@ -640,9 +639,25 @@ func (l *masterLink) execute(commands *commandReader) error {
 			return err
 		}
 		if !l.multi {
-			// What has been received of a transaction is asked for again if its end does not come.
-			l.update(func(st *replication.Link) { st.Offset = begin + commands.read })
+			l.advance()
 		}
+	}
+}
+
+// maxKeptRaw is the size in bytes of the largest buffer for the master's bytes that is kept.
+const maxKeptRaw = 1 << 20
+
+// advance notes that all that was read has been executed, and passes it on. What has been received of a transaction is
+// asked for again if its end does not come. If something has changed its guard is still held.
+func (l *masterLink) advance() {
+	raw := l.from.raw
+	if len(raw) == 0 {
+		return
+	}
+	l.update(func(st *replication.Link) { st.Offset = l.begin + l.from.read })
+	l.srv.followed.relay(raw, l.r.s.db)
+	if l.from.raw = raw[:0]; cap(raw) > maxKeptRaw {
+		l.from.raw = nil
 	}
 }
 
@@ -664,7 +679,7 @@ func (l *masterLink) take(args [][]byte) error {
 			return errors.New("the master sends the end of a transaction that has not begun")
 		}
 		err := l.carryOut(l.queue)
-		l.queue, l.multi = nil, false
+		l.queue = nil
 		return err
 	case l.multi:
 		l.queue = append(l.queue, cloneArgs(args))
@@ -678,6 +693,7 @@ func (l *masterLink) take(args [][]byte) error {
 // Redis it is told in the log, and counted.
 func (l *masterLink) carryOut(unit [][][]byte) error {
 	srv, s := l.srv, l.r.s
+	l.multi = false
 	found := make([]*command.Command, len(unit))
 	var shards uint64
 	for i, args := range unit {
@@ -714,6 +730,11 @@ func (l *masterLink) carryOut(unit [][][]byte) error {
 		srv.tracking.Broadcast(&s.origin.Changer)
 	}
 	s.out.Buf, s.origin.Later = s.out.Buf[:0], s.origin.Later[:0]
+	if s.guard.Logged() && srv.followed.keeper != nil {
+		offset := strconv.FormatInt(l.begin+l.from.read, 10)
+		s.guard.Log(s.db, [][]byte{[]byte("REPLCONF"), []byte(noteOffset), []byte(offset)})
+	}
+	l.advance()
 	return nil
 }
 

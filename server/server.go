@@ -47,8 +47,6 @@ type Server struct {
 	ks       *engine.Keyspace
 	table    *command.Table
 	runID    string
-	// replicationID is the name of the history of the data, if DEBUG has changed it.
-	replicationID atomic.Pointer[string]
 
 	started  time.Time
 	tickBase time.Time
@@ -130,6 +128,7 @@ type serverStats struct {
 	loopsBefore           atomic.Int64 // processor time of event loops before the last ResetStats, in ns
 	replIn, replOut       atomic.Int64 // bytes from a master and to followers; bytesIn and bytesOut have them too
 	copies, noPartial     atomic.Int64 // full copies for followers, and how many of these asked for less
+	partial               atomic.Int64 // followers that went on where they were
 	expands, shrinks      atomic.Int64 // of clients' reply buffers
 	restored              atomic.Int64 // payloads of RESTORE that were checked
 	unexpected            atomic.Int64 // commands of the master that could not be executed
@@ -211,6 +210,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	}
 	srv.dumpFile.use = o.RDBFile || conf.IsSet(needs)
 	srv.group.srv, srv.group.network = srv, o.Group
+	srv.followed.start(srv, set)
 	err := checkGroup(set)
 	if err == nil && set.ReplicaOf.Host != "" && set.Cluster.Enabled {
 		err = errReplicaOfInCluster
@@ -308,6 +308,9 @@ func (srv *Server) configChanged(old, set *config.Settings) error {
 	srv.ks.SetImporting(set.ImportMode)
 	srv.tracking.Limit(set.TrackingTableMaxKeys)
 	srv.setLimits(old, set)
+	if set.ReplBacklogSize != old.ReplBacklogSize {
+		srv.followed.limit(set)
+	}
 	if set.MinReplicasToWrite != old.MinReplicasToWrite || set.MinReplicasMaxLag != old.MinReplicasMaxLag {
 		srv.countFollowersFor(set)
 	}
@@ -388,7 +391,14 @@ func (srv *Server) Abandon() error { return srv.close(false) }
 
 // close is Close; without save the data is left to the journal, if there is one.
 func (srv *Server) close(save bool) error {
-	return srv.end(func() error { return srv.closeStorage(save) })
+	return srv.end(func() error {
+		srv.followed.leaveBacklog()
+		err := srv.closeStorage(save)
+		if err != nil {
+			srv.followed.dropBacklog()
+		}
+		return err
+	})
 }
 
 // abandon closes a server that has failed to start. Nothing of it is left: neither what runs, nor what it listened
@@ -440,7 +450,7 @@ func (srv *Server) ResetStats() {
 	}
 	srv.stats.errors.Reset()
 	for _, c := range []*atomic.Int64{&srv.stats.connections, &srv.stats.rejected, &srv.stats.bytesIn, &srv.stats.doorsOut,
-		&srv.stats.replIn, &srv.stats.replOut, &srv.stats.copies, &srv.stats.noPartial,
+		&srv.stats.replIn, &srv.stats.replOut, &srv.stats.copies, &srv.stats.noPartial, &srv.stats.partial,
 		&srv.stats.expands, &srv.stats.shrinks, &srv.stats.restored, &srv.stats.unexpected,
 		&srv.stats.inputTooLong, &srv.stats.outputTooLong, &srv.eviction.clients, &srv.stats.tierWaits,
 		&srv.eviction.total} {

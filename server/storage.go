@@ -56,15 +56,20 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		CheckpointSize: checkpointSize(set),
 		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
 		Progress: srv.progress,
-		Extra:    func() []byte { return srv.scripts.Stored() },
-		Restore:  srv.restoreFunctions,
-		Import:   srv.importStored(set),
+		Extra:    srv.storedBeside,
+		Restore:  srv.restoreBeside,
+
+		Recovered: srv.recovered,
+		Import:    srv.importStored(set),
 	}
 	if set.Raft.Addr != "" {
 		o.Group = srv.openGroup
 	}
 	srv.storage.Storage, err = persist.Open(o)
 	if err == nil {
+		if set.Raft.Addr == "" { // a group has its data from its leader
+			srv.followed.keeper = srv.storage.Storage
+		}
 		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
 	}
 	return err
@@ -111,7 +116,14 @@ func (srv *Server) recoverData() error {
 		return nil
 	}
 	r := newReplayer(srv, command.FromJournal)
-	if err := srv.storage.Recover(srv.ks, r.apply); err != nil {
+	apply := func(now int64, commands []byte) error {
+		if err := r.apply(now, commands); err != nil {
+			return err
+		}
+		srv.followed.repeated(commands)
+		return nil
+	}
+	if err := srv.storage.Recover(srv.ks, apply); err != nil {
 		return err
 	}
 	if srv.storage.importFile != "" && !srv.storage.imported {

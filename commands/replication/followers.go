@@ -18,7 +18,7 @@ var replicationCommands = []*command.Command{
 	{Name: "replconf", Group: "server", Since: "3.0.0", Arity: -1,
 		Flags:   command.Admin | command.NoScript | command.Loading | command.Stale | command.AllowBusy,
 		Summary: "Sets options of a replica's connection", Complexity: "O(1)",
-		Stateful: true, Do: replconf},
+		Repeated: true, Stateful: true, Do: replconf},
 	{Name: "sync", Group: "server", Since: "1.0.0", Arity: 1,
 		Flags:      command.NoAsyncLoading | command.Admin | command.NoMulti | command.NoScript | command.AllKeys | command.OwnGuard,
 		Summary:    "Starts replication to the connection, without partial copies",
@@ -26,24 +26,35 @@ var replicationCommands = []*command.Command{
 		Stateful:   true, Do: sync},
 }
 
-func sync(c *command.Ctx) { syncReplica(c, false) }
+const errNoMasterLink command.Error = "NOMASTERLINK Can't SYNC while not connected with my master"
 
-// psync always sends everything: there is no backlog from which a follower could go on.
-func psync(c *command.Ctx) {
-	if _, ok := c.Int(c.Args[2]); !ok {
-		return
+func sync(c *command.Ctx) {
+	if mayFollow(c) {
+		clientOf(c).StartFollowing(false)
 	}
-	if string(c.Args[1]) != "?" {
-		hostOf(c).AskedForPart()
-	}
-	syncReplica(c, true)
 }
 
-// syncReplica has everything sent, and from then on what changes. Redis does not answer a second time.
-func syncReplica(c *command.Ctx, announce bool) {
-	if client := clientOf(c); !client.Following() {
-		client.StartFollowing(announce)
+// psync has a follower go on where it was, or has everything sent.
+func psync(c *command.Ctx) {
+	from, ok := c.Int(c.Args[2])
+	if !ok || !mayFollow(c) {
+		return
 	}
+	if id := string(c.Args[1]); id == "?" || !clientOf(c).GoOn(id, from-1) {
+		clientOf(c).StartFollowing(true)
+	}
+}
+
+// mayFollow reports whether the client may become a follower. Redis does not answer those who are.
+func mayFollow(c *command.Ctx) bool {
+	if clientOf(c).Following() {
+		return false
+	}
+	if !hostOf(c).HasStream() {
+		c.Err(errNoMasterLink)
+		return false
+	}
+	return true
 }
 
 // maxFollowerHost is how long the address may be that a follower says it has.
@@ -53,6 +64,12 @@ const errFilterMissing command.Error = "ERR Missing rdb-filter-only values"
 
 // replconf notes what a follower wants, and what it has got.
 func replconf(c *command.Ctx) {
+	if c.Origin.In(command.FromJournal) {
+		if err := hostOf(c).Recall(c.Args[1:], c.DB); err != nil {
+			c.Err(command.Error("ERR " + err.Error()))
+		}
+		return
+	}
 	if len(c.Args)%2 == 0 {
 		c.Err(command.ErrSyntax)
 		return
@@ -69,6 +86,7 @@ func replconf(c *command.Ctx) {
 			w.Port.Store(port)
 		case "capa":
 			w.OpenEnded = w.OpenEnded || command.EqualFold(value, "eof")
+			w.OtherNames = w.OtherNames || command.EqualFold(value, "psync2")
 		case "ip-address":
 			if len(value) > maxFollowerHost {
 				c.Err(command.Error(fmt.Sprintf("ERR REPLCONF ip-address provided by replica instance is too long: %d bytes",

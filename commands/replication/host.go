@@ -18,8 +18,10 @@ type Host interface {
 	// Follow makes the server a replica, and Lead a master with the data that it has. The guard holds everything.
 	Follow(g *engine.Guard, host string, port int)
 	Lead(g *engine.Guard)
-	// AskedForPart counts a follower that has asked to go on where it was.
-	AskedForPart()
+	// HasStream reports whether others can follow the server now: not while it is not connected with its own master.
+	HasStream() bool
+	// Recall does what a note of the history says that the journal has, in database db.
+	Recall(note [][]byte, db int) error
 	// HasJournal reports whether there is a journal, and Durable whether all of it is on the disk.
 	HasJournal() bool
 	Durable() bool
@@ -35,6 +37,9 @@ type Client interface {
 	Following() bool
 	// StartFollowing makes it one, according to its wishes; announce says that it is told which history it gets.
 	StartFollowing(announce bool)
+	// GoOn makes it a follower that has the first bytes of a history, up to an offset, if it can be sent all that followed;
+	// ok is false if it cannot.
+	GoOn(id string, offset int64) (ok bool)
 	// Wishes are what the client has said of itself as a follower, to be changed.
 	Wishes() *replication.Wishes
 	// Acknowledge notes the offset up to which it has executed the stream, if it is a follower.

@@ -1,0 +1,169 @@
+package replication
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+)
+
+// NoDatabase says that it is not known which database is selected.
+const NoDatabase = -1
+
+// History is what the stream was until now: its name, how long it is, and as much of its end as may be kept. Those who
+// use it see to it that it belongs to the data: while it is Known, all that changes the data is in the stream.
+type History struct {
+	// Known says that the data is what the stream makes of it. Otherwise nobody can go on from here, and nothing else
+	// but ID and Offset means anything.
+	Known bool
+	// Relayed says that the stream is a master's, passed on byte for byte. Otherwise it is made here.
+	Relayed bool
+	// ID is the name of the history, and Offset how many bytes of the stream there were.
+	ID     string
+	Offset int64
+	// FormerID is another name of it, good for the first Shared bytes; "" if there is none.
+	FormerID string
+	Shared   int64
+
+	limit int    // how much of the stream may be kept, in bytes
+	ring  []byte // what is kept; once it has limit bytes they begin at head
+	head  int
+}
+
+// Begin begins a history of that name, of which a number of bytes are gone.
+func (h *History) Begin(id string, offset int64) {
+	h.Known, h.Relayed = true, false
+	h.ID, h.Offset, h.FormerID, h.Shared = id, offset, "", 0
+	h.forget()
+}
+
+// End says that the data has no history any more; a later one has another name.
+func (h *History) End(id string) {
+	h.Begin(id, h.Offset)
+	h.Known = false
+}
+
+// Rename gives the history another name from here on. By the present one it is known up to here.
+func (h *History) Rename(id string) { h.FormerID, h.Shared, h.ID = h.ID, h.Offset, id }
+
+// Add adds to the stream.
+func (h *History) Add(b []byte) {
+	h.Offset += int64(len(b))
+	if over := len(b) - h.limit; over > 0 {
+		b = b[over:]
+	}
+	if room := h.limit - len(h.ring); room > 0 {
+		n := min(room, len(b))
+		h.ring = append(h.ring, b[:n]...)
+		b = b[n:]
+	}
+	for len(b) > 0 {
+		n := copy(h.ring[h.head:], b)
+		b = b[n:]
+		h.head = (h.head + n) % len(h.ring)
+	}
+}
+
+// Skip says that the stream went on up to an offset, of which nothing is known.
+func (h *History) Skip(offset int64) {
+	h.forget()
+	h.Offset = offset
+}
+
+// forget keeps nothing of the stream.
+func (h *History) forget() { h.ring, h.head = nil, 0 }
+
+// Limit sets how much of the stream is kept at most, in bytes. What is kept already stays, as far as there is room.
+func (h *History) Limit(n int) {
+	kept := h.tail(min(len(h.ring), n))
+	h.limit, h.ring, h.head = n, kept, 0
+}
+
+// MaxKept returns what Limit has set.
+func (h *History) MaxKept() int { return h.limit }
+
+// Kept returns how much of the stream is kept, in bytes.
+func (h *History) Kept() int { return len(h.ring) }
+
+// tail returns a copy of the last n bytes, which are kept.
+func (h *History) tail(n int) []byte {
+	if newest := h.ring[:h.head]; n > len(newest) {
+		older := h.ring[h.head:]
+		return slices.Concat(older[len(older)-n+len(newest):], newest)
+	}
+	return slices.Clone(h.ring[h.head-n : h.head])
+}
+
+// Since returns what followed the first offset bytes of the history with a name, if all of that is kept.
+func (h *History) Since(id string, offset int64) (b []byte, ok bool) {
+	known := h.Known && (id == h.ID || id == h.FormerID && id != "" && offset <= h.Shared)
+	if !known || offset > h.Offset || h.Offset-offset > int64(len(h.ring)) {
+		return nil, false
+	}
+	return h.tail(int(h.Offset - offset)), true
+}
+
+// Remember has the end of the stream, as it was kept elsewhere, be kept, if nothing of the stream is yet.
+func (h *History) Remember(end []byte) {
+	offset := h.Offset
+	h.Add(end)
+	h.Offset = offset
+}
+
+// noteFormat is the number of the way in which the stream is made of records. Servers that make it another way cannot
+// go on with it.
+const noteFormat = 1
+
+var errNote = errors.New("damaged note of the replication history")
+
+// Note returns the history as words, without what is kept; db is the database in which the stream is.
+func (h *History) Note(db int) []string {
+	role := "none"
+	if h.Known {
+		if role = "master"; h.Relayed {
+			role = "replica"
+		}
+	}
+	former := h.FormerID
+	if former == "" {
+		former = "-"
+	}
+	return []string{strconv.Itoa(noteFormat), role, h.ID, strconv.FormatInt(h.Offset, 10), former,
+		strconv.FormatInt(h.Shared, 10), strconv.Itoa(db)}
+}
+
+// Recall makes the history the one that Note has told of, and keeps nothing of it.
+func (h *History) Recall(words []string) (db int, err error) {
+	if len(words) < 1 {
+		return NoDatabase, errNote
+	}
+	if words[0] != strconv.Itoa(noteFormat) {
+		h.End(h.ID)
+		return NoDatabase, nil
+	}
+	if len(words) != 7 {
+		return NoDatabase, errNote
+	}
+	offset, err1 := strconv.ParseInt(words[3], 10, 64)
+	shared, err2 := strconv.ParseInt(words[5], 10, 64)
+	db, err3 := strconv.Atoi(words[6])
+	if errors.Join(err1, err2, err3) != nil || offset < 0 || shared < 0 || db < NoDatabase {
+		return NoDatabase, errNote
+	}
+	h.Begin(words[2], offset)
+	if words[4] != "-" {
+		h.FormerID, h.Shared = words[4], shared
+	}
+	switch words[1] {
+	case "none":
+		h.Known = false
+	case "replica":
+		h.Relayed = true
+	case "master":
+	default:
+		return NoDatabase, errNote
+	}
+	return db, nil
+}
+
+// All returns a copy of all that is kept.
+func (h *History) All() []byte { return h.tail(len(h.ring)) }

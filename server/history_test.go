@@ -1,0 +1,180 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/replication"
+)
+
+// member is a server that replicates, on a disk of its own.
+type member struct {
+	*testServer
+	c   *testClient
+	mem *vfs.MemFS
+}
+
+func newMember(t *testing.T, mem *vfs.MemFS, settings ...string) *member {
+	s := startTestServer(t, Options{FS: mem}, append([]string{"appendonly", "yes", "save", "", "dir", "/db", "appendfsync",
+		"always", "databases", "4"}, settings...)...)
+	return &member{s, s.connect(), mem}
+}
+
+// address is that of the server as replicaof has it.
+func (m *member) address() string {
+	host, port, _ := net.SplitHostPort(m.Addrs()[0].String())
+	return host + " " + port
+}
+
+// again starts the server anew, after it has ended as it should or as a power loss would leave it.
+func (m *member) again(crash bool, settings ...string) *member {
+	m.t.Helper()
+	mem := m.mem
+	if crash {
+		mem = m.mem.CrashClone(vfs.CrashCloneCfg{})
+	}
+	require.NoError(m.t, m.Close())
+	return newMember(m.t.(*testing.T), mem, settings...)
+}
+
+// write changes data in several ways.
+func (m *member) write(n int) {
+	m.t.Helper()
+	for range n {
+		for _, line := range []string{"SELECT 2", "INCR n", "RPUSH l x", "SELECT 0", "SET k v PX 100000", "SADD s a b c d",
+			"SPOP s 2", "DEL no", "XADD x * f v", "MULTI", "INCR n", "HINCRBYFLOAT h f 0.5", "EXEC"} {
+			reply := m.c.do(line)
+			require.NotContains(m.t, reply, "ERR", line)
+			require.NotContains(m.t, reply, "READONLY", line)
+		}
+	}
+}
+
+// requireSame waits until all have what the first one has.
+func requireSame(t *testing.T, first *member, others ...*member) {
+	t.Helper()
+	for _, m := range others {
+		require.Eventually(t, func() bool {
+			st := m.replica.link().status()
+			here, there := m.followed.present(), first.followed.present()
+			return st.State == replication.LinkConnected && here.ID == there.ID && here.Offset == there.Offset
+		}, testTimeout, time.Millisecond)
+		now := first.ks.Now()
+		require.Equal(t, dump(first.ks, now), dump(m.ks, now))
+	}
+}
+
+func TestReplicasGoOnWhereTheyWere(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprint("crash ", crash), func(t *testing.T) {
+			master, replica := newMember(t, vfs.NewCrashableMem()), newMember(t, vfs.NewCrashableMem())
+			leaf := newMember(t, vfs.NewCrashableMem())
+			master.write(5)
+			require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
+			requireSame(t, master, replica)
+			require.Equal(t, "+OK", leaf.c.do("REPLICAOF "+replica.address()))
+			master.write(5)
+			requireSame(t, master, replica, leaf)
+			require.Equal(t, int64(1), master.stats.copies.Load())
+
+			// The master ends, and others miss what comes before they find it again.
+			was := master.followed.present().ID
+			master = master.again(crash)
+			require.Equal(t, crash, was != master.followed.present().ID)
+			master.write(3)
+			require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
+			requireSame(t, master, replica, leaf)
+			require.Zero(t, master.stats.copies.Load())
+			require.Equal(t, int64(1), master.stats.partial.Load())
+			require.Equal(t, int64(1), replica.stats.copies.Load())
+
+			// The replica ends.
+			replica = replica.again(crash, "replicaof", master.address())
+			master.write(3)
+			require.Equal(t, "+OK", leaf.c.do("REPLICAOF "+replica.address()))
+			requireSame(t, master, replica, leaf)
+			require.Zero(t, master.stats.copies.Load()+replica.stats.copies.Load())
+
+			// The last one ends while the others go on.
+			master.write(1)
+			requireSame(t, master, replica, leaf)
+			leaf = leaf.again(crash, "replicaof", replica.address())
+			master.write(1)
+			requireSame(t, master, replica, leaf)
+			require.Zero(t, master.stats.copies.Load()+replica.stats.copies.Load())
+
+			// The replica leads: the one behind it goes on, and so does what was its master.
+			require.Equal(t, "+OK", replica.c.do("REPLICAOF NO ONE"))
+			replica.write(2)
+			require.Equal(t, "+OK", master.c.do("REPLICAOF "+replica.address()))
+			requireSame(t, replica, master, leaf)
+			require.Zero(t, master.stats.copies.Load()+replica.stats.copies.Load())
+			require.Contains(t, replica.c.do("INFO replication"), "master_replid2:"+master.followed.history.FormerID)
+
+			// A replica that starts as a master, and changes something, has another history.
+			leaf = leaf.again(crash)
+			leaf.write(1)
+			require.Equal(t, "+OK", leaf.c.do("REPLICAOF "+replica.address()))
+			replica.write(1)
+			requireSame(t, replica, master, leaf)
+			require.Equal(t, int64(1), replica.stats.copies.Load())
+			require.Equal(t, int64(1), replica.stats.noPartial.Load())
+		})
+	}
+}
+
+// A master that has lost what its replicas have got has them copied again.
+func TestAMasterThatHasLostSomethingIsNotGoneOnFrom(t *testing.T) {
+	master, replica := newMember(t, vfs.NewCrashableMem()), newMember(t, vfs.NewCrashableMem())
+	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
+	requireSame(t, master, replica)
+	master.write(1)
+	before := master.mem.CrashClone(vfs.CrashCloneCfg{})
+	master.write(1)
+	requireSame(t, master, replica)
+	require.NoError(t, master.Close())
+	master = newMember(t, before)
+	master.write(3)
+	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
+	requireSame(t, master, replica)
+	require.Equal(t, int64(1), master.stats.copies.Load())
+	require.Zero(t, master.stats.partial.Load())
+}
+
+func TestTheBacklogGoesWhenNobodyWantsIt(t *testing.T) {
+	clock := engine.NewManualClock(time.UnixMilli(1e12))
+	srv := startTestServer(t, Options{Clock: clock}, "repl-backlog-ttl", "60", "repl-backlog-size", "100", "repl-timeout", "1000")
+	host, port, _ := net.SplitHostPort(srv.Addrs()[0].String())
+	c := srv.connect()
+	require.Contains(t, c.do("INFO replication"), "repl_backlog_active:0\r\nrepl_backlog_size:16384")
+	f := newRawFollower(t, host, port)
+	f.follow("eof")
+	c.do("SET a b")
+	require.Contains(t, c.do("INFO replication"), "repl_backlog_active:1\r\nrepl_backlog_size:16384\r\n"+
+		"repl_backlog_first_byte_offset:1\r\nrepl_backlog_histlen:50")
+	id := srv.followed.present().ID
+	f.Close()
+	c.waitFor("INFO replication", "connected_slaves:0")
+	clock.Advance(59 * time.Second)
+	require.True(t, srv.followed.present().Known)
+
+	f = newRawFollower(t, host, port)
+	f.say(fmt.Sprint("PSYNC ", id, " 24"))
+	require.Equal(t, "+CONTINUE", f.line())
+	f.commands = newCommandReader(f.in)
+	require.Equal(t, "SET a b", f.next())
+	clock.Advance(120 * time.Second)
+	require.True(t, srv.followed.present().Known)
+	f.Close()
+	c.waitFor("INFO replication", "connected_slaves:0")
+	clock.Advance(61 * time.Second)
+	require.Eventually(t, func() bool { return !srv.followed.present().Known && !srv.followed.active.Load() }, testTimeout,
+		time.Millisecond)
+	require.NotEqual(t, id, srv.followed.present().ID)
+}
