@@ -83,6 +83,9 @@ func (s *Session) RunApart(c *command.Ctx) {
 		return
 	}
 	t, w := &s.srv.aparts, s.work
+	if w == nil {
+		loadRead(c) // for which the command may have to wait
+	}
 	if w != nil && t.is(w) == workHasRun {
 		if w.failed || w.tries >= maxApart {
 			return
@@ -115,14 +118,8 @@ func ownArgs(args [][]byte) [][]byte {
 	return own
 }
 
-// look takes the view that a command needs; it reports whether there is one.
-func (w *work) look(c *command.Ctx) bool {
-	w.epoch = w.srv.epoch()
-	if w.naming {
-		w.names = c.G.Names(c.DB)
-		return w.names != nil
-	}
-	var keys [][]byte
+// keysRead returns the keys that a command reads, each once.
+func keysRead(c *command.Ctx) (keys [][]byte) {
 	c.Cmd.EachKey(c.Args, func(i int, spec *command.KeySpec) bool {
 		key := c.Args[i]
 		named := slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
@@ -131,6 +128,26 @@ func (w *work) look(c *command.Ctx) bool {
 		}
 		return true
 	})
+	return keys
+}
+
+// loadRead brings the values of the keys into memory that a command reads.
+func loadRead(c *command.Ctx) {
+	for _, key := range keysRead(c) {
+		if e := c.G.Peek(c.DB, key); e != nil {
+			e.Load()
+		}
+	}
+}
+
+// look takes the view that a command needs; it reports whether there is one.
+func (w *work) look(c *command.Ctx) bool {
+	w.epoch = w.srv.epoch()
+	if w.naming {
+		w.names = c.G.Names(c.DB)
+		return w.names != nil
+	}
+	keys := keysRead(c)
 	if w.view = c.G.View(c.DB, keys); w.view == nil {
 		return false
 	}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// input gives a client's session input, and waits until no value is read for it any more.
+func (b *tiered) input(client int, line string) {
+	s := b.sessions[client]
+	s.Input(request(strings.Fields(line)...), b.ks.Now())
+	for s.fetching.waiting {
+		select {
+		case <-b.woken:
+		case <-time.After(time.Millisecond):
+		}
+		s.Advance(b.ks.Now())
+	}
+}
+
+// end waits until no command of a client runs apart any more, and returns its replies.
+func (b *tiered) end(client int) string {
+	s := b.sessions[client]
+	for s.waiting() {
+		select {
+		case <-b.woken:
+		case <-time.After(time.Millisecond):
+		}
+		s.Advance(b.ks.Now())
+	}
+	replies := string(s.Output())
+	s.SetOutput(nil)
+	return replies
+}
+
+// Commands that run apart see values as they are, of which some elements are in memory and changed and the others away,
+// and go on seeing them as they were whatever changes, is stored and leaves meanwhile.
+func TestCommandsApartSeeValuesThatArePartlyAway(t *testing.T) {
+	with := openTiered(t, vfs.NewMem(), 2)
+	defer with.close()
+	without := openTiered(t, vfs.NewMem(), 2, "maxmemory-policy=noeviction")
+	defer without.close()
+	var fill []byte
+	for i := range manyElements {
+		name := fmt.Sprint("m", i)
+		fill = append(fill, request("HSET", "h", name, name)...)
+		fill = append(fill, request("SADD", "s", name)...)
+		fill = append(fill, request("ZADD", "z", fmt.Sprint(i), name)...)
+		fill = append(fill, request("RPUSH", "l", fmt.Sprint(i*7919%manyElements))...)
+	}
+	fill = append(fill, request("SADD", "t", "m1", "m2", "m3", "m4", "m5", "m6", "other")...)
+	for _, b := range []*tiered{with, without} {
+		b.send(0, fill)
+	}
+	changes := func(i int) []string {
+		return []string{fmt.Sprintf("HSET h m%d changed new%d 1", i, i), fmt.Sprintf("HDEL h m%d", 100+i),
+			fmt.Sprintf("HEXPIRE h 1000 FIELDS 1 m%d", 200+i), fmt.Sprintf("SADD s new%d", i), fmt.Sprintf("SREM s m%d", 300+i),
+			fmt.Sprintf("ZADD z 7.5 m%d 8 new%d", i, i), fmt.Sprintf("ZREM z m%d", 400+i), fmt.Sprintf("LPUSH l %d", i),
+			fmt.Sprintf("LSET l -2 %d", i), "RPOP l"}
+	}
+	ordered := []string{"LRANGE", "ZRANGE", "SORT"}
+	for i, line := range []string{"HGETALL h", "SMEMBERS s", "ZRANGE z 0 -1 WITHSCORES", "LRANGE l 0 -1", "SORT l", "SUNION s t",
+		"SUNIONSTORE to s t", "ZUNIONSTORE to 2 z s", "ZRANGESTORE to z 0 -1", "SORT l STORE to", "COPY h to", "COPY l to"} {
+		with.leave()
+		for _, change := range changes(2 * i) {
+			require.Equal(t, without.do(change), with.do(change), change)
+		}
+		want := without.sendAlone(0, line)
+		if slices.Contains(strings.Fields(line), "to") {
+			want += sorted([]string{without.sendAlone(0, storedOf(line))})[0]
+		}
+		with.input(0, line)
+		require.True(t, with.sessions[0].waiting(), "%s runs apart", line)
+		if i%2 == 0 {
+			with.leave()
+		}
+		// Of what is stored the sources stay as they are: the command would begin anew.
+		if reads := !strings.Contains(line, "to"); reads {
+			for _, change := range changes(2*i + 1) {
+				require.Equal(t, without.do(change), with.sendAlone(1, change), change)
+			}
+		}
+		got := with.end(0)
+		if slices.Contains(strings.Fields(line), "to") {
+			got += sorted([]string{with.sendAlone(0, storedOf(line))})[0]
+			with.do("DEL to")
+			without.do("DEL to")
+		}
+		if !slices.Contains(ordered, strings.Fields(line)[0]) {
+			want, got = sortedReply(want), sortedReply(got)
+		}
+		require.True(t, want == got, "%s: %d and %d bytes", line, len(want), len(got))
+	}
+	now := with.ks.Now()
+	require.Equal(t, withoutEncodings(dump(without.ks, now)), withoutEncodings(dump(with.ks, now)))
+	_, came := with.stats()
+	require.NotZero(t, came)
+}
+
+// storedOf returns the command that reads what a command has stored as to.
+func storedOf(line string) string {
+	switch {
+	case line[0] == 'S' && line[1] == 'U':
+		return "SMEMBERS to"
+	case line[0] == 'Z':
+		return "ZRANGE to 0 -1 WITHSCORES"
+	case line == "COPY h to":
+		return "HGETALL to"
+	}
+	return "LRANGE to 0 -1"
+}
+
+// sendAlone is send for a client while the others wait.
+func (b *tiered) sendAlone(client int, line string) string {
+	b.input(client, line)
+	return b.end(client)
+}
