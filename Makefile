@@ -11,7 +11,7 @@ ROUNDS ?= 200
 SEED ?= 1
 FSYNC ?= always
 
-.PHONY: run cluster build test race fuzz conformance powerloss crash chaos bench hostile profile package lint clean
+.PHONY: run cluster build test race fuzz conformance powerloss crash chaos failover bench hostile profile package lint clean
 
 run: build
 	./$(BIN) $(ARGS)
@@ -63,6 +63,10 @@ powerloss:
 SEEDS ?= 200
 chaos:
 	cd conformance && CHAOS_SEED=$(SEED) CHAOS_SEEDS=$(SEEDS) $(GO) test -timeout 0 -v ./chaos
+
+# A group of three processes in network namespaces, whose leader is killed, stopped and cut off under load; as root.
+failover: build
+	cd conformance && $(GO) run ./failover/cmd -server ../$(BIN) -rounds $(ROUNDS) -seed $(SEED)
 
 # Kills the server again and again under load and checks that nothing acknowledged is lost.
 crash: build

@@ -1,0 +1,68 @@
+//go:build linux
+
+// Command failover runs package failover, as root.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atomredis/atomredis/conformance/failover"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "failover:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	o := failover.Options{Progress: os.Stderr}
+	flag.StringVar(&o.Server, "server", "bin/atomredis", "the server's binary")
+	flag.IntVar(&o.Rounds, "rounds", 500, "how many faults there are")
+	flag.Uint64Var(&o.Seed, "seed", 1, "the seed of the faults")
+	flag.StringVar(&o.Dir, "dir", "", "the directory for data and log (default: a temporary one, deleted after success)")
+	clients := flag.String("clients", "plain,sentinel,cluster", "the sorts of clients that write")
+	flag.Parse()
+	o.Clients = strings.Split(*clients, ",")
+	var err error
+	temporary := o.Dir == ""
+	if temporary {
+		o.Dir, err = os.MkdirTemp("", "failover")
+	} else {
+		err = os.MkdirAll(o.Dir, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	if o.Server, err = filepath.Abs(o.Server); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	r, err := failover.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	if temporary {
+		os.RemoveAll(o.Dir)
+	}
+	fmt.Printf("failover: seed %d: %v: %d acknowledged writes found, %d reads, %d messages of a queue, 0 losses\n",
+		o.Seed, r.Faults, r.Writes, r.Reads, r.Messages)
+	for _, kind := range slices.Sorted(maps.Keys(r.Gaps)) {
+		gaps := r.Gaps[kind]
+		fmt.Printf("failover: %s clients: %d faults of leaders, nothing acknowledged for %v (median), %v (p99), %v (longest)\n", kind,
+			len(gaps), failover.Percentile(gaps, 0.5).Round(time.Millisecond), failover.Percentile(gaps, 0.99).Round(time.Millisecond),
+			failover.Percentile(gaps, 1).Round(time.Millisecond))
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+// Package failover runs a group of three servers as processes of their own, each in a network namespace, and has their
+// leader killed, stopped and cut off, again and again, while plain clients, clients of Sentinel and clients of clusters
+// write, and a queue of pressure goes on. Nothing that was acknowledged may be missing, and nothing old may be read; how
+// long nobody could write is measured.
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Options say what Run does.
+type Options struct {
+	Server string // the binary
+	Rounds int
+	Seed   uint64
+	Dir    string // for data and logs
+	// Clients are the sorts of clients that write: plain, sentinel, cluster.
+	Clients []string
+	// Progress is told what happens.
+	Progress io.Writer
+}
+
+// Result is what Run did.
+type Result struct {
+	Faults   map[string]int
+	Writes   int // acknowledged, and found
+	Reads    int // of what was acknowledged before
+	Messages int // of the queue, acknowledged, and received
+	// Gaps is for how long no write was acknowledged around each fault, by the sort of clients.
+	Gaps map[string][]time.Duration
+}
+
+// fault is something that goes wrong with a server.
+type fault struct {
+	name  string
+	begin func(g *group, n *node) error
+	lasts time.Duration
+	end   func(g *group, n *node) error
+}
+
+var faults = []fault{
+	{"kill -9", (*group).kill, 500 * time.Millisecond, (*group).start},
+	{"stopped for 3 s", (*group).suspend, 3 * time.Second, (*group).resume},
+	{"cut off for 3 s", (*group).cutOff, 3 * time.Second, (*group).reconnect},
+	{"cannot send for 3 s", (*group).silence, 3 * time.Second, (*group).reconnect},
+	{"stopped for 30 s", (*group).suspend, 30 * time.Second, (*group).resume},
+}
+
+// choose returns what happens next: long pauses are rare, and every fifth fault hits one that does not lead.
+func choose(r *rand.Rand) (f fault, leader bool) {
+	if r.IntN(25) == 0 {
+		return faults[4], true
+	}
+	return faults[r.IntN(4)], r.IntN(5) > 0
+}
+
+// Run runs the group, and returns an error if something that was acknowledged is missing, or old, or if the group does
+// not recover.
+func Run(ctx context.Context, o Options) (result Result, err error) {
+	result = Result{Faults: map[string]int{}, Gaps: map[string][]time.Duration{}}
+	g, err := newGroup(o)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	for _, n := range g.nodes {
+		if err := g.start(n); err != nil {
+			return result, err
+		}
+	}
+	if _, err := g.awaitWhole(ctx); err != nil {
+		return result, err
+	}
+	q, err := newQueue(ctx, g)
+	if err != nil {
+		return result, err
+	}
+	rnd := rand.New(rand.NewPCG(o.Seed, 0))
+	for round := 1; round <= o.Rounds && ctx.Err() == nil; round++ {
+		if err := g.round(ctx, round, rnd, &result); err != nil {
+			return result, fmt.Errorf("round %d: %w", round, err)
+		}
+		if err := q.failed(); err != nil {
+			return result, fmt.Errorf("round %d: %w", round, err)
+		}
+	}
+	result.Messages, err = q.end()
+	return result, errors.Join(err, ctx.Err())
+}
+
+// round has one fault happen under load, and checks everything afterwards.
+func (g *group) round(ctx context.Context, round int, rnd *rand.Rand, result *Result) error {
+	leader, err := g.awaitWhole(ctx)
+	if err != nil {
+		return err
+	}
+	loads := g.load(ctx, round)
+	time.Sleep(200 * time.Millisecond)
+	f, hitsLeader := choose(rnd)
+	n := leader
+	if !hitsLeader {
+		n = g.nodes[(slices.Index(g.nodes, leader)+1+rnd.IntN(len(g.nodes)-1))%len(g.nodes)]
+	}
+	result.Faults[f.name]++
+	began := time.Now()
+	err = f.begin(g, n)
+	if err == nil {
+		time.Sleep(f.lasts)
+		err = f.end(g, n)
+	}
+	if err == nil {
+		leader, err = g.awaitWhole(ctx)
+	}
+	time.Sleep(200 * time.Millisecond)
+	for _, l := range loads {
+		l.stop()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	line := fmt.Sprintf("%s round %d: %s of %s", time.Now().Format(time.TimeOnly), round, f.name, n.name)
+	for _, l := range loads {
+		if err := l.check(ctx, leader); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		writes, reads := l.counts()
+		result.Writes, result.Reads = result.Writes+writes, result.Reads+reads
+		gap := l.gap(began)
+		if hitsLeader {
+			result.Gaps[l.kind] = append(result.Gaps[l.kind], gap)
+		}
+		line += fmt.Sprintf("; %s: %d writes, longest wait %v", l.kind, writes, gap.Round(time.Millisecond))
+	}
+	fmt.Fprintln(g.o.Progress, line)
+	return nil
+}
+
+// Percentile returns what a part of the gaps is not longer than.
+func Percentile(gaps []time.Duration, part float64) time.Duration {
+	if len(gaps) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(gaps))
+	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
+}
