@@ -37,8 +37,8 @@ func sentinelClient(g *group) redis.UniversalClient {
 
 func clusterClient(g *group) redis.UniversalClient {
 	// A client of clusters learns of a new master from the others only when it asks for the map: by default rarely.
-	o := &redis.ClusterOptions{ClusterStateReloadInterval: 500 * time.Millisecond, DialTimeout: dialTimeout, ReadTimeout: replyTimeout, WriteTimeout: replyTimeout,
-		ContextTimeoutEnabled: true}
+	o := &redis.ClusterOptions{ClusterStateReloadInterval: 500 * time.Millisecond, DialTimeout: dialTimeout,
+		ReadTimeout: replyTimeout, WriteTimeout: replyTimeout, ContextTimeoutEnabled: true}
 	for _, n := range g.nodes {
 		o.Addrs = append(o.Addrs, n.addr())
 	}
