@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/config"
@@ -26,6 +27,7 @@ type groupNode struct {
 	*Server // nil while it is down
 	addr    string
 	dir     string
+	fs      vfs.FS // nil is the system's files
 	g       *testGroup
 }
 
@@ -77,7 +79,7 @@ func (n *groupNode) start() {
 	if os.Getenv("GROUP_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", n.addr)
 	}
-	srv, err := New(conf, log, Options{Listeners: []net.Listener{l}})
+	srv, err := New(conf, log, Options{Listeners: []net.Listener{l}, FS: n.fs})
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	n.Server = srv

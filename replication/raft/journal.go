@@ -46,6 +46,7 @@ type proposals struct {
 type entry struct {
 	data []byte
 	end  uint64
+	term uint64 // in which it was executed
 }
 
 // cut is a position between two entries, at which a checkpoint or a copy was begun.
@@ -120,7 +121,7 @@ func (p *proposals) seal() {
 	if p.open == nil {
 		return
 	}
-	p.sealed = append(p.sealed, entry{p.open, p.openEnd})
+	p.sealed = append(p.sealed, entry{p.open, p.openEnd, p.term})
 	p.open = nil
 	p.kick()
 }
@@ -198,12 +199,14 @@ func (p *proposals) begin(term uint64, confirm bool) {
 	p.leading.Store(true)
 }
 
-// halt keeps Append from waiting: the lead is lost.
-func (p *proposals) halt() {
+// halt keeps Append from waiting: the lead in a term, or the present one if that is 0, is lost.
+func (p *proposals) halt(term uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.halted = true
-	p.changed.Broadcast()
+	if term == 0 || term == p.term {
+		p.halted = true
+		p.changed.Broadcast()
+	}
 }
 
 // end ends what begin has begun. It reports whether something has to be taken back. Whoever still waits is told

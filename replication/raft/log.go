@@ -8,15 +8,19 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// newLogger returns a logger for Raft that writes to ours.
-func newLogger(log *slog.Logger) hclog.Logger {
+// newLogger returns a logger for Raft that writes to ours. Once the node has stopped nothing is an error: connections
+// that end then are what Raft complains of.
+func newLogger(log *slog.Logger, stopped func() bool) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{
-		Name: "raft", Level: hclog.Info, DisableTime: true, Output: lines{log},
+		Name: "raft", Level: hclog.Info, DisableTime: true, Output: lines{log, stopped},
 	})
 }
 
 // lines takes lines of the form "[LEVEL] raft: what: key=value".
-type lines struct{ log *slog.Logger }
+type lines struct {
+	log     *slog.Logger
+	stopped func() bool
+}
 
 func (l lines) Write(b []byte) (int, error) {
 	level, what := slog.LevelInfo, bytes.TrimSpace(b)
@@ -29,6 +33,9 @@ func (l lines) Write(b []byte) (int, error) {
 		case "INFO":
 			level = slog.LevelDebug // Raft tells more than operators want to know
 		}
+	}
+	if l.stopped() {
+		level = slog.LevelDebug
 	}
 	l.log.Log(context.Background(), level, string(what))
 	return len(b), nil

@@ -82,8 +82,9 @@ type Node struct {
 
 	snapshots snapshots
 	peers     peers
-	futures   chan consensus.ApplyFuture
+	futures   chan proposed
 	handing   atomic.Bool   // the lead is being handed over
+	full      atomic.Bool   // the log has failed
 	removed   atomic.Bool   // the server does not belong to its group any more
 	recheck   chan struct{} // has something when the role may have changed
 	stop      chan struct{}
@@ -110,7 +111,7 @@ func Open(o Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		proposals: newProposals(o.Timeout), o: o, applied: stored, futures: make(chan consensus.ApplyFuture, 1024),
+		proposals: newProposals(o.Timeout), o: o, applied: stored, futures: make(chan proposed, 1024),
 		recheck: make(chan struct{}, 1), stop: make(chan struct{}), turn: make(lock, 1),
 	}
 	n.proposals.at, n.proposals.stored = stored, stored
@@ -243,7 +244,7 @@ func (n *Node) join() error {
 
 // begin starts Raft; first is the configuration of a new group, nil otherwise.
 func (n *Node) begin(first *consensus.Configuration) error {
-	logger := newLogger(n.o.Log)
+	logger, log := newLogger(n.o.Log, n.stopped), stores{n.log, n}
 	conf := consensus.DefaultConfig()
 	conf.LocalID = consensus.ServerID(n.o.Addr)
 	conf.HeartbeatTimeout, conf.ElectionTimeout = n.o.Timeout, n.o.Timeout
@@ -264,15 +265,15 @@ func (n *Node) begin(first *consensus.Configuration) error {
 		// What there is stands before everything that will be agreed on: as if it were the first entry.
 		n.applied = state{index: 1, term: 1, config: *first, configIndex: 1}
 		n.proposals.done(0, n.applied)
-		if err := errors.Join(n.log.SetUint64([]byte("CurrentTerm"), 1), n.machine.Store()); err != nil {
+		if err := errors.Join(n.log.SetUint64(termKey, 1), n.machine.Store()); err != nil {
 			return err
 		}
 	} else if first != nil {
-		if err := consensus.BootstrapCluster(conf, n.log, n.log, &n.snapshots, trans, *first); err != nil {
+		if err := consensus.BootstrapCluster(conf, log, log, &n.snapshots, trans, *first); err != nil {
 			return fmt.Errorf("form a group: %w", err)
 		}
 	}
-	r, err := consensus.NewRaft(conf, (*fsm)(n), n.log, n.log, &n.snapshots, trans)
+	r, err := consensus.NewRaft(conf, (*fsm)(n), log, log, &n.snapshots, trans)
 	if err != nil {
 		return errors.Join(err, trans.Close())
 	}
@@ -304,6 +305,12 @@ func (n *Node) consensus() *consensus.Raft {
 	return n.raft
 }
 
+// proposed is what Raft was given, in a term.
+type proposed struct {
+	consensus.ApplyFuture
+	term uint64
+}
+
 // propose gives Raft what was appended.
 func (n *Node) propose() {
 	for {
@@ -319,7 +326,7 @@ func (n *Node) propose() {
 		}
 		f := n.raft.ApplyLog(consensus.Log{Data: e.data}, 0)
 		select {
-		case n.futures <- f:
+		case n.futures <- proposed{f, e.term}:
 		case <-n.stop:
 			return
 		}
@@ -331,8 +338,8 @@ func (n *Node) awaitFutures() {
 	for {
 		select {
 		case f := <-n.futures:
-			if err := f.Error(); err != nil {
-				n.mustRecheck()
+			if f.Error() != nil {
+				n.mustRecheck(f.term)
 			}
 		case <-n.stop:
 			return
@@ -340,9 +347,9 @@ func (n *Node) awaitFutures() {
 	}
 }
 
-// mustRecheck has what was proposed and not committed taken back: Raft has refused some of it, or will.
-func (n *Node) mustRecheck() {
-	n.halt()
+// mustRecheck has what was proposed in a term and not committed taken back: Raft has refused some of it, or will.
+func (n *Node) mustRecheck(term uint64) {
+	n.halt(term)
 	n.kickRole()
 }
 
@@ -429,7 +436,7 @@ func (n *Node) lead(term uint64) bool {
 
 // follow ends the lead, and takes back what was not committed.
 func (n *Node) follow() error {
-	n.halt()
+	n.halt(0)
 	n.turn.Lock()
 	defer n.turn.Unlock()
 	n.held.Lock()
@@ -505,7 +512,7 @@ func (n *Node) take(l *consensus.Log) error {
 			return err
 		}
 		if term != l.Term {
-			n.mustRecheck()
+			n.mustRecheck(0)
 			return nil
 		}
 		n.applied.index, n.applied.term = l.Index, l.Term

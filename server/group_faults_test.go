@@ -1,0 +1,103 @@
+package server
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/crashfs"
+)
+
+// A server whose disk is full takes no part any more, lives on, and says why; when there is room it comes back.
+func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
+	full := map[*groupNode]*atomic.Bool{}
+	g := &testGroup{t: t, settings: []string{patient}}
+	for range 3 {
+		n := &groupNode{addr: freeAddr(t), dir: "/db", g: g}
+		full[n] = new(atomic.Bool)
+		n.fs = fullDisk(crashfs.New(), full[n])
+		g.nodes = append(g.nodes, n)
+	}
+	for _, n := range g.nodes {
+		n.start()
+	}
+	t.Cleanup(func() {
+		for _, n := range g.nodes {
+			n.Abandon()
+		}
+	})
+	g.settled()
+	for _, leads := range []bool{true, false} {
+		victim := g.settled()
+		if !leads {
+			victim = g.followers()[0]
+		}
+		require.Equal(t, "+OK", g.leader().client().do("SET before x"))
+		victim.client().waitFor("GET before", "x")
+		full[victim].Store(true)
+		if reply := g.leader().client().do("SET key x"); leads {
+			require.NotEqual(t, "+OK", reply)
+		} else {
+			require.Equal(t, "+OK", reply)
+		}
+		victim.waitForState("failed")
+		require.Contains(t, victim.client().do("PING"), "No space left on device")
+		require.Equal(t, "alive", victim.client().do("ECHO alive"))
+		victim.client().waitFor("INFO replication", "raft_problem:the journal cannot be written: ")
+		require.Contains(t, victim.client().do("INFO replication"), "no space left on device")
+		leader := g.leader()
+		require.NotSame(t, victim, leader)
+		require.Equal(t, "+OK", leader.client().do("SET after x"))
+		leader.client().waitFor("RAFT.CHECK", victim.addr+" takes no part: the journal cannot be written")
+		victim.kill()
+		full[victim].Store(false)
+		victim.start()
+		victim.client().waitFor("GET after", "x")
+	}
+}
+
+// With tls-replication nobody is heard who has no certificate of the group's authority.
+func TestTheServersOfAGroupKnowEachOtherByCertificates(t *testing.T) {
+	ours, others := newAuthority(t, "ours"), newAuthority(t, "others")
+	cert, key := ours.issue("server", 2)
+	g := startGroup(t, 3, patient, "tls-replication=yes", "tls-cert-file="+cert, "tls-key-file="+key,
+		"tls-ca-cert-file="+ours.file)
+	leader := g.settled()
+	require.Equal(t, "+OK", leader.client().do("SET key value"))
+	g.followers()[0].client().waitFor("GET key", "value")
+
+	ask := func(conn net.Conn) (string, error) {
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(testTimeout)))
+		if _, err := io.WriteString(conn, "Q{}\n"); err != nil {
+			return "", err
+		}
+		answer, err := io.ReadAll(conn)
+		return string(answer), err
+	}
+	plain, err := net.Dial("tcp", leader.addr)
+	require.NoError(t, err)
+	answer, _ := ask(plain)
+	require.NotContains(t, answer, "Leader")
+	strangerCert, strangerKey := others.issue("stranger", 3)
+	stranger, err := tls.LoadX509KeyPair(strangerCert, strangerKey)
+	require.NoError(t, err)
+	known, err := tls.LoadX509KeyPair(cert, key)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name string
+		with []tls.Certificate
+		ok   bool
+	}{{"without", nil, false}, {"of others", []tls.Certificate{stranger}, false}, {"ours", []tls.Certificate{known}, true}} {
+		conn, err := tls.Dial("tcp", leader.addr, &tls.Config{RootCAs: ours.pool, Certificates: c.with})
+		require.NoError(t, err, c.name) // which TLS 1.3 finds out later
+		answer, err := ask(conn)
+		require.Equal(t, c.ok, strings.Contains(answer, leader.addr), "%s: %s %v", c.name, answer, err)
+	}
+}
