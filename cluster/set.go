@@ -81,3 +81,11 @@ func (s *SlotSet) Without(o *SlotSet) (u SlotSet) {
 	}
 	return u
 }
+
+// SetOf returns the slots of ranges.
+func SetOf(ranges ...Range) (s SlotSet) {
+	for _, r := range ranges {
+		s.AddRange(Range{max(r.First, 0), min(r.Last, Slots-1)})
+	}
+	return s
+}

@@ -2,7 +2,9 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +17,8 @@ type ClusterSettings struct {
 	PreferredEndpoint                              ClusterEndpoint
 	// Databases is how many databases clients can use in cluster mode.
 	Databases int
+	// Slots are the slots that a new shard begins with: pairs of the first and the last of a range.
+	Slots [][2]int
 	// SlotStats says that what commands cost is counted for each slot.
 	SlotStats bool
 }
@@ -55,6 +59,7 @@ func clusterDirectives() []*directive {
 		number("cluster-announce-tls-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceTLSPort }),
 		number("cluster-announce-bus-port", "0", 0, 65535, func(s *Settings) *int { return &s.Cluster.AnnounceBusPort }),
 		number("cluster-databases", "1", 1, math.MaxInt32, func(s *Settings) *int { return &s.Cluster.Databases }).atStart().unlessSame().ours(),
+		(&directive{name: "cluster-slots", initial: "0-16383", many: true, parse: parseSlots, show: showSlots}).atStart().unlessSame().ours(),
 		yesNo("cluster-slot-stats-enabled", "no", func(s *Settings) *bool { return &s.Cluster.SlotStats }).ours(),
 		choice("cluster-preferred-endpoint-type", "ip",
 			func(s *Settings) *ClusterEndpoint { return &s.Cluster.PreferredEndpoint },
@@ -81,3 +86,40 @@ var (
 	ErrHostnameChars  = errors.New("Hostnames may only contain alphanumeric characters, hyphens or dots")
 	ErrHostnameLength = errors.New("Hostnames must be less than 256 characters")
 )
+
+// lastSlot is the greatest number of a slot.
+const lastSlot = 16383
+
+var errSlots = errors.New("cluster-slots must be none, or numbers and ranges of slots from 0 to 16383, as 0-8191")
+
+func parseSlots(s *Settings, words []string) error {
+	var slots [][2]int
+	for _, w := range words {
+		if w == "none" || w == "" {
+			continue
+		}
+		first, last, ok := strings.Cut(w, "-")
+		if !ok {
+			last = first
+		}
+		a, e1 := strconv.Atoi(first)
+		b, e2 := strconv.Atoi(last)
+		if e1 != nil || e2 != nil || a < 0 || a > b || b > lastSlot {
+			return errSlots
+		}
+		slots = append(slots, [2]int{a, b})
+	}
+	s.Cluster.Slots = slots
+	return nil
+}
+
+func showSlots(s *Settings) string {
+	words := []string{}
+	for _, r := range s.Cluster.Slots {
+		words = append(words, fmt.Sprintf("%d-%d", r[0], r[1]))
+	}
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, " ")
+}

@@ -190,12 +190,14 @@ func (s *Session) refuseSlots(from command.Origin, cmd *command.Command, args []
 	if s.ctx.Origin.In(command.Accepted) {
 		return ""
 	}
-	slot, ok := cluster.SlotOfKeys(cmd, args)
+	slot, ok := s.srv.slotOf(cmd, args)
 	if from.In(command.FromClient) && cmd.RunsQueue && !s.tx.spoiled && s.oneSlot(s.tx.queue) {
 		return s.srv.elsewhere(s.hashSlot, s.options.ReadOnly && !s.tx.writes)
 	}
 	switch {
 	case !ok && from.In(command.FromScript):
+		return errScriptForeign
+	case from.In(fromCommand) && ok && s.srv.elsewhere(slot, true) != "":
 		return errScriptForeign
 	case from.In(command.FromClient):
 		if s.hashSlot = slot; ok {

@@ -136,7 +136,7 @@ func (s *Session) call(cmd *command.Command, args [][]byte) {
 			return
 		}
 	}
-	if e := s.srv.lateRefusal(cmd); e != "" {
+	if e := s.lateRefusal(cmd); e != "" {
 		s.endGuard()
 		s.reject(cmd, e)
 		return
@@ -231,7 +231,7 @@ func (s *Session) widen(c *command.Ctx) command.Error {
 	if busy := s.srv.scripts.Lock(c.G, shards, s.now); busy != "" {
 		return busy
 	}
-	return s.srv.lateRefusal(c.Cmd)
+	return s.lateRefusal(c.Cmd)
 }
 
 // errUndeclaredKey is the reply to a command, called by a custom command, that must use a key to which a value has led

@@ -213,6 +213,9 @@ func (srv *Server) encodeRDB(ctx context.Context, w io.Writer, how rdbCopy) erro
 	return e.End()
 }
 
+// auxRecord is the field of a file that has the record of a shard.
+const auxRecord = "atomredis-shard"
+
 // rdbVersion returns the version of a file with the keys of a snapshot, which may be nil.
 func rdbVersion(s *engine.Snapshot) int {
 	if s != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/persist/journal"
+	"github.com/atomredis/atomredis/persist/rdb"
 	"github.com/atomredis/atomredis/replication"
 	"github.com/atomredis/atomredis/replication/raft"
 )
@@ -86,6 +87,7 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), FS: fs, Dir: dir, State: state,
 		HasData: state == nil && stored, Log: srv.log, Waited: srv.waited,
 		Listener: g.network.Listener, Dial: g.network.Dial, SegmentSize: g.network.SegmentSize,
+		Serve: srv.shards.serve,
 	}
 	if o.Dial == nil {
 		o.Dial = func(addr string, timeout time.Duration) (net.Conn, error) {
@@ -133,7 +135,11 @@ func (srv *Server) startGroup() error {
 	if srv.group.node == nil {
 		return nil
 	}
-	return srv.group.node.Start(&srv.group)
+	if err := srv.group.node.Start(&srv.group); err != nil {
+		return err
+	}
+	srv.shards.start()
+	return nil
 }
 
 // leave ends the server's part in the group.
@@ -141,6 +147,7 @@ func (g *group) leave() {
 	if g.node != nil {
 		g.cancel()
 		g.node.Leave()
+		g.srv.shards.running.Wait()
 	}
 }
 
@@ -168,7 +175,9 @@ func (g *group) Lead(at func()) {
 	g.following.Store(false)
 	guard.SetJournal(g.node)
 	guard.SetReplica(false)
+	srv.shards.told.Store(srv.shards.record()) // all of it is committed
 	guard.Unlock()
+	srv.shards.kick()
 	srv.roleChanged()
 	srv.servicesLoaded()
 	srv.evictLater(0)
@@ -210,7 +219,11 @@ func (g *group) Restored() { g.srv.replica.loading.Store(false) }
 
 // Copy implements raft.Machine.
 func (g *group) Copy(w io.Writer, at func()) error {
-	how := rdbCopy{content: rdbAll, at: func(*engine.Guard) { at() }}
+	var record []byte
+	how := rdbCopy{content: rdbAll, at: func(*engine.Guard) {
+		at()
+		record = g.srv.shards.stored()
+	}, about: func() []rdb.Aux { return []rdb.Aux{{Name: auxRecord, Value: string(record)}} }}
 	return g.srv.whole(func() error { return g.srv.encodeRDB(g.ctx, w, how) })
 }
 
@@ -276,6 +289,14 @@ func (srv *Server) lateRefusal(cmd *command.Command) command.Error {
 		return command.ErrReadOnly
 	}
 	return ""
+}
+
+// lateRefusal is Server.lateRefusal, and the error for a command of the client on a slot that another server has by now.
+func (s *Session) lateRefusal(cmd *command.Command) command.Error {
+	if e := s.srv.lateRefusal(cmd); e != "" || s.srv.shards == nil || s.srv.cluster == nil || cmd.RunsQueue {
+		return e
+	}
+	return s.srv.elsewhere(s.hashSlot, s.options.ReadOnly && cmd.Flags&command.ReadOnly != 0)
 }
 
 // restriction returns the error that a server which follows its group's leader has for a command, "" if it may run.

@@ -609,6 +609,12 @@ func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done 
 			return err
 		}
 		switch item := item.(type) {
+		case rdb.Aux:
+			if item.Name == auxRecord && srv.shards != nil {
+				if err := srv.shards.apply([]byte(item.Value)); err != nil {
+					return err
+				}
+			}
 		case rdb.Function:
 			codes = append(codes, string(item))
 		case *rdb.Key:

@@ -105,6 +105,7 @@ type Server struct {
 
 	cluster      *cluster.Node // nil if cluster mode is off
 	clusterShard string        // the name of its shard
+	shards       *shards       // nil unless the server belongs to a group
 
 	handlers handlers // of custom commands
 
@@ -211,6 +212,10 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.dumpFile.use = o.RDBFile || conf.IsSet(needs)
 	srv.group.srv, srv.group.network = srv, o.Group
 	srv.followed.start(srv, set)
+	srv.startCluster(set)
+	if set.Raft.Addr != "" {
+		srv.shards = newShards(srv)
+	}
 	err := checkGroup(set)
 	if err == nil && set.ReplicaOf.Host != "" && set.Cluster.Enabled {
 		err = errReplicaOfInCluster
@@ -230,7 +235,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 		set.IOThreads > 1), Databases: set.DatabaseCount(), Clock: o.Clock,
 		Observer: (*observer)(srv), Source: source, LockedFor: srv.held})
 	srv.ks.SetListLimit(set.List)
-	srv.startCluster(set)
+	srv.countSlots(set)
 	srv.startHook(o.Hook)
 	srv.started = srv.ks.Clock().Now()
 	srv.startServices()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
+	clustercommands "github.com/atomredis/atomredis/commands/cluster"
 	"github.com/atomredis/atomredis/config"
 )
 
@@ -21,7 +22,8 @@ const (
 	errScriptForeign   command.Error = "ERR Script attempted to access a non local key in a cluster node"
 	errScriptCrossSlot command.Error = "ERR Script attempted to access keys that do not hash to the same slot"
 	errClusterDown     command.Error = "CLUSTERDOWN The cluster is down"
-	errTryAgain        command.Error = "TRYAGAIN The lead of the shard is being taken over"
+	errNotServed       command.Error = "CLUSTERDOWN Hash slot not served"
+	errTryAgain        command.Error = "TRYAGAIN Who serves the slot is changing"
 )
 
 // startCluster makes the server the node of a cluster, if the configuration asks for it.
@@ -37,7 +39,6 @@ func (srv *Server) startCluster(set *config.Settings) {
 		slices.Sort(peers)
 		srv.clusterShard = nameOf("shard", strings.Join(peers, ","))
 	}
-	srv.countSlots(set)
 }
 
 // nameOf returns the name of something in a cluster that stays as it is: 40 hexadecimal digits, as long as those of
@@ -65,13 +66,25 @@ func (srv *Server) Node() *cluster.Node { return srv.cluster }
 func (srv *Server) ClusterView(local string) *cluster.View {
 	set := srv.config.Get()
 	own := cluster.ShardView{ID: srv.clusterShard, Slots: cluster.AllSlots}
-	if srv.group.node == nil {
+	if srv.shards == nil {
 		own.Members = []cluster.Member{{ID: srv.cluster.ID, Announcement: cluster.Announce(set, local),
 			Myself: true, Leads: true, Online: true}}
-	} else {
-		own.Members = srv.group.clusterMembers(set)
+		return &cluster.View{Shards: []cluster.ShardView{own}}
 	}
-	return &cluster.View{Shards: []cluster.ShardView{own}}
+	st := srv.shards.now.Load()
+	own.Slots, own.Members = st.own, srv.group.clusterMembers(set)
+	for _, c := range st.record.Claims {
+		own.Epoch = max(own.Epoch, c.Epoch)
+	}
+	return &cluster.View{Shards: append([]cluster.ShardView{own}, srv.shards.view(st)...)}
+}
+
+// Shards implements cluster.Host.
+func (srv *Server) Shards() clustercommands.Shards {
+	if srv.shards == nil {
+		return nil
+	}
+	return srv.shards
 }
 
 // clusterMembers are the servers of the group as nodes of a cluster, the leader first. One that led last and cannot be
@@ -95,6 +108,11 @@ func (g *group) clusterMembers(set *config.Settings) []cluster.Member {
 	if len(list) == 0 { // it has not joined yet
 		list = []cluster.Member{{ID: g.srv.cluster.ID, Announcement: announcementOf(g.srv.clientAddr(set), st.Addr), Myself: true}}
 	}
+	leaderFirst(list)
+	return list
+}
+
+func leaderFirst(list []cluster.Member) {
 	slices.SortStableFunc(list, func(a, b cluster.Member) int {
 		switch {
 		case a.Leads == b.Leads:
@@ -104,7 +122,6 @@ func (g *group) clusterMembers(set *config.Settings) []cluster.Member {
 		}
 		return 1
 	})
-	return list
 }
 
 // announcementOf is where clients and other servers reach a server.
@@ -119,26 +136,13 @@ func announcementOf(client, raft string) (a cluster.Announcement) {
 	return a
 }
 
-// elsewhere returns the error that names who serves a slot, "" if this server does. reads says that what follows only
-// reads, and that the client is content with a follower.
-func (srv *Server) elsewhere(slot int, reads bool) command.Error {
-	g := &srv.group
-	if slot == cluster.NoSlot || g.node == nil || !g.following.Load() || reads {
-		return ""
-	}
-	switch st := g.status.Load(); {
-	case st.Leader == "" || st.Leader != st.Addr && st.LeaderAt == "":
-		return errClusterDown
-	case st.Leader == st.Addr:
-		return errTryAgain
-	default:
-		return command.Error("MOVED " + strconv.Itoa(slot) + " " + st.LeaderAt)
-	}
+func movedTo(slot int, addr string) command.Error {
+	return command.Error("MOVED " + strconv.Itoa(slot) + " " + addr)
 }
 
 // redirects reports whether an error tells clients of clusters to try elsewhere, or later.
 func redirects(e command.Error) bool {
-	return strings.HasPrefix(string(e), "MOVED ") || e == errClusterDown || e == errTryAgain
+	return strings.HasPrefix(string(e), "MOVED ") || strings.HasPrefix(string(e), "CLUSTERDOWN ") || e == errTryAgain
 }
 
 // Mode is what clients are told that the server is.
@@ -149,11 +153,29 @@ func (srv *Server) Mode() string {
 	return "standalone"
 }
 
+// slotOf is cluster.SlotOfKeys. Where there are other shards it matters too which keys commands use without having them
+// among their arguments.
+func (srv *Server) slotOf(cmd *command.Command, args [][]byte) (slot int, ok bool) {
+	slot, ok = cluster.SlotOfKeys(cmd, args)
+	if cmd.DerivedKeys == nil || !ok || srv.shards == nil || len(srv.shards.record().Others) == 0 {
+		return slot, ok
+	}
+	cmd.DerivedKeys(args, func(key []byte) {
+		switch n := cluster.SlotOf(key); {
+		case slot == cluster.NoSlot:
+			slot = n
+		case slot != n:
+			ok = false
+		}
+	})
+	return slot, ok
+}
+
 // oneSlot notes the slot of a transaction, and reports whether it has one at most.
 func (s *Session) oneSlot(queue []queuedCommand) bool {
 	s.hashSlot = cluster.NoSlot
 	for _, q := range queue {
-		slot, ok := cluster.SlotOfKeys(q.cmd, q.args)
+		slot, ok := s.srv.slotOf(q.cmd, q.args)
 		switch {
 		case !ok:
 			return false

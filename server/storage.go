@@ -56,8 +56,8 @@ func (srv *Server) openStorage(set *config.Settings) error {
 		CheckpointSize: checkpointSize(set),
 		SavePoints:     set.Save, Log: srv.log, Notify: srv.storageChanged, Waited: srv.waited,
 		Progress: srv.progress,
-		Extra:    srv.storedBeside,
-		Restore:  srv.restoreBeside,
+		Extra:    srv.extra,
+		Restore:  srv.restoreExtra,
 
 		Recovered: srv.recovered,
 		Import:    srv.importStored(set),

@@ -241,10 +241,13 @@ func (s *Session) Exec(c *command.Ctx) {
 	defer g.Unlock() // call unlocks too, which then has nothing left to do
 
 	for _, q := range queue {
-		if e := s.srv.lateRefusal(q.cmd); e != "" {
+		if e := s.lateRefusal(q.cmd); e != "" {
 			s.unwatchUnder(g)
 			s.endTransaction()
-			c.Err(execAborted(e))
+			if !redirects(e) {
+				e = execAborted(e)
+			}
+			c.Err(e)
 			return
 		}
 	}

@@ -27,11 +27,11 @@ var clusterCommands = []*command.Command{
 		Complexity: "That of the sub-command", Subs: []*command.Command{
 			{Name: "cluster|addslots", Group: "cluster", Since: "3.0.0", Arity: -3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary: "Assigns slots to the node: an error, it has all of them", Syntax: "slot [slot ...]",
+				Summary: "Assigns slots that nobody has to the shard", Syntax: "slot [slot ...]",
 				Complexity: "O(N), where N is the number of slots", Do: inCluster(addslots)},
 			{Name: "cluster|addslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary:    "Assigns ranges of slots to the node: an error, it has all of them",
+				Summary:    "Assigns ranges of slots that nobody has to the shard",
 				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
 				Complexity: "O(N), where N is the number of ranges", Do: inCluster(addslotsrange)},
 			{Name: "cluster|bumpepoch", Group: "cluster", Since: "3.0.0", Arity: 2,
@@ -48,11 +48,11 @@ var clusterCommands = []*command.Command{
 				Complexity: "O(N), where N is the number of keys", Do: inCluster(countkeysinslot)},
 			{Name: "cluster|delslots", Group: "cluster", Since: "3.0.0", Arity: -3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary: "Unassigns slots: not supported", Syntax: "slot [slot ...]",
+				Summary: "Unassigns slots of the shard; their keys stay", Syntax: "slot [slot ...]",
 				Complexity: "O(N), where N is the number of slots", Do: inCluster(delslots)},
 			{Name: "cluster|delslotsrange", Group: "cluster", Since: "7.0.0", Arity: -4,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary:    "Unassigns ranges of slots: not supported",
+				Summary:    "Unassigns ranges of slots of the shard; their keys stay",
 				Syntax:     "start-slot end-slot [start-slot end-slot ...]",
 				Complexity: "O(N), where N is the number of ranges", Do: inCluster(delslotsrange)},
 			{Name: "cluster|failover", Group: "cluster", Since: "3.0.0", Arity: -2,
@@ -61,11 +61,11 @@ var clusterCommands = []*command.Command{
 				Complexity: "O(1)", Do: inCluster(failover)},
 			{Name: "cluster|flushslots", Group: "cluster", Since: "3.0.0", Arity: 2,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary:    "Unassigns all slots: not supported",
-				Complexity: "O(1)", Do: inCluster(unsupported)},
+				Summary:    "Unassigns all slots of a shard without keys",
+				Complexity: "O(1)", Do: inCluster(flushslots)},
 			{Name: "cluster|forget", Group: "cluster", Since: "3.0.0", Arity: 3,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary: "Removes another node from the cluster: an error, there is none",
+				Summary: "Forgets the shard of another node, which must have no slots",
 				Syntax:  "node-id", Complexity: "O(1)", Do: inCluster(forget)},
 			{Name: "cluster|getkeysinslot", Group: "cluster", Since: "3.0.0", Arity: 4,
 				Flags:   command.Stale | command.WholeKeyspace | command.AllKeys,
@@ -82,7 +82,7 @@ var clusterCommands = []*command.Command{
 				Summary: "Lists the connections to other nodes", Complexity: "O(1)", Do: inCluster(links)},
 			{Name: "cluster|meet", Group: "cluster", Since: "3.0.0", Arity: -4,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary: "Adds another node: not supported",
+				Summary: "Makes the shard of another node known, and this one to it",
 				Syntax:  "ip port [cluster_bus_port]", Complexity: "O(1)", Do: inCluster(meet)},
 			{Name: "cluster|myid", Group: "cluster", Since: "3.0.0", Arity: 2, Flags: command.Loading | command.Stale,
 				Summary: "Returns the ID of the node", Complexity: "O(1)", Do: inCluster(myid)},
@@ -141,7 +141,7 @@ var clusterCommands = []*command.Command{
 				Summary: "Moves slots between nodes, among themselves: an error, there are no others",
 				Syntax: "<SYNC task-id start-slot end-slot [start-slot end-slot ...] | RDBCHANNEL task-id | SNAPSHOT-EOF | " +
 					"STREAM-EOF | ACK state offset | FAIL error | CONF option [option ...] value [value ...]>",
-				Complexity: "O(1)", Do: inCluster(syncslots)},
+				Complexity: "O(1)", Do: syncslots, Repeated: true},
 		}},
 	{Name: "clusterscan", Group: "cluster", Since: "9.1.0", Arity: -2,
 		Flags:      command.ReadOnly | command.TouchesArbitraryKeys | command.WholeKeyspace | command.AllKeys,
@@ -171,6 +171,8 @@ const (
 	errSlotOrCount     command.Error = "ERR Invalid slot or number of keys"
 	errSlotRange       command.Error = "ERR Invalid or out of range slot"
 	errSetslot         command.Error = "ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP"
+	errForgetShard     command.Error = "ERR the node is one of this one's shard"
+	errNotNow          command.Error = "ERR the command cannot be part of a transaction or a script"
 	errForgetSelf      command.Error = "ERR I tried hard but I can't forget myself..."
 	errReplicateSelf   command.Error = "ERR Can't replicate myself"
 	errNoMaster        command.Error = "ERR The specified node is not a master"
@@ -487,12 +489,17 @@ func countFailureReports(c *command.Ctx) {
 }
 
 func forget(c *command.Ctx) {
-	switch _, m := memberOf(c, c.Args[2]); {
+	h := shardsOf(c)
+	switch s, m := memberOf(c, c.Args[2]); {
 	case m == nil:
 	case m.Myself:
 		c.Err(errForgetSelf)
-	default:
+	case h == nil:
 		unsupported(c)
+	case s.ID == viewOf(c).Shards[0].ID:
+		c.Err(errForgetShard)
+	default:
+		later(c, func() error { return h.Forget(s.ID) })
 	}
 }
 
@@ -541,54 +548,137 @@ func slotPair(c *command.Ctx, i int) (first int, ok bool) {
 	return first, ok
 }
 
+// shardsOf returns what changes the cluster, nil if the server is one by itself.
+func shardsOf(c *command.Ctx) Shards { return c.Host.(Host).Shards() }
+
+// later has something done that waits for other servers, and answers when it is.
+func later(c *command.Ctx, do func() error) {
+	if c.NoBlock {
+		c.Err(errNotNow)
+		return
+	}
+	finish := c.Await(0, (*resp.Writer).OK)
+	go func() {
+		err := do()
+		finish(func(w *resp.Writer) {
+			if err != nil {
+				w.Error("ERR " + command.OneLine(err.Error()))
+				return
+			}
+			w.OK()
+		})
+	}()
+}
+
 func slotBusy(c *command.Ctx, slot int) {
 	c.Err(command.Error(fmt.Sprintf("ERR Slot %d is already busy", slot)))
 }
 
-func addslots(c *command.Ctx) {
-	if first, ok := slotArgs(c); ok {
-		slotBusy(c, first)
-	}
-}
-
-// slotArgs reads the arguments of ADDSLOTS and DELSLOTS and returns the first slot; if they are wrong an error is
-// written and ok is false.
-func slotArgs(c *command.Ctx) (first int, ok bool) {
-	for i, arg := range c.Args[2:] {
+// slotArgs reads the arguments of ADDSLOTS and DELSLOTS; if they are wrong an error is written and ok is false.
+func slotArgs(c *command.Ctx) (set cluster.SlotSet, ok bool) {
+	for _, arg := range c.Args[2:] {
 		slot, ok := slot(c, arg)
 		if !ok {
-			return 0, false
+			return set, false
 		}
-		if i == 0 {
-			first = slot
+		if set.Has(slot) {
+			c.Err(command.Error(fmt.Sprintf("ERR Slot %d specified multiple times", slot)))
+			return set, false
 		}
+		set.Add(slot)
 	}
-	return first, true
+	return set, true
 }
 
-func delslots(c *command.Ctx) {
-	if _, ok := slotArgs(c); ok {
-		unsupported(c)
+// rangeArgs reads the arguments from i on as ranges of slots; if they are wrong an error is written and ok is false.
+func rangeArgs(c *command.Ctx, i int) (set cluster.SlotSet, ok bool) {
+	for ; i < len(c.Args); i += 2 {
+		first, ok := slotRange(c, i)
+		if !ok {
+			return set, false
+		}
+		last, _ := slot(c, c.Args[i+1])
+		r := cluster.Range{First: first, Last: last}
+		other := cluster.SetOf(r)
+		if both := set.Both(&other); !both.Empty() {
+			c.Err(command.Error(fmt.Sprintf("ERR Slot %d specified multiple times", both.Ranges()[0].First)))
+			return set, false
+		}
+		set.AddRange(r)
+	}
+	return set, true
+}
+
+func addslots(c *command.Ctx) {
+	if set, ok := slotArgs(c); ok {
+		add(c, set)
 	}
 }
 
 func addslotsrange(c *command.Ctx) {
-	if first, ok := slotRange(c, 2); ok {
-		slotBusy(c, first) // whatever the ranges that follow
+	if shardsOf(c) == nil {
+		if first, ok := slotRange(c, 2); ok {
+			slotBusy(c, first) // whatever the ranges that follow
+		}
+		return
+	}
+	if set, ok := rangeArgs(c, 2); ok {
+		add(c, set)
+	}
+}
+
+func add(c *command.Ctx, set cluster.SlotSet) {
+	if h := shardsOf(c); h != nil {
+		later(c, func() error { return h.AddSlots(set) })
+		return
+	}
+	slotBusy(c, set.Ranges()[0].First)
+}
+
+func delslots(c *command.Ctx) {
+	if set, ok := slotArgs(c); ok {
+		drop(c, set)
 	}
 }
 
 func delslotsrange(c *command.Ctx) {
-	for i := 2; i < len(c.Args); i += 2 {
-		if _, ok := slotRange(c, i); !ok {
-			return
-		}
+	if set, ok := rangeArgs(c, 2); ok {
+		drop(c, set)
+	}
+}
+
+func drop(c *command.Ctx, set cluster.SlotSet) {
+	if h := shardsOf(c); h != nil {
+		later(c, func() error { return h.DropSlots(set) })
+		return
 	}
 	unsupported(c)
 }
 
-// syncslots answers what nodes say to each other while slots move: nobody here is a node.
-func syncslots(c *command.Ctx) { c.Err(errInternal) }
+func flushslots(c *command.Ctx) {
+	if h := shardsOf(c); h != nil {
+		later(c, h.FlushSlots)
+		return
+	}
+	unsupported(c)
+}
+
+// syncslots is how the record of the shard stands in the journal. Nobody else may send it.
+func syncslots(c *command.Ctx) {
+	if !c.Origin.In(command.FromJournal) || len(c.Args) != 4 || !command.EqualFold(c.Args[2], "record") {
+		if nodeOf(c) == nil {
+			c.Err(errDisabled)
+			return
+		}
+		c.Err(errInternal)
+		return
+	}
+	if err := c.Host.(Host).ApplyShardRecord(c.Args[3]); err != nil {
+		c.Err(command.Error("ERR " + command.OneLine(err.Error())))
+		return
+	}
+	c.W.OK()
+}
 
 // trimslots removes keys of slots that the node does not serve, which there are none of.
 func trimslots(c *command.Ctx) {
@@ -658,6 +748,10 @@ func meet(c *command.Ctx) {
 	if err != nil || ip.Zone() != "" || !validPort(ports[0]) || !validPort(ports[1]) {
 		c.Err(command.Error(fmt.Sprintf("ERR Invalid node address specified: %s:%s", command.UntilNUL(c.Args[2]),
 			command.UntilNUL(c.Args[3]))))
+		return
+	}
+	if h := shardsOf(c); h != nil {
+		later(c, func() error { return h.Meet(ip.String(), int(ports[1])) })
 		return
 	}
 	unsupported(c)

@@ -11,8 +11,22 @@ type Host interface {
 	command.Host
 	// Node returns what the server is in its cluster, nil if cluster mode is off.
 	Node() *cluster.Node
+	// Shards returns what changes the cluster, nil if the server is one by itself.
+	Shards() Shards
+	// ApplyShardRecord makes what the journal has the record of the shard. The guard over everything is held.
+	ApplyShardRecord(text []byte) error
 	// ClusterView returns what a client is told that has connected to an address, if cluster mode is on.
 	ClusterView(local string) *cluster.View
+}
+
+// Shards changes the cluster that the server's shard belongs to. The methods wait until the shard has agreed; no guard
+// may be held.
+type Shards interface {
+	Meet(host string, bus int) error
+	Forget(shard string) error
+	AddSlots(slots cluster.SlotSet) error
+	DropSlots(slots cluster.SlotSet) error
+	FlushSlots() error
 }
 
 // Client is what they need of the client.

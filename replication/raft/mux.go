@@ -14,6 +14,7 @@ import (
 const (
 	forRaft      = 'R'
 	forQuestions = 'Q'
+	forServer    = 'S' // what Options.Serve takes
 )
 
 // greeting is how long a peer may take until it has said what it wants.
@@ -101,6 +102,12 @@ func (m *mux) greet(conn net.Conn) {
 	case forQuestions:
 		defer c.Close()
 		m.n.peers.answer(c)
+	case forServer:
+		defer c.Close()
+		if m.n.o.Serve != nil {
+			c.SetDeadline(time.Time{})
+			m.n.o.Serve(c)
+		}
 	default:
 		c.Close()
 	}

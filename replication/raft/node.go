@@ -43,6 +43,9 @@ type Options struct {
 	Timeout time.Duration
 	// Quorum has replies wait until a majority has confirmed the leader, instead of a lease.
 	Quorum bool
+	// Serve takes a connection that another server has opened with Node.Dial, which is closed when it returns; nil if
+	// there are none.
+	Serve func(net.Conn)
 	// Client is what peers are told of where clients reach this server, a host and a port.
 	Client string
 	// FS and Dir are where the log is, and files of copies. State is what the store has of the group, nil if the data
@@ -558,6 +561,15 @@ func (n *Node) keepLease() {
 	for n.pause(n.o.Timeout / 5) {
 		n.renew()
 	}
+}
+
+// Dial connects to the server at an address, of this group or another one, for what the servers have to tell each other
+// themselves: its Options.Serve gets the connection. It is closed with the node.
+func (n *Node) Dial(addr string, timeout time.Duration) (net.Conn, error) {
+	if n.mux == nil {
+		return nil, net.ErrClosed
+	}
+	return n.mux.dial(addr, forServer, timeout)
 }
 
 // Leave ends the node's part in the group: nothing is done any more, and nothing is appended. It hands the lead over if
