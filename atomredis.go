@@ -57,6 +57,8 @@ type Options struct {
 	//
 	//	import _ "github.com/atomredis/atomredis/doors/spiderq"
 	Doors map[string]string
+	// Raft makes the server one of a group that shares what it has, and needs Dir. nil: it is alone.
+	Raft *Raft
 	// Logger takes the server's log. nil discards it.
 	Logger *slog.Logger
 	// Clock gives the time that keys expire and commands time out by. nil is the system's clock, which in a
@@ -96,7 +98,7 @@ func Open(o Options) (*DB, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	srv, err := server.New(conf, log, server.Options{Clock: o.Clock, Listeners: listeners, Hook: o.Hook})
+	srv, err := server.New(conf, log, server.Options{Clock: o.Clock, Listeners: listeners, Hook: o.Hook, Group: o.Raft.network()})
 	if err == nil {
 		err = srv.Start()
 	}
@@ -168,6 +170,9 @@ func (o *Options) own() (list []ownOption, err error) {
 	if o.UnixSocket != "" {
 		list = append(list, ownOption{"UnixSocket", "unixsocket", o.UnixSocket,
 			func(s *config.Settings) string { return s.UnixSocket }})
+	}
+	if o.Raft != nil {
+		list = append(list, o.Raft.own()...)
 	}
 	kinds := door.Kinds()
 	for _, name := range slices.Sorted(maps.Keys(o.Doors)) {
