@@ -35,6 +35,11 @@ type follower struct {
 	following atomic.Bool // it gets everything, and perhaps what changes
 	wishes    replication.Wishes
 	feed      *feed // nil before SYNC
+
+	// What Guard.Changes said when Wrote looked last, and where the stream was then.
+	changes int
+	wrote   int64
+	awaits  bool // the client has waited for followers
 }
 
 // pristine reports whether the session is not, and has not asked to be, anything special.
@@ -54,7 +59,10 @@ type followers struct {
 	changes replication.Stream
 	list    []*feed
 	tail    *tail // of a backup; nil if none gets what changes
-	alone   int64 // since when nobody gets the stream, in ms since 1970
+	waiters map[*Session]ackWaiter
+	asked   int64    // the offset behind the last question what they have executed
+	failing failover // what FAILOVER has begun
+	alone   int64    // since when nobody gets the stream, in ms since 1970
 	timer   engine.Timer
 	ticks   int
 	closed  bool
@@ -77,6 +85,7 @@ type feed struct {
 	source  atomic.Pointer[engine.Snapshot]
 
 	acked, ackedAt atomic.Int64  // what it has executed, and when it said so, in ms since 1970
+	synced         atomic.Int64  // what of that is on its disk; -1 if it has not said
 	marked         atomic.Bool   // the end of a copy of unknown length has been sent
 	loaded         chan struct{} // the follower has told something since
 
@@ -100,6 +109,7 @@ func newFeed(s *Session) *feed {
 			f.content = rdbFunctions
 		}
 	}
+	f.synced.Store(-1)
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -189,8 +199,9 @@ func (d *feed) giveUp(why string, err error) {
 }
 
 // acknowledge notes what the follower has executed.
-func (d *feed) acknowledge(offset int64) {
+func (d *feed) acknowledge(offset, synced int64) {
 	d.acked.Store(offset)
+	d.synced.Store(synced)
 	d.ackedAt.Store(d.srv.ks.Now())
 	d.srv.countFollowers()
 	if d.marked.Load() {
@@ -199,6 +210,7 @@ func (d *feed) acknowledge(offset int64) {
 		default:
 		}
 	}
+	d.srv.followed.heard()
 }
 
 // took notes that the session has sent n bytes. It is called by the session's transport.
@@ -643,8 +655,8 @@ func (s *Session) GoOn(id string, offset int64) bool {
 func (s *Session) Wishes() *replication.Wishes { return &s.follower.wishes }
 
 // Acknowledge implements replication.Client.
-func (s *Session) Acknowledge(offset int64) {
+func (s *Session) Acknowledge(offset, synced int64) {
 	if f := s.follower.feed; f != nil {
-		f.acknowledge(offset)
+		f.acknowledge(offset, synced)
 	}
 }

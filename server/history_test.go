@@ -178,3 +178,9 @@ func TestTheBacklogGoesWhenNobodyWantsIt(t *testing.T) {
 		time.Millisecond)
 	require.NotEqual(t, id, srv.followed.present().ID)
 }
+
+// memberPort returns where a server listens.
+func memberPort(m *member) string {
+	_, port, _ := net.SplitHostPort(m.Addrs()[0].String())
+	return port
+}

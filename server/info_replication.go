@@ -62,7 +62,7 @@ func infoReplication(b *servercommands.InfoText, c *command.Ctx) {
 			f.Acked, f.Lag))
 	}
 	serverOf(c).group.info(b.Text)
-	b.Text("master_failover_state", "no-failover")
+	b.Text("master_failover_state", string(serverOf(c).followed.failoverState()))
 	serverOf(c).followed.info(b, offset)
 }
 

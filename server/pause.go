@@ -14,6 +14,7 @@ type pauseState struct {
 	mu      sync.Mutex // protects what follows; only mailboxes are locked under it
 	until   int64      // ms since 1970
 	all     bool       // all commands wait, not only those that may write
+	failing bool       // commands that may write wait until FAILOVER is over, whatever clients say
 	waiting map[*Session]struct{}
 }
 
@@ -23,15 +24,17 @@ func (s *Session) pausedBy(cmd *command.Command, args [][]byte) bool {
 	p := &s.srv.pause
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.until <= s.now {
+	if !p.failing && p.until <= s.now {
 		p.end()
 		return false
 	}
-	if !p.all && !writes {
+	if !writes && (!p.all || p.until <= s.now) {
 		return false
 	}
 	p.waiting[s] = struct{}{}
-	s.pausedUntil = p.until
+	if s.pausedUntil = p.until; p.failing {
+		s.pausedUntil = forEver
+	}
 	return true
 }
 
@@ -51,7 +54,7 @@ func (s *Session) endPause() {
 func (p *pauseState) begin(now, until int64, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.until <= now {
+	if p.until <= now && !p.failing {
 		p.end()
 	}
 	if until <= now && !p.active.Load() {
@@ -72,17 +75,40 @@ func (p *pauseState) running(now int64) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.until > now
+	return p.failing || p.until > now
 }
 
-// resume ends the pause and wakes everybody.
+// resume ends the pause and wakes everybody. Those who have to wait for other reasons wait again.
 func (p *pauseState) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.wakeAll()
+}
+
+func (p *pauseState) wakeAll() {
 	for s := range p.waiting {
 		s.post(mailResume)
 	}
 	p.end()
+	if p.failing {
+		p.waiting = map[*Session]struct{}{}
+		p.active.Store(true)
+	}
+}
+
+// hold has commands that may write wait until it is called with false.
+func (p *pauseState) hold(held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failing = held
+	if !held {
+		p.wakeAll()
+		return
+	}
+	if p.waiting == nil {
+		p.waiting = map[*Session]struct{}{}
+	}
+	p.active.Store(true)
 }
 
 // end forgets the pause. Sessions that wait wake by themselves when the time that they know has come. mu is held.
@@ -99,7 +125,7 @@ func (p *pauseState) holds(s *Session, now int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, ok := p.waiting[s]
-	return ok && p.until > now
+	return ok && (p.failing || p.until > now)
 }
 
 // held returns the number of clients that wait for the end of the pause.
@@ -109,7 +135,7 @@ func (p *pauseState) held(r *register, now int64) int {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.until <= now {
+	if p.until <= now && !p.failing {
 		return 0
 	}
 	n := 0

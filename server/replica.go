@@ -60,15 +60,29 @@ type masterLink struct {
 	stop context.CancelFunc
 
 	// Used by the link's goroutine only.
-	r     *replayer
-	conn  net.Conn
-	from  *commandReader
-	begin int64 // the offset of what from has read first
-	queue [][][]byte
-	multi bool
+	r    *replayer
+	conn net.Conn
+	from *commandReader
+	// handing says that the master is to become one by this: FAILOVER has begun it here.
+	handing bool
+	begin   int64 // the offset of what from has read first
+	queue   [][][]byte
+	multi   bool
 
-	mu  sync.Mutex // protects what follows
-	now replication.Link
+	nudge chan struct{} // the master is to be told what is on the disk
+
+	mu     sync.Mutex // protects what follows
+	now    replication.Link
+	latest synced // what was executed last
+	next   synced // what will be on the disk next, of what is known
+	safe   int64  // the offset of what is on the disk
+	owes   bool   // the master has asked, and not all was on the disk
+}
+
+// synced is an offset in the master's stream, and the position of the journal behind what was executed up to there.
+type synced struct {
+	offset int64
+	lsn    uint64
 }
 
 func (l *masterLink) status() replication.Link {
@@ -88,8 +102,9 @@ func (l *masterLink) setState(s replication.LinkState) {
 	l.update(func(st *replication.Link) { st.State = s })
 }
 
-// startFollowing makes the server a replica, in place of what it was. The guard holds everything.
-func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
+// startFollowing makes the server a replica, in place of what it was. The guard holds everything. handing says that
+// the master has yet to become one.
+func (srv *Server) startFollowing(g *engine.Guard, host string, port int, handing bool) {
 	r := &srv.replica
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +114,8 @@ func (srv *Server) startFollowing(g *engine.Guard, host string, port int) {
 	if old := r.link(); old != nil {
 		old.stop()
 	}
-	l := &masterLink{srv: srv, host: host, port: port, r: newReplayer(srv, command.FromMaster)}
+	l := &masterLink{srv: srv, host: host, port: port, r: newReplayer(srv, command.FromMaster),
+		nudge: make(chan struct{}, 1), handing: handing}
 	l.r.s.guard.FromMaster = true
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.now = replication.Link{Host: host, Port: port, Offset: srv.followed.relayed(g), Down: time.Now()}
@@ -139,7 +155,7 @@ func (srv *Server) followConfigured() {
 	var g engine.Guard
 	g.Lock(srv.ks, engine.AllShards, srv.ks.Now())
 	defer g.Unlock()
-	srv.startFollowing(&g, of.Host, of.Port)
+	srv.startFollowing(&g, of.Host, of.Port, false)
 }
 
 // stopFollowing makes the server a master, with the data that it has. The guard holds everything.
@@ -248,6 +264,7 @@ func (l *masterLink) follow(connected func()) error {
 		}
 	}
 	l.update(func(st *replication.Link) { st.State, st.Problem = replication.LinkConnected, "" })
+	l.executed()
 	l.srv.log.Info("the link to the master is up", "host", l.host, "port", l.port, "copied", next != nil)
 	connected()
 	l.acknowledge()
@@ -373,11 +390,19 @@ func (l *masterLink) psync(in *bufio.Reader) (*position, error) {
 	if h := f.present(); h.Known {
 		id, from = h.ID, strconv.FormatInt(h.Offset+1, 10)
 	}
-	reply, err := l.ask(in, "PSYNC", id, from)
+	question := []string{"PSYNC", id, from}
+	if l.handing {
+		question = append(question, "FAILOVER")
+	}
+	reply, err := l.ask(in, question...)
 	if err != nil {
 		return nil, err
 	}
 	words := strings.Fields(reply)
+	if l.handing {
+		l.handing = false
+		l.srv.handedOver(l, len(words) > 0 && (words[0] == "+CONTINUE" || words[0] == "+FULLRESYNC"))
+	}
 	switch {
 	case len(words) == 0:
 	case words[0] == "+CONTINUE" && id != "?":
@@ -406,6 +431,7 @@ func (l *masterLink) keepAlive() (end func()) {
 			case <-stop:
 				return
 			case <-tick.C:
+			case <-l.nudge:
 			}
 			if l.status().State == replication.LinkConnected {
 				l.acknowledge()
@@ -421,9 +447,65 @@ func (l *masterLink) keepAlive() (end func()) {
 	}
 }
 
-// acknowledge tells the master what has been executed. An error is found by who reads.
+// acknowledge tells the master what has been executed, and how much of that is on the disk. An error is found by who
+// reads.
 func (l *masterLink) acknowledge() {
-	l.send("REPLCONF", "ACK", strconv.FormatInt(l.status().Offset, 10))
+	words := []string{"REPLCONF", "ACK", strconv.FormatInt(l.status().Offset, 10)}
+	if l.srv.HasJournal() {
+		words = append(words, "FACK", strconv.FormatInt(l.onDisk(), 10))
+	}
+	l.send(words...)
+}
+
+// executed notes how far the stream has been executed. No guard is held: what has changed is in the journal.
+func (l *masterLink) executed() {
+	if l.srv.storage.Storage == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.latest = synced{l.now.Offset, l.srv.storage.Appended()}
+}
+
+// onDisk returns the offset up to which what has been executed is on the disk.
+func (l *masterLink) onDisk() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	durable := l.srv.storage.Durable()
+	for _, at := range []synced{l.next, l.latest} {
+		if at.lsn <= durable && at.offset > l.safe {
+			l.safe = at.offset
+		}
+	}
+	if l.next.offset <= l.safe {
+		l.next = l.latest
+	}
+	l.owes = l.owes && l.safe < l.latest.offset
+	return l.safe
+}
+
+// owe has the master told once what it has asked for is on the disk.
+func (l *masterLink) owe() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = l.latest
+	l.owes = l.safe < l.latest.offset
+}
+
+// journalSynced tells the master if it waits for that. Any goroutine may call it.
+func (l *masterLink) journalSynced() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.owes && l.next.lsn <= l.srv.storage.Durable() {
+		l.owes = false
+		select {
+		case l.nudge <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // markLength is the length of the mark at the end of a file whose size is not known before.
@@ -646,6 +728,7 @@ func (l *masterLink) execute(commands *commandReader) error {
 		}
 		if !l.multi {
 			l.advance()
+			l.executed()
 		}
 	}
 }
@@ -674,6 +757,8 @@ func (l *masterLink) take(args [][]byte) error {
 	case command.EqualFold(args[0], "replconf"):
 		if len(args) > 1 && command.EqualFold(args[1], "getack") {
 			l.acknowledge()
+			l.owe()
+			l.journalSynced() // it may have become so just now
 		}
 	case command.EqualFold(args[0], "multi"):
 		if l.multi {
@@ -765,7 +850,7 @@ func (srv *Server) Master() (link replication.Link, ok bool) {
 // Follow implements replication.Host.
 func (srv *Server) Follow(g *engine.Guard, host string, port int) {
 	srv.config.SetReplicaOf(host, port)
-	srv.startFollowing(g, host, port)
+	srv.startFollowing(g, host, port, false)
 }
 
 // Lead implements replication.Host.

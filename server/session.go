@@ -205,6 +205,7 @@ func (s *Session) Close() {
 	if s.follower.following.Load() {
 		s.srv.unfollow(s)
 	}
+	s.srv.followed.forgetWaiter(s)
 	s.srv.clients.remove(s)
 }
 

@@ -145,6 +145,7 @@ func (srv *Server) storageChanged() {
 		c.Recheck()
 	}
 
+	srv.replica.link().journalSynced()
 	durable := st.Durable()
 	w := &st.waiting
 	w.Lock()

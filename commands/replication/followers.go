@@ -37,7 +37,16 @@ func sync(c *command.Ctx) {
 // psync has a follower go on where it was, or has everything sent.
 func psync(c *command.Ctx) {
 	from, ok := c.Int(c.Args[2])
-	if !ok || !mayFollow(c) {
+	if !ok {
+		return
+	}
+	if len(c.Args) > 3 && command.EqualFold(c.Args[3], "failover") {
+		if e := hostOf(c).TakeOver(string(c.Args[1])); e != "" {
+			c.Err(e)
+			return
+		}
+	}
+	if !mayFollow(c) {
 		return
 	}
 	if id := string(c.Args[1]); id == "?" || !clientOf(c).GoOn(id, from-1) {
@@ -96,8 +105,15 @@ func replconf(c *command.Ctx) {
 			host := string(value)
 			w.Host.Store(&host)
 		case "ack":
-			if offset, ok := resp.ParseInt(value); ok {
-				clientOf(c).Acknowledge(offset)
+			offset, ok := resp.ParseInt(value)
+			synced := int64(-1)
+			if i+3 < len(c.Args) && command.EqualFold(c.Args[i+2], "fack") {
+				if n, isNumber := resp.ParseInt(c.Args[i+3]); isNumber {
+					synced = n
+				}
+			}
+			if ok {
+				clientOf(c).Acknowledge(offset, synced)
 			}
 			return
 		case "getack":

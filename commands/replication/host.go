@@ -22,6 +22,19 @@ type Host interface {
 	HasStream() bool
 	// Recall does what a note of the history says that the journal has, in database db.
 	Recall(note [][]byte, db int) error
+	// Acked returns how many followers have executed the stream up to an offset, or, if synced is set, have that on the
+	// disk. AwaitAcked asks them, and has finish called once n have; a client waits for one such thing at a time.
+	Acked(offset int64, synced bool) int64
+	AwaitAcked(client Client, offset, n int64, synced bool, finish func())
+	// Failover begins to have a follower lead in place of the server: that at host and port, or if host is "" the first
+	// that has everything. If it takes longer than timeout ms (0 is for ever) the server goes on leading, or with force
+	// has it lead with what it has.
+	Failover(host string, port int64, force bool, timeout int64)
+	// FailingOver reports whether that is under way; AbortFailover ends it.
+	FailingOver() bool
+	AbortFailover()
+	// TakeOver makes the server, a replica, a master, if id is the name of its history: its master asks for that.
+	TakeOver(id string) command.Error
 	// HasJournal reports whether there is a journal, and Durable whether all of it is on the disk.
 	HasJournal() bool
 	Durable() bool
@@ -42,8 +55,11 @@ type Client interface {
 	GoOn(id string, offset int64) (ok bool)
 	// Wishes are what the client has said of itself as a follower, to be changed.
 	Wishes() *replication.Wishes
-	// Acknowledge notes the offset up to which it has executed the stream, if it is a follower.
-	Acknowledge(offset int64)
+	// Acknowledge notes the offset up to which it has executed the stream, if it is a follower, and up to which that is
+	// on the disk, -1 if that is not known.
+	Acknowledge(offset, synced int64)
+	// Wrote returns the offset of the stream behind everything that the client has changed.
+	Wrote() int64
 }
 
 func hostOf(c *command.Ctx) Host     { return c.Host.(Host) }

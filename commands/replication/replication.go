@@ -15,7 +15,7 @@ func init() { command.Register(replicaCommands) }
 
 var replicaCommands = []*command.Command{
 	{Name: "failover", Group: "server", Since: "6.2.0", Arity: -1, Flags: command.Admin | command.NoScript | command.Stale,
-		Summary: "Changes places with a replica: only checks its arguments and refuses",
+		Summary: "Changes places with a replica, without losing anything",
 		Syntax:  "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", Complexity: "O(1)", Do: failover},
 	{Name: "replicaof", Group: "server", Since: "5.0.0", Arity: 3,
 		Flags:   command.NoAsyncLoading | command.Admin | command.NoScript | command.Stale | command.WholeKeyspace,
@@ -45,19 +45,24 @@ const (
 	errFailoverForce     command.Error = "ERR FAILOVER with force option requires both a timeout and target HOST and IP."
 	errFailoverTarget    command.Error = "ERR FAILOVER target HOST and PORT is not a replica."
 	errFailoverOffline   command.Error = "ERR FAILOVER target replica is not online."
-	errFailoverRefused   command.Error = "ERR FAILOVER is not supported. Send REPLICAOF NO ONE to the replica once it has " +
-		"everything, and REPLICAOF with its address here"
+	errFailoverTwice     command.Error = "ERR FAILOVER already in progress."
+	errFailoverInGroup   command.Error = "ERR FAILOVER not allowed for a server of a group that elects its leader."
+	errReplicaOfFailing  command.Error = "ERR REPLICAOF not allowed while failing over."
 )
 
-// failover refuses what FAILOVER wants, with Redis's errors where it has some: the server follows others for moves, and
-// does not tell them to lead.
+// failover has the server change places with one that follows it.
 func failover(c *command.Ctx) {
 	if c.ClusterMode() {
 		c.Err(errFailoverInCluster)
 		return
 	}
 	if len(c.Args) == 2 && command.EqualFold(c.Args[1], "abort") {
-		c.Err(errNoFailover)
+		if !hostOf(c).FailingOver() {
+			c.Err(errNoFailover)
+			return
+		}
+		hostOf(c).AbortFailover()
+		c.W.OK()
 		return
 	}
 	var target string
@@ -84,10 +89,15 @@ func failover(c *command.Ctx) {
 			return
 		}
 	}
-	_, follows := hostOf(c).Master()
-	list, _ := hostOf(c).Followers()
+	host := hostOf(c)
+	_, follows := host.Master()
+	list, _ := host.Followers()
 	at := slices.IndexFunc(list, func(f replication.Follower) bool { return f.Host == target && f.Port == port })
 	switch {
+	case host.InGroup():
+		c.Err(errFailoverInGroup)
+	case host.FailingOver():
+		c.Err(errFailoverTwice)
 	case follows:
 		c.Err(errFailoverOfReplica)
 	case len(list) == 0:
@@ -99,7 +109,8 @@ func failover(c *command.Ctx) {
 	case target != "" && list[at].State != replication.FollowerOnline:
 		c.Err(errFailoverOffline)
 	default:
-		c.Err(errFailoverRefused)
+		host.Failover(target, port, force, timeout)
+		c.W.OK()
 	}
 }
 
@@ -111,6 +122,10 @@ func replicaOf(c *command.Ctx) {
 	}
 	if host.InGroup() {
 		c.Err(errReplicaInGroup)
+		return
+	}
+	if host.FailingOver() {
+		c.Err(errReplicaOfFailing)
 		return
 	}
 	link, follows := host.Master()

@@ -24,8 +24,21 @@ const (
 	errNoAOF     command.Error = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 )
 
-// wait waits for replicas: there are none, so if it waits for some it waits until its time is up.
+const (
+	errWaitOfReplica command.Error = "ERR WAIT cannot be used with replica instances. Please also note that since Redis " +
+		"4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and " +
+		"are not propagated."
+	errWaitAOFOfReplica command.Error = "ERR WAITAOF cannot be used with replica instances. Please also note that writes " +
+		"to replicas are just local and are not propagated."
+)
+
+// wait waits until followers have executed what the client has changed.
 func wait(c *command.Ctx) {
+	host := hostOf(c)
+	if _, follows := host.Master(); follows {
+		c.Err(errWaitOfReplica)
+		return
+	}
 	replicas, ok := c.Int(c.Args[1])
 	if !ok {
 		return
@@ -34,11 +47,14 @@ func wait(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if replicas <= 0 {
-		c.W.Int(0)
+	offset := clientOf(c).Wrote()
+	count := func(w *resp.Writer) { w.Int(host.Acked(offset, false)) }
+	if c.NoBlock || host.Acked(offset, false) >= replicas {
+		count(c.W)
 		return
 	}
-	c.Block(command.Block{Timeout: timeout, Empty: func(w *resp.Writer) { w.Int(0) }})
+	finish := c.Await(timeout, count)
+	host.AwaitAcked(clientOf(c), offset, replicas, false, func() { finish(count) })
 }
 
 func waitaof(c *command.Ctx) {
@@ -63,32 +79,49 @@ func waitaof(c *command.Ctx) {
 		return
 	}
 	host := hostOf(c)
+	if _, follows := host.Master(); follows {
+		c.Err(errWaitAOFOfReplica)
+		return
+	}
 	journalled := host.HasJournal()
 	if local > 0 && !journalled {
 		c.Err(errNoAOF)
 		return
 	}
+	offset := clientOf(c).Wrote()
 	counts := func(w *resp.Writer) {
 		n := int64(0)
 		if journalled && host.Durable() {
 			n = 1
 		}
-		writeAOFCounts(w, n)
+		writeAOFCounts(w, n, host.Acked(offset, true))
 	}
-	switch {
-	case replicas > 0: // which there will never be
-		c.Block(command.Block{Timeout: timeout, Empty: counts})
-	case local == 0 || c.NoBlock || host.Durable():
+	here, there := local == 0 || host.Durable(), host.Acked(offset, true) >= replicas
+	if c.NoBlock || here && there {
 		counts(c.W)
-	default:
-		finish := c.Await(timeout, counts)
-		host.AwaitDurable(func() { finish(func(w *resp.Writer) { writeAOFCounts(w, 1) }) })
+		return
 	}
+	finish := c.Await(timeout, counts)
+	whenHere := func() {
+		if local == 0 {
+			finish(counts)
+			return
+		}
+		// It has been on the disk then, whatever has come since.
+		host.AwaitDurable(func() {
+			finish(func(w *resp.Writer) { writeAOFCounts(w, 1, host.Acked(offset, true)) })
+		})
+	}
+	if there {
+		whenHere()
+		return
+	}
+	host.AwaitAcked(clientOf(c), offset, replicas, true, whenHere)
 }
 
 // writeAOFCounts writes the reply of WAITAOF.
-func writeAOFCounts(w *resp.Writer, local int64) {
+func writeAOFCounts(w *resp.Writer, local, replicas int64) {
 	w.Array(2)
 	w.Int(local)
-	w.Int(0)
+	w.Int(replicas)
 }
