@@ -1,23 +1,12 @@
 package cluster
 
-import (
-	"errors"
-	"slices"
-)
+import "slices"
 
 // Claim says that a shard has had slots since an epoch. Of several claims of a slot the one of the latest epoch counts,
 // and of these that of the shard with the smallest ID.
 type Claim struct {
 	Range
 	Epoch uint64
-}
-
-// Gift is slots that a shard has handed over to another one, which may not have said so itself yet.
-type Gift struct {
-	Slots []Range
-	Epoch uint64
-	To    string // the shard
-	Task  string // the import that asked for them
 }
 
 // Other is a shard as others know it.
@@ -27,13 +16,6 @@ type Other struct {
 	Version uint64
 	Addrs   []string // of its servers, for other servers
 	Claims  []Claim
-	Given   []Gift `json:",omitempty"`
-}
-
-// Import is slots whose keys are being copied from another shard.
-type Import struct {
-	Task, From string
-	Slots      []Range
 }
 
 // Record is what the servers of a shard agree on about the cluster. It is part of their journal. Its zero value is that
@@ -42,26 +24,19 @@ type Record struct {
 	ID      string
 	Version uint64
 	Claims  []Claim
-	Given   []Gift  `json:",omitempty"`
-	Import  *Import `json:",omitempty"`
-	// Trim is slots whose keys are to be removed: they were handed over, or an import of them has failed.
-	Trim   []Range `json:",omitempty"`
-	Others []Other `json:",omitempty"`
+	Others  []Other `json:",omitempty"`
 }
-
-// ErrTaken is returned for a slot that another shard has.
-var ErrTaken = errors.New("a slot has an owner already")
 
 // Clone returns a copy that shares nothing which is changed in place.
 func (r *Record) Clone() *Record {
 	c := *r
-	c.Claims, c.Given, c.Trim, c.Others = slices.Clone(r.Claims), slices.Clone(r.Given), slices.Clone(r.Trim), slices.Clone(r.Others)
+	c.Claims, c.Others = slices.Clone(r.Claims), slices.Clone(r.Others)
 	return &c
 }
 
 // Public is what other shards are told of this one.
 func (r *Record) Public() Other {
-	return Other{ID: r.ID, Version: r.Version, Claims: r.Claims, Given: r.Given}
+	return Other{ID: r.ID, Version: r.Version, Claims: r.Claims}
 }
 
 // Other returns what is known of a shard, nil if nothing is.
@@ -109,23 +84,18 @@ func (o *Owners) claim(id string, r Range, epoch uint64) {
 	}
 }
 
-func (o *Owners) take(id string, claims []Claim, given []Gift) {
+func (o *Owners) take(id string, claims []Claim) {
 	for _, c := range claims {
 		o.claim(id, c.Range, c.Epoch)
-	}
-	for _, g := range given {
-		for _, r := range g.Slots {
-			o.claim(g.To, r, g.Epoch)
-		}
 	}
 }
 
 // Owners returns who has which slot, as far as the shard knows.
 func (r *Record) Owners() *Owners {
 	o := &Owners{ids: []string{""}}
-	o.take(r.ID, r.Claims, r.Given)
+	o.take(r.ID, r.Claims)
 	for i := range r.Others {
-		o.take(r.Others[i].ID, r.Others[i].Claims, r.Others[i].Given)
+		o.take(r.Others[i].ID, r.Others[i].Claims)
 	}
 	return o
 }
@@ -133,17 +103,14 @@ func (r *Record) Owners() *Owners {
 // NextEpoch returns an epoch later than all that the shard knows.
 func (r *Record) NextEpoch() uint64 {
 	e := uint64(0)
-	see := func(claims []Claim, given []Gift) {
+	see := func(claims []Claim) {
 		for _, c := range claims {
 			e = max(e, c.Epoch)
 		}
-		for _, g := range given {
-			e = max(e, g.Epoch)
-		}
 	}
-	see(r.Claims, r.Given)
+	see(r.Claims)
 	for i := range r.Others {
-		see(r.Others[i].Claims, r.Others[i].Given)
+		see(r.Others[i].Claims)
 	}
 	return e + 1
 }
@@ -170,38 +137,6 @@ func (r *Record) Disclaim(slots *SlotSet) {
 	r.Claims = kept
 }
 
-// Give hands slots over to another shard, whose import task has asked for them. Their keys are to be removed.
-func (r *Record) Give(slots *SlotSet, to, task string) {
-	g := Gift{Slots: slots.Ranges(), Epoch: r.NextEpoch(), To: to, Task: task}
-	r.Disclaim(slots)
-	r.Given = append(r.Given, g)
-	r.AddTrim(slots)
-}
-
-// AddTrim adds slots to those whose keys are to be removed.
-func (r *Record) AddTrim(slots *SlotSet) {
-	all := SetOf(r.Trim...)
-	all = all.Union(slots)
-	r.Trim = all.Ranges()
-}
-
-// DropTrim takes slots out of those whose keys are to be removed.
-func (r *Record) DropTrim(slots *SlotSet) {
-	all := SetOf(r.Trim...)
-	all = all.Without(slots)
-	r.Trim = all.Ranges()
-}
-
-// GiftOf returns what an import has been given, nil if it has not been given anything, or has been so for long.
-func (r *Record) GiftOf(task string) *Gift {
-	for i := range r.Given {
-		if r.Given[i].Task == task {
-			return &r.Given[i]
-		}
-	}
-	return nil
-}
-
 // Learn takes over what is news about another shard, and reports whether there was any. direct says that a server of
 // that shard has told it, which alone knows its addresses.
 func (r *Record) Learn(o Other, direct bool) bool {
@@ -217,37 +152,14 @@ func (r *Record) Learn(o Other, direct bool) bool {
 			}
 			return 1
 		})
-		r.settle()
 		return true
 	}
 	news := o.Version > have.Version
 	if news {
-		have.Version, have.Claims, have.Given = o.Version, o.Claims, o.Given
+		have.Version, have.Claims = o.Version, o.Claims
 	}
 	if direct && len(o.Addrs) > 0 && !slices.Equal(o.Addrs, have.Addrs) {
 		have.Addrs, news = slices.Clone(o.Addrs), true
 	}
-	if news {
-		r.settle()
-	}
 	return news
-}
-
-// settle forgets gifts of which their new owners, or later ones, have told.
-func (r *Record) settle() {
-	o := &Owners{ids: []string{""}}
-	o.take(r.ID, r.Claims, nil)
-	for i := range r.Others {
-		o.take(r.Others[i].ID, r.Others[i].Claims, nil)
-	}
-	r.Given = slices.DeleteFunc(r.Given, func(g Gift) bool {
-		for _, x := range g.Slots {
-			for slot := x.First; slot <= x.Last; slot++ {
-				if o.of[slot] == 0 || o.epoch[slot] < g.Epoch {
-					return false
-				}
-			}
-		}
-		return true
-	})
 }

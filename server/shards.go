@@ -362,7 +362,7 @@ func conflict(a *cluster.Record, b *cluster.Other) error {
 	if a.Other(b.ID) != nil {
 		return nil
 	}
-	of := cluster.Record{ID: b.ID, Claims: b.Claims, Given: b.Given}
+	of := cluster.Record{ID: b.ID, Claims: b.Claims}
 	theirs, ours := of.Owners().SlotsOf(b.ID), a.Owners().SlotsOf(a.ID)
 	if both := ours.Both(&theirs); !both.Empty() {
 		return fmt.Errorf("both shards have slot %d: CLUSTER FLUSHSLOTS has one without keys give its slots up",
@@ -450,7 +450,6 @@ func (h *shards) AddSlots(slots cluster.SlotSet) error {
 			}
 		}
 		r.Claim(&slots, r.NextEpoch())
-		r.DropTrim(&slots)
 		return nil
 	})
 }

@@ -453,10 +453,13 @@ func getkeysinslot(c *command.Ctx) {
 	c.W.EndArray(mark, n)
 }
 
-// unsupported answers what can be done to the nodes of real clusters only.
+// unsupported answers what can be done to the nodes of other clusters only.
 func unsupported(c *command.Ctx) {
-	c.Err(command.Error(fmt.Sprintf("ERR CLUSTER %.128s is not supported: this server is always a cluster of one node, which has all slots",
-		strings.ToUpper(c.Cmd.Name[len("cluster|"):]))))
+	why := "this server is always a cluster of one node, which has all slots"
+	if shardsOf(c) != nil {
+		why = "a shard is a group of servers that elect their leader, and slots that have keys stay where they are"
+	}
+	c.Err(command.Error(fmt.Sprintf("ERR CLUSTER %.128s is not supported: %s", strings.ToUpper(c.Cmd.Name[len("cluster|"):]), why)))
 }
 
 // memberOf returns the server that an argument names by its ID, and its shard. If there is none an error is written.
