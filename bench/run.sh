@@ -21,6 +21,7 @@ if [ -n "${SMOKE:-}" ]; then
 	go run ./bench/amplification -rounds 1 -fields 1000 -wait 1s
 	go run ./bench/growth -sizes 1000,10000 -ops 1000
 	go run ./bench/doors -server "$server" -rounds 1 -time 20ms -keys 300
+	go run ./bench/group -server "$server" -rounds 1 -time 20ms -keys 300
 	go run ./bench/types -server "$server" -rounds 1 -time 20ms -keys 300 -samples 3000 -items 3000 -vectors 300
 	exit
 fi
@@ -40,6 +41,7 @@ done
 go run ./bench/compare "${compare[@]}"
 if [ -z "${WORKLOAD:-}" ]; then
 	go run ./bench/doors -server "$server" -rounds "${ROUNDS:-5}"
+	go run ./bench/group -server "$server" -rounds "${ROUNDS:-3}"
 	go run ./bench/types -server "$server" -rounds "${ROUNDS:-5}"
 fi
 

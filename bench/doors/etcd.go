@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/atomredis/atomredis/bench/internal/rawgrpc"
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
@@ -45,14 +46,14 @@ func startEtcd(o settings) *servers.Server {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	request, reply := field(nil, 1, "key"), []byte(nil)
+	request, reply := rawgrpc.Field(nil, 1, "key"), []byte(nil)
 	servers.Check(conn.Invoke(ctx, etcdRange, &request, &reply, grpc.WaitForReady(true)))
 	var all sync.WaitGroup
 	for first := range o.conns {
 		all.Go(func() {
 			var reply []byte
 			for i := first; i < o.keys; i += o.conns {
-				request := field(field(nil, 1, servers.Key(i)), 2, servers.Value(i, 0))
+				request := rawgrpc.Field(rawgrpc.Field(nil, 1, servers.Key(i)), 2, servers.Value(i, 0))
 				servers.Check(conn.Invoke(ctx, etcdPut, &request, &reply))
 			}
 		})

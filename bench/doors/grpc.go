@@ -16,22 +16,13 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/atomredis/atomredis/bench/internal/rawgrpc"
 	"github.com/atomredis/atomredis/bench/internal/servers"
 	"github.com/atomredis/atomredis/doors/skein"
 )
 
 // This file has what the clients of Skein and etcd have in common. Both are gRPC over TLS with a certificate for each
 // side, and their messages are written and read by the same few lines, so that a client costs the same.
-
-// raw is the codec of messages that are bytes already.
-type raw struct{}
-
-func (raw) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
-func (raw) Name() string                  { return "proto" }
-func (raw) Unmarshal(b []byte, v any) error {
-	*v.(*[]byte) = append((*v.(*[]byte))[:0], b...)
-	return nil
-}
 
 // secrets are the files of a certificate and its key, which all sides share.
 type secrets struct{ cert, key string }
@@ -55,7 +46,7 @@ func dialGRPC(s *servers.Server, addr string) *grpc.ClientConn {
 	// The certificate is made out to no host.
 	c := &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(credentials.NewTLS(c)),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})))
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawgrpc.Codec{})))
 	servers.Check(err)
 	return conn
 }
@@ -78,12 +69,6 @@ func (c *grpcClient) do() error {
 		return fmt.Errorf("%s gave %.100x", c.method, c.reply)
 	}
 	return nil
-}
-
-// field appends a field of bytes to a message.
-func field[T string | []byte](b []byte, n protowire.Number, value T) []byte {
-	b = protowire.AppendTag(b, n, protowire.BytesType)
-	return protowire.AppendString(b, string(value))
 }
 
 // count returns how many fields with a number a message has; -1 if it is malformed.

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/atomredis/atomredis/bench/internal/rawgrpc"
 	"github.com/atomredis/atomredis/bench/internal/servers"
 )
 
@@ -46,7 +47,7 @@ func anything([]byte) bool { return true }
 func putRequest(o settings) func() []byte {
 	return func() []byte {
 		key, value := randomPut(o.keys)
-		return field(field(nil, 1, key), 2, value)
+		return rawgrpc.Field(rawgrpc.Field(nil, 1, key), 2, value)
 	}
 }
 
@@ -54,7 +55,7 @@ func putRequest(o settings) func() []byte {
 func rangeRequest(o settings) func() []byte {
 	return func() []byte {
 		start, end := randomRange(o.keys)
-		return field(field(nil, 1, start), 2, end)
+		return rawgrpc.Field(rawgrpc.Field(nil, 1, start), 2, end)
 	}
 }
 
@@ -131,7 +132,7 @@ func skeinWatchCase() benchmark {
 			return skeinClients(s, o, skeinPut, putRequest(o), anything)
 		}},
 		{name: etcdName, start: startEtcd, settle: etcd.settle, connect: func(s *servers.Server, o settings) []client {
-			request := field(nil, etcdWatchCreate, field(field(nil, 1, "\x00"), 2, "\x00"))
+			request := rawgrpc.Field(nil, etcdWatchCreate, rawgrpc.Field(rawgrpc.Field(nil, 1, "\x00"), 2, "\x00"))
 			etcd.watch(dialGRPC(s, s.Addr), etcdWatch, request, func(m []byte) int { return count(m, etcdWatchEvents) })
 			return etcdClients(s, o, etcdPut, putRequest(o), anything)
 		}},
