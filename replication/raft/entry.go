@@ -3,12 +3,13 @@ package raft
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 )
 
-// An entry of Raft's log is its format, the term in which its commands were executed, and records: the time, the
-// length of the commands, and the commands as the journal gets them.
+// An entry of Raft's log is its level, which says how it is to be understood, the term in which its commands were
+// executed, and records: the time, the length of the commands, and the commands as the journal gets them.
 const (
-	entryFormat  = 1
+	entryLevel   = 1 // the highest that this version knows
 	entryHeader  = 1 + 8
 	recordHeader = 8 + 4
 )
@@ -17,7 +18,7 @@ var errEntry = errors.New("an entry of the group's journal is not in a form that
 
 // appendHeader begins an entry.
 func appendHeader(dst []byte, term uint64) []byte {
-	return binary.BigEndian.AppendUint64(append(dst, entryFormat), term)
+	return binary.BigEndian.AppendUint64(append(dst, entryLevel), term)
 }
 
 // appendRecord adds a record to an entry.
@@ -29,8 +30,12 @@ func appendRecord(dst []byte, now int64, commands []byte) []byte {
 
 // splitEntry returns the term of an entry and its records.
 func splitEntry(data []byte) (term uint64, records []byte, err error) {
-	if len(data) < entryHeader || data[0] != entryFormat {
+	switch {
+	case len(data) < entryHeader || data[0] == 0:
 		return 0, nil, errEntry
+	case data[0] > entryLevel:
+		return 0, nil, fmt.Errorf("it is of level %d, and this server knows up to level %d: a newer version is needed",
+			data[0], entryLevel)
 	}
 	return binary.BigEndian.Uint64(data[1:]), data[entryHeader:], nil
 }

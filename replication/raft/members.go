@@ -253,6 +253,9 @@ func (n *Node) Check() (problems []string) {
 		if a.Now != 0 && a.skew > maxSkew {
 			say("the clock of %s is wrong by %s, or that of %s is", m.Addr, a.skew.Round(time.Millisecond), st.Addr)
 		}
+		if a.Level != 0 && a.Level != entryLevel {
+			say("%s is of another version: it knows entries up to level %d, not %d", m.Addr, a.Level, entryLevel)
+		}
 		if a.Timeout != 0 && a.Timeout != n.o.Timeout {
 			say("%s has another raft-timeout: %d ms, not %d ms", m.Addr, a.Timeout.Milliseconds(), n.o.Timeout.Milliseconds())
 		}

@@ -40,6 +40,7 @@ type news struct {
 	Index       uint64
 	Now         int64         // ns since 1970
 	Timeout     time.Duration // raft-timeout
+	Level       int           // of the entries that it knows
 	// Problem is why the server takes no part in the group any more.
 	Problem string `json:",omitempty"`
 	// Membership is what a leader says of who asks.
@@ -130,7 +131,7 @@ func (p *peers) answer(c net.Conn) {
 func (p *peers) own() news {
 	n := p.n
 	a := news{Client: n.o.Client, HasData: n.o.HasData, Established: n.o.State != nil, Now: time.Now().UnixNano(),
-		Timeout: n.o.Timeout}
+		Timeout: n.o.Timeout, Level: entryLevel}
 	if err := n.problem(); err != nil {
 		a.Problem = err.Error()
 	}
