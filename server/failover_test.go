@@ -21,7 +21,7 @@ func pair(t *testing.T) (master, replica *member) {
 
 func TestClientsWaitForReplicas(t *testing.T) {
 	master, replica := pair(t)
-	require.Equal(t, "1", master.c.do("WAIT 0 0"), "there is nothing to wait for")
+	master.c.waitFor("WAIT 0 0", "1") // there is nothing to wait for, but that the master has sent all of the copy
 	require.Equal(t, "+OK", master.c.do("SET a b"))
 	require.Equal(t, "1", master.c.do("WAIT 1 0"))
 	require.Equal(t, "+OK", master.c.do("SET a c"))
