@@ -181,7 +181,7 @@ func (o *Options) own() (list []ownOption, err error) {
 			return nil, fmt.Errorf("Doors: there is no door %q; a program has those that it imports: "+
 				`import _ "github.com/atomredis/atomredis/doors/%s"`, name, name)
 		}
-		directive := kinds[i].Directive()
+		directive := kinds[i].AddressDirective()
 		list = append(list, ownOption{"Doors: " + name, directive, o.Doors[name],
 			func(s *config.Settings) string { return s.Registered[directive] }})
 	}

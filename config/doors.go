@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/engine"
@@ -13,10 +15,14 @@ func doorDirectives() (list []*directive) {
 		if _, ok := engine.ParseEventClasses(k.Events); !ok {
 			panic(fmt.Sprintf("config: door %s asks for events %q", k.Name, k.Events))
 		}
-		list = append(list, registeredDirective(Directive{Name: k.Directive(), Check: func(value string) error {
+		where := Directive{Name: k.AddressDirective(), Check: func(value string) error {
 			_, _, err := k.ParseAddress(value)
 			return err
-		}}), registeredDirective(Directive{Name: k.Directive() + "-user"}))
+		}}
+		if k.PortDirective != "" {
+			where.Default, where.Check, where.AtStart = "0", checkPort, true
+		}
+		list = append(list, registeredDirective(where), registeredDirective(Directive{Name: k.Directive() + "-user"}))
 		if k.TLS {
 			list = append(list, registeredDirective(Directive{Name: k.Directive() + "-tls", Default: "no", Check: CheckYesNo}))
 		}
@@ -27,11 +33,32 @@ func doorDirectives() (list []*directive) {
 	return list
 }
 
+func checkPort(value string) error {
+	if _, err := strconv.ParseUint(value, 10, 16); err != nil {
+		return errors.New("argument must be between 0 and 65535 inclusive")
+	}
+	return nil
+}
+
+// DoorEndpoints returns where a door with a Kind.PortDirective listens.
+func (s *Settings) DoorEndpoints(k *door.Kind) (list []Endpoint) {
+	if port, _ := strconv.Atoi(s.Registered[k.PortDirective]); port != 0 {
+		list = s.endpoints(Endpoint{Port: port})
+	}
+	return list
+}
+
 // DoorUser returns as which user the clients of a door act, "" if the settings name none.
 func (s *Settings) DoorUser(k *door.Kind) string { return s.Registered[k.Directive()+"-user"] }
 
 // DoorAddress returns where a door listens, "" if it does not.
 func (s *Settings) DoorAddress(k *door.Kind) string {
+	if k.PortDirective != "" {
+		if port := s.Registered[k.PortDirective]; port != "0" {
+			return port
+		}
+		return ""
+	}
 	network, address, err := k.ParseAddress(s.Registered[k.Directive()])
 	if err != nil || network == "" {
 		return ""

@@ -41,13 +41,18 @@ type Endpoint struct {
 func (s *Settings) Endpoints() []Endpoint {
 	var list []Endpoint
 	for _, e := range []Endpoint{{Port: s.Port}, {Port: s.TLS.Port, Tls: true}} {
-		if e.Port == 0 {
-			continue
+		if e.Port != 0 {
+			list = append(list, s.endpoints(e)...)
 		}
-		for _, host := range s.Bind {
-			e.Host, e.Optional = strings.CutPrefix(host, "-")
-			list = append(list, e)
-		}
+	}
+	return list
+}
+
+// endpoints returns an endpoint on each of the addresses of bind.
+func (s *Settings) endpoints(e Endpoint) (list []Endpoint) {
+	for _, host := range s.Bind {
+		e.Host, e.Optional = strings.CutPrefix(host, "-")
+		list = append(list, e)
 	}
 	return list
 }

@@ -57,7 +57,18 @@ func (c *Client) DoAhead(ctx context.Context, args ...any) (r resp.Reply, positi
 // With an error nobody may be told of any of it.
 func (c *Client) Settle(position uint64) (settled uint64, err error) { return c.s.Settle(position) }
 
-// control is Do for commands that change the state of the connection.
+// Control is Do for commands that change the state of the connection, for doors whose peers send commands. Those that
+// begin transactions or subscriptions, or change the protocol, are not for it.
+func (c *Client) Control(ctx context.Context, args ...any) (resp.Reply, error) {
+	e := values.NewEncoder()
+	defer e.Release()
+	if err := e.Add(args); err != nil {
+		return resp.Reply{}, err
+	}
+	return c.reply(c.s.Control(ctx, e.Commands()[0]))
+}
+
+// control is Control without a reply.
 func (c *Client) control(ctx context.Context, args ...[]byte) error {
 	_, err := c.reply(c.s.Control(ctx, args))
 	return err

@@ -3,6 +3,7 @@ package door
 import (
 	"log/slog"
 	"net"
+	"time"
 )
 
 // Door serves the peers of a foreign protocol.
@@ -29,8 +30,38 @@ type Host interface {
 	OwnClient() (Client, error)
 	// Setting returns the value of a directive of the door, as it is now.
 	Setting(name string) string
+	// Topology returns who has the same data as the server. It executes no command, and waits for nobody.
+	Topology() Topology
 	// Log returns the server's log.
 	Log() *slog.Logger
+}
+
+// Topology is who has the same data as a server, as far as it knows.
+type Topology struct {
+	// Members are the servers, the one that tells first.
+	Members []Member
+	// InGroup says that they agree on who leads. Otherwise they are a master and replicas of it.
+	InGroup bool
+	// Epoch is the term of the leader; 0 without a group. Timeout is for how long it may be silent.
+	Epoch   uint64
+	Timeout time.Duration
+}
+
+// Member is one of the servers.
+type Member struct {
+	// ID has 40 hexadecimal digits that stay as they are; "" if nothing is known.
+	ID string
+	// Addr is where clients reach it, a host and a port. The host may be missing from that of the server itself: clients
+	// reach it where they have reached the door.
+	Addr string
+	// Sentinel is where clients of Redis Sentinel reach it, in the same way; "" if they do not.
+	Sentinel string
+	// Master says that it takes writes. In a group no server may be known to do that.
+	Master bool
+	// Voter says that it counts for majorities, and Online that it has been heard of lately.
+	Voter, Online bool
+	// Offset is how far it is in the history of the data.
+	Offset int64
 }
 
 // Peer says where a client comes from: the two ends of its connection as CLIENT LIST shows them.

@@ -21,6 +21,9 @@ type Kind struct {
 	Name string
 	// Port is where it listens if its directive names none.
 	Port int
+	// PortDirective names a directive with a port that takes the place of door-<name>; "" is none. The door listens on the
+	// addresses that bind has at the start, and protected-mode keeps away whom it keeps away from port. 0 is off.
+	PortDirective string
 	// New returns a door that has not begun to serve.
 	New func(h Host) (Door, error)
 	// Directives are those that it has beside the ones that follow from its name.
@@ -81,8 +84,16 @@ func Kinds() []*Kind {
 	return registry.kinds
 }
 
-// Directive returns the name of the directive that says where the door listens.
+// Directive returns door-<name>, with which the names of the door's directives begin.
 func (k *Kind) Directive() string { return "door-" + k.Name }
+
+// AddressDirective returns the name of the directive that says where the door listens.
+func (k *Kind) AddressDirective() string {
+	if k.PortDirective != "" {
+		return k.PortDirective
+	}
+	return k.Directive()
+}
 
 var errAddress = errors.New("argument must be 'yes', 'no', a port, host:port with '*' for all hosts, " +
 	"or the path of a Unix socket")

@@ -50,20 +50,42 @@ type openDoor struct {
 
 // openDoor opens a door as the settings say; it is nil if they say that there is none. It does not serve yet.
 func (srv *Server) openDoor(k *door.Kind, set *config.Settings) (*openDoor, error) {
-	network, address, err := k.ParseAddress(set.Registered[k.Directive()])
-	if err != nil || network == "" {
+	l, err := srv.listenForDoor(k, set)
+	if err != nil || l == nil {
 		return nil, err
 	}
-	d := &openDoor{srv: srv, kind: k, ending: make(chan struct{}), served: make(chan struct{})}
+	d := &openDoor{srv: srv, kind: k, listener: l, ending: make(chan struct{}), served: make(chan struct{})}
 	d.set.Store(set)
-	if d.listener, err = transport.Listen(network, address, set.TCPBacklog); err != nil {
-		return nil, err
-	}
 	if d.door, err = k.New(d); err != nil {
 		d.listener.Close()
 		return nil, err
 	}
 	return d, nil
+}
+
+// listenForDoor begins to listen where the settings say that a door is; l is nil if they say that there is none.
+func (srv *Server) listenForDoor(k *door.Kind, set *config.Settings) (l net.Listener, err error) {
+	if k.PortDirective == "" {
+		network, address, err := k.ParseAddress(set.Registered[k.Directive()])
+		if err != nil || network == "" {
+			return nil, err
+		}
+		return transport.Listen(network, address, set.TCPBacklog)
+	}
+	endpoints := set.DoorEndpoints(k)
+	if len(endpoints) == 0 {
+		return nil, nil
+	}
+	opened, err := srv.open(set, endpoints)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(opened) == 0:
+		return nil, errBind
+	case len(opened) == 1:
+		return opened[0].Listener, nil
+	}
+	return listenAtAll(opened), nil
 }
 
 // openDoors opens the doors that the settings ask for. serveDoors has them serve, or closeDoors closes them.
@@ -77,7 +99,7 @@ func (srv *Server) openDoors(set *config.Settings) error {
 			err = srv.replaceDoors(map[string]*openDoor{k.Name: d})
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", k.Directive(), err)
+			return fmt.Errorf("%s: %w", k.AddressDirective(), err)
 		}
 	}
 	return nil
@@ -120,7 +142,7 @@ func (srv *Server) updateDoors(old, set *config.Settings) error {
 		}
 		d, err := srv.openDoor(k, set)
 		if err != nil {
-			failed[k.Directive()] = err
+			failed[k.AddressDirective()] = err
 			continue
 		}
 		opened[k.Name] = d // or nil, which closes it

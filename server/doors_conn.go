@@ -39,7 +39,11 @@ func (d *openDoor) admit(conn net.Conn) net.Conn {
 		transport.KeepAlive(conn, time.Duration(set.TCPKeepAlive)*time.Second)
 	}
 	count := max(srv.clients.count.Load(), srv.doors.conns.Load())
-	if srv.refuse(count, !loopback && !d.kind.Authenticates && set.ProtectedMode) != "" {
+	protected := !d.kind.Authenticates && set.ProtectedMode
+	if d.kind.PortDirective != "" {
+		protected = protected && !srv.users.Default().User().NeedsPassword()
+	}
+	if srv.refuse(count, !loopback && protected) != "" {
 		d.refused.Add(1)
 		conn.Close()
 		return nil

@@ -84,7 +84,7 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 	}
 	o := raft.Options{
 		Addr: set.Raft.Addr, Peers: set.Raft.Peers, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond,
-		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), FS: fs, Dir: dir, State: state,
+		Quorum: set.Raft.Quorum, Client: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set), FS: fs, Dir: dir, State: state,
 		HasData: state == nil && stored, Log: srv.log, Waited: srv.waited,
 		Listener: g.network.Listener, Dial: g.network.Dial, SegmentSize: g.network.SegmentSize,
 		Serve: srv.shards.serve,
@@ -111,23 +111,6 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 	g.follow(&guard)
 	guard.Unlock()
 	return node, nil
-}
-
-// clientAddr is where clients reach the server, for the others of the group to tell.
-func (srv *Server) clientAddr(set *config.Settings) string {
-	host := set.ReplicaAnnounceIP
-	if host == "" {
-		host, _, _ = net.SplitHostPort(set.Raft.Addr)
-	}
-	port := set.AnnouncedPort()
-	if set.ReplicaAnnouncePort == 0 && port == 0 {
-		for _, a := range srv.Addrs() { // tests listen where they get a port
-			if tcp, ok := a.(*net.TCPAddr); ok {
-				port = tcp.Port
-			}
-		}
-	}
-	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // startGroup has the server take part in its group.

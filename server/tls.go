@@ -197,7 +197,7 @@ var tlsChangeError = sync.OnceValue(func() config.ChangeError {
 		e[name] = errTLSUpdate
 	}
 	for _, k := range door.Kinds() {
-		e[k.Directive()], e[k.Directive()+"-tls"] = errTLSUpdate, errTLSUpdate
+		e[k.AddressDirective()], e[k.Directive()+"-tls"] = errTLSUpdate, errTLSUpdate
 	}
 	return e
 })

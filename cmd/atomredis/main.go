@@ -25,6 +25,7 @@ import (
 	_ "github.com/atomredis/atomredis/doors/http"
 	_ "github.com/atomredis/atomredis/doors/perper-grpc"
 	_ "github.com/atomredis/atomredis/doors/perper-ignite"
+	_ "github.com/atomredis/atomredis/doors/sentinel"
 	_ "github.com/atomredis/atomredis/doors/skein"
 	_ "github.com/atomredis/atomredis/doors/spiderq"
 	"github.com/atomredis/atomredis/internal/version"

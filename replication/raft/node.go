@@ -48,6 +48,8 @@ type Options struct {
 	Serve func(net.Conn)
 	// Client is what peers are told of where clients reach this server, a host and a port.
 	Client string
+	// Sentinel is where clients of Redis Sentinel reach it, "" if they do not.
+	Sentinel string
 	// FS and Dir are where the log is, and files of copies. State is what the store has of the group, nil if the data
 	// belonged to none.
 	FS    vfs.FS
@@ -617,8 +619,10 @@ type Member struct {
 	Addr string // its name, too
 	// Voter says that it counts for majorities; otherwise it is learning what there is.
 	Voter bool
-	// Client is where clients reach it, "" if that is not known. Online says that it has answered lately.
-	Client string
+	// Client is where clients reach it, "" if that is not known, and Sentinel where clients of Redis Sentinel do, "" also
+	// if they do not.
+	Client, Sentinel string
+	// Online says that it has answered lately.
 	Online bool
 	// Index is the entry that it has done last.
 	Index uint64
@@ -669,7 +673,7 @@ func (n *Node) Status() Status {
 			known := n.peers.known(string(m.ID))
 			known.Addr, known.Voter = string(m.ID), m.Suffrage == consensus.Voter
 			if known.Addr == s.Addr {
-				known.Client, known.Online, known.Index = n.o.Client, true, s.Applied
+				known.Client, known.Sentinel, known.Online, known.Index = n.o.Client, n.o.Sentinel, true, s.Applied
 				if !known.Voter && s.State == "follower" {
 					s.State = "learner"
 				}

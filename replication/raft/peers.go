@@ -33,6 +33,8 @@ func (q question) changes() bool { return q.Join != "" || q.Remove != "" }
 // news is what a server says of itself.
 type news struct {
 	Client string // where clients reach it
+	// Sentinel is where clients of Redis Sentinel do; "" if they do not.
+	Sentinel string `json:",omitempty"`
 	// Established says that the server belongs to a group that has agreed on something, Leader who leads it.
 	Established bool
 	Leader      string
@@ -130,8 +132,8 @@ func (p *peers) answer(c net.Conn) {
 // own is the news of the node.
 func (p *peers) own() news {
 	n := p.n
-	a := news{Client: n.o.Client, HasData: n.o.HasData, Established: n.o.State != nil, Now: time.Now().UnixNano(),
-		Timeout: n.o.Timeout, Level: entryLevel}
+	a := news{Client: n.o.Client, Sentinel: n.o.Sentinel, HasData: n.o.HasData, Established: n.o.State != nil,
+		Now: time.Now().UnixNano(), Timeout: n.o.Timeout, Level: entryLevel}
 	if err := n.problem(); err != nil {
 		a.Problem = err.Error()
 	}
@@ -310,5 +312,6 @@ func (p *peers) known(addr string) Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.seen[addr]
-	return Member{Client: s.Client, Online: ok && s.Problem == "" && time.Since(s.at) < fresh, Index: s.Index}
+	return Member{Client: s.Client, Sentinel: s.Sentinel, Index: s.Index,
+		Online: ok && s.Problem == "" && time.Since(s.at) < fresh}
 }

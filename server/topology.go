@@ -1,0 +1,91 @@
+package server
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/atomredis/atomredis/config"
+	"github.com/atomredis/atomredis/door"
+	"github.com/atomredis/atomredis/replication"
+)
+
+// This file is what doors are told of the other servers that have the same data.
+
+// Topology implements door.Host.
+func (d *openDoor) Topology() door.Topology {
+	srv, set := d.srv, d.set.Load()
+	if srv.group.node != nil {
+		return srv.group.topology(set)
+	}
+	self := door.Member{ID: srv.runID, Online: true, Voter: true, Addr: srv.clientAddr(set), Sentinel: srv.sentinelAddr(set)}
+	list, offset := srv.followed.status()
+	self.Offset = offset
+	var master []door.Member
+	if link, follows := srv.Master(); follows {
+		self.Offset = link.Offset
+		master = []door.Member{{Addr: net.JoinHostPort(link.Host, strconv.Itoa(link.Port)), Master: true,
+			Online: link.State == replication.LinkConnected || link.State == replication.LinkSync, Offset: link.Offset}}
+	} else {
+		self.Master = true
+	}
+	members := append([]door.Member{self}, master...)
+	for _, f := range list {
+		if f.Port != 0 {
+			members = append(members, door.Member{Addr: net.JoinHostPort(f.Host, strconv.FormatInt(f.Port, 10)),
+				Online: f.State == replication.FollowerOnline, Offset: f.Acked})
+		}
+	}
+	return door.Topology{Members: members, Timeout: time.Duration(set.ReplTimeout) * time.Second}
+}
+
+// topology is Topology of a server of a group.
+func (g *group) topology(set *config.Settings) door.Topology {
+	st := g.status.Load()
+	t := door.Topology{InGroup: true, Epoch: st.Term, Timeout: time.Duration(set.Raft.Timeout) * time.Millisecond}
+	for _, m := range st.Members {
+		t.Members = append(t.Members, door.Member{ID: nameOf("node", m.Addr), Addr: m.Client, Sentinel: m.Sentinel,
+			Master: m.Addr == st.Leader && (m.Addr != st.Addr || !g.following.Load()),
+			Voter:  m.Voter, Online: m.Online, Offset: int64(m.Index)})
+	}
+	self := nameOf("node", st.Addr)
+	i := slices.IndexFunc(t.Members, func(m door.Member) bool { return m.ID == self })
+	if i < 0 { // it has not joined yet, or does not belong to the group any more
+		t.Members = slices.Insert(t.Members, 0, door.Member{ID: self, Addr: g.srv.clientAddr(set), Sentinel: g.srv.sentinelAddr(set)})
+	} else {
+		t.Members[0], t.Members[i] = t.Members[i], t.Members[0]
+	}
+	return t
+}
+
+// clientAddr is where clients reach the server, for others to tell; the host is missing if no directive says it.
+func (srv *Server) clientAddr(set *config.Settings) string {
+	port := set.AnnouncedPort()
+	if set.ReplicaAnnouncePort == 0 && port == 0 {
+		for _, a := range srv.Addrs() { // tests listen where they get a port
+			if tcp, ok := a.(*net.TCPAddr); ok {
+				port = tcp.Port
+			}
+		}
+	}
+	return net.JoinHostPort(announcedHost(set), strconv.Itoa(port))
+}
+
+// announcedHost is the host that others are told; "" if no directive says it.
+func announcedHost(set *config.Settings) string {
+	if set.ReplicaAnnounceIP != "" {
+		return set.ReplicaAnnounceIP
+	}
+	host, _, _ := net.SplitHostPort(set.Raft.Addr)
+	return host
+}
+
+// sentinelAddr is where clients of Redis Sentinel reach the server, in the same way; "" if they do not.
+func (srv *Server) sentinelAddr(set *config.Settings) string {
+	port := set.Registered["sentinel-port"]
+	if port == "" || port == "0" {
+		return ""
+	}
+	return net.JoinHostPort(announcedHost(set), port)
+}
