@@ -80,8 +80,8 @@ type node struct {
 	pace float64                       // of its clock: a second of it takes so much of a second
 }
 
-// Run runs a group and its clients.
-func Run(o Options) (Report, error) {
+// group starts a group.
+func (o Options) group() (*group, error) {
 	g := &group{o: o, rnd: rand.New(rand.NewPCG(o.Seed, 1)), net: newNetwork(rand.New(rand.NewPCG(o.Seed, 0))),
 		began: time.Now()}
 	for i := range o.Nodes {
@@ -90,18 +90,31 @@ func Run(o Options) (Report, error) {
 	}
 	for _, n := range g.nodes {
 		if err := g.start(n); err != nil {
-			return Report{}, err
+			g.end()
+			return nil, err
 		}
 	}
-	defer func() {
-		g.net.heal()
-		for _, n := range g.nodes {
-			if srv := n.srv.Load(); srv != nil {
-				srv.Abandon()
-			}
+	return g, nil
+}
+
+// end ends all servers and connections.
+func (g *group) end() {
+	g.net.heal()
+	for _, n := range g.nodes {
+		if srv := n.srv.Load(); srv != nil {
+			srv.Abandon()
 		}
-		g.net.close()
-	}()
+	}
+	g.net.close()
+}
+
+// Run runs a group and its clients.
+func Run(o Options) (Report, error) {
+	g, err := o.group()
+	if err != nil {
+		return Report{}, err
+	}
+	defer g.end()
 	if err := g.awaitWhole(); err != nil {
 		return Report{}, err
 	}
@@ -111,7 +124,7 @@ func Run(o Options) (Report, error) {
 		clients.Go(func() { g.client(i, stop) })
 	}
 	r := Report{Faults: map[string]int{}}
-	err := g.faults(r.Faults)
+	err = g.faults(r.Faults)
 	if err == nil {
 		err = g.awaitWhole()
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,31 @@ func TestAGroupIsLinearizable(t *testing.T) {
 			require.Greater(t, r.Acknowledged, 100)
 			require.Equal(t, porcupine.Ok, r.Check())
 		})
+	}
+}
+
+// A write goes to the others once, however many they are, and takes a round trip; a lost leader costs between one and
+// three times raft-timeout. CHAOS_GROWTH prints the table of docs/scaling.md.
+func TestTheCostOfAWriteGrowsWithTheServersOnly(t *testing.T) {
+	sizes, writes, losses := []int{3, 5}, 50, 1
+	if os.Getenv("CHAOS_GROWTH") != "" {
+		sizes, writes, losses = []int{1, 3, 5, 7}, 500, 20
+	}
+	const timeout = 100 * time.Millisecond
+	for _, nodes := range sizes {
+		var r Growth
+		synctest.Test(t, func(t *testing.T) {
+			var err error
+			r, err = Grow(Options{Seed: 1, Nodes: nodes, Timeout: timeout, Log: slog.New(slog.DiscardHandler)}, writes, losses)
+			require.NoError(t, err)
+		})
+		middle := func(all []time.Duration) time.Duration { slices.Sort(all); return all[len(all)/2] }
+		write, failover := middle(r.Writes), middle(r.Failovers)
+		t.Logf("%d servers: a write takes %v (median) and %.1f packets; a lost leader %v (median), %v (most)", nodes, write, r.Messages,
+			failover, r.Failovers[len(r.Failovers)-1])
+		require.Less(t, write, 8*usualDelay)
+		require.Less(t, r.Messages, float64(20*nodes))
+		require.Less(t, failover, 10*timeout)
 	}
 }
 

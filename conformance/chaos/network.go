@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atomredis/atomredis/internal/memconn"
@@ -22,6 +24,7 @@ type network struct {
 	slow      map[string]time.Duration // by address: how long what it sends takes at most
 	isolated  map[string]int           // by address: how often it was isolated; what was connected before hears nothing any more
 	conns     map[*conn]bool
+	packets   atomic.Int64 // that servers have sent each other
 	running   sync.WaitGroup
 }
 
@@ -201,6 +204,9 @@ func (c *conn) Write(b []byte) (int, error) {
 	most := max(c.n.slow[c.link.from], usualDelay)
 	due := time.Now().Add(time.Duration(c.n.rnd.Int64N(int64(most))))
 	c.n.mu.Unlock()
+	if !strings.Contains(c.link.from+c.link.to, "client") {
+		c.n.packets.Add(1)
+	}
 	select {
 	case c.sent <- packet{bytes.Clone(b), due}:
 		return len(b), nil

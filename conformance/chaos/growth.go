@@ -1,0 +1,81 @@
+package chaos
+
+import (
+	"strconv"
+	"time"
+)
+
+// Growth is what a group of some size needs when nothing else goes wrong, in the time of the simulation, in which only
+// the network takes any.
+type Growth struct {
+	Nodes int
+	// Writes is how long each of the writes of one client took, one after the other, and Messages how many packets the
+	// servers have sent each other for one.
+	Writes   []time.Duration
+	Messages float64
+	// Failovers is for how long no write was acknowledged after each loss of the leader.
+	Failovers []time.Duration
+}
+
+// Grow measures a group of o.Nodes servers with so many writes and losses of the leader. It is meant for a bubble.
+func Grow(o Options, writes, losses int) (r Growth, err error) {
+	o.Keys = max(o.Keys, 1)
+	g, err := o.group()
+	if err != nil {
+		return r, err
+	}
+	defer g.end()
+	if err := g.awaitWhole(); err != nil {
+		return r, err
+	}
+	r.Nodes = o.Nodes
+	before := g.net.packets.Load()
+	for i := range writes {
+		took, err := g.write(i)
+		if err != nil {
+			return r, err
+		}
+		r.Writes = append(r.Writes, took)
+	}
+	r.Messages = float64(g.net.packets.Load()-before) / float64(writes)
+	for i := range losses {
+		if err := g.awaitWhole(); err != nil {
+			return r, err
+		}
+		l := g.leader()
+		if l == nil {
+			continue
+		}
+		begun := time.Now()
+		ended := make(chan error, 1)
+		go func() { ended <- g.crash(l) }()
+		if _, err := g.write(writes + i); err != nil {
+			return r, err
+		}
+		r.Failovers = append(r.Failovers, time.Since(begun))
+		if err := <-ended; err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// write writes once, at whichever node takes it, and returns how long that node took.
+func (g *group) write(n int) (time.Duration, error) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for i := range g.nodes {
+			c := g.connect(i)
+			if c == nil {
+				continue
+			}
+			begun := time.Now()
+			done := g.do(c, 0, input{op: opWrite, key: n % g.o.Keys, value: strconv.Itoa(n)})
+			took := time.Since(begun)
+			c.Close()
+			if done {
+				return took, nil
+			}
+		}
+	}
+	return 0, errNotWhole
+}
