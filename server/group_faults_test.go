@@ -47,7 +47,10 @@ func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 			require.Equal(t, "+OK", reply)
 		}
 		victim.waitForState("failed")
-		require.Contains(t, victim.client().do("PING"), "No space left on device")
+		// A reply that was owed when the lead was lost is not given: the connection is closed.
+		require.Eventually(t, func() bool {
+			return strings.Contains(victim.client().do("PING"), "No space left on device")
+		}, testTimeout, 5*time.Millisecond)
 		require.Equal(t, "alive", victim.client().do("ECHO alive"))
 		victim.client().waitFor("INFO replication", "raft_problem:the journal cannot be written: ")
 		require.Contains(t, victim.client().do("INFO replication"), "no space left on device")

@@ -267,7 +267,7 @@ func TestHelp(t *testing.T) {
 		}
 		require.NotEmpty(t, c.Example, c.CommandPath())
 		for _, line := range strings.Split(c.Example, "\n") {
-			require.Regexp(t, `^  (.*\| )?atomredis (atom|cli|completion|man|pressure|skein|top) `, line)
+			require.Regexp(t, `^  (.*\| )?atomredis (atom|cli|cluster|completion|man|pressure|skein|top) `, line)
 		}
 		var stdout, stderr bytes.Buffer
 		args := append(strings.Fields(c.CommandPath())[1:], "--help")
