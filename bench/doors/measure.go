@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,11 +74,11 @@ func (b benchmark) measure(o settings, out io.Writer) {
 		}
 	}
 	for _, e := range entries {
-		row := fmt.Sprintf("%-14s %-9s %9.0f %9.1f", b.name, e.name, median(e.rounds, measured.rate), median(e.rounds, measured.cpu))
+		row := fmt.Sprintf("%-14s %-9s %9.0f %9.1f", b.name, e.name, servers.Median(e.rounds, measured.rate), servers.Median(e.rounds, measured.cpu))
 		for _, other := range entries {
 			if other != e && (other == entries[0] || other.name == etcdName) {
-				row += fmt.Sprintf("   %s: %-16s %s", other.name, ratio(e.rounds, other.rounds, measured.rate),
-					ratio(e.rounds, other.rounds, measured.cpu))
+				row += fmt.Sprintf("   %s: %-16s %s", other.name, servers.Ratio(e.rounds, other.rounds, measured.rate),
+					servers.Ratio(e.rounds, other.rounds, measured.cpu))
 			}
 		}
 		fmt.Fprintln(out, row)
@@ -95,24 +94,6 @@ func (b benchmark) measure(o settings, out io.Writer) {
 
 func (m measured) rate() float64 { return m.perSecond }
 func (m measured) cpu() float64  { return m.cpuMicros }
-
-func median(rounds []measured, of func(measured) float64) float64 {
-	var values []float64
-	for _, m := range rounds {
-		values = append(values, of(m))
-	}
-	return servers.Quantile(values, 0.5)
-}
-
-// ratio returns the median of the ratios in each round, and how far they spread.
-func ratio(rounds, beside []measured, of func(measured) float64) string {
-	var ratios []float64
-	for i := range rounds {
-		ratios = append(ratios, of(rounds[i])/of(beside[i]))
-	}
-	middle := servers.Quantile(ratios, 0.5)
-	return fmt.Sprintf("%.2f (%.2f-%.2f)", middle, slices.Min(ratios), slices.Max(ratios))
-}
 
 // run has all clients work for a time, and returns how many operations they have done.
 func run(clients []client, length time.Duration) int64 {

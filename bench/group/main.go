@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,7 +96,8 @@ func measure(o settings, out io.Writer) {
 	}
 	fmt.Fprintf(out, "SET of %d keys, %d rounds of %v; medians, and ratios of the group to the others in each round (least-most)\n\n",
 		o.keys, o.rounds, o.time)
-	fmt.Fprintf(out, "%-16s %9s %6s %10s %10s %10s   %s\n", "", "pipeline", "conns", "writes/s", "p50", "p99", "group beside it: writes/s, p99")
+	fmt.Fprintf(out, "%-16s %9s %6s %10s %10s %10s   %s\n", "", "pipeline", "conns", "writes/s",
+		"p50", "p99", "group beside it: writes/s, p99")
 	for _, s := range shapes {
 		for i, c := range contenders {
 			if results[i] == nil {
@@ -105,11 +105,11 @@ func measure(o settings, out io.Writer) {
 				continue
 			}
 			all := results[i][s]
-			row := fmt.Sprintf("%-16s %9d %6d %10.0f %10v %10v", c.name, s.pipeline, s.conns, median(all, measured.rate),
-				time.Duration(median(all, measured.middle)).Round(10*time.Microsecond),
-				time.Duration(median(all, measured.tail)).Round(10*time.Microsecond))
+			row := fmt.Sprintf("%-16s %9d %6d %10.0f %10v %10v", c.name, s.pipeline, s.conns, servers.Median(all, measured.rate),
+				time.Duration(servers.Median(all, measured.middle)).Round(10*time.Microsecond),
+				time.Duration(servers.Median(all, measured.tail)).Round(10*time.Microsecond))
 			if i > 0 {
-				row += fmt.Sprintf("   %s  %s", ratio(results[0][s], all, measured.rate), ratio(results[0][s], all, measured.tail))
+				row += fmt.Sprintf("   %s  %s", servers.Ratio(results[0][s], all, measured.rate), servers.Ratio(results[0][s], all, measured.tail))
 			}
 			fmt.Fprintln(out, row)
 		}
@@ -119,22 +119,6 @@ func measure(o settings, out io.Writer) {
 func (m measured) rate() float64   { return m.perSecond }
 func (m measured) middle() float64 { return float64(m.p50) }
 func (m measured) tail() float64   { return float64(m.p99) }
-
-func median(rounds []measured, of func(measured) float64) float64 {
-	var values []float64
-	for _, m := range rounds {
-		values = append(values, of(m))
-	}
-	return servers.Quantile(values, 0.5)
-}
-
-func ratio(rounds, beside []measured, of func(measured) float64) string {
-	var ratios []float64
-	for i := range rounds {
-		ratios = append(ratios, of(rounds[i])/of(beside[i]))
-	}
-	return fmt.Sprintf("%.2f (%.2f-%.2f)", servers.Quantile(ratios, 0.5), slices.Min(ratios), slices.Max(ratios))
-}
 
 // startGroup starts three servers that share a journal.
 func startGroup(o settings) (func(shape) measured, func()) {

@@ -345,3 +345,22 @@ func Quantile[T int64 | float64 | time.Duration](values []T, q float64) T {
 	slices.Sort(values)
 	return values[min(int(q*float64(len(values))), len(values)-1)]
 }
+
+// Median returns the median of what the rounds of a measurement gave.
+func Median[M any](rounds []M, of func(M) float64) float64 {
+	var values []float64
+	for _, m := range rounds {
+		values = append(values, of(m))
+	}
+	return Quantile(values, 0.5)
+}
+
+// Ratio returns the median of the ratios in each round, and how far they spread.
+func Ratio[M any](rounds, beside []M, of func(M) float64) string {
+	var ratios []float64
+	for i := range rounds {
+		ratios = append(ratios, of(rounds[i])/of(beside[i]))
+	}
+	middle := Quantile(ratios, 0.5)
+	return fmt.Sprintf("%.2f (%.2f-%.2f)", middle, slices.Min(ratios), slices.Max(ratios))
+}
