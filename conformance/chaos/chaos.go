@@ -19,14 +19,17 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/crashfs"
 	"github.com/atomredis/atomredis/internal/transcript"
+	"github.com/atomredis/atomredis/replication/raft"
 	"github.com/atomredis/atomredis/server"
 )
 
@@ -76,25 +79,47 @@ type group struct {
 type node struct {
 	addr string
 	fs   *crashfs.FS
+	full atomic.Bool                   // its disk has no room
+	out  bool                          // it does not belong to the group
 	srv  atomic.Pointer[server.Server] // nil while it does not run
 	pace float64                       // of its clock: a second of it takes so much of a second
+}
+
+// disk is the disk of a node.
+func (n *node) disk() vfs.FS {
+	return errorfs.Wrap(n.fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if n.full.Load() && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileWriteAt) {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
 }
 
 // group starts a group.
 func (o Options) group() (*group, error) {
 	g := &group{o: o, rnd: rand.New(rand.NewPCG(o.Seed, 1)), net: newNetwork(rand.New(rand.NewPCG(o.Seed, 0))),
 		began: time.Now()}
-	for i := range o.Nodes {
-		g.nodes = append(g.nodes, &node{addr: fmt.Sprintf("node%d:1", i), fs: crashfs.New(),
+	for i := range o.Nodes + 1 { // the last one is to take the place of another
+		g.nodes = append(g.nodes, &node{addr: fmt.Sprintf("node%d:1", i), fs: crashfs.New(), out: i == o.Nodes,
 			pace: 1 - drift + 2*drift*g.rnd.Float64()})
 	}
-	for _, n := range g.nodes {
+	for _, n := range g.members() {
 		if err := g.start(n); err != nil {
 			g.end()
 			return nil, err
 		}
 	}
 	return g, nil
+}
+
+// members are the nodes that belong to the group.
+func (g *group) members() (list []*node) {
+	for _, n := range g.nodes {
+		if !n.out {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // end ends all servers and connections.
@@ -145,8 +170,11 @@ func Run(o Options) (Report, error) {
 // start starts a node on its disk.
 func (g *group) start(n *node) error {
 	var peers []string
-	for _, p := range g.nodes {
+	for _, p := range g.nodes[:g.o.Nodes] {
 		peers = append(peers, p.addr)
+	}
+	if !slices.Contains(peers, n.addr) {
+		peers = append(peers, n.addr)
 	}
 	conf := config.NewConfig()
 	for _, pair := range append([]string{"port=0", "dir=/db", "save=", "appendonly=yes", "checkpoint-size=1mb",
@@ -157,7 +185,7 @@ func (g *group) start(n *node) error {
 			return fmt.Errorf("%s: %w", pair, err)
 		}
 	}
-	srv, err := server.New(conf, g.o.Log.With("node", n.addr), server.Options{FS: n.fs, Goroutines: true,
+	srv, err := server.New(conf, g.o.Log.With("node", n.addr), server.Options{FS: n.disk(), Goroutines: true,
 		Listeners: []net.Listener{g.net.listen(clientsOf(n.addr))},
 		Group: server.GroupNetwork{Listener: g.net.listen(n.addr), Dial: g.net.dialer(n.addr),
 			SegmentSize: 32 << 10}})
@@ -260,14 +288,79 @@ func filesIn(fs vfs.FS, dir string) (files []string, err error) {
 	return files, err
 }
 
-var kinds = []string{"crash", "all crash", "cut off", "one way", "halves", "slow", "broken connections", "disk lost", "damage"}
+// fill leaves a node's disk without room for some time, after which it starts again.
+func (g *group) fill(n *node) error {
+	n.full.Store(true)
+	time.Sleep(time.Duration(g.rnd.Int64N(int64(6 * g.o.Timeout))))
+	g.stop(n)
+	n.full.Store(false)
+	return g.start(n)
+}
+
+// replace has the node that is outside join the group, on an empty disk, and takes another out, while the network
+// is slow for one of them all.
+func (g *group) replace(n *node) error {
+	i := slices.IndexFunc(g.nodes, func(n *node) bool { return n.out })
+	joins := g.nodes[i]
+	g.net.delay(g.nodes[g.rnd.IntN(len(g.nodes))].addr, time.Duration(1+g.rnd.Int64N(int64(g.o.Timeout/4))))
+	if err := g.ask("RAFT.ADD", joins.addr, func() bool { return g.knows(joins) }); err != nil {
+		return err
+	}
+	joins.fs, joins.out = crashfs.New(), false
+	if err := g.start(joins); err != nil {
+		return err
+	}
+	if g.rnd.IntN(2) == 0 { // the other one leaves when this one counts, or before
+		if err := g.awaitWhole(); err != nil {
+			return err
+		}
+	}
+	if err := g.ask("RAFT.REMOVE", n.addr, func() bool { return !g.knows(n) }); err != nil {
+		return err
+	}
+	g.stop(n)
+	n.out = true
+	return nil
+}
+
+// knows reports whether a node belongs to the group by what its leader says.
+func (g *group) knows(n *node) bool {
+	l := g.leader()
+	return l != nil && slices.ContainsFunc(l.srv.Load().GroupStatus().Members, func(m raft.Member) bool { return m.Addr == n.addr })
+}
+
+// ask asks the leader for what concerns a node, again and again until it is done: it may lose the lead meanwhile, or refuse
+// what leaves no majority that is online.
+func (g *group) ask(command, addr string, done func() bool) error {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(g.o.Timeout / 10) {
+		if done() {
+			return nil
+		}
+		l := g.leader()
+		if l == nil {
+			continue
+		}
+		if c := g.connect(slices.Index(g.nodes, l)); c != nil {
+			c.Append(command, addr)
+			if c.Flush() == nil {
+				_, _ = c.Read(patience)
+			}
+			c.Close()
+		}
+	}
+	return fmt.Errorf("%s %s is not done", command, addr)
+}
+
+var kinds = []string{"crash", "all crash", "cut off", "one way", "halves", "slow", "broken connections", "disk lost", "damage",
+	"full disk", "replaced", "transfer"}
 
 // faults does what can go wrong, one after the other.
 func (g *group) faults(count map[string]int) error {
 	pause := func(most time.Duration) { time.Sleep(time.Duration(g.rnd.Int64N(int64(most)))) }
 	for range g.o.Faults {
 		pause(2 * g.o.Timeout)
-		n := g.nodes[g.rnd.IntN(len(g.nodes))]
+		nodes := g.members()
+		n := nodes[g.rnd.IntN(len(nodes))]
 		if g.rnd.IntN(2) == 0 {
 			if l := g.leader(); l != nil {
 				n = l
@@ -282,7 +375,7 @@ func (g *group) faults(count map[string]int) error {
 				return err
 			}
 		case "all crash":
-			for _, n := range g.nodes {
+			for _, n := range nodes {
 				if err := g.crash(n); err != nil {
 					return err
 				}
@@ -304,15 +397,31 @@ func (g *group) faults(count map[string]int) error {
 			g.net.delay(n.addr, time.Duration(1+g.rnd.Int64N(int64(g.o.Timeout))))
 		case "broken connections":
 			g.net.reset()
-		case "disk lost", "damage":
+		case "full disk":
+			if err := g.fill(n); err != nil {
+				return err
+			}
+		case "transfer":
+			if c := g.connect(slices.Index(g.nodes, n)); c != nil { // only the leader does it
+				c.Append("RAFT.TRANSFER")
+				if c.Flush() == nil {
+					_, _ = c.Read(patience)
+				}
+				c.Close()
+			}
+		case "disk lost", "damage", "replaced":
 			// Only a minority may lose what it has.
 			err := g.awaitWhole()
-			if err == nil && what == "damage" {
+			switch {
+			case err != nil:
+			case what == "damage":
 				var found bool
 				if found, err = g.damage(n); found {
 					count["damage found"]++
 				}
-			} else if err == nil {
+			case what == "replaced":
+				err = g.replace(n)
+			default:
 				err = g.loseDisk(n)
 			}
 			if err != nil {
@@ -330,7 +439,7 @@ func (g *group) faults(count map[string]int) error {
 		}
 		pause(6 * g.o.Timeout)
 		g.net.heal()
-		if what == "disk lost" || what == "damage" {
+		if what == "disk lost" || what == "damage" || what == "replaced" {
 			if err := g.awaitWhole(); err != nil {
 				return fmt.Errorf("after %q of %s: %w", what, n.addr, err)
 			}
@@ -360,11 +469,12 @@ func (g *group) awaitWhole() error {
 			continue
 		}
 		st := l.srv.Load().GroupStatus()
-		whole := len(st.Members) == len(g.nodes)
+		nodes := g.members()
+		whole := len(st.Members) == len(nodes)
 		for _, m := range st.Members {
 			whole = whole && m.Voter && m.Online
 		}
-		for _, n := range g.nodes {
+		for _, n := range nodes {
 			srv := n.srv.Load()
 			whole = whole && srv != nil && srv.GroupStatus().Applied >= st.Committed
 		}
