@@ -16,10 +16,11 @@ FSYNC ?= always
 run: build
 	./$(BIN) $(ARGS)
 
-# Three servers that share a journal, until Ctrl-C. DIR has their data and logs.
+# Three servers that share a journal, until Ctrl-C; with SHARDS=n a cluster of so many shards. DIR has their data and logs.
 DIR ?= cluster-data
+SHARDS ?= 1
 cluster: build
-	./$(BIN) cluster start --dir $(DIR)
+	./$(BIN) cluster start --dir $(DIR) --shards $(SHARDS)
 
 # Without C: one static file, which also needs less memory. The compiler uses cmd/atomredis/default.pgo, which make profile makes.
 build:

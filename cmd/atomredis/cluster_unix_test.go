@@ -53,10 +53,10 @@ func processAt(t *testing.T, addr string) int {
 	return 0
 }
 
-// A cluster of one command lives on when its leader is killed, and ends with an interrupt.
+// A cluster of one command lives on when a leader is killed, with all servers of its process, and ends with an interrupt.
 func TestClusterStart(t *testing.T) {
 	var out output
-	cmd := program(t, "cluster", "start", "--dir", "c")
+	cmd := program(t, "cluster", "start", "--dir", "c", "--shards", "2")
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
 	ended := false
@@ -66,16 +66,16 @@ func TestClusterStart(t *testing.T) {
 			cmd.Wait()
 		}
 	}()
+	eventually(t, func() bool { return strings.Contains(out.String(), "The shards know each other") })
 	leads := regexp.MustCompile(`127\.0\.0\.1:(\d+) leads`)
-	eventually(t, func() bool { return leads.MatchString(out.String()) })
 	port := leads.FindStringSubmatch(out.String())[1]
 	n := processAt(t, net.JoinHostPort("127.0.0.1", port))
 	killed, err := os.FindProcess(n)
 	require.NoError(t, err)
 	require.NoError(t, killed.Kill())
+	leaders := len(leads.FindAllString(out.String(), -1))
 	eventually(t, func() bool {
-		return strings.Contains(out.String(), "The server of port "+port+" has ended (signal: killed)") &&
-			len(leads.FindAllString(out.String(), -1)) > 1
+		return strings.Contains(out.String(), "has ended (signal: killed)") && len(leads.FindAllString(out.String(), -1)) > leaders
 	})
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	ended = true

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,9 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atomredis/atomredis/cmd/atomredis/internal/cli"
-	"github.com/atomredis/atomredis/cmd/atomredis/internal/progress"
-	"github.com/atomredis/atomredis/cmd/atomredis/internal/tracing"
-	"github.com/atomredis/atomredis/config"
 	_ "github.com/atomredis/atomredis/doors/http"
 	_ "github.com/atomredis/atomredis/doors/perper-grpc"
 	_ "github.com/atomredis/atomredis/doors/perper-ignite"
@@ -29,11 +25,11 @@ import (
 	_ "github.com/atomredis/atomredis/doors/skein"
 	_ "github.com/atomredis/atomredis/doors/spiderq"
 	"github.com/atomredis/atomredis/internal/version"
-	"github.com/atomredis/atomredis/server"
 )
 
 const usage = `Usage: atomredis [redis.conf] [--directive value ...] [-]
        atomredis - (reads the configuration from standard input)
+       atomredis serve FILE [FILE ...] (runs a server for each configuration file, in one process)
        atomredis check [--repair] DIR (verifies the data that a server has stored there)
        atomredis import FILE [--dir DIR] (reads an RDB file or an append-only file of a Redis into an empty DIR)
        atomredis import --spiderq FILE [--dir DIR] (reads a snapshot of a spiderq)
@@ -84,10 +80,12 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 			return 0
 		}
 	}
-	onData := dataCommands(stdout, stderr)
+	onData := append(dataCommands(stdout, stderr), serveCommand(stdout, signals))
 	isOnData := func(c *cobra.Command) bool { return c.Name() == args[0] }
 	if len(args) > 0 && slices.ContainsFunc(onData, isOnData) {
-		signal.Reset() // a signal ends the process at once, which harms no data
+		if args[0] != serveName {
+			signal.Reset() // a signal ends the process at once, which harms no data
+		}
 		return cli.Run(context.Background(), args, os.Stdin, stdout, stderr, onData...)
 	}
 	if len(args) > 0 && slices.Contains(cli.Names, args[0]) {
@@ -114,138 +112,4 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 		return 1
 	}
 	return 0
-}
-
-// serve runs the server, in the background if the configuration says so.
-func serve(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) (err error) {
-	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go away
-	parent := newDaemonParent()
-	defer func() { parent.tell(err) }()
-	conf, stdin, err := loadConfig(args)
-	if err != nil {
-		return err
-	}
-	set := conf.Get()
-	supervisor := newSupervisor(set.Supervised)
-	if parent == nil && inBackground(set, supervisor) {
-		return startDaemon(args, stdin)
-	}
-	if set.Durable() {
-		// The data is its owner's alone. A directory that exists keeps its permissions, and what is made in it is private.
-		if err := os.Mkdir(set.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-			return fmt.Errorf("dir: %w", err)
-		}
-	}
-	if err := os.Chdir(set.Dir); err != nil && (set.Durable() || !errors.Is(err, os.ErrNotExist) || conf.IsSet("dir")) {
-		return fmt.Errorf("dir: %w", err)
-	}
-	// On a terminal a bar takes the place of lines of the log.
-	var shown func(step, unit string, done, total int64)
-	if set.LogFile == "" && !set.SyslogEnabled && progress.Terminal(stderr) {
-		bar := progress.New(stderr)
-		defer bar.Done()
-		shown, stdout = bar.Show, bar.Around(stdout)
-	}
-	log, err := openLog(conf, stdout)
-	if err != nil {
-		return fmt.Errorf("logfile: %w", err)
-	}
-	defer log.close()
-	if names := conf.WithoutEffect(); len(names) > 0 {
-		log.Info("some directives of the configuration have no effect here", "directives", strings.Join(names, " "))
-	}
-	options := server.Options{RDBFile: true, Progress: shown, Supervised: supervisor.kind,
-		SpareProcessors: !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")}
-	if options.SpareProcessors {
-		// The loops have processors of the scheduler to themselves, so that what runs beside them need not wait for them,
-		// nor they for it.
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + set.IOThreads)
-	}
-	if options.Listeners, err = inheritedSockets(conf); err != nil {
-		return err
-	}
-	if endpoint := set.Registered[tracing.Directive]; endpoint != "" {
-		exporter, err := tracing.New(endpoint, log.Logger)
-		if err != nil {
-			return fmt.Errorf("%s: %w", tracing.Directive, err)
-		}
-		defer exporter.Close() // what cannot be exported is logged
-		options.Slow = exporter.Slow
-	}
-	srv, err := server.New(conf, log.Logger, options)
-	if err != nil {
-		return err
-	}
-	ended := make(chan struct{})
-	defer close(ended)
-	go tuneCollector(ended, func() int64 { return int64(conf.Get().MaxMemory) })
-	if err := srv.Start(); err != nil {
-		return err
-	}
-	var addrs []string
-	for _, a := range srv.Addrs() {
-		addrs = append(addrs, a.String())
-	}
-	if len(addrs) == 0 {
-		return errors.Join(errors.New("configured to listen nowhere: set port and bind, or unixsocket"), srv.Close())
-	}
-	if file := pidFile(set); file != "" {
-		if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
-			log.Warn("cannot write the pid file", "error", err)
-		} else {
-			defer os.Remove(file)
-		}
-	}
-	log.Info("ready to accept connections", "version", version.Number, "pid", os.Getpid(), "addresses",
-		strings.Join(addrs, " "))
-	parent.tell(nil)
-	if err := supervisor.ready(); err != nil {
-		log.Warn("cannot tell the service manager that the server is ready", "error", err.Error())
-	}
-	end := waitForEnd(srv, conf, log, supervisor, signals)
-	supervisor.stopping()
-	err = end()
-	log.Info("stopped")
-	return err
-}
-
-// pidFile returns where the number of the process is written, "" for nowhere.
-func pidFile(set *config.Settings) string {
-	if set.PidFile == "" && set.Daemonize {
-		return daemonPidFile
-	}
-	return set.PidFile
-}
-
-// waitForEnd returns when a signal ends the server, or a client has; end is how it closes.
-func waitForEnd(srv *server.Server, conf *config.Config, log *appLog, supervisor *supervisor,
-	signals <-chan os.Signal) (end func() error) {
-	for {
-		select {
-		case sig := <-signals:
-			if sig == syscall.SIGHUP {
-				log.Info("looking at files again", "signal", sig.String())
-				supervisor.reloading()
-				log.reopen()
-				srv.RereadFiles()
-				supervisor.reloaded()
-				continue
-			}
-			log.Info("shutting down", "signal", sig.String())
-			signal.Reset(syscall.SIGINT, syscall.SIGTERM) // a second one ends the process at once
-			if shutdownFlags(conf, sig)&config.ShutdownNoSave != 0 {
-				return srv.Abandon
-			}
-		case <-srv.Done():
-		}
-		return srv.Close
-	}
-}
-
-// shutdownFlags returns how a signal ends the server.
-func shutdownFlags(conf *config.Config, sig os.Signal) config.ShutdownFlags {
-	if sig == syscall.SIGINT {
-		return conf.Get().ShutdownOnSigint
-	}
-	return conf.Get().ShutdownOnSigterm
 }

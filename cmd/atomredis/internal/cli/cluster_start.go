@@ -27,28 +27,41 @@ const (
 	// afterEnd is when a server that has ended is started again, and quitting how long one may take to end.
 	afterEnd = 500 * time.Millisecond
 	quitting = 10 * time.Second
+	// slots is how many there are in a cluster.
+	slots     = 16384
+	maxShards = 100
 )
 
 func (a *app) clusterStart() *cobra.Command {
 	var dir string
-	c := &cobra.Command{Use: "start [--dir DIR]", Short: "run a group of three servers on this machine, to try it",
+	var shards int
+	c := &cobra.Command{Use: "start [--dir DIR] [--shards N]", Short: "run a group of three servers on this machine, to try it",
 		Long: `Runs three servers on 127.0.0.1 that share a journal, on the first ports from 7001 on that are free, and
-their journal 10000 above. Data and logs are in the directory; with the same one the same servers start again. A server that
-ends is started again. An interrupt ends all of them.`,
-		Example: "  atomredis cluster start --dir ./cluster",
+their journal 10000 above. Data, configuration files and logs are in the directory; with the same one the same servers start
+again. A server that ends is started again. An interrupt ends all of them.
+
+With several shards each of the three processes runs a server of each shard, and the shards make a cluster in which each has
+its part of the slots.`,
+		Example: "  atomredis cluster start --dir ./cluster\n  atomredis cluster start --dir ./cluster --shards 2",
 		Args:    Arguments(0, 0), DisableFlagsInUseLine: true,
-		RunE: func(c *cobra.Command, _ []string) error { return a.runCluster(c.Context(), dir) }}
+		RunE: func(c *cobra.Command, _ []string) error {
+			if shards < 1 || shards > maxShards {
+				return Usagef("there can be 1 to %d shards", maxShards)
+			}
+			return a.runCluster(c.Context(), dir, shards)
+		}}
 	c.Flags().StringVar(&dir, "dir", "cluster", "directory of the data")
+	c.Flags().IntVar(&shards, "shards", 1, "number of shards, if the directory has none yet")
 	return c
 }
 
 // runCluster runs the servers until ctx ends.
-func (a *app) runCluster(ctx context.Context, dir string) error {
+func (a *app) runCluster(ctx context.Context, dir string, shards int) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
 	}
-	ports, err := clusterPorts(dir)
+	groups, err := clusterPorts(dir, shards)
 	if err != nil {
 		return err
 	}
@@ -56,40 +69,57 @@ func (a *app) runCluster(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	var peers []string
-	for _, port := range ports {
-		peers = append(peers, loopback(port+raftOffset))
-	}
 	var printing sync.Mutex
 	say := func(format string, args ...any) {
 		printing.Lock()
 		defer printing.Unlock()
 		a.printed(fmt.Sprintf(format, args...))
 	}
-	say("Three servers that share a journal; data and logs are in %s. An interrupt ends them.", dir)
-	for _, port := range ports {
-		say("  atomredis cli -p %d", port)
+	files := make([][]string, clusterSize) // of the processes
+	say("Three servers that share a journal%s; data and logs are in %s. An interrupt ends them.",
+		map[bool]string{true: fmt.Sprintf(", for each of %d shards", len(groups))}[len(groups) > 1], dir)
+	for shard, ports := range groups {
+		for i, port := range ports {
+			say("  atomredis cli -p %d", port)
+			file := filepath.Join(dir, strconv.Itoa(port)+".conf")
+			if err := os.WriteFile(file, configurationOf(dir, groups, shard, port), 0o600); err != nil {
+				return err
+			}
+			files[i] = append(files[i], file)
+		}
 	}
 	var running sync.WaitGroup
-	for _, port := range ports {
-		home := filepath.Join(dir, strconv.Itoa(port))
-		args := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", home, "--logfile", home + ".log",
-			"--raft-addr", loopback(port + raftOffset), "--raft-peers", strings.Join(peers, ",")}
+	for i := range clusterSize {
 		running.Go(func() {
 			for {
-				err := runServer(ctx, binary, args)
+				err := runServer(ctx, binary, append([]string{"serve"}, files[i]...))
 				select {
 				case <-ctx.Done():
 					return
 				case <-time.After(afterEnd): // which an interrupt reaches, too, if it ended the server
 				}
-				say("The server of port %d has ended (%s), and is started again.", port, err)
+				say("The server of port %d has ended (%s), and is started again.", groups[0][i], err)
 			}
 		})
 	}
-	running.Go(func() { tellLeader(ctx, ports, say) })
+	running.Go(func() { tellLeaders(ctx, groups, say) })
 	running.Wait()
 	return nil
+}
+
+// configurationOf is the configuration file of a server.
+func configurationOf(dir string, groups [][]int, shard, port int) []byte {
+	var peers []string
+	for _, p := range groups[shard] {
+		peers = append(peers, loopback(p+raftOffset))
+	}
+	home := filepath.Join(dir, strconv.Itoa(port))
+	lines := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %q\nlogfile %q\nraft-addr %s\nraft-peers %s\n",
+		port, home, home+".log", loopback(port+raftOffset), strings.Join(peers, " "))
+	if n := len(groups); n > 1 {
+		lines += fmt.Sprintf("cluster-enabled yes\ncluster-slots %d-%d\n", shard*slots/n, (shard+1)*slots/n-1)
+	}
+	return []byte(lines)
 }
 
 // runServer runs a server until it ends, or ctx does and so has it ended.
@@ -103,20 +133,32 @@ func runServer(ctx context.Context, binary string, args []string) error {
 	return errors.New("without an error")
 }
 
-// tellLeader says who leads, whenever that has changed.
-func tellLeader(ctx context.Context, ports []int, say func(format string, args ...any)) {
-	var clients []*redis.Client
-	for _, port := range ports {
-		c := redis.NewClient(&redis.Options{Addr: loopback(port), DialerRetries: 1, MaxRetries: -1, DialTimeout: time.Second,
-			ReadTimeout: time.Second, PoolSize: 1})
-		defer c.Close()
-		clients = append(clients, c)
+// tellLeaders says who leads each shard, whenever that has changed, and lets the shards know each other.
+func tellLeaders(ctx context.Context, groups [][]int, say func(format string, args ...any)) {
+	var clients [][]*redis.Client
+	for _, ports := range groups {
+		var of []*redis.Client
+		for _, port := range ports {
+			c := redis.NewClient(&redis.Options{Addr: loopback(port), DialerRetries: 1, MaxRetries: -1, DialTimeout: time.Second,
+				ReadTimeout: time.Second, PoolSize: 1})
+			defer c.Close()
+			of = append(of, c)
+		}
+		clients = append(clients, of)
 	}
-	for last := ""; ; {
-		for _, c := range clients {
-			if g, err := groupOf(ctx, c); err == nil && g.State == "leader" && g.LeaderClient != last {
-				last = g.LeaderClient
-				say("%s leads.", last)
+	leaders := make([]int, len(groups)) // their ports, 0 for those that nobody leads yet
+	for met := len(groups) == 1; ; {
+		for shard, of := range clients {
+			for i, c := range of {
+				if g, err := groupOf(ctx, c); err == nil && g.State == "leader" && leaders[shard] != groups[shard][i] {
+					leaders[shard] = groups[shard][i]
+					say("%s leads%s.", g.LeaderClient, map[bool]string{true: fmt.Sprintf(" shard %d", shard+1)}[len(groups) > 1])
+				}
+			}
+		}
+		if !met && !slices.Contains(leaders, 0) {
+			if met = meet(ctx, leaders) == nil; met {
+				say("The shards know each other: redis-cli -c -p %d", leaders[0])
 			}
 		}
 		select {
@@ -127,8 +169,20 @@ func tellLeader(ctx context.Context, ports []int, say func(format string, args .
 	}
 }
 
-// clusterPorts returns the ports of the servers that a directory has, or makes it for new ones.
-func clusterPorts(dir string) (ports []int, err error) {
+// meet lets the shards of these leaders know each other.
+func meet(ctx context.Context, leaders []int) error {
+	c := redis.NewClient(&redis.Options{Addr: loopback(leaders[0]), MaxRetries: -1})
+	defer c.Close()
+	for _, port := range leaders[1:] {
+		if err := c.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", port, port+raftOffset).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clusterPorts returns the ports of the servers that a directory has, by shard, or makes it for new ones.
+func clusterPorts(dir string, shards int) (groups [][]int, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -136,33 +190,32 @@ func clusterPorts(dir string) (ports []int, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var ports []int
 	for _, e := range entries {
 		if port, err := strconv.Atoi(e.Name()); err == nil && e.IsDir() {
 			ports = append(ports, port)
 		}
 	}
 	slices.Sort(ports)
-	switch len(ports) {
-	case clusterSize:
-		return ports, nil
-	case 0:
-	default:
-		return nil, fmt.Errorf("%s has %d servers, not %d", dir, len(ports), clusterSize)
+	if len(ports)%clusterSize != 0 {
+		return nil, fmt.Errorf("%s has %d servers, and not %d for each shard", dir, len(ports), clusterSize)
 	}
-	for port := firstPort; len(ports) < clusterSize; port++ {
-		if port+raftOffset > 65535 {
-			return nil, errors.New("there are no free ports")
-		}
-		if isFree(port) && isFree(port+raftOffset) {
-			ports = append(ports, port)
+	if len(ports) == 0 {
+		for port := firstPort; len(ports) < clusterSize*shards; port++ {
+			if port+raftOffset > 65535 {
+				return nil, errors.New("there are no free ports")
+			}
+			if isFree(port) && isFree(port+raftOffset) {
+				ports = append(ports, port)
+			}
 		}
 	}
 	for _, port := range ports {
-		if err := os.Mkdir(filepath.Join(dir, strconv.Itoa(port)), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, strconv.Itoa(port)), 0o700); err != nil {
 			return nil, err
 		}
 	}
-	return ports, nil
+	return slices.Collect(slices.Chunk(ports, clusterSize)), nil
 }
 
 func isFree(port int) bool {

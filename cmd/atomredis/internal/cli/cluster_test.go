@@ -75,10 +75,11 @@ func TestClusterShowsAndChangesAGroup(t *testing.T) {
 
 func TestTheServersOfAClusterKeepTheirPorts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "c")
-	ports, err := clusterPorts(dir)
+	ports, err := clusterPorts(dir, 1)
 	require.NoError(t, err)
-	require.Len(t, ports, clusterSize)
-	again, err := clusterPorts(dir)
+	require.Len(t, ports, 1)
+	require.Len(t, ports[0], clusterSize)
+	again, err := clusterPorts(dir, 2) // which it has already
 	require.NoError(t, err)
 	require.Equal(t, ports, again)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "1"), 0o700))
