@@ -16,6 +16,7 @@ type Other struct {
 	Version uint64
 	Addrs   []string // of its servers, for other servers
 	Claims  []Claim
+	Gifts   []Gift `json:",omitempty"`
 }
 
 // Record is what the servers of a shard agree on about the cluster. It is part of their journal. Its zero value is that
@@ -25,18 +26,23 @@ type Record struct {
 	Version uint64
 	Claims  []Claim
 	Others  []Other `json:",omitempty"`
+	// What follows is about slots on their way from one shard to another; see moves.go.
+	Gifts   []Gift   `json:",omitempty"`
+	Imports []Import `json:",omitempty"`
+	Trims   []Range  `json:",omitempty"` // slots of others, of which there may be keys that are to be removed
 }
 
 // Clone returns a copy that shares nothing which is changed in place.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.Claims, c.Others = slices.Clone(r.Claims), slices.Clone(r.Others)
+	c.Gifts, c.Imports, c.Trims = slices.Clone(r.Gifts), slices.Clone(r.Imports), slices.Clone(r.Trims)
 	return &c
 }
 
 // Public is what other shards are told of this one.
 func (r *Record) Public() Other {
-	return Other{ID: r.ID, Version: r.Version, Claims: r.Claims}
+	return Other{ID: r.ID, Version: r.Version, Claims: r.Claims, Gifts: r.Gifts}
 }
 
 // Other returns what is known of a shard, nil if nothing is.
@@ -108,9 +114,16 @@ func (r *Record) NextEpoch() uint64 {
 			e = max(e, c.Epoch)
 		}
 	}
+	given := func(gifts []Gift) {
+		for _, g := range gifts {
+			e = max(e, g.Epoch)
+		}
+	}
 	see(r.Claims)
+	given(r.Gifts)
 	for i := range r.Others {
 		see(r.Others[i].Claims)
+		given(r.Others[i].Gifts)
 	}
 	return e + 1
 }
@@ -156,7 +169,7 @@ func (r *Record) Learn(o Other, direct bool) bool {
 	}
 	news := o.Version > have.Version
 	if news {
-		have.Version, have.Claims = o.Version, o.Claims
+		have.Version, have.Claims, have.Gifts = o.Version, o.Claims, o.Gifts
 	}
 	if direct && len(o.Addrs) > 0 && !slices.Equal(o.Addrs, have.Addrs) {
 		have.Addrs, news = slices.Clone(o.Addrs), true

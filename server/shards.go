@@ -40,8 +40,11 @@ type shards struct {
 // shardState is a record, and what follows from it.
 type shardState struct {
 	record *cluster.Record // is not changed
+	id     string
 	owners *cluster.Owners
-	own    cluster.SlotSet
+	own    cluster.SlotSet // what it serves
+	// foreign are slots that it does not serve although it may have keys of them; nil if there are none.
+	foreign *cluster.SlotSet
 }
 
 // sighted is what a server of another shard has told, and when.
@@ -104,8 +107,11 @@ func (h *shards) put(r *cluster.Record) {
 	if r.ID == "" { // nothing is agreed on yet
 		shown = h.first()
 	}
-	st := &shardState{record: r, owners: shown.Owners()}
-	st.own = st.owners.SlotsOf(shown.ID)
+	st := &shardState{record: r, id: shown.ID, owners: shown.Owners()}
+	st.own = shown.Serves(st.owners)
+	if foreign := shown.Foreign(&st.own); !foreign.Empty() {
+		st.foreign = &foreign
+	}
 	h.now.Store(st)
 }
 
@@ -251,7 +257,7 @@ func (h *shards) askAll() {
 	}
 }
 
-// learn has a record learn what other shards have told, and reports whether it was news.
+// learn has a record learn what other shards have told, and do what follows from it. It reports whether it has changed.
 func (h *shards) learn(r *cluster.Record) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -267,7 +273,7 @@ func (h *shards) learn(r *cluster.Record) (news bool) {
 			}
 		}
 	}
-	return news
+	return r.Settle() || news
 }
 
 // askShard asks a server of a shard: the leader if it is known.
@@ -426,6 +432,9 @@ func (h *shards) Forget(id string) error {
 		if slots := r.Owners().SlotsOf(id); !slots.Empty() {
 			return errors.New("the shard has slots")
 		}
+		if r.MovesWith(id) {
+			return cluster.ErrBusy
+		}
 		if r.Other(id) == nil {
 			return errUnchanged
 		}
@@ -449,6 +458,10 @@ func (h *shards) AddSlots(slots cluster.SlotSet) error {
 				}
 			}
 		}
+		foreign := r.Foreign(&cluster.SlotSet{})
+		if both := foreign.Both(&slots); !both.Empty() {
+			return fmt.Errorf("Slot %d has keys of another shard that are still to be removed", both.Ranges()[0].First)
+		}
 		r.Claim(&slots, r.NextEpoch())
 		return nil
 	})
@@ -460,6 +473,10 @@ func (h *shards) DropSlots(slots cluster.SlotSet) error {
 		own := r.Owners().SlotsOf(r.ID)
 		if others := slots.Without(&own); !others.Empty() {
 			return fmt.Errorf("Slot %d is already unassigned", others.Ranges()[0].First)
+		}
+		busy := r.Busy()
+		if both := busy.Both(&slots); !both.Empty() {
+			return cluster.ErrBusy
 		}
 		r.Disclaim(&slots)
 		return nil
@@ -473,6 +490,9 @@ func (h *shards) FlushSlots() error {
 			if g.Len(db) > 0 {
 				return errors.New("DB must be empty to perform CLUSTER FLUSHSLOTS.")
 			}
+		}
+		if busy := r.Busy(); !busy.Empty() {
+			return cluster.ErrBusy
 		}
 		r.Claims = nil
 		return nil

@@ -72,7 +72,7 @@ func (srv *Server) ClusterView(local string) *cluster.View {
 		return &cluster.View{Shards: []cluster.ShardView{own}}
 	}
 	st := srv.shards.now.Load()
-	own.Slots, own.Members = st.own, srv.group.clusterMembers(set)
+	own.ID, own.Slots, own.Members = st.id, st.owners.SlotsOf(st.id), srv.group.clusterMembers(set)
 	for _, c := range st.record.Claims {
 		own.Epoch = max(own.Epoch, c.Epoch)
 	}

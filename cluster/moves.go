@@ -1,0 +1,214 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// How slots that may have keys go from one shard to another, as far as the records of the two are concerned. The target
+// notes an import. When it has all keys the source notes a gift, and serves the slots no longer. When the target has
+// learned of the gift it claims the slots, and serves them. When the source has learned of the claim it forgets gift and
+// slots, and when the target has learned of that it forgets the import. Each step follows from what the other shard has
+// agreed on, so that it does not matter who leads meanwhile, and how often something is told.
+//
+// The source never loses its claim before the target's, which is of a later epoch, is known to it. So there is always
+// one shard that others take for the owner.
+
+// Gift is slots that a shard has given to another one, and does not serve any more.
+type Gift struct {
+	Task  string // its name, which no other has
+	To    string
+	Slots []Range
+	Epoch uint64 // of the claim that the other one is to make
+}
+
+// Import is slots that a shard is getting from another one.
+type Import struct {
+	Task  string
+	From  string
+	Slots []Range
+	// Claimed says that it has got them, and waits for the other shard to know.
+	Claimed bool
+}
+
+// Errors of moves.
+var (
+	ErrBusy      = errors.New("slots are on their way from one shard to another")
+	ErrNoTask    = errors.New("there is no such task")
+	ErrSlotOwner = errors.New("the slots are another shard's")
+)
+
+// Busy returns the slots that are on their way to or from the shard.
+func (r *Record) Busy() (s SlotSet) {
+	for _, g := range r.Gifts {
+		of := SetOf(g.Slots...)
+		s = s.Union(&of)
+	}
+	for _, i := range r.Imports {
+		of := SetOf(i.Slots...)
+		s = s.Union(&of)
+	}
+	return s
+}
+
+// MovesWith reports whether slots are on their way to or from another shard.
+func (r *Record) MovesWith(id string) bool {
+	return slices.ContainsFunc(r.Gifts, func(g Gift) bool { return g.To == id }) ||
+		slices.ContainsFunc(r.Imports, func(i Import) bool { return i.From == id })
+}
+
+// Serves returns the slots that the shard has, and has not given away. owners is what Owners has returned.
+func (r *Record) Serves(owners *Owners) SlotSet {
+	own := owners.SlotsOf(r.ID)
+	for _, g := range r.Gifts {
+		given := SetOf(g.Slots...)
+		own = own.Without(&given)
+	}
+	return own
+}
+
+// Foreign returns slots that the shard does not serve although it may have keys of them. serves is what Serves has
+// returned.
+func (r *Record) Foreign(serves *SlotSet) SlotSet {
+	some, trims := r.Busy(), SetOf(r.Trims...)
+	some = some.Union(&trims)
+	return some.Without(serves)
+}
+
+// Import returns the import of a task, nil if there is none.
+func (r *Record) Import(task string) *Import {
+	for i := range r.Imports {
+		if r.Imports[i].Task == task {
+			return &r.Imports[i]
+		}
+	}
+	return nil
+}
+
+// giftOf returns the gift of a task, nil if there is none.
+func giftOf(gifts []Gift, task string) *Gift {
+	for i := range gifts {
+		if gifts[i].Task == task {
+			return &gifts[i]
+		}
+	}
+	return nil
+}
+
+// BeginImport notes an import. All slots must be those of the shard from. Their keys are no longer to be trimmed: who
+// imports removes them first.
+func (r *Record) BeginImport(task, from string, slots *SlotSet) error {
+	busy, theirs := r.Busy(), r.Owners().SlotsOf(from)
+	if both := busy.Both(slots); !both.Empty() {
+		return ErrBusy
+	}
+	if o := r.Other(from); o == nil || o.ID == r.ID {
+		return ErrSlotOwner
+	}
+	if rest := slots.Without(&theirs); slots.Empty() || !rest.Empty() {
+		return ErrSlotOwner
+	}
+	r.Imports = append(r.Imports, Import{Task: task, From: from, Slots: slots.Ranges()})
+	r.untrim(slots)
+	return nil
+}
+
+// Give notes a gift. The shard must serve all slots.
+func (r *Record) Give(task, to string, slots *SlotSet) error {
+	serves, busy := r.Serves(r.Owners()), r.Busy()
+	if both := busy.Both(slots); !both.Empty() {
+		return ErrBusy
+	}
+	if rest := slots.Without(&serves); slots.Empty() || !rest.Empty() {
+		return ErrSlotOwner
+	}
+	if r.Other(to) == nil {
+		return fmt.Errorf("shard %q is not known", to)
+	}
+	r.Gifts = append(r.Gifts, Gift{Task: task, To: to, Slots: slots.Ranges(), Epoch: r.NextEpoch()})
+	return nil
+}
+
+// EndImport forgets an import that the other shard has ended, so that it can never give the slots. The keys that have
+// come are to be trimmed.
+func (r *Record) EndImport(task string) error {
+	i := r.Import(task)
+	if i == nil || i.Claimed {
+		return ErrNoTask
+	}
+	slots := SetOf(i.Slots...)
+	r.Imports = slices.DeleteFunc(r.Imports, func(i Import) bool { return i.Task == task })
+	r.trim(&slots)
+	return nil
+}
+
+// Settle does what follows from what the shard has learned of others, and reports whether that was anything.
+func (r *Record) Settle() (news bool) {
+	for i := range r.Imports {
+		if im := &r.Imports[i]; !im.Claimed {
+			if g := r.given(im); g != nil {
+				slots := SetOf(g.Slots...)
+				r.Claim(&slots, g.Epoch)
+				im.Claimed, news = true, true
+			}
+		}
+	}
+	n := len(r.Imports) + len(r.Gifts)
+	r.Imports = slices.DeleteFunc(r.Imports, func(i Import) bool { return i.Claimed && r.given(&i) == nil })
+	r.Gifts = slices.DeleteFunc(r.Gifts, func(g Gift) bool {
+		if !r.taken(&g) {
+			return false
+		}
+		slots := SetOf(g.Slots...)
+		r.Disclaim(&slots)
+		r.trim(&slots)
+		return true
+	})
+	return news || n != len(r.Imports)+len(r.Gifts)
+}
+
+// given returns the gift that an import is to get, or has got; nil if nothing is known of one.
+func (r *Record) given(i *Import) *Gift {
+	o := r.Other(i.From)
+	if o == nil {
+		return nil
+	}
+	if g := giftOf(o.Gifts, i.Task); g != nil && g.To == r.ID {
+		return g
+	}
+	return nil
+}
+
+// taken reports whether the other shard has claimed a gift.
+func (r *Record) taken(g *Gift) bool {
+	o := r.Other(g.To)
+	if o == nil {
+		return false
+	}
+	var have SlotSet
+	for _, c := range o.Claims {
+		if c.Epoch >= g.Epoch {
+			of := SetOf(c.Range)
+			have = have.Union(&of)
+		}
+	}
+	slots := SetOf(g.Slots...)
+	rest := slots.Without(&have)
+	return rest.Empty()
+}
+
+func (r *Record) trim(slots *SlotSet) {
+	have := SetOf(r.Trims...)
+	have = have.Union(slots)
+	r.Trims = have.Ranges()
+}
+
+func (r *Record) untrim(slots *SlotSet) {
+	have := SetOf(r.Trims...)
+	have = have.Without(slots)
+	r.Trims = have.Ranges()
+}
+
+// Trimmed notes that there are no keys of slots any more that were to be trimmed.
+func (r *Record) Trimmed(slots *SlotSet) { r.untrim(slots) }
