@@ -19,6 +19,9 @@ import (
 // Options say what Run does.
 type Options struct {
 	Server string // the binary
+	// Before is the binary of an earlier version, "" for none. The servers begin with it, and the first faults are that one
+	// after the other ends and goes on with Server.
+	Before string
 	Rounds int
 	Seed   uint64
 	Dir    string // for data and logs
@@ -34,6 +37,8 @@ type Result struct {
 	Writes   int // acknowledged, and found
 	Reads    int // of what was acknowledged before
 	Messages int // of the queue, acknowledged, and received
+	Entries  int // of an element of atom, acknowledged, and found
+	Answers  int // of an element to another one's command
 	// Gaps is for how long no write was acknowledged around each fault, by the sort of clients.
 	Gaps map[string][]time.Duration
 }
@@ -53,6 +58,8 @@ var faults = []fault{
 	{"cannot send for 3 s", (*group).silence, 3 * time.Second, (*group).reconnect},
 	{"stopped for 30 s", (*group).suspend, 30 * time.Second, (*group).resume},
 }
+
+var upgrade = fault{"upgraded", (*group).end, 0, (*group).upgrade}
 
 // choose returns what happens next: long pauses are rare, and every fifth fault hits one that does not lead.
 func choose(r *rand.Rand) (f fault, leader bool) {
@@ -83,16 +90,23 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	if err != nil {
 		return result, err
 	}
+	e, err := newElements(ctx, g)
+	if err != nil {
+		return result, err
+	}
 	rnd := rand.New(rand.NewPCG(o.Seed, 0))
 	for round := 1; round <= o.Rounds && ctx.Err() == nil; round++ {
 		if err := g.round(ctx, round, rnd, &result); err != nil {
 			return result, fmt.Errorf("round %d: %w", round, err)
 		}
-		if err := q.failed(); err != nil {
+		if err := errors.Join(q.failed(), e.goOn(ctx)); err != nil {
 			return result, fmt.Errorf("round %d: %w", round, err)
 		}
 	}
 	result.Messages, err = q.end()
+	if err == nil {
+		result.Entries, result.Answers, err = e.end(ctx)
+	}
 	return result, errors.Join(err, ctx.Err())
 }
 
@@ -106,7 +120,9 @@ func (g *group) round(ctx context.Context, round int, rnd *rand.Rand, result *Re
 	time.Sleep(200 * time.Millisecond)
 	f, hitsLeader := choose(rnd)
 	n := leader
-	if !hitsLeader {
+	if old := g.old(leader); old != nil {
+		f, hitsLeader, n = upgrade, old == leader, old
+	} else if !hitsLeader {
 		n = g.nodes[(slices.Index(g.nodes, leader)+1+rnd.IntN(len(g.nodes)-1))%len(g.nodes)]
 	}
 	result.Faults[f.name]++

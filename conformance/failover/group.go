@@ -3,6 +3,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ const (
 // node is a server.
 type node struct {
 	name, ip, space string
+	binary          string
 	cmd             *exec.Cmd
 	exited          chan struct{}
 	client          *redis.Client // that asks how it is
@@ -69,7 +71,7 @@ func newGroup(o Options) (g *group, err error) {
 	}
 	for i := range 3 {
 		g.nodes = append(g.nodes, &node{name: "server " + strconv.Itoa(i+1), ip: subnet + strconv.Itoa(i+1),
-			space: bridge + strconv.Itoa(i+1)})
+			space: bridge + strconv.Itoa(i+1), binary: cmp.Or(o.Before, o.Server)})
 	}
 	g.removeNetwork() // what a run that was killed has left
 	steps := [][]string{
@@ -113,7 +115,7 @@ func (g *group) start(n *node) error {
 	for _, p := range g.nodes {
 		peers = append(peers, p.ip+":"+raftPort)
 	}
-	n.cmd = exec.Command("ip", "netns", "exec", n.space, g.o.Server, "--port", port, "--bind", n.ip, "--protected-mode", "no",
+	n.cmd = exec.Command("ip", "netns", "exec", n.space, n.binary, "--port", port, "--bind", n.ip, "--protected-mode", "no",
 		"--dir", dir, "--save", "", "--appendonly", "yes", "--checkpoint-size", "8mb", "--cluster-enabled", "yes",
 		"--raft-addr", n.ip+":"+raftPort, "--raft-peers", strings.Join(peers, ","), "--raft-timeout", strconv.Itoa(timeout))
 	if slices.Contains(g.o.Clients, "sentinel") {
@@ -143,6 +145,31 @@ func (g *group) kill(n *node) error {
 	}
 	<-n.exited
 	return nil
+}
+
+// end ends a server in good order.
+func (g *group) end(n *node) error {
+	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	<-n.exited
+	return nil
+}
+
+// upgrade starts a server with the new version.
+func (g *group) upgrade(n *node) error {
+	n.binary = g.o.Server
+	return g.start(n)
+}
+
+// old returns a server of the version before, the leader last, nil if there is none any more.
+func (g *group) old(leader *node) (old *node) {
+	for _, n := range g.nodes {
+		if n.binary != g.o.Server && (old == nil || old == leader) {
+			old = n
+		}
+	}
+	return old
 }
 
 func (g *group) suspend(n *node) error { return n.cmd.Process.Signal(syscall.SIGSTOP) }

@@ -28,6 +28,7 @@ func main() {
 func run() error {
 	o := failover.Options{Progress: os.Stderr}
 	flag.StringVar(&o.Server, "server", "bin/atomredis", "the server's binary")
+	flag.StringVar(&o.Before, "before", "", "the binary of an earlier version, which the servers begin with")
 	flag.IntVar(&o.Rounds, "rounds", 500, "how many faults there are")
 	flag.Uint64Var(&o.Seed, "seed", 1, "the seed of the faults")
 	flag.StringVar(&o.Dir, "dir", "", "the directory for data and log (default: a temporary one, deleted after success)")
@@ -44,8 +45,13 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if o.Server, err = filepath.Abs(o.Server); err != nil {
-		return err
+	for _, binary := range []*string{&o.Server, &o.Before} {
+		if *binary == "" {
+			continue
+		}
+		if *binary, err = filepath.Abs(*binary); err != nil {
+			return err
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -56,8 +62,8 @@ func run() error {
 	if temporary {
 		os.RemoveAll(o.Dir)
 	}
-	fmt.Printf("failover: seed %d: %v: %d acknowledged writes found, %d reads, %d messages of a queue, 0 losses\n",
-		o.Seed, r.Faults, r.Writes, r.Reads, r.Messages)
+	fmt.Printf("failover: seed %d: %v: %d acknowledged writes found, %d reads, %d messages of a queue, "+
+		"%d entries and %d answers of elements, 0 losses\n", o.Seed, r.Faults, r.Writes, r.Reads, r.Messages, r.Entries, r.Answers)
 	for _, kind := range slices.Sorted(maps.Keys(r.Gaps)) {
 		gaps := r.Gaps[kind]
 		fmt.Printf("failover: %s clients: %d faults of leaders, nothing acknowledged for %v (median), %v (p99), %v (longest)\n", kind,
