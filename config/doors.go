@@ -22,9 +22,15 @@ func doorDirectives() (list []*directive) {
 		if k.PortDirective != "" {
 			where.Default, where.Check, where.AtStart = "0", checkPort, true
 		}
-		list = append(list, registeredDirective(where), registeredDirective(Directive{Name: k.Directive() + "-user"}))
+		also := func(d Directive, last string) *directive {
+			if k.Alias == "" {
+				return registeredDirective(d)
+			}
+			return registeredDirective(d).also(k.Alias + last)
+		}
+		list = append(list, also(where, "-port"), also(Directive{Name: k.Directive() + "-user"}, "-user"))
 		if k.TLS {
-			list = append(list, registeredDirective(Directive{Name: k.Directive() + "-tls", Default: "no", Check: CheckYesNo}))
+			list = append(list, also(Directive{Name: k.Directive() + "-tls", Default: "no", Check: CheckYesNo}, "-tls"))
 		}
 		for _, own := range k.Directives {
 			list = append(list, registeredDirective(own))

@@ -24,6 +24,9 @@ type Kind struct {
 	// PortDirective names a directive with a port that takes the place of door-<name>; "" is none. The door listens on the
 	// addresses that bind has at the start, and protected-mode keeps away whom it keeps away from port. 0 is off.
 	PortDirective string
+	// Alias gives door-<name>, door-<name>-user and door-<name>-tls other names too: <alias>-port, <alias>-user and
+	// <alias>-tls; "" gives none.
+	Alias string
 	// New returns a door that has not begun to serve.
 	New func(h Host) (Door, error)
 	// Directives are those that it has beside the ones that follow from its name.

@@ -21,7 +21,7 @@ import (
 )
 
 func init() {
-	door.Register(door.Kind{Name: "http", Port: 9121, TLS: true,
+	door.Register(door.Kind{Name: "http", Alias: "http", Port: 9121, TLS: true,
 		Directives: []door.Directive{
 			{Name: "console", Default: "yes", Check: yesOrNo},
 			{Name: "console-hosts"},
