@@ -40,14 +40,15 @@ const (
 )
 
 // What there is beside data, with maxmemory, should not make the process larger than half as much again, or than by this
-// if that is more.
+// if that is more. The runtime is told three eighths, because it takes a little more than that, and does not count the
+// program itself.
 const beside = 128 << 20
 
 // memoryLimit returns how much memory the runtime may take with maxmemory before it collects more often than else, when it
 // has found live bytes of data and takes fixed bytes for what it cannot give back. However little that leaves, there
 // may be an eighth as much garbage as data: otherwise it would collect all the time.
 func memoryLimit(maxMemory int64, live, fixed uint64) int64 {
-	return max(maxMemory+max(maxMemory/2, beside), int64(fixed+live+live/8))
+	return max(maxMemory+max(maxMemory*3/8, beside), int64(fixed+live+live/8))
 }
 
 // heap is what the runtime tells of the heap, in bytes.

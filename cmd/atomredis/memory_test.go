@@ -33,7 +33,7 @@ func TestMemoryThatTheRuntimeMayTake(t *testing.T) {
 		live, fixed uint64
 		limit       int64
 	}{
-		{64 * mb, 50 * mb, 10 * mb, 192 * mb}, {1024 * mb, 1000 * mb, 150 * mb, 1536 * mb},
+		{64 * mb, 50 * mb, 10 * mb, 192 * mb}, {1024 * mb, 1000 * mb, 150 * mb, 1408 * mb},
 		{1024 * mb, 1600 * mb, 100 * mb, 1900 * mb},
 	} {
 		require.Equal(t, c.limit, memoryLimit(c.maxMemory, c.live, c.fixed))
@@ -49,7 +49,7 @@ func TestWithMaxMemoryTheRuntimeKeepsWithinALimit(t *testing.T) {
 	tuner.start()
 	defer tuner.stopped.Store(true)
 	require.Equal(t, before, debug.SetMemoryLimit(-1))
-	for _, c := range []struct{ maxMemory, limit int64 }{{1024 * mb, 1536 * mb}, {64 * mb, 192 * mb}, {0, before}} {
+	for _, c := range []struct{ maxMemory, limit int64 }{{1024 * mb, 1408 * mb}, {64 * mb, 192 * mb}, {0, before}} {
 		maxMemory.Store(c.maxMemory)
 		require.Eventually(t, func() bool {
 			runtime.GC()
