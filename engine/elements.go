@@ -3,12 +3,11 @@ package engine
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 	"unsafe"
 
-	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/streams"
 )
 
 // Parts of a value that is stored in parts and not in memory: who needs a few of them reads these and not all.
@@ -16,21 +15,19 @@ import (
 const (
 	// fewParts is of how many parts at most no more than these are read.
 	fewParts = 64
-	// keptParts is how many bytes of parts are kept with a value that is not in memory; those that were read last are
-	// kept in any case.
-	keptParts = 64 << 10
+	// fewRest is how many parts a stream may have at most that are not blocks for them to be read without the others.
+	fewRest = 1024
 )
 
 // Some says which parts of a value are needed.
 type Some struct {
 	// names of elements, in order and each once
 	names [][]byte
-	// or the parts from the last one that is not behind from, up to to; begun from the end if reverse
-	between  bool
-	from, to []byte
-	reverse  bool
-	most     int  // no more than so many,
-	enough   bool // which are enough; otherwise all is needed if there are more
+	// or of a stream these entries, and what it has beside entries
+	entries   bool
+	stretches []streams.Stretch
+	lacks     []streams.Lack // what of them was not there when they were asked for
+	rest      bool           // what it has beside entries was not there either
 	// or
 	count bool // no part but how many elements there are
 	small bool // all of it, unless it is stored in parts
@@ -48,12 +45,7 @@ func OnlyCount() *Some { return &Some{count: true} }
 // UnlessLarge returns what says that all of a value is needed, unless it is large: then it is not known.
 func UnlessLarge() *Some { return &Some{small: true} }
 
-// key returns what the parts between others are kept by. No part has such a name.
-func (some *Some) key() string {
-	return fmt.Sprintf("%x %x %t %d", some.from, some.to, some.reverse, some.most)
-}
-
-// partRead is a part that was read, or the parts between others; there is none of that name if it is not ok.
+// partRead is a part that was read, or a list of parts; there is none of that name if it is not ok.
 type partRead struct {
 	name           []byte
 	data, deadline []byte // what is stored under parts and fieldParts; no deadline if that is nil
@@ -61,6 +53,15 @@ type partRead struct {
 	list           []partRead
 	more           bool  // there are more in the list than were read
 	end            *Some // with which the list was read, if it is of the end of a list
+	blocks         *streams.Blocks
+}
+
+// count returns how many parts that are.
+func (p *partRead) count() int {
+	if p.blocks != nil {
+		return p.blocks.Len()
+	}
+	return max(len(p.list), 1)
 }
 
 // Elements returns an entry for reading and changing the elements of a hash, a set or a sorted set that are named at the
@@ -105,12 +106,45 @@ func (e *Entry) Ends(front, back int) *Entry {
 	}
 }
 
+// Entries returns an entry for reading and changing a stream in which are these entries, what it has beside entries, and
+// some others, as Elements does for other collections.
+func (e *Entry) Entries(need ...streams.Stretch) *Entry {
+	if !e.InParts() {
+		return e
+	}
+	some := &Some{entries: true, stretches: slices.Clone(need)}
+	for s := e.unloaded(); e.mayHave(some); {
+		if s.hasRead(some) {
+			return &s.some.view
+		}
+		own := some.bounded(s)
+		if slices.ContainsFunc(own.lacks, func(l streams.Lack) bool { return l.Blocks >= fewParts }) {
+			return e
+		}
+		e.bring(s, own)
+	}
+	return e
+}
+
 // bounded adds what is there of the value that s stands for, if that is a list.
 func (some *Some) bounded(s *unloaded) *Some {
-	if some.front == 0 && some.back == 0 {
+	own := *some
+	switch {
+	case some.entries:
+		of := noEntries
+		if own.rest = s.some == nil; !own.rest {
+			of = s.some.value.(*streams.Stream)
+		}
+		own.lacks = nil
+		for _, need := range some.stretches {
+			if l, lacks := of.Lack(need); lacks {
+				own.lacks = append(own.lacks, l)
+			}
+		}
+		return &own
+	case some.front == 0 && some.back == 0:
 		return some
 	}
-	own := *some
 	own.gap = held{gap: true}
 	if s.some != nil {
 		if front, _ := s.some.value.(*lists.List).Reached(); front >= own.front {
@@ -122,6 +156,9 @@ func (some *Some) bounded(s *unloaded) *Some {
 	}
 	return &own
 }
+
+// noEntries lacks everything.
+var noEntries = streams.NewPartial(0, nil)
 
 // isTooFar reports whether so many elements from an end of a list are known to be in too many parts.
 func (p *partial) isTooFar(n int) bool { return p != nil && p.tooFar != 0 && n >= p.tooFar }
@@ -162,17 +199,6 @@ func (e *Entry) storedCount() uint64 {
 	return 0
 }
 
-// Between is Elements for the parts of a value from the last one that is not behind from, up to to, beginning at the
-// end if reverse is set, of which the first count are enough, if that is not 0, and one that has the name with. It is
-// for values that are InParts.
-func (e *Entry) Between(from, to []byte, reverse bool, count int, with []byte) *Entry {
-	some := &Some{between: true, from: from, to: to, reverse: reverse, most: fewParts}
-	if count > 0 && count <= fewParts {
-		some.most, some.enough = count, true
-	}
-	return e.some(some, with)
-}
-
 // InParts reports whether the value is stored in parts and not in memory.
 func (e *Entry) InParts() bool {
 	return e.flags&(flagUnloaded|flagParts) == flagUnloaded|flagParts && e.unloaded().coming == nil
@@ -186,8 +212,8 @@ func (e *Entry) mayHave(some *Some) bool {
 		return false
 	case some.small:
 		return true
-	case some.between:
-		return e.typ == Stream
+	case some.entries:
+		return e.typ == Stream && s.length != 0 && !s.whole
 	case some.front > 0 || some.back > 0:
 		return e.typ == List && s.length != 0 && !s.some.isTooFar(max(some.front, some.back))
 	}
@@ -208,47 +234,12 @@ func (e *Entry) bring(s *unloaded, some *Some) {
 	}
 }
 
-// some returns an entry with some parts, and one of a name if that is not nil, or the entry itself if all is needed.
-func (e *Entry) some(some *Some, with []byte) *Entry {
-	s := e.unloaded()
-	if !e.mayHave(some) {
-		return e
-	}
-	if with != nil {
-		some.names = [][]byte{with}
-	}
-	if !s.hasRead(some) {
-		e.bring(s, some)
-	}
-	parts, all := s.partsRead(some)
-	if !all {
-		return e
-	}
-	v, err := s.ks.load(e.typ, s.parts, s.fieldParts, func(_ uint64, fn func(name, data []byte) error) error {
-		for _, p := range parts {
-			if p.ok {
-				if err := fn(p.name, p.data); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}, func(uint64) *delta.Log { return nil })
-	if err != nil {
-		panic(&LoadError{e.Key(), err})
-	}
-	of := &Entry{}
-	of.setText(e.Key(), nil)
-	of.setCollection(v)
-	return of
-}
-
 // bytesRead returns about how many bytes the parts take that were read of the value.
 func (s *unloaded) bytesRead() int {
 	if s.some != nil {
-		return s.readBytes + s.some.size()
+		return s.some.size()
 	}
-	return s.readBytes
+	return 0
 }
 
 // size returns how many bytes the stand-in takes.
@@ -269,33 +260,13 @@ func (s *unloaded) hasRead(some *Some) bool {
 		front, back := s.some.value.(*lists.List).Reached()
 		return front >= some.front && back >= some.back
 	}
-	if !some.between {
-		return some.count || some.small || s.some != nil && s.some.knowsAll(some.names, 1)
+	if some.entries {
+		return s.some != nil && !slices.ContainsFunc(some.stretches, func(need streams.Stretch) bool {
+			_, lacks := s.some.value.(*streams.Stream).Lack(need)
+			return lacks
+		})
 	}
-	for _, name := range some.names {
-		if _, ok := s.read[string(name)]; !ok {
-			return false
-		}
-	}
-	_, ok := s.read[some.key()]
-	return ok
-}
-
-// partsRead returns parts that were read, in the order of their names; all is false if these are not all that is
-// needed.
-func (s *unloaded) partsRead(some *Some) (parts []partRead, all bool) {
-	if some.between {
-		list := s.read[some.key()]
-		if list.more && !some.enough {
-			return nil, false
-		}
-		parts = append(parts, list.list...)
-	}
-	for _, name := range some.names {
-		parts = append(parts, s.read[string(name)])
-	}
-	slices.SortFunc(parts, func(a, b partRead) int { return bytes.Compare(a.name, b.name) })
-	return parts, true
+	return some.count || some.small || s.some != nil && s.some.knowsAll(some.names, 1)
 }
 
 // partNumbers are the numbers under which a value is stored in parts, as in Head.
@@ -321,18 +292,70 @@ func (ks *Keyspace) readParts(s partNumbers, some *Some) (parts []partRead, err 
 	if some.front > 0 || some.back > 0 {
 		return ks.readEnd(s, some)
 	}
-	if !some.between {
-		return parts, nil
+	if some.entries {
+		return ks.readEntries(s, some)
 	}
-	p := partRead{name: []byte(some.key())}
-	err = ks.source.PartsBetween(s.parts, some.from, some.to, some.reverse, func(name, data []byte) bool {
-		if p.more = len(p.list) == some.most; p.more {
-			return false
+	return parts, nil
+}
+
+// readEntries reads parts of a stream.
+func (ks *Keyspace) readEntries(s partNumbers, some *Some) (parts []partRead, err error) {
+	if some.rest {
+		var p partRead
+		from, to := streams.RestParts()
+		err = ks.source.PartsBetween(s.parts, from, to, false, func(name, data []byte) bool {
+			if bytes.Compare(name, from) < 0 {
+				return true // the last one before them
+			}
+			if p.more = len(p.list) == fewRest; !p.more {
+				p.list = append(p.list, partRead{name: slices.Clone(name), data: slices.Clone(data), ok: true})
+			}
+			return !p.more
+		})
+		if parts = append(parts, p); p.more || err != nil {
+			return parts, err
 		}
-		p.list = append(p.list, partRead{name: slices.Clone(name), data: slices.Clone(data), ok: true})
-		return true
-	})
-	return append(parts, p), err
+	}
+	for _, l := range some.lacks {
+		r := streams.NewBlocks(l)
+		from, to, reverse := l.Between()
+		var failed error
+		err = ks.source.PartsBetween(s.parts, from, to, reverse, func(name, data []byte) (more bool) {
+			more, failed = r.Add(name, data, fewParts)
+			return more
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return nil, err
+		}
+		parts = append(parts, partRead{blocks: r})
+	}
+	return parts, nil
+}
+
+// reachEntries takes what readEntries has read. If the value has not been read so far, what it has beside entries must be
+// among that; it may have been read by two.
+func (p *partial) reachEntries(parts []partRead, first bool) error {
+	of := p.value.(*streams.Stream)
+	for i := range parts {
+		switch {
+		case parts[i].blocks != nil:
+			if err := of.Reach(parts[i].blocks); err != nil {
+				return err
+			}
+		case first:
+			err := of.SetRest(func(yield func(name, data []byte) bool) {
+				for _, part := range parts[i].list {
+					if !yield(part.name, part.data) {
+						return
+					}
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // readEnd reads parts next to the gap of a list: those of the front, if some of them are needed, or else of the back.
@@ -411,51 +434,42 @@ func (e *Entry) keepParts(s *unloaded, parts []partRead) error {
 	was := e.size()
 	own := s.own()
 	for i := range parts {
-		s.ks.shards[e.shard].stats.LoadedParts += int64(max(len(parts[i].list), 1))
+		s.ks.shards[e.shard].stats.LoadedParts += int64(parts[i].count())
+		if e.typ == Stream && parts[i].more {
+			own.whole = true
+			s.ks.resized(e, was)
+			return nil
+		}
 	}
-	if kinds[e.typ].ahead != nil || e.typ == List {
-		if own.some == nil {
-			var err error
-			if own.some, err = e.newPartial(s); err != nil {
-				return err
-			}
+	first := own.some == nil
+	if first {
+		var err error
+		if own.some, err = e.newPartial(s); err != nil {
+			return err
 		}
-		if e.typ == List {
-			if err := own.some.reach(parts); err != nil {
-				return err
-			}
-			parts = nil
+	}
+	switch e.typ {
+	case List:
+		if err := own.some.reach(parts); err != nil {
+			return err
 		}
+	case Stream:
+		if err := own.some.reachEntries(parts, first); err != nil {
+			if first {
+				own.some = nil
+			}
+			return err
+		}
+	default:
 		for i := range parts {
 			if err := own.some.learn(&parts[i]); err != nil {
 				return err
 			}
 		}
-	} else {
-		n := 0
-		for i := range parts {
-			n += parts[i].size()
-		}
-		if own.read == nil || own.readBytes+n > keptParts {
-			own.read, own.readBytes = map[string]partRead{}, 0
-		}
-		for _, p := range parts {
-			own.read[string(p.name)] = p
-		}
-		own.readBytes += n
 	}
 	s.ks.resized(e, was)
 	if s.ks.tiering {
 		s.ks.enlist(e)
 	}
 	return nil
-}
-
-// size returns about how many bytes a part takes that is kept.
-func (p *partRead) size() int {
-	n := 160 + len(p.name) + len(p.data) + len(p.deadline)
-	for i := range p.list {
-		n += p.list[i].size()
-	}
-	return n
 }

@@ -6,14 +6,16 @@ import (
 	"github.com/atomredis/atomredis/engine/delta"
 	"github.com/atomredis/atomredis/engine/hashes"
 	"github.com/atomredis/atomredis/engine/lists"
+	"github.com/atomredis/atomredis/engine/streams"
 )
 
 // Collections of which only some elements are in memory, and all others in the store, because nobody has asked for
 // them. They change like any other: what has changed is in memory, is noted there, and is written by the next
 // checkpoint. Whoever needs more than some elements has the value completed.
 
-// partial is the part of a hash, a set, a sorted set or a list that is in memory. Its entry counts as one whose value is
-// not. Of a list there are the ends: how much, and how many elements there are beside, it knows itself.
+// partial is the part of a collection that is in memory. Its entry counts as one whose value is not. Of a list there are
+// the ends, and of a stream some blocks and what it has beside: how much, and how many elements there are beside, these
+// know themselves.
 type partial struct {
 	value countedValue
 	view  Entry // through which value is used
@@ -51,8 +53,13 @@ func (e *Entry) partial() *partial {
 // newPartial returns one of which nothing is known.
 func (e *Entry) newPartial(s *unloaded) (*partial, error) {
 	at := s.ks.whereStored(e, s)
-	if e.typ == List {
+	switch e.typ {
+	case List:
 		p := &partial{value: lists.NewPartial(int(s.length), s.ks.storedListLimit(), at.logs[0])}
+		p.view.typ, p.view.obj = typeOf(p.value)
+		return p, nil
+	case Stream:
+		p := &partial{value: streams.NewPartial(int(s.length), at.logs[0])}
 		p.view.typ, p.view.obj = typeOf(p.value)
 		return p, nil
 	}
@@ -105,8 +112,11 @@ func (p *partial) size() int { return int(unsafe.Sizeof(*p)) + p.bytes + p.value
 // complete returns the whole value: v, which was read from the store, but what is known is as it is in memory. It notes
 // the changes from now on. Snapshots and checkpoints may still read the partial value, and find there what they found.
 func (p *partial) complete(v value) (value, error) {
-	if l, ok := p.value.(*lists.List); ok {
-		return l, l.Fill(v.(*lists.List))
+	switch of := p.value.(type) {
+	case *lists.List:
+		return of, of.Fill(v.(*lists.List))
+	case *streams.Stream:
+		return of, of.Fill(v.(*streams.Stream))
 	}
 	whole := v.(elements)
 	var data, deadline []byte
@@ -137,9 +147,10 @@ func (p *partial) complete(v value) (value, error) {
 }
 
 // held says which parts of a value memory has: those with these names or, if there is a gap, those that are not between
-// two. nil if it has all.
+// two, or those that known says. nil if it has all.
 type held struct {
 	names         []string
+	known         func(name string) bool
 	gap           bool
 	after, before string // no bound if before is empty
 }
@@ -154,11 +165,20 @@ func (p *partial) held() *held {
 		}
 		return nil
 	}
+	if of, ok := p.value.(*streams.Stream); ok {
+		if known := of.Known(); known != nil {
+			return &held{known: known}
+		}
+		return nil
+	}
 	return &held{names: p.names}
 }
 
 // has returns a function that reports whether memory has a part.
 func (h *held) has() func(name string) bool {
+	if h.known != nil {
+		return h.known
+	}
 	if h.gap {
 		state := string(lists.StatePart())
 		return func(name string) bool {

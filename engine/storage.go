@@ -140,9 +140,8 @@ type particulars struct {
 	coming     *coming     // who reads it, nil if nobody does; see fetch.go
 
 	// What has been read of a value that is stored in parts; see elements.go.
-	some      *partial            // nil if there is none
-	read      map[string]partRead // parts by their names,
-	readBytes int                 // and how many bytes they take
+	some  *partial // nil if there is none
+	whole bool     // it is a stream with too much beside its entries: all of it must be read
 }
 
 // standIn returns what stands for a value of which nothing is known but where it is stored in parts.

@@ -298,10 +298,49 @@ XRANGE x - + COUNT 3
 XREVRANGE x + - COUNT 3
 XRANGE x - +
 XINFO STREAM x
+XINFO GROUPS x
+XINFO CONSUMERS x g
 XREADGROUP GROUP g c COUNT 2 STREAMS x >
+XREADGROUP GROUP g d COUNT $2 NOACK STREAMS x >
+XREADGROUP GROUP g d COUNT 2 STREAMS x x > >
+XREADGROUP GROUP g c COUNT 3 STREAMS x 0
+XREADGROUP GROUP g c MAXSIZE 100 STREAMS x >
+XREADGROUP GROUP g c CLAIM 50 COUNT 2 STREAMS x >
 XREAD COUNT 2 STREAMS x 0
+XREAD COUNT $2 STREAMS x $4
+XREAD STREAMS x $4
+XREAD STREAMS x +
+XRANGE x $4 +
+XRANGE x $4 $4
+XRANGE x $4 $4 COUNT 2
+XRANGE x $4 + COUNT $2
+XREVRANGE x $4 - COUNT $2
+XREVRANGE x $4 $4 COUNT 1
+XREVRANGE x + $4
 XTRIM x MAXLEN 30
+XTRIM x MINID $4
+XTRIM x MINID ~ $4
+XTRIM x MAXLEN ~ 20 LIMIT 10
+XTRIM x MAXLEN 20 ACKED
+XADD x MINID $4 * f $1
+XADD x MAXLEN 30 DELREF * f $1
 XDEL x 1000000000000-0
+XDEL x $4 $4
+XDELEX x DELREF IDS 2 $4 $4
+XACKDEL x g ACKED IDS 1 $4
+XACK x g $4 $4
+XPENDING x g
+XPENDING x g - + 5
+XCLAIM x g d 0 $4 $4
+XCLAIM x g c 20 $4 FORCE JUSTID
+XAUTOCLAIM x g c 10 0 COUNT 3
+XNACK x g FAIL IDS 2 $4 $4 FORCE
+XGROUP CREATE x h $4
+XGROUP DESTROY x h
+XGROUP SETID x g $4
+XGROUP CREATECONSUMER x g $1
+XGROUP DELCONSUMER x g c
+XSETID x $4
 OBJECT ENCODING $k
 TYPE $k
 EXISTS $k
@@ -364,6 +403,8 @@ func TestLargeCollectionsThatLeaveChangeNothing(t *testing.T) {
 				return fmt.Sprint(r.IntN(12))
 			case '3':
 				return fmt.Sprint(r.IntN(20) - 5)
+			case '4':
+				return fmt.Sprint("1000000000000-", r.IntN(170))
 			}
 			return []string{"h", "s", "t", "z", "l", "x"}[r.IntN(6)]
 		}
@@ -558,8 +599,19 @@ func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
 		for _, key := range []string{"l", "m"} { // with four elements in a block
 			input = append(input, request("RPUSH", key, name)...)
 		}
+		input = append(input, request("XADD", "x", fmt.Sprint(i+1), "f", "v")...) // with three entries in a block
 	}
 	b.send(0, input)
+	b.do("XGROUP CREATE x g 1000", "XGROUP CREATE x h 0")
+	entries := func(ids ...int) string {
+		reply := fmt.Sprintf("*%d\r\n", len(ids))
+		for _, id := range ids {
+			text := fmt.Sprint(id, "-0")
+			reply += fmt.Sprintf("*2\r\n$%d\r\n%s\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n", len(text), text)
+		}
+		return reply
+	}
+	ofX := "*1\r\n*2\r\n$1\r\nx\r\n"
 	b.do("HPEXPIRE due 500000 FIELDS 1 n5")
 	for _, row := range []struct {
 		line, reply string
@@ -590,6 +642,31 @@ func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
 		{"RPOPLPUSH m m", "$2\r\nn1\r\n", 5},
 		{"LMOVEM m l LEFT RIGHT COUNT 3 BULK", "*3\r\n$2\r\nn1\r\n$2\r\nn0\r\n$2\r\nn1\r\n", 5},
 		{"LTRIM m 5 2", "+OK\r\n", 0},
+		// Three more, and four once there is a consumer, are what a stream has beside entries.
+		{"XADD x 2001 f v", "$6\r\n2001-0\r\n", 4},
+		{"XADD x 2001 f v", "-ERR The ID specified in XADD is equal or smaller than the target stream top item\r\n", 4},
+		{"XADD x MAXLEN 2000 2002 f v", "$6\r\n2002-0\r\n", 5},
+		{"XADD x MAXLEN ~ 1998 2003 f v", "$6\r\n2003-0\r\n", 6},
+		{"XADD x MINID 7 2004 f v", "$6\r\n2004-0\r\n", 6},
+		{"XLEN x", ":1998\r\n", 0},
+		{"XTRIM x MAXLEN 2500", ":0\r\n", 4},
+		{"XTRIM x MINID ~ 10", ":3\r\n", 6},
+		{"XRANGE x 700 701", entries(700, 701), 4},
+		{"XRANGE x - + COUNT 2", entries(10, 11), 4},
+		{"XREVRANGE x + - COUNT 3", entries(2004, 2003, 2002), 4},
+		{"XREAD STREAMS x 2002", ofX + entries(2003, 2004), 4},
+		{"XREAD COUNT 2 STREAMS x 1000", ofX + entries(1001, 1002), 4},
+		{"XREAD STREAMS x $", "*-1\r\n", 4},
+		{"XREAD STREAMS x +", ofX + entries(2004), 4},
+		{"XREADGROUP GROUP g c COUNT 2 STREAMS x >", ofX + entries(1001, 1002), 5},
+		{"XREADGROUP GROUP g c COUNT 2 STREAMS x >", ofX + entries(1003, 1004), 9},
+		{"XREADGROUP GROUP g c STREAMS x 0", ofX + entries(1001, 1002, 1003, 1004), 12},
+		{"XPENDING x g - + 1", "*1\r\n*4\r\n$6\r\n1001-0\r\n$1\r\nc\r\n:0\r\n:2\r\n", 8},
+		{"XACK x g 1001 1002 1003", ":3\r\n", 8},
+		{"XDEL x 1500", ":1\r\n", 6},
+		{"XCLAIM x g d 0 1004 JUSTID", "*1\r\n$6\r\n1004-0\r\n", 6},
+		{"XGROUP SETID x h $", "+OK\r\n", 6},
+		{"XLEN x", ":1994\r\n", 0},
 	} {
 		b.leave()
 		before := b.loadedParts()
@@ -598,6 +675,7 @@ func TestCommandsReadFewPartsOfWhatIsAway(t *testing.T) {
 	}
 	_, came := b.stats()
 	require.Zero(t, came, "as a whole")
+	require.Equal(t, entries(1499, 1501)+entries(2004), b.do("XRANGE x 1499 1501", "XREVRANGE x + - COUNT 1"))
 	require.Equal(t, ":0\r\n*3\r\n:-2\r\n:-2\r\n:100\r\n", b.do("EXISTS m", "HTTL h FIELDS 3 n6 n7 n2"))
 	b.clock.Advance(101 * time.Second)
 	require.Equal(t, "*3\r\n$-1\r\n$-1\r\n$1\r\nv\r\n:1996\r\n", b.do("HMGET h n1 n2 n3", "HLEN h"))

@@ -83,12 +83,16 @@ func cmdXdelex(c *command.Ctx) {
 	if !ok {
 		return
 	}
+	some := e
+	if e != nil {
+		some = entriesNamed(e, ids)
+	}
 	c.W.Array(len(ids))
 	changed, acknowledged := false, false
 	for _, id := range ids {
 		result := int64(idNotFound)
 		if e != nil {
-			s := e.Stream()
+			s := some.Stream()
 			if refs == streams.DeleteReferences && s.AckAll(id) { // also if there is no such entry any more
 				acknowledged = true
 			}
@@ -116,8 +120,10 @@ func cmdXackdel(c *command.Ctx) {
 		return
 	}
 	var g *streams.Group
+	some := e
 	if e != nil {
-		g = e.Stream().Group(c.Args[2])
+		some = entriesNamed(e, ids)
+		g = some.Stream().Group(c.Args[2])
 	}
 	c.W.Array(len(ids))
 	changed, acknowledged := false, false
@@ -125,7 +131,7 @@ func cmdXackdel(c *command.Ctx) {
 		result := int64(idNotFound)
 		if g != nil && g.Ack(id) {
 			acknowledged, result = true, idRemoved
-			s := e.Stream()
+			s := some.Stream()
 			if refs == streams.DeleteReferences {
 				s.AckAll(id)
 			}

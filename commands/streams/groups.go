@@ -67,19 +67,18 @@ func GroupChanged(c *command.Ctx, e *engine.Entry, created bool) {
 	c.G.ChangedBookkeeping(e, 0, "")
 }
 
-// groupOf returns the stream and the group that arguments 1 and 2 name. If there is none an error is written and ok is
-// false.
-func groupOf(c *command.Ctx, e *engine.Entry) (s *streams.Stream, g *streams.Group, ok bool) {
+// groupOf returns the group of the stream of e, which may be nil, that arguments 1 and 2 name. If there is none an error is
+// written and ok is false.
+func groupOf(c *command.Ctx, e *engine.Entry) (g *streams.Group, ok bool) {
 	if e != nil {
-		s = e.Stream()
-		g = s.Group(c.Args[2])
+		g = e.Entries().Stream().Group(c.Args[2])
 	}
 	if g == nil {
 		c.Err(command.Error(fmt.Sprintf("NOGROUP No such key '%s' or consumer group '%s'", command.UntilNUL(c.Args[1]),
 			command.UntilNUL(c.Args[2]))))
-		return nil, nil, false
+		return nil, false
 	}
-	return s, g, true
+	return g, true
 }
 
 // xgroupEntry returns the stream that XGROUP changes; if there is none an error is written and ok is false.
@@ -97,7 +96,7 @@ func xgroupGroup(c *command.Ctx) (e *engine.Entry, g *streams.Group, ok bool) {
 	if e, ok = xgroupEntry(c); !ok {
 		return nil, nil, false
 	}
-	if g = e.Stream().Group(c.Args[3]); g == nil {
+	if g = e.Entries().Stream().Group(c.Args[3]); g == nil {
 		errNoGroup(c)
 		return nil, nil, false
 	}
@@ -128,7 +127,7 @@ func entriesReadOf(c *command.Ctx, e *engine.Entry, n int64) int64 {
 	if c.Origin.In(command.Accepted) {
 		return n
 	}
-	return min(n, e.Stream().EntriesAdded())
+	return min(n, e.Entries().Stream().EntriesAdded())
 }
 
 // CreateGroup is the handler of XGROUP CREATE.
@@ -162,14 +161,14 @@ func CreateGroup(c *command.Ctx) {
 			return
 		}
 	} else if e != nil {
-		start = e.Stream().LastID()
+		start = e.Entries().Stream().LastID()
 	}
 	changed := c.G.ChangedBookkeeping
 	if e == nil {
 		e = c.G.Create(c.DB, c.Args[2], streams.New())
 		changed = c.G.Changed
 	}
-	if _, created := e.Stream().CreateGroup(c.Args[3], start, entriesReadOf(c, e, read)); !created {
+	if _, created := e.Entries().Stream().CreateGroup(c.Args[3], start, entriesReadOf(c, e, read)); !created {
 		c.Err(errGroupExists)
 		return
 	}
@@ -207,7 +206,7 @@ func cmdXgroupDestroy(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	if !e.Stream().DestroyGroup(c.Args[3]) {
+	if !e.Entries().Stream().DestroyGroup(c.Args[3]) {
 		c.W.Int(0)
 		return
 	}
@@ -252,7 +251,7 @@ func cmdXgroupSetid(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	id := e.Stream().LastID()
+	id := e.Entries().Stream().LastID()
 	if !isDollar(c.Args[4]) {
 		if id, ok = streams.ParseRangeID(c.Args[4], 0); !ok { // unlike CREATE it takes - and +
 			c.Err(errStreamID)
@@ -272,7 +271,7 @@ func Ack(c *command.Ctx) {
 	}
 	var g *streams.Group
 	if e != nil {
-		g = e.Stream().Group(c.Args[2])
+		g = e.Entries().Stream().Group(c.Args[2])
 	}
 	if g == nil {
 		c.W.Int(0)
@@ -309,7 +308,7 @@ func pendingSummary(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	_, g, ok := groupOf(c, e)
+	g, ok := groupOf(c, e)
 	if !ok {
 		return
 	}
@@ -367,7 +366,7 @@ func pendingList(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	_, g, ok := groupOf(c, e)
+	g, ok := groupOf(c, e)
 	if !ok {
 		return
 	}
@@ -457,7 +456,7 @@ func cmdXclaim(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	s, g, ok := groupOf(c, e)
+	g, ok := groupOf(c, e)
 	if !ok {
 		return
 	}
@@ -480,6 +479,7 @@ func cmdXclaim(c *command.Ctx) {
 	if !opt.parse(c, c.Options(5+len(ids))) {
 		return
 	}
+	s := entriesNamed(e, ids).Stream()
 	if g.LastID.Less(opt.lastID) {
 		g.SetID(opt.lastID, g.EntriesRead)
 	}
@@ -593,12 +593,12 @@ func cmdXautoclaim(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	s, g, ok := groupOf(c, e)
+	g, ok := groupOf(c, e)
 	if !ok {
 		return
 	}
 
-	w, now := c.W, c.Now()
+	s, w, now := e.Stream(), c.W, c.Now()
 	consumer, created := g.CreateConsumer(c.Args[3], now)
 	consumer.Seen(now)
 	begin, n := len(w.Buf), 0

@@ -42,7 +42,7 @@ func cmdXinfoConsumers(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	g := e.Stream().Group(c.Args[3])
+	g := e.Entries().Stream().Group(c.Args[3])
 	if g == nil {
 		errNoGroup(c)
 		return
@@ -71,7 +71,7 @@ func cmdXinfoGroups(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	s, w := e.Stream(), c.W
+	s, w := e.Entries(firstEntry).Stream(), c.W
 	w.Array(len(s.Groups()))
 	for _, g := range s.Groups() {
 		w.Map(6)

@@ -116,9 +116,13 @@ func cmdXnack(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	s, g, ok := groupOf(c, e)
+	g, ok := groupOf(c, e)
 	if !ok {
 		return
+	}
+	var s *streams.Stream
+	if n.force {
+		s = entriesNamed(e, n.ids).Stream()
 	}
 	released := int64(0)
 	for _, id := range n.ids {

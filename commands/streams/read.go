@@ -114,7 +114,7 @@ func xread(c *command.Ctx, grouped bool) {
 	a := r.allowance(c.W)
 	mark, n := c.W.Defer(), 0
 	for i, p := range from {
-		if !r.spent(c, &a) && r.ready(c, p) && r.deliver(c, c.Args[r.keys+i], p, &a) {
+		if !r.spent(c, &a) && r.ready(c, p, &a) && r.deliver(c, c.Args[r.keys+i], p, &a) {
 			n++
 		}
 	}
@@ -255,7 +255,7 @@ func (r streamRead) positions(c *command.Ctx, dst []streamPosition) (from []stre
 		if r.group != 0 {
 			name := c.Args[r.group]
 			if p.e != nil {
-				p.group = p.e.Stream().Group(name)
+				p.group = p.e.Entries().Stream().Group(name)
 			}
 			if p.group == nil {
 				c.Err(noGroupToRead(key, name))
@@ -265,9 +265,42 @@ func (r streamRead) positions(c *command.Ctx, dst []streamPosition) (from []stre
 		if p.after, ok = r.after(c, c.Args[r.keys+r.n+i], p.e); !ok {
 			return nil, false
 		}
+		if p.e != nil {
+			r.stream(c, p, &allowance{}) // before anything changes
+		}
 		dst = append(dst, p)
 	}
 	return dst, true
+}
+
+// stream returns the stream at p, in which is what ready and deliver need.
+func (r streamRead) stream(c *command.Ctx, p streamPosition, a *allowance) *streams.Stream {
+	need := streams.Stretch{To: streams.MaxID, N: r.countOf(a)}
+	switch {
+	case !p.e.InParts(), r.claim:
+		return p.e.Stream()
+	case p.group == nil:
+		need.From, _ = p.after.Next() // if there is no next one the last one does no harm
+	case p.after == streams.MaxID:
+		need.From, _ = p.group.LastID.Next()
+		return p.e.Entries(need, firstEntry).Stream() // the first tells how many the group has read
+	default:
+		return r.history(c, p, need.N)
+	}
+	return p.e.Entries(need).Stream()
+}
+
+// history is stream for what is pending for the consumer.
+func (r streamRead) history(c *command.Ctx, p streamPosition, count int) *streams.Stream {
+	start, _ := p.after.Next()
+	var ids []streams.ID
+	if consumer := p.group.Consumer(c.Args[r.group+1]); consumer != nil {
+		consumer.Pending(start, streams.MaxID, func(n *streams.NACK) bool {
+			ids = append(ids, n.ID)
+			return len(ids) <= fewNamed && len(ids) != count
+		})
+	}
+	return entriesNamed(p.e, ids).Stream()
 }
 
 // after reads the ID after which to read in the stream of e, which may be nil.
@@ -280,7 +313,7 @@ func (r streamRead) after(c *command.Ctx, arg []byte, e *engine.Entry) (id strea
 				return id, false
 			}
 			if e != nil {
-				id = e.Stream().LastID()
+				id = e.Entries().Stream().LastID()
 			}
 			return id, true
 		case '>':
@@ -297,9 +330,10 @@ func (r streamRead) after(c *command.Ctx, arg []byte, e *engine.Entry) (id strea
 			if e == nil {
 				return id, true
 			}
-			last, ok := e.Stream().Last()
+			s := e.Entries(lastEntry).Stream()
+			last, ok := s.Last()
 			if !ok {
-				return e.Stream().LastID(), true // the next entry will be the last
+				return s.LastID(), true // the next entry will be the last
 			}
 			id, _ = last.ID.Prev() // no entry has the ID 0-0
 			return id, true
@@ -329,7 +363,7 @@ func (r streamRead) journalSeen(c *command.Ctx, key []byte) {
 }
 
 // ready reports whether there is something to read at p. The history of a consumer is always there, if only empty.
-func (r streamRead) ready(c *command.Ctx, p streamPosition) bool {
+func (r streamRead) ready(c *command.Ctx, p streamPosition, a *allowance) (ready bool) {
 	if p.e == nil {
 		return false
 	}
@@ -340,8 +374,13 @@ func (r streamRead) ready(c *command.Ctx, p streamPosition) bool {
 		}
 		after = p.group.LastID
 	}
-	last, ok := p.e.Stream().Last()
-	return ok && after.Less(last.ID)
+	if start, ok := after.Next(); ok {
+		r.stream(c, p, a).Range(start, streams.MaxID, false, func(streams.Entry) bool {
+			ready = true
+			return false
+		})
+	}
+	return ready
 }
 
 // deliver writes the key and the entries at p, and reports whether there is something to give: MAXSIZE may allow no
@@ -355,7 +394,7 @@ func (r streamRead) deliver(c *command.Ctx, key []byte, p streamPosition, a *all
 	if p.group != nil {
 		r.deliverToGroup(c, key, p, a)
 	} else {
-		r.deliverAfter(c.W, p, a)
+		r.deliverAfter(c, p, a)
 	}
 	if a.given == before && before > 0 && r.size > 0 {
 		c.W.Buf = c.W.Buf[:start]
@@ -365,14 +404,15 @@ func (r streamRead) deliver(c *command.Ctx, key []byte, p streamPosition, a *all
 }
 
 // deliverAfter writes the entries at p, which is in no group.
-func (r streamRead) deliverAfter(w *resp.Writer, p streamPosition, a *allowance) {
+func (r streamRead) deliverAfter(c *command.Ctx, p streamPosition, a *allowance) {
+	w := c.W
 	start, ok := p.after.Next()
 	if !ok {
 		w.Array(0)
 		return
 	}
 	mark, n, count := w.Defer(), 0, r.countOf(a)
-	p.e.Stream().Range(start, streams.MaxID, false, func(e streams.Entry) bool {
+	r.stream(c, p, a).Range(start, streams.MaxID, false, func(e streams.Entry) bool {
 		at := len(w.Buf)
 		writeStreamEntry(w, e)
 		if !r.wrote(w, a, at) {
@@ -406,7 +446,7 @@ func (r streamRead) deliverToGroup(c *command.Ctx, key []byte, p streamPosition,
 // MAXSIZE allows is found first, because what is delivered is recorded at once.
 func (r streamRead) readNew(c *command.Ctx, key []byte, p streamPosition, to *streams.Consumer, a *allowance, count int,
 	write func(*resp.Writer, streams.Entry)) (n int) {
-	w, s := c.W, p.e.Stream()
+	w, s := c.W, r.stream(c, p, a)
 	if r.size > 0 {
 		start, ok := p.group.LastID.Next()
 		if !ok {
@@ -434,7 +474,7 @@ func (r streamRead) readNew(c *command.Ctx, key []byte, p streamPosition, to *st
 // readHistory delivers again what is pending for a consumer in the group at p.
 func (r streamRead) readHistory(c *command.Ctx, key []byte, p streamPosition, to *streams.Consumer,
 	a *allowance) (n int) {
-	w, s, count := c.W, p.e.Stream(), r.countOf(a)
+	w, s, count := c.W, r.stream(c, p, a), r.countOf(a)
 	write := func(e streams.Entry, exists bool) {
 		if exists {
 			writeStreamEntry(w, e)
@@ -602,7 +642,7 @@ func (r streamRead) runAgain(c *command.Ctx, after []streams.ID) bool {
 	a := r.allowance(c.W)
 	mark, n := c.W.Defer(), 0
 	for i, p := range from {
-		if r.spent(c, &a) || !r.ready(c, p) || !r.deliver(c, keys[i], p, &a) {
+		if r.spent(c, &a) || !r.ready(c, p, &a) || !r.deliver(c, keys[i], p, &a) {
 			continue
 		}
 		if r.group != 0 && !r.forms() { // else deliver has journalled it
@@ -629,7 +669,7 @@ func (r streamRead) find(c *command.Ctx, key []byte, p *streamPosition) command.
 	case e != nil && p.e == nil:
 		return command.ErrWrongType
 	case p.e != nil:
-		p.group = e.Stream().Group(c.Args[r.group])
+		p.group = e.Entries().Stream().Group(c.Args[r.group])
 	}
 	if p.group == nil {
 		return noGroupToRead(key, c.Args[r.group])

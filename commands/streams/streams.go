@@ -303,6 +303,31 @@ func (t *trimming) apply(s *streams.Stream, lim streams.Limits) int {
 	return 0
 }
 
+// needs returns an entry for reading and changing the stream of e, which gets so many more entries first, of which is in
+// memory what apply needs of it, and its last entry.
+func (t *trimming) needs(e *engine.Entry, more int) *engine.Entry {
+	switch {
+	case !e.InParts():
+		return e
+	case t.by == trimNothing:
+		return e.Entries(lastEntry)
+	case t.how.References != streams.KeepReferences:
+		return e
+	case t.by == trimByMinID:
+		return e.Entries(lastEntry, streams.Stretch{To: t.minID})
+	}
+	if n := e.Count() + more - command.AsInt(t.maxLen); n > 0 {
+		return e.Entries(lastEntry, streams.Stretch{To: streams.MaxID, N: n})
+	}
+	return e.Entries(lastEntry)
+}
+
+// firstEntry and lastEntry are what stands at the ends of a stream.
+var (
+	firstEntry = streams.Stretch{To: streams.MaxID, N: 1}
+	lastEntry  = streams.Stretch{To: streams.MaxID, N: 1, Reverse: true}
+)
+
 // The words with which XADD and XTRIM are journalled.
 var (
 	XaddWord   = []byte("XADD")
@@ -425,8 +450,10 @@ func Add(c *command.Ctx) {
 	}
 	var s *streams.Stream
 	if e != nil {
-		s = e.Stream()
-		if n.as.producer != nil {
+		if n.as.producer == nil {
+			s = n.trim.needs(e, 1).Stream()
+		} else {
+			s = e.Stream()
 			if entry, ok := n.produced(c, s); ok {
 				duplicate(c, e, n.as, entry)
 				WriteID(c.W, entry)
@@ -526,9 +553,9 @@ func cmdXdel(c *command.Ctx) {
 	if !ok {
 		return
 	}
-	removed := int64(0)
+	removed, s := int64(0), entriesNamed(e, ids).Stream()
 	for _, id := range ids {
-		if e.Stream().Delete(id) {
+		if s.Delete(id) {
 			removed++
 		}
 	}
@@ -537,6 +564,21 @@ func cmdXdel(c *command.Ctx) {
 	}
 	c.W.Int(removed)
 }
+
+// entriesNamed returns an entry for reading and removing entries of the stream of e.
+func entriesNamed(e *engine.Entry, ids []streams.ID) *engine.Entry {
+	if !e.InParts() || len(ids) > fewNamed {
+		return e
+	}
+	need := make([]streams.Stretch, 0, fewNamed)
+	for _, id := range ids {
+		need = append(need, streams.Stretch{From: id, To: id})
+	}
+	return e.Entries(need...)
+}
+
+// fewNamed is for how many entries that are named not all others are read.
+const fewNamed = 64
 
 func cmdXlen(c *command.Ctx) { c.ReplyCount(c.Args[1], engine.Stream) }
 
@@ -568,13 +610,10 @@ func xrange(c *command.Ctx, first, last []byte, reverse bool) {
 	case count == 0:
 		c.W.NullArray()
 	default:
-		if e.InParts() {
-			// Each block has an entry at least, but the first one perhaps none in the range.
-			blocks := int(min(count, math.MaxInt32)) + 1
-			e = e.Between(streams.BlockPart(start), streams.BlockPart(end), reverse, blocks, streams.MetaPart())
-		}
-		s := e.Stream()
-		if !s.FirstID().Less(start) && !end.Less(s.LastID()) { // of others it is not known how many entries they have
+		some := e.Entries(streams.Stretch{From: start, To: end, N: command.AsInt(max(count, 0)), Reverse: reverse})
+		s := some.Stream()
+		// Of others it is not known how many entries they have.
+		if some == e && !s.FirstID().Less(start) && !end.Less(s.LastID()) {
 			n := s.Len()
 			if count >= 0 {
 				n = min(n, command.AsInt(count))
@@ -619,7 +658,7 @@ func cmdXsetid(c *command.Ctx) {
 		c.Err(command.ErrNoKey)
 		return
 	}
-	if err := e.Stream().SetID(id, added, maxDeleted); err != nil {
+	if err := e.Entries(lastEntry).Stream().SetID(id, added, maxDeleted); err != nil {
 		c.Err(command.Error(err.Error()))
 		return
 	}
@@ -650,12 +689,13 @@ func cmdXtrim(c *command.Ctx) {
 		c.W.Int(0)
 		return
 	}
-	removed := t.apply(e.Stream(), c.Host.StreamLimits())
+	s := t.needs(e, 0).Stream()
+	removed := t.apply(s, c.Host.StreamLimits())
 	if removed > 0 {
 		c.G.Changed(e, engine.EventStream, "xtrim")
 	}
 	if removed > 0 && t.how.Approx { // as with XADD
-		length := strconv.AppendInt(nil, int64(e.Stream().Len()), 10)
+		length := strconv.AppendInt(nil, int64(s.Len()), 10)
 		c.Journal(appendReferences([][]byte{[]byte("XTRIM"), c.Args[1], MaxLenWord, exactWord, length}, t.how.References)...)
 	}
 	c.W.Int(int64(removed))

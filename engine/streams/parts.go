@@ -79,6 +79,10 @@ func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // tracking is what a tracked stream has beside its entries and groups.
 type tracking struct {
 	log *delta.Log
+	// partial is set if some blocks may not be in memory: those whose bases are in no span. The spans are in order; see
+	// partial.go.
+	partial bool
+	spans   []span
 	// blocks are the names of the blocks noted last: of a stream that is trimmed as it grows, those of both ends.
 	blocks [2]struct {
 		base ID

@@ -319,7 +319,7 @@ func (l *Loader) Finish(log *delta.Log) (*Stream, error) {
 		return nil, errNoMeta
 	case l.known != len(l.groups):
 		return nil, errGroup
-	case s.length > 0 && s.lastID.Less(s.blocks.last().newest().id):
+	case s.blocks.len() > 0 && s.lastID.Less(s.blocks.last().newest().id):
 		return nil, errLastID
 	}
 	if s.productions != nil {
