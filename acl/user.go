@@ -284,14 +284,16 @@ func (u *User) ChecksKeys() bool { return u.checksKeys }
 
 // Admits reports whether a client that shows the password may be the user. How long it takes does not depend on what
 // passwords have in common.
-func (u *User) Admits(shown []byte) bool {
+func (u *User) Admits(shown []byte) bool { return u.AdmitsDigest(sha256.Sum256(shown)) }
+
+// AdmitsDigest is Admits for a client of which only the digest (SHA-256) of the password is known.
+func (u *User) AdmitsDigest(digest [sha256.Size]byte) bool {
 	if !u.Enabled() {
 		return false
 	}
 	if !u.NeedsPassword() {
 		return true
 	}
-	digest := sha256.Sum256(shown)
 	found := 0
 	for i := range u.passwords {
 		found |= subtle.ConstantTimeCompare(digest[:], u.passwords[i][:])

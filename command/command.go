@@ -85,6 +85,9 @@ type Command struct {
 	NoData bool
 	// Custom says that the program that has the server in it has added the command.
 	Custom bool
+	// AtLeader says that a client whose commands another server forwards means that one by the command, although it uses no
+	// data.
+	AtLeader bool
 	// CallableNow returns whether scripts may call the command now although it is NoScript; nil if they never may.
 	CallableNow func(host Host, client Client) bool
 	// Allowed reports whether the client may use a command that is Protected.

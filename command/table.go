@@ -151,6 +151,19 @@ func (t *Table) Rename(lines [][]string) error {
 	return nil
 }
 
+// Called returns the name that clients call a top-level command by; "" if they cannot.
+func (t *Table) Called(cmd *Command) string {
+	if t.real == nil || cmd.Custom {
+		return cmd.Name
+	}
+	for name, c := range t.called {
+		if c == cmd {
+			return name
+		}
+	}
+	return ""
+}
+
 // Commands returns all top-level commands that clients can use, in order of their own names.
 func (t *Table) Commands() []*Command {
 	if x := t.custom.Load(); x != nil {

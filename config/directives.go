@@ -128,6 +128,7 @@ var directiveTable = []*directive{
 	choice("replicated-reads", "lease", func(s *Settings) *bool { return &s.Raft.Quorum },
 		option[bool]{"lease", false}, option[bool]{"quorum", true}).atStart().unlessSame().ours(),
 	number("replica-max-lag", "10", 0, math.MaxInt32, func(s *Settings) *int { return &s.Raft.MaxLag }).ours(),
+	yesNo("replicated-proxy", "no", func(s *Settings) *bool { return &s.Raft.Proxy }).ours(),
 
 	// The server as a master.
 	{name: "repl-backlog-size", initial: "1mb", parse: parseBacklogSize,

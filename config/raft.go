@@ -15,6 +15,7 @@ type RaftSettings struct {
 	Timeout int      // ms for which a leader may be silent
 	Quorum  bool     // replies wait until a majority has confirmed the leader
 	MaxLag  int      // seconds; a follower that has not heard of the leader for longer answers no reads. 0 = without limit
+	Proxy   bool     // a follower has the leader do what only that can
 }
 
 var errRaftAddr = errors.New("raft-peers must be addresses of the form host:port, separated by commas or spaces")

@@ -16,6 +16,11 @@ func (s *Session) execute(cmd, container *command.Command, args [][]byte) bool {
 		return false
 	}
 	srv := s.srv
+	if s.relaying.may && (s.relaying.relay != nil || srv.relays.on.Load()) {
+		if done, taken := s.forward(cmd, args); taken {
+			return done
+		}
+	}
 	mark, before := len(s.out.Buf), s.out.Len()
 	skip := s.options.Replies.Begin()
 
@@ -98,6 +103,10 @@ func isHTTP(name []byte) bool {
 
 // reject answers a command with an error without executing it. In a transaction it spoils the whole.
 func (s *Session) reject(cmd *command.Command, e command.Error) {
+	if s.proxied != nil && s.srv.group.following.Load() {
+		s.Abort() // its own server knows whom to ask now
+		return
+	}
 	if s.tx.active {
 		s.tx.spoiled = true
 	} else {

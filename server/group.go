@@ -102,6 +102,7 @@ func (srv *Server) openGroup(fs vfs.FS, dir string, state []byte) (journal.Journ
 		return nil, err
 	}
 	g.node = node
+	srv.relays.on.Store(set.Raft.Proxy)
 	g.r = newReplayer(srv, command.FromJournal)
 	g.r.s.guard.FromMaster = true
 	st := node.Status()
@@ -173,6 +174,7 @@ func (g *group) Follow(at func()) {
 	at()
 	g.follow(&guard)
 	guard.Unlock()
+	g.srv.relays.leadLost(g.srv)
 	g.srv.roleChanged()
 }
 
@@ -241,6 +243,7 @@ func (g *group) Changed() {
 		g.lastLeader.Store(&st.Leader)
 	}
 	g.status.Store(&st)
+	g.srv.relays.leaderKnown(st.Leader)
 }
 
 // roleChanged has everybody see what part the server has now.

@@ -209,7 +209,7 @@ func (srv *Server) SessionSize() uintptr { return unsafe.Sizeof(Session{}) }
 
 // Has implements servercommands.Client.
 func (s *Session) Has(a config.Access) bool {
-	return a == config.AccessYes || a == config.AccessLocal && s.peer.SameMachine()
+	return a == config.AccessYes || a == config.AccessLocal && s.proxied == nil && s.peer.SameMachine()
 }
 
 // End implements servercommands.Client.

@@ -99,7 +99,7 @@ func (s *Session) Expired(now int64) bool {
 	srv.clients.peaks.note(now, &d)
 	set := srv.config.Get()
 	idle := set.Timeout > 0 && s.blocked == nil && s.pausedUntil == 0 && !s.subs.Any() && !s.monitor &&
-		!s.follower.following.Load()
+		!s.follower.following.Load() && !s.relaying.relay.busy()
 	if idle && now-d.LastActive > int64(set.Timeout)*1000 {
 		srv.log.Debug("closing idle client", "client", s.id, "addr", s.peer.Addr)
 		return true

@@ -63,6 +63,7 @@ type Server struct {
 	aparts       aparts
 	replica      replica
 	group        group
+	relays       relays
 	pause        pauseState
 	rates        rates
 	replyBuffers replyBuffers
@@ -95,7 +96,7 @@ type Server struct {
 	loops      transport.Loops          // for listeners that are sockets; nil if there are none
 	goroutines *transport.Goroutines    // for all other listeners, and connections that are handed over
 	direct     *directs                 // for the program that the server is part of
-	carriers   []carrier                // all three
+	carriers   []carrier                // those, and relays
 	tls        atomic.Pointer[tlsState] // nil as long as nothing has used TLS
 	listeners  listeners
 	doors      doors
@@ -307,6 +308,7 @@ func (srv *Server) configChanged(old, set *config.Settings) error {
 		srv.users.PasswordChanged(set.RequirePass)
 	}
 	srv.hearEvents(set)
+	srv.relays.on.Store(set.Raft.Proxy && srv.group.node != nil)
 	srv.ks.SetListLimit(set.List)
 	srv.timing.set(set)
 	srv.countSlots(set)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"iter"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,9 @@ type Session struct {
 
 	db            int
 	authenticated bool
+	digest        [sha256.Size]byte // of the password that the client has shown; zero if it has shown none
+	relaying      relaying
+	proxied       *proxied // nil unless the client is one of another server of the group
 	modes
 	tx           transaction
 	blocked      *blocked
@@ -160,6 +164,7 @@ func (s *Session) Sent(n int) {
 // buffer before.
 func (s *Session) sentOutput(size, n int) {
 	s.follower.feed.took(n)
+	s.relaying.relay.took(n)
 	s.delay.sent(n)
 	s.out.Buf = s.replyBuffer.sent(size, s.out.Buf)
 	if s.replyBuffer.grew() {
@@ -195,6 +200,7 @@ func (s *Session) Close() {
 	if s.work != nil {
 		s.dropWork()
 	}
+	s.relaying.relay.stop()
 	s.srv.tellGone(s)
 	s.Unwatch()
 	s.subs.UnsubscribeAll()
@@ -211,7 +217,8 @@ func (s *Session) Close() {
 
 // waiting reports that commands must not be executed now.
 func (s *Session) waiting() bool {
-	return s.blocked != nil || s.pausedUntil != 0 || s.fetching.waiting || s.work != nil && s.work.waits
+	return s.blocked != nil || s.pausedUntil != 0 || s.fetching.waiting || s.relaying.held ||
+		s.work != nil && s.work.waits
 }
 
 // checkTimers ends waits whose time is up, and looks after clients that wait for a time to come.

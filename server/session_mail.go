@@ -34,6 +34,7 @@ const (
 	mailRoleChanged                  // the blocked command must not run: the server has become a replica
 	mailFetched                      // the values have come that were to be read
 	mailApart                        // it is the turn of the command that runs apart, or it has run
+	mailRelay                        // the leader has answered, or the connection to it has ended
 )
 
 // post leaves push bytes and mail for the session and wakes its transport. Any goroutine may call it, under any lock.
@@ -82,6 +83,10 @@ func (s *Session) readMail() {
 	}
 	if m&mailFetched != 0 {
 		s.fetching.waiting = false
+	}
+	if m&mailRelay != 0 {
+		s.relaying.held = false
+		s.closing = s.closing || s.relaying.relay.over()
 	}
 	if m&mailApart != 0 && s.work != nil {
 		s.isApart()

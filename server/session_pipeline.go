@@ -163,6 +163,9 @@ func (s *Session) endCommands() {
 		s.subs.EndPublishing()
 	}
 	s.flushTally()
+	if s.relaying.relay != nil {
+		s.relaying.relay.flush()
+	}
 	if len(s.owned.kept) > 0 || len(s.owned.spare) > 0 {
 		s.releaseOwned()
 	}

@@ -55,7 +55,7 @@ type sighted struct {
 
 // shardQuestion is what servers ask each other.
 type shardQuestion struct {
-	// Ask is news or meet.
+	// Ask is news or meet, or proxy, behind which a client of the server that asks follows.
 	Ask string
 	// Shard is the one that wants to be known, with where its servers are.
 	Shard *cluster.Other `json:",omitempty"`
@@ -84,6 +84,8 @@ const (
 	shardFresh    = 3 * time.Second // for how long an answer counts
 	maxShardNews  = 16 << 20        // bytes
 	forgetFor     = time.Minute
+	// askProxy is what a server asks for one of its clients.
+	askProxy = "proxy"
 )
 
 var (
@@ -334,6 +336,10 @@ func (h *shards) serve(c net.Conn) {
 	in := json.NewDecoder(io.LimitReader(c, maxShardNews))
 	var q shardQuestion
 	if in.Decode(&q) != nil {
+		return
+	}
+	if q.Ask == askProxy {
+		h.srv.serveProxied(c, in.Buffered())
 		return
 	}
 	var err error

@@ -31,7 +31,7 @@ func (srv *Server) startTransports(o Options, loops int) error {
 		wrap = func(c net.Conn, s transport.Session) net.Conn { return o.Hook.Conn(c, s) }
 	}
 	srv.goroutines, srv.direct = transport.NewGoroutines(host, &srv.stats.goroutines, wrap), newDirects(srv)
-	srv.carriers = []carrier{srv.goroutines, srv.direct}
+	srv.carriers = []carrier{srv.goroutines, srv.direct, &srv.relays}
 	if o.Goroutines || o.Hook != nil || !srv.listens() {
 		return nil
 	}
@@ -88,7 +88,9 @@ func (h *transportHost) Refuse(p transport.Peer, remote bool) string {
 
 // Open implements transport.Host.
 func (h *transportHost) Open(p transport.Peer, wake func()) transport.Session {
-	return (*Server)(h).newSession(p, wake)
+	s := (*Server)(h).newSession(p, wake)
+	s.relaying.may = true
+	return s
 }
 
 // maxShort is how many bytes of input may be a single command whose memory is worth being fetched ahead.

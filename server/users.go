@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"slices"
 
 	"github.com/atomredis/atomredis/acl"
@@ -54,6 +55,7 @@ func (s *Session) enter(name, password []byte) bool {
 		return false
 	}
 	s.setAuthenticated(true)
+	s.digest = sha256.Sum256(password)
 	return true
 }
 
@@ -70,6 +72,7 @@ func (s *Session) become(name string) bool {
 func (s *Session) becomeDefault() {
 	s.account.Store(s.srv.users.Default())
 	s.setAuthenticated(s.srv.users.Open())
+	s.digest = [sha256.Size]byte{}
 }
 
 func (s *Session) setAuthenticated(yes bool) {
