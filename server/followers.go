@@ -310,7 +310,7 @@ func (f *followers) goOn(d *feed, id string, offset int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	missed, ok := f.history.Since(id, offset)
-	if !ok || f.closed {
+	if !ok || f.closed || f.srv.group.following.Load() {
 		return false
 	}
 	answer := "+CONTINUE\r\n"
@@ -412,6 +412,9 @@ func (d *feed) begin(g *engine.Guard, announce bool, head string) {
 	f := &d.srv.followed
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if d.srv.group.following.Load() && !d.rdbOnly {
+		d.giveUp("the server has lost the lead of its group", nil)
+	}
 	streaming := !d.rdbOnly && d.ctx.Err() == nil
 	if h := &f.history; streaming && !h.Relayed {
 		if !h.Known {

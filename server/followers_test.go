@@ -29,6 +29,8 @@ type rawFollower struct {
 	t        *testing.T
 	in       *bufio.Reader
 	commands *commandReader
+	// What the history was called, and where it was, when the follower got everything.
+	id, offset string
 }
 
 func newRawFollower(t *testing.T, host, port string) *rawFollower {
@@ -81,7 +83,9 @@ func (f *rawFollower) follow(capa string) []byte {
 		require.Equal(f.t, "+OK", f.line())
 	}
 	f.say("PSYNC ? -1")
-	require.Regexp(f.t, `^\+FULLRESYNC [0-9a-f]{40} \d+$`, f.line())
+	answer := f.line()
+	require.Regexp(f.t, `^\+FULLRESYNC [0-9a-f]{40} \d+$`, answer)
+	f.id, f.offset = strings.Fields(answer)[1], strings.Fields(answer)[2]
 	b := f.file()
 	f.commands = newCommandReader(f.in)
 	return b

@@ -174,6 +174,7 @@ func (g *group) Follow(at func()) {
 	at()
 	g.follow(&guard)
 	guard.Unlock()
+	g.srv.followed.drop() // replicas get nothing from here any more, and miss what is agreed on meanwhile
 	g.srv.relays.leadLost(g.srv)
 	g.srv.roleChanged()
 }

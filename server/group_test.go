@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -243,4 +244,31 @@ func TestAGroupBeginsWithTheDataOfAServer(t *testing.T) {
 		require.Equal(t, "7", f.client().do("GET key:7"))
 		f.client().waitFor("DBSIZE", "501")
 	}
+}
+
+// Replicas of a leader would miss what the next one does.
+func TestReplicasOfALeaderAreDisconnectedWhenItLosesTheLead(t *testing.T) {
+	g := startGroup(t, 3)
+	first := g.settled()
+	require.Equal(t, "+OK", first.client().do("SET key value"))
+	host, port, _ := strings.Cut(first.Addrs()[0].String(), ":")
+	replica := newRawFollower(t, host, port)
+	require.NotEmpty(t, replica.follow(""))
+	id, offset := replica.id, replica.offset
+	second := g.followers()[0]
+	require.NoError(t, first.group.node.Transfer(second.addr))
+	_, err := io.Copy(io.Discard, replica.in)
+	require.NoError(t, err, "the connection ends")
+
+	again := newRawFollower(t, host, port)
+	again.say("PSYNC " + id + " " + offset)
+	require.Contains(t, again.line(), "-NOMASTERLINK")
+	second.client().waitFor("SET key other", "OK")
+	first.client().waitFor("GET key", "other")
+	second.client().waitFor("INFO replication", "role:master")
+	require.Eventually(t, func() bool { return second.group.node.Transfer(first.addr) == nil }, testTimeout, time.Millisecond)
+	first.client().waitFor("INFO replication", "role:master")
+	again = newRawFollower(t, host, port)
+	again.say("PSYNC " + id + " " + offset)
+	require.Contains(t, again.line(), "+FULLRESYNC", "it has missed something")
 }
