@@ -4,7 +4,9 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"unsafe"
 )
 
@@ -765,6 +767,7 @@ func (g *Guard) Swap(a, b int) {
 		return
 	}
 	// Reading what the store has may fail, so nothing is exchanged before all keys that matter have been looked up.
+	before := len(g.ready)
 	for i := range g.ks.shards {
 		s := g.shard(uint8(i))
 		g.touchWaiting(s, func(k dbKey) bool {
@@ -781,6 +784,8 @@ func (g *Guard) Swap(a, b int) {
 			return was || is
 		})
 	}
+	// Who waits for several keys is served in the same order each time.
+	slices.SortFunc(g.ready[before:], func(a, b *waitQueue) int { return strings.Compare(a.key, b.key) })
 	g.changes++
 	for i := range g.ks.shards {
 		dbs := g.shard(uint8(i)).dbs
