@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the package of this machine's system, installs it in a chroot, and starts there what the unit starts: it tells the
 # service manager that it is ready, serves, and has its data after a restart, an upgrade and a removal. Then the same binary as an
-# image, and Prometheus's alerts. Needs root.
+# image, and Prometheus's alerts. The packages of the other systems that are named are built only. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 need=()
@@ -13,6 +13,9 @@ if [ ${#need[@]} -gt 0 ]; then
 	DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "${need[@]}"
 fi
 promtool check rules packaging/prometheus/alerts.yml
+if [ $# -gt 0 ]; then
+	BUILDFLAGS='-pgo=off' packaging/build.sh "$@"
+fi
 # Without -trimpath, what make build has compiled is used again.
 BUILDFLAGS='' packaging/build.sh linux/amd64
 deb=$(echo bin/packages/*.deb)

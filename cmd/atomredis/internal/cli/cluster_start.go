@@ -158,7 +158,7 @@ func tellLeaders(ctx context.Context, groups [][]int, say func(format string, ar
 		}
 		if !met && !slices.Contains(leaders, 0) {
 			if met = meet(ctx, leaders) == nil; met {
-				say("The shards know each other: redis-cli -c -p %d", leaders[0])
+				say("The shards know each other: atomredis cli -c -p %d", leaders[0])
 			}
 		}
 		select {

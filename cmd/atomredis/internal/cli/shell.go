@@ -27,6 +27,7 @@ type shellFlags struct {
 	pattern, eval         string
 	count, pipeTimeout    int
 	noAuthWarning         bool
+	cluster               bool
 }
 
 func (a *app) shell() *cobra.Command {
@@ -67,6 +68,7 @@ show passwords.`,
 	flags.StringVar(&f.tls.CertFile, "cert", "", "file with the certificate of this client")
 	flags.StringVar(&f.tls.KeyFile, "key", "", "file with its private key")
 	flags.BoolVar(&f.tls.Insecure, "insecure", false, "accept any certificate of the server")
+	flags.BoolVarP(&f.cluster, "cluster", "c", false, "go where MOVED and ASK of a cluster say")
 	flags.BoolVar(&f.raw, "raw", false, "write replies as they are (default if the output is no terminal)")
 	flags.BoolVar(&f.noRaw, "no-raw", false, "write replies with their types")
 	flags.BoolVar(&f.csv, "csv", false, "write replies as CSV")
@@ -148,6 +150,7 @@ func (f *shellFlags) complete(s *shell.Shell, terminal bool) error {
 	if s.Address.Password == "" {
 		s.Address.Password = os.Getenv("REDISCLI_AUTH")
 	}
+	s.Cluster = f.cluster
 	s.Address.RESP3 = f.resp3 || f.json && !f.resp2
 	switch {
 	case f.json:

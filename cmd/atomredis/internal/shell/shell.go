@@ -17,7 +17,7 @@ import (
 	"github.com/atomredis/atomredis/resp"
 )
 
-// Shell sends commands to one server. It connects when it has something to send, and again if the connection has
+// Shell sends commands to one server, or to those of a cluster. It connects when it has something to send, and again if the connection has
 // ended by then. A command whose reply is lost is not repeated.
 type Shell struct {
 	Address Address
@@ -26,6 +26,8 @@ type Shell struct {
 	Err     io.Writer
 	// Pushes says that messages are written that no command has asked for.
 	Pushes bool
+	// Cluster says that commands go where MOVED and ASK say.
+	Cluster bool
 
 	conn *conn
 	tx   bool // within MULTI
@@ -172,6 +174,9 @@ func (s *Shell) Do(ctx context.Context, args []string) error {
 		return err
 	}
 	r, err := s.ask(ctx, args)
+	if err == nil && s.Cluster {
+		r, err = s.follow(ctx, args, r)
+	}
 	if err != nil {
 		return err
 	}
@@ -203,6 +208,43 @@ func (s *Shell) Do(ctx context.Context, args []string) error {
 		}
 	}
 	return err
+}
+
+// mostRedirects is how often a command is sent elsewhere.
+const mostRedirects = 5
+
+// follow sends a command where MOVED and ASK say, if r says so, and returns the reply. The connection stays there.
+func (s *Shell) follow(ctx context.Context, args []string, r reply) (reply, error) {
+	for range mostRedirects {
+		words := strings.Fields(string(r.text))
+		if !r.isError() || len(words) != 3 || words[0] != "MOVED" && words[0] != "ASK" {
+			break
+		}
+		host, text, err := net.SplitHostPort(words[2])
+		port, portErr := strconv.Atoi(text)
+		if err != nil || portErr != nil {
+			break
+		}
+		s.Close()
+		if s.Address.Port, s.Address.Socket = port, ""; host != "" { // without one it is the server that said so
+			s.Address.Host = host
+		}
+		if s.Format != Raw {
+			fmt.Fprintf(s.Out, "-> Redirected to slot [%s] located at %s\n", words[1], s.Address.String())
+		}
+		if err := s.connect(ctx); err != nil {
+			return r, err
+		}
+		if words[0] == "ASK" {
+			if _, err := s.ask(ctx, []string{"ASKING"}); err != nil {
+				return r, err
+			}
+		}
+		if r, err = s.ask(ctx, args); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
 }
 
 // note keeps what a command that was executed has changed for the connection.

@@ -224,3 +224,49 @@ func TestAServerThatHangsUp(t *testing.T) {
 	require.Error(t, s.Do(t.Context(), []string{"PING"}))
 	require.Equal(t, "not connected> ", s.prompt())
 }
+
+// scripted is a server that answers commands by their names.
+func scripted(t *testing.T, replies map[string]string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					io.WriteString(c, replies[lines.Text()])
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestCommandsGoWhereTheClusterSays(t *testing.T) {
+	other := scripted(t, map[string]string{"GET": "$2\r\nhi\r\n", "ASKING": "+OK\r\n", "SET": "+OK\r\n"})
+	loop := map[string]string{}
+	first := scripted(t, loop)
+	loop["GET"], loop["SET"], loop["INCR"] = "-MOVED 7 "+other+"\r\n", "-ASK 7 "+other+"\r\n", "-MOVED 7 "+first+"\r\n"
+	_, port, _ := net.SplitHostPort(first)
+	loop["DECR"] = "-MOVED 7 :" + port + "\r\n"
+	for _, c := range []struct{ command, out string }{
+		{"GET", "-> Redirected to slot [7] located at " + other + "\n\"hi\"\n"},
+		{"SET", "-> Redirected to slot [7] located at " + other + "\nOK\n"},
+		{"INCR", strings.Repeat("-> Redirected to slot [7] located at "+first+"\n", mostRedirects) + "(error) MOVED 7 " + first + "\n"},
+		{"DECR", strings.Repeat("-> Redirected to slot [7] located at "+first+"\n", mostRedirects) + "(error) MOVED 7 :" + port + "\n"},
+	} {
+		s, out := shellAt(t, first)
+		require.Error(t, s.Do(t.Context(), []string{c.command}))
+		require.Contains(t, out.String(), "(error)")
+		out.Reset()
+		s.Cluster = true
+		err := s.Do(t.Context(), []string{c.command})
+		require.Equal(t, c.out, out.String())
+		require.Equal(t, strings.Contains(c.out, "(error)"), err != nil)
+	}
+}
