@@ -74,6 +74,8 @@ type Settings struct {
 	ReplTimeout            int    // seconds for which a master may be engine.EventNone, and a follower may not read
 	ReplPingReplicaPeriod  int    // seconds between pings to followers
 	ReplicaServeStaleData  bool   // while the link to the master is down
+	ReplicaReadOnly        bool   // clients of a replica do not write
+	ReplicaIgnoreMaxmemory bool   // a replica evicts only what its master does
 	ReplicaPriority        int    // for Sentinel; 0 = never to become a master
 	ReplicaAnnounced       bool   // Sentinel may show the replica
 	ReplicaAnnounceIP      string // what masters are told; "" = the address that they see

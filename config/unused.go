@@ -137,10 +137,7 @@ var unusedRows = []unused{
 	{"loading-process-events-interval-bytes", "2mb", sizeUpTo(1024, maxInt32), unusedHidden},
 
 	// Replicas.
-	{"replica-read-only slave-read-only", "yes", only("yes", "a replica has what its master has; "+
-		"SORT_RO, EVAL_RO, FCALL_RO and GEORADIUS_RO compute there, and REPLICAOF NO ONE makes it a master"), 0},
 	{"replica-lazy-flush slave-lazy-flush", "no", bit, 0},
-	{"replica-ignore-maxmemory slave-ignore-maxmemory", "yes", bit, 0},
 	{"replica-ignore-disk-write-errors", "no", bit, 0},
 	{"replica-full-sync-buffer-limit", "0", size(0), unusedQuiet},
 	{"propagation-error-behavior", "ignore", oneOf("ignore", "panic", "panic-on-replicas"), 0},

@@ -180,8 +180,6 @@ func TestStockConfigurationFilesStartTheServer(t *testing.T) {
 // knownConfig are directives that differ on purpose, and why.
 var knownConfig = map[string]string{
 	"appendonly":           "the journal cannot be switched on or off while the server runs",
-	"replica-read-only":    "a replica has what its master has",
-	"slave-read-only":      "a replica has what its master has",
 	"activedefrag":         "Redis refuses it where it was built without its own allocator",
 	"dir":                  "Redis changes it whatever is stored, and its own directory with it",
 	"pidfile":              "the test's servers differ",

@@ -22,6 +22,9 @@ type Guard struct {
 	NoTouch bool
 	// FromMaster says that the guard is for commands of the master, in a replica: nothing has expired for them.
 	FromMaster bool
+	// Writes says that a command runs that changes data: in a replica that takes writes of its own, keys go that have
+	// expired for it.
+	Writes bool
 	// SeesExpired says that in a keyspace that is importing nothing has expired for the guard (CLIENT IMPORT-SOURCE).
 	SeesExpired bool
 

@@ -19,6 +19,9 @@ func (g *Guard) SetReplica(on bool) {
 // inReplica returns an entry that is due, as who has the guard sees it in a replica: nil if it has expired.
 func (g *Guard) inReplica(e *Entry) *Entry {
 	if g.gone(e) {
+		if g.Writes { // another value may take its place
+			g.expire(e)
+		}
 		return nil
 	}
 	return e // of a hash whose fields are due they stay, like keys, until the master deletes them

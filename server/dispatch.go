@@ -190,6 +190,7 @@ func (s *Session) run(c *command.Ctx) {
 		}
 	}
 	c.Journalled = false
+	c.G.Writes = cmd.Flags&command.Write != 0
 	waits := s.mayWait(c)
 	if waits {
 		c.G.MayWait(true)

@@ -110,8 +110,8 @@ const evictionCheck = 16
 // makeRoom evicts keys until data and clients are within maxmemory, but only for as long as
 // maxmemory-eviction-tenacity allows; the rest is left to a timer. No guard may be held.
 func (srv *Server) makeRoom(now int64) evictionResult {
-	if srv.follows() || srv.config.Get().ImportMode {
-		return roomEnough // the server where the data come from evicts
+	if srv.evictsElsewhere(srv.config.Get()) {
+		return roomEnough
 	}
 	srv.countMemory()
 	srv.tierMemory()
@@ -150,6 +150,11 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 	srv.eviction.later.Store(srv.ticks() + relievedAfter.Nanoseconds())
 	srv.evictLater(relievedAfter)
 	return srv.roomLater()
+}
+
+// evictsElsewhere reports whether the server where the data come from evicts, and this one does not.
+func (srv *Server) evictsElsewhere(set *config.Settings) bool {
+	return set.ImportMode || srv.group.following.Load() || srv.replica.link() != nil && set.ReplicaIgnoreMaxmemory
 }
 
 // roomLater is what makeRoom comes to if nothing can go yet.

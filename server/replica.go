@@ -191,8 +191,8 @@ func (r *replica) restriction(cmd *command.Command, writes bool, set *config.Set
 	switch {
 	case l == nil:
 		return ""
-	case writes:
-		return command.ErrReadOnly
+	case writes && (set.ReplicaReadOnly || cmd.Flags&command.Blocking != 0):
+		return command.ErrReadOnly // what is waited for comes from the master, and is not this server's to give
 	case r.loading.Load() && cmd.Flags&command.Loading == 0:
 		return errLoading
 	case !set.ReplicaServeStaleData && cmd.Flags&command.Stale == 0 && l.status().State != replication.LinkConnected:
@@ -729,6 +729,9 @@ func (l *masterLink) execute(commands *commandReader) error {
 		if !l.multi {
 			l.advance()
 			l.executed()
+			if l.srv.eviction.limit.Load() != 0 && !l.srv.config.Get().ReplicaIgnoreMaxmemory {
+				l.srv.makeRoom(l.srv.ks.Now())
+			}
 		}
 	}
 }

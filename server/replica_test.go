@@ -373,3 +373,58 @@ func TestAHalfMadeCopyIsNeverStored(t *testing.T) {
 		})
 	}
 }
+
+// A replica with replica-read-only no takes writes, until the next copy takes the place of all.
+func TestAReplicaTakesWritesOfItsOwn(t *testing.T) {
+	master := startTestServer(t, Options{}, "enable-debug-command", "yes")
+	clock := engine.NewManualClock(time.Now())
+	replica := startTestServer(t, Options{Clock: clock}, "replica-read-only", "no")
+	m, c := master.connect(), replica.connect()
+	require.Equal(t, "+OK", m.do("SET shared master"))
+	require.Equal(t, "+OK", m.do("SET short master PX 100000"))
+	host, port, _ := strings.Cut(master.Addrs()[0].String(), ":")
+	require.Equal(t, "+OK", c.do("REPLICAOF "+host+" "+port))
+	c.waitFor("GET shared", "master")
+	require.Equal(t, "+OK", c.do("SET own replica"))
+	require.Equal(t, "+OK", c.do("SET shared replica"))
+	require.Equal(t, "1", c.do("EVAL return(redis.call('INCR',KEYS[1])) 1 n"))
+	require.Equal(t, "+OK", c.do("MULTI"))
+	require.Equal(t, "+QUEUED", c.do("INCR n"))
+	require.Equal(t, `["2"]`, strings.ReplaceAll(c.do("EXEC"), "[2]", `["2"]`))
+	require.Contains(t, c.do("BLPOP list 1"), "READONLY", "what comes is for the master's clients")
+	clock.Advance(200 * time.Second)
+	require.Equal(t, "", c.do("GET short"))
+	require.Equal(t, "+OK", c.do("SET short replica"), "in place of one that has expired here")
+	require.Equal(t, "replica", c.do("GET short"))
+	require.Equal(t, "replica", c.do("GET own"))
+	require.Equal(t, "+OK", c.do("CONFIG SET slave-read-only yes"))
+	require.Contains(t, c.do("SET own x"), "READONLY")
+
+	require.Equal(t, "+OK", m.do("DEBUG CHANGE-REPL-ID"))
+	c.waitFor("EXISTS own", "0")
+	require.Equal(t, "master", c.do("GET shared"))
+}
+
+func TestAReplicaEvictsByItselfIfItIsTo(t *testing.T) {
+	master := startTestServer(t, Options{}, "enable-debug-command", "yes")
+	settings := []string{"maxmemory", "3mb", "maxmemory-policy", "allkeys-random"}
+	same := startTestServer(t, Options{}, settings...)
+	own := startTestServer(t, Options{}, append(settings, "replica-ignore-maxmemory", "no")...)
+	host, port, _ := strings.Cut(master.Addrs()[0].String(), ":")
+	for _, r := range []*testServer{same, own} {
+		require.Equal(t, "+OK", r.connect().do("REPLICAOF "+host+" "+port))
+		r.connect().waitFor("INFO replication", "master_link_status:up")
+	}
+	m := master.connect()
+	value := strings.Repeat("v", 4000)
+	for i := range 2000 {
+		require.Equal(t, "+OK", m.do(fmt.Sprintf("SET key:%d %s", i, value)))
+	}
+	same.connect().waitFor("DBSIZE", "2000")
+	own.connect().waitFor("EXISTS key:1999", "1")
+	require.Eventually(t, func() bool {
+		n, err := strconv.Atoi(own.connect().do("DBSIZE"))
+		return err == nil && n < 2000 && !strings.Contains(own.connect().do("INFO stats"), "\r\nevicted_keys:0\r\n")
+	}, testTimeout, 10*time.Millisecond)
+	require.Equal(t, "2000", m.do("DBSIZE"))
+}
