@@ -89,6 +89,12 @@ type Host interface {
 	Log() *slog.Logger
 	// Clustered reports whether the server is in cluster mode.
 	Clustered() bool
+	// Foreign reports which keys belong to other servers of the cluster although they are here, on their way, so that
+	// clients must not see them; nil if none do.
+	Foreign() func(key []byte) bool
+	// MayFlush returns the error for a command that is about to remove all keys of a database, "" if it may. The guard holds
+	// everything.
+	MayFlush() Error
 	// Writable reports whether a command that only reads may keep a result under guard g.
 	Writable(g *engine.Guard) bool
 	// MaxBulk is the setting proto-max-bulk-len, in bytes.

@@ -447,6 +447,9 @@ func (g *Guard) ChangedBookkeeping(e *Entry, class EventClass, event string) {
 	g.modified(e)
 	g.changes++
 	g.ks.shards[e.shard].stats.Changes++
+	if g.ks.witness != nil {
+		g.ks.witness.Touched(g.DB(e), e.Key(), false)
+	}
 	g.Notify(class, event, g.DB(e), e.Key())
 }
 
@@ -475,6 +478,9 @@ func (g *Guard) changed(s *shard, db int, key string) {
 			owner = nil // it is nobody's change
 		}
 		g.ks.observer.KeyChanged(owner, db, key)
+	}
+	if g.ks.witness != nil {
+		g.ks.witness.Touched(db, key, g.expiring)
 	}
 }
 
@@ -750,6 +756,9 @@ func (g *Guard) Flush(db int) int {
 	if g.ks.observeChanges.Load() {
 		g.ks.observer.Flushed(g.Owner, db)
 	}
+	if g.ks.witness != nil {
+		g.ks.witness.Emptied()
+	}
 	return removed
 }
 
@@ -797,6 +806,9 @@ func (g *Guard) Swap(a, b int) {
 	spaces, current := g.ks.spaces, g.ks.current
 	current[a], current[b] = current[b], current[a]
 	spaces[current[a]].db, spaces[current[b]].db = a, b
+	if g.ks.witness != nil {
+		g.ks.witness.Emptied()
+	}
 }
 
 // touchWaiting treats all watched keys, and keys that clients wait for, as changed if affected says so.

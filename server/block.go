@@ -47,6 +47,8 @@ type wait struct {
 	cmd      *command.Command
 	deadline atomic.Int64 // ms since 1970; 0 waits for ever
 	key      [1]string    // memory for the waiter's keys
+	slot     int          // of the keys in cluster mode
+	left     atomic.Bool  // it was withdrawn, and what was done in part is undone: see slotHold
 }
 
 // Block implements Client. The guard is still held.
@@ -55,7 +57,7 @@ func (s *Session) Block(c *command.Ctx, b command.Block) {
 		s.waits = new(blocked)
 	}
 	state := s.waits
-	state.wait = &wait{cmd: c.Cmd}
+	state.wait = &wait{cmd: c.Cmd, slot: s.hashSlot}
 	state.try, state.empty, state.cancel = b.Try, b.Empty, b.Cancel
 	state.origin.session, state.origin.Client = s, &s.tracking
 	state.w = resp.Writer{Buf: state.reply[:0], Proto: c.W.Proto}
@@ -210,6 +212,9 @@ func (b *blocked) Served() { sessionOf(&b.ctx).post(mailServed) }
 // readBlockedMail acts on mail for a blocked client.
 func (s *Session) readBlockedMail(m mail) {
 	b := s.blocked
+	if m&mailHeld != 0 {
+		s.undoHeld()
+	}
 	switch {
 	case m&mailServed != 0:
 		s.delay.wasServed(s.srv, b.ctx.Cmd)
@@ -220,6 +225,8 @@ func (s *Session) readBlockedMail(m mail) {
 	case m&mailError != 0:
 		s.takeBack()
 		s.endBlock([]byte("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"))
+	case m&mailMoved != 0:
+		s.endMoved()
 	case m&mailRoleChanged != 0:
 		s.takeBack()
 		s.endBlock([]byte("-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n"))
@@ -287,6 +294,8 @@ func (s *Session) endBlock(reply []byte) {
 func (s *Session) cancelBlocked() {
 	if s.blocked.wait.waiter.Withdraw() {
 		s.takeBack()
+	} else if s.box.has(mailHeld) {
+		s.undoHeld()
 	}
 	s.leave()
 	s.blocked = nil // its state may still be in the hands of whoever has withdrawn it: see Session.Await

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type groupNode struct {
 	dir     string
 	fs      vfs.FS // nil is the system's files
 	g       *testGroup
+	at      atomic.Pointer[string] // where clients reach it, or have last
 }
 
 func freeAddr(t *testing.T) string {
@@ -84,6 +86,8 @@ func (n *groupNode) start() {
 	require.NoError(t, err)
 	require.NoError(t, srv.Start())
 	n.Server = srv
+	at := srv.Addrs()[0].String()
+	n.at.Store(&at)
 }
 
 // kill ends the server as a crash would, but for what the file system keeps.

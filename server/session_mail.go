@@ -35,6 +35,8 @@ const (
 	mailFetched                      // the values have come that were to be read
 	mailApart                        // it is the turn of the command that runs apart, or it has run
 	mailRelay                        // the leader has answered, or the connection to it has ended
+	mailHeld                         // the blocked command must undo what it has done in part
+	mailMoved                        // another shard has the slot of the blocked command, or it must be tried again
 )
 
 // post leaves push bytes and mail for the session and wakes its transport. Any goroutine may call it, under any lock.
@@ -53,6 +55,13 @@ func (s *Session) post(m mail, push ...[]byte) {
 	if m&mailKill == 0 && size > 0 && s.overLimit(size) {
 		s.post(mailKill | mailSlow)
 	}
+}
+
+// has reports whether some mail is there that nobody has read.
+func (b *mailbox) has(m mail) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mail&m != 0
 }
 
 // readMail takes what others left.

@@ -32,9 +32,15 @@ type shards struct {
 	wake     chan struct{}
 	running  sync.WaitGroup
 
+	moves    moves
+	gives    []*give // changes under a guard over everything; whoever has one may read it
+	holds    slotHolds
+	trimming atomic.Bool
+
 	mu        sync.Mutex
 	seen      map[string]sighted   // the other shards, by ID
 	forgotten map[string]time.Time // shards that are not to be learned of from others, until then
+	working   map[string]*getting  // imports that something works on, by task; nil before keys come and afterwards
 }
 
 // shardState is a record, and what follows from it.
@@ -44,7 +50,8 @@ type shardState struct {
 	owners *cluster.Owners
 	own    cluster.SlotSet // what it serves
 	// foreign are slots that it does not serve although it may have keys of them; nil if there are none.
-	foreign *cluster.SlotSet
+	foreign  *cluster.SlotSet
+	replaced chan struct{} // is closed when there is another one
 }
 
 // sighted is what a server of another shard has told, and when.
@@ -55,10 +62,14 @@ type sighted struct {
 
 // shardQuestion is what servers ask each other.
 type shardQuestion struct {
-	// Ask is news or meet, or proxy, behind which a client of the server that asks follows.
+	// Ask is news, meet, give (moves_give.go) or end (moves.go), or proxy, behind which a client of the server that asks
+	// follows.
 	Ask string
-	// Shard is the one that wants to be known, with where its servers are.
+	// Shard is the one that asks, with where its servers are, but for news and end.
 	Shard *cluster.Other `json:",omitempty"`
+	// Task and, to give, Slots are those of a move.
+	Task  string          `json:",omitempty"`
+	Slots []cluster.Range `json:",omitempty"`
 }
 
 // shardNews answers questions.
@@ -95,7 +106,8 @@ var (
 )
 
 func newShards(srv *Server) *shards {
-	h := &shards{srv: srv, wake: make(chan struct{}, 1), seen: map[string]sighted{}, forgotten: map[string]time.Time{}}
+	h := &shards{srv: srv, wake: make(chan struct{}, 1), seen: map[string]sighted{}, forgotten: map[string]time.Time{},
+		working: map[string]*getting{}}
 	h.put(&cluster.Record{})
 	h.told.Store(h.record())
 	return h
@@ -109,12 +121,19 @@ func (h *shards) put(r *cluster.Record) {
 	if r.ID == "" { // nothing is agreed on yet
 		shown = h.first()
 	}
-	st := &shardState{record: r, id: shown.ID, owners: shown.Owners()}
+	st := &shardState{record: r, id: shown.ID, owners: shown.Owners(), replaced: make(chan struct{})}
 	st.own = shown.Serves(st.owners)
 	if foreign := shown.Foreign(&st.own); !foreign.Empty() {
 		st.foreign = &foreign
 	}
-	h.now.Store(st)
+	old := h.now.Swap(st)
+	if old == nil {
+		return
+	}
+	close(old.replaced)
+	if lost := old.own.Without(&st.own); !lost.Empty() {
+		h.srv.redirectBlocked(&lost)
+	}
 }
 
 // first is the record of a new shard.
@@ -229,6 +248,8 @@ func (h *shards) watch() {
 			})
 		}
 		h.askAll()
+		h.resolve()
+		h.trim()
 		select {
 		case <-h.wake:
 		case <-time.After(shardAskEvery):
@@ -333,7 +354,7 @@ func (h *shards) ask(addr string, q shardQuestion) (a shardNews, err error) {
 // serve answers another server, which need not be of this shard.
 func (h *shards) serve(c net.Conn) {
 	c.SetDeadline(time.Now().Add(5 * shardPatience))
-	in := json.NewDecoder(io.LimitReader(c, maxShardNews))
+	in := json.NewDecoder(io.LimitReader(c, maxShardNews)) // which is enough for the answers to a million rounds
 	var q shardQuestion
 	if in.Decode(&q) != nil {
 		return
@@ -348,8 +369,14 @@ func (h *shards) serve(c net.Conn) {
 		err = errors.New("cluster-enabled is not set")
 	case q.Ask == "meet" && q.Shard != nil:
 		err = h.met(*q.Shard)
+	case q.Ask == "give" && q.Shard != nil:
+		h.give(c, in, &q)
+		return
 	}
 	a := h.news()
+	if q.Ask == "end" && err == nil {
+		a.Shard, err = h.endTask(q.Task)
+	}
 	if err != nil {
 		a.Error = err.Error()
 	}

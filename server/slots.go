@@ -79,6 +79,18 @@ func (srv *Server) ClusterView(local string) *cluster.View {
 	return &cluster.View{Shards: append([]cluster.ShardView{own}, srv.shards.view(st)...)}
 }
 
+// Foreign implements command.Host.
+func (srv *Server) Foreign() func(key []byte) bool {
+	if srv.shards == nil {
+		return nil
+	}
+	slots := srv.shards.now.Load().foreign
+	if slots == nil {
+		return nil
+	}
+	return func(key []byte) bool { return slots.Has(cluster.SlotOf(key)) }
+}
+
 // Shards implements cluster.Host.
 func (srv *Server) Shards() clustercommands.Shards {
 	if srv.shards == nil {

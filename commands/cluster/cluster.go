@@ -111,10 +111,10 @@ var clusterCommands = []*command.Command{
 				Complexity: "O(1)", Do: inCluster(setConfigEpoch)},
 			{Name: "cluster|migration", Group: "cluster", Since: "8.4.0", Arity: -4,
 				Flags:   command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary: "Moves slots between nodes: there are no others, and no moves",
+				Summary: "Moves slots with their keys here from another shard, tells of such tasks, and ends them",
 				Syntax: "<IMPORT start-slot end-slot [start-slot end-slot ...] | CANCEL <ID task-id | ALL> | " +
 					"STATUS <ID task-id | ALL>>",
-				Complexity: "O(1)", Do: inCluster(migration)},
+				Complexity: "O(N), where N is the number of slots", Do: inCluster(migration)},
 			{Name: "cluster|setslot", Group: "cluster", Since: "3.0.0", Arity: -4,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
 				Summary:    "Moves a slot to another node: an error, there is none",
@@ -405,6 +405,9 @@ func (f *fieldWriter) end() { f.w.EndMap(f.mark, f.n) }
 // eachKeyOfSlot calls fn with the keys of a slot until it returns false. It looks at all keys: the slots have no
 // index of their own.
 func eachKeyOfSlot(c *command.Ctx, slot int64, fn func(key []byte) bool) {
+	if foreign := c.Host.Foreign(); foreign != nil && foreign([]byte("{"+cluster.TagOf(int(slot))+"}")) {
+		return
+	}
 	var key []byte
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
 		key = append(key[:0], e.Key()...)
@@ -457,7 +460,7 @@ func getkeysinslot(c *command.Ctx) {
 func unsupported(c *command.Ctx) {
 	why := "this server is always a cluster of one node, which has all slots"
 	if shardsOf(c) != nil {
-		why = "a shard is a group of servers that elect their leader, and slots that have keys stay where they are"
+		why = "a shard is a group of servers that elect their leader, and slots move with CLUSTER MIGRATION"
 	}
 	c.Err(command.Error(fmt.Sprintf("ERR CLUSTER %.128s is not supported: %s", strings.ToUpper(c.Cmd.Name[len("cluster|"):]), why)))
 }
@@ -529,7 +532,7 @@ func slot(c *command.Ctx, arg []byte) (slot int, ok bool) {
 // slotRange reads the range of slots at argument i and returns the first one; if it is none an error is written and
 // ok is false.
 func slotRange(c *command.Ctx, i int) (first int, ok bool) {
-	if len(c.Args)%2 != 0 {
+	if (len(c.Args)-i)%2 != 0 {
 		c.Err(command.WrongArity(c.Cmd))
 		return 0, false
 	}
@@ -556,19 +559,24 @@ func shardsOf(c *command.Ctx) Shards { return c.Host.(Host).Shards() }
 
 // later has something done that waits for other servers, and answers when it is.
 func later(c *command.Ctx, do func() error) {
+	laterReply(c, func() (command.Reply, error) { return (*resp.Writer).OK, do() })
+}
+
+// laterReply is later for what has a reply of its own.
+func laterReply(c *command.Ctx, do func() (command.Reply, error)) {
 	if c.NoBlock {
 		c.Err(errNotNow)
 		return
 	}
 	finish := c.Await(0, (*resp.Writer).OK)
 	go func() {
-		err := do()
+		reply, err := do()
 		finish(func(w *resp.Writer) {
 			if err != nil {
 				w.Error("ERR " + command.OneLine(err.Error()))
 				return
 			}
-			w.OK()
+			reply(w)
 		})
 	}()
 }
@@ -815,6 +823,10 @@ func help(c *command.Ctx) {
 		"NODES", "    Describe the nodes, a line each: this one.",
 		"REPLICAS <node-id>", "    List the replicas of a node: there are none.",
 		"SHARDS", "    Describe the shards, their slots and their nodes.",
+		"MIGRATION IMPORT <start-slot> <end-slot> [<start-slot> <end-slot> ...]",
+		"    Move slots with their keys here from the shard that has them.",
+		"MIGRATION CANCEL|STATUS <ID <task-id>|ALL>",
+		"    End such tasks, or tell of them.",
 		"SLOT-STATS SLOTSRANGE <start-slot> <end-slot>",
 		"SLOT-STATS ORDERBY <metric> [LIMIT <limit>] [ASC|DESC]",
 		"    Count the keys of slots and, with cluster-slot-stats-enabled, what commands have cost.",

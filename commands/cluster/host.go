@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"time"
+
 	"github.com/atomredis/atomredis/clients"
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
@@ -27,6 +29,25 @@ type Shards interface {
 	AddSlots(slots cluster.SlotSet) error
 	DropSlots(slots cluster.SlotSet) error
 	FlushSlots() error
+	// Import begins to get slots from the shard that has them, and returns the name of the task.
+	Import(slots cluster.SlotSet) (task string, err error)
+	// CancelMoves cancels the task with a name, or all if that is empty, and returns how many it has.
+	CancelMoves(task string) int
+	// Moves returns the tasks that the server works on or has worked on, the last ones first.
+	Moves() []MoveTask
+}
+
+// MoveTask is a task that moves slots, as CLUSTER MIGRATION STATUS tells of it.
+type MoveTask struct {
+	ID           string
+	Slots        []cluster.Range
+	Source, Dest string // IDs of servers
+	Operation    string // import or migrate
+	State        string
+	LastError    string
+	// Created, Started and Ended are when it did; Ended is zero before.
+	Created, Started, Ended time.Time
+	Paused                  time.Duration // for how long commands waited
 }
 
 // Client is what they need of the client.

@@ -65,12 +65,13 @@ func clusterscan(c *command.Ctx) {
 func scanKeys(c *command.Ctx, o *command.ScanOptions, at uint64) (found []string, next uint64) {
 	typ, known := engine.ParseType(string(o.TypeName))
 	var key []byte
+	foreign := c.Host.Foreign()
 	for visited := 0; ; {
 		at = c.G.Scan(c.DB, at, o.Count, func(e *engine.Entry) {
 			visited++
 			key = append(key[:0], e.Key()...)
 			if o.TypeName != nil && (!known || e.Type() != typ) ||
-				o.Slot >= 0 && int64(cluster.SlotOf(key)) != o.Slot || !o.Match(key) {
+				o.Slot >= 0 && int64(cluster.SlotOf(key)) != o.Slot || !o.Match(key) || foreign != nil && foreign(key) {
 				return
 			}
 			found = append(found, string(key))

@@ -33,9 +33,11 @@ func slotStats(c *command.Ctx) {
 	}
 	all := new([cluster.Slots]slotNumbers)
 	var key []byte
+	foreign := c.Host.Foreign()
 	c.G.Each(c.DB, func(e *engine.Entry) bool {
-		key = append(key[:0], e.Key()...)
-		all[cluster.SlotOf(key)][0]++
+		if key = append(key[:0], e.Key()...); foreign == nil || !foreign(key) {
+			all[cluster.SlotOf(key)][0]++
+		}
 		return true
 	})
 	if counters != nil {
@@ -134,23 +136,4 @@ func (o *slotOrder) choose(all *[cluster.Slots]slotNumbers) []int {
 		})
 	}
 	return slots[:min(o.limit, len(slots))]
-}
-
-// migration answers CLUSTER MIGRATION: slots come from no other node, and none are on their way.
-func migration(c *command.Ctx) {
-	switch what := c.Args[2]; {
-	case command.EqualFold(what, "status") && isTask(c):
-		c.W.Array(0)
-	case command.EqualFold(what, "cancel") && isTask(c):
-		c.W.Int(0)
-	case command.EqualFold(what, "import"):
-		unsupported(c)
-	default:
-		c.Err(command.ErrSyntax)
-	}
-}
-
-// isTask reports whether the arguments name a task, or all.
-func isTask(c *command.Ctx) bool {
-	return len(c.Args) == 4 && command.EqualFold(c.Args[3], "all") || len(c.Args) == 5 && command.EqualFold(c.Args[3], "id")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/version"
 	"github.com/atomredis/atomredis/resp"
 )
@@ -45,7 +46,22 @@ const (
 	errSwapInCluster command.Error = "ERR SWAPDB is not allowed in cluster mode"
 )
 
-func cmdDbsize(c *command.Ctx) { c.W.Int(int64(c.G.Len(c.DB))) }
+func cmdDbsize(c *command.Ctx) {
+	foreign := c.Host.Foreign()
+	if foreign == nil {
+		c.W.Int(int64(c.G.Len(c.DB)))
+		return
+	}
+	n := int64(0)
+	var key []byte
+	c.G.Each(c.DB, func(e *engine.Entry) bool {
+		if key = append(key[:0], e.Key()...); !foreign(key) {
+			n++
+		}
+		return true
+	})
+	c.W.Int(n)
+}
 
 func cmdFlushall(c *command.Ctx) { flush(c, -1) }
 func cmdFlushdb(c *command.Ctx)  { flush(c, c.DB) }
@@ -57,6 +73,12 @@ func flush(c *command.Ctx, db int) {
 	if o.Next() && (o.More() || !o.Is("async") && !o.Is("sync")) {
 		c.Err(command.ErrSyntax)
 		return
+	}
+	if !c.Origin.In(command.Accepted) {
+		if e := c.Host.MayFlush(); e != "" {
+			c.Err(e)
+			return
+		}
 	}
 	c.G.Flush(db)
 	c.W.OK()

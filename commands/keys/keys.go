@@ -204,10 +204,11 @@ func cmdKeys(c *command.Ctx) {
 	}
 	c.Long(c.G.Len(c.DB), c.G.Len(c.DB))
 	var scratch []byte
+	foreign := c.Host.Foreign()
 	mark, n := c.W.Defer(), 0
 	for key := range allKeys(c) {
 		scratch = append(scratch[:0], key...)
-		if o.Match(scratch) {
+		if o.Match(scratch) && (foreign == nil || !foreign(scratch)) {
 			c.W.Bulk(scratch)
 			n++
 		}
@@ -251,11 +252,34 @@ func cmdMove(c *command.Ctx) {
 }
 
 func cmdRandomkey(c *command.Ctx) {
-	if e := c.G.RandomKey(c.DB); e != nil {
+	if e := randomKey(c); e != nil {
 		c.W.BulkString(e.Key())
 	} else {
 		c.W.Null()
 	}
+}
+
+// randomTries is how often a key is drawn where some must not be seen.
+const randomTries = 100
+
+// randomKey returns a random key that the client may see, nil if there is none.
+func randomKey(c *command.Ctx) (found *engine.Entry) {
+	foreign := c.Host.Foreign()
+	if foreign == nil {
+		return c.G.RandomKey(c.DB)
+	}
+	for range randomTries {
+		if e := c.G.RandomKey(c.DB); e == nil || !foreign([]byte(e.Key())) {
+			return e
+		}
+	}
+	c.G.Each(c.DB, func(e *engine.Entry) bool { // there are few
+		if !foreign([]byte(e.Key())) {
+			found = e
+		}
+		return found == nil
+	})
+	return found
 }
 
 func cmdRename(c *command.Ctx) {
@@ -312,12 +336,13 @@ func cmdScan(c *command.Ctx) {
 	typ, known := engine.ParseType(string(o.TypeName))
 	var found []*engine.Entry
 	var scratch []byte
+	foreign := c.Host.Foreign()
 	next := c.G.Scan(c.DB, o.Cursor, o.Count, func(e *engine.Entry) {
 		if o.TypeName != nil && (!known || e.Type() != typ) {
 			return
 		}
 		scratch = append(scratch[:0], e.Key()...)
-		if o.Match(scratch) {
+		if o.Match(scratch) && (foreign == nil || !foreign(scratch)) {
 			found = append(found, e)
 		}
 	})

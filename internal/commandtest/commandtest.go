@@ -105,6 +105,8 @@ type host struct{ ks *engine.Keyspace }
 
 func (h host) Keyspace() *engine.Keyspace { return h.ks }
 func (host) Clustered() bool              { return false }
+func (host) MayFlush() command.Error      { return "" }
+func (host) Foreign() func([]byte) bool   { return nil }
 func (host) Writable(*engine.Guard) bool  { return true }
 func (host) MaxBulk() int                 { return 512 << 20 }
 func (host) HashLimits() hashes.Limits    { return hashes.Limits{Entries: 512, Value: 64} }

@@ -1,0 +1,284 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/persist/rdb"
+)
+
+// The target's part in a move. Its leader has states of keys journalled, which nobody sees until the shard claims the
+// slots.
+
+// maxUnsynced is how many bytes of states may wait to be agreed on.
+const maxUnsynced = 8 << 20
+
+// busyTries is how often a source is asked again that is not done with the last move of a slot.
+const busyTries = 20
+
+var (
+	errMoveOOM   = errors.New("there is not enough memory")
+	errMoveEnded = errors.New("the import has ended")
+	errMoveLead  = errors.New("the lead was lost")
+)
+
+// getting is a task that the leader of the target works on.
+type getting struct {
+	h     *shards
+	task  *moveTask
+	im    cluster.Import
+	slots cluster.SlotSet
+	epoch uint64 // of the journal, since the import began
+	bytes int    // of states that may not be agreed on yet
+
+	mu       sync.Mutex // protects what follows
+	promised bool       // the source may give the slots
+	flushed  bool       // keys are missing
+}
+
+// get works on an import until the slots are claimed, or it fails.
+func (h *shards) get(ctx context.Context, task *moveTask, im cluster.Import) error {
+	g := &getting{h: h, task: task, im: im, slots: cluster.SetOf(im.Slots...), epoch: h.srv.group.node.Epoch()}
+	h.mu.Lock()
+	h.working[im.Task] = g
+	h.mu.Unlock()
+	task.enter("connecting")
+	err := h.srv.keysOfSlots(ctx, &g.slots, func(db int, key string) error {
+		return h.remove(db, key, g.goesOn)
+	})
+	if err != nil {
+		return err
+	}
+	for tries := 0; ; tries++ {
+		err := g.connect(ctx)
+		if err == nil || err.Error() != cluster.ErrBusy.Error() || tries == busyTries {
+			return err
+		}
+		select { // it has got the slots just now, and waits to hear that everybody knows
+		case <-time.After(shardAskEvery / 2):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// connect has the source's leader give the slots, and does what it sends.
+func (g *getting) connect(ctx context.Context) error {
+	h, im := g.h, g.im
+	o := h.record().Other(im.From)
+	if o == nil {
+		return cluster.ErrSlotOwner
+	}
+	a, err := h.askShard(o, shardQuestion{Ask: "news"})
+	if err != nil {
+		return err
+	}
+	if a.Leader == "" {
+		return errNoShardID
+	}
+	conn, err := h.srv.group.node.Dial(a.Leader, shardPatience)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	c := idleConn{conn}
+	own := h.news().Shard
+	q := shardQuestion{Ask: "give", Shard: &own, Task: im.Task, Slots: im.Slots}
+	if err := json.NewEncoder(c).Encode(q); err != nil {
+		return err
+	}
+	in := json.NewDecoder(c)
+	if err := in.Decode(&a); err != nil {
+		return err
+	}
+	if a.Error != "" {
+		return errors.New(a.Error)
+	}
+	r := bufio.NewReaderSize(io.MultiReader(in.Buffered(), c), 64<<10)
+	if b, err := r.ReadByte(); err != nil || b != '\n' { // that ends the answer
+		return errors.Join(err, errMoveFrame)
+	}
+	g.task.enter("streaming-buffer")
+	return g.read(ctx, r, json.NewEncoder(c))
+}
+
+// goesOn reports whether the import is under way; a guard is held.
+func (g *getting) goesOn(now *shardState) bool {
+	im := now.record.Import(g.im.Task)
+	return im != nil && !im.Claimed && g.h.leads() && g.h.srv.group.node.Epoch() == g.epoch
+}
+
+// read does what the frames say.
+func (g *getting) read(ctx context.Context, r *bufio.Reader, out *json.Encoder) error {
+	for {
+		f, err := readFrame(r)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		switch f.kind {
+		case frameState, frameGone:
+			if err := g.put(ctx, &f); err != nil {
+				return err
+			}
+		case frameRound, frameLast:
+			if f.kind == frameLast && !g.promise() {
+				return errMoveEmptied
+			}
+			if err := g.agree(ctx); err != nil {
+				return err
+			}
+			if err := out.Encode(moveAck{f.round}); err != nil {
+				return err
+			}
+		case frameError:
+			return errors.New(string(f.body))
+		default:
+			var o cluster.Other
+			if err := json.Unmarshal(f.body, &o); err != nil {
+				return err
+			}
+			g.task.enter("takeover")
+			if err := g.h.settle(o, ""); err != nil {
+				return err
+			}
+			// Or the other shard hears of it when it asks. It hangs up when it knows.
+			if out.Encode(moveAck{}) == nil {
+				_, _ = r.ReadByte()
+			}
+			return nil
+		}
+	}
+}
+
+// promise has keys of the slots removed no more; it reports false if some have been.
+func (g *getting) promise() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.promised = !g.flushed
+	return g.promised
+}
+
+// flush ends the task because keys are about to be removed; it reports false if they must not be.
+func (g *getting) flush() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flushed = !g.promised
+	return g.flushed
+}
+
+// MayFlush implements command.Host. Keys that are on their way here are not this shard's to remove: the import ends. If
+// it cannot be known whether the slots have been given, which is so for a moment, the command must be tried again.
+func (srv *Server) MayFlush() command.Error {
+	h := srv.shards
+	if h == nil {
+		return ""
+	}
+	for _, im := range h.record().Imports {
+		if im.Claimed {
+			continue
+		}
+		h.mu.Lock()
+		g := h.working[im.Task]
+		h.mu.Unlock()
+		if g == nil || !g.flush() {
+			return errTryAgain
+		}
+	}
+	return ""
+}
+
+// agree waits until the shard has agreed on all states. No other server can have been elected before: so the other shard
+// cannot have said already, to a leader that this one knows nothing of, that the task has ended.
+func (g *getting) agree(ctx context.Context) error {
+	node := g.h.srv.group.node
+	if node.WaitPosition() == 0 {
+		return errMoveLead
+	}
+	if err := node.Sync(ctx); err != nil {
+		return err
+	}
+	if node.Epoch() != g.epoch {
+		return errMoveLead
+	}
+	g.bytes = 0
+	return nil
+}
+
+// put gives a key a state.
+func (g *getting) put(ctx context.Context, f *frame) error {
+	srv := g.h.srv
+	if !g.slots.Has(cluster.SlotOf(f.key)) || f.db >= srv.ks.Databases() {
+		return errMoveFrame
+	}
+	if g.bytes += len(f.key) + len(f.body); g.bytes > maxUnsynced {
+		if err := g.agree(ctx); err != nil {
+			return err
+		}
+	}
+	if err := g.makeRoom(ctx); err != nil {
+		return err
+	}
+	var value any
+	if f.kind == frameState {
+		var err error
+		if value, err = rdb.Restore(f.body, srv.RDBLimits()); err != nil {
+			return err
+		}
+		srv.ks.Prepare(value)
+	}
+	var guard engine.Guard
+	guard.Lock(srv.ks, srv.ks.ShardOf(f.key), srv.ks.Now())
+	defer guard.Unlock()
+	if !g.goesOn(g.h.now.Load()) {
+		return errMoveEnded
+	}
+	old := guard.Write(f.db, f.key)
+	if old != nil {
+		guard.Remove(old, engine.EventNone, "")
+	}
+	if f.kind == frameGone || f.deadline != 0 && f.deadline <= guard.Now() {
+		if old != nil {
+			guard.Log(f.db, [][]byte{[]byte("DEL"), f.key})
+		}
+		return nil
+	}
+	e := rdb.Create(&guard, f.db, f.key, value)
+	guard.SetDeadline(e, f.deadline)
+	guard.Changed(e, engine.EventNone, "")
+	guard.Log(f.db, [][]byte{[]byte("RESTORE"), f.key, strconv.AppendInt(nil, f.deadline, 10), f.body,
+		[]byte("REPLACE"), []byte("ABSTTL")})
+	return nil
+}
+
+// makeRoom waits until there is memory for another value.
+func (g *getting) makeRoom(ctx context.Context) error {
+	srv := g.h.srv
+	for srv.eviction.limit.Load() != 0 {
+		switch srv.makeRoom(srv.ks.Now()) {
+		case roomNowhere:
+			return errMoveOOM
+		case roomLater:
+			select {
+			case <-time.After(tierPause * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
+	return nil
+}

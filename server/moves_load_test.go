@@ -1,0 +1,262 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/internal/transcript"
+)
+
+// movingClient is a client of several shards: it goes where it is sent.
+type movingClient struct {
+	t     *testing.T
+	nodes []*groupNode
+	conns map[string]*transcript.Conn
+	at    string
+}
+
+func newMovingClient(t *testing.T, list []*testGroup) *movingClient {
+	c := &movingClient{t: t, conns: map[string]*transcript.Conn{}}
+	for _, g := range list {
+		c.nodes = append(c.nodes, g.nodes...)
+	}
+	t.Cleanup(func() {
+		for _, conn := range c.conns {
+			conn.Close()
+		}
+	})
+	return c
+}
+
+// try sends a command to the server that had the slot last. unsure says that there is no answer to it; otherwise it has
+// not been executed, or the answer is not nil.
+func (c *movingClient) try(args ...string) (v *transcript.Value, unsure bool) {
+	conn := c.conns[c.at]
+	if conn == nil {
+		nc, err := transcript.Dial(c.at)
+		if err != nil {
+			return nil, false
+		}
+		conn = transcript.NewConn(nc)
+		c.conns[c.at] = conn
+	}
+	got, err := conn.Do(testTimeout, args...)
+	if err != nil || got.Kind == transcript.Closed {
+		conn.Close()
+		delete(c.conns, c.at)
+		return nil, true
+	}
+	return &got, false
+}
+
+// do has a command executed. unsure says that it may have been executed once more.
+func (c *movingClient) do(args ...string) (v transcript.Value, unsure bool) {
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); {
+		if c.at == "" {
+			c.at = c.nodes[time.Now().Nanosecond()%len(c.nodes)].clientAddrOf()
+		}
+		got, lost := c.try(args...)
+		switch {
+		case lost:
+			c.at = ""
+			return v, true
+		case got == nil:
+			c.at = ""
+		case got.Kind != transcript.Error:
+			return *got, false
+		case strings.HasPrefix(got.Text, "MOVED "):
+			c.at = got.Text[strings.LastIndexByte(got.Text, ' ')+1:]
+			continue
+		case !strings.HasPrefix(got.Text, "TRYAGAIN") && !strings.HasPrefix(got.Text, "CLUSTERDOWN") &&
+			!strings.HasPrefix(got.Text, "UNBLOCKED") && !strings.HasPrefix(got.Text, "READONLY"):
+			require.Fail(c.t, "an error", "%v: %s", args, got.Text)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	require.Fail(c.t, "no answer", "%v", args)
+	return v, true
+}
+
+// moveLoad is clients that change and read keys of some slots, each with values of its own.
+type moveLoad struct {
+	t       *testing.T
+	list    []*testGroup
+	stop    atomic.Bool
+	writers sync.WaitGroup
+
+	mu    sync.Mutex
+	added map[string][]string // by list: what was acknowledged
+	maybe map[string]bool     // what may be there or not
+	sums  map[string][2]int   // by counter: how often it was certainly increased, and at most
+	done  atomic.Int64
+}
+
+func startMoveLoad(t *testing.T, list []*testGroup, slots []int) *moveLoad {
+	l := &moveLoad{t: t, list: list, added: map[string][]string{}, maybe: map[string]bool{}, sums: map[string][2]int{}}
+	for i, slot := range slots {
+		tag := cluster.TagOf(slot)
+		l.writers.Go(func() { l.push(fmt.Sprintf("list{%s}", tag), i) })
+		l.writers.Go(func() { l.count(fmt.Sprintf("counter{%s}", tag)) })
+		l.writers.Go(func() { l.pop(fmt.Sprintf("queue{%s}", tag), i) })
+	}
+	return l
+}
+
+// push appends to a list, and reads its own writes.
+func (l *moveLoad) push(key string, client int) {
+	c := newMovingClient(l.t, l.list)
+	for i := 0; !l.stop.Load(); i++ {
+		value := fmt.Sprintf("%d-%d", client, i)
+		_, unsure := c.do("RPUSH", key, value)
+		l.mu.Lock()
+		if unsure {
+			l.maybe[value] = true
+		} else {
+			l.added[key] = append(l.added[key], value)
+		}
+		l.mu.Unlock()
+		if unsure {
+			continue
+		}
+		l.done.Add(1)
+		if v, unsure := c.do("LINDEX", key, "-1"); !unsure && v.Text != value {
+			require.Fail(l.t, "a stale read", "%s: %q, not %q", key, v.Text, value)
+		}
+	}
+}
+
+// count increases a counter, which is never less than before.
+func (l *moveLoad) count(key string) {
+	c := newMovingClient(l.t, l.list)
+	sure, most := 0, 0
+	for !l.stop.Load() {
+		v, unsure := c.do("INCR", key)
+		if most++; unsure {
+			continue
+		}
+		sure++
+		l.done.Add(1)
+		var n int
+		_, err := fmt.Sscan(v.Text, &n)
+		require.NoError(l.t, err)
+		if n < sure || n > most {
+			require.Fail(l.t, "a counter", "%s: %d is not from %d to %d", key, n, sure, most)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sums[key] = [2]int{sure, most}
+}
+
+// pop waits for what it pushes into a queue with another client.
+func (l *moveLoad) pop(key string, client int) {
+	var taken sync.Map
+	sure := true // that no reply was lost
+	var popping sync.WaitGroup
+	popping.Go(func() {
+		c := newMovingClient(l.t, l.list)
+		for !l.stop.Load() {
+			v, unsure := c.do("BLPOP", key, "0.2")
+			sure = sure && !unsure
+			if unsure || len(v.Elems) != 2 {
+				continue
+			}
+			if _, again := taken.LoadOrStore(v.Elems[1].Text, true); again {
+				require.Fail(l.t, "taken twice", v.Elems[1].Text)
+			}
+			l.done.Add(1)
+		}
+	})
+	c := newMovingClient(l.t, l.list)
+	var pushed []string
+	certain := true
+	for i := 0; !l.stop.Load(); i++ {
+		value := fmt.Sprintf("%d-%d", client, i)
+		_, unsure := c.do("RPUSH", key, value)
+		certain = certain && !unsure
+		pushed = append(pushed, value)
+	}
+	popping.Wait()
+	if v, _ := c.do("LRANGE", key, "0", "-1"); sure && certain {
+		for _, e := range v.Elems {
+			taken.Store(e.Text, true)
+		}
+		for _, value := range pushed {
+			_, ok := taken.Load(value)
+			require.True(l.t, ok, "%s: %s is lost", key, value)
+		}
+	}
+}
+
+// check ends the load, and compares what is there with what was acknowledged.
+func (l *moveLoad) check() {
+	l.stop.Store(true)
+	l.writers.Wait()
+	c := newMovingClient(l.t, l.list)
+	for key, want := range l.added {
+		v, unsure := c.do("LRANGE", key, "0", "-1")
+		require.False(l.t, unsure)
+		var got []string
+		for _, e := range v.Elems {
+			if !l.maybe[e.Text] {
+				got = append(got, e.Text)
+			}
+		}
+		require.True(l.t, slices.Equal(want, got), "%s: %d elements were acknowledged, %d are there", key, len(want), len(got))
+	}
+	for key, sum := range l.sums {
+		v, unsure := c.do("GET", key)
+		require.False(l.t, unsure)
+		var n int
+		_, err := fmt.Sscan(v.Text, &n)
+		require.NoError(l.t, err)
+		require.GreaterOrEqual(l.t, n, sum[0], key)
+		require.LessOrEqual(l.t, n, sum[1], key)
+	}
+	l.t.Log(l.done.Load(), "acknowledged")
+}
+
+// clientAddrOf is where clients reach the node, which may be down.
+func (n *groupNode) clientAddrOf() string {
+	if at := n.at.Load(); at != nil {
+		return *at
+	}
+	return "127.0.0.1:1"
+}
+
+func TestNothingIsLostWhileSlotsMove(t *testing.T) {
+	list := startShards(t, 2, 1)
+	load := startMoveLoad(t, list, []int{100, 101, 250})
+	clients := []*testClient{list[0].leader().client(), list[1].leader().client()}
+	c := newMovingClient(t, list)
+	for i := range 300 {
+		c.do("SET", fmt.Sprintf("k:%d", i), strings.Repeat("x", 1000))
+	}
+	for i := range 6 {
+		to := clients[(i+1)%2]
+		to.waitForTask(to.waitToImport("90 260 5000 9000"), "completed")
+	}
+	load.check()
+	for i := range 300 {
+		v, _ := c.do("STRLEN", fmt.Sprintf("k:%d", i))
+		require.Equal(t, "1000", v.Text)
+	}
+}
+
+// waitToImport is importSlots, once the shard knows who has the slots.
+func (c *testClient) waitToImport(slots string) (id string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		id = c.do("CLUSTER MIGRATION IMPORT " + slots)
+		return len(id) == 40
+	}, testTimeout, time.Millisecond, "%s", &id)
+	return id
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/internal/transcript"
+)
+
+// importSlots has the shard of c get slots, and returns the name of the task.
+func (c *testClient) importSlots(slots string) string {
+	c.t.Helper()
+	id := c.do("CLUSTER MIGRATION IMPORT " + slots)
+	require.Len(c.t, id, 40, id)
+	return id
+}
+
+// waitForTask waits until a task has a state.
+func (c *testClient) waitForTask(id, state string) {
+	c.t.Helper()
+	var last string
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if last = c.do("CLUSTER MIGRATION STATUS ID " + id); strings.Contains(last, `"state" "`+state+`"`) {
+			return
+		}
+	}
+	require.Fail(c.t, "the task does not get there", "%s: %s", state, last)
+}
+
+// keysOfAllTypes are commands that make them in one slot.
+func keysOfAllTypes(tag string) []string {
+	list := []string{
+		"SET s{t} value", "SET long{t} " + strings.Repeat("x", 200_000), "SET soon{t} x PX 100000000", "RPUSH l{t} a b c",
+		"SADD set{t} a b c 1", "SADD ints{t} 1 2 3", "ZADD z{t} 1 a 2 b", "HSET h{t} f 1 g 2", "HPEXPIRE h{t} 100000000 FIELDS 1 f",
+		"XADD x{t} 1-1 a b", "XGROUP CREATE x{t} g 0", "XREADGROUP GROUP g c COUNT 1 STREAMS x{t} >", "PFADD p{t} a b c",
+		"GEOADD geo{t} 13 38 a", "SETBIT bits{t} 100 1", "JSON.SET j{t} $ {\"a\":[1,2]}", "BF.ADD bf{t} a", "CF.ADD cf{t} a",
+		"CMS.INITBYDIM cms{t} 10 5", "TOPK.RESERVE topk{t} 5", "TDIGEST.CREATE td{t}", "TS.ADD ts{t} 1000 5",
+		"VADD v{t} VALUES 3 1 2 3 a", "ARSET ar{t} 5 x",
+	}
+	for i := range list {
+		list[i] = strings.ReplaceAll(list[i], "{t}", "{"+tag+"}")
+	}
+	return list
+}
+
+func TestSlotsMoveWithTheirKeys(t *testing.T) {
+	list := startShards(t, 2, 1, "cluster-databases=2", "enable-debug-command=yes")
+	from, to := list[0].leader(), list[1].leader()
+	a, b := from.client(), to.client()
+	tag := cluster.TagOf(100)
+	for _, command := range keysOfAllTypes(tag) {
+		require.NotContains(t, a.do(command), "ERR", command)
+	}
+	require.Equal(t, "+OK", a.do("SELECT 1"))
+	require.Equal(t, "+OK", a.do("SET other{"+tag+"} x"))
+	require.Equal(t, "+OK", a.do("SELECT 0"))
+	for i := range 2000 {
+		require.Equal(t, "+OK", a.do(fmt.Sprintf("SET key:%d %d", i, i)))
+	}
+	z := a.do("ZADD big{" + tag + "} " + manyScores(5000))
+	require.Equal(t, "5000", z)
+	had := map[string]string{}
+	ttl := a.do("PEXPIRETIME soon{" + tag + "}")
+	require.Equal(t, "22", a.do("CLUSTER COUNTKEYSINSLOT 100"))
+	for _, key := range a.list("CLUSTER GETKEYSINSLOT 100 100") {
+		had[key] = a.do("DEBUG DIGEST-VALUE " + key)
+	}
+	total := a.do("DBSIZE")
+
+	id := b.importSlots("100 100 300 5000")
+	b.waitForTask(id, "completed")
+	a.waitForTask(id, "completed")
+	for key, digest := range had {
+		require.Equal(t, digest, b.do("DEBUG DIGEST-VALUE "+key), key)
+		require.Equal(t, "-MOVED 100 "+to.clientAddr(), a.do("TYPE "+key))
+	}
+	require.Equal(t, ttl, b.do("PEXPIRETIME soon{"+tag+"}"))
+	require.Equal(t, "+OK", b.do("SELECT 1"))
+	require.Equal(t, "x", b.do("GET other{"+tag+"}"))
+	require.Equal(t, "+OK", b.do("SELECT 0"))
+
+	// Nobody sees what is still to be removed.
+	sum := func() int {
+		var n, m int
+		_, err := fmt.Sscan(a.do("DBSIZE")+" "+b.do("DBSIZE"), &n, &m)
+		require.NoError(t, err)
+		return n + m
+	}
+	require.Equal(t, total, fmt.Sprint(sum()))
+	require.Eventually(t, func() bool { return len(from.shards.record().Trims) == 0 }, testTimeout, time.Millisecond)
+	require.Equal(t, total, fmt.Sprint(sum()))
+	require.Eventually(t, func() bool { return len(to.shards.record().Imports) == 0 }, testTimeout, time.Millisecond)
+
+	// And back, with a part of them.
+	require.Equal(t, "-ERR slots belong to different source nodes", a.do("CLUSTER MIGRATION IMPORT 100 400"))
+	id = a.importSlots("100 100 300 400")
+	a.waitForTask(id, "completed")
+	for key, digest := range had {
+		require.Equal(t, digest, a.do("DEBUG DIGEST-VALUE "+key), key)
+		require.Equal(t, "-MOVED 100 "+from.clientAddr(), b.do("TYPE "+key))
+	}
+	require.Equal(t, total, fmt.Sprint(sum()))
+}
+
+func manyScores(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d member:%d ", i, i)
+	}
+	return b.String()
+}
+
+// list returns the strings of an array.
+func (c *testClient) list(command string) (list []string) {
+	c.t.Helper()
+	v, err := c.Do(testTimeout, strings.Fields(command)...)
+	require.NoError(c.t, err)
+	require.Equal(c.t, transcript.Array, v.Kind)
+	for _, e := range v.Elems {
+		list = append(list, e.Text)
+	}
+	return list
+}

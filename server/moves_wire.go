@@ -1,0 +1,121 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// What the source of a move sends behind its answer, as frames of a kind and what that has: states of keys, ends of
+// rounds, and in the end what it has agreed on. The target answers the ends of rounds, and says in the end that it has
+// claimed the slots, with a moveAck each.
+
+const (
+	frameState = 's' // database, deadline, key, payload
+	frameGone  = 'g' // database, key
+	frameRound = 'r' // its number
+	frameLast  = 'l' // its number; the slots may be given after it, so that the target must not lose keys any more
+	frameGiven = 'd' // a cluster.Other
+	frameError = 'e' // text
+)
+
+// moveAck says that the target's shard has agreed on all states up to the end of a round.
+type moveAck struct{ Round uint64 }
+
+// maxFramePart is how long a key, a payload or a text may be, in bytes.
+const maxFramePart = 8 << 30
+
+var errMoveFrame = errors.New("the other shard has sent something that is no state of a key")
+
+// frame is one of them. What it does not have is zero.
+type frame struct {
+	kind     byte
+	db       int
+	deadline int64 // ms since 1970, 0 is none
+	round    uint64
+	key      []byte
+	body     []byte // the payload, or what else there is
+}
+
+// write writes a frame.
+func (f *frame) write(w *bufio.Writer) error {
+	b := append(w.AvailableBuffer(), f.kind)
+	part := func(p []byte) {
+		b = binary.AppendUvarint(b, uint64(len(p)))
+		_, _ = w.Write(b)
+		_, _ = w.Write(p)
+		b = w.AvailableBuffer()
+	}
+	switch f.kind {
+	case frameState:
+		b = binary.AppendVarint(binary.AppendUvarint(b, uint64(f.db)), f.deadline)
+		part(f.key)
+		part(f.body)
+	case frameGone:
+		b = binary.AppendUvarint(b, uint64(f.db))
+		part(f.key)
+	case frameRound, frameLast:
+		b = binary.AppendUvarint(b, f.round)
+	default:
+		part(f.body)
+	}
+	_, err := w.Write(b)
+	return err
+}
+
+// readFrame reads a frame. It takes memory for no more than has come.
+func readFrame(r *bufio.Reader) (f frame, err error) {
+	if f.kind, err = r.ReadByte(); err != nil {
+		return f, err
+	}
+	number := func() (n uint64) {
+		if err == nil {
+			n, err = binary.ReadUvarint(r)
+		}
+		return n
+	}
+	part := func() []byte {
+		n := number()
+		if err == nil && n > maxFramePart {
+			err = errMoveFrame
+		}
+		if err != nil {
+			return nil
+		}
+		var b bytes.Buffer
+		if n < 1<<16 {
+			b.Grow(int(n))
+		}
+		if _, err = io.CopyN(&b, r, int64(n)); errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return b.Bytes()
+	}
+	db := func() int {
+		n := number()
+		if n > 1<<30 {
+			err = errors.Join(err, errMoveFrame)
+		}
+		return int(n)
+	}
+	switch f.kind {
+	case frameState:
+		f.db = db()
+		if err == nil {
+			f.deadline, err = binary.ReadVarint(r)
+		}
+		f.key, f.body = part(), part()
+	case frameGone:
+		f.db, f.key = db(), part()
+	case frameRound, frameLast:
+		f.round = number()
+	case frameGiven, frameError:
+		f.body = part()
+	default:
+		return f, fmt.Errorf("%w: %q", errMoveFrame, f.kind)
+	}
+	return f, err
+}
