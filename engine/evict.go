@@ -67,14 +67,15 @@ func (how *Eviction) Tiers() bool { return how.Tier || how.Policy == Tier }
 type evictor struct {
 	how atomic.Pointer[Eviction]
 
-	mu       sync.Mutex // held by the one who evicts; taken before any shard, and protects what follows
-	Eviction            // what how was when it began
-	rng      *rand.Rand
-	pool     []candidate // the best at the end
-	drawn    []*Entry    // scratch of drawAny
-	unstored bool        // values can leave memory once a checkpoint has stored them
-	unread   bool        // and once a snapshot has read them
-	places   []**Entry   // scratch of drawFrom
+	mu        sync.Mutex // held by the one who evicts; taken before any shard, and protects what follows
+	Eviction             // what how was when it began
+	rng       *rand.Rand
+	pool      []candidate // the best at the end
+	drawn     []*Entry    // scratch of drawAny
+	residents []resident  // scratch of drawResident
+	unstored  bool        // values can leave memory once a checkpoint has stored them
+	unread    bool        // and once a snapshot has read them
+	places    []**Entry   // scratch of drawFrom
 }
 
 // candidate is a key that may be evicted.

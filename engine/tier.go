@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"unsafe"
 )
 
@@ -135,9 +137,11 @@ func (g *Guard) leaves(e *Entry) leaving {
 }
 
 const (
-	leavingSamples = 8  // of which one leaves
-	leavingTurn    = 16 // how many values leave under one lock
-	leavingDraws   = 16 // how often is drawn in vain from a shard until the next one's turn
+	leavingSamples = 32 // of which the fourth leaves that should leave first
+	leavingShare   = 4
+	leavingSmall   = 4096 // up to so many bytes all of these leave if one must: it is too much to draw them for that one
+	leavingTurn    = 16   // how many values leave under one lock
+	leavingDraws   = 16   // how often is drawn in vain from a shard until the next one's turn
 )
 
 // unload has values leave a shard for as long as more says that there is need, up to a turn of them. It returns how
@@ -151,24 +155,31 @@ func (v *evictor) unload(ks *Keyspace, at int, now int64, more func() bool) (lef
 	}
 	list := &ks.shards[at].resident
 	for vain := 0; vain < leavingDraws && left < leavingTurn && list.len() > 0; {
-		e := v.drawResident(&g, list)
-		if e == nil || !g.Unload(e) {
-			vain++
-			continue
+		before, need := left, true
+		for _, d := range v.drawResident(&g, list) {
+			if !need && d.entry.frees() > leavingSmall || !g.Unload(d.entry) {
+				continue
+			}
+			ks.shards[at].stats.Unloaded++
+			left++
+			need = need && more()
 		}
-		vain = 0
-		ks.shards[at].stats.Unloaded++
-		if left++; !more() {
+		if !need {
 			break
 		}
+		if vain++; left > before {
+			vain = 0
+		}
 	}
+	clear(v.residents)
 	return left
 }
 
-// drawResident draws some entries from a list, and returns the one that should leave first, nil if none of them can.
-func (v *evictor) drawResident(g *Guard, list *entryList) (best *Entry) {
-	most := uint64(0)
-	for range min(leavingSamples, list.len()) {
+// drawResident draws some entries from a list, and returns those that should leave first, none if none of them can.
+func (v *evictor) drawResident(g *Guard, list *entryList) []resident {
+	v.residents = v.residents[:0]
+	n := min(leavingSamples, list.len())
+	for range n {
 		if list.len() == 0 {
 			break
 		}
@@ -185,12 +196,17 @@ func (v *evictor) drawResident(g *Guard, list *entryList) (best *Entry) {
 		case leavesSnapshot:
 			v.unread = true
 		case leavesNow:
-			if score := v.disuse(g, e); best == nil || score > most {
-				best, most = e, score
-			}
+			v.residents = append(v.residents, resident{e, v.disuse(g, e)})
 		}
 	}
-	return best
+	slices.SortFunc(v.residents, func(a, b resident) int { return cmp.Compare(b.disuse, a.disuse) })
+	return v.residents[:min(max(n/leavingShare, 1), len(v.residents))]
+}
+
+// resident is an entry whose value may leave memory, and for how long it has not been used, or how seldom it has been.
+type resident struct {
+	entry  *Entry
+	disuse uint64
 }
 
 // relieve has values leave memory until more says that there is no need, and reports whether that has come. If not,

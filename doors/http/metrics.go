@@ -2,12 +2,16 @@ package http
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/atomredis/atomredis/door"
 	"github.com/atomredis/atomredis/resp"
@@ -16,34 +20,51 @@ import (
 // metrics answers with everything of INFO, how long commands took, and the process. What takes time in proportion to the
 // data is asked for by parameters: stream, a pattern of keys, once or more; collect=pressure, atom or spiderq; and db.
 func (d *server) metrics(w http.ResponseWriter, r *http.Request, c *door.Client) error {
-	s := scrape{r: r, client: c}
+	s := scrape{r: r, client: c, named: map[string]*dto.MetricFamily{}}
 	for _, step := range []func() error{s.info, s.latency, s.slowLog, s.streams, s.systems} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(&s)
-	promhttp.HandlerFor(prometheus.Gatherers{registry, d.process}, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
+	of, err := d.process.Gather()
+	if err != nil {
+		return err
+	}
+	gather := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return s.families(of), nil })
+	promhttp.HandlerFor(gather, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
 	return nil
 }
 
-// scrape is what one request is told. It is a prometheus.Collector.
+// scrape is what one request is told. A registry would check each of many metrics for what is so by the way in which they
+// come about here: that they have sound names, and labels once.
 type scrape struct {
 	r      *http.Request
 	client *door.Client
-	list   []prometheus.Metric
+	named  map[string]*dto.MetricFamily
 	nanos  map[string]float64 // by command: seconds that its calls took
 }
 
-// Describe implements prometheus.Collector: which metrics there are depends on the request.
-func (s *scrape) Describe(chan<- *prometheus.Desc) {}
+// families returns the metrics, and others, in the order of their names.
+func (s *scrape) families(others []*dto.MetricFamily) []*dto.MetricFamily {
+	return slices.SortedFunc(func(yield func(*dto.MetricFamily) bool) {
+		for _, list := range [2]iter.Seq[*dto.MetricFamily]{maps.Values(s.named), slices.Values(others)} {
+			for f := range list {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+}
 
-// Collect implements prometheus.Collector.
-func (s *scrape) Collect(to chan<- prometheus.Metric) {
-	for _, m := range s.list {
-		to <- m
+// family returns that of a metric.
+func (s *scrape) family(name, help string, kind dto.MetricType) *dto.MetricFamily {
+	f := s.named[name]
+	if f == nil {
+		f = &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
+		s.named[name] = f
 	}
+	return f
 }
 
 // do executes a command.
@@ -51,11 +72,23 @@ func (s *scrape) do(args ...any) (resp.Reply, error) { return s.client.Do(s.r.Co
 
 // add adds a metric. labels are names and values in turn.
 func (s *scrape) add(m metric, value float64, labels ...string) {
-	var names, values []string
-	for i := 0; i < len(labels); i += 2 {
-		names, values = append(names, labels[i]), append(values, strings.ToValidUTF8(labels[i+1], "\uFFFD"))
+	value *= m.scale
+	f, told := s.family(m.name, m.help, m.kind), &dto.Metric{}
+	switch m.kind {
+	case dto.MetricType_COUNTER:
+		told.Counter = &dto.Counter{Value: &value}
+	case dto.MetricType_GAUGE:
+		told.Gauge = &dto.Gauge{Value: &value}
+	default:
+		told.Untyped = &dto.Untyped{Value: &value}
 	}
-	s.list = append(s.list, prometheus.MustNewConstMetric(prometheus.NewDesc(m.name, m.help, names, nil), m.kind, value*m.scale, values...))
+	pairs := make([]dto.LabelPair, len(labels)/2)
+	for i := range pairs {
+		pairs[i].Name, pairs[i].Value = &labels[2*i], new(strings.ToValidUTF8(labels[2*i+1], "\uFFFD"))
+		told.Label = append(told.Label, &pairs[i])
+	}
+	slices.SortFunc(told.Label, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
+	f.Metric = append(f.Metric, told)
 }
 
 // info tells what INFO does.
@@ -144,7 +177,7 @@ func (s *scrape) door(name string, f field) {
 		}
 		return
 	}
-	s.add(metric{"atomredis_door_" + f.name, "What a door says of itself in INFO.", prometheus.UntypedValue, 1}, value)
+	s.add(metric{"atomredis_door_" + f.name, "What a door says of itself in INFO.", dto.MetricType_UNTYPED, 1}, value)
 }
 
 // database tells what is in a database.
@@ -176,13 +209,17 @@ func (s *scrape) latency() error {
 	if err != nil {
 		return err
 	}
-	desc := prometheus.NewDesc("redis_commands_latency_seconds", "How long calls of a command took.", []string{"cmd"}, nil)
+	f := s.family("redis_commands_latency_seconds", "How long calls of a command took.", dto.MetricType_HISTOGRAM)
 	for name, of := range commands {
 		calls, counts, err := histogram(of)
 		if err != nil {
 			return fmt.Errorf("LATENCY HISTOGRAM of %s: %w", name, err)
 		}
-		s.list = append(s.list, prometheus.MustNewConstHistogram(desc, calls, s.nanos[name], counts, name))
+		h := &dto.Histogram{SampleCount: &calls, SampleSum: new(s.nanos[name])}
+		for _, limit := range slices.Sorted(maps.Keys(counts)) {
+			h.Bucket = append(h.Bucket, &dto.Bucket{UpperBound: &limit, CumulativeCount: new(counts[limit])})
+		}
+		f.Metric = append(f.Metric, &dto.Metric{Histogram: h, Label: []*dto.LabelPair{{Name: new("cmd"), Value: &name}}})
 	}
 	return nil
 }

@@ -1,17 +1,17 @@
 package http
 
-import "github.com/prometheus/client_golang/prometheus"
+import dto "github.com/prometheus/client_model/go"
 
 // metric is how a number is told: its name, and by what it is multiplied to be in seconds, bytes or a ratio. Names are
 // those of redis_exporter where it tells the same in those units.
 type metric struct {
 	name, help string
-	kind       prometheus.ValueType
+	kind       dto.MetricType
 	scale      float64
 }
 
-func gauge(name, help string) metric   { return metric{name, help, prometheus.GaugeValue, 1} }
-func counter(name, help string) metric { return metric{name, help, prometheus.CounterValue, 1} }
+func gauge(name, help string) metric   { return metric{name, help, dto.MetricType_GAUGE, 1} }
+func counter(name, help string) metric { return metric{name, help, dto.MetricType_COUNTER, 1} }
 
 // in returns the metric with another scale.
 func (m metric) in(scale float64) metric {
