@@ -260,3 +260,43 @@ func (c *testClient) waitToImport(slots string) (id string) {
 	}, testTimeout, time.Millisecond, "%s", &id)
 	return id
 }
+
+// Leaders are killed while slots go back and forth.
+func TestNothingIsLostWhileSlotsMoveAndLeadersFail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
+	list := startShards(t, 2, 3, "raft-timeout=500")
+	load := startMoveLoad(t, list, []int{100, 250})
+	c := newMovingClient(t, list)
+	for i := range 2000 {
+		c.do("SET", fmt.Sprintf("k:%d", i), strings.Repeat("x", 1000))
+	}
+	for i := range 6 {
+		to := list[(i+1)%2]
+		var id string
+		require.Eventually(t, func() bool {
+			id = to.leader().client().do("CLUSTER MIGRATION IMPORT 0 9000")
+			return len(id) == 40 || strings.Contains(id, "already the owner")
+		}, 2*testTimeout, 5*time.Millisecond, "%s", &id)
+		killed := list[i/2%2].leader()
+		time.Sleep(time.Duration(i*i) * time.Millisecond) // at another point of the move each time
+		killed.kill()
+		killed.start()
+		list[i/2%2].leader()
+		for _, g := range list { // it ends or completes
+			require.Eventually(t, func() bool {
+				r := g.leader().shards.told.Load()
+				return len(r.Imports) == 0 && len(r.Gifts) == 0
+			}, 2*testTimeout, 5*time.Millisecond)
+		}
+	}
+	load.check()
+	for i := range 2000 {
+		v, unsure := c.do("STRLEN", fmt.Sprintf("k:%d", i))
+		for unsure { // its connection was to a server that was killed
+			v, unsure = c.do("STRLEN", fmt.Sprintf("k:%d", i))
+		}
+		require.Equal(t, "1000", v.Text)
+	}
+}
