@@ -35,7 +35,8 @@ type moveTask struct {
 	running bool
 	paused  time.Time
 	cancel  func(why error)
-	why     error // of a task that has failed, as far as this server knows
+	why     error         // of a task that has failed, as far as this server knows
+	ended   chan struct{} // closed when it has ended
 }
 
 var (
@@ -48,8 +49,8 @@ func (m *moves) begin(id, operation string, slots []cluster.Range, source, dest 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	t := &moveTask{mu: &m.mu, running: true, t: clustercommands.MoveTask{ID: id, Slots: slots, Source: source, Dest: dest,
-		Operation: operation, State: "none", Created: now, Started: now}}
+	t := &moveTask{mu: &m.mu, running: true, ended: make(chan struct{}), t: clustercommands.MoveTask{ID: id, Slots: slots,
+		Source: source, Dest: dest, Operation: operation, State: "none", Created: now, Started: now}}
 	m.tasks = slices.Insert(m.tasks, 0, t)
 	ended := 0
 	m.tasks = slices.DeleteFunc(m.tasks, func(t *moveTask) bool {
@@ -110,7 +111,11 @@ func (t *moveTask) err() error {
 func (t *moveTask) finish(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.running {
+		return
+	}
 	t.running, t.cancel, t.t.Ended = false, nil, time.Now()
+	close(t.ended)
 	switch {
 	case err == nil:
 		t.t.State, t.t.LastError = "completed", ""
@@ -193,6 +198,33 @@ func (h *shards) Import(slots cluster.SlotSet) (id string, err error) {
 		h.kick()
 	})
 	return id, nil
+}
+
+// AwaitMove waits until an import has ended, and returns why if it has failed.
+func (h *shards) AwaitMove(id string) error {
+	t := h.moves.find(id, "import")
+	if t == nil {
+		return cluster.ErrNoTask
+	}
+	look := time.NewTicker(shardAskEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-t.ended:
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.t.State != "completed" {
+				return errors.New(t.t.LastError)
+			}
+			return nil
+		case <-look.C:
+			if !h.leads() { // whoever leads now ends it
+				return errMoveLead
+			}
+		case <-h.srv.group.ctx.Done():
+			return errMoveLead
+		}
+	}
 }
 
 // works notes whether something works on an import; it reports false if it is no news.

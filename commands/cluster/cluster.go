@@ -117,7 +117,7 @@ var clusterCommands = []*command.Command{
 				Complexity: "O(N), where N is the number of slots", Do: inCluster(migration)},
 			{Name: "cluster|setslot", Group: "cluster", Since: "3.0.0", Arity: -4,
 				Flags:      command.NoAsyncLoading | command.Admin | command.Stale,
-				Summary:    "Moves a slot to another node: an error, there is none",
+				Summary:    "Moves a slot to another node, as the target is told that it imports it",
 				Syntax:     "slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>",
 				Complexity: "O(1)", Do: inCluster(setslot)},
 			{Name: "cluster|shards", Group: "cluster", Since: "7.0.0", Arity: 2, Flags: command.Loading | command.Stale,
@@ -776,37 +776,6 @@ func setConfigEpoch(c *command.Ctx) {
 		c.Err(command.Error("ERR Invalid config epoch specified: " + strconv.FormatInt(n, 10)))
 	default:
 		unsupported(c)
-	}
-}
-
-func setslot(c *command.Ctx) {
-	slot, ok := slot(c, c.Args[2])
-	if !ok {
-		return
-	}
-	o := c.Options(3)
-	o.Next()
-	switch {
-	case o.Is("migrating") && o.Left() == 1:
-		if id := o.Arg(); string(id) != nodeOf(c).ID {
-			c.Err(command.Error(fmt.Sprintf("ERR I don't know about node %s", command.UntilNUL(id))))
-			return
-		}
-		unsupported(c)
-	case o.Is("importing") && o.Left() == 1:
-		c.Err(command.Error(fmt.Sprintf("ERR I'm already the owner of hash slot %d", slot)))
-	case o.Is("stable") && o.Left() == 0:
-		c.W.OK() // as it is
-	case o.Is("node") && o.Left() == 1:
-		switch _, m := memberOf(c, o.Arg()); {
-		case m == nil:
-		case m.Myself:
-			c.W.OK() // as it is
-		default:
-			unsupported(c)
-		}
-	default:
-		c.Err(errSetslot)
 	}
 }
 

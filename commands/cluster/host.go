@@ -31,6 +31,8 @@ type Shards interface {
 	FlushSlots() error
 	// Import begins to get slots from the shard that has them, and returns the name of the task.
 	Import(slots cluster.SlotSet) (task string, err error)
+	// AwaitMove waits until a task that Import has begun has ended, and returns why if it has failed.
+	AwaitMove(task string) error
 	// CancelMoves cancels the task with a name, or all if that is empty, and returns how many it has.
 	CancelMoves(task string) int
 	// Moves returns the tasks that the server works on or has worked on, the last ones first.
