@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -297,12 +298,13 @@ func slots(c *command.Ctx) {
 		if !s.Members[0].Leads {
 			continue // nobody serves them
 		}
+		shown := slices.DeleteFunc(slices.Clone(s.Members), func(m cluster.Member) bool { return !m.Leads && !m.Online })
 		for _, r := range s.Slots.Ranges() {
-			w.Array(2 + len(s.Members))
+			w.Array(2 + len(shown))
 			w.Int(int64(r.First))
 			w.Int(int64(r.Last))
-			for j := range s.Members {
-				slotsNode(c, &s.Members[j])
+			for j := range shown {
+				slotsNode(c, &shown[j])
 			}
 			n++
 		}
