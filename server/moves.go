@@ -232,10 +232,11 @@ func (h *shards) works(task string, on bool) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, was := h.working[task]
-	if on {
-		h.working[task] = nil
-	} else {
+	switch {
+	case !on:
 		delete(h.working, task)
+	case !was:
+		h.working[task] = nil
 	}
 	return was != on
 }

@@ -1,0 +1,325 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/cluster"
+	"github.com/atomredis/atomredis/engine"
+)
+
+// mover is two shards between which slot 100 moves with some keys, and clients of their leaders.
+type mover struct {
+	t        *testing.T
+	from, to *groupNode
+	a, b     *testClient
+	tag      string
+	digests  map[string]string // of the keys
+}
+
+func startMover(t *testing.T, settings ...string) *mover {
+	list := startShards(t, 2, 1, append([]string{"enable-debug-command=yes"}, settings...)...)
+	m := &mover{t: t, from: list[0].leader(), to: list[1].leader(), tag: cluster.TagOf(100)}
+	m.a, m.b = m.from.client(), m.to.client()
+	id := m.b.importSlots("16000 16383") // so that the target has keys of its own
+	m.b.waitForTask(id, "completed")
+	require.Equal(t, "+OK", m.b.do("SET {"+cluster.TagOf(16000)+"} own"))
+	m.fill()
+	return m
+}
+
+// fill makes the keys.
+func (m *mover) fill() {
+	for _, command := range keysOfAllTypes(m.tag) {
+		require.NotContains(m.t, m.a.do(command), "ERR", command)
+	}
+	m.digests = digestsAt(m.a)
+}
+
+func digestsAt(c *testClient) map[string]string {
+	digests := map[string]string{}
+	for _, key := range c.list("CLUSTER GETKEYSINSLOT 100 1000") {
+		digests[key] = c.do("DEBUG DIGEST-VALUE " + key)
+	}
+	return digests
+}
+
+// has counts the keys of slot 100 that the node has, seen or not.
+func (n *groupNode) has() (keys int) {
+	var g engine.Guard
+	g.Lock(n.ks, engine.AllShards, n.ks.Now())
+	defer g.Unlock()
+	g.Each(0, func(e *engine.Entry) bool {
+		if cluster.SlotOf([]byte(e.Key())) == 100 {
+			keys++
+		}
+		return true
+	})
+	return keys
+}
+
+// settle waits until nothing moves, and nothing is to be removed.
+func (m *mover) settle() {
+	m.t.Helper()
+	waitUntil(m.t, "everything is settled", func() bool {
+		for _, n := range []*groupNode{m.from, m.to} {
+			if r := n.shards.told.Load(); len(r.Imports)+len(r.Gifts)+len(r.Trims) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// begin begins a move, which stands still until goOn is called: before the target takes the first key, or when it has
+// all and the source is about to give the slot.
+func (m *mover) begin(atTheEnd bool) (id string, goOn func()) {
+	m.t.Helper()
+	m.settle()
+	if !atTheEnd {
+		m.to.eviction.later.Store(math.MaxInt64) // values are to leave before others come, but none does
+		require.Equal(m.t, "+OK", m.b.do("CONFIG SET maxmemory-policy tier maxmemory 1"))
+		id = m.b.waitToImport("100 100")
+		m.b.waitForTask(id, "streaming-buffer")
+		require.Zero(m.t, m.to.has())
+		return id, func() {
+			require.Equal(m.t, "+OK", m.b.do("CONFIG SET maxmemory-policy noeviction maxmemory 0"))
+			m.to.eviction.later.Store(0)
+		}
+	}
+	goOn = m.beforeTheGift()
+	id = m.b.waitToImport("100 100")
+	waitUntil(m.t, "the target has promised to keep the keys", func() bool {
+		m.to.shards.mu.Lock()
+		g := m.to.shards.working[id]
+		m.to.shards.mu.Unlock()
+		if g == nil {
+			return false
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.promised
+	})
+	return id, goOn
+}
+
+// beforeTheGift has the source note no gift until goOn is called.
+func (m *mover) beforeTheGift() (goOn func()) {
+	m.from.shards.changing.Lock()
+	goOn = sync.OnceFunc(m.from.shards.changing.Unlock)
+	m.t.Cleanup(goOn)
+	return goOn
+}
+
+// givesNothing reports whether all moves from the node have ended, or cannot come to a good end any more.
+func (n *groupNode) givesNothing() bool {
+	var guard engine.Guard
+	guard.Lock(n.ks, 1, n.ks.Now())
+	defer guard.Unlock()
+	return !slices.ContainsFunc(n.shards.gives, func(g *give) bool { return g.err() == nil })
+}
+
+// A move that is cancelled leaves the slot where it was, with all keys.
+func TestAMoveIsCancelled(t *testing.T) {
+	m := startMover(t)
+	for _, atTheEnd := range []bool{false, true} {
+		for _, by := range []*testClient{m.a, m.b} {
+			id, goOn := m.begin(atTheEnd)
+			written := m.from.client()
+			written.Append("SET", "meanwhile{"+m.tag+"}", id)
+			require.NoError(t, written.Flush())
+			if !atTheEnd { // or else it waits
+				require.Equal(t, "+OK", written.read())
+			}
+			require.Equal(t, "1", by.do("CLUSTER MIGRATION CANCEL ID "+id))
+			require.Equal(t, "0", by.do("CLUSTER MIGRATION CANCEL ID "+id))
+			// The target asks. If the source has given the slot before it hears of that, the move completes.
+			waitUntil(t, "the source will not give the slot", m.from.givesNothing)
+			goOn()
+			by.waitForTask(id, "canceled")
+			if by == m.a {
+				m.b.waitForTask(id, "failed")
+				require.Contains(t, m.b.do("CLUSTER MIGRATION STATUS ID "+id), errMoveCancelled.Error())
+			}
+			if atTheEnd {
+				require.Equal(t, "+OK", written.read())
+			}
+			require.Equal(t, id, m.a.do("GET meanwhile{"+m.tag+"}"))
+			require.Equal(t, "1", m.a.do("DEL meanwhile{"+m.tag+"}"))
+			require.Equal(t, m.digests, digestsAt(m.a))
+			require.Equal(t, "-MOVED 100 "+m.from.clientAddr(), m.b.do("GET s{"+m.tag+"}"))
+			m.settle()
+			require.Zero(t, m.to.has())
+			require.Equal(t, "own", m.b.do("GET {"+cluster.TagOf(16000)+"}"))
+		}
+	}
+	m.b.waitForTask(m.b.waitToImport("100 100"), "completed")
+	require.Equal(t, m.digests, digestsAt(m.b))
+}
+
+// FLUSHALL removes what is the shard's own, whatever moves: a move fails, or it was too late to stop it.
+func TestFlushallDuringAMove(t *testing.T) {
+	m := startMover(t)
+	own := "{" + cluster.TagOf(16000) + "}"
+	for _, command := range []string{"FLUSHALL", "FLUSHDB", "FLUSHALL ASYNC"} {
+		for _, atTheEnd := range []bool{false, true} { // at the source
+			id, goOn := m.begin(atTheEnd)
+			require.Equal(t, "+OK", m.a.do(command))
+			require.Zero(t, m.from.has())
+			goOn()
+			require.Equal(t, "+OK", m.a.do("SET after{"+m.tag+"} x"))
+			m.b.waitForTask(id, "failed")
+			m.a.waitForTask(id, "failed")
+			m.settle()
+			require.Equal(t, "1", m.a.do("DBSIZE"))
+			require.Zero(t, m.to.has())
+			require.Equal(t, "own", m.b.do("GET "+own))
+			require.Equal(t, "1", m.a.do("DEL after{"+m.tag+"}"))
+			m.fill()
+		}
+		id, goOn := m.begin(false)
+		m.to.shards.resolve() // as happens twice a second: it is not for a move that is worked on
+		require.Equal(t, "+OK", m.b.do(command))
+		goOn()
+		m.b.waitForTask(id, "failed")
+		m.a.waitForTask(id, "failed")
+		m.settle()
+		require.Equal(t, m.digests, digestsAt(m.a))
+		require.Equal(t, "0", m.b.do("DBSIZE"))
+		require.Zero(t, m.to.has())
+		require.Equal(t, "+OK", m.b.do("SET "+own+" own"))
+	}
+	id, goOn := m.begin(true)
+	require.Equal(t, "-"+string(errTryAgain), m.b.do("FLUSHALL"))
+	goOn()
+	m.b.waitForTask(id, "completed")
+	require.Equal(t, m.digests, digestsAt(m.b))
+	require.Equal(t, "own", m.b.do("GET "+own))
+	require.Equal(t, "+OK", m.b.do("FLUSHALL"))
+	require.Zero(t, m.to.has())
+	m.settle()
+	require.Equal(t, "0", m.a.do("DBSIZE"))
+}
+
+// leaveMemory stores everything and has all values leave memory.
+func (n *groupNode) leaveMemory() {
+	t := n.g.t
+	waitUntil(t, "values may leave", func() bool {
+		n.makeRoom(n.ks.Now())
+		return n.tiered.Load()
+	})
+	require.NoError(t, n.storage.Save())
+	n.ks.Evict(n.ks.Now(), func() bool { return true })
+}
+
+// unloaded returns how many values have left memory.
+func (n *groupNode) unloaded() int64 {
+	var g engine.Guard
+	g.Lock(n.ks, engine.AllShards, n.ks.Now())
+	defer g.Unlock()
+	return g.Stats().Unloaded
+}
+
+// Values that are not in memory move as others do, and may leave it on either side meanwhile.
+func TestValuesThatAreAwayMove(t *testing.T) {
+	m := startMover(t, "maxmemory=1gb", "maxmemory-policy=tier")
+	m.from.leaveMemory()
+	require.NotZero(t, m.from.unloaded())
+	m.settle()
+	goOn := m.beforeTheGift()
+	id := m.b.waitToImport("100 100")
+	waitUntil(t, "the target has all keys", func() bool { return m.to.has() == len(m.digests) })
+	m.to.leaveMemory() // before anybody has seen them
+	require.NotZero(t, m.to.unloaded())
+	goOn()
+	m.b.waitForTask(id, "completed")
+	require.Equal(t, m.digests, digestsAt(m.b))
+	m.settle()
+
+	m.to.leaveMemory()
+	m.a.waitForTask(m.a.waitToImport("100 100"), "completed")
+	require.Equal(t, m.digests, digestsAt(m.a))
+	m.settle()
+	require.Zero(t, m.to.has())
+}
+
+// Clients that wait for keys of the slot are sent to who has it, with nothing taken from them.
+func TestBlockedClientsAreRedirectedWhenTheirSlotLeaves(t *testing.T) {
+	m := startMover(t)
+	for _, protocol := range []string{"2", "3"} {
+		var waiting []*testClient
+		for _, command := range []string{"BLPOP empty{t} 0", "BLMOVE empty{t} other{t} LEFT RIGHT 0", "BZPOPMIN empty{t} 0",
+			"XREAD BLOCK 0 STREAMS empty{t} $", "XREADGROUP GROUP g c BLOCK 0 STREAMS x{t} >"} {
+			c := m.from.client()
+			c.do("HELLO " + protocol)
+			c.Append(strings.Fields(strings.ReplaceAll(command, "{t}", "{"+m.tag+"}"))...)
+			require.NoError(t, c.Flush())
+			waiting = append(waiting, c)
+		}
+		elsewhere := m.from.client() // waits for a key that stays
+		elsewhere.Append("BLPOP", "{"+cluster.TagOf(101)+"}", "0")
+		require.NoError(t, elsewhere.Flush())
+		m.a.waitFor("INFO clients", fmt.Sprintf("blocked_clients:%d\r\n", len(waiting)+1))
+		m.b.waitForTask(m.b.waitToImport("100 100"), "completed")
+		for _, c := range waiting {
+			require.Equal(t, "-MOVED 100 "+m.to.clientAddr(), c.read())
+		}
+		require.Equal(t, "1", m.b.do("RPUSH empty{"+m.tag+"} a"))
+		require.Equal(t, "1", m.b.do("DEL empty{"+m.tag+"}"))
+		require.Equal(t, "1", m.a.do("RPUSH {"+cluster.TagOf(101)+"} a"))
+		require.Contains(t, elsewhere.read(), `"a"`)
+		m.settle()
+		m.a.waitForTask(m.a.waitToImport("100 100"), "completed")
+		require.Equal(t, m.digests, digestsAt(m.a))
+	}
+}
+
+// Of a transaction whose slot leaves nothing is executed.
+func TestTransactionsWhoseSlotLeaves(t *testing.T) {
+	m := startMover(t)
+	key := "n{" + m.tag + "}"
+	moved := "-MOVED 100 " + m.to.clientAddr()
+	require.Equal(t, "+OK", m.a.do("SET "+key+" 1"))
+	script := func(commands ...string) *testClient {
+		c := m.from.client()
+		for _, command := range commands {
+			require.NotContains(t, c.do(command), "-", command)
+		}
+		return c
+	}
+	whole := script("MULTI", "INCR "+key)              // all of it is queued before
+	half := script("MULTI", "INCR "+key)               // some of it
+	watching := script("WATCH "+key, "MULTI", "PING")  // nothing of it has a key
+	back := script("WATCH "+key, "MULTI", "INCR "+key) // is executed when the slot has come back
+	late := script("WATCH " + key)                     // begins when it has left
+	id, goOn := m.begin(true)
+	held := script("MULTI") // is executed while the slot is about to leave
+	held.Append("INCR", key)
+	held.Append("EXEC")
+	require.NoError(t, held.Flush())
+	goOn()
+	m.b.waitForTask(id, "completed")
+	require.Equal(t, moved, held.read())
+	require.Contains(t, held.read(), "-EXECABORT")
+	require.Equal(t, moved, whole.do("EXEC"))
+	require.Equal(t, "-ERR EXEC without MULTI", whole.do("EXEC"))
+	require.Equal(t, moved, half.do("INCR "+key))
+	require.Contains(t, half.do("EXEC"), "-EXECABORT")
+	require.Equal(t, "+OK", late.do("MULTI"))
+	require.Equal(t, moved, late.do("GET "+key))
+	require.Contains(t, late.do("EXEC"), "-EXECABORT")
+	require.Equal(t, moved, m.a.do("WATCH "+key))
+	m.settle() // the keys are removed here
+	require.Equal(t, "nil[]", watching.do("EXEC"))
+
+	require.Equal(t, "1", m.b.do("GET "+key))
+	m.a.waitForTask(m.a.waitToImport("100 100"), "completed")
+	require.Equal(t, "nil[]", back.do("EXEC"))
+	require.Equal(t, "1", m.a.do("GET "+key))
+}
