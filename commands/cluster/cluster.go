@@ -18,8 +18,10 @@ import (
 
 func init() { command.Register(clusterCommands) }
 
-// clusterCommands are the commands of a cluster's node. What would change the cluster is an error, Redis's own where it
-// has one for a node without others.
+// clusterCommands are the commands of a cluster's node. Slots are assigned to shards and move between them, and shards
+// meet and are forgotten. What would change the servers of a shard, or its leader, is an error, for a shard does that
+// itself. On a server that is no member of a group all changes are errors: Redis's own where it has one for a node
+// without others.
 var clusterCommands = []*command.Command{
 	{Name: "asking", Group: "cluster", Since: "3.0.0", Arity: 1, Flags: command.Fast, ACL: command.CatConnection,
 		Summary:    "Lets the next command use a slot that is being imported; without effect",
@@ -784,24 +786,35 @@ func setConfigEpoch(c *command.Ctx) {
 func help(c *command.Ctx) {
 	command.HelpReply(c,
 		"CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"ADDSLOTS <slot> [<slot> ...]",
+		"ADDSLOTSRANGE <start-slot> <end-slot> [<start-slot> <end-slot> ...]",
+		"    Assign slots that nobody has to this node's shard.",
 		"COUNTKEYSINSLOT <slot>", "    Count the keys of a slot.",
+		"DELSLOTS <slot> [<slot> ...]",
+		"DELSLOTSRANGE <start-slot> <end-slot> [<start-slot> <end-slot> ...]",
+		"    Unassign slots of this node's shard; their keys stay.",
+		"FLUSHSLOTS", "    Unassign all slots of this node's shard, which must have no keys.",
+		"FORGET <node-id>", "    Forget the shard of a node, which must have no slots.",
 		"GETKEYSINSLOT <slot> <count>", "    List keys of a slot.",
 		"INFO", "    Tell the state of the cluster.",
 		"KEYSLOT <key>", "    Show the slot of a key.",
-		"LINKS", "    List the connections to other nodes: there are none.",
-		"MYID", "    Show the ID of this node.",
-		"MYSHARDID", "    Show the ID of this node's shard.",
-		"NODES", "    Describe the nodes, a line each: this one.",
-		"REPLICAS <node-id>", "    List the replicas of a node: there are none.",
-		"SHARDS", "    Describe the shards, their slots and their nodes.",
+		"LINKS", "    List the connections of the cluster bus: there is no such bus.",
+		"MEET <ip> <port> [<bus-port>]", "    Have this node's shard know that of another node.",
 		"MIGRATION IMPORT <start-slot> <end-slot> [<start-slot> <end-slot> ...]",
 		"    Move slots with their keys here from the shard that has them.",
 		"MIGRATION CANCEL|STATUS <ID <task-id>|ALL>",
 		"    End such tasks, or tell of them.",
+		"MYID", "    Show the ID of this node.",
+		"MYSHARDID", "    Show the ID of this node's shard.",
+		"NODES", "    Describe the nodes, a line each.",
+		"REPLICAS <node-id>", "    List the other nodes of a leader's shard.",
+		"SETSLOT <slot> IMPORTING|MIGRATING|NODE <node-id>", "SETSLOT <slot> STABLE",
+		"    What tools move a slot with; MIGRATION does it at once.",
+		"SHARDS", "    Describe the shards, their slots and their nodes.",
 		"SLOT-STATS SLOTSRANGE <start-slot> <end-slot>",
 		"SLOT-STATS ORDERBY <metric> [LIMIT <limit>] [ASC|DESC]",
 		"    Count the keys of slots and, with cluster-slot-stats-enabled, what commands have cost.",
 		"SLOTS", "    Tell which node has which slots.",
-		"(the others)", "    What would change the cluster is an error: it is this node with all slots.",
+		"(the others)", "    Are refused: a shard elects its leader, and its servers join and leave with RAFT commands.",
 		"HELP", "    Print this help.")
 }
