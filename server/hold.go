@@ -7,6 +7,8 @@ import (
 
 	"github.com/atomredis/atomredis/cluster"
 	"github.com/atomredis/atomredis/command"
+	"github.com/atomredis/atomredis/pubsub"
+	"github.com/atomredis/atomredis/resp"
 )
 
 // While the last keys of slots go to another shard, commands on these slots wait in their sessions' input, as under
@@ -108,6 +110,33 @@ func (srv *Server) redirectBlocked(slots *cluster.SlotSet) {
 			s.post(mailMoved)
 		}
 	}
+}
+
+// redirectSubscribers ends subscriptions to shard channels of slots which another shard has now.
+func (srv *Server) redirectSubscribers(slots *cluster.SlotSet) {
+	stays := func(kind pubsub.Kind, name string) bool {
+		return kind != pubsub.ShardChannel || !slots.Has(cluster.SlotOf([]byte(name)))
+	}
+	for to := range srv.pubsub.Except(stays) {
+		to.(*Session).post(mailUnheard)
+	}
+}
+
+// endMovedChannels ends the client's subscriptions to shard channels whose slots have another owner, and tells it so.
+func (s *Session) endMovedChannels() {
+	own := &s.srv.shards.now.Load().own
+	w := resp.Writer{Proto: s.out.Proto}
+	for name := range s.subs.Names(pubsub.ShardChannel) {
+		if own.Has(cluster.SlotOf([]byte(name))) {
+			continue
+		}
+		s.subs.Unsubscribe(pubsub.ShardChannel, name)
+		w.Push(3)
+		w.BulkString("sunsubscribe")
+		w.BulkString(name)
+		w.Int(int64(s.subs.Len(pubsub.ShardChannel)))
+	}
+	s.out.RawPart(w.Buf)
 }
 
 // undoHeld has a blocked client undo what it has done in part, and wait for the end of the hold.

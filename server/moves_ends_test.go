@@ -323,3 +323,36 @@ func TestTransactionsWhoseSlotLeaves(t *testing.T) {
 	require.Equal(t, "nil[]", back.do("EXEC"))
 	require.Equal(t, "1", m.a.do("GET "+key))
 }
+
+// Who hears shard channels of a slot is told that this has ended when the slot leaves, in whatever way.
+func TestSubscribersOfShardChannelsAreToldWhenTheirSlotLeaves(t *testing.T) {
+	m := startMover(t)
+	gone, stays := "{"+m.tag+"}", "{"+cluster.TagOf(101)+"}"
+	leaves := []func(){
+		func() { m.b.waitForTask(m.b.waitToImport("100 100"), "completed") },
+		func() { require.Equal(t, "+OK", m.a.do("CLUSTER DELSLOTS 100")) },
+	}
+	for i, leave := range leaves {
+		for _, protocol := range []string{"2", "3"} {
+			kind := map[string]string{"2": "", "3": "push"}[protocol]
+			c := m.from.client()
+			c.do("HELLO " + protocol)
+			require.Equal(t, kind+fmt.Sprintf(`["ssubscribe" %q 1]`, gone), c.do("SSUBSCRIBE "+gone))
+			require.Equal(t, kind+fmt.Sprintf(`["ssubscribe" %q 2]`, stays), c.do("SSUBSCRIBE "+stays))
+			leave()
+			require.Equal(t, kind+fmt.Sprintf(`["sunsubscribe" %q 1]`, gone), c.read())
+			require.Equal(t, "1", m.a.do("SPUBLISH "+stays+" x"))
+			require.Equal(t, kind+fmt.Sprintf(`["smessage" %q "x"]`, stays), c.read())
+			require.NotContains(t, m.a.do("PUBSUB SHARDCHANNELS"), gone)
+			require.Equal(t, kind+fmt.Sprintf(`["sunsubscribe" %q 0]`, stays), c.do("SUNSUBSCRIBE "+stays))
+			if i == 0 {
+				require.Equal(t, "0", m.b.do("SPUBLISH "+gone+" x"))
+				m.settle()
+				m.a.waitForTask(m.a.waitToImport("100 100"), "completed")
+				m.settle()
+			} else {
+				m.a.waitUntil("CLUSTER ADDSLOTS 100", "+OK")
+			}
+		}
+	}
+}

@@ -37,6 +37,7 @@ const (
 	mailRelay                        // the leader has answered, or the connection to it has ended
 	mailHeld                         // the blocked command must undo what it has done in part
 	mailMoved                        // another shard has the slot of the blocked command, or it must be tried again
+	mailUnheard                      // another shard has slots of shard channels that the client has subscribed to
 )
 
 // post leaves push bytes and mail for the session and wakes its transport. Any goroutine may call it, under any lock.
@@ -89,6 +90,9 @@ func (s *Session) readMail() {
 	}
 	if m&mailResume != 0 {
 		s.pausedUntil = 0
+	}
+	if m&mailUnheard != 0 {
+		s.endMovedChannels()
 	}
 	if m&mailFetched != 0 {
 		s.fetching.waiting = false

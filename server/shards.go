@@ -133,6 +133,7 @@ func (h *shards) put(r *cluster.Record) {
 	close(old.replaced)
 	if lost := old.own.Without(&st.own); !lost.Empty() {
 		h.srv.redirectBlocked(&lost)
+		h.srv.redirectSubscribers(&lost)
 	}
 }
 
