@@ -36,5 +36,5 @@ for system in "$@"; do
 			go run "$nfpm" package -f packaging/nfpm.yaml -p deb -t "$out/"
 	fi
 done
-(cd "$out" && sha256sum -- *.tar.gz *.deb >SHA256SUMS)
+(cd "$out" && find . -maxdepth 1 -name '*.tar.gz' -o -name '*.deb' | sort | sed 's,^\./,,' | xargs sha256sum >SHA256SUMS)
 ls -l "$out"
