@@ -36,7 +36,8 @@ const (
 
 func newQueue(ctx context.Context, g *group) (*queue, error) {
 	producer, consumer := g.client(), g.client()
-	if _, err := pressure.Create(ctx, producer, queueName, bound, pressure.Options{}); err != nil {
+	if _, err := pressure.Create(ctx, producer, queueName, bound, pressure.Options{}); err != nil &&
+		!errors.Is(err, pressure.ErrQueueExists) { // a client whose first reply is late asks again
 		return nil, errors.Join(err, producer.Close(), consumer.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
