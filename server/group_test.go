@@ -197,7 +197,7 @@ func TestTheLeadOfAGroupIsHandedOver(t *testing.T) {
 
 // A server that joins late, or was away for long, gets a copy.
 func TestAServerOfAGroupThatIsFarBehindGetsACopy(t *testing.T) {
-	g := startGroup(t, 3)
+	g := startGroup(t, 3, patient)
 	leader := g.settled()
 	c := leader.client()
 	away := g.followers()[0]

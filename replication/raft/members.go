@@ -31,7 +31,7 @@ func (n *Node) Add(addr string) error {
 	if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
 		return errAddress
 	}
-	return n.asLeader(func(r *consensus.Raft) error {
+	return n.changeMembers(func(r *consensus.Raft) error {
 		c, index := n.config()
 		if isMember(c, addr) {
 			return nil
@@ -41,10 +41,23 @@ func (n *Node) Add(addr string) error {
 	})
 }
 
+// changeMembers has the leader change who belongs to the group, again if somebody else, a learner that begins to count for
+// instance, was quicker.
+func (n *Node) changeMembers(change func(r *consensus.Raft) error) error {
+	for end := time.Now().Add(patience); ; {
+		err := n.asLeader(change)
+		// Raft has no name for this error.
+		if err == nil || !strings.Contains(err.Error(), "configuration changed since") || time.Now().After(end) ||
+			!n.pause(n.o.Timeout/20) {
+			return err
+		}
+	}
+}
+
 // Remove takes a server out of the group. A leader that is to remove itself hands the lead over, and the next one does
 // it. It is refused if a majority of the servers that are left would not be online.
 func (n *Node) Remove(addr string) error {
-	return n.asLeader(func(r *consensus.Raft) error {
+	return n.changeMembers(func(r *consensus.Raft) error {
 		c, index := n.config()
 		at := slices.IndexFunc(c.Servers, func(s consensus.Server) bool { return string(s.ID) == addr })
 		if at < 0 {
