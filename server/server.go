@@ -64,6 +64,7 @@ type Server struct {
 	replica      replica
 	group        group
 	relays       relays
+	spread       spread
 	pause        pauseState
 	rates        rates
 	replyBuffers replyBuffers
@@ -215,7 +216,7 @@ func New(conf *config.Config, log *slog.Logger, o Options) (*Server, error) {
 	srv.followed.start(srv, set)
 	srv.startCluster(set)
 	if set.Raft.Addr != "" {
-		srv.shards = newShards(srv)
+		srv.shards, srv.spread.srv = newShards(srv), srv
 	}
 	err := checkGroup(set)
 	if err == nil && set.ReplicaOf.Host != "" && set.Cluster.Enabled {

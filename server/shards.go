@@ -62,8 +62,8 @@ type sighted struct {
 
 // shardQuestion is what servers ask each other.
 type shardQuestion struct {
-	// Ask is news, meet, give (moves_give.go) or end (moves.go), or proxy, behind which a client of the server that asks
-	// follows.
+	// Ask is news, meet, give (moves_give.go) or end (moves.go), or what is followed by more: proxy by a client of the
+	// server that asks (proxied.go), publish by what is published there (spread.go).
 	Ask string
 	// Shard is the one that asks, with where its servers are, but for news and end.
 	Shard *cluster.Other `json:",omitempty"`
@@ -360,8 +360,12 @@ func (h *shards) serve(c net.Conn) {
 	if in.Decode(&q) != nil {
 		return
 	}
-	if q.Ask == askProxy {
+	switch q.Ask {
+	case askProxy:
 		h.srv.serveProxied(c, in.Buffered())
+		return
+	case askPublish:
+		_ = h.srv.spread.take(c, in.Buffered()) // who sends hears of it when it writes
 		return
 	}
 	var err error

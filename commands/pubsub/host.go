@@ -9,6 +9,8 @@ import (
 type Host interface {
 	// PubSub returns the hub.
 	PubSub() *pubsub.Hub
+	// Spread has a message published at the other servers of the group and the cluster, if there are any.
+	Spread(channel, message []byte)
 }
 
 // Client is what they need of the client.

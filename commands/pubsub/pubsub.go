@@ -165,6 +165,7 @@ func publish(c *command.Ctx) {
 	client := clientOf(c)
 	more := !c.NoBlock && client.Repeats(c.Cmd)
 	c.W.Int(int64(client.Subscriptions().Publish(c.Args[1], c.Args[2], more)))
+	c.Host.(Host).Spread(c.Args[1], c.Args[2])
 }
 
 func spublish(c *command.Ctx) {

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is published at a server is heard at all servers of its shard and of the others, in order, whoever of them is killed.
+func TestPublishedMessagesAreHeardAtAllServers(t *testing.T) {
+	list := startShards(t, 2, 2, patient)
+	var nodes []*groupNode
+	for _, g := range list {
+		nodes = append(nodes, g.nodes...)
+	}
+	var hearing []*testClient
+	for _, n := range nodes {
+		c := n.client()
+		require.Contains(t, c.do("SUBSCRIBE news"), "subscribe")
+		hearing = append(hearing, c)
+	}
+	long := strings.Repeat("x", 100_000)
+	for i, n := range nodes {
+		c := n.client()
+		for j := range 100 {
+			require.Equal(t, "1", c.do(fmt.Sprintf("PUBLISH news %d-%d-%s", i, j, long[:j*j])))
+		}
+		for _, h := range hearing {
+			for j := range 100 {
+				require.Contains(t, h.read(), fmt.Sprintf("%d-%d-%s", i, j, long[:j*j]))
+			}
+		}
+	}
+	// One that is away for a while hears again what is published then.
+	away := list[1].followers()[0]
+	away.kill()
+	publisher := nodes[0].client()
+	publisher.do("PUBLISH news unheard")
+	away.start()
+	c := away.client()
+	require.Contains(t, c.do("SUBSCRIBE news"), "subscribe")
+	heard := make(chan string, 1)
+	go func() { heard <- c.read() }()
+	for n := 0; ; n++ {
+		publisher.do("PUBLISH news again")
+		select {
+		case message := <-heard:
+			require.Contains(t, message, "again")
+			return
+		default:
+		}
+	}
+}
