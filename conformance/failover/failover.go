@@ -70,8 +70,9 @@ func choose(r *rand.Rand) (f fault, leader bool) {
 }
 
 // Run runs the group, and returns an error if something that was acknowledged is missing, or old, or if the group does
-// not recover.
-func Run(ctx context.Context, o Options) (result Result, err error) {
+// not recover. When the context ends the round that is under way is the last one.
+func Run(until context.Context, o Options) (result Result, err error) {
+	ctx := context.WithoutCancel(until)
 	result = Result{Faults: map[string]int{}, Gaps: map[string][]time.Duration{}}
 	g, err := newGroup(o)
 	if err != nil {
@@ -95,7 +96,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		return result, err
 	}
 	rnd := rand.New(rand.NewPCG(o.Seed, 0))
-	for round := 1; round <= o.Rounds && ctx.Err() == nil; round++ {
+	for round := 1; round <= o.Rounds && until.Err() == nil; round++ {
 		if err := g.round(ctx, round, rnd, &result); err != nil {
 			return result, fmt.Errorf("round %d: %w", round, err)
 		}
@@ -107,7 +108,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	if err == nil {
 		result.Entries, result.Answers, err = e.end(ctx)
 	}
-	return result, errors.Join(err, ctx.Err())
+	return result, err
 }
 
 // round has one fault happen under load, and checks everything afterwards.

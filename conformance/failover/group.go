@@ -122,7 +122,7 @@ func (g *group) start(n *node) error {
 		n.cmd.Args = append(n.cmd.Args, "--sentinel-port", sentinelPort, "--sentinel-master-name", masterName)
 	}
 	n.cmd.Stdout, n.cmd.Stderr = g.log, g.log
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // an interrupt is not for it
 	fmt.Fprintf(g.log, "--- %s starts %s\n", time.Now().Format(time.StampMilli), n.name)
 	if err := n.cmd.Start(); err != nil {
 		return err
