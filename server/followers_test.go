@@ -48,6 +48,7 @@ func (f *rawFollower) say(line string) {
 
 // line reads a line that is not empty.
 func (f *rawFollower) line() string {
+	require.NoError(f.t, f.SetDeadline(time.Now().Add(testTimeout)))
 	text, err := line(f.in)
 	require.NoError(f.t, err)
 	return text
