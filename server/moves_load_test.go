@@ -253,7 +253,7 @@ func (n *groupNode) clientAddrOf() string {
 }
 
 func TestNothingIsLostWhileSlotsMove(t *testing.T) {
-	list := startShards(t, 2, 1)
+	list := startShards(t, 2, 1, patient)
 	load := startMoveLoad(t, list, []int{100, 101, 250})
 	clients := []*testClient{list[0].leader().client(), list[1].leader().client()}
 	setMany(t, list, 300)
