@@ -648,8 +648,11 @@ func (srv *Server) elsewhere(slot int, reads bool) command.Error {
 // owner returns the error that names the other shard that has a slot.
 func (h *shards) owner(now *shardState, slot int) command.Error {
 	id, _ := now.owners.Of(slot)
-	if id == "" {
+	switch id {
+	case "":
 		return errNotServed
+	case now.id: // it is given, and not yet taken
+		return errTryAgain
 	}
 	addr := h.leaderOf(id)
 	if addr == "" {
