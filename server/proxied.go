@@ -131,28 +131,25 @@ func (p *proxied) readFrame(in *bufio.Reader) error {
 	case kind != frameCommands:
 		return errFrame
 	}
-	buf := buffersOfProxied.Get().(*[]byte)
-	defer buffersOfProxied.Put(buf)
 	for rest > 0 {
-		n, err := in.Read((*buf)[:min(rest, len(*buf))])
-		if err != nil {
+		if _, err := in.Peek(1); err != nil {
 			return err
 		}
-		rest -= n
+		part, _ := in.Peek(min(rest, in.Buffered()))
+		rest -= len(part)
 		p.mu.Lock()
 		if !p.session.Closing() {
-			p.session.Input((*buf)[:n], p.srv.ks.Now())
+			p.session.Input(part, p.srv.ks.Now())
 		}
 		if rest == 0 {
 			p.frames++
 		}
 		p.mu.Unlock()
 		p.wake()
+		_, _ = in.Discard(len(part)) // which is there
 	}
 	return nil
 }
-
-var buffersOfProxied = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
 
 // become makes the client what its server says that it is.
 func (p *proxied) become(text []byte) error {
