@@ -24,16 +24,6 @@ const (
 		"(stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.\r\n"
 )
 
-// fullDisk is a file system that has no room for anything while full is set.
-func fullDisk(fs vfs.FS, full *atomic.Bool) vfs.FS {
-	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if full.Load() && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileWriteAt) {
-			return syscall.ENOSPC
-		}
-		return nil
-	}))
-}
-
 // A server that crashed on a full disk starts, serves what it has, refuses changes as Redis does, and takes them
 // again when there is room.
 func TestStartOnAFullDisk(t *testing.T) {
@@ -74,7 +64,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 
 				var full atomic.Bool
 				full.Store(true)
-				d, err = openDurable(t, fullDisk(killed, &full), c.settings...)
+				d, err = openDurable(t, crashfs.Full(killed, &full), c.settings...)
 				require.NoError(t, err)
 				require.Equal(t, n, d.check("on a full disk"))
 				for range 2 {

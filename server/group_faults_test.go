@@ -21,7 +21,7 @@ func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 	for range 3 {
 		n := &groupNode{addr: freeAddr(t), dir: "/db", g: g}
 		full[n] = new(atomic.Bool)
-		n.fs = fullDisk(crashfs.New(), full[n])
+		n.fs = crashfs.Full(crashfs.New(), full[n])
 		g.nodes = append(g.nodes, n)
 	}
 	for _, n := range g.nodes {

@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/internal/crashfs"
 )
 
 // inMemory is the setting of a server that stores nothing; openDurable gives it a directory.
@@ -175,7 +177,7 @@ func TestSaveInMemoryThatFailsIsTold(t *testing.T) {
 	var full atomic.Bool
 	full.Store(true)
 	mem := vfs.NewMem()
-	d, err := openDurable(t, fullDisk(mem, &full), inMemory)
+	d, err := openDurable(t, crashfs.Full(mem, &full), inMemory)
 	require.NoError(t, err)
 	d.expect("+OK\r\n", "SET a 1")
 	reply, _ := d.do("SAVE")

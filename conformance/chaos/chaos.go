@@ -19,12 +19,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/internal/crashfs"
@@ -83,16 +81,6 @@ type node struct {
 	out  bool                          // it does not belong to the group
 	srv  atomic.Pointer[server.Server] // nil while it does not run
 	pace float64                       // of its clock: a second of it takes so much of a second
-}
-
-// disk is the disk of a node.
-func (n *node) disk() vfs.FS {
-	return errorfs.Wrap(n.fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if n.full.Load() && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileWriteAt) {
-			return syscall.ENOSPC
-		}
-		return nil
-	}))
 }
 
 // group starts a group.
@@ -185,7 +173,7 @@ func (g *group) start(n *node) error {
 			return fmt.Errorf("%s: %w", pair, err)
 		}
 	}
-	srv, err := server.New(conf, g.o.Log.With("node", n.addr), server.Options{FS: n.disk(), Goroutines: true,
+	srv, err := server.New(conf, g.o.Log.With("node", n.addr), server.Options{FS: crashfs.Full(n.fs, &n.full), Goroutines: true,
 		Listeners: []net.Listener{g.net.listen(clientsOf(n.addr))},
 		Group: server.GroupNetwork{Listener: g.net.listen(n.addr), Dial: g.net.dialer(n.addr),
 			SegmentSize: 32 << 10}})

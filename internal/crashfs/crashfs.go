@@ -3,8 +3,11 @@ package crashfs
 
 import (
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // FS is a vfs.MemFS that can be copied at any time. A MemFS by itself takes its lock of copies twice in Link and in
@@ -36,4 +39,14 @@ func (f *FS) CrashClone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.MemFS.CrashClone(cfg)
+}
+
+// Full returns a file system that has no room for anything while full is set: writes fail with ENOSPC.
+func Full(fs vfs.FS, full *atomic.Bool) vfs.FS {
+	return errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full.Load() && (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFileWriteAt) {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
 }
