@@ -70,7 +70,8 @@ func TestRedisCliReshardsUnderLoad(t *testing.T) {
 					return
 				default:
 				}
-				if !assert.NoError(t, client.Incr(ctx, key).Err()) || !assert.NoError(t, client.RPush(ctx, "list"+key, counted[slot]).Err()) {
+				if !assert.NoError(t, client.Incr(ctx, key).Err()) ||
+					!assert.NoError(t, client.RPush(ctx, "list"+key, counted[slot]).Err()) {
 					return
 				}
 				counted[slot]++

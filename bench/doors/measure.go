@@ -74,7 +74,8 @@ func (b benchmark) measure(o settings, out io.Writer) {
 		}
 	}
 	for _, e := range entries {
-		row := fmt.Sprintf("%-14s %-9s %9.0f %9.1f", b.name, e.name, servers.Median(e.rounds, measured.rate), servers.Median(e.rounds, measured.cpu))
+		row := fmt.Sprintf("%-14s %-9s %9.0f %9.1f", b.name, e.name, servers.Median(e.rounds, measured.rate),
+			servers.Median(e.rounds, measured.cpu))
 		for _, other := range entries {
 			if other != e && (other == entries[0] || other.name == etcdName) {
 				row += fmt.Sprintf("   %s: %-16s %s", other.name, servers.Ratio(e.rounds, other.rounds, measured.rate),

@@ -76,8 +76,11 @@ func (a *app) runCluster(ctx context.Context, dir string, shards int) error {
 		a.printed(fmt.Sprintf(format, args...))
 	}
 	files := make([][]string, clusterSize) // of the processes
-	say("Three servers that share a journal%s; data and logs are in %s. An interrupt ends them.",
-		map[bool]string{true: fmt.Sprintf(", for each of %d shards", len(groups))}[len(groups) > 1], dir)
+	each := ""
+	if len(groups) > 1 {
+		each = fmt.Sprintf(", for each of %d shards", len(groups))
+	}
+	say("Three servers that share a journal%s; data and logs are in %s. An interrupt ends them.", each, dir)
 	for shard, ports := range groups {
 		for i, port := range ports {
 			say("  atomredis cli -p %d", port)
@@ -151,8 +154,11 @@ func tellLeaders(ctx context.Context, groups [][]int, say func(format string, ar
 		for shard, of := range clients {
 			for i, c := range of {
 				if g, err := groupOf(ctx, c); err == nil && g.State == "leader" && leaders[shard] != groups[shard][i] {
-					leaders[shard] = groups[shard][i]
-					say("%s leads%s.", g.LeaderClient, map[bool]string{true: fmt.Sprintf(" shard %d", shard+1)}[len(groups) > 1])
+					if leaders[shard] = groups[shard][i]; len(groups) > 1 {
+						say("%s leads shard %d.", g.LeaderClient, shard+1)
+					} else {
+						say("%s leads.", g.LeaderClient)
+					}
 				}
 			}
 		}
