@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -175,7 +176,7 @@ func TestOnlyWhoMayDoEverythingIsUnrestricted(t *testing.T) {
 
 func TestPasswords(t *testing.T) {
 	r := testRules()
-	admits := func(u *User, password string) bool { return u.Admits([]byte(password)) }
+	admits := func(u *User, password string) bool { return u.Admits(sha256.Sum256([]byte(password))) }
 	u := r.must(t, "on", ">a", ">b")
 	require.True(t, admits(u, "a"))
 	require.True(t, admits(u, "b"))

@@ -282,12 +282,9 @@ func (u *User) Unrestricted() bool { return u.unrestricted }
 // ChecksKeys reports whether decisions can depend on the keys of a call.
 func (u *User) ChecksKeys() bool { return u.checksKeys }
 
-// Admits reports whether a client that shows the password may be the user. How long it takes does not depend on what
-// passwords have in common.
-func (u *User) Admits(shown []byte) bool { return u.AdmitsDigest(sha256.Sum256(shown)) }
-
-// AdmitsDigest is Admits for a client of which only the digest (SHA-256) of the password is known.
-func (u *User) AdmitsDigest(digest [sha256.Size]byte) bool {
+// Admits reports whether a client may be the user that shows the password of which this is the digest (SHA-256). How
+// long it takes does not depend on what passwords have in common.
+func (u *User) Admits(digest [sha256.Size]byte) bool {
 	if !u.Enabled() {
 		return false
 	}

@@ -166,14 +166,10 @@ func (u *Users) All() []*User {
 	return list
 }
 
-// Authenticate gives a client the account of that name if the password is right, and reports whether it is.
-func (u *Users) Authenticate(client *atomic.Pointer[Account], name, password []byte) bool {
-	return u.enter(client, string(name), func(user *User) bool { return user.Admits(password) })
-}
-
-// AuthenticateDigest is Authenticate for a client of which only the digest (SHA-256) of the password is known.
-func (u *Users) AuthenticateDigest(client *atomic.Pointer[Account], name string, digest [sha256.Size]byte) bool {
-	return u.enter(client, name, func(user *User) bool { return user.AdmitsDigest(digest) })
+// Authenticate gives a client the account of that name if the password of which this is the digest (SHA-256) is right, and
+// reports whether it is.
+func (u *Users) Authenticate(client *atomic.Pointer[Account], name string, digest [sha256.Size]byte) bool {
+	return u.enter(client, name, func(user *User) bool { return user.Admits(digest) })
 }
 
 // Become gives a client the account of that name without a password, and reports whether there is one that is not

@@ -1,6 +1,7 @@
 package acl_test
 
 import (
+	"crypto/sha256"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -70,12 +71,12 @@ func TestClientsBecomeUsersThatAdmitThem(t *testing.T) {
 	users, _, err := configured(t, "user a on >secret", "user b off nopass")
 	require.NoError(t, err)
 	var client atomic.Pointer[acl.Account]
-	require.False(t, users.Authenticate(&client, []byte("a"), []byte("wrong")))
-	require.False(t, users.Authenticate(&client, []byte("b"), nil), "the user is disabled")
+	require.False(t, users.Authenticate(&client, "a", sha256.Sum256([]byte("wrong"))))
+	require.False(t, users.Authenticate(&client, "b", sha256.Sum256(nil)), "the user is disabled")
 	require.False(t, users.Become(&client, "b"))
 	require.False(t, users.Become(&client, "c"), "there is none")
 	require.Nil(t, client.Load())
-	require.True(t, users.Authenticate(&client, []byte("a"), []byte("secret")))
+	require.True(t, users.Authenticate(&client, "a", sha256.Sum256([]byte("secret"))))
 	require.Same(t, users.Get([]byte("a")), client.Load())
 	client.Store(nil)
 	require.True(t, users.Become(&client, "a"))

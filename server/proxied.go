@@ -178,7 +178,7 @@ func (p *proxied) become(text []byte) error {
 	switch {
 	case c.User == "":
 		s.becomeDefault()
-	case p.srv.users.AuthenticateDigest(&s.account, c.User, c.Digest):
+	case p.srv.users.Authenticate(&s.account, c.User, c.Digest):
 		s.digest = c.Digest
 		s.setAuthenticated(true)
 	default:

@@ -50,12 +50,13 @@ func (s *Session) expel(by command.Client) {
 
 // enter makes the client a user if the password is right, and reports whether it is.
 func (s *Session) enter(name, password []byte) bool {
-	if !s.srv.users.Authenticate(&s.account, name, password) {
+	digest := sha256.Sum256(password)
+	if !s.srv.users.Authenticate(&s.account, string(name), digest) {
 		s.logDenial(s.ctx.Cmd, s.logContext(), acl.DeniedAuth, string(s.ctx.Args[0]), string(name))
 		return false
 	}
 	s.setAuthenticated(true)
-	s.digest = sha256.Sum256(password)
+	s.digest = digest
 	return true
 }
 
