@@ -45,7 +45,7 @@ type evictionResult uint8
 const (
 	roomEnough  evictionResult = iota
 	roomSoon                   // keys are still to be evicted, which goes on
-	roomLater                  // nothing can go before it is stored, and there is too much of it
+	roomLater                  // nothing can go before it is stored
 	roomNowhere                // there is nothing to evict
 )
 
@@ -120,7 +120,7 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 		return roomEnough
 	}
 	if srv.ticks() < srv.eviction.later.Load() {
-		return srv.roomLater()
+		return roomLater
 	}
 	set := srv.config.Get()
 	patience, start, n := evictionTime(set.EvictionTenacity), srv.ticks(), 0
@@ -149,7 +149,7 @@ func (srv *Server) makeRoom(now int64) evictionResult {
 	}
 	srv.eviction.later.Store(srv.ticks() + relievedAfter.Nanoseconds())
 	srv.evictLater(relievedAfter)
-	return srv.roomLater()
+	return roomLater
 }
 
 // evictsElsewhere reports whether the server where the data come from evicts, and this one does not.
@@ -157,12 +157,10 @@ func (srv *Server) evictsElsewhere(set *config.Settings) bool {
 	return set.ImportMode || srv.group.following.Load() || srv.replica.link() != nil && set.ReplicaIgnoreMaxmemory
 }
 
-// roomLater is what makeRoom comes to if nothing can go yet.
-func (srv *Server) roomLater() evictionResult {
-	if limit := srv.eviction.limit.Load(); srv.usedMemory() > limit+limit/tierExcess {
-		return roomLater
-	}
-	return roomSoon
+// excess returns by how much maxmemory is exceeded: at 1 nothing more may come before something has left.
+func (srv *Server) excess() float64 {
+	limit := srv.eviction.limit.Load()
+	return float64(srv.usedMemory()-limit) / float64(max(limit/tierExcess, 1))
 }
 
 // evictionTime returns how many ns one command may evict keys for.

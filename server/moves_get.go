@@ -267,18 +267,18 @@ func (g *getting) put(ctx context.Context, f *frame) error {
 func (g *getting) makeRoom(ctx context.Context) error {
 	srv := g.h.srv
 	for srv.eviction.limit.Load() != 0 {
-		switch srv.makeRoom(srv.ks.Now()) {
-		case roomNowhere:
+		room := srv.makeRoom(srv.ks.Now())
+		if room == roomNowhere {
 			return errMoveOOM
-		case roomLater:
-			select {
-			case <-time.After(tierPause * time.Millisecond):
-				continue
-			case <-ctx.Done():
-				return ctx.Err()
-			}
 		}
-		return nil
+		if room != roomLater || srv.excess() < 1 {
+			return nil
+		}
+		select {
+		case <-time.After(tierPause * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return nil
 }

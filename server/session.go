@@ -53,6 +53,7 @@ type Session struct {
 	why          error    // what a program is told when the session closes; nil if it was killed
 	outOfMemory  bool     // when the command that runs began; means something only while there is a limit
 	crowded      bool     // likewise: memory is full of what can leave it later
+	paced        float64  // until when the client's commands that need memory wait then, in ms since 1970
 	fetching     fetching // of values that are not in memory
 	work         *work    // what the next command has been computed by, or is; nil as a rule
 	states       []any    // what services keep with the client, by their IDs

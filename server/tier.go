@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -209,13 +210,34 @@ const (
 	// leave, and tierPause is for how many ms they wait before they look again.
 	tierExcess = 8
 	tierPause  = 5
+	// leastPace and mostPace are how many ms lie between two such commands of a client when memory begins to be exceeded,
+	// and when tierExcess is near.
+	leastPace = 0.02
+	mostPace  = 1000
 )
 
-// mustWait reports whether a command must wait because memory is full of what cannot leave it yet.
+// mustWait reports whether a command must wait because memory is full of what cannot leave it yet. The fuller it is, the
+// longer: a checkpoint takes seconds, and clients that went on until there is no room at all would stand still for as
+// long.
 func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
 	if !s.crowded || s.srv.eviction.limit.Load() == 0 || !s.needsMemory(cmd, args) {
 		return false
 	}
-	s.pausedUntil = s.now + tierPause
-	return true
+	excess := s.srv.excess()
+	if excess >= 1 {
+		s.pausedUntil = s.now + tierPause
+		return true
+	}
+	now := float64(s.now)
+	if s.paced >= now+1 {
+		s.pausedUntil = int64(s.paced)
+		return true
+	}
+	s.paced = max(s.paced, now) + pace(excess)
+	return false
+}
+
+// pace returns how many ms lie between two commands of a client that need memory, as Server.excess goes from 0 to 1.
+func pace(excess float64) float64 {
+	return leastPace * math.Pow(mostPace/leastPace, max(excess, 0))
 }

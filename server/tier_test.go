@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -509,6 +510,54 @@ func TestAPipelineWaitsOnceForItsValues(t *testing.T) {
 		require.Contains(t, stats, "\n"+line+"\r")
 	}
 	require.Contains(t, b.do("INFO commandstats"), "cmdstat_get:calls=10,")
+}
+
+// While values cannot leave because they are not stored yet, clients write the slower the fuller memory is, and nobody
+// stands still until it is full. Reading goes on.
+func TestWritingSlowsDownUntilValuesCanLeave(t *testing.T) {
+	b := openTiered(t, vfs.NewMem(), 2, "maxmemory=16mb")
+	defer b.close()
+	b.storage.SetCheckpointSize(math.MaxInt64)
+	b.eviction.asked.Store(math.MaxInt64) // nor does the limit have a checkpoint made
+	value := strings.Repeat("v", 10_000)
+	written := 0
+	// write writes a value, and returns how many ms it has waited, at most 10 s.
+	write := func() (waited int64) {
+		began := b.ks.Now()
+		written++
+		reply := b.do(fmt.Sprint("SET k", written, " ", value))
+		for s := b.sessions[0]; reply == "" && b.ks.Now()-began < 10_000; reply = b.settle()[0] {
+			b.clock.Advance(time.Duration(s.Deadline()-b.ks.Now()) * time.Millisecond)
+			s.Advance(b.ks.Now())
+		}
+		if reply != "" {
+			require.Equal(t, "+OK\r\n", reply)
+		}
+		return b.ks.Now() - began
+	}
+	for b.excess() < 0 {
+		require.Zero(t, write())
+	}
+	var sums [3]int64 // of waiting, in each third
+	for e := b.excess(); e < 1; e = b.excess() {
+		waited := write()
+		sums[int(e*3)] += waited
+		require.Less(t, waited, int64(mostPace+2))
+	}
+	require.Less(t, sums[0], int64(30))
+	require.Greater(t, sums[1], 3*sums[0])
+	require.Greater(t, sums[2], 3*sums[1])
+	require.Greater(t, sums[2], int64(3000))
+	require.Equal(t, int64(10_000), write()/tierPause*tierPause, "there is no room at all")
+	require.Equal(t, "$1\r\nx\r\n", b.send(1, request("ECHO", "x"))[1])
+	require.Len(t, b.send(1, request("GET", "k1"))[1], len(value)+len("$10000\r\n\r\n"))
+	require.Equal(t, "$-1\r\n", b.send(1, request("GET", fmt.Sprint("k", written)))[1])
+
+	require.NoError(t, b.storage.Save())
+	b.eviction.later.Store(0)
+	b.clock.Advance(tierPause * time.Millisecond)
+	require.Equal(t, "+OK\r\n", b.settle()[0])
+	require.Zero(t, write())
 }
 
 // Commands that need no old value do not read it.
