@@ -210,8 +210,8 @@ const (
 	// leave, and tierPause is for how many ms they wait before they look again.
 	tierExcess = 8
 	tierPause  = 5
-	// leastPace and mostPace are how many ms lie between two such commands of a client when memory begins to be exceeded,
-	// and when tierExcess is near.
+	// leastPace and mostPace are how many ms lie between two such commands of a client when it is exceeded by half of that,
+	// and when it nearly is by all of it. Less is no reason to wait: as a rule a checkpoint ends before it is more.
 	leastPace = 0.02
 	mostPace  = 1000
 )
@@ -228,6 +228,9 @@ func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
 		s.pausedUntil = s.now + tierPause
 		return true
 	}
+	if excess < 0.5 {
+		return false
+	}
 	now := float64(s.now)
 	if s.paced >= now+1 {
 		s.pausedUntil = int64(s.paced)
@@ -237,7 +240,7 @@ func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
 	return false
 }
 
-// pace returns how many ms lie between two commands of a client that need memory, as Server.excess goes from 0 to 1.
+// pace returns how many ms lie between two commands of a client that need memory, as Server.excess goes from 0.5 to 1.
 func pace(excess float64) float64 {
-	return leastPace * math.Pow(mostPace/leastPace, max(excess, 0))
+	return leastPace * math.Pow(mostPace/leastPace, 2*excess-1)
 }
