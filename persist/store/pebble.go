@@ -57,8 +57,10 @@ func openDatabase(fs vfs.FS, dir string, cache *pebble.Cache, log *slog.Logger, 
 	}
 	for i := range d.options.Levels {
 		l := &d.options.Levels[i]
-		l.BlockSize = 16 << 10
-		l.IndexBlockSize = 256 << 10
+		// Without C each block that is read is garbage of Go's afterwards, and collecting it costs more than reading. The
+		// index of 20 GB is larger than the cache, so its blocks are small too.
+		l.BlockSize = 4 << 10
+		l.IndexBlockSize = 16 << 10
 		l.FilterPolicy = bloom.FilterPolicy(10)
 	}
 	d.options.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
