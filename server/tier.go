@@ -210,8 +210,9 @@ const (
 	// leave, and tierPause is for how many ms they wait before they look again.
 	tierExcess = 8
 	tierPause  = 5
-	// leastPace and mostPace are how many ms lie between two such commands of a client when it is exceeded by half of that,
-	// and when it nearly is by all of it. Less is no reason to wait: as a rule a checkpoint ends before it is more.
+	// pacedFrom is of how much of that excess on such commands of a client are kept apart. Less is no reason to wait: as a
+	// rule a checkpoint ends before it is more. leastPace and mostPace are how many ms apart, then and at its end.
+	pacedFrom = 0.5
 	leastPace = 0.02
 	mostPace  = 1000
 )
@@ -223,24 +224,23 @@ func (s *Session) mustWait(cmd *command.Command, args [][]byte) bool {
 	if !s.crowded || s.srv.eviction.limit.Load() == 0 || !s.needsMemory(cmd, args) {
 		return false
 	}
-	excess := s.srv.excess()
-	if excess >= 1 {
+	excess, now := s.srv.excess(), float64(s.now)
+	switch {
+	case excess >= 1:
 		s.pausedUntil = s.now + tierPause
-		return true
-	}
-	if excess < 0.5 {
+	case excess < pacedFrom:
+		return false
+	case s.paced >= now+1:
+		s.pausedUntil = int64(s.paced)
+	default:
+		s.paced = max(s.paced, now) + pace(excess)
 		return false
 	}
-	now := float64(s.now)
-	if s.paced >= now+1 {
-		s.pausedUntil = int64(s.paced)
-		return true
-	}
-	s.paced = max(s.paced, now) + pace(excess)
-	return false
+	return true
 }
 
-// pace returns how many ms lie between two commands of a client that need memory, as Server.excess goes from 0.5 to 1.
+// pace returns how many ms lie between two commands of a client that need memory, as Server.excess goes from pacedFrom
+// to 1.
 func pace(excess float64) float64 {
-	return leastPace * math.Pow(mostPace/leastPace, 2*excess-1)
+	return leastPace * math.Pow(mostPace/leastPace, (excess-pacedFrom)/(1-pacedFrom))
 }
