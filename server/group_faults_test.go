@@ -17,7 +17,7 @@ import (
 // A server whose disk is full takes no part any more, lives on, and says why; when there is room it comes back.
 func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 	full := map[*groupNode]*atomic.Bool{}
-	g := &testGroup{t: t, settings: []string{patient}}
+	g := &testGroup{t: t}
 	for range 3 {
 		n := &groupNode{addr: freeAddr(t), dir: "/db", g: g}
 		full[n] = new(atomic.Bool)
@@ -69,7 +69,7 @@ func TestAServerOfAGroupOnAFullDisk(t *testing.T) {
 func TestTheServersOfAGroupKnowEachOtherByCertificates(t *testing.T) {
 	ours, others := newAuthority(t, "ours"), newAuthority(t, "others")
 	cert, key := ours.issue("server", 2)
-	g := startGroup(t, 3, patient, "tls-replication=yes", "tls-cert-file="+cert, "tls-key-file="+key,
+	g := startGroup(t, 3, "tls-replication=yes", "tls-cert-file="+cert, "tls-key-file="+key,
 		"tls-ca-cert-file="+ours.file)
 	leader := g.settled()
 	require.Equal(t, "+OK", leader.client().do("SET key value"))

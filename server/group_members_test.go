@@ -10,9 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patient has a busy machine lose no leader.
-const patient = "raft-timeout=500"
-
 // join starts one more node, which joins.
 func (g *testGroup) join() *groupNode {
 	n := &groupNode{addr: freeAddr(g.t), dir: g.t.TempDir(), g: g}
@@ -44,7 +41,7 @@ func (n *groupNode) waitForState(state string) {
 
 // A fourth server joins, and the first one is removed while it leads; it stays away until it is added again.
 func TestAServerIsAddedToAGroupAndTheLeaderRemoved(t *testing.T) {
-	g := startGroup(t, 3, patient)
+	g := startGroup(t, 3)
 	first := g.settled()
 	require.Equal(t, "+OK", first.client().do("SET key value"))
 	fourth := g.join()
@@ -74,7 +71,7 @@ func TestAServerIsAddedToAGroupAndTheLeaderRemoved(t *testing.T) {
 
 // A server is removed while it is down, and does not disturb the others when it comes back.
 func TestADeadServerIsRemovedFromItsGroup(t *testing.T) {
-	g := startGroup(t, 3, patient)
+	g := startGroup(t, 3)
 	g.settled()
 	dead, other := g.followers()[0], g.followers()[1]
 	dead.kill()
@@ -109,7 +106,7 @@ func TestRaftCommands(t *testing.T) {
 	alone := startTestServer(t, Options{}).connect()
 	require.Contains(t, alone.do("RAFT.STATUS"), "belongs to no group")
 	require.Contains(t, alone.do("RAFT.HELP"), "REMOVE")
-	g := startGroup(t, 3, patient)
+	g := startGroup(t, 3)
 	leader := g.settled()
 	f := g.followers()[0]
 	for _, command := range []string{"RAFT.ADD 127.0.0.1:1", "RAFT.REMOVE " + f.addr, "RAFT.TRANSFER"} {

@@ -24,7 +24,7 @@ type mover struct {
 }
 
 func startMover(t *testing.T, settings ...string) *mover {
-	list := startShards(t, 2, 1, append([]string{"enable-debug-command=yes", patient}, settings...)...)
+	list := startShards(t, 2, 1, append([]string{"enable-debug-command=yes"}, settings...)...)
 	m := &mover{t: t, from: list[0].leader(), to: list[1].leader(), tag: cluster.TagOf(100)}
 	m.a, m.b = m.from.client(), m.to.client()
 	id := m.b.importSlots("16000 16383") // so that the target has keys of its own

@@ -253,7 +253,7 @@ func (n *groupNode) clientAddrOf() string {
 }
 
 func TestNothingIsLostWhileSlotsMove(t *testing.T) {
-	list := startShards(t, 2, 1, patient)
+	list := startShards(t, 2, 1)
 	load := startMoveLoad(t, list, []int{100, 101, 250})
 	clients := []*testClient{list[0].leader().client(), list[1].leader().client()}
 	setMany(t, list, 300)
@@ -337,7 +337,7 @@ func TestNothingIsLostWhileSlotsMoveAndLeadersFail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long")
 	}
-	list := startShards(t, 2, 3, "raft-timeout=500")
+	list := startShards(t, 2, 3)
 	load := startMoveLoad(t, list, []int{100, 250})
 	setMany(t, list, 1000)
 	for _, at := range []struct {

@@ -49,7 +49,7 @@ func keysOfAllTypes(tag string) []string {
 }
 
 func TestSlotsMoveWithTheirKeys(t *testing.T) {
-	list := startShards(t, 2, 1, "cluster-databases=2", "enable-debug-command=yes", patient)
+	list := startShards(t, 2, 1, "cluster-databases=2", "enable-debug-command=yes")
 	from, to := list[0].leader(), list[1].leader()
 	a, b := from.client(), to.client()
 	tag := cluster.TagOf(100)

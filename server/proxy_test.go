@@ -239,7 +239,7 @@ func TestATransactionDoesNotChangeItsLeader(t *testing.T) {
 
 // The servers hold back what a client does not read, and it gets all of it when it does.
 func TestForwardedRepliesWaitForTheirReader(t *testing.T) {
-	_, leader, followers := startProxies(t, "raft-timeout=700")
+	_, leader, followers := startProxies(t)
 	value := strings.Repeat("v", 600<<10)
 	c := followers[0].client()
 	require.Equal(t, "+OK", c.do("SET key "+value))

@@ -10,7 +10,7 @@ import (
 
 // What is published at a server is heard at all servers of its shard and of the others, in order, whoever of them is killed.
 func TestPublishedMessagesAreHeardAtAllServers(t *testing.T) {
-	list := startShards(t, 2, 2, patient)
+	list := startShards(t, 2, 2)
 	var nodes []*groupNode
 	for _, g := range list {
 		nodes = append(nodes, g.nodes...)

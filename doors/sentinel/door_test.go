@@ -72,7 +72,7 @@ func startGroup(t *testing.T) []*node {
 	var nodes []*node
 	for _, addr := range addrs {
 		nodes = append(nodes, start(t, "dir="+t.TempDir(), "save=", "appendonly=yes", "raft-addr="+addr,
-			"raft-peers="+strings.Join(addrs, ","), "raft-timeout=150"))
+			"raft-peers="+strings.Join(addrs, ","), "raft-timeout=500"))
 	}
 	for _, n := range nodes {
 		c := n.connect(t)

@@ -710,8 +710,9 @@ func (n *Node) LastContact() time.Time {
 	return r.LastContact()
 }
 
-// Transfer has another server lead, the one with an address or, if that is "", the one that has most. If none does in
-// the end this one leads on, without a lease: the other one may still be elected, although this one is heard of.
+// Transfer has another server lead, the one with an address or, if that is "", the one that has most. One that does not
+// take the lead within the group's timeout, as a busy one may, is asked again for a while. If none does in the end this one
+// leads on, without a lease: the other one may still be elected, although this one is heard of.
 func (n *Node) Transfer(addr string) error {
 	return n.asLeader(func(r *consensus.Raft) error {
 		if err := n.canLead(addr); err != nil {
@@ -723,10 +724,21 @@ func (n *Node) Transfer(addr string) error {
 		defer n.kickRole()
 		defer n.handing.Store(false)
 		n.settle()
-		if addr == "" {
-			return r.LeadershipTransfer().Error()
+		for end := time.Now().Add(patience); ; {
+			var handed consensus.Future
+			if addr == "" {
+				handed = r.LeadershipTransfer()
+			} else {
+				handed = r.LeadershipTransferToServer(consensus.ServerID(addr), consensus.ServerAddress(addr))
+			}
+			err := handed.Error()
+			if err == nil || r.State() != consensus.Leader { // it has been taken, if late
+				return nil
+			}
+			if time.Now().After(end) || !n.pause(n.o.Timeout/20) {
+				return err
+			}
 		}
-		return r.LeadershipTransferToServer(consensus.ServerID(addr), consensus.ServerAddress(addr)).Error()
 	})
 }
 
