@@ -4,6 +4,8 @@ package engine
 type Follower interface {
 	// Follow is as Append is for a Journal; journal is nil if there is none.
 	Follow(now int64, commands []byte, journal Journal)
+	// Tell has it get commands that change nothing, and are in no journal. They are not kept.
+	Tell(commands []byte)
 }
 
 // tee is the journal of a keyspace that has a follower.
@@ -14,6 +16,21 @@ type tee struct {
 
 // Append implements Journal.
 func (t *tee) Append(now int64, commands []byte) { t.follower.Follow(now, commands, t.journal) }
+
+// Tell has the follower, if there is one, get a command that changes nothing, behind what is journalled of the guard.
+// args are not kept.
+func (g *Guard) Tell(args [][]byte) {
+	if _, ok := g.ks.journal.(*tee); ok {
+		g.told = appendCommand(g.told, args)
+	}
+}
+
+func (g *Guard) tell() {
+	if t, ok := g.ks.journal.(*tee); ok {
+		t.follower.Tell(g.told)
+	}
+	g.told = nil
+}
 
 // Follow has everything that is done from now on told to f; nil ends that. The guard must hold all shards.
 func (g *Guard) Follow(f Follower) {

@@ -42,6 +42,7 @@ type Guard struct {
 	repeats  int    // what changes was then
 	record   []byte // commands for the journal
 	recordDB int    // the database that is selected at their end
+	told     []byte // commands for the follower alone
 }
 
 // maxKeptRecord is the size in bytes of the largest buffer for journal records that a guard keeps for the next one.
@@ -81,6 +82,9 @@ func (g *Guard) release() {
 			g.record = nil
 		}
 		g.recordDB = 0
+	}
+	if len(g.told) > 0 {
+		g.tell()
 	}
 	for m := g.locked; m != 0; m &= m - 1 {
 		g.ks.arm(bits.TrailingZeros64(m), g.now)

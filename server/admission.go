@@ -183,6 +183,11 @@ func (s *Session) redirection(cmd *command.Command) command.Error {
 	return command.Error("REDIRECT " + net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
+// readsAt reports whether the client is content with a follower for a command: for those on shard channels all are.
+func (s *Session) readsAt(cmd *command.Command) bool {
+	return s.options.ReadOnly && cmd.Flags&command.ReadOnly != 0 || cmd.Flags&command.PubSub != 0
+}
+
 // refuseSlots returns the error for a command whose keys are of different slots, or of one that another server serves.
 // In a script those of all commands must be of one, and so must those of the commands around it, unless it is allowed
 // to cross slots; even then each command's must.
@@ -201,7 +206,7 @@ func (s *Session) refuseSlots(from command.Origin, cmd *command.Command, args []
 		return errScriptForeign
 	case from.In(command.FromClient):
 		if s.hashSlot = slot; ok {
-			return s.srv.elsewhere(slot, s.options.ReadOnly && cmd.Flags&command.ReadOnly != 0)
+			return s.srv.elsewhere(slot, s.readsAt(cmd))
 		}
 	case !from.In(command.FromScript) || slot == cluster.NoSlot || s.script.CrossSlots:
 	case s.hashSlot == cluster.NoSlot:

@@ -15,13 +15,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/atomredis/atomredis/replication"
-
+	"github.com/atomredis/atomredis/command"
 	"github.com/atomredis/atomredis/config"
 	"github.com/atomredis/atomredis/engine"
 	"github.com/atomredis/atomredis/internal/background"
 	"github.com/atomredis/atomredis/persist"
 	"github.com/atomredis/atomredis/persist/rdb"
+	"github.com/atomredis/atomredis/replication"
 )
 
 // What a master does for those that follow it: SYNC and PSYNC send everything as an RDB file, and then the commands
@@ -138,6 +138,27 @@ func (f *followers) attach(g *engine.Guard) {
 		g.Follow(f)
 	} else {
 		g.Follow(nil)
+	}
+}
+
+// published has those that follow hear of a message too, behind what the client has changed before it.
+func (f *followers) published(c *command.Ctx) {
+	if !f.active.Load() || c.Origin.In(command.FromMaster) { // what the master sends is passed on as it is
+		return
+	}
+	if c.G.Locked() {
+		c.G.Tell(c.Args)
+		return
+	}
+	f.Tell(command.AppendRequest(nil, c.Args))
+}
+
+// Tell implements engine.Follower.
+func (f *followers) Tell(commands []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.history.Known && !f.history.Relayed {
+		f.insert(commands)
 	}
 }
 
@@ -512,7 +533,7 @@ func (f *followers) look() {
 	} else if f.ticks++; f.ticks >= f.srv.config.Get().ReplPingReplicaPeriod && master &&
 		!f.srv.pause.running(f.srv.ks.Now()) {
 		f.ticks = 0
-		f.insert("PING")
+		f.insert(encodeWords("PING"))
 	}
 	f.watch()
 }

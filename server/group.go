@@ -284,7 +284,7 @@ func (s *Session) lateRefusal(cmd *command.Command) command.Error {
 	if e := s.srv.lateRefusal(cmd); e != "" || s.srv.shards == nil || s.srv.cluster == nil || cmd.RunsQueue {
 		return e
 	}
-	return s.srv.elsewhere(s.hashSlot, s.options.ReadOnly && cmd.Flags&command.ReadOnly != 0)
+	return s.srv.elsewhere(s.hashSlot, s.readsAt(cmd))
 }
 
 // restriction returns the error that a server which follows its group's leader has for a command, "" if it may run.

@@ -68,9 +68,8 @@ func (f *followers) note() {
 	}
 }
 
-// insert puts a command into the stream that changes nothing. mu is locked.
-func (f *followers) insert(words ...string) {
-	b := encodeWords(words...)
+// insert puts commands into the stream, encoded, that change nothing. mu is locked.
+func (f *followers) insert(b []byte) {
 	if f.keeper != nil {
 		f.keeper.Append(f.srv.ks.Now(),
 			encodeWords("REPLCONF", noteStream, strconv.FormatInt(f.history.Offset, 10), string(b)))

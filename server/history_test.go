@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,4 +184,52 @@ func TestTheBacklogGoesWhenNobodyWantsIt(t *testing.T) {
 func memberPort(m *member) string {
 	_, port, _ := net.SplitHostPort(m.Addrs()[0].String())
 	return port
+}
+
+// What is published at a master is heard at its replicas, behind what was changed before it, and not once more when the
+// journal is repeated.
+func TestWhatIsPublishedIsHeardAtReplicas(t *testing.T) {
+	master, replica := newMember(t, vfs.NewCrashableMem()), newMember(t, vfs.NewCrashableMem())
+	leaf := newMember(t, vfs.NewCrashableMem())
+	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
+	require.Equal(t, "+OK", leaf.c.do("REPLICAOF "+replica.address()))
+	requireSame(t, master, replica, leaf)
+	var hear []*testClient
+	for _, m := range []*member{replica, leaf} {
+		c := m.connect()
+		require.Contains(t, c.do("SUBSCRIBE news"), "subscribe")
+		require.Contains(t, c.do("SSUBSCRIBE news"), "ssubscribe")
+		hear = append(hear, c)
+	}
+	f := newRawFollower(t, "127.0.0.1", strings.Fields(master.address())[1])
+	f.follow("eof")
+	require.Equal(t, "0", master.c.do("PUBLISH news alone"))
+	require.Equal(t, "0", master.c.do("SPUBLISH news shard"))
+	master.c.do("SET before 1")
+	master.c.do("MULTI")
+	master.c.do("SET key 1")
+	master.c.do("PUBLISH news queued")
+	require.Equal(t, "[+OK 0]", master.c.do("EXEC"))
+	require.Equal(t, "0", master.c.call("EVAL", "redis.call('set', 'key', 2); return redis.call('publish', 'news', 'script')", "1", "key"))
+	require.Equal(t, "0", replica.c.do("PUBLISH elsewhere x"), "nobody else hears of what is published at a replica")
+	master.c.do("SET after 1")
+	for _, want := range []string{"PUBLISH news alone", "SPUBLISH news shard", "SELECT 0", "SET before 1", "SET key 1",
+		"PUBLISH news queued", "set key 2", "publish news script", "SET after 1"} {
+		require.Equal(t, want, f.next())
+	}
+	for _, c := range hear {
+		for _, want := range []string{"alone", "shard", "queued", "script"} {
+			require.Contains(t, c.read(), want)
+		}
+	}
+	requireSame(t, master, replica, leaf)
+	master = master.again(true)
+	require.Equal(t, "2", master.c.do("GET key"))
+	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
+	requireSame(t, master, replica, leaf)
+	require.Zero(t, master.stats.copies.Load(), "the stream is what it was")
+	require.Equal(t, "0", master.c.do("PUBLISH news again"))
+	for _, c := range hear {
+		require.Contains(t, c.read(), "again")
+	}
 }

@@ -364,8 +364,8 @@ func (h *shards) serve(c net.Conn) {
 	case askProxy:
 		h.srv.serveProxied(c, in.Buffered())
 		return
-	case askPublish:
-		_ = h.srv.spread.take(c, in.Buffered()) // who sends hears of it when it writes
+	case askPublish, askPublishShard:
+		_ = h.srv.spread.take(q.Ask, c, in.Buffered()) // who sends hears of it when it writes
 		return
 	}
 	var err error

@@ -8,10 +8,12 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/atomredis/atomredis/command"
 )
 
-// What clients publish is heard at all servers of the group and, in a cluster, of the other shards. Each of them gets it over
-// a connection, in the order in which it was published. Nothing waits for that: as PUBLISH promises nothing, what
+// What clients publish is heard at all servers of the group and, in a cluster, of the other shards, but for what they publish in
+// shard channels. Each of them gets it over connections, one for each kind, in the order in which it was published. Nothing waits for that: as PUBLISH promises nothing, what
 // cannot be brought, or not soon enough, is dropped.
 
 // spread is the server's connections to those that get what is published here.
@@ -21,20 +23,24 @@ type spread struct {
 
 	mu     sync.Mutex
 	closed bool
-	links  map[string]*spreadLink // by address
+	links  map[spreadTo]*spreadLink
 }
+
+// spreadTo is where messages go, and the question that they follow.
+type spreadTo struct{ addr, ask string }
 
 // spreadLink is one of them.
 type spreadLink struct {
-	addr  string
+	spreadTo
 	wake  chan struct{}
 	queue []byte // protected by spread.mu
 }
 
 const (
 	// askPublish is what a server asks that is about to send what is published there: channels and messages, each
-	// after its length.
-	askPublish = "publish"
+	// after its length. askPublishShard is the same for shard channels.
+	askPublish      = "publish"
+	askPublishShard = "publish-shard"
 	// maxSpread is how many bytes may wait for a server before more is dropped.
 	maxSpread = 8 << 20
 	// spreadIdle is after how long without messages a connection is closed.
@@ -43,26 +49,36 @@ const (
 
 var errPublished = errors.New("a message is longer than proto-max-bulk-len")
 
-// Spread implements pubsub.Host.
-func (srv *Server) Spread(channel, message []byte) {
+// Published implements pubsub.Host.
+func (srv *Server) Published(c *command.Ctx, shard bool) {
+	srv.followed.published(c)
 	if srv.shards == nil {
 		return
 	}
-	s := &srv.spread
-	to := s.others()
+	ask := askPublish
+	if shard {
+		ask = askPublishShard
+	}
+	srv.spread.send(ask, c.Args[1], c.Args[2])
+}
+
+// send has a message published at all whom it concerns.
+func (s *spread) send(ask string, channel, message []byte) {
+	to := s.others(ask)
 	if len(to) == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, addr := range to {
-		l := s.links[addr]
+		to := spreadTo{addr, ask}
+		l := s.links[to]
 		if l == nil && !s.closed {
-			l = &spreadLink{addr: addr, wake: make(chan struct{}, 1)}
+			l = &spreadLink{spreadTo: to, wake: make(chan struct{}, 1)}
 			if s.links == nil {
-				s.links = map[string]*spreadLink{}
+				s.links = map[spreadTo]*spreadLink{}
 			}
-			s.links[addr] = l
+			s.links[to] = l
 			s.running.Go(func() { s.run(l) })
 		}
 		if l == nil || len(l.queue) > maxSpread {
@@ -78,15 +94,15 @@ func (srv *Server) Spread(channel, message []byte) {
 	}
 }
 
-// others returns where the other servers are.
-func (s *spread) others() (list []string) {
+// others returns where the other servers are that hear what is published.
+func (s *spread) others(ask string) (list []string) {
 	st := s.srv.group.status.Load()
 	for _, m := range st.Members {
 		if m.Addr != st.Addr {
 			list = append(list, m.Addr)
 		}
 	}
-	if s.srv.cluster != nil {
+	if s.srv.cluster != nil && ask == askPublish {
 		for _, o := range s.srv.shards.record().Others {
 			list = append(list, o.Addrs...)
 		}
@@ -111,7 +127,7 @@ func (s *spread) run(l *spreadLink) {
 		case <-idle.C:
 			s.mu.Lock()
 			if len(l.queue) == 0 {
-				delete(s.links, l.addr)
+				delete(s.links, l.spreadTo)
 				s.mu.Unlock()
 				return
 			}
@@ -121,7 +137,7 @@ func (s *spread) run(l *spreadLink) {
 		}
 		idle.Reset(spreadIdle)
 		if conn == nil {
-			conn = s.dial(l.addr)
+			conn = s.dial(l.spreadTo)
 		}
 		s.mu.Lock()
 		messages := l.queue
@@ -139,13 +155,13 @@ func (s *spread) run(l *spreadLink) {
 }
 
 // dial connects to a server, nil if it cannot be reached.
-func (s *spread) dial(addr string) net.Conn {
-	conn, err := s.srv.group.node.Dial(addr, shardPatience)
+func (s *spread) dial(to spreadTo) net.Conn {
+	conn, err := s.srv.group.node.Dial(to.addr, shardPatience)
 	if err != nil {
 		return nil
 	}
 	conn.SetWriteDeadline(time.Now().Add(shardPatience))
-	if _, err := io.WriteString(conn, `{"Ask":"`+askPublish+"\"}\n"); err != nil {
+	if _, err := io.WriteString(conn, `{"Ask":"`+to.ask+"\"}\n"); err != nil {
 		conn.Close()
 		return nil
 	}
@@ -166,7 +182,7 @@ func (s *spread) close() {
 }
 
 // take publishes here what another server sends.
-func (s *spread) take(c net.Conn, rest io.Reader) error {
+func (s *spread) take(ask string, c net.Conn, rest io.Reader) error {
 	in := bufio.NewReader(io.MultiReader(rest, c))
 	if _, err := in.Discard(1); err != nil { // the end of the question
 		return err
@@ -195,6 +211,10 @@ func (s *spread) take(c net.Conn, rest io.Reader) error {
 		if err != nil {
 			return err
 		}
-		s.srv.pubsub.Publish(nil, channel, message, false)
+		if ask == askPublishShard {
+			s.srv.pubsub.PublishShard(nil, channel, message, false)
+		} else {
+			s.srv.pubsub.Publish(nil, channel, message, false)
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/atomredis/atomredis/cluster"
 )
 
 // What is published at a server is heard at all servers of its shard and of the others, in order, whoever of them is killed.
@@ -31,6 +33,25 @@ func TestPublishedMessagesAreHeardAtAllServers(t *testing.T) {
 			for j := range 100 {
 				require.Contains(t, h.read(), fmt.Sprintf("%d-%d-%s", i, j, long[:j*j]))
 			}
+		}
+	}
+	// Those of shard channels are heard in the shard alone, and may be published and heard at followers.
+	own, other := list[0], list[1]
+	if !own.nodes[0].shards.now.Load().own.Has(cluster.SlotOf([]byte("news"))) {
+		own, other = other, own
+	}
+	var listening []*testClient
+	for _, n := range own.nodes {
+		c := n.client()
+		require.Contains(t, c.do("SSUBSCRIBE news"), "ssubscribe")
+		listening = append(listening, c)
+	}
+	require.Contains(t, other.nodes[0].client().do("SSUBSCRIBE news"), "MOVED")
+	require.Contains(t, other.nodes[1].client().do("SPUBLISH news x"), "MOVED")
+	for i, n := range own.nodes {
+		require.Equal(t, "1", n.client().do(fmt.Sprint("SPUBLISH news shard-", i)))
+		for _, h := range listening {
+			require.Contains(t, h.read(), fmt.Sprint("shard-", i))
 		}
 	}
 	// One that is away for a while hears again what is published then.

@@ -9,8 +9,9 @@ import (
 type Host interface {
 	// PubSub returns the hub.
 	PubSub() *pubsub.Hub
-	// Spread has a message published at the other servers of the group and the cluster, if there are any.
-	Spread(channel, message []byte)
+	// Published has the message of a PUBLISH, or of an SPUBLISH if shard is set, heard at the other servers of the group
+	// and the cluster, and at replicas, if there are any.
+	Published(c *command.Ctx, shard bool)
 }
 
 // Client is what they need of the client.

@@ -161,17 +161,18 @@ func confirm(c *command.Ctx, k kind, word string, name []byte) {
 	})
 }
 
-func publish(c *command.Ctx) {
-	client := clientOf(c)
-	more := !c.NoBlock && client.Repeats(c.Cmd)
-	c.W.Int(int64(client.Subscriptions().Publish(c.Args[1], c.Args[2], more)))
-	c.Host.(Host).Spread(c.Args[1], c.Args[2])
-}
+func publish(c *command.Ctx)  { send(c, false) }
+func spublish(c *command.Ctx) { send(c, true) }
 
-func spublish(c *command.Ctx) {
+func send(c *command.Ctx, shard bool) {
 	client := clientOf(c)
 	more := !c.NoBlock && client.Repeats(c.Cmd)
-	c.W.Int(int64(client.Subscriptions().PublishShard(c.Args[1], c.Args[2], more)))
+	publish := client.Subscriptions().Publish
+	if shard {
+		publish = client.Subscriptions().PublishShard
+	}
+	c.W.Int(int64(publish(c.Args[1], c.Args[2], more)))
+	c.Host.(Host).Published(c, shard)
 }
 
 func channels(c *command.Ctx)      { listChannels(c, pubsub.Channel) }
