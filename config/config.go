@@ -75,16 +75,18 @@ type Settings struct {
 	ReplPingReplicaPeriod  int    // seconds between pings to followers
 	ReplicaServeStaleData  bool   // while the link to the master is down
 	ReplicaReadOnly        bool   // clients of a replica do not write
-	ReplicaIgnoreMaxmemory bool   // a replica evicts only what its master does
-	ReplicaPriority        int    // for Sentinel; 0 = never to become a master
-	ReplicaAnnounced       bool   // Sentinel may show the replica
-	ReplicaAnnounceIP      string // what masters are told; "" = the address that they see
-	ReplicaAnnouncePort    int    // 0 = the port
-	BindSourceAddr         string // of connections that the server opens; "" = chosen by the system
-	ReplBacklogSize        int    // how much of the stream is kept for replicas that were away, in bytes
-	ReplBacklogTTL         int    // seconds after which nothing is kept if there is no replica; 0 = for ever
-	MinReplicasToWrite     int    // 0 = clients may write without replicas
-	MinReplicasMaxLag      int    // seconds; 0 = without limit
+	// A replica goes on although it cannot store what its master sends.
+	ReplicaIgnoreDiskErrors bool
+	ReplicaIgnoreMaxmemory  bool   // a replica evicts only what its master does
+	ReplicaPriority         int    // for Sentinel; 0 = never to become a master
+	ReplicaAnnounced        bool   // Sentinel may show the replica
+	ReplicaAnnounceIP       string // what masters are told; "" = the address that they see
+	ReplicaAnnouncePort     int    // 0 = the port
+	BindSourceAddr          string // of connections that the server opens; "" = chosen by the system
+	ReplBacklogSize         int    // how much of the stream is kept for replicas that were away, in bytes
+	ReplBacklogTTL          int    // seconds after which nothing is kept if there is no replica; 0 = for ever
+	MinReplicasToWrite      int    // 0 = clients may write without replicas
+	MinReplicasMaxLag       int    // seconds; 0 = without limit
 
 	Raft RaftSettings
 

@@ -114,6 +114,7 @@ var directiveTable = []*directive{
 		func(s *Settings) *int { return &s.ReplPingReplicaPeriod }).also("repl-ping-slave-period"),
 	yesNo("replica-serve-stale-data", "yes", func(s *Settings) *bool { return &s.ReplicaServeStaleData }).also("slave-serve-stale-data"),
 	yesNo("replica-read-only", "yes", func(s *Settings) *bool { return &s.ReplicaReadOnly }).also("slave-read-only"),
+	yesNo("replica-ignore-disk-write-errors", "no", func(s *Settings) *bool { return &s.ReplicaIgnoreDiskErrors }),
 	yesNo("replica-ignore-maxmemory", "yes", func(s *Settings) *bool { return &s.ReplicaIgnoreMaxmemory }).also("slave-ignore-maxmemory"),
 	number("replica-priority", "100", 0, math.MaxInt32,
 		func(s *Settings) *int { return &s.ReplicaPriority }).also("slave-priority"),

@@ -138,7 +138,6 @@ var unusedRows = []unused{
 
 	// Replicas.
 	{"replica-lazy-flush slave-lazy-flush", "no", bit, 0},
-	{"replica-ignore-disk-write-errors", "no", bit, 0},
 	{"replica-full-sync-buffer-limit", "0", size(0), unusedQuiet},
 	{"propagation-error-behavior", "ignore", oneOf("ignore", "panic", "panic-on-replicas"), 0},
 	{"repl-diskless-sync", "yes", bit, 0},

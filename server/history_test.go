@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/atomredis/atomredis/engine"
+	"github.com/atomredis/atomredis/internal/crashfs"
 	"github.com/atomredis/atomredis/replication"
 )
 
@@ -22,7 +24,12 @@ type member struct {
 }
 
 func newMember(t *testing.T, mem *vfs.MemFS, settings ...string) *member {
-	s := startTestServer(t, Options{FS: mem}, append([]string{"appendonly", "yes", "save", "", "dir", "/db", "appendfsync",
+	return newMemberOn(t, mem, mem, settings...)
+}
+
+// newMemberOn is newMember with the file system through which the server sees mem.
+func newMemberOn(t *testing.T, mem *vfs.MemFS, fs vfs.FS, settings ...string) *member {
+	s := startTestServer(t, Options{FS: fs}, append([]string{"appendonly", "yes", "save", "", "dir", "/db", "appendfsync",
 		"always", "databases", "4"}, settings...)...)
 	return &member{s, s.connect(), mem}
 }
@@ -232,4 +239,30 @@ func TestWhatIsPublishedIsHeardAtReplicas(t *testing.T) {
 	for _, c := range hear {
 		require.Contains(t, c.read(), "again")
 	}
+}
+
+// A replica goes no further than it can store, unless it is told to, and goes on when there is room.
+func TestAReplicaOnAFullDisk(t *testing.T) {
+	var full atomic.Bool
+	mem := vfs.NewCrashableMem()
+	master, replica := newMember(t, vfs.NewCrashableMem()), newMemberOn(t, mem, crashfs.Full(mem, &full))
+	require.Equal(t, "+OK", replica.c.do("REPLICAOF "+master.address()))
+	master.write(1)
+	requireSame(t, master, replica)
+	full.Store(true)
+	for n := 0; replica.replica.link().status().State == replication.LinkConnected; n++ {
+		require.Less(t, n, 10_000, "it goes on")
+		master.write(1)
+	}
+	require.Eventually(t, func() bool { return replica.replica.link().status().Problem != "" }, testTimeout, time.Millisecond)
+	require.Contains(t, replica.replica.link().status().Problem, "cannot be stored")
+	require.Equal(t, "v", replica.c.do("GET k"), "what it has is served")
+	replica.c.do("CONFIG SET replica-ignore-disk-write-errors yes")
+	master.write(1)
+	requireSame(t, master, replica)
+	replica.c.do("CONFIG SET replica-ignore-disk-write-errors no")
+	full.Store(false)
+	master.write(1)
+	requireSame(t, master, replica)
+	require.Equal(t, int64(1), master.stats.copies.Load(), "it has not got everything anew")
 }

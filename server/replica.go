@@ -237,6 +237,9 @@ func (l *masterLink) run() {
 // follow connects once and executes what the master sends until the connection breaks. connected is called when the
 // data is the master's.
 func (l *masterLink) follow(connected func()) error {
+	if err := l.stores(); err != nil {
+		return err
+	}
 	l.setState(replication.LinkConnecting)
 	conn, err := l.srv.dial(l.ctx, net.JoinHostPort(l.host, strconv.Itoa(l.port)), l.timeout(),
 		l.srv.config.Get().TLS.Replication)
@@ -269,6 +272,17 @@ func (l *masterLink) follow(connected func()) error {
 	connected()
 	l.acknowledge()
 	return l.execute(newCommandReader(in))
+}
+
+// stores returns an error if the replica cannot store what the master sends, and is not to go on without.
+func (l *masterLink) stores() error {
+	if l.srv.storage.Storage == nil || l.srv.config.Get().ReplicaIgnoreDiskErrors {
+		return nil
+	}
+	if err := l.srv.storageFailure(); err != nil {
+		return fmt.Errorf("what the master sends cannot be stored: %w", err)
+	}
+	return nil
 }
 
 // timeout is for how long the master may be silent.
@@ -729,6 +743,9 @@ func (l *masterLink) execute(commands *commandReader) error {
 		if !l.multi {
 			l.advance()
 			l.executed()
+			if err := l.stores(); err != nil {
+				return err
+			}
 			if l.srv.eviction.limit.Load() != 0 && !l.srv.config.Get().ReplicaIgnoreMaxmemory {
 				l.srv.makeRoom(l.srv.ks.Now())
 			}

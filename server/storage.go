@@ -227,16 +227,23 @@ func (srv *Server) replayed() bool {
 
 // writeRestriction returns the error for commands that change something while that cannot be made durable.
 func (srv *Server) writeRestriction() command.Error {
-	f := srv.storage.Err()
+	f := srv.storageFailure()
 	switch {
 	case f == nil:
 		return ""
 	case f.Journal:
 		return command.ErrMisconfAOF + command.Error(files.Reason(f.Err))
-	case srv.config.Get().StopWritesOnBgsaveError:
-		return command.ErrMisconfRDB
 	}
-	return ""
+	return command.ErrMisconfRDB
+}
+
+// storageFailure returns why nothing is to be changed at present, nil if there is no reason.
+func (srv *Server) storageFailure() *persist.Failure {
+	f := srv.storage.Err()
+	if f != nil && !f.Journal && !srv.config.Get().StopWritesOnBgsaveError {
+		return nil
+	}
+	return f
 }
 
 // replayer repeats commands that have been accepted before.
