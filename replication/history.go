@@ -20,19 +20,27 @@ type History struct {
 	// ID is the name of the history, and Offset how many bytes of the stream there were.
 	ID     string
 	Offset int64
-	// FormerID is another name of it, good for the first Shared bytes; "" if there is none.
-	FormerID string
-	Shared   int64
+	// Former are names that it had, the last one first.
+	Former []Former
 
 	limit int    // how much of the stream may be kept, in bytes
 	ring  []byte // what is kept; once it has limit bytes they begin at head
 	head  int
 }
 
+// Former is a name that a history had: it is good for the first Shared bytes.
+type Former struct {
+	ID     string
+	Shared int64
+}
+
+// maxFormer is how many of them are known: those of whom replicas may not have heard that they have changed.
+const maxFormer = 8
+
 // Begin begins a history of that name, of which a number of bytes are gone.
 func (h *History) Begin(id string, offset int64) {
 	h.Known, h.Relayed = true, false
-	h.ID, h.Offset, h.FormerID, h.Shared = id, offset, "", 0
+	h.ID, h.Offset, h.Former = id, offset, nil
 	h.forget()
 }
 
@@ -43,7 +51,11 @@ func (h *History) End(id string) {
 }
 
 // Rename gives the history another name from here on. By the present one it is known up to here.
-func (h *History) Rename(id string) { h.FormerID, h.Shared, h.ID = h.ID, h.Offset, id }
+func (h *History) Rename(id string) {
+	h.Former = slices.Insert(h.Former, 0, Former{h.ID, h.Offset})
+	h.Former = h.Former[:min(len(h.Former), maxFormer)]
+	h.ID = id
+}
 
 // Add adds to the stream.
 func (h *History) Add(b []byte) {
@@ -95,8 +107,8 @@ func (h *History) tail(n int) []byte {
 
 // Since returns what followed the first offset bytes of the history with a name, if all of that is kept.
 func (h *History) Since(id string, offset int64) (b []byte, ok bool) {
-	known := h.Known && (id == h.ID || id == h.FormerID && id != "" && offset <= h.Shared)
-	if !known || offset > h.Offset || h.Offset-offset > int64(len(h.ring)) {
+	known := id == h.ID || slices.ContainsFunc(h.Former, func(f Former) bool { return f.ID == id && offset <= f.Shared })
+	if !h.Known || !known || offset > h.Offset || h.Offset-offset > int64(len(h.ring)) {
 		return nil, false
 	}
 	return h.tail(int(h.Offset - offset)), true
@@ -110,8 +122,12 @@ func (h *History) Remember(end []byte) {
 }
 
 // noteFormat is the number of the way in which the stream is made of records. Servers that make it another way cannot
-// go on with it.
-const noteFormat = 1
+// go on with it. Those that write formerFormat make it the same way, but not as followers in a group; they know one former
+// name, which comes before the database, and is "-" if there is none.
+const (
+	noteFormat   = "2"
+	formerFormat = "1"
+)
 
 var errNote = errors.New("damaged note of the replication history")
 
@@ -123,35 +139,54 @@ func (h *History) Note(db int) []string {
 			role = "replica"
 		}
 	}
-	former := h.FormerID
-	if former == "" {
-		former = "-"
+	words := []string{noteFormat, role, h.ID, strconv.FormatInt(h.Offset, 10), strconv.Itoa(db)}
+	for _, f := range h.Former {
+		words = append(words, f.ID, strconv.FormatInt(f.Shared, 10))
 	}
-	return []string{strconv.Itoa(noteFormat), role, h.ID, strconv.FormatInt(h.Offset, 10), former,
-		strconv.FormatInt(h.Shared, 10), strconv.Itoa(db)}
+	return words
 }
 
-// Recall makes the history the one that Note has told of, and keeps nothing of it.
+// Recall makes the history the one that Note has told of. What was kept is kept on if it is the end of that too.
 func (h *History) Recall(words []string) (db int, err error) {
 	if len(words) < 1 {
 		return NoDatabase, errNote
 	}
-	if words[0] != strconv.Itoa(noteFormat) {
+	switch words[0] {
+	case noteFormat:
+	case formerFormat:
+		if len(words) != 7 {
+			return NoDatabase, errNote
+		}
+		words = []string{words[0], words[1], words[2], words[3], words[6], words[4], words[5]}
+		if words[5] == "-" {
+			words = words[:5]
+		}
+	default:
 		h.End(h.ID)
 		return NoDatabase, nil
 	}
-	if len(words) != 7 {
+	if len(words) < 5 || len(words)%2 == 0 {
 		return NoDatabase, errNote
 	}
 	offset, err1 := strconv.ParseInt(words[3], 10, 64)
-	shared, err2 := strconv.ParseInt(words[5], 10, 64)
-	db, err3 := strconv.Atoi(words[6])
-	if errors.Join(err1, err2, err3) != nil || offset < 0 || shared < 0 || db < NoDatabase {
+	db, err2 := strconv.Atoi(words[4])
+	if errors.Join(err1, err2) != nil || offset < 0 || db < NoDatabase {
 		return NoDatabase, errNote
 	}
+	same := h.Known && h.Offset == offset && h.ID == words[2]
+	var former []Former
+	for pair := range slices.Chunk(words[5:], 2) {
+		shared, err := strconv.ParseInt(pair[1], 10, 64)
+		if err != nil || shared < 0 {
+			return NoDatabase, errNote
+		}
+		former = append(former, Former{pair[0], shared})
+		same = same || h.Known && h.Offset == offset && h.ID == pair[0] && shared == offset
+	}
+	kept := *h
 	h.Begin(words[2], offset)
-	if words[4] != "-" {
-		h.FormerID, h.Shared = words[4], shared
+	if h.Former = former; same {
+		h.ring, h.head = kept.ring, kept.head
 	}
 	switch words[1] {
 	case "none":

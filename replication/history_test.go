@@ -1,7 +1,9 @@
 package replication_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,11 +63,26 @@ func TestAHistoryIsKnownByItsFormerNameUpToWhereItGotTheOther(t *testing.T) {
 		want   string
 		ok     bool
 	}{{"a", 10, "12345678", true}, {"a", 15, "678", true}, {"a", 16, "", false}, {"a", 9, "", false}, {"b", 16, "78", true},
-		{"b", 18, "", true}, {"b", 19, "", false}, {"c", 12, "", false}} {
+		{"b", 18, "", true}, {"b", 19, "", false}, {"c", 12, "", false}, {"before a", 10, "", false}} {
 		got, ok := h.Since(c.id, c.offset)
 		require.Equal(t, c.ok, ok, c)
 		require.Equal(t, c.want, string(got), c)
 	}
+	// Several names are remembered, not all.
+	other := h
+	other.Former = slices.Clone(h.Former)
+	for i := range 7 {
+		got, ok := other.Since("a", 15)
+		require.True(t, ok, i)
+		require.Equal(t, "678", string(got))
+		other.Rename(fmt.Sprint("c", i))
+	}
+	other.Rename("d")
+	_, ok = other.Since("a", 15)
+	require.False(t, ok)
+	_, ok = other.Since("b", 18)
+	require.True(t, ok)
+
 	var again replication.History
 	again.Limit(100)
 	db, err := again.Recall(h.Note(7))
@@ -73,6 +90,31 @@ func TestAHistoryIsKnownByItsFormerNameUpToWhereItGotTheOther(t *testing.T) {
 	require.Equal(t, 7, db)
 	again.Remember(h.All())
 	require.Equal(t, h, again)
+	// What is kept stays if the history is the same, under whatever name.
+	_, err = again.Recall(h.Note(3))
+	require.NoError(t, err)
+	require.Equal(t, h, again)
+	other = h
+	other.Former = slices.Clone(h.Former)
+	other.Rename("e")
+	_, err = again.Recall(other.Note(3))
+	require.NoError(t, err)
+	require.Equal(t, other, again)
+	other.Rename("f")
+	other.Add([]byte("9"))
+	_, err = again.Recall(other.Note(3))
+	require.NoError(t, err)
+	require.Zero(t, again.Kept(), "it is not the end of this one")
+	// Those of earlier versions have one former name at most.
+	db, err = again.Recall([]string{"1", "master", "g", "20", "f", "18", "2"})
+	require.NoError(t, err)
+	require.Equal(t, 2, db)
+	require.Equal(t, []replication.Former{{ID: "f", Shared: 18}}, again.Former)
+	db, err = again.Recall([]string{"1", "replica", "g", "20", "-", "0", "-1"})
+	require.NoError(t, err)
+	require.Equal(t, replication.NoDatabase, db)
+	require.Empty(t, again.Former)
+	require.True(t, again.Relayed)
 	h.End("c")
 	_, ok = h.Since("c", 18)
 	require.False(t, ok)
@@ -83,7 +125,8 @@ func TestAHistoryIsKnownByItsFormerNameUpToWhereItGotTheOther(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, again.Known)
 	for _, words := range [][]string{nil, {"1"}, {"1", "boss", "a", "1", "-", "0", "0"}, {"1", "master", "a", "x", "-", "0", "0"},
-		{"1", "master", "a", "-1", "-", "0", "0"}} {
+		{"1", "master", "a", "-1", "-", "0", "0"}, {"2", "master", "a", "1", "0", "b"}, {"2", "master", "a", "1", "-2"},
+		{"2", "master", "a", "1", "0", "b", "-1"}, {"2", "boss", "a", "1", "0"}} {
 		_, err := again.Recall(words)
 		require.Error(t, err, words)
 	}

@@ -57,7 +57,7 @@ func (srv *Server) AwaitAcked(client commands.Client, offset, n int64, synced bo
 	s.follower.awaits = true
 	f.waiters[s] = ackWaiter{offset, n, synced, finish}
 	// Who has heard the last question will answer it. Nothing is asked while the stream must not go on.
-	if f.history.Known && !f.history.Relayed && len(f.list) > 0 && f.asked != f.history.Offset &&
+	if f.makes() && len(f.list) > 0 && f.asked != f.history.Offset &&
 		!srv.pause.running(srv.ks.Now()) {
 		f.insert(encodeWords("REPLCONF", "GETACK", "*"))
 		f.asked = f.history.Offset

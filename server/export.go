@@ -213,8 +213,11 @@ func (srv *Server) encodeRDB(ctx context.Context, w io.Writer, how rdbCopy) erro
 	return e.End()
 }
 
-// auxRecord is the field of a file that has the record of a shard.
-const auxRecord = "atomredis-shard"
+// The fields of a file that have the record of a shard, and the history of what a group's leader has sent to replicas.
+const (
+	auxRecord  = "atomredis-shard"
+	auxHistory = "atomredis-history"
+)
 
 // rdbVersion returns the version of a file with the keys of a snapshot, which may be nil.
 func rdbVersion(s *engine.Snapshot) int {

@@ -122,7 +122,7 @@ func (f *followers) Follow(now int64, commands []byte, journal engine.Journal) {
 	if journal != nil {
 		journal.Append(now, commands)
 	}
-	if f.history.Known && !f.history.Relayed {
+	if f.makes() {
 		f.send(f.changes.Translate(commands))
 	}
 	if f.tail != nil {
@@ -132,7 +132,7 @@ func (f *followers) Follow(now int64, commands []byte, journal engine.Journal) {
 
 // attach has what changes told to the followers, if it is for anybody. The guard holds everything, and mu is locked.
 func (f *followers) attach(g *engine.Guard) {
-	wanted := f.tail != nil || f.history.Known && !f.history.Relayed
+	wanted := f.tail != nil || f.makes()
 	f.active.Store(wanted)
 	if wanted {
 		g.Follow(f)
@@ -157,7 +157,7 @@ func (f *followers) published(c *command.Ctx) {
 func (f *followers) Tell(commands []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.history.Known && !f.history.Relayed {
+	if f.makes() {
 		f.insert(commands)
 	}
 }
@@ -519,7 +519,7 @@ func (f *followers) look() {
 			d.s.post(0, []byte("\n"))
 		}
 	}
-	master := f.history.Known && !f.history.Relayed
+	master := f.makes()
 	if len(f.list) == 0 {
 		switch ttl := int64(f.srv.config.Get().ReplBacklogTTL); {
 		case !master:
@@ -544,7 +544,7 @@ func (srv *Server) endHistory() {
 	_ = srv.underAll(func(g *engine.Guard) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if len(f.list) == 0 && !f.history.Relayed {
+		if len(f.list) == 0 && f.makes() {
 			f.history.End(newRunID())
 			f.note()
 			f.attach(g)
@@ -606,6 +606,17 @@ func (f *followers) stop() {
 	for _, d := range f.list {
 		d.cancel()
 	}
+}
+
+// leadLost ends the stream, with which the next leader of the group goes on. The guard holds everything.
+func (f *followers) leadLost() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tail != nil {
+		f.tail.cancel(errBackupReplica)
+	}
+	f.active.Store(false)
+	f.disconnect()
 }
 
 // drop disconnects all: what they have is not what the data is going to be. What is stored is told of that when the

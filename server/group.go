@@ -161,6 +161,7 @@ func (g *group) Lead(at func()) {
 	guard.SetJournal(g.node)
 	guard.SetReplica(false)
 	srv.shards.told.Store(srv.shards.record()) // all of it is committed
+	srv.followed.led(&guard)
 	guard.Unlock()
 	srv.shards.kick()
 	srv.roleChanged()
@@ -174,8 +175,8 @@ func (g *group) Follow(at func()) {
 	guard.Lock(g.srv.ks, engine.AllShards, g.srv.ks.Now())
 	at()
 	g.follow(&guard)
+	g.srv.followed.leadLost() // replicas would miss what is agreed on from now on
 	guard.Unlock()
-	g.srv.followed.drop() // replicas get nothing from here any more, and miss what is agreed on meanwhile
 	g.srv.relays.leadLost(g.srv)
 	g.srv.roleChanged()
 }
@@ -206,11 +207,13 @@ func (g *group) Restored() { g.srv.replica.loading.Store(false) }
 
 // Copy implements raft.Machine.
 func (g *group) Copy(w io.Writer, at func()) error {
-	var record []byte
+	var record, history []byte
 	how := rdbCopy{content: rdbAll, at: func(*engine.Guard) {
 		at()
-		record = g.srv.shards.stored()
-	}, about: func() []rdb.Aux { return []rdb.Aux{{Name: auxRecord, Value: string(record)}} }}
+		record, history = g.srv.shards.stored(), g.srv.followed.stored()
+	}, about: func() []rdb.Aux {
+		return []rdb.Aux{{Name: auxRecord, Value: string(record)}, {Name: auxHistory, Value: string(history)}}
+	}}
 	return g.srv.whole(func() error { return g.srv.encodeRDB(g.ctx, w, how) })
 }
 
@@ -219,7 +222,9 @@ func (g *group) Replace(r io.Reader, at func()) error {
 	srv := g.srv
 	srv.replica.loading.Store(true)
 	err := srv.storage.Replace(func() error {
-		if err := srv.fill(g.ctx, r, g.r, func() {}); err != nil {
+		var failed error
+		err := srv.fill(g.ctx, r, g.r, func(history []byte) { failed = srv.followed.restore(history) })
+		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
 		at()

@@ -23,6 +23,10 @@ import (
 // other than by what is journalled. From there on a master's stream follows from the records. A replica's does not: its
 // records end with the offset at which they were. A server that ends as it should leaves its backlog in a file.
 //
+// The servers of a group have the history from their leader, as they have everything: each makes the same stream of the
+// same records, so that replicas can go on with the next leader. It gives the history another name, as what the former one
+// has sent need not have been agreed on.
+//
 // A master that was killed may have sent what its journal does not have. So it goes on under another name, and those
 // who have no more than it has know it by the old one. A replica keeps the name: the history is its master's.
 
@@ -61,9 +65,15 @@ func (f *followers) encodedNote() []byte {
 	return encodeWords(append([]string{"REPLCONF", noteHistory}, f.history.Note(f.changes.Database())...)...)
 }
 
+// makes reports whether the stream is made here, of what is done here, and not by a master or the leader of the group.
+// mu is locked.
+func (f *followers) makes() bool {
+	return f.history.Known && !f.history.Relayed && !f.srv.group.following.Load()
+}
+
 // note has the journal tell what the history is from here on. mu is locked.
 func (f *followers) note() {
-	if f.keeper != nil {
+	if f.keeper != nil && !f.srv.group.following.Load() {
 		f.keeper.Append(f.srv.ks.Now(), f.encodedNote())
 	}
 }
@@ -148,13 +158,10 @@ const historyMark = 1
 // storedBeside returns what is stored beside the keys.
 func (srv *Server) storedBeside() []byte {
 	functions := srv.scripts.Stored()
-	f := &srv.followed
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.keeper == nil || !f.history.Known {
+	note := srv.followed.stored()
+	if note == nil {
 		return functions
 	}
-	note := f.encodedNote()
 	b := binary.AppendUvarint([]byte{historyMark}, uint64(len(note)))
 	return append(append(b, note...), functions...)
 }
@@ -166,19 +173,39 @@ func (srv *Server) restoreBeside(stored []byte) error {
 		if used <= 0 || n > uint64(len(stored)-1-used) {
 			return errHistoryNote
 		}
-		note := stored[1+used:][:n]
+		if err := srv.followed.restore(stored[1+used:][:n]); err != nil {
+			return err
+		}
 		stored = stored[1+used+int(n):]
-		args, _, err := (&resp.Parser{MaxBulk: maxJournalBulk}).Next(note, nil)
-		if err != nil || len(args) < 2 {
-			return errHistoryNote
-		}
-		if srv.followed.keeper != nil {
-			if err := srv.Recall(args[1:], 0); err != nil {
-				return err
-			}
-		}
 	}
 	return srv.restoreFunctions(stored)
+}
+
+// stored returns the history as it is stored with the data, nil if there is none.
+func (f *followers) stored() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keeper == nil || !f.history.Known {
+		return nil
+	}
+	return f.encodedNote()
+}
+
+// restore makes the history what stored has returned.
+func (f *followers) restore(note []byte) error {
+	if len(note) == 0 {
+		return nil
+	}
+	args, _, err := (&resp.Parser{MaxBulk: maxJournalBulk}).Next(note, nil)
+	if err != nil || len(args) < 2 {
+		return errHistoryNote
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keeper == nil {
+		return nil
+	}
+	return f.recall(args[1:], 0)
 }
 
 // recovered has the history go on, after the data has been restored with it. The guard holds everything.
@@ -196,7 +223,7 @@ func (srv *Server) recovered(g *engine.Guard, exact bool) {
 	ended := f.readBacklog()
 	h := &f.history
 	switch {
-	case !h.Known:
+	case !h.Known || f.srv.group.node != nil: // a group has it from its leader
 		return
 	case !exact:
 		f.lost("the data has been repaired")
@@ -278,7 +305,7 @@ func (f *followers) removeBacklog() error {
 func (f *followers) leaveBacklog() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.keeper == nil || !f.history.Known {
+	if f.keeper == nil || !f.history.Known || f.srv.group.node != nil {
 		return
 	}
 	b := append(make([]byte, 4), f.encodedNote()...)
@@ -355,7 +382,7 @@ func (f *followers) relayed(g *engine.Guard) int64 {
 	return f.history.Offset
 }
 
-// led has the stream be made here from now on, after a master made it. The guard holds everything.
+// led has the stream be made here from now on, after a master or the former leader of the group made it. The guard holds everything.
 func (f *followers) led(g *engine.Guard) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

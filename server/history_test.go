@@ -123,7 +123,7 @@ func TestReplicasGoOnWhereTheyWere(t *testing.T) {
 			require.Equal(t, "+OK", master.c.do("REPLICAOF "+replica.address()))
 			requireSame(t, replica, master, leaf)
 			require.Zero(t, master.stats.copies.Load()+replica.stats.copies.Load())
-			require.Contains(t, replica.c.do("INFO replication"), "master_replid2:"+master.followed.history.FormerID)
+			require.Contains(t, replica.c.do("INFO replication"), "master_replid2:"+master.followed.history.Former[0].ID)
 
 			// A replica that starts as a master, and changes something, has another history.
 			leaf = leaf.again(crash)

@@ -173,7 +173,7 @@ func (srv *Server) DelayJournal(d time.Duration) {
 
 // ChangeReplicationID implements servercommands.Debugger.
 func (srv *Server) ChangeReplicationID() {
-	srv.followed.changeHistory(func(h *replication.History) { h.ID, h.FormerID = newRunID(), "" })
+	srv.followed.changeHistory(func(h *replication.History) { h.ID, h.Former = newRunID(), nil })
 }
 
 // SkipChecksums implements servercommands.Debugger.

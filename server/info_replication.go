@@ -72,9 +72,9 @@ func (f *followers) info(b *servercommands.InfoText, offset int64) {
 	defer f.mu.Unlock()
 	h := &f.history
 	b.Text("master_replid", h.ID)
-	former, second := h.FormerID, h.Shared+1 // the first offset that is not known by that name
-	if former == "" {
-		former, second = strings.Repeat("0", len(h.ID)), -1
+	former, second := strings.Repeat("0", len(h.ID)), int64(-1)
+	if len(h.Former) > 0 {
+		former, second = h.Former[0].ID, h.Former[0].Shared+1 // the first offset that is not known by that name
 	}
 	b.Text("master_replid2", former)
 	b.Number("master_repl_offset", offset)

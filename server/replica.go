@@ -637,7 +637,7 @@ func (l *masterLink) replace(file *os.File, at *position) error {
 	srv.replica.loading.Store(true)
 	var failed error
 	fill := func() error {
-		failed = srv.fill(l.ctx, file, l.r, func() { srv.followed.copied(at) })
+		failed = srv.fill(l.ctx, file, l.r, func([]byte) { srv.followed.copied(at) })
 		return failed
 	}
 	err := error(nil)
@@ -666,7 +666,7 @@ func (l *masterLink) replace(file *os.File, at *position) error {
 
 // fill reads an RDB file, in which functions stand before keys, into the keyspace in place of what is there. done is
 // called once it is there.
-func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done func()) error {
+func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done func(history []byte)) error {
 	srv.followed.drop() // what comes is not told to them
 	im := importer{srv: srv, r: by, next: time.Now().Add(importProgress)}
 	defer im.unlock()
@@ -675,6 +675,7 @@ func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done 
 		return err
 	}
 	var codes []string
+	var history []byte
 	emptied := false
 	empty := func() error {
 		if emptied {
@@ -695,7 +696,7 @@ func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done 
 			if err := empty(); err != nil {
 				return err
 			}
-			done()
+			done(history)
 			return nil
 		}
 		if err == nil {
@@ -706,7 +707,10 @@ func (srv *Server) fill(ctx context.Context, file io.Reader, by *replayer, done 
 		}
 		switch item := item.(type) {
 		case rdb.Aux:
-			if item.Name == auxRecord && srv.shards != nil {
+			switch {
+			case item.Name == auxHistory:
+				history = []byte(item.Value)
+			case item.Name == auxRecord && srv.shards != nil:
 				if err := srv.shards.apply([]byte(item.Value)); err != nil {
 					return err
 				}

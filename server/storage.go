@@ -67,9 +67,7 @@ func (srv *Server) openStorage(set *config.Settings) error {
 	}
 	srv.storage.Storage, err = persist.Open(o)
 	if err == nil {
-		if set.Raft.Addr == "" { // a group has its data from its leader
-			srv.followed.keeper = srv.storage.Storage
-		}
+		srv.followed.keeper = srv.storage.Storage
 		srv.storage.SetKeyDelays(set.KeyLoadDelay, set.KeySaveDelay)
 	}
 	return err
@@ -117,11 +115,7 @@ func (srv *Server) recoverData() error {
 	}
 	r := newReplayer(srv, command.FromJournal)
 	apply := func(now int64, commands []byte) error {
-		if err := r.apply(now, commands); err != nil {
-			return err
-		}
-		srv.followed.repeated(commands)
-		return nil
+		return r.apply(now, commands)
 	}
 	if err := srv.storage.Recover(srv.ks, apply); err != nil {
 		return err
@@ -271,6 +265,7 @@ func (r *replayer) apply(now int64, commands []byte) error {
 	s.now, s.db = now, 0
 	s.guard.Lock(s.srv.ks, engine.AllShards, now)
 	defer s.guard.Unlock()
+	record := commands
 	for len(commands) > 0 {
 		args, n, err := r.parser.Next(commands, r.args[:0])
 		if err != nil {
@@ -285,6 +280,7 @@ func (r *replayer) apply(now int64, commands []byte) error {
 			return err
 		}
 	}
+	s.srv.followed.repeated(record)
 	return nil
 }
 

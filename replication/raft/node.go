@@ -724,6 +724,7 @@ func (n *Node) Transfer(addr string) error {
 		defer n.kickRole()
 		defer n.handing.Store(false)
 		n.settle()
+		var problem error
 		for end := time.Now().Add(patience); ; {
 			var handed consensus.Future
 			if addr == "" {
@@ -735,8 +736,11 @@ func (n *Node) Transfer(addr string) error {
 			if err == nil || r.State() != consensus.Leader { // it has been taken, if late
 				return nil
 			}
+			if problem == nil || !errors.Is(err, consensus.ErrLeadershipTransferInProgress) { // which a try before this one is
+				problem = err
+			}
 			if time.Now().After(end) || !n.pause(n.o.Timeout/20) {
-				return err
+				return problem
 			}
 		}
 	})
